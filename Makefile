@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# A thin front for the CMake presets. `make help` lists the targets.
+.PHONY: all build packages test demo bench interop fuzz clean help
+
+all: build
+
+help:
+	@echo "make          install what building needs, build into build/"
+	@echo "make demo     install what is missing, build, run ibv_rc_pingpong and ib_write_bw over Verbena"
+	@echo "make test     install what is missing, build (release and sanitizers), run every test"
+	@echo "make bench    perftest over Verbena beside its peers: medians and ratios"
+	@echo "make interop  against Linux's own rxe in a guest (root, minutes)"
+	@echo "make fuzz     libFuzzer targets, FUZZ_SECONDS each (60)"
+	@echo "make clean    remove what was built"
+
+build:
+	@cmake/install-packages.sh build
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+demo:
+	@cmake/install-packages.sh build test
+	@$(MAKE) --no-print-directory build
+	@tools/demo.sh build/verbena
+
+test:
+	@cmake/install-packages.sh build test
+	@tests/run.sh
+
+bench:
+	@cmake/install-packages.sh build test
+	@$(MAKE) --no-print-directory build
+	@bench/run.py $(BENCH_ARGS)
+
+interop:
+	@cmake/install-packages.sh build test
+	@$(MAKE) --no-print-directory build
+	@tests/interop/run.py
+
+fuzz:
+	@cmake/install-packages.sh build test
+	@tests/fuzz.sh $${FUZZ_SECONDS:-60}
+
+clean:
+	rm -rf build build-debug build-fuzz build-coverage

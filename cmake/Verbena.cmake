@@ -1,0 +1,73 @@
+# How every module, test and fuzz target of the project is built.
+
+add_library(verbena_flags INTERFACE)
+target_include_directories(verbena_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(verbena_flags INTERFACE _GNU_SOURCE VERBENA_VERSION="${PROJECT_VERSION}")
+target_compile_options(verbena_flags INTERFACE
+	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith
+	-Wno-unused-parameter -fvisibility=hidden -fno-strict-aliasing -fno-omit-frame-pointer)
+if(VERBENA_WERROR)
+	target_compile_options(verbena_flags INTERFACE -Werror)
+endif()
+if(VERBENA_SANITIZE)
+	target_compile_options(verbena_flags INTERFACE -fsanitize=address,undefined
+		-fno-sanitize-recover=all)
+	target_link_options(verbena_flags INTERFACE -fsanitize=address,undefined)
+endif()
+if(VERBENA_COVERAGE)
+	target_compile_options(verbena_flags INTERFACE --coverage)
+	target_link_options(verbena_flags INTERFACE --coverage)
+endif()
+
+# Every module's objects end up in one static library for tests and tools, and in the one shared
+# object that applications load.
+add_library(verbena_static STATIC)
+target_link_libraries(verbena_static PUBLIC verbena_flags)
+
+# verbena_module(NAME [STRICT] SOURCES ... [LIBS ...] [TESTS x_test.c ...] [FUZZ x_fuzz.c ...])
+#   STRICT adds -Wconversion. A test is one cmocka program named after its file; a fuzz target is
+#   one LLVMFuzzerTestOneInput whose corpus lies in corpus/<name>/ beside it.
+function(verbena_module name)
+	cmake_parse_arguments(M "STRICT" "" "SOURCES;LIBS;TESTS;FUZZ" ${ARGN})
+	add_library(mod_${name} OBJECT ${M_SOURCES})
+	target_link_libraries(mod_${name} PUBLIC verbena_flags ${M_LIBS})
+	if(M_STRICT)
+		target_compile_options(mod_${name} PRIVATE -Wconversion -Wno-sign-conversion)
+	endif()
+	target_sources(verbena_static PRIVATE $<TARGET_OBJECTS:mod_${name}>)
+	if(M_LIBS)
+		target_link_libraries(verbena_static PUBLIC ${M_LIBS})
+	endif()
+	foreach(t ${M_TESTS})
+		verbena_test(${t} unit)
+	endforeach()
+	foreach(f ${M_FUZZ})
+		verbena_fuzz(${f})
+	endforeach()
+endfunction()
+
+# verbena_test(FILE LABEL [extra sources or libraries ...]): a cmocka program under ctest.
+function(verbena_test file label)
+	get_filename_component(t ${file} NAME_WE)
+	add_executable(${t} ${file} ${ARGN})
+	target_link_libraries(${t} PRIVATE verbena_static PkgConfig::CMOCKA)
+	add_test(NAME ${label}/${t} COMMAND ${t})
+	set_tests_properties(${label}/${t} PROPERTIES LABELS ${label} TIMEOUT 300)
+endfunction()
+
+# verbena_fuzz(FILE): with VERBENA_FUZZ a libFuzzer program, otherwise a program that replays the
+# corpus plus a fixed number of seeded random inputs, run under ctest.
+function(verbena_fuzz file)
+	get_filename_component(f ${file} NAME_WE)
+	if(VERBENA_FUZZ)
+		add_executable(${f} ${file})
+		target_compile_options(${f} PRIVATE -fsanitize=fuzzer)
+		target_link_options(${f} PRIVATE -fsanitize=fuzzer)
+	else()
+		add_executable(${f} ${file} ${PROJECT_SOURCE_DIR}/tests/support/fuzz_replay.c)
+		add_test(NAME corpus/${f}
+			COMMAND ${f} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${f})
+		set_tests_properties(corpus/${f} PROPERTIES LABELS corpus TIMEOUT 300)
+	endif()
+	target_link_libraries(${f} PRIVATE verbena_static)
+endfunction()

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What must hold of the tree itself: the include graph, and a core without I/O, clocks or threads.
+
+Usage: tidy.py CHECK ROOT, CHECK one of: includes core headers spdx
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+# The whole include graph; a module may always include itself.
+GRAPH = {
+    "base": "",
+    "wire": "base",
+    "mem": "base",
+    "queue": "base",
+    "cc": "base",
+    "transport": "wire mem queue cc base",
+    "iwarp": "wire mem queue base",
+    "nic": "transport iwarp wire mem queue cc base",
+    "cm": "nic mem queue wire base",
+    "sdr": "base",
+    "io": "base",
+    "engine": "cm nic io base",
+    "sim": "sdr cm nic mem queue wire base",
+    "verbs": "engine nic mem queue base",
+    "rdmacm": "verbs engine cm base",
+}
+# A header that another module's contract is made of comes with that contract: nic.h speaks in terms
+# of these, so whoever may include nic may see them.
+CONTRACT_OF_NIC = {"transport/attr.h", "transport/counters.h", "transport/srq.h"}
+CORE = ["base", "wire", "mem", "queue", "cc", "transport", "iwarp", "nic", "cm", "sdr"]
+FORBIDDEN_HEADERS = re.compile(
+    r"<(sys/(?!types\.h|cdefs\.h).*|pthread|threads|time|unistd|fcntl|signal|stdio|poll|dlfcn|netinet/.*|"
+    r"net/.*|arpa/.*|linux/.*|malloc|stdlib)(\.h)?>")
+FORBIDDEN_CALLS = re.compile(
+    r"\b(clock_gettime|gettimeofday|time|socket|sendmsg|recvmsg|pthread_\w+|getenv|s?rand|random|"
+    r"s?n?printf|fprintf|malloc|calloc|free|usleep|nanosleep)\s*\(")
+
+
+def product_files(root, modules=GRAPH):
+    for module in modules:
+        for path in sorted((root / "src" / module).glob("**/*.[ch]")):
+            if not path.name.endswith(("_test.c", "_fuzz.c")):
+                yield module, path
+
+
+def strip_comments(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
+
+
+def check_includes(root):
+    for module, path in product_files(root):
+        allowed = set(GRAPH[module].split()) | {module}
+        for n, line in enumerate(path.read_text().splitlines(), 1):
+            m = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if not m:
+                continue
+            target = m.group(1)
+            if target in CONTRACT_OF_NIC and "nic" in allowed:
+                continue
+            if "/" not in target:
+                yield f'{path}:{n}: "{target}": write the path from src/'
+            elif target.split("/")[0] not in allowed:
+                yield f"{path}:{n}: {module} may not include {target}"
+
+
+def check_core(root):
+    for _, path in product_files(root, CORE):
+        for n, line in enumerate(strip_comments(path.read_text()).splitlines(), 1):
+            m = FORBIDDEN_HEADERS.search(line) if "#include" in line else None
+            m = m or FORBIDDEN_CALLS.search(line)
+            # A member or declaration of that name is no call of libc's.
+            if m and not re.search(r"(->|\.)" + re.escape(m.group().split("(")[0].strip()), line):
+                yield f"{path}:{n}: {m.group().strip()} has no place in the core"
+
+
+def check_headers(root):
+    cc = ["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-fsyntax-only", "-x", "c", "-I", str(root / "src")]
+    for _, path in product_files(root):
+        if path.suffix == ".h":
+            r = subprocess.run(cc + [str(path)], capture_output=True, text=True)
+            if r.returncode:
+                yield f"{path}: does not compile alone: {r.stderr.splitlines()[0]}"
+
+
+def check_spdx(root):
+    listed = subprocess.run(["git", "-C", str(root), "ls-files", "*.c", "*.h", "*.py", "*.sh"],
+                            capture_output=True, text=True, check=True).stdout.split()
+    for name in listed:
+        head = (root / name).read_text().splitlines()[:3]
+        if not any("SPDX-License-Identifier: BSD-2-Clause" in line for line in head):
+            yield f"{name}: no SPDX line among the first three"
+
+
+def main():
+    checks = {"includes": check_includes, "core": check_core, "headers": check_headers,
+              "spdx": check_spdx}
+    if len(sys.argv) != 3 or sys.argv[1] not in checks:
+        sys.exit(__doc__)
+    problems = list(checks[sys.argv[1]](pathlib.Path(sys.argv[2])))
+    print("\n".join(problems) or "nothing found")
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
