@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where the core's memory comes from: the owner of a nic hands one of these over at creation. It is
+ * used when objects are created and destroyed, never for a packet.
+ */
+#ifndef BASE_ALLOC_H
+#define BASE_ALLOC_H
+
+#include <stddef.h>
+
+struct alloc {
+	/* Zeroed memory aligned to 64 bytes, or NULL. */
+	void *(*get)(void *ctx, size_t bytes);
+	/* Returns what get() gave; `bytes` is what was asked for. */
+	void (*put)(void *ctx, void *p, size_t bytes);
+	void *ctx;
+};
+
+static inline void *alloc_get(const struct alloc *a, size_t bytes)
+{
+	return a->get(a->ctx, bytes);
+}
+
+static inline void alloc_put(const struct alloc *a, void *p, size_t bytes)
+{
+	if (p)
+		a->put(a->ctx, p, bytes);
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * IP and UDP headers made from a `struct flow`, for whoever needs the bytes that a UDP socket
+ * hides: ICRC, the GRH of UD, raw frames, capture files.
+ */
+#ifndef BASE_IPUDP_H
+#define BASE_IPUDP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pkt.h"
+
+enum {
+	IPUDP_IPV4_LEN = 20,
+	IPUDP_IPV6_LEN = 40,
+	IPUDP_UDP_LEN = 8,
+	IPUDP_V4_LEN = IPUDP_IPV4_LEN + IPUDP_UDP_LEN,
+	IPUDP_V6_LEN = IPUDP_IPV6_LEN + IPUDP_UDP_LEN,
+	IPUDP_LEN_MAX = IPUDP_V6_LEN,
+	IPUDP_PAYLOAD_MAX = 65535 - IPUDP_V4_LEN /* the same bound for both, the lower one */
+};
+
+/* Both addresses of a flow are of one family; the destination tells which. */
+bool flow_is_ipv4(const struct flow *f);
+
+/*
+ * Writes an IPv4 header (RFC 791: no options, DF set, checksum valid) and a UDP header, or an IPv6
+ * header (ip_id ignored) and a UDP header; returns their length, 28 or 48. payload_len is what
+ * follows UDP, at most IPUDP_PAYLOAD_MAX. The UDP checksum is 0, "none" (RFC 768): legal for IPv4;
+ * for IPv6 see ipudp_checksum.
+ */
+size_t ipudp_encode(uint8_t *buf, const struct flow *f, uint16_t ip_id, uint32_t payload_len);
+
+/*
+ * Computes the UDP checksum (RFC 768, RFC 8200 s8.1) of the headers that ipudp_encode wrote at hdr
+ * and of the payload, and stores it there. payload_len is the same as it was there.
+ */
+void ipudp_checksum(uint8_t *hdr, const uint8_t *payload, uint32_t payload_len);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A packet as a value: what crosses the line between the core and the world.
+ *
+ * The core sees transport bytes (BTH .. ICRC for RoCEv2) and the addressing around them. IP and UDP
+ * headers are not in the buffer: a UDP socket hides them, so they are described by `struct flow`
+ * and re-created where somebody needs their bytes (ICRC, raw frames, capture files).
+ */
+#ifndef BASE_PKT_H
+#define BASE_PKT_H
+
+#include <stdint.h>
+
+/* One direction of an IP/UDP conversation. Addresses are in GID form: IPv6, or ::ffff:a.b.c.d. */
+struct flow {
+	uint8_t src[16];
+	uint8_t dst[16];
+	uint32_t flow_label; /* IPv6 flow label, 20 bits; on receive 0 where the back end cannot know */
+	uint32_t ifindex;    /* interface of a link-local address; 0: any */
+	uint16_t sport;      /* UDP ports, host order */
+	uint16_t dport;
+	uint8_t tos; /* IPv4 TOS or IPv6 traffic class: DSCP and ECN */
+	uint8_t ttl; /* IPv4 TTL or IPv6 hop limit */
+};
+
+/*
+ * One packet. On output, packets that may leave in one system call form a train: same flow, same
+ * length but for the last, which may be shorter, and contiguous in memory. `train` counts the
+ * packets from this one to the train's end, itself included (1: alone or last). The IPv4
+ * identification of a train's packets is 0, 1, 2 .. as the kernel numbers them; the ICRC was
+ * computed with it, so a back end sends a train in one call or not as a train.
+ *
+ * On input `train` counts the packets from this one to the end of the datagram that the kernel
+ * coalesced (GRO), and ip_id is meaningless: the kernel does not tell it.
+ */
+struct pkt {
+	uint8_t *data;           /* first byte after UDP; ownership is told by the call that yields it */
+	const struct flow *flow; /* lives as long as data */
+	uint32_t len;            /* bytes from data, ICRC included */
+	uint16_t ip_id;
+	uint16_t train;
+};
+
+enum {
+	PKT_TRAIN_MAX = 64,         /* segments the kernel takes in one UDP_SEGMENT call, all releases */
+	PKT_TRAIN_BYTES_MAX = 65000 /* a train stays below the 65,507 bytes of one UDP payload */
+};
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Deadlines in one intrusive pairing heap: no memory of its own, O(1) to set, O(log n) amortised to
+ * take the earliest. Time is whatever the caller counts in nanoseconds.
+ */
+#ifndef BASE_TIMER_H
+#define BASE_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TIMER_NEVER UINT64_MAX
+
+struct timer {
+	uint64_t deadline_ns; /* TIMER_NEVER when not set */
+	struct timer *child;
+	struct timer *next;
+	struct timer *prev; /* left sibling, or the parent of a first child; NULL at the root */
+};
+
+struct timers {
+	struct timer *root;
+};
+
+void timer_init(struct timer *);
+static inline bool timer_is_set(const struct timer *t)
+{
+	return t->deadline_ns != TIMER_NEVER;
+}
+
+/* Sets or moves; deadline_ns must not be TIMER_NEVER. */
+void timer_set(struct timers *, struct timer *, uint64_t deadline_ns);
+/* Harmless on a timer that is not set. */
+void timer_cancel(struct timers *, struct timer *);
+/* The earliest deadline, or TIMER_NEVER. */
+uint64_t timers_deadline(const struct timers *);
+/* Takes the earliest timer due at now_ns out of the heap, or returns NULL. */
+struct timer *timers_take_due(struct timers *, uint64_t now_ns);
+
+#endif
