@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The AETH codec, the syndrome and the RNR timer codes. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "wire/aeth.h"
+
+/* Scapy 2.5, contrib/roce. */
+static const uint8_t golden[AETH_LEN] = {0x6c, 0x01, 0x02, 0x03};
+static const struct aeth golden_fields = {.syndrome = 0x6c, .msn = 0x010203};
+
+static void aeth_decodes_golden_bytes(void **state)
+{
+	struct aeth h;
+
+	aeth_decode(&h, golden);
+	assert_true(h.syndrome == golden_fields.syndrome);
+	assert_true(h.msn == golden_fields.msn);
+}
+
+static void aeth_encodes_golden_bytes(void **state)
+{
+	uint8_t buf[AETH_LEN];
+
+	memset(buf, 0xa5, sizeof(buf));
+	aeth_encode(buf, &golden_fields);
+	assert_memory_equal(buf, golden, sizeof(golden));
+}
+
+/* Any bytes survive decode and encode. */
+static void aeth_round_trips(void **state)
+{
+	struct prng rng;
+
+	prng_init(&rng, 1);
+	for (int i = 0; i < 1000; i++) {
+		uint8_t in[AETH_LEN], out[AETH_LEN];
+		struct aeth h;
+
+		for (size_t k = 0; k < sizeof(in); k++)
+			in[k] = (uint8_t)prng_next(&rng);
+		aeth_decode(&h, in);
+		memset(out, 0xa5, sizeof(out));
+		aeth_encode(out, &h);
+		assert_memory_equal(out, in, sizeof(in));
+	}
+}
+
+static void aeth_syndrome_splits_into_kind_and_value(void **state)
+{
+	static const struct {
+		uint8_t syndrome, kind, value;
+	} row[] = {
+		{0x00, AETH_ACK, 0},
+		{0x1f, AETH_ACK, AETH_CREDIT_INVALID},
+		{0x20, AETH_RNR_NAK, 0},
+		{0x3f, AETH_RNR_NAK, 31},
+		{0x60, AETH_NAK, NAK_PSN_SEQUENCE},
+		{0x61, AETH_NAK, NAK_INVALID_REQUEST},
+		{0x62, AETH_NAK, NAK_REMOTE_ACCESS},
+		{0x63, AETH_NAK, NAK_REMOTE_OPERATIONAL},
+		{0x64, AETH_NAK, NAK_INVALID_RD},
+		{0x9f, AETH_ACK, 31}, /* bit 7 is reserved */
+		{0x40, 0x40, 0},      /* the reserved kind */
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		assert_int_equal(aeth_kind(row[i].syndrome), row[i].kind);
+		assert_int_equal(aeth_value(row[i].syndrome), row[i].value);
+	}
+}
+
+/* IBTA Table 45, in units of 10 us. */
+static void aeth_rnr_times_are_the_specs(void **state)
+{
+	static const uint32_t table[32] = {
+		65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
+		48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
+		2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	};
+
+	for (unsigned code = 0; code < 32; code++)
+		assert_true(aeth_rnr_ns((uint8_t)code) == (uint64_t)table[code] * 10000);
+	assert_true(aeth_rnr_ns(0) == 655360000);
+	assert_true(aeth_rnr_ns(31) == 491520000);
+}
+
+/* From code 1 on: 1, 2, 3, then 2^k and 3 * 2^(k-1) in turn. */
+static void aeth_rnr_times_double_every_second_code(void **state)
+{
+	for (unsigned code = 2; code + 2 < 32; code++)
+		assert_true(aeth_rnr_ns((uint8_t)(code + 2)) == 2 * aeth_rnr_ns((uint8_t)code));
+}
+
+static void aeth_rnr_takes_a_whole_syndrome(void **state)
+{
+	assert_true(aeth_rnr_ns(AETH_RNR_NAK | 5) == aeth_rnr_ns(5));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(aeth_decodes_golden_bytes),
+		cmocka_unit_test(aeth_encodes_golden_bytes),
+		cmocka_unit_test(aeth_round_trips),
+		cmocka_unit_test(aeth_syndrome_splits_into_kind_and_value),
+		cmocka_unit_test(aeth_rnr_times_are_the_specs),
+		cmocka_unit_test(aeth_rnr_times_double_every_second_code),
+		cmocka_unit_test(aeth_rnr_takes_a_whole_syndrome),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

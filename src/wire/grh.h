@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Global Route Header (IBTA 8.3), laid out as an IPv6 header.
+ *
+ *      0                   1                   2                   3
+ *      0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+ *     +-------+---------------+---------------------------------------+
+ *   0 | IPVer |    TClass     |              flow label               |
+ *     +-------+---------------+-------+---------------+---------------+
+ *   4 |        payload length         |    NxtHdr     |    HopLmt     |
+ *     +-------------------------------+---------------+---------------+
+ *   8 |                    SGID, 16 bytes                             |
+ *  24 |                    DGID, 16 bytes                             |
+ *     +---------------------------------------------------------------+
+ */
+#ifndef WIRE_GRH_H
+#define WIRE_GRH_H
+
+#include <stdint.h>
+
+#include "base/pkt.h"
+
+enum {
+	GRH_LEN = 40,
+	GRH_IPVER = 6,
+	GRH_NEXTHDR_IBA = 0x1b /* what follows in RoCEv1 and InfiniBand is a BTH */
+};
+
+struct grh {
+	uint8_t tclass;
+	uint8_t nexthdr;
+	uint8_t hop_limit;
+	uint16_t paylen;
+	uint32_t flow_label; /* 20 bits */
+	uint8_t sgid[16];
+	uint8_t dgid[16];
+};
+
+/* IPVer is not kept: the caller that may meet something other than 6 looks at the high nibble
+ * first. */
+void grh_decode(struct grh *h, const uint8_t *p);
+void grh_encode(uint8_t *p, const struct grh *h);
+
+/*
+ * The 40 bytes that a UD receiver finds ahead of the payload for a RoCEv2 packet (Annex A17.4.5.1):
+ * the IPv6 header, or 20 bytes of 0 and the IPv4 header. udp_payload_len counts BTH .. ICRC. The
+ * IPv4 identification is not known and stands as 0, under a header checksum that fits.
+ */
+void grh_from_flow(uint8_t out[GRH_LEN], const struct flow *f, uint32_t udp_payload_len);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The invariant CRC of RoCEv2 (IBTA 7.8.1 and Annex A17.3.3): CRC-32 over 8 bytes of ones (where an
+ * InfiniBand packet has its LRH), the IP and UDP headers and the transport bytes, with the fields
+ * that routers may change set to ones; 4 bytes at the packet's end, least significant first.
+ *
+ * IP and UDP headers are recomputed from the flow: IPv4 without options and with DF set, as
+ * A17.3.1.1 demands of every sender.
+ */
+#ifndef WIRE_ICRC_H
+#define WIRE_ICRC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pkt.h"
+
+enum {
+	ICRC_LEN = 4,
+	ICRC_CTX_LENGTHS = 16 /* a power of 2 */
+};
+
+/*
+ * A cache of what icrc_check needs per packet length, owned by the caller and used by one thread at
+ * a time. All bytes 0 is the empty cache; it never needs to be torn down. It holds derived facts
+ * only: no answer depends on its state.
+ */
+struct icrc_ctx {
+	struct icrc_unwind {
+		uint32_t len;         /* the packet length this row serves; 0: empty */
+		uint32_t part[8][16]; /* part[i][v]: nibble i of a CRC having value v, unwound */
+	} row[ICRC_CTX_LENGTHS];
+};
+
+/*
+ * Writes the last 4 of the packet's bytes, by the others, its flow and its ip_id (ignored for
+ * IPv6). The packet is at least BTH_LEN + ICRC_LEN long and fits one UDP datagram.
+ */
+void icrc_seal(struct pkt *pkt);
+
+/*
+ * Whether the last 4 bytes are the ICRC of the others. The IPv4 identification is covered by the
+ * ICRC, but a UDP socket does not tell it: the packet passes where some identification explains the
+ * ICRC, and *ip_id is set to it. At most one can. A random ICRC thus passes with probability 2^-16,
+ * not 2^-32. IPv6 has no identification: exact match, *ip_id is 0.
+ *
+ * False for lengths that cannot be a packet. pkt->ip_id is not read. *ip_id is set only on true.
+ */
+bool icrc_check(struct icrc_ctx *ctx, const struct pkt *pkt, uint16_t *ip_id);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a BTH opcode says: the service, the headers that follow, and the packet's role in its
+ * message (IBTA 9.2 and 9.4; CNP: Annex A17.9.3). The facts live in one table in opcode.c.
+ */
+#ifndef WIRE_OPCODE_H
+#define WIRE_OPCODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The high 3 bits are the service, the low 5 the operation. */
+enum opcode {
+	OP_RC_SEND_FIRST = 0x00,
+	OP_RC_SEND_MIDDLE = 0x01,
+	OP_RC_SEND_LAST = 0x02,
+	OP_RC_SEND_LAST_IMM = 0x03,
+	OP_RC_SEND_ONLY = 0x04,
+	OP_RC_SEND_ONLY_IMM = 0x05,
+	OP_RC_WRITE_FIRST = 0x06,
+	OP_RC_WRITE_MIDDLE = 0x07,
+	OP_RC_WRITE_LAST = 0x08,
+	OP_RC_WRITE_LAST_IMM = 0x09,
+	OP_RC_WRITE_ONLY = 0x0a,
+	OP_RC_WRITE_ONLY_IMM = 0x0b,
+	OP_RC_READ_REQUEST = 0x0c,
+	OP_RC_READ_RESPONSE_FIRST = 0x0d,
+	OP_RC_READ_RESPONSE_MIDDLE = 0x0e,
+	OP_RC_READ_RESPONSE_LAST = 0x0f,
+	OP_RC_READ_RESPONSE_ONLY = 0x10,
+	OP_RC_ACK = 0x11,
+	OP_RC_ATOMIC_ACK = 0x12,
+	OP_RC_CMP_SWAP = 0x13,
+	OP_RC_FETCH_ADD = 0x14,
+	OP_RC_SEND_LAST_INV = 0x16,
+	OP_RC_SEND_ONLY_INV = 0x17,
+
+	OP_UC_SEND_FIRST = 0x20,
+	OP_UC_SEND_MIDDLE = 0x21,
+	OP_UC_SEND_LAST = 0x22,
+	OP_UC_SEND_LAST_IMM = 0x23,
+	OP_UC_SEND_ONLY = 0x24,
+	OP_UC_SEND_ONLY_IMM = 0x25,
+	OP_UC_WRITE_FIRST = 0x26,
+	OP_UC_WRITE_MIDDLE = 0x27,
+	OP_UC_WRITE_LAST = 0x28,
+	OP_UC_WRITE_LAST_IMM = 0x29,
+	OP_UC_WRITE_ONLY = 0x2a,
+	OP_UC_WRITE_ONLY_IMM = 0x2b,
+
+	OP_UD_SEND_ONLY = 0x64,
+	OP_UD_SEND_ONLY_IMM = 0x65,
+
+	OP_CNP = 0x81
+};
+
+enum opcode_service { SVC_RC = 0, SVC_UC = 1, SVC_RD = 2, SVC_UD = 3, SVC_CNP = 4 };
+
+/*
+ * A CNP carries 16 reserved bytes behind its BTH, sent as 0. Senders that leave them out exist, so
+ * they count as payload, which the receiver ignores, and not as a header.
+ */
+enum { CNP_RESV_LEN = 16 };
+
+/*
+ * Headers present, for opcode_info.headers. The bits are in wire order, so a header lies behind all
+ * those with a lower bit.
+ */
+enum {
+	H_BTH = 1 << 0,
+	H_DETH = 1 << 1,
+	H_RETH = 1 << 2,
+	H_ATOMICETH = 1 << 3,
+	H_AETH = 1 << 4,
+	H_ATOMICACKETH = 1 << 5,
+	H_IMMDT = 1 << 6,
+	H_IETH = 1 << 7
+};
+
+/* The packet's role, for opcode_info.flags. */
+enum {
+	F_REQUEST = 1 << 0,
+	F_RESPONSE = 1 << 1,
+	F_SEND = 1 << 2,
+	F_WRITE = 1 << 3,
+	F_READ = 1 << 4,   /* the request and the responses */
+	F_ATOMIC = 1 << 5, /* the requests and the response */
+	F_ACK = 1 << 6,    /* the plain acknowledge alone */
+	F_FIRST = 1 << 7,  /* each has exactly one of FIRST, MIDDLE, LAST, ONLY; a CNP none */
+	F_MIDDLE = 1 << 8,
+	F_LAST = 1 << 9,
+	F_ONLY = 1 << 10,
+	F_PAYLOAD = 1 << 11, /* may carry payload */
+	F_IMM = 1 << 12,     /* derived: H_IMMDT present */
+	F_INV = 1 << 13,     /* derived: H_IETH present */
+	F_FULL = 1 << 14,    /* derived: FIRST or MIDDLE, the payload is exactly the path MTU */
+
+	F_START =
+		F_FIRST | F_ONLY, /* masks: `flags & F_START` asks whether a message starts here */
+	F_END = F_LAST | F_ONLY
+};
+
+struct opcode_info {
+	uint16_t headers;
+	uint16_t flags;
+	uint16_t header_len; /* derived: the sum of the headers, BTH included */
+	const char *name;    /* "RC_SEND_FIRST"; NULL in the rows of unknown opcodes */
+};
+
+extern const struct opcode_info opcode_table[256];
+
+/* NULL where the opcode is reserved, or belongs to a service not offered here (RD). */
+static inline const struct opcode_info *opcode_info(uint8_t opcode)
+{
+	const struct opcode_info *info = &opcode_table[opcode];
+
+	return info->name ? info : NULL;
+}
+
+/* Bytes from BTH up to the payload; 0 for an unknown opcode. */
+static inline uint32_t opcode_header_len(uint8_t opcode)
+{
+	return opcode_table[opcode].header_len;
+}
+
+static inline enum opcode_service opcode_service(uint8_t opcode)
+{
+	return (enum opcode_service)(opcode >> 5);
+}
+
+/*
+ * Bytes from BTH to where the header h (one H_ bit) lies in packets of this kind. Whether it is
+ * present at all is in info->headers.
+ */
+uint32_t opcode_header_offset(const struct opcode_info *info, uint16_t h);
+
+#endif
