@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Protection domains and memory regions: which bytes a key opens, to whom, for what (IBTA 10.6).
+ *
+ * A key is 32 random bits that no other live region has; L_Key and R_Key of a region are the same
+ * number. Every local and remote access goes through mr_check(), for each packet anew, so a region
+ * that is gone is never touched.
+ */
+#ifndef MEM_MR_H
+#define MEM_MR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+
+/* The numbers of enum ibv_access_flags. */
+enum mr_access {
+	MR_LOCAL_WRITE = 1 << 0,
+	MR_REMOTE_WRITE = 1 << 1,
+	MR_REMOTE_READ = 1 << 2,
+	MR_REMOTE_ATOMIC = 1 << 3,
+	MR_MW_BIND = 1 << 4,
+	MR_ZERO_BASED = 1 << 5,
+	MR_ACCESS_KNOWN = (1 << 6) - 1
+};
+
+struct pd {
+	uint32_t handle;
+	uint32_t users; /* regions, QPs, SRQs and address handles that name this PD */
+};
+
+struct mr {
+	uint8_t *addr;   /* first byte in this process */
+	uint64_t iova;   /* the address by which work requests and peers call the first byte */
+	uint64_t length; /* bytes; 0 is legal and opens nothing */
+	struct pd *pd;
+	uint32_t key;
+	uint32_t access; /* enum mr_access */
+};
+
+struct mr_table {
+	const struct alloc *alloc;
+	struct mr **slot; /* open addressing, linear probing; the key is its own hash */
+	uint32_t mask;
+	uint32_t count;
+	uint64_t serial; /* of the next key */
+	uint8_t secret[16];
+};
+
+/* 0 or -ENOMEM. Borrows alloc for the table's life. */
+int mr_table_init(struct mr_table *, const struct alloc *alloc, const uint8_t secret[16]);
+/* Regions that are still there are freed with it. */
+void mr_table_fini(struct mr_table *);
+
+/*
+ * A region of `length` bytes at addr, known as iova. 0, -EINVAL (unknown access bits; remote write
+ * or atomic without local write, IBTA 10.6.3.1; a range that wraps) or -ENOMEM. The table owns the
+ * result until mr_destroy().
+ */
+int mr_create(struct mr_table *, struct pd *, void *addr, uint64_t length, uint64_t iova,
+	      uint32_t access, struct mr **out);
+/* Whether mr_create() would refuse these, without creating: 0 or -EINVAL. */
+int mr_validate(const void *addr, uint64_t length, uint64_t iova, uint32_t access);
+void mr_destroy(struct mr_table *, struct mr *);
+/* The key stops working and another one is drawn (rereg). */
+void mr_rekey(struct mr_table *, struct mr *);
+
+/*
+ * The host address of [va, va + len) if key names a region of pd that grants every bit of `access`
+ * (0: local read) there, else NULL. len 0 is not looked at: callers skip the check, as IBTA C9-88
+ * does for zero-length RDMA.
+ */
+uint8_t *mr_check(const struct mr_table *, uint32_t key, const struct pd *, uint64_t va,
+		  uint64_t len, uint32_t access);
+
+/* The region of that key, or NULL. */
+struct mr *mr_find(const struct mr_table *, uint32_t key);
+
+#endif

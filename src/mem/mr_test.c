@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "mem/mr.h"
+#include "support/heap.h"
+
+static const uint8_t secret[16] = {1, 2, 3};
+
+struct world {
+	struct heap heap;
+	struct alloc alloc;
+	struct mr_table table;
+	struct pd pd, other_pd;
+};
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	w->heap.gets_left = -1;
+	w->alloc = heap_alloc(&w->heap);
+	assert_int_equal(mr_table_init(&w->table, &w->alloc, secret), 0);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	mr_table_fini(&w->table);
+	assert_int_equal(w->heap.blocks, 0);
+	assert_int_equal(w->heap.bytes, 0);
+	free(w);
+	return 0;
+}
+
+static void check_opens_exactly_the_range(void **state)
+{
+	static uint8_t mem[4096];
+	struct world *w = *state;
+	const uint64_t high = UINT64_MAX - 99; /* 100 bytes up to the end of the address space */
+	static const uint64_t huge = UINT64_MAX;
+	const struct {
+		uint64_t iova, length, va, len;
+		bool opens;
+	} rows[] = {
+		{1000, 100, 1000, 100, true},
+		{1000, 100, 1000, 1, true},
+		{1000, 100, 1099, 1, true},
+		{1000, 100, 1099, 2, false},
+		{1000, 100, 1100, 1, false},
+		{1000, 100, 999, 1, false},
+		{1000, 100, 999, 2, false},
+		{1000, 100, 1000, 101, false},
+		{1000, 100, 1001, huge, false},
+		{1000, 100, 1001, huge - 1000, false},
+		{1000, 100, huge, 2, false},
+		{1000, 100, 0, huge, false},
+		{1000, 0, 1000, 1, false},
+		{0, 100, 0, 100, true},
+		{0, 100, huge, 1, false},
+		{high, 100, high, 100, true},
+		{high, 100, high + 99, 1, true},
+		{high, 100, high + 99, 2, false},
+		{high, 100, 0, 1, false},
+		{high, 100, high - 1, 1, false},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct mr *mr;
+
+		assert_int_equal(mr_create(&w->table, &w->pd, mem, rows[i].length, rows[i].iova, 0, &mr),
+				 0);
+		uint8_t *p = mr_check(&w->table, mr->key, &w->pd, rows[i].va, rows[i].len, 0);
+
+		if (rows[i].opens)
+			assert_ptr_equal(p, mem + (rows[i].va - rows[i].iova));
+		else
+			assert_null(p);
+		mr_destroy(&w->table, mr);
+	}
+}
+
+static void check_wants_every_access_bit_and_the_pd(void **state)
+{
+	static uint8_t mem[64];
+	struct world *w = *state;
+
+	for (uint32_t granted = 0; granted <= MR_ACCESS_KNOWN; granted++) {
+		struct mr *mr;
+
+		if (mr_create(&w->table, &w->pd, mem, sizeof(mem), 0, granted, &mr))
+			continue;
+		for (uint32_t asked = 0; asked < MR_MW_BIND; asked++) {
+			bool want = (asked & granted) == asked;
+
+			assert_int_equal(!!mr_check(&w->table, mr->key, &w->pd, 0, 1, asked), want);
+			assert_null(mr_check(&w->table, mr->key, &w->other_pd, 0, 1, asked));
+		}
+		mr_destroy(&w->table, mr);
+	}
+}
+
+static void validate_refuses_what_no_region_may_be(void **state)
+{
+	uint8_t *const base = (uint8_t *)4096;
+	uint8_t *const last = (uint8_t *)UINTPTR_MAX;
+	const struct {
+		void *addr;
+		uint64_t length, iova;
+		uint32_t access;
+		int result;
+	} rows[] = {
+		{base, 10, 0, 0, 0},
+		{base, 0, UINT64_MAX, 0, 0},
+		{NULL, 0, 0, 0, 0},
+		{base, 10, 0, MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC, 0},
+		{base, 10, 0, MR_REMOTE_READ, 0},
+		{base, 10, 0, MR_MW_BIND, 0},
+		{base, 10, 0, MR_REMOTE_WRITE, -EINVAL},
+		{base, 10, 0, MR_REMOTE_ATOMIC, -EINVAL},
+		{base, 10, 0, 1u << 6, -EINVAL},
+		{base, 10, 0, 1u << 31, -EINVAL},
+		{base, 10, UINT64_MAX - 9, 0, 0},
+		{base, 10, UINT64_MAX - 8, 0, -EINVAL},
+		{base, 10, UINT64_MAX - 8, MR_ZERO_BASED, 0},
+		{last, 1, 0, 0, 0},
+		{last, 2, 0, 0, -EINVAL},
+		{base, UINT64_MAX, 0, 0, -EINVAL},
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct mr *mr;
+
+		assert_int_equal(mr_validate(rows[i].addr, rows[i].length, rows[i].iova,
+					     rows[i].access),
+				 rows[i].result);
+		assert_int_equal(mr_create(&w->table, &w->pd, rows[i].addr, rows[i].length,
+					   rows[i].iova, rows[i].access, &mr),
+				 rows[i].result);
+		if (!rows[i].result)
+			mr_destroy(&w->table, mr);
+	}
+	assert_int_equal(w->pd.users, 0);
+}
+
+static void zero_based_region_starts_at_0(void **state)
+{
+	static uint8_t mem[64];
+	struct world *w = *state;
+	struct mr *mr;
+
+	assert_int_equal(mr_create(&w->table, &w->pd, mem, sizeof(mem), (uintptr_t)mem,
+				   MR_ZERO_BASED, &mr),
+			 0);
+	assert_ptr_equal(mr_check(&w->table, mr->key, &w->pd, 3, 61, 0), mem + 3);
+	assert_null(mr_check(&w->table, mr->key, &w->pd, (uintptr_t)mem, 1, 0));
+}
+
+static void pd_counts_its_regions(void **state)
+{
+	static uint8_t mem[64];
+	struct world *w = *state;
+	struct mr *a, *b;
+
+	assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, 0, 0, &a), 0);
+	assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, 0, 0, &b), 0);
+	assert_int_equal(w->pd.users, 2);
+	mr_rekey(&w->table, a);
+	assert_int_equal(w->pd.users, 2);
+	mr_destroy(&w->table, a);
+	mr_destroy(&w->table, b);
+	assert_int_equal(w->pd.users, 0);
+}
+
+static void rekey_closes_the_old_key(void **state)
+{
+	static uint8_t mem[64];
+	struct world *w = *state;
+	struct mr *mr;
+
+	assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, 0, 0, &mr), 0);
+	for (int i = 0; i < 100; i++) {
+		uint32_t old = mr->key;
+
+		mr_rekey(&w->table, mr);
+		assert_int_not_equal(mr->key, old);
+		assert_null(mr_find(&w->table, old));
+		assert_ptr_equal(mr_find(&w->table, mr->key), mr);
+	}
+	assert_int_equal(w->table.count, 1);
+}
+
+static void keys_0_and_all_ones_open_nothing(void **state)
+{
+	static uint8_t mem[64];
+	struct world *w = *state;
+	struct mr *mr;
+
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, 0, 0, &mr), 0);
+	assert_null(mr_find(&w->table, 0));
+	assert_null(mr_find(&w->table, UINT32_MAX));
+}
+
+/* The same secret gives the same keys, another one others. */
+static void keys_depend_on_the_secret(void **state)
+{
+	static uint8_t mem[64];
+	static const uint8_t other[16] = {1, 2, 4};
+	struct world *w = *state;
+	struct mr_table same, different;
+	struct mr *a, *b, *c;
+
+	assert_int_equal(mr_table_init(&same, &w->alloc, secret), 0);
+	assert_int_equal(mr_table_init(&different, &w->alloc, other), 0);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, 0, 0, &a), 0);
+		assert_int_equal(mr_create(&same, &w->pd, mem, 8, 0, 0, &b), 0);
+		assert_int_equal(mr_create(&different, &w->pd, mem, 8, 0, 0, &c), 0);
+		assert_int_equal(a->key, b->key);
+		assert_int_not_equal(a->key, c->key);
+	}
+	mr_table_fini(&same);
+	mr_table_fini(&different);
+}
+
+static void create_without_memory_changes_nothing(void **state)
+{
+	static uint8_t mem[64];
+	struct world *w = *state;
+	struct mr *mr = NULL;
+	int failures = 0;
+
+	for (int i = 0; i < 200; i++) {
+		uint32_t count = w->table.count;
+
+		w->heap.gets_left = i % 3;
+		if (mr_create(&w->table, &w->pd, mem, 8, 0, 0, &mr)) {
+			assert_int_equal(w->table.count, count);
+			assert_int_equal(w->pd.users, count);
+			failures++;
+		}
+	}
+	assert_true(failures >= 66 && failures < 150);
+	w->heap.gets_left = -1;
+}
+
+/* Random creations, deletions and re-keyings against a plain array. */
+static void table_agrees_with_a_naive_model(void **state)
+{
+	enum { LIVE_MAX = 3000, STEPS = 60000 };
+	static uint8_t mem[64];
+	static struct mr *live[LIVE_MAX];
+	static uint32_t dead[256];
+	struct world *w = *state;
+	struct prng r;
+	uint32_t n = 0, d = 0;
+
+	prng_init(&r, 7);
+	for (int step = 0; step < STEPS; step++) {
+		bool growing = step / 10000 % 2 == 0;
+		uint32_t dice = (uint32_t)prng_below(&r, 10);
+
+		if (dice < (growing ? 6u : 3u) && n < LIVE_MAX) {
+			assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, n, 0, &live[n]), 0);
+			n++;
+		} else if (dice < 9 && n) {
+			uint32_t k = (uint32_t)prng_below(&r, n);
+
+			dead[d++ % 256] = live[k]->key;
+			mr_destroy(&w->table, live[k]);
+			live[k] = live[--n];
+		} else if (n) {
+			struct mr *mr = live[prng_below(&r, n)];
+
+			dead[d++ % 256] = mr->key;
+			mr_rekey(&w->table, mr);
+		}
+		assert_int_equal(w->table.count, n);
+		assert_true((uint64_t)n * 2 <= (uint64_t)w->table.mask + 1);
+		if (step % 500)
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			assert_ptr_equal(mr_find(&w->table, live[i]->key), live[i]);
+		for (uint32_t i = 0; i < d && i < 256; i++)
+			assert_null(mr_find(&w->table, dead[i]));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(check_opens_exactly_the_range, setup, teardown),
+		cmocka_unit_test_setup_teardown(check_wants_every_access_bit_and_the_pd, setup, teardown),
+		cmocka_unit_test_setup_teardown(validate_refuses_what_no_region_may_be, setup, teardown),
+		cmocka_unit_test_setup_teardown(zero_based_region_starts_at_0, setup, teardown),
+		cmocka_unit_test_setup_teardown(pd_counts_its_regions, setup, teardown),
+		cmocka_unit_test_setup_teardown(rekey_closes_the_old_key, setup, teardown),
+		cmocka_unit_test_setup_teardown(keys_0_and_all_ones_open_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(keys_depend_on_the_secret, setup, teardown),
+		cmocka_unit_test_setup_teardown(create_without_memory_changes_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(table_agrees_with_a_naive_model, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

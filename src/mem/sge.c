@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Walks scatter/gather lists. Elements without bytes need no key and are passed over. */
+#include <string.h>
+
+#include "mem/sge.h"
+
+bool sge_check(const struct mr_table *t, const struct pd *pd, const struct sge *sge, uint32_t count,
+	       uint32_t access)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (sge[i].len && !mr_check(t, sge[i].lkey, pd, sge[i].addr, sge[i].len, access))
+			return false;
+	}
+	return true;
+}
+
+/* A place in a list: byte `off` of *sge. */
+struct cursor {
+	const struct sge *sge;
+	const struct sge *end;
+	uint64_t off;
+};
+
+static struct cursor seek(const struct sge *sge, uint32_t count, uint64_t off)
+{
+	const struct sge *end = sge + count;
+
+	while (sge < end && off >= sge->len)
+		off -= (sge++)->len;
+	return (struct cursor){sge, end, off};
+}
+
+/*
+ * Moves over the next piece that lies in one element, at most `len` bytes, and returns its host
+ * address; NULL when its key does not open it or the list ends.
+ */
+static uint8_t *advance(struct cursor *c, const struct mr_table *t, const struct pd *pd,
+			uint64_t len, uint32_t access, uint64_t *piece)
+{
+	while (c->sge < c->end && c->off == c->sge->len) {
+		c->sge++;
+		c->off = 0;
+	}
+	if (c->sge == c->end)
+		return NULL;
+
+	uint64_t left = c->sge->len - c->off;
+	uint64_t va = c->sge->addr + c->off;
+
+	*piece = len < left ? len : left;
+	c->off += *piece;
+	return mr_check(t, c->sge->lkey, pd, va, *piece, access);
+}
+
+bool sge_gather(const struct mr_table *t, const struct pd *pd, const struct sge *sge,
+		uint32_t count, uint64_t off, uint8_t *to, uint64_t len)
+{
+	struct cursor c = seek(sge, count, off);
+	uint64_t piece;
+
+	for (; len; len -= piece, to += piece) {
+		const uint8_t *p = advance(&c, t, pd, len, 0, &piece);
+
+		if (!p)
+			return false;
+		memcpy(to, p, piece);
+	}
+	return true;
+}
+
+bool sge_scatter(const struct mr_table *t, const struct pd *pd, const struct sge *sge,
+		 uint32_t count, uint64_t off, const uint8_t *from, uint64_t len)
+{
+	struct cursor c = seek(sge, count, off);
+	uint64_t piece;
+
+	for (; len; len -= piece, from += piece) {
+		uint8_t *p = advance(&c, t, pd, len, MR_LOCAL_WRITE, &piece);
+
+		if (!p)
+			return false;
+		memcpy(p, from, piece);
+	}
+	return true;
+}

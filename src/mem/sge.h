@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Scatter/gather elements: the bytes of a message, in the order its work request lists them. */
+#ifndef MEM_SGE_H
+#define MEM_SGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mem/mr.h"
+
+/* Laid out as struct ibv_sge. */
+struct sge {
+	uint64_t addr;
+	uint32_t len;
+	uint32_t lkey;
+};
+
+static inline uint64_t sge_total(const struct sge *sge, uint32_t count)
+{
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		total += sge[i].len;
+	return total;
+}
+
+/* Whether every element's key opens its range in pd with `access`. */
+bool sge_check(const struct mr_table *, const struct pd *, const struct sge *, uint32_t count,
+	       uint32_t access);
+
+/*
+ * Copies `len` message bytes from message offset `off` out of the elements (gather) or into them
+ * (scatter); each element touched is checked again. False, with a part perhaps copied, when a key
+ * does not open its range; off + len must not exceed the elements' total.
+ */
+bool sge_gather(const struct mr_table *, const struct pd *, const struct sge *, uint32_t count,
+		uint64_t off, uint8_t *to, uint64_t len);
+bool sge_scatter(const struct mr_table *, const struct pd *, const struct sge *, uint32_t count,
+		 uint64_t off, const uint8_t *from, uint64_t len);
+
+#endif

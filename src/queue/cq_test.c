@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "queue/cq.h"
+#include "support/heap.h"
+
+static bool push(struct cq *cq, uint64_t wr_id)
+{
+	bool fire = false;
+
+	return cq_push(cq, &(struct cqe){.wr_id = wr_id}, &fire);
+}
+
+static void capacity_is_at_least_what_was_asked(void **state)
+{
+	static const uint32_t asked[] = {1, 2, 3, 4, 5, 100, 128, 129};
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		struct heap heap = HEAP_INIT;
+		struct alloc a = heap_alloc(&heap);
+		struct cq cq;
+
+		assert_int_equal(cq_init(&cq, &a, asked[i], &heap), 0);
+		assert_true(cq.capacity >= asked[i]);
+		assert_ptr_equal(cq.owner, &heap);
+		assert_true(list_empty(&cq.fired) && list_empty(&cq.event.link));
+		for (uint32_t n = 0; n < cq.capacity; n++) {
+			assert_int_equal(cq_depth(&cq), n);
+			assert_true(push(&cq, n));
+		}
+		cq_fini(&cq, &a);
+		assert_int_equal(heap.bytes, 0);
+	}
+}
+
+static void completions_are_polled_in_order_across_the_wrap(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	uint64_t in = 0, out = 0;
+	struct cq cq;
+
+	assert_int_equal(cq_init(&cq, &a, 4, NULL), 0);
+	atomic_store(&cq.head, UINT32_MAX - 5);
+	atomic_store(&cq.tail, UINT32_MAX - 5);
+	for (uint32_t round = 0; round < 20; round++) {
+		uint32_t burst = 1 + round % 4;
+
+		for (uint32_t i = 0; i < burst; i++)
+			assert_true(push(&cq, in++));
+		for (uint32_t i = 0; i < burst; i++)
+			assert_int_equal(cq_peek(&cq, i)->wr_id, out++);
+		assert_null(cq_peek(&cq, burst));
+		cq_consume(&cq, burst);
+		assert_null(cq_peek(&cq, 0));
+	}
+	cq_fini(&cq, &a);
+}
+
+static void overrun_kills_the_queue(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct cq cq;
+
+	assert_int_equal(cq_init(&cq, &a, 2, NULL), 0);
+	for (uint32_t i = 0; i < cq.capacity; i++)
+		assert_true(push(&cq, i));
+	assert_false(cq.overrun);
+	assert_false(push(&cq, 99));
+	assert_true(cq.overrun);
+	assert_int_equal(cq_peek(&cq, 0)->wr_id, 0); /* what was there can still be read */
+	assert_int_equal(cq_peek(&cq, 1)->wr_id, 1);
+	cq_consume(&cq, 2);
+	assert_false(push(&cq, 100)); /* never a completion after a lost one */
+	assert_null(cq_peek(&cq, 0));
+	cq_fini(&cq, &a);
+}
+
+static void consuming_hands_back_send_slots(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct sq sq1, sq2;
+	struct cq cq;
+	bool fire;
+
+	assert_int_equal(cq_init(&cq, &a, 4, NULL), 0);
+	assert_int_equal(sq_init(&sq1, &a, 4, 1, 0), 0);
+	assert_int_equal(sq_init(&sq2, &a, 4, 1, 0), 0);
+	assert_true(cq_push(&cq, &(struct cqe){.sq = &sq1, .sq_end = 2}, &fire));
+	assert_true(cq_push(&cq, &(struct cqe){.sq = &sq2, .sq_end = 1}, &fire));
+	assert_true(cq_push(&cq, &(struct cqe){.sq = NULL, .sq_end = 3}, &fire));
+	assert_true(cq_push(&cq, &(struct cqe){.sq = &sq1, .sq_end = 4}, &fire));
+	cq_consume(&cq, 3);
+	assert_int_equal(atomic_load(&sq1.released), 2);
+	assert_int_equal(atomic_load(&sq2.released), 1);
+	cq_consume(&cq, 1);
+	assert_int_equal(atomic_load(&sq1.released), 4);
+	sq_fini(&sq1, &a);
+	sq_fini(&sq2, &a);
+	cq_fini(&cq, &a);
+	assert_int_equal(heap.bytes, 0);
+}
+
+static void event_fires_once_for_what_was_asked(void **state)
+{
+	enum { NOT = -1, ANY = 0, SOLICITED = 1 };
+	static const struct {
+		int arm[2]; /* two requests in a row */
+		uint32_t status;
+		uint8_t solicited;
+		bool fires;
+	} rows[] = {
+		{{NOT, NOT}, WC_SUCCESS, 1, false},
+		{{NOT, ANY}, WC_SUCCESS, 0, true},
+		{{NOT, ANY}, WC_SUCCESS, 1, true},
+		{{NOT, SOLICITED}, WC_SUCCESS, 0, false},
+		{{NOT, SOLICITED}, WC_SUCCESS, 1, true},
+		{{NOT, SOLICITED}, WC_WR_FLUSH_ERR, 0, true},
+		{{ANY, SOLICITED}, WC_SUCCESS, 0, true}, /* IBTA 11.4.2.2: the stronger one stands */
+		{{SOLICITED, ANY}, WC_SUCCESS, 0, true},
+		{{SOLICITED, SOLICITED}, WC_SUCCESS, 0, false},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct heap heap = HEAP_INIT;
+		struct alloc a = heap_alloc(&heap);
+		struct cqe e = {.status = rows[i].status, .solicited = rows[i].solicited};
+		struct cq cq;
+		bool fire = false;
+
+		assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
+		for (int k = 0; k < 2; k++) {
+			if (rows[i].arm[k] != NOT)
+				cq_arm(&cq, rows[i].arm[k] == SOLICITED);
+		}
+		assert_true(cq_push(&cq, &e, &fire));
+		assert_int_equal(fire, rows[i].fires);
+		if (fire) {
+			e.solicited = 1;
+			fire = false;
+			assert_true(cq_push(&cq, &e, &fire));
+			assert_false(fire);
+		}
+		cq_fini(&cq, &a);
+	}
+}
+
+/* fire is one flag for a burst: a completion that does not count leaves it as it is. */
+static void fire_is_only_ever_set(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct cq cq;
+	bool fire = true;
+
+	assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
+	assert_true(cq_push(&cq, &(struct cqe){0}, &fire));
+	assert_true(fire);
+	cq_fini(&cq, &a);
+}
+
+static void purge_drops_one_qp_and_keeps_the_order(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	int qp[2];
+	struct cq cq;
+	bool fire;
+
+	assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
+	atomic_store(&cq.head, 6);
+	atomic_store(&cq.tail, 6);
+	for (uint64_t i = 0; i < 8; i++)
+		assert_true(cq_push(&cq, &(struct cqe){.wr_id = i, .qp_owner = &qp[i % 3 == 0]},
+				    &fire));
+	cq_purge(&cq, &qp[1]);
+	assert_int_equal(cq_depth(&cq), 5);
+	static const uint64_t left[] = {1, 2, 4, 5, 7};
+
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(cq_peek(&cq, i)->wr_id, left[i]);
+	assert_true(push(&cq, 8));
+	cq_purge(&cq, &qp[0]);
+	assert_int_equal(cq_depth(&cq), 1);
+	assert_int_equal(cq_peek(&cq, 0)->wr_id, 8);
+	cq_fini(&cq, &a);
+}
+
+static void resize_keeps_what_was_not_polled(void **state)
+{
+	static const uint32_t sizes[] = {8, 64, 16, 5, 300, 8};
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct cq cq;
+
+	assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
+	atomic_store(&cq.head, UINT32_MAX - 1);
+	atomic_store(&cq.tail, UINT32_MAX - 1);
+	for (uint64_t i = 0; i < 5; i++)
+		assert_true(push(&cq, i));
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		assert_int_equal(cq_resize(&cq, &a, sizes[i]), 0);
+		assert_true(cq.capacity >= sizes[i]);
+		for (uint32_t k = 0; k < 5; k++)
+			assert_int_equal(cq_peek(&cq, k)->wr_id, k);
+		assert_null(cq_peek(&cq, 5));
+	}
+	assert_int_equal(cq_resize(&cq, &a, 4), -EINVAL);
+	heap.gets_left = 0;
+	assert_int_equal(cq_resize(&cq, &a, 100), -ENOMEM);
+	assert_int_equal(cq_depth(&cq), 5);
+	cq_fini(&cq, &a);
+	assert_int_equal(heap.bytes, 0);
+}
+
+/*
+ * A program that empties the queue, asks for an event, looks once more and sleeps, beside a nic that
+ * pushes one completion at a time at odd moments: a lost event would leave the program asleep with a
+ * completion in the queue.
+ */
+enum { EVENTS = 100000 };
+
+struct channel {
+	struct cq cq;
+	sem_t wake;
+	_Atomic uint32_t polled;
+	_Atomic bool over;
+	bool solicited_only;
+};
+
+static void dawdle(struct prng *r)
+{
+	for (uint64_t n = prng_below(r, 200); n; n--)
+		__asm__ volatile("" ::: "memory");
+}
+
+static uint32_t drain(struct channel *c)
+{
+	uint32_t n = 0;
+
+	while (cq_peek(&c->cq, n))
+		n++;
+	cq_consume(&c->cq, n);
+	atomic_store(&c->polled, atomic_load(&c->polled) + n);
+	return n;
+}
+
+static void *program(void *arg)
+{
+	struct channel *c = arg;
+	struct prng r;
+
+	prng_init(&r, 1);
+	while (atomic_load(&c->polled) < EVENTS) {
+		if (drain(c))
+			dawdle(&r);
+		cq_arm(&c->cq, c->solicited_only);
+		if (drain(c) || atomic_load(&c->polled) == EVENTS)
+			continue;
+
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += 10;
+		if (sem_timedwait(&c->wake, &until))
+			break; /* asleep for ever */
+	}
+	atomic_store(&c->over, true);
+	return NULL;
+}
+
+static void no_event_is_lost_between_arm_and_poll(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct prng r;
+
+	prng_init(&r, 2);
+	for (int solicited = 0; solicited < 2; solicited++) {
+		struct channel c = {.solicited_only = solicited};
+		pthread_t t;
+
+		assert_int_equal(cq_init(&c.cq, &a, 16, NULL), 0);
+		assert_int_equal(sem_init(&c.wake, 0, 0), 0);
+		assert_int_equal(pthread_create(&t, NULL, program, &c), 0);
+		for (uint32_t i = 0; i < EVENTS && !atomic_load(&c.over); i++) {
+			struct cqe e = {.wr_id = i, .solicited = 1};
+			bool fire = false;
+
+			assert_true(cq_push(&c.cq, &e, &fire));
+			if (fire)
+				sem_post(&c.wake);
+			while (atomic_load(&c.polled) <= i && !atomic_load(&c.over))
+				;
+			dawdle(&r);
+		}
+		pthread_join(t, NULL);
+		assert_int_equal(atomic_load(&c.polled), EVENTS);
+		sem_destroy(&c.wake);
+		cq_fini(&c.cq, &a);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(capacity_is_at_least_what_was_asked),
+		cmocka_unit_test(completions_are_polled_in_order_across_the_wrap),
+		cmocka_unit_test(overrun_kills_the_queue),
+		cmocka_unit_test(consuming_hands_back_send_slots),
+		cmocka_unit_test(event_fires_once_for_what_was_asked),
+		cmocka_unit_test(fire_is_only_ever_set),
+		cmocka_unit_test(purge_drops_one_qp_and_keeps_the_order),
+		cmocka_unit_test(resize_keeps_what_was_not_polled),
+		cmocka_unit_test(no_event_is_lost_between_arm_and_poll),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The receive queue's two rings. Every slot number is at one of four places: in `free`, in `posted`,
+ * with the poster between rq_slot() and rq_post(), where it still is the oldest of `free`, or with
+ * the nic between rq_take() and rq_release(). Neither ring can overflow, for there are no more slot
+ * numbers than entries.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+
+#include "queue/rq.h"
+
+enum { SLOT_ALIGN = 64 };
+
+static uint32_t entries_for(uint32_t max_wr)
+{
+	uint32_t n = 1;
+
+	while (n < max_wr)
+		n *= 2;
+	return n;
+}
+
+static size_t ring_bytes(const struct rq *rq)
+{
+	return ((size_t)rq->mask + 1) * sizeof(uint32_t);
+}
+
+static struct recv_wqe *slot_at(const struct rq *rq, uint32_t index)
+{
+	return (struct recv_wqe *)(rq->slots + (size_t)index * rq->stride);
+}
+
+int rq_init(struct rq *rq, const struct alloc *alloc, uint32_t max_wr, uint32_t max_sge)
+{
+	uint64_t stride = sizeof(struct recv_wqe) + (uint64_t)max_sge * sizeof(struct wqe_sge);
+
+	stride = (stride + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
+	if (max_wr > (uint32_t)1 << 31 || stride > UINT32_MAX)
+		return -ENOMEM;
+
+	struct rq q = {
+		.mask = entries_for(max_wr) - 1,
+		.stride = (uint32_t)stride,
+		.capacity = max_wr,
+		.max_sge = max_sge,
+	};
+
+	if (max_wr) {
+		q.slots = alloc_get(alloc, (size_t)max_wr * stride);
+		if (!q.slots)
+			goto none;
+		q.posted = alloc_get(alloc, ring_bytes(&q));
+		if (!q.posted)
+			goto slots;
+		q.free = alloc_get(alloc, ring_bytes(&q));
+		if (!q.free)
+			goto posted;
+	}
+	*rq = q;
+	for (uint32_t i = 0; i < max_wr; i++)
+		slot_at(rq, i)->index = i;
+	rq_reset(rq);
+	return 0;
+
+posted:
+	alloc_put(alloc, q.posted, ring_bytes(&q));
+slots:
+	alloc_put(alloc, q.slots, (size_t)max_wr * stride);
+none:
+	return -ENOMEM;
+}
+
+void rq_fini(struct rq *rq, const struct alloc *alloc)
+{
+	alloc_put(alloc, rq->free, ring_bytes(rq));
+	alloc_put(alloc, rq->posted, ring_bytes(rq));
+	alloc_put(alloc, rq->slots, (size_t)rq->capacity * rq->stride);
+	*rq = (struct rq){0};
+}
+
+void rq_reset(struct rq *rq)
+{
+	for (uint32_t i = 0; i < rq->capacity; i++)
+		rq->free[i] = i;
+	rq->free_tail = 0;
+	rq->posted_tail = 0;
+	atomic_store_explicit(&rq->free_head, rq->capacity, memory_order_relaxed);
+	atomic_store_explicit(&rq->posted_head, 0, memory_order_relaxed);
+}
+
+struct recv_wqe *rq_slot(struct rq *rq)
+{
+	uint32_t head = atomic_load_explicit(&rq->free_head, memory_order_acquire);
+
+	return head == rq->free_tail ? NULL : slot_at(rq, rq->free[rq->free_tail & rq->mask]);
+}
+
+void rq_post(struct rq *rq, struct recv_wqe *w)
+{
+	uint32_t head = atomic_load_explicit(&rq->posted_head, memory_order_relaxed);
+
+	assert(w->index == rq->free[rq->free_tail & rq->mask]);
+	rq->free_tail++;
+	rq->posted[head & rq->mask] = w->index;
+	atomic_store_explicit(&rq->posted_head, head + 1, memory_order_release);
+}
+
+struct recv_wqe *rq_take(struct rq *rq)
+{
+	if (!rq_posted(rq))
+		return NULL;
+	return slot_at(rq, rq->posted[rq->posted_tail++ & rq->mask]);
+}
+
+void rq_release(struct rq *rq, struct recv_wqe *w)
+{
+	uint32_t head = atomic_load_explicit(&rq->free_head, memory_order_relaxed);
+
+	assert(w->index < rq->capacity);
+	rq->free[head & rq->mask] = w->index;
+	atomic_store_explicit(&rq->free_head, head + 1, memory_order_release);
+}
+
+uint32_t rq_posted(const struct rq *rq)
+{
+	return atomic_load_explicit(&rq->posted_head, memory_order_acquire) - rq->posted_tail;
+}

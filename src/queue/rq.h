@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receive queue, a QP's own or shared (SRQ): slots handed back and forth through two rings of slot
+ * numbers, posted (program -> nic) and free (nic -> program), so WQEs may be completed in another
+ * order than they were taken, which an SRQ needs. One poster at a time, one nic, no lock.
+ */
+#ifndef QUEUE_RQ_H
+#define QUEUE_RQ_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "queue/wqe.h"
+
+struct rq {
+	uint8_t *slots;
+	uint32_t *posted;
+	uint32_t *free;
+	uint32_t mask; /* of both rings */
+	uint32_t stride;
+	uint32_t capacity;
+	uint32_t max_sge;
+
+	_Atomic uint32_t posted_head; /* poster writes */
+	uint32_t posted_tail;         /* nic only, but see rq_posted() */
+	_Atomic uint32_t free_head;   /* nic writes */
+	uint32_t free_tail;           /* poster only */
+};
+
+int rq_init(struct rq *, const struct alloc *, uint32_t max_wr, uint32_t max_sge);
+void rq_fini(struct rq *, const struct alloc *);
+/* Every slot is free again; neither side may be using the queue, no WQE may be held. */
+void rq_reset(struct rq *);
+
+/*
+ * Poster: rq_slot() is a free slot to fill or NULL when the queue is full; rq_post() gives it to the
+ * nic (visible at once). A slot that was not posted is given again by the next rq_slot().
+ */
+struct recv_wqe *rq_slot(struct rq *);
+void rq_post(struct rq *, struct recv_wqe *);
+
+/* Nic: the oldest posted WQE, taken out, or NULL; and back when it is completed. */
+struct recv_wqe *rq_take(struct rq *);
+void rq_release(struct rq *, struct recv_wqe *);
+/* WQEs posted and not taken. Nic only. */
+uint32_t rq_posted(const struct rq *);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "queue/rq.h"
+#include "support/heap.h"
+
+static void post(struct rq *rq, uint64_t wr_id)
+{
+	struct recv_wqe *w = rq_slot(rq);
+
+	assert_non_null(w);
+	w->wr_id = wr_id;
+	rq_post(rq, w);
+}
+
+static void wqes_are_taken_in_the_order_posted(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct rq rq;
+
+	assert_int_equal(rq_init(&rq, &a, 5, 2), 0);
+	assert_null(rq_take(&rq));
+	for (uint64_t round = 0; round < 50; round++) {
+		for (uint64_t i = 0; i < 5; i++)
+			post(&rq, round * 5 + i);
+		assert_null(rq_slot(&rq));
+		assert_int_equal(rq_posted(&rq), 5);
+		for (uint64_t i = 0; i < 5; i++) {
+			struct recv_wqe *w = rq_take(&rq);
+
+			assert_int_equal(w->wr_id, round * 5 + i);
+			assert_null(rq_slot(&rq)); /* taken is not yet free */
+			rq_release(&rq, w);
+			assert_non_null(rq_slot(&rq));
+			post(&rq, 0);
+			assert_null(rq_slot(&rq));
+		}
+		for (int i = 0; i < 5; i++)
+			rq_release(&rq, rq_take(&rq));
+	}
+	rq_fini(&rq, &a);
+	assert_int_equal(heap.bytes, 0);
+}
+
+static void unposted_slot_is_given_again(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct rq rq;
+
+	assert_int_equal(rq_init(&rq, &a, 2, 1), 0);
+	struct recv_wqe *w = rq_slot(&rq);
+
+	assert_ptr_equal(rq_slot(&rq), w);
+	rq_post(&rq, w);
+	assert_ptr_not_equal(rq_slot(&rq), w);
+	rq_fini(&rq, &a);
+}
+
+/* The property an SRQ needs: WQEs come back in any order, and none is given out twice. */
+static void wqes_come_back_in_any_order(void **state)
+{
+	enum { WQES = 37, STEPS = 100000 };
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct recv_wqe *held[WQES];
+	uint64_t posted = 0, taken = 0;
+	uint32_t n = 0;
+	struct prng r;
+	struct rq rq;
+
+	prng_init(&r, 11);
+	assert_int_equal(rq_init(&rq, &a, WQES, 3), 0);
+	for (int i = 0; i < STEPS; i++) {
+		switch (prng_below(&r, 3)) {
+		case 0: {
+			struct recv_wqe *w = rq_slot(&rq);
+
+			assert_int_equal(!w, posted - taken + n == WQES);
+			if (!w)
+				break;
+			for (uint32_t k = 0; k < n; k++)
+				assert_ptr_not_equal(w, held[k]);
+			w->wr_id = posted++;
+			memset(w->sge, 0xa5, 3 * sizeof(w->sge[0]));
+			rq_post(&rq, w);
+			break;
+		}
+		case 1: {
+			struct recv_wqe *w = rq_take(&rq);
+
+			assert_int_equal(!w, posted == taken);
+			if (!w)
+				break;
+			assert_int_equal(w->wr_id, taken++);
+			held[n++] = w;
+			break;
+		}
+		default:
+			if (n) {
+				uint32_t k = (uint32_t)prng_below(&r, n);
+
+				rq_release(&rq, held[k]);
+				held[k] = held[--n];
+			}
+		}
+		assert_int_equal(rq_posted(&rq), posted - taken);
+	}
+	rq_fini(&rq, &a);
+	assert_int_equal(heap.bytes, 0);
+}
+
+static void reset_frees_every_slot(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct rq rq;
+
+	assert_int_equal(rq_init(&rq, &a, 6, 1), 0);
+	for (int round = 0; round < 3; round++) {
+		for (uint64_t i = 0; i < 6; i++)
+			post(&rq, i);
+		rq_release(&rq, rq_take(&rq));
+		rq_reset(&rq);
+		assert_int_equal(rq_posted(&rq), 0);
+		assert_null(rq_take(&rq));
+	}
+	rq_fini(&rq, &a);
+}
+
+static void queue_of_0_is_always_full(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct rq rq;
+
+	assert_int_equal(rq_init(&rq, &a, 0, 4), 0);
+	assert_null(rq_slot(&rq));
+	assert_null(rq_take(&rq));
+	assert_int_equal(rq_posted(&rq), 0);
+	rq_reset(&rq);
+	assert_null(rq_slot(&rq));
+	rq_fini(&rq, &a);
+	assert_int_equal(heap.blocks, 0);
+}
+
+static void failed_init_gives_back_what_it_got(void **state)
+{
+	for (int gets = 0; gets < 3; gets++) {
+		struct heap heap = {.gets_left = gets};
+		struct alloc a = heap_alloc(&heap);
+		struct rq rq;
+
+		assert_int_not_equal(rq_init(&rq, &a, 6, 1), 0);
+		assert_int_equal(heap.blocks, 0);
+		assert_int_equal(heap.bytes, 0);
+	}
+}
+
+enum { WRS = 300000 };
+
+static void *poster(void *arg)
+{
+	struct rq *rq = arg;
+
+	for (uint64_t i = 0; i < WRS;) {
+		struct recv_wqe *w = rq_slot(rq);
+
+		if (!w)
+			continue;
+		w->wr_id = i;
+		w->length = ~i;
+		rq_post(rq, w);
+		i++;
+	}
+	return NULL;
+}
+
+static void poster_and_nic_need_no_lock(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct rq rq;
+	pthread_t t;
+
+	assert_int_equal(rq_init(&rq, &a, 5, 1), 0);
+	assert_int_equal(pthread_create(&t, NULL, poster, &rq), 0);
+	for (uint64_t i = 0; i < WRS;) {
+		struct recv_wqe *w = rq_take(&rq);
+
+		if (!w)
+			continue;
+		assert_int_equal(w->wr_id, i);
+		assert_true(w->length == ~i);
+		rq_release(&rq, w);
+		i++;
+	}
+	pthread_join(t, NULL);
+	rq_fini(&rq, &a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wqes_are_taken_in_the_order_posted),
+		cmocka_unit_test(unposted_slot_is_given_again),
+		cmocka_unit_test(wqes_come_back_in_any_order),
+		cmocka_unit_test(reset_frees_every_slot),
+		cmocka_unit_test(queue_of_0_is_always_full),
+		cmocka_unit_test(failed_init_gives_back_what_it_got),
+		cmocka_unit_test(poster_and_nic_need_no_lock),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
