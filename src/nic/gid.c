@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The port's GID table, and address vectors turned into flows (IBTA A17.4.1). */
+#include <errno.h>
+#include <string.h>
+
+#include "base/ipudp.h"
+#include "nic/state.h"
+#include "wire/rocev2.h"
+
+enum {
+	HOP_LIMIT_DEFAULT = 64,
+	/* IPv6 and UDP headers, BTH and the largest extended headers of a packet with payload, ICRC */
+	HEADER_BYTES_MAX = 40 + 8 + 12 + 16 + 4 + 4
+};
+
+uint32_t nic_path_mtu(uint32_t ip_mtu)
+{
+	uint32_t mtu = NIC_MTU_BYTES_MAX;
+
+	while (mtu > 256 && mtu + HEADER_BYTES_MAX > ip_mtu)
+		mtu /= 2;
+	return mtu;
+}
+
+uint32_t nic_gid_count(const struct nic *nic)
+{
+	return nic->gid_count;
+}
+
+int nic_gid(const struct nic *nic, uint32_t index, struct nic_gid *out)
+{
+	if (index >= NIC_GIDS_MAX)
+		return -EINVAL;
+	*out = nic->gids[index];
+	return 0;
+}
+
+static bool is_zero(const uint8_t gid[16])
+{
+	static const uint8_t zero[16];
+
+	return !memcmp(gid, zero, sizeof(zero));
+}
+
+int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *out, uint32_t *ip_mtu)
+{
+	const struct nic_gid *g;
+	struct flow f = {0};
+
+	if (av->port != 1 || !av->is_global || av->sgid_index >= nic->gid_count)
+		return -EINVAL;
+	g = &nic->gids[av->sgid_index];
+	if (is_zero(g->raw) || is_zero(av->dgid))
+		return -EINVAL;
+	memcpy(f.src, g->raw, sizeof(f.src));
+	memcpy(f.dst, av->dgid, sizeof(f.dst));
+	if (flow_is_ipv4(&f) != !memcmp(f.src, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12))
+		return -EINVAL; /* one end IPv4, the other IPv6 */
+	f.flow_label = av->flow_label & 0xfffff;
+	/* A link-local destination means nothing without the interface. */
+	if (f.dst[0] == 0xfe && (f.dst[1] & 0xc0) == 0x80)
+		f.ifindex = g->ifindex;
+	f.sport = flow_is_ipv4(&f) ? nic->sport_ipv4 : nic->sport_ipv6;
+	f.dport = ROCEV2_UDP_PORT;
+	f.tos = av->traffic_class;
+	f.ttl = av->hop_limit ? av->hop_limit : HOP_LIMIT_DEFAULT;
+	*out = f;
+	if (ip_mtu)
+		*ip_mtu = g->ip_mtu;
+	return 0;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The NIC: the one contract between the protocol core and whoever runs it.
+ *
+ * Four calls move it: packets in, packets out, when to wake, wake. The rest creates and changes
+ * objects. Nothing here does I/O, reads a clock or takes a lock. The caller lets one thread in at a
+ * time; only what is marked "any thread" may be called beside it. Functions return 0 or a negative
+ * errno unless they say otherwise and change nothing when they fail.
+ */
+#ifndef NIC_NIC_H
+#define NIC_NIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/pkt.h"
+#include "mem/mr.h"
+#include "queue/cq.h"
+#include "queue/event.h"
+#include "queue/rq.h"
+#include "queue/sq.h"
+#include "transport/attr.h"
+#include "transport/counters.h"
+#include "transport/srq.h"
+
+struct nic;
+struct qp;
+
+enum {
+	NIC_GIDS_MAX = 64,
+	NIC_QPN_BITS = 17,         /* QPNs of one nic: a slot number above, 2^17 numbers below */
+	NIC_MAX_QP = 1 << 17,      /* less the reserved QPNs 0 and 1 */
+	NIC_MAX_QP_WR = 32768,
+	NIC_MAX_SGE = 32,
+	NIC_MAX_INLINE = 1024,
+	NIC_MAX_CQE = 1 << 22,
+	NIC_MAX_CQ = 1 << 16,
+	NIC_MAX_MR = 1 << 24,
+	NIC_MAX_PD = 1 << 16,
+	NIC_MAX_SRQ = 1 << 16,
+	NIC_MAX_SRQ_WR = 32768,
+	NIC_MAX_RD_ATOM = 16,      /* READs and atomics outstanding a QP, either direction */
+	NIC_MTU_BYTES_MAX = 4096
+};
+
+#define NIC_MSG_BYTES_MAX (1u << 31)
+#define NIC_PKEY_DEFAULT  0xffffu
+
+struct nic_gid {
+	uint8_t raw[16];  /* all zero: no entry */
+	uint32_t ifindex; /* of the interface that has the address */
+	uint32_t ip_mtu;  /* of that interface, bytes */
+};
+
+struct nic_config {
+	struct alloc alloc;
+	uint8_t secret[16];      /* QPNs and keys are drawn with it; from the OS in the product, a seed in tests */
+	uint32_t qpn_slot;       /* the high 7 bits of every QPN: 0 .. 126 */
+	uint16_t sport_ipv4;     /* UDP source port the back end sends from, host order */
+	uint16_t sport_ipv6;
+	uint32_t window_bytes;   /* request bytes, READ responses included, a QP may have unacknowledged */
+	uint64_t ack_delay_ns;   /* how long an ACK may wait for a packet to travel with, while held */
+	struct nic_gid gids[NIC_GIDS_MAX];
+	uint32_t gid_count;
+};
+
+/* Borrows nothing of config. NULL when memory runs out. */
+struct nic *nic_create(const struct nic_config *);
+/* Objects that are still there go with it. */
+void nic_destroy(struct nic *);
+
+/* ---- the four calls ---------------------------------------------------------------------- */
+
+/* Takes one packet in; borrows pkt and its bytes. 0, or -EBADMSG when it was malformed and counted. */
+int nic_input(struct nic *, const struct pkt *, uint64_t now_ns);
+/*
+ * The next packets to send, at most `max`, in trains (see struct pkt); 0: nothing now. Lends the
+ * packets' memory until the next call into the nic.
+ */
+size_t nic_output(struct nic *, struct pkt *burst, size_t max, uint64_t now_ns);
+/* When nic_expire() wants to be called; UINT64_MAX: never, as things stand. */
+uint64_t nic_deadline(const struct nic *);
+void nic_expire(struct nic *, uint64_t now_ns);
+
+/*
+ * Held: an ACK waits up to ack_delay_ns for a packet to travel with, for a caller that comes back
+ * soon (a polling program). Not held, as at the start: the next nic_output() sends every ACK.
+ */
+void nic_hold_acks(struct nic *, bool hold);
+
+/* Any thread: work was posted to this QP. */
+void nic_doorbell(struct nic *, struct qp *);
+/* Any thread: whether a doorbell rang that no nic_output() has heard. */
+bool nic_has_doorbells(const struct nic *);
+/* Any thread, a hint: whether the QP has requests unacknowledged, so more progress is sure to come. */
+bool qp_in_flight(const struct qp *);
+
+/* ---- what happened ------------------------------------------------------------------------ */
+
+/* The next CQ whose program asked to be told, or NULL. */
+struct cq *nic_next_cq_event(struct nic *);
+bool nic_next_async_event(struct nic *, struct async_event *);
+const struct nic_counters *nic_counters(const struct nic *);
+/* Capture files want the IPv4 identification that a UDP socket hides; the ICRC reveals it. */
+bool nic_ip_id(struct nic *, const struct pkt *, uint16_t *ip_id);
+
+/* ---- objects -------------------------------------------------------------------------------- */
+
+int nic_pd_alloc(struct nic *, struct pd **out);
+int nic_pd_free(struct nic *, struct pd *); /* -EBUSY while something uses it */
+
+/* See mr_create(). The nic owns the region until nic_mr_dereg(). */
+int nic_mr_reg(struct nic *, struct pd *, void *addr, uint64_t length, uint64_t iova,
+	       uint32_t access, struct mr **out);
+/* As ibv_rereg_mr: NULL pd/addr or access -1 leave that attribute. The keys change. */
+int nic_mr_rereg(struct nic *, struct mr *, struct pd *pd, void *addr, uint64_t length,
+		 int64_t access);
+void nic_mr_dereg(struct nic *, struct mr *);
+
+int nic_cq_create(struct nic *, uint32_t cqe, void *owner, struct cq **out);
+int nic_cq_resize(struct nic *, struct cq *, uint32_t cqe); /* poller held off too */
+int nic_cq_destroy(struct nic *, struct cq *);              /* -EBUSY while a QP uses it */
+
+int nic_srq_create(struct nic *, struct pd *, uint32_t max_wr, uint32_t max_sge, uint32_t limit,
+		   void *owner, struct srq **out);
+/* Arms the limit event; fires at once if fewer WQEs than that are posted. -EINVAL above max_wr. */
+int nic_srq_set_limit(struct nic *, struct srq *, uint32_t limit);
+int nic_srq_destroy(struct nic *, struct srq *); /* -EBUSY while a QP uses it */
+
+/*
+ * init->cap is checked against the limits above (-EINVAL) and rewritten with what was granted.
+ * The QP starts in RESET.
+ */
+int nic_qp_create(struct nic *, struct qp_init *init, struct qp **out);
+/*
+ * Moves or changes a QP by the IB state table: -EINVAL names nothing more; the mask must hold every
+ * required and no forbidden attribute of the transition. The pollers of both CQs must be held off
+ * when the state becomes RESET.
+ */
+int nic_qp_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t mask,
+		  uint64_t now_ns);
+void nic_qp_query(const struct nic *, const struct qp *, struct qp_attr *, struct qp_init *);
+/* Drops its completions from the CQs too: pollers of both must be held off. */
+void nic_qp_destroy(struct nic *, struct qp *);
+
+/* The parts of a QP that posters need; any thread. */
+struct sq *qp_sq(struct qp *);
+struct rq *qp_rq(struct qp *); /* NULL with an SRQ */
+uint32_t qp_number(const struct qp *);
+enum qp_state qp_state(const struct qp *);
+
+/*
+ * Turns an address vector into a flow: -EINVAL for a bad port, GID index or a vector without GRH.
+ * ip_mtu gets the interface's MTU. A UD address handle is just this flow.
+ */
+int nic_resolve(const struct nic *, const struct ah_attr *, struct flow *out, uint32_t *ip_mtu);
+/* The GID table: -EINVAL outside it; an empty slot is all zero. */
+int nic_gid(const struct nic *, uint32_t index, struct nic_gid *out);
+uint32_t nic_gid_count(const struct nic *);
+/* The largest path MTU (256 .. 4096) that fits an IP MTU with RoCEv2's headers. */
+uint32_t nic_path_mtu(uint32_t ip_mtu);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Protection domains, memory regions, completion queues, shared receive queues: made and unmade. */
+#include <errno.h>
+
+#include "nic/state.h"
+
+int nic_pd_alloc(struct nic *nic, struct pd **out)
+{
+	struct nic_pd *p;
+
+	if (nic->tp.counters.pds >= NIC_MAX_PD)
+		return -ENOMEM;
+	p = alloc_get(&nic->tp.alloc, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->pd.handle = nic->pd_serial++;
+	list_append(&nic->pds, &p->link);
+	nic->tp.counters.pds++;
+	*out = &p->pd;
+	return 0;
+}
+
+int nic_pd_free(struct nic *nic, struct pd *pd)
+{
+	struct nic_pd *p = container_of(pd, struct nic_pd, pd);
+
+	if (pd->users)
+		return -EBUSY;
+	list_remove(&p->link);
+	alloc_put(&nic->tp.alloc, p, sizeof(*p));
+	nic->tp.counters.pds--;
+	return 0;
+}
+
+int nic_mr_reg(struct nic *nic, struct pd *pd, void *addr, uint64_t length, uint64_t iova,
+	       uint32_t access, struct mr **out)
+{
+	int err;
+
+	if (nic->tp.counters.mrs >= NIC_MAX_MR)
+		return -ENOMEM;
+	err = mr_create(&nic->tp.mrs, pd, addr, length, iova, access, out);
+	if (err)
+		return err;
+	nic->tp.counters.mrs++;
+	return 0;
+}
+
+int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint64_t length,
+		 int64_t access)
+{
+	uint8_t *new_addr = addr ? addr : mr->addr;
+	uint64_t new_length = addr ? length : mr->length;
+	uint64_t new_iova = addr ? (uintptr_t)addr : mr->iova;
+	uint32_t new_access = access >= 0 ? (uint32_t)access : mr->access;
+	int err = mr_validate(new_addr, new_length, new_iova, new_access);
+
+	if (err)
+		return err;
+	if (pd) {
+		mr->pd->users--;
+		pd->users++;
+		mr->pd = pd;
+	}
+	mr->addr = new_addr;
+	mr->length = new_length;
+	mr->iova = new_iova;
+	mr->access = new_access;
+	mr_rekey(&nic->tp.mrs, mr);
+	return 0;
+}
+
+void nic_mr_dereg(struct nic *nic, struct mr *mr)
+{
+	nic->tp.counters.mrs--;
+	mr_destroy(&nic->tp.mrs, mr);
+}
+
+int nic_cq_create(struct nic *nic, uint32_t cqe, void *owner, struct cq **out)
+{
+	struct nic_cq *c;
+	int err;
+
+	if (!cqe || cqe > NIC_MAX_CQE)
+		return -EINVAL;
+	if (nic->tp.counters.cqs >= NIC_MAX_CQ)
+		return -ENOMEM;
+	c = alloc_get(&nic->tp.alloc, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	err = cq_init(&c->cq, &nic->tp.alloc, cqe, owner);
+	if (err) {
+		alloc_put(&nic->tp.alloc, c, sizeof(*c));
+		return err;
+	}
+	list_init(&c->cq.fired);
+	list_init(&c->cq.event.link);
+	c->cq.event.owner = owner;
+	list_append(&nic->cqs, &c->link);
+	nic->tp.counters.cqs++;
+	*out = &c->cq;
+	return 0;
+}
+
+int nic_cq_resize(struct nic *nic, struct cq *cq, uint32_t cqe)
+{
+	if (!cqe || cqe > NIC_MAX_CQE)
+		return -EINVAL;
+	return cq_resize(cq, &nic->tp.alloc, cqe);
+}
+
+int nic_cq_destroy(struct nic *nic, struct cq *cq)
+{
+	struct nic_cq *c = container_of(cq, struct nic_cq, cq);
+
+	if (cq->users)
+		return -EBUSY;
+	list_remove(&cq->fired);
+	list_remove(&cq->event.link);
+	list_remove(&c->link);
+	cq_fini(cq, &nic->tp.alloc);
+	alloc_put(&nic->tp.alloc, c, sizeof(*c));
+	nic->tp.counters.cqs--;
+	return 0;
+}
+
+int nic_srq_create(struct nic *nic, struct pd *pd, uint32_t max_wr, uint32_t max_sge,
+		   uint32_t limit, void *owner, struct srq **out)
+{
+	struct nic_srq *s;
+	int err;
+
+	if (!max_wr || max_wr > NIC_MAX_SRQ_WR || max_sge > NIC_MAX_SGE || limit > max_wr)
+		return -EINVAL;
+	if (nic->tp.counters.srqs >= NIC_MAX_SRQ)
+		return -ENOMEM;
+	s = alloc_get(&nic->tp.alloc, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	err = rq_init(&s->srq.rq, &nic->tp.alloc, max_wr, max_sge ? max_sge : 1);
+	if (err) {
+		alloc_put(&nic->tp.alloc, s, sizeof(*s));
+		return err;
+	}
+	s->srq.pd = pd;
+	s->srq.limit = limit;
+	list_init(&s->srq.event.link);
+	s->srq.event.owner = owner;
+	list_append(&nic->srqs, &s->link);
+	pd->users++;
+	nic->tp.counters.srqs++;
+	*out = &s->srq;
+	return 0;
+}
+
+int nic_srq_set_limit(struct nic *nic, struct srq *srq, uint32_t limit)
+{
+	if (limit > srq->rq.capacity)
+		return -EINVAL;
+	srq->limit = limit;
+	if (limit && rq_posted(&srq->rq) < limit) {
+		srq->limit = 0;
+		event_raise(&nic->tp.events, &srq->event, EVENT_SRQ_LIMIT_REACHED);
+	}
+	return 0;
+}
+
+int nic_srq_destroy(struct nic *nic, struct srq *srq)
+{
+	struct nic_srq *s = container_of(srq, struct nic_srq, srq);
+
+	if (srq->users)
+		return -EBUSY;
+	list_remove(&srq->event.link);
+	list_remove(&s->link);
+	srq->pd->users--;
+	rq_fini(&srq->rq, &nic->tp.alloc);
+	alloc_put(&nic->tp.alloc, s, sizeof(*s));
+	nic->tp.counters.srqs--;
+	return 0;
+}

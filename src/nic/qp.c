@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs made, changed, asked and unmade (IBTA 10.2.4, 11.2.5). A modify is judged as a whole
+ * before anything of it is applied, so one that fails changes nothing.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "nic/state.h"
+#include "wire/psn.h"
+
+static const struct qp_ops *const ops_of_type[] = {
+	[QPT_RC] = &rc_ops,
+	[QPT_UC] = &uc_ops,
+	[QPT_UD] = &ud_ops,
+};
+
+/* ---- create ---------------------------------------------------------------------------------- */
+
+static bool cap_is_legal(const struct qp_init *init)
+{
+	const struct qp_cap *c = &init->cap;
+
+	return c->max_send_wr <= NIC_MAX_QP_WR && c->max_send_sge <= NIC_MAX_SGE &&
+	       c->max_inline <= NIC_MAX_INLINE &&
+	       (init->srq || (c->max_recv_wr <= NIC_MAX_QP_WR && c->max_recv_sge <= NIC_MAX_SGE));
+}
+
+static void grant(struct qp_init *init)
+{
+	struct qp_cap *c = &init->cap;
+
+	if (c->max_send_wr && !c->max_send_sge)
+		c->max_send_sge = 1;
+	if (init->srq) {
+		c->max_recv_wr = 0;
+		c->max_recv_sge = 0;
+	} else if (c->max_recv_wr && !c->max_recv_sge) {
+		c->max_recv_sge = 1;
+	}
+	/* SGEs and inline bytes share a slot's space. */
+	if (c->max_inline < c->max_send_sge * sizeof(struct wqe_sge))
+		c->max_inline = c->max_send_sge * (uint32_t)sizeof(struct wqe_sge);
+}
+
+int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
+{
+	const struct alloc *alloc = &nic->tp.alloc;
+	struct qp_init granted = *init;
+	struct qp *qp;
+	int err;
+
+	if ((init->type != QPT_RC && init->type != QPT_UC && init->type != QPT_UD) || !init->pd ||
+	    !init->send_cq || !init->recv_cq || !cap_is_legal(init))
+		return -EINVAL;
+	grant(&granted);
+	qp = alloc_get(alloc, sizeof(*qp));
+	if (!qp)
+		return -ENOMEM;
+	qp->cap = granted.cap;
+	err = sq_init(&qp->sq, alloc, qp->cap.max_send_wr, qp->cap.max_send_sge,
+		      qp->cap.max_inline);
+	if (err)
+		goto free_qp;
+	err = rq_init(&qp->own_rq, alloc, qp->cap.max_recv_wr, qp->cap.max_recv_sge);
+	if (err)
+		goto free_sq;
+	err = qp_table_add(nic, qp);
+	if (err)
+		goto free_rq;
+	qp->ops = ops_of_type[init->type];
+	qp->type = init->type;
+	qp->pd = init->pd;
+	qp->send_cq = init->send_cq;
+	qp->recv_cq = init->recv_cq;
+	qp->srq = init->srq;
+	qp->rq = init->srq ? &init->srq->rq : &qp->own_rq;
+	qp->owner = init->owner;
+	qp->sq_sig_all = init->sq_sig_all;
+	qp->mtu = NIC_MTU_BYTES_MAX;
+	list_init(&qp->active);
+	list_init(&qp->held);
+	timer_init(&qp->timer);
+	list_init(&qp->event.link);
+	qp->event.owner = init->owner;
+	qp->rsp.nak_psn = NAK_AT_EPSN;
+	qp->pd->users++;
+	qp->send_cq->users++;
+	qp->recv_cq->users++;
+	if (qp->srq)
+		qp->srq->users++;
+	nic->tp.counters.qps++;
+	init->cap = granted.cap;
+	*out = qp;
+	return 0;
+
+free_rq:
+	rq_fini(&qp->own_rq, alloc);
+free_sq:
+	sq_fini(&qp->sq, alloc);
+free_qp:
+	alloc_put(alloc, qp, sizeof(*qp));
+	return err;
+}
+
+/* Out of every list that can lead to it; its completions are gone too. */
+static void detach(struct nic *nic, struct qp *qp)
+{
+	nic_hear_doorbells(nic);
+	responder_reset(&nic->tp, qp);
+	requester_reset(&nic->tp, qp);
+	list_remove(&qp->active);
+	cq_purge(qp->send_cq, qp->owner);
+	if (qp->recv_cq != qp->send_cq)
+		cq_purge(qp->recv_cq, qp->owner);
+}
+
+void nic_qp_destroy(struct nic *nic, struct qp *qp)
+{
+	const struct alloc *alloc = &nic->tp.alloc;
+
+	detach(nic, qp);
+	list_remove(&qp->event.link);
+	qp_table_remove(nic, qp);
+	alloc_put(alloc, qp->rsp.res, QP_RD_ATOMIC_MAX * sizeof(*qp->rsp.res));
+	rq_fini(&qp->own_rq, alloc);
+	sq_fini(&qp->sq, alloc);
+	qp->pd->users--;
+	qp->send_cq->users--;
+	qp->recv_cq->users--;
+	if (qp->srq)
+		qp->srq->users--;
+	nic->tp.counters.qps--;
+	alloc_put(alloc, qp, sizeof(*qp));
+}
+
+/* ---- modify ---------------------------------------------------------------------------------- */
+
+static bool is_mtu(uint32_t bytes)
+{
+	return bytes == 256 || bytes == 512 || bytes == 1024 || bytes == 2048 || bytes == 4096;
+}
+
+/* Every value in the mask is one that the attribute can have. */
+static int judge_values(const struct nic *nic, const struct qp_attr *a, uint32_t mask)
+{
+	if ((mask & QPA_PKEY_INDEX && a->pkey_index) || (mask & QPA_PORT && a->port != 1) ||
+	    (mask & QPA_PATH_MTU && !is_mtu(a->path_mtu_bytes)) ||
+	    (mask & QPA_TIMEOUT && a->timeout > 31) ||
+	    (mask & QPA_RETRY_CNT && a->retry_cnt > 7) ||
+	    (mask & QPA_RNR_RETRY && a->rnr_retry > 7) ||
+	    (mask & QPA_MIN_RNR_TIMER && a->min_rnr_timer > 31) ||
+	    (mask & QPA_MAX_RD_ATOMIC && a->max_rd_atomic > NIC_MAX_RD_ATOM) ||
+	    (mask & QPA_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > NIC_MAX_RD_ATOM) ||
+	    (mask & QPA_DEST_QPN && a->dest_qpn > PSN_MASK) ||
+	    (mask & QPA_PATH_MIG_STATE && a->path_mig_state) || mask & QPA_CAP)
+		return -EINVAL;
+	/* There is one port and so no other path to migrate to. */
+	return mask & QPA_ALT_PATH ? -EOPNOTSUPP : 0;
+}
+
+/* The flow of an address vector, if the path carries that MTU. */
+static int judge_path(const struct nic *nic, const struct qp_attr *a, uint32_t mtu,
+		      struct flow *flow)
+{
+	uint32_t ip_mtu;
+	int err = nic_resolve(nic, &a->av, flow, &ip_mtu);
+
+	if (err)
+		return err;
+	return mtu <= nic_path_mtu(ip_mtu) ? 0 : -EINVAL;
+}
+
+static void apply(struct qp *qp, const struct qp_attr *a, uint32_t mask, const struct flow *flow)
+{
+	if (mask & QPA_ACCESS_FLAGS)
+		qp->access = a->access;
+	if (mask & QPA_PKEY_INDEX)
+		qp->pkey = NIC_PKEY_DEFAULT;
+	if (mask & QPA_PORT)
+		qp->port = a->port;
+	if (mask & QPA_QKEY)
+		qp->qkey = a->qkey;
+	if (mask & QPA_PATH_MTU)
+		qp->mtu = a->path_mtu_bytes;
+	if (mask & QPA_AV) {
+		qp->av = a->av;
+		qp->flow = *flow;
+	}
+	if (mask & QPA_DEST_QPN)
+		qp->dest_qpn = a->dest_qpn;
+	if (mask & QPA_RQ_PSN)
+		qp->rq_psn = a->rq_psn & PSN_MASK;
+	if (mask & QPA_SQ_PSN)
+		qp->sq_psn = a->sq_psn & PSN_MASK;
+	if (mask & QPA_TIMEOUT)
+		qp->timeout = a->timeout;
+	if (mask & QPA_RETRY_CNT)
+		qp->retry_cnt = a->retry_cnt;
+	if (mask & QPA_RNR_RETRY)
+		qp->rnr_retry = a->rnr_retry;
+	if (mask & QPA_MIN_RNR_TIMER)
+		qp->min_rnr_timer = a->min_rnr_timer;
+	if (mask & QPA_MAX_RD_ATOMIC)
+		qp->max_rd_atomic = a->max_rd_atomic;
+	if (mask & QPA_MAX_DEST_RD_ATOMIC)
+		qp->max_dest_rd_atomic = a->max_dest_rd_atomic;
+}
+
+/* Back to how it was created; the CQs' pollers are held off. */
+static void reset(struct nic *nic, struct qp *qp)
+{
+	detach(nic, qp);
+	sq_reset(&qp->sq);
+	if (!qp->srq)
+		rq_reset(&qp->own_rq);
+	requester_reset(&nic->tp, qp);
+	qp->comm_est = false;
+	qp->sq_draining = false;
+	atomic_store_explicit(&qp->state, QPS_RESET, memory_order_seq_cst);
+}
+
+static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_state to,
+		  uint64_t now_ns)
+{
+	if (to == QPS_ERR) {
+		qp_to_error(&nic->tp, qp, now_ns);
+		return;
+	}
+	if (to == QPS_RESET) {
+		reset(nic, qp);
+		return;
+	}
+	if (from == QPS_INIT && to == QPS_RTR) {
+		qp->rsp.epsn = qp->rq_psn;
+	} else if (from == QPS_RTR && to == QPS_RTS) {
+		requester_start(&nic->tp, qp);
+	} else if (to == QPS_SQD && from == QPS_RTS) {
+		qp->sq_draining = true;
+	}
+	atomic_store_explicit(&qp->state, to, memory_order_seq_cst);
+	if (to == QPS_RTS)
+		qp_activate(&nic->tp, qp);
+	requester_check_drained(&nic->tp, qp);
+}
+
+int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
+		  uint64_t now_ns)
+{
+	enum qp_state from = qp_get_state(qp), to = mask & QPA_STATE ? a->state : from;
+	uint32_t mtu = mask & QPA_PATH_MTU ? a->path_mtu_bytes : qp->mtu;
+	struct flow flow = qp->flow;
+	int err;
+
+	if (mask & ~(uint32_t)QPA_KNOWN || (unsigned)to >= QPS_COUNT)
+		return -EINVAL;
+	/* The program may know better than we where the QP is, but it must be right. */
+	if (mask & QPA_CUR_STATE && a->cur_state != from)
+		return -EINVAL;
+	if (!qp_transition_is_legal(qp->type, from, to, mask))
+		return -EINVAL;
+	err = judge_values(nic, a, mask);
+	if (err)
+		return err;
+	if (mask & QPA_AV) {
+		err = judge_path(nic, a, mtu, &flow);
+		if (err)
+			return err;
+	}
+	if (qp->type == QPT_RC && to == QPS_RTR && from == QPS_INIT && !qp->rsp.res) {
+		qp->rsp.res = alloc_get(&nic->tp.alloc,
+					QP_RD_ATOMIC_MAX * sizeof(*qp->rsp.res));
+		if (!qp->rsp.res)
+			return -ENOMEM;
+	}
+	if (mask & QPA_EN_SQD_ASYNC_NOTIFY)
+		qp->sqd_notify = a->en_sqd_async_notify;
+	else if (to == QPS_SQD && from == QPS_RTS)
+		qp->sqd_notify = false;
+	apply(qp, a, mask, &flow);
+	if (mask & QPA_STATE)
+		enter(nic, qp, from, to, now_ns);
+	return 0;
+}
+
+void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
+		  struct qp_init *init)
+{
+	*a = (struct qp_attr){
+		.state = qp_get_state(qp),
+		.cur_state = qp_get_state(qp),
+		.path_mtu_bytes = qp->mtu,
+		.qkey = qp->qkey,
+		.rq_psn = qp->type == QPT_UD ? 0 : qp->rsp.epsn,
+		.sq_psn = qp->req.psn_new,
+		.dest_qpn = qp->dest_qpn,
+		.access = qp->access,
+		.av = qp->av,
+		.sq_draining = qp->sq_draining,
+		.max_rd_atomic = qp->max_rd_atomic,
+		.max_dest_rd_atomic = qp->max_dest_rd_atomic,
+		.min_rnr_timer = qp->min_rnr_timer,
+		.port = qp->port,
+		.timeout = qp->timeout,
+		.retry_cnt = qp->retry_cnt,
+		.rnr_retry = qp->rnr_retry,
+	};
+	if (qp->type == QPT_UD)
+		a->sq_psn = qp->req.psn;
+	*init = (struct qp_init){
+		.type = qp->type,
+		.pd = qp->pd,
+		.send_cq = qp->send_cq,
+		.recv_cq = qp->recv_cq,
+		.srq = qp->srq,
+		.cap = qp->cap,
+		.sq_sig_all = qp->sq_sig_all,
+		.owner = qp->owner,
+	};
+}
+
+/* ---- for posters ----------------------------------------------------------------------------- */
+
+struct sq *qp_sq(struct qp *qp)
+{
+	return &qp->sq;
+}
+
+struct rq *qp_rq(struct qp *qp)
+{
+	return qp->srq ? NULL : &qp->own_rq;
+}
+
+uint32_t qp_number(const struct qp *qp)
+{
+	return qp->qpn;
+}
+
+enum qp_state qp_state(const struct qp *qp)
+{
+	return (enum qp_state)atomic_load_explicit(&qp->state, memory_order_acquire);
+}
+
+bool qp_in_flight(const struct qp *qp)
+{
+	return atomic_load_explicit(&qp->in_flight, memory_order_relaxed);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside of the nic: what it owns, and the calls between its files. Not for other modules.
+ */
+#ifndef NIC_STATE_H
+#define NIC_STATE_H
+
+#include <stdatomic.h>
+
+#include "nic/nic.h"
+#include "transport/qp.h"
+#include "wire/icrc.h"
+
+struct nic {
+	struct transport tp;
+	struct icrc_ctx icrc;
+	_Atomic(struct qp *) rung; /* doorbells not yet heard, newest first */
+	struct qp **qps;           /* by the low NIC_QPN_BITS of the QPN */
+	uint32_t qpn_base;
+	uint32_t qpn_serial;       /* next input of the permutation */
+	uint8_t qpn_secret[16];
+	uint32_t pd_serial;
+	struct list pds;           /* struct nic_pd */
+	struct list cqs;           /* struct nic_cq */
+	struct list srqs;          /* struct nic_srq */
+	uint16_t sport_ipv4;
+	uint16_t sport_ipv6;
+	struct nic_gid gids[NIC_GIDS_MAX];
+	uint32_t gid_count;
+};
+
+struct nic_pd {
+	struct pd pd;
+	struct list link;
+};
+
+struct nic_cq {
+	struct cq cq;
+	struct list link;
+};
+
+struct nic_srq {
+	struct srq srq;
+	struct list link;
+};
+
+/* The QP with that number, or NULL. */
+struct qp *qp_table_find(const struct nic *, uint32_t qpn);
+/* Draws a number and enters the QP; -ENOMEM when all are taken. */
+int qp_table_add(struct nic *, struct qp *);
+void qp_table_remove(struct nic *, struct qp *);
+
+/*
+ * Whether the IB state table (IBTA 10.3.1, 11.2.5.2) lets a QP of that type go from one state to
+ * another with that mask of attributes.
+ */
+bool qp_transition_is_legal(enum qp_type, enum qp_state from, enum qp_state to, uint32_t mask);
+
+/* Doorbells that rang so far put their QPs in the active list. */
+void nic_hear_doorbells(struct nic *);
+
+#endif

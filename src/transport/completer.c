@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC completer: what responses do to the send queue (IBTA 9.7.5, 9.7.6).
+ *
+ * Acknowledgement is cumulative. A response for PSN p says that everything before p arrived; if a
+ * READ or atomic before p has no result yet, its response was lost and is asked for again.
+ */
+#include <string.h>
+
+#include "transport/qp.h"
+#include "wire/aeth.h"
+#include "wire/atomicacketh.h"
+#include "wire/psn.h"
+
+static uint32_t offset(const struct requester *req, uint32_t psn)
+{
+	return (psn - req->una) & PSN_MASK;
+}
+
+static bool wants_response(const struct send_wqe *w)
+{
+	return w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
+}
+
+/* The oldest WQE fails by what the peer said or did not say; the QP with it. */
+static void fail_oldest(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
+{
+	complete_send(tp, qp, status, now_ns);
+	qp_to_error(tp, qp, now_ns);
+}
+
+/* Una moved, perhaps past the cursor. */
+static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+	uint32_t acked = (req->una - old_una) & PSN_MASK;
+
+	if (qp_get_state(qp) == QPS_ERR)
+		return; /* a CQ overran under the completion */
+	if (((req->psn - old_una) & PSN_MASK) < acked) {
+		req->psn = req->una;
+		req->wqe = qp->sq.una;
+	}
+	while (req->rd_tail != req->rd_head &&
+	       ((req->rd_end[req->rd_tail % QP_RD_ATOMIC_MAX] - old_una) & PSN_MASK) < acked)
+		req->rd_tail++;
+	req->retries = qp->retry_cnt; /* IBTA 9.7.6.1.3: any progress restores the counter */
+	req->rnr_retries = qp->rnr_retry;
+	req->lost_seen = false;
+	aimd_acked(&req->cc, acked * qp->mtu);
+	atomic_store_explicit(&qp->in_flight, req->una != req->psn, memory_order_relaxed);
+	requester_rearm(tp, qp, now_ns);
+	if (req->failed && qp->sq.una == req->failed_wqe) {
+		enum wc_status status = (enum wc_status)req->failed;
+
+		fail_oldest(tp, qp, status, now_ns);
+		return;
+	}
+	requester_check_drained(tp, qp);
+	qp_activate(tp, qp);
+}
+
+/* PSNs from una on, `count` of them, are acknowledged. False: stopped before a READ or atomic. */
+static bool acknowledge(struct transport *tp, struct qp *qp, uint32_t count, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+	uint32_t old_una = req->una;
+	bool whole = true;
+
+	while (count) {
+		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
+		uint32_t left = offset(req, w->psn_last) + 1;
+
+		if (wants_response(w)) {
+			whole = false;
+			break;
+		}
+		if (left > count) {
+			req->una = psn_add(req->una, count);
+			break;
+		}
+		req->una = psn_add(req->una, left);
+		count -= left;
+		complete_send(tp, qp, WC_SUCCESS, now_ns);
+		if (qp_get_state(qp) == QPS_ERR)
+			return true; /* a CQ overran */
+	}
+	if (req->una != old_una)
+		progress(tp, qp, old_una, now_ns);
+	return whole;
+}
+
+/* Something was lost: again from una, unless the counter says no more. */
+static void retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+
+	if (!req->retries) {
+		fail_oldest(tp, qp, WC_RETRY_EXC_ERR, now_ns);
+		return;
+	}
+	req->retries--;
+	aimd_lost(&req->cc);
+	timer_cancel(&tp->timers, &qp->timer);
+	requester_go_back(qp);
+	qp_activate(tp, qp);
+}
+
+/* Once per una: the packets behind the loss all tell the same. */
+static void responses_lost(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+
+	if (req->lost_seen && req->lost_psn == req->una)
+		return;
+	req->lost_seen = true;
+	req->lost_psn = req->una;
+	retry(tp, qp, now_ns);
+}
+
+static void rnr(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+
+	tp->counters.rnrs_received++;
+	if (req->rnr_wait)
+		return;
+	if (!req->rnr_retries) {
+		fail_oldest(tp, qp, WC_RNR_RETRY_EXC_ERR, now_ns);
+		return;
+	}
+	if (qp->rnr_retry != 7)
+		req->rnr_retries--;
+	requester_go_back(qp);
+	req->rnr_wait = true;
+	timer_set(&tp->timers, &qp->timer, now_ns + aeth_rnr_ns(code));
+}
+
+static void nak(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_ns)
+{
+	tp->counters.naks_received++;
+	switch (code) {
+	case NAK_PSN_SEQUENCE:
+		retry(tp, qp, now_ns);
+		break;
+	case NAK_INVALID_REQUEST:
+		fail_oldest(tp, qp, WC_REM_INV_REQ_ERR, now_ns);
+		break;
+	case NAK_REMOTE_ACCESS:
+		fail_oldest(tp, qp, WC_REM_ACCESS_ERR, now_ns);
+		break;
+	case NAK_REMOTE_OPERATIONAL:
+		fail_oldest(tp, qp, WC_REM_OP_ERR, now_ns);
+		break;
+	default: /* reserved codes, and invalid RD request, which RC never is */
+		fail_oldest(tp, qp, WC_BAD_RESP_ERR, now_ns);
+		break;
+	}
+}
+
+static void acknowledge_input(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t syndrome,
+			      uint64_t now_ns)
+{
+	uint32_t before = offset(&qp->req, psn);
+	bool ack = aeth_kind(syndrome) == AETH_ACK;
+
+	if (!acknowledge(tp, qp, ack ? before + 1 : before, now_ns)) {
+		responses_lost(tp, qp, now_ns);
+		return;
+	}
+	if (ack) {
+		tp->counters.acks_received++;
+		return;
+	}
+	if (qp_get_state(qp) == QPS_ERR)
+		return;
+	if (aeth_kind(syndrome) == AETH_RNR_NAK)
+		rnr(tp, qp, aeth_value(syndrome), now_ns);
+	else if (aeth_kind(syndrome) == AETH_NAK)
+		nak(tp, qp, aeth_value(syndrome), now_ns);
+}
+
+/* The result for PSN una of the oldest WQE; false: it does not fit what was asked. */
+static bool place_response(struct transport *tp, struct qp *qp, const struct opcode_info *info,
+			   const uint8_t *headers, const uint8_t *payload, uint32_t payload_len,
+			   enum wc_status *status)
+{
+	struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
+	uint32_t k = (qp->req.una - w->psn_first) & PSN_MASK;
+	uint32_t done = k * qp->mtu;
+	uint32_t expected = k + 1 == w->packets ? w->length - done : qp->mtu;
+	uint64_t orig;
+
+	if (info->flags & F_ATOMIC) {
+		struct atomicacketh h;
+
+		if (w->opcode != WR_CMP_SWAP && w->opcode != WR_FETCH_ADD)
+			return false;
+		atomicacketh_decode(&h, headers + opcode_header_offset(info, H_ATOMICACKETH));
+		orig = h.orig;
+		payload = (const uint8_t *)&orig;
+		payload_len = sizeof(orig);
+		expected = sizeof(orig);
+	} else if (w->opcode != WR_READ) {
+		return false;
+	}
+	if (payload_len != expected) {
+		*status = WC_BAD_RESP_ERR;
+		return true;
+	}
+	if (payload_len && !sge_scatter(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge,
+					done, payload, payload_len))
+		*status = WC_LOC_PROT_ERR;
+	return true;
+}
+
+static void response_input(struct transport *tp, struct qp *qp, uint32_t psn,
+			   const struct opcode_info *info, const uint8_t *headers,
+			   const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+	enum wc_status status = WC_SUCCESS;
+	uint32_t before = offset(req, psn), old_una;
+
+	if (before && !acknowledge(tp, qp, before, now_ns)) {
+		responses_lost(tp, qp, now_ns);
+		return;
+	}
+	if (qp_get_state(qp) == QPS_ERR)
+		return;
+	if (!place_response(tp, qp, info, headers, payload, payload_len, &status)) {
+		tp->counters.rx_dropped++;
+		return;
+	}
+	if (status != WC_SUCCESS) {
+		fail_oldest(tp, qp, status, now_ns);
+		return;
+	}
+	old_una = req->una;
+	req->una = psn_add(psn, 1);
+	if (psn == sq_at(&qp->sq, qp->sq.una)->psn_last)
+		complete_send(tp, qp, WC_SUCCESS, now_ns);
+	progress(tp, qp, old_una, now_ns);
+}
+
+void completer_input(struct transport *tp, struct qp *qp, const struct bth *bth,
+		     const struct opcode_info *info, const uint8_t *headers, const uint8_t *payload,
+		     uint32_t payload_len, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+	enum qp_state state = qp_get_state(qp);
+	struct aeth aeth;
+
+	if (state != QPS_RTS && state != QPS_SQD) {
+		tp->counters.rx_no_qp++;
+		return;
+	}
+	if (offset(req, bth->psn) >= offset(req, req->high)) {
+		/* Old news, or a ghost: an answer to what was never asked (IBTA 9.7.5.1.4). */
+		tp->counters.rx_duplicates++;
+		return;
+	}
+	if (info->flags & F_ACK) {
+		aeth_decode(&aeth, headers + opcode_header_offset(info, H_AETH));
+		acknowledge_input(tp, qp, bth->psn, aeth.syndrome, now_ns);
+	} else {
+		response_input(tp, qp, bth->psn, info, headers, payload, payload_len, now_ns);
+	}
+}
+
+void completer_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+
+	if (req->rnr_wait) {
+		req->rnr_wait = false;
+		qp_activate(tp, qp);
+		return;
+	}
+	if (req->una == req->psn)
+		return;
+	if (req->rto_ns > now_ns) {
+		timer_set(&tp->timers, &qp->timer, req->rto_ns);
+		return;
+	}
+	tp->counters.timeouts++;
+	req->lost_seen = false;
+	retry(tp, qp, now_ns);
+}

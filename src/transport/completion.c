@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completions, and the states in which a QP only flushes. Shared by every engine.
+ *
+ * Invariants: a queue's WQEs complete in the order they were posted; a WQE completes once; after the
+ * first completion in error everything that follows in its queue is flushed (IBTA 10.3.1).
+ */
+#include <assert.h>
+
+#include "transport/qp.h"
+
+static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
+	[WR_WRITE] = WC_WRITE,	     [WR_WRITE_IMM] = WC_WRITE,	    [WR_SEND] = WC_SEND,
+	[WR_SEND_IMM] = WC_SEND,     [WR_READ] = WC_READ,	    [WR_CMP_SWAP] = WC_CMP_SWAP,
+	[WR_FETCH_ADD] = WC_FETCH_ADD, [WR_LOCAL_INV] = WC_LOCAL_INV, [WR_SEND_INV] = WC_SEND,
+};
+
+void qp_activate(struct transport *tp, struct qp *qp)
+{
+	if (list_empty(&qp->active))
+		list_append(&tp->active, &qp->active);
+}
+
+void qp_raise(struct transport *tp, struct qp *qp, enum event_type type)
+{
+	event_raise(&tp->events, &qp->event, type);
+}
+
+/* A lost completion kills the CQ and, with it, every QP that has one to lose (IBTA C11-39). */
+static void push(struct transport *tp, struct qp *qp, struct cq *cq, const struct cqe *cqe,
+		 uint64_t now_ns)
+{
+	bool fire = false, first = !cq->overrun;
+
+	tp->counters.completions++;
+	if (cqe->status != WC_SUCCESS)
+		tp->counters.completion_errors++;
+	if (cq->overrun || !cq_push(cq, cqe, &fire)) {
+		tp->counters.cq_overruns++;
+		if (first)
+			event_raise(&tp->events, &cq->event, EVENT_CQ_ERR);
+		if (qp_get_state(qp) != QPS_ERR) {
+			qp_raise(tp, qp, EVENT_QP_FATAL);
+			qp_to_error(tp, qp, now_ns);
+		}
+		return;
+	}
+	if (fire && list_empty(&cq->fired))
+		list_append(&tp->fired_cqs, &cq->fired);
+}
+
+void complete_send(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
+{
+	struct sq *sq = &qp->sq;
+	const struct send_wqe *w = sq_at(sq, sq->una);
+	bool report = w->flags & WR_SIGNALED || status != WC_SUCCESS;
+	struct cqe cqe;
+
+	assert(sq->una != sq_head(sq));
+	sq->una++;
+	if (sq->next + 1 == sq->una)
+		sq->next = sq->una;
+	if (qp->req.wqe + 1 == sq->una)
+		qp->req.wqe = sq->una;
+	if (!report)
+		return;
+	cqe = (struct cqe){
+		.wr_id = w->wr_id,
+		.qp_owner = qp->owner,
+		.sq = sq,
+		.sq_end = sq->una,
+		.status = status,
+		.opcode = wc_opcode_of[w->opcode],
+		.byte_len = w->length,
+		.qpn = qp->qpn,
+		.src_qp = qp->dest_qpn,
+		.timestamp_ns = now_ns,
+	};
+	push(tp, qp, qp->send_cq, &cqe, now_ns);
+}
+
+void complete_recv(struct transport *tp, struct qp *qp, struct recv_wqe *w, struct cqe *cqe,
+		   uint64_t now_ns)
+{
+	cqe->wr_id = w->wr_id;
+	cqe->qp_owner = qp->owner;
+	cqe->qpn = qp->qpn;
+	cqe->pkey_index = qp->pkey_index;
+	cqe->timestamp_ns = now_ns;
+	rq_release(qp->rq, w);
+	push(tp, qp, qp->recv_cq, cqe, now_ns);
+}
+
+struct recv_wqe *qp_take_recv(struct transport *tp, struct qp *qp)
+{
+	struct recv_wqe *w = rq_take(qp->rq);
+	struct srq *srq = qp->srq;
+
+	if (w && srq && srq->limit && rq_posted(&srq->rq) < srq->limit) {
+		srq->limit = 0; /* armed once (IBTA 10.2.9.3) */
+		event_raise(&tp->events, &srq->event, EVENT_SRQ_LIMIT_REACHED);
+	}
+	return w;
+}
+
+static void flush_recv(struct transport *tp, struct qp *qp, struct recv_wqe *w, uint64_t now_ns)
+{
+	struct cqe cqe = {.status = WC_WR_FLUSH_ERR, .opcode = WC_RECV};
+
+	complete_recv(tp, qp, w, &cqe, now_ns);
+}
+
+static void flush_sends(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	while (qp->sq.una != sq_head(&qp->sq))
+		complete_send(tp, qp, WC_WR_FLUSH_ERR, now_ns);
+}
+
+void qp_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct recv_wqe *w;
+
+	flush_sends(tp, qp, now_ns);
+	if (qp_get_state(qp) != QPS_ERR || qp->srq)
+		return;
+	while ((w = rq_take(qp->rq)))
+		flush_recv(tp, qp, w, now_ns);
+}
+
+/* Nothing is in flight any more and nothing will be answered. */
+static void silence(struct transport *tp, struct qp *qp)
+{
+	timer_cancel(&tp->timers, &qp->timer);
+	list_remove(&qp->held);
+	qp->req.rnr_wait = false;
+	qp->req.failed = WC_SUCCESS;
+	atomic_store_explicit(&qp->in_flight, false, memory_order_relaxed);
+}
+
+void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct recv_wqe *held = qp->rsp.rwqe;
+
+	if (qp_get_state(qp) == QPS_ERR)
+		return;
+	/* Before the flush: a poster that sees the old state posted early enough to be flushed below. */
+	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_seq_cst);
+	silence(tp, qp);
+	qp->rsp.ack_pending = false;
+	qp->rsp.nak_pending = false;
+	qp->rsp.res_emit = qp->rsp.res_head;
+	qp->rsp.rwqe = NULL;
+	if (held)
+		flush_recv(tp, qp, held, now_ns);
+	qp_flush(tp, qp, now_ns);
+	if (qp->srq)
+		qp_raise(tp, qp, EVENT_QP_LAST_WQE_REACHED);
+}
+
+void qp_to_sqe(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	atomic_store_explicit(&qp->state, QPS_SQE, memory_order_seq_cst);
+	silence(tp, qp);
+	flush_sends(tp, qp, now_ns);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a nic counts. Plain integers, written by the thread inside the nic; a reader elsewhere may see them torn in time. */
+#ifndef TRANSPORT_COUNTERS_H
+#define TRANSPORT_COUNTERS_H
+
+#include <stdint.h>
+
+struct nic_counters {
+	uint64_t rx_packets, rx_bytes; /* accepted by nic_input, transport bytes */
+	uint64_t tx_packets, tx_bytes;
+	uint64_t rx_malformed;         /* unknown opcode, wrong length, wrong version */
+	uint64_t rx_icrc_errors;
+	uint64_t rx_no_qp;             /* no such QP, or one that does not receive in its state */
+	uint64_t rx_wrong_source;      /* address, P_Key, Q_Key or service is not the QP's */
+	uint64_t rx_duplicates;
+	uint64_t rx_out_of_sequence;
+	uint64_t rx_dropped;           /* other silent drops: UD without receive WQE, UC gap ... */
+	uint64_t retransmits;          /* request packets sent again */
+	uint64_t timeouts;             /* local ACK timeouts */
+	uint64_t naks_sent, naks_received; /* RNR NAKs are counted apart */
+	uint64_t rnrs_sent, rnrs_received;
+	uint64_t acks_sent, acks_received;
+	uint64_t completions;
+	uint64_t completion_errors;
+	uint64_t cq_overruns;
+	uint64_t qps, cqs, mrs, pds, srqs; /* alive now */
+};
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The message a responder is in the middle of (struct responder: message, rwqe, write_*, received).
+ *
+ * Invariant: rwqe is held from a SEND's first packet, or from a WRITE-with-immediate's last, to its
+ * completion; a UC message that is dropped leaves it for the next one.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "transport/message.h"
+#include "wire/ieth.h"
+#include "wire/immdt.h"
+#include "wire/reth.h"
+
+/* IBTA 9.7.4.1.2, 9.8.3.1: FIRST and ONLY begin a message, MIDDLE and LAST go on with one of their kind. */
+static bool fits_sequence(const struct responder *rsp, const struct opcode_info *info)
+{
+	if (info->flags & F_START)
+		return !rsp->message;
+	return rsp->message == (info->flags & (F_SEND | F_WRITE));
+}
+
+/* IBTA 9.7.4.1.6: FIRST and MIDDLE fill the path MTU, LAST has at least a byte. */
+static bool fits_mtu(const struct qp *qp, const struct opcode_info *info, uint32_t payload_len)
+{
+	if (info->flags & F_FULL)
+		return payload_len == qp->mtu;
+	if (info->flags & F_LAST && !payload_len)
+		return false;
+	return payload_len <= qp->mtu;
+}
+
+static bool hold_recv(struct transport *tp, struct qp *qp)
+{
+	if (!qp->rsp.rwqe)
+		qp->rsp.rwqe = qp_take_recv(tp, qp);
+	return qp->rsp.rwqe;
+}
+
+static enum rx_verdict judge_send(struct transport *tp, struct qp *qp,
+				  const struct opcode_info *info, const uint8_t *headers,
+				  uint32_t payload_len)
+{
+	uint64_t received = info->flags & F_START ? 0 : qp->rsp.received;
+
+	if (!hold_recv(tp, qp))
+		return RX_NOT_READY;
+	if (received + payload_len > qp->rsp.rwqe->length)
+		return RX_TOO_LONG;
+	if (info->flags & F_INV) {
+		struct ieth ieth;
+		const struct mr *mr;
+
+		ieth_decode(&ieth, headers + opcode_header_offset(info, H_IETH));
+		mr = mr_find(&tp->mrs, ieth.rkey);
+		if (!mr || mr->pd != qp->pd)
+			return RX_ACCESS;
+	}
+	return RX_EXECUTE;
+}
+
+static enum rx_verdict judge_write(struct transport *tp, struct qp *qp,
+				   const struct opcode_info *info, const uint8_t *headers,
+				   uint32_t payload_len)
+{
+	uint64_t len = qp->rsp.write_len, received = qp->rsp.received;
+
+	if (info->flags & F_START) {
+		struct reth reth;
+
+		if (!(qp->access & MR_REMOTE_WRITE))
+			return RX_INVALID;
+		reth_decode(&reth, headers + opcode_header_offset(info, H_RETH));
+		/* IBTA C9-88: the R_Key of a zero-length WRITE is not looked at. */
+		if (reth.len && !mr_check(&tp->mrs, reth.rkey, qp->pd, reth.va, reth.len,
+					  MR_REMOTE_WRITE))
+			return RX_ACCESS;
+		len = reth.len;
+		received = 0;
+	}
+	if (info->flags & F_END ? received + payload_len != len : received + payload_len > len)
+		return RX_INVALID;
+	if (info->flags & F_IMM && !hold_recv(tp, qp))
+		return RX_NOT_READY;
+	return RX_EXECUTE;
+}
+
+enum rx_verdict message_judge(struct transport *tp, struct qp *qp, const struct opcode_info *info,
+			      const uint8_t *headers, uint32_t payload_len)
+{
+	if (!fits_sequence(&qp->rsp, info) || !fits_mtu(qp, info, payload_len))
+		return RX_INVALID;
+	if (info->flags & F_SEND)
+		return judge_send(tp, qp, info, headers, payload_len);
+	return judge_write(tp, qp, info, headers, payload_len);
+}
+
+/*
+ * A program may poll memory for a WRITE's last byte, which real adapters write last. memcpy promises
+ * no order, so the tail is stored after everything before it.
+ */
+static void place_in_order(uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	uint32_t tail = len < 8 ? len : 8;
+
+	memcpy(to, from, len - tail);
+	atomic_thread_fence(memory_order_release);
+	memcpy(to + len - tail, from + len - tail, tail);
+}
+
+static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const uint8_t *payload,
+				   uint32_t payload_len)
+{
+	struct responder *rsp = &qp->rsp;
+	uint8_t *to;
+
+	if (!payload_len)
+		return RX_EXECUTE;
+	/* Again for each packet: the region may be gone since the message began. */
+	to = mr_check(&tp->mrs, rsp->write_rkey, qp->pd, rsp->write_va + rsp->received, payload_len,
+		      MR_REMOTE_WRITE);
+	if (!to)
+		return RX_ACCESS;
+	place_in_order(to, payload, payload_len);
+	return RX_EXECUTE;
+}
+
+/* The region loses its remote access; its L_Key goes on working (IBTA 10.6.7.2, C10-70). */
+static void invalidate(struct transport *tp, uint32_t rkey)
+{
+	mr_find(&tp->mrs, rkey)->access &= ~(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
+}
+
+static void finish(struct transport *tp, struct qp *qp, const struct bth *bth,
+		   const struct opcode_info *info, const uint8_t *headers, uint64_t now_ns)
+{
+	struct responder *rsp = &qp->rsp;
+	struct recv_wqe *w = rsp->rwqe;
+	struct cqe cqe = {
+		.status = WC_SUCCESS,
+		.opcode = info->flags & F_WRITE ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
+		.byte_len = (uint32_t)rsp->received,
+		.src_qp = qp->dest_qpn,
+		.sl = qp->av.sl,
+		.solicited = bth->se,
+	};
+
+	rsp->message = 0;
+	if (info->flags & F_WRITE && !(info->flags & F_IMM))
+		return;
+	if (info->flags & F_IMM) {
+		struct immdt immdt;
+
+		immdt_decode(&immdt, headers + opcode_header_offset(info, H_IMMDT));
+		cqe.imm_or_key = immdt.imm;
+		cqe.flags = WC_WITH_IMM;
+	} else if (info->flags & F_INV) {
+		struct ieth ieth;
+
+		ieth_decode(&ieth, headers + opcode_header_offset(info, H_IETH));
+		invalidate(tp, ieth.rkey);
+		cqe.imm_or_key = ieth.rkey;
+		cqe.flags = WC_WITH_INV;
+	}
+	rsp->rwqe = NULL;
+	complete_recv(tp, qp, w, &cqe, now_ns);
+}
+
+enum rx_verdict message_execute(struct transport *tp, struct qp *qp, const struct bth *bth,
+				const struct opcode_info *info, const uint8_t *headers,
+				const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+{
+	struct responder *rsp = &qp->rsp;
+
+	if (info->flags & F_START) {
+		rsp->message = info->flags & (F_SEND | F_WRITE);
+		rsp->received = 0;
+		if (info->flags & F_WRITE) {
+			struct reth reth;
+
+			reth_decode(&reth, headers + opcode_header_offset(info, H_RETH));
+			rsp->write_va = reth.va;
+			rsp->write_rkey = reth.rkey;
+			rsp->write_len = reth.len;
+		}
+	}
+	if (info->flags & F_WRITE) {
+		enum rx_verdict v = place_write(tp, qp, payload, payload_len);
+
+		if (v != RX_EXECUTE)
+			return v;
+	} else if (payload_len && !sge_scatter(&tp->mrs, qp->pd, (struct sge *)rsp->rwqe->sge,
+					       rsp->rwqe->num_sge, rsp->received, payload,
+					       payload_len)) {
+		return RX_LOCAL_FAULT;
+	}
+	rsp->received += payload_len;
+	if (info->flags & F_END)
+		finish(tp, qp, bth, info, headers, now_ns);
+	return RX_EXECUTE;
+}
+
+void message_fail(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
+{
+	struct recv_wqe *w = qp->rsp.rwqe;
+	struct cqe cqe = {.status = status, .opcode = WC_RECV};
+
+	if (!w)
+		return;
+	qp->rsp.rwqe = NULL;
+	complete_recv(tp, qp, w, &cqe, now_ns);
+}

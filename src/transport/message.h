@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * SEND and RDMA WRITE at the responder, whatever carries them: the checks on one packet, then its
+ * effect. RC answers a verdict with a NAK, UC drops the message.
+ */
+#ifndef TRANSPORT_MESSAGE_H
+#define TRANSPORT_MESSAGE_H
+
+#include "transport/qp.h"
+
+enum rx_verdict {
+	RX_EXECUTE,
+	RX_INVALID,     /* an opcode that does not fit the message, a length that does not fit it */
+	RX_TOO_LONG,    /* more bytes than the receive WQE has room for */
+	RX_NOT_READY,   /* no receive WQE */
+	RX_ACCESS,      /* the R_Key does not open the range */
+	RX_LOCAL_FAULT, /* our own receive WQE does not open its memory */
+	RX_VERDICTS
+};
+
+/*
+ * Judges one SEND or WRITE packet by the message so far. Takes a receive WQE for a SEND that begins
+ * (it stays in rsp->rwqe whatever the verdict); changes nothing else.
+ */
+enum rx_verdict message_judge(struct transport *, struct qp *, const struct opcode_info *,
+			      const uint8_t *headers, uint32_t payload_len);
+/*
+ * Places the packet that was judged RX_EXECUTE; at the message's end completes what is to be
+ * completed. RX_LOCAL_FAULT or RX_ACCESS when a region vanished or the receive WQE's keys are bad;
+ * then nothing is completed.
+ */
+enum rx_verdict message_execute(struct transport *, struct qp *, const struct bth *,
+				const struct opcode_info *, const uint8_t *headers,
+				const uint8_t *payload, uint32_t payload_len, uint64_t now_ns);
+/* Completes the held receive WQE, if any, with an error. */
+void message_fail(struct transport *, struct qp *, enum wc_status, uint64_t now_ns);
+
+#endif

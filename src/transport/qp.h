@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The queue pair as its engine sees it, and what all QPs of one nic share. Open to transport/ and
+ * nic/ only.
+ *
+ * A QP is split by role: the requester turns send WQEs into request packets, the completer turns
+ * responses into completions, the responder turns requests into memory accesses and responses.
+ */
+#ifndef TRANSPORT_QP_H
+#define TRANSPORT_QP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/list.h"
+#include "base/pkt.h"
+#include "base/timer.h"
+#include "cc/aimd.h"
+#include "mem/mr.h"
+#include "mem/sge.h"
+#include "queue/cq.h"
+#include "queue/event.h"
+#include "queue/rq.h"
+#include "queue/sq.h"
+#include "transport/attr.h"
+#include "transport/counters.h"
+#include "transport/srq.h"
+#include "transport/tx.h"
+#include "wire/bth.h"
+#include "wire/opcode.h"
+
+enum {
+	QP_RD_ATOMIC_MAX = 16,      /* READs and atomics outstanding, either direction */
+	QP_ACKREQ_PACKETS = 16,     /* a requester asks for an ACK at least this often */
+	QP_ACK_NOW_PACKETS = 16,    /* a responder does not hold back an ACK for more than these */
+	QP_OUTPUT_QUANTUM = 128,    /* packets a QP sends before the next one has its turn */
+	QP_READ_CHUNK_BYTES = 64 * 1024 /* see requester.c */
+};
+
+#define NAK_AT_EPSN UINT32_MAX
+#define NIC_READ_BYTES_MAX (1u << 31)
+
+/* What a nic gives its QPs. */
+struct transport {
+	struct alloc alloc;
+	struct mr_table mrs;
+	struct timers timers;
+	struct list active;      /* QPs with something to send, in turn */
+	struct list held_acks;   /* QPs whose ACK waits for company, oldest first */
+	struct list fired_cqs;
+	struct list events;      /* struct event_source with pending events */
+	struct tx tx;
+	struct nic_counters counters;
+	uint32_t window_bytes;
+	uint64_t ack_delay_ns;
+	bool hold_acks;
+};
+
+/*
+ * One READ or atomic request at the responder, kept after it was answered so that a duplicate gets
+ * the same answer (IBTA 9.7.4.5.x: as many as max_dest_rd_atomic).
+ */
+struct rd_resource {
+	uint64_t va;
+	uint64_t orig;       /* atomic: the value found */
+	uint32_t rkey;
+	uint32_t len;        /* READ: bytes from psn_first on */
+	uint32_t psn_first;
+	uint32_t psn_last;
+	uint32_t psn_next;   /* response to send next; psn_last + 1: all sent */
+	uint32_t psn_end;    /* last response of the answer being given */
+	uint32_t psn_start;  /* first response of the answer being given */
+	uint32_t msn;
+	bool atomic;
+	bool again;          /* the answer being given is not the first */
+};
+
+/*
+ * Requester and completer. PSNs:
+ *
+ *     una <= psn <= high <= psn_new      (24-bit order)
+ *
+ * una: oldest unacknowledged; psn: sent next; high: never sent yet; psn_new: first of the next WQE
+ * to be started. Going back is always psn = una, and una always lies in the WQE sq->una.
+ */
+struct requester {
+	uint32_t una;
+	uint32_t psn;
+	uint32_t high;
+	uint32_t psn_new;
+	uint32_t wqe;        /* SQ index that psn lies in, or sq->next */
+	uint32_t lost_psn;   /* una when READ responses were last found missing */
+	uint32_t rd_end[QP_RD_ATOMIC_MAX]; /* last response PSN of each READ/atomic on its way */
+	uint8_t rd_head;     /* free-running; [rd_tail, rd_head) are outstanding */
+	uint8_t rd_tail;
+	uint8_t retries;     /* left */
+	uint8_t rnr_retries; /* left; 7: without end */
+	bool lost_seen;      /* lost_psn is valid */
+	bool rnr_wait;       /* the timer runs for an RNR NAK: nothing is sent */
+	uint8_t failed;      /* enum wc_status for WQE failed_wqe once everything before it is done */
+	uint32_t failed_wqe;
+	uint64_t rto_ns;     /* the real deadline; the timer itself may fire earlier and is set again */
+	struct aimd cc;
+};
+
+struct responder {
+	uint32_t epsn;
+	uint32_t msn;
+	uint16_t message;    /* F_SEND or F_WRITE while inside one, else 0 */
+	uint16_t unacked;    /* packets since the last ACK */
+	bool nak_sent;       /* out of sequence or not ready was said; say no more till epsn comes */
+	bool ack_pending;
+	bool nak_pending;
+	uint8_t nak_syndrome;
+	uint32_t nak_psn;    /* NAK_AT_EPSN, or a READ response that cannot be given any more */
+	bool fatal;          /* the pending NAK is the last thing this QP says */
+	uint8_t res_head;    /* free-running; [res_emit, res_head) may have responses to send */
+	uint8_t res_emit;
+	uint8_t res_count;   /* valid entries before res_head, at most max_dest_rd_atomic */
+	uint32_t write_rkey;
+	uint64_t write_va;
+	uint64_t write_len;  /* RETH's */
+	uint64_t received;   /* payload bytes of the message so far */
+	struct recv_wqe *rwqe;
+	struct rd_resource *res; /* QP_RD_ATOMIC_MAX entries, from RTR on; NULL before */
+	uint64_t ack_since_ns;
+};
+
+struct qp;
+
+/* What differs by QP type: chosen at creation, called for each packet. */
+struct qp_ops {
+	/* A packet for this QP, checked for length, ICRC, service, P_Key and source. */
+	void (*input)(struct transport *, struct qp *, const struct pkt *, const struct bth *,
+		      const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
+		      uint32_t payload_len, uint64_t now_ns);
+	/* Lays packets into transport->tx; true: there is more, call again. */
+	bool (*output)(struct transport *, struct qp *, uint64_t now_ns);
+	/* qp->timer fired. */
+	void (*expire)(struct transport *, struct qp *, uint64_t now_ns);
+};
+
+struct qp {
+	/* every packet */
+	const struct qp_ops *ops;
+	uint32_t qpn;
+	uint32_t dest_qpn;
+	enum qp_type type;
+	_Atomic int state; /* enum qp_state; posters look at it */
+	uint32_t mtu;      /* path MTU, bytes */
+	uint16_t pkey;
+	uint16_t pkey_index;
+	struct pd *pd;
+	struct cq *send_cq;
+	struct cq *recv_cq;
+	struct rq *rq; /* its own (&own_rq) or the SRQ's */
+	struct srq *srq;
+	void *owner;
+	struct list active; /* in transport->active */
+	struct list held;   /* in transport->held_acks */
+	struct timer timer;
+	struct flow flow;
+	struct sq sq;
+	struct requester req;
+	struct responder rsp;
+	_Atomic bool in_flight;
+
+	/* doorbell: an intrusive stack that posters push to */
+	_Atomic bool rung;
+	struct qp *rung_next;
+
+	/* attributes */
+	uint32_t qkey;
+	uint32_t access;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	struct ah_attr av;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	uint8_t min_rnr_timer;
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t port;
+	bool sq_sig_all;
+	bool sq_draining;
+	bool sqd_notify;
+	bool comm_est;
+	struct qp_cap cap;
+	struct rq own_rq;
+	struct event_source event;
+};
+
+static inline enum qp_state qp_get_state(const struct qp *qp)
+{
+	return (enum qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+extern const struct qp_ops rc_ops;
+extern const struct qp_ops uc_ops;
+extern const struct qp_ops ud_ops;
+
+/* The QP has, or may have, something to send. */
+void qp_activate(struct transport *, struct qp *);
+
+/* ---- completion.c: completions in order, flushing, the way into the error states ---------- */
+
+/* Completes the WQE sq->una and steps over it. byte_len is for READ and atomics. */
+void complete_send(struct transport *, struct qp *, enum wc_status, uint64_t now_ns);
+/*
+ * Completes a receive WQE and gives it back. `cqe` holds what depends on the packet: status, opcode,
+ * byte_len, imm_or_key, flags, src_qp, sl, solicited; the rest is filled in here.
+ */
+void complete_recv(struct transport *, struct qp *, struct recv_wqe *, struct cqe *cqe,
+		   uint64_t now_ns);
+/* To ERR: everything outstanding is flushed, in order. Harmless when it is there already. */
+void qp_to_error(struct transport *, struct qp *, uint64_t now_ns);
+/* A send WQE failed locally on UC or UD: to SQE, the rest of the send queue is flushed. */
+void qp_to_sqe(struct transport *, struct qp *, uint64_t now_ns);
+/* Flushes what was posted to a QP in ERR or SQE since. */
+void qp_flush(struct transport *, struct qp *, uint64_t now_ns);
+void qp_raise(struct transport *, struct qp *, enum event_type);
+/* The next receive WQE of the QP or its SRQ, or NULL. Raises the SRQ's limit event. */
+struct recv_wqe *qp_take_recv(struct transport *, struct qp *);
+
+/* ---- requester.c, completer.c, responder.c -------------------------------------------------- */
+
+/* Sends requests while there is room, window and budget. True: stopped for lack of room only. */
+bool requester_output(struct transport *, struct qp *, uint64_t now_ns);
+/* Starts again at the oldest unacknowledged PSN. */
+void requester_go_back(struct qp *);
+/* Sets the retransmission timer for what is in flight, or stops it when nothing is. */
+void requester_rearm(struct transport *, struct qp *, uint64_t now_ns);
+void requester_reset(struct transport *, struct qp *);
+/* The attributes of RTR -> RTS are known: PSNs, retry counters, window. */
+void requester_start(struct transport *, struct qp *);
+/* WQEs [sq->una, ...) of a QP in SQD that had begun are done: say so. */
+void requester_check_drained(struct transport *, struct qp *);
+
+void completer_input(struct transport *, struct qp *, const struct bth *,
+		     const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
+		     uint32_t payload_len, uint64_t now_ns);
+void completer_expire(struct transport *, struct qp *, uint64_t now_ns);
+
+void responder_input(struct transport *, struct qp *, const struct bth *,
+		     const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
+		     uint32_t payload_len, uint64_t now_ns);
+/* Responses and NAKs; then, behind requests of the same turn, the ACK. True: call again. */
+bool responder_output(struct transport *, struct qp *, uint64_t now_ns);
+bool responder_output_ack(struct transport *, struct qp *);
+void responder_reset(struct transport *, struct qp *);
+
+#endif

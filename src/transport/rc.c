@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reliable connection over RoCEv2: joins requester, completer and responder. */
+#include "transport/qp.h"
+
+static void note_established(struct transport *tp, struct qp *qp)
+{
+	if (qp->comm_est || qp_get_state(qp) != QPS_RTR)
+		return;
+	qp->comm_est = true;
+	qp_raise(tp, qp, EVENT_COMM_EST);
+}
+
+static void rc_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers,
+		     const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+{
+	if (info->flags & F_RESPONSE) {
+		completer_input(tp, qp, bth, info, headers, payload, payload_len, now_ns);
+		return;
+	}
+	note_established(tp, qp);
+	responder_input(tp, qp, bth, info, headers, payload, payload_len, now_ns);
+}
+
+static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	if (qp_get_state(qp) == QPS_ERR) {
+		qp_flush(tp, qp, now_ns);
+		return false;
+	}
+	if (responder_output(tp, qp, now_ns))
+		return true;
+	if (requester_output(tp, qp, now_ns))
+		return true;
+	/* Last, and the shortest: an ACK can end the train of the requests before it. */
+	return responder_output_ack(tp, qp);
+}
+
+const struct qp_ops rc_ops = {
+	.input = rc_input,
+	.output = rc_output,
+	.expire = completer_expire,
+};

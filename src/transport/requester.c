@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC and UC requester: cuts send WQEs into request packets (IBTA 9.7.2, 9.7.3, 9.8.2). Go-back-N:
+ * what is lost is sent again from the oldest unacknowledged PSN on, by moving one cursor.
+ *
+ * A long READ is asked for in chunks, each a READ request of its own: responses carry no AckReq and
+ * know no window, so this is what keeps a responder from flooding us. Each chunk counts against
+ * max_rd_atomic. When a READ is asked for again, the chunks end where they ended the first time, as
+ * a duplicate may not ask for more than the original did (IBTA 9.7.4.5.2).
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "transport/qp.h"
+#include "wire/atomiceth.h"
+#include "wire/icrc.h"
+#include "wire/ieth.h"
+#include "wire/immdt.h"
+#include "wire/psn.h"
+#include "wire/reth.h"
+
+/* [WR opcode][place in the message]; RC's numbers, UC's are UC_OPCODES higher. */
+enum place { PLACE_FIRST, PLACE_MIDDLE, PLACE_LAST, PLACE_ONLY, PLACE_COUNT };
+enum { UC_OPCODES = 0x20 };
+
+static const uint8_t request_opcode[WR_OPCODE_COUNT][PLACE_COUNT] = {
+	[WR_SEND] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST, OP_RC_SEND_ONLY},
+	[WR_SEND_IMM] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST_IMM,
+			 OP_RC_SEND_ONLY_IMM},
+	[WR_SEND_INV] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST_INV,
+			 OP_RC_SEND_ONLY_INV},
+	[WR_WRITE] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_LAST, OP_RC_WRITE_ONLY},
+	[WR_WRITE_IMM] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_LAST_IMM,
+			  OP_RC_WRITE_ONLY_IMM},
+	[WR_READ] = {OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_READ_REQUEST,
+		     OP_RC_READ_REQUEST},
+	[WR_CMP_SWAP] = {OP_RC_CMP_SWAP, OP_RC_CMP_SWAP, OP_RC_CMP_SWAP, OP_RC_CMP_SWAP},
+	[WR_FETCH_ADD] = {OP_RC_FETCH_ADD, OP_RC_FETCH_ADD, OP_RC_FETCH_ADD, OP_RC_FETCH_ADD},
+};
+
+static const uint64_t message_bytes_max = 1u << 31; /* IBTA 9.7.6 */
+
+static bool is_read(const struct send_wqe *w)
+{
+	return w->opcode == WR_READ;
+}
+
+static bool wants_response(const struct send_wqe *w)
+{
+	return w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
+}
+
+void requester_reset(struct transport *tp, struct qp *qp)
+{
+	timer_cancel(&tp->timers, &qp->timer);
+	qp->req = (struct requester){.failed = WC_SUCCESS};
+	qp->req.wqe = qp->sq.next;
+	atomic_store_explicit(&qp->in_flight, false, memory_order_relaxed);
+}
+
+void requester_start(struct transport *tp, struct qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	req->una = qp->sq_psn;
+	req->psn = qp->sq_psn;
+	req->high = qp->sq_psn;
+	req->psn_new = qp->sq_psn;
+	req->wqe = qp->sq.next;
+	req->retries = qp->retry_cnt;
+	req->rnr_retries = qp->rnr_retry;
+	aimd_init(&req->cc, tp->window_bytes, 2 * QP_ACKREQ_PACKETS * qp->mtu);
+}
+
+/* Distance from the oldest unacknowledged PSN: comparable over the whole 24 bits. */
+static uint32_t offset(const struct requester *req, uint32_t psn)
+{
+	return (psn - req->una) & PSN_MASK;
+}
+
+void requester_go_back(struct qp *qp)
+{
+	qp->req.psn = qp->req.una;
+	qp->req.wqe = qp->sq.una;
+}
+
+void requester_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+
+	if (req->rnr_wait)
+		return;
+	if (req->una == req->psn || !qp->timeout) {
+		timer_cancel(&tp->timers, &qp->timer);
+		return;
+	}
+	/* Lazily: a timer that fires too early finds the later deadline and is set again. */
+	req->rto_ns = now_ns + (4096ull << qp->timeout); /* IBTA 9.7.6.1.3 */
+	if (!timer_is_set(&qp->timer))
+		timer_set(&tp->timers, &qp->timer, req->rto_ns);
+}
+
+void requester_check_drained(struct transport *tp, struct qp *qp)
+{
+	if (qp_get_state(qp) != QPS_SQD || !qp->sq_draining || qp->sq.una != qp->sq.next)
+		return;
+	qp->sq_draining = false;
+	if (qp->sqd_notify)
+		qp_raise(tp, qp, EVENT_SQ_DRAINED);
+}
+
+/* The WQE at the cursor fails by itself, but not before all earlier ones are done. */
+static void fail_in_turn(struct transport *tp, struct qp *qp, enum wc_status status,
+			 uint64_t now_ns)
+{
+	if (qp->sq.una != qp->req.wqe) {
+		qp->req.failed = (uint8_t)status;
+		qp->req.failed_wqe = qp->req.wqe;
+		return;
+	}
+	complete_send(tp, qp, status, now_ns);
+	if (qp->type == QPT_RC)
+		qp_to_error(tp, qp, now_ns);
+	else
+		qp_to_sqe(tp, qp, now_ns);
+}
+
+static bool sges_open(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
+{
+	uint32_t access = wants_response(w) ? MR_LOCAL_WRITE : 0;
+
+	return w->flags & WR_INLINE || sge_check(&tp->mrs, qp->pd, (const struct sge *)w->sge,
+						 w->num_sge, access);
+}
+
+/* Looks at a WQE before its first packet; WC_SUCCESS: it may go. */
+static enum wc_status judge_wqe(const struct transport *tp, const struct qp *qp,
+				const struct send_wqe *w)
+{
+	if (!request_opcode[w->opcode][PLACE_ONLY] && w->opcode != WR_SEND)
+		return WC_LOC_QP_OP_ERR;
+	if (qp->type == QPT_UC && (wants_response(w) || w->opcode == WR_SEND_INV))
+		return WC_LOC_QP_OP_ERR;
+	if (wants_response(w) && !qp->max_rd_atomic)
+		return WC_LOC_QP_OP_ERR;
+	if (w->length > message_bytes_max)
+		return WC_LOC_LEN_ERR;
+	if (wants_response(w) && !is_read(w) && w->length != 8)
+		return WC_LOC_LEN_ERR;
+	return sges_open(tp, qp, w) ? WC_SUCCESS : WC_LOC_PROT_ERR;
+}
+
+static void start_wqe(struct qp *qp, struct send_wqe *w)
+{
+	struct requester *req = &qp->req;
+
+	w->packets = w->length > qp->mtu ? (w->length - 1) / qp->mtu + 1 : 1;
+	if (wants_response(w) && !is_read(w))
+		w->packets = 1;
+	w->psn_first = req->psn_new;
+	w->psn_last = psn_add(w->psn_first, w->packets - 1);
+	req->psn_new = psn_add(w->psn_last, 1);
+	qp->sq.next++;
+}
+
+/* How many packets of responses the READ request for `psn` asks for, and whether it may be sent. */
+static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
+{
+	const struct requester *req = &qp->req;
+	uint32_t left = ((w->psn_last - req->psn) & PSN_MASK) + 1;
+	uint32_t window = req->cc.window_bytes / qp->mtu, chunk;
+
+	if (offset(req, req->psn) < offset(req, req->high)) {
+		for (uint8_t i = req->rd_tail; i != req->rd_head; i++) {
+			uint32_t end = req->rd_end[i % QP_RD_ATOMIC_MAX];
+
+			if (offset(req, end) >= offset(req, req->psn))
+				return offset(req, end) - offset(req, req->psn) + 1;
+		}
+	}
+	chunk = req->cc.window_bytes_max / qp->max_rd_atomic;
+	if (chunk < QP_READ_CHUNK_BYTES)
+		chunk = QP_READ_CHUNK_BYTES;
+	chunk /= qp->mtu;
+	if (chunk > window)
+		chunk = window;
+	return left < chunk ? left : chunk;
+}
+
+/* Writes BTH and what follows it up to the payload; returns the length. */
+static uint32_t encode_headers(uint8_t *p, const struct qp *qp, const struct send_wqe *w,
+			       enum place place, bool ackreq, uint32_t pad, uint32_t chunk_bytes,
+			       uint32_t done_bytes)
+{
+	uint8_t opcode = request_opcode[w->opcode][place];
+	uint16_t headers = opcode_table[opcode].headers;
+	bool end = place == PLACE_LAST || place == PLACE_ONLY;
+	struct bth bth = {
+		.opcode = qp->type == QPT_UC ? opcode + UC_OPCODES : opcode,
+		.se = end && w->flags & WR_SOLICITED && w->opcode != WR_WRITE,
+		.migreq = true, /* Migrated, the only state of a QP without an alternate path */
+		.pad = (uint8_t)pad,
+		.pkey = qp->pkey,
+		.ackreq = ackreq,
+		.dqpn = qp->dest_qpn,
+		.psn = qp->req.psn,
+	};
+	uint32_t at = BTH_LEN;
+
+	bth_encode(p, &bth);
+	if (headers & H_RETH) {
+		reth_encode(p + at, &(struct reth){.va = w->remote_va + done_bytes,
+						   .rkey = w->rkey,
+						   .len = is_read(w) ? chunk_bytes : w->length});
+		at += RETH_LEN;
+	}
+	if (headers & H_ATOMICETH) {
+		bool cas = w->opcode == WR_CMP_SWAP;
+
+		atomiceth_encode(p + at, &(struct atomiceth){
+						 .va = w->remote_va,
+						 .rkey = w->rkey,
+						 .swap_add = cas ? w->atomic.swap
+								 : w->atomic.compare_add,
+						 .compare = cas ? w->atomic.compare_add : 0});
+		at += ATOMICETH_LEN;
+	}
+	if (headers & H_IMMDT) {
+		immdt_encode(p + at, &(struct immdt){.imm = w->imm_or_key});
+		at += IMMDT_LEN;
+	}
+	if (headers & H_IETH) {
+		ieth_encode(p + at, &(struct ieth){.rkey = w->imm_or_key});
+		at += IETH_LEN;
+	}
+	return at;
+}
+
+static bool gather(const struct transport *tp, const struct qp *qp, struct send_wqe *w,
+		   uint32_t off, uint8_t *to, uint32_t len)
+{
+	if (w->flags & WR_INLINE) {
+		memcpy(to, send_wqe_inline(w) + off, len);
+		return true;
+	}
+	return !len || sge_gather(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, off, to,
+				  len);
+}
+
+/* The packet at the cursor, and the cursor past it. False: the WQE failed, nothing was sent. */
+static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t span,
+			bool ackreq, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+	uint8_t *p = tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX);
+	uint32_t k = (req->psn - w->psn_first) & PSN_MASK;
+	uint32_t done = k * qp->mtu;
+	bool first = k == 0, last = k + span == w->packets;
+	enum place place = first ? (last ? PLACE_ONLY : PLACE_FIRST)
+				 : (last ? PLACE_LAST : PLACE_MIDDLE);
+	uint32_t bytes = last ? w->length - done : span * qp->mtu;
+	uint32_t payload = wants_response(w) ? 0 : bytes;
+	uint32_t pad = -payload & 3;
+	uint32_t at = encode_headers(p, qp, w, place, ackreq || last, pad, bytes, done);
+	bool again = offset(req, req->psn) < offset(req, req->high);
+
+	if (!gather(tp, qp, w, done, p + at, payload)) {
+		fail_in_turn(tp, qp, WC_LOC_PROT_ERR, now_ns);
+		return false;
+	}
+	memset(p + at + payload, 0, pad);
+	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + payload + pad + ICRC_LEN);
+	if (again) {
+		tp->counters.retransmits++;
+	} else {
+		if (wants_response(w))
+			req->rd_end[req->rd_head++ % QP_RD_ATOMIC_MAX] = psn_add(req->psn, span - 1);
+		req->high = psn_add(req->psn, span);
+	}
+	req->psn = psn_add(req->psn, span);
+	if (last)
+		req->wqe++;
+	return true;
+}
+
+/* Starts the next WQE. False: there is none that may start now. */
+static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct send_wqe *w;
+	enum wc_status status;
+
+	if (qp_get_state(qp) != QPS_RTS || qp->sq.next == sq_head(&qp->sq))
+		return false;
+	w = sq_at(&qp->sq, qp->sq.next);
+	if (w->flags & WR_FENCE && qp->req.rd_head != qp->req.rd_tail)
+		return false; /* IBTA 10.8.3.3: after all earlier READs and atomics */
+	status = judge_wqe(tp, qp, w);
+	if (status != WC_SUCCESS) {
+		fail_in_turn(tp, qp, status, now_ns);
+		return false;
+	}
+	start_wqe(qp, w);
+	return true;
+}
+
+/* UC has no acknowledgements: a message is done when its last packet is on its way (IBTA 9.8.2). */
+static void complete_unacknowledged(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	qp->req.una = qp->req.psn;
+	while (qp->sq.una != qp->req.wqe && qp_get_state(qp) != QPS_ERR)
+		complete_send(tp, qp, WC_SUCCESS, now_ns);
+	requester_check_drained(tp, qp);
+}
+
+bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct requester *req = &qp->req;
+	bool sent = false, more = false;
+
+	for (uint32_t budget = QP_OUTPUT_QUANTUM;;) {
+		enum qp_state state = qp_get_state(qp);
+		uint32_t flying = offset(req, req->psn), window = req->cc.window_bytes / qp->mtu;
+		struct send_wqe *w;
+		uint32_t span = 1;
+
+		if ((state != QPS_RTS && state != QPS_SQD) || req->rnr_wait ||
+		    (req->failed && req->wqe == req->failed_wqe))
+			break;
+		if (req->wqe == qp->sq.next) {
+			if (!start_next(tp, qp, now_ns))
+				break;
+			continue;
+		}
+		w = sq_at(&qp->sq, req->wqe);
+		if (wants_response(w)) {
+			bool again = flying < offset(req, req->high);
+
+			if (!again && (uint8_t)(req->rd_head - req->rd_tail) >= qp->max_rd_atomic)
+				break;
+			if (is_read(w))
+				span = read_chunk(qp, w);
+		}
+		if (qp->type == QPT_RC && flying && flying + span > window)
+			break;
+		if (!budget-- || !tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX)) {
+			more = true;
+			break;
+		}
+		if (!send_packet(tp, qp, w, span,
+				 flying % QP_ACKREQ_PACKETS == QP_ACKREQ_PACKETS - 1 ||
+					 flying + span >= window,
+				 now_ns))
+			break;
+		sent = true;
+		if (qp->type == QPT_UC)
+			complete_unacknowledged(tp, qp, now_ns);
+	}
+	if (qp->type == QPT_RC && sent) {
+		atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
+		requester_rearm(tp, qp, now_ns);
+	}
+	return more;
+}

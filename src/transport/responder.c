@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC responder: requests in PSN order, each executed once, each answered (IBTA 9.7.4, 9.7.5).
+ *
+ * Answers leave in PSN order too: READ and atomic responses from the ring of resources, then one ACK
+ * for everything executed so far. The ring keeps what was answered, so that a duplicate READ is read
+ * again and a duplicate atomic gets its first result.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "transport/message.h"
+#include "wire/aeth.h"
+#include "wire/atomicacketh.h"
+#include "wire/atomiceth.h"
+#include "wire/icrc.h"
+#include "wire/psn.h"
+#include "wire/reth.h"
+
+/* What a verdict causes at an RC responder (IBTA 9.9.3, table of responder errors). */
+static const struct consequence {
+	uint8_t syndrome;
+	enum wc_status recv_status; /* of the held receive WQE, if any */
+	enum event_type event;
+} consequences[RX_VERDICTS] = {
+	[RX_INVALID] = {AETH_NAK | NAK_INVALID_REQUEST, WC_WR_FLUSH_ERR, EVENT_QP_REQ_ERR},
+	[RX_TOO_LONG] = {AETH_NAK | NAK_INVALID_REQUEST, WC_LOC_LEN_ERR, EVENT_QP_REQ_ERR},
+	[RX_ACCESS] = {AETH_NAK | NAK_REMOTE_ACCESS, WC_WR_FLUSH_ERR, EVENT_QP_ACCESS_ERR},
+	[RX_LOCAL_FAULT] = {AETH_NAK | NAK_REMOTE_OPERATIONAL, WC_LOC_PROT_ERR, EVENT_QP_FATAL},
+};
+
+void responder_reset(struct transport *tp, struct qp *qp)
+{
+	struct rd_resource *res = qp->rsp.res;
+
+	if (qp->rsp.rwqe)
+		rq_release(qp->rq, qp->rsp.rwqe);
+	list_remove(&qp->held);
+	qp->rsp = (struct responder){.res = res, .nak_psn = NAK_AT_EPSN};
+}
+
+static struct rd_resource *resource(const struct qp *qp, uint8_t index)
+{
+	return &qp->rsp.res[index % QP_RD_ATOMIC_MAX];
+}
+
+static bool answered(const struct rd_resource *r)
+{
+	return r->psn_next == psn_add(r->psn_end, 1);
+}
+
+static void schedule_nak(struct transport *tp, struct qp *qp, uint8_t syndrome)
+{
+	qp->rsp.nak_pending = true;
+	qp->rsp.nak_syndrome = syndrome;
+	qp_activate(tp, qp);
+}
+
+static void schedule_ack(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct responder *rsp = &qp->rsp;
+
+	rsp->ack_pending = true;
+	if (!tp->hold_acks || rsp->unacked >= QP_ACK_NOW_PACKETS) {
+		list_remove(&qp->held);
+		qp_activate(tp, qp);
+	} else if (list_empty(&qp->held)) {
+		rsp->ack_since_ns = now_ns;
+		list_append(&tp->held_acks, &qp->held);
+	}
+}
+
+/* The QP says one last NAK and is dead (IBTA 9.9.3: class B and C). */
+static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64_t now_ns)
+{
+	const struct consequence *c = &consequences[v];
+
+	if (c->recv_status != WC_WR_FLUSH_ERR)
+		message_fail(tp, qp, c->recv_status, now_ns);
+	if (qp_get_state(qp) == QPS_ERR)
+		return;
+	qp_raise(tp, qp, c->event);
+	qp->rsp.fatal = true;
+	schedule_nak(tp, qp, c->syndrome);
+}
+
+static void not_ready(struct transport *tp, struct qp *qp)
+{
+	qp->rsp.nak_sent = true;
+	schedule_nak(tp, qp, AETH_RNR_NAK | qp->min_rnr_timer);
+}
+
+static void executed(struct transport *tp, struct qp *qp, const struct bth *bth,
+		     const struct opcode_info *info, uint32_t packets, uint64_t now_ns)
+{
+	struct responder *rsp = &qp->rsp;
+
+	rsp->epsn = psn_add(rsp->epsn, packets);
+	rsp->nak_sent = false;
+	if (info->flags & F_END || info->flags & (F_READ | F_ATOMIC))
+		rsp->msn = (rsp->msn + 1) & PSN_MASK;
+	if (rsp->unacked < UINT16_MAX)
+		rsp->unacked++;
+	if (info->flags & (F_SEND | F_WRITE)) {
+		if (bth->ackreq)
+			schedule_ack(tp, qp, now_ns);
+	} else {
+		qp_activate(tp, qp);
+	}
+}
+
+static void message_input(struct transport *tp, struct qp *qp, const struct bth *bth,
+			  const struct opcode_info *info, const uint8_t *headers,
+			  const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+{
+	enum rx_verdict v = message_judge(tp, qp, info, headers, payload_len);
+
+	if (v == RX_EXECUTE)
+		v = message_execute(tp, qp, bth, info, headers, payload, payload_len, now_ns);
+	if (v == RX_EXECUTE)
+		executed(tp, qp, bth, info, 1, now_ns);
+	else if (v == RX_NOT_READY)
+		not_ready(tp, qp);
+	else
+		fatal(tp, qp, v, now_ns);
+}
+
+/* A free entry for a new request, or NULL: more are outstanding than was agreed. */
+static struct rd_resource *take_resource(struct qp *qp)
+{
+	struct responder *rsp = &qp->rsp;
+
+	while (rsp->res_emit != rsp->res_head && answered(resource(qp, rsp->res_emit)))
+		rsp->res_emit++;
+	while ((uint8_t)(rsp->res_head - rsp->res_emit) >= qp->max_dest_rd_atomic) {
+		/* An answer given again to a duplicate makes way; a first answer never does. */
+		if (rsp->res_emit == rsp->res_head || !resource(qp, rsp->res_emit)->again)
+			return NULL;
+		rsp->res_emit++;
+	}
+	if (rsp->res_count < qp->max_dest_rd_atomic)
+		rsp->res_count++;
+	return resource(qp, rsp->res_head++);
+}
+
+static void answer_from(struct rd_resource *r, uint32_t psn, uint32_t end, bool again)
+{
+	r->psn_start = psn;
+	r->psn_next = psn;
+	r->psn_end = end;
+	r->again = again;
+}
+
+static uint32_t read_packets(const struct qp *qp, uint32_t len)
+{
+	return len > qp->mtu ? (len - 1) / qp->mtu + 1 : 1;
+}
+
+static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const struct bth *bth,
+				  const struct opcode_info *info, const uint8_t *headers,
+				  uint64_t now_ns)
+{
+	struct rd_resource *r;
+	struct reth reth;
+	uint32_t packets;
+
+	if (qp->rsp.message || !(qp->access & MR_REMOTE_READ))
+		return RX_INVALID;
+	reth_decode(&reth, headers + opcode_header_offset(info, H_RETH));
+	if (reth.len > NIC_READ_BYTES_MAX)
+		return RX_INVALID;
+	if (reth.len &&
+	    !mr_check(&tp->mrs, reth.rkey, qp->pd, reth.va, reth.len, MR_REMOTE_READ))
+		return RX_ACCESS;
+	r = take_resource(qp);
+	if (!r)
+		return RX_INVALID;
+	packets = read_packets(qp, reth.len);
+	*r = (struct rd_resource){
+		.va = reth.va,
+		.rkey = reth.rkey,
+		.len = reth.len,
+		.psn_first = bth->psn,
+		.psn_last = psn_add(bth->psn, packets - 1),
+	};
+	answer_from(r, r->psn_first, r->psn_last, false);
+	executed(tp, qp, bth, info, packets, now_ns);
+	r->msn = qp->rsp.msn;
+	return RX_EXECUTE;
+}
+
+static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const struct bth *bth,
+				    const struct opcode_info *info, const uint8_t *headers,
+				    uint64_t now_ns)
+{
+	struct rd_resource *r;
+	struct atomiceth h;
+	uint64_t *word, found;
+
+	if (qp->rsp.message || !(qp->access & MR_REMOTE_ATOMIC))
+		return RX_INVALID;
+	atomiceth_decode(&h, headers + opcode_header_offset(info, H_ATOMICETH));
+	if (h.va & 7)
+		return RX_INVALID; /* IBTA 9.4.5 */
+	word = (uint64_t *)mr_check(&tp->mrs, h.rkey, qp->pd, h.va, 8, MR_REMOTE_ATOMIC);
+	/* An iova may be aligned where the memory behind it is not. */
+	if (!word || (uintptr_t)word & 7)
+		return RX_ACCESS;
+	r = take_resource(qp);
+	if (!r)
+		return RX_INVALID;
+	if (bth->opcode == OP_RC_FETCH_ADD) {
+		found = __atomic_fetch_add(word, h.swap_add, __ATOMIC_SEQ_CST);
+	} else {
+		found = h.compare;
+		__atomic_compare_exchange_n(word, &found, h.swap_add, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+	}
+	*r = (struct rd_resource){
+		.va = h.va,
+		.rkey = h.rkey,
+		.orig = found,
+		.psn_first = bth->psn,
+		.psn_last = bth->psn,
+		.atomic = true,
+	};
+	answer_from(r, bth->psn, bth->psn, false);
+	executed(tp, qp, bth, info, 1, now_ns);
+	r->msn = qp->rsp.msn;
+	return RX_EXECUTE;
+}
+
+/* The entry that covers psn; the ring is small. *index gets its free-running number. */
+static struct rd_resource *find_resource(const struct qp *qp, uint32_t psn, uint8_t *index)
+{
+	const struct responder *rsp = &qp->rsp;
+
+	for (uint8_t n = 1; n <= rsp->res_count; n++) {
+		struct rd_resource *r = resource(qp, (uint8_t)(rsp->res_head - n));
+
+		if (((psn - r->psn_first) & PSN_MASK) <= ((r->psn_last - r->psn_first) & PSN_MASK)) {
+			*index = (uint8_t)(rsp->res_head - n);
+			return r;
+		}
+	}
+	return NULL;
+}
+
+/* Whether a duplicate READ asks for the tail of what the original asked for. */
+static bool is_same_read(const struct qp *qp, const struct rd_resource *r, const struct reth *reth,
+			 uint32_t psn)
+{
+	uint64_t skipped = (uint64_t)((psn - r->psn_first) & PSN_MASK) * qp->mtu;
+
+	return !r->atomic && reth->rkey == r->rkey && reth->va == r->va + skipped &&
+	       skipped + reth->len <= r->len;
+}
+
+/*
+ * IBTA 9.7.4.5.1: executed long ago. SEND and WRITE are acknowledged again, a READ is read again, an
+ * atomic's result is told again; what the ring no longer holds is dropped in silence.
+ */
+static void duplicate_input(struct transport *tp, struct qp *qp, const struct bth *bth,
+			    const struct opcode_info *info, const uint8_t *headers, uint64_t now_ns)
+{
+	struct responder *rsp = &qp->rsp;
+	struct rd_resource *r;
+	uint32_t end = bth->psn;
+	uint8_t index;
+
+	tp->counters.rx_duplicates++;
+	if (!(info->flags & (F_READ | F_ATOMIC))) {
+		schedule_ack(tp, qp, now_ns);
+		return;
+	}
+	r = find_resource(qp, bth->psn, &index);
+	if (!r)
+		return;
+	if (info->flags & F_READ) {
+		struct reth reth;
+
+		reth_decode(&reth, headers + opcode_header_offset(info, H_RETH));
+		if (!is_same_read(qp, r, &reth, bth->psn))
+			return;
+		end = psn_add(bth->psn, read_packets(qp, reth.len) - 1);
+	} else if (!r->atomic) {
+		return;
+	}
+	if (!answered(r) && !r->again && r->psn_next == r->psn_first)
+		return; /* not answered even once: that answer is on its way */
+	answer_from(r, bth->psn, end, true);
+	if ((uint8_t)(rsp->res_head - index) > (uint8_t)(rsp->res_head - rsp->res_emit))
+		rsp->res_emit = index;
+	qp_activate(tp, qp);
+}
+
+void responder_input(struct transport *tp, struct qp *qp, const struct bth *bth,
+		     const struct opcode_info *info, const uint8_t *headers, const uint8_t *payload,
+		     uint32_t payload_len, uint64_t now_ns)
+{
+	struct responder *rsp = &qp->rsp;
+	int32_t gap = psn_diff(bth->psn, rsp->epsn);
+	enum rx_verdict v;
+
+	if (rsp->fatal) {
+		tp->counters.rx_dropped++;
+		return;
+	}
+	if (gap < 0) {
+		duplicate_input(tp, qp, bth, info, headers, now_ns);
+		return;
+	}
+	if (gap > 0) {
+		tp->counters.rx_out_of_sequence++;
+		if (!rsp->nak_sent) { /* IBTA 9.7.5.2.8: once for each gap */
+			rsp->nak_sent = true;
+			schedule_nak(tp, qp, AETH_NAK | NAK_PSN_SEQUENCE);
+		}
+		return;
+	}
+	if (info->flags & F_READ)
+		v = read_input(tp, qp, bth, info, headers, now_ns);
+	else if (info->flags & F_ATOMIC)
+		v = atomic_input(tp, qp, bth, info, headers, now_ns);
+	else {
+		message_input(tp, qp, bth, info, headers, payload, payload_len, now_ns);
+		return;
+	}
+	if (v != RX_EXECUTE)
+		fatal(tp, qp, v, now_ns);
+}
+
+/* ---- what goes back ------------------------------------------------------------------------- */
+
+static uint32_t encode_response(uint8_t *p, const struct qp *qp, uint8_t opcode, uint32_t psn,
+				uint8_t syndrome, uint32_t msn, uint32_t pad)
+{
+	struct bth bth = {
+		.opcode = opcode,
+		.migreq = true,
+		.pad = (uint8_t)pad,
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+		.psn = psn,
+	};
+
+	bth_encode(p, &bth);
+	if (!(opcode_table[opcode].headers & H_AETH))
+		return BTH_LEN;
+	aeth_encode(p + BTH_LEN, &(struct aeth){.syndrome = syndrome, .msn = msn});
+	return BTH_LEN + AETH_LEN;
+}
+
+static bool send_ack(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	uint8_t *p = tx_room(&tp->tx, TX_HEADROOM_MAX);
+
+	if (!p)
+		return false;
+	encode_response(p, qp, OP_RC_ACK, psn, syndrome, qp->rsp.msn, 0);
+	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, BTH_LEN + AETH_LEN + ICRC_LEN);
+	return true;
+}
+
+static bool send_atomic_result(struct transport *tp, struct qp *qp, struct rd_resource *r)
+{
+	uint8_t *p = tx_room(&tp->tx, TX_HEADROOM_MAX);
+	uint32_t at;
+
+	if (!p)
+		return false;
+	at = encode_response(p, qp, OP_RC_ATOMIC_ACK, r->psn_next, AETH_ACK | AETH_CREDIT_INVALID,
+			     r->msn, 0);
+	atomicacketh_encode(p + at, &(struct atomicacketh){.orig = r->orig});
+	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + ATOMICACKETH_LEN + ICRC_LEN);
+	r->psn_next = psn_add(r->psn_next, 1);
+	return true;
+}
+
+static uint8_t read_response_opcode(const struct rd_resource *r)
+{
+	bool first = r->psn_next == r->psn_start, last = r->psn_next == r->psn_end;
+
+	if (first)
+		return last ? OP_RC_READ_RESPONSE_ONLY : OP_RC_READ_RESPONSE_FIRST;
+	return last ? OP_RC_READ_RESPONSE_LAST : OP_RC_READ_RESPONSE_MIDDLE;
+}
+
+/* False: no room. A region that is gone meanwhile ends the QP with a NAK instead. */
+static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_resource *r,
+			       uint64_t now_ns)
+{
+	uint32_t done = ((r->psn_next - r->psn_first) & PSN_MASK) * qp->mtu;
+	uint32_t left = r->len - done, len = left < qp->mtu ? left : qp->mtu, pad = -len & 3, at;
+	uint8_t *p = tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX);
+	const uint8_t *from;
+
+	if (!p)
+		return false;
+	at = encode_response(p, qp, read_response_opcode(r), r->psn_next,
+			     AETH_ACK | AETH_CREDIT_INVALID, r->msn, pad);
+	if (len) {
+		from = mr_check(&tp->mrs, r->rkey, qp->pd, r->va + done, len, MR_REMOTE_READ);
+		if (!from) {
+			qp->rsp.nak_psn = r->psn_next;
+			fatal(tp, qp, RX_ACCESS, now_ns);
+			qp->rsp.res_emit = qp->rsp.res_head;
+			return true;
+		}
+		memcpy(p + at, from, len);
+	}
+	memset(p + at + len, 0, pad);
+	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + len + pad + ICRC_LEN);
+	r->psn_next = psn_add(r->psn_next, 1);
+	return true;
+}
+
+static bool send_pending_nak(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct responder *rsp = &qp->rsp;
+	uint32_t psn = rsp->nak_psn == NAK_AT_EPSN ? rsp->epsn : rsp->nak_psn;
+
+	if (!send_ack(tp, qp, psn, rsp->nak_syndrome))
+		return false;
+	if (aeth_kind(rsp->nak_syndrome) == AETH_RNR_NAK)
+		tp->counters.rnrs_sent++;
+	else
+		tp->counters.naks_sent++;
+	rsp->nak_pending = false;
+	rsp->ack_pending = false; /* a NAK acknowledges everything before it */
+	rsp->unacked = 0;
+	list_remove(&qp->held);
+	if (rsp->fatal)
+		qp_to_error(tp, qp, now_ns);
+	return true;
+}
+
+/* READ and atomic responses, in PSN order. True: there are more. */
+static bool send_responses(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct responder *rsp = &qp->rsp;
+	uint32_t budget = QP_OUTPUT_QUANTUM;
+
+	while (rsp->res_emit != rsp->res_head) {
+		struct rd_resource *r = resource(qp, rsp->res_emit);
+
+		if (answered(r)) {
+			rsp->res_emit++;
+			continue;
+		}
+		if (!budget--)
+			return true;
+		if (!(r->atomic ? send_atomic_result(tp, qp, r)
+				: send_read_response(tp, qp, r, now_ns)))
+			return true;
+		rsp->unacked = 0;
+	}
+	return false;
+}
+
+bool responder_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	enum qp_state state = qp_get_state(qp);
+
+	if (state != QPS_RTR && state != QPS_RTS && state != QPS_SQD && state != QPS_SQE)
+		return false;
+	if (send_responses(tp, qp, now_ns))
+		return true;
+	return qp->rsp.nak_pending && !send_pending_nak(tp, qp, now_ns);
+}
+
+bool responder_output_ack(struct transport *tp, struct qp *qp)
+{
+	struct responder *rsp = &qp->rsp;
+
+	if (!rsp->ack_pending || rsp->res_emit != rsp->res_head)
+		return false;
+	if (!send_ack(tp, qp, (rsp->epsn - 1) & PSN_MASK, AETH_ACK | AETH_CREDIT_INVALID))
+		return true;
+	tp->counters.acks_sent++;
+	rsp->ack_pending = false;
+	rsp->unacked = 0;
+	list_remove(&qp->held);
+	return false;
+}

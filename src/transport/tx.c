@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lays packets out in trains. Invariant: burst[i].ip_id is the packet's place in its train, so a
+ * train begins wherever it is 0.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "transport/tx.h"
+#include "wire/icrc.h"
+
+void tx_start(struct tx *tx, struct pkt *burst, size_t max)
+{
+	tx->used = 0;
+	tx->burst = burst;
+	tx->count = 0;
+	tx->max = max;
+	tx->bytes = 0;
+	tx->flow = NULL;
+	tx->train_open = false;
+	tx->kept = NULL;
+}
+
+const struct flow *tx_keep_flow(struct tx *tx, const struct flow *flow)
+{
+	size_t at = (tx->used + _Alignof(struct flow) - 1) & ~(_Alignof(struct flow) - 1);
+
+	if (tx->kept && !memcmp(tx->kept, flow, sizeof(*flow)))
+		return tx->kept;
+	if (TX_ARENA_BYTES - at < sizeof(*flow))
+		return NULL;
+	memcpy(tx->arena + at, flow, sizeof(*flow));
+	tx->kept = (const struct flow *)(tx->arena + at);
+	tx->used = at + sizeof(*flow);
+	tx->train_open = false;
+	return tx->kept;
+}
+
+static bool joins_train(const struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t len)
+{
+	return tx->train_open && tx->flow == flow && tx->dqpn == dqpn && len <= tx->train_len &&
+	       tx->train_count < PKT_TRAIN_MAX && tx->train_bytes + len <= PKT_TRAIN_BYTES_MAX;
+}
+
+void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t len)
+{
+	struct pkt *pkt = &tx->burst[tx->count];
+
+	assert(tx->count < tx->max);
+	assert(tx->used + len <= TX_ARENA_BYTES);
+	if (!joins_train(tx, flow, dqpn, len)) {
+		tx->flow = flow;
+		tx->dqpn = dqpn;
+		tx->train_len = len;
+		tx->train_bytes = 0;
+		tx->train_count = 0;
+	}
+	*pkt = (struct pkt){.data = tx->arena + tx->used,
+			    .flow = flow,
+			    .len = len,
+			    .ip_id = tx->train_count,
+			    .train = 1};
+	icrc_seal(pkt);
+	tx->train_open = len == tx->train_len;
+	tx->train_bytes += len;
+	tx->train_count++;
+	tx->used += len;
+	tx->bytes += len;
+	tx->count++;
+}
+
+size_t tx_finish(struct tx *tx)
+{
+	for (size_t i = tx->count; i-- > 1;) {
+		if (tx->burst[i].ip_id)
+			tx->burst[i - 1].train = (uint16_t)(tx->burst[i].train + 1);
+	}
+	return tx->count;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a turn of output is laid out: packets one behind the other in one arena, so that those of a
+ * train are one piece of memory. Decides which packets form a train and seals each with its ICRC.
+ */
+#ifndef TRANSPORT_TX_H
+#define TRANSPORT_TX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pkt.h"
+
+enum {
+	TX_ARENA_BYTES = 128 * 1024,
+	TX_HEADROOM_MAX = 96 /* headers, pad and ICRC around a payload of one path MTU */
+};
+
+struct tx {
+	uint8_t *arena; /* TX_ARENA_BYTES */
+	size_t used;
+	struct pkt *burst; /* the caller's array */
+	size_t count;
+	size_t max;
+	uint64_t bytes;
+	/* the train being built */
+	const struct flow *flow;
+	uint32_t dqpn;
+	uint32_t train_len;
+	uint32_t train_bytes;
+	uint16_t train_count;
+	bool train_open; /* the last packet was as long as the first */
+	const struct flow *kept; /* by tx_keep_flow in this turn */
+};
+
+/* Starts a turn that fills `burst`, at most max packets. */
+void tx_start(struct tx *, struct pkt *burst, size_t max);
+
+/* Room for a packet of up to `len` bytes, or NULL: the turn is full. Nothing is taken yet. */
+static inline uint8_t *tx_room(const struct tx *tx, uint32_t len)
+{
+	return tx->count < tx->max && TX_ARENA_BYTES - tx->used >= len ? tx->arena + tx->used
+								       : NULL;
+}
+
+/*
+ * A copy of a flow that may change or vanish before the turn's packets are sent (an address handle's,
+ * in a WQE that is completed at once); the same pointer again for the flow that was copied last, so
+ * that trains form. NULL: the turn is full.
+ */
+const struct flow *tx_keep_flow(struct tx *, const struct flow *);
+
+/*
+ * Takes the packet that was written at tx_room(): len bytes with room for the ICRC at the end, which
+ * is written here. Packets of one flow (the same pointer) to one QP that follow each other make
+ * trains. A train never mixes QPs: a receiving host that shares the port among processes steers a
+ * coalesced datagram by its first QPN.
+ */
+void tx_commit(struct tx *, const struct flow *flow, uint32_t dqpn, uint32_t len);
+
+/* Ends the turn: counts the trains. Returns the packets laid out. */
+size_t tx_finish(struct tx *);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unreliable connection: RC's requests without answers. A message with a hole is dropped as a whole,
+ * silently, and its receive WQE serves the next one (IBTA 9.8.2.2.5, 9.8.3).
+ */
+#include "transport/message.h"
+#include "wire/psn.h"
+
+static void drop_message(struct transport *tp, struct qp *qp)
+{
+	tp->counters.rx_dropped++;
+	qp->rsp.message = 0;
+}
+
+static void uc_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers,
+		     const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+{
+	struct responder *rsp = &qp->rsp;
+	enum rx_verdict v;
+
+	if (bth->psn != rsp->epsn) {
+		tp->counters.rx_out_of_sequence++;
+		rsp->message = 0;
+	}
+	/* Whatever comes next, it is expected from here on (IBTA 9.8.2.2.2). */
+	rsp->epsn = psn_add(bth->psn, 1);
+	if (info->flags & F_START)
+		rsp->message = 0; /* the end of the message before it was lost */
+	v = message_judge(tp, qp, info, headers, payload_len);
+	if (v == RX_EXECUTE)
+		v = message_execute(tp, qp, bth, info, headers, payload, payload_len, now_ns);
+	if (v == RX_EXECUTE)
+		return;
+	drop_message(tp, qp);
+	if (v == RX_TOO_LONG || v == RX_LOCAL_FAULT) {
+		/* Our own fault, not the network's: IBTA 9.9.3, class E. */
+		message_fail(tp, qp, v == RX_TOO_LONG ? WC_LOC_LEN_ERR : WC_LOC_PROT_ERR, now_ns);
+		qp_to_error(tp, qp, now_ns);
+	}
+}
+
+static bool uc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	enum qp_state state = qp_get_state(qp);
+
+	if (state == QPS_ERR || state == QPS_SQE) {
+		qp_flush(tp, qp, now_ns);
+		return false;
+	}
+	return requester_output(tp, qp, now_ns);
+}
+
+static void uc_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+}
+
+const struct qp_ops uc_ops = {
+	.input = uc_input,
+	.output = uc_output,
+	.expire = uc_expire,
+};

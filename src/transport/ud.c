@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Unreliable datagram: one packet a message, to whom each work request says (IBTA 9.8.3). */
+#include <string.h>
+
+#include "transport/qp.h"
+#include "wire/deth.h"
+#include "wire/grh.h"
+#include "wire/icrc.h"
+#include "wire/immdt.h"
+#include "wire/psn.h"
+
+/* The 40 bytes ahead of the payload and the payload, into the receive WQE. */
+static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const struct pkt *pkt,
+		  const uint8_t *payload, uint32_t payload_len)
+{
+	const struct sge *sge = (const struct sge *)w->sge;
+	uint8_t grh[GRH_LEN];
+
+	grh_from_flow(grh, pkt->flow, pkt->len);
+	return sge_scatter(&tp->mrs, qp->pd, sge, w->num_sge, 0, grh, GRH_LEN) &&
+	       (!payload_len || sge_scatter(&tp->mrs, qp->pd, sge, w->num_sge, GRH_LEN, payload,
+					    payload_len));
+}
+
+static void ud_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers,
+		     const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+{
+	struct cqe cqe = {.status = WC_SUCCESS, .opcode = WC_RECV};
+	struct recv_wqe *w;
+	struct deth deth;
+
+	deth_decode(&deth, headers + opcode_header_offset(info, H_DETH));
+	if (deth.qkey != qp->qkey) {
+		tp->counters.rx_wrong_source++;
+		return;
+	}
+	w = payload_len <= qp->mtu ? qp_take_recv(tp, qp) : NULL;
+	if (!w) {
+		tp->counters.rx_dropped++;
+		return;
+	}
+	if (GRH_LEN + payload_len > w->length)
+		cqe.status = WC_LOC_LEN_ERR;
+	else if (!place(tp, qp, w, pkt, payload, payload_len))
+		cqe.status = WC_LOC_PROT_ERR;
+	cqe.byte_len = GRH_LEN + payload_len;
+	cqe.src_qp = deth.sqpn;
+	cqe.solicited = bth->se;
+	cqe.flags = WC_GRH;
+	if (info->flags & F_IMM) {
+		struct immdt immdt;
+
+		immdt_decode(&immdt, headers + opcode_header_offset(info, H_IMMDT));
+		cqe.imm_or_key = immdt.imm;
+		cqe.flags |= WC_WITH_IMM;
+	}
+	complete_recv(tp, qp, w, &cqe, now_ns);
+	if (cqe.status != WC_SUCCESS)
+		qp_to_error(tp, qp, now_ns);
+}
+
+static enum wc_status judge_wqe(const struct transport *tp, const struct qp *qp,
+				const struct send_wqe *w)
+{
+	if (w->opcode != WR_SEND && w->opcode != WR_SEND_IMM)
+		return WC_LOC_QP_OP_ERR;
+	if (w->length > qp->mtu)
+		return WC_LOC_LEN_ERR;
+	if (!(w->flags & WR_INLINE) &&
+	    !sge_check(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, 0))
+		return WC_LOC_PROT_ERR;
+	return WC_SUCCESS;
+}
+
+/* False: no room in this turn. */
+static bool send_datagram(struct transport *tp, struct qp *qp, struct send_wqe *w)
+{
+	bool imm = w->opcode == WR_SEND_IMM;
+	uint32_t pad = -w->length & 3, at = BTH_LEN;
+	const struct flow *flow = tx_keep_flow(&tp->tx, &w->ud.flow);
+	uint8_t *p = flow ? tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX) : NULL;
+
+	if (!p)
+		return false;
+	bth_encode(p, &(struct bth){.opcode = imm ? OP_UD_SEND_ONLY_IMM : OP_UD_SEND_ONLY,
+				    .se = w->flags & WR_SOLICITED,
+				    .migreq = true,
+				    .pad = (uint8_t)pad,
+				    .pkey = qp->pkey,
+				    .dqpn = w->ud.dqpn,
+				    .psn = qp->req.psn});
+	deth_encode(p + at, &(struct deth){.qkey = w->ud.qkey >> 31 ? qp->qkey : w->ud.qkey,
+					   .sqpn = qp->qpn});
+	at += DETH_LEN;
+	if (imm) {
+		immdt_encode(p + at, &(struct immdt){.imm = w->imm_or_key});
+		at += IMMDT_LEN;
+	}
+	if (w->flags & WR_INLINE)
+		memcpy(p + at, send_wqe_inline(w), w->length);
+	else if (w->length) /* cannot fail: judged just now, nobody else is in the nic */
+		sge_gather(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, 0, p + at,
+			   w->length);
+	memset(p + at + w->length, 0, pad);
+	tx_commit(&tp->tx, flow, w->ud.dqpn, at + w->length + pad + ICRC_LEN);
+	qp->req.psn = psn_add(qp->req.psn, 1);
+	return true;
+}
+
+static bool ud_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	enum qp_state state = qp_get_state(qp);
+
+	if (state == QPS_ERR || state == QPS_SQE) {
+		qp_flush(tp, qp, now_ns);
+		return false;
+	}
+	if (state != QPS_RTS)
+		return false;
+	for (uint32_t budget = QP_OUTPUT_QUANTUM; qp->sq.next != sq_head(&qp->sq);) {
+		struct send_wqe *w = sq_at(&qp->sq, qp->sq.next);
+		enum wc_status status = judge_wqe(tp, qp, w);
+
+		if (status != WC_SUCCESS) {
+			complete_send(tp, qp, status, now_ns);
+			qp_to_sqe(tp, qp, now_ns);
+			return false;
+		}
+		if (!budget-- || !send_datagram(tp, qp, w))
+			return true;
+		complete_send(tp, qp, WC_SUCCESS, now_ns);
+		if (qp_get_state(qp) != QPS_RTS)
+			return false;
+	}
+	return false;
+}
+
+static void ud_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+}
+
+const struct qp_ops ud_ops = {
+	.input = ud_input,
+	.output = ud_output,
+	.expire = ud_expire,
+};
