@@ -31,6 +31,8 @@ struct nic *nic_create(const struct nic_config *c)
 	list_init(&nic->srqs);
 	nic->tp.window_bytes = c->window_bytes;
 	nic->tp.ack_delay_ns = c->ack_delay_ns;
+	nic->tp.tx.train_max = c->train_max && c->train_max < PKT_TRAIN_MAX ? c->train_max
+									    : PKT_TRAIN_MAX;
 	nic->qpn_base = c->qpn_slot << NIC_QPN_BITS;
 	/* Keys and QPNs must not tell of each other, so each has a secret of its own. */
 	half[0] = siphash_u64(c->secret, 0);

@@ -39,7 +39,7 @@ const struct flow *tx_keep_flow(struct tx *tx, const struct flow *flow)
 static bool joins_train(const struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t len)
 {
 	return tx->train_open && tx->flow == flow && tx->dqpn == dqpn && len <= tx->train_len &&
-	       tx->train_count < PKT_TRAIN_MAX && tx->train_bytes + len <= PKT_TRAIN_BYTES_MAX;
+	       tx->train_count < tx->train_max && tx->train_bytes + len <= PKT_TRAIN_BYTES_MAX;
 }
 
 void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t len)

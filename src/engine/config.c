@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Settings: one table says what exists, its default and what is allowed; the file and the
+ * environment are two ways to the same setter. Nothing is guessed: a value that does not parse to
+ * its last character is an error.
+ */
+#include "engine/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/impair.h"
+
+#define PREFIX "VERBENA_"
+
+enum { WHY_BYTES = 768 };
+
+extern char **environ;
+
+enum kind { KIND_TEXT, KIND_IMPAIR, KIND_U16, KIND_U32, KIND_BYTES };
+
+struct row {
+	const char *key;
+	enum kind kind;
+	uint32_t min;
+	uint32_t max; /* KIND_TEXT: bytes of the field */
+	size_t offset;
+	const char *standard;
+	const char *meaning;
+};
+
+#define TEXT(k, f, s, m) { k, KIND_TEXT, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m }
+#define SPEC(k, f, s, m) { k, KIND_IMPAIR, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m }
+#define NUMBER(k, kind, f, min, max, s, m) { k, kind, min, max, offsetof(struct config, f), s, m }
+
+/* clang-format off */
+static const struct row rows[] = {
+	TEXT("pcap", pcap, "", "capture file, opened by Wireshark; %p is the process id"),
+	SPEC("impair", impair, "", "faults on purpose, for example drop=0.01,seed=7"),
+	TEXT("interfaces", interfaces, "", "comma list of the interfaces to use; empty: every one that is up"),
+	NUMBER("port", KIND_U16, port, 1, 65535, "4791", "UDP port of RoCEv2"),
+	NUMBER("window_bytes", KIND_BYTES, window_bytes, 4096, 1u << 30, "256K", "bytes a queue pair may have unacknowledged"),
+	NUMBER("ack_delay_us", KIND_U32, ack_delay_us, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),
+	NUMBER("spin_us", KIND_U32, spin_us, 0, 1000000, "50", "how long the engine thread looks for more after traffic before it sleeps"),
+};
+/* clang-format on */
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* VERBENA_ variables that are not settings: read by others or before the settings are. */
+static const char *const not_settings[] = {
+	"CONFIG", /* names the file */
+	"SYSFS",  /* where `verbena run` put the device tree */
+	"PATHS",  /* of the path redirection library */
+};
+
+struct loading {
+	struct config config;
+	bool seen[ROWS];
+	char *err;
+	size_t err_bytes;
+
+	const char *file;
+	FILE *stream;
+	int line;          /* being read */
+	int bad_line;      /* 0: none yet */
+	char why[WHY_BYTES]; /* what is bad there; empty: its form */
+};
+
+static int fail(char *err, size_t bytes, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(char *err, size_t bytes, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, bytes, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* Whole of text to a number; K, M and G multiply where allowed. */
+static bool number_parse(const char *text, bool suffix, uint64_t *out)
+{
+	unsigned long long v;
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno || v > UINT32_MAX)
+		return false;
+	if (suffix && *end) {
+		int shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20
+			    : *end == 'G' || *end == 'g' ? 30 : 0;
+
+		if (!shift)
+			return false;
+		v <<= shift;
+		end++;
+	}
+	if (*end)
+		return false;
+	*out = v;
+	return true;
+}
+
+/* Sets one row from text; what is wrong with it goes to why. */
+static bool row_set(const struct row *r, struct config *c, const char *text, char *why,
+		    size_t why_bytes)
+{
+	void *field = (char *)c + r->offset;
+	uint64_t v;
+
+	switch (r->kind) {
+	case KIND_IMPAIR: {
+		struct impair_config spec;
+
+		if (text[0] && impair_parse(text, &spec, why, why_bytes) < 0)
+			return false;
+	}
+		/* fallthrough */
+	case KIND_TEXT:
+		if (strlen(text) >= r->max) {
+			snprintf(why, why_bytes, "allowed are at most %u characters", r->max - 1);
+			return false;
+		}
+		strcpy(field, text);
+		return true;
+	case KIND_U16:
+	case KIND_U32:
+	case KIND_BYTES:
+		if (!number_parse(text, r->kind == KIND_BYTES, &v) || v < r->min || v > r->max) {
+			snprintf(why, why_bytes, "allowed is a whole number from %u to %u%s", r->min,
+				 r->max, r->kind == KIND_BYTES ? ", or with K, M or G behind it" : "");
+			return false;
+		}
+		if (r->kind == KIND_U16)
+			*(uint16_t *)field = (uint16_t)v;
+		else
+			*(uint32_t *)field = (uint32_t)v;
+		return true;
+	}
+	return false;
+}
+
+static const struct row *row_find(const char *key, size_t len)
+{
+	for (size_t i = 0; i < ROWS; i++) {
+		if (strlen(rows[i].key) == len && !strncmp(rows[i].key, key, len))
+			return &rows[i];
+	}
+	return NULL;
+}
+
+static void known_keys(char *buf, size_t bytes, bool upper)
+{
+	size_t n = 0;
+
+	buf[0] = 0;
+	for (size_t i = 0; i < ROWS && n < bytes; i++) {
+		n += (size_t)snprintf(buf + n, bytes - n, "%s%s", i ? ", " : "", upper ? PREFIX : "");
+		for (const char *k = rows[i].key; *k && n + 1 < bytes; k++)
+			buf[n++] = (char)(upper ? toupper((unsigned char)*k) : *k);
+		if (n < bytes)
+			buf[n] = 0;
+	}
+}
+
+/* inih's source of lines: fgets() that counts, and ends the file after an error. */
+static char *file_line(char *buf, int bytes, void *arg)
+{
+	struct loading *l = arg;
+
+	if (l->bad_line || !fgets(buf, bytes, l->stream))
+		return NULL;
+	l->line++;
+	if (!strchr(buf, '\n') && !feof(l->stream)) {
+		l->bad_line = l->line;
+		fail(l->why, sizeof(l->why), "longer than %d characters", bytes - 2);
+	}
+	return buf;
+}
+
+/* inih's callback: 1 to go on, 0 for an error. */
+static int file_entry(void *arg, const char *section, const char *key, const char *value)
+{
+	struct loading *l = arg;
+	const struct row *r = row_find(key, strlen(key));
+	char why[WHY_BYTES / 2];
+
+	if (l->bad_line)
+		return 0;
+	if (section[0]) {
+		fail(l->why, sizeof(l->why), "section [%s]: there are no sections, only key = value",
+		     section);
+	} else if (!r) {
+		known_keys(why, sizeof(why), false);
+		fail(l->why, sizeof(l->why), "%s = %s: no such setting; there are: %s", key, value, why);
+	} else if (l->seen[r - rows]) {
+		fail(l->why, sizeof(l->why), "%s: given twice", key);
+	} else if (!row_set(r, &l->config, value, why, sizeof(why))) {
+		fail(l->why, sizeof(l->why), "%s = %s: %s", key, value, why);
+	} else {
+		l->seen[r - rows] = true;
+		return 1;
+	}
+	l->bad_line = l->line;
+	return 0;
+}
+
+static int file_load(struct loading *l)
+{
+	int line;
+
+	l->stream = fopen(l->file, "re");
+	if (!l->stream)
+		return fail(l->err, l->err_bytes, PREFIX "CONFIG=%s: cannot open it: %s", l->file,
+			    strerror(errno));
+	line = ini_parse_stream(file_line, l, file_entry, l);
+	fclose(l->stream);
+	if (line > 0 && (!l->bad_line || line < l->bad_line))
+		return fail(l->err, l->err_bytes, "%s:%d: not of the form key = value", l->file, line);
+	if (l->bad_line)
+		return fail(l->err, l->err_bytes, "%s:%d: %s", l->file, l->bad_line, l->why);
+	return line ? fail(l->err, l->err_bytes, "%s: out of memory", l->file) : 0;
+}
+
+static bool is_setting(const char *name, size_t len)
+{
+	for (size_t i = 0; i < sizeof(not_settings) / sizeof(not_settings[0]); i++) {
+		if (strlen(not_settings[i]) == len && !strncmp(not_settings[i], name, len))
+			return false;
+	}
+	return true;
+}
+
+/* name=value, the prefix already taken off. */
+static int variable_set(struct loading *l, const char *entry)
+{
+	const char *equals = strchr(entry, '=');
+	size_t len = equals ? (size_t)(equals - entry) : strlen(entry);
+	const char *value = equals ? equals + 1 : "";
+	const struct row *r = NULL;
+	char key[32], why[WHY_BYTES];
+
+	if (!is_setting(entry, len))
+		return 0;
+	if (len < sizeof(key)) {
+		for (size_t i = 0; i < len; i++) /* lower case in the environment is no key */
+			key[i] = islower((unsigned char)entry[i]) ? '?'
+				 : (char)tolower((unsigned char)entry[i]);
+		r = row_find(key, len);
+	}
+	if (!r) {
+		known_keys(why, sizeof(why), true);
+		return fail(l->err, l->err_bytes, PREFIX "%s: no such setting; there are: %s", entry, why);
+	}
+	if (!row_set(r, &l->config, value, why, sizeof(why)))
+		return fail(l->err, l->err_bytes, PREFIX "%s: %s", entry, why);
+	return 0;
+}
+
+int config_load(struct config *out, char *err, size_t err_bytes)
+{
+	struct loading l = {.err = err, .err_bytes = err_bytes, .file = getenv(PREFIX "CONFIG")};
+	char why[64];
+
+	for (size_t i = 0; i < ROWS; i++)
+		row_set(&rows[i], &l.config, rows[i].standard, why, sizeof(why));
+	if (l.file && l.file[0] && file_load(&l) < 0)
+		return -EINVAL;
+	for (char **e = environ; e && *e; e++) {
+		if (!strncmp(*e, PREFIX, strlen(PREFIX)) && variable_set(&l, *e + strlen(PREFIX)) < 0)
+			return -EINVAL;
+	}
+	*out = l.config;
+	return 0;
+}
+
+static char help[2048];
+
+static void help_write(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ROWS; i++) {
+		char key[32] = "";
+
+		for (size_t k = 0; rows[i].key[k]; k++)
+			key[k] = (char)toupper((unsigned char)rows[i].key[k]);
+		n += (size_t)snprintf(help + n, sizeof(help) - n, "  " PREFIX "%-14s%-8s%s\n", key,
+				      rows[i].standard[0] ? rows[i].standard : "-", rows[i].meaning);
+	}
+}
+
+const char *config_help(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, help_write);
+	return help;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Settings: VERBENA_<KEY> in the environment, or `key = value` in the file that VERBENA_CONFIG
+ * names. The environment wins. An unknown key or bad value is an error that names the key, the value
+ * and what is allowed.
+ */
+#ifndef ENGINE_CONFIG_H
+#define ENGINE_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct config {
+	char pcap[4096];     /* capture file, %p is the PID; empty: none */
+	char impair[512];    /* spec of io/impair.h; empty: none */
+	char interfaces[512]; /* comma list; empty: every one that is up */
+	uint32_t window_bytes;
+	uint32_t ack_delay_us;
+	uint16_t port;       /* UDP port of RoCEv2, 4791 */
+	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
+};
+
+/* 0, or -EINVAL with a sentence in err. Looks at the environment and perhaps one file. */
+int config_load(struct config *, char *err, size_t err_bytes);
+
+/* One line a key: name, default, meaning; for `verbena` help and the man page. */
+const char *config_help(void);
+
+#endif

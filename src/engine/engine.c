@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine as programs' threads call it: polls, posts and the control path. state.h has the
+ * protocol between them and the engine thread.
+ */
+#include "engine/state.h"
+
+#include <errno.h>
+#include <time.h>
+
+uint64_t engine_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+struct nic *engine_nic(struct engine *e)
+{
+	return e->loop.nic;
+}
+
+int engine_gid_interface(const struct engine *e, uint32_t gid_index, struct engine_interface *out)
+{
+	if (gid_index >= e->gids.count)
+		return -ENOENT;
+	*out = e->gids.interfaces[gid_index];
+	return 0;
+}
+
+bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
+{
+	if (e->closed)
+		return false;
+	atomic_store_explicit(&e->deferred_kicks, 0, memory_order_relaxed);
+	if (!loop_turn(&e->loop, work, now_ns))
+		return false;
+	atomic_store_explicit(&e->moved_ns, now_ns, memory_order_relaxed);
+	return true;
+}
+
+void engine_leave(struct engine *e)
+{
+	for (;;) {
+		if (atomic_load(&e->state) == THREAD_BLOCKED && !e->closed) {
+			uint64_t deadline = loop_deadline_ns(&e->loop);
+
+			if (deadline < e->sleep_until_ns) {
+				e->sleep_until_ns = deadline;
+				thread_wake(e);
+			}
+		}
+		if (lock_release(&e->lock))
+			return;
+		engine_turn(e, LOOP_OUTPUT, engine_now_ns());
+	}
+}
+
+void engine_lock(struct engine *e)
+{
+	lock_wait(&e->lock);
+}
+
+void engine_unlock(struct engine *e)
+{
+	engine_turn(e, LOOP_OUTPUT, engine_now_ns());
+	engine_leave(e);
+}
+
+void engine_poll(struct engine *e)
+{
+	uint64_t now_ns;
+
+	if (!lock_try(&e->lock)) {
+		if (!atomic_load_explicit(&e->bounced, memory_order_relaxed))
+			atomic_store_explicit(&e->bounced, true, memory_order_relaxed);
+		return;
+	}
+	now_ns = engine_now_ns();
+	atomic_store_explicit(&e->polled_ns, now_ns, memory_order_relaxed);
+	nic_hold_acks(e->loop.nic, true);
+	engine_turn(e, LOOP_ALL, now_ns);
+	engine_leave(e);
+}
+
+/* Whether a poll is so sure to come that it may as well do the sending, in longer trains. */
+static bool may_defer(struct engine *e, const struct qp *qp)
+{
+	uint32_t deferred;
+
+	if (atomic_load(&e->state) != THREAD_NAP || !qp_in_flight(qp))
+		return false;
+	deferred = atomic_load_explicit(&e->deferred_kicks, memory_order_relaxed);
+	atomic_store_explicit(&e->deferred_kicks, deferred + 1, memory_order_relaxed);
+	return deferred < DEFERRED_KICKS_MAX;
+}
+
+void engine_kick(struct engine *e, struct qp *qp)
+{
+	nic_doorbell(e->loop.nic, qp);
+	/* The doorbell is stored before the state is loaded: see "a doorbell" in state.h. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (may_defer(e, qp))
+		return;
+	if (lock_take_or_pend(&e->lock)) {
+		engine_turn(e, LOOP_OUTPUT, engine_now_ns());
+		engine_leave(e);
+	}
+}
+
+void engine_hand_over(struct engine *e)
+{
+	/* What came meanwhile, and ACKs that waited, need not wait for the thread to run. */
+	if (lock_try(&e->lock)) {
+		nic_hold_acks(e->loop.nic, false);
+		engine_turn(e, LOOP_ALL, engine_now_ns());
+		engine_leave(e);
+	}
+	atomic_store_explicit(&e->bounced, false, memory_order_relaxed);
+	atomic_store(&e->polled_ns, 0);
+	if (atomic_load(&e->state) == THREAD_NAP)
+		thread_end_nap(e);
+}

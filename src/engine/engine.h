@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine runs one nic on this host: sockets, the real clock, a thread, and the right of a
+ * polling application thread to do the engine's work itself.
+ *
+ * There is one engine a process, started by the first engine_get() and kept until exit. Threads:
+ *   - the control path (create, modify, destroy) takes engine_lock();
+ *   - a poller calls engine_poll(), which does a turn of the loop if nobody else is doing one;
+ *   - after posting, a program's thread calls engine_kick();
+ *   - the engine thread stands back while somebody polls, and is back within about 50 us.
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/nic.h"
+
+struct engine;
+
+/* Called with the engine locked, after a turn of the loop, by whichever thread did the turn. */
+struct engine_sink {
+	void (*cq_event)(void *cq_owner);
+	void (*async_event)(const struct async_event *);
+};
+
+/*
+ * The process's engine, started if need be. NULL with errno and, in err, a sentence that names what
+ * is wrong and what would help (port taken by another user, no address, bad VERBENA_* value).
+ */
+struct engine *engine_get(const struct engine_sink *, char *err, size_t err_bytes);
+
+struct nic *engine_nic(struct engine *);
+void engine_lock(struct engine *);
+void engine_unlock(struct engine *); /* work that appeared meanwhile is done or handed over */
+
+/* Now, on the clock that the nic is driven by (CLOCK_MONOTONIC), nanoseconds. */
+uint64_t engine_now_ns(void);
+
+/* One turn of the loop, without ever blocking: input, expiry, output. */
+void engine_poll(struct engine *);
+/*
+ * Work was posted to qp (nic_doorbell() was not called yet; this does). Sends at once when the QP
+ * is idle; otherwise leaves it to the poll that is coming, bounded by what is in flight.
+ */
+void engine_kick(struct engine *, struct qp *);
+/* The caller is about to block: the engine thread takes over now rather than 50 us later. */
+void engine_hand_over(struct engine *);
+
+/* Facts for `ibv_devinfo` and the file tree. */
+struct engine_interface {
+	char name[16];
+	uint32_t ifindex;
+	uint32_t mtu;
+};
+/* The interface of a GID index; -ENOENT. */
+int engine_gid_interface(const struct engine *, uint32_t gid_index, struct engine_interface *);
+
+#endif

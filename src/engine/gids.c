@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * GIDs from rtnetlink: one dump of links, one of addresses. getifaddrs() would hide which IPv6
+ * addresses are tentative, and those cannot be sent from.
+ */
+#include "engine/gids.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_addr.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { LINKS_MAX = 1024, CANDIDATES_MAX = 1024, DUMP_BYTES = 32768 };
+
+struct link {
+	struct engine_interface interface;
+	bool loopback;
+};
+
+struct scan {
+	struct link links[LINKS_MAX];
+	size_t link_count;
+	struct gid_candidate found[CANDIDATES_MAX];
+	size_t found_count;
+	const char *only;
+};
+
+typedef void message_fn(struct scan *, const struct nlmsghdr *);
+
+/* Whether a comma list names it; an empty list names everything. */
+static bool list_has(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (!list || !list[0])
+		return true;
+	for (const char *p = list; *p;) {
+		size_t n = strcspn(p, ",");
+
+		if (n == len && !strncmp(p, name, n))
+			return true;
+		p += n + (p[n] == ',');
+	}
+	return false;
+}
+
+static void on_link(struct scan *s, const struct nlmsghdr *h)
+{
+	const struct ifinfomsg *info = NLMSG_DATA(h);
+	unsigned int left = (unsigned int)IFLA_PAYLOAD(h);
+	struct link *l = &s->links[s->link_count];
+
+	if (h->nlmsg_type != RTM_NEWLINK || !(info->ifi_flags & IFF_UP) || s->link_count == LINKS_MAX)
+		return;
+	*l = (struct link){.loopback = info->ifi_flags & IFF_LOOPBACK};
+	l->interface.ifindex = (uint32_t)info->ifi_index;
+	for (const struct rtattr *a = IFLA_RTA(info); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if (a->rta_type == IFLA_IFNAME)
+			snprintf(l->interface.name, sizeof(l->interface.name), "%s",
+				 (const char *)RTA_DATA(a));
+		else if (a->rta_type == IFLA_MTU)
+			memcpy(&l->interface.mtu, RTA_DATA(a), sizeof(l->interface.mtu));
+	}
+	if (list_has(s->only, l->interface.name))
+		s->link_count++;
+}
+
+static const struct link *link_find(const struct scan *s, uint32_t ifindex)
+{
+	for (size_t i = 0; i < s->link_count; i++) {
+		if (s->links[i].interface.ifindex == ifindex)
+			return &s->links[i];
+	}
+	return NULL;
+}
+
+/* RFC 4429: an optimistic address may be used before its uniqueness is known. */
+static bool usable(uint32_t flags)
+{
+	if (flags & IFA_F_DADFAILED)
+		return false;
+	return !(flags & IFA_F_TENTATIVE) || flags & IFA_F_OPTIMISTIC;
+}
+
+static void on_address(struct scan *s, const struct nlmsghdr *h)
+{
+	const struct ifaddrmsg *info = NLMSG_DATA(h);
+	const struct link *l = link_find(s, info->ifa_index);
+	unsigned int left = (unsigned int)IFA_PAYLOAD(h);
+	uint32_t flags = info->ifa_flags;
+	const void *local = NULL, *address = NULL;
+	struct gid_candidate *c = &s->found[s->found_count];
+
+	if (h->nlmsg_type != RTM_NEWADDR || !l || s->found_count == CANDIDATES_MAX)
+		return;
+	for (const struct rtattr *a = IFA_RTA(info); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if (a->rta_type == IFA_LOCAL)
+			local = RTA_DATA(a);
+		else if (a->rta_type == IFA_ADDRESS)
+			address = RTA_DATA(a);
+		else if (a->rta_type == IFA_FLAGS)
+			memcpy(&flags, RTA_DATA(a), sizeof(flags));
+	}
+	/* On a point-to-point link IFA_ADDRESS is the peer and IFA_LOCAL ours. */
+	if (!local)
+		local = address;
+	if (!local || !usable(flags))
+		return;
+
+	*c = (struct gid_candidate){
+		.interface = l->interface,
+		.loopback = l->loopback,
+		.sequence = (uint32_t)s->found_count,
+	};
+	if (info->ifa_family == AF_INET) {
+		c->raw[10] = 0xff;
+		c->raw[11] = 0xff;
+		memcpy(c->raw + 12, local, 4);
+	} else if (info->ifa_family == AF_INET6) {
+		memcpy(c->raw, local, 16);
+	} else {
+		return;
+	}
+	s->found_count++;
+}
+
+/* One dump request, its answer handed to fn message by message. */
+static int dump(int fd, uint16_t type, struct scan *s, message_fn *fn)
+{
+	struct {
+		struct nlmsghdr h;
+		struct rtgenmsg g;
+	} request = {
+		.h = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtgenmsg)),
+		      .nlmsg_type = type,
+		      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+		      .nlmsg_seq = type},
+		.g = {.rtgen_family = AF_UNSPEC},
+	};
+	_Alignas(struct nlmsghdr) char buf[DUMP_BYTES];
+
+	if (send(fd, &request, request.h.nlmsg_len, 0) < 0)
+		return -errno;
+	for (;;) {
+		ssize_t got = recv(fd, buf, sizeof(buf), 0);
+		unsigned int left = (unsigned int)got;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		for (const struct nlmsghdr *h = (void *)buf; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+			if (h->nlmsg_type == NLMSG_DONE)
+				return 0;
+			if (h->nlmsg_type == NLMSG_ERROR)
+				return ((const struct nlmsgerr *)NLMSG_DATA(h))->error;
+			fn(s, h);
+		}
+	}
+}
+
+enum { CLASS_LINK_LOCAL, CLASS_IPV4, CLASS_IPV6 };
+
+static int class_of(const uint8_t raw[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (!memcmp(raw, mapped, sizeof(mapped)))
+		return CLASS_IPV4;
+	return raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80 ? CLASS_LINK_LOCAL : CLASS_IPV6;
+}
+
+static int compare(const void *pa, const void *pb)
+{
+	const struct gid_candidate *a = pa, *b = pb;
+
+	if (a->loopback != b->loopback)
+		return a->loopback - b->loopback;
+	if (a->interface.ifindex != b->interface.ifindex)
+		return a->interface.ifindex < b->interface.ifindex ? -1 : 1;
+	if (class_of(a->raw) != class_of(b->raw))
+		return class_of(a->raw) - class_of(b->raw);
+	return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
+void gids_sort(struct gid_candidate *c, size_t n)
+{
+	qsort(c, n, sizeof(*c), compare);
+}
+
+/* Whether the list names an interface that does not exist, and which. */
+static bool unknown_name(const char *list, char name[IF_NAMESIZE])
+{
+	for (const char *p = list; *p;) {
+		size_t n = strcspn(p, ",");
+
+		snprintf(name, IF_NAMESIZE, "%.*s", (int)n, p);
+		if (n >= IF_NAMESIZE || !if_nametoindex(name))
+			return true;
+		p += n + (p[n] == ',');
+	}
+	return false;
+}
+
+int gids_load(struct gid_table *t, const char *only, char *err, size_t err_bytes)
+{
+	char name[IF_NAMESIZE];
+	struct scan *s;
+	int fd, rc;
+
+	if (only && unknown_name(only, name)) {
+		snprintf(err, err_bytes, "VERBENA_INTERFACES=%s: there is no interface '%s'", only, name);
+		return -ENODEV;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		snprintf(err, err_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	s->only = only;
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	rc = fd < 0 ? -errno : dump(fd, RTM_GETLINK, s, on_link);
+	if (!rc)
+		rc = dump(fd, RTM_GETADDR, s, on_address);
+	if (fd >= 0)
+		close(fd);
+	if (rc) {
+		snprintf(err, err_bytes, "cannot ask the kernel for this host's addresses: %s",
+			 strerror(-rc));
+		goto out;
+	}
+	if (!s->found_count) {
+		snprintf(err, err_bytes, "no interface%s%s is up and has an address",
+			 only && only[0] ? " of VERBENA_INTERFACES=" : "", only ? only : "");
+		rc = -EADDRNOTAVAIL;
+		goto out;
+	}
+
+	gids_sort(s->found, s->found_count);
+	t->count = 0;
+	for (size_t i = 0; i < s->found_count && t->count < NIC_GIDS_MAX; i++) {
+		struct nic_gid *g = &t->gids[t->count];
+
+		memcpy(g->raw, s->found[i].raw, sizeof(g->raw));
+		g->ifindex = s->found[i].interface.ifindex;
+		g->ip_mtu = s->found[i].interface.mtu;
+		t->interfaces[t->count++] = s->found[i].interface;
+	}
+out:
+	free(s);
+	return rc;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The GID table: its order, on made-up hosts, and its contents, on this one. */
+#include "engine/gids.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void candidate(struct gid_candidate *c, uint32_t ifindex, bool loopback, const char *address,
+		      uint32_t sequence)
+{
+	*c = (struct gid_candidate){.loopback = loopback, .sequence = sequence};
+	c->interface.ifindex = ifindex;
+	assert_int_equal(inet_pton(AF_INET6, address, c->raw), 1);
+}
+
+static void loopback_is_last_and_link_local_first(void **state)
+{
+	static const char *const order[] = {"fe80::1",        "::ffff:10.0.0.9", "::ffff:10.0.0.1",
+					    "2001:db8::1",    "fd00::5",         "fe80::2",
+					    "::ffff:10.1.0.1", "::ffff:127.0.0.1", "::1"};
+	struct gid_candidate c[9];
+	char text[INET6_ADDRSTRLEN];
+
+	candidate(&c[0], 1, true, "::1", 0);
+	candidate(&c[1], 1, true, "::ffff:127.0.0.1", 1);
+	candidate(&c[2], 7, false, "::ffff:10.1.0.1", 2);
+	candidate(&c[3], 3, false, "::ffff:10.0.0.9", 3);
+	candidate(&c[4], 3, false, "2001:db8::1", 4);
+	candidate(&c[5], 3, false, "::ffff:10.0.0.1", 5);
+	candidate(&c[6], 3, false, "fd00::5", 6);
+	candidate(&c[7], 3, false, "fe80::1", 7);
+	candidate(&c[8], 7, false, "fe80::2", 8);
+	gids_sort(c, 9);
+	for (int i = 0; i < 9; i++)
+		assert_string_equal(inet_ntop(AF_INET6, c[i].raw, text, sizeof(text)), order[i]);
+}
+
+static void this_host_has_a_table(void **state)
+{
+	struct gid_table t, again;
+	char err[256] = "";
+	bool loopback = false;
+
+	memset(&t, 0, sizeof(t));
+	memset(&again, 0, sizeof(again));
+	if (gids_load(&t, "", err, sizeof(err)) == -EADDRNOTAVAIL)
+		skip();
+	assert_int_equal(gids_load(&again, NULL, err, sizeof(err)), 0);
+	assert_memory_equal(&t, &again, sizeof(t));
+	assert_in_range(t.count, 1, NIC_GIDS_MAX);
+	for (uint32_t i = 0; i < t.count; i++) {
+		static const uint8_t none[16];
+
+		assert_memory_not_equal(t.gids[i].raw, none, 16);
+		assert_int_equal(t.gids[i].ifindex, t.interfaces[i].ifindex);
+		assert_int_equal(t.gids[i].ip_mtu, t.interfaces[i].mtu);
+		assert_int_equal(if_nametoindex(t.interfaces[i].name), t.gids[i].ifindex);
+		assert_true(t.gids[i].ip_mtu >= 68); /* RFC 791 */
+		if (loopback)
+			assert_string_equal(t.interfaces[i].name, "lo");
+		loopback = !strcmp(t.interfaces[i].name, "lo");
+	}
+}
+
+static void only_named_interfaces_are_used(void **state)
+{
+	struct gid_table t;
+	char err[256] = "";
+
+	assert_int_equal(gids_load(&t, "lo", err, sizeof(err)), 0);
+	for (uint32_t i = 0; i < t.count; i++)
+		assert_string_equal(t.interfaces[i].name, "lo");
+}
+
+static void an_unknown_interface_is_named(void **state)
+{
+	static const char *const bad[] = {"lo,nosuch0", "nosuch0", "lo,,lo", "a-name-longer-than-any"};
+	static const char *const told[] = {"'nosuch0'", "'nosuch0'", "''", "'a-name-longer-t"};
+	struct gid_table t;
+
+	for (int i = 0; i < 4; i++) {
+		char err[256] = "";
+
+		assert_int_equal(gids_load(&t, bad[i], err, sizeof(err)), -ENODEV);
+		assert_non_null(strstr(err, told[i]));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(loopback_is_last_and_link_local_first),
+		cmocka_unit_test(this_host_has_a_table),
+		cmocka_unit_test(only_named_interfaces_are_used),
+		cmocka_unit_test(an_unknown_interface_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Threads of all three kinds hammer one lock; none gets in beside another and no work is lost. */
+#include "engine/lock.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sched.h>
+#include <cmocka.h>
+
+enum { POSTERS = 3, POSTS = 60000, WAITS = 3000 };
+
+static struct lock lock;
+static _Atomic uint64_t posted; /* work left behind */
+static uint64_t done;           /* under the lock */
+static int inside;              /* under the lock */
+static _Atomic int errors;
+static _Atomic int stop;
+
+static void work(void)
+{
+	if (inside++)
+		atomic_fetch_add(&errors, 1);
+	done = atomic_load(&posted);
+	if (--inside)
+		atomic_fetch_add(&errors, 1);
+}
+
+static void leave(void)
+{
+	do {
+		work();
+	} while (!lock_release(&lock));
+}
+
+static void *poster(void *arg)
+{
+	for (int i = 0; i < POSTS; i++) {
+		atomic_fetch_add(&posted, 1);
+		if (lock_take_or_pend(&lock))
+			leave();
+		if (i % 64 == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void *poller(void *arg)
+{
+	while (!atomic_load(&stop)) {
+		if (lock_try(&lock))
+			leave();
+	}
+	return NULL;
+}
+
+static void *waiter(void *arg)
+{
+	for (int i = 0; i < WAITS; i++) {
+		lock_wait(&lock);
+		work();
+		if (i % 16 == 0)
+			sched_yield(); /* let others queue up behind a holder that is not running */
+		while (!lock_release(&lock))
+			work();
+	}
+	return NULL;
+}
+
+static void no_work_is_lost_and_waiters_do_not_starve(void **state)
+{
+	pthread_t p[POSTERS], w[2], poll;
+
+	lock_init(&lock);
+	atomic_store(&posted, 0);
+	pthread_create(&poll, NULL, poller, NULL);
+	for (int i = 0; i < POSTERS; i++)
+		pthread_create(&p[i], NULL, poster, NULL);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&w[i], NULL, waiter, NULL);
+	for (int i = 0; i < POSTERS; i++)
+		pthread_join(p[i], NULL);
+	for (int i = 0; i < 2; i++)
+		pthread_join(w[i], NULL);
+	atomic_store(&stop, 1);
+	pthread_join(poll, NULL);
+
+	assert_int_equal(errors, 0);
+	assert_int_equal(lock.word, 0);
+	/* The poller may have been the last to look; without it the work would still be done. */
+	assert_int_equal(done, (uint64_t)POSTERS * POSTS);
+}
+
+static void work_left_without_a_poller_is_done_by_the_holder(void **state)
+{
+	pthread_t p[POSTERS];
+
+	lock_init(&lock);
+	atomic_store(&posted, 0);
+	for (int i = 0; i < POSTERS; i++)
+		pthread_create(&p[i], NULL, poster, NULL);
+	for (int i = 0; i < POSTERS; i++)
+		pthread_join(p[i], NULL);
+	assert_int_equal(errors, 0);
+	assert_int_equal(done, (uint64_t)POSTERS * POSTS);
+}
+
+static void takers_give_way_to_a_waiter(void **state)
+{
+	lock_init(&lock);
+	atomic_store(&lock.word, LOCK_WAITER);
+	assert_false(lock_try(&lock));
+	assert_false(lock_take_or_pend(&lock));
+	assert_int_equal(lock.word, LOCK_WAITER | LOCK_PENDING);
+	assert_true(lock_is_wanted(&lock));
+}
+
+static void release_keeps_the_lock_while_work_is_pending(void **state)
+{
+	lock_init(&lock);
+	assert_true(lock_try(&lock));
+	assert_false(lock_try(&lock));
+	assert_false(lock_take_or_pend(&lock));
+	assert_false(lock_release(&lock));
+	assert_int_equal(lock.word, LOCK_HELD);
+	assert_true(lock_release(&lock));
+	assert_true(lock_take_or_pend(&lock));
+	assert_true(lock_release(&lock));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(release_keeps_the_lock_while_work_is_pending),
+		cmocka_unit_test(takers_give_way_to_a_waiter),
+		cmocka_unit_test(work_left_without_a_poller_is_done_by_the_holder),
+		cmocka_unit_test(no_work_is_lost_and_waiters_do_not_starve),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The turn: input, expiry, output, events. Each part is bounded, so that a flood of one does not
+ * starve the others and a poller gets its thread back soon.
+ *
+ * nic_output() lends its packets until the next call into the nic. When the kernel takes only some
+ * of them, the rest is copied to the stash and goes first in the next turn: the kernel is behind
+ * then, and a copy costs nothing that matters.
+ */
+#include "engine/loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+	INPUT_BATCH = 64,
+	INPUT_PACKETS_MAX = 256, /* a turn */
+	OUTPUT_BURST = 2 * PKT_TRAIN_MAX,
+	OUTPUT_BURSTS_MAX = 4, /* a turn */
+	OUTPUT_BYTES_MAX = 256 << 10,
+	STASH_RETRY_NS = 200000,
+	PAGE_INTERVAL_NS = 10000000,
+	PACKET_BYTES_MAX = NIC_MTU_BYTES_MAX + 128
+};
+
+struct loop_stash {
+	size_t first; /* next to send */
+	size_t count;
+	uint64_t retry_ns;
+	struct pkt pkts[OUTPUT_BURST];
+	struct flow flows[OUTPUT_BURST];
+	uint8_t bytes[OUTPUT_BURST][PACKET_BYTES_MAX];
+	/* The pieces of a train must be contiguous, so a burst is copied back to back in here. */
+};
+
+static bool stash_is_empty(const struct loop_stash *s)
+{
+	return s->first == s->count;
+}
+
+/* Keeps packets that the kernel had no room for; whole trains. */
+static void stash_fill(struct loop_stash *s, const struct pkt *pkts, size_t n, uint64_t now_ns)
+{
+	uint8_t *to = s->bytes[0];
+
+	for (size_t i = 0; i < n; i++) {
+		s->pkts[i] = pkts[i];
+		s->flows[i] = *pkts[i].flow;
+		s->pkts[i].flow = &s->flows[i];
+		s->pkts[i].data = to;
+		memcpy(to, pkts[i].data, pkts[i].len);
+		to += pkts[i].len;
+	}
+	s->first = 0;
+	s->count = n;
+	s->retry_ns = now_ns + STASH_RETRY_NS;
+}
+
+static bool stash_send(struct loop *l, uint64_t now_ns)
+{
+	struct loop_stash *s = l->stash;
+	size_t sent = io_send(l->io, s->pkts + s->first, s->count - s->first, now_ns);
+
+	s->first += sent;
+	s->retry_ns = now_ns + STASH_RETRY_NS;
+	return sent > 0;
+}
+
+/*
+ * The kernel picks the socket by a datagram's first packet and, while members come and go, by a
+ * program that is a moment old; what is not ours goes to its owner, never into our nic.
+ */
+static void take_in(struct loop *l, const struct pkt *p, uint64_t now_ns)
+{
+	if (l->group && group_slot_of(p) != l->slot)
+		group_forward(l->group, group_slot_of(p), p);
+	else
+		nic_input(l->nic, p, now_ns);
+}
+
+static bool input(struct loop *l, uint64_t now_ns)
+{
+	struct pkt pkts[INPUT_BATCH];
+	size_t total = 0, n;
+
+	do {
+		n = io_recv(l->io, pkts, INPUT_BATCH, now_ns);
+		for (size_t i = 0; i < n; i++)
+			take_in(l, &pkts[i], now_ns);
+		total += n;
+		/* A batch that is not full was all there was, mostly: no call to be told so. */
+	} while (n == INPUT_BATCH && total < INPUT_PACKETS_MAX);
+	return total > 0;
+}
+
+static bool output(struct loop *l, uint64_t now_ns)
+{
+	struct pkt burst[OUTPUT_BURST];
+	size_t bytes = 0;
+	bool moved = false;
+
+	l->more = false;
+	for (int i = 0;; i++) {
+		size_t n, sent;
+
+		if (i == OUTPUT_BURSTS_MAX || bytes >= OUTPUT_BYTES_MAX) {
+			l->more = true;
+			break;
+		}
+
+		if (!stash_is_empty(l->stash)) {
+			moved |= stash_send(l, now_ns);
+			if (!stash_is_empty(l->stash))
+				break;
+		}
+		n = nic_output(l->nic, burst, OUTPUT_BURST, now_ns);
+		if (!n)
+			break;
+		moved = true;
+		sent = io_send(l->io, burst, n, now_ns);
+		if (sent < n) {
+			stash_fill(l->stash, burst + sent, n - sent, now_ns);
+			break;
+		}
+		for (size_t k = 0; k < n; k++)
+			bytes += burst[k].len;
+	}
+	return moved;
+}
+
+static void events(struct loop *l)
+{
+	struct async_event ev;
+	struct cq *cq;
+
+	while ((cq = nic_next_cq_event(l->nic)))
+		l->sink->cq_event(cq->owner);
+	while (nic_next_async_event(l->nic, &ev))
+		l->sink->async_event(&ev);
+}
+
+static void page_update(struct loop *l)
+{
+	if (l->page)
+		l->page->nic = *nic_counters(l->nic);
+}
+
+bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)
+{
+	bool moved = false;
+
+	if (work == LOOP_ALL)
+		moved = input(l, now_ns);
+	if (nic_deadline(l->nic) <= now_ns)
+		nic_expire(l->nic, now_ns);
+	moved |= output(l, now_ns);
+	events(l);
+	if (moved && now_ns >= l->page_due_ns) {
+		page_update(l);
+		l->page_due_ns = now_ns + PAGE_INTERVAL_NS;
+	}
+	return moved;
+}
+
+void loop_serve_group(struct loop *l, uint64_t now_ns)
+{
+	struct pkt pkts[INPUT_BATCH];
+	size_t total = 0, n;
+
+	if (!l->group)
+		return;
+	group_service(l->group);
+	do {
+		n = group_recv_forwarded(l->group, pkts, INPUT_BATCH);
+		for (size_t i = 0; i < n; i++) {
+			/* Passed on once and no further, so that nothing circles. */
+			if (group_slot_of(&pkts[i]) == l->slot)
+				nic_input(l->nic, &pkts[i], now_ns);
+		}
+		total += n;
+	} while (n && total < INPUT_PACKETS_MAX);
+}
+
+uint64_t loop_deadline_ns(const struct loop *l)
+{
+	uint64_t nic = nic_deadline(l->nic), io = io_deadline_ns(l->io), first = nic < io ? nic : io;
+
+	if (l->more)
+		return 0;
+	if (!stash_is_empty(l->stash) && l->stash->retry_ns < first)
+		return l->stash->retry_ns;
+	return first;
+}
+
+void loop_rest(struct loop *l)
+{
+	page_update(l);
+	io_flush(l->io);
+}
+
+int loop_init(struct loop *l)
+{
+	/* Half a megabyte that is hardly ever touched. */
+	void *stash = mmap(NULL, sizeof(struct loop_stash), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (stash == MAP_FAILED)
+		return -ENOMEM;
+	l->stash = stash;
+	l->slot = l->group ? group_slot(l->group) : 0;
+	return 0;
+}
+
+void loop_fini(struct loop *l)
+{
+	if (l->stash)
+		munmap(l->stash, sizeof(*l->stash));
+}

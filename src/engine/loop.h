@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One turn of the loop that pumps packets between a nic and an io. It knows no thread, lock or
+ * clock: whoever holds the engine's lock calls it with the time.
+ */
+#ifndef ENGINE_LOOP_H
+#define ENGINE_LOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "engine/stats.h"
+#include "io/group.h"
+#include "io/io.h"
+#include "nic/nic.h"
+
+struct loop_stash;
+
+struct loop {
+	struct nic *nic;
+	struct io *io;
+	struct group *group; /* or NULL */
+	const struct engine_sink *sink;
+	struct stats_page *page;        /* or NULL */
+	unsigned int slot;
+	bool more; /* the last turn left output behind because of its bound */
+	uint64_t page_due_ns;
+	struct loop_stash *stash; /* packets that the kernel had no room for */
+};
+
+/*
+ * The caller has set nic, io, group, sink and page, which are borrowed until loop_fini(); the rest
+ * is zero. 0 or -ENOMEM.
+ */
+int loop_init(struct loop *);
+void loop_fini(struct loop *);
+
+enum loop_work {
+	LOOP_OUTPUT, /* expiry, output, events */
+	LOOP_ALL     /* input before them */
+};
+
+/* One bounded turn; true when a packet moved or may be waiting to, so another turn is worthwhile. */
+bool loop_turn(struct loop *, enum loop_work, uint64_t now_ns);
+
+/* Serves other processes of the group and takes in what they passed on. */
+void loop_serve_group(struct loop *, uint64_t now_ns);
+
+/* When the next turn is due although nothing arrives; UINT64_MAX: never, as things stand. */
+uint64_t loop_deadline_ns(const struct loop *);
+
+/* Before a rest: the counters page is brought up to date and files are flushed. */
+void loop_rest(struct loop *);
+
+#endif

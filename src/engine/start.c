@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process's one engine: how it comes to be, what a fork does to it, and how it ends.
+ *
+ * Fork: the child gets copies of the parent's descriptors but not its thread. Verbs objects do not
+ * survive a fork, so the child's copy of the engine is closed (calls into it do nothing) and
+ * forgotten, and the child's first engine_get() starts one of its own.
+ *
+ * Exit: the last ACKs are sent and files flushed, within a tenth of a second; the kernel does the
+ * rest. The thread is not joined: it may be anywhere.
+ */
+#include "engine/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "io/impair.h"
+#include "io/pcap.h"
+#include "io/udp.h"
+
+enum {
+	WHY_BYTES = 512,
+	MAP_BYTES_MIN = 64 << 10, /* from here on memory comes in pages that are zero until touched */
+	EXIT_TRIES = 1000,
+	EXIT_TRY_US = 100
+};
+
+static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct engine *the_engine;
+
+static void *memory_get(void *ctx, size_t bytes)
+{
+	void *p;
+
+	if (bytes >= MAP_BYTES_MIN) {
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return p == MAP_FAILED ? NULL : p;
+	}
+	bytes = (bytes + 63) & ~(size_t)63;
+	p = aligned_alloc(64, bytes);
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
+static void memory_put(void *ctx, void *p, size_t bytes)
+{
+	if (bytes >= MAP_BYTES_MIN)
+		munmap(p, bytes);
+	else
+		free(p);
+}
+
+static bool pcap_ip_id(void *ctx, const struct pkt *p, uint16_t *id)
+{
+	struct engine *e = ctx;
+
+	return nic_ip_id(e->loop.nic, p, id);
+}
+
+static void pcap_report(void *ctx, const char *sentence)
+{
+	fprintf(stderr, "verbena: %s\n", sentence);
+}
+
+/* The back end and its wrappers. What was opened when one fails is closed again. */
+static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t why_bytes)
+{
+	struct pcap_config pcap = {
+		.file = e->config.pcap,
+		.counters = &e->loop.page->io,
+		.ip_id = pcap_ip_id,
+		.report = pcap_report,
+		.ctx = e,
+	};
+	struct impair_config impair;
+	struct io *io;
+	int rc;
+
+	rc = udp_open(&io, udp, why, why_bytes);
+	if (rc)
+		return rc;
+	e->sport_ipv4 = udp_source_port(io, UDP_V4, 0);
+	e->sport_ipv6 = udp_source_port(io, UDP_V6, 0);
+	if (e->config.impair[0]) {
+		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
+		if (!rc) {
+			rc = impair_open(&io, io, &impair, &e->loop.page->io);
+			if (rc)
+				snprintf(why, why_bytes, "out of memory");
+		}
+		if (rc)
+			goto close;
+	}
+	if (e->config.pcap[0]) {
+		rc = pcap_io_open(&io, io, &pcap, why, why_bytes);
+		if (rc)
+			goto close;
+	}
+	e->loop.io = io;
+	return 0;
+
+close:
+	io_close(io);
+	return rc;
+}
+
+static int nic_start(struct engine *e, char *why, size_t why_bytes)
+{
+	struct nic_config *c = calloc(1, sizeof(*c));
+
+	if (c) {
+		c->alloc = (struct alloc){.get = memory_get, .put = memory_put};
+		c->qpn_slot = group_slot(e->group);
+		c->sport_ipv4 = e->sport_ipv4;
+		c->sport_ipv6 = e->sport_ipv6;
+		c->window_bytes = e->config.window_bytes;
+		c->ack_delay_ns = (uint64_t)e->config.ack_delay_us * 1000;
+		memcpy(c->gids, e->gids.gids, sizeof(c->gids));
+		c->gid_count = e->gids.count;
+		if (getrandom(c->secret, sizeof(c->secret), 0) != sizeof(c->secret)) {
+			snprintf(why, why_bytes, "no random numbers from the kernel: %s",
+				 strerror(errno));
+			free(c);
+			return -EIO;
+		}
+		e->loop.nic = nic_create(c);
+		explicit_bzero(c, sizeof(*c));
+		free(c);
+	}
+	if (!e->loop.nic) {
+		snprintf(why, why_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void engine_free(struct engine *e)
+{
+	loop_fini(&e->loop);
+	if (e->loop.nic)
+		nic_destroy(e->loop.nic);
+	if (e->loop.io)
+		io_close(e->loop.io);
+	if (e->group)
+		group_close(e->group);
+	if (e->loop.page)
+		munmap(e->loop.page, sizeof(*e->loop.page));
+	if (e->stat_fd >= 0)
+		close(e->stat_fd);
+	if (e->epoll_fd >= 0)
+		close(e->epoll_fd);
+	if (e->wake_fd >= 0)
+		close(e->wake_fd);
+	free(e);
+}
+
+static struct engine *engine_start(const struct engine_sink *sink, char *why, size_t why_bytes)
+{
+	struct engine *e = aligned_alloc(_Alignof(struct engine), sizeof(*e));
+	struct group_config group;
+	struct udp_config udp;
+	int rc = -ENOMEM;
+
+	if (!e) {
+		snprintf(why, why_bytes, "out of memory");
+		errno = ENOMEM;
+		return NULL;
+	}
+	memset(e, 0, sizeof(*e));
+	lock_init(&e->lock);
+	e->stat_fd = e->epoll_fd = e->wake_fd = -1;
+	e->loop.sink = sink;
+
+	rc = config_load(&e->config, why, why_bytes);
+	if (rc)
+		goto fail;
+	rc = gids_load(&e->gids, e->config.interfaces, why, why_bytes);
+	if (rc)
+		goto fail;
+	e->loop.page = stats_create(&e->stat_fd);
+	if (!e->loop.page) {
+		rc = -errno;
+		snprintf(why, why_bytes, "cannot make the counters page: %s", strerror(errno));
+		goto fail;
+	}
+
+	group = (struct group_config){
+		.ports = {e->config.port},
+		.port_count = 1,
+		.stat_fd = e->stat_fd,
+		.counters = &e->loop.page->io,
+	};
+	rc = group_open(&e->group, &group, why, why_bytes);
+	if (rc)
+		goto fail;
+	e->loop.group = e->group;
+	e->loop.page->slot = group_slot(e->group);
+	e->loop.page->port = e->config.port;
+
+	udp = (struct udp_config){
+		.no_ipv6 = !group_has_ipv6(e->group),
+		.counters = &e->loop.page->io,
+	};
+	udp.rx_count = group_rx_fds(e->group, udp.rx_fds, UDP_RX_SOCKETS_MAX);
+	rc = io_start(e, &udp, why, why_bytes);
+	if (rc)
+		goto fail;
+	rc = nic_start(e, why, why_bytes);
+	if (rc)
+		goto fail;
+	rc = loop_init(&e->loop);
+	if (!rc)
+		rc = thread_start(e);
+	if (rc) {
+		snprintf(why, why_bytes, "cannot start the engine thread: %s", strerror(-rc));
+		goto fail;
+	}
+	return e;
+
+fail:
+	engine_free(e);
+	errno = -rc;
+	return NULL;
+}
+
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&the_mutex);
+	if (the_engine) {
+		lock_wait(&the_engine->lock);
+		/* What is buffered must not be written by both. */
+		if (!the_engine->closed)
+			io_flush(the_engine->loop.io);
+	}
+}
+
+static void fork_parent(void)
+{
+	if (the_engine)
+		engine_leave(the_engine);
+	pthread_mutex_unlock(&the_mutex);
+}
+
+static void fork_child(void)
+{
+	struct engine *e = the_engine;
+
+	if (e) {
+		e->closed = true;
+		lock_init(&e->lock);
+		atomic_store(&e->state, THREAD_RUN);
+		group_child_after_fork(e->group);
+		close(e->epoll_fd);
+		close(e->wake_fd);
+		close(e->stat_fd);
+		the_engine = NULL;
+	}
+	pthread_mutex_unlock(&the_mutex);
+}
+
+struct engine *engine_get(const struct engine_sink *sink, char *err, size_t err_bytes)
+{
+	static bool registered;
+	char why[WHY_BYTES] = "";
+	struct engine *e;
+
+	pthread_mutex_lock(&the_mutex);
+	if (!registered)
+		registered = !pthread_atfork(fork_prepare, fork_parent, fork_child);
+	if (!the_engine) {
+		the_engine = engine_start(sink, why, sizeof(why));
+		if (!the_engine)
+			snprintf(err, err_bytes, "%s", why);
+	}
+	e = the_engine;
+	pthread_mutex_unlock(&the_mutex);
+	return e;
+}
+
+__attribute__((destructor)) static void engine_at_exit(void)
+{
+	struct engine *e = the_engine;
+	int saved = errno;
+
+	for (int i = 0; e && i < EXIT_TRIES; i++) {
+		if (lock_try(&e->lock)) {
+			nic_hold_acks(e->loop.nic, false);
+			engine_turn(e, LOOP_ALL, engine_now_ns());
+			if (!e->closed)
+				loop_rest(&e->loop);
+			e->closed = true;
+			engine_leave(e);
+			break;
+		}
+		usleep(EXIT_TRY_US);
+	}
+	errno = saved;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What engine.c (the calls of programs' threads) and thread.c (the engine's own) share.
+ *
+ * Who does the work
+ * -----------------
+ * All work is turns of the loop, done under `lock` by whoever has it. The engine thread is in one of
+ * three states, and leaves work to programs' threads in two of them:
+ *
+ *     RUN      it looks by itself, now and soon again
+ *     NAP      a program polls: the thread sleeps about 50 us at a time and looks whether it still does
+ *     BLOCKED  it sleeps in epoll on every socket, until `sleep_until_ns` at most
+ *
+ *          nobody polled for 50 us, or engine_hand_over()
+ *     NAP ------------------------------------------------> RUN
+ *      ^                                                     |
+ *      +-----------------------------------------------------+  somebody polls
+ *                                                            |
+ *     BLOCKED <----------------------------------------------+  nothing moved for spin_us
+ *      |
+ *      +---> RUN     a packet, a request of the group, the deadline, or the wake-up descriptor
+ *
+ * The invariant: whenever the lock is free and work is outstanding, the thread will see to it.
+ *
+ *   packet in a socket   RUN and NAP look again by themselves; BLOCKED is in epoll on that socket,
+ *                        level-triggered, so a packet that came before counts too.
+ *   a deadline           as above; BLOCKED is entered under the lock with sleep_until_ns no later
+ *                        than the deadline of that moment, and whoever holds the lock later and
+ *                        leaves an earlier deadline behind writes the wake-up descriptor.
+ *   a doorbell           engine_kick() rings it, then reads the state (both sequentially consistent).
+ *                        Only if it reads NAP may it walk away without a turn: then the thread's
+ *                        store of RUN comes later in the total order, so the turn that the thread
+ *                        does after it hears the doorbell, unless a poll's turn heard it before.
+ *                        Otherwise it takes the lock or leaves a mark for the holder (lock.h).
+ *
+ * A thread in NAP sleeps on a futex, not in epoll, so packets that a poller will fetch wake nobody.
+ * A poller never makes a system call for the thread's sake but one: the write above. To make even
+ * that rare, BLOCKED lasts at most HEARTBEAT_NS as long as there was traffic in the last
+ * HEARTBEAT_FOR_NS; a new deadline is mostly later than that. An idle process sleeps for good.
+ */
+#ifndef ENGINE_STATE_H
+#define ENGINE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/config.h"
+#include "engine/engine.h"
+#include "engine/gids.h"
+#include "engine/lock.h"
+#include "engine/loop.h"
+#include "io/group.h"
+
+enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_BLOCKED };
+
+enum {
+	NAP_NS = 50000,             /* a program that has not polled for so long has stopped */
+	POLLED_QUIET_NS = 1000000,  /* polled without traffic for so long, it blocks rather than naps */
+	SERVE_NS = 5000000,         /* how often a thread that is not in epoll looks after the group */
+	DEFERRED_KICKS_MAX = 32,
+	HEARTBEAT_NS = 10000000,
+	HEARTBEAT_FOR_NS = 100000000
+};
+
+struct engine {
+	/* Read by every call, written by few. */
+	struct config config;
+	struct gid_table gids;
+	struct group *group;
+	uint16_t sport_ipv4; /* UDP source ports of the back end */
+	uint16_t sport_ipv6;
+	int stat_fd;
+	int wake_fd;
+	int epoll_fd;
+	pthread_t thread;
+
+	/* Any thread. */
+	_Alignas(64) struct lock lock;
+
+	/* Written by pollers and posters, on every call. */
+	_Alignas(64) _Atomic uint64_t polled_ns; /* the last poll; 0: handed over */
+	_Atomic bool bounced;                    /* a poll found the lock held */
+	_Atomic uint32_t deferred_kicks;         /* since the last turn; a hint */
+
+	/* Written by the thread; a hand-over turns NAP into RUN. A futex. */
+	_Alignas(64) _Atomic uint32_t state;
+
+	/* Under the lock. */
+	_Alignas(64) struct loop loop;
+	uint64_t sleep_until_ns; /* in BLOCKED */
+	_Atomic uint64_t moved_ns; /* when packets last moved; the thread peeks without the lock */
+	bool closed;               /* the process exits, or forked away: turns do nothing */
+};
+
+/* Lock held. A turn with all that goes with it; true when packets moved. */
+bool engine_turn(struct engine *, enum loop_work, uint64_t now_ns);
+/* Lock held: does what was left behind, wakes the thread if it sleeps too long, lets go. */
+void engine_leave(struct engine *);
+
+/* Makes epoll_fd and wake_fd, which stay the caller's, and the thread. 0 or a negative errno. */
+int thread_start(struct engine *);
+/* Any thread. */
+void thread_wake(struct engine *);
+void thread_end_nap(struct engine *);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The counters page: made, mapped and described. */
+#include "engine/stats.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct stats_page *stats_create(int *fd)
+{
+	struct stats_page *p;
+	struct timespec ts;
+	FILE *comm;
+	int saved;
+
+	*fd = memfd_create("verbena-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return NULL;
+	if (ftruncate(*fd, sizeof(*p)) < 0)
+		goto close;
+	/* A reader must never fault on a page that shrank under it. */
+	fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	if (p == MAP_FAILED)
+		goto close;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	p->started_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	p->pid = getpid();
+	/* Of the process, not of the thread that happens to be first. */
+	comm = fopen("/proc/self/comm", "re");
+	if (comm) {
+		if (fgets(p->comm, sizeof(p->comm), comm))
+			p->comm[strcspn(p->comm, "\n")] = 0;
+		fclose(comm);
+	}
+	p->bytes = sizeof(*p);
+	p->version = STATS_VERSION;
+	p->magic = STATS_MAGIC;
+	return p;
+
+close:
+	saved = errno;
+	close(*fd);
+	*fd = -1;
+	errno = saved;
+	return NULL;
+}
+
+const struct stats_page *stats_map(int fd)
+{
+	const struct stats_page *p;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || st.st_size != sizeof(*p))
+		return NULL;
+	p = mmap(NULL, sizeof(*p), PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	if (p->magic != STATS_MAGIC || p->version != STATS_VERSION || p->bytes != sizeof(*p)) {
+		stats_unmap(p);
+		return NULL;
+	}
+	return p;
+}
+
+void stats_unmap(const struct stats_page *p)
+{
+	munmap((void *)p, sizeof(*p));
+}
+
+#define NIC(f) { #f, offsetof(struct stats_page, nic.f) }
+#define IO(f) { "io_" #f, offsetof(struct stats_page, io.f) }
+
+static const struct stats_field fields[] = {
+	NIC(rx_packets), NIC(rx_bytes), NIC(tx_packets), NIC(tx_bytes),
+	NIC(rx_malformed), NIC(rx_icrc_errors), NIC(rx_no_qp), NIC(rx_wrong_source),
+	NIC(rx_duplicates), NIC(rx_out_of_sequence), NIC(rx_dropped),
+	NIC(retransmits), NIC(timeouts), NIC(naks_sent), NIC(naks_received),
+	NIC(rnrs_sent), NIC(rnrs_received), NIC(acks_sent), NIC(acks_received),
+	NIC(completions), NIC(completion_errors), NIC(cq_overruns),
+	NIC(qps), NIC(cqs), NIC(mrs), NIC(pds), NIC(srqs),
+	IO(tx_packets), IO(tx_bytes), IO(tx_trains), IO(tx_syscalls), IO(tx_drops), IO(tx_again),
+	IO(rx_packets), IO(rx_bytes), IO(rx_trains), IO(rx_syscalls), IO(rx_drops), IO(rx_overflow),
+	IO(impair_dropped), IO(impair_duplicated), IO(impair_reordered), IO(impair_corrupted),
+	IO(impair_overflow),
+	IO(forward_sent), IO(forward_received), IO(forward_dropped),
+	IO(pcap_packets), IO(pcap_errors),
+};
+
+/* A counter that is added to either struct must be added here. */
+static_assert(sizeof(fields) / sizeof(fields[0]) ==
+		      (sizeof(struct nic_counters) + sizeof(struct io_counters)) / sizeof(uint64_t),
+	      "every counter is named once");
+
+const struct stats_field *stats_fields(size_t *count)
+{
+	*count = sizeof(fields) / sizeof(fields[0]);
+	return fields;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The counters page: what one process's engine did, in shared memory whose descriptor any other
+ * process of the user may ask the group for. Readers see each number whole, but not all of one
+ * instant; the nic's are at most about 10 ms old while there is traffic, and exact without.
+ */
+#ifndef ENGINE_STATS_H
+#define ENGINE_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/io.h"
+#include "nic/nic.h"
+
+#define STATS_MAGIC 0x76626e61u /* "vbna" */
+
+enum { STATS_VERSION = 1, STATS_COMM_BYTES = 16 };
+
+/* Written by one engine; every field lies as in all programs of the same STATS_VERSION and size. */
+struct stats_page {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t bytes; /* sizeof(struct stats_page), a second guard against another layout */
+	int32_t pid;
+	uint32_t slot; /* the high bits of the process's QPNs */
+	uint32_t port; /* UDP port */
+	char comm[STATS_COMM_BYTES];
+	uint64_t started_ns; /* CLOCK_REALTIME */
+	struct nic_counters nic;
+	struct io_counters io; /* the back end counts here directly */
+};
+
+/*
+ * A fresh page in a memory file, mapped for writing; *fd is the caller's, opened close-on-exec. NULL
+ * with errno.
+ */
+struct stats_page *stats_create(int *fd);
+
+/*
+ * Maps the page behind fd for reading, or NULL: not a page of this version. The caller keeps fd and
+ * unmaps with stats_unmap().
+ */
+const struct stats_page *stats_map(int fd);
+void stats_unmap(const struct stats_page *);
+
+/* A counter by name, for tables and JSON; the order is the one to show them in. */
+struct stats_field {
+	const char *name;
+	size_t offset; /* of a uint64_t in struct stats_page */
+};
+const struct stats_field *stats_fields(size_t *count);
+
+static inline uint64_t stats_value(const struct stats_page *p, const struct stats_field *f)
+{
+	return *(const volatile uint64_t *)((const char *)p + f->offset);
+}
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The engine thread: takes over when nobody polls, sleeps when there is nothing to do. See state.h. */
+#include "engine/state.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+	STACK_BYTES = 256 << 10,
+	/* A yield that took longer gave the processor to somebody who wants to keep it. */
+	YIELD_LONG_NS = 20000,
+	CROWDED_NS = 20000000, /* for how long that is believed */
+	EVENTS_MAX = IO_FDS_MAX + 2
+};
+
+/* What the thread alone knows. */
+struct self {
+	struct engine *e;
+	uint64_t serve_due_ns;
+	uint64_t crowded_until_ns;
+	bool group_asks;
+};
+
+void thread_wake(struct engine *e)
+{
+	static const uint64_t one = 1;
+	int saved = errno;
+
+	if (write(e->wake_fd, &one, sizeof(one)) < 0) {
+		/* EAGAIN: it is about to wake anyway. */
+	}
+	errno = saved;
+}
+
+void thread_end_nap(struct engine *e)
+{
+	uint32_t nap = THREAD_NAP;
+	int saved = errno;
+
+	if (atomic_compare_exchange_strong(&e->state, &nap, THREAD_RUN))
+		syscall(SYS_futex, &e->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, NULL, 0);
+	errno = saved;
+}
+
+/* Whether a program polled within NAP_NS, and until when it counts as polling if it never does again. */
+static bool polled_lately(struct engine *e, uint64_t now_ns, uint64_t *until_ns)
+{
+	uint64_t polled_ns = atomic_load(&e->polled_ns);
+
+	if (atomic_load_explicit(&e->bounced, memory_order_relaxed)) {
+		atomic_store_explicit(&e->bounced, false, memory_order_relaxed);
+		polled_ns = now_ns;
+	}
+	*until_ns = polled_ns + NAP_NS;
+	return polled_ns && now_ns < *until_ns;
+}
+
+static void nap(struct engine *e, uint64_t now_ns, uint64_t until_ns)
+{
+	struct timespec ts = {.tv_nsec = (long)(until_ns - now_ns)};
+
+	if (ts.tv_nsec > NAP_NS)
+		ts.tv_nsec = NAP_NS;
+	atomic_store(&e->state, THREAD_NAP);
+	/* A hand-over between our look at polled_ns and the store is seen here. */
+	if (atomic_load(&e->polled_ns))
+		syscall(SYS_futex, &e->state, FUTEX_WAIT_PRIVATE, THREAD_NAP, &ts, NULL, 0);
+	atomic_store(&e->state, THREAD_RUN);
+}
+
+/* epoll with a timeout in nanoseconds, on kernels before 5.11 too. */
+static int wait_events(int epoll_fd, struct epoll_event *ev, uint64_t timeout_ns)
+{
+	static bool no_pwait2;
+	struct timespec ts = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
+	const struct timespec *t = timeout_ns == UINT64_MAX ? NULL : &ts;
+	struct pollfd p = {.fd = epoll_fd, .events = POLLIN};
+
+	if (!no_pwait2) {
+		int n = epoll_pwait2(epoll_fd, ev, EVENTS_MAX, t, NULL);
+
+		if (n >= 0 || errno != ENOSYS)
+			return n;
+		no_pwait2 = true;
+	}
+	return ppoll(&p, 1, t, NULL) > 0 ? epoll_wait(epoll_fd, ev, EVENTS_MAX, 0) : 0;
+}
+
+/* Lock held, released here. Sleeps until something happens, or not at all if something is due. */
+static void block(struct self *s, uint64_t now_ns)
+{
+	struct engine *e = s->e;
+	struct epoll_event ev[EVENTS_MAX];
+	uint64_t until_ns, junk;
+	int n;
+
+	if (!e->closed)
+		loop_rest(&e->loop);
+	until_ns = loop_deadline_ns(&e->loop);
+	if (until_ns <= now_ns) {
+		engine_leave(e);
+		return;
+	}
+	if (now_ns - atomic_load_explicit(&e->moved_ns, memory_order_relaxed) < HEARTBEAT_FOR_NS &&
+	    until_ns > now_ns + HEARTBEAT_NS)
+		until_ns = now_ns + HEARTBEAT_NS;
+	e->sleep_until_ns = until_ns;
+	atomic_store(&e->state, THREAD_BLOCKED);
+	engine_leave(e);
+
+	n = wait_events(e->epoll_fd, ev, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns);
+	atomic_store(&e->state, THREAD_RUN);
+	for (int i = 0; i < n; i++) {
+		if (ev[i].data.fd == e->wake_fd && read(e->wake_fd, &junk, sizeof(junk)) < 0)
+			continue;
+		if (e->group && ev[i].data.fd == group_fd(e->group))
+			s->group_asks = true;
+	}
+}
+
+/* Gives others the processor; notices when they keep it, for then spinning only delays ourselves. */
+static void yield(struct self *s, uint64_t before_ns)
+{
+	uint64_t now_ns;
+
+	sched_yield();
+	now_ns = engine_now_ns();
+	if (now_ns - before_ns > YIELD_LONG_NS)
+		s->crowded_until_ns = now_ns + CROWDED_NS;
+}
+
+/* A poller does the work. False: there has been none for a while, and the lock is held. */
+static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
+{
+	struct engine *e = s->e;
+	uint64_t quiet_ns = now_ns - atomic_load_explicit(&e->moved_ns, memory_order_relaxed);
+	bool serve = now_ns >= s->serve_due_ns || s->group_asks;
+
+	/* moved_ns may be younger than now_ns: then the difference is huge, and negative. */
+	if (((int64_t)quiet_ns > POLLED_QUIET_NS || serve) && lock_try(&e->lock)) {
+		if (serve && !e->closed) {
+			loop_serve_group(&e->loop, now_ns);
+			s->serve_due_ns = now_ns + SERVE_NS;
+			s->group_asks = false;
+		}
+		if ((int64_t)quiet_ns > POLLED_QUIET_NS && !engine_turn(e, LOOP_OUTPUT, now_ns))
+			return false;
+		engine_leave(e);
+	}
+	nap(e, now_ns, until_ns);
+	return true;
+}
+
+static void *thread_main(void *arg)
+{
+	struct self s = {.e = arg};
+	struct engine *e = arg;
+	uint64_t spin_ns = (uint64_t)e->config.spin_us * 1000;
+
+	prctl(PR_SET_NAME, "verbena");
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (;;) {
+		uint64_t now_ns = engine_now_ns(), until_ns;
+		bool moved;
+
+		if (polled_lately(e, now_ns, &until_ns)) {
+			if (!stand_back(&s, now_ns, until_ns))
+				block(&s, now_ns);
+			continue;
+		}
+		lock_wait(&e->lock);
+		if (e->closed) {
+			engine_leave(e);
+			return NULL;
+		}
+		nic_hold_acks(e->loop.nic, false);
+		moved = engine_turn(e, LOOP_ALL, now_ns);
+		if (s.group_asks || now_ns >= s.serve_due_ns) {
+			loop_serve_group(&e->loop, now_ns);
+			s.serve_due_ns = now_ns + SERVE_NS;
+			s.group_asks = false;
+		}
+		if (moved) {
+			engine_leave(e);
+		} else if (now_ns - atomic_load_explicit(&e->moved_ns, memory_order_relaxed) < spin_ns &&
+			   now_ns >= s.crowded_until_ns) {
+			engine_leave(e);
+			yield(&s, now_ns);
+		} else {
+			block(&s, now_ns);
+		}
+	}
+}
+
+int thread_start(struct engine *e)
+{
+	int fds[IO_FDS_MAX];
+	size_t n = io_fds(e->loop.io, fds, IO_FDS_MAX);
+	struct epoll_event ev = {.events = EPOLLIN};
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int rc;
+
+	e->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (e->epoll_fd < 0 || e->wake_fd < 0)
+		return -errno;
+	for (size_t i = 0; i < n + 2; i++) {
+		ev.data.fd = i < n ? fds[i] : i == n ? e->wake_fd : e->group ? group_fd(e->group) : -1;
+		if (ev.data.fd >= 0 && epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, ev.data.fd, &ev) < 0)
+			return -errno;
+	}
+
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES < PTHREAD_STACK_MIN ? PTHREAD_STACK_MIN
+									 : STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	rc = -pthread_create(&e->thread, &attr, thread_main, e);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}

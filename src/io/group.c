@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A member while it lives: answers joiners and tools, forwards and takes forwarded packets. How it
+ * came to be is in group_join.c.
+ *
+ * All descriptors that can wake us are in one epoll instance, whose own descriptor is what the
+ * engine waits on.
+ */
+#include "io/group.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "io/group_link.h"
+#include "io/group_state.h"
+#include "io/udp.h"
+
+enum {
+	EVENTS_MAX = 16,	/* of one group_service */
+	MESSAGES_MAX = 16,	/* of one client in one group_service */
+	LISTENER_EVENT = 0xffff /* other events carry the client's index */
+};
+
+/* ---- life ---- */
+
+struct group *group_new(void)
+{
+	struct group *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->ring = calloc(GROUP_FORWARDED_MAX, sizeof(*g->ring));
+	if (!g->ring) {
+		free(g);
+		return NULL;
+	}
+	g->epoll = g->listener = g->spare = g->stat_fd = -1;
+	memset(g->clients, 0xff, sizeof(g->clients));
+	memset(g->peers, 0xff, sizeof(g->peers));
+	memset(g->socks, 0xff, sizeof(g->socks));
+	return g;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void group_reset(struct group *g)
+{
+	/* Once nobody can find us we are dead to the others; until then our slot is not adopted. */
+	for (unsigned lane = 0; lane < GROUP_LANES_MAX; lane++)
+		for (unsigned i = GROUP_SLOTS; i-- > 0;)
+			close_fd(&g->socks[lane][i]);
+	for (unsigned i = 0; i < GROUP_CLIENTS_MAX; i++)
+		close_fd(&g->clients[i]);
+	for (unsigned i = 0; i < GROUP_SLOTS; i++)
+		close_fd(&g->peers[i]);
+	close_fd(&g->epoll);
+	close_fd(&g->spare);
+	close_fd(&g->listener);
+	g->held = 0;
+	g->slot = 0;
+	g->lane_count = 0;
+	g->head = g->lent = g->count = 0;
+}
+
+void group_close(struct group *g)
+{
+	group_reset(g);
+	free(g->ring);
+	free(g);
+}
+
+void group_child_after_fork(struct group *g)
+{
+	/* close() takes nothing out of an epoll instance that the parent still has. */
+	group_close(g);
+}
+
+unsigned group_slot(const struct group *g)
+{
+	return g->slot;
+}
+
+size_t group_rx_fds(const struct group *g, int *fds, size_t max)
+{
+	size_t n = 0;
+
+	for (; n < g->lane_count && n < max; n++)
+		fds[n] = g->socks[n][g->slot];
+	return n;
+}
+
+bool group_has_ipv6(const struct group *g)
+{
+	for (unsigned i = 0; i < g->lane_count; i++)
+		if (g->lanes[i].family == UDP_V6)
+			return true;
+	return false;
+}
+
+int group_fd(const struct group *g)
+{
+	return g->epoll;
+}
+
+/* ---- the sockets ---- */
+
+static bool is_socket_of_lane(int fd, const struct group_lane *lane)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+	struct sockaddr_in6 a = { 0 };
+	socklen_t a_len = sizeof(a);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_DGRAM ||
+	    getsockname(fd, (struct sockaddr *)&a, &a_len) < 0)
+		return false;
+	/* The port is at the same place in both families. */
+	return a.sin6_family == (lane->family == UDP_V4 ? AF_INET : AF_INET6) &&
+	       ntohs(a.sin6_port) == lane->port;
+}
+
+bool group_hold(struct group *g, unsigned first, unsigned count, const int *fds)
+{
+	unsigned lanes = g->lane_count;
+
+	for (unsigned i = 0; i < count * lanes; i++) {
+		if (!is_socket_of_lane(fds[i], &g->lanes[i % lanes])) {
+			link_close_all(fds, (size_t)count * lanes);
+			return false;
+		}
+	}
+	for (unsigned i = first; i < first + count; i++, fds += lanes) {
+		if (i != g->held) {
+			link_close_all(fds, lanes);
+			continue;
+		}
+		for (unsigned lane = 0; lane < lanes; lane++)
+			g->socks[lane][i] = fds[lane];
+		g->held++;
+	}
+	return true;
+}
+
+int group_give(const struct group *g, int link, enum group_msg_type type, unsigned first,
+	       unsigned count)
+{
+	unsigned lanes = g->lane_count;
+	unsigned chunk_max = GROUP_MSG_FDS_MAX / lanes;
+
+	assert(first + count <= g->held);
+	do {
+		unsigned chunk = count < chunk_max ? count : chunk_max;
+		struct group_msg m = { .type = type,
+				       .slot = (uint16_t)g->slot,
+				       .first = (uint16_t)first,
+				       .count = (uint16_t)chunk,
+				       .held = (uint16_t)g->held,
+				       .lane_count = (uint8_t)lanes };
+		uint8_t buf[GROUP_MSG_HEADER_LEN];
+		int fds[GROUP_MSG_FDS_MAX];
+		size_t n = 0;
+		int err;
+
+		memcpy(m.lanes, g->lanes, sizeof(m.lanes));
+		for (unsigned i = first; i < first + chunk; i++)
+			for (unsigned lane = 0; lane < lanes; lane++)
+				fds[n++] = g->socks[lane][i];
+
+		size_t len = group_msg_encode(buf, &m);
+
+		err = link_send(link, buf, len, NULL, 0, fds, n);
+		if (err < 0)
+			return err;
+		first += chunk;
+		count -= chunk;
+	} while (count);
+	return 0;
+}
+
+/* ---- answering ---- */
+
+static void drop_client(struct group *g, unsigned i)
+{
+	close_fd(&g->clients[i]);
+}
+
+static int reply(struct group *g, int link, enum group_msg_type type, const int *fds, size_t n)
+{
+	struct group_msg m = { .type = type,
+			       .slot = (uint16_t)g->slot,
+			       .held = (uint16_t)g->held,
+			       .lane_count = g->lane_count };
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+
+	memcpy(m.lanes, g->lanes, sizeof(m.lanes));
+	return link_send(link, buf, group_msg_encode(buf, &m), NULL, 0, fds, n);
+}
+
+static void take_forwarded(struct group *g, const struct group_msg *m)
+{
+	struct pkt p = { .data = (uint8_t *)m->data, .len = m->data_len };
+	struct forwarded *f = &g->ring[(g->head + g->count) % GROUP_FORWARDED_MAX];
+
+	assert(g->count < GROUP_FORWARDED_MAX);
+	/* What is not ours is not passed on a second time: it would go round in circles. */
+	if (group_slot_of(&p) != g->slot) {
+		g->counters->forward_dropped++;
+		return;
+	}
+	f->flow = m->flow;
+	f->len = m->data_len;
+	memcpy(f->data, m->data, m->data_len);
+	g->count++;
+	g->counters->forward_received++;
+}
+
+static bool same_lanes(const struct group *g, const struct group_msg *m)
+{
+	if (m->lane_count != g->lane_count)
+		return false;
+	for (unsigned i = 0; i < g->lane_count; i++)
+		if (m->lanes[i].family != g->lanes[i].family || m->lanes[i].port != g->lanes[i].port)
+			return false;
+	return true;
+}
+
+/* What one message causes. A negative errno: the client is not worth keeping. Takes fds. */
+static int handle(struct group *g, int link, const struct group_msg *m, const int *fds, size_t n)
+{
+	size_t expected = group_msg_fds(m);
+
+	if (n != expected || (m->type == GROUP_ADOPT && !same_lanes(g, m))) {
+		link_close_all(fds, n);
+		return -EPROTO;
+	}
+	switch (m->type) {
+	case GROUP_HELLO:
+		return reply(g, link, GROUP_INFO, NULL, 0);
+	case GROUP_FETCH:
+		return m->first > g->held ?
+			       -EPROTO :
+			       group_give(g, link, GROUP_FDS, m->first, g->held - m->first);
+	case GROUP_ADOPT:
+		if (!group_hold(g, m->first, m->count, fds))
+			return -EPROTO;
+		return reply(g, link, GROUP_ACK, NULL, 0);
+	case GROUP_STAT:
+		return reply(g, link, GROUP_STAT_FD, &g->stat_fd, g->stat_fd >= 0);
+	case GROUP_FORWARD:
+		take_forwarded(g, m);
+		return 0;
+	default:
+		link_close_all(fds, n);
+		return -EPROTO;
+	}
+}
+
+static void serve_client(struct group *g, unsigned i)
+{
+	for (unsigned k = 0; k < MESSAGES_MAX && g->count < GROUP_FORWARDED_MAX; k++) {
+		int fds[GROUP_MSG_FDS_MAX];
+		size_t n = 0;
+		struct group_msg m;
+		ssize_t len = link_recv(g->clients[i], g->message, sizeof(g->message), fds,
+					GROUP_MSG_FDS_MAX, &n);
+
+		if (len == -EAGAIN)
+			return;
+		if (len <= 0) {
+			drop_client(g, i);
+			return;
+		}
+		switch (group_msg_decode(&m, g->message, (size_t)len)) {
+		case GROUP_MSG_OK:
+			if (handle(g, g->clients[i], &m, fds, n) == 0)
+				continue;
+			break;
+		case GROUP_MSG_OTHER_VERSION:
+			/* Tell it which one we speak. */
+			reply(g, g->clients[i], GROUP_INFO, NULL, 0);
+			link_close_all(fds, n);
+			break;
+		case GROUP_MSG_BAD:
+			link_close_all(fds, n);
+			break;
+		}
+		drop_client(g, i);
+		return;
+	}
+}
+
+static void admit(struct group *g, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	uid_t uid = link_peer_of(fd).uid;
+
+	/* root may look at everybody's counters, as it may at everything else. */
+	if (uid != geteuid() && uid != 0) {
+		close(fd);
+		return;
+	}
+	for (unsigned i = 0; i < GROUP_CLIENTS_MAX; i++) {
+		if (g->clients[i] >= 0)
+			continue;
+		ev.data.u32 = i;
+		if (epoll_ctl(g->epoll, EPOLL_CTL_ADD, fd, &ev) < 0)
+			break;
+		g->clients[i] = fd;
+		return;
+	}
+	close(fd);
+}
+
+static void accept_clients(struct group *g)
+{
+	for (unsigned k = 0; k < EVENTS_MAX; k++) {
+		int fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			admit(g, fd);
+			continue;
+		}
+		if (errno != EMFILE && errno != ENFILE)
+			return;
+		/* Turn it away, or the listener stays readable and the engine never sleeps again. */
+		close_fd(&g->spare);
+		fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0)
+			close(fd);
+		g->spare = fcntl(g->listener, F_DUPFD_CLOEXEC, 0);
+		if (fd < 0)
+			return;
+	}
+}
+
+void group_service(struct group *g)
+{
+	struct epoll_event ev[EVENTS_MAX];
+	int n = epoll_wait(g->epoll, ev, EVENTS_MAX, 0);
+
+	for (int i = 0; i < n; i++) {
+		if (ev[i].data.u32 == LISTENER_EVENT)
+			accept_clients(g);
+		else if (g->clients[ev[i].data.u32] >= 0)
+			serve_client(g, ev[i].data.u32);
+	}
+}
+
+/* ---- forwarding ---- */
+
+static int peer_link(struct group *g, unsigned slot)
+{
+	struct link_peer peer;
+
+	if (g->peers[slot] < 0)
+		g->peers[slot] = link_connect(geteuid(), g->lanes[0].port, (int)slot, &peer);
+	if (g->peers[slot] < 0)
+		g->peers[slot] = -1;
+	return g->peers[slot];
+}
+
+static bool forward(struct group *g, unsigned slot, const struct pkt *p)
+{
+	struct group_msg m = { .type = GROUP_FORWARD, .slot = (uint16_t)g->slot, .flow = *p->flow };
+	uint8_t head[GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN];
+	size_t len = group_msg_encode(head, &m);
+
+	if (slot >= GROUP_SLOTS || slot == g->slot || p->len > GROUP_FORWARD_BYTES_MAX)
+		return false;
+	/* The second try is for a connection to a member that has died, whose slot was leased again. */
+	for (int try = 0; try < 2; try++) {
+		int link = peer_link(g, slot);
+
+		if (link < 0)
+			return false;
+
+		int err = link_send(link, head, len, p->data, p->len, NULL, 0);
+
+		if (err == 0 || err == -EAGAIN)
+			return err == 0;
+		close_fd(&g->peers[slot]);
+	}
+	return false;
+}
+
+bool group_forward(struct group *g, unsigned slot, const struct pkt *p)
+{
+	if (!forward(g, slot, p)) {
+		g->counters->forward_dropped++;
+		return false;
+	}
+	g->counters->forward_sent++;
+	return true;
+}
+
+size_t group_recv_forwarded(struct group *g, struct pkt *pkts, size_t max)
+{
+	size_t n = 0;
+
+	g->head = (g->head + g->lent) % GROUP_FORWARDED_MAX;
+	g->count -= g->lent;
+	g->lent = 0;
+	if (!g->count)
+		group_service(g);
+	for (; n < max && n < g->count; n++) {
+		struct forwarded *f = &g->ring[(g->head + n) % GROUP_FORWARDED_MAX];
+
+		pkts[n] = (struct pkt){
+			.data = f->data, .flow = &f->flow, .len = f->len, .train = 1
+		};
+	}
+	g->lent = (unsigned)n;
+	return n;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Abstract-name sockets between processes of one user, and records with descriptors over them. All
+ * sockets are SOCK_SEQPACKET, close-on-exec and non-blocking.
+ */
+#ifndef IO_GROUP_LINK_H
+#define IO_GROUP_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { LINK_LOCK = -1 }; /* in place of a slot: the name that a joiner holds */
+
+struct link_peer {
+	pid_t pid; /* 0: not to be seen from our PID namespace */
+	uid_t uid;
+};
+
+/* A listening socket with a name, or a negative errno: -EADDRINUSE where somebody has it. */
+int link_listen(uid_t uid, uint16_t port, int slot);
+
+/*
+ * A socket connected to a name, and who listens there. -ECONNREFUSED: nobody; -EAGAIN: somebody who
+ * does not accept; -EPERM with *peer set: somebody of another user.
+ */
+int link_connect(uid_t uid, uint16_t port, int slot, struct link_peer *peer);
+
+/* Who is at the other end of a connected socket. */
+struct link_peer link_peer_of(int fd);
+
+/* Sends one record, the concatenation of head and data. Never blocks, never raises SIGPIPE. */
+int link_send(int fd, const void *head, size_t head_len, const void *data, size_t data_len,
+	      const int *fds, size_t fd_count);
+
+/*
+ * Takes one record. The length; 0 at the end; -EAGAIN: none; -EMFILE: its descriptors found no
+ * room here; -EMSGSIZE: it is longer than max. Descriptors are stored only with a positive length,
+ * and then the caller owns them.
+ */
+ssize_t link_recv(int fd, void *buf, size_t max, int *fds, size_t fds_max, size_t *fd_count);
+
+void link_close_all(const int *fds, size_t count);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the members of a group say to each other: one message is one SOCK_SEQPACKET record. Numbers
+ * are in network order.
+ *
+ *	 0       1       2       3
+ *	+-------+-------+-------+-------+
+ *	| 'V'   | 'b'   | version       |
+ *	| type  | lanes | slot          |
+ *	| first         | count         |
+ *	| held          | 0             |
+ *	| family| 0     | port          |  four lanes, unused ones zero
+ *	|  ...                          |
+ *	+-------+-------+-------+-------+
+ *	| flow (48 bytes), packet ...   |  FORWARD only
+ *
+ *	HELLO    joiner: who are you?
+ *	INFO     member: slot, lanes, and that it holds the sockets 0 .. held-1
+ *	FETCH    joiner: give me the sockets from `first` on
+ *	FDS      member: `count` sockets from `first` on, lane by lane for each index, as descriptors
+ *	ADOPT    joiner: hold these; as FDS
+ *	ACK      member: now I hold 0 .. held-1
+ *	STAT     tool: your counters, please
+ *	STAT_FD  member: slot, and a descriptor if it has one
+ *	FORWARD  member: a packet that came to me and is yours
+ */
+#ifndef IO_GROUP_MSG_H
+#define IO_GROUP_MSG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pkt.h"
+#include "io/group.h"
+
+enum group_msg_type {
+	GROUP_HELLO = 1,
+	GROUP_INFO,
+	GROUP_FETCH,
+	GROUP_FDS,
+	GROUP_ADOPT,
+	GROUP_ACK,
+	GROUP_STAT,
+	GROUP_STAT_FD,
+	GROUP_FORWARD
+};
+
+enum {
+	GROUP_MSG_VERSION = 1,
+	GROUP_MSG_HEADER_LEN = 32,
+	GROUP_MSG_FLOW_LEN = 48,
+	GROUP_MSG_BYTES_MAX = GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN + GROUP_FORWARD_BYTES_MAX,
+	GROUP_MSG_FDS_MAX = 252 /* the kernel passes 253 at once; a multiple of every lane count */
+};
+
+struct group_lane {
+	uint8_t family; /* enum udp_family */
+	uint16_t port;
+};
+
+struct group_msg {
+	enum group_msg_type type;
+	uint8_t lane_count; /* 0 where the type has no use for lanes */
+	uint16_t slot;
+	uint16_t first;
+	uint16_t count;
+	uint16_t held;
+	struct group_lane lanes[GROUP_LANES_MAX];
+	/* FORWARD */
+	struct flow flow;
+	const uint8_t *data; /* points into the message */
+	uint32_t data_len;
+};
+
+enum group_msg_verdict { GROUP_MSG_OK, GROUP_MSG_BAD, GROUP_MSG_OTHER_VERSION };
+
+/* What is decoded as OK has every index and count within its bounds. */
+enum group_msg_verdict group_msg_decode(struct group_msg *, const uint8_t *buf, size_t len);
+
+/*
+ * Writes the header, and the flow of FORWARD, at most GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN
+ * bytes; returns their length. The packet of FORWARD follows.
+ */
+size_t group_msg_encode(uint8_t *buf, const struct group_msg *);
+
+/* How many descriptors come with it: exactly this many, but for STAT_FD, where it may be 0 too. */
+size_t group_msg_fds(const struct group_msg *);
+
+#endif

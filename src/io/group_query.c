@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a tool that is no member can learn: who lives, and their counters. Asks one after another. */
+#include <errno.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io/group.h"
+#include "io/group_link.h"
+#include "io/group_msg.h"
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void await_answer(int link, uint64_t until, struct group_member *m)
+{
+	uint64_t now = now_ms();
+	struct pollfd p = { .fd = link, .events = POLLIN };
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+	int fds[1];
+	size_t n = 0;
+	struct group_msg msg;
+	ssize_t len;
+
+	if (poll(&p, 1, now < until ? (int)(until - now) : 0) <= 0)
+		return;
+	len = link_recv(link, buf, sizeof(buf), fds, 1, &n);
+	if (len <= 0)
+		return;
+	if (group_msg_decode(&msg, buf, (size_t)len) != GROUP_MSG_OK || msg.type != GROUP_STAT_FD) {
+		link_close_all(fds, n);
+		return;
+	}
+	m->answered = true;
+	if (n)
+		m->stat_fd = fds[0];
+}
+
+static int ask(uid_t uid, uint16_t port, int slot, struct group_member *m)
+{
+	struct group_msg msg = { .type = GROUP_STAT };
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+	struct link_peer peer = { 0 };
+	int link = link_connect(uid, port, slot, &peer);
+
+	if (link < 0)
+		return link;
+	*m = (struct group_member){ .slot = (unsigned)slot, .pid = peer.pid, .stat_fd = -1 };
+	link_send(link, buf, group_msg_encode(buf, &msg), NULL, 0, NULL, 0);
+	return link;
+}
+
+ssize_t group_query(uid_t uid, uint16_t port, int slot, unsigned wait_ms,
+		    struct group_member *members, size_t max)
+{
+	uint64_t until = now_ms() + wait_ms;
+	int links[GROUP_SLOTS];
+	int first = slot == GROUP_ALL_SLOTS ? 0 : slot;
+	int last = slot == GROUP_ALL_SLOTS ? GROUP_SLOTS - 1 : slot;
+	size_t n = 0;
+	int err = 0;
+
+	if (first < 0 || last >= GROUP_SLOTS)
+		return -EINVAL;
+	for (int s = first; s <= last && n < max; s++) {
+		int link = ask(uid, port, s, &members[n]);
+
+		if (link >= 0)
+			links[n++] = link;
+		else if (link == -EMFILE || link == -ENFILE)
+			err = link;
+	}
+	for (size_t i = 0; i < n; i++) {
+		await_answer(links[i], until, &members[i]);
+		close(links[i]);
+	}
+	return n || !err ? (ssize_t)n : err;
+}

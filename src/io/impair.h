@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A wrapper that spoils the network on purpose. It acts on *received* packets only, so that each
+ * direction of a conversation is spoiled once, by its receiver, and trains leave whole.
+ *
+ * A specification is a list of key=value with commas between, in any order, each key once:
+ *
+ *	drop, dup, reorder, corrupt   probability per packet: 0.01 or 1%
+ *	delay, jitter                 time: 5ms, 300us, 10ns, 1s; each packet waits delay and a
+ *uniform share of jitter, so jitter also reorders rate                          bits of UDP payload
+ *a second: 1G, 100M, 64k limit                         packets held back at most, 1 .. 65536
+ *(8192); more are dropped seed                          unsigned integer (1)
+ *
+ * A reordered packet is held until 1 to 8 later ones have passed, or a millisecond has. A corrupted
+ * one has one bit of its payload flipped. Every packet draws the same number of random numbers
+ * whatever the probabilities, so that which packets are dropped depends on the seed and their order
+ * alone.
+ */
+#ifndef IO_IMPAIR_H
+#define IO_IMPAIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/io.h"
+
+struct impair_config {
+	double drop, dup, reorder, corrupt; /* 0 .. 1 */
+	uint64_t delay_ns, jitter_ns;
+	uint64_t rate_bps; /* 0: unlimited */
+	uint32_t limit;
+	uint64_t seed;
+};
+
+/*
+ * 0 with *cfg set, or -EINVAL with a sentence in why that names the key, the value and what is
+ * allowed. An empty text is a specification that spoils nothing.
+ */
+int impair_parse(const char *text, struct impair_config *cfg, char *why, size_t why_bytes);
+
+/* *Takes* lower on success. 0 or -ENOMEM. counters are *borrowed*. */
+int impair_open(struct io **, struct io *lower, const struct impair_config *,
+		struct io_counters *counters);
+
+#endif

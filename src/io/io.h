@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How packets reach a network: one contract for every back end (udp) and for the wrappers around
+ * one (impair, pcap), which are back ends themselves.
+ *
+ * A struct io belongs to one thread at a time. No call blocks, allocates or logs. The clock is the
+ * caller's: now_ns is CLOCK_MONOTONIC at the call, used by wrappers that delay packets; a back end
+ * that needs no time ignores it.
+ */
+#ifndef IO_IO_H
+#define IO_IO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pkt.h"
+
+/*
+ * What a struct io has done, in memory that the opener supplies and lends until close: it may be
+ * shared with readers elsewhere. One writer; each counter is a plain aligned 64-bit store.
+ *
+ * rx_* count what the kernel delivered to this process; what a wrapper then does to it is counted
+ * in impair_*. tx_drops and rx_drops are packets that went no further, rx_overflow those that the
+ * kernel discarded because the receive queue was full.
+ */
+struct io_counters {
+	uint64_t tx_packets;
+	uint64_t tx_bytes;  /* of UDP payload */
+	uint64_t tx_trains; /* messages handed to the kernel, each a train of one or more packets */
+	uint64_t tx_syscalls;
+	uint64_t
+		tx_drops; /* refused by the kernel: unreachable, too big, no route, no permission */
+	uint64_t tx_again; /* calls cut short by EAGAIN or ENOBUFS */
+
+	uint64_t rx_packets;
+	uint64_t rx_bytes;
+	uint64_t rx_trains; /* datagrams as the kernel coalesced them */
+	uint64_t rx_syscalls;
+	uint64_t rx_drops;    /* truncated, or without the address it was sent to */
+	uint64_t rx_overflow; /* discarded by the kernel, as SO_RXQ_OVFL tells; may lag */
+
+	uint64_t impair_dropped;
+	uint64_t impair_duplicated;
+	uint64_t impair_reordered;
+	uint64_t impair_corrupted;
+	uint64_t impair_overflow; /* found no room to be held back in */
+
+	uint64_t forward_sent; /* handed to the member of the group they belong to */
+	uint64_t forward_received;
+	uint64_t forward_dropped;
+
+	uint64_t pcap_packets;
+	uint64_t pcap_errors; /* 0 or 1: a failed capture stops */
+};
+
+struct io;
+
+struct io_ops {
+	size_t (*recv)(struct io *, struct pkt *pkts, size_t max, uint64_t now_ns);
+	size_t (*send)(struct io *, const struct pkt *pkts, size_t n, uint64_t now_ns);
+	size_t (*fds)(const struct io *, int *fds, size_t max);
+	uint64_t (*deadline_ns)(const struct io *);
+	size_t (*train_max)(const struct io *);
+	void (*flush)(struct io *);
+	void (*close)(struct io *);
+};
+
+/* A back end puts this first in its own struct. */
+struct io {
+	const struct io_ops *ops;
+};
+
+/*
+ * Takes up to max packets that have arrived. *Lends* data and flow until the next io_recv on the
+ * same io; the data may be written to. pkt.train counts to the end of the datagram that the kernel
+ * coalesced, beyond this burst where max cut it; ip_id is 0 and tells nothing. Fewer than max does
+ * not mean that the queue is empty: 0 does.
+ */
+static inline size_t io_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now_ns)
+{
+	return io->ops->recv(io, pkts, max, now_ns);
+}
+
+/*
+ * Sends packets in order; *borrows* them for the call. Those of a train (pkt.train, told by the
+ * first) leave in one message, several messages in one system call. Returns how many packets were
+ * consumed, from the first: sent, or refused for good (unreachable, too big) and counted. Fewer
+ * than n only if the kernel has no room now, and then always whole trains. n must end with a train.
+ */
+static inline size_t io_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t now_ns)
+{
+	return io->ops->send(io, pkts, n, now_ns);
+}
+
+/* Descriptors that become readable when io_recv may have something; at most IO_FDS_MAX. */
+static inline size_t io_fds(const struct io *io, int *fds, size_t max)
+{
+	return io->ops->fds(io, fds, max);
+}
+
+/* When io_recv has something to yield although no descriptor is readable; UINT64_MAX: never. */
+static inline uint64_t io_deadline_ns(const struct io *io)
+{
+	return io->ops->deadline_ns(io);
+}
+
+/*
+ * How many packets a train may have now: PKT_TRAIN_MAX, or 1 where the kernel cannot send trains.
+ * It may fall to 1 while running; then longer trains over IPv4 are dropped, since their packets,
+ * sent alone, would not carry the IP identification that their ICRC covers.
+ */
+static inline size_t io_train_max(const struct io *io)
+{
+	return io->ops->train_max(io);
+}
+
+/* Called when idle: what is buffered for a file goes there. May block on a file system. */
+static inline void io_flush(struct io *io)
+{
+	io->ops->flush(io);
+}
+
+/* Releases the io and, for a wrapper, what it wraps. Descriptors that were lent stay open. */
+static inline void io_close(struct io *io)
+{
+	io->ops->close(io);
+}
+
+enum { IO_FDS_MAX = 8 };
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A wrapper that writes what passes through an io to a capture file: pcap with nanosecond time
+ * stamps and LINKTYPE_RAW, IP and UDP headers made from the flow, with good checksums.
+ *
+ * Wrapped around impair, it shows what the core received; inside it, what the network delivered.
+ * Writing blocks as files do. When it fails, that is reported once, capture stops and traffic goes
+ * on.
+ */
+#ifndef IO_PCAP_H
+#define IO_PCAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/io.h"
+
+struct pcap_config {
+	const char *file;             /* "%p" becomes the process id, "%%" a percent sign */
+	struct io_counters *counters; /* *borrowed* */
+	/*
+	 * The kernel does not tell a received packet's IPv4 identification. Whoever can find it
+	 * (from the ICRC) stores it and returns true; otherwise, or where this is NULL, 0 is
+	 * written.
+	 */
+	bool (*ip_id)(void *ctx, const struct pkt *, uint16_t *id);
+	/* Told once, in one sentence, why capture stopped. May be NULL. */
+	void (*report)(void *ctx, const char *sentence);
+	void *ctx;
+};
+
+/*
+ * Opens the file and *takes* lower on success. 0, or a negative errno with the reason in why: no
+ * such folder, no permission, an unknown %-escape.
+ */
+int pcap_io_open(struct io **, struct io *lower, const struct pcap_config *, char *why,
+		 size_t why_bytes);
+
+#endif

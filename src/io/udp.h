@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The back end over UDP sockets.
+ *
+ * Receiving: at most one wildcard-bound socket per family and port, made elsewhere (group.h, or
+ * udp_rx_socket below), which only this io reads. Sending: sockets of its own with UDP ports that
+ * the kernel chose, so that each process is told apart by its source port; what arrives at those
+ * ports is discarded.
+ *
+ * IPv4 packets leave with DF set and an identification of 0, and 0, 1, 2 .. along a train: that is
+ * what IP_PMTUDISC_PROBE gives (so does DO, but under DO a forged ICMP could shrink a path for us).
+ * UDP checksums are on. The flow label of IPv6 is the kernel's choice; the ICRC does not cover it.
+ */
+#ifndef IO_UDP_H
+#define IO_UDP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/io.h"
+
+enum udp_family { UDP_V4, UDP_V6, UDP_FAMILIES };
+
+enum {
+	UDP_RX_SOCKETS_MAX = 4,
+	UDP_PATHS_MAX = 16,
+	UDP_RCVBUF_BYTES = 32 << 20, /* asked for; unprivileged processes get net.core.rmem_max */
+	UDP_SNDBUF_BYTES = 8 << 20
+};
+
+struct udp_config {
+	int rx_fds[UDP_RX_SOCKETS_MAX]; /* *borrowed*: they outlive the io */
+	size_t rx_count;
+	bool no_ipv6;                 /* make no IPv6 transmit sockets */
+	unsigned paths;               /* source ports per family, 1 .. UDP_PATHS_MAX; 0 means 1 */
+	bool no_trains;               /* as on a kernel without UDP_SEGMENT; for tests */
+	struct io_counters *counters; /* *borrowed*, zeroed by the caller */
+};
+
+/*
+ * Opens the back end. 0, or a negative errno with the reason, in words, in why. A host without
+ * IPv6 gets a back end without it.
+ */
+int udp_open(struct io **, const struct udp_config *, char *why, size_t why_bytes);
+
+/* The source port of a path, host order; 0: there is no such path. flow.sport must be one of them.
+ */
+uint16_t udp_source_port(const struct io *, enum udp_family, unsigned path);
+
+/* What SO_RCVBUF the receive sockets really have, in the kernel's count; the smallest of them. */
+size_t udp_rcvbuf_bytes(const struct io *);
+
+/*
+ * An unbound socket with every option that udp_open wants of a receive socket. A negative errno:
+ * -EAFNOSUPPORT where the host has no such family. The caller binds it, and closes it.
+ */
+int udp_rx_socket(enum udp_family);
+
+/* Sets those options again on a socket that another process made. */
+void udp_rx_prepare(int fd, enum udp_family);
+
+#endif

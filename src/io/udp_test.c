@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "io/udp.h"
+
+enum { BYTES = 200000, PKTS = 256 };
+
+/* Two ends on loopback: `rx` reads the sockets, `tx` sends to them. */
+struct rig {
+	int fds[2];
+	uint16_t ports[2];
+	bool v6;
+	struct io *rx, *tx;
+	struct io_counters rx_counters, tx_counters;
+	uint8_t sent[BYTES];
+	struct pkt pkts[PKTS];
+};
+
+static int bind_any(enum udp_family family, uint16_t *port)
+{
+	struct sockaddr_in6 a = { .sin6_family = family == UDP_V4 ? AF_INET : AF_INET6 };
+	socklen_t len = family == UDP_V4 ? sizeof(struct sockaddr_in) : sizeof(a);
+	int fd = udp_rx_socket(family);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) < 0)
+		return -1;
+	getsockname(fd, (struct sockaddr *)&a, &len);
+	*port = ntohs(a.sin6_port);
+	return fd;
+}
+
+static struct rig *rig_new(const struct udp_config *tx_config)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	char why[256];
+	struct udp_config rx = { .counters = &r->rx_counters };
+	struct udp_config tx = *tx_config;
+
+	r->fds[0] = bind_any(UDP_V4, &r->ports[0]);
+	r->fds[1] = bind_any(UDP_V6, &r->ports[1]);
+	assert_true(r->fds[0] >= 0);
+	r->v6 = r->fds[1] >= 0;
+	rx.rx_fds[0] = r->fds[0];
+	rx.rx_fds[1] = r->fds[1];
+	rx.rx_count = r->v6 ? 2 : 1;
+	assert_int_equal(udp_open(&r->rx, &rx, why, sizeof(why)), 0);
+	tx.counters = &r->tx_counters;
+	assert_int_equal(udp_open(&r->tx, &tx, why, sizeof(why)), 0);
+	for (size_t i = 0; i < BYTES; i++)
+		r->sent[i] = (uint8_t)(i * 7 + i / 251);
+	return r;
+}
+
+static void rig_free(struct rig *r)
+{
+	io_close(r->rx);
+	io_close(r->tx);
+	close(r->fds[0]);
+	if (r->v6)
+		close(r->fds[1]);
+	free(r);
+}
+
+static void set_addr(uint8_t *gid, const char *text)
+{
+	struct in_addr v4;
+
+	memset(gid, 0, 16);
+	if (inet_pton(AF_INET, text, &v4) == 1) {
+		gid[10] = gid[11] = 0xff;
+		memcpy(gid + 12, &v4, 4);
+	} else {
+		assert_int_equal(inet_pton(AF_INET6, text, gid), 1);
+	}
+}
+
+static struct flow flow_to(const struct rig *r, enum udp_family family, const char *src,
+			   const char *dst)
+{
+	struct flow f = { .sport = udp_source_port(r->tx, family, 0),
+			  .dport = r->ports[family],
+			  .ttl = 64 };
+
+	set_addr(f.src, src);
+	set_addr(f.dst, dst);
+	return f;
+}
+
+/* A train of n packets of len bytes, the last one of last bytes, at offset into what is sent. */
+static size_t make_train(struct rig *r, struct pkt *p, const struct flow *f, size_t offset, size_t n,
+			 uint32_t len, uint32_t last)
+{
+	for (size_t i = 0; i < n; i++) {
+		p[i] = (struct pkt){ .data = r->sent + offset + i * len,
+				     .flow = f,
+				     .len = i + 1 < n ? len : last,
+				     .ip_id = (uint16_t)i,
+				     .train = (uint16_t)(n - i) };
+	}
+	return n;
+}
+
+static void assert_flow(const struct flow *got, const struct flow *want)
+{
+	assert_memory_equal(got->src, want->src, 16);
+	assert_memory_equal(got->dst, want->dst, 16);
+	assert_int_equal(got->sport, want->sport);
+	assert_int_equal(got->dport, want->dport);
+	assert_int_equal(got->tos, want->tos);
+	assert_int_equal(got->ttl, want->ttl);
+}
+
+/* Receives what was sent, up to `burst` packets a call, and checks every packet of it. */
+static void expect(struct rig *r, const struct pkt *want, size_t n, size_t burst)
+{
+	size_t got = 0;
+
+	while (got < n) {
+		struct pkt p[PKTS];
+		size_t k = io_recv(r->rx, p, burst, 0);
+
+		for (size_t i = 0; i < k; i++, got++) {
+			assert_true(got < n);
+			assert_int_equal(p[i].len, want[got].len);
+			assert_memory_equal(p[i].data, want[got].data, p[i].len);
+			assert_int_equal(p[i].train, want[got].train);
+			assert_flow(p[i].flow, want[got].flow);
+		}
+		if (!k) {
+			struct pollfd fd[2] = { { .fd = r->fds[0], .events = POLLIN },
+						{ .fd = r->fds[1], .events = POLLIN } };
+
+			assert_true(poll(fd, 2, 2000) > 0);
+		}
+	}
+
+	struct pkt p;
+
+	assert_int_equal(io_recv(r->rx, &p, 1, 0), 0);
+	assert_int_equal(r->rx_counters.rx_packets, n);
+	memset(&r->rx_counters, 0, sizeof(r->rx_counters));
+}
+
+static const struct address_row {
+	enum udp_family family;
+	const char *src, *dst;
+} addresses[] = {
+	{ UDP_V4, "127.0.0.1", "127.0.0.1" },
+	{ UDP_V4, "127.1.2.3", "127.9.8.7" },
+	{ UDP_V6, "::1", "::1" },
+};
+
+enum { ADDRESSES = sizeof(addresses) / sizeof(addresses[0]) };
+
+static void lone_packets_arrive_as_sent(void **state)
+{
+	static const struct {
+		uint8_t tos, ttl;
+		uint32_t len;
+	} rows[] = { { 0, 64, 16 }, { 0xb8, 64, 1064 }, { 2, 7, 4136 }, { 0xff, 255, 60000 } };
+	struct rig *r = rig_new(&(struct udp_config){ 0 });
+
+	for (size_t a = 0; a < ADDRESSES; a++) {
+		if (addresses[a].family == UDP_V6 && !r->v6)
+			continue;
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			struct flow f =
+				flow_to(r, addresses[a].family, addresses[a].src, addresses[a].dst);
+
+			f.tos = rows[i].tos;
+			f.ttl = rows[i].ttl;
+			make_train(r, r->pkts, &f, i, 1, rows[i].len, rows[i].len);
+			assert_int_equal(io_send(r->tx, r->pkts, 1, 0), 1);
+			expect(r, r->pkts, 1, 16);
+		}
+	}
+	rig_free(r);
+}
+
+static void source_is_the_kernels_where_the_flow_has_none(void **state)
+{
+	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	struct flow f = flow_to(r, UDP_V4, "0.0.0.0", "127.0.0.1");
+	struct flow want = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
+
+	make_train(r, r->pkts, &f, 0, 1, 100, 100);
+	assert_int_equal(io_send(r->tx, r->pkts, 1, 0), 1);
+	r->pkts[0].flow = &want;
+	expect(r, r->pkts, 1, 1);
+	rig_free(r);
+}
+
+static void trains_arrive_whole(void **state)
+{
+	static const struct {
+		size_t n;
+		uint32_t len, last;
+	} rows[] = { { 2, 100, 100 },	 { 2, 100, 1 },	    { 15, 4136, 4136 }, { 61, 1064, 20 },
+		     { 64, 1000, 1000 }, { 31, 2088, 2000 } };
+	struct rig *r = rig_new(&(struct udp_config){ 0 });
+
+	assert_int_equal(io_train_max(r->tx), PKT_TRAIN_MAX);
+	for (size_t a = 0; a < ADDRESSES; a++) {
+		if (addresses[a].family == UDP_V6 && !r->v6)
+			continue;
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			for (size_t burst = 1; burst <= PKTS; burst *= 16) {
+				struct flow f = flow_to(r, addresses[a].family, addresses[a].src,
+							addresses[a].dst);
+				uint64_t calls = r->tx_counters.tx_syscalls;
+
+				f.tos = 0x2a;
+				make_train(r, r->pkts, &f, i, rows[i].n, rows[i].len, rows[i].last);
+				assert_int_equal(io_send(r->tx, r->pkts, rows[i].n, 0), rows[i].n);
+				assert_int_equal(r->tx_counters.tx_syscalls, calls + 1);
+				expect(r, r->pkts, rows[i].n, burst);
+			}
+		}
+	}
+	rig_free(r);
+}
+
+static void several_trains_leave_in_one_call(void **state)
+{
+	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
+	struct flow g = flow_to(r, UDP_V4, "127.0.0.2", "127.0.0.3");
+	size_t n = make_train(r, r->pkts, &f, 0, 10, 1000, 500);
+
+	g.tos = 1;
+	n += make_train(r, r->pkts + n, &g, 10000, 1, 64, 64);
+	n += make_train(r, r->pkts + n, &g, 20000, 15, 4000, 4000);
+	n += make_train(r, r->pkts + n, &f, 90000, 3, 64, 64);
+	assert_int_equal(io_send(r->tx, r->pkts, n, 0), n);
+	assert_int_equal(r->tx_counters.tx_syscalls, 1);
+	assert_int_equal(r->tx_counters.tx_trains, 4);
+	assert_int_equal(r->tx_counters.tx_packets, n);
+	expect(r, r->pkts, n, 16);
+	rig_free(r);
+}
+
+static void refused_packets_are_consumed_and_counted(void **state)
+{
+	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	struct flow good = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
+	/* An address that no interface has may not be sent from; class E leads nowhere. */
+	struct flow bad_source = flow_to(r, UDP_V4, "192.0.2.77", "127.0.0.1");
+	struct flow bad_port = good;
+	size_t n = make_train(r, r->pkts, &good, 0, 2, 100, 100);
+	size_t bad = 0;
+
+	bad_port.sport ^= 1;
+	bad += make_train(r, r->pkts + n + bad, &bad_source, 0, 3, 100, 100);
+	bad += make_train(r, r->pkts + n + bad, &bad_port, 0, 1, 100, 100);
+	bad += make_train(r, r->pkts + n + bad, &good, 0, 1, 66000, 66000); /* EMSGSIZE */
+	n += bad;
+	n += make_train(r, r->pkts + n, &good, 5000, 2, 100, 100);
+	assert_int_equal(io_send(r->tx, r->pkts, n, 0), n);
+	assert_int_equal(r->tx_counters.tx_drops, bad);
+	assert_int_equal(r->tx_counters.tx_packets, 4);
+	memmove(r->pkts + 2, r->pkts + n - 2, 2 * sizeof(r->pkts[0]));
+	expect(r, r->pkts, 4, 16);
+	rig_free(r);
+}
+
+static void without_trains_only_what_is_faithful_leaves(void **state)
+{
+	struct rig *r = rig_new(&(struct udp_config){ .no_trains = true });
+	struct flow v4 = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
+
+	assert_int_equal(io_train_max(r->tx), 1);
+	/* Of an IPv4 train only the first has the identification that it would get alone. */
+	make_train(r, r->pkts, &v4, 0, 5, 100, 100);
+	assert_int_equal(io_send(r->tx, r->pkts, 5, 0), 5);
+	assert_int_equal(r->tx_counters.tx_drops, 4);
+	r->pkts[0].train = 1;
+	expect(r, r->pkts, 1, 16);
+	if (r->v6) {
+		struct flow v6 = flow_to(r, UDP_V6, "::1", "::1");
+
+		make_train(r, r->pkts, &v6, 0, 20, 100, 70);
+		assert_int_equal(io_send(r->tx, r->pkts, 20, 0), 20);
+		assert_int_equal(r->tx_counters.tx_syscalls, 1 + 2);
+		for (size_t i = 0; i < 20; i++)
+			r->pkts[i].train = 1;
+		expect(r, r->pkts, 20, 16);
+	}
+	rig_free(r);
+}
+
+static void both_families_are_served_under_load(void **state)
+{
+	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	bool seen = false;
+
+	if (!r->v6) {
+		rig_free(r);
+		skip();
+	}
+
+	struct flow v4 = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
+	struct flow v6 = flow_to(r, UDP_V6, "::1", "::1");
+
+	make_train(r, r->pkts, &v4, 0, 1, 100, 100);
+	make_train(r, r->pkts + 1, &v6, 0, 1, 100, 100);
+	assert_int_equal(io_send(r->tx, r->pkts, 2, 0), 2);
+	for (int i = 0; i < 20 && !seen; i++) {
+		struct pkt p[16];
+		size_t n = io_recv(r->rx, p, 16, 0);
+
+		for (size_t k = 0; k < n; k++)
+			seen |= p[k].flow->dport == r->ports[UDP_V6];
+		assert_int_equal(io_send(r->tx, r->pkts, 1, 0), 1);
+	}
+	assert_true(seen);
+	rig_free(r);
+}
+
+static void paths_have_ports_of_their_own(void **state)
+{
+	struct rig *r = rig_new(&(struct udp_config){ .paths = 4 });
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
+
+		f.sport = udp_source_port(r->tx, UDP_V4, i);
+		assert_int_not_equal(f.sport, 0);
+		make_train(r, r->pkts, &f, 0, 3, 100, 100);
+		assert_int_equal(io_send(r->tx, r->pkts, 3, 0), 3);
+		expect(r, r->pkts, 3, 16);
+	}
+	assert_int_equal(udp_source_port(r->tx, UDP_V4, 4), 0);
+	rig_free(r);
+}
+
+static void overflow_is_counted(void **state)
+{
+	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
+	int small = 4096;
+	size_t got = 0;
+	struct pkt p[16];
+
+	setsockopt(r->fds[0], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	assert_true(udp_rcvbuf_bytes(r->rx) < 100000);
+	make_train(r, r->pkts, &f, 0, 1, 1000, 1000);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(io_send(r->tx, r->pkts, 1, 0), 1);
+	for (size_t n; (n = io_recv(r->rx, p, 16, 0)) > 0;)
+		got += n;
+	/* The kernel tells with the next datagram that it does take in. */
+	assert_int_equal(io_send(r->tx, r->pkts, 1, 0), 1);
+	for (size_t n; (n = io_recv(r->rx, p, 16, 0)) > 0;)
+		got += n;
+	assert_true(got < 101);
+	assert_int_equal(r->rx_counters.rx_overflow, 101 - got);
+	rig_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lone_packets_arrive_as_sent),
+		cmocka_unit_test(source_is_the_kernels_where_the_flow_has_none),
+		cmocka_unit_test(trains_arrive_whole),
+		cmocka_unit_test(several_trains_leave_in_one_call),
+		cmocka_unit_test(refused_packets_are_consumed_and_counted),
+		cmocka_unit_test(without_trains_only_what_is_faithful_leaves),
+		cmocka_unit_test(both_families_are_served_under_load),
+		cmocka_unit_test(paths_have_ports_of_their_own),
+		cmocka_unit_test(overflow_is_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

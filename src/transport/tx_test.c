@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "transport/tx.h"
+#include "wire/icrc.h"
+
+enum { BURST = 256 };
+
+static struct tx tx;
+static struct pkt burst[BURST];
+static struct flow flow_a, flow_b;
+
+static int setup(void **state)
+{
+	static const uint8_t gid[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1};
+
+	memset(&tx, 0, sizeof(tx));
+	tx.arena = aligned_alloc(64, TX_ARENA_BYTES);
+	tx.train_max = PKT_TRAIN_MAX;
+	memcpy(flow_a.src, gid, 16);
+	memcpy(flow_a.dst, gid, 16);
+	flow_b = flow_a;
+	flow_b.dst[15] = 2;
+	tx_start(&tx, burst, BURST);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	free(tx.arena);
+	return 0;
+}
+
+static void commit(const struct flow *flow, uint32_t dqpn, uint32_t len)
+{
+	uint8_t *p = tx_room(&tx, len);
+
+	assert_non_null(p);
+	memset(p, 0x5a, len);
+	tx_commit(&tx, flow, dqpn, len);
+}
+
+static void packets_of_one_length_are_one_contiguous_train(void **state)
+{
+	for (int i = 0; i < 5; i++)
+		commit(&flow_a, 7, 100);
+	assert_int_equal(tx_finish(&tx), 5);
+	for (uint16_t i = 0; i < 5; i++) {
+		assert_int_equal(burst[i].train, 5 - i);
+		assert_int_equal(burst[i].ip_id, i);
+		assert_ptr_equal(burst[i].data, burst[0].data + 100 * i);
+	}
+}
+
+static void a_shorter_packet_ends_its_train(void **state)
+{
+	commit(&flow_a, 7, 100);
+	commit(&flow_a, 7, 40);
+	commit(&flow_a, 7, 40);
+	assert_int_equal(tx_finish(&tx), 3);
+	assert_int_equal(burst[0].train, 2);
+	assert_int_equal(burst[1].train, 1);
+	assert_int_equal(burst[2].train, 1);
+	assert_int_equal(burst[2].ip_id, 0);
+}
+
+static void a_longer_packet_begins_a_train(void **state)
+{
+	commit(&flow_a, 7, 40);
+	commit(&flow_a, 7, 100);
+	tx_finish(&tx);
+	assert_int_equal(burst[0].train, 1);
+	assert_int_equal(burst[1].ip_id, 0);
+}
+
+static void another_flow_or_qp_begins_a_train(void **state)
+{
+	commit(&flow_a, 7, 40);
+	commit(&flow_b, 7, 40);
+	commit(&flow_b, 8, 40);
+	tx_finish(&tx);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(burst[i].train, 1);
+}
+
+static void a_train_stays_within_the_kernels_limits(void **state)
+{
+	for (int i = 0; i < 70; i++)
+		commit(&flow_a, 7, 40);
+	tx_finish(&tx);
+	assert_int_equal(burst[0].train, PKT_TRAIN_MAX);
+	assert_int_equal(burst[PKT_TRAIN_MAX].train, 70 - PKT_TRAIN_MAX);
+
+	tx_start(&tx, burst, BURST);
+	for (int i = 0; i < 20; i++)
+		commit(&flow_a, 7, 4136);
+	tx_finish(&tx);
+	assert_int_equal(burst[0].train, PKT_TRAIN_BYTES_MAX / 4136);
+}
+
+static void a_back_end_without_trains_gets_none(void **state)
+{
+	tx.train_max = 1;
+	commit(&flow_a, 7, 40);
+	commit(&flow_a, 7, 40);
+	tx_finish(&tx);
+	assert_int_equal(burst[0].train, 1);
+	assert_int_equal(burst[1].ip_id, 0);
+}
+
+static void each_packet_is_sealed_with_its_place_in_the_train(void **state)
+{
+	static struct icrc_ctx icrc;
+	uint16_t id;
+
+	for (int i = 0; i < 3; i++)
+		commit(&flow_a, 7, 100);
+	tx_finish(&tx);
+	for (int i = 0; i < 3; i++) {
+		assert_true(icrc_check(&icrc, &burst[i], &id));
+		assert_int_equal(id, i);
+	}
+}
+
+static void a_kept_flow_is_copied_once_and_outlives_the_original(void **state)
+{
+	struct flow gone = flow_a;
+	const struct flow *kept = tx_keep_flow(&tx, &gone);
+
+	commit(kept, 7, 40);
+	assert_ptr_equal(tx_keep_flow(&tx, &gone), kept);
+	commit(kept, 7, 40);
+	memset(&gone, 0xff, sizeof(gone));
+	assert_memory_equal(kept, &flow_a, sizeof(flow_a));
+	assert_ptr_not_equal(tx_keep_flow(&tx, &flow_b), kept);
+	tx_finish(&tx);
+	assert_int_equal(burst[0].train, 2);
+}
+
+static void a_full_turn_has_no_room(void **state)
+{
+	size_t n = 0;
+
+	while (tx_room(&tx, 4136)) {
+		commit(&flow_a, 7, 4136);
+		n++;
+	}
+	assert_int_equal(n, TX_ARENA_BYTES / 4136);
+	tx_start(&tx, burst, 1);
+	commit(&flow_a, 7, 40);
+	assert_null(tx_room(&tx, 40));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(packets_of_one_length_are_one_contiguous_train),
+		T(a_shorter_packet_ends_its_train),
+		T(a_longer_packet_begins_a_train),
+		T(another_flow_or_qp_begins_a_train),
+		T(a_train_stays_within_the_kernels_limits),
+		T(a_back_end_without_trains_gets_none),
+		T(each_packet_is_sealed_with_its_place_in_the_train),
+		T(a_kept_flow_is_copied_once_and_outlives_the_original),
+		T(a_full_turn_has_no_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Asynchronous events: queued at the context that owns the object, port events at every context.
+ * Whoever destroys a QP, CQ or SRQ waits until the events that were delivered for it have been
+ * acknowledged.
+ */
+#include "verbs/objects.h"
+
+struct queued_event {
+	struct list link;
+	struct ibv_async_event event;
+	const void *object;  /* NULL: the port */
+	uint32_t *delivered; /* the object's count, or NULL */
+};
+
+static_assert(sizeof(struct ibv_async_event) == 16, "ABI");
+
+/* Memory that runs out loses the event: there is nobody left to tell. */
+static void enqueue(struct abi_context *ctx, const struct queued_event *from)
+{
+	struct queued_event *e = malloc(sizeof(*e));
+
+	if (!e)
+		return;
+	*e = *from;
+	pthread_mutex_lock(&ctx->async.lock);
+	list_append(&ctx->async.pending, &e->link);
+	event_queue_added(&ctx->async);
+	pthread_mutex_unlock(&ctx->async.lock);
+}
+
+static void enqueue_at(struct abi_context *ctx, void *arg)
+{
+	enqueue(ctx, arg);
+}
+
+void async_event(const struct async_event *ev)
+{
+	/* The numbers are the same, see queue/event.h. */
+	struct queued_event e = { .event.event_type = (enum ibv_event_type)ev->type,
+				  .object = ev->owner };
+	struct abi_cq *cq = ev->owner;
+	struct abi_qp *qp = ev->owner;
+	struct abi_srq *srq = ev->owner;
+
+	switch (ev->type) {
+	case EVENT_PORT_ACTIVE:
+	case EVENT_PORT_ERR:
+	case EVENT_GID_CHANGE:
+		e.event.element.port_num = PORT;
+		e.object = NULL;
+		contexts_each(enqueue_at, &e);
+		return;
+	case EVENT_CQ_ERR:
+		e.event.element.cq = &cq->pub;
+		e.delivered = &cq->async_delivered;
+		enqueue(context_of(cq->pub.context), &e);
+		return;
+	case EVENT_SRQ_ERR:
+	case EVENT_SRQ_LIMIT_REACHED:
+		e.event.element.srq = &srq->pub;
+		e.delivered = &srq->async_delivered;
+		enqueue(context_of(srq->pub.context), &e);
+		return;
+	case EVENT_QP_FATAL:
+	case EVENT_QP_REQ_ERR:
+	case EVENT_QP_ACCESS_ERR:
+	case EVENT_COMM_EST:
+	case EVENT_SQ_DRAINED:
+	case EVENT_QP_LAST_WQE_REACHED:
+		e.event.element.qp = &qp->pub;
+		e.delivered = &qp->async_delivered;
+		enqueue(context_of(qp->pub.context), &e);
+		return;
+	}
+}
+
+static void remove_matching(struct abi_context *ctx, const void *object, bool all)
+{
+	struct event_queue *q = &ctx->async;
+	uint32_t count = 0;
+
+	pthread_mutex_lock(&q->lock);
+	for (struct list *l = q->pending.next, *next; l != &q->pending; l = next) {
+		struct queued_event *e = container_of(l, struct queued_event, link);
+
+		next = l->next;
+		if (!all && e->object != object)
+			continue;
+		list_remove(l);
+		free(e);
+		count++;
+	}
+	event_queue_withdrawn(q, count);
+	pthread_mutex_unlock(&q->lock);
+}
+
+void async_withdraw(struct abi_context *ctx, const void *object)
+{
+	remove_matching(ctx, object, false);
+}
+
+void async_flush(struct abi_context *ctx)
+{
+	remove_matching(ctx, NULL, true);
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct abi_context *ctx = context_of(context);
+	struct event_queue *q = &ctx->async;
+	struct queued_event *first = NULL;
+
+	while (!first) {
+		if (event_queue_take(q, ctx->engine))
+			return -1;
+		if (!list_empty(&q->pending)) {
+			first = container_of(q->pending.next, struct queued_event, link);
+			list_remove(&first->link);
+			if (first->delivered)
+				++*first->delivered;
+		}
+		pthread_mutex_unlock(&q->lock);
+	}
+	*event = first->event;
+	free(first);
+	return 0;
+}
+
+static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
+{
+	pthread_mutex_lock(mutex);
+	++*completed;
+	pthread_cond_broadcast(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		return;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
+		return;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
+		return;
+	default:
+		return;
+	}
+}

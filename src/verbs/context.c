@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Opening and closing the device. Every open is a context of its own; all share the process's
+ * engine, which the first one starts. Closing a context takes what the program left behind out of
+ * the nic, newest first, as the kernel does when the descriptor goes; the structs stay, for the
+ * program may still look at them.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "verbs/objects.h"
+
+/* Each field keeps its distance to the context in every release: the struct grows at its front. */
+#define DISTANCE(field)                                                                            \
+	((long)offsetof(struct verbs_context, field) -                                            \
+	 (long)offsetof(struct verbs_context, context))
+static_assert(sizeof(struct ibv_context) == 328, "ABI");
+static_assert(offsetof(struct ibv_context, ops) == 8, "ABI");
+static_assert(offsetof(struct ibv_context, cmd_fd) == 264, "ABI");
+static_assert(offsetof(struct ibv_context, async_fd) == 268, "ABI");
+static_assert(offsetof(struct ibv_context, num_comp_vectors) == 272, "ABI");
+static_assert(offsetof(struct ibv_context, mutex) == 280, "ABI");
+static_assert(offsetof(struct ibv_context, abi_compat) == 320, "ABI");
+static_assert(sizeof(struct ibv_context_ops) == 256, "ABI");
+static_assert(offsetof(struct ibv_context_ops, alloc_mw) == 56, "ABI");
+static_assert(offsetof(struct ibv_context_ops, poll_cq) == 88, "ABI");
+static_assert(offsetof(struct ibv_context_ops, req_notify_cq) == 96, "ABI");
+static_assert(offsetof(struct ibv_context_ops, post_srq_recv) == 160, "ABI");
+static_assert(offsetof(struct ibv_context_ops, post_send) == 200, "ABI");
+static_assert(offsetof(struct ibv_context_ops, post_recv) == 208, "ABI");
+static_assert(DISTANCE(sz) == -8, "ABI");
+static_assert(DISTANCE(open_xrcd) == -32, "ABI");
+static_assert(DISTANCE(create_srq_ex) == -40, "ABI");
+static_assert(DISTANCE(get_srq_num) == -48, "ABI");
+static_assert(DISTANCE(create_qp_ex) == -56, "ABI");
+static_assert(DISTANCE(query_device_ex) == -104, "ABI");
+static_assert(DISTANCE(create_cq_ex) == -120, "ABI");
+static_assert(DISTANCE(query_rt_values) == -128, "ABI");
+static_assert(DISTANCE(query_port) == -320, "ABI");
+static_assert(offsetof(struct verbs_context, context) <= CONTEXT_FRONT_BYTES, "ABI");
+static_assert(offsetof(struct abi_context, v.context) == CONTEXT_FRONT_BYTES, "ABI");
+
+static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list contexts = { &contexts, &contexts };
+
+static const struct engine_sink sink = {
+	.cq_event = channel_cq_event,
+	.async_event = async_event,
+};
+
+void contexts_each(void (*f)(struct abi_context *, void *arg), void *arg)
+{
+	pthread_mutex_lock(&contexts_lock);
+	for (struct list *l = contexts.next; l != &contexts; l = l->next)
+		f(container_of(l, struct abi_context, link), arg);
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+/* A program may try again and again; one sentence is enough. */
+static void complain(const char *why)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&said))
+		fprintf(stderr, "verbena: %s\n", why);
+}
+
+static void context_fill(struct abi_context *ctx)
+{
+	struct ibv_context *c = &ctx->v.context;
+
+	ctx->v.sz = CONTEXT_FRONT_BYTES + sizeof(struct ibv_context);
+	ctx->v.query_port = query_port;
+	ctx->v.query_device_ex = query_device_ex;
+	ctx->v.query_rt_values = query_rt_values;
+	ctx->v.create_cq_ex = create_cq_ex;
+	ctx->v.create_qp_ex = create_qp_ex;
+	ctx->v.create_srq_ex = create_srq_ex;
+	ctx->v.get_srq_num = get_srq_num;
+
+	c->ops.poll_cq = poll_cq;
+	c->ops.req_notify_cq = req_notify_cq;
+	c->ops.post_send = post_send;
+	c->ops.post_recv = post_recv;
+	c->ops.post_srq_recv = post_srq_recv;
+	c->async_fd = ctx->async.fd;
+	c->num_comp_vectors = COMP_VECTORS;
+	c->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&c->mutex, NULL);
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	char why[512] = "the engine did not start";
+	struct abi_context *ctx;
+	struct engine *engine;
+	int err;
+
+	if (!device_is_ours(device))
+		return fail_null(ENODEV);
+	errno = 0;
+	engine = engine_get(&sink, why, sizeof(why));
+	if (!engine) {
+		err = errno ? errno : EIO;
+		complain(why);
+		return fail_null(err);
+	}
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return fail_null(ENOMEM);
+	ctx->engine = engine;
+	ctx->nic = engine_nic(engine);
+	ctx->v.context.device = device;
+	list_init(&ctx->objects);
+	/* Nothing is ever sent through it, but some programs fcntl() or dup() it. */
+	ctx->v.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (ctx->v.context.cmd_fd < 0) {
+		err = errno;
+		goto out_free;
+	}
+	err = event_queue_init(&ctx->async);
+	if (err)
+		goto out_close;
+	context_fill(ctx);
+	pthread_mutex_lock(&contexts_lock);
+	list_append(&contexts, &ctx->link);
+	pthread_mutex_unlock(&contexts_lock);
+	return &ctx->v.context;
+
+out_close:
+	close(ctx->v.context.cmd_fd);
+out_free:
+	free(ctx);
+	return fail_null(err);
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	struct abi_context *ctx = context_of(context);
+
+	engine_lock(ctx->engine);
+	while (!list_empty(&ctx->objects)) {
+		struct list *newest = ctx->objects.prev;
+		struct object *o = container_of(newest, struct object, link);
+
+		list_remove(newest);
+		o->reap(o);
+	}
+	engine_unlock(ctx->engine);
+
+	pthread_mutex_lock(&contexts_lock);
+	list_remove(&ctx->link);
+	pthread_mutex_unlock(&contexts_lock);
+	async_flush(ctx);
+	event_queue_fini(&ctx->async);
+	close(context->cmd_fd);
+	pthread_mutex_destroy(&context->mutex);
+	free(ctx);
+	return 0;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues. A poll takes what is in the ring; only when that is empty does it do a turn of
+ * the engine's loop, which may bring more.
+ */
+#include <endian.h>
+
+#include "verbs/objects.h"
+
+static_assert(sizeof(struct ibv_cq) == 128, "ABI");
+static_assert(offsetof(struct ibv_cq, cqe) == 28, "ABI");
+static_assert(offsetof(struct ibv_cq, mutex) == 32, "ABI");
+static_assert(offsetof(struct ibv_cq, cond) == 72, "ABI");
+static_assert(offsetof(struct ibv_cq, comp_events_completed) == 120, "ABI");
+static_assert(sizeof(struct ibv_cq_ex) == 288, "ABI");
+static_assert(sizeof(struct ibv_wc) == 48, "ABI");
+static_assert((int)IBV_WC_GENERAL_ERR == WC_GENERAL_ERR &&
+		      (int)IBV_WC_RNR_RETRY_EXC_ERR == WC_RNR_RETRY_EXC_ERR &&
+		      (int)IBV_WC_RECV_RDMA_WITH_IMM == WC_RECV_RDMA_WITH_IMM &&
+		      (int)IBV_WC_FETCH_ADD == WC_FETCH_ADD &&
+		      (int)IBV_WC_LOCAL_INV == WC_LOCAL_INV && (int)IBV_WC_GRH == WC_GRH &&
+		      (int)IBV_WC_WITH_IMM == WC_WITH_IMM && (int)IBV_WC_WITH_INV == WC_WITH_INV,
+	      "the numbers are one");
+
+static void cq_reap(struct object *o)
+{
+	struct abi_cq *cq = container_of(o, struct abi_cq, object);
+
+	if (nic_cq_destroy(context_of(cq->pub.context)->nic, cq->core) == 0)
+		channel_detach(cq);
+}
+
+struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_context,
+			 struct ibv_comp_channel *channel, uint32_t comp_vector)
+{
+	struct abi_context *ctx = context_of(context);
+	struct abi_cq *cq;
+	int err;
+
+	if (cqe < 1 || cqe > NIC_MAX_CQE || comp_vector >= COMP_VECTORS)
+		return fail_null(EINVAL);
+	if (channel && channel->context != context)
+		return fail_null(EINVAL);
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return fail_null(ENOMEM);
+	cq->engine = ctx->engine;
+	cq->pub.context = context;
+	cq->pub.cq_context = cq_context;
+	pthread_mutex_init(&cq->pub.mutex, NULL);
+	pthread_cond_init(&cq->pub.cond, NULL);
+	engine_lock(ctx->engine);
+	err = nic_cq_create(ctx->nic, cqe, cq, &cq->core);
+	if (!err) {
+		channel_attach(cq, channel);
+		cq->pub.cqe = (int)cq->core->capacity;
+		object_add(ctx, &cq->object, cq_reap);
+	}
+	engine_unlock(ctx->engine);
+	if (err) {
+		free(cq);
+		return fail_null(-err);
+	}
+	return cq;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct abi_cq *cq;
+
+	if (cqe < 1 || comp_vector < 0)
+		return fail_null(EINVAL);
+	cq = cq_create(context, (uint32_t)cqe, cq_context, channel, (uint32_t)comp_vector);
+	return cq ? &cq->pub : NULL;
+}
+
+/* The engine and the pollers of one CQ, both held off. */
+static void cq_quiesce(struct abi_cq *cq)
+{
+	for (;;) {
+		engine_lock(cq->engine);
+		if (spin_trylock(&cq->poll_lock))
+			return;
+		engine_unlock(cq->engine);
+		sched_yield();
+	}
+}
+
+static void cq_resume(struct abi_cq *cq)
+{
+	spin_unlock(&cq->poll_lock);
+	engine_unlock(cq->engine);
+}
+
+int ibv_resize_cq(struct ibv_cq *pub, int cqe)
+{
+	struct abi_cq *cq = cq_of(pub);
+	int err;
+
+	if (cqe < 1 || cqe > NIC_MAX_CQE)
+		return fail(EINVAL);
+	cq_quiesce(cq);
+	err = -nic_cq_resize(context_of(pub->context)->nic, cq->core, (uint32_t)cqe);
+	if (!err)
+		pub->cqe = (int)cq->core->capacity;
+	cq_resume(cq);
+	return err ? fail(err) : 0;
+}
+
+static void events_await(struct abi_cq *cq)
+{
+	pthread_mutex_lock(&cq->pub.mutex);
+	while (cq->pub.comp_events_completed != cq->comp_delivered ||
+	       cq->pub.async_events_completed != cq->async_delivered)
+		pthread_cond_wait(&cq->pub.cond, &cq->pub.mutex);
+	pthread_mutex_unlock(&cq->pub.mutex);
+}
+
+int ibv_destroy_cq(struct ibv_cq *pub)
+{
+	struct abi_cq *cq = cq_of(pub);
+	struct abi_context *ctx = context_of(pub->context);
+	int err;
+
+	cq_quiesce(cq);
+	err = -nic_cq_destroy(ctx->nic, cq->core);
+	if (!err)
+		list_remove(&cq->object.link);
+	cq_resume(cq);
+	if (err)
+		return fail(err);
+	channel_detach(cq);
+	async_withdraw(ctx, cq);
+	events_await(cq);
+	pthread_mutex_destroy(&pub->mutex);
+	pthread_cond_destroy(&pub->cond);
+	free(cq);
+	return 0;
+}
+
+static void wc_fill(struct ibv_wc *wc, const struct cqe *e)
+{
+	wc->wr_id = e->wr_id;
+	wc->status = (enum ibv_wc_status)e->status;
+	wc->opcode = (enum ibv_wc_opcode)e->opcode;
+	wc->vendor_err = e->vendor_err;
+	wc->byte_len = e->byte_len;
+	if (e->flags & WC_WITH_INV)
+		wc->invalidated_rkey = e->imm_or_key;
+	else
+		wc->imm_data = htobe32(e->imm_or_key);
+	wc->qp_num = e->qpn;
+	wc->src_qp = e->src_qp;
+	wc->wc_flags = e->flags;
+	wc->pkey_index = e->pkey_index;
+	wc->slid = 0;
+	wc->sl = e->sl;
+	wc->dlid_path_bits = 0;
+}
+
+/* Poll lock held. */
+static int take(struct cq *core, int count, struct ibv_wc *wc)
+{
+	uint32_t n = 0;
+
+	for (const struct cqe *e; n < (uint32_t)count && (e = cq_peek(core, n)); n++)
+		wc_fill(&wc[n], e);
+	if (n)
+		cq_consume(core, n);
+	return (int)n;
+}
+
+int poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
+{
+	struct abi_cq *cq = cq_of(pub);
+	int n;
+
+	if (count <= 0)
+		return count < 0 ? -fail(EINVAL) : 0;
+	spin_lock(&cq->poll_lock);
+	n = take(cq->core, count, wc);
+	spin_unlock(&cq->poll_lock);
+	if (n)
+		return n;
+	engine_poll(cq->engine);
+	spin_lock(&cq->poll_lock);
+	n = take(cq->core, count, wc);
+	/* Completions were lost: what is left of the CQ can only mislead (IBTA C11-39). */
+	if (!n && cq->core->overrun)
+		n = -EOVERFLOW;
+	spin_unlock(&cq->poll_lock);
+	return n;
+}
+
+int req_notify_cq(struct ibv_cq *pub, int solicited_only)
+{
+	cq_arm(cq_of(pub)->core, solicited_only != 0);
+	return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The descriptor is an eventfd in semaphore mode: every event adds one to it, which is a new edge
+ * for epoll, and one read takes one away. The read happens outside the lock, so that it blocks,
+ * restarts after a signal or fails with EAGAIN just as a read of the kernel's descriptor would; the
+ * one who read a token then takes the first event of the list.
+ *
+ * With the lock held, tokens + readers on their way to the lock >= events in the list. It is more
+ * only when an event was withdrawn whose token somebody had read, or where the kernel cannot take
+ * tokens without blocking: then a reader finds an empty list and asks again.
+ */
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "verbs/objects.h"
+
+int event_queue_init(struct event_queue *q)
+{
+	q->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (q->fd < 0)
+		return errno;
+	pthread_mutex_init(&q->lock, NULL);
+	list_init(&q->pending);
+	atomic_init(&q->count, 0);
+	return 0;
+}
+
+void event_queue_fini(struct event_queue *q)
+{
+	pthread_mutex_destroy(&q->lock);
+	close(q->fd);
+}
+
+void event_queue_added(struct event_queue *q)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+
+	atomic_fetch_add_explicit(&q->count, 1, memory_order_relaxed);
+	if (write(q->fd, &one, sizeof(one)) < 0) {
+		/* A count of 2^64 - 2 is out of reach; a program that closed the descriptor gets
+		 * nothing.
+		 */
+	}
+	errno = saved;
+}
+
+void event_queue_withdrawn(struct event_queue *q, uint32_t count)
+{
+	int saved = errno;
+	uint64_t token;
+	struct iovec iov = { &token, sizeof(token) };
+
+	atomic_fetch_sub_explicit(&q->count, count, memory_order_relaxed);
+	while (count-- > 0 && preadv2(q->fd, &iov, 1, -1, RWF_NOWAIT) > 0)
+		;
+	errno = saved;
+}
+
+int event_queue_take(struct event_queue *q, struct engine *engine)
+{
+	uint64_t token;
+
+	if (!atomic_load_explicit(&q->count, memory_order_relaxed))
+		engine_hand_over(engine);
+	if (read(q->fd, &token, sizeof(token)) != sizeof(token))
+		return -1;
+	pthread_mutex_lock(&q->lock);
+	if (!list_empty(&q->pending))
+		atomic_fetch_sub_explicit(&q->count, 1, memory_order_relaxed);
+	return 0;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory regions. Optional access bits are hints and are dropped; the bits of features that the nic
+ * lacks are refused.
+ */
+#include "verbs/objects.h"
+#include "verbs/pinned.h"
+
+static_assert(sizeof(struct ibv_mr) == 48, "ABI");
+static_assert(offsetof(struct ibv_mr, lkey) == 36, "ABI");
+static_assert(offsetof(struct ibv_mr, rkey) == 40, "ABI");
+static_assert((int)IBV_ACCESS_LOCAL_WRITE == MR_LOCAL_WRITE &&
+		      (int)IBV_ACCESS_REMOTE_WRITE == MR_REMOTE_WRITE &&
+		      (int)IBV_ACCESS_REMOTE_READ == MR_REMOTE_READ &&
+		      (int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC &&
+		      (int)IBV_ACCESS_MW_BIND == MR_MW_BIND &&
+		      (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED,
+	      "the numbers are one");
+
+/* Bits that only say how the memory is mapped, and the range that may be ignored by definition. */
+#define ACCESS_IGNORED (IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB)
+
+static int access_clean(unsigned int *access)
+{
+	*access &= ~(unsigned int)ACCESS_IGNORED;
+	if (*access & IBV_ACCESS_ON_DEMAND)
+		return EOPNOTSUPP;
+	return *access & ~(unsigned int)MR_ACCESS_KNOWN ? EINVAL : 0;
+}
+
+static void mr_reap(struct object *o)
+{
+	struct abi_mr *mr = container_of(o, struct abi_mr, object);
+
+	nic_mr_dereg(context_of(mr->pub.context)->nic, mr->core);
+}
+
+static void mr_publish(struct abi_mr *mr)
+{
+	mr->pub.handle = mr->core->key;
+	mr->pub.lkey = mr->core->key;
+	mr->pub.rkey = mr->core->key;
+}
+
+static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			     unsigned int access)
+{
+	struct abi_context *ctx;
+	struct abi_mr *mr;
+	int err = access_clean(&access);
+
+	if (!pd)
+		err = EINVAL;
+	if (!err)
+		err = -mr_validate(addr, length, iova, access);
+	if (!err)
+		err = pages_populate(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
+	if (err)
+		return fail_null(err);
+	if (access & IBV_ACCESS_ZERO_BASED)
+		iova = 0;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return fail_null(ENOMEM);
+	ctx = context_of(pd->context);
+	engine_lock(ctx->engine);
+	err = -nic_mr_reg(ctx->nic, pd_of(pd)->core, addr, length, iova, access, &mr->core);
+	if (!err) {
+		object_add(ctx, &mr->object, mr_reap);
+		mr_publish(mr);
+	}
+	engine_unlock(ctx->engine);
+	if (err) {
+		free(mr);
+		return fail_null(err);
+	}
+	mr->pub.context = pd->context;
+	mr->pub.pd = pd;
+	mr->pub.addr = addr;
+	mr->pub.length = length;
+	return &mr->pub;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access)
+{
+	return mr_reg(pd, addr, length, iova, (unsigned int)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	return mr_reg(pd, addr, length, iova, access);
+}
+
+static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		       unsigned int *access)
+{
+	unsigned int effective;
+	int err;
+
+	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
+		return EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_PD && (!pd || pd->context != mr->pub.context))
+		return EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length))
+		return EINVAL;
+	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS) && *access)
+		return EINVAL;
+	err = access_clean(access);
+	if (err)
+		return err;
+	effective = flags & IBV_REREG_MR_CHANGE_ACCESS ? *access : mr->core->access;
+	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+		addr = mr->pub.addr;
+		length = mr->pub.length;
+	}
+	err = -mr_validate(addr, length, (uintptr_t)addr, effective);
+	return err ? err : pages_populate(addr, length, effective & IBV_ACCESS_LOCAL_WRITE);
+}
+
+/* The checks come first and nothing changes when they fail, so the old region stays valid. */
+int ibv_rereg_mr(struct ibv_mr *pub, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	struct abi_mr *mr = mr_of(pub);
+	struct abi_context *ctx = context_of(pub->context);
+	unsigned int wanted = (unsigned int)access;
+	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	int err = rereg_check(mr, flags, pd, addr, length, &wanted);
+
+	if (err) {
+		errno = err;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	engine_lock(ctx->engine);
+	err = -nic_mr_rereg(ctx->nic, mr->core,
+			    flags & IBV_REREG_MR_CHANGE_PD ? pd_of(pd)->core : NULL,
+			    moves ? addr : NULL, moves ? length : 0,
+			    flags & IBV_REREG_MR_CHANGE_ACCESS ? (int64_t)wanted : -1);
+	if (!err)
+		mr_publish(mr);
+	engine_unlock(ctx->engine);
+	if (err) {
+		errno = err;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		pub->pd = pd;
+	if (moves) {
+		pub->addr = addr;
+		pub->length = length;
+	}
+	return 0;
+}
+
+int ibv_dereg_mr(struct ibv_mr *pub)
+{
+	struct abi_mr *mr = mr_of(pub);
+	struct abi_context *ctx = context_of(pub->context);
+
+	engine_lock(ctx->engine);
+	nic_mr_dereg(ctx->nic, mr->core);
+	list_remove(&mr->object.link);
+	engine_unlock(ctx->engine);
+	free(mr);
+	return 0;
+}

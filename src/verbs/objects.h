@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The objects behind the pointers that programs hold: each begins with the public struct, as large
+ * as its newest release has it, and ends with what we keep for it.
+ *
+ * Locks, in the order in which they may be taken:
+ *
+ *     SQ, RQ, SRQ and CQ locks of the program's threads (objects locked between two calls included)
+ *     the engine lock
+ *     a channel's and a context's event lock
+ *
+ * A program may hold a CQ (ibv_start_poll) or an SQ (ibv_wr_start) while it calls us again, so
+ * whoever has the engine lock only ever tries to get one of those; see quiesce() in qp.c.
+ */
+#ifndef VERBS_OBJECTS_H
+#define VERBS_OBJECTS_H
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/list.h"
+#include "engine/engine.h"
+#include "nic/nic.h"
+#include "verbs/abi.h"
+#include "verbs/spin.h"
+
+/* What release 65 puts before and into objects; older releases use a part of it. */
+enum { CONTEXT_FRONT_BYTES = 368, QP_EX_BYTES = 360, DEVICE_TAIL_BYTES = 256 };
+
+enum { PORT = 1, PORT_COUNT = 1, COMP_VECTORS = 1 };
+
+/* A link in the list of what its context owns, in order of creation. Engine lock. */
+struct object {
+	struct list link;
+	void (*reap)(struct object *); /* takes it out of the nic; engine locked, pollers gone */
+};
+
+/* A queue of events behind a descriptor that is readable while events are in it. */
+struct event_queue {
+	pthread_mutex_t lock;
+	struct list pending;
+	atomic_uint count;
+	int fd;
+};
+
+struct abi_context {
+	uint8_t front[CONTEXT_FRONT_BYTES - offsetof(struct verbs_context, context)];
+	struct verbs_context v;
+
+	struct engine *engine;
+	struct nic *nic;
+	struct list objects; /* engine lock */
+	struct list link;    /* of all contexts; contexts_lock */
+	struct event_queue async;
+};
+
+struct abi_pd {
+	struct ibv_pd pub;
+	struct object object;
+	struct pd *core;
+};
+
+struct abi_mr {
+	struct ibv_mr pub;
+	struct object object;
+	struct mr *core;
+};
+
+struct abi_ah {
+	struct ibv_ah pub;
+	struct object object;
+	struct flow flow;
+};
+
+struct abi_channel {
+	struct ibv_comp_channel pub;
+	struct event_queue events; /* of abi_cq.event */
+};
+
+struct abi_cq {
+	union {
+		struct ibv_cq pub;
+		struct ibv_cq_ex ex;
+	};
+	struct object object;
+	struct engine *engine;
+	struct cq *core;
+	struct spin poll_lock;
+	const struct cqe *current; /* between start_poll and end_poll; poll_lock */
+
+	struct list event;        /* in the channel's queue while events_pending > 0 */
+	uint32_t events_pending;  /* channel's event lock */
+	uint32_t comp_delivered;  /* channel's event lock */
+	uint32_t async_delivered; /* context's event lock */
+};
+
+struct abi_srq {
+	struct ibv_srq pub;
+	struct object object;
+	struct srq *core;
+	struct spin post_lock;
+	uint32_t async_delivered; /* context's event lock */
+};
+
+/* The chain that ibv_wr_start() opened; sq_lock. */
+struct wr_builder {
+	struct send_wqe *wqe; /* the request being described; NULL after an error */
+	uint32_t count;
+	int err;
+	bool needs_address; /* UD, and no address was given yet */
+};
+
+struct abi_qp {
+	union {
+		struct ibv_qp pub;
+		struct ibv_qp_ex ex;
+		uint8_t room[QP_EX_BYTES];
+	};
+	struct object object;
+	struct engine *engine;
+	struct qp *core;
+	struct sq *sq;
+	struct rq *rq; /* NULL with an SRQ */
+	struct spin sq_lock;
+	struct spin rq_lock;
+	bool sig_all;
+	bool builds; /* was created with send_ops_flags */
+	struct wr_builder builder;
+	uint32_t async_delivered; /* context's event lock */
+};
+
+static inline struct abi_context *context_of(struct ibv_context *c)
+{
+	return container_of(c, struct abi_context, v.context);
+}
+
+static inline struct abi_pd *pd_of(struct ibv_pd *pd)
+{
+	return container_of(pd, struct abi_pd, pub);
+}
+
+static inline struct abi_mr *mr_of(struct ibv_mr *mr)
+{
+	return container_of(mr, struct abi_mr, pub);
+}
+
+static inline struct abi_ah *ah_of(struct ibv_ah *ah)
+{
+	return container_of(ah, struct abi_ah, pub);
+}
+
+static inline struct abi_channel *channel_of(struct ibv_comp_channel *channel)
+{
+	return container_of(channel, struct abi_channel, pub);
+}
+
+static inline struct abi_cq *cq_of(struct ibv_cq *cq)
+{
+	return container_of(cq, struct abi_cq, pub);
+}
+
+static inline struct abi_srq *srq_of(struct ibv_srq *srq)
+{
+	return container_of(srq, struct abi_srq, pub);
+}
+
+static inline struct abi_qp *qp_of(struct ibv_qp *qp)
+{
+	return container_of(qp, struct abi_qp, pub);
+}
+
+/* How verbs fail: errno is set, and the value returned as well, or NULL, or -1. */
+static inline int fail(int err)
+{
+	errno = err;
+	return err;
+}
+
+static inline void *fail_null(int err)
+{
+	errno = err;
+	return NULL;
+}
+
+static inline int fail_minus_one(int err)
+{
+	errno = err;
+	return -1;
+}
+
+static inline void object_add(struct abi_context *ctx, struct object *o,
+			      void (*reap)(struct object *))
+{
+	o->reap = reap;
+	list_append(&ctx->objects, &o->link);
+}
+
+/* device.c */
+bool device_is_ours(const struct ibv_device *);
+struct ibv_device *device_get(void);
+
+/* context.c */
+/* Runs f for every open context, with the list of contexts locked. */
+void contexts_each(void (*f)(struct abi_context *, void *arg), void *arg);
+
+/* query.c: the port's path MTU, 256 to 4096. */
+uint32_t port_mtu_bytes(struct abi_context *);
+enum ibv_mtu mtu_from_bytes(uint32_t bytes);
+uint32_t mtu_to_bytes(enum ibv_mtu); /* 0: no such MTU */
+int query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_input *,
+		    struct ibv_device_attr_ex *, size_t size);
+int query_port(struct ibv_context *, uint8_t port, struct ibv_port_attr *, size_t size);
+int query_rt_values(struct ibv_context *, struct ibv_values_ex *);
+
+/* event_queue.c */
+int event_queue_init(struct event_queue *); /* 0, or an errno value */
+void event_queue_fini(struct event_queue *);
+/* Locked: one more event, or `count` fewer, is in the queue; the list is the caller's to change. */
+void event_queue_added(struct event_queue *);
+void event_queue_withdrawn(struct event_queue *, uint32_t count);
+/*
+ * Waits for an event, or fails at once if the descriptor is O_NONBLOCK: 0 with the queue locked and
+ * a token used up, or -1 and errno. The list may be empty all the same: unlock and ask again.
+ */
+int event_queue_take(struct event_queue *, struct engine *);
+
+/* channel.c */
+void channel_cq_event(void *cq_owner); /* engine_sink.cq_event */
+void channel_attach(struct abi_cq *, struct ibv_comp_channel *);
+/* Takes the CQ's undelivered events back; no new ones may come any more. */
+void channel_detach(struct abi_cq *);
+
+/* async.c */
+void async_event(const struct async_event *); /* engine_sink.async_event */
+/* Takes the object's undelivered events back; no new ones may come any more. */
+void async_withdraw(struct abi_context *, const void *object);
+void async_flush(struct abi_context *);
+
+/* cq.c */
+struct abi_cq *cq_create(struct ibv_context *, uint32_t cqe, void *cq_context,
+			 struct ibv_comp_channel *, uint32_t comp_vector);
+int poll_cq(struct ibv_cq *, int count, struct ibv_wc *);
+int req_notify_cq(struct ibv_cq *, int solicited_only);
+/* cq_ex.c */
+struct ibv_cq_ex *create_cq_ex(struct ibv_context *, struct ibv_cq_init_attr_ex *);
+
+/* ah.c */
+void ah_attr_from_verbs(struct ah_attr *, const struct ibv_ah_attr *);
+void ah_attr_to_verbs(struct ibv_ah_attr *, const struct ah_attr *);
+
+/* qp.c */
+struct ibv_qp *create_qp_ex(struct ibv_context *, struct ibv_qp_init_attr_ex *);
+/* post.c */
+int post_send(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **bad);
+int post_recv(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **bad);
+int post_srq_recv(struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **bad);
+/* post_ex.c: fills the builder's functions; false when an operation asked for does not exist. */
+bool post_ex_init(struct abi_qp *, uint64_t send_ops_flags);
+
+/* srq.c */
+struct ibv_srq *create_srq_ex(struct ibv_context *, struct ibv_srq_init_attr_ex *);
+int get_srq_num(struct ibv_srq *, uint32_t *num);
+
+#endif

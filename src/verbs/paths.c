@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A library to preload: calls that name /sys/class/infiniband* or /dev/infiniband are led to the
+ * tree that VERBENA_SYSFS names (see tree.h), and the device nodes to /dev/null, which is a
+ * character device that anyone may open. VERBENA_PATHS=off leaves every call alone.
+ *
+ * It lives in every child of the process, vfork children included: no call of its own allocates,
+ * locks or changes errno.
+ */
+#undef _FORTIFY_SOURCE /* the calls are defined here, not called */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static char root[PATH_MAX]; /* empty: leave every call alone */
+
+/* ---- where a path leads ------------------------------------------------------------------------ */
+
+__attribute__((constructor)) static void root_find(void)
+{
+	int saved = errno;
+	const char *dir = getenv("VERBENA_SYSFS");
+	const char *paths = getenv("VERBENA_PATHS");
+
+	if (dir && dir[0] == '/' && strlen(dir) < sizeof(root) && !(paths && !strcmp(paths, "off")))
+		strcpy(root, dir);
+	errno = saved;
+}
+
+/* What follows prefix in path, or NULL when it does not begin with it. */
+static const char *after(const char *path, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return strncmp(path, prefix, len) ? NULL : path + len;
+}
+
+/*
+ * The path to use instead: `path` itself, or one in buf of PATH_MAX bytes. Too long a path is left
+ * alone; there is no such file in /sys either.
+ */
+static const char *lead(const char *path, char *buf)
+{
+	const char *rest;
+	size_t base, len;
+
+	if (!root[0] || !path || path[0] != '/')
+		return path;
+	rest = after(path, "/dev/infiniband/");
+	if (rest && (!strcmp(rest, "uverbs0") || !strcmp(rest, "rdma_cm")))
+		return "/dev/null";
+	if (!after(path, "/sys/class/infiniband")) {
+		rest = after(path, "/dev/infiniband");
+		if (!rest || (*rest && *rest != '/'))
+			return path;
+		rest = path;
+	} else {
+		rest = path + strlen("/sys");
+	}
+	base = strlen(root);
+	len = strlen(rest);
+	if (base + len >= PATH_MAX)
+		return path;
+	memcpy(buf, root, base);
+	memcpy(buf + base, rest, len + 1);
+	return buf;
+}
+
+/* ---- the calls --------------------------------------------------------------------------------- */
+
+/*
+ * The next definition of each call, found when the library is loaded, or at the first call if
+ * another library's constructor comes earlier. The linker gathers the table.
+ */
+struct next {
+	void **slot;
+	const char *name;
+};
+
+extern const struct next __start_paths_next[], __stop_paths_next[];
+
+static void next_find(const struct next *n)
+{
+	int saved = errno;
+
+	__atomic_store_n(n->slot, dlsym(RTLD_NEXT, n->name), __ATOMIC_RELAXED);
+	errno = saved;
+}
+
+__attribute__((constructor)) static void next_find_all(void)
+{
+	for (const struct next *n = __start_paths_next; n < __stop_paths_next; n++)
+		next_find(n);
+}
+
+static int missing(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+#define NEXT_MISSING missing()
+
+#define NEXT(name)                                                                                 \
+	static name##_type *slot;                                                                  \
+	static const struct next entry                                                             \
+		__attribute__((section("paths_next"), used)) = { (void **)&slot, #name };          \
+	name##_type *call = __atomic_load_n(&slot, __ATOMIC_RELAXED);                              \
+	if (!call) {                                                                               \
+		next_find(&entry);                                                                 \
+		call = slot;                                                                       \
+	}                                                                                          \
+	if (!call)                                                                                 \
+		return NEXT_MISSING
+
+typedef int open_fn(const char *, int, ...);
+typedef int openat_fn(int, const char *, int, ...);
+typedef int open_2_fn(const char *, int);
+typedef int openat_2_fn(int, const char *, int);
+typedef int access_fn(const char *, int);
+typedef int faccessat_fn(int, const char *, int, int);
+typedef int stat_fn(const char *, struct stat *);
+typedef int stat64_fn(const char *, struct stat64 *);
+typedef int xstat64_fn(int, const char *, struct stat64 *);
+typedef int fstatat64_fn(int, const char *, struct stat64 *, int);
+typedef int fxstatat64_fn(int, int, const char *, struct stat64 *, int);
+typedef int scandir64_fn(const char *, struct dirent64 ***, int (*)(const struct dirent64 *),
+			 int (*)(const struct dirent64 **, const struct dirent64 **));
+typedef int xstat_fn(int, const char *, struct stat *);
+typedef int fstatat_fn(int, const char *, struct stat *, int);
+typedef int fxstatat_fn(int, int, const char *, struct stat *, int);
+typedef int statx_fn(int, const char *, int, unsigned int, struct statx *);
+typedef int scandir_fn(const char *, struct dirent ***, int (*)(const struct dirent *),
+		       int (*)(const struct dirent **, const struct dirent **));
+typedef ssize_t readlink_fn(const char *, char *, size_t);
+typedef ssize_t readlink_chk_fn(const char *, char *, size_t, size_t);
+typedef ssize_t readlinkat_fn(int, const char *, char *, size_t);
+typedef ssize_t readlinkat_chk_fn(int, const char *, char *, size_t, size_t);
+typedef FILE *fopen_fn(const char *, const char *);
+typedef DIR *opendir_fn(const char *);
+typedef char *realpath_fn(const char *, char *);
+typedef char *realpath_chk_fn(const char *, char *, size_t);
+typedef char *canonicalize_fn(const char *);
+
+static bool takes_mode(int flags)
+{
+	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+/* clang-format off */
+#define WRAP_OPEN(name)                                                                            \
+	EXPORT int name(const char *path, int flags, ...);                                         \
+	int name(const char *path, int flags, ...)                                                 \
+	{                                                                                          \
+		char buf[PATH_MAX];                                                                \
+		mode_t mode = 0;                                                                   \
+		NEXT(name);                                                            \
+		if (takes_mode(flags)) {                                                           \
+			va_list args;                                                              \
+			va_start(args, flags);                                                     \
+			mode = va_arg(args, mode_t);                                               \
+			va_end(args);                                                              \
+		}                                                                                  \
+		return call(lead(path, buf), flags, mode);                                         \
+	}
+
+#define WRAP_OPENAT(name)                                                                          \
+	EXPORT int name(int dir, const char *path, int flags, ...);                                \
+	int name(int dir, const char *path, int flags, ...)                                        \
+	{                                                                                          \
+		char buf[PATH_MAX];                                                                \
+		mode_t mode = 0;                                                                   \
+		NEXT(name);                                                          \
+		if (takes_mode(flags)) {                                                           \
+			va_list args;                                                              \
+			va_start(args, flags);                                                     \
+			mode = va_arg(args, mode_t);                                               \
+			va_end(args);                                                              \
+		}                                                                                  \
+		return call(dir, lead(path, buf), flags, mode);                                    \
+	}
+
+/* A call whose path is the parameter `path`. */
+#define WRAP(type, name, params, args)                                                             \
+	EXPORT type name params;                                                                   \
+	type name params                                                                           \
+	{                                                                                          \
+		char buf[PATH_MAX];                                                                \
+		NEXT(name);                                                        \
+		return call args;                                                                  \
+	}
+
+#define open_type open_fn
+#define open64_type open_fn
+#define openat_type openat_fn
+#define openat64_type openat_fn
+WRAP_OPEN(open)
+WRAP_OPEN(open64)
+WRAP_OPENAT(openat)
+WRAP_OPENAT(openat64)
+
+#define __open_2_type open_2_fn
+#define __open64_2_type open_2_fn
+#define __openat_2_type openat_2_fn
+#define __openat64_2_type openat_2_fn
+WRAP(int, __open_2, (const char *path, int flags), (lead(path, buf), flags))
+WRAP(int, __open64_2, (const char *path, int flags), (lead(path, buf), flags))
+WRAP(int, __openat_2, (int dir, const char *path, int flags), (dir, lead(path, buf), flags))
+WRAP(int, __openat64_2, (int dir, const char *path, int flags), (dir, lead(path, buf), flags))
+
+#define access_type access_fn
+#define euidaccess_type access_fn
+#define eaccess_type access_fn
+#define faccessat_type faccessat_fn
+WRAP(int, access, (const char *path, int mode), (lead(path, buf), mode))
+WRAP(int, euidaccess, (const char *path, int mode), (lead(path, buf), mode))
+WRAP(int, eaccess, (const char *path, int mode), (lead(path, buf), mode))
+WRAP(int, faccessat, (int dir, const char *path, int mode, int flags),
+     (dir, lead(path, buf), mode, flags))
+
+#define stat_type stat_fn
+#define lstat_type stat_fn
+#define stat64_type stat64_fn
+#define lstat64_type stat64_fn
+#define fstatat_type fstatat_fn
+#define fstatat64_type fstatat64_fn
+#define statx_type statx_fn
+#define __xstat_type xstat_fn
+#define __lxstat_type xstat_fn
+#define __xstat64_type xstat64_fn
+#define __lxstat64_type xstat64_fn
+#define __fxstatat_type fxstatat_fn
+#define __fxstatat64_type fxstatat64_fn
+WRAP(int, stat, (const char *path, struct stat *st), (lead(path, buf), st))
+WRAP(int, lstat, (const char *path, struct stat *st), (lead(path, buf), st))
+WRAP(int, fstatat, (int dir, const char *path, struct stat *st, int flags),
+     (dir, lead(path, buf), st, flags))
+WRAP(int, statx, (int dir, const char *path, int flags, unsigned int mask, struct statx *st),
+     (dir, lead(path, buf), flags, mask, st))
+WRAP(int, __xstat, (int ver, const char *path, struct stat *st), (ver, lead(path, buf), st))
+WRAP(int, __lxstat, (int ver, const char *path, struct stat *st), (ver, lead(path, buf), st))
+WRAP(int, __fxstatat, (int ver, int dir, const char *path, struct stat *st, int flags),
+     (ver, dir, lead(path, buf), st, flags))
+
+WRAP(int, stat64, (const char *path, struct stat64 *st), (lead(path, buf), st))
+WRAP(int, lstat64, (const char *path, struct stat64 *st), (lead(path, buf), st))
+WRAP(int, fstatat64, (int dir, const char *path, struct stat64 *st, int flags),
+     (dir, lead(path, buf), st, flags))
+WRAP(int, __xstat64, (int ver, const char *path, struct stat64 *st), (ver, lead(path, buf), st))
+WRAP(int, __lxstat64, (int ver, const char *path, struct stat64 *st), (ver, lead(path, buf), st))
+WRAP(int, __fxstatat64, (int ver, int dir, const char *path, struct stat64 *st, int flags),
+     (ver, dir, lead(path, buf), st, flags))
+
+#define scandir_type scandir_fn
+WRAP(int, scandir,
+     (const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
+      int (*compare)(const struct dirent **, const struct dirent **)),
+     (lead(path, buf), list, filter, compare))
+
+#define scandir64_type scandir64_fn
+WRAP(int, scandir64,
+     (const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
+      int (*compare)(const struct dirent64 **, const struct dirent64 **)),
+     (lead(path, buf), list, filter, compare))
+
+#define readlink_type readlink_fn
+#define __readlink_chk_type readlink_chk_fn
+#define readlinkat_type readlinkat_fn
+#define __readlinkat_chk_type readlinkat_chk_fn
+WRAP(ssize_t, readlink, (const char *path, char *to, size_t size), (lead(path, buf), to, size))
+WRAP(ssize_t, __readlink_chk, (const char *path, char *to, size_t size, size_t room),
+     (lead(path, buf), to, size, room))
+WRAP(ssize_t, readlinkat, (int dir, const char *path, char *to, size_t size),
+     (dir, lead(path, buf), to, size))
+WRAP(ssize_t, __readlinkat_chk, (int dir, const char *path, char *to, size_t size, size_t room),
+     (dir, lead(path, buf), to, size, room))
+
+#undef NEXT_MISSING
+#define NEXT_MISSING (missing(), NULL)
+
+#define fopen_type fopen_fn
+#define fopen64_type fopen_fn
+#define opendir_type opendir_fn
+#define realpath_type realpath_fn
+#define __realpath_chk_type realpath_chk_fn
+#define canonicalize_file_name_type canonicalize_fn
+WRAP(FILE *, fopen, (const char *path, const char *mode), (lead(path, buf), mode))
+WRAP(FILE *, fopen64, (const char *path, const char *mode), (lead(path, buf), mode))
+WRAP(DIR *, opendir, (const char *path), (lead(path, buf)))
+WRAP(char *, realpath, (const char *path, char *to), (lead(path, buf), to))
+WRAP(char *, __realpath_chk, (const char *path, char *to, size_t room), (lead(path, buf), to, room))
+WRAP(char *, canonicalize_file_name, (const char *path), (lead(path, buf)))
+/* clang-format on */

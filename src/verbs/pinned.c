@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The nic touches registered memory as this process does, so a range that is not there would kill
+ * the process at the first packet. madvise() tells without touching; kernels before 5.14 lack that
+ * advice and are asked through /proc/self/maps.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "verbs/pinned.h"
+
+/* Since Linux 5.14; older headers lack them. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static bool advice_is_known(void)
+{
+	static const char here;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	return madvise((void *)((uintptr_t)&here & ~(page - 1)), page, MADV_POPULATE_READ) == 0;
+}
+
+/* Whether maps, sorted by address, cover [at, end) with the permissions wanted. */
+static int maps_check(uintptr_t at, uintptr_t end, bool write)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	bool line_starts = true;
+
+	if (!f)
+		return 0; /* nobody to ask: believe the program */
+	while (at < end && fgets(line, sizeof(line), f)) {
+		uintptr_t from, to;
+		char mode[5];
+		bool whole = line_starts;
+
+		line_starts = strchr(line, '\n') != NULL;
+		if (!whole || sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, mode) != 3)
+			continue;
+		if (to <= at)
+			continue;
+		if (from > at || mode[0] != 'r' || (write && mode[1] != 'w'))
+			break;
+		at = to;
+	}
+	fclose(f);
+	return at < end ? EFAULT : 0;
+}
+
+int pages_populate(const void *addr, size_t length, bool write)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = (uintptr_t)addr & ~(page - 1);
+	uintptr_t to;
+	int saved = errno;
+	int err = 0;
+
+	if (!length)
+		return 0;
+	if (length > UINTPTR_MAX - page - (uintptr_t)addr)
+		return EFAULT;
+	to = ((uintptr_t)addr + length + page - 1) & ~(page - 1);
+	while (madvise((void *)from, to - from, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ)) {
+		if (errno == EINTR || errno == EAGAIN)
+			continue;
+		/* The advice says EINVAL of a mapping without the permission, too. */
+		err = errno != EINVAL || advice_is_known() ? EFAULT : maps_check(from, to, write);
+		break;
+	}
+	errno = saved;
+	return err;
+}

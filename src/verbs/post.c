@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Posting: a chain of work requests becomes WQEs, the nic sees them all at once, and the engine is
+ * told once. What is wrong with a request that nobody but the poster could cause is answered here
+ * with an errno value; keys and addresses are checked when the nic executes it.
+ */
+#include <endian.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "verbs/objects.h"
+#include "verbs/post.h"
+
+static_assert(sizeof(struct ibv_send_wr) == 128, "ABI");
+static_assert(offsetof(struct ibv_send_wr, opcode) == 28, "ABI");
+static_assert(offsetof(struct ibv_send_wr, wr) == 40, "ABI");
+static_assert(sizeof(struct ibv_recv_wr) == 32, "ABI");
+static_assert(sizeof(struct ibv_sge) == sizeof(struct wqe_sge) &&
+		      offsetof(struct ibv_sge, addr) == offsetof(struct wqe_sge, addr) &&
+		      offsetof(struct ibv_sge, length) == offsetof(struct wqe_sge, len) &&
+		      offsetof(struct ibv_sge, lkey) == offsetof(struct wqe_sge, lkey),
+	      "SGEs are copied as they are");
+static_assert((int)IBV_WR_RDMA_WRITE == WR_WRITE && (int)IBV_WR_RDMA_READ == WR_READ &&
+		      (int)IBV_WR_SEND_WITH_INV == WR_SEND_INV &&
+		      (int)IBV_WR_ATOMIC_FETCH_AND_ADD == WR_FETCH_ADD &&
+		      (int)IBV_SEND_INLINE == WR_INLINE && (int)IBV_SEND_FENCE == WR_FENCE &&
+		      (int)IBV_SEND_SOLICITED == WR_SOLICITED,
+	      "the numbers are one");
+
+#define OPS_UD ((1u << WR_SEND) | (1u << WR_SEND_IMM))
+#define OPS_UC (OPS_UD | (1u << WR_WRITE) | (1u << WR_WRITE_IMM))
+#define OPS_RC                                                                                     \
+	(OPS_UC | (1u << WR_READ) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD) | (1u << WR_SEND_INV))
+
+#define OPS_FETCH ((1u << WR_READ) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD))
+
+/* What may be posted to a send queue, by QP type (IBTA table 'Work Request Modifiers'). */
+static const uint32_t ops_by_type[] = { [QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD };
+
+bool qp_may_send(const struct abi_qp *qp)
+{
+	return qp_state(qp->core) >= QPS_RTS; /* IBTA C10-29: an immediate error before */
+}
+
+int send_wqe_address(struct send_wqe *w, const struct abi_qp *qp, struct ibv_ah *ah, uint32_t qpn,
+		     uint32_t qkey)
+{
+	if (!ah || ah->pd != qp->pub.pd)
+		return EINVAL;
+	w->ud.flow = ah_of(ah)->flow;
+	w->ud.dqpn = qpn;
+	w->ud.qkey = qkey;
+	return 0;
+}
+
+int send_wqe_sges(struct send_wqe *w, const struct sq *sq, const struct ibv_sge *sge, size_t count)
+{
+	uint64_t total = 0;
+
+	if (count > sq->max_sge)
+		return EINVAL;
+	for (size_t i = 0; i < count; i++) {
+		w->sge[i] = (struct wqe_sge){ sge[i].addr, sge[i].length, sge[i].lkey };
+		total += sge[i].length;
+	}
+	w->num_sge = (uint16_t)count;
+	/* More than any message may have either way; the nic says so in a completion. */
+	w->length = total > UINT32_MAX ? UINT32_MAX : (uint32_t)total;
+	return 0;
+}
+
+static int inline_fill(struct send_wqe *w, const struct sq *sq, const struct ibv_sge *sge,
+		       size_t count)
+{
+	uint8_t *to = send_wqe_inline(w);
+	size_t left = sq->max_inline;
+
+	if (1u << w->opcode & OPS_FETCH)
+		return EINVAL;
+	for (size_t i = 0; i < count; i++) {
+		if (sge[i].length > left)
+			return EINVAL;
+		memcpy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
+		to += sge[i].length;
+		left -= sge[i].length;
+	}
+	w->num_sge = 0;
+	w->length = (uint32_t)(to - send_wqe_inline(w));
+	return 0;
+}
+
+static int operation_fill(struct send_wqe *w, const struct abi_qp *qp, const struct ibv_send_wr *wr)
+{
+	w->imm_or_key = 0;
+	switch (w->opcode) {
+	case WR_SEND_IMM:
+	case WR_WRITE_IMM:
+		w->imm_or_key = be32toh(wr->imm_data);
+		break;
+	case WR_SEND_INV:
+		w->imm_or_key = wr->invalidate_rkey;
+		break;
+	case WR_CMP_SWAP:
+	case WR_FETCH_ADD:
+		w->remote_va = wr->wr.atomic.remote_addr;
+		w->rkey = wr->wr.atomic.rkey;
+		w->atomic.compare_add = wr->wr.atomic.compare_add;
+		w->atomic.swap = wr->wr.atomic.swap;
+		return 0;
+	}
+	if (qp->pub.qp_type == IBV_QPT_UD)
+		return send_wqe_address(w, qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+					wr->wr.ud.remote_qkey);
+	w->remote_va = wr->wr.rdma.remote_addr;
+	w->rkey = wr->wr.rdma.rkey;
+	return 0;
+}
+
+static int send_wqe_fill(struct send_wqe *w, const struct abi_qp *qp, const struct ibv_send_wr *wr)
+{
+	int err;
+
+	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT ||
+	    !(1u << wr->opcode & ops_by_type[qp->pub.qp_type]) ||
+	    wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN || wr->num_sge < 0)
+		return EINVAL;
+	w->wr_id = wr->wr_id;
+	w->opcode = (uint8_t)wr->opcode;
+	w->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? WR_SIGNALED : 0));
+	w->packets = 0;
+	w->done = 0;
+	err = operation_fill(w, qp, wr);
+	if (err)
+		return err;
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return inline_fill(w, qp->sq, wr->sg_list, (size_t)wr->num_sge);
+	return send_wqe_sges(w, qp->sq, wr->sg_list, (size_t)wr->num_sge);
+}
+
+int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct abi_qp *qp = qp_of(pub);
+	uint32_t count = 0;
+	int err = 0;
+
+	if (!qp_may_send(qp)) {
+		*bad = wr;
+		return fail(EINVAL);
+	}
+	spin_lock(&qp->sq_lock);
+	for (; wr; wr = wr->next, count++) {
+		struct send_wqe *w = sq_slot(qp->sq, count);
+
+		err = w ? send_wqe_fill(w, qp, wr) : ENOMEM;
+		if (err)
+			break;
+	}
+	if (count)
+		sq_post(qp->sq, count);
+	spin_unlock(&qp->sq_lock);
+	if (count)
+		engine_kick(qp->engine, qp->core);
+	if (!err)
+		return 0;
+	*bad = wr;
+	return fail(err);
+}
+
+static int recv_wqe_fill(struct recv_wqe *w, const struct rq *rq, const struct ibv_recv_wr *wr)
+{
+	uint64_t total = 0;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
+		return EINVAL;
+	w->wr_id = wr->wr_id;
+	w->num_sge = (uint32_t)wr->num_sge;
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *s = &wr->sg_list[i];
+
+		w->sge[i] = (struct wqe_sge){ s->addr, s->length, s->lkey };
+		total += s->length;
+	}
+	w->length = total;
+	return 0;
+}
+
+/* Returns the first request that could not be posted, with *err, or NULL. */
+static struct ibv_recv_wr *recv_chain(struct rq *rq, struct ibv_recv_wr *wr, int *err)
+{
+	for (; wr; wr = wr->next) {
+		struct recv_wqe *w = rq_slot(rq);
+
+		*err = w ? recv_wqe_fill(w, rq, wr) : ENOMEM;
+		if (*err)
+			return wr;
+		rq_post(rq, w);
+	}
+	return NULL;
+}
+
+int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct abi_qp *qp = qp_of(pub);
+	struct ibv_recv_wr *left;
+	int err = 0;
+
+	if (!qp->rq || qp_state(qp->core) == QPS_RESET) {
+		*bad = wr;
+		return fail(EINVAL);
+	}
+	spin_lock(&qp->rq_lock);
+	left = recv_chain(qp->rq, wr, &err);
+	spin_unlock(&qp->rq_lock);
+	/* Either the nic saw these when it went to the error state, or we see that it has. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (qp_state(qp->core) == QPS_ERR)
+		engine_kick(qp->engine, qp->core);
+	if (!err)
+		return 0;
+	*bad = left;
+	return fail(err);
+}
+
+int post_srq_recv(struct ibv_srq *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct abi_srq *srq = srq_of(pub);
+	struct ibv_recv_wr *left;
+	int err = 0;
+
+	spin_lock(&srq->post_lock);
+	left = recv_chain(&srq->core->rq, wr, &err);
+	spin_unlock(&srq->post_lock);
+	if (!err)
+		return 0;
+	*bad = left;
+	return fail(err);
+}

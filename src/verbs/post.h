@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What ibv_post_send() and the builder of post_ex.c share. Return 0 or an errno value. */
+#ifndef VERBS_POST_H
+#define VERBS_POST_H
+
+#include "verbs/objects.h"
+
+#define SEND_FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+bool qp_may_send(const struct abi_qp *);
+int send_wqe_sges(struct send_wqe *, const struct sq *, const struct ibv_sge *, size_t count);
+int send_wqe_address(struct send_wqe *, const struct abi_qp *, struct ibv_ah *, uint32_t qpn,
+		     uint32_t qkey);
+
+#endif

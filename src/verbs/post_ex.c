@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The send builder. From wr_start to wr_complete or wr_abort the thread holds the SQ lock; WQEs are
+ * written where they will lie and become visible when the chain is complete. The first error sticks:
+ * what follows it is ignored, and wr_complete posts nothing and returns it.
+ */
+#include <endian.h>
+#include <string.h>
+
+#include "verbs/objects.h"
+#include "verbs/post.h"
+
+static_assert(offsetof(struct ibv_qp_ex, comp_mask) == 160, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_id) == 168, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_flags) == 176, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_atomic_cmp_swp) == 184, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_start) == 320, "ABI");
+static_assert(offsetof(struct ibv_qp_ex, wr_abort) == 336, "ABI");
+
+#define OPS_UD (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define OPS_UC (OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+#define OPS_RC                                                                                     \
+	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                   \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV)
+
+static struct abi_qp *ex_of(struct ibv_qp_ex *ex)
+{
+	return container_of(ex, struct abi_qp, ex);
+}
+
+static void stick(struct wr_builder *b, int err)
+{
+	if (!b->err)
+		b->err = err;
+	b->wqe = NULL;
+}
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct abi_qp *qp = ex_of(ex);
+
+	spin_lock(&qp->sq_lock);
+	qp->builder = (struct wr_builder){ .err = qp_may_send(qp) ? 0 : EINVAL };
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct abi_qp *qp = ex_of(ex);
+	uint32_t count = qp->builder.count;
+	int err = qp->builder.err;
+
+	if (!err && qp->builder.needs_address)
+		err = EINVAL;
+	if (!err && count)
+		sq_post(qp->sq, count);
+	spin_unlock(&qp->sq_lock);
+	if (err)
+		return fail(err);
+	if (count)
+		engine_kick(qp->engine, qp->core);
+	return 0;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	spin_unlock(&ex_of(ex)->sq_lock);
+}
+
+/* The next request of the chain, with no data yet; NULL after an error. */
+static struct send_wqe *begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
+{
+	struct abi_qp *qp = ex_of(ex);
+	struct wr_builder *b = &qp->builder;
+
+	if (!b->err && b->needs_address)
+		stick(b, EINVAL);
+	if (!b->err && ex->wr_flags & ~(unsigned int)SEND_FLAGS_KNOWN)
+		stick(b, EINVAL);
+	if (b->err)
+		return NULL;
+	b->wqe = sq_slot(qp->sq, b->count);
+	if (!b->wqe) {
+		stick(b, ENOMEM);
+		return NULL;
+	}
+	b->count++;
+	b->needs_address = qp->pub.qp_type == IBV_QPT_UD;
+	b->wqe->wr_id = ex->wr_id;
+	b->wqe->opcode = (uint8_t)opcode;
+	/* Whether the data is inline is for the setter to say. */
+	b->wqe->flags = (uint8_t)((ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE) |
+				  (qp->sig_all ? WR_SIGNALED : 0));
+	b->wqe->num_sge = 0;
+	b->wqe->length = 0;
+	b->wqe->imm_or_key = 0;
+	b->wqe->packets = 0;
+	b->wqe->done = 0;
+	return b->wqe;
+}
+
+static struct send_wqe *begin_rdma(struct ibv_qp_ex *ex, enum wr_opcode opcode, uint32_t rkey,
+				   uint64_t remote_va)
+{
+	struct send_wqe *w = begin(ex, opcode);
+
+	if (w) {
+		w->rkey = rkey;
+		w->remote_va = remote_va;
+	}
+	return w;
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	begin(ex, WR_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	struct send_wqe *w = begin(ex, WR_SEND_IMM);
+
+	if (w)
+		w->imm_or_key = be32toh(imm);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct send_wqe *w = begin(ex, WR_SEND_INV);
+
+	if (w)
+		w->imm_or_key = rkey;
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va)
+{
+	begin_rdma(ex, WR_WRITE, rkey, remote_va);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va, __be32 imm)
+{
+	struct send_wqe *w = begin_rdma(ex, WR_WRITE_IMM, rkey, remote_va);
+
+	if (w)
+		w->imm_or_key = be32toh(imm);
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va)
+{
+	begin_rdma(ex, WR_READ, rkey, remote_va);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va,
+			      uint64_t compare, uint64_t swap)
+{
+	struct send_wqe *w = begin_rdma(ex, WR_CMP_SWAP, rkey, remote_va);
+
+	if (w) {
+		w->atomic.compare_add = compare;
+		w->atomic.swap = swap;
+	}
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_va,
+				uint64_t add)
+{
+	struct send_wqe *w = begin_rdma(ex, WR_FETCH_ADD, rkey, remote_va);
+
+	if (w) {
+		w->atomic.compare_add = add;
+		w->atomic.swap = 0;
+	}
+}
+
+/* A setter's request, or NULL with the error made to stick: a setter without one is a mistake. */
+static struct send_wqe *current(struct wr_builder *b)
+{
+	if (!b->wqe)
+		stick(b, EINVAL);
+	return b->wqe;
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct abi_qp *qp = ex_of(ex);
+	struct send_wqe *w = current(&qp->builder);
+	int err;
+
+	if (!w)
+		return;
+	err = qp->builder.needs_address ? send_wqe_address(w, qp, ah, qpn, qkey) : EINVAL;
+	if (err)
+		stick(&qp->builder, err);
+	else
+		qp->builder.needs_address = false;
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *sge)
+{
+	struct abi_qp *qp = ex_of(ex);
+	struct send_wqe *w = current(&qp->builder);
+	int err = w ? send_wqe_sges(w, qp->sq, sge, count) : 0;
+
+	if (err)
+		stick(&qp->builder, err);
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	const struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
+				    const struct ibv_data_buf *buf)
+{
+	struct abi_qp *qp = ex_of(ex);
+	struct send_wqe *w = current(&qp->builder);
+	size_t len = 0;
+
+	if (!w)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		if (buf[i].length > qp->sq->max_inline - len) {
+			stick(&qp->builder, EINVAL);
+			return;
+		}
+		memcpy(send_wqe_inline(w) + len, buf[i].addr, buf[i].length);
+		len += buf[i].length;
+	}
+	if (w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD) {
+		stick(&qp->builder, EINVAL);
+		return;
+	}
+	w->flags |= WR_INLINE;
+	w->num_sge = 0;
+	w->length = (uint32_t)len;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	const struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
+bool post_ex_init(struct abi_qp *qp, uint64_t flags)
+{
+	static const uint64_t supported[] = {
+		[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD
+	};
+	struct ibv_qp_ex *ex = &qp->ex;
+
+	if (flags & ~supported[qp->pub.qp_type])
+		return false;
+	if (flags & IBV_QP_EX_WITH_SEND)
+		ex->wr_send = wr_send;
+	if (flags & IBV_QP_EX_WITH_SEND_WITH_IMM)
+		ex->wr_send_imm = wr_send_imm;
+	if (flags & IBV_QP_EX_WITH_SEND_WITH_INV)
+		ex->wr_send_inv = wr_send_inv;
+	if (flags & IBV_QP_EX_WITH_RDMA_WRITE)
+		ex->wr_rdma_write = wr_rdma_write;
+	if (flags & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+		ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	if (flags & IBV_QP_EX_WITH_RDMA_READ)
+		ex->wr_rdma_read = wr_rdma_read;
+	if (flags & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
+		ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	if (flags & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+		ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	if (qp->pub.qp_type == IBV_QPT_UD)
+		ex->wr_set_ud_addr = wr_set_ud_addr;
+	return true;
+}

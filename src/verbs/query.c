@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the device, its port and their tables are. Everything claimed here is true of the nic: a
+ * program uses a feature as soon as it is reported.
+ */
+#include <endian.h>
+#include <stdio.h>
+
+#include "verbs/hostid.h"
+#include "verbs/objects.h"
+#include "verbs/private.h"
+
+static_assert(sizeof(struct ibv_device_attr) == 232, "ABI");
+static_assert(sizeof(struct ibv_device_attr_ex) == 400, "ABI");
+static_assert(offsetof(struct ibv_port_attr, link_layer) == 46, "ABI");
+static_assert(offsetof(struct ibv_port_attr, flags) == 47, "ABI");
+static_assert(offsetof(struct ibv_port_attr, port_cap_flags2) == 48, "ABI");
+static_assert(sizeof(struct ibv_gid_entry) == 32, "ABI");
+
+/* Port numbers as IBTA tables 155 ff. have them. */
+enum { PHYS_STATE_LINK_UP = 5, WIDTH_4X = 2, SPEED_25_GBPS = 32, VL_COUNT_1 = 1 };
+
+/* The part of struct ibv_port_attr that programs of before 2019 know. */
+enum { PORT_ATTR_COMPAT_BYTES = 48 };
+
+/* The engine answers a peer within 4.096 us * 2^15 = 134 ms however busy the host is. */
+enum { LOCAL_ACK_DELAY = 15 };
+
+static void device_attr_fill(struct ibv_device_attr *a)
+{
+	*a = (struct ibv_device_attr){
+		.node_guid = htobe64(hostid_guid()),
+		.sys_image_guid = htobe64(hostid_guid()),
+		.max_mr_size = UINT64_MAX,
+		.page_size_cap = 0xfffff000,
+		.vendor_id = DEVICE_VENDOR_ID,
+		.vendor_part_id = DEVICE_PART_ID,
+		.hw_ver = DEVICE_HW_VERSION,
+		.max_qp = NIC_MAX_QP - 2,
+		.max_qp_wr = NIC_MAX_QP_WR,
+		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
+				    IBV_DEVICE_RC_RNR_NAK_GEN,
+		.max_sge = NIC_MAX_SGE,
+		.max_sge_rd = NIC_MAX_SGE,
+		.max_cq = NIC_MAX_CQ,
+		.max_cqe = NIC_MAX_CQE,
+		.max_mr = NIC_MAX_MR,
+		.max_pd = NIC_MAX_PD,
+		.max_qp_rd_atom = NIC_MAX_RD_ATOM,
+		.max_res_rd_atom = NIC_MAX_RD_ATOM * (NIC_MAX_QP - 2),
+		.max_qp_init_rd_atom = NIC_MAX_RD_ATOM,
+		.atomic_cap = IBV_ATOMIC_HCA,
+		.max_ah = 1 << 24, /* bounded by memory alone */
+		.max_srq = NIC_MAX_SRQ,
+		.max_srq_wr = NIC_MAX_SRQ_WR,
+		.max_srq_sge = NIC_MAX_SGE,
+		.max_pkeys = 1,
+		.local_ca_ack_delay = LOCAL_ACK_DELAY,
+		.phys_port_cnt = PORT_COUNT,
+	};
+	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", VERBENA_VERSION);
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	device_attr_fill(attr);
+	return 0;
+}
+
+int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		    struct ibv_device_attr_ex *attr, size_t size)
+{
+	struct ibv_device_attr_ex all = {
+		.completion_timestamp_mask = UINT64_MAX,
+		.hca_core_clock = 1000000, /* kHz: CQEs are stamped in nanoseconds */
+		.phys_port_cnt_ex = PORT_COUNT,
+	};
+
+	if (input && input->comp_mask)
+		return fail(EINVAL);
+	if (size < sizeof(attr->orig_attr))
+		return fail(EINVAL);
+	device_attr_fill(&all.orig_attr);
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	memset(attr, 0, size);
+	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+	return 0;
+}
+
+int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	uint32_t asked = values->comp_mask;
+	uint64_t now_ns;
+
+	values->comp_mask = asked & IBV_VALUES_MASK_RAW_CLOCK;
+	if (values->comp_mask) {
+		now_ns = engine_now_ns();
+		values->raw_clock.tv_sec = (time_t)(now_ns / 1000000000);
+		values->raw_clock.tv_nsec = (long)(now_ns % 1000000000);
+	}
+	return asked & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK ? fail(EOPNOTSUPP) : 0;
+}
+
+enum ibv_mtu mtu_from_bytes(uint32_t bytes)
+{
+	return bytes >= 4096   ? IBV_MTU_4096
+	       : bytes >= 2048 ? IBV_MTU_2048
+	       : bytes >= 1024 ? IBV_MTU_1024
+	       : bytes >= 512  ? IBV_MTU_512
+			       : IBV_MTU_256;
+}
+
+uint32_t mtu_to_bytes(enum ibv_mtu mtu)
+{
+	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;
+}
+
+static bool gid_get(struct abi_context *ctx, uint32_t index, struct nic_gid *gid)
+{
+	static const uint8_t none[16];
+	int err;
+
+	engine_lock(ctx->engine);
+	err = nic_gid(ctx->nic, index, gid);
+	engine_unlock(ctx->engine);
+	if (err)
+		memset(gid, 0, sizeof(*gid));
+	return memcmp(gid->raw, none, sizeof(none)) != 0;
+}
+
+uint32_t port_mtu_bytes(struct abi_context *ctx)
+{
+	uint32_t largest = 0;
+	struct nic_gid gid;
+
+	engine_lock(ctx->engine);
+	for (uint32_t i = 0; i < nic_gid_count(ctx->nic); i++)
+		if (nic_gid(ctx->nic, i, &gid) == 0 && gid.ip_mtu > largest)
+			largest = gid.ip_mtu;
+	engine_unlock(ctx->engine);
+	return nic_path_mtu(largest);
+}
+
+int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
+{
+	struct ibv_port_attr all = {
+		.state = IBV_PORT_ACTIVE,
+		.max_mtu = IBV_MTU_4096,
+		.gid_tbl_len = NIC_GIDS_MAX,
+		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+		.max_msg_sz = NIC_MSG_BYTES_MAX,
+		.pkey_tbl_len = 1,
+		.max_vl_num = VL_COUNT_1,
+		.active_width = WIDTH_4X,
+		.active_speed = SPEED_25_GBPS,
+		.phys_state = PHYS_STATE_LINK_UP,
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.flags = IBV_QPF_GRH_REQUIRED,
+	};
+
+	if (port != PORT)
+		return fail(EINVAL);
+	all.active_mtu = mtu_from_bytes(port_mtu_bytes(context_of(context)));
+	memset(attr, 0, size);
+	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+	return 0;
+}
+
+int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	return query_port(context, port, (struct ibv_port_attr *)attr, PORT_ATTR_COMPAT_BYTES);
+}
+
+int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	struct nic_gid entry;
+
+	if (port != PORT || index < 0 || index >= NIC_GIDS_MAX)
+		return fail_minus_one(EINVAL);
+	gid_get(context_of(context), (uint32_t)index, &entry);
+	memcpy(gid->raw, entry.raw, sizeof(gid->raw));
+	return 0;
+}
+
+/* The numbers are those of the kernel's gid_attrs/types, not of enum ibv_gid_type. */
+enum gid_type_sysfs { GID_TYPE_SYSFS_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
+
+EXPORT int query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
+			  enum gid_type_sysfs *type);
+
+int query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
+		   enum gid_type_sysfs *type)
+{
+	struct nic_gid entry;
+
+	if (port != PORT || index >= NIC_GIDS_MAX)
+		return fail_minus_one(EINVAL);
+	*type = gid_get(context_of(context), index, &entry) ? GID_TYPE_SYSFS_ROCE_V2
+								     : GID_TYPE_SYSFS_ROCE_V1;
+	return 0;
+}
+IN_PRIVATE_25(query_gid_type, ibv_query_gid_type);
+
+static void entry_fill(struct ibv_gid_entry *e, size_t size, uint32_t index,
+		       const struct nic_gid *gid)
+{
+	struct ibv_gid_entry all = {
+		.gid_index = index,
+		.port_num = PORT,
+		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.ndev_ifindex = gid->ifindex,
+	};
+
+	memcpy(all.gid.raw, gid->raw, sizeof(all.gid.raw));
+	memset(e, 0, size);
+	memcpy(e, &all, size < sizeof(all) ? size : sizeof(all));
+}
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+	struct nic_gid gid;
+
+	if (port != PORT || index >= NIC_GIDS_MAX)
+		return fail(EINVAL);
+	if (flags)
+		return fail(EOPNOTSUPP);
+	if (!gid_get(context_of(context), index, &gid))
+		return fail(ENODATA);
+	entry_fill(entry, entry_size, index, &gid);
+	return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+			     size_t max_entries, uint32_t flags, size_t entry_size)
+{
+	struct nic_gid gid;
+	size_t n = 0;
+
+	if (flags)
+		return -fail(EOPNOTSUPP);
+	for (uint32_t i = 0; i < NIC_GIDS_MAX; i++) {
+		if (!gid_get(context_of(context), i, &gid))
+			continue;
+		if (n == max_entries)
+			return -fail(EINVAL);
+		entry_fill((struct ibv_gid_entry *)((char *)entries + n * entry_size), entry_size,
+			   i, &gid);
+		n++;
+	}
+	return (ssize_t)n;
+}
+
+int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
+{
+	if (port != PORT || index != 0)
+		return fail_minus_one(EINVAL);
+	*pkey = htobe16(NIC_PKEY_DEFAULT);
+	return 0;
+}
+
+int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
+{
+	if (port != PORT || pkey != htobe16(NIC_PKEY_DEFAULT))
+		return fail_minus_one(EINVAL);
+	return 0;
+}

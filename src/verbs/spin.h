@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A lock for sections of a few hundred instructions that several threads of the program may enter.
+ * Whoever waits gives the processor away after a while: on a small machine the holder may not be
+ * running.
+ */
+#ifndef VERBS_SPIN_H
+#define VERBS_SPIN_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#define spin_pause() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define spin_pause() __asm__ volatile("yield")
+#else
+#define spin_pause() ((void)0)
+#endif
+
+struct spin {
+	atomic_int held;
+};
+
+static inline bool spin_trylock(struct spin *s)
+{
+	return !atomic_exchange_explicit(&s->held, 1, memory_order_acquire);
+}
+
+static inline void spin_lock(struct spin *s)
+{
+	for (unsigned int turns = 1; !spin_trylock(s); turns++) {
+		if (turns % 64)
+			spin_pause();
+		else
+			sched_yield();
+	}
+}
+
+static inline void spin_unlock(struct spin *s)
+{
+	atomic_store_explicit(&s->held, 0, memory_order_release);
+}
+
+#endif

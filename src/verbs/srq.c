@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared receive queues: basic ones, whose size stays what it was at creation. */
+#include "verbs/objects.h"
+
+static_assert(sizeof(struct ibv_srq) == 128, "ABI");
+static_assert(offsetof(struct ibv_srq, events_completed) == 120, "ABI");
+static_assert(sizeof(struct ibv_srq_init_attr) == 24, "ABI");
+static_assert(sizeof(struct ibv_srq_init_attr_ex) == 64, "ABI");
+
+static void srq_reap(struct object *o)
+{
+	struct abi_srq *srq = container_of(o, struct abi_srq, object);
+
+	nic_srq_destroy(context_of(srq->pub.context)->nic, srq->core);
+}
+
+static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr)
+{
+	struct abi_context *ctx;
+	struct abi_srq *srq;
+	int err;
+
+	if (!pd || attr->max_wr < 1 || attr->max_wr > NIC_MAX_SRQ_WR || attr->max_sge > NIC_MAX_SGE)
+		return fail_null(EINVAL);
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return fail_null(ENOMEM);
+	ctx = context_of(pd->context);
+	srq->pub.context = pd->context;
+	srq->pub.srq_context = srq_context;
+	srq->pub.pd = pd;
+	pthread_mutex_init(&srq->pub.mutex, NULL);
+	pthread_cond_init(&srq->pub.cond, NULL);
+	engine_lock(ctx->engine);
+	/* srq_limit means nothing at creation. */
+	err = -nic_srq_create(ctx->nic, pd_of(pd)->core, attr->max_wr, attr->max_sge, 0, srq,
+			      &srq->core);
+	if (!err) {
+		attr->max_wr = srq->core->rq.capacity;
+		attr->max_sge = srq->core->rq.max_sge;
+		object_add(ctx, &srq->object, srq_reap);
+	}
+	engine_unlock(ctx->engine);
+	if (err) {
+		free(srq);
+		return fail_null(err);
+	}
+	return &srq->pub;
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	return srq_create(pd, init->srq_context, &init->attr);
+}
+
+struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
+{
+	if (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && init->srq_type != IBV_SRQT_BASIC)
+		return fail_null(EOPNOTSUPP);
+	if (init->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD))
+		return fail_null(EOPNOTSUPP);
+	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd ||
+	    init->pd->context != context)
+		return fail_null(EINVAL);
+	return srq_create(init->pd, init->srq_context, &init->attr);
+}
+
+int get_srq_num(struct ibv_srq *srq, uint32_t *num)
+{
+	return fail(EOPNOTSUPP); /* only an XRC SRQ has a number */
+}
+
+int ibv_modify_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr, int mask)
+{
+	struct abi_srq *srq = srq_of(pub);
+	struct abi_context *ctx = context_of(pub->context);
+	int err = 0;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return fail(EINVAL);
+	if (mask & IBV_SRQ_MAX_WR)
+		return fail(EOPNOTSUPP);
+	if (mask & IBV_SRQ_LIMIT) {
+		engine_lock(ctx->engine);
+		err = -nic_srq_set_limit(ctx->nic, srq->core, attr->srq_limit);
+		engine_unlock(ctx->engine);
+	}
+	return err ? fail(err) : 0;
+}
+
+int ibv_query_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr)
+{
+	struct abi_srq *srq = srq_of(pub);
+	struct abi_context *ctx = context_of(pub->context);
+
+	engine_lock(ctx->engine);
+	attr->max_wr = srq->core->rq.capacity;
+	attr->max_sge = srq->core->rq.max_sge;
+	attr->srq_limit = srq->core->limit;
+	engine_unlock(ctx->engine);
+	return 0;
+}
+
+static void events_await(struct abi_srq *srq)
+{
+	pthread_mutex_lock(&srq->pub.mutex);
+	while (srq->pub.events_completed != srq->async_delivered)
+		pthread_cond_wait(&srq->pub.cond, &srq->pub.mutex);
+	pthread_mutex_unlock(&srq->pub.mutex);
+}
+
+int ibv_destroy_srq(struct ibv_srq *pub)
+{
+	struct abi_srq *srq = srq_of(pub);
+	struct abi_context *ctx = context_of(pub->context);
+	int err;
+
+	engine_lock(ctx->engine);
+	err = -nic_srq_destroy(ctx->nic, srq->core);
+	if (!err)
+		list_remove(&srq->object.link);
+	engine_unlock(ctx->engine);
+	if (err)
+		return fail(err);
+	async_withdraw(ctx, srq);
+	events_await(srq);
+	pthread_mutex_destroy(&pub->mutex);
+	pthread_cond_destroy(&pub->cond);
+	free(srq);
+	return 0;
+}

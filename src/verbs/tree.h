@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The files in which the kernel describes RDMA devices, for programs that read them themselves:
+ * rendered into a private directory that stands for /sys and /dev, see paths.c.
+ */
+#ifndef VERBS_TREE_H
+#define VERBS_TREE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct tree_gid {
+	uint8_t raw[16];
+	char interface[16];
+};
+
+struct tree_facts {
+	uint64_t guid; /* hostid_guid() */
+	const struct tree_gid *gids;
+	size_t gid_count;
+};
+
+/*
+ * Writes class/infiniband, class/infiniband_verbs and dev/infiniband below dir, which must exist
+ * and may hold an earlier rendering. 0 or a negative errno.
+ */
+int tree_render(const char *dir, const struct tree_facts *);
+
+/* One file of it without its newline, as path says it below dir: its length, or -ENOENT. */
+ssize_t tree_read(const struct tree_facts *, const char *path, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "verbs/hostid.h"
+#include "verbs/tree.h"
+
+static const struct tree_gid gids[] = {
+	{ { [0] = 0xfe, [1] = 0x80, [15] = 1 }, "eth0" },
+	{ { [10] = 0xff, [11] = 0xff, [12] = 192, [13] = 0, [14] = 2, [15] = 7 }, "eth0" },
+};
+
+static const struct tree_facts facts = {
+	.guid = UINT64_C(0x0211223344556677),
+	.gids = gids,
+	.gid_count = 2,
+};
+
+struct expectation {
+	const char *path;
+	const char *text;
+};
+
+static const struct expectation expected[] = {
+	{ "class/infiniband_verbs/abi_version", "6" },
+	{ "class/infiniband_verbs/uverbs0/ibdev", "verbena0" },
+	{ "class/infiniband/verbena0/node_type", "1: CA" },
+	{ "class/infiniband/verbena0/node_guid", "0211:2233:4455:6677" },
+	{ "class/infiniband/verbena0/ports/1/link_layer", "Ethernet" },
+	{ "class/infiniband/verbena0/ports/1/gids/0", "fe80:0000:0000:0000:0000:0000:0000:0001" },
+	{ "class/infiniband/verbena0/ports/1/gids/1", "0000:0000:0000:0000:0000:ffff:c000:0207" },
+	{ "class/infiniband/verbena0/ports/1/gids/2", "0000:0000:0000:0000:0000:0000:0000:0000" },
+	{ "class/infiniband/verbena0/ports/1/gid_attrs/types/1", "RoCE v2" },
+	{ "class/infiniband/verbena0/ports/1/gid_attrs/ndevs/0", "eth0" },
+	{ "class/infiniband/verbena0/ports/1/pkeys/0", "0xffff" },
+};
+
+enum { EXPECTED_COUNT = sizeof(expected) / sizeof(expected[0]) };
+
+static void reading_gives_what_the_kernel_would_print(void **state)
+{
+	char buf[128];
+
+	for (int i = 0; i < EXPECTED_COUNT; i++) {
+		ssize_t len = tree_read(&facts, expected[i].path, buf, sizeof(buf));
+
+		assert_int_equal(len, strlen(expected[i].text));
+		assert_string_equal(buf, expected[i].text);
+	}
+}
+
+static void an_unknown_file_is_not_there(void **state)
+{
+	char buf[8];
+
+	assert_int_equal(tree_read(&facts, "class/infiniband/verbena0/x", buf, sizeof(buf)), -ENOENT);
+	/* The kernel refuses to name the type of an empty slot. */
+	assert_int_equal(tree_read(&facts,
+				   "class/infiniband/verbena0/ports/1/gid_attrs/types/2", buf,
+				   sizeof(buf)),
+			 -ENOENT);
+}
+
+static void a_short_buffer_takes_what_fits(void **state)
+{
+	char buf[4] = "....";
+
+	assert_int_equal(tree_read(&facts, "class/infiniband/verbena0/node_type", buf, 3), 3);
+	assert_memory_equal(buf, "1: .", 4);
+}
+
+static void run(const char *command)
+{
+	int status = system(command);
+
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void rendering_can_be_repeated_and_files_end_with_a_newline(void **state)
+{
+	char dir[] = "/tmp/verbena-tree-XXXXXX", path[512], buf[128];
+	struct stat st;
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(tree_render(dir, &facts), 0);
+	assert_int_equal(tree_render(dir, &facts), 0);
+	for (int i = 0; i < EXPECTED_COUNT; i++) {
+		FILE *f;
+		size_t len;
+
+		snprintf(path, sizeof(path), "%s/%s", dir, expected[i].path);
+		f = fopen(path, "r");
+		assert_non_null(f);
+		len = fread(buf, 1, sizeof(buf), f);
+		fclose(f);
+		assert_int_equal(len, strlen(expected[i].text) + 1);
+		assert_memory_equal(buf, expected[i].text, len - 1);
+		assert_int_equal(buf[len - 1], '\n');
+	}
+	snprintf(path, sizeof(path), "%s/dev/infiniband/uverbs0", dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISCHR(st.st_mode));
+	snprintf(path, sizeof(path), "%s/class/infiniband/verbena0/device/net/eth0", dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISDIR(st.st_mode));
+	snprintf(path, sizeof(path), "rm -r %s", dir);
+	run(path);
+	assert_int_equal(tree_render(dir, &facts), -ENOENT);
+}
+
+static void the_guid_is_stable_and_local(void **state)
+{
+	uint64_t guid = hostid_guid();
+
+	assert_true(guid == hostid_guid());
+	assert_int_equal(guid >> 56 & 3, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reading_gives_what_the_kernel_would_print),
+		cmocka_unit_test(an_unknown_file_is_not_there),
+		cmocka_unit_test(a_short_buffer_takes_what_fits),
+		cmocka_unit_test(rendering_can_be_repeated_and_files_end_with_a_newline),
+		cmocka_unit_test(the_guid_is_stable_and_local),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* `verbena devices`: what a program will see, without joining the port that programs share. */
+#include "tool.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "engine/config.h"
+#include "engine/gids.h"
+#include "nic/nic.h"
+#include "verbs/hostid.h"
+
+static const char usage[] =
+	"usage: verbena devices [--json]\n"
+	"\n"
+	"Shows the device that programs see, its port's addresses (the GID table) and its limits.\n"
+	"\n"
+	"  -j, --json  as JSON\n"
+	"  -h, --help  this text\n";
+
+static const struct {
+	const char *name;
+	uint64_t value;
+} limits[] = {
+	{"max_qp", NIC_MAX_QP - 2},
+	{"max_qp_wr", NIC_MAX_QP_WR},
+	{"max_sge", NIC_MAX_SGE},
+	{"max_inline_data", NIC_MAX_INLINE},
+	{"max_cq", NIC_MAX_CQ},
+	{"max_cqe", NIC_MAX_CQE},
+	{"max_mr", NIC_MAX_MR},
+	{"max_pd", NIC_MAX_PD},
+	{"max_srq", NIC_MAX_SRQ},
+	{"max_srq_wr", NIC_MAX_SRQ_WR},
+	{"max_qp_rd_atom", NIC_MAX_RD_ATOM},
+	{"max_msg_sz", NIC_MSG_BYTES_MAX},
+};
+
+enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
+
+static void print_table(const struct config *c, const struct gid_table *t)
+{
+	char address[ADDRESS_BYTES];
+
+	printf("%s: node GUID %016" PRIx64 ", one Ethernet port, RoCEv2 on UDP port %u\n\n",
+	       DEVICE_NAME, hostid_guid(), c->port);
+	printf("%5s  %-39s  %-15s  %6s  %8s\n", "GID", "ADDRESS", "INTERFACE", "MTU", "PATH MTU");
+	for (uint32_t i = 0; i < t->count; i++)
+		printf("%5u  %-39s  %-15s  %6u  %8u\n", i, gid_text(t->gids[i].raw, address),
+		       t->interfaces[i].name, t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
+	printf("\n%-16s  %10s\n", "LIMIT", "VALUE");
+	for (int i = 0; i < LIMITS; i++)
+		printf("%-16s  %10" PRIu64 "\n", limits[i].name, limits[i].value);
+}
+
+static void print_json(const struct config *c, const struct gid_table *t)
+{
+	char address[ADDRESS_BYTES];
+
+	printf("{\"devices\": [{\"name\": \"%s\", \"node_guid\": \"%016" PRIx64 "\", \"ports\": [{"
+	       "\"port\": 1, \"link_layer\": \"Ethernet\", \"udp_port\": %u, \"gids\": [",
+	       DEVICE_NAME, hostid_guid(), c->port);
+	for (uint32_t i = 0; i < t->count; i++) {
+		printf("%s\n  {\"index\": %u, \"address\": \"%s\", \"type\": \"RoCE v2\", \"interface\": ",
+		       i ? "," : "", i, gid_text(t->gids[i].raw, address));
+		json_string(stdout, t->interfaces[i].name);
+		printf(", \"mtu\": %u, \"path_mtu\": %u}", t->gids[i].ip_mtu,
+		       nic_path_mtu(t->gids[i].ip_mtu));
+	}
+	printf("]}],\n \"limits\": {");
+	for (int i = 0; i < LIMITS; i++)
+		printf("%s\"%s\": %" PRIu64, i ? ", " : "", limits[i].name, limits[i].value);
+	printf("}}]}\n");
+}
+
+int cmd_devices(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct gid_table *t = calloc(1, sizeof(*t));
+	struct config c;
+	char why[1024];
+	int json = 0, opt;
+
+	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
+		switch (opt) {
+		case 'j':
+			json = 1;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_SUCCESS;
+		default:
+			return usage_error("devices");
+		}
+	}
+	if (optind < argc)
+		return complain("devices: what is '%s'? There are no arguments", argv[optind]);
+	if (!t)
+		return complain("out of memory");
+	if (config_load(&c, why, sizeof(why)) || gids_load(t, c.interfaces, why, sizeof(why))) {
+		free(t);
+		return complain("%s", why);
+	}
+	if (json)
+		print_json(&c, t);
+	else
+		print_table(&c, t);
+	free(t);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The `verbena` command: finds the subcommand. */
+#include "tool.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/config.h"
+
+static const char usage[] =
+	"verbena - RDMA for every Linux machine: a network card in user space\n"
+	"\n"
+	"usage: verbena run [OPTION...] COMMAND [ARGUMENT...]\n"
+	"       verbena devices [--json]\n"
+	"       verbena stat [OPTION...] [PID...]\n"
+	"       verbena help [COMMAND]\n"
+	"       verbena --version\n"
+	"\n"
+	"  run      runs a program that uses libibverbs on Verbena's device\n"
+	"  devices  shows the device, its port, addresses (GIDs) and limits\n"
+	"  stat     shows live counters of running programs\n"
+	"\n"
+	"settings: in the environment, or in the file that VERBENA_CONFIG names\n"
+	"\n"
+	"  variable              default meaning\n";
+
+static const struct command {
+	const char *name;
+	char *title; /* what getopt's messages begin with */
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"run", (char[]){"verbena run"}, cmd_run},
+	{"devices", (char[]){"verbena devices"}, cmd_devices},
+	{"stat", (char[]){"verbena stat"}, cmd_stat},
+};
+
+int complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("verbena: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return EXIT_OURS;
+}
+
+int usage_error(const char *command)
+{
+	fprintf(stderr, "verbena: see 'verbena %s --help'\n", command);
+	return EXIT_OURS;
+}
+
+const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (!memcmp(raw, mapped, sizeof(mapped)))
+		return inet_ntop(AF_INET, raw + 12, text, ADDRESS_BYTES);
+	return inet_ntop(AF_INET6, raw, text, ADDRESS_BYTES);
+}
+
+void json_string(FILE *f, const char *s)
+{
+	fputc('"', f);
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			fprintf(f, "\\%c", c);
+		else if (c < 0x20)
+			fprintf(f, "\\u%04x", c);
+		else
+			fputc(c, f);
+	}
+	fputc('"', f);
+}
+
+static const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static int help(const char *name)
+{
+	const struct command *c = name ? command_find(name) : NULL;
+	char *argv[] = {(char *)name, "--help", NULL};
+
+	if (name && !c)
+		return complain("there is no command '%s'; there are: run, devices, stat, help", name);
+	if (c)
+		return c->run(2, argv);
+	printf("%s%s", usage, config_help());
+	return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *c;
+
+	if (argc < 2) {
+		fprintf(stderr, "%s%s", usage, config_help());
+		return EXIT_OURS;
+	}
+	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return help(argc > 2 ? argv[2] : NULL);
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("verbena %s\n", VERBENA_VERSION);
+		return EXIT_SUCCESS;
+	}
+	c = command_find(argv[1]);
+	if (!c && argv[1][0] == '-')
+		return complain("there is no option '%s'; see 'verbena --help'", argv[1]);
+	if (!c)
+		return complain("there is no command '%s'; there are: run, devices, stat, help; did you "
+				"mean 'verbena run %s'?", argv[1], argv[1]);
+	argv[1] = c->title;
+	return c->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `verbena run`: sets up the loader's and our environment and becomes the program. Everything that
+ * can be found wrong is found before that.
+ */
+#include "tool.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/config.h"
+#include "engine/gids.h"
+#include "sysfs_dir.h"
+
+#define VERBS_LIBRARY "libibverbs.so.1"
+#define PATHS_LIBRARY "libverbena-paths.so"
+
+static const char usage[] =
+	"usage: verbena run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+	"\n"
+	"Runs COMMAND with Verbena's libibverbs, and so with its device, instead of the system's.\n"
+	"\n"
+	"      --pcap FILE      capture what is sent and received; %p in FILE is the process id\n"
+	"      --impair SPEC    spoil what is received, for example drop=1%,seed=7; keys: drop dup\n"
+	"                       reorder corrupt delay jitter rate limit seed\n"
+	"      --set KEY=VALUE  any setting of 'verbena help', without VERBENA_\n"
+	"      --preload        preload libibverbs too, for programs with a run path of their own\n"
+	"  -h, --help           this text\n"
+	"\n"
+	"The exit status is COMMAND's; 125: verbena failed; 126: COMMAND cannot be executed; 127: it\n"
+	"was not found.\n";
+
+/* Puts text before or behind what a list variable holds. */
+static void list_add(const char *variable, const char *text, bool before)
+{
+	const char *old = getenv(variable);
+	char *joined;
+
+	if (!old || !old[0]) {
+		setenv(variable, text, 1);
+		return;
+	}
+	if (asprintf(&joined, "%s:%s", before ? text : old, before ? old : text) < 0)
+		return;
+	setenv(variable, joined, 1);
+	free(joined);
+}
+
+/* The directory of our libraries, from where this program lies: built or installed. */
+static int library_dir(char dir[PATH_MAX])
+{
+	static const char *const places[] = {"lib/verbena", "../lib/verbena",
+					     "../" VERBENA_LIBDIR "/verbena"};
+	char exe[PATH_MAX], file[2 * PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	const char *base;
+
+	if (n < 0)
+		return complain("cannot find out where it lies: /proc/self/exe: %s", strerror(errno));
+	exe[n] = 0;
+	base = dirname(exe);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(file, sizeof(file), "%s/%s/" VERBS_LIBRARY, base, places[i]);
+		if (access(file, R_OK))
+			continue;
+		*strrchr(file, '/') = 0;
+		if (realpath(file, dir))
+			return 0;
+	}
+	return complain("there is no " VERBS_LIBRARY " of ours in %s/%s, %s or %s", base, places[0],
+			places[1], places[2]);
+}
+
+/* The loader splits these lists at such characters and has no way to quote them. */
+static bool loader_can_name(const char *dir)
+{
+	return !strpbrk(dir, ":; \t\n$");
+}
+
+static int set_setting(const char *assignment)
+{
+	const char *equals = strchr(assignment, '=');
+	char name[64];
+	int n;
+
+	if (!equals || equals == assignment)
+		return complain("--set %s: not of the form KEY=VALUE", assignment);
+	n = snprintf(name, sizeof(name), "VERBENA_%.*s", (int)(equals - assignment), assignment);
+	if (n >= (int)sizeof(name))
+		return complain("--set %s: no such setting", assignment);
+	for (char *p = name; *p; p++)
+		*p = (char)toupper((unsigned char)*p);
+	setenv(name, equals + 1, 1);
+	return 0;
+}
+
+/* The program may change its directory before it opens the file. */
+static int set_pcap(const char *file)
+{
+	char cwd[PATH_MAX], path[2 * PATH_MAX];
+
+	if (!file[0])
+		return complain("--pcap: the file's name is empty");
+	if (file[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+		snprintf(path, sizeof(path), "%s", file);
+	else
+		snprintf(path, sizeof(path), "%s/%s", cwd, file);
+	setenv("VERBENA_PCAP", path, 1);
+	return 0;
+}
+
+/* Settings and files: the environment that our libraries will look at. */
+static int prepare_ours(void)
+{
+	struct gid_table *t;
+	struct config c;
+	char why[1024], dir[PATH_MAX];
+	int rc;
+
+	if (config_load(&c, why, sizeof(why)))
+		return complain("%s", why);
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return complain("out of memory");
+	rc = gids_load(t, c.interfaces, why, sizeof(why));
+	if (!rc)
+		rc = sysfs_dir_get(t, dir, sizeof(dir), why, sizeof(why));
+	free(t);
+	if (rc)
+		return complain("%s", why);
+	setenv("VERBENA_SYSFS", dir, 1);
+	return 0;
+}
+
+static int prepare_loader(bool preload_verbs)
+{
+	char dir[PATH_MAX], library[PATH_MAX + 32];
+
+	if (library_dir(dir))
+		return EXIT_OURS;
+	if (!loader_can_name(dir))
+		return complain("the loader cannot use the directory '%s': it has one of : ; $ or a space "
+				"in its name", dir);
+	list_add("LD_LIBRARY_PATH", dir, true);
+	if (preload_verbs) {
+		snprintf(library, sizeof(library), "%s/" VERBS_LIBRARY, dir);
+		list_add("LD_PRELOAD", library, false);
+	}
+	snprintf(library, sizeof(library), "%s/" PATHS_LIBRARY, dir);
+	if (!access(library, R_OK))
+		list_add("LD_PRELOAD", library, false);
+	return 0;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"pcap", required_argument, NULL, 'p'},
+		{"impair", required_argument, NULL, 'i'},
+		{"set", required_argument, NULL, 's'},
+		{"preload", no_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	bool preload_verbs = false;
+	int opt, rc = 0;
+
+	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'p':
+			rc = set_pcap(optarg);
+			break;
+		case 'i':
+			setenv("VERBENA_IMPAIR", optarg, 1);
+			break;
+		case 's':
+			rc = set_setting(optarg);
+			break;
+		case 'l':
+			preload_verbs = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_SUCCESS;
+		default:
+			return usage_error("run");
+		}
+		if (rc)
+			return rc;
+	}
+	if (optind == argc) {
+		complain("run: what? A command is missing");
+		return usage_error("run");
+	}
+	rc = prepare_ours();
+	if (!rc)
+		rc = prepare_loader(preload_verbs);
+	if (rc)
+		return rc;
+
+	execvp(argv[optind], argv + optind);
+	rc = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+	complain("cannot run '%s': %s", argv[optind],
+		 errno == ENOENT && !strchr(argv[optind], '/') ? "command not found" : strerror(errno));
+	return rc;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `verbena stat`: the counters of the user's running programs, read from the pages that they lend.
+ * Nothing is asked of the programs but the descriptor; a busy or stopped one costs a short wait.
+ */
+#include "tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/config.h"
+#include "engine/stats.h"
+#include "io/group.h"
+
+enum { WAIT_MS = 300, UIDS_MAX = 16 };
+
+static const char usage[] =
+	"usage: verbena stat [OPTION...] [PID...]\n"
+	"\n"
+	"Shows counters of your running programs: one line each, or every counter with --all or when\n"
+	"PIDs are given.\n"
+	"\n"
+	"  -a, --all            every counter that is not zero\n"
+	"  -j, --json           every counter, as JSON: one line each time\n"
+	"  -w, --watch SECONDS  again and again\n"
+	"  -h, --help           this text\n";
+
+struct request {
+	const pid_t *pids;
+	int pid_count;
+	bool all;
+	bool json;
+	bool matched[64]; /* the PID was found */
+};
+
+static const struct column {
+	const char *title;
+	int width;
+	const char *fields[8]; /* summed */
+} columns[] = {
+	{"QPS", 6, {"qps"}},
+	{"RX-PACKETS", 12, {"rx_packets"}},
+	{"RX-BYTES", 15, {"rx_bytes"}},
+	{"TX-PACKETS", 12, {"tx_packets"}},
+	{"TX-BYTES", 15, {"tx_bytes"}},
+	{"RETRANSMITS", 11, {"retransmits"}},
+	{"TIMEOUTS", 8, {"timeouts"}},
+	{"DROPS", 10,
+	 {"rx_malformed", "rx_icrc_errors", "rx_no_qp", "rx_wrong_source", "rx_dropped", "io_rx_drops",
+	  "io_rx_overflow", "io_tx_drops"}},
+	{"WC-ERRORS", 9, {"completion_errors"}},
+};
+
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+static uint64_t field_value(const struct stats_page *p, const char *name)
+{
+	size_t count;
+	const struct stats_field *f = stats_fields(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (!strcmp(f[i].name, name))
+			return stats_value(p, &f[i]);
+	}
+	return 0;
+}
+
+static double age_s(const struct stats_page *p)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)p->started_ns / 1e9;
+}
+
+static void print_header(void)
+{
+	printf("%8s  %-15s %8s", "PID", "COMMAND", "SECONDS");
+	for (int i = 0; i < COLUMNS; i++)
+		printf(" %*s", columns[i].width, columns[i].title);
+	putchar('\n');
+}
+
+static void print_line(const struct stats_page *p)
+{
+	printf("%8d  %-15.15s %8.0f", p->pid, p->comm, age_s(p));
+	for (int i = 0; i < COLUMNS; i++) {
+		uint64_t sum = 0;
+
+		for (int k = 0; k < 8 && columns[i].fields[k]; k++)
+			sum += field_value(p, columns[i].fields[k]);
+		printf(" %*" PRIu64, columns[i].width, sum);
+	}
+	putchar('\n');
+}
+
+static void print_all(const struct stats_page *p)
+{
+	size_t count;
+	const struct stats_field *f = stats_fields(&count);
+
+	printf("%d %.15s: slot %u, UDP port %u, running for %.0f s\n", p->pid, p->comm, p->slot, p->port,
+	       age_s(p));
+	for (size_t i = 0; i < count; i++) {
+		uint64_t v = stats_value(p, &f[i]);
+
+		if (v)
+			printf("  %-20s %20" PRIu64 "\n", f[i].name, v);
+	}
+}
+
+static void print_json(const struct stats_page *p, bool first)
+{
+	size_t count;
+	const struct stats_field *f = stats_fields(&count);
+	char comm[STATS_COMM_BYTES];
+
+	snprintf(comm, sizeof(comm), "%.15s", p->comm);
+	printf("%s{\"pid\": %d, \"command\": ", first ? "" : ", ", p->pid);
+	json_string(stdout, comm);
+	printf(", \"slot\": %u, \"udp_port\": %u, \"seconds\": %.3f, \"counters\": {", p->slot, p->port,
+	       age_s(p));
+	for (size_t i = 0; i < count; i++)
+		printf("%s\"%s\": %" PRIu64, i ? ", " : "", f[i].name, stats_value(p, &f[i]));
+	printf("}}");
+}
+
+/* Our own view of the PID: the page says what its owner calls itself, in its own PID namespace. */
+static bool is_wanted(struct request *r, pid_t pid)
+{
+	bool wanted = r->pid_count == 0;
+
+	for (int i = 0; i < r->pid_count; i++) {
+		if (r->pids[i] == pid)
+			wanted = r->matched[i] = true;
+	}
+	return wanted;
+}
+
+/* Whoever else has programs here, by the names of their sockets. */
+static void tell_others(uint16_t port)
+{
+	unsigned told[UIDS_MAX];
+	char line[512];
+	int n = 0;
+	FILE *f = fopen("/proc/net/unix", "re");
+
+	while (f && n < UIDS_MAX && fgets(line, sizeof(line), f)) {
+		const char *name = strstr(line, "@verbena.");
+		unsigned uid, p, slot;
+		int i;
+
+		if (!name || sscanf(name, "@verbena.%u.%u.%u", &uid, &p, &slot) != 3 || p != port ||
+		    uid == geteuid())
+			continue;
+		for (i = 0; i < n && told[i] != uid; i++)
+			;
+		if (i < n)
+			continue;
+		told[n++] = uid;
+		fprintf(stderr, "verbena: user %u has programs here too; only that user may read their "
+				"counters\n", uid);
+	}
+	if (f)
+		fclose(f);
+}
+
+static int show(struct request *r, uint16_t port)
+{
+	struct group_member m[GROUP_SLOTS];
+	ssize_t n = group_query(geteuid(), port, GROUP_ALL_SLOTS, WAIT_MS, m, GROUP_SLOTS);
+	bool first = true;
+
+	if (n < 0)
+		return complain("cannot ask running programs: %s", strerror((int)-n));
+	if (r->json)
+		printf("{\"processes\": [");
+	for (ssize_t i = 0; i < n; i++) {
+		const struct stats_page *p = m[i].stat_fd < 0 ? NULL : stats_map(m[i].stat_fd);
+		struct stats_page page;
+
+		if (m[i].stat_fd >= 0)
+			close(m[i].stat_fd);
+		if (!is_wanted(r, m[i].pid)) {
+			if (p)
+				stats_unmap(p);
+			continue;
+		}
+		if (!p) {
+			fprintf(stderr, "verbena: process %d %s\n", m[i].pid,
+				m[i].answered ? "has counters of another version of verbena"
+					      : "does not answer");
+			continue;
+		}
+		page = *p;
+		stats_unmap(p);
+		if (m[i].pid)
+			page.pid = m[i].pid;
+		page.comm[sizeof(page.comm) - 1] = 0;
+		if (!r->json && !r->all && first)
+			print_header();
+		if (r->json)
+			print_json(&page, first);
+		else if (r->all)
+			print_all(&page);
+		else
+			print_line(&page);
+		first = false;
+	}
+	if (r->json)
+		printf("]}\n");
+	fflush(stdout);
+	if (first && !r->json && !r->pid_count)
+		fprintf(stderr, "verbena: no program of yours is running on it (UDP port %u)\n", port);
+	tell_others(port);
+	for (int i = 0; i < r->pid_count; i++) {
+		if (!r->matched[i])
+			complain("process %d does not run on verbena, or is not yours", r->pids[i]);
+	}
+	for (int i = 0; i < r->pid_count; i++) {
+		if (!r->matched[i])
+			return EXIT_OURS;
+	}
+	return EXIT_SUCCESS;
+}
+
+static bool pid_parse(const char *text, pid_t *out)
+{
+	char *end;
+	long v;
+
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (errno || end == text || *end || v <= 0 || v > INT_MAX)
+		return false;
+	*out = (pid_t)v;
+	return true;
+}
+
+int cmd_stat(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"all", no_argument, NULL, 'a'},
+		{"json", no_argument, NULL, 'j'},
+		{"watch", required_argument, NULL, 'w'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct request r = {0};
+	pid_t pids[sizeof(r.matched)];
+	struct config c;
+	char why[1024], *end;
+	double watch_s = 0;
+	int opt, rc;
+
+	while ((opt = getopt_long(argc, argv, "ajw:h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'a':
+			r.all = true;
+			break;
+		case 'j':
+			r.json = true;
+			break;
+		case 'w':
+			watch_s = strtod(optarg, &end);
+			if (end == optarg || *end || !(watch_s >= 0.01 && watch_s <= 86400))
+				return complain("--watch %s: allowed are seconds from 0.01 to 86400",
+						optarg);
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_SUCCESS;
+		default:
+			return usage_error("stat");
+		}
+	}
+	for (; optind < argc; optind++) {
+		if (r.pid_count == (int)sizeof(r.matched))
+			return complain("stat: at most %zu processes at once", sizeof(r.matched));
+		if (!pid_parse(argv[optind], &pids[r.pid_count]))
+			return complain("stat: '%s' is not a process id", argv[optind]);
+		r.pid_count++;
+		r.all = true;
+	}
+	r.pids = pids;
+	if (config_load(&c, why, sizeof(why)))
+		return complain("%s", why);
+	for (;;) {
+		rc = show(&r, c.port);
+		if (!watch_s || rc || ferror(stdout))
+			return rc;
+		nanosleep(&(struct timespec){(time_t)watch_s,
+					     (long)((watch_s - (double)(time_t)watch_s) * 1e9)}, NULL);
+	}
+}
