@@ -42,6 +42,37 @@ static bool is_zero(const uint8_t gid[16])
 	return !memcmp(gid, zero, sizeof(zero));
 }
 
+static bool is_loopback(const uint8_t gid[16])
+{
+	static const uint8_t ipv6[16] = {[15] = 1};
+	static const uint8_t ipv4[13] = {[10] = 0xff, [11] = 0xff, [12] = 127};
+
+	return !memcmp(gid, ipv6, sizeof(ipv6)) || !memcmp(gid, ipv4, sizeof(ipv4));
+}
+
+/* What the kernel carries to one of the host's own addresses never leaves it, whatever the interface. */
+static bool is_local(const struct nic *nic, const uint8_t gid[16])
+{
+	for (uint32_t i = 0; i < nic->gid_count; i++) {
+		if (!memcmp(nic->gids[i].raw, gid, sizeof(nic->gids[i].raw)))
+			return true;
+	}
+	return false;
+}
+
+uint32_t nic_active_mtu(const struct nic *nic)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (uint32_t i = 0; i < nic->gid_count; i++) {
+		const struct nic_gid *g = &nic->gids[i];
+
+		if (!is_zero(g->raw) && !is_loopback(g->raw) && g->ip_mtu < least)
+			least = g->ip_mtu;
+	}
+	return nic_path_mtu(least);
+}
+
 int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *out, uint32_t *ip_mtu)
 {
 	const struct nic_gid *g;
@@ -66,6 +97,6 @@ int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *ou
 	f.ttl = av->hop_limit ? av->hop_limit : HOP_LIMIT_DEFAULT;
 	*out = f;
 	if (ip_mtu)
-		*ip_mtu = g->ip_mtu;
+		*ip_mtu = is_local(nic, av->dgid) ? UINT16_MAX : g->ip_mtu;
 	return 0;
 }

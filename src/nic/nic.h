@@ -154,12 +154,17 @@ enum qp_state qp_state(const struct qp *);
 
 /*
  * Turns an address vector into a flow: -EINVAL for a bad port, GID index or a vector without GRH.
- * ip_mtu gets the interface's MTU. A UD address handle is just this flow.
+ * ip_mtu gets the interface's MTU, or 65535 to an address of this host. A UD address handle is just this flow.
  */
 int nic_resolve(const struct nic *, const struct ah_attr *, struct flow *out, uint32_t *ip_mtu);
 /* The GID table: -EINVAL outside it; an empty slot is all zero. */
 int nic_gid(const struct nic *, uint32_t index, struct nic_gid *out);
 uint32_t nic_gid_count(const struct nic *);
+/*
+ * The port's active MTU: what every interface but loopback can carry, as one port stands for all of
+ * them and programs take it for their path MTU; 4096 if there is only loopback.
+ */
+uint32_t nic_active_mtu(const struct nic *);
 /* The largest path MTU (256 .. 4096) that fits an IP MTU with RoCEv2's headers. */
 uint32_t nic_path_mtu(uint32_t ip_mtu);
 

@@ -78,7 +78,7 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	qp->rq = init->srq ? &init->srq->rq : &qp->own_rq;
 	qp->owner = init->owner;
 	qp->sq_sig_all = init->sq_sig_all;
-	qp->mtu = NIC_MTU_BYTES_MAX;
+	qp->mtu = init->type == QPT_UD ? nic_active_mtu(nic) : NIC_MTU_BYTES_MAX;
 	list_init(&qp->active);
 	list_init(&qp->held);
 	timer_init(&qp->timer);

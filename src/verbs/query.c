@@ -130,15 +130,12 @@ static bool gid_get(struct abi_context *ctx, uint32_t index, struct nic_gid *gid
 
 uint32_t port_mtu_bytes(struct abi_context *ctx)
 {
-	uint32_t largest = 0;
-	struct nic_gid gid;
+	uint32_t mtu;
 
 	engine_lock(ctx->engine);
-	for (uint32_t i = 0; i < nic_gid_count(ctx->nic); i++)
-		if (nic_gid(ctx->nic, i, &gid) == 0 && gid.ip_mtu > largest)
-			largest = gid.ip_mtu;
+	mtu = nic_active_mtu(ctx->nic);
 	engine_unlock(ctx->engine);
-	return nic_path_mtu(largest);
+	return mtu;
 }
 
 int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
