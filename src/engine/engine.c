@@ -57,9 +57,15 @@ void engine_leave(struct engine *e)
 	}
 }
 
+/*
+ * An ACK that waits for company must not be lost to what the caller is about to do: a QP that is
+ * destroyed or reset would take it along, and leave a peer that got its data right to retry in vain.
+ */
 void engine_lock(struct engine *e)
 {
 	lock_wait(&e->lock);
+	nic_hold_acks(e->loop.nic, false);
+	engine_turn(e, LOOP_OUTPUT, engine_now_ns());
 }
 
 void engine_unlock(struct engine *e)
