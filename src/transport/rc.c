@@ -24,15 +24,23 @@ static void rc_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 
 static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
+	size_t before;
+
 	if (qp_get_state(qp) == QPS_ERR) {
 		qp_flush(tp, qp, now_ns);
 		return false;
 	}
 	if (responder_output(tp, qp, now_ns))
 		return true;
+	before = tp->tx.count;
 	if (requester_output(tp, qp, now_ns))
 		return true;
-	/* Last, and the shortest: an ACK can end the train of the requests before it. */
+	/*
+	 * Last, and the shortest: an ACK can end the train of the requests before it. One that waits
+	 * for such company goes on waiting if there was none.
+	 */
+	if (!list_empty(&qp->held) && tp->tx.count == before)
+		return false;
 	return responder_output_ack(tp, qp);
 }
 
