@@ -46,7 +46,7 @@ static const struct row rows[] = {
 	SPEC("impair", impair, "", "faults on purpose, for example drop=0.01,seed=7"),
 	TEXT("interfaces", interfaces, "", "comma list of the interfaces to use; empty: every one that is up"),
 	NUMBER("port", KIND_U16, port, 1, 65535, "4791", "UDP port of RoCEv2"),
-	NUMBER("window_bytes", KIND_BYTES, window_bytes, 4096, 1u << 30, "256K", "bytes a queue pair may have unacknowledged"),
+	NUMBER("window_bytes", KIND_BYTES, window_bytes, 4096, 1u << 30, "auto", "bytes a queue pair may have unacknowledged"),
 	NUMBER("ack_delay_us", KIND_U32, ack_delay_us, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),
 	NUMBER("spin_us", KIND_U32, spin_us, 0, 1000000, "50", "how long the engine thread looks for more after traffic before it sleeps"),
 };
@@ -139,9 +139,11 @@ static bool row_set(const struct row *r, struct config *c, const char *text, cha
 	case KIND_U16:
 	case KIND_U32:
 	case KIND_BYTES:
-		if (!number_parse(text, r->kind == KIND_BYTES, &v) || v < r->min || v > r->max) {
+		if (r->kind == KIND_BYTES && !strcmp(text, "auto"))
+			v = 0;
+		else if (!number_parse(text, r->kind == KIND_BYTES, &v) || v < r->min || v > r->max) {
 			snprintf(why, why_bytes, "allowed is a whole number from %u to %u%s", r->min,
-				 r->max, r->kind == KIND_BYTES ? ", or with K, M or G behind it" : "");
+				 r->max, r->kind == KIND_BYTES ? ", K, M or G may follow it; or auto" : "");
 			return false;
 		}
 		if (r->kind == KIND_U16)

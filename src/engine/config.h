@@ -14,7 +14,7 @@ struct config {
 	char pcap[4096];     /* capture file, %p is the PID; empty: none */
 	char impair[512];    /* spec of io/impair.h; empty: none */
 	char interfaces[512]; /* comma list; empty: every one that is up */
-	uint32_t window_bytes;
+	uint32_t window_bytes; /* 0: auto, from the size of the receive buffers */
 	uint32_t ack_delay_us;
 	uint16_t port;       /* UDP port of RoCEv2, 4791 */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */

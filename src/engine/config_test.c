@@ -45,7 +45,7 @@ static void without_settings_there_are_defaults(void **state)
 	assert_int_equal(load(&c, NULL, NULL, err), 0);
 	assert_int_equal(c.port, 4791);
 	assert_int_equal(c.spin_us, 50);
-	assert_true(c.window_bytes >= 4096);
+	assert_int_equal(c.window_bytes, 0);
 	assert_string_equal(c.pcap, "");
 	assert_string_equal(c.impair, "");
 	assert_string_equal(c.interfaces, "");
@@ -75,6 +75,7 @@ static void good_values_are_taken(void **state)
 		"VERBENA_WINDOW_BYTES=4096",
 		"VERBENA_WINDOW_BYTES=4k",
 		"VERBENA_WINDOW_BYTES=1G",
+		"VERBENA_WINDOW_BYTES=auto",
 		"VERBENA_ACK_DELAY_US=0",
 		"VERBENA_IMPAIR=",
 		"VERBENA_SYSFS=/whatever",
@@ -109,8 +110,10 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_PORT=1K", "VERBENA_PORT=1K: allowed is"},
 		{"VERBENA_PORT=0x10", "VERBENA_PORT=0x10: allowed is"},
 		{"VERBENA_PORT=99999999999999999999", "allowed is"},
-		{"VERBENA_WINDOW_BYTES=4095", "or with K, M or G"},
+		{"VERBENA_WINDOW_BYTES=4095", "K, M or G may follow it; or auto"},
 		{"VERBENA_WINDOW_BYTES=2G", "allowed is"},
+		{"VERBENA_WINDOW_BYTES=0", "allowed is"},
+		{"VERBENA_PORT=auto", "allowed is"},
 		{"VERBENA_WINDOW_BYTES=1KB", "allowed is"},
 		{"VERBENA_WINDOW_BYTES=4294967295G", "allowed is"},
 		{"VERBENA_IMPAIR=drop=2", "VERBENA_IMPAIR=drop=2: "},

@@ -84,18 +84,26 @@ void engine_poll(struct engine *e)
 		return;
 	}
 	now_ns = engine_now_ns();
-	atomic_store_explicit(&e->polled_ns, now_ns, memory_order_relaxed);
+	/* A turn that sends much takes longer than the thread waits for the next poll. */
+	atomic_store_explicit(&e->polled_ns, now_ns + TURN_NS_MAX, memory_order_relaxed);
 	nic_hold_acks(e->loop.nic, true);
-	engine_turn(e, LOOP_ALL, now_ns);
+	if (engine_turn(e, LOOP_ALL, now_ns))
+		now_ns = engine_now_ns();
+	atomic_store_explicit(&e->polled_ns, now_ns, memory_order_relaxed);
 	engine_leave(e);
 }
 
-/* Whether a poll is so sure to come that it may as well do the sending, in longer trains. */
-static bool may_defer(struct engine *e, const struct qp *qp)
+/*
+ * Whether to leave the sending to the poll that is sure to come, so that more WRs share a train: of a
+ * QP that waits for an answer anyway, or of a program that posts one WR after the other. The latter
+ * is all there is to tell a stream of UD messages from a single one.
+ */
+static bool may_defer(struct engine *e, const struct qp *qp, uint64_t now_ns)
 {
+	uint64_t since_ns = now_ns - atomic_load_explicit(&e->kicked_ns, memory_order_relaxed);
 	uint32_t deferred;
 
-	if (atomic_load(&e->state) != THREAD_NAP || !qp_in_flight(qp))
+	if (atomic_load(&e->state) != THREAD_NAP || (!qp_in_flight(qp) && since_ns > KICK_STREAM_NS))
 		return false;
 	deferred = atomic_load_explicit(&e->deferred_kicks, memory_order_relaxed);
 	atomic_store_explicit(&e->deferred_kicks, deferred + 1, memory_order_relaxed);
@@ -104,14 +112,17 @@ static bool may_defer(struct engine *e, const struct qp *qp)
 
 void engine_kick(struct engine *e, struct qp *qp)
 {
+	uint64_t now_ns = engine_now_ns();
+
 	nic_doorbell(e->loop.nic, qp);
 	/* The doorbell is stored before the state is loaded: see "a doorbell" in state.h. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (may_defer(e, qp))
+	if (may_defer(e, qp, now_ns))
 		return;
 	if (lock_take_or_pend(&e->lock)) {
-		engine_turn(e, LOOP_OUTPUT, engine_now_ns());
+		engine_turn(e, LOOP_OUTPUT, now_ns);
 		engine_leave(e);
+		atomic_store_explicit(&e->kicked_ns, engine_now_ns(), memory_order_relaxed);
 	}
 }
 

@@ -92,6 +92,7 @@ static bool input(struct loop *l, uint64_t now_ns)
 		total += n;
 		/* A batch that is not full was all there was, mostly: no call to be told so. */
 	} while (n == INPUT_BATCH && total < INPUT_PACKETS_MAX);
+	l->unread = n == INPUT_BATCH;
 	return total > 0;
 }
 
@@ -187,7 +188,7 @@ uint64_t loop_deadline_ns(const struct loop *l)
 {
 	uint64_t nic = nic_deadline(l->nic), io = io_deadline_ns(l->io), first = nic < io ? nic : io;
 
-	if (l->more)
+	if (l->more || l->unread)
 		return 0;
 	if (!stash_is_empty(l->stash) && l->stash->retry_ns < first)
 		return l->stash->retry_ns;

@@ -23,8 +23,9 @@ struct loop {
 	struct io *io;
 	struct group *group; /* or NULL */
 	const struct engine_sink *sink;
-	struct stats_page *page;        /* or NULL */
+	struct stats_page *page; /* or NULL */
 	unsigned int slot;
+	bool unread; /* the last turn left input behind because of its bound */
 	bool more; /* the last turn left output behind because of its bound */
 	uint64_t page_due_ns;
 	struct loop_stash *stash; /* packets that the kernel had no room for */

@@ -26,6 +26,9 @@
 enum {
 	WHY_BYTES = 512,
 	MAP_BYTES_MIN = 64 << 10, /* from here on memory comes in pages that are zero until touched */
+	WINDOW_BYTES_MIN = 64 << 10,
+	WINDOW_BYTES_MAX = 512 << 10,
+	RCVBUF_WINDOWS = 4, /* a small packet counts twice its size or more in a receive buffer */
 	EXIT_TRIES = 1000,
 	EXIT_TRY_US = 100
 };
@@ -85,6 +88,7 @@ static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t 
 		return rc;
 	e->sport_ipv4 = udp_source_port(io, UDP_V4, 0);
 	e->sport_ipv6 = udp_source_port(io, UDP_V6, 0);
+	e->rcvbuf_bytes = udp_rcvbuf_bytes(io);
 	if (e->config.impair[0]) {
 		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
 		if (!rc) {
@@ -108,6 +112,20 @@ close:
 	return rc;
 }
 
+/*
+ * What one queue pair may have under way, where the user did not say: the peer's receive buffer
+ * should hold it, and a peer has mostly what we have. Go-back-N pays dearly for every overflow.
+ */
+static uint32_t window_bytes(const struct engine *e)
+{
+	size_t share = e->rcvbuf_bytes / RCVBUF_WINDOWS;
+
+	if (e->config.window_bytes)
+		return e->config.window_bytes;
+	return share < WINDOW_BYTES_MIN ? WINDOW_BYTES_MIN
+	       : share > WINDOW_BYTES_MAX ? WINDOW_BYTES_MAX : (uint32_t)share;
+}
+
 static int nic_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct nic_config *c = calloc(1, sizeof(*c));
@@ -117,7 +135,9 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		c->qpn_slot = group_slot(e->group);
 		c->sport_ipv4 = e->sport_ipv4;
 		c->sport_ipv6 = e->sport_ipv6;
-		c->window_bytes = e->config.window_bytes;
+		c->udp_port = e->config.port;
+		c->window_bytes = window_bytes(e);
+		c->train_max = (uint16_t)io_train_max(e->loop.io);
 		c->ack_delay_ns = (uint64_t)e->config.ack_delay_us * 1000;
 		memcpy(c->gids, e->gids.gids, sizeof(c->gids));
 		c->gid_count = e->gids.count;

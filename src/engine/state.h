@@ -8,7 +8,8 @@
  * three states, and leaves work to programs' threads in two of them:
  *
  *     RUN      it looks by itself, now and soon again
- *     NAP      a program polls: the thread sleeps about 50 us at a time and looks whether it still does
+ *     NAP      a program polls: the thread sleeps for 50 us or more at a time and looks whether it
+ *              still does
  *     BLOCKED  it sleeps in epoll on every socket, until `sleep_until_ns` at most
  *
  *          nobody polled for 50 us, or engine_hand_over()
@@ -34,6 +35,7 @@
  *                        Otherwise it takes the lock or leaves a mark for the holder (lock.h).
  *
  * A thread in NAP sleeps on a futex, not in epoll, so packets that a poller will fetch wake nobody.
+ * Each nap disturbs the poller for some microseconds, so naps grow while a program goes on polling.
  * A poller never makes a system call for the thread's sake but one: the write above. To make even
  * that rare, BLOCKED lasts at most HEARTBEAT_NS as long as there was traffic in the last
  * HEARTBEAT_FOR_NS; a new deadline is mostly later than that. An idle process sleeps for good.
@@ -57,9 +59,13 @@ enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_BLOCKED };
 
 enum {
 	NAP_NS = 50000,             /* a program that has not polled for so long has stopped */
+	NAP_NS_MAX = 500000,
+	NAP_SHARE = 16, /* a nap may be this part of the time for which the program has polled */
 	POLLED_QUIET_NS = 1000000,  /* polled without traffic for so long, it blocks rather than naps */
 	SERVE_NS = 5000000,         /* how often a thread that is not in epoll looks after the group */
+	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
 	DEFERRED_KICKS_MAX = 32,
+	KICK_STREAM_NS = 2000, /* a post that comes so soon after the last one was sent is one of many */
 	HEARTBEAT_NS = 10000000,
 	HEARTBEAT_FOR_NS = 100000000
 };
@@ -71,6 +77,7 @@ struct engine {
 	struct group *group;
 	uint16_t sport_ipv4; /* UDP source ports of the back end */
 	uint16_t sport_ipv6;
+	size_t rcvbuf_bytes; /* as the kernel counts */
 	int stat_fd;
 	int wake_fd;
 	int epoll_fd;
@@ -80,8 +87,9 @@ struct engine {
 	_Alignas(64) struct lock lock;
 
 	/* Written by pollers and posters, on every call. */
-	_Alignas(64) _Atomic uint64_t polled_ns; /* the last poll; 0: handed over */
+	_Alignas(64) _Atomic uint64_t polled_ns; /* the last poll; in future: it goes on; 0: handed over */
 	_Atomic bool bounced;                    /* a poll found the lock held */
+	_Atomic uint64_t kicked_ns;              /* when the last post's turn ended */
 	_Atomic uint32_t deferred_kicks;         /* since the last turn; a hint */
 
 	/* Written by the thread; a hand-over turns NAP into RUN. A futex. */

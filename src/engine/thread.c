@@ -17,9 +17,10 @@
 
 enum {
 	STACK_BYTES = 256 << 10,
-	/* A yield that took longer gave the processor to somebody who wants to keep it. */
+	/* A yield that took longer gave the processor to somebody who has a use for it, and then */
 	YIELD_LONG_NS = 20000,
-	CROWDED_NS = 20000000, /* for how long that is believed */
+	CROWDED_TIMES = 10, /* the thread does not spin for so many times as long, */
+	CROWDED_NS_MAX = 20000000, /* up to this */
 	EVENTS_MAX = IO_FDS_MAX + 2
 };
 
@@ -28,6 +29,8 @@ struct self {
 	struct engine *e;
 	uint64_t serve_due_ns;
 	uint64_t crowded_until_ns;
+	uint64_t polling_since_ns; /* 0: nobody polls */
+	bool looked_again;         /* the lock was held, and nobody seemed to poll */
 	bool group_asks;
 };
 
@@ -61,16 +64,21 @@ static bool polled_lately(struct engine *e, uint64_t now_ns, uint64_t *until_ns)
 		atomic_store_explicit(&e->bounced, false, memory_order_relaxed);
 		polled_ns = now_ns;
 	}
-	*until_ns = polled_ns + NAP_NS;
+	*until_ns = (polled_ns > now_ns ? now_ns : polled_ns) + NAP_NS;
 	return polled_ns && now_ns < *until_ns;
 }
 
-static void nap(struct engine *e, uint64_t now_ns, uint64_t until_ns)
+static void nap(struct self *s, uint64_t now_ns, uint64_t until_ns)
 {
-	struct timespec ts = {.tv_nsec = (long)(until_ns - now_ns)};
+	struct engine *e = s->e;
+	uint64_t share_ns = s->polling_since_ns ? (now_ns - s->polling_since_ns) / NAP_SHARE : 0;
+	struct timespec ts = {0};
 
-	if (ts.tv_nsec > NAP_NS)
-		ts.tv_nsec = NAP_NS;
+	if (until_ns < now_ns + share_ns)
+		until_ns = now_ns + share_ns;
+	if (until_ns > now_ns + NAP_NS_MAX)
+		until_ns = now_ns + NAP_NS_MAX;
+	ts.tv_nsec = (long)(until_ns - now_ns);
 	atomic_store(&e->state, THREAD_NAP);
 	/* A hand-over between our look at polled_ns and the store is seen here. */
 	if (atomic_load(&e->polled_ns))
@@ -131,12 +139,15 @@ static void block(struct self *s, uint64_t now_ns)
 /* Gives others the processor; notices when they keep it, for then spinning only delays ourselves. */
 static void yield(struct self *s, uint64_t before_ns)
 {
-	uint64_t now_ns;
+	uint64_t now_ns, took_ns;
 
 	sched_yield();
 	now_ns = engine_now_ns();
-	if (now_ns - before_ns > YIELD_LONG_NS)
-		s->crowded_until_ns = now_ns + CROWDED_NS;
+	took_ns = now_ns - before_ns;
+	if (took_ns > CROWDED_NS_MAX / CROWDED_TIMES)
+		took_ns = CROWDED_NS_MAX / CROWDED_TIMES;
+	if (took_ns > YIELD_LONG_NS)
+		s->crowded_until_ns = now_ns + CROWDED_TIMES * took_ns;
 }
 
 /* A poller does the work. False: there has been none for a while, and the lock is held. */
@@ -146,6 +157,9 @@ static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
 	uint64_t quiet_ns = now_ns - atomic_load_explicit(&e->moved_ns, memory_order_relaxed);
 	bool serve = now_ns >= s->serve_due_ns || s->group_asks;
 
+	s->looked_again = false;
+	if (!s->polling_since_ns)
+		s->polling_since_ns = now_ns;
 	/* moved_ns may be younger than now_ns: then the difference is huge, and negative. */
 	if (((int64_t)quiet_ns > POLLED_QUIET_NS || serve) && lock_try(&e->lock)) {
 		if (serve && !e->closed) {
@@ -157,7 +171,7 @@ static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
 			return false;
 		engine_leave(e);
 	}
-	nap(e, now_ns, until_ns);
+	nap(s, now_ns, until_ns);
 	return true;
 }
 
@@ -178,7 +192,17 @@ static void *thread_main(void *arg)
 				block(&s, now_ns);
 			continue;
 		}
-		lock_wait(&e->lock);
+		/* Somebody may be in a turn that takes longer than a nap: look again before waiting. */
+		if (!lock_try(&e->lock)) {
+			if (!s.looked_again) {
+				s.looked_again = true;
+				nap(&s, now_ns, now_ns + NAP_NS);
+				continue;
+			}
+			lock_wait(&e->lock);
+		}
+		s.looked_again = false;
+		s.polling_since_ns = 0;
 		if (e->closed) {
 			engine_leave(e);
 			return NULL;

@@ -10,8 +10,10 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +29,7 @@
 #include "base/prng.h"
 #include "io/group.h"
 #include "io/group_link.h"
+#include "io/group_state.h"
 #include "io/udp.h"
 
 enum { ROUNDS = 20, MEMBERS_MAX = GROUP_SLOTS + 1, DATAGRAM = 40, WAIT_MS = 3000 };
@@ -47,6 +50,7 @@ static int reports[2]; /* [0] is the test's end */
 static struct prng rng;
 static uint16_t port;
 
+/* What the test knows of a process that has joined. */
 struct member {
 	pid_t pid;
 	unsigned slot;
@@ -577,6 +581,79 @@ static void a_stopped_member_is_passed_over_while_others_answer(void **state)
 	expect_all_reached();
 }
 
+/* Others hold the sockets of the newest too, so that it is not needed. */
+static void the_newest_member_may_be_stopped(void **state)
+{
+	for (int i = 0; i < 3; i++)
+		member_start();
+	kill(members[2].pid, SIGSTOP);
+	assert_int_equal(member_start().slot, 3);
+	kill(members[2].pid, SIGCONT);
+	expect_all_reached();
+}
+
+static int stray_socket(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int one = 1;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+/* As one that a dying member alone holds, and that the kernel has not closed yet. */
+static void a_socket_out_of_order_is_noticed(void **state)
+{
+	struct group_config cfg = config();
+	int stray = stray_socket();
+
+	cfg.join_ms_max = 100;
+	assert_fails(&cfg, -ETIMEDOUT, "does not arrive");
+
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		usleep(300000);
+		_exit(0);
+	}
+	close(stray); /* now only that process has it */
+	assert_int_equal(member_start().slot, 0);
+	expect_all_reached();
+	waitpid(pid, NULL, 0);
+}
+
+static void only_sockets_of_the_lane_that_come_next_are_held(void **state)
+{
+	struct group *g = group_new();
+	int fds[2];
+
+	g->lane_count = 1;
+	g->lanes[0] = (struct group_lane){ UDP_V4, port };
+	for (int round = 0; round < 2; round++) {
+		/* The first time they are new, then they are known. */
+		fds[0] = stray_socket();
+		fds[1] = stray_socket();
+		assert_true(group_hold(g, 0, 2, fds));
+		assert_int_equal(g->held, 2);
+		assert_int_equal(fcntl(fds[0], F_GETFD) < 0, round);
+		assert_int_equal(fcntl(fds[1], F_GETFD) < 0, round);
+	}
+	/* A gap, another port, no socket at all: closed, not held. */
+	fds[0] = stray_socket();
+	assert_true(group_hold(g, 3, 1, fds));
+	assert_true(fcntl(fds[0], F_GETFD) < 0);
+	fds[0] = stray_socket();
+	fds[1] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_false(group_hold(g, 2, 2, fds));
+	assert_true(fcntl(fds[0], F_GETFD) < 0);
+	fds[0] = memfd_create("none", MFD_CLOEXEC);
+	assert_false(group_hold(g, 2, 1, fds));
+	assert_int_equal(g->held, 2);
+	group_close(g);
+}
+
 static void a_port_in_use_is_reported(void **state)
 {
 	struct group_config cfg = config();
@@ -661,6 +738,32 @@ static void two_ports_share_one_slot(void **state)
 	group_close(g);
 }
 
+/* A new network namespace has its loopback interface down: nothing can be proven, nothing is lost. */
+static void joining_works_without_loopback(void **state)
+{
+	struct group_config cfg = config();
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct group *g, *h;
+		char why[GROUP_WHY_BYTES] = "";
+
+		if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+			_exit(77);
+		if (group_open(&g, &cfg, why, sizeof(why)) < 0) {
+			fprintf(stderr, "%s\n", why);
+			_exit(1);
+		}
+		group_close(g);
+		_exit(group_open(&h, &cfg, why, sizeof(why)) < 0 ? 2 : 0);
+	}
+	waitpid(pid, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+}
+
 static void a_full_group_is_reported(void **state)
 {
 	struct group_config cfg = config();
@@ -702,11 +805,15 @@ int main(void)
 		TEST(a_held_lock_is_reported_with_its_holder),
 		TEST(a_stopped_member_is_reported_and_joining_works_after),
 		TEST(a_stopped_member_is_passed_over_while_others_answer),
+		TEST(the_newest_member_may_be_stopped),
+		TEST(a_socket_out_of_order_is_noticed),
+		TEST(only_sockets_of_the_lane_that_come_next_are_held),
 		TEST(a_port_in_use_is_reported),
 		TEST(another_users_group_is_reported),
 		TEST(too_few_descriptors_are_reported),
 		TEST(other_ports_are_reported),
 		TEST(two_ports_share_one_slot),
+		TEST(joining_works_without_loopback),
 		TEST(a_full_group_is_reported),
 	};
 

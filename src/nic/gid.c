@@ -5,7 +5,6 @@
 
 #include "base/ipudp.h"
 #include "nic/state.h"
-#include "wire/rocev2.h"
 
 enum {
 	HOP_LIMIT_DEFAULT = 64,
@@ -92,7 +91,7 @@ int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *ou
 	if (f.dst[0] == 0xfe && (f.dst[1] & 0xc0) == 0x80)
 		f.ifindex = g->ifindex;
 	f.sport = flow_is_ipv4(&f) ? nic->sport_ipv4 : nic->sport_ipv6;
-	f.dport = ROCEV2_UDP_PORT;
+	f.dport = nic->udp_port;
 	f.tos = av->traffic_class;
 	f.ttl = av->hop_limit ? av->hop_limit : HOP_LIMIT_DEFAULT;
 	*out = f;

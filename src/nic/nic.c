@@ -38,6 +38,7 @@ struct nic *nic_create(const struct nic_config *c)
 	half[0] = siphash_u64(c->secret, 0);
 	half[1] = siphash_u64(c->secret, 1);
 	memcpy(nic->qpn_secret, half, sizeof(half));
+	nic->udp_port = c->udp_port ? c->udp_port : ROCEV2_UDP_PORT;
 	nic->sport_ipv4 = c->sport_ipv4;
 	nic->sport_ipv6 = c->sport_ipv6;
 	nic->gid_count = c->gid_count < NIC_GIDS_MAX ? c->gid_count : NIC_GIDS_MAX;

@@ -60,6 +60,7 @@ struct nic_config {
 	uint32_t qpn_slot;       /* the high 7 bits of every QPN: 0 .. 126 */
 	uint16_t sport_ipv4;     /* UDP source port the back end sends from, host order */
 	uint16_t sport_ipv6;
+	uint16_t udp_port;       /* RoCEv2's port, at every peer; 0: 4791 */
 	uint32_t window_bytes;   /* request bytes, READ responses included, a QP may have unacknowledged */
 	uint16_t train_max;      /* packets that the back end sends as one train, 1 .. PKT_TRAIN_MAX; 0: that */
 	uint64_t ack_delay_ns;   /* how long an ACK may wait for a packet to travel with, while held */

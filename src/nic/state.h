@@ -23,6 +23,7 @@ struct nic {
 	struct list pds;           /* struct nic_pd */
 	struct list cqs;           /* struct nic_cq */
 	struct list srqs;          /* struct nic_srq */
+	uint16_t udp_port; /* that peers listen on */
 	uint16_t sport_ipv4;
 	uint16_t sport_ipv6;
 	struct nic_gid gids[NIC_GIDS_MAX];

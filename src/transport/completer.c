@@ -95,6 +95,8 @@ static void retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->req;
 
+	if (req->rnr_wait)
+		return; /* a late packet: the wait ends by going back to una anyway */
 	if (!req->retries) {
 		fail_oldest(tp, qp, WC_RETRY_EXC_ERR, now_ns);
 		return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The extended CQ: completions are read in place, one at a time. From a start_poll that succeeds to
- * end_poll the thread holds the poll lock, and `current` is the oldest completion of the ring.
+ * The extended CQ: one completion at a time is taken out of the ring and looked at through readers.
+ * From a start_poll that succeeds to end_poll the thread holds the poll lock. Taking frees the send
+ * queue's slots at once: a program posts the next request while it looks at the last one's end.
  */
 #include <endian.h>
 #include <time.h>
@@ -26,13 +27,16 @@ static struct abi_cq *ex_of(struct ibv_cq_ex *ex)
 	return container_of(ex, struct abi_cq, ex);
 }
 
-static bool show_oldest(struct abi_cq *cq)
+static bool take(struct abi_cq *cq)
 {
-	cq->current = cq_peek(cq->core, 0);
-	if (!cq->current)
+	const struct cqe *e = cq_peek(cq->core, 0);
+
+	if (!e)
 		return false;
-	cq->ex.status = (enum ibv_wc_status)cq->current->status;
-	cq->ex.wr_id = cq->current->wr_id;
+	cq->current = *e;
+	cq_consume(cq->core, 1);
+	cq->ex.status = (enum ibv_wc_status)cq->current.status;
+	cq->ex.wr_id = cq->current.wr_id;
 	return true;
 }
 
@@ -44,59 +48,46 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (attr->comp_mask)
 		return fail(EINVAL);
 	spin_lock(&cq->poll_lock);
-	if (show_oldest(cq))
+	if (take(cq))
 		return 0;
 	spin_unlock(&cq->poll_lock);
 	engine_poll(cq->engine);
 	spin_lock(&cq->poll_lock);
-	if (show_oldest(cq))
+	if (take(cq))
 		return 0;
 	err = cq->core->overrun ? EOVERFLOW : ENOENT;
 	spin_unlock(&cq->poll_lock);
 	return err;
 }
 
-static void drop_current(struct abi_cq *cq)
-{
-	if (cq->current)
-		cq_consume(cq->core, 1);
-	cq->current = NULL;
-}
-
 static int next_poll(struct ibv_cq_ex *ex)
 {
-	struct abi_cq *cq = ex_of(ex);
-
-	drop_current(cq);
-	return show_oldest(cq) ? 0 : ENOENT;
+	return take(ex_of(ex)) ? 0 : ENOENT;
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-	struct abi_cq *cq = ex_of(ex);
-
-	drop_current(cq);
-	spin_unlock(&cq->poll_lock);
+	spin_unlock(&ex_of(ex)->poll_lock);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 {
-	return (enum ibv_wc_opcode)ex_of(ex)->current->opcode;
+	return (enum ibv_wc_opcode)ex_of(ex)->current.opcode;
 }
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
 {
-	return ex_of(ex)->current->vendor_err;
+	return ex_of(ex)->current.vendor_err;
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *ex)
 {
-	return ex_of(ex)->current->byte_len;
+	return ex_of(ex)->current.byte_len;
 }
 
 static __be32 read_imm_data(struct ibv_cq_ex *ex)
 {
-	const struct cqe *e = ex_of(ex)->current;
+	const struct cqe *e = &ex_of(ex)->current;
 
 	/* ibv_wc_read_invalidated_rkey() comes here as well and wants host order. */
 	return e->flags & WC_WITH_INV ? (__be32)e->imm_or_key : htobe32(e->imm_or_key);
@@ -104,17 +95,17 @@ static __be32 read_imm_data(struct ibv_cq_ex *ex)
 
 static uint32_t read_qp_num(struct ibv_cq_ex *ex)
 {
-	return ex_of(ex)->current->qpn;
+	return ex_of(ex)->current.qpn;
 }
 
 static uint32_t read_src_qp(struct ibv_cq_ex *ex)
 {
-	return ex_of(ex)->current->src_qp;
+	return ex_of(ex)->current.src_qp;
 }
 
 static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 {
-	return ex_of(ex)->current->flags;
+	return ex_of(ex)->current.flags;
 }
 
 static uint32_t read_slid(struct ibv_cq_ex *ex)
@@ -124,7 +115,7 @@ static uint32_t read_slid(struct ibv_cq_ex *ex)
 
 static uint8_t read_sl(struct ibv_cq_ex *ex)
 {
-	return ex_of(ex)->current->sl;
+	return ex_of(ex)->current.sl;
 }
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
@@ -134,7 +125,7 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 {
-	return ex_of(ex)->current->timestamp_ns;
+	return ex_of(ex)->current.timestamp_ns;
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
@@ -143,7 +134,7 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec -
-	       (engine_now_ns() - ex_of(ex)->current->timestamp_ns);
+	       (engine_now_ns() - ex_of(ex)->current.timestamp_ns);
 }
 
 static void readers_fill(struct ibv_cq_ex *ex, uint64_t flags)

@@ -90,7 +90,7 @@ struct abi_cq {
 	struct engine *engine;
 	struct cq *core;
 	struct spin poll_lock;
-	const struct cqe *current; /* between start_poll and end_poll; poll_lock */
+	struct cqe current; /* what the readers of cq_ex.c look at; poll_lock */
 
 	struct list event;        /* in the channel's queue while events_pending > 0 */
 	uint32_t events_pending;  /* channel's event lock */

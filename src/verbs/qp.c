@@ -68,6 +68,17 @@ static void resume(struct abi_qp *qp, bool posters)
 	engine_unlock(qp->engine);
 }
 
+/*
+ * What a completion told this program the peer shall learn too, before the QP stops answering: an
+ * ACK may still be waiting for company. Unlocking does a turn of output.
+ */
+static void acks_flush(struct abi_qp *qp)
+{
+	engine_lock(qp->engine);
+	nic_hold_acks(context_of(qp->pub.context)->nic, false);
+	engine_unlock(qp->engine);
+}
+
 static void qp_reap(struct object *o)
 {
 	struct abi_qp *qp = container_of(o, struct abi_qp, object);
@@ -283,6 +294,8 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 	if (err)
 		return fail(err);
 	attr_from_verbs(&core, attr);
+	if (resets || (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR))
+		acks_flush(qp);
 	if (resets)
 		quiesce(qp, true);
 	else
@@ -337,6 +350,7 @@ int ibv_destroy_qp(struct ibv_qp *pub)
 	struct abi_qp *qp = qp_of(pub);
 	struct abi_context *ctx = context_of(pub->context);
 
+	acks_flush(qp);
 	quiesce(qp, false);
 	nic_qp_destroy(ctx->nic, qp->core);
 	list_remove(&qp->object.link);

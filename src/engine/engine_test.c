@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The running engine, alone in its process: queue pairs talk to each other through 127.0.0.1 and
+ * real sockets. What is tested is who does the work when: pollers, posters, the thread, or nobody.
+ */
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { PAIRS = 3, DEPTH = 64, BYTES = 64, MANY = 20000, WAIT_MS = 2000 };
+
+struct end {
+	struct qp *qp;
+	struct cq *cq;
+};
+
+struct pair {
+	struct end a, b;
+};
+
+static struct engine *engine;
+static struct nic *nic;
+static struct pd *pd;
+static struct mr *mr;
+static uint8_t memory[2 * DEPTH * BYTES];
+static uint32_t loopback_gid;
+static _Atomic uint32_t cq_events;
+
+static void on_cq(void *owner)
+{
+	atomic_fetch_add((_Atomic uint32_t *)owner, 1);
+}
+
+static void on_async(const struct async_event *ev)
+{
+}
+
+static const struct engine_sink sink = {.cq_event = on_cq, .async_event = on_async};
+
+static void connect_end(struct end *e, const struct end *peer)
+{
+	struct qp_attr attr = {
+		.state = QPS_INIT,
+		.port = 1,
+		.access = MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ,
+		.path_mtu_bytes = 1024,
+		.dest_qpn = qp_number(peer->qp),
+		.rq_psn = 7,
+		.sq_psn = 7,
+		.max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 12,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.av = {.is_global = 1, .port = 1, .hop_limit = 64,
+		       .sgid_index = (uint8_t)loopback_gid},
+	};
+	struct nic_gid gid;
+
+	assert_int_equal(nic_gid(nic, loopback_gid, &gid), 0);
+	memcpy(attr.av.dgid, gid.raw, sizeof(gid.raw));
+	assert_int_equal(nic_qp_modify(nic, e->qp, &attr,
+				       QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS,
+				       engine_now_ns()), 0);
+	attr.state = QPS_RTR;
+	assert_int_equal(nic_qp_modify(nic, e->qp, &attr,
+				       QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
+					       QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
+				       engine_now_ns()), 0);
+	attr.state = QPS_RTS;
+	assert_int_equal(nic_qp_modify(nic, e->qp, &attr,
+				       QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY |
+					       QPA_SQ_PSN | QPA_MAX_RD_ATOMIC,
+				       engine_now_ns()), 0);
+}
+
+static void end_open(struct end *e)
+{
+	struct qp_init init = {
+		.type = QPT_RC,
+		.pd = pd,
+		.cap = {.max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+
+	assert_int_equal(nic_cq_create(nic, 4 * DEPTH, (void *)&cq_events, &e->cq), 0);
+	init.send_cq = init.recv_cq = e->cq;
+	assert_int_equal(nic_qp_create(nic, &init, &e->qp), 0);
+}
+
+static void pair_open(struct pair *p)
+{
+	engine_lock(engine);
+	end_open(&p->a);
+	end_open(&p->b);
+	connect_end(&p->a, &p->b);
+	connect_end(&p->b, &p->a);
+	engine_unlock(engine);
+}
+
+static void pair_close(struct pair *p)
+{
+	engine_lock(engine);
+	nic_qp_destroy(nic, p->a.qp);
+	nic_qp_destroy(nic, p->b.qp);
+	assert_int_equal(nic_cq_destroy(nic, p->a.cq), 0);
+	assert_int_equal(nic_cq_destroy(nic, p->b.cq), 0);
+	engine_unlock(engine);
+}
+
+static void post_recv(struct end *e)
+{
+	struct recv_wqe *w = rq_slot(qp_rq(e->qp));
+
+	assert_non_null(w);
+	w->wr_id = 1;
+	w->num_sge = 1;
+	w->length = BYTES;
+	w->sge[0] = (struct wqe_sge){(uintptr_t)memory, BYTES, mr->key};
+	rq_post(qp_rq(e->qp), w);
+}
+
+/* False when the queue is full. */
+static bool post_send(struct end *e, enum wr_opcode opcode)
+{
+	struct sq *sq = qp_sq(e->qp);
+	struct send_wqe *w = sq_slot(sq, 0);
+
+	if (!w)
+		return false;
+	memset(w, 0, sizeof(*w));
+	w->wr_id = 2;
+	w->opcode = opcode;
+	w->flags = WR_SIGNALED;
+	w->num_sge = 1;
+	w->length = BYTES;
+	w->rkey = mr->key;
+	w->remote_va = (uintptr_t)memory + DEPTH * BYTES;
+	w->sge[0] = (struct wqe_sge){(uintptr_t)memory, BYTES, mr->key};
+	sq_post(sq, 1);
+	engine_kick(engine, e->qp);
+	return true;
+}
+
+static uint32_t reap(struct end *e)
+{
+	uint32_t n = cq_depth(e->cq);
+
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(cq_peek(e->cq, i)->status, WC_SUCCESS);
+	cq_consume(e->cq, n);
+	return n;
+}
+
+static void sleep_us(long us)
+{
+	nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL);
+}
+
+/* Without polling. */
+static bool wait_depth(struct end *e, uint32_t depth)
+{
+	for (int i = 0; i < WAIT_MS && cq_depth(e->cq) < depth; i++)
+		sleep_us(1000);
+	return cq_depth(e->cq) >= depth;
+}
+
+static void poll_for_us(uint64_t us)
+{
+	uint64_t end_ns = engine_now_ns() + us * 1000;
+
+	while (engine_now_ns() < end_ns)
+		engine_poll(engine);
+}
+
+static uint64_t cpu_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static void a_message_arrives_though_nobody_polls(void **state)
+{
+	struct pair p;
+
+	pair_open(&p);
+	post_recv(&p.b);
+	assert_true(post_send(&p.a, WR_SEND));
+	assert_true(wait_depth(&p.b, 1));
+	assert_true(wait_depth(&p.a, 1));
+	reap(&p.a);
+	reap(&p.b);
+	pair_close(&p);
+}
+
+/* The first is sent at once and makes the QP busy; those after it may be left to a poll. */
+static void what_was_posted_goes_out_though_polling_stops(void **state)
+{
+	struct pair p;
+
+	pair_open(&p);
+	for (int round = 0; round < 20; round++) {
+		/* Long enough for the thread to stand back, at every phase of its naps. */
+		poll_for_us(300 + (uint64_t)round * 17);
+		for (int i = 0; i < 5; i++)
+			assert_true(post_send(&p.a, WR_WRITE));
+		assert_true(wait_depth(&p.a, 5));
+		reap(&p.a);
+	}
+	pair_close(&p);
+}
+
+static void the_thread_takes_over_soon_after_the_last_poll(void **state)
+{
+	uint64_t worst_us = 0, sum_us = 0;
+	struct pair p;
+
+	pair_open(&p);
+	for (int round = 0; round < 20; round++) {
+		uint64_t start_ns, us;
+
+		poll_for_us(1000);
+		start_ns = engine_now_ns();
+		post_recv(&p.b);
+		post_send(&p.a, WR_SEND);
+		while (!cq_depth(p.b.cq) && engine_now_ns() - start_ns < 1000000000)
+			sleep_us(10);
+		us = (engine_now_ns() - start_ns) / 1000;
+		sum_us += us;
+		worst_us = us > worst_us ? us : worst_us;
+		wait_depth(&p.a, 1);
+		reap(&p.a);
+		reap(&p.b);
+	}
+	print_message("taken over after %lu us on average, %lu at worst\n", sum_us / 20, worst_us);
+	assert_true(sum_us / 20 < 20000); /* a loaded machine is slow; a lost wake-up takes for ever */
+	pair_close(&p);
+}
+
+static void an_armed_cq_raises_its_event_without_polls(void **state)
+{
+	struct pair p;
+
+	pair_open(&p);
+	for (int round = 0; round < 50; round++) {
+		uint32_t before = atomic_load(&cq_events);
+
+		if (round % 2)
+			poll_for_us(200);
+		post_recv(&p.b);
+		cq_arm(p.b.cq, false);
+		engine_hand_over(engine);
+		assert_true(post_send(&p.a, WR_SEND));
+		for (int i = 0; i < WAIT_MS && atomic_load(&cq_events) == before; i++)
+			sleep_us(1000);
+		assert_int_equal(atomic_load(&cq_events), before + 1);
+		assert_true(wait_depth(&p.a, 1));
+		reap(&p.a);
+		reap(&p.b);
+	}
+	pair_close(&p);
+}
+
+static void an_idle_engine_uses_no_processor(void **state)
+{
+	uint64_t before;
+	struct pair p;
+
+	pair_open(&p);
+	post_recv(&p.b);
+	assert_true(post_send(&p.a, WR_SEND));
+	poll_for_us(1000);
+	assert_true(wait_depth(&p.b, 1));
+	sleep_us(300000); /* the heartbeats after traffic are over */
+	before = cpu_us();
+	sleep_us(300000);
+	assert_true(cpu_us() - before < 1000);
+	reap(&p.a);
+	reap(&p.b);
+	pair_close(&p);
+}
+
+static _Atomic int stop;
+
+struct stream {
+	struct pair pair;
+	pthread_t poster, poller;
+	_Atomic uint32_t sent, done;
+	bool polls;
+};
+
+/* Writes without end in sight; every third stream never polls, so the thread must do its work. */
+static void *stream_poster(void *arg)
+{
+	struct stream *s = arg;
+
+	while (s->sent < MANY && !atomic_load(&stop)) {
+		if (post_send(&s->pair.a, WR_WRITE))
+			s->sent++;
+		else
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void *stream_poller(void *arg)
+{
+	struct stream *s = arg;
+
+	while (atomic_load(&s->done) < MANY && !atomic_load(&stop)) {
+		if (s->polls)
+			engine_poll(engine);
+		else
+			sleep_us(100);
+		atomic_fetch_add(&s->done, reap(&s->pair.a));
+	}
+	return NULL;
+}
+
+static void all_kinds_of_threads_at_once_lose_nothing(void **state)
+{
+	static struct stream s[PAIRS];
+	struct mr *other;
+	int i, rounds = 0;
+
+	for (i = 0; i < PAIRS; i++) {
+		pair_open(&s[i].pair);
+		s[i].polls = i % 3 != 2;
+		assert_int_equal(pthread_create(&s[i].poster, NULL, stream_poster, &s[i]), 0);
+		assert_int_equal(pthread_create(&s[i].poller, NULL, stream_poller, &s[i]), 0);
+	}
+	/* The control path beside them. */
+	for (i = 0; i < PAIRS; i++) {
+		uint64_t end_ns = engine_now_ns() + 60000000000;
+
+		while (atomic_load(&s[i].done) < MANY && engine_now_ns() < end_ns) {
+			engine_lock(engine);
+			assert_int_equal(nic_mr_reg(nic, pd, memory, BYTES, 0, 0, &other), 0);
+			nic_mr_dereg(nic, other);
+			engine_unlock(engine);
+			rounds++;
+			sleep_us(200);
+		}
+	}
+	atomic_store(&stop, 1);
+	for (i = 0; i < PAIRS; i++) {
+		pthread_join(s[i].poster, NULL);
+		pthread_join(s[i].poller, NULL);
+		assert_int_equal(s[i].sent, MANY);
+		assert_int_equal(s[i].done, MANY);
+		pair_close(&s[i].pair);
+	}
+	assert_true(rounds > 0);
+}
+
+static void a_child_gets_an_engine_of_its_own(void **state)
+{
+	struct pair p;
+	int status;
+	pid_t pid;
+
+	pair_open(&p);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		struct engine *parents = engine;
+		char why[512];
+		int rc = 0;
+
+		/* Of no effect, but harmless. */
+		engine_poll(parents);
+		engine_lock(parents);
+		engine_unlock(parents);
+		engine_hand_over(parents);
+		engine = engine_get(&sink, why, sizeof(why));
+		if (!engine || engine == parents)
+			rc = 1;
+		else if (nic_counters(engine_nic(engine))->qps)
+			rc = 2;
+		_exit(rc);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+
+	/* The parent's goes on. */
+	post_recv(&p.b);
+	assert_true(post_send(&p.a, WR_SEND));
+	assert_true(wait_depth(&p.b, 1));
+	assert_true(wait_depth(&p.a, 1));
+	reap(&p.a);
+	reap(&p.b);
+	pair_close(&p);
+}
+
+static int start(void **state)
+{
+	char why[512];
+	struct engine_interface i;
+	struct nic_gid gid;
+
+	engine = engine_get(&sink, why, sizeof(why));
+	if (!engine) {
+		print_error("%s\n", why);
+		return -1;
+	}
+	assert_ptr_equal(engine_get(&sink, why, sizeof(why)), engine);
+	nic = engine_nic(engine);
+	while (!engine_gid_interface(engine, loopback_gid, &i) &&
+	       (nic_gid(nic, loopback_gid, &gid) || gid.raw[12] != 127))
+		loopback_gid++;
+	engine_lock(engine);
+	assert_int_equal(nic_pd_alloc(nic, &pd), 0);
+	assert_int_equal(nic_mr_reg(nic, pd, memory, sizeof(memory), (uintptr_t)memory,
+				    MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &mr), 0);
+	engine_unlock(engine);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_message_arrives_though_nobody_polls),
+		cmocka_unit_test(what_was_posted_goes_out_though_polling_stops),
+		cmocka_unit_test(the_thread_takes_over_soon_after_the_last_poll),
+		cmocka_unit_test(an_armed_cq_raises_its_event_without_polls),
+		cmocka_unit_test(an_idle_engine_uses_no_processor),
+		cmocka_unit_test(a_child_gets_an_engine_of_its_own),
+		cmocka_unit_test(all_kinds_of_threads_at_once_lose_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, start, NULL);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "io/group_msg.h"
+
+static struct group_msg sample(enum group_msg_type type)
+{
+	struct group_msg m = { .type = type,
+			       .slot = 5,
+			       .first = 3,
+			       .count = 7,
+			       .held = 11,
+			       .lane_count = 2,
+			       .lanes = { { 0, 4791 }, { 1, 4791 } } };
+
+	if (type == GROUP_FORWARD)
+		m.flow = (struct flow){ .src = { 1, 2 },
+					.dst = { 3, 4 },
+					.flow_label = 0xfffff,
+					.ifindex = 9,
+					.sport = 10,
+					.dport = 11,
+					.tos = 12,
+					.ttl = 13 };
+	return m;
+}
+
+static void every_type_survives_the_round_trip(void **state)
+{
+	for (int type = GROUP_HELLO; type <= GROUP_FORWARD; type++) {
+		struct group_msg m = sample(type), d;
+		uint8_t buf[GROUP_MSG_BYTES_MAX] = { 0 };
+		size_t len = group_msg_encode(buf, &m);
+
+		if (type == GROUP_FORWARD)
+			len += 100;
+		assert_int_equal(group_msg_decode(&d, buf, len), GROUP_MSG_OK);
+		assert_int_equal(d.data_len, type == GROUP_FORWARD ? 100 : 0);
+		d.data = NULL;
+		d.data_len = 0;
+		assert_int_equal(d.type, m.type);
+		assert_int_equal(d.slot, m.slot);
+		assert_int_equal(d.first, m.first);
+		assert_int_equal(d.count, m.count);
+		assert_int_equal(d.held, m.held);
+		assert_int_equal(d.lane_count, m.lane_count);
+		for (unsigned i = 0; i < GROUP_LANES_MAX; i++) {
+			assert_int_equal(d.lanes[i].family, m.lanes[i].family);
+			assert_int_equal(d.lanes[i].port, m.lanes[i].port);
+		}
+		assert_memory_equal(&d.flow, &m.flow, sizeof(m.flow));
+	}
+}
+
+static void the_first_bytes_are_fixed(void **state)
+{
+	static const uint8_t golden[GROUP_MSG_HEADER_LEN] = {
+		'V', 'b', 0, 1, 5, 2, 0, 5, 0, 3, 0, 7, 0, 11, 0, 0, 0, 0, 0x12, 0xb7, 1, 0, 0x12, 0xb7,
+	};
+	struct group_msg m = sample(GROUP_ADOPT);
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+
+	assert_int_equal(group_msg_encode(buf, &m), sizeof(golden));
+	assert_memory_equal(buf, golden, sizeof(golden));
+	assert_int_equal(group_msg_fds(&m), 14);
+}
+
+static void what_is_out_of_bounds_is_refused(void **state)
+{
+	static const struct {
+		size_t at;
+		uint8_t value;
+		enum group_msg_verdict verdict;
+	} rows[] = {
+		{ 0, 'v', GROUP_MSG_BAD },   { 3, 2, GROUP_MSG_OTHER_VERSION },
+		{ 4, 0, GROUP_MSG_BAD },     { 4, 10, GROUP_MSG_BAD },
+		{ 5, 0, GROUP_MSG_BAD },     { 5, 5, GROUP_MSG_BAD },
+		{ 5, 3, GROUP_MSG_BAD },     { 7, 127, GROUP_MSG_BAD },
+		{ 6, 1, GROUP_MSG_BAD },     { 9, 128, GROUP_MSG_BAD },
+		{ 9, 121, GROUP_MSG_BAD },   { 11, 125, GROUP_MSG_BAD },
+		{ 13, 128, GROUP_MSG_BAD },  { 16, 2, GROUP_MSG_BAD },
+		{ 9, 120, GROUP_MSG_OK },    { 7, 126, GROUP_MSG_OK },
+	};
+	struct group_msg m = sample(GROUP_ADOPT), d;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint8_t buf[GROUP_MSG_HEADER_LEN];
+
+		group_msg_encode(buf, &m);
+		buf[rows[i].at] = rows[i].value;
+		assert_int_equal(group_msg_decode(&d, buf, sizeof(buf)), rows[i].verdict);
+	}
+}
+
+static void short_messages_are_refused(void **state)
+{
+	struct group_msg m = sample(GROUP_FORWARD), d;
+	uint8_t buf[GROUP_MSG_BYTES_MAX + 1] = { 0 };
+	size_t len = group_msg_encode(buf, &m);
+
+	for (size_t n = 0; n < len; n++)
+		assert_int_equal(group_msg_decode(&d, buf, n), GROUP_MSG_BAD);
+	assert_int_equal(group_msg_decode(&d, buf, len), GROUP_MSG_OK);
+	assert_int_equal(group_msg_decode(&d, buf, sizeof(buf)), GROUP_MSG_BAD);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_type_survives_the_round_trip),
+		cmocka_unit_test(the_first_bytes_are_fixed),
+		cmocka_unit_test(what_is_out_of_bounds_is_refused),
+		cmocka_unit_test(short_messages_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/impair.h"
+#include "io/io_fake.h"
+
+enum { BURST = 64, US = 1000, MS = 1000000 };
+
+/* ---- the specification ---- */
+
+static void good_specifications_are_read(void **state)
+{
+	static const struct {
+		const char *text;
+		struct impair_config want;
+	} rows[] = {
+		{ "", { .limit = 8192, .seed = 1 } },
+		{ "drop=1%,dup=0.5%,reorder=2%,corrupt=0.1%,delay=5ms,jitter=1ms,rate=1G,seed=42",
+		  { .drop = 0.01,
+		    .dup = 0.005,
+		    .reorder = 0.02,
+		    .corrupt = 0.001,
+		    .delay_ns = 5 * MS,
+		    .jitter_ns = MS,
+		    .rate_bps = 1000000000,
+		    .limit = 8192,
+		    .seed = 42 } },
+		{ "drop=0.25", { .drop = 0.25, .limit = 8192, .seed = 1 } },
+		{ "drop=100%", { .drop = 1, .limit = 8192, .seed = 1 } },
+		{ "delay=0", { .limit = 8192, .seed = 1 } },
+		{ "delay=1.5us", { .delay_ns = 1500, .limit = 8192, .seed = 1 } },
+		{ "delay=2s", { .delay_ns = 2000000000, .limit = 8192, .seed = 1 } },
+		{ "rate=64k,limit=10", { .rate_bps = 64000, .limit = 10, .seed = 1 } },
+		{ "rate=2.5M", { .rate_bps = 2500000, .limit = 8192, .seed = 1 } },
+		{ "seed=0xffffffffffffffff", { .limit = 8192, .seed = UINT64_MAX } },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct impair_config got;
+		char why[256] = "";
+
+		if (impair_parse(rows[i].text, &got, why, sizeof(why)) != 0)
+			fail_msg("%s: %s", rows[i].text, why);
+		assert_true(fabs(got.drop - rows[i].want.drop) < 1e-12);
+		assert_true(fabs(got.dup - rows[i].want.dup) < 1e-12);
+		assert_true(fabs(got.reorder - rows[i].want.reorder) < 1e-12);
+		assert_true(fabs(got.corrupt - rows[i].want.corrupt) < 1e-12);
+		assert_int_equal(got.delay_ns, rows[i].want.delay_ns);
+		assert_int_equal(got.jitter_ns, rows[i].want.jitter_ns);
+		assert_int_equal(got.rate_bps, rows[i].want.rate_bps);
+		assert_int_equal(got.limit, rows[i].want.limit);
+		assert_int_equal(got.seed, rows[i].want.seed);
+	}
+}
+
+static void bad_specifications_are_explained(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{ "drop", "\"drop\" is not key=value" },
+		{ "drop=1%,", "\"\" is not key=value" },
+		{ ",", "is not key=value" },
+		{ "lose=1%", "\"lose\" is not a key; the keys are drop, dup, reorder, corrupt, delay" },
+		{ "drop=2", "drop=2: must be a probability: 0 to 1, or 0% to 100%" },
+		{ "drop=101%", "drop=101%: must be" },
+		{ "drop=-1", "drop=-1: must be" },
+		{ "drop=nan", "drop=nan: must be" },
+		{ "drop=inf", "drop=inf: must be" },
+		{ "drop=0x1", "drop=0x1: must be" },
+		{ "drop= 1", "drop= 1: must be" },
+		{ "drop=1%x", "drop=1%x: must be" },
+		{ "drop=", "drop=: must be" },
+		{ "drop=1%,drop=2%", "drop is given twice" },
+		{ "delay=5", "delay=5: must be a time up to 60s with its unit: ns, us, ms or s" },
+		{ "delay=61s", "delay=61s: must be" },
+		{ "jitter=1h", "jitter=1h: must be" },
+		{ "rate=0", "rate=0: must be bits a second, 1k to 10T, with k, M, G or T" },
+		{ "rate=1Gbit", "rate=1Gbit: must be" },
+		{ "rate=1e30", "rate=1e30: must be" },
+		{ "limit=0", "limit=0: must be packets, 1 to 65536" },
+		{ "limit=65537", "limit=65537: must be" },
+		{ "seed=-1", "seed=-1: must be" },
+		{ "seed=18446744073709551616", "must be an unsigned 64-bit integer" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct impair_config got = { .limit = 77 };
+		char why[256] = "";
+
+		assert_int_equal(impair_parse(rows[i].text, &got, why, sizeof(why)), -EINVAL);
+		if (!strstr(why, rows[i].says))
+			fail_msg("%s: \"%s\" does not say \"%s\"", rows[i].text, why, rows[i].says);
+		assert_int_equal(got.limit, 77);
+	}
+}
+
+/* ---- packets ---- */
+
+struct rig {
+	struct fake *fake;
+	struct io *io;
+	struct io_counters counters;
+	uint64_t now_ns;
+};
+
+static void rig_open(struct rig *r, const char *spec, uint32_t len)
+{
+	struct impair_config cfg;
+	char why[256];
+
+	memset(r, 0, sizeof(*r));
+	r->now_ns = 1000 * (uint64_t)MS;
+	r->fake = fake_new(len);
+	assert_int_equal(impair_parse(spec, &cfg, why, sizeof(why)), 0);
+	assert_int_equal(impair_open(&r->io, &r->fake->io, &cfg, &r->counters), 0);
+}
+
+static uint32_t number_of(const struct pkt *p)
+{
+	return get_be32(p->data);
+}
+
+/* Feeds `in` packets and stores the numbers of those that come out, moving time to each deadline. */
+static size_t run(struct rig *r, uint64_t in, uint32_t *out, size_t max)
+{
+	size_t n = 0;
+
+	r->fake->pending = in;
+	for (;;) {
+		struct pkt p[BURST];
+		size_t k = io_recv(r->io, p, BURST, r->now_ns);
+
+		for (size_t i = 0; i < k; i++) {
+			assert_true(n < max);
+			out[n++] = number_of(&p[i]);
+		}
+		if (k || r->fake->pending)
+			continue;
+		if (io_deadline_ns(r->io) == UINT64_MAX)
+			return n;
+		if (io_deadline_ns(r->io) > r->now_ns)
+			r->now_ns = io_deadline_ns(r->io);
+	}
+}
+
+static void nothing_is_spoiled_without_a_reason(void **state)
+{
+	static uint32_t out[10000];
+	struct rig r;
+
+	rig_open(&r, "", 100);
+	assert_int_equal(run(&r, 10000, out, 10000), 10000);
+	for (uint32_t i = 0; i < 10000; i++)
+		assert_int_equal(out[i], i);
+	assert_int_equal(io_deadline_ns(r.io), UINT64_MAX);
+	io_close(r.io);
+}
+
+static void shares_are_as_asked(void **state)
+{
+	enum { N = 200000 };
+	static uint32_t out[2 * N];
+	struct rig r;
+
+	rig_open(&r, "drop=5%,dup=2%,reorder=3%,corrupt=1%,seed=9", 100);
+
+	size_t n = run(&r, N, out, 2 * N);
+
+	/* Five standard deviations of a binomial share. */
+	assert_true(fabs((double)r.counters.impair_dropped - N * 0.05) < 5 * sqrt(N * 0.05));
+	assert_true(fabs((double)r.counters.impair_duplicated - N * 0.95 * 0.02) <
+		    5 * sqrt(N * 0.02));
+	assert_true(fabs((double)r.counters.impair_reordered - N * 0.95 * 0.03) <
+		    5 * sqrt(N * 0.03));
+	assert_true(fabs((double)r.counters.impair_corrupted - N * 0.95 * 0.01) <
+		    5 * sqrt(N * 0.01));
+	assert_int_equal(r.counters.impair_overflow, 0);
+	assert_int_equal(n, N - r.counters.impair_dropped + r.counters.impair_duplicated);
+	io_close(r.io);
+}
+
+static void a_seed_repeats_and_another_differs(void **state)
+{
+	enum { N = 5000 };
+	static uint32_t a[2 * N], b[2 * N], c[2 * N];
+	static const char spec[] = "drop=5%,dup=2%,reorder=3%,jitter=100us,seed=";
+	char text[128];
+	uint32_t *outs[] = { a, b, c };
+	size_t n[3];
+
+	for (int i = 0; i < 3; i++) {
+		struct rig r;
+
+		snprintf(text, sizeof(text), "%s%d", spec, i == 2 ? 8 : 7);
+		rig_open(&r, text, 100);
+		n[i] = run(&r, N, outs[i], 2 * N);
+		io_close(r.io);
+	}
+	assert_int_equal(n[0], n[1]);
+	assert_memory_equal(a, b, n[0] * sizeof(a[0]));
+	assert_true(n[0] != n[2] || memcmp(a, c, n[0] * sizeof(a[0])) != 0);
+}
+
+/* Which packets are lost is a matter of the seed, not of what else is spoiled. */
+static void losses_do_not_depend_on_other_keys(void **state)
+{
+	enum { N = 5000 };
+	static uint32_t out[2 * N];
+	static bool seen[2][N];
+	static const char *const specs[] = { "drop=5%", "drop=5%,dup=10%,reorder=20%,jitter=1ms" };
+
+	for (int i = 0; i < 2; i++) {
+		struct rig r;
+
+		rig_open(&r, specs[i], 100);
+
+		size_t n = run(&r, N, out, 2 * N);
+
+		for (size_t k = 0; k < n; k++)
+			seen[i][out[k]] = true;
+		io_close(r.io);
+	}
+	assert_memory_equal(seen[0], seen[1], sizeof(seen[0]));
+}
+
+static void a_reordered_packet_is_overtaken_by_at_most_eight(void **state)
+{
+	enum { N = 20000 };
+	static uint32_t out[N];
+	struct rig r;
+	uint32_t late = 0;
+
+	rig_open(&r, "reorder=5%", 100);
+	assert_int_equal(run(&r, N, out, N), N);
+	for (uint32_t i = 0; i < N; i++) {
+		/* Others that step aside meanwhile shift it a little further. */
+		assert_true(labs((long)out[i] - (long)i) <= 24);
+		for (uint32_t k = i + 1; k < N && k < i + 32; k++) {
+			if (out[k] < out[i]) {
+				late++;
+				break;
+			}
+		}
+	}
+	assert_true(late > N / 50);
+	io_close(r.io);
+}
+
+static void the_last_reordered_packet_comes_after_a_millisecond(void **state)
+{
+	struct rig r;
+	struct pkt p[BURST];
+	uint64_t start;
+
+	rig_open(&r, "reorder=100%", 100);
+	start = r.now_ns;
+	r.fake->pending = 3;
+	assert_int_equal(io_recv(r.io, p, BURST, start), 0);
+	assert_int_equal(io_deadline_ns(r.io), start + MS);
+	assert_int_equal(io_recv(r.io, p, BURST, start + MS - 1), 0);
+	assert_int_equal(io_recv(r.io, p, BURST, start + MS), 3);
+	assert_int_equal(io_recv(r.io, p, BURST, start + MS), 0);
+	assert_int_equal(io_deadline_ns(r.io), UINT64_MAX);
+	io_close(r.io);
+}
+
+static void corruption_flips_one_bit(void **state)
+{
+	struct rig r;
+
+	rig_open(&r, "corrupt=1", 64);
+	r.fake->pending = 1000;
+	for (uint32_t i = 0; i < 1000;) {
+		struct pkt p[BURST];
+		size_t n = io_recv(r.io, p, BURST, r.now_ns);
+
+		assert_true(n > 0);
+		for (size_t k = 0; k < n; k++, i++) {
+			uint8_t want[64] = { 0 };
+			int bits = 0;
+
+			put_be32(want, i);
+			for (size_t b = 0; b < 64; b++)
+				bits += __builtin_popcount(want[b] ^ p[k].data[b]);
+			assert_int_equal(bits, 1);
+		}
+	}
+	io_close(r.io);
+}
+
+static void delay_is_exact_and_keeps_order(void **state)
+{
+	struct rig r;
+	struct pkt p[BURST];
+	uint64_t start;
+
+	rig_open(&r, "delay=5ms", 100);
+	start = r.now_ns;
+	r.fake->pending = 10;
+	assert_int_equal(io_recv(r.io, p, BURST, start), 0);
+	r.fake->pending = 10;
+	assert_int_equal(io_recv(r.io, p, BURST, start + 10), 0);
+	assert_int_equal(io_deadline_ns(r.io), start + 5 * MS);
+	assert_int_equal(io_recv(r.io, p, BURST, start + 5 * MS), 10);
+	for (uint32_t i = 0; i < 10; i++) {
+		assert_int_equal(number_of(&p[i]), i);
+		assert_int_equal(p[i].train, 1);
+		assert_memory_equal(p[i].flow, &r.fake->flow, sizeof(r.fake->flow));
+	}
+	assert_int_equal(io_deadline_ns(r.io), start + 5 * MS + 10);
+	/* Less room than there are packets: the others follow. */
+	assert_int_equal(io_recv(r.io, p, 3, start + 6 * MS), 3);
+	assert_int_equal(number_of(&p[0]), 10);
+	assert_int_equal(io_recv(r.io, p, BURST, start + 6 * MS), 7);
+	assert_int_equal(number_of(&p[6]), 19);
+	io_close(r.io);
+}
+
+static void rate_spaces_packets_out(void **state)
+{
+	enum { N = 1000 };
+	static uint32_t out[N];
+	struct rig r;
+	uint64_t start;
+
+	rig_open(&r, "rate=1G", 1250);
+	start = r.now_ns;
+	assert_int_equal(run(&r, N, out, N), N);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(out[i], i);
+	/* 1250 bytes are 10 us at 1 Gbit/s. */
+	assert_int_equal(r.now_ns - start, N * 10 * US);
+	io_close(r.io);
+}
+
+static void a_full_pool_drops_the_tail(void **state)
+{
+	enum { N = 100 };
+	static uint32_t out[N];
+	struct rig r;
+
+	rig_open(&r, "delay=1ms,limit=10", 100);
+	assert_int_equal(run(&r, N, out, N), 10);
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(out[i], i);
+	assert_int_equal(r.counters.impair_overflow, N - 10);
+	/* The cells come back. */
+	assert_int_equal(run(&r, 5, out, N), 5);
+	assert_int_equal(out[0], N);
+	io_close(r.io);
+}
+
+static void trains_are_counted_anew(void **state)
+{
+	struct rig r;
+	struct pkt p[BURST];
+	size_t n;
+
+	rig_open(&r, "drop=20%", 100);
+	r.fake->pending = BURST;
+	r.fake->datagram = BURST;
+	n = io_recv(r.io, p, BURST, r.now_ns);
+	assert_true(n > 0 && n < BURST);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(p[i].train, n - i);
+	io_close(r.io);
+}
+
+static void everything_lost_is_an_empty_queue(void **state)
+{
+	struct rig r;
+	struct pkt p[BURST];
+
+	rig_open(&r, "drop=1", 100);
+	r.fake->pending = 1000;
+	assert_int_equal(io_recv(r.io, p, BURST, r.now_ns), 0);
+	assert_int_equal(r.fake->pending, 0);
+	assert_int_equal(r.counters.impair_dropped, 1000);
+	io_close(r.io);
+}
+
+static void sending_is_not_touched(void **state)
+{
+	struct rig r;
+	struct pkt p[BURST] = { 0 };
+	int fd;
+
+	rig_open(&r, "drop=1", 100);
+	assert_int_equal(io_send(r.io, p, BURST, r.now_ns), BURST);
+	r.fake->send_max = 3;
+	assert_int_equal(io_send(r.io, p, BURST, r.now_ns), 3);
+	assert_int_equal(r.fake->sent, BURST + 3);
+	assert_int_equal(io_train_max(r.io), 7);
+	assert_int_equal(io_fds(r.io, &fd, 1), 1);
+	assert_int_equal(fd, 42);
+	io_close(r.io);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(good_specifications_are_read),
+		cmocka_unit_test(bad_specifications_are_explained),
+		cmocka_unit_test(nothing_is_spoiled_without_a_reason),
+		cmocka_unit_test(shares_are_as_asked),
+		cmocka_unit_test(a_seed_repeats_and_another_differs),
+		cmocka_unit_test(losses_do_not_depend_on_other_keys),
+		cmocka_unit_test(a_reordered_packet_is_overtaken_by_at_most_eight),
+		cmocka_unit_test(the_last_reordered_packet_comes_after_a_millisecond),
+		cmocka_unit_test(corruption_flips_one_bit),
+		cmocka_unit_test(delay_is_exact_and_keeps_order),
+		cmocka_unit_test(rate_spaces_packets_out),
+		cmocka_unit_test(a_full_pool_drops_the_tail),
+		cmocka_unit_test(trains_are_counted_anew),
+		cmocka_unit_test(everything_lost_is_an_empty_queue),
+		cmocka_unit_test(sending_is_not_touched),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

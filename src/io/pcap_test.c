@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pcap/pcap.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/ipudp.h"
+#include "io/io_fake.h"
+#include "io/pcap.h"
+
+static char folder[] = "/tmp/verbena-pcap-XXXXXX";
+static char path[128];
+
+struct rig {
+	struct fake *fake;
+	struct io *io;
+	struct io_counters counters;
+	int reports;
+	char sentence[256];
+};
+
+static bool find_id(void *ctx, const struct pkt *p, uint16_t *id)
+{
+	if (p->len < 4 || p->data[3] % 2)
+		return false;
+	*id = (uint16_t)(0x100 + p->data[3]);
+	return true;
+}
+
+static void report(void *ctx, const char *sentence)
+{
+	struct rig *r = ctx;
+
+	r->reports++;
+	snprintf(r->sentence, sizeof(r->sentence), "%s", sentence);
+}
+
+static void rig_open(struct rig *r, const char *file)
+{
+	struct pcap_config cfg = { .file = file,
+				   .counters = &r->counters,
+				   .ip_id = find_id,
+				   .report = report,
+				   .ctx = r };
+	char why[256] = "";
+
+	memset(r, 0, sizeof(*r));
+	r->fake = fake_new(100);
+	r->fake->flow.sport = 1111;
+	r->fake->flow.dport = 4791;
+	r->fake->flow.ttl = 64;
+	if (pcap_io_open(&r->io, &r->fake->io, &cfg, why, sizeof(why)) < 0)
+		fail_msg("%s", why);
+}
+
+static int setup(void **state)
+{
+	strcpy(folder, "/tmp/verbena-pcap-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/x.pcap", folder);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	unlink(path);
+	return rmdir(folder);
+}
+
+static pcap_t *reopen(void)
+{
+	char err[PCAP_ERRBUF_SIZE];
+	pcap_t *p = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, err);
+
+	if (!p)
+		fail_msg("%s", err);
+	assert_int_equal(pcap_datalink(p), DLT_RAW);
+	return p;
+}
+
+/* The sum of 16-bit words in one's complement; right checksums make it 0xffff. */
+static uint16_t sum(uint32_t s, const uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i + 1 < n; i += 2)
+		s += get_be16(p + i);
+	if (n % 2)
+		s += (uint32_t)p[n - 1] << 8;
+	while (s >> 16)
+		s = (s & 0xffff) + (s >> 16);
+	return (uint16_t)s;
+}
+
+static void what_passed_can_be_read_again(void **state)
+{
+	struct rig r;
+	struct pkt p[8];
+	struct flow v6 = { .src = { 0xfd, 1 }, .dst = { 0xfd, 2 }, .sport = 7, .dport = 4791, .ttl = 9 };
+	uint8_t data[77];
+	struct pcap_pkthdr *h;
+	const u_char *bytes;
+	pcap_t *f;
+
+	rig_open(&r, path);
+	r.fake->pending = 4;
+	assert_int_equal(io_recv(r.io, p, 8, 0), 4);
+	memset(data, 0x5a, sizeof(data));
+	p[0] = (struct pkt){ .data = data, .flow = &v6, .len = sizeof(data), .train = 1 };
+	p[1] = (struct pkt){ .data = data, .flow = &r.fake->flow, .len = 50, .ip_id = 3, .train = 1 };
+	assert_int_equal(io_send(r.io, p, 2, 0), 2);
+	/* What was not accepted is not captured. */
+	r.fake->send_max = 0;
+	assert_int_equal(io_send(r.io, p, 2, 0), 0);
+	assert_int_equal(r.counters.pcap_packets, 6);
+	io_close(r.io);
+
+	f = reopen();
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(pcap_next_ex(f, &h, &bytes), 1);
+		assert_int_equal(h->caplen, 28 + 100);
+		assert_int_equal(h->len, 28 + 100);
+		assert_int_equal(get_be16(bytes + 4), i % 2 ? 0 : 0x100 + i);
+		assert_int_equal(sum(0, bytes, 20), 0xffff);
+		assert_int_equal(get_be16(bytes + 20), 1111);
+		assert_int_equal(get_be16(bytes + 22), 4791);
+		assert_int_equal(get_be32(bytes + 28), i);
+		assert_int_equal(sum(17 + 108, bytes + 12, h->caplen - 12), 0xffff);
+	}
+	assert_int_equal(pcap_next_ex(f, &h, &bytes), 1);
+	assert_int_equal(h->caplen, 48 + 77);
+	assert_int_equal(bytes[0] >> 4, 6);
+	assert_int_equal(bytes[7], 9);
+	assert_memory_equal(bytes + 8, v6.src, 16);
+	assert_memory_equal(bytes + 48, data, 77);
+	/* The pseudo-header: addresses, length, next header 17. */
+	assert_int_equal(sum(17 + 85, bytes + 8, h->caplen - 8), 0xffff);
+	assert_int_equal(pcap_next_ex(f, &h, &bytes), 1);
+	assert_int_equal(get_be16(bytes + 4), 3);
+	assert_int_equal(pcap_next_ex(f, &h, &bytes), PCAP_ERROR_BREAK);
+	pcap_close(f);
+}
+
+static int count_packets(void)
+{
+	struct pcap_pkthdr *h;
+	const u_char *bytes;
+	pcap_t *f = reopen();
+	int n = 0;
+
+	while (pcap_next_ex(f, &h, &bytes) == 1)
+		n++;
+	pcap_close(f);
+	return n;
+}
+
+static void what_is_buffered_reaches_the_file_in_time(void **state)
+{
+	struct rig r;
+	struct pkt p[8];
+	uint64_t at;
+
+	rig_open(&r, path);
+	assert_int_equal(count_packets(), 0);
+	assert_int_equal(io_deadline_ns(r.io), UINT64_MAX);
+	r.fake->pending = 2;
+	io_recv(r.io, p, 8, 1000);
+	at = io_deadline_ns(r.io);
+	assert_true(at > 1000 && at <= 1000 + 100000000);
+	io_recv(r.io, p, 8, at);
+	assert_int_equal(io_deadline_ns(r.io), UINT64_MAX);
+	assert_int_equal(count_packets(), 2);
+	r.fake->pending = 1;
+	io_recv(r.io, p, 8, at);
+	io_flush(r.io);
+	assert_int_equal(count_packets(), 3);
+	io_close(r.io);
+}
+
+static void the_process_id_is_put_in_the_name(void **state)
+{
+	struct rig r;
+	char name[200], want[200];
+
+	snprintf(name, sizeof(name), "%s/%%p-%%%%.pcap", folder);
+	snprintf(want, sizeof(want), "%s/%d-%%.pcap", folder, (int)getpid());
+	rig_open(&r, name);
+	io_close(r.io);
+	assert_int_equal(unlink(want), 0);
+}
+
+static void what_cannot_be_created_is_explained(void **state)
+{
+	static const struct {
+		const char *file;
+		int err;
+		const char *says;
+	} rows[] = {
+		{ "/nonexistent/x.pcap", -ENOENT, "/nonexistent/x.pcap: No such file" },
+		{ "/tmp", -EISDIR, "cannot create capture file /tmp" },
+		{ "/tmp/%d.pcap", -EINVAL, "only %p (process id)" },
+		{ "/tmp/x%", -EINVAL, "only %p (process id)" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct io_counters counters = { 0 };
+		struct pcap_config cfg = { .file = rows[i].file, .counters = &counters };
+		struct fake *fake = fake_new(100);
+		struct io *io;
+		char why[256] = "";
+
+		assert_int_equal(pcap_io_open(&io, &fake->io, &cfg, why, sizeof(why)), rows[i].err);
+		if (!strstr(why, rows[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", why, rows[i].says);
+		io_close(&fake->io);
+	}
+}
+
+static void a_full_disk_is_reported_once_and_traffic_goes_on(void **state)
+{
+	struct rig r;
+	struct pkt p[64];
+	struct rlimit before, limit;
+	uint64_t received = 0;
+
+	getrlimit(RLIMIT_FSIZE, &before);
+	limit = before;
+	limit.rlim_cur = 4096;
+	signal(SIGXFSZ, SIG_IGN);
+	rig_open(&r, path);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	r.fake->pending = 100;
+	for (size_t n; (n = io_recv(r.io, p, 64, 0)) > 0;)
+		received += n;
+	io_flush(r.io);
+	setrlimit(RLIMIT_FSIZE, &before);
+	r.fake->pending = 100;
+	for (size_t n; (n = io_recv(r.io, p, 64, 0)) > 0;)
+		received += n;
+	io_flush(r.io);
+	assert_int_equal(io_send(r.io, p, 1, 0), 1);
+	assert_int_equal(received, 200);
+	assert_int_equal(r.reports, 1);
+	assert_int_equal(r.counters.pcap_errors, 1);
+	assert_non_null(strstr(r.sentence, "File too large"));
+	assert_int_equal(io_deadline_ns(r.io), UINT64_MAX);
+	io_close(r.io);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(what_passed_can_be_read_again),
+		TEST(what_is_buffered_reaches_the_file_in_time),
+		TEST(the_process_id_is_put_in_the_name),
+		TEST(what_cannot_be_created_is_explained),
+		TEST(a_full_disk_is_reported_once_and_traffic_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

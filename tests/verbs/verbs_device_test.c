@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The device, its port and tables: what they say of themselves, and how they refuse. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "pair.h"
+
+/* Exported, but declared in no installed header. */
+int ibv_query_gid_type(struct ibv_context *, uint8_t port, unsigned int index, int *type);
+const char *ibv_get_sysfs_path(void);
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+
+static struct ibv_context *ctx;
+
+static int open_once(void **state)
+{
+	ctx = device_open();
+	return 0;
+}
+
+static int close_once(void **state)
+{
+	return ibv_close_device(ctx);
+}
+
+static void the_list_names_one_device_that_outlives_it(void **state)
+{
+	int n = -1;
+	struct ibv_device **list = ibv_get_device_list(&n);
+	struct ibv_device *d;
+
+	assert_int_equal(n, 1);
+	assert_null(list[1]);
+	d = list[0];
+	ibv_free_device_list(list);
+	assert_string_equal(ibv_get_device_name(d), "verbena0");
+	assert_string_equal(d->dev_name, "uverbs0");
+	assert_int_equal(d->node_type, IBV_NODE_CA);
+	assert_int_equal(d->transport_type, IBV_TRANSPORT_IB);
+	assert_true(ibv_get_device_guid(d) != 0);
+	assert_ptr_equal(ctx->device, d);
+	/* What providers' own libraries look at to see whose device it is. */
+	for (int i = 0; i < 128; i++)
+		assert_int_equal(((const uint8_t *)(d + 1))[i], 0);
+}
+
+static void opening_what_is_no_device_fails(void **state)
+{
+	struct ibv_device other = { .name = "verbena0" };
+
+	assert_null(ibv_open_device(&other));
+	assert_int_equal(errno, ENODEV);
+}
+
+static void every_open_is_a_context_with_descriptors(void **state)
+{
+	struct ibv_context *other = device_open();
+
+	assert_ptr_not_equal(other, ctx);
+	assert_true(fcntl(other->cmd_fd, F_GETFD) >= 0);
+	assert_true(fcntl(other->async_fd, F_GETFD) >= 0);
+	assert_int_not_equal(other->async_fd, ctx->async_fd);
+	assert_true(other->num_comp_vectors >= 1);
+	assert_int_equal(ibv_close_device(other), 0);
+}
+
+static void the_device_tells_its_limits(void **state)
+{
+	struct ibv_device_attr a;
+	struct ibv_device_attr_ex ex;
+	struct ibv_query_device_ex_input input = { .comp_mask = 1 };
+
+	assert_int_equal(ibv_query_device(ctx, &a), 0);
+	assert_true(a.max_qp > 0 && a.max_qp_wr > 0 && a.max_sge > 0 && a.max_cq > 0);
+	assert_true(a.max_srq_wr > 0 && a.max_srq_sge > 0 && a.max_qp_rd_atom > 0);
+	assert_int_equal(a.phys_port_cnt, 1);
+	assert_int_equal(a.max_pkeys, 1);
+	assert_int_equal(a.atomic_cap, IBV_ATOMIC_HCA);
+	assert_true(a.node_guid == ibv_get_device_guid(ctx->device));
+	assert_int_equal(a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_XRC |
+					       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_SRQ_RESIZE),
+			 0);
+	assert_int_equal(ibv_query_device_ex(ctx, NULL, &ex), 0);
+	assert_memory_equal(&ex.orig_attr, &a, sizeof(a));
+	assert_int_equal(ex.odp_caps.general_caps, 0);
+	assert_int_equal(ex.hca_core_clock, 1000000);
+	assert_int_equal(ibv_query_device_ex(ctx, &input, &ex), EINVAL);
+}
+
+static void attribute_structs_are_filled_to_the_size_given(void **state)
+{
+	struct verbs_context *v = verbs_get_ctx(ctx);
+	uint8_t big[512], small[512];
+
+	memset(big, 0xaa, sizeof(big));
+	memset(small, 0xaa, sizeof(small));
+	assert_int_equal(v->query_device_ex(ctx, NULL, (struct ibv_device_attr_ex *)big, 480), 0);
+	for (int i = 400; i < 480; i++)
+		assert_int_equal(big[i], 0);
+	assert_int_equal(big[480], 0xaa);
+	assert_int_equal(v->query_device_ex(ctx, NULL, (struct ibv_device_attr_ex *)small, 240), 0);
+	assert_memory_equal(big, small, 240);
+	assert_int_equal(small[240], 0xaa);
+	assert_int_equal(v->query_device_ex(ctx, NULL, (struct ibv_device_attr_ex *)small, 100),
+			 EINVAL);
+
+	for (size_t size = 48; size <= 56; size += 4) {
+		memset(big, 0xaa, sizeof(big));
+		assert_int_equal(v->query_port(ctx, PORT, (struct ibv_port_attr *)big, size), 0);
+		assert_int_equal(big[size], 0xaa);
+	}
+	memset(big, 0xaa, sizeof(big));
+	/* The symbol, which only knows the short struct. */
+	assert_int_equal((ibv_query_port)(ctx, PORT, (struct _compat_ibv_port_attr *)big), 0);
+	assert_int_equal(big[48], 0xaa);
+}
+
+static void the_port_is_an_active_ethernet_port(void **state)
+{
+	struct ibv_port_attr p;
+
+	assert_int_equal(ibv_query_port(ctx, PORT, &p), 0);
+	assert_int_equal(p.state, IBV_PORT_ACTIVE);
+	assert_int_equal(p.phys_state, 5);
+	assert_int_equal(p.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_int_equal(p.max_mtu, IBV_MTU_4096);
+	assert_true(p.active_mtu >= IBV_MTU_256 && p.active_mtu <= p.max_mtu);
+	assert_true(p.max_msg_sz >= 1u << 30);
+	assert_int_equal(p.pkey_tbl_len, 1);
+	assert_int_equal(p.lid, 0);
+	assert_int_equal(p.port_cap_flags, IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS);
+	assert_int_equal(ibv_query_port(ctx, 0, &p), EINVAL);
+	assert_int_equal(ibv_query_port(ctx, 2, &p), EINVAL);
+}
+
+static void the_ways_to_read_the_gid_table_agree(void **state)
+{
+	static const union ibv_gid none;
+	struct ibv_gid_entry table[256], e;
+	struct ibv_port_attr p;
+	ssize_t n = ibv_query_gid_table(ctx, table, 256, 0), seen = 0;
+
+	assert_true(n > 0);
+	assert_int_equal(ibv_query_port(ctx, PORT, &p), 0);
+	for (int i = 0; i < p.gid_tbl_len; i++) {
+		union ibv_gid gid;
+		int type;
+
+		assert_int_equal(ibv_query_gid(ctx, PORT, i, &gid), 0);
+		assert_int_equal(ibv_query_gid_type(ctx, PORT, (unsigned int)i, &type), 0);
+		if (!memcmp(&gid, &none, sizeof(gid))) {
+			assert_int_equal(type, 0);
+			assert_int_equal(ibv_query_gid_ex(ctx, PORT, (uint32_t)i, &e, 0), ENODATA);
+			continue;
+		}
+		assert_int_equal(type, 1);
+		assert_int_equal(ibv_query_gid_ex(ctx, PORT, (uint32_t)i, &e, 0), 0);
+		assert_int_equal(e.gid_type, IBV_GID_TYPE_ROCE_V2);
+		assert_int_equal(e.gid_index, i);
+		assert_int_equal(e.port_num, PORT);
+		assert_true(e.ndev_ifindex > 0);
+		assert_memory_equal(&e.gid, &gid, sizeof(gid));
+		assert_memory_equal(&table[seen], &e, sizeof(e));
+		seen++;
+	}
+	assert_int_equal(seen, n);
+	assert_int_equal(ibv_query_gid(ctx, PORT, p.gid_tbl_len, &e.gid), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_query_gid(ctx, PORT, -1, &e.gid), -1);
+	assert_int_equal(ibv_query_gid(ctx, 2, 0, &e.gid), -1);
+	assert_int_equal(ibv_query_gid_ex(ctx, PORT, (uint32_t)p.gid_tbl_len, &e, 0), EINVAL);
+	assert_int_equal(ibv_query_gid_ex(ctx, 2, 0, &e, 0), EINVAL);
+	assert_int_equal(ibv_query_gid_ex(ctx, PORT, 0, &e, 1), EOPNOTSUPP);
+	assert_int_equal(ibv_query_gid_table(ctx, table, (size_t)n - 1, 0), -EINVAL);
+	assert_int_equal(ibv_query_gid_table(ctx, table, 256, 1), -EOPNOTSUPP);
+}
+
+static void there_is_one_pkey(void **state)
+{
+	__be16 pkey = 0;
+
+	assert_int_equal(ibv_query_pkey(ctx, PORT, 0, &pkey), 0);
+	assert_int_equal(pkey, 0xffff);
+	assert_int_equal(ibv_query_pkey(ctx, PORT, 1, &pkey), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_query_pkey(ctx, 2, 0, &pkey), -1);
+	assert_int_equal(ibv_get_pkey_index(ctx, PORT, 0xffff), 0);
+	assert_int_equal(ibv_get_pkey_index(ctx, PORT, 0x1234), -1);
+}
+
+static void the_clock_runs(void **state)
+{
+	struct ibv_values_ex before = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK }, after = before;
+
+	assert_int_equal(ibv_query_rt_values_ex(ctx, &before), 0);
+	assert_int_equal(ibv_query_rt_values_ex(ctx, &after), 0);
+	assert_int_equal(after.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+	assert_true(after.raw_clock.tv_sec > before.raw_clock.tv_sec ||
+		    (after.raw_clock.tv_sec == before.raw_clock.tv_sec &&
+		     after.raw_clock.tv_nsec >= before.raw_clock.tv_nsec));
+}
+
+static void sysfs_files_can_be_read_without_a_tree(void **state)
+{
+	char buf[64];
+
+	assert_int_equal(ibv_get_sysfs_path()[0], '/');
+	assert_int_equal(ibv_read_sysfs_file(ctx->device->ibdev_path, "board_id", buf, sizeof(buf)), 7);
+	assert_string_equal(buf, "verbena");
+	assert_int_equal(ibv_read_sysfs_file(ctx->device->ibdev_path, "nothing", buf, sizeof(buf)), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_true(ibv_read_sysfs_file("/proc/sys/kernel", "ostype", buf, sizeof(buf)) == 5);
+	assert_string_equal(buf, "Linux");
+}
+
+static void what_we_lack_says_so(void **state)
+{
+	struct ibv_xrcd_init_attr xrcd = { .comp_mask = IBV_XRCD_INIT_ATTR_FD, .fd = -1 };
+	struct ibv_alloc_dm_attr dm = { .length = 64 };
+	struct ibv_td_init_attr td = { 0 };
+	struct ibv_wq_init_attr wq = { 0 };
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_parent_domain_init_attr parent = { .pd = pd };
+	struct ibv_sge sge = { 0 };
+
+	assert_non_null(pd);
+#define LACKS_NULL(call)                                                                           \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		assert_null(call);                                                                 \
+		assert_int_equal(errno, EOPNOTSUPP);                                               \
+	} while (0)
+	LACKS_NULL(ibv_open_xrcd(ctx, &xrcd));
+	LACKS_NULL(ibv_alloc_mw(pd, IBV_MW_TYPE_1));
+	LACKS_NULL(ibv_alloc_dm(ctx, &dm));
+	LACKS_NULL(ibv_alloc_td(ctx, &td));
+	LACKS_NULL(ibv_create_wq(ctx, &wq));
+	LACKS_NULL(ibv_alloc_parent_domain(ctx, &parent));
+	LACKS_NULL(ibv_alloc_null_mr(pd));
+	LACKS_NULL(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, 0));
+	LACKS_NULL(ibv_import_device(ctx->cmd_fd));
+	LACKS_NULL(ibv_import_pd(ctx, 1));
+	LACKS_NULL(ibv_import_mr(pd, 1));
+	LACKS_NULL(ibv_import_dm(ctx, 1));
+	assert_int_equal(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void fork_needs_no_help(void **state)
+{
+	assert_int_equal(ibv_fork_init(), 0);
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+}
+
+static void closing_takes_what_was_left_behind(void **state)
+{
+	static struct pair p; /* the structs remain the program's, and are still there at the end */
+
+	pair_make(&p, (struct wishes){ .with_srq = true });
+	assert_int_equal(ibv_close_device(p.ctx), 0);
+	for (int i = 0; i < SIDES; i++)
+		free(p.side[i].buf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_list_names_one_device_that_outlives_it),
+		cmocka_unit_test(opening_what_is_no_device_fails),
+		cmocka_unit_test(every_open_is_a_context_with_descriptors),
+		cmocka_unit_test(the_device_tells_its_limits),
+		cmocka_unit_test(attribute_structs_are_filled_to_the_size_given),
+		cmocka_unit_test(the_port_is_an_active_ethernet_port),
+		cmocka_unit_test(the_ways_to_read_the_gid_table_agree),
+		cmocka_unit_test(there_is_one_pkey),
+		cmocka_unit_test(the_clock_runs),
+		cmocka_unit_test(sysfs_files_can_be_read_without_a_tree),
+		cmocka_unit_test(what_we_lack_says_so),
+		cmocka_unit_test(fork_needs_no_help),
+		cmocka_unit_test(closing_takes_what_was_left_behind),
+	};
+
+	return cmocka_run_group_tests(tests, open_once, close_once);
+}

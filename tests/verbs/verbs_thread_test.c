@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Several threads of one program in the same objects, and a forked child. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pair.h"
+
+enum { POSTERS = 4, EACH = 2000 };
+
+static struct pair shared;
+static atomic_uint completions, creations;
+static atomic_bool stop;
+
+static void *write_many(void *arg)
+{
+	for (uint64_t i = 0; i < EACH; i++) {
+		struct ibv_send_wr wr = { .wr_id = i, .opcode = IBV_WR_RDMA_WRITE }, *bad;
+
+		while (ibv_post_send(shared.side[A].qp, &wr, &bad) == ENOMEM)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void *poll_many(void *arg)
+{
+	struct ibv_wc wc[8];
+
+	while (!stop) {
+		int n = ibv_poll_cq(shared.side[A].cq, 8, wc);
+
+		if (n < 0)
+			break;
+		for (int i = 0; i < n; i++)
+			if (wc[i].status != IBV_WC_SUCCESS)
+				stop = true;
+		completions += (unsigned int)n;
+		if (completions >= POSTERS * EACH)
+			stop = true;
+	}
+	return NULL;
+}
+
+/* QPs that share the pollers' CQ come and go meanwhile. */
+static void *create_many(void *arg)
+{
+	while (!stop) {
+		struct ibv_qp_init_attr init = { .send_cq = shared.side[A].cq,
+						 .recv_cq = shared.side[A].cq,
+						 .cap = { 4, 4, 1, 1, 0 },
+						 .qp_type = IBV_QPT_RC };
+		struct ibv_qp *qp = ibv_create_qp(shared.pd, &init);
+
+		if (!qp || ibv_destroy_qp(qp))
+			break;
+		creations++;
+	}
+	return NULL;
+}
+
+static void threads_may_post_poll_and_create_at_once(void **state)
+{
+	pthread_t thread[POSTERS + 3];
+
+	pair_make(&shared, (struct wishes){ .all_signaled = true });
+	for (int i = 0; i < POSTERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, write_many, NULL), 0);
+	for (int i = POSTERS; i < POSTERS + 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, poll_many, NULL), 0);
+	assert_int_equal(pthread_create(&thread[POSTERS + 2], NULL, create_many, NULL), 0);
+	for (int i = 0; i < POSTERS + 3; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(completions, POSTERS * EACH);
+	assert_true(creations > 0);
+	pair_destroy(&shared);
+}
+
+static struct ibv_cq_ex *held;
+static struct ibv_qp *doomed;
+
+static void *destroy_doomed(void *arg)
+{
+	atomic_bool *started = arg;
+
+	*started = true;
+	return (void *)(intptr_t)ibv_destroy_qp(doomed);
+}
+
+/* Whoever looks at a completion may call any verb, whatever waits for the CQ elsewhere. */
+static void a_held_cq_does_not_lock_the_device(void **state)
+{
+	struct ibv_qp_init_attr init = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct ibv_ah_attr av;
+	atomic_bool started = false;
+	pthread_t thread;
+	struct ibv_ah *ah;
+	void *rc;
+
+	pair_make(&shared, (struct wishes){ .extended = true, .all_signaled = true });
+	held = shared.side[A].cq_ex;
+	init.send_cq = init.recv_cq = shared.side[A].cq;
+	doomed = ibv_create_qp(shared.pd, &init);
+	assert_non_null(doomed);
+	assert_int_equal(ibv_post_send(shared.side[A].qp, &wr, &bad), 0);
+	while (ibv_start_poll(held, &attr) == ENOENT)
+		;
+	assert_int_equal(pthread_create(&thread, NULL, destroy_doomed, &started), 0);
+	while (!started)
+		sched_yield();
+	usleep(20000);
+	av = pair_ah_attr(&shared);
+	ah = ibv_create_ah(shared.pd, &av);
+	assert_non_null(ah);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	ibv_end_poll(held);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, 0);
+	pair_destroy(&shared);
+}
+
+static void a_child_can_open_the_device_for_itself(void **state)
+{
+	struct ibv_context *ctx = device_open();
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		struct pair p;
+		struct ibv_send_wr wr = { .wr_id = 3, .opcode = IBV_WR_SEND,
+					  .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+		alarm(20);
+		pair_make(&p, (struct wishes){ 0 });
+		recv_post(&p, B, 1, 0, 0);
+		if (ibv_post_send(p.side[A].qp, &wr, &bad))
+			_exit(2);
+		if (wc_await(p.side[A].cq).wr_id != 3)
+			_exit(3);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+
+	/* The parent's own device works on. */
+	pair_make(&shared, (struct wishes){ 0 });
+	recv_post(&shared, B, 1, 0, 0);
+	{
+		struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+
+		assert_int_equal(ibv_post_send(shared.side[A].qp, &wr, &bad), 0);
+	}
+	assert_int_equal(wc_await(shared.side[B].cq).wr_id, 1);
+	pair_destroy(&shared);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads_may_post_poll_and_create_at_once),
+		cmocka_unit_test(a_held_cq_does_not_lock_the_device),
+		cmocka_unit_test(a_child_can_open_the_device_for_itself),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
