@@ -18,6 +18,8 @@ void tx_start(struct tx *tx, struct pkt *burst, size_t max)
 	tx->bytes = 0;
 	tx->flow = NULL;
 	tx->train_open = false;
+	tx->train_count = 0;
+	tx->train_bytes = 0;
 	tx->kept = NULL;
 }
 

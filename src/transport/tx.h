@@ -13,7 +13,7 @@
 #include "base/pkt.h"
 
 enum {
-	TX_ARENA_BYTES = 128 * 1024,
+	TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 2048, /* two full trains, and flows that are kept */
 	TX_HEADROOM_MAX = 96 /* headers, pad and ICRC around a payload of one path MTU */
 };
 
@@ -38,11 +38,19 @@ struct tx {
 /* Starts a turn that fills `burst`, at most max packets. */
 void tx_start(struct tx *, struct pkt *burst, size_t max);
 
-/* Room for a packet of up to `len` bytes, or NULL: the turn is full. Nothing is taken yet. */
+/*
+ * Room for a packet of up to `len` bytes, or NULL: the turn is full. Nothing is taken yet. A turn ends
+ * with its last full train: what would only be the stub of another one is worth a turn of its own.
+ */
 static inline uint8_t *tx_room(const struct tx *tx, uint32_t len)
 {
-	return tx->count < tx->max && TX_ARENA_BYTES - tx->used >= len ? tx->arena + tx->used
-								       : NULL;
+	size_t left = TX_ARENA_BYTES - tx->used;
+	bool full = tx->train_count &&
+		    (tx->train_count == tx->train_max || tx->train_bytes + len > PKT_TRAIN_BYTES_MAX);
+
+	if (tx->count == tx->max || left < len || (full && left < PKT_TRAIN_BYTES_MAX))
+		return NULL;
+	return tx->arena + tx->used;
 }
 
 /*
