@@ -23,8 +23,8 @@
 #include "io/udp.h"
 
 enum {
-	EVENTS_MAX = 16,	/* of one group_service */
-	MESSAGES_MAX = 16,	/* of one client in one group_service */
+	EVENTS_MAX = 16,        /* of one group_service */
+	MESSAGES_MAX = 16,      /* of one client in one group_service */
 	LISTENER_EVENT = 0xffff /* other events carry the client's index */
 };
 
@@ -120,7 +120,7 @@ static bool is_socket_of_lane(int fd, const struct group_lane *lane)
 {
 	int type = 0;
 	socklen_t len = sizeof(type);
-	struct sockaddr_in6 a = { 0 };
+	struct sockaddr_in6 a = {0};
 	socklen_t a_len = sizeof(a);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_DGRAM ||
@@ -162,12 +162,12 @@ int group_give(const struct group *g, int link, enum group_msg_type type, unsign
 	assert(first + count <= g->held);
 	do {
 		unsigned chunk = count < chunk_max ? count : chunk_max;
-		struct group_msg m = { .type = type,
-				       .slot = (uint16_t)g->slot,
-				       .first = (uint16_t)first,
-				       .count = (uint16_t)chunk,
-				       .held = (uint16_t)g->held,
-				       .lane_count = (uint8_t)lanes };
+		struct group_msg m = {.type = type,
+				      .slot = (uint16_t)g->slot,
+				      .first = (uint16_t)first,
+				      .count = (uint16_t)chunk,
+				      .held = (uint16_t)g->held,
+				      .lane_count = (uint8_t)lanes};
 		uint8_t buf[GROUP_MSG_HEADER_LEN];
 		int fds[GROUP_MSG_FDS_MAX];
 		size_t n = 0;
@@ -198,10 +198,10 @@ static void drop_client(struct group *g, unsigned i)
 
 static int reply(struct group *g, int link, enum group_msg_type type, const int *fds, size_t n)
 {
-	struct group_msg m = { .type = type,
-			       .slot = (uint16_t)g->slot,
-			       .held = (uint16_t)g->held,
-			       .lane_count = g->lane_count };
+	struct group_msg m = {.type = type,
+			      .slot = (uint16_t)g->slot,
+			      .held = (uint16_t)g->held,
+			      .lane_count = g->lane_count};
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
 
 	memcpy(m.lanes, g->lanes, sizeof(m.lanes));
@@ -210,7 +210,7 @@ static int reply(struct group *g, int link, enum group_msg_type type, const int 
 
 static void take_forwarded(struct group *g, const struct group_msg *m)
 {
-	struct pkt p = { .data = (uint8_t *)m->data, .len = m->data_len };
+	struct pkt p = {.data = (uint8_t *)m->data, .len = m->data_len};
 	struct forwarded *f = &g->ring[(g->head + g->count) % GROUP_FORWARDED_MAX];
 
 	assert(g->count < GROUP_FORWARDED_MAX);
@@ -231,7 +231,8 @@ static bool same_lanes(const struct group *g, const struct group_msg *m)
 	if (m->lane_count != g->lane_count)
 		return false;
 	for (unsigned i = 0; i < g->lane_count; i++)
-		if (m->lanes[i].family != g->lanes[i].family || m->lanes[i].port != g->lanes[i].port)
+		if (m->lanes[i].family != g->lanes[i].family ||
+		    m->lanes[i].port != g->lanes[i].port)
 			return false;
 	return true;
 }
@@ -249,9 +250,9 @@ static int handle(struct group *g, int link, const struct group_msg *m, const in
 	case GROUP_HELLO:
 		return reply(g, link, GROUP_INFO, NULL, 0);
 	case GROUP_FETCH:
-		return m->first > g->held ?
-			       -EPROTO :
-			       group_give(g, link, GROUP_FDS, m->first, g->held - m->first);
+		return m->first > g->held
+			       ? -EPROTO
+			       : group_give(g, link, GROUP_FDS, m->first, g->held - m->first);
 	case GROUP_ADOPT:
 		if (!group_hold(g, m->first, m->count, fds))
 			return -EPROTO;
@@ -303,7 +304,7 @@ static void serve_client(struct group *g, unsigned i)
 
 static void admit(struct group *g, int fd)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
+	struct epoll_event ev = {.events = EPOLLIN};
 	uid_t uid = link_peer_of(fd).uid;
 
 	/* root may look at everybody's counters, as it may at everything else. */
@@ -334,7 +335,8 @@ static void accept_clients(struct group *g)
 		}
 		if (errno != EMFILE && errno != ENFILE)
 			return;
-		/* Turn it away, or the listener stays readable and the engine never sleeps again. */
+		/* Turn it away, or the listener stays readable and the engine never sleeps again.
+		 */
 		close_fd(&g->spare);
 		fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
@@ -373,13 +375,14 @@ static int peer_link(struct group *g, unsigned slot)
 
 static bool forward(struct group *g, unsigned slot, const struct pkt *p)
 {
-	struct group_msg m = { .type = GROUP_FORWARD, .slot = (uint16_t)g->slot, .flow = *p->flow };
+	struct group_msg m = {.type = GROUP_FORWARD, .slot = (uint16_t)g->slot, .flow = *p->flow};
 	uint8_t head[GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN];
 	size_t len = group_msg_encode(head, &m);
 
 	if (slot >= GROUP_SLOTS || slot == g->slot || p->len > GROUP_FORWARD_BYTES_MAX)
 		return false;
-	/* The second try is for a connection to a member that has died, whose slot was leased again. */
+	/* The second try is for a connection to a member that has died, whose slot was leased
+	 * again. */
 	for (int try = 0; try < 2; try++) {
 		int link = peer_link(g, slot);
 
@@ -417,9 +420,8 @@ size_t group_recv_forwarded(struct group *g, struct pkt *pkts, size_t max)
 	for (; n < max && n < g->count; n++) {
 		struct forwarded *f = &g->ring[(g->head + n) % GROUP_FORWARDED_MAX];
 
-		pkts[n] = (struct pkt){
-			.data = f->data, .flow = &f->flow, .len = f->len, .train = 1
-		};
+		pkts[n] =
+			(struct pkt){.data = f->data, .flow = &f->flow, .len = f->len, .train = 1};
 	}
 	g->lent = (unsigned)n;
 	return n;

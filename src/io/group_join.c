@@ -49,9 +49,9 @@ enum {
 
 enum member_state {
 	NOBODY,
-	ALIVE,	/* answered */
+	ALIVE,  /* answered */
 	SILENT, /* there, but did not answer in time */
-	OTHER,	/* speaks another version */
+	OTHER,  /* speaks another version */
 	FOREIGN /* another user has the name */
 };
 
@@ -82,7 +82,7 @@ static uint64_t now_ms(void)
 
 static void sleep_ms(unsigned ms)
 {
-	struct timespec ts = { .tv_nsec = (long)ms * 1000000 };
+	struct timespec ts = {.tv_nsec = (long)ms * 1000000};
 
 	nanosleep(&ts, NULL);
 }
@@ -91,12 +91,13 @@ static void sleep_ms(unsigned ms)
 
 static int explain(struct join *j, int err, const char *doing)
 {
-	struct rlimit limit = { 0 };
+	struct rlimit limit = {0};
 
 	if (err == -EMFILE || err == -ETOOMANYREFS) {
 		getrlimit(RLIMIT_NOFILE, &limit);
 		snprintf(j->why, j->why_bytes,
-			 "too many open files: the limit is %llu (ulimit -n), and a full group needs "
+			 "too many open files: the limit is %llu (ulimit -n), and a full group "
+			 "needs "
 			 "%u for itself",
 			 (unsigned long long)limit.rlim_cur, GROUP_SLOTS * GROUP_LANES_MAX + 16);
 		return -EMFILE;
@@ -108,7 +109,7 @@ static int explain(struct join *j, int err, const char *doing)
 /* Looks up who has bound a UDP port, from /proc; -1: not to be seen. */
 static long port_owner(uint16_t port)
 {
-	static const char *const files[] = { "/proc/net/udp", "/proc/net/udp6" };
+	static const char *const files[] = {"/proc/net/udp", "/proc/net/udp6"};
 
 	for (unsigned i = 0; i < 2; i++) {
 		FILE *f = fopen(files[i], "re");
@@ -177,7 +178,7 @@ static int take_lock(struct join *j)
 		sleep_ms(RETRY_MS);
 	}
 
-	struct link_peer peer = { 0 };
+	struct link_peer peer = {0};
 	int fd = link_connect(j->uid, port, LINK_LOCK, &peer);
 
 	if (fd >= 0)
@@ -204,7 +205,7 @@ static void hang_up(struct member *m)
 
 static int say(int link, enum group_msg_type type, unsigned first)
 {
-	struct group_msg m = { .type = type, .first = (uint16_t)first };
+	struct group_msg m = {.type = type, .first = (uint16_t)first};
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
 
 	return link_send(link, buf, group_msg_encode(buf, &m), NULL, 0, NULL, 0);
@@ -246,7 +247,7 @@ static void listen_to(struct join *j, unsigned waiting,
 		      bool (*heard)(struct join *, struct member *, const struct group_msg *))
 {
 	uint64_t until = now_ms() + ANSWER_MS_MAX;
-	bool done[GROUP_SLOTS] = { false };
+	bool done[GROUP_SLOTS] = {false};
 
 	while (waiting) {
 		struct pollfd p[GROUP_SLOTS];
@@ -258,7 +259,7 @@ static void listen_to(struct join *j, unsigned waiting,
 			if (j->members[s].link < 0 || done[s])
 				continue;
 			of[n] = s;
-			p[n++] = (struct pollfd){ .fd = j->members[s].link, .events = POLLIN };
+			p[n++] = (struct pollfd){.fd = j->members[s].link, .events = POLLIN};
 		}
 		if (!n || now >= until || (poll(p, n, (int)(until - now)) < 0 && errno != EINTR))
 			return;
@@ -336,7 +337,7 @@ static int fetch_from(struct join *j, struct member *m)
 	int err = say(m->link, GROUP_FETCH, 0);
 
 	while (err == 0 && g->held < m->held) {
-		struct pollfd p = { .fd = m->link, .events = POLLIN };
+		struct pollfd p = {.fd = m->link, .events = POLLIN};
 		uint64_t now = now_ms();
 		uint8_t buf[GROUP_MSG_HEADER_LEN];
 		int fds[GROUP_MSG_FDS_MAX];
@@ -420,10 +421,10 @@ static int settle_lanes(struct join *j)
 		bool v6 = !cfg->no_ipv6 && host_has_ipv6();
 
 		for (size_t i = 0; i < cfg->port_count; i++) {
-			g->lanes[g->lane_count++] = (struct group_lane){ UDP_V4, cfg->ports[i] };
+			g->lanes[g->lane_count++] = (struct group_lane){UDP_V4, cfg->ports[i]};
 			if (v6)
 				g->lanes[g->lane_count++] =
-					(struct group_lane){ UDP_V6, cfg->ports[i] };
+					(struct group_lane){UDP_V6, cfg->ports[i]};
 		}
 		return 0;
 	}
@@ -451,8 +452,8 @@ static void drain(int fd)
 
 static int bind_lane(struct join *j, const struct group_lane *lane)
 {
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(lane->port) };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(lane->port) };
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(lane->port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(lane->port)};
 	const void *addr = lane->family == UDP_V4 ? (const void *)&v4 : (const void *)&v6;
 	socklen_t len = lane->family == UDP_V4 ? sizeof(v4) : sizeof(v6);
 	int fd = udp_rx_socket(lane->family);
@@ -494,11 +495,11 @@ static int attach_program(int fd)
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 1),
 		BPF_STMT(BPF_RET | BPF_A, 0),
 	};
-	struct sock_fprog prog = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+	struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
 
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)) < 0 ?
-		       -errno :
-		       0;
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)) < 0
+		       ? -errno
+		       : 0;
 }
 
 static int choose_slot(struct join *j)
@@ -523,7 +524,8 @@ static int choose_slot(struct join *j)
 				return explain_silent(j, s);
 		if (j->members[slot].state == FOREIGN) {
 			snprintf(j->why, j->why_bytes,
-				 "process %ld of uid %u has taken the name of slot %u of our group on "
+				 "process %ld of uid %u has taken the name of slot %u of our group "
+				 "on "
 				 "UDP port %u",
 				 (long)j->members[slot].peer.pid,
 				 (unsigned)j->members[slot].peer.uid, slot, j->cfg->ports[0]);
@@ -553,7 +555,7 @@ static bool proof_arrives(int fd, const uint8_t *proof)
 	uint64_t until = now_ms() + PROOF_MS;
 
 	for (uint64_t now; (now = now_ms()) < until;) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
+		struct pollfd p = {.fd = fd, .events = POLLIN};
 		uint8_t buf[PROOF_BYTES + 1];
 		ssize_t len;
 
@@ -573,12 +575,12 @@ static bool proof_arrives(int fd, const uint8_t *proof)
  */
 static bool prove_lane(const struct group *g, unsigned lane)
 {
-	struct sockaddr_in v4 = { .sin_family = AF_INET,
-				  .sin_port = htons(g->lanes[lane].port),
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
-				   .sin6_port = htons(g->lanes[lane].port),
-				   .sin6_addr = in6addr_loopback };
+	struct sockaddr_in v4 = {.sin_family = AF_INET,
+				 .sin_port = htons(g->lanes[lane].port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+				  .sin6_port = htons(g->lanes[lane].port),
+				  .sin6_addr = in6addr_loopback};
 	bool is_v4 = g->lanes[lane].family == UDP_V4;
 	int fd = socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool proven = false;
@@ -608,12 +610,14 @@ static int prove(struct join *j)
 	for (unsigned lane = 0; lane < j->g->lane_count; lane++) {
 		if (prove_lane(j->g, lane))
 			continue;
-		snprintf(j->why, j->why_bytes,
-			 "a datagram sent to ourselves on UDP port %u (IPv%c, slot %u) does not arrive: "
-			 "a firewall on the loopback interface, or another process holds sockets of "
-			 "the group",
-			 j->g->lanes[lane].port, j->g->lanes[lane].family == UDP_V4 ? '4' : '6',
-			 j->g->slot);
+		snprintf(
+			j->why, j->why_bytes,
+			"a datagram sent to ourselves on UDP port %u (IPv%c, slot %u) does not "
+			"arrive: "
+			"a firewall on the loopback interface, or another process holds sockets of "
+			"the group",
+			j->g->lanes[lane].port, j->g->lanes[lane].family == UDP_V4 ? '4' : '6',
+			j->g->slot);
 		return -EAGAIN;
 	}
 	return 0;
@@ -647,7 +651,7 @@ static void give_to_members(struct join *j)
 static int publish(struct join *j)
 {
 	struct group *g = j->g;
-	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = LISTENER_EVENT };
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = LISTENER_EVENT};
 
 	g->listener = link_listen(j->uid, j->cfg->ports[0], (int)g->slot);
 	if (g->listener == -EADDRINUSE) {

@@ -56,11 +56,11 @@ int link_listen(uid_t uid, uint16_t port, int slot)
 
 struct link_peer link_peer_of(int fd)
 {
-	struct ucred c = { .pid = 0, .uid = (uid_t)-1 };
+	struct ucred c = {.pid = 0, .uid = (uid_t)-1};
 	socklen_t len = sizeof(c);
 
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &len);
-	return (struct link_peer){ .pid = c.pid, .uid = c.uid };
+	return (struct link_peer){.pid = c.pid, .uid = c.uid};
 }
 
 int link_connect(uid_t uid, uint16_t port, int slot, struct link_peer *peer)
@@ -93,8 +93,8 @@ union fd_control {
 int link_send(int fd, const void *head, size_t head_len, const void *data, size_t data_len,
 	      const int *fds, size_t fd_count)
 {
-	struct iovec iov[2] = { { (void *)head, head_len }, { (void *)data, data_len } };
-	struct msghdr h = { .msg_iov = iov, .msg_iovlen = data_len ? 2 : 1 };
+	struct iovec iov[2] = {{(void *)head, head_len}, {(void *)data, data_len}};
+	struct msghdr h = {.msg_iov = iov, .msg_iovlen = data_len ? 2 : 1};
 	union fd_control control;
 
 	assert(fd_count <= GROUP_MSG_FDS_MAX);
@@ -121,12 +121,12 @@ void link_close_all(const int *fds, size_t count)
 
 ssize_t link_recv(int fd, void *buf, size_t max, int *fds, size_t fds_max, size_t *fd_count)
 {
-	struct iovec iov = { buf, max };
+	struct iovec iov = {buf, max};
 	union fd_control control;
-	struct msghdr h = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
+	struct msghdr h = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
 	int got[GROUP_MSG_FDS_MAX];
 	size_t n = 0;
 	ssize_t len;

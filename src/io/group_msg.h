@@ -17,12 +17,10 @@
  *	HELLO    joiner: who are you?
  *	INFO     member: slot, lanes, and that it holds the sockets 0 .. held-1
  *	FETCH    joiner: give me the sockets from `first` on
- *	FDS      member: `count` sockets from `first` on, lane by lane for each index, as descriptors
- *	ADOPT    joiner: hold these; as FDS
- *	ACK      member: now I hold 0 .. held-1
- *	STAT     tool: your counters, please
- *	STAT_FD  member: slot, and a descriptor if it has one
- *	FORWARD  member: a packet that came to me and is yours
+ *	FDS      member: `count` sockets from `first` on, lane by lane for each index, as
+ *descriptors ADOPT    joiner: hold these; as FDS ACK      member: now I hold 0 .. held-1 STAT tool:
+ *your counters, please STAT_FD  member: slot, and a descriptor if it has one FORWARD  member: a
+ *packet that came to me and is yours
  */
 #ifndef IO_GROUP_MSG_H
 #define IO_GROUP_MSG_H

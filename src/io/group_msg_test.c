@@ -11,23 +11,23 @@
 
 static struct group_msg sample(enum group_msg_type type)
 {
-	struct group_msg m = { .type = type,
-			       .slot = 5,
-			       .first = 3,
-			       .count = 7,
-			       .held = 11,
-			       .lane_count = 2,
-			       .lanes = { { 0, 4791 }, { 1, 4791 } } };
+	struct group_msg m = {.type = type,
+			      .slot = 5,
+			      .first = 3,
+			      .count = 7,
+			      .held = 11,
+			      .lane_count = 2,
+			      .lanes = {{0, 4791}, {1, 4791}}};
 
 	if (type == GROUP_FORWARD)
-		m.flow = (struct flow){ .src = { 1, 2 },
-					.dst = { 3, 4 },
-					.flow_label = 0xfffff,
-					.ifindex = 9,
-					.sport = 10,
-					.dport = 11,
-					.tos = 12,
-					.ttl = 13 };
+		m.flow = (struct flow){.src = {1, 2},
+				       .dst = {3, 4},
+				       .flow_label = 0xfffff,
+				       .ifindex = 9,
+				       .sport = 10,
+				       .dport = 11,
+				       .tos = 12,
+				       .ttl = 13};
 	return m;
 }
 
@@ -35,7 +35,7 @@ static void every_type_survives_the_round_trip(void **state)
 {
 	for (int type = GROUP_HELLO; type <= GROUP_FORWARD; type++) {
 		struct group_msg m = sample(type), d;
-		uint8_t buf[GROUP_MSG_BYTES_MAX] = { 0 };
+		uint8_t buf[GROUP_MSG_BYTES_MAX] = {0};
 		size_t len = group_msg_encode(buf, &m);
 
 		if (type == GROUP_FORWARD)
@@ -61,7 +61,8 @@ static void every_type_survives_the_round_trip(void **state)
 static void the_first_bytes_are_fixed(void **state)
 {
 	static const uint8_t golden[GROUP_MSG_HEADER_LEN] = {
-		'V', 'b', 0, 1, 5, 2, 0, 5, 0, 3, 0, 7, 0, 11, 0, 0, 0, 0, 0x12, 0xb7, 1, 0, 0x12, 0xb7,
+		'V', 'b', 0, 1, 5, 2, 0,    5,    0, 3, 0,    7,
+		0,   11,  0, 0, 0, 0, 0x12, 0xb7, 1, 0, 0x12, 0xb7,
 	};
 	struct group_msg m = sample(GROUP_ADOPT);
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
@@ -78,14 +79,12 @@ static void what_is_out_of_bounds_is_refused(void **state)
 		uint8_t value;
 		enum group_msg_verdict verdict;
 	} rows[] = {
-		{ 0, 'v', GROUP_MSG_BAD },   { 3, 2, GROUP_MSG_OTHER_VERSION },
-		{ 4, 0, GROUP_MSG_BAD },     { 4, 10, GROUP_MSG_BAD },
-		{ 5, 0, GROUP_MSG_BAD },     { 5, 5, GROUP_MSG_BAD },
-		{ 5, 3, GROUP_MSG_BAD },     { 7, 127, GROUP_MSG_BAD },
-		{ 6, 1, GROUP_MSG_BAD },     { 9, 128, GROUP_MSG_BAD },
-		{ 9, 121, GROUP_MSG_BAD },   { 11, 125, GROUP_MSG_BAD },
-		{ 13, 128, GROUP_MSG_BAD },  { 16, 2, GROUP_MSG_BAD },
-		{ 9, 120, GROUP_MSG_OK },    { 7, 126, GROUP_MSG_OK },
+		{0, 'v', GROUP_MSG_BAD},  {3, 2, GROUP_MSG_OTHER_VERSION}, {4, 0, GROUP_MSG_BAD},
+		{4, 10, GROUP_MSG_BAD},   {5, 0, GROUP_MSG_BAD},           {5, 5, GROUP_MSG_BAD},
+		{5, 3, GROUP_MSG_BAD},    {7, 127, GROUP_MSG_BAD},         {6, 1, GROUP_MSG_BAD},
+		{9, 128, GROUP_MSG_BAD},  {9, 121, GROUP_MSG_BAD},         {11, 125, GROUP_MSG_BAD},
+		{13, 128, GROUP_MSG_BAD}, {16, 2, GROUP_MSG_BAD},          {9, 120, GROUP_MSG_OK},
+		{7, 126, GROUP_MSG_OK},
 	};
 	struct group_msg m = sample(GROUP_ADOPT), d;
 
@@ -101,7 +100,7 @@ static void what_is_out_of_bounds_is_refused(void **state)
 static void short_messages_are_refused(void **state)
 {
 	struct group_msg m = sample(GROUP_FORWARD), d;
-	uint8_t buf[GROUP_MSG_BYTES_MAX + 1] = { 0 };
+	uint8_t buf[GROUP_MSG_BYTES_MAX + 1] = {0};
 	size_t len = group_msg_encode(buf, &m);
 
 	for (size_t n = 0; n < len; n++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a tool that is no member can learn: who lives, and their counters. Asks one after another. */
+/* What a tool that is no member can learn: who lives, and their counters. Asks one after another.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <time.h>
@@ -20,7 +21,7 @@ static uint64_t now_ms(void)
 static void await_answer(int link, uint64_t until, struct group_member *m)
 {
 	uint64_t now = now_ms();
-	struct pollfd p = { .fd = link, .events = POLLIN };
+	struct pollfd p = {.fd = link, .events = POLLIN};
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
 	int fds[1];
 	size_t n = 0;
@@ -43,14 +44,14 @@ static void await_answer(int link, uint64_t until, struct group_member *m)
 
 static int ask(uid_t uid, uint16_t port, int slot, struct group_member *m)
 {
-	struct group_msg msg = { .type = GROUP_STAT };
+	struct group_msg msg = {.type = GROUP_STAT};
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
-	struct link_peer peer = { 0 };
+	struct link_peer peer = {0};
 	int link = link_connect(uid, port, slot, &peer);
 
 	if (link < 0)
 		return link;
-	*m = (struct group_member){ .slot = (unsigned)slot, .pid = peer.pid, .stat_fd = -1 };
+	*m = (struct group_member){.slot = (unsigned)slot, .pid = peer.pid, .stat_fd = -1};
 	link_send(link, buf, group_msg_encode(buf, &msg), NULL, 0, NULL, 0);
 	return link;
 }

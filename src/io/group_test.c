@@ -72,7 +72,7 @@ static uint64_t now_ms(void)
 /* Datagrams of the test: BTH with a QPN, then a nonce. */
 static void report_packet(enum report_kind kind, const struct group *g, const struct pkt *p)
 {
-	struct report r = { .kind = kind, .pid = getpid(), .slot = group_slot(g) };
+	struct report r = {.kind = kind, .pid = getpid(), .slot = group_slot(g)};
 
 	if (p->len != DATAGRAM)
 		return;
@@ -94,9 +94,9 @@ static void take_packet(struct group *g, const struct pkt *p)
 
 static void member_run(const struct group_config *cfg)
 {
-	struct report r = { .kind = JOINED, .pid = getpid() };
-	struct io_counters counters = { 0 };
-	struct udp_config udp = { .counters = &counters };
+	struct report r = {.kind = JOINED, .pid = getpid()};
+	struct io_counters counters = {0};
+	struct udp_config udp = {.counters = &counters};
 	struct group *g;
 	struct io *io;
 	char why[GROUP_WHY_BYTES];
@@ -122,7 +122,7 @@ static void member_run(const struct group_config *cfg)
 		size_t k;
 
 		for (size_t i = 0; i < n; i++)
-			p[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+			p[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 		poll(p, (nfds_t)n, -1);
 		group_service(g);
 		while ((k = group_recv_forwarded(g, pkts, 64)) > 0)
@@ -148,7 +148,7 @@ static pid_t member_fork(const struct group_config *cfg)
 
 static bool next_report(struct report *r, int wait_ms)
 {
-	struct pollfd p = { .fd = reports[0], .events = POLLIN };
+	struct pollfd p = {.fd = reports[0], .events = POLLIN};
 
 	return poll(&p, 1, wait_ms) > 0 && read(reports[0], r, sizeof(*r)) == sizeof(*r);
 }
@@ -168,7 +168,7 @@ static struct report report_of(pid_t pid, int wait_ms)
 
 static struct group_config config(void)
 {
-	return (struct group_config){ .ports = { port }, .port_count = 1, .stat_fd = -1 };
+	return (struct group_config){.ports = {port}, .port_count = 1, .stat_fd = -1};
 }
 
 static struct report member_start(void)
@@ -183,7 +183,7 @@ static struct report member_start(void)
 	}
 	for (size_t i = 0; i < member_count; i++)
 		assert_int_not_equal(members[i].slot, r.slot);
-	members[member_count++] = (struct member){ .pid = pid, .slot = r.slot };
+	members[member_count++] = (struct member){.pid = pid, .slot = r.slot};
 	return r;
 }
 
@@ -216,27 +216,27 @@ static int group_teardown(void **state)
 
 static void send_datagram(bool v6, unsigned slot, uint32_t nonce)
 {
-	static int fds[2] = { -1, -1 };
-	struct sockaddr_in a4 = { .sin_family = AF_INET,
-				  .sin_port = htons(port),
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6,
-				   .sin6_port = htons(port),
-				   .sin6_addr = in6addr_loopback };
-	uint8_t d[DATAGRAM] = { 0 };
+	static int fds[2] = {-1, -1};
+	struct sockaddr_in a4 = {.sin_family = AF_INET,
+				 .sin_port = htons(port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 a6 = {
+		.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_loopback};
+	uint8_t d[DATAGRAM] = {0};
 
 	if (fds[v6] < 0)
 		fds[v6] = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	put_be24(d + 5, slot << GROUP_SLOT_SHIFT | (nonce & 0x1ffff));
 	put_be32(d + 12, nonce);
-	(void)!sendto(fds[v6], d, sizeof(d), 0, v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
+	(void)!sendto(fds[v6], d, sizeof(d), 0,
+		      v6 ? (struct sockaddr *)&a6 : (struct sockaddr *)&a4,
 		      v6 ? sizeof(a6) : sizeof(a4));
 }
 
 static bool have_ipv6(void)
 {
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in6 a = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };
+	struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
 	bool have = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
 
 	if (fd >= 0)
@@ -331,7 +331,7 @@ static void joiners_die_at_random(void **state)
 		for (int i = 0; i < 4; i++)
 			victims[i] = member_fork(&cfg);
 		for (int i = 0; i < 4; i++) {
-			struct timespec ts = { .tv_nsec = (long)prng_below(&rng, 4000000) };
+			struct timespec ts = {.tv_nsec = (long)prng_below(&rng, 4000000)};
 
 			nanosleep(&ts, NULL);
 			kill(victims[i], SIGKILL);
@@ -362,10 +362,10 @@ static void a_group_of_all_dead_starts_anew(void **state)
 static void packets_are_forwarded_to_their_slot(void **state)
 {
 	struct group_config cfg = config();
-	struct io_counters counters = { 0 };
-	struct flow f = { .sport = 1234, .dport = 4791, .tos = 3, .ttl = 9, .ifindex = 5 };
-	uint8_t data[DATAGRAM] = { 0 };
-	struct pkt p = { .data = data, .flow = &f, .len = sizeof(data), .train = 1 };
+	struct io_counters counters = {0};
+	struct flow f = {.sport = 1234, .dport = 4791, .tos = 3, .ttl = 9, .ifindex = 5};
+	uint8_t data[DATAGRAM] = {0};
+	struct pkt p = {.data = data, .flow = &f, .len = sizeof(data), .train = 1};
 	char why[GROUP_WHY_BYTES];
 	struct group *g;
 	struct report r;
@@ -402,7 +402,7 @@ static void packets_are_forwarded_to_their_slot(void **state)
 	} while (now_ms() < until);
 	assert_int_equal(r.kind, JOINED);
 	assert_int_equal(r.slot, 1);
-	members[member_count++] = (struct member){ .pid = pid, .slot = 1 };
+	members[member_count++] = (struct member){.pid = pid, .slot = 1};
 	assert_true(group_forward(g, 1, &p));
 	assert_true(next_report(&r, WAIT_MS));
 	assert_int_equal(r.kind, FORWARDED);
@@ -418,9 +418,9 @@ static void forwarded_packets_come_out_with_their_flow(void **state)
 	struct group_config cfg = config();
 	struct group *g;
 	char why[GROUP_WHY_BYTES];
-	struct flow f = { .sport = 1234, .dport = port, .tos = 3, .ttl = 9, .flow_label = 77 };
-	uint8_t data[DATAGRAM] = { 0 };
-	struct pkt p = { .data = data, .flow = &f, .len = sizeof(data), .train = 1 };
+	struct flow f = {.sport = 1234, .dport = port, .tos = 3, .ttl = 9, .flow_label = 77};
+	uint8_t data[DATAGRAM] = {0};
+	struct pkt p = {.data = data, .flow = &f, .len = sizeof(data), .train = 1};
 	struct pkt got[64];
 	size_t n = 0;
 	uint64_t until = now_ms() + WAIT_MS;
@@ -443,7 +443,7 @@ static void forwarded_packets_come_out_with_their_flow(void **state)
 		_exit(0);
 	}
 	for (uint32_t next = 0; next < 40 && now_ms() < until;) {
-		struct pollfd fd = { .fd = group_fd(g), .events = POLLIN };
+		struct pollfd fd = {.fd = group_fd(g), .events = POLLIN};
 
 		poll(&fd, 1, 100);
 		group_service(g);
@@ -510,8 +510,9 @@ static void a_tool_finds_the_members_and_their_counters(void **state)
 	struct report r = report_of(pid, 15000);
 
 	assert_int_equal(r.kind, JOINED);
-	members[member_count++] = (struct member){ .pid = pid, .slot = r.slot };
-	assert_int_equal(group_query(geteuid(), port, GROUP_ALL_SLOTS, 1000, found, GROUP_SLOTS), 2);
+	members[member_count++] = (struct member){.pid = pid, .slot = r.slot};
+	assert_int_equal(group_query(geteuid(), port, GROUP_ALL_SLOTS, 1000, found, GROUP_SLOTS),
+			 2);
 	assert_int_equal(found[0].slot, 0);
 	assert_int_equal(found[0].pid, members[0].pid);
 	assert_true(found[0].answered);
@@ -594,7 +595,7 @@ static void the_newest_member_may_be_stopped(void **state)
 
 static int stray_socket(void)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int one = 1;
 
@@ -630,7 +631,7 @@ static void only_sockets_of_the_lane_that_come_next_are_held(void **state)
 	int fds[2];
 
 	g->lane_count = 1;
-	g->lanes[0] = (struct group_lane){ UDP_V4, port };
+	g->lanes[0] = (struct group_lane){UDP_V4, port};
 	for (int round = 0; round < 2; round++) {
 		/* The first time they are new, then they are known. */
 		fds[0] = stray_socket();
@@ -657,7 +658,7 @@ static void only_sockets_of_the_lane_that_come_next_are_held(void **state)
 static void a_port_in_use_is_reported(void **state)
 {
 	struct group_config cfg = config();
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
@@ -679,8 +680,7 @@ static void another_users_group_is_reported(void **state)
 		struct group *g;
 		char why[GROUP_WHY_BYTES] = "";
 
-		if (setuid(65534) < 0 ||
-		    group_open(&g, &cfg, why, sizeof(why)) != -EADDRINUSE ||
+		if (setuid(65534) < 0 || group_open(&g, &cfg, why, sizeof(why)) != -EADDRINUSE ||
 		    !strstr(why, "another user (uid 0)"))
 			_exit(1);
 		_exit(0);
@@ -693,7 +693,7 @@ static void another_users_group_is_reported(void **state)
 static void too_few_descriptors_are_reported(void **state)
 {
 	struct group_config cfg = config();
-	struct rlimit limit = { .rlim_cur = 12, .rlim_max = 12 };
+	struct rlimit limit = {.rlim_cur = 12, .rlim_max = 12};
 	int status;
 	pid_t pid;
 
@@ -705,7 +705,8 @@ static void too_few_descriptors_are_reported(void **state)
 		char why[GROUP_WHY_BYTES] = "";
 
 		setrlimit(RLIMIT_NOFILE, &limit);
-		if (group_open(&g, &cfg, why, sizeof(why)) != -EMFILE || !strstr(why, "limit is 12"))
+		if (group_open(&g, &cfg, why, sizeof(why)) != -EMFILE ||
+		    !strstr(why, "limit is 12"))
 			_exit(1);
 		_exit(0);
 	}
@@ -738,7 +739,8 @@ static void two_ports_share_one_slot(void **state)
 	group_close(g);
 }
 
-/* A new network namespace has its loopback interface down: nothing can be proven, nothing is lost. */
+/* A new network namespace has its loopback interface down: nothing can be proven, nothing is lost.
+ */
 static void joining_works_without_loopback(void **state)
 {
 	struct group_config cfg = config();

@@ -22,9 +22,9 @@
 #include "base/prng.h"
 
 enum {
-	CELL_BYTES_MAX = 9216,	/* of payload; longer packets pass unless they would have to wait */
-	LATE_MAX = 64,		/* packets that stepped aside at one time */
-	LATE_PACKETS_MAX = 8,	/* later packets that overtake one */
+	CELL_BYTES_MAX = 9216, /* of payload; longer packets pass unless they would have to wait */
+	LATE_MAX = 64,         /* packets that stepped aside at one time */
+	LATE_PACKETS_MAX = 8,  /* later packets that overtake one */
 	LATE_NS_MAX = 1000000,
 	BURST_MAX = 256,
 	TURNS_MAX = 64, /* of asking the lower io in one call */
@@ -125,7 +125,7 @@ static bool parse_with_unit(const char *text, const struct unit *units, double m
 static bool parse_time(const char *text, void *out)
 {
 	static const struct unit units[] = {
-		{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 },
+		{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0},
 	};
 
 	if (strcmp(text, "0") == 0) {
@@ -138,7 +138,7 @@ static bool parse_time(const char *text, void *out)
 static bool parse_rate(const char *text, void *out)
 {
 	static const struct unit units[] = {
-		{ "", 1 }, { "k", 1e3 }, { "M", 1e6 }, { "G", 1e9 }, { "T", 1e12 }, { NULL, 0 },
+		{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {NULL, 0},
 	};
 	uint64_t v;
 
@@ -185,8 +185,10 @@ static const struct key {
 	size_t offset;
 	const char *allowed;
 } keys[] = {
-#define KEY(name, field, parser, allowed)                                                         \
-	{ #name, parser, offsetof(struct impair_config, field), allowed }
+#define KEY(name, field, parser, allowed)                                                          \
+	{                                                                                          \
+#name, parser, offsetof(struct impair_config, field), allowed                      \
+	}
 	KEY(drop, drop, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
 	KEY(dup, dup, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
 	KEY(reorder, reorder, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
@@ -234,7 +236,7 @@ static int parse_item(char *item, struct impair_config *cfg, unsigned *seen, cha
 
 int impair_parse(const char *text, struct impair_config *cfg, char *why, size_t why_bytes)
 {
-	struct impair_config c = { .limit = LIMIT_DEFAULT, .seed = 1 };
+	struct impair_config c = {.limit = LIMIT_DEFAULT, .seed = 1};
 	char copy[TEXT_BYTES_MAX + 1];
 	unsigned seen = 0;
 	size_t len = strlen(text);
@@ -329,9 +331,8 @@ static void lend(struct impair *im, struct burst *b, uint32_t i)
 	struct cell *c = &im->cells[i];
 
 	assert(b->n < b->max && im->lent_count < BURST_MAX);
-	b->pkts[b->n++] = (struct pkt){
-		.data = c->data, .flow = &c->flow, .len = c->len, .train = 1
-	};
+	b->pkts[b->n++] =
+		(struct pkt){.data = c->data, .flow = &c->flow, .len = c->len, .train = 1};
 	im->lent[im->lent_count++] = i;
 }
 
@@ -373,8 +374,7 @@ static bool step_aside(struct impair *im, uint32_t i, uint64_t now_ns)
 
 static void release_due(struct impair *im, struct burst *b, uint64_t now_ns)
 {
-	while (b->n < b->max && im->heap_count &&
-	       im->cells[im->heap[0]].release_ns <= now_ns) {
+	while (b->n < b->max && im->heap_count && im->cells[im->heap[0]].release_ns <= now_ns) {
 		uint32_t i = heap_pop(im);
 
 		if (im->cells[i].late && step_aside(im, i, now_ns))
@@ -399,7 +399,7 @@ static double uniform(struct impair *im)
 }
 
 /* The same seven numbers for every packet. */
-static struct dice throw(struct impair *im)
+static struct dice throw(struct impair * im)
 {
 	const struct impair_config *c = &im->cfg;
 	struct dice d;
@@ -479,11 +479,11 @@ static void take_in(struct impair *im, struct burst *b, struct pkt *p, uint64_t 
 
 static bool is_lent_cell(const struct impair *im, const struct pkt *p)
 {
-	return p->data >= (uint8_t *)im->cells &&
-	       p->data < (uint8_t *)(im->cells + im->cfg.limit);
+	return p->data >= (uint8_t *)im->cells && p->data < (uint8_t *)(im->cells + im->cfg.limit);
 }
 
-/* What passed where it lies counts to the end of its coalesced datagram again, less what is gone. */
+/* What passed where it lies counts to the end of its coalesced datagram again, less what is gone.
+ */
 static void count_trains(const struct impair *im, struct burst *b)
 {
 	for (size_t i = b->n; i-- > 0;) {
@@ -497,7 +497,7 @@ static void count_trains(const struct impair *im, struct burst *b)
 static size_t impair_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now_ns)
 {
 	struct impair *im = (struct impair *)io;
-	struct burst b = { .pkts = pkts, .max = max < BURST_MAX ? max : BURST_MAX };
+	struct burst b = {.pkts = pkts, .max = max < BURST_MAX ? max : BURST_MAX};
 
 	while (im->lent_count)
 		im->unused[im->unused_count++] = im->lent[--im->lent_count];
@@ -505,7 +505,8 @@ static size_t impair_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t 
 	release_due(im, &b, now_ns);
 	/*
 	 * Once a packet is passed on where it lies, the lower io must not be asked again before the
-	 * next call. While everything it gives is dropped or waits, it is: 0 means that it has no more.
+	 * next call. While everything it gives is dropped or waits, it is: 0 means that it has no
+	 * more.
 	 */
 	for (unsigned turns = 0; b.n < b.max && turns < TURNS_MAX; turns++) {
 		size_t n = io_recv(im->lower, im->in, b.max - b.n, now_ns);

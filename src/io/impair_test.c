@@ -25,25 +25,25 @@ static void good_specifications_are_read(void **state)
 		const char *text;
 		struct impair_config want;
 	} rows[] = {
-		{ "", { .limit = 8192, .seed = 1 } },
-		{ "drop=1%,dup=0.5%,reorder=2%,corrupt=0.1%,delay=5ms,jitter=1ms,rate=1G,seed=42",
-		  { .drop = 0.01,
-		    .dup = 0.005,
-		    .reorder = 0.02,
-		    .corrupt = 0.001,
-		    .delay_ns = 5 * MS,
-		    .jitter_ns = MS,
-		    .rate_bps = 1000000000,
-		    .limit = 8192,
-		    .seed = 42 } },
-		{ "drop=0.25", { .drop = 0.25, .limit = 8192, .seed = 1 } },
-		{ "drop=100%", { .drop = 1, .limit = 8192, .seed = 1 } },
-		{ "delay=0", { .limit = 8192, .seed = 1 } },
-		{ "delay=1.5us", { .delay_ns = 1500, .limit = 8192, .seed = 1 } },
-		{ "delay=2s", { .delay_ns = 2000000000, .limit = 8192, .seed = 1 } },
-		{ "rate=64k,limit=10", { .rate_bps = 64000, .limit = 10, .seed = 1 } },
-		{ "rate=2.5M", { .rate_bps = 2500000, .limit = 8192, .seed = 1 } },
-		{ "seed=0xffffffffffffffff", { .limit = 8192, .seed = UINT64_MAX } },
+		{"", {.limit = 8192, .seed = 1}},
+		{"drop=1%,dup=0.5%,reorder=2%,corrupt=0.1%,delay=5ms,jitter=1ms,rate=1G,seed=42",
+		 {.drop = 0.01,
+		  .dup = 0.005,
+		  .reorder = 0.02,
+		  .corrupt = 0.001,
+		  .delay_ns = 5 * MS,
+		  .jitter_ns = MS,
+		  .rate_bps = 1000000000,
+		  .limit = 8192,
+		  .seed = 42}},
+		{"drop=0.25", {.drop = 0.25, .limit = 8192, .seed = 1}},
+		{"drop=100%", {.drop = 1, .limit = 8192, .seed = 1}},
+		{"delay=0", {.limit = 8192, .seed = 1}},
+		{"delay=1.5us", {.delay_ns = 1500, .limit = 8192, .seed = 1}},
+		{"delay=2s", {.delay_ns = 2000000000, .limit = 8192, .seed = 1}},
+		{"rate=64k,limit=10", {.rate_bps = 64000, .limit = 10, .seed = 1}},
+		{"rate=2.5M", {.rate_bps = 2500000, .limit = 8192, .seed = 1}},
+		{"seed=0xffffffffffffffff", {.limit = 8192, .seed = UINT64_MAX}},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -69,34 +69,35 @@ static void bad_specifications_are_explained(void **state)
 	static const struct {
 		const char *text, *says;
 	} rows[] = {
-		{ "drop", "\"drop\" is not key=value" },
-		{ "drop=1%,", "\"\" is not key=value" },
-		{ ",", "is not key=value" },
-		{ "lose=1%", "\"lose\" is not a key; the keys are drop, dup, reorder, corrupt, delay" },
-		{ "drop=2", "drop=2: must be a probability: 0 to 1, or 0% to 100%" },
-		{ "drop=101%", "drop=101%: must be" },
-		{ "drop=-1", "drop=-1: must be" },
-		{ "drop=nan", "drop=nan: must be" },
-		{ "drop=inf", "drop=inf: must be" },
-		{ "drop=0x1", "drop=0x1: must be" },
-		{ "drop= 1", "drop= 1: must be" },
-		{ "drop=1%x", "drop=1%x: must be" },
-		{ "drop=", "drop=: must be" },
-		{ "drop=1%,drop=2%", "drop is given twice" },
-		{ "delay=5", "delay=5: must be a time up to 60s with its unit: ns, us, ms or s" },
-		{ "delay=61s", "delay=61s: must be" },
-		{ "jitter=1h", "jitter=1h: must be" },
-		{ "rate=0", "rate=0: must be bits a second, 1k to 10T, with k, M, G or T" },
-		{ "rate=1Gbit", "rate=1Gbit: must be" },
-		{ "rate=1e30", "rate=1e30: must be" },
-		{ "limit=0", "limit=0: must be packets, 1 to 65536" },
-		{ "limit=65537", "limit=65537: must be" },
-		{ "seed=-1", "seed=-1: must be" },
-		{ "seed=18446744073709551616", "must be an unsigned 64-bit integer" },
+		{"drop", "\"drop\" is not key=value"},
+		{"drop=1%,", "\"\" is not key=value"},
+		{",", "is not key=value"},
+		{"lose=1%",
+		 "\"lose\" is not a key; the keys are drop, dup, reorder, corrupt, delay"},
+		{"drop=2", "drop=2: must be a probability: 0 to 1, or 0% to 100%"},
+		{"drop=101%", "drop=101%: must be"},
+		{"drop=-1", "drop=-1: must be"},
+		{"drop=nan", "drop=nan: must be"},
+		{"drop=inf", "drop=inf: must be"},
+		{"drop=0x1", "drop=0x1: must be"},
+		{"drop= 1", "drop= 1: must be"},
+		{"drop=1%x", "drop=1%x: must be"},
+		{"drop=", "drop=: must be"},
+		{"drop=1%,drop=2%", "drop is given twice"},
+		{"delay=5", "delay=5: must be a time up to 60s with its unit: ns, us, ms or s"},
+		{"delay=61s", "delay=61s: must be"},
+		{"jitter=1h", "jitter=1h: must be"},
+		{"rate=0", "rate=0: must be bits a second, 1k to 10T, with k, M, G or T"},
+		{"rate=1Gbit", "rate=1Gbit: must be"},
+		{"rate=1e30", "rate=1e30: must be"},
+		{"limit=0", "limit=0: must be packets, 1 to 65536"},
+		{"limit=65537", "limit=65537: must be"},
+		{"seed=-1", "seed=-1: must be"},
+		{"seed=18446744073709551616", "must be an unsigned 64-bit integer"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct impair_config got = { .limit = 77 };
+		struct impair_config got = {.limit = 77};
 		char why[256] = "";
 
 		assert_int_equal(impair_parse(rows[i].text, &got, why, sizeof(why)), -EINVAL);
@@ -132,7 +133,8 @@ static uint32_t number_of(const struct pkt *p)
 	return get_be32(p->data);
 }
 
-/* Feeds `in` packets and stores the numbers of those that come out, moving time to each deadline. */
+/* Feeds `in` packets and stores the numbers of those that come out, moving time to each deadline.
+ */
 static size_t run(struct rig *r, uint64_t in, uint32_t *out, size_t max)
 {
 	size_t n = 0;
@@ -197,7 +199,7 @@ static void a_seed_repeats_and_another_differs(void **state)
 	static uint32_t a[2 * N], b[2 * N], c[2 * N];
 	static const char spec[] = "drop=5%,dup=2%,reorder=3%,jitter=100us,seed=";
 	char text[128];
-	uint32_t *outs[] = { a, b, c };
+	uint32_t *outs[] = {a, b, c};
 	size_t n[3];
 
 	for (int i = 0; i < 3; i++) {
@@ -219,7 +221,7 @@ static void losses_do_not_depend_on_other_keys(void **state)
 	enum { N = 5000 };
 	static uint32_t out[2 * N];
 	static bool seen[2][N];
-	static const char *const specs[] = { "drop=5%", "drop=5%,dup=10%,reorder=20%,jitter=1ms" };
+	static const char *const specs[] = {"drop=5%", "drop=5%,dup=10%,reorder=20%,jitter=1ms"};
 
 	for (int i = 0; i < 2; i++) {
 		struct rig r;
@@ -288,7 +290,7 @@ static void corruption_flips_one_bit(void **state)
 
 		assert_true(n > 0);
 		for (size_t k = 0; k < n; k++, i++) {
-			uint8_t want[64] = { 0 };
+			uint8_t want[64] = {0};
 			int bits = 0;
 
 			put_be32(want, i);
@@ -394,7 +396,7 @@ static void everything_lost_is_an_empty_queue(void **state)
 static void sending_is_not_touched(void **state)
 {
 	struct rig r;
-	struct pkt p[BURST] = { 0 };
+	struct pkt p[BURST] = {0};
 	int fd;
 
 	rig_open(&r, "drop=1", 100);

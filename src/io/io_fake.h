@@ -14,8 +14,8 @@ enum { FAKE_BYTES_MAX = 2048, FAKE_BURST_MAX = 256 };
 struct fake {
 	struct io io;
 	uint64_t pending;  /* packets that have arrived */
-	uint32_t next;	   /* number of the next one: the first four bytes of each */
-	uint32_t len;	   /* of each, at least 4 */
+	uint32_t next;     /* number of the next one: the first four bytes of each */
+	uint32_t len;      /* of each, at least 4 */
 	uint16_t datagram; /* packets that the "kernel" coalesces */
 	uint64_t sent;
 	size_t send_max; /* accepted by one io_send */
@@ -33,10 +33,10 @@ static size_t fake_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t no
 	for (; n < max && n < FAKE_BURST_MAX && f->pending; n++, f->pending--) {
 		memset(f->data[n], 0, f->len);
 		put_be32(f->data[n], f->next);
-		pkts[n] = (struct pkt){ .data = f->data[n],
-					.flow = &f->flow,
-					.len = f->len,
-					.train = (uint16_t)(f->datagram - f->next % f->datagram) };
+		pkts[n] = (struct pkt){.data = f->data[n],
+				       .flow = &f->flow,
+				       .len = f->len,
+				       .train = (uint16_t)(f->datagram - f->next % f->datagram)};
 		f->next++;
 	}
 	return n;

@@ -122,8 +122,8 @@ int pcap_io_open(struct io **io, struct io *lower, const struct pcap_config *cfg
 	err = expand_path(path, sizeof(path), cfg->file);
 	if (err < 0) {
 		snprintf(why, why_bytes, "capture file %.80s: %s", cfg->file,
-			 err == -EINVAL ? "only %p (process id) and %% are allowed after a %" :
-					  "the name is too long");
+			 err == -EINVAL ? "only %p (process id) and %% are allowed after a %"
+					: "the name is too long");
 		goto free;
 	}
 	c->path = strdup(path);
@@ -174,7 +174,7 @@ static void flush(struct capture *c)
 static void write_packet(struct capture *c, const struct pkt *p, uint16_t ip_id,
 			 const struct timespec *ts)
 {
-	struct pcap_pkthdr h = { 0 };
+	struct pcap_pkthdr h = {0};
 
 	if (p->len > IPUDP_PAYLOAD_MAX)
 		return;

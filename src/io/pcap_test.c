@@ -48,11 +48,11 @@ static void report(void *ctx, const char *sentence)
 
 static void rig_open(struct rig *r, const char *file)
 {
-	struct pcap_config cfg = { .file = file,
-				   .counters = &r->counters,
-				   .ip_id = find_id,
-				   .report = report,
-				   .ctx = r };
+	struct pcap_config cfg = {.file = file,
+				  .counters = &r->counters,
+				  .ip_id = find_id,
+				  .report = report,
+				  .ctx = r};
 	char why[256] = "";
 
 	memset(r, 0, sizeof(*r));
@@ -105,7 +105,7 @@ static void what_passed_can_be_read_again(void **state)
 {
 	struct rig r;
 	struct pkt p[8];
-	struct flow v6 = { .src = { 0xfd, 1 }, .dst = { 0xfd, 2 }, .sport = 7, .dport = 4791, .ttl = 9 };
+	struct flow v6 = {.src = {0xfd, 1}, .dst = {0xfd, 2}, .sport = 7, .dport = 4791, .ttl = 9};
 	uint8_t data[77];
 	struct pcap_pkthdr *h;
 	const u_char *bytes;
@@ -115,8 +115,8 @@ static void what_passed_can_be_read_again(void **state)
 	r.fake->pending = 4;
 	assert_int_equal(io_recv(r.io, p, 8, 0), 4);
 	memset(data, 0x5a, sizeof(data));
-	p[0] = (struct pkt){ .data = data, .flow = &v6, .len = sizeof(data), .train = 1 };
-	p[1] = (struct pkt){ .data = data, .flow = &r.fake->flow, .len = 50, .ip_id = 3, .train = 1 };
+	p[0] = (struct pkt){.data = data, .flow = &v6, .len = sizeof(data), .train = 1};
+	p[1] = (struct pkt){.data = data, .flow = &r.fake->flow, .len = 50, .ip_id = 3, .train = 1};
 	assert_int_equal(io_send(r.io, p, 2, 0), 2);
 	/* What was not accepted is not captured. */
 	r.fake->send_max = 0;
@@ -205,15 +205,15 @@ static void what_cannot_be_created_is_explained(void **state)
 		int err;
 		const char *says;
 	} rows[] = {
-		{ "/nonexistent/x.pcap", -ENOENT, "/nonexistent/x.pcap: No such file" },
-		{ "/tmp", -EISDIR, "cannot create capture file /tmp" },
-		{ "/tmp/%d.pcap", -EINVAL, "only %p (process id)" },
-		{ "/tmp/x%", -EINVAL, "only %p (process id)" },
+		{"/nonexistent/x.pcap", -ENOENT, "/nonexistent/x.pcap: No such file"},
+		{"/tmp", -EISDIR, "cannot create capture file /tmp"},
+		{"/tmp/%d.pcap", -EINVAL, "only %p (process id)"},
+		{"/tmp/x%", -EINVAL, "only %p (process id)"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct io_counters counters = { 0 };
-		struct pcap_config cfg = { .file = rows[i].file, .counters = &counters };
+		struct io_counters counters = {0};
+		struct pcap_config cfg = {.file = rows[i].file, .counters = &counters};
 		struct fake *fake = fake_new(100);
 		struct io *io;
 		char why[256] = "";

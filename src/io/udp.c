@@ -27,10 +27,12 @@
 enum {
 	RX_BUFFER_BYTES = 65536, /* more than any UDP payload */
 	RX_MESSAGES = 16,
-	/* When trains come, four of them are 256 KiB: they are used up while still in the L2 cache. */
+	/* When trains come, four of them are 256 KiB: they are used up while still in the L2 cache.
+	 */
 	RX_MESSAGES_OF_TRAINS = 4,
 	RX_TRAIN_BYTES = 8192, /* a mean size above which messages are trains */
-	RX_STREAK_MAX = 8,     /* calls served by one socket before another gets the first turn */
+	RX_STREAK_MAX = 8,     /* batches served by one socket before another gets the first turn */
+	RX_OTHERS_EVERY = 4,   /* calls that find the first socket empty before others are asked */
 	TX_MESSAGES = 16,
 	TTL_DEFAULT = 64,
 	CONTROL_BYTES = 192
@@ -76,6 +78,8 @@ struct udp {
 	size_t messages; /* to ask the kernel for, next time */
 	size_t rx_first; /* socket that is asked first */
 	unsigned rx_streak;
+	unsigned rx_idle;
+	bool rx_drained; /* the kernel had fewer messages than it was asked for */
 	struct rx_socket rx[UDP_RX_SOCKETS_MAX];
 	size_t rx_count;
 	uint8_t *buffers;
@@ -97,7 +101,7 @@ struct udp {
 
 static const struct io_ops udp_ops;
 
-static const uint8_t v4_mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 /* ---- open and close ---- */
 
@@ -153,15 +157,15 @@ int udp_rx_socket(enum udp_family family)
 /* Nobody reads a transmit socket: a filter that accepts nothing keeps it empty. */
 static void discard_input(int fd)
 {
-	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
-	struct sock_fprog prog = { .len = 1, .filter = code };
+	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+	struct sock_fprog prog = {.len = 1, .filter = code};
 
 	(void)!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
 static int open_tx(struct tx_socket *tx, enum udp_family family)
 {
-	union address any = { 0 };
+	union address any = {0};
 	socklen_t len = sizeof(any);
 	int fd = make_socket(family);
 
@@ -203,7 +207,7 @@ static bool kernel_sends_trains(int fd)
 
 static uint16_t bound_port(int fd, enum udp_family family)
 {
-	union address a = { 0 };
+	union address a = {0};
 	socklen_t len = sizeof(a);
 
 	getsockname(fd, (struct sockaddr *)&a, &len);
@@ -212,7 +216,7 @@ static uint16_t bound_port(int fd, enum udp_family family)
 
 static uint32_t overflow_now(int fd)
 {
-	uint32_t info[SK_MEMINFO_VARS] = { 0 };
+	uint32_t info[SK_MEMINFO_VARS] = {0};
 	socklen_t len = sizeof(info);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len) < 0)
@@ -400,7 +404,7 @@ static bool open_message(struct udp *u, size_t i)
 	struct msghdr *h = &u->rx_messages[i].msg_hdr;
 	struct flow *flow = &u->flows[i];
 	const union address *from = &u->rx_from[i];
-	struct rx_facts facts = { 0 };
+	struct rx_facts facts = {0};
 	uint32_t len = u->rx_messages[i].msg_len;
 
 	memset(flow, 0, sizeof(*flow));
@@ -413,8 +417,8 @@ static bool open_message(struct udp *u, size_t i)
 	}
 	flow->dport = rx->port;
 	parse_control(u, rx, h, flow, &facts);
-	u->segment_bytes = facts.segment_bytes && facts.segment_bytes < len ? facts.segment_bytes :
-									      len;
+	u->segment_bytes =
+		facts.segment_bytes && facts.segment_bytes < len ? facts.segment_bytes : len;
 	return !(h->msg_flags & MSG_TRUNC) && facts.has_destination && len > 0;
 }
 
@@ -439,6 +443,7 @@ static bool fill(struct udp *u, struct rx_socket *rx)
 
 	uint64_t bytes = 0;
 
+	u->rx_drained = (size_t)n < u->messages;
 	for (int i = 0; i < n; i++)
 		bytes += u->rx_messages[i].msg_len;
 	u->messages = bytes > (uint64_t)n * RX_TRAIN_BYTES ? RX_MESSAGES_OF_TRAINS : RX_MESSAGES;
@@ -451,18 +456,32 @@ static bool fill(struct udp *u, struct rx_socket *rx)
 	return true;
 }
 
+/*
+ * A system call that finds nothing costs half as much as one that finds a packet, so two are
+ * spared: the one after a batch that emptied the socket, and, mostly, those to sockets that were
+ * idle last time too. Whoever waits for the descriptors misses nothing by it.
+ */
 static bool fill_any(struct udp *u)
 {
+	if (u->rx_drained) {
+		u->rx_drained = false;
+		return false;
+	}
 	for (size_t i = 0; i < u->rx_count; i++) {
 		size_t k = (u->rx_first + i) % u->rx_count;
 
+		if (i == 1 && u->rx_idle++ % RX_OTHERS_EVERY != 0)
+			return false;
 		if (!fill(u, &u->rx[k]))
 			continue;
-		/* The busy socket is asked first, so that the others cost nothing; not for ever. */
+		/* The busy socket is asked first; not for ever. */
 		u->rx_streak = k == u->rx_first ? u->rx_streak + 1 : 0;
-		u->rx_first = u->rx_streak < RX_STREAK_MAX ? k : (k + 1) % u->rx_count;
-		if (u->rx_first != k)
+		u->rx_first = k;
+		if (u->rx_streak == RX_STREAK_MAX) {
+			u->rx_first = (k + 1) % u->rx_count;
 			u->rx_streak = 0;
+			u->rx_idle = 0;
+		}
 		return true;
 	}
 	return false;
@@ -548,7 +567,7 @@ static void build_message(struct udp *u, size_t m, const struct pkt *p, size_t p
 	h->msg_flags = 0;
 	if (family == UDP_V4) {
 		struct sockaddr_in *to = &u->tx_to[m].v4;
-		struct in_pktinfo info = { .ipi_ifindex = (int)f->ifindex };
+		struct in_pktinfo info = {.ipi_ifindex = (int)f->ifindex};
 
 		memset(to, 0, sizeof(*to));
 		to->sin_family = AF_INET;
@@ -560,7 +579,7 @@ static void build_message(struct udp *u, size_t m, const struct pkt *p, size_t p
 			put_cmsg(h, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
 	} else {
 		struct sockaddr_in6 *to = &u->tx_to[m].v6;
-		struct in6_pktinfo info = { .ipi6_ifindex = f->ifindex };
+		struct in6_pktinfo info = {.ipi6_ifindex = f->ifindex};
 
 		memset(to, 0, sizeof(*to));
 		to->sin6_family = AF_INET6;
@@ -672,7 +691,8 @@ static size_t udp_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 
 			if (packets > n - next)
 				packets = n - next;
-			/* Alone, a packet has identification 0; others cannot be sent faithfully. */
+			/* Alone, a packet has identification 0; others cannot be sent faithfully.
+			 */
 			if (!u->trains)
 				packets = 1;
 			bool refuse = its_fd < 0 || (!u->trains && family == UDP_V4 && p->ip_id);

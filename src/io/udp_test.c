@@ -31,7 +31,7 @@ struct rig {
 
 static int bind_any(enum udp_family family, uint16_t *port)
 {
-	struct sockaddr_in6 a = { .sin6_family = family == UDP_V4 ? AF_INET : AF_INET6 };
+	struct sockaddr_in6 a = {.sin6_family = family == UDP_V4 ? AF_INET : AF_INET6};
 	socklen_t len = family == UDP_V4 ? sizeof(struct sockaddr_in) : sizeof(a);
 	int fd = udp_rx_socket(family);
 
@@ -46,7 +46,7 @@ static struct rig *rig_new(const struct udp_config *tx_config)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	char why[256];
-	struct udp_config rx = { .counters = &r->rx_counters };
+	struct udp_config rx = {.counters = &r->rx_counters};
 	struct udp_config tx = *tx_config;
 
 	r->fds[0] = bind_any(UDP_V4, &r->ports[0]);
@@ -90,9 +90,8 @@ static void set_addr(uint8_t *gid, const char *text)
 static struct flow flow_to(const struct rig *r, enum udp_family family, const char *src,
 			   const char *dst)
 {
-	struct flow f = { .sport = udp_source_port(r->tx, family, 0),
-			  .dport = r->ports[family],
-			  .ttl = 64 };
+	struct flow f = {
+		.sport = udp_source_port(r->tx, family, 0), .dport = r->ports[family], .ttl = 64};
 
 	set_addr(f.src, src);
 	set_addr(f.dst, dst);
@@ -100,15 +99,15 @@ static struct flow flow_to(const struct rig *r, enum udp_family family, const ch
 }
 
 /* A train of n packets of len bytes, the last one of last bytes, at offset into what is sent. */
-static size_t make_train(struct rig *r, struct pkt *p, const struct flow *f, size_t offset, size_t n,
-			 uint32_t len, uint32_t last)
+static size_t make_train(struct rig *r, struct pkt *p, const struct flow *f, size_t offset,
+			 size_t n, uint32_t len, uint32_t last)
 {
 	for (size_t i = 0; i < n; i++) {
-		p[i] = (struct pkt){ .data = r->sent + offset + i * len,
-				     .flow = f,
-				     .len = i + 1 < n ? len : last,
-				     .ip_id = (uint16_t)i,
-				     .train = (uint16_t)(n - i) };
+		p[i] = (struct pkt){.data = r->sent + offset + i * len,
+				    .flow = f,
+				    .len = i + 1 < n ? len : last,
+				    .ip_id = (uint16_t)i,
+				    .train = (uint16_t)(n - i)};
 	}
 	return n;
 }
@@ -140,8 +139,8 @@ static void expect(struct rig *r, const struct pkt *want, size_t n, size_t burst
 			assert_flow(p[i].flow, want[got].flow);
 		}
 		if (!k) {
-			struct pollfd fd[2] = { { .fd = r->fds[0], .events = POLLIN },
-						{ .fd = r->fds[1], .events = POLLIN } };
+			struct pollfd fd[2] = {{.fd = r->fds[0], .events = POLLIN},
+					       {.fd = r->fds[1], .events = POLLIN}};
 
 			assert_true(poll(fd, 2, 2000) > 0);
 		}
@@ -158,9 +157,9 @@ static const struct address_row {
 	enum udp_family family;
 	const char *src, *dst;
 } addresses[] = {
-	{ UDP_V4, "127.0.0.1", "127.0.0.1" },
-	{ UDP_V4, "127.1.2.3", "127.9.8.7" },
-	{ UDP_V6, "::1", "::1" },
+	{UDP_V4, "127.0.0.1", "127.0.0.1"},
+	{UDP_V4, "127.1.2.3", "127.9.8.7"},
+	{UDP_V6, "::1", "::1"},
 };
 
 enum { ADDRESSES = sizeof(addresses) / sizeof(addresses[0]) };
@@ -170,8 +169,8 @@ static void lone_packets_arrive_as_sent(void **state)
 	static const struct {
 		uint8_t tos, ttl;
 		uint32_t len;
-	} rows[] = { { 0, 64, 16 }, { 0xb8, 64, 1064 }, { 2, 7, 4136 }, { 0xff, 255, 60000 } };
-	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	} rows[] = {{0, 64, 16}, {0xb8, 64, 1064}, {2, 7, 4136}, {0xff, 255, 60000}};
+	struct rig *r = rig_new(&(struct udp_config){0});
 
 	for (size_t a = 0; a < ADDRESSES; a++) {
 		if (addresses[a].family == UDP_V6 && !r->v6)
@@ -192,7 +191,7 @@ static void lone_packets_arrive_as_sent(void **state)
 
 static void source_is_the_kernels_where_the_flow_has_none(void **state)
 {
-	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow f = flow_to(r, UDP_V4, "0.0.0.0", "127.0.0.1");
 	struct flow want = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 
@@ -208,9 +207,9 @@ static void trains_arrive_whole(void **state)
 	static const struct {
 		size_t n;
 		uint32_t len, last;
-	} rows[] = { { 2, 100, 100 },	 { 2, 100, 1 },	    { 15, 4136, 4136 }, { 61, 1064, 20 },
-		     { 64, 1000, 1000 }, { 31, 2088, 2000 } };
-	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	} rows[] = {{2, 100, 100},  {2, 100, 1},      {15, 4136, 4136},
+		    {61, 1064, 20}, {64, 1000, 1000}, {31, 2088, 2000}};
+	struct rig *r = rig_new(&(struct udp_config){0});
 
 	assert_int_equal(io_train_max(r->tx), PKT_TRAIN_MAX);
 	for (size_t a = 0; a < ADDRESSES; a++) {
@@ -235,7 +234,7 @@ static void trains_arrive_whole(void **state)
 
 static void several_trains_leave_in_one_call(void **state)
 {
-	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 	struct flow g = flow_to(r, UDP_V4, "127.0.0.2", "127.0.0.3");
 	size_t n = make_train(r, r->pkts, &f, 0, 10, 1000, 500);
@@ -254,7 +253,7 @@ static void several_trains_leave_in_one_call(void **state)
 
 static void refused_packets_are_consumed_and_counted(void **state)
 {
-	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow good = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 	/* An address that no interface has may not be sent from; class E leads nowhere. */
 	struct flow bad_source = flow_to(r, UDP_V4, "192.0.2.77", "127.0.0.1");
@@ -278,7 +277,7 @@ static void refused_packets_are_consumed_and_counted(void **state)
 
 static void without_trains_only_what_is_faithful_leaves(void **state)
 {
-	struct rig *r = rig_new(&(struct udp_config){ .no_trains = true });
+	struct rig *r = rig_new(&(struct udp_config){.no_trains = true});
 	struct flow v4 = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 
 	assert_int_equal(io_train_max(r->tx), 1);
@@ -303,7 +302,7 @@ static void without_trains_only_what_is_faithful_leaves(void **state)
 
 static void both_families_are_served_under_load(void **state)
 {
-	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	struct rig *r = rig_new(&(struct udp_config){0});
 	bool seen = false;
 
 	if (!r->v6) {
@@ -331,7 +330,7 @@ static void both_families_are_served_under_load(void **state)
 
 static void paths_have_ports_of_their_own(void **state)
 {
-	struct rig *r = rig_new(&(struct udp_config){ .paths = 4 });
+	struct rig *r = rig_new(&(struct udp_config){.paths = 4});
 
 	for (unsigned i = 0; i < 4; i++) {
 		struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
@@ -348,7 +347,7 @@ static void paths_have_ports_of_their_own(void **state)
 
 static void overflow_is_counted(void **state)
 {
-	struct rig *r = rig_new(&(struct udp_config){ 0 });
+	struct rig *r = rig_new(&(struct udp_config){0});
 	struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
 	int small = 4096;
 	size_t got = 0;
