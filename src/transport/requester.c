@@ -84,6 +84,20 @@ void requester_go_back(struct qp *qp)
 	qp->req.wqe = qp->sq.una;
 }
 
+/*
+ * How long the local ACK timer runs: IBTA 9.7.6.1.3 has it end between T and 4 T. A peer that is a process
+ * may wait for a processor for milliseconds, and is not dead then: short timers take the long end.
+ */
+static uint64_t local_ack_ns(const struct qp *qp)
+{
+	const uint64_t hiccup_ns = 16000000;
+	uint64_t t = 4096ull << qp->timeout;
+
+	if (t >= hiccup_ns)
+		return t;
+	return 4 * t < hiccup_ns ? 4 * t : hiccup_ns;
+}
+
 void requester_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->req;
@@ -95,7 +109,7 @@ void requester_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	}
 	/* Lazily: a timer that fires too early finds the later deadline and is set again. */
-	req->rto_ns = now_ns + (4096ull << qp->timeout); /* IBTA 9.7.6.1.3 */
+	req->rto_ns = now_ns + local_ack_ns(qp);
 	if (!timer_is_set(&qp->timer))
 		timer_set(&tp->timers, &qp->timer, req->rto_ns);
 }
