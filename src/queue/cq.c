@@ -93,6 +93,13 @@ void cq_arm(struct cq *cq, bool solicited_only)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
+bool cq_disarm_if_waiting(struct cq *cq)
+{
+	int any = CQ_ARMED_ANY;
+
+	return cq_depth(cq) && atomic_compare_exchange_strong(&cq->armed, &any, CQ_DISARMED);
+}
+
 void cq_purge(struct cq *cq, const void *qp_owner)
 {
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);

@@ -128,6 +128,12 @@ static inline uint32_t cq_depth(const struct cq *cq)
 /* Poller: the next completion raises an event (only a solicited or failed one, if asked). */
 void cq_arm(struct cq *, bool solicited_only);
 
+/*
+ * Poller: whether an event is asked for any completion while some wait that came before the request. The
+ * request is taken back then, as if its event had been raised.
+ */
+bool cq_disarm_if_waiting(struct cq *);
+
 /* Both sides held off: drops the completions of one QP; resizes, or -EINVAL if they do not fit, -ENOMEM. */
 void cq_purge(struct cq *, const void *qp_owner);
 int cq_resize(struct cq *, const struct alloc *, uint32_t cqe);

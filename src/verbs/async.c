@@ -112,7 +112,9 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 	struct queued_event *first = NULL;
 
 	while (!first) {
-		if (event_queue_take(q, ctx->engine))
+		if (event_queue_is_empty(q))
+			engine_hand_over(ctx->engine);
+		if (event_queue_take(q))
 			return -1;
 		if (!list_empty(&q->pending)) {
 			first = container_of(q->pending.next, struct queued_event, link);

@@ -124,8 +124,11 @@ int ibv_destroy_cq(struct ibv_cq *pub)
 	int err;
 
 	cq_quiesce(cq);
+	channel_watch(cq, false);
 	err = -nic_cq_destroy(ctx->nic, cq->core);
-	if (!err)
+	if (err)
+		channel_watch(cq, true);
+	else
 		list_remove(&cq->object.link);
 	cq_resume(cq);
 	if (err)

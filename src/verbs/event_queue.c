@@ -58,12 +58,15 @@ void event_queue_withdrawn(struct event_queue *q, uint32_t count)
 	errno = saved;
 }
 
-int event_queue_take(struct event_queue *q, struct engine *engine)
+bool event_queue_is_empty(struct event_queue *q)
+{
+	return !atomic_load_explicit(&q->count, memory_order_relaxed);
+}
+
+int event_queue_take(struct event_queue *q)
 {
 	uint64_t token;
 
-	if (!atomic_load_explicit(&q->count, memory_order_relaxed))
-		engine_hand_over(engine);
 	if (read(q->fd, &token, sizeof(token)) != sizeof(token))
 		return -1;
 	pthread_mutex_lock(&q->lock);

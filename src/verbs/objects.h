@@ -79,6 +79,7 @@ struct abi_ah {
 struct abi_channel {
 	struct ibv_comp_channel pub;
 	struct event_queue events; /* of abi_cq.event */
+	struct list cqs;           /* abi_cq.of_channel; the event lock */
 };
 
 struct abi_cq {
@@ -92,6 +93,7 @@ struct abi_cq {
 	struct spin poll_lock;
 	struct cqe current; /* what the readers of cq_ex.c look at; poll_lock */
 
+	struct list of_channel;   /* channel's event lock */
 	struct list event;        /* in the channel's queue while events_pending > 0 */
 	uint32_t events_pending;  /* channel's event lock */
 	uint32_t comp_delivered;  /* channel's event lock */
@@ -226,11 +228,14 @@ void event_queue_withdrawn(struct event_queue *, uint32_t count);
  * Waits for an event, or fails at once if the descriptor is O_NONBLOCK: 0 with the queue locked and
  * a token used up, or -1 and errno. The list may be empty all the same: unlock and ask again.
  */
-int event_queue_take(struct event_queue *, struct engine *);
+int event_queue_take(struct event_queue *);
+bool event_queue_is_empty(struct event_queue *);
 
 /* channel.c */
 void channel_cq_event(void *cq_owner); /* engine_sink.cq_event */
 void channel_attach(struct abi_cq *, struct ibv_comp_channel *);
+/* Off while the nic's CQ may go away: a program about to block looks at those of its channel. */
+void channel_watch(struct abi_cq *, bool watch);
 /* Takes the CQ's undelivered events back; no new ones may come any more. */
 void channel_detach(struct abi_cq *);
 
