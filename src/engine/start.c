@@ -100,9 +100,13 @@ static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t 
 			goto close;
 	}
 	if (e->config.pcap[0]) {
-		rc = pcap_io_open(&io, io, &pcap, why, why_bytes);
-		if (rc)
+		char reason[256];
+
+		rc = pcap_io_open(&io, io, &pcap, reason, sizeof(reason));
+		if (rc) {
+			snprintf(why, why_bytes, "VERBENA_PCAP: %s", reason);
 			goto close;
+		}
 	}
 	e->loop.io = io;
 	return 0;
