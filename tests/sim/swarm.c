@@ -18,7 +18,7 @@
 #include "support/duo.h"
 
 enum {
-	SEEDS = 250,
+	SEEDS = 1000,
 	PAIRS_MAX = 4,
 	OPS_MAX = 120,
 	MESSAGE_MAX = 16 * 1024,

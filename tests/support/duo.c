@@ -298,16 +298,16 @@ static void transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
 	struct duo_flight f = {.from = from, .flow = *pkt->flow, .len = pkt->len};
 	uint64_t n = 0, arrival = d->now_ns + d->latency_ns;
 
-	if (!d->hostile)
-		DUO_CHECK(d, p.info);
+	DUO_CHECK(d, p.info);
 	check_sealed(d, pkt);
 	p.fate = decide(d, &p, &n);
 	trace_word(d, d->now_ns << 8 | (uint64_t)from << 4 | p.fate);
 	trace_bytes(d, pkt->data, pkt->len);
-	if (d->wire_count == d->wire_room && !d->forget_wire)
+	if (d->wire_count == d->wire_room)
 		d->wire = grow(d->wire, &d->wire_room, sizeof(p));
-	if (!d->forget_wire)
-		d->wire[d->wire_count++] = p;
+	d->wire[d->wire_count++] = p;
+	if (d->tap)
+		d->tap(d->tap_ctx, &p, pkt->data);
 	if (p.fate == DUO_DROP) {
 		release_held(d, from, false);
 		return;

@@ -71,6 +71,8 @@ struct duo_packet {
 };
 
 typedef bool duo_match(const struct duo_packet *, const void *arg);
+/* Sees every packet sent, whatever becomes of it. */
+typedef void duo_tap(void *ctx, const struct duo_packet *, const uint8_t *data);
 
 struct duo_rule {
 	int from;         /* enum duo_side or DUO_ANY */
@@ -174,12 +176,12 @@ struct duo {
 	size_t batch;        /* packets given to a nic before it is asked for output */
 	struct duo_host host[DUO_SIDES];
 	struct duo_faults faults[DUO_SIDES]; /* by sender */
-	bool hostile;                        /* packets sent may be malformed: fuzzing */
 
 	struct duo_packet *wire; /* every packet sent, for the tests to look at */
 	size_t wire_count;
 	size_t wire_room;
-	bool forget_wire;
+	duo_tap *tap; /* or NULL */
+	void *tap_ctx;
 
 	struct duo_rule *rules[32];
 	size_t rule_count;
@@ -206,6 +208,8 @@ struct duo_options duo_options(void);
 struct duo_pair duo_connect(struct duo *, const struct duo_options *);
 /* One QP in RESET, owned by the duo. */
 struct duo_qp *duo_qp_create(struct duo_host *, const struct duo_options *);
+/* Before duo_destroy() does it. */
+void duo_qp_destroy(struct duo_qp *);
 /* Modifies by the options, as far as INIT, RTR or RTS from the state before it. 0 or an errno. */
 int duo_qp_to_init(struct duo_qp *);
 int duo_qp_to_rtr(struct duo_qp *, const struct duo_qp *peer);
@@ -214,6 +218,7 @@ int duo_qp_to_state(struct duo_qp *, enum qp_state);
 struct ah_attr duo_av(const struct duo_host *from, const struct duo_host *to, uint8_t gid);
 
 struct duo_buf *duo_buf(struct duo_host *, uint64_t len, uint32_t access);
+void duo_buf_free(struct duo_buf *);
 void duo_fill(struct duo_buf *, uint64_t seed);
 struct sge duo_sge(const struct duo_buf *, uint64_t off, uint32_t len);
 

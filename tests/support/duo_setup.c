@@ -36,6 +36,18 @@ struct duo_buf *duo_buf(struct duo_host *h, uint64_t len, uint32_t access)
 	return b;
 }
 
+void duo_buf_free(struct duo_buf *b)
+{
+	struct duo_buf **at = &b->host->duo->bufs;
+
+	while (*at != b)
+		at = &(*at)->next;
+	*at = b->next;
+	nic_mr_dereg(b->host->nic, b->mr);
+	free(b->p - CANARY_BYTES);
+	free(b);
+}
+
 void duo_fill(struct duo_buf *b, uint64_t seed)
 {
 	struct prng r;
@@ -117,10 +129,14 @@ struct duo *duo_create(uint64_t seed, void (*tweak)(struct nic_config *, enum du
 	return d;
 }
 
-static void free_qp(struct duo_qp *q)
+void duo_qp_destroy(struct duo_qp *q)
 {
 	struct nic *nic = q->host->nic;
+	struct duo_qp **at = &q->host->duo->qps;
 
+	while (*at != q)
+		at = &(*at)->next;
+	*at = q->next;
 	nic_qp_destroy(nic, q->qp);
 	DUO_CHECK(q->host->duo, !nic_cq_destroy(nic, q->send_cq));
 	DUO_CHECK(q->host->duo, !nic_cq_destroy(nic, q->recv_cq));
@@ -134,20 +150,10 @@ void duo_destroy(struct duo *d)
 	duo_check_canaries(d);
 	duo_pass_all(d);
 	duo_ground(d);
-	while (d->qps) {
-		struct duo_qp *q = d->qps;
-
-		d->qps = q->next;
-		free_qp(q);
-	}
-	while (d->bufs) {
-		struct duo_buf *b = d->bufs;
-
-		d->bufs = b->next;
-		nic_mr_dereg(b->host->nic, b->mr);
-		free(b->p - CANARY_BYTES);
-		free(b);
-	}
+	while (d->qps)
+		duo_qp_destroy(d->qps);
+	while (d->bufs)
+		duo_buf_free(d->bufs);
 	for (int s = 0; s < DUO_SIDES; s++) {
 		struct duo_host *h = &d->host[s];
 
