@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Every byte right: tests/programs/transfer.c, a plain verbs program, draws operations from a seed and
+checks all memory; here on a clean network and on a bad one.
+"""
+import os
+import re
+
+from pair import BUILD, Pair, check, main, perftest, pingpong
+
+TRANSFER = os.path.join(BUILD, "tests", "programs", "transfer")
+
+
+def transfer(place, options, seconds=60, env=None):
+    pair = Pair(place, TRANSFER, options, env=env).go()
+    for out in pair.finish(seconds):
+        check("every one right" in out, "%s: no result\n%s" % (pair.title, out))
+    return pair
+
+
+def clean(place):
+    transfer(place, ["-n", 150, "-s", 11])
+    transfer(place, ["-n", 50, "-s", 12, "-e"])
+    transfer(place, ["-n", 100, "-s", 13, "-c", "UD", "-b", 1000])
+    transfer(place, ["-n", 20, "-s", 15, "-b", 3000000], seconds=90)
+
+
+def clean_uc(place):
+    transfer(place, ["-n", 100, "-s", 14, "-c", "UC", "-b", 8000])
+
+
+def spoiled(spec, batches=150, most=60000):
+    """Faults at both ends."""
+    def run(place):
+        env = {"VERBENA_IMPAIR": spec}
+        transfer(place, ["-n", batches, "-s", 21, "-b", most], env=env, seconds=80)
+    return run
+
+
+def spoiled_pingpong(place):
+    env = {"VERBENA_IMPAIR": "drop=0.5%,seed=7"}
+    pingpong(place, "ibv_rc_pingpong", ["-c"], iters=400, size=20000, env=env)
+    pingpong(place, "ibv_rc_pingpong", ["-c", "-e"], iters=100, size=4096, env=env)
+    pingpong(place, "ibv_srq_pingpong", ["-c"], iters=20, size=4096, env=env)
+
+
+def spoiled_perftest(place):
+    env = {"VERBENA_IMPAIR": "drop=0.2%,reorder=0.2%,seed=3"}
+    for program in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
+        perftest(place, program, iters=100, sizes=[65536], env=env)
+    perftest(place, "ib_atomic_bw", iters=300, sizes=[8], env=env)
+
+
+def spoiled_counts(place):
+    """The faults that were asked for did happen, and the counters tell."""
+    pair = Pair(place, TRANSFER, ["-n", 400, "-s", 5, "-b", 60000],
+                env={"VERBENA_IMPAIR": "drop=2%,seed=9"}).go()
+    pair.client.wait_text("seed")
+    best = {}
+    while pair.client.running():
+        out = place.tool(0, "stat", "--json")
+        for name, value in re.findall(r'"(io_impair_dropped|retransmits)": *(\d+)', out):
+            best[name] = max(best.get(name, 0), int(value))
+    pair.finish(60)
+    check(best.get("retransmits", 0) > 0 and best.get("io_impair_dropped", 0) > 0,
+          "no fault was counted: %s" % best)
+
+
+if __name__ == "__main__":
+    main({"clean": clean, "clean_uc": clean_uc, "pingpong": spoiled_pingpong, "perftest": spoiled_perftest,
+          "counts": spoiled_counts,
+          "drop": spoiled("drop=1%,seed=7"),
+          "dup": spoiled("dup=5%,seed=8"),
+          "reorder": spoiled("reorder=2%,seed=9"),
+          "corrupt": spoiled("corrupt=1%,seed=10"),
+          "delay": spoiled("delay=300us,jitter=200us,seed=11", 15, 30000),
+          "rate": spoiled("rate=200M,seed=12", 15, 60000),
+          "everything": spoiled("drop=0.5%,dup=1%,reorder=1%,corrupt=0.5%,jitter=50us,seed=13", 30)})

@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What ibv_devices, ibv_devinfo, `verbena devices` and `verbena stat` say, and that it is one truth."""
+import json
+import re
+import time
+
+from pair import Pair, check, devices_json, main
+
+
+def ibv_devices(place):
+    status, out = place.run(0, ["ibv_devices"])
+    rows = re.findall(r"^\s+(\S+)\s+([0-9a-f]{16})$", out, re.M)
+    check(status == 0 and len(rows) == 1, "status %s\n%s" % (status, out))
+    check(rows[0][0] == "verbena0" and int(rows[0][1], 16), out)
+
+
+def field(out, name):
+    m = re.search(r"^\s*%s:\s+(.*?)\s*$" % re.escape(name), out, re.M)
+    check(m, "no %s in\n%s" % (name, out))
+    return m.group(1)
+
+
+def ibv_devinfo(place):
+    status, out = place.run(0, ["ibv_devinfo"])
+    check(status == 0 and field(out, "hca_id") == "verbena0", "status %s\n%s" % (status, out))
+    status, out = place.run(0, ["ibv_devinfo", "-l"])
+    check(status == 0 and "1 HCA found" in out and "verbena0" in out, out)
+    status, out = place.run(0, ["ibv_devinfo", "-d", "nosuch0"])
+    check(status != 0, "a device that does not exist: status 0\n" + out)
+
+    status, out = place.run(0, ["ibv_devinfo", "-v"])
+    check(status == 0, "status %s\n%s" % (status, out))
+    for name, want in (("hca_id", "verbena0"), ("transport", r"InfiniBand \(0\)"),
+                       ("phys_port_cnt", "1"), ("state", r"PORT_ACTIVE \(4\)"),
+                       ("max_mtu", r"4096 \(5\)"), ("link_layer", "Ethernet"),
+                       ("active_mtu", r"(256|512|1024|2048|4096) \(\d\)"),
+                       ("node_guid", r"(?!0000:0000:0000:0000)([0-9a-f]{4}:){3}[0-9a-f]{4}"),
+                       ("sys_image_guid", r"(?!0000:0000:0000:0000)([0-9a-f]{4}:){3}[0-9a-f]{4}"),
+                       ("atomic_cap", r"ATOMIC_(HCA|GLOB) \(\d\)"),
+                       ("fw_ver", r"\S+"), ("max_msg_sz", r"0x[0-9a-f]+"),
+                       ("phys_state", r"LINK_UP \(5\)")):
+        got = field(out, name)
+        check(re.fullmatch(want, got), "%s is %r\n%s" % (name, got, out))
+    for name in ("max_qp", "max_qp_wr", "max_sge", "max_sge_rd", "max_cq", "max_cqe", "max_mr", "max_pd",
+                 "max_qp_rd_atom", "max_qp_init_rd_atom", "max_res_rd_atom", "max_ah", "max_srq",
+                 "max_srq_wr", "max_srq_sge", "max_pkeys"):
+        check(int(field(out, name)) > 0, "%s is %s" % (name, field(out, name)))
+    check(int(field(out, "max_mr_size"), 16) >= 1 << 31, "max_mr_size " + field(out, "max_mr_size"))
+    # What we do not have must not be promised.
+    for name in ("max_mcast_grp", "max_mw", "max_raw_ethy_qp"):
+        check(int(field(out, name)) == 0, "%s is %s" % (name, field(out, name)))
+
+    gids = re.findall(r"GID\[ *\d+\]:\s+(\S+), (.*)$", out, re.M)
+    check(gids and all(kind == "RoCE v2" for _, kind in gids), "GIDs: %s" % gids)
+    check(place.gid_index(0) >= 0 and place.gid_index(1) >= 0, "no GID of our address")
+
+
+def verbena_devices(place):
+    """--json names the same GIDs, in the same order, as the verbs do; the text names them too."""
+    _, info = place.run(0, ["ibv_devinfo", "-v"])
+    gids = re.findall(r"GID\[ *(\d+)\]:\s+(\S+?),", info)
+    told = json.dumps(devices_json(place))
+    text = place.tool(0, "devices")
+    check("verbena0" in told and "verbena0" in text, told + "\n" + text)
+    for _, gid in gids:
+        check(gid in told or gid.removeprefix("::ffff:") in told, "%s is not in %s" % (gid, told))
+        check(gid in text or gid.removeprefix("::ffff:") in text, "%s is not in\n%s" % (gid, text))
+
+
+def numbers(value, into=None, name=""):
+    """Every number in a JSON value, by its last key."""
+    into = {} if into is None else into
+    if isinstance(value, dict):
+        for k, v in value.items():
+            numbers(v, into, k)
+    elif isinstance(value, list):
+        for v in value:
+            numbers(v, into, name)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        into[name] = value
+    return into
+
+
+def stat(place):
+    """Counters of a live pair: present for both, growing, and gone with the processes."""
+    pair = Pair(place, "ibv_rc_pingpong", ["-e", "-n", 100000000, "-s", 4096]).go().underway()
+    try:
+        seen = []
+        for _ in range(2):
+            for p, end in ((pair.server, 0), (pair.client, 1)):
+                pid = str(p.pid)
+                one = json.loads(place.tool(end, "stat", "--json", pid))
+                seen.append((pid, numbers(one)))
+                check(pid in json.dumps(one), "stat %s --json does not name it: %s" % (pid, one))
+            time.sleep(0.3)
+        for (pid, a), (_, b) in zip(seen[:2], seen[2:]):
+            for key in ("rx_packets", "tx_packets", "tx_bytes", "rx_bytes", "completions", "io_tx_packets",
+                        "io_rx_packets", "io_tx_syscalls"):
+                check(key in a, "no %s: %s" % (key, a))
+                check(b[key] > a[key] > 0, "%s of %s does not grow: %s, %s" % (key, pid, a[key], b[key]))
+            check(a["qps"] == 1 and a["mrs"] == 1 and a["cqs"] == 1, "objects: %s" % a)
+            check(b["rx_icrc_errors"] == 0 and b["rx_malformed"] == 0 and b["completion_errors"] == 0,
+                  "errors without a cause: %s" % b)
+        whole = place.tool(0, "stat", "--json")
+        check(str(pair.server.pid) in whole, whole)
+        text = place.tool(0, "stat")
+        check(str(pair.server.pid) in text and "rx_packets" in text or "pingpong" in text, text)
+    finally:
+        pair.kill()
+    time.sleep(0.2)
+    whole = json.dumps(json.loads(place.tool(0, "stat", "--json")))
+    check('"pid": %d' % pair.server.pid not in whole, "a dead process is still listed: " + whole)
+
+
+if __name__ == "__main__":
+    main({"ibv_devices": ibv_devices, "ibv_devinfo": ibv_devinfo,
+          "verbena_devices": verbena_devices, "stat": stat})

@@ -1,0 +1,597 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Runs two ends of an unmodified verbs program on Verbena, in a place: a pair of addresses, perhaps in
+two network namespaces and as another user. Everything has a time limit, and nothing that was started
+or made outlives this process, not even when it is killed: a guardian sees to that.
+
+A test program calls main() with its cases. The exit status is 0, 1 (a case failed; why is printed)
+or 77 (the place cannot be had here).
+"""
+import atexit
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build")
+NOBODY = 65534
+TIME_S = 60  # for one run of one pair, unless it says otherwise
+SKIP = 77
+
+# What no program prints when all is well.
+COMPLAINT = re.compile(
+    r"couldn't|could not|failed|failure|invalid|unexpected|unable|error|abort|segmentation|"
+    r"parse|sanitizer|assert|not supported|unsupported|mismatch|timed? ?out", re.I)
+# ... but these are no complaints.
+HARMLESS = re.compile(r"Device not recognized to implement inline|Conflicting CPU frequency|"
+                      r"BW peak won't be measured|TIMEOUT +:|timeout +:", re.I)
+
+
+class Failure(Exception):
+    pass
+
+
+class Skip(Exception):
+    pass
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+# ---- the guardian ---------------------------------------------------------------------------
+
+class Guardian:
+    """A process of its own session, not our child, which ends what we leave behind."""
+
+    def __init__(self):
+        out, self.pipe = os.pipe()
+        sys.stdout.flush()
+        if os.fork():
+            os.close(out)
+            os.wait()
+            return
+        os.close(self.pipe)
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(sig, signal.SIG_IGN)
+        try:
+            self._guard(os.fdopen(out))
+        finally:
+            os._exit(0)
+
+    def tell(self, line):
+        os.write(self.pipe, (line + "\n").encode())
+
+    @staticmethod
+    def _guard(lines):
+        groups, spaces, folders = set(), [], []
+        for line in lines:
+            word, what = line.split(None, 1)
+            what = what.strip()
+            if word == "group":
+                groups.add(int(what))
+            elif word == "ended":
+                groups.discard(int(what))
+            elif word == "space":
+                spaces.append(what)
+            elif word == "folder":
+                folders.append(what)
+        for group in groups:
+            kill_group(group)
+        for space in spaces:
+            space_remove(space)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def kill_group(group):
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def space_remove(space):
+    if not os.path.exists("/run/netns/" + space):
+        return
+    pids = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True).stdout
+    for pid in pids.split():
+        try:
+            os.kill(int(pid), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    subprocess.run(["ip", "netns", "del", space], capture_output=True)
+
+
+guardian = None
+started = []
+
+
+def begin():
+    global guardian
+    if not guardian:
+        guardian = Guardian()
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        atexit.register(clear)
+
+
+def clear():
+    for p in list(started):
+        p.kill()
+
+
+def folder():
+    """A directory that anybody may write to, gone when we are."""
+    begin()
+    path = tempfile.mkdtemp(prefix="verbena-test-")
+    os.chmod(path, 0o1777)
+    guardian.tell("folder " + path)
+    return path
+
+
+# ---- processes ------------------------------------------------------------------------------
+
+def clean_env(extra=None):
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("VERBENA_", "LD_", "XDG_", "PYENV"))}
+    env["LC_ALL"] = "C"
+    env.update(extra or {})
+    return env
+
+
+class Process:
+    """One program in its own process group; stdout and stderr together go to a file."""
+
+    def __init__(self, command, env=None):
+        begin()
+        self.command = [str(c) for c in command]
+        self.log = tempfile.TemporaryFile()
+        self.begun = time.monotonic()
+        self.proc = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log,
+                                     stderr=subprocess.STDOUT, env=clean_env(env),
+                                     cwd="/", start_new_session=True)
+        self.pid = self.proc.pid
+        guardian.tell("group %d" % self.pid)
+        started.append(self)
+
+    def output(self):
+        size = os.fstat(self.log.fileno()).st_size
+        return os.pread(self.log.fileno(), size, 0).decode(errors="replace")
+
+    def wait(self, seconds):
+        """The exit status; None when it still runs after that many seconds."""
+        try:
+            return self.proc.wait(max(seconds, 0.01))
+        except subprocess.TimeoutExpired:
+            return None
+
+    def running(self):
+        return self.proc.poll() is None
+
+    def kill(self):
+        kill_group(self.pid)
+        self.proc.wait()
+        guardian.tell("ended %d" % self.pid)
+        if self in started:
+            started.remove(self)
+
+    def signal(self, number):
+        os.killpg(self.pid, number)
+
+    def cpu_s(self):
+        """Seconds on a CPU, all threads."""
+        total = 0
+        for tid in os.listdir("/proc/%d/task" % self.pid):
+            with open("/proc/%d/task/%s/schedstat" % (self.pid, tid)) as f:
+                total += int(f.read().split()[0])
+        return total / 1e9
+
+    def listens(self, port):
+        """Whether a TCP socket listens on that port in the network namespace of the process."""
+        for table in ("tcp", "tcp6"):
+            try:
+                with open("/proc/%d/net/%s" % (self.pid, table)) as f:
+                    lines = f.readlines()[1:]
+            except OSError:
+                continue
+            for line in lines:
+                word = line.split()
+                if word[3] == "0A" and int(word[1].rsplit(":", 1)[1], 16) == port:
+                    return True
+        return False
+
+    def wait_listen(self, port, seconds=15):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self.listens(port):
+                return
+            check(self.running(), "the server ended before it listened (status %s): %s\n%s"
+                  % (self.proc.returncode, " ".join(self.command), self.output()))
+            time.sleep(0.01)
+        raise Failure("the server does not listen after %d s: %s\n%s"
+                      % (seconds, " ".join(self.command), self.output()))
+
+    def wait_text(self, pattern, seconds=15):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if re.search(pattern, self.output()):
+                return
+            check(self.running(), "it ended too early (status %s): %s\n%s"
+                  % (self.proc.returncode, " ".join(self.command), self.output()))
+            time.sleep(0.01)
+        raise Failure("no /%s/ after %d s from %s\n%s"
+                      % (pattern, seconds, " ".join(self.command), self.output()))
+
+
+def tcp_port():
+    """A free one below the ephemeral range, so that no connection takes it meanwhile."""
+    for _ in range(200):
+        port = random.randrange(20000, 32000)
+        with socket.socket(socket.AF_INET6) as s:
+            try:
+                s.bind(("::", port))
+                return port
+            except OSError:
+                continue
+    raise Failure("no free TCP port")
+
+
+# ---- places ---------------------------------------------------------------------------------
+
+def sh(*words):
+    r = subprocess.run(words, capture_output=True, text=True)
+    check(r.returncode == 0, "%s: %s" % (" ".join(words), r.stderr.strip()))
+
+
+class Place:
+    """Where a pair runs. Names: lo4 lo6 nobody4 nobody6 veth1500-4 veth1500-6 veth9000-4 veth9000-6."""
+
+    def __init__(self, name):
+        self.name = name
+        self.ipv6 = name.endswith("6")
+        self.user = None
+        self.spaces = [None, None]
+        self.addresses = ["::1" if self.ipv6 else "127.0.0.1"] * 2
+        # What the client connects to. Debian's servers listen on the first address that getaddrinfo
+        # gives them, 0.0.0.0, so over IPv6 too the two ends meet by IPv4; the GIDs say what carries.
+        self.meet = "127.0.0.1"
+        self.mtu = 65536
+        self._gids = {}
+        self.verbena = os.path.join(BUILD, "verbena")
+        if not os.access(self.verbena, os.X_OK):
+            raise Failure("%s: not built" % self.verbena)
+        begin()
+        if name.startswith("nobody"):
+            self._nobody()
+        elif name.startswith("veth"):
+            self._veth(int(name[4:].split("-")[0]))
+
+    def _nobody(self):
+        """Alone in a namespace, because the UDP port belongs to one user at a time."""
+        self._need_root("setpriv")
+        space = self._space("n")
+        self.spaces = [space, space]
+        self.user = NOBODY
+        if subprocess.run(self._as_user(["test", "-x", self.verbena])).returncode:
+            copy = os.path.join(folder(), "build")
+            os.mkdir(copy)
+            shutil.copy(self.verbena, copy)
+            shutil.copytree(os.path.join(BUILD, "lib"), os.path.join(copy, "lib"), symlinks=True)
+            sh("chmod", "-R", "a+rX", copy)
+            self.verbena = os.path.join(copy, "verbena")
+
+    def _veth(self, mtu):
+        self._need_root("ip")
+        self.mtu = mtu
+        a, b = self._space("a"), self._space("b")
+        tag = a[-6:]
+        ends = ["vrb%sa" % tag, "vrb%sb" % tag]
+        sh("ip", "link", "add", ends[0], "mtu", str(mtu), "netns", a, "type", "veth",
+           "peer", "name", ends[1], "mtu", str(mtu), "netns", b)
+        for i, space in enumerate((a, b)):
+            sh("ip", "-n", space, "addr", "add", "10.77.0.%d/24" % (i + 1), "dev", ends[i])
+            sh("ip", "-n", space, "addr", "add", "fd77::%d/64" % (i + 1), "dev", ends[i], "nodad")
+            sh("ip", "-n", space, "link", "set", ends[i], "up")
+        self.spaces = [a, b]
+        self.addresses = ["fd77::1", "fd77::2"] if self.ipv6 else ["10.77.0.1", "10.77.0.2"]
+        self.meet = "10.77.0.1"
+        self._wait_up(a, ends[0])
+        self._wait_up(b, ends[1])
+
+    @staticmethod
+    def _wait_up(space, device):
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            r = subprocess.run(["ip", "-n", space, "-j", "addr", "show", "dev", device],
+                               capture_output=True, text=True)
+            if "LOWER_UP" in r.stdout and "tentative" not in r.stdout:
+                return
+            time.sleep(0.02)
+        raise Failure("%s does not come up" % device)
+
+    @staticmethod
+    def _need_root(tool):
+        if os.geteuid() != 0:
+            raise Skip("needs root")
+        if not shutil.which(tool):
+            raise Skip("needs %s" % tool)
+
+    def _space(self, letter):
+        if not hasattr(self, "tag"):
+            self.tag = "%06x" % random.randrange(1 << 24)
+        name = "vrb%s-%s" % (letter, self.tag)
+        guardian.tell("space " + name)
+        r = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+        if r.returncode:
+            raise Skip("cannot make a network namespace: " + r.stderr.strip())
+        sh("ip", "-n", name, "link", "set", "lo", "up")
+        return name
+
+    def _as_user(self, command):
+        if self.user is None:
+            return command
+        return ["setpriv", "--reuid=%d" % self.user, "--regid=%d" % self.user, "--clear-groups",
+                "--no-new-privs"] + command
+
+    def wrap(self, end, command):
+        """The command line that runs command at end 0 (server) or 1 (client) of this place."""
+        command = self._as_user(command)
+        if self.spaces[end]:
+            command = ["ip", "netns", "exec", self.spaces[end]] + command
+        return command
+
+    def start(self, end, command, env=None):
+        """command, a list, under `verbena run`."""
+        return Process(self.wrap(end, [self.verbena, "run"] + [str(c) for c in command]), env)
+
+    def tool(self, end, *words, seconds=15):
+        """`verbena WORDS`: its standard output; it must end with status 0."""
+        r = subprocess.run(self.wrap(end, [self.verbena] + list(words)), capture_output=True, text=True,
+                           timeout=seconds, env=clean_env(), cwd="/")
+        check(r.returncode == 0, "verbena %s: status %s\n%s%s"
+              % (" ".join(words), r.returncode, r.stdout, r.stderr))
+        return r.stdout
+
+    def run(self, end, command, seconds=15, env=None):
+        """(status, output) of one program; status None when it did not end in time."""
+        p = self.start(end, command, env)
+        status = p.wait(seconds)
+        out = p.output()
+        p.kill()
+        return status, out
+
+    def gid_index(self, end):
+        """The index of this end's address, as ibv_devinfo tells it."""
+        if end not in self._gids:
+            status, out = self.run(end, ["ibv_devinfo", "-v"])
+            check(status == 0, "ibv_devinfo -v: status %s\n%s" % (status, out))
+            want = self.addresses[end] if self.ipv6 else "::ffff:" + self.addresses[end]
+            for index, gid in re.findall(r"GID\[ *(\d+)\]:\s+(\S+?),? ", out):
+                if same_address(gid, want):
+                    self._gids[end] = int(index)
+                    break
+            else:
+                raise Failure("ibv_devinfo -v shows no GID %s:\n%s" % (want, out))
+        return self._gids[end]
+
+    def path_mtu(self):
+        """The largest IB MTU that fits: IP, UDP, BTH, RETH or AtomicETH and ImmDt, ICRC."""
+        room = self.mtu - (40 if self.ipv6 else 20) - 8 - 12 - 28 - 4 - 4
+        return max(m for m in (256, 512, 1024, 2048, 4096) if m <= room)
+
+    def port_mtu(self):
+        """What ibv_devinfo calls the active MTU, of the end where it is less."""
+        outs = [self.run(end, ["ibv_devinfo"])[1] for end in (0, 1)]
+        return min(int(re.search(r"active_mtu:\s+(\d+)", out).group(1)) for out in outs)
+
+    def close(self):
+        clear()
+        for space in set(self.spaces) - {None}:
+            space_remove(space)
+
+
+def same_address(a, b):
+    try:
+        return socket.inet_pton(socket.AF_INET6, a) == socket.inet_pton(socket.AF_INET6, b)
+    except OSError:
+        return False
+
+
+# ---- pairs ----------------------------------------------------------------------------------
+
+class Pair:
+    """Both ends of one program."""
+
+    def __init__(self, place, program, server_options=(), client_options=None, gid_flag="-g",
+                 server_env=None, client_env=None, env=None):
+        if client_options is None:
+            client_options = server_options
+        self.place = place
+        self.port = tcp_port()
+        self.title = " ".join([program] + [str(o) for o in client_options])
+        ends = []
+        for end, options in ((0, server_options), (1, client_options)):
+            ends.append([program, "-p", self.port] + [str(o) for o in options])
+            if gid_flag:
+                ends[end] += [gid_flag, place.gid_index(end)]
+        ends[1].append(place.meet)
+        self.server = place.start(0, ends[0], {**(env or {}), **(server_env or {})})
+        self.client = None
+        self._client = (ends[1], {**(env or {}), **(client_env or {})})
+
+    def go(self):
+        """Starts the client once the server listens."""
+        self.server.wait_listen(self.port)
+        self.client = self.place.start(1, *self._client)
+        return self
+
+    def underway(self, seconds=0.3):
+        """Waits until there is traffic, and that long; both must still run. (Their output is buffered.)"""
+        end = time.monotonic() + 20
+        packets = 0
+        while packets < 100 and self.client.running():
+            check(time.monotonic() < end, "%s: no traffic\n%s%s"
+                  % (self.title, self.server.output(), self.client.output()))
+            time.sleep(0.05)
+            found = json.loads(self.place.tool(1, "stat", "--json"))["processes"]
+            packets = sum(p["counters"]["tx_packets"] for p in found if p["pid"] == self.client.pid)
+        time.sleep(seconds)
+        for p in (self.server, self.client):
+            check(p.running(), "%s: over too soon, status %s\n%s"
+                  % (self.title, p.proc.returncode, p.output()))
+        return self
+
+    def finish(self, seconds=TIME_S):
+        """Waits for both; checks that they ended well and have not complained. Their outputs."""
+        end = time.monotonic() + seconds
+        c = self.client.wait(seconds)
+        s = self.server.wait(max(end - time.monotonic(), 3) if c == 0 else 3)
+        outs = self.server.output(), self.client.output()
+        self.kill()
+        whole = "\n-- server (status %s)\n%s\n-- client (status %s)\n%s" % (s, outs[0], c, outs[1])
+        if c is None or (c == 0 and s is None):
+            raise Failure("%s: not done after %d s%s" % (self.title, seconds, whole))
+        check(c == 0 and s == 0, "%s: status of server %s, of client %s%s"
+              % (self.title, s, c, whole))
+        for out in outs:
+            bad = complaints(out)
+            check(not bad, "%s complains: %s%s" % (self.title, bad, whole))
+        return outs
+
+    def kill(self):
+        self.server.kill()
+        if self.client:
+            self.client.kill()
+
+
+def complaints(out):
+    return [line for line in out.splitlines()
+            if COMPLAINT.search(line) and not HARMLESS.search(line)]
+
+
+# ---- what the programs print ------------------------------------------------------------------
+
+def pingpong(place, program, options=(), iters=1000, size=4096, seconds=TIME_S, qps=1, **kw):
+    """Runs ibv_*_pingpong; checks the amounts that both ends report. Returns microseconds an exchange."""
+    options = list(options) + ["-n", iters, "-s", size]
+    pair = Pair(place, program, options, **kw).go()
+    return pingpong_check(pair, pair.finish(seconds), iters, size, qps)
+
+
+def pingpong_check(pair, outs, iters, size, qps=1):
+    each = None
+    for out in outs:
+        b = re.search(r"^(\d+) bytes in ([\d.]+) seconds", out, re.M)
+        n = re.search(r"^(\d+) iters in ([\d.]+) seconds = ([\d.]+) usec/iter", out, re.M)
+        check(b and n, "%s: no result\n%s" % (pair.title, out))
+        check("remote address:" in out, "%s: no peer\n%s" % (pair.title, out))
+        each = float(n.group(3))
+        check(int(n.group(1)) == iters and int(b.group(1)) == iters * size * 2,
+              "%s: not %d exchanges of %d bytes\n%s" % (pair.title, iters, size, out))
+    return each
+
+
+ROW = re.compile(r"^ *(\d+) +(\d+)((?:[ \t]+-?(?:[\d.]+|inf|nan))+)[ \t]*$", re.M)
+
+
+def perftest_rows(out):
+    """[(bytes, iterations, [numbers])] of the result table."""
+    table = out.rsplit("#bytes", 1)
+    if len(table) < 2:
+        return []
+    return [(int(m[0]), int(m[1]), [float(x) for x in m[2].split()])
+            for m in ROW.findall(table[1])]
+
+
+def perftest(place, program, options=(), iters=None, sizes=None, seconds=TIME_S, server=None, **kw):
+    """
+    Runs a perftest program; the client's rows must be those of sizes, iters each, none of their
+    numbers absurd. Returns the rows.
+    """
+    options = ["-F"] + list(options) + (["-n", iters] if iters else [])
+    theirs = options if server is None else ["-F"] + list(server) + (["-n", iters] if iters else [])
+    kw.setdefault("gid_flag", "-x")
+    pair = Pair(place, program, theirs, options, **kw).go()
+    outs = pair.finish(seconds)
+    return perftest_check(pair, outs, iters, sizes)
+
+
+def perftest_check(pair, outs, iters=None, sizes=None):
+    got = perftest_rows(outs[1])
+    check(got, "%s: no result rows\n%s" % (pair.title, outs[1]))
+    if sizes:
+        check([r[0] for r in got] == list(sizes), "%s: rows for %s, not for %s\n%s"
+              % (pair.title, [r[0] for r in got], list(sizes), outs[1]))
+    latency = pair.title.split()[0].endswith("_lat")
+    for size, count, numbers in got:
+        if iters:
+            check(count >= iters, "%s: %d iterations, not %d\n%s"
+                  % (pair.title, count, iters, outs[1]))
+        # Of the bandwidth row the average counts: the peak may be left out.
+        judged = numbers if latency else numbers[1:2]
+        check(judged and all(0 <= x < 1e9 for x in judged) and max(judged) > 0,
+              "%s: absurd numbers at %d bytes: %s" % (pair.title, size, numbers))
+    return got
+
+
+ALL_SIZES = [1 << i for i in range(1, 24)]
+
+
+def devices_json(place, end=0):
+    return json.loads(place.tool(end, "devices", "--json"))
+
+
+# ---- the frame of a test program ----------------------------------------------------------------
+
+def main(cases):
+    """
+    PROGRAM PLACE [CASE...]: runs the cases, functions of a place, and says how long each took.
+    """
+    if len(sys.argv) < 2:
+        sys.exit("usage: %s PLACE [CASE...]\ncases: %s"
+                 % (os.path.basename(sys.argv[0]), " ".join(cases)))
+    chosen = sys.argv[2:] or list(cases)
+    failed = 0
+    place = None
+    try:
+        place = Place(sys.argv[1])
+        for name in chosen:
+            begun = time.monotonic()
+            try:
+                cases[name](place)
+                word = "ok"
+            except Skip as e:
+                if len(chosen) == 1:
+                    raise
+                word = "skipped: %s" % e
+            except Failure as e:
+                failed += 1
+                word = "FAILED: %s" % e
+                clear()
+            print("%-24s %5.1f s  %s" % (name, time.monotonic() - begun, word), flush=True)
+    except Skip as e:
+        print("skipped: %s" % e)
+        sys.exit(SKIP)
+    except Failure as e:
+        print("FAILED: %s" % e)
+        failed += 1
+    finally:
+        if place:
+            place.close()
+    sys.exit(1 if failed else 0)

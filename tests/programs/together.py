@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Several pairs on one address: none disturbs another, not even by dying."""
+import signal
+
+from pair import Pair, main, perftest_check, pingpong_check
+
+ITERS = 30000
+SENDS = 150000
+
+
+def start_all(place):
+    """Three pairs that sleep between messages, so that two processors carry them."""
+    pairs = [Pair(place, "ibv_rc_pingpong", ["-e", "-c", "-n", ITERS, "-s", 8192]),
+             Pair(place, "ibv_srq_pingpong", ["-e", "-c", "-n", 60000, "-q", 8]),
+             Pair(place, "ib_send_bw", ["-F", "-e", "-n", SENDS, "-N", "-s", 4096], gid_flag="-x")]
+    return [p.go() for p in pairs]
+
+
+def finish_all(pairs):
+    pingpong_check(pairs[0], pairs[0].finish(), ITERS, 8192)
+    pairs[1].finish()
+    perftest_check(pairs[2], pairs[2].finish(), SENDS, [4096])
+
+
+def undisturbed(place):
+    finish_all(start_all(place))
+
+
+def victim(place, end, program, options, gid_flag):
+    """A pair in mid-run, of which one end is killed while three others work."""
+    doomed = Pair(place, program, options, gid_flag=gid_flag).go().underway()
+    pairs = start_all(place)
+    for p in pairs:
+        p.underway(0)
+    (doomed.server if end == 0 else doomed.client).signal(signal.SIGKILL)
+    finish_all(pairs)
+    # One that starts now may be given the number of the dead.
+    late = Pair(place, "ibv_rc_pingpong", ["-c", "-n", 200]).go()
+    pingpong_check(late, late.finish(), 200, 4096)
+    doomed.kill()
+
+
+def client_killed(place):
+    victim(place, 1, "ibv_rc_pingpong", ["-e", "-n", 100000000], "-g")
+
+
+def server_killed(place):
+    victim(place, 0, "ibv_rc_pingpong", ["-e", "-n", 100000000], "-g")
+
+
+def writer_killed(place):
+    victim(place, 1, "ib_write_bw", ["-F", "-N", "-n", 100000000, "-t", 4], "-x")
+
+
+def target_killed(place):
+    victim(place, 0, "ib_write_bw", ["-F", "-N", "-n", 100000000, "-t", 4], "-x")
+
+
+def many(place):
+    """Processes come and go by the dozen; slots and sockets are found again."""
+    for _ in range(3):
+        pairs = [Pair(place, "ibv_rc_pingpong", ["-e", "-n", 20]).go() for _ in range(8)]
+        pairs[3].client.signal(signal.SIGKILL)
+        for i, p in enumerate(pairs):
+            if i != 3:
+                pingpong_check(p, p.finish(30), 20, 4096)
+            else:
+                p.kill()
+
+
+if __name__ == "__main__":
+    main({"undisturbed": undisturbed, "client_killed": client_killed, "server_killed": server_killed,
+          "writer_killed": writer_killed, "target_killed": target_killed, "many": many})

@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Wrong settings, wrong words, a port in other hands: a clear sentence and a status, never a hang."""
+import json
+import os
+import shutil
+import signal
+import time
+
+from pair import NOBODY, Pair, Process, Skip, check, complaints, folder, main, pingpong_check
+
+PATIENCE_S = 8
+
+
+def refused(place, env, words, command=("ibv_devinfo",)):
+    """The program fails, soon, not by a signal, and its output has all the words."""
+    status, out = place.run(0, list(command), seconds=PATIENCE_S, env=env)
+    check(status is not None, "%s: still running after %d s\n%s" % (env, PATIENCE_S, out))
+    check(status > 0, "%s: status %s\n%s" % (env, status, out))
+    for word in words:
+        check(word in out, "%s: no word of %r in\n%s" % (env, word, out))
+    check(len(out.splitlines()) < 12, "%s: too many words\n%s" % (env, out))
+
+
+def unknown_key(place):
+    every = ["VERBENA_PCAP", "VERBENA_IMPAIR", "VERBENA_PORT"]
+    refused(place, {"VERBENA_FOO": "1"}, ["VERBENA_FOO"] + every)
+    refused(place, {"VERBENA_FOO": ""}, ["VERBENA_FOO"] + every)
+    refused(place, {"VERBENA_pcap": "x"}, ["VERBENA_pcap"] + every)
+    refused(place, {"VERBENA_FOO": "1"}, ["VERBENA_FOO"] + every, ["ibv_rc_pingpong", "-g", "0"])
+    refused(place, {"VERBENA_FOO": "1"}, ["VERBENA_FOO"] + every, ["ib_write_bw"])
+
+
+def bad_value(place):
+    for key, values, allowed in (("PORT", ("0", "abc", "70000", "4791x", ""), "65535"),
+                                 ("WINDOW_BYTES", ("1", "9G", "-5", "64KB"), "4096"),
+                                 ("SPIN_US", ("x", "-1", "1.5"), "0"),
+                                 ("IMPAIR", ("drop=2", "drop=x", "drop"), "drop"),
+                                 ("IMPAIR", ("foo=1",), "foo"),
+                                 ("IMPAIR", ("delay=5", "delay=5 ms"), "delay"),
+                                 ("INTERFACES", ("nosuch9",), "nosuch9"),
+                                 ("PCAP", ("/nosuch/x.pcap",), "/nosuch/x.pcap"),
+                                 ("PCAP", ("/tmp/%q.pcap",), "%q")):
+        for value in values:
+            refused(place, {"VERBENA_" + key: value}, [key, value, allowed])
+
+
+def config_file(place):
+    where = folder()
+    path = os.path.join(where, "conf")
+    refused(place, {"VERBENA_CONFIG": path}, ["VERBENA_CONFIG", path])
+    for text, words in (("nosuch = 1\n", [path + ":1", "nosuch", "pcap"]),
+                        ("# fine\nport = 0\n", [path + ":2", "port", "0", "65535"]),
+                        ("port = 4791\nport = 4791\n", [path + ":2", "port"]),
+                        ("[part]\nport = 4791\n", [path, "section"]),
+                        ("port\n", [path + ":1"])):
+        with open(path, "w") as f:
+            f.write(text)
+        os.chmod(path, 0o644)
+        refused(place, {"VERBENA_CONFIG": path}, words)
+    with open(path, "w") as f:
+        f.write("port = 14791 ; another one\nspin_us = 10\n")
+    pair = Pair(place, "ibv_rc_pingpong", ["-n", 100], env={"VERBENA_CONFIG": path}).go()
+    pingpong_check(pair, pair.finish(20), 100, 4096)
+    shutil.rmtree(where)
+
+
+def tool_words(place):
+    """The tool's own arguments."""
+    def tool(*words):
+        p = Process(place.wrap(0, [place.verbena] + list(words)))
+        status = p.wait(PATIENCE_S)
+        out = p.output()
+        p.kill()
+        return status, out
+
+    for words in ((), ("nosuch",), ("run",), ("stat", "x"), ("stat", "999999"), ("devices", "--nosuch"),
+                  ("stat", "--nosuch")):
+        status, out = tool(*words)
+        check(status not in (0, None) and status > 0 and out.strip(), "verbena %s: status %s\n%s"
+              % (" ".join(words), status, out))
+        for word in words[1:]:
+            check(word in out, "verbena %s does not name what is wrong:\n%s" % (" ".join(words), out))
+    status, out = tool("run", "nosuch-program")
+    check(status == 127 and "nosuch-program" in out, "status %s\n%s" % (status, out))
+    status, out = tool("run", "/")
+    check(status == 126 and "/" in out, "status %s\n%s" % (status, out))
+    status, out = tool("run", "sh", "-c", "exit 7")
+    check(status == 7, "the program's status 7 became %s" % status)
+    status, out = tool("run", "sh", "-c", "kill -TERM $$")
+    check(status in (-signal.SIGTERM, 128 + signal.SIGTERM), "the signal became %s" % status)
+    for words in (("--help",), ("--version",)):
+        status, out = tool(*words)
+        check(status == 0 and "verbena" in out.lower(), "%s: status %s\n%s" % (words, status, out))
+    status, out = tool("stat", "--json")
+    check(status == 0 and json.loads(out) is not None, out)
+
+
+# ---- a port in other hands: in a namespace of our own, as two users -------------------------------
+
+HOLD = """
+import socket, time
+s = []
+for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+    f = socket.socket(family, socket.SOCK_DGRAM)
+    if family == socket.AF_INET6:
+        f.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    if %s:
+        f.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    f.bind((address, 4791))
+    s.append(f)
+print("ready", flush=True)
+time.sleep(100)
+"""
+
+
+def as_root(place, command):
+    """In the place's namespace, but not as its user."""
+    return ["ip", "netns", "exec", place.spaces[0]] + command
+
+
+def port_taken(place, command, user_of_holder):
+    if place.user is None:
+        raise Skip("needs two users: a nobody place")
+    for reuse in ("False", "True"):
+        holder = ["/usr/bin/python3", "-c", HOLD % reuse]
+        h = Process(as_root(place, holder) if user_of_holder == 0 else place.wrap(0, holder))
+        h.wait_text("ready")
+        for program in command:
+            p = (Process(as_root(place, [place.verbena, "run"] + program)) if user_of_holder else
+                 place.start(0, program))
+            begun = time.monotonic()
+            status = p.wait(15)
+            out = p.output()
+            took = time.monotonic() - begun
+            p.kill()
+            check(status is not None, "hangs:\n" + out)
+            check(status > 0 and "4791" in out, "%s: status %s\n%s" % (program, status, out))
+            check(took < 12, "took %.1f s to say so" % took)
+        h.kill()
+
+
+PROGRAMS = [["ibv_rc_pingpong", "-g", "0"], ["ib_write_bw", "-F"]]
+
+
+def port_of_another_user(place):
+    port_taken(place, PROGRAMS, NOBODY)
+
+
+def port_of_root(place):
+    port_taken(place, PROGRAMS, 0)
+
+
+def two_users(place):
+    """While nobody's pair runs, root's program is told, and the pair is not disturbed."""
+    if place.user is None:
+        raise Skip("needs two users: a nobody place")
+    pair = Pair(place, "ibv_rc_pingpong", ["-e", "-c", "-n", 20000]).go().underway(0.1)
+    p = Process(as_root(place, [place.verbena, "run", "ibv_rc_pingpong", "-g", "0"]))
+    status = p.wait(15)
+    out = p.output()
+    p.kill()
+    pingpong_check(pair, pair.finish(60), 20000, 4096)
+    check(status not in (0, None) and "4791" in out, "status %s\n%s" % (status, out))
+    check(complaints(out) or "4791" in out, out)
+    # ... who can be helped: another port.
+    p = Process(as_root(place, [place.verbena, "run", "ibv_devinfo"]), {"VERBENA_PORT": "14791"})
+    check(p.wait(10) == 0, p.output())
+    p.kill()
+
+
+if __name__ == "__main__":
+    main({"unknown_key": unknown_key, "bad_value": bad_value, "config_file": config_file,
+          "tool_words": tool_words, "port_of_another_user": port_of_another_user,
+          "port_of_root": port_of_root, "two_users": two_users})
