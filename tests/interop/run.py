@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Verbena on the host against Linux's own rdma_rxe in a guest: both directions of client and server,
+IPv4 and IPv6. Needs root and kernel-peer.sh, a script that boots the guest; VERBENA_PEERS names its
+folder (../shared/peers beside this repository unless told).
+
+usage: tests/interop/run.py [--keep] [WORD...]    only runs whose title has every WORD; --keep leaves
+the guest up, which is done anyway where it was up before.
+
+The guest is emulated and the runs are small: this shows that the two understand each other, not how
+fast. When a run fails it is repeated with a capture, whose path is printed.
+"""
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build")
+VERBENA = os.path.join(BUILD, "verbena")
+PEERS = os.environ.get("VERBENA_PEERS") or os.path.join(os.path.dirname(ROOT), "shared", "peers")
+SCRIPT = os.path.join(PEERS, "kernel-peer.sh")
+ADDRESS = {4: {"host": "10.99.0.1", "guest": "10.99.0.2"}, 6: {"host": "fd99::1", "guest": "fd99::2"}}
+GUEST_GID = {4: 1, 6: 2}
+RUN_S = 90
+BAD = re.compile(r"couldn't|failed|failure|invalid data|unexpected|unable|abort|segmentation", re.I)
+
+# (program, its options)
+PINGPONG = [
+    ("ibv_rc_pingpong", ["-n", 200, "-c"]),
+    ("ibv_rc_pingpong", ["-n", 50, "-s", 100000, "-c", "-m", 1024]),
+    ("ibv_rc_pingpong", ["-n", 50, "-s", 3001, "-c", "-m", 256]),
+    ("ibv_rc_pingpong", ["-n", 50, "-e"]),
+    ("ibv_ud_pingpong", ["-n", 200, "-s", 1024, "-c"]),
+    ("ibv_uc_pingpong", ["-n", 100, "-s", 1000, "-c"]),
+    ("ibv_srq_pingpong", ["-n", 10, "-q", 4, "-c"]),
+]
+PERFTEST = [
+    ("ib_write_bw", ["-n", 100, "-s", 65536]),
+    ("ib_write_bw", ["-n", 50, "-b", "-q", 4, "-s", 16384, "-t", 8]),
+    ("ib_send_bw", ["-n", 100, "-s", 65536, "-t", 16]),
+    ("ib_send_bw", ["-n", 100, "-s", 1024, "-c", "UD", "-t", 8]),
+    ("ib_read_bw", ["-n", 100, "-s", 65536]),
+    ("ib_read_bw", ["-n", 50, "-s", 1000, "-o", 16]),
+    ("ib_atomic_bw", ["-n", 200]),
+    ("ib_atomic_bw", ["-n", 200, "-A", "CMP_AND_SWAP"]),
+    ("ib_write_lat", ["-n", 200]),
+    ("ib_send_lat", ["-n", 200]),
+    ("ib_read_lat", ["-n", 100]),
+    ("ib_atomic_lat", ["-n", 100]),
+]
+# The kernel's other GID: the first run of a few programs is enough to show that the addresses work.
+IPV6 = ("ibv_rc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_send_bw", "ib_read_bw", "ib_atomic_bw")
+
+started = []
+
+
+class Failure(Exception):
+    pass
+
+
+def peer(*words, seconds=120):
+    return subprocess.run([SCRIPT] + list(words), capture_output=True, text=True, timeout=seconds)
+
+
+def guest(command, seconds=30):
+    return peer("exec", "-t", str(seconds), command, seconds=seconds + 30)
+
+
+def start(where, command, env=None):
+    """A program in its own group, on the host's side of the network or in the guest."""
+    if where == "host":
+        words = [SCRIPT, "ns", "env"] + ["%s=%s" % kv for kv in (env or {}).items()]
+        words += [VERBENA, "run"] + command
+    else:
+        words = [SCRIPT, "exec", "-t", str(RUN_S), " ".join(shlex.quote(w) for w in command)]
+    log = tempfile.TemporaryFile()
+    p = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                         start_new_session=True)
+    p.log = log
+    started.append(p)
+    return p
+
+
+def output(p):
+    return os.pread(p.log.fileno(), os.fstat(p.log.fileno()).st_size, 0).decode(errors="replace")
+
+
+def stop(p):
+    # SIGTERM first: exec then ends its command in the guest.
+    for sig in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(p.pid, sig)
+            p.wait(3)
+            break
+        except ProcessLookupError:
+            break
+        except subprocess.TimeoutExpired:
+            pass
+    p.wait()
+    if p in started:
+        started.remove(p)
+
+
+def wait_listen(where, port, p):
+    pattern = ":%04X [0:]*0000 0A" % port
+    test = "grep -Eqi '%s' /proc/net/tcp /proc/net/tcp6" % pattern
+    if where == "guest":
+        r = guest("i=0; until %s; do i=$((i+1)); test $i -lt 100 || exit 1; sleep 0.1; done" % test)
+        ready = r.returncode == 0
+    else:
+        end = time.monotonic() + 10
+        ready = False
+        while not ready and time.monotonic() < end and p.poll() is None:
+            ready = peer("ns", "sh", "-c", test).returncode == 0
+    if not ready:
+        raise Failure("the server on the %s does not listen:\n%s" % (where, output(p)))
+
+
+def host_gid(family):
+    """The index of our address in Verbena's table."""
+    r = peer("ns", VERBENA, "run", "ibv_devinfo", "-v")
+    want = {4: "::ffff:10.99.0.1", 6: "fd99::1"}[family]
+    for index, gid in re.findall(r"GID\[ *(\d+)\]:\s+(\S+?),? ", r.stdout):
+        if gid.lower().replace("fd99:0:0:0:0:0:0:1", "fd99::1") == want:
+            return int(index)
+    raise Failure("no GID %s among ours:\n%s%s" % (want, r.stdout, r.stderr))
+
+
+port = 21000 + os.getpid() % 8000
+
+
+def run(server, client, program, options, family, gids, env=None):
+    """One run; raises Failure. server and client: host or guest."""
+    global port
+    port += 1
+    flag = "-g" if program.startswith("ibv_") else "-x"
+    words = {}
+    for where in ("host", "guest"):
+        words[where] = [program, "-p", str(port)] + [str(o) for o in options]
+        words[where] += [flag, str(gids[where])] + ([] if flag == "-g" else ["-F"])
+    # perftest meets over IPv4 whatever GID it uses.
+    meet = ADDRESS[family if flag == "-g" else 4][server]
+    s = c = None
+    try:
+        s = start(server, words[server], env)
+        wait_listen(server, port, s)
+        c = start(client, words[client] + [meet], env)
+        end = time.monotonic() + RUN_S
+        status = {}
+        for name, p in (("client", c), ("server", s)):
+            try:
+                status[name] = p.wait(max(end - time.monotonic(), 5))
+            except subprocess.TimeoutExpired:
+                status[name] = None
+        both = "-- server (%s, status %s)\n%s-- client (%s, status %s)\n%s" % (
+            server, status["server"], output(s), client, status["client"], output(c))
+        if status["client"] != 0 or status["server"] != 0:
+            raise Failure(both)
+        complaint = [line for line in both.splitlines() if BAD.search(line)]
+        if complaint:
+            raise Failure(complaint[0] + "\n" + both)
+        check_result(program, options, output(c), output(s), both)
+    finally:
+        for p in (c, s):
+            if p:
+                stop(p)
+
+
+def check_result(program, options, client, server, both):
+    count = int(options[options.index("-n") + 1])
+    if program.startswith("ibv_"):
+        size = int(options[options.index("-s") + 1]) if "-s" in options else 4096
+        for out in (client, server):
+            if not re.search(r"^%d bytes in" % (2 * count * size), out, re.M) or \
+                    not re.search(r"^%d iters in" % count, out, re.M):
+                raise Failure("not %d exchanges of %d bytes\n%s" % (count, size, both))
+    else:
+        rows = re.findall(r"^ *\d+ +(\d+)((?:[ \t]+[\d.]+)+)[ \t]*$", client.rsplit("#bytes", 1)[-1], re.M)
+        if len(rows) != 1 or int(rows[0][0]) < count or max(map(float, rows[0][1].split())) <= 0:
+            raise Failure("no sensible result row\n" + both)
+
+
+def guest_counters():
+    """What rxe counted; a wrong ICRC is silent there but for this."""
+    r = guest("rdma statistic show link rxe0")
+    return dict(re.findall(r"(\w+) (\d+)", r.stdout))
+
+
+def main():
+    args = [a for a in sys.argv[1:] if a != "--keep"]
+    keep = "--keep" in sys.argv
+    if any(a.startswith("-") for a in args):
+        sys.exit(__doc__)
+    if not os.access(SCRIPT, os.X_OK):
+        print("interop: skipped: no kernel-peer.sh in %s; VERBENA_PEERS may name its folder"
+              % os.path.relpath(PEERS))
+        return 0
+    if os.geteuid() != 0:
+        print("interop: skipped: the guest needs root")
+        return 0
+    if not os.access(VERBENA, os.X_OK):
+        sys.exit("interop: %s is not there: make build" % os.path.relpath(VERBENA))
+    if peer("status").returncode == 0 and guest("true").returncode == 0:
+        keep = True
+    else:
+        print("interop: starting the guest (a minute when fresh)", flush=True)
+        r = subprocess.run([SCRIPT, "start"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if r.returncode:
+            sys.exit("interop: the guest does not start:\n" + r.stderr)
+
+    passed = failed = 0
+    try:
+        for family in (4, 6):
+            done = set()
+            for program, options in PINGPONG + PERFTEST:
+                if family == 6 and (program not in IPV6 or program in done):
+                    continue
+                done.add(program)
+                for server, client in (("guest", "host"), ("host", "guest")):
+                    title = " ".join([program] + [str(o) for o in options]) + \
+                            ", IPv%d, %s is client" % (family, {"host": "Verbena", "guest": "rxe"}[client])
+                    if not all(a in title for a in args):
+                        continue
+                    begun = time.monotonic()
+                    try:
+                        gids = {"host": host_gid(family), "guest": GUEST_GID[family]}
+                        run(server, client, program, options, family, gids)
+                        passed += 1
+                        print("PASS  %-62s %4.1f s" % (title, time.monotonic() - begun), flush=True)
+                    except Failure as e:
+                        failed += 1
+                        print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
+                        print("      " + str(e).replace("\n", "\n      "))
+                        again(server, client, program, options, family)
+    finally:
+        for p in list(started):
+            stop(p)
+        print("rxe counted: %s" % ", ".join("%s %s" % kv for kv in guest_counters().items() if kv[1] != "0"))
+        if not keep:
+            peer("stop")
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+def again(server, client, program, options, family):
+    path = os.path.join(tempfile.gettempdir(), "verbena-interop-%d-%%p.pcap" % port)
+    try:
+        run(server, client, program, options, family,
+            {"host": host_gid(family), "guest": GUEST_GID[family]}, {"VERBENA_PCAP": path})
+        print("      the same run with a capture passed: %s" % path)
+    except Failure:
+        print("      capture of another failure: %s" % path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
