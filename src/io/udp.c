@@ -31,8 +31,9 @@ enum {
 	 */
 	RX_MESSAGES_OF_TRAINS = 4,
 	RX_TRAIN_BYTES = 8192, /* a mean size above which messages are trains */
+	RX_GROWTH = 4,         /* of the batch that is asked for, after a full one */
 	RX_STREAK_MAX = 8,     /* batches served by one socket before another gets the first turn */
-	RX_OTHERS_EVERY = 4,   /* calls that find the first socket empty before others are asked */
+	RX_OTHERS_EVERY = 16,  /* calls that find the first socket empty before others are asked */
 	TX_MESSAGES = 16,
 	TTL_DEFAULT = 64,
 	CONTROL_BYTES = 192
@@ -425,6 +426,7 @@ static bool open_message(struct udp *u, size_t i)
 /* Takes a batch from one socket; false if there was nothing. */
 static bool fill(struct udp *u, struct rx_socket *rx)
 {
+	size_t most;
 	int n;
 
 	for (size_t i = 0; i < u->messages; i++) {
@@ -438,15 +440,24 @@ static bool fill(struct udp *u, struct rx_socket *rx)
 		n = recvmmsg(rx->fd, u->rx_messages, (unsigned)u->messages, MSG_DONTWAIT, NULL);
 		u->counters->rx_syscalls++;
 	} while (n < 0 && errno == EINTR);
-	if (n <= 0)
+	/* After a pause there is one message, mostly, and whoever waits for it waits for a vain look for a
+	 * second one too.
+	 */
+	if (n <= 0) {
+		u->messages = 1;
 		return false;
+	}
 
 	uint64_t bytes = 0;
 
 	u->rx_drained = (size_t)n < u->messages;
 	for (int i = 0; i < n; i++)
 		bytes += u->rx_messages[i].msg_len;
-	u->messages = bytes > (uint64_t)n * RX_TRAIN_BYTES ? RX_MESSAGES_OF_TRAINS : RX_MESSAGES;
+	most = bytes > (uint64_t)n * RX_TRAIN_BYTES ? RX_MESSAGES_OF_TRAINS : RX_MESSAGES;
+	if (!u->rx_drained)
+		u->messages *= RX_GROWTH;
+	if (u->messages > most)
+		u->messages = most;
 	u->counters->rx_trains += (uint64_t)n;
 	u->counters->rx_bytes += bytes;
 	u->batch_socket = rx;
@@ -551,6 +562,20 @@ static bool is_zero(const uint8_t *p, size_t n)
 	return true;
 }
 
+/*
+ * Telling the kernel the source of a datagram costs 0.2 us. It chooses that one by itself from one of the
+ * host's addresses to the same address: RFC 6724 rule 1, and the preferred source of IPv4's local routes,
+ * which is the address but for those of 127.0.0.0/8.
+ */
+static bool kernel_chooses_source(const struct flow *f)
+{
+	static const uint8_t loopback[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
+
+	if (memcmp(f->src, f->dst, sizeof(f->src)) != 0 || f->ifindex)
+		return false;
+	return memcmp(f->src, loopback, 13) != 0 || !memcmp(f->src, loopback, sizeof(loopback));
+}
+
 static void build_message(struct udp *u, size_t m, const struct pkt *p, size_t packets,
 			  enum udp_family family)
 {
@@ -575,7 +600,7 @@ static void build_message(struct udp *u, size_t m, const struct pkt *p, size_t p
 		memcpy(&to->sin_addr, f->dst + 12, 4);
 		h->msg_namelen = sizeof(*to);
 		memcpy(&info.ipi_spec_dst, f->src + 12, 4);
-		if (info.ipi_spec_dst.s_addr || info.ipi_ifindex)
+		if (!kernel_chooses_source(f) && (info.ipi_spec_dst.s_addr || info.ipi_ifindex))
 			put_cmsg(h, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
 	} else {
 		struct sockaddr_in6 *to = &u->tx_to[m].v6;
@@ -589,7 +614,7 @@ static void build_message(struct udp *u, size_t m, const struct pkt *p, size_t p
 			to->sin6_scope_id = f->ifindex;
 		h->msg_namelen = sizeof(*to);
 		memcpy(&info.ipi6_addr, f->src, 16);
-		if (f->ifindex || !is_zero(f->src, 16))
+		if (!kernel_chooses_source(f) && (f->ifindex || !is_zero(f->src, 16)))
 			put_cmsg(h, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
 	}
 	if (f->tos) {
@@ -634,6 +659,14 @@ static void count_sent(struct udp *u, size_t m, size_t *done)
 	*done += u->tx_packets[m];
 }
 
+/* As sendmmsg(); a single message goes 0.1 us faster by itself. */
+static int send_some(int fd, struct mmsghdr *messages, unsigned count)
+{
+	if (count > 1)
+		return sendmmsg(fd, messages, count, MSG_DONTWAIT);
+	return sendmsg(fd, &messages->msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+}
+
 /*
  * Sends messages 0 .. count-1 on fd; adds to *done the packets that are through with, one way or
  * the other. False: no room, stop.
@@ -641,7 +674,7 @@ static void count_sent(struct udp *u, size_t m, size_t *done)
 static bool send_messages(struct udp *u, int fd, size_t count, size_t *done)
 {
 	for (size_t m = 0; m < count;) {
-		int n = sendmmsg(fd, u->tx_messages + m, (unsigned)(count - m), MSG_DONTWAIT);
+		int n = send_some(fd, u->tx_messages + m, (unsigned)(count - m));
 
 		u->counters->tx_syscalls++;
 		if (n > 0) {
