@@ -28,7 +28,7 @@ MIB = 1 << 20
 UCX_ENV = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 LIMIT_S = 60  # for one run
 
-options = argparse.Namespace(quick=False, pin=None)
+options = argparse.Namespace(quick=False, pin=None, gid=None)
 commands = {}  # of each measure, as they ran last
 
 
@@ -116,10 +116,19 @@ def pair(name, server, client, port, env=None, meanwhile=None):
 
 # ---- the measures: each returns one number --------------------------------------------------------
 
+def loopback_gid():
+    """The index of 127.0.0.1, which is where the peers run too."""
+    out = subprocess.run([VERBENA, "devices", "--json"], capture_output=True, text=True, env=environment({}))
+    for gid in json.loads(out.stdout)["devices"][0]["ports"][0]["gids"]:
+        if gid["address"] == "127.0.0.1":
+            return gid["index"]
+    sys.exit("bench: verbena devices shows no GID for 127.0.0.1")
+
+
 def perftest(name, program, *words, meanwhile=None):
     """The last row of the result table: a list of numbers."""
     port = tcp_port()
-    common = [VERBENA, "run", program, "-F", "-p", str(port)] + [str(w) for w in words]
+    common = [VERBENA, "run", program, "-F", "-x", str(options.gid), "-p", str(port)] + [str(w) for w in words]
     out = pair(name, common, common + ["127.0.0.1"], port, meanwhile=meanwhile)
     rows = re.findall(r"^ *\d+ +\d+(?:[ \t]+[\d.]+)+[ \t]*$", out.rsplit("#bytes", 1)[-1], re.M)
     if not rows:
@@ -341,6 +350,7 @@ def main():
         parser.error("no such group: " + " ".join(sorted(unknown)))
     if not os.access(VERBENA, os.X_OK):
         sys.exit("bench: %s is not there: make build" % os.path.relpath(VERBENA))
+    options.gid = loopback_gid()
     count = options.rounds or (3 if options.quick else 5)
     chosen = options.group or list(GROUPS) + ["syscalls"]
 

@@ -27,7 +27,7 @@ enum {
 	WHY_BYTES = 512,
 	MAP_BYTES_MIN = 64 << 10, /* from here on memory comes in pages that are zero until touched */
 	WINDOW_BYTES_MIN = 64 << 10,
-	WINDOW_BYTES_MAX = 512 << 10,
+	WINDOW_BYTES_MAX = 1 << 20,
 	RCVBUF_WINDOWS = 4, /* a small packet counts twice its size or more in a receive buffer */
 	EXIT_TRIES = 1000,
 	EXIT_TRY_US = 100

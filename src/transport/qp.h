@@ -35,8 +35,7 @@ enum {
 	QP_RD_ATOMIC_MAX = 16,      /* READs and atomics outstanding, either direction */
 	QP_ACKREQ_PACKETS = 16,     /* a requester asks for an ACK at least this often */
 	QP_ACK_NOW_PACKETS = 16,    /* a responder does not hold back an ACK for more than these */
-	QP_OUTPUT_QUANTUM = 128,    /* packets a QP sends before the next one has its turn */
-	QP_READ_CHUNK_BYTES = 64 * 1024 /* see requester.c */
+	QP_OUTPUT_QUANTUM = 128     /* packets a QP sends before the next one has its turn */
 };
 
 #define NAK_AT_EPSN UINT32_MAX

@@ -192,10 +192,8 @@ static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 				return offset(req, end) - offset(req, req->psn) + 1;
 		}
 	}
-	chunk = req->cc.window_bytes_max / qp->max_rd_atomic;
-	if (chunk < QP_READ_CHUNK_BYTES)
-		chunk = QP_READ_CHUNK_BYTES;
-	chunk /= qp->mtu;
+	/* Two under way keep the responder busy; more would only be shorter, and end more trains early. */
+	chunk = req->cc.window_bytes_max / (qp->max_rd_atomic > 1 ? 2 : 1) / qp->mtu;
 	if (chunk > window)
 		chunk = window;
 	return left < chunk ? left : chunk;
