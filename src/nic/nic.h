@@ -41,7 +41,7 @@ enum {
 	NIC_MAX_PD = 1 << 16,
 	NIC_MAX_SRQ = 1 << 16,
 	NIC_MAX_SRQ_WR = 32768,
-	NIC_MAX_RD_ATOM = 16,      /* READs and atomics outstanding a QP, either direction */
+	NIC_MAX_RD_ATOM = 128,     /* READs and atomics outstanding a QP, either direction; as rxe has it */
 	NIC_MTU_BYTES_MAX = 4096
 };
 

@@ -123,7 +123,8 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 	detach(nic, qp);
 	list_remove(&qp->event.link);
 	qp_table_remove(nic, qp);
-	alloc_put(alloc, qp->rsp.res, QP_RD_ATOMIC_MAX * sizeof(*qp->rsp.res));
+	alloc_put(alloc, qp->rsp.res, qp->rsp.res_entries * sizeof(*qp->rsp.res));
+	alloc_put(alloc, qp->req.rd_end, qp->req.rd_entries * sizeof(*qp->req.rd_end));
 	rq_fini(&qp->own_rq, alloc);
 	sq_fini(&qp->sq, alloc);
 	qp->pd->users--;
@@ -245,6 +246,53 @@ static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_st
 	requester_check_drained(&nic->tp, qp);
 }
 
+/*
+ * A ring with room for `least` entries: `old` itself, or a larger one in its place, in which every
+ * free-running index finds what it found before. NULL: no memory, nothing was changed.
+ */
+static void *ring_grow(const struct alloc *alloc, void *old, uint8_t *entries, uint32_t least,
+		       size_t entry_bytes)
+{
+	uint32_t have = *entries, want = have ? have : 1;
+	uint8_t *ring;
+
+	while (want < least)
+		want *= 2;
+	if (want == have)
+		return old;
+	ring = alloc_get(alloc, want * entry_bytes);
+	if (!ring)
+		return NULL;
+	for (uint32_t i = 0; have && i < want; i++)
+		memcpy(ring + i * entry_bytes, (uint8_t *)old + i % have * entry_bytes, entry_bytes);
+	alloc_put(alloc, old, have * entry_bytes);
+	*entries = (uint8_t)want;
+	return ring;
+}
+
+/* Room for as many READs and atomics as the attributes allow. */
+static int fit_rings(const struct alloc *alloc, struct qp *qp, const struct qp_attr *a,
+		     uint32_t mask)
+{
+	void *ring;
+
+	if (mask & QPA_MAX_DEST_RD_ATOMIC) {
+		ring = ring_grow(alloc, qp->rsp.res, &qp->rsp.res_entries, a->max_dest_rd_atomic,
+				 sizeof(*qp->rsp.res));
+		if (!ring)
+			return -ENOMEM;
+		qp->rsp.res = ring;
+	}
+	if (mask & QPA_MAX_RD_ATOMIC) {
+		ring = ring_grow(alloc, qp->req.rd_end, &qp->req.rd_entries, a->max_rd_atomic,
+				 sizeof(*qp->req.rd_end));
+		if (!ring)
+			return -ENOMEM;
+		qp->req.rd_end = ring;
+	}
+	return 0;
+}
+
 int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
 		  uint64_t now_ns)
 {
@@ -268,11 +316,10 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 		if (err)
 			return err;
 	}
-	if (qp->type == QPT_RC && to == QPS_RTR && from == QPS_INIT && !qp->rsp.res) {
-		qp->rsp.res = alloc_get(&nic->tp.alloc,
-					QP_RD_ATOMIC_MAX * sizeof(*qp->rsp.res));
-		if (!qp->rsp.res)
-			return -ENOMEM;
+	if (qp->type == QPT_RC) {
+		err = fit_rings(&nic->tp.alloc, qp, a, mask);
+		if (err)
+			return err;
 	}
 	if (mask & QPA_EN_SQD_ASYNC_NOTIFY)
 		qp->sqd_notify = a->en_sqd_async_notify;

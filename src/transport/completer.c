@@ -42,7 +42,7 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 		req->wqe = qp->sq.una;
 	}
 	while (req->rd_tail != req->rd_head &&
-	       ((req->rd_end[req->rd_tail % QP_RD_ATOMIC_MAX] - old_una) & PSN_MASK) < acked)
+	       ((req->rd_end[req->rd_tail % req->rd_entries] - old_una) & PSN_MASK) < acked)
 		req->rd_tail++;
 	req->retries = qp->retry_cnt; /* IBTA 9.7.6.1.3: any progress restores the counter */
 	req->rnr_retries = qp->rnr_retry;

@@ -32,7 +32,6 @@
 #include "wire/opcode.h"
 
 enum {
-	QP_RD_ATOMIC_MAX = 16,      /* READs and atomics outstanding, either direction */
 	QP_ACKREQ_PACKETS = 16,     /* a requester asks for an ACK at least this often */
 	QP_ACK_NOW_PACKETS = 16,    /* a responder does not hold back an ACK for more than these */
 	QP_OUTPUT_QUANTUM = 128     /* packets a QP sends before the next one has its turn */
@@ -91,7 +90,8 @@ struct requester {
 	uint32_t psn_new;
 	uint32_t wqe;        /* SQ index that psn lies in, or sq->next */
 	uint32_t lost_psn;   /* una when READ responses were last found missing */
-	uint32_t rd_end[QP_RD_ATOMIC_MAX]; /* last response PSN of each READ/atomic on its way */
+	uint32_t *rd_end;    /* ring: last response PSN of each READ/atomic on its way; NULL before RTS */
+	uint8_t rd_entries;  /* of the ring: a power of two, at least max_rd_atomic */
 	uint8_t rd_head;     /* free-running; [rd_tail, rd_head) are outstanding */
 	uint8_t rd_tail;
 	uint8_t retries;     /* left */
@@ -123,7 +123,8 @@ struct responder {
 	uint64_t write_len;  /* RETH's */
 	uint64_t received;   /* payload bytes of the message so far */
 	struct recv_wqe *rwqe;
-	struct rd_resource *res; /* QP_RD_ATOMIC_MAX entries, from RTR on; NULL before */
+	struct rd_resource *res; /* ring; NULL before RTR */
+	uint8_t res_entries; /* of the ring: a power of two, at least max_dest_rd_atomic */
 	uint64_t ack_since_ns;
 };
 

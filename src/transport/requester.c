@@ -52,8 +52,11 @@ static bool wants_response(const struct send_wqe *w)
 
 void requester_reset(struct transport *tp, struct qp *qp)
 {
+	uint32_t *rd_end = qp->req.rd_end;
+
 	timer_cancel(&tp->timers, &qp->timer);
-	qp->req = (struct requester){.failed = WC_SUCCESS};
+	qp->req = (struct requester){
+		.failed = WC_SUCCESS, .rd_end = rd_end, .rd_entries = qp->req.rd_entries};
 	qp->req.wqe = qp->sq.next;
 	atomic_store_explicit(&qp->in_flight, false, memory_order_relaxed);
 }
@@ -186,7 +189,7 @@ static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 
 	if (offset(req, req->psn) < offset(req, req->high)) {
 		for (uint8_t i = req->rd_tail; i != req->rd_head; i++) {
-			uint32_t end = req->rd_end[i % QP_RD_ATOMIC_MAX];
+			uint32_t end = req->rd_end[i % req->rd_entries];
 
 			if (offset(req, end) >= offset(req, req->psn))
 				return offset(req, end) - offset(req, req->psn) + 1;
@@ -286,7 +289,7 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 		tp->counters.retransmits++;
 	} else {
 		if (wants_response(w))
-			req->rd_end[req->rd_head++ % QP_RD_ATOMIC_MAX] = psn_add(req->psn, span - 1);
+			req->rd_end[req->rd_head++ % req->rd_entries] = psn_add(req->psn, span - 1);
 		req->high = psn_add(req->psn, span);
 	}
 	req->psn = psn_add(req->psn, span);

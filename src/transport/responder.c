@@ -36,12 +36,13 @@ void responder_reset(struct transport *tp, struct qp *qp)
 	if (qp->rsp.rwqe)
 		rq_release(qp->rq, qp->rsp.rwqe);
 	list_remove(&qp->held);
-	qp->rsp = (struct responder){.res = res, .nak_psn = NAK_AT_EPSN};
+	qp->rsp = (struct responder){
+		.res = res, .res_entries = qp->rsp.res_entries, .nak_psn = NAK_AT_EPSN};
 }
 
 static struct rd_resource *resource(const struct qp *qp, uint8_t index)
 {
-	return &qp->rsp.res[index % QP_RD_ATOMIC_MAX];
+	return &qp->rsp.res[index % qp->rsp.res_entries];
 }
 
 static bool answered(const struct rd_resource *r)

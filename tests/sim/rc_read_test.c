@@ -240,7 +240,7 @@ static void atomics_are_executed_once_whatever_happens(void **state)
 
 		o.timeout = 4;
 		o.mtu = 256;
-		o.max_rd_atomic = (uint8_t)(1 + seed % 16);
+		o.max_rd_atomic = o.max_dest_rd_atomic = (uint8_t)(1 + seed * 13 % 128);
 		struct duo_pair p = duo_connect(d, &o);
 		struct duo_buf *a = duo_buf(&d->host[DUO_A], 8192, ALL_ACCESS);
 		struct duo_buf *b = duo_buf(&d->host[DUO_B], 8192, ALL_ACCESS);
@@ -296,24 +296,26 @@ static size_t most_outstanding(const struct sim *s)
 
 static void max_rd_atomic_bounds_what_is_under_way(void **state)
 {
-	static const uint8_t limits[] = {1, 2, 3, 8, 16};
+	static const uint8_t limits[] = {1, 2, 3, 8, 16, 127, 128};
+	enum { REQUESTS = 200 };
 
 	for (size_t i = 0; i < COUNT(limits); i++) {
 		struct duo_options o = duo_options();
 
 		o.max_rd_atomic = limits[i];
 		o.max_dest_rd_atomic = limits[i];
+		o.cap.max_send_wr = REQUESTS;
 
 		struct sim s = sim_start(&o);
 
-		for (uint64_t k = 0; k < 40; k++) {
-			struct duo_wr w = k % 3 ? duo_read_wr(k, s.abuf, 0, 100 * (uint32_t)k, s.bbuf, 0)
+		for (uint64_t k = 0; k < REQUESTS; k++) {
+			struct duo_wr w = k % 3 ? duo_read_wr(k, s.abuf, 0, 100 * (uint32_t)(k % 40), s.bbuf, 0)
 						: duo_fetch_add_wr(k, s.abuf, 0, s.bbuf, 0, 1);
 
 			assert_true(duo_post(s.a, &w));
 		}
 		duo_idle(s.duo);
-		for (uint64_t k = 0; k < 40; k++)
+		for (uint64_t k = 0; k < REQUESTS; k++)
 			duo_expect(s.duo, &s.a->sent, k, WC_SUCCESS);
 		assert_int_equal(most_outstanding(&s), limits[i]);
 		sim_end(&s);
