@@ -10,7 +10,7 @@ case $seconds in
 '' | *[!0-9]* | 0) echo "fuzz: \"$seconds\" is no number of seconds: 1 or more" >&2; exit 2 ;;
 esac
 [ $# -eq 0 ] || shift
-if ! { cmake --preset fuzz && cmake --build --preset fuzz; } >build-fuzz.log 2>&1; then
+if ! { cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_targets; } >build-fuzz.log 2>&1; then
 	tail -n 40 build-fuzz.log
 	echo "fuzz: the build failed" >&2
 	exit 1
