@@ -128,6 +128,8 @@ void udp_rx_prepare(int fd, enum udp_family family)
 		set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 		set_int(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 		set_int(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+		/* RoCEv2 senders leave the checksum zero (IBTA A17.3.2), which IPv6 forbids by default (RFC 6936). */
+		set_int(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
 	}
 	set_int(fd, SOL_UDP, UDP_GRO, 1);
 	set_int(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
