@@ -305,11 +305,12 @@ static void max_rd_atomic_bounds_what_is_under_way(void **state)
 		o.max_rd_atomic = limits[i];
 		o.max_dest_rd_atomic = limits[i];
 		o.cap.max_send_wr = REQUESTS;
+		o.mtu = 256; /* so many packets fit the first window */
 
 		struct sim s = sim_start(&o);
 
 		for (uint64_t k = 0; k < REQUESTS; k++) {
-			struct duo_wr w = k % 3 ? duo_read_wr(k, s.abuf, 0, 100 * (uint32_t)(k % 40), s.bbuf, 0)
+			struct duo_wr w = k % 3 ? duo_read_wr(k, s.abuf, 0, 100 * (uint32_t)(k % 3), s.bbuf, 0)
 						: duo_fetch_add_wr(k, s.abuf, 0, s.bbuf, 0, 1);
 
 			assert_true(duo_post(s.a, &w));
