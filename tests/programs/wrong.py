@@ -7,7 +7,7 @@ import shutil
 import signal
 import time
 
-from pair import NOBODY, Pair, Process, Skip, check, complaints, folder, main, pingpong_check
+from pair import NOBODY, Pair, Process, Skip, check, complaints, folder, main, pingpong_check, sh
 
 PATIENCE_S = 8
 
@@ -151,6 +151,16 @@ def port_of_root(place):
     port_taken(place, PROGRAMS, 0)
 
 
+def no_address(place):
+    """No interface is up: no GID, no device to open, and a sentence that says so."""
+    if place.user is None:
+        raise Skip("needs a namespace of its own: a nobody place")
+    sh("ip", "-n", place.spaces[0], "link", "set", "lo", "down")
+    for command in (("ibv_devinfo",), ("ibv_rc_pingpong", "-g", "0"), ("ib_write_bw", "-F")):
+        refused(place, {}, ["no interface is up"], command)
+    sh("ip", "-n", place.spaces[0], "link", "set", "lo", "up")
+
+
 def two_users(place):
     """While nobody's pair runs, root's program is told, and the pair is not disturbed."""
     if place.user is None:
@@ -172,4 +182,4 @@ def two_users(place):
 if __name__ == "__main__":
     main({"unknown_key": unknown_key, "bad_value": bad_value, "config_file": config_file,
           "tool_words": tool_words, "port_of_another_user": port_of_another_user,
-          "port_of_root": port_of_root, "two_users": two_users})
+          "port_of_root": port_of_root, "no_address": no_address, "two_users": two_users})
