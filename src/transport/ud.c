@@ -2,12 +2,19 @@
 /* Unreliable datagram: one packet a message, to whom each work request says (IBTA 9.8.3). */
 #include <string.h>
 
+#include "base/ipudp.h"
 #include "transport/qp.h"
 #include "wire/deth.h"
 #include "wire/grh.h"
 #include "wire/icrc.h"
 #include "wire/immdt.h"
 #include "wire/psn.h"
+
+/*
+ * IBTA A17.4.5.1 wants a UD completion to tell the kind of IP header, and verbs has no field for it.
+ * ConnectX puts it in the service level, which means nothing in RoCEv2, and UCX reads it there.
+ */
+enum { UD_SL_IPV6 = 1, UD_SL_IPV4 = 2, UD_SL_UDP = 8 };
 
 /* The 40 bytes ahead of the payload and the payload, into the receive WQE. */
 static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const struct pkt *pkt,
@@ -48,6 +55,7 @@ static void ud_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	cqe.src_qp = deth.sqpn;
 	cqe.solicited = bth->se;
 	cqe.flags = WC_GRH;
+	cqe.sl = flow_is_ipv4(pkt->flow) ? UD_SL_UDP | UD_SL_IPV4 : UD_SL_UDP | UD_SL_IPV6;
 	if (info->flags & F_IMM) {
 		struct immdt immdt;
 

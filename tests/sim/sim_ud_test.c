@@ -92,6 +92,7 @@ static void datagram_arrives_behind_its_grh(void **state)
 				assert_int_equal(e->src_qp, s->a->qpn);
 				assert_int_equal(e->flags, imm ? WC_GRH | WC_WITH_IMM : WC_GRH);
 				assert_int_equal(e->opcode, WC_RECV);
+				assert_int_equal(e->sl, gid == DUO_GID_IPV4 ? 10 : 9);
 				if (imm)
 					assert_int_equal(e->imm_or_key, 99);
 				check_grh(&u, s->bbuf->p, gid, 12 + 8 + 4 * (uint32_t)imm + padded + 4);
