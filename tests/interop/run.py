@@ -216,6 +216,7 @@ def main():
             sys.exit("interop: the guest does not start:\n" + r.stderr)
 
     passed = failed = 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of finally
     try:
         for family in (4, 6):
             done = set()
