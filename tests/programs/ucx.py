@@ -1,0 +1,47 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""ucx_perftest, both ends over UCX's own verbs transports: how far UCX, and what stands on it, gets with us."""
+import re
+import shutil
+
+from pair import Pair, Skip, check, devices_json, main
+
+
+def run(place, transports, *words, **env):
+    if not shutil.which("ucx_perftest"):
+        raise Skip("needs ucx_perftest")
+    env.update(UCX_TLS=transports + ",self", UCX_NET_DEVICES="verbena0:1")
+    pair = Pair(place, "ucx_perftest", [], ["-f", *words], gid_flag=None, env=env).go()
+    _, out = pair.finish()
+    rows = [line for line in out.splitlines() if re.match(r"[ \d.]+$", line) and len(line.split()) >= 7]
+    check(rows, "%s over %s: no result\n%s" % (pair.title, transports, out))
+    check(float(rows[-1].split()[3]) > 0, "%s over %s: absurd: %s" % (pair.title, transports, rows[-1]))
+
+
+def ud(place):
+    run(place, "ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 1000)
+    run(place, "ud_verbs", "-t", "tag_bw", "-s", 20000, "-n", 200)
+
+
+def ud_ipv6(place):
+    gids = devices_json(place)["devices"][0]["ports"][0]["gids"]
+    index = next(g["index"] for g in gids if ":" in g["address"] and not g["address"].startswith("fe80"))
+    run(place, "ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 1000, UCX_IB_GID_INDEX=str(index))
+
+
+def rc(place):
+    run(place, "rc_verbs,ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 2000)
+    run(place, "rc_verbs,ud_verbs", "-t", "tag_bw", "-s", 1048576, "-n", 100)
+    run(place, "rc_verbs,ud_verbs", "-t", "stream_bw", "-s", 100, "-n", 2000)
+
+
+def one_sided(place):
+    run(place, "ib", "-t", "ucp_put_lat", "-s", 8, "-n", 1000)
+    run(place, "ib", "-t", "ucp_put_bw", "-s", 65536, "-n", 500)
+    run(place, "ib", "-t", "ucp_get", "-s", 65536, "-n", 500)
+    run(place, "ib", "-t", "ucp_fadd", "-n", 1000)
+    run(place, "ib", "-t", "ucp_cswap", "-n", 1000)
+
+
+if __name__ == "__main__":
+    main({"ud": ud, "ud_ipv6": ud_ipv6, "rc": rc, "one_sided": one_sided})
