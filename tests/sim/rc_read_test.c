@@ -2,6 +2,7 @@
 /* RC READs and atomics on a bad network, and how many of them are under way (IBTA 9.7.3.1, 9.7.5). */
 #include "sim/sim.h"
 #include "wire/psn.h"
+#include "wire/reth.h"
 
 enum { MTU = 1024, READ_BYTES = 5 * MTU + 100, READ_PACKETS = 6 };
 
@@ -166,6 +167,49 @@ static void duplicate_read_reads_again(void **state)
 	duo_idle(s.duo);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 100);
+	sim_end(&s);
+}
+
+/* IBTA 9.7.4.5.2: a duplicate asks for what the original asked for, or its tail, or it is nothing. */
+static void duplicate_read_may_not_ask_for_anything_else(void **state)
+{
+	struct sim s = sim_default();
+	struct duo_wr w = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 0);
+	const struct {
+		uint32_t psn, va, rkey, len;
+		bool answered;
+	} rows[] = {
+		{0, 0, 0, READ_BYTES, true},
+		{1, 1024, 0, READ_BYTES - 1024, true},
+		{0, 0, 0, 100, true},
+		{0, 0, 0, READ_BYTES + 1, false},
+		{0, 0, 0, 40000, false},
+		{0, 8, 0, READ_BYTES - 8, false},
+		{1, 0, 0, 100, false},
+		{1, 1024, 0, READ_BYTES, false},
+		{0, 0, 1, READ_BYTES, false},
+	};
+
+	assert_true(duo_post(s.a, &w));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		size_t before = duo_count(s.duo, DUO_B, DUO_ANY);
+		uint8_t ext[RETH_LEN];
+		struct reth reth = {.va = w.remote_va + rows[i].va,
+				    .rkey = w.rkey + rows[i].rkey,
+				    .len = rows[i].len};
+		struct bth bth = {.opcode = OP_RC_READ_REQUEST,
+				  .pkey = 0xffff,
+				  .dqpn = s.b->qpn,
+				  .psn = psn_add(s.a->opt.psn[DUO_A], rows[i].psn)};
+
+		reth_encode(ext, &reth);
+		duo_forge(s.duo, DUO_B, DUO_GID_IPV4, &bth, ext, sizeof(ext), NULL, 0);
+		duo_idle(s.duo);
+		assert_int_equal(duo_count(s.duo, DUO_B, DUO_ANY) > before, rows[i].answered);
+		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
+	}
 	sim_end(&s);
 }
 
@@ -420,6 +464,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(any_response_of_many_reads_may_be_lost),
 	cmocka_unit_test(responses_lost_repeatedly),
 	cmocka_unit_test(duplicate_read_reads_again),
+	cmocka_unit_test(duplicate_read_may_not_ask_for_anything_else),
 	cmocka_unit_test(lost_atomic_response_is_replayed),
 	cmocka_unit_test(any_atomic_response_of_many_may_be_lost),
 	cmocka_unit_test(atomics_are_executed_once_whatever_happens),
