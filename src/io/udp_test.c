@@ -159,6 +159,7 @@ static const struct address_row {
 } addresses[] = {
 	{UDP_V4, "127.0.0.1", "127.0.0.1"},
 	{UDP_V4, "127.1.2.3", "127.9.8.7"},
+	{UDP_V4, "127.1.2.3", "127.1.2.3"}, /* the kernel would choose 127.0.0.1 */
 	{UDP_V6, "::1", "::1"},
 };
 

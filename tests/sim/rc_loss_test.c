@@ -136,6 +136,31 @@ static void timer_fires_between_one_and_four_timeouts(void **state)
 	}
 }
 
+/* A peer that is a process may have to wait for a processor: docs/rocev2.md, local ACK timeout. */
+static void short_timers_take_the_long_end(void **state)
+{
+	static const uint8_t timeouts[] = {1, 8, 9, 10, 11, 12};
+
+	for (size_t i = 0; i < COUNT(timeouts); i++) {
+		struct duo_options o = duo_options();
+
+		o.timeout = timeouts[i];
+
+		struct sim s = sim_start(&o);
+		struct duo_wr w = make(&s, WR_WRITE, 1, 10);
+		uint64_t four = 4 * timeout_ns(s.a);
+
+		duo_drop(s.duo, DUO_A, DUO_ANY, 0);
+		assert_true(duo_post(s.a, &w));
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		uint64_t waited = duo_packet(s.duo, DUO_A, DUO_ANY, 1)->sent_ns - DUO_START_NS;
+
+		assert_true(waited >= (four < 16000000 ? four : 16000000));
+		sim_end(&s);
+	}
+}
+
 /* IBTA 9.7.5.2.8: a gap is reported once, whatever arrives behind it. */
 static void one_gap_is_one_nak(void **state)
 {
@@ -455,6 +480,7 @@ static void heavy_loss_is_survived(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(lost_packet_is_named_once_and_sent_again),
 	cmocka_unit_test(timer_fires_between_one_and_four_timeouts),
+	cmocka_unit_test(short_timers_take_the_long_end),
 	cmocka_unit_test(one_gap_is_one_nak),
 	cmocka_unit_test(two_gaps_are_two_naks),
 	cmocka_unit_test(retransmission_lost_too),

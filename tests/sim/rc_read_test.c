@@ -367,6 +367,38 @@ static void max_rd_atomic_bounds_what_is_under_way(void **state)
 	}
 }
 
+/* What was executed is not forgotten when more is allowed: its answer is told again. */
+static void a_higher_limit_forgets_nothing(void **state)
+{
+	struct duo_options o = duo_options();
+	struct qp_attr sqd = {.state = QPS_SQD}, more = {.max_dest_rd_atomic = 100};
+
+	o.max_rd_atomic = o.max_dest_rd_atomic = 3;
+
+	struct sim s = sim_start(&o);
+
+	set_word(s.bbuf, 0, 0);
+	for (uint64_t i = 0; i < 7; i++) {
+		struct duo_wr w = duo_fetch_add_wr(i, s.abuf, 8 * i, s.bbuf, 0, 1);
+
+		if (i == 6)
+			drop_response(&s, 6);
+		assert_true(duo_post(s.a, &w));
+	}
+	duo_run_for(s.duo, 20 * DUO_LATENCY_NS);
+	assert_int_equal(word(s.bbuf, 0), 7);
+	assert_int_equal(nic_qp_modify(s.b->host->nic, s.b->qp, &sqd, QPA_STATE, s.duo->now_ns), 0);
+	assert_int_equal(nic_qp_modify(s.b->host->nic, s.b->qp, &more, QPA_MAX_DEST_RD_ATOMIC,
+				       s.duo->now_ns), 0);
+	duo_idle(s.duo);
+	for (uint64_t i = 0; i < 7; i++) {
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		assert_int_equal(word(s.abuf, 8 * i), i);
+	}
+	assert_int_equal(word(s.bbuf, 0), 7);
+	sim_end(&s);
+}
+
 /* A READ that waits for its turn does not let later requests overtake it. */
 static void requests_keep_their_order_at_the_limit(void **state)
 {
@@ -469,6 +501,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(any_atomic_response_of_many_may_be_lost),
 	cmocka_unit_test(atomics_are_executed_once_whatever_happens),
 	cmocka_unit_test(max_rd_atomic_bounds_what_is_under_way),
+	cmocka_unit_test(a_higher_limit_forgets_nothing),
 	cmocka_unit_test(requests_keep_their_order_at_the_limit),
 	cmocka_unit_test(long_read_is_whole_under_loss),
 	cmocka_unit_test(ghost_responses_are_ignored),
