@@ -110,6 +110,23 @@ static void ipv6_carries_it_too(void **state)
 	deliver_sizes(4096, 0xfffffe, DUO_GID_IPV6);
 }
 
+/* docs/rocev2.md, AckReq: no more than 16 packets go by without one, so that the window moves on. */
+static void an_ack_is_asked_for_every_16_packets(void **state)
+{
+	struct sim s = sim_default();
+	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 60 * 1024, s.bbuf, 0);
+	size_t without = 0;
+
+	assert_true(duo_post(s.a, &w));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	for (size_t i = 0; i < duo_count(s.duo, DUO_A, DUO_ANY); i++) {
+		without = duo_packet(s.duo, DUO_A, DUO_ANY, i)->bth.ackreq ? 0 : without + 1;
+		assert_true(without < 16);
+	}
+	sim_end(&s);
+}
+
 /* IBTA 9.7.2: FIRST and MIDDLE are full, LAST has the rest, ONLY stands alone; ackreq at the end. */
 static void messages_are_cut_as_the_spec_says(void **state)
 {
@@ -352,6 +369,7 @@ static void any_burst_size_will_do(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(an_ack_is_asked_for_every_16_packets),
 	cmocka_unit_test(every_size_arrives_at_every_mtu),
 	cmocka_unit_test(psn_wrap_is_invisible),
 	cmocka_unit_test(random_initial_psns_do),

@@ -502,7 +502,29 @@ static void read_beyond_2_gib_is_an_invalid_request(void **state)
 	sim_end(&s);
 }
 
+/* An iova may be aligned where the memory behind it is not; then there is no atomic access to it. */
+static void atomic_on_unaligned_memory_is_an_access_error(void **state)
+{
+	struct sim s = sim_default();
+	struct duo_wr w = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 5);
+	struct duo_host *b = s.b->host;
+	uint8_t before[16];
+	struct mr *mr;
+
+	assert_int_equal(nic_mr_reg(b->nic, b->pd, s.bbuf->p + 1, 64, 0x1000, ALL_ACCESS, &mr), 0);
+	memcpy(before, s.bbuf->p, sizeof(before));
+	w.remote_va = 0x1000;
+	w.rkey = mr->key;
+	assert_true(duo_post(s.a, &w));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
+	assert_memory_equal(s.bbuf->p, before, sizeof(before));
+	nic_mr_dereg(b->nic, mr);
+	sim_end(&s);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(atomic_on_unaligned_memory_is_an_access_error),
 	cmocka_unit_test(unknown_key_is_an_access_error),
 	cmocka_unit_test(range_outside_the_region_is_an_access_error),
 	cmocka_unit_test(region_without_the_right_is_an_access_error),
