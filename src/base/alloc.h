@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Where the core's memory comes from: the owner of a nic hands one of these over at creation. It is
- * used when objects are created and destroyed, never for a packet.
+ * used when objects are created and destroyed and when a pool (base/pool.h) grows or shrinks, never
+ * for a packet.
  */
 #ifndef BASE_ALLOC_H
 #define BASE_ALLOC_H

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The first byte chooses how much memory there is, then each four are one get or put of a slot. The
+ * model knows what is lent: pieces are aligned, keep what was written to their ends until they are
+ * put, and are refused only when the memory is really used up: never as many small ones as were
+ * lent at once before. Nothing is left once the pool ends.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pool.h"
+
+enum { SLOTS = 64, OPS_MAX = 400, EDGE_BYTES = 16, SLAB_TOTAL_BYTES = POOL_SLAB_BYTES + 64 };
+
+struct slot {
+	uint8_t *mem;
+	size_t bytes;
+	uint8_t fill;
+};
+
+struct budget {
+	size_t held_bytes, limit_bytes;
+};
+
+struct model {
+	struct slot slots[SLOTS];
+	size_t lent_bytes, large_bytes; /* all that is lent, and the large pieces of that */
+	size_t count[POOL_CLASSES], peak[POOL_CLASSES]; /* of each class: lent now and at most */
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int claim)
+{
+	if (!claim)
+		abort();
+}
+
+static void *budget_get(void *ctx, size_t bytes)
+{
+	struct budget *b = ctx;
+	void *mem;
+
+	must(bytes % 64 == 0);
+	if (bytes > b->limit_bytes - b->held_bytes)
+		return NULL;
+	/* The pool may not rely on zeroes, and zeroing 4 MiB a time would make this slow. */
+	mem = aligned_alloc(64, bytes);
+	must(mem != NULL);
+	b->held_bytes += bytes;
+	return mem;
+}
+
+static void budget_put(void *ctx, void *mem, size_t bytes)
+{
+	struct budget *b = ctx;
+
+	must(bytes <= b->held_bytes);
+	b->held_bytes -= bytes;
+	free(mem);
+}
+
+static size_t class_bytes(int c)
+{
+	return (size_t)POOL_MIN_BYTES << c;
+}
+
+static int class_of(size_t bytes)
+{
+	int c = 0;
+
+	while (class_bytes(c) < bytes)
+		c++;
+	return c;
+}
+
+static size_t edge(const struct slot *s)
+{
+	return s->bytes < EDGE_BYTES ? s->bytes : EDGE_BYTES;
+}
+
+static void put(struct pool *p, struct model *m, struct slot *s)
+{
+	int c = class_of(s->bytes);
+
+	for (size_t i = 0; i < edge(s); i++) {
+		must(s->mem[i] == s->fill);
+		must(s->mem[s->bytes - 1 - i] == s->fill);
+	}
+	pool_put(p, s->mem, s->bytes);
+	s->mem = NULL;
+	m->count[c]--;
+	m->lent_bytes -= class_bytes(c);
+	if (class_bytes(c) >= POOL_SLAB_BYTES)
+		m->large_bytes -= class_bytes(c);
+}
+
+/* The spares went first, so that slabs and what is lent are all there is, and that is too much. */
+static void must_be_used_up(const struct model *m, const struct budget *b, int c)
+{
+	size_t need = class_bytes(c);
+
+	if (need < POOL_SLAB_BYTES) {
+		must(m->count[c] == m->peak[c]);
+		need = SLAB_TOTAL_BYTES;
+	}
+	must(b->held_bytes + need > b->limit_bytes);
+	must((b->held_bytes - m->large_bytes) % SLAB_TOTAL_BYTES == 0);
+}
+
+static void get(struct pool *p, struct model *m, const struct budget *b, struct slot *s)
+{
+	int c;
+
+	s->mem = pool_get(p, s->bytes);
+	if (!s->bytes || s->bytes > POOL_MAX_BYTES) {
+		must(!s->mem);
+		return;
+	}
+	c = class_of(s->bytes);
+	if (!s->mem) {
+		must_be_used_up(m, b, c);
+		return;
+	}
+	must((uintptr_t)s->mem % 64 == 0);
+	memset(s->mem, s->fill, edge(s));
+	memset(s->mem + s->bytes - edge(s), s->fill, edge(s));
+	if (++m->count[c] > m->peak[c])
+		m->peak[c] = m->count[c];
+	m->lent_bytes += class_bytes(c);
+	if (class_bytes(c) >= POOL_SLAB_BYTES)
+		m->large_bytes += class_bytes(c);
+}
+
+/* From 0 to beyond the largest; half of them a power of two or one off it. */
+static size_t size_from(const uint8_t *data)
+{
+	size_t more = data[1] & 128 ? data[2] | (size_t)data[3] << 8 : data[2] % 3;
+
+	return ((size_t)1 << data[1] % 24) + more - 1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct model m = {0};
+	struct budget b = {0};
+	const struct alloc alloc = {budget_get, budget_put, &b};
+	struct pool p;
+
+	if (size < 1)
+		return 0;
+	b.limit_bytes = (size_t)(data[0] % 32 + 1) << (data[0] < 224 ? 16 : 18);
+	pool_init(&p, &alloc);
+	data++;
+	size--;
+	for (int op = 0; op < OPS_MAX && size >= 4; op++, data += 4, size -= 4) {
+		struct slot *s = &m.slots[data[0] % SLOTS];
+
+		if (s->mem) {
+			put(&p, &m, s);
+		} else {
+			s->bytes = size_from(data);
+			s->fill = data[3];
+			get(&p, &m, &b, s);
+		}
+		must(pool_bytes(&p) == b.held_bytes);
+		must(pool_lent_bytes(&p) == m.lent_bytes);
+		must(m.lent_bytes <= b.held_bytes);
+	}
+	for (int i = 0; i < SLOTS; i++) {
+		if (m.slots[i].mem)
+			put(&p, &m, &m.slots[i]);
+	}
+	must(pool_lent_bytes(&p) == 0);
+	pool_fini(&p);
+	must(b.held_bytes == 0);
+	must(pool_bytes(&p) == 0);
+	return 0;
+}
