@@ -8,11 +8,12 @@
  *   0 |    opcode     |S|M|Pad| TVer  |             P_Key             |
  *     +-+-+-----------+-+-+---+-------+-------------------------------+
  *   4 |F|B| reserved  |            destination QP                     |
- *     +-+-+-----------+-----------------------------------------------+
- *   8 |A|  reserved   |            PSN                                |
- *     +-+-------------+-----------------------------------------------+
+ *     +-+-+-+---------+-----------------------------------------------+
+ *   8 |A|R|T| reserv. |            PSN                                |
+ *     +-+-+-+---------+-----------------------------------------------+
  *
  * F and B (FECN, BECN) are those of RoCEv2 and of IBTA 1.3; older texts call the byte reserved.
+ * R and T are those of veRoCE 2. RoCEv2 knows them as reserved: it sends 0 and never asks for them.
  */
 #ifndef WIRE_BTH_H
 #define WIRE_BTH_H
@@ -34,6 +35,8 @@ struct bth {
 	bool fecn;
 	bool becn;
 	bool ackreq;
+	bool retrans;  /* veRoCE: the packet was sent before */
+	bool ts;       /* veRoCE 13.2: a time stamp header follows */
 	uint32_t dqpn; /* 24 bits */
 	uint32_t psn;  /* 24 bits */
 };
@@ -50,6 +53,8 @@ static inline void bth_decode(struct bth *h, const uint8_t *p)
 	h->becn = p[4] >> 6 & 1;
 	h->dqpn = get_be24(p + 5);
 	h->ackreq = p[8] >> 7 & 1;
+	h->retrans = p[8] >> 6 & 1;
+	h->ts = p[8] >> 5 & 1;
 	h->psn = get_be24(p + 9);
 }
 
@@ -61,7 +66,7 @@ static inline void bth_encode(uint8_t *p, const struct bth *h)
 	put_be16(p + 2, h->pkey);
 	p[4] = (uint8_t)(h->fecn << 7 | h->becn << 6);
 	put_be24(p + 5, h->dqpn);
-	p[8] = (uint8_t)(h->ackreq << 7);
+	p[8] = (uint8_t)(h->ackreq << 7 | h->retrans << 6 | h->ts << 5);
 	put_be24(p + 9, h->psn);
 }
 

@@ -39,6 +39,8 @@ static void bth_decodes_golden_bytes(void **state)
 	assert_true(h.fecn == golden_fields.fecn);
 	assert_true(h.becn == golden_fields.becn);
 	assert_true(h.ackreq == golden_fields.ackreq);
+	assert_false(h.retrans);
+	assert_false(h.ts);
 	assert_true(h.dqpn == golden_fields.dqpn);
 	assert_true(h.psn == golden_fields.psn);
 }
@@ -65,7 +67,7 @@ static void bth_round_trips(void **state)
 		for (size_t k = 0; k < sizeof(in); k++)
 			in[k] = (uint8_t)prng_next(&rng);
 		in[4] &= 0xc0;
-		in[8] &= 0x80;
+		in[8] &= 0xe0;
 		bth_decode(&h, in);
 		memset(out, 0xa5, sizeof(out));
 		bth_encode(out, &h);
@@ -80,7 +82,7 @@ static void bth_ignores_reserved_bits_on_decode(void **state)
 
 	memcpy(in, golden, sizeof(in));
 	in[4] |= 0x3f;
-	in[8] |= 0x7f;
+	in[8] |= 0x1f;
 	bth_decode(&h, in);
 	bth_encode(out, &h);
 	assert_memory_equal(out, golden, sizeof(golden));
@@ -103,8 +105,10 @@ static void bth_flags_are_single_bits(void **state)
 		size_t byte;
 		uint8_t value;
 	} row[] = {
-		{{.se = true}, 1, 0x80},   {{.migreq = true}, 1, 0x40}, {{.pad = 1}, 1, 0x10},
-		{{.fecn = true}, 4, 0x80}, {{.becn = true}, 4, 0x40},   {{.ackreq = true}, 8, 0x80},
+		{{.se = true}, 1, 0x80},      {{.migreq = true}, 1, 0x40},
+		{{.pad = 1}, 1, 0x10},        {{.fecn = true}, 4, 0x80},
+		{{.becn = true}, 4, 0x40},    {{.ackreq = true}, 8, 0x80},
+		{{.retrans = true}, 8, 0x40}, {{.ts = true}, 8, 0x20},
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {

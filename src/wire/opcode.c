@@ -1,36 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The opcode table (IBTA 9.2 names the opcodes, 9.4 the headers of each operation). A row holds
- * what the spec says and nothing else; lengths and the F_IMM, F_INV and F_FULL flags follow from
- * it.
+ * RoCEv2's opcode table (IBTA 9.2 names the opcodes, 9.4 the headers of each operation). A row
+ * holds what the spec says and nothing else; the rest follows from it in opcode_row.h.
  */
 #include "wire/opcode.h"
 
-#include "wire/aeth.h"
-#include "wire/atomicacketh.h"
-#include "wire/atomiceth.h"
-#include "wire/bth.h"
-#include "wire/deth.h"
-#include "wire/ieth.h"
-#include "wire/immdt.h"
-#include "wire/reth.h"
-
-/* Total length of the headers in the set h. */
-#define HEADERS_LEN(h)                                                                             \
-	(((h)&H_BTH ? BTH_LEN : 0) + ((h)&H_DETH ? DETH_LEN : 0) + ((h)&H_RETH ? RETH_LEN : 0) +   \
-	 ((h)&H_ATOMICETH ? ATOMICETH_LEN : 0) + ((h)&H_AETH ? AETH_LEN : 0) +                     \
-	 ((h)&H_ATOMICACKETH ? ATOMICACKETH_LEN : 0) + ((h)&H_IMMDT ? IMMDT_LEN : 0) +             \
-	 ((h)&H_IETH ? IETH_LEN : 0))
-
-#define DERIVED_FLAGS(h, f)                                                                        \
-	(((h)&H_IMMDT ? F_IMM : 0) | ((h)&H_IETH ? F_INV : 0) |                                    \
-	 ((f) & (F_FIRST | F_MIDDLE) ? F_FULL : 0))
-
-#define ROW(op, h, f)                                                                              \
-	[OP_##op] = {.headers = (h),                                                               \
-		     .flags = (f) | DERIVED_FLAGS((h), (f)),                                       \
-		     .header_len = HEADERS_LEN(h),                                                 \
-		     .name = #op}
+#include "wire/opcode_row.h"
 
 /* clang-format off */
 const struct opcode_info opcode_table[256] = {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a BTH opcode says: the service, the headers that follow, and the packet's role in its
- * message (IBTA 9.2 and 9.4; CNP: Annex A17.9.3). The facts live in one table in opcode.c.
+ * message (IBTA 9.2 and 9.4; CNP: Annex A17.9.3). The facts live in one table for each protocol:
+ * RoCEv2's in opcode.c, veRoCE's in veroce.c. They share the numbers, but not which of them exist
+ * and what follows the BTH.
  */
 #ifndef WIRE_OPCODE_H
 #define WIRE_OPCODE_H
@@ -34,6 +36,9 @@ enum opcode {
 	OP_RC_FETCH_ADD = 0x14,
 	OP_RC_SEND_LAST_INV = 0x16,
 	OP_RC_SEND_ONLY_INV = 0x17,
+	OP_RC_SACK = 0x18,     /* veRoCE 3, as all that says so below */
+	OP_RC_ACK_RSP = 0x19,  /* veRoCE: an acknowledgement of responses */
+	OP_RC_SACK_RSP = 0x1e, /* veRoCE */
 
 	OP_UC_SEND_FIRST = 0x20,
 	OP_UC_SEND_MIDDLE = 0x21,
@@ -51,7 +56,13 @@ enum opcode {
 	OP_UD_SEND_ONLY = 0x64,
 	OP_UD_SEND_ONLY_IMM = 0x65,
 
-	OP_CNP = 0x81
+	OP_CNP = 0x81,
+
+	OP_RTT_REQUEST = 0x82,   /* veRoCE */
+	OP_RTT_RESPONSE = 0x83,  /* veRoCE */
+	OP_SLOW_PACKET = 0x84,   /* veRoCE: the packet named by the PSN came late */
+	OP_CAPS_REQUEST = 0xf0,  /* veRoCE */
+	OP_CAPS_RESPONSE = 0xf1, /* veRoCE */
 };
 
 enum opcode_service { SVC_RC = 0, SVC_UC = 1, SVC_RD = 2, SVC_UD = 3, SVC_CNP = 4 };
@@ -63,18 +74,24 @@ enum opcode_service { SVC_RC = 0, SVC_UC = 1, SVC_RD = 2, SVC_UD = 3, SVC_CNP = 
 enum { CNP_RESV_LEN = 16 };
 
 /*
- * Headers present, for opcode_info.headers. The bits are in wire order, so a header lies behind all
- * those with a lower bit.
+ * Headers present, for opcode_info.headers. The bits are in wire order, of both protocols, so a
+ * header lies behind all those with a lower bit.
  */
 enum {
 	H_BTH = 1 << 0,
 	H_DETH = 1 << 1,
-	H_RETH = 1 << 2,
-	H_ATOMICETH = 1 << 3,
-	H_AETH = 1 << 4,
-	H_ATOMICACKETH = 1 << 5,
-	H_IMMDT = 1 << 6,
-	H_IETH = 1 << 7
+	H_MSNETH = 1 << 2, /* veRoCE */
+	H_RETH = 1 << 3,
+	H_ATOMICETH = 1 << 4,
+	H_AETH = 1 << 5,
+	H_RQETH = 1 << 6,   /* veRoCE */
+	H_POETH = 1 << 7,   /* veRoCE */
+	H_SACKETH = 1 << 8, /* veRoCE; counts as one, but there may be several */
+	H_ATOMICACKETH = 1 << 9,
+	H_IMMDT = 1 << 10,
+	H_IETH = 1 << 11,
+	H_RTTETH = 1 << 12, /* veRoCE */
+	H_CAPSETH = 1 << 13 /* veRoCE */
 };
 
 /* The packet's role, for opcode_info.flags. */
@@ -85,8 +102,8 @@ enum {
 	F_WRITE = 1 << 3,
 	F_READ = 1 << 4,   /* the request and the responses */
 	F_ATOMIC = 1 << 5, /* the requests and the response */
-	F_ACK = 1 << 6,    /* the plain acknowledge alone */
-	F_FIRST = 1 << 7,  /* each has exactly one of FIRST, MIDDLE, LAST, ONLY; a CNP none */
+	F_ACK = 1 << 6,    /* acknowledges and does nothing else */
+	F_FIRST = 1 << 7, /* services 0..3: exactly one of FIRST, MIDDLE, LAST, ONLY; others none */
 	F_MIDDLE = 1 << 8,
 	F_LAST = 1 << 9,
 	F_ONLY = 1 << 10,
@@ -129,8 +146,8 @@ static inline enum opcode_service opcode_service(uint8_t opcode)
 }
 
 /*
- * Bytes from BTH to where the header h (one H_ bit) lies in packets of this kind. Whether it is
- * present at all is in info->headers.
+ * Bytes from BTH to where the header h (one H_ bit) lies in packets of this kind, of either
+ * protocol, time stamps not counted. Whether it is present at all is in info->headers.
  */
 uint32_t opcode_header_offset(const struct opcode_info *info, uint16_t h);
 

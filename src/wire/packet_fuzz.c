@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memcpy(headers, data, header_len);
 	headers[4] &= 0xc0;
-	headers[8] &= 0x80;
+	headers[8] &= 0xe0;
 	if (info->headers & H_DETH)
 		headers[opcode_header_offset(info, H_DETH) + 4] = 0;
 

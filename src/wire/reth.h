@@ -10,8 +10,11 @@
  *     +---------------------------------------------------------------+
  *   8 |                    R_Key                                      |
  *     +---------------------------------------------------------------+
- *  12 |                    DMA length, of the whole message           |
+ *  12 |                    DMA length                                 |
  *     +---------------------------------------------------------------+
+ *
+ * In RoCEv2 the place and the length are those of the whole message, in each packet of a veRoCE
+ * WRITE those of the packet (veRoCE 3).
  */
 #ifndef WIRE_RETH_H
 #define WIRE_RETH_H

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { ROCEV2_UDP_PORT = 4791 };
+enum { ROCEV2_UDP_PORT = 4791, VEROCE_UDP_PORT = 4794 };
 
 /* The codes of the wire and of verbs are the same. */
 enum mtu { MTU_256 = 1, MTU_512 = 2, MTU_1024 = 3, MTU_2048 = 4, MTU_4096 = 5 };

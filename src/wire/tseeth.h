@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Time stamp echo header (veRoCE 13.2), directly behind the BTH of an acknowledgement that has the
+ * bit T. The counts are of the path that the echoed packet took, and never start again.
+ *
+ *      0                   1                   2                   3
+ *      0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+ *     +---------------------------------------------------------------+
+ *   0 |                    TX1 of the echoed packet                   |
+ *     +---------------------------------------------------------------+
+ *   4 |                    RX1                                        |
+ *     +---------------------------------------------------------------+
+ *   8 |                    TX2                                        |
+ *     +---------------+-----------------------------------------------+
+ *  12 |     PathID    |            PathRcv                            |
+ *     +---------------+-----------------------------------------------+
+ *  16 |      Dups     |            PathCE                             |
+ *     +---------------+-----------------------------------------------+
+ */
+#ifndef WIRE_TSEETH_H
+#define WIRE_TSEETH_H
+
+#include <stdint.h>
+
+#include "base/byteorder.h"
+
+enum { TSEETH_LEN = 20 };
+
+struct tseeth {
+	uint32_t tx1; /* by the clock of the echoed packet's sender */
+	uint32_t rx1; /* when that packet arrived, by the acknowledger's clock */
+	uint32_t tx2; /* when this acknowledgement left, by the same clock */
+	uint8_t path_id;
+	uint32_t path_rcv; /* 24 bits; packets received */
+	uint8_t dups;      /* duplicates among them, modulo 256 */
+	uint32_t path_ce;  /* 24 bits; packets that carried a congestion mark */
+};
+
+static inline void tseeth_decode(struct tseeth *h, const uint8_t *p)
+{
+	h->tx1 = get_be32(p);
+	h->rx1 = get_be32(p + 4);
+	h->tx2 = get_be32(p + 8);
+	h->path_id = p[12];
+	h->path_rcv = get_be24(p + 13);
+	h->dups = p[16];
+	h->path_ce = get_be24(p + 17);
+}
+
+static inline void tseeth_encode(uint8_t *p, const struct tseeth *h)
+{
+	put_be32(p, h->tx1);
+	put_be32(p + 4, h->rx1);
+	put_be32(p + 8, h->tx2);
+	p[12] = h->path_id;
+	put_be24(p + 13, h->path_rcv);
+	p[16] = h->dups;
+	put_be24(p + 17, h->path_ce);
+}
+
+#endif

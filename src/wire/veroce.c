@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * veRoCE's opcode table, the length judge and the walk along a packet's headers. The table holds
+ * the stacks of veRoCE 3 behind the BTH; the time stamps follow from BTH.T (veRoCE 13.2) and are
+ * not in it.
+ *
+ * Both walks visit the headers in the order of their H_ bits, which is their order on the wire.
+ */
+#include "wire/veroce.h"
+
+#include <assert.h>
+
+#include "wire/icrc.h"
+#include "wire/opcode_row.h"
+
+/* The stacks that several operations share. The RETH is in all packets of a Write (veRoCE 3). */
+#define H_START (H_BTH | H_MSNETH)
+#define H_NEXT  (H_BTH | H_MSNETH | H_POETH)
+#define H_ACK   (H_BTH | H_AETH | H_POETH)
+
+/* clang-format off */
+const struct opcode_info veroce_opcode_table[256] = {
+	ROW(RC_SEND_FIRST,           H_START | H_RQETH,
+						F_REQUEST | F_SEND | F_FIRST | F_PAYLOAD),
+	ROW(RC_SEND_MIDDLE,          H_NEXT | H_RQETH,
+						F_REQUEST | F_SEND | F_MIDDLE | F_PAYLOAD),
+	ROW(RC_SEND_LAST,            H_NEXT | H_RQETH,
+						F_REQUEST | F_SEND | F_LAST | F_PAYLOAD),
+	ROW(RC_SEND_LAST_IMM,        H_NEXT | H_RQETH | H_IMMDT,
+						F_REQUEST | F_SEND | F_LAST | F_PAYLOAD),
+	ROW(RC_SEND_ONLY,            H_START | H_RQETH,
+						F_REQUEST | F_SEND | F_ONLY | F_PAYLOAD),
+	ROW(RC_SEND_ONLY_IMM,        H_START | H_RQETH | H_IMMDT,
+						F_REQUEST | F_SEND | F_ONLY | F_PAYLOAD),
+	ROW(RC_WRITE_FIRST,          H_START | H_RETH,
+						F_REQUEST | F_WRITE | F_FIRST | F_PAYLOAD),
+	ROW(RC_WRITE_MIDDLE,         H_NEXT | H_RETH,
+						F_REQUEST | F_WRITE | F_MIDDLE | F_PAYLOAD),
+	ROW(RC_WRITE_LAST,           H_NEXT | H_RETH,
+						F_REQUEST | F_WRITE | F_LAST | F_PAYLOAD),
+	ROW(RC_WRITE_LAST_IMM,       H_NEXT | H_RETH | H_RQETH | H_IMMDT,
+						F_REQUEST | F_WRITE | F_LAST | F_PAYLOAD),
+	ROW(RC_WRITE_ONLY,           H_START | H_RETH,
+						F_REQUEST | F_WRITE | F_ONLY | F_PAYLOAD),
+	ROW(RC_WRITE_ONLY_IMM,       H_START | H_RETH | H_RQETH | H_IMMDT,
+						F_REQUEST | F_WRITE | F_ONLY | F_PAYLOAD),
+	ROW(RC_READ_REQUEST,         H_START | H_RETH,
+						F_REQUEST | F_READ | F_ONLY),
+	ROW(RC_READ_RESPONSE_FIRST,  H_START | H_AETH,
+						F_RESPONSE | F_READ | F_FIRST | F_PAYLOAD),
+	ROW(RC_READ_RESPONSE_MIDDLE, H_NEXT | H_AETH,
+						F_RESPONSE | F_READ | F_MIDDLE | F_PAYLOAD),
+	ROW(RC_READ_RESPONSE_LAST,   H_NEXT | H_AETH,
+						F_RESPONSE | F_READ | F_LAST | F_PAYLOAD),
+	ROW(RC_READ_RESPONSE_ONLY,   H_START | H_AETH,
+						F_RESPONSE | F_READ | F_ONLY | F_PAYLOAD),
+	ROW(RC_ACK,                  H_ACK,          F_RESPONSE | F_ACK | F_ONLY),
+	ROW(RC_ATOMIC_ACK,           H_START | H_AETH | H_ATOMICACKETH,
+						F_RESPONSE | F_ATOMIC | F_ONLY),
+	ROW(RC_CMP_SWAP,             H_START | H_ATOMICETH,
+						F_REQUEST | F_ATOMIC | F_ONLY),
+	ROW(RC_FETCH_ADD,            H_START | H_ATOMICETH,
+						F_REQUEST | F_ATOMIC | F_ONLY),
+	ROW(RC_SEND_LAST_INV,        H_NEXT | H_RQETH | H_IETH,
+						F_REQUEST | F_SEND | F_LAST | F_PAYLOAD),
+	ROW(RC_SEND_ONLY_INV,        H_START | H_RQETH | H_IETH,
+						F_REQUEST | F_SEND | F_ONLY | F_PAYLOAD),
+	ROW(RC_SACK,                 H_ACK | H_SACKETH,
+						F_RESPONSE | F_ACK | F_ONLY),
+	ROW(RC_ACK_RSP,              H_ACK,          F_RESPONSE | F_ACK | F_ONLY),
+	ROW(RC_SACK_RSP,             H_ACK | H_SACKETH,
+						F_RESPONSE | F_ACK | F_ONLY),
+
+	ROW(CNP,                     H_BTH,     F_PAYLOAD),
+	ROW(RTT_REQUEST,             H_BTH | H_RTTETH, 0),
+	ROW(RTT_RESPONSE,            H_BTH | H_RTTETH, 0),
+	ROW(SLOW_PACKET,             H_BTH,     0),
+	ROW(CAPS_REQUEST,            H_BTH | H_CAPSETH, 0),
+	ROW(CAPS_RESPONSE,           H_BTH | H_CAPSETH, 0),
+};
+/* clang-format on */
+
+/* Packets of a PSN space and acknowledgements of one; the others are neither. */
+static bool in_psn_space(uint32_t flags)
+{
+	return flags & (F_REQUEST | F_RESPONSE);
+}
+
+static uint32_t stamp_len(const struct bth *bth, uint32_t flags)
+{
+	return !bth->ts ? 0 : flags & F_ACK ? TSEETH_LEN : TSETH_LEN;
+}
+
+/* Whether body bytes of neither headers nor ICRC suit an opcode that carries no payload. */
+static bool sack_body_ok(uint32_t headers, uint32_t body)
+{
+	return headers & H_SACKETH && body % SACKETH_LEN == 0 &&
+	       body <= (VEROCE_SACKS_MAX - 1) * SACKETH_LEN;
+}
+
+bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len)
+{
+	if (len < BTH_LEN + ICRC_LEN)
+		return false;
+	bth_decode(&p->bth, data);
+
+	const struct opcode_info *info = &veroce_opcode_table[p->bth.opcode];
+	uint32_t h = info->headers, flags = info->flags;
+
+	if (!info->name || p->bth.tver)
+		return false;
+	p->bth.ts = p->bth.ts && in_psn_space(flags);
+
+	uint32_t least = info->header_len + stamp_len(&p->bth, flags) + (uint32_t)ICRC_LEN;
+	if (len < least)
+		return false;
+
+	uint32_t body = len - least, pad = p->bth.pad;
+	if (body % 4 || pad > body)
+		return false;
+	if (!(flags & F_PAYLOAD)) {
+		if (body && (pad || !sack_body_ok(h, body)))
+			return false;
+	} else if (p->bth.opcode == OP_CNP) {
+		if (pad || (body && body != CNP_RESV_LEN))
+			return false;
+	}
+
+	const uint8_t *at = data + BTH_LEN;
+
+	p->info = info;
+	p->msn = p->rqmsn = p->po = p->imm_or_key = p->sack_count = 0;
+	p->sacks = NULL;
+	if (p->bth.ts) {
+		if (flags & F_ACK)
+			tseeth_decode(&p->tse, at);
+		else
+			tseth_decode(&p->ts, at);
+		at += stamp_len(&p->bth, flags);
+	}
+	if (h & H_MSNETH) {
+		p->msn = get_be24(at + 1);
+		at += MSNETH_LEN;
+	}
+	if (h & H_RETH) {
+		reth_decode(&p->reth, at);
+		at += RETH_LEN;
+	}
+	if (h & H_ATOMICETH) {
+		atomiceth_decode(&p->atomic, at);
+		at += ATOMICETH_LEN;
+	}
+	if (h & H_AETH) {
+		aeth_decode(&p->aeth, at);
+		at += AETH_LEN;
+	}
+	if (h & H_RQETH) {
+		p->rqmsn = get_be24(at + 1);
+		at += RQETH_LEN;
+	}
+	if (h & H_POETH) {
+		p->po = get_be24(at + 1);
+		at += POETH_LEN;
+	}
+	if (h & H_SACKETH) {
+		p->sacks = at;
+		p->sack_count = 1 + body / SACKETH_LEN;
+		at += SACKETH_LEN + body;
+		body = 0;
+	}
+	if (h & H_ATOMICACKETH) {
+		p->orig = get_be64(at);
+		at += ATOMICACKETH_LEN;
+	}
+	if (h & (H_IMMDT | H_IETH)) {
+		p->imm_or_key = get_be32(at);
+		at += IMMDT_LEN;
+	}
+	if (h & H_RTTETH) {
+		rtteth_decode(&p->rtt, at);
+		at += RTTETH_LEN;
+	}
+	if (h & H_CAPSETH) {
+		capseth_decode(&p->caps, at);
+		at += CAPSETH_LEN;
+	}
+	p->payload = at;
+	p->payload_len = body - pad;
+	return true;
+}
+
+static_assert((int)IMMDT_LEN == (int)IETH_LEN, "no packet has both; they are walked as one");
+
+uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p)
+{
+	const struct opcode_info *info = veroce_opcode_info(p->bth.opcode);
+	uint8_t *at = out + BTH_LEN;
+
+	assert(info);
+
+	uint32_t h = info->headers, flags = info->flags;
+
+	assert(!p->bth.ts || in_psn_space(flags));
+	bth_encode(out, &p->bth);
+	if (p->bth.ts) {
+		if (flags & F_ACK)
+			tseeth_encode(at, &p->tse);
+		else
+			tseth_encode(at, &p->ts);
+		at += stamp_len(&p->bth, flags);
+	}
+	if (h & H_MSNETH) {
+		msneth_encode(at, &(struct msneth){.msn = p->msn});
+		at += MSNETH_LEN;
+	}
+	if (h & H_RETH) {
+		reth_encode(at, &p->reth);
+		at += RETH_LEN;
+	}
+	if (h & H_ATOMICETH) {
+		atomiceth_encode(at, &p->atomic);
+		at += ATOMICETH_LEN;
+	}
+	if (h & H_AETH) {
+		aeth_encode(at, &p->aeth);
+		at += AETH_LEN;
+	}
+	if (h & H_RQETH) {
+		rqeth_encode(at, &(struct rqeth){.rqmsn = p->rqmsn});
+		at += RQETH_LEN;
+	}
+	if (h & H_POETH) {
+		poeth_encode(at, &(struct poeth){.po = p->po});
+		at += POETH_LEN;
+	}
+	if (h & H_SACKETH) {
+		assert(p->sack_count >= 1);
+		assert(p->sack_count <= VEROCE_SACKS_MAX);
+		memcpy(at, p->sacks, p->sack_count * SACKETH_LEN);
+		at += p->sack_count * SACKETH_LEN;
+	}
+	if (h & H_ATOMICACKETH) {
+		atomicacketh_encode(at, &(struct atomicacketh){.orig = p->orig});
+		at += ATOMICACKETH_LEN;
+	}
+	if (h & (H_IMMDT | H_IETH)) {
+		immdt_encode(at, &(struct immdt){.imm = p->imm_or_key});
+		at += IMMDT_LEN;
+	}
+	if (h & H_RTTETH) {
+		rtteth_encode(at, &p->rtt);
+		at += RTTETH_LEN;
+	}
+	if (h & H_CAPSETH) {
+		capseth_encode(at, &p->caps);
+		at += CAPSETH_LEN;
+	}
+	return (uint32_t)(at - out);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A veRoCE packet as one value (veRoCE 2 and 3), and its length judge: the one place that compares
+ * a packet's length with what its opcode and its bit T promise. After it no decoder can fail.
+ *
+ *     data                                                               data + len
+ *     | BTH | TSETH or TSEETH | other headers | payload | 0..3 pad | ICRC (4 bytes) |
+ *            `-- if bth.ts                    |<------->| payload_len
+ */
+#ifndef WIRE_VEROCE_H
+#define WIRE_VEROCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/aeth.h"
+#include "wire/atomiceth.h"
+#include "wire/bth.h"
+#include "wire/capseth.h"
+#include "wire/opcode.h"
+#include "wire/poeth.h"
+#include "wire/reth.h"
+#include "wire/rtteth.h"
+#include "wire/sacketh.h"
+#include "wire/tseeth.h"
+#include "wire/tseth.h"
+
+enum {
+	VEROCE_SACKS_MAX = 8, /* SACKETHs in one packet (veRoCE 5.5) */
+
+	/* A SACK with all its blocks and an echo of time stamps. */
+	VEROCE_HEADERS_MAX =
+		BTH_LEN + TSEETH_LEN + AETH_LEN + POETH_LEN + VEROCE_SACKS_MAX * SACKETH_LEN
+};
+
+/* The members of headers that the packet lacks are not set, those that say "always" excepted. */
+struct veroce_packet {
+	const struct opcode_info *info; /* not read by veroce_encode_headers */
+	struct bth bth;                 /* ts only if a time stamp header is there */
+	uint32_t msn, rqmsn, po;        /* 24 bits, always set; 0 where the packet carries none */
+	uint32_t imm_or_key;            /* ImmDt or IETH, always set, else 0 */
+	uint32_t sack_count;            /* always set, else 0 */
+	uint32_t payload_len;           /* without pad, always set, else 0 */
+	const uint8_t *payload;         /* in the packet; always set */
+	const uint8_t *sacks; /* sack_count SACKETHs back to back; always set, else NULL */
+	struct aeth aeth;
+	struct reth reth;
+	struct tseth ts;   /* if bth.ts, where the packet has a PSN of its own */
+	struct tseeth tse; /* if bth.ts, where it acknowledges (F_ACK) */
+	struct atomiceth atomic;
+	uint64_t orig; /* AtomicAckETH */
+	struct rtteth rtt;
+	struct capseth caps;
+};
+
+extern const struct opcode_info veroce_opcode_table[256];
+
+/* NULL where veRoCE has no such opcode. */
+static inline const struct opcode_info *veroce_opcode_info(uint8_t opcode)
+{
+	const struct opcode_info *info = &veroce_opcode_table[opcode];
+
+	return info->name ? info : NULL;
+}
+
+/* Bytes from BTH up to the payload, without time stamps and with one SACKETH; 0 if unknown. */
+static inline uint32_t veroce_header_len(uint8_t opcode)
+{
+	return veroce_opcode_table[opcode].header_len;
+}
+
+/*
+ * True where the opcode is known, the transport version 0, and len, which counts the ICRC, is one
+ * that the opcode allows: headers, then payload and pad of a multiple of 4 bytes where payload is
+ * allowed, otherwise neither; 1..VEROCE_SACKS_MAX SACKETHs in a SACK; a CNP with all of its
+ * reserved bytes, which count as payload, or none. Any bytes at any length may be given. On false
+ * *p is undefined. What p points to lies in data.
+ *
+ * Not judged: P_Key, QPN, the ICRC's value, whether the payload suits the path MTU (F_FULL), and
+ * what the headers say. BTH.T is read as 0 in packets outside the PSN spaces, where it is reserved.
+ */
+bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len);
+
+/*
+ * Writes BTH and all headers that the row of p->bth.opcode and p->bth.ts ask for, at most
+ * VEROCE_HEADERS_MAX bytes, and returns their length. The opcode is one of veRoCE; ts is set only
+ * in a packet of a PSN space or an acknowledgement of one; a SACK has its 1..VEROCE_SACKS_MAX
+ * blocks, encoded, at p->sacks. The reserved bytes of a CNP are payload, left to the caller.
+ */
+uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p);
+
+#endif
