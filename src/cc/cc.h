@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Congestion control: how much may be in flight, and how fast. One control block serves one path
+ * (or one QP). It is told what was sent, acknowledged, marked, measured and lost, and answers with
+ * three numbers that the caller reads after any call:
+ *
+ *     cwnd_bytes    a packet of b bytes may leave when inflight + b <= cwnd_bytes, or when nothing
+ *                   is in flight
+ *     rate_bps      ... and not before the packet ahead of it has had its time at this rate
+ *     deadline_ns   when cc_on_timer wants to be called
+ *
+ * A block owns nothing, allocates nothing and knows no clock: `now_ns` is the caller's, of any
+ * origin, and must not go backwards. There is no floating point and no random number, so the same
+ * calls give the same numbers on every machine. A block is plain memory: it may be copied, and
+ * needs no freeing.
+ *
+ * A new algorithm is a header with its state, a source file with its cc_ops, a member of the union
+ * and a row of the table in cc.c.
+ */
+#ifndef CC_CC_H
+#define CC_CC_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cc/dctcp.h"
+#include "cc/swift.h"
+
+enum cc_algorithm {
+	CC_NONE,  /* cwnd_bytes_max, always: the network or the peer does it */
+	CC_SWIFT, /* delay (Kumar et al., SIGCOMM 2020) */
+	CC_DCTCP, /* CE marks (RFC 8257) */
+	CC_ALGORITHMS
+};
+
+/* What the transport saw. One call an event, not one a lost packet. */
+enum cc_loss {
+	CC_LOSS_TRIM,      /* a switch cut off the payload: a queue was full */
+	CC_LOSS_SACK_HOLE, /* a hole in what the peer has; may be reordering or a bad link */
+	CC_LOSS_NAK,       /* a NAK for a PSN out of sequence */
+	CC_LOSS_RTO,       /* nothing was heard at all */
+};
+
+#define CC_UNPACED     UINT64_MAX
+#define CC_NO_DEADLINE UINT64_MAX
+
+/* The widest window there is; a larger cwnd_bytes_max means this (CC_NONE aside). */
+#define CC_CWND_BYTES_LIMIT (UINT64_C(1) << 40)
+
+/* Any values are accepted; where the bounds contradict each other the lower one wins. */
+struct cc_config {
+	uint64_t line_rate_bps;    /* 0: unknown */
+	uint64_t base_rtt_ns;      /* without any queue; 0: unknown, the least RTT seen stands in */
+	uint32_t mtu_bytes;        /* what one packet counts in the increase; 0: 1024 */
+	uint64_t cwnd_bytes_start; /* 0: line rate x base RTT if both are known, else 10 MTU */
+	uint64_t cwnd_bytes_min;   /* 0: 1 */
+	uint64_t cwnd_bytes_max;   /* 0: CC_CWND_BYTES_LIMIT */
+	uint64_t target_ns;        /* queueing allowed above the base RTT; 0: the algorithm's own */
+	bool loss_ignored;         /* SACK holes are not congestion; all other losses still are */
+};
+
+struct cc_ack {
+	uint64_t acked_bytes;   /* newly acknowledged by this ACK */
+	uint32_t acked_packets; /* ... and how many packets these were */
+	uint64_t ack_seq; /* newest acknowledged, in a free-running count of this block's bytes */
+	uint64_t snd_nxt; /* next to be sent, same count */
+	uint32_t ecn_packets; /* of acked_packets, echoed as CE marked */
+	uint64_t ecn_bytes;   /* of acked_bytes, likewise; 0 with ecn_packets > 0: not told */
+	uint64_t rtt_ns;      /* of the newest packet; 0: none */
+	uint64_t remote_ns;   /* part of rtt_ns: the peer's, from arrival to ACK */
+	uint64_t local_ns;    /* part of rtt_ns: ours, the ACK's wait before it was read */
+	uint8_t hops;         /* switches passed; 0: unknown */
+};
+
+struct cc;
+
+/* A NULL member: the event is nothing to this algorithm. */
+struct cc_ops {
+	void (*on_sent)(struct cc *, uint64_t now_ns, uint64_t seq, uint32_t bytes);
+	void (*on_ack)(struct cc *, uint64_t now_ns, const struct cc_ack *);
+	void (*on_cnp)(struct cc *, uint64_t now_ns);
+	void (*on_rtt)(struct cc *, uint64_t now_ns, uint64_t rtt_ns);
+	void (*on_timer)(struct cc *, uint64_t now_ns);
+	void (*on_loss)(struct cc *, uint64_t now_ns, enum cc_loss);
+};
+
+struct cc {
+	const struct cc_ops *ops;
+	uint64_t cwnd_bytes;  /* always between the configured bounds */
+	uint64_t rate_bps;    /* > 0; CC_UNPACED (UINT64_MAX): not paced */
+	uint64_t deadline_ns; /* of the armed timer; CC_NO_DEADLINE (UINT64_MAX): none */
+
+	/* The algorithm's own from here on. */
+	uint64_t cwnd_bytes_min;
+	uint64_t cwnd_bytes_max;
+	uint32_t mtu_bytes;
+	bool loss_ignored;
+	union {
+		struct cc_swift swift;
+		struct cc_dctcp dctcp;
+	};
+};
+
+static_assert(sizeof(struct cc) <= 256, "a path is cheap");
+
+/* Borrows the configuration for the call. */
+void cc_init(struct cc *, enum cc_algorithm, const struct cc_config *, uint64_t now_ns);
+
+/* "none", "swift", ...: as settings spell it. Static. */
+const char *cc_name(enum cc_algorithm);
+
+/* False, with the output untouched, for a name that is none of these. */
+bool cc_by_name(const char *, enum cc_algorithm *);
+
+/* A packet's `bytes` bytes left, the first of them number `seq`; retransmissions are not told. */
+static inline void cc_on_sent(struct cc *c, uint64_t now_ns, uint64_t seq, uint32_t bytes)
+{
+	if (c->ops->on_sent)
+		c->ops->on_sent(c, now_ns, seq, bytes);
+}
+
+static inline void cc_on_ack(struct cc *c, uint64_t now_ns, const struct cc_ack *ack)
+{
+	if (c->ops->on_ack)
+		c->ops->on_ack(c, now_ns, ack);
+}
+
+/* A CNP (IBTA A17.9.3) arrived. */
+static inline void cc_on_cnp(struct cc *c, uint64_t now_ns)
+{
+	if (c->ops->on_cnp)
+		c->ops->on_cnp(c, now_ns);
+}
+
+/* A probe measured the round trip; rtt_ns > 0. */
+static inline void cc_on_rtt(struct cc *c, uint64_t now_ns, uint64_t rtt_ns)
+{
+	if (c->ops->on_rtt)
+		c->ops->on_rtt(c, now_ns, rtt_ns);
+}
+
+/* deadline_ns passed. A call too early is harmless. */
+static inline void cc_on_timer(struct cc *c, uint64_t now_ns)
+{
+	if (c->ops->on_timer)
+		c->ops->on_timer(c, now_ns);
+}
+
+static inline void cc_on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
+{
+	if (c->ops->on_loss)
+		c->ops->on_loss(c, now_ns, loss);
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DCTCP (RFC 8257): the window shrinks by half of the running share of marked bytes, once a window
+ * of data, and grows by one MTU a round trip.
+ */
+#ifndef CC_DCTCP_H
+#define CC_DCTCP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cc;
+struct cc_config;
+
+struct dctcp_params {
+	uint32_t g_shift;         /* the gain g of alpha is 2^-g_shift */
+	uint64_t alpha_start_q32; /* RFC 8257 s3.3: 1, so that the first cut is a half */
+	bool doubling;            /* begin with slow start */
+};
+
+extern const struct dctcp_params dctcp_params_default;
+
+struct cc_dctcp {
+	const struct dctcp_params *params;
+	uint64_t cwnd_q16;     /* 1/65536 byte */
+	uint64_t ssthresh_q16; /* the window doubles a round trip below this */
+	uint64_t alpha_q32;    /* share of bytes marked, 0 .. 1 */
+	uint64_t snd_nxt;
+	uint64_t ack_seq;
+	uint64_t round_end;    /* snd_nxt when the round began (RFC 8257: WindowEnd) */
+	uint64_t round_cwnd;   /* cwnd_bytes when the round began */
+	uint64_t acked_bytes;  /* in this round */
+	uint64_t marked_bytes; /* likewise */
+	uint64_t cwr_end;      /* snd_nxt at the last cut: no other before this is acknowledged */
+	bool cwr;
+	bool cnp;     /* a CNP came in this round */
+	bool timeout; /* no ACK since the last RTO */
+	bool used;    /* the last round made use of the window */
+};
+
+/* cc_init with other parameters, borrowed for the life of the block. */
+void dctcp_init(struct cc *, const struct cc_config *, const struct dctcp_params *,
+		uint64_t now_ns);
+
+#endif
