@@ -106,8 +106,8 @@ static void print_all(const struct stats_page *p)
 	size_t count;
 	const struct stats_field *f = stats_fields(&count);
 
-	printf("%d %.15s: slot %u, UDP port %u, running for %.0f s\n", p->pid, p->comm, p->slot, p->port,
-	       age_s(p));
+	printf("%d %.15s: slot %u, UDP ports %u and %u, running for %.0f s\n", p->pid, p->comm, p->slot,
+	       p->port, p->veroce_port, age_s(p));
 	for (size_t i = 0; i < count; i++) {
 		uint64_t v = stats_value(p, &f[i]);
 
@@ -125,8 +125,8 @@ static void print_json(const struct stats_page *p, bool first)
 	snprintf(comm, sizeof(comm), "%.15s", p->comm);
 	printf("%s{\"pid\": %d, \"command\": ", first ? "" : ", ", p->pid);
 	json_string(stdout, comm);
-	printf(", \"slot\": %u, \"udp_port\": %u, \"seconds\": %.3f, \"counters\": {", p->slot, p->port,
-	       age_s(p));
+	printf(", \"slot\": %u, \"udp_port\": %u, \"veroce_port\": %u, \"seconds\": %.3f, "
+	       "\"counters\": {", p->slot, p->port, p->veroce_port, age_s(p));
 	for (size_t i = 0; i < count; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", f[i].name, stats_value(p, &f[i]));
 	printf("}}");

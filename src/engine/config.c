@@ -6,6 +6,7 @@
  */
 #include "engine/config.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <ini.h>
@@ -20,11 +21,20 @@
 
 #define PREFIX "VERBENA_"
 
-enum { WHY_BYTES = 768 };
+enum { WHY_BYTES = 768, VEROCE_PORT_OFFSET = 3 /* 4791 and 4794 */ };
 
 extern char **environ;
 
-enum kind { KIND_TEXT, KIND_IMPAIR, KIND_U16, KIND_U32, KIND_BYTES };
+enum kind {
+	KIND_TEXT,
+	KIND_IMPAIR,
+	KIND_U16,
+	KIND_U16_AUTO,
+	KIND_U32,
+	KIND_POWER, /* of two, 32 bits */
+	KIND_BYTES,
+	KIND_CHOICE
+};
 
 struct row {
 	const char *key;
@@ -34,18 +44,49 @@ struct row {
 	size_t offset;
 	const char *standard;
 	const char *meaning;
+	const char *const *choices; /* KIND_CHOICE: the names of an enum's values from 0 on, then NULL */
 };
 
-#define TEXT(k, f, s, m) { k, KIND_TEXT, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m }
-#define SPEC(k, f, s, m) { k, KIND_IMPAIR, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m }
-#define NUMBER(k, kind, f, min, max, s, m) { k, kind, min, max, offsetof(struct config, f), s, m }
+static const char *const protocols[] = {
+	[NIC_PROTOCOL_AUTO] = "auto",
+	[NIC_PROTOCOL_VEROCE] = "veroce",
+	[NIC_PROTOCOL_ROCEV2] = "rocev2",
+	NULL,
+};
+static const char *const ccs[] = {
+	[NIC_CC_SWIFT] = "swift",
+	[NIC_CC_DCTCP] = "dctcp",
+	[NIC_CC_NONE] = "none",
+	NULL,
+};
+static const char *const losses[] = {
+	[NIC_LOSS_FAST] = "fast",
+	[NIC_LOSS_BASE] = "base",
+	[NIC_LOSS_IRN] = "irn",
+	NULL,
+};
+
+static_assert(sizeof(enum nic_protocol) == sizeof(unsigned) && sizeof(enum nic_cc) == sizeof(unsigned) &&
+		      sizeof(enum nic_loss) == sizeof(unsigned),
+	      "a choice is stored as an unsigned");
+
+#define TEXT(k, f, s, m) { k, KIND_TEXT, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m, NULL }
+#define SPEC(k, f, s, m) { k, KIND_IMPAIR, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m, NULL }
+#define NUMBER(k, kind, f, min, max, s, m) { k, kind, min, max, offsetof(struct config, f), s, m, NULL }
+#define CHOICE(k, f, names, s, m) { k, KIND_CHOICE, 0, 0, offsetof(struct config, f), s, m, names }
 
 /* clang-format off */
 static const struct row rows[] = {
 	TEXT("pcap", pcap, "", "capture file, opened by Wireshark; %p is the process id"),
 	SPEC("impair", impair, "", "faults on purpose, for example drop=0.01,seed=7"),
 	TEXT("interfaces", interfaces, "", "comma list of the interfaces to use; empty: every one that is up"),
+	CHOICE("protocol", protocol, protocols, "auto", "what RC queue pairs speak: auto, veroce or rocev2; auto: veRoCE with peers that answer to it"),
 	NUMBER("port", KIND_U16, port, 1, 65535, "4791", "UDP port of RoCEv2"),
+	NUMBER("veroce_port", KIND_U16_AUTO, veroce_port, 1, 65535, "auto", "UDP port of veRoCE; auto: port + 3, so 4794"),
+	NUMBER("veroce_paths", KIND_U32, veroce_paths, 1, NIC_PATHS_MAX, "16", "UDP source ports over which veRoCE spreads a queue pair"),
+	CHOICE("cc", cc, ccs, "swift", "congestion control of veRoCE: swift, dctcp or none"),
+	CHOICE("loss", loss, losses, "fast", "loss detection of veRoCE: fast, base or irn"),
+	NUMBER("rx_window", KIND_POWER, rx_window, NIC_RX_WINDOW_MIN, NIC_RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),
 	NUMBER("window_bytes", KIND_BYTES, window_bytes, 4096, 1u << 30, "auto", "bytes a queue pair may have unacknowledged"),
 	NUMBER("ack_delay_us", KIND_U32, ack_delay_us, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),
 	NUMBER("spin_us", KIND_U32, spin_us, 0, 1000000, "50", "how long the engine thread looks for more after traffic before it sleeps"),
@@ -58,12 +99,14 @@ static const struct row rows[] = {
 static const char *const not_settings[] = {
 	"CONFIG", /* names the file */
 	"SYSFS",  /* where `verbena run` put the device tree */
-	"PATHS",  /* of the path redirection library */
+	"PATHS",  /* of the path redirection library; those of veRoCE are VEROCE_PATHS */
 };
 
 struct loading {
 	struct config config;
 	bool seen[ROWS];
+	const char *veroce_port; /* the variable that set it, its prefix taken off */
+	int veroce_port_line;    /* the line that did; 0: none */
 	char *err;
 	size_t err_bytes;
 
@@ -114,6 +157,32 @@ static bool number_parse(const char *text, bool suffix, uint64_t *out)
 	return true;
 }
 
+static bool choice_set(const struct row *r, void *field, const char *text, char *why,
+		       size_t why_bytes)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; r->choices[i]; i++) {
+		if (!strcmp(text, r->choices[i])) {
+			memcpy(field, &i, sizeof(i));
+			return true;
+		}
+	}
+	for (size_t i = 0; r->choices[i] && n < why_bytes; i++)
+		n += (size_t)snprintf(why + n, why_bytes - n, "%s%s",
+				      !i ? "allowed is " : r->choices[i + 1] ? ", " : " or ",
+				      r->choices[i]);
+	return false;
+}
+
+/* What may follow a number of this kind, or stand in its place. */
+static const char *number_rest(enum kind kind)
+{
+	if (kind == KIND_BYTES)
+		return ", K, M or G may follow it; or auto";
+	return kind == KIND_U16_AUTO ? ", or auto" : "";
+}
+
 /* Sets one row from text; what is wrong with it goes to why. */
 static bool row_set(const struct row *r, struct config *c, const char *text, char *why,
 		    size_t why_bytes)
@@ -136,17 +205,23 @@ static bool row_set(const struct row *r, struct config *c, const char *text, cha
 		}
 		strcpy(field, text);
 		return true;
+	case KIND_CHOICE:
+		return choice_set(r, field, text, why, why_bytes);
 	case KIND_U16:
+	case KIND_U16_AUTO:
 	case KIND_U32:
+	case KIND_POWER:
 	case KIND_BYTES:
-		if (r->kind == KIND_BYTES && !strcmp(text, "auto"))
+		if ((r->kind == KIND_BYTES || r->kind == KIND_U16_AUTO) && !strcmp(text, "auto"))
 			v = 0;
-		else if (!number_parse(text, r->kind == KIND_BYTES, &v) || v < r->min || v > r->max) {
-			snprintf(why, why_bytes, "allowed is a whole number from %u to %u%s", r->min,
-				 r->max, r->kind == KIND_BYTES ? ", K, M or G may follow it; or auto" : "");
+		else if (!number_parse(text, r->kind == KIND_BYTES, &v) || v < r->min || v > r->max ||
+			 (r->kind == KIND_POWER && v & (v - 1))) {
+			snprintf(why, why_bytes, "allowed is a %s from %u to %u%s",
+				 r->kind == KIND_POWER ? "power of two" : "whole number", r->min, r->max,
+				 number_rest(r->kind));
 			return false;
 		}
-		if (r->kind == KIND_U16)
+		if (r->kind == KIND_U16 || r->kind == KIND_U16_AUTO)
 			*(uint16_t *)field = (uint16_t)v;
 		else
 			*(uint32_t *)field = (uint32_t)v;
@@ -214,6 +289,8 @@ static int file_entry(void *arg, const char *section, const char *key, const cha
 		fail(l->why, sizeof(l->why), "%s = %s: %s", key, value, why);
 	} else {
 		l->seen[r - rows] = true;
+		if (r->offset == offsetof(struct config, veroce_port))
+			l->veroce_port_line = l->line;
 		return 1;
 	}
 	l->bad_line = l->line;
@@ -269,7 +346,31 @@ static int variable_set(struct loading *l, const char *entry)
 	}
 	if (!row_set(r, &l->config, value, why, sizeof(why)))
 		return fail(l->err, l->err_bytes, PREFIX "%s: %s", entry, why);
+	if (r->offset == offsetof(struct config, veroce_port))
+		l->veroce_port = entry;
 	return 0;
+}
+
+/* What depends on two settings: once both are known, wherever they came from. */
+static int ports_settle(struct loading *l)
+{
+	struct config *c = &l->config;
+
+	if (!c->veroce_port) {
+		/* At the upper end there is no port above. */
+		c->veroce_port = (uint16_t)(c->port <= UINT16_MAX - VEROCE_PORT_OFFSET
+						    ? c->port + VEROCE_PORT_OFFSET
+						    : c->port - VEROCE_PORT_OFFSET);
+		return 0;
+	}
+	if (c->veroce_port != c->port)
+		return 0;
+	if (l->veroce_port)
+		return fail(l->err, l->err_bytes, PREFIX "%s: allowed is any port but %u, which is RoCEv2's",
+			    l->veroce_port, c->port);
+	return fail(l->err, l->err_bytes,
+		    "%s:%d: veroce_port = %u: allowed is any port but %u, which is RoCEv2's", l->file,
+		    l->veroce_port_line, c->veroce_port, c->port);
 }
 
 int config_load(struct config *out, char *err, size_t err_bytes)
@@ -285,11 +386,13 @@ int config_load(struct config *out, char *err, size_t err_bytes)
 		if (!strncmp(*e, PREFIX, strlen(PREFIX)) && variable_set(&l, *e + strlen(PREFIX)) < 0)
 			return -EINVAL;
 	}
+	if (ports_settle(&l) < 0)
+		return -EINVAL;
 	*out = l.config;
 	return 0;
 }
 
-static char help[2048];
+static char help[4096];
 
 static void help_write(void)
 {
@@ -300,8 +403,10 @@ static void help_write(void)
 
 		for (size_t k = 0; rows[i].key[k]; k++)
 			key[k] = (char)toupper((unsigned char)rows[i].key[k]);
-		n += (size_t)snprintf(help + n, sizeof(help) - n, "  " PREFIX "%-14s%-8s%s\n", key,
-				      rows[i].standard[0] ? rows[i].standard : "-", rows[i].meaning);
+		if (n < sizeof(help))
+			n += (size_t)snprintf(help + n, sizeof(help) - n, "  " PREFIX "%-14s%-8s%s\n", key,
+					      rows[i].standard[0] ? rows[i].standard : "-",
+					      rows[i].meaning);
 	}
 }
 

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nic/nic.h"
+
 struct config {
 	char pcap[4096];     /* capture file, %p is the PID; empty: none */
 	char impair[512];    /* spec of io/impair.h; empty: none */
@@ -17,6 +19,12 @@ struct config {
 	uint32_t window_bytes; /* 0: auto, from the size of the receive buffers */
 	uint32_t ack_delay_us;
 	uint16_t port;       /* UDP port of RoCEv2, 4791 */
+	uint16_t veroce_port; /* never `port` */
+	uint32_t veroce_paths; /* UDP source ports, 1 .. NIC_PATHS_MAX */
+	enum nic_protocol protocol;
+	enum nic_cc cc;
+	enum nic_loss loss;
+	uint32_t rx_window;  /* packets, a power of two */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
 };
 

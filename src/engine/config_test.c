@@ -44,6 +44,12 @@ static void without_settings_there_are_defaults(void **state)
 
 	assert_int_equal(load(&c, NULL, NULL, err), 0);
 	assert_int_equal(c.port, 4791);
+	assert_int_equal(c.veroce_port, 4794);
+	assert_int_equal(c.veroce_paths, 16);
+	assert_int_equal(c.protocol, NIC_PROTOCOL_AUTO);
+	assert_int_equal(c.cc, NIC_CC_SWIFT);
+	assert_int_equal(c.loss, NIC_LOSS_FAST);
+	assert_int_equal(c.rx_window, 65536);
 	assert_int_equal(c.spin_us, 50);
 	assert_int_equal(c.window_bytes, 0);
 	assert_string_equal(c.pcap, "");
@@ -65,6 +71,64 @@ static void the_environment_wins_over_the_file(void **state)
 	assert_int_equal(c.window_bytes, 2 << 20);
 	assert_string_equal(c.pcap, "/tmp/%p.pcap");
 	assert_string_equal(c.impair, "drop=0.01,seed=7");
+}
+
+static void choices_are_taken_by_name(void **state)
+{
+	static const struct {
+		const char *text;
+		enum nic_protocol protocol;
+		enum nic_cc cc;
+		enum nic_loss loss;
+		uint32_t rx_window;
+		uint32_t veroce_paths;
+	} rows[] = {
+		{"protocol = auto\ncc = swift\nloss = fast\nrx_window = 65536\nveroce_paths = 16\n",
+		 NIC_PROTOCOL_AUTO, NIC_CC_SWIFT, NIC_LOSS_FAST, 65536, 16},
+		{"protocol = veroce\ncc = dctcp\nloss = base\nrx_window = 128\nveroce_paths = 1\n",
+		 NIC_PROTOCOL_VEROCE, NIC_CC_DCTCP, NIC_LOSS_BASE, 128, 1},
+		{"protocol = rocev2\ncc = none\nloss = irn\nrx_window = 4096\nveroce_paths = 7\n",
+		 NIC_PROTOCOL_ROCEV2, NIC_CC_NONE, NIC_LOSS_IRN, 4096, 7},
+	};
+	struct config c;
+	char err[1024];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (load(&c, NULL, rows[i].text, err))
+			fail_msg("%s: %s", rows[i].text, err);
+		assert_int_equal(c.protocol, rows[i].protocol);
+		assert_int_equal(c.cc, rows[i].cc);
+		assert_int_equal(c.loss, rows[i].loss);
+		assert_int_equal(c.rx_window, rows[i].rx_window);
+		assert_int_equal(c.veroce_paths, rows[i].veroce_paths);
+	}
+}
+
+static void the_port_of_veroce_follows_the_other(void **state)
+{
+	static const struct {
+		char *variable;
+		const char *text;
+		uint16_t port, veroce_port;
+	} rows[] = {
+		{"VERBENA_PORT=5000", "", 5000, 5003},
+		{"VERBENA_PORT=65532", "", 65532, 65535},
+		{"VERBENA_PORT=65533", "", 65533, 65530},
+		{"VERBENA_PORT=65535", "", 65535, 65532},
+		{"VERBENA_VEROCE_PORT=5000", "", 4791, 5000},
+		{"VERBENA_VEROCE_PORT=auto", "veroce_port = 5000\n", 4791, 4794},
+		{"VERBENA_PORT=5000", "veroce_port = 4791\n", 5000, 4791},
+		{"VERBENA_VEROCE_PORT=4791", "port = 4794\n", 4794, 4791},
+	};
+	struct config c;
+	char err[1024];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (load(&c, rows[i].variable, rows[i].text, err))
+			fail_msg("%s: %s", rows[i].variable, err);
+		assert_int_equal(c.port, rows[i].port);
+		assert_int_equal(c.veroce_port, rows[i].veroce_port);
+	}
 }
 
 static void good_values_are_taken(void **state)
@@ -116,6 +180,20 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_PORT=auto", "allowed is"},
 		{"VERBENA_WINDOW_BYTES=1KB", "allowed is"},
 		{"VERBENA_WINDOW_BYTES=4294967295G", "allowed is"},
+		{"VERBENA_PROTOCOL=iwarp", "VERBENA_PROTOCOL=iwarp: allowed is auto, veroce or rocev2"},
+		{"VERBENA_PROTOCOL=", "VERBENA_PROTOCOL=: allowed is"},
+		{"VERBENA_PROTOCOL=AUTO", "allowed is"},
+		{"VERBENA_PROTOCOL=auto ", "allowed is"},
+		{"VERBENA_CC=cubic", "VERBENA_CC=cubic: allowed is swift, dctcp or none"},
+		{"VERBENA_LOSS=sr", "VERBENA_LOSS=sr: allowed is fast, base or irn"},
+		{"VERBENA_VEROCE_PORT=0", "VERBENA_VEROCE_PORT=0: allowed is a whole number from 1 to 65535, or auto"},
+		{"VERBENA_VEROCE_PORT=4791", "VERBENA_VEROCE_PORT=4791: allowed is any port but 4791, which is RoCEv2's"},
+		{"VERBENA_VEROCE_PATHS=0", "VERBENA_VEROCE_PATHS=0: allowed is a whole number from 1 to 16"},
+		{"VERBENA_VEROCE_PATHS=17", "allowed is"},
+		{"VERBENA_RX_WINDOW=64", "VERBENA_RX_WINDOW=64: allowed is a power of two from 128 to 65536"},
+		{"VERBENA_RX_WINDOW=129", "allowed is"},
+		{"VERBENA_RX_WINDOW=131072", "allowed is"},
+		{"VERBENA_RX_WINDOW=1K", "allowed is"},
 		{"VERBENA_IMPAIR=drop=2", "VERBENA_IMPAIR=drop=2: "},
 		{"VERBENA_IMPAIR=dorp=0.1", "dorp"},
 	};
@@ -147,6 +225,9 @@ static void bad_files_are_named_with_the_line(void **state)
 		{"nonsense\nport = 0\n", ":1: not of the form key = value"},
 		{"[nic]\nport = 1\n", ":2: section [nic]: there are no sections"},
 		{"port = 1\nimpair = drop=x\n", ":2: impair = drop=x: "},
+		{"loss = none\n", ":1: loss = none: allowed is fast, base or irn"},
+		{"veroce_port = 7\nport = 7\n",
+		 ":1: veroce_port = 7: allowed is any port but 7, which is RoCEv2's"},
 		{longer, ":2: longer than"},
 	};
 	struct config c;
@@ -172,7 +253,8 @@ static void a_file_that_is_not_there_is_an_error(void **state)
 static void help_has_every_key(void **state)
 {
 	static const char *const keys[] = {"PCAP", "IMPAIR", "INTERFACES", "PORT", "WINDOW_BYTES",
-					   "ACK_DELAY_US", "SPIN_US"};
+					   "ACK_DELAY_US", "SPIN_US", "PROTOCOL", "VEROCE_PORT",
+					   "VEROCE_PATHS", "CC", "LOSS", "RX_WINDOW"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		assert_non_null(strstr(config_help(), keys[i]));
@@ -195,6 +277,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_settings_there_are_defaults),
 		cmocka_unit_test(the_environment_wins_over_the_file),
+		cmocka_unit_test(choices_are_taken_by_name),
+		cmocka_unit_test(the_port_of_veroce_follows_the_other),
 		cmocka_unit_test(good_values_are_taken),
 		cmocka_unit_test(bad_variables_are_named),
 		cmocka_unit_test(bad_files_are_named_with_the_line),

@@ -11,6 +11,7 @@
  */
 #include "engine/state.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +24,20 @@
 #include "io/pcap.h"
 #include "io/udp.h"
 
+static_assert((int)NIC_PATHS_MAX == (int)UDP_PATHS_MAX, "a nic knows every path of its back end");
+
 enum {
 	WHY_BYTES = 512,
 	MAP_BYTES_MIN = 64 << 10, /* from here on memory comes in pages that are zero until touched */
 	WINDOW_BYTES_MIN = 64 << 10,
 	WINDOW_BYTES_MAX = 1 << 20,
+	/*
+	 * A peer is a process that may wait for a processor for milliseconds: that is neither loss nor
+	 * congestion.
+	 */
+	RTO_NS_MIN = 5000000,
+	PTO_NS_MIN = 2000000,
+	CC_TARGET_NS = 2000000,
 	RCVBUF_WINDOWS = 4, /* a small packet counts twice its size or more in a receive buffer */
 	EXIT_TRIES = 1000,
 	EXIT_TRY_US = 100
@@ -86,8 +96,11 @@ static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t 
 	rc = udp_open(&io, udp, why, why_bytes);
 	if (rc)
 		return rc;
-	e->sport_ipv4 = udp_source_port(io, UDP_V4, 0);
-	e->sport_ipv6 = udp_source_port(io, UDP_V6, 0);
+	e->paths = udp_paths(io);
+	for (unsigned i = 0; i < e->paths; i++) {
+		e->sport_ipv4[i] = udp_source_port(io, UDP_V4, i);
+		e->sport_ipv6[i] = udp_source_port(io, UDP_V6, i);
+	}
 	e->rcvbuf_bytes = udp_rcvbuf_bytes(io);
 	if (e->config.impair[0]) {
 		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
@@ -137,9 +150,18 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 	if (c) {
 		c->alloc = (struct alloc){.get = memory_get, .put = memory_put};
 		c->qpn_slot = group_slot(e->group);
-		c->sport_ipv4 = e->sport_ipv4;
-		c->sport_ipv6 = e->sport_ipv6;
+		c->paths = e->paths;
+		memcpy(c->sport_ipv4, e->sport_ipv4, sizeof(c->sport_ipv4));
+		memcpy(c->sport_ipv6, e->sport_ipv6, sizeof(c->sport_ipv6));
 		c->udp_port = e->config.port;
+		c->veroce_port = e->config.veroce_port;
+		c->protocol = e->config.protocol;
+		c->cc = e->config.cc;
+		c->loss = e->config.loss;
+		c->rx_window = e->config.rx_window;
+		c->rto_ns_min = RTO_NS_MIN;
+		c->pto_ns_min = PTO_NS_MIN;
+		c->cc_target_ns = CC_TARGET_NS;
 		c->window_bytes = window_bytes(e);
 		c->train_max = (uint16_t)io_train_max(e->loop.io);
 		c->ack_delay_ns = (uint64_t)e->config.ack_delay_us * 1000;
@@ -212,9 +234,10 @@ static struct engine *engine_start(const struct engine_sink *sink, char *why, si
 		goto fail;
 	}
 
+	/* Both whatever the protocol is: all members of a group have the same ports. */
 	group = (struct group_config){
-		.ports = {e->config.port},
-		.port_count = 1,
+		.ports = {e->config.port, e->config.veroce_port},
+		.port_count = 2,
 		.stat_fd = e->stat_fd,
 		.counters = &e->loop.page->io,
 	};
@@ -224,9 +247,11 @@ static struct engine *engine_start(const struct engine_sink *sink, char *why, si
 	e->loop.group = e->group;
 	e->loop.page->slot = group_slot(e->group);
 	e->loop.page->port = e->config.port;
+	e->loop.page->veroce_port = e->config.veroce_port;
 
 	udp = (struct udp_config){
 		.no_ipv6 = !group_has_ipv6(e->group),
+		.paths = e->config.protocol == NIC_PROTOCOL_ROCEV2 ? 1 : e->config.veroce_paths,
 		.counters = &e->loop.page->io,
 	};
 	udp.rx_count = group_rx_fds(e->group, udp.rx_fds, UDP_RX_SOCKETS_MAX);
@@ -278,6 +303,9 @@ static void fork_child(void)
 		lock_init(&e->lock);
 		atomic_store(&e->state, THREAD_RUN);
 		group_child_after_fork(e->group);
+		/* What it buffered for a file is written already; no closed engine looks at it again. */
+		io_close(e->loop.io);
+		e->loop.io = NULL;
 		close(e->epoll_fd);
 		close(e->wake_fd);
 		close(e->stat_fd);

@@ -54,6 +54,7 @@
 #include "engine/lock.h"
 #include "engine/loop.h"
 #include "io/group.h"
+#include "io/udp.h"
 
 enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_BLOCKED };
 
@@ -66,7 +67,7 @@ enum {
 	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
 	DEFERRED_KICKS_MAX = 32,
 	KICK_STREAM_NS = 2000, /* a post that comes so soon after the last one was sent is one of many */
-	HEARTBEAT_NS = 10000000,
+	HEARTBEAT_NS = 2000000, /* no sooner is anything due that is not about a packet just come: PTO_NS_MIN */
 	HEARTBEAT_FOR_NS = 100000000
 };
 
@@ -75,8 +76,9 @@ struct engine {
 	struct config config;
 	struct gid_table gids;
 	struct group *group;
-	uint16_t sport_ipv4; /* UDP source ports of the back end */
-	uint16_t sport_ipv6;
+	uint32_t paths; /* UDP source ports of the back end, in each family */
+	uint16_t sport_ipv4[UDP_PATHS_MAX];
+	uint16_t sport_ipv6[UDP_PATHS_MAX]; /* 0: no IPv6 */
 	size_t rcvbuf_bytes; /* as the kernel counts */
 	int stat_fd;
 	int wake_fd;

@@ -15,7 +15,7 @@
 
 #define STATS_MAGIC 0x76626e61u /* "vbna" */
 
-enum { STATS_VERSION = 1, STATS_COMM_BYTES = 16 };
+enum { STATS_VERSION = 2, STATS_COMM_BYTES = 16 };
 
 /* Written by one engine; every field lies as in all programs of the same STATS_VERSION and size. */
 struct stats_page {
@@ -24,7 +24,9 @@ struct stats_page {
 	uint32_t bytes; /* sizeof(struct stats_page), a second guard against another layout */
 	int32_t pid;
 	uint32_t slot; /* the high bits of the process's QPNs */
-	uint32_t port; /* UDP port */
+	uint32_t port; /* UDP ports: of RoCEv2 */
+	uint32_t veroce_port;
+	uint32_t zero; /* what follows is aligned */
 	char comm[STATS_COMM_BYTES];
 	uint64_t started_ns; /* CLOCK_REALTIME */
 	struct nic_counters nic;

@@ -99,7 +99,8 @@ static int explain(struct join *j, int err, const char *doing)
 			 "too many open files: the limit is %llu (ulimit -n), and a full group "
 			 "needs "
 			 "%u for itself",
-			 (unsigned long long)limit.rlim_cur, GROUP_SLOTS * GROUP_LANES_MAX + 16);
+			 (unsigned long long)limit.rlim_cur,
+			 GROUP_SLOTS * GROUP_LANES_MAX + (int)UDP_FAMILIES * (int)UDP_PATHS_MAX + 16);
 		return -EMFILE;
 	}
 	snprintf(j->why, j->why_bytes, "cannot %s: %s", doing, strerror(-err));
@@ -407,6 +408,7 @@ static int settle_lanes(struct join *j)
 {
 	const struct group_config *cfg = j->cfg;
 	struct group *g = j->g;
+	size_t ports = 0;
 
 	for (unsigned s = 0; s < GROUP_SLOTS; s++) {
 		if (j->members[s].state != OTHER)
@@ -427,6 +429,15 @@ static int settle_lanes(struct join *j)
 					(struct group_lane){UDP_V6, cfg->ports[i]};
 		}
 		return 0;
+	}
+	for (size_t i = 0; i < g->lane_count; i++)
+		ports += g->lanes[i].family == UDP_V4;
+	if (ports > cfg->port_count) {
+		snprintf(j->why, j->why_bytes,
+			 "processes of this user share UDP port %u and one more; they run with other "
+			 "settings",
+			 cfg->ports[0]);
+		return -EPROTO;
 	}
 	for (size_t i = 0; i < cfg->port_count; i++) {
 		if (has_lane(g, UDP_V4, cfg->ports[i]))

@@ -43,12 +43,14 @@ struct report {
 	int err;
 	uint32_t nonce;
 	uint32_t qpn;
+	uint16_t dport;
 	char why[GROUP_WHY_BYTES];
 };
 
 static int reports[2]; /* [0] is the test's end */
 static struct prng rng;
 static uint16_t port;
+static uint16_t second_port;
 
 /* What the test knows of a process that has joined. */
 struct member {
@@ -78,6 +80,7 @@ static void report_packet(enum report_kind kind, const struct group *g, const st
 		return;
 	r.qpn = get_be24(p->data + 5);
 	r.nonce = get_be32(p->data + 12);
+	r.dport = p->flow->dport;
 	(void)!write(reports[1], &r, sizeof(r));
 }
 
@@ -168,7 +171,8 @@ static struct report report_of(pid_t pid, int wait_ms)
 
 static struct group_config config(void)
 {
-	return (struct group_config){.ports = {port}, .port_count = 1, .stat_fd = -1};
+	return (struct group_config){
+		.ports = {port, second_port}, .port_count = 2, .stat_fd = -1};
 }
 
 static struct report member_start(void)
@@ -198,6 +202,7 @@ static int group_setup(void **state)
 {
 	/* A port of the test's own, so that it can run beside a real group. */
 	port = (uint16_t)(20000 + (getpid() * 7u + now_ms()) % 10000);
+	second_port = (uint16_t)(port + 3);
 	assert_int_equal(pipe(reports), 0);
 	member_count = 0;
 	return 0;
@@ -214,14 +219,14 @@ static int group_teardown(void **state)
 
 /* ---- sending ---- */
 
-static void send_datagram(bool v6, unsigned slot, uint32_t nonce)
+static void send_datagram(uint16_t to, bool v6, unsigned slot, uint32_t nonce)
 {
 	static int fds[2] = {-1, -1};
 	struct sockaddr_in a4 = {.sin_family = AF_INET,
-				 .sin_port = htons(port),
+				 .sin_port = htons(to),
 				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct sockaddr_in6 a6 = {
-		.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_loopback};
+		.sin6_family = AF_INET6, .sin6_port = htons(to), .sin6_addr = in6addr_loopback};
 	uint8_t d[DATAGRAM] = {0};
 
 	if (fds[v6] < 0)
@@ -244,27 +249,30 @@ static bool have_ipv6(void)
 	return have;
 }
 
-/* One datagram to each live slot, in each family: it must reach that member and nobody else. */
+/* One datagram to each live slot, on each port, in each family: it must reach that member and nobody else. */
 static void expect_all_reached(void)
 {
 	static uint32_t nonce;
 	uint32_t first = nonce;
 	unsigned families = have_ipv6() ? 2 : 1;
-	size_t expected = member_count * families;
+	unsigned lanes = 2 * families;
+	size_t expected = member_count * lanes;
 	uint64_t until = now_ms() + WAIT_MS;
 	struct report r;
 	size_t got = 0;
 
 	for (size_t i = 0; i < member_count; i++)
-		for (unsigned v6 = 0; v6 < families; v6++)
-			send_datagram(v6, members[i].slot, nonce++);
+		for (unsigned lane = 0; lane < lanes; lane++)
+			send_datagram(lane & 1 ? second_port : port, lane > 1, members[i].slot,
+				      nonce++);
 	while (got < expected && now_ms() < until) {
 		if (!next_report(&r, 100) || r.kind == JOINED || r.nonce < first)
 			continue;
 		assert_int_equal(r.kind, GOT);
 		assert_int_equal(r.qpn >> GROUP_SLOT_SHIFT, r.slot);
-		assert_int_equal(members[(r.nonce - first) / families].slot, r.slot);
-		assert_int_equal(members[(r.nonce - first) / families].pid, r.pid);
+		assert_int_equal(r.dport, (r.nonce - first) % 2 ? second_port : port);
+		assert_int_equal(members[(r.nonce - first) / lanes].slot, r.slot);
+		assert_int_equal(members[(r.nonce - first) / lanes].pid, r.pid);
 		got++;
 	}
 	assert_int_equal(got, expected);
@@ -297,7 +305,7 @@ static void what_a_dead_member_left_unread_is_thrown_away(void **state)
 	member_start();
 	member_kill(1);
 	for (uint32_t i = 0; i < 50; i++)
-		send_datagram(false, 1, 0x80000000u + i);
+		send_datagram(port, false, 1, 0x80000000u + i);
 	assert_int_equal(member_start().slot, 1);
 
 	struct report r;
@@ -721,22 +729,41 @@ static void other_ports_are_reported(void **state)
 
 	member_start();
 	cfg.ports[1] = (uint16_t)(port + 1);
-	cfg.port_count = 2;
 	assert_fails(&cfg, -EPROTO, "without port");
+	cfg.port_count = 1;
+	assert_fails(&cfg, -EPROTO, "and one more");
+	expect_all_reached();
 }
 
-static void two_ports_share_one_slot(void **state)
+static void all_ports_share_one_slot(void **state)
 {
 	struct group_config cfg = config();
-	struct group *g;
 	char why[GROUP_WHY_BYTES];
-	int fds[GROUP_LANES_MAX];
 
-	cfg.ports[1] = (uint16_t)(port + 1);
-	cfg.port_count = 2;
-	assert_int_equal(group_open(&g, &cfg, why, sizeof(why)), 0);
-	assert_int_equal(group_rx_fds(g, fds, GROUP_LANES_MAX), group_has_ipv6(g) ? 4 : 2);
-	group_close(g);
+	for (cfg.port_count = 1; cfg.port_count <= GROUP_PORTS_MAX; cfg.port_count++) {
+		int fds[GROUP_LANES_MAX];
+		struct group *g;
+
+		assert_int_equal(group_open(&g, &cfg, why, sizeof(why)), 0);
+		assert_int_equal(group_rx_fds(g, fds, GROUP_LANES_MAX),
+				 cfg.port_count * (group_has_ipv6(g) ? 2 : 1));
+		group_close(g);
+	}
+}
+
+static void a_second_port_in_use_is_reported(void **state)
+{
+	struct group_config cfg = config();
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(second_port)};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char part[64];
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	snprintf(part, sizeof(part), "UDP port %u is in use by something else", second_port);
+	assert_fails(&cfg, -EADDRINUSE, part);
+	close(fd);
+	member_start();
+	expect_all_reached();
 }
 
 /* A new network namespace has its loopback interface down: nothing can be proven, nothing is lost.
@@ -814,7 +841,8 @@ int main(void)
 		TEST(another_users_group_is_reported),
 		TEST(too_few_descriptors_are_reported),
 		TEST(other_ports_are_reported),
-		TEST(two_ports_share_one_slot),
+		TEST(all_ports_share_one_slot),
+		TEST(a_second_port_in_use_is_reported),
 		TEST(joining_works_without_loopback),
 		TEST(a_full_group_is_reported),
 	};

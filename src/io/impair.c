@@ -29,7 +29,10 @@ enum {
 	BURST_MAX = 256,
 	TURNS_MAX = 64, /* of asking the lower io in one call */
 	LIMIT_DEFAULT = 8192,
-	LIMIT_MAX = 65536
+	LIMIT_MAX = 65536,
+	ECN_MASK = 3, /* of the TOS, RFC 3168 s5 */
+	ECN_NOT_ECT = 0,
+	ECN_CE = 3
 };
 
 struct cell {
@@ -60,6 +63,7 @@ struct impair {
 	uint32_t lent[BURST_MAX];
 	uint32_t lent_count;
 	struct pkt in[BURST_MAX];
+	struct flow marked[BURST_MAX]; /* of those that pass where they lie, by their place in the burst */
 };
 
 static const struct io_ops impair_ops;
@@ -193,6 +197,7 @@ static const struct key {
 	KEY(dup, dup, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
 	KEY(reorder, reorder, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
 	KEY(corrupt, corrupt, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
+	KEY(ce, ce, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
 	KEY(delay, delay_ns, parse_time, "a time up to 60s with its unit: ns, us, ms or s"),
 	KEY(jitter, jitter_ns, parse_time, "a time up to 60s with its unit: ns, us, ms or s"),
 	KEY(rate, rate_bps, parse_rate, "bits a second, 1k to 10T, with k, M, G or T"),
@@ -387,7 +392,7 @@ static void release_due(struct impair *im, struct burst *b, uint64_t now_ns)
 /* ---- the way in ---- */
 
 struct dice {
-	bool drop, dup, reorder, corrupt;
+	bool drop, dup, reorder, corrupt, ce;
 	uint32_t late;
 	uint64_t jitter;
 	uint64_t bit;
@@ -398,7 +403,7 @@ static double uniform(struct impair *im)
 	return (double)(prng_next(&im->prng) >> 11) * 0x1p-53;
 }
 
-/* The same seven numbers for every packet. */
+/* The same eight numbers for every packet. */
 static struct dice throw(struct impair * im)
 {
 	const struct impair_config *c = &im->cfg;
@@ -411,6 +416,7 @@ static struct dice throw(struct impair * im)
 	d.late = 1 + (uint32_t)(uniform(im) * LATE_PACKETS_MAX);
 	d.jitter = (uint64_t)(uniform(im) * (double)c->jitter_ns);
 	d.bit = prng_next(&im->prng);
+	d.ce = uniform(im) < c->ce;
 	return d;
 }
 
@@ -439,6 +445,8 @@ static void take_in(struct impair *im, struct burst *b, struct pkt *p, uint64_t 
 {
 	struct dice d = throw(im);
 	uint32_t late = d.reorder ? d.late : 0;
+	uint8_t ecn = p->flow->tos & ECN_MASK;
+	struct flow marked;
 
 	if (d.drop) {
 		im->counters->impair_dropped++;
@@ -449,6 +457,13 @@ static void take_in(struct impair *im, struct burst *b, struct pkt *p, uint64_t 
 
 		p->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		im->counters->impair_corrupted++;
+	}
+	/* The packets of a datagram share a flow, so a marked one gets its own. */
+	if (d.ce && ecn != ECN_NOT_ECT && ecn != ECN_CE) {
+		marked = *p->flow;
+		marked.tos |= ECN_CE;
+		p->flow = &marked;
+		im->counters->impair_marked++;
 	}
 
 	uint64_t at = release_time(im, p->len, d.jitter, now_ns);
@@ -466,7 +481,14 @@ static void take_in(struct impair *im, struct burst *b, struct pkt *p, uint64_t 
 		if (i >= 0) {
 			step_aside(im, (uint32_t)i, now_ns);
 		} else if (!late || im->late_count == LATE_MAX) {
-			b->pkts[b->n++] = *p;
+			struct pkt *out = &b->pkts[b->n];
+
+			*out = *p;
+			if (p->flow == &marked) {
+				im->marked[b->n] = marked;
+				out->flow = &im->marked[b->n];
+			}
+			b->n++;
 			passed(im, b, now_ns);
 		}
 	}

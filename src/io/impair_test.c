@@ -38,6 +38,7 @@ static void good_specifications_are_read(void **state)
 		  .seed = 42}},
 		{"drop=0.25", {.drop = 0.25, .limit = 8192, .seed = 1}},
 		{"drop=100%", {.drop = 1, .limit = 8192, .seed = 1}},
+		{"ce=3%", {.ce = 0.03, .limit = 8192, .seed = 1}},
 		{"delay=0", {.limit = 8192, .seed = 1}},
 		{"delay=1.5us", {.delay_ns = 1500, .limit = 8192, .seed = 1}},
 		{"delay=2s", {.delay_ns = 2000000000, .limit = 8192, .seed = 1}},
@@ -56,6 +57,7 @@ static void good_specifications_are_read(void **state)
 		assert_true(fabs(got.dup - rows[i].want.dup) < 1e-12);
 		assert_true(fabs(got.reorder - rows[i].want.reorder) < 1e-12);
 		assert_true(fabs(got.corrupt - rows[i].want.corrupt) < 1e-12);
+		assert_true(fabs(got.ce - rows[i].want.ce) < 1e-12);
 		assert_int_equal(got.delay_ns, rows[i].want.delay_ns);
 		assert_int_equal(got.jitter_ns, rows[i].want.jitter_ns);
 		assert_int_equal(got.rate_bps, rows[i].want.rate_bps);
@@ -73,7 +75,7 @@ static void bad_specifications_are_explained(void **state)
 		{"drop=1%,", "\"\" is not key=value"},
 		{",", "is not key=value"},
 		{"lose=1%",
-		 "\"lose\" is not a key; the keys are drop, dup, reorder, corrupt, delay"},
+		 "\"lose\" is not a key; the keys are drop, dup, reorder, corrupt, ce, delay"},
 		{"drop=2", "drop=2: must be a probability: 0 to 1, or 0% to 100%"},
 		{"drop=101%", "drop=101%: must be"},
 		{"drop=-1", "drop=-1: must be"},
@@ -83,6 +85,7 @@ static void bad_specifications_are_explained(void **state)
 		{"drop= 1", "drop= 1: must be"},
 		{"drop=1%x", "drop=1%x: must be"},
 		{"drop=", "drop=: must be"},
+		{"ce=2", "ce=2: must be a probability: 0 to 1, or 0% to 100%"},
 		{"drop=1%,drop=2%", "drop is given twice"},
 		{"delay=5", "delay=5: must be a time up to 60s with its unit: ns, us, ms or s"},
 		{"delay=61s", "delay=61s: must be"},
@@ -221,7 +224,7 @@ static void losses_do_not_depend_on_other_keys(void **state)
 	enum { N = 5000 };
 	static uint32_t out[2 * N];
 	static bool seen[2][N];
-	static const char *const specs[] = {"drop=5%", "drop=5%,dup=10%,reorder=20%,jitter=1ms"};
+	static const char *const specs[] = {"drop=5%", "drop=5%,dup=10%,reorder=20%,ce=30%,jitter=1ms"};
 
 	for (int i = 0; i < 2; i++) {
 		struct rig r;
@@ -299,6 +302,75 @@ static void corruption_flips_one_bit(void **state)
 			assert_int_equal(bits, 1);
 		}
 	}
+	io_close(r.io);
+}
+
+/* RFC 3168 s5: only what says that it can be marked is, and nothing else of the TOS changes. */
+static void ecn_capable_packets_are_marked(void **state)
+{
+	static const struct {
+		uint8_t tos, marked;
+	} rows[] = {{0, 0}, {0xb8, 0xb8}, {1, 3}, {2, 3}, {0xba, 0xbb}, {3, 3}};
+	static const char *const specs[] = {"ce=1", "ce=1,delay=1ms", "ce=1,dup=1", "ce=1,reorder=1"};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (size_t k = 0; k < sizeof(specs) / sizeof(specs[0]); k++) {
+			struct rig r;
+			struct pkt p[BURST];
+			size_t got = 0, want = k == 2 ? 20 : 10;
+
+			rig_open(&r, specs[k], 100);
+			r.fake->flow.tos = rows[i].tos;
+			r.fake->flow.dport = i & 1 ? 4791 : 4794;
+			r.fake->datagram = 10;
+			r.fake->pending = 10;
+			while (got < want) {
+				size_t n = io_recv(r.io, p, BURST, r.now_ns);
+				struct flow f = r.fake->flow;
+
+				f.tos = rows[i].marked;
+				for (size_t m = 0; m < n; m++)
+					assert_memory_equal(p[m].flow, &f, sizeof(f));
+				got += n;
+				if (!n)
+					r.now_ns += MS;
+			}
+			assert_int_equal(got, want);
+			assert_int_equal(r.fake->flow.tos, rows[i].tos);
+			assert_int_equal(r.counters.impair_marked,
+					 rows[i].tos == rows[i].marked ? 0 : 10);
+			io_close(r.io);
+		}
+	}
+}
+
+/* Of one datagram some are marked: each shows its own flow, those between keep the shared one. */
+static void a_share_of_a_datagram_is_marked(void **state)
+{
+	enum { N = 100000 };
+	struct rig r;
+	size_t marked = 0;
+
+	rig_open(&r, "ce=20%,seed=3", 100);
+	r.fake->flow.tos = 2;
+	r.fake->datagram = BURST;
+	r.fake->pending = N;
+	for (size_t got = 0; got < N;) {
+		struct pkt p[BURST];
+		size_t n = io_recv(r.io, p, BURST, r.now_ns);
+
+		for (size_t i = 0; i < n; i++) {
+			assert_int_equal(number_of(&p[i]), got + i);
+			assert_true(p[i].flow->tos == 2 || p[i].flow->tos == 3);
+			marked += p[i].flow->tos == 3;
+			assert_in_range(p[i].train, 1, n - i);
+			for (size_t k = 1; k < p[i].train; k++)
+				assert_ptr_equal(p[i + k].flow, p[i].flow);
+		}
+		got += n;
+	}
+	assert_int_equal(r.counters.impair_marked, marked);
+	assert_true(fabs((double)marked - N * 0.2) < 5 * sqrt(N * 0.2));
 	io_close(r.io);
 }
 
@@ -422,6 +494,8 @@ int main(void)
 		cmocka_unit_test(a_reordered_packet_is_overtaken_by_at_most_eight),
 		cmocka_unit_test(the_last_reordered_packet_comes_after_a_millisecond),
 		cmocka_unit_test(corruption_flips_one_bit),
+		cmocka_unit_test(ecn_capable_packets_are_marked),
+		cmocka_unit_test(a_share_of_a_datagram_is_marked),
 		cmocka_unit_test(delay_is_exact_and_keeps_order),
 		cmocka_unit_test(rate_spaces_packets_out),
 		cmocka_unit_test(a_full_pool_drops_the_tail),

@@ -43,6 +43,7 @@ struct io_counters {
 	uint64_t impair_duplicated;
 	uint64_t impair_reordered;
 	uint64_t impair_corrupted;
+	uint64_t impair_marked;
 	uint64_t impair_overflow; /* found no room to be held back in */
 
 	uint64_t forward_sent; /* handed to the member of the group they belong to */

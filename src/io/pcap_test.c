@@ -105,7 +105,7 @@ static void what_passed_can_be_read_again(void **state)
 {
 	struct rig r;
 	struct pkt p[8];
-	struct flow v6 = {.src = {0xfd, 1}, .dst = {0xfd, 2}, .sport = 7, .dport = 4791, .ttl = 9};
+	struct flow v6 = {.src = {0xfd, 1}, .dst = {0xfd, 2}, .sport = 7, .dport = 4794, .ttl = 9};
 	uint8_t data[77];
 	struct pcap_pkthdr *h;
 	const u_char *bytes;
@@ -140,6 +140,7 @@ static void what_passed_can_be_read_again(void **state)
 	assert_int_equal(h->caplen, 48 + 77);
 	assert_int_equal(bytes[0] >> 4, 6);
 	assert_int_equal(bytes[7], 9);
+	assert_int_equal(get_be16(bytes + 42), 4794);
 	assert_memory_equal(bytes + 8, v6.src, 16);
 	assert_memory_equal(bytes + 48, data, 77);
 	/* The pseudo-header: addresses, length, next header 17. */

@@ -14,10 +14,12 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <linux/filter.h>
 #include <unistd.h>
@@ -33,8 +35,11 @@ enum {
 	RX_TRAIN_BYTES = 8192, /* a mean size above which messages are trains */
 	RX_GROWTH = 4,         /* of the batch that is asked for, after a full one */
 	RX_STREAK_MAX = 8,     /* batches served by one socket before another gets the first turn */
-	RX_OTHERS_EVERY = 16,  /* calls that find the first socket empty before others are asked */
+	RX_PATIENCE_MAX = 16,  /* calls that find the first socket empty before others are asked */
+	RX_PAUSE_NS = 20000,   /* a caller that was away for so long asks them at once */
 	TX_MESSAGES = 16,
+	TX_PORT_TRIES = 8,     /* of one path, before the kernel chooses */
+	TX_TOS_RUN = 64,       /* messages of one other TOS in a row until it becomes the socket's own */
 	TTL_DEFAULT = 64,
 	CONTROL_BYTES = 192
 };
@@ -60,9 +65,16 @@ struct rx_socket {
 	uint32_t overflow; /* the kernel's running count of discarded datagrams, as last seen */
 };
 
+/*
+ * A message whose TOS is not the socket's own says so in a control message, for 0.1 us. What most of a socket's
+ * messages have becomes its own: a path that carries veRoCE data is soon ECT(0) by itself.
+ */
 struct tx_socket {
 	int fd; /* -1: none */
 	uint16_t port;
+	uint8_t tos;       /* the socket's own */
+	uint8_t other_tos; /* of the last messages, `other_run` in a row */
+	unsigned other_run;
 };
 
 struct udp {
@@ -79,7 +91,9 @@ struct udp {
 	size_t messages; /* to ask the kernel for, next time */
 	size_t rx_first; /* socket that is asked first */
 	unsigned rx_streak;
-	unsigned rx_idle;
+	unsigned rx_idle;     /* calls that found the first socket empty since the others were asked */
+	unsigned rx_patience; /* so many are let pass, 1 .. RX_PATIENCE_MAX */
+	uint64_t rx_looked_ns;
 	bool rx_drained; /* the kernel had fewer messages than it was asked for */
 	struct rx_socket rx[UDP_RX_SOCKETS_MAX];
 	size_t rx_count;
@@ -166,36 +180,97 @@ static void discard_input(int fd)
 	(void)!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
-static int open_tx(struct tx_socket *tx, enum udp_family family)
+static bool bind_port(int fd, enum udp_family family, uint16_t port)
 {
-	union address any = {0};
-	socklen_t len = sizeof(any);
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+
+	return bind(fd, family == UDP_V4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
+		    family == UDP_V4 ? sizeof(v4) : sizeof(v6)) == 0;
+}
+
+static uint16_t bound_port(int fd, enum udp_family family)
+{
+	union address a = {0};
+	socklen_t len = sizeof(a);
+
+	getsockname(fd, (struct sockaddr *)&a, &len);
+	return ntohs(family == UDP_V4 ? a.v4.sin_port : a.v6.sin6_port);
+}
+
+/*
+ * The low bits of a port name its path, so that it is found without a search; the high bits are
+ * random, so that the paths of many processes are spread over whatever hashes them.
+ */
+static bool bind_path(int fd, enum udp_family family, unsigned path)
+{
+	uint16_t draws[TX_PORT_TRIES];
+
+	if (getrandom(draws, sizeof(draws), 0) == sizeof(draws)) {
+		for (int i = 0; i < TX_PORT_TRIES; i++) {
+			unsigned port = UDP_SOURCE_PORT_MIN | (draws[i] & ~(UDP_PATHS_MAX - 1u)) | path;
+
+			if (bind_port(fd, family, (uint16_t)port))
+				return true;
+			if (errno != EADDRINUSE)
+				break;
+		}
+	}
+	return bind_port(fd, family, 0);
+}
+
+static int open_tx(struct tx_socket *tx, enum udp_family family, unsigned path)
+{
 	int fd = make_socket(family);
 
 	if (fd < 0)
 		return fd;
 	discard_input(fd);
 	if (family == UDP_V4) {
-		any.v4.sin_family = AF_INET;
-		len = sizeof(any.v4);
 		set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 		set_int(fd, IPPROTO_IP, IP_TTL, TTL_DEFAULT);
 	} else {
-		any.v6.sin6_family = AF_INET6;
-		len = sizeof(any.v6);
 		set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 		set_int(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, TTL_DEFAULT);
 	}
 	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, UDP_SNDBUF_BYTES);
-	if (bind(fd, (struct sockaddr *)&any, len) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&any, &len) < 0) {
+	if (!bind_path(fd, family, path)) {
 		int err = -errno;
 
 		close(fd);
 		return err;
 	}
-	tx->fd = fd;
-	tx->port = ntohs(family == UDP_V4 ? any.v4.sin_port : any.v6.sin6_port);
+	*tx = (struct tx_socket){.fd = fd, .port = bound_port(fd, family)};
+	return 0;
+}
+
+static void close_tx(struct tx_socket *tx)
+{
+	if (tx->fd >= 0)
+		close(tx->fd);
+	tx->fd = -1;
+}
+
+/*
+ * Every path has a socket in each family that the first one has. Fewer paths than were asked for do
+ * no harm, so only the first must succeed.
+ */
+static int open_paths(struct udp *u, const struct udp_config *cfg)
+{
+	unsigned wanted = cfg->paths ? cfg->paths : 1;
+
+	for (unsigned i = 0; i < wanted; i++) {
+		int err = open_tx(&u->tx[UDP_V4][i], UDP_V4, i);
+
+		if (err < 0)
+			return i ? 0 : err;
+		if (!cfg->no_ipv6 && (i == 0 || u->tx[UDP_V6][0].fd >= 0) &&
+		    open_tx(&u->tx[UDP_V6][i], UDP_V6, i) < 0 && i) {
+			close_tx(&u->tx[UDP_V4][i]);
+			return 0;
+		}
+		u->paths = i + 1;
+	}
 	return 0;
 }
 
@@ -206,15 +281,6 @@ static bool kernel_sends_trains(int fd)
 	socklen_t len = sizeof(value);
 
 	return getsockopt(fd, SOL_UDP, UDP_SEGMENT, &value, &len) == 0;
-}
-
-static uint16_t bound_port(int fd, enum udp_family family)
-{
-	union address a = {0};
-	socklen_t len = sizeof(a);
-
-	getsockname(fd, (struct sockaddr *)&a, &len);
-	return ntohs(family == UDP_V4 ? a.v4.sin_port : a.v6.sin6_port);
 }
 
 static uint32_t overflow_now(int fd)
@@ -233,8 +299,7 @@ static void udp_close(struct io *io)
 
 	for (int f = 0; f < UDP_FAMILIES; f++)
 		for (unsigned i = 0; i < UDP_PATHS_MAX; i++)
-			if (u->tx[f][i].fd >= 0)
-				close(u->tx[f][i].fd);
+			close_tx(&u->tx[f][i]);
 	if (u->buffers)
 		munmap(u->buffers, (size_t)RX_BUFFER_BYTES * RX_MESSAGES);
 	free(u);
@@ -254,9 +319,11 @@ int udp_open(struct io **io, const struct udp_config *cfg, char *why, size_t why
 	memset(u, 0, sizeof(*u));
 	u->io.ops = &udp_ops;
 	u->counters = cfg->counters;
-	u->paths = cfg->paths ? cfg->paths : 1;
 	u->messages = RX_MESSAGES;
-	memset(u->tx, 0xff, sizeof(u->tx));
+	u->rx_patience = 1;
+	for (int f = 0; f < UDP_FAMILIES; f++)
+		for (unsigned i = 0; i < UDP_PATHS_MAX; i++)
+			u->tx[f][i].fd = -1;
 
 	/* Pages come as packets first touch them. */
 	u->buffers = mmap(NULL, (size_t)RX_BUFFER_BYTES * RX_MESSAGES, PROT_READ | PROT_WRITE,
@@ -291,15 +358,10 @@ int udp_open(struct io **io, const struct udp_config *cfg, char *why, size_t why
 		rx->port = bound_port(rx->fd, rx->family);
 		rx->overflow = overflow_now(rx->fd);
 	}
-	for (unsigned i = 0; i < u->paths; i++) {
-		err = open_tx(&u->tx[UDP_V4][i], UDP_V4);
-		if (err < 0) {
-			snprintf(why, why_bytes, "cannot make a UDP socket to send from: %s",
-				 strerror(-err));
-			goto close;
-		}
-		if (!cfg->no_ipv6)
-			open_tx(&u->tx[UDP_V6][i], UDP_V6);
+	err = open_paths(u, cfg);
+	if (err < 0) {
+		snprintf(why, why_bytes, "cannot make a UDP socket to send from: %s", strerror(-err));
+		goto close;
 	}
 	u->trains = !cfg->no_trains && kernel_sends_trains(u->tx[UDP_V4][0].fd);
 	*io = &u->io;
@@ -308,6 +370,11 @@ int udp_open(struct io **io, const struct udp_config *cfg, char *why, size_t why
 close:
 	udp_close(&u->io);
 	return err;
+}
+
+unsigned udp_paths(const struct io *io)
+{
+	return ((const struct udp *)io)->paths;
 }
 
 uint16_t udp_source_port(const struct io *io, enum udp_family family, unsigned path)
@@ -470,33 +537,77 @@ static bool fill(struct udp *u, struct rx_socket *rx)
 }
 
 /*
- * A system call that finds nothing costs half as much as one that finds a packet, so two are
- * spared: the one after a batch that emptied the socket, and, mostly, those to sockets that were
- * idle last time too. Whoever waits for the descriptors misses nothing by it.
+ * The next socket after the first, in a circle, that has something to read, or rx_count. One call
+ * asks them all, and costs as much as a vain look at one of them.
  */
-static bool fill_any(struct udp *u)
+static size_t ask_others(struct udp *u)
 {
+	struct pollfd p[UDP_RX_SOCKETS_MAX];
+	size_t n = u->rx_count - 1;
+
+	for (size_t i = 0; i < n; i++)
+		p[i] = (struct pollfd){.fd = u->rx[(u->rx_first + 1 + i) % u->rx_count].fd,
+				       .events = POLLIN};
+	u->counters->rx_syscalls++;
+	if (n && poll(p, n, 0) > 0)
+		for (size_t i = 0; i < n; i++)
+			if (p[i].revents)
+				return (u->rx_first + 1 + i) % u->rx_count;
+	return u->rx_count;
+}
+
+/* Takes a batch from another socket than the first, and makes that one the first. */
+static bool fill_other(struct udp *u)
+{
+	size_t k = u->rx_count > 1 ? ask_others(u) : u->rx_count;
+
+	u->rx_idle = 0;
+	if (k == u->rx_count || !fill(u, &u->rx[k]))
+		return false;
+	u->rx_first = k;
+	u->rx_streak = 0;
+	return true;
+}
+
+/*
+ * A system call that finds nothing costs half as much as one that finds a packet, so two are
+ * spared: the one after a batch that emptied the socket, and, mostly, the one that asks sockets that
+ * were idle before too. Whoever waits for the descriptors misses nothing by it.
+ *
+ * How often the idle ones are asked follows what came of it last time: traffic that changes between
+ * sockets finds them asked at every call, and every RX_PATIENCE_MAX calls are enough for one that
+ * has only one busy socket. A caller that comes back after a pause may have been woken by any.
+ */
+static bool fill_any(struct udp *u, uint64_t now_ns)
+{
+	bool paused = now_ns - u->rx_looked_ns > RX_PAUSE_NS;
+
+	u->rx_looked_ns = now_ns;
 	if (u->rx_drained) {
 		u->rx_drained = false;
-		return false;
-	}
-	for (size_t i = 0; i < u->rx_count; i++) {
-		size_t k = (u->rx_first + i) % u->rx_count;
-
-		if (i == 1 && u->rx_idle++ % RX_OTHERS_EVERY != 0)
+		if (!paused)
 			return false;
-		if (!fill(u, &u->rx[k]))
-			continue;
-		/* The busy socket is asked first; not for ever. */
-		u->rx_streak = k == u->rx_first ? u->rx_streak + 1 : 0;
-		u->rx_first = k;
-		if (u->rx_streak == RX_STREAK_MAX) {
-			u->rx_first = (k + 1) % u->rx_count;
-			u->rx_streak = 0;
-			u->rx_idle = 0;
-		}
+	}
+	if (!u->rx_count)
+		return false;
+	/* The busy socket is asked first; not for ever. */
+	if (u->rx_streak == RX_STREAK_MAX) {
+		u->rx_streak = 0;
+		if (fill_other(u))
+			return true;
+	}
+	if (fill(u, &u->rx[u->rx_first])) {
+		u->rx_streak++;
 		return true;
 	}
+	if (++u->rx_idle < u->rx_patience && !paused)
+		return false;
+	if (fill_other(u)) {
+		u->rx_patience = 1;
+		return true;
+	}
+	if (u->rx_patience < RX_PATIENCE_MAX)
+		u->rx_patience *= 2;
 	return false;
 }
 
@@ -506,7 +617,7 @@ static size_t udp_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now
 	size_t n = 0;
 
 	while (n == 0 && max > 0) {
-		if (u->cur == u->batch && !fill_any(u))
+		if (u->cur == u->batch && !fill_any(u, now_ns))
 			return 0;
 		while (n < max && u->cur < u->batch) {
 			size_t i = u->cur;
@@ -578,8 +689,37 @@ static bool kernel_chooses_source(const struct flow *f)
 	return memcmp(f->src, loopback, 13) != 0 || !memcmp(f->src, loopback, sizeof(loopback));
 }
 
+static void put_tos(struct msghdr *h, enum udp_family family, struct tx_socket *tx, uint8_t value)
+{
+	int tos = value;
+
+	if (value == tx->tos) {
+		tx->other_run = 0;
+		return;
+	}
+	tx->other_run = value == tx->other_tos ? tx->other_run + 1 : 1;
+	tx->other_tos = value;
+	if (family == UDP_V4)
+		put_cmsg(h, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+	else
+		put_cmsg(h, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
+}
+
+/* Not between two messages of one call: those built before count on the socket's TOS as it is. */
+static void settle_tos(struct tx_socket *tx, enum udp_family family)
+{
+	int tos = tx->other_tos;
+
+	if (tx->other_run < TX_TOS_RUN)
+		return;
+	tx->other_run = 0;
+	if (setsockopt(tx->fd, family == UDP_V4 ? IPPROTO_IP : IPPROTO_IPV6,
+		       family == UDP_V4 ? IP_TOS : IPV6_TCLASS, &tos, sizeof(tos)) == 0)
+		tx->tos = tx->other_tos;
+}
+
 static void build_message(struct udp *u, size_t m, const struct pkt *p, size_t packets,
-			  enum udp_family family)
+			  enum udp_family family, struct tx_socket *tx)
 {
 	struct msghdr *h = &u->tx_messages[m].msg_hdr;
 	const struct flow *f = p->flow;
@@ -619,14 +759,7 @@ static void build_message(struct udp *u, size_t m, const struct pkt *p, size_t p
 		if (!kernel_chooses_source(f) && (f->ifindex || !is_zero(f->src, 16)))
 			put_cmsg(h, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
 	}
-	if (f->tos) {
-		int tos = f->tos;
-
-		if (family == UDP_V4)
-			put_cmsg(h, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
-		else
-			put_cmsg(h, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
-	}
+	put_tos(h, family, tx, f->tos);
 	if (f->ttl && f->ttl != TTL_DEFAULT) {
 		int ttl = f->ttl;
 
@@ -644,13 +777,20 @@ static void build_message(struct udp *u, size_t m, const struct pkt *p, size_t p
 		h->msg_control = NULL;
 }
 
-/* The socket that a flow leaves by, or -1. */
-static int tx_fd(const struct udp *u, const struct flow *f, enum udp_family family)
+/* The socket that a flow leaves by, or NULL. */
+static struct tx_socket *tx_find(struct udp *u, const struct flow *f, enum udp_family family)
 {
-	for (unsigned i = 0; i < u->paths; i++)
-		if (u->tx[family][i].port == f->sport)
-			return u->tx[family][i].fd;
-	return -1;
+	struct tx_socket *tx = &u->tx[family][f->sport % UDP_PATHS_MAX];
+
+	if (tx->fd >= 0 && tx->port == f->sport)
+		return tx;
+	/* The kernel chose its port, if it is one of ours. */
+	for (unsigned i = 0; i < u->paths; i++) {
+		tx = &u->tx[family][i];
+		if (tx->fd >= 0 && tx->port == f->sport)
+			return tx;
+	}
+	return NULL;
 }
 
 static void count_sent(struct udp *u, size_t m, size_t *done)
@@ -714,14 +854,14 @@ static size_t udp_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 	size_t done = 0;
 
 	while (done < n) {
-		int fd = -1;
+		struct tx_socket *tx = NULL;
 		size_t count = 0;
 		size_t next = done;
 
 		while (next < n && count < TX_MESSAGES) {
 			const struct pkt *p = &pkts[next];
 			enum udp_family family = flow_is_ipv4(p->flow) ? UDP_V4 : UDP_V6;
-			int its_fd = tx_fd(u, p->flow, family);
+			struct tx_socket *its = tx_find(u, p->flow, family);
 			size_t packets = p->train > 1 ? p->train : 1;
 
 			if (packets > n - next)
@@ -730,7 +870,7 @@ static size_t udp_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 			 */
 			if (!u->trains)
 				packets = 1;
-			bool refuse = its_fd < 0 || (!u->trains && family == UDP_V4 && p->ip_id);
+			bool refuse = !its || (!u->trains && family == UDP_V4 && p->ip_id);
 
 			if (refuse && count)
 				break;
@@ -740,13 +880,15 @@ static size_t udp_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 				done = next;
 				continue;
 			}
-			if (count && its_fd != fd)
+			if (count && its != tx)
 				break;
-			fd = its_fd;
-			build_message(u, count++, p, packets, family);
+			tx = its;
+			if (!count)
+				settle_tos(tx, family);
+			build_message(u, count++, p, packets, family, tx);
 			next += packets;
 		}
-		if (count && !send_messages(u, fd, count, &done))
+		if (count && !send_messages(u, tx->fd, count, &done))
 			break;
 	}
 	return done;

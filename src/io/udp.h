@@ -3,9 +3,12 @@
  * The back end over UDP sockets.
  *
  * Receiving: at most one wildcard-bound socket per family and port, made elsewhere (group.h, or
- * udp_rx_socket below), which only this io reads. Sending: sockets of its own with UDP ports that
- * the kernel chose, so that each process is told apart by its source port; what arrives at those
- * ports is discarded.
+ * udp_rx_socket below), which only this io reads; flow.dport tells the port. Sending: sockets of its
+ * own, one a path and family, so that each process is told apart by its source ports; what arrives
+ * at those ports is discarded. They are in 49152 .. 65535, and path i's is i modulo 16, except where
+ * that part of the range is crowded: then the kernel chooses.
+ *
+ * No peer's ICMP reaches a sender: sockets that are neither connected nor set to IP_RECVERR ignore it.
  *
  * IPv4 packets leave with DF set and an identification of 0, and 0, 1, 2 .. along a train: that is
  * what IP_PMTUDISC_PROBE gives (so does DO, but under DO a forged ICMP could shrink a path for us).
@@ -25,6 +28,7 @@ enum udp_family { UDP_V4, UDP_V6, UDP_FAMILIES };
 enum {
 	UDP_RX_SOCKETS_MAX = 4,
 	UDP_PATHS_MAX = 16,
+	UDP_SOURCE_PORT_MIN = 49152, /* of those for dynamic use, RFC 6335 */
 	UDP_RCVBUF_BYTES = 32 << 20, /* asked for; unprivileged processes get net.core.rmem_max */
 	UDP_SNDBUF_BYTES = 8 << 20
 };
@@ -33,7 +37,7 @@ struct udp_config {
 	int rx_fds[UDP_RX_SOCKETS_MAX]; /* *borrowed*: they outlive the io */
 	size_t rx_count;
 	bool no_ipv6;                 /* make no IPv6 transmit sockets */
-	unsigned paths;               /* source ports per family, 1 .. UDP_PATHS_MAX; 0 means 1 */
+	unsigned paths;               /* source ports wanted per family, 1 .. UDP_PATHS_MAX; 0 means 1 */
 	bool no_trains;               /* as on a kernel without UDP_SEGMENT; for tests */
 	struct io_counters *counters; /* *borrowed*, zeroed by the caller */
 };
@@ -43,6 +47,9 @@ struct udp_config {
  * IPv6 gets a back end without it.
  */
 int udp_open(struct io **, const struct udp_config *, char *why, size_t why_bytes);
+
+/* How many paths each family has: as many as wanted unless descriptors ran short, one at least. */
+unsigned udp_paths(const struct io *);
 
 /* The source port of a path, host order; 0: there is no such path. flow.sport must be one of them.
  */

@@ -8,8 +8,11 @@
 
 enum {
 	HOP_LIMIT_DEFAULT = 64,
-	/* IPv6 and UDP headers, BTH and the largest extended headers of a packet with payload, ICRC */
-	HEADER_BYTES_MAX = 40 + 8 + 12 + 16 + 4 + 4
+	/*
+	 * IPv6 and UDP headers, BTH, the most that a packet with payload carries, which is veRoCE's WRITE
+	 * with immediate (time stamp, MSNETH, RETH, RQETH, POETH, ImmDt), ICRC
+	 */
+	HEADER_BYTES_MAX = 40 + 8 + 12 + 8 + 4 + 16 + 4 + 4 + 4 + 4
 };
 
 uint32_t nic_path_mtu(uint32_t ip_mtu)
@@ -50,7 +53,7 @@ static bool is_loopback(const uint8_t gid[16])
 }
 
 /* What the kernel carries to one of the host's own addresses never leaves it, whatever the interface. */
-static bool is_local(const struct nic *nic, const uint8_t gid[16])
+bool nic_is_local(const struct nic *nic, const uint8_t gid[16])
 {
 	for (uint32_t i = 0; i < nic->gid_count; i++) {
 		if (!memcmp(nic->gids[i].raw, gid, sizeof(nic->gids[i].raw)))
@@ -90,12 +93,12 @@ int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *ou
 	/* A link-local destination means nothing without the interface. */
 	if (f.dst[0] == 0xfe && (f.dst[1] & 0xc0) == 0x80)
 		f.ifindex = g->ifindex;
-	f.sport = flow_is_ipv4(&f) ? nic->sport_ipv4 : nic->sport_ipv6;
+	f.sport = (flow_is_ipv4(&f) ? nic->tp.sport_ipv4 : nic->tp.sport_ipv6)[0];
 	f.dport = nic->udp_port;
 	f.tos = av->traffic_class;
 	f.ttl = av->hop_limit ? av->hop_limit : HOP_LIMIT_DEFAULT;
 	*out = f;
 	if (ip_mtu)
-		*ip_mtu = is_local(nic, av->dgid) ? UINT16_MAX : g->ip_mtu;
+		*ip_mtu = nic_is_local(nic, av->dgid) ? UINT16_MAX : g->ip_mtu;
 	return 0;
 }

@@ -11,8 +11,49 @@
 
 #include "base/siphash.h"
 #include "nic/state.h"
+#include "transport/veroce/veroce.h"
 #include "wire/packet.h"
 #include "wire/rocev2.h"
+
+static_assert((int)NIC_PATHS_MAX == (int)TX_PATHS_MAX, "a path has a source port");
+static_assert((int)NIC_RX_WINDOW_MAX == (int)RX_WINDOW_MAX, "what can be recorded");
+
+static void veroce_setup(struct transport *tp, const struct nic_config *c)
+{
+	static const enum transport_protocol protocols[] = {
+		[NIC_PROTOCOL_AUTO] = TRANSPORT_AUTO,
+		[NIC_PROTOCOL_VEROCE] = TRANSPORT_VEROCE,
+		[NIC_PROTOCOL_ROCEV2] = TRANSPORT_ROCEV2,
+	};
+	static const enum cc_algorithm ccs[] = {
+		[NIC_CC_SWIFT] = CC_SWIFT, [NIC_CC_DCTCP] = CC_DCTCP, [NIC_CC_NONE] = CC_NONE};
+	static const struct loss_ops *const losses[] = {
+		[NIC_LOSS_FAST] = &loss_fast, [NIC_LOSS_BASE] = &loss_base, [NIC_LOSS_IRN] = &loss_irn};
+	uint64_t half[2] = {siphash_u64(c->secret, 3), siphash_u64(c->secret, 4)};
+
+	memcpy(tp->secret, half, sizeof(half));
+	tp->protocol = protocols[c->protocol];
+	tp->strong_order = c->strong_order;
+	tp->caps_flags = c->base_only || c->loss == NIC_LOSS_BASE ? 0 : VEROCE_CAPS_FLAGS;
+	tp->veroce_port = c->veroce_port ? c->veroce_port : VEROCE_UDP_PORT;
+	memcpy(tp->sport_ipv4, c->sport_ipv4, sizeof(tp->sport_ipv4));
+	memcpy(tp->sport_ipv6, c->sport_ipv6, sizeof(tp->sport_ipv6));
+	tp->rx_window = c->rx_window ? c->rx_window : NIC_RX_WINDOW_MAX;
+	tp->lazy_ack_ns = VEROCE_ACK_NS;
+	tp->pto_ns_min = c->pto_ns_min ? c->pto_ns_min : VEROCE_PTO_NS_MIN;
+	tp->loss = losses[c->loss];
+	pair_table_init(&tp->pairs,
+			&(struct pair_config){
+				.alloc = &tp->alloc,
+				.cc = ccs[c->cc],
+				.paths = c->paths,
+				.window_bytes = c->window_bytes,
+				.rto_min_ns = c->rto_ns_min ? c->rto_ns_min : VEROCE_RTO_NS_MIN,
+				.target_ns = c->cc_target_ns,
+				.flowlet_packets = c->flowlet ? c->flowlet : VEROCE_FLOWLET_PACKETS,
+			},
+			tp->secret);
+}
 
 struct nic *nic_create(const struct nic_config *c)
 {
@@ -22,8 +63,10 @@ struct nic *nic_create(const struct nic_config *c)
 	if (!nic)
 		return NULL;
 	nic->tp.alloc = c->alloc;
+	pool_init(&nic->tp.pool, &nic->tp.alloc);
 	list_init(&nic->tp.active);
 	list_init(&nic->tp.held_acks);
+	list_init(&nic->tp.lazy_acks);
 	list_init(&nic->tp.fired_cqs);
 	list_init(&nic->tp.events);
 	list_init(&nic->pds);
@@ -39,8 +82,7 @@ struct nic *nic_create(const struct nic_config *c)
 	half[1] = siphash_u64(c->secret, 1);
 	memcpy(nic->qpn_secret, half, sizeof(half));
 	nic->udp_port = c->udp_port ? c->udp_port : ROCEV2_UDP_PORT;
-	nic->sport_ipv4 = c->sport_ipv4;
-	nic->sport_ipv6 = c->sport_ipv6;
+	veroce_setup(&nic->tp, c);
 	nic->gid_count = c->gid_count < NIC_GIDS_MAX ? c->gid_count : NIC_GIDS_MAX;
 	memcpy(nic->gids, c->gids, nic->gid_count * sizeof(nic->gids[0]));
 	nic->qps = alloc_get(&c->alloc, sizeof(nic->qps[0]) << NIC_QPN_BITS);
@@ -78,6 +120,8 @@ void nic_destroy(struct nic *nic)
 	while (!list_empty(&nic->cqs))
 		nic_cq_destroy(nic, &container_of(nic->cqs.next, struct nic_cq, link)->cq);
 	mr_table_fini(&nic->tp.mrs);
+	pair_table_fini(&nic->tp.pairs);
+	pool_fini(&nic->tp.pool);
 	while (!list_empty(&nic->pds)) {
 		struct nic_pd *p = container_of(nic->pds.next, struct nic_pd, link);
 
@@ -111,40 +155,82 @@ static bool is_from_peer(const struct qp *qp, const struct flow *flow)
 				      !memcmp(flow->dst, qp->flow.src, sizeof(flow->dst)));
 }
 
-int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
+/* ICRC, QP, P_Key and source, which every wire has in common; NULL: not for a QP here. */
+static struct qp *find_receiver(struct nic *nic, const struct pkt *pkt, const struct bth *bth,
+				enum opcode_service service)
 {
 	struct nic_counters *n = &nic->tp.counters;
+	struct qp *qp = qp_table_find(nic, bth->dqpn);
+
+	if (!qp || !receives(qp_get_state(qp))) {
+		n->rx_no_qp++;
+		return NULL;
+	}
+	if (service != service_of_type[qp->type] || !pkey_matches(bth->pkey, qp->pkey) ||
+	    !is_from_peer(qp, pkt->flow)) {
+		n->rx_wrong_source++;
+		return NULL;
+	}
+	return qp;
+}
+
+static bool icrc_is_good(struct nic *nic, const struct pkt *pkt)
+{
+	struct nic_counters *n = &nic->tp.counters;
+	uint16_t ip_id;
+
+	if (!icrc_check(&nic->icrc, pkt, &ip_id)) {
+		n->rx_icrc_errors++;
+		return false;
+	}
+	n->rx_packets++;
+	n->rx_bytes += pkt->len;
+	return true;
+}
+
+static int veroce_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
+{
+	struct veroce_packet p;
+	struct qp *qp;
+
+	if (!veroce_decode(&p, pkt->data, pkt->len)) {
+		nic->tp.counters.rx_malformed++;
+		return -EBADMSG;
+	}
+	if (!icrc_is_good(nic, pkt))
+		return -EBADMSG;
+	qp = find_receiver(nic, pkt, &p.bth, SVC_RC);
+	if (!qp)
+		return 0;
+	if (qp->ops->veroce_input)
+		qp->ops->veroce_input(&nic->tp, qp, pkt, &p, now_ns);
+	else
+		nic->tp.counters.rx_wrong_source++;
+	return 0;
+}
+
+int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
+{
 	const struct opcode_info *info;
 	uint32_t header_len, payload_len;
 	struct bth bth;
 	struct qp *qp;
-	uint16_t ip_id;
 
+	if (pkt->flow->dport == nic->tp.veroce_port)
+		return veroce_input(nic, pkt, now_ns);
 	if (!opcode_judge_length(pkt->data, pkt->len, &info, &bth, &header_len, &payload_len) ||
 	    bth.tver) {
-		n->rx_malformed++;
+		nic->tp.counters.rx_malformed++;
 		return -EBADMSG;
 	}
-	if (!icrc_check(&nic->icrc, pkt, &ip_id)) {
-		n->rx_icrc_errors++;
+	if (!icrc_is_good(nic, pkt))
 		return -EBADMSG;
-	}
-	n->rx_packets++;
-	n->rx_bytes += pkt->len;
 	if (opcode_service(bth.opcode) == SVC_CNP)
-		return 0; /* nothing here reacts to congestion notification yet */
-	qp = qp_table_find(nic, bth.dqpn);
-	if (!qp || !receives(qp_get_state(qp))) {
-		n->rx_no_qp++;
-		return 0;
-	}
-	if (opcode_service(bth.opcode) != service_of_type[qp->type] ||
-	    !pkey_matches(bth.pkey, qp->pkey) || !is_from_peer(qp, pkt->flow)) {
-		n->rx_wrong_source++;
-		return 0;
-	}
-	qp->ops->input(&nic->tp, qp, pkt, &bth, info, pkt->data, pkt->data + header_len,
-		       payload_len, now_ns);
+		return 0; /* RoCEv2's window knows nothing of congestion notification */
+	qp = find_receiver(nic, pkt, &bth, opcode_service(bth.opcode));
+	if (qp)
+		qp->ops->input(&nic->tp, qp, pkt, &bth, info, pkt->data, pkt->data + header_len,
+			       payload_len, now_ns);
 	return 0;
 }
 
@@ -187,19 +273,26 @@ void nic_hear_doorbells(struct nic *nic)
 	}
 }
 
-/* ACKs that have waited long enough, or need not wait. */
-static void release_held_acks(struct nic *nic, uint64_t now_ns)
+/* When the first of the waiting ACKs of a list is due; UINT64_MAX: there is none. */
+static uint64_t acks_due(const struct list *held, uint64_t delay_ns)
 {
-	struct list *held = &nic->tp.held_acks;
+	return list_empty(held) ? UINT64_MAX
+				: container_of(held->next, struct qp, held)->ack_since_ns + delay_ns;
+}
 
-	while (!list_empty(held)) {
+static void release_acks(struct nic *nic, struct list *held, uint64_t delay_ns, uint64_t now_ns)
+{
+	while (acks_due(held, delay_ns) <= now_ns) {
 		struct qp *qp = container_of(held->next, struct qp, held);
 
-		if (nic->tp.hold_acks && qp->rsp.ack_since_ns + nic->tp.ack_delay_ns > now_ns)
-			return;
 		list_remove(&qp->held);
 		qp_activate(&nic->tp, qp);
 	}
+}
+
+static uint64_t held_ack_ns(const struct nic *nic)
+{
+	return nic->tp.hold_acks ? nic->tp.ack_delay_ns : 0;
 }
 
 size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_ns)
@@ -208,7 +301,8 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	size_t count;
 
 	nic_hear_doorbells(nic);
-	release_held_acks(nic, now_ns);
+	release_acks(nic, &nic->tp.held_acks, held_ack_ns(nic), now_ns);
+	release_acks(nic, &nic->tp.lazy_acks, nic->tp.lazy_ack_ns, now_ns);
 	if (list_empty(&tp->active))
 		return 0;
 	tx_start(&tp->tx, burst, max);
@@ -237,18 +331,16 @@ void nic_hold_acks(struct nic *nic, bool hold)
 
 uint64_t nic_deadline(const struct nic *nic)
 {
-	uint64_t deadline = timers_deadline(&nic->tp.timers);
+	uint64_t deadline = timers_deadline(&nic->tp.timers), due;
 
 	if (!list_empty(&nic->tp.active) || nic_has_doorbells(nic))
 		return 0;
-	if (!list_empty(&nic->tp.held_acks)) {
-		const struct qp *qp = container_of(nic->tp.held_acks.next, struct qp, held);
-		uint64_t due = qp->rsp.ack_since_ns +
-			       (nic->tp.hold_acks ? nic->tp.ack_delay_ns : 0);
-
-		if (due < deadline)
-			deadline = due;
-	}
+	due = acks_due(&nic->tp.held_acks, held_ack_ns(nic));
+	if (due < deadline)
+		deadline = due;
+	due = acks_due(&nic->tp.lazy_acks, nic->tp.lazy_ack_ns);
+	if (due < deadline)
+		deadline = due;
 	return deadline;
 }
 

@@ -42,8 +42,20 @@ enum {
 	NIC_MAX_SRQ = 1 << 16,
 	NIC_MAX_SRQ_WR = 32768,
 	NIC_MAX_RD_ATOM = 128,     /* READs and atomics outstanding a QP, either direction; as rxe has it */
-	NIC_MTU_BYTES_MAX = 4096
+	NIC_MTU_BYTES_MAX = 4096,
+	NIC_PATHS_MAX = 16
 };
+
+/* AUTO: veRoCE with peers that answer to it, RoCEv2 with all others. */
+enum nic_protocol { NIC_PROTOCOL_AUTO, NIC_PROTOCOL_VEROCE, NIC_PROTOCOL_ROCEV2 };
+
+/* What makes a veRoCE queue pair slow down: delay and CE marks, CE marks alone, or nothing. */
+enum nic_cc { NIC_CC_SWIFT, NIC_CC_DCTCP, NIC_CC_NONE };
+
+/* How a veRoCE queue pair finds out which packets are lost. */
+enum nic_loss { NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN };
+
+enum { NIC_RX_WINDOW_MIN = 128, NIC_RX_WINDOW_MAX = 65536 };
 
 #define NIC_MSG_BYTES_MAX (1u << 31)
 #define NIC_PKEY_DEFAULT  0xffffu
@@ -58,9 +70,21 @@ struct nic_config {
 	struct alloc alloc;
 	uint8_t secret[16];      /* QPNs and keys are drawn with it; from the OS in the product, a seed in tests */
 	uint32_t qpn_slot;       /* the high 7 bits of every QPN: 0 .. 126 */
-	uint16_t sport_ipv4;     /* UDP source port the back end sends from, host order */
-	uint16_t sport_ipv6;
+	uint16_t sport_ipv4[NIC_PATHS_MAX]; /* UDP source ports the back end sends from, host order */
+	uint16_t sport_ipv6[NIC_PATHS_MAX];
+	uint32_t paths;          /* of them; veRoCE spreads over all, RoCEv2 has the first; 0: 1 */
 	uint16_t udp_port;       /* RoCEv2's port, at every peer; 0: 4791 */
+	uint16_t veroce_port;    /* veRoCE's, at every peer; 0: 4794 */
+	enum nic_protocol protocol; /* what RC speaks */
+	enum nic_cc cc;             /* these three of veRoCE */
+	enum nic_loss loss;
+	uint32_t rx_window;         /* packets a queue pair takes ahead; a power of two; 0: 65536 */
+	bool strong_order;          /* veRoCE receivers write memory in PSN order: no packet is taken early */
+	bool base_only;             /* no extensions are offered: as a peer that knows the base protocol alone */
+	uint16_t flowlet;           /* packets that stay on one path, at least; 0: 8 */
+	uint64_t rto_ns_min;        /* veRoCE's shortest retransmission timeout; 0: 500 us */
+	uint64_t pto_ns_min;        /* and tail probe timeout; 0: 100 us */
+	uint64_t cc_target_ns;      /* queueing delay that Swift lets be; 0: its own formula */
 	uint32_t window_bytes;   /* request bytes, READ responses included, a QP may have unacknowledged */
 	uint16_t train_max;      /* packets that the back end sends as one train, 1 .. PKT_TRAIN_MAX; 0: that */
 	uint64_t ack_delay_ns;   /* how long an ACK may wait for a packet to travel with, while held */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "nic/state.h"
+#include "transport/veroce/veroce.h"
 #include "wire/psn.h"
 
 static const struct qp_ops *const ops_of_type[] = {
@@ -108,6 +109,7 @@ free_qp:
 static void detach(struct nic *nic, struct qp *qp)
 {
 	nic_hear_doorbells(nic);
+	veroce_destroy(&nic->tp, qp);
 	responder_reset(&nic->tp, qp);
 	requester_reset(&nic->tp, qp);
 	list_remove(&qp->active);
@@ -237,6 +239,7 @@ static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_st
 		qp->rsp.epsn = qp->rq_psn;
 	} else if (from == QPS_RTR && to == QPS_RTS) {
 		requester_start(&nic->tp, qp);
+		veroce_start(&nic->tp, qp);
 	} else if (to == QPS_SQD && from == QPS_RTS) {
 		qp->sq_draining = true;
 	}
@@ -318,6 +321,13 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 	}
 	if (qp->type == QPT_RC) {
 		err = fit_rings(&nic->tp.alloc, qp, a, mask);
+		if (err)
+			return err;
+	}
+	if (qp->type == QPT_RC && from == QPS_INIT && to == QPS_RTR) {
+		/* From here on it knows its peer, so it can find out what the peer speaks. */
+		apply(qp, a, mask, &flow);
+		err = veroce_create(&nic->tp, qp, nic_is_local(nic, flow.dst), now_ns);
 		if (err)
 			return err;
 	}

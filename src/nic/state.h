@@ -24,8 +24,6 @@ struct nic {
 	struct list cqs;           /* struct nic_cq */
 	struct list srqs;          /* struct nic_srq */
 	uint16_t udp_port; /* that peers listen on */
-	uint16_t sport_ipv4;
-	uint16_t sport_ipv6;
 	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
 };
@@ -56,6 +54,9 @@ void qp_table_remove(struct nic *, struct qp *);
  * another with that mask of attributes.
  */
 bool qp_transition_is_legal(enum qp_type, enum qp_state from, enum qp_state to, uint32_t mask);
+
+/* Whether that address is one of the host's own. */
+bool nic_is_local(const struct nic *, const uint8_t gid[16]);
 
 /* Doorbells that rang so far put their QPs in the active list. */
 void nic_hear_doorbells(struct nic *);

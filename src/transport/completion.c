@@ -21,6 +21,23 @@ void qp_activate(struct transport *tp, struct qp *qp)
 		list_append(&tp->active, &qp->active);
 }
 
+void ack_schedule(struct transport *tp, struct qp *qp, enum ack_wait wait, uint64_t now_ns)
+{
+	bool waits = !list_empty(&qp->held);
+
+	if (wait == ACK_HELD && !tp->hold_acks)
+		wait = ACK_NOW;
+	if (wait == ACK_NOW) {
+		list_remove(&qp->held);
+		qp_activate(tp, qp);
+	} else if (!waits || (wait == ACK_HELD && qp->ack_lazy)) {
+		list_remove(&qp->held);
+		qp->ack_since_ns = now_ns;
+		qp->ack_lazy = wait == ACK_LAZY;
+		list_append(qp->ack_lazy ? &tp->lazy_acks : &tp->held_acks, &qp->held);
+	}
+}
+
 void qp_raise(struct transport *tp, struct qp *qp, enum event_type type)
 {
 	event_raise(&tp->events, &qp->event, type);
@@ -152,6 +169,8 @@ void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp->rsp.rwqe = NULL;
 	if (held)
 		flush_recv(tp, qp, held, now_ns);
+	if (qp->ops->silence)
+		qp->ops->silence(tp, qp, now_ns);
 	qp_flush(tp, qp, now_ns);
 	if (qp->srq)
 		qp_raise(tp, qp, EVENT_QP_LAST_WQE_REACHED);

@@ -20,6 +20,16 @@ struct nic_counters {
 	uint64_t naks_sent, naks_received; /* RNR NAKs are counted apart */
 	uint64_t rnrs_sent, rnrs_received;
 	uint64_t acks_sent, acks_received;
+	/* veRoCE */
+	uint64_t sacks_sent;
+	uint64_t spurious;             /* sent again although the first copy was only late */
+	uint64_t tail_probes;
+	uint64_t path_timeouts;        /* a path was silent while others were not */
+	uint64_t rx_beyond_window;     /* too far ahead to be recorded */
+	uint64_t path_probes;
+	uint64_t cnps_received;
+	uint64_t slow_signals;         /* received */
+	uint64_t fallbacks;            /* QPs that went on with RoCEv2 */
 	uint64_t completions;
 	uint64_t completion_errors;
 	uint64_t cq_overruns;

@@ -9,9 +9,17 @@
 #include <string.h>
 
 #include "transport/message.h"
+#include "wire/aeth.h"
 #include "wire/ieth.h"
 #include "wire/immdt.h"
 #include "wire/reth.h"
+
+const struct rx_consequence rx_consequences[RX_VERDICTS] = {
+	[RX_INVALID] = {AETH_NAK | NAK_INVALID_REQUEST, WC_WR_FLUSH_ERR, EVENT_QP_REQ_ERR},
+	[RX_TOO_LONG] = {AETH_NAK | NAK_INVALID_REQUEST, WC_LOC_LEN_ERR, EVENT_QP_REQ_ERR},
+	[RX_ACCESS] = {AETH_NAK | NAK_REMOTE_ACCESS, WC_WR_FLUSH_ERR, EVENT_QP_ACCESS_ERR},
+	[RX_LOCAL_FAULT] = {AETH_NAK | NAK_REMOTE_OPERATIONAL, WC_LOC_PROT_ERR, EVENT_QP_FATAL},
+};
 
 /* IBTA 9.7.4.1.2, 9.8.3.1: FIRST and ONLY begin a message, MIDDLE and LAST go on with one of their kind. */
 static bool fits_sequence(const struct responder *rsp, const struct opcode_info *info)
@@ -100,7 +108,7 @@ enum rx_verdict message_judge(struct transport *tp, struct qp *qp, const struct 
  * A program may poll memory for a WRITE's last byte, which real adapters write last. memcpy promises
  * no order, so the tail is stored after everything before it.
  */
-static void place_in_order(uint8_t *to, const uint8_t *from, uint32_t len)
+void message_place(uint8_t *to, const uint8_t *from, uint32_t len)
 {
 	uint32_t tail = len < 8 ? len : 8;
 
@@ -122,14 +130,17 @@ static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const ui
 		      MR_REMOTE_WRITE);
 	if (!to)
 		return RX_ACCESS;
-	place_in_order(to, payload, payload_len);
+	message_place(to, payload, payload_len);
 	return RX_EXECUTE;
 }
 
 /* The region loses its remote access; its L_Key goes on working (IBTA 10.6.7.2, C10-70). */
-static void invalidate(struct transport *tp, uint32_t rkey)
+void message_invalidate(struct transport *tp, uint32_t rkey)
 {
-	mr_find(&tp->mrs, rkey)->access &= ~(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
+	struct mr *mr = mr_find(&tp->mrs, rkey);
+
+	if (mr)
+		mr->access &= ~(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
 }
 
 static void finish(struct transport *tp, struct qp *qp, const struct bth *bth,
@@ -159,7 +170,7 @@ static void finish(struct transport *tp, struct qp *qp, const struct bth *bth,
 		struct ieth ieth;
 
 		ieth_decode(&ieth, headers + opcode_header_offset(info, H_IETH));
-		invalidate(tp, ieth.rkey);
+		message_invalidate(tp, ieth.rkey);
 		cqe.imm_or_key = ieth.rkey;
 		cqe.flags = WC_WITH_INV;
 	}

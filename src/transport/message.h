@@ -18,6 +18,14 @@ enum rx_verdict {
 	RX_VERDICTS
 };
 
+/* What a verdict causes at an RC responder (IBTA 9.9.3, table of responder errors). */
+struct rx_consequence {
+	uint8_t syndrome;
+	enum wc_status recv_status; /* of the held receive WQE, if any */
+	enum event_type event;
+};
+extern const struct rx_consequence rx_consequences[RX_VERDICTS];
+
 /*
  * Judges one SEND or WRITE packet by the message so far. Takes a receive WQE for a SEND that begins
  * (it stays in rsp->rwqe whatever the verdict); changes nothing else.
@@ -32,6 +40,10 @@ enum rx_verdict message_judge(struct transport *, struct qp *, const struct opco
 enum rx_verdict message_execute(struct transport *, struct qp *, const struct bth *,
 				const struct opcode_info *, const uint8_t *headers,
 				const uint8_t *payload, uint32_t payload_len, uint64_t now_ns);
+/* Copies so that the last bytes are stored last: a program may poll memory for them. */
+void message_place(uint8_t *to, const uint8_t *from, uint32_t len);
+/* The region of that key loses its remote access, if it is there; its L_Key goes on working. */
+void message_invalidate(struct transport *, uint32_t rkey);
 /* Completes the held receive WQE, if any, with an error. */
 void message_fail(struct transport *, struct qp *, enum wc_status, uint64_t now_ns);
 

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/list.h"
 #include "base/pkt.h"
+#include "base/pool.h"
 #include "base/timer.h"
 #include "cc/aimd.h"
 #include "mem/mr.h"
@@ -28,6 +29,7 @@
 #include "transport/counters.h"
 #include "transport/srq.h"
 #include "transport/tx.h"
+#include "transport/veroce/pair.h"
 #include "wire/bth.h"
 #include "wire/opcode.h"
 
@@ -40,20 +42,43 @@ enum {
 #define NAK_AT_EPSN UINT32_MAX
 #define NIC_READ_BYTES_MAX (1u << 31)
 
+struct loss_ops;
+struct veroce;
+struct veroce_packet;
+
+/* What RC QPs speak: AUTO is veRoCE with peers that answer to it. */
+enum transport_protocol { TRANSPORT_AUTO, TRANSPORT_VEROCE, TRANSPORT_ROCEV2 };
+
 /* What a nic gives its QPs. */
 struct transport {
 	struct alloc alloc;
+	struct pool pool; /* for what exists while data is outstanding */
 	struct mr_table mrs;
 	struct timers timers;
 	struct list active;      /* QPs with something to send, in turn */
 	struct list held_acks;   /* QPs whose ACK waits for company, oldest first */
+	struct list lazy_acks;   /* QPs whose ACK waits for more to acknowledge, oldest first */
 	struct list fired_cqs;
 	struct list events;      /* struct event_source with pending events */
 	struct tx tx;
 	struct nic_counters counters;
 	uint32_t window_bytes;
-	uint64_t ack_delay_ns;
+	uint64_t ack_delay_ns; /* of held_acks */
 	bool hold_acks;
+
+	/* veRoCE */
+	enum transport_protocol protocol;
+	bool strong_order;       /* memory is written in PSN order only */
+	uint16_t caps_flags;     /* offered */
+	uint16_t veroce_port;
+	uint16_t sport_ipv4[TX_PATHS_MAX], sport_ipv6[TX_PATHS_MAX];
+	uint32_t rx_window;      /* PSNs that a receiver records, a power of two */
+	uint64_t lazy_ack_ns;    /* how long lazy_acks wait */
+	uint64_t pto_ns_min;
+	const struct loss_ops *loss;
+	struct pair_table pairs;
+	uint8_t secret[16];      /* of nonces */
+	uint64_t secret_serial;
 };
 
 /*
@@ -125,21 +150,28 @@ struct responder {
 	struct recv_wqe *rwqe;
 	struct rd_resource *res; /* ring; NULL before RTR */
 	uint8_t res_entries; /* of the ring: a power of two, at least max_dest_rd_atomic */
-	uint64_t ack_since_ns;
 };
 
 struct qp;
 
 /* What differs by QP type: chosen at creation, called for each packet. */
 struct qp_ops {
-	/* A packet for this QP, checked for length, ICRC, service, P_Key and source. */
+	/* A RoCEv2 packet for this QP, checked for length, ICRC, service, P_Key and source. */
 	void (*input)(struct transport *, struct qp *, const struct pkt *, const struct bth *,
 		      const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
 		      uint32_t payload_len, uint64_t now_ns);
+	/* A veRoCE packet, checked likewise; NULL: this QP cannot take any. */
+	void (*veroce_input)(struct transport *, struct qp *, const struct pkt *,
+			     const struct veroce_packet *, uint64_t now_ns);
 	/* Lays packets into transport->tx; true: there is more, call again. */
 	bool (*output)(struct transport *, struct qp *, uint64_t now_ns);
 	/* qp->timer fired. */
 	void (*expire)(struct transport *, struct qp *, uint64_t now_ns);
+	/*
+	 * On the way into ERR: forgets what is outstanding, flushes the receive WQEs of messages that were
+	 * begun. NULL: there is nothing beyond struct requester and responder.
+	 */
+	void (*silence)(struct transport *, struct qp *, uint64_t now_ns);
 };
 
 struct qp {
@@ -159,12 +191,15 @@ struct qp {
 	struct srq *srq;
 	void *owner;
 	struct list active; /* in transport->active */
-	struct list held;   /* in transport->held_acks */
+	struct list held;   /* in transport->held_acks or lazy_acks */
+	uint64_t ack_since_ns;
+	bool ack_lazy;      /* in lazy_acks */
 	struct timer timer;
 	struct flow flow;
 	struct sq sq;
 	struct requester req;
 	struct responder rsp;
+	struct veroce *veroce; /* what it takes to speak veRoCE; NULL: it cannot */
 	_Atomic bool in_flight;
 
 	/* doorbell: an intrusive stack that posters push to */
@@ -224,6 +259,15 @@ void qp_flush(struct transport *, struct qp *, uint64_t now_ns);
 void qp_raise(struct transport *, struct qp *, enum event_type);
 /* The next receive WQE of the QP or its SRQ, or NULL. Raises the SRQ's limit event. */
 struct recv_wqe *qp_take_recv(struct transport *, struct qp *);
+
+/* How long an acknowledgement that has become due may wait. */
+enum ack_wait {
+	ACK_NOW,
+	ACK_HELD, /* for a packet to travel with, if the caller of the nic comes back soon */
+	ACK_LAZY  /* for more to acknowledge */
+};
+/* Activates the QP now or later; never later than was said before. */
+void ack_schedule(struct transport *, struct qp *, enum ack_wait, uint64_t now_ns);
 
 /* ---- requester.c, completer.c, responder.c -------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reliable connection over RoCEv2: joins requester, completer and responder. */
 #include "transport/qp.h"
+#include "transport/veroce/veroce.h"
 
 static void note_established(struct transport *tp, struct qp *qp)
 {
@@ -30,6 +31,8 @@ static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		qp_flush(tp, qp, now_ns);
 		return false;
 	}
+	if (qp->veroce && !caps_output(tp, qp, now_ns))
+		return true;
 	if (responder_output(tp, qp, now_ns))
 		return true;
 	before = tp->tx.count;
@@ -44,8 +47,19 @@ static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return responder_output_ack(tp, qp);
 }
 
+/* Decided for RoCEv2: who asks is told so, anything else of veRoCE is not for this QP. */
+static void rc_veroce_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+			    const struct veroce_packet *p, uint64_t now_ns)
+{
+	if (qp->veroce && p->bth.opcode == OP_CAPS_REQUEST)
+		caps_input(tp, qp, p, now_ns);
+	else
+		tp->counters.rx_wrong_source++;
+}
+
 const struct qp_ops rc_ops = {
 	.input = rc_input,
+	.veroce_input = rc_veroce_input,
 	.output = rc_output,
 	.expire = completer_expire,
 };

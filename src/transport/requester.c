@@ -12,43 +12,13 @@
 #include <string.h>
 
 #include "transport/qp.h"
+#include "transport/request.h"
 #include "wire/atomiceth.h"
 #include "wire/icrc.h"
 #include "wire/ieth.h"
 #include "wire/immdt.h"
 #include "wire/psn.h"
 #include "wire/reth.h"
-
-/* [WR opcode][place in the message]; RC's numbers, UC's are UC_OPCODES higher. */
-enum place { PLACE_FIRST, PLACE_MIDDLE, PLACE_LAST, PLACE_ONLY, PLACE_COUNT };
-enum { UC_OPCODES = 0x20 };
-
-static const uint8_t request_opcode[WR_OPCODE_COUNT][PLACE_COUNT] = {
-	[WR_SEND] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST, OP_RC_SEND_ONLY},
-	[WR_SEND_IMM] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST_IMM,
-			 OP_RC_SEND_ONLY_IMM},
-	[WR_SEND_INV] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST_INV,
-			 OP_RC_SEND_ONLY_INV},
-	[WR_WRITE] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_LAST, OP_RC_WRITE_ONLY},
-	[WR_WRITE_IMM] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_LAST_IMM,
-			  OP_RC_WRITE_ONLY_IMM},
-	[WR_READ] = {OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_READ_REQUEST,
-		     OP_RC_READ_REQUEST},
-	[WR_CMP_SWAP] = {OP_RC_CMP_SWAP, OP_RC_CMP_SWAP, OP_RC_CMP_SWAP, OP_RC_CMP_SWAP},
-	[WR_FETCH_ADD] = {OP_RC_FETCH_ADD, OP_RC_FETCH_ADD, OP_RC_FETCH_ADD, OP_RC_FETCH_ADD},
-};
-
-static const uint64_t message_bytes_max = 1u << 31; /* IBTA 9.7.6 */
-
-static bool is_read(const struct send_wqe *w)
-{
-	return w->opcode == WR_READ;
-}
-
-static bool wants_response(const struct send_wqe *w)
-{
-	return w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
-}
 
 void requester_reset(struct transport *tp, struct qp *qp)
 {
@@ -126,53 +96,12 @@ void requester_check_drained(struct transport *tp, struct qp *qp)
 		qp_raise(tp, qp, EVENT_SQ_DRAINED);
 }
 
-/* The WQE at the cursor fails by itself, but not before all earlier ones are done. */
-static void fail_in_turn(struct transport *tp, struct qp *qp, enum wc_status status,
-			 uint64_t now_ns)
-{
-	if (qp->sq.una != qp->req.wqe) {
-		qp->req.failed = (uint8_t)status;
-		qp->req.failed_wqe = qp->req.wqe;
-		return;
-	}
-	complete_send(tp, qp, status, now_ns);
-	if (qp->type == QPT_RC)
-		qp_to_error(tp, qp, now_ns);
-	else
-		qp_to_sqe(tp, qp, now_ns);
-}
-
-static bool sges_open(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
-{
-	uint32_t access = wants_response(w) ? MR_LOCAL_WRITE : 0;
-
-	return w->flags & WR_INLINE || sge_check(&tp->mrs, qp->pd, (const struct sge *)w->sge,
-						 w->num_sge, access);
-}
-
-/* Looks at a WQE before its first packet; WC_SUCCESS: it may go. */
-static enum wc_status judge_wqe(const struct transport *tp, const struct qp *qp,
-				const struct send_wqe *w)
-{
-	if (!request_opcode[w->opcode][PLACE_ONLY] && w->opcode != WR_SEND)
-		return WC_LOC_QP_OP_ERR;
-	if (qp->type == QPT_UC && (wants_response(w) || w->opcode == WR_SEND_INV))
-		return WC_LOC_QP_OP_ERR;
-	if (wants_response(w) && !qp->max_rd_atomic)
-		return WC_LOC_QP_OP_ERR;
-	if (w->length > message_bytes_max)
-		return WC_LOC_LEN_ERR;
-	if (wants_response(w) && !is_read(w) && w->length != 8)
-		return WC_LOC_LEN_ERR;
-	return sges_open(tp, qp, w) ? WC_SUCCESS : WC_LOC_PROT_ERR;
-}
-
 static void start_wqe(struct qp *qp, struct send_wqe *w)
 {
 	struct requester *req = &qp->req;
 
-	w->packets = w->length > qp->mtu ? (w->length - 1) / qp->mtu + 1 : 1;
-	if (wants_response(w) && !is_read(w))
+	w->packets = request_packets(w->length, qp->mtu);
+	if (request_wants_response(w) && !request_is_read(w))
 		w->packets = 1;
 	w->psn_first = req->psn_new;
 	w->psn_last = psn_add(w->psn_first, w->packets - 1);
@@ -204,12 +133,12 @@ static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 
 /* Writes BTH and what follows it up to the payload; returns the length. */
 static uint32_t encode_headers(uint8_t *p, const struct qp *qp, const struct send_wqe *w,
-			       enum place place, bool ackreq, uint32_t pad, uint32_t chunk_bytes,
+			       enum request_place place, bool ackreq, uint32_t pad, uint32_t chunk_bytes,
 			       uint32_t done_bytes)
 {
 	uint8_t opcode = request_opcode[w->opcode][place];
 	uint16_t headers = opcode_table[opcode].headers;
-	bool end = place == PLACE_LAST || place == PLACE_ONLY;
+	bool end = place == REQUEST_LAST || place == REQUEST_ONLY;
 	struct bth bth = {
 		.opcode = qp->type == QPT_UC ? opcode + UC_OPCODES : opcode,
 		.se = end && w->flags & WR_SOLICITED && w->opcode != WR_WRITE,
@@ -226,7 +155,7 @@ static uint32_t encode_headers(uint8_t *p, const struct qp *qp, const struct sen
 	if (headers & H_RETH) {
 		reth_encode(p + at, &(struct reth){.va = w->remote_va + done_bytes,
 						   .rkey = w->rkey,
-						   .len = is_read(w) ? chunk_bytes : w->length});
+						   .len = request_is_read(w) ? chunk_bytes : w->length});
 		at += RETH_LEN;
 	}
 	if (headers & H_ATOMICETH) {
@@ -251,17 +180,6 @@ static uint32_t encode_headers(uint8_t *p, const struct qp *qp, const struct sen
 	return at;
 }
 
-static bool gather(const struct transport *tp, const struct qp *qp, struct send_wqe *w,
-		   uint32_t off, uint8_t *to, uint32_t len)
-{
-	if (w->flags & WR_INLINE) {
-		memcpy(to, send_wqe_inline(w) + off, len);
-		return true;
-	}
-	return !len || sge_gather(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, off, to,
-				  len);
-}
-
 /* The packet at the cursor, and the cursor past it. False: the WQE failed, nothing was sent. */
 static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t span,
 			bool ackreq, uint64_t now_ns)
@@ -271,16 +189,15 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	uint32_t k = (req->psn - w->psn_first) & PSN_MASK;
 	uint32_t done = k * qp->mtu;
 	bool first = k == 0, last = k + span == w->packets;
-	enum place place = first ? (last ? PLACE_ONLY : PLACE_FIRST)
-				 : (last ? PLACE_LAST : PLACE_MIDDLE);
+	enum request_place place = request_place(first, last);
 	uint32_t bytes = last ? w->length - done : span * qp->mtu;
-	uint32_t payload = wants_response(w) ? 0 : bytes;
+	uint32_t payload = request_wants_response(w) ? 0 : bytes;
 	uint32_t pad = -payload & 3;
 	uint32_t at = encode_headers(p, qp, w, place, ackreq || last, pad, bytes, done);
 	bool again = offset(req, req->psn) < offset(req, req->high);
 
-	if (!gather(tp, qp, w, done, p + at, payload)) {
-		fail_in_turn(tp, qp, WC_LOC_PROT_ERR, now_ns);
+	if (!request_gather(tp, qp, w, done, p + at, payload)) {
+		request_fail_in_turn(tp, qp, req->wqe, WC_LOC_PROT_ERR, now_ns);
 		return false;
 	}
 	memset(p + at + payload, 0, pad);
@@ -288,7 +205,7 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	if (again) {
 		tp->counters.retransmits++;
 	} else {
-		if (wants_response(w))
+		if (request_wants_response(w))
 			req->rd_end[req->rd_head++ % req->rd_entries] = psn_add(req->psn, span - 1);
 		req->high = psn_add(req->psn, span);
 	}
@@ -309,9 +226,9 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	w = sq_at(&qp->sq, qp->sq.next);
 	if (w->flags & WR_FENCE && qp->req.rd_head != qp->req.rd_tail)
 		return false; /* IBTA 10.8.3.3: after all earlier READs and atomics */
-	status = judge_wqe(tp, qp, w);
+	status = request_judge(tp, qp, w);
 	if (status != WC_SUCCESS) {
-		fail_in_turn(tp, qp, status, now_ns);
+		request_fail_in_turn(tp, qp, qp->req.wqe, status, now_ns);
 		return false;
 	}
 	start_wqe(qp, w);
@@ -347,12 +264,12 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			continue;
 		}
 		w = sq_at(&qp->sq, req->wqe);
-		if (wants_response(w)) {
+		if (request_wants_response(w)) {
 			bool again = flying < offset(req, req->high);
 
 			if (!again && (uint8_t)(req->rd_head - req->rd_tail) >= qp->max_rd_atomic)
 				break;
-			if (is_read(w))
+			if (request_is_read(w))
 				span = read_chunk(qp, w);
 		}
 		if (qp->type == QPT_RC && flying && flying + span > window)

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "transport/atomic.h"
 #include "transport/message.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"
@@ -16,18 +17,6 @@
 #include "wire/icrc.h"
 #include "wire/psn.h"
 #include "wire/reth.h"
-
-/* What a verdict causes at an RC responder (IBTA 9.9.3, table of responder errors). */
-static const struct consequence {
-	uint8_t syndrome;
-	enum wc_status recv_status; /* of the held receive WQE, if any */
-	enum event_type event;
-} consequences[RX_VERDICTS] = {
-	[RX_INVALID] = {AETH_NAK | NAK_INVALID_REQUEST, WC_WR_FLUSH_ERR, EVENT_QP_REQ_ERR},
-	[RX_TOO_LONG] = {AETH_NAK | NAK_INVALID_REQUEST, WC_LOC_LEN_ERR, EVENT_QP_REQ_ERR},
-	[RX_ACCESS] = {AETH_NAK | NAK_REMOTE_ACCESS, WC_WR_FLUSH_ERR, EVENT_QP_ACCESS_ERR},
-	[RX_LOCAL_FAULT] = {AETH_NAK | NAK_REMOTE_OPERATIONAL, WC_LOC_PROT_ERR, EVENT_QP_FATAL},
-};
 
 void responder_reset(struct transport *tp, struct qp *qp)
 {
@@ -62,19 +51,13 @@ static void schedule_ack(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct responder *rsp = &qp->rsp;
 
 	rsp->ack_pending = true;
-	if (!tp->hold_acks || rsp->unacked >= QP_ACK_NOW_PACKETS) {
-		list_remove(&qp->held);
-		qp_activate(tp, qp);
-	} else if (list_empty(&qp->held)) {
-		rsp->ack_since_ns = now_ns;
-		list_append(&tp->held_acks, &qp->held);
-	}
+	ack_schedule(tp, qp, rsp->unacked >= QP_ACK_NOW_PACKETS ? ACK_NOW : ACK_HELD, now_ns);
 }
 
 /* The QP says one last NAK and is dead (IBTA 9.9.3: class B and C). */
 static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64_t now_ns)
 {
-	const struct consequence *c = &consequences[v];
+	const struct rx_consequence *c = &rx_consequences[v];
 
 	if (c->recv_status != WC_WR_FLUSH_ERR)
 		message_fail(tp, qp, c->recv_status, now_ns);
@@ -210,13 +193,7 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 	r = take_resource(qp);
 	if (!r)
 		return RX_INVALID;
-	if (bth->opcode == OP_RC_FETCH_ADD) {
-		found = __atomic_fetch_add(word, h.swap_add, __ATOMIC_SEQ_CST);
-	} else {
-		found = h.compare;
-		__atomic_compare_exchange_n(word, &found, h.swap_add, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST);
-	}
+	found = atomic_execute(word, bth->opcode == OP_RC_CMP_SWAP, h.swap_add, h.compare);
 	*r = (struct rd_resource){
 		.va = h.va,
 		.rkey = h.rkey,

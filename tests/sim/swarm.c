@@ -6,9 +6,13 @@
  * its target memory as it is once every operation posted so far was executed, in order; it is
  * brought up to date at post time, and what each READ, atomic or message must show is noted then.
  *
- *     swarm [SEED [COUNT]]       or VERBENA_SEED in the environment
+ *     swarm [veroce] [SEED [COUNT]]       or VERBENA_SEED in the environment
  *
- * prints every seed before it runs it and, when one fails, the command that repeats it.
+ * `veroce` has the seed also choose how RC travels: veRoCE or found out, paths and their latencies, loss
+ * detection, congestion control, windows. WRITEs that overlap have a fence between them then, since
+ * veRoCE gives no order to data in flight.
+ *
+ * It prints every seed before it runs it and, when one fails, the command that repeats it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,6 +40,8 @@ struct op {
 	bool signaled;
 	uint8_t *result; /* what a READ or atomic must bring */
 	uint32_t result_len;
+	uint64_t write_off; /* WRITE: where in the target */
+	uint32_t write_len;
 };
 
 /* A message that takes a receive WQE. */
@@ -63,6 +69,8 @@ struct lane {
 	bool send_failed;
 	bool recv_failed;
 };
+
+static bool veroce;
 
 struct swarm {
 	struct duo *d;
@@ -96,6 +104,50 @@ static void choose_faults(struct swarm *s)
 		for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
 			*rates[i] = chance(s, 40) ? (uint32_t)below(s, 50000) : 0;
 		f->delay_ns_max = 1 + below(s, 30000);
+	}
+}
+
+/* ---- veRoCE ------------------------------------------------------------------------------------ */
+
+static struct nic_config wire; /* the members that choose_wire() sets */
+
+static void choose_wire(struct swarm *s)
+{
+	bool found_out = chance(s, 25), irn = chance(s, 15);
+
+	wire = (struct nic_config){
+		.protocol = found_out ? NIC_PROTOCOL_AUTO : NIC_PROTOCOL_VEROCE,
+		.paths = chance(s, 30) ? 1 : 1 + (uint32_t)below(s, NIC_PATHS_MAX),
+		.cc = (enum nic_cc)below(s, 3),
+		.loss = irn ? NIC_LOSS_IRN : chance(s, 20) ? NIC_LOSS_BASE : NIC_LOSS_FAST,
+		.rx_window = 128u << below(s, 6),
+		.window_bytes = 16384u << below(s, 7),
+		.flowlet = (uint16_t)(1 + below(s, 16)),
+		.strong_order = chance(s, 0),
+		.base_only = chance(s, 20),
+	};
+}
+
+static void set_wire(struct nic_config *c, enum duo_side side)
+{
+	c->protocol = wire.protocol;
+	c->paths = wire.paths;
+	c->cc = wire.cc;
+	c->loss = wire.loss;
+	c->rx_window = wire.rx_window;
+	c->window_bytes = wire.window_bytes;
+	c->flowlet = wire.flowlet;
+	c->strong_order = wire.strong_order;
+	c->base_only = side == DUO_A && wire.base_only;
+}
+
+static void choose_paths(struct swarm *s)
+{
+	for (uint32_t i = 0; i < wire.paths; i++) {
+		if (chance(s, 50))
+			s->d->path_ns[i] = below(s, 50000);
+		if (i && chance(s, 5))
+			s->d->path_ns[i] = UINT64_MAX;
 	}
 }
 
@@ -226,13 +278,29 @@ static void plan_send(struct swarm *s, struct lane *l, struct duo_wr *w)
 	s->useful_packets += 1 + len / s->mtu;
 }
 
-static void plan_write(struct swarm *s, struct lane *l, struct duo_wr *w)
+/* Whether a WRITE that may still be under way touches that range. */
+static bool overlaps_write(const struct lane *l, uint64_t off, uint32_t len)
+{
+	for (uint32_t i = l->done; i < l->posted; i++) {
+		const struct op *o = &l->ops[i];
+
+		if (off < o->write_off + o->write_len && o->write_off < off + len)
+			return true;
+	}
+	return false;
+}
+
+static void plan_write(struct swarm *s, struct lane *l, struct duo_wr *w, struct op *op)
 {
 	uint8_t bytes[MESSAGE_MAX];
 	uint32_t len = choose_len(s, MESSAGE_MAX);
 	uint64_t off = below(s, TARGET_BYTES - len + 1);
 
 	choose_source(s, l, w, bytes, len);
+	if (veroce && overlaps_write(l, off, len))
+		w->flags |= WR_FENCE;
+	op->write_off = off;
+	op->write_len = len;
 	w->remote_va = l->target->iova + off;
 	w->imm_or_key = (uint32_t)prng_next(&s->prng);
 	memcpy(l->model + off, bytes, len);
@@ -321,7 +389,7 @@ static bool post(struct swarm *s, struct lane *l)
 		plan_atomic(s, l, &w, op);
 		break;
 	default:
-		plan_write(s, l, &w);
+		plan_write(s, l, &w, op);
 	}
 	DUO_CHECK(s->d, duo_post(l->from, &w));
 	l->posted++;
@@ -524,7 +592,8 @@ static void say_how_to_repeat(void)
 			"receives %u posted, %u done\n", l->from->qpn, l->to->qpn, l->posted,
 			l->op_count, l->done, l->message_count, l->recv_posted, l->recv_done);
 	}
-	fprintf(stderr, "repeat: %s %" PRIu64 " 1\n", program, current_seed);
+	fprintf(stderr, "repeat: %s %s%" PRIu64 " 1\n", program, veroce ? "veroce " : "",
+		current_seed);
 	exit(1);
 }
 
@@ -536,9 +605,13 @@ static uint64_t run(uint64_t seed, uint64_t *packets)
 
 	current = s;
 	prng_init(&s->prng, seed ^ 0x5eed);
-	s->d = duo_create(seed, NULL);
+	if (veroce)
+		choose_wire(s);
+	s->d = duo_create(seed, veroce ? set_wire : NULL);
 	s->d->steps_left = STEPS_MAX;
 	choose_faults(s);
+	if (veroce)
+		choose_paths(s);
 	connect_pairs(s);
 	actions = 200 + below(s, 2000);
 	killed_at = chance(s, 20) ? below(s, actions) : UINT64_MAX;
@@ -565,12 +638,18 @@ static uint64_t run(uint64_t seed, uint64_t *packets)
 
 int main(int argc, char **argv)
 {
+	program = argv[0];
+	if (argc > 1 && !strcmp(argv[1], "veroce")) {
+		veroce = true;
+		argc--;
+		argv++;
+	}
+
 	const char *env = getenv("VERBENA_SEED");
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : env ? strtoull(env, NULL, 0) : 1;
 	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : argc > 1 || env ? 1 : SEEDS;
 	uint64_t total = 0;
 
-	program = argv[0];
 	duo_fail_hook = say_how_to_repeat;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (uint64_t i = 0; i < count; i++) {

@@ -11,6 +11,7 @@
 #include "base/siphash.h"
 #include "support/duo.h"
 #include "wire/packet.h"
+#include "wire/rocev2.h"
 
 void (*duo_fail_hook)(void);
 
@@ -55,6 +56,12 @@ void duo_dump(const struct duo *d, size_t last)
 			fates[p->fate]);
 		if (p->info && p->info->headers & H_AETH)
 			fprintf(stderr, " syndrome %02x msn %06x", p->aeth.syndrome, p->aeth.msn);
+		if (p->veroce)
+			fprintf(stderr, " path %u msn %06x rqmsn %x po %x%s", p->path, p->msn, p->rqmsn,
+				p->po, p->bth.retrans ? " R" : "");
+		if (p->sack_count)
+			fprintf(stderr, " sack %u: %06x+%u %" PRIx64 " %" PRIx64, p->sack_count,
+				p->sack.start_psn, p->sack.valid_len, p->sack.bits[0], p->sack.bits[1]);
 		if (p->info && p->info->headers & H_RETH)
 			fprintf(stderr, " va %" PRIx64 "+%u", p->reth.va, p->reth.len);
 		fprintf(stderr, "\n");
@@ -144,6 +151,29 @@ static struct duo_flight land(struct duo *d)
 	}
 }
 
+static void describe_veroce(struct duo_packet *p, const struct pkt *pkt)
+{
+	struct veroce_packet v;
+
+	if (!veroce_decode(&v, pkt->data, pkt->len))
+		return;
+	p->veroce = true;
+	p->path = (uint8_t)((pkt->flow->sport - DUO_SPORT_IPV4) % NIC_PATHS_MAX);
+	p->info = v.info;
+	p->bth = v.bth;
+	p->payload_len = v.payload_len;
+	p->msn = v.msn;
+	p->rqmsn = v.rqmsn;
+	p->po = v.po;
+	if (v.info->headers & H_AETH)
+		p->aeth = v.aeth;
+	if (v.info->headers & H_RETH)
+		p->reth = v.reth;
+	p->sack_count = v.sack_count;
+	if (v.sack_count)
+		sacketh_decode(&p->sack, v.sacks);
+}
+
 static struct duo_packet describe(struct duo *d, enum duo_side from, const struct pkt *pkt)
 {
 	struct duo_packet p = {
@@ -155,6 +185,10 @@ static struct duo_packet describe(struct duo *d, enum duo_side from, const struc
 	};
 	uint32_t header_len;
 
+	if (pkt->flow->dport == VEROCE_UDP_PORT) {
+		describe_veroce(&p, pkt);
+		return p;
+	}
 	if (!opcode_judge_length(pkt->data, pkt->len, &p.info, &p.bth, &header_len, &p.payload_len))
 		return p;
 	if (p.info->headers & H_AETH)
@@ -301,6 +335,10 @@ static void transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
 	DUO_CHECK(d, p.info);
 	check_sealed(d, pkt);
 	p.fate = decide(d, &p, &n);
+	if (p.veroce && d->path_ns[p.path] == UINT64_MAX)
+		p.fate = DUO_DROP;
+	else if (p.veroce)
+		arrival += d->path_ns[p.path];
 	trace_word(d, d->now_ns << 8 | (uint64_t)from << 4 | p.fate);
 	trace_bytes(d, pkt->data, pkt->len);
 	if (d->wire_count == d->wire_room)

@@ -28,6 +28,8 @@
 #include "wire/icrc.h"
 #include "wire/opcode.h"
 #include "wire/reth.h"
+#include "wire/sacketh.h"
+#include "wire/veroce.h"
 
 enum duo_side { DUO_A, DUO_B, DUO_SIDES };
 
@@ -37,7 +39,9 @@ enum {
 	DUO_GID_IPV6 = 1,
 	DUO_GIDS = 2,
 	DUO_SGE_MAX = 8,
-	DUO_PACKET_MAX = 8192
+	DUO_PACKET_MAX = 8192,
+	DUO_SPORT_IPV4 = 49152, /* source port of path 0; path i has i more */
+	DUO_SPORT_IPV6 = 50176
 };
 
 #define DUO_START_NS   1000000u /* time does not start at 0, lest 0 be special */
@@ -68,6 +72,12 @@ struct duo_packet {
 	uint32_t len;
 	uint16_t train;
 	enum duo_fate fate;
+
+	bool veroce;   /* the rest is veRoCE's */
+	uint8_t path;  /* by its source port */
+	uint32_t msn, rqmsn, po;
+	uint32_t sack_count;
+	struct sacketh sack; /* the first block */
 };
 
 typedef bool duo_match(const struct duo_packet *, const void *arg);
@@ -176,6 +186,8 @@ struct duo {
 	size_t batch;        /* packets given to a nic before it is asked for output */
 	struct duo_host host[DUO_SIDES];
 	struct duo_faults faults[DUO_SIDES]; /* by sender */
+	/* More latency of veRoCE packets, by path; UINT64_MAX: the path is dead. */
+	uint64_t path_ns[NIC_PATHS_MAX];
 
 	struct duo_packet *wire; /* every packet sent, for the tests to look at */
 	size_t wire_count;

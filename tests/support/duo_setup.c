@@ -80,14 +80,18 @@ static void host_create(struct duo *d, enum duo_side side,
 	struct duo_host *h = &d->host[side];
 	struct nic_config c = {
 		.qpn_slot = 5 + side,
-		.sport_ipv4 = 49152 + side,
-		.sport_ipv6 = 50152 + side,
+		.protocol = NIC_PROTOCOL_ROCEV2,
+		.paths = 1,
 		.window_bytes = 256 * 1024,
 		.ack_delay_ns = 4000,
 		.gid_count = DUO_GIDS,
 	};
 	struct prng r;
 
+	for (uint16_t i = 0; i < NIC_PATHS_MAX; i++) {
+		c.sport_ipv4[i] = (uint16_t)(DUO_SPORT_IPV4 + i);
+		c.sport_ipv6[i] = (uint16_t)(DUO_SPORT_IPV6 + i);
+	}
 	prng_init(&r, d->seed * 2 + side);
 	for (size_t i = 0; i < sizeof(c.secret); i++)
 		c.secret[i] = (uint8_t)prng_next(&r);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Send WQEs, the part that does not depend on how they travel. */
+#include <string.h>
+
+#include "transport/request.h"
+
+const uint8_t request_opcode[WR_OPCODE_COUNT][REQUEST_PLACES] = {
+	[WR_SEND] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST, OP_RC_SEND_ONLY},
+	[WR_SEND_IMM] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST_IMM,
+			 OP_RC_SEND_ONLY_IMM},
+	[WR_SEND_INV] = {OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, OP_RC_SEND_LAST_INV,
+			 OP_RC_SEND_ONLY_INV},
+	[WR_WRITE] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_LAST, OP_RC_WRITE_ONLY},
+	[WR_WRITE_IMM] = {OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, OP_RC_WRITE_LAST_IMM,
+			  OP_RC_WRITE_ONLY_IMM},
+	[WR_READ] = {OP_RC_READ_REQUEST, OP_RC_READ_REQUEST, OP_RC_READ_REQUEST,
+		     OP_RC_READ_REQUEST},
+	[WR_CMP_SWAP] = {OP_RC_CMP_SWAP, OP_RC_CMP_SWAP, OP_RC_CMP_SWAP, OP_RC_CMP_SWAP},
+	[WR_FETCH_ADD] = {OP_RC_FETCH_ADD, OP_RC_FETCH_ADD, OP_RC_FETCH_ADD, OP_RC_FETCH_ADD},
+};
+
+static const uint64_t message_bytes_max = 1u << 31; /* IBTA 9.7.6 */
+
+static bool sges_open(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
+{
+	uint32_t access = request_wants_response(w) ? MR_LOCAL_WRITE : 0;
+
+	return w->flags & WR_INLINE || sge_check(&tp->mrs, qp->pd, (const struct sge *)w->sge,
+						 w->num_sge, access);
+}
+
+enum wc_status request_judge(const struct transport *tp, const struct qp *qp,
+			     const struct send_wqe *w)
+{
+	if (!request_opcode[w->opcode][REQUEST_ONLY] && w->opcode != WR_SEND)
+		return WC_LOC_QP_OP_ERR;
+	if (qp->type == QPT_UC && (request_wants_response(w) || w->opcode == WR_SEND_INV))
+		return WC_LOC_QP_OP_ERR;
+	if (request_wants_response(w) && !qp->max_rd_atomic)
+		return WC_LOC_QP_OP_ERR;
+	if (w->length > message_bytes_max)
+		return WC_LOC_LEN_ERR;
+	if (request_wants_response(w) && !request_is_read(w) && w->length != 8)
+		return WC_LOC_LEN_ERR;
+	return sges_open(tp, qp, w) ? WC_SUCCESS : WC_LOC_PROT_ERR;
+}
+
+bool request_gather(const struct transport *tp, const struct qp *qp, struct send_wqe *w,
+		    uint32_t off, uint8_t *to, uint32_t len)
+{
+	if (w->flags & WR_INLINE) {
+		memcpy(to, send_wqe_inline(w) + off, len);
+		return true;
+	}
+	return !len || sge_gather(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, off, to,
+				  len);
+}
+
+void request_fail_in_turn(struct transport *tp, struct qp *qp, uint32_t index,
+			  enum wc_status status, uint64_t now_ns)
+{
+	if (qp->sq.una != index) {
+		qp->req.failed = (uint8_t)status;
+		qp->req.failed_wqe = index;
+		return;
+	}
+	complete_send(tp, qp, status, now_ns);
+	if (qp->type == QPT_RC)
+		qp_to_error(tp, qp, now_ns);
+	else
+		qp_to_sqe(tp, qp, now_ns);
+}

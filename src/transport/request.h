@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What every requester does with a send WQE, whatever the wire: judge it, read its bytes, fail it. */
+#ifndef TRANSPORT_REQUEST_H
+#define TRANSPORT_REQUEST_H
+
+#include "transport/qp.h"
+
+/* A packet's place in its message. */
+enum request_place {
+	REQUEST_FIRST,
+	REQUEST_MIDDLE,
+	REQUEST_LAST,
+	REQUEST_ONLY,
+	REQUEST_PLACES
+};
+
+/* RC's numbers; UC's are UC_OPCODES higher. */
+enum { UC_OPCODES = 0x20 };
+extern const uint8_t request_opcode[WR_OPCODE_COUNT][REQUEST_PLACES];
+
+static inline bool request_is_read(const struct send_wqe *w)
+{
+	return w->opcode == WR_READ;
+}
+
+static inline bool request_wants_response(const struct send_wqe *w)
+{
+	return w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
+}
+
+/* Packets that `bytes` are cut into; one for none. */
+static inline uint32_t request_packets(uint32_t bytes, uint32_t mtu)
+{
+	return bytes > mtu ? (bytes - 1) / mtu + 1 : 1;
+}
+
+static inline enum request_place request_place(bool first, bool last)
+{
+	if (first)
+		return last ? REQUEST_ONLY : REQUEST_FIRST;
+	return last ? REQUEST_LAST : REQUEST_MIDDLE;
+}
+
+/* Looks at a WQE before its first packet; WC_SUCCESS: it may go. */
+enum wc_status request_judge(const struct transport *, const struct qp *, const struct send_wqe *);
+/* Copies message bytes off .. off + len - 1; false: an L_Key does not open them. */
+bool request_gather(const struct transport *, const struct qp *, struct send_wqe *, uint32_t off,
+		    uint8_t *to, uint32_t len);
+/* The WQE with that SQ index fails by itself, but not before all earlier ones are done. */
+void request_fail_in_turn(struct transport *, struct qp *, uint32_t index, enum wc_status,
+			  uint64_t now_ns);
+
+#endif

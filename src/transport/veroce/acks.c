@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Acknowledgement (veRoCE 5): when a receiver answers, and with what. One ACK or SACK a space and turn
+ * covers all that arrived since the last one.
+ *
+ * To a peer that takes a SACK for information (CAPS_SACK_ANY) every hole is told as it is. A base peer
+ * takes it for a loss, so it gets one when a packet is further ahead of the oldest hole than the paths
+ * reorder (T), or when a hole has stood for a while with nothing arriving (5.3, 3 and 4).
+ */
+#include "transport/veroce/veroce.h"
+#include "wire/aeth.h"
+#include "wire/icrc.h"
+
+enum {
+	T_MIN = 3,
+	T_START_A_PATH = 4,
+	EXT_ROUNDS = 16, /* round trips after which the greatest reordering seen fades by an eighth */
+	BASE_SACKS_MAX = 4, /* packets of one block each, where one may not hold several */
+	NEWEST_BLOCKS = 4,
+	HOLE_TRIES_MAX = 8 /* SACKs for a hole that stays, each twice as late as the one before */
+};
+
+static const uint64_t hole_ns_min = 25000;
+
+static bool is_rsp(const struct qp *qp, const struct receiver *in)
+{
+	return in == &qp->veroce->r_in;
+}
+
+static uint32_t threshold(const struct transport *tp, const struct qp *qp, const struct receiver *in)
+{
+	uint32_t t = in->ext + in->ext / 4u + 1u;
+
+	if (!in->ext)
+		t = T_START_A_PATH * qp->veroce->pair->path_count;
+	if (t < T_MIN)
+		t = T_MIN;
+	return t < tp->rx_window / 2 ? t : tp->rx_window / 2;
+}
+
+static bool has_holes(const struct receiver *in)
+{
+	return rx_distance(&in->rx) && !in->stalled;
+}
+
+static uint64_t hole_round_ns(const struct qp *qp)
+{
+	uint64_t srtt = qp->veroce->pair->srtt_ns;
+
+	return srtt > hole_ns_min ? srtt : hole_ns_min;
+}
+
+void acks_note(struct transport *tp, struct qp *qp, struct receiver *in, bool now, uint64_t now_ns)
+{
+	bool holes = has_holes(in), news = holes && in->rx.hpsn != in->sack_hpsn;
+
+	in->ack_due = true;
+	in->hole_tries = 0;
+	if (holes && !(qp->veroce->caps & CAPS_SACK_ANY))
+		in->hole_ns = now_ns + (qp->veroce->pair->srtt_ns / 4 > hole_ns_min
+						? qp->veroce->pair->srtt_ns / 4
+						: hole_ns_min);
+	else
+		in->hole_ns = 0;
+	if (in->ce || in->unacked >= VEROCE_ACK_PACKETS || (now && (holes || !tp->hold_acks)))
+		ack_schedule(tp, qp, ACK_NOW, now_ns);
+	else if (now)
+		ack_schedule(tp, qp, ACK_HELD, now_ns);
+	else
+		ack_schedule(tp, qp, ACK_LAZY, now_ns);
+	if (news && in->hole_ns)
+		veroce_rearm(tp, qp, now_ns);
+}
+
+void acks_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t psn,
+	      uint8_t syndrome)
+{
+	in->nak_due = true;
+	in->nak_psn = psn;
+	in->nak_syndrome = syndrome;
+	qp_activate(tp, qp);
+}
+
+void acks_reordered(struct transport *tp, struct qp *qp, struct receiver *in,
+		    const struct veroce_packet *p, uint32_t lag, uint64_t now_ns)
+{
+	uint64_t fade_ns = EXT_ROUNDS * (qp->veroce->pair->srtt_ns + 1);
+
+	if (now_ns > in->ext_ns) {
+		in->ext -= in->ext / 8;
+		in->ext_ns = now_ns + fade_ns;
+	}
+	if (p->bth.retrans || lag <= in->ext)
+		return;
+	in->ext = (uint16_t)(lag < UINT16_MAX ? lag : UINT16_MAX);
+}
+
+/* ---- packets ------------------------------------------------------------------------------------ */
+
+/*
+ * 5.3, 5: the path of the packet that is answered. Its source port is the peer's; ours of the same index
+ * is the nearest to it that a socket can have.
+ */
+static uint32_t answer_path(struct qp *qp, const struct receiver *in)
+{
+	struct pair *pair = qp->veroce->pair;
+	uint32_t path = in->path % pair->path_count;
+
+	return pair->path[path].down ? (uint32_t)pair_pick_any(pair, TX_PATHS_MAX) : path;
+}
+
+/* Lays out an acknowledgement of any kind. False: no room. */
+static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *in, uint8_t opcode,
+		    uint32_t psn, uint8_t syndrome, uint32_t po, const uint8_t *sacks,
+		    uint32_t count, bool becn)
+{
+	struct veroce_packet p = {
+		.bth = {.opcode = opcode,
+			.migreq = true,
+			.pkey = qp->pkey,
+			.becn = becn,
+			.dqpn = qp->dest_qpn,
+			.psn = psn},
+		.aeth = {.syndrome = syndrome, .msn = in->amsn},
+		.po = po,
+		.sacks = sacks,
+		.sack_count = count,
+	};
+	const struct flow *flow = veroce_flow(tp, qp, answer_path(qp, in));
+	uint8_t *out = flow ? tx_room(&tp->tx, VEROCE_HEADERS_MAX + ICRC_LEN) : NULL;
+
+	if (!out)
+		return false;
+	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	return true;
+}
+
+static uint32_t highest_bit(const uint64_t bits[2])
+{
+	if (bits[1])
+		return 128 - (uint32_t)__builtin_clzll(bits[1]);
+	return bits[0] ? 64 - (uint32_t)__builtin_clzll(bits[0]) : 0;
+}
+
+/* One block from `from` on. False: nothing has arrived in its reach. */
+static bool block_at(const struct receiver *in, uint32_t from, struct sacketh *h)
+{
+	rx_arrived128(&in->rx, from, h->bits);
+	h->start_psn = from;
+	h->valid_len = (uint8_t)highest_bit(h->bits);
+	if (h->valid_len)
+		return true;
+	h->valid_len = 1;
+	return false;
+}
+
+/*
+ * The blocks of one answer: from aPSN + 1 on (5.5), then the newest arrivals, then, by turns, what lies
+ * between, as earlier answers may have been lost.
+ */
+static uint32_t blocks(struct receiver *in, struct sacketh *h, uint32_t max)
+{
+	uint32_t span = rx_distance(&in->rx), groups = (span + SACKETH_BITS - 1) / SACKETH_BITS;
+	uint32_t count = 1, newest, middle;
+
+	block_at(in, in->rx.epsn, &h[0]);
+	if (groups <= 1 || max <= 1)
+		return 1;
+	if (groups <= max) {
+		for (uint32_t g = 1; g < groups; g++)
+			count += block_at(in, psn_add(in->rx.epsn, g * SACKETH_BITS), &h[count]);
+		return count;
+	}
+	newest = max > NEWEST_BLOCKS ? NEWEST_BLOCKS : max - 1;
+	for (uint32_t g = groups - newest; g < groups; g++)
+		count += block_at(in, psn_add(in->rx.epsn, g * SACKETH_BITS), &h[count]);
+	middle = groups - newest - 1;
+	for (uint32_t i = 0; i < middle && count < max; i++) {
+		uint32_t g = 1 + in->sack_turn++ % middle;
+
+		count += block_at(in, psn_add(in->rx.epsn, g * SACKETH_BITS), &h[count]);
+	}
+	return count;
+}
+
+static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in)
+{
+	bool several = qp->veroce->caps & CAPS_MULTI_SACK;
+	struct sacketh h[VEROCE_SACKS_MAX];
+	uint8_t bytes[VEROCE_SACKS_MAX * SACKETH_LEN];
+	uint32_t turn = in->sack_turn;
+	uint32_t count = blocks(in, h, several ? VEROCE_SACKS_MAX : BASE_SACKS_MAX);
+	uint8_t opcode = is_rsp(qp, in) ? OP_RC_SACK_RSP : OP_RC_SACK;
+	uint32_t apsn = (in->rx.epsn - 1) & PSN_MASK, packets = several ? 1 : count;
+
+	for (uint32_t i = 0; i < count; i++)
+		sacketh_encode(bytes + i * SACKETH_LEN, &h[i]);
+	for (uint32_t i = 0; i < packets; i++) {
+		if (lay_out(tp, qp, in, opcode, apsn, AETH_ACK | AETH_CREDIT_INVALID, in->po,
+			    bytes + i * SACKETH_LEN, several ? count : 1, in->ce && i == 0))
+			continue;
+		if (i)
+			break;
+		in->sack_turn = turn;
+		return false;
+	}
+	tp->counters.sacks_sent++;
+	in->sack_hpsn = in->rx.hpsn;
+	return true;
+}
+
+static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
+{
+	if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK, in->nak_psn,
+		     in->nak_syndrome, POETH_NO_INFO, NULL, 0, false))
+		return false;
+	in->nak_due = false;
+	if (aeth_kind(in->nak_syndrome) == AETH_RNR_NAK)
+		tp->counters.rnrs_sent++;
+	else
+		tp->counters.naks_sent++;
+	if (qp->veroce->fatal)
+		qp_to_error(tp, qp, now_ns);
+	return true;
+}
+
+bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
+{
+	bool holes = has_holes(in), sack;
+
+	if (in->nak_due && !send_nak(tp, qp, in, now_ns))
+		return false;
+	if (!in->ack_due || qp_get_state(qp) == QPS_ERR)
+		return true;
+	sack = holes && (qp->veroce->caps & CAPS_SACK_ANY ||
+			 rx_distance(&in->rx) > threshold(tp, qp, in) ||
+			 in->hole_due);
+	if (sack) {
+		if (!send_sack(tp, qp, in))
+			return false;
+		if (in->hole_due && in->hole_tries < HOLE_TRIES_MAX)
+			in->hole_ns = now_ns + (hole_round_ns(qp) << in->hole_tries++);
+		in->hole_due = false;
+	} else if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK,
+			    (in->rx.epsn - 1) & PSN_MASK, AETH_ACK | AETH_CREDIT_INVALID, in->po,
+			    NULL, 0, in->ce)) {
+		return false;
+	} else {
+		tp->counters.acks_sent++;
+	}
+	in->ack_due = false;
+	in->ce = false;
+	in->unacked = 0;
+	return true;
+}
+
+void acks_expire(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
+{
+	if (!in->hole_ns || in->hole_ns > now_ns)
+		return;
+	in->hole_ns = 0;
+	if (!has_holes(in))
+		return;
+	in->hole_due = true;
+	in->ack_due = true;
+	ack_schedule(tp, qp, ACK_NOW, now_ns);
+}

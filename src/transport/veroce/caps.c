@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Negotiation (veRoCE 13.1): verbs programs tell each other QPNs and PSNs and nothing of protocols, so the
+ * two ends ask on the wire. docs/veroce.md tells the protocol and why both ends always decide alike:
+ *
+ *     A QP that does not know its peer asks until it hears veRoCE of the peer's QP, or RoCEv2. With work
+ *     to do it waits for DECIDE_NS at most and then speaks RoCEv2, for good: it answers profile 0 from
+ *     then on. Whoever began with veRoCE because the peer's host does, or because it was asked, and has
+ *     heard nothing else of the peer yet, falls back when told profile 0; nothing was executed then.
+ */
+#include "transport/veroce/veroce.h"
+#include "wire/icrc.h"
+
+enum { TRIES_MAX = 8 };
+
+static const uint64_t ask_ns_min = 1000000, ask_ns_max = 200000000;
+static const uint64_t decide_ns = 100000000; /* a first message waits for so long at most */
+
+static uint8_t mtu_code(uint32_t bytes)
+{
+	return (uint8_t)(__builtin_ctz(bytes) - 7);
+}
+
+static struct capseth ours(const struct transport *tp, const struct qp *qp)
+{
+	return (struct capseth){
+		.magic = CAPS_MAGIC,
+		.version = CAPS_VERSION,
+		.profile = qp->ops == &rc_ops ? 0 : VEROCE_PROFILE,
+		.flags = tp->caps_flags,
+		.mtu_code = mtu_code(qp->mtu),
+		.rx_window_q = tp->rx_window,
+		.rx_window_r = tp->rx_window,
+		.paths = (uint8_t)tp->pairs.config.paths,
+		.source_qpn = qp->qpn,
+		.ack_timer_us = (uint16_t)(tp->lazy_ack_ns / 1000),
+	};
+}
+
+void caps_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	vr->nonce = (uint32_t)transport_secret(tp);
+	vr->caps_ask = true;
+	vr->ask_ns = now_ns;
+	qp_activate(tp, qp);
+}
+
+static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode, uint32_t nonce)
+{
+	struct veroce_packet p = {
+		.bth = {.opcode = opcode,
+			.migreq = true,
+			.pkey = qp->pkey,
+			.dqpn = qp->dest_qpn,
+			.psn = qp->rq_psn},
+		.caps = ours(tp, qp),
+	};
+	const struct flow *flow = veroce_flow(tp, qp, 0);
+	uint8_t *out = flow ? tx_room(&tp->tx, TX_HEADROOM_MAX) : NULL;
+
+	if (!out)
+		return false;
+	p.caps.nonce = nonce;
+	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	return true;
+}
+
+bool caps_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (vr->caps_reply) {
+		if (!send_caps(tp, qp, OP_CAPS_RESPONSE, vr->reply_nonce))
+			return false;
+		vr->caps_reply = false;
+	}
+	if (vr->caps_ask) {
+		uint64_t wait = ask_ns_min << vr->caps_tries;
+
+		if (!send_caps(tp, qp, OP_CAPS_REQUEST, vr->nonce))
+			return false;
+		vr->caps_ask = false;
+		if (vr->caps_tries < TRIES_MAX)
+			vr->caps_tries++;
+		vr->ask_ns = now_ns + (wait < ask_ns_max ? wait : ask_ns_max);
+	}
+	return true;
+}
+
+/* A peer we have asked often enough without an answer is base; one of which we know nothing is asked on. */
+static bool asks_on(const struct veroce *vr)
+{
+	return !vr->caps_known && (vr->peer == PEER_ASKING || vr->caps_tries < TRIES_MAX);
+}
+
+uint64_t caps_deadline(const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+	uint64_t ask = asks_on(vr) && !vr->caps_ask ? vr->ask_ns : TIMER_NEVER;
+
+	return vr->decide_ns && vr->decide_ns < ask ? vr->decide_ns : ask;
+}
+
+void caps_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (vr->decide_ns && vr->decide_ns <= now_ns) {
+		pair_learn(vr->pair, PAIR_ROCEV2, now_ns);
+		veroce_fall_back(tp, qp, now_ns);
+		return;
+	}
+	if (asks_on(vr) && vr->ask_ns <= now_ns) {
+		vr->caps_ask = true;
+		qp_activate(tp, qp);
+	}
+}
+
+/* Work came while we do not know how to send it. */
+void caps_hurry(struct qp *qp, uint64_t now_ns)
+{
+	if (!qp->veroce->decide_ns)
+		qp->veroce->decide_ns = now_ns + decide_ns;
+}
+
+static void agree(struct transport *tp, struct qp *qp, const struct capseth *c, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	uint32_t q = c->rx_window_q, r = c->rx_window_r;
+
+	vr->caps = (uint16_t)(c->flags & tp->caps_flags);
+	vr->caps_known = true;
+	vr->caps_ask = false;
+	/* Below the base window no peer can be; above ours no record is kept. */
+	vr->q.peer_window = q < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW
+			    : q > TX_WINDOW_MAX    ? TX_WINDOW_MAX : q;
+	vr->r.peer_window = r < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW
+			    : r > TX_WINDOW_MAX    ? TX_WINDOW_MAX : r;
+	qp_activate(tp, qp);
+}
+
+/*
+ * The PSN that it expects of us first. (13.1 has the sender's own first PSN there, which a verbs program
+ * tells its device only after RTR: our choice.)
+ */
+static bool is_of_another_life(const struct qp *qp, uint32_t psn)
+{
+	enum qp_state state = qp_get_state(qp);
+
+	return (state == QPS_RTS || state == QPS_SQD) && psn != qp->sq_psn;
+}
+
+void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	const struct capseth *c = &p->caps;
+	bool request = p->bth.opcode == OP_CAPS_REQUEST;
+
+	if (c->magic != CAPS_MAGIC || c->version != CAPS_VERSION || c->source_qpn != qp->dest_qpn ||
+	    (!request && c->nonce != vr->nonce) || is_of_another_life(qp, p->bth.psn)) {
+		tp->counters.rx_dropped++;
+		return;
+	}
+	if (request) {
+		vr->caps_reply = true;
+		vr->reply_nonce = c->nonce;
+		qp_activate(tp, qp);
+	}
+	if (qp->ops == &rc_ops)
+		return; /* decided: it is told so */
+	if (!c->profile) {
+		if (vr->peer != PEER_CONFIRMED)
+			veroce_fall_back(tp, qp, now_ns);
+		return;
+	}
+	pair_learn(vr->pair, PAIR_VEROCE, now_ns);
+	veroce_heard(tp, qp, !request, now_ns);
+	agree(tp, qp, c, now_ns);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets outside the PSN spaces (veRoCE 9.1, 10): congestion notification, round-trip probes of paths
+ * that are down, and the signal that a packet was slow.
+ *
+ * A probe's CC context is the index of its path, and its answer comes back on that one, as far as a
+ * source port can be chosen.
+ */
+#include "transport/veroce/veroce.h"
+#include "wire/icrc.h"
+
+static const uint64_t probe_lost_ns = 20000000;
+
+void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		   const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct pair *pair = vr->pair;
+	uint32_t path = p->rtt.context & 0xff;
+
+	switch (p->bth.opcode) {
+	case OP_RTT_REQUEST:
+		vr->rtt = p->rtt;
+		vr->rtt.rx1 = (uint32_t)now_ns;
+		vr->rtt_reply = true;
+		qp_activate(tp, qp);
+		break;
+	case OP_RTT_RESPONSE:
+		/* Of a probe that is on its way: its TX1 comes back. */
+		if (path < pair->path_count && pair->path[path].probe_sent_ns &&
+		    (uint32_t)pair->path[path].probe_sent_ns == p->rtt.tx1)
+			path_probe_answered(&tp->pairs, pair, path, now_ns);
+		else
+			tp->counters.rx_dropped++;
+		break;
+	case OP_CNP:
+		tp->counters.cnps_received++;
+		for (uint32_t i = 0; i < pair->path_count; i++)
+			cc_on_cnp(&pair->path[i].cc, now_ns);
+		break;
+	default:
+		tp->counters.slow_signals++;
+	}
+}
+
+static bool send_rtt(struct transport *tp, struct qp *qp, uint8_t opcode, uint32_t path,
+		     const struct rtteth *rtt)
+{
+	struct veroce_packet p = {
+		.bth = {.opcode = opcode, .migreq = true, .pkey = qp->pkey, .dqpn = qp->dest_qpn},
+		.rtt = *rtt,
+	};
+	const struct flow *flow = veroce_flow(tp, qp, path);
+	uint8_t *out = flow ? tx_room(&tp->tx, TX_HEADROOM_MAX) : NULL;
+
+	if (!out)
+		return false;
+	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	return true;
+}
+
+/* One probe at a time on each path that is down. */
+static bool probe_due(const struct path *p, uint64_t now_ns)
+{
+	return p->down && p->probe_ns <= now_ns;
+}
+
+bool control_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct pair *pair = vr->pair;
+
+	if (vr->rtt_reply) {
+		vr->rtt.tx2 = (uint32_t)now_ns;
+		if (!send_rtt(tp, qp, OP_RTT_RESPONSE, (vr->rtt.context & 0xff) % pair->path_count,
+			      &vr->rtt))
+			return false;
+		vr->rtt_reply = false;
+	}
+	for (uint32_t i = 0; pair->down_count && i < pair->path_count; i++) {
+		struct path *path = &pair->path[i];
+		struct rtteth rtt = {.context = i, .tx1 = (uint32_t)now_ns};
+
+		if (!probe_due(path, now_ns))
+			continue;
+		if (!send_rtt(tp, qp, OP_RTT_REQUEST, i, &rtt))
+			return false;
+		path->good = path->probe_sent_ns ? 0 : path->good; /* the one before was lost */
+		path->probe_sent_ns = now_ns;
+		path->probe_ns = now_ns + probe_lost_ns;
+		tp->counters.path_probes++;
+	}
+	return true;
+}
+
+uint64_t control_deadline(const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+	uint64_t at = TIMER_NEVER;
+
+	/* Paths without work need no probes: they are asked when there is some. */
+	if (!vr->pair->down_count || qp->sq.una == qp->sq.next)
+		return at;
+	for (uint32_t i = 0; i < vr->pair->path_count; i++) {
+		const struct path *path = &vr->pair->path[i];
+
+		if (path->down && path->probe_ns < at)
+			at = path->probe_ns;
+	}
+	return at;
+}
+
+void control_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	if (control_deadline(qp) <= now_ns)
+		qp_activate(tp, qp);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Loss detection "fast", the default (veRoCE 6.2): packets of one path arrive in the order in which they
+ * were sent, or nearly so. A packet is lost when three that were sent after it on the same path were
+ * acknowledged, or one that was sent more than reo_ns after it. A copy is judged as its original was,
+ * so a lost copy is found a round trip later, without a timeout.
+ *
+ * Once a path has been seen to reorder, only the time counts on it for a while.
+ */
+#include "transport/veroce/veroce.h"
+
+enum { DUP_MAX = 3 };
+
+static bool is_lost(const struct tx_path *l, const struct tx_record *r, const struct path *path)
+{
+	/* Everything sent before r on this path is accounted for, so what is gone was sent after it. */
+	uint32_t later = l->sent - r->order - l->flying;
+
+	if (r->tx_ns + path->reo_ns < l->newest_tx_ns)
+		return true;
+	return later >= DUP_MAX && !path->reo_until_ns;
+}
+
+static void search(struct transport *tp, struct qp *qp, struct sender *s, uint32_t i,
+		   uint64_t now_ns)
+{
+	struct tx_path *l = &s->tx.ring->paths[i];
+	const struct path *path = &qp->veroce->pair->path[i];
+
+	while (l->head != TX_NIL && is_lost(l, tx_record(&s->tx, l->head), path))
+		recovery_lose(tp, qp, s, l->head, now_ns);
+}
+
+/* A path that says nothing while others do: what is on it too long is lost with it. */
+static void search_silent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t i,
+			  uint64_t now_ns)
+{
+	struct tx_path *l = &s->tx.ring->paths[i];
+	const struct path *path = &qp->veroce->pair->path[i];
+	uint64_t rto = path->srtt_ns + 4 * path->rttvar_ns;
+	bool timeout = false;
+
+	if (rto < tp->pto_ns_min)
+		rto = tp->pto_ns_min;
+	if (!path->srtt_ns)
+		rto = tp->pairs.config.rto_min_ns;
+	rto += tp->lazy_ack_ns;
+	while (l->head != TX_NIL && tx_record(&s->tx, l->head)->tx_ns + rto < now_ns) {
+		timeout = timeout || path->heard_ns < tx_record(&s->tx, l->head)->tx_ns;
+		recovery_lose(tp, qp, s, l->head, now_ns);
+	}
+	if (timeout) {
+		tp->counters.path_timeouts++;
+		path_timeout(qp->veroce->pair, i, now_ns);
+	}
+}
+
+static void acked(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_news *news,
+		  const struct veroce_packet *p, uint64_t now_ns)
+{
+	uint32_t paths = qp->veroce->pair->path_count;
+
+	for (uint32_t i = 0; i < paths; i++) {
+		if (s->tx.ring->paths[i].head == TX_NIL)
+			continue;
+		if (news->paths & 1u << i)
+			search(tp, qp, s, i, now_ns);
+		else if (paths > 1 && news->packets)
+			search_silent(tp, qp, s, i, now_ns);
+	}
+}
+
+/* Everything that is older than the RTO is lost; what was sent since may be on its way. */
+static void timeout(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+{
+	for (uint32_t psn = s->tx.una; psn != s->tx.nxt; psn = psn_add(psn, 1)) {
+		const struct tx_record *r = tx_record(&s->tx, psn);
+
+		if (r->state == TX_FLYING && r->tx_ns + tp->pairs.config.rto_min_ns <= now_ns)
+			recovery_lose(tp, qp, s, psn, now_ns);
+	}
+}
+
+const struct loss_ops loss_fast = {.acked = acked, .timeout = timeout, .probes = true};

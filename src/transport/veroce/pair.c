@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The table of pairs, what acknowledgements teach about paths, and the choice of one.
+ *
+ * A path goes down when PATH_SILENT_MAX timeouts in a row hit packets on it while nothing that was sent
+ * on it is acknowledged, and another path is up. It comes up again when probes on it are answered: a
+ * slow path is never shut, only a dead one (veRoCE 9.1).
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/siphash.h"
+#include "transport/veroce/pair.h"
+
+enum {
+	PATH_SILENT_MAX = 2,
+	PATH_GOOD_PROBES = 3,
+	ROUND_BYTES_MIN = 16 * 1024,
+	LOSS_HEAVY = 4, /* a fourth of a round */
+	REO_SHIFT = 3,  /* of the round trip, to begin with */
+	WINDOW_STARTS = 4,
+	FLOWLETS_A_WINDOW = 4,
+	FLOWLET_MAX = 64
+};
+
+static const uint64_t speaks_ns = 60000000000ull;
+static const uint64_t reo_forget_ns = 1000000000ull;
+static const uint64_t probe_ns_min = 1000000;
+static const uint64_t drain_rtt_ns = 200000; /* a host reads a window in so long, at least */
+static const uint64_t window_factor_max = 512;
+
+void pair_table_init(struct pair_table *t, const struct pair_config *c, const uint8_t secret[16])
+{
+	t->config = *c;
+	memcpy(t->secret, secret, sizeof(t->secret));
+	t->seed = siphash_u64(secret, 2);
+	t->unused = 0;
+	if (!t->config.paths || t->config.paths > TX_PATHS_MAX)
+		t->config.paths = t->config.paths ? TX_PATHS_MAX : 1;
+	for (int i = 0; i < PAIR_BUCKETS; i++)
+		list_init(&t->buckets[i]);
+}
+
+static void pair_free(struct pair_table *t, struct pair *p)
+{
+	list_remove(&p->link);
+	alloc_put(t->config.alloc, p, sizeof(*p));
+}
+
+void pair_table_fini(struct pair_table *t)
+{
+	for (int i = 0; i < PAIR_BUCKETS; i++) {
+		while (!list_empty(&t->buckets[i]))
+			pair_free(t, container_of(t->buckets[i].next, struct pair, link));
+	}
+}
+
+static struct list *bucket_of(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16])
+{
+	uint64_t words[4], h = 0;
+
+	memcpy(words, src, 16);
+	memcpy(words + 2, dst, 16);
+	for (int i = 0; i < 4; i++)
+		h = siphash_u64(t->secret, h ^ words[i]);
+	return &t->buckets[h % PAIR_BUCKETS];
+}
+
+struct pair *pair_find(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16])
+{
+	struct list *b = bucket_of(t, src, dst);
+
+	for (struct list *l = b->next; l != b; l = l->next) {
+		struct pair *p = container_of(l, struct pair, link);
+
+		if (!memcmp(p->src, src, 16) && !memcmp(p->dst, dst, 16))
+			return p;
+	}
+	return NULL;
+}
+
+/* What is known of strangers is bounded: the oldest one of some bucket makes room. */
+static void make_room(struct pair_table *t)
+{
+	for (int i = 0; t->unused > PAIR_UNUSED_MAX && i < PAIR_BUCKETS; i++) {
+		for (struct list *l = t->buckets[i].next; l != &t->buckets[i]; l = l->next) {
+			struct pair *p = container_of(l, struct pair, link);
+
+			if (p->users)
+				continue;
+			pair_free(t, p);
+			t->unused--;
+			break;
+		}
+	}
+}
+
+struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16], bool local,
+		      uint32_t mtu_bytes, uint64_t now_ns)
+{
+	const struct pair_config *c = &t->config;
+	struct pair *p = pair_find(t, src, dst);
+	struct cc_config cc;
+
+	if (p) {
+		t->unused -= !p->users++;
+		return p;
+	}
+	p = alloc_get(c->alloc, sizeof(*p));
+	if (!p)
+		return NULL;
+	memcpy(p->src, src, 16);
+	memcpy(p->dst, dst, 16);
+	list_init(&p->waiting);
+	p->users = 1;
+	p->path_count = local ? 1 : c->paths;
+	p->window_bytes = c->window_bytes;
+	p->rto_ns = c->rto_min_ns;
+	prng_init(&p->prng, t->seed++);
+	cc = (struct cc_config){
+		.mtu_bytes = mtu_bytes,
+		.cwnd_bytes_start = c->window_bytes / WINDOW_STARTS / p->path_count,
+		.cwnd_bytes_min = 2 * mtu_bytes,
+		.cwnd_bytes_max = c->window_bytes * window_factor_max,
+		.target_ns = c->target_ns,
+		.loss_ignored = true,
+	};
+	if (c->cc == CC_NONE)
+		cc.cwnd_bytes_max = c->window_bytes;
+	if (cc.cwnd_bytes_start < 4 * mtu_bytes)
+		cc.cwnd_bytes_start = 4 * mtu_bytes;
+	for (uint32_t i = 0; i < TX_PATHS_MAX; i++) {
+		p->min_rtt_ns[i] = UINT64_MAX;
+		if (i < p->path_count)
+			cc_init(&p->path[i].cc, c->cc, &cc, now_ns);
+	}
+	list_append(bucket_of(t, src, dst), &p->link);
+	return p;
+}
+
+void pair_put(struct pair_table *t, struct pair *p)
+{
+	assert(p->users);
+	if (--p->users)
+		return;
+	t->unused++;
+	make_room(t);
+}
+
+void pair_learn(struct pair *p, enum pair_speaks speaks, uint64_t now_ns)
+{
+	p->speaks = speaks;
+	p->speaks_until_ns = now_ns + speaks_ns;
+}
+
+enum pair_speaks pair_speaks(const struct pair *p, uint64_t now_ns)
+{
+	return p->speaks_until_ns > now_ns ? p->speaks : PAIR_UNKNOWN;
+}
+
+/* ---- the choice ------------------------------------------------------------------------------ */
+
+static uint64_t path_flying(const struct path *p)
+{
+	return p->sent_bytes - p->gone_bytes;
+}
+
+static bool fits(const struct path *p, uint32_t bytes)
+{
+	uint64_t flying = path_flying(p);
+
+	return !flying || flying + bytes <= p->cc.cwnd_bytes;
+}
+
+/* How long until what is sent now arrives, roughly: half a round trip behind what is in the way. */
+static uint64_t path_load(const struct path *p)
+{
+	return p->srtt_ns / 2 + path_flying(p) * (p->srtt_ns + 1) / (p->cc.cwnd_bytes + 1);
+}
+
+static bool usable(const struct pair *pair, uint32_t i, uint32_t bytes)
+{
+	const struct path *p = &pair->path[i];
+
+	return (!p->down || pair->down_count == pair->path_count) && fits(p, bytes);
+}
+
+static int pick_fastest(const struct pair *pair, uint32_t bytes, uint8_t avoid)
+{
+	int best = PAIR_NO_PATH;
+
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		if (i == avoid || !usable(pair, i, bytes))
+			continue;
+		if (best < 0 || path_load(&pair->path[i]) < path_load(&pair->path[best]))
+			best = (int)i;
+	}
+	if (best < 0 && avoid < pair->path_count && usable(pair, avoid, bytes))
+		best = avoid;
+	return best;
+}
+
+/* Two at random, the better of them; where neither has room, the first that has. */
+static int pick_new(struct pair *pair, uint32_t bytes)
+{
+	uint64_t draw = prng_next(&pair->prng);
+	uint32_t a = (uint32_t)(draw & UINT32_MAX) % pair->path_count;
+	uint32_t b = (uint32_t)(draw >> 32) % pair->path_count;
+	bool a_fits = usable(pair, a, bytes), b_fits = usable(pair, b, bytes);
+
+	if (a_fits && b_fits)
+		return (int)(path_load(&pair->path[a]) <= path_load(&pair->path[b]) ? a : b);
+	if (a_fits || b_fits)
+		return (int)(a_fits ? a : b);
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint32_t k = (a + i) % pair->path_count;
+
+		if (usable(pair, k, bytes))
+			return (int)k;
+	}
+	return PAIR_NO_PATH;
+}
+
+int pair_pick_any(struct pair *pair, uint8_t avoid)
+{
+	uint32_t from = (uint32_t)prng_below(&pair->prng, pair->path_count);
+
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint32_t k = (from + i) % pair->path_count;
+
+		if (k != avoid && !pair->path[k].down)
+			return (int)k;
+	}
+	return avoid < pair->path_count ? avoid : 0;
+}
+
+int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f, uint32_t bytes,
+	      bool again, uint8_t avoid)
+{
+	uint64_t flying = pair->sent_bytes - pair->gone_bytes, packets;
+	int i;
+
+	if (flying && flying + bytes > pair->window_bytes)
+		return PAIR_NO_PATH;
+	if (pair->path_count == 1)
+		return fits(&pair->path[0], bytes) ? 0 : PAIR_NO_PATH;
+	if (again)
+		return pick_fastest(pair, bytes, avoid);
+	if (f->left && usable(pair, f->path, bytes)) {
+		f->left--;
+		return f->path;
+	}
+	i = pick_new(pair, bytes);
+	if (i < 0)
+		return i;
+	/* Long trains where the window is wide, so that they cost as little as RoCEv2's. */
+	packets = pair->path[i].cc.cwnd_bytes / FLOWLETS_A_WINDOW / bytes;
+	if (packets < c->flowlet_packets)
+		packets = c->flowlet_packets;
+	f->path = (uint8_t)i;
+	f->left = (uint16_t)((packets < FLOWLET_MAX ? packets : FLOWLET_MAX) - 1);
+	return i;
+}
+
+/* ---- what happens to packets ------------------------------------------------------------------- */
+
+void path_sent(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	cc_on_sent(&p->cc, now_ns, p->sent_bytes, bytes);
+	p->sent_bytes += bytes;
+	pair->sent_bytes += bytes;
+}
+
+static void leave(struct pair *pair, struct path *p, uint64_t bytes)
+{
+	p->gone_bytes += bytes;
+	pair->gone_bytes += bytes;
+}
+
+/*
+ * Random loss is not congestion, and one in twenty packets must not halve a window. A fourth of all
+ * bytes of a round trip lost is more than any link does by itself: our choice.
+ */
+static void count_round(struct path *p, uint32_t lost_bytes, uint64_t now_ns)
+{
+	uint64_t round;
+
+	p->round_lost_bytes += lost_bytes;
+	if (p->gone_bytes < p->round_end)
+		return;
+	round = p->cc.cwnd_bytes < ROUND_BYTES_MIN ? ROUND_BYTES_MIN : p->cc.cwnd_bytes;
+	if ((uint64_t)p->round_lost_bytes * LOSS_HEAVY > round && p->round_end)
+		cc_on_loss(&p->cc, now_ns, CC_LOSS_TRIM);
+	p->round_end = p->gone_bytes + round;
+	p->round_lost_bytes = 0;
+}
+
+void path_lost(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	leave(pair, p, bytes);
+	cc_on_loss(&p->cc, now_ns, CC_LOSS_SACK_HOLE);
+	count_round(p, bytes, now_ns);
+}
+
+void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
+{
+	leave(pair, &pair->path[path], bytes);
+}
+
+uint64_t path_rto_ns(const struct pair_config *c, const struct path *p)
+{
+	uint64_t rto = p->srtt_ns + 4 * p->rttvar_ns;
+
+	return rto < c->rto_min_ns ? c->rto_min_ns : rto;
+}
+
+/* RFC 6298, per path. */
+static void sample(struct pair_table *t, struct pair *pair, uint32_t path, uint64_t rtt_ns)
+{
+	struct path *p = &pair->path[path];
+	uint64_t least = UINT64_MAX, factor;
+
+	if (!p->srtt_ns) {
+		p->srtt_ns = rtt_ns;
+		p->rttvar_ns = rtt_ns / 2;
+		p->reo_ns = rtt_ns >> REO_SHIFT;
+	} else {
+		uint64_t off = rtt_ns > p->srtt_ns ? rtt_ns - p->srtt_ns : p->srtt_ns - rtt_ns;
+
+		p->rttvar_ns = (3 * p->rttvar_ns + off) / 4;
+		p->srtt_ns = (7 * p->srtt_ns + rtt_ns) / 8;
+	}
+	if (rtt_ns < pair->min_rtt_ns[path]) {
+		pair->min_rtt_ns[path] = rtt_ns;
+		for (uint32_t i = 0; i < pair->path_count; i++) {
+			if (pair->min_rtt_ns[i] < least)
+				least = pair->min_rtt_ns[i];
+		}
+		/* What the network itself holds comes on top of what the peer's buffer does. */
+		factor = 1 + least / drain_rtt_ns;
+		pair->window_bytes =
+			t->config.window_bytes *
+			(factor < window_factor_max ? factor : window_factor_max);
+		if (t->config.cc == CC_NONE)
+			pair->window_bytes = t->config.window_bytes;
+	}
+	pair->srtt_ns = pair->srtt_ns ? (7 * pair->srtt_ns + rtt_ns) / 8 : rtt_ns;
+	pair->rto_ns = 0;
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint64_t rto = path_rto_ns(&t->config, &pair->path[i]);
+
+		if (!pair->path[i].down && rto > pair->rto_ns)
+			pair->rto_ns = rto;
+	}
+}
+
+static void up(struct pair *pair, struct path *p)
+{
+	if (p->down) {
+		p->down = false;
+		pair->down_count--;
+	}
+	p->silent = 0;
+	p->good = 0;
+}
+
+void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
+		const struct tx_path_news *n, bool ce, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+	struct cc_ack ack = {
+		.acked_bytes = n->bytes,
+		.acked_packets = n->packets,
+		.ecn_packets = ce ? n->packets : 0,
+		.ecn_bytes = ce ? n->bytes : 0,
+		.snd_nxt = p->sent_bytes,
+	};
+
+	leave(pair, p, n->bytes);
+	ack.ack_seq = p->gone_bytes;
+	p->heard_ns = now_ns;
+	if (p->silent || p->down)
+		up(pair, p);
+	if (n->newest_tx_ns) {
+		ack.rtt_ns = now_ns - n->newest_tx_ns;
+		if (!ack.rtt_ns)
+			ack.rtt_ns = 1;
+		sample(t, pair, path, ack.rtt_ns);
+	}
+	if (p->reo_until_ns && p->reo_until_ns < now_ns) {
+		p->reo_ns = p->srtt_ns >> REO_SHIFT;
+		p->reo_until_ns = 0;
+	}
+	cc_on_ack(&p->cc, now_ns, &ack);
+	count_round(p, 0, now_ns);
+}
+
+void path_timeout(struct pair *pair, uint32_t path, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	if (p->silent < UINT8_MAX)
+		p->silent++;
+	if (p->down || p->silent < PATH_SILENT_MAX || pair->down_count + 1 >= pair->path_count)
+		return;
+	p->down = true;
+	p->good = 0;
+	p->probe_ns = now_ns + probe_ns_min;
+	p->probe_sent_ns = 0;
+	pair->down_count++;
+}
+
+void path_was_late(struct pair *pair, uint32_t path, uint64_t late_ns, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	p->reo_ns = p->reo_ns * 2 > late_ns ? p->reo_ns * 2 : late_ns;
+	if (p->reo_ns > p->srtt_ns)
+		p->reo_ns = p->srtt_ns;
+	p->reo_until_ns = now_ns + reo_forget_ns;
+}
+
+void path_probe_answered(struct pair_table *t, struct pair *pair, uint32_t path, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	if (!p->probe_sent_ns)
+		return;
+	if (p->down && ++p->good >= PATH_GOOD_PROBES)
+		up(pair, p);
+	p->probe_sent_ns = 0;
+	p->probe_ns = now_ns + probe_ns_min;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A pair of hosts: what all QPs between two addresses know together (veRoCE 10): whether the peer host
+ * speaks veRoCE at all, and of every path there, its round trip, its window and what is in flight. Cost
+ * is pairs times paths, whatever the number of QPs.
+ *
+ * A path is a UDP source port of ours. All QPs of the pair share each path's congestion window; their
+ * turns at the nic share it out. A QP that finds no room waits in `waiting` and is activated when
+ * something is acknowledged.
+ */
+#ifndef TRANSPORT_VEROCE_PAIR_H
+#define TRANSPORT_VEROCE_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/list.h"
+#include "base/prng.h"
+#include "cc/cc.h"
+#include "transport/veroce/tx_space.h"
+
+enum pair_speaks {
+	PAIR_UNKNOWN,
+	PAIR_VEROCE,
+	PAIR_ROCEV2, /* nobody answered on veRoCE's port */
+};
+
+struct path {
+	struct cc cc;
+	uint64_t sent_bytes; /* free-running; retransmissions count, as they fill the path too */
+	uint64_t gone_bytes; /* of those, no longer in flight: acknowledged or lost */
+	uint64_t srtt_ns;    /* 0: none measured */
+	uint64_t rttvar_ns;
+	uint64_t reo_ns;     /* how much later a packet may arrive than one sent after it */
+	uint64_t reo_until_ns;
+	uint64_t heard_ns;   /* when a packet sent on it was last acknowledged */
+	uint64_t probe_ns;   /* down: when the next probe is due */
+	uint64_t probe_sent_ns; /* 0: none on its way */
+	uint64_t round_end;  /* of the loss count: when gone_bytes reaches it */
+	uint32_t round_lost_bytes;
+	bool down;
+	uint8_t silent;      /* timeouts in a row without anything acknowledged */
+	uint8_t good;        /* probes answered in a row while down */
+};
+
+struct pair {
+	struct list link;    /* in the table's bucket */
+	struct list waiting; /* QPs: struct veroce.waiting */
+	uint8_t src[16], dst[16];
+	uint32_t users;
+	enum pair_speaks speaks;
+	uint64_t speaks_until_ns;
+	uint64_t sent_bytes; /* over all paths */
+	uint64_t gone_bytes;
+	uint64_t window_bytes; /* of all paths together */
+	uint64_t srtt_ns;    /* smoothed over all paths; 0: none */
+	uint64_t rto_ns;     /* the longest of the paths that are up */
+	uint64_t min_rtt_ns[TX_PATHS_MAX]; /* UINT64_MAX: none measured */
+	struct prng prng;
+	uint32_t path_count; /* 0: paths not made yet */
+	uint32_t down_count;
+	struct path path[TX_PATHS_MAX];
+};
+
+struct pair_config {
+	const struct alloc *alloc;
+	enum cc_algorithm cc;
+	uint32_t paths;        /* to other hosts; one is enough to our own */
+	uint64_t window_bytes; /* what a peer's receive buffer holds */
+	uint64_t rto_min_ns;
+	uint64_t target_ns;    /* cc_config.target_ns */
+	uint32_t flowlet_packets;
+};
+
+enum { PAIR_BUCKETS = 256, PAIR_UNUSED_MAX = 1024 };
+
+struct pair_table {
+	struct pair_config config;
+	struct list buckets[PAIR_BUCKETS];
+	uint32_t unused; /* pairs without users, kept for what they know */
+	uint8_t secret[16];
+	uint64_t seed; /* of the next pair's choices */
+};
+
+/* Borrows config.alloc. */
+void pair_table_init(struct pair_table *, const struct pair_config *, const uint8_t secret[16]);
+void pair_table_fini(struct pair_table *);
+/*
+ * The pair of those addresses, made if need be, with one user more; NULL: no memory. `local`: both
+ * addresses are this host's.
+ */
+struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local,
+		      uint32_t mtu_bytes, uint64_t now_ns);
+void pair_put(struct pair_table *, struct pair *);
+/* Without a user more; NULL: there is none. */
+struct pair *pair_find(struct pair_table *, const uint8_t src[16], const uint8_t dst[16]);
+
+void pair_learn(struct pair *, enum pair_speaks, uint64_t now_ns);
+enum pair_speaks pair_speaks(const struct pair *, uint64_t now_ns);
+
+/* A QP's place in spreading: a run of packets stays on one path, so that it can travel as a train. */
+struct flowlet {
+	uint8_t path;
+	uint16_t left;
+};
+
+enum { PAIR_NO_PATH = -1 };
+
+/*
+ * The path for a packet of so many bytes, or PAIR_NO_PATH: no window has room. `again`: a copy of what
+ * was lost on `avoid`; the fastest other path is taken.
+ */
+int pair_pick(struct pair *, const struct pair_config *, struct flowlet *, uint32_t bytes, bool again,
+	      uint8_t avoid);
+
+/* A path that is up if any is, whatever its window; not `avoid` if there is another. */
+int pair_pick_any(struct pair *, uint8_t avoid);
+
+void path_sent(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
+/* Lost, whatever the reason; a round trip with heavy loss counts as congestion. */
+void path_lost(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
+/* Its QP is gone: neither lost nor acknowledged. */
+void path_forget(struct pair *, uint32_t path, uint32_t bytes);
+/* What an acknowledgement told. */
+void path_acked(struct pair_table *, struct pair *, uint32_t path, const struct tx_path_news *,
+		bool ce, uint64_t now_ns);
+/* A packet went unanswered for its path's RTO. */
+void path_timeout(struct pair *, uint32_t path, uint64_t now_ns);
+/* It was sent again in vain: the first copy was only late. */
+void path_was_late(struct pair *, uint32_t path, uint64_t late_ns, uint64_t now_ns);
+/* The probe of a path that is down came back. */
+void path_probe_answered(struct pair_table *, struct pair *, uint32_t path, uint64_t now_ns);
+
+/* RTO of a path, before back-off. */
+uint64_t path_rto_ns(const struct pair_config *, const struct path *);
+
+#endif

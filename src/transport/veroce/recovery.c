@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A sender's bookkeeping: what acknowledgements confirm, what time brings. What is taken for lost is
+ * the loss detection's judgement (struct loss_ops); here are the rules that all of them share.
+ */
+#include <assert.h>
+
+#include "transport/veroce/veroce.h"
+#include "wire/aeth.h"
+
+enum { RTO_SHIFT_MAX = 6 };
+
+/* The local ACK timeout that the program asked for (IBTA 9.7.6.1.3); 0: none. */
+static uint64_t local_ack_ns(const struct qp *qp)
+{
+	return qp->timeout ? 4096ull << qp->timeout : 0;
+}
+
+static bool is_q(const struct qp *qp, const struct sender *s)
+{
+	return s == &qp->veroce->q;
+}
+
+int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
+		  const struct tx_record *again)
+{
+	struct veroce *vr = qp->veroce;
+	int path = pair_pick(vr->pair, &tp->pairs.config, &s->flowlet, bytes, again,
+			     again ? again->path : TX_PATHS_MAX);
+
+	if (path == PAIR_NO_PATH && again && again->probe)
+		path = pair_pick_any(vr->pair, again->path);
+	if (path == PAIR_NO_PATH && list_empty(&vr->waiting))
+		list_append(&vr->pair->waiting, &vr->waiting);
+	return path;
+}
+
+void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t item, int path,
+		   uint32_t bytes, uint64_t now_ns)
+{
+	if (!tx_outstanding(&s->tx)) {
+		s->progress_ns = now_ns;
+		s->retries = 0;
+	}
+	s->active_ns = now_ns;
+	s->probed = false;
+	tx_space_sent(&s->tx, item, (uint8_t)path, (uint16_t)bytes, now_ns);
+	path_sent(qp->veroce->pair, (uint32_t)path, bytes, now_ns);
+}
+
+void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, int path,
+		     uint64_t now_ns)
+{
+	tx_space_resent(&s->tx, psn, (uint8_t)path, now_ns);
+	path_sent(qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
+	s->active_ns = now_ns;
+	tp->counters.retransmits++;
+}
+
+void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
+		   uint64_t now_ns)
+{
+	struct tx_record *r = tx_record(&s->tx, psn);
+
+	if (r->state == TX_FLYING)
+		path_lost(qp->veroce->pair, r->path, r->bytes, now_ns);
+	tx_space_lose(&s->tx, psn);
+	qp_activate(tp, qp);
+}
+
+bool recovery_wants_ack(const struct sender *s, uint32_t psn)
+{
+	return psn % VEROCE_ACKREQ_PACKETS == VEROCE_ACKREQ_PACKETS - 1 ||
+	       tx_outstanding(&s->tx) + 2 >= s->peer_window;
+}
+
+/* ---- acknowledgements -------------------------------------------------------------------------- */
+
+/* What was confirmed opens the paths' windows for every QP of the pair. */
+static void account(struct transport *tp, struct qp *qp, const struct tx_news *news, bool ce,
+		    uint64_t now_ns)
+{
+	struct pair *pair = qp->veroce->pair;
+	uint32_t paths = news->paths;
+
+	tp->counters.spurious += news->spurious;
+	while (paths) {
+		uint32_t i = (uint32_t)__builtin_ctz(paths);
+
+		paths &= paths - 1;
+		path_acked(&tp->pairs, pair, i, &news->path[i], ce, now_ns);
+		if (news->spurious)
+			path_was_late(pair, i, pair->path[i].reo_ns, now_ns);
+	}
+	while (!list_empty(&pair->waiting)) {
+		struct veroce *w = container_of(pair->waiting.next, struct veroce, waiting);
+
+		list_remove(&w->waiting);
+		qp_activate(tp, w->qp);
+	}
+}
+
+static void mark_blocks(struct sender *s, const uint64_t *min_rtt_ns,
+			const struct veroce_packet *p, uint64_t now_ns, struct tx_news *news)
+{
+	for (uint32_t b = 0; b < p->sack_count; b++) {
+		struct sacketh h;
+
+		sacketh_decode(&h, p->sacks + b * SACKETH_LEN);
+		for (int word = 0; word < 2; word++) {
+			uint64_t bits = h.bits[word];
+
+			while (bits) {
+				uint32_t i = (uint32_t)__builtin_ctzll(bits) + 64u * (uint32_t)word;
+				uint32_t psn = psn_add(h.start_psn, i);
+
+				bits &= bits - 1;
+				/* Forged or stale bits name what is not outstanding. */
+				if (tx_is_outstanding(&s->tx, psn))
+					tx_space_ack_one(&s->tx, psn, min_rtt_ns, now_ns, news);
+			}
+		}
+	}
+}
+
+static void moved(struct sender *s, uint64_t now_ns)
+{
+	s->progress_ns = now_ns;
+	s->retries = 0;
+}
+
+/* AETH.MSN: what is complete at the peer. Never beyond what was sent, never backwards (4.3). */
+static void take_msn(struct transport *tp, struct qp *qp, const struct sender *s, uint32_t msn,
+		     uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (!is_q(qp, s)) {
+		responses_release(qp, msn);
+		return;
+	}
+	if (psn_diff(msn, vr->acked_msn) > 0 && psn_diff(msn, vr->msn) <= 0)
+		vr->acked_msn = msn;
+	results_complete(tp, qp, now_ns);
+}
+
+static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
+		     const struct veroce_packet *p, uint32_t psn, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	const uint64_t *min_rtt_ns = vr->pair->min_rtt_ns;
+	struct tx_news news;
+	int32_t d = psn_diff(psn_add(psn, 1), s->tx.una);
+
+	news.paths = 0;
+	news.packets = 0;
+	news.spurious = 0;
+	if (d > 0) {
+		tx_space_ack_to(&s->tx, &tp->pool, psn, min_rtt_ns, now_ns, &news);
+		moved(s, now_ns);
+	}
+	if (d >= 0)
+		mark_blocks(s, min_rtt_ns, p, now_ns, &news);
+	if (news.packets) {
+		s->active_ns = now_ns;
+		s->probed = false;
+	}
+	account(tp, qp, &news, p->bth.becn, now_ns);
+	if (d >= 0)
+		take_msn(tp, qp, s, p->aeth.msn, now_ns);
+	if (qp_get_state(qp) == QPS_ERR)
+		return;
+	if (tx_outstanding(&s->tx))
+		tp->loss->acked(tp, qp, s, &news, p, now_ns);
+	if (news.packets)
+		qp_activate(tp, qp);
+}
+
+/* ---- NAKs ---------------------------------------------------------------------------------------- */
+
+/* The WQE that PSN belongs to fails once everything before it is done; -1: there is none. */
+static int64_t wqe_of(const struct qp *qp, uint32_t psn)
+{
+	for (uint32_t i = qp->sq.una; i != qp->sq.next; i++) {
+		const struct send_wqe *w = sq_at(&qp->sq, i);
+
+		if (((psn - w->psn_first) & PSN_MASK) < w->packets)
+			return i;
+	}
+	return -1;
+}
+
+static void fail_wqe(struct transport *tp, struct qp *qp, uint32_t psn, enum wc_status status,
+		     uint64_t now_ns)
+{
+	int64_t index = wqe_of(qp, psn);
+
+	/* READs before it that were not answered yet never will be: they are flushed with the rest. */
+	if (index < 0)
+		return;
+	while (qp->sq.una != (uint32_t)index && qp_get_state(qp) != QPS_ERR) {
+		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
+		bool read = w->opcode == WR_READ || w->opcode == WR_CMP_SWAP ||
+			    w->opcode == WR_FETCH_ADD;
+
+		complete_send(tp, qp, read && !w->done ? WC_WR_FLUSH_ERR : WC_SUCCESS, now_ns);
+	}
+	if (qp_get_state(qp) == QPS_ERR)
+		return;
+	complete_send(tp, qp, status, now_ns);
+	qp_to_error(tp, qp, now_ns);
+}
+
+static void rnr_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
+		    uint8_t code, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	tp->counters.rnrs_received++;
+	if (vr->rnr_until_ns || !tx_is_outstanding(&s->tx, psn))
+		return;
+	if (!vr->rnr_retries) {
+		fail_wqe(tp, qp, psn, WC_RNR_RETRY_EXC_ERR, now_ns);
+		return;
+	}
+	if (qp->rnr_retry != 7)
+		vr->rnr_retries--;
+	/* The receiver has it, but wants to be asked again (7.2). */
+	if (tx_record(&s->tx, psn)->state == TX_ACKED)
+		recovery_lose(tp, qp, s, psn, now_ns);
+	vr->rnr_until_ns = now_ns + aeth_rnr_ns(code);
+}
+
+static void error_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
+		      uint8_t code, uint64_t now_ns)
+{
+	static const enum wc_status status[] = {
+		[NAK_INVALID_REQUEST] = WC_REM_INV_REQ_ERR,
+		[NAK_REMOTE_ACCESS] = WC_REM_ACCESS_ERR,
+		[NAK_REMOTE_OPERATIONAL] = WC_REM_OP_ERR,
+	};
+
+	tp->counters.naks_received++;
+	if (!is_q(qp, s)) {
+		/* The peer cannot use our responses (veRoCE 11): the connection is over. */
+		qp_raise(tp, qp, EVENT_QP_FATAL);
+		qp_to_error(tp, qp, now_ns);
+		return;
+	}
+	fail_wqe(tp, qp, psn,
+		 code < sizeof(status) / sizeof(status[0]) && status[code] ? status[code]
+									   : WC_BAD_RESP_ERR,
+		 now_ns);
+}
+
+/* A switch cut its payload off: nothing else is lost, and nothing is acknowledged by it (5.2, 8). */
+static void drop_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
+		     uint64_t now_ns)
+{
+	struct tx_record *r;
+
+	tp->counters.naks_received++;
+	if (!tx_is_outstanding(&s->tx, psn))
+		return;
+	r = tx_record(&s->tx, psn);
+	if (r->state != TX_FLYING)
+		return;
+	cc_on_loss(&qp->veroce->pair->path[r->path].cc, now_ns, CC_LOSS_TRIM);
+	recovery_lose(tp, qp, s, psn, now_ns);
+}
+
+void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
+		    const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	uint8_t kind = aeth_kind(p->aeth.syndrome), value = aeth_value(p->aeth.syndrome);
+	bool ack = kind == AETH_ACK || p->sack_count;
+	uint32_t psn = ack ? p->bth.psn : (p->bth.psn - 1) & PSN_MASK;
+	int32_t ahead = psn_diff(psn_add(psn, 1), s->tx.nxt);
+
+	if (kind == AETH_NAK && value == NAK_PSN_SEQUENCE && !p->sack_count) {
+		drop_nak(tp, qp, s, p->bth.psn, now_ns);
+		return;
+	}
+	/* Acknowledges what was never sent: forged, or of another life of the QP. */
+	if (ahead > 0 || (!ack && !tx_is_outstanding(&s->tx, p->bth.psn) && kind == AETH_RNR_NAK)) {
+		tp->counters.rx_dropped++;
+		return;
+	}
+	if (ack)
+		tp->counters.acks_received++;
+	take_ack(tp, qp, s, p, psn, now_ns);
+	if (ack || qp_get_state(qp) == QPS_ERR)
+		return;
+	if (kind == AETH_RNR_NAK && is_q(qp, s))
+		rnr_nak(tp, qp, s, p->bth.psn, value, now_ns);
+	else if (kind == AETH_NAK)
+		error_nak(tp, qp, s, p->bth.psn, value, now_ns);
+	if (vr->rnr_until_ns)
+		veroce_rearm(tp, qp, now_ns);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------ */
+
+static uint64_t rto_ns(const struct transport *tp, const struct qp *qp, const struct sender *s)
+{
+	uint64_t rto = qp->veroce->pair->rto_ns + tp->lazy_ack_ns;
+	uint64_t most = local_ack_ns(qp);
+
+	rto <<= s->retries < RTO_SHIFT_MAX ? s->retries : RTO_SHIFT_MAX;
+	if (most && rto > most)
+		rto = most;
+	return rto > tp->pairs.config.rto_min_ns ? rto : tp->pairs.config.rto_min_ns;
+}
+
+/* When the first packet that is unacknowledged has waited too long, or has again. */
+static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
+{
+	return (s->retries ? s->timeout_ns : s->progress_ns) + rto_ns(tp, qp, s);
+}
+
+static uint64_t pto_ns(const struct transport *tp, const struct qp *qp)
+{
+	const struct pair *pair = qp->veroce->pair;
+	uint64_t pto = pair->srtt_ns + pair->srtt_ns / 2 + tp->lazy_ack_ns;
+
+	if (!pair->srtt_ns)
+		return tp->pairs.config.rto_min_ns;
+	return pto > tp->pto_ns_min ? pto : tp->pto_ns_min;
+}
+
+uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
+{
+	uint64_t rto, pto;
+
+	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && qp->veroce->rnr_until_ns))
+		return TIMER_NEVER;
+	rto = rto_deadline(tp, qp, s);
+	if (s->retries || s->probed || !tp->loss->probes || s->tx.lost)
+		return rto;
+	pto = s->active_ns + pto_ns(tp, qp);
+	return pto < rto ? pto : rto;
+}
+
+/*
+ * Resends the highest PSN that is unacknowledged, so that the answer tells what is missing (6.2). If all
+ * were acknowledged selectively, the peer's last word was lost: any PSN makes it say that again.
+ */
+static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+{
+	uint32_t psn = s->tx.nxt;
+
+	s->probed = true;
+	s->active_ns = now_ns;
+	do {
+		psn = (psn - 1) & PSN_MASK;
+	} while (psn != s->tx.una && tx_record(&s->tx, psn)->state != TX_FLYING);
+	tp->counters.tail_probes++;
+	recovery_lose(tp, qp, s, psn, now_ns);
+	tx_record(&s->tx, psn)->probe = true;
+}
+
+/* retry_cnt timeouts in a row, and the program's own patience at an end (our choice: docs/veroce.md). */
+static bool is_hopeless(const struct qp *qp, const struct sender *s, uint64_t now_ns)
+{
+	uint64_t patience = (qp->retry_cnt + 1ull) * local_ack_ns(qp);
+
+	return s->retries > qp->retry_cnt && local_ack_ns(qp) &&
+	       now_ns - s->progress_ns >= patience;
+}
+
+/* Paths that said nothing since something was sent on them that is unacknowledged. */
+static void blame_paths(struct qp *qp, const struct sender *s, uint64_t now_ns)
+{
+	struct pair *pair = qp->veroce->pair;
+
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint32_t head = s->tx.ring->paths[i].head;
+
+		if (head != TX_NIL && pair->path[i].heard_ns < tx_record(&s->tx, head)->tx_ns)
+			path_timeout(pair, i, now_ns);
+	}
+}
+
+void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && vr->rnr_until_ns))
+		return;
+	if (now_ns < rto_deadline(tp, qp, s)) {
+		if (recovery_deadline(tp, qp, s) <= now_ns)
+			probe(tp, qp, s, now_ns);
+		return;
+	}
+	tp->counters.timeouts++;
+	s->timeout_ns = now_ns;
+	if (s->retries < UINT8_MAX)
+		s->retries++;
+	if (is_hopeless(qp, s, now_ns)) {
+		pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
+		if (is_q(qp, s)) {
+			fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);
+		} else {
+			qp_raise(tp, qp, EVENT_QP_FATAL);
+			qp_to_error(tp, qp, now_ns);
+		}
+		return;
+	}
+	blame_paths(qp, s, now_ns);
+	if (s->retries > 1) /* the first one may be chance */
+		cc_on_loss(&vr->pair->path[tx_record(&s->tx, s->tx.una)->path].cc, now_ns,
+			   CC_LOSS_RTO);
+	tp->loss->timeout(tp, qp, s, now_ns);
+	if (!s->tx.lost)
+		recovery_lose(tp, qp, s, s->tx.una, now_ns);
+	/* One at least goes out, whatever is held to be in flight: else nothing might ever again. */
+	if (tx_record(&s->tx, s->tx.una)->state == TX_LOST)
+		tx_space_hurry(&s->tx, s->tx.una);
+	if (s->tx.lost)
+		tx_record(&s->tx, s->tx.again_head)->probe = true;
+	qp_activate(tp, qp);
+}

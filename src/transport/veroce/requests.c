@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requester: send WQEs cut into packets of space Q (veRoCE 7). Every packet can be placed by itself:
+ * a WRITE has its address in each, a SEND the number of its receive WQE and its place in the message.
+ * What was lost goes before what is new, with the same bytes but for the path and the Retrans bit.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "transport/request.h"
+#include "transport/veroce/veroce.h"
+#include "wire/icrc.h"
+
+enum { REQUEST_HEADROOM = TX_HEADROOM_MAX };
+
+/* RQMSN: SENDs and WRITEs with immediate are counted (4.4). */
+static bool takes_recv(const struct send_wqe *w)
+{
+	return w->opcode == WR_SEND || w->opcode == WR_SEND_IMM || w->opcode == WR_SEND_INV ||
+	       w->opcode == WR_WRITE_IMM;
+}
+
+static void start_wqe(struct qp *qp, struct send_wqe *w)
+{
+	struct veroce *vr = qp->veroce;
+
+	/* One PSN for a READ, however long its answer (4.1). */
+	w->packets = request_wants_response(w) ? 1 : request_packets(w->length, qp->mtu);
+	w->psn_first = vr->psn_new;
+	w->psn_last = psn_add(w->psn_first, w->packets - 1);
+	w->done = false;
+	vr->msn = psn_add(vr->msn, 1);
+	w->msn = vr->msn;
+	if (request_wants_response(w)) {
+		vr->reads = psn_add(vr->reads, 1);
+		w->number = vr->reads;
+		qp->req.rd_end[vr->reads % qp->req.rd_entries] = qp->sq.next;
+	} else if (takes_recv(w)) {
+		w->number = vr->rqmsn;
+		vr->rqmsn = psn_add(vr->rqmsn, 1);
+	}
+	vr->psn_new = psn_add(w->psn_last, 1);
+	qp->sq.next++;
+}
+
+/* Starts the next WQE. False: there is none that may start now. */
+static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct send_wqe *w;
+	enum wc_status status;
+
+	if (qp_get_state(qp) != QPS_RTS || qp->sq.next == sq_head(&qp->sq) || qp->req.failed)
+		return false;
+	w = sq_at(&qp->sq, qp->sq.next);
+	/* Stronger than IBTA 10.8.3.3, as data in flight has no order here: everything before is done. */
+	if (w->flags & WR_FENCE && qp->sq.una != qp->sq.next)
+		return false;
+	status = request_judge(tp, qp, w);
+	if (status != WC_SUCCESS) {
+		request_fail_in_turn(tp, qp, qp->sq.next, status, now_ns);
+		return false;
+	}
+	if (request_wants_response(w) &&
+	    ((vr->reads - vr->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
+		return false;
+	start_wqe(qp, w);
+	return true;
+}
+
+static void fill_headers(struct veroce_packet *p, const struct qp *qp, const struct send_wqe *w,
+			 uint32_t po, uint32_t payload)
+{
+	bool first = po == 0, last = po + 1 == w->packets;
+	bool cas = w->opcode == WR_CMP_SWAP;
+
+	p->bth = (struct bth){
+		.opcode = request_opcode[w->opcode][request_place(first, last)],
+		.se = last && w->flags & WR_SOLICITED && w->opcode != WR_WRITE,
+		.migreq = true,
+		.pad = (uint8_t)(-payload & 3),
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+		.psn = psn_add(w->psn_first, po),
+	};
+	p->msn = w->msn;
+	p->rqmsn = w->number;
+	p->po = po;
+	p->imm_or_key = w->imm_or_key;
+	if (request_wants_response(w) && !request_is_read(w)) {
+		p->atomic = (struct atomiceth){
+			.va = w->remote_va,
+			.rkey = w->rkey,
+			.swap_add = cas ? w->atomic.swap : w->atomic.compare_add,
+			.compare = cas ? w->atomic.compare_add : 0,
+		};
+	} else {
+		p->reth = (struct reth){
+			.va = w->remote_va + (uint64_t)po * qp->mtu,
+			.rkey = w->rkey,
+			.len = request_is_read(w) ? w->length : payload,
+		};
+	}
+}
+
+static uint32_t payload_of(const struct qp *qp, const struct send_wqe *w, uint32_t po)
+{
+	if (request_wants_response(w))
+		return 0;
+	return po + 1 == w->packets ? w->length - po * qp->mtu : qp->mtu;
+}
+
+/*
+ * Lays out packet `po` of a WQE. 0: no room in this turn; -1: its memory is gone; else its length.
+ */
+static int32_t lay_out(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po,
+		       uint32_t path, bool again, bool ackreq)
+{
+	const struct flow *flow = veroce_flow(tp, qp, path);
+	uint32_t payload = payload_of(qp, w, po), at;
+	struct veroce_packet p;
+	uint8_t *out = flow ? tx_room(&tp->tx, payload + REQUEST_HEADROOM) : NULL;
+
+	if (!out)
+		return 0;
+	fill_headers(&p, qp, w, po, payload);
+	p.bth.retrans = again;
+	p.bth.ackreq = ackreq || po + 1 == w->packets;
+	at = veroce_encode_headers(out, &p);
+	if (!request_gather(tp, qp, w, po * qp->mtu, out + at, payload))
+		return -1;
+	memset(out + at + payload, 0, p.bth.pad);
+	at += payload + p.bth.pad + ICRC_LEN;
+	tx_commit(&tp->tx, flow, qp->dest_qpn, at);
+	return (int32_t)at;
+}
+
+enum sent { SENT, SENT_NO_ROOM, SENT_BLOCKED, SENT_FAILED };
+
+static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct sender *s = &qp->veroce->q;
+	uint32_t psn = s->tx.again_head;
+	const struct tx_record *r = tx_record(&s->tx, psn);
+	struct send_wqe *w = sq_at(&qp->sq, r->item);
+	int path = recovery_pick(tp, qp, s, r->bytes, r);
+	uint32_t item = r->item;
+	int32_t len;
+
+	if (path == PAIR_NO_PATH)
+		return SENT_BLOCKED;
+	len = lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path, true,
+		      r->probe || recovery_wants_ack(s, psn));
+	if (len > 0)
+		recovery_resent(tp, qp, s, psn, path, now_ns);
+	else if (len < 0)
+		request_fail_in_turn(tp, qp, item, WC_LOC_PROT_ERR, now_ns);
+	return len > 0 ? SENT : len ? SENT_FAILED : SENT_NO_ROOM;
+}
+
+static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct sender *s = &vr->q;
+	struct send_wqe *w = sq_at(&qp->sq, vr->wqe);
+	uint32_t po = (s->tx.nxt - w->psn_first) & PSN_MASK;
+	uint32_t bytes = payload_of(qp, w, po) + REQUEST_HEADROOM;
+	int path;
+	int32_t len;
+
+	if (tx_outstanding(&s->tx) >= s->peer_window)
+		return SENT_BLOCKED; /* its acknowledgement will activate the QP */
+	if (!tx_space_reserve(&s->tx, &tp->pool))
+		return SENT_BLOCKED;
+	path = recovery_pick(tp, qp, s, bytes, NULL);
+	if (path == PAIR_NO_PATH)
+		return SENT_BLOCKED;
+	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(s, s->tx.nxt));
+	if (len < 0)
+		request_fail_in_turn(tp, qp, vr->wqe, WC_LOC_PROT_ERR, now_ns);
+	if (len <= 0)
+		return len ? SENT_FAILED : SENT_NO_ROOM;
+	recovery_sent(tp, qp, s, vr->wqe, path, (uint32_t)len, now_ns);
+	atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
+	if (po + 1 == w->packets)
+		vr->wqe++;
+	return SENT;
+}
+
+void requests_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct sender *s = &qp->veroce->q;
+
+	qp->veroce->rnr_until_ns = 0;
+	/* The peer keeps what it recorded, and what it has not it dropped while it was not ready. */
+	for (uint32_t psn = s->tx.una; psn != s->tx.nxt; psn = psn_add(psn, 1)) {
+		if (tx_record(&s->tx, psn)->state == TX_FLYING)
+			recovery_lose(tp, qp, s, psn, now_ns);
+	}
+	s->progress_ns = now_ns;
+	s->active_ns = now_ns;
+	qp_activate(tp, qp);
+}
+
+void requests_ask_again(struct transport *tp, struct qp *qp, uint32_t index)
+{
+	qp->veroce->ask_again = true;
+	qp->veroce->ask_again_wqe = index;
+	qp_activate(tp, qp);
+}
+
+/* The copy has no record: the original was acknowledged, and the answer is what counts. */
+static bool send_question(struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+	uint32_t path = (uint32_t)pair_pick_any(vr->pair, TX_PATHS_MAX);
+
+	if ((int32_t)(vr->ask_again_wqe - qp->sq.una) >= 0 &&
+	    !lay_out(tp, qp, sq_at(&qp->sq, vr->ask_again_wqe), 0, path, true, true))
+		return false;
+	vr->ask_again = false;
+	tp->counters.retransmits++;
+	return true;
+}
+
+bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct sender *s = &vr->q;
+	enum sent sent = SENT;
+
+	if (vr->ask_again && !send_question(tp, qp))
+		return true;
+	for (uint32_t budget = QP_OUTPUT_QUANTUM; sent == SENT; budget--) {
+		enum qp_state state = qp_get_state(qp);
+
+		if ((state != QPS_RTS && state != QPS_SQD) || vr->rnr_until_ns)
+			return false;
+		if (!budget)
+			return true;
+		if (s->tx.lost) {
+			sent = send_again(tp, qp, now_ns);
+			continue;
+		}
+		if (qp->req.failed && vr->wqe == qp->req.failed_wqe)
+			return false;
+		if (vr->wqe == qp->sq.next && !start_next(tp, qp, now_ns))
+			return false;
+		sent = send_new(tp, qp, now_ns);
+	}
+	return sent == SENT_NO_ROOM;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * READs and atomics at the responder (veRoCE 7.4, 7.5): executed when their turn comes, answered in
+ * space R, which has acknowledgements and a retransmission of its own.
+ *
+ * Response MSN r answers the r-th READ or atomic; its slot is r modulo the ring. A slot is live from its
+ * execution to its release, by ACK_Rsp or, when those are lost, by the request that could not have been
+ * sent while it was live. An atomic's result stays in the slot, so that whatever is sent again is the
+ * same.
+ *
+ *     released <= emit - 1 <= executed
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "transport/atomic.h"
+#include "transport/request.h"
+#include "transport/veroce/veroce.h"
+#include "wire/icrc.h"
+
+static struct rd_resource *slot(const struct qp *qp, uint32_t r)
+{
+	return &qp->rsp.res[r % qp->rsp.res_entries];
+}
+
+static uint32_t slot_packets(const struct qp *qp, const struct rd_resource *res)
+{
+	return res->atomic ? 1 : request_packets(res->len, qp->mtu);
+}
+
+void responses_release(struct qp *qp, uint32_t r)
+{
+	struct veroce *vr = qp->veroce;
+
+	/* Never what has not been sent in full: a forged MSN frees nothing. */
+	while (psn_diff(r, vr->released) > 0 && psn_diff(psn_add(vr->released, 1), vr->emit) < 0) {
+		const struct rd_resource *res = slot(qp, psn_add(vr->released, 1));
+
+		if (psn_diff(res->psn_last, vr->r.tx.una) >= 0)
+			return;
+		vr->released = psn_add(vr->released, 1);
+	}
+}
+
+/*
+ * Request k is here, so request k - max_dest_rd_atomic has its answer: the peer would not have sent this
+ * one before (implicit release, 7.4). Its packets count as acknowledged.
+ */
+static bool make_room(struct transport *tp, struct qp *qp, uint32_t k, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	while (((k - vr->released) & PSN_MASK) > qp->max_dest_rd_atomic) {
+		uint32_t r = psn_add(vr->released, 1);
+		const struct rd_resource *res = slot(qp, r);
+		struct veroce_packet ack = {
+			.bth = {.opcode = OP_RC_ACK_RSP, .psn = res->psn_last},
+			.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = r},
+		};
+
+		if (psn_diff(r, vr->emit) >= 0)
+			return false; /* not answered yet: more are outstanding than was agreed */
+		if (psn_diff(res->psn_last, vr->r.tx.una) >= 0)
+			recovery_input(tp, qp, &vr->r, &ack, now_ns);
+		vr->released = r;
+	}
+	return true;
+}
+
+static enum rx_verdict execute_atomic(struct transport *tp, struct qp *qp,
+				      const struct rx_meta *m, struct rd_resource *res)
+{
+	uint64_t *word;
+
+	if (!(qp->access & MR_REMOTE_ATOMIC) || m->va & 7)
+		return RX_INVALID; /* IBTA 9.4.5 */
+	word = (uint64_t *)mr_check(&tp->mrs, m->rkey, qp->pd, m->va, 8, MR_REMOTE_ATOMIC);
+	if (!word || (uintptr_t)word & 7)
+		return RX_ACCESS;
+	res->orig = atomic_execute(word, m->opcode == OP_RC_CMP_SWAP, m->swap_add, m->compare);
+	res->atomic = true;
+	return RX_EXECUTE;
+}
+
+static enum rx_verdict judge_read(const struct transport *tp, const struct qp *qp,
+				  const struct rx_meta *m)
+{
+	if (!(qp->access & MR_REMOTE_READ) || m->len > NIC_READ_BYTES_MAX)
+		return RX_INVALID;
+	if (m->len && !mr_check(&tp->mrs, m->rkey, qp->pd, m->va, m->len, MR_REMOTE_READ))
+		return RX_ACCESS;
+	return RX_EXECUTE;
+}
+
+enum rx_verdict responses_execute(struct transport *tp, struct qp *qp, const struct rx_meta *m,
+				  uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	uint32_t r = psn_add(vr->executed, 1);
+	struct rd_resource res = {.va = m->va,
+				  .rkey = m->rkey,
+				  .len = m->len,
+				  .msn = m->msn,
+				  .psn_start = vr->q_in.rx.epsn};
+	enum rx_verdict v;
+
+	if (!qp->max_dest_rd_atomic || !make_room(tp, qp, r, now_ns))
+		return RX_INVALID;
+	if (m->opcode == OP_RC_READ_REQUEST)
+		v = judge_read(tp, qp, m);
+	else
+		v = execute_atomic(tp, qp, m, &res);
+	if (v != RX_EXECUTE)
+		return v;
+	res.psn_first = UINT32_MAX; /* given when its first packet is sent */
+	*slot(qp, r) = res;
+	vr->executed = r;
+	qp_activate(tp, qp);
+	return RX_EXECUTE;
+}
+
+/* ---- packets ------------------------------------------------------------------------------------ */
+
+static uint8_t response_opcode(const struct rd_resource *res, uint32_t po, uint32_t packets)
+{
+	static const uint8_t read[REQUEST_PLACES] = {
+		[REQUEST_FIRST] = OP_RC_READ_RESPONSE_FIRST,
+		[REQUEST_MIDDLE] = OP_RC_READ_RESPONSE_MIDDLE,
+		[REQUEST_LAST] = OP_RC_READ_RESPONSE_LAST,
+		[REQUEST_ONLY] = OP_RC_READ_RESPONSE_ONLY,
+	};
+
+	return res->atomic ? OP_RC_ATOMIC_ACK : read[request_place(po == 0, po + 1 == packets)];
+}
+
+static uint32_t payload_of(const struct qp *qp, const struct rd_resource *res, uint32_t po)
+{
+	uint32_t left = res->len - po * qp->mtu;
+
+	if (res->atomic)
+		return 0;
+	return left < qp->mtu ? left : qp->mtu;
+}
+
+/* As requests.c: 0: no room; -1: the region is gone. */
+static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t psn, uint32_t po,
+		       uint32_t path, bool again, bool ackreq)
+{
+	const struct rd_resource *res = slot(qp, r);
+	uint32_t payload = payload_of(qp, res, po), packets = slot_packets(qp, res), at;
+	const struct flow *flow = veroce_flow(tp, qp, path);
+	uint8_t *out = flow ? tx_room(&tp->tx, payload + TX_HEADROOM_MAX) : NULL;
+	const uint8_t *from = NULL;
+	struct veroce_packet p;
+
+	if (!out)
+		return 0;
+	if (payload) {
+		/* Again for each packet: the region may be gone since the READ began. */
+		from = mr_check(&tp->mrs, res->rkey, qp->pd, res->va + (uint64_t)po * qp->mtu,
+				payload, MR_REMOTE_READ);
+		if (!from)
+			return -1;
+	}
+	p.bth = (struct bth){
+		.opcode = response_opcode(res, po, packets),
+		.migreq = true,
+		.pad = (uint8_t)(-payload & 3),
+		.pkey = qp->pkey,
+		.ackreq = ackreq || po + 1 == packets,
+		.retrans = again,
+		.dqpn = qp->dest_qpn,
+		.psn = psn,
+	};
+	p.msn = r;
+	p.po = po;
+	p.aeth = (struct aeth){.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = res->msn};
+	p.orig = res->orig;
+	at = veroce_encode_headers(out, &p);
+	if (payload)
+		memcpy(out + at, from, payload);
+	memset(out + at + payload, 0, p.bth.pad);
+	at += payload + p.bth.pad + ICRC_LEN;
+	tx_commit(&tp->tx, flow, qp->dest_qpn, at);
+	return (int32_t)at;
+}
+
+/* The peer learns that its READ cannot be answered; the connection is over (IBTA 9.9.3). */
+static void region_gone(struct transport *tp, struct qp *qp, uint32_t r)
+{
+	struct veroce *vr = qp->veroce;
+
+	vr->fatal = true;
+	qp_raise(tp, qp, EVENT_QP_ACCESS_ERR);
+	acks_nak(tp, qp, &vr->q_in, slot(qp, r)->psn_start, AETH_NAK | NAK_REMOTE_ACCESS);
+}
+
+/* 1: sent; 0: no room in this turn; -1: not now. */
+static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct sender *s = &vr->r;
+	bool again = s->tx.lost;
+	uint32_t psn = again ? s->tx.again_head : s->tx.nxt;
+	const struct tx_record *rec = again ? tx_record(&s->tx, psn) : NULL;
+	uint32_t r = again ? rec->item : vr->emit, po, bytes;
+	struct rd_resource *res = slot(qp, r);
+	int path;
+	int32_t len;
+
+	if (!again) {
+		if (tx_outstanding(&s->tx) >= s->peer_window ||
+		    !tx_space_reserve(&s->tx, &tp->pool))
+			return -1;
+		if (res->psn_first == UINT32_MAX) {
+			res->psn_first = psn;
+			res->psn_last = psn_add(psn, slot_packets(qp, res) - 1);
+		}
+	}
+	po = (psn - res->psn_first) & PSN_MASK;
+	bytes = again ? rec->bytes : payload_of(qp, res, po) + TX_HEADROOM_MAX;
+	path = recovery_pick(tp, qp, s, bytes, rec);
+	if (path == PAIR_NO_PATH)
+		return -1;
+	len = lay_out(tp, qp, r, psn, po, (uint32_t)path, again,
+		      (again && rec->probe) || recovery_wants_ack(s, psn));
+	if (len < 0) {
+		region_gone(tp, qp, r);
+		return -1;
+	}
+	if (!len)
+		return 0;
+	if (again) {
+		recovery_resent(tp, qp, s, psn, path, now_ns);
+		return 1;
+	}
+	recovery_sent(tp, qp, s, r, path, (uint32_t)len, now_ns);
+	if (psn == res->psn_last)
+		vr->emit = psn_add(vr->emit, 1);
+	return 1;
+}
+
+bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	for (uint32_t budget = QP_OUTPUT_QUANTUM; budget; budget--) {
+		int sent;
+
+		if (vr->fatal)
+			return false;
+		if (!vr->r.tx.lost && psn_diff(vr->emit, vr->executed) > 0)
+			return false;
+		sent = send_one(tp, qp, now_ns);
+		if (sent <= 0)
+			return !sent;
+	}
+	return true;
+}

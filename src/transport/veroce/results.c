@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Results of READs and atomics at the requester: packets of space R in any order, placed by response MSN
+ * and place in the message (veRoCE 7.4); and the order in which WQEs complete.
+ *
+ * A SEND or WRITE is done when the peer's aMSN has reached it, a READ or atomic when all of its response
+ * is in memory. WQEs complete in the order they were posted (out-of-order R5).
+ */
+#include "transport/request.h"
+#include "transport/veroce/veroce.h"
+
+static bool is_outstanding(const struct veroce *vr, uint32_t r)
+{
+	return psn_diff(r, vr->reads_done) > 0 && psn_diff(r, vr->reads) <= 0;
+}
+
+static struct send_wqe *wqe_of(const struct qp *qp, uint32_t r)
+{
+	return sq_at(&qp->sq, qp->req.rd_end[r % qp->req.rd_entries]);
+}
+
+/* Whether the response answers what was asked: both numbers, the kind, the place, the length. */
+static bool fits(const struct qp *qp, const struct send_wqe *w, const struct veroce_packet *p)
+{
+	uint32_t packets = request_packets(w->length, qp->mtu);
+
+	if (p->aeth.msn != w->msn)
+		return false;
+	if (p->info->flags & F_ATOMIC)
+		return !request_is_read(w);
+	if (!request_is_read(w) || p->po >= packets ||
+	    !(p->info->flags & F_START) != (p->po > 0) ||
+	    !(p->info->flags & F_END) != (p->po + 1 < packets))
+		return false;
+	return p->payload_len == (p->po + 1 < packets ? qp->mtu : w->length - p->po * qp->mtu);
+}
+
+static bool place(struct transport *tp, struct qp *qp, struct send_wqe *w,
+		  const struct veroce_packet *p)
+{
+	const uint8_t *from = p->payload;
+	uint32_t len = p->payload_len, off = p->po * qp->mtu;
+
+	if (p->info->flags & F_ATOMIC) {
+		from = (const uint8_t *)&p->orig;
+		len = sizeof(p->orig);
+		off = 0;
+	}
+	return !len || sge_scatter(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, off,
+				   from, len);
+}
+
+void results_complete(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	uint32_t una = qp->sq.una;
+
+	while (qp->sq.una != qp->sq.next && qp_get_state(qp) != QPS_ERR) {
+		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
+
+		if (request_wants_response(w)) {
+			if (!w->done)
+				break;
+		} else if (psn_diff(w->msn, vr->acked_msn) > 0 ||
+			   psn_diff(w->psn_last, vr->q.tx.una) >= 0) {
+			break;
+		}
+		complete_send(tp, qp, WC_SUCCESS, now_ns);
+	}
+	if (qp->sq.una == una || qp_get_state(qp) == QPS_ERR)
+		return;
+	vr->rnr_retries = qp->rnr_retry;
+	atomic_store_explicit(&qp->in_flight, qp->sq.una != qp->sq.next, memory_order_relaxed);
+	if (qp->req.failed && qp->sq.una == qp->req.failed_wqe) {
+		complete_send(tp, qp, (enum wc_status)qp->req.failed, now_ns);
+		qp_to_error(tp, qp, now_ns);
+		return;
+	}
+	requester_check_drained(tp, qp);
+	qp_activate(tp, qp);
+}
+
+/* The whole of the oldest response is here. */
+static void finish(struct transport *tp, struct qp *qp, uint32_t r, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	struct send_wqe *w = wqe_of(qp, r);
+	/* The answer to a request acknowledges it, and what is before it: it was executed in order. */
+	struct veroce_packet ack = {
+		.bth = {.opcode = OP_RC_ACK, .psn = w->psn_first},
+		.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = w->msn},
+	};
+
+	w->done = true;
+	vr->reads_done = r;
+	vr->watch_tries = 0;
+	vr->watch_ns = 0;
+	if (tx_is_outstanding(&vr->q.tx, w->psn_first))
+		recovery_input(tp, qp, &vr->q, &ack, now_ns);
+	results_complete(tp, qp, now_ns);
+	qp_activate(tp, qp);
+}
+
+/* Steps over the packet at epsn. */
+static void step(struct transport *tp, struct qp *qp, bool end, uint64_t now_ns)
+{
+	struct receiver *in = &qp->veroce->r_in;
+
+	in->po = end ? 0 : psn_add(in->po, 1);
+	rx_step(&in->rx, &tp->pool);
+	if (!end)
+		return;
+	in->amsn = psn_add(in->amsn, 1);
+	finish(tp, qp, in->amsn, now_ns);
+}
+
+/* A response that cannot be ours, in its turn (veRoCE 11). */
+static void fail(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	uint32_t index = qp->req.rd_end[psn_add(vr->reads_done, 1) % qp->req.rd_entries];
+
+	acks_nak(tp, qp, &vr->r_in, vr->r_in.rx.epsn, AETH_NAK | NAK_INVALID_REQUEST);
+	if (vr->reads_done == vr->reads)
+		index = qp->sq.una; /* nothing was asked */
+	if (index == qp->sq.next)
+		return;
+	request_fail_in_turn(tp, qp, index, status, now_ns);
+}
+
+void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		   const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct receiver *in = &vr->r_in;
+	uint32_t hpsn = in->rx.hpsn;
+	bool had_holes = rx_has_holes(&in->rx), first = p->bth.psn == in->rx.epsn;
+	bool end = p->info->flags & F_END;
+	struct rx_meta meta = {.opcode = p->bth.opcode, .msn = p->msn, .po = p->po};
+	const struct rx_meta *kept;
+	struct send_wqe *w;
+
+	in->path = pkt->flow->sport % TX_PATHS_MAX;
+	switch (rx_judge(&in->rx, p->bth.psn, tp->rx_window)) {
+	case RX_BEYOND:
+		tp->counters.rx_beyond_window++;
+		return;
+	case RX_OLD:
+		tp->counters.rx_duplicates++;
+		acks_note(tp, qp, in, true, now_ns);
+		return;
+	case RX_NEW:
+		break;
+	}
+	w = is_outstanding(vr, p->msn) ? wqe_of(qp, p->msn) : NULL;
+	if (!w || !fits(qp, w, p) || (first && (p->po != in->po || p->msn != psn_add(in->amsn, 1)))) {
+		tp->counters.rx_dropped++;
+		if (first && w)
+			fail(tp, qp, WC_BAD_RESP_ERR, now_ns);
+		return;
+	}
+	if (!first)
+		tp->counters.rx_out_of_sequence++;
+	if (!place(tp, qp, w, p)) {
+		tp->counters.rx_dropped++;
+		if (first)
+			fail(tp, qp, WC_LOC_PROT_ERR, now_ns);
+		return;
+	}
+	if (!first) {
+		if (!rx_record(&in->rx, &tp->pool, p->bth.psn, end ? &meta : NULL)) {
+			tp->counters.rx_dropped++;
+			return;
+		}
+	} else {
+		step(tp, qp, end, now_ns);
+		while (qp_get_state(qp) != QPS_ERR && rx_epsn_arrived(&in->rx, &kept)) {
+			if (kept && (kept->po != in->po || kept->msn != psn_add(in->amsn, 1))) {
+				fail(tp, qp, WC_BAD_RESP_ERR, now_ns);
+				return;
+			}
+			step(tp, qp, kept, now_ns);
+		}
+	}
+	if (qp_get_state(qp) == QPS_ERR)
+		return;
+	if (vr->watch_ns)
+		vr->watch_ns = now_ns + 4 * vr->pair->rto_ns;
+	if ((pkt->flow->tos & 3) == 3)
+		in->ce = true;
+	if (psn_diff(p->bth.psn, hpsn) < 0)
+		acks_reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
+	if (in->unacked < UINT16_MAX)
+		in->unacked++;
+	acks_note(tp, qp, in,
+		  p->bth.ackreq || p->bth.retrans || (had_holes && !rx_has_holes(&in->rx)), now_ns);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sequencing at the receiver: which PSNs of one space have arrived (veRoCE 4.1, 12.1). A QP end has two:
+ * requests of the peer (Q) and responses to its own READs and atomics (R).
+ *
+ *     epsn = aPSN + 1        everything before it was received and done with
+ *     [epsn, hpsn]           arrived, where its bit is set
+ *
+ * While everything comes in order there is nothing but these two numbers. The window, two bitmaps and
+ * what has to be kept of the packets that end a message (48 bytes each, and never payload: out-of-order
+ * R2), comes from a pool when the first packet is early, and goes back when none is.
+ */
+#ifndef TRANSPORT_VEROCE_RX_SPACE_H
+#define TRANSPORT_VEROCE_RX_SPACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bitring.h"
+#include "base/pool.h"
+#include "wire/psn.h"
+
+enum { RX_WINDOW_MIN = 128, RX_WINDOW_MAX = 65536 };
+
+/* What an early packet that ends a message leaves behind until its turn comes. */
+struct rx_meta {
+	uint8_t opcode;
+	bool se;
+	uint16_t payload_len;
+	uint32_t msn;
+	uint32_t po;
+	union {
+		struct {
+			uint32_t rqmsn;
+			uint32_t imm_or_key;
+		};
+		struct {
+			uint32_t rkey;
+			uint32_t len;
+			uint64_t va;
+			uint64_t swap_add;
+			uint64_t compare;
+		};
+	};
+};
+
+struct rx_window {
+	uint32_t size; /* PSNs, a power of two */
+	struct bitring arrived;
+	struct bitring last;      /* ends a message: its meta is kept */
+	struct rx_meta **meta;    /* blocks of 64, by PSN; NULL: none of the 64 is kept */
+	uint32_t metas;
+};
+
+struct rx_space {
+	uint32_t epsn;
+	uint32_t hpsn; /* epsn - 1 when nothing is early */
+	struct rx_window *window;
+};
+
+/* The verdict on a PSN, before anything is touched (out-of-order R3, R12). */
+enum rx_place { RX_NEW, RX_OLD, RX_BEYOND };
+
+void rx_space_init(struct rx_space *, uint32_t epsn);
+void rx_space_drop(struct rx_space *, struct pool *);
+
+static inline bool rx_has_holes(const struct rx_space *s)
+{
+	return s->window;
+}
+
+/* OOOD: how far the highest PSN is ahead of aPSN. */
+static inline uint32_t rx_distance(const struct rx_space *s)
+{
+	return (s->hpsn + 1 - s->epsn) & PSN_MASK;
+}
+
+/* limit: PSNs from epsn on that may be recorded, at most RX_WINDOW_MAX. */
+enum rx_place rx_judge(const struct rx_space *, uint32_t psn, uint32_t limit);
+
+/*
+ * Records an early packet, or the one at epsn when its message cannot be finished now; meta where it ends a message, else NULL. False: no memory,
+ * nothing is recorded. psn was judged RX_NEW.
+ */
+bool rx_record(struct rx_space *, struct pool *, uint32_t psn, const struct rx_meta *);
+
+/*
+ * The packet at epsn has been dealt with: steps over it, and gives the window back when nothing is
+ * early any more. rx_epsn_arrived() tells whether the next one is there; *meta is its meta, or NULL
+ * when it ends no message; valid until the step.
+ */
+void rx_step(struct rx_space *, struct pool *);
+bool rx_epsn_arrived(const struct rx_space *, const struct rx_meta **meta);
+
+/*
+ * Bits of arrived PSNs from `from` on, at most 128, bit 0 first; those above hpsn are 0. For SACKs.
+ */
+void rx_arrived128(const struct rx_space *, uint32_t from, uint64_t bits[2]);
+/* The distance from `from` to the next PSN that is missing below hpsn; to hpsn + 1 if none is. */
+uint32_t rx_next_hole(const struct rx_space *, uint32_t from);
+
+#endif

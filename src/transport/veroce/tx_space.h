@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sequencing at the sender: one PSN space, its packets that are not acknowledged yet, and the queue of
+ * those to be sent again (veRoCE 4.1, 6). A QP end has two: requests (Q) and responses (R). What is in a
+ * packet is the owner's business; a record only names the item (WQE or response) that it belongs to.
+ *
+ *     una <= PSN < nxt       has a record, which is FLYING, LOST (in the retransmit queue) or ACKED
+ *
+ * FLYING records of one path form a list in the order in which they were sent, since only what
+ * happened to later packets of the same path tells of the loss of an earlier one (6.2).
+ *
+ * Records live in a ring from a pool, taken when the first packet is sent and given back when nothing
+ * is outstanding.
+ */
+#ifndef TRANSPORT_VEROCE_TX_SPACE_H
+#define TRANSPORT_VEROCE_TX_SPACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pool.h"
+#include "wire/psn.h"
+
+enum {
+	TX_PATHS_MAX = 16,
+	TX_RING_MIN = 64,
+	TX_WINDOW_MAX = 65536 /* records at most, and so PSNs outstanding */
+};
+
+#define TX_NIL UINT32_MAX
+
+enum tx_state { TX_FLYING, TX_LOST, TX_ACKED };
+
+struct tx_record {
+	uint64_t tx_ns; /* of the last copy */
+	uint32_t item;
+	uint32_t order;      /* among the packets of this space on its path, when it was sent */
+	uint32_t prev, next; /* PSNs, in the path's list or the retransmit queue; TX_NIL: none */
+	uint16_t bytes;      /* on the wire, BTH to ICRC */
+	uint8_t path;
+	uint8_t copies;
+	uint8_t state; /* enum tx_state */
+	bool probe;    /* wants an answer at once and no window */
+};
+
+struct tx_path {
+	uint64_t newest_tx_ns; /* of the acknowledged packets of this path, the latest sending time */
+	uint32_t head, tail;   /* flying; TX_NIL: none */
+	uint32_t sent;
+	uint32_t flying;
+};
+
+struct tx_ring {
+	struct tx_path paths[TX_PATHS_MAX];
+	struct tx_record records[];
+};
+
+struct tx_space {
+	struct tx_ring *ring; /* NULL: nothing is outstanding */
+	uint32_t size;        /* of the ring, a power of two */
+	uint32_t una;
+	uint32_t nxt;
+	uint32_t flying;
+	uint32_t lost;       /* in the retransmit queue */
+	uint32_t again_head; /* of the retransmit queue */
+	uint32_t again_tail;
+	uint32_t highest_acked; /* PSN, meaningful while any record is ACKED */
+};
+
+/* What an acknowledgement told, by path. Set `paths` to 0 before use; the rest follows from it. */
+struct tx_news {
+	uint32_t paths;    /* bit i: something that flew on path i was acknowledged */
+	uint32_t packets;  /* newly acknowledged, whatever their path */
+	uint32_t spurious; /* acknowledged sooner after they were sent again than a copy takes */
+	struct tx_path_news {
+		uint32_t bytes;
+		uint32_t packets;
+		uint64_t newest_tx_ns; /* of those sent once only; 0: none */
+	} path[TX_PATHS_MAX];
+};
+
+void tx_space_init(struct tx_space *, uint32_t psn);
+/* Gives the ring back; the space is empty at nxt. */
+void tx_space_drop(struct tx_space *, struct pool *);
+
+static inline uint32_t tx_outstanding(const struct tx_space *s)
+{
+	return (s->nxt - s->una) & PSN_MASK;
+}
+
+static inline bool tx_is_outstanding(const struct tx_space *s, uint32_t psn)
+{
+	return s->ring && ((psn - s->una) & PSN_MASK) < tx_outstanding(s);
+}
+
+/* Of an outstanding PSN; moves when the ring grows. */
+static inline struct tx_record *tx_record(const struct tx_space *s, uint32_t psn)
+{
+	return &s->ring->records[psn & (s->size - 1)];
+}
+
+/* Room for one more, at most TX_WINDOW_MAX. False: no memory, or none left to take. */
+bool tx_space_reserve(struct tx_space *, struct pool *);
+/* Enters PSN nxt as sent. tx_space_reserve() said yes. */
+void tx_space_sent(struct tx_space *, uint32_t item, uint8_t path, uint16_t bytes, uint64_t now_ns);
+/* A LOST record leaves the retransmit queue and flies again. */
+void tx_space_resent(struct tx_space *, uint32_t psn, uint8_t path, uint64_t now_ns);
+
+/*
+ * PSN una .. psn are acknowledged, or one PSN is. min_rtt_ns of the path, by index, tells spurious
+ * retransmissions; NULL: not told apart. Adds to news. tx_space_ack_to() gives the ring back when
+ * nothing is left.
+ */
+void tx_space_ack_to(struct tx_space *, struct pool *, uint32_t psn, const uint64_t *min_rtt_ns,
+		     uint64_t now_ns, struct tx_news *);
+void tx_space_ack_one(struct tx_space *, uint32_t psn, const uint64_t *min_rtt_ns, uint64_t now_ns,
+		      struct tx_news *);
+/* A FLYING or ACKED record is to be sent again, behind those that are already. Harmless when LOST. */
+void tx_space_lose(struct tx_space *, uint32_t psn);
+/* A LOST record becomes the first to be sent again. */
+void tx_space_hurry(struct tx_space *, uint32_t psn);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The veRoCE engine of an RC QP, for transport/veroce/ only: its state, and the calls between its files.
+ *
+ * Each end has two PSN spaces a direction: requests of its own send queue (Q) and responses to the
+ * peer's READs and atomics (R); see veRoCE 4.1. A `sender` recovers what it sent in one space, a
+ * `receiver` puts in order what came in one.
+ *
+ *     veroce.c     the QP's ops: where packets go, who sends when, which timers run
+ *     control.c    CNPs, RTT probes, slow-packet signals           (either)
+ *     caps.c       whether the peer speaks veRoCE, and what beyond its base (13.1)
+ *     requests.c   send WQEs to packets in Q                      (requester)
+ *     requested.c  packets in Q to memory and receive WQEs        (responder)
+ *     responses.c  READs and atomics executed, and their results to packets in R   (responder)
+ *     results.c    packets in R to memory; what completes a WQE   (requester)
+ *     acks.c       when a receiver acknowledges, and how          (either)
+ *     recovery.c   what acknowledgements and time do to a sender  (either)
+ *     loss_fast.c loss_base.c loss_irn.c   what is taken for lost
+ */
+#ifndef TRANSPORT_VEROCE_VEROCE_H
+#define TRANSPORT_VEROCE_VEROCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/message.h"
+#include "transport/qp.h"
+#include "transport/veroce/pair.h"
+#include "transport/veroce/rx_space.h"
+#include "transport/veroce/tx_space.h"
+#include "wire/veroce.h"
+
+enum {
+	VEROCE_BASE_WINDOW = 128,   /* of a peer that has not said (4.2) */
+	VEROCE_ACK_PACKETS = 16,    /* acknowledged at least so often (5.3) */
+	VEROCE_ACKREQ_PACKETS = 32, /* asked for at least so often (12.2) */
+	VEROCE_PROFILE = 3
+};
+
+/* Defaults (12.3), where the nic's owner says nothing. */
+enum {
+	VEROCE_ACK_NS = 20000,
+	VEROCE_PTO_NS_MIN = 100000,
+	VEROCE_RTO_NS_MIN = 500000,
+	VEROCE_FLOWLET_PACKETS = 8
+};
+
+#define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY)
+
+struct sender {
+	struct tx_space tx;
+	struct flowlet flowlet;
+	uint32_t peer_window;   /* PSNs it records; VEROCE_BASE_WINDOW till CAPS */
+	uint64_t progress_ns;   /* when una last moved, or the first packet was sent */
+	uint64_t active_ns;     /* when something was last sent or acknowledged */
+	uint64_t timeout_ns;    /* of the last of `retries` */
+	uint8_t retries;        /* timeouts since una last moved */
+	bool probed;            /* one tail probe a stall (6.2) */
+	/* base and irn */
+	bool recovering;        /* base: rto_mode; irn: in recovery */
+	uint32_t recover_psn;
+	uint32_t rxt_psn;       /* base: RxtPSN; irn: holes below it were sent again */
+	uint32_t rxt_una;       /* irn: una when it last moved in recovery */
+	uint64_t rxt_ns;
+};
+
+struct receiver {
+	struct rx_space rx;
+	uint32_t amsn;         /* every packet of every message up to it has arrived */
+	uint32_t po;           /* of the packet at epsn, if its message goes on */
+	uint32_t message;      /* F_SEND or F_WRITE while inside one, both when not known, else 0 */
+	uint16_t unacked;
+	bool ack_due;          /* something is to be acknowledged ... */
+	bool ack_now;          /* ... and not later */
+	bool ce;               /* a CE mark since the last acknowledgement */
+	bool stalled;          /* the message at epsn is complete, but there is no receive WQE (7.2) */
+	uint8_t path;          /* of the last packet, by its source port */
+	bool nak_due;
+	uint8_t nak_syndrome;
+	uint32_t nak_psn;
+	uint16_t ext;          /* greatest reordering seen, packets (5.4) */
+	uint32_t sack_hpsn;    /* when the last SACK was sent */
+	uint32_t sack_turn;    /* of the blocks in the middle */
+	uint64_t hole_ns;      /* base peers: when a SACK for an old hole becomes due; 0: none */
+	bool hole_due;
+	uint8_t hole_tries;
+	uint64_t ext_ns;       /* when ext next shrinks */
+};
+
+enum veroce_peer {
+	PEER_ASKING,    /* nothing is sent before we know what it speaks */
+	PEER_ASSUMED,   /* its host speaks veRoCE, of this QP nothing was heard */
+	PEER_CONFIRMED  /* it sent veRoCE for this QP */
+};
+
+struct veroce {
+	struct qp *qp;
+	struct pair *pair;
+	struct list waiting; /* in pair->waiting */
+	struct sender q, r;
+	struct receiver q_in, r_in;
+
+	/* requester */
+	uint32_t wqe;          /* SQ index that q.tx.nxt lies in, or sq.next */
+	uint32_t psn_new;      /* first PSN of the next WQE to be started */
+	uint32_t msn;          /* of the last WQE started */
+	uint32_t rqmsn;        /* of the next SEND or WRITE with immediate */
+	uint32_t reads;        /* READs and atomics started; the response MSN of the last one */
+	uint32_t reads_done;
+	uint32_t acked_msn;    /* AETH.MSN */
+	uint64_t rnr_until_ns; /* nothing is sent in Q before; 0: none */
+	uint8_t rnr_retries;
+	uint64_t watch_ns;     /* when a READ that was acknowledged, but not answered, is asked for again */
+	uint8_t watch_tries;
+	bool ask_again;        /* WQE ask_again_wqe */
+	uint32_t ask_again_wqe;
+
+	/* responder */
+	struct recv_wqe **bound; /* receive WQEs of RQMSN [rq_done, rq_bound), by RQMSN modulo size */
+	uint32_t bound_size;
+	uint32_t rq_done;
+	uint32_t rq_bound;
+	uint32_t executed;     /* READs and atomics, the response MSN of the last one */
+	uint32_t released;     /* of those, the last whose slot is free again */
+	uint32_t emit;         /* response MSN of the slot whose packets are cut next */
+	bool fatal;
+
+	/* control packets */
+	bool rtt_reply;        /* rtt is to be sent back */
+	struct rtteth rtt;
+
+	/* negotiation */
+	enum veroce_peer peer;
+	uint16_t caps;         /* flags that both ends have; 0 before the answer */
+	bool caps_known;
+	bool caps_reply;       /* a response is due */
+	bool caps_ask;         /* a request is due */
+	uint8_t caps_tries;
+	uint32_t nonce;
+	uint32_t reply_nonce;
+	uint64_t ask_ns;       /* when to ask again */
+	uint64_t decide_ns;    /* PEER_ASKING with work to do: RoCEv2 from then on; 0: not set */
+};
+
+extern const struct qp_ops veroce_ops;
+extern const struct qp_ops veroce_asking_ops;
+
+/* ---- veroce.c ---------------------------------------------------------------------------------- */
+
+/* At INIT to RTR; the peer is known. 0 or -ENOMEM. Sets qp->ops. */
+int veroce_create(struct transport *, struct qp *, bool local, uint64_t now_ns);
+/* Forgets the connection; qp->ops is RoCEv2's again. Harmless without one. */
+void veroce_destroy(struct transport *, struct qp *);
+/* At RTR to RTS. */
+void veroce_start(struct transport *, struct qp *);
+/* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
+void veroce_fall_back(struct transport *, struct qp *, uint64_t now_ns);
+/* The peer spoke veRoCE of this QP; `confirmed`: in a way that shows that it knows we do. */
+void veroce_heard(struct transport *, struct qp *, bool confirmed, uint64_t now_ns);
+/* 64 bits that no peer can guess. */
+uint64_t transport_secret(struct transport *);
+/* Sets qp->timer to the earliest deadline, lazily. */
+void veroce_rearm(struct transport *, struct qp *, uint64_t now_ns);
+/* The flow of path `path`, as long as the turn's packets live; NULL: the turn is full. */
+const struct flow *veroce_flow(struct transport *, const struct qp *, uint32_t path);
+
+/* ---- caps.c -------------------------------------------------------------------------------------- */
+
+void caps_start(struct transport *, struct qp *, uint64_t now_ns);
+void caps_input(struct transport *, struct qp *, const struct veroce_packet *, uint64_t now_ns);
+/* False: no room. */
+bool caps_output(struct transport *, struct qp *, uint64_t now_ns);
+void caps_expire(struct transport *, struct qp *, uint64_t now_ns);
+uint64_t caps_deadline(const struct qp *);
+/* Work came before it is known how to send it. */
+void caps_hurry(struct qp *, uint64_t now_ns);
+
+/* ---- control.c ------------------------------------------------------------------------------------- */
+
+/* CNP, RTT probes, slow-packet signals. */
+void control_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
+		   uint64_t now_ns);
+/* Probes of paths that are down, answers to the peer's. False: no room. */
+bool control_output(struct transport *, struct qp *, uint64_t now_ns);
+uint64_t control_deadline(const struct qp *);
+void control_expire(struct transport *, struct qp *, uint64_t now_ns);
+
+/* ---- requests.c ------------------------------------------------------------------------------------ */
+
+/* Requests, lost ones first. True: stopped for lack of room or budget only. */
+bool requests_output(struct transport *, struct qp *, uint64_t now_ns);
+/* The time that an RNR NAK asked for is over. */
+void requests_end_rnr(struct transport *, struct qp *, uint64_t now_ns);
+/* Sends the READ or atomic of that SQ index once more, although it was acknowledged. */
+void requests_ask_again(struct transport *, struct qp *, uint32_t index);
+
+/* ---- requested.c ------------------------------------------------------------------------------------ */
+
+void requested_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
+		     uint64_t now_ns);
+/* A receive WQE may have come: a message that waits for one is finished. */
+void requested_retry(struct transport *, struct qp *, uint64_t now_ns);
+/* Flushes the receive WQEs that were bound, in order. */
+void requested_flush(struct transport *, struct qp *, uint64_t now_ns);
+/* Gives them back, without completions. */
+void requested_drop(struct transport *, struct qp *);
+
+/* ---- responses.c -------------------------------------------------------------------------------------- */
+
+/* Executes a READ or atomic whose turn has come. */
+enum rx_verdict responses_execute(struct transport *, struct qp *, const struct rx_meta *,
+				  uint64_t now_ns);
+bool responses_output(struct transport *, struct qp *, uint64_t now_ns);
+/* Slots up to response MSN r are done with. */
+void responses_release(struct qp *, uint32_t r);
+
+/* ---- results.c ------------------------------------------------------------------------------------------ */
+
+void results_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
+		   uint64_t now_ns);
+/* Completes, in order, every WQE that is done. */
+void results_complete(struct transport *, struct qp *, uint64_t now_ns);
+
+/* ---- acks.c ----------------------------------------------------------------------------------------------- */
+
+/* What a packet's arrival does to what is to be acknowledged; `now`: at once. */
+void acks_note(struct transport *, struct qp *, struct receiver *, bool now, uint64_t now_ns);
+/* A NAK for that PSN; in space R a NAK_Rsp. */
+void acks_nak(struct transport *, struct qp *, struct receiver *, uint32_t psn, uint8_t syndrome);
+/* Sends what is due of one space. False: no room. */
+bool acks_output(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
+/* A packet filled a hole or opened one: T and the hole timer follow (5.3, 5.4). */
+void acks_reordered(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
+		    uint32_t lag, uint64_t now_ns);
+void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
+
+/* ---- recovery.c --------------------------------------------------------------------------------------------- */
+
+/* ACK, SACK or NAK of one space. */
+void recovery_input(struct transport *, struct qp *, struct sender *, const struct veroce_packet *,
+		    uint64_t now_ns);
+void recovery_expire(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
+uint64_t recovery_deadline(const struct transport *, const struct qp *, const struct sender *);
+/* A path for the next packet of the space; PAIR_NO_PATH: wait for an acknowledgement. */
+int recovery_pick(struct transport *, struct qp *, struct sender *, uint32_t bytes,
+		  const struct tx_record *again);
+/* Enters a packet that was laid out. */
+void recovery_sent(struct transport *, struct qp *, struct sender *, uint32_t item, int path,
+		   uint32_t bytes, uint64_t now_ns);
+void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t psn, int path,
+		     uint64_t now_ns);
+/* Takes a record for lost. */
+void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t psn, uint64_t now_ns);
+/* Whether AckReq shall be set in the packet with that PSN. */
+bool recovery_wants_ack(const struct sender *, uint32_t psn);
+
+/*
+ * Loss detection: one of these, by setting. `acked` looks after every acknowledgement (a SACK's block, if
+ * there was one), `timeout` after the retransmission timer fired.
+ */
+struct loss_ops {
+	void (*acked)(struct transport *, struct qp *, struct sender *, const struct tx_news *,
+		      const struct veroce_packet *, uint64_t now_ns);
+	void (*timeout)(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
+	bool probes; /* tail probes */
+};
+extern const struct loss_ops loss_fast, loss_base, loss_irn;
+
+#endif
