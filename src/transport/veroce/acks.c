@@ -112,7 +112,7 @@ static uint32_t answer_path(struct qp *qp, const struct receiver *in)
 /* Lays out an acknowledgement of any kind. False: no room. */
 static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *in, uint8_t opcode,
 		    uint32_t psn, uint8_t syndrome, uint32_t po, const uint8_t *sacks,
-		    uint32_t count, bool becn)
+		    uint32_t count, bool becn, uint64_t now_ns)
 {
 	struct veroce_packet p = {
 		.bth = {.opcode = opcode,
@@ -127,10 +127,23 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 		.sack_count = count,
 	};
 	const struct flow *flow = veroce_flow(tp, qp, answer_path(qp, in));
+	const struct pair *pair = qp->veroce->pair;
 	uint8_t *out = flow ? tx_room(&tp->tx, VEROCE_HEADERS_MAX + ICRC_LEN) : NULL;
 
 	if (!out)
 		return false;
+	if (in->echo_rx1 && qp->veroce->caps & CAPS_TS && in->path < TX_PATHS_MAX) {
+		p.bth.ts = true;
+		p.tse = (struct tseeth){
+			.tx1 = in->echo_tx1,
+			.rx1 = in->echo_rx1,
+			.tx2 = (uint32_t)now_ns | 1,
+			.path_id = in->path,
+			.path_rcv = pair->arrivals[in->path].packets & PSN_MASK,
+			.dups = in->dups,
+			.path_ce = pair->arrivals[in->path].ce & PSN_MASK,
+		};
+	}
 	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
 	return true;
 }
@@ -183,7 +196,7 @@ static uint32_t blocks(struct receiver *in, struct sacketh *h, uint32_t max)
 	return count;
 }
 
-static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in)
+static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
 	bool several = qp->veroce->caps & CAPS_MULTI_SACK;
 	struct sacketh h[VEROCE_SACKS_MAX];
@@ -197,7 +210,7 @@ static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in)
 		sacketh_encode(bytes + i * SACKETH_LEN, &h[i]);
 	for (uint32_t i = 0; i < packets; i++) {
 		if (lay_out(tp, qp, in, opcode, apsn, AETH_ACK | AETH_CREDIT_INVALID, in->po,
-			    bytes + i * SACKETH_LEN, several ? count : 1, in->ce && i == 0))
+			    bytes + i * SACKETH_LEN, several ? count : 1, in->ce && i == 0, now_ns))
 			continue;
 		if (i)
 			break;
@@ -212,7 +225,7 @@ static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in)
 static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
 	if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK, in->nak_psn,
-		     in->nak_syndrome, POETH_NO_INFO, NULL, 0, false))
+		     in->nak_syndrome, POETH_NO_INFO, NULL, 0, false, now_ns))
 		return false;
 	in->nak_due = false;
 	if (aeth_kind(in->nak_syndrome) == AETH_RNR_NAK)
@@ -236,14 +249,14 @@ bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in, uint6
 			 rx_distance(&in->rx) > threshold(tp, qp, in) ||
 			 in->hole_due);
 	if (sack) {
-		if (!send_sack(tp, qp, in))
+		if (!send_sack(tp, qp, in, now_ns))
 			return false;
 		if (in->hole_due && in->hole_tries < HOLE_TRIES_MAX)
 			in->hole_ns = now_ns + (hole_round_ns(qp) << in->hole_tries++);
 		in->hole_due = false;
 	} else if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK,
 			    (in->rx.epsn - 1) & PSN_MASK, AETH_ACK | AETH_CREDIT_INVALID, in->po,
-			    NULL, 0, in->ce)) {
+			    NULL, 0, in->ce, now_ns)) {
 		return false;
 	} else {
 		tp->counters.acks_sent++;

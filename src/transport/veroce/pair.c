@@ -369,28 +369,33 @@ static void up(struct pair *pair, struct path *p)
 }
 
 void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
-		const struct tx_path_news *n, bool ce, uint64_t now_ns)
+		const struct tx_path_news *n, const struct path_echo *echo, bool becn,
+		uint64_t now_ns)
 {
 	struct path *p = &pair->path[path];
+	bool told = echo->path == path;
 	struct cc_ack ack = {
 		.acked_bytes = n->bytes,
 		.acked_packets = n->packets,
-		.ecn_packets = ce ? n->packets : 0,
-		.ecn_bytes = ce ? n->bytes : 0,
 		.snd_nxt = p->sent_bytes,
+		.rtt_ns = told ? echo->rtt_ns + echo->remote_ns
+			  : n->newest_tx_ns ? now_ns - n->newest_tx_ns : 0,
+		.remote_ns = told ? echo->remote_ns : 0,
 	};
 
+	/* Counted by the peer, or at worst all that this acknowledgement covers. */
+	if (told)
+		ack.ecn_packets = echo->ce_packets < n->packets ? echo->ce_packets : n->packets;
+	else if (becn && echo->path == TX_PATHS_MAX)
+		ack.ecn_packets = n->packets;
+	ack.ecn_bytes = n->packets ? (uint64_t)n->bytes * ack.ecn_packets / n->packets : 0;
 	leave(pair, p, n->bytes);
 	ack.ack_seq = p->gone_bytes;
 	p->heard_ns = now_ns;
 	if (p->silent || p->down)
 		up(pair, p);
-	if (n->newest_tx_ns) {
-		ack.rtt_ns = now_ns - n->newest_tx_ns;
-		if (!ack.rtt_ns)
-			ack.rtt_ns = 1;
-		sample(t, pair, path, ack.rtt_ns);
-	}
+	if (n->newest_tx_ns || told)
+		sample(t, pair, path, ack.rtt_ns ? ack.rtt_ns : 1);
 	if (p->reo_until_ns && p->reo_until_ns < now_ns) {
 		p->reo_ns = p->srtt_ns >> REO_SHIFT;
 		p->reo_until_ns = 0;

@@ -39,6 +39,8 @@ struct path {
 	uint64_t probe_sent_ns; /* 0: none on its way */
 	uint64_t round_end;  /* of the loss count: when gone_bytes reaches it */
 	uint32_t round_lost_bytes;
+	uint32_t stamp_seq;  /* of the next packet that is stamped (13.2) */
+	uint32_t ce_seen;    /* the peer's count of CE marks on this path */
 	bool down;
 	uint8_t silent;      /* timeouts in a row without anything acknowledged */
 	uint8_t good;        /* probes answered in a row while down */
@@ -57,6 +59,10 @@ struct pair {
 	uint64_t srtt_ns;    /* smoothed over all paths; 0: none */
 	uint64_t rto_ns;     /* the longest of the paths that are up */
 	uint64_t min_rtt_ns[TX_PATHS_MAX]; /* UINT64_MAX: none measured */
+	struct path_arrivals {  /* of stamped packets, by the peer's path */
+		uint32_t packets;
+		uint32_t ce;
+	} arrivals[TX_PATHS_MAX];
 	struct prng prng;
 	uint32_t path_count; /* 0: paths not made yet */
 	uint32_t down_count;
@@ -122,9 +128,16 @@ void path_sent(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 void path_lost(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 /* Its QP is gone: neither lost nor acknowledged. */
 void path_forget(struct pair *, uint32_t path, uint32_t bytes);
-/* What an acknowledgement told. */
+/* What an acknowledgement told about the way there and back (13.2), if it did. */
+struct path_echo {
+	uint32_t path; /* TX_PATHS_MAX: nothing */
+	uint64_t rtt_ns;
+	uint64_t remote_ns; /* spent at the peer, not in rtt_ns */
+	uint32_t ce_packets;
+};
+/* What it confirmed; becn: something that it covers was marked CE. */
 void path_acked(struct pair_table *, struct pair *, uint32_t path, const struct tx_path_news *,
-		bool ce, uint64_t now_ns);
+		const struct path_echo *, bool becn, uint64_t now_ns);
 /* A packet went unanswered for its path's RTO. */
 void path_timeout(struct pair *, uint32_t path, uint64_t now_ns);
 /* It was sent again in vain: the first copy was only late. */

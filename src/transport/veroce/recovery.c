@@ -76,19 +76,46 @@ bool recovery_wants_ack(const struct sender *s, uint32_t psn)
 
 /* ---- acknowledgements -------------------------------------------------------------------------- */
 
+/* The four stamps of a round trip: TX1 and RX2 are ours, RX1 and TX2 the peer's (13.2). */
+static struct path_echo read_echo(struct pair *pair, const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct path_echo echo = {.path = TX_PATHS_MAX};
+	uint32_t there_and_back, remote;
+	struct path *path;
+
+	if (!p->bth.ts || p->tse.path_id >= pair->path_count)
+		return echo;
+	there_and_back = (uint32_t)now_ns - p->tse.tx1;
+	remote = p->tse.tx2 - p->tse.rx1;
+	/* Stamps that cannot be: of a peer that makes them up. */
+	if (remote > there_and_back || there_and_back > 1u << 31)
+		return echo;
+	path = &pair->path[p->tse.path_id];
+	echo.path = p->tse.path_id;
+	echo.rtt_ns = there_and_back - remote;
+	echo.remote_ns = remote;
+	echo.ce_packets = (p->tse.path_ce - path->ce_seen) & PSN_MASK;
+	if (echo.ce_packets > PSN_MASK / 2)
+		echo.ce_packets = 0; /* an older acknowledgement, overtaken */
+	else
+		path->ce_seen = p->tse.path_ce;
+	return echo;
+}
+
 /* What was confirmed opens the paths' windows for every QP of the pair. */
-static void account(struct transport *tp, struct qp *qp, const struct tx_news *news, bool ce,
-		    uint64_t now_ns)
+static void account(struct transport *tp, struct qp *qp, const struct tx_news *news,
+		    const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct pair *pair = qp->veroce->pair;
 	uint32_t paths = news->paths;
+	struct path_echo echo = read_echo(pair, p, now_ns);
 
 	tp->counters.spurious += news->spurious;
 	while (paths) {
 		uint32_t i = (uint32_t)__builtin_ctz(paths);
 
 		paths &= paths - 1;
-		path_acked(&tp->pairs, pair, i, &news->path[i], ce, now_ns);
+		path_acked(&tp->pairs, pair, i, &news->path[i], &echo, p->bth.becn, now_ns);
 		if (news->spurious)
 			path_was_late(pair, i, pair->path[i].reo_ns, now_ns);
 	}
@@ -165,7 +192,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 		s->active_ns = now_ns;
 		s->probed = false;
 	}
-	account(tp, qp, &news, p->bth.becn, now_ns);
+	account(tp, qp, &news, p, now_ns);
 	if (d >= 0)
 		take_msn(tp, qp, s, p->aeth.msn, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)

@@ -401,12 +401,6 @@ static bool early(struct transport *tp, struct qp *qp, const struct veroce_packe
 	return rx_record(&in->rx, &tp->pool, p->bth.psn, &m);
 }
 
-/* RFC 3168: both ECN bits. */
-static bool is_ce(const struct flow *flow)
-{
-	return (flow->tos & 3) == 3;
-}
-
 void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		     const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -415,7 +409,7 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	uint32_t hpsn = in->rx.hpsn;
 	bool had_holes = rx_has_holes(&in->rx);
 
-	in->path = pkt->flow->sport % TX_PATHS_MAX;
+	veroce_arrival(qp, in, pkt, p, now_ns);
 	if (vr->fatal) {
 		tp->counters.rx_dropped++;
 		return;
@@ -427,6 +421,7 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	case RX_OLD:
 		/* Never placed, never executed again; said at once (7.7). */
 		tp->counters.rx_duplicates++;
+		in->dups++;
 		if (in->stalled && p->bth.psn == in->rx.epsn) {
 			in->stalled = false;
 			advance(tp, qp, now_ns);
@@ -449,8 +444,6 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 	if (qp_get_state(qp) == QPS_ERR || vr->fatal)
 		return;
-	if (is_ce(pkt->flow))
-		in->ce = true;
 	if (psn_diff(p->bth.psn, hpsn) < 0)
 		acks_reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
 	if (in->unacked < UINT16_MAX)

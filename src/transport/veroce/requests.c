@@ -114,7 +114,7 @@ static uint32_t payload_of(const struct qp *qp, const struct send_wqe *w, uint32
  * Lays out packet `po` of a WQE. 0: no room in this turn; -1: its memory is gone; else its length.
  */
 static int32_t lay_out(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po,
-		       uint32_t path, bool again, bool ackreq)
+		       uint32_t path, bool again, bool ackreq, uint64_t now_ns)
 {
 	const struct flow *flow = veroce_flow(tp, qp, path);
 	uint32_t payload = payload_of(qp, w, po), at;
@@ -126,6 +126,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, struct send_wqe *w, 
 	fill_headers(&p, qp, w, po, payload);
 	p.bth.retrans = again;
 	p.bth.ackreq = ackreq || po + 1 == w->packets;
+	veroce_stamp(qp, &p, path, now_ns);
 	at = veroce_encode_headers(out, &p);
 	if (!request_gather(tp, qp, w, po * qp->mtu, out + at, payload))
 		return -1;
@@ -150,7 +151,7 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
 	len = lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path, true,
-		      r->probe || recovery_wants_ack(s, psn));
+		      r->probe || recovery_wants_ack(s, psn), now_ns);
 	if (len > 0)
 		recovery_resent(tp, qp, s, psn, path, now_ns);
 	else if (len < 0)
@@ -175,7 +176,8 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	path = recovery_pick(tp, qp, s, bytes, NULL);
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
-	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(s, s->tx.nxt));
+	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(s, s->tx.nxt),
+		      now_ns);
 	if (len < 0)
 		request_fail_in_turn(tp, qp, vr->wqe, WC_LOC_PROT_ERR, now_ns);
 	if (len <= 0)
@@ -210,13 +212,14 @@ void requests_ask_again(struct transport *tp, struct qp *qp, uint32_t index)
 }
 
 /* The copy has no record: the original was acknowledged, and the answer is what counts. */
-static bool send_question(struct transport *tp, struct qp *qp)
+static bool send_question(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	uint32_t path = (uint32_t)pair_pick_any(vr->pair, TX_PATHS_MAX);
 
 	if ((int32_t)(vr->ask_again_wqe - qp->sq.una) >= 0 &&
-	    !lay_out(tp, qp, sq_at(&qp->sq, vr->ask_again_wqe), 0, path, true, true))
+	    !lay_out(tp, qp, sq_at(&qp->sq, vr->ask_again_wqe), 0, path, true, true,
+		     now_ns))
 		return false;
 	vr->ask_again = false;
 	tp->counters.retransmits++;
@@ -229,7 +232,7 @@ bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct sender *s = &vr->q;
 	enum sent sent = SENT;
 
-	if (vr->ask_again && !send_question(tp, qp))
+	if (vr->ask_again && !send_question(tp, qp, now_ns))
 		return true;
 	for (uint32_t budget = QP_OUTPUT_QUANTUM; sent == SENT; budget--) {
 		enum qp_state state = qp_get_state(qp);

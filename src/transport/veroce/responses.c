@@ -144,7 +144,7 @@ static uint32_t payload_of(const struct qp *qp, const struct rd_resource *res, u
 
 /* As requests.c: 0: no room; -1: the region is gone. */
 static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t psn, uint32_t po,
-		       uint32_t path, bool again, bool ackreq)
+		       uint32_t path, bool again, bool ackreq, uint64_t now_ns)
 {
 	const struct rd_resource *res = slot(qp, r);
 	uint32_t payload = payload_of(qp, res, po), packets = slot_packets(qp, res), at;
@@ -176,6 +176,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t
 	p.po = po;
 	p.aeth = (struct aeth){.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = res->msn};
 	p.orig = res->orig;
+	veroce_stamp(qp, &p, path, now_ns);
 	at = veroce_encode_headers(out, &p);
 	if (payload)
 		memcpy(out + at, from, payload);
@@ -223,7 +224,7 @@ static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (path == PAIR_NO_PATH)
 		return -1;
 	len = lay_out(tp, qp, r, psn, po, (uint32_t)path, again,
-		      (again && rec->probe) || recovery_wants_ack(s, psn));
+		      (again && rec->probe) || recovery_wants_ack(s, psn), now_ns);
 	if (len < 0) {
 		region_gone(tp, qp, r);
 		return -1;

@@ -141,13 +141,14 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	const struct rx_meta *kept;
 	struct send_wqe *w;
 
-	in->path = pkt->flow->sport % TX_PATHS_MAX;
+	veroce_arrival(qp, in, pkt, p, now_ns);
 	switch (rx_judge(&in->rx, p->bth.psn, tp->rx_window)) {
 	case RX_BEYOND:
 		tp->counters.rx_beyond_window++;
 		return;
 	case RX_OLD:
 		tp->counters.rx_duplicates++;
+		in->dups++;
 		acks_note(tp, qp, in, true, now_ns);
 		return;
 	case RX_NEW:
@@ -187,8 +188,6 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		return;
 	if (vr->watch_ns)
 		vr->watch_ns = now_ns + 4 * vr->pair->rto_ns;
-	if ((pkt->flow->tos & 3) == 3)
-		in->ce = true;
 	if (psn_diff(p->bth.psn, hpsn) < 0)
 		acks_reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
 	if (in->unacked < UINT16_MAX)

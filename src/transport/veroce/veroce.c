@@ -177,6 +177,38 @@ const struct flow *veroce_flow(struct transport *tp, const struct qp *qp, uint32
 	return tx_keep_flow(&tp->tx, &f);
 }
 
+void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t path, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	p->bth.ts = vr->caps & CAPS_TS;
+	if (!p->bth.ts)
+		return;
+	p->ts = (struct tseth){
+		.tx1 = (uint32_t)now_ns,
+		.path_id = (uint8_t)path,
+		.path_seq = vr->pair->path[path].stamp_seq++ & PSN_MASK,
+	};
+}
+
+void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
+		    const struct veroce_packet *p, uint64_t now_ns)
+{
+	bool ce = (pkt->flow->tos & 3) == 3; /* RFC 3168 */
+
+	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % TX_PATHS_MAX);
+	in->ce |= ce;
+	in->echo_rx1 = 0;
+	if (!p->bth.ts)
+		return;
+	in->echo_tx1 = p->ts.tx1;
+	in->echo_rx1 = (uint32_t)now_ns | 1; /* 0 says none; a nanosecond does not matter */
+	if (p->ts.path_id < TX_PATHS_MAX) {
+		qp->veroce->pair->arrivals[p->ts.path_id].packets++;
+		qp->veroce->pair->arrivals[p->ts.path_id].ce += ce;
+	}
+}
+
 /* ---- input -------------------------------------------------------------------------------------- */
 
 static void note_established(struct transport *tp, struct qp *qp)

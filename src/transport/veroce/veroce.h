@@ -45,7 +45,7 @@ enum {
 	VEROCE_FLOWLET_PACKETS = 8
 };
 
-#define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY)
+#define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS)
 
 struct sender {
 	struct tx_space tx;
@@ -74,7 +74,10 @@ struct receiver {
 	bool ack_now;          /* ... and not later */
 	bool ce;               /* a CE mark since the last acknowledgement */
 	bool stalled;          /* the message at epsn is complete, but there is no receive WQE (7.2) */
-	uint8_t path;          /* of the last packet, by its source port */
+	uint8_t path;          /* of the last packet, by its time stamp or source port */
+	uint32_t echo_tx1;     /* its TX1, if it was stamped */
+	uint32_t echo_rx1;     /* when it came; 0: it was not stamped */
+	uint8_t dups;          /* duplicates seen, modulo 256 */
 	bool nak_due;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
@@ -163,6 +166,12 @@ uint64_t transport_secret(struct transport *);
 void veroce_rearm(struct transport *, struct qp *, uint64_t now_ns);
 /* The flow of path `path`, as long as the turn's packets live; NULL: the turn is full. */
 const struct flow *veroce_flow(struct transport *, const struct qp *, uint32_t path);
+
+/* Stamps a packet of a PSN space that leaves on `path`, if the peer understands (13.2). */
+void veroce_stamp(struct qp *, struct veroce_packet *, uint32_t path, uint64_t now_ns);
+/* What a packet of a PSN space tells by itself: its path, its stamp, its CE mark. */
+void veroce_arrival(struct qp *, struct receiver *, const struct pkt *, const struct veroce_packet *,
+		    uint64_t now_ns);
 
 /* ---- caps.c -------------------------------------------------------------------------------------- */
 
