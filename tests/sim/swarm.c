@@ -123,7 +123,7 @@ static void choose_wire(struct swarm *s)
 		.rx_window = 128u << below(s, 6),
 		.window_bytes = 16384u << below(s, 7),
 		.flowlet = (uint16_t)(1 + below(s, 16)),
-		.strong_order = chance(s, 0),
+		.strong_order = chance(s, 15),
 		.base_only = chance(s, 20),
 	};
 }

@@ -294,33 +294,6 @@ static bool pass_end(struct transport *tp, struct qp *qp, const struct rx_meta *
 	return false;
 }
 
-/* Goes on as far as packets have arrived. */
-static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
-{
-	struct receiver *in = &qp->veroce->q_in;
-	const struct rx_meta *kept;
-
-	while (!qp->veroce->fatal && rx_epsn_arrived(&in->rx, &kept)) {
-		struct rx_meta m;
-		uint32_t flags;
-
-		if (!kept) {
-			/* Only ends are kept: of another packet it is known that it came, and no more. */
-			step_inside(tp, in, in->po ? 0 : F_START | F_SEND | F_WRITE);
-			continue;
-		}
-		m = *kept; /* finishing may move the window */
-		flags = veroce_opcode_table[m.opcode].flags;
-		if (m.msn != psn_add(in->amsn, 1) || m.po != in->po ||
-		    !(flags & F_START) != (m.po > 0)) {
-			fatal(tp, qp, RX_INVALID, now_ns);
-			return;
-		}
-		if (!pass_end(tp, qp, &m, now_ns))
-			return;
-	}
-}
-
 static struct rx_meta meta_of(const struct veroce_packet *p)
 {
 	struct rx_meta m = {
@@ -347,14 +320,14 @@ static struct rx_meta meta_of(const struct veroce_packet *p)
 	return m;
 }
 
-/* The one that was waited for: no record is needed, everything happens now. */
-static void in_order(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
-		     uint64_t now_ns)
+/* The one that was waited for: no record is needed, everything happens now. False: not finished. */
+static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->q_in;
 	uint32_t flags = p->info->flags;
 	enum rx_verdict v = RX_EXECUTE;
+	struct rx_meta m;
 
 	if (!follows(vr, p))
 		v = RX_INVALID;
@@ -362,37 +335,82 @@ static void in_order(struct transport *tp, struct qp *qp, const struct veroce_pa
 		v = place(tp, qp, p);
 	if (v == RX_NOT_READY) {
 		not_ready(tp, qp);
-		return;
+		return false;
 	}
 	if (v != RX_EXECUTE) {
 		fatal(tp, qp, v, now_ns);
-		return;
+		return false;
 	}
 	if (!(flags & F_END)) {
 		step_inside(tp, in, flags);
-	} else {
-		struct rx_meta m = meta_of(p);
+		return true;
+	}
+	m = meta_of(p);
+	if (pass_end(tp, qp, &m, now_ns))
+		return true;
+	/* Placed, but not finished: it is not to be placed again (7.2). */
+	if (in->stalled && !rx_record(&in->rx, &tp->pool, p->bth.psn, &m))
+		in->stalled = false;
+	return false;
+}
 
-		if (!pass_end(tp, qp, &m, now_ns)) {
-			/* Placed, but not finished: it is not to be placed again (7.2). */
-			if (in->stalled && !rx_record(&in->rx, &tp->pool, p->bth.psn, &m))
-				in->stalled = false;
+/* The packet at epsn was kept as it came. False: its turn has come, but it cannot be finished. */
+static bool take_parked(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	uint32_t psn = vr->q_in.rx.epsn;
+	struct veroce_packet p;
+	bool taken = strong_order_at(vr, psn, &p) && take(tp, qp, &p, now_ns);
+
+	if (taken)
+		strong_order_unpark(tp, vr, psn);
+	else if (!vr->fatal)
+		vr->q_in.stalled = true;
+	return taken;
+}
+
+/* Goes on as far as packets have arrived. */
+static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct receiver *in = &qp->veroce->q_in;
+	const struct rx_meta *kept;
+
+	while (!qp->veroce->fatal && rx_epsn_arrived(&in->rx, &kept)) {
+		struct rx_meta m;
+		uint32_t flags;
+
+		if (!kept && tp->strong_order) {
+			if (!take_parked(tp, qp, now_ns))
+				return;
+			continue;
+		}
+		if (!kept) {
+			/* Only ends are kept: of another packet it is known that it came, and no more. */
+			step_inside(tp, in, in->po ? 0 : F_START | F_SEND | F_WRITE);
+			continue;
+		}
+		m = *kept; /* finishing may move the window */
+		flags = veroce_opcode_table[m.opcode].flags;
+		if (m.msn != psn_add(in->amsn, 1) || m.po != in->po ||
+		    !(flags & F_START) != (m.po > 0)) {
+			fatal(tp, qp, RX_INVALID, now_ns);
 			return;
 		}
+		if (!pass_end(tp, qp, &m, now_ns))
+			return;
 	}
-	if (rx_has_holes(&in->rx))
-		advance(tp, qp, now_ns);
 }
 
 /* Before its turn: placed, marked, and no error yet (out-of-order R11). False: dropped unmarked. */
-static bool early(struct transport *tp, struct qp *qp, const struct veroce_packet *p)
+static bool early(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		  const struct veroce_packet *p)
 {
 	struct receiver *in = &qp->veroce->q_in;
 	uint32_t flags = p->info->flags;
 	struct rx_meta m;
 
 	if (tp->strong_order)
-		return false;
+		return strong_order_park(tp, qp->veroce, pkt, p->bth.psn);
 	if (flags & (F_SEND | F_WRITE) && place(tp, qp, p) != RX_EXECUTE)
 		return false;
 	if (!(flags & F_END))
@@ -434,10 +452,11 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		break;
 	}
 	if (p->bth.psn == in->rx.epsn) {
-		in_order(tp, qp, p, now_ns);
+		if (take(tp, qp, p, now_ns) && rx_has_holes(&in->rx))
+			advance(tp, qp, now_ns);
 	} else {
 		tp->counters.rx_out_of_sequence++;
-		if (!early(tp, qp, p)) {
+		if (!early(tp, qp, pkt, p)) {
 			tp->counters.rx_dropped++;
 			return;
 		}

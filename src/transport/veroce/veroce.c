@@ -98,6 +98,7 @@ static void drop_state(struct transport *tp, struct qp *qp)
 		receivers[i]->nak_due = false;
 		receivers[i]->hole_ns = 0;
 	}
+	strong_order_drop(tp, vr);
 	list_remove(&vr->waiting);
 	vr->watch_ns = 0;
 	vr->rnr_until_ns = 0;

@@ -11,6 +11,7 @@
  *     caps.c       whether the peer speaks veRoCE, and what beyond its base (13.1)
  *     requests.c   send WQEs to packets in Q                      (requester)
  *     requested.c  packets in Q to memory and receive WQEs        (responder)
+ *     strong_order.c  early packets kept for programs that poll memory (responder)
  *     responses.c  READs and atomics executed, and their results to packets in R   (responder)
  *     results.c    packets in R to memory; what completes a WQE   (requester)
  *     acks.c       when a receiver acknowledges, and how          (either)
@@ -127,6 +128,7 @@ struct veroce {
 	uint32_t released;     /* of those, the last whose slot is free again */
 	uint32_t emit;         /* response MSN of the slot whose packets are cut next */
 	bool fatal;
+	struct parked_packet **parked; /* strong_order.c; NULL: none */
 
 	/* control packets */
 	bool rtt_reply;        /* rtt is to be sent back */
@@ -213,6 +215,17 @@ void requested_retry(struct transport *, struct qp *, uint64_t now_ns);
 void requested_flush(struct transport *, struct qp *, uint64_t now_ns);
 /* Gives them back, without completions. */
 void requested_drop(struct transport *, struct qp *);
+
+/* ---- strong_order.c -------------------------------------------------------------------------------- */
+
+struct parked_packet;
+
+/* Keeps an early packet; false: no room. */
+bool strong_order_park(struct transport *, struct veroce *, const struct pkt *, uint32_t psn);
+/* The packet kept for that PSN; false: none. Its bytes are lent until it is unparked. */
+bool strong_order_at(const struct veroce *, uint32_t psn, struct veroce_packet *);
+void strong_order_unpark(struct transport *, struct veroce *, uint32_t psn);
+void strong_order_drop(struct transport *, struct veroce *);
 
 /* ---- responses.c -------------------------------------------------------------------------------------- */
 

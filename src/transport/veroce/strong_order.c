@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Strong order (veRoCE 7.6, out-of-order R16): for programs that poll memory, a responder writes it in
+ * PSN order only. An early packet is then kept as it came, up to PARKED_MAX of them, recorded as
+ * arrived, and taken when its turn comes; one beyond that is dropped, and sent again.
+ */
+#include <string.h>
+
+#include "transport/veroce/veroce.h"
+
+enum { PARKED_MAX = 1024 };
+
+struct parked_packet {
+	uint32_t len;
+	uint8_t bytes[];
+};
+
+static size_t ring_bytes(void)
+{
+	return PARKED_MAX * sizeof(struct parked_packet *);
+}
+
+static struct parked_packet **place_of(const struct veroce *vr, uint32_t psn)
+{
+	return &vr->parked[psn % PARKED_MAX];
+}
+
+bool strong_order_park(struct transport *tp, struct veroce *vr, const struct pkt *pkt, uint32_t psn)
+{
+	struct parked_packet *k;
+
+	if (((psn - vr->q_in.rx.epsn) & PSN_MASK) >= PARKED_MAX)
+		return false;
+	if (!vr->parked) {
+		vr->parked = pool_get(&tp->pool, ring_bytes());
+		if (!vr->parked)
+			return false;
+		memset(vr->parked, 0, ring_bytes());
+	}
+	k = pool_get(&tp->pool, sizeof(*k) + pkt->len);
+	if (!k)
+		return false;
+	k->len = pkt->len;
+	memcpy(k->bytes, pkt->data, pkt->len);
+	if (!rx_record(&vr->q_in.rx, &tp->pool, psn, NULL)) {
+		pool_put(&tp->pool, k, sizeof(*k) + k->len);
+		return false;
+	}
+	*place_of(vr, psn) = k;
+	return true;
+}
+
+bool strong_order_at(const struct veroce *vr, uint32_t psn, struct veroce_packet *p)
+{
+	const struct parked_packet *k = vr->parked ? *place_of(vr, psn) : NULL;
+
+	/* It was judged when it came. */
+	return k && veroce_decode(p, k->bytes, k->len);
+}
+
+void strong_order_unpark(struct transport *tp, struct veroce *vr, uint32_t psn)
+{
+	struct parked_packet **at = vr->parked ? place_of(vr, psn) : NULL;
+
+	if (!at || !*at)
+		return;
+	pool_put(&tp->pool, *at, sizeof(**at) + (*at)->len);
+	*at = NULL;
+	if (rx_has_holes(&vr->q_in.rx))
+		return;
+	pool_put(&tp->pool, vr->parked, ring_bytes());
+	vr->parked = NULL;
+}
+
+void strong_order_drop(struct transport *tp, struct veroce *vr)
+{
+	for (uint32_t i = 0; vr->parked && i < PARKED_MAX; i++) {
+		if (vr->parked[i])
+			pool_put(&tp->pool, vr->parked[i],
+				 sizeof(**vr->parked) + vr->parked[i]->len);
+	}
+	pool_put(&tp->pool, vr->parked, ring_bytes());
+	vr->parked = NULL;
+}
