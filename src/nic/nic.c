@@ -34,7 +34,8 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 	memcpy(tp->secret, half, sizeof(half));
 	tp->protocol = protocols[c->protocol];
 	tp->strong_order = c->strong_order;
-	tp->caps_flags = c->base_only || c->loss == NIC_LOSS_BASE ? 0 : VEROCE_CAPS_FLAGS;
+	tp->caps_flags = c->base_only || c->loss == NIC_LOSS_BASE ? 0
+			 : VEROCE_CAPS_FLAGS | (c->trim ? CAPS_TRIM : 0);
 	tp->veroce_port = c->veroce_port ? c->veroce_port : VEROCE_UDP_PORT;
 	memcpy(tp->sport_ipv4, c->sport_ipv4, sizeof(tp->sport_ipv4));
 	memcpy(tp->sport_ipv6, c->sport_ipv6, sizeof(tp->sport_ipv6));
@@ -188,12 +189,25 @@ static bool icrc_is_good(struct nic *nic, const struct pkt *pkt)
 	return true;
 }
 
+/* A switch that cuts the payload off leaves the headers as they are, pad count included (veRoCE 8). */
+static bool decode_trimmed(const struct transport *tp, const struct pkt *pkt, uint8_t *copy,
+			   struct veroce_packet *p)
+{
+	if (!(tp->caps_flags & CAPS_TRIM) || pkt->flow->tos >> 2 != VEROCE_DSCP_TRIMMED ||
+	    pkt->len > VEROCE_HEADERS_MAX + ICRC_LEN || pkt->len < BTH_LEN)
+		return false;
+	memcpy(copy, pkt->data, pkt->len);
+	copy[1] &= (uint8_t)~0x30;
+	return veroce_decode(p, copy, pkt->len);
+}
+
 static int veroce_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 {
 	struct veroce_packet p;
 	struct qp *qp;
+	uint8_t headers[VEROCE_HEADERS_MAX + ICRC_LEN];
 
-	if (!veroce_decode(&p, pkt->data, pkt->len)) {
+	if (!veroce_decode(&p, pkt->data, pkt->len) && !decode_trimmed(&nic->tp, pkt, headers, &p)) {
 		nic->tp.counters.rx_malformed++;
 		return -EBADMSG;
 	}

@@ -80,6 +80,7 @@ struct nic_config {
 	enum nic_loss loss;
 	uint32_t rx_window;         /* packets a queue pair takes ahead; a power of two; 0: 65536 */
 	bool strong_order;          /* veRoCE receivers write memory in PSN order: no packet is taken early */
+	bool trim;                  /* offers packet trimming: data leaves with DSCP 8, trimmed comes with 9 */
 	bool base_only;             /* no extensions are offered: as a peer that knows the base protocol alone */
 	uint16_t flowlet;           /* packets that stay on one path, at least; 0: 8 */
 	uint64_t rto_ns_min;        /* veRoCE's shortest retransmission timeout; 0: 500 us */

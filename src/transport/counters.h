@@ -29,6 +29,8 @@ struct nic_counters {
 	uint64_t path_probes;
 	uint64_t cnps_received;
 	uint64_t slow_signals;         /* received */
+	uint64_t slow_signals_sent;
+	uint64_t rx_trimmed;           /* payload cut off by a switch */
 	uint64_t fallbacks;            /* QPs that went on with RoCEv2 */
 	uint64_t completions;
 	uint64_t completion_errors;

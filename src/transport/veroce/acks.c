@@ -17,6 +17,7 @@ enum {
 	EXT_ROUNDS = 16, /* round trips after which the greatest reordering seen fades by an eighth */
 	BASE_SACKS_MAX = 4, /* packets of one block each, where one may not hold several */
 	NEWEST_BLOCKS = 4,
+	SLOW_LAG_A_PATH = 16, /* a packet that is further behind is slow (9.1) */
 	HOLE_TRIES_MAX = 8 /* SACKs for a hole that stays, each twice as late as the one before */
 };
 
@@ -81,6 +82,14 @@ void acks_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t
 	qp_activate(tp, qp);
 }
 
+void acks_trimmed(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t psn)
+{
+	tp->counters.rx_trimmed++;
+	if (in->trims < VEROCE_TRIMS_MAX)
+		in->trim_psn[in->trims++] = psn;
+	ack_schedule(tp, qp, ACK_NOW, 0);
+}
+
 void acks_reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 		    const struct veroce_packet *p, uint32_t lag, uint64_t now_ns)
 {
@@ -90,7 +99,11 @@ void acks_reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 		in->ext -= in->ext / 8;
 		in->ext_ns = now_ns + fade_ns;
 	}
-	if (p->bth.retrans || lag <= in->ext)
+	if (p->bth.retrans)
+		return;
+	if (!is_rsp(qp, in) && lag > SLOW_LAG_A_PATH * qp->veroce->pair->path_count)
+		control_slow(tp, qp, p->bth.psn, now_ns);
+	if (lag <= in->ext)
 		return;
 	in->ext = (uint16_t)(lag < UINT16_MAX ? lag : UINT16_MAX);
 }
@@ -126,7 +139,7 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 		.sacks = sacks,
 		.sack_count = count,
 	};
-	const struct flow *flow = veroce_flow(tp, qp, answer_path(qp, in));
+	const struct flow *flow = veroce_flow(tp, qp, answer_path(qp, in), false);
 	const struct pair *pair = qp->veroce->pair;
 	uint8_t *out = flow ? tx_room(&tp->tx, VEROCE_HEADERS_MAX + ICRC_LEN) : NULL;
 
@@ -222,6 +235,20 @@ static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, 
 	return true;
 }
 
+/* These acknowledge nothing (5.2). */
+static bool send_trims(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
+{
+	while (in->trims) {
+		if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK,
+			     in->trim_psn[in->trims - 1], AETH_NAK | NAK_PSN_SEQUENCE, POETH_NO_INFO,
+			     NULL, 0, false, now_ns))
+			return false;
+		in->trims--;
+		tp->counters.naks_sent++;
+	}
+	return true;
+}
+
 static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
 	if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK, in->nak_psn,
@@ -241,6 +268,8 @@ bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in, uint6
 {
 	bool holes = has_holes(in), sack;
 
+	if (!send_trims(tp, qp, in, now_ns))
+		return false;
 	if (in->nak_due && !send_nak(tp, qp, in, now_ns))
 		return false;
 	if (!in->ack_due || qp_get_state(qp) == QPS_ERR)

@@ -57,7 +57,7 @@ static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode, uint3
 			.psn = qp->rq_psn},
 		.caps = ours(tp, qp),
 	};
-	const struct flow *flow = veroce_flow(tp, qp, 0);
+	const struct flow *flow = veroce_flow(tp, qp, 0, false);
 	uint8_t *out = flow ? tx_room(&tp->tx, TX_HEADROOM_MAX) : NULL;
 
 	if (!out)

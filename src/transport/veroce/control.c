@@ -10,6 +10,7 @@
 #include "wire/icrc.h"
 
 static const uint64_t probe_lost_ns = 20000000;
+static const uint64_t slow_period_ns = 30000; /* three fit in the 100 us in which they are counted */
 
 void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		   const struct veroce_packet *p, uint64_t now_ns)
@@ -40,7 +41,44 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		break;
 	default:
 		tp->counters.slow_signals++;
+		if (tx_is_outstanding(&vr->q.tx, p->bth.psn))
+			path_slow(pair, tx_record(&vr->q.tx, p->bth.psn)->path, now_ns);
 	}
+}
+
+void control_slow(struct transport *tp, struct qp *qp, uint32_t psn, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (now_ns < vr->slow_ns)
+		return;
+	vr->slow_ns = now_ns + slow_period_ns;
+	vr->slow_psn = psn;
+	vr->slow_due = true;
+	qp_activate(tp, qp);
+}
+
+/* On the path of the packet: nothing but its PSN (our reading of 9.1). */
+static bool send_slow(struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+	struct veroce_packet p = {
+		.bth = {.opcode = OP_SLOW_PACKET,
+			.migreq = true,
+			.pkey = qp->pkey,
+			.dqpn = qp->dest_qpn,
+			.psn = vr->slow_psn},
+	};
+	const struct flow *flow =
+		veroce_flow(tp, qp, vr->q_in.path % vr->pair->path_count, false);
+	uint8_t *out = flow ? tx_room(&tp->tx, TX_HEADROOM_MAX) : NULL;
+
+	if (!out)
+		return false;
+	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	vr->slow_due = false;
+	tp->counters.slow_signals_sent++;
+	return true;
 }
 
 static bool send_rtt(struct transport *tp, struct qp *qp, uint8_t opcode, uint32_t path,
@@ -50,7 +88,7 @@ static bool send_rtt(struct transport *tp, struct qp *qp, uint8_t opcode, uint32
 		.bth = {.opcode = opcode, .migreq = true, .pkey = qp->pkey, .dqpn = qp->dest_qpn},
 		.rtt = *rtt,
 	};
-	const struct flow *flow = veroce_flow(tp, qp, path);
+	const struct flow *flow = veroce_flow(tp, qp, path, false);
 	uint8_t *out = flow ? tx_room(&tp->tx, TX_HEADROOM_MAX) : NULL;
 
 	if (!out)
@@ -77,6 +115,8 @@ bool control_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			return false;
 		vr->rtt_reply = false;
 	}
+	if (vr->slow_due && !send_slow(tp, qp))
+		return false;
 	for (uint32_t i = 0; pair->down_count && i < pair->path_count; i++) {
 		struct path *path = &pair->path[i];
 		struct rtteth rtt = {.context = i, .tx1 = (uint32_t)now_ns};

@@ -15,6 +15,7 @@
 enum {
 	PATH_SILENT_MAX = 2,
 	PATH_GOOD_PROBES = 3,
+	SLOW_SIGNALS = 3,
 	ROUND_BYTES_MIN = 16 * 1024,
 	LOSS_HEAVY = 4, /* a fourth of a round */
 	REO_SHIFT = 3,  /* of the round trip, to begin with */
@@ -25,6 +26,7 @@ enum {
 
 static const uint64_t speaks_ns = 60000000000ull;
 static const uint64_t reo_forget_ns = 1000000000ull;
+static const uint64_t slow_count_ns = 100000, slow_hold_ns = 200000;
 static const uint64_t probe_ns_min = 1000000;
 static const uint64_t drain_rtt_ns = 200000; /* a host reads a window in so long, at least */
 static const uint64_t window_factor_max = 512;
@@ -201,13 +203,15 @@ static int pick_fastest(const struct pair *pair, uint32_t bytes, uint8_t avoid)
 }
 
 /* Two at random, the better of them; where neither has room, the first that has. */
-static int pick_new(struct pair *pair, uint32_t bytes)
+static int pick_new(struct pair *pair, uint32_t bytes, uint64_t now_ns)
 {
 	uint64_t draw = prng_next(&pair->prng);
 	uint32_t a = (uint32_t)(draw & UINT32_MAX) % pair->path_count;
 	uint32_t b = (uint32_t)(draw >> 32) % pair->path_count;
 	bool a_fits = usable(pair, a, bytes), b_fits = usable(pair, b, bytes);
 
+	if (a_fits && b_fits && pair->path[a].slow_until_ns > now_ns)
+		return (int)b;
 	if (a_fits && b_fits)
 		return (int)(path_load(&pair->path[a]) <= path_load(&pair->path[b]) ? a : b);
 	if (a_fits || b_fits)
@@ -235,7 +239,7 @@ int pair_pick_any(struct pair *pair, uint8_t avoid)
 }
 
 int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f, uint32_t bytes,
-	      bool again, uint8_t avoid)
+	      bool again, uint8_t avoid, uint64_t now_ns)
 {
 	uint64_t flying = pair->sent_bytes - pair->gone_bytes, packets;
 	int i;
@@ -250,7 +254,7 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 		f->left--;
 		return f->path;
 	}
-	i = pick_new(pair, bytes);
+	i = pick_new(pair, bytes, now_ns);
 	if (i < 0)
 		return i;
 	/* Long trains where the window is wide, so that they cost as little as RoCEv2's. */
@@ -417,6 +421,24 @@ void path_timeout(struct pair *pair, uint32_t path, uint64_t now_ns)
 	p->probe_ns = now_ns + probe_ns_min;
 	p->probe_sent_ns = 0;
 	pair->down_count++;
+}
+
+/*
+ * A path that is known to be longer than the others is not slow, it is long: what is sent on it is as
+ * late as it should be. Such signals are ignored (9.1, beyond base).
+ */
+void path_slow(struct pair *pair, uint32_t path, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	if (pair->min_rtt_ns[path] > pair->srtt_ns)
+		return;
+	if (now_ns - p->slow_first_ns > slow_count_ns) {
+		p->slow_first_ns = now_ns;
+		p->slow_signals = 0;
+	}
+	if (++p->slow_signals >= SLOW_SIGNALS)
+		p->slow_until_ns = now_ns + slow_hold_ns;
 }
 
 void path_was_late(struct pair *pair, uint32_t path, uint64_t late_ns, uint64_t now_ns)

@@ -42,6 +42,9 @@ struct path {
 	uint32_t stamp_seq;  /* of the next packet that is stamped (13.2) */
 	uint32_t ce_seen;    /* the peer's count of CE marks on this path */
 	bool down;
+	uint8_t slow_signals;
+	uint64_t slow_first_ns; /* of slow_signals */
+	uint64_t slow_until_ns; /* new flowlets go elsewhere */
 	uint8_t silent;      /* timeouts in a row without anything acknowledged */
 	uint8_t good;        /* probes answered in a row while down */
 };
@@ -118,7 +121,7 @@ enum { PAIR_NO_PATH = -1 };
  * was lost on `avoid`; the fastest other path is taken.
  */
 int pair_pick(struct pair *, const struct pair_config *, struct flowlet *, uint32_t bytes, bool again,
-	      uint8_t avoid);
+	      uint8_t avoid, uint64_t now_ns);
 
 /* A path that is up if any is, whatever its window; not `avoid` if there is another. */
 int pair_pick_any(struct pair *, uint8_t avoid);
@@ -142,6 +145,8 @@ void path_acked(struct pair_table *, struct pair *, uint32_t path, const struct 
 void path_timeout(struct pair *, uint32_t path, uint64_t now_ns);
 /* It was sent again in vain: the first copy was only late. */
 void path_was_late(struct pair *, uint32_t path, uint64_t late_ns, uint64_t now_ns);
+/* The peer says that a packet on it was slow: several in a row move new flowlets away for a while (9.1). */
+void path_slow(struct pair *, uint32_t path, uint64_t now_ns);
 /* The probe of a path that is down came back. */
 void path_probe_answered(struct pair_table *, struct pair *, uint32_t path, uint64_t now_ns);
 

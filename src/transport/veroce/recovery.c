@@ -22,11 +22,11 @@ static bool is_q(const struct qp *qp, const struct sender *s)
 }
 
 int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
-		  const struct tx_record *again)
+		  const struct tx_record *again, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	int path = pair_pick(vr->pair, &tp->pairs.config, &s->flowlet, bytes, again,
-			     again ? again->path : TX_PATHS_MAX);
+			     again ? again->path : TX_PATHS_MAX, now_ns);
 
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);

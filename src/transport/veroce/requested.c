@@ -451,6 +451,10 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	case RX_NEW:
 		break;
 	}
+	if (veroce_is_trimmed(qp, pkt)) {
+		acks_trimmed(tp, qp, in, p->bth.psn);
+		return;
+	}
 	if (p->bth.psn == in->rx.epsn) {
 		if (take(tp, qp, p, now_ns) && rx_has_holes(&in->rx))
 			advance(tp, qp, now_ns);

@@ -116,7 +116,7 @@ static uint32_t payload_of(const struct qp *qp, const struct send_wqe *w, uint32
 static int32_t lay_out(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po,
 		       uint32_t path, bool again, bool ackreq, uint64_t now_ns)
 {
-	const struct flow *flow = veroce_flow(tp, qp, path);
+	const struct flow *flow = veroce_flow(tp, qp, path, true);
 	uint32_t payload = payload_of(qp, w, po), at;
 	struct veroce_packet p;
 	uint8_t *out = flow ? tx_room(&tp->tx, payload + REQUEST_HEADROOM) : NULL;
@@ -144,7 +144,7 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 	uint32_t psn = s->tx.again_head;
 	const struct tx_record *r = tx_record(&s->tx, psn);
 	struct send_wqe *w = sq_at(&qp->sq, r->item);
-	int path = recovery_pick(tp, qp, s, r->bytes, r);
+	int path = recovery_pick(tp, qp, s, r->bytes, r, now_ns);
 	uint32_t item = r->item;
 	int32_t len;
 
@@ -173,7 +173,7 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return SENT_BLOCKED; /* its acknowledgement will activate the QP */
 	if (!tx_space_reserve(&s->tx, &tp->pool))
 		return SENT_BLOCKED;
-	path = recovery_pick(tp, qp, s, bytes, NULL);
+	path = recovery_pick(tp, qp, s, bytes, NULL, now_ns);
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
 	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(s, s->tx.nxt),

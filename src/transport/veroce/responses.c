@@ -148,7 +148,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t
 {
 	const struct rd_resource *res = slot(qp, r);
 	uint32_t payload = payload_of(qp, res, po), packets = slot_packets(qp, res), at;
-	const struct flow *flow = veroce_flow(tp, qp, path);
+	const struct flow *flow = veroce_flow(tp, qp, path, true);
 	uint8_t *out = flow ? tx_room(&tp->tx, payload + TX_HEADROOM_MAX) : NULL;
 	const uint8_t *from = NULL;
 	struct veroce_packet p;
@@ -220,7 +220,7 @@ static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	po = (psn - res->psn_first) & PSN_MASK;
 	bytes = again ? rec->bytes : payload_of(qp, res, po) + TX_HEADROOM_MAX;
-	path = recovery_pick(tp, qp, s, bytes, rec);
+	path = recovery_pick(tp, qp, s, bytes, rec, now_ns);
 	if (path == PAIR_NO_PATH)
 		return -1;
 	len = lay_out(tp, qp, r, psn, po, (uint32_t)path, again,

@@ -154,6 +154,10 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	case RX_NEW:
 		break;
 	}
+	if (veroce_is_trimmed(qp, pkt)) {
+		acks_trimmed(tp, qp, in, p->bth.psn);
+		return;
+	}
 	w = is_outstanding(vr, p->msn) ? wqe_of(qp, p->msn) : NULL;
 	if (!w || !fits(qp, w, p) || (first && (p->po != in->po || p->msn != psn_add(in->amsn, 1)))) {
 		tp->counters.rx_dropped++;

@@ -96,6 +96,7 @@ static void drop_state(struct transport *tp, struct qp *qp)
 		rx_space_drop(&receivers[i]->rx, &tp->pool);
 		receivers[i]->ack_due = false;
 		receivers[i]->nak_due = false;
+		receivers[i]->trims = 0;
 		receivers[i]->hole_ns = 0;
 	}
 	strong_order_drop(tp, vr);
@@ -167,14 +168,17 @@ void veroce_heard(struct transport *tp, struct qp *qp, bool confirmed, uint64_t 
 	}
 }
 
-const struct flow *veroce_flow(struct transport *tp, const struct qp *qp, uint32_t path)
+const struct flow *veroce_flow(struct transport *tp, const struct qp *qp, uint32_t path, bool data)
 {
 	struct flow f = qp->flow;
 	bool ipv4 = !memcmp(f.src, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
 
 	f.sport = (ipv4 ? tp->sport_ipv4 : tp->sport_ipv6)[path];
 	f.dport = tp->veroce_port;
-	f.tos = (uint8_t)((f.tos & ~3u) | 2); /* ECT(0); acknowledgements too, to travel with data */
+	/* ECT(0); acknowledgements too, to travel with data, unless only data may be trimmed. */
+	f.tos = (uint8_t)((f.tos & ~3u) | 2);
+	if (data && qp->veroce->caps & CAPS_TRIM)
+		f.tos = VEROCE_DSCP_TRIMMABLE << 2 | 2;
 	return tx_keep_flow(&tp->tx, &f);
 }
 
@@ -190,6 +194,11 @@ void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t path, uint64_
 		.path_id = (uint8_t)path,
 		.path_seq = vr->pair->path[path].stamp_seq++ & PSN_MASK,
 	};
+}
+
+bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
+{
+	return qp->veroce->caps & CAPS_TRIM && pkt->flow->tos >> 2 == VEROCE_DSCP_TRIMMED;
 }
 
 void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
@@ -308,7 +317,8 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
 	/* Last, and short: an acknowledgement can end a train. One that waits for company goes on waiting. */
-	if (list_empty(&qp->held) || tp->tx.count != before || vr->q_in.nak_due || vr->r_in.nak_due) {
+	if (list_empty(&qp->held) || tp->tx.count != before || vr->q_in.nak_due || vr->r_in.nak_due ||
+	    vr->q_in.trims || vr->r_in.trims) {
 		if (!acks_output(tp, qp, &vr->q_in, now_ns) ||
 		    !acks_output(tp, qp, &vr->r_in, now_ns))
 			more = true;

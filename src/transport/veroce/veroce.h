@@ -35,7 +35,10 @@ enum {
 	VEROCE_BASE_WINDOW = 128,   /* of a peer that has not said (4.2) */
 	VEROCE_ACK_PACKETS = 16,    /* acknowledged at least so often (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* asked for at least so often (12.2) */
-	VEROCE_PROFILE = 3
+	VEROCE_PROFILE = 3,
+	VEROCE_TRIMS_MAX = 8,
+	VEROCE_DSCP_TRIMMABLE = 8, /* veRoCE 8; our choice of marks, only where trimming was agreed */
+	VEROCE_DSCP_TRIMMED = 9
 };
 
 /* Defaults (12.3), where the nic's owner says nothing. */
@@ -82,6 +85,8 @@ struct receiver {
 	bool nak_due;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
+	uint8_t trims;         /* Packet Drop NAKs that are due ... */
+	uint32_t trim_psn[VEROCE_TRIMS_MAX]; /* ... for these; of more the SACK tells */
 	uint16_t ext;          /* greatest reordering seen, packets (5.4) */
 	uint32_t sack_hpsn;    /* when the last SACK was sent */
 	uint32_t sack_turn;    /* of the blocks in the middle */
@@ -132,6 +137,9 @@ struct veroce {
 
 	/* control packets */
 	bool rtt_reply;        /* rtt is to be sent back */
+	bool slow_due;         /* slow_psn of Q is to be signalled */
+	uint32_t slow_psn;
+	uint64_t slow_ns;      /* not again before */
 	struct rtteth rtt;
 
 	/* negotiation */
@@ -167,11 +175,12 @@ uint64_t transport_secret(struct transport *);
 /* Sets qp->timer to the earliest deadline, lazily. */
 void veroce_rearm(struct transport *, struct qp *, uint64_t now_ns);
 /* The flow of path `path`, as long as the turn's packets live; NULL: the turn is full. */
-const struct flow *veroce_flow(struct transport *, const struct qp *, uint32_t path);
+const struct flow *veroce_flow(struct transport *, const struct qp *, uint32_t path, bool data);
 
 /* Stamps a packet of a PSN space that leaves on `path`, if the peer understands (13.2). */
 void veroce_stamp(struct qp *, struct veroce_packet *, uint32_t path, uint64_t now_ns);
 /* What a packet of a PSN space tells by itself: its path, its stamp, its CE mark. */
+bool veroce_is_trimmed(const struct qp *, const struct pkt *);
 void veroce_arrival(struct qp *, struct receiver *, const struct pkt *, const struct veroce_packet *,
 		    uint64_t now_ns);
 
@@ -193,6 +202,8 @@ void control_input(struct transport *, struct qp *, const struct pkt *, const st
 		   uint64_t now_ns);
 /* Probes of paths that are down, answers to the peer's. False: no room. */
 bool control_output(struct transport *, struct qp *, uint64_t now_ns);
+/* The packet with that PSN came far behind the others: the peer shall know (9.1). */
+void control_slow(struct transport *, struct qp *, uint32_t psn, uint64_t now_ns);
 uint64_t control_deadline(const struct qp *);
 void control_expire(struct transport *, struct qp *, uint64_t now_ns);
 
@@ -254,6 +265,8 @@ bool acks_output(struct transport *, struct qp *, struct receiver *, uint64_t no
 /* A packet filled a hole or opened one: T and the hole timer follow (5.3, 5.4). */
 void acks_reordered(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
 		    uint32_t lag, uint64_t now_ns);
+/* A switch cut the payload of the packet with that PSN off (veRoCE 8). */
+void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t psn);
 void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 
 /* ---- recovery.c --------------------------------------------------------------------------------------------- */
@@ -265,7 +278,7 @@ void recovery_expire(struct transport *, struct qp *, struct sender *, uint64_t 
 uint64_t recovery_deadline(const struct transport *, const struct qp *, const struct sender *);
 /* A path for the next packet of the space; PAIR_NO_PATH: wait for an acknowledgement. */
 int recovery_pick(struct transport *, struct qp *, struct sender *, uint32_t bytes,
-		  const struct tx_record *again);
+		  const struct tx_record *again, uint64_t now_ns);
 /* Enters a packet that was laid out. */
 void recovery_sent(struct transport *, struct qp *, struct sender *, uint32_t item, int path,
 		   uint32_t bytes, uint64_t now_ns);
