@@ -16,7 +16,7 @@ enum {
 	T_START_A_PATH = 4,
 	EXT_ROUNDS = 16, /* round trips after which the greatest reordering seen fades by an eighth */
 	BASE_SACKS_MAX = 4, /* packets of one block each, where one may not hold several */
-	NEWEST_BLOCKS = 4,
+	FULL_PACKETS = 4, /* SACK packets that answer a probe */
 	SLOW_LAG_A_PATH = 16, /* a packet that is further behind is slow (9.1) */
 	HOLE_TRIES_MAX = 8 /* SACKs for a hole that stays, each twice as late as the one before */
 };
@@ -180,53 +180,73 @@ static bool block_at(const struct receiver *in, uint32_t from, struct sacketh *h
 	return false;
 }
 
+static bool has_block(const struct sacketh *h, uint32_t count, uint32_t psn)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (h[i].start_psn == psn)
+			return true;
+	}
+	return false;
+}
+
 /*
- * The blocks of one answer: from aPSN + 1 on (5.5), then the newest arrivals, then, by turns, what lies
- * between, as earlier answers may have been lost.
+ * The blocks of one answer: from aPSN + 1 on (5.5), then every group of 128 in which something arrived
+ * that was not told yet, then, by turns, the others, as earlier answers may have been lost.
  */
 static uint32_t blocks(struct receiver *in, struct sacketh *h, uint32_t max)
 {
-	uint32_t span = rx_distance(&in->rx), groups = (span + SACKETH_BITS - 1) / SACKETH_BITS;
-	uint32_t count = 1, newest, middle;
+	uint32_t first = in->rx.epsn / RX_GROUP + 1, count = 1, psn = first * RX_GROUP & PSN_MASK;
+	uint32_t groups = psn_diff(in->rx.hpsn, psn) < 0
+				  ? 0
+				  : ((in->rx.hpsn - psn) & PSN_MASK) / RX_GROUP + 1;
 
 	block_at(in, in->rx.epsn, &h[0]);
-	if (groups <= 1 || max <= 1)
-		return 1;
-	if (groups <= max) {
-		for (uint32_t g = 1; g < groups; g++)
-			count += block_at(in, psn_add(in->rx.epsn, g * SACKETH_BITS), &h[count]);
-		return count;
+	while (count < max && groups && rx_take_fresh(&in->rx, psn, &psn)) {
+		count += block_at(in, psn, &h[count]);
+		psn = psn_add(psn, RX_GROUP);
 	}
-	newest = max > NEWEST_BLOCKS ? NEWEST_BLOCKS : max - 1;
-	for (uint32_t g = groups - newest; g < groups; g++)
-		count += block_at(in, psn_add(in->rx.epsn, g * SACKETH_BITS), &h[count]);
-	middle = groups - newest - 1;
-	for (uint32_t i = 0; i < middle && count < max; i++) {
-		uint32_t g = 1 + in->sack_turn++ % middle;
+	for (uint32_t i = 0; i < groups && count < max; i++) {
+		uint32_t g = first + in->sack_turn++ % groups;
 
-		count += block_at(in, psn_add(in->rx.epsn, g * SACKETH_BITS), &h[count]);
+		if (!has_block(h, count, g * RX_GROUP & PSN_MASK))
+			count += block_at(in, g * RX_GROUP & PSN_MASK, &h[count]);
 	}
 	return count;
 }
 
-static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
+/* One SACK packet of `count` blocks. */
+static bool send_blocks(struct transport *tp, struct qp *qp, const struct receiver *in,
+			const struct sacketh *h, uint32_t count, bool becn, uint64_t now_ns)
 {
-	bool several = qp->veroce->caps & CAPS_MULTI_SACK;
-	struct sacketh h[VEROCE_SACKS_MAX];
 	uint8_t bytes[VEROCE_SACKS_MAX * SACKETH_LEN];
-	uint32_t turn = in->sack_turn;
-	uint32_t count = blocks(in, h, several ? VEROCE_SACKS_MAX : BASE_SACKS_MAX);
-	uint8_t opcode = is_rsp(qp, in) ? OP_RC_SACK_RSP : OP_RC_SACK;
-	uint32_t apsn = (in->rx.epsn - 1) & PSN_MASK, packets = several ? 1 : count;
 
 	for (uint32_t i = 0; i < count; i++)
 		sacketh_encode(bytes + i * SACKETH_LEN, &h[i]);
-	for (uint32_t i = 0; i < packets; i++) {
-		if (lay_out(tp, qp, in, opcode, apsn, AETH_ACK | AETH_CREDIT_INVALID, in->po,
-			    bytes + i * SACKETH_LEN, several ? count : 1, in->ce && i == 0, now_ns))
-			continue;
-		if (i)
+	return lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_SACK_RSP : OP_RC_SACK,
+		       (in->rx.epsn - 1) & PSN_MASK, AETH_ACK | AETH_CREDIT_INVALID, in->po, bytes,
+		       count, becn, now_ns);
+}
+
+/*
+ * What has arrived beyond aPSN. Several packets where one may hold one block only, or where a probe asks
+ * how things stand: its sender has nothing else to go by.
+ */
+static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
+{
+	bool several = qp->veroce->caps & CAPS_MULTI_SACK;
+	uint32_t packets = !several ? BASE_SACKS_MAX : in->asked ? FULL_PACKETS : 1;
+	uint32_t room = several ? VEROCE_SACKS_MAX : 1;
+	struct sacketh h[FULL_PACKETS * VEROCE_SACKS_MAX];
+	uint32_t turn = in->sack_turn, count = blocks(in, h, packets * room), sent = 0;
+
+	while (sent < count) {
+		uint32_t n = count - sent < room ? count - sent : room;
+
+		if (!send_blocks(tp, qp, in, h + sent, n, in->ce && !sent, now_ns))
 			break;
+		sent += n;
+	}
+	if (!sent) {
 		in->sack_turn = turn;
 		return false;
 	}
@@ -291,6 +311,7 @@ bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in, uint6
 		tp->counters.acks_sent++;
 	}
 	in->ack_due = false;
+	in->asked = false;
 	in->ce = false;
 	in->unacked = 0;
 	return true;

@@ -31,42 +31,56 @@ static void search(struct transport *tp, struct qp *qp, struct sender *s, uint32
 		recovery_lose(tp, qp, s, l->head, now_ns);
 }
 
-/* A path that says nothing while others do: what is on it too long is lost with it. */
-static void search_silent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t i,
-			  uint64_t now_ns)
+/*
+ * Evidence from other paths: an acknowledgement of a packet that was due later, by what is known of both
+ * paths' round trips. A pause of the peer delays all of them alike, and proves nothing against any.
+ */
+static uint64_t due_ns(const struct qp *qp, const struct sender *s, uint32_t paths)
+{
+	uint64_t due = 0;
+
+	for (; paths; paths &= paths - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(paths);
+		uint64_t d = s->tx.ring->paths[i].newest_tx_ns + qp->veroce->pair->path[i].srtt_ns;
+
+		if (s->tx.ring->paths[i].newest_tx_ns && d > due)
+			due = d;
+	}
+	return due;
+}
+
+static void search_overdue(struct transport *tp, struct qp *qp, struct sender *s, uint32_t i,
+			   uint64_t due, uint64_t now_ns)
 {
 	struct tx_path *l = &s->tx.ring->paths[i];
-	const struct path *path = &qp->veroce->pair->path[i];
-	uint64_t rto = path->srtt_ns + 4 * path->rttvar_ns;
-	bool timeout = false;
+	struct pair *pair = qp->veroce->pair;
+	const struct path *path = &pair->path[i];
+	uint64_t slack = 4 * path->rttvar_ns > path->srtt_ns / 4 ? 4 * path->rttvar_ns
+								 : path->srtt_ns / 4;
+	uint64_t wait = path->srtt_ns ? path->srtt_ns + slack : tp->pairs.config.rto_min_ns;
+	uint32_t unheard = 0;
 
-	if (rto < tp->pto_ns_min)
-		rto = tp->pto_ns_min;
-	if (!path->srtt_ns)
-		rto = tp->pairs.config.rto_min_ns;
-	rto += tp->lazy_ack_ns;
-	while (l->head != TX_NIL && tx_record(&s->tx, l->head)->tx_ns + rto < now_ns) {
-		timeout = timeout || path->heard_ns < tx_record(&s->tx, l->head)->tx_ns;
+	while (l->head != TX_NIL && tx_record(&s->tx, l->head)->tx_ns + wait < due) {
+		unheard += path->heard_ns < tx_record(&s->tx, l->head)->tx_ns;
 		recovery_lose(tp, qp, s, l->head, now_ns);
 	}
-	if (timeout) {
-		tp->counters.path_timeouts++;
-		path_timeout(qp->veroce->pair, i, now_ns);
-	}
+	if (unheard)
+		path_silent(pair, i, unheard, now_ns);
 }
 
 static void acked(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_news *news,
 		  const struct veroce_packet *p, uint64_t now_ns)
 {
 	uint32_t paths = qp->veroce->pair->path_count;
+	uint64_t due = paths > 1 ? due_ns(qp, s, news->paths) : 0;
 
 	for (uint32_t i = 0; i < paths; i++) {
 		if (s->tx.ring->paths[i].head == TX_NIL)
 			continue;
 		if (news->paths & 1u << i)
 			search(tp, qp, s, i, now_ns);
-		else if (paths > 1 && news->packets)
-			search_silent(tp, qp, s, i, now_ns);
+		else if (due)
+			search_overdue(tp, qp, s, i, due, now_ns);
 	}
 }
 
@@ -81,4 +95,22 @@ static void timeout(struct transport *tp, struct qp *qp, struct sender *s, uint6
 	}
 }
 
-const struct loss_ops loss_fast = {.acked = acked, .timeout = timeout, .probes = true};
+/*
+ * A hole may take many round trips to mend while everything else goes on. Time is up only for packets
+ * that have flown too long, whatever una does.
+ */
+static uint64_t since(const struct qp *qp, const struct sender *s)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (uint32_t i = 0; i < qp->veroce->pair->path_count; i++) {
+		uint32_t head = s->tx.ring->paths[i].head;
+
+		if (head != TX_NIL && tx_record(&s->tx, head)->tx_ns < oldest)
+			oldest = tx_record(&s->tx, head)->tx_ns;
+	}
+	return oldest == UINT64_MAX ? s->active_ns : oldest;
+}
+
+const struct loss_ops loss_fast = {
+	.acked = acked, .timeout = timeout, .since = since, .probes = true};

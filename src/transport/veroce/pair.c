@@ -2,8 +2,8 @@
 /*
  * The table of pairs, what acknowledgements teach about paths, and the choice of one.
  *
- * A path goes down when PATH_SILENT_MAX timeouts in a row hit packets on it while nothing that was sent
- * on it is acknowledged, and another path is up. It comes up again when probes on it are answered: a
+ * A path goes down when PATH_SILENT_MAX packets in a row were lost on it and nothing that was sent on it
+ * is acknowledged, while another path is up: random loss does not look like that. It comes up again when probes on it are answered: a
  * slow path is never shut, only a dead one (veRoCE 9.1).
  */
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "transport/veroce/pair.h"
 
 enum {
-	PATH_SILENT_MAX = 2,
+	PATH_SILENT_MAX = 8,
 	PATH_GOOD_PROBES = 3,
 	SLOW_SIGNALS = 3,
 	ROUND_BYTES_MIN = 16 * 1024,
@@ -408,12 +408,11 @@ void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
 	count_round(p, 0, now_ns);
 }
 
-void path_timeout(struct pair *pair, uint32_t path, uint64_t now_ns)
+void path_silent(struct pair *pair, uint32_t path, uint32_t packets, uint64_t now_ns)
 {
 	struct path *p = &pair->path[path];
 
-	if (p->silent < UINT8_MAX)
-		p->silent++;
+	p->silent = (uint8_t)(p->silent + packets < UINT8_MAX ? p->silent + packets : UINT8_MAX);
 	if (p->down || p->silent < PATH_SILENT_MAX || pair->down_count + 1 >= pair->path_count)
 		return;
 	p->down = true;

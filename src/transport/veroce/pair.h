@@ -45,7 +45,7 @@ struct path {
 	uint8_t slow_signals;
 	uint64_t slow_first_ns; /* of slow_signals */
 	uint64_t slow_until_ns; /* new flowlets go elsewhere */
-	uint8_t silent;      /* timeouts in a row without anything acknowledged */
+	uint8_t silent;      /* packets lost in a row without anything acknowledged */
 	uint8_t good;        /* probes answered in a row while down */
 };
 
@@ -141,8 +141,8 @@ struct path_echo {
 /* What it confirmed; becn: something that it covers was marked CE. */
 void path_acked(struct pair_table *, struct pair *, uint32_t path, const struct tx_path_news *,
 		const struct path_echo *, bool becn, uint64_t now_ns);
-/* A packet went unanswered for its path's RTO. */
-void path_timeout(struct pair *, uint32_t path, uint64_t now_ns);
+/* So many packets sent on it were lost, and nothing was acknowledged since. */
+void path_silent(struct pair *, uint32_t path, uint32_t packets, uint64_t now_ns);
 /* It was sent again in vain: the first copy was only late. */
 void path_was_late(struct pair *, uint32_t path, uint64_t late_ns, uint64_t now_ns);
 /* The peer says that a packet on it was slow: several in a row move new flowlets away for a while (9.1). */

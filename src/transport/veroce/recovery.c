@@ -8,7 +8,11 @@
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
 
-enum { RTO_SHIFT_MAX = 6 };
+enum {
+	RTO_SHIFT_MAX = 6,
+	PROBES_MAX = 2, /* a stall; either may be lost */
+	SILENT_A_TIMEOUT = 4 /* packets that a timeout counts for against a path */
+};
 
 /* The local ACK timeout that the program asked for (IBTA 9.7.6.1.3); 0: none. */
 static uint64_t local_ack_ns(const struct qp *qp)
@@ -43,7 +47,7 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32
 		s->retries = 0;
 	}
 	s->active_ns = now_ns;
-	s->probed = false;
+	s->probes = 0;
 	tx_space_sent(&s->tx, item, (uint8_t)path, (uint16_t)bytes, now_ns);
 	path_sent(qp->veroce->pair, (uint32_t)path, bytes, now_ns);
 }
@@ -190,7 +194,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 		mark_blocks(s, min_rtt_ns, p, now_ns, &news);
 	if (news.packets) {
 		s->active_ns = now_ns;
-		s->probed = false;
+		s->probes = 0;
 	}
 	account(tp, qp, &news, p, now_ns);
 	if (d >= 0)
@@ -343,7 +347,11 @@ static uint64_t rto_ns(const struct transport *tp, const struct qp *qp, const st
 /* When the first packet that is unacknowledged has waited too long, or has again. */
 static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
-	return (s->retries ? s->timeout_ns : s->progress_ns) + rto_ns(tp, qp, s);
+	uint64_t since = tp->loss->since ? tp->loss->since(qp, s) : s->progress_ns;
+
+	if (s->retries && s->timeout_ns > since)
+		since = s->timeout_ns;
+	return since + rto_ns(tp, qp, s);
 }
 
 static uint64_t pto_ns(const struct transport *tp, const struct qp *qp)
@@ -363,28 +371,37 @@ uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, cons
 	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && qp->veroce->rnr_until_ns))
 		return TIMER_NEVER;
 	rto = rto_deadline(tp, qp, s);
-	if (s->retries || s->probed || !tp->loss->probes || s->tx.lost)
+	if (s->retries || s->probes >= PROBES_MAX || !tp->loss->probes || s->tx.lost)
 		return rto;
 	pto = s->active_ns + pto_ns(tp, qp);
 	return pto < rto ? pto : rto;
 }
 
+static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
+			    uint64_t now_ns)
+{
+	recovery_lose(tp, qp, s, psn, now_ns);
+	tx_record(&s->tx, psn)->probe = true;
+}
+
 /*
- * Resends the highest PSN that is unacknowledged, so that the answer tells what is missing (6.2). If all
- * were acknowledged selectively, the peer's last word was lost: any PSN makes it say that again.
+ * Resends the highest PSN that is unacknowledged, so that the answer tells what is missing (6.2), and the
+ * lowest, which most likely is. If all were acknowledged selectively, the peer's last word was lost: any
+ * PSN makes it say that again.
  */
 static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	uint32_t psn = s->tx.nxt;
 
-	s->probed = true;
+	s->probes++;
 	s->active_ns = now_ns;
 	do {
 		psn = (psn - 1) & PSN_MASK;
 	} while (psn != s->tx.una && tx_record(&s->tx, psn)->state != TX_FLYING);
 	tp->counters.tail_probes++;
-	recovery_lose(tp, qp, s, psn, now_ns);
-	tx_record(&s->tx, psn)->probe = true;
+	resend_as_probe(tp, qp, s, psn, now_ns);
+	if (psn != s->tx.una && tx_record(&s->tx, s->tx.una)->state == TX_FLYING)
+		resend_as_probe(tp, qp, s, s->tx.una, now_ns);
 }
 
 /* retry_cnt timeouts in a row, and the program's own patience at an end (our choice: docs/veroce.md). */
@@ -405,7 +422,7 @@ static void blame_paths(struct qp *qp, const struct sender *s, uint64_t now_ns)
 		uint32_t head = s->tx.ring->paths[i].head;
 
 		if (head != TX_NIL && pair->path[i].heard_ns < tx_record(&s->tx, head)->tx_ns)
-			path_timeout(pair, i, now_ns);
+			path_silent(pair, i, SILENT_A_TIMEOUT, now_ns);
 	}
 }
 

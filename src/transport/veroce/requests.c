@@ -146,15 +146,20 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 	struct send_wqe *w = sq_at(&qp->sq, r->item);
 	int path = recovery_pick(tp, qp, s, r->bytes, r, now_ns);
 	uint32_t item = r->item;
+	bool twice = recovery_doubles(r);
 	int32_t len;
 
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
 	len = lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path, true,
 		      r->probe || recovery_wants_ack(s, psn), now_ns);
-	if (len > 0)
+	if (len > 0) {
 		recovery_resent(tp, qp, s, psn, path, now_ns);
-	else if (len < 0)
+		if (twice)
+			lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path, true,
+				false, now_ns);
+	}
+	if (len < 0)
 		request_fail_in_turn(tp, qp, item, WC_LOC_PROT_ERR, now_ns);
 	return len > 0 ? SENT : len ? SENT_FAILED : SENT_NO_ROOM;
 }

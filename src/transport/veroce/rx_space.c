@@ -111,8 +111,10 @@ static bool grow(struct rx_space *s, struct pool *pool, uint32_t distance)
 		(*block_of(w, psn))[psn % META_BLOCK] = (*block_of(old, psn))[psn % META_BLOCK];
 		w->metas++;
 	}
-	if (old)
+	if (old) {
+		memcpy(w->fresh, old->fresh, sizeof(w->fresh));
 		window_put(pool, old);
+	}
 	s->window = w;
 	return true;
 }
@@ -140,6 +142,7 @@ bool rx_record(struct rx_space *s, struct pool *pool, uint32_t psn, const struct
 		w->metas++;
 	}
 	bitring_set(&w->arrived, psn);
+	w->fresh[psn / RX_GROUP % RX_GROUPS / 64] |= 1ull << psn / RX_GROUP % 64;
 	if (psn_diff(psn, s->hpsn) > 0)
 		s->hpsn = psn;
 	return true;
@@ -194,4 +197,20 @@ uint32_t rx_next_hole(const struct rx_space *s, uint32_t from)
 	uint32_t max = (s->hpsn + 1 - from) & PSN_MASK;
 
 	return s->window ? bitring_run(&s->window->arrived, from, max) : max;
+}
+
+bool rx_take_fresh(struct rx_space *s, uint32_t from, uint32_t *psn)
+{
+	struct bitring groups = {.words = s->window ? s->window->fresh : NULL, .mask = RX_GROUPS - 1};
+	uint32_t first = from / RX_GROUP, count = ((s->hpsn / RX_GROUP - first) & (PSN_MASK / RX_GROUP)) + 1;
+	uint32_t at;
+
+	if (!s->window || psn_diff(from, s->hpsn) > 0)
+		return false;
+	at = bitring_next_set(&groups, first, count);
+	if (at == count)
+		return false;
+	bitring_clear(&groups, first + at);
+	*psn = (first + at) * RX_GROUP & PSN_MASK;
+	return true;
 }

@@ -20,7 +20,12 @@
 #include "base/pool.h"
 #include "wire/psn.h"
 
-enum { RX_WINDOW_MIN = 128, RX_WINDOW_MAX = 65536 };
+enum {
+	RX_WINDOW_MIN = 128,
+	RX_WINDOW_MAX = 65536,
+	RX_GROUP = 128, /* PSNs that one block of a SACK covers: n * 128 .. n * 128 + 127 */
+	RX_GROUPS = 2 * RX_WINDOW_MAX / RX_GROUP
+};
 
 /* What an early packet that ends a message leaves behind until its turn comes. */
 struct rx_meta {
@@ -50,6 +55,7 @@ struct rx_window {
 	struct bitring last;      /* ends a message: its meta is kept */
 	struct rx_meta **meta;    /* blocks of 64, by PSN; NULL: none of the 64 is kept */
 	uint32_t metas;
+	uint64_t fresh[RX_GROUPS / 64]; /* groups with arrivals that no SACK has told of, by number modulo */
 };
 
 struct rx_space {
@@ -96,6 +102,11 @@ bool rx_epsn_arrived(const struct rx_space *, const struct rx_meta **meta);
  * Bits of arrived PSNs from `from` on, at most 128, bit 0 first; those above hpsn are 0. For SACKs.
  */
 void rx_arrived128(const struct rx_space *, uint32_t from, uint64_t bits[2]);
+/*
+ * The first group at or after the one of PSN `from`, no further than that of hpsn, with arrivals that were
+ * not told yet: its first PSN, and it counts as told. False: there is none.
+ */
+bool rx_take_fresh(struct rx_space *, uint32_t from, uint32_t *psn);
 /* The distance from `from` to the next PSN that is missing below hpsn; to hpsn + 1 if none is. */
 uint32_t rx_next_hole(const struct rx_space *, uint32_t from);
 

@@ -208,6 +208,7 @@ void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
 
 	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % TX_PATHS_MAX);
 	in->ce |= ce;
+	in->asked |= p->bth.retrans && p->bth.ackreq;
 	in->echo_rx1 = 0;
 	if (!p->bth.ts)
 		return;

@@ -59,7 +59,7 @@ struct sender {
 	uint64_t active_ns;     /* when something was last sent or acknowledged */
 	uint64_t timeout_ns;    /* of the last of `retries` */
 	uint8_t retries;        /* timeouts since una last moved */
-	bool probed;            /* one tail probe a stall (6.2) */
+	uint8_t probes;         /* tail probes this stall (6.2) */
 	/* base and irn */
 	bool recovering;        /* base: rto_mode; irn: in recovery */
 	uint32_t recover_psn;
@@ -74,8 +74,8 @@ struct receiver {
 	uint32_t po;           /* of the packet at epsn, if its message goes on */
 	uint32_t message;      /* F_SEND or F_WRITE while inside one, both when not known, else 0 */
 	uint16_t unacked;
-	bool ack_due;          /* something is to be acknowledged ... */
-	bool ack_now;          /* ... and not later */
+	bool ack_due;          /* something is to be acknowledged */
+	bool asked;            /* by a probe: tell everything */
 	bool ce;               /* a CE mark since the last acknowledgement */
 	bool stalled;          /* the message at epsn is complete, but there is no receive WQE (7.2) */
 	uint8_t path;          /* of the last packet, by its time stamp or source port */
@@ -286,6 +286,15 @@ void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t 
 		     uint64_t now_ns);
 /* Takes a record for lost. */
 void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t psn, uint64_t now_ns);
+/*
+ * Whether the copy that a record asks for goes out twice: one that was lost twice already would soon hold
+ * up everything behind it, and there are few (our choice).
+ */
+static inline bool recovery_doubles(const struct tx_record *r)
+{
+	return r->copies >= 2 && !r->probe;
+}
+
 /* Whether AckReq shall be set in the packet with that PSN. */
 bool recovery_wants_ack(const struct sender *, uint32_t psn);
 
@@ -297,6 +306,8 @@ struct loss_ops {
 	void (*acked)(struct transport *, struct qp *, struct sender *, const struct tx_news *,
 		      const struct veroce_packet *, uint64_t now_ns);
 	void (*timeout)(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
+	/* From when on the retransmission timeout counts; NULL: since una last moved. */
+	uint64_t (*since)(const struct qp *, const struct sender *);
 	bool probes; /* tail probes */
 };
 extern const struct loss_ops loss_fast, loss_base, loss_irn;
