@@ -4,6 +4,8 @@
 #define SIM_VEROCE_H
 
 #include "sim/sim.h"
+#include "wire/psn.h"
+#include "wire/rocev2.h"
 
 /* Read by veroce_tweak() when a duo is made. */
 struct veroce_options {
@@ -68,6 +70,125 @@ static inline struct sim veroce_default(void)
 	struct duo_options o = duo_options();
 
 	return veroce_start_sim(&v, &o, 1);
+}
+
+/* ---- what every scenario runs with (out-of-order 4, O40) ------------------------------------- */
+
+/*
+ * Every path MTU with initial PSNs of 0, just before the wrap, at the wrap, and any. False: there is
+ * no i-th variant.
+ */
+static inline bool veroce_variant(struct duo_options *o, unsigned i)
+{
+	static const uint32_t mtus[] = {256, 1024, 4096};
+	static const uint32_t psns[] = {0, 0xfffff0, 0xfffffe, 0x3a91c7};
+
+	if (i >= COUNT(mtus) * COUNT(psns))
+		return false;
+	o->mtu = mtus[i % COUNT(mtus)];
+	o->psn[DUO_A] = psns[i / COUNT(mtus)];
+	o->psn[DUO_B] = psns[(i / COUNT(mtus) + 1) % COUNT(psns)];
+	return true;
+}
+
+/* ---- an order of arrival --------------------------------------------------------------------- */
+
+/*
+ * A duo_script: the first copies of one direction and space, `count` PSNs from `psn` on, arrive in
+ * the order of their ranks, step_ns apart, if they were sent at once. Copies are left alone.
+ */
+struct veroce_order {
+	enum duo_side from;
+	bool responses; /* space R */
+	uint32_t psn;
+	uint32_t count;
+	const uint8_t *rank; /* NULL: in reverse */
+	uint64_t step_ns;    /* 0: 10 */
+	uint64_t lost;       /* bit i: psn + i never arrives */
+};
+
+static inline bool veroce_is_data(const struct duo_packet *p)
+{
+	return p->veroce && p->info && p->info->flags & (F_REQUEST | F_RESPONSE) &&
+	       !(p->info->flags & F_ACK);
+}
+
+static inline bool veroce_reorder(void *ctx, const struct duo_packet *p, enum duo_fate *fate,
+				  uint64_t *n)
+{
+	const struct veroce_order *o = ctx;
+	uint32_t i = (p->bth.psn - o->psn) & PSN_MASK;
+
+	if (p->from != o->from || !veroce_is_data(p) || p->bth.retrans || i >= o->count ||
+	    !(p->info->flags & F_RESPONSE) == o->responses)
+		return false;
+	*fate = i < 64 && o->lost >> i & 1 ? DUO_DROP : DUO_DELAY;
+	*n = (o->rank ? o->rank[i] : o->count - 1 - i) * (o->step_ns ? o->step_ns : 10);
+	return true;
+}
+
+static inline void veroce_set_order(struct duo *d, struct veroce_order *o)
+{
+	d->script = veroce_reorder;
+	d->script_ctx = o;
+}
+
+/* For rules: a request with the PSN at arg, whatever copy. */
+static inline bool veroce_has_psn(const struct duo_packet *p, const void *arg)
+{
+	return veroce_is_data(p) && p->info->flags & F_REQUEST &&
+	       p->bth.psn == *(const uint32_t *)arg;
+}
+
+/* Those are lost until the rule is set `off`. */
+static inline struct duo_rule *veroce_block(struct duo *d, const uint32_t *psn)
+{
+	return duo_rule(d, (struct duo_rule){.from = DUO_A,
+					     .opcode = DUO_ANY,
+					     .nth = DUO_ANY,
+					     .match = veroce_has_psn,
+					     .arg = psn,
+					     .fate = DUO_DROP});
+}
+
+/* ---- looking back ---------------------------------------------------------------------------- */
+
+static inline uint64_t veroce_retransmits(const struct duo *d)
+{
+	return nic_counters(d->host[DUO_A].nic)->retransmits +
+	       nic_counters(d->host[DUO_B].nic)->retransmits;
+}
+
+/* The last packet of that side and opcode. */
+static inline const struct duo_packet *veroce_last(const struct duo *d, enum duo_side from,
+						   int opcode)
+{
+	size_t n = duo_count(d, from, opcode);
+
+	return n ? duo_packet(d, from, opcode, n - 1) : NULL;
+}
+
+/* ---- packets of the test's own making -------------------------------------------------------- */
+
+/* As the other host would send it to `to`, handed over at once; p->payload_len bytes of payload. */
+static inline void veroce_forge(struct duo *d, enum duo_side to, struct veroce_packet *p,
+				const void *payload)
+{
+	uint8_t buf[DUO_PACKET_MAX];
+	struct flow flow = duo_flow(d, to, DUO_GID_IPV4);
+	struct pkt pkt = {.data = buf, .flow = &flow, .train = 1};
+
+	flow.dport = VEROCE_UDP_PORT;
+	p->bth.pad = (uint8_t)(-p->payload_len & 3);
+	p->bth.pkey = 0xffff;
+	p->bth.migreq = true;
+	pkt.len = veroce_encode_headers(buf, p);
+	if (p->payload_len)
+		memcpy(buf + pkt.len, payload, p->payload_len);
+	memset(buf + pkt.len + p->payload_len, 0, p->bth.pad);
+	pkt.len += p->payload_len + p->bth.pad + ICRC_LEN;
+	icrc_seal(&pkt);
+	duo_inject(d, to, &flow, buf, pkt.len);
 }
 
 #endif

@@ -233,6 +233,10 @@ static enum duo_fate faults_decide(struct duo *d, enum duo_side from, uint64_t *
 
 static enum duo_fate decide(struct duo *d, const struct duo_packet *p, uint64_t *n)
 {
+	enum duo_fate fate;
+
+	if (d->script && d->script(d->script_ctx, p, &fate, n))
+		return fate;
 	for (size_t i = 0; i < d->rule_count; i++) {
 		struct duo_rule *r = d->rules[i];
 

@@ -98,6 +98,12 @@ struct duo_rule {
 	bool off;
 };
 
+/*
+ * What a test decides packet by packet, before any rule: true with *fate and *n set, as in a rule;
+ * false: leaves it to the rules.
+ */
+typedef bool duo_script(void *ctx, const struct duo_packet *, enum duo_fate *fate, uint64_t *n);
+
 /* Rates of one direction, in parts of a million; independent of each other, at most one applies. */
 struct duo_faults {
 	uint32_t drop_ppm, duplicate_ppm, delay_ppm, corrupt_ppm, ce_ppm;
@@ -195,6 +201,8 @@ struct duo {
 	duo_tap *tap; /* or NULL */
 	void *tap_ctx;
 
+	duo_script *script; /* or NULL */
+	void *script_ctx;
 	struct duo_rule *rules[32];
 	size_t rule_count;
 	struct duo_flight *flights; /* min-heap by arrival */

@@ -28,12 +28,25 @@ static bool is_rsp(const struct qp *qp, const struct receiver *in)
 	return in == &qp->veroce->r_in;
 }
 
-static uint32_t threshold(const struct transport *tp, const struct qp *qp, const struct receiver *in)
+/* T = 1.25 * ext + 1 (5.4), so that T starts at 4 a path. */
+uint16_t acks_ext_start(uint32_t paths)
 {
-	uint32_t t = in->ext + in->ext / 4u + 1u;
+	return (uint16_t)((T_START_A_PATH * paths - 1) * 4 / 5);
+}
 
-	if (!in->ext)
-		t = T_START_A_PATH * qp->veroce->pair->path_count;
+bool acks_nak_ready(const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+
+	if (vr->fatal && !vr->cut_short && responses_pending(qp))
+		return false;
+	return vr->q_in.nak_due || vr->r_in.nak_due;
+}
+
+static uint32_t threshold(const struct transport *tp, const struct receiver *in)
+{
+	uint32_t t = in->ext + (in->ext + 3u) / 4u + 1u;
+
 	if (t < T_MIN)
 		t = T_MIN;
 	return t < tp->rx_window / 2 ? t : tp->rx_window / 2;
@@ -93,7 +106,7 @@ void acks_trimmed(struct transport *tp, struct qp *qp, struct receiver *in, uint
 void acks_reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 		    const struct veroce_packet *p, uint32_t lag, uint64_t now_ns)
 {
-	uint64_t fade_ns = EXT_ROUNDS * (qp->veroce->pair->srtt_ns + 1);
+	uint64_t fade_ns = EXT_ROUNDS * hole_round_ns(qp);
 
 	if (now_ns > in->ext_ns) {
 		in->ext -= in->ext / 8;
@@ -290,12 +303,12 @@ bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in, uint6
 
 	if (!send_trims(tp, qp, in, now_ns))
 		return false;
-	if (in->nak_due && !send_nak(tp, qp, in, now_ns))
+	if (in->nak_due && acks_nak_ready(qp) && !send_nak(tp, qp, in, now_ns))
 		return false;
 	if (!in->ack_due || qp_get_state(qp) == QPS_ERR)
 		return true;
 	sack = holes && (qp->veroce->caps & CAPS_SACK_ANY ||
-			 rx_distance(&in->rx) > threshold(tp, qp, in) ||
+			 rx_distance(&in->rx) > threshold(tp, in) ||
 			 in->hole_due);
 	if (sack) {
 		if (!send_sack(tp, qp, in, now_ns))

@@ -168,11 +168,16 @@ void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet 
 		vr->reply_nonce = c->nonce;
 		qp_activate(tp, qp);
 	}
-	if (qp->ops == &rc_ops)
-		return; /* decided: it is told so */
+	if (qp->ops == &rc_ops) { /* decided: it is told so; the next QP may do better */
+		if (c->profile && tp->protocol == TRANSPORT_AUTO)
+			pair_learn(vr->pair, PAIR_VEROCE, now_ns);
+		return;
+	}
 	if (!c->profile) {
-		if (vr->peer != PEER_CONFIRMED)
+		if (vr->peer != PEER_CONFIRMED) {
+			pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
 			veroce_fall_back(tp, qp, now_ns);
+		}
 		return;
 	}
 	pair_learn(vr->pair, PAIR_VEROCE, now_ns);

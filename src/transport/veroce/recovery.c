@@ -452,6 +452,9 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 		return;
 	}
 	blame_paths(qp, s, now_ns);
+	/* Perhaps it never hears us because it speaks RoCEv2: its answer may have been lost. */
+	if (vr->peer == PEER_ASSUMED)
+		vr->caps_ask = true;
 	if (s->retries > 1) /* the first one may be chance */
 		cc_on_loss(&vr->pair->path[tx_record(&s->tx, s->tx.una)->path].cc, now_ns,
 			   CC_LOSS_RTO);

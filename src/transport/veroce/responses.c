@@ -192,6 +192,7 @@ static void region_gone(struct transport *tp, struct qp *qp, uint32_t r)
 	struct veroce *vr = qp->veroce;
 
 	vr->fatal = true;
+	vr->cut_short = true;
 	qp_raise(tp, qp, EVENT_QP_ACCESS_ERR);
 	acks_nak(tp, qp, &vr->q_in, slot(qp, r)->psn_start, AETH_NAK | NAK_REMOTE_ACCESS);
 }
@@ -243,6 +244,13 @@ static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return 1;
 }
 
+bool responses_pending(const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+
+	return psn_diff(vr->emit, vr->executed) <= 0 || tx_outstanding(&vr->r.tx);
+}
+
 bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -250,7 +258,7 @@ bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	for (uint32_t budget = QP_OUTPUT_QUANTUM; budget; budget--) {
 		int sent;
 
-		if (vr->fatal)
+		if (vr->cut_short)
 			return false;
 		if (!vr->r.tx.lost && psn_diff(vr->emit, vr->executed) > 0)
 			return false;

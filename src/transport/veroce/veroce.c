@@ -25,9 +25,9 @@ static void sender_init(struct sender *s, uint32_t psn)
 	tx_space_init(&s->tx, psn);
 }
 
-static void receiver_init(struct receiver *in, uint32_t epsn)
+static void receiver_init(struct receiver *in, uint32_t epsn, const struct pair *pair)
 {
-	*in = (struct receiver){0};
+	*in = (struct receiver){.ext = acks_ext_start(pair->path_count)};
 	rx_space_init(&in->rx, epsn);
 }
 
@@ -36,7 +36,7 @@ static void connect_spaces(struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
 
-	receiver_init(&vr->q_in, qp->rq_psn);
+	receiver_init(&vr->q_in, qp->rq_psn, vr->pair);
 	sender_init(&vr->r, qp->rq_psn);
 	vr->emit = 1;
 }
@@ -60,7 +60,7 @@ int veroce_create(struct transport *tp, struct qp *qp, bool local, uint64_t now_
 	list_init(&vr->waiting);
 	connect_spaces(qp);
 	sender_init(&vr->q, 0);
-	receiver_init(&vr->r_in, 0);
+	receiver_init(&vr->r_in, 0, vr->pair);
 	if (tp->protocol == TRANSPORT_ROCEV2)
 		return 0;
 	speaks = pair_speaks(vr->pair, now_ns);
@@ -129,7 +129,7 @@ void veroce_start(struct transport *tp, struct qp *qp)
 	window = vr->q.peer_window;
 	sender_init(&vr->q, qp->sq_psn);
 	vr->q.peer_window = window;
-	receiver_init(&vr->r_in, qp->sq_psn);
+	receiver_init(&vr->r_in, qp->sq_psn, vr->pair);
 	vr->psn_new = qp->sq_psn;
 	vr->wqe = qp->sq.next;
 	vr->rnr_retries = qp->rnr_retry;
@@ -290,6 +290,7 @@ static void rocev2_input(struct transport *tp, struct qp *qp, const struct pkt *
 		tp->counters.rx_wrong_source++;
 		return;
 	}
+	pair_learn(qp->veroce->pair, PAIR_UNKNOWN, now_ns);
 	veroce_fall_back(tp, qp, now_ns);
 	rc_ops.input(tp, qp, pkt, bth, info, headers, payload, payload_len, now_ns);
 }
@@ -318,7 +319,7 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
 	/* Last, and short: an acknowledgement can end a train. One that waits for company goes on waiting. */
-	if (list_empty(&qp->held) || tp->tx.count != before || vr->q_in.nak_due || vr->r_in.nak_due ||
+	if (list_empty(&qp->held) || tp->tx.count != before || acks_nak_ready(qp) ||
 	    vr->q_in.trims || vr->r_in.trims) {
 		if (!acks_output(tp, qp, &vr->q_in, now_ns) ||
 		    !acks_output(tp, qp, &vr->r_in, now_ns))

@@ -132,7 +132,8 @@ struct veroce {
 	uint32_t executed;     /* READs and atomics, the response MSN of the last one */
 	uint32_t released;     /* of those, the last whose slot is free again */
 	uint32_t emit;         /* response MSN of the slot whose packets are cut next */
-	bool fatal;
+	bool fatal;            /* the NAK that is due is the last thing this QP says ... */
+	bool cut_short;        /* ... even if responses are under way */
 	struct parked_packet **parked; /* strong_order.c; NULL: none */
 
 	/* control packets */
@@ -244,6 +245,8 @@ void strong_order_drop(struct transport *, struct veroce *);
 enum rx_verdict responses_execute(struct transport *, struct qp *, const struct rx_meta *,
 				  uint64_t now_ns);
 bool responses_output(struct transport *, struct qp *, uint64_t now_ns);
+/* Whether a response is still to be sent, or to be acknowledged. */
+bool responses_pending(const struct qp *);
 /* Slots up to response MSN r are done with. */
 void responses_release(struct qp *, uint32_t r);
 
@@ -260,6 +263,10 @@ void results_complete(struct transport *, struct qp *, uint64_t now_ns);
 void acks_note(struct transport *, struct qp *, struct receiver *, bool now, uint64_t now_ns);
 /* A NAK for that PSN; in space R a NAK_Rsp. */
 void acks_nak(struct transport *, struct qp *, struct receiver *, uint32_t psn, uint8_t syndrome);
+/* The greatest reordering, in packets, that stands for the start value of T (5.4). */
+uint16_t acks_ext_start(uint32_t paths);
+/* Whether a NAK is due and may go: the one that ends the QP comes behind all responses. */
+bool acks_nak_ready(const struct qp *);
 /* Sends what is due of one space. False: no room. */
 bool acks_output(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 /* A packet filled a hole or opened one: T and the hole timer follow (5.3, 5.4). */

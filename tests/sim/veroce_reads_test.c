@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * READs and atomics under veRoCE: executed in their turn and once, answered in a PSN space that the
+ * responder itself repairs (veRoCE 7.4, 7.5; out-of-order O10 to O17; R8, R9, R13).
+ */
+#include "sim/veroce.h"
+
+/* Of space R. */
+static bool is_response(const struct duo_packet *p, const void *arg)
+{
+	return veroce_is_data(p) && p->info->flags & F_RESPONSE;
+}
+
+static bool is_first_response(const struct duo_packet *p, const void *arg)
+{
+	return is_response(p, arg) && !p->bth.retrans;
+}
+
+static bool is_ack_of_responses(const struct duo_packet *p, const void *arg)
+{
+	return p->veroce && (p->bth.opcode == OP_RC_ACK_RSP || p->bth.opcode == OP_RC_SACK_RSP);
+}
+
+static struct duo_rule *lose(struct duo *d, enum duo_side from, duo_match *match)
+{
+	return duo_rule(d, (struct duo_rule){.from = from,
+					     .opcode = DUO_ANY,
+					     .nth = DUO_ANY,
+					     .match = match,
+					     .fate = DUO_DROP});
+}
+
+/* out-of-order O10 */
+static void reads_are_executed_in_the_order_sent(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		uint32_t first = o.psn[DUO_A], at = 0;
+		struct duo_rule *block = veroce_block(s.duo, &first);
+		struct duo_wr r1 = duo_read_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
+		struct duo_wr r2 = duo_read_wr(2, s.abuf, 3 * o.mtu, 2 * o.mtu, s.bbuf, 3 * o.mtu);
+
+		assert_true(duo_post(s.a, &r1));
+		assert_true(duo_post(s.a, &r2));
+		duo_run_for(s.duo, 50000);
+		for (size_t k = 0; k < s.duo->wire_count; k++)
+			assert_false(is_response(&s.duo->wire[k], NULL));
+		block->off = true;
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+		assert_memory_equal(s.abuf->p, s.bbuf->p, 5 * o.mtu);
+		for (size_t k = 0; k < s.duo->wire_count; k++) {
+			const struct duo_packet *p = &s.duo->wire[k];
+
+			if (!is_first_response(p, NULL))
+				continue;
+			assert_int_equal(p->bth.psn, psn_add(first, at));
+			assert_int_equal(p->msn, at < 3 ? 1 : 2);
+			assert_int_equal(p->aeth.msn, p->msn);
+			assert_int_equal(p->po, at < 3 ? at : at - 3);
+			at++;
+		}
+		assert_int_equal(at, 5);
+		sim_end(&s);
+	}
+}
+
+/* out-of-order O11, R8 */
+static void read_returns_what_was_written_before_it(void **state)
+{
+	static const uint8_t rank[] = {1, 3, 2, 0};
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+		for (uint32_t hole = 0; hole < 3; hole++) {
+			struct sim s = veroce_start_sim(&v, &o, 1);
+			uint32_t psn = psn_add(o.psn[DUO_A], hole);
+			struct veroce_order order = {.psn = o.psn[DUO_A], .count = 4, .rank = rank};
+			struct duo_rule *block = veroce_block(s.duo, &psn);
+			struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
+			struct duo_wr r = duo_read_wr(2, s.abuf, 20000, 3 * o.mtu, s.bbuf, 0);
+
+			order.lost = 1u << hole;
+			veroce_set_order(s.duo, &order);
+			assert_true(duo_post(s.a, &w));
+			assert_true(duo_post(s.a, &r));
+			duo_run_for(s.duo, 50000);
+			assert_int_equal(s.a->sent.n, 0);
+			block->off = true;
+			duo_idle(s.duo);
+			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+			assert_memory_equal(s.abuf->p + 20000, s.abuf->p, 3 * o.mtu);
+			sim_end(&s);
+		}
+	}
+}
+
+/* out-of-order O12, problem F */
+static void lost_response_is_repaired_by_the_responder(void **state)
+{
+	for (int base = 0; base < 2; base++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+
+		v.base[DUO_A] = base;
+		for (unsigned i = 0; veroce_variant(&o, i); i++) {
+			struct sim s = veroce_start_sim(&v, &o, 1);
+			struct veroce_order order = {.from = DUO_B,
+						     .responses = true,
+						     .psn = o.psn[DUO_A],
+						     .count = 8,
+						     .lost = 1 << 3};
+			struct duo_wr r = duo_read_wr(1, s.abuf, 0, 8 * o.mtu - 3, s.bbuf, 0);
+
+			veroce_set_order(s.duo, &order);
+			assert_true(duo_post(s.a, &r));
+			duo_idle(s.duo);
+			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			assert_memory_equal(s.abuf->p, s.bbuf->p, 8 * o.mtu - 3);
+			assert_true(duo_count(s.duo, DUO_A, OP_RC_SACK_RSP) > 0);
+			assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 1);
+			assert_true(nic_counters(s.b->host->nic)->retransmits > 0);
+			assert_int_equal(nic_counters(s.b->host->nic)->timeouts, 0);
+			sim_end(&s);
+		}
+	}
+}
+
+/* out-of-order O13, R13 */
+static void responses_that_are_all_lost_are_sent_again(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		struct duo_wr r = duo_read_wr(1, s.abuf, 0, 5 * o.mtu, s.bbuf, 0);
+
+		lose(s.duo, DUO_B, is_first_response);
+		assert_true(duo_post(s.a, &r));
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		assert_memory_equal(s.abuf->p, s.bbuf->p, 5 * o.mtu);
+		assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 1);
+		sim_end(&s);
+	}
+}
+
+/* out-of-order O14: a new request says what the lost acknowledgements would have said. */
+static void new_reads_release_what_was_answered(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	o.max_rd_atomic = o.max_dest_rd_atomic = 4;
+	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		struct duo_rule *silent = lose(s.duo, DUO_A, is_ack_of_responses);
+
+		memset(s.bbuf->p, 0, 8);
+		for (uint64_t k = 0; k < 40; k++) {
+			struct duo_wr r = duo_read_wr(k, s.abuf, 1024 + 24 * k, 24, s.bbuf, 32);
+
+			if (k % 3 == 2)
+				r = duo_fetch_add_wr(k, s.abuf, 8 * k, s.bbuf, 0, 1);
+			assert_true(duo_post(s.a, &r));
+		}
+		duo_run_for(s.duo, 100000000);
+		for (uint64_t k = 0; k < 40; k++)
+			duo_expect(s.duo, &s.a->sent, k, WC_SUCCESS);
+		silent->off = true;
+		duo_idle(s.duo);
+		assert_int_equal(*(uint64_t *)s.bbuf->p, 13);
+		for (uint64_t k = 0, n = 0; k < 40; k++) {
+			if (k % 3 == 2)
+				assert_int_equal(*(uint64_t *)(s.abuf->p + 8 * k), n++);
+			else
+				assert_memory_equal(s.abuf->p + 1024 + 24 * k, s.bbuf->p + 32, 24);
+		}
+		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
+		sim_end(&s);
+	}
+}
+
+/* out-of-order O15, R9 */
+static void lost_atomic_answer_is_repeated_not_executed(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+		for (int lost = 1; lost <= 5; lost++) {
+			struct sim s = veroce_start_sim(&v, &o, 1);
+			uint64_t *word = (uint64_t *)s.bbuf->p;
+			struct duo_wr add = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 3);
+
+			*word = 1000;
+			for (int k = 0; k < lost; k++)
+				duo_drop(s.duo, DUO_B, OP_RC_ATOMIC_ACK, 0);
+			assert_true(duo_post(s.a, &add));
+			duo_run_for(s.duo, 30000);
+			/* The word goes on to live; the answer tells what was found then. */
+			assert_int_equal(*word, 1003);
+			*word = 5;
+			duo_idle(s.duo);
+			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			assert_int_equal(*word, 5);
+			assert_int_equal(*(uint64_t *)s.abuf->p, 1000);
+			assert_int_equal(duo_count(s.duo, DUO_B, OP_RC_ATOMIC_ACK), lost + 1);
+			sim_end(&s);
+		}
+	}
+}
+
+/* ---- out-of-order O16 ------------------------------------------------------------------------ */
+
+struct taken {
+	int opcode;
+	uint32_t len;
+	uint8_t data[DUO_PACKET_MAX];
+};
+
+/* Keeps the first packet with that opcode. */
+static void take(void *ctx, const struct duo_packet *p, const uint8_t *data)
+{
+	struct taken *t = ctx;
+
+	if (!p->veroce || p->bth.opcode != t->opcode || t->len)
+		return;
+	t->len = p->len;
+	memcpy(t->data, data, p->len);
+}
+
+static void repeat(struct sim *s, const struct taken *t, int times)
+{
+	struct flow flow = duo_flow(s->duo, DUO_B, DUO_GID_IPV4);
+
+	flow.dport = VEROCE_UDP_PORT;
+	for (int k = 0; k < times; k++)
+		duo_inject(s->duo, DUO_B, &flow, t->data, t->len);
+}
+
+static void repeated_atomic_request_is_executed_once(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		uint64_t *word = (uint64_t *)s.bbuf->p;
+		struct duo_wr add = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 1);
+		struct taken t = {.opcode = OP_RC_FETCH_ADD};
+		struct duo_rule *block = lose(s.duo, DUO_B, is_response);
+
+		*word = 41;
+		s.duo->tap = take;
+		s.duo->tap_ctx = &t;
+		assert_true(duo_post(s.a, &add));
+		duo_run_for(s.duo, 20000);
+		assert_true(t.len > 0);
+		repeat(&s, &t, 10);
+		assert_int_equal(*word, 42);
+		duo_run_for(s.duo, 20000);
+		block->off = true;
+		duo_idle(s.duo);
+		repeat(&s, &t, 10);
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		assert_int_equal(*word, 42);
+		assert_int_equal(*(uint64_t *)s.abuf->p, 41);
+		sim_end(&s);
+	}
+}
+
+/* out-of-order O17, R8 */
+static void atomic_waits_for_the_write_before_it(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		uint64_t *word = (uint64_t *)(s.bbuf->p + o.mtu),
+			 *mine = (uint64_t *)(s.abuf->p + o.mtu);
+		uint32_t hole = psn_add(o.psn[DUO_A], 1);
+		struct duo_rule *block = veroce_block(s.duo, &hole);
+		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
+		struct duo_wr cas = duo_cmp_swap_wr(2, s.abuf, 20000, s.bbuf, o.mtu, 777, 888);
+
+		*mine = 777;
+		*word = 777000;
+		assert_true(duo_post(s.a, &w));
+		assert_true(duo_post(s.a, &cas));
+		duo_run_for(s.duo, 50000);
+		assert_int_equal(*word, 777000);
+		block->off = true;
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+		assert_int_equal(*word, 888);
+		assert_int_equal(*(uint64_t *)(s.abuf->p + 20000), 777);
+		sim_end(&s);
+	}
+}
+
+/* out-of-order R9: a counter that misses nothing and counts nothing twice, and READs between. */
+static void atomics_count_exactly_whatever_happens(void **state)
+{
+	enum { ADDS = 150 };
+
+	for (uint64_t seed = 1; seed <= 24; seed++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+
+		veroce_variant(&o, seed % 12);
+		v.paths = 1 + seed % 4;
+		v.loss = seed % 3;
+		v.base[DUO_A] = seed % 5 == 0;
+		o.max_rd_atomic = 1 + seed % 16;
+		o.max_dest_rd_atomic = o.max_rd_atomic;
+
+		struct sim s = veroce_start_sim(&v, &o, seed);
+		uint32_t posted = 0;
+
+		memset(s.bbuf->p, 0, 8);
+		for (int side = 0; side < DUO_SIDES; side++) {
+			s.duo->faults[side].drop_ppm = 100000;
+			s.duo->faults[side].duplicate_ppm = 100000;
+			s.duo->faults[side].delay_ppm = 200000;
+			s.duo->faults[side].delay_ns_max = 50000;
+		}
+		while (posted < ADDS) {
+			struct duo_wr w =
+				duo_fetch_add_wr(posted, s.abuf, 8 * posted, s.bbuf, 0, 1);
+
+			if (duo_post(s.a, &w))
+				posted++;
+			else
+				duo_run_for(s.duo, 50000);
+		}
+		duo_idle(s.duo);
+		assert_int_equal(*(uint64_t *)s.bbuf->p, ADDS);
+		for (uint64_t k = 0; k < ADDS; k++) {
+			duo_expect(s.duo, &s.a->sent, k, WC_SUCCESS);
+			assert_int_equal(((uint64_t *)s.abuf->p)[k], k);
+		}
+		sim_end(&s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_are_executed_in_the_order_sent),
+		cmocka_unit_test(read_returns_what_was_written_before_it),
+		cmocka_unit_test(lost_response_is_repaired_by_the_responder),
+		cmocka_unit_test(responses_that_are_all_lost_are_sent_again),
+		cmocka_unit_test(new_reads_release_what_was_answered),
+		cmocka_unit_test(lost_atomic_answer_is_repeated_not_executed),
+		cmocka_unit_test(repeated_atomic_request_is_executed_once),
+		cmocka_unit_test(atomic_waits_for_the_write_before_it),
+		cmocka_unit_test(atomics_count_exactly_whatever_happens),
+	};
+
+	duo_fail_hook = sim_fail;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

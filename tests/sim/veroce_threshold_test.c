@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* T, the reordering that a receiver of a base peer lets be (veRoCE 5.4; out-of-order O2, O3, R17).
+ */
+#include "sim/veroce.h"
+
+enum { REVERSED = 64 };
+
+/* A WRITE of 64 packets that arrive last to first. */
+static void write_reversed(struct sim *s, const struct duo_buf *from, const struct duo_buf *to,
+			   uint32_t psn)
+{
+	uint32_t len = REVERSED * s->a->opt.mtu;
+	struct veroce_order order = {.psn = psn, .count = REVERSED};
+	struct duo_wr w = duo_write_wr(psn, from, 0, len, to, 0);
+
+	memset(to->p, 0, len);
+	veroce_set_order(s->duo, &order);
+	assert_true(duo_post(s->a, &w));
+	duo_idle(s->duo);
+	s->duo->script = NULL;
+	duo_expect(s->duo, &s->a->sent, psn, WC_SUCCESS);
+	assert_memory_equal(to->p, from->p, len);
+}
+
+/* T starts at four a path: with sixteen the whole message may be upside down. */
+static void reordering_within_the_threshold_is_not_answered_by_sack(void **state)
+{
+	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE};
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	v.base[DUO_A] = v.base[DUO_B] = true;
+	v.paths = 16;
+	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+		v.loss = losses[i % COUNT(losses)];
+
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		struct duo_buf *from = duo_buf(s.a->host, REVERSED * o.mtu, ALL_ACCESS);
+		struct duo_buf *to = duo_buf(s.b->host, REVERSED * o.mtu, ALL_ACCESS);
+
+		duo_fill(from, i);
+		write_reversed(&s, from, to, o.psn[DUO_A]);
+		DUO_CHECK(s.duo, !veroce_retransmits(s.duo));
+		DUO_CHECK(s.duo, !nic_counters(s.b->host->nic)->sacks_sent);
+		sim_end(&s);
+	}
+}
+
+/*
+ * out-of-order O3: what was seen once is no reason for a SACK again, also where the receiver sends
+ * nothing.
+ */
+static void threshold_grows_to_the_reordering_seen(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	v.base[DUO_B] = true;
+	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+		v.loss = i & 1 ? NIC_LOSS_BASE : NIC_LOSS_FAST;
+
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		struct duo_buf *from = duo_buf(s.a->host, REVERSED * o.mtu, ALL_ACCESS);
+		struct duo_buf *to = duo_buf(s.b->host, REVERSED * o.mtu, ALL_ACCESS);
+		const struct nic_counters *n = nic_counters(s.b->host->nic);
+		uint64_t sacks, copies;
+
+		duo_fill(from, i);
+		write_reversed(&s, from, to, o.psn[DUO_A]);
+		sacks = n->sacks_sent;
+		copies = veroce_retransmits(s.duo);
+		DUO_CHECK(s.duo, sacks);
+		write_reversed(&s, from, to, psn_add(o.psn[DUO_A], REVERSED));
+		DUO_CHECK(s.duo, n->sacks_sent == sacks);
+		DUO_CHECK(s.duo, veroce_retransmits(s.duo) == copies);
+		sim_end(&s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reordering_within_the_threshold_is_not_answered_by_sack),
+		cmocka_unit_test(threshold_grows_to_the_reordering_seen),
+	};
+
+	duo_fail_hook = sim_fail;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
