@@ -109,7 +109,8 @@ void acks_reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 	uint64_t fade_ns = EXT_ROUNDS * hole_round_ns(qp);
 
 	if (now_ns > in->ext_ns) {
-		in->ext -= in->ext / 8;
+		if (in->ext_ns)
+			in->ext -= in->ext / 8;
 		in->ext_ns = now_ns + fade_ns;
 	}
 	if (p->bth.retrans)
