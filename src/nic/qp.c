@@ -67,9 +67,14 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	err = rq_init(&qp->own_rq, alloc, qp->cap.max_recv_wr, qp->cap.max_recv_sge);
 	if (err)
 		goto free_sq;
+	if (init->type != QPT_RC) {
+		err = gbn_create(&nic->tp, qp);
+		if (err)
+			goto free_rq;
+	}
 	err = qp_table_add(nic, qp);
 	if (err)
-		goto free_rq;
+		goto free_gbn;
 	qp->ops = ops_of_type[init->type];
 	qp->type = init->type;
 	qp->pd = init->pd;
@@ -85,7 +90,6 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	timer_init(&qp->timer);
 	list_init(&qp->event.link);
 	qp->event.owner = init->owner;
-	qp->rsp.nak_psn = NAK_AT_EPSN;
 	qp->pd->users++;
 	qp->send_cq->users++;
 	qp->recv_cq->users++;
@@ -96,6 +100,8 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	*out = qp;
 	return 0;
 
+free_gbn:
+	gbn_destroy(&nic->tp, qp);
 free_rq:
 	rq_fini(&qp->own_rq, alloc);
 free_sq:
@@ -125,8 +131,7 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 	detach(nic, qp);
 	list_remove(&qp->event.link);
 	qp_table_remove(nic, qp);
-	alloc_put(alloc, qp->rsp.res, qp->rsp.res_entries * sizeof(*qp->rsp.res));
-	alloc_put(alloc, qp->req.rd_end, qp->req.rd_entries * sizeof(*qp->req.rd_end));
+	gbn_destroy(&nic->tp, qp);
 	rq_fini(&qp->own_rq, alloc);
 	sq_fini(&qp->sq, alloc);
 	qp->pd->users--;
@@ -219,6 +224,8 @@ static void reset(struct nic *nic, struct qp *qp)
 	if (!qp->srq)
 		rq_reset(&qp->own_rq);
 	requester_reset(&nic->tp, qp);
+	if (qp->type == QPT_RC)
+		gbn_destroy(&nic->tp, qp);
 	qp->comm_est = false;
 	qp->sq_draining = false;
 	atomic_store_explicit(&qp->state, QPS_RESET, memory_order_seq_cst);
@@ -236,9 +243,11 @@ static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_st
 		return;
 	}
 	if (from == QPS_INIT && to == QPS_RTR) {
-		qp->rsp.epsn = qp->rq_psn;
+		if (qp->gbn)
+			qp->gbn->rsp.epsn = qp->rq_psn;
 	} else if (from == QPS_RTR && to == QPS_RTS) {
-		requester_start(&nic->tp, qp);
+		if (qp->gbn)
+			requester_start(&nic->tp, qp);
 		veroce_start(&nic->tp, qp);
 	} else if (to == QPS_SQD && from == QPS_RTS) {
 		qp->sq_draining = true;
@@ -247,53 +256,6 @@ static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_st
 	if (to == QPS_RTS)
 		qp_activate(&nic->tp, qp);
 	requester_check_drained(&nic->tp, qp);
-}
-
-/*
- * A ring with room for `least` entries: `old` itself, or a larger one in its place, in which every
- * free-running index finds what it found before. NULL: no memory, nothing was changed.
- */
-static void *ring_grow(const struct alloc *alloc, void *old, uint8_t *entries, uint32_t least,
-		       size_t entry_bytes)
-{
-	uint32_t have = *entries, want = have ? have : 1;
-	uint8_t *ring;
-
-	while (want < least)
-		want *= 2;
-	if (want == have)
-		return old;
-	ring = alloc_get(alloc, want * entry_bytes);
-	if (!ring)
-		return NULL;
-	for (uint32_t i = 0; have && i < want; i++)
-		memcpy(ring + i * entry_bytes, (uint8_t *)old + i % have * entry_bytes, entry_bytes);
-	alloc_put(alloc, old, have * entry_bytes);
-	*entries = (uint8_t)want;
-	return ring;
-}
-
-/* Room for as many READs and atomics as the attributes allow. */
-static int fit_rings(const struct alloc *alloc, struct qp *qp, const struct qp_attr *a,
-		     uint32_t mask)
-{
-	void *ring;
-
-	if (mask & QPA_MAX_DEST_RD_ATOMIC) {
-		ring = ring_grow(alloc, qp->rsp.res, &qp->rsp.res_entries, a->max_dest_rd_atomic,
-				 sizeof(*qp->rsp.res));
-		if (!ring)
-			return -ENOMEM;
-		qp->rsp.res = ring;
-	}
-	if (mask & QPA_MAX_RD_ATOMIC) {
-		ring = ring_grow(alloc, qp->req.rd_end, &qp->req.rd_entries, a->max_rd_atomic,
-				 sizeof(*qp->req.rd_end));
-		if (!ring)
-			return -ENOMEM;
-		qp->req.rd_end = ring;
-	}
-	return 0;
 }
 
 int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
@@ -319,8 +281,11 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 		if (err)
 			return err;
 	}
-	if (qp->type == QPT_RC) {
-		err = fit_rings(&nic->tp.alloc, qp, a, mask);
+	if (qp->type == QPT_RC && qp->gbn) {
+		err = gbn_fit(&nic->tp, qp,
+			      mask & QPA_MAX_RD_ATOMIC ? a->max_rd_atomic : qp->max_rd_atomic,
+			      mask & QPA_MAX_DEST_RD_ATOMIC ? a->max_dest_rd_atomic
+							    : qp->max_dest_rd_atomic);
 		if (err)
 			return err;
 	}
@@ -341,6 +306,19 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 	return 0;
 }
 
+static void query_psns(const struct qp *qp, struct qp_attr *a)
+{
+	if (!qp->gbn) {
+		a->rq_psn = qp->rq_psn;
+		a->sq_psn = qp->sq_psn;
+		if (qp->veroce)
+			veroce_query(qp, &a->rq_psn, &a->sq_psn);
+		return;
+	}
+	a->rq_psn = qp->type == QPT_UD ? 0 : qp->gbn->rsp.epsn;
+	a->sq_psn = qp->type == QPT_UD ? qp->gbn->req.psn : qp->gbn->req.psn_new;
+}
+
 void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		  struct qp_init *init)
 {
@@ -349,8 +327,6 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		.cur_state = qp_get_state(qp),
 		.path_mtu_bytes = qp->mtu,
 		.qkey = qp->qkey,
-		.rq_psn = qp->type == QPT_UD ? 0 : qp->rsp.epsn,
-		.sq_psn = qp->req.psn_new,
 		.dest_qpn = qp->dest_qpn,
 		.access = qp->access,
 		.av = qp->av,
@@ -363,8 +339,7 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		.retry_cnt = qp->retry_cnt,
 		.rnr_retry = qp->rnr_retry,
 	};
-	if (qp->type == QPT_UD)
-		a->sq_psn = qp->req.psn;
+	query_psns(qp, a);
 	*init = (struct qp_init){
 		.type = qp->type,
 		.pd = qp->pd,

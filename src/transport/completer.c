@@ -32,7 +32,7 @@ static void fail_oldest(struct transport *tp, struct qp *qp, enum wc_status stat
 /* Una moved, perhaps past the cursor. */
 static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 	uint32_t acked = (req->una - old_una) & PSN_MASK;
 
 	if (qp_get_state(qp) == QPS_ERR)
@@ -50,8 +50,8 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 	aimd_acked(&req->cc, acked * qp->mtu);
 	atomic_store_explicit(&qp->in_flight, req->una != req->psn, memory_order_relaxed);
 	requester_rearm(tp, qp, now_ns);
-	if (req->failed && qp->sq.una == req->failed_wqe) {
-		enum wc_status status = (enum wc_status)req->failed;
+	if (qp->failed && qp->sq.una == qp->failed_wqe) {
+		enum wc_status status = (enum wc_status)qp->failed;
 
 		fail_oldest(tp, qp, status, now_ns);
 		return;
@@ -63,7 +63,7 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 /* PSNs from una on, `count` of them, are acknowledged. False: stopped before a READ or atomic. */
 static bool acknowledge(struct transport *tp, struct qp *qp, uint32_t count, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 	uint32_t old_una = req->una;
 	bool whole = true;
 
@@ -93,7 +93,7 @@ static bool acknowledge(struct transport *tp, struct qp *qp, uint32_t count, uin
 /* Something was lost: again from una, unless the counter says no more. */
 static void retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 
 	if (req->rnr_wait)
 		return; /* a late packet: the wait ends by going back to una anyway */
@@ -111,7 +111,7 @@ static void retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
 /* Once per una: the packets behind the loss all tell the same. */
 static void responses_lost(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 
 	if (req->lost_seen && req->lost_psn == req->una)
 		return;
@@ -122,7 +122,7 @@ static void responses_lost(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 static void rnr(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 
 	tp->counters.rnrs_received++;
 	if (req->rnr_wait)
@@ -163,7 +163,7 @@ static void nak(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_
 static void acknowledge_input(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t syndrome,
 			      uint64_t now_ns)
 {
-	uint32_t before = offset(&qp->req, psn);
+	uint32_t before = offset(&qp->gbn->req, psn);
 	bool ack = aeth_kind(syndrome) == AETH_ACK;
 
 	if (!acknowledge(tp, qp, ack ? before + 1 : before, now_ns)) {
@@ -188,7 +188,7 @@ static bool place_response(struct transport *tp, struct qp *qp, const struct opc
 			   enum wc_status *status)
 {
 	struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
-	uint32_t k = (qp->req.una - w->psn_first) & PSN_MASK;
+	uint32_t k = (qp->gbn->req.una - w->psn_first) & PSN_MASK;
 	uint32_t done = k * qp->mtu;
 	uint32_t expected = k + 1 == w->packets ? w->length - done : qp->mtu;
 	uint64_t orig;
@@ -220,7 +220,7 @@ static void response_input(struct transport *tp, struct qp *qp, uint32_t psn,
 			   const struct opcode_info *info, const uint8_t *headers,
 			   const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 	enum wc_status status = WC_SUCCESS;
 	uint32_t before = offset(req, psn), old_una;
 
@@ -249,7 +249,7 @@ void completer_input(struct transport *tp, struct qp *qp, const struct bth *bth,
 		     const struct opcode_info *info, const uint8_t *headers, const uint8_t *payload,
 		     uint32_t payload_len, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 	enum qp_state state = qp_get_state(qp);
 	struct aeth aeth;
 
@@ -272,7 +272,7 @@ void completer_input(struct transport *tp, struct qp *qp, const struct bth *bth,
 
 void completer_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 
 	if (req->rnr_wait) {
 		req->rnr_wait = false;

@@ -77,8 +77,8 @@ void complete_send(struct transport *tp, struct qp *qp, enum wc_status status, u
 	sq->una++;
 	if (sq->next + 1 == sq->una)
 		sq->next = sq->una;
-	if (qp->req.wqe + 1 == sq->una)
-		qp->req.wqe = sq->una;
+	if (qp->gbn && qp->gbn->req.wqe + 1 == sq->una)
+		qp->gbn->req.wqe = sq->una;
 	if (!report)
 		return;
 	cqe = (struct cqe){
@@ -149,26 +149,35 @@ static void silence(struct transport *tp, struct qp *qp)
 {
 	timer_cancel(&tp->timers, &qp->timer);
 	list_remove(&qp->held);
-	qp->req.rnr_wait = false;
-	qp->req.failed = WC_SUCCESS;
+	if (qp->gbn)
+		qp->gbn->req.rnr_wait = false;
+	qp->failed = WC_SUCCESS;
 	atomic_store_explicit(&qp->in_flight, false, memory_order_relaxed);
+}
+
+/* What the responder holds of a message, and what it would still say. */
+static void silence_responder(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct responder *rsp = &qp->gbn->rsp;
+	struct recv_wqe *held = rsp->rwqe;
+
+	rsp->ack_pending = false;
+	rsp->nak_pending = false;
+	rsp->res_emit = rsp->res_head;
+	rsp->rwqe = NULL;
+	if (held)
+		flush_recv(tp, qp, held, now_ns);
 }
 
 void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct recv_wqe *held = qp->rsp.rwqe;
-
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
 	/* Before the flush: a poster that sees the old state posted early enough to be flushed below. */
 	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_seq_cst);
 	silence(tp, qp);
-	qp->rsp.ack_pending = false;
-	qp->rsp.nak_pending = false;
-	qp->rsp.res_emit = qp->rsp.res_head;
-	qp->rsp.rwqe = NULL;
-	if (held)
-		flush_recv(tp, qp, held, now_ns);
+	if (qp->gbn)
+		silence_responder(tp, qp, now_ns);
 	if (qp->ops->silence)
 		qp->ops->silence(tp, qp, now_ns);
 	qp_flush(tp, qp, now_ns);

@@ -41,20 +41,20 @@ static bool fits_mtu(const struct qp *qp, const struct opcode_info *info, uint32
 
 static bool hold_recv(struct transport *tp, struct qp *qp)
 {
-	if (!qp->rsp.rwqe)
-		qp->rsp.rwqe = qp_take_recv(tp, qp);
-	return qp->rsp.rwqe;
+	if (!qp->gbn->rsp.rwqe)
+		qp->gbn->rsp.rwqe = qp_take_recv(tp, qp);
+	return qp->gbn->rsp.rwqe;
 }
 
 static enum rx_verdict judge_send(struct transport *tp, struct qp *qp,
 				  const struct opcode_info *info, const uint8_t *headers,
 				  uint32_t payload_len)
 {
-	uint64_t received = info->flags & F_START ? 0 : qp->rsp.received;
+	uint64_t received = info->flags & F_START ? 0 : qp->gbn->rsp.received;
 
 	if (!hold_recv(tp, qp))
 		return RX_NOT_READY;
-	if (received + payload_len > qp->rsp.rwqe->length)
+	if (received + payload_len > qp->gbn->rsp.rwqe->length)
 		return RX_TOO_LONG;
 	if (info->flags & F_INV) {
 		struct ieth ieth;
@@ -72,7 +72,7 @@ static enum rx_verdict judge_write(struct transport *tp, struct qp *qp,
 				   const struct opcode_info *info, const uint8_t *headers,
 				   uint32_t payload_len)
 {
-	uint64_t len = qp->rsp.write_len, received = qp->rsp.received;
+	uint64_t len = qp->gbn->rsp.write_len, received = qp->gbn->rsp.received;
 
 	if (info->flags & F_START) {
 		struct reth reth;
@@ -97,7 +97,7 @@ static enum rx_verdict judge_write(struct transport *tp, struct qp *qp,
 enum rx_verdict message_judge(struct transport *tp, struct qp *qp, const struct opcode_info *info,
 			      const uint8_t *headers, uint32_t payload_len)
 {
-	if (!fits_sequence(&qp->rsp, info) || !fits_mtu(qp, info, payload_len))
+	if (!fits_sequence(&qp->gbn->rsp, info) || !fits_mtu(qp, info, payload_len))
 		return RX_INVALID;
 	if (info->flags & F_SEND)
 		return judge_send(tp, qp, info, headers, payload_len);
@@ -120,7 +120,7 @@ void message_place(uint8_t *to, const uint8_t *from, uint32_t len)
 static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const uint8_t *payload,
 				   uint32_t payload_len)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 	uint8_t *to;
 
 	if (!payload_len)
@@ -146,7 +146,7 @@ void message_invalidate(struct transport *tp, uint32_t rkey)
 static void finish(struct transport *tp, struct qp *qp, const struct bth *bth,
 		   const struct opcode_info *info, const uint8_t *headers, uint64_t now_ns)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 	struct recv_wqe *w = rsp->rwqe;
 	struct cqe cqe = {
 		.status = WC_SUCCESS,
@@ -182,7 +182,7 @@ enum rx_verdict message_execute(struct transport *tp, struct qp *qp, const struc
 				const struct opcode_info *info, const uint8_t *headers,
 				const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 
 	if (info->flags & F_START) {
 		rsp->message = info->flags & (F_SEND | F_WRITE);
@@ -214,11 +214,11 @@ enum rx_verdict message_execute(struct transport *tp, struct qp *qp, const struc
 
 void message_fail(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
 {
-	struct recv_wqe *w = qp->rsp.rwqe;
+	struct recv_wqe *w = qp->gbn->rsp.rwqe;
 	struct cqe cqe = {.status = status, .opcode = WC_RECV};
 
 	if (!w)
 		return;
-	qp->rsp.rwqe = NULL;
+	qp->gbn->rsp.rwqe = NULL;
 	complete_recv(tp, qp, w, &cqe, now_ns);
 }

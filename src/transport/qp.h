@@ -115,7 +115,7 @@ struct requester {
 	uint32_t psn_new;
 	uint32_t wqe;        /* SQ index that psn lies in, or sq->next */
 	uint32_t lost_psn;   /* una when READ responses were last found missing */
-	uint32_t *rd_end;    /* ring: last response PSN of each READ/atomic on its way; NULL before RTS */
+	uint32_t *rd_end;    /* ring: last response PSN of each READ/atomic on its way; NULL: none may be */
 	uint8_t rd_entries;  /* of the ring: a power of two, at least max_rd_atomic */
 	uint8_t rd_head;     /* free-running; [rd_tail, rd_head) are outstanding */
 	uint8_t rd_tail;
@@ -123,8 +123,6 @@ struct requester {
 	uint8_t rnr_retries; /* left; 7: without end */
 	bool lost_seen;      /* lost_psn is valid */
 	bool rnr_wait;       /* the timer runs for an RNR NAK: nothing is sent */
-	uint8_t failed;      /* enum wc_status for WQE failed_wqe once everything before it is done */
-	uint32_t failed_wqe;
 	uint64_t rto_ns;     /* the real deadline; the timer itself may fire earlier and is set again */
 	struct aimd cc;
 };
@@ -148,8 +146,17 @@ struct responder {
 	uint64_t write_len;  /* RETH's */
 	uint64_t received;   /* payload bytes of the message so far */
 	struct recv_wqe *rwqe;
-	struct rd_resource *res; /* ring; NULL before RTR */
+	struct rd_resource *res; /* ring; NULL: none may come */
 	uint8_t res_entries; /* of the ring: a power of two, at least max_dest_rd_atomic */
+};
+
+/*
+ * The requester and responder of QPs whose packets come in order or not at all: RC over RoCEv2, UC, UD.
+ * An RC QP has it from when it is known to speak RoCEv2.
+ */
+struct gbn {
+	struct requester req;
+	struct responder rsp;
 };
 
 struct qp;
@@ -197,8 +204,9 @@ struct qp {
 	struct timer timer;
 	struct flow flow;
 	struct sq sq;
-	struct requester req;
-	struct responder rsp;
+	struct gbn *gbn;       /* NULL: an RC QP that speaks veRoCE, or does not know its peer yet */
+	uint32_t failed_wqe;   /* fails with status `failed` once everything before it is done */
+	uint8_t failed;        /* enum wc_status; WC_SUCCESS: none */
 	struct veroce *veroce; /* what it takes to speak veRoCE; NULL: it cannot */
 	_Atomic bool in_flight;
 
@@ -269,6 +277,15 @@ enum ack_wait {
 /* Activates the QP now or later; never later than was said before. */
 void ack_schedule(struct transport *, struct qp *, enum ack_wait, uint64_t now_ns);
 
+/* ---- gbn.c ------------------------------------------------------------------------------------ */
+
+/* Makes qp->gbn, with rings for what the attributes allow; 0 or -ENOMEM. */
+int gbn_create(struct transport *, struct qp *);
+/* Harmless without one. */
+void gbn_destroy(struct transport *, struct qp *);
+/* Room for so many READs and atomics, as requester and as responder; 0 or -ENOMEM. */
+int gbn_fit(struct transport *, struct qp *, uint32_t max_rd_atomic, uint32_t max_dest_rd_atomic);
+
 /* ---- requester.c, completer.c, responder.c -------------------------------------------------- */
 
 /* Sends requests while there is room, window and budget. True: stopped for lack of room only. */
@@ -277,7 +294,7 @@ bool requester_output(struct transport *, struct qp *, uint64_t now_ns);
 void requester_go_back(struct qp *);
 /* Sets the retransmission timer for what is in flight, or stops it when nothing is. */
 void requester_rearm(struct transport *, struct qp *, uint64_t now_ns);
-void requester_reset(struct transport *, struct qp *);
+void requester_reset(struct transport *, struct qp *); /* harmless without gbn */
 /* The attributes of RTR -> RTS are known: PSNs, retry counters, window. */
 void requester_start(struct transport *, struct qp *);
 /* WQEs [sq->una, ...) of a QP in SQD that had begun are done: say so. */

@@ -33,6 +33,8 @@ static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (qp->veroce && !caps_output(tp, qp, now_ns))
 		return true;
+	if (!qp->gbn)
+		return false; /* it has no peer yet */
 	if (responder_output(tp, qp, now_ns))
 		return true;
 	before = tp->tx.count;

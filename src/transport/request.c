@@ -60,8 +60,8 @@ void request_fail_in_turn(struct transport *tp, struct qp *qp, uint32_t index,
 			  enum wc_status status, uint64_t now_ns)
 {
 	if (qp->sq.una != index) {
-		qp->req.failed = (uint8_t)status;
-		qp->req.failed_wqe = index;
+		qp->failed = (uint8_t)status;
+		qp->failed_wqe = index;
 		return;
 	}
 	complete_send(tp, qp, status, now_ns);

@@ -22,18 +22,19 @@
 
 void requester_reset(struct transport *tp, struct qp *qp)
 {
-	uint32_t *rd_end = qp->req.rd_end;
+	struct requester *req = qp->gbn ? &qp->gbn->req : NULL;
 
 	timer_cancel(&tp->timers, &qp->timer);
-	qp->req = (struct requester){
-		.failed = WC_SUCCESS, .rd_end = rd_end, .rd_entries = qp->req.rd_entries};
-	qp->req.wqe = qp->sq.next;
+	qp->failed = WC_SUCCESS;
+	if (req)
+		*req = (struct requester){
+			.rd_end = req->rd_end, .rd_entries = req->rd_entries, .wqe = qp->sq.next};
 	atomic_store_explicit(&qp->in_flight, false, memory_order_relaxed);
 }
 
 void requester_start(struct transport *tp, struct qp *qp)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 
 	req->una = qp->sq_psn;
 	req->psn = qp->sq_psn;
@@ -53,8 +54,8 @@ static uint32_t offset(const struct requester *req, uint32_t psn)
 
 void requester_go_back(struct qp *qp)
 {
-	qp->req.psn = qp->req.una;
-	qp->req.wqe = qp->sq.una;
+	qp->gbn->req.psn = qp->gbn->req.una;
+	qp->gbn->req.wqe = qp->sq.una;
 }
 
 /*
@@ -73,7 +74,7 @@ static uint64_t local_ack_ns(const struct qp *qp)
 
 void requester_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 
 	if (req->rnr_wait)
 		return;
@@ -98,7 +99,7 @@ void requester_check_drained(struct transport *tp, struct qp *qp)
 
 static void start_wqe(struct qp *qp, struct send_wqe *w)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 
 	w->packets = request_packets(w->length, qp->mtu);
 	if (request_wants_response(w) && !request_is_read(w))
@@ -112,7 +113,7 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 /* How many packets of responses the READ request for `psn` asks for, and whether it may be sent. */
 static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 {
-	const struct requester *req = &qp->req;
+	const struct requester *req = &qp->gbn->req;
 	uint32_t left = ((w->psn_last - req->psn) & PSN_MASK) + 1;
 	uint32_t window = req->cc.window_bytes / qp->mtu, chunk;
 
@@ -147,7 +148,7 @@ static uint32_t encode_headers(uint8_t *p, const struct qp *qp, const struct sen
 		.pkey = qp->pkey,
 		.ackreq = ackreq,
 		.dqpn = qp->dest_qpn,
-		.psn = qp->req.psn,
+		.psn = qp->gbn->req.psn,
 	};
 	uint32_t at = BTH_LEN;
 
@@ -184,7 +185,7 @@ static uint32_t encode_headers(uint8_t *p, const struct qp *qp, const struct sen
 static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t span,
 			bool ackreq, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 	uint8_t *p = tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX);
 	uint32_t k = (req->psn - w->psn_first) & PSN_MASK;
 	uint32_t done = k * qp->mtu;
@@ -224,11 +225,11 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (qp_get_state(qp) != QPS_RTS || qp->sq.next == sq_head(&qp->sq))
 		return false;
 	w = sq_at(&qp->sq, qp->sq.next);
-	if (w->flags & WR_FENCE && qp->req.rd_head != qp->req.rd_tail)
+	if (w->flags & WR_FENCE && qp->gbn->req.rd_head != qp->gbn->req.rd_tail)
 		return false; /* IBTA 10.8.3.3: after all earlier READs and atomics */
 	status = request_judge(tp, qp, w);
 	if (status != WC_SUCCESS) {
-		request_fail_in_turn(tp, qp, qp->req.wqe, status, now_ns);
+		request_fail_in_turn(tp, qp, qp->gbn->req.wqe, status, now_ns);
 		return false;
 	}
 	start_wqe(qp, w);
@@ -238,15 +239,15 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 /* UC has no acknowledgements: a message is done when its last packet is on its way (IBTA 9.8.2). */
 static void complete_unacknowledged(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	qp->req.una = qp->req.psn;
-	while (qp->sq.una != qp->req.wqe && qp_get_state(qp) != QPS_ERR)
+	qp->gbn->req.una = qp->gbn->req.psn;
+	while (qp->sq.una != qp->gbn->req.wqe && qp_get_state(qp) != QPS_ERR)
 		complete_send(tp, qp, WC_SUCCESS, now_ns);
 	requester_check_drained(tp, qp);
 }
 
 bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct requester *req = &qp->req;
+	struct requester *req = &qp->gbn->req;
 	bool sent = false, more = false;
 
 	for (uint32_t budget = QP_OUTPUT_QUANTUM;;) {
@@ -256,7 +257,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		uint32_t span = 1;
 
 		if ((state != QPS_RTS && state != QPS_SQD) || req->rnr_wait ||
-		    (req->failed && req->wqe == req->failed_wqe))
+		    (qp->failed && req->wqe == qp->failed_wqe))
 			break;
 		if (req->wqe == qp->sq.next) {
 			if (!start_next(tp, qp, now_ns))

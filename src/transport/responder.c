@@ -20,18 +20,20 @@
 
 void responder_reset(struct transport *tp, struct qp *qp)
 {
-	struct rd_resource *res = qp->rsp.res;
+	struct responder *rsp = qp->gbn ? &qp->gbn->rsp : NULL;
 
-	if (qp->rsp.rwqe)
-		rq_release(qp->rq, qp->rsp.rwqe);
 	list_remove(&qp->held);
-	qp->rsp = (struct responder){
-		.res = res, .res_entries = qp->rsp.res_entries, .nak_psn = NAK_AT_EPSN};
+	if (!rsp)
+		return;
+	if (rsp->rwqe)
+		rq_release(qp->rq, rsp->rwqe);
+	*rsp = (struct responder){
+		.res = rsp->res, .res_entries = rsp->res_entries, .nak_psn = NAK_AT_EPSN};
 }
 
 static struct rd_resource *resource(const struct qp *qp, uint8_t index)
 {
-	return &qp->rsp.res[index % qp->rsp.res_entries];
+	return &qp->gbn->rsp.res[index % qp->gbn->rsp.res_entries];
 }
 
 static bool answered(const struct rd_resource *r)
@@ -41,14 +43,14 @@ static bool answered(const struct rd_resource *r)
 
 static void schedule_nak(struct transport *tp, struct qp *qp, uint8_t syndrome)
 {
-	qp->rsp.nak_pending = true;
-	qp->rsp.nak_syndrome = syndrome;
+	qp->gbn->rsp.nak_pending = true;
+	qp->gbn->rsp.nak_syndrome = syndrome;
 	qp_activate(tp, qp);
 }
 
 static void schedule_ack(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 
 	rsp->ack_pending = true;
 	ack_schedule(tp, qp, rsp->unacked >= QP_ACK_NOW_PACKETS ? ACK_NOW : ACK_HELD, now_ns);
@@ -64,20 +66,20 @@ static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
 	qp_raise(tp, qp, c->event);
-	qp->rsp.fatal = true;
+	qp->gbn->rsp.fatal = true;
 	schedule_nak(tp, qp, c->syndrome);
 }
 
 static void not_ready(struct transport *tp, struct qp *qp)
 {
-	qp->rsp.nak_sent = true;
+	qp->gbn->rsp.nak_sent = true;
 	schedule_nak(tp, qp, AETH_RNR_NAK | qp->min_rnr_timer);
 }
 
 static void executed(struct transport *tp, struct qp *qp, const struct bth *bth,
 		     const struct opcode_info *info, uint32_t packets, uint64_t now_ns)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 
 	rsp->epsn = psn_add(rsp->epsn, packets);
 	rsp->nak_sent = false;
@@ -112,7 +114,7 @@ static void message_input(struct transport *tp, struct qp *qp, const struct bth 
 /* A free entry for a new request, or NULL: more are outstanding than was agreed. */
 static struct rd_resource *take_resource(struct qp *qp)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 
 	while (rsp->res_emit != rsp->res_head && answered(resource(qp, rsp->res_emit)))
 		rsp->res_emit++;
@@ -148,7 +150,7 @@ static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const str
 	struct reth reth;
 	uint32_t packets;
 
-	if (qp->rsp.message || !(qp->access & MR_REMOTE_READ))
+	if (qp->gbn->rsp.message || !(qp->access & MR_REMOTE_READ))
 		return RX_INVALID;
 	reth_decode(&reth, headers + opcode_header_offset(info, H_RETH));
 	if (reth.len > NIC_READ_BYTES_MAX)
@@ -169,7 +171,7 @@ static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const str
 	};
 	answer_from(r, r->psn_first, r->psn_last, false);
 	executed(tp, qp, bth, info, packets, now_ns);
-	r->msn = qp->rsp.msn;
+	r->msn = qp->gbn->rsp.msn;
 	return RX_EXECUTE;
 }
 
@@ -181,7 +183,7 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 	struct atomiceth h;
 	uint64_t *word, found;
 
-	if (qp->rsp.message || !(qp->access & MR_REMOTE_ATOMIC))
+	if (qp->gbn->rsp.message || !(qp->access & MR_REMOTE_ATOMIC))
 		return RX_INVALID;
 	atomiceth_decode(&h, headers + opcode_header_offset(info, H_ATOMICETH));
 	if (h.va & 7)
@@ -204,14 +206,14 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 	};
 	answer_from(r, bth->psn, bth->psn, false);
 	executed(tp, qp, bth, info, 1, now_ns);
-	r->msn = qp->rsp.msn;
+	r->msn = qp->gbn->rsp.msn;
 	return RX_EXECUTE;
 }
 
 /* The entry that covers psn; the ring is small. *index gets its free-running number. */
 static struct rd_resource *find_resource(const struct qp *qp, uint32_t psn, uint8_t *index)
 {
-	const struct responder *rsp = &qp->rsp;
+	const struct responder *rsp = &qp->gbn->rsp;
 
 	for (uint8_t n = 1; n <= rsp->res_count; n++) {
 		struct rd_resource *r = resource(qp, (uint8_t)(rsp->res_head - n));
@@ -241,7 +243,7 @@ static bool is_same_read(const struct qp *qp, const struct rd_resource *r, const
 static void duplicate_input(struct transport *tp, struct qp *qp, const struct bth *bth,
 			    const struct opcode_info *info, const uint8_t *headers, uint64_t now_ns)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 	struct rd_resource *r;
 	uint32_t end = bth->psn;
 	uint8_t index;
@@ -276,7 +278,7 @@ void responder_input(struct transport *tp, struct qp *qp, const struct bth *bth,
 		     const struct opcode_info *info, const uint8_t *headers, const uint8_t *payload,
 		     uint32_t payload_len, uint64_t now_ns)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 	int32_t gap = psn_diff(bth->psn, rsp->epsn);
 	enum rx_verdict v;
 
@@ -335,7 +337,7 @@ static bool send_ack(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t 
 
 	if (!p)
 		return false;
-	encode_response(p, qp, OP_RC_ACK, psn, syndrome, qp->rsp.msn, 0);
+	encode_response(p, qp, OP_RC_ACK, psn, syndrome, qp->gbn->rsp.msn, 0);
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, BTH_LEN + AETH_LEN + ICRC_LEN);
 	return true;
 }
@@ -380,9 +382,9 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 	if (len) {
 		from = mr_check(&tp->mrs, r->rkey, qp->pd, r->va + done, len, MR_REMOTE_READ);
 		if (!from) {
-			qp->rsp.nak_psn = r->psn_next;
+			qp->gbn->rsp.nak_psn = r->psn_next;
 			fatal(tp, qp, RX_ACCESS, now_ns);
-			qp->rsp.res_emit = qp->rsp.res_head;
+			qp->gbn->rsp.res_emit = qp->gbn->rsp.res_head;
 			return true;
 		}
 		memcpy(p + at, from, len);
@@ -395,7 +397,7 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 
 static bool send_pending_nak(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 	uint32_t psn = rsp->nak_psn == NAK_AT_EPSN ? rsp->epsn : rsp->nak_psn;
 
 	if (!send_ack(tp, qp, psn, rsp->nak_syndrome))
@@ -416,7 +418,7 @@ static bool send_pending_nak(struct transport *tp, struct qp *qp, uint64_t now_n
 /* READ and atomic responses, in PSN order. True: there are more. */
 static bool send_responses(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 	uint32_t budget = QP_OUTPUT_QUANTUM;
 
 	while (rsp->res_emit != rsp->res_head) {
@@ -444,12 +446,12 @@ bool responder_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return false;
 	if (send_responses(tp, qp, now_ns))
 		return true;
-	return qp->rsp.nak_pending && !send_pending_nak(tp, qp, now_ns);
+	return qp->gbn->rsp.nak_pending && !send_pending_nak(tp, qp, now_ns);
 }
 
 bool responder_output_ack(struct transport *tp, struct qp *qp)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 
 	if (!rsp->ack_pending || rsp->res_emit != rsp->res_head)
 		return false;

@@ -9,14 +9,14 @@
 static void drop_message(struct transport *tp, struct qp *qp)
 {
 	tp->counters.rx_dropped++;
-	qp->rsp.message = 0;
+	qp->gbn->rsp.message = 0;
 }
 
 static void uc_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers,
 		     const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
 {
-	struct responder *rsp = &qp->rsp;
+	struct responder *rsp = &qp->gbn->rsp;
 	enum rx_verdict v;
 
 	if (bth->psn != rsp->epsn) {

@@ -97,7 +97,7 @@ static bool send_datagram(struct transport *tp, struct qp *qp, struct send_wqe *
 				    .pad = (uint8_t)pad,
 				    .pkey = qp->pkey,
 				    .dqpn = w->ud.dqpn,
-				    .psn = qp->req.psn});
+				    .psn = qp->gbn->req.psn});
 	deth_encode(p + at, &(struct deth){.qkey = w->ud.qkey >> 31 ? qp->qkey : w->ud.qkey,
 					   .sqpn = qp->qpn});
 	at += DETH_LEN;
@@ -112,7 +112,7 @@ static bool send_datagram(struct transport *tp, struct qp *qp, struct send_wqe *
 			   w->length);
 	memset(p + at + w->length, 0, pad);
 	tx_commit(&tp->tx, flow, w->ud.dqpn, at + w->length + pad + ICRC_LEN);
-	qp->req.psn = psn_add(qp->req.psn, 1);
+	qp->gbn->req.psn = psn_add(qp->gbn->req.psn, 1);
 	return true;
 }
 

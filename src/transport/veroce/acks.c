@@ -25,7 +25,7 @@ static const uint64_t hole_ns_min = 25000;
 
 static bool is_rsp(const struct qp *qp, const struct receiver *in)
 {
-	return in == &qp->veroce->r_in;
+	return in == &qp->veroce->w->r_in;
 }
 
 /* T = 1.25 * ext + 1 (5.4), so that T starts at 4 a path. */
@@ -38,9 +38,9 @@ bool acks_nak_ready(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
 
-	if (vr->fatal && !vr->cut_short && responses_pending(qp))
+	if (vr->w->fatal && !vr->w->cut_short && responses_pending(qp))
 		return false;
-	return vr->q_in.nak_due || vr->r_in.nak_due;
+	return vr->w->q_in.nak_due || vr->w->r_in.nak_due;
 }
 
 static uint32_t threshold(const struct transport *tp, const struct receiver *in)
@@ -293,7 +293,7 @@ static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, u
 		tp->counters.rnrs_sent++;
 	else
 		tp->counters.naks_sent++;
-	if (qp->veroce->fatal)
+	if (qp->veroce->w->fatal)
 		qp_to_error(tp, qp, now_ns);
 	return true;
 }

@@ -134,10 +134,14 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c, 
 	vr->caps_known = true;
 	vr->caps_ask = false;
 	/* Below the base window no peer can be; above ours no record is kept. */
-	vr->q.peer_window = q < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW
-			    : q > TX_WINDOW_MAX    ? TX_WINDOW_MAX : q;
-	vr->r.peer_window = r < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW
-			    : r > TX_WINDOW_MAX    ? TX_WINDOW_MAX : r;
+	vr->q_window = q < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW
+		       : q > TX_WINDOW_MAX    ? TX_WINDOW_MAX : q;
+	vr->r_window = r < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW
+		       : r > TX_WINDOW_MAX    ? TX_WINDOW_MAX : r;
+	if (vr->w) {
+		vr->w->q.peer_window = vr->q_window;
+		vr->w->r.peer_window = vr->r_window;
+	}
 	qp_activate(tp, qp);
 }
 

@@ -21,9 +21,9 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 
 	switch (p->bth.opcode) {
 	case OP_RTT_REQUEST:
-		vr->rtt = p->rtt;
-		vr->rtt.rx1 = (uint32_t)now_ns;
-		vr->rtt_reply = true;
+		vr->w->rtt = p->rtt;
+		vr->w->rtt.rx1 = (uint32_t)now_ns;
+		vr->w->rtt_reply = true;
 		qp_activate(tp, qp);
 		break;
 	case OP_RTT_RESPONSE:
@@ -41,8 +41,8 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		break;
 	default:
 		tp->counters.slow_signals++;
-		if (tx_is_outstanding(&vr->q.tx, p->bth.psn))
-			path_slow(pair, tx_record(&vr->q.tx, p->bth.psn)->path, now_ns);
+		if (tx_is_outstanding(&vr->w->q.tx, p->bth.psn))
+			path_slow(pair, tx_record(&vr->w->q.tx, p->bth.psn)->path, now_ns);
 	}
 }
 
@@ -50,11 +50,11 @@ void control_slow(struct transport *tp, struct qp *qp, uint32_t psn, uint64_t no
 {
 	struct veroce *vr = qp->veroce;
 
-	if (now_ns < vr->slow_ns)
+	if (now_ns < vr->w->slow_ns)
 		return;
-	vr->slow_ns = now_ns + slow_period_ns;
-	vr->slow_psn = psn;
-	vr->slow_due = true;
+	vr->w->slow_ns = now_ns + slow_period_ns;
+	vr->w->slow_psn = psn;
+	vr->w->slow_due = true;
 	qp_activate(tp, qp);
 }
 
@@ -67,16 +67,16 @@ static bool send_slow(struct transport *tp, struct qp *qp)
 			.migreq = true,
 			.pkey = qp->pkey,
 			.dqpn = qp->dest_qpn,
-			.psn = vr->slow_psn},
+			.psn = vr->w->slow_psn},
 	};
 	const struct flow *flow =
-		veroce_flow(tp, qp, vr->q_in.path % vr->pair->path_count, false);
+		veroce_flow(tp, qp, vr->w->q_in.path % vr->pair->path_count, false);
 	uint8_t *out = flow ? tx_room(&tp->tx, TX_HEADROOM_MAX) : NULL;
 
 	if (!out)
 		return false;
 	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
-	vr->slow_due = false;
+	vr->w->slow_due = false;
 	tp->counters.slow_signals_sent++;
 	return true;
 }
@@ -108,14 +108,14 @@ bool control_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 	struct pair *pair = vr->pair;
 
-	if (vr->rtt_reply) {
-		vr->rtt.tx2 = (uint32_t)now_ns;
-		if (!send_rtt(tp, qp, OP_RTT_RESPONSE, (vr->rtt.context & 0xff) % pair->path_count,
-			      &vr->rtt))
+	if (vr->w->rtt_reply) {
+		vr->w->rtt.tx2 = (uint32_t)now_ns;
+		if (!send_rtt(tp, qp, OP_RTT_RESPONSE, (vr->w->rtt.context & 0xff) % pair->path_count,
+			      &vr->w->rtt))
 			return false;
-		vr->rtt_reply = false;
+		vr->w->rtt_reply = false;
 	}
-	if (vr->slow_due && !send_slow(tp, qp))
+	if (vr->w->slow_due && !send_slow(tp, qp))
 		return false;
 	for (uint32_t i = 0; pair->down_count && i < pair->path_count; i++) {
 		struct path *path = &pair->path[i];

@@ -22,7 +22,7 @@ static uint64_t local_ack_ns(const struct qp *qp)
 
 static bool is_q(const struct qp *qp, const struct sender *s)
 {
-	return s == &qp->veroce->q;
+	return s == &qp->veroce->w->q;
 }
 
 int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
@@ -34,8 +34,8 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
-	if (path == PAIR_NO_PATH && list_empty(&vr->waiting))
-		list_append(&vr->pair->waiting, &vr->waiting);
+	if (path == PAIR_NO_PATH && list_empty(&vr->w->waiting))
+		list_append(&vr->pair->waiting, &vr->w->waiting);
 	return path;
 }
 
@@ -124,7 +124,8 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 			path_was_late(pair, i, pair->path[i].reo_ns, now_ns);
 	}
 	while (!list_empty(&pair->waiting)) {
-		struct veroce *w = container_of(pair->waiting.next, struct veroce, waiting);
+		struct veroce_work *w =
+			container_of(pair->waiting.next, struct veroce_work, waiting);
 
 		list_remove(&w->waiting);
 		qp_activate(tp, w->qp);
@@ -248,18 +249,18 @@ static void rnr_nak(struct transport *tp, struct qp *qp, struct sender *s, uint3
 	struct veroce *vr = qp->veroce;
 
 	tp->counters.rnrs_received++;
-	if (vr->rnr_until_ns || !tx_is_outstanding(&s->tx, psn))
+	if (vr->w->rnr_until_ns || !tx_is_outstanding(&s->tx, psn))
 		return;
-	if (!vr->rnr_retries) {
+	if (!vr->w->rnr_retries) {
 		fail_wqe(tp, qp, psn, WC_RNR_RETRY_EXC_ERR, now_ns);
 		return;
 	}
 	if (qp->rnr_retry != 7)
-		vr->rnr_retries--;
+		vr->w->rnr_retries--;
 	/* The receiver has it, but wants to be asked again (7.2). */
 	if (tx_record(&s->tx, psn)->state == TX_ACKED)
 		recovery_lose(tp, qp, s, psn, now_ns);
-	vr->rnr_until_ns = now_ns + aeth_rnr_ns(code);
+	vr->w->rnr_until_ns = now_ns + aeth_rnr_ns(code);
 }
 
 static void error_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
@@ -327,7 +328,7 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 		rnr_nak(tp, qp, s, p->bth.psn, value, now_ns);
 	else if (kind == AETH_NAK)
 		error_nak(tp, qp, s, p->bth.psn, value, now_ns);
-	if (vr->rnr_until_ns)
+	if (vr->w->rnr_until_ns)
 		veroce_rearm(tp, qp, now_ns);
 }
 
@@ -368,7 +369,7 @@ uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, cons
 {
 	uint64_t rto, pto;
 
-	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && qp->veroce->rnr_until_ns))
+	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && qp->veroce->w->rnr_until_ns))
 		return TIMER_NEVER;
 	rto = rto_deadline(tp, qp, s);
 	if (s->retries || s->probes >= PROBES_MAX || !tp->loss->probes || s->tx.lost)
@@ -430,7 +431,7 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 {
 	struct veroce *vr = qp->veroce;
 
-	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && vr->rnr_until_ns))
+	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && vr->w->rnr_until_ns))
 		return;
 	if (now_ns < rto_deadline(tp, qp, s)) {
 		if (recovery_deadline(tp, qp, s) <= now_ns)

@@ -23,26 +23,26 @@ static size_t bound_bytes(uint32_t size)
 
 static struct recv_wqe **bound_slot(const struct veroce *vr, uint32_t rqmsn)
 {
-	return &vr->bound[rqmsn & (vr->bound_size - 1)];
+	return &vr->w->bound[rqmsn & (vr->w->bound_size - 1)];
 }
 
 static bool grow_bound(struct transport *tp, struct veroce *vr, uint32_t count)
 {
-	uint32_t size = vr->bound_size ? vr->bound_size : BOUND_MIN;
+	uint32_t size = vr->w->bound_size ? vr->w->bound_size : BOUND_MIN;
 	struct recv_wqe **ring;
 
 	while (size < count)
 		size *= 2;
-	if (size == vr->bound_size)
+	if (size == vr->w->bound_size)
 		return true;
 	ring = size <= BOUND_MAX ? pool_get(&tp->pool, bound_bytes(size)) : NULL;
 	if (!ring)
 		return false;
 	for (uint32_t n = vr->rq_done; n != vr->rq_bound; n = psn_add(n, 1))
 		ring[n & (size - 1)] = *bound_slot(vr, n);
-	pool_put(&tp->pool, vr->bound, bound_bytes(vr->bound_size));
-	vr->bound = ring;
-	vr->bound_size = size;
+	pool_put(&tp->pool, vr->w->bound, bound_bytes(vr->w->bound_size));
+	vr->w->bound = ring;
+	vr->w->bound_size = size;
 	return true;
 }
 
@@ -73,9 +73,9 @@ static struct recv_wqe *unbind(struct transport *tp, struct veroce *vr)
 
 	vr->rq_done = psn_add(vr->rq_done, 1);
 	if (vr->rq_done == vr->rq_bound) {
-		pool_put(&tp->pool, vr->bound, bound_bytes(vr->bound_size));
-		vr->bound = NULL;
-		vr->bound_size = 0;
+		pool_put(&tp->pool, vr->w->bound, bound_bytes(vr->w->bound_size));
+		vr->w->bound = NULL;
+		vr->w->bound_size = 0;
 	}
 	return w;
 }
@@ -165,7 +165,7 @@ static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct v
 /* Whether the packet at epsn goes on with what the packet before it left (veRoCE 11). */
 static bool follows(const struct veroce *vr, const struct veroce_packet *p)
 {
-	const struct receiver *in = &vr->q_in;
+	const struct receiver *in = &vr->w->q_in;
 	uint32_t flags = p->info->flags;
 
 	if (p->msn != psn_add(in->amsn, 1) || p->po != in->po)
@@ -193,13 +193,13 @@ static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
 	qp_raise(tp, qp, c->event);
-	vr->fatal = true;
-	acks_nak(tp, qp, &vr->q_in, vr->q_in.rx.epsn, c->syndrome);
+	vr->w->fatal = true;
+	acks_nak(tp, qp, &vr->w->q_in, vr->w->q_in.rx.epsn, c->syndrome);
 }
 
 static void not_ready(struct transport *tp, struct qp *qp)
 {
-	struct receiver *in = &qp->veroce->q_in;
+	struct receiver *in = &qp->veroce->w->q_in;
 
 	acks_nak(tp, qp, in, in->rx.epsn, AETH_RNR_NAK | qp->min_rnr_timer);
 }
@@ -274,7 +274,7 @@ static void step_over_end(struct transport *tp, struct receiver *in)
 static bool pass_end(struct transport *tp, struct qp *qp, const struct rx_meta *m, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	struct receiver *in = &vr->q_in;
+	struct receiver *in = &vr->w->q_in;
 	enum rx_verdict v = finish(tp, qp, m, now_ns);
 
 	if (qp_get_state(qp) == QPS_ERR)
@@ -324,7 +324,7 @@ static struct rx_meta meta_of(const struct veroce_packet *p)
 static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	struct receiver *in = &vr->q_in;
+	struct receiver *in = &vr->w->q_in;
 	uint32_t flags = p->info->flags;
 	enum rx_verdict v = RX_EXECUTE;
 	struct rx_meta m;
@@ -358,24 +358,24 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 static bool take_parked(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	uint32_t psn = vr->q_in.rx.epsn;
+	uint32_t psn = vr->w->q_in.rx.epsn;
 	struct veroce_packet p;
 	bool taken = strong_order_at(vr, psn, &p) && take(tp, qp, &p, now_ns);
 
 	if (taken)
 		strong_order_unpark(tp, vr, psn);
-	else if (!vr->fatal)
-		vr->q_in.stalled = true;
+	else if (!vr->w->fatal)
+		vr->w->q_in.stalled = true;
 	return taken;
 }
 
 /* Goes on as far as packets have arrived. */
 static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct receiver *in = &qp->veroce->q_in;
+	struct receiver *in = &qp->veroce->w->q_in;
 	const struct rx_meta *kept;
 
-	while (!qp->veroce->fatal && rx_epsn_arrived(&in->rx, &kept)) {
+	while (!qp->veroce->w->fatal && rx_epsn_arrived(&in->rx, &kept)) {
 		struct rx_meta m;
 		uint32_t flags;
 
@@ -405,7 +405,7 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 static bool early(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		  const struct veroce_packet *p)
 {
-	struct receiver *in = &qp->veroce->q_in;
+	struct receiver *in = &qp->veroce->w->q_in;
 	uint32_t flags = p->info->flags;
 	struct rx_meta m;
 
@@ -423,12 +423,12 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		     const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	struct receiver *in = &vr->q_in;
+	struct receiver *in = &vr->w->q_in;
 	uint32_t hpsn = in->rx.hpsn;
 	bool had_holes = rx_has_holes(&in->rx);
 
 	veroce_arrival(qp, in, pkt, p, now_ns);
-	if (vr->fatal) {
+	if (vr->w->fatal) {
 		tp->counters.rx_dropped++;
 		return;
 	}
@@ -465,7 +465,7 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 			return;
 		}
 	}
-	if (qp_get_state(qp) == QPS_ERR || vr->fatal)
+	if (qp_get_state(qp) == QPS_ERR || vr->w->fatal)
 		return;
 	if (psn_diff(p->bth.psn, hpsn) < 0)
 		acks_reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
@@ -477,7 +477,7 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 
 void requested_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct receiver *in = &qp->veroce->q_in;
+	struct receiver *in = &qp->veroce->w->q_in;
 
 	if (!in->stalled || !rq_posted(qp->rq))
 		return;

@@ -34,13 +34,34 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 	if (request_wants_response(w)) {
 		vr->reads = psn_add(vr->reads, 1);
 		w->number = vr->reads;
-		qp->req.rd_end[vr->reads % qp->req.rd_entries] = qp->sq.next;
+		*veroce_read(vr, vr->reads) = qp->sq.next;
 	} else if (takes_recv(w)) {
 		w->number = vr->rqmsn;
 		vr->rqmsn = psn_add(vr->rqmsn, 1);
 	}
 	vr->psn_new = psn_add(w->psn_last, 1);
 	qp->sq.next++;
+}
+
+/* Room to remember as many READs and atomics as may be outstanding. */
+static bool fit_reads(struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+	uint32_t size = 1, *ring;
+
+	while (size < qp->max_rd_atomic)
+		size *= 2;
+	if (size <= vr->w->reads_size)
+		return true;
+	ring = pool_get(&tp->pool, size * sizeof(*ring));
+	if (!ring)
+		return false;
+	for (uint32_t r = vr->reads_done; r != vr->reads; r = psn_add(r, 1))
+		ring[psn_add(r, 1) & (size - 1)] = *veroce_read(vr, psn_add(r, 1));
+	pool_put(&tp->pool, vr->w->reads, vr->w->reads_size * sizeof(*ring));
+	vr->w->reads = ring;
+	vr->w->reads_size = size;
+	return true;
 }
 
 /* Starts the next WQE. False: there is none that may start now. */
@@ -50,7 +71,7 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct send_wqe *w;
 	enum wc_status status;
 
-	if (qp_get_state(qp) != QPS_RTS || qp->sq.next == sq_head(&qp->sq) || qp->req.failed)
+	if (qp_get_state(qp) != QPS_RTS || qp->sq.next == sq_head(&qp->sq) || qp->failed)
 		return false;
 	w = sq_at(&qp->sq, qp->sq.next);
 	/* Stronger than IBTA 10.8.3.3, as data in flight has no order here: everything before is done. */
@@ -64,6 +85,10 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (request_wants_response(w) &&
 	    ((vr->reads - vr->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
 		return false;
+	if (request_wants_response(w) && !fit_reads(tp, qp)) {
+		request_fail_in_turn(tp, qp, qp->sq.next, WC_GENERAL_ERR, now_ns);
+		return false;
+	}
 	start_wqe(qp, w);
 	return true;
 }
@@ -140,7 +165,7 @@ enum sent { SENT, SENT_NO_ROOM, SENT_BLOCKED, SENT_FAILED };
 
 static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct sender *s = &qp->veroce->q;
+	struct sender *s = &qp->veroce->w->q;
 	uint32_t psn = s->tx.again_head;
 	const struct tx_record *r = tx_record(&s->tx, psn);
 	struct send_wqe *w = sq_at(&qp->sq, r->item);
@@ -167,8 +192,8 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	struct sender *s = &vr->q;
-	struct send_wqe *w = sq_at(&qp->sq, vr->wqe);
+	struct sender *s = &vr->w->q;
+	struct send_wqe *w = sq_at(&qp->sq, vr->w->wqe);
 	uint32_t po = (s->tx.nxt - w->psn_first) & PSN_MASK;
 	uint32_t bytes = payload_of(qp, w, po) + REQUEST_HEADROOM;
 	int path;
@@ -184,21 +209,21 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(s, s->tx.nxt),
 		      now_ns);
 	if (len < 0)
-		request_fail_in_turn(tp, qp, vr->wqe, WC_LOC_PROT_ERR, now_ns);
+		request_fail_in_turn(tp, qp, vr->w->wqe, WC_LOC_PROT_ERR, now_ns);
 	if (len <= 0)
 		return len ? SENT_FAILED : SENT_NO_ROOM;
-	recovery_sent(tp, qp, s, vr->wqe, path, (uint32_t)len, now_ns);
+	recovery_sent(tp, qp, s, vr->w->wqe, path, (uint32_t)len, now_ns);
 	atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
 	if (po + 1 == w->packets)
-		vr->wqe++;
+		vr->w->wqe++;
 	return SENT;
 }
 
 void requests_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct sender *s = &qp->veroce->q;
+	struct sender *s = &qp->veroce->w->q;
 
-	qp->veroce->rnr_until_ns = 0;
+	qp->veroce->w->rnr_until_ns = 0;
 	/* The peer keeps what it recorded, and what it has not it dropped while it was not ready. */
 	for (uint32_t psn = s->tx.una; psn != s->tx.nxt; psn = psn_add(psn, 1)) {
 		if (tx_record(&s->tx, psn)->state == TX_FLYING)
@@ -211,8 +236,8 @@ void requests_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 void requests_ask_again(struct transport *tp, struct qp *qp, uint32_t index)
 {
-	qp->veroce->ask_again = true;
-	qp->veroce->ask_again_wqe = index;
+	qp->veroce->w->ask_again = true;
+	qp->veroce->w->ask_again_wqe = index;
 	qp_activate(tp, qp);
 }
 
@@ -222,11 +247,11 @@ static bool send_question(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 	uint32_t path = (uint32_t)pair_pick_any(vr->pair, TX_PATHS_MAX);
 
-	if ((int32_t)(vr->ask_again_wqe - qp->sq.una) >= 0 &&
-	    !lay_out(tp, qp, sq_at(&qp->sq, vr->ask_again_wqe), 0, path, true, true,
+	if ((int32_t)(vr->w->ask_again_wqe - qp->sq.una) >= 0 &&
+	    !lay_out(tp, qp, sq_at(&qp->sq, vr->w->ask_again_wqe), 0, path, true, true,
 		     now_ns))
 		return false;
-	vr->ask_again = false;
+	vr->w->ask_again = false;
 	tp->counters.retransmits++;
 	return true;
 }
@@ -234,15 +259,15 @@ static bool send_question(struct transport *tp, struct qp *qp, uint64_t now_ns)
 bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	struct sender *s = &vr->q;
+	struct sender *s = &vr->w->q;
 	enum sent sent = SENT;
 
-	if (vr->ask_again && !send_question(tp, qp, now_ns))
+	if (vr->w->ask_again && !send_question(tp, qp, now_ns))
 		return true;
 	for (uint32_t budget = QP_OUTPUT_QUANTUM; sent == SENT; budget--) {
 		enum qp_state state = qp_get_state(qp);
 
-		if ((state != QPS_RTS && state != QPS_SQD) || vr->rnr_until_ns)
+		if ((state != QPS_RTS && state != QPS_SQD) || vr->w->rnr_until_ns)
 			return false;
 		if (!budget)
 			return true;
@@ -250,9 +275,9 @@ bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			sent = send_again(tp, qp, now_ns);
 			continue;
 		}
-		if (qp->req.failed && vr->wqe == qp->req.failed_wqe)
+		if (qp->failed && vr->w->wqe == qp->failed_wqe)
 			return false;
-		if (vr->wqe == qp->sq.next && !start_next(tp, qp, now_ns))
+		if (vr->w->wqe == qp->sq.next && !start_next(tp, qp, now_ns))
 			return false;
 		sent = send_new(tp, qp, now_ns);
 	}

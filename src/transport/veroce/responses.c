@@ -20,7 +20,9 @@
 
 static struct rd_resource *slot(const struct qp *qp, uint32_t r)
 {
-	return &qp->rsp.res[r % qp->rsp.res_entries];
+	const struct veroce_work *w = qp->veroce->w;
+
+	return &w->slots[r & (w->slots_size - 1)];
 }
 
 static uint32_t slot_packets(const struct qp *qp, const struct rd_resource *res)
@@ -36,7 +38,7 @@ void responses_release(struct qp *qp, uint32_t r)
 	while (psn_diff(r, vr->released) > 0 && psn_diff(psn_add(vr->released, 1), vr->emit) < 0) {
 		const struct rd_resource *res = slot(qp, psn_add(vr->released, 1));
 
-		if (psn_diff(res->psn_last, vr->r.tx.una) >= 0)
+		if (psn_diff(res->psn_last, vr->w->r.tx.una) >= 0)
 			return;
 		vr->released = psn_add(vr->released, 1);
 	}
@@ -60,8 +62,8 @@ static bool make_room(struct transport *tp, struct qp *qp, uint32_t k, uint64_t 
 
 		if (psn_diff(r, vr->emit) >= 0)
 			return false; /* not answered yet: more are outstanding than was agreed */
-		if (psn_diff(res->psn_last, vr->r.tx.una) >= 0)
-			recovery_input(tp, qp, &vr->r, &ack, now_ns);
+		if (psn_diff(res->psn_last, vr->w->r.tx.una) >= 0)
+			recovery_input(tp, qp, &vr->w->r, &ack, now_ns);
 		vr->released = r;
 	}
 	return true;
@@ -92,6 +94,29 @@ static enum rx_verdict judge_read(const struct transport *tp, const struct qp *q
 	return RX_EXECUTE;
 }
 
+/* Slots for as many as may be outstanding. */
+static bool fit_slots(struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+	struct veroce_work *w = vr->w;
+	struct rd_resource *ring;
+	uint32_t size = 1;
+
+	while (size < qp->max_dest_rd_atomic)
+		size *= 2;
+	if (size <= w->slots_size)
+		return true;
+	ring = pool_get(&tp->pool, size * sizeof(*ring));
+	if (!ring)
+		return false;
+	for (uint32_t r = vr->released; r != vr->executed; r = psn_add(r, 1))
+		ring[psn_add(r, 1) & (size - 1)] = *slot(qp, psn_add(r, 1));
+	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*ring));
+	w->slots = ring;
+	w->slots_size = size;
+	return true;
+}
+
 enum rx_verdict responses_execute(struct transport *tp, struct qp *qp, const struct rx_meta *m,
 				  uint64_t now_ns)
 {
@@ -101,11 +126,13 @@ enum rx_verdict responses_execute(struct transport *tp, struct qp *qp, const str
 				  .rkey = m->rkey,
 				  .len = m->len,
 				  .msn = m->msn,
-				  .psn_start = vr->q_in.rx.epsn};
+				  .psn_start = vr->w->q_in.rx.epsn};
 	enum rx_verdict v;
 
 	if (!qp->max_dest_rd_atomic || !make_room(tp, qp, r, now_ns))
 		return RX_INVALID;
+	if (!fit_slots(tp, qp))
+		return RX_LOCAL_FAULT;
 	if (m->opcode == OP_RC_READ_REQUEST)
 		v = judge_read(tp, qp, m);
 	else
@@ -191,17 +218,17 @@ static void region_gone(struct transport *tp, struct qp *qp, uint32_t r)
 {
 	struct veroce *vr = qp->veroce;
 
-	vr->fatal = true;
-	vr->cut_short = true;
+	vr->w->fatal = true;
+	vr->w->cut_short = true;
 	qp_raise(tp, qp, EVENT_QP_ACCESS_ERR);
-	acks_nak(tp, qp, &vr->q_in, slot(qp, r)->psn_start, AETH_NAK | NAK_REMOTE_ACCESS);
+	acks_nak(tp, qp, &vr->w->q_in, slot(qp, r)->psn_start, AETH_NAK | NAK_REMOTE_ACCESS);
 }
 
 /* 1: sent; 0: no room in this turn; -1: not now. */
 static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	struct sender *s = &vr->r;
+	struct sender *s = &vr->w->r;
 	bool again = s->tx.lost;
 	uint32_t psn = again ? s->tx.again_head : s->tx.nxt;
 	const struct tx_record *rec = again ? tx_record(&s->tx, psn) : NULL;
@@ -248,7 +275,7 @@ bool responses_pending(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
 
-	return psn_diff(vr->emit, vr->executed) <= 0 || tx_outstanding(&vr->r.tx);
+	return psn_diff(vr->emit, vr->executed) <= 0 || tx_outstanding(&vr->w->r.tx);
 }
 
 bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -258,9 +285,9 @@ bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	for (uint32_t budget = QP_OUTPUT_QUANTUM; budget; budget--) {
 		int sent;
 
-		if (vr->cut_short)
+		if (vr->w->cut_short)
 			return false;
-		if (!vr->r.tx.lost && psn_diff(vr->emit, vr->executed) > 0)
+		if (!vr->w->r.tx.lost && psn_diff(vr->emit, vr->executed) > 0)
 			return false;
 		sent = send_one(tp, qp, now_ns);
 		if (sent <= 0)

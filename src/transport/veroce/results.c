@@ -16,7 +16,7 @@ static bool is_outstanding(const struct veroce *vr, uint32_t r)
 
 static struct send_wqe *wqe_of(const struct qp *qp, uint32_t r)
 {
-	return sq_at(&qp->sq, qp->req.rd_end[r % qp->req.rd_entries]);
+	return sq_at(&qp->sq, *veroce_read(qp->veroce, r));
 }
 
 /* Whether the response answers what was asked: both numbers, the kind, the place, the length. */
@@ -62,17 +62,17 @@ void results_complete(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			if (!w->done)
 				break;
 		} else if (psn_diff(w->msn, vr->acked_msn) > 0 ||
-			   psn_diff(w->psn_last, vr->q.tx.una) >= 0) {
+			   psn_diff(w->psn_last, vr->w->q.tx.una) >= 0) {
 			break;
 		}
 		complete_send(tp, qp, WC_SUCCESS, now_ns);
 	}
 	if (qp->sq.una == una || qp_get_state(qp) == QPS_ERR)
 		return;
-	vr->rnr_retries = qp->rnr_retry;
+	vr->w->rnr_retries = qp->rnr_retry;
 	atomic_store_explicit(&qp->in_flight, qp->sq.una != qp->sq.next, memory_order_relaxed);
-	if (qp->req.failed && qp->sq.una == qp->req.failed_wqe) {
-		complete_send(tp, qp, (enum wc_status)qp->req.failed, now_ns);
+	if (qp->failed && qp->sq.una == qp->failed_wqe) {
+		complete_send(tp, qp, (enum wc_status)qp->failed, now_ns);
 		qp_to_error(tp, qp, now_ns);
 		return;
 	}
@@ -94,10 +94,10 @@ static void finish(struct transport *tp, struct qp *qp, uint32_t r, uint64_t now
 
 	w->done = true;
 	vr->reads_done = r;
-	vr->watch_tries = 0;
-	vr->watch_ns = 0;
-	if (tx_is_outstanding(&vr->q.tx, w->psn_first))
-		recovery_input(tp, qp, &vr->q, &ack, now_ns);
+	vr->w->watch_tries = 0;
+	vr->w->watch_ns = 0;
+	if (tx_is_outstanding(&vr->w->q.tx, w->psn_first))
+		recovery_input(tp, qp, &vr->w->q, &ack, now_ns);
 	results_complete(tp, qp, now_ns);
 	qp_activate(tp, qp);
 }
@@ -105,7 +105,7 @@ static void finish(struct transport *tp, struct qp *qp, uint32_t r, uint64_t now
 /* Steps over the packet at epsn. */
 static void step(struct transport *tp, struct qp *qp, bool end, uint64_t now_ns)
 {
-	struct receiver *in = &qp->veroce->r_in;
+	struct receiver *in = &qp->veroce->w->r_in;
 
 	in->po = end ? 0 : psn_add(in->po, 1);
 	rx_step(&in->rx, &tp->pool);
@@ -119,11 +119,11 @@ static void step(struct transport *tp, struct qp *qp, bool end, uint64_t now_ns)
 static void fail(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	uint32_t index = qp->req.rd_end[psn_add(vr->reads_done, 1) % qp->req.rd_entries];
+	uint32_t index;
 
-	acks_nak(tp, qp, &vr->r_in, vr->r_in.rx.epsn, AETH_NAK | NAK_INVALID_REQUEST);
-	if (vr->reads_done == vr->reads)
-		index = qp->sq.una; /* nothing was asked */
+	acks_nak(tp, qp, &vr->w->r_in, vr->w->r_in.rx.epsn, AETH_NAK | NAK_INVALID_REQUEST);
+	index = vr->reads_done == vr->reads ? qp->sq.una /* nothing was asked */
+					    : *veroce_read(vr, psn_add(vr->reads_done, 1));
 	if (index == qp->sq.next)
 		return;
 	request_fail_in_turn(tp, qp, index, status, now_ns);
@@ -133,7 +133,7 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		   const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	struct receiver *in = &vr->r_in;
+	struct receiver *in = &vr->w->r_in;
 	uint32_t hpsn = in->rx.hpsn;
 	bool had_holes = rx_has_holes(&in->rx), first = p->bth.psn == in->rx.epsn;
 	bool end = p->info->flags & F_END;
@@ -190,8 +190,8 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
-	if (vr->watch_ns)
-		vr->watch_ns = now_ns + 4 * vr->pair->rto_ns;
+	if (vr->w->watch_ns)
+		vr->w->watch_ns = now_ns + 4 * vr->pair->rto_ns;
 	if (psn_diff(p->bth.psn, hpsn) < 0)
 		acks_reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
 	if (in->unacked < UINT16_MAX)

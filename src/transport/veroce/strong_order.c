@@ -22,27 +22,27 @@ static size_t ring_bytes(void)
 
 static struct parked_packet **place_of(const struct veroce *vr, uint32_t psn)
 {
-	return &vr->parked[psn % PARKED_MAX];
+	return &vr->w->parked[psn % PARKED_MAX];
 }
 
 bool strong_order_park(struct transport *tp, struct veroce *vr, const struct pkt *pkt, uint32_t psn)
 {
 	struct parked_packet *k;
 
-	if (((psn - vr->q_in.rx.epsn) & PSN_MASK) >= PARKED_MAX)
+	if (((psn - vr->w->q_in.rx.epsn) & PSN_MASK) >= PARKED_MAX)
 		return false;
-	if (!vr->parked) {
-		vr->parked = pool_get(&tp->pool, ring_bytes());
-		if (!vr->parked)
+	if (!vr->w->parked) {
+		vr->w->parked = pool_get(&tp->pool, ring_bytes());
+		if (!vr->w->parked)
 			return false;
-		memset(vr->parked, 0, ring_bytes());
+		memset(vr->w->parked, 0, ring_bytes());
 	}
 	k = pool_get(&tp->pool, sizeof(*k) + pkt->len);
 	if (!k)
 		return false;
 	k->len = pkt->len;
 	memcpy(k->bytes, pkt->data, pkt->len);
-	if (!rx_record(&vr->q_in.rx, &tp->pool, psn, NULL)) {
+	if (!rx_record(&vr->w->q_in.rx, &tp->pool, psn, NULL)) {
 		pool_put(&tp->pool, k, sizeof(*k) + k->len);
 		return false;
 	}
@@ -52,7 +52,7 @@ bool strong_order_park(struct transport *tp, struct veroce *vr, const struct pkt
 
 bool strong_order_at(const struct veroce *vr, uint32_t psn, struct veroce_packet *p)
 {
-	const struct parked_packet *k = vr->parked ? *place_of(vr, psn) : NULL;
+	const struct parked_packet *k = vr->w->parked ? *place_of(vr, psn) : NULL;
 
 	/* It was judged when it came. */
 	return k && veroce_decode(p, k->bytes, k->len);
@@ -60,25 +60,25 @@ bool strong_order_at(const struct veroce *vr, uint32_t psn, struct veroce_packet
 
 void strong_order_unpark(struct transport *tp, struct veroce *vr, uint32_t psn)
 {
-	struct parked_packet **at = vr->parked ? place_of(vr, psn) : NULL;
+	struct parked_packet **at = vr->w->parked ? place_of(vr, psn) : NULL;
 
 	if (!at || !*at)
 		return;
 	pool_put(&tp->pool, *at, sizeof(**at) + (*at)->len);
 	*at = NULL;
-	if (rx_has_holes(&vr->q_in.rx))
+	if (rx_has_holes(&vr->w->q_in.rx))
 		return;
-	pool_put(&tp->pool, vr->parked, ring_bytes());
-	vr->parked = NULL;
+	pool_put(&tp->pool, vr->w->parked, ring_bytes());
+	vr->w->parked = NULL;
 }
 
 void strong_order_drop(struct transport *tp, struct veroce *vr)
 {
-	for (uint32_t i = 0; vr->parked && i < PARKED_MAX; i++) {
-		if (vr->parked[i])
-			pool_put(&tp->pool, vr->parked[i],
-				 sizeof(**vr->parked) + vr->parked[i]->len);
+	for (uint32_t i = 0; vr->w->parked && i < PARKED_MAX; i++) {
+		if (vr->w->parked[i])
+			pool_put(&tp->pool, vr->w->parked[i],
+				 sizeof(**vr->w->parked) + vr->w->parked[i]->len);
 	}
-	pool_put(&tp->pool, vr->parked, ring_bytes());
-	vr->parked = NULL;
+	pool_put(&tp->pool, vr->w->parked, ring_bytes());
+	vr->w->parked = NULL;
 }

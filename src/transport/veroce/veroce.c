@@ -12,6 +12,8 @@
 
 enum { WATCH_RTOS = 4 };
 
+static const uint64_t rest_after_ns = 10000000;
+
 uint64_t transport_secret(struct transport *tp)
 {
 	return siphash_u64(tp->secret, tp->secret_serial++);
@@ -19,53 +21,125 @@ uint64_t transport_secret(struct transport *tp)
 
 /* ---- life --------------------------------------------------------------------------------------- */
 
-static void sender_init(struct sender *s, uint32_t psn)
+static void sender_init(struct sender *s, uint32_t psn, uint32_t peer_window)
 {
-	*s = (struct sender){.peer_window = VEROCE_BASE_WINDOW, .rxt_psn = (psn - 1) & PSN_MASK};
+	*s = (struct sender){.peer_window = peer_window, .rxt_psn = (psn - 1) & PSN_MASK};
 	tx_space_init(&s->tx, psn);
 }
 
-static void receiver_init(struct receiver *in, uint32_t epsn, const struct pair *pair)
+static void receiver_init(struct receiver *in, uint32_t epsn, uint32_t amsn, uint16_t ext)
 {
-	*in = (struct receiver){.ext = acks_ext_start(pair->path_count)};
+	*in = (struct receiver){.amsn = amsn, .ext = ext};
 	rx_space_init(&in->rx, epsn);
+}
+
+bool veroce_wake(struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+	const struct veroce_quiet *k = &vr->quiet;
+	struct veroce_work *w = vr->w;
+
+	if (w)
+		return true;
+	w = pool_get(&tp->pool, sizeof(*w));
+	if (!w)
+		return false;
+	memset(w, 0, sizeof(*w));
+	w->qp = qp;
+	list_init(&w->waiting);
+	sender_init(&w->q, vr->psn_new, vr->q_window);
+	sender_init(&w->r, k->r_psn, vr->r_window);
+	receiver_init(&w->q_in, k->q_epsn, k->q_amsn, k->q_ext);
+	receiver_init(&w->r_in, k->r_epsn, k->r_amsn, k->r_ext);
+	w->wqe = qp->sq.next;
+	w->rnr_retries = qp->rnr_retry;
+	vr->w = w;
+	return true;
+}
+
+/* Nothing is outstanding, waited for or owed in either direction. */
+static bool is_quiet(const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+	const struct veroce_work *w = vr->w;
+	const struct receiver *ins[] = {&w->q_in, &w->r_in};
+
+	for (int i = 0; i < 2; i++) {
+		const struct receiver *in = ins[i];
+
+		if (rx_has_holes(&in->rx) || in->message || in->po || in->ack_due || in->nak_due ||
+		    in->trims || in->hole_ns)
+			return false;
+	}
+	return !w->q.tx.ring && !w->r.tx.ring && list_empty(&w->waiting) && list_empty(&qp->active) &&
+	       list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == vr->reads_done &&
+	       psn_diff(vr->emit, vr->executed) > 0 && !w->bound && !w->parked && !w->fatal &&
+	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
+}
+
+/* Gives back what is taken to wake. The next packet or WQE takes it again. */
+static void rest(struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+	struct veroce_work *w = vr->w;
+
+	vr->quiet = (struct veroce_quiet){
+		.r_psn = w->r.tx.nxt,
+		.q_epsn = w->q_in.rx.epsn,
+		.r_epsn = w->r_in.rx.epsn,
+		.q_amsn = w->q_in.amsn,
+		.r_amsn = w->r_in.amsn,
+		.q_ext = w->q_in.ext,
+		.r_ext = w->r_in.ext,
+	};
+	vr->psn_new = w->q.tx.nxt;
+	vr->released = vr->executed;
+	pool_put(&tp->pool, w->reads, w->reads_size * sizeof(*w->reads));
+	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*w->slots));
+	pool_put(&tp->pool, w, sizeof(*w));
+	vr->w = NULL;
 }
 
 /* rq_psn is the peer's initial Q PSN, and so that of the responses to it (veRoCE 4.1, our choice). */
 static void connect_spaces(struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
+	uint16_t ext = acks_ext_start(vr->pair->path_count);
 
-	receiver_init(&vr->q_in, qp->rq_psn, vr->pair);
-	sender_init(&vr->r, qp->rq_psn);
+	vr->quiet = (struct veroce_quiet){
+		.r_psn = qp->rq_psn,
+		.q_epsn = qp->rq_psn,
+		.r_epsn = qp->sq_psn,
+		.q_ext = ext,
+		.r_ext = ext,
+	};
+	vr->psn_new = qp->sq_psn;
 	vr->emit = 1;
 }
 
 int veroce_create(struct transport *tp, struct qp *qp, bool local, uint64_t now_ns)
 {
-	struct veroce *vr;
+	struct veroce *vr = alloc_get(&tp->alloc, sizeof(*vr));
 	enum pair_speaks speaks;
 
-	qp->ops = &rc_ops;
-	vr = alloc_get(&tp->alloc, sizeof(*vr));
 	if (!vr)
 		return -ENOMEM;
 	vr->pair = pair_get(&tp->pairs, qp->flow.src, qp->flow.dst, local, qp->mtu, now_ns);
-	if (!vr->pair) {
-		alloc_put(&tp->alloc, vr, sizeof(*vr));
-		return -ENOMEM;
-	}
-	vr->qp = qp;
+	if (!vr->pair)
+		goto free_vr;
 	qp->veroce = vr;
-	list_init(&vr->waiting);
+	vr->q_window = VEROCE_BASE_WINDOW;
+	vr->r_window = VEROCE_BASE_WINDOW;
 	connect_spaces(qp);
-	sender_init(&vr->q, 0);
-	receiver_init(&vr->r_in, 0, vr->pair);
-	if (tp->protocol == TRANSPORT_ROCEV2)
-		return 0;
 	speaks = pair_speaks(vr->pair, now_ns);
-	if (speaks == PAIR_ROCEV2 && tp->protocol == TRANSPORT_AUTO)
+	if (tp->protocol == TRANSPORT_ROCEV2 ||
+	    (speaks == PAIR_ROCEV2 && tp->protocol == TRANSPORT_AUTO)) {
+		/* It answers who asks, and no more. */
+		if (gbn_create(tp, qp))
+			goto put_pair;
+		qp->ops = &rc_ops;
 		return 0;
+	}
 	if (speaks == PAIR_VEROCE || tp->protocol == TRANSPORT_VEROCE) {
 		qp->ops = &veroce_ops;
 		vr->peer = PEER_ASSUMED;
@@ -74,35 +148,48 @@ int veroce_create(struct transport *tp, struct qp *qp, bool local, uint64_t now_
 	}
 	caps_start(tp, qp, now_ns);
 	return 0;
+
+put_pair:
+	pair_put(&tp->pairs, vr->pair);
+free_vr:
+	qp->veroce = NULL;
+	alloc_put(&tp->alloc, vr, sizeof(*vr));
+	return -ENOMEM;
 }
 
-static void drop_state(struct transport *tp, struct qp *qp)
+/* What is in flight fills no path any more. */
+static void forget_flying(struct veroce *vr, const struct sender *s)
+{
+	for (uint32_t psn = s->tx.una; s->tx.ring && psn != s->tx.nxt; psn = psn_add(psn, 1)) {
+		const struct tx_record *r = tx_record(&s->tx, psn);
+
+		if (r->state == TX_FLYING)
+			path_forget(vr->pair, r->path, r->bytes);
+	}
+}
+
+/* Everything outstanding is forgotten, in both directions; bound receive WQEs are given up before. */
+static void forget_work(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
-	struct sender *senders[] = {&vr->q, &vr->r};
-	struct receiver *receivers[] = {&vr->q_in, &vr->r_in};
+	struct veroce_work *w = vr->w;
 
-	for (int i = 0; i < 2; i++) {
-		struct sender *s = senders[i];
-
-		/* What is in flight fills no path any more. */
-		for (uint32_t psn = s->tx.una; s->tx.ring && psn != s->tx.nxt; psn = psn_add(psn, 1)) {
-			const struct tx_record *r = tx_record(&s->tx, psn);
-
-			if (r->state == TX_FLYING)
-				path_forget(vr->pair, r->path, r->bytes);
-		}
-		tx_space_drop(&s->tx, &tp->pool);
-		rx_space_drop(&receivers[i]->rx, &tp->pool);
-		receivers[i]->ack_due = false;
-		receivers[i]->nak_due = false;
-		receivers[i]->trims = 0;
-		receivers[i]->hole_ns = 0;
-	}
+	forget_flying(vr, &w->q);
+	forget_flying(vr, &w->r);
+	tx_space_drop(&w->q.tx, &tp->pool);
+	tx_space_drop(&w->r.tx, &tp->pool);
+	rx_space_drop(&w->q_in.rx, &tp->pool);
+	rx_space_drop(&w->r_in.rx, &tp->pool);
 	strong_order_drop(tp, vr);
-	list_remove(&vr->waiting);
-	vr->watch_ns = 0;
-	vr->rnr_until_ns = 0;
+	list_remove(&w->waiting);
+}
+
+static void drop_work(struct transport *tp, struct qp *qp)
+{
+	if (!qp->veroce->w)
+		return;
+	forget_work(tp, qp);
+	rest(tp, qp);
 }
 
 void veroce_destroy(struct transport *tp, struct qp *qp)
@@ -111,35 +198,45 @@ void veroce_destroy(struct transport *tp, struct qp *qp)
 
 	if (!vr)
 		return;
-	drop_state(tp, qp);
-	requested_drop(tp, qp);
+	if (vr->w)
+		requested_drop(tp, qp);
+	drop_work(tp, qp);
 	pair_put(&tp->pairs, vr->pair);
 	alloc_put(&tp->alloc, vr, sizeof(*vr));
 	qp->veroce = NULL;
 	qp->ops = &rc_ops;
 }
 
+/* sq_psn is known only now (IBTA 11.2.5.2). */
 void veroce_start(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
-	uint32_t window;
 
 	if (!vr)
 		return;
-	window = vr->q.peer_window;
-	sender_init(&vr->q, qp->sq_psn);
-	vr->q.peer_window = window;
-	receiver_init(&vr->r_in, qp->sq_psn, vr->pair);
 	vr->psn_new = qp->sq_psn;
-	vr->wqe = qp->sq.next;
-	vr->rnr_retries = qp->rnr_retry;
+	vr->quiet.r_epsn = qp->sq_psn;
+	if (!vr->w)
+		return;
+	sender_init(&vr->w->q, qp->sq_psn, vr->q_window);
+	receiver_init(&vr->w->r_in, qp->sq_psn, 0, vr->quiet.r_ext);
+	vr->w->wqe = qp->sq.next;
+	vr->w->rnr_retries = qp->rnr_retry;
+}
+
+void veroce_query(const struct qp *qp, uint32_t *rq_psn, uint32_t *sq_psn)
+{
+	const struct veroce *vr = qp->veroce;
+
+	*rq_psn = vr->w ? vr->w->q_in.rx.epsn : vr->quiet.q_epsn;
+	*sq_psn = vr->psn_new;
 }
 
 void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
-	drop_state(tp, qp);
+	drop_work(tp, qp);
 	connect_spaces(qp);
 	vr->decide_ns = 0;
 	vr->caps_ask = false;
@@ -147,6 +244,11 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	tp->counters.fallbacks++;
 	timer_cancel(&tp->timers, &qp->timer);
 	qp->sq.next = qp->sq.una;
+	if (gbn_create(tp, qp)) {
+		qp_raise(tp, qp, EVENT_QP_FATAL);
+		qp_to_error(tp, qp, now_ns);
+		return;
+	}
 	if (qp_get_state(qp) == QPS_RTS || qp_get_state(qp) == QPS_SQD)
 		requester_start(tp, qp);
 	qp_activate(tp, qp);
@@ -244,11 +346,11 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	case OP_RC_ACK:
 	case OP_RC_SACK:
 		if (can_send(qp))
-			recovery_input(tp, qp, &vr->q, p, now_ns);
+			recovery_input(tp, qp, &vr->w->q, p, now_ns);
 		break;
 	case OP_RC_ACK_RSP:
 	case OP_RC_SACK_RSP:
-		recovery_input(tp, qp, &vr->r, p, now_ns);
+		recovery_input(tp, qp, &vr->w->r, p, now_ns);
 		break;
 	case OP_CNP:
 	case OP_RTT_REQUEST:
@@ -273,6 +375,10 @@ static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	if (p->bth.opcode == OP_CAPS_REQUEST || p->bth.opcode == OP_CAPS_RESPONSE) {
 		caps_input(tp, qp, p, now_ns);
 	} else {
+		if (!veroce_wake(tp, qp)) {
+			tp->counters.rx_dropped++;
+			return;
+		}
 		veroce_heard(tp, qp, true, now_ns);
 		dispatch(tp, qp, pkt, p, now_ns);
 	}
@@ -292,6 +398,8 @@ static void rocev2_input(struct transport *tp, struct qp *qp, const struct pkt *
 	}
 	pair_learn(qp->veroce->pair, PAIR_UNKNOWN, now_ns);
 	veroce_fall_back(tp, qp, now_ns);
+	if (!qp->gbn)
+		return;
 	rc_ops.input(tp, qp, pkt, bth, info, headers, payload, payload_len, now_ns);
 }
 
@@ -309,20 +417,27 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (!caps_output(tp, qp, now_ns))
 		return true;
+	if (!vr->w && qp->sq.una == sq_head(&qp->sq))
+		return false;
+	if (!veroce_wake(tp, qp)) {
+		qp_raise(tp, qp, EVENT_QP_FATAL);
+		qp_to_error(tp, qp, now_ns);
+		return false;
+	}
 	if (!control_output(tp, qp, now_ns))
 		return true;
 	before = tp->tx.count;
 	requested_retry(tp, qp, now_ns);
 	more = responses_output(tp, qp, now_ns);
-	if (!more && !vr->fatal)
+	if (!more && !vr->w->fatal)
 		more = requests_output(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
 	/* Last, and short: an acknowledgement can end a train. One that waits for company goes on waiting. */
 	if (list_empty(&qp->held) || tp->tx.count != before || acks_nak_ready(qp) ||
-	    vr->q_in.trims || vr->r_in.trims) {
-		if (!acks_output(tp, qp, &vr->q_in, now_ns) ||
-		    !acks_output(tp, qp, &vr->r_in, now_ns))
+	    vr->w->q_in.trims || vr->w->r_in.trims) {
+		if (!acks_output(tp, qp, &vr->w->q_in, now_ns) ||
+		    !acks_output(tp, qp, &vr->w->r_in, now_ns))
 			more = true;
 		else
 			list_remove(&qp->held);
@@ -356,17 +471,17 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct send_wqe *w;
 
 	if (vr->reads == vr->reads_done) {
-		vr->watch_ns = 0;
+		vr->w->watch_ns = 0;
 		return;
 	}
-	if (!vr->watch_ns || vr->watch_ns > now_ns)
+	if (!vr->w->watch_ns || vr->w->watch_ns > now_ns)
 		return;
-	vr->watch_ns = now_ns + (WATCH_RTOS * vr->pair->rto_ns << vr->watch_tries);
-	index = qp->req.rd_end[psn_add(vr->reads_done, 1) % qp->req.rd_entries];
+	vr->w->watch_ns = now_ns + (WATCH_RTOS * vr->pair->rto_ns << vr->w->watch_tries);
+	index = *veroce_read(vr, psn_add(vr->reads_done, 1));
 	w = sq_at(&qp->sq, index);
-	if (tx_is_outstanding(&vr->q.tx, w->psn_first))
+	if (tx_is_outstanding(&vr->w->q.tx, w->psn_first))
 		return; /* not even received: that is Q's to repair */
-	if (vr->watch_tries++ >= qp->retry_cnt) {
+	if (vr->w->watch_tries++ >= qp->retry_cnt) {
 		request_fail_in_turn(tp, qp, index, WC_RETRY_EXC_ERR, now_ns);
 		return;
 	}
@@ -380,19 +495,21 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	caps_expire(tp, qp, now_ns);
 	if (qp->ops == &rc_ops)
 		return;
-	if (qp->ops == &veroce_ops) {
-		if (vr->rnr_until_ns && vr->rnr_until_ns <= now_ns)
+	if (qp->ops == &veroce_ops && vr->w) {
+		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
 			requests_end_rnr(tp, qp, now_ns);
-		recovery_expire(tp, qp, &vr->q, now_ns);
+		recovery_expire(tp, qp, &vr->w->q, now_ns);
 		if (qp_get_state(qp) != QPS_ERR)
-			recovery_expire(tp, qp, &vr->r, now_ns);
+			recovery_expire(tp, qp, &vr->w->r, now_ns);
 		if (qp_get_state(qp) != QPS_ERR)
 			watch(tp, qp, now_ns);
 		if (qp_get_state(qp) == QPS_ERR)
 			return;
 		control_expire(tp, qp, now_ns);
-		acks_expire(tp, qp, &vr->q_in, now_ns);
-		acks_expire(tp, qp, &vr->r_in, now_ns);
+		acks_expire(tp, qp, &vr->w->q_in, now_ns);
+		acks_expire(tp, qp, &vr->w->r_in, now_ns);
+		if (now_ns >= vr->w->rest_ns && is_quiet(qp))
+			rest(tp, qp);
 	}
 	veroce_rearm(tp, qp, now_ns);
 }
@@ -412,16 +529,21 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 	uint64_t at = caps_deadline(qp);
 
-	if (vr->reads != vr->reads_done && !vr->watch_ns)
-		vr->watch_ns = now_ns + WATCH_RTOS * vr->pair->rto_ns;
-	if (qp->ops == &veroce_ops) {
-		at = sooner(at, recovery_deadline(tp, qp, &vr->q));
-		at = sooner(at, recovery_deadline(tp, qp, &vr->r));
+	if (qp->ops == &veroce_ops && vr->w) {
+		if (vr->reads != vr->reads_done && !vr->w->watch_ns)
+			vr->w->watch_ns = now_ns + WATCH_RTOS * vr->pair->rto_ns;
+		at = sooner(at, recovery_deadline(tp, qp, &vr->w->q));
+		at = sooner(at, recovery_deadline(tp, qp, &vr->w->r));
 		at = sooner(at, control_deadline(qp));
-		at = sooner(at, or_never(vr->rnr_until_ns));
-		at = sooner(at, or_never(vr->watch_ns));
-		at = sooner(at, or_never(vr->q_in.hole_ns));
-		at = sooner(at, or_never(vr->r_in.hole_ns));
+		at = sooner(at, or_never(vr->w->rnr_until_ns));
+		at = sooner(at, or_never(vr->w->watch_ns));
+		at = sooner(at, or_never(vr->w->q_in.hole_ns));
+		at = sooner(at, or_never(vr->w->r_in.hole_ns));
+	}
+	/* When nothing is to happen any more, the QP may rest, after a while. */
+	if (at == TIMER_NEVER && vr->w && !timer_is_set(&qp->timer) && is_quiet(qp)) {
+		vr->w->rest_ns = now_ns + rest_after_ns;
+		at = vr->w->rest_ns;
 	}
 	/* What is due already waits for the next output only. */
 	if (at <= now_ns)
@@ -433,10 +555,13 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 static void silence(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	drop_state(tp, qp);
 	qp->veroce->decide_ns = 0;
 	qp->veroce->caps_ask = false;
+	if (!qp->veroce->w)
+		return;
 	requested_flush(tp, qp, now_ns);
+	/* Who calls this may be in the middle of w: it stays until the QP is reset or destroyed. */
+	forget_work(tp, qp);
 }
 
 const struct qp_ops veroce_ops = {

@@ -102,36 +102,32 @@ enum veroce_peer {
 	PEER_CONFIRMED  /* it sent veRoCE for this QP */
 };
 
-struct veroce {
+/*
+ * What a QP needs while something is outstanding, from the pool: taken when a packet comes or work is
+ * there, given back when all is quiet (veroce_rest).
+ */
+struct veroce_work {
 	struct qp *qp;
-	struct pair *pair;
 	struct list waiting; /* in pair->waiting */
 	struct sender q, r;
 	struct receiver q_in, r_in;
 
 	/* requester */
 	uint32_t wqe;          /* SQ index that q.tx.nxt lies in, or sq.next */
-	uint32_t psn_new;      /* first PSN of the next WQE to be started */
-	uint32_t msn;          /* of the last WQE started */
-	uint32_t rqmsn;        /* of the next SEND or WRITE with immediate */
-	uint32_t reads;        /* READs and atomics started; the response MSN of the last one */
-	uint32_t reads_done;
-	uint32_t acked_msn;    /* AETH.MSN */
 	uint64_t rnr_until_ns; /* nothing is sent in Q before; 0: none */
 	uint8_t rnr_retries;
 	uint64_t watch_ns;     /* when a READ that was acknowledged, but not answered, is asked for again */
 	uint8_t watch_tries;
 	bool ask_again;        /* WQE ask_again_wqe */
 	uint32_t ask_again_wqe;
+	uint32_t *reads;       /* SQ indices of READs and atomics, by response MSN modulo reads_size */
+	uint32_t reads_size;   /* a power of two, at least max_rd_atomic; 0: none yet */
 
 	/* responder */
 	struct recv_wqe **bound; /* receive WQEs of RQMSN [rq_done, rq_bound), by RQMSN modulo size */
 	uint32_t bound_size;
-	uint32_t rq_done;
-	uint32_t rq_bound;
-	uint32_t executed;     /* READs and atomics, the response MSN of the last one */
-	uint32_t released;     /* of those, the last whose slot is free again */
-	uint32_t emit;         /* response MSN of the slot whose packets are cut next */
+	struct rd_resource *slots; /* READs and atomics, by response MSN modulo slots_size */
+	uint32_t slots_size;   /* a power of two, at least max_dest_rd_atomic; 0: none yet */
 	bool fatal;            /* the NAK that is due is the last thing this QP says ... */
 	bool cut_short;        /* ... even if responses are under way */
 	struct parked_packet **parked; /* strong_order.c; NULL: none */
@@ -142,19 +138,55 @@ struct veroce {
 	uint32_t slow_psn;
 	uint64_t slow_ns;      /* not again before */
 	struct rtteth rtt;
+	uint64_t rest_ns;      /* when nothing was to happen any more, and then some */
+};
+
+struct veroce {
+	struct pair *pair;
+	struct veroce_work *w; /* NULL: quiet */
+
+	/* requester */
+	uint32_t psn_new;      /* first PSN of the next WQE to be started */
+	uint32_t msn;          /* of the last WQE started */
+	uint32_t rqmsn;        /* of the next SEND or WRITE with immediate */
+	uint32_t reads;        /* READs and atomics started; the response MSN of the last one */
+	uint32_t reads_done;
+	uint32_t acked_msn;    /* AETH.MSN */
+
+	/* responder */
+	uint32_t rq_done;      /* RQMSNs whose messages are complete */
+	uint32_t rq_bound;     /* RQMSNs that have a receive WQE */
+	uint32_t executed;     /* READs and atomics, the response MSN of the last one */
+	uint32_t released;     /* of those, the last whose slot is free again */
+	uint32_t emit;         /* response MSN of the slot whose packets are cut next */
+
+	/* what w is made of when it is made again; between, w has the truth */
+	struct veroce_quiet {
+		uint32_t r_psn;          /* Q's is psn_new */
+		uint32_t q_epsn, r_epsn;
+		uint32_t q_amsn, r_amsn;
+		uint16_t q_ext, r_ext;
+	} quiet;
+	uint32_t q_window, r_window; /* the peer's; VEROCE_BASE_WINDOW till CAPS */
 
 	/* negotiation */
-	enum veroce_peer peer;
-	uint16_t caps;         /* flags that both ends have; 0 before the answer */
+	uint8_t peer;          /* enum veroce_peer */
 	bool caps_known;
 	bool caps_reply;       /* a response is due */
 	bool caps_ask;         /* a request is due */
 	uint8_t caps_tries;
+	uint16_t caps;         /* flags that both ends have; 0 before the answer */
 	uint32_t nonce;
 	uint32_t reply_nonce;
 	uint64_t ask_ns;       /* when to ask again */
 	uint64_t decide_ns;    /* PEER_ASKING with work to do: RoCEv2 from then on; 0: not set */
 };
+
+/* Where the SQ index of the READ or atomic with that response MSN is kept. */
+static inline uint32_t *veroce_read(const struct veroce *vr, uint32_t r)
+{
+	return &vr->w->reads[r & (vr->w->reads_size - 1)];
+}
 
 extern const struct qp_ops veroce_ops;
 extern const struct qp_ops veroce_asking_ops;
@@ -167,6 +199,10 @@ int veroce_create(struct transport *, struct qp *, bool local, uint64_t now_ns);
 void veroce_destroy(struct transport *, struct qp *);
 /* At RTR to RTS. */
 void veroce_start(struct transport *, struct qp *);
+/* Takes w if it is not there. False: no memory. */
+bool veroce_wake(struct transport *, struct qp *);
+/* The PSNs that a query of the QP shows. */
+void veroce_query(const struct qp *, uint32_t *rq_psn, uint32_t *sq_psn);
 /* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
 void veroce_fall_back(struct transport *, struct qp *, uint64_t now_ns);
 /* The peer spoke veRoCE of this QP; `confirmed`: in a way that shows that it knows we do. */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The requester and responder of in-order QPs: made, and their rings of READs and atomics. */
+#include <errno.h>
+#include <string.h>
+
+#include "transport/qp.h"
+
+/*
+ * A ring with room for `least` entries: `old` itself, or a larger one in its place, in which every
+ * free-running index finds what it found before. NULL: no memory, nothing was changed.
+ */
+static void *grow(const struct alloc *alloc, void *old, uint8_t *entries, uint32_t least,
+		       size_t entry_bytes)
+{
+	uint32_t have = *entries, want = have ? have : 1;
+	uint8_t *ring;
+
+	while (want < least)
+		want *= 2;
+	if (want == have)
+		return old;
+	ring = alloc_get(alloc, want * entry_bytes);
+	if (!ring)
+		return NULL;
+	for (uint32_t i = 0; have && i < want; i++)
+		memcpy(ring + i * entry_bytes, (uint8_t *)old + i % have * entry_bytes, entry_bytes);
+	alloc_put(alloc, old, have * entry_bytes);
+	*entries = (uint8_t)want;
+	return ring;
+}
+
+int gbn_fit(struct transport *tp, struct qp *qp, uint32_t max_rd_atomic,
+	    uint32_t max_dest_rd_atomic)
+{
+	struct requester *req = &qp->gbn->req;
+	struct responder *rsp = &qp->gbn->rsp;
+	void *ring;
+
+	if (max_dest_rd_atomic) {
+		ring = grow(&tp->alloc, rsp->res, &rsp->res_entries, max_dest_rd_atomic,
+			    sizeof(*rsp->res));
+		if (!ring)
+			return -ENOMEM;
+		rsp->res = ring;
+	}
+	if (max_rd_atomic) {
+		ring = grow(&tp->alloc, req->rd_end, &req->rd_entries, max_rd_atomic,
+			    sizeof(*req->rd_end));
+		if (!ring)
+			return -ENOMEM;
+		req->rd_end = ring;
+	}
+	return 0;
+}
+
+int gbn_create(struct transport *tp, struct qp *qp)
+{
+	int err;
+
+	qp->gbn = alloc_get(&tp->alloc, sizeof(*qp->gbn));
+	if (!qp->gbn)
+		return -ENOMEM;
+	qp->gbn->rsp.nak_psn = NAK_AT_EPSN;
+	qp->gbn->rsp.epsn = qp->rq_psn;
+	qp->gbn->req.wqe = qp->sq.next;
+	err = gbn_fit(tp, qp, qp->max_rd_atomic, qp->max_dest_rd_atomic);
+	if (err)
+		gbn_destroy(tp, qp);
+	return err;
+}
+
+void gbn_destroy(struct transport *tp, struct qp *qp)
+{
+	struct gbn *g = qp->gbn;
+
+	if (!g)
+		return;
+	alloc_put(&tp->alloc, g->rsp.res, g->rsp.res_entries * sizeof(*g->rsp.res));
+	alloc_put(&tp->alloc, g->req.rd_end, g->req.rd_entries * sizeof(*g->req.rd_end));
+	alloc_put(&tp->alloc, g, sizeof(*g));
+	qp->gbn = NULL;
+}
