@@ -183,7 +183,7 @@ static inline void veroce_forge(struct duo *d, enum duo_side to, struct veroce_p
 	p->bth.pkey = 0xffff;
 	p->bth.migreq = true;
 	pkt.len = veroce_encode_headers(buf, p);
-	if (p->payload_len)
+	if (p->payload_len && payload)
 		memcpy(buf + pkt.len, payload, p->payload_len);
 	memset(buf + pkt.len + p->payload_len, 0, p->bth.pad);
 	pkt.len += p->payload_len + p->bth.pad + ICRC_LEN;

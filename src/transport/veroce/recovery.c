@@ -80,6 +80,17 @@ bool recovery_wants_ack(const struct sender *s, uint32_t psn)
 
 /* ---- acknowledgements -------------------------------------------------------------------------- */
 
+void recovery_wake(struct transport *tp, struct pair *pair)
+{
+	while (!list_empty(&pair->waiting)) {
+		struct veroce_work *w =
+			container_of(pair->waiting.next, struct veroce_work, waiting);
+
+		list_remove(&w->waiting);
+		qp_activate(tp, w->qp);
+	}
+}
+
 /* The four stamps of a round trip: TX1 and RX2 are ours, RX1 and TX2 the peer's (13.2). */
 static struct path_echo read_echo(struct pair *pair, const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -123,13 +134,7 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 		if (news->spurious)
 			path_was_late(pair, i, pair->path[i].reo_ns, now_ns);
 	}
-	while (!list_empty(&pair->waiting)) {
-		struct veroce_work *w =
-			container_of(pair->waiting.next, struct veroce_work, waiting);
-
-		list_remove(&w->waiting);
-		qp_activate(tp, w->qp);
-	}
+	recovery_wake(tp, pair);
 }
 
 static void mark_blocks(struct sender *s, const uint64_t *min_rtt_ns,

@@ -478,10 +478,12 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 void requested_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct receiver *in = &qp->veroce->w->q_in;
+	uint32_t epsn = in->rx.epsn;
 
 	if (!in->stalled || !rq_posted(qp->rq))
 		return;
 	in->stalled = false;
 	advance(tp, qp, now_ns);
-	acks_note(tp, qp, in, true, now_ns);
+	if (in->rx.epsn != epsn)
+		acks_note(tp, qp, in, true, now_ns);
 }

@@ -182,6 +182,7 @@ static void forget_work(struct transport *tp, struct qp *qp)
 	rx_space_drop(&w->r_in.rx, &tp->pool);
 	strong_order_drop(tp, vr);
 	list_remove(&w->waiting);
+	recovery_wake(tp, vr->pair);
 }
 
 static void drop_work(struct transport *tp, struct qp *qp)

@@ -327,6 +327,8 @@ void recovery_sent(struct transport *, struct qp *, struct sender *, uint32_t it
 		   uint32_t bytes, uint64_t now_ns);
 void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t psn, int path,
 		     uint64_t now_ns);
+/* There may be room for QPs that wait for some. */
+void recovery_wake(struct transport *, struct pair *);
 /* Takes a record for lost. */
 void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t psn, uint64_t now_ns);
 /*
