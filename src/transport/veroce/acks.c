@@ -188,6 +188,9 @@ static bool block_at(const struct receiver *in, uint32_t from, struct sacketh *h
 	rx_arrived128(&in->rx, from, h->bits);
 	h->start_psn = from;
 	h->valid_len = (uint8_t)highest_bit(h->bits);
+	/* What is below hPSN is missing where its bit is 0; above it nothing is known. */
+	if (psn_diff(in->rx.hpsn, psn_add(from, SACKETH_BITS - 1)) >= 0)
+		h->valid_len = SACKETH_BITS;
 	if (h->valid_len)
 		return true;
 	h->valid_len = 1;

@@ -178,7 +178,7 @@ void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet 
 		return;
 	}
 	if (!c->profile) {
-		if (vr->peer != PEER_CONFIRMED) {
+		if (vr->peer != PEER_CONFIRMED && tp->protocol == TRANSPORT_AUTO) {
 			pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
 			veroce_fall_back(tp, qp, now_ns);
 		}

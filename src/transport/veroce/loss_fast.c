@@ -1,47 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Loss detection "fast", the default (veRoCE 6.2): packets of one path arrive in the order in which they
- * were sent, or nearly so. A packet is lost when three that were sent after it on the same path were
- * acknowledged, or one that was sent more than reo_ns after it. A copy is judged as its original was,
- * so a lost copy is found a round trip later, without a timeout.
+ * were sent, or nearly so. A packet is lost when the peer says that it has not arrived, although one was
+ * acknowledged that was sent on the same path DUP_MAX packets later, or more than reo_ns later. A copy is
+ * judged as its original was, so a lost copy is found a round trip later, without a timeout.
+ *
+ * What no block of a SACK covers is unknown, not missing (5.5): it is judged when one does. aPSN + 1 is
+ * always known to be missing.
  *
  * Once a path has been seen to reorder, only the time counts on it for a while.
  */
 #include "transport/veroce/veroce.h"
 
-enum { DUP_MAX = 3 };
+enum {
+	DUP_MAX = 3,
+	QUIET_SHIFT = 2 /* of the round trip: without an acknowledgement for so long, the clock judges */
+};
 
-static bool is_lost(const struct tx_path *l, const struct tx_record *r, const struct path *path)
+/* How many packets later on its path the newest one went that was acknowledged. */
+static int32_t later(const struct sender *s, const struct tx_record *r)
 {
-	/* Everything sent before r on this path is accounted for, so what is gone was sent after it. */
-	uint32_t later = l->sent - r->order - l->flying;
+	const struct tx_path *l = &s->tx.ring->paths[r->path];
 
-	if (r->tx_ns + path->reo_ns < l->newest_tx_ns)
-		return true;
-	return later >= DUP_MAX && !path->reo_until_ns;
+	return l->newest_order ? (int32_t)(l->newest_order - 1 - r->order) : 0;
 }
 
-static void search(struct transport *tp, struct qp *qp, struct sender *s, uint32_t i,
-		   uint64_t now_ns)
+/* When the answer to one that was overtaken is later than its path's answers are. */
+static uint64_t late_ns(const struct path *path, const struct tx_record *r)
 {
-	struct tx_path *l = &s->tx.ring->paths[i];
-	const struct path *path = &qp->veroce->pair->path[i];
-
-	while (l->head != TX_NIL && is_lost(l, tx_record(&s->tx, l->head), path))
-		recovery_lose(tp, qp, s, l->head, now_ns);
+	return r->tx_ns + path->srtt_ns + path->reo_ns;
 }
 
 /*
  * Evidence from other paths: an acknowledgement of a packet that was due later, by what is known of both
- * paths' round trips. A pause of the peer delays all of them alike, and proves nothing against any.
+ * paths' round trips. A pause of the peer delays all of them alike, and proves nothing against any. Nor
+ * does a queue that they share and that grows: what is known of a path that was quiet is old then, so the
+ * other's round trip counts for no more than its own.
  */
-static uint64_t due_ns(const struct qp *qp, const struct sender *s, uint32_t paths)
+static uint64_t due_ns(const struct qp *qp, const struct sender *s, uint32_t paths,
+		       uint64_t srtt_ns_max)
 {
 	uint64_t due = 0;
 
 	for (; paths; paths &= paths - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(paths);
-		uint64_t d = s->tx.ring->paths[i].newest_tx_ns + qp->veroce->pair->path[i].srtt_ns;
+		uint64_t srtt = qp->veroce->pair->path[i].srtt_ns;
+		uint64_t d = s->tx.ring->paths[i].newest_tx_ns +
+			     (srtt < srtt_ns_max ? srtt : srtt_ns_max);
 
 		if (s->tx.ring->paths[i].newest_tx_ns && d > due)
 			due = d;
@@ -49,38 +54,92 @@ static uint64_t due_ns(const struct qp *qp, const struct sender *s, uint32_t pat
 	return due;
 }
 
-static void search_overdue(struct transport *tp, struct qp *qp, struct sender *s, uint32_t i,
-			   uint64_t due, uint64_t now_ns)
+/* When nothing else is left to say of a packet that it is late. */
+static uint64_t overdue_ns(const struct pair *pair, const struct tx_record *r)
 {
-	struct tx_path *l = &s->tx.ring->paths[i];
-	struct pair *pair = qp->veroce->pair;
-	const struct path *path = &pair->path[i];
+	const struct path *path = &pair->path[r->path];
 	uint64_t slack = 4 * path->rttvar_ns > path->srtt_ns / 4 ? 4 * path->rttvar_ns
 								 : path->srtt_ns / 4;
-	uint64_t wait = path->srtt_ns ? path->srtt_ns + slack : tp->pairs.config.rto_min_ns;
-	uint32_t unheard = 0;
 
-	while (l->head != TX_NIL && tx_record(&s->tx, l->head)->tx_ns + wait < due) {
-		unheard += path->heard_ns < tx_record(&s->tx, l->head)->tx_ns;
-		recovery_lose(tp, qp, s, l->head, now_ns);
+	return r->tx_ns + (path->srtt_ns ? path->srtt_ns + slack : pair->rto_ns);
+}
+
+/* A PSN that is missing at the peer; heard: the paths of what was just acknowledged. */
+static void examine(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
+		    uint32_t heard, uint64_t now_ns)
+{
+	const struct tx_record *r = tx_record(&s->tx, psn);
+	const struct tx_path *l = &s->tx.ring->paths[r->path];
+	struct pair *pair = qp->veroce->pair;
+	const struct path *path = &pair->path[r->path];
+	int32_t n = later(s, r);
+
+	if (r->state != TX_FLYING)
+		return;
+	if (n > 0 && ((n >= DUP_MAX && !path->reo_until_ns) ||
+		      r->tx_ns + path->reo_ns < l->newest_tx_ns || late_ns(path, r) < now_ns)) {
+		recovery_lose(tp, qp, s, psn, now_ns);
+	} else if (n > 0) {
+		if (!s->reo_ns || late_ns(path, r) < s->reo_ns)
+			s->reo_ns = late_ns(path, r);
+	} else if (overdue_ns(pair, r) < due_ns(qp, s, heard, path->srtt_ns ? path->srtt_ns
+									     : UINT64_MAX)) {
+		if (path->heard_ns < r->tx_ns)
+			path_silent(pair, r->path, 1, now_ns);
+		recovery_lose(tp, qp, s, psn, now_ns);
 	}
-	if (unheard)
-		path_silent(pair, i, unheard, now_ns);
+}
+
+static void examine_block(struct transport *tp, struct qp *qp, struct sender *s,
+			  const struct sacketh *h, uint32_t heard, uint64_t now_ns)
+{
+	for (uint32_t word = 0; word < 2; word++) {
+		uint32_t valid = h->valid_len > 64 * word ? h->valid_len - 64 * word : 0;
+		uint64_t zeros = ~h->bits[word] & (valid >= 64 ? UINT64_MAX : (1ull << valid) - 1);
+
+		for (; zeros; zeros &= zeros - 1) {
+			uint32_t psn = psn_add(h->start_psn,
+					       64 * word + (uint32_t)__builtin_ctzll(zeros));
+
+			if (tx_is_outstanding(&s->tx, psn))
+				examine(tp, qp, s, psn, heard, now_ns);
+		}
+	}
 }
 
 static void acked(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_news *news,
 		  const struct veroce_packet *p, uint64_t now_ns)
 {
-	uint32_t paths = qp->veroce->pair->path_count;
-	uint64_t due = paths > 1 ? due_ns(qp, s, news->paths) : 0;
+	uint32_t heard = qp->veroce->pair->path_count > 1 ? news->paths : 0;
 
-	for (uint32_t i = 0; i < paths; i++) {
-		if (s->tx.ring->paths[i].head == TX_NIL)
-			continue;
-		if (news->paths & 1u << i)
-			search(tp, qp, s, i, now_ns);
-		else if (due)
-			search_overdue(tp, qp, s, i, due, now_ns);
+	if (psn_diff(psn_add(p->bth.psn, 1), s->tx.una) < 0)
+		return; /* overtaken by a newer one */
+	s->reo_ns = 0;
+	examine(tp, qp, s, s->tx.una, heard, now_ns);
+	for (uint32_t b = 0; b < p->sack_count; b++) {
+		struct sacketh h;
+
+		sacketh_decode(&h, p->sacks + b * SACKETH_LEN);
+		examine_block(tp, qp, s, &h, heard, now_ns);
+	}
+	/* While acknowledgements come they tell, and more than a clock knows. */
+	if (s->reo_ns) {
+		uint64_t quiet = now_ns + (qp->veroce->pair->srtt_ns >> QUIET_SHIFT);
+
+		s->reo_ns = s->reo_ns > quiet ? s->reo_ns : quiet;
+	}
+}
+
+/* No acknowledgement came, and what was overtaken cannot be merely late any more. */
+static void late(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < qp->veroce->pair->path_count; i++) {
+		const struct path *path = &qp->veroce->pair->path[i];
+		const struct tx_path *l = &s->tx.ring->paths[i];
+
+		while (l->head != TX_NIL && later(s, tx_record(&s->tx, l->head)) > 0 &&
+		       late_ns(path, tx_record(&s->tx, l->head)) <= now_ns)
+			recovery_lose(tp, qp, s, l->head, now_ns);
 	}
 }
 
@@ -88,10 +147,12 @@ static void acked(struct transport *tp, struct qp *qp, struct sender *s, const s
 static void timeout(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	for (uint32_t psn = s->tx.una; psn != s->tx.nxt; psn = psn_add(psn, 1)) {
-		const struct tx_record *r = tx_record(&s->tx, psn);
+		struct tx_record *r = tx_record(&s->tx, psn);
 
-		if (r->state == TX_FLYING && r->tx_ns + tp->pairs.config.rto_min_ns <= now_ns)
+		if (r->state == TX_FLYING && r->tx_ns + qp->veroce->pair->rto_ns <= now_ns) {
 			recovery_lose(tp, qp, s, psn, now_ns);
+			r->timed_out = true;
+		}
 	}
 }
 
@@ -113,4 +174,4 @@ static uint64_t since(const struct qp *qp, const struct sender *s)
 }
 
 const struct loss_ops loss_fast = {
-	.acked = acked, .timeout = timeout, .since = since, .probes = true};
+	.acked = acked, .timeout = timeout, .late = late, .since = since, .probes = true};

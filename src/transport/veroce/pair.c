@@ -18,6 +18,8 @@ enum {
 	SLOW_SIGNALS = 3,
 	ROUND_BYTES_MIN = 16 * 1024,
 	LOSS_HEAVY = 4, /* a fourth of a round */
+	REO_ROUNDS = 256, /* round trips that a path is taken for one that reorders */
+	RTO_UNKNOWN = 8, /* shortest timeouts, as long as no round trip was measured */
 	REO_SHIFT = 3,  /* of the round trip, to begin with */
 	WINDOW_STARTS = 4,
 	FLOWLETS_A_WINDOW = 4,
@@ -25,7 +27,7 @@ enum {
 };
 
 static const uint64_t speaks_ns = 60000000000ull;
-static const uint64_t reo_forget_ns = 1000000000ull;
+static const uint64_t reo_ns_min = 20000000;
 static const uint64_t slow_count_ns = 100000, slow_hold_ns = 200000;
 static const uint64_t probe_ns_min = 1000000;
 static const uint64_t drain_rtt_ns = 200000; /* a host reads a window in so long, at least */
@@ -117,7 +119,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 	p->users = 1;
 	p->path_count = local ? 1 : c->paths;
 	p->window_bytes = c->window_bytes;
-	p->rto_ns = c->rto_min_ns;
+	p->rto_ns = RTO_UNKNOWN * c->rto_min_ns;
 	prng_init(&p->prng, t->seed++);
 	cc = (struct cc_config){
 		.mtu_bytes = mtu_bytes,
@@ -187,17 +189,27 @@ static bool usable(const struct pair *pair, uint32_t i, uint32_t bytes)
 	return (!p->down || pair->down_count == pair->path_count) && fits(p, bytes);
 }
 
+static bool doubtful(const struct path *p)
+{
+	return !p->srtt_ns || p->silent;
+}
+
 static int pick_fastest(const struct pair *pair, uint32_t bytes, uint8_t avoid)
 {
 	int best = PAIR_NO_PATH;
 
 	for (uint32_t i = 0; i < pair->path_count; i++) {
+		const struct path *p = &pair->path[i], *q = &pair->path[best < 0 ? 0 : best];
+
 		if (i == avoid || !usable(pair, i, bytes))
 			continue;
-		if (best < 0 || path_load(&pair->path[i]) < path_load(&pair->path[best]))
+		/* One that nothing was heard of may be dead, which is for new packets to find out. */
+		if (best < 0 || doubtful(p) < doubtful(q) ||
+		    (doubtful(p) == doubtful(q) && path_load(p) < path_load(q)))
 			best = (int)i;
 	}
-	if (best < 0 && avoid < pair->path_count && usable(pair, avoid, bytes))
+	if (best < 0 && avoid < pair->path_count && usable(pair, avoid, bytes) &&
+	    !doubtful(&pair->path[avoid]))
 		best = avoid;
 	return best;
 }
@@ -317,9 +329,10 @@ void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
 
 uint64_t path_rto_ns(const struct pair_config *c, const struct path *p)
 {
-	uint64_t rto = p->srtt_ns + 4 * p->rttvar_ns;
+	uint64_t vary = 4 * p->rttvar_ns > 2 * p->srtt_ns ? 4 * p->rttvar_ns : 2 * p->srtt_ns;
 
-	return rto < c->rto_min_ns ? c->rto_min_ns : rto;
+	/* Where round trips vary little it still leaves time for a tail probe and its answer. */
+	return p->srtt_ns + vary < c->rto_min_ns ? c->rto_min_ns : p->srtt_ns + vary;
 }
 
 /* RFC 6298, per path. */
@@ -372,6 +385,22 @@ static void up(struct pair *pair, struct path *p)
 	p->good = 0;
 }
 
+/*
+ * What congestion control is told: once a round trip, the least that was measured in it. A queue that stands
+ * delays every packet; a host that did not run for a while, ours or the peer's, only some. 0: not now.
+ */
+static uint64_t round_rtt(struct path *p, uint64_t rtt_ns, uint64_t now_ns)
+{
+	if (!p->cc_rtt_ns || rtt_ns < p->cc_rtt_ns)
+		p->cc_rtt_ns = rtt_ns;
+	if (now_ns < p->cc_round_ns)
+		return 0;
+	rtt_ns = p->cc_rtt_ns;
+	p->cc_rtt_ns = 0;
+	p->cc_round_ns = now_ns + p->srtt_ns;
+	return rtt_ns;
+}
+
 void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
 		const struct tx_path_news *n, const struct path_echo *echo, bool becn,
 		uint64_t now_ns)
@@ -395,11 +424,17 @@ void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
 	ack.ecn_bytes = n->packets ? (uint64_t)n->bytes * ack.ecn_packets / n->packets : 0;
 	leave(pair, p, n->bytes);
 	ack.ack_seq = p->gone_bytes;
-	p->heard_ns = now_ns;
-	if (p->silent || p->down)
-		up(pair, p);
-	if (n->newest_tx_ns || told)
+	if (n->sure || told) {
+		p->heard_ns = now_ns;
+		if (p->silent || p->down)
+			up(pair, p);
+	}
+	if (n->newest_tx_ns || told) {
 		sample(t, pair, path, ack.rtt_ns ? ack.rtt_ns : 1);
+		ack.rtt_ns = round_rtt(p, ack.rtt_ns ? ack.rtt_ns : 1, now_ns);
+		if (!ack.rtt_ns)
+			ack.remote_ns = 0;
+	}
 	if (p->reo_until_ns && p->reo_until_ns < now_ns) {
 		p->reo_ns = p->srtt_ns >> REO_SHIFT;
 		p->reo_until_ns = 0;
@@ -447,7 +482,8 @@ void path_was_late(struct pair *pair, uint32_t path, uint64_t late_ns, uint64_t 
 	p->reo_ns = p->reo_ns * 2 > late_ns ? p->reo_ns * 2 : late_ns;
 	if (p->reo_ns > p->srtt_ns)
 		p->reo_ns = p->srtt_ns;
-	p->reo_until_ns = now_ns + reo_forget_ns;
+	p->reo_until_ns = now_ns + (REO_ROUNDS * p->srtt_ns > reo_ns_min ? REO_ROUNDS * p->srtt_ns
+									 : reo_ns_min);
 }
 
 void path_probe_answered(struct pair_table *t, struct pair *pair, uint32_t path, uint64_t now_ns)

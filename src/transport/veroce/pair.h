@@ -32,6 +32,8 @@ struct path {
 	uint64_t gone_bytes; /* of those, no longer in flight: acknowledged or lost */
 	uint64_t srtt_ns;    /* 0: none measured */
 	uint64_t rttvar_ns;
+	uint64_t cc_rtt_ns;  /* the least of this round trip's samples; 0: none */
+	uint64_t cc_round_ns; /* when cc is told of it */
 	uint64_t reo_ns;     /* how much later a packet may arrive than one sent after it */
 	uint64_t reo_until_ns;
 	uint64_t heard_ns;   /* when a packet sent on it was last acknowledged */

@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 
+#include "transport/request.h"
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
 
@@ -45,6 +46,7 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32
 	if (!tx_outstanding(&s->tx)) {
 		s->progress_ns = now_ns;
 		s->retries = 0;
+		s->reo_ns = 0;
 	}
 	s->active_ns = now_ns;
 	s->probes = 0;
@@ -59,6 +61,15 @@ void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint
 	path_sent(qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
 	s->active_ns = now_ns;
 	tp->counters.retransmits++;
+}
+
+bool recovery_doubles(const struct sender *s, uint32_t psn)
+{
+	const struct tx_record *r = tx_record(&s->tx, psn);
+	uint32_t distance = (s->tx.nxt - psn) & PSN_MASK;
+
+	/* The window moved on by distance / copies in each round; the next copy's answer is two rounds away. */
+	return r->copies > 1 && !r->probe && distance + 2 * (distance / r->copies) > s->peer_window;
 }
 
 void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
@@ -131,8 +142,11 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 
 		paths &= paths - 1;
 		path_acked(&tp->pairs, pair, i, &news->path[i], &echo, p->bth.becn, now_ns);
-		if (news->spurious)
-			path_was_late(pair, i, pair->path[i].reo_ns, now_ns);
+	}
+	for (uint32_t late = news->late_paths; late; late &= late - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(late);
+
+		path_was_late(pair, i, pair->path[i].reo_ns, now_ns);
 	}
 	recovery_wake(tp, pair);
 }
@@ -192,6 +206,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 	news.paths = 0;
 	news.packets = 0;
 	news.spurious = 0;
+	news.late_paths = 0;
 	if (d > 0) {
 		tx_space_ack_to(&s->tx, &tp->pool, psn, min_rtt_ns, now_ns, &news);
 		moved(s, now_ns);
@@ -232,15 +247,17 @@ static void fail_wqe(struct transport *tp, struct qp *qp, uint32_t psn, enum wc_
 {
 	int64_t index = wqe_of(qp, psn);
 
-	/* READs before it that were not answered yet never will be: they are flushed with the rest. */
 	if (index < 0)
 		return;
 	while (qp->sq.una != (uint32_t)index && qp_get_state(qp) != QPS_ERR) {
 		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
-		bool read = w->opcode == WR_READ || w->opcode == WR_CMP_SWAP ||
-			    w->opcode == WR_FETCH_ADD;
 
-		complete_send(tp, qp, read && !w->done ? WC_WR_FLUSH_ERR : WC_SUCCESS, now_ns);
+		/* Not answered yet, it never will be: then it is the first that failed (IBTA 10.3.1). */
+		if (request_wants_response(w) && !w->done) {
+			status = WC_RETRY_EXC_ERR;
+			break;
+		}
+		complete_send(tp, qp, WC_SUCCESS, now_ns);
 	}
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
@@ -366,7 +383,7 @@ static uint64_t pto_ns(const struct transport *tp, const struct qp *qp)
 	uint64_t pto = pair->srtt_ns + pair->srtt_ns / 2 + tp->lazy_ack_ns;
 
 	if (!pair->srtt_ns)
-		return tp->pairs.config.rto_min_ns;
+		return pair->rto_ns;
 	return pto > tp->pto_ns_min ? pto : tp->pto_ns_min;
 }
 
@@ -377,6 +394,8 @@ uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, cons
 	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && qp->veroce->w->rnr_until_ns))
 		return TIMER_NEVER;
 	rto = rto_deadline(tp, qp, s);
+	if (s->reo_ns && s->reo_ns < rto)
+		rto = s->reo_ns;
 	if (s->retries || s->probes >= PROBES_MAX || !tp->loss->probes || s->tx.lost)
 		return rto;
 	pto = s->active_ns + pto_ns(tp, qp);
@@ -388,6 +407,7 @@ static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *
 {
 	recovery_lose(tp, qp, s, psn, now_ns);
 	tx_record(&s->tx, psn)->probe = true;
+	tx_record(&s->tx, psn)->timed_out = true;
 }
 
 /*
@@ -438,6 +458,10 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 
 	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && vr->w->rnr_until_ns))
 		return;
+	if (s->reo_ns && s->reo_ns <= now_ns) {
+		s->reo_ns = 0;
+		tp->loss->late(tp, qp, s, now_ns);
+	}
 	if (now_ns < rto_deadline(tp, qp, s)) {
 		if (recovery_deadline(tp, qp, s) <= now_ns)
 			probe(tp, qp, s, now_ns);

@@ -171,7 +171,7 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 	struct send_wqe *w = sq_at(&qp->sq, r->item);
 	int path = recovery_pick(tp, qp, s, r->bytes, r, now_ns);
 	uint32_t item = r->item;
-	bool twice = recovery_doubles(r);
+	bool twice = recovery_doubles(s, psn);
 	int32_t len;
 
 	if (path == PAIR_NO_PATH)

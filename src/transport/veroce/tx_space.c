@@ -106,6 +106,7 @@ void tx_space_sent(struct tx_space *s, uint32_t item, uint8_t path, uint16_t byt
 	r->bytes = bytes;
 	r->copies = 1;
 	r->probe = false;
+	r->timed_out = false;
 	fly(s, s->nxt, path, now_ns);
 	s->nxt = psn_add(s->nxt, 1);
 }
@@ -132,6 +133,7 @@ void tx_space_resent(struct tx_space *s, uint32_t psn, uint8_t path, uint64_t no
 	assert(r->state == TX_LOST);
 	leave(s, r);
 	r->probe = false;
+	r->path_before = r->path;
 	if (r->copies < UINT8_MAX)
 		r->copies++;
 	fly(s, psn, path, now_ns);
@@ -145,6 +147,7 @@ void tx_space_lose(struct tx_space *s, uint32_t psn)
 		return;
 	leave(s, r);
 	r->state = TX_LOST;
+	r->timed_out = false;
 	s->lost++;
 	append(s, &s->again_head, &s->again_tail, psn);
 }
@@ -170,8 +173,12 @@ static void note(struct tx_news *news, struct tx_ring *ring, const struct tx_rec
 	struct tx_path *p = &ring->paths[r->path];
 
 	news->packets++;
-	if (r->copies > 1 && min_rtt_ns && now_ns - r->tx_ns < min_rtt_ns[r->path] / 2)
+	if (r->copies > 1 && min_rtt_ns && min_rtt_ns[r->path] != UINT64_MAX &&
+	    now_ns - r->tx_ns < min_rtt_ns[r->path] / 2) {
 		news->spurious++; /* it was the copy before that arrived */
+		if (!r->timed_out)
+			news->late_paths |= 1u << r->path_before;
+	}
 	if (r->state != TX_FLYING)
 		return;
 	if (!(news->paths & 1u << r->path)) {
@@ -183,9 +190,13 @@ static void note(struct tx_news *news, struct tx_ring *ring, const struct tx_rec
 	if (r->copies == 1 && r->tx_ns > n->newest_tx_ns)
 		n->newest_tx_ns = r->tx_ns;
 	/* Of several copies the last one is meant, unless it cannot have been there and back (RFC 8985 6.2). */
-	if (r->tx_ns > p->newest_tx_ns &&
-	    (r->copies == 1 || (min_rtt_ns && now_ns - r->tx_ns >= min_rtt_ns[r->path])))
+	if (r->copies > 1 && (!min_rtt_ns || now_ns - r->tx_ns < min_rtt_ns[r->path]))
+		return;
+	n->sure++;
+	if ((int32_t)(r->order + 1 - p->newest_order) > 0) {
+		p->newest_order = r->order + 1;
 		p->newest_tx_ns = r->tx_ns;
+	}
 }
 
 void tx_space_ack_one(struct tx_space *s, uint32_t psn, const uint64_t *min_rtt_ns, uint64_t now_ns,

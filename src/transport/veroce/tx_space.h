@@ -38,13 +38,16 @@ struct tx_record {
 	uint32_t prev, next; /* PSNs, in the path's list or the retransmit queue; TX_NIL: none */
 	uint16_t bytes;      /* on the wire, BTH to ICRC */
 	uint8_t path;
+	uint8_t path_before; /* of the copy before, if there was one */
 	uint8_t copies;
 	uint8_t state; /* enum tx_state */
 	bool probe;    /* wants an answer at once and no window */
+	bool timed_out; /* lost by the clock alone: that it was late says nothing of order */
 };
 
 struct tx_path {
 	uint64_t newest_tx_ns; /* of the acknowledged packets of this path, the latest sending time */
+	uint32_t newest_order; /* one more than that one's order; 0: none yet */
 	uint32_t head, tail;   /* flying; TX_NIL: none */
 	uint32_t sent;
 	uint32_t flying;
@@ -72,9 +75,11 @@ struct tx_news {
 	uint32_t paths;    /* bit i: something that flew on path i was acknowledged */
 	uint32_t packets;  /* newly acknowledged, whatever their path */
 	uint32_t spurious; /* acknowledged sooner after they were sent again than a copy takes */
+	uint32_t late_paths; /* bit i: of one of them the copy before was overtaken on path i */
 	struct tx_path_news {
 		uint32_t bytes;
 		uint32_t packets;
+		uint32_t sure;         /* of them, those that surely arrived over this path */
 		uint64_t newest_tx_ns; /* of those sent once only; 0: none */
 	} path[TX_PATHS_MAX];
 };

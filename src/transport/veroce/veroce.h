@@ -59,6 +59,7 @@ struct sender {
 	uint64_t active_ns;     /* when something was last sent or acknowledged */
 	uint64_t timeout_ns;    /* of the last of `retries` */
 	uint8_t retries;        /* timeouts since una last moved */
+	uint64_t reo_ns;        /* fast: when what is missing is not late any more, but lost; 0: not set */
 	uint8_t probes;         /* tail probes this stall (6.2) */
 	/* base and irn */
 	bool recovering;        /* base: rto_mode; irn: in recovery */
@@ -332,13 +333,10 @@ void recovery_wake(struct transport *, struct pair *);
 /* Takes a record for lost. */
 void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t psn, uint64_t now_ns);
 /*
- * Whether the copy that a record asks for goes out twice: one that was lost twice already would soon hold
- * up everything behind it, and there are few (our choice).
+ * Whether the copy of that PSN goes out twice: one that was lost twice already, and would close the window
+ * before yet another copy could be acknowledged. There are few (our choice).
  */
-static inline bool recovery_doubles(const struct tx_record *r)
-{
-	return r->copies >= 2 && !r->probe;
-}
+bool recovery_doubles(const struct sender *, uint32_t psn);
 
 /* Whether AckReq shall be set in the packet with that PSN. */
 bool recovery_wants_ack(const struct sender *, uint32_t psn);
@@ -351,6 +349,8 @@ struct loss_ops {
 	void (*acked)(struct transport *, struct qp *, struct sender *, const struct tx_news *,
 		      const struct veroce_packet *, uint64_t now_ns);
 	void (*timeout)(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
+	/* At sender.reo_ns; NULL: it is never set. */
+	void (*late)(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
 	/* From when on the retransmission timeout counts; NULL: since una last moved. */
 	uint64_t (*since)(const struct qp *, const struct sender *);
 	bool probes; /* tail probes */

@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What loss costs: two real nics on a channel of given bandwidth, delay and random loss, in virtual
+ * time.
+ *
+ *     loss_sim [--bytes N] [--seed N] [--loss PERCENT] [--bdp PACKETS] [--paths N] [--mtu BYTES]
+ *              [--rtt MICROSECONDS] [--skew PERCENT] [--window BDPS] [--backlog PACKETS]
+ *              [--loss-detection fast|base|irn|rocev2] [--quick]
+ *
+ * A table with one row for each combination of what is not given. WRITEs of 1 MiB follow each
+ * other; the window is 4 bandwidth-delay products, as veRoCE 4.2 asks for, and nothing slows the
+ * sender down but its own link, which takes what it can carry. Data and acknowledgements are lost
+ * alike. Several paths share the link; their delays are spread evenly over `skew` of the round
+ * trip, which is that of the middle. A host looks at its link once in TURN_NS, so it takes packets
+ * in batches, as real ones do.
+ *
+ * goodput is that of a run divided by that of the same run without loss; 1 - loss is the best there
+ * can be. spurious are packets that came twice, of all sent.
+ */
+#include <assert.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/prng.h"
+#include "nic/nic.h"
+#include "support/heap.h"
+#include "wire/icrc.h"
+
+enum {
+	MESSAGE_BYTES = 1 << 20,
+	BUFFER_MESSAGES = 4, /* written over and over */
+	POSTED_MAX = 128,
+	BURST = 16,          /* packets asked of a nic at a time */
+	PACKET_MAX = 4096 + 128,
+	IP_OVERHEAD = 20 + 8 + 38, /* IPv4, UDP, Ethernet with preamble and gap (veRoCE 1.2) */
+	WRITE_OVERHEAD = 36 + ICRC_LEN,
+	TURN_NS = 1000,
+	PATIENCE = 10,
+	SPORT = 49152
+};
+
+static const uint64_t start_ns = 1000000, negotiation_ns = 20000000;
+
+/* ---- what to run ----------------------------------------------------------------------------- */
+
+static const char *const detections[] = {"fast", "base", "irn", "rocev2"};
+
+enum { DETECTIONS = sizeof(detections) / sizeof(detections[0]), ROCEV2 = 3 };
+
+struct setting {
+	uint64_t bytes;
+	uint64_t seed;
+	uint64_t rtt_ns;
+	double loss; /* probability */
+	double skew;
+	double window; /* BDPs */
+	uint32_t bdp;  /* packets */
+	uint32_t backlog;
+	uint32_t paths;
+	uint32_t mtu;
+	uint32_t detection;
+};
+
+struct outcome {
+	double bps;
+	double packets, retransmits, duplicates;
+	uint64_t timeouts, probes, path_timeouts, sacks, acks;
+	bool failed;
+};
+
+/* ---- the channel ----------------------------------------------------------------------------- */
+
+struct packet {
+	struct packet *next;
+	uint64_t arrival_ns;
+	struct flow flow;
+	uint32_t len;
+	uint8_t data[PACKET_MAX];
+};
+
+struct fifo {
+	struct packet *head, **tail;
+};
+
+/* One direction. Packets of one path stay in order. */
+struct link {
+	uint64_t free_ps; /* when the last packet put on it has left */
+	struct prng prng;
+	struct fifo path[NIC_PATHS_MAX];
+};
+
+struct host {
+	struct nic *nic;
+	struct heap heap;
+	struct link out;
+	uint64_t next_ns; /* its next turn is not before */
+	struct pd *pd;
+	struct cq *cq;
+	struct qp *qp;
+	uint8_t gid[16];
+	uint8_t *memory;
+	struct mr *mr;
+};
+
+struct channel {
+	const struct setting *set;
+	struct host host[2];
+	uint64_t now_ns;
+	double byte_ps;
+	uint64_t backlog_ns; /* a host sends while less than this waits in front of its link */
+	uint64_t delay_ns[NIC_PATHS_MAX];
+	struct packet *unused;
+	uint64_t posted, done;
+	uint64_t first_ns, last_ns;
+	bool failed;
+};
+
+static void *must(void *p)
+{
+	if (!p)
+		abort();
+	return p;
+}
+
+static void must_be_0(int error)
+{
+	if (error)
+		abort();
+}
+
+static void put_on(struct channel *c, struct link *l, const struct pkt *pkt)
+{
+	uint32_t path = (uint32_t)(pkt->flow->sport - SPORT) % c->set->paths;
+	struct packet *p;
+
+	if (l->free_ps < c->now_ns * 1000)
+		l->free_ps = c->now_ns * 1000;
+	l->free_ps += (uint64_t)((pkt->len + IP_OVERHEAD) * c->byte_ps);
+	if ((double)(prng_next(&l->prng) >> 11) * 0x1p-53 < c->set->loss)
+		return;
+	p = c->unused;
+	if (p)
+		c->unused = p->next;
+	else
+		p = must(malloc(sizeof(*p)));
+	p->next = NULL;
+	p->arrival_ns = l->free_ps / 1000 + c->delay_ns[path];
+	p->flow = *pkt->flow;
+	p->len = pkt->len;
+	assert(p->len <= PACKET_MAX);
+	memcpy(p->data, pkt->data, pkt->len);
+	*l->path[path].tail = p;
+	l->path[path].tail = &p->next;
+}
+
+/* The path whose next packet arrives first, or NULL. */
+static struct fifo *first_of(const struct channel *c, struct link *l)
+{
+	struct fifo *first = NULL;
+
+	for (uint32_t i = 0; i < c->set->paths; i++) {
+		struct fifo *f = &l->path[i];
+
+		if (f->head && (!first || f->head->arrival_ns < first->head->arrival_ns))
+			first = f;
+	}
+	return first;
+}
+
+static struct packet *take(struct fifo *f)
+{
+	struct packet *p = f->head;
+
+	f->head = p->next;
+	if (!f->head)
+		f->tail = &f->head;
+	return p;
+}
+
+/* ---- a host's turn --------------------------------------------------------------------------- */
+
+static void receive(struct channel *c, struct host *h, struct link *in)
+{
+	struct fifo *f;
+
+	while ((f = first_of(c, in)) && f->head->arrival_ns <= c->now_ns) {
+		struct packet *p = take(f);
+		struct pkt pkt = {.data = p->data, .flow = &p->flow, .len = p->len, .train = 1};
+
+		nic_input(h->nic, &pkt, c->now_ns);
+		p->next = c->unused;
+		c->unused = p;
+	}
+}
+
+static uint64_t free_ns(const struct channel *c, const struct host *h)
+{
+	uint64_t ns = h->out.free_ps / 1000;
+
+	return ns > c->backlog_ns ? ns - c->backlog_ns : 0;
+}
+
+static void transmit(struct channel *c, struct host *h)
+{
+	struct pkt burst[BURST];
+	size_t n;
+
+	while (free_ns(c, h) <= c->now_ns && (n = nic_output(h->nic, burst, BURST, c->now_ns))) {
+		for (size_t i = 0; i < n; i++)
+			put_on(c, &h->out, &burst[i]);
+	}
+}
+
+static void post(struct channel *c)
+{
+	struct host *a = &c->host[0], *b = &c->host[1];
+	uint64_t offset = c->posted % BUFFER_MESSAGES * MESSAGE_BYTES;
+	struct send_wqe *w = sq_slot(qp_sq(a->qp), 0);
+
+	*w = (struct send_wqe){
+		.wr_id = c->posted++,
+		.opcode = WR_WRITE,
+		.flags = WR_SIGNALED,
+		.remote_va = (uintptr_t)b->memory + offset,
+		.rkey = b->mr->key,
+		.num_sge = 1,
+		.length = MESSAGE_BYTES,
+	};
+	w->sge[0] = (struct wqe_sge){
+		.addr = (uintptr_t)a->memory + offset, .len = MESSAGE_BYTES, .lkey = a->mr->key};
+	sq_post(qp_sq(a->qp), 1);
+	nic_doorbell(a->nic, a->qp);
+}
+
+static uint64_t messages(const struct channel *c)
+{
+	return (c->set->bytes + MESSAGE_BYTES - 1) / MESSAGE_BYTES;
+}
+
+static void work(struct channel *c)
+{
+	uint64_t window = (uint64_t)(c->set->window * c->set->bdp * c->set->mtu);
+	uint64_t wanted = window / MESSAGE_BYTES + 4;
+	const struct cqe *e;
+
+	while ((e = cq_peek(c->host[0].cq, 0))) {
+		c->failed = c->failed || e->status != WC_SUCCESS;
+		c->done++;
+		c->last_ns = c->now_ns;
+		cq_consume(c->host[0].cq, 1);
+	}
+	if (wanted > POSTED_MAX)
+		wanted = POSTED_MAX;
+	while (c->posted < messages(c) && c->posted - c->done < wanted)
+		post(c);
+}
+
+static uint64_t turn_due(struct channel *c, int side)
+{
+	struct host *h = &c->host[side];
+	struct fifo *f = first_of(c, &c->host[!side].out);
+	uint64_t due = nic_deadline(h->nic);
+
+	/* Something to send, but a busy link. */
+	if (due < free_ns(c, h))
+		due = free_ns(c, h);
+	if (f && f->head->arrival_ns < due)
+		due = f->head->arrival_ns;
+	return due > h->next_ns ? due : h->next_ns;
+}
+
+static void turn(struct channel *c, int side)
+{
+	struct host *h = &c->host[side];
+
+	h->next_ns = c->now_ns + TURN_NS;
+	receive(c, h, &c->host[!side].out);
+	if (nic_deadline(h->nic) <= c->now_ns)
+		nic_expire(h->nic, c->now_ns);
+	if (side == 0 && c->first_ns)
+		work(c);
+	transmit(c, h);
+}
+
+static void run_until(struct channel *c, uint64_t until_ns)
+{
+	while (!c->failed && (!c->first_ns || c->done < messages(c))) {
+		uint64_t due[2] = {turn_due(c, 0), turn_due(c, 1)};
+		int side = due[1] < due[0];
+
+		if (due[side] > until_ns)
+			break;
+		if (due[side] > c->now_ns)
+			c->now_ns = due[side];
+		turn(c, side);
+	}
+	if (c->now_ns < until_ns && !c->first_ns)
+		c->now_ns = until_ns;
+}
+
+/* ---- set-up ---------------------------------------------------------------------------------- */
+
+static uint32_t window_of_packets(double wanted)
+{
+	uint32_t n = NIC_RX_WINDOW_MIN;
+
+	while (n < wanted && n < NIC_RX_WINDOW_MAX)
+		n *= 2;
+	return n;
+}
+
+static void host_create(struct channel *c, int side)
+{
+	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN, 0};
+	const struct setting *s = c->set;
+	struct host *h = &c->host[side];
+	struct nic_config config = {
+		.qpn_slot = 1 + (uint32_t)side,
+		.protocol = s->detection == ROCEV2 ? NIC_PROTOCOL_ROCEV2 : NIC_PROTOCOL_VEROCE,
+		.loss = losses[s->detection],
+		.cc = NIC_CC_NONE,
+		.paths = s->paths,
+		.window_bytes = (uint32_t)(s->window * s->bdp * (s->mtu + WRITE_OVERHEAD)),
+		.rx_window = window_of_packets(s->window * s->bdp),
+		.ack_delay_ns = 4000,
+		.gid_count = 1,
+	};
+	struct qp_init init = {
+		.type = QPT_RC,
+		.cap = {.max_send_wr = POSTED_MAX, .max_send_sge = 1},
+		.owner = h,
+	};
+	struct prng prng;
+
+	h->heap = (struct heap)HEAP_INIT;
+	config.alloc = heap_alloc(&h->heap);
+	prng_init(&prng, s->seed * 2 + (uint64_t)side);
+	for (size_t i = 0; i < sizeof(config.secret); i++)
+		config.secret[i] = (uint8_t)prng_next(&prng);
+	for (uint16_t i = 0; i < NIC_PATHS_MAX; i++)
+		config.sport_ipv4[i] = (uint16_t)(SPORT + i);
+	memcpy(h->gid, (uint8_t[16]){[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(1 + side)}, 16);
+	memcpy(config.gids[0].raw, h->gid, 16);
+	config.gids[0].ifindex = 1;
+	config.gids[0].ip_mtu = 9000;
+	prng_init(&h->out.prng, s->seed ^ (uint64_t)(side + 1) << 32);
+	for (int i = 0; i < NIC_PATHS_MAX; i++)
+		h->out.path[i].tail = &h->out.path[i].head;
+	h->nic = must(nic_create(&config));
+	h->memory = must(calloc(BUFFER_MESSAGES, MESSAGE_BYTES));
+	must_be_0(nic_pd_alloc(h->nic, &h->pd));
+	must_be_0(nic_mr_reg(h->nic, h->pd, h->memory, BUFFER_MESSAGES * MESSAGE_BYTES,
+			     (uintptr_t)h->memory, MR_LOCAL_WRITE | MR_REMOTE_WRITE, &h->mr));
+	must_be_0(nic_cq_create(h->nic, 2 * POSTED_MAX, h, &h->cq));
+	init.pd = h->pd;
+	init.send_cq = h->cq;
+	init.recv_cq = h->cq;
+	must_be_0(nic_qp_create(h->nic, &init, &h->qp));
+}
+
+static void connect_to(struct channel *c, struct host *h, const struct host *peer)
+{
+	struct qp_attr init = {.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE};
+	struct qp_attr rtr = {
+		.state = QPS_RTR,
+		.path_mtu_bytes = c->set->mtu,
+		.dest_qpn = qp_number(peer->qp),
+		.rq_psn = 100,
+		.av = {.port = 1, .is_global = 1, .hop_limit = 64},
+	};
+	struct qp_attr rts = {
+		.state = QPS_RTS, .sq_psn = 100, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+
+	memcpy(rtr.av.dgid, peer->gid, 16);
+	must_be_0(nic_qp_modify(h->nic, h->qp, &init,
+				QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS,
+				c->now_ns));
+	must_be_0(nic_qp_modify(h->nic, h->qp, &rtr,
+				QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
+					QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
+				c->now_ns));
+	must_be_0(nic_qp_modify(h->nic, h->qp, &rts,
+				QPA_STATE | QPA_SQ_PSN | QPA_TIMEOUT | QPA_RETRY_CNT |
+					QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC,
+				c->now_ns));
+}
+
+static void free_packets(struct packet *p)
+{
+	while (p) {
+		struct packet *next = p->next;
+
+		free(p);
+		p = next;
+	}
+}
+
+static void destroy(struct channel *c)
+{
+	for (int side = 0; side < 2; side++) {
+		struct host *h = &c->host[side];
+
+		for (int i = 0; i < NIC_PATHS_MAX; i++)
+			free_packets(h->out.path[i].head);
+		nic_destroy(h->nic);
+		free(h->memory);
+	}
+	free_packets(c->unused);
+}
+
+static struct outcome run(const struct setting *set)
+{
+	static struct channel c;
+	const struct nic_counters *n;
+	struct outcome out = {0};
+	uint64_t packet_bytes = set->mtu + WRITE_OVERHEAD + IP_OVERHEAD;
+	double packet_ns = (double)set->rtt_ns / set->bdp;
+
+	c = (struct channel){.set = set, .now_ns = start_ns};
+	c.byte_ps = packet_ns * 1000 / (double)packet_bytes;
+	c.backlog_ns = TURN_NS;
+	if (set->backlog * packet_ns > TURN_NS)
+		c.backlog_ns = (uint64_t)(set->backlog * packet_ns);
+	for (uint32_t i = 0; i < set->paths; i++) {
+		double place = set->paths > 1 ? (double)i / (set->paths - 1) - 0.5 : 0;
+
+		c.delay_ns[i] = (uint64_t)((double)set->rtt_ns / 2 * (1 + set->skew * place));
+	}
+	host_create(&c, 0);
+	host_create(&c, 1);
+	connect_to(&c, &c.host[0], &c.host[1]);
+	connect_to(&c, &c.host[1], &c.host[0]);
+	run_until(&c, c.now_ns + negotiation_ns);
+	c.first_ns = c.now_ns;
+	work(&c);
+	/* What takes many times as long as the wire needs is slow enough: its rate is known. */
+	run_until(&c, c.first_ns +
+			      (uint64_t)(PATIENCE * packet_ns * (double)set->bytes / set->mtu));
+	if (c.done)
+		out.bps = (double)c.done * MESSAGE_BYTES * 8e9 / (double)(c.last_ns - c.first_ns);
+	n = nic_counters(c.host[0].nic);
+	out.packets = (double)n->tx_packets;
+	out.retransmits = (double)n->retransmits;
+	out.timeouts = n->timeouts;
+	out.probes = n->tail_probes;
+	out.path_timeouts = n->path_timeouts;
+	n = nic_counters(c.host[1].nic);
+	out.duplicates = (double)n->rx_duplicates;
+	out.acks = n->acks_sent;
+	out.sacks = n->sacks_sent;
+	out.failed = c.failed;
+	destroy(&c);
+	return out;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static const double losses[] = {0, 0.01, 0.02, 0.05, 0.10};
+static const uint32_t bdps[] = {60, 1000};
+static const uint32_t path_counts[] = {1, 16};
+
+static void row(const struct setting *s, const struct outcome *o, double free_bps)
+{
+	printf("%-7s %5u %5u %5.1f %8.3f %8.4f %7.4f %8.4f %8" PRIu64 " %7" PRIu64 " %9" PRIu64
+	       " %8" PRIu64 " %8" PRIu64 "%s\n",
+	       detections[s->detection], s->bdp, s->paths, s->loss * 100, o->bps / 1e9,
+	       free_bps > 0 ? o->bps / free_bps : 0, o->retransmits / o->packets,
+	       o->duplicates / o->packets, o->timeouts, o->probes, o->path_timeouts, o->acks,
+	       o->sacks, o->failed ? " failed" : "");
+	fflush(stdout);
+}
+
+/* One loss-free run, which the others are measured by, and the others. */
+static void rows(struct setting s, double loss)
+{
+	struct outcome o;
+	double free_bps;
+
+	s.loss = 0;
+	o = run(&s);
+	free_bps = o.bps;
+	if (loss <= 0)
+		row(&s, &o, free_bps);
+	for (size_t i = 1; i < sizeof(losses) / sizeof(losses[0]) || loss > 0; i++) {
+		s.loss = loss > 0 ? loss : losses[i];
+		o = run(&s);
+		row(&s, &o, free_bps);
+		if (loss > 0)
+			break;
+	}
+}
+
+static void table(struct setting s, double loss, uint32_t bdp, uint32_t paths, int detection)
+{
+	for (size_t b = 0; b < sizeof(bdps) / sizeof(bdps[0]); b++) {
+		if (bdp && b)
+			break;
+		for (size_t p = 0; p < sizeof(path_counts) / sizeof(path_counts[0]); p++) {
+			if (paths && p)
+				break;
+			for (uint32_t d = 0; d < DETECTIONS; d++) {
+				s.bdp = bdp ? bdp : bdps[b];
+				s.paths = paths ? paths : path_counts[p];
+				s.detection = d;
+				if ((detection >= 0 && (uint32_t)detection != d) ||
+				    (d == ROCEV2 && s.paths > 1))
+					continue;
+				rows(s, loss);
+			}
+		}
+	}
+}
+
+static _Noreturn void usage(void)
+{
+	fprintf(stderr, "usage: loss_sim [--bytes N] [--seed N] [--loss PERCENT] [--bdp PACKETS]\n"
+			"                [--paths N] [--mtu BYTES] [--rtt MICROSECONDS]\n"
+			"                [--skew PERCENT] [--window BDPS] [--backlog PACKETS]\n"
+			"                [--loss-detection fast|base|irn|rocev2] [--quick]\n");
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"bytes", 1, NULL, 'b'}, {"seed", 1, NULL, 's'},   {"loss", 1, NULL, 'l'},
+		{"bdp", 1, NULL, 'd'},	 {"paths", 1, NULL, 'p'},  {"mtu", 1, NULL, 'm'},
+		{"rtt", 1, NULL, 'r'},	 {"skew", 1, NULL, 'k'},   {"loss-detection", 1, NULL, 'D'},
+		{"quick", 0, NULL, 'q'}, {"window", 1, NULL, 'w'}, {"backlog", 1, NULL, 'B'},
+		{NULL, 0, NULL, 0}};
+	struct setting s = {
+		.bytes = 1000000000,
+		.seed = 1,
+		.rtt_ns = 100000,
+		.skew = 0.5,
+		.window = 4,
+		.mtu = 1024,
+	};
+	double loss = -1, began = (double)clock();
+	uint32_t bdp = 0, paths = 0;
+	int option, detection = -1;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case 'b':
+			s.bytes = strtoull(optarg, NULL, 0);
+			break;
+		case 's':
+			s.seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'l':
+			loss = strtod(optarg, NULL) / 100;
+			break;
+		case 'd':
+			bdp = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'p':
+			paths = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'm':
+			s.mtu = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'r':
+			s.rtt_ns = (uint64_t)(strtod(optarg, NULL) * 1000);
+			break;
+		case 'k':
+			s.skew = strtod(optarg, NULL) / 100;
+			break;
+		case 'w':
+			s.window = strtod(optarg, NULL);
+			break;
+		case 'B':
+			s.backlog = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'q':
+			s.bytes = 100000000;
+			break;
+		case 'D':
+			for (detection = DETECTIONS - 1;
+			     detection >= 0 && strcmp(optarg, detections[detection]) != 0;)
+				detection--;
+			if (detection < 0)
+				usage();
+			break;
+		default:
+			usage();
+		}
+	}
+	if (optind != argc || paths > NIC_PATHS_MAX || !s.bytes || !s.rtt_ns || s.window <= 0 ||
+	    (s.mtu != 256 && s.mtu != 512 && s.mtu != 1024 && s.mtu != 2048 && s.mtu != 4096))
+		usage();
+	for (int i = 0; i < argc; i++)
+		printf("%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
+	printf("seed %" PRIu64 ", %" PRIu64 " bytes in WRITEs of %u, PMTU %u, round trip %.1f us, "
+	       "window %.1f BDP, skew %.0f %%, backlog %u\n\n",
+	       s.seed, s.bytes, MESSAGE_BYTES, s.mtu, (double)s.rtt_ns / 1000, s.window,
+	       s.skew * 100, s.backlog);
+	printf("                   loss     Gbps  goodput  resent spurious timeouts  probes"
+	       " path-outs     acks    sacks\n"
+	       "loss by   bdp paths     %%          of free   share    share\n");
+	table(s, loss, bdp, paths, detection);
+	printf("\n%.0f s of processor time\n", ((double)clock() - began) / CLOCKS_PER_SEC);
+	return 0;
+}
