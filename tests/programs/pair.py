@@ -261,13 +261,18 @@ def sh(*words):
 
 
 class Place:
-    """Where a pair runs. Names: lo4 lo6 nobody4 nobody6 veth1500-4 veth1500-6 veth9000-4 veth9000-6."""
+    """
+    Where a pair runs. Names: lo4 lo6 nobody4 nobody6 veth1500-4 veth1500-6 veth9000-4 veth9000-6, and
+    ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port.
+    """
 
     def __init__(self, name):
         self.name = name
         self.ipv6 = name.endswith("6")
         self.user = None
         self.spaces = [None, None]
+        self.links = []  # pairs of device names
+        self.env = [{}, {}]  # of every program at that end
         self.addresses = ["::1" if self.ipv6 else "127.0.0.1"] * 2
         # What the client connects to. Debian's servers listen on the first address that getaddrinfo
         # gives them, 0.0.0.0, so over IPv6 too the two ends meet by IPv4; the GIDs say what carries.
@@ -282,6 +287,8 @@ class Place:
             self._nobody()
         elif name.startswith("veth"):
             self._veth(int(name[4:].split("-")[0]))
+        elif name.startswith("ecmp"):
+            self._ecmp(int(name[4:].split("-")[0]))
 
     def _nobody(self):
         """Alone in a namespace, because the UDP port belongs to one user at a time."""
@@ -306,14 +313,54 @@ class Place:
         sh("ip", "link", "add", ends[0], "mtu", str(mtu), "netns", a, "type", "veth",
            "peer", "name", ends[1], "mtu", str(mtu), "netns", b)
         for i, space in enumerate((a, b)):
-            sh("ip", "-n", space, "addr", "add", "10.77.0.%d/24" % (i + 1), "dev", ends[i])
-            sh("ip", "-n", space, "addr", "add", "fd77::%d/64" % (i + 1), "dev", ends[i], "nodad")
-            sh("ip", "-n", space, "link", "set", ends[i], "up")
+            self._address(space, ends[i], "10.77.0.%d/24" % (i + 1), "fd77::%d/64" % (i + 1))
         self.spaces = [a, b]
+        self.links = [ends]
         self.addresses = ["fd77::1", "fd77::2"] if self.ipv6 else ["10.77.0.1", "10.77.0.2"]
         self.meet = "10.77.0.1"
         self._wait_up(a, ends[0])
         self._wait_up(b, ends[1])
+
+    @staticmethod
+    def _address(space, device, *addresses):
+        for address in addresses:
+            sh("ip", "-n", space, "addr", "add", address, "dev", device, *(["nodad"] if ":" in address else []))
+        sh("ip", "-n", space, "link", "set", device, "up")
+
+    def _ecmp(self, mtu):
+        """
+        The addresses of the GIDs are on devices of their own, as those of routers are, and four links
+        lead from one to the other. The programs meet over a link that none of this touches.
+        """
+        self._veth(mtu)
+        self.links = []
+        tag = self.spaces[0][-6:]
+        hops = [([], []), ([], [])]  # of each end, for IPv4 and IPv6
+        for n in range(4):
+            ends = ["vrb%s%d%s" % (tag, n, letter) for letter in "ab"]
+            sh("ip", "link", "add", ends[0], "mtu", str(mtu), "netns", self.spaces[0], "type", "veth",
+               "peer", "name", ends[1], "mtu", str(mtu), "netns", self.spaces[1])
+            for i, space in enumerate(self.spaces):
+                self._address(space, ends[i], "10.78.%d.%d/24" % (n, i + 1), "fd78:%d::%d/64" % (n, i + 1))
+                hops[i][0].append(["nexthop", "via", "10.78.%d.%d" % (n, 2 - i), "dev", ends[i]])
+                hops[i][1].append(["nexthop", "via", "fd78:%d::%d" % (n, 2 - i), "dev", ends[i]])
+            self.links.append(ends)
+        homes = [("10.79.0.%d" % (i + 1), "fd79::%d" % (i + 1)) for i in (0, 1)]
+        for i, space in enumerate(self.spaces):
+            home = ["vrb%sh%d" % (tag, k) for k in (0, 1)]
+            sh("ip", "-n", space, "link", "add", home[0], "mtu", str(mtu), "type", "veth",
+               "peer", "name", home[1], "mtu", str(mtu))
+            sh("ip", "-n", space, "link", "set", home[1], "up")
+            self._address(space, home[0], homes[i][0] + "/32", homes[i][1] + "/128")
+            for device in [ends[i] for ends in self.links] + home:
+                self._wait_up(space, device)
+            # So that the indices of the GIDs stay as they are while links come and go.
+            self.env[i] = {"VERBENA_INTERFACES": home[0]}
+            for v6 in (0, 1):
+                sh("ip", "-n", space, "route", "add", homes[1 - i][v6], "src", homes[i][v6], *sum(hops[i][v6], []))
+            sh("ip", "netns", "exec", space, "sysctl", "-q", "-w", "net.ipv4.fib_multipath_hash_policy=1",
+               "net.ipv6.fib_multipath_hash_policy=1")
+        self.addresses = [home[self.ipv6] for home in homes]
 
     @staticmethod
     def _wait_up(space, device):
@@ -359,7 +406,8 @@ class Place:
 
     def start(self, end, command, env=None):
         """command, a list, under `verbena run`."""
-        return Process(self.wrap(end, [self.verbena, "run"] + [str(c) for c in command]), env)
+        return Process(self.wrap(end, [self.verbena, "run"] + [str(c) for c in command]),
+                       {**self.env[end], **(env or {})})
 
     def tool(self, end, *words, seconds=15):
         """`verbena WORDS`: its standard output; it must end with status 0."""
