@@ -37,7 +37,7 @@ enum {
 	 */
 	RTO_NS_MIN = 5000000,
 	PTO_NS_MIN = 2000000,
-	CC_TARGET_NS = 2000000,
+	CC_TARGET_NS = 4000000,
 	RCVBUF_WINDOWS = 4, /* a small packet counts twice its size or more in a receive buffer */
 	EXIT_TRIES = 1000,
 	EXIT_TRY_US = 100

@@ -17,6 +17,7 @@ struct veroce_options {
 	enum nic_protocol protocol[DUO_SIDES];
 	bool base[DUO_SIDES];
 	bool strong_order;
+	bool trim;
 	uint16_t flowlet;
 };
 
@@ -42,6 +43,7 @@ static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 	c->cc = veroce_opt.cc;
 	c->base_only = veroce_opt.base[side];
 	c->strong_order = veroce_opt.strong_order;
+	c->trim = veroce_opt.trim;
 	c->flowlet = veroce_opt.flowlet;
 }
 

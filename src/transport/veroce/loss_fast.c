@@ -112,8 +112,6 @@ static void acked(struct transport *tp, struct qp *qp, struct sender *s, const s
 {
 	uint32_t heard = qp->veroce->pair->path_count > 1 ? news->paths : 0;
 
-	if (psn_diff(psn_add(p->bth.psn, 1), s->tx.una) < 0)
-		return; /* overtaken by a newer one */
 	s->reo_ns = 0;
 	examine(tp, qp, s, s->tx.una, heard, now_ns);
 	for (uint32_t b = 0; b < p->sack_count; b++) {

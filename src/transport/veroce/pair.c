@@ -104,6 +104,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 {
 	const struct pair_config *c = &t->config;
 	struct pair *p = pair_find(t, src, dst);
+	enum cc_algorithm algorithm = c->cc;
 	struct cc_config cc;
 
 	if (p) {
@@ -129,14 +130,17 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 		.target_ns = c->target_ns,
 		.loss_ignored = true,
 	};
-	if (c->cc == CC_NONE)
+	/* Between processes of one host there is no network: what delays is the processor's scheduling. */
+	if (local)
+		algorithm = CC_NONE;
+	if (algorithm == CC_NONE)
 		cc.cwnd_bytes_max = c->window_bytes;
 	if (cc.cwnd_bytes_start < 4 * mtu_bytes)
 		cc.cwnd_bytes_start = 4 * mtu_bytes;
 	for (uint32_t i = 0; i < TX_PATHS_MAX; i++) {
 		p->min_rtt_ns[i] = UINT64_MAX;
 		if (i < p->path_count)
-			cc_init(&p->path[i].cc, c->cc, &cc, now_ns);
+			cc_init(&p->path[i].cc, algorithm, &cc, now_ns);
 	}
 	list_append(bucket_of(t, src, dst), &p->link);
 	return p;

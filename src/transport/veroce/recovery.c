@@ -222,7 +222,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 		take_msn(tp, qp, s, p->aeth.msn, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
-	if (tx_outstanding(&s->tx))
+	if (tx_outstanding(&s->tx) && d >= 0) /* else it was overtaken by a newer one */
 		tp->loss->acked(tp, qp, s, &news, p, now_ns);
 	if (news.packets)
 		qp_activate(tp, qp);
@@ -323,6 +323,20 @@ static void drop_nak(struct transport *tp, struct qp *qp, struct sender *s, uint
 	recovery_lose(tp, qp, s, psn, now_ns);
 }
 
+/*
+ * Whether the message number can be right where that PSN is acknowledged: all of a message is received
+ * with its last packet. Believed, a wrong one would leave nothing outstanding and a WQE that is not done.
+ */
+static bool msn_fits(const struct qp *qp, const struct sender *s, uint32_t psn, uint32_t msn)
+{
+	const struct send_wqe *w;
+
+	if (!is_q(qp, s) || !tx_is_outstanding(&s->tx, psn))
+		return true;
+	w = sq_at(&qp->sq, tx_record(&s->tx, psn)->item);
+	return psn_diff(msn, w->msn) == (psn == w->psn_last ? 0 : -1);
+}
+
 void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 		    const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -337,7 +351,10 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 		return;
 	}
 	/* Acknowledges what was never sent: forged, or of another life of the QP. */
-	if (ahead > 0 || (!ack && !tx_is_outstanding(&s->tx, p->bth.psn) && kind == AETH_RNR_NAK)) {
+	if (ahead > 0 || !msn_fits(qp, s, psn, p->aeth.msn) ||
+	    (!ack && kind != AETH_RNR_NAK && kind != AETH_NAK) ||
+	    (!ack && psn_diff(p->bth.psn, s->tx.nxt) >= 0) ||
+	    (!ack && kind == AETH_RNR_NAK && !tx_is_outstanding(&s->tx, p->bth.psn))) {
 		tp->counters.rx_dropped++;
 		return;
 	}

@@ -252,12 +252,21 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 	return RX_EXECUTE;
 }
 
+/* What it was told to wait for is here. */
+static void forget_rnr(struct receiver *in)
+{
+	in->stalled = false;
+	if (aeth_kind(in->nak_syndrome) == AETH_RNR_NAK)
+		in->nak_due = false;
+}
+
 /* The packet at epsn ends no message: on to the next one. */
 static void step_inside(struct transport *tp, struct receiver *in, uint32_t flags)
 {
 	if (flags & F_START)
 		in->message = flags & (F_SEND | F_WRITE);
 	in->po = psn_add(in->po, 1);
+	forget_rnr(in);
 	rx_step(&in->rx, &tp->pool);
 }
 
@@ -266,7 +275,7 @@ static void step_over_end(struct transport *tp, struct receiver *in)
 	in->message = 0;
 	in->po = 0;
 	in->amsn = psn_add(in->amsn, 1);
-	in->stalled = false;
+	forget_rnr(in);
 	rx_step(&in->rx, &tp->pool);
 }
 
@@ -377,7 +386,7 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	while (!qp->veroce->w->fatal && rx_epsn_arrived(&in->rx, &kept)) {
 		struct rx_meta m;
-		uint32_t flags;
+		uint32_t flags, psn = in->rx.epsn;
 
 		if (!kept && tp->strong_order) {
 			if (!take_parked(tp, qp, now_ns))
@@ -398,6 +407,7 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		}
 		if (!pass_end(tp, qp, &m, now_ns))
 			return;
+		strong_order_unpark(tp, qp->veroce, psn);
 	}
 }
 
@@ -480,7 +490,8 @@ void requested_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct receiver *in = &qp->veroce->w->q_in;
 	uint32_t epsn = in->rx.epsn;
 
-	if (!in->stalled || !rq_posted(qp->rq))
+	/* Not before there is one, and memory to remember it: else it would be refused again at once. */
+	if (!in->stalled || !bind(tp, qp, qp->veroce->rq_done))
 		return;
 	in->stalled = false;
 	advance(tp, qp, now_ns);

@@ -19,6 +19,12 @@ static struct send_wqe *wqe_of(const struct qp *qp, uint32_t r)
 	return sq_at(&qp->sq, *veroce_read(qp->veroce, r));
 }
 
+/* Whether it was sent: what answers a request that was not is no answer. */
+static bool is_asked(const struct veroce *vr, const struct send_wqe *w)
+{
+	return psn_diff(w->psn_first, vr->w->q.tx.nxt) < 0;
+}
+
 /* Whether the response answers what was asked: both numbers, the kind, the place, the length. */
 static bool fits(const struct qp *qp, const struct send_wqe *w, const struct veroce_packet *p)
 {
@@ -55,7 +61,8 @@ void results_complete(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 	uint32_t una = qp->sq.una;
 
-	while (qp->sq.una != qp->sq.next && qp_get_state(qp) != QPS_ERR) {
+	while (qp->sq.una != qp->sq.next && qp_get_state(qp) != QPS_ERR &&
+	       !(qp->failed && qp->sq.una == qp->failed_wqe)) {
 		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 
 		if (request_wants_response(w)) {
@@ -159,6 +166,8 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		return;
 	}
 	w = is_outstanding(vr, p->msn) ? wqe_of(qp, p->msn) : NULL;
+	if (w && !is_asked(vr, w))
+		w = NULL;
 	if (!w || !fits(qp, w, p) || (first && (p->po != in->po || p->msn != psn_add(in->amsn, 1)))) {
 		tp->counters.rx_dropped++;
 		if (first && w)

@@ -27,6 +27,7 @@ static struct parked_packet **place_of(const struct veroce *vr, uint32_t psn)
 
 bool strong_order_park(struct transport *tp, struct veroce *vr, const struct pkt *pkt, uint32_t psn)
 {
+	struct veroce_packet again;
 	struct parked_packet *k;
 
 	if (((psn - vr->w->q_in.rx.epsn) & PSN_MASK) >= PARKED_MAX)
@@ -42,7 +43,9 @@ bool strong_order_park(struct transport *tp, struct veroce *vr, const struct pkt
 		return false;
 	k->len = pkt->len;
 	memcpy(k->bytes, pkt->data, pkt->len);
-	if (!rx_record(&vr->w->q_in.rx, &tp->pool, psn, NULL)) {
+	/* It must be judged the same way again when its turn comes. */
+	if (!veroce_decode(&again, k->bytes, k->len) ||
+	    !rx_record(&vr->w->q_in.rx, &tp->pool, psn, NULL)) {
 		pool_put(&tp->pool, k, sizeof(*k) + k->len);
 		return false;
 	}

@@ -23,7 +23,7 @@
 
 enum {
 	TX_PATHS_MAX = 16,
-	TX_RING_MIN = 64,
+	TX_RING_MIN = 32,
 	TX_WINDOW_MAX = 65536 /* records at most, and so PSNs outstanding */
 };
 

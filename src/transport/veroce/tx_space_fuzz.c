@@ -44,8 +44,10 @@ struct entry {
 	uint32_t order;
 	uint16_t bytes;
 	uint8_t path;
+	uint8_t path_before;
 	uint8_t copies;
 	uint8_t state;
+	bool timed_out;
 };
 
 /* PSNs in order; at most OUTSTANDING_MAX. */
@@ -61,6 +63,7 @@ struct model {
 	struct row again;
 	uint32_t sent[TX_PATHS_MAX];
 	uint64_t newest[TX_PATHS_MAX];
+	uint32_t newest_order[TX_PATHS_MAX];
 };
 
 static struct entry *at(struct model *m, uint32_t psn)
@@ -98,6 +101,7 @@ static void model_forget(struct model *m)
 		m->flying[i].n = 0;
 		m->sent[i] = 0;
 		m->newest[i] = 0;
+		m->newest_order[i] = 0;
 	}
 }
 
@@ -131,16 +135,25 @@ static void model_ack(struct model *m, uint32_t psn, const uint64_t *min_rtt_ns,
 	if (e->state == TX_ACKED)
 		return;
 	news->packets++;
-	if (e->copies > 1 && min_rtt_ns && now_ns - e->tx_ns < min_rtt_ns[e->path] / 2)
+	if (e->copies > 1 && min_rtt_ns && min_rtt_ns[e->path] != UINT64_MAX &&
+	    now_ns - e->tx_ns < min_rtt_ns[e->path] / 2) {
 		news->spurious++;
+		if (!e->timed_out)
+			news->late_paths |= 1u << e->path_before;
+	}
 	if (e->state == TX_FLYING) {
+		bool last_meant = min_rtt_ns && now_ns - e->tx_ns >= min_rtt_ns[e->path];
+
 		news->paths |= 1u << e->path;
 		n->bytes += e->bytes;
 		n->packets++;
 		if (e->copies == 1 && e->tx_ns > n->newest_tx_ns)
 			n->newest_tx_ns = e->tx_ns;
-		if (e->copies == 1 && e->tx_ns > m->newest[e->path])
+		n->sure += e->copies == 1 || last_meant;
+		if ((e->copies == 1 || last_meant) && e->order >= m->newest_order[e->path]) {
+			m->newest_order[e->path] = e->order + 1;
 			m->newest[e->path] = e->tx_ns;
+		}
 	}
 	model_leave(m, psn);
 	e->state = TX_ACKED;
@@ -185,6 +198,7 @@ static void must_agree(const struct tx_space *s, struct model *m)
 		must(p->flying == m->flying[i].n);
 		must(p->sent == m->sent[i]);
 		must(p->newest_tx_ns == m->newest[i]);
+		must(p->newest_order == m->newest_order[i]);
 		flying += p->flying;
 	}
 	must(s->flying == flying);
@@ -202,9 +216,14 @@ static void must_agree(const struct tx_space *s, struct model *m)
 static void must_news(const struct tx_news *a, const struct tx_news *b)
 {
 	must(a->paths == b->paths && a->packets == b->packets && a->spurious == b->spurious);
+	must(a->late_paths == b->late_paths);
 	for (int i = 0; i < TX_PATHS_MAX; i++) {
-		if (a->paths & 1u << i)
-			must(!memcmp(&a->path[i], &b->path[i], sizeof(a->path[i])));
+		const struct tx_path_news *p = &a->path[i], *q = &b->path[i];
+
+		if (!(a->paths & 1u << i))
+			continue;
+		must(p->bytes == q->bytes && p->packets == q->packets && p->sure == q->sure);
+		must(p->newest_tx_ns == q->newest_tx_ns);
 	}
 }
 
@@ -264,6 +283,7 @@ static void do_ack_some(struct world *w, uint32_t psn, uint32_t count, const uin
 	must_news(&news, &want);
 }
 
+/* By the clock alone, every fourth one. */
 static void do_lose(struct world *w, uint32_t psn)
 {
 	tx_space_lose(&w->s, psn);
@@ -271,6 +291,8 @@ static void do_lose(struct world *w, uint32_t psn)
 		return;
 	model_leave(&w->m, psn);
 	at(&w->m, psn)->state = TX_LOST;
+	at(&w->m, psn)->timed_out = psn % 4 == 0;
+	tx_record(&w->s, psn)->timed_out = psn % 4 == 0;
 	row_append(&w->m.again, psn);
 }
 
@@ -284,6 +306,7 @@ static void do_resend(struct world *w, uint32_t psn, uint8_t path)
 	tx_space_resent(&w->s, psn, path, w->now_ns);
 	must(!tx_record(&w->s, psn)->probe);
 	model_leave(&w->m, psn);
+	e->path_before = e->path;
 	e->copies += e->copies < UINT8_MAX;
 	model_fly(&w->m, psn, path, w->now_ns);
 }

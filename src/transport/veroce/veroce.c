@@ -429,6 +429,8 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return true;
 	before = tp->tx.count;
 	requested_retry(tp, qp, now_ns);
+	if (qp_get_state(qp) == QPS_ERR)
+		return false;
 	more = responses_output(tp, qp, now_ns);
 	if (!more && !vr->w->fatal)
 		more = requests_output(tp, qp, now_ns);
@@ -480,8 +482,8 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	vr->w->watch_ns = now_ns + (WATCH_RTOS * vr->pair->rto_ns << vr->w->watch_tries);
 	index = *veroce_read(vr, psn_add(vr->reads_done, 1));
 	w = sq_at(&qp->sq, index);
-	if (tx_is_outstanding(&vr->w->q.tx, w->psn_first))
-		return; /* not even received: that is Q's to repair */
+	if (psn_diff(w->psn_first, vr->w->q.tx.una) >= 0)
+		return; /* not even received, or not sent yet: that is Q's to repair */
 	if (vr->w->watch_tries++ >= qp->retry_cnt) {
 		request_fail_in_turn(tp, qp, index, WC_RETRY_EXC_ERR, now_ns);
 		return;

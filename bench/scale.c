@@ -1,0 +1,801 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What many queue pairs cost: two real nics, each with as many connected RC QPs as it has numbers
+ * for, on a channel in memory and in virtual time.
+ *
+ *     scale [--qps N] [--seed N] [--mtu BYTES] [--wave QPS] [--runs N] [--protocol auto|veroce]
+ *
+ *     memory      bytes that one nic holds for each QP at rest, by what they are for. Every QP sent
+ *                 a message and took one before. How many do so together (a wave) tells how much
+ *                 the nic's pool keeps, so it is told apart; the last line is the same with all of
+ *                 them together.
+ *     set-up      a QP created and moved through INIT and RTR to RTS: wall clock, one thread.
+ *     throughput  64 of the QPs, drawn anywhere among all of them, WRITE 64 KiB each again and
+ *                 again; beside them 64 QPs alone in two fresh nics. Both ends are counted, in
+ *                 bytes per second of processor time; runs alternate.
+ *
+ * A packet is handed from nic to nic without being copied, so nothing but the core's own work is in
+ * the figures. The ends share one pair of buffers over all runs, so these are equally warm.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/prng.h"
+#include "nic/nic.h"
+
+enum {
+	ACTIVE = 64,
+	DEPTH = 4,
+	MESSAGE_BYTES = 64 << 10,
+	SMALL_BYTES = 64, /* of the messages that every QP sends once */
+	MESSAGES = 64,    /* of each active QP in a run */
+	WARM_UP_MESSAGES = 32,
+	BATCH = 4096, /* QPs set up before the clock is read again */
+	BURST = 2 * PKT_TRAIN_MAX,
+	CQES = 4096,
+	LINE_BYTES = 64, /* what struct alloc aligns to */
+	SPORT = 49152,
+	WINDOW_BYTES = 4 << 20,
+	TURN_NS = 1000,
+	MEMORY_BYTES = (ACTIVE + 1) * MESSAGE_BYTES /* the last one: messages that come once */
+};
+
+static const uint64_t start_ns = 1000000, rest_ns = 20000000, stalled_ns = UINT64_C(2000000000);
+
+struct setting {
+	uint32_t qps;
+	uint32_t mtu;
+	uint32_t wave;
+	uint32_t runs;
+	uint64_t seed;
+	enum nic_protocol protocol;
+};
+
+static _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *format, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fputs("scale: ", stderr);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+struct heap {
+	uint64_t blocks;
+	uint64_t bytes;      /* as asked for */
+	uint64_t line_bytes; /* rounded up to what alignment makes of them */
+};
+
+static size_t in_lines(size_t bytes)
+{
+	return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+}
+
+static void *heap_get(void *ctx, size_t bytes)
+{
+	struct heap *h = ctx;
+	void *p = aligned_alloc(LINE_BYTES, in_lines(bytes));
+
+	if (!p)
+		return NULL;
+	h->blocks++;
+	h->bytes += bytes;
+	h->line_bytes += in_lines(bytes);
+	return memset(p, 0, in_lines(bytes));
+}
+
+static void heap_put(void *ctx, void *p, size_t bytes)
+{
+	struct heap *h = ctx;
+
+	h->blocks--;
+	h->bytes -= bytes;
+	h->line_bytes -= in_lines(bytes);
+	free(p);
+}
+
+static void *own(size_t count, size_t bytes, const char *what)
+{
+	void *p = calloc(count, bytes);
+
+	if (!p)
+		die("out of memory: %zu bytes for %s", count * bytes, what);
+	return p;
+}
+
+/* Of both ends: written from by A and to by B in the throughput runs. */
+static uint8_t *memory[2];
+
+/* ---- the two ends ---------------------------------------------------------------------------- */
+
+struct host {
+	struct nic *nic;
+	struct heap heap;
+	struct pd *pd;
+	struct cq *cq;
+	struct mr *mr;
+	uint8_t gid[16];
+};
+
+/* A QP of A and its peer at B. */
+struct conn {
+	struct qp *qp[2];
+	uint32_t slot; /* of the buffers */
+	uint32_t depth;
+	uint32_t left;     /* WRITEs that A still has to post */
+	uint32_t writes;   /* completed at A */
+	uint32_t sends;    /* completed at B */
+	uint32_t receives; /* completed at A */
+};
+
+struct world {
+	const struct setting *set;
+	struct host host[2];
+	struct conn *conns;
+	uint32_t count;
+	uint32_t *active;
+	uint32_t active_count;
+	uint64_t now_ns;
+	uint64_t completions; /* of all kinds */
+	struct prng prng;
+};
+
+static void post(struct world *w, int side, uint32_t i, enum wr_opcode opcode, uint32_t bytes)
+{
+	struct host *h = &w->host[side];
+	struct conn *c = &w->conns[i];
+	size_t offset = (size_t)c->slot * MESSAGE_BYTES;
+	struct send_wqe *wqe = sq_slot(qp_sq(c->qp[side]), 0);
+
+	if (!wqe)
+		die("the send queue of QP %u is full", i);
+	*wqe = (struct send_wqe){
+		.wr_id = i,
+		.opcode = (uint8_t)opcode,
+		.flags = WR_SIGNALED,
+		.remote_va = (uintptr_t)memory[!side] + offset,
+		.rkey = w->host[!side].mr->key,
+		.num_sge = 1,
+		.length = bytes,
+	};
+	wqe->sge[0] = (struct wqe_sge){
+		.addr = (uintptr_t)memory[side] + offset, .len = bytes, .lkey = h->mr->key};
+	sq_post(qp_sq(c->qp[side]), 1);
+	nic_doorbell(h->nic, c->qp[side]);
+}
+
+static void post_receive(struct world *w, uint32_t i)
+{
+	struct rq *rq = qp_rq(w->conns[i].qp[0]);
+	struct recv_wqe *wqe = rq_slot(rq);
+
+	if (!wqe)
+		die("the receive queue of QP %u is full", i);
+	wqe->wr_id = i;
+	wqe->num_sge = 1;
+	wqe->length = SMALL_BYTES;
+	wqe->sge[0] = (struct wqe_sge){
+		.addr = (uintptr_t)memory[0] + (size_t)ACTIVE * MESSAGE_BYTES,
+		.len = SMALL_BYTES,
+		.lkey = w->host[0].mr->key,
+	};
+	rq_post(rq, wqe);
+}
+
+static void complete(struct world *w, int side, const struct cqe *e)
+{
+	struct conn *c = &w->conns[e->wr_id];
+
+	if (e->status != WC_SUCCESS)
+		die("QP %" PRIu64 " of nic %c: a completion has status %u", e->wr_id, "AB"[side],
+		    e -> status);
+	w->completions++;
+	if (e->opcode & WC_RECV)
+		c->receives++;
+	else if (side)
+		c->sends++;
+	else
+		c->writes++;
+}
+
+static void poll(struct world *w, int side)
+{
+	struct cq *cq = w->host[side].cq;
+	const struct cqe *e;
+
+	while ((e = cq_peek(cq, 0))) {
+		uint32_t i = (uint32_t)e->wr_id;
+		bool write = !side && !(e->opcode & WC_RECV);
+
+		complete(w, side, e);
+		cq_consume(cq, 1);
+		if (write && w->conns[i].left) {
+			w->conns[i].left--;
+			post(w, 0, i, WR_WRITE, MESSAGE_BYTES);
+		}
+	}
+}
+
+/* ---- the channel ----------------------------------------------------------------------------- */
+
+/* A burst of one nic into the other, and its bytes. */
+static uint64_t carry(struct world *w, int from)
+{
+	struct pkt burst[BURST];
+	size_t n = nic_output(w->host[from].nic, burst, BURST, w->now_ns);
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bytes += burst[i].len;
+		burst[i].train = 1;
+		nic_input(w->host[!from].nic, &burst[i], w->now_ns);
+	}
+	return bytes;
+}
+
+/* Time goes on as if the link carried 100 Gbps, so that timers and round trips are plausible. */
+static bool turn(struct world *w)
+{
+	uint64_t bytes = 0, took_ns;
+
+	for (int side = 0; side < 2; side++) {
+		if (nic_deadline(w->host[side].nic) <= w->now_ns)
+			nic_expire(w->host[side].nic, w->now_ns);
+		bytes += carry(w, side);
+		poll(w, 0);
+		poll(w, 1);
+	}
+	took_ns = bytes * 8 / 100;
+	w->now_ns += took_ns > TURN_NS ? took_ns : TURN_NS;
+	return bytes;
+}
+
+static void run_for(struct world *w, uint64_t ns)
+{
+	uint64_t until = w->now_ns + ns;
+
+	while (w->now_ns < until) {
+		uint64_t due[2];
+
+		if (turn(w))
+			continue;
+		due[0] = nic_deadline(w->host[0].nic);
+		due[1] = nic_deadline(w->host[1].nic);
+		due[0] = due[1] < due[0] ? due[1] : due[0];
+		if (due[0] > until)
+			due[0] = until;
+		if (due[0] > w->now_ns)
+			w->now_ns = due[0];
+	}
+}
+
+static void run_until_completed(struct world *w, uint64_t completions)
+{
+	uint64_t until = w->now_ns + stalled_ns;
+
+	while (w->completions < completions) {
+		turn(w);
+		if (w->now_ns > until)
+			die("stalled: %" PRIu64 " of %" PRIu64 " completions came", w->completions,
+			    completions);
+	}
+}
+
+/* ---- set-up ---------------------------------------------------------------------------------- */
+
+static double seconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void host_create(struct world *w, int side)
+{
+	struct host *h = &w->host[side];
+	struct nic_config config = {
+		.alloc = {.get = heap_get, .put = heap_put, .ctx = &h->heap},
+		.qpn_slot = 1 + (uint32_t)side,
+		.protocol = w->set->protocol,
+		.paths = NIC_PATHS_MAX,
+		.window_bytes = WINDOW_BYTES,
+		.ack_delay_ns = 20000,
+		.gid_count = 1,
+	};
+	int err;
+
+	for (size_t i = 0; i < sizeof(config.secret); i++)
+		config.secret[i] = (uint8_t)prng_next(&w->prng);
+	for (uint16_t i = 0; i < NIC_PATHS_MAX; i++)
+		config.sport_ipv4[i] = (uint16_t)(SPORT + i);
+	memcpy(h->gid, (uint8_t[16]){[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(1 + side)}, 16);
+	memcpy(config.gids[0].raw, h->gid, 16);
+	config.gids[0].ifindex = 1;
+	config.gids[0].ip_mtu = 9000;
+	h->nic = nic_create(&config);
+	if (!h->nic)
+		die("out of memory: no nic can be made");
+	err = nic_pd_alloc(h->nic, &h->pd);
+	if (!err)
+		err = nic_mr_reg(h->nic, h->pd, memory[side], MEMORY_BYTES, (uintptr_t)memory[side],
+				 MR_LOCAL_WRITE | MR_REMOTE_WRITE, &h->mr);
+	if (!err)
+		err = nic_cq_create(h->nic, CQES, h, &h->cq);
+	if (err)
+		die("nic %c: no PD, MR or CQ: %s", "AB"[side], strerror(-err));
+}
+
+static void must(const struct world *w, int side, uint32_t i, const char *what, int err)
+{
+	const struct heap *h = &w->host[side].heap;
+
+	if (!err)
+		return;
+	if (err == -ENOMEM)
+		die("out of memory: QP %u of %u at nic %c, %s; the nic holds %" PRIu64 " MiB", i,
+		    w->count, "AB"[side], what, h -> bytes >> 20);
+	die("QP %u of nic %c, %s: %s", i, "AB"[side], what, strerror(-err));
+}
+
+static void create(struct world *w, int side, uint32_t i)
+{
+	struct host *h = &w->host[side];
+	struct conn *c = &w->conns[i];
+	struct qp_init init = {
+		.type = QPT_RC,
+		.pd = h->pd,
+		.send_cq = h->cq,
+		.recv_cq = h->cq,
+		.cap = {.max_send_wr = c->depth,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+		.owner = c,
+	};
+
+	must(w, side, i, "create", nic_qp_create(h->nic, &init, &c->qp[side]));
+}
+
+static void bring_up(struct world *w, int side, uint32_t i)
+{
+	struct host *h = &w->host[side];
+	struct conn *c = &w->conns[i];
+	struct qp_attr init = {.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE};
+	struct qp_attr rtr = {
+		.state = QPS_RTR,
+		.path_mtu_bytes = w->set->mtu,
+		.dest_qpn = qp_number(c->qp[!side]),
+		.rq_psn = i + (uint32_t)!side,
+		.av = {.port = 1, .is_global = 1, .hop_limit = 64},
+	};
+	struct qp_attr rts = {
+		.state = QPS_RTS,
+		.sq_psn = i + (uint32_t)side,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+
+	memcpy(rtr.av.dgid, w->host[!side].gid, 16);
+	must(w, side, i, "to INIT",
+	     nic_qp_modify(h->nic, c->qp[side], &init,
+			   QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS, w->now_ns));
+	must(w, side, i, "to RTR",
+	     nic_qp_modify(h->nic, c->qp[side], &rtr,
+			   QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
+				   QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
+			   w->now_ns));
+	must(w, side, i, "to RTS",
+	     nic_qp_modify(h->nic, c->qp[side], &rts,
+			   QPA_STATE | QPA_SQ_PSN | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY |
+				   QPA_MAX_RD_ATOMIC,
+			   w->now_ns));
+}
+
+/* QPs [from, to), both ends. Returns how long A's took, in seconds; negotiation comes after. */
+static double connect_batch(struct world *w, uint32_t from, uint32_t to)
+{
+	double began;
+
+	/* A names its peer in RTR, so that is there before the clock starts. */
+	for (uint32_t i = from; i < to; i++)
+		create(w, 1, i);
+	began = seconds(CLOCK_MONOTONIC);
+	for (uint32_t i = from; i < to; i++) {
+		create(w, 0, i);
+		bring_up(w, 0, i);
+	}
+	began = seconds(CLOCK_MONOTONIC) - began;
+	for (uint32_t i = from; i < to; i++)
+		bring_up(w, 1, i);
+	return began;
+}
+
+/* Different QPs anywhere among all. They get their own slots and longer send queues. */
+static void draw_active(struct world *w)
+{
+	for (uint32_t n = 0; n < w->active_count;) {
+		uint32_t i = (uint32_t)(prng_below(&w->prng, w->count));
+
+		if (w->conns[i].depth == DEPTH)
+			continue;
+		w->conns[i].depth = DEPTH;
+		w->conns[i].slot = n;
+		w->active[n++] = i;
+	}
+}
+
+static void world_open(struct world *w, const struct setting *set, uint32_t count)
+{
+	*w = (struct world){.set = set,
+			    .now_ns = start_ns,
+			    .count = count,
+			    .active_count = count < ACTIVE ? count : ACTIVE};
+	prng_init(&w->prng, set->seed);
+	w->conns = own(count, sizeof(*w->conns), "the list of QPs");
+	w->active = own(w->active_count, sizeof(*w->active), "the list of active QPs");
+	for (uint32_t i = 0; i < count; i++)
+		w->conns[i] = (struct conn){.depth = 1, .slot = ACTIVE};
+	draw_active(w);
+	host_create(w, 0);
+	host_create(w, 1);
+}
+
+static void world_close(struct world *w)
+{
+	for (int side = 0; side < 2; side++) {
+		nic_destroy(w->host[side].nic);
+		if (w->host[side].heap.blocks)
+			die("nic %c kept %" PRIu64 " blocks of memory", "AB"[side],
+			    w -> host[side].heap.blocks);
+	}
+	free(w->conns);
+	free(w->active);
+}
+
+/* ---- what is measured ------------------------------------------------------------------------ */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorts them. */
+static double median(double *v, uint32_t n)
+{
+	qsort(v, n, sizeof(*v), by_value);
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+/* Every QP of A WRITEs to its peer and takes a SEND from it, so many at a time. */
+static void once_each(struct world *w, uint32_t wave)
+{
+	for (uint32_t i = 0; i < w->count; i++) {
+		struct conn *c = &w->conns[i];
+
+		c->writes = 0;
+		c->sends = 0;
+		c->receives = 0;
+	}
+	for (uint32_t from = 0; from < w->count; from += wave) {
+		uint32_t n = w->count - from < wave ? w->count - from : wave;
+		uint64_t wanted = w->completions + 3 * (uint64_t)n;
+
+		for (uint32_t i = from; i < from + n; i++) {
+			post_receive(w, i);
+			post(w, 0, i, WR_WRITE, SMALL_BYTES);
+			post(w, 1, i, WR_SEND, SMALL_BYTES);
+		}
+		run_until_completed(w, wanted);
+		run_for(w, rest_ns);
+	}
+	for (uint32_t i = 0; i < w->count; i++) {
+		const struct conn *c = &w->conns[i];
+
+		if (c->writes != 1 || c->sends != 1 || c->receives != 1)
+			die("QP %u has %u WRITE, %u SEND and %u receive completions, not one each",
+			    i, c->writes, c->sends, c->receives);
+	}
+}
+
+static size_t send_ring_bytes(const struct qp *qp)
+{
+	const struct sq *sq = qp_sq((struct qp *)qp);
+
+	return ((size_t)sq->mask + 1) * sq->stride;
+}
+
+static size_t receive_ring_bytes(const struct qp *qp)
+{
+	const struct rq *rq = qp_rq((struct qp *)qp);
+
+	return (size_t)rq->capacity * rq->stride + 2 * ((size_t)rq->mask + 1) * sizeof(*rq->posted);
+}
+
+static void measure_set_up(struct world *w)
+{
+	uint32_t batches = (w->count + BATCH - 1) / BATCH;
+	double *rates = own(batches, sizeof(*rates), "the rates"), began, all, middle;
+
+	began = seconds(CLOCK_MONOTONIC);
+	for (uint32_t b = 0; b < batches; b++) {
+		uint32_t from = b * BATCH;
+		uint32_t n = w->count - from < BATCH ? w->count - from : BATCH;
+
+		rates[b] = n / connect_batch(w, from, from + n);
+		run_for(w, rest_ns);
+	}
+	all = seconds(CLOCK_MONOTONIC) - began;
+	middle = median(rates, batches);
+	printf("set-up      %10.0f QPs/s      median of %u batches of up to %u, %.0f to %.0f\n",
+	       middle, batches, BATCH, rates[0], rates[batches - 1]);
+	printf("            %10.0f pairs/s    both ends and what they tell each other\n\n",
+	       w->count / all);
+	free(rates);
+}
+
+/* The rings told are those of an idle QP: the active ones have longer send queues. */
+static void measure_memory(struct world *w, const struct heap *empty)
+{
+	const struct heap *now = &w->host[0].heap;
+	struct heap connected = *now;
+	size_t rings = 0, send = 0, receive = 0;
+	double n = w->count, state, pool, state_lines;
+
+	for (uint32_t i = 0; i < w->count; i++) {
+		const struct qp *qp = w->conns[i].qp[0];
+
+		rings += send_ring_bytes(qp) + receive_ring_bytes(qp);
+		if (w->conns[i].depth == 1) {
+			send = send_ring_bytes(qp);
+			receive = receive_ring_bytes(qp);
+		}
+	}
+	once_each(w, w->set->wave);
+	state = (double)(connected.bytes - empty->bytes - rings) / n;
+	state_lines = (double)(connected.line_bytes - connected.bytes -
+			       (empty->line_bytes - empty->bytes)) /
+		      n;
+	pool = ((double)now->bytes - (double)connected.bytes) / n;
+	printf("memory      %10.1f B/QP       QP and engine state\n", state);
+	printf("            %10.1f B/QP       what the nic's pool keeps after waves of %u QPs\n",
+	       pool, w->set->wave);
+	printf("            %10.1f B/QP       core state: the sum of these\n", state + pool);
+	printf("            %10zu B/QP       send ring (1 WR of 1 SGE)\n", send);
+	printf("            %10zu B/QP       receive ring (1 WR of 1 SGE)\n", receive);
+	printf("            %10.1f B/QP       all of it\n",
+	       state + pool + (double)(send + receive));
+	printf("            %10.1f B/QP       lost to alignment beyond that, in %.2f blocks a QP\n",
+	       state_lines, (double)(connected.blocks - empty->blocks) / n);
+	printf("            %10" PRIu64 " B          the nic itself, however many QPs it has\n\n",
+	       empty->bytes);
+}
+
+static void measure_memory_together(struct world *w)
+{
+	uint64_t before = w->host[0].heap.bytes;
+
+	once_each(w, w->count);
+	printf("memory      %10.1f B/QP       more that the pool keeps after all QPs at once\n\n",
+	       ((double)w->host[0].heap.bytes - (double)before) / w->count);
+}
+
+/* Each active QP WRITEs so often. */
+static void write_all(struct world *w, uint32_t messages)
+{
+	uint64_t wanted = w->completions + (uint64_t)w->active_count * messages;
+
+	for (uint32_t n = 0; n < w->active_count; n++) {
+		struct conn *c = &w->conns[w->active[n]];
+
+		c->writes = 0;
+		c->left = messages;
+		for (int d = 0; d < DEPTH && c->left; d++, c->left--)
+			post(w, 0, w->active[n], WR_WRITE, MESSAGE_BYTES);
+	}
+	run_until_completed(w, wanted);
+	for (uint32_t n = 0; n < w->active_count; n++) {
+		if (w->conns[w->active[n]].writes != messages)
+			die("QP %u completed %u of %u WRITEs", w->active[n],
+			    w->conns[w->active[n]].writes, messages);
+	}
+}
+
+struct rate {
+	double bytes;               /* a second of processor time */
+	uint64_t sent, retransmits; /* packets of A */
+};
+
+static struct rate measure_rate(struct world *w)
+{
+	const struct nic_counters *n = nic_counters(w->host[0].nic);
+	uint64_t sent, retransmits;
+	struct rate r;
+	double began, took;
+
+	/* Whoever is measured has rested, and then found its windows. */
+	run_for(w, rest_ns);
+	write_all(w, WARM_UP_MESSAGES);
+	memset(memory[1], 0, MEMORY_BYTES);
+	sent = n->tx_packets;
+	retransmits = n->retransmits;
+	began = seconds(CLOCK_THREAD_CPUTIME_ID);
+	write_all(w, MESSAGES);
+	took = seconds(CLOCK_THREAD_CPUTIME_ID) - began;
+	r.sent = n->tx_packets - sent;
+	r.retransmits = n->retransmits - retransmits;
+	r.bytes = (double)w->active_count * MESSAGES * MESSAGE_BYTES / took;
+	if (memcmp(memory[0], memory[1], (size_t)w->active_count * MESSAGE_BYTES) != 0)
+		die("what was written is not what was sent");
+	return r;
+}
+
+static struct rate measure_alone(const struct setting *set)
+{
+	struct world w;
+	struct rate r;
+
+	world_open(&w, set, set->qps < ACTIVE ? set->qps : ACTIVE);
+	connect_batch(&w, 0, w.count);
+	r = measure_rate(&w);
+	world_close(&w);
+	return r;
+}
+
+static void check_protocol(const struct world *w)
+{
+	for (int side = 0; side < 2; side++) {
+		const struct nic_counters *n = nic_counters(w->host[side].nic);
+
+		if (n->fallbacks || n->cq_overruns || n->completion_errors)
+			die("nic %c: %" PRIu64 " QPs fell back to RoCEv2, %" PRIu64
+			    " CQs overran, %" PRIu64 " completions failed",
+			    "AB"[side], n -> fallbacks, n -> cq_overruns, n -> completion_errors);
+	}
+}
+
+static void measure_throughput(struct world *among)
+{
+	const struct setting *set = among->set;
+	uint32_t n = set->runs;
+	double *rates = own(3 * (size_t)n, sizeof(*rates), "the rates");
+	double *alone = rates + n, *ratios = alone + n;
+	uint64_t packets = 0, retransmits = 0;
+	double middle;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct rate a, b;
+
+		/* Neither is always the second one. */
+		if (i % 2) {
+			b = measure_alone(set);
+			a = measure_rate(among);
+		} else {
+			a = measure_rate(among);
+			b = measure_alone(set);
+		}
+		rates[i] = a.bytes;
+		alone[i] = b.bytes;
+		ratios[i] = a.bytes / b.bytes;
+		packets += a.sent + b.sent;
+		retransmits += a.retransmits + b.retransmits;
+	}
+	printf("throughput  %10.3f GB/s       64 active QPs among all, median of %u runs\n",
+	       median(rates, n) / 1e9, n);
+	printf("            %10.3f GB/s       64 QPs alone\n", median(alone, n) / 1e9);
+	middle = median(ratios, n);
+	printf("            %10.3f            ratio, median; quartiles %.3f and %.3f\n", middle,
+	       ratios[n / 4], ratios[n - 1 - n / 4]);
+	printf("            %10" PRIu64 "            packets sent by A, %" PRIu64
+	       " of them again\n\n",
+	       packets, retransmits);
+	free(rates);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static _Noreturn void usage(void)
+{
+	fprintf(stderr,
+		"usage: scale [--qps N] [--seed N] [--mtu BYTES] [--wave QPS] [--runs N]\n"
+		"             [--protocol auto|veroce]\n"
+		"N is %u QPs at most\n",
+		NIC_MAX_QP);
+	exit(2);
+}
+
+static uint32_t number(const char *s)
+{
+	char *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(s, &end, 0);
+	if (errno || *end || end == s || *s == '-' || n > UINT32_MAX)
+		usage();
+	return (uint32_t)n;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {{"qps", 1, NULL, 'q'},  {"seed", 1, NULL, 's'},
+						{"mtu", 1, NULL, 'm'},  {"wave", 1, NULL, 'w'},
+						{"runs", 1, NULL, 'r'}, {"protocol", 1, NULL, 'p'},
+						{NULL, 0, NULL, 0}};
+	struct setting set = {.qps = NIC_MAX_QP, .seed = 1, .mtu = 1024, .wave = 1024, .runs = 51};
+	struct world w;
+	struct heap empty;
+	struct prng prng;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case 'q':
+			set.qps = number(optarg);
+			break;
+		case 's':
+			set.seed = number(optarg);
+			break;
+		case 'm':
+			set.mtu = number(optarg);
+			break;
+		case 'w':
+			set.wave = number(optarg);
+			break;
+		case 'r':
+			set.runs = number(optarg);
+			break;
+		case 'p':
+			if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "veroce") != 0)
+				usage();
+			set.protocol = *optarg == 'a' ? NIC_PROTOCOL_AUTO : NIC_PROTOCOL_VEROCE;
+			break;
+		default:
+			usage();
+		}
+	}
+	if (optind != argc || set.qps <= ACTIVE || set.qps > NIC_MAX_QP || !set.wave || !set.runs ||
+	    (set.mtu != 256 && set.mtu != 512 && set.mtu != 1024 && set.mtu != 2048 &&
+	     set.mtu != 4096))
+		usage();
+	for (int i = 0; i < argc; i++)
+		printf("%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
+	printf("seed %" PRIu64 ", %u RC QPs in each of two nics, protocol %s, %u paths, PMTU %u, "
+	       "%u active QPs, WRITEs of %u, %u at a time\n\n",
+	       set.seed, set.qps, set.protocol == NIC_PROTOCOL_AUTO ? "auto" : "veroce",
+	       NIC_PATHS_MAX, set.mtu, ACTIVE, MESSAGE_BYTES, DEPTH);
+	fflush(stdout);
+
+	prng_init(&prng, set.seed);
+	for (int side = 0; side < 2; side++)
+		memory[side] = own(1, MEMORY_BYTES, "the buffers");
+	for (size_t i = 0; i < MEMORY_BYTES; i++)
+		memory[0][i] = (uint8_t)prng_next(&prng);
+	world_open(&w, &set, set.qps);
+	empty = w.host[0].heap;
+	measure_set_up(&w);
+	measure_memory(&w, &empty);
+	measure_throughput(&w);
+	measure_memory_together(&w);
+	check_protocol(&w);
+	world_close(&w);
+	for (int side = 0; side < 2; side++)
+		free(memory[side]);
+	printf("every completion came once; what was written arrived\n");
+	return 0;
+}
