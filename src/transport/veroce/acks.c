@@ -7,6 +7,8 @@
  * takes it for a loss, so it gets one when a packet is further ahead of the oldest hole than the paths
  * reorder (T), or when a hole has stood for a while with nothing arriving (5.3, 3 and 4).
  */
+#include <string.h>
+
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
 #include "wire/icrc.h"
@@ -275,15 +277,18 @@ static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, 
 /* These acknowledge nothing (5.2). */
 static bool send_trims(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
-	while (in->trims) {
+	uint8_t sent = 0;
+
+	for (; sent < in->trims; sent++) {
 		if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK,
-			     in->trim_psn[in->trims - 1], AETH_NAK | NAK_PSN_SEQUENCE, POETH_NO_INFO,
-			     NULL, 0, false, now_ns))
-			return false;
-		in->trims--;
+			     in->trim_psn[sent], AETH_NAK | NAK_PSN_SEQUENCE, POETH_NO_INFO, NULL, 0,
+			     false, now_ns))
+			break;
 		tp->counters.naks_sent++;
 	}
-	return true;
+	in->trims = (uint8_t)(in->trims - sent);
+	memmove(in->trim_psn, in->trim_psn + sent, in->trims * sizeof(in->trim_psn[0]));
+	return !in->trims;
 }
 
 static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)

@@ -58,8 +58,8 @@ static uint64_t due_ns(const struct qp *qp, const struct sender *s, uint32_t pat
 static uint64_t overdue_ns(const struct pair *pair, const struct tx_record *r)
 {
 	const struct path *path = &pair->path[r->path];
-	uint64_t slack = 4 * path->rttvar_ns > path->srtt_ns / 4 ? 4 * path->rttvar_ns
-								 : path->srtt_ns / 4;
+	/* A queue that grows makes a whole round trip of difference between what is known and what is. */
+	uint64_t slack = 4 * path->rttvar_ns > path->srtt_ns ? 4 * path->rttvar_ns : path->srtt_ns;
 
 	return r->tx_ns + (path->srtt_ns ? path->srtt_ns + slack : pair->rto_ns);
 }

@@ -384,6 +384,19 @@ static uint64_t rto_ns(const struct transport *tp, const struct qp *qp, const st
 	return rto > tp->pairs.config.rto_min_ns ? rto : tp->pairs.config.rto_min_ns;
 }
 
+/* Of the paths that something flies on; 0: none was measured. */
+static uint64_t slowest_srtt_ns(const struct qp *qp, const struct sender *s)
+{
+	const struct pair *pair = qp->veroce->pair;
+	uint64_t srtt = 0;
+
+	for (uint32_t i = 0; s->tx.ring && i < pair->path_count; i++) {
+		if (s->tx.ring->paths[i].head != TX_NIL && pair->path[i].srtt_ns > srtt)
+			srtt = pair->path[i].srtt_ns;
+	}
+	return srtt ? srtt : pair->srtt_ns;
+}
+
 /* When the first packet that is unacknowledged has waited too long, or has again. */
 static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
@@ -391,16 +404,21 @@ static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, co
 
 	if (s->retries && s->timeout_ns > since)
 		since = s->timeout_ns;
-	return since + rto_ns(tp, qp, s);
+	since += rto_ns(tp, qp, s);
+	if (s->probes && !s->retries) { /* its answer comes first */
+		uint64_t answer = s->active_ns + slowest_srtt_ns(qp, s) * 3 / 2 + tp->lazy_ack_ns;
+
+		since = since > answer ? since : answer;
+	}
+	return since;
 }
 
-static uint64_t pto_ns(const struct transport *tp, const struct qp *qp)
+static uint64_t pto_ns(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
-	const struct pair *pair = qp->veroce->pair;
-	uint64_t pto = pair->srtt_ns + pair->srtt_ns / 2 + tp->lazy_ack_ns;
+	uint64_t srtt = slowest_srtt_ns(qp, s), pto = srtt + srtt / 2 + tp->lazy_ack_ns;
 
-	if (!pair->srtt_ns)
-		return pair->rto_ns;
+	if (!srtt)
+		return qp->veroce->pair->rto_ns;
 	return pto > tp->pto_ns_min ? pto : tp->pto_ns_min;
 }
 
@@ -415,7 +433,7 @@ uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, cons
 		rto = s->reo_ns;
 	if (s->retries || s->probes >= PROBES_MAX || !tp->loss->probes || s->tx.lost)
 		return rto;
-	pto = s->active_ns + pto_ns(tp, qp);
+	pto = s->active_ns + pto_ns(tp, qp, s);
 	return pto < rto ? pto : rto;
 }
 
