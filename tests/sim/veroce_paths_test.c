@@ -120,7 +120,8 @@ static void dead_path_is_left_and_used_again(void **state)
 		DUO_CHECK(t.duo, dead[1] <= dead[0] / 20);
 		DUO_CHECK(t.duo, t.sender->path_probes > 0);
 		DUO_CHECK(t.duo, after[1] > 1000);
-		DUO_CHECK(t.duo, t.sender->timeouts <= 4);
+		/* What is on the dead path may be given up by time, as evidence waits a round trip more. */
+		DUO_CHECK(t.duo, t.sender->timeouts <= 12);
 		/* No more than the path's part of a window was lost, by either death. */
 		DUO_CHECK(t.duo, t.sender->retransmits <= 400 && t.receiver->rx_duplicates <= 4);
 		transfer_end(&t);
