@@ -66,6 +66,8 @@ static const char *const losses[] = {
 	NULL,
 };
 
+static const char *const switches[] = {"off", "on", NULL};
+
 static_assert(sizeof(enum nic_protocol) == sizeof(unsigned) && sizeof(enum nic_cc) == sizeof(unsigned) &&
 		      sizeof(enum nic_loss) == sizeof(unsigned),
 	      "a choice is stored as an unsigned");
@@ -87,6 +89,8 @@ static const struct row rows[] = {
 	CHOICE("cc", cc, ccs, "swift", "congestion control of veRoCE: swift, dctcp or none"),
 	CHOICE("loss", loss, losses, "fast", "loss detection of veRoCE: fast, base or irn"),
 	NUMBER("rx_window", KIND_POWER, rx_window, NIC_RX_WINDOW_MIN, NIC_RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),
+	CHOICE("strong_order", strong_order, switches, "off", "on: veRoCE writes memory in packet order, for programs that poll it"),
+	CHOICE("trim", trim, switches, "off", "on: veRoCE's data may be trimmed by switches (DSCP 8, trimmed 9)"),
 	NUMBER("window_bytes", KIND_BYTES, window_bytes, 4096, 1u << 30, "auto", "bytes a queue pair may have unacknowledged"),
 	NUMBER("ack_delay_us", KIND_U32, ack_delay_us, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),
 	NUMBER("spin_us", KIND_U32, spin_us, 0, 1000000, "50", "how long the engine thread looks for more after traffic before it sleeps"),

@@ -50,6 +50,8 @@ static void without_settings_there_are_defaults(void **state)
 	assert_int_equal(c.cc, NIC_CC_SWIFT);
 	assert_int_equal(c.loss, NIC_LOSS_FAST);
 	assert_int_equal(c.rx_window, 65536);
+	assert_int_equal(c.strong_order, 0);
+	assert_int_equal(c.trim, 0);
 	assert_int_equal(c.spin_us, 50);
 	assert_int_equal(c.window_bytes, 0);
 	assert_string_equal(c.pcap, "");
@@ -85,7 +87,8 @@ static void choices_are_taken_by_name(void **state)
 	} rows[] = {
 		{"protocol = auto\ncc = swift\nloss = fast\nrx_window = 65536\nveroce_paths = 16\n",
 		 NIC_PROTOCOL_AUTO, NIC_CC_SWIFT, NIC_LOSS_FAST, 65536, 16},
-		{"protocol = veroce\ncc = dctcp\nloss = base\nrx_window = 128\nveroce_paths = 1\n",
+		{"protocol = veroce\ncc = dctcp\nloss = base\nrx_window = 128\nveroce_paths = 1\n"
+		 "strong_order = on\ntrim = on\n",
 		 NIC_PROTOCOL_VEROCE, NIC_CC_DCTCP, NIC_LOSS_BASE, 128, 1},
 		{"protocol = rocev2\ncc = none\nloss = irn\nrx_window = 4096\nveroce_paths = 7\n",
 		 NIC_PROTOCOL_ROCEV2, NIC_CC_NONE, NIC_LOSS_IRN, 4096, 7},
@@ -101,6 +104,8 @@ static void choices_are_taken_by_name(void **state)
 		assert_int_equal(c.loss, rows[i].loss);
 		assert_int_equal(c.rx_window, rows[i].rx_window);
 		assert_int_equal(c.veroce_paths, rows[i].veroce_paths);
+		assert_int_equal(c.strong_order, i == 1);
+		assert_int_equal(c.trim, i == 1);
 	}
 }
 

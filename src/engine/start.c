@@ -159,6 +159,8 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		c->cc = e->config.cc;
 		c->loss = e->config.loss;
 		c->rx_window = e->config.rx_window;
+		c->strong_order = e->config.strong_order;
+		c->trim = e->config.trim;
 		c->rto_ns_min = RTO_NS_MIN;
 		c->pto_ns_min = PTO_NS_MIN;
 		c->cc_target_ns = CC_TARGET_NS;
