@@ -6,7 +6,7 @@ whatever else the machine does befalls all of them. Prints every command, the me
 with those that are wanted. Nothing is pinned unless --pin says so, and then everything is, alike.
 
 usage: bench/run.py [--quick] [--rounds N] [--json FILE] [--pin CPUS] [GROUP...]
-groups: bandwidth latency rate syscalls
+groups: bandwidth latency rate protocols syscalls
 """
 import argparse
 import json
@@ -28,7 +28,7 @@ MIB = 1 << 20
 UCX_ENV = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 LIMIT_S = 60  # for one run
 
-options = argparse.Namespace(quick=False, pin=None, gid=None)
+options = argparse.Namespace(quick=False, pin=None, gid=None, protocol=None)
 commands = {}  # of each measure, as they ran last
 
 
@@ -129,7 +129,8 @@ def perftest(name, program, *words, meanwhile=None):
     """The last row of the result table: a list of numbers."""
     port = tcp_port()
     common = [VERBENA, "run", program, "-F", "-x", str(options.gid), "-p", str(port)] + [str(w) for w in words]
-    out = pair(name, common, common + ["127.0.0.1"], port, meanwhile=meanwhile)
+    env = {"VERBENA_PROTOCOL": options.protocol} if options.protocol else None
+    out = pair(name, common, common + ["127.0.0.1"], port, env=env, meanwhile=meanwhile)
     rows = re.findall(r"^ *\d+ +\d+(?:[ \t]+[\d.]+)+[ \t]*$", out.rsplit("#bytes", 1)[-1], re.M)
     if not rows:
         raise Broken("%s: no result\n%s" % (name, out))
@@ -162,6 +163,17 @@ def send_lat(name):
 
 def write_rate(name):
     return perftest(name, "ib_write_bw", "-s", 64, "-n", scaled(2000000))[4] * 1e6
+
+
+def over(protocol, measure):
+    """The same measure with that protocol, whatever both ends would choose."""
+    def run(name):
+        options.protocol = protocol
+        try:
+            return measure(name)
+        finally:
+            options.protocol = None
+    return run
 
 
 def iperf3(name):
@@ -223,6 +235,11 @@ GROUPS = {
     "rate": ("messages/s, 64 bytes", [
         ("ib_write_bw -s 64", write_rate), ("UCX tag_bw 64", ucx_tag_rate),
         ("UCX put_bw 64", ucx_put_rate), ("UDP datagrams", udp_rate)]),
+    "protocols": ("veRoCE beside RoCEv2: MiB/s, us, messages/s", [
+        ("%s %s" % (label, what), over(protocol, measure))
+        for what, measure in (("write_bw", write_bw), ("read_bw", read_bw), ("send_bw", send_bw),
+                              ("send_lat", send_lat), ("write rate 64", write_rate))
+        for label, protocol in (("veRoCE", "veroce"), ("RoCEv2", "rocev2"))]),
 }
 # (ours, peers of which the best counts, factor, whether ours should be at least or at most so much)
 WANTED = [
@@ -238,6 +255,11 @@ WANTED = [
     ("ib_send_lat", ["UDP ping-pong"], 1.5, "<="),
     ("ib_write_bw -s 64", ["UCX tag_bw 64", "UCX put_bw 64"], 1.0, ">="),
     ("ib_write_bw -s 64", ["UDP datagrams"], 3.0, ">="),
+    ("veRoCE write_bw", ["RoCEv2 write_bw"], 1.0, ">="),
+    ("veRoCE read_bw", ["RoCEv2 read_bw"], 1.0, ">="),
+    ("veRoCE send_bw", ["RoCEv2 send_bw"], 1.0, ">="),
+    ("veRoCE send_lat", ["RoCEv2 send_lat"], 1.0, "<="),
+    ("veRoCE write rate 64", ["RoCEv2 write rate 64"], 1.0, ">="),
 ]
 
 
