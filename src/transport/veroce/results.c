@@ -91,7 +91,6 @@ void results_complete(struct transport *tp, struct qp *qp, uint64_t now_ns)
 static void finish(struct transport *tp, struct qp *qp, uint32_t r, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-
 	struct send_wqe *w = wqe_of(qp, r);
 	/* The answer to a request acknowledges it, and what is before it: it was executed in order. */
 	struct veroce_packet ack = {

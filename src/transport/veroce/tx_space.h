@@ -67,7 +67,6 @@ struct tx_space {
 	uint32_t lost;       /* in the retransmit queue */
 	uint32_t again_head; /* of the retransmit queue */
 	uint32_t again_tail;
-	uint32_t highest_acked; /* PSN, meaningful while any record is ACKED */
 };
 
 /* What an acknowledgement told, by path. Set `paths` to 0 before use; the rest follows from it. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/ipudp.h"
 #include "base/siphash.h"
 #include "transport/request.h"
 #include "transport/veroce/veroce.h"
@@ -274,9 +275,8 @@ void veroce_heard(struct transport *tp, struct qp *qp, bool confirmed, uint64_t 
 const struct flow *veroce_flow(struct transport *tp, const struct qp *qp, uint32_t path, bool data)
 {
 	struct flow f = qp->flow;
-	bool ipv4 = !memcmp(f.src, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
 
-	f.sport = (ipv4 ? tp->sport_ipv4 : tp->sport_ipv6)[path];
+	f.sport = (flow_is_ipv4(&f) ? tp->sport_ipv4 : tp->sport_ipv6)[path];
 	f.dport = tp->veroce_port;
 	/* ECT(0); acknowledgements too, to travel with data, unless only data may be trimmed. */
 	f.tos = (uint8_t)((f.tos & ~3u) | 2);

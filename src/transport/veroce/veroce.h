@@ -105,7 +105,7 @@ enum veroce_peer {
 
 /*
  * What a QP needs while something is outstanding, from the pool: taken when a packet comes or work is
- * there, given back when all is quiet (veroce_rest).
+ * there, given back when all is quiet (rest, veroce.c).
  */
 struct veroce_work {
 	struct qp *qp;
@@ -217,8 +217,8 @@ const struct flow *veroce_flow(struct transport *, const struct qp *, uint32_t p
 
 /* Stamps a packet of a PSN space that leaves on `path`, if the peer understands (13.2). */
 void veroce_stamp(struct qp *, struct veroce_packet *, uint32_t path, uint64_t now_ns);
-/* What a packet of a PSN space tells by itself: its path, its stamp, its CE mark. */
 bool veroce_is_trimmed(const struct qp *, const struct pkt *);
+/* What a packet of a PSN space tells by itself: its path, its stamp, its CE mark. */
 void veroce_arrival(struct qp *, struct receiver *, const struct pkt *, const struct veroce_packet *,
 		    uint64_t now_ns);
 
