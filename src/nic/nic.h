@@ -88,6 +88,14 @@ struct nic_config {
 	uint64_t cc_target_ns;      /* queueing delay that Swift lets be; 0: its own formula */
 	uint32_t window_bytes;   /* request bytes, READ responses included, a QP may have unacknowledged */
 	uint16_t train_max;      /* packets that the back end sends as one train, 1 .. PKT_TRAIN_MAX; 0: that */
+	/*
+	 * Packets are described and not carried, for networks that exist in numbers only: payload is
+	 * not copied, regions have addresses but need no memory (and allow no atomics), the ICRC is
+	 * neither computed nor checked. A packet given to such a nic holds its headers, and nothing is
+	 * read behind them; its len counts everything.
+	 */
+	bool no_payload;
+	uint8_t qpn_bits;        /* room for 2^qpn_bits QPs, 1 .. NIC_QPN_BITS; 0: NIC_QPN_BITS */
 	uint64_t ack_delay_ns;   /* how long an ACK may wait for a packet to travel with, while held */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
@@ -116,6 +124,12 @@ void nic_expire(struct nic *, uint64_t now_ns);
  * soon (a polling program). Not held, as at the start: the next nic_output() sends every ACK.
  */
 void nic_hold_acks(struct nic *, bool hold);
+
+/*
+ * Paused: neither requests with payload nor READ responses are yielded, only what answers (ACK, NAK,
+ * CNP, probes): PFC stopped the traffic class of data. Not paused, as at the start: all goes on.
+ */
+void nic_pause(struct nic *, bool paused);
 
 /* Any thread: work was posted to this QP. */
 void nic_doorbell(struct nic *, struct qp *);

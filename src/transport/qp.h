@@ -56,6 +56,7 @@ struct transport {
 	struct mr_table mrs;
 	struct timers timers;
 	struct list active;      /* QPs with something to send, in turn */
+	struct list paused;      /* QPs that had their turn while data_paused, and may have data */
 	struct list held_acks;   /* QPs whose ACK waits for company, oldest first */
 	struct list lazy_acks;   /* QPs whose ACK waits for more to acknowledge, oldest first */
 	struct list fired_cqs;
@@ -65,6 +66,7 @@ struct transport {
 	uint32_t window_bytes;
 	uint64_t ack_delay_ns; /* of held_acks */
 	bool hold_acks;
+	bool data_paused;        /* nothing with payload is sent: a QP's turn is for its answers */
 
 	/* veRoCE */
 	enum transport_protocol protocol;
@@ -247,6 +249,14 @@ extern const struct qp_ops ud_ops;
 
 /* The QP has, or may have, something to send. */
 void qp_activate(struct transport *, struct qp *);
+/* It has an acknowledgement to send: it is next, where acknowledgements travel alone. */
+void qp_activate_to_answer(struct transport *, struct qp *);
+
+/* Acknowledgements find no train to end: they go before data. */
+static inline bool acks_go_first(const struct transport *tp)
+{
+	return tp->tx.train_max == 1;
+}
 
 /* ---- completion.c: completions in order, flushing, the way into the error states ---------- */
 

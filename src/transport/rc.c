@@ -35,7 +35,8 @@ static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return true;
 	if (!qp->gbn)
 		return false; /* it has no peer yet */
-	if (responder_output(tp, qp, now_ns))
+	if (responder_output(tp, qp, now_ns) ||
+	    (acks_go_first(tp) && list_empty(&qp->held) && responder_output_ack(tp, qp)))
 		return true;
 	before = tp->tx.count;
 	if (requester_output(tp, qp, now_ns))

@@ -250,6 +250,8 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct requester *req = &qp->gbn->req;
 	bool sent = false, more = false;
 
+	if (tp->data_paused)
+		return false;
 	for (uint32_t budget = QP_OUTPUT_QUANTUM;;) {
 		enum qp_state state = qp_get_state(qp);
 		uint32_t flying = offset(req, req->psn), window = req->cc.window_bytes / qp->mtu;

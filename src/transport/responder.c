@@ -387,7 +387,7 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 			qp->gbn->rsp.res_emit = qp->gbn->rsp.res_head;
 			return true;
 		}
-		memcpy(p + at, from, len);
+		mr_copy(&tp->mrs, p + at, from, len);
 	}
 	memset(p + at + len, 0, pad);
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + len + pad + ICRC_LEN);
@@ -444,7 +444,7 @@ bool responder_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (state != QPS_RTR && state != QPS_RTS && state != QPS_SQD && state != QPS_SQE)
 		return false;
-	if (send_responses(tp, qp, now_ns))
+	if (!tp->data_paused && send_responses(tp, qp, now_ns))
 		return true;
 	return qp->gbn->rsp.nak_pending && !send_pending_nak(tp, qp, now_ns);
 }

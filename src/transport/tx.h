@@ -23,6 +23,7 @@ struct tx {
 	struct pkt *burst; /* the caller's array */
 	size_t count;
 	size_t max;
+	bool no_icrc;       /* packets are described, not carried: there is nothing to seal */
 	uint16_t train_max; /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
 	uint64_t bytes;
 	/* the train being built */

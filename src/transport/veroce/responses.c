@@ -206,7 +206,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t
 	veroce_stamp(qp, &p, path, now_ns);
 	at = veroce_encode_headers(out, &p);
 	if (payload)
-		memcpy(out + at, from, payload);
+		mr_copy(&tp->mrs, out + at, from, payload);
 	memset(out + at + payload, 0, p.bth.pad);
 	at += payload + p.bth.pad + ICRC_LEN;
 	tx_commit(&tp->tx, flow, qp->dest_qpn, at);

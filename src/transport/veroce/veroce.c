@@ -427,12 +427,16 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (!control_output(tp, qp, now_ns))
 		return true;
+	if (acks_go_first(tp) && list_empty(&qp->held) &&
+	    (!acks_output(tp, qp, &vr->w->q_in, now_ns) ||
+	     !acks_output(tp, qp, &vr->w->r_in, now_ns)))
+		return true;
 	before = tp->tx.count;
 	requested_retry(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
-	more = responses_output(tp, qp, now_ns);
-	if (!more && !vr->w->fatal)
+	more = !tp->data_paused && responses_output(tp, qp, now_ns);
+	if (!more && !vr->w->fatal && !tp->data_paused)
 		more = requests_output(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
