@@ -57,9 +57,11 @@ struct cc_config {
 	uint64_t cwnd_bytes_min;   /* 0: 1 */
 	uint64_t cwnd_bytes_max;   /* 0: CC_CWND_BYTES_LIMIT */
 	uint64_t target_ns;        /* queueing allowed above the base RTT; 0: the algorithm's own */
+	const struct cc_params *params;
 	bool loss_ignored;         /* SACK holes are not congestion; all other losses still are */
 };
 
+struct cc_params { enum cc_algorithm algorithm; };
 struct cc_ack {
 	uint64_t acked_bytes;   /* newly acknowledged by this ACK */
 	uint32_t acked_packets; /* ... and how many packets these were */
@@ -70,6 +72,7 @@ struct cc_ack {
 	uint64_t rtt_ns;      /* of the newest packet; 0: none */
 	uint64_t remote_ns;   /* part of rtt_ns: the peer's, from arrival to ACK */
 	uint64_t local_ns;    /* part of rtt_ns: ours, the ACK's wait before it was read */
+	const struct int_stack *int_stack;
 	uint8_t hops;         /* switches passed; 0: unknown */
 };
 

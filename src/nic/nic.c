@@ -18,6 +18,22 @@
 static_assert((int)NIC_PATHS_MAX == (int)TX_PATHS_MAX, "a path has a source port");
 static_assert((int)NIC_RX_WINDOW_MAX == (int)RX_WINDOW_MAX, "what can be recorded");
 
+enum { CNP_INTERVAL_NS = 50000 }; /* the DCQCN paper's */
+
+static void congestion_setup(struct transport *tp, const struct nic_config *c)
+{
+	tp->cc = c->cc_params;
+	tp->line_rate_bps = c->line_rate_bps;
+	tp->base_rtt_ns = c->base_rtt_ns;
+	tp->pace_slack_ns = c->pace_slack_ns;
+	tp->cnp_interval_ns = c->cnp_interval_ns ? c->cnp_interval_ns : CNP_INTERVAL_NS;
+	tp->wire_overhead_bytes = c->wire_overhead_bytes;
+	tp->ce_echo = c->ce_echo;
+	tp->ackreq_packets = c->ackreq_packets && c->ackreq_packets < QP_ACKREQ_PACKETS
+				     ? c->ackreq_packets
+				     : QP_ACKREQ_PACKETS;
+}
+
 static void veroce_setup(struct transport *tp, const struct nic_config *c)
 {
 	static const enum transport_protocol protocols[] = {
@@ -86,6 +102,7 @@ struct nic *nic_create(const struct nic_config *c)
 	half[1] = siphash_u64(c->secret, 1);
 	memcpy(nic->qpn_secret, half, sizeof(half));
 	nic->udp_port = c->udp_port ? c->udp_port : ROCEV2_UDP_PORT;
+	congestion_setup(&nic->tp, c);
 	veroce_setup(&nic->tp, c);
 	nic->gid_count = c->gid_count < NIC_GIDS_MAX ? c->gid_count : NIC_GIDS_MAX;
 	memcpy(nic->gids, c->gids, nic->gid_count * sizeof(nic->gids[0]));
@@ -243,8 +260,12 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 	}
 	if (!icrc_is_good(nic, pkt))
 		return -EBADMSG;
-	if (opcode_service(bth.opcode) == SVC_CNP)
-		return 0; /* RoCEv2's window knows nothing of congestion notification */
+	if (opcode_service(bth.opcode) == SVC_CNP) {
+		qp = find_receiver(nic, pkt, &bth, SVC_RC);
+		if (qp)
+			completer_cnp(&nic->tp, qp, now_ns);
+		return 0;
+	}
 	qp = find_receiver(nic, pkt, &bth, opcode_service(bth.opcode));
 	if (qp)
 		qp->ops->input(&nic->tp, qp, pkt, &bth, info, pkt->data, pkt->data + header_len,

@@ -42,6 +42,7 @@ enum {
 #define NAK_AT_EPSN UINT32_MAX
 #define NIC_READ_BYTES_MAX (1u << 31)
 
+struct congestion;
 struct loss_ops;
 struct veroce;
 struct veroce_packet;
@@ -66,6 +67,16 @@ struct transport {
 	uint32_t window_bytes;
 	uint64_t ack_delay_ns; /* of held_acks */
 	bool hold_acks;
+
+	/* congestion control */
+	const struct cc_params *cc;  /* NULL: RoCEv2 QPs have struct aimd, veRoCE its default */
+	uint64_t line_rate_bps;      /* 0: unknown */
+	uint64_t base_rtt_ns;        /* 0: unknown */
+	uint64_t pace_slack_ns;      /* a packet may leave so much before its time: one wake-up for many */
+	uint64_t cnp_interval_ns;    /* of one QP */
+	uint32_t wire_overhead_bytes; /* of a packet, around its transport bytes, for the pace */
+	uint16_t ackreq_packets;     /* a RoCEv2 requester asks for an ACK at least this often */
+	bool ce_echo;                /* marks are told in ACKs, not by CNPs */
 	bool data_paused;        /* nothing with payload is sent: a QP's turn is for its answers */
 
 	/* veRoCE */
@@ -125,7 +136,7 @@ struct requester {
 	uint8_t rnr_retries; /* left; 7: without end */
 	bool lost_seen;      /* lost_psn is valid */
 	bool rnr_wait;       /* the timer runs for an RNR NAK: nothing is sent */
-	uint64_t rto_ns;     /* the real deadline; the timer itself may fire earlier and is set again */
+	uint64_t rto_ns;     /* of the retransmission or the RNR wait; TIMER_NEVER: neither */
 	struct aimd cc;
 };
 
@@ -159,6 +170,7 @@ struct responder {
 struct gbn {
 	struct requester req;
 	struct responder rsp;
+	struct congestion *congestion; /* NULL: none wanted, or nothing to tell yet */
 };
 
 struct qp;
@@ -304,18 +316,22 @@ bool requester_output(struct transport *, struct qp *, uint64_t now_ns);
 void requester_go_back(struct qp *);
 /* Sets the retransmission timer for what is in flight, or stops it when nothing is. */
 void requester_rearm(struct transport *, struct qp *, uint64_t now_ns);
+/* Sets the timer for whatever is due first. */
+void requester_wake_by(struct transport *, struct qp *);
 void requester_reset(struct transport *, struct qp *); /* harmless without gbn */
 /* The attributes of RTR -> RTS are known: PSNs, retry counters, window. */
-void requester_start(struct transport *, struct qp *);
+void requester_start(struct transport *, struct qp *, uint64_t now_ns);
 /* WQEs [sq->una, ...) of a QP in SQD that had begun are done: say so. */
 void requester_check_drained(struct transport *, struct qp *);
 
-void completer_input(struct transport *, struct qp *, const struct bth *,
+void completer_input(struct transport *, struct qp *, const struct pkt *, const struct bth *,
 		     const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
 		     uint32_t payload_len, uint64_t now_ns);
+/* A CNP: its sender had a packet of ours that was marked. */
+void completer_cnp(struct transport *, struct qp *, uint64_t now_ns);
 void completer_expire(struct transport *, struct qp *, uint64_t now_ns);
 
-void responder_input(struct transport *, struct qp *, const struct bth *,
+void responder_input(struct transport *, struct qp *, const struct pkt *, const struct bth *,
 		     const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
 		     uint32_t payload_len, uint64_t now_ns);
 /* Responses and NAKs; then, behind requests of the same turn, the ACK. True: call again. */

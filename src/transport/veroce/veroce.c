@@ -252,7 +252,7 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	}
 	if (qp_get_state(qp) == QPS_RTS || qp_get_state(qp) == QPS_SQD)
-		requester_start(tp, qp);
+		requester_start(tp, qp, now_ns);
 	qp_activate(tp, qp);
 }
 

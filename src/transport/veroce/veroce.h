@@ -36,9 +36,7 @@ enum {
 	VEROCE_ACK_PACKETS = 16,    /* acknowledged at least so often (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* asked for at least so often (12.2) */
 	VEROCE_PROFILE = 3,
-	VEROCE_TRIMS_MAX = 8,
-	VEROCE_DSCP_TRIMMABLE = 8, /* veRoCE 8; our choice of marks, only where trimming was agreed */
-	VEROCE_DSCP_TRIMMED = 9
+	VEROCE_TRIMS_MAX = 8
 };
 
 /* Defaults (12.3), where the nic's owner says nothing. */
