@@ -18,12 +18,12 @@ enum { PORTS_OF_SWITCH_MAX = 4096, NO_PORT = UINT32_MAX };
 #define LATENCY_PS_MAX UINT64_C(1000000000)     /* 1 ms */
 
 /* A text of words and numbers, cut to what fits. */
-struct text {
+struct reason {
 	char *at;
 	size_t room;
 };
 
-static void say(struct text *t, const char *words)
+static void say(struct reason *t, const char *words)
 {
 	while (*words && t->room > 1) {
 		*t->at++ = *words++;
@@ -33,7 +33,7 @@ static void say(struct text *t, const char *words)
 		*t->at = 0;
 }
 
-static void say_number(struct text *t, uint64_t n)
+static void say_number(struct reason *t, uint64_t n)
 {
 	char digits[21];
 	char *at = digits + sizeof(digits) - 1;
@@ -45,7 +45,7 @@ static void say_number(struct text *t, uint64_t n)
 	say(t, at);
 }
 
-static bool refuse(struct text *t, const char *what, uint64_t which, const char *why)
+static bool refuse(struct reason *t, const char *what, uint64_t which, const char *why)
 {
 	say(t, what);
 	say_number(t, which);
@@ -63,7 +63,7 @@ uint64_t network_object_seed(uint64_t seed, enum network_object kind, uint32_t n
 	return siphash_u64(key, number);
 }
 
-static bool check_sizes(const struct topology *topology, struct text *t)
+static bool check_sizes(const struct topology *topology, struct reason *t)
 {
 	if (topology->node_count > TOPOLOGY_NODES_MAX)
 		return refuse(t, "", topology->node_count, " nodes: at most 2^20 are allowed");
@@ -74,7 +74,7 @@ static bool check_sizes(const struct topology *topology, struct text *t)
 	return true;
 }
 
-static bool check_link(const struct topology *topology, uint32_t i, struct text *t)
+static bool check_link(const struct topology *topology, uint32_t i, struct reason *t)
 {
 	const struct topology_link *link = &topology->links[i];
 
@@ -91,7 +91,7 @@ static bool check_link(const struct topology *topology, uint32_t i, struct text 
 	return true;
 }
 
-static bool check_config(const struct network_config *config, struct text *t)
+static bool check_config(const struct network_config *config, struct reason *t)
 {
 	if (config->switch_latency_ps > LATENCY_PS_MAX)
 		return refuse(t, "a switch latency of ", config->switch_latency_ps,
@@ -105,7 +105,7 @@ static bool check_config(const struct network_config *config, struct text *t)
 }
 
 /* The first port of each node, from how many links it has; first[node_count] is the count of all. */
-static bool place_ports(const struct topology *topology, uint32_t *first, struct text *t)
+static bool place_ports(const struct topology *topology, uint32_t *first, struct reason *t)
 {
 	uint32_t sum = 0;
 
@@ -228,7 +228,7 @@ static void *zeroes(size_t count, size_t size)
 }
 
 static struct network *create(const struct topology *topology, const struct network_config *config,
-			      uint32_t *next, struct text *t)
+			      uint32_t *next, struct reason *t)
 {
 	struct network *net = zeroes(1, sizeof(*net));
 	uint32_t unreachable[2];
@@ -273,7 +273,7 @@ refused:
 struct network *network_create(const struct topology *topology, const struct network_config *config,
 			       char error[NETWORK_ERROR_BYTES])
 {
-	struct text t = {error, NETWORK_ERROR_BYTES};
+	struct reason t = {error, NETWORK_ERROR_BYTES};
 	struct network *net = NULL;
 	uint32_t *next;
 
