@@ -9,7 +9,7 @@
 #include "cc/common.h"
 
 const struct dctcp_params dctcp_params_default = {
-	.g_shift = 4, /* RFC 8257 s4.2: g = 1/16 */
+	.g_q32 = Q32_RATIO(1, 16), /* RFC 8257 s4.2 */
 	.alpha_start_q32 = Q32_ONE,
 	.doubling = true,
 };
@@ -63,8 +63,8 @@ static void end_round(struct cc *c)
 		 * it. */
 		uint64_t m_q32 = d->cnp ? Q32_ONE : q32_div(d->marked_bytes, d->acked_bytes);
 
-		d->alpha_q32 += (m_q32 >> c->dctcp.params->g_shift) -
-				(d->alpha_q32 >> c->dctcp.params->g_shift);
+		d->alpha_q32 += q32_mul(m_q32, d->params->g_q32) -
+				q32_mul(d->alpha_q32, d->params->g_q32);
 	}
 	d->used = cc_round_used(d->acked_bytes, d->round_cwnd);
 	d->acked_bytes = 0;
@@ -118,8 +118,16 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 {
 	struct cc_dctcp *d = &c->dctcp;
 
-	if (loss == CC_LOSS_SACK_HOLE && c->loss_ignored)
+	switch (cc_judge_loss(c, loss)) {
+	case CC_LOSS_IS_NOTHING:
 		return;
+	case CC_LOSS_IS_CNP:
+		on_cnp(c, now_ns);
+		return;
+	case CC_LOSS_IS_HALF:
+	case CC_LOSS_IS_ITS_OWN:
+		break;
+	}
 	if (loss != CC_LOSS_RTO) {
 		/* RFC 8257 s3.5: as without ECN, by half and not by alpha. */
 		if (!in_cwr(d, d->ack_seq))
@@ -155,5 +163,5 @@ void dctcp_init(struct cc *c, const struct cc_config *config, const struct dctcp
 
 void cc_dctcp_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
-	dctcp_init(c, config, &dctcp_params_default, now_ns);
+	dctcp_init(c, config, config->params ? &config->params->dctcp : &dctcp_params_default, now_ns);
 }

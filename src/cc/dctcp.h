@@ -13,7 +13,7 @@ struct cc;
 struct cc_config;
 
 struct dctcp_params {
-	uint32_t g_shift;         /* the gain g of alpha is 2^-g_shift */
+	uint64_t g_q32;           /* gain of alpha */
 	uint64_t alpha_start_q32; /* RFC 8257 s3.3: 1, so that the first cut is a half */
 	bool doubling;            /* begin with slow start */
 };

@@ -16,6 +16,7 @@
 
 #include "base/int_stack.h"
 #include "cc/cc.h"
+#include "cc/params.h"
 
 struct qp;
 struct pkt;
