@@ -13,6 +13,7 @@ struct channel {
 	struct qp *sender, *receiver;
 	struct message_post *first, *last;
 	struct message_post *next; /* NULL: all is posted */
+	void *owner;
 	uint32_t piece_bytes;
 	uint32_t posted;           /* work requests that are not completed */
 };
@@ -103,6 +104,16 @@ struct host *channel_from(const struct channel *c)
 struct host *channel_to(const struct channel *c)
 {
 	return c->to;
+}
+
+void channel_set_owner(struct channel *c, void *owner)
+{
+	c->owner = owner;
+}
+
+void *channel_owner(const struct channel *c)
+{
+	return c->owner;
 }
 
 bool channel_is_idle(const struct channel *c)

@@ -43,6 +43,9 @@ void channel_post(struct channel *, struct message_post *);
  */
 struct message_post *channel_completed(struct channel *, uint64_t wr_id, uint64_t *bytes, bool *done);
 
+/* A pointer for the caller's use; NULL at first. */
+void channel_set_owner(struct channel *, void *owner);
+void *channel_owner(const struct channel *);
 struct host *channel_from(const struct channel *);
 struct host *channel_to(const struct channel *);
 /* Nothing is posted and not completed. */
