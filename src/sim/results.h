@@ -22,8 +22,8 @@ enum {
 	RESULTS_SERIES_WINDOWS = 2048,   /* of one series, at most; even */
 	RESULTS_GOODPUT_FLOWS_MAX = 1024, /* with a series each */
 	RESULTS_TRACE_MAX = 1 << 20,     /* CC trace records kept */
-	RESULTS_QUEUE_BIN_BYTES = 1024,
-	RESULTS_QUEUE_BINS_MAX = 1 << 17, /* a queue longer than 128 MB counts in the last bin */
+	RESULTS_QUEUE_BIN_BYTES = 1000, /* bin 0: empty; bin b: above (b - 1) and up to b times this */
+	RESULTS_QUEUE_BINS_MAX = 1 << 17, /* longer than 131 MB: counts in the last bin */
 	RESULTS_SAMPLE_BINS_MAX = 1 << 17
 };
 

@@ -54,12 +54,12 @@ struct scenario_file {
 enum scenario_topology_kind {
 	SCENARIO_TOPOLOGY_STAR,        /* hosts */
 	SCENARIO_TOPOLOGY_DUMBBELL,    /* hosts on each side */
-	SCENARIO_TOPOLOGY_PARKING_LOT, /* bottlenecks, hosts at each of their ends */
-	SCENARIO_TOPOLOGY_LEAF_SPINE,  /* leaves, hosts of each, spines, uplinks to each spine */
+	SCENARIO_TOPOLOGY_PARKING_LOT, /* bottlenecks */
+	SCENARIO_TOPOLOGY_LEAF_SPINE,  /* leaves, hosts of each, spines, uplinks of each leaf */
 	SCENARIO_TOPOLOGY_FAT_TREE,    /* k */
 	SCENARIO_TOPOLOGY_HPCC,        /* nothing: the 320 hosts of the HPCC evaluation */
-	SCENARIO_TOPOLOGY_TWO_DC,      /* site_kind with its own parameters, twice; long_links */
-	SCENARIO_TOPOLOGY_RAIL,        /* hosts (nodes), nics of each, spines */
+	SCENARIO_TOPOLOGY_TWO_DC,      /* site_kind with its own parameters, twice; borders, long_links */
+	SCENARIO_TOPOLOGY_RAIL,        /* hosts (nodes), nics of each, group, spines, uplinks */
 	SCENARIO_TOPOLOGY_FILE,        /* file */
 	SCENARIO_TOPOLOGY_KINDS
 };
@@ -69,14 +69,16 @@ struct scenario_topology {
 	unsigned site_kind; /* of each data centre: STAR, LEAF_SPINE, FAT_TREE or HPCC */
 	uint64_t hosts;
 	uint64_t k;
-	uint64_t leaves, spines, uplinks;
+	uint64_t leaves, spines;
+	uint64_t uplinks;   /* of each leaf; SCENARIO_AUTO: one to each spine */
+	uint64_t group;     /* nodes that share the leaves of a rail network; SCENARIO_AUTO: all */
 	uint64_t bottlenecks;
 	uint64_t nics;
-	uint64_t long_links;
+	uint64_t borders, long_links;
 	struct scenario_file file; /* the text format of the HPCC simulator */
 };
 
-/* Which links: bits. */
+/* Which links. */
 enum scenario_place {
 	SCENARIO_PLACE_ALL,
 	SCENARIO_PLACE_HOST,   /* a host at one end */
@@ -90,7 +92,7 @@ struct scenario_lost_packet {
 };
 
 struct scenario_link {
-	uint64_t rate_bps, fabric_rate_bps, long_rate_bps;
+	uint64_t rate_bps, fabric_rate_bps, border_rate_bps, long_rate_bps;
 	uint64_t delay_ps, fabric_delay_ps, long_delay_ps;
 	uint64_t long_skew_ps;   /* each further long link is longer by this */
 	unsigned loss_place;     /* enum scenario_place: where loss, ge_* and corrupt are */
@@ -195,7 +197,7 @@ struct scenario_transport {
 	uint64_t ack_bytes;        /* likewise */
 	uint64_t int_bytes;        /* what INT adds to a data packet; SCENARIO_AUTO: as stamped */
 	unsigned ack_class;        /* enum scenario_ack_class */
-	uint64_t ack_every;        /* packets */
+	uint64_t ack_every;        /* packets; SCENARIO_AUTO: as the transport does */
 	uint64_t cnp_interval_ps;  /* 0: a CNP for each marked packet */
 	uint64_t cnp_gap_port_ps;  /* between any two CNPs of a port */
 	uint64_t window_bytes;     /* a QP may have in flight; SCENARIO_NONE: congestion control alone says */
@@ -313,7 +315,7 @@ struct scenario_error {
 	char file[SCENARIO_PATH_BYTES]; /* "--set" for an override */
 	uint32_t line;                  /* 0: none */
 	char key[2 * SCENARIO_NAME_BYTES]; /* "switch.kmin"; empty: none */
-	char what[512];                 /* what is wrong and what is allowed */
+	char what[1024];                /* what is wrong and what is allowed */
 };
 
 struct scenario_source; /* a scenario being read: it remembers where each key was given */
