@@ -24,7 +24,8 @@ enum {
 	RESULTS_TRACE_MAX = 1 << 20,     /* CC trace records kept */
 	RESULTS_QUEUE_BIN_BYTES = 1000, /* bin 0: empty; bin b: above (b - 1) and up to b times this */
 	RESULTS_QUEUE_BINS_MAX = 1 << 17, /* longer than 131 MB: counts in the last bin */
-	RESULTS_SAMPLE_BINS_MAX = 1 << 17
+	RESULTS_EQUAL_BINS = 20,
+	RESULTS_FIXED_BINS = 4
 };
 
 #define RESULTS_NOT_DONE UINT64_MAX
@@ -46,8 +47,8 @@ struct results_series {
 
 /* One message of the workload. */
 struct results_flow {
-	uint32_t src, dst;   /* hosts */
-	uint32_t workload;   /* index into scenario's */
+	uint32_t src, dst; /* hosts */
+	uint32_t workload; /* index into scenario's */
 	uint32_t qp;         /* index of the pair's queue pairs; information only */
 	uint64_t bytes;
 	uint64_t start_ps;   /* posted */
@@ -145,14 +146,13 @@ struct results_simulator {
 	uint64_t wall_ns, cpu_ns, memory_bytes_peak;
 };
 
-/* Bytes acknowledged per window: of each flow while the first goodput_flows last, and of all. */
+/* Bytes acknowledged per window: of the first flows each, of each workload, and of all. */
 struct results_goodput {
-	uint32_t flows;             /* that have a series: [0, flows) */
-	struct results_series *flow; /* *owned* */
-	struct results_series total;
+	struct results_series total;        /* window_ps 0: goodput over time is not kept */
+	struct results_series *flow;        /* *owned*; [flow_capacity], see results_goodput_flows */
+	uint32_t flow_capacity;
 	struct results_series *of_workload; /* *owned*; [workloads] */
 	uint32_t workloads;
-	uint32_t flow_capacity;
 };
 
 struct results {
@@ -210,6 +210,9 @@ int results_goodput_start(struct results *, uint64_t window_ps, uint32_t flows, 
 /* Bytes newly acknowledged. Counts into acked_bytes of the flow, too. */
 int results_goodput_add(struct results *, uint32_t flow, uint64_t now_ps, uint64_t bytes);
 
+/* How many flows have a series: those below this number. */
+uint32_t results_goodput_flows(const struct results *);
+
 /* The queue of a port is now `bytes` long. Time must not go back. */
 int results_queue_change(struct results_port *, uint64_t now_ps, uint64_t bytes);
 
@@ -222,6 +225,9 @@ int results_queue_sample(struct results_port *);
 void results_series_init(struct results_series *, uint64_t window_ps, enum results_join);
 void results_series_free(struct results_series *);
 int results_series_add(struct results_series *, uint64_t now_ps, uint64_t value);
+
+/* The number of window i of window_ps, which is the series' own or a power of two of it. 0 beyond. */
+uint64_t results_series_value(const struct results_series *, uint64_t window_ps, uint32_t i);
 
 /* ---- Reading ---- */
 
@@ -241,8 +247,6 @@ struct results_bin {
 	double mean, p50, p95, p99, p999, max;
 };
 
-enum { RESULTS_EQUAL_BINS = 20, RESULTS_FIXED_BINS = 4 };
-
 /*
  * Slowdowns of the flows that are done, by size. Equal: the flows sorted by size (ties by slowdown) and cut in twenty
  * of as equal counts as may be, at i * n / 20. Fixed: <= 7 KB, <= 120 KB, <= 1 MB, more. `workload` UINT32_MAX: all
@@ -256,6 +260,9 @@ int results_bin_all(const struct results *, uint32_t workload, struct results_bi
 
 /* (sum x)^2 / (n * sum x^2); 1 of none or of zeros alone. */
 double results_jain(const double *x, size_t n);
+
+/* bytes x 8 / time; 0 of no time */
+uint64_t results_bps(uint64_t bytes, uint64_t time_ps);
 
 /* Over [start_ps, start_ps + window_ps), of the flows that were open all that time. */
 struct results_fairness {
