@@ -151,10 +151,10 @@ struct host *host_create(struct network *network, uint32_t index, const struct h
 	if (!h->nic)
 		goto free_host;
 	if (nic_pd_alloc(h->nic, &h->pd) || nic_cq_create(h->nic, CQES, h, &h->cq) ||
-	    nic_srq_create(h->nic, h->pd, HOST_IMM_CREDITS, 0, 0, h, &h->srq) ||
+	    nic_srq_create(h->nic, h->pd, config->credits, 0, 0, h, &h->srq) ||
 	    nic_mr_reg(h->nic, h->pd, (void *)(uintptr_t)MEMORY_VA, MEMORY_BYTES, MEMORY_VA,
 		       MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &h->mr) ||
-	    !post_credits(h, HOST_IMM_CREDITS))
+	    !post_credits(h, config->credits))
 		goto free_nic;
 	network_attach(network, index, &host_ops, h);
 	return h;
@@ -319,6 +319,17 @@ static uint32_t on_the_wire(const struct host_config *c, const struct pkt *pkt, 
 	return c->header_bytes ? payload + c->header_bytes : pkt->len + HOST_FRAME_BYTES;
 }
 
+/* A middle packet of a WRITE is what a long message consists of; veRoCE's has more headers, in each. */
+uint32_t host_packet_wire_bytes(const struct host_config *c)
+{
+	bool veroce = c->nic.protocol == NIC_PROTOCOL_VEROCE;
+	uint32_t headers = veroce ? veroce_header_len(OP_RC_WRITE_MIDDLE) + TSETH_LEN
+				  : opcode_info(OP_RC_WRITE_MIDDLE)->header_len;
+	uint32_t around = c->header_bytes ? c->header_bytes : headers + ICRC_LEN + HOST_FRAME_BYTES;
+
+	return c->mtu_bytes + around + (c->telemetry ? c->int_bytes : 0);
+}
+
 /* What is told about the packet in numbers; its body is the nic's bytes. */
 static struct packet *wrap(struct host *h, const struct pkt *pkt)
 {
@@ -381,11 +392,8 @@ static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps
 		h->paused = paused;
 		nic_pause(h->nic, paused);
 	}
-	if (nic_output(h->nic, &pkt, 1, now_ps / PS_A_NS)) {
+	if (nic_output(h->nic, &pkt, 1, now_ps / PS_A_NS))
 		p = wrap(h, &pkt);
-		if (p && h->config->tap)
-			h->config->tap(h->config->ctx, h, p, true);
-	}
 	poll_completions(h); /* errors are found while sending, too */
 	if (!p)
 		settle(h, now_ps / PS_A_NS);
@@ -412,8 +420,6 @@ static void arrive(void *host, struct packet *p, uint64_t now_ps)
 		.int_stack = p->int_stack,
 	};
 
-	if (h->config->tap)
-		h->config->tap(h->config->ctx, h, p, false);
 	host_address(p->src, flow.src);
 	memcpy(flow.dst, h->gid, sizeof(flow.dst));
 	if (p->flags & PACKET_TRIMMABLE)

@@ -30,17 +30,16 @@ struct host_config {
 	bool ack_in_data_class;     /* answers share the data's class; otherwise PACKET_CONTROL_CLASS */
 	bool ecn;                   /* data is ECN-capable */
 	bool telemetry;             /* data gathers INT */
+	uint32_t credits;           /* receive WQEs, for messages whose arrival is reported; 1 .. NIC_MAX_SRQ_WR */
 	uint8_t timeout;            /* of QPs: the local ACK timeout is 4.096 us x 2^timeout */
 	/* Called as it happens, at network_now_ps(); may post, open and close channels. */
 	void (*completed)(void *ctx, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
 	void (*received)(void *ctx, uint32_t imm);
-	/* Sees each packet that leaves (`sent`) or arrives; for captures. NULL: nobody does. */
-	void (*tap)(void *ctx, const struct host *, const struct packet *, bool sent);
 	void *ctx;
 };
 
 /* What a packet weighs on Ethernet beside its transport bytes: IPv4, UDP, MAC header, FCS, preamble, gap. */
-enum { HOST_FRAME_BYTES = 20 + 8 + 14 + 4 + 8 + 12, HOST_IMM_CREDITS = 256 };
+enum { HOST_FRAME_BYTES = 20 + 8 + 14 + 4 + 8 + 12 };
 
 /*
  * Makes host number `index` and attaches it. The nic gets its address, seed and slot here, no_payload,
@@ -52,6 +51,9 @@ void host_destroy(struct host *);
 
 uint32_t host_index(const struct host *);
 struct nic *host_nic(const struct host *);
+
+/* A full data packet's, telemetry included. */
+uint32_t host_packet_wire_bytes(const struct host_config *);
 
 /* ---- for channels ----------------------------------------------------------------------------- */
 

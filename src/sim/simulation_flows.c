@@ -299,7 +299,8 @@ static void begin(struct flows *f, const struct message *m)
 	struct results_flow record = {
 		.src = m->src,
 		.dst = m->dst,
-		.workload = f->c.first_workload + m->part,
+		.workload = f->c.part_workload[m->part],
+		.qp = m->part,
 		.bytes = m->bytes,
 		.start_ps = m->start_ps > now_ps ? m->start_ps : now_ps,
 		.fct_ps = RESULTS_NOT_DONE,

@@ -24,7 +24,7 @@ struct flows_config {
 	struct results *results;        /* likewise; gets a record for each message */
 	uint32_t piece_bytes;           /* of channel_open() */
 	uint32_t mtu_bytes, header_bytes; /* for what a message would take alone */
-	uint32_t first_workload;        /* results number parts of the workload from here */
+	const uint32_t *part_workload;  /* of each part of the workload, what the results call it */
 };
 
 /* NULL: no memory. */
