@@ -2,6 +2,8 @@
 /* A network from creation to destruction, the loop that lets time pass, and what hosts ask of it. */
 #include "sim/network.h"
 
+#include <errno.h>
+
 #include "sim/network_state.h"
 
 struct packet_store *network_packets(struct network *net)
@@ -39,7 +41,8 @@ static void answer_kicks(struct network *net)
 		if (!net->kicked)
 			net->kicked_end = &net->kicked;
 		h->kicked = false;
-		if (h->port->free_ps <= net->now_ps && !h->port->send_pending && h->ops.pull)
+		if (h->port->free_ps <= net->now_ps && !h->port->send_pending &&
+		    !h->port->pause_due && h->ops.pull)
 			port_pull(net, h->port);
 	}
 }
@@ -100,6 +103,16 @@ void network_stop(struct network *net)
 	net->stop = true;
 }
 
+/* Hosts that cannot be reached meanwhile are told so by drops. */
+static void new_routes(struct network *net)
+{
+	uint32_t unreachable[2];
+
+	net->routes_stale = false;
+	if (route_build(net, unreachable) == -ENOMEM)
+		net->events.out_of_memory = true;
+}
+
 enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t max_events)
 {
 	struct event e;
@@ -115,6 +128,8 @@ enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t m
 		}
 		if (net->events.out_of_memory)
 			return NETWORK_OUT_OF_MEMORY;
+		if (net->broken)
+			return NETWORK_BROKEN;
 		if (n == max_events)
 			return NETWORK_EVENTS;
 		if (!event_pop(&net->events, until_ps, &e))
@@ -131,7 +146,24 @@ enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t m
 		case EVENT_TIMER:
 			timer_expire(net, e.object);
 			break;
+		case EVENT_FAULT:
+			link_fault(net, e.object);
+			break;
+		case EVENT_ROUTES:
+			new_routes(net);
+			break;
+		case EVENT_PAUSE_END:
+			pfc_expire(net, e.object);
+			break;
+		case EVENT_REFRESH:
+			pfc_refresh(net, e.object);
+			break;
+		case EVENT_SAMPLE:
+			network_take_sample(net);
+			break;
 		}
+		if (__builtin_expect(net->config.check, 0) && !net->broken)
+			net->broken = network_check(net);
 	}
 	if (net->events.out_of_memory)
 		return NETWORK_OUT_OF_MEMORY;
@@ -140,11 +172,4 @@ enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t m
 		return NETWORK_UNTIL;
 	}
 	return NETWORK_IDLE;
-}
-
-void network_count(const struct network *net, struct network_counts *counts)
-{
-	*counts = net->counts;
-	counts->inside = counts->packets - counts->delivered - counts->dropped;
-	counts->pending = net->events.pending;
 }

@@ -12,7 +12,7 @@
 #include "base/siphash.h"
 #include "sim/network_state.h"
 
-enum { PORTS_OF_SWITCH_MAX = 4096, NO_PORT = UINT32_MAX };
+enum { PORTS_OF_SWITCH_MAX = 4096, MTU_WIRE_BYTES = 4096 + 104 };
 
 #define DELAY_PS_MAX   UINT64_C(10000000000000) /* 10 s */
 #define LATENCY_PS_MAX UINT64_C(1000000000)     /* 1 ms */
@@ -91,17 +91,106 @@ static bool check_link(const struct topology *topology, uint32_t i, struct reaso
 	return true;
 }
 
+void network_config_init(struct network_config *c)
+{
+	*c = (struct network_config){
+		.port_queue_bytes = 1 << 20,
+		.control_queue_bytes = 1 << 20,
+		.flowlet_gap_ps = 10000000,
+		.resume_offset_bytes = 2 * MTU_WIRE_BYTES,
+		.mtu_bytes = MTU_WIRE_BYTES,
+		.pause_wire_bytes = 64 + 20, /* preamble and gap with it */
+		.pause_response_ps = 600000,
+		.pause_quanta = UINT16_MAX,
+	};
+	for (unsigned class = 0; class < PACKET_CLASSES; class++)
+		c->dwrr_quantum_bytes[class] = MTU_WIRE_BYTES;
+}
+
+/* What is 0 and cannot mean it. */
+static void complete_config(struct network_config *c)
+{
+	struct network_config usual;
+
+	network_config_init(&usual);
+	if (!c->port_queue_bytes)
+		c->port_queue_bytes = usual.port_queue_bytes;
+	if (!c->control_queue_bytes)
+		c->control_queue_bytes = usual.control_queue_bytes;
+	if (!c->mtu_bytes)
+		c->mtu_bytes = usual.mtu_bytes;
+	if (!c->pause_wire_bytes)
+		c->pause_wire_bytes = usual.pause_wire_bytes;
+	if (!c->pause_quanta)
+		c->pause_quanta = usual.pause_quanta;
+	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+		if (!c->dwrr_quantum_bytes[class])
+			c->dwrr_quantum_bytes[class] = usual.dwrr_quantum_bytes[class];
+	}
+}
+
+static bool check_bytes(struct reason *t, const char *what, uint64_t bytes, uint64_t min, uint64_t max)
+{
+	if (bytes >= min && bytes <= max)
+		return true;
+	refuse(t, what, bytes, " bytes: ");
+	say_number(t, min);
+	refuse(t, " .. ", max, " are allowed");
+	return false;
+}
+
+static bool check_pfc(const struct network_config *c, struct reason *t)
+{
+	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+		if (c->alpha_log2[class] < -6 || c->alpha_log2[class] > 3)
+			return refuse(t, "alpha of class ", class, ": 1/64 to 8 is allowed");
+	}
+	if ((unsigned)c->pfc > NETWORK_PFC_HPCC)
+		return refuse(t, "PFC model ", c->pfc, " does not exist");
+	if (!c->lossless_classes)
+		return true;
+	if (c->lossless_classes & 1u << PACKET_CONTROL_CLASS)
+		return refuse(t, "class ", PACKET_CONTROL_CLASS, " is control and cannot be lossless");
+	if (!c->buffer_bytes && !c->node_buffer_bytes)
+		return refuse(t, "lossless classes need a shared buffer, not one of ", 0, " bytes");
+	if (c->pause_response_ps > LATENCY_PS_MAX)
+		return refuse(t, "a pause response of ", c->pause_response_ps, " ps: at most 1 ms is allowed");
+	return check_bytes(t, "an MTU of ", c->mtu_bytes, 64, 1 << 16) &&
+	       check_bytes(t, "a pause frame of ", c->pause_wire_bytes, 1, 1 << 16) &&
+	       check_bytes(t, "a reserve of ", c->reserve_bytes, 0, 1 << 30) &&
+	       check_bytes(t, "a resume offset of ", c->resume_offset_bytes, 0, 1 << 30) &&
+	       check_bytes(t, "a headroom of ", c->headroom_bytes, 0, 1 << 30);
+}
+
+static bool check_red(const struct network_red *red, struct reason *t)
+{
+	if (!red->classes)
+		return true;
+	if (red->pmax_ppb > 1000000000)
+		return refuse(t, "marks with probability ", red->pmax_ppb, " in 10^9: at most 10^9 are allowed");
+	if (red->kmin_bytes > red->kmax_bytes)
+		return refuse(t, "Kmin of ", red->kmin_bytes, " bytes is above Kmax");
+	if (red->rate_bps && red->rate_bps < NETWORK_RATE_BPS_MIN)
+		return refuse(t, "RED for ", red->rate_bps, " bit/s: at least 1 kbit/s");
+	return true;
+}
+
 static bool check_config(const struct network_config *config, struct reason *t)
 {
 	if (config->switch_latency_ps > LATENCY_PS_MAX)
 		return refuse(t, "a switch latency of ", config->switch_latency_ps,
 			      " ps: at most 1 ms is allowed");
-	if (config->port_queue_bytes > INT32_MAX)
-		return refuse(t, "a port's queue of ", config->port_queue_bytes,
-			      " bytes: at most 2^31 - 1 are allowed");
 	if ((unsigned)config->routing > NETWORK_SPRAY_LEAST)
 		return refuse(t, "routing ", config->routing, " does not exist");
-	return true;
+	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+		if (!check_bytes(t, "a quantum of ", config->dwrr_quantum_bytes[class], 64, 1 << 24))
+			return false;
+	}
+	return check_bytes(t, "a port's queue of ", config->port_queue_bytes, 0, 1 << 30) &&
+	       check_bytes(t, "a control queue of ", config->control_queue_bytes, 0, 1 << 30) &&
+	       check_bytes(t, "a shared buffer of ", config->buffer_bytes, 0, UINT64_C(1) << 31) &&
+	       check_bytes(t, "trimmed packets of ", config->trim_wire_bytes, 0, 1 << 16) &&
+	       check_pfc(config, t) && check_red(&config->red, t);
 }
 
 /* The first port of each node, from how many links it has; first[node_count] is the count of all. */
@@ -156,8 +245,10 @@ static void set_wire(struct network *net, struct port *port, struct port *back,
 	port->to_number = back->sw ? (uint16_t)(back - back->sw->ports) : 0;
 	port->delay_ps = link->delay_ps;
 	port->flight_ps = link->delay_ps + (back->sw ? net->config.switch_latency_ps : 0);
-	port->queue_limit_bytes = net->config.port_queue_bytes;
-	port_set_rate(port, link->rate_bps);
+	if (net->pfc_ports)
+		port->pfc = &net->pfc_ports[port - net->ports];
+	prng_init(&port->prng, network_object_seed(net->config.seed, OBJECT_PORT_MARK, (uint32_t)(port - net->ports)));
+	port_set_rate(net, port, link->rate_bps);
 }
 
 static void lay_links(struct network *net, const struct topology *topology, uint32_t *next)
@@ -191,12 +282,22 @@ static void lay_links(struct network *net, const struct topology *topology, uint
 	}
 }
 
-void port_set_rate(struct port *port, uint64_t rate_bps)
+static uint32_t scaled(uint32_t bytes, uint64_t rate_bps, uint64_t of_bps)
+{
+	unsigned __int128 n = of_bps ? (unsigned __int128)bytes * rate_bps / of_bps : bytes;
+
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+void port_set_rate(struct network *net, struct port *port, uint64_t rate_bps)
 {
 	const unsigned __int128 byte_ps = (unsigned __int128)8000000000000u << BYTE_PS_SHIFT;
+	const struct network_red *red = &net->config.red;
 
 	port->rate_bps = rate_bps;
 	port->byte_ps = (uint64_t)((byte_ps + rate_bps / 2) / rate_bps);
+	port->red_min_bytes = scaled(red->kmin_bytes, rate_bps, red->rate_bps);
+	port->red_max_bytes = scaled(red->kmax_bytes, rate_bps, red->rate_bps);
 }
 
 /*
@@ -227,18 +328,60 @@ static void *zeroes(size_t count, size_t size)
 	return mem;
 }
 
+static void set_features(struct network *net)
+{
+	const struct network_config *c = &net->config;
+
+	for (uint32_t i = 0; i < net->switch_count; i++) {
+		net->switches[i].features = (uint8_t)((c->red.classes ? FEATURE_RED : 0) |
+						      (c->int_stamp ? FEATURE_INT : 0) |
+						      (c->trim_wire_bytes ? FEATURE_TRIM : 0));
+	}
+}
+
+static bool set_loss(struct network *net, const struct topology *topology)
+{
+	for (uint32_t i = 0; i < net->link_count; i++) {
+		const struct network_loss loss = {.loss_ppb = topology->links[i].loss_ppb};
+
+		if (loss.loss_ppb && (network_set_loss(net, i, 0, &loss) || network_set_loss(net, i, 1, &loss)))
+			return false;
+	}
+	return true;
+}
+
+/* What switches remember of packets that they spread. */
+static bool spread(struct network *net)
+{
+	uint32_t groups = net->routes.group_count;
+
+	for (uint32_t i = 0; i < net->switch_count; i++) {
+		struct sim_switch *sw = &net->switches[i];
+
+		if (net->config.routing == NETWORK_FLOWLET)
+			sw->flowlets = calloc(FLOWLETS, sizeof(*sw->flowlets));
+		if (net->config.routing == NETWORK_SPRAY_ROUND_ROBIN)
+			sw->turns = calloc(groups ? groups : 1, sizeof(*sw->turns));
+		if (net->config.routing == NETWORK_FLOWLET && !sw->flowlets)
+			return false;
+		if (net->config.routing == NETWORK_SPRAY_ROUND_ROBIN && !sw->turns)
+			return false;
+		for (uint32_t g = 0; sw->turns && g < groups; g++)
+			sw->turns[g] = (uint32_t)prng_next(&sw->prng) >> 8;
+	}
+	return true;
+}
+
 static struct network *create(const struct topology *topology, const struct network_config *config,
 			      uint32_t *next, struct reason *t)
 {
 	struct network *net = zeroes(1, sizeof(*net));
-	uint32_t unreachable[2];
+	uint32_t unreachable[2], node;
 	int r = -ENOMEM;
 
 	if (!net)
 		goto refused;
 	net->config = *config;
-	if (!net->config.port_queue_bytes)
-		net->config.port_queue_bytes = NETWORK_PORT_QUEUE_BYTES;
 	net->host_count = topology->host_count;
 	net->node_count = topology->node_count;
 	net->switch_count = net->node_count - net->host_count;
@@ -250,9 +393,20 @@ static struct network *create(const struct topology *topology, const struct netw
 	net->switches = zeroes(net->switch_count, sizeof(*net->switches));
 	net->hosts = zeroes(net->host_count, sizeof(*net->hosts));
 	net->link_ports = zeroes(net->link_count, sizeof(*net->link_ports));
-	if (!net->ports || !net->switches || !net->hosts || !net->link_ports)
+	if (config->lossless_classes)
+		net->pfc_ports = zeroes(net->port_count, sizeof(*net->pfc_ports));
+	if (!net->ports || !net->switches || !net->hosts || !net->link_ports ||
+	    !net->pfc_ports != !config->lossless_classes)
 		goto refused;
 	lay_links(net, topology, next);
+	set_features(net);
+	r = mmu_init(net, topology, &node);
+	if (r == -ENOSPC) {
+		refuse(t, "switch ", topology->nodes[node].number,
+		       " has no room for reserves and headroom of its ports, and something to share, in its buffer");
+		goto refused;
+	}
+	r = -ENOMEM;
 	if (event_queue_init(&net->events, tick_shift(net)))
 		goto refused;
 	r = route_build(net, unreachable);
@@ -261,8 +415,10 @@ static struct network *create(const struct topology *topology, const struct netw
 		say_number(t, topology->nodes[unreachable[0]].number);
 		refuse(t, " has no path to host ", topology->nodes[unreachable[1]].number, "");
 	}
-	if (!r)
+	if (!r && set_loss(net, topology) && spread(net))
 		return net;
+	if (!r)
+		r = -ENOMEM;
 refused:
 	if (r == -ENOMEM)
 		say(t, "out of memory");
@@ -274,11 +430,13 @@ struct network *network_create(const struct topology *topology, const struct net
 			       char error[NETWORK_ERROR_BYTES])
 {
 	struct reason t = {error, NETWORK_ERROR_BYTES};
+	struct network_config whole = *config;
 	struct network *net = NULL;
 	uint32_t *next;
 
 	say(&t, "");
-	if (!check_sizes(topology, &t) || !check_config(config, &t))
+	complete_config(&whole);
+	if (!check_sizes(topology, &t) || !check_config(&whole, &t))
 		return NULL;
 	next = malloc((topology->node_count + 1) * sizeof(*next));
 	if (!next) {
@@ -286,7 +444,7 @@ struct network *network_create(const struct topology *topology, const struct net
 		return NULL;
 	}
 	if (place_ports(topology, next, &t))
-		net = create(topology, config, next, &t);
+		net = create(topology, &whole, next, &t);
 	free(next);
 	return net;
 }
@@ -295,6 +453,12 @@ void network_destroy(struct network *net)
 {
 	if (!net)
 		return;
+	link_fini(net);
+	observe_fini(net);
+	for (uint32_t i = 0; net->switches && i < net->switch_count; i++) {
+		free(net->switches[i].flowlets);
+		free(net->switches[i].turns);
+	}
 	packet_store_fini(&net->packets);
 	event_queue_fini(&net->events);
 	route_fini(&net->routes);
@@ -302,5 +466,6 @@ void network_destroy(struct network *net)
 	free(net->switches);
 	free(net->hosts);
 	free(net->link_ports);
+	free(net->pfc_ports);
 	free(net);
 }

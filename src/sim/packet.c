@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/int_stack.h"
+
 enum { LINE_BYTES = 64, SLAB_PACKETS = 1024, SLAB_BYTES = (SLAB_PACKETS + 1) * LINE_BYTES };
 
 struct packet_slab {
@@ -77,11 +79,25 @@ void *packet_body(struct packet_store *s, struct packet *p, size_t bytes)
 	return p->body;
 }
 
+struct int_stack *packet_int(struct packet_store *s, struct packet *p)
+{
+	assert(!p->int_stack);
+	p->int_stack = pool_get(&s->pool, sizeof(*p->int_stack));
+	if (p->int_stack) {
+		int_stack_init(p->int_stack);
+		p->flags |= PACKET_INT;
+	}
+	return p->int_stack;
+}
+
 void packet_put_parts(struct packet_store *s, struct packet *p)
 {
 	if (p->body)
 		pool_put(&s->pool, p->body, p->body_bytes);
+	if (p->int_stack)
+		pool_put(&s->pool, p->int_stack, sizeof(*p->int_stack));
 	p->body = NULL;
+	p->int_stack = NULL;
 }
 
 size_t packet_store_bytes(const struct packet_store *s)

@@ -29,7 +29,8 @@ enum packet_flags {
 	PACKET_TRIMMED = 1 << 3, /* payload cut off: wire_bytes is what is left */
 	PACKET_INT = 1 << 4,     /* int_stack is there: switches append to it */
 	PACKET_DATA = 1 << 5,    /* what INT, marks and the n-th-packet loss lists are about */
-	PACKET_PAUSE = 1 << 6    /* a PFC frame: never seen by hosts */
+	PACKET_PAUSE = 1 << 6,   /* a PFC frame: never seen by hosts */
+	PACKET_CORRUPT = 1 << 7  /* on a wire: is lost at its end */
 };
 
 struct packet {

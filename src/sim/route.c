@@ -56,7 +56,7 @@ static int find_groups(struct network *net, struct route_table *t, uint32_t *of_
 
 static bool usable(const struct port *port)
 {
-	return port->to_switch && !port->down;
+	return port->to_switch && !port->avoided;
 }
 
 static void search_from(struct network *net, struct search *s, uint32_t from)
@@ -73,8 +73,7 @@ static void search_from(struct network *net, struct search *s, uint32_t from)
 		for (uint32_t i = 0; i < sw->port_count; i++) {
 			struct port *port = &sw->ports[i];
 
-			/* Paths run towards `from`, so the other direction is what must be up. */
-			if (!port->to_switch || port->back->down)
+			if (!usable(port))
 				continue;
 			uint32_t next = port->to_switch->index;
 
@@ -85,6 +84,26 @@ static void search_from(struct network *net, struct search *s, uint32_t from)
 		}
 	}
 	s->reached = tail;
+}
+
+/* Members' rates, summed up along each route. Routes that share members share these, too. */
+static int find_weights(struct network *net, struct route_table *t)
+{
+	t->weights = calloc((size_t)t->member_count + 1, sizeof(*t->weights));
+	if (!t->weights)
+		return -ENOMEM;
+	for (size_t i = 0; i < (size_t)t->group_count * t->switch_count; i++) {
+		struct route r = t->routes[i];
+		uint64_t sum = 0;
+
+		if (!r.count || t->weights[r.first])
+			continue;
+		for (uint32_t m = 0; m < r.count; m++) {
+			sum += net->ports[t->members[r.first + m]].rate_bps;
+			t->weights[r.first + m] = sum;
+		}
+	}
+	return 0;
 }
 
 static int members_room(struct route_table *t, uint32_t more)
@@ -167,6 +186,8 @@ static int build(struct network *net, struct route_table *t, struct search *s, u
 			whole = false;
 		}
 	}
+	if (net->config.weighted && find_weights(net, t))
+		return -ENOMEM;
 	return whole ? 0 : -ENETUNREACH;
 }
 

@@ -23,7 +23,7 @@ struct route_table {
 	uint32_t *group_switch;  /* which switch each group is at */
 	struct route *routes;    /* [switch][group] */
 	uint32_t *members;
-	uint32_t *weights;       /* of each member, the sum up to and with it; NULL: all are equal */
+	uint64_t *weights;       /* of each member, the sum of its route's up to and with it; NULL: all are equal */
 	uint32_t member_count, member_size;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A packet that is in a switch as a whole: which port it leaves by, and whether there is room for it. */
+/* A packet that is in a switch as a whole: which port it leaves by. */
 #include "sim/network_state.h"
 
 void switch_receive(struct network *net, struct sim_switch *sw, uint16_t in_port, struct packet *p)
@@ -8,12 +8,12 @@ void switch_receive(struct network *net, struct sim_switch *sw, uint16_t in_port
 
 	p->in_port = in_port;
 	if (++p->hops > HOPS_MAX) {
-		port_drop(net, &sw->ports[in_port], p, DROP_HOPS);
+		port_drop(net, &sw->ports[in_port], p, NETWORK_DROP_HOPS);
 		return;
 	}
 	out = route_choose(net, sw, p);
 	if (!out) {
-		port_drop(net, &sw->ports[in_port], p, DROP_NO_ROUTE);
+		port_drop(net, &sw->ports[in_port], p, NETWORK_DROP_NO_ROUTE);
 		return;
 	}
 	port_enqueue(net, out, p);
