@@ -54,6 +54,10 @@ bool veroce_wake(struct transport *tp, struct qp *qp)
 	receiver_init(&w->r_in, k->r_epsn, k->r_amsn, k->r_ext);
 	w->wqe = qp->sq.next;
 	w->rnr_retries = qp->rnr_retry;
+	w->reads_done = vr->reads;
+	w->rq_bound = vr->rq_done;
+	w->released = vr->executed;
+	w->emit = psn_add(vr->executed, 1);
 	vr->w = w;
 	return true;
 }
@@ -73,8 +77,8 @@ static bool is_quiet(const struct qp *qp)
 			return false;
 	}
 	return !w->q.tx.ring && !w->r.tx.ring && list_empty(&w->waiting) && list_empty(&qp->active) &&
-	       list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == vr->reads_done &&
-	       psn_diff(vr->emit, vr->executed) > 0 && !w->bound && !w->parked && !w->fatal &&
+	       list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
+	       psn_diff(w->emit, vr->executed) > 0 && !w->bound && !w->parked && !w->fatal &&
 	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
 }
 
@@ -94,7 +98,6 @@ static void rest(struct transport *tp, struct qp *qp)
 		.r_ext = w->r_in.ext,
 	};
 	vr->psn_new = w->q.tx.nxt;
-	vr->released = vr->executed;
 	pool_put(&tp->pool, w->reads, w->reads_size * sizeof(*w->reads));
 	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*w->slots));
 	pool_put(&tp->pool, w, sizeof(*w));
@@ -115,7 +118,6 @@ static void connect_spaces(struct qp *qp)
 		.r_ext = ext,
 	};
 	vr->psn_new = qp->sq_psn;
-	vr->emit = 1;
 }
 
 int veroce_create(struct transport *tp, struct qp *qp, bool local, uint64_t now_ns)
@@ -473,14 +475,14 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	uint32_t index;
 	struct send_wqe *w;
 
-	if (vr->reads == vr->reads_done) {
+	if (vr->reads == vr->w->reads_done) {
 		vr->w->watch_ns = 0;
 		return;
 	}
 	if (!vr->w->watch_ns || vr->w->watch_ns > now_ns)
 		return;
 	vr->w->watch_ns = now_ns + (WATCH_RTOS * vr->pair->rto_ns << vr->w->watch_tries);
-	index = *veroce_read(vr, psn_add(vr->reads_done, 1));
+	index = *veroce_read(vr, psn_add(vr->w->reads_done, 1));
 	w = sq_at(&qp->sq, index);
 	if (psn_diff(w->psn_first, vr->w->q.tx.una) >= 0)
 		return; /* not even received, or not sent yet: that is Q's to repair */
@@ -533,7 +535,7 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	uint64_t at = caps_deadline(qp);
 
 	if (qp->ops == &veroce_ops && vr->w) {
-		if (vr->reads != vr->reads_done && !vr->w->watch_ns)
+		if (vr->reads != vr->w->reads_done && !vr->w->watch_ns)
 			vr->w->watch_ns = now_ns + WATCH_RTOS * vr->pair->rto_ns;
 		at = sooner(at, recovery_deadline(tp, qp, &vr->w->q));
 		at = sooner(at, recovery_deadline(tp, qp, &vr->w->r));
