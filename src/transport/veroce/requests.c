@@ -86,7 +86,7 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	    ((vr->reads - vr->w->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
 		return false;
 	if (request_wants_response(w) && !fit_reads(tp, qp)) {
-		request_fail_in_turn(tp, qp, qp->sq.next, WC_GENERAL_ERR, now_ns);
+		vr->w->starved = true;
 		return false;
 	}
 	start_wqe(qp, w);
@@ -201,7 +201,7 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (tx_outstanding(&s->tx) >= s->peer_window)
 		return SENT_BLOCKED; /* its acknowledgement will activate the QP */
-	if (!tx_space_reserve(&s->tx, &tp->pool))
+	if (!veroce_reserve(tp, vr->w, s))
 		return SENT_BLOCKED;
 	path = recovery_pick(tp, qp, s, bytes, NULL, now_ns);
 	if (path == PAIR_NO_PATH)

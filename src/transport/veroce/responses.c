@@ -239,7 +239,7 @@ static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (!again) {
 		if (tx_outstanding(&s->tx) >= s->peer_window ||
-		    !tx_space_reserve(&s->tx, &tp->pool))
+		    !veroce_reserve(tp, vr->w, s))
 			return -1;
 		if (res->psn_first == UINT32_MAX) {
 			res->psn_first = psn;

@@ -408,6 +408,31 @@ static void rocev2_input(struct transport *tp, struct qp *qp, const struct pkt *
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
+bool veroce_reserve(struct transport *tp, struct veroce_work *w, struct sender *s)
+{
+	if (tx_space_reserve(&s->tx, &tp->pool))
+		return true;
+	if (!tx_outstanding(&s->tx))
+		w->starved = true;
+	return false;
+}
+
+static void starve(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	uint32_t ms = (uint32_t)(now_ns / 1000000);
+
+	if (!vr->starved_ms)
+		vr->starved_ms = ms | 1;
+	if ((int32_t)(ms - vr->starved_ms) >= VEROCE_STARVED_MS) {
+		qp_raise(tp, qp, EVENT_QP_FATAL);
+		qp_to_error(tp, qp, now_ns);
+		return;
+	}
+	if (qp->timer.deadline_ns > now_ns + VEROCE_STARVED_NS)
+		timer_set(&tp->timers, &qp->timer, now_ns + VEROCE_STARVED_NS);
+}
+
 static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -423,10 +448,10 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!vr->w && qp->sq.una == sq_head(&qp->sq))
 		return false;
 	if (!veroce_wake(tp, qp)) {
-		qp_raise(tp, qp, EVENT_QP_FATAL);
-		qp_to_error(tp, qp, now_ns);
+		starve(tp, qp, now_ns);
 		return false;
 	}
+	vr->w->starved = false;
 	if (!control_output(tp, qp, now_ns))
 		return true;
 	before = tp->tx.count;
@@ -447,6 +472,10 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		else
 			list_remove(&qp->held);
 	}
+	if (vr->w->starved)
+		starve(tp, qp, now_ns);
+	else
+		vr->starved_ms = 0;
 	if (qp_get_state(qp) != QPS_ERR)
 		veroce_rearm(tp, qp, now_ns);
 	return more;
@@ -500,6 +529,8 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	caps_expire(tp, qp, now_ns);
 	if (qp->ops == &rc_ops)
 		return;
+	if (vr->starved_ms)
+		qp_activate(tp, qp);
 	if (qp->ops == &veroce_ops && vr->w) {
 		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
 			requests_end_rnr(tp, qp, now_ns);

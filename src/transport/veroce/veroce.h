@@ -50,6 +50,9 @@ enum {
 	VEROCE_FLOWLET_PACKETS = 8
 };
 
+/* Without memory to begin: how often a QP looks again, and how long before it fails (our choice). */
+enum { VEROCE_STARVED_NS = 1000000, VEROCE_STARVED_MS = 2000 };
+
 #define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS)
 
 struct sender {
@@ -145,6 +148,7 @@ struct veroce_work {
 	uint64_t slow_ns;      /* not again before */
 	struct rtteth rtt;
 	uint64_t rest_ns;      /* when nothing was to happen any more, and then some */
+	bool starved;          /* this turn: what is to be sent found no memory */
 };
 
 struct veroce {
@@ -178,6 +182,7 @@ struct veroce {
 	bool caps_ask;         /* a request is due */
 	uint8_t caps_tries;
 	uint16_t caps;         /* flags that both ends have; 0 before the answer */
+	uint32_t starved_ms;   /* since when memory for what is to be sent is lacking; 0: it is not */
 	uint32_t nonce;
 	uint32_t reply_nonce;
 	uint64_t ask_ns;       /* when to ask again */
@@ -211,6 +216,11 @@ void veroce_destroy(struct transport *, struct qp *);
 void veroce_start(struct transport *, struct qp *);
 /* Takes w if it is not there. False: no memory. */
 bool veroce_wake(struct transport *, struct qp *);
+/*
+ * Room for one more packet of that space; false: no memory. Where nothing in flight would bring another
+ * turn, the QP is starved: it looks again by itself, and fails after VEROCE_STARVED_MS.
+ */
+bool veroce_reserve(struct transport *, struct veroce_work *, struct sender *);
 /* The PSNs that a query of the QP shows. */
 void veroce_query(const struct qp *, uint32_t *rq_psn, uint32_t *sq_psn);
 /* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
