@@ -95,7 +95,7 @@ void complete_send(struct transport *tp, struct qp *qp, enum wc_status status, u
 		return;
 	cqe = (struct cqe){
 		.wr_id = w->wr_id,
-		.qp_owner = qp->owner,
+		.qp_owner = qp->event.owner,
 		.sq = sq,
 		.sq_end = sq->una,
 		.status = status,
@@ -112,17 +112,17 @@ void complete_recv(struct transport *tp, struct qp *qp, struct recv_wqe *w, stru
 		   uint64_t now_ns)
 {
 	cqe->wr_id = w->wr_id;
-	cqe->qp_owner = qp->owner;
+	cqe->qp_owner = qp->event.owner;
 	cqe->qpn = qp->qpn;
-	cqe->pkey_index = qp->pkey_index;
+	cqe->pkey_index = 0; /* there is one P_Key */
 	cqe->timestamp_ns = now_ns;
-	rq_release(qp->rq, w);
+	rq_release(qp_source(qp), w);
 	push(tp, qp, qp->recv_cq, cqe, now_ns);
 }
 
 struct recv_wqe *qp_take_recv(struct transport *tp, struct qp *qp)
 {
-	struct recv_wqe *w = rq_take(qp->rq);
+	struct recv_wqe *w = rq_take(qp_source(qp));
 	struct srq *srq = qp->srq;
 
 	if (w && srq && srq->limit && rq_posted(&srq->rq) < srq->limit) {
@@ -152,7 +152,7 @@ void qp_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	flush_sends(tp, qp, now_ns);
 	if (qp_get_state(qp) != QPS_ERR || qp->srq)
 		return;
-	while ((w = rq_take(qp->rq)))
+	while ((w = rq_take(qp_source(qp))))
 		flush_recv(tp, qp, w, now_ns);
 }
 

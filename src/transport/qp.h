@@ -195,45 +195,59 @@ struct qp_ops {
 	void (*silence)(struct transport *, struct qp *, uint64_t now_ns);
 };
 
+/*
+ * What an idle QP costs is this and, if it speaks veRoCE, struct veroce: 512 bytes in all is the limit
+ * (veroce.h), so nothing is told twice. A line here is one of 64 bytes.
+ */
 struct qp {
 	/* every packet */
 	const struct qp_ops *ops;
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	enum qp_type type;
-	_Atomic int state; /* enum qp_state; posters look at it */
-	uint32_t mtu;      /* path MTU, bytes */
+	uint32_t mtu; /* path MTU, bytes */
 	uint16_t pkey;
-	uint16_t pkey_index;
+	_Atomic uint8_t state; /* enum qp_state; posters look at it */
+	uint8_t type;          /* enum qp_type */
 	struct pd *pd;
 	struct cq *send_cq;
 	struct cq *recv_cq;
-	struct rq *rq; /* its own (&own_rq) or the SRQ's */
-	struct srq *srq;
-	void *owner;
-	struct list active; /* in transport->active */
-	struct list held;   /* in transport->held_acks or lazy_acks */
-	uint64_t ack_since_ns;
-	bool ack_lazy;      /* in lazy_acks */
-	struct timer timer;
-	struct flow flow;
-	struct sq sq;
 	struct gbn *gbn;       /* NULL: an RC QP that speaks veRoCE, or does not know its peer yet */
-	uint32_t failed_wqe;   /* fails with status `failed` once everything before it is done */
-	uint8_t failed;        /* enum wc_status; WC_SUCCESS: none */
 	struct veroce *veroce; /* what it takes to speak veRoCE; NULL: it cannot */
-	_Atomic bool in_flight;
 
-	/* doorbell: an intrusive stack that posters push to */
-	_Atomic bool rung;
+	struct list active; /* in transport->active */
+	struct flow flow;
+
+	struct sq sq;
+	uint32_t failed_wqe; /* fails with status `failed` once everything before it is done */
+	uint8_t failed;      /* enum wc_status; WC_SUCCESS: none */
+	_Atomic bool in_flight;
+	_Atomic bool rung; /* doorbell: an intrusive stack that posters push to */
+	bool ack_lazy;     /* in lazy_acks */
 	struct qp *rung_next;
 
+	struct timer timer;
+	struct list held; /* in transport->held_acks or lazy_acks */
+	uint64_t ack_since_ns;
+	struct srq *srq;
+
+	struct rq own_rq;
 	/* attributes */
 	uint32_t qkey;
 	uint32_t access;
 	uint32_t rq_psn;
 	uint32_t sq_psn;
-	struct ah_attr av;
+
+	struct event_source event; /* its owner is the QP's */
+	struct qp_av {             /* what the flow does not tell of the address vector */
+		uint16_t dlid;
+		uint8_t sgid_index;
+		uint8_t hop_limit;
+		uint8_t sl;
+		uint8_t port;
+		uint8_t is_global;
+		uint8_t static_rate;
+		uint8_t src_path_bits;
+	} av;
 	uint8_t max_rd_atomic;
 	uint8_t max_dest_rd_atomic;
 	uint8_t min_rnr_timer;
@@ -245,10 +259,13 @@ struct qp {
 	bool sq_draining;
 	bool sqd_notify;
 	bool comm_est;
-	struct qp_cap cap;
-	struct rq own_rq;
-	struct event_source event;
 };
+
+/* Where it takes receive WQEs from: its own queue or the SRQ's. */
+static inline struct rq *qp_source(struct qp *qp)
+{
+	return qp->srq ? &qp->srq->rq : &qp->own_rq;
+}
 
 static inline enum qp_state qp_get_state(const struct qp *qp)
 {

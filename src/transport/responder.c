@@ -27,7 +27,7 @@ void responder_reset(struct transport *tp, struct qp *qp)
 	if (!rsp)
 		return;
 	if (rsp->rwqe)
-		rq_release(qp->rq, rsp->rwqe);
+		rq_release(qp_source(qp), rsp->rwqe);
 	*rsp = (struct responder){
 		.res = rsp->res, .res_entries = rsp->res_entries, .nak_psn = NAK_AT_EPSN};
 }

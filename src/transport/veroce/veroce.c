@@ -54,6 +54,10 @@ bool veroce_wake(struct transport *tp, struct qp *qp)
 	receiver_init(&w->r_in, k->r_epsn, k->r_amsn, k->r_ext);
 	w->wqe = qp->sq.next;
 	w->rnr_retries = qp->rnr_retry;
+	w->reads_done = vr->reads;
+	w->rq_bound = vr->rq_done;
+	w->released = vr->executed;
+	w->emit = psn_add(vr->executed, 1);
 	vr->w = w;
 	return true;
 }
@@ -73,8 +77,8 @@ static bool is_quiet(const struct qp *qp)
 			return false;
 	}
 	return !w->q.tx.ring && !w->r.tx.ring && list_empty(&w->waiting) && list_empty(&qp->active) &&
-	       list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == vr->reads_done &&
-	       psn_diff(vr->emit, vr->executed) > 0 && !w->bound && !w->parked && !w->fatal &&
+	       list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
+	       psn_diff(w->emit, vr->executed) > 0 && !w->bound && !w->parked && !w->fatal &&
 	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
 }
 
@@ -94,7 +98,6 @@ static void rest(struct transport *tp, struct qp *qp)
 		.r_ext = w->r_in.ext,
 	};
 	vr->psn_new = w->q.tx.nxt;
-	vr->released = vr->executed;
 	pool_put(&tp->pool, w->reads, w->reads_size * sizeof(*w->reads));
 	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*w->slots));
 	pool_put(&tp->pool, w, sizeof(*w));
@@ -115,7 +118,6 @@ static void connect_spaces(struct qp *qp)
 		.r_ext = ext,
 	};
 	vr->psn_new = qp->sq_psn;
-	vr->emit = 1;
 }
 
 int veroce_create(struct transport *tp, struct qp *qp, bool local, uint64_t now_ns)
@@ -406,6 +408,31 @@ static void rocev2_input(struct transport *tp, struct qp *qp, const struct pkt *
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
+bool veroce_reserve(struct transport *tp, struct veroce_work *w, struct sender *s)
+{
+	if (tx_space_reserve(&s->tx, &tp->pool))
+		return true;
+	if (!tx_outstanding(&s->tx))
+		w->starved = true;
+	return false;
+}
+
+static void starve(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	uint32_t ms = (uint32_t)(now_ns / 1000000);
+
+	if (!vr->starved_ms)
+		vr->starved_ms = ms | 1;
+	if ((int32_t)(ms - vr->starved_ms) >= VEROCE_STARVED_MS) {
+		qp_raise(tp, qp, EVENT_QP_FATAL);
+		qp_to_error(tp, qp, now_ns);
+		return;
+	}
+	if (qp->timer.deadline_ns > now_ns + VEROCE_STARVED_NS)
+		timer_set(&tp->timers, &qp->timer, now_ns + VEROCE_STARVED_NS);
+}
+
 static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -421,10 +448,10 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!vr->w && qp->sq.una == sq_head(&qp->sq))
 		return false;
 	if (!veroce_wake(tp, qp)) {
-		qp_raise(tp, qp, EVENT_QP_FATAL);
-		qp_to_error(tp, qp, now_ns);
+		starve(tp, qp, now_ns);
 		return false;
 	}
+	vr->w->starved = false;
 	if (!control_output(tp, qp, now_ns))
 		return true;
 	if (acks_go_first(tp) && list_empty(&qp->held) &&
@@ -449,6 +476,10 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		else
 			list_remove(&qp->held);
 	}
+	if (vr->w->starved)
+		starve(tp, qp, now_ns);
+	else
+		vr->starved_ms = 0;
 	if (qp_get_state(qp) != QPS_ERR)
 		veroce_rearm(tp, qp, now_ns);
 	return more;
@@ -477,14 +508,14 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	uint32_t index;
 	struct send_wqe *w;
 
-	if (vr->reads == vr->reads_done) {
+	if (vr->reads == vr->w->reads_done) {
 		vr->w->watch_ns = 0;
 		return;
 	}
 	if (!vr->w->watch_ns || vr->w->watch_ns > now_ns)
 		return;
 	vr->w->watch_ns = now_ns + (WATCH_RTOS * vr->pair->rto_ns << vr->w->watch_tries);
-	index = *veroce_read(vr, psn_add(vr->reads_done, 1));
+	index = *veroce_read(vr, psn_add(vr->w->reads_done, 1));
 	w = sq_at(&qp->sq, index);
 	if (psn_diff(w->psn_first, vr->w->q.tx.una) >= 0)
 		return; /* not even received, or not sent yet: that is Q's to repair */
@@ -502,6 +533,8 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	caps_expire(tp, qp, now_ns);
 	if (qp->ops == &rc_ops)
 		return;
+	if (vr->starved_ms)
+		qp_activate(tp, qp);
 	if (qp->ops == &veroce_ops && vr->w) {
 		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
 			requests_end_rnr(tp, qp, now_ns);
@@ -537,7 +570,7 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	uint64_t at = caps_deadline(qp);
 
 	if (qp->ops == &veroce_ops && vr->w) {
-		if (vr->reads != vr->reads_done && !vr->w->watch_ns)
+		if (vr->reads != vr->w->reads_done && !vr->w->watch_ns)
 			vr->w->watch_ns = now_ns + WATCH_RTOS * vr->pair->rto_ns;
 		at = sooner(at, recovery_deadline(tp, qp, &vr->w->q));
 		at = sooner(at, recovery_deadline(tp, qp, &vr->w->r));

@@ -21,6 +21,7 @@
 #ifndef TRANSPORT_VEROCE_VEROCE_H
 #define TRANSPORT_VEROCE_VEROCE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -46,6 +47,9 @@ enum {
 	VEROCE_RTO_NS_MIN = 500000,
 	VEROCE_FLOWLET_PACKETS = 8
 };
+
+/* Without memory to begin: how often a QP looks again, and how long before it fails (our choice). */
+enum { VEROCE_STARVED_NS = 1000000, VEROCE_STARVED_MS = 2000 };
 
 #define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS)
 
@@ -119,12 +123,16 @@ struct veroce_work {
 	uint8_t watch_tries;
 	bool ask_again;        /* WQE ask_again_wqe */
 	uint32_t ask_again_wqe;
+	uint32_t reads_done;   /* response MSN of the last READ or atomic that is answered */
 	uint32_t *reads;       /* SQ indices of READs and atomics, by response MSN modulo reads_size */
 	uint32_t reads_size;   /* a power of two, at least max_rd_atomic; 0: none yet */
 
 	/* responder */
 	struct recv_wqe **bound; /* receive WQEs of RQMSN [rq_done, rq_bound), by RQMSN modulo size */
 	uint32_t bound_size;
+	uint32_t rq_bound;     /* RQMSNs that have a receive WQE */
+	uint32_t released;     /* READs and atomics executed, the last whose slot is free again */
+	uint32_t emit;         /* response MSN of the slot whose packets are cut next */
 	struct rd_resource *slots; /* READs and atomics, by response MSN modulo slots_size */
 	uint32_t slots_size;   /* a power of two, at least max_dest_rd_atomic; 0: none yet */
 	bool fatal;            /* the NAK that is due is the last thing this QP says ... */
@@ -138,6 +146,7 @@ struct veroce_work {
 	uint64_t slow_ns;      /* not again before */
 	struct rtteth rtt;
 	uint64_t rest_ns;      /* when nothing was to happen any more, and then some */
+	bool starved;          /* this turn: what is to be sent found no memory */
 };
 
 struct veroce {
@@ -149,15 +158,11 @@ struct veroce {
 	uint32_t msn;          /* of the last WQE started */
 	uint32_t rqmsn;        /* of the next SEND or WRITE with immediate */
 	uint32_t reads;        /* READs and atomics started; the response MSN of the last one */
-	uint32_t reads_done;
 	uint32_t acked_msn;    /* AETH.MSN */
 
 	/* responder */
 	uint32_t rq_done;      /* RQMSNs whose messages are complete */
-	uint32_t rq_bound;     /* RQMSNs that have a receive WQE */
 	uint32_t executed;     /* READs and atomics, the response MSN of the last one */
-	uint32_t released;     /* of those, the last whose slot is free again */
-	uint32_t emit;         /* response MSN of the slot whose packets are cut next */
 
 	/* what w is made of when it is made again; between, w has the truth */
 	struct veroce_quiet {
@@ -175,11 +180,20 @@ struct veroce {
 	bool caps_ask;         /* a request is due */
 	uint8_t caps_tries;
 	uint16_t caps;         /* flags that both ends have; 0 before the answer */
+	uint32_t starved_ms;   /* since when memory for what is to be sent is lacking; 0: it is not */
 	uint32_t nonce;
 	uint32_t reply_nonce;
 	uint64_t ask_ns;       /* when to ask again */
 	uint64_t decide_ns;    /* PEER_ASKING with work to do: RoCEv2 from then on; 0: not set */
 };
+
+/*
+ * An idle QP has these two and nothing of the pool. 512 bytes of state are wanted, of which 16 are for
+ * its share of the nic's tables and of what the pool keeps; lines of 64 are what an alloc makes of them.
+ */
+static_assert(sizeof(struct qp) + sizeof(struct veroce) <= 512 - 16, "an idle QP is small");
+static_assert((sizeof(struct qp) + 63) / 64 + (sizeof(struct veroce) + 63) / 64 <= 512 / 64,
+	      "in lines too");
 
 /* Where the SQ index of the READ or atomic with that response MSN is kept. */
 static inline uint32_t *veroce_read(const struct veroce *vr, uint32_t r)
@@ -200,6 +214,11 @@ void veroce_destroy(struct transport *, struct qp *);
 void veroce_start(struct transport *, struct qp *);
 /* Takes w if it is not there. False: no memory. */
 bool veroce_wake(struct transport *, struct qp *);
+/*
+ * Room for one more packet of that space; false: no memory. Where nothing in flight would bring another
+ * turn, the QP is starved: it looks again by itself, and fails after VEROCE_STARVED_MS.
+ */
+bool veroce_reserve(struct transport *, struct veroce_work *, struct sender *);
 /* The PSNs that a query of the QP shows. */
 void veroce_query(const struct qp *, uint32_t *rq_psn, uint32_t *sq_psn);
 /* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
