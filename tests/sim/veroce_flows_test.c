@@ -90,12 +90,51 @@ static void atomics_execute_once_and_answer(void **state)
 	sim_end(&s);
 }
 
+/* The source ports of the other IP version are another socket's, or nobody's; the channel looks. */
+static void every_path_of_either_ip_version_is_used(void **state)
+{
+	static const uint8_t gids[] = {DUO_GID_IPV4, DUO_GID_IPV6};
+
+	for (size_t i = 0; i < COUNT(gids); i++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		uint32_t paths[DUO_SIDES] = {0};
+		struct sim s;
+
+		v.paths = 4;
+		v.window_bytes = 8 * 1024; /* so that flowlets are short */
+		o.gid = gids[i];
+		s = veroce_start_sim(&v, &o, 1);
+		for (uint64_t k = 0; k < 8; k++) {
+			struct duo_wr w = duo_write_wr(2 * k, s.abuf, 0, 30000, s.bbuf, 0);
+			struct duo_wr r = duo_read_wr(2 * k + 1, s.abuf, 30000, 30000, s.bbuf, 30000);
+
+			assert_true(duo_post(s.a, &w));
+			assert_true(duo_post(s.a, &r));
+			duo_idle(s.duo);
+			duo_expect(s.duo, &s.a->sent, 2 * k, WC_SUCCESS);
+			duo_expect(s.duo, &s.a->sent, 2 * k + 1, WC_SUCCESS);
+		}
+		assert_memory_equal(s.abuf->p, s.bbuf->p, 60000);
+		for (size_t k = 0; k < s.duo->wire_count; k++) {
+			const struct duo_packet *p = &s.duo->wire[k];
+
+			if (veroce_is_data(p))
+				paths[p->from] |= 1u << p->path;
+		}
+		assert_int_equal(paths[DUO_A], 0xf);
+		assert_int_equal(paths[DUO_B], 0xf);
+		sim_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_operation_arrives_and_completes),
 		cmocka_unit_test(immediate_and_invalidate_arrive),
 		cmocka_unit_test(atomics_execute_once_and_answer),
+		cmocka_unit_test(every_path_of_either_ip_version_is_used),
 	};
 
 	duo_fail_hook = sim_fail;
