@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Message numbers near their wrap. It is the one thing that no option sets and that takes 2^24
- * messages to come by (veRoCE 4.3, 4.4), so here, and nowhere else, a test reaches into the engine.
+ * Message numbers near their wrap. No option sets them and it takes 2^24 messages to come there
+ * (veRoCE 4.3, 4.4), so this reaches into the engine.
  */
 #ifndef SIM_VEROCE_SENT_H
 #define SIM_VEROCE_SENT_H

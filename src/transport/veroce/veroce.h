@@ -46,6 +46,7 @@ enum {
 	VEROCE_ACK_NS = 20000,
 	VEROCE_PTO_NS_MIN = 100000,
 	VEROCE_RTO_NS_MIN = 500000,
+	VEROCE_CNP_NS = 50000, /* between two CNPs of a QP */
 	VEROCE_FLOWLET_PACKETS = 8
 };
 
@@ -77,7 +78,8 @@ struct receiver {
 	uint16_t unacked;
 	bool ack_due;          /* something is to be acknowledged */
 	bool asked;            /* by a probe: tell everything */
-	bool ce;               /* a CE mark since the last acknowledgement */
+	bool ce;               /* a CE mark that the peer was not told of */
+	uint8_t ce_path;       /* the one that it came on */
 	bool stalled;          /* the message at epsn is complete, but there is no receive WQE (7.2) */
 	uint8_t path;          /* of the last packet, by its time stamp or source port */
 	uint32_t echo_tx1;     /* its TX1, if it was stamped */
@@ -138,6 +140,7 @@ struct veroce_work {
 	bool slow_due;         /* slow_psn of Q is to be signalled */
 	uint32_t slow_psn;
 	uint64_t slow_ns;      /* not again before */
+	uint64_t cnp_ns;       /* no CNP before */
 	struct rtteth rtt;
 	uint64_t rest_ns;      /* when nothing was to happen any more, and then some */
 };
@@ -240,6 +243,11 @@ void control_input(struct transport *, struct qp *, const struct pkt *, const st
 		   uint64_t now_ns);
 /* Probes of paths that are down, answers to the peer's. False: no room. */
 bool control_output(struct transport *, struct qp *, uint64_t now_ns);
+/*
+ * A CNP for CE marks that no acknowledgement tells of (10): after those of this turn were sent. False: no
+ * room.
+ */
+bool control_output_cnp(struct transport *, struct qp *, uint64_t now_ns);
 /* The packet with that PSN came far behind the others: the peer shall know (9.1). */
 void control_slow(struct transport *, struct qp *, uint32_t psn, uint64_t now_ns);
 uint64_t control_deadline(const struct qp *);
