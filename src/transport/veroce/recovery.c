@@ -311,13 +311,18 @@ static void error_nak(struct transport *tp, struct qp *qp, struct sender *s, uin
 static void drop_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
 		     uint64_t now_ns)
 {
-	struct tx_record *r;
+	const uint64_t *min_rtt_ns = qp->veroce->pair->min_rtt_ns;
+	const struct tx_record *r;
 
 	tp->counters.naks_received++;
 	if (!tx_is_outstanding(&s->tx, psn))
 		return;
 	r = tx_record(&s->tx, psn);
 	if (r->state != TX_FLYING)
+		return;
+	/* It was the copy before, which a SACK told of sooner: this one cannot have been there and back. */
+	if (r->copies > 1 && min_rtt_ns[r->path] != UINT64_MAX &&
+	    now_ns - r->tx_ns < min_rtt_ns[r->path] / 2)
 		return;
 	cc_on_loss(&qp->veroce->pair->path[r->path].cc, now_ns, CC_LOSS_TRIM);
 	recovery_lose(tp, qp, s, psn, now_ns);

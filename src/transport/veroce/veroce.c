@@ -181,6 +181,8 @@ static void forget_work(struct transport *tp, struct qp *qp)
 	tx_space_drop(&w->r.tx, &tp->pool);
 	rx_space_drop(&w->q_in.rx, &tp->pool);
 	rx_space_drop(&w->r_in.rx, &tp->pool);
+	acks_drop(tp, &w->q_in);
+	acks_drop(tp, &w->r_in);
 	strong_order_drop(tp, vr);
 	list_remove(&w->waiting);
 	recovery_wake(tp, vr->pair);

@@ -36,7 +36,6 @@ enum {
 	VEROCE_ACK_PACKETS = 16,    /* acknowledged at least so often (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* asked for at least so often (12.2) */
 	VEROCE_PROFILE = 3,
-	VEROCE_TRIMS_MAX = 8,
 	VEROCE_DSCP_TRIMMABLE = 8, /* veRoCE 8; our choice of marks, only where trimming was agreed */
 	VEROCE_DSCP_TRIMMED = 9
 };
@@ -88,8 +87,9 @@ struct receiver {
 	bool nak_due;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
-	uint8_t trims;         /* Packet Drop NAKs that are due ... */
-	uint32_t trim_psn[VEROCE_TRIMS_MAX]; /* ... for these; of more the SACK tells */
+	uint32_t *trims;       /* PSNs of Packet Drop NAKs that are due; NULL: none is */
+	uint32_t trims_size, trims_count;
+	uint32_t trims_sent;   /* of trims_count */
 	uint16_t ext;          /* greatest reordering seen, packets (5.4) */
 	uint32_t sack_hpsn;    /* when the last SACK was sent */
 	uint32_t sack_turn;    /* of the blocks in the middle */
@@ -319,6 +319,8 @@ void acks_reordered(struct transport *, struct qp *, struct receiver *, const st
 		    uint32_t lag, uint64_t now_ns);
 /* A switch cut the payload of the packet with that PSN off (veRoCE 8). */
 void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t psn);
+/* Of those, none is to be said any more. */
+void acks_drop(struct transport *, struct receiver *);
 void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 
 /* ---- recovery.c --------------------------------------------------------------------------------------------- */
