@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/pkt.h"
+#include "cc/params.h"
 #include "mem/mr.h"
 #include "queue/cq.h"
 #include "queue/event.h"
@@ -25,7 +26,6 @@
 #include "transport/counters.h"
 #include "transport/srq.h"
 
-struct cc_params;
 struct nic;
 struct qp;
 

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cc/params.h"
 #include "sim/host.h"
 #include "sim/network.h"
 #include "sim/scenario.h"

@@ -260,8 +260,9 @@ static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!len)
 		return 0;
 	if (again) {
-		if (recovery_doubles(s, psn))
-			lay_out(tp, qp, r, psn, po, (uint32_t)path, true, false, now_ns);
+		if (recovery_doubles(s, psn) &&
+		    lay_out(tp, qp, r, psn, po, (uint32_t)path, true, false, now_ns) > 0)
+			tp->counters.retransmits++;
 		recovery_resent(tp, qp, s, psn, path, now_ns);
 		return 1;
 	}

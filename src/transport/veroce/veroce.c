@@ -73,7 +73,7 @@ static bool is_quiet(const struct qp *qp)
 		const struct receiver *in = ins[i];
 
 		if (rx_has_holes(&in->rx) || in->message || in->po || in->ack_due || in->nak_due ||
-		    in->trims || in->hole_ns)
+		    in->trims || in->hole_ns || in->ce)
 			return false;
 	}
 	return !w->q.tx.ring && !w->r.tx.ring && list_empty(&w->waiting) && list_empty(&qp->active) &&
@@ -183,6 +183,8 @@ static void forget_work(struct transport *tp, struct qp *qp)
 	tx_space_drop(&w->r.tx, &tp->pool);
 	rx_space_drop(&w->q_in.rx, &tp->pool);
 	rx_space_drop(&w->r_in.rx, &tp->pool);
+	acks_drop(tp, &w->q_in);
+	acks_drop(tp, &w->r_in);
 	strong_order_drop(tp, vr);
 	list_remove(&w->waiting);
 	recovery_wake(tp, vr->pair);
@@ -309,10 +311,12 @@ bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
 void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
 		    const struct veroce_packet *p, uint64_t now_ns)
 {
-	bool ce = (pkt->flow->tos & 3) == 3; /* RFC 3168 */
+	/* RFC 3168. Of a packet that was cut the NAK tells, and more than a mark would. */
+	bool ce = (pkt->flow->tos & 3) == 3 && !veroce_is_trimmed(qp, pkt);
 
 	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % TX_PATHS_MAX);
 	in->ce |= ce;
+	in->ce_path = ce ? in->path : in->ce_path;
 	in->asked |= p->bth.retrans && p->bth.ackreq;
 	in->echo_rx1 = 0;
 	if (!p->bth.ts)
@@ -480,8 +484,11 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		starve(tp, qp, now_ns);
 	else
 		vr->starved_ms = 0;
-	if (qp_get_state(qp) != QPS_ERR)
-		veroce_rearm(tp, qp, now_ns);
+	if (qp_get_state(qp) == QPS_ERR)
+		return more;
+	if (!control_output_cnp(tp, qp, now_ns))
+		more = true;
+	veroce_rearm(tp, qp, now_ns);
 	return more;
 }
 
@@ -548,7 +555,7 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		control_expire(tp, qp, now_ns);
 		acks_expire(tp, qp, &vr->w->q_in, now_ns);
 		acks_expire(tp, qp, &vr->w->r_in, now_ns);
-		if (now_ns >= vr->w->rest_ns && is_quiet(qp))
+		if (now_ns >= vr->w->rest_ns && now_ns >= vr->w->cnp_ns && is_quiet(qp))
 			rest(tp, qp);
 	}
 	veroce_rearm(tp, qp, now_ns);
