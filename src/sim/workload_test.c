@@ -895,21 +895,21 @@ static void the_same_seed_gives_the_same_messages_on_every_machine(void **state)
 		struct workload_params p;
 		uint64_t hash;
 	} rows[] = {
-		{"incast", {.host_count = 9, .bytes = 5, .jitter_ps = US}, 0},
-		{"permutation", {.host_count = 100, .bytes = 5}, 0},
+		{"incast", {.host_count = 9, .bytes = 5, .jitter_ps = US}, 0x9eabc769c65a74c0},
+		{"permutation", {.host_count = 100, .bytes = 5}, 0xec5ccae82c0c8a25},
 		{"all-to-all",
 		 {.host_count = 20, .bytes = 500, .order = WORKLOAD_RANDOM, .active_max = 2},
-		 0},
+		 0xe6bfe846a3e545c4},
 		{"moe",
 		 {.host_count = 20, .bytes = 12345678, .zipf_milli = 1234, .combine = true},
-		 0},
+		 0x28cd61293c865b8d},
 		{"poisson",
 		 {.host_count = 50,
 		  .cdf = &cdf,
 		  .rate_bps = 100 * GBPS,
 		  .load_ppm = 300000,
 		  .count_max = 10000},
-		 0},
+		 0x12db6ce5fb523c4c},
 		{"poisson-incast",
 		 {.host_count = 50,
 		  .senders = 9,
@@ -917,7 +917,7 @@ static void the_same_seed_gives_the_same_messages_on_every_machine(void **state)
 		  .rate_bps = GBPS,
 		  .load_ppm = 1000,
 		  .count_max = 1000},
-		 0},
+		 0x5377d988910bc3df},
 	};
 	bool wrong = false;
 
