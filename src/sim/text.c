@@ -172,13 +172,8 @@ static bool with_unit(struct word w, const struct unit *units, size_t count, uin
 	uint64_t value;
 	size_t n = number_prefix(w, 0, &value);
 
-	/* Too big without its unit is not yet too big with it ("1e20ps" is, "1e-3s" is not). */
-	if (!n) {
-		while (n < w.len && (digit(w.at[n]) || w.at[n] == '.'))
-			n++;
-		if (!n)
-			return false;
-	}
+	if (!n)
+		return false;
 
 	struct word number = {w.at, n}, unit = {w.at + n, w.len - n};
 

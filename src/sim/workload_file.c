@@ -158,6 +158,7 @@ struct named_trigger {
 struct matrix {
 	struct reader r;
 	const struct workload_part *common;
+	uint64_t bytes; /* of the text */
 	uint64_t connections, triggers;
 	bool has_nodes, has_connections;
 	struct ids *ids;
@@ -168,17 +169,15 @@ struct matrix {
 /* The header has told how much there will be. */
 static int begin_body(struct matrix *m)
 {
-	uint64_t bytes = (uint64_t)(m->r.text.end - m->r.text.at);
-
 	if (m->r.list)
 		return 0;
 	if (!m->has_nodes || !m->has_connections)
 		return text_fail(m->r.err, m->r.text.line,
 				 "Nodes and Connections must come before the first connection");
-	if (m->connections > bytes / 4 || m->triggers > bytes / 4)
+	if (m->connections > m->bytes / 4 || m->triggers > m->bytes / 4)
 		return text_fail(m->r.err, m->r.text.line,
 				 "%u connections and %u triggers in a text of %u bytes cannot be",
-				 m->connections, m->triggers, bytes);
+				 m->connections, m->triggers, m->bytes);
 	m->ids = calloc(m->connections + 1, sizeof(*m->ids));
 	m->named = calloc(m->triggers + 1, sizeof(*m->named));
 	m->r.list = list_create(m->common, (uint32_t)m->connections, (uint32_t)m->triggers,
@@ -464,7 +463,8 @@ static int resolve(struct matrix *m, struct listed *items)
 int htsim_matrix_create(struct workload_part **out, const struct workload_part *c,
 			const struct workload_params *p, struct text_error *err)
 {
-	struct matrix m = {.r = {.err = err, .topology = p->topology}, .common = c};
+	struct matrix m = {
+		.r = {.err = err, .topology = p->topology}, .common = c, .bytes = p->text_bytes};
 	int rc = 0;
 
 	text_start(&m.r.text, p->text, p->text_bytes);
