@@ -15,11 +15,12 @@ static bool blank(char c)
 
 void text_start(struct text *t, const char *bytes, size_t size)
 {
-	*t = (struct text){.at = bytes, .end = bytes + size, .line = 1};
+	*t = (struct text){.at = bytes, .end = size ? bytes + size : bytes, .line = 1};
 }
 
 bool text_word(struct text *t, struct word *w)
 {
+	t->begun = true;
 	while (t->at < t->end && blank(*t->at))
 		t->at++;
 
@@ -54,7 +55,7 @@ bool text_next_line(struct text *t)
 {
 	struct word w;
 
-	while (line_over(t)) {
+	while (!t->begun || line_over(t)) {
 		const char *from = t->at;
 
 		if (text_word(t, &w) && w.at[0] != '#') {
@@ -171,13 +172,8 @@ static bool with_unit(struct word w, const struct unit *units, size_t count, uin
 	uint64_t value;
 	size_t n = number_prefix(w, 0, &value);
 
-	/* Too big without its unit is not yet too big with it ("1e20ps" is, "1e-3s" is not). */
-	if (!n) {
-		while (n < w.len && (digit(w.at[n]) || w.at[n] == '.'))
-			n++;
-		if (!n)
-			return false;
-	}
+	if (!n)
+		return false;
 
 	struct word number = {w.at, n}, unit = {w.at + n, w.len - n};
 

@@ -20,6 +20,7 @@ struct text_error {
 struct text {
 	const char *at, *end;
 	uint32_t line; /* of `at` */
+	bool begun;    /* something has been read of it */
 };
 
 struct word {
@@ -35,7 +36,10 @@ bool text_token(struct text *, struct word *);
 /* The next word of the current line. False: the line has ended. */
 bool text_word(struct text *, struct word *);
 
-/* Leaves the current line for the next one that has a word and does not begin with '#'. */
+/*
+ * Leaves the current line, or begins with the first, for the next one that has a word and does not
+ * begin with '#'.
+ */
 bool text_next_line(struct text *);
 
 bool word_is(struct word, const char *s);
