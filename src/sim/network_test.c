@@ -10,32 +10,7 @@
 #include <cmocka.h>
 
 #include "sim/network.h"
-#include "support/sim_flows.h"
-#include "support/sim_trees.h"
-
-static const uint64_t g100 = UINT64_C(100000000000), us = 1000000;
-
-static struct network *must_create(struct topology *t, const struct network_config *config)
-{
-	char error[NETWORK_ERROR_BYTES];
-	struct network *net = network_create(t, config, error);
-
-	if (!net)
-		print_message("%s\n", error);
-	assert_non_null(net);
-	tree_free(t);
-	return net;
-}
-
-static void all_is_back(struct network *net)
-{
-	struct network_counts counts;
-
-	network_count(net, &counts);
-	assert_int_equal(counts.inside, 0);
-	assert_int_equal(counts.pending, 0);
-	assert_int_equal(network_packets(net)->lent, 0);
-}
+#include "support/sim_checks.h"
 
 /* 1000 bytes at 100 Gbit/s take 80 ns; two hops of 1 us; the last packet is sent behind n - 1 others. */
 static void a_flow_takes_as_long_as_its_bytes(void **state)
@@ -43,17 +18,16 @@ static void a_flow_takes_as_long_as_its_bytes(void **state)
 	struct network_config config = {.switch_latency_ps = 600000};
 	struct topology t;
 
-	tree_star(&t, 2, g100, us);
+	tree_star(&t, 2, G100, US);
 	struct network *net = must_create(&t, &config);
 	struct flow_host *hosts = flow_hosts(net, 2);
 
 	flow_start(&hosts[0], 1, 50, 1000);
-	assert_int_equal(network_run(net, NETWORK_NEVER_PS, UINT64_MAX), NETWORK_IDLE);
+	must_end(net);
 	assert_int_equal(hosts[1].got, 50);
-	assert_int_equal(hosts[1].last_ps, 50 * 80000 + us + 600000 + 80000 + us);
-	all_is_back(net);
-	network_destroy(net);
-	free(hosts);
+	assert_int_equal(hosts[1].last_ps, 50 * 80000 + US + 600000 + 80000 + US);
+	must_be_empty(net);
+	finish(net, hosts);
 }
 
 static void hosts_back_to_back_need_no_switch(void **state)
@@ -62,15 +36,14 @@ static void hosts_back_to_back_need_no_switch(void **state)
 	struct topology t;
 
 	tree_new(&t, 2, 2, 1);
-	tree_link(&t, 0, 1, 3 * g100, 7);
+	tree_link(&t, 0, 1, 3 * G100, 7);
 	struct network *net = must_create(&t, &config);
 	struct flow_host *hosts = flow_hosts(net, 2);
 
 	flow_start(&hosts[1], 0, 1, 3000);
-	assert_int_equal(network_run(net, NETWORK_NEVER_PS, UINT64_MAX), NETWORK_IDLE);
+	must_end(net);
 	assert_int_equal(hosts[0].last_ps, 80000 + 7);
-	network_destroy(net);
-	free(hosts);
+	finish(net, hosts);
 }
 
 /* Three senders, room for ten packets beside the one being sent. */
@@ -80,13 +53,13 @@ static void what_does_not_fit_is_dropped(void **state)
 	struct topology t;
 	struct network_counts counts;
 
-	tree_star(&t, 4, g100, us);
+	tree_star(&t, 4, G100, US);
 	struct network *net = must_create(&t, &config);
 	struct flow_host *hosts = flow_hosts(net, 4);
 
 	for (uint32_t i = 1; i < 4; i++)
 		flow_start(&hosts[i], 0, 10, 1000);
-	assert_int_equal(network_run(net, NETWORK_NEVER_PS, UINT64_MAX), NETWORK_IDLE);
+	must_end(net);
 	network_count(net, &counts);
 	assert_int_equal(counts.packets, 30);
 	/*
@@ -95,9 +68,8 @@ static void what_does_not_fit_is_dropped(void **state)
 	 */
 	assert_int_equal(counts.dropped, 1 + 5 * 2);
 	assert_int_equal(hosts[0].got, 19);
-	all_is_back(net);
-	network_destroy(net);
-	free(hosts);
+	must_be_empty(net);
+	finish(net, hosts);
 }
 
 static void control_overtakes_data(void **state)
@@ -105,7 +77,7 @@ static void control_overtakes_data(void **state)
 	struct network_config config = {0};
 	struct topology t;
 
-	tree_star(&t, 4, g100, us);
+	tree_star(&t, 4, G100, US);
 	struct network *net = must_create(&t, &config);
 	struct flow_host *hosts = flow_hosts(net, 4);
 
@@ -113,10 +85,9 @@ static void control_overtakes_data(void **state)
 		flow_start(&hosts[i], 0, 100, 1000);
 	hosts[3].class = PACKET_CONTROL_CLASS;
 	flow_start(&hosts[3], 0, 1, 1000);
-	network_run(net, 3 * us, UINT64_MAX);
+	network_run(net, 3 * US, UINT64_MAX);
 	assert_int_equal(hosts[0].got_class[PACKET_CONTROL_CLASS], 1);
-	network_destroy(net);
-	free(hosts);
+	finish(net, hosts);
 }
 
 struct timed {
@@ -140,7 +111,7 @@ static void timers_come_when_they_were_last_set_to(void **state)
 	struct timed timed = {0};
 	struct network_counts counts;
 
-	tree_star(&t, 2, g100, us);
+	tree_star(&t, 2, G100, US);
 	struct network *net = must_create(&t, &config);
 
 	network_attach(net, 0, &ops, &timed);
@@ -161,7 +132,7 @@ static void timers_come_when_they_were_last_set_to(void **state)
 	network_count(net, &counts);
 	assert_true(counts.pending <= 4);
 	network_set_timer(net, 0, NETWORK_NEVER_PS);
-	assert_int_equal(network_run(net, NETWORK_NEVER_PS, UINT64_MAX), NETWORK_IDLE);
+	must_end(net);
 	assert_int_equal(timed.fired, 0);
 	network_destroy(net);
 }
@@ -171,7 +142,7 @@ static uint64_t trace(uint64_t seed)
 	struct network_config config = {.seed = seed, .port_queue_bytes = 30000};
 	struct topology t;
 
-	tree_fat(&t, 4, g100, us);
+	tree_fat(&t, 4, G100, US);
 	struct network *net = must_create(&t, &config);
 	struct flow_host *hosts = flow_hosts(net, 16);
 
@@ -180,12 +151,11 @@ static uint64_t trace(uint64_t seed)
 		hosts[i].new_sport = true;
 		flow_start(&hosts[i], (i * 5 + 3) % 16 == i ? 0 : (i * 5 + 3) % 16, 500, 1000 + i);
 	}
-	assert_int_equal(network_run(net, NETWORK_NEVER_PS, UINT64_MAX), NETWORK_IDLE);
+	must_end(net);
 	uint64_t hash = flow_hash_of_all(hosts, 16);
 
-	all_is_back(net);
-	network_destroy(net);
-	free(hosts);
+	must_be_empty(net);
+	finish(net, hosts);
 	return hash;
 }
 
@@ -217,7 +187,7 @@ static void what_cannot_be_is_refused_with_the_reason(void **state)
 		struct topology t;
 
 		tree_new(&t, 2, 4, 2);
-		tree_link(&t, 0, 2, g100, us);
+		tree_link(&t, 0, 2, G100, US);
 		tree_link(&t, 1, cases[i].b, cases[i].rate_bps, cases[i].delay_ps);
 		assert_null(network_create(&t, &config, error));
 		assert_string_equal(error, cases[i].reason);
