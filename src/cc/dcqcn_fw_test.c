@@ -227,8 +227,8 @@ static void an_idle_flow_sleeps_within_a_second(void **state)
 	}
 	assert_in_range(at_ns, 500 * MS, 502 * MS);
 	assert_int_equal(c.rate_bps, 100 * GBPS);
-	cc_on_cnp(&c, 600 * MS); /* and it still hears */
-	run(&c, 601 * MS);
+	cc_on_cnp(&c, 600 * MS + 2 * US); /* and it still hears, though alpha is all but gone */
+	run(&c, 600 * MS + 5 * US);
 	assert_true(c.rate_bps < 100 * GBPS);
 }
 
