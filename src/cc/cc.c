@@ -13,8 +13,12 @@ static const struct {
 	[CC_NONE] = {"none", cc_none_init},
 	[CC_SWIFT] = {"swift", cc_swift_init},
 	[CC_DCTCP] = {"dctcp", cc_dctcp_init},
+	[CC_DCQCN] = {"dcqcn", cc_dcqcn_init},
 	[CC_DCQCN_FW] = {"dcqcn_fw", cc_dcqcn_fw_init},
 	[CC_HPCC] = {"hpcc", cc_hpcc_init},
+	[CC_TIMELY] = {"timely", cc_timely_init},
+	[CC_TIMELY_PATCHED] = {"timely_patched", cc_timely_patched_init},
+	[CC_RTTCC] = {"rttcc", cc_rttcc_init},
 };
 
 void cc_init(struct cc *c, enum cc_algorithm algorithm, const struct cc_config *config,

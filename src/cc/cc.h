@@ -27,17 +27,24 @@
 #include <stdint.h>
 
 #include "base/int_stack.h"
+#include "cc/dcqcn.h"
 #include "cc/dcqcn_fw.h"
 #include "cc/dctcp.h"
 #include "cc/hpcc.h"
+#include "cc/rttcc.h"
 #include "cc/swift.h"
+#include "cc/timely.h"
 
 enum cc_algorithm {
-	CC_NONE,     /* cwnd_bytes_max, always: the network or the peer does it */
-	CC_SWIFT,    /* delay (Kumar et al., SIGCOMM 2020) */
-	CC_DCTCP,    /* CE marks (RFC 8257) */
-	CC_DCQCN_FW, /* CNPs, as NICs do it and as the HPCC evaluation ran it */
-	CC_HPCC,     /* INT (Li et al., SIGCOMM 2019) */
+	CC_NONE,           /* cwnd_bytes_max, always: the network or the peer does it */
+	CC_SWIFT,          /* delay (Kumar et al., SIGCOMM 2020) */
+	CC_DCTCP,          /* CE marks (RFC 8257) */
+	CC_DCQCN,          /* CNPs (Zhu et al., SIGCOMM 2015) */
+	CC_DCQCN_FW,       /* CNPs, as NICs do it and as the HPCC evaluation ran it */
+	CC_HPCC,           /* INT (Li et al., SIGCOMM 2019) */
+	CC_TIMELY,         /* the gradient of delay (Mittal et al., SIGCOMM 2015) */
+	CC_TIMELY_PATCHED, /* ... as Zhu et al., CoNEXT 2016, mend it */
+	CC_RTTCC,          /* the RTT of probes, CNPs: in the shape of NVIDIA's ZTR-RTTCC */
 	CC_ALGORITHMS
 };
 
@@ -121,8 +128,11 @@ struct cc {
 	union {
 		struct cc_swift swift;
 		struct cc_dctcp dctcp;
+		struct cc_dcqcn dcqcn;
 		struct cc_dcqcn_fw dcqcn_fw;
 		struct cc_hpcc hpcc;
+		struct cc_timely timely;
+		struct cc_rttcc rttcc;
 	};
 };
 

@@ -171,5 +171,9 @@ void cc_swift_init(struct cc *, const struct cc_config *, uint64_t now_ns);
 void cc_dctcp_init(struct cc *, const struct cc_config *, uint64_t now_ns);
 void cc_dcqcn_fw_init(struct cc *, const struct cc_config *, uint64_t now_ns);
 void cc_hpcc_init(struct cc *, const struct cc_config *, uint64_t now_ns);
+void cc_dcqcn_init(struct cc *, const struct cc_config *, uint64_t now_ns);
+void cc_timely_init(struct cc *, const struct cc_config *, uint64_t now_ns);
+void cc_timely_patched_init(struct cc *, const struct cc_config *, uint64_t now_ns);
+void cc_rttcc_init(struct cc *, const struct cc_config *, uint64_t now_ns);
 
 #endif

@@ -23,6 +23,8 @@ static void set_cwnd(struct cc *c, uint64_t cwnd_q16)
 {
 	c->dctcp.cwnd_q16 = cc_clamp_q16(c, cwnd_q16);
 	c->cwnd_bytes = c->dctcp.cwnd_q16 >> 16;
+	if (c->dctcp.pace_ns)
+		c->rate_bps = cc_pace_bps(c->dctcp.cwnd_q16, c->dctcp.pace_ns);
 	/* no more than this can be made use of */
 	c->dctcp.round_cwnd = fx_min(c->dctcp.round_cwnd, c->cwnd_bytes);
 }
@@ -51,7 +53,8 @@ static void grow(struct cc *c, uint64_t bytes)
 	if (d->cwnd_q16 < d->ssthresh_q16)
 		set_cwnd(c, fx_min(d->cwnd_q16 + (bytes << 16), d->ssthresh_q16));
 	else
-		set_cwnd(c, d->cwnd_q16 + cc_additive_q16(c, d->cwnd_q16, 1 << 16, bytes));
+		set_cwnd(c, fx_add(d->cwnd_q16, fx_muldiv(d->ai_q16, bytes << 16,
+							  fx_max(d->cwnd_q16, mtu_q16(c)))));
 }
 
 static void end_round(struct cc *c)
@@ -153,8 +156,18 @@ static const struct cc_ops dctcp_ops = {
 void dctcp_init(struct cc *c, const struct cc_config *config, const struct dctcp_params *params,
 		uint64_t now_ns)
 {
+	uint64_t ai_bps = cc_rate_bps(params->rate_ai, config->line_rate_bps);
+
 	cc_init_common(c, config, &dctcp_ops);
 	c->dctcp.params = params;
+	c->dctcp.ai_q16 = mtu_q16(c);
+	if (config->base_rtt_ns && ai_bps)
+		c->dctcp.ai_q16 = fx_max(fx_muldiv(fx_min(ai_bps, UINT64_C(1) << 47) << 16,
+						   config->base_rtt_ns, UINT64_C(8000000000)),
+					 1);
+	c->dctcp.pace_ns = params->paced ? config->base_rtt_ns : 0;
+	if (params->bounded)
+		c->cwnd_bytes_max = c->cwnd_bytes;
 	c->dctcp.alpha_q32 = params->alpha_start_q32;
 	c->dctcp.ssthresh_q16 = params->doubling ? UINT64_MAX : 0;
 	c->dctcp.round_cwnd = c->cwnd_bytes;

@@ -259,17 +259,16 @@ static double least_share(const struct cc_params *p, uint64_t after_ns)
 /*
  * Near the fixed point eta/U = 1 - n W_AI/W, so a difference between two windows shrinks by that much
  * a round trip. With what two flows may add, 4 KB, the time constant is 20 round trips. With the
- * 81 bytes that let 100 flows stay below the link it is 950, and what a single packet in the queue
- * adds to U, 0.6 %, is more than what pulls the two together: they need not ever meet.
+ * 81 bytes that let 100 flows stay below the link it is 950, and a single packet of 1000 bytes in the
+ * queue adds 0.6 % to U. A paced flow finds the other's packets there and never its own, so the
+ * smaller one measures the higher U, and the two need not ever meet.
  */
 static void two_flows_share_as_soon_as_the_additive_part_lets_them(void **state)
 {
 	struct cc_params p = simulated();
 
-	least_share(&p, 1 * MS);
+	least_share(&p, 40 * MS);
 	assert_int_equal(cc_params_set(&p, "rate_ai", "0"), 0);
-	assert_int_equal(cc_params_set(&p, "flows", "10"), 0);
-	assert_true(least_share(&p, 2 * MS) >= .475);
 	assert_int_equal(cc_params_set(&p, "flows", "2"), 0);
 	assert_true(least_share(&p, 1 * MS) >= .475);
 }

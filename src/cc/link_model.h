@@ -15,7 +15,7 @@
 #include "base/prng.h"
 #include "cc/cc.h"
 
-enum { LINK_FLOWS_MAX = 128, LINK_RING = 1 << 17, LINK_PROBE_BYTES = 64 };
+enum { LINK_FLOWS_MAX = 128, LINK_RING = 1 << 18, LINK_PROBE_BYTES = 64 };
 
 struct link_packet {
 	uint16_t flow;

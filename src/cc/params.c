@@ -28,7 +28,11 @@ enum kind {
 #define SWIFT		ONLY(CC_SWIFT)
 #define DCTCP		ONLY(CC_DCTCP)
 #define DCQCN_FW	ONLY(CC_DCQCN_FW)
+#define DCQCN		ONLY(CC_DCQCN)
 #define HPCC		ONLY(CC_HPCC)
+#define PATCHED		ONLY(CC_TIMELY_PATCHED)
+#define TIMELY		(ONLY(CC_TIMELY) | PATCHED)
+#define RTTCC		ONLY(CC_RTTCC)
 #define ALL		((UINT32_C(1) << CC_ALGORITHMS) - 1)
 
 #define ROW_OF(member, kind_, unit_, name_, default_, min_, max_, algorithms_, help_)              \
@@ -94,6 +98,29 @@ static const struct cc_param_info table[] = {
 	RATIO(dctcp.g_q32, "dctcp.g", "1/16", "1/65536", "1", DCTCP, "gain of alpha"),
 	RATIO(dctcp.alpha_start_q32, "dctcp.alpha_start", "1", "0", "1", DCTCP, "first alpha"),
 	SWITCH(dctcp.doubling, "dctcp.doubling", "on", DCTCP, "begin with slow start"),
+	RATE(dctcp.rate_ai, "dctcp.rate_ai", "0", "0", "1000Gbps", DCTCP,
+	     "additive increase a round trip, times the base RTT; 0: one MTU"),
+	SWITCH(dctcp.paced, "dctcp.paced", "off", DCTCP,
+	       "spread the window over the base RTT"),
+	SWITCH(dctcp.bounded, "dctcp.bounded", "off", DCTCP,
+	       "the window never exceeds the first one"),
+
+	NS(dcqcn.t_cnp_ns, "dcqcn.t_cnp", "50us", "0", "100ms", DCQCN,
+	   "least time between a receiver's CNPs for one flow; 0: one for each marked packet"),
+	NS(dcqcn.t_alpha_ns, "dcqcn.t_alpha", "55us", "100ns", "100ms", DCQCN,
+	   "alpha decays once for each of these without a CNP"),
+	NS(dcqcn.t_inc_ns, "dcqcn.t_inc", "55us", "100ns", "100ms", DCQCN,
+	   "between increases by time"),
+	BYTES(dcqcn.bytes, "dcqcn.bytes", "10MB", "0", "10GB", DCQCN,
+	      "between increases by bytes; 0: none"),
+	RATIO(dcqcn.g_q32, "dcqcn.g", "1/256", "1/65536", "1", DCQCN, "gain of alpha"),
+	COUNT(dcqcn.rounds, "dcqcn.f", "5", "0", "1000", DCQCN, "rounds of fast recovery"),
+	RATE(dcqcn.rate_ai, "dcqcn.rate_ai", "line/1000", "1bps", "1000Gbps", DCQCN,
+	     "additive increase"),
+	RATE(dcqcn.rate_hai, "dcqcn.rate_hai", "line/200", "1bps", "1000Gbps", DCQCN,
+	     "hyper increase, times the rounds that it lasts"),
+	SWITCH(dcqcn.ai_bounded, "dcqcn.ai_bounded", "off", DCQCN,
+	       "no increase is more than a quarter of the rate"),
 
 	NS(dcqcn_fw.t_cnp_ns, "dcqcn_fw.t_cnp", "0", "0", "100ms", DCQCN_FW,
 	   "least time between a receiver's CNPs for one flow; 0: one for each marked packet"),
@@ -128,6 +155,50 @@ static const struct cc_param_info table[] = {
 	     "additive increase, times T; 0: from eta and flows"),
 	TIME(hpcc.t, "hpcc.t", "1.04rtt", "1ns", "1s", HPCC,
 	     "T, the one base RTT of the network"),
+
+	RATIO(timely.a_q32, "timely.a", "0.02", "0.0001", "1", TIMELY,
+	      "weight of the newest difference of round trips"),
+	RATIO(timely.beta_q32, "timely.beta", "0.8", "0", "1", TIMELY,
+	      "of a decrease"),
+	RATIO(timely.beta_patched_q32, "timely.beta_patched", "0.008", "0", "1", PATCHED,
+	      "of a decrease between t_low and t_high"),
+	RATE(timely.rate_ai, "timely.rate_ai", "line/1000", "1bps", "1000Gbps", TIMELY,
+	     "additive increase (delta); five times that after hai_after"),
+	TIME(timely.t_low, "timely.t_low", "1.25rtt", "0", "1s", TIMELY,
+	     "the rate rises below this round trip"),
+	TIME(timely.t_high, "timely.t_high", "5rtt", "0", "1s", TIMELY,
+	     "the rate falls above this round trip"),
+	TIME(timely.min_rtt, "timely.min_rtt", "1rtt", "1ns", "1s", TIMELY,
+	     "what the gradient is measured in"),
+	COUNT(timely.hai_after, "timely.hai_after", "5", "1", "1000000", TIMELY,
+	      "samples without a rise until the step is five times as large"),
+	CHOICE(timely.sample, "ack|rtt", "timely.sample", "ack", TIMELY,
+	       "take every ACK's round trip, or one a round trip"),
+	SWITCH(timely.scaled, "timely.scaled", "on", TIMELY,
+	       "a sample that comes sooner than min_rtt counts for that part"),
+
+	RATIO(rttcc.alpha_q32, "rttcc.alpha", "0.1", "0", "10", RTTCC,
+	      "target RTT above the base at line rate, of the base; grows with 1/sqrt(rate)"),
+	RATIO(rttcc.beta_q32, "rttcc.beta", "0.8", "0", "1", RTTCC,
+	      "how hard an RTT over target is answered"),
+	RATIO(rttcc.max_dec_q32, "rttcc.max_dec", "0.5", "0.01", "0.99", RTTCC,
+	      "the largest share that one cut takes"),
+	RATIO(rttcc.max_inc_q32, "rttcc.max_inc", "0.5", "0.001", "1", RTTCC,
+	      "the largest increase, of the rate"),
+	RATE(rttcc.rate_ai, "rttcc.rate_ai", "line/2000", "1bps", "1000Gbps", RTTCC,
+	     "additive increase a sample"),
+	RATE(rttcc.rate_hai, "rttcc.rate_hai", "line/100", "1bps", "1000Gbps", RTTCC,
+	     "hyper increase a sample"),
+	COUNT(rttcc.hai_period, "rttcc.hai_period", "5", "1", "1000000", RTTCC,
+	      "good samples in a row until hyper increase"),
+	NS(rttcc.max_delay_ns, "rttcc.max_delay", "150us", "1us", "1s", RTTCC,
+	   "an RTT that is answered with max_dec"),
+	RATIO(rttcc.rate_first_q32, "rttcc.rate_first", "1", "0.0001", "1", RTTCC,
+	      "share of the line that the first congestion leaves at most"),
+	NS(rttcc.timeout_ns, "rttcc.timeout", "300us", "1us", "10ms", RTTCC,
+	   "until a probe is given up; doubles with each in a row, four times at most"),
+	SWITCH(rttcc.probes, "rttcc.probes", "on", RTTCC,
+	       "measure with probes; off: with one ACK a round trip"),
 };
 
 static const struct cc_preset_info presets[] = {
@@ -136,6 +207,16 @@ static const struct cc_preset_info presets[] = {
 	{CC_SWIFT, "htsim", "what the htsim simulator takes",
 	 "doubling=off hyper_rounds=0 base=20us hop=3053ns fs_range=100us"},
 	{CC_DCTCP, "rfc", "RFC 8257", ""},
+	{CC_DCTCP, "hpcc-eval", "the HPCC evaluation",
+	 "g=1/16 doubling=off rate_ai=615Mbps paced=on bounded=on"},
+	{CC_DCQCN, "paper", "the paper at 40 Gbit/s; it leaves rate_hai open",
+	 "t_cnp=50us t_alpha=55us t_inc=55us bytes=10MB g=1/256 f=5 rate_ai=40Mbps rate_hai=200Mbps"},
+	{CC_DCQCN, "authors-sim", "the authors' simulator, its defaults",
+	 "t_cnp=50us t_alpha=55us t_inc=1500us bytes=150KB g=1/16 f=5 rate_ai=5Mbps rate_hai=50Mbps "
+	 "rate_min=100Mbps"},
+	{CC_DCQCN, "authors-sample", "the authors' simulator, its sample of 40 Gbit/s",
+	 "t_cnp=50us t_alpha=55us t_inc=60us bytes=300MB g=1/256 f=5 rate_ai=40Mbps rate_hai=200Mbps "
+	 "rate_min=100Mbps"},
 	{CC_DCQCN_FW, "hpcc-eval", "the HPCC evaluation, scaled to the line",
 	 "t_cnp=0 t_alpha=1us t_dec=4us t_inc=300us g=1/256 f=1 rate_ai=line/5000 rate_hai=line/500 "
 	 "rate_min=100Mbps"},
@@ -151,6 +232,13 @@ static const struct cc_preset_info presets[] = {
 	 "eta=0.95 max_stage=5 w_ai=80B t=9us"},
 	{CC_HPCC, "later", "what the authors advised later",
 	 "eta=0.99 max_stage=0 rate_ai=50Mbps t=1rtt"},
+	{CC_TIMELY, "authors", "the authors' advice for 64 KB segments",
+	 "a=0.02 beta=0.8 rate_ai=line/1000 t_low=50us t_high=500us"},
+	{CC_TIMELY, "hpcc-eval", "the HPCC evaluation, scaled to the line",
+	 "a=0.875 beta=0.8 rate_ai=line/1000 t_low=50us t_high=500us min_rtt=20us sample=rtt "
+	 "scaled=off rate_min=100Mbps"},
+	{CC_TIMELY_PATCHED, "authors", "the plain form's times, for comparison with it",
+	 "a=0.02 rate_ai=line/1000 t_low=50us t_high=500us"},
 };
 /* clang-format on */
 
@@ -481,11 +569,21 @@ void cc_params_default(struct cc_params *params, enum cc_algorithm algorithm)
 	case CC_DCTCP:
 		params->dctcp = dctcp_params_default;
 		break;
+	case CC_DCQCN:
+		params->dcqcn = dcqcn_params_default;
+		break;
 	case CC_DCQCN_FW:
 		params->dcqcn_fw = dcqcn_fw_params_default;
 		break;
 	case CC_HPCC:
 		params->hpcc = hpcc_params_default;
+		break;
+	case CC_TIMELY:
+	case CC_TIMELY_PATCHED:
+		params->timely = timely_params_default;
+		break;
+	case CC_RTTCC:
+		params->rttcc = rttcc_params_default;
 		break;
 	case CC_NONE:
 	case CC_ALGORITHMS:

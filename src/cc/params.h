@@ -34,8 +34,11 @@ struct cc_params {
 	union {
 		struct swift_params swift;
 		struct dctcp_params dctcp;
+		struct dcqcn_params dcqcn;
 		struct dcqcn_fw_params dcqcn_fw;
 		struct hpcc_params hpcc;
+		struct timely_params timely; /* of both */
+		struct rttcc_params rttcc;
 	};
 };
 
