@@ -145,6 +145,7 @@ void page_begin(FILE *, const char *title);
 void page_end(FILE *);
 void page_card_begin(FILE *, const char *title, const char *note, bool wide);
 void page_card_end(FILE *);
+bool page_row_is_open(void); /* there is room for a half beside the last card */
 void page_plot(FILE *, struct plot *); /* ends the plot; without gnuplot says so */
 
 /* ---- sim_report.c ---- */

@@ -85,6 +85,7 @@ static int slowdown_add(struct figures *g, const struct results *r)
 static void throughput_add(struct figures *g, const struct scenario *s, const struct results *r)
 {
 	uint64_t acked = 0, first = UINT64_MAX, last = 0;
+	bool alike = true;
 	struct results_fairness f;
 
 	for (uint32_t i = 0; i < r->flow_count; i++) {
@@ -92,6 +93,7 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 		uint64_t end = w->fct_ps == RESULTS_NOT_DONE ? r->time_ps : w->start_ps + w->fct_ps;
 
 		acked += w->acked_bytes;
+		alike &= w->bytes == r->flows[0].bytes;
 		if (w->start_ps < first)
 			first = w->start_ps;
 		if (end > last)
@@ -103,7 +105,8 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 	f = results_fairness_between(r, s->output.fairness_start_ps,
 				     s->output.fairness_window_ps == SCENARIO_NONE ? 0 :
 				     s->output.fairness_window_ps);
-	if (f.flows < 2)
+	/* Mean rates of flows of different sizes say nothing of fairness. */
+	if (f.flows < 2 && alike)
 		f = results_fairness_of_flows(r, UINT32_MAX);
 	if (f.flows < 2)
 		return;

@@ -22,7 +22,7 @@ static const char style[] =
 	".chips b{color:var(--ink);font-weight:600}\n"
 	".partial{margin:20px 0 0;padding:12px 16px;border-radius:10px;background:var(--warn-bg);"
 	"color:var(--warn)}\n"
-	".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(160px,1fr));gap:12px;margin:28px 0 0}\n"
+	".tiles{display:grid;grid-template-columns:repeat(4,minmax(0,1fr));gap:12px;margin:28px 0 0}\n"
 	".tile{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:14px 16px}\n"
 	".tile span{display:block;color:var(--soft);font-size:13px}\n"
 	".tile strong{display:block;font-size:22px;line-height:1.3;font-weight:600;letter-spacing:-.01em;"
@@ -36,9 +36,9 @@ static const char style[] =
 	".card svg{display:block;width:100%;height:auto}\n"
 	".scroll{overflow-x:auto}\n"
 	"table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}\n"
-	"th{color:var(--soft);font-weight:500;text-align:right;padding:6px 10px;border-bottom:1px solid "
+	"th{color:var(--soft);font-weight:500;text-align:right;padding:6px 8px;border-bottom:1px solid "
 	"var(--faint);white-space:nowrap}\n"
-	"td{text-align:right;padding:5px 10px;border-bottom:1px solid var(--line);white-space:nowrap}\n"
+	"td{text-align:right;padding:5px 8px;border-bottom:1px solid var(--line);white-space:nowrap}\n"
 	"tr:last-child td{border-bottom:0}\n"
 	"th:first-child,td:first-child{text-align:left;padding-left:0}\n"
 	"th:last-child,td:last-child{padding-right:0}\n"
@@ -51,8 +51,11 @@ static const char style[] =
 	"'DejaVu Sans Mono',monospace}\n"
 	"a{color:var(--accent)}\n"
 	"footer{color:var(--soft);font-size:13px;margin:32px 0 0}\n"
-	"@media (max-width:820px){.cards{grid-template-columns:minmax(0,1fr)}main{padding:24px 14px 40px}}\n"
+	"@media (max-width:820px){.cards{grid-template-columns:minmax(0,1fr)}main{padding:24px 14px 40px}"
+	".tiles{grid-template-columns:repeat(2,minmax(0,1fr))}}\n"
 	"@media print{body{background:#fff}main{max-width:none;padding:0}}\n";
+
+static unsigned half_cards; /* of this page so far */
 
 void html_text(FILE *f, const char *s)
 {
@@ -78,6 +81,7 @@ void html_text(FILE *f, const char *s)
 
 void page_begin(FILE *f, const char *title)
 {
+	half_cards = 0;
 	fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>", f);
 	html_text(f, title);
@@ -91,11 +95,17 @@ void page_end(FILE *f)
 
 void page_card_begin(FILE *f, const char *title, const char *note, bool wide)
 {
+	half_cards += !wide;
 	fprintf(f, "<section class=\"card%s\">\n<h2>", wide ? " wide" : "");
 	html_text(f, title);
 	fputs("</h2>\n<p class=\"note\">", f);
 	html_text(f, note);
 	fputs("</p>\n", f);
+}
+
+bool page_row_is_open(void)
+{
+	return half_cards % 2;
 }
 
 void page_card_end(FILE *f)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-	HALF_W = 540, HALF_H = 300, /* of a drawing in one column, CSS pixels */
+	HALF_W = 540, HALF_H = 280, /* of a drawing in one column, CSS pixels */
 	POINTS = 400,               /* of a curve */
 	BAND_POINTS = 128,
 	FLOW_CURVES = 8,
@@ -75,7 +75,7 @@ static void draw_slowdown(FILE *f, const struct results *r)
 		free(x);
 		results_bin_all(r, UINT32_MAX, &all);
 		fprintf(s, "EOD\nset xlabel 'slowdown'\nset ylabel 'share of flows'\nset yrange [0:1.02]\n"
-			   "set xrange [%g:*]\nset key off\n", all.p50 < 3 ? 1.0 : 0.0);
+			   "set xrange [%s:*]\nset key off\n", all.p50 < 3 ? "1" : "*");
 		fprintf(s, "plot $d using 1:(1.0/%zu) smooth cumulative with lines lw 2.5 lc rgb '%s'\n",
 			n ? n : 1, plot_colour(0));
 	} else {
@@ -344,6 +344,7 @@ static void draw_fairness(FILE *f, const struct results *r)
 	uint32_t per = sim_fairness_windows(r);
 	size_t n = results_fairness_over_time(r, per, over, RESULTS_SERIES_WINDOWS);
 	char note[256], t[SIM_TEXT_BYTES];
+	double least = 1, floor;
 	FILE *s;
 	struct plot *p;
 
@@ -351,10 +352,13 @@ static void draw_fairness(FILE *f, const struct results *r)
 		return;
 	snprintf(note, sizeof(note), "Jain's index of the flows open throughout each %s; 1: all equal.",
 		 time_text(over[0].window_ps, t));
+	for (size_t i = 0; i < n; i++)
+		least = over[i].jain < least ? over[i].jain : least;
+	floor = least >= 0.99 ? 0.99 : least >= 0.9 ? 0.9 : least >= 0.5 ? 0.5 : 0;
 	page_card_begin(f, "Fairness over time", note, false);
 	p = plot_begin(HALF_W, HALF_H, &s);
-	fprintf(s, "set xlabel 'time, ms'\nset ylabel 'index'\nset yrange [0:1.02]\nset xrange [0:*]\nset key off\n"
-		   "$d << EOD\n");
+	fprintf(s, "set xlabel 'time, ms'\nset ylabel 'index'\nset yrange [%g:%g]\nset xrange [0:*]\nset key off\n"
+		   "$d << EOD\n", floor, 1 + (1 - floor) * 0.03);
 	for (size_t i = 0; i < n; i++) {
 		if (i && over[i].start_ps != over[i - 1].start_ps + over[i - 1].window_ps)
 			fputc('\n', s);
@@ -380,7 +384,7 @@ static void draw_pfc(FILE *f, const struct results *r)
 		   "$d << EOD\n");
 	/* A count per step, not a mean: what plot_series divides by is put back. */
 	window = plot_series(s, &r->pfc.frames, POINTS, 1);
-	fprintf(s, "EOD\nplot $d using 1:($2*%g) with steps lw 1.6 lc rgb '%s'\n",
+	fprintf(s, "EOD\nplot $d using 1:($2*%g) with fillsteps fs solid 0.8 lc rgb '%s'\n",
 		(double)window / (double)r->pfc.frames.window_ps, plot_colour(1));
 	snprintf(note, sizeof(note), "Pause frames sent in each %s.", time_text(window, t));
 	page_card_begin(f, "PFC over time", note, false);
@@ -499,13 +503,12 @@ static void write_slowdown_table(FILE *f, const struct results *r)
 	    results_bin_all(r, UINT32_MAX, &b[RESULTS_FIXED_BINS]) || !b[RESULTS_FIXED_BINS].count)
 		return;
 	page_card_begin(f, "FCT slowdown", "Flow completion time by what it is on an empty network.", false);
-	fputs("<div class=\"scroll\"><table><tr><th>flow size<th>flows<th>mean<th>p50<th>p95<th>p99<th>p99.9"
+	fputs("<div class=\"scroll\"><table><tr><th>flow size<th>flows<th>p50<th>p95<th>p99<th>p99.9"
 	      "<th>max</tr>\n", f);
 	for (int i = 0; i <= RESULTS_FIXED_BINS; i++) {
 		if (b[i].count)
-			fprintf(f, "<tr><td>%s<td>%" PRIu32 "<td>%.2f<td>%.2f<td>%.2f<td>%.2f<td>%.2f<td>%.2f</tr>\n",
-				names[i], b[i].count, b[i].mean, b[i].p50, b[i].p95, b[i].p99, b[i].p999,
-				b[i].max);
+			fprintf(f, "<tr><td>%s<td>%" PRIu32 "<td>%.2f<td>%.2f<td>%.2f<td>%.2f<td>%.2f</tr>\n",
+				names[i], b[i].count, b[i].p50, b[i].p95, b[i].p99, b[i].p999, b[i].max);
 	}
 	fputs("</table></div>\n", f);
 	page_card_end(f);
@@ -521,14 +524,14 @@ static void write_ports_table(FILE *f, const struct results *r)
 		free(ports);
 		return;
 	}
-	page_card_begin(f, "Ports with the longest queues", "Percentiles are of time.", false);
-	fputs("<div class=\"scroll\"><table><tr><th>port<th>rate<th>mean<th>p99<th>max<th>pauses sent</tr>\n", f);
+	page_card_begin(f, "Ports with the longest queues", "Percentiles are of time; pauses: sent to the neighbour.", false);
+	fputs("<div class=\"scroll\"><table><tr><th>port<th>mean<th>p99<th>max<th>pauses</tr>\n", f);
 	for (size_t i = 0; i < n && i < TABLE_PORTS && ports[i]->queue_bytes_max; i++) {
-		fprintf(f, "<tr><td>%s to %s<td>%s<td>%s<td>%s<td>%s<td>%" PRIu64 "</tr>\n",
+		fprintf(f, "<tr><td>%s to %s<td>%s<td>%s<td>%s<td>%" PRIu64 "</tr>\n",
 			node_text(r, ports[i]->node, a), node_text(r, ports[i]->to, b),
-			rate_text(ports[i]->rate_bps, c), bytes_text((uint64_t)results_queue_mean(ports[i]), d),
-			bytes_text(results_queue_percentile(ports[i], 990000), e),
-			bytes_text(ports[i]->queue_bytes_max, (char[SIM_TEXT_BYTES]){0}), ports[i]->pause_tx);
+			bytes_text((uint64_t)results_queue_mean(ports[i]), c),
+			bytes_text(results_queue_percentile(ports[i], 990000), d),
+			bytes_text(ports[i]->queue_bytes_max, e), ports[i]->pause_tx);
 	}
 	fputs("</table></div>\n", f);
 	page_card_end(f);
@@ -541,7 +544,7 @@ static void write_drops_table(FILE *f, const struct results *r)
 
 	if (!r->drop_count)
 		return;
-	page_card_begin(f, "Drops and trims", "By place, reason and traffic class.", false);
+	page_card_begin(f, "Drops and trims", "By place, reason and traffic class.", !page_row_is_open());
 	fputs("<div class=\"scroll\"><table><tr><th>place<th>reason<th>class<th>packets<th>bytes</tr>\n", f);
 	for (int place = 0; place < RESULTS_PLACES; place++) {
 		for (int reason = 0; reason < RESULTS_REASONS; reason++) {
