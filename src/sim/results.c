@@ -592,14 +592,17 @@ static struct results_fairness fairness(const struct results *r, uint32_t from, 
 	return f;
 }
 
-size_t results_fairness_over_time(const struct results *r, struct results_fairness *out, size_t max)
+size_t results_fairness_over_time(const struct results *r, uint32_t per, struct results_fairness *out,
+				  size_t max)
 {
 	const struct results_goodput *g = &r->goodput;
 	double x[RESULTS_GOODPUT_FLOWS_MAX];
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < g->total.count && (i + UINT64_C(1)) * g->total.window_ps <= r->time_ps; i++) {
-		struct results_fairness f = fairness(r, i, i + 1, x);
+	assert(per);
+	for (uint32_t i = 0; i < g->total.count && (i + (uint64_t)per) * g->total.window_ps <= r->time_ps;
+	     i += per) {
+		struct results_fairness f = fairness(r, i, i + per, x);
 
 		if (f.flows < 2)
 			continue;

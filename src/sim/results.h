@@ -273,10 +273,10 @@ struct results_fairness {
 };
 
 /*
- * One for each window of the goodput series in which at least two flows with a series were open throughout; at most max.
- * Returns how many there are.
+ * One for each `per` windows of the goodput series, a power of two, in which at least two flows with a series were
+ * open throughout; at most max. Returns how many there are.
  */
-size_t results_fairness_over_time(const struct results *, struct results_fairness *, size_t max);
+size_t results_fairness_over_time(const struct results *, uint32_t per, struct results_fairness *, size_t max);
 
 /* Over one stretch, widened to whole windows; window_ps 0: to the end. flows 0: none was open throughout. */
 struct results_fairness results_fairness_between(const struct results *, uint64_t start_ps, uint64_t window_ps);

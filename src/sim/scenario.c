@@ -537,8 +537,8 @@ int scenario_source_set(struct scenario_source *s, const char *assignment, struc
 			for (uint32_t i = 0; i < instances(s, workload); i++)
 				append(list, sizeof(list), "%s%s.%s", i ? ", " : "", r.section,
 				       instance_name(s, workload, i));
-			return fail(e, s->file, LINE_SET, "", "'%.64s': say which %s; there %s", assignment,
-				    r.section, list[0] ? "are" : "is none");
+			return fail(e, s->file, LINE_SET, "", "'%.64s': say which %s; there is %s", assignment,
+				    r.section, list[0] ? list : "none");
 		}
 		memmove(name, key, strlen(key) + 1);
 	}

@@ -125,7 +125,7 @@ static uint64_t power10(int n)
 static const char *decimal_parse(const char *text, uint64_t *mantissa, int *exponent, const char **rest)
 {
 	const char *p = text;
-	int digits = 0, point = 0, seen = 0;
+	int point = 0, seen = 0;
 	bool fraction = false;
 
 	*mantissa = 0;
@@ -134,13 +134,11 @@ static const char *decimal_parse(const char *text, uint64_t *mantissa, int *expo
 			fraction = true;
 			continue;
 		}
-		seen++;
-		if (digits || *p != '0')
-			digits++;
-		if (digits > DIGITS_MAX)
+		seen = 1;
+		if (__builtin_mul_overflow(*mantissa, 10, mantissa) ||
+		    __builtin_add_overflow(*mantissa, (uint64_t)(*p - '0'), mantissa) ||
+		    (point += fraction) > DIGITS_MAX)
 			return "too many digits";
-		*mantissa = *mantissa * 10 + (uint64_t)(*p - '0');
-		point += fraction;
 	}
 	if (!seen || p[-1] == '.')
 		return "not a number";
@@ -379,14 +377,32 @@ bad:
 				      "between; 0 for class 0, which is control: strict priority", text);
 }
 
+/* Length of the UTF-8 character at p; 0: it is none (RFC 3629). */
+static size_t utf8_length(const unsigned char *p)
+{
+	size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 :
+		   p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
+
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+	    (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return n;
+}
+
 static bool text_set(char *field, size_t field_bytes, const char *text, char *why, size_t why_bytes)
 {
 	if (strlen(text) >= field_bytes)
 		return refuse(why, why_bytes, "'%.64s...': allowed are at most %zu characters", text,
 			      field_bytes - 1);
-	for (const char *p = text; *p; p++) {
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			return refuse(why, why_bytes, "holds a control character (%d)", (unsigned char)*p);
+	for (const unsigned char *p = (const unsigned char *)text; *p; p += utf8_length(p)) {
+		if (*p < 0x20 || *p == 0x7f)
+			return refuse(why, why_bytes, "holds a control character (%d)", *p);
+		if (!utf8_length(p))
+			return refuse(why, why_bytes, "is not UTF-8 (byte %d)", *p);
 	}
 	memset(field, 0, field_bytes);
 	memcpy(field, text, strlen(text));
