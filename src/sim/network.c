@@ -167,9 +167,7 @@ enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t m
 	}
 	if (net->events.out_of_memory)
 		return NETWORK_OUT_OF_MEMORY;
-	if (net->events.pending) {
+	if (net->events.pending || until_ps < NETWORK_TIME_PS_MAX)
 		net->now_ps = until_ps;
-		return NETWORK_UNTIL;
-	}
-	return NETWORK_IDLE;
+	return net->events.pending ? NETWORK_UNTIL : NETWORK_IDLE;
 }

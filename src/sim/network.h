@@ -160,7 +160,10 @@ enum network_stop {
 	NETWORK_BROKEN         /* an invariant does not hold: network_fault() tells which */
 };
 
-/* Lets time pass until until_ps (inclusive, at most NETWORK_TIME_PS_MAX) or for max_events events. */
+/*
+ * Lets time pass until until_ps (inclusive, at most NETWORK_TIME_PS_MAX) or for max_events events. Where
+ * nothing is left to happen it is until_ps then, too, unless that is NETWORK_TIME_PS_MAX.
+ */
 enum network_stop network_run(struct network *, uint64_t until_ps, uint64_t max_events);
 /* Ends network_run() after the present event. For hosts; also from a signal handler. */
 void network_stop(struct network *);

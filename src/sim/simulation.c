@@ -286,7 +286,7 @@ enum simulation_state simulation_run(struct simulation *s, uint64_t events)
 		if (s->events_left != SCENARIO_NONE)
 			s->events_left -= after.events - before.events;
 		before = after;
-		state = judge(s, stop, flows_next_ps(s->flows));
+		state = judge(s, stop, next_ps);
 	}
 	return state;
 }

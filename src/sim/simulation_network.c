@@ -198,7 +198,7 @@ static bool draw_links(const struct scenario *s, const struct topology *t, uint6
 	}
 	memcpy(key, &s->run.seed, sizeof(s->run.seed));
 	prng_init(&r, siphash_u64(key, draw));
-	want = ((unsigned __int128)share_ppb * count + SCENARIO_PPB / 2) / SCENARIO_PPB;
+	want = (uint64_t)(((unsigned __int128)share_ppb * count + SCENARIO_PPB / 2) / SCENARIO_PPB);
 	for (uint32_t i = 0; i < count && i < want; i++) {
 		uint32_t k = i + (uint32_t)prng_below(&r, count - i), link = order[k];
 

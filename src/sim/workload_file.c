@@ -433,7 +433,7 @@ static int resolve(struct matrix *m, struct listed *items)
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		const struct ids *ids = &m->ids[i];
-		uint32_t waits;
+		uint32_t waits = 0;
 
 		rc = find_trigger(m, ids->waits, ids->line, &waits);
 		if (!rc)
