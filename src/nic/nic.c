@@ -63,6 +63,11 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 			&(struct pair_config){
 				.alloc = &tp->alloc,
 				.cc = ccs[c->cc],
+				.cc_params = c->cc_params,
+				.line_rate_bps = c->line_rate_bps,
+				.base_rtt_ns = c->base_rtt_ns,
+				.pace_slack_ns = c->pace_slack_ns,
+				.wire_overhead_bytes = c->wire_overhead_bytes,
 				.paths = c->paths,
 				.window_bytes = c->window_bytes,
 				.rto_min_ns = c->rto_ns_min ? c->rto_ns_min : VEROCE_RTO_NS_MIN,

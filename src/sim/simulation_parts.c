@@ -151,6 +151,8 @@ static bool parts_supported(const struct scenario *s, struct why why)
 	return true;
 }
 
+enum { VEROCE_TIMEOUT_CODE = 14 }; /* 67 ms, what programs usually ask for */
+
 /* The code whose time is the next above: 4.096 us x 2^code (IBTA 9.7.6.1.3), of which a QP waits up to four. */
 static uint8_t timeout_code(uint64_t rto_ps)
 {
@@ -188,7 +190,8 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t line
 		.ack_in_data_class = t->ack_class == SCENARIO_ACK_DATA,
 		.ecn = t->ecn,
 		.telemetry = s->sw.int_on,
-		.timeout = timeout_code(rto_ps),
+		/* veRoCE has timeouts of its own, and gives up by this one. */
+		.timeout = veroce ? VEROCE_TIMEOUT_CODE : timeout_code(rto_ps),
 		.nic = {
 			.protocol = veroce ? NIC_PROTOCOL_VEROCE : NIC_PROTOCOL_ROCEV2,
 			.loss = losses[t->loss],

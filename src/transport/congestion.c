@@ -51,25 +51,9 @@ uint64_t congestion_window(const struct congestion *g)
 	return g->cc.cwnd_bytes;
 }
 
-/* last + last_bytes at today's rate: a change of rate moves a packet that waits. */
-static uint64_t next_ns(const struct congestion *g, uint32_t *frac)
-{
-	unsigned __int128 gap;
-
-	*frac = g->last_frac;
-	if (!g->last_bytes || g->cc.rate_bps == CC_UNPACED)
-		return g->last_ns;
-	gap = ((unsigned __int128)g->last_bytes * 8000000000u << 32) / g->cc.rate_bps + g->last_frac;
-	*frac = (uint32_t)gap;
-	return g->last_ns + (uint64_t)(gap >> 32);
-}
-
 uint64_t congestion_due_ns(const struct congestion *g, uint64_t slack_ns)
 {
-	uint32_t frac;
-	uint64_t at = next_ns(g, &frac) + !!frac;
-
-	return at > slack_ns ? at - slack_ns : 0;
+	return pacer_due_ns(&g->pacer, g->cc.rate_bps, slack_ns);
 }
 
 void congestion_sent(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t bytes, bool again,
@@ -77,17 +61,8 @@ void congestion_sent(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t
 {
 	struct requester *req = &qp->gbn->req;
 	struct congestion *g = qp->gbn->congestion;
-	uint32_t frac;
-	uint64_t at = next_ns(g, &frac);
 
-	/* A caller that comes when the packet is due, in whole nanoseconds, is not late. */
-	if (at + 1 < now_ns) {
-		at = now_ns;
-		frac = 0;
-	}
-	g->last_ns = at;
-	g->last_frac = frac;
-	g->last_bytes = bytes + tp->wire_overhead_bytes;
+	pacer_sent(&g->pacer, g->cc.rate_bps, bytes + tp->wire_overhead_bytes, now_ns);
 	if (again) {
 		g->timed_ns = 0; /* its ACK would be of either copy */
 		return;
@@ -134,6 +109,11 @@ void congestion_acked(struct qp *qp, uint32_t packets, uint64_t now_ns)
 		  });
 	g->heard_ce = false;
 	g->heard_int = NULL;
+	/* Each ACK is as good as a probe's answer. */
+	if (g->cc.probe_wanted && rtt_ns) {
+		cc_on_probe(&g->cc, now_ns);
+		cc_on_rtt(&g->cc, now_ns, rtt_ns);
+	}
 }
 
 void congestion_lost(struct qp *qp, enum cc_loss loss, uint64_t now_ns)

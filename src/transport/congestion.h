@@ -16,6 +16,7 @@
 
 #include "base/int_stack.h"
 #include "cc/cc.h"
+#include "cc/pacer.h"
 #include "cc/params.h"
 
 struct qp;
@@ -28,9 +29,7 @@ struct congestion {
 
 	/* requester */
 	uint64_t acked_bytes;  /* free-running */
-	uint64_t last_ns;      /* when the last packet had its turn: the pace counts from there, */
-	uint32_t last_frac;    /* ... and so many 2^-32 ns */
-	uint32_t last_bytes;   /* on the wire; 0: none was sent yet */
+	struct pacer pacer;
 	uint64_t timed_ns;     /* when timed_psn left; 0: no packet is being timed */
 	uint32_t timed_psn;
 	const struct int_stack *heard_int; /* with the ACK being looked at */

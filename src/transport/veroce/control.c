@@ -19,14 +19,6 @@ static const uint64_t probe_lost_ns = 20000000;
 static const uint64_t slow_period_ns = 30000; /* three fit in the 100 us in which they are counted */
 
 /* Its source port tells the path (10); from a port that is none of ours, it means them all. */
-static void hear_cnp(struct pair *pair, uint32_t path, uint64_t now_ns)
-{
-	for (uint32_t i = 0; i < pair->path_count; i++) {
-		if (i == path || path >= pair->path_count)
-			cc_on_cnp(&pair->path[i].cc, now_ns);
-	}
-}
-
 void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		   const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -51,7 +43,7 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		break;
 	case OP_CNP:
 		tp->counters.cnps_received++;
-		hear_cnp(pair, pkt->flow->sport % TX_PATHS_MAX, now_ns);
+		pair_cnp(pair, pkt->flow->sport % TX_PATHS_MAX, now_ns);
 		break;
 	default:
 		tp->counters.slow_signals++;

@@ -35,8 +35,11 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
-	if (path == PAIR_NO_PATH && list_empty(&vr->w->waiting))
+	if (path != PAIR_NO_PATH)
+		return path;
+	if (list_empty(&vr->w->waiting))
 		list_append(&vr->pair->waiting, &vr->w->waiting);
+	vr->pair->paced_ns = pair_paced_ns(vr->pair, &tp->pairs.config, bytes);
 	return path;
 }
 
@@ -51,14 +54,14 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32
 	s->active_ns = now_ns;
 	s->probes = 0;
 	tx_space_sent(&s->tx, item, (uint8_t)path, (uint16_t)bytes, now_ns);
-	path_sent(qp->veroce->pair, (uint32_t)path, bytes, now_ns);
+	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, bytes, now_ns);
 }
 
 void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, int path,
 		     uint64_t now_ns)
 {
 	tx_space_resent(&s->tx, psn, (uint8_t)path, now_ns);
-	path_sent(qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
+	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
 	s->active_ns = now_ns;
 	tp->counters.retransmits++;
 }

@@ -543,6 +543,12 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (vr->starved_ms)
 		qp_activate(tp, qp);
 	if (qp->ops == &veroce_ops && vr->w) {
+		if (vr->pair->cc_due_ns <= now_ns)
+			pair_expire(vr->pair, now_ns);
+		if (vr->pair->paced_ns <= now_ns) {
+			vr->pair->paced_ns = CC_NO_DEADLINE;
+			recovery_wake(tp, vr->pair);
+		}
 		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
 			requests_end_rnr(tp, qp, now_ns);
 		recovery_expire(tp, qp, &vr->w->q, now_ns);
@@ -583,6 +589,10 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		at = sooner(at, recovery_deadline(tp, qp, &vr->w->r));
 		at = sooner(at, control_deadline(qp));
 		at = sooner(at, or_never(vr->w->rnr_until_ns));
+		if (!list_empty(&vr->w->waiting))
+			at = sooner(at, vr->pair->paced_ns);
+		if (tx_outstanding(&vr->w->q.tx) || tx_outstanding(&vr->w->r.tx))
+			at = sooner(at, vr->pair->cc_due_ns);
 		at = sooner(at, or_never(vr->w->watch_ns));
 		at = sooner(at, or_never(vr->w->q_in.hole_ns));
 		at = sooner(at, or_never(vr->w->r_in.hole_ns));
