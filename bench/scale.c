@@ -6,9 +6,9 @@
  *     scale [--qps N] [--seed N] [--mtu BYTES] [--wave QPS] [--runs N] [--protocol auto|veroce]
  *
  *     memory      bytes that one nic holds for each QP at rest, by what they are for. Every QP sent
- *                 a message and took one before. How many do so together (a wave) tells how much
- *                 the nic's pool keeps, so it is told apart; the last line is the same with all of
- *                 them together.
+ *                 a message and took one before, so many of them together (a wave). What the nic's
+ *                 pool keeps of that is told apart; the last line is the same with all of them
+ *                 together.
  *     set-up      a QP created and moved through INIT and RTR to RTS: wall clock, one thread.
  *     throughput  64 of the QPs, drawn anywhere among all of them, WRITE 64 KiB each again and
  *                 again; beside them 64 QPs alone in two fresh nics. Both ends are counted, in
@@ -555,7 +555,7 @@ static void measure_memory(struct world *w, const struct heap *empty)
 	const struct heap *now = &w->host[0].heap;
 	struct heap connected = *now;
 	size_t rings = 0, send = 0, receive = 0;
-	double n = w->count, state, pool, state_lines;
+	double n = w->count, state, pool, state_lines, tables = (double)empty->bytes / n;
 
 	for (uint32_t i = 0; i < w->count; i++) {
 		const struct qp *qp = w->conns[i].qp[0];
@@ -575,15 +575,15 @@ static void measure_memory(struct world *w, const struct heap *empty)
 	printf("memory      %10.1f B/QP       QP and engine state\n", state);
 	printf("            %10.1f B/QP       what the nic's pool keeps after waves of %u QPs\n",
 	       pool, w->set->wave);
-	printf("            %10.1f B/QP       core state: the sum of these\n", state + pool);
+	printf("            %10.1f B/QP       its share of the nic itself, which has %" PRIu64 " B\n",
+	       tables, empty->bytes);
+	printf("            %10.1f B/QP       core state: the sum of these\n", state + pool + tables);
 	printf("            %10zu B/QP       send ring (1 WR of 1 SGE)\n", send);
 	printf("            %10zu B/QP       receive ring (1 WR of 1 SGE)\n", receive);
 	printf("            %10.1f B/QP       all of it\n",
-	       state + pool + (double)(send + receive));
-	printf("            %10.1f B/QP       lost to alignment beyond that, in %.2f blocks a QP\n",
+	       state + pool + tables + (double)(send + receive));
+	printf("            %10.1f B/QP       lost to alignment beyond that, in %.2f blocks a QP\n\n",
 	       state_lines, (double)(connected.blocks - empty->blocks) / n);
-	printf("            %10" PRIu64 " B          the nic itself, however many QPs it has\n\n",
-	       empty->bytes);
 }
 
 static void measure_memory_together(struct world *w)

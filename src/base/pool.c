@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Size classes over an alloc. A small class takes slabs and keeps them until the end; a slab's
- * pieces are lent the first time straight from its untouched end, so that taking a slab does not
- * walk it, and come from the class's free list after that. A large class takes each piece from the
- * alloc and lets up to POOL_SPARES_MAX lie free. Invariants: fresh pieces lie in one slab a class,
- * the next slab being taken only when there are neither fresh nor free ones; held_bytes is the sum
- * of what was asked of the alloc and not given back.
+ * Size classes over an alloc. A small class takes slabs; a slab lends its pieces the first time straight
+ * from its untouched end, so that taking one does not walk it, and from its free list after that.
+ * A piece finds its slab through a table by address, since an alloc aligns to no more than 64 bytes.
+ * A large class takes each piece from the alloc. Invariants: a slab is in one of its class's lists
+ * unless all of its pieces are lent, and in the table always; held_bytes is the sum of what was asked
+ * of the alloc and not given back.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -14,7 +14,12 @@
 
 /* At the front of each slab, padded so that the pieces keep the alloc's alignment. */
 struct pool_slab {
-	_Alignas(64) struct pool_slab *next;
+	_Alignas(64) struct pool_piece *free; /* that were lent before */
+	uint32_t fresh;                       /* pieces at the end that were not */
+	uint32_t lent;
+	uint32_t class;
+	struct pool_slab *next, *prev; /* in the class's list */
+	struct pool_slab *chain;       /* in the bucket */
 };
 
 /* What a free piece holds. */
@@ -27,6 +32,7 @@ enum { SLAB_TOTAL_BYTES = sizeof(struct pool_slab) + POOL_SLAB_BYTES };
 static_assert(POOL_MIN_BYTES << (POOL_CLASSES - 1) == POOL_MAX_BYTES, "the classes end at the top");
 static_assert(POOL_MIN_BYTES << POOL_SMALL_CLASSES == POOL_SLAB_BYTES, "small is below a slab");
 static_assert(sizeof(struct pool_slab) == 64, "pieces are aligned to 64 bytes");
+static_assert(SLAB_TOTAL_BYTES <= 2 * POOL_SLAB_BYTES - 64, "a slab spans two windows at most");
 static_assert(sizeof(struct pool_piece) <= POOL_MIN_BYTES, "a free piece holds its link");
 
 #if defined(__has_feature)
@@ -83,23 +89,151 @@ static void give_back(struct pool *p, void *mem, size_t bytes)
 	alloc_put(p->alloc, mem, bytes);
 }
 
-/* Free pieces are poisoned but for their links. */
-static struct pool_piece *pop(struct pool_class *cl)
-{
-	struct pool_piece *piece = cl->free;
+/* ---- slabs by address ------------------------------------------------------------------------ */
 
-	cl->free = piece->next;
+/*
+ * A slab is entered under the window of POOL_SLAB_BYTES that it begins in, where no other can begin. A
+ * piece lies in that window or in the next one.
+ */
+static inline struct pool_slab **bucket_of(struct pool *p, uintptr_t window)
+{
+	return &(p->grown ? p->grown : p->buckets)[window & (p->bucket_count - 1)];
+}
+
+static inline uintptr_t window_of(const void *mem)
+{
+	return (uintptr_t)mem / POOL_SLAB_BYTES;
+}
+
+static inline struct pool_slab *slab_of(struct pool *p, const void *mem)
+{
+	for (uintptr_t window = window_of(mem);; window--) {
+		struct pool_slab *s = *bucket_of(p, window);
+
+		while (s && (uintptr_t)mem - (uintptr_t)s >= SLAB_TOTAL_BYTES)
+			s = s->chain;
+		if (s)
+			return s;
+		assert(window == window_of(mem));
+	}
+}
+
+/* Makes the table twice as long. Without memory for it the chains become longer. */
+static void grow_table(struct pool *p)
+{
+	uint32_t count = p->bucket_count;
+	struct pool_slab **old = p->grown ? p->grown : p->buckets;
+	struct pool_slab **grown = alloc_get(p->alloc, 2 * count * sizeof(*grown));
+
+	if (!grown)
+		return;
+	p->held_bytes += 2 * count * sizeof(*grown);
+	for (uint32_t i = 0; i < count; i++) {
+		while (old[i]) {
+			struct pool_slab *s = old[i];
+			struct pool_slab **to = &grown[window_of(s) & (2 * count - 1)];
+
+			old[i] = s->chain;
+			s->chain = *to;
+			*to = s;
+		}
+	}
+	if (p->grown)
+		give_back(p, p->grown, count * sizeof(*grown));
+	p->grown = grown;
+	p->bucket_count = 2 * count;
+}
+
+static void enter(struct pool *p, struct pool_slab *slab)
+{
+	struct pool_slab **bucket;
+
+	if (p->slab_count++ == p->bucket_count)
+		grow_table(p);
+	bucket = bucket_of(p, window_of(slab));
+	slab->chain = *bucket;
+	*bucket = slab;
+}
+
+static void leave(struct pool *p, struct pool_slab *slab)
+{
+	struct pool_slab **at = bucket_of(p, window_of(slab));
+
+	while (*at != slab)
+		at = &(*at)->chain;
+	*at = slab->chain;
+	p->slab_count--;
+}
+
+/* ---- slabs of a class ------------------------------------------------------------------------- */
+
+static inline void link_slab(struct pool_slab **list, struct pool_slab *slab)
+{
+	slab->prev = NULL;
+	slab->next = *list;
+	if (slab->next)
+		slab->next->prev = slab;
+	*list = slab;
+}
+
+static inline void unlink_slab(struct pool_slab **list, struct pool_slab *slab)
+{
+	if (slab->prev)
+		slab->prev->next = slab->next;
+	else
+		*list = slab->next;
+	if (slab->next)
+		slab->next->prev = slab->prev;
+}
+
+/* So many slabs a class may have lying empty. */
+static inline uint32_t empty_max(const struct pool_class *cl)
+{
+	return 1 + cl->used_count / 4;
+}
+
+static void drop_empty(struct pool *p, struct pool_class *cl)
+{
+	struct pool_slab *slab = cl->empty;
+
+	unlink_slab(&cl->empty, slab);
+	cl->empty_count--;
+	leave(p, slab);
+	give_back(p, slab, SLAB_TOTAL_BYTES);
+}
+
+/* ---- spares ------------------------------------------------------------------------------------ */
+
+/* Free pieces are poisoned but for their links. */
+static inline struct pool_piece *pop(struct pool_piece **free)
+{
+	struct pool_piece *piece = *free;
+
+	*free = piece->next;
 	return piece;
+}
+
+static inline void push(struct pool_piece **free, void *mem, uint32_t c)
+{
+	struct pool_piece *piece = mem;
+
+	unpoison(piece, sizeof(*piece));
+	piece->next = *free;
+	*free = piece;
+	poison(piece + 1, class_bytes(c) - sizeof(*piece));
 }
 
 static void give_spares_back(struct pool *p)
 {
-	for (uint32_t c = POOL_SMALL_CLASSES; c < POOL_CLASSES; c++) {
+	for (uint32_t c = 0; c < POOL_CLASSES; c++) {
 		struct pool_class *cl = &p->classes[c];
 
-		while (cl->free)
-			give_back(p, pop(cl), class_bytes(c));
-		cl->spare_count = 0;
+		while (cl->empty)
+			drop_empty(p, cl);
+		while (cl->spare) {
+			give_back(p, pop(&cl->spare), class_bytes(c));
+			cl->spare_count--;
+		}
 	}
 }
 
@@ -117,20 +251,28 @@ static void *take(struct pool *p, size_t bytes)
 	return mem;
 }
 
+/* ---- the calls --------------------------------------------------------------------------------- */
+
 void pool_init(struct pool *p, const struct alloc *alloc)
 {
-	*p = (struct pool){.alloc = alloc};
+	*p = (struct pool){.alloc = alloc, .bucket_count = POOL_BUCKETS_MIN};
 }
 
 void pool_fini(struct pool *p)
 {
 	give_spares_back(p);
-	while (p->slabs) {
-		struct pool_slab *slab = p->slabs;
+	for (uint32_t i = 0; i < p->bucket_count; i++) {
+		struct pool_slab **bucket = bucket_of(p, i);
 
-		p->slabs = slab->next;
-		give_back(p, slab, SLAB_TOTAL_BYTES);
+		while (*bucket) {
+			struct pool_slab *slab = *bucket;
+
+			*bucket = slab->chain;
+			give_back(p, slab, SLAB_TOTAL_BYTES);
+		}
 	}
+	if (p->grown)
+		give_back(p, p->grown, p->bucket_count * sizeof(struct pool_slab *));
 	pool_init(p, p->alloc);
 }
 
@@ -141,37 +283,92 @@ static bool take_slab(struct pool *p, uint32_t c)
 
 	if (!slab)
 		return false;
-	slab->next = p->slabs;
-	p->slabs = slab;
-	cl->fresh = (uint8_t *)(slab + 1);
-	cl->fresh_count = (uint32_t)(POOL_SLAB_BYTES / class_bytes(c));
-	poison(cl->fresh, POOL_SLAB_BYTES);
+	*slab = (struct pool_slab){
+		.fresh = (uint32_t)(POOL_SLAB_BYTES / class_bytes(c)),
+		.class = c,
+	};
+	enter(p, slab);
+	link_slab(&cl->empty, slab);
+	cl->empty_count++;
+	poison(slab + 1, POOL_SLAB_BYTES);
+	return true;
+}
+
+/* An empty slab is taken into use. */
+static bool use_slab(struct pool *p, uint32_t c)
+{
+	struct pool_class *cl = &p->classes[c];
+	struct pool_slab *slab;
+
+	if (!cl->empty && !take_slab(p, c))
+		return false;
+	slab = cl->empty;
+	unlink_slab(&cl->empty, slab);
+	cl->empty_count--;
+	link_slab(&cl->partial, slab);
+	cl->used_count++;
 	return true;
 }
 
 static void *get_small(struct pool *p, uint32_t c)
 {
 	struct pool_class *cl = &p->classes[c];
+	struct pool_slab *slab;
 	void *mem;
 
-	if (cl->free)
-		return pop(cl);
-	if (!cl->fresh_count && !take_slab(p, c))
+	if (!cl->partial && !use_slab(p, c))
 		return NULL;
-	mem = cl->fresh;
-	cl->fresh += class_bytes(c);
-	cl->fresh_count--;
+	slab = cl->partial;
+	if (slab->free)
+		mem = pop(&slab->free);
+	else
+		mem = (uint8_t *)(slab + 1) + POOL_SLAB_BYTES - slab->fresh-- * class_bytes(c);
+	slab->lent++;
+	if (!slab->free && !slab->fresh)
+		unlink_slab(&cl->partial, slab);
 	return mem;
+}
+
+static void put_small(struct pool *p, uint32_t c, void *mem)
+{
+	struct pool_class *cl = &p->classes[c];
+	struct pool_slab *slab = slab_of(p, mem);
+
+	assert(slab->class == c);
+	assert(slab->lent > 0);
+	if (!slab->free && !slab->fresh)
+		link_slab(&cl->partial, slab);
+	push(&slab->free, mem, c);
+	if (--slab->lent)
+		return;
+	unlink_slab(&cl->partial, slab);
+	cl->used_count--;
+	link_slab(&cl->empty, slab);
+	cl->empty_count++;
+	while (cl->empty_count > empty_max(cl)) /* twice at most */
+		drop_empty(p, cl);
 }
 
 static void *get_large(struct pool *p, uint32_t c)
 {
 	struct pool_class *cl = &p->classes[c];
 
-	if (!cl->free)
+	if (!cl->spare)
 		return take(p, class_bytes(c));
 	cl->spare_count--;
-	return pop(cl);
+	return pop(&cl->spare);
+}
+
+static void put_large(struct pool *p, uint32_t c, void *mem)
+{
+	struct pool_class *cl = &p->classes[c];
+
+	if (cl->spare_count == POOL_SPARES_MAX) {
+		give_back(p, mem, class_bytes(c));
+		return;
+	}
+	cl->spare_count++;
+	push(&cl->spare, mem, c);
 }
 
 void *pool_get(struct pool *p, size_t bytes)
@@ -193,8 +390,6 @@ void *pool_get(struct pool *p, size_t bytes)
 
 void pool_put(struct pool *p, void *mem, size_t bytes)
 {
-	struct pool_class *cl;
-	struct pool_piece *piece = mem;
 	uint32_t c;
 
 	if (!mem)
@@ -202,20 +397,12 @@ void pool_put(struct pool *p, void *mem, size_t bytes)
 	assert(bytes > 0);
 	assert(bytes <= POOL_MAX_BYTES);
 	c = class_of(bytes);
-	cl = &p->classes[c];
 	assert(p->lent_bytes >= class_bytes(c));
 	p->lent_bytes -= class_bytes(c);
-	if (!is_small(c)) {
-		if (cl->spare_count == POOL_SPARES_MAX) {
-			give_back(p, mem, class_bytes(c));
-			return;
-		}
-		cl->spare_count++;
-	}
-	unpoison(piece, sizeof(*piece));
-	piece->next = cl->free;
-	cl->free = piece;
-	poison(piece + 1, class_bytes(c) - sizeof(*piece));
+	if (is_small(c))
+		put_small(p, c, mem);
+	else
+		put_large(p, c, mem);
 }
 
 size_t pool_bytes(const struct pool *p)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory for what exists only while data is outstanding: powers of two from POOL_MIN_BYTES to
- * POOL_MAX_BYTES, each with a free list of its own that runs through the free pieces. A piece costs
- * O(1) to get and to put; what is held follows the peak of the small pieces, and of the large ones
- * only what is lent plus a few. One thread at a time.
+ * POOL_MAX_BYTES, the small ones carved out of slabs. A piece costs O(1) to get and to put. Held is
+ * what is lent plus a little: slabs go back as they become empty, but for one and one for each four
+ * of their class that are in use, large pieces when a few lie free. One thread at a time.
  *
  * Under AddressSanitizer a piece that is not lent, and what lies beyond the bytes that were asked
  * for, is poisoned: a use after pool_put() is reported as one after free() would be.
@@ -23,18 +23,28 @@ enum {
 	POOL_SMALL_CLASSES = 10,    /* below POOL_SLAB_BYTES, carved out of slabs */
 	POOL_SLAB_BYTES = 64 << 10, /* the pieces of one slab together */
 	POOL_SPARES_MAX = 4,        /* large pieces of one class that may lie free */
+	POOL_BUCKETS_MIN = 64
 };
+
+struct pool_slab;
 
 /* Open for its size only; the fields are the pool's own. */
 struct pool {
 	const struct alloc *alloc;
 	size_t held_bytes, lent_bytes;
-	struct pool_slab *slabs;
+	/* Slabs by address; `grown` is the table once there are more than POOL_BUCKETS_MIN of them. */
+	struct pool_slab **grown;
+	uint32_t bucket_count, slab_count;
+	struct pool_slab *buckets[POOL_BUCKETS_MIN];
 	struct pool_class {
-		struct pool_piece *free;
-		uint8_t *fresh;       /* small: the newest slab's pieces that were never lent, */
-		uint32_t fresh_count; /* so many of them */
-		uint32_t spare_count; /* large: length of `free` */
+		/* small */
+		struct pool_slab *partial; /* some of their pieces are lent */
+		struct pool_slab *empty;   /* none is */
+		uint32_t used_count;       /* slabs that are not empty */
+		uint32_t empty_count;
+		/* large */
+		struct pool_piece *spare;
+		uint32_t spare_count;
 	} classes[POOL_CLASSES];
 };
 

@@ -2,8 +2,8 @@
 /*
  * The first byte chooses how much memory there is, then each four are one get or put of a slot. The
  * model knows what is lent: pieces are aligned, keep what was written to their ends until they are
- * put, and are refused only when the memory is really used up: never as many small ones as were
- * lent at once before. Nothing is left once the pool ends.
+ * put, and are refused only when the memory is really used up. What is held beyond what is lent stays
+ * within bounds, and nothing is left once the pool ends.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,9 +12,25 @@
 
 #include "base/pool.h"
 
-enum { SLOTS = 64, OPS_MAX = 400, EDGE_BYTES = 16, SLAB_TOTAL_BYTES = POOL_SLAB_BYTES + 64 };
+enum {
+	SLOTS = 64,
+	OPS_MAX = 400,
+	EDGE_BYTES = 16,
+	SLAB_TOTAL_BYTES = POOL_SLAB_BYTES + 64,
+	BLOCKS = (32 << 18) / POOL_SLAB_BYTES,
+	LOOK_EVERY = 8 /* operations */
+};
+
+/* What the pool has from its alloc. */
+struct block {
+	uint8_t *mem; /* NULL: none */
+	size_t bytes;
+	int class;   /* slabs: of its pieces; -1: none was lent yet */
+	size_t lent; /* slabs: pieces */
+};
 
 struct slot {
+	struct block *slab; /* NULL: a large one */
 	uint8_t *mem;
 	size_t bytes;
 	uint8_t fill;
@@ -22,12 +38,13 @@ struct slot {
 
 struct budget {
 	size_t held_bytes, limit_bytes;
+	struct block blocks[BLOCKS];
 };
 
 struct model {
 	struct slot slots[SLOTS];
-	size_t lent_bytes, large_bytes; /* all that is lent, and the large pieces of that */
-	size_t count[POOL_CLASSES], peak[POOL_CLASSES]; /* of each class: lent now and at most */
+	size_t lent_bytes;
+	size_t count[POOL_CLASSES];    /* of each class, lent now */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -38,26 +55,39 @@ static void must(int claim)
 		abort();
 }
 
+static struct block *block_at(struct budget *b, const uint8_t *mem)
+{
+	for (int i = 0; i < BLOCKS; i++) {
+		if (b->blocks[i].mem == mem)
+			return &b->blocks[i];
+	}
+	abort();
+}
+
 static void *budget_get(void *ctx, size_t bytes)
 {
 	struct budget *b = ctx;
-	void *mem;
+	struct block *block;
 
 	must(bytes % 64 == 0);
 	if (bytes > b->limit_bytes - b->held_bytes)
 		return NULL;
+	block = block_at(b, NULL);
 	/* The pool may not rely on zeroes, and zeroing 4 MiB a time would make this slow. */
-	mem = aligned_alloc(64, bytes);
-	must(mem != NULL);
+	*block = (struct block){.mem = aligned_alloc(64, bytes), .bytes = bytes, .class = -1};
+	must(block->mem != NULL);
 	b->held_bytes += bytes;
-	return mem;
+	return block->mem;
 }
 
 static void budget_put(void *ctx, void *mem, size_t bytes)
 {
 	struct budget *b = ctx;
+	struct block *block = block_at(b, mem);
 
-	must(bytes <= b->held_bytes);
+	must(bytes == block->bytes);
+	must(!block->lent);
+	block->mem = NULL;
 	b->held_bytes -= bytes;
 	free(mem);
 }
@@ -89,28 +119,62 @@ static void put(struct pool *p, struct model *m, struct slot *s)
 		must(s->mem[i] == s->fill);
 		must(s->mem[s->bytes - 1 - i] == s->fill);
 	}
+	if (s->slab)
+		s->slab->lent--;
 	pool_put(p, s->mem, s->bytes);
 	s->mem = NULL;
 	m->count[c]--;
 	m->lent_bytes -= class_bytes(c);
-	if (class_bytes(c) >= POOL_SLAB_BYTES)
-		m->large_bytes -= class_bytes(c);
 }
 
-/* The spares went first, so that slabs and what is lent are all there is, and that is too much. */
+static struct slabs {
+	size_t used, empty;
+} slabs_of(const struct budget *b, int c)
+{
+	struct slabs n = {0};
+
+	for (int i = 0; i < BLOCKS; i++) {
+		const struct block *block = &b->blocks[i];
+
+		n.used += block->mem && block->class == c && block->lent;
+		n.empty += block->mem && block->class == c && !block->lent;
+	}
+	return n;
+}
+
+/* The spares went first, so that what is in use is all there is, and that is too much. */
 static void must_be_used_up(const struct model *m, const struct budget *b, int c)
 {
 	size_t need = class_bytes(c);
 
 	if (need < POOL_SLAB_BYTES) {
-		must(m->count[c] == m->peak[c]);
+		must(m->count[c] == slabs_of(b, c).used * (POOL_SLAB_BYTES / need));
 		need = SLAB_TOTAL_BYTES;
 	}
 	must(b->held_bytes + need > b->limit_bytes);
-	must((b->held_bytes - m->large_bytes) % SLAB_TOTAL_BYTES == 0);
+	for (int i = 0; class_bytes(i) < POOL_SLAB_BYTES; i++)
+		must(!slabs_of(b, i).empty);
 }
 
-static void get(struct pool *p, struct model *m, const struct budget *b, struct slot *s)
+/* The slab that a small piece lies in has no pieces of another class. */
+static struct block *slab_of(struct budget *b, const uint8_t *mem, int c)
+{
+	for (int i = 0; i < BLOCKS; i++) {
+		struct block *block = &b->blocks[i];
+
+		if (!block->mem || (uintptr_t)mem - (uintptr_t)block->mem >= block->bytes)
+			continue;
+		must(block->bytes == SLAB_TOTAL_BYTES);
+		must((size_t)(mem - block->mem) + class_bytes(c) <= block->bytes);
+		must(block->class == -1 || block->class == c);
+		block->class = c;
+		block->lent++;
+		return block;
+	}
+	abort();
+}
+
+static void get(struct pool *p, struct model *m, struct budget *b, struct slot *s)
 {
 	int c;
 
@@ -127,11 +191,9 @@ static void get(struct pool *p, struct model *m, const struct budget *b, struct 
 	must((uintptr_t)s->mem % 64 == 0);
 	memset(s->mem, s->fill, edge(s));
 	memset(s->mem + s->bytes - edge(s), s->fill, edge(s));
-	if (++m->count[c] > m->peak[c])
-		m->peak[c] = m->count[c];
+	s->slab = class_bytes(c) < POOL_SLAB_BYTES ? slab_of(b, s->mem, c) : NULL;
+	m->count[c]++;
 	m->lent_bytes += class_bytes(c);
-	if (class_bytes(c) >= POOL_SLAB_BYTES)
-		m->large_bytes += class_bytes(c);
 }
 
 /* From 0 to beyond the largest; half of them a power of two or one off it. */
@@ -145,12 +207,13 @@ static size_t size_from(const uint8_t *data)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct model m = {0};
-	struct budget b = {0};
+	static struct budget b;
 	const struct alloc alloc = {budget_get, budget_put, &b};
 	struct pool p;
 
 	if (size < 1)
 		return 0;
+	b = (struct budget){0};
 	b.limit_bytes = (size_t)(data[0] % 32 + 1) << (data[0] < 224 ? 16 : 18);
 	pool_init(&p, &alloc);
 	data++;
@@ -168,6 +231,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(pool_bytes(&p) == b.held_bytes);
 		must(pool_lent_bytes(&p) == m.lent_bytes);
 		must(m.lent_bytes <= b.held_bytes);
+		for (int c = 0; op % LOOK_EVERY == 0 && class_bytes(c) < POOL_SLAB_BYTES; c++)
+			must(slabs_of(&b, c).empty <= 1 + slabs_of(&b, c).used / 4);
 	}
 	for (int i = 0; i < SLOTS; i++) {
 		if (m.slots[i].mem)

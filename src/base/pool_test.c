@@ -15,6 +15,7 @@
 struct budget {
 	struct alloc alloc;
 	size_t held_bytes, limit_bytes;
+	size_t refused_bytes; /* a get() of exactly so much fails; 0: none */
 	int gets;
 };
 
@@ -24,7 +25,7 @@ static void *budget_get(void *ctx, size_t bytes)
 	size_t whole = (bytes + 63) & ~(size_t)63;
 	void *mem;
 
-	if (bytes > b->limit_bytes - b->held_bytes)
+	if (bytes > b->limit_bytes - b->held_bytes || bytes == b->refused_bytes)
 		return NULL;
 	mem = aligned_alloc(64, whole);
 	assert_non_null(mem);
@@ -104,33 +105,132 @@ static void no_bytes_and_too_many_are_refused(void **state)
 	pool_fini(&p);
 }
 
-static void small_pieces_share_a_slab_that_is_kept(void **state)
+static void small_pieces_share_a_slab(void **state)
 {
 	enum { N = POOL_SLAB_BYTES / 1024 };
 	struct budget b;
 	struct pool p;
 	void *piece[N], *more;
-	size_t held;
+	size_t slab;
 
 	budget_init(&b, &p, SIZE_MAX);
 	for (int i = 0; i < N; i++)
 		assert_non_null(piece[i] = pool_get(&p, 1024));
 	assert_int_equal(b.gets, 1);
+	slab = pool_bytes(&p);
 	assert_non_null(more = pool_get(&p, 1024));
 	assert_int_equal(b.gets, 2);
-	held = pool_bytes(&p);
-	assert_true(held >= 2 * POOL_SLAB_BYTES);
-	assert_int_equal(held, b.held_bytes);
+	assert_int_equal(pool_bytes(&p), 2 * slab);
 
-	for (int i = 0; i < N; i++)
-		pool_put(&p, piece[i], 1024);
+	/* One that is empty is kept for the next in need. */
 	pool_put(&p, more, 1024);
-	assert_int_equal(pool_bytes(&p), held);
-	for (int i = 0; i < N; i++)
-		assert_non_null(piece[i] = pool_get(&p, 1024));
+	assert_int_equal(pool_bytes(&p), 2 * slab);
+	assert_non_null(more = pool_get(&p, 1024));
 	assert_int_equal(b.gets, 2);
+	pool_put(&p, more, 1024);
 	for (int i = 0; i < N; i++)
 		pool_put(&p, piece[i], 1024);
+	assert_int_equal(pool_bytes(&p), slab);
+	pool_fini(&p);
+	assert_int_equal(b.held_bytes, 0);
+}
+
+/* Put in the order they were lent, the other way round, and one slab's after another's by turns. */
+static void a_peak_of_small_pieces_is_given_back(void **state)
+{
+	enum { A_SLAB = POOL_SLAB_BYTES / 4096, SLABS = 200, N = SLABS * A_SLAB };
+	static void *piece[N];
+	struct budget b;
+	struct pool p;
+
+	budget_init(&b, &p, SIZE_MAX);
+	for (int order = 0; order < 3; order++) {
+		size_t peak, table;
+
+		for (int i = 0; i < N; i++)
+			assert_non_null(piece[i] = pool_get(&p, 4096));
+		peak = pool_bytes(&p);
+		assert_true(peak >= (size_t)N * 4096);
+		assert_true(peak <= (size_t)N * 4096 + SLABS * 128);
+		for (int i = 0; i < N; i++) {
+			int k = order == 0   ? i
+				: order == 1 ? N - 1 - i
+					     : i % SLABS * A_SLAB + i / SLABS;
+
+			pool_put(&p, piece[k], 4096);
+		}
+		table = (size_t)p.bucket_count * sizeof(void *);
+		assert_int_equal(pool_bytes(&p), b.held_bytes);
+		assert_true(b.held_bytes <= POOL_SLAB_BYTES + 64 + table);
+	}
+	pool_fini(&p);
+	assert_int_equal(b.held_bytes, 0);
+}
+
+/* A load that goes up and down by a fifth takes and gives back nothing. */
+static void empty_slabs_are_kept_in_proportion(void **state)
+{
+	enum { A_SLAB = POOL_SLAB_BYTES / 32768, SLABS = 40, N = SLABS * A_SLAB };
+	void *piece[N];
+	struct budget b;
+	struct pool p;
+	int gets;
+
+	budget_init(&b, &p, SIZE_MAX);
+	for (int i = 0; i < N; i++)
+		assert_non_null(piece[i] = pool_get(&p, 32768));
+	gets = b.gets;
+	assert_int_equal(gets, SLABS);
+	for (int round = 0; round < 100; round++) {
+		for (int i = 0; i < 8 * A_SLAB; i++)
+			pool_put(&p, piece[i], 32768);
+		for (int i = 0; i < 8 * A_SLAB; i++)
+			assert_non_null(piece[i] = pool_get(&p, 32768));
+	}
+	assert_int_equal(b.gets, gets);
+	for (int i = 0; i < N; i++)
+		pool_put(&p, piece[i], 32768);
+	assert_int_equal(b.held_bytes, POOL_SLAB_BYTES + 64);
+	pool_fini(&p);
+	assert_int_equal(b.held_bytes, 0);
+}
+
+static void empty_slabs_of_one_class_do_not_starve_another(void **state)
+{
+	struct budget b;
+	struct pool p;
+	void *a;
+
+	budget_init(&b, &p, POOL_SLAB_BYTES + 64);
+	a = pool_get(&p, 64);
+	assert_null(pool_get(&p, 128));
+	pool_put(&p, a, 64);
+	assert_int_equal(b.held_bytes, POOL_SLAB_BYTES + 64);
+	assert_non_null(a = pool_get(&p, 128));
+	pool_put(&p, a, 128);
+	pool_fini(&p);
+	assert_int_equal(b.held_bytes, 0);
+}
+
+/* A table that finds no memory to grow finds its slabs all the same. */
+static void a_table_that_cannot_grow_serves_on(void **state)
+{
+	enum { A_SLAB = POOL_SLAB_BYTES / 32768, SLABS = 3 * POOL_BUCKETS_MIN, N = SLABS * A_SLAB };
+	static void *piece[N];
+	struct budget b;
+	struct pool p;
+
+	budget_init(&b, &p, (size_t)SLABS * (POOL_SLAB_BYTES + 64));
+	for (int i = 0; i < N; i++) {
+		if (i == POOL_BUCKETS_MIN * A_SLAB) /* the next one is that for which it would */
+			b.refused_bytes = 2 * POOL_BUCKETS_MIN * sizeof(void *);
+		assert_non_null(piece[i] = pool_get(&p, 32768));
+	}
+	assert_int_equal(p.bucket_count, POOL_BUCKETS_MIN);
+	assert_null(pool_get(&p, 32768));
+	for (int i = 0; i < N; i++)
+		pool_put(&p, piece[i], 32768);
+	assert_int_equal(b.held_bytes, POOL_SLAB_BYTES + 64);
 	pool_fini(&p);
 	assert_int_equal(b.held_bytes, 0);
 }
@@ -298,7 +398,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_size_is_aligned_and_usable_to_its_last_byte),
 		cmocka_unit_test(no_bytes_and_too_many_are_refused),
-		cmocka_unit_test(small_pieces_share_a_slab_that_is_kept),
+		cmocka_unit_test(small_pieces_share_a_slab),
+		cmocka_unit_test(a_peak_of_small_pieces_is_given_back),
+		cmocka_unit_test(empty_slabs_are_kept_in_proportion),
+		cmocka_unit_test(empty_slabs_of_one_class_do_not_starve_another),
+		cmocka_unit_test(a_table_that_cannot_grow_serves_on),
 		cmocka_unit_test(a_put_piece_is_the_next_one_lent),
 		cmocka_unit_test(a_burst_of_large_pieces_leaves_only_a_few_behind),
 		cmocka_unit_test(running_out_is_null_and_passes),

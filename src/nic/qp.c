@@ -68,12 +68,11 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	qp = alloc_get(alloc, sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
-	qp->cap = granted.cap;
-	err = sq_init(&qp->sq, alloc, qp->cap.max_send_wr, qp->cap.max_send_sge,
-		      qp->cap.max_inline);
+	err = sq_init(&qp->sq, alloc, granted.cap.max_send_wr, granted.cap.max_send_sge,
+		      granted.cap.max_inline);
 	if (err)
 		goto free_qp;
-	err = rq_init(&qp->own_rq, alloc, qp->cap.max_recv_wr, qp->cap.max_recv_sge);
+	err = rq_init(&qp->own_rq, alloc, granted.cap.max_recv_wr, granted.cap.max_recv_sge);
 	if (err)
 		goto free_sq;
 	if (init->type != QPT_RC) {
@@ -85,13 +84,11 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	if (err)
 		goto free_gbn;
 	qp->ops = ops_of_type[init->type];
-	qp->type = init->type;
+	qp->type = (uint8_t)init->type;
 	qp->pd = init->pd;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->srq = init->srq;
-	qp->rq = init->srq ? &init->srq->rq : &qp->own_rq;
-	qp->owner = init->owner;
 	qp->sq_sig_all = init->sq_sig_all;
 	qp->mtu = init->type == QPT_UD ? nic_active_mtu(nic) : NIC_MTU_BYTES_MAX;
 	list_init(&qp->active);
@@ -128,9 +125,9 @@ static void detach(struct nic *nic, struct qp *qp)
 	responder_reset(&nic->tp, qp);
 	requester_reset(&nic->tp, qp);
 	list_remove(&qp->active);
-	cq_purge(qp->send_cq, qp->owner);
+	cq_purge(qp->send_cq, qp->event.owner);
 	if (qp->recv_cq != qp->send_cq)
-		cq_purge(qp->recv_cq, qp->owner);
+		cq_purge(qp->recv_cq, qp->event.owner);
 }
 
 void nic_qp_destroy(struct nic *nic, struct qp *qp)
@@ -154,8 +151,11 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 
 /* ---- modify ---------------------------------------------------------------------------------- */
 
-static bool is_mtu(uint32_t bytes)
+static bool is_mtu(const struct nic *nic, uint32_t bytes)
 {
+	/* What has no bytes has no buffers of a size either: studies like packets of 1000. */
+	if (nic->tp.mrs.no_payload)
+		return bytes >= 64 && bytes <= NIC_MTU_BYTES_MAX && bytes % 4 == 0;
 	return bytes == 256 || bytes == 512 || bytes == 1024 || bytes == 2048 || bytes == 4096;
 }
 
@@ -163,7 +163,7 @@ static bool is_mtu(uint32_t bytes)
 static int judge_values(const struct nic *nic, const struct qp_attr *a, uint32_t mask)
 {
 	if ((mask & QPA_PKEY_INDEX && a->pkey_index) || (mask & QPA_PORT && a->port != 1) ||
-	    (mask & QPA_PATH_MTU && !is_mtu(a->path_mtu_bytes)) ||
+	    (mask & QPA_PATH_MTU && !is_mtu(nic, a->path_mtu_bytes)) ||
 	    (mask & QPA_TIMEOUT && a->timeout > 31) ||
 	    (mask & QPA_RETRY_CNT && a->retry_cnt > 7) ||
 	    (mask & QPA_RNR_RETRY && a->rnr_retry > 7) ||
@@ -202,7 +202,16 @@ static void apply(struct qp *qp, const struct qp_attr *a, uint32_t mask, const s
 	if (mask & QPA_PATH_MTU)
 		qp->mtu = a->path_mtu_bytes;
 	if (mask & QPA_AV) {
-		qp->av = a->av;
+		qp->av = (struct qp_av){
+			.dlid = a->av.dlid,
+			.sgid_index = a->av.sgid_index,
+			.hop_limit = a->av.hop_limit,
+			.sl = a->av.sl,
+			.port = a->av.port,
+			.is_global = a->av.is_global,
+			.static_rate = a->av.static_rate,
+			.src_path_bits = a->av.src_path_bits,
+		};
 		qp->flow = *flow;
 	}
 	if (mask & QPA_DEST_QPN)
@@ -256,12 +265,12 @@ static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_st
 			qp->gbn->rsp.epsn = qp->rq_psn;
 	} else if (from == QPS_RTR && to == QPS_RTS) {
 		if (qp->gbn)
-			requester_start(&nic->tp, qp);
+			requester_start(&nic->tp, qp, now_ns);
 		veroce_start(&nic->tp, qp);
 	} else if (to == QPS_SQD && from == QPS_RTS) {
 		qp->sq_draining = true;
 	}
-	atomic_store_explicit(&qp->state, to, memory_order_seq_cst);
+	atomic_store_explicit(&qp->state, (uint8_t)to, memory_order_seq_cst);
 	if (to == QPS_RTS)
 		qp_activate(&nic->tp, qp);
 	requester_check_drained(&nic->tp, qp);
@@ -328,6 +337,26 @@ static void query_psns(const struct qp *qp, struct qp_attr *a)
 	a->sq_psn = qp->type == QPT_UD ? qp->gbn->req.psn : qp->gbn->req.psn_new;
 }
 
+/* The rest of it is what the flow was made of (nic_resolve). */
+static struct ah_attr address_vector(const struct qp *qp)
+{
+	struct ah_attr av = {
+		.flow_label = qp->flow.flow_label,
+		.traffic_class = qp->flow.tos,
+		.dlid = qp->av.dlid,
+		.sgid_index = qp->av.sgid_index,
+		.hop_limit = qp->av.hop_limit,
+		.sl = qp->av.sl,
+		.port = qp->av.port,
+		.is_global = qp->av.is_global,
+		.static_rate = qp->av.static_rate,
+		.src_path_bits = qp->av.src_path_bits,
+	};
+
+	memcpy(av.dgid, qp->flow.dst, sizeof(av.dgid));
+	return av;
+}
+
 void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		  struct qp_init *init)
 {
@@ -338,7 +367,7 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		.qkey = qp->qkey,
 		.dest_qpn = qp->dest_qpn,
 		.access = qp->access,
-		.av = qp->av,
+		.av = address_vector(qp),
 		.sq_draining = qp->sq_draining,
 		.max_rd_atomic = qp->max_rd_atomic,
 		.max_dest_rd_atomic = qp->max_dest_rd_atomic,
@@ -350,14 +379,18 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 	};
 	query_psns(qp, a);
 	*init = (struct qp_init){
-		.type = qp->type,
+		.type = (enum qp_type)qp->type,
 		.pd = qp->pd,
 		.send_cq = qp->send_cq,
 		.recv_cq = qp->recv_cq,
 		.srq = qp->srq,
-		.cap = qp->cap,
+		.cap = {.max_send_wr = qp->sq.capacity,
+			.max_recv_wr = qp->own_rq.capacity,
+			.max_send_sge = qp->sq.max_sge,
+			.max_recv_sge = qp->own_rq.max_sge,
+			.max_inline = qp->sq.max_inline},
 		.sq_sig_all = qp->sq_sig_all,
-		.owner = qp->owner,
+		.owner = qp->event.owner,
 	};
 }
 

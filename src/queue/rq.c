@@ -22,9 +22,15 @@ static uint32_t entries_for(uint32_t max_wr)
 	return n;
 }
 
-static size_t ring_bytes(const struct rq *rq)
+static size_t rings_bytes(const struct rq *rq)
 {
-	return ((size_t)rq->mask + 1) * sizeof(uint32_t);
+	return 2 * ((size_t)rq->mask + 1) * sizeof(uint32_t);
+}
+
+/* The entry of the ring of free slots with that free-running index. */
+static uint32_t *free_at(const struct rq *rq, uint32_t index)
+{
+	return &rq->posted[(size_t)rq->mask + 1 + (index & rq->mask)];
 }
 
 static struct recv_wqe *slot_at(const struct rq *rq, uint32_t index)
@@ -50,32 +56,23 @@ int rq_init(struct rq *rq, const struct alloc *alloc, uint32_t max_wr, uint32_t 
 	if (max_wr) {
 		q.slots = alloc_get(alloc, (size_t)max_wr * stride);
 		if (!q.slots)
-			goto none;
-		q.posted = alloc_get(alloc, ring_bytes(&q));
-		if (!q.posted)
-			goto slots;
-		q.free = alloc_get(alloc, ring_bytes(&q));
-		if (!q.free)
-			goto posted;
+			return -ENOMEM;
+		q.posted = alloc_get(alloc, rings_bytes(&q));
+		if (!q.posted) {
+			alloc_put(alloc, q.slots, (size_t)max_wr * stride);
+			return -ENOMEM;
+		}
 	}
 	*rq = q;
 	for (uint32_t i = 0; i < max_wr; i++)
 		slot_at(rq, i)->index = i;
 	rq_reset(rq);
 	return 0;
-
-posted:
-	alloc_put(alloc, q.posted, ring_bytes(&q));
-slots:
-	alloc_put(alloc, q.slots, (size_t)max_wr * stride);
-none:
-	return -ENOMEM;
 }
 
 void rq_fini(struct rq *rq, const struct alloc *alloc)
 {
-	alloc_put(alloc, rq->free, ring_bytes(rq));
-	alloc_put(alloc, rq->posted, ring_bytes(rq));
+	alloc_put(alloc, rq->posted, rings_bytes(rq));
 	alloc_put(alloc, rq->slots, (size_t)rq->capacity * rq->stride);
 	*rq = (struct rq){0};
 }
@@ -83,7 +80,7 @@ void rq_fini(struct rq *rq, const struct alloc *alloc)
 void rq_reset(struct rq *rq)
 {
 	for (uint32_t i = 0; i < rq->capacity; i++)
-		rq->free[i] = i;
+		*free_at(rq, i) = i;
 	rq->free_tail = 0;
 	rq->posted_tail = 0;
 	atomic_store_explicit(&rq->free_head, rq->capacity, memory_order_relaxed);
@@ -94,14 +91,14 @@ struct recv_wqe *rq_slot(struct rq *rq)
 {
 	uint32_t head = atomic_load_explicit(&rq->free_head, memory_order_acquire);
 
-	return head == rq->free_tail ? NULL : slot_at(rq, rq->free[rq->free_tail & rq->mask]);
+	return head == rq->free_tail ? NULL : slot_at(rq, *free_at(rq, rq->free_tail));
 }
 
 void rq_post(struct rq *rq, struct recv_wqe *w)
 {
 	uint32_t head = atomic_load_explicit(&rq->posted_head, memory_order_relaxed);
 
-	assert(w->index == rq->free[rq->free_tail & rq->mask]);
+	assert(w->index == *free_at(rq, rq->free_tail));
 	rq->free_tail++;
 	rq->posted[head & rq->mask] = w->index;
 	atomic_store_explicit(&rq->posted_head, head + 1, memory_order_release);
@@ -119,7 +116,7 @@ void rq_release(struct rq *rq, struct recv_wqe *w)
 	uint32_t head = atomic_load_explicit(&rq->free_head, memory_order_relaxed);
 
 	assert(w->index < rq->capacity);
-	rq->free[head & rq->mask] = w->index;
+	*free_at(rq, head) = w->index;
 	atomic_store_explicit(&rq->free_head, head + 1, memory_order_release);
 }
 

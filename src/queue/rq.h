@@ -15,9 +15,8 @@
 
 struct rq {
 	uint8_t *slots;
-	uint32_t *posted;
-	uint32_t *free;
-	uint32_t mask; /* of both rings */
+	uint32_t *posted; /* and behind it the ring of free slots, as long */
+	uint32_t mask;    /* of both rings */
 	uint32_t stride;
 	uint32_t capacity;
 	uint32_t max_sge;

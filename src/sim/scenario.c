@@ -423,8 +423,8 @@ static int entry(void *arg, const char *section, const char *name, const char *v
 	struct reading *r = arg;
 	const struct scenario_row *row;
 	char key[2 * SCENARIO_NAME_BYTES + 16], why[sizeof(r->error->what)];
-	int32_t *line;
-	void *base;
+	int32_t *line = NULL;
+	void *base = NULL;
 
 	if (r->failed)
 		return 0;
@@ -764,7 +764,7 @@ bool scenario_source_where(const struct scenario_source *s, const char *key, str
 	char section[SCENARIO_NAME_BYTES], name[SCENARIO_NAME_BYTES];
 	const struct scenario_row *row;
 	uint32_t instance = 0;
-	int32_t *line, given = 0;
+	int32_t *line = NULL, given = 0;
 	void *base;
 
 	if (!dot || (size_t)(dot - key) >= sizeof(section) || last - dot > (ptrdiff_t)sizeof(name))

@@ -17,8 +17,20 @@ static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
 
 void qp_activate(struct transport *tp, struct qp *qp)
 {
+	if (tp->data_paused)
+		list_remove(&qp->active); /* from those that wait for the pause to end */
 	if (list_empty(&qp->active))
 		list_append(&tp->active, &qp->active);
+}
+
+void qp_activate_to_answer(struct transport *tp, struct qp *qp)
+{
+	if (!acks_go_first(tp)) {
+		qp_activate(tp, qp);
+		return;
+	}
+	list_remove(&qp->active);
+	list_prepend(&tp->active, &qp->active);
 }
 
 void ack_schedule(struct transport *tp, struct qp *qp, enum ack_wait wait, uint64_t now_ns)
@@ -29,7 +41,7 @@ void ack_schedule(struct transport *tp, struct qp *qp, enum ack_wait wait, uint6
 		wait = ACK_NOW;
 	if (wait == ACK_NOW) {
 		list_remove(&qp->held);
-		qp_activate(tp, qp);
+		qp_activate_to_answer(tp, qp);
 	} else if (!waits || (wait == ACK_HELD && qp->ack_lazy)) {
 		list_remove(&qp->held);
 		qp->ack_since_ns = now_ns;
@@ -83,7 +95,7 @@ void complete_send(struct transport *tp, struct qp *qp, enum wc_status status, u
 		return;
 	cqe = (struct cqe){
 		.wr_id = w->wr_id,
-		.qp_owner = qp->owner,
+		.qp_owner = qp->event.owner,
 		.sq = sq,
 		.sq_end = sq->una,
 		.status = status,
@@ -100,17 +112,17 @@ void complete_recv(struct transport *tp, struct qp *qp, struct recv_wqe *w, stru
 		   uint64_t now_ns)
 {
 	cqe->wr_id = w->wr_id;
-	cqe->qp_owner = qp->owner;
+	cqe->qp_owner = qp->event.owner;
 	cqe->qpn = qp->qpn;
-	cqe->pkey_index = qp->pkey_index;
+	cqe->pkey_index = 0; /* there is one P_Key */
 	cqe->timestamp_ns = now_ns;
-	rq_release(qp->rq, w);
+	rq_release(qp_source(qp), w);
 	push(tp, qp, qp->recv_cq, cqe, now_ns);
 }
 
 struct recv_wqe *qp_take_recv(struct transport *tp, struct qp *qp)
 {
-	struct recv_wqe *w = rq_take(qp->rq);
+	struct recv_wqe *w = rq_take(qp_source(qp));
 	struct srq *srq = qp->srq;
 
 	if (w && srq && srq->limit && rq_posted(&srq->rq) < srq->limit) {
@@ -140,7 +152,7 @@ void qp_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	flush_sends(tp, qp, now_ns);
 	if (qp_get_state(qp) != QPS_ERR || qp->srq)
 		return;
-	while ((w = rq_take(qp->rq)))
+	while ((w = rq_take(qp_source(qp))))
 		flush_recv(tp, qp, w, now_ns);
 }
 

@@ -291,6 +291,13 @@ static void query_tells_what_was_set(void **state)
 	struct qp_attr a = right(&l, QPS_INIT, QPS_RTR), got;
 	struct qp_init init;
 
+	a.av.flow_label = 0xabcde;
+	a.av.hop_limit = 0; /* the device's own choice, and so it is told */
+	a.av.traffic_class = 0x68;
+	a.av.sl = 3;
+	a.av.static_rate = 5;
+	a.av.src_path_bits = 6;
+	a.av.dlid = 0x1234;
 	assert_int_equal(modify(&l, &a, find_move(QPT_RC, QPS_INIT, QPS_RTR)->required | QPA_STATE), 0);
 	a.state = QPS_RTS;
 	assert_int_equal(modify(&l, &a, find_move(QPT_RC, QPS_RTR, QPS_RTS)->required | QPA_STATE), 0);
@@ -307,10 +314,50 @@ static void query_tells_what_was_set(void **state)
 	assert_int_equal(got.retry_cnt, 5);
 	assert_int_equal(got.rnr_retry, 6);
 	assert_memory_equal(got.av.dgid, a.av.dgid, 16);
+	assert_int_equal(got.av.flow_label, 0xabcde);
+	assert_int_equal(got.av.sgid_index, a.av.sgid_index);
+	assert_int_equal(got.av.hop_limit, 0);
+	assert_int_equal(got.av.traffic_class, 0x68);
+	assert_int_equal(got.av.sl, 3);
+	assert_int_equal(got.av.port, 1);
+	assert_int_equal(got.av.is_global, 1);
+	assert_int_equal(got.av.static_rate, 5);
+	assert_int_equal(got.av.src_path_bits, 6);
+	assert_int_equal(got.av.dlid, 0x1234);
 	assert_int_equal(init.type, QPT_RC);
 	assert_ptr_equal(init.owner, l.qp);
 	assert_true(init.cap.max_send_wr >= 64 && init.cap.max_inline >= 64);
 	sim_end(&l.s);
+}
+
+static void query_tells_the_capacities_granted(void **state)
+{
+	static const struct qp_cap wanted[] = {
+		{0},
+		{.max_send_wr = 1, .max_recv_wr = 1},
+		{.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline = 1},
+		{.max_send_wr = 100, .max_recv_wr = 33, .max_send_sge = 3, .max_recv_sge = 32, .max_inline = 77},
+		{.max_send_wr = NIC_MAX_QP_WR, .max_send_sge = 0, .max_recv_sge = 5},
+	};
+	struct sim s = sim_default();
+	struct nic *nic = s.a->host->nic;
+
+	for (size_t i = 0; i < COUNT(wanted); i++) {
+		struct qp_init init = {.type = QPT_RC,
+				       .pd = s.a->host->pd,
+				       .send_cq = s.a->send_cq,
+				       .recv_cq = s.a->recv_cq,
+				       .cap = wanted[i]},
+			       got;
+		struct qp_attr attr;
+		struct qp *qp;
+
+		assert_int_equal(nic_qp_create(nic, &init, &qp), 0);
+		nic_qp_query(nic, qp, &attr, &got);
+		assert_memory_equal(&got.cap, &init.cap, sizeof(got.cap));
+		nic_qp_destroy(nic, qp);
+	}
+	sim_end(&s);
 }
 
 static void modify_without_a_state_keeps_it(void **state)
@@ -490,6 +537,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(wrong_values_change_nothing),
 	cmocka_unit_test(path_mtu_must_fit_the_interface),
 	cmocka_unit_test(query_tells_what_was_set),
+	cmocka_unit_test(query_tells_the_capacities_granted),
 	cmocka_unit_test(modify_without_a_state_keeps_it),
 	cmocka_unit_test(drained_queue_finishes_what_it_began),
 	cmocka_unit_test(idle_queue_is_drained_at_once),

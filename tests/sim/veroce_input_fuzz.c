@@ -293,6 +293,7 @@ struct expected {
 	uint32_t q_epsn, r_epsn;
 	uint32_t q_amsn, r_amsn;
 	uint32_t q_po, r_po;
+	uint32_t reads_done, released;
 };
 
 static struct expected expect(const struct veroce *vr)
@@ -306,7 +307,9 @@ static struct expected expect(const struct veroce *vr)
 					 .q_epsn = k->q_epsn,
 					 .r_epsn = k->r_epsn,
 					 .q_amsn = k->q_amsn,
-					 .r_amsn = k->r_amsn};
+					 .r_amsn = k->r_amsn,
+					 .reads_done = vr->reads,
+					 .released = vr->executed};
 	return (struct expected){.q_una = w->q.tx.una,
 				 .r_una = w->r.tx.una,
 				 .q_epsn = w->q_in.rx.epsn,
@@ -314,7 +317,9 @@ static struct expected expect(const struct veroce *vr)
 				 .q_amsn = w->q_in.amsn,
 				 .r_amsn = w->r_in.amsn,
 				 .q_po = w->q_in.po,
-				 .r_po = w->r_in.po};
+				 .r_po = w->r_in.po,
+				 .reads_done = w->reads_done,
+				 .released = w->released};
 }
 
 /* Who is forged at. */
@@ -422,7 +427,7 @@ static void forge_ack(struct world *w, struct input *in, struct target *t)
 		.aeth = {.syndrome = which < 16 ? syndromes[which] : which},
 	};
 
-	p.aeth.msn = psn_add(t->own ? t->vr->released : t->vr->acked_msn, offset(in));
+	p.aeth.msn = psn_add(t->own ? t->x.released : t->vr->acked_msn, offset(in));
 	p.po = offset(in) & PSN_MASK;
 	forge(w, in, t, &p, false);
 }
@@ -439,7 +444,7 @@ static void forge_sack(struct world *w, struct input *in, struct target *t)
 	};
 
 	p.aeth.syndrome = take(in);
-	p.aeth.msn = psn_add(t->own ? t->vr->released : t->vr->acked_msn, offset(in));
+	p.aeth.msn = psn_add(t->own ? t->x.released : t->vr->acked_msn, offset(in));
 	for (uint32_t i = 0; i < p.sack_count; i++) {
 		struct sacketh h = {.start_psn = psn_add(una, offset(in)), .valid_len = take(in)};
 
@@ -541,7 +546,7 @@ static void forge_result(struct world *w, struct input *in, struct target *t)
 	p.bth.psn = psn_add(t->x.r_epsn, offset(in));
 	p.msn = psn_add(t->x.r_amsn + 1, offset(in));
 	p.po = psn_add(t->x.r_po, offset(in));
-	if (psn_diff(p.msn, t->vr->reads_done) > 0 && psn_diff(p.msn, t->vr->reads) <= 0)
+	if (psn_diff(p.msn, t->x.reads_done) > 0 && psn_diff(p.msn, t->vr->reads) <= 0)
 		wqe = sq_at(&t->qp->sq, *veroce_read(t->vr, p.msn));
 	p.aeth = (struct aeth){.syndrome = 0x1f, .msn = psn_add(wqe ? wqe->msn : 1, offset(in))};
 	if (wqe && p.po * MTU < wqe->length)

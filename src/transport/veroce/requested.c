@@ -38,7 +38,7 @@ static bool grow_bound(struct transport *tp, struct veroce *vr, uint32_t count)
 	ring = size <= BOUND_MAX ? pool_get(&tp->pool, bound_bytes(size)) : NULL;
 	if (!ring)
 		return false;
-	for (uint32_t n = vr->rq_done; n != vr->rq_bound; n = psn_add(n, 1))
+	for (uint32_t n = vr->rq_done; n != vr->w->rq_bound; n = psn_add(n, 1))
 		ring[n & (size - 1)] = *bound_slot(vr, n);
 	pool_put(&tp->pool, vr->w->bound, bound_bytes(vr->w->bound_size));
 	vr->w->bound = ring;
@@ -53,15 +53,15 @@ static bool grow_bound(struct transport *tp, struct veroce *vr, uint32_t count)
 static struct recv_wqe *bind(struct transport *tp, struct qp *qp, uint32_t rqmsn)
 {
 	struct veroce *vr = qp->veroce;
-	int32_t more = psn_diff(rqmsn, vr->rq_bound) + 1;
+	int32_t more = psn_diff(rqmsn, vr->w->rq_bound) + 1;
 
 	if (more > 0) {
-		if ((uint32_t)more > rq_posted(qp->rq) ||
+		if ((uint32_t)more > rq_posted(qp_source(qp)) ||
 		    !grow_bound(tp, vr, ((rqmsn - vr->rq_done) & PSN_MASK) + 1))
 			return NULL;
 		for (; more; more--) {
-			*bound_slot(vr, vr->rq_bound) = qp_take_recv(tp, qp);
-			vr->rq_bound = psn_add(vr->rq_bound, 1);
+			*bound_slot(vr, vr->w->rq_bound) = qp_take_recv(tp, qp);
+			vr->w->rq_bound = psn_add(vr->w->rq_bound, 1);
 		}
 	}
 	return *bound_slot(vr, rqmsn);
@@ -72,7 +72,7 @@ static struct recv_wqe *unbind(struct transport *tp, struct veroce *vr)
 	struct recv_wqe *w = *bound_slot(vr, vr->rq_done);
 
 	vr->rq_done = psn_add(vr->rq_done, 1);
-	if (vr->rq_done == vr->rq_bound) {
+	if (vr->rq_done == vr->w->rq_bound) {
 		pool_put(&tp->pool, vr->w->bound, bound_bytes(vr->w->bound_size));
 		vr->w->bound = NULL;
 		vr->w->bound_size = 0;
@@ -84,7 +84,7 @@ void requested_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
-	while (vr->rq_done != vr->rq_bound) {
+	while (vr->rq_done != vr->w->rq_bound) {
 		struct cqe cqe = {.status = WC_WR_FLUSH_ERR, .opcode = WC_RECV};
 
 		complete_recv(tp, qp, unbind(tp, vr), &cqe, now_ns);
@@ -93,8 +93,8 @@ void requested_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 void requested_drop(struct transport *tp, struct qp *qp)
 {
-	while (qp->veroce->rq_done != qp->veroce->rq_bound)
-		rq_release(qp->rq, unbind(tp, qp->veroce));
+	while (qp->veroce->rq_done != qp->veroce->w->rq_bound)
+		rq_release(qp_source(qp), unbind(tp, qp->veroce));
 }
 
 /* ---- verdicts on one packet ---------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct v
 	if (p->info->flags & F_WRITE) {
 		v = judge_write(tp, qp, p, &to);
 		if (v == RX_EXECUTE && to)
-			message_place(to, p->payload, p->payload_len);
+			message_place(&tp->mrs, to, p->payload, p->payload_len);
 		return v;
 	}
 	v = judge_send(tp, qp, p, &w);
@@ -185,7 +185,7 @@ static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64
 	struct veroce *vr = qp->veroce;
 	const struct rx_consequence *c = &rx_consequences[v];
 
-	if (c->recv_status != WC_WR_FLUSH_ERR && vr->rq_done != vr->rq_bound) {
+	if (c->recv_status != WC_WR_FLUSH_ERR && vr->rq_done != vr->w->rq_bound) {
 		struct cqe cqe = {.status = c->recv_status, .opcode = WC_RECV};
 
 		complete_recv(tp, qp, unbind(tp, vr), &cqe, now_ns);

@@ -56,7 +56,7 @@ static bool fit_reads(struct transport *tp, struct qp *qp)
 	ring = pool_get(&tp->pool, size * sizeof(*ring));
 	if (!ring)
 		return false;
-	for (uint32_t r = vr->reads_done; r != vr->reads; r = psn_add(r, 1))
+	for (uint32_t r = vr->w->reads_done; r != vr->reads; r = psn_add(r, 1))
 		ring[psn_add(r, 1) & (size - 1)] = *veroce_read(vr, psn_add(r, 1));
 	pool_put(&tp->pool, vr->w->reads, vr->w->reads_size * sizeof(*ring));
 	vr->w->reads = ring;
@@ -83,10 +83,10 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return false;
 	}
 	if (request_wants_response(w) &&
-	    ((vr->reads - vr->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
+	    ((vr->reads - vr->w->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
 		return false;
 	if (request_wants_response(w) && !fit_reads(tp, qp)) {
-		request_fail_in_turn(tp, qp, qp->sq.next, WC_GENERAL_ERR, now_ns);
+		vr->w->starved = true;
 		return false;
 	}
 	start_wqe(qp, w);
@@ -180,9 +180,9 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 		      r->probe || recovery_wants_ack(s, psn), now_ns);
 	if (len > 0) {
 		recovery_resent(tp, qp, s, psn, path, now_ns);
-		if (twice)
-			lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path, true,
-				false, now_ns);
+		if (twice && lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path,
+				     true, false, now_ns) > 0)
+			tp->counters.retransmits++;
 	}
 	if (len < 0)
 		request_fail_in_turn(tp, qp, item, WC_LOC_PROT_ERR, now_ns);
@@ -201,7 +201,7 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (tx_outstanding(&s->tx) >= s->peer_window)
 		return SENT_BLOCKED; /* its acknowledgement will activate the QP */
-	if (!tx_space_reserve(&s->tx, &tp->pool))
+	if (!veroce_reserve(tp, vr->w, s))
 		return SENT_BLOCKED;
 	path = recovery_pick(tp, qp, s, bytes, NULL, now_ns);
 	if (path == PAIR_NO_PATH)

@@ -32,15 +32,15 @@ static uint32_t slot_packets(const struct qp *qp, const struct rd_resource *res)
 
 void responses_release(struct qp *qp, uint32_t r)
 {
-	struct veroce *vr = qp->veroce;
+	struct veroce_work *w = qp->veroce->w;
 
 	/* Never what has not been sent in full: a forged MSN frees nothing. */
-	while (psn_diff(r, vr->released) > 0 && psn_diff(psn_add(vr->released, 1), vr->emit) < 0) {
-		const struct rd_resource *res = slot(qp, psn_add(vr->released, 1));
+	while (psn_diff(r, w->released) > 0 && psn_diff(psn_add(w->released, 1), w->emit) < 0) {
+		const struct rd_resource *res = slot(qp, psn_add(w->released, 1));
 
-		if (psn_diff(res->psn_last, vr->w->r.tx.una) >= 0)
+		if (psn_diff(res->psn_last, w->r.tx.una) >= 0)
 			return;
-		vr->released = psn_add(vr->released, 1);
+		w->released = psn_add(w->released, 1);
 	}
 }
 
@@ -52,19 +52,19 @@ static bool make_room(struct transport *tp, struct qp *qp, uint32_t k, uint64_t 
 {
 	struct veroce *vr = qp->veroce;
 
-	while (((k - vr->released) & PSN_MASK) > qp->max_dest_rd_atomic) {
-		uint32_t r = psn_add(vr->released, 1);
+	while (((k - vr->w->released) & PSN_MASK) > qp->max_dest_rd_atomic) {
+		uint32_t r = psn_add(vr->w->released, 1);
 		const struct rd_resource *res = slot(qp, r);
 		struct veroce_packet ack = {
 			.bth = {.opcode = OP_RC_ACK_RSP, .psn = res->psn_last},
 			.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = r},
 		};
 
-		if (psn_diff(r, vr->emit) >= 0)
+		if (psn_diff(r, vr->w->emit) >= 0)
 			return false; /* not answered yet: more are outstanding than was agreed */
 		if (psn_diff(res->psn_last, vr->w->r.tx.una) >= 0)
 			recovery_input(tp, qp, &vr->w->r, &ack, now_ns);
-		vr->released = r;
+		vr->w->released = r;
 	}
 	return true;
 }
@@ -109,7 +109,7 @@ static bool fit_slots(struct transport *tp, struct qp *qp)
 	ring = pool_get(&tp->pool, size * sizeof(*ring));
 	if (!ring)
 		return false;
-	for (uint32_t r = vr->released; r != vr->executed; r = psn_add(r, 1))
+	for (uint32_t r = vr->w->released; r != vr->executed; r = psn_add(r, 1))
 		ring[psn_add(r, 1) & (size - 1)] = *slot(qp, psn_add(r, 1));
 	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*ring));
 	w->slots = ring;
@@ -206,7 +206,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t
 	veroce_stamp(qp, &p, path, now_ns);
 	at = veroce_encode_headers(out, &p);
 	if (payload)
-		memcpy(out + at, from, payload);
+		mr_copy(&tp->mrs, out + at, from, payload);
 	memset(out + at + payload, 0, p.bth.pad);
 	at += payload + p.bth.pad + ICRC_LEN;
 	tx_commit(&tp->tx, flow, qp->dest_qpn, at);
@@ -232,14 +232,14 @@ static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	bool again = s->tx.lost;
 	uint32_t psn = again ? s->tx.again_head : s->tx.nxt;
 	const struct tx_record *rec = again ? tx_record(&s->tx, psn) : NULL;
-	uint32_t r = again ? rec->item : vr->emit, po, bytes;
+	uint32_t r = again ? rec->item : vr->w->emit, po, bytes;
 	struct rd_resource *res = slot(qp, r);
 	int path;
 	int32_t len;
 
 	if (!again) {
 		if (tx_outstanding(&s->tx) >= s->peer_window ||
-		    !tx_space_reserve(&s->tx, &tp->pool))
+		    !veroce_reserve(tp, vr->w, s))
 			return -1;
 		if (res->psn_first == UINT32_MAX) {
 			res->psn_first = psn;
@@ -260,14 +260,15 @@ static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!len)
 		return 0;
 	if (again) {
-		if (recovery_doubles(s, psn))
-			lay_out(tp, qp, r, psn, po, (uint32_t)path, true, false, now_ns);
+		if (recovery_doubles(s, psn) &&
+		    lay_out(tp, qp, r, psn, po, (uint32_t)path, true, false, now_ns) > 0)
+			tp->counters.retransmits++;
 		recovery_resent(tp, qp, s, psn, path, now_ns);
 		return 1;
 	}
 	recovery_sent(tp, qp, s, r, path, (uint32_t)len, now_ns);
 	if (psn == res->psn_last)
-		vr->emit = psn_add(vr->emit, 1);
+		vr->w->emit = psn_add(vr->w->emit, 1);
 	return 1;
 }
 
@@ -275,7 +276,7 @@ bool responses_pending(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
 
-	return psn_diff(vr->emit, vr->executed) <= 0 || tx_outstanding(&vr->w->r.tx);
+	return psn_diff(vr->w->emit, vr->executed) <= 0 || tx_outstanding(&vr->w->r.tx);
 }
 
 bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -287,7 +288,7 @@ bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 		if (vr->w->cut_short)
 			return false;
-		if (!vr->w->r.tx.lost && psn_diff(vr->emit, vr->executed) > 0)
+		if (!vr->w->r.tx.lost && psn_diff(vr->w->emit, vr->executed) > 0)
 			return false;
 		sent = send_one(tp, qp, now_ns);
 		if (sent <= 0)

@@ -11,7 +11,7 @@
 
 static bool is_outstanding(const struct veroce *vr, uint32_t r)
 {
-	return psn_diff(r, vr->reads_done) > 0 && psn_diff(r, vr->reads) <= 0;
+	return psn_diff(r, vr->w->reads_done) > 0 && psn_diff(r, vr->reads) <= 0;
 }
 
 static struct send_wqe *wqe_of(const struct qp *qp, uint32_t r)
@@ -99,7 +99,7 @@ static void finish(struct transport *tp, struct qp *qp, uint32_t r, uint64_t now
 	};
 
 	w->done = true;
-	vr->reads_done = r;
+	vr->w->reads_done = r;
 	vr->w->watch_tries = 0;
 	vr->w->watch_ns = 0;
 	if (tx_is_outstanding(&vr->w->q.tx, w->psn_first))
@@ -128,8 +128,8 @@ static void fail(struct transport *tp, struct qp *qp, enum wc_status status, uin
 	uint32_t index;
 
 	acks_nak(tp, qp, &vr->w->r_in, vr->w->r_in.rx.epsn, AETH_NAK | NAK_INVALID_REQUEST);
-	index = vr->reads_done == vr->reads ? qp->sq.una /* nothing was asked */
-					    : *veroce_read(vr, psn_add(vr->reads_done, 1));
+	index = vr->w->reads_done == vr->reads ? qp->sq.una /* nothing was asked */
+					    : *veroce_read(vr, psn_add(vr->w->reads_done, 1));
 	if (index == qp->sq.next)
 		return;
 	request_fail_in_turn(tp, qp, index, status, now_ns);

@@ -54,6 +54,10 @@ bool veroce_wake(struct transport *tp, struct qp *qp)
 	receiver_init(&w->r_in, k->r_epsn, k->r_amsn, k->r_ext);
 	w->wqe = qp->sq.next;
 	w->rnr_retries = qp->rnr_retry;
+	w->reads_done = vr->reads;
+	w->rq_bound = vr->rq_done;
+	w->released = vr->executed;
+	w->emit = psn_add(vr->executed, 1);
 	vr->w = w;
 	return true;
 }
@@ -69,12 +73,12 @@ static bool is_quiet(const struct qp *qp)
 		const struct receiver *in = ins[i];
 
 		if (rx_has_holes(&in->rx) || in->message || in->po || in->ack_due || in->nak_due ||
-		    in->trims || in->hole_ns)
+		    in->trims || in->hole_ns || in->ce)
 			return false;
 	}
 	return !w->q.tx.ring && !w->r.tx.ring && list_empty(&w->waiting) && list_empty(&qp->active) &&
-	       list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == vr->reads_done &&
-	       psn_diff(vr->emit, vr->executed) > 0 && !w->bound && !w->parked && !w->fatal &&
+	       list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
+	       psn_diff(w->emit, vr->executed) > 0 && !w->bound && !w->parked && !w->fatal &&
 	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
 }
 
@@ -94,7 +98,6 @@ static void rest(struct transport *tp, struct qp *qp)
 		.r_ext = w->r_in.ext,
 	};
 	vr->psn_new = w->q.tx.nxt;
-	vr->released = vr->executed;
 	pool_put(&tp->pool, w->reads, w->reads_size * sizeof(*w->reads));
 	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*w->slots));
 	pool_put(&tp->pool, w, sizeof(*w));
@@ -115,7 +118,6 @@ static void connect_spaces(struct qp *qp)
 		.r_ext = ext,
 	};
 	vr->psn_new = qp->sq_psn;
-	vr->emit = 1;
 }
 
 int veroce_create(struct transport *tp, struct qp *qp, bool local, uint64_t now_ns)
@@ -181,6 +183,8 @@ static void forget_work(struct transport *tp, struct qp *qp)
 	tx_space_drop(&w->r.tx, &tp->pool);
 	rx_space_drop(&w->q_in.rx, &tp->pool);
 	rx_space_drop(&w->r_in.rx, &tp->pool);
+	acks_drop(tp, &w->q_in);
+	acks_drop(tp, &w->r_in);
 	strong_order_drop(tp, vr);
 	list_remove(&w->waiting);
 	recovery_wake(tp, vr->pair);
@@ -252,7 +256,7 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	}
 	if (qp_get_state(qp) == QPS_RTS || qp_get_state(qp) == QPS_SQD)
-		requester_start(tp, qp);
+		requester_start(tp, qp, now_ns);
 	qp_activate(tp, qp);
 }
 
@@ -307,10 +311,12 @@ bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
 void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
 		    const struct veroce_packet *p, uint64_t now_ns)
 {
-	bool ce = (pkt->flow->tos & 3) == 3; /* RFC 3168 */
+	/* RFC 3168. Of a packet that was cut the NAK tells, and more than a mark would. */
+	bool ce = (pkt->flow->tos & 3) == 3 && !veroce_is_trimmed(qp, pkt);
 
 	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % TX_PATHS_MAX);
 	in->ce |= ce;
+	in->ce_path = ce ? in->path : in->ce_path;
 	in->asked |= p->bth.retrans && p->bth.ackreq;
 	in->echo_rx1 = 0;
 	if (!p->bth.ts)
@@ -406,6 +412,31 @@ static void rocev2_input(struct transport *tp, struct qp *qp, const struct pkt *
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
+bool veroce_reserve(struct transport *tp, struct veroce_work *w, struct sender *s)
+{
+	if (tx_space_reserve(&s->tx, &tp->pool))
+		return true;
+	if (!tx_outstanding(&s->tx))
+		w->starved = true;
+	return false;
+}
+
+static void starve(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	uint32_t ms = (uint32_t)(now_ns / 1000000);
+
+	if (!vr->starved_ms)
+		vr->starved_ms = ms | 1;
+	if ((int32_t)(ms - vr->starved_ms) >= VEROCE_STARVED_MS) {
+		qp_raise(tp, qp, EVENT_QP_FATAL);
+		qp_to_error(tp, qp, now_ns);
+		return;
+	}
+	if (qp->timer.deadline_ns > now_ns + VEROCE_STARVED_NS)
+		timer_set(&tp->timers, &qp->timer, now_ns + VEROCE_STARVED_NS);
+}
+
 static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -421,18 +452,22 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!vr->w && qp->sq.una == sq_head(&qp->sq))
 		return false;
 	if (!veroce_wake(tp, qp)) {
-		qp_raise(tp, qp, EVENT_QP_FATAL);
-		qp_to_error(tp, qp, now_ns);
+		starve(tp, qp, now_ns);
 		return false;
 	}
+	vr->w->starved = false;
 	if (!control_output(tp, qp, now_ns))
+		return true;
+	if (acks_go_first(tp) && list_empty(&qp->held) &&
+	    (!acks_output(tp, qp, &vr->w->q_in, now_ns) ||
+	     !acks_output(tp, qp, &vr->w->r_in, now_ns)))
 		return true;
 	before = tp->tx.count;
 	requested_retry(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
-	more = responses_output(tp, qp, now_ns);
-	if (!more && !vr->w->fatal)
+	more = !tp->data_paused && responses_output(tp, qp, now_ns);
+	if (!more && !vr->w->fatal && !tp->data_paused)
 		more = requests_output(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
@@ -445,8 +480,15 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		else
 			list_remove(&qp->held);
 	}
-	if (qp_get_state(qp) != QPS_ERR)
-		veroce_rearm(tp, qp, now_ns);
+	if (vr->w->starved)
+		starve(tp, qp, now_ns);
+	else
+		vr->starved_ms = 0;
+	if (qp_get_state(qp) == QPS_ERR)
+		return more;
+	if (!control_output_cnp(tp, qp, now_ns))
+		more = true;
+	veroce_rearm(tp, qp, now_ns);
 	return more;
 }
 
@@ -473,14 +515,14 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	uint32_t index;
 	struct send_wqe *w;
 
-	if (vr->reads == vr->reads_done) {
+	if (vr->reads == vr->w->reads_done) {
 		vr->w->watch_ns = 0;
 		return;
 	}
 	if (!vr->w->watch_ns || vr->w->watch_ns > now_ns)
 		return;
 	vr->w->watch_ns = now_ns + (WATCH_RTOS * vr->pair->rto_ns << vr->w->watch_tries);
-	index = *veroce_read(vr, psn_add(vr->reads_done, 1));
+	index = *veroce_read(vr, psn_add(vr->w->reads_done, 1));
 	w = sq_at(&qp->sq, index);
 	if (psn_diff(w->psn_first, vr->w->q.tx.una) >= 0)
 		return; /* not even received, or not sent yet: that is Q's to repair */
@@ -498,7 +540,15 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	caps_expire(tp, qp, now_ns);
 	if (qp->ops == &rc_ops)
 		return;
+	if (vr->starved_ms)
+		qp_activate(tp, qp);
 	if (qp->ops == &veroce_ops && vr->w) {
+		if (vr->pair->cc_due_ns <= now_ns)
+			pair_expire(vr->pair, now_ns);
+		if (vr->pair->paced_ns <= now_ns) {
+			vr->pair->paced_ns = CC_NO_DEADLINE;
+			recovery_wake(tp, vr->pair);
+		}
 		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
 			requests_end_rnr(tp, qp, now_ns);
 		recovery_expire(tp, qp, &vr->w->q, now_ns);
@@ -511,7 +561,7 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		control_expire(tp, qp, now_ns);
 		acks_expire(tp, qp, &vr->w->q_in, now_ns);
 		acks_expire(tp, qp, &vr->w->r_in, now_ns);
-		if (now_ns >= vr->w->rest_ns && is_quiet(qp))
+		if (now_ns >= vr->w->rest_ns && now_ns >= vr->w->cnp_ns && is_quiet(qp))
 			rest(tp, qp);
 	}
 	veroce_rearm(tp, qp, now_ns);
@@ -533,12 +583,16 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	uint64_t at = caps_deadline(qp);
 
 	if (qp->ops == &veroce_ops && vr->w) {
-		if (vr->reads != vr->reads_done && !vr->w->watch_ns)
+		if (vr->reads != vr->w->reads_done && !vr->w->watch_ns)
 			vr->w->watch_ns = now_ns + WATCH_RTOS * vr->pair->rto_ns;
 		at = sooner(at, recovery_deadline(tp, qp, &vr->w->q));
 		at = sooner(at, recovery_deadline(tp, qp, &vr->w->r));
 		at = sooner(at, control_deadline(qp));
 		at = sooner(at, or_never(vr->w->rnr_until_ns));
+		if (!list_empty(&vr->w->waiting))
+			at = sooner(at, vr->pair->paced_ns);
+		if (tx_outstanding(&vr->w->q.tx) || tx_outstanding(&vr->w->r.tx))
+			at = sooner(at, vr->pair->cc_due_ns);
 		at = sooner(at, or_never(vr->w->watch_ns));
 		at = sooner(at, or_never(vr->w->q_in.hole_ns));
 		at = sooner(at, or_never(vr->w->r_in.hole_ns));

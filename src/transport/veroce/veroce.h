@@ -21,6 +21,7 @@
 #ifndef TRANSPORT_VEROCE_VEROCE_H
 #define TRANSPORT_VEROCE_VEROCE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,10 +36,7 @@ enum {
 	VEROCE_BASE_WINDOW = 128,   /* of a peer that has not said (4.2) */
 	VEROCE_ACK_PACKETS = 16,    /* acknowledged at least so often (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* asked for at least so often (12.2) */
-	VEROCE_PROFILE = 3,
-	VEROCE_TRIMS_MAX = 8,
-	VEROCE_DSCP_TRIMMABLE = 8, /* veRoCE 8; our choice of marks, only where trimming was agreed */
-	VEROCE_DSCP_TRIMMED = 9
+	VEROCE_PROFILE = 3
 };
 
 /* Defaults (12.3), where the nic's owner says nothing. */
@@ -46,8 +44,12 @@ enum {
 	VEROCE_ACK_NS = 20000,
 	VEROCE_PTO_NS_MIN = 100000,
 	VEROCE_RTO_NS_MIN = 500000,
+	VEROCE_CNP_NS = 50000, /* between two CNPs of a QP */
 	VEROCE_FLOWLET_PACKETS = 8
 };
+
+/* Without memory to begin: how often a QP looks again, and how long before it fails (our choice). */
+enum { VEROCE_STARVED_NS = 1000000, VEROCE_STARVED_MS = 2000 };
 
 #define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS)
 
@@ -77,7 +79,8 @@ struct receiver {
 	uint16_t unacked;
 	bool ack_due;          /* something is to be acknowledged */
 	bool asked;            /* by a probe: tell everything */
-	bool ce;               /* a CE mark since the last acknowledgement */
+	bool ce;               /* a CE mark that the peer was not told of */
+	uint8_t ce_path;       /* the one that it came on */
 	bool stalled;          /* the message at epsn is complete, but there is no receive WQE (7.2) */
 	uint8_t path;          /* of the last packet, by its time stamp or source port */
 	uint32_t echo_tx1;     /* its TX1, if it was stamped */
@@ -86,8 +89,9 @@ struct receiver {
 	bool nak_due;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
-	uint8_t trims;         /* Packet Drop NAKs that are due ... */
-	uint32_t trim_psn[VEROCE_TRIMS_MAX]; /* ... for these; of more the SACK tells */
+	uint32_t *trims;       /* PSNs of Packet Drop NAKs that are due; NULL: none is */
+	uint32_t trims_size, trims_count;
+	uint32_t trims_sent;   /* of trims_count */
 	uint16_t ext;          /* greatest reordering seen, packets (5.4) */
 	uint32_t sack_hpsn;    /* when the last SACK was sent */
 	uint32_t sack_turn;    /* of the blocks in the middle */
@@ -121,12 +125,16 @@ struct veroce_work {
 	uint8_t watch_tries;
 	bool ask_again;        /* WQE ask_again_wqe */
 	uint32_t ask_again_wqe;
+	uint32_t reads_done;   /* response MSN of the last READ or atomic that is answered */
 	uint32_t *reads;       /* SQ indices of READs and atomics, by response MSN modulo reads_size */
 	uint32_t reads_size;   /* a power of two, at least max_rd_atomic; 0: none yet */
 
 	/* responder */
 	struct recv_wqe **bound; /* receive WQEs of RQMSN [rq_done, rq_bound), by RQMSN modulo size */
 	uint32_t bound_size;
+	uint32_t rq_bound;     /* RQMSNs that have a receive WQE */
+	uint32_t released;     /* READs and atomics executed, the last whose slot is free again */
+	uint32_t emit;         /* response MSN of the slot whose packets are cut next */
 	struct rd_resource *slots; /* READs and atomics, by response MSN modulo slots_size */
 	uint32_t slots_size;   /* a power of two, at least max_dest_rd_atomic; 0: none yet */
 	bool fatal;            /* the NAK that is due is the last thing this QP says ... */
@@ -138,8 +146,10 @@ struct veroce_work {
 	bool slow_due;         /* slow_psn of Q is to be signalled */
 	uint32_t slow_psn;
 	uint64_t slow_ns;      /* not again before */
+	uint64_t cnp_ns;       /* no CNP before */
 	struct rtteth rtt;
 	uint64_t rest_ns;      /* when nothing was to happen any more, and then some */
+	bool starved;          /* this turn: what is to be sent found no memory */
 };
 
 struct veroce {
@@ -151,15 +161,11 @@ struct veroce {
 	uint32_t msn;          /* of the last WQE started */
 	uint32_t rqmsn;        /* of the next SEND or WRITE with immediate */
 	uint32_t reads;        /* READs and atomics started; the response MSN of the last one */
-	uint32_t reads_done;
 	uint32_t acked_msn;    /* AETH.MSN */
 
 	/* responder */
 	uint32_t rq_done;      /* RQMSNs whose messages are complete */
-	uint32_t rq_bound;     /* RQMSNs that have a receive WQE */
 	uint32_t executed;     /* READs and atomics, the response MSN of the last one */
-	uint32_t released;     /* of those, the last whose slot is free again */
-	uint32_t emit;         /* response MSN of the slot whose packets are cut next */
 
 	/* what w is made of when it is made again; between, w has the truth */
 	struct veroce_quiet {
@@ -177,11 +183,20 @@ struct veroce {
 	bool caps_ask;         /* a request is due */
 	uint8_t caps_tries;
 	uint16_t caps;         /* flags that both ends have; 0 before the answer */
+	uint32_t starved_ms;   /* since when memory for what is to be sent is lacking; 0: it is not */
 	uint32_t nonce;
 	uint32_t reply_nonce;
 	uint64_t ask_ns;       /* when to ask again */
 	uint64_t decide_ns;    /* PEER_ASKING with work to do: RoCEv2 from then on; 0: not set */
 };
+
+/*
+ * An idle QP has these two and nothing of the pool. 512 bytes of state are wanted, of which 16 are for
+ * its share of the nic's tables and of what the pool keeps; lines of 64 are what an alloc makes of them.
+ */
+static_assert(sizeof(struct qp) + sizeof(struct veroce) <= 512 - 16, "an idle QP is small");
+static_assert((sizeof(struct qp) + 63) / 64 + (sizeof(struct veroce) + 63) / 64 <= 512 / 64,
+	      "in lines too");
 
 /* Where the SQ index of the READ or atomic with that response MSN is kept. */
 static inline uint32_t *veroce_read(const struct veroce *vr, uint32_t r)
@@ -202,6 +217,11 @@ void veroce_destroy(struct transport *, struct qp *);
 void veroce_start(struct transport *, struct qp *);
 /* Takes w if it is not there. False: no memory. */
 bool veroce_wake(struct transport *, struct qp *);
+/*
+ * Room for one more packet of that space; false: no memory. Where nothing in flight would bring another
+ * turn, the QP is starved: it looks again by itself, and fails after VEROCE_STARVED_MS.
+ */
+bool veroce_reserve(struct transport *, struct veroce_work *, struct sender *);
 /* The PSNs that a query of the QP shows. */
 void veroce_query(const struct qp *, uint32_t *rq_psn, uint32_t *sq_psn);
 /* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
@@ -240,6 +260,11 @@ void control_input(struct transport *, struct qp *, const struct pkt *, const st
 		   uint64_t now_ns);
 /* Probes of paths that are down, answers to the peer's. False: no room. */
 bool control_output(struct transport *, struct qp *, uint64_t now_ns);
+/*
+ * A CNP for CE marks that no acknowledgement tells of (10): after those of this turn were sent. False: no
+ * room.
+ */
+bool control_output_cnp(struct transport *, struct qp *, uint64_t now_ns);
 /* The packet with that PSN came far behind the others: the peer shall know (9.1). */
 void control_slow(struct transport *, struct qp *, uint32_t psn, uint64_t now_ns);
 uint64_t control_deadline(const struct qp *);
@@ -311,6 +336,8 @@ void acks_reordered(struct transport *, struct qp *, struct receiver *, const st
 		    uint32_t lag, uint64_t now_ns);
 /* A switch cut the payload of the packet with that PSN off (veRoCE 8). */
 void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t psn);
+/* Of those, none is to be said any more. */
+void acks_drop(struct transport *, struct receiver *);
 void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 
 /* ---- recovery.c --------------------------------------------------------------------------------------------- */
