@@ -3,7 +3,6 @@
 #include "tool.h"
 
 #include <arpa/inet.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,24 +38,6 @@ static const struct command {
 	{"sim", (char[]){"verbena sim"}, cmd_sim},
 };
 
-int complain(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("verbena: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	return EXIT_OURS;
-}
-
-int usage_error(const char *command)
-{
-	fprintf(stderr, "verbena: see 'verbena %s --help'\n", command);
-	return EXIT_OURS;
-}
-
 const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES])
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -64,22 +45,6 @@ const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES])
 	if (!memcmp(raw, mapped, sizeof(mapped)))
 		return inet_ntop(AF_INET, raw + 12, text, ADDRESS_BYTES);
 	return inet_ntop(AF_INET6, raw, text, ADDRESS_BYTES);
-}
-
-void json_string(FILE *f, const char *s)
-{
-	fputc('"', f);
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if (c == '"' || c == '\\')
-			fprintf(f, "\\%c", c);
-		else if (c < 0x20)
-			fprintf(f, "\\u%04x", c);
-		else
-			fputc(c, f);
-	}
-	fputc('"', f);
 }
 
 static const struct command *command_find(const char *name)

@@ -72,6 +72,44 @@ static int keys_print(void)
 	return EXIT_SUCCESS;
 }
 
+/* Text of mdoc(7): what begins a line or an escape there is hidden. */
+static void print_mdoc(const char *text)
+{
+	if (*text == '.' || *text == '\'')
+		fputs("\\&", stdout);
+	for (; *text; text++) {
+		if (*text == '\\')
+			fputs("\\e", stdout);
+		else
+			putchar(*text == '`' ? '\'' : *text);
+	}
+}
+
+/* The list of keys as it stands in the manual. */
+static int keys_print_mdoc(void)
+{
+	size_t count;
+	const struct scenario_key *k = scenario_keys(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		bool many = !strcmp(k[i].section, "workload") || !strcmp(k[i].section, "failure");
+
+		if (!i || strcmp(k[i].section, k[i - 1].section))
+			printf(".Ss [%s%s]\n.Bl -tag -width indent\n", k[i].section, many ? ".NAME" : "");
+		printf(".It Sy %s No = Ar ", k[i].name);
+		for (const char *t = k[i].type; *t; t++)
+			fputs(*t == '|' ? " No | Ar " : *t == ',' ? "\\&," : (char[]){*t, 0}, stdout);
+		if (k[i].standard[0])
+			printf(" No ( Ns Li %s No )", k[i].standard);
+		putchar('\n');
+		print_mdoc(k[i].help);
+		puts(".");
+		if (i + 1 == count || strcmp(k[i].section, k[i + 1].section))
+			puts(".El");
+	}
+	return EXIT_SUCCESS;
+}
+
 static bool whole_number(const char *text, uint64_t max, uint64_t *out)
 {
 	char *end;
@@ -137,7 +175,7 @@ int cmd_sim(int argc, char **argv)
 		{"report", required_argument, NULL, OPT_REPORT},
 		{"jobs", required_argument, NULL, 'j'},
 		{"quiet", no_argument, NULL, 'q'},
-		{"keys", no_argument, NULL, OPT_KEYS},
+		{"keys", optional_argument, NULL, OPT_KEYS},
 		{"list", no_argument, NULL, OPT_LIST},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
@@ -183,7 +221,9 @@ int cmd_sim(int argc, char **argv)
 			w.quiet = true;
 			break;
 		case OPT_KEYS:
-			return keys_print();
+			if (optarg && strcmp(optarg, "mdoc"))
+				return complain("--keys=%s: allowed is mdoc, or nothing", optarg);
+			return optarg ? keys_print_mdoc() : keys_print();
 		case OPT_LIST:
 			sim_scenarios_list(stdout);
 			return EXIT_SUCCESS;

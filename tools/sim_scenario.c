@@ -20,7 +20,11 @@
 
 enum { FILE_BYTES_MAX = 256 << 20, FILES_MAX = 2 * SCENARIO_WORKLOADS_MAX + 1 };
 
-static const char *const places[] = {"share/verbena/scenarios", "../share/verbena/scenarios"};
+#ifndef VERBENA_DATADIR
+#define VERBENA_DATADIR "share"
+#endif
+
+static const char *const places[] = {"share/verbena/scenarios", "../" VERBENA_DATADIR "/verbena/scenarios"};
 
 /* The whole file, NUL-terminated; NULL with errno. */
 static char *file_read(const char *path, size_t *bytes)

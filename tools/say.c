@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How every subcommand says what is wrong, and writes JSON. */
+#include "tool.h"
+
+#include <stdarg.h>
+
+int complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("verbena: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return EXIT_OURS;
+}
+
+int usage_error(const char *command)
+{
+	fprintf(stderr, "verbena: see 'verbena %s --help'\n", command);
+	return EXIT_OURS;
+}
+
+void json_string(FILE *f, const char *s)
+{
+	fputc('"', f);
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			fprintf(f, "\\%c", c);
+		else if (c < 0x20)
+			fprintf(f, "\\u%04x", c);
+		else
+			fputc(c, f);
+	}
+	fputc('"', f);
+}
