@@ -133,26 +133,15 @@ static bool make_results(struct simulation *s, struct why why)
 	return true;
 }
 
-/* Small enough that a curve of goodput is one, large enough to cost nothing. */
-static uint32_t piece_bytes(const struct simulation *s)
-{
-	const struct scenario_output *o = &s->scenario->output;
-	uint64_t bytes;
-
-	if (o->goodput_window_ps == SCENARIO_NONE)
-		return CHANNEL_PIECE_BYTES_MAX;
-	bytes = (uint64_t)((unsigned __int128)s->line_rate_bps * o->goodput_window_ps / 8000000000000u);
-	if (bytes < 16 * s->scenario->transport.payload_bytes)
-		bytes = 16 * s->scenario->transport.payload_bytes;
-	return bytes < CHANNEL_PIECE_BYTES_MAX ? (uint32_t)bytes : CHANNEL_PIECE_BYTES_MAX;
-}
-
 /* At the interval of the samples, or else of the curves. */
 static void sample(void *context, struct network *network, uint64_t now_ps)
 {
 	struct simulation *s = context;
 	bool samples = s->scenario->output.queue_sample_ps != SCENARIO_NONE;
 
+	/* Thousands of flows without a curve of their own would cost more than they show. */
+	if (s->results->goodput.flow_capacity)
+		flows_sample(s->flows);
 	for (uint32_t i = 0; i < s->results->port_count; i++) {
 		struct results_port *p = &s->results->ports[i];
 
@@ -219,7 +208,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		.workload = s->workload,
 		.results = results,
 		.part_workload = s->part_workload,
-		.piece_bytes = piece_bytes(s),
+		.piece_bytes = CHANNEL_PIECE_BYTES_MAX,
 		.mtu_bytes = s->host_config.mtu_bytes,
 		.header_bytes = host_packet_wire_bytes(&s->host_config) - s->host_config.mtu_bytes -
 				(s->host_config.telemetry ? s->host_config.int_bytes : 0),
