@@ -9,8 +9,8 @@
  *     rate_bps      ... and not before the packet ahead of it has had its time at this rate
  *     deadline_ns   when cc_on_timer wants to be called
  *
- * and one wish, probe_wanted, that only rttcc has. Algorithms that set a rate leave the window at its
- * widest unless their parameters say otherwise.
+ * and one wish, probe_wanted, that only rttcc has. Algorithms that set a rate leave the window at
+ * its widest unless their parameters say otherwise.
  *
  * A block owns nothing, allocates nothing and knows no clock: `now_ns` is the caller's, of any
  * origin, and must not go backwards. There is no floating point and no random number, so the same

@@ -46,8 +46,8 @@ static void run(struct cc *c, uint64_t until_ns)
 }
 
 /*
- * The evaluation's code as it is there: every check is an event, whether or not there is anything to
- * check. In real numbers and whole nanoseconds.
+ * The evaluation's code as it is there: every check is an event, whether or not there is anything
+ * to check. In real numbers and whole nanoseconds.
  */
 struct ticking {
 	double rate, target, alpha;

@@ -98,8 +98,9 @@ static void a_block_does_what_real_numbers_do(void **state)
 		if (!i) {
 			round_end = nxt;
 		} else {
-			double hop = ((double)q < queue ? (double)q : queue) * 8e9 / (100e9 * 13000) +
-				     (double)sent * 8e9 / (double)dt / 100e9;
+			double hop =
+				((double)q < queue ? (double)q : queue) * 8e9 / (100e9 * 13000) +
+				(double)sent * 8e9 / (double)dt / 100e9;
 			double gain = (double)dt / 13000;
 			double spare;
 
@@ -251,17 +252,18 @@ static double least_share(const struct cc_params *p, uint64_t after_ns)
 	link_run(&l, 2 * MS + after_ns);
 	bps = goodput_bps(before, 1 * MS, &least, &most);
 	print_message("%.2f Gbit/s, shares %.4f, queue %llu bytes\n", (double)bps / 1e9,
-		      (double)least / (double)(least + most), (unsigned long long)l.queue_bytes_max);
+		      (double)least / (double)(least + most),
+		      (unsigned long long)l.queue_bytes_max);
 	assert_true(bps >= 95 * GBPS * 99 / 100);
 	return (double)least / (double)(least + most);
 }
 
 /*
- * Near the fixed point eta/U = 1 - n W_AI/W, so a difference between two windows shrinks by that much
- * a round trip. With what two flows may add, 4 KB, the time constant is 20 round trips. With the
- * 81 bytes that let 100 flows stay below the link it is 950, and a single packet of 1000 bytes in the
- * queue adds 0.6 % to U. A paced flow finds the other's packets there and never its own, so the
- * smaller one measures the higher U, and the two need not ever meet.
+ * Near the fixed point eta/U = 1 - n W_AI/W, so a difference between two windows shrinks by that
+ * much a round trip. With what two flows may add, 4 KB, the time constant is 20 round trips. With
+ * the 81 bytes that let 100 flows stay below the link it is 950, and a single packet of 1000 bytes
+ * in the queue adds 0.6 % to U. A paced flow finds the other's packets there and never its own, so
+ * the smaller one measures the higher U, and the two need not ever meet.
  */
 static void two_flows_share_as_soon_as_the_additive_part_lets_them(void **state)
 {
@@ -289,8 +291,8 @@ static void many_flows_fill_the_port_and_leave_the_queue_short(void **state)
 		l.queue_bytes_max = 0;
 		link_run(&l, 8 * MS);
 		bps = goodput_bps(before, 4 * MS, &least, &most);
-		print_message("%u flows: %.2f Gbit/s, least/most %.4f, queue %llu bytes\n", counts[i],
-			      (double)bps / 1e9, (double)least / (double)most,
+		print_message("%u flows: %.2f Gbit/s, least/most %.4f, queue %llu bytes\n",
+			      counts[i], (double)bps / 1e9, (double)least / (double)most,
 			      (unsigned long long)l.queue_bytes_max);
 		assert_true(bps >= 100 * GBPS * 95 * 95 / 10000);
 		assert_true(l.queue_bytes_max < 150000);

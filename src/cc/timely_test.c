@@ -49,7 +49,7 @@ static void samples_worked_out_by_hand(void **state)
 	} rows[] = {
 		{62, 0.002000, 9984.0000},  {70, 0.009960, 9904.4475},  {100, 0.039761, 9589.4005},
 		{600, 0.538966, 8310.8138}, {90, 0.018186, 8189.8996},  {80, 0.007823, 8138.6469},
-		{70, 0, 8148.6469},	    {60, 0, 8158.6469},		{55, 0, 8168.6469},
+		{70, 0, 8148.6469},         {60, 0, 8158.6469},         {55, 0, 8168.6469},
 		{52, -0.019701, 8178.6469}, {51, -0.020307, 8228.6469}, {49, -0.021901, 8238.6469},
 	};
 	struct cc_params p = worked(CC_TIMELY);
@@ -87,9 +87,11 @@ static void follow_a_model_of_real_numbers(void **state)
 			cc_init(&c, a, &k, 0);
 			for (int i = 0; i < 50000; i++) {
 				uint64_t since = 500 + prng_below(&prng, 40 * US);
-				uint64_t rtt = (i / 100) % 3 == 0   ? 20 * US + prng_below(&prng, 40 * US)
-					       : (i / 100) % 3 == 1 ? 40 * US + prng_below(&prng, 200 * US)
-								    : 400 * US + prng_below(&prng, 200 * US);
+				uint64_t rtt = (i / 100) % 3 == 0
+						       ? 20 * US + prng_below(&prng, 40 * US)
+					       : (i / 100) % 3 == 1
+						       ? 40 * US + prng_below(&prng, 200 * US)
+						       : 400 * US + prng_below(&prng, 200 * US);
 				double part = scaled && since < 20000 ? (double)since / 20000 : 1;
 				double delta = 10e6 * part, beta = .8 * part, grad, w;
 
@@ -109,7 +111,8 @@ static void follow_a_model_of_real_numbers(void **state)
 					falling = 0;
 				} else if (a == CC_TIMELY_PATCHED) {
 					rate = (1 - w) * delta +
-					       rate * (1 - .008 * part * w * ((double)rtt - 50000) / 50000);
+					       rate * (1 - .008 * part * w * ((double)rtt - 50000) /
+								   50000);
 				} else if (grad <= 0) {
 					rate += ++falling >= 5 ? 5 * delta : delta;
 				} else {
