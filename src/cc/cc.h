@@ -177,7 +177,7 @@ static inline void cc_on_probe(struct cc *c, uint64_t now_ns)
 		c->ops->on_probe(c, now_ns);
 }
 
-/* A probe measured the round trip; rtt_ns > 0. */
+/* The newest probe measured the round trip; rtt_ns > 0. */
 static inline void cc_on_rtt(struct cc *c, uint64_t now_ns, uint64_t rtt_ns)
 {
 	if (c->ops->on_rtt)

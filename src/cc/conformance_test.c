@@ -96,6 +96,55 @@ static void one_flow_takes_what_is_there_from_the_first_round_trip(void **state)
 	}
 }
 
+/*
+ * The second begins at full speed into the first's traffic; settled after the time, over the next
+ * 2 ms. The others' tests have theirs, with what keeps them from it. Swift's two flows cut in
+ * turns, each in its own phase of the other's queue, so that a difference of a tenth stays.
+ */
+static void two_flows_share(void **state)
+{
+	static const struct {
+		enum cc_algorithm algorithm;
+		const char *preset;
+		uint64_t after_ns;
+		double used, share;
+	} rows[] = {
+		{CC_SWIFT, "default", 2 * MS, .9, .465},
+		{CC_SWIFT, "plain", 2 * MS, .9, .465},
+		{CC_DCTCP, "default", 5 * MS, .9, .475},
+		{CC_DCTCP, "hpcc-eval", 5 * MS, .9, .475},
+		{CC_TIMELY_PATCHED, "default", 20 * MS, .85, .475},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t a, b;
+		double share;
+
+		cc_params_default(&params, rows[i].algorithm);
+		assert_int_equal(cc_params_preset(&params, rows[i].preset), 0);
+		link_init(&l, 100 * GBPS, 12000, 1000, 1);
+		l.kmin_bytes = l.kmax_bytes = 200000;
+		if (rows[i].algorithm == CC_SWIFT)
+			l.kmax_bytes = 0;
+		link_start(&l, rows[i].algorithm, &params);
+		link_run(&l, 1 * MS);
+		link_start(&l, rows[i].algorithm, &params);
+		a = l.flows[0].acked;
+		link_run(&l, 1 * MS + rows[i].after_ns);
+		assert_true((double)(l.flows[0].acked - a + l.flows[1].acked) * 80 >=
+			    rows[i].used * (double)rows[i].after_ns * 1000);
+		a = l.flows[0].acked;
+		b = l.flows[1].acked;
+		link_run(&l, 3 * MS + rows[i].after_ns);
+		a = l.flows[0].acked - a;
+		b = l.flows[1].acked - b;
+		share = (double)(a < b ? a : b) / (double)(a + b);
+		print_message("%s, %s: shares %.4f\n", cc_name(rows[i].algorithm), rows[i].preset,
+			      share);
+		assert_true(share >= rows[i].share);
+	}
+}
+
 /* Everything that the blocks said, in order. */
 static uint64_t trace(size_t i, uint64_t seed)
 {
@@ -194,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_flow_takes_what_is_there_from_the_first_round_trip),
+		cmocka_unit_test(two_flows_share),
 		cmocka_unit_test(the_same_seed_gives_the_same_bits),
 		cmocka_unit_test(no_timer_outlives_a_second_of_silence),
 		cmocka_unit_test(no_rate_falls_below_the_least),
