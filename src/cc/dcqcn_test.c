@@ -191,6 +191,24 @@ static void an_idle_flow_sleeps_within_a_second(void **state)
 	assert_int_equal(c.rate_bps, 40 * GBPS);
 }
 
+static void a_rate_comes_back_to_the_line_and_then_nothing_ticks(void **state)
+{
+	struct cc_params p = params_of("paper");
+	struct cc_config k = config;
+	struct cc c;
+
+	k.params = &p;
+	cc_init(&c, CC_DCQCN, &k, 0);
+	for (int i = 0; i < 10; i++)
+		cc_on_cnp(&c, 0);
+	for (int i = 0; c.deadline_ns != CC_NO_DEADLINE; i++) {
+		assert_in_range(i, 0, 1100); /* 40 Mbit/s each */
+		cc_on_sent(&c, c.deadline_ns, 0, 1000);
+		cc_on_timer(&c, c.deadline_ns);
+	}
+	assert_int_equal(c.rate_bps, 40 * GBPS);
+}
+
 static struct link l;
 
 static void start(unsigned int flows, const struct cc_params *p)
@@ -305,6 +323,7 @@ int main(void)
 		cmocka_unit_test(cuts_and_recovery_are_the_worked_ones),
 		cmocka_unit_test(follows_a_model_of_real_numbers),
 		cmocka_unit_test(losses_are_cnps_at_most_once_an_interval),
+		cmocka_unit_test(a_rate_comes_back_to_the_line_and_then_nothing_ticks),
 		cmocka_unit_test(an_idle_flow_sleeps_within_a_second),
 		cmocka_unit_test(one_flow_hears_nothing_and_takes_it_all),
 		cmocka_unit_test(two_flows_share_in_the_mean),

@@ -60,8 +60,9 @@ static void one_acknowledgement_worked_out(void **state)
 }
 
 /* The same by way of a block and of the wire's units: 512 bytes sent, 320 bytes queued. */
-static void a_block_does_what_real_numbers_do(void **state)
+static void block_and_real_numbers(unsigned int max_stage)
 {
+	unsigned int stage = 0;
 	struct cc_params p = simulated();
 	struct cc_config k = config;
 	double reference = 162500, window = 162500, u = 1, tx = 0, queue = 32000, ts = 0;
@@ -69,6 +70,7 @@ static void a_block_does_what_real_numbers_do(void **state)
 	struct prng prng;
 	struct cc c;
 
+	p.hpcc.max_stage = max_stage;
 	k.params = &p;
 	prng_init(&prng, 7);
 	cc_init(&c, CC_HPCC, &k, 0);
@@ -103,11 +105,14 @@ static void a_block_does_what_real_numbers_do(void **state)
 				(double)sent * 8e9 / (double)dt / 100e9;
 			double gain = (double)dt / 13000;
 			double spare;
+			bool multiply;
 
 			u = (1 - gain) * u + gain * hop;
-			spare = reference / (u / .95) + 81.25;
+			multiply = u >= .95 || stage >= max_stage;
+			spare = (multiply ? reference / (u / .95) : reference) + 81.25;
 			window = spare > 162500 ? 162500 : spare < 16.25 ? 16.25 : spare;
 			if (seq > round_end) {
+				stage = multiply ? 0 : stage + 1;
 				reference = window;
 				round_end = nxt;
 			}
@@ -119,6 +124,12 @@ static void a_block_does_what_real_numbers_do(void **state)
 		ts += (double)dt;
 		tx += (double)sent;
 	}
+}
+
+static void a_block_does_what_real_numbers_do(void **state)
+{
+	block_and_real_numbers(0);
+	block_and_real_numbers(3);
 }
 
 static void stack_of(struct int_stack *s, uint64_t ts_ns, uint64_t tx_bytes, uint32_t qlen_bytes,
@@ -154,6 +165,11 @@ static void what_cannot_be_compared_changes_nothing(void **state)
 	stack_of(&s, 500, 0, 500000, 2);
 	hear(&c, 1000, &s); /* overtaken */
 	hear(&c, 1000, NULL);
+	s.hop[1] = s.hop[0]; /* a hop more, and two switches that cancel out */
+	s.hops = 2;
+	hear(&c, 1500, &s);
+	stack_of(&s, 1500, 6000, 500000, 2);
+	hear(&c, 1500, &s);
 	stack_of(&s, 2000, 20000, 500000, 2);
 	hear(&c, 20 * MS, &s); /* the counters have wrapped since */
 	assert_int_equal(c.cwnd_bytes, before);

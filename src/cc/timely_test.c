@@ -164,6 +164,27 @@ static void without_a_base_rtt_the_least_seen_stands_in(void **state)
 	assert_int_equal(c.timely.base_rtt_ns, 20 * US);
 	cc_on_rtt(&c, 2 * MS, 101 * US); /* above five of them */
 	assert_true(c.rate_bps < 10 * GBPS);
+
+	cc_init(&c, CC_TIMELY, &config, 0);
+	cc_on_rtt(&c, 0, 5 * US);
+	assert_int_equal(c.timely.base_rtt_ns, 20 * US);
+}
+
+static void an_idle_flow_begins_anew(void **state)
+{
+	struct cc c;
+
+	cc_init(&c, CC_TIMELY, &config, 0);
+	cc_on_sent(&c, 0, 0, 1000);
+	for (int i = 1; i < 100; i++)
+		cc_on_rtt(&c, (uint64_t)i * 100 * US, 900 * US);
+	assert_true(c.rate_bps < GBPS);
+	cc_on_sent(&c, 400 * MS, 0, 1000);
+	assert_true(c.rate_bps < GBPS);
+	cc_on_sent(&c, 900 * MS, 0, 1000);
+	assert_int_equal(c.rate_bps, 10 * GBPS);
+	cc_on_rtt(&c, 900 * MS + 20 * US, 20 * US); /* no fall from the last round trip before */
+	assert_int_equal(c.timely.diff_q16, 0);
 }
 
 static void losses_halve_only_if_told_so(void **state)
@@ -249,6 +270,7 @@ int main(void)
 		cmocka_unit_test(follow_a_model_of_real_numbers),
 		cmocka_unit_test(one_sample_a_round_trip_if_told_so),
 		cmocka_unit_test(without_a_base_rtt_the_least_seen_stands_in),
+		cmocka_unit_test(an_idle_flow_begins_anew),
 		cmocka_unit_test(losses_halve_only_if_told_so),
 		cmocka_unit_test(a_port_is_filled_by_few_flows_or_with_a_window),
 	};
