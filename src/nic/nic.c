@@ -29,6 +29,7 @@ static void congestion_setup(struct transport *tp, const struct nic_config *c)
 	tp->cnp_interval_ns = c->cnp_interval_ns ? c->cnp_interval_ns : CNP_INTERVAL_NS;
 	tp->wire_overhead_bytes = c->wire_overhead_bytes;
 	tp->ce_echo = c->ce_echo;
+	tp->ce_is_cnp = c->ce_is_cnp;
 	tp->ackreq_packets = c->ackreq_packets && c->ackreq_packets < QP_ACKREQ_PACKETS
 				     ? c->ackreq_packets
 				     : QP_ACKREQ_PACKETS;

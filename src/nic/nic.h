@@ -97,6 +97,7 @@ struct nic_config {
 	uint64_t cnp_interval_ns; /* a RoCEv2 QP sends CNPs no closer than that; 0: 50 us */
 	uint32_t wire_overhead_bytes; /* around a packet's transport bytes, for the pace */
 	bool ce_echo;            /* RoCEv2 ACKs tell of marks in their BECN bit, and no CNPs are sent */
+	bool ce_is_cnp;          /* with ce_echo: such an ACK counts as a CNP, as the HPCC simulator has it */
 	uint64_t cc_target_ns;      /* queueing delay that Swift lets be; 0: its own formula */
 	uint32_t window_bytes;   /* request bytes, READ responses included, a QP may have unacknowledged */
 	uint16_t ackreq_packets; /* of RoCEv2: an ACK is asked for at least this often, 1 .. 16; 0: 16 */

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "sim/cdf.h"
@@ -192,10 +193,26 @@ static const struct {
 
 const char *const cdf_names[] = {"WebSearch", "FB_Hadoop", "AliStorage2019", "GoogleRPC2008", NULL};
 
+/* FB_Hadoop is fb-hadoop is fb_hadoop. */
+static bool same_name(const char *a, const char *b)
+{
+	for (; *a && *b; a++, b++) {
+		char x = *a == '-' ? '_' : *a, y = *b == '-' ? '_' : *b;
+
+		if (x >= 'A' && x <= 'Z')
+			x = (char)(x - 'A' + 'a');
+		if (y >= 'A' && y <= 'Z')
+			y = (char)(y - 'A' + 'a');
+		if (x != y)
+			return false;
+	}
+	return *a == *b;
+}
+
 const char *cdf_text(const char *name)
 {
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(builtin[0]); i++)
-		if (strcmp(builtin[i].name, name) == 0)
+		if (same_name(builtin[i].name, name))
 			return builtin[i].text;
 	return NULL;
 }

@@ -39,7 +39,7 @@ int cdf_fixed(struct cdf *, uint64_t bytes);
 
 /*
  * The distributions that come with the simulator, as share/cdf has them; names ended by NULL. The
- * text lasts for ever; NULL: no such name.
+ * text lasts for ever; NULL: no such name. Upper and lower case, - and _ are the same.
  */
 extern const char *const cdf_names[];
 const char *cdf_text(const char *name);

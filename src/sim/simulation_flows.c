@@ -414,6 +414,8 @@ void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t by
 	put_slot(f, s);
 	if (l->last && channel_is_idle(c))
 		line_put(f, l);
+	if (!f->open && !f->has_next)
+		network_stop(f->c.network); /* whoever waits for the last flow is not to wait longer */
 }
 
 void flows_count(const struct flows *f, struct flows_count *out)

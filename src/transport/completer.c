@@ -49,7 +49,7 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 	req->rnr_retries = qp->rnr_retry;
 	req->lost_seen = false;
 	if (qp->gbn->congestion)
-		congestion_acked(qp, acked, now_ns);
+		congestion_acked(tp, qp, acked, now_ns);
 	else
 		aimd_acked(&req->cc, acked * qp->mtu);
 	atomic_store_explicit(&qp->in_flight, req->una != req->psn, memory_order_relaxed);

@@ -85,7 +85,7 @@ void congestion_heard(struct qp *qp, bool ce, const struct int_stack *telemetry)
 	g->heard_int = telemetry;
 }
 
-void congestion_acked(struct qp *qp, uint32_t packets, uint64_t now_ns)
+void congestion_acked(const struct transport *tp, struct qp *qp, uint32_t packets, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
 	struct congestion *g = qp->gbn->congestion;
@@ -103,10 +103,12 @@ void congestion_acked(struct qp *qp, uint32_t packets, uint64_t now_ns)
 			  .ack_seq = g->acked_bytes,
 			  .snd_nxt = g->acked_bytes +
 				     (uint64_t)((req->psn - req->una) & PSN_MASK) * qp->mtu,
-			  .ecn_packets = g->heard_ce ? packets : 0,
+			  .ecn_packets = g->heard_ce && !tp->ce_is_cnp ? packets : 0,
 			  .rtt_ns = rtt_ns,
 			  .int_stack = g->heard_int,
 		  });
+	if (g->heard_ce && tp->ce_is_cnp)
+		cc_on_cnp(&g->cc, now_ns);
 	g->heard_ce = false;
 	g->heard_int = NULL;
 	/* Each ACK is as good as a probe's answer. */

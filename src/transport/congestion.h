@@ -59,7 +59,7 @@ void congestion_sent(struct transport *, struct qp *, uint32_t psn, uint32_t byt
 /* What an acknowledgement says beside its PSN, before and until it is looked at: its BECN, its telemetry. */
 void congestion_heard(struct qp *, bool ce, const struct int_stack *);
 /* So many PSNs were acknowledged, the last of them the one before req->una. */
-void congestion_acked(struct qp *, uint32_t packets, uint64_t now_ns);
+void congestion_acked(const struct transport *, struct qp *, uint32_t packets, uint64_t now_ns);
 void congestion_lost(struct qp *, enum cc_loss, uint64_t now_ns);
 
 /* A request arrived and was executed. */

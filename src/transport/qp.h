@@ -77,6 +77,7 @@ struct transport {
 	uint32_t wire_overhead_bytes; /* of a packet, around its transport bytes, for the pace */
 	uint16_t ackreq_packets;     /* a RoCEv2 requester asks for an ACK at least this often */
 	bool ce_echo;                /* marks are told in ACKs, not by CNPs */
+	bool ce_is_cnp;              /* and count as CNPs */
 	bool data_paused;        /* nothing with payload is sent: a QP's turn is for its answers */
 
 	/* veRoCE */
