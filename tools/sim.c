@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cc/params.h"
 #include "tool.h"
 
 enum { SETS_MAX = 256, JOBS_MAX = 1024, KEYS_WIDTH = 100 };
@@ -55,6 +56,43 @@ static void print_wrapped(const char *text, size_t indent)
 	putchar('\n');
 }
 
+/* "hpcc, dcqcn": whose parameter it is. */
+static void algorithms_text(uint32_t algorithms, char *buf, size_t bytes)
+{
+	size_t n = 0;
+
+	buf[0] = 0;
+	for (unsigned i = 0; i < CC_ALGORITHMS && n < bytes; i++) {
+		if (algorithms >> i & 1)
+			n += (size_t)snprintf(buf + n, bytes - n, "%s%s", n ? ", " : "",
+					      cc_name((enum cc_algorithm)i));
+	}
+}
+
+static void params_print(void)
+{
+	size_t count;
+	const struct cc_param_info *p = cc_params_table(&count);
+	const struct cc_preset_info *q;
+	char of[256];
+
+	printf("\nparameters of congestion control, as keys of [cc]\n");
+	for (size_t i = 0; i < count; i++) {
+		printf("  %-18s", p[i].name);
+		print_wrapped(p[i].help, 20);
+		algorithms_text(p[i].algorithms, of, sizeof(of));
+		printf("%20s%s%s%s; of %s\n", "", p[i].unit, p[i].value_default[0] ? "; default " : "",
+		       p[i].value_default, of);
+	}
+	printf("\npresets of congestion control\n");
+	q = cc_presets_table(&count);
+	for (size_t i = 0; i < count; i++) {
+		printf("  %-18s", q[i].name);
+		snprintf(of, sizeof(of), "of %s: %s", cc_name(q[i].algorithm), q[i].help);
+		print_wrapped(of, 20);
+	}
+}
+
 static int keys_print(void)
 {
 	size_t count;
@@ -69,6 +107,7 @@ static int keys_print(void)
 		print_wrapped(k[i].help, 20);
 		printf("%20s%s%s%s\n", "", k[i].type, k[i].standard[0] ? "; default " : "", k[i].standard);
 	}
+	params_print();
 	return EXIT_SUCCESS;
 }
 
@@ -98,9 +137,9 @@ static int keys_print_mdoc(void)
 			printf(".Ss [%s%s]\n.Bl -tag -width indent\n", k[i].section, many ? ".NAME" : "");
 		printf(".It Sy %s No = Ar ", k[i].name);
 		for (const char *t = k[i].type; *t; t++)
-			fputs(*t == '|' ? " No | Ar " : *t == ',' ? "\\&," : (char[]){*t, 0}, stdout);
+			fputs(*t == '|' ? " | " : *t == ',' ? "\\&," : (char[]){*t, 0}, stdout);
 		if (k[i].standard[0])
-			printf(" No ( Ns Li %s No )", k[i].standard);
+			printf(" Pq Li %s", k[i].standard);
 		putchar('\n');
 		print_mdoc(k[i].help);
 		puts(".");

@@ -57,6 +57,10 @@ const char *rate_text(uint64_t bps, char buf[SIM_TEXT_BYTES]);
 const char *bytes_text(uint64_t bytes, char buf[SIM_TEXT_BYTES]);
 const char *count_text(uint64_t n, char buf[SIM_TEXT_BYTES]); /* 1 234 567 */
 
+/* What ran: as the results have it, else as the scenario asked for. */
+const char *transport_text(const struct scenario *, const struct results *);
+const char *cc_text(const struct scenario *, const struct results *, char buf[SIM_TEXT_BYTES]);
+
 /* ---- sim_figures.c: what a run comes to, in a few numbers ---- */
 
 enum { FIGURES_MAX = 48 };

@@ -120,24 +120,27 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 static void network_add(struct figures *g, const struct results *r)
 {
 	uint64_t queue_max = 0, drops = 0, dropped_bytes = 0, trims = 0, ce = 0, tx = 0;
-	bool histograms = false;
+	const struct results_port *longest = NULL;
 
 	for (uint32_t i = 0; i < r->port_count; i++) {
 		const struct results_port *p = &r->ports[i];
 
 		if (!p->tier)
 			continue;
-		if (p->queue_bytes_max > queue_max)
+		if (p->queue_bytes_max > queue_max) {
 			queue_max = p->queue_bytes_max;
-		histograms |= p->queue_bins > 0;
+			longest = p;
+		}
 		ce += p->ce_packets;
 		tx += p->tx_packets;
 	}
 	add_number(g, "queue_max", "longest queue", FIGURE_BYTES, queue_max);
-	if (histograms) {
-		add_number(g, "queue_p50", "queue, median of time", FIGURE_BYTES,
-			   results_queue_percentile_all(r, 500000));
-		add_number(g, "queue_p99", "queue, 99 % of time", FIGURE_BYTES,
+	if (longest && longest->queue_bins) {
+		add_number(g, "queue_p50", "... half of the time", FIGURE_BYTES,
+			   results_queue_percentile(longest, 500000));
+		add_number(g, "queue_p99", "... 99 % of the time", FIGURE_BYTES,
+			   results_queue_percentile(longest, 990000));
+		add_number(g, "queue_all_p99", "all switch queues, 99 % of the time", FIGURE_BYTES,
 			   results_queue_percentile_all(r, 990000));
 	}
 	if (tx)

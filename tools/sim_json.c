@@ -51,6 +51,7 @@ void sim_json_write(struct folder *d, const struct sim_input *in, const struct r
 {
 	const struct scenario *s = in->scenario;
 	FILE *f = folder_file(d, "summary.json");
+	char text[SIM_TEXT_BYTES];
 
 	fputs("{\n", f);
 	write_string(f, "verbena", VERBENA_VERSION);
@@ -62,8 +63,8 @@ void sim_json_write(struct folder *d, const struct sim_input *in, const struct r
 		json_string(f, in->sets[i]);
 	}
 	fputs("],\n", f);
-	write_string(f, "transport", r->transport);
-	write_string(f, "cc", r->cc);
+	write_string(f, "transport", transport_text(s, r));
+	write_string(f, "cc", cc_text(s, r, text));
 	fprintf(f, "  \"partial\": %s,\n", r->partial ? "true" : "false");
 	write_string(f, "partial_why", r->partial ? r->partial_why : "");
 	fprintf(f, "  \"hosts\": %" PRIu32 ",\n  \"switches\": %" PRIu32 ",\n  \"links\": %" PRIu32 ",\n",

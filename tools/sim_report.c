@@ -643,8 +643,8 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 	fputs("<ul class=\"chips\">\n", f);
 	snprintf(text, sizeof(text), "%" PRIu64, s->run.seed);
 	chip(f, "seed", text);
-	chip(f, "transport", r->transport);
-	chip(f, "congestion control", r->cc);
+	chip(f, "transport", transport_text(s, r));
+	chip(f, "congestion control", cc_text(s, r, a));
 	snprintf(text, sizeof(text), "%" PRIu32 " hosts, %" PRIu32 " switches, %" PRIu32 " links", r->hosts,
 		 r->switches, r->links);
 	chip(f, "network", text);

@@ -178,9 +178,8 @@ int sim_input_refused(const struct sim_input *in, const char *why)
 /* Reads what the scenario names, relative to its own folder. */
 static int files_read(struct sim_input *in)
 {
-	struct scenario_file *files[FILES_MAX];
-	const char *keys[FILES_MAX];
-	size_t n = scenario_files(in->scenario, files, keys, FILES_MAX);
+	struct scenario_wanted wanted[FILES_MAX];
+	size_t n = scenario_files(in->scenario, wanted, FILES_MAX);
 	char *copy, path[2 * PATH_MAX];
 	const char *folder;
 
@@ -192,18 +191,20 @@ static int files_read(struct sim_input *in)
 	}
 	folder = dirname(copy);
 	for (size_t i = 0; i < n; i++) {
-		if (files[i]->path[0] == '/')
-			snprintf(path, sizeof(path), "%s", files[i]->path);
+		struct scenario_file *f = wanted[i].file;
+
+		if (f->path[0] == '/')
+			snprintf(path, sizeof(path), "%s", f->path);
 		else
-			snprintf(path, sizeof(path), "%s/%s", folder, files[i]->path);
-		in->file_text[i] = file_read(path, &files[i]->text_bytes);
-		files[i]->text = in->file_text[i];
-		if (!files[i]->text) {
+			snprintf(path, sizeof(path), "%s/%s", folder, f->path);
+		in->file_text[i] = file_read(path, &f->text_bytes);
+		f->text = in->file_text[i];
+		if (!f->text) {
 			char why[2 * PATH_MAX + 128];
 			int error = errno;
 
 			free(copy);
-			snprintf(why, sizeof(why), "%s: cannot read %s: %s", keys[i], path, strerror(error));
+			snprintf(why, sizeof(why), "%s: cannot read %s: %s", wanted[i].key, path, strerror(error));
 			return sim_input_refused(in, why);
 		}
 		in->file_count = i + 1;

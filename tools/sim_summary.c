@@ -92,8 +92,8 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r, c
 	const struct scenario *s = in->scenario;
 	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES];
 
-	fprintf(f, "%s%s%s: seed %" PRIu64 "%s%s%s%s\n", s->name, s->title[0] ? ": " : "", s->title,
-		s->run.seed, r->transport[0] ? ", " : "", r->transport, r->cc[0] ? ", " : "", r->cc);
+	fprintf(f, "%s%s%s: seed %" PRIu64 ", %s, %s\n", s->name, s->title[0] ? ": " : "", s->title,
+		s->run.seed, transport_text(s, r), cc_text(s, r, a));
 	if (r->partial) {
 		line(f, "PARTIAL");
 		fprintf(f, "%s\n", r->partial_why);
@@ -124,7 +124,7 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r, c
 	line(f, "queues");
 	fprintf(f, "longest %s", text_of(g, "queue_max", a));
 	if (figure_find(g, "queue_p99"))
-		fprintf(f, "; half of the time up to %s, 99 %% up to %s", text_of(g, "queue_p50", b),
+		fprintf(f, "; that port half of the time up to %s, 99 %% up to %s", text_of(g, "queue_p50", b),
 			text_of(g, "queue_p99", c));
 	fputc('\n', f);
 	line(f, "PFC");

@@ -65,3 +65,19 @@ const char *count_text(uint64_t n, char buf[SIM_TEXT_BYTES])
 	buf[k] = 0;
 	return buf;
 }
+
+const char *transport_text(const struct scenario *s, const struct results *r)
+{
+	if (r->transport[0])
+		return r->transport;
+	return s->transport.protocol == SCENARIO_ROCEV2 ? "RoCEv2" : "veRoCE";
+}
+
+const char *cc_text(const struct scenario *s, const struct results *r, char buf[SIM_TEXT_BYTES])
+{
+	if (r->cc[0])
+		return r->cc;
+	snprintf(buf, SIM_TEXT_BYTES, "%.22s%s%.19s%s", s->cc.algorithm, s->cc.preset[0] ? ", " : "",
+		 s->cc.preset, s->cc.window ? "+w" : "");
+	return buf;
+}

@@ -796,27 +796,31 @@ bool scenario_source_where(const struct scenario_source *s, const char *key, str
 	return true;
 }
 
-size_t scenario_files(struct scenario *s, struct scenario_file **files, const char **keys, size_t max)
+/* One more, if the key names one. */
+static void want(struct scenario_wanted *wanted, size_t *n, size_t max, struct scenario_file *file,
+		 const char *workload, const char *key)
+{
+	if (!file->path[0] || (*n)++ >= max)
+		return;
+	wanted[*n - 1].file = file;
+	snprintf(wanted[*n - 1].key, sizeof(wanted->key), "%s%s.%s", workload ? "workload." : "topology",
+		 workload ? workload : "", key);
+}
+
+size_t scenario_files(struct scenario *s, struct scenario_wanted *wanted, size_t max)
 {
 	size_t n = 0;
 
-#define GIVE(f, k)                                        \
-	do {                                              \
-		if ((f)->path[0] && n++ < max) {          \
-			files[n - 1] = (f);               \
-			keys[n - 1] = (k);                \
-		}                                         \
-	} while (0)
-
 	if (s->topology.kind == SCENARIO_TOPOLOGY_FILE)
-		GIVE(&s->topology.file, "topology.file");
+		want(wanted, &n, max, &s->topology.file, NULL, "file");
 	for (uint32_t i = 0; i < s->workload_count; i++) {
-		if (s->workload[i].kind == SCENARIO_FILE_FLOWS)
-			GIVE(&s->workload[i].file, "workload.file");
-		if (s->workload[i].kind == SCENARIO_CDF)
-			GIVE(&s->workload[i].cdf_file, "workload.cdf");
+		struct scenario_workload *w = &s->workload[i];
+
+		if (w->kind == SCENARIO_FILE_FLOWS)
+			want(wanted, &n, max, &w->file, w->name, "file");
+		else if (w->kind == SCENARIO_CDF)
+			want(wanted, &n, max, &w->cdf_file, w->name, "cdf");
 	}
-#undef GIVE
 	return n;
 }
 

@@ -344,8 +344,14 @@ int scenario_source_settle(const struct scenario_source *, struct scenario *out,
 /* Where "section.key" was given: *e's file, line and key. False: nowhere, it has its default. */
 bool scenario_source_where(const struct scenario_source *, const char *key, struct scenario_error *e);
 
-/* The scenario's files that are to be read, at most max; returns how many there are. */
-size_t scenario_files(struct scenario *, struct scenario_file **files, const char **keys, size_t max);
+/* A file that is to be read, and the key that names it. */
+struct scenario_wanted {
+	struct scenario_file *file; /* in the scenario: text and text_bytes are the caller's to set */
+	char key[2 * SCENARIO_NAME_BYTES];
+};
+
+/* The files that are to be read, at most max of them; returns how many there are. */
+size_t scenario_files(struct scenario *, struct scenario_wanted *, size_t max);
 
 /* "FILE:LINE: KEY: WHAT" with the parts that there are. Returns snprintf's count. */
 int scenario_error_text(const struct scenario_error *, char *buf, size_t bytes);

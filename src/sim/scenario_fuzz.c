@@ -14,8 +14,7 @@ static struct scenario out;
 
 static void check(const struct scenario *s)
 {
-	struct scenario_file *files[80];
-	const char *keys[80];
+	struct scenario_wanted files[80];
 
 	assert(s->workload_count >= 1 && s->workload_count <= SCENARIO_WORKLOADS_MAX);
 	assert(s->failure_count <= SCENARIO_FAILURES_MAX);
@@ -33,7 +32,7 @@ static void check(const struct scenario *s)
 	}
 	for (uint32_t i = 1; i < s->failure_count; i++)
 		assert(s->failure[i - 1].time_ps <= s->failure[i].time_ps);
-	assert(scenario_files((struct scenario *)s, files, keys, 80) <= 80);
+	assert(scenario_files((struct scenario *)s, files, 80) <= 80);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

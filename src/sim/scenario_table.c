@@ -156,7 +156,7 @@ static const struct scenario_row rows[] = {
 	     "who sends what to whom"),
 	NUM_OF(W_SIZED, "workload", "size", BYTES, IN_W(size_bytes), 1, 1000 * TB, NULL, "1MB", "of each flow; of a collective what each host has"),
 	NUM_OF(W(CDF) | W(INCAST_POISSON), "workload", "load", SHARE, IN_W(load_ppb), 1000, 4 * ONE, NULL, "30%", "payload, as a share of the hosts' link rate"),
-	WORDS_OF(W(CDF), "workload", "cdf", CDF_NAME, IN_W(cdf), "websearch", "flow sizes: a built-in distribution, or a file of lines `bytes percent`"),
+	WORDS_OF(W(CDF), "workload", "cdf", CDF_NAME, IN_W(cdf), "WebSearch", "flow sizes: a built-in distribution, or a file of lines `bytes percent`"),
 	FILE_OF(W(FILE_FLOWS), "workload", "file", IN_W(file), "", "flows in the text format of the HPCC simulator, or a connection matrix of htsim"),
 	WORDS_OF(~W(FILE_FLOWS), "workload", "hosts", RANGES, IN_W(hosts), "all", "hosts that take part, as 0-7,12"),
 	WORDS_OF(W(INCAST) | W(INCAST_POISSON) | W(FLOW) | W(STAIRCASE) | W(VICTIM), "workload", "senders", RANGES, IN_W(senders), "all", "all: whom the workload picks"),
@@ -183,7 +183,7 @@ static const struct scenario_row rows[] = {
 	ONOFF("run", "check", AT(run.check), "off", "check the invariants after each event; slow"),
 
 	ONOFF("output", "queue_histograms", AT(output.queue_histograms), "on", "time at each queue length, per port"),
-	NUM("output", "queue_sample", TIME, AT(output.queue_sample_ps), 1000, DAY, "none", "none", "also sample the queues at this interval"),
+	NUM("output", "queue_sample", TIME, AT(output.queue_sample_ps), 1000, DAY, "none", "1us", "interval at which queues are looked at; none: their longest alone is known"),
 	NUM("output", "goodput_window", TIME, AT(output.goodput_window_ps), US, 1000 * SECOND, "none", "10us", "of the curves over time; doubles as a run grows long"),
 	NUM("output", "goodput_flows", COUNT, AT(output.goodput_flows), 0, 1024, NULL, "256", "the first so many flows have a curve each"),
 	NUM("output", "fairness_start", TIME, AT(output.fairness_start_ps), 0, DAY, NULL, "0", "fairness is stated from here on"),

@@ -187,7 +187,7 @@ static void what_is_wrong_names_line_key_and_what_is_allowed(void **state)
 		{"[link.a]\n", 1, "", {"no such section"}},
 		{"[workload.a]\nkind = incast\nload = 3%\n", 3, "workload.a.load", {"kind = incast", "cdf"}},
 		{"[workload.a]\nkind = cdf\n", 1, "workload.a.stop", {"never end"}},
-		{"[workload.a]\nkind = cdf\ncdf = cubic\n", 3, "workload.a.cdf", {"websearch"}},
+		{"[workload.a]\nkind = cdf\ncdf = cubic\n", 3, "workload.a.cdf", {"WebSearch"}},
 		{"[workload.a]\nkind = file\n", 1, "workload.a.file", {"path"}},
 		{"[workload.a]\nkind = staircase\n", 1, "workload.a.interval", {"steps"}},
 		{"[workload.a]\nhosts = 5-2\n", 2, "workload.a.hosts", {"backwards"}},
@@ -296,8 +296,7 @@ static void sources_remember_where_keys_were_given(void **state)
 
 static void lists_and_files_are_told(void **state)
 {
-	struct scenario_file *files[8];
-	const char *keys[8];
+	struct scenario_wanted files[8];
 
 	accepted("[topology]\nkind = file\nfile = net.txt\n"
 		 "[link]\nlost = 0:1, 3:17\n"
@@ -311,12 +310,21 @@ static void lists_and_files_are_told(void **state)
 	assert_int_equal(out->workload[0].hosts.range[0].last, 7);
 	assert_int_equal(out->workload[0].hosts.range[1].first, 12);
 	assert_true(out->output.cc_trace_all);
-	assert_int_equal(scenario_files(out, files, keys, 8), 3);
-	assert_string_equal(files[0]->path, "net.txt");
-	assert_string_equal(files[1]->path, "./sizes");
-	assert_string_equal(files[2]->path, "flows.txt");
-	assert_string_equal(keys[2], "workload.file");
-	assert_int_equal(scenario_files(out, files, keys, 1), 3);
+	assert_int_equal(scenario_files(out, files, 8), 3);
+	assert_string_equal(files[0].file->path, "net.txt");
+	assert_string_equal(files[1].file->path, "./sizes");
+	assert_string_equal(files[2].file->path, "flows.txt");
+	assert_string_equal(files[0].key, "topology.file");
+	assert_string_equal(files[2].key, "workload.b.file");
+	assert_int_equal(scenario_files(out, files, 1), 3);
+}
+
+static void distributions_are_known_in_any_case(void **state)
+{
+	accepted("[workload.a]\nkind = cdf\ncdf = fb_hadoop\nstop = 1ms\n");
+	assert_string_equal(out->workload[0].cdf, "FB_Hadoop");
+	accepted("[workload.a]\nkind = cdf\nstop = 1ms\n");
+	assert_string_equal(out->workload[0].cdf, "WebSearch");
 }
 
 static void failures_come_in_order_of_time(void **state)
@@ -349,6 +357,7 @@ int main(void)
 		cmocka_unit_test(overrides_win_and_know_instances),
 		cmocka_unit_test(sources_remember_where_keys_were_given),
 		cmocka_unit_test(lists_and_files_are_told),
+		cmocka_unit_test(distributions_are_known_in_any_case),
 		cmocka_unit_test(failures_come_in_order_of_time),
 		cmocka_unit_test(rocev2_means_go_back_n_and_hpcc_four_times_the_rate),
 	};

@@ -60,7 +60,7 @@ static const struct {
 	[SCENARIO_LOST] = {"flow:n,...", NULL, NULL},
 	[SCENARIO_LINK] = {"node-node", NULL, NULL},
 	[SCENARIO_WEIGHTS] = {"8 numbers", NULL, NULL},
-	[SCENARIO_CDF_NAME] = {"websearch|fb-hadoop|alistorage2019|googlerpc2008|file", NULL, NULL},
+	[SCENARIO_CDF_NAME] = {"WebSearch|FB_Hadoop|AliStorage2019|GoogleRPC2008|file", NULL, NULL},
 };
 
 static bool refuse(char *why, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -416,14 +416,16 @@ static bool cdf_set(struct scenario_workload *w, const char *text, char *why, si
 
 	for (const char *p = names; *p; p += n + (p[n] == '|')) {
 		n = strcspn(p, "|");
-		if (p[n] && strlen(text) == n && !strncmp(text, p, n)) {
+		if (p[n] && strlen(text) == n && !strncasecmp(text, p, n)) {
 			memset(&w->cdf_file, 0, sizeof(w->cdf_file));
-			return text_set(w->cdf, sizeof(w->cdf), text, why, why_bytes);
+			memset(w->cdf, 0, sizeof(w->cdf));
+			memcpy(w->cdf, p, n);
+			return true;
 		}
 	}
 	if (!strpbrk(text, "./"))
-		return refuse(why, why_bytes, "'%.64s': allowed is websearch, fb-hadoop, alistorage2019, "
-					      "googlerpc2008, or the path of a file, with a '.' or '/' in it",
+		return refuse(why, why_bytes, "'%.64s': allowed is WebSearch, FB_Hadoop, AliStorage2019, "
+					      "GoogleRPC2008, or the path of a file, with a '.' or '/' in it",
 			      text);
 	if (!text_set(w->cdf_file.path, sizeof(w->cdf_file.path), text, why, why_bytes))
 		return false;

@@ -126,6 +126,8 @@ static bool make_results(struct simulation *s, struct why why)
 
 		if (node < t->host_count && !s->scenario->run.check)
 			continue; /* a host's port has no queue of its own */
+		if (o->goodput_window_ps != SCENARIO_NONE)
+			results_series_init(&port.queue, o->goodput_window_ps, RESULTS_MAX);
 		if (results_port_add(r, &port, &number))
 			return refuse(why, "out of memory");
 		s->port_link[number] = i;
