@@ -414,6 +414,20 @@ static uint64_t slowest_srtt_ns(const struct qp *qp, const struct sender *s)
 	return srtt ? srtt : pair->srtt_ns;
 }
 
+static uint64_t pto_ns(const struct transport *tp, const struct qp *qp, const struct sender *s)
+{
+	uint64_t srtt = slowest_srtt_ns(qp, s), pto = srtt + srtt / 2 + tp->lazy_ack_ns;
+
+	if (!srtt)
+		return qp->veroce->pair->rto_ns;
+	return pto > tp->pto_ns_min ? pto : tp->pto_ns_min;
+}
+
+static bool may_probe(const struct transport *tp, const struct sender *s)
+{
+	return tp->loss->probes && s->probes < PROBES_MAX && !s->retries && !s->tx.lost;
+}
+
 /* When the first packet that is unacknowledged has waited too long, or has again. */
 static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
@@ -422,21 +436,20 @@ static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, co
 	if (s->retries && s->timeout_ns > since)
 		since = s->timeout_ns;
 	since += rto_ns(tp, qp, s);
-	if (s->probes && !s->retries) { /* its answer comes first */
+	/*
+	 * A probe comes first, and its answer. The last acknowledgement may be young though the oldest packet is
+	 * old: all that is left may be on a path that died.
+	 */
+	if (!s->probes && may_probe(tp, s)) {
+		uint64_t probe = s->active_ns + pto_ns(tp, qp, s);
+
+		since = since > probe ? since : probe;
+	} else if (s->probes && !s->retries) {
 		uint64_t answer = s->active_ns + slowest_srtt_ns(qp, s) * 3 / 2 + tp->lazy_ack_ns;
 
 		since = since > answer ? since : answer;
 	}
 	return since;
-}
-
-static uint64_t pto_ns(const struct transport *tp, const struct qp *qp, const struct sender *s)
-{
-	uint64_t srtt = slowest_srtt_ns(qp, s), pto = srtt + srtt / 2 + tp->lazy_ack_ns;
-
-	if (!srtt)
-		return qp->veroce->pair->rto_ns;
-	return pto > tp->pto_ns_min ? pto : tp->pto_ns_min;
 }
 
 uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
@@ -448,7 +461,7 @@ uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, cons
 	rto = rto_deadline(tp, qp, s);
 	if (s->reo_ns && s->reo_ns < rto)
 		rto = s->reo_ns;
-	if (s->retries || s->probes >= PROBES_MAX || !tp->loss->probes || s->tx.lost)
+	if (!may_probe(tp, s))
 		return rto;
 	pto = s->active_ns + pto_ns(tp, qp, s);
 	return pto < rto ? pto : rto;
@@ -514,11 +527,12 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 		s->reo_ns = 0;
 		tp->loss->late(tp, qp, s, now_ns);
 	}
-	if (now_ns < rto_deadline(tp, qp, s)) {
-		if (recovery_deadline(tp, qp, s) <= now_ns)
-			probe(tp, qp, s, now_ns);
+	if (may_probe(tp, s) && s->active_ns + pto_ns(tp, qp, s) <= now_ns) {
+		probe(tp, qp, s, now_ns);
 		return;
 	}
+	if (now_ns < rto_deadline(tp, qp, s))
+		return;
 	tp->counters.timeouts++;
 	s->timeout_ns = now_ns;
 	if (s->retries < UINT8_MAX)
