@@ -477,12 +477,7 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 	if (qp_get_state(qp) == QPS_ERR || vr->w->fatal)
 		return;
-	if (psn_diff(p->bth.psn, hpsn) < 0)
-		acks_reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
-	if (in->unacked < UINT16_MAX)
-		in->unacked++;
-	acks_note(tp, qp, in,
-		  p->bth.ackreq || p->bth.retrans || (had_holes && !rx_has_holes(&in->rx)), now_ns);
+	acks_arrived(tp, qp, in, p, hpsn, had_holes, now_ns);
 }
 
 void requested_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)

@@ -109,7 +109,6 @@ static bool grow(struct rx_space *s, struct pool *pool, uint32_t distance)
 			}
 		}
 		(*block_of(w, psn))[psn % META_BLOCK] = (*block_of(old, psn))[psn % META_BLOCK];
-		w->metas++;
 	}
 	if (old) {
 		memcpy(w->fresh, old->fresh, sizeof(w->fresh));
@@ -139,7 +138,6 @@ bool rx_record(struct rx_space *s, struct pool *pool, uint32_t psn, const struct
 		}
 		(*block)[psn % META_BLOCK] = *meta;
 		bitring_set(&w->last, psn);
-		w->metas++;
 	}
 	bitring_set(&w->arrived, psn);
 	w->fresh[psn / RX_GROUP % RX_GROUPS / 64] |= 1ull << psn / RX_GROUP % 64;
@@ -154,10 +152,7 @@ void rx_step(struct rx_space *s, struct pool *pool)
 
 	if (w) {
 		bitring_clear(&w->arrived, s->epsn);
-		if (bitring_test(&w->last, s->epsn)) {
-			bitring_clear(&w->last, s->epsn);
-			w->metas--;
-		}
+		bitring_clear(&w->last, s->epsn);
 		/* A block whose PSNs have all been passed will serve those a window later: keep none. */
 		if (s->epsn % META_BLOCK == META_BLOCK - 1) {
 			pool_put(pool, *block_of(w, s->epsn), block_bytes());
@@ -190,13 +185,6 @@ void rx_arrived128(const struct rx_space *s, uint32_t from, uint64_t bits[2])
 	bits[1] = 0;
 	if (s->window)
 		bitring_get128(&s->window->arrived, from, bits, (s->hpsn + 1 - from) & PSN_MASK);
-}
-
-uint32_t rx_next_hole(const struct rx_space *s, uint32_t from)
-{
-	uint32_t max = (s->hpsn + 1 - from) & PSN_MASK;
-
-	return s->window ? bitring_run(&s->window->arrived, from, max) : max;
 }
 
 bool rx_take_fresh(struct rx_space *s, uint32_t from, uint32_t *psn)

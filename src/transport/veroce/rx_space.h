@@ -54,7 +54,6 @@ struct rx_window {
 	struct bitring arrived;
 	struct bitring last;      /* ends a message: its meta is kept */
 	struct rx_meta **meta;    /* blocks of 64, by PSN; NULL: none of the 64 is kept */
-	uint32_t metas;
 	uint64_t fresh[RX_GROUPS / 64]; /* groups with arrivals that no SACK has told of, by number modulo */
 };
 
@@ -85,8 +84,8 @@ static inline uint32_t rx_distance(const struct rx_space *s)
 enum rx_place rx_judge(const struct rx_space *, uint32_t psn, uint32_t limit);
 
 /*
- * Records an early packet, or the one at epsn when its message cannot be finished now; meta where it ends a message, else NULL. False: no memory,
- * nothing is recorded. psn was judged RX_NEW.
+ * Records an early packet, or the one at epsn when its message cannot be finished now; meta where it
+ * ends a message, else NULL. False: no memory, nothing is recorded. psn was judged RX_NEW.
  */
 bool rx_record(struct rx_space *, struct pool *, uint32_t psn, const struct rx_meta *);
 
@@ -107,7 +106,5 @@ void rx_arrived128(const struct rx_space *, uint32_t from, uint64_t bits[2]);
  * not told yet: its first PSN, and it counts as told. False: there is none.
  */
 bool rx_take_fresh(struct rx_space *, uint32_t from, uint32_t *psn);
-/* The distance from `from` to the next PSN that is missing below hpsn; to hpsn + 1 if none is. */
-uint32_t rx_next_hole(const struct rx_space *, uint32_t from);
 
 #endif

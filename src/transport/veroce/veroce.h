@@ -312,14 +312,14 @@ bool responses_pending(const struct qp *);
 /* Slots up to response MSN r are done with. */
 void responses_release(struct qp *, uint32_t r);
 
-/* ---- results.c ------------------------------------------------------------------------------------------ */
+/* ---- results.c ------------------------------------------------------------------------------- */
 
 void results_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		   uint64_t now_ns);
 /* Completes, in order, every WQE that is done. */
 void results_complete(struct transport *, struct qp *, uint64_t now_ns);
 
-/* ---- acks.c ----------------------------------------------------------------------------------------------- */
+/* ---- acks.c ---------------------------------------------------------------------------------- */
 
 /* What a packet's arrival does to what is to be acknowledged; `now`: at once. */
 void acks_note(struct transport *, struct qp *, struct receiver *, bool now, uint64_t now_ns);
@@ -331,16 +331,16 @@ uint16_t acks_ext_start(uint32_t paths);
 bool acks_nak_ready(const struct qp *);
 /* Sends what is due of one space. False: no room. */
 bool acks_output(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
-/* A packet filled a hole or opened one: T and the hole timer follow (5.3, 5.4). */
-void acks_reordered(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
-		    uint32_t lag, uint64_t now_ns);
+/* A new packet was taken, in its turn or early; hpsn and had_holes are what was before it. */
+void acks_arrived(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
+		  uint32_t hpsn, bool had_holes, uint64_t now_ns);
 /* A switch cut the payload of the packet with that PSN off (veRoCE 8). */
 void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t psn);
 /* Of those, none is to be said any more. */
 void acks_drop(struct transport *, struct receiver *);
 void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 
-/* ---- recovery.c --------------------------------------------------------------------------------------------- */
+/* ---- recovery.c ------------------------------------------------------------------------------ */
 
 /* ACK, SACK or NAK of one space. */
 void recovery_input(struct transport *, struct qp *, struct sender *, const struct veroce_packet *,
