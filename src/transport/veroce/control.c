@@ -103,7 +103,7 @@ static bool probe_due(const struct path *p, uint64_t now_ns)
 	return p->down && p->probe_ns <= now_ns;
 }
 
-bool control_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct pair *pair = vr->pair;
