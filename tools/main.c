@@ -15,12 +15,14 @@ static const char usage[] =
 	"usage: verbena run [OPTION...] COMMAND [ARGUMENT...]\n"
 	"       verbena devices [--json]\n"
 	"       verbena stat [OPTION...] [PID...]\n"
+	"       verbena sim [OPTION...] SCENARIO\n"
 	"       verbena help [COMMAND]\n"
 	"       verbena --version\n"
 	"\n"
 	"  run      runs a program that uses libibverbs on Verbena's device\n"
 	"  devices  shows the device, its port, addresses (GIDs) and limits\n"
 	"  stat     shows live counters of running programs\n"
+	"  sim      simulates a network of hosts that run Verbena's transport\n"
 	"\n"
 	"settings: in the environment, or in the file that VERBENA_CONFIG names\n"
 	"\n"
@@ -34,6 +36,7 @@ static const struct command {
 	{"run", (char[]){"verbena run"}, cmd_run},
 	{"devices", (char[]){"verbena devices"}, cmd_devices},
 	{"stat", (char[]){"verbena stat"}, cmd_stat},
+	{"sim", (char[]){"verbena sim"}, cmd_sim},
 };
 
 int complain(const char *fmt, ...)
@@ -94,7 +97,7 @@ static int help(const char *name)
 	char *argv[] = {(char *)name, "--help", NULL};
 
 	if (name && !c)
-		return complain("there is no command '%s'; there are: run, devices, stat, help", name);
+		return complain("there is no command '%s'; there are: run, devices, stat, sim, help", name);
 	if (c)
 		return c->run(2, argv);
 	printf("%s%s", usage, config_help());
@@ -119,7 +122,7 @@ int main(int argc, char **argv)
 	if (!c && argv[1][0] == '-')
 		return complain("there is no option '%s'; see 'verbena --help'", argv[1]);
 	if (!c)
-		return complain("there is no command '%s'; there are: run, devices, stat, help; did you "
+		return complain("there is no command '%s'; there are: run, devices, stat, sim, help; did you "
 				"mean 'verbena run %s'?", argv[1], argv[1]);
 	argv[1] = c->title;
 	return c->run(argc - 1, argv + 1);

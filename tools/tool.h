@@ -17,6 +17,7 @@ enum {
 int cmd_run(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
+int cmd_sim(int argc, char **argv);
 
 /* "verbena: " and a sentence to stderr; returns EXIT_OURS. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

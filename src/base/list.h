@@ -32,6 +32,11 @@ static inline void list_append(struct list *head, struct list *node)
 	head->prev = node;
 }
 
+static inline void list_prepend(struct list *head, struct list *node)
+{
+	list_append(head->next, node);
+}
+
 /* Harmless on a node that is in no list. */
 static inline void list_remove(struct list *node)
 {

@@ -23,6 +23,8 @@ struct flow {
 	uint8_t ttl; /* IPv4 TTL or IPv6 hop limit */
 };
 
+struct int_stack; /* base/int_stack.h */
+
 /*
  * One packet. On output, packets that may leave in one system call form a train: same flow, same
  * length but for the last, which may be shorter, and contiguous in memory. `train` counts the
@@ -39,6 +41,12 @@ struct pkt {
 	uint32_t len;            /* bytes from data, ICRC included */
 	uint16_t ip_id;
 	uint16_t train;
+	/*
+	 * Telemetry of the switches on the way. On input: what this packet gathered, or, with an
+	 * acknowledgement, what its sender says the packet acknowledged gathered. On output: that. NULL
+	 * where there is none; lives as long as data. Networks that exist in numbers have it, no socket.
+	 */
+	const struct int_stack *int_stack;
 };
 
 enum {

@@ -13,12 +13,19 @@ static const struct {
 	[CC_NONE] = {"none", cc_none_init},
 	[CC_SWIFT] = {"swift", cc_swift_init},
 	[CC_DCTCP] = {"dctcp", cc_dctcp_init},
+	[CC_DCQCN] = {"dcqcn", cc_dcqcn_init},
+	[CC_DCQCN_FW] = {"dcqcn_fw", cc_dcqcn_fw_init},
+	[CC_HPCC] = {"hpcc", cc_hpcc_init},
+	[CC_TIMELY] = {"timely", cc_timely_init},
+	[CC_TIMELY_PATCHED] = {"timely_patched", cc_timely_patched_init},
+	[CC_RTTCC] = {"rttcc", cc_rttcc_init},
 };
 
 void cc_init(struct cc *c, enum cc_algorithm algorithm, const struct cc_config *config,
 	     uint64_t now_ns)
 {
 	assert(algorithm < CC_ALGORITHMS);
+	assert(!config->params || config->params->algorithm == algorithm);
 	algorithms[algorithm].init(c, config, now_ns);
 }
 
@@ -37,4 +44,9 @@ bool cc_by_name(const char *name, enum cc_algorithm *algorithm)
 		}
 	}
 	return false;
+}
+
+bool cc_needs_int(enum cc_algorithm algorithm)
+{
+	return algorithm == CC_HPCC;
 }

@@ -9,13 +9,15 @@
  *     rate_bps      ... and not before the packet ahead of it has had its time at this rate
  *     deadline_ns   when cc_on_timer wants to be called
  *
+ * and one wish, probe_wanted, that only rttcc has. Algorithms that set a rate leave the window at its
+ * widest unless their parameters say otherwise.
+ *
  * A block owns nothing, allocates nothing and knows no clock: `now_ns` is the caller's, of any
  * origin, and must not go backwards. There is no floating point and no random number, so the same
  * calls give the same numbers on every machine. A block is plain memory: it may be copied, and
  * needs no freeing.
  *
- * A new algorithm is a header with its state, a source file with its cc_ops, a member of the union
- * and a row of the table in cc.c.
+ * docs/congestion-control.md tells what each algorithm takes and how to add one.
  */
 #ifndef CC_CC_H
 #define CC_CC_H
@@ -24,13 +26,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/int_stack.h"
+#include "cc/dcqcn.h"
+#include "cc/dcqcn_fw.h"
 #include "cc/dctcp.h"
+#include "cc/hpcc.h"
+#include "cc/rttcc.h"
 #include "cc/swift.h"
+#include "cc/timely.h"
 
 enum cc_algorithm {
-	CC_NONE,  /* cwnd_bytes_max, always: the network or the peer does it */
-	CC_SWIFT, /* delay (Kumar et al., SIGCOMM 2020) */
-	CC_DCTCP, /* CE marks (RFC 8257) */
+	CC_NONE,           /* cwnd_bytes_max, always: the network or the peer does it */
+	CC_SWIFT,          /* delay (Kumar et al., SIGCOMM 2020) */
+	CC_DCTCP,          /* CE marks (RFC 8257) */
+	CC_DCQCN,          /* CNPs (Zhu et al., SIGCOMM 2015) */
+	CC_DCQCN_FW,       /* CNPs, as NICs do it and as the HPCC evaluation ran it */
+	CC_HPCC,           /* INT (Li et al., SIGCOMM 2019) */
+	CC_TIMELY,         /* the gradient of delay (Mittal et al., SIGCOMM 2015) */
+	CC_TIMELY_PATCHED, /* ... as Zhu et al., CoNEXT 2016, mend it */
+	CC_RTTCC,          /* the RTT of probes, CNPs: in the shape of NVIDIA's ZTR-RTTCC */
 	CC_ALGORITHMS
 };
 
@@ -42,6 +56,15 @@ enum cc_loss {
 	CC_LOSS_RTO,       /* nothing was heard at all */
 };
 
+/* What becomes of a loss that is no timeout. Whatever it is, a timeout is always heard. */
+enum cc_loss_policy {
+	CC_LOSS_OWN,    /* as the algorithm has it */
+	CC_LOSS_IGNORE, /* likewise, but SACK holes are nothing: the link may be a bad one */
+	CC_LOSS_CNP,    /* as a CNP, or as a half where CNPs are nothing to the algorithm */
+	CC_LOSS_HALVE,  /* half of the window or rate, once a round trip */
+	CC_LOSS_POLICIES
+};
+
 #define CC_UNPACED     UINT64_MAX
 #define CC_NO_DEADLINE UINT64_MAX
 
@@ -50,14 +73,16 @@ enum cc_loss {
 
 /* Any values are accepted; where the bounds contradict each other the lower one wins. */
 struct cc_config {
-	uint64_t line_rate_bps;    /* 0: unknown */
+	uint64_t line_rate_bps;    /* 0: unknown; those that set a rate take 100 Gbit/s */
 	uint64_t base_rtt_ns;      /* without any queue; 0: unknown, the least RTT seen stands in */
 	uint32_t mtu_bytes;        /* what one packet counts in the increase; 0: 1024 */
 	uint64_t cwnd_bytes_start; /* 0: line rate x base RTT if both are known, else 10 MTU */
 	uint64_t cwnd_bytes_min;   /* 0: 1 */
 	uint64_t cwnd_bytes_max;   /* 0: CC_CWND_BYTES_LIMIT */
 	uint64_t target_ns;        /* queueing allowed above the base RTT; 0: the algorithm's own */
-	bool loss_ignored;         /* SACK holes are not congestion; all other losses still are */
+	bool loss_ignored;         /* SACK holes are not congestion, whatever `params` says */
+	/* Of the same algorithm; borrowed for the life of the blocks. NULL: its defaults. */
+	const struct cc_params *params;
 };
 
 struct cc_ack {
@@ -71,6 +96,8 @@ struct cc_ack {
 	uint64_t remote_ns;   /* part of rtt_ns: the peer's, from arrival to ACK */
 	uint64_t local_ns;    /* part of rtt_ns: ours, the ACK's wait before it was read */
 	uint8_t hops;         /* switches passed; 0: unknown */
+	/* What they told of the newest packet; NULL: nothing. Lent for the call. */
+	const struct int_stack *int_stack;
 };
 
 struct cc;
@@ -80,6 +107,7 @@ struct cc_ops {
 	void (*on_sent)(struct cc *, uint64_t now_ns, uint64_t seq, uint32_t bytes);
 	void (*on_ack)(struct cc *, uint64_t now_ns, const struct cc_ack *);
 	void (*on_cnp)(struct cc *, uint64_t now_ns);
+	void (*on_probe)(struct cc *, uint64_t now_ns);
 	void (*on_rtt)(struct cc *, uint64_t now_ns, uint64_t rtt_ns);
 	void (*on_timer)(struct cc *, uint64_t now_ns);
 	void (*on_loss)(struct cc *, uint64_t now_ns, enum cc_loss);
@@ -90,15 +118,21 @@ struct cc {
 	uint64_t cwnd_bytes;  /* always between the configured bounds */
 	uint64_t rate_bps;    /* > 0; CC_UNPACED (UINT64_MAX): not paced */
 	uint64_t deadline_ns; /* of the armed timer; CC_NO_DEADLINE (UINT64_MAX): none */
+	bool probe_wanted;    /* send an RTT probe, call cc_on_probe, and cc_on_rtt when answered */
 
 	/* The algorithm's own from here on. */
 	uint64_t cwnd_bytes_min;
 	uint64_t cwnd_bytes_max;
 	uint32_t mtu_bytes;
-	bool loss_ignored;
+	uint8_t loss; /* enum cc_loss_policy */
 	union {
 		struct cc_swift swift;
 		struct cc_dctcp dctcp;
+		struct cc_dcqcn dcqcn;
+		struct cc_dcqcn_fw dcqcn_fw;
+		struct cc_hpcc hpcc;
+		struct cc_timely timely;
+		struct cc_rttcc rttcc;
 	};
 };
 
@@ -112,6 +146,9 @@ const char *cc_name(enum cc_algorithm);
 
 /* False, with the output untouched, for a name that is none of these. */
 bool cc_by_name(const char *, enum cc_algorithm *);
+
+/* What programs of real networks must refuse: nothing there fills in an INT stack. */
+bool cc_needs_int(enum cc_algorithm);
 
 /* A packet's `bytes` bytes left, the first of them number `seq`; retransmissions are not told. */
 static inline void cc_on_sent(struct cc *c, uint64_t now_ns, uint64_t seq, uint32_t bytes)
@@ -131,6 +168,13 @@ static inline void cc_on_cnp(struct cc *c, uint64_t now_ns)
 {
 	if (c->ops->on_cnp)
 		c->ops->on_cnp(c, now_ns);
+}
+
+/* The probe that was wanted left. */
+static inline void cc_on_probe(struct cc *c, uint64_t now_ns)
+{
+	if (c->ops->on_probe)
+		c->ops->on_probe(c, now_ns);
 }
 
 /* A probe measured the round trip; rtt_ns > 0. */

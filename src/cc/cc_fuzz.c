@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Any configuration and any sequence of events: the window stays between its bounds, the rate stays
- * positive, no timer is armed by an algorithm without one, and a copy of the block that hears the
- * same says the same. Bytes 0 to 15 are the configuration, then an event a byte, each with the
+ * positive, no timer is armed for longer than a second, a copy of the block that hears the same says
+ * the same, and a block that hears nothing more has no timer within a second. The first bytes are the
+ * configuration, then an event a byte, each with the
  * bytes of argument it wants. Numbers are written as a mantissa and a shift, so that extremes are
  * common.
  */
@@ -11,6 +12,9 @@
 #include <string.h>
 
 #include "cc/cc.h"
+#include "cc/params.h"
+
+#define SECOND_NS UINT64_C(1000000000)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,10 +50,43 @@ static uint64_t bound(uint64_t bytes, uint64_t otherwise)
 	return bytes < CC_CWND_BYTES_LIMIT ? bytes : CC_CWND_BYTES_LIMIT;
 }
 
+/* What a peer could send: any words, and any count of them that the decoder lets pass. */
+static void stack(struct input *in, struct int_stack *s)
+{
+	uint8_t b = byte(in);
+
+	int_stack_init(s);
+	s->hops = (b & 7) + 1;
+	s->path_id = b >> 7;
+	for (unsigned int i = 0; i < s->hops; i++)
+		s->hop[i] = number(in) ^ (uint64_t)(b & 0x70) << 56;
+}
+
+/* Some parameters at the least or the most that the table allows. */
+static void configure(struct input *in, struct cc_params *p, enum cc_algorithm algorithm)
+{
+	size_t n;
+	const struct cc_param_info *info = cc_params_table(&n);
+	uint8_t few = byte(in) & 15;
+
+	cc_params_default(p, algorithm);
+	while (few--) {
+		const struct cc_param_info *i = &info[byte(in) % n];
+		bool most = byte(in) & 1;
+
+		if (*i->value_min)
+			cc_params_set(p, i->name, most ? i->value_max : i->value_min);
+		else
+			cc_params_set(p, i->name, "on");
+	}
+	p->loss = (enum cc_loss_policy)(byte(in) % CC_LOSS_POLICIES);
+}
+
 static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *seq)
 {
 	uint8_t what = byte(in);
 	struct cc_ack ack = {0};
+	struct int_stack s;
 
 	*now_ns += number(in) >> 20;
 	switch (what & 7) {
@@ -67,6 +104,10 @@ static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *se
 		ack.remote_ns = number(in);
 		ack.local_ns = number(in);
 		ack.hops = byte(in);
+		if (what & 0x10) {
+			stack(in, &s);
+			ack.int_stack = &s;
+		}
 		cc_on_ack(c, *now_ns, &ack);
 		break;
 	case 2: /* a round trip that uses the window */
@@ -79,6 +120,10 @@ static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *se
 		ack.ecn_packets = what >> 3 & 3;
 		ack.rtt_ns = number(in);
 		ack.remote_ns = what & 0x20 ? number(in) : 0;
+		if (what & 0x80) {
+			stack(in, &s);
+			ack.int_stack = &s;
+		}
 		cc_on_ack(c, *now_ns, &ack);
 		break;
 	case 4:
@@ -88,7 +133,12 @@ static void event(struct cc *c, struct input *in, uint64_t *now_ns, uint64_t *se
 		cc_on_rtt(c, *now_ns, number(in));
 		break;
 	case 6:
-		cc_on_timer(c, *now_ns);
+		if (what & 0x10)
+			cc_on_probe(c, *now_ns);
+		else if (what & 8 && c->deadline_ns != CC_NO_DEADLINE && c->deadline_ns > *now_ns)
+			cc_on_timer(c, *now_ns = c->deadline_ns);
+		else
+			cc_on_timer(c, *now_ns);
 		break;
 	case 7:
 		cc_on_loss(c, *now_ns, (enum cc_loss)(what >> 3 & 3));
@@ -101,12 +151,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, data + size};
 	enum cc_algorithm algorithm = (enum cc_algorithm)(byte(&in) % CC_ALGORITHMS);
 	uint64_t now_ns, seq = 0, now_twin, seq_twin = 0;
+	struct cc_params params;
 	struct cc_config config;
 	struct cc c, twin;
+	uint8_t what;
 	uint64_t min, max;
 
 	memset(&config, 0, sizeof(config));
-	config.loss_ignored = byte(&in) & 1;
+	what = byte(&in);
+	config.loss_ignored = what & 1;
+	if (what & 2) {
+		configure(&in, &params, algorithm);
+		config.params = &params;
+	}
 	config.line_rate_bps = number(&in);
 	config.base_rtt_ns = number(&in);
 	config.mtu_bytes = (uint32_t)number(&in);
@@ -130,13 +187,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		must(c.cwnd_bytes >= min && c.cwnd_bytes <= max && c.cwnd_bytes > 0);
 		must(c.rate_bps > 0);
-		must(c.deadline_ns == CC_NO_DEADLINE);
+		must(c.deadline_ns == CC_NO_DEADLINE || c.deadline_ns - now_ns <= SECOND_NS ||
+		     c.deadline_ns <= now_ns);
 		event(&c, &in, &now_ns, &seq);
 		event(&twin, &again, &now_twin, &seq_twin);
 		must(c.cwnd_bytes == twin.cwnd_bytes && c.rate_bps == twin.rate_bps);
+		must(c.deadline_ns == twin.deadline_ns && c.probe_wanted == twin.probe_wanted);
 		if (algorithm == CC_DCTCP)
 			must(c.dctcp.alpha_q32 <= UINT64_C(1) << 32);
 	}
 	must(c.cwnd_bytes >= min && c.cwnd_bytes <= max);
+	/* Left alone, it falls asleep. */
+	for (uint64_t since_ns = now_ns; c.deadline_ns != CC_NO_DEADLINE;) {
+		if (c.deadline_ns > now_ns)
+			now_ns = c.deadline_ns;
+		must(now_ns - since_ns <= SECOND_NS);
+		cc_on_timer(&c, now_ns);
+	}
 	return 0;
 }

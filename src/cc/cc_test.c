@@ -9,8 +9,13 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "cc/params.h"
 
 enum { MTU = 4096 };
+
+/* Those whose window grows from what it is given, and shrinks with losses. */
+#define FIRST_WINDOW CC_SWIFT
+#define LAST_WINDOW  CC_DCTCP
 
 static const struct cc_config config = {
 	.mtu_bytes = MTU,
@@ -61,13 +66,38 @@ static void start_window_is_what_the_path_holds_if_that_is_known(void **state)
 		.mtu_bytes = MTU, .line_rate_bps = 100000000000, .base_rtt_ns = 13000};
 	struct cc c;
 
-	for (enum cc_algorithm a = CC_SWIFT; a < CC_ALGORITHMS; a++) {
+	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
 		k.base_rtt_ns = 13000;
 		cc_init(&c, a, &k, 0);
 		assert_int_equal(c.cwnd_bytes, 162500);
 		k.base_rtt_ns = 0;
 		cc_init(&c, a, &k, 0);
 		assert_int_equal(c.cwnd_bytes, 10 * MTU);
+	}
+}
+
+static void rates_begin_at_that_of_the_line(void **state)
+{
+	for (enum cc_algorithm a = LAST_WINDOW + 1; a < CC_ALGORITHMS; a++) {
+		struct cc_config k = {
+			.mtu_bytes = MTU, .line_rate_bps = 25000000000, .base_rtt_ns = 10000};
+		struct cc_params p;
+		struct cc c;
+
+		cc_init(&c, a, &k, 0);
+		assert_in_range(c.rate_bps, 24999000000, 25000000000);
+		assert_true(c.deadline_ns == CC_NO_DEADLINE);
+		cc_params_default(&p, a);
+		assert_int_equal(cc_params_set(&p, "window", "on"), 0);
+		k.params = &p;
+		if (a != CC_HPCC) {
+			assert_int_equal(c.cwnd_bytes, CC_CWND_BYTES_LIMIT);
+			cc_init(&c, a, &k, 0);
+			assert_int_equal(c.cwnd_bytes, 31250);
+		}
+		k.line_rate_bps = 0;
+		cc_init(&c, a, &k, 0);
+		assert_in_range(c.rate_bps, 99990000000, 100000000000);
 	}
 }
 
@@ -108,7 +138,7 @@ static uint64_t after_rounds(enum cc_algorithm a, int rounds, uint64_t used_byte
 
 static void a_window_in_use_doubles_to_its_bound(void **state)
 {
-	for (enum cc_algorithm a = CC_SWIFT; a < CC_ALGORITHMS; a++) {
+	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
 		assert_in_range(after_rounds(a, 4, 0), (64 << 10) * 14, (64 << 10) * 16);
 		assert_int_equal(after_rounds(a, 12, 0), 16 << 20);
 	}
@@ -116,7 +146,7 @@ static void a_window_in_use_doubles_to_its_bound(void **state)
 
 static void a_window_not_in_use_does_not_grow(void **state)
 {
-	for (enum cc_algorithm a = CC_SWIFT; a < CC_ALGORITHMS; a++) {
+	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
 		assert_int_equal(after_rounds(a, 1000, MTU), 64 << 10);
 		assert_int_equal(after_rounds(a, 1000, 6 * MTU), 64 << 10);
 		/* half of it is use, until it is half no more */
@@ -126,7 +156,7 @@ static void a_window_not_in_use_does_not_grow(void **state)
 
 static void only_sack_holes_are_ignored(void **state)
 {
-	for (enum cc_algorithm a = CC_SWIFT; a < CC_ALGORITHMS; a++) {
+	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
 		for (int ignored = 0; ignored < 2; ignored++) {
 			for (int loss = CC_LOSS_TRIM; loss <= CC_LOSS_RTO; loss++) {
 				struct cc_config k = config;
@@ -151,7 +181,7 @@ static void only_sack_holes_are_ignored(void **state)
  */
 static void extremes_do_not_overflow(void **state)
 {
-	for (enum cc_algorithm a = CC_SWIFT; a < CC_ALGORITHMS; a++) {
+	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
 		struct cc_config k = {
 			.line_rate_bps = 400000000000,
 			.base_rtt_ns = 1000000000,
@@ -225,6 +255,7 @@ int main(void)
 		cmocka_unit_test(names_go_there_and_back),
 		cmocka_unit_test(none_hears_nothing),
 		cmocka_unit_test(start_window_is_what_the_path_holds_if_that_is_known),
+		cmocka_unit_test(rates_begin_at_that_of_the_line),
 		cmocka_unit_test(contradictory_bounds_are_put_in_order),
 		cmocka_unit_test(a_window_in_use_doubles_to_its_bound),
 		cmocka_unit_test(a_window_not_in_use_does_not_grow),

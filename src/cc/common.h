@@ -5,6 +5,15 @@
 
 #include "cc/cc.h"
 #include "cc/fixed.h"
+#include "cc/params.h"
+#include "cc/relative.h"
+
+/* No rate is higher: leaves room to add two. */
+#define CC_RATE_BPS_LIMIT (UINT64_C(1) << 60)
+
+/* Stand in for what the configuration does not tell, where a number must be had. */
+#define CC_LINE_RATE_BPS_UNKNOWN UINT64_C(100000000000)
+#define CC_BASE_RTT_NS_UNKNOWN	 UINT64_C(13000)
 
 /*
  * The parts of the block that are no algorithm's: bounds in order, the start window between them,
@@ -20,7 +29,9 @@ static inline void cc_init_common(struct cc *c, const struct cc_config *config,
 		.rate_bps = CC_UNPACED,
 		.deadline_ns = CC_NO_DEADLINE,
 		.mtu_bytes = config->mtu_bytes ? config->mtu_bytes : 1024,
-		.loss_ignored = config->loss_ignored,
+		.loss = config->loss_ignored ? CC_LOSS_IGNORE
+			: config->params     ? (uint8_t)config->params->loss
+					     : CC_LOSS_OWN,
 	};
 	c->cwnd_bytes_max = fx_min(config->cwnd_bytes_max ? config->cwnd_bytes_max : UINT64_MAX,
 				   CC_CWND_BYTES_LIMIT);
@@ -30,6 +41,25 @@ static inline void cc_init_common(struct cc *c, const struct cc_config *config,
 	else if (!start)
 		start = UINT64_C(10) * c->mtu_bytes; /* RFC 6928 */
 	c->cwnd_bytes = fx_min(fx_max(start, c->cwnd_bytes_min), c->cwnd_bytes_max);
+}
+
+/* What a loss is to be to the algorithm. */
+enum cc_loss_is { CC_LOSS_IS_NOTHING, CC_LOSS_IS_ITS_OWN, CC_LOSS_IS_CNP, CC_LOSS_IS_HALF };
+
+static inline enum cc_loss_is cc_judge_loss(const struct cc *c, enum cc_loss loss)
+{
+	if (loss == CC_LOSS_RTO)
+		return CC_LOSS_IS_ITS_OWN;
+	switch (c->loss) {
+	case CC_LOSS_IGNORE:
+		return loss == CC_LOSS_SACK_HOLE ? CC_LOSS_IS_NOTHING : CC_LOSS_IS_ITS_OWN;
+	case CC_LOSS_CNP:
+		return CC_LOSS_IS_CNP;
+	case CC_LOSS_HALVE:
+		return CC_LOSS_IS_HALF;
+	default:
+		return CC_LOSS_IS_ITS_OWN;
+	}
 }
 
 /* No counter of bytes need hold more than this, so that none can overflow. */
@@ -74,9 +104,76 @@ static inline uint64_t cc_additive_q16(const struct cc *c, uint64_t cwnd_q16, ui
 			 fx_max(cwnd_q16, mtu_q16));
 }
 
+/* What a window comes to at this rate; UINT64_MAX where it does not fit. */
+static inline uint64_t cc_pace_bps(uint64_t cwnd_q16, uint64_t rtt_ns)
+{
+	return fx_max(fx_muldiv(cwnd_q16, UINT64_C(8000000000), fx_max(rtt_ns, 1)) >> 16, 1);
+}
+
+/* base^n of a share. */
+static inline uint64_t q32_pow(uint64_t base_q32, uint64_t n)
+{
+	uint64_t result = Q32_ONE;
+
+	for (; n && result; n >>= 1) {
+		if (n & 1)
+			result = q32_mul(result, base_q32);
+		base_q32 = q32_mul(base_q32, base_q32);
+	}
+	return result;
+}
+
+static inline void cc_limiter_set(struct cc *c, const struct cc_limiter *l, uint64_t rate_bps)
+{
+	c->rate_bps = fx_min(fx_max(rate_bps, l->min_bps), l->line_bps);
+	if (l->window_bytes)
+		c->cwnd_bytes = fx_min(
+			fx_max(fx_muldiv(l->window_bytes, c->rate_bps, l->line_bps), c->cwnd_bytes_min),
+			c->cwnd_bytes_max);
+}
+
+/* After cc_init_common: the line rate, and with +w the window that was going to be the first. */
+static inline void cc_limiter_init(struct cc *c, struct cc_limiter *l, const struct cc_config *config,
+				   uint64_t rate_min, uint64_t now_ns)
+{
+	const struct cc_params *p = config->params;
+
+	l->line_bps = config->line_rate_bps ? config->line_rate_bps : CC_LINE_RATE_BPS_UNKNOWN;
+	l->line_bps = fx_min(l->line_bps, CC_RATE_BPS_LIMIT);
+	rate_min = cc_rate_bps(p && p->rate_min ? p->rate_min : rate_min, l->line_bps);
+	l->min_bps = fx_min(fx_max(rate_min, 1), l->line_bps);
+	l->window_bytes = p && p->window ? c->cwnd_bytes : 0;
+	l->active_ns = now_ns;
+	l->halved_ns = UINT64_MAX;
+	l->halve_gap_ns = config->base_rtt_ns ? config->base_rtt_ns : CC_BASE_RTT_NS_UNKNOWN;
+	if (!l->window_bytes)
+		c->cwnd_bytes = c->cwnd_bytes_max;
+	cc_limiter_set(c, l, l->line_bps);
+}
+
+/* A loss that is to take a half: not if one just did. */
+static inline bool cc_limiter_may_halve(struct cc_limiter *l, uint64_t now_ns)
+{
+	if (l->halved_ns != UINT64_MAX && fx_sub(now_ns, l->halved_ns) < l->halve_gap_ns)
+		return false;
+	l->halved_ns = now_ns;
+	return true;
+}
+
+static inline bool cc_limiter_is_idle(const struct cc_limiter *l, uint64_t now_ns)
+{
+	return fx_sub(now_ns, l->active_ns) >= CC_IDLE_NS;
+}
+
 /* Each algorithm's part of cc_init: fills the whole block. */
 void cc_none_init(struct cc *, const struct cc_config *, uint64_t now_ns);
 void cc_swift_init(struct cc *, const struct cc_config *, uint64_t now_ns);
 void cc_dctcp_init(struct cc *, const struct cc_config *, uint64_t now_ns);
+void cc_dcqcn_fw_init(struct cc *, const struct cc_config *, uint64_t now_ns);
+void cc_hpcc_init(struct cc *, const struct cc_config *, uint64_t now_ns);
+void cc_dcqcn_init(struct cc *, const struct cc_config *, uint64_t now_ns);
+void cc_timely_init(struct cc *, const struct cc_config *, uint64_t now_ns);
+void cc_timely_patched_init(struct cc *, const struct cc_config *, uint64_t now_ns);
+void cc_rttcc_init(struct cc *, const struct cc_config *, uint64_t now_ns);
 
 #endif

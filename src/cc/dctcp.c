@@ -9,7 +9,7 @@
 #include "cc/common.h"
 
 const struct dctcp_params dctcp_params_default = {
-	.g_shift = 4, /* RFC 8257 s4.2: g = 1/16 */
+	.g_q32 = Q32_RATIO(1, 16), /* RFC 8257 s4.2 */
 	.alpha_start_q32 = Q32_ONE,
 	.doubling = true,
 };
@@ -23,6 +23,8 @@ static void set_cwnd(struct cc *c, uint64_t cwnd_q16)
 {
 	c->dctcp.cwnd_q16 = cc_clamp_q16(c, cwnd_q16);
 	c->cwnd_bytes = c->dctcp.cwnd_q16 >> 16;
+	if (c->dctcp.pace_ns)
+		c->rate_bps = cc_pace_bps(c->dctcp.cwnd_q16, c->dctcp.pace_ns);
 	/* no more than this can be made use of */
 	c->dctcp.round_cwnd = fx_min(c->dctcp.round_cwnd, c->cwnd_bytes);
 }
@@ -51,7 +53,8 @@ static void grow(struct cc *c, uint64_t bytes)
 	if (d->cwnd_q16 < d->ssthresh_q16)
 		set_cwnd(c, fx_min(d->cwnd_q16 + (bytes << 16), d->ssthresh_q16));
 	else
-		set_cwnd(c, d->cwnd_q16 + cc_additive_q16(c, d->cwnd_q16, 1 << 16, bytes));
+		set_cwnd(c, fx_add(d->cwnd_q16, fx_muldiv(d->ai_q16, bytes << 16,
+							  fx_max(d->cwnd_q16, mtu_q16(c)))));
 }
 
 static void end_round(struct cc *c)
@@ -63,8 +66,8 @@ static void end_round(struct cc *c)
 		 * it. */
 		uint64_t m_q32 = d->cnp ? Q32_ONE : q32_div(d->marked_bytes, d->acked_bytes);
 
-		d->alpha_q32 += (m_q32 >> c->dctcp.params->g_shift) -
-				(d->alpha_q32 >> c->dctcp.params->g_shift);
+		d->alpha_q32 += q32_mul(m_q32, d->params->g_q32) -
+				q32_mul(d->alpha_q32, d->params->g_q32);
 	}
 	d->used = cc_round_used(d->acked_bytes, d->round_cwnd);
 	d->acked_bytes = 0;
@@ -118,8 +121,16 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 {
 	struct cc_dctcp *d = &c->dctcp;
 
-	if (loss == CC_LOSS_SACK_HOLE && c->loss_ignored)
+	switch (cc_judge_loss(c, loss)) {
+	case CC_LOSS_IS_NOTHING:
 		return;
+	case CC_LOSS_IS_CNP:
+		on_cnp(c, now_ns);
+		return;
+	case CC_LOSS_IS_HALF:
+	case CC_LOSS_IS_ITS_OWN:
+		break;
+	}
 	if (loss != CC_LOSS_RTO) {
 		/* RFC 8257 s3.5: as without ECN, by half and not by alpha. */
 		if (!in_cwr(d, d->ack_seq))
@@ -145,8 +156,18 @@ static const struct cc_ops dctcp_ops = {
 void dctcp_init(struct cc *c, const struct cc_config *config, const struct dctcp_params *params,
 		uint64_t now_ns)
 {
+	uint64_t ai_bps = cc_rate_bps(params->rate_ai, config->line_rate_bps);
+
 	cc_init_common(c, config, &dctcp_ops);
 	c->dctcp.params = params;
+	c->dctcp.ai_q16 = mtu_q16(c);
+	if (config->base_rtt_ns && ai_bps)
+		c->dctcp.ai_q16 = fx_max(fx_muldiv(fx_min(ai_bps, UINT64_C(1) << 47) << 16,
+						   config->base_rtt_ns, UINT64_C(8000000000)),
+					 1);
+	c->dctcp.pace_ns = params->paced ? config->base_rtt_ns : 0;
+	if (params->bounded)
+		c->cwnd_bytes_max = c->cwnd_bytes;
 	c->dctcp.alpha_q32 = params->alpha_start_q32;
 	c->dctcp.ssthresh_q16 = params->doubling ? UINT64_MAX : 0;
 	c->dctcp.round_cwnd = c->cwnd_bytes;
@@ -155,5 +176,5 @@ void dctcp_init(struct cc *c, const struct cc_config *config, const struct dctcp
 
 void cc_dctcp_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
-	dctcp_init(c, config, &dctcp_params_default, now_ns);
+	dctcp_init(c, config, config->params ? &config->params->dctcp : &dctcp_params_default, now_ns);
 }

@@ -13,9 +13,12 @@ struct cc;
 struct cc_config;
 
 struct dctcp_params {
-	uint32_t g_shift;         /* the gain g of alpha is 2^-g_shift */
+	uint64_t g_q32;           /* gain of alpha */
 	uint64_t alpha_start_q32; /* RFC 8257 s3.3: 1, so that the first cut is a half */
-	bool doubling;            /* begin with slow start */
+	uint64_t rate_ai; /* increase a round trip, times the base RTT: see relative.h; 0: one MTU */
+	bool doubling;    /* begin with slow start */
+	bool paced;       /* the window is spread over the base RTT, if that is configured */
+	bool bounded;     /* the window never exceeds the first one */
 };
 
 extern const struct dctcp_params dctcp_params_default;
@@ -25,6 +28,8 @@ struct cc_dctcp {
 	uint64_t cwnd_q16;     /* 1/65536 byte */
 	uint64_t ssthresh_q16; /* the window doubles a round trip below this */
 	uint64_t alpha_q32;    /* share of bytes marked, 0 .. 1 */
+	uint64_t ai_q16;       /* increase a round trip, 1/65536 byte */
+	uint64_t pace_ns;      /* 0: not paced */
 	uint64_t snd_nxt;
 	uint64_t ack_seq;
 	uint64_t round_end;    /* snd_nxt when the round began (RFC 8257: WindowEnd) */

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "cc/link_model.h"
+#include "cc/params.h"
 #include "cc/path_model.h"
 
 enum { MTU = 4096 };
@@ -301,6 +303,109 @@ static void shares_a_link_in_full_and_evenly(void **state)
 	assert_true(p.queue_ns_max < 500000);
 }
 
+static void increase_is_a_rate_if_told_so(void **state)
+{
+	struct dctcp_params p = avoidance();
+	struct cc_config k = config;
+	struct cc c;
+
+	k.base_rtt_ns = 13000;
+	k.mtu_bytes = 1000;
+	k.cwnd_bytes_start = 100000;
+	p.rate_ai = 615000000; /* 999.375 bytes a round trip */
+	for (int known = 0; known < 2; known++) {
+		uint64_t seq = 0;
+
+		k.base_rtt_ns = known ? 13000 : 0;
+		dctcp_init(&c, &k, &p, 0);
+		round_trip(&c, &seq, 0);
+		assert_close((double)c.dctcp.cwnd_q16 / 65536, known ? 100999.375 : 101000);
+		assert_true(c.rate_bps == CC_UNPACED);
+	}
+}
+
+static void a_window_is_paced_and_bounded_if_told_so(void **state)
+{
+	struct cc_config k = {
+		.mtu_bytes = 1000, .line_rate_bps = 100000000000, .base_rtt_ns = 13000};
+	struct cc_params p;
+	uint64_t seq = 0;
+	struct cc c;
+
+	cc_params_default(&p, CC_DCTCP);
+	assert_int_equal(cc_params_preset(&p, "hpcc-eval"), 0);
+	k.params = &p;
+	cc_init(&c, CC_DCTCP, &k, 0);
+	assert_int_equal(c.cwnd_bytes, 162500);
+	assert_close((double)c.rate_bps, 100e9);
+	for (int i = 0; i < 10; i++)
+		round_trip(&c, &seq, 0);
+	assert_int_equal(c.cwnd_bytes, 162500);
+	round_trip(&c, &seq, 1);
+	assert_close((double)c.rate_bps, (double)c.cwnd_bytes * 8e9 / 13000);
+	assert_true(c.cwnd_bytes < 150000);
+}
+
+static struct link l;
+
+/* 100 Gbit/s, marks above 300 KB as the HPCC evaluation has it, and above a tenth of that. */
+static void two_flows_share_within_five_milliseconds(void **state)
+{
+	for (uint64_t k = 300000; k >= 30000; k /= 10) {
+		struct cc_params p;
+		uint64_t a, b;
+
+		cc_params_default(&p, CC_DCTCP);
+		assert_int_equal(cc_params_preset(&p, "hpcc-eval"), 0);
+		link_init(&l, 100000000000, 12000, 1000, 1);
+		l.kmin_bytes = l.kmax_bytes = k;
+		link_start(&l, CC_DCTCP, &p);
+		link_run(&l, 1000000);
+		assert_true(l.flows[0].acked * 8 >= 98000000);
+		assert_true(l.queue_bytes_max <= 1000);
+		link_start(&l, CC_DCTCP, &p);
+		a = l.flows[0].acked;
+		link_run(&l, 6000000);
+		assert_true((l.flows[0].acked - a + l.flows[1].acked) * 8 >= 450000000);
+		a = l.flows[0].acked;
+		b = l.flows[1].acked;
+		link_run(&l, 7000000);
+		a = l.flows[0].acked - a;
+		b = l.flows[1].acked - b;
+		print_message("%.2f Gbit/s, shares %.4f\n", (double)(a + b) * 8 / 1e6,
+			      (double)(a < b ? a : b) / (double)(a + b));
+		assert_true((double)(a < b ? a : b) / (double)(a + b) >= .475);
+		assert_true((a + b) * 8 >= 95000000);
+	}
+}
+
+static void many_flows_fill_the_port(void **state)
+{
+	for (unsigned int n = 2; n <= 128; n *= 4) {
+		uint64_t before = 0, sum = 0;
+		struct cc_params p;
+
+		cc_params_default(&p, CC_DCTCP);
+		assert_int_equal(cc_params_preset(&p, "hpcc-eval"), 0);
+		link_init(&l, 100000000000, 12000, 1000, 1);
+		l.kmin_bytes = l.kmax_bytes = 300000;
+		for (unsigned int i = 0; i < n; i++)
+			link_start(&l, CC_DCTCP, &p);
+		link_run(&l, 4000000); /* 128 first windows take 1.6 ms */
+		for (unsigned int i = 0; i < n; i++)
+			before += l.flows[i].acked;
+		l.queue_bytes_max = 0;
+		link_run(&l, 6000000);
+		for (unsigned int i = 0; i < n; i++)
+			sum += l.flows[i].acked;
+		print_message("%u flows: %.2f Gbit/s, queue %llu bytes\n", n,
+			      (double)(sum - before) * 8 / 2e6,
+			      (unsigned long long)l.queue_bytes_max);
+		assert_true((sum - before) * 8 >= 190000000);
+		assert_true(l.queue_bytes_max < 500000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +420,10 @@ int main(void)
 		cmocka_unit_test(a_cnp_counts_as_a_round_of_marks),
 		cmocka_unit_test(window_never_leaves_its_bounds),
 		cmocka_unit_test(shares_a_link_in_full_and_evenly),
+		cmocka_unit_test(increase_is_a_rate_if_told_so),
+		cmocka_unit_test(a_window_is_paced_and_bounded_if_told_so),
+		cmocka_unit_test(two_flows_share_within_five_milliseconds),
+		cmocka_unit_test(many_flows_fill_the_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

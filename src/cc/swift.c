@@ -314,8 +314,16 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 {
 	struct cc_swift *s = &c->swift;
 
-	if (loss == CC_LOSS_SACK_HOLE && c->loss_ignored)
+	switch (cc_judge_loss(c, loss)) {
+	case CC_LOSS_IS_NOTHING:
 		return;
+	case CC_LOSS_IS_CNP:
+		on_cnp(c, now_ns);
+		return;
+	case CC_LOSS_IS_HALF: /* what a cut takes at most, if the parameters leave that */
+	case CC_LOSS_IS_ITS_OWN:
+		break;
+	}
 	disturb(&s->fabric);
 	if (loss != CC_LOSS_RTO)
 		s->timeouts = 0;
@@ -364,5 +372,5 @@ void swift_init(struct cc *c, const struct cc_config *config, const struct swift
 
 void cc_swift_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
-	swift_init(c, config, &swift_params_default, now_ns);
+	swift_init(c, config, config->params ? &config->params->swift : &swift_params_default, now_ns);
 }

@@ -157,6 +157,8 @@ int mr_create(struct mr_table *t, struct pd *pd, void *addr, uint64_t length, ui
 {
 	int err = mr_validate(addr, length, iova, access);
 
+	if (!err && t->no_payload && access & MR_REMOTE_ATOMIC)
+		err = -EINVAL;
 	if (err)
 		return err;
 	if (((uint64_t)t->count + 1) * 2 > (uint64_t)t->mask + 1) {

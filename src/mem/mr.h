@@ -10,7 +10,9 @@
 #define MEM_MR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/alloc.h"
 
@@ -46,6 +48,7 @@ struct mr_table {
 	uint32_t count;
 	uint64_t serial; /* of the next key */
 	uint8_t secret[16];
+	bool no_payload; /* regions have addresses and no bytes: nothing is copied in or out */
 };
 
 /* 0 or -ENOMEM. Borrows alloc for the table's life. */
@@ -55,8 +58,8 @@ void mr_table_fini(struct mr_table *);
 
 /*
  * A region of `length` bytes at addr, known as iova. 0, -EINVAL (unknown access bits; remote write
- * or atomic without local write, IBTA 10.6.3.1; a range that wraps) or -ENOMEM. The table owns the
- * result until mr_destroy().
+ * or atomic without local write, IBTA 10.6.3.1; a range that wraps; atomics on regions that have no
+ * bytes) or -ENOMEM. The table owns the result until mr_destroy().
  */
 int mr_create(struct mr_table *, struct pd *, void *addr, uint64_t length, uint64_t iova,
 	      uint32_t access, struct mr **out);
@@ -73,6 +76,13 @@ void mr_rekey(struct mr_table *, struct mr *);
  */
 uint8_t *mr_check(const struct mr_table *, uint32_t key, const struct pd *, uint64_t va,
 		  uint64_t len, uint32_t access);
+
+/* Bytes of a packet to or from a region: every copy goes through here. */
+static inline void mr_copy(const struct mr_table *t, void *to, const void *from, size_t len)
+{
+	if (!t->no_payload)
+		memcpy(to, from, len);
+}
 
 /* The region of that key, or NULL. */
 struct mr *mr_find(const struct mr_table *, uint32_t key);

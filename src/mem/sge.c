@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Walks scatter/gather lists. Elements without bytes need no key and are passed over. */
-#include <string.h>
-
 #include "mem/sge.h"
 
 bool sge_check(const struct mr_table *t, const struct pd *pd, const struct sge *sge, uint32_t count,
@@ -63,7 +61,7 @@ bool sge_gather(const struct mr_table *t, const struct pd *pd, const struct sge 
 
 		if (!p)
 			return false;
-		memcpy(to, p, piece);
+		mr_copy(t, to, p, piece);
 	}
 	return true;
 }
@@ -79,7 +77,7 @@ bool sge_scatter(const struct mr_table *t, const struct pd *pd, const struct sge
 
 		if (!p)
 			return false;
-		memcpy(p, from, piece);
+		mr_copy(t, p, from, piece);
 	}
 	return true;
 }

@@ -18,6 +18,23 @@
 static_assert((int)NIC_PATHS_MAX == (int)TX_PATHS_MAX, "a path has a source port");
 static_assert((int)NIC_RX_WINDOW_MAX == (int)RX_WINDOW_MAX, "what can be recorded");
 
+enum { CNP_INTERVAL_NS = 50000 }; /* the DCQCN paper's */
+
+static void congestion_setup(struct transport *tp, const struct nic_config *c)
+{
+	tp->cc = c->cc_params;
+	tp->line_rate_bps = c->line_rate_bps;
+	tp->base_rtt_ns = c->base_rtt_ns;
+	tp->pace_slack_ns = c->pace_slack_ns;
+	tp->cnp_interval_ns = c->cnp_interval_ns ? c->cnp_interval_ns : CNP_INTERVAL_NS;
+	tp->wire_overhead_bytes = c->wire_overhead_bytes;
+	tp->ce_echo = c->ce_echo;
+	tp->ce_is_cnp = c->ce_is_cnp;
+	tp->ackreq_packets = c->ackreq_packets && c->ackreq_packets < QP_ACKREQ_PACKETS
+				     ? c->ackreq_packets
+				     : QP_ACKREQ_PACKETS;
+}
+
 static void veroce_setup(struct transport *tp, const struct nic_config *c)
 {
 	static const enum transport_protocol protocols[] = {
@@ -47,6 +64,11 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 			&(struct pair_config){
 				.alloc = &tp->alloc,
 				.cc = ccs[c->cc],
+				.cc_params = c->cc_params,
+				.line_rate_bps = c->line_rate_bps,
+				.base_rtt_ns = c->base_rtt_ns,
+				.pace_slack_ns = c->pace_slack_ns,
+				.wire_overhead_bytes = c->wire_overhead_bytes,
 				.paths = c->paths,
 				.window_bytes = c->window_bytes,
 				.rto_min_ns = c->rto_ns_min ? c->rto_ns_min : VEROCE_RTO_NS_MIN,
@@ -66,6 +88,7 @@ struct nic *nic_create(const struct nic_config *c)
 	nic->tp.alloc = c->alloc;
 	pool_init(&nic->tp.pool, &nic->tp.alloc);
 	list_init(&nic->tp.active);
+	list_init(&nic->tp.paused);
 	list_init(&nic->tp.held_acks);
 	list_init(&nic->tp.lazy_acks);
 	list_init(&nic->tp.fired_cqs);
@@ -77,16 +100,19 @@ struct nic *nic_create(const struct nic_config *c)
 	nic->tp.ack_delay_ns = c->ack_delay_ns;
 	nic->tp.tx.train_max = c->train_max && c->train_max < PKT_TRAIN_MAX ? c->train_max
 									    : PKT_TRAIN_MAX;
+	nic->tp.tx.no_icrc = c->no_payload;
 	nic->qpn_base = c->qpn_slot << NIC_QPN_BITS;
+	nic->qpn_bits = c->qpn_bits && c->qpn_bits < NIC_QPN_BITS ? c->qpn_bits : NIC_QPN_BITS;
 	/* Keys and QPNs must not tell of each other, so each has a secret of its own. */
 	half[0] = siphash_u64(c->secret, 0);
 	half[1] = siphash_u64(c->secret, 1);
 	memcpy(nic->qpn_secret, half, sizeof(half));
 	nic->udp_port = c->udp_port ? c->udp_port : ROCEV2_UDP_PORT;
+	congestion_setup(&nic->tp, c);
 	veroce_setup(&nic->tp, c);
 	nic->gid_count = c->gid_count < NIC_GIDS_MAX ? c->gid_count : NIC_GIDS_MAX;
 	memcpy(nic->gids, c->gids, nic->gid_count * sizeof(nic->gids[0]));
-	nic->qps = alloc_get(&c->alloc, sizeof(nic->qps[0]) << NIC_QPN_BITS);
+	nic->qps = alloc_get(&c->alloc, sizeof(nic->qps[0]) << nic->qpn_bits);
 	if (!nic->qps)
 		goto free_nic;
 	nic->tp.tx.arena = alloc_get(&c->alloc, TX_ARENA_BYTES);
@@ -94,12 +120,13 @@ struct nic *nic_create(const struct nic_config *c)
 		goto free_qps;
 	if (mr_table_init(&nic->tp.mrs, &nic->tp.alloc, c->secret))
 		goto free_arena;
+	nic->tp.mrs.no_payload = c->no_payload;
 	return nic;
 
 free_arena:
 	alloc_put(&c->alloc, nic->tp.tx.arena, TX_ARENA_BYTES);
 free_qps:
-	alloc_put(&c->alloc, nic->qps, sizeof(nic->qps[0]) << NIC_QPN_BITS);
+	alloc_put(&c->alloc, nic->qps, sizeof(nic->qps[0]) << nic->qpn_bits);
 free_nic:
 	alloc_put(&c->alloc, nic, sizeof(*nic));
 	return NULL;
@@ -112,7 +139,7 @@ void nic_destroy(struct nic *nic)
 	if (!nic)
 		return;
 	alloc = nic->tp.alloc;
-	for (uint32_t i = 0; nic->tp.counters.qps && i < NIC_MAX_QP; i++) {
+	for (uint32_t i = 0; nic->tp.counters.qps && i < 1u << nic->qpn_bits; i++) {
 		if (nic->qps[i])
 			nic_qp_destroy(nic, nic->qps[i]);
 	}
@@ -130,7 +157,7 @@ void nic_destroy(struct nic *nic)
 		nic_pd_free(nic, &p->pd);
 	}
 	alloc_put(&alloc, nic->tp.tx.arena, TX_ARENA_BYTES);
-	alloc_put(&alloc, nic->qps, sizeof(nic->qps[0]) << NIC_QPN_BITS);
+	alloc_put(&alloc, nic->qps, sizeof(nic->qps[0]) << nic->qpn_bits);
 	alloc_put(&alloc, nic, sizeof(*nic));
 }
 
@@ -180,7 +207,7 @@ static bool icrc_is_good(struct nic *nic, const struct pkt *pkt)
 	struct nic_counters *n = &nic->tp.counters;
 	uint16_t ip_id;
 
-	if (!icrc_check(&nic->icrc, pkt, &ip_id)) {
+	if (!nic->tp.mrs.no_payload && !icrc_check(&nic->icrc, pkt, &ip_id)) {
 		n->rx_icrc_errors++;
 		return false;
 	}
@@ -239,8 +266,12 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 	}
 	if (!icrc_is_good(nic, pkt))
 		return -EBADMSG;
-	if (opcode_service(bth.opcode) == SVC_CNP)
-		return 0; /* RoCEv2's window knows nothing of congestion notification */
+	if (opcode_service(bth.opcode) == SVC_CNP) {
+		qp = find_receiver(nic, pkt, &bth, SVC_RC);
+		if (qp)
+			completer_cnp(&nic->tp, qp, now_ns);
+		return 0;
+	}
 	qp = find_receiver(nic, pkt, &bth, opcode_service(bth.opcode));
 	if (qp)
 		qp->ops->input(&nic->tp, qp, pkt, &bth, info, pkt->data, pkt->data + header_len,
@@ -300,7 +331,7 @@ static void release_acks(struct nic *nic, struct list *held, uint64_t delay_ns, 
 		struct qp *qp = container_of(held->next, struct qp, held);
 
 		list_remove(&qp->held);
-		qp_activate(&nic->tp, qp);
+		qp_activate_to_answer(&nic->tp, qp);
 	}
 }
 
@@ -324,8 +355,11 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 		struct qp *qp = container_of(tp->active.next, struct qp, active);
 
 		list_remove(&qp->active);
-		if (!qp->ops->output(tp, qp, now_ns))
+		if (!qp->ops->output(tp, qp, now_ns)) {
+			if (tp->data_paused)
+				list_append(&tp->paused, &qp->active);
 			continue;
+		}
 		qp_activate(tp, qp);
 		if (!tx_room(&tp->tx, NIC_MTU_BYTES_MAX + TX_HEADROOM_MAX))
 			break;
@@ -334,6 +368,19 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	tp->counters.tx_packets += count;
 	tp->counters.tx_bytes += tp->tx.bytes;
 	return count;
+}
+
+void nic_pause(struct nic *nic, bool paused)
+{
+	struct transport *tp = &nic->tp;
+
+	tp->data_paused = paused;
+	while (!paused && !list_empty(&tp->paused)) {
+		struct list *first = tp->paused.next;
+
+		list_remove(first);
+		list_append(&tp->active, first);
+	}
 }
 
 void nic_hold_acks(struct nic *nic, bool hold)

@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/pkt.h"
+#include "cc/params.h"
 #include "mem/mr.h"
 #include "queue/cq.h"
 #include "queue/event.h"
@@ -85,9 +86,30 @@ struct nic_config {
 	uint16_t flowlet;           /* packets that stay on one path, at least; 0: 8 */
 	uint64_t rto_ns_min;        /* veRoCE's shortest retransmission timeout; 0: 500 us */
 	uint64_t pto_ns_min;        /* and tail probe timeout; 0: 100 us */
+	/*
+	 * NULL: veRoCE has `cc` with its defaults, RoCEv2 a window of its own kind, which knows loss
+	 * only. Otherwise both obey this. Borrowed as long as the nic lives.
+	 */
+	const struct cc_params *cc_params;
+	uint64_t line_rate_bps;  /* of the port; 0: unknown */
+	uint64_t base_rtt_ns;    /* of the longest way; 0: unknown */
+	uint64_t pace_slack_ns;  /* a paced packet may leave so much before its time */
+	uint64_t cnp_interval_ns; /* a RoCEv2 QP sends CNPs no closer than that; 0: 50 us */
+	uint32_t wire_overhead_bytes; /* around a packet's transport bytes, for the pace */
+	bool ce_echo;            /* RoCEv2 ACKs tell of marks in their BECN bit, and no CNPs are sent */
+	bool ce_is_cnp;          /* with ce_echo: such an ACK counts as a CNP, as the HPCC simulator has it */
 	uint64_t cc_target_ns;      /* queueing delay that Swift lets be; 0: its own formula */
 	uint32_t window_bytes;   /* request bytes, READ responses included, a QP may have unacknowledged */
+	uint16_t ackreq_packets; /* of RoCEv2: an ACK is asked for at least this often, 1 .. 16; 0: 16 */
 	uint16_t train_max;      /* packets that the back end sends as one train, 1 .. PKT_TRAIN_MAX; 0: that */
+	/*
+	 * Packets are described and not carried, for networks that exist in numbers only: payload is
+	 * not copied, regions have addresses but need no memory (and allow no atomics), the ICRC is
+	 * neither computed nor checked. A packet given to such a nic holds its headers, and nothing is
+	 * read behind them; its len counts everything. Any multiple of 4 from 64 is a path MTU.
+	 */
+	bool no_payload;
+	uint8_t qpn_bits;        /* room for 2^qpn_bits QPs, 1 .. NIC_QPN_BITS; 0: NIC_QPN_BITS */
 	uint64_t ack_delay_ns;   /* how long an ACK may wait for a packet to travel with, while held */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
@@ -116,6 +138,12 @@ void nic_expire(struct nic *, uint64_t now_ns);
  * soon (a polling program). Not held, as at the start: the next nic_output() sends every ACK.
  */
 void nic_hold_acks(struct nic *, bool hold);
+
+/*
+ * Paused: neither requests with payload nor READ responses are yielded, only what answers (ACK, NAK,
+ * CNP, probes): PFC stopped the traffic class of data. Not paused, as at the start: all goes on.
+ */
+void nic_pause(struct nic *, bool paused);
 
 /* Any thread: work was posted to this QP. */
 void nic_doorbell(struct nic *, struct qp *);

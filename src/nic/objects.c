@@ -55,6 +55,8 @@ int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint
 	uint32_t new_access = access >= 0 ? (uint32_t)access : mr->access;
 	int err = mr_validate(new_addr, new_length, new_iova, new_access);
 
+	if (!err && nic->tp.mrs.no_payload && new_access & MR_REMOTE_ATOMIC)
+		err = -EINVAL;
 	if (err)
 		return err;
 	if (pd) {

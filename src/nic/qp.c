@@ -151,8 +151,11 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 
 /* ---- modify ---------------------------------------------------------------------------------- */
 
-static bool is_mtu(uint32_t bytes)
+static bool is_mtu(const struct nic *nic, uint32_t bytes)
 {
+	/* What has no bytes has no buffers of a size either: studies like packets of 1000. */
+	if (nic->tp.mrs.no_payload)
+		return bytes >= 64 && bytes <= NIC_MTU_BYTES_MAX && bytes % 4 == 0;
 	return bytes == 256 || bytes == 512 || bytes == 1024 || bytes == 2048 || bytes == 4096;
 }
 
@@ -160,7 +163,7 @@ static bool is_mtu(uint32_t bytes)
 static int judge_values(const struct nic *nic, const struct qp_attr *a, uint32_t mask)
 {
 	if ((mask & QPA_PKEY_INDEX && a->pkey_index) || (mask & QPA_PORT && a->port != 1) ||
-	    (mask & QPA_PATH_MTU && !is_mtu(a->path_mtu_bytes)) ||
+	    (mask & QPA_PATH_MTU && !is_mtu(nic, a->path_mtu_bytes)) ||
 	    (mask & QPA_TIMEOUT && a->timeout > 31) ||
 	    (mask & QPA_RETRY_CNT && a->retry_cnt > 7) ||
 	    (mask & QPA_RNR_RETRY && a->rnr_retry > 7) ||
@@ -262,7 +265,7 @@ static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_st
 			qp->gbn->rsp.epsn = qp->rq_psn;
 	} else if (from == QPS_RTR && to == QPS_RTS) {
 		if (qp->gbn)
-			requester_start(&nic->tp, qp);
+			requester_start(&nic->tp, qp, now_ns);
 		veroce_start(&nic->tp, qp);
 	} else if (to == QPS_SQD && from == QPS_RTS) {
 		qp->sq_draining = true;

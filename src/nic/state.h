@@ -15,7 +15,8 @@ struct nic {
 	struct transport tp;
 	struct icrc_ctx icrc;
 	_Atomic(struct qp *) rung; /* doorbells not yet heard, newest first */
-	struct qp **qps;           /* by the low NIC_QPN_BITS of the QPN */
+	struct qp **qps;           /* by the low qpn_bits of the QPN */
+	uint32_t qpn_bits;
 	uint32_t qpn_base;
 	uint32_t qpn_serial;       /* next input of the permutation */
 	uint8_t qpn_secret[16];

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "transport/congestion.h"
 #include "transport/qp.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"
@@ -47,7 +48,10 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 	req->retries = qp->retry_cnt; /* IBTA 9.7.6.1.3: any progress restores the counter */
 	req->rnr_retries = qp->rnr_retry;
 	req->lost_seen = false;
-	aimd_acked(&req->cc, acked * qp->mtu);
+	if (qp->gbn->congestion)
+		congestion_acked(tp, qp, acked, now_ns);
+	else
+		aimd_acked(&req->cc, acked * qp->mtu);
 	atomic_store_explicit(&qp->in_flight, req->una != req->psn, memory_order_relaxed);
 	requester_rearm(tp, qp, now_ns);
 	if (qp->failed && qp->sq.una == qp->failed_wqe) {
@@ -91,7 +95,7 @@ static bool acknowledge(struct transport *tp, struct qp *qp, uint32_t count, uin
 }
 
 /* Something was lost: again from una, unless the counter says no more. */
-static void retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
+static void retry(struct transport *tp, struct qp *qp, enum cc_loss loss, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
 
@@ -102,8 +106,12 @@ static void retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	}
 	req->retries--;
-	aimd_lost(&req->cc);
-	timer_cancel(&tp->timers, &qp->timer);
+	if (qp->gbn->congestion)
+		congestion_lost(qp, loss, now_ns);
+	else
+		aimd_lost(&req->cc);
+	req->rto_ns = TIMER_NEVER;
+	requester_wake_by(tp, qp);
 	requester_go_back(qp);
 	qp_activate(tp, qp);
 }
@@ -117,7 +125,7 @@ static void responses_lost(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	req->lost_seen = true;
 	req->lost_psn = req->una;
-	retry(tp, qp, now_ns);
+	retry(tp, qp, CC_LOSS_NAK, now_ns);
 }
 
 static void rnr(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_ns)
@@ -135,7 +143,8 @@ static void rnr(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_
 		req->rnr_retries--;
 	requester_go_back(qp);
 	req->rnr_wait = true;
-	timer_set(&tp->timers, &qp->timer, now_ns + aeth_rnr_ns(code));
+	req->rto_ns = now_ns + aeth_rnr_ns(code);
+	requester_wake_by(tp, qp);
 }
 
 static void nak(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_ns)
@@ -143,7 +152,7 @@ static void nak(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_
 	tp->counters.naks_received++;
 	switch (code) {
 	case NAK_PSN_SEQUENCE:
-		retry(tp, qp, now_ns);
+		retry(tp, qp, CC_LOSS_NAK, now_ns);
 		break;
 	case NAK_INVALID_REQUEST:
 		fail_oldest(tp, qp, WC_REM_INV_REQ_ERR, now_ns);
@@ -245,8 +254,8 @@ static void response_input(struct transport *tp, struct qp *qp, uint32_t psn,
 	progress(tp, qp, old_una, now_ns);
 }
 
-void completer_input(struct transport *tp, struct qp *qp, const struct bth *bth,
-		     const struct opcode_info *info, const uint8_t *headers, const uint8_t *payload,
+void completer_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers, const uint8_t *payload,
 		     uint32_t payload_len, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
@@ -262,30 +271,45 @@ void completer_input(struct transport *tp, struct qp *qp, const struct bth *bth,
 		tp->counters.rx_duplicates++;
 		return;
 	}
+	congestion_heard(qp, bth->becn, pkt->int_stack);
 	if (info->flags & F_ACK) {
 		aeth_decode(&aeth, headers + opcode_header_offset(info, H_AETH));
 		acknowledge_input(tp, qp, bth->psn, aeth.syndrome, now_ns);
 	} else {
 		response_input(tp, qp, bth->psn, info, headers, payload, payload_len, now_ns);
 	}
+	congestion_heard(qp, false, NULL);
+}
+
+void completer_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct congestion *g = qp->gbn ? qp->gbn->congestion : NULL;
+
+	tp->counters.cnps_received++;
+	if (!g || !tp->cc)
+		return; /* the window of such a QP knows nothing of congestion notification */
+	cc_on_cnp(&g->cc, now_ns);
+	requester_wake_by(tp, qp);
 }
 
 void completer_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
 
+	congestion_expire(tp, qp, now_ns);
+	if (req->rto_ns > now_ns) {
+		requester_wake_by(tp, qp);
+		return;
+	}
+	req->rto_ns = TIMER_NEVER;
 	if (req->rnr_wait) {
 		req->rnr_wait = false;
 		qp_activate(tp, qp);
+	} else if (req->una != req->psn) {
+		tp->counters.timeouts++;
+		req->lost_seen = false;
+		retry(tp, qp, CC_LOSS_RTO, now_ns);
 		return;
 	}
-	if (req->una == req->psn)
-		return;
-	if (req->rto_ns > now_ns) {
-		timer_set(&tp->timers, &qp->timer, req->rto_ns);
-		return;
-	}
-	tp->counters.timeouts++;
-	req->lost_seen = false;
-	retry(tp, qp, now_ns);
+	requester_wake_by(tp, qp);
 }

@@ -17,8 +17,20 @@ static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
 
 void qp_activate(struct transport *tp, struct qp *qp)
 {
+	if (tp->data_paused)
+		list_remove(&qp->active); /* from those that wait for the pause to end */
 	if (list_empty(&qp->active))
 		list_append(&tp->active, &qp->active);
+}
+
+void qp_activate_to_answer(struct transport *tp, struct qp *qp)
+{
+	if (!acks_go_first(tp)) {
+		qp_activate(tp, qp);
+		return;
+	}
+	list_remove(&qp->active);
+	list_prepend(&tp->active, &qp->active);
 }
 
 void ack_schedule(struct transport *tp, struct qp *qp, enum ack_wait wait, uint64_t now_ns)
@@ -29,7 +41,7 @@ void ack_schedule(struct transport *tp, struct qp *qp, enum ack_wait wait, uint6
 		wait = ACK_NOW;
 	if (wait == ACK_NOW) {
 		list_remove(&qp->held);
-		qp_activate(tp, qp);
+		qp_activate_to_answer(tp, qp);
 	} else if (!waits || (wait == ACK_HELD && qp->ack_lazy)) {
 		list_remove(&qp->held);
 		qp->ack_since_ns = now_ns;

@@ -20,6 +20,7 @@ struct nic_counters {
 	uint64_t naks_sent, naks_received; /* RNR NAKs are counted apart */
 	uint64_t rnrs_sent, rnrs_received;
 	uint64_t acks_sent, acks_received;
+	uint64_t cnps_sent, cnps_received;
 	/* veRoCE */
 	uint64_t sacks_sent;
 	uint64_t spurious;             /* sent again although the first copy was only late */
@@ -27,7 +28,6 @@ struct nic_counters {
 	uint64_t path_timeouts;        /* a path was silent while others were not */
 	uint64_t rx_beyond_window;     /* too far ahead to be recorded */
 	uint64_t path_probes;
-	uint64_t cnps_received;
 	uint64_t slow_signals;         /* received */
 	uint64_t slow_signals_sent;
 	uint64_t rx_trimmed;           /* payload cut off by a switch */

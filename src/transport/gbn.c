@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "transport/congestion.h"
 #include "transport/qp.h"
 
 /*
@@ -63,6 +64,7 @@ int gbn_create(struct transport *tp, struct qp *qp)
 	qp->gbn->rsp.nak_psn = NAK_AT_EPSN;
 	qp->gbn->rsp.epsn = qp->rq_psn;
 	qp->gbn->req.wqe = qp->sq.next;
+	qp->gbn->req.rto_ns = TIMER_NEVER;
 	err = gbn_fit(tp, qp, qp->max_rd_atomic, qp->max_dest_rd_atomic);
 	if (err)
 		gbn_destroy(tp, qp);
@@ -75,6 +77,7 @@ void gbn_destroy(struct transport *tp, struct qp *qp)
 
 	if (!g)
 		return;
+	congestion_free(tp, qp);
 	alloc_put(&tp->alloc, g->rsp.res, g->rsp.res_entries * sizeof(*g->rsp.res));
 	alloc_put(&tp->alloc, g->req.rd_end, g->req.rd_entries * sizeof(*g->req.rd_end));
 	alloc_put(&tp->alloc, g, sizeof(*g));

@@ -6,7 +6,6 @@
  * completion; a UC message that is dropped leaves it for the next one.
  */
 #include <stdatomic.h>
-#include <string.h>
 
 #include "transport/message.h"
 #include "wire/aeth.h"
@@ -108,13 +107,13 @@ enum rx_verdict message_judge(struct transport *tp, struct qp *qp, const struct 
  * A program may poll memory for a WRITE's last byte, which real adapters write last. memcpy promises
  * no order, so the tail is stored after everything before it.
  */
-void message_place(uint8_t *to, const uint8_t *from, uint32_t len)
+void message_place(const struct mr_table *t, uint8_t *to, const uint8_t *from, uint32_t len)
 {
 	uint32_t tail = len < 8 ? len : 8;
 
-	memcpy(to, from, len - tail);
+	mr_copy(t, to, from, len - tail);
 	atomic_thread_fence(memory_order_release);
-	memcpy(to + len - tail, from + len - tail, tail);
+	mr_copy(t, to + len - tail, from + len - tail, tail);
 }
 
 static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const uint8_t *payload,
@@ -130,7 +129,7 @@ static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const ui
 		      MR_REMOTE_WRITE);
 	if (!to)
 		return RX_ACCESS;
-	message_place(to, payload, payload_len);
+	message_place(&tp->mrs, to, payload, payload_len);
 	return RX_EXECUTE;
 }
 

@@ -41,7 +41,7 @@ enum rx_verdict message_execute(struct transport *, struct qp *, const struct bt
 				const struct opcode_info *, const uint8_t *headers,
 				const uint8_t *payload, uint32_t payload_len, uint64_t now_ns);
 /* Copies so that the last bytes are stored last: a program may poll memory for them. */
-void message_place(uint8_t *to, const uint8_t *from, uint32_t len);
+void message_place(const struct mr_table *, uint8_t *to, const uint8_t *from, uint32_t len);
 /* The region of that key loses its remote access, if it is there; its L_Key goes on working. */
 void message_invalidate(struct transport *, uint32_t rkey);
 /* Completes the held receive WQE, if any, with an error. */

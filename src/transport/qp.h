@@ -42,6 +42,7 @@ enum {
 #define NAK_AT_EPSN UINT32_MAX
 #define NIC_READ_BYTES_MAX (1u << 31)
 
+struct congestion;
 struct loss_ops;
 struct veroce;
 struct veroce_packet;
@@ -56,6 +57,7 @@ struct transport {
 	struct mr_table mrs;
 	struct timers timers;
 	struct list active;      /* QPs with something to send, in turn */
+	struct list paused;      /* QPs that had their turn while data_paused, and may have data */
 	struct list held_acks;   /* QPs whose ACK waits for company, oldest first */
 	struct list lazy_acks;   /* QPs whose ACK waits for more to acknowledge, oldest first */
 	struct list fired_cqs;
@@ -65,6 +67,18 @@ struct transport {
 	uint32_t window_bytes;
 	uint64_t ack_delay_ns; /* of held_acks */
 	bool hold_acks;
+
+	/* congestion control */
+	const struct cc_params *cc;  /* NULL: RoCEv2 QPs have struct aimd, veRoCE its default */
+	uint64_t line_rate_bps;      /* 0: unknown */
+	uint64_t base_rtt_ns;        /* 0: unknown */
+	uint64_t pace_slack_ns;      /* a packet may leave so much before its time: one wake-up for many */
+	uint64_t cnp_interval_ns;    /* of one QP */
+	uint32_t wire_overhead_bytes; /* of a packet, around its transport bytes, for the pace */
+	uint16_t ackreq_packets;     /* a RoCEv2 requester asks for an ACK at least this often */
+	bool ce_echo;                /* marks are told in ACKs, not by CNPs */
+	bool ce_is_cnp;              /* and count as CNPs */
+	bool data_paused;        /* nothing with payload is sent: a QP's turn is for its answers */
 
 	/* veRoCE */
 	enum transport_protocol protocol;
@@ -123,7 +137,7 @@ struct requester {
 	uint8_t rnr_retries; /* left; 7: without end */
 	bool lost_seen;      /* lost_psn is valid */
 	bool rnr_wait;       /* the timer runs for an RNR NAK: nothing is sent */
-	uint64_t rto_ns;     /* the real deadline; the timer itself may fire earlier and is set again */
+	uint64_t rto_ns;     /* of the retransmission or the RNR wait; TIMER_NEVER: neither */
 	struct aimd cc;
 };
 
@@ -157,6 +171,7 @@ struct responder {
 struct gbn {
 	struct requester req;
 	struct responder rsp;
+	struct congestion *congestion; /* NULL: none wanted, or nothing to tell yet */
 };
 
 struct qp;
@@ -264,6 +279,14 @@ extern const struct qp_ops ud_ops;
 
 /* The QP has, or may have, something to send. */
 void qp_activate(struct transport *, struct qp *);
+/* It has an acknowledgement to send: it is next, where acknowledgements travel alone. */
+void qp_activate_to_answer(struct transport *, struct qp *);
+
+/* Acknowledgements find no train to end: they go before data. */
+static inline bool acks_go_first(const struct transport *tp)
+{
+	return tp->tx.train_max == 1;
+}
 
 /* ---- completion.c: completions in order, flushing, the way into the error states ---------- */
 
@@ -311,18 +334,22 @@ bool requester_output(struct transport *, struct qp *, uint64_t now_ns);
 void requester_go_back(struct qp *);
 /* Sets the retransmission timer for what is in flight, or stops it when nothing is. */
 void requester_rearm(struct transport *, struct qp *, uint64_t now_ns);
+/* Sets the timer for whatever is due first. */
+void requester_wake_by(struct transport *, struct qp *);
 void requester_reset(struct transport *, struct qp *); /* harmless without gbn */
 /* The attributes of RTR -> RTS are known: PSNs, retry counters, window. */
-void requester_start(struct transport *, struct qp *);
+void requester_start(struct transport *, struct qp *, uint64_t now_ns);
 /* WQEs [sq->una, ...) of a QP in SQD that had begun are done: say so. */
 void requester_check_drained(struct transport *, struct qp *);
 
-void completer_input(struct transport *, struct qp *, const struct bth *,
+void completer_input(struct transport *, struct qp *, const struct pkt *, const struct bth *,
 		     const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
 		     uint32_t payload_len, uint64_t now_ns);
+/* A CNP: its sender had a packet of ours that was marked. */
+void completer_cnp(struct transport *, struct qp *, uint64_t now_ns);
 void completer_expire(struct transport *, struct qp *, uint64_t now_ns);
 
-void responder_input(struct transport *, struct qp *, const struct bth *,
+void responder_input(struct transport *, struct qp *, const struct pkt *, const struct bth *,
 		     const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
 		     uint32_t payload_len, uint64_t now_ns);
 /* Responses and NAKs; then, behind requests of the same turn, the ACK. True: call again. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reliable connection over RoCEv2: joins requester, completer and responder. */
+#include "transport/congestion.h"
 #include "transport/qp.h"
 #include "transport/veroce/veroce.h"
 
@@ -16,11 +17,11 @@ static void rc_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		     const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
 {
 	if (info->flags & F_RESPONSE) {
-		completer_input(tp, qp, bth, info, headers, payload, payload_len, now_ns);
+		completer_input(tp, qp, pkt, bth, info, headers, payload, payload_len, now_ns);
 		return;
 	}
 	note_established(tp, qp);
-	responder_input(tp, qp, bth, info, headers, payload, payload_len, now_ns);
+	responder_input(tp, qp, pkt, bth, info, headers, payload, payload_len, now_ns);
 }
 
 static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -35,7 +36,8 @@ static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return true;
 	if (!qp->gbn)
 		return false; /* it has no peer yet */
-	if (responder_output(tp, qp, now_ns))
+	if (!congestion_output(tp, qp, now_ns) || responder_output(tp, qp, now_ns) ||
+	    (acks_go_first(tp) && list_empty(&qp->held) && responder_output_ack(tp, qp)))
 		return true;
 	before = tp->tx.count;
 	if (requester_output(tp, qp, now_ns))

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "transport/congestion.h"
 #include "transport/qp.h"
 #include "transport/request.h"
 #include "wire/atomiceth.h"
@@ -28,11 +29,11 @@ void requester_reset(struct transport *tp, struct qp *qp)
 	qp->failed = WC_SUCCESS;
 	if (req)
 		*req = (struct requester){
-			.rd_end = req->rd_end, .rd_entries = req->rd_entries, .wqe = qp->sq.next};
+			.rd_end = req->rd_end, .rd_entries = req->rd_entries, .wqe = qp->sq.next, .rto_ns = TIMER_NEVER};
 	atomic_store_explicit(&qp->in_flight, false, memory_order_relaxed);
 }
 
-void requester_start(struct transport *tp, struct qp *qp)
+void requester_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
 
@@ -44,6 +45,17 @@ void requester_start(struct transport *tp, struct qp *qp)
 	req->retries = qp->retry_cnt;
 	req->rnr_retries = qp->rnr_retry;
 	aimd_init(&req->cc, tp->window_bytes, 2 * QP_ACKREQ_PACKETS * qp->mtu);
+	/* Without memory for it the QP does as where no algorithm is asked for. */
+	if (tp->cc && qp->type == QPT_RC && congestion_of(tp, qp, now_ns))
+		qp->flow.tos = (uint8_t)((qp->flow.tos & ~3u) | 2); /* ECT(0) */
+}
+
+/* Payload bytes that may be unacknowledged, and the most they ever may be. */
+static uint64_t window_bytes(const struct qp *qp)
+{
+	const struct gbn *g = qp->gbn;
+
+	return g->congestion ? congestion_window(g->congestion) : g->req.cc.window_bytes;
 }
 
 /* Distance from the oldest unacknowledged PSN: comparable over the whole 24 bits. */
@@ -78,14 +90,24 @@ void requester_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (req->rnr_wait)
 		return;
-	if (req->una == req->psn || !qp->timeout) {
+	if (req->una == req->psn || !qp->timeout)
+		req->rto_ns = TIMER_NEVER;
+	else
+		req->rto_ns = now_ns + local_ack_ns(qp);
+	requester_wake_by(tp, qp);
+}
+
+/* A timer that fires too early finds the later deadline and is set again. */
+void requester_wake_by(struct transport *tp, struct qp *qp)
+{
+	uint64_t at = qp->gbn->req.rto_ns, other = congestion_deadline(tp, qp);
+
+	if (other < at)
+		at = other;
+	if (at == TIMER_NEVER)
 		timer_cancel(&tp->timers, &qp->timer);
-		return;
-	}
-	/* Lazily: a timer that fires too early finds the later deadline and is set again. */
-	req->rto_ns = now_ns + local_ack_ns(qp);
-	if (!timer_is_set(&qp->timer))
-		timer_set(&tp->timers, &qp->timer, req->rto_ns);
+	else if (!timer_is_set(&qp->timer) || qp->timer.deadline_ns > at)
+		timer_set(&tp->timers, &qp->timer, at);
 }
 
 void requester_check_drained(struct transport *tp, struct qp *qp)
@@ -115,7 +137,7 @@ static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 {
 	const struct requester *req = &qp->gbn->req;
 	uint32_t left = ((w->psn_last - req->psn) & PSN_MASK) + 1;
-	uint32_t window = req->cc.window_bytes / qp->mtu, chunk;
+	uint32_t window = (uint32_t)(window_bytes(qp) / qp->mtu), chunk;
 
 	if (offset(req, req->psn) < offset(req, req->high)) {
 		for (uint8_t i = req->rd_tail; i != req->rd_head; i++) {
@@ -128,7 +150,7 @@ static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 	/* Two under way keep the responder busy; more would only be shorter, and end more trains early. */
 	chunk = req->cc.window_bytes_max / (qp->max_rd_atomic > 1 ? 2 : 1) / qp->mtu;
 	if (chunk > window)
-		chunk = window;
+		chunk = window ? window : 1;
 	return left < chunk ? left : chunk;
 }
 
@@ -203,6 +225,8 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	}
 	memset(p + at + payload, 0, pad);
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + payload + pad + ICRC_LEN);
+	if (qp->gbn->congestion)
+		congestion_sent(tp, qp, req->psn, at + payload + pad + ICRC_LEN, again, now_ns);
 	if (again) {
 		tp->counters.retransmits++;
 	} else {
@@ -248,11 +272,17 @@ static void complete_unacknowledged(struct transport *tp, struct qp *qp, uint64_
 bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
+	struct congestion *g = qp->gbn->congestion;
 	bool sent = false, more = false;
 
+	if (tp->data_paused)
+		return false;
+	if (g && g->cc.deadline_ns <= now_ns)
+		cc_on_timer(&g->cc, now_ns);
 	for (uint32_t budget = QP_OUTPUT_QUANTUM;;) {
 		enum qp_state state = qp_get_state(qp);
-		uint32_t flying = offset(req, req->psn), window = req->cc.window_bytes / qp->mtu;
+		uint32_t flying = offset(req, req->psn);
+		uint32_t window = (uint32_t)(window_bytes(qp) / qp->mtu);
 		struct send_wqe *w;
 		uint32_t span = 1;
 
@@ -275,12 +305,17 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		}
 		if (qp->type == QPT_RC && flying && flying + span > window)
 			break;
+		if (g && congestion_due_ns(g, tp->pace_slack_ns) > now_ns) {
+			g->paced = true;
+			requester_rearm(tp, qp, now_ns);
+			break;
+		}
 		if (!budget-- || !tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX)) {
 			more = true;
 			break;
 		}
 		if (!send_packet(tp, qp, w, span,
-				 flying % QP_ACKREQ_PACKETS == QP_ACKREQ_PACKETS - 1 ||
+				 flying % tp->ackreq_packets == tp->ackreq_packets - 1u ||
 					 flying + span >= window,
 				 now_ns))
 			break;

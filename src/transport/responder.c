@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "transport/atomic.h"
+#include "transport/congestion.h"
 #include "transport/message.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"
@@ -274,8 +275,8 @@ static void duplicate_input(struct transport *tp, struct qp *qp, const struct bt
 	qp_activate(tp, qp);
 }
 
-void responder_input(struct transport *tp, struct qp *qp, const struct bth *bth,
-		     const struct opcode_info *info, const uint8_t *headers, const uint8_t *payload,
+void responder_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers, const uint8_t *payload,
 		     uint32_t payload_len, uint64_t now_ns)
 {
 	struct responder *rsp = &qp->gbn->rsp;
@@ -286,6 +287,7 @@ void responder_input(struct transport *tp, struct qp *qp, const struct bth *bth,
 		tp->counters.rx_dropped++;
 		return;
 	}
+	congestion_arrival(tp, qp, pkt, now_ns);
 	if (gap < 0) {
 		duplicate_input(tp, qp, bth, info, headers, now_ns);
 		return;
@@ -313,10 +315,11 @@ void responder_input(struct transport *tp, struct qp *qp, const struct bth *bth,
 /* ---- what goes back ------------------------------------------------------------------------- */
 
 static uint32_t encode_response(uint8_t *p, const struct qp *qp, uint8_t opcode, uint32_t psn,
-				uint8_t syndrome, uint32_t msn, uint32_t pad)
+				uint8_t syndrome, uint32_t msn, uint32_t pad, bool becn)
 {
 	struct bth bth = {
 		.opcode = opcode,
+		.becn = becn,
 		.migreq = true,
 		.pad = (uint8_t)pad,
 		.pkey = qp->pkey,
@@ -333,11 +336,18 @@ static uint32_t encode_response(uint8_t *p, const struct qp *qp, uint8_t opcode,
 
 static bool send_ack(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t syndrome)
 {
+	struct congestion *g = qp->gbn->congestion;
 	uint8_t *p = tx_room(&tp->tx, TX_HEADROOM_MAX);
 
 	if (!p)
 		return false;
-	encode_response(p, qp, OP_RC_ACK, psn, syndrome, qp->gbn->rsp.msn, 0);
+	encode_response(p, qp, OP_RC_ACK, psn, syndrome, qp->gbn->rsp.msn, 0,
+			g && g->ce && tp->ce_echo);
+	if (g) {
+		tx_telemetry(&tp->tx, g->telemetry ? &g->int_stack : NULL);
+		g->telemetry = false;
+		g->ce = false;
+	}
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, BTH_LEN + AETH_LEN + ICRC_LEN);
 	return true;
 }
@@ -350,7 +360,7 @@ static bool send_atomic_result(struct transport *tp, struct qp *qp, struct rd_re
 	if (!p)
 		return false;
 	at = encode_response(p, qp, OP_RC_ATOMIC_ACK, r->psn_next, AETH_ACK | AETH_CREDIT_INVALID,
-			     r->msn, 0);
+			     r->msn, 0, false);
 	atomicacketh_encode(p + at, &(struct atomicacketh){.orig = r->orig});
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + ATOMICACKETH_LEN + ICRC_LEN);
 	r->psn_next = psn_add(r->psn_next, 1);
@@ -378,7 +388,7 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 	if (!p)
 		return false;
 	at = encode_response(p, qp, read_response_opcode(r), r->psn_next,
-			     AETH_ACK | AETH_CREDIT_INVALID, r->msn, pad);
+			     AETH_ACK | AETH_CREDIT_INVALID, r->msn, pad, false);
 	if (len) {
 		from = mr_check(&tp->mrs, r->rkey, qp->pd, r->va + done, len, MR_REMOTE_READ);
 		if (!from) {
@@ -387,7 +397,7 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 			qp->gbn->rsp.res_emit = qp->gbn->rsp.res_head;
 			return true;
 		}
-		memcpy(p + at, from, len);
+		mr_copy(&tp->mrs, p + at, from, len);
 	}
 	memset(p + at + len, 0, pad);
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + len + pad + ICRC_LEN);
@@ -444,7 +454,7 @@ bool responder_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (state != QPS_RTR && state != QPS_RTS && state != QPS_SQD && state != QPS_SQE)
 		return false;
-	if (send_responses(tp, qp, now_ns))
+	if (!tp->data_paused && send_responses(tp, qp, now_ns))
 		return true;
 	return qp->gbn->rsp.nak_pending && !send_pending_nak(tp, qp, now_ns);
 }

@@ -22,6 +22,7 @@ void tx_start(struct tx *tx, struct pkt *burst, size_t max)
 	tx->train_bytes = 0;
 	tx->kept = NULL;
 	tx->kept_for = NULL;
+	tx->int_stack = NULL;
 }
 
 const struct flow *tx_keep_flow(struct tx *tx, const struct flow *flow)
@@ -63,8 +64,11 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t l
 			    .flow = flow,
 			    .len = len,
 			    .ip_id = tx->train_count,
-			    .train = 1};
-	icrc_seal(pkt);
+			    .train = 1,
+			    .int_stack = tx->int_stack};
+	tx->int_stack = NULL;
+	if (!tx->no_icrc)
+		icrc_seal(pkt);
 	tx->train_open = len == tx->train_len;
 	tx->train_bytes += len;
 	tx->train_count++;

@@ -23,6 +23,7 @@ struct tx {
 	struct pkt *burst; /* the caller's array */
 	size_t count;
 	size_t max;
+	bool no_icrc;       /* packets are described, not carried: there is nothing to seal */
 	uint16_t train_max; /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
 	uint64_t bytes;
 	/* the train being built */
@@ -32,6 +33,7 @@ struct tx {
 	uint32_t train_bytes;
 	uint16_t train_count;
 	bool train_open; /* the last packet was as long as the first */
+	const struct int_stack *int_stack; /* of the next packet */
 	const struct flow *kept; /* by tx_keep_flow in this turn */
 	const void *kept_for;    /* whose it is, in the eyes of who kept it, and which of its flows; NULL: */
 	uint32_t kept_which;     /* nobody said */
@@ -85,6 +87,12 @@ static inline void tx_name_flow(struct tx *tx, const void *whose, uint32_t which
  * coalesced datagram by its first QPN.
  */
 void tx_commit(struct tx *, const struct flow *flow, uint32_t dqpn, uint32_t len);
+
+/* The next packet carries this telemetry, which is borrowed until the next turn; NULL: none. */
+static inline void tx_telemetry(struct tx *tx, const struct int_stack *int_stack)
+{
+	tx->int_stack = int_stack;
+}
 
 /* Ends the turn: counts the trains. Returns the packets laid out. */
 size_t tx_finish(struct tx *);

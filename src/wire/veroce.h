@@ -27,6 +27,8 @@
 
 enum {
 	VEROCE_SACKS_MAX = 8, /* SACKETHs in one packet (veRoCE 5.5) */
+	VEROCE_DSCP_TRIMMABLE = 8, /* veRoCE 8; our choice of marks, only where trimming was agreed */
+	VEROCE_DSCP_TRIMMED = 9,
 
 	/* A SACK with all its blocks and an echo of time stamps. */
 	VEROCE_HEADERS_MAX =

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/veroce_sent.h"
 #include "support/duo.h"
 
 enum {
@@ -169,6 +170,18 @@ static void lane_init(struct swarm *s, struct lane *l, struct duo_qp *from, stru
 	memcpy(l->model, l->target->p, l->target->len);
 }
 
+/* Message numbers that wrap soon. */
+static void choose_sent(struct swarm *s, struct duo_qp *q)
+{
+	const struct veroce_sent sent = {
+		.messages = PSN_MASK - (uint32_t)below(s, 30),
+		.recvs = PSN_MASK - (uint32_t)below(s, 15),
+		.reads = PSN_MASK - (uint32_t)below(s, 15),
+	};
+
+	veroce_set_sent(q, &sent);
+}
+
 static void connect_pairs(struct swarm *s)
 {
 	uint32_t pairs = 1 + (uint32_t)below(s, PAIRS_MAX);
@@ -191,6 +204,10 @@ static void connect_pairs(struct swarm *s)
 
 		struct duo_pair p = duo_connect(s->d, &o);
 
+		if (veroce && chance(s, 30)) {
+			choose_sent(s, p.a);
+			choose_sent(s, p.b);
+		}
 		lane_init(s, &s->lanes[s->lane_count++], p.a, p.b);
 		lane_init(s, &s->lanes[s->lane_count++], p.b, p.a);
 	}

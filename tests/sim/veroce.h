@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What every veRoCE simulation test includes: a pair that speaks it, with as many paths as wanted. */
+/* What every veRoCE simulation test includes: a pair that speaks it, on as many paths as wanted. */
 #ifndef SIM_VEROCE_H
 #define SIM_VEROCE_H
 
 #include "sim/sim.h"
+#include "sim/veroce_sent.h"
 #include "wire/psn.h"
 #include "wire/rocev2.h"
 
@@ -19,6 +20,7 @@ struct veroce_options {
 	bool strong_order;
 	bool trim;
 	uint16_t flowlet;
+	struct veroce_sent sent; /* before the test begins */
 };
 
 static struct veroce_options veroce_opt;
@@ -47,8 +49,8 @@ static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 	c->flowlet = veroce_opt.flowlet;
 }
 
-static inline struct sim veroce_start_sim(const struct veroce_options *v, const struct duo_options *o,
-					  uint64_t seed)
+static inline struct sim veroce_start_sim(const struct veroce_options *v,
+					  const struct duo_options *o, uint64_t seed)
 {
 	veroce_opt = *v;
 
@@ -62,6 +64,8 @@ static inline struct sim veroce_start_sim(const struct veroce_options *v, const 
 	duo_fill(s.abuf, 1);
 	duo_fill(s.bbuf, 2);
 	duo_idle(s.duo); /* capabilities are known */
+	veroce_set_sent(s.a, &v->sent);
+	veroce_set_sent(s.b, &v->sent);
 	return s;
 }
 
@@ -76,20 +80,29 @@ static inline struct sim veroce_default(void)
 
 /* ---- what every scenario runs with (out-of-order 4, O40) ------------------------------------- */
 
+enum { VEROCE_VARIANTS = 24 };
+
 /*
- * Every path MTU with initial PSNs of 0, just before the wrap, at the wrap, and any. False: there is
- * no i-th variant.
+ * Every path MTU with initial PSNs of 0, just before the wrap, at the wrap, and any; each of them
+ * from the first message on, and where message numbers wrap. False: there is no i-th variant.
  */
-static inline bool veroce_variant(struct duo_options *o, unsigned i)
+static inline bool veroce_variant(struct veroce_options *v, struct duo_options *o, unsigned i)
 {
 	static const uint32_t mtus[] = {256, 1024, 4096};
 	static const uint32_t psns[] = {0, 0xfffff0, 0xfffffe, 0x3a91c7};
+	unsigned psn = i / COUNT(mtus) % COUNT(psns);
 
-	if (i >= COUNT(mtus) * COUNT(psns))
+	if (i >= VEROCE_VARIANTS)
 		return false;
 	o->mtu = mtus[i % COUNT(mtus)];
-	o->psn[DUO_A] = psns[i / COUNT(mtus)];
-	o->psn[DUO_B] = psns[(i / COUNT(mtus) + 1) % COUNT(psns)];
+	o->psn[DUO_A] = psns[psn];
+	o->psn[DUO_B] = psns[(psn + 1) % COUNT(psns)];
+	if (i < VEROCE_VARIANTS / 2)
+		v->sent = (struct veroce_sent){0};
+	else if (i & 1)
+		v->sent = (struct veroce_sent){0xfffffe, 0xfffffe, 0xfffffe};
+	else
+		v->sent = (struct veroce_sent){0xffffff, 0xffffff, 0xffffff};
 	return true;
 }
 

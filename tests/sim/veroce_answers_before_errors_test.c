@@ -9,7 +9,7 @@ static void reads_before_a_mistake_are_answered(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		struct duo_wr r = duo_read_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
 		struct duo_wr add = duo_fetch_add_wr(2, s.abuf, 20000, s.bbuf, 20000, 1);

@@ -31,7 +31,7 @@ static void error_of_a_late_first_packet_is_told_in_turn(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		uint32_t first = o.psn[DUO_A], psn = 0;
 		struct veroce_order order = {.psn = first, .count = 5, .rank = rank};
@@ -123,10 +123,9 @@ static struct duo_wr make(const struct sim *s, int which)
 
 /* SEND with a hole, the mistake, a good WRITE; the mistake is early, or even before all the others.
  */
-static void make_mistake(const struct duo_options *o, int which)
+static void make_mistake(const struct veroce_options *v, const struct duo_options *o, int which)
 {
-	struct veroce_options v = veroce_options();
-	struct sim s = veroce_start_sim(&v, o, 1);
+	struct sim s = veroce_start_sim(v, o, 1);
 	uint32_t mtu = o->mtu, first = o->psn[DUO_A], hole = psn_add(first, 1), psn = 0;
 	struct duo_rule *block = veroce_block(s.duo, &hole);
 	struct veroce_order order = {.psn = first, .count = 6, .lost = 2};
@@ -163,11 +162,12 @@ static void make_mistake(const struct duo_options *o, int which)
 /* out-of-order O34 among them */
 static void mistake_behind_a_hole_waits_for_its_turn(void **state)
 {
+	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		for (int which = 0; which < MISTAKES; which++)
-			make_mistake(&o, which);
+			make_mistake(&v, &o, which);
 	}
 }
 
@@ -178,7 +178,7 @@ static void first_of_two_mistakes_is_told(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		struct veroce_order order = {.psn = o.psn[DUO_A], .count = 2, .rank = rank};
 		struct duo_wr odd = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 1, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* veRoCE: every kind of message on a network that loses nothing (veRoCE 7), and what is on the wire. */
+/* Every kind of message on a network that loses nothing (veRoCE 7), and what is on the wire. */
 #include "sim/veroce.h"
 
 static void every_operation_arrives_and_completes(void **state)
@@ -90,12 +90,105 @@ static void atomics_execute_once_and_answer(void **state)
 	sim_end(&s);
 }
 
+/* The source ports of the other IP version are another socket's, or nobody's; the channel looks. */
+static void every_path_of_either_ip_version_is_used(void **state)
+{
+	static const uint8_t gids[] = {DUO_GID_IPV4, DUO_GID_IPV6};
+
+	for (size_t i = 0; i < COUNT(gids); i++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		uint32_t paths[DUO_SIDES] = {0};
+		struct sim s;
+
+		v.paths = 4;
+		v.window_bytes = 8 * 1024; /* so that flowlets are short */
+		o.gid = gids[i];
+		s = veroce_start_sim(&v, &o, 1);
+		for (uint64_t k = 0; k < 8; k++) {
+			struct duo_wr w = duo_write_wr(2 * k, s.abuf, 0, 30000, s.bbuf, 0);
+			struct duo_wr r =
+				duo_read_wr(2 * k + 1, s.abuf, 30000, 30000, s.bbuf, 30000);
+
+			assert_true(duo_post(s.a, &w));
+			assert_true(duo_post(s.a, &r));
+			duo_idle(s.duo);
+			duo_expect(s.duo, &s.a->sent, 2 * k, WC_SUCCESS);
+			duo_expect(s.duo, &s.a->sent, 2 * k + 1, WC_SUCCESS);
+		}
+		assert_memory_equal(s.abuf->p, s.bbuf->p, 60000);
+		for (size_t k = 0; k < s.duo->wire_count; k++) {
+			const struct duo_packet *p = &s.duo->wire[k];
+
+			if (veroce_is_data(p))
+				paths[p->from] |= 1u << p->path;
+		}
+		assert_int_equal(paths[DUO_A], 0xf);
+		assert_int_equal(paths[DUO_B], 0xf);
+		sim_end(&s);
+	}
+}
+
+static void send_some(struct sim *s)
+{
+	struct duo_qp *both[] = {s->a, s->b};
+
+	for (uint64_t i = 0; i < 20; i++) {
+		struct duo_qp *q = both[i & 1];
+		struct duo_buf *from = i & 1 ? s->bbuf : s->abuf, *to = i & 1 ? s->abuf : s->bbuf;
+		struct duo_wr w = duo_write_wr(i, from, 0, 3000, to, 0);
+
+		if (i / 2 % 3 == 0)
+			w = duo_read_wr(i, from, 0, 3000, to, 0);
+		else if (i / 2 % 3 == 1)
+			w = duo_send_wr(i, from, 0, 30);
+		if (w.opcode == WR_SEND)
+			assert_true(duo_recv(q->peer, i, to, 0, 100));
+		assert_true(duo_post(q, &w));
+	}
+	duo_idle(s->duo);
+	for (uint64_t i = 0; i < 20; i++) {
+		duo_expect(s->duo, &both[i & 1]->sent, i, WC_SUCCESS);
+		if (i / 2 % 3 == 1)
+			duo_expect(s->duo, &both[i & 1]->peer->received, i, WC_SUCCESS);
+	}
+}
+
+/* veroce_set_sent() is honest: what it makes is what so many messages make. */
+static void numbers_set_are_those_of_messages_sent(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct sim real = veroce_start_sim(&v, &o, 1), made;
+
+	send_some(&real);
+	v.sent = (struct veroce_sent){.messages = 10, .recvs = 3, .reads = 4};
+	made = veroce_start_sim(&v, &o, 1);
+	for (int side = 0; side < DUO_SIDES; side++) {
+		const struct veroce *r = (side ? real.b : real.a)->qp->veroce;
+		const struct veroce *m = (side ? made.b : made.a)->qp->veroce;
+
+		assert_int_equal(m->msn, r->msn);
+		assert_int_equal(m->acked_msn, r->acked_msn);
+		assert_int_equal(m->rqmsn, r->rqmsn);
+		assert_int_equal(m->reads, r->reads);
+		assert_int_equal(m->rq_done, r->rq_done);
+		assert_int_equal(m->executed, r->executed);
+		assert_int_equal(m->quiet.q_amsn, r->quiet.q_amsn);
+		assert_int_equal(m->quiet.r_amsn, r->quiet.r_amsn);
+	}
+	sim_end(&real);
+	sim_end(&made);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_operation_arrives_and_completes),
 		cmocka_unit_test(immediate_and_invalidate_arrive),
 		cmocka_unit_test(atomics_execute_once_and_answer),
+		cmocka_unit_test(numbers_set_are_those_of_messages_sent),
+		cmocka_unit_test(every_path_of_either_ip_version_is_used),
 	};
 
 	duo_fail_hook = sim_fail;

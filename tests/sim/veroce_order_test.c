@@ -11,7 +11,7 @@ static void neighbours_that_swap_cost_nothing(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		struct veroce_order order = {.psn = o.psn[DUO_A], .count = 4, .rank = rank};
 		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 4 * o.mtu, s.bbuf, 0);
@@ -26,7 +26,7 @@ static void neighbours_that_swap_cost_nothing(void **state)
 		assert_int_equal(nic_counters(s.b->host->nic)->rx_out_of_sequence, 1);
 		ack = veroce_last(s.duo, DUO_B, OP_RC_ACK);
 		assert_int_equal(ack->bth.psn, psn_add(o.psn[DUO_A], 3));
-		assert_int_equal(ack->aeth.msn, 1);
+		assert_int_equal(ack->aeth.msn, psn_add(v.sent.messages, 1));
 		sim_end(&s);
 	}
 }
@@ -91,7 +91,7 @@ static void reordering_is_paid_for_once(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		for (int base = 0; base < 2; base++) {
 			v.base[DUO_B] = base;
 			reverse_twice(&v, &o);
@@ -105,7 +105,7 @@ static void receive_completion_waits_for_earlier_messages(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		uint32_t mtu = o.mtu, hole = psn_add(o.psn[DUO_A], 2);
 		struct duo_wr w1 = duo_write_wr(1, s.abuf, 0, 1, s.bbuf, 0);
@@ -146,7 +146,7 @@ static void immediate_that_comes_first_waits_for_the_straggler(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		uint32_t first = o.psn[DUO_A], len = 3 * o.mtu + 1;
 		struct veroce_order order = {.psn = first, .count = 4, .rank = rank};
@@ -179,7 +179,7 @@ static void late_copy_does_not_overwrite_what_came_after(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		struct duo_wr w1 = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
 		struct duo_wr w2 = duo_write_wr(2, s.abuf, 4 * o.mtu, 3 * o.mtu, s.bbuf, 0);
@@ -228,7 +228,7 @@ static void unfenced_overlap_ends_with_either(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 
 		overlap(&s, false);
@@ -248,7 +248,7 @@ static void fenced_overlap_ends_with_the_second(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 
 		overlap(&s, true);
@@ -264,9 +264,9 @@ static void fence_waits_for_all_before_it(void **state)
 		struct veroce_options v = veroce_options();
 		struct duo_options o = duo_options();
 		uint64_t done_ns = 0;
-		uint32_t fenced = 0;
+		uint32_t fenced = 0, nth;
 
-		veroce_variant(&o, seed % 12);
+		veroce_variant(&v, &o, seed % VEROCE_VARIANTS);
 		v.paths = 1 + seed % 4;
 
 		struct sim s = veroce_start_sim(&v, &o, seed);
@@ -296,8 +296,9 @@ static void fence_waits_for_all_before_it(void **state)
 			if (p->from != DUO_A || !veroce_is_data(p) || p->bth.retrans ||
 			    p->info->flags & F_RESPONSE)
 				continue;
-			if (p->msn == 5 || p->msn == 8) {
-				done_ns = s.a->sent.e[p->msn - 2].timestamp_ns;
+			nth = (p->msn - v.sent.messages) & PSN_MASK;
+			if (nth == 5 || nth == 8) {
+				done_ns = s.a->sent.e[nth - 2].timestamp_ns;
 				assert_true(p->sent_ns >= done_ns);
 				fenced++;
 			}
@@ -314,7 +315,8 @@ enum { WATCHED = 4096 };
 /* One direction and space, as an ideal receiver would see it. Arrivals are known when it is sent.
  */
 struct watched {
-	uint32_t psn;                 /* of the first packet */
+	uint32_t psn; /* of the first packet */
+	uint32_t msn; /* of the last message before it; others are counted from it */
 	uint64_t arrival_ns[WATCHED]; /* 0: not yet on its way */
 	uint32_t end_msn[WATCHED];    /* of the message that ends there; 0: none does */
 	uint32_t apsn, amsn;          /* as last acknowledged */
@@ -334,7 +336,7 @@ static void note_sent(struct watch *w, const struct duo_packet *p)
 
 	assert_true(i < WATCHED);
 	if (p->info->flags & F_END)
-		s->end_msn[i] = p->msn;
+		s->end_msn[i] = (p->msn - s->msn) & PSN_MASK;
 	if (p->fate != DUO_DROP && (!s->arrival_ns[i] || s->arrival_ns[i] > at))
 		s->arrival_ns[i] = at;
 }
@@ -349,7 +351,7 @@ static void check_ack(struct watch *w, const struct duo_packet *p, struct watche
 		if (s->end_msn[i])
 			amsn = s->end_msn[i];
 	}
-	DUO_CHECK(w->duo, p->aeth.msn == amsn);
+	DUO_CHECK(w->duo, p->aeth.msn == psn_add(s->msn, amsn));
 	DUO_CHECK(w->duo, upto >= s->apsn && amsn >= s->amsn);
 	s->apsn = upto;
 	s->amsn = amsn;
@@ -383,7 +385,7 @@ static void acknowledgements_cover_no_hole(void **state)
 		struct duo_options o = duo_options();
 		struct watch *w = calloc(1, sizeof(*w));
 
-		veroce_variant(&o, seed % 12);
+		veroce_variant(&v, &o, seed % VEROCE_VARIANTS);
 		v.paths = COUNT(skew_ns);
 		v.flowlet = 1 + seed % 8;
 		v.loss = seed % 3;
@@ -396,6 +398,8 @@ static void acknowledgements_cover_no_hole(void **state)
 			w->space[side][0].psn = o.psn[side];
 			/* Responses begin with the first PSN of who is answered (veRoCE 4.1). */
 			w->space[side][1].psn = o.psn[!side];
+			w->space[side][0].msn = v.sent.messages;
+			w->space[side][1].msn = v.sent.reads;
 			s.duo->faults[side].drop_ppm = 30000;
 		}
 		memcpy(s.duo->path_ns, skew_ns, sizeof(skew_ns));
@@ -447,7 +451,7 @@ static void copies_write_nothing_after_completion(void **state)
 		struct duo_options o = duo_options();
 		uint8_t *zero = calloc(1, BUF_BYTES);
 
-		veroce_variant(&o, seed % 12);
+		veroce_variant(&v, &o, seed % VEROCE_VARIANTS);
 		v.paths = 1 + seed % 3;
 
 		struct sim s = veroce_start_sim(&v, &o, seed);

@@ -46,6 +46,43 @@ static void probe_is_answered_before_the_timeout_on_long_paths(void **state)
 	}
 }
 
+/* Loses the first two copies of the first packet. */
+static bool lose_first_twice(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
+{
+	struct transfer *t = ctx;
+
+	if (transfer_is_data(t, p) && !transfer_index(t, p) && !transfer_copy(t, 0, 1)) {
+		*fate = DUO_DROP;
+		return true;
+	}
+	return transfer_channel(ctx, p, fate, n);
+}
+
+/* Were the third copy lost alone, the window would close on it. Each of the two is counted. */
+static void third_copy_goes_twice_and_counts_twice(void **state)
+{
+	for (int read = 0; read < 2; read++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct transfer t;
+
+		v.rx_window = 128;
+		v.window_bytes = 50 * MTU;
+		transfer_start(&t, &v, &o, 1, read, 300 * MTU, 20000, WARM);
+		t.packet_ns = 1000;
+		t.duo->script = lose_first_twice;
+		t.duo->script_ctx = &t;
+		transfer_post(&t, 0, 300 * MTU);
+		duo_idle(t.duo);
+		transfer_check(&t);
+		DUO_CHECK(t.duo, transfer_copies(&t, 0) == 3);
+		DUO_CHECK(t.duo, transfer_copy(&t, 0, 2)->sent_ns == transfer_copy(&t, 0, 3)->sent_ns);
+		DUO_CHECK(t.duo, t.sender->retransmits == 3 && t.receiver->rx_duplicates == 1);
+		DUO_CHECK(t.duo, !t.sender->timeouts);
+		transfer_end(&t);
+	}
+}
+
 /* ---- paths -------------------------------------------------------------------------------------
  */
 
@@ -85,6 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(probe_is_answered_before_the_timeout_on_long_paths),
+		cmocka_unit_test(third_copy_goes_twice_and_counts_twice),
 		cmocka_unit_test(growing_queue_is_no_evidence_against_a_long_path),
 	};
 

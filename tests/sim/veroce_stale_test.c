@@ -29,7 +29,7 @@ static void packets_outside_the_window_change_nothing(void **state)
 	struct duo_options o = duo_options();
 
 	v.rx_window = WINDOW;
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		const struct nic_counters *n = nic_counters(s.b->host->nic);
 		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 2 * o.mtu, s.bbuf, 0);
@@ -45,7 +45,7 @@ static void packets_outside_the_window_change_nothing(void **state)
 		for (size_t k = 0; k < COUNT(old); k++) {
 			uint64_t dups = n->rx_duplicates, acks = n->acks_sent;
 
-			forge_write(&s, old[k], 2);
+			forge_write(&s, old[k], psn_add(v.sent.messages, 2));
 			duo_idle(s.duo);
 			assert_int_equal(n->rx_duplicates, dups + 1);
 			/* Who sends it again did not hear of it (7.7). */
@@ -54,17 +54,17 @@ static void packets_outside_the_window_change_nothing(void **state)
 		for (size_t k = 0; k < COUNT(beyond); k++) {
 			uint64_t acks = n->acks_sent + n->sacks_sent;
 
-			forge_write(&s, beyond[k], 2);
+			forge_write(&s, beyond[k], psn_add(v.sent.messages, 2));
 			duo_idle(s.duo);
 			assert_int_equal(n->rx_beyond_window, k + 1);
 			assert_int_equal(n->acks_sent + n->sacks_sent, acks);
 		}
 		assert_memory_equal(s.bbuf->p, s.abuf->p, 2 * o.mtu);
 		/* The last PSN of the window is taken, and only once. */
-		forge_write(&s, psn_add(apsn, WINDOW), WINDOW + 1);
+		forge_write(&s, psn_add(apsn, WINDOW), psn_add(v.sent.messages, WINDOW + 1));
 		assert_memory_equal(s.bbuf->p, "late", 4);
 		memset(s.bbuf->p, 0, 4);
-		forge_write(&s, psn_add(apsn, WINDOW), WINDOW + 1);
+		forge_write(&s, psn_add(apsn, WINDOW), psn_add(v.sent.messages, WINDOW + 1));
 		assert_memory_equal(s.bbuf->p, "\0\0\0", 4);
 		duo_idle(s.duo);
 		assert_int_equal(veroce_last(s.duo, DUO_B, OP_RC_SACK)->bth.psn, apsn);
@@ -210,7 +210,7 @@ static void what_is_parked_goes_with_the_connection(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		for (int k = 0; k < 2; k++) {
 			int end = k ? QPS_ERR : QPS_RESET;
 			struct sim s = veroce_start_sim(&v, &o, 1);
@@ -278,13 +278,11 @@ static void measure(void *ctx, const struct duo_packet *p, const uint8_t *data)
 }
 
 /* `mute`: the peer does not even answer to capability requests. */
-static void base_peer(const struct duo_options *o, bool mute)
+static void base_peer(const struct veroce_options *v, const struct duo_options *o, bool mute)
 {
-	struct veroce_options v = veroce_options();
 	struct span span = {.psn = o->psn[DUO_A]};
 
-	v.base[DUO_B] = true;
-	veroce_opt = v;
+	veroce_opt = *v;
 
 	struct sim s = {.duo = duo_create(1, veroce_tweak)};
 	struct duo_pair p;
@@ -303,6 +301,7 @@ static void base_peer(const struct duo_options *o, bool mute)
 	s.a = p.a;
 	s.b = p.b;
 	duo_idle(s.duo);
+	veroce_set_sent(s.a, &v->sent);
 	span.duo = s.duo;
 	s.duo->tap = measure;
 	s.duo->tap_ctx = &span;
@@ -338,11 +337,13 @@ static void base_peer(const struct duo_options *o, bool mute)
 
 static void base_peers_are_spoken_to_plainly(void **state)
 {
+	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
-		base_peer(&o, false);
-		base_peer(&o, true);
+	v.base[DUO_B] = true;
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
+		base_peer(&v, &o, false);
+		base_peer(&v, &o, true);
 	}
 }
 

@@ -39,14 +39,13 @@ static void poll_memory(struct sim *s, uint32_t mtu)
 	}
 }
 
-static struct sim begin(const struct duo_options *o, uint64_t seed)
+static struct sim begin(struct veroce_options *v, const struct duo_options *o, uint64_t seed)
 {
-	struct veroce_options v = veroce_options();
 	struct sim s;
 
-	v.strong_order = true;
-	v.paths = 1 + seed % 4;
-	s = veroce_start_sim(&v, o, seed);
+	v->strong_order = true;
+	v->paths = 1 + seed % 4;
+	s = veroce_start_sim(v, o, seed);
 	memset(s.bbuf->p, 0, BUF_BYTES);
 	fill_packets(s.abuf, o->mtu);
 	return s;
@@ -59,11 +58,12 @@ static void memory_fills_in_the_order_sent(void **state)
 		{5, 0, 1, 2, 3, 4, 11, 6, 7, 8, 9, 10},
 		{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10},
 	};
+	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		for (size_t k = 0; k < 2 * COUNT(ranks); k++) {
-			struct sim s = begin(&o, k);
+			struct sim s = begin(&v, &o, k);
 			struct veroce_order order = {.psn = o.psn[DUO_A],
 						     .count = PACKETS,
 						     .rank = ranks[k / 2],
@@ -84,11 +84,12 @@ static void memory_fills_in_the_order_sent(void **state)
 static void everything_completes_whatever_is_lost(void **state)
 {
 	for (uint64_t seed = 1; seed <= 12; seed++) {
+		struct veroce_options v = veroce_options();
 		struct duo_options o = duo_options();
 
-		veroce_variant(&o, seed % 12);
+		veroce_variant(&v, &o, seed % VEROCE_VARIANTS);
 
-		struct sim s = begin(&o, seed);
+		struct sim s = begin(&v, &o, seed);
 		struct duo_wr w = duo_write_wr(0, s.abuf, 0, PACKETS * o.mtu, s.bbuf, 0);
 
 		for (int side = 0; side < DUO_SIDES; side++) {

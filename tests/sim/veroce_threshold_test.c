@@ -31,7 +31,7 @@ static void reordering_within_the_threshold_is_not_answered_by_sack(void **state
 
 	v.base[DUO_A] = v.base[DUO_B] = true;
 	v.paths = 16;
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		v.loss = losses[i % COUNT(losses)];
 
 		struct sim s = veroce_start_sim(&v, &o, 1);
@@ -56,7 +56,7 @@ static void threshold_grows_to_the_reordering_seen(void **state)
 	struct duo_options o = duo_options();
 
 	v.base[DUO_B] = true;
-	for (unsigned i = 0; veroce_variant(&o, i); i++) {
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		v.loss = i & 1 ? NIC_LOSS_BASE : NIC_LOSS_FAST;
 
 		struct sim s = veroce_start_sim(&v, &o, 1);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ipudp.h"
 #include "base/siphash.h"
 #include "support/duo.h"
 #include "wire/packet.h"
@@ -311,6 +312,14 @@ static void release_held(struct duo *d, enum duo_side from, bool all)
 	}
 }
 
+/* A back end sends from the ports that it named, others for each IP version, and from no other. */
+static void check_source_port(struct duo *d, const struct flow *flow)
+{
+	uint16_t first = flow_is_ipv4(flow) ? DUO_SPORT_IPV4 : DUO_SPORT_IPV6;
+
+	DUO_CHECK(d, flow->sport >= first && flow->sport < first + NIC_PATHS_MAX);
+}
+
 static struct duo_flight copy_flight(const struct duo_flight *f)
 {
 	struct duo_flight c = *f;
@@ -338,6 +347,7 @@ static void transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
 
 	DUO_CHECK(d, p.info);
 	check_sealed(d, pkt);
+	check_source_port(d, pkt->flow);
 	p.fate = decide(d, &p, &n);
 	if (p.veroce && d->path_ns[p.path] == UINT64_MAX)
 		p.fate = DUO_DROP;

@@ -9,7 +9,7 @@
  * and the calls made: the same twice gives the same `trace`.
  *
  * What no test should have to ask for is checked always, and a violation aborts with the last
- * packets on stderr: trains and ICRCs of packets sent, memory around every buffer, leaks, and a
+ * packets on stderr: trains, ICRCs and source ports of packets sent, memory around every buffer, leaks, and a
  * bound on the work done.
  */
 #ifndef SUPPORT_DUO_H

@@ -20,7 +20,8 @@ enum {
 	BASE_SACKS_MAX = 4, /* packets of one block each, where one may not hold several */
 	FULL_PACKETS = 4, /* SACK packets that answer a probe */
 	SLOW_LAG_A_PATH = 16, /* a packet that is further behind is slow (9.1) */
-	HOLE_TRIES_MAX = 8 /* SACKs for a hole that stays, each twice as late as the one before */
+	HOLE_TRIES_MAX = 8, /* SACKs for a hole that stays, each twice as late as the one before */
+	TRIMS_MIN = 16
 };
 
 static const uint64_t hole_ns_min = 25000;
@@ -97,12 +98,37 @@ void acks_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t
 	qp_activate(tp, qp);
 }
 
+/* As many as PSNs may be on their way, whatever a peer or switch makes up. */
+static bool grow_trims(struct transport *tp, struct receiver *in)
+{
+	uint32_t size = in->trims_size ? in->trims_size * 2 : TRIMS_MIN, *trims;
+
+	trims = size <= tp->rx_window ? pool_get(&tp->pool, size * sizeof(*trims)) : NULL;
+	if (!trims)
+		return false;
+	if (in->trims_count)
+		memcpy(trims, in->trims, in->trims_count * sizeof(*trims));
+	pool_put(&tp->pool, in->trims, in->trims_size * sizeof(*trims));
+	in->trims = trims;
+	in->trims_size = size;
+	return true;
+}
+
 void acks_trimmed(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t psn)
 {
 	tp->counters.rx_trimmed++;
-	if (in->trims < VEROCE_TRIMS_MAX)
-		in->trim_psn[in->trims++] = psn;
+	/* Without memory it is as good as lost, which the sender finds out by itself. */
+	if (in->trims_count == in->trims_size && !grow_trims(tp, in))
+		return;
+	in->trims[in->trims_count++] = psn;
 	ack_schedule(tp, qp, ACK_NOW, 0);
+}
+
+void acks_drop(struct transport *tp, struct receiver *in)
+{
+	pool_put(&tp->pool, in->trims, in->trims_size * sizeof(*in->trims));
+	in->trims = NULL;
+	in->trims_size = in->trims_count = in->trims_sent = 0;
 }
 
 void acks_reordered(struct transport *tp, struct qp *qp, struct receiver *in,
@@ -277,18 +303,15 @@ static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, 
 /* These acknowledge nothing (5.2). */
 static bool send_trims(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
-	uint8_t sent = 0;
-
-	for (; sent < in->trims; sent++) {
+	for (; in->trims_sent < in->trims_count; in->trims_sent++) {
 		if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK,
-			     in->trim_psn[sent], AETH_NAK | NAK_PSN_SEQUENCE, POETH_NO_INFO, NULL, 0,
-			     false, now_ns))
-			break;
+			     in->trims[in->trims_sent], AETH_NAK | NAK_PSN_SEQUENCE, POETH_NO_INFO,
+			     NULL, 0, false, now_ns))
+			return false;
 		tp->counters.naks_sent++;
 	}
-	in->trims = (uint8_t)(in->trims - sent);
-	memmove(in->trim_psn, in->trim_psn + sent, in->trims * sizeof(in->trim_psn[0]));
-	return !in->trims;
+	acks_drop(tp, in);
+	return true;
 }
 
 static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
@@ -310,7 +333,7 @@ bool acks_send(struct transport *tp, struct qp *qp, struct receiver *in, uint64_
 {
 	bool holes = has_holes(in), sack;
 
-	if (!send_trims(tp, qp, in, now_ns))
+	if (in->trims && !send_trims(tp, qp, in, now_ns))
 		return false;
 	if (in->nak_due && acks_nak_ready(qp) && !send_nak(tp, qp, in, now_ns))
 		return false;

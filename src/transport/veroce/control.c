@@ -3,15 +3,22 @@
  * Packets outside the PSN spaces (veRoCE 9.1, 10): congestion notification, round-trip probes of paths
  * that are down, and the signal that a packet was slow.
  *
+ * A CE mark is told by the BECN bit of the acknowledgement that it hurries, and by a CNP only where none
+ * comes of it: when the packet was too far ahead, or refused until its turn. Then a QP sends one at most
+ * in VEROCE_CNP_NS, and a mark that comes sooner waits for the end of that time, or for an acknowledgement.
+ *
  * A probe's CC context is the index of its path, and its answer comes back on that one, as far as a
  * source port can be chosen.
  */
+#include <string.h>
+
 #include "transport/veroce/veroce.h"
 #include "wire/icrc.h"
 
 static const uint64_t probe_lost_ns = 20000000;
 static const uint64_t slow_period_ns = 30000; /* three fit in the 100 us in which they are counted */
 
+/* Its source port tells the path (10); from a port that is none of ours, it means them all. */
 void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		   const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -36,8 +43,7 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		break;
 	case OP_CNP:
 		tp->counters.cnps_received++;
-		for (uint32_t i = 0; i < pair->path_count; i++)
-			cc_on_cnp(&pair->path[i].cc, now_ns);
+		pair_cnp(pair, pkt->flow->sport % TX_PATHS_MAX, now_ns);
 		break;
 	default:
 		tp->counters.slow_signals++;
@@ -133,10 +139,52 @@ bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return true;
 }
 
+/* What was marked in one of the spaces and is not told by what is due; NULL: nothing. */
+static struct receiver *untold(struct veroce_work *w)
+{
+	struct receiver *ins[] = {&w->q_in, &w->r_in};
+
+	for (int i = 0; i < 2; i++) {
+		if (ins[i]->ce && !ins[i]->ack_due)
+			return ins[i];
+	}
+	return NULL;
+}
+
+bool control_send_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct receiver *in = untold(vr->w);
+	struct veroce_packet p = {
+		.bth = {.opcode = OP_CNP,
+			.migreq = true,
+			.pkey = qp->pkey,
+			.becn = true,
+			.dqpn = qp->dest_qpn},
+	};
+	const struct flow *flow;
+	uint8_t *out;
+	uint32_t at;
+
+	if (!in || now_ns < vr->w->cnp_ns)
+		return true;
+	flow = veroce_flow(tp, qp, in->ce_path % vr->pair->path_count, false);
+	out = flow ? tx_room(&tp->tx, TX_HEADROOM_MAX) : NULL;
+	if (!out)
+		return false;
+	at = veroce_encode_headers(out, &p);
+	memset(out + at, 0, CNP_RESV_LEN);
+	tx_commit(&tp->tx, flow, qp->dest_qpn, at + CNP_RESV_LEN + ICRC_LEN);
+	tp->counters.cnps_sent++;
+	vr->w->cnp_ns = now_ns + VEROCE_CNP_NS;
+	in->ce = false;
+	return true;
+}
+
 uint64_t control_deadline(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
-	uint64_t at = TIMER_NEVER;
+	uint64_t at = untold(vr->w) ? vr->w->cnp_ns : TIMER_NEVER;
 
 	/* Paths without work need no probes: they are asked when there is some. */
 	if (!vr->pair->down_count || qp->sq.una == qp->sq.next)

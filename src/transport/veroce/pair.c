@@ -104,7 +104,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 {
 	const struct pair_config *c = &t->config;
 	struct pair *p = pair_find(t, src, dst);
-	enum cc_algorithm algorithm = c->cc;
+	enum cc_algorithm algorithm = c->cc_params ? c->cc_params->algorithm : c->cc;
 	struct cc_config cc;
 
 	if (p) {
@@ -122,8 +122,15 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 	p->window_bytes = c->window_bytes;
 	p->rto_ns = RTO_UNKNOWN * c->rto_min_ns;
 	prng_init(&p->prng, t->seed++);
+	p->cc_due_ns = CC_NO_DEADLINE;
+	p->paced_ns = CC_NO_DEADLINE;
 	cc = (struct cc_config){
+		.params = c->cc_params,
 		.mtu_bytes = mtu_bytes,
+		.base_rtt_ns = c->base_rtt_ns,
+		/* What the port lets through, all paths would share; a few may be dead or dull. */
+		.line_rate_bps = p->path_count > 1 ? 2 * c->line_rate_bps / p->path_count
+						   : c->line_rate_bps,
 		.cwnd_bytes_start = c->window_bytes / WINDOW_STARTS / p->path_count,
 		.cwnd_bytes_min = 2 * mtu_bytes,
 		.cwnd_bytes_max = c->window_bytes * window_factor_max,
@@ -131,11 +138,15 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 		.loss_ignored = true,
 	};
 	/* Between processes of one host there is no network: what delays is the processor's scheduling. */
-	if (local)
+	if (local) {
 		algorithm = CC_NONE;
+		cc.params = NULL;
+	}
 	if (algorithm == CC_NONE)
 		cc.cwnd_bytes_max = c->window_bytes;
-	if (cc.cwnd_bytes_start < 4 * mtu_bytes)
+	if (c->line_rate_bps && c->base_rtt_ns)
+		cc.cwnd_bytes_start = 0; /* a round trip of what the line takes */
+	if (cc.cwnd_bytes_start && cc.cwnd_bytes_start < 4 * mtu_bytes)
 		cc.cwnd_bytes_start = 4 * mtu_bytes;
 	for (uint32_t i = 0; i < TX_PATHS_MAX; i++) {
 		p->min_rtt_ns[i] = UINT64_MAX;
@@ -186,11 +197,35 @@ static uint64_t path_load(const struct path *p)
 	return p->srtt_ns / 2 + path_flying(p) * (p->srtt_ns + 1) / (p->cc.cwnd_bytes + 1);
 }
 
-static bool usable(const struct pair *pair, uint32_t i, uint32_t bytes)
+static bool up_and_fits(const struct pair *pair, uint32_t i, uint32_t bytes)
 {
 	const struct path *p = &pair->path[i];
 
 	return (!p->down || pair->down_count == pair->path_count) && fits(p, bytes);
+}
+
+static uint64_t paced_ns(const struct pair_config *c, const struct path *p)
+{
+	return pacer_due_ns(&p->pacer, p->cc.rate_bps, c->pace_slack_ns);
+}
+
+static bool usable(const struct pair *pair, const struct pair_config *c, uint32_t i, uint32_t bytes,
+		   uint64_t now_ns)
+{
+	return up_and_fits(pair, i, bytes) && paced_ns(c, &pair->path[i]) <= now_ns;
+}
+
+uint64_t pair_paced_ns(const struct pair *pair, const struct pair_config *c, uint32_t bytes)
+{
+	uint64_t first = CC_NO_DEADLINE;
+
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint64_t at = paced_ns(c, &pair->path[i]);
+
+		if (at < first && up_and_fits(pair, i, bytes))
+			first = at;
+	}
+	return first;
 }
 
 static bool doubtful(const struct path *p)
@@ -198,33 +233,34 @@ static bool doubtful(const struct path *p)
 	return !p->srtt_ns || p->silent;
 }
 
-static int pick_fastest(const struct pair *pair, uint32_t bytes, uint8_t avoid)
+static int pick_fastest(const struct pair *pair, const struct pair_config *c, uint32_t bytes,
+			uint8_t avoid, uint64_t now_ns)
 {
 	int best = PAIR_NO_PATH;
 
 	for (uint32_t i = 0; i < pair->path_count; i++) {
 		const struct path *p = &pair->path[i], *q = &pair->path[best < 0 ? 0 : best];
 
-		if (i == avoid || !usable(pair, i, bytes))
+		if (i == avoid || !usable(pair, c, i, bytes, now_ns))
 			continue;
 		/* One that nothing was heard of may be dead, which is for new packets to find out. */
 		if (best < 0 || doubtful(p) < doubtful(q) ||
 		    (doubtful(p) == doubtful(q) && path_load(p) < path_load(q)))
 			best = (int)i;
 	}
-	if (best < 0 && avoid < pair->path_count && usable(pair, avoid, bytes) &&
+	if (best < 0 && avoid < pair->path_count && usable(pair, c, avoid, bytes, now_ns) &&
 	    !doubtful(&pair->path[avoid]))
 		best = avoid;
 	return best;
 }
 
 /* Two at random, the better of them; where neither has room, the first that has. */
-static int pick_new(struct pair *pair, uint32_t bytes, uint64_t now_ns)
+static int pick_new(struct pair *pair, const struct pair_config *c, uint32_t bytes, uint64_t now_ns)
 {
 	uint64_t draw = prng_next(&pair->prng);
 	uint32_t a = (uint32_t)(draw & UINT32_MAX) % pair->path_count;
 	uint32_t b = (uint32_t)(draw >> 32) % pair->path_count;
-	bool a_fits = usable(pair, a, bytes), b_fits = usable(pair, b, bytes);
+	bool a_fits = usable(pair, c, a, bytes, now_ns), b_fits = usable(pair, c, b, bytes, now_ns);
 
 	if (a_fits && b_fits && pair->path[a].slow_until_ns > now_ns)
 		return (int)b;
@@ -235,7 +271,7 @@ static int pick_new(struct pair *pair, uint32_t bytes, uint64_t now_ns)
 	for (uint32_t i = 0; i < pair->path_count; i++) {
 		uint32_t k = (a + i) % pair->path_count;
 
-		if (usable(pair, k, bytes))
+		if (usable(pair, c, k, bytes, now_ns))
 			return (int)k;
 	}
 	return PAIR_NO_PATH;
@@ -263,14 +299,14 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 	if (flying && flying + bytes > pair->window_bytes)
 		return PAIR_NO_PATH;
 	if (pair->path_count == 1)
-		return fits(&pair->path[0], bytes) ? 0 : PAIR_NO_PATH;
+		return usable(pair, c, 0, bytes, now_ns) ? 0 : PAIR_NO_PATH;
 	if (again)
-		return pick_fastest(pair, bytes, avoid);
-	if (f->left && usable(pair, f->path, bytes)) {
+		return pick_fastest(pair, c, bytes, avoid, now_ns);
+	if (f->left && usable(pair, c, f->path, bytes, now_ns)) {
 		f->left--;
 		return f->path;
 	}
-	i = pick_new(pair, bytes, now_ns);
+	i = pick_new(pair, c, bytes, now_ns);
 	if (i < 0)
 		return i;
 	/* Long trains where the window is wide, so that they cost as little as RoCEv2's. */
@@ -282,11 +318,43 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 	return i;
 }
 
+/* ---- congestion control's time --------------------------------------------------------------------- */
+
+static void note_deadline(struct pair *pair, const struct path *p)
+{
+	if (p->cc.deadline_ns < pair->cc_due_ns)
+		pair->cc_due_ns = p->cc.deadline_ns;
+}
+
+void pair_expire(struct pair *pair, uint64_t now_ns)
+{
+	pair->cc_due_ns = CC_NO_DEADLINE;
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		if (pair->path[i].cc.deadline_ns <= now_ns)
+			cc_on_timer(&pair->path[i].cc, now_ns);
+		note_deadline(pair, &pair->path[i]);
+	}
+}
+
+void pair_cnp(struct pair *pair, uint32_t path, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		if (i != path && path < pair->path_count)
+			continue;
+		cc_on_cnp(&pair->path[i].cc, now_ns);
+		note_deadline(pair, &pair->path[i]);
+	}
+}
+
 /* ---- what happens to packets ------------------------------------------------------------------- */
 
-void path_sent(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
+void path_sent(const struct pair_config *c, struct pair *pair, uint32_t path, uint32_t bytes,
+	       uint64_t now_ns)
 {
 	struct path *p = &pair->path[path];
+
+	if (p->cc.rate_bps != CC_UNPACED)
+		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->wire_overhead_bytes, now_ns);
 
 	cc_on_sent(&p->cc, now_ns, p->sent_bytes, bytes);
 	p->sent_bytes += bytes;
@@ -324,6 +392,7 @@ void path_lost(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns
 	leave(pair, p, bytes);
 	cc_on_loss(&p->cc, now_ns, CC_LOSS_SACK_HOLE);
 	count_round(p, bytes, now_ns);
+	note_deadline(pair, p);
 }
 
 void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
@@ -445,7 +514,13 @@ void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
 		p->reo_until_ns = 0;
 	}
 	cc_on_ack(&p->cc, now_ns, &ack);
+	/* Each acknowledgement is as good as a probe's answer. */
+	if (p->cc.probe_wanted && ack.rtt_ns) {
+		cc_on_probe(&p->cc, now_ns);
+		cc_on_rtt(&p->cc, now_ns, ack.rtt_ns);
+	}
 	count_round(p, 0, now_ns);
+	note_deadline(pair, p);
 }
 
 void path_silent(struct pair *pair, uint32_t path, uint32_t packets, uint64_t now_ns)

@@ -18,6 +18,8 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "cc/cc.h"
+#include "cc/pacer.h"
+#include "cc/params.h"
 #include "transport/veroce/tx_space.h"
 
 enum pair_speaks {
@@ -28,6 +30,7 @@ enum pair_speaks {
 
 struct path {
 	struct cc cc;
+	struct pacer pacer;
 	uint64_t sent_bytes; /* free-running; retransmissions count, as they fill the path too */
 	uint64_t gone_bytes; /* of those, no longer in flight: acknowledged or lost */
 	uint64_t srtt_ns;    /* 0: none measured */
@@ -63,6 +66,8 @@ struct pair {
 	uint64_t window_bytes; /* of all paths together */
 	uint64_t srtt_ns;    /* smoothed over all paths; 0: none */
 	uint64_t rto_ns;     /* the longest of the paths that are up */
+	uint64_t cc_due_ns;  /* the first deadline of the paths' congestion control; CC_NO_DEADLINE */
+	uint64_t paced_ns;   /* a QP waits until then for a path's pace; CC_NO_DEADLINE: none does */
 	uint64_t min_rtt_ns[TX_PATHS_MAX]; /* UINT64_MAX: none measured */
 	struct path_arrivals {  /* of stamped packets, by the peer's path */
 		uint32_t packets;
@@ -81,6 +86,10 @@ struct pair_config {
 	uint64_t window_bytes; /* what a peer's receive buffer holds */
 	uint64_t rto_min_ns;
 	uint64_t target_ns;    /* cc_config.target_ns */
+	const struct cc_params *cc_params; /* instead of cc and its defaults; borrowed; NULL: those */
+	uint64_t line_rate_bps, base_rtt_ns; /* 0: unknown */
+	uint64_t pace_slack_ns;
+	uint32_t wire_overhead_bytes;
 	uint32_t flowlet_packets;
 };
 
@@ -125,12 +134,19 @@ enum { PAIR_NO_PATH = -1 };
 int pair_pick(struct pair *, const struct pair_config *, struct flowlet *, uint32_t bytes, bool again,
 	      uint8_t avoid, uint64_t now_ns);
 
+/* When the pace of a path whose window has room lets a packet go; CC_NO_DEADLINE: there is none. */
+uint64_t pair_paced_ns(const struct pair *, const struct pair_config *, uint32_t bytes);
+/* Congestion control's timers that are due at cc_due_ns. */
+void pair_expire(struct pair *, uint64_t now_ns);
+
 /* A path that is up if any is, whatever its window; not `avoid` if there is another. */
 int pair_pick_any(struct pair *, uint8_t avoid);
 
-void path_sent(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
+void path_sent(const struct pair_config *, struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 /* Lost, whatever the reason; a round trip with heavy loss counts as congestion. */
 void path_lost(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
+/* A CNP, of that path or, where there is no such path, of all. */
+void pair_cnp(struct pair *, uint32_t path, uint64_t now_ns);
 /* Its QP is gone: neither lost nor acknowledged. */
 void path_forget(struct pair *, uint32_t path, uint32_t bytes);
 /* What an acknowledgement told about the way there and back (13.2), if it did. */

@@ -80,7 +80,7 @@ static bool send(struct fixture *f, uint32_t bytes)
 	int path = pick(f, bytes);
 
 	if (path >= 0)
-		path_sent(f->pair, (uint32_t)path, bytes, start_ns);
+		path_sent(&f->table.config, f->pair, (uint32_t)path, bytes, start_ns);
 	return path >= 0;
 }
 
@@ -100,7 +100,7 @@ static void ack(struct fixture *f, uint32_t path, uint32_t packets, uint64_t tx_
 static void measure(struct fixture *f, const uint64_t *rtt_ns)
 {
 	for (uint32_t i = 0; i < f->pair->path_count; i++) {
-		path_sent(f->pair, i, PACKET, start_ns);
+		path_sent(&f->table.config, f->pair, i, PACKET, start_ns);
 		ack(f, i, 1, start_ns, start_ns + rtt_ns[i]);
 	}
 }
@@ -239,7 +239,7 @@ static void random_loss_shrinks_no_window_but_heavy_loss_does(void **state)
 		start(&f, 1, CC_SWIFT);
 		before = least = f.pair->path[0].cc.cwnd_bytes;
 		for (uint32_t k = 1; k < 400; k++) {
-			path_sent(f.pair, 0, PACKET, start_ns + k * 1000);
+			path_sent(&f.table.config, f.pair, 0, PACKET, start_ns + k * 1000);
 			if (k % rows[i].one_in)
 				ack(&f, 0, 1, start_ns + k * 1000, start_ns + k * 1000 + 500);
 			else
@@ -340,7 +340,7 @@ static void round_trips_are_smoothed_and_bound_the_timeout_from_below(void **sta
 	assert_int_equal(path_rto_ns(&f.table.config, &f.pair->path[1]), rto_min_ns);
 	assert_int_equal(f.pair->rto_ns, 3000000); /* of the slowest that is up */
 	assert_int_equal(f.pair->min_rtt_ns[0], 1000000);
-	path_sent(f.pair, 0, PACKET, start_ns);
+	path_sent(&f.table.config, f.pair, 0, PACKET, start_ns);
 	ack(&f, 0, 1, start_ns, start_ns + 200000);
 	assert_int_equal(f.pair->path[0].srtt_ns, 900000);
 	assert_int_equal(f.pair->min_rtt_ns[0], 200000);
@@ -352,7 +352,7 @@ static void copies_teach_nothing_of_the_path(void **state)
 	struct fixture f;
 
 	start(&f, 1, CC_NONE);
-	path_sent(f.pair, 0, PACKET, start_ns);
+	path_sent(&f.table.config, f.pair, 0, PACKET, start_ns);
 	ack(&f, 0, 1, 0, start_ns + 5);
 	assert_int_equal(f.pair->path[0].srtt_ns, 0);
 	assert_true(f.pair->min_rtt_ns[0] == UINT64_MAX);
@@ -376,7 +376,7 @@ static void a_path_that_reorders_is_given_more_time_for_a_while(void **state)
 	assert_int_equal(p->reo_ns, 50000);
 	path_was_late(f.pair, 0, 50000, start_ns);
 	assert_int_equal(p->reo_ns, 80000); /* no more than a round trip */
-	path_sent(f.pair, 0, PACKET, start_ns + 2000000000);
+	path_sent(&f.table.config, f.pair, 0, PACKET, start_ns + 2000000000);
 	ack(&f, 0, 1, 0, start_ns + 2000000000);
 	assert_int_equal(p->reo_ns, 10000);
 	assert_int_equal(p->reo_until_ns, 0);
@@ -411,7 +411,7 @@ static void an_acknowledgement_between_timeouts_keeps_a_path_up(void **state)
 	start(&f, 4, CC_NONE);
 	for (int i = 0; i < 10; i++) {
 		path_silent(f.pair, 2, 4, start_ns);
-		path_sent(f.pair, 2, PACKET, start_ns);
+		path_sent(&f.table.config, f.pair, 2, PACKET, start_ns);
 		ack(&f, 2, 1, start_ns, start_ns + 10);
 	}
 	assert_false(f.pair->path[2].down);
@@ -439,7 +439,7 @@ static void a_path_comes_up_with_the_next_acknowledgement(void **state)
 	struct fixture f;
 
 	start(&f, 2, CC_NONE);
-	path_sent(f.pair, 1, PACKET, start_ns);
+	path_sent(&f.table.config, f.pair, 1, PACKET, start_ns);
 	path_silent(f.pair, 1, 4, start_ns);
 	path_silent(f.pair, 1, 4, start_ns);
 	assert_true(f.pair->path[1].down);

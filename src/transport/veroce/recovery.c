@@ -35,8 +35,11 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
-	if (path == PAIR_NO_PATH && list_empty(&vr->w->waiting))
+	if (path != PAIR_NO_PATH)
+		return path;
+	if (list_empty(&vr->w->waiting))
 		list_append(&vr->pair->waiting, &vr->w->waiting);
+	vr->pair->paced_ns = pair_paced_ns(vr->pair, &tp->pairs.config, bytes);
 	return path;
 }
 
@@ -51,14 +54,14 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32
 	s->active_ns = now_ns;
 	s->probes = 0;
 	tx_space_sent(&s->tx, item, (uint8_t)path, (uint16_t)bytes, now_ns);
-	path_sent(qp->veroce->pair, (uint32_t)path, bytes, now_ns);
+	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, bytes, now_ns);
 }
 
 void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, int path,
 		     uint64_t now_ns)
 {
 	tx_space_resent(&s->tx, psn, (uint8_t)path, now_ns);
-	path_sent(qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
+	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
 	s->active_ns = now_ns;
 	tp->counters.retransmits++;
 }
@@ -238,7 +241,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 
 /* ---- NAKs ---------------------------------------------------------------------------------------- */
 
-/* The WQE that PSN belongs to fails once everything before it is done; -1: there is none. */
+/* The index of the WQE that PSN belongs to; -1: none that is not complete. */
 static int64_t wqe_of(const struct qp *qp, uint32_t psn)
 {
 	for (uint32_t i = qp->sq.una; i != qp->sq.next; i++) {
@@ -250,13 +253,26 @@ static int64_t wqe_of(const struct qp *qp, uint32_t psn)
 	return -1;
 }
 
+/* The connection is over, and no WQE is to blame. */
+static void fail_qp(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	qp_raise(tp, qp, EVENT_QP_FATAL);
+	qp_to_error(tp, qp, now_ns);
+}
+
+/*
+ * The WQE that PSN belongs to fails, once everything before it is done. If it is complete already, the peer
+ * has given up the connection for something that does not matter any more.
+ */
 static void fail_wqe(struct transport *tp, struct qp *qp, uint32_t psn, enum wc_status status,
 		     uint64_t now_ns)
 {
 	int64_t index = wqe_of(qp, psn);
 
-	if (index < 0)
+	if (index < 0) {
+		fail_qp(tp, qp, now_ns);
 		return;
+	}
 	while (qp->sq.una != (uint32_t)index && qp_get_state(qp) != QPS_ERR) {
 		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 
@@ -305,8 +321,7 @@ static void error_nak(struct transport *tp, struct qp *qp, struct sender *s, uin
 	tp->counters.naks_received++;
 	if (!is_q(qp, s)) {
 		/* The peer cannot use our responses (veRoCE 11): the connection is over. */
-		qp_raise(tp, qp, EVENT_QP_FATAL);
-		qp_to_error(tp, qp, now_ns);
+		fail_qp(tp, qp, now_ns);
 		return;
 	}
 	fail_wqe(tp, qp, psn,
@@ -319,13 +334,18 @@ static void error_nak(struct transport *tp, struct qp *qp, struct sender *s, uin
 static void drop_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
 		     uint64_t now_ns)
 {
-	struct tx_record *r;
+	const uint64_t *min_rtt_ns = qp->veroce->pair->min_rtt_ns;
+	const struct tx_record *r;
 
 	tp->counters.naks_received++;
 	if (!tx_is_outstanding(&s->tx, psn))
 		return;
 	r = tx_record(&s->tx, psn);
 	if (r->state != TX_FLYING)
+		return;
+	/* It was the copy before, which a SACK told of sooner: this one cannot have been there and back. */
+	if (r->copies > 1 && min_rtt_ns[r->path] != UINT64_MAX &&
+	    now_ns - r->tx_ns < min_rtt_ns[r->path] / 2)
 		return;
 	cc_on_loss(&qp->veroce->pair->path[r->path].cc, now_ns, CC_LOSS_TRIM);
 	recovery_lose(tp, qp, s, psn, now_ns);
@@ -519,8 +539,7 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 		if (is_q(qp, s)) {
 			fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);
 		} else {
-			qp_raise(tp, qp, EVENT_QP_FATAL);
-			qp_to_error(tp, qp, now_ns);
+			fail_qp(tp, qp, now_ns);
 		}
 		return;
 	}

@@ -150,7 +150,7 @@ static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct v
 	if (p->info->flags & F_WRITE) {
 		v = judge_write(tp, qp, p, &to);
 		if (v == RX_EXECUTE && to)
-			message_place(to, p->payload, p->payload_len);
+			message_place(&tp->mrs, to, p->payload, p->payload_len);
 		return v;
 	}
 	v = judge_send(tp, qp, p, &w);

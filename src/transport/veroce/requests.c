@@ -181,9 +181,9 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 		      r->probe || recovery_wants_ack(s, psn), now_ns);
 	if (len > 0) {
 		recovery_resent(tp, qp, s, psn, path, now_ns);
-		if (twice)
-			lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path, true,
-				false, now_ns);
+		if (twice && lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path,
+				     true, false, now_ns) > 0)
+			tp->counters.retransmits++;
 	}
 	if (len < 0)
 		request_fail_in_turn(tp, qp, item, WC_LOC_PROT_ERR, now_ns);

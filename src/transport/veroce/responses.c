@@ -206,7 +206,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t
 	veroce_stamp(qp, &p, path, now_ns);
 	at = veroce_encode_headers(out, &p);
 	if (payload)
-		memcpy(out + at, from, payload);
+		mr_copy(&tp->mrs, out + at, from, payload);
 	if (p.bth.pad)
 		memset(out + at + payload, 0, p.bth.pad);
 	at += payload + p.bth.pad + ICRC_LEN;
@@ -261,8 +261,9 @@ static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!len)
 		return 0;
 	if (again) {
-		if (recovery_doubles(s, psn))
-			lay_out(tp, qp, r, psn, po, (uint32_t)path, true, false, now_ns);
+		if (recovery_doubles(s, psn) &&
+		    lay_out(tp, qp, r, psn, po, (uint32_t)path, true, false, now_ns) > 0)
+			tp->counters.retransmits++;
 		recovery_resent(tp, qp, s, psn, path, now_ns);
 		return 1;
 	}

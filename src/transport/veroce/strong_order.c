@@ -25,6 +25,14 @@ static struct parked_packet **place_of(const struct veroce *vr, uint32_t psn)
 	return &vr->w->parked[psn % PARKED_MAX];
 }
 
+/* Where payload is not carried, there is nothing behind the headers. */
+static uint32_t bytes_there(const struct transport *tp, const struct pkt *pkt)
+{
+	uint32_t headers = veroce_header_len(pkt->data[0]) + TSETH_LEN;
+
+	return tp->mrs.no_payload && headers < pkt->len ? headers : pkt->len;
+}
+
 bool strong_order_park(struct transport *tp, struct veroce *vr, const struct pkt *pkt, uint32_t psn)
 {
 	struct veroce_packet again;
@@ -42,7 +50,7 @@ bool strong_order_park(struct transport *tp, struct veroce *vr, const struct pkt
 	if (!k)
 		return false;
 	k->len = pkt->len;
-	memcpy(k->bytes, pkt->data, pkt->len);
+	memcpy(k->bytes, pkt->data, bytes_there(tp, pkt));
 	/* It must be judged the same way again when its turn comes. */
 	if (!veroce_decode(&again, k->bytes, k->len) ||
 	    !rx_record(&vr->w->q_in.rx, &tp->pool, psn, NULL)) {

@@ -73,7 +73,7 @@ static bool is_quiet(const struct qp *qp)
 		const struct receiver *in = ins[i];
 
 		if (rx_has_holes(&in->rx) || in->message || in->po || in->ack_due || in->nak_due ||
-		    in->trims || in->hole_ns)
+		    in->trims || in->hole_ns || in->ce)
 			return false;
 	}
 	return !w->q.tx.ring && !w->r.tx.ring && list_empty(&w->waiting) && list_empty(&qp->active) &&
@@ -185,6 +185,8 @@ static void forget_work(struct transport *tp, struct qp *qp)
 	tx_space_drop(&w->r.tx, &tp->pool);
 	rx_space_drop(&w->q_in.rx, &tp->pool);
 	rx_space_drop(&w->r_in.rx, &tp->pool);
+	acks_drop(tp, &w->q_in);
+	acks_drop(tp, &w->r_in);
 	strong_order_drop(tp, vr);
 	list_remove(&w->waiting);
 	recovery_wake(tp, vr->pair);
@@ -256,7 +258,7 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	}
 	if (qp_get_state(qp) == QPS_RTS || qp_get_state(qp) == QPS_SQD)
-		requester_start(tp, qp);
+		requester_start(tp, qp, now_ns);
 	qp_activate(tp, qp);
 }
 
@@ -297,10 +299,12 @@ const struct flow *veroce_make_flow(struct transport *tp, const struct qp *qp, u
 void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
 		    const struct veroce_packet *p, uint64_t now_ns)
 {
-	bool ce = (pkt->flow->tos & 3) == 3; /* RFC 3168 */
+	/* RFC 3168. Of a packet that was cut the NAK tells, and more than a mark would. */
+	bool ce = (pkt->flow->tos & 3) == 3 && !veroce_is_trimmed(qp, pkt);
 
 	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % TX_PATHS_MAX);
 	in->ce |= ce;
+	in->ce_path = ce ? in->path : in->ce_path;
 	in->asked |= p->bth.retrans && p->bth.ackreq;
 	in->echo_rx1 = 0;
 	if (!p->bth.ts)
@@ -439,12 +443,16 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	vr->w->starved = false;
 	if (!control_output(tp, qp, now_ns))
 		return true;
+	if (acks_go_first(tp) && list_empty(&qp->held) &&
+	    (!acks_output(tp, qp, &vr->w->q_in, now_ns) ||
+	     !acks_output(tp, qp, &vr->w->r_in, now_ns)))
+		return true;
 	before = tp->tx.count;
 	requested_retry(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
-	more = responses_output(tp, qp, now_ns);
-	if (!more && !vr->w->fatal)
+	more = !tp->data_paused && responses_output(tp, qp, now_ns);
+	if (!more && !vr->w->fatal && !tp->data_paused)
 		more = requests_output(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
@@ -461,8 +469,11 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		starve(tp, qp, now_ns);
 	else
 		vr->starved_ms = 0;
-	if (qp_get_state(qp) != QPS_ERR)
-		veroce_rearm(tp, qp, now_ns);
+	if (qp_get_state(qp) == QPS_ERR)
+		return more;
+	if (!control_output_cnp(tp, qp, now_ns))
+		more = true;
+	veroce_rearm(tp, qp, now_ns);
 	return more;
 }
 
@@ -517,6 +528,12 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (vr->starved_ms)
 		qp_activate(tp, qp);
 	if (qp->ops == &veroce_ops && vr->w) {
+		if (vr->pair->cc_due_ns <= now_ns)
+			pair_expire(vr->pair, now_ns);
+		if (vr->pair->paced_ns <= now_ns) {
+			vr->pair->paced_ns = CC_NO_DEADLINE;
+			recovery_wake(tp, vr->pair);
+		}
 		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
 			requests_end_rnr(tp, qp, now_ns);
 		recovery_expire(tp, qp, &vr->w->q, now_ns);
@@ -529,7 +546,7 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		control_expire(tp, qp, now_ns);
 		acks_expire(tp, qp, &vr->w->q_in, now_ns);
 		acks_expire(tp, qp, &vr->w->r_in, now_ns);
-		if (now_ns >= vr->w->rest_ns && is_quiet(qp))
+		if (now_ns >= vr->w->rest_ns && now_ns >= vr->w->cnp_ns && is_quiet(qp))
 			rest(tp, qp);
 	}
 	veroce_rearm(tp, qp, now_ns);
@@ -557,6 +574,10 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		at = sooner(at, recovery_deadline(tp, qp, &vr->w->r));
 		at = sooner(at, control_deadline(qp));
 		at = sooner(at, or_never(vr->w->rnr_until_ns));
+		if (!list_empty(&vr->w->waiting))
+			at = sooner(at, vr->pair->paced_ns);
+		if (tx_outstanding(&vr->w->q.tx) || tx_outstanding(&vr->w->r.tx))
+			at = sooner(at, vr->pair->cc_due_ns);
 		at = sooner(at, or_never(vr->w->watch_ns));
 		at = sooner(at, or_never(vr->w->q_in.hole_ns));
 		at = sooner(at, or_never(vr->w->r_in.hole_ns));

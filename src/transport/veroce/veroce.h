@@ -36,10 +36,7 @@ enum {
 	VEROCE_BASE_WINDOW = 128,   /* of a peer that has not said (4.2) */
 	VEROCE_ACK_PACKETS = 16,    /* acknowledged at least so often (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* asked for at least so often (12.2) */
-	VEROCE_PROFILE = 3,
-	VEROCE_TRIMS_MAX = 8,
-	VEROCE_DSCP_TRIMMABLE = 8, /* veRoCE 8; our choice of marks, only where trimming was agreed */
-	VEROCE_DSCP_TRIMMED = 9
+	VEROCE_PROFILE = 3
 };
 
 /* Defaults (12.3), where the nic's owner says nothing. */
@@ -47,6 +44,7 @@ enum {
 	VEROCE_ACK_NS = 20000,
 	VEROCE_PTO_NS_MIN = 100000,
 	VEROCE_RTO_NS_MIN = 500000,
+	VEROCE_CNP_NS = 50000, /* between two CNPs of a QP */
 	VEROCE_FLOWLET_PACKETS = 8
 };
 
@@ -81,7 +79,8 @@ struct receiver {
 	uint16_t unacked;
 	bool ack_due;          /* something is to be acknowledged */
 	bool asked;            /* by a probe: tell everything */
-	bool ce;               /* a CE mark since the last acknowledgement */
+	bool ce;               /* a CE mark that the peer was not told of */
+	uint8_t ce_path;       /* the one that it came on */
 	bool stalled;          /* the message at epsn is complete, but there is no receive WQE (7.2) */
 	uint8_t path;          /* of the last packet, by its time stamp or source port */
 	uint32_t echo_tx1;     /* its TX1, if it was stamped */
@@ -90,8 +89,9 @@ struct receiver {
 	bool nak_due;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
-	uint8_t trims;         /* Packet Drop NAKs that are due ... */
-	uint32_t trim_psn[VEROCE_TRIMS_MAX]; /* ... for these; of more the SACK tells */
+	uint32_t *trims;       /* PSNs of Packet Drop NAKs that are due; NULL: none is */
+	uint32_t trims_size, trims_count;
+	uint32_t trims_sent;   /* of trims_count */
 	uint16_t ext;          /* greatest reordering seen, packets (5.4) */
 	uint32_t sack_hpsn;    /* when the last SACK was sent */
 	uint32_t sack_turn;    /* of the blocks in the middle */
@@ -146,6 +146,7 @@ struct veroce_work {
 	bool slow_due;         /* slow_psn of Q is to be signalled */
 	uint32_t slow_psn;
 	uint64_t slow_ns;      /* not again before */
+	uint64_t cnp_ns;       /* no CNP before */
 	struct rtteth rtt;
 	uint64_t rest_ns;      /* when nothing was to happen any more, and then some */
 	bool starved;          /* this turn: what is to be sent found no memory */
@@ -306,6 +307,18 @@ static inline bool control_output(struct transport *tp, struct qp *qp, uint64_t 
 	       control_send(tp, qp, now_ns);
 }
 
+bool control_send_cnp(struct transport *, struct qp *, uint64_t now_ns);
+/*
+ * A CNP for CE marks that no acknowledgement tells of (10): after those of this turn were sent. False: no
+ * room.
+ */
+static inline bool control_output_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	const struct veroce_work *w = qp->veroce->w;
+
+	return (!w->q_in.ce && !w->r_in.ce) || control_send_cnp(tp, qp, now_ns);
+}
+
 /* The packet with that PSN came far behind the others: the peer shall know (9.1). */
 void control_slow(struct transport *, struct qp *, uint32_t psn, uint64_t now_ns);
 uint64_t control_deadline(const struct qp *);
@@ -402,6 +415,8 @@ void acks_reordered(struct transport *, struct qp *, struct receiver *, const st
 		    uint32_t lag, uint64_t now_ns);
 /* A switch cut the payload of the packet with that PSN off (veRoCE 8). */
 void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t psn);
+/* Of those, none is to be said any more. */
+void acks_drop(struct transport *, struct receiver *);
 void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 
 /* ---- recovery.c --------------------------------------------------------------------------------------------- */

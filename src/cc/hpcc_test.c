@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cc/cc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cc/link_model.h"
+#include "cc/params.h"
+
+#define Q32  4294967296.0
+#define GBPS UINT64_C(1000000000)
+#define US   UINT64_C(1000)
+#define MS   UINT64_C(1000000)
+
+static void assert_close(double got, double want)
+{
+	if (!(got >= want * (1 - 1e-4) && got <= want * (1 + 1e-4)))
+		fail_msg("%.9g is not %.9g", got, want);
+}
+
+/* T 13 us at 100 Gbit/s, W_AI 81.25 bytes. */
+static const struct cc_config config = {
+	.line_rate_bps = 100 * GBPS, .base_rtt_ns = 13000, .mtu_bytes = 1000};
+
+static struct cc_params simulated(void)
+{
+	struct cc_params p;
+
+	cc_params_default(&p, CC_HPCC);
+	assert_int_equal(cc_params_preset(&p, "hpcc-eval"), 0);
+	assert_int_equal(cc_params_set(&p, "rate_min", "10Mbps"), 0);
+	return p;
+}
+
+/* Two hops of 100 Gbit/s, worked out by hand from the paper's Algorithm 1. */
+static void one_acknowledgement_worked_out(void **state)
+{
+	struct int_hop l0 = {.rate_bps = 100 * GBPS}, l1 = l0, a0 = l0, a1 = l0;
+	uint64_t u, dt_ns, average;
+
+	l1.ts_ns = 1000;
+	l1.qlen_bytes = 50000;
+	a0.ts_ns = 1000;
+	a0.tx_bytes = 12500;
+	a1.ts_ns = 2000;
+	a1.tx_bytes = 12500;
+	a1.qlen_bytes = 62500;
+	u = hpcc_hop_q32(&a0, &l0, 13000, &dt_ns);
+	assert_int_equal(dt_ns, 1000);
+	assert_close((double)u / Q32, 1);
+	u = hpcc_hop_q32(&a1, &l1, 13000, &dt_ns);
+	assert_int_equal(dt_ns, 1000);
+	assert_close((double)u / Q32, 1.307692);
+	average = hpcc_average_q32(UINT64_C(1) << 32, u, dt_ns, 13000);
+	assert_close((double)average / Q32, 1.023669);
+	assert_close(162500 / ((double)average / Q32 / .95) + 81.25, 150886.89);
+}
+
+/* The same by way of a block and of the wire's units: 512 bytes sent, 320 bytes queued. */
+static void a_block_does_what_real_numbers_do(void **state)
+{
+	struct cc_params p = simulated();
+	struct cc_config k = config;
+	double reference = 162500, window = 162500, u = 1, tx = 0, queue = 32000, ts = 0;
+	uint64_t seq = 0, round_end = 0;
+	struct prng prng;
+	struct cc c;
+
+	k.params = &p;
+	prng_init(&prng, 7);
+	cc_init(&c, CC_HPCC, &k, 0);
+	assert_int_equal(c.cwnd_bytes, 162500);
+	assert_close((double)c.rate_bps, 100e9);
+	for (int i = 0; i < 20000; i++) {
+		uint64_t dt = 512 * (1 + prng_below(&prng, 4)), sent = prng_below(&prng, 25) * 512;
+		uint64_t q = prng_below(&prng, 200) * 320;
+		struct int_stack s;
+		uint64_t nxt;
+
+		int_stack_init(&s);
+		int_stack_push(&s,
+			       &(struct int_hop){.rate_bps = 100 * GBPS,
+						 .ts_ns = (uint64_t)ts + dt,
+						 .tx_bytes = (uint64_t)tx + sent,
+						 .qlen_bytes = (uint32_t)q},
+			       1);
+		seq += 1000;
+		nxt = seq + (uint64_t)window;
+		cc_on_ack(&c, seq, /* any clock */
+			  &(struct cc_ack){.acked_bytes = 1000,
+					   .acked_packets = 1,
+					   .ack_seq = seq,
+					   .snd_nxt = nxt,
+					   .int_stack = &s});
+		if (!i) {
+			round_end = nxt;
+		} else {
+			double hop = ((double)q < queue ? (double)q : queue) * 8e9 / (100e9 * 13000) +
+				     (double)sent * 8e9 / (double)dt / 100e9;
+			double gain = (double)dt / 13000;
+			double spare;
+
+			u = (1 - gain) * u + gain * hop;
+			spare = reference / (u / .95) + 81.25;
+			window = spare > 162500 ? 162500 : spare < 16.25 ? 16.25 : spare;
+			if (seq > round_end) {
+				reference = window;
+				round_end = nxt;
+			}
+			assert_close((double)c.hpcc.u_q32 / Q32, u);
+			assert_close((double)c.hpcc.window_q16 / 65536, window);
+			assert_close((double)c.rate_bps, window * 8e9 / 13000);
+		}
+		queue = (double)q;
+		ts += (double)dt;
+		tx += (double)sent;
+	}
+}
+
+static void stack_of(struct int_stack *s, uint64_t ts_ns, uint64_t tx_bytes, uint32_t qlen_bytes,
+		     uint32_t id)
+{
+	int_stack_init(s);
+	int_stack_push(s,
+		       &(struct int_hop){.rate_bps = 100 * GBPS,
+					 .ts_ns = ts_ns,
+					 .tx_bytes = tx_bytes,
+					 .qlen_bytes = qlen_bytes},
+		       id);
+}
+
+static void hear(struct cc *c, uint64_t now_ns, const struct int_stack *s)
+{
+	cc_on_ack(c, now_ns, &(struct cc_ack){.ack_seq = 1, .int_stack = s});
+}
+
+static void what_cannot_be_compared_changes_nothing(void **state)
+{
+	struct int_stack s;
+	uint64_t before;
+	struct cc c;
+
+	cc_init(&c, CC_HPCC, &config, 0);
+	before = c.cwnd_bytes;
+	stack_of(&s, 0, 0, 500000, 1);
+	hear(&c, 0, &s); /* the first */
+	stack_of(&s, 1000, 12500, 500000, 2);
+	hear(&c, 1000, &s); /* another path */
+	hear(&c, 1000, &s); /* the same once more */
+	stack_of(&s, 500, 0, 500000, 2);
+	hear(&c, 1000, &s); /* overtaken */
+	hear(&c, 1000, NULL);
+	stack_of(&s, 2000, 20000, 500000, 2);
+	hear(&c, 20 * MS, &s); /* the counters have wrapped since */
+	assert_int_equal(c.cwnd_bytes, before);
+	stack_of(&s, 3000, 40000, 500000, 2);
+	hear(&c, 20 * MS + 1000, &s);
+	assert_true(c.cwnd_bytes < before);
+}
+
+static void only_a_timeout_halves_unless_told_otherwise(void **state)
+{
+	for (enum cc_loss_policy policy = CC_LOSS_OWN; policy < CC_LOSS_POLICIES; policy++) {
+		struct cc_params p = simulated();
+		struct cc_config k = config;
+		struct cc c;
+
+		p.loss = policy;
+		k.params = &p;
+		cc_init(&c, CC_HPCC, &k, 0);
+		for (int loss = CC_LOSS_TRIM; loss < CC_LOSS_RTO; loss++)
+			cc_on_loss(&c, 5, (enum cc_loss)loss);
+		assert_int_equal(c.cwnd_bytes, policy >= CC_LOSS_CNP ? 81250 : 162500);
+		cc_on_loss(&c, 6, CC_LOSS_RTO);
+		assert_int_equal(c.cwnd_bytes, policy >= CC_LOSS_CNP ? 40625 : 81250);
+		for (int i = 0; i < 100; i++)
+			cc_on_loss(&c, 7, CC_LOSS_RTO);
+		assert_int_equal(c.cwnd_bytes, 1000);
+	}
+}
+
+static struct link l;
+
+static void start(unsigned int flows, const struct cc_params *p)
+{
+	while (flows--)
+		link_start(&l, CC_HPCC, p);
+}
+
+static uint64_t goodput_bps(const uint64_t *before, uint64_t ns, uint64_t *least, uint64_t *most)
+{
+	uint64_t sum = 0;
+
+	*least = UINT64_MAX;
+	*most = 0;
+	for (unsigned int i = 0; i < l.flow_count; i++) {
+		uint64_t got = l.flows[i].acked - before[i];
+
+		sum += got;
+		*least = got < *least ? got : *least;
+		*most = got > *most ? got : *most;
+	}
+	return sum * 8 * (1000 * MS / ns);
+}
+
+static void take(uint64_t *before)
+{
+	for (unsigned int i = 0; i < l.flow_count; i++)
+		before[i] = l.flows[i].acked;
+}
+
+static void one_flow_takes_eta_of_the_link_and_no_queue(void **state)
+{
+	struct cc_params p = simulated();
+	uint64_t before[LINK_FLOWS_MAX], least, most, bps;
+
+	link_init(&l, 100 * GBPS, 12000, 1000, 1);
+	l.stacks = true;
+	start(1, &p);
+	link_run(&l, 1 * MS);
+	take(before);
+	l.queue_bytes_max = 0;
+	link_run(&l, 2 * MS);
+	bps = goodput_bps(before, 1 * MS, &least, &most);
+	print_message("%.2f Gbit/s, queue %llu bytes\n", (double)bps / 1e9,
+		      (unsigned long long)l.queue_bytes_max);
+	assert_true(bps >= 95 * GBPS * 99 / 100);
+	assert_true(l.queue_bytes_max <= 1000);
+}
+
+/* The share of the flow that has less, of two, the second of which begins 1 ms later. */
+static double least_share(const struct cc_params *p, uint64_t after_ns)
+{
+	uint64_t before[LINK_FLOWS_MAX], least, most, bps;
+
+	link_init(&l, 100 * GBPS, 12000, 1000, 1);
+	l.stacks = true;
+	start(1, p);
+	link_run(&l, 1 * MS);
+	start(1, p);
+	take(before);
+	link_run(&l, 2 * MS);
+	bps = goodput_bps(before, 1 * MS, &least, &most);
+	assert_true(bps >= 95 * GBPS * 90 / 100); /* while they settle */
+	link_run(&l, 1 * MS + after_ns);
+	take(before);
+	l.queue_bytes_max = 0;
+	link_run(&l, 2 * MS + after_ns);
+	bps = goodput_bps(before, 1 * MS, &least, &most);
+	print_message("%.2f Gbit/s, shares %.4f, queue %llu bytes\n", (double)bps / 1e9,
+		      (double)least / (double)(least + most), (unsigned long long)l.queue_bytes_max);
+	assert_true(bps >= 95 * GBPS * 99 / 100);
+	return (double)least / (double)(least + most);
+}
+
+/*
+ * Near the fixed point eta/U = 1 - n W_AI/W, so a difference between two windows shrinks by that much
+ * a round trip. With what two flows may add, 4 KB, the time constant is 20 round trips. With the
+ * 81 bytes that let 100 flows stay below the link it is 950, and a single packet of 1000 bytes in the
+ * queue adds 0.6 % to U. A paced flow finds the other's packets there and never its own, so the
+ * smaller one measures the higher U, and the two need not ever meet.
+ */
+static void two_flows_share_as_soon_as_the_additive_part_lets_them(void **state)
+{
+	struct cc_params p = simulated();
+
+	least_share(&p, 40 * MS);
+	assert_int_equal(cc_params_set(&p, "rate_ai", "0"), 0);
+	assert_int_equal(cc_params_set(&p, "flows", "2"), 0);
+	assert_true(least_share(&p, 1 * MS) >= .475);
+}
+
+static void many_flows_fill_the_port_and_leave_the_queue_short(void **state)
+{
+	static const unsigned int counts[] = {2, 8, 32, 128};
+	struct cc_params p = simulated();
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		uint64_t before[LINK_FLOWS_MAX], least, most, bps;
+
+		link_init(&l, 100 * GBPS, 12000, 1000, 1);
+		l.stacks = true;
+		start(counts[i], &p);
+		link_run(&l, 4 * MS);
+		take(before);
+		l.queue_bytes_max = 0;
+		link_run(&l, 8 * MS);
+		bps = goodput_bps(before, 4 * MS, &least, &most);
+		print_message("%u flows: %.2f Gbit/s, least/most %.4f, queue %llu bytes\n", counts[i],
+			      (double)bps / 1e9, (double)least / (double)most,
+			      (unsigned long long)l.queue_bytes_max);
+		assert_true(bps >= 100 * GBPS * 95 * 95 / 10000);
+		assert_true(l.queue_bytes_max < 150000);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_acknowledgement_worked_out),
+		cmocka_unit_test(a_block_does_what_real_numbers_do),
+		cmocka_unit_test(what_cannot_be_compared_changes_nothing),
+		cmocka_unit_test(only_a_timeout_halves_unless_told_otherwise),
+		cmocka_unit_test(one_flow_takes_eta_of_the_link_and_no_queue),
+		cmocka_unit_test(two_flows_share_as_soon_as_the_additive_part_lets_them),
+		cmocka_unit_test(many_flows_fill_the_port_and_leave_the_queue_short),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Keeps the pace that a control block sets: a packet may leave when the one before it has had its time at
+ * the present rate, so that a change of rate moves a packet that waits already. Fractions of a nanosecond
+ * are kept; a caller that comes in the nanosecond in which the packet is due is not late.
+ */
+#ifndef CC_PACER_H
+#define CC_PACER_H
+
+#include <stdint.h>
+
+#include "cc/cc.h"
+
+/* All zeroes: nothing was sent yet. */
+struct pacer {
+	uint64_t last_ns;    /* when the last packet had its turn, */
+	uint32_t last_frac;  /* ... and so many 2^-32 ns */
+	uint32_t last_bytes; /* on the wire */
+};
+
+static inline uint64_t pacer_next_ns(const struct pacer *p, uint64_t rate_bps, uint32_t *frac)
+{
+	unsigned __int128 gap;
+
+	*frac = p->last_frac;
+	if (rate_bps == CC_UNPACED)
+		return p->last_ns;
+	gap = ((unsigned __int128)p->last_bytes * 8000000000u << 32) / rate_bps + p->last_frac;
+	*frac = (uint32_t)gap;
+	return p->last_ns + (uint64_t)(gap >> 32);
+}
+
+/* When the next packet may leave, if packets may leave slack_ns before their time. */
+static inline uint64_t pacer_due_ns(const struct pacer *p, uint64_t rate_bps, uint64_t slack_ns)
+{
+	uint32_t frac;
+	uint64_t at;
+
+	if (rate_bps == CC_UNPACED || !p->last_bytes)
+		return 0;
+	at = pacer_next_ns(p, rate_bps, &frac);
+	at += frac != 0;
+	return at > slack_ns ? at - slack_ns : 0;
+}
+
+/* A packet of so many bytes on the wire leaves. */
+static inline void pacer_sent(struct pacer *p, uint64_t rate_bps, uint32_t bytes, uint64_t now_ns)
+{
+	uint32_t frac;
+	uint64_t at = pacer_next_ns(p, rate_bps, &frac);
+
+	if (at + 1 < now_ns) {
+		at = now_ns;
+		frac = 0;
+	}
+	p->last_ns = at;
+	p->last_frac = frac;
+	p->last_bytes = bytes;
+}
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The parameters of congestion control by name, as command lines and scenarios spell them. One table
+ * holds all there is to know of a parameter, so that help, manuals and error messages say what the
+ * parser does.
+ *
+ * A name is "hpcc.eta", or "eta" where the algorithm is hpcc; those of every algorithm ("window",
+ * "loss", "rate_min") have no dot. Values are decimals with a unit, taken exactly:
+ *
+ *     ratio   0.95  1/256
+ *     count   5
+ *     time    300us  1.5ms  2s  800ns, and 1.25rtt: of the base RTT
+ *     rate    20Mbps  1.5Gbps  64kbps  9bps, and line/1000: of the line rate
+ *     bytes   80B  10KB  10MB (powers of 1000)  64KiB  1MiB (of 1024)
+ *     switch  on  off
+ *     choice  one of the words that `unit` lists, with | between
+ *
+ * A number without its unit is refused, 0 excepted.
+ */
+#ifndef CC_PARAMS_H
+#define CC_PARAMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cc/cc.h"
+
+/* A value: copied freely. Fill it with cc_params_default; the members may then be set as well. */
+struct cc_params {
+	enum cc_algorithm algorithm;
+	enum cc_loss_policy loss;
+	uint64_t rate_min; /* relative.h; 0: the algorithm's own */
+	bool window;       /* +w: the window shrinks with the rate; nothing to those that set one */
+	union {
+		struct swift_params swift;
+		struct dctcp_params dctcp;
+		struct dcqcn_params dcqcn;
+		struct dcqcn_fw_params dcqcn_fw;
+		struct hpcc_params hpcc;
+		struct timely_params timely; /* of both */
+		struct rttcc_params rttcc;
+	};
+};
+
+/* One parameter. All text is static. */
+struct cc_param_info {
+	const char *name;
+	const char *unit; /* a word of the list above, or the choices */
+	const char *value_default;
+	const char *value_min; /* "": no numbers */
+	const char *value_max;
+	const char *help;
+	uint32_t algorithms;   /* bit n: it is one of enum cc_algorithm n's */
+	uint16_t kind, offset; /* for cc_params_set alone */
+};
+
+/* A set of values that somebody published. All text is static. */
+struct cc_preset_info {
+	enum cc_algorithm algorithm;
+	const char *name;
+	const char *help;
+	const char *values; /* "name=value name=value", on top of the defaults */
+};
+
+void cc_params_default(struct cc_params *, enum cc_algorithm);
+
+/* 0, or -EINVAL with nothing changed: no such parameter of this algorithm, or not a value it takes. */
+int cc_params_set(struct cc_params *, const char *name, const char *value);
+
+/*
+ * The defaults with the values of a preset of params->algorithm ("hpcc-eval"; "default": none). 0,
+ * or -EINVAL with nothing changed: this algorithm has no such preset.
+ */
+int cc_params_preset(struct cc_params *params, const char *name);
+
+/* What cc_params_set says no to, looked up the same way; NULL: no such parameter of this algorithm. */
+const struct cc_param_info *cc_param_find(enum cc_algorithm, const char *name);
+
+const struct cc_param_info *cc_params_table(size_t *n);
+const struct cc_preset_info *cc_presets_table(size_t *n);
+
+#endif

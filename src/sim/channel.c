@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages in order: `first` is the oldest not completed, `next` the one that pieces are being posted of.
+ * wr_id of a piece is its length, as completions come in order.
+ */
+#include "sim/channel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct channel {
+	struct host *from, *to;
+	struct qp *sender, *receiver;
+	struct message_post *first, *last;
+	struct message_post *next; /* NULL: all is posted */
+	void *owner;
+	uint32_t piece_bytes;
+	uint32_t posted;           /* work requests that are not completed */
+};
+
+static int modify(struct host *h, struct qp *qp, struct qp_attr attr, uint32_t mask)
+{
+	return nic_qp_modify(host_nic(h), qp, &attr, mask | QPA_STATE, host_now_ns(h));
+}
+
+static int connect_one(struct host *h, struct qp *qp, const struct host *peer, const struct qp *other)
+{
+	const struct host_config *c = host_config(h);
+	struct qp_attr rtr = {
+		.state = QPS_RTR,
+		.path_mtu_bytes = c->mtu_bytes,
+		.dest_qpn = qp_number(other),
+		.rq_psn = qp_number(other) & 0xffffff,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 1,
+		.av = {.hop_limit = 64, .port = 1, .is_global = 1},
+	};
+	int err;
+
+	host_address(host_index(peer), rtr.av.dgid);
+	err = modify(h, qp,
+		     (struct qp_attr){.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE},
+		     QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS);
+	if (!err)
+		err = modify(h, qp, rtr,
+			     QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
+				     QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER);
+	if (!err)
+		err = modify(h, qp,
+			     (struct qp_attr){.state = QPS_RTS,
+					      .sq_psn = qp_number(qp) & 0xffffff,
+					      .timeout = c->timeout,
+					      .retry_cnt = 7,
+					      .rnr_retry = 7,
+					      .max_rd_atomic = 1},
+			     QPA_SQ_PSN | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY |
+				     QPA_MAX_RD_ATOMIC);
+	return err;
+}
+
+struct channel *channel_open(struct host *from, struct host *to, uint32_t piece_bytes)
+{
+	struct channel *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->from = from;
+	c->to = to;
+	c->piece_bytes = piece_bytes;
+	c->sender = host_qp_create(from, CHANNEL_WRS, c);
+	if (!c->sender)
+		goto free_channel;
+	c->receiver = host_qp_create(to, 1, c);
+	if (!c->receiver)
+		goto destroy_sender;
+	if (connect_one(from, c->sender, to, c->receiver) ||
+	    connect_one(to, c->receiver, from, c->sender))
+		goto destroy_receiver;
+	return c;
+
+destroy_receiver:
+	host_qp_destroy(to, c->receiver);
+destroy_sender:
+	host_qp_destroy(from, c->sender);
+free_channel:
+	free(c);
+	return NULL;
+}
+
+void channel_close(struct channel *c)
+{
+	if (!c)
+		return;
+	host_qp_destroy(c->from, c->sender);
+	host_qp_destroy(c->to, c->receiver);
+	free(c);
+}
+
+struct host *channel_from(const struct channel *c)
+{
+	return c->from;
+}
+
+struct host *channel_to(const struct channel *c)
+{
+	return c->to;
+}
+
+void channel_set_owner(struct channel *c, void *owner)
+{
+	c->owner = owner;
+}
+
+void *channel_owner(const struct channel *c)
+{
+	return c->owner;
+}
+
+bool channel_is_idle(const struct channel *c)
+{
+	return !c->first;
+}
+
+static void post_piece(struct channel *c, struct message_post *m)
+{
+	uint64_t left = m->bytes - m->posted;
+	uint32_t bytes = left < c->piece_bytes ? (uint32_t)left : c->piece_bytes;
+	struct host_memory here = host_memory(c->from), there = host_memory(c->to);
+	struct sq *sq = qp_sq(c->sender);
+	struct send_wqe *w = sq_slot(sq, 0);
+	bool last = bytes == left;
+
+	w->wr_id = bytes;
+	w->opcode = last && m->notify ? WR_WRITE_IMM : WR_WRITE;
+	w->flags = WR_SIGNALED;
+	w->num_sge = 1;
+	w->length = bytes;
+	w->imm_or_key = m->imm;
+	w->rkey = there.key;
+	w->remote_va = there.va;
+	w->packets = 0;
+	w->sge[0] = (struct wqe_sge){.addr = here.va, .len = bytes, .lkey = here.key};
+	sq_post(sq, 1);
+	c->posted++;
+	m->posted += bytes;
+	if (last)
+		c->next = m->next;
+}
+
+static void post_what_fits(struct channel *c)
+{
+	bool any = false;
+
+	while (c->next && c->posted < CHANNEL_WRS) {
+		post_piece(c, c->next);
+		any = true;
+	}
+	if (!any)
+		return;
+	nic_doorbell(host_nic(c->from), c->sender);
+	host_kick(c->from);
+}
+
+void channel_post(struct channel *c, struct message_post *m)
+{
+	m->next = NULL;
+	m->posted = 0;
+	m->completed = 0;
+	if (c->first)
+		c->last->next = m;
+	else
+		c->first = m;
+	c->last = m;
+	if (!c->next)
+		c->next = m;
+	post_what_fits(c);
+}
+
+struct message_post *channel_completed(struct channel *c, uint64_t wr_id, uint64_t *bytes, bool *done)
+{
+	struct message_post *m = c->first;
+
+	c->posted--;
+	m->completed += wr_id;
+	*bytes = wr_id;
+	*done = m->completed == m->bytes && m->posted == m->bytes;
+	if (*done)
+		c->first = m->next;
+	post_what_fits(c);
+	return m;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A channel: two connected RC QPs, and messages written from one host's memory to the other's, in the
+ * order in which they were posted. Set-up takes no time: as if a connection manager had done it before.
+ */
+#ifndef SIM_CHANNEL_H
+#define SIM_CHANNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/host.h"
+
+struct channel;
+
+enum { CHANNEL_WRS = 4 };
+
+/* The largest piece that is one work request. */
+#define CHANNEL_PIECE_BYTES_MAX (UINT32_C(1) << 30)
+
+/*
+ * NULL: out of memory or QPNs. Messages are posted in pieces of piece_bytes (1 ..
+ * CHANNEL_PIECE_BYTES_MAX): each reports its completion.
+ */
+struct channel *channel_open(struct host *from, struct host *to, uint32_t piece_bytes);
+/* What is on its way is forgotten. Not from within a completion of a message of its own that is not its last. */
+void channel_close(struct channel *);
+
+/* The caller's, untouched. */
+struct message_post {
+	struct message_post *next; /* the channel's while the message is not completed */
+	uint64_t bytes;
+	uint64_t posted, completed; /* of those; the channel's */
+	uint32_t imm;
+	bool notify;               /* the receiver's host reports imm when the message is there */
+};
+
+/* Queues a message; borrows it until all of it is completed. */
+void channel_post(struct channel *, struct message_post *);
+/*
+ * To be called with what host_config.completed tells. The message it belongs to; *done: it is complete
+ * and the caller's again.
+ */
+struct message_post *channel_completed(struct channel *, uint64_t wr_id, uint64_t *bytes, bool *done);
+
+/* A pointer for the caller's use; NULL at first. */
+void channel_set_owner(struct channel *, void *owner);
+void *channel_owner(const struct channel *);
+struct host *channel_from(const struct channel *);
+struct host *channel_to(const struct channel *);
+/* Nothing is posted and not completed. */
+bool channel_is_idle(const struct channel *);
+
+#endif

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Between a nic and the network. Time is picoseconds there and nanoseconds here: a nic is never told a
+ * time that has not come, and is woken no earlier than it asked.
+ *
+ * The port has no queue of its own: each packet is taken from the nic when the wire is free for it, so
+ * windows, pace and the turns of QPs are judged at the last moment, as in an adapter.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/int_stack.h"
+#include "base/siphash.h"
+#include "sim/host.h"
+#include "wire/icrc.h"
+#include "wire/opcode.h"
+#include "wire/rocev2.h"
+#include "wire/veroce.h"
+
+enum {
+	SPORT_FIRST = 49152, /* path i leaves from this one and i more */
+	SPORT_MASK = 0x3fff,
+	CQES = 4096,
+	SIM_TTL = 64
+};
+
+#define PS_A_NS UINT64_C(1000)
+
+/* Regions have no bytes: these are numbers. */
+#define MEMORY_VA    UINT64_C(0x10000)
+#define MEMORY_BYTES (UINT64_C(1) << 40)
+
+struct host {
+	struct nic *nic;
+	struct network *network;
+	const struct host_config *config;
+	struct packet_store *packets;
+	struct cq *cq;
+	struct pd *pd;
+	struct mr *mr;
+	struct srq *srq;
+	uint32_t index;
+	bool paused;
+	uint8_t gid[16];
+};
+
+/* ---- memory ------------------------------------------------------------------------------------- */
+
+/* Zeroed by the system, so that what is never touched costs nothing. */
+static void *get(void *ctx, size_t bytes)
+{
+	uint8_t *raw = calloc(1, bytes + 64), *p;
+
+	(void)ctx;
+	if (!raw)
+		return NULL;
+	p = raw + 64 - ((uintptr_t)raw & 63);
+	p[-1] = (uint8_t)(p - raw);
+	return p;
+}
+
+static void put(void *ctx, void *p, size_t bytes)
+{
+	uint8_t *at = p;
+
+	(void)ctx;
+	(void)bytes;
+	free(at - at[-1]);
+}
+
+/* ---- addresses ---------------------------------------------------------------------------------- */
+
+/* 10.0.0.0/8 as an IPv4-mapped address; 2^24 hosts are more than a topology may have. */
+void host_address(uint32_t index, uint8_t gid[16])
+{
+	const uint8_t address[16] = {[10] = 0xff,
+				     [11] = 0xff,
+				     [12] = 10,
+				     [13] = (uint8_t)(index >> 16),
+				     [14] = (uint8_t)(index >> 8),
+				     [15] = (uint8_t)index};
+
+	memcpy(gid, address, sizeof(address));
+}
+
+static uint32_t index_of(const uint8_t gid[16])
+{
+	return (uint32_t)gid[13] << 16 | (uint32_t)gid[14] << 8 | gid[15];
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
+
+static bool post_credits(struct host *h, uint32_t count)
+{
+	while (count--) {
+		struct recv_wqe *w = rq_slot(&h->srq->rq);
+
+		if (!w)
+			return false;
+		w->wr_id = 0;
+		w->num_sge = 0;
+		w->length = 0;
+		rq_post(&h->srq->rq, w);
+	}
+	return true;
+}
+
+static void configure(struct host *h, struct nic_config *c)
+{
+	uint64_t secret[2];
+	uint8_t key[16] = {0};
+
+	memcpy(key, &h->config->seed, sizeof(h->config->seed));
+	secret[0] = siphash_u64(key, (uint64_t)h->index << 1);
+	secret[1] = siphash_u64(key, (uint64_t)h->index << 1 | 1);
+	memcpy(c->secret, secret, sizeof(c->secret));
+	c->alloc = (struct alloc){.get = get, .put = put};
+	c->no_payload = true;
+	c->train_max = 1;
+	c->qpn_slot = 1; /* so that no QPN is 0 or 1 */
+	for (uint16_t i = 0; i < NIC_PATHS_MAX; i++)
+		c->sport_ipv4[i] = (uint16_t)(SPORT_FIRST + i);
+	c->gid_count = 1;
+	memcpy(c->gids[0].raw, h->gid, sizeof(h->gid));
+	c->gids[0].ifindex = 1;
+	c->gids[0].ip_mtu = 9000;
+	if (!c->line_rate_bps)
+		c->line_rate_bps = network_host_rate_bps(h->network, h->index);
+}
+
+static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps);
+static void arrive(void *host, struct packet *, uint64_t now_ps);
+static void expire(void *host, uint64_t now_ps);
+
+static const struct endpoint_ops host_ops = {.pull = pull, .arrive = arrive, .timer = expire};
+
+struct host *host_create(struct network *network, uint32_t index, const struct host_config *config)
+{
+	struct host *h = calloc(1, sizeof(*h));
+	struct nic_config c = config->nic;
+
+	if (!h)
+		return NULL;
+	h->network = network;
+	h->index = index;
+	h->config = config;
+	h->packets = network_packets(network);
+	host_address(index, h->gid);
+	configure(h, &c);
+	h->nic = nic_create(&c);
+	if (!h->nic)
+		goto free_host;
+	if (nic_pd_alloc(h->nic, &h->pd) || nic_cq_create(h->nic, CQES, h, &h->cq) ||
+	    nic_srq_create(h->nic, h->pd, config->credits, 0, 0, h, &h->srq) ||
+	    nic_mr_reg(h->nic, h->pd, (void *)(uintptr_t)MEMORY_VA, MEMORY_BYTES, MEMORY_VA,
+		       MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &h->mr) ||
+	    !post_credits(h, config->credits))
+		goto free_nic;
+	network_attach(network, index, &host_ops, h);
+	return h;
+
+free_nic:
+	nic_destroy(h->nic);
+free_host:
+	free(h);
+	return NULL;
+}
+
+void host_destroy(struct host *h)
+{
+	if (!h)
+		return;
+	nic_destroy(h->nic);
+	free(h);
+}
+
+uint32_t host_index(const struct host *h)
+{
+	return h->index;
+}
+
+struct nic *host_nic(const struct host *h)
+{
+	return h->nic;
+}
+
+const struct host_config *host_config(const struct host *h)
+{
+	return h->config;
+}
+
+struct host_memory host_memory(const struct host *h)
+{
+	return (struct host_memory){.va = MEMORY_VA, .key = h->mr->key};
+}
+
+struct qp *host_qp_create(struct host *h, uint32_t send_wrs, struct channel *owner)
+{
+	struct qp_init init = {
+		.type = QPT_RC,
+		.pd = h->pd,
+		.send_cq = h->cq,
+		.recv_cq = h->cq,
+		.srq = h->srq,
+		.cap = {.max_send_wr = send_wrs, .max_send_sge = 1},
+		.sq_sig_all = true,
+		.owner = owner,
+	};
+	struct qp *qp;
+
+	return nic_qp_create(h->nic, &init, &qp) ? NULL : qp;
+}
+
+void host_qp_destroy(struct host *h, struct qp *qp)
+{
+	nic_qp_destroy(h->nic, qp);
+}
+
+uint64_t host_now_ns(const struct host *h)
+{
+	return network_now_ps(h->network) / PS_A_NS;
+}
+
+/* ---- time ------------------------------------------------------------------------------------------- */
+
+void host_kick(struct host *h)
+{
+	network_kick(h->network, h->index);
+}
+
+/* After anything that may have changed what the nic wants: a turn now, or to be woken. */
+static void settle(struct host *h, uint64_t now_ns)
+{
+	uint64_t deadline_ns = nic_deadline(h->nic);
+
+	if (deadline_ns <= now_ns) {
+		nic_expire(h->nic, now_ns);
+		network_kick(h->network, h->index);
+	} else {
+		network_set_timer(h->network, h->index,
+				  deadline_ns > NETWORK_TIME_PS_MAX / PS_A_NS
+					  ? NETWORK_NEVER_PS
+					  : deadline_ns * PS_A_NS);
+	}
+}
+
+static void poll_completions(struct host *h)
+{
+	const struct host_config *c = h->config;
+	const struct cqe *e;
+
+	while ((e = cq_peek(h->cq, 0))) {
+		struct cqe done = *e;
+
+		cq_consume(h->cq, 1);
+		if (done.opcode & WC_RECV) {
+			post_credits(h, 1);
+			if (done.status == WC_SUCCESS)
+				c->received(c->ctx, done.imm_or_key);
+		} else {
+			c->completed(c->ctx, done.qp_owner, done.wr_id, done.byte_len,
+				     done.status == WC_SUCCESS);
+		}
+	}
+}
+
+static void expire(void *host, uint64_t now_ps)
+{
+	struct host *h = host;
+
+	nic_expire(h->nic, now_ps / PS_A_NS);
+	poll_completions(h);
+	settle(h, now_ps / PS_A_NS);
+}
+
+/* ---- out -------------------------------------------------------------------------------------------- */
+
+static const struct opcode_info *info_of(const struct flow *flow, const uint8_t *data)
+{
+	return flow->dport == ROCEV2_UDP_PORT ? opcode_info(data[0]) : veroce_opcode_info(data[0]);
+}
+
+/* What bears an application's bytes, or asks for them; all else answers and controls. */
+static bool is_data(const struct opcode_info *info, uint8_t opcode)
+{
+	return opcode != OP_CNP && info->flags & (F_PAYLOAD | F_READ | F_ATOMIC);
+}
+
+/* Bytes from the BTH up to the payload. */
+static uint32_t header_len(const struct opcode_info *info, const struct pkt *pkt)
+{
+	struct bth bth;
+
+	if (pkt->flow->dport == ROCEV2_UDP_PORT)
+		return info->header_len;
+	bth_decode(&bth, pkt->data);
+	return info->header_len + (bth.ts ? TSETH_LEN : 0);
+}
+
+/*
+ * What ECMP hashes. A path of veRoCE is its source port. RoCEv2 adapters draw theirs from the QPs, so
+ * that a QP stays on its path and two QPs of one pair of hosts may differ.
+ */
+static uint16_t entropy(const struct host *h, const struct pkt *pkt)
+{
+	uint32_t qpn = (uint32_t)pkt->data[5] << 16 | (uint32_t)pkt->data[6] << 8 | pkt->data[7];
+
+	if (pkt->flow->dport != ROCEV2_UDP_PORT)
+		return pkt->flow->sport;
+	qpn = (qpn ^ h->index * 0x9e3779b1u) * 0x85ebca6bu;
+	return (uint16_t)(SPORT_FIRST + (qpn >> 16 & SPORT_MASK));
+}
+
+static uint32_t on_the_wire(const struct host_config *c, const struct pkt *pkt, bool data,
+			    uint32_t payload)
+{
+	if (!data)
+		return c->ack_bytes ? c->ack_bytes : pkt->len + HOST_FRAME_BYTES;
+	return c->header_bytes ? payload + c->header_bytes : pkt->len + HOST_FRAME_BYTES;
+}
+
+/* A middle packet of a WRITE is what a long message consists of; veRoCE's has more headers, in each. */
+uint32_t host_packet_wire_bytes(const struct host_config *c)
+{
+	bool veroce = c->nic.protocol == NIC_PROTOCOL_VEROCE;
+	uint32_t headers = veroce ? veroce_header_len(OP_RC_WRITE_MIDDLE) + TSETH_LEN
+				  : opcode_info(OP_RC_WRITE_MIDDLE)->header_len;
+	uint32_t around = c->header_bytes ? c->header_bytes : headers + ICRC_LEN + HOST_FRAME_BYTES;
+
+	return c->mtu_bytes + around + (c->telemetry ? c->int_bytes : 0);
+}
+
+/* What is told about the packet in numbers; its body is the nic's bytes. */
+static struct packet *wrap(struct host *h, const struct pkt *pkt)
+{
+	const struct host_config *c = h->config;
+	const struct opcode_info *info = info_of(pkt->flow, pkt->data);
+	bool data = is_data(info, pkt->data[0]);
+	uint32_t bare = data ? header_len(info, pkt) + ICRC_LEN : pkt->len, keep = bare;
+	struct packet *p = packet_get(h->packets);
+	uint8_t *body = p ? packet_body(h->packets, p, keep) : NULL;
+
+	if (!body)
+		goto drop;
+	memcpy(body, pkt->data, keep);
+	p->body_bytes = (uint16_t)keep;
+	p->transport_bytes = pkt->len;
+	p->src = h->index;
+	p->dst = index_of(pkt->flow->dst);
+	p->sport = entropy(h, pkt);
+	p->dport = pkt->flow->dport;
+	p->class = data || c->ack_in_data_class ? c->data_class : PACKET_CONTROL_CLASS;
+	p->wire_bytes = on_the_wire(c, pkt, data, pkt->len - bare - (pkt->data[1] >> 4 & 3)); /* without pad */
+	p->flow = h->index;
+	if (pkt->flow->tos & 3 && c->ecn && data)
+		p->flags |= PACKET_ECT;
+	if (pkt->flow->tos >> 2 == VEROCE_DSCP_TRIMMABLE)
+		p->flags |= PACKET_TRIMMABLE;
+	if (data)
+		p->flags |= PACKET_DATA;
+	if (data && c->telemetry) {
+		if (!packet_int(h->packets, p))
+			goto drop;
+		p->wire_bytes += c->int_bytes;
+	} else if (pkt->int_stack) {
+		struct int_stack *echo = packet_int(h->packets, p);
+
+		if (!echo)
+			goto drop;
+		*echo = *pkt->int_stack;
+		p->flags &= (uint16_t)~PACKET_INT; /* switches leave it as it is */
+	}
+	return p;
+
+drop:
+	if (p)
+		packet_put(h->packets, p);
+	return NULL;
+}
+
+static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps)
+{
+	struct host *h = host;
+	bool paused = !(allowed_classes >> h->config->data_class & 1);
+	struct packet *p = NULL;
+	struct pkt pkt;
+
+	if (!(allowed_classes & 1u << PACKET_CONTROL_CLASS) ||
+	    (paused && h->config->ack_in_data_class))
+		return NULL;
+	if (paused != h->paused) {
+		h->paused = paused;
+		nic_pause(h->nic, paused);
+	}
+	if (nic_output(h->nic, &pkt, 1, now_ps / PS_A_NS))
+		p = wrap(h, &pkt);
+	poll_completions(h); /* errors are found while sending, too */
+	if (!p)
+		settle(h, now_ps / PS_A_NS);
+	return p;
+}
+
+/* ---- in ----------------------------------------------------------------------------------------------- */
+
+static void arrive(void *host, struct packet *p, uint64_t now_ps)
+{
+	struct host *h = host;
+	bool trimmed = p->flags & PACKET_TRIMMED;
+	struct flow flow = {
+		.sport = p->sport,
+		.dport = p->dport,
+		.ttl = SIM_TTL,
+		.tos = p->flags & PACKET_CE ? 3 : p->flags & PACKET_ECT ? 2 : 0,
+	};
+	struct pkt pkt = {
+		.data = p->body,
+		.flow = &flow,
+		.len = trimmed ? p->body_bytes : p->transport_bytes,
+		.train = 1,
+		.int_stack = p->int_stack,
+	};
+
+	host_address(p->src, flow.src);
+	memcpy(flow.dst, h->gid, sizeof(flow.dst));
+	if (p->flags & PACKET_TRIMMABLE)
+		flow.tos |= (uint8_t)((trimmed ? VEROCE_DSCP_TRIMMED : VEROCE_DSCP_TRIMMABLE) << 2);
+	nic_input(h->nic, &pkt, now_ps / PS_A_NS);
+	packet_put(h->packets, p);
+	poll_completions(h);
+	settle(h, now_ps / PS_A_NS);
+}

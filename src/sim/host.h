@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A simulated host: the nic that ships, behind the port of a network. The host turns the nic's packets
+ * into the network's and back, lets the nic have its time, and polls its completion queue; what is
+ * posted comes from channels (sim/channel.h).
+ *
+ * Nothing of a payload exists (nic_config.no_payload): a packet is its headers and a length.
+ */
+#ifndef SIM_HOST_H
+#define SIM_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic/nic.h"
+#include "sim/network.h"
+
+struct host;
+struct channel;
+
+/* Of all hosts of a run alike; borrowed until the last host is gone. */
+struct host_config {
+	uint64_t seed;
+	struct nic_config nic;      /* what the host itself decides is overwritten: see host_create() */
+	uint32_t mtu_bytes;         /* payload of a full packet */
+	uint32_t header_bytes;      /* of a data packet on the wire, around its payload; 0: what it really has */
+	uint32_t ack_bytes;         /* of any other packet on the wire; 0: likewise */
+	uint32_t int_bytes;         /* that telemetry adds to a data packet */
+	uint8_t data_class;         /* 1 .. 7 */
+	bool ack_in_data_class;     /* answers share the data's class; otherwise PACKET_CONTROL_CLASS */
+	bool ecn;                   /* data is ECN-capable */
+	bool telemetry;             /* data gathers INT */
+	uint32_t credits;           /* receive WQEs, for messages whose arrival is reported; 1 .. NIC_MAX_SRQ_WR */
+	uint8_t timeout;            /* of QPs: the local ACK timeout is 4.096 us x 2^timeout */
+	/* Called as it happens, at network_now_ps(); may post, open and close channels. */
+	void (*completed)(void *ctx, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
+	void (*received)(void *ctx, uint32_t imm);
+	void *ctx;
+};
+
+/* What a packet weighs on Ethernet beside its transport bytes: IPv4, UDP, MAC header, FCS, preamble, gap. */
+enum { HOST_FRAME_BYTES = 20 + 8 + 14 + 4 + 8 + 12 };
+
+/*
+ * Makes host number `index` and attaches it. The nic gets its address, seed and slot here, no_payload,
+ * no trains, and a table for 2^qpn_bits QPs. NULL when memory runs out.
+ */
+struct host *host_create(struct network *, uint32_t index, const struct host_config *);
+/* Its channels must be closed. Harmless on NULL. */
+void host_destroy(struct host *);
+
+uint32_t host_index(const struct host *);
+struct nic *host_nic(const struct host *);
+
+/* A full data packet's, telemetry included. */
+uint32_t host_packet_wire_bytes(const struct host_config *);
+
+/* ---- for channels ----------------------------------------------------------------------------- */
+
+struct host_memory {
+	uint64_t va;
+	uint32_t key;
+};
+
+/* The region that every message is read from and written to. */
+struct host_memory host_memory(const struct host *);
+/* A QP in RESET that completes to this host; NULL: no memory, or no number is free. */
+struct qp *host_qp_create(struct host *, uint32_t send_wrs, struct channel *owner);
+void host_qp_destroy(struct host *, struct qp *);
+/* The address of the host as others put it into an address vector. */
+void host_address(uint32_t index, uint8_t gid[16]);
+const struct host_config *host_config(const struct host *);
+uint64_t host_now_ns(const struct host *);
+/* Something was posted: the nic is given a turn. */
+void host_kick(struct host *);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What can be seen of a network from outside: counts, drops, queues over time. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sim/network_state.h"
+
+enum { BINS_MAX = 1 << 20 };
+
+struct histogram {
+	uint64_t since_ps; /* up to here the time is counted */
+	uint32_t bins;
+	uint64_t time_ps[];
+};
+
+struct port *network_port(const struct network *net, uint32_t link, unsigned end)
+{
+	if (link >= net->link_count || end > 1)
+		return NULL;
+	struct port *port = &net->ports[net->link_ports[link]];
+
+	return end ? port->back : port;
+}
+
+void network_count(const struct network *net, struct network_counts *counts)
+{
+	*counts = net->counts;
+	counts->inside = counts->packets - counts->delivered - counts->dropped;
+	counts->pending = net->events.pending;
+}
+
+const char *network_drop_name(enum network_drop reason)
+{
+	static const char *const names[NETWORK_DROPS] = {
+		[NETWORK_DROP_QUEUE] = "queue",
+		[NETWORK_DROP_CONTROL] = "control",
+		[NETWORK_DROP_HEADROOM] = "headroom",
+		[NETWORK_DROP_LINK_LOSS] = "link loss",
+		[NETWORK_DROP_CORRUPT] = "corrupt",
+		[NETWORK_DROP_LINK_DOWN] = "link down",
+		[NETWORK_DROP_NO_ROUTE] = "no route",
+		[NETWORK_DROP_HOPS] = "hops",
+		[NETWORK_DROP_NO_HOST] = "no host",
+	};
+
+	return (unsigned)reason < NETWORK_DROPS ? names[reason] : "none";
+}
+
+static void count_pfc(const struct network *net, const struct port *port, struct network_port_counts *c)
+{
+	const struct pfc_port *pfc = port->pfc;
+
+	c->pauses_received = pfc->pauses_received;
+	c->resumes_received = pfc->resumes_received;
+	c->pauses_sent = pfc->pauses_sent;
+	c->resumes_sent = pfc->resumes_sent;
+	c->longest_pause_ps = pfc->longest_pause_ps;
+	c->headroom_bytes_max = pfc->headroom_bytes_max;
+	c->pause_depth_max = pfc->depth_max;
+	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+		c->paused_ps[class] = pfc->paused_ps[class];
+		if (!(port->paused & 1u << class))
+			continue;
+		uint64_t ps = net->now_ps - pfc->since_ps[class];
+
+		c->paused_ps[class] += ps;
+		if (ps > c->longest_pause_ps)
+			c->longest_pause_ps = ps;
+	}
+}
+
+bool network_count_port(const struct network *net, uint32_t link, unsigned end, struct network_port_counts *c)
+{
+	const struct port *port = network_port(net, link, end);
+
+	if (!port)
+		return false;
+	*c = (struct network_port_counts){
+		.sent_packets = port->sent_packets,
+		.sent_bytes = port->sent_bytes,
+		.marked_packets = port->marked_packets,
+		.trimmed_packets = port->trimmed_packets,
+		.queue_bytes = port->queued_bytes,
+		.queue_bytes_max = port->queued_bytes_max,
+	};
+	if (port->pfc)
+		count_pfc(net, port, c);
+	return true;
+}
+
+void network_count_drops(const struct network *net, struct network_drops *drops)
+{
+	*drops = net->drops;
+}
+
+bool network_count_port_drops(const struct network *net, uint32_t link, unsigned end, struct network_drops *drops)
+{
+	const struct port *port = network_port(net, link, end);
+
+	if (!port)
+		return false;
+	*drops = port->drops ? *port->drops : (struct network_drops){0};
+	return true;
+}
+
+uint32_t network_queue_bytes(const struct network *net, uint32_t link, unsigned end)
+{
+	const struct port *port = network_port(net, link, end);
+
+	return port ? port->queued_bytes : 0;
+}
+
+void histogram_add(struct network *net, struct port *port)
+{
+	struct histogram *h = port->histogram;
+	uint32_t bin = port->queued_bytes / NETWORK_HISTOGRAM_BIN_BYTES;
+
+	h->time_ps[bin < h->bins ? bin : h->bins - 1] += net->now_ps - h->since_ps;
+	h->since_ps = net->now_ps;
+}
+
+int network_watch_queue(struct network *net, uint32_t link, unsigned end, uint32_t bins)
+{
+	struct port *port = network_port(net, link, end);
+	struct histogram *h;
+
+	if (!port || bins == 0 || bins > BINS_MAX)
+		return -EINVAL;
+	h = calloc(1, sizeof(*h) + bins * sizeof(*h->time_ps));
+	if (!h)
+		return -ENOMEM;
+	h->bins = bins;
+	h->since_ps = net->now_ps;
+	free(port->histogram);
+	port->histogram = h;
+	return 0;
+}
+
+const uint64_t *network_queue_histogram(struct network *net, uint32_t link, unsigned end, uint32_t *bins)
+{
+	struct port *port = network_port(net, link, end);
+
+	if (!port || !port->histogram)
+		return NULL;
+	histogram_add(net, port);
+	*bins = port->histogram->bins;
+	return port->histogram->time_ps;
+}
+
+void network_sample(struct network *net, uint64_t period_ps, network_sampler sampler, void *context)
+{
+	net->sampler = sampler;
+	net->sampler_context = context;
+	net->sample_period_ps = period_ps ? period_ps : 1;
+	if (!sampler || net->sample_pending)
+		return;
+	net->sample_pending = true;
+	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE, net);
+}
+
+void network_take_sample(struct network *net)
+{
+	net->sample_pending = false;
+	if (!net->sampler)
+		return;
+	net->sampler(net->sampler_context, net, net->now_ps);
+	if (!net->sampler || net->sample_pending || !net->events.pending)
+		return;
+	net->sample_pending = true;
+	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE, net);
+}
+
+void observe_fini(struct network *net)
+{
+	for (uint32_t i = 0; net->ports && i < net->port_count; i++) {
+		free(net->ports[i].histogram);
+		free(net->ports[i].drops);
+	}
+}

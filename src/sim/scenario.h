@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is to be simulated: a scenario, as plain data, and the one table of keys by which people
+ * write it. Text comes in memory and leaves in memory; files that a scenario names are read by the
+ * caller (scenario_files) before it is used.
+ *
+ * The text is INI: [section], `key = value`, comments on lines of their own that begin with # or ;.
+ * [workload.NAME] and [failure.NAME] may stand more than once, under different names. Values carry
+ * their units: 100Gbps, 1us, 100km (of fibre, 5 us each), 1000B, 32MB = 32 000 000 B, 64KiB, 1.5%,
+ * 0.2, 1/8. Nothing is rounded: what has no exact number of picoseconds, bytes or bit/s is refused.
+ */
+#ifndef SIM_SCENARIO_H
+#define SIM_SCENARIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of a numeric field where the key allows the words auto, none, never or unlimited; see the field. */
+#define SCENARIO_AUTO  UINT64_MAX
+#define SCENARIO_NONE  UINT64_MAX
+#define SCENARIO_NEVER UINT64_MAX
+
+/* Shares, probabilities and gains are in parts of 10^9. */
+#define SCENARIO_PPB UINT64_C(1000000000)
+
+enum {
+	SCENARIO_NAME_BYTES = 48,
+	SCENARIO_TEXT_BYTES = 256,
+	SCENARIO_PATH_BYTES = 1024,
+	SCENARIO_WORKLOADS_MAX = 32,
+	SCENARIO_FAILURES_MAX = 64,
+	SCENARIO_CC_PARAMS_MAX = 64,
+	SCENARIO_RANGES_MAX = 64,
+	SCENARIO_CLASSES = 8,
+	SCENARIO_KEYS_MAX = 192
+};
+
+/* "0-7,12": inclusive ranges in the order written. count 0: not given, or the word all. */
+struct scenario_ranges {
+	uint32_t count;
+	struct {
+		uint32_t first, last;
+	} range[SCENARIO_RANGES_MAX];
+};
+
+/* A file that a key names. */
+struct scenario_file {
+	char path[SCENARIO_PATH_BYTES]; /* as written; empty: none */
+	const char *text;               /* *borrowed*, ends in NUL; set by the caller, else NULL */
+	size_t text_bytes;              /* without the NUL */
+};
+
+enum scenario_topology_kind {
+	SCENARIO_TOPOLOGY_STAR,        /* hosts */
+	SCENARIO_TOPOLOGY_DUMBBELL,    /* hosts on each side */
+	SCENARIO_TOPOLOGY_PARKING_LOT, /* bottlenecks */
+	SCENARIO_TOPOLOGY_LEAF_SPINE,  /* leaves, hosts of each, spines, uplinks of each leaf */
+	SCENARIO_TOPOLOGY_FAT_TREE,    /* k */
+	SCENARIO_TOPOLOGY_HPCC,        /* nothing: the 320 hosts of the HPCC evaluation */
+	SCENARIO_TOPOLOGY_TWO_DC,      /* site_kind with its own parameters, twice; borders, long_links */
+	SCENARIO_TOPOLOGY_RAIL,        /* hosts (nodes), nics of each, group, spines, uplinks */
+	SCENARIO_TOPOLOGY_FILE,        /* file */
+	SCENARIO_TOPOLOGY_KINDS
+};
+
+struct scenario_topology {
+	unsigned kind;      /* enum scenario_topology_kind */
+	unsigned site_kind; /* of each data centre: STAR, LEAF_SPINE, FAT_TREE or HPCC */
+	uint64_t hosts;
+	uint64_t k;
+	uint64_t leaves, spines;
+	uint64_t uplinks;   /* of each leaf; SCENARIO_AUTO: one to each spine */
+	uint64_t group;     /* nodes that share the leaves of a rail network; SCENARIO_AUTO: all */
+	uint64_t bottlenecks;
+	uint64_t nics;
+	uint64_t borders, long_links;
+	struct scenario_file file; /* the text format of the HPCC simulator */
+};
+
+/* Which links. */
+enum scenario_place {
+	SCENARIO_PLACE_ALL,
+	SCENARIO_PLACE_HOST,   /* a host at one end */
+	SCENARIO_PLACE_FABRIC, /* between switches of one site */
+	SCENARIO_PLACE_LONG    /* between sites */
+};
+
+/* The n-th data packet of a flow: counted from 1, retransmissions too; flows from 0. */
+struct scenario_lost_packet {
+	uint32_t flow, nth;
+};
+
+struct scenario_link {
+	uint64_t rate_bps, fabric_rate_bps, border_rate_bps, long_rate_bps;
+	uint64_t delay_ps, fabric_delay_ps, long_delay_ps;
+	uint64_t long_skew_ps;   /* each further long link is longer by this */
+	unsigned loss_place;     /* enum scenario_place: where loss, ge_* and corrupt are */
+	uint64_t loss_ppb;       /* each packet, each direction */
+	uint64_t ge_bad_ppb;     /* Gilbert-Elliott: good to bad, per packet; 0: off */
+	uint64_t ge_good_ppb;    /* bad to good */
+	uint64_t ge_loss_ppb;    /* loss while bad */
+	uint64_t corrupt_ppb;    /* lost after its whole time on the wire */
+	uint64_t jitter_ps;      /* uniform in [0, this]; reorders: a test tool */
+	uint32_t lost_count;
+	struct scenario_lost_packet lost[SCENARIO_RANGES_MAX];
+};
+
+enum scenario_pfc { SCENARIO_PFC_OFF, SCENARIO_PFC_ON, SCENARIO_PFC_HPCC };
+enum scenario_mark { SCENARIO_MARK_DEQUEUE, SCENARIO_MARK_ENQUEUE };
+enum scenario_routing {
+	SCENARIO_ROUTING_ECMP,
+	SCENARIO_ROUTING_FLOWLET,
+	SCENARIO_ROUTING_WECMP,
+	SCENARIO_ROUTING_SPRAY_RANDOM,
+	SCENARIO_ROUTING_SPRAY_ROUND_ROBIN,
+	SCENARIO_ROUTING_SPRAY_TWO, /* the shorter queue of two drawn at random */
+	SCENARIO_ROUTING_SPRAY_LEAST
+};
+
+struct scenario_switch {
+	uint64_t buffer_bytes;
+	uint64_t border_buffer_bytes; /* of switches with a long link */
+	uint64_t latency_ps;
+	uint64_t port_limit_bytes;    /* of each egress queue; SCENARIO_NONE */
+	uint64_t egress_alpha_ppb;    /* dynamic threshold of lossy classes; SCENARIO_NONE */
+
+	bool ecn;
+	uint64_t kmin_bytes, kmax_bytes;
+	uint64_t pmax_ppb;
+	uint64_t ecn_rate_bps; /* kmin and kmax scale by port rate / this; 0: they do not */
+	unsigned mark;         /* enum scenario_mark */
+
+	unsigned pfc;          /* enum scenario_pfc */
+	uint64_t pfc_alpha_ppb;
+	uint64_t pfc_headroom_bytes; /* per port; SCENARIO_AUTO: from rate and delay */
+	uint64_t pfc_reserve_bytes;
+	uint64_t pfc_resume_bytes;   /* below the threshold by this */
+	uint64_t pfc_response_ps;
+	bool pfc_resume_frames;      /* false: pauses run out by themselves */
+
+	bool int_on;
+
+	bool trim;
+	uint64_t trim_queue_bytes;   /* data queue longer than this: trim */
+	uint64_t trim_control_bytes; /* control queue longer than this: drop */
+	uint64_t trim_frame_bytes;
+	bool trim_ecn;               /* trimmed packets may be marked */
+
+	unsigned routing;            /* enum scenario_routing */
+	uint64_t flowlet_gap_ps;
+	uint64_t t_conv_ps;          /* SCENARIO_NEVER: a failed link stays in its groups */
+	uint32_t weight[SCENARIO_CLASSES]; /* DWRR, of the data classes; [0], control: 0 is strict */
+};
+
+enum scenario_failure_action { SCENARIO_LINK_DOWN, SCENARIO_LINK_UP, SCENARIO_LINK_RATE };
+
+/* [failure.NAME] */
+struct scenario_failure {
+	char name[SCENARIO_NAME_BYTES];
+	uint64_t time_ps;
+	uint32_t link_a, link_b; /* node numbers, as the topology numbers them; every link between */
+	unsigned action;         /* enum scenario_failure_action */
+	uint64_t rate_bps;       /* with SCENARIO_LINK_RATE */
+	uint64_t up_after_ps;    /* with SCENARIO_LINK_DOWN; SCENARIO_NEVER */
+};
+
+/* [failures]: links drawn at random, degraded or down from the start */
+struct scenario_failures {
+	uint64_t degraded_ppb;      /* share of the links there */
+	uint64_t degraded_rate_ppb; /* of their rate */
+	uint64_t down_ppb;
+	unsigned place;             /* enum scenario_place */
+};
+
+struct scenario_host {
+	uint64_t post_delay_ps, completion_delay_ps, ack_delay_ps;
+	uint64_t read_rate_bps;    /* PCIe; SCENARIO_NONE */
+	uint64_t rx_buffer_bytes;  /* SCENARIO_NONE */
+	uint64_t rx_drain_bps;     /* SCENARIO_NONE */
+	uint64_t qp_cache;         /* QPs whose state is at hand; SCENARIO_NONE */
+	uint64_t qp_miss_ps;
+	uint64_t idle_qps;         /* besides those that the workload needs */
+};
+
+enum scenario_protocol { SCENARIO_VEROCE, SCENARIO_ROCEV2 };
+enum scenario_loss { SCENARIO_LOSS_FAST, SCENARIO_LOSS_BASE, SCENARIO_LOSS_IRN, SCENARIO_LOSS_GBN };
+enum scenario_ack_class { SCENARIO_ACK_CONTROL, SCENARIO_ACK_DATA };
+
+struct scenario_transport {
+	unsigned protocol;         /* enum scenario_protocol */
+	unsigned loss;             /* enum scenario_loss; rocev2: GBN, set so by scenario_settle */
+	uint64_t paths;            /* UDP source ports of a QP */
+	uint64_t flowlet_gap_ps;   /* NIC changes path after this silence; 0: it sprays */
+	uint64_t payload_bytes;    /* of a full packet: the path MTU */
+	uint64_t header_bytes;     /* of a data packet on the wire; SCENARIO_AUTO: the real size */
+	uint64_t ack_bytes;        /* likewise */
+	uint64_t int_bytes;        /* what INT adds to a data packet; SCENARIO_AUTO: as stamped */
+	unsigned ack_class;        /* enum scenario_ack_class */
+	uint64_t ack_every;        /* packets; SCENARIO_AUTO: as the transport does */
+	uint64_t cnp_interval_ps;  /* 0: a CNP for each marked packet */
+	uint64_t cnp_gap_port_ps;  /* between any two CNPs of a port */
+	uint64_t window_bytes;     /* a QP may have in flight; SCENARIO_NONE: congestion control alone says */
+	uint64_t rto_ps;           /* SCENARIO_AUTO */
+	uint64_t rx_window;        /* packets, a power of two */
+	uint64_t data_class;       /* 1 .. 7 */
+	bool ecn;                  /* data is ECN-capable */
+};
+
+/* A parameter of the algorithm, as written: `kmin = 3us` under [cc]. */
+struct scenario_cc_param {
+	char name[SCENARIO_NAME_BYTES];
+	char value[SCENARIO_NAME_BYTES];
+};
+
+enum scenario_cc_scope { SCENARIO_CC_QP, SCENARIO_CC_PATH, SCENARIO_CC_HOSTS };
+
+struct scenario_cc {
+	char algorithm[SCENARIO_NAME_BYTES];
+	char preset[SCENARIO_NAME_BYTES]; /* empty: the algorithm's own defaults */
+	bool window;                      /* the +w form of rate algorithms */
+	unsigned scope;                   /* enum scenario_cc_scope: what one control block serves */
+	uint64_t base_rtt_ps;             /* SCENARIO_AUTO: the longest of the topology */
+	uint32_t param_count;
+	struct scenario_cc_param param[SCENARIO_CC_PARAMS_MAX];
+};
+
+enum scenario_workload_kind {
+	SCENARIO_INCAST,         /* senders -> receiver, `size` each; repeat every interval */
+	SCENARIO_INCAST_POISSON, /* fan_in random senders -> one random receiver, `load` of capacity */
+	SCENARIO_PERMUTATION,
+	SCENARIO_ALL_TO_ALL,     /* size / hosts to each */
+	SCENARIO_RING_ALLREDUCE,
+	SCENARIO_HALVING_DOUBLING,
+	SCENARIO_TREE_ALLREDUCE,
+	SCENARIO_MOE,            /* all-to-all, Zipf */
+	SCENARIO_CDF,            /* open loop, Poisson, random pairs */
+	SCENARIO_FLOW,           /* senders[i] -> receivers[i], `size` each */
+	SCENARIO_STAIRCASE,      /* flows join `interval` apart, and leave in the same order */
+	SCENARIO_VICTIM,         /* incast of `fan_in` and one flow that shares its paused uplink only */
+	SCENARIO_FILE_FLOWS,     /* file: flow file of the HPCC simulator, or matrix of htsim */
+	SCENARIO_WORKLOAD_KINDS
+};
+
+enum scenario_order { SCENARIO_ORDER_SHIFTED, SCENARIO_ORDER_RANDOM, SCENARIO_ORDER_AT_ONCE };
+
+/* [workload.NAME] */
+struct scenario_workload {
+	char name[SCENARIO_NAME_BYTES];
+	unsigned kind;      /* enum scenario_workload_kind */
+	uint64_t size_bytes;
+	uint64_t load_ppb;  /* of host link rate, payload only */
+	char cdf[SCENARIO_NAME_BYTES]; /* a built-in one; empty: cdf_file */
+	struct scenario_file cdf_file; /* lines `bytes percent` */
+	struct scenario_file file;
+	struct scenario_ranges hosts;  /* taking part; count 0: all */
+	struct scenario_ranges senders, receivers; /* count 0: the workload's own choice */
+	uint64_t fan_in;    /* senders of an incast; SCENARIO_AUTO: all but the receiver */
+	uint64_t qps;       /* queue pairs of each pair of hosts, sharing its bytes evenly */
+	uint64_t start_ps;
+	uint64_t stop_ps;   /* no flow begins later; SCENARIO_NEVER */
+	uint64_t jitter_ps; /* starts are uniform in [0, this] later */
+	uint64_t interval_ps;
+	uint64_t repeat;    /* rounds */
+	uint64_t flows;     /* at most so many; SCENARIO_NONE */
+	unsigned order;     /* enum scenario_order */
+	uint64_t active;    /* peers at a time; SCENARIO_NONE */
+	uint64_t rings;
+	uint64_t zipf_ppb;  /* exponent */
+	uint64_t traffic_class; /* SCENARIO_AUTO: transport.data_class */
+};
+
+struct scenario_run {
+	uint64_t until_ps;   /* SCENARIO_NONE */
+	uint64_t events;     /* SCENARIO_NONE */
+	bool all_flows;      /* ends when all flows are done */
+	uint64_t seed;
+	bool check;          /* invariants after each event */
+};
+
+struct scenario_output {
+	bool queue_histograms;
+	uint64_t queue_sample_ps;   /* SCENARIO_NONE */
+	uint64_t goodput_window_ps; /* SCENARIO_NONE */
+	uint64_t goodput_flows;     /* the first so many flows have a curve each */
+	uint64_t fairness_start_ps, fairness_window_ps; /* window: SCENARIO_NONE, as the goodput's */
+	struct scenario_ranges cc_trace; /* flows; see cc_trace_all */
+	bool cc_trace_all;
+	struct scenario_file pcap;  /* path of the capture, written, not read; empty: none */
+	struct scenario_ranges pcap_ports; /* hosts */
+	bool event_log;
+};
+
+/* About 100 KB: not for the stack of a thread. */
+struct scenario {
+	char name[SCENARIO_NAME_BYTES];  /* of the file, without folder and suffix */
+	char title[SCENARIO_TEXT_BYTES]; /* [run] title; may be empty */
+	struct scenario_topology topology;
+	struct scenario_link link;
+	struct scenario_switch sw;
+	struct scenario_failures failures;
+	uint32_t failure_count;
+	struct scenario_failure failure[SCENARIO_FAILURES_MAX]; /* in order of time */
+	struct scenario_host host;
+	struct scenario_transport transport;
+	struct scenario_cc cc;
+	uint32_t workload_count;
+	struct scenario_workload workload[SCENARIO_WORKLOADS_MAX]; /* in the order written */
+	struct scenario_run run;
+	struct scenario_output output;
+};
+
+/* What is wrong. A sentence, and where the text that it is about stands. */
+struct scenario_error {
+	char file[SCENARIO_PATH_BYTES]; /* "--set" for an override */
+	uint32_t line;                  /* 0: none */
+	char key[2 * SCENARIO_NAME_BYTES]; /* "switch.kmin"; empty: none */
+	char what[1024];                /* what is wrong and what is allowed */
+};
+
+struct scenario_source; /* a scenario being read: it remembers where each key was given */
+
+/* NULL: no memory. */
+struct scenario_source *scenario_source_create(void);
+void scenario_source_destroy(struct scenario_source *);
+
+/*
+ * Reads text (NUL-terminated; may hold anything). `file` is for messages and for the scenario's name. Once,
+ * first. 0, or -EINVAL with *e, or -ENOMEM.
+ */
+int scenario_source_text(struct scenario_source *, const char *file, const char *text,
+			 struct scenario_error *e);
+
+/* An override, "section.key=value"; wins over the text and over earlier ones. 0 or -EINVAL. */
+int scenario_source_set(struct scenario_source *, const char *assignment, struct scenario_error *e);
+
+/*
+ * After the last of them: what depends on several keys. 0 with *out complete but for the text of
+ * files, or -EINVAL. Paths are as written: relative to the scenario's file.
+ */
+int scenario_source_settle(const struct scenario_source *, struct scenario *out,
+			   struct scenario_error *e);
+
+/* Where "section.key" was given: *e's file, line and key. False: nowhere, it has its default. */
+bool scenario_source_where(const struct scenario_source *, const char *key, struct scenario_error *e);
+
+/* The scenario's files that are to be read, at most max; returns how many there are. */
+size_t scenario_files(struct scenario *, struct scenario_file **files, const char **keys, size_t max);
+
+/* "FILE:LINE: KEY: WHAT" with the parts that there are. Returns snprintf's count. */
+int scenario_error_text(const struct scenario_error *, char *buf, size_t bytes);
+
+/* The table, for listings: rows in the order of the documentation. */
+struct scenario_key {
+	const char *section;  /* "workload" stands for [workload.NAME] */
+	const char *name;     /* "NAME" of cc: any parameter of the algorithm */
+	const char *type;     /* "rate", "time", "star|dumbbell|...", ... */
+	const char *standard; /* the default, as one would write it; "" is none */
+	const char *help;
+};
+
+const struct scenario_key *scenario_keys(size_t *count);
+
+#endif

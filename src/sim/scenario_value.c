@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Values of a scenario: text to a field, to its last character or not at all. Numbers are exact: a
+ * decimal and a unit make a whole number of the field's unit, or an error.
+ */
+#include "sim/scenario_row.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { DIGITS_MAX = 19, EXPONENT_MAX = 18 };
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static const struct unit rates[] = {
+	{"bps", 1}, {"kbps", 1000}, {"Mbps", 1000000}, {"Gbps", 1000000000},
+	{"Tbps", UINT64_C(1000000000000)}, {"bit/s", 1}, {"kbit/s", 1000}, {"Mbit/s", 1000000},
+	{"Gbit/s", 1000000000}, {"Tbit/s", UINT64_C(1000000000000)}, {NULL, 0},
+};
+static const struct unit times[] = {
+	{"ps", 1}, {"ns", 1000}, {"us", 1000000}, {"ms", 1000000000},
+	{"s", UINT64_C(1000000000000)}, {"km", 5000000}, {NULL, 0},
+};
+static const struct unit sizes[] = {
+	{"", 1}, {"B", 1}, {"kB", 1000}, {"KB", 1000}, {"MB", 1000000}, {"GB", 1000000000},
+	{"TB", UINT64_C(1000000000000)}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
+	{"TiB", UINT64_C(1) << 40}, {NULL, 0},
+};
+static const struct unit counts[] = {
+	{"", 1}, {"k", 1000}, {"M", 1000000}, {"G", 1000000000}, {"Ki", 1 << 10}, {"Mi", 1 << 20},
+	{NULL, 0},
+};
+static const struct unit shares[] = {
+	{"", 1000000000}, {"%", 10000000}, {NULL, 0},
+};
+
+/* What each kind is called, how one writes it, and its units. */
+static const struct {
+	const char *type;
+	const char *example;
+	const struct unit *units;
+} kinds[] = {
+	[SCENARIO_RATE] = {"rate", "bps, kbps, Mbps, Gbps or Tbps", rates},
+	[SCENARIO_TIME] = {"time", "ps, ns, us, ms, s, or km of fibre", times},
+	[SCENARIO_BYTES] = {"bytes", "B, KB, MB, GB, KiB, MiB or GiB", sizes},
+	[SCENARIO_COUNT] = {"number", "k, M, G, Ki or Mi, or nothing", counts},
+	[SCENARIO_SHARE] = {"share", "%, or nothing; or a fraction as 1/8", shares},
+	[SCENARIO_SWITCH] = {"off|on", NULL, NULL},
+	[SCENARIO_NAME] = {"name", NULL, NULL},
+	[SCENARIO_TEXT] = {"text", NULL, NULL},
+	[SCENARIO_PATH] = {"file", NULL, NULL},
+	[SCENARIO_RANGES] = {"hosts", NULL, NULL},
+	[SCENARIO_FLOWS] = {"flows", NULL, NULL},
+	[SCENARIO_LOST] = {"flow:n,...", NULL, NULL},
+	[SCENARIO_LINK] = {"node-node", NULL, NULL},
+	[SCENARIO_WEIGHTS] = {"8 numbers", NULL, NULL},
+	[SCENARIO_CDF_NAME] = {"websearch|fb-hadoop|alistorage2019|googlerpc2008|file", NULL, NULL},
+};
+
+static bool refuse(char *why, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static bool refuse(char *why, size_t bytes, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, bytes, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+const char *scenario_value_type(const struct scenario_row *r)
+{
+	return r->kind == SCENARIO_CHOICE ? r->choices : kinds[r->kind].type;
+}
+
+/* A value as one would write it, for the bounds in messages. */
+static void number_text(const struct scenario_row *r, uint64_t v, char *buf, size_t bytes)
+{
+	const struct unit *best = NULL;
+
+	if (r->kind == SCENARIO_SHARE) {
+		snprintf(buf, bytes, "%.9g", (double)v / 1e9);
+		return;
+	}
+	for (const struct unit *u = kinds[r->kind].units; u->name; u++) {
+		if (!strcmp(u->name, "km") || (u->factor & (u->factor - 1)) == 0)
+			continue;
+		if (v && v % u->factor == 0 && (!best || u->factor > best->factor))
+			best = u;
+	}
+	if (!best)
+		best = kinds[r->kind].units;
+	snprintf(buf, bytes, "%" PRIu64 "%s", v / best->factor, best->name);
+}
+
+static bool number_refuse(const struct scenario_row *r, const char *text, const char *wrong, char *why,
+			  size_t why_bytes)
+{
+	char min[32], max[32];
+
+	number_text(r, r->min, min, sizeof(min));
+	number_text(r, r->max, max, sizeof(max));
+	return refuse(why, why_bytes, "'%.64s': %s; allowed is a %s from %s to %s, with the unit %s%s%s",
+		      text, wrong, kinds[r->kind].type, min, r->max == UINT64_MAX - 1 ? "2^64 - 2" : max,
+		      kinds[r->kind].example, r->word ? "; or " : "", r->word ? r->word : "");
+}
+
+static uint64_t power10(int n)
+{
+	uint64_t p = 1;
+
+	while (n-- > 0)
+		p *= 10;
+	return p;
+}
+
+/* Digits with at most one point, and an exponent; *rest is what follows. NULL or what is wrong. */
+static const char *decimal_parse(const char *text, uint64_t *mantissa, int *exponent, const char **rest)
+{
+	const char *p = text;
+	int point = 0, seen = 0;
+	bool fraction = false;
+
+	*mantissa = 0;
+	for (; isdigit((unsigned char)*p) || (*p == '.' && !fraction); p++) {
+		if (*p == '.') {
+			fraction = true;
+			continue;
+		}
+		seen = 1;
+		if (__builtin_mul_overflow(*mantissa, 10, mantissa) ||
+		    __builtin_add_overflow(*mantissa, (uint64_t)(*p - '0'), mantissa) ||
+		    (point += fraction) > DIGITS_MAX)
+			return "too many digits";
+	}
+	if (!seen || p[-1] == '.')
+		return "not a number";
+	*exponent = -point;
+	if ((*p == 'e' || *p == 'E') &&
+	    (isdigit((unsigned char)p[1]) || (p[1] == '-' && isdigit((unsigned char)p[2])))) {
+		bool negative = *++p == '-';
+		int e = 0;
+
+		for (p += negative; isdigit((unsigned char)*p); p++) {
+			e = e * 10 + (*p - '0');
+			if (e > EXPONENT_MAX)
+				return "too large an exponent";
+		}
+		*exponent += negative ? -e : e;
+	}
+	*rest = p;
+	return NULL;
+}
+
+/* mantissa * 10^exponent * factor, if that is whole and fits. */
+static const char *number_scale(uint64_t mantissa, int exponent, uint64_t factor, uint64_t *out)
+{
+	unsigned __int128 v = (unsigned __int128)mantissa * factor;
+
+	/* No factor has more than 13 digits: what is not whole after 37 of them is not zero either. */
+	for (; exponent < 0 && v; exponent++) {
+		if (v % 10)
+			return "finer than can be told";
+		v /= 10;
+	}
+	if (exponent > 0 && v) {
+		if (exponent > EXPONENT_MAX || v > UINT64_MAX)
+			return "too large";
+		v *= power10(exponent);
+	}
+	if (v > UINT64_MAX - 1)
+		return "too large";
+	*out = (uint64_t)v;
+	return NULL;
+}
+
+/* 1/8 of 10^9. */
+static const char *fraction_parse(const char *text, uint64_t *out)
+{
+	uint64_t num = 0, den = 0;
+	const char *p = text;
+
+	for (; isdigit((unsigned char)*p) && num < 1000000; p++)
+		num = num * 10 + (uint64_t)(*p - '0');
+	if (p == text || *p++ != '/')
+		return "not a number";
+	if (!isdigit((unsigned char)*p))
+		return "not a fraction";
+	for (; isdigit((unsigned char)*p) && den < 1000000; p++)
+		den = den * 10 + (uint64_t)(*p - '0');
+	if (*p || !den)
+		return "not a fraction";
+	*out = (num * SCENARIO_PPB + den / 2) / den;
+	return NULL;
+}
+
+static bool number_set(const struct scenario_row *r, uint64_t *field, const char *text, char *why,
+		       size_t why_bytes)
+{
+	const struct unit *u = kinds[r->kind].units;
+	uint64_t mantissa, v;
+	const char *rest, *wrong;
+	int exponent;
+
+	if (r->word && !strcmp(text, r->word)) {
+		*field = UINT64_MAX;
+		return true;
+	}
+	if (r->kind == SCENARIO_SHARE && strchr(text, '/')) {
+		wrong = fraction_parse(text, &v);
+	} else {
+		wrong = decimal_parse(text, &mantissa, &exponent, &rest);
+		if (!wrong) {
+			while (*rest == ' ')
+				rest++;
+			while (u->name && strcmp(u->name, rest))
+				u++;
+			/* Zero needs no unit. */
+			if (!u->name && mantissa == 0 && !*rest)
+				u = kinds[r->kind].units;
+			if (!u->name)
+				wrong = *rest ? "no such unit" : "its unit is missing";
+			else
+				wrong = number_scale(mantissa, exponent, u->factor, &v);
+		}
+	}
+	if (wrong)
+		return number_refuse(r, text, wrong, why, why_bytes);
+	if (v < r->min || v > r->max)
+		return number_refuse(r, text, "out of range", why, why_bytes);
+	*field = v;
+	return true;
+}
+
+static bool choice_set(const struct scenario_row *r, unsigned *field, const char *text, char *why,
+		       size_t why_bytes)
+{
+	const char *p = r->choices;
+	size_t n;
+
+	for (unsigned i = 0;; i++) {
+		n = strcspn(p, "|");
+		if (strlen(text) == n && !strncmp(text, p, n)) {
+			*field = r->choice_values ? r->choice_values[i] : i;
+			return true;
+		}
+		if (!p[n])
+			break;
+		p += n + 1;
+	}
+	refuse(why, why_bytes, "'%.64s': allowed is ", text);
+	for (p = r->choices; *p; p += n + (p[n] == '|')) {
+		size_t used = strlen(why);
+
+		n = strcspn(p, "|");
+		snprintf(why + used, why_bytes - used, "%s%.*s",
+			 p == r->choices ? "" : p[n] ? ", " : " or ", (int)n, p);
+	}
+	return false;
+}
+
+/* A whole number below 2^32; *text moves behind it. */
+static bool u32_parse(const char **text, uint32_t *out)
+{
+	uint64_t v = 0;
+	const char *p = *text;
+
+	if (!isdigit((unsigned char)*p))
+		return false;
+	for (; isdigit((unsigned char)*p); p++) {
+		v = v * 10 + (uint64_t)(*p - '0');
+		if (v >= UINT32_MAX)
+			return false;
+	}
+	*out = (uint32_t)v;
+	*text = p;
+	return true;
+}
+
+static void blanks_skip(const char **p)
+{
+	while (**p == ' ' || **p == '\t')
+		(*p)++;
+}
+
+/* Behind an element of a list: the comma, or the end. */
+static bool list_goes_on(const char **p, bool *more)
+{
+	blanks_skip(p);
+	*more = **p == ',';
+	if (*more)
+		(*p)++;
+	blanks_skip(p);
+	return *more || !**p;
+}
+
+static bool ranges_set(struct scenario_ranges *field, const char *text, char *why, size_t why_bytes)
+{
+	struct scenario_ranges r = {0};
+	const char *p = text;
+	bool more = *text;
+
+	while (more) {
+		if (r.count == SCENARIO_RANGES_MAX)
+			return refuse(why, why_bytes, "'%.64s': more than %d ranges", text,
+				      SCENARIO_RANGES_MAX);
+		if (!u32_parse(&p, &r.range[r.count].first))
+			goto bad;
+		r.range[r.count].last = r.range[r.count].first;
+		if (*p == '-') {
+			p++;
+			if (!u32_parse(&p, &r.range[r.count].last))
+				goto bad;
+		}
+		if (r.range[r.count].last < r.range[r.count].first)
+			return refuse(why, why_bytes, "'%.64s': the range %" PRIu32 "-%" PRIu32
+				      " runs backwards", text, r.range[r.count].first,
+				      r.range[r.count].last);
+		r.count++;
+		if (!list_goes_on(&p, &more))
+			goto bad;
+	}
+	*field = r;
+	return true;
+bad:
+	return refuse(why, why_bytes, "'%.64s': allowed are numbers from 0 and ranges, as 0-7,12; or all",
+		      text);
+}
+
+static bool lost_set(struct scenario_link *link, const char *text, char *why, size_t why_bytes)
+{
+	struct scenario_lost_packet lost[SCENARIO_RANGES_MAX];
+	uint32_t count = 0;
+	const char *p = text;
+	bool more = *text;
+
+	while (more) {
+		if (count == SCENARIO_RANGES_MAX)
+			return refuse(why, why_bytes, "'%.64s': more than %d packets", text,
+				      SCENARIO_RANGES_MAX);
+		if (!u32_parse(&p, &lost[count].flow) || *p++ != ':' || !u32_parse(&p, &lost[count].nth) ||
+		    !lost[count].nth || !list_goes_on(&p, &more))
+			return refuse(why, why_bytes, "'%.64s': allowed is FLOW:N, with commas between: the "
+						      "N-th data packet of a flow, N from 1, FLOW from 0",
+				      text);
+		count++;
+	}
+	memcpy(link->lost, lost, count * sizeof(lost[0]));
+	link->lost_count = count;
+	return true;
+}
+
+static bool weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why, size_t why_bytes)
+{
+	uint32_t w[SCENARIO_CLASSES];
+	const char *p = text;
+	bool more = true;
+
+	for (int i = 0; i < SCENARIO_CLASSES; i++) {
+		if (!more || !u32_parse(&p, &w[i]) || w[i] > 1000 || (i && !w[i]) ||
+		    !list_goes_on(&p, &more))
+			goto bad;
+	}
+	if (more)
+		goto bad;
+	memcpy(field, w, sizeof(w));
+	return true;
+bad:
+	return refuse(why, why_bytes, "'%.64s': allowed are the weights of classes 0 to 7, 1 to 1000, with commas "
+				      "between; 0 for class 0, which is control: strict priority", text);
+}
+
+/* Length of the UTF-8 character at p; 0: it is none (RFC 3629). */
+static size_t utf8_length(const unsigned char *p)
+{
+	size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 :
+		   p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
+
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+	    (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+static bool text_set(char *field, size_t field_bytes, const char *text, char *why, size_t why_bytes)
+{
+	if (strlen(text) >= field_bytes)
+		return refuse(why, why_bytes, "'%.64s...': allowed are at most %zu characters", text,
+			      field_bytes - 1);
+	for (const unsigned char *p = (const unsigned char *)text; *p; p += utf8_length(p)) {
+		if (*p < 0x20 || *p == 0x7f)
+			return refuse(why, why_bytes, "holds a control character (%d)", *p);
+		if (!utf8_length(p))
+			return refuse(why, why_bytes, "is not UTF-8 (byte %d)", *p);
+	}
+	memset(field, 0, field_bytes);
+	memcpy(field, text, strlen(text));
+	return true;
+}
+
+static bool cdf_set(struct scenario_workload *w, const char *text, char *why, size_t why_bytes)
+{
+	const char *names = kinds[SCENARIO_CDF_NAME].type;
+	size_t n;
+
+	for (const char *p = names; *p; p += n + (p[n] == '|')) {
+		n = strcspn(p, "|");
+		if (p[n] && strlen(text) == n && !strncmp(text, p, n)) {
+			memset(&w->cdf_file, 0, sizeof(w->cdf_file));
+			return text_set(w->cdf, sizeof(w->cdf), text, why, why_bytes);
+		}
+	}
+	if (!strpbrk(text, "./"))
+		return refuse(why, why_bytes, "'%.64s': allowed is websearch, fb-hadoop, alistorage2019, "
+					      "googlerpc2008, or the path of a file, with a '.' or '/' in it",
+			      text);
+	if (!text_set(w->cdf_file.path, sizeof(w->cdf_file.path), text, why, why_bytes))
+		return false;
+	memset(w->cdf, 0, sizeof(w->cdf));
+	return true;
+}
+
+bool scenario_value_set(const struct scenario_row *r, void *base, const char *text, char *why,
+			size_t why_bytes)
+{
+	void *field = (char *)base + r->offset;
+
+	switch (r->kind) {
+	case SCENARIO_RATE:
+	case SCENARIO_TIME:
+	case SCENARIO_BYTES:
+	case SCENARIO_COUNT:
+	case SCENARIO_SHARE:
+		return number_set(r, field, text, why, why_bytes);
+	case SCENARIO_CHOICE:
+		return choice_set(r, field, text, why, why_bytes);
+	case SCENARIO_SWITCH:
+		if (strcmp(text, "on") && strcmp(text, "off"))
+			return refuse(why, why_bytes, "'%.64s': allowed is off or on", text);
+		*(bool *)field = text[1] == 'n';
+		return true;
+	case SCENARIO_NAME:
+		return text_set(field, SCENARIO_NAME_BYTES, text, why, why_bytes);
+	case SCENARIO_TEXT:
+		return text_set(field, SCENARIO_TEXT_BYTES, text, why, why_bytes);
+	case SCENARIO_PATH:
+		return text_set(((struct scenario_file *)field)->path, SCENARIO_PATH_BYTES, text, why,
+				why_bytes);
+	case SCENARIO_RANGES:
+		return ranges_set(field, strcmp(text, "all") ? text : "", why, why_bytes);
+	case SCENARIO_FLOWS: {
+		struct scenario_output *o = (void *)((char *)field -
+						     offsetof(struct scenario_output, cc_trace));
+		bool all = !strcmp(text, "all");
+
+		if (!ranges_set(&o->cc_trace, all || !strcmp(text, "none") ? "" : text, why, why_bytes))
+			return false;
+		o->cc_trace_all = all;
+		return true;
+	}
+	case SCENARIO_LOST:
+		return lost_set((void *)((char *)field - offsetof(struct scenario_link, lost)), text, why,
+				why_bytes);
+	case SCENARIO_LINK: {
+		uint32_t *ends = field, a, b;
+		const char *p = text;
+
+		if (!u32_parse(&p, &a) || *p++ != '-' || !u32_parse(&p, &b) || *p || a == b)
+			return refuse(why, why_bytes, "'%.64s': allowed is A-B, the numbers of two nodes", text);
+		ends[0] = a;
+		ends[1] = b;
+		return true;
+	}
+	case SCENARIO_WEIGHTS:
+		return weights_set(field, text, why, why_bytes);
+	case SCENARIO_CDF_NAME:
+		return cdf_set((void *)((char *)field - offsetof(struct scenario_workload, cdf)), text, why,
+			       why_bytes);
+	}
+	return refuse(why, why_bytes, "cannot be set");
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A run from a scenario: builds the network and its hosts, lets time pass from one post to the next,
+ * and fills in the results. All that is random in it comes from the scenario's seed.
+ */
+#include "sim/simulation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/simulation_flows.h"
+#include "sim/simulation_parts.h"
+
+struct simulation {
+	const struct scenario *scenario;
+	struct results *results;
+	struct topology topology;
+	struct topology_paths *paths;
+	struct network *network;
+	struct cc_params cc;
+	struct host_config host_config;
+	struct host **hosts;
+	struct workload *workload;
+	struct flows *flows;
+	struct channel **idle; /* QPs that do nothing; idle_count of them */
+	uint64_t idle_count;
+	uint32_t part_workload[WORKLOAD_PARTS_MAX];
+	uint64_t line_rate_bps;
+	uint64_t events_left;
+	uint32_t *port_link; /* of each port of the results: 2 x link + end */
+};
+
+/* ---- life ------------------------------------------------------------------------------------------- */
+
+static bool make_network(struct simulation *s, struct why why)
+{
+	struct network_config c;
+	char error[NETWORK_ERROR_BYTES];
+	uint64_t *buffers, rtt_ps;
+
+	if (!parts_topology(s->scenario, &s->topology, why))
+		return false;
+	s->paths = topology_paths_create(&s->topology, (uint32_t)s->scenario->transport.payload_bytes);
+	if (!s->paths || topology_paths_longest_rtt_ps(s->paths, &rtt_ps))
+		return refuse(why, "out of memory");
+	if (!parts_network(s->scenario, &s->topology, &c, &buffers, why))
+		return false;
+	s->network = network_create(&s->topology, &c, error);
+	free(buffers);
+	if (!s->network)
+		return refuse(why, "topology: %s", error);
+	if (!parts_links(s->scenario, &s->topology, s->network, why))
+		return false;
+	s->line_rate_bps = network_host_rate_bps(s->network, 0);
+	s->results->base_rtt_ps = rtt_ps;
+	return parts_host(s->scenario, rtt_ps, s->line_rate_bps, &s->cc, &s->host_config, why);
+}
+
+static bool make_hosts(struct simulation *s, struct why why)
+{
+	uint32_t n = s->topology.host_count;
+	uint64_t idle = s->scenario->host.idle_qps;
+
+	s->hosts = calloc(n, sizeof(struct host *));
+	for (uint32_t i = 0; s->hosts && i < n; i++) {
+		s->hosts[i] = host_create(s->network, i, &s->host_config);
+		if (!s->hosts[i])
+			return refuse(why, "out of memory after %u of %u hosts", i, n);
+	}
+	if (!s->hosts)
+		return refuse(why, "out of memory");
+	if (!idle)
+		return true;
+	s->idle = calloc((size_t)n * idle, sizeof(struct channel *));
+	for (uint32_t i = 0; s->idle && i < n; i++) {
+		for (uint64_t k = 0; k < idle; k++) {
+			struct channel *c = channel_open(s->hosts[i], s->hosts[(i + 1) % n],
+							 CHANNEL_PIECE_BYTES_MAX);
+
+			if (!c)
+				return refuse(why, "host.idle_qps: no room for %llu at each host",
+					      (unsigned long long)idle);
+			s->idle[s->idle_count++] = c;
+		}
+	}
+	return s->idle || refuse(why, "out of memory");
+}
+
+static bool make_results(struct simulation *s, struct why why)
+{
+	const struct scenario_output *o = &s->scenario->output;
+	struct results *r = s->results;
+	const struct topology *t = &s->topology;
+
+	r->hosts = t->host_count;
+	r->switches = t->node_count - t->host_count;
+	r->links = t->link_count;
+	r->host_rate_bps = s->line_rate_bps;
+	r->header_share_ppb =
+		(uint32_t)(s->scenario->transport.payload_bytes * SCENARIO_PPB /
+			   host_packet_wire_bytes(&s->host_config));
+	if (o->goodput_window_ps != SCENARIO_NONE &&
+	    results_goodput_start(r, o->goodput_window_ps, (uint32_t)o->goodput_flows,
+				  s->scenario->workload_count))
+		return refuse(why, "out of memory");
+	s->port_link = calloc(2 * (size_t)t->link_count + 1, sizeof(*s->port_link));
+	if (!s->port_link)
+		return refuse(why, "out of memory");
+	for (uint32_t i = 0; i < 2 * t->link_count; i++) {
+		const struct topology_link *l = &t->links[i / 2];
+		uint32_t node = i % 2 ? l->b : l->a;
+		struct results_port port = {
+			.node = node,
+			.to = i % 2 ? l->a : l->b,
+			.tier = t->nodes[node].tier,
+			.rate_bps = l->rate_bps,
+		};
+		uint32_t number;
+
+		if (node < t->host_count && !s->scenario->run.check)
+			continue; /* a host's port has no queue of its own */
+		if (results_port_add(r, &port, &number))
+			return refuse(why, "out of memory");
+		s->port_link[number] = i;
+	}
+	return true;
+}
+
+/* Small enough that a curve of goodput is one, large enough to cost nothing. */
+static uint32_t piece_bytes(const struct simulation *s)
+{
+	const struct scenario_output *o = &s->scenario->output;
+	uint64_t bytes;
+
+	if (o->goodput_window_ps == SCENARIO_NONE)
+		return CHANNEL_PIECE_BYTES_MAX;
+	bytes = (uint64_t)((unsigned __int128)s->line_rate_bps * o->goodput_window_ps / 8000000000000u);
+	if (bytes < 16 * s->scenario->transport.payload_bytes)
+		bytes = 16 * s->scenario->transport.payload_bytes;
+	return bytes < CHANNEL_PIECE_BYTES_MAX ? (uint32_t)bytes : CHANNEL_PIECE_BYTES_MAX;
+}
+
+static void sample(void *context, struct network *network, uint64_t now_ps)
+{
+	struct simulation *s = context;
+
+	for (uint32_t i = 0; i < s->results->port_count; i++) {
+		struct results_port *p = &s->results->ports[i];
+
+		if (results_queue_change(p, now_ps,
+					 network_queue_bytes(network, s->port_link[i] / 2,
+							     s->port_link[i] % 2)) ||
+		    results_queue_sample(p))
+			network_stop(network);
+	}
+}
+
+struct simulation *simulation_create(const struct scenario *scenario, struct results *results,
+				     char *why_text, size_t why_bytes)
+{
+	struct why why = {why_text, why_bytes};
+	struct simulation *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		refuse(why, "out of memory");
+		return NULL;
+	}
+	s->scenario = scenario;
+	s->results = results;
+	s->events_left = scenario->run.events;
+	s->workload = workload_create();
+	if (!s->workload) {
+		refuse(why, "out of memory");
+		goto destroy;
+	}
+	if (!make_network(s, why) ||
+	    !parts_workload(scenario, &s->topology, s->line_rate_bps, s->workload, s->part_workload,
+			    why))
+		goto destroy;
+	s->host_config.credits = s->topology.host_count < 64    ? 64
+				 : s->topology.host_count > 4096 ? 4096
+								 : s->topology.host_count;
+	s->host_config.completed = flows_completed;
+	s->host_config.received = flows_received;
+	if (!make_hosts(s, why) || !make_results(s, why))
+		goto destroy;
+	s->flows = flows_create(&(struct flows_config){
+		.network = s->network,
+		.hosts = s->hosts,
+		.paths = s->paths,
+		.workload = s->workload,
+		.results = results,
+		.part_workload = s->part_workload,
+		.piece_bytes = piece_bytes(s),
+		.mtu_bytes = s->host_config.mtu_bytes,
+		.header_bytes = host_packet_wire_bytes(&s->host_config) - s->host_config.mtu_bytes -
+				(s->host_config.telemetry ? s->host_config.int_bytes : 0),
+	});
+	if (!s->flows) {
+		refuse(why, "out of memory");
+		goto destroy;
+	}
+	s->host_config.ctx = s->flows;
+	if (scenario->output.queue_sample_ps != SCENARIO_NONE)
+		network_sample(s->network, scenario->output.queue_sample_ps, sample, s);
+	return s;
+
+destroy:
+	simulation_destroy(s);
+	return NULL;
+}
+
+void simulation_destroy(struct simulation *s)
+{
+	if (!s)
+		return;
+	flows_destroy(s->flows);
+	for (uint64_t i = 0; i < s->idle_count; i++)
+		channel_close(s->idle[i]);
+	free(s->idle);
+	for (uint32_t i = 0; s->hosts && i < s->topology.host_count; i++)
+		host_destroy(s->hosts[i]);
+	free(s->hosts);
+	workload_free(s->workload);
+	network_destroy(s->network);
+	topology_paths_free(s->paths);
+	topology_free(&s->topology);
+	free(s->port_link);
+	free(s);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------- */
+
+static enum simulation_state partial(struct simulation *s, enum simulation_state state, const char *text)
+{
+	s->results->partial = true;
+	strncpy(s->results->partial_why, text, sizeof(s->results->partial_why) - 1);
+	return state;
+}
+
+/* The end that a stop of the network is; RUNS: none. */
+static enum simulation_state judge(struct simulation *s, enum network_stop stop, uint64_t next_ps)
+{
+	const struct scenario_run *run = &s->scenario->run;
+	struct flows_count n;
+
+	flows_count(s->flows, &n);
+	if (n.out_of_memory || stop == NETWORK_OUT_OF_MEMORY)
+		return partial(s, SIMULATION_FAILED, "out of memory");
+	if (stop == NETWORK_BROKEN)
+		return partial(s, SIMULATION_FAILED, network_fault(s->network));
+	if (run->all_flows && n.ended)
+		return n.failed ? partial(s, SIMULATION_ENDED, "queue pairs broke: their flows never ended")
+				: SIMULATION_ENDED;
+	if (run->until_ps != SCENARIO_NONE && network_now_ps(s->network) >= run->until_ps)
+		return !n.ended && run->all_flows
+			       ? partial(s, SIMULATION_ENDED, "run.until came before all flows were done")
+			       : SIMULATION_ENDED;
+	if (!s->events_left)
+		return partial(s, SIMULATION_ENDED, "run.events were spent");
+	if (stop == NETWORK_IDLE && next_ps == NETWORK_NEVER_PS)
+		return n.ended ? SIMULATION_ENDED
+			       : partial(s, SIMULATION_ENDED, "nothing will happen any more, with flows open");
+	return SIMULATION_RUNS;
+}
+
+enum simulation_state simulation_run(struct simulation *s, uint64_t events)
+{
+	enum simulation_state state = SIMULATION_RUNS;
+	struct network_counts before, after;
+
+	network_count(s->network, &before);
+	while (state == SIMULATION_RUNS && events) {
+		uint64_t next_ps = flows_next_ps(s->flows), until = next_ps;
+		uint64_t some = events < s->events_left ? events : s->events_left;
+		enum network_stop stop;
+
+		if (s->scenario->run.until_ps < until)
+			until = s->scenario->run.until_ps;
+		if (until > NETWORK_TIME_PS_MAX)
+			until = NETWORK_TIME_PS_MAX;
+		stop = network_run(s->network, until, some);
+		flows_post_due(s->flows);
+		network_count(s->network, &after);
+		events -= after.events - before.events < events ? after.events - before.events : events;
+		if (s->events_left != SCENARIO_NONE)
+			s->events_left -= after.events - before.events;
+		before = after;
+		state = judge(s, stop, next_ps);
+	}
+	return state;
+}
+
+void simulation_progress(const struct simulation *s, struct simulation_progress *p)
+{
+	struct network_counts n;
+	struct flows_count f;
+	uint64_t known = 0;
+
+	network_count(s->network, &n);
+	flows_count(s->flows, &f);
+	for (uint32_t i = 0; i < workload_parts(s->workload); i++) {
+		struct workload_facts facts;
+
+		workload_facts(s->workload, i, &facts);
+		known += facts.message_count;
+	}
+	*p = (struct simulation_progress){
+		.time_ps = network_now_ps(s->network),
+		.events = n.events,
+		.packet_hops = n.hops,
+		.flows_done = f.done,
+		.flows = known > f.begun ? known : f.begun,
+	};
+}
+
+/* ---- the end -------------------------------------------------------------------------------------- */
+
+static const struct {
+	enum results_place place;
+	enum results_reason reason;
+} drop_as[NETWORK_DROPS] = {
+	[NETWORK_DROP_QUEUE] = {RESULTS_AT_SWITCH, RESULTS_DROP_BUFFER},
+	[NETWORK_DROP_CONTROL] = {RESULTS_AT_SWITCH, RESULTS_DROP_CONTROL_FULL},
+	[NETWORK_DROP_HEADROOM] = {RESULTS_AT_SWITCH, RESULTS_DROP_HEADROOM},
+	[NETWORK_DROP_LINK_LOSS] = {RESULTS_AT_LINK, RESULTS_DROP_LOSS},
+	[NETWORK_DROP_CORRUPT] = {RESULTS_AT_LINK, RESULTS_DROP_CORRUPT},
+	[NETWORK_DROP_LINK_DOWN] = {RESULTS_AT_LINK, RESULTS_DROP_DOWN},
+	[NETWORK_DROP_NO_ROUTE] = {RESULTS_AT_SWITCH, RESULTS_DROP_NO_ROUTE},
+	[NETWORK_DROP_HOPS] = {RESULTS_AT_SWITCH, RESULTS_DROP_NO_ROUTE},
+	[NETWORK_DROP_NO_HOST] = {RESULTS_AT_HOST, RESULTS_DROP_STALE},
+};
+
+static void finish_drops(struct simulation *s)
+{
+	struct network_drops drops;
+
+	network_count_drops(s->network, &drops);
+	for (int class = 0; class < PACKET_CLASSES; class++) {
+		for (int why = 0; why < NETWORK_DROPS; why++) {
+			struct results_drop d = {
+				.place = drop_as[why].place,
+				.reason = drop_as[why].reason,
+				.node = RESULTS_NO_NODE,
+				.class = (uint8_t)class,
+				.packets = drops.packets[class][why],
+				.bytes = drops.bytes[class][why],
+			};
+
+			if (d.packets && results_drop_add(s->results, &d))
+				return;
+		}
+	}
+}
+
+static void finish_port(struct simulation *s, struct results_port *p, uint32_t link, unsigned end)
+{
+	struct results_pfc *pfc = &s->results->pfc;
+	struct network_port_counts n;
+	bool paused = false;
+
+	if (!network_count_port(s->network, link, end, &n))
+		return;
+	p->tx_packets = n.sent_packets;
+	p->tx_bytes = n.sent_bytes;
+	p->ce_packets = n.marked_packets;
+	p->trimmed_packets = n.trimmed_packets;
+	if (n.queue_bytes_max > p->queue_bytes_max)
+		p->queue_bytes_max = n.queue_bytes_max;
+	p->pause_tx = n.pauses_sent;
+	p->resume_tx = n.resumes_sent;
+	p->pause_rx = n.pauses_received;
+	p->resume_rx = n.resumes_received;
+	p->longest_pause_ps = n.longest_pause_ps;
+	p->headroom_bytes_max = n.headroom_bytes_max;
+	for (int c = 0; c < PACKET_CLASSES; c++) {
+		p->paused_ps[c] = n.paused_ps[c];
+		pfc->paused_ps += n.paused_ps[c];
+		paused |= n.paused_ps[c] != 0;
+	}
+	pfc->pause_frames += n.pauses_sent;
+	pfc->resume_frames += n.resumes_sent;
+	pfc->ports_paused += paused;
+	if (n.longest_pause_ps > pfc->longest_ps)
+		pfc->longest_ps = n.longest_pause_ps;
+	if (n.pause_depth_max > pfc->depth_max)
+		pfc->depth_max = n.pause_depth_max;
+	results_queue_end(p, network_now_ps(s->network));
+}
+
+/* Host ports have no record of a queue, but are paused too. */
+static void finish_hosts(struct simulation *s)
+{
+	const struct topology *t = &s->topology;
+
+	for (uint32_t i = 0; i < 2 * t->link_count; i++) {
+		const struct topology_link *l = &t->links[i / 2];
+		struct network_port_counts n;
+
+		if ((i % 2 ? l->b : l->a) >= t->host_count ||
+		    !network_count_port(s->network, i / 2, i % 2, &n))
+			continue;
+		s->results->pfc.hosts_paused += n.pauses_received != 0;
+		for (int c = 0; c < PACKET_CLASSES; c++)
+			s->results->pfc.paused_ps += n.paused_ps[c];
+	}
+}
+
+/* From its first message's start to its last one's completion. */
+static void finish_collectives(struct simulation *s)
+{
+	struct results *r = s->results;
+
+	for (uint32_t part = 0; part < workload_parts(s->workload); part++) {
+		struct results_collective c = {.workload = s->part_workload[part], .start_ps = UINT64_MAX};
+		struct workload_facts facts;
+		uint64_t end_ps = 0, count = 0;
+
+		workload_facts(s->workload, part, &facts);
+		if (!facts.collective_bytes)
+			continue;
+		for (uint32_t i = 0; i < r->flow_count; i++) {
+			const struct results_flow *f = &r->flows[i];
+
+			if (f->qp != part || f->fct_ps == RESULTS_NOT_DONE)
+				continue;
+			count++;
+			if (f->start_ps < c.start_ps)
+				c.start_ps = f->start_ps;
+			if (f->start_ps + f->fct_ps > end_ps)
+				end_ps = f->start_ps + f->fct_ps;
+		}
+		c.bytes = facts.collective_bytes;
+		c.hosts = s->topology.host_count;
+		c.time_ps = count && count == facts.message_count ? end_ps - c.start_ps : RESULTS_NOT_DONE;
+		if (c.time_ps != RESULTS_NOT_DONE && c.time_ps) {
+			unsigned __int128 bits = (unsigned __int128)c.bytes * 8 * 1000000000000u;
+
+			c.algorithm_bps = (uint64_t)(bits / c.time_ps);
+			c.bus_bps = (uint64_t)(bits * facts.bus_num / facts.bus_den / c.time_ps);
+			c.ideal_ps = (uint64_t)((unsigned __int128)c.bytes * 8 * facts.bus_num /
+						facts.bus_den * 1000000000000u /
+						((unsigned __int128)s->line_rate_bps * r->header_share_ppb /
+						 SCENARIO_PPB));
+		}
+		if (results_collective_add(r, &c))
+			return;
+	}
+}
+
+void simulation_finish(struct simulation *s)
+{
+	struct results *r = s->results;
+	struct network_counts n;
+
+	network_count(s->network, &n);
+	r->time_ps = network_now_ps(s->network);
+	r->events = n.events;
+	r->packet_hops = n.hops;
+	r->packets = n.packets;
+	for (uint32_t i = 0; i < r->port_count; i++)
+		finish_port(s, &r->ports[i], s->port_link[i] / 2, s->port_link[i] % 2);
+	finish_hosts(s);
+	finish_drops(s);
+	finish_collectives(s);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A run: a scenario in, results out, in slices of work so that whoever waits can look at the clock
+ * and at Ctrl-C between them.
+ */
+#ifndef SIM_SIMULATION_H
+#define SIM_SIMULATION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/results.h"
+#include "sim/scenario.h"
+
+struct simulation;
+
+enum simulation_state {
+	SIMULATION_RUNS,   /* call again */
+	SIMULATION_ENDED,  /* as the scenario has it; results may be partial and then say why */
+	SIMULATION_FAILED  /* an invariant does not hold, or no memory: results say why */
+};
+
+struct simulation_progress {
+	uint64_t time_ps;
+	uint64_t events, packet_hops;
+	uint64_t flows_done, flows; /* flows: begun or known to begin */
+};
+
+/*
+ * Borrows the scenario, with the text of its files, and the results, which are initialised. NULL:
+ * refused, and why is a sentence; if it is about a key it begins with "section.key: ".
+ */
+struct simulation *simulation_create(const struct scenario *, struct results *, char *why,
+				     size_t why_bytes);
+
+/* For about so many events. */
+enum simulation_state simulation_run(struct simulation *, uint64_t events);
+
+void simulation_progress(const struct simulation *, struct simulation_progress *);
+
+/* Final numbers into results; wherever the run is. Once. */
+void simulation_finish(struct simulation *);
+
+/* Harmless on NULL. */
+void simulation_destroy(struct simulation *);
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A message has a slot from its post to the last of the two reports that the workload gets; the slot's
+ * number travels as immediate data where the receiver has to report. Channels are found by their
+ * connection in a hash table and close with their last message.
+ */
+#include "sim/simulation_flows.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct line { /* a channel and the connection that it is */
+	struct line *next; /* in the bucket */
+	struct channel *channel;
+	uint64_t connection;
+	bool last;         /* nothing more will be posted */
+};
+
+struct slot {
+	struct message_post post; /* first, so that it is the slot */
+	struct message message;
+	struct line *line;
+	uint32_t flow;            /* of the results */
+	uint32_t number;          /* of this slot */
+	uint32_t free_next;
+	bool received;            /* reported */
+};
+
+enum { SLOTS_A_SLAB = 256, NO_SLOT = UINT32_MAX };
+
+struct flows {
+	struct flows_config c;
+	struct slot **slabs;
+	uint32_t slab_count, slab_room;
+	uint32_t free;
+	struct line **buckets;
+	uint32_t bucket_mask, line_count;
+	struct slot **due;  /* min-heap by start, then by slot: released, but not yet */
+	uint32_t due_count, due_room;
+	struct message next; /* of workload_next() */
+	bool has_next;
+	uint64_t begun, done, failed, open;
+	bool out_of_memory;
+};
+
+/* ---- slots ------------------------------------------------------------------------------------------ */
+
+static struct slot *slot_of(const struct flows *f, uint32_t number)
+{
+	return &f->slabs[number / SLOTS_A_SLAB][number % SLOTS_A_SLAB];
+}
+
+static bool add_slab(struct flows *f)
+{
+	struct slot *slab;
+
+	if (f->slab_count == f->slab_room) {
+		uint32_t room = f->slab_room ? 2 * f->slab_room : 16;
+		struct slot **more = realloc(f->slabs, room * sizeof(*more));
+
+		if (!more)
+			return false;
+		f->slabs = more;
+		f->slab_room = room;
+	}
+	slab = calloc(SLOTS_A_SLAB, sizeof(*slab));
+	if (!slab)
+		return false;
+	f->slabs[f->slab_count] = slab;
+	for (uint32_t i = SLOTS_A_SLAB; i-- > 0;) {
+		slab[i].number = f->slab_count * SLOTS_A_SLAB + i;
+		slab[i].free_next = f->free;
+		f->free = slab[i].number;
+	}
+	f->slab_count++;
+	return true;
+}
+
+static struct slot *take_slot(struct flows *f)
+{
+	struct slot *s;
+
+	if (f->free == NO_SLOT && !add_slab(f))
+		return NULL;
+	s = slot_of(f, f->free);
+	f->free = s->free_next;
+	s->received = false;
+	s->line = NULL;
+	return s;
+}
+
+static void put_slot(struct flows *f, struct slot *s)
+{
+	s->free_next = f->free;
+	f->free = s->number;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------ */
+
+static uint32_t bucket_of(const struct flows *f, uint64_t connection)
+{
+	return (uint32_t)(connection * UINT64_C(0x9e3779b97f4a7c15) >> 32) & f->bucket_mask;
+}
+
+static void widen(struct flows *f)
+{
+	uint32_t mask = 2 * f->bucket_mask + 1;
+	struct line **old = f->buckets, **more = calloc(mask + 1, sizeof(*more));
+	uint32_t old_mask = f->bucket_mask;
+
+	if (!more)
+		return; /* slower, no worse */
+	f->buckets = more;
+	f->bucket_mask = mask;
+	for (uint32_t i = 0; i <= old_mask; i++) {
+		while (old[i]) {
+			struct line *l = old[i];
+			uint32_t b = bucket_of(f, l->connection);
+
+			old[i] = l->next;
+			l->next = more[b];
+			more[b] = l;
+		}
+	}
+	free(old);
+}
+
+static struct line *line_get(struct flows *f, const struct message *m)
+{
+	struct line **bucket = &f->buckets[bucket_of(f, m->connection)], *l;
+
+	for (l = *bucket; l; l = l->next) {
+		if (l->connection == m->connection)
+			return l;
+	}
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	l->channel = channel_open(f->c.hosts[m->src], f->c.hosts[m->dst], f->c.piece_bytes);
+	if (!l->channel) {
+		free(l);
+		return NULL;
+	}
+	channel_set_owner(l->channel, l);
+	l->connection = m->connection;
+	l->next = *bucket;
+	*bucket = l;
+	if (++f->line_count > 2 * f->bucket_mask)
+		widen(f);
+	return l;
+}
+
+static void line_put(struct flows *f, struct line *l)
+{
+	struct line **at = &f->buckets[bucket_of(f, l->connection)];
+
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	f->line_count--;
+	channel_close(l->channel);
+	free(l);
+}
+
+/* ---- messages that wait for their time ------------------------------------------------------------- */
+
+static bool before(const struct slot *a, const struct slot *b)
+{
+	if (a->message.start_ps != b->message.start_ps)
+		return a->message.start_ps < b->message.start_ps;
+	return a->flow < b->flow; /* in the order in which they were released */
+}
+
+static bool due_push(struct flows *f, struct slot *s)
+{
+	uint32_t i = f->due_count;
+
+	if (f->due_count == f->due_room) {
+		uint32_t room = f->due_room ? 2 * f->due_room : 64;
+		struct slot **more = realloc(f->due, room * sizeof(*more));
+
+		if (!more)
+			return false;
+		f->due = more;
+		f->due_room = room;
+	}
+	f->due_count++;
+	for (; i && before(s, f->due[(i - 1) / 2]); i = (i - 1) / 2)
+		f->due[i] = f->due[(i - 1) / 2];
+	f->due[i] = s;
+	return true;
+}
+
+static struct slot *due_pop(struct flows *f)
+{
+	struct slot *top = f->due[0], *s = f->due[--f->due_count];
+	uint32_t i = 0, child;
+
+	while ((child = 2 * i + 1) < f->due_count) {
+		if (child + 1 < f->due_count && before(f->due[child + 1], f->due[child]))
+			child++;
+		if (!before(f->due[child], s))
+			break;
+		f->due[i] = f->due[child];
+		i = child;
+	}
+	f->due[i] = s;
+	return top;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------- */
+
+struct flows *flows_create(const struct flows_config *c)
+{
+	struct flows *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->c = *c;
+	f->free = NO_SLOT;
+	f->bucket_mask = 1023;
+	f->buckets = calloc(f->bucket_mask + 1, sizeof(struct line *));
+	if (!f->buckets) {
+		free(f);
+		return NULL;
+	}
+	f->has_next = workload_next(c->workload, &f->next);
+	return f;
+}
+
+void flows_destroy(struct flows *f)
+{
+	if (!f)
+		return;
+	for (uint32_t i = 0; i <= f->bucket_mask; i++) {
+		while (f->buckets[i])
+			line_put(f, f->buckets[i]);
+	}
+	for (uint32_t i = 0; i < f->slab_count; i++)
+		free(f->slabs[i]);
+	free(f->slabs);
+	free(f->due);
+	free(f->buckets);
+	free(f);
+}
+
+/* ---- posting ---------------------------------------------------------------------------------------- */
+
+/* Base RTT, and its bytes with headers at the narrowest link's rate; 0: not known. */
+static uint64_t ideal_ps(const struct flows *f, const struct message *m)
+{
+	uint64_t packets = (m->bytes + f->c.mtu_bytes - 1) / f->c.mtu_bytes;
+	unsigned __int128 bits = ((unsigned __int128)m->bytes + packets * f->c.header_bytes) * 8;
+	struct topology_path way;
+
+	if (topology_paths_get(f->c.paths, m->src, m->dst, &way))
+		return 0;
+	return topology_path_base_rtt_ps(&way) + (uint64_t)(bits * 1000000000000u / way.rate_bps);
+}
+
+/* Whether what waits for a message of this part has to know when it arrived. */
+static bool arrival_matters(const struct flows *f, const struct message *m)
+{
+	struct workload_facts facts;
+
+	workload_facts(f->c.workload, m->part, &facts);
+	return facts.collective_bytes;
+}
+
+static void lost_for_lack_of_memory(struct flows *f)
+{
+	f->out_of_memory = true;
+	network_stop(f->c.network);
+}
+
+static void post(struct flows *f, struct slot *s)
+{
+	s->line = line_get(f, &s->message);
+	if (!s->line) {
+		put_slot(f, s);
+		f->open--;
+		lost_for_lack_of_memory(f);
+		return;
+	}
+	s->line->last |= s->message.last;
+	s->post = (struct message_post){
+		.bytes = s->message.bytes,
+		.imm = s->number,
+		.notify = arrival_matters(f, &s->message),
+	};
+	channel_post(s->line->channel, &s->post);
+}
+
+/* Takes a message in: posts it, or keeps it until its time. */
+static void begin(struct flows *f, const struct message *m)
+{
+	uint64_t now_ps = network_now_ps(f->c.network);
+	struct results_flow record = {
+		.src = m->src,
+		.dst = m->dst,
+		.workload = f->c.part_workload[m->part],
+		.qp = m->part,
+		.bytes = m->bytes,
+		.start_ps = m->start_ps > now_ps ? m->start_ps : now_ps,
+		.fct_ps = RESULTS_NOT_DONE,
+		.ideal_ps = ideal_ps(f, m),
+	};
+	struct slot *s;
+
+	if (!m->bytes) { /* a connection that is only to be there */
+		if (!line_get(f, m))
+			lost_for_lack_of_memory(f);
+		return;
+	}
+	s = take_slot(f);
+	if (!s || results_flow_add(f->c.results, &record, &s->flow)) {
+		if (s)
+			put_slot(f, s);
+		lost_for_lack_of_memory(f);
+		return;
+	}
+	s->message = *m;
+	f->begun++;
+	f->open++;
+	if (m->start_ps <= now_ps) {
+		post(f, s);
+	} else if (!due_push(f, s)) {
+		put_slot(f, s);
+		f->open--;
+		lost_for_lack_of_memory(f);
+	}
+}
+
+uint64_t flows_next_ps(const struct flows *f)
+{
+	uint64_t at = f->has_next ? f->next.start_ps : NETWORK_NEVER_PS;
+
+	if (f->due_count && f->due[0]->message.start_ps < at)
+		at = f->due[0]->message.start_ps;
+	return at;
+}
+
+void flows_post_due(struct flows *f)
+{
+	uint64_t now_ps = network_now_ps(f->c.network);
+
+	while (f->due_count && f->due[0]->message.start_ps <= now_ps)
+		post(f, due_pop(f));
+	while (f->has_next && f->next.start_ps <= now_ps && !f->out_of_memory) {
+		begin(f, &f->next);
+		f->has_next = workload_next(f->c.workload, &f->next);
+	}
+}
+
+/* ---- what happened ------------------------------------------------------------------------------------ */
+
+static void take_released(struct flows *f)
+{
+	struct message m;
+
+	while (workload_released(f->c.workload, &m))
+		begin(f, &m);
+}
+
+static void report_received(struct flows *f, struct slot *s)
+{
+	if (s->received)
+		return;
+	s->received = true;
+	workload_received(f->c.workload, &s->message, network_now_ps(f->c.network));
+	take_released(f);
+}
+
+static void report_sent(struct flows *f, struct slot *s)
+{
+	workload_sent(f->c.workload, &s->message, network_now_ps(f->c.network));
+	take_released(f);
+}
+
+void flows_received(void *flows, uint32_t imm)
+{
+	struct flows *f = flows;
+	struct slot *s = slot_of(f, imm);
+
+	/* Its sender cannot know before: what is acknowledged has arrived. */
+	assert(imm / SLOTS_A_SLAB < f->slab_count);
+	report_received(f, s);
+}
+
+void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t bytes, bool good)
+{
+	struct flows *f = flows;
+	struct line *l = channel_owner(c);
+	uint64_t now_ps = network_now_ps(f->c.network), piece;
+	struct slot *s;
+	bool done;
+
+	(void)bytes;
+	s = (struct slot *)channel_completed(c, wr_id, &piece, &done);
+	if (good && results_goodput_add(f->c.results, s->flow, now_ps, piece))
+		f->out_of_memory = true;
+	if (!done)
+		return;
+	f->done++;
+	f->open--;
+	if (good) {
+		results_flow_done(f->c.results, s->flow, now_ps);
+		report_received(f, s);
+		report_sent(f, s);
+	} else {
+		f->failed++; /* the QP broke: what waits for this message will never begin */
+	}
+	put_slot(f, s);
+	if (l->last && channel_is_idle(c))
+		line_put(f, l);
+}
+
+void flows_count(const struct flows *f, struct flows_count *out)
+{
+	*out = (struct flows_count){
+		.begun = f->begun,
+		.done = f->done,
+		.failed = f->failed,
+		.out_of_memory = f->out_of_memory,
+		.ended = !f->open && !f->has_next,
+	};
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The messages of a run: from the workload that says what is to be sent, through channels, into the
+ * results.
+ */
+#ifndef SIM_SIMULATION_FLOWS_H
+#define SIM_SIMULATION_FLOWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/channel.h"
+#include "sim/results.h"
+#include "sim/topology_path.h"
+#include "sim/workload.h"
+
+struct flows;
+
+struct flows_config {
+	struct network *network;        /* these four are borrowed until flows_destroy() */
+	struct host **hosts;
+	struct topology_paths *paths;
+	struct workload *workload;
+	struct results *results;        /* likewise; gets a record for each message */
+	uint32_t piece_bytes;           /* of channel_open() */
+	uint32_t mtu_bytes, header_bytes; /* for what a message would take alone */
+	const uint32_t *part_workload;  /* of each part of the workload, what the results call it */
+};
+
+/* NULL: no memory. */
+struct flows *flows_create(const struct flows_config *);
+/* Closes what channels are open. Harmless on NULL. */
+void flows_destroy(struct flows *);
+
+/* For struct host_config, with the flows as context. */
+void flows_completed(void *flows, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
+void flows_received(void *flows, uint32_t imm);
+
+/* When the next message is to be posted; NETWORK_NEVER_PS: only if another is done before. */
+uint64_t flows_next_ps(const struct flows *);
+/* Posts what is due at network_now_ps(). */
+void flows_post_due(struct flows *);
+
+struct flows_count {
+	uint64_t begun, done;
+	uint64_t failed;    /* of done: their QP broke */
+	bool out_of_memory; /* messages could not be begun, or not recorded */
+	bool ended;         /* nothing is under way and nothing will begin */
+};
+
+void flows_count(const struct flows *, struct flows_count *);
+
+#endif

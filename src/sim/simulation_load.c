@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Scenario to workload: each [workload.NAME] is a part, and each of its rounds one of its own. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/cdf.h"
+#include "sim/simulation_parts.h"
+
+static const char *const kinds[SCENARIO_WORKLOAD_KINDS] = {
+	[SCENARIO_INCAST] = "incast",
+	[SCENARIO_INCAST_POISSON] = "poisson-incast",
+	[SCENARIO_PERMUTATION] = "permutation",
+	[SCENARIO_ALL_TO_ALL] = "all-to-all",
+	[SCENARIO_RING_ALLREDUCE] = "ring",
+	[SCENARIO_HALVING_DOUBLING] = "halving-doubling",
+	[SCENARIO_TREE_ALLREDUCE] = "tree",
+	[SCENARIO_MOE] = "moe",
+	[SCENARIO_CDF] = "poisson",
+	[SCENARIO_STAIRCASE] = "staircase",
+	[SCENARIO_VICTIM] = "victim",
+};
+
+static uint32_t first_of(const struct scenario_ranges *r, uint32_t otherwise)
+{
+	return r->count ? r->range[0].first : otherwise;
+}
+
+/* The hosts of a list; *count 0 and NULL: all. -1: one of them does not exist. */
+static int hosts_of(const struct scenario_ranges *r, uint32_t host_count, uint32_t **hosts,
+		    uint32_t *count)
+{
+	uint64_t n = 0;
+
+	*hosts = NULL;
+	*count = host_count;
+	if (!r->count)
+		return 0;
+	for (uint32_t i = 0; i < r->count; i++) {
+		if (r->range[i].last >= host_count)
+			return -EINVAL;
+		n += r->range[i].last - r->range[i].first + 1;
+	}
+	if (n > WORKLOAD_HOSTS_MAX)
+		return -EINVAL;
+	*hosts = calloc(n, sizeof(**hosts));
+	if (!*hosts)
+		return -ENOMEM;
+	*count = 0;
+	for (uint32_t i = 0; i < r->count; i++)
+		for (uint32_t h = r->range[i].first; h <= r->range[i].last; h++)
+			(*hosts)[(*count)++] = h;
+	return 0;
+}
+
+static bool add_round(const struct scenario_workload *w, const char *kind,
+		      const struct workload_params *p, struct workload *out, struct why why)
+{
+	struct text_error err = {0};
+	int rc = workload_add(out, kind, p, &err);
+
+	if (!rc)
+		return true;
+	if (err.line)
+		return refuse(why, "workload.%s.file: line %u: %s", w->name, err.line, err.message);
+	return refuse(why, "workload.%s: %s", w->name, err.message[0] ? err.message : "out of memory");
+}
+
+/* The format says itself what it is: htsim's begins with the word Nodes. */
+static const char *file_kind(const struct scenario_file *f)
+{
+	return f->text_bytes >= 5 && !memcmp(f->text, "Nodes", 5) ? "htsim-matrix" : "hpcc-flows";
+}
+
+static uint32_t nth_of(const struct scenario_ranges *r, uint32_t n)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		uint32_t count = r->range[i].last - r->range[i].first + 1;
+
+		if (n < count)
+			return r->range[i].first + n;
+		n -= count;
+	}
+	return UINT32_MAX;
+}
+
+/* Flows from one list of hosts to another, written as the flow file that says the same; NULL: no memory. */
+static char *flow_text(const struct scenario_workload *w, size_t *bytes)
+{
+	uint32_t count = 0;
+	size_t room, at = 0;
+	char *text;
+
+	while (nth_of(&w->senders, count) != UINT32_MAX && nth_of(&w->receivers, count) != UINT32_MAX)
+		count++;
+	room = 64 * ((size_t)count + 1);
+	text = malloc(room);
+	if (!text)
+		return NULL;
+	at += (size_t)snprintf(text, room, "%u\n", count);
+	for (uint32_t i = 0; i < count; i++)
+		at += (size_t)snprintf(text + at, room - at, "%u %u 3 100 %llu 0\n",
+				       nth_of(&w->senders, i), nth_of(&w->receivers, i),
+				       (unsigned long long)w->size_bytes);
+	*bytes = at;
+	return text;
+}
+
+static bool read_cdf(const struct scenario_workload *w, struct cdf *cdf, struct why why)
+{
+	struct text_error err = {0};
+	int rc = w->cdf[0] ? cdf_builtin(cdf, w->cdf, &err)
+			   : cdf_read(cdf, w->cdf_file.text, w->cdf_file.text_bytes, &err);
+
+	if (rc)
+		return refuse(why, "workload.%s.cdf: line %u: %s", w->name, err.line, err.message);
+	return true;
+}
+
+static bool add_one(const struct scenario *s, const struct scenario_workload *w,
+		    const struct topology *t, uint64_t line_rate_bps, uint32_t number,
+		    struct workload *out, uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why why)
+{
+	struct workload_params p = {
+		.seed = s->run.seed,
+		.start_ps = w->start_ps,
+		.tag = (uint16_t)number,
+		.class = (uint8_t)(w->traffic_class == SCENARIO_AUTO ? s->transport.data_class
+								     : w->traffic_class),
+		.bytes = w->size_bytes,
+		.senders = w->fan_in == SCENARIO_AUTO ? 0 : (uint32_t)w->fan_in,
+		.target = first_of(&w->receivers, 0),
+		.jitter_ps = w->jitter_ps,
+		.order = w->order == SCENARIO_ORDER_RANDOM ? WORKLOAD_RANDOM : WORKLOAD_SHIFTED,
+		.active_max = w->active == SCENARIO_NONE || w->order == SCENARIO_ORDER_AT_ONCE
+				      ? 0
+				      : (uint32_t)w->active,
+		.rings = (uint32_t)w->rings,
+		.zipf_milli = (uint32_t)(w->zipf_ppb / 1000000),
+		.rate_bps = line_rate_bps,
+		.load_ppm = (uint32_t)(w->load_ppb / 1000),
+		.end_ps = w->stop_ps == SCENARIO_NEVER ? 0 : w->stop_ps,
+		.count_max = w->flows == SCENARIO_NONE ? 0 : w->flows,
+		.interval_ps = w->interval_ps,
+		.text = w->file.text,
+		.text_bytes = w->file.text_bytes,
+		.topology = t,
+	};
+	const char *kind = w->kind == SCENARIO_FILE_FLOWS ? file_kind(&w->file) : kinds[w->kind];
+	uint64_t rounds = w->kind == SCENARIO_STAIRCASE || !w->repeat ? 1 : w->repeat;
+	struct cdf cdf = {0};
+	uint32_t *hosts;
+	char *text = NULL;
+	bool good = true;
+	int rc;
+
+	if (w->kind == SCENARIO_FLOW) {
+		kind = "hpcc-flows";
+		text = flow_text(w, &p.text_bytes);
+		if (!text)
+			return refuse(why, "out of memory");
+		p.text = text;
+		p.topology = NULL;
+	}
+	rc = hosts_of(&w->hosts, t->host_count, &hosts, &p.host_count);
+	if (rc)
+		return refuse(why, "workload.%s.hosts: %s", w->name,
+			      rc == -ENOMEM ? "out of memory" : "beyond the topology's last host");
+	p.hosts = hosts;
+	if (w->kind == SCENARIO_VICTIM) {
+		p.victim_src = first_of(&w->senders, 0);
+		p.victim_dst = w->receivers.count > 1 ? w->receivers.range[1].first : p.host_count - 1;
+		p.victim_bytes = w->size_bytes;
+	}
+	if (w->kind == SCENARIO_STAIRCASE && w->receivers.count == 0)
+		p.stride = p.host_count / 2;
+	if (w->kind == SCENARIO_CDF) {
+		good = read_cdf(w, &cdf, why);
+		p.cdf = &cdf;
+	}
+	for (uint64_t i = 0; good && i < rounds * w->qps; i++) {
+		uint32_t part = workload_parts(out);
+
+		if (part == WORKLOAD_PARTS_MAX) {
+			good = refuse(why, "workload.%s.repeat: more than %d rounds in all", w->name,
+				      WORKLOAD_PARTS_MAX);
+			break;
+		}
+		p.start_ps = w->start_ps + i / w->qps * w->interval_ps;
+		p.bytes = w->size_bytes / w->qps;
+		part_workload[part] = number;
+		good = add_round(w, kind, &p, out, why);
+	}
+	cdf_free(&cdf);
+	free(text);
+	free(hosts);
+	return good;
+}
+
+bool parts_workload(const struct scenario *s, const struct topology *t, uint64_t line_rate_bps,
+		    struct workload *out, uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why why)
+{
+	for (uint32_t i = 0; i < s->workload_count; i++) {
+		if (!add_one(s, &s->workload[i], t, line_rate_bps, i, out, part_workload, why))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Scenario to topology and host. */
+#include "sim/simulation_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/topology_build.h"
+#include "sim/topology_hpcc.h"
+
+bool refuse(struct why why, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(why.text, why.bytes, format, ap);
+	va_end(ap);
+	return false;
+}
+
+/* ---- topology ----------------------------------------------------------------------------------- */
+
+static const char *const topology_names[SCENARIO_TOPOLOGY_KINDS] = {
+	[SCENARIO_TOPOLOGY_STAR] = "star",
+	[SCENARIO_TOPOLOGY_DUMBBELL] = "dumbbell",
+	[SCENARIO_TOPOLOGY_PARKING_LOT] = "parking-lot",
+	[SCENARIO_TOPOLOGY_LEAF_SPINE] = "leaf-spine",
+	[SCENARIO_TOPOLOGY_FAT_TREE] = "fat-tree",
+	[SCENARIO_TOPOLOGY_HPCC] = "hpcc",
+	[SCENARIO_TOPOLOGY_TWO_DC] = "two-dc",
+	[SCENARIO_TOPOLOGY_RAIL] = "rail",
+	[SCENARIO_TOPOLOGY_FILE] = "file",
+};
+
+static uint64_t or_zero(uint64_t v)
+{
+	return v == SCENARIO_AUTO ? 0 : v;
+}
+
+bool parts_topology(const struct scenario *s, struct topology *out, struct why why)
+{
+	struct topology_params p = topology_params_default();
+	struct topology_long_link long_links[1024];
+	struct text_error err = {0};
+	int rc;
+
+	p.hosts = (uint32_t)s->topology.hosts;
+	p.bottlenecks = (uint32_t)s->topology.bottlenecks;
+	p.leaves = (uint32_t)s->topology.leaves;
+	p.hosts_per_leaf = (uint32_t)s->topology.hosts;
+	p.spines = (uint32_t)s->topology.spines;
+	p.uplinks = (uint32_t)or_zero(s->topology.uplinks);
+	p.k = (uint32_t)s->topology.k;
+	p.nics = (uint32_t)s->topology.nics;
+	p.borders = (uint32_t)s->topology.borders;
+	p.rate_bps = s->link.rate_bps;
+	p.delay_ps = s->link.delay_ps;
+	p.fabric_rate_bps = or_zero(s->link.fabric_rate_bps);
+	p.border_rate_bps = or_zero(s->link.border_rate_bps);
+	if (s->link.fabric_delay_ps != SCENARIO_AUTO)
+		p.fabric_delay_ps = s->link.fabric_delay_ps;
+	if (s->topology.kind == SCENARIO_TOPOLOGY_RAIL)
+		p.hosts_per_leaf = (uint32_t)or_zero(s->topology.group);
+	if (s->topology.kind == SCENARIO_TOPOLOGY_TWO_DC) {
+		p.site_kind = topology_names[s->topology.site_kind];
+		p.long_links = long_links;
+		p.long_link_count = (uint32_t)s->topology.long_links;
+		for (uint32_t i = 0; i < p.long_link_count; i++)
+			long_links[i] = (struct topology_long_link){
+				.rate_bps = or_zero(s->link.long_rate_bps),
+				.delay_ps = s->link.long_delay_ps + i * s->link.long_skew_ps,
+			};
+	}
+	if (s->topology.kind == SCENARIO_TOPOLOGY_FILE)
+		rc = topology_read_hpcc(out, s->topology.file.text, s->topology.file.text_bytes, &err);
+	else
+		rc = topology_build(out, topology_names[s->topology.kind], &p, &err);
+	if (rc && err.line)
+		return refuse(why, "topology.file: line %u: %s", err.line, err.message);
+	if (rc)
+		return refuse(why, "topology.kind: %s", err.message[0] ? err.message : "out of memory");
+	return true;
+}
+
+/* ---- host ------------------------------------------------------------------------------------------ */
+
+static bool parts_cc(const struct scenario *s, struct cc_params *cc, struct why why)
+{
+	enum cc_algorithm algorithm;
+
+	if (!cc_by_name(s->cc.algorithm, &algorithm)) {
+		char names[160] = "";
+		size_t at = 0;
+
+		for (unsigned i = 0; i < CC_ALGORITHMS && at < sizeof(names); i++)
+			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "",
+					       cc_name(i));
+		return refuse(why, "cc.algorithm: \"%s\" is none of %s", s->cc.algorithm, names);
+	}
+	cc_params_default(cc, algorithm);
+	if (s->cc.preset[0] && cc_params_preset(cc, s->cc.preset))
+		return refuse(why, "cc.preset: %s has no preset \"%s\"", s->cc.algorithm, s->cc.preset);
+	cc->window |= s->cc.window;
+	for (uint32_t i = 0; i < s->cc.param_count; i++) {
+		const struct scenario_cc_param *p = &s->cc.param[i];
+		const struct cc_param_info *info = cc_param_find(algorithm, p->name);
+
+		if (!info)
+			return refuse(why, "cc.%s: %s has no such parameter", p->name, s->cc.algorithm);
+		if (cc_params_set(cc, p->name, p->value))
+			return refuse(why, "cc.%s: \"%s\" is no %s%s%s%s%s", p->name, p->value, info->unit,
+				      info->value_min[0] ? " from " : "", info->value_min,
+				      info->value_max[0] ? " to " : "", info->value_max);
+	}
+	if (cc_needs_int(algorithm) && !s->sw.int_on)
+		return refuse(why, "switch.int: %s needs it, so it must be on", s->cc.algorithm);
+	if (cc_needs_int(algorithm) && s->transport.protocol != SCENARIO_ROCEV2)
+		return refuse(why, "transport.protocol: %s is carried by rocev2 only", s->cc.algorithm);
+	return true;
+}
+
+/* What can be said in a scenario, and is not simulated. */
+static bool parts_supported(const struct scenario *s, struct why why)
+{
+	const struct {
+		const char *key;
+		bool asked;
+	} keys[] = {
+		{"host.post_delay", s->host.post_delay_ps},
+		{"host.completion_delay", s->host.completion_delay_ps},
+		{"host.ack_delay", s->host.ack_delay_ps},
+		{"host.read_rate", s->host.read_rate_bps != SCENARIO_NONE},
+		{"host.rx_buffer", s->host.rx_buffer_bytes != SCENARIO_NONE},
+		{"host.rx_drain", s->host.rx_drain_bps != SCENARIO_NONE},
+		{"host.qp_cache", s->host.qp_cache != SCENARIO_NONE},
+		{"transport.cnp_gap_port", s->transport.cnp_gap_port_ps},
+		{"transport.flowlet_gap", s->transport.flowlet_gap_ps},
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (keys[i].asked)
+			return refuse(why, "%s: not simulated; leave it at its default", keys[i].key);
+	}
+	if (s->transport.payload_bytes > NIC_MTU_BYTES_MAX || s->transport.payload_bytes % 4)
+		return refuse(why, "transport.payload: %llu is no multiple of 4 up to %d",
+			      (unsigned long long)s->transport.payload_bytes, NIC_MTU_BYTES_MAX);
+	if (s->transport.paths > NIC_PATHS_MAX)
+		return refuse(why, "transport.paths: %llu is more than %d",
+			      (unsigned long long)s->transport.paths, NIC_PATHS_MAX);
+	return true;
+}
+
+enum { VEROCE_TIMEOUT_CODE = 14 }; /* 67 ms, what programs usually ask for */
+
+/* The code whose time is the next above: 4.096 us x 2^code (IBTA 9.7.6.1.3), of which a QP waits up to four. */
+static uint8_t timeout_code(uint64_t rto_ps)
+{
+	uint8_t code = 1;
+
+	while (code < 31 && (4096000ull << code) < rto_ps)
+		code++;
+	return code;
+}
+
+bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t line_rate_bps,
+		struct cc_params *cc, struct host_config *out, struct why why)
+{
+	static const enum nic_loss losses[] = {
+		[SCENARIO_LOSS_FAST] = NIC_LOSS_FAST,
+		[SCENARIO_LOSS_BASE] = NIC_LOSS_BASE,
+		[SCENARIO_LOSS_IRN] = NIC_LOSS_IRN,
+		[SCENARIO_LOSS_GBN] = NIC_LOSS_FAST, /* of RoCEv2, which has no choice */
+	};
+	const struct scenario_transport *t = &s->transport;
+	bool veroce = t->protocol == SCENARIO_VEROCE;
+	uint64_t rtt_ps = s->cc.base_rtt_ps == SCENARIO_AUTO ? longest_rtt_ps : s->cc.base_rtt_ps;
+	uint64_t bdp = (uint64_t)((unsigned __int128)line_rate_bps * rtt_ps / 8000000000000u);
+	uint64_t rto_ps = t->rto_ps == SCENARIO_AUTO ? 4 * rtt_ps + 100000000 : t->rto_ps;
+
+	if (!parts_supported(s, why) || !parts_cc(s, cc, why))
+		return false;
+	*out = (struct host_config){
+		.seed = s->run.seed,
+		.mtu_bytes = (uint32_t)t->payload_bytes,
+		.header_bytes = (uint32_t)or_zero(t->header_bytes),
+		.ack_bytes = (uint32_t)or_zero(t->ack_bytes),
+		.int_bytes = t->int_bytes == SCENARIO_AUTO ? 42 : (uint32_t)t->int_bytes,
+		.data_class = (uint8_t)t->data_class,
+		.ack_in_data_class = t->ack_class == SCENARIO_ACK_DATA,
+		.ecn = t->ecn,
+		.telemetry = s->sw.int_on,
+		/* veRoCE has timeouts of its own, and gives up by this one. */
+		.timeout = veroce ? VEROCE_TIMEOUT_CODE : timeout_code(rto_ps),
+		.nic = {
+			.protocol = veroce ? NIC_PROTOCOL_VEROCE : NIC_PROTOCOL_ROCEV2,
+			.loss = losses[t->loss],
+			.cc = NIC_CC_NONE,
+			.cc_params = cc,
+			.paths = veroce ? (uint32_t)t->paths : 1,
+			.rx_window = (uint32_t)t->rx_window,
+			.trim = s->sw.trim,
+			.flowlet = 1,
+			.rto_ns_min = rto_ps / 1000,
+			.pto_ns_min = rtt_ps / 1000 + 1000,
+			.ackreq_packets = t->ack_every == SCENARIO_AUTO ? 0
+					  : t->ack_every > 16		? 16
+									: (uint16_t)t->ack_every,
+			.qpn_bits = 17,
+			.base_rtt_ns = rtt_ps / 1000,
+			.line_rate_bps = line_rate_bps,
+			.cnp_interval_ns = t->cnp_interval_ps / 1000,
+			.ce_echo = cc->algorithm == CC_DCTCP || !t->cnp_interval_ps,
+			.ce_is_cnp = cc->algorithm != CC_DCTCP,
+			.wire_overhead_bytes = HOST_FRAME_BYTES,
+		},
+	};
+	/* The window that no congestion control exceeds: two bandwidth-delay products and a few packets. */
+	out->nic.window_bytes = t->window_bytes != SCENARIO_NONE
+					? (uint32_t)(t->window_bytes < UINT32_MAX ? t->window_bytes
+										  : UINT32_MAX)
+				: bdp > UINT32_MAX / 4 ? UINT32_MAX
+						       : (uint32_t)(2 * bdp + 16 * t->payload_bytes);
+	return true;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a scenario becomes: a topology, a network's configuration, a host's, a workload. Each function
+ * refuses with a sentence that begins with the key it is about ("switch.buffer: ...").
+ */
+#ifndef SIM_SIMULATION_PARTS_H
+#define SIM_SIMULATION_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/host.h"
+#include "sim/network.h"
+#include "sim/scenario.h"
+#include "sim/topology.h"
+#include "sim/workload.h"
+
+struct why {
+	char *text; /* a sentence, NUL-terminated */
+	size_t bytes;
+};
+
+/* Writes the sentence; false, so that a caller can return it. */
+__attribute__((format(printf, 2, 3))) bool refuse(struct why, const char *format, ...);
+
+/* The caller frees with topology_free(). */
+bool parts_topology(const struct scenario *, struct topology *out, struct why);
+
+/* *buffers: of each node, borrowed by *out and the caller's to free; NULL where all are alike. */
+bool parts_network(const struct scenario *, const struct topology *, struct network_config *out,
+		   uint64_t **buffers, struct why);
+
+/* Links that lose, are slow or down, now and at times to come; after network_create(). */
+bool parts_links(const struct scenario *, const struct topology *, struct network *, struct why);
+
+/* *cc is what *out points to; longest_rtt_ps is the topology's. */
+bool parts_host(const struct scenario *, uint64_t longest_rtt_ps, uint64_t line_rate_bps,
+		struct cc_params *cc, struct host_config *out, struct why);
+
+/* Part i of the workload is scenario->workload[i / rounds ..]: *part_workload[i] says which. */
+bool parts_workload(const struct scenario *, const struct topology *, uint64_t line_rate_bps,
+		    struct workload *, uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why);
+
+#endif

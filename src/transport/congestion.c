@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between a RoCEv2 QP and its algorithm: counts, times and paces; sends CNPs. */
+#include "transport/congestion.h"
+
+#include <string.h>
+
+#include "transport/qp.h"
+#include "wire/icrc.h"
+#include "wire/psn.h"
+
+enum {
+	CNP_RESERVED_BYTES = 16, /* IBTA A17.9.3: after the BTH, all 0 */
+	DSCP_CNP = 48            /* what adapters send CNPs with, for the class of control */
+};
+
+struct congestion *congestion_of(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct congestion *g = qp->gbn->congestion;
+	struct cc_config c = {
+		.line_rate_bps = tp->line_rate_bps,
+		.base_rtt_ns = tp->base_rtt_ns,
+		.mtu_bytes = qp->mtu,
+		.cwnd_bytes_min = qp->mtu,
+		.cwnd_bytes_max = tp->window_bytes,
+		.params = tp->cc,
+	};
+
+	if (g)
+		return g;
+	g = pool_get(&tp->pool, sizeof(*g));
+	if (!g)
+		return NULL;
+	memset(g, 0, sizeof(*g));
+	cc_init(&g->cc, tp->cc ? tp->cc->algorithm : CC_NONE, &c, now_ns);
+	qp->gbn->congestion = g;
+	return g;
+}
+
+void congestion_free(struct transport *tp, struct qp *qp)
+{
+	if (!qp->gbn->congestion)
+		return;
+	pool_put(&tp->pool, qp->gbn->congestion, sizeof(*qp->gbn->congestion));
+	qp->gbn->congestion = NULL;
+}
+
+/* ---- requester ---------------------------------------------------------------------------------- */
+
+uint64_t congestion_window(const struct congestion *g)
+{
+	return g->cc.cwnd_bytes;
+}
+
+uint64_t congestion_due_ns(const struct congestion *g, uint64_t slack_ns)
+{
+	return pacer_due_ns(&g->pacer, g->cc.rate_bps, slack_ns);
+}
+
+void congestion_sent(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t bytes, bool again,
+		     uint64_t now_ns)
+{
+	struct requester *req = &qp->gbn->req;
+	struct congestion *g = qp->gbn->congestion;
+
+	pacer_sent(&g->pacer, g->cc.rate_bps, bytes + tp->wire_overhead_bytes, now_ns);
+	if (again) {
+		g->timed_ns = 0; /* its ACK would be of either copy */
+		return;
+	}
+	cc_on_sent(&g->cc, now_ns,
+		   g->acked_bytes + (uint64_t)((psn - req->una) & PSN_MASK) * qp->mtu, qp->mtu);
+	if (!g->timed_ns) {
+		g->timed_ns = now_ns;
+		g->timed_psn = psn;
+	}
+}
+
+void congestion_heard(struct qp *qp, bool ce, const struct int_stack *telemetry)
+{
+	struct congestion *g = qp->gbn->congestion;
+
+	if (!g)
+		return;
+	g->heard_ce = ce;
+	g->heard_int = telemetry;
+}
+
+void congestion_acked(const struct transport *tp, struct qp *qp, uint32_t packets, uint64_t now_ns)
+{
+	struct requester *req = &qp->gbn->req;
+	struct congestion *g = qp->gbn->congestion;
+	uint64_t rtt_ns = 0;
+
+	g->acked_bytes += (uint64_t)packets * qp->mtu;
+	if (g->timed_ns && psn_diff(req->una, g->timed_psn) > 0) {
+		rtt_ns = now_ns - g->timed_ns;
+		g->timed_ns = 0;
+	}
+	cc_on_ack(&g->cc, now_ns,
+		  &(struct cc_ack){
+			  .acked_bytes = (uint64_t)packets * qp->mtu,
+			  .acked_packets = packets,
+			  .ack_seq = g->acked_bytes,
+			  .snd_nxt = g->acked_bytes +
+				     (uint64_t)((req->psn - req->una) & PSN_MASK) * qp->mtu,
+			  .ecn_packets = g->heard_ce && !tp->ce_is_cnp ? packets : 0,
+			  .rtt_ns = rtt_ns,
+			  .int_stack = g->heard_int,
+		  });
+	if (g->heard_ce && tp->ce_is_cnp)
+		cc_on_cnp(&g->cc, now_ns);
+	g->heard_ce = false;
+	g->heard_int = NULL;
+	/* Each ACK is as good as a probe's answer. */
+	if (g->cc.probe_wanted && rtt_ns) {
+		cc_on_probe(&g->cc, now_ns);
+		cc_on_rtt(&g->cc, now_ns, rtt_ns);
+	}
+}
+
+void congestion_lost(struct qp *qp, enum cc_loss loss, uint64_t now_ns)
+{
+	qp->gbn->congestion->timed_ns = 0;
+	cc_on_loss(&qp->gbn->congestion->cc, now_ns, loss);
+}
+
+/* ---- responder ------------------------------------------------------------------------------------ */
+
+void congestion_arrival(struct transport *tp, struct qp *qp, const struct pkt *pkt, uint64_t now_ns)
+{
+	bool ce = (pkt->flow->tos & 3) == 3; /* RFC 3168 */
+	struct congestion *g = qp->gbn->congestion;
+
+	if (!g && (ce || pkt->int_stack))
+		g = congestion_of(tp, qp, now_ns); /* without memory nothing is echoed */
+	if (!g)
+		return;
+	if (pkt->int_stack) {
+		g->int_stack = *pkt->int_stack;
+		g->telemetry = true;
+	}
+	if (!ce)
+		return;
+	g->ce = true;
+	if (tp->ce_echo)
+		return;
+	if (g->cnp_ns && g->cnp_ns + tp->cnp_interval_ns > now_ns) {
+		g->cnp_later = true;
+		if (!timer_is_set(&qp->timer) ||
+		    qp->timer.deadline_ns > g->cnp_ns + tp->cnp_interval_ns)
+			timer_set(&tp->timers, &qp->timer, g->cnp_ns + tp->cnp_interval_ns);
+		return;
+	}
+	g->cnp_due = true;
+	qp_activate_to_answer(tp, qp);
+}
+
+bool congestion_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct congestion *g = qp->gbn->congestion;
+	struct bth bth = {
+		.opcode = OP_CNP,
+		.becn = true,
+		.pkey = qp->pkey,
+		.dqpn = qp->dest_qpn,
+	};
+	const struct flow *kept;
+	struct flow flow = qp->flow;
+	uint8_t *p;
+
+	if (!g || !g->cnp_due)
+		return true;
+	flow.tos = DSCP_CNP << 2;
+	kept = tx_keep_flow(&tp->tx, &flow);
+	p = kept ? tx_room(&tp->tx, BTH_LEN + CNP_RESERVED_BYTES + ICRC_LEN) : NULL;
+	if (!p)
+		return false;
+	bth_encode(p, &bth);
+	memset(p + BTH_LEN, 0, CNP_RESERVED_BYTES);
+	tx_commit(&tp->tx, kept, qp->dest_qpn, BTH_LEN + CNP_RESERVED_BYTES + ICRC_LEN);
+	g->cnp_due = false;
+	g->cnp_ns = now_ns;
+	tp->counters.cnps_sent++;
+	return true;
+}
+
+/* ---- time ------------------------------------------------------------------------------------------- */
+
+uint64_t congestion_deadline(const struct transport *tp, const struct qp *qp)
+{
+	const struct congestion *g = qp->gbn->congestion;
+	const struct requester *req = &qp->gbn->req;
+	uint64_t at = TIMER_NEVER, due;
+
+	if (!g)
+		return at;
+	/* What an idle flow's timers would do is done when it sends again. */
+	if (req->una != req->psn || g->paced)
+		at = g->cc.deadline_ns;
+	if (g->paced) {
+		due = congestion_due_ns(g, tp->pace_slack_ns);
+		at = due < at ? due : at;
+	}
+	if (g->cnp_later) {
+		due = g->cnp_ns + tp->cnp_interval_ns;
+		at = due < at ? due : at;
+	}
+	return at;
+}
+
+void congestion_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct congestion *g = qp->gbn->congestion;
+
+	if (!g)
+		return;
+	if (g->cc.deadline_ns <= now_ns)
+		cc_on_timer(&g->cc, now_ns);
+	if (g->paced && congestion_due_ns(g, tp->pace_slack_ns) <= now_ns) {
+		g->paced = false;
+		qp_activate(tp, qp);
+	}
+	if (g->cnp_later && g->cnp_ns + tp->cnp_interval_ns <= now_ns) {
+		g->cnp_later = false;
+		g->cnp_due = true;
+		qp_activate_to_answer(tp, qp);
+	}
+}

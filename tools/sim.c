@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* `verbena sim`: the command line, and one run. */
+#include "sim.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+enum { SETS_MAX = 256, JOBS_MAX = 1024, KEYS_WIDTH = 100 };
+
+static const char usage[] =
+	"usage: verbena sim [OPTION...] SCENARIO\n"
+	"       verbena sim --keys | --list\n"
+	"\n"
+	"Simulates a network of hosts that run Verbena's transport. SCENARIO is a file, or the name of a\n"
+	"scenario that came with verbena.\n"
+	"\n"
+	"      --set KEY=VALUE      overrides a key: switch.kmin=100KB, workload.NAME.load=50%\n"
+	"      --seed N             overrides run.seed\n"
+	"      --sweep KEY=V1,V2... one run for each value; given again, for each combination\n"
+	"      --report DIR         writes CSV, JSON and a page with drawings, report.html\n"
+	"  -j, --jobs N             runs of a sweep at a time; as many as there are processors\n"
+	"  -q, --quiet              no progress, no summary\n"
+	"      --keys               every key of a scenario, with its default\n"
+	"      --list               the scenarios that came with verbena\n"
+	"  -h, --help               this text\n"
+	"\n"
+	"Ctrl-C ends a run early: what there is by then is reported, marked partial, with status 130.\n";
+
+/* Text in lines of KEYS_WIDTH, all but the first indented. */
+static void print_wrapped(const char *text, size_t indent)
+{
+	size_t column = indent;
+
+	while (*text) {
+		size_t n = strcspn(text, " ");
+
+		if (column > indent && column + 1 + n > KEYS_WIDTH) {
+			printf("\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
+			putchar(' ');
+			column++;
+		}
+		printf("%.*s", (int)n, text);
+		column += n;
+		text += n + (text[n] == ' ');
+	}
+	putchar('\n');
+}
+
+static int keys_print(void)
+{
+	size_t count;
+	const struct scenario_key *k = scenario_keys(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		bool many = !strcmp(k[i].section, "workload") || !strcmp(k[i].section, "failure");
+
+		if (!i || strcmp(k[i].section, k[i - 1].section))
+			printf("%s[%s%s]\n", i ? "\n" : "", k[i].section, many ? ".NAME" : "");
+		printf("  %-18s", k[i].name);
+		print_wrapped(k[i].help, 20);
+		printf("%20s%s%s%s\n", "", k[i].type, k[i].standard[0] ? "; default " : "", k[i].standard);
+	}
+	return EXIT_SUCCESS;
+}
+
+static bool whole_number(const char *text, uint64_t max, uint64_t *out)
+{
+	char *end;
+	unsigned long long v;
+
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno || end == text || *end || text[0] == '-' || text[0] == '+' || text[0] == ' ' || v > max)
+		return false;
+	*out = v;
+	return true;
+}
+
+int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report, bool quiet,
+	    struct figures *g)
+{
+	struct sim_input in;
+	struct results *r;
+	enum sim_outcome outcome;
+	int rc = sim_input_load(&in, name, sets, set_count);
+
+	if (rc)
+		return rc;
+	r = malloc(sizeof(*r));
+	if (!r) {
+		sim_input_free(&in);
+		return complain("out of memory");
+	}
+	results_init(r);
+	sim_signals_catch();
+	outcome = sim_run(&in, r, !quiet && isatty(STDERR_FILENO));
+	if (outcome == SIM_REFUSED) {
+		rc = EXIT_OURS;
+	} else if (figures_make(g, in.scenario, r)) {
+		rc = complain("out of memory");
+	} else {
+		if (!quiet)
+			sim_summary(stdout, &in, r, g);
+		if (report)
+			rc = sim_report(report, &in, r, g);
+		if (report && !rc && !quiet)
+			printf("report     %s/report.html\n", report);
+		if (fflush(stdout) || ferror(stdout))
+			rc = complain("cannot write: %s", strerror(errno));
+		if (outcome == SIM_FAILED)
+			rc = complain("%s", r->partial_why);
+		else if (outcome == SIM_INTERRUPTED && !rc)
+			rc = EXIT_INTERRUPTED;
+	}
+	results_free(r);
+	free(r);
+	sim_input_free(&in);
+	return rc;
+}
+
+int cmd_sim(int argc, char **argv)
+{
+	enum { OPT_SET = 256, OPT_SEED, OPT_SWEEP, OPT_REPORT, OPT_KEYS, OPT_LIST };
+	static const struct option options[] = {
+		{"set", required_argument, NULL, OPT_SET},
+		{"seed", required_argument, NULL, OPT_SEED},
+		{"sweep", required_argument, NULL, OPT_SWEEP},
+		{"report", required_argument, NULL, OPT_REPORT},
+		{"jobs", required_argument, NULL, 'j'},
+		{"quiet", no_argument, NULL, 'q'},
+		{"keys", no_argument, NULL, OPT_KEYS},
+		{"list", no_argument, NULL, OPT_LIST},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	const char *sets[SETS_MAX], *sweeps[SETS_MAX];
+	char seed[48] = "";
+	struct figures g;
+	struct sweep_options w = {.sets = sets, .sweeps = sweeps};
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t n;
+	int opt;
+
+	w.jobs = processors > 0 ? (unsigned)processors : 1;
+	while ((opt = getopt_long(argc, argv, "j:qh", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_SET:
+		case OPT_SWEEP:
+			if (w.set_count + w.sweep_count + 1 >= SETS_MAX)
+				return complain("sim: at most %d --set and --sweep", SETS_MAX - 1);
+			if (opt == OPT_SET)
+				sets[w.set_count++] = optarg;
+			else
+				sweeps[w.sweep_count++] = optarg;
+			break;
+		case OPT_SEED:
+			if (!whole_number(optarg, UINT64_MAX - 1, &n))
+				return complain("--seed %s: allowed is a whole number below 2^64 - 1", optarg);
+			snprintf(seed, sizeof(seed), "run.seed=%" PRIu64, n);
+			w.seed_pinned = true;
+			break;
+		case OPT_REPORT:
+			if (!optarg[0])
+				return complain("--report: needs the name of a folder");
+			w.report = optarg;
+			break;
+		case 'j':
+			if (!whole_number(optarg, JOBS_MAX, &n) || !n)
+				return complain("--jobs %s: allowed is a whole number from 1 to %d", optarg,
+						JOBS_MAX);
+			w.jobs = (unsigned)n;
+			break;
+		case 'q':
+			w.quiet = true;
+			break;
+		case OPT_KEYS:
+			return keys_print();
+		case OPT_LIST:
+			sim_scenarios_list(stdout);
+			return EXIT_SUCCESS;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_SUCCESS;
+		default:
+			return usage_error("sim");
+		}
+	}
+	if (optind == argc) {
+		complain("sim: which scenario? A file, or one of");
+		sim_scenarios_list(stderr);
+		return EXIT_OURS;
+	}
+	if (optind + 1 < argc)
+		return complain("sim: one scenario at a time; '%s' is one too many", argv[optind + 1]);
+	if (seed[0])
+		sets[w.set_count++] = seed;
+	w.name = argv[optind];
+	if (w.sweep_count)
+		return sim_sweep(&w);
+	return sim_one(w.name, sets, w.set_count, w.report, w.quiet, &g);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of `verbena sim`. */
+#ifndef TOOLS_SIM_H
+#define TOOLS_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/results.h"
+#include "sim/scenario.h"
+
+enum { SIM_TEXT_BYTES = 48, EXIT_INTERRUPTED = 130 };
+
+/* ---- sim_scenario.c: a scenario and all that belongs to it, in memory ---- */
+
+struct sim_input {
+	char path[4096];     /* of the file that was found */
+	char *text;          /* *owned*, NUL-terminated */
+	struct scenario_source *source; /* *owned* */
+	struct scenario *scenario;      /* *owned*, settled, its files' text read */
+	char **file_text;    /* *owned* */
+	size_t file_count;
+	const char *const *sets; /* *borrowed*: the overrides, in order */
+	size_t set_count;
+};
+
+/*
+ * Finds NAME (a path, or the bare name of a scenario that came with verbena), reads it, applies the
+ * overrides and reads the files it names. 0, or an exit status after a complaint.
+ */
+int sim_input_load(struct sim_input *, const char *name, const char *const *sets, size_t set_count);
+void sim_input_free(struct sim_input *);
+
+/* Complains of what a simulation said, with file and line if it is about a key. Returns EXIT_OURS. */
+int sim_input_refused(const struct sim_input *, const char *why);
+
+/* The scenarios that came with verbena: one line each, to f. */
+void sim_scenarios_list(FILE *f);
+
+/* ---- sim_run.c ---- */
+
+enum sim_outcome { SIM_ENDED, SIM_INTERRUPTED, SIM_FAILED, SIM_REFUSED };
+
+/* SIGINT and SIGTERM are noted from here on; a second one kills. */
+void sim_signals_catch(void);
+bool sim_interrupted(void);
+
+/* Runs to the end or the first signal, and fills in the results; complains if it is refused. */
+enum sim_outcome sim_run(const struct sim_input *, struct results *, bool progress);
+
+/* ---- sim_text.c: numbers for people ---- */
+
+const char *time_text(uint64_t ps, char buf[SIM_TEXT_BYTES]);
+const char *rate_text(uint64_t bps, char buf[SIM_TEXT_BYTES]);
+const char *bytes_text(uint64_t bytes, char buf[SIM_TEXT_BYTES]);
+const char *count_text(uint64_t n, char buf[SIM_TEXT_BYTES]); /* 1 234 567 */
+
+/* ---- sim_figures.c: what a run comes to, in a few numbers ---- */
+
+enum { FIGURES_MAX = 48 };
+
+struct figure {
+	const char *name;  /* "slowdown_p99": of totals.csv and summary.json */
+	const char *label; /* "slowdown, p99" */
+	enum { FIGURE_COUNT, FIGURE_TIME, FIGURE_RATE, FIGURE_BYTES, FIGURE_RATIO, FIGURE_SHARE } kind;
+	uint64_t value;    /* COUNT, TIME in ps, RATE in bit/s, BYTES */
+	double ratio;      /* RATIO, SHARE */
+};
+
+struct figures {
+	size_t count;
+	struct figure f[FIGURES_MAX];
+};
+
+/* 0 or -ENOMEM. */
+int figures_make(struct figures *, const struct scenario *, const struct results *);
+const struct figure *figure_find(const struct figures *, const char *name);
+const char *figure_text(const struct figure *, char buf[SIM_TEXT_BYTES]);
+void figure_number(FILE *, const struct figure *); /* for machines: ps, bit/s, bytes */
+
+/* ---- sim_summary.c ---- */
+
+void sim_summary(FILE *, const struct sim_input *, const struct results *, const struct figures *);
+
+/* ---- sim_files.c: a folder of files that tells if it is not complete ---- */
+
+struct folder {
+	char path[4096];
+	FILE *open;     /* the file being written */
+	char name[256]; /* its */
+	int error;      /* errno of the first thing that went wrong */
+	char where[512]; /* ... and what it was */
+};
+
+/* Makes the folder and its parents, and the file INCOMPLETE in it. 0, or the error is noted. */
+int folder_open(struct folder *, const char *path);
+
+/* A file in it, to be written; after an error one that goes nowhere. Ends the one before. */
+FILE *folder_file(struct folder *, const char *name);
+
+/* Ends the last file; without an error, INCOMPLETE goes. Returns 0 or EXIT_OURS after a complaint. */
+int folder_close(struct folder *);
+
+/* ---- sim_csv.c, sim_json.c ---- */
+
+void sim_csv_write(struct folder *, const struct sim_input *, const struct results *,
+		   const struct figures *);
+void sim_json_write(struct folder *, const struct sim_input *, const struct results *,
+		    const struct figures *);
+
+/* Goodput windows to a point of fairness over time: so many that packets do not matter. */
+uint32_t sim_fairness_windows(const struct results *);
+
+/* The line that repeats the run. */
+void sim_command_write(FILE *, const struct sim_input *);
+
+/* ---- sim_plot.c: a drawing by gnuplot ---- */
+
+struct plot;
+
+/* False: there is no gnuplot, or it does not work; then plot_end gives NULL. */
+bool plot_possible(void);
+
+/* Begins a drawing of these CSS pixels; *script takes gnuplot's commands after the common ones. */
+struct plot *plot_begin(unsigned width, unsigned height, FILE **script);
+
+/* Runs it: an <svg> element without ids, in colours that follow the page, or NULL. *Caller frees.* */
+char *plot_end(struct plot *);
+
+/* The colour of series i, the same in every drawing. */
+const char *plot_colour(unsigned i);
+
+/* Steps of a series with at most `points` of them, as rows "time_ms value x scale". Returns their window. */
+uint64_t plot_series(FILE *, const struct results_series *, unsigned points, double scale);
+
+/* Text in gnuplot's quotes. */
+void plot_quote(FILE *, const char *);
+
+/* ---- sim_page.c: HTML ---- */
+
+void html_text(FILE *, const char *);
+void page_begin(FILE *, const char *title);
+void page_end(FILE *);
+void page_card_begin(FILE *, const char *title, const char *note, bool wide);
+void page_card_end(FILE *);
+bool page_row_is_open(void); /* there is room for a half beside the last card */
+void page_plot(FILE *, struct plot *); /* ends the plot; without gnuplot says so */
+
+/* ---- sim_report.c ---- */
+
+/* All files of a run in `path`. 0 or EXIT_OURS after a complaint. */
+int sim_report(const char *path, const struct sim_input *, const struct results *,
+	       const struct figures *);
+
+/* ---- sim.c ---- */
+
+/* One run with all that is asked for. The exit status; *g is filled in if it is 0 or EXIT_INTERRUPTED. */
+int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report, bool quiet,
+	    struct figures *g);
+
+/* ---- sim_sweep.c, sim_compare.c ---- */
+
+struct sweep_options {
+	const char *name;        /* the scenario, as given */
+	const char *const *sets; /* overrides common to all */
+	size_t set_count;
+	const char *const *sweeps; /* key=v1,v2,... */
+	size_t sweep_count;
+	const char *report;      /* folder, or NULL */
+	unsigned jobs;
+	bool seed_pinned;
+	bool quiet;
+};
+
+struct sweep_run {
+	char *label;     /* "algorithm=hpcc load=30%" */
+	char *folder;    /* "run-1-algorithm=hpcc-load=30%" */
+	const char **sets; /* common ones and its own */
+	char **own;      /* the last own_count of them: *owned* */
+	size_t set_count, own_count;
+	int status;      /* -1: not begun; else as the process ended */
+	struct figures figures;
+};
+
+/* The runs side by side: a table to f; CSV and a page in the folder. */
+void sim_compare_print(FILE *f, const struct sweep_run *, size_t count);
+int sim_compare_report(const char *path, const char *name, const struct sweep_run *, size_t count);
+
+/* The exit status. */
+int sim_sweep(const struct sweep_options *);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The runs of a sweep side by side. Drawings read the CSV files of the runs. */
+#include "sim.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+enum { HALF_W = 540, HALF_H = 320, CURVES = 8, LABEL_WIDTH = 34 };
+
+static const struct {
+	const char *name, *title;
+	int width;
+} columns[] = {
+	{"flows_done", "flows", 9},          {"slowdown_p50", "p50", 8},
+	{"slowdown_p95", "p95", 8},          {"slowdown_p99", "p99", 8},
+	{"finish_last", "last done", 12},    {"bus_bandwidth", "bus bandwidth", 14},
+	{"collective_share", "of ideal", 10}, {"goodput", "goodput", 14},
+	{"jain", "Jain", 8},                 {"queue_max", "queue max", 10},
+	{"pause_frames", "pauses", 9},       {"dropped_packets", "drops", 9},
+};
+
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+/* Whether any run has the figure. */
+static bool column_used(size_t c, const struct sweep_run *r, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (figure_find(&r[i].figures, columns[c].name))
+			return true;
+	}
+	return false;
+}
+
+/* What to say of a run that has no figures, or not all. */
+static const char *state_text(const struct sweep_run *r)
+{
+	return r->status == -1 ? "not begun" : r->status == EXIT_INTERRUPTED ? "partial" :
+	       r->status ? "failed" : "";
+}
+
+void sim_compare_print(FILE *f, const struct sweep_run *r, size_t count)
+{
+	char t[SIM_TEXT_BYTES];
+
+	fprintf(f, "%-*s", LABEL_WIDTH, "run");
+	for (size_t c = 0; c < COLUMNS; c++) {
+		if (column_used(c, r, count))
+			fprintf(f, " %*s", columns[c].width, columns[c].title);
+	}
+	fputc('\n', f);
+	for (size_t i = 0; i < count; i++) {
+		fprintf(f, "%-*s", LABEL_WIDTH, r[i].label);
+		for (size_t c = 0; c < COLUMNS && r[i].figures.count; c++) {
+			const struct figure *g = figure_find(&r[i].figures, columns[c].name);
+
+			if (column_used(c, r, count))
+				fprintf(f, " %*s", columns[c].width, g ? figure_text(g, t) : "-");
+		}
+		fprintf(f, "%s%s\n", r[i].status ? "  " : "", state_text(&r[i]));
+	}
+}
+
+/* A field of CSV; labels and values may hold anything. */
+static void csv_field(FILE *f, const char *s)
+{
+	if (!strpbrk(s, ",\"\n")) {
+		fputs(s, f);
+		return;
+	}
+	fputc('"', f);
+	for (; *s; s++)
+		fprintf(f, *s == '"' ? "\"\"" : "%c", *s);
+	fputc('"', f);
+}
+
+static void write_csv(FILE *f, const struct sweep_run *r, size_t count)
+{
+	const char *names[FIGURES_MAX * 2];
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < r[i].figures.count; k++) {
+			size_t j = 0;
+
+			while (j < n && strcmp(names[j], r[i].figures.f[k].name))
+				j++;
+			if (j == n && n < sizeof(names) / sizeof(names[0]))
+				names[n++] = r[i].figures.f[k].name;
+		}
+	}
+	fprintf(f, "run,folder,settings,state");
+	for (size_t j = 0; j < n; j++)
+		fprintf(f, ",%s", names[j]);
+	fputc('\n', f);
+	for (size_t i = 0; i < count; i++) {
+		fprintf(f, "%zu,", i + 1);
+		csv_field(f, r[i].folder);
+		fputc(',', f);
+		csv_field(f, r[i].label);
+		fprintf(f, ",%s", r[i].status ? state_text(&r[i]) : "done");
+		for (size_t j = 0; j < n; j++) {
+			const struct figure *g = figure_find(&r[i].figures, names[j]);
+
+			fputc(',', f);
+			if (g)
+				figure_number(f, g);
+		}
+		fputc('\n', f);
+	}
+}
+
+/* A drawing of one file of each run: `using` is gnuplot's, of its columns. */
+static void draw(FILE *f, const char *path, const struct sweep_run *r, size_t count, const char *title,
+		 const char *note, const char *commands, const char *file, const char *style)
+{
+	char name[2 * PATH_MAX];
+	FILE *s;
+	struct plot *p = plot_begin(HALF_W, HALF_H, &s);
+	size_t shown = 0;
+
+	fprintf(s, "set datafile separator ','\nset key font ',11'\n%s\nplot ", commands);
+	for (size_t i = 0; i < count && shown < CURVES; i++) {
+		if (!r[i].figures.count)
+			continue;
+		snprintf(name, sizeof(name), "%s/%s/%s", path, r[i].folder, file);
+		fprintf(s, "%s", shown ? ", " : "");
+		plot_quote(s, name);
+		fprintf(s, " %s lc rgb '%s' title ", style, plot_colour((unsigned)shown));
+		plot_quote(s, r[i].label);
+		shown++;
+	}
+	fputc('\n', s);
+	{
+		char *svg = shown ? plot_end(p) : NULL;
+
+		/* A metric that no run has makes gnuplot fail; it has no card then. */
+		if (svg || !plot_possible()) {
+			page_card_begin(f, title, note, false);
+			if (svg)
+				fputs(svg, f);
+			else
+				fputs("<p class=\"note\">Not drawn: gnuplot is missing.</p>\n", f);
+			page_card_end(f);
+		}
+		free(svg);
+	}
+}
+
+static void write_table(FILE *f, const struct sweep_run *r, size_t count)
+{
+	char t[SIM_TEXT_BYTES];
+
+	page_card_begin(f, "Runs", "Each has a report of its own. All figures are in sweep.csv.", true);
+	fputs("<div class=\"scroll\"><table><tr><th>run", f);
+	for (size_t c = 0; c < COLUMNS; c++) {
+		if (column_used(c, r, count))
+			fprintf(f, "<th>%s", columns[c].title);
+	}
+	fputs("</tr>\n", f);
+	for (size_t i = 0; i < count; i++) {
+		fputs("<tr><td>", f);
+		if (r[i].figures.count) {
+			fputs("<a href=\"", f);
+			/* '%' begins an escape in a link. */
+			for (const char *c = r[i].folder; *c; c++)
+				fprintf(f, *c == '%' ? "%%25" : "%c", *c);
+			fputs("/report.html\">", f);
+		}
+		html_text(f, r[i].label);
+		if (r[i].figures.count)
+			fputs("</a>", f);
+		if (r[i].status)
+			fprintf(f, " (%s)", state_text(&r[i]));
+		for (size_t c = 0; c < COLUMNS; c++) {
+			const struct figure *g = figure_find(&r[i].figures, columns[c].name);
+
+			if (column_used(c, r, count))
+				fprintf(f, "<td>%s", g ? figure_text(g, t) : "-");
+		}
+		fputs("</tr>\n", f);
+	}
+	fputs("</table></div>\n", f);
+	page_card_end(f);
+}
+
+static void write_page(FILE *f, const char *path, const char *name, const struct sweep_run *r, size_t count)
+{
+	static const char time_axes[] = "set xlabel 'time, ms'\nset yrange [0:*]\nset xrange [0:*]\n";
+	char text[512];
+	size_t ended = 0;
+
+	for (size_t i = 0; i < count; i++)
+		ended += r[i].status == 0;
+	page_begin(f, name);
+	fputs("<header><h1>", f);
+	html_text(f, name);
+	fprintf(f, "</h1>\n<p class=\"title\">A sweep of %zu runs</p>\n<ul class=\"chips\"><li>done <b>%zu</b></li>"
+		   "<li>verbena <b>" VERBENA_VERSION "</b></li></ul>\n</header>\n", count, ended);
+	if (ended < count)
+		fprintf(f, "<p class=\"partial\"><b>Partial.</b> %zu of %zu runs did not end by themselves.</p>\n",
+			count - ended, count);
+	fputs("<div class=\"cards\">\n", f);
+	write_table(f, r, count);
+	if (count > CURVES)
+		snprintf(text, sizeof(text), "Of the first %d runs. ", CURVES);
+	else
+		text[0] = 0;
+	strcat(text, "Twenty bins of equally many flows, each at its largest.");
+	draw(f, path, r, count, "FCT slowdown by flow size, median", text,
+	     "set xlabel 'flow size, bytes'\nset logscale x\nset format x '%.0s%c'\nset yrange [1:*]",
+	     "slowdown_equal.csv",
+	     "using (strcol(1) eq 'all' ? $4 : NaN):7 with linespoints lw 2 pt 7 ps 0.4");
+	draw(f, path, r, count, "FCT slowdown by flow size, p99", text,
+	     "set xlabel 'flow size, bytes'\nset logscale x\nset format x '%.0s%c'\nset yrange [1:*]",
+	     "slowdown_equal.csv",
+	     "using (strcol(1) eq 'all' ? $4 : NaN):9 with linespoints lw 2 pt 7 ps 0.4");
+	snprintf(text, sizeof(text), "%sset ylabel 'Gbit/s'", time_axes);
+	draw(f, path, r, count, "Goodput over time", "Application bytes acknowledged, of all flows.", text,
+	     "goodput.csv", "using ($1/1e9):($3/1e9) with steps lw 1.5");
+	snprintf(text, sizeof(text), "%sset ylabel 'index'\nset yrange [0:1.02]", time_axes);
+	draw(f, path, r, count, "Fairness over time", "Jain's index of the flows open throughout a window.", text,
+	     "fairness.csv", "using ($1/1e9):4 with lines lw 1.8");
+	snprintf(text, sizeof(text), "%sset ylabel 'KB'", time_axes);
+	draw(f, path, r, count, "Longest queue over time", "Of all ports; the longest in each window.", text,
+	     "queue_longest.csv", "using ($1/1e9):($3/1e3) with steps lw 1.4");
+	snprintf(text, sizeof(text), "%sset ylabel 'pause frames'", time_axes);
+	draw(f, path, r, count, "PFC over time", "Pause frames sent in each window.", text,
+	     "pfc_over_time.csv", "using ($1/1e9):3 with steps lw 1.4");
+	fputs("</div>\n<footer>A simulation by verbena " VERBENA_VERSION ".</footer>\n", f);
+	page_end(f);
+}
+
+int sim_compare_report(const char *path, const char *name, const struct sweep_run *r, size_t count)
+{
+	struct folder d;
+
+	if (!folder_open(&d, path)) {
+		write_csv(folder_file(&d, "sweep.csv"), r, count);
+		write_page(folder_file(&d, "report.html"), path, name, r, count);
+	}
+	return folder_close(&d);
+}

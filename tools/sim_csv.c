@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One CSV file a metric. Units are in the column's name; times are picoseconds as whole numbers, so
+ * that nothing is rounded. A metric without records has its header line alone.
+ */
+#include "sim.h"
+
+#include <inttypes.h>
+
+enum { FAIRNESS_POINTS = 128 };
+
+#define U64 "%" PRIu64
+#define U32 "%" PRIu32
+
+static const char *workload_name(const struct sim_input *in, uint32_t i)
+{
+	return i < in->scenario->workload_count ? in->scenario->workload[i].name : "";
+}
+
+static void write_flows(FILE *f, const struct sim_input *in, const struct results *r)
+{
+	fprintf(f, "flow,workload,src,dst,qp,bytes,start_ps,fct_ps,ideal_ps,slowdown,acked_bytes,"
+		   "retransmitted_bytes,spurious_packets,rtos,naks,cnps,trims\n");
+	for (uint32_t i = 0; i < r->flow_count; i++) {
+		const struct results_flow *w = &r->flows[i];
+
+		fprintf(f, U32 ",%s," U32 "," U32 "," U32 "," U64 "," U64 ",", i,
+			workload_name(in, w->workload), w->src, w->dst, w->qp, w->bytes, w->start_ps);
+		if (w->fct_ps == RESULTS_NOT_DONE)
+			fprintf(f, "," U64 ",,", w->ideal_ps);
+		else
+			fprintf(f, U64 "," U64 ",%.6f,", w->fct_ps, w->ideal_ps, results_slowdown(w));
+		fprintf(f, U64 "," U64 "," U32 "," U32 "," U32 "," U32 "," U32 "\n", w->acked_bytes,
+			w->retransmitted_bytes, w->spurious_packets, w->rtos, w->naks, w->cnps, w->trims);
+	}
+}
+
+static void write_bins(FILE *f, const char *name, const struct results_bin *b, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (!b[i].count)
+			continue;
+		fprintf(f, "%s,%u," U64 ",", name, i, b[i].bytes_min);
+		if (b[i].bytes_max != UINT64_MAX)
+			fprintf(f, U64, b[i].bytes_max);
+		fprintf(f, "," U32 ",%.6f,%.6f,%.6f,%.6f,%.6f,%.6f\n", b[i].count, b[i].mean, b[i].p50,
+			b[i].p95, b[i].p99, b[i].p999, b[i].max);
+	}
+}
+
+static void write_slowdown(struct folder *d, const struct sim_input *in, const struct results *r)
+{
+	static const char header[] = "workload,bin,bytes_min,bytes_max,flows,mean,p50,p95,p99,p999,max\n";
+	struct results_bin equal[RESULTS_EQUAL_BINS], fixed[RESULTS_FIXED_BINS];
+	FILE *f = folder_file(d, "slowdown_equal.csv");
+
+	fputs(header, f);
+	if (!results_bins_equal(r, UINT32_MAX, equal))
+		write_bins(f, "all", equal, RESULTS_EQUAL_BINS);
+	for (uint32_t i = 0; i < in->scenario->workload_count; i++) {
+		if (!results_bins_equal(r, i, equal))
+			write_bins(f, workload_name(in, i), equal, RESULTS_EQUAL_BINS);
+	}
+	f = folder_file(d, "slowdown_fixed.csv");
+	fputs(header, f);
+	if (!results_bins_fixed(r, UINT32_MAX, fixed))
+		write_bins(f, "all", fixed, RESULTS_FIXED_BINS);
+	for (uint32_t i = 0; i < in->scenario->workload_count; i++) {
+		if (!results_bins_fixed(r, i, fixed))
+			write_bins(f, workload_name(in, i), fixed, RESULTS_FIXED_BINS);
+	}
+}
+
+static void write_ports(FILE *f, const struct results *r)
+{
+	fprintf(f, "node,port,to,tier,rate_bps,tx_packets,tx_bytes,ce_packets,trimmed_packets,"
+		   "queue_bytes_max,queue_bytes_mean,queue_bytes_p50,queue_bytes_p99,pause_tx,resume_tx,"
+		   "pause_rx,resume_rx,longest_pause_ps,headroom_bytes_max\n");
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		const struct results_port *p = &r->ports[i];
+
+		fprintf(f, U32 ",%u," U32 ",%u," U64 "," U64 "," U64 "," U64 "," U64 "," U64 ",%.3f," U64
+			   "," U64 "," U64 "," U64 "," U64 "," U64 "," U64 "," U64 "\n",
+			p->node, p->port, p->to, p->tier, p->rate_bps, p->tx_packets, p->tx_bytes,
+			p->ce_packets, p->trimmed_packets, p->queue_bytes_max, results_queue_mean(p),
+			results_queue_percentile(p, 500000), results_queue_percentile(p, 990000),
+			p->pause_tx, p->resume_tx, p->pause_rx, p->resume_rx, p->longest_pause_ps,
+			p->headroom_bytes_max);
+	}
+}
+
+static void write_queues(struct folder *d, const struct results *r)
+{
+	FILE *f = folder_file(d, "queue_histogram.csv");
+
+	fprintf(f, "node,port,bytes_up_to,time_ps\n");
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		const struct results_port *p = &r->ports[i];
+
+		for (uint32_t k = 0; k < p->queue_bins; k++) {
+			if (p->queue_time_ps[k])
+				fprintf(f, U32 ",%u," U64 "," U64 "\n", p->node, p->port,
+					(uint64_t)k * RESULTS_QUEUE_BIN_BYTES, p->queue_time_ps[k]);
+		}
+	}
+	f = folder_file(d, "queue_samples.csv");
+	fprintf(f, "node,port,bytes_up_to,samples\n");
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		const struct results_port *p = &r->ports[i];
+
+		for (uint32_t k = 0; k < p->sample_bins; k++) {
+			if (p->sample_count[k])
+				fprintf(f, U32 ",%u," U64 "," U32 "\n", p->node, p->port,
+					(uint64_t)k * RESULTS_QUEUE_BIN_BYTES, p->sample_count[k]);
+		}
+	}
+	f = folder_file(d, "queue_over_time.csv");
+	fprintf(f, "node,port,time_ps,window_ps,bytes_max\n");
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		const struct results_series *s = &r->ports[i].queue;
+
+		for (uint32_t k = 0; k < s->count; k++) {
+			if (s->value[k])
+				fprintf(f, U32 ",%u," U64 "," U64 "," U64 "\n", r->ports[i].node,
+					r->ports[i].port, k * s->window_ps, s->window_ps, s->value[k]);
+		}
+	}
+}
+
+/* The longest of all switch queues in each window. */
+static void write_longest(FILE *f, const struct results *r)
+{
+	uint64_t window = 0;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		if (r->ports[i].tier && r->ports[i].queue.count && r->ports[i].queue.window_ps > window)
+			window = r->ports[i].queue.window_ps;
+	}
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		const struct results_series *s = &r->ports[i].queue;
+		uint64_t n = window && s->window_ps ? (s->count * s->window_ps + window - 1) / window : 0;
+
+		if (r->ports[i].tier && n > count)
+			count = (uint32_t)n;
+	}
+	fprintf(f, "time_ps,window_ps,bytes_max\n");
+	for (uint32_t k = 0; k < count; k++) {
+		uint64_t most = 0;
+
+		for (uint32_t i = 0; i < r->port_count; i++) {
+			uint64_t v = r->ports[i].tier ? results_series_value(&r->ports[i].queue, window, k) : 0;
+
+			most = v > most ? v : most;
+		}
+		fprintf(f, U64 "," U64 "," U64 "\n", k * window, window, most);
+	}
+}
+
+static void write_pfc(struct folder *d, const struct results *r)
+{
+	FILE *f = folder_file(d, "pfc_ports.csv");
+
+	fprintf(f, "node,port,class,paused_ps\n");
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		for (int c = 0; c < RESULTS_CLASSES; c++) {
+			if (r->ports[i].paused_ps[c])
+				fprintf(f, U32 ",%u,%d," U64 "\n", r->ports[i].node, r->ports[i].port, c,
+					r->ports[i].paused_ps[c]);
+		}
+	}
+	f = folder_file(d, "pfc_over_time.csv");
+	fprintf(f, "time_ps,window_ps,pause_frames\n");
+	for (uint32_t k = 0; k < r->pfc.frames.count; k++)
+		fprintf(f, U64 "," U64 "," U64 "\n", k * r->pfc.frames.window_ps, r->pfc.frames.window_ps,
+			r->pfc.frames.value[k]);
+}
+
+static void write_drops(FILE *f, const struct results *r)
+{
+	fprintf(f, "place,reason,node,port,class,packets,bytes\n");
+	for (uint32_t i = 0; i < r->drop_count; i++) {
+		const struct results_drop *o = &r->drops[i];
+
+		fprintf(f, "%s,%s,", results_place_name(o->place), results_reason_name(o->reason));
+		if (o->node != RESULTS_NO_NODE)
+			fprintf(f, U32 ",%u", o->node, o->port);
+		else
+			fputc(',', f);
+		fprintf(f, ",%u," U64 "," U64 "\n", o->class, o->packets, o->bytes);
+	}
+}
+
+static void write_goodput(struct folder *d, const struct sim_input *in, const struct results *r)
+{
+	const struct results_goodput *g = &r->goodput;
+	uint64_t w = g->total.window_ps;
+	FILE *f = folder_file(d, "goodput.csv");
+
+	fprintf(f, "time_ps,window_ps,total_bps");
+	for (uint32_t i = 0; i < g->workloads; i++)
+		fprintf(f, ",%s_bps", workload_name(in, i));
+	fputc('\n', f);
+	for (uint32_t k = 0; k < g->total.count; k++) {
+		fprintf(f, U64 "," U64 "," U64, k * w, w, results_bps(g->total.value[k], w));
+		for (uint32_t i = 0; i < g->workloads; i++)
+			fprintf(f, "," U64, results_bps(results_series_value(&g->of_workload[i], w, k), w));
+		fputc('\n', f);
+	}
+	f = folder_file(d, "goodput_flows.csv");
+	fprintf(f, "flow,time_ps,window_ps,bps\n");
+	for (uint32_t i = 0; i < results_goodput_flows(r); i++) {
+		const struct results_series *s = &g->flow[i];
+
+		for (uint32_t k = 0; k < s->count; k++) {
+			if (s->value[k])
+				fprintf(f, U32 "," U64 "," U64 "," U64 "\n", i, k * s->window_ps,
+					s->window_ps, results_bps(s->value[k], s->window_ps));
+		}
+	}
+}
+
+uint32_t sim_fairness_windows(const struct results *r)
+{
+	uint32_t per = 1;
+
+	while (r->goodput.total.count / per > FAIRNESS_POINTS)
+		per *= 2;
+	return per;
+}
+
+static void write_fairness(FILE *f, const struct results *r)
+{
+	static struct results_fairness over[RESULTS_SERIES_WINDOWS];
+	size_t n = results_fairness_over_time(r, sim_fairness_windows(r), over, RESULTS_SERIES_WINDOWS);
+
+	fprintf(f, "time_ps,window_ps,flows,jain,min_bps,max_bps\n");
+	for (size_t i = 0; i < n && i < RESULTS_SERIES_WINDOWS; i++)
+		fprintf(f, U64 "," U64 "," U32 ",%.6f," U64 "," U64 "\n", over[i].start_ps,
+			over[i].window_ps, over[i].flows, over[i].jain, over[i].min_bps, over[i].max_bps);
+}
+
+static void write_collectives(FILE *f, const struct sim_input *in, const struct results *r)
+{
+	fprintf(f, "workload,round,hosts,bytes,start_ps,time_ps,ideal_ps,algorithm_bps,bus_bps\n");
+	for (uint32_t i = 0; i < r->collective_count; i++) {
+		const struct results_collective *c = &r->collectives[i];
+
+		fprintf(f, "%s," U32 "," U32 "," U64 "," U64 ",", workload_name(in, c->workload), c->round,
+			c->hosts, c->bytes, c->start_ps);
+		if (c->time_ps != RESULTS_NOT_DONE)
+			fprintf(f, U64, c->time_ps);
+		fprintf(f, "," U64 "," U64 "," U64 "\n", c->ideal_ps, c->algorithm_bps, c->bus_bps);
+	}
+}
+
+static void write_trace(FILE *f, const struct results *r)
+{
+	fprintf(f, "flow,time_ps,rate_bps,cwnd_bytes,signal\n");
+	for (uint32_t i = 0; i < r->trace_count; i++) {
+		const struct results_trace *t = &r->trace[i];
+
+		fprintf(f, U32 "," U64 ",", t->flow, t->time_ps);
+		if (t->rate_bps != UINT64_MAX)
+			fprintf(f, U64, t->rate_bps);
+		fprintf(f, "," U64 "," U64 "\n", t->cwnd_bytes, t->signal);
+	}
+}
+
+void sim_csv_write(struct folder *d, const struct sim_input *in, const struct results *r,
+		   const struct figures *g)
+{
+	FILE *f = folder_file(d, "totals.csv");
+
+	fprintf(f, "figure,value\n");
+	for (size_t i = 0; i < g->count; i++) {
+		fprintf(f, "%s,", g->f[i].name);
+		figure_number(f, &g->f[i]);
+		fputc('\n', f);
+	}
+	write_flows(folder_file(d, "flows.csv"), in, r);
+	write_slowdown(d, in, r);
+	write_ports(folder_file(d, "ports.csv"), r);
+	write_queues(d, r);
+	write_longest(folder_file(d, "queue_longest.csv"), r);
+	write_pfc(d, r);
+	write_drops(folder_file(d, "drops.csv"), r);
+	write_goodput(d, in, r);
+	write_fairness(folder_file(d, "fairness.csv"), r);
+	write_collectives(folder_file(d, "collectives.csv"), in, r);
+	write_trace(folder_file(d, "cc_trace.csv"), r);
+}

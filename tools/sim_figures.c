@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a run comes to: the numbers that summaries, JSON and comparisons are made of, in one list. */
+#include "sim.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add(struct figures *g, const char *name, const char *label, int kind, uint64_t value,
+		double ratio)
+{
+	assert(g->count < FIGURES_MAX);
+	g->f[g->count++] = (struct figure){.name = name, .label = label, .kind = (unsigned)kind,
+					   .value = value, .ratio = ratio};
+}
+
+static void add_number(struct figures *g, const char *name, const char *label, int kind, uint64_t value)
+{
+	add(g, name, label, kind, value, 0);
+}
+
+static void add_ratio(struct figures *g, const char *name, const char *label, double ratio)
+{
+	add(g, name, label, FIGURE_RATIO, 0, ratio);
+}
+
+static int by_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* When flows ended: first, median, last. */
+static int finish_add(struct figures *g, const struct results *r)
+{
+	uint64_t *end = malloc((r->flows_done ? r->flows_done : 1) * sizeof(*end));
+	uint32_t n = 0;
+
+	if (!end)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->flow_count; i++) {
+		const struct results_flow *f = &r->flows[i];
+
+		if (f->fct_ps != RESULTS_NOT_DONE && n < r->flows_done)
+			end[n++] = f->start_ps + f->fct_ps;
+	}
+	qsort(end, n, sizeof(*end), by_u64);
+	if (n) {
+		add_number(g, "finish_first", "first flow done", FIGURE_TIME, end[0]);
+		add_number(g, "finish_median", "median flow done", FIGURE_TIME,
+			   results_percentile_u64(end, n, 500000));
+		add_number(g, "finish_last", "last flow done", FIGURE_TIME, end[n - 1]);
+	}
+	free(end);
+	return 0;
+}
+
+static int slowdown_add(struct figures *g, const struct results *r)
+{
+	struct results_bin all, fixed[RESULTS_FIXED_BINS];
+
+	if (results_bin_all(r, UINT32_MAX, &all) || results_bins_fixed(r, UINT32_MAX, fixed))
+		return -ENOMEM;
+	if (!all.count)
+		return 0;
+	add_ratio(g, "slowdown_mean", "FCT slowdown, mean", all.mean);
+	add_ratio(g, "slowdown_p50", "FCT slowdown, p50", all.p50);
+	add_ratio(g, "slowdown_p95", "FCT slowdown, p95", all.p95);
+	add_ratio(g, "slowdown_p99", "FCT slowdown, p99", all.p99);
+	add_ratio(g, "slowdown_p999", "FCT slowdown, p99.9", all.p999);
+	if (fixed[0].count && fixed[0].count != all.count) {
+		add_ratio(g, "slowdown_7kb_p95", "... of flows <= 7 KB, p95", fixed[0].p95);
+		add_ratio(g, "slowdown_7kb_p99", "... of flows <= 7 KB, p99", fixed[0].p99);
+	}
+	if (fixed[3].count && fixed[3].count != all.count) {
+		add_ratio(g, "slowdown_1mb_p95", "... of flows > 1 MB, p95", fixed[3].p95);
+		add_ratio(g, "slowdown_1mb_p99", "... of flows > 1 MB, p99", fixed[3].p99);
+	}
+	return 0;
+}
+
+static void throughput_add(struct figures *g, const struct scenario *s, const struct results *r)
+{
+	uint64_t acked = 0, first = UINT64_MAX, last = 0;
+	bool alike = true;
+	struct results_fairness f;
+
+	for (uint32_t i = 0; i < r->flow_count; i++) {
+		const struct results_flow *w = &r->flows[i];
+		uint64_t end = w->fct_ps == RESULTS_NOT_DONE ? r->time_ps : w->start_ps + w->fct_ps;
+
+		acked += w->acked_bytes;
+		alike &= w->bytes == r->flows[0].bytes;
+		if (w->start_ps < first)
+			first = w->start_ps;
+		if (end > last)
+			last = end;
+	}
+	add_number(g, "acked_bytes", "acknowledged", FIGURE_BYTES, acked);
+	if (first < last)
+		add_number(g, "goodput", "goodput of all", FIGURE_RATE, results_bps(acked, last - first));
+	f = results_fairness_between(r, s->output.fairness_start_ps,
+				     s->output.fairness_window_ps == SCENARIO_NONE ? 0 :
+				     s->output.fairness_window_ps);
+	/* Mean rates of flows of different sizes say nothing of fairness. */
+	if (f.flows < 2 && alike)
+		f = results_fairness_of_flows(r, UINT32_MAX);
+	if (f.flows < 2)
+		return;
+	add_ratio(g, "jain", "Jain's index", f.jain);
+	add_number(g, "rate_min", "slowest flow", FIGURE_RATE, f.min_bps);
+	add_number(g, "rate_max", "fastest flow", FIGURE_RATE, f.max_bps);
+	add_number(g, "rate_spread", "fastest less slowest", FIGURE_RATE, f.max_bps - f.min_bps);
+	add_number(g, "fairness_window", "... over", FIGURE_TIME, f.window_ps);
+}
+
+static void network_add(struct figures *g, const struct results *r)
+{
+	uint64_t queue_max = 0, drops = 0, dropped_bytes = 0, trims = 0, ce = 0, tx = 0;
+	bool histograms = false;
+
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		const struct results_port *p = &r->ports[i];
+
+		if (!p->tier)
+			continue;
+		if (p->queue_bytes_max > queue_max)
+			queue_max = p->queue_bytes_max;
+		histograms |= p->queue_bins > 0;
+		ce += p->ce_packets;
+		tx += p->tx_packets;
+	}
+	add_number(g, "queue_max", "longest queue", FIGURE_BYTES, queue_max);
+	if (histograms) {
+		add_number(g, "queue_p50", "queue, median of time", FIGURE_BYTES,
+			   results_queue_percentile_all(r, 500000));
+		add_number(g, "queue_p99", "queue, 99 % of time", FIGURE_BYTES,
+			   results_queue_percentile_all(r, 990000));
+	}
+	if (tx)
+		add(g, "ce_share", "packets marked", FIGURE_SHARE, 0, (double)ce / (double)tx);
+	add_number(g, "pause_frames", "PFC pause frames", FIGURE_COUNT, r->pfc.pause_frames);
+	if (r->pfc.pause_frames) {
+		add_number(g, "resume_frames", "PFC resume frames", FIGURE_COUNT, r->pfc.resume_frames);
+		add_number(g, "paused", "paused, of all ports", FIGURE_TIME, r->pfc.paused_ps);
+		add_number(g, "pause_longest", "longest pause", FIGURE_TIME, r->pfc.longest_ps);
+		add_number(g, "pause_depth", "pauses that caused pauses, depth", FIGURE_COUNT,
+			   r->pfc.depth_max);
+		add_number(g, "hosts_paused", "hosts paused", FIGURE_COUNT, r->pfc.hosts_paused);
+	}
+	for (uint32_t i = 0; i < r->drop_count; i++) {
+		if (r->drops[i].reason == RESULTS_TRIM) {
+			trims += r->drops[i].packets;
+		} else {
+			drops += r->drops[i].packets;
+			dropped_bytes += r->drops[i].bytes;
+		}
+	}
+	add_number(g, "dropped_packets", "packets dropped", FIGURE_COUNT, drops);
+	add_number(g, "dropped_bytes", "... bytes", FIGURE_BYTES, dropped_bytes);
+	if (trims)
+		add_number(g, "trimmed_packets", "packets trimmed", FIGURE_COUNT, trims);
+}
+
+static void recovery_add(struct figures *g, const struct results *r)
+{
+	uint64_t bytes = 0, spurious = 0, rtos = 0, naks = 0, cnps = 0;
+
+	for (uint32_t i = 0; i < r->flow_count; i++) {
+		bytes += r->flows[i].retransmitted_bytes;
+		spurious += r->flows[i].spurious_packets;
+		rtos += r->flows[i].rtos;
+		naks += r->flows[i].naks;
+		cnps += r->flows[i].cnps;
+	}
+	add_number(g, "retransmitted_bytes", "retransmitted", FIGURE_BYTES, bytes);
+	add_number(g, "spurious_packets", "... for nothing, packets", FIGURE_COUNT, spurious);
+	add_number(g, "rtos", "retransmission timeouts", FIGURE_COUNT, rtos);
+	add_number(g, "naks", "NAKs", FIGURE_COUNT, naks);
+	add_number(g, "cnps", "CNPs", FIGURE_COUNT, cnps);
+}
+
+static void collectives_add(struct figures *g, const struct results *r)
+{
+	uint64_t time = 0, bus = 0, algorithm = 0, ideal = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->collective_count; i++) {
+		const struct results_collective *c = &r->collectives[i];
+
+		if (c->time_ps == RESULTS_NOT_DONE)
+			continue;
+		time += c->time_ps;
+		ideal += c->ideal_ps;
+		bus += c->bus_bps;
+		algorithm += c->algorithm_bps;
+		n++;
+	}
+	if (!n)
+		return;
+	add_number(g, "collective_time", "collective, mean time", FIGURE_TIME, time / n);
+	add_number(g, "algorithm_bandwidth", "algorithm bandwidth, mean", FIGURE_RATE, algorithm / n);
+	add_number(g, "bus_bandwidth", "bus bandwidth, mean", FIGURE_RATE, bus / n);
+	if (ideal)
+		add(g, "collective_share", "share of ideal", FIGURE_SHARE, 0, (double)ideal / (double)time);
+}
+
+int figures_make(struct figures *g, const struct scenario *s, const struct results *r)
+{
+	g->count = 0;
+	add_number(g, "flows", "flows", FIGURE_COUNT, r->flow_count);
+	add_number(g, "flows_done", "flows done", FIGURE_COUNT, r->flows_done);
+	add_number(g, "time", "simulated time", FIGURE_TIME, r->time_ps);
+	if (finish_add(g, r) || slowdown_add(g, r))
+		return -ENOMEM;
+	collectives_add(g, r);
+	throughput_add(g, s, r);
+	network_add(g, r);
+	recovery_add(g, r);
+	add_number(g, "events", "events", FIGURE_COUNT, r->events);
+	add_number(g, "packet_hops", "packet-hops", FIGURE_COUNT, r->packet_hops);
+	add_number(g, "packets", "packets", FIGURE_COUNT, r->packets);
+	return 0;
+}
+
+const struct figure *figure_find(const struct figures *g, const char *name)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		if (!strcmp(g->f[i].name, name))
+			return &g->f[i];
+	}
+	return NULL;
+}
+
+const char *figure_text(const struct figure *f, char buf[SIM_TEXT_BYTES])
+{
+	switch (f->kind) {
+	case FIGURE_COUNT:
+		return count_text(f->value, buf);
+	case FIGURE_TIME:
+		return time_text(f->value, buf);
+	case FIGURE_RATE:
+		return rate_text(f->value, buf);
+	case FIGURE_BYTES:
+		return bytes_text(f->value, buf);
+	case FIGURE_RATIO:
+		snprintf(buf, SIM_TEXT_BYTES, f->ratio >= 100 ? "%.1f" : f->ratio >= 10 ? "%.2f" : "%.4g",
+			 f->ratio);
+		return buf;
+	case FIGURE_SHARE:
+		snprintf(buf, SIM_TEXT_BYTES, "%.2f %%", 100 * f->ratio);
+		return buf;
+	}
+	return "";
+}
+
+void figure_number(FILE *out, const struct figure *f)
+{
+	if (f->kind == FIGURE_RATIO || f->kind == FIGURE_SHARE)
+		fprintf(out, "%.6f", f->ratio);
+	else
+		fprintf(out, "%" PRIu64, f->value);
+}

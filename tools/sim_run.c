@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The run itself: slices of about 50 ms, and between them a line of progress and a look at signals. */
+#include "sim.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim/simulation.h"
+#include "tool.h"
+
+#define SLICE_NS UINT64_C(50000000)
+#define REDRAW_NS UINT64_C(200000000)
+
+enum { SLICE_EVENTS_FIRST = 10000, SLICE_EVENTS_MIN = 1000, SLICE_EVENTS_MAX = 50000000 };
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	interrupted = 1;
+}
+
+void sim_signals_catch(void)
+{
+	struct sigaction a = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+	sigemptyset(&a.sa_mask);
+	sigaction(SIGINT, &a, NULL);
+	sigaction(SIGTERM, &a, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+bool sim_interrupted(void)
+{
+	return interrupted;
+}
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* 0 .. 1: how far it is, by whatever ends it. */
+static double share_done(const struct scenario *s, const struct simulation_progress *p)
+{
+	double done = 0;
+
+	if (s->run.until_ps != SCENARIO_NONE)
+		done = (double)p->time_ps / (double)s->run.until_ps;
+	if (s->run.events != SCENARIO_NONE && (double)p->events / (double)s->run.events > done)
+		done = (double)p->events / (double)s->run.events;
+	if (s->run.all_flows && p->flows && (double)p->flows_done / (double)p->flows > done)
+		done = (double)p->flows_done / (double)p->flows;
+	return done < 1 ? done : 1;
+}
+
+static void draw(const struct scenario *s, const struct simulation_progress *p, uint64_t spent_ns)
+{
+	char t[SIM_TEXT_BYTES], eta[32] = "-";
+	double done = share_done(s, p), left;
+
+	if (done > 0.001 && spent_ns > 1000000000) {
+		left = (double)spent_ns / 1e9 * (1 - done) / done;
+		if (left < 3600)
+			snprintf(eta, sizeof(eta), "%d:%02d", (int)left / 60, (int)left % 60);
+		else
+			snprintf(eta, sizeof(eta), "%.1f h", left / 3600);
+	}
+	fprintf(stderr, "\r\033[K%3.0f %%  %s simulated  %" PRIu64 " of %" PRIu64 " flows  %.2f M events/s  %s left",
+		100 * done, time_text(p->time_ps, t), p->flows_done, p->flows,
+		spent_ns ? (double)p->events * 1e3 / (double)spent_ns : 0, eta);
+	fflush(stderr);
+}
+
+static void partial(struct results *r, const char *why)
+{
+	if (!r->partial)
+		snprintf(r->partial_why, sizeof(r->partial_why), "%s", why);
+	r->partial = true;
+}
+
+enum sim_outcome sim_run(const struct sim_input *in, struct results *r, bool progress)
+{
+	uint64_t began_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t drawn_ns = 0, now_ns = began_ns, events = SLICE_EVENTS_FIRST;
+	enum simulation_state state = SIMULATION_RUNS;
+	struct simulation_progress p;
+	struct simulation *sim;
+	struct rusage usage;
+	char why[1024] = "";
+
+	sim = simulation_create(in->scenario, r, why, sizeof(why));
+	if (!sim) {
+		sim_input_refused(in, why);
+		return SIM_REFUSED;
+	}
+	while (state == SIMULATION_RUNS && !interrupted) {
+		uint64_t before_ns = now_ns, took_ns;
+
+		state = simulation_run(sim, events);
+		now_ns = clock_ns(CLOCK_MONOTONIC);
+		took_ns = now_ns - before_ns;
+		if (took_ns < SLICE_NS / 2 && events < SLICE_EVENTS_MAX)
+			events *= 2;
+		else if (took_ns > 2 * SLICE_NS && events > SLICE_EVENTS_MIN)
+			events /= 2;
+		if (progress && now_ns - drawn_ns >= REDRAW_NS) {
+			simulation_progress(sim, &p);
+			draw(in->scenario, &p, now_ns - began_ns);
+			drawn_ns = now_ns;
+		}
+	}
+	if (progress)
+		fprintf(stderr, "\r\033[K");
+	simulation_finish(sim);
+	simulation_destroy(sim);
+	if (state == SIMULATION_RUNS)
+		partial(r, "interrupted");
+	else if (state == SIMULATION_FAILED)
+		partial(r, "the simulation failed");
+	getrusage(RUSAGE_SELF, &usage);
+	r->simulator.wall_ns = clock_ns(CLOCK_MONOTONIC) - began_ns;
+	r->simulator.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
+	r->simulator.memory_bytes_peak = (uint64_t)usage.ru_maxrss * 1024;
+	return state == SIMULATION_RUNS ? SIM_INTERRUPTED :
+	       state == SIMULATION_FAILED ? SIM_FAILED : SIM_ENDED;
+}
