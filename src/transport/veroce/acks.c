@@ -341,7 +341,7 @@ static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, u
 	return true;
 }
 
-bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
+bool acks_send(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
 	bool holes = has_holes(in), sack;
 

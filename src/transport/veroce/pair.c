@@ -494,7 +494,8 @@ void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
 		ack.ecn_packets = echo->ce_packets < n->packets ? echo->ce_packets : n->packets;
 	else if (becn && echo->path == TX_PATHS_MAX)
 		ack.ecn_packets = n->packets;
-	ack.ecn_bytes = n->packets ? (uint64_t)n->bytes * ack.ecn_packets / n->packets : 0;
+	if (ack.ecn_packets && n->packets)
+		ack.ecn_bytes = (uint64_t)n->bytes * ack.ecn_packets / n->packets;
 	leave(pair, p, n->bytes);
 	ack.ack_seq = p->gone_bytes;
 	if (n->sure || told) {

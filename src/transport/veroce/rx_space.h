@@ -81,7 +81,18 @@ static inline uint32_t rx_distance(const struct rx_space *s)
 }
 
 /* limit: PSNs from epsn on that may be recorded, at most RX_WINDOW_MAX. */
-enum rx_place rx_judge(const struct rx_space *, uint32_t psn, uint32_t limit);
+static inline enum rx_place rx_judge(const struct rx_space *s, uint32_t psn, uint32_t limit)
+{
+	uint32_t d = (psn - s->epsn) & PSN_MASK;
+
+	if (d >= 1u << 23)
+		return RX_OLD;
+	if (d >= limit)
+		return RX_BEYOND;
+	if (s->window && d < s->window->size && bitring_test(&s->window->arrived, psn))
+		return RX_OLD;
+	return RX_NEW;
+}
 
 /*
  * Records an early packet, or the one at epsn when its message cannot be finished now; meta where it
@@ -89,12 +100,21 @@ enum rx_place rx_judge(const struct rx_space *, uint32_t psn, uint32_t limit);
  */
 bool rx_record(struct rx_space *, struct pool *, uint32_t psn, const struct rx_meta *);
 
+void rx_step_window(struct rx_space *, struct pool *);
 /*
  * The packet at epsn has been dealt with: steps over it, and gives the window back when nothing is
  * early any more. rx_epsn_arrived() tells whether the next one is there; *meta is its meta, or NULL
  * when it ends no message; valid until the step.
  */
-void rx_step(struct rx_space *, struct pool *);
+static inline void rx_step(struct rx_space *s, struct pool *pool)
+{
+	if (s->window) {
+		rx_step_window(s, pool);
+		return;
+	}
+	s->hpsn = s->epsn;
+	s->epsn = psn_add(s->epsn, 1);
+}
 bool rx_epsn_arrived(const struct rx_space *, const struct rx_meta **meta);
 
 /*
