@@ -28,8 +28,9 @@
 #include "sim/text.h"
 #include "sim/topology.h"
 
-#define WORKLOAD_BYTES_MAX   (1ull << 44)
-#define WORKLOAD_TIME_PS_MAX (1ull << 62)
+#define WORKLOAD_BYTES_MAX       (1ull << 44)
+#define WORKLOAD_TIME_PS_MAX     (1ull << 62)
+#define WORKLOAD_STEP_GAP_PS_MAX 1000000000000ull /* 1 s */
 enum {
 	WORKLOAD_PARTS_MAX = 64,
 	WORKLOAD_HOSTS_MAX = 1 << 20,
