@@ -125,6 +125,9 @@ static void happen(struct network *net, enum event_what what, void *object)
 	case EVENT_TIMER:
 		timer_expire(net, object);
 		break;
+	case EVENT_DRAIN:
+		receiver_drain(net, object);
+		break;
 	case EVENT_FAULT:
 		link_fault(net, object);
 		break;
