@@ -158,7 +158,8 @@ static enum network_stop why_stopped(struct network *net, uint64_t until_ps)
 	}
 	if (!net->events.pending)
 		return NETWORK_IDLE;
-	net->now_ps = until_ps;
+	if (net->now_ps < until_ps)
+		net->now_ps = until_ps;
 	return NETWORK_UNTIL;
 }
 
