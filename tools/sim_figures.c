@@ -135,7 +135,8 @@ static void network_add(struct figures *g, const struct results *r)
 		tx += p->tx_packets;
 	}
 	add_number(g, "queue_max", "longest queue", FIGURE_BYTES, queue_max);
-	if (longest && longest->queue_bins) {
+	/* Without samples nothing but the longest is known. */
+	if (longest && results_queue_percentile(longest, 1000000)) {
 		add_number(g, "queue_p50", "... half of the time", FIGURE_BYTES,
 			   results_queue_percentile(longest, 500000));
 		add_number(g, "queue_p99", "... 99 % of the time", FIGURE_BYTES,

@@ -9,7 +9,6 @@
 enum {
 	HALF_W = 540, HALF_H = 280, /* of a drawing in one column, CSS pixels */
 	POINTS = 400,               /* of a curve */
-	BAND_POINTS = 128,
 	FLOW_CURVES = 8,
 	QUEUE_CURVES = 4,
 	TRACE_CURVES = 6,
@@ -177,7 +176,7 @@ static void draw_queue_shares(FILE *f, const struct results *r)
 	struct plot *p;
 
 	free(ports);
-	if (!longest || !longest->queue_bins || !longest->queue_bytes_max)
+	if (!longest || longest->queue_bins < 2 || !longest->queue_bytes_max || !results_queue_percentile(longest, 1000000))
 		return;
 	page_card_begin(f, "Queue length by share of time",
 			"Share of the time at which the queue is longer than this.", false);
@@ -257,29 +256,22 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Rows "time min p25 median p75 max" of the flows open throughout each window; returns how many. */
+/* Rows "time min p25 median p75 max" of the curves open throughout each `per` windows; returns how many. */
 static unsigned band_rows(FILE *s, const struct results *r, uint32_t per)
 {
-	const struct results_goodput *g = &r->goodput;
-	uint64_t w = g->total.window_ps * per;
+	uint64_t w = r->goodput.total.window_ps;
 	double x[RESULTS_GOODPUT_FLOWS_MAX];
 	unsigned rows = 0;
 
-	for (uint32_t k = 0; (k + UINT64_C(1)) * w <= r->time_ps; k++) {
-		uint32_t n = 0;
+	for (uint32_t k = 0; (k + (uint64_t)per) * w <= r->time_ps && k < r->goodput.total.count; k += per) {
+		uint32_t n = results_open_rates(r, k, k + per, x);
 
-		for (uint32_t i = 0; i < results_goodput_flows(r); i++) {
-			const struct results_flow *flow = &r->flows[i];
-			uint64_t end = flow->fct_ps == RESULTS_NOT_DONE ? r->time_ps
-									: flow->start_ps + flow->fct_ps;
-
-			if (flow->start_ps <= k * w && end >= (k + 1) * w)
-				x[n++] = (double)results_bps(results_series_value(&g->flow[i], w, k), w) / 1e9;
-		}
 		if (!n)
 			continue;
 		qsort(x, n, sizeof(*x), by_value);
-		fprintf(s, "%.9g %.6g %.6g %.6g %.6g %.6g\n", (double)(k * w) / 1e9 + (double)w / 2e9, x[0],
+		for (uint32_t i = 0; i < n; i++)
+			x[i] /= 1e9;
+		fprintf(s, "%.9g %.6g %.6g %.6g %.6g %.6g\n", ((double)k + per / 2.0) * (double)w / 1e9, x[0],
 			results_percentile(x, n, 250000), results_percentile(x, n, 500000),
 			results_percentile(x, n, 750000), x[n - 1]);
 		rows++;
@@ -290,7 +282,7 @@ static unsigned band_rows(FILE *s, const struct results *r, uint32_t per)
 static void draw_flows(FILE *f, const struct results *r)
 {
 	const struct results_goodput *g = &r->goodput;
-	uint32_t n = results_goodput_flows(r), per = 1;
+	uint32_t n = g->curve_count, per = 1;
 	char note[256], t[SIM_TEXT_BYTES];
 	unsigned rows = 2;
 	uint64_t window = g->total.window_ps;
@@ -306,27 +298,27 @@ static void draw_flows(FILE *f, const struct results *r)
 			uint64_t one;
 
 			fprintf(s, "$f%" PRIu32 " << EOD\n", i);
-			one = plot_series(s, &g->flow[i], POINTS, 8e3 / (double)g->flow[i].window_ps);
+			one = plot_series(s, &g->curve[i].series, POINTS,
+					  8e3 / (double)g->curve[i].series.window_ps);
 			window = one > window ? one : window;
-			fputs(g->flow[i].count ? "EOD\n" : "0 0\nEOD\n", s);
+			fputs(g->curve[i].series.count ? "EOD\n" : "0 0\nEOD\n", s);
 		}
 		fprintf(s, "plot ");
 		for (uint32_t i = 0; i < n; i++)
 			fprintf(s, "%s$f%" PRIu32 " using 1:2 with steps lw 1.6 lc rgb '%s' title '%" PRIu32
-				   " to %" PRIu32 "'", i ? ", " : "", i, plot_colour(i), r->flows[i].src,
-				r->flows[i].dst);
+				   " to %" PRIu32 "'", i ? ", " : "", i, plot_colour(i),
+				r->flows[g->curve[i].first].src, r->flows[g->curve[i].first].dst);
 		fputc('\n', s);
 		snprintf(note, sizeof(note), "Each flow from host to host, mean over %s.", time_text(window, t));
 	} else {
-		while (g->total.count / per > BAND_POINTS)
-			per *= 2;
+		per = sim_fairness_windows(r);
 		fprintf(s, "$b << EOD\n");
 		rows = band_rows(s, r, per);
 		fprintf(s, "EOD\nplot $b using 1:2:6 with filledcurves fs transparent solid 0.16 lc rgb '%s' title "
 			   "'all', $b using 1:3:5 with filledcurves fs transparent solid 0.35 lc rgb '%s' title "
 			   "'middle half', $b using 1:4 with lines lw 2 lc rgb '%s' title 'median'\n",
 			plot_colour(0), plot_colour(0), plot_colour(0));
-		snprintf(note, sizeof(note), "Of the first %" PRIu32 " flows those open all the time, mean over %s.",
+		snprintf(note, sizeof(note), "Of the first %" PRIu32 " flows those open at the time, mean over %s.",
 			 n, time_text(g->total.window_ps * per, t));
 	}
 	if (rows > 1) {
