@@ -122,12 +122,24 @@ static const struct results_port **ports_by_queue(const struct results *r, size_
 	return p;
 }
 
+/* Bytes to a unit of an axis on which this is the largest. */
+static double queue_unit(uint64_t bytes)
+{
+	return bytes >= 5000000 ? 1e6 : 1e3;
+}
+
+static const char *queue_unit_name(double unit)
+{
+	return unit > 1e3 ? "MB" : "KB";
+}
+
 static void draw_queues(FILE *f, const struct results *r)
 {
 	size_t n, shown = 0;
 	const struct results_port **ports = ports_by_queue(r, &n);
 	char name[SIM_TEXT_BYTES], to[SIM_TEXT_BYTES], note[256];
-	uint64_t window = 0;
+	uint64_t window = 0, most = 0;
+	double unit;
 	FILE *s;
 	struct plot *p;
 
@@ -138,13 +150,17 @@ static void draw_queues(FILE *f, const struct results *r)
 		return;
 	}
 	p = plot_begin(HALF_W, HALF_H, &s);
-	fprintf(s, "set xlabel 'time, ms'\nset ylabel 'KB'\nset yrange [0:*]\nset xrange [0:*]\n");
+	for (size_t i = 0; i < n; i++)
+		most = ports[i]->queue_bytes_max > most ? ports[i]->queue_bytes_max : most;
+	unit = queue_unit(most);
+	fprintf(s, "set xlabel 'time, ms'\nset ylabel '%s'\nset yrange [0:*]\nset xrange [0:*]\n",
+		queue_unit_name(unit));
 	shown = 0;
 	for (size_t i = 0; i < n && shown < QUEUE_CURVES; i++) {
 		if (!ports[i]->queue.count || !ports[i]->queue_bytes_max)
 			continue;
 		fprintf(s, "$q%zu << EOD\n", shown++);
-		window = plot_series(s, &ports[i]->queue, POINTS, 1e-3);
+		window = plot_series(s, &ports[i]->queue, POINTS, 1 / unit);
 		fprintf(s, "EOD\n");
 	}
 	fprintf(s, "plot ");
@@ -172,6 +188,7 @@ static void draw_queue_shares(FILE *f, const struct results *r)
 	const struct results_port **ports = ports_by_queue(r, &n);
 	char name[SIM_TEXT_BYTES], to[SIM_TEXT_BYTES];
 	const struct results_port *longest = n ? ports[0] : NULL;
+	double unit;
 	FILE *s;
 	struct plot *p;
 
@@ -181,8 +198,10 @@ static void draw_queue_shares(FILE *f, const struct results *r)
 	page_card_begin(f, "Queue length by share of time",
 			"Share of the time at which the queue is longer than this.", false);
 	p = plot_begin(HALF_W, HALF_H, &s);
-	fprintf(s, "set xlabel 'queue, KB'\nset ylabel 'share of time'\nset logscale y\n"
-		   "set yrange [1e-6:1]\nset format y '%%g'\nset xrange [0:*]\n");
+	unit = queue_unit(longest->queue_bytes_max);
+	fprintf(s, "set xlabel 'queue, %s'\nset ylabel 'share of time'\nset logscale y\n"
+		   "set yrange [1e-6:1]\nset format y '%%g'\nset xrange [0:*]\n",
+		queue_unit_name(unit));
 	for (int all = 0; all < 2; all++) {
 		double total = 0, above;
 
@@ -202,7 +221,7 @@ static void draw_queue_shares(FILE *f, const struct results *r)
 					above -= (double)q->queue_time_ps[k];
 			}
 			if (longest->queue_bins <= 2048 || k % (longest->queue_bins / 1024) == 0)
-				fprintf(s, "%g %.9g\n", k * (RESULTS_QUEUE_BIN_BYTES / 1e3), above / total);
+				fprintf(s, "%g %.9g\n", k * (RESULTS_QUEUE_BIN_BYTES / unit), above / total);
 		}
 		fprintf(s, "EOD\n");
 	}
@@ -478,7 +497,10 @@ static void write_tiles(FILE *f, const struct results *r, const struct figures *
 		tile_figure(f, g, "Last flow done", "finish_last", "first", "finish_first");
 	}
 	tile_figure(f, g, "Goodput", "goodput", "acknowledged", "acked_bytes");
-	tile_figure(f, g, "Jain's index", "jain", "spread", "rate_spread");
+	if (figure_find(g, "jain"))
+		tile_figure(f, g, "Jain's index", "jain", "spread", "rate_spread");
+	else
+		tile_figure(f, g, "Jain's index", "jain_median", "in windows of", "jain_window");
 	tile_figure(f, g, "Longest queue", "queue_max", "99 % of time", "queue_p99");
 	tile_figure(f, g, "PFC pauses", "pause_frames", r->pfc.pause_frames ? "longest" : "none",
 		    r->pfc.pause_frames ? "pause_longest" : NULL);
