@@ -3,7 +3,11 @@
  * What the simulated network costs by itself: hosts without a transport on a fat tree, each packet
  * answered with an ACK.
  *
- *     sim_net [--run incast|permutation|spray] [-k K] [--packets N] [--window N] [--seed N] [--plain|--pfc|--hpcc]
+ *     sim_net [--run incast|permutation|spray] [-k K] [--packets N] [--window N] [--seed N]
+ *             [--features none|pfc|hpcc|trim]
+ *
+ * Features: pfc is ours with RED, hpcc the reference model with RED and INT (without stacks, which hosts
+ * bring), trim queues of eight packets and spraying.
  *
  * Prints packet-hops per second of processor time, events per hop, time to set up, and peak memory.
  */
@@ -64,6 +68,7 @@ static void start(struct flow_host *hosts, uint32_t count, const struct setting 
 		hosts[i].acks = true;
 		hosts[i].window = s->window;
 		hosts[i].new_sport = s->run == RUN_SPRAY;
+		hosts[i].flags |= PACKET_TRIMMABLE;
 		if (s->run != RUN_INCAST)
 			flow_start(&hosts[i], to[i], s->packets, 1000 + 90);
 		else if (i)
@@ -111,16 +116,41 @@ static int bench(const struct setting *s, const struct network_config *config)
 	return 0;
 }
 
+static void set_features(struct network_config *c, const char *name)
+{
+	const uint64_t g25 = UINT64_C(25000000000);
+	bool hpcc = !strcmp(name, "hpcc");
+
+	if (hpcc || !strcmp(name, "pfc")) {
+		c->buffer_bytes = 32 << 20;
+		c->lossless_classes = 1 << 1;
+		c->pfc = hpcc ? NETWORK_PFC_HPCC : NETWORK_PFC;
+		c->reserve_bytes = hpcc ? 4096 : 0;
+		c->alpha_log2[1] = -3;
+		c->red = (struct network_red){.classes = 1 << 1, .kmin_bytes = 100000, .kmax_bytes = 400000,
+					      .pmax_ppb = 200000000, .rate_bps = g25};
+		c->int_stamp = hpcc;
+	} else if (!strcmp(name, "trim")) {
+		c->port_queue_bytes = 8 * 1090;
+		c->trim_wire_bytes = 84;
+	} else if (strcmp(name, "none") != 0) {
+		fprintf(stderr, "sim_net: features %s: none, pfc, hpcc and trim are known\n", name);
+		exit(2);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"run", required_argument, NULL, 'r'},	  {"packets", required_argument, NULL, 'p'},
 		{"window", required_argument, NULL, 'w'}, {"seed", required_argument, NULL, 's'},
-		{NULL, 0, NULL, 0},
+		{"features", required_argument, NULL, 'f'}, {NULL, 0, NULL, 0},
 	};
 	struct setting s = {.run = RUN_PERMUTATION, .k = 8, .packets = 2000, .seed = 1};
-	struct network_config config = {.port_queue_bytes = 1 << 20};
+	struct network_config config;
 	int c;
+
+	network_config_init(&config);
 
 	while ((c = getopt_long(argc, argv, "k:", options, NULL)) != -1) {
 		switch (c) {
@@ -135,6 +165,9 @@ int main(int argc, char **argv)
 			break;
 		case 'w':
 			s.window = strtoull(optarg, NULL, 10);
+			break;
+		case 'f':
+			set_features(&config, optarg);
 			break;
 		case 's':
 			s.seed = strtoull(optarg, NULL, 10);

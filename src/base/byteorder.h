@@ -27,6 +27,12 @@ static inline uint32_t get_be32(const uint8_t *p)
 	return __builtin_bswap32(v);
 }
 
+/* The lower three bytes of four: one load, where get_be24() takes three. */
+static inline uint32_t get_low24(const uint8_t *p)
+{
+	return get_be32(p) & 0xffffff;
+}
+
 static inline uint64_t get_be64(const uint8_t *p)
 {
 	uint64_t v;
@@ -52,6 +58,12 @@ static inline void put_be32(uint8_t *p, uint32_t v)
 {
 	v = __builtin_bswap32(v);
 	memcpy(p, &v, sizeof(v));
+}
+
+/* A byte, and 24 bits behind it. */
+static inline void put_with24(uint8_t *p, uint8_t first, uint32_t v)
+{
+	put_be32(p, (uint32_t)first << 24 | (v & 0xffffff));
 }
 
 static inline void put_be64(uint8_t *p, uint64_t v)

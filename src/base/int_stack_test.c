@@ -15,8 +15,8 @@ static void a_hop_survives_in_the_units_of_its_fields(void **state)
 {
 	static const struct {
 		uint64_t rate_bps, m;
-	} ports[] = {{GBPS, 1},       {10 * GBPS, 1},  {25 * GBPS, 1},   {40 * GBPS, 1},
-		     {50 * GBPS, 2},  {100 * GBPS, 4}, {200 * GBPS, 8},  {400 * GBPS, 16},
+	} ports[] = {{GBPS, 1},        {10 * GBPS, 1},   {25 * GBPS, 1},  {40 * GBPS, 1},
+		     {50 * GBPS, 2},   {100 * GBPS, 4},  {200 * GBPS, 8}, {400 * GBPS, 16},
 		     {800 * GBPS, 32}, {1600 * GBPS, 64}};
 
 	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {

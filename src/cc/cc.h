@@ -9,8 +9,8 @@
  *     rate_bps      ... and not before the packet ahead of it has had its time at this rate
  *     deadline_ns   when cc_on_timer wants to be called
  *
- * and one wish, probe_wanted, that only rttcc has. Algorithms that set a rate leave the window at its
- * widest unless their parameters say otherwise.
+ * and one wish, probe_wanted, that only rttcc has. Algorithms that set a rate leave the window at
+ * its widest unless their parameters say otherwise.
  *
  * A block owns nothing, allocates nothing and knows no clock: `now_ns` is the caller's, of any
  * origin, and must not go backwards. There is no floating point and no random number, so the same
@@ -177,7 +177,7 @@ static inline void cc_on_probe(struct cc *c, uint64_t now_ns)
 		c->ops->on_probe(c, now_ns);
 }
 
-/* A probe measured the round trip; rtt_ns > 0. */
+/* The newest probe measured the round trip; rtt_ns > 0. */
 static inline void cc_on_rtt(struct cc *c, uint64_t now_ns, uint64_t rtt_ns)
 {
 	if (c->ops->on_rtt)

@@ -94,6 +94,9 @@ static void rates_begin_at_that_of_the_line(void **state)
 			assert_int_equal(c.cwnd_bytes, CC_CWND_BYTES_LIMIT);
 			cc_init(&c, a, &k, 0);
 			assert_int_equal(c.cwnd_bytes, 31250);
+			cc_on_loss(&c, 0, CC_LOSS_RTO);
+			assert_int_equal(c.rate_bps, 12500000000);
+			assert_int_equal(c.cwnd_bytes, 15625);
 		}
 		k.line_rate_bps = 0;
 		cc_init(&c, a, &k, 0);

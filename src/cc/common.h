@@ -13,7 +13,7 @@
 
 /* Stand in for what the configuration does not tell, where a number must be had. */
 #define CC_LINE_RATE_BPS_UNKNOWN UINT64_C(100000000000)
-#define CC_BASE_RTT_NS_UNKNOWN	 UINT64_C(13000)
+#define CC_BASE_RTT_NS_UNKNOWN   UINT64_C(13000)
 
 /*
  * The parts of the block that are no algorithm's: bounds in order, the start window between them,
@@ -127,14 +127,15 @@ static inline void cc_limiter_set(struct cc *c, const struct cc_limiter *l, uint
 {
 	c->rate_bps = fx_min(fx_max(rate_bps, l->min_bps), l->line_bps);
 	if (l->window_bytes)
-		c->cwnd_bytes = fx_min(
-			fx_max(fx_muldiv(l->window_bytes, c->rate_bps, l->line_bps), c->cwnd_bytes_min),
-			c->cwnd_bytes_max);
+		c->cwnd_bytes = fx_min(fx_max(fx_muldiv(l->window_bytes, c->rate_bps, l->line_bps),
+					      c->cwnd_bytes_min),
+				       c->cwnd_bytes_max);
 }
 
 /* After cc_init_common: the line rate, and with +w the window that was going to be the first. */
-static inline void cc_limiter_init(struct cc *c, struct cc_limiter *l, const struct cc_config *config,
-				   uint64_t rate_min, uint64_t now_ns)
+static inline void cc_limiter_init(struct cc *c, struct cc_limiter *l,
+				   const struct cc_config *config, uint64_t rate_min,
+				   uint64_t now_ns)
 {
 	const struct cc_params *p = config->params;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DCQCN, section 3 of the paper. The timer of alpha does not tick: nobody looks at alpha but the next
- * CNP, so the periods that passed are made up for then. What the paper leaves to the reader is read
- * as QCN has it: the target is the base of an increase, and hyper increase grows with the rounds.
+ * DCQCN, section 3 of the paper. The timer of alpha does not tick: nobody looks at alpha but the
+ * next CNP, so the periods that passed are made up for then. What the paper leaves to the reader is
+ * read as QCN has it: the target is the base of an increase, and hyper increase grows with the
+ * rounds.
  *
  * Invariant: rate_bps <= target_bps <= line rate; the rate timer runs while either is below it.
  */

@@ -200,5 +200,6 @@ void dcqcn_fw_init(struct cc *c, const struct cc_config *config,
 void cc_dcqcn_fw_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
 	dcqcn_fw_init(c, config,
-		      config->params ? &config->params->dcqcn_fw : &dcqcn_fw_params_default, now_ns);
+		      config->params ? &config->params->dcqcn_fw : &dcqcn_fw_params_default,
+		      now_ns);
 }

@@ -15,11 +15,11 @@ struct cc;
 struct cc_config;
 
 struct dcqcn_fw_params {
-	uint64_t t_cnp_ns;       /* for the peer: least time between CNPs; 0: one a marked packet */
-	uint64_t t_alpha_ns;     /* between updates of alpha */
-	uint64_t t_dec_ns;       /* between looks whether to cut */
-	uint64_t t_inc_ns;       /* between increases */
-	uint64_t g_q32;          /* gain of alpha */
+	uint64_t t_cnp_ns;   /* for the peer: least time between CNPs; 0: one a marked packet */
+	uint64_t t_alpha_ns; /* between updates of alpha */
+	uint64_t t_dec_ns;   /* between looks whether to cut */
+	uint64_t t_inc_ns;   /* between increases */
+	uint64_t g_q32;      /* gain of alpha */
 	uint64_t alpha_start_q32;
 	uint64_t rate_ai;        /* bit/s or a part of the line: see relative.h */
 	uint64_t rate_hai;       /* likewise */

@@ -46,8 +46,8 @@ static void run(struct cc *c, uint64_t until_ns)
 }
 
 /*
- * The evaluation's code as it is there: every check is an event, whether or not there is anything to
- * check. In real numbers and whole nanoseconds.
+ * The evaluation's code as it is there: every check is an event, whether or not there is anything
+ * to check. In real numbers and whole nanoseconds.
  */
 struct ticking {
 	double rate, target, alpha;
@@ -206,6 +206,35 @@ static void a_rate_comes_back_to_the_line_and_then_nothing_ticks(void **state)
 	assert_true(c.deadline_ns == CC_NO_DEADLINE);
 }
 
+/* An increase and then a look, 2 us after it, both late: in the order in which they were due. */
+static void late_calls_keep_the_order(void **state)
+{
+	struct cc c;
+	uint64_t rate;
+
+	cc_init(&c, CC_DCQCN_FW, &config, 0);
+	cc_on_cnp(&c, 0);
+	run(&c, 300 * US);
+	cc_on_cnp(&c, 303 * US); /* the look is at 304 us, as is the increase: the increase waits */
+	assert_int_equal(c.deadline_ns, 304 * US + 1);
+	rate = c.rate_bps;
+	cc_on_timer(&c, 400 * US);
+	assert_true(c.rate_bps < rate);
+
+	cc_init(&c, CC_DCQCN_FW, &config, 0);
+	cc_on_cnp(&c, 0);
+	run(&c, 303 * US);
+	c.dcqcn_fw.inc_ns = c.deadline_ns = 303500; /* as if the cut had been at 3.5 us */
+	cc_on_cnp(&c, 303 * US);
+	rate = c.rate_bps;
+	cc_on_timer(&c, 400 * US);
+	assert_true(c.rate_bps > rate);
+	assert_int_equal(c.deadline_ns, 304 * US + 1);
+	rate = c.rate_bps;
+	cc_on_timer(&c, 400 * US);
+	assert_true(c.rate_bps < rate);
+}
+
 static void an_idle_flow_sleeps_within_a_second(void **state)
 {
 	struct cc_params p = evaluated();
@@ -280,6 +309,7 @@ int main(void)
 		cmocka_unit_test(only_the_clamp_lowers_a_target_twice_in_a_row),
 		cmocka_unit_test(a_loss_is_a_cnp_and_a_timeout_a_half),
 		cmocka_unit_test(a_rate_comes_back_to_the_line_and_then_nothing_ticks),
+		cmocka_unit_test(late_calls_keep_the_order),
 		cmocka_unit_test(an_idle_flow_sleeps_within_a_second),
 		cmocka_unit_test(flows_fill_a_port_that_marks),
 	};

@@ -48,9 +48,9 @@ static void cuts_and_recovery_are_the_worked_ones(void **state)
 		int round;
 		double target, rate, alpha;
 	} rows[] = {
-		{1, 10000, 7500, 0.996094},    {2, 10000, 8750, 0.992203},
-		{3, 10000, 9375, 0.988327},    {4, 10000, 9687.5, 0.984466},
-		{5, 10040, 9863.75, 0.980621}, {6, 10080, 9971.875, 0.976790},
+		{1, 10000, 7500, 0.996094},       {2, 10000, 8750, 0.992203},
+		{3, 10000, 9375, 0.988327},       {4, 10000, 9687.5, 0.984466},
+		{5, 10040, 9863.75, 0.980621},    {6, 10080, 9971.875, 0.976790},
 		{12, 10320, 10278.936, 0.954119},
 	};
 	struct cc_params p = params_of("paper");
@@ -191,6 +191,24 @@ static void an_idle_flow_sleeps_within_a_second(void **state)
 	assert_int_equal(c.rate_bps, 40 * GBPS);
 }
 
+static void a_rate_comes_back_to_the_line_and_then_nothing_ticks(void **state)
+{
+	struct cc_params p = params_of("paper");
+	struct cc_config k = config;
+	struct cc c;
+
+	k.params = &p;
+	cc_init(&c, CC_DCQCN, &k, 0);
+	for (int i = 0; i < 10; i++)
+		cc_on_cnp(&c, 0);
+	for (int i = 0; c.deadline_ns != CC_NO_DEADLINE; i++) {
+		assert_in_range(i, 0, 1100); /* 40 Mbit/s each */
+		cc_on_sent(&c, c.deadline_ns, 0, 1000);
+		cc_on_timer(&c, c.deadline_ns);
+	}
+	assert_int_equal(c.rate_bps, 40 * GBPS);
+}
+
 static struct link l;
 
 static void start(unsigned int flows, const struct cc_params *p)
@@ -261,9 +279,9 @@ static void two_flows_share_in_the_mean(void **state)
 }
 
 /*
- * CNPs come no closer than K, so alpha stays near 1 where many flows share a port, and each CNP takes
- * near a half of a rate that is small already. The window keeps the queue from which to make up for
- * it; without it the port runs dry now and then, the more the more flows there are.
+ * CNPs come no closer than K, so alpha stays near 1 where many flows share a port, and each CNP
+ * takes near a half of a rate that is small already. The window keeps the queue from which to make
+ * up for it; without it the port runs dry now and then, the more the more flows there are.
  */
 static void many_flows_fill_the_port_as_far_as_the_window_lets_them(void **state)
 {
@@ -290,8 +308,8 @@ static void many_flows_fill_the_port_as_far_as_the_window_lets_them(void **state
 			for (unsigned int n = 0; n < rows[i].flows; n++)
 				sum += l.flows[n].acked;
 			used = (double)(sum - before) * 8 / 20e6 / 40;
-			print_message("%u flows%s: %.4f of the link, queue %llu bytes\n", rows[i].flows,
-				      window ? " +w" : "", used,
+			print_message("%u flows%s: %.4f of the link, queue %llu bytes\n",
+				      rows[i].flows, window ? " +w" : "", used,
 				      (unsigned long long)l.queue_bytes_max);
 			assert_true(used >= (window ? .95 : rows[i].plain));
 			assert_true(l.queue_bytes_max < 400000);
@@ -305,6 +323,7 @@ int main(void)
 		cmocka_unit_test(cuts_and_recovery_are_the_worked_ones),
 		cmocka_unit_test(follows_a_model_of_real_numbers),
 		cmocka_unit_test(losses_are_cnps_at_most_once_an_interval),
+		cmocka_unit_test(a_rate_comes_back_to_the_line_and_then_nothing_ticks),
 		cmocka_unit_test(an_idle_flow_sleeps_within_a_second),
 		cmocka_unit_test(one_flow_hears_nothing_and_takes_it_all),
 		cmocka_unit_test(two_flows_share_in_the_mean),

@@ -66,8 +66,8 @@ static void end_round(struct cc *c)
 		 * it. */
 		uint64_t m_q32 = d->cnp ? Q32_ONE : q32_div(d->marked_bytes, d->acked_bytes);
 
-		d->alpha_q32 += q32_mul(m_q32, d->params->g_q32) -
-				q32_mul(d->alpha_q32, d->params->g_q32);
+		d->alpha_q32 +=
+			q32_mul(m_q32, d->params->g_q32) - q32_mul(d->alpha_q32, d->params->g_q32);
 	}
 	d->used = cc_round_used(d->acked_bytes, d->round_cwnd);
 	d->acked_bytes = 0;
@@ -176,5 +176,6 @@ void dctcp_init(struct cc *c, const struct cc_config *config, const struct dctcp
 
 void cc_dctcp_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
-	dctcp_init(c, config, config->params ? &config->params->dctcp : &dctcp_params_default, now_ns);
+	dctcp_init(c, config, config->params ? &config->params->dctcp : &dctcp_params_default,
+		   now_ns);
 }

@@ -15,10 +15,10 @@ struct cc_config;
 struct dctcp_params {
 	uint64_t g_q32;           /* gain of alpha */
 	uint64_t alpha_start_q32; /* RFC 8257 s3.3: 1, so that the first cut is a half */
-	uint64_t rate_ai; /* increase a round trip, times the base RTT: see relative.h; 0: one MTU */
-	bool doubling;    /* begin with slow start */
-	bool paced;       /* the window is spread over the base RTT, if that is configured */
-	bool bounded;     /* the window never exceeds the first one */
+	uint64_t rate_ai;         /* x base RTT is the increase: see relative.h; 0: one MTU */
+	bool doubling;            /* begin with slow start */
+	bool paced;               /* spread the window over the base RTT, if that is configured */
+	bool bounded;             /* the window never exceeds the first one */
 };
 
 extern const struct dctcp_params dctcp_params_default;

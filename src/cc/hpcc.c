@@ -139,8 +139,8 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	}
 	h->halved_ns = now_ns;
 	/* A window that is smaller than an MTU already does not grow by this. */
-	set_window(c, fx_max(h->window_q16 / 2,
-			     fx_min(h->window_q16, (uint64_t)c->mtu_bytes << 16)));
+	set_window(c,
+		   fx_max(h->window_q16 / 2, fx_min(h->window_q16, (uint64_t)c->mtu_bytes << 16)));
 	h->reference_q16 = h->window_q16;
 }
 
@@ -173,8 +173,8 @@ void hpcc_init(struct cc *c, const struct cc_config *config, const struct hpcc_p
 
 	if (!known.line_rate_bps)
 		known.line_rate_bps = CC_LINE_RATE_BPS_UNKNOWN;
-	known.base_rtt_ns = cc_time_ns(
-		params->t, known.base_rtt_ns ? known.base_rtt_ns : CC_BASE_RTT_NS_UNKNOWN);
+	known.base_rtt_ns = cc_time_ns(params->t, known.base_rtt_ns ? known.base_rtt_ns
+								    : CC_BASE_RTT_NS_UNKNOWN);
 	known.base_rtt_ns = fx_max(known.base_rtt_ns, 1);
 	cc_init_common(c, &known, &hpcc_ops);
 	h->params = params;
@@ -182,10 +182,10 @@ void hpcc_init(struct cc *c, const struct cc_config *config, const struct hpcc_p
 	min_bps = cc_rate_bps(common && common->rate_min ? common->rate_min : CC_LINE_PART(10000),
 			      known.line_rate_bps);
 	h->window_q16_max = c->cwnd_bytes << 16;
-	h->window_q16_min = fx_muldiv(fx_min(min_bps, UINT64_C(1) << 47) << 16, h->t_ns,
-				      UINT64_C(8000000000));
-	h->window_q16_min = fx_min(fx_max(h->window_q16_min, c->cwnd_bytes_min << 16),
-				   h->window_q16_max);
+	h->window_q16_min =
+		fx_muldiv(fx_min(min_bps, UINT64_C(1) << 47) << 16, h->t_ns, UINT64_C(8000000000));
+	h->window_q16_min =
+		fx_min(fx_max(h->window_q16_min, c->cwnd_bytes_min << 16), h->window_q16_max);
 	h->w_ai_q16 = w_ai_q16(h, known.line_rate_bps);
 	h->u_q32 = Q32_ONE;
 	h->halved_ns = UINT64_MAX;

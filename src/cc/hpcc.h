@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * HPCC (Li et al., SIGCOMM 2019): switches tell what their ports carry, and the window goes straight
- * to where the busiest of them would be used to the share eta.
+ * HPCC (Li et al., SIGCOMM 2019): switches tell what their ports carry, and the window goes
+ * straight to where the busiest of them would be used to the share eta.
  */
 #ifndef CC_HPCC_H
 #define CC_HPCC_H
@@ -15,12 +15,12 @@ struct cc;
 struct cc_config;
 
 struct hpcc_params {
-	uint64_t eta_q32;      /* the utilisation to be at */
-	uint32_t max_stage;    /* additive rounds in a row; 0: every round is multiplicative */
-	uint32_t flows;        /* W_AI is what this many may add together and stay below the link */
-	uint64_t w_ai_bytes;   /* W_AI itself; 0: see rate_ai */
-	uint64_t rate_ai;      /* W_AI / T: see relative.h; 0: from eta and flows */
-	uint64_t t;            /* T, in ns or base RTTs: see relative.h */
+	uint64_t eta_q32;    /* the utilisation to be at */
+	uint32_t max_stage;  /* additive rounds in a row; 0: every round is multiplicative */
+	uint32_t flows;      /* W_AI is what this many may add together and stay below the link */
+	uint64_t w_ai_bytes; /* W_AI itself; 0: see rate_ai */
+	uint64_t rate_ai;    /* W_AI / T: see relative.h; 0: from eta and flows */
+	uint64_t t;          /* T, in ns or base RTTs: see relative.h */
 };
 
 extern const struct hpcc_params hpcc_params_default;
@@ -33,10 +33,10 @@ struct cc_hpcc {
 	uint64_t window_q16_max;
 	uint64_t window_q16_min;
 	uint64_t w_ai_q16;
-	uint64_t u_q32;      /* running normalised bytes in flight of the busiest hop */
-	uint64_t round_end;  /* snd_nxt at the last move of Wc */
-	uint64_t heard_ns;   /* when `hop` was stored */
-	uint64_t halved_ns;  /* when a loss last took a half; UINT64_MAX: never */
+	uint64_t u_q32;             /* running normalised bytes in flight of the busiest hop */
+	uint64_t round_end;         /* snd_nxt at the last move of Wc */
+	uint64_t heard_ns;          /* when `hop` was stored */
+	uint64_t halved_ns;         /* when a loss last took a half; UINT64_MAX: never */
 	uint64_t hop[INT_HOPS_MAX]; /* the last stack */
 	uint16_t path_id;
 	uint8_t hops;

@@ -60,8 +60,9 @@ static void one_acknowledgement_worked_out(void **state)
 }
 
 /* The same by way of a block and of the wire's units: 512 bytes sent, 320 bytes queued. */
-static void a_block_does_what_real_numbers_do(void **state)
+static void block_and_real_numbers(unsigned int max_stage)
 {
+	unsigned int stage = 0;
 	struct cc_params p = simulated();
 	struct cc_config k = config;
 	double reference = 162500, window = 162500, u = 1, tx = 0, queue = 32000, ts = 0;
@@ -69,6 +70,7 @@ static void a_block_does_what_real_numbers_do(void **state)
 	struct prng prng;
 	struct cc c;
 
+	p.hpcc.max_stage = max_stage;
 	k.params = &p;
 	prng_init(&prng, 7);
 	cc_init(&c, CC_HPCC, &k, 0);
@@ -98,15 +100,19 @@ static void a_block_does_what_real_numbers_do(void **state)
 		if (!i) {
 			round_end = nxt;
 		} else {
-			double hop = ((double)q < queue ? (double)q : queue) * 8e9 / (100e9 * 13000) +
-				     (double)sent * 8e9 / (double)dt / 100e9;
+			double hop =
+				((double)q < queue ? (double)q : queue) * 8e9 / (100e9 * 13000) +
+				(double)sent * 8e9 / (double)dt / 100e9;
 			double gain = (double)dt / 13000;
 			double spare;
+			bool multiply;
 
 			u = (1 - gain) * u + gain * hop;
-			spare = reference / (u / .95) + 81.25;
+			multiply = u >= .95 || stage >= max_stage;
+			spare = (multiply ? reference / (u / .95) : reference) + 81.25;
 			window = spare > 162500 ? 162500 : spare < 16.25 ? 16.25 : spare;
 			if (seq > round_end) {
+				stage = multiply ? 0 : stage + 1;
 				reference = window;
 				round_end = nxt;
 			}
@@ -118,6 +124,12 @@ static void a_block_does_what_real_numbers_do(void **state)
 		ts += (double)dt;
 		tx += (double)sent;
 	}
+}
+
+static void a_block_does_what_real_numbers_do(void **state)
+{
+	block_and_real_numbers(0);
+	block_and_real_numbers(3);
 }
 
 static void stack_of(struct int_stack *s, uint64_t ts_ns, uint64_t tx_bytes, uint32_t qlen_bytes,
@@ -153,6 +165,11 @@ static void what_cannot_be_compared_changes_nothing(void **state)
 	stack_of(&s, 500, 0, 500000, 2);
 	hear(&c, 1000, &s); /* overtaken */
 	hear(&c, 1000, NULL);
+	s.hop[1] = s.hop[0]; /* a hop more, and two switches that cancel out */
+	s.hops = 2;
+	hear(&c, 1500, &s);
+	stack_of(&s, 1500, 6000, 500000, 2);
+	hear(&c, 1500, &s);
 	stack_of(&s, 2000, 20000, 500000, 2);
 	hear(&c, 20 * MS, &s); /* the counters have wrapped since */
 	assert_int_equal(c.cwnd_bytes, before);
@@ -251,17 +268,18 @@ static double least_share(const struct cc_params *p, uint64_t after_ns)
 	link_run(&l, 2 * MS + after_ns);
 	bps = goodput_bps(before, 1 * MS, &least, &most);
 	print_message("%.2f Gbit/s, shares %.4f, queue %llu bytes\n", (double)bps / 1e9,
-		      (double)least / (double)(least + most), (unsigned long long)l.queue_bytes_max);
+		      (double)least / (double)(least + most),
+		      (unsigned long long)l.queue_bytes_max);
 	assert_true(bps >= 95 * GBPS * 99 / 100);
 	return (double)least / (double)(least + most);
 }
 
 /*
- * Near the fixed point eta/U = 1 - n W_AI/W, so a difference between two windows shrinks by that much
- * a round trip. With what two flows may add, 4 KB, the time constant is 20 round trips. With the
- * 81 bytes that let 100 flows stay below the link it is 950, and a single packet of 1000 bytes in the
- * queue adds 0.6 % to U. A paced flow finds the other's packets there and never its own, so the
- * smaller one measures the higher U, and the two need not ever meet.
+ * Near the fixed point eta/U = 1 - n W_AI/W, so a difference between two windows shrinks by that
+ * much a round trip. With what two flows may add, 4 KB, the time constant is 20 round trips. With
+ * the 81 bytes that let 100 flows stay below the link it is 950, and a single packet of 1000 bytes
+ * in the queue adds 0.6 % to U. A paced flow finds the other's packets there and never its own, so
+ * the smaller one measures the higher U, and the two need not ever meet.
  */
 static void two_flows_share_as_soon_as_the_additive_part_lets_them(void **state)
 {
@@ -289,8 +307,8 @@ static void many_flows_fill_the_port_and_leave_the_queue_short(void **state)
 		l.queue_bytes_max = 0;
 		link_run(&l, 8 * MS);
 		bps = goodput_bps(before, 4 * MS, &least, &most);
-		print_message("%u flows: %.2f Gbit/s, least/most %.4f, queue %llu bytes\n", counts[i],
-			      (double)bps / 1e9, (double)least / (double)most,
+		print_message("%u flows: %.2f Gbit/s, least/most %.4f, queue %llu bytes\n",
+			      counts[i], (double)bps / 1e9, (double)least / (double)most,
 			      (unsigned long long)l.queue_bytes_max);
 		assert_true(bps >= 100 * GBPS * 95 * 95 / 10000);
 		assert_true(l.queue_bytes_max < 150000);

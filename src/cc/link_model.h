@@ -206,14 +206,15 @@ static inline void link_run(struct link *l, uint64_t until_ns)
 		uint64_t at_ns = until_ns, t;
 		unsigned int who = 0;
 
-		if (l->acked < l->dequeued && (t = l->ring[l->acked % LINK_RING].acked_ns) < at_ns) {
+		if (l->acked < l->dequeued &&
+		    (t = l->ring[l->acked % LINK_RING].acked_ns) < at_ns) {
 			at_ns = t;
 			what = ACK;
 		}
 		if (l->dequeued < l->sent) {
 			const struct link_packet *k = &l->ring[l->dequeued % LINK_RING];
-			uint64_t from_ps = l->free_ps > k->sent_ns * 1000 ? l->free_ps
-									  : k->sent_ns * 1000;
+			uint64_t from_ps =
+				l->free_ps > k->sent_ns * 1000 ? l->free_ps : k->sent_ns * 1000;
 
 			t = (from_ps + link_wire_ps(l, link_bytes(l, k))) / 1000;
 			if (t < at_ns) {
@@ -251,8 +252,8 @@ static inline void link_run(struct link *l, uint64_t until_ns)
 			break;
 		case DEQUEUE: {
 			const struct link_packet *k = &l->ring[l->dequeued % LINK_RING];
-			uint64_t from_ps = l->free_ps > k->sent_ns * 1000 ? l->free_ps
-									  : k->sent_ns * 1000;
+			uint64_t from_ps =
+				l->free_ps > k->sent_ns * 1000 ? l->free_ps : k->sent_ns * 1000;
 
 			l->free_ps = from_ps + link_wire_ps(l, link_bytes(l, k));
 			link_dequeue(l);

@@ -25,15 +25,15 @@ enum kind {
 };
 
 #define ONLY(algorithm) (UINT32_C(1) << (algorithm))
-#define SWIFT		ONLY(CC_SWIFT)
-#define DCTCP		ONLY(CC_DCTCP)
-#define DCQCN_FW	ONLY(CC_DCQCN_FW)
-#define DCQCN		ONLY(CC_DCQCN)
-#define HPCC		ONLY(CC_HPCC)
-#define PATCHED		ONLY(CC_TIMELY_PATCHED)
-#define TIMELY		(ONLY(CC_TIMELY) | PATCHED)
-#define RTTCC		ONLY(CC_RTTCC)
-#define ALL		((UINT32_C(1) << CC_ALGORITHMS) - 1)
+#define SWIFT           ONLY(CC_SWIFT)
+#define DCTCP           ONLY(CC_DCTCP)
+#define DCQCN_FW        ONLY(CC_DCQCN_FW)
+#define DCQCN           ONLY(CC_DCQCN)
+#define HPCC            ONLY(CC_HPCC)
+#define PATCHED         ONLY(CC_TIMELY_PATCHED)
+#define TIMELY          (ONLY(CC_TIMELY) | PATCHED)
+#define RTTCC           ONLY(CC_RTTCC)
+#define ALL             ((UINT32_C(1) << CC_ALGORITHMS) - 1)
 
 #define ROW_OF(member, kind_, unit_, name_, default_, min_, max_, algorithms_, help_)              \
 	{                                                                                          \
@@ -41,13 +41,13 @@ enum kind {
 		.value_max = max_, .help = help_, .algorithms = algorithms_, .kind = kind_,        \
 		.offset = offsetof(struct cc_params, member)                                       \
 	}
-#define RATIO(member, ...)  ROW_OF(member, KIND_RATIO, "ratio", __VA_ARGS__)
-#define SMALL(member, ...)  ROW_OF(member, KIND_SMALL, "ratio", __VA_ARGS__)
-#define COUNT(member, ...)  ROW_OF(member, KIND_COUNT, "count", __VA_ARGS__)
-#define TIME(member, ...)   ROW_OF(member, KIND_TIME, "time", __VA_ARGS__)
-#define NS(member, ...)     ROW_OF(member, KIND_NS, "time", __VA_ARGS__)
-#define RATE(member, ...)   ROW_OF(member, KIND_RATE, "rate", __VA_ARGS__)
-#define BYTES(member, ...)  ROW_OF(member, KIND_BYTES, "bytes", __VA_ARGS__)
+#define RATIO(member, ...) ROW_OF(member, KIND_RATIO, "ratio", __VA_ARGS__)
+#define SMALL(member, ...) ROW_OF(member, KIND_SMALL, "ratio", __VA_ARGS__)
+#define COUNT(member, ...) ROW_OF(member, KIND_COUNT, "count", __VA_ARGS__)
+#define TIME(member, ...)  ROW_OF(member, KIND_TIME, "time", __VA_ARGS__)
+#define NS(member, ...)    ROW_OF(member, KIND_NS, "time", __VA_ARGS__)
+#define RATE(member, ...)  ROW_OF(member, KIND_RATE, "rate", __VA_ARGS__)
+#define BYTES(member, ...) ROW_OF(member, KIND_BYTES, "bytes", __VA_ARGS__)
 #define SWITCH(member, name_, default_, algorithms_, help_)                                        \
 	ROW_OF(member, KIND_SWITCH, "switch", name_, default_, "", "", algorithms_, help_)
 #define CHOICE(member, words, name_, default_, algorithms_, help_)                                 \
@@ -258,8 +258,6 @@ const struct cc_preset_info *cc_presets_table(size_t *n)
 	return presets;
 }
 
-/* ---- values ------------------------------------------------------------------------------------ */
-
 /* A part of a string. */
 struct text {
 	const char *at;
@@ -345,8 +343,8 @@ static bool parse_ratio(struct text t, unsigned int bits, uint64_t *value)
 	if (*t.at++ != '/')
 		return false;
 	t.len--;
-	return take_decimal(&t, &den) && !t.len && den.scale == 1 && den.digits &&
-	       d.scale == 1 && fraction(&d, den.digits, bits, value);
+	return take_decimal(&t, &den) && !t.len && den.scale == 1 && den.digits && d.scale == 1 &&
+	       fraction(&d, den.digits, bits, value);
 }
 
 struct unit {
@@ -358,7 +356,7 @@ static const struct unit times[] = {
 	{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
 static const struct unit rates[] = {
 	{"bps", 1}, {"kbps", 1000}, {"Mbps", 1000000}, {"Gbps", 1000000000}, {NULL, 0}};
-static const struct unit sizes[] = {{"B", 1},	    {"KB", 1000},     {"MB", 1000000},
+static const struct unit sizes[] = {{"B", 1},           {"KB", 1000},     {"MB", 1000000},
 				    {"GB", 1000000000}, {"KiB", 1 << 10}, {"MiB", 1 << 20},
 				    {"GiB", 1 << 30},   {NULL, 0}};
 
@@ -486,8 +484,6 @@ static void store(struct cc_params *params, const struct cc_param_info *p, uint6
 		memcpy(at, &value, sizeof(value));
 	}
 }
-
-/* ---- names ------------------------------------------------------------------------------------- */
 
 static const struct cc_param_info *find(enum cc_algorithm algorithm, struct text name)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parameters of congestion control by name, as command lines and scenarios spell them. One table
- * holds all there is to know of a parameter, so that help, manuals and error messages say what the
- * parser does.
+ * The parameters of congestion control by name, as command lines and scenarios spell them. One
+ * table holds all there is to know of a parameter, so that help, manuals and error messages say
+ * what the parser does.
  *
  * A name is "hpcc.eta", or "eta" where the algorithm is hpcc; those of every algorithm ("window",
  * "loss", "rate_min") have no dot. Values are decimals with a unit, taken exactly:
@@ -64,7 +64,8 @@ struct cc_preset_info {
 
 void cc_params_default(struct cc_params *, enum cc_algorithm);
 
-/* 0, or -EINVAL with nothing changed: no such parameter of this algorithm, or not a value it takes. */
+/* 0, or -EINVAL with nothing changed: no such parameter of this algorithm, or not a value it takes.
+ */
 int cc_params_set(struct cc_params *, const char *name, const char *value);
 
 /*
@@ -73,7 +74,8 @@ int cc_params_set(struct cc_params *, const char *name, const char *value);
  */
 int cc_params_preset(struct cc_params *params, const char *name);
 
-/* What cc_params_set says no to, looked up the same way; NULL: no such parameter of this algorithm. */
+/* What cc_params_set says no to, looked up the same way; NULL: no such parameter of this algorithm.
+ */
 const struct cc_param_info *cc_param_find(enum cc_algorithm, const char *name);
 
 const struct cc_param_info *cc_params_table(size_t *n);

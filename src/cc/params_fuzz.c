@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Any text as names and values: a refusal changes nothing, and what is taken makes a block that
- * works. The first byte chooses the algorithm, then words up to a space or NUL each: "name=value" is
- * set, any other is taken for a preset.
+ * works. The first byte chooses the algorithm, then words up to a space or NUL each: "name=value"
+ * is set, any other is taken for a preset.
  */
 #include <stdbool.h>
 #include <stdint.h>

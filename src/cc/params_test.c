@@ -36,7 +36,8 @@ static void the_table_tells_the_defaults_that_the_algorithms_have(void **state)
 			if (cc_params_set(&after, p[i].name, p[i].value_default))
 				fail_msg("%s=%s is refused", p[i].name, p[i].value_default);
 			if (memcmp(&before, &after, sizeof(before)))
-				fail_msg("%s: %s is not the default", p[i].name, p[i].value_default);
+				fail_msg("%s: %s is not the default", p[i].name,
+					 p[i].value_default);
 		}
 	}
 }
@@ -106,24 +107,54 @@ static void what_is_no_value_is_refused_and_changes_nothing(void **state)
 	static const struct {
 		const char *name, *value;
 	} bad[] = {
-		{"hpcc.eta", ""},	   {"hpcc.eta", "."},	   {"hpcc.eta", ".5"},
-		{"hpcc.eta", "1."},	   {"hpcc.eta", "-1"},	   {"hpcc.eta", "0.95 "},
-		{"hpcc.eta", "1/0"},	   {"hpcc.eta", "1/"},	   {"hpcc.eta", "0.5/2"},
-		{"hpcc.eta", "0"},	   {"hpcc.eta", "2.0001"},  {"hpcc.eta", "1e3"},
-		{"hpcc.eta", "0.95%"},	   {"hpcc.eta", "inf"},	   {"hpcc.max_stage", "1.0"},
-		{"hpcc.max_stage", "1001"}, {"hpcc.max_stage", "4294967296"},
-		{"hpcc.max_stage", "18446744073709551616"},	   {"hpcc.t", "10"},
-		{"hpcc.t", "0"},	   {"hpcc.t", "2s"},	   {"hpcc.t", "0rtt"},
-		{"hpcc.t", "1001rtt"},	   {"hpcc.t", "1.5ns"},	   {"hpcc.t", "10 us"},
-		{"hpcc.rate_ai", "50"},	   {"hpcc.rate_ai", "50mbps"},
-		{"hpcc.rate_ai", "line/0"}, {"hpcc.rate_ai", "line/"},
-		{"hpcc.rate_ai", "line/1.5"}, {"hpcc.rate_ai", "1001Gbps"},
-		{"hpcc.rate_ai", "line/1000000001"}, {"hpcc.w_ai", "1.5B"},
-		{"window", "yes"},	   {"window", "o"},	   {"window", "offf"},
-		{"loss", "ignor"},	   {"loss", ""},	   {"loss", "own|ignore"},
-		{"eta2", "1"},		   {"", "1"},		   {".", "1"},
-		{"hpcc.", "1"},		   {"hpcc", "1"},	   {".eta", "0.9"},
-		{"dcqcn_fw.t_inc", "300us"}, {"t_inc", "300us"},	   {"hpcc.window", "on"},
+		{"hpcc.eta", ""},
+		{"hpcc.eta", "."},
+		{"hpcc.eta", ".5"},
+		{"hpcc.eta", "1."},
+		{"hpcc.eta", "-1"},
+		{"hpcc.eta", "0.95 "},
+		{"hpcc.eta", "1/0"},
+		{"hpcc.eta", "1/"},
+		{"hpcc.eta", "0.5/2"},
+		{"hpcc.eta", "0"},
+		{"hpcc.eta", "2.0001"},
+		{"hpcc.eta", "1e3"},
+		{"hpcc.eta", "0.95%"},
+		{"hpcc.eta", "inf"},
+		{"hpcc.max_stage", "1.0"},
+		{"hpcc.max_stage", "1001"},
+		{"hpcc.max_stage", "4294967296"},
+		{"hpcc.max_stage", "18446744073709551616"},
+		{"hpcc.t", "10"},
+		{"hpcc.t", "0"},
+		{"hpcc.t", "2s"},
+		{"hpcc.t", "0rtt"},
+		{"hpcc.t", "1001rtt"},
+		{"hpcc.t", "1.5ns"},
+		{"hpcc.t", "10 us"},
+		{"hpcc.rate_ai", "50"},
+		{"hpcc.rate_ai", "50mbps"},
+		{"hpcc.rate_ai", "line/0"},
+		{"hpcc.rate_ai", "line/"},
+		{"hpcc.rate_ai", "line/1.5"},
+		{"hpcc.rate_ai", "1001Gbps"},
+		{"hpcc.rate_ai", "line/1000000001"},
+		{"hpcc.w_ai", "1.5B"},
+		{"window", "yes"},
+		{"window", "o"},
+		{"window", "offf"},
+		{"loss", "ignor"},
+		{"loss", ""},
+		{"loss", "own|ignore"},
+		{"eta2", "1"},
+		{"", "1"},
+		{".", "1"},
+		{"hpcc.", "1"},
+		{"hpcc", "1"},
+		{".eta", "0.9"},
+		{"dcqcn_fw.t_inc", "300us"},
+		{"t_inc", "300us"},
+		{"hpcc.window", "on"},
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

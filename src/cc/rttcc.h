@@ -34,20 +34,20 @@ extern const struct rttcc_params rttcc_params_default;
 struct cc_rttcc {
 	const struct rttcc_params *params;
 	struct cc_limiter limiter;
-	uint64_t share_q32;     /* R, of the line rate */
+	uint64_t share_q32; /* R, of the line rate */
 	uint64_t share_q32_min;
-	uint64_t ai_q32;        /* of the line rate */
-	uint64_t hai_q32;       /* likewise */
-	uint64_t base_rtt_ns;   /* configured, or the least seen; 0: none yet */
-	uint64_t give_up_ns;    /* on the probe that is flying */
-	uint64_t round_end;     /* snd_nxt at the last sample, without probes */
-	uint32_t good;          /* samples in a row */
-	uint8_t silent;         /* probes in a row without an answer */
-	bool measured;          /* base_rtt_ns is */
-	bool flying;            /* a probe is on its way */
-	bool sent;              /* something left since it did */
-	bool cnp, nak;          /* since the last sample */
-	bool congested;         /* ever */
+	uint64_t ai_q32;      /* of the line rate */
+	uint64_t hai_q32;     /* likewise */
+	uint64_t base_rtt_ns; /* configured, or the least seen; 0: none yet */
+	uint64_t give_up_ns;  /* on the probe that is flying */
+	uint64_t round_end;   /* snd_nxt at the last sample, without probes */
+	uint32_t good;        /* samples in a row */
+	uint8_t silent;       /* probes in a row without an answer */
+	bool measured;        /* base_rtt_ns is */
+	bool flying;          /* a probe is on its way */
+	bool sent;            /* something left since it did */
+	bool cnp, nak;        /* since the last sample */
+	bool congested;       /* ever */
 };
 
 /* cc_init with other parameters, borrowed for the life of the block. */

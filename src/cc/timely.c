@@ -85,7 +85,8 @@ static void judge(struct cc *c, uint64_t rtt_ns, uint64_t part_q32)
 		uint64_t w_q32 = weight_q32(grad_q32);
 		uint64_t error_q32 = q32_div(rtt_ns - low_ns, fx_max(low_ns, 1));
 
-		rate = lower(rate, q32_mul(p->beta_patched_q32, part_q32), q32_mul(w_q32, error_q32));
+		rate = lower(rate, q32_mul(p->beta_patched_q32, part_q32),
+			     q32_mul(w_q32, error_q32));
 		rate = fx_add(rate, q32_mul(step, Q32_ONE - w_q32));
 	} else if (grad_q32 <= 0) {
 		if (t->falling < UINT32_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TIMELY (Mittal et al., SIGCOMM 2015): the gradient of the round trip moves the rate. The plain form
- * has no one fixed point; the patched one (Zhu et al., CoNEXT 2016) has, and shares fairly.
+ * TIMELY (Mittal et al., SIGCOMM 2015): the gradient of the round trip moves the rate. The plain
+ * form has no one fixed point; the patched one (Zhu et al., CoNEXT 2016) has, and shares fairly.
  */
 #ifndef CC_TIMELY_H
 #define CC_TIMELY_H

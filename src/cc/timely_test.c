@@ -49,7 +49,7 @@ static void samples_worked_out_by_hand(void **state)
 	} rows[] = {
 		{62, 0.002000, 9984.0000},  {70, 0.009960, 9904.4475},  {100, 0.039761, 9589.4005},
 		{600, 0.538966, 8310.8138}, {90, 0.018186, 8189.8996},  {80, 0.007823, 8138.6469},
-		{70, 0, 8148.6469},	    {60, 0, 8158.6469},		{55, 0, 8168.6469},
+		{70, 0, 8148.6469},         {60, 0, 8158.6469},         {55, 0, 8168.6469},
 		{52, -0.019701, 8178.6469}, {51, -0.020307, 8228.6469}, {49, -0.021901, 8238.6469},
 	};
 	struct cc_params p = worked(CC_TIMELY);
@@ -87,9 +87,11 @@ static void follow_a_model_of_real_numbers(void **state)
 			cc_init(&c, a, &k, 0);
 			for (int i = 0; i < 50000; i++) {
 				uint64_t since = 500 + prng_below(&prng, 40 * US);
-				uint64_t rtt = (i / 100) % 3 == 0   ? 20 * US + prng_below(&prng, 40 * US)
-					       : (i / 100) % 3 == 1 ? 40 * US + prng_below(&prng, 200 * US)
-								    : 400 * US + prng_below(&prng, 200 * US);
+				uint64_t rtt = (i / 100) % 3 == 0
+						       ? 20 * US + prng_below(&prng, 40 * US)
+					       : (i / 100) % 3 == 1
+						       ? 40 * US + prng_below(&prng, 200 * US)
+						       : 400 * US + prng_below(&prng, 200 * US);
 				double part = scaled && since < 20000 ? (double)since / 20000 : 1;
 				double delta = 10e6 * part, beta = .8 * part, grad, w;
 
@@ -109,7 +111,8 @@ static void follow_a_model_of_real_numbers(void **state)
 					falling = 0;
 				} else if (a == CC_TIMELY_PATCHED) {
 					rate = (1 - w) * delta +
-					       rate * (1 - .008 * part * w * ((double)rtt - 50000) / 50000);
+					       rate * (1 - .008 * part * w * ((double)rtt - 50000) /
+								   50000);
 				} else if (grad <= 0) {
 					rate += ++falling >= 5 ? 5 * delta : delta;
 				} else {
@@ -161,6 +164,27 @@ static void without_a_base_rtt_the_least_seen_stands_in(void **state)
 	assert_int_equal(c.timely.base_rtt_ns, 20 * US);
 	cc_on_rtt(&c, 2 * MS, 101 * US); /* above five of them */
 	assert_true(c.rate_bps < 10 * GBPS);
+
+	cc_init(&c, CC_TIMELY, &config, 0);
+	cc_on_rtt(&c, 0, 5 * US);
+	assert_int_equal(c.timely.base_rtt_ns, 20 * US);
+}
+
+static void an_idle_flow_begins_anew(void **state)
+{
+	struct cc c;
+
+	cc_init(&c, CC_TIMELY, &config, 0);
+	cc_on_sent(&c, 0, 0, 1000);
+	for (int i = 1; i < 100; i++)
+		cc_on_rtt(&c, (uint64_t)i * 100 * US, 900 * US);
+	assert_true(c.rate_bps < GBPS);
+	cc_on_sent(&c, 400 * MS, 0, 1000);
+	assert_true(c.rate_bps < GBPS);
+	cc_on_sent(&c, 900 * MS, 0, 1000);
+	assert_int_equal(c.rate_bps, 10 * GBPS);
+	cc_on_rtt(&c, 900 * MS + 20 * US, 20 * US); /* no fall from the last round trip before */
+	assert_int_equal(c.timely.diff_q16, 0);
 }
 
 static void losses_halve_only_if_told_so(void **state)
@@ -246,6 +270,7 @@ int main(void)
 		cmocka_unit_test(follow_a_model_of_real_numbers),
 		cmocka_unit_test(one_sample_a_round_trip_if_told_so),
 		cmocka_unit_test(without_a_base_rtt_the_least_seen_stands_in),
+		cmocka_unit_test(an_idle_flow_begins_anew),
 		cmocka_unit_test(losses_halve_only_if_told_so),
 		cmocka_unit_test(a_port_is_filled_by_few_flows_or_with_a_window),
 	};

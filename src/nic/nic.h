@@ -151,6 +151,11 @@ void nic_doorbell(struct nic *, struct qp *);
 bool nic_has_doorbells(const struct nic *);
 /* Any thread, a hint: whether the QP has requests unacknowledged, so more progress is sure to come. */
 bool qp_in_flight(const struct qp *);
+/*
+ * How many bytes of the oldest request that is not complete are acknowledged without a gap; 0 where there
+ * is none, and of READs and atomics. In whole path MTUs.
+ */
+uint64_t nic_qp_progress(const struct qp *);
 
 /* ---- what happened ------------------------------------------------------------------------ */
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "nic/state.h"
+#include "transport/request.h"
 #include "transport/veroce/veroce.h"
 #include "wire/psn.h"
 
@@ -419,4 +420,26 @@ enum qp_state qp_state(const struct qp *qp)
 bool qp_in_flight(const struct qp *qp)
 {
 	return atomic_load_explicit(&qp->in_flight, memory_order_relaxed);
+}
+
+uint64_t nic_qp_progress(const struct qp *qp)
+{
+	const struct send_wqe *w;
+	uint32_t una;
+
+	if (qp->type != QPT_RC || qp->sq.una == qp->sq.next)
+		return 0;
+	w = sq_at(&qp->sq, qp->sq.una);
+	if (request_wants_response(w))
+		return 0;
+	if (qp->gbn)
+		una = qp->gbn->req.una;
+	else if (qp->veroce && qp->veroce->w)
+		una = qp->veroce->w->q.tx.una;
+	else
+		return 0;
+	/* Acknowledged as a whole, but not yet complete. */
+	if (psn_diff(una, w->psn_last) > 0)
+		return w->length;
+	return psn_diff(una, w->psn_first) > 0 ? (uint64_t)psn_diff(una, w->psn_first) * qp->mtu : 0;
 }

@@ -52,6 +52,19 @@ static void the_means_are_the_published_ones(void **state)
 	assert_null(cdf_names[4]);
 }
 
+static void a_mean_is_rounded_to_thousandths(void **state)
+{
+	struct text_error err;
+	struct cdf c;
+
+	assert_int_equal(read_text(&c, "0 99.9\n1 100", &err), 0);
+	assert_int_equal(cdf_mean_millibytes(&c), 1);
+	cdf_free(&c);
+	assert_int_equal(read_text(&c, "0 99.902\n1 100", &err), 0);
+	assert_int_equal(cdf_mean_millibytes(&c), 0);
+	cdf_free(&c);
+}
+
 static void samples_have_the_mean_of_the_curve(void **state)
 {
 	enum { COUNT = 1000000 };
@@ -220,6 +233,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_means_are_the_published_ones),
+		cmocka_unit_test(a_mean_is_rounded_to_thousandths),
 		cmocka_unit_test(samples_have_the_mean_of_the_curve),
 		cmocka_unit_test(a_share_gives_the_size_on_the_line),
 		cmocka_unit_test(the_ends_of_the_draw_are_the_ends_of_the_curve),

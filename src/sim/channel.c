@@ -116,6 +116,12 @@ void *channel_owner(const struct channel *c)
 	return c->owner;
 }
 
+uint64_t channel_progress(const struct channel *c, const struct message_post **m)
+{
+	*m = c->first;
+	return c->first ? c->first->completed + nic_qp_progress(c->sender) : 0;
+}
+
 bool channel_is_idle(const struct channel *c)
 {
 	return !c->first;

@@ -48,6 +48,11 @@ void channel_set_owner(struct channel *, void *owner);
 void *channel_owner(const struct channel *);
 struct host *channel_from(const struct channel *);
 struct host *channel_to(const struct channel *);
+/*
+ * Bytes of its oldest message that are acknowledged; a retransmission from the start takes nothing back,
+ * an error may.
+ */
+uint64_t channel_progress(const struct channel *, const struct message_post **);
 /* Nothing is posted and not completed. */
 bool channel_is_idle(const struct channel *);
 

@@ -17,6 +17,8 @@
 
 enum {
 	EVENT_KINDS = 16, /* kinds and classes are below this */
+	EVENT_KIND_BITS = 4,
+	EVENT_CLASS_SHIFT = 60,
 	EVENT_NEAR_BITS = 13,
 	EVENT_NEAR_BUCKETS = 1 << EVENT_NEAR_BITS,
 	EVENT_FAR_BITS = 8,
@@ -41,19 +43,20 @@ struct event_node {
 	uint32_t next; /* in its bucket or the free list; 0: the last */
 };
 
-/* Open for its size and for event_push(); the fields are the queue's own. */
+/* Open for its size and the inline functions; the fields are the queue's own. */
 struct event_queue {
-	struct event *heap; /* the events of the tick that is now, and of earlier ones */
 	struct event_node *nodes;
-	uint64_t tick; /* the one whose events lie in the heap */
+	uint64_t tick;      /* the one that is now */
 	uint64_t inserted;
 	uint64_t pending;
-	uint32_t heap_count, heap_size;
-	uint32_t free, node_count, node_size;
+	uint32_t now;       /* the list of that tick's events, in order */
+	uint32_t free;
 	uint32_t tick_shift;
+	uint32_t heap_count;
+	struct event *heap; /* events that were pushed when their tick had already come */
+	uint32_t heap_size, node_count, node_size;
 	bool out_of_memory;
-	uint64_t near_words; /* which words of near_map are not 0 are told by two words of this */
-	uint64_t near_words_high;
+	uint64_t near_words[EVENT_NEAR_BUCKETS / 64 / 64]; /* which words of near_map are not 0 */
 	uint64_t near_map[EVENT_NEAR_BUCKETS / 64];
 	uint64_t far_map[EVENT_FAR_LEVELS][EVENT_FAR_BUCKETS / 64];
 	uint32_t far[EVENT_FAR_LEVELS][EVENT_FAR_BUCKETS];
@@ -64,12 +67,50 @@ struct event_queue {
 int event_queue_init(struct event_queue *, unsigned tick_shift);
 void event_queue_fini(struct event_queue *);
 
+void event_push_slow(struct event_queue *, uint64_t time_ps, uint64_t order, void *object);
+const struct event *event_pop_slow(struct event_queue *, uint64_t until_ps);
+
 /*
  * Borrows the object. `time_ps` may lie before the event that was popped last: it then comes next. When
  * memory runs out the event is lost and out_of_memory is set.
  */
-void event_push(struct event_queue *, uint64_t time_ps, unsigned class, unsigned kind, void *object);
-/* The next event, taken out, if it is due by `until_ps`; else false. */
-bool event_pop(struct event_queue *, uint64_t until_ps, struct event *);
+static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned class, unsigned kind,
+			      void *object)
+{
+	uint64_t order = (uint64_t)class << EVENT_CLASS_SHIFT | q->inserted++ << EVENT_KIND_BITS | kind;
+	uint64_t tick = time_ps >> q->tick_shift;
+	uint32_t node = q->free, i = tick % EVENT_NEAR_BUCKETS;
+
+	if (__builtin_expect(tick <= q->tick || (tick ^ q->tick) >= EVENT_NEAR_BUCKETS || !node, 0)) {
+		event_push_slow(q, time_ps, order, object);
+		return;
+	}
+	struct event_node *n = &q->nodes[node];
+
+	q->pending++;
+	q->free = n->next;
+	n->event = (struct event){time_ps, order, object};
+	n->next = q->near[i];
+	q->near[i] = node;
+	q->near_map[i / 64] |= UINT64_C(1) << i % 64;
+	q->near_words[i / 64 / 64] |= UINT64_C(1) << i / 64 % 64;
+}
+
+/* The next event, taken out, if it is due by `until_ps`; else NULL. Lent until the next push or pop. */
+static inline const struct event *event_pop(struct event_queue *q, uint64_t until_ps)
+{
+	struct event_node *n = &q->nodes[q->now];
+
+	if (__builtin_expect(!q->now || q->heap_count || n->event.time_ps > until_ps, 0))
+		return event_pop_slow(q, until_ps);
+	uint32_t next = n->next;
+
+	n->next = q->free;
+	q->free = q->now;
+	q->now = next;
+	q->pending--;
+	__builtin_prefetch(q->nodes[next].event.object);
+	return &n->event;
+}
 
 #endif

@@ -41,16 +41,16 @@ static size_t model_next(const struct model_event *m, size_t count)
 static bool pop(struct event_queue *q, struct model_event *m, size_t *count, uint64_t until_ps, uint64_t *now_ps)
 {
 	size_t next = model_next(m, *count);
-	struct event e;
-	bool popped = event_pop(q, until_ps, &e);
+	const struct event *e = event_pop(q, until_ps);
+	bool popped = e != NULL;
 
 	must(popped == (*count && m[next].time_ps <= until_ps));
 	if (!popped)
 		return false;
-	must(e.time_ps == m[next].time_ps);
-	must(event_kind(&e) == m[next].kind);
-	must(e.object == m[next].object);
-	*now_ps = e.time_ps;
+	must(e->time_ps == m[next].time_ps);
+	must(event_kind(e) == m[next].kind);
+	must(e->object == m[next].object);
+	*now_ps = e->time_ps;
 	memmove(&m[next], &m[next + 1], (--*count - next) * sizeof(*m));
 	return true;
 }

@@ -19,50 +19,50 @@ static void equal_times_come_by_class_then_in_order(void **state)
 		unsigned class;
 		int comes;
 	} pushed[] = {{2, 3}, {0, 0}, {2, 4}, {1, 2}, {0, 1}};
-	struct event e;
+	const struct event *e;
 
 	assert_int_equal(event_queue_init(&q, 4), 0);
 	for (size_t i = 0; i < sizeof(pushed) / sizeof(*pushed); i++)
 		event_push(&q, 1000, pushed[i].class, 7, &objects[pushed[i].comes]);
 	for (int i = 0; i < 5; i++) {
-		assert_true(event_pop(&q, 1000, &e));
-		assert_ptr_equal(e.object, &objects[i]);
-		assert_int_equal(event_kind(&e), 7);
+		assert_non_null((e = event_pop(&q, 1000)));
+		assert_ptr_equal(e->object, &objects[i]);
+		assert_int_equal(event_kind(e), 7);
 	}
-	assert_false(event_pop(&q, UINT64_MAX, &e));
+	assert_null((e = event_pop(&q, UINT64_MAX)));
 	event_queue_fini(&q);
 }
 
 static void a_lower_class_pushed_at_the_present_time_comes_first(void **state)
 {
-	struct event e;
+	const struct event *e;
 
 	assert_int_equal(event_queue_init(&q, 0), 0);
 	event_push(&q, 50, 1, 0, &objects[0]);
 	event_push(&q, 50, 2, 0, &objects[2]);
-	assert_true(event_pop(&q, 50, &e));
+	assert_non_null((e = event_pop(&q, 50)));
 	event_push(&q, 50, 0, 0, &objects[1]);
-	assert_true(event_pop(&q, 50, &e));
-	assert_ptr_equal(e.object, &objects[1]);
-	assert_true(event_pop(&q, 50, &e));
-	assert_ptr_equal(e.object, &objects[2]);
+	assert_non_null((e = event_pop(&q, 50)));
+	assert_ptr_equal(e->object, &objects[1]);
+	assert_non_null((e = event_pop(&q, 50)));
+	assert_ptr_equal(e->object, &objects[2]);
 	event_queue_fini(&q);
 }
 
 static void nothing_comes_before_its_time(void **state)
 {
-	struct event e;
+	const struct event *e;
 
 	assert_int_equal(event_queue_init(&q, 8), 0);
 	event_push(&q, UINT64_MAX, 0, 0, NULL);
 	event_push(&q, 1 << 20, 0, 0, NULL);
-	assert_false(event_pop(&q, (1 << 20) - 1, &e));
+	assert_null((e = event_pop(&q, (1 << 20) - 1)));
 	event_push(&q, 77, 0, 0, NULL); /* behind what the queue has already looked at */
-	assert_true(event_pop(&q, (1 << 20) - 1, &e));
-	assert_int_equal(e.time_ps, 77);
-	assert_true(event_pop(&q, 1 << 20, &e));
-	assert_false(event_pop(&q, UINT64_MAX - 1, &e));
-	assert_true(event_pop(&q, UINT64_MAX, &e));
+	assert_non_null((e = event_pop(&q, (1 << 20) - 1)));
+	assert_int_equal(e->time_ps, 77);
+	assert_non_null((e = event_pop(&q, 1 << 20)));
+	assert_null((e = event_pop(&q, UINT64_MAX - 1)));
+	assert_non_null((e = event_pop(&q, UINT64_MAX)));
 	event_queue_fini(&q);
 }
 
@@ -74,7 +74,7 @@ static void order_does_not_depend_on_the_tick(void **state)
 
 	for (size_t t = 0; t < sizeof(ticks) / sizeof(*ticks); t++) {
 		struct prng prng;
-		struct event e;
+		const struct event *e;
 		uint64_t last_ps = 0, hash = 0;
 
 		prng_init(&prng, 1);
@@ -82,10 +82,10 @@ static void order_does_not_depend_on_the_tick(void **state)
 		for (unsigned i = 0; i < 3000; i++)
 			event_push(&q, prng_below(&prng, 100000), i % 3, 0, NULL);
 		for (unsigned i = 0; i < 100000; i++) {
-			assert_true(event_pop(&q, UINT64_MAX, &e));
-			assert_true(e.time_ps >= last_ps);
-			last_ps = e.time_ps;
-			hash = (hash ^ e.time_ps ^ e.order) * 0x9e3779b97f4a7c15u;
+			assert_non_null((e = event_pop(&q, UINT64_MAX)));
+			assert_true(e->time_ps >= last_ps);
+			last_ps = e->time_ps;
+			hash = (hash ^ e->time_ps ^ e->order) * 0x9e3779b97f4a7c15u;
 			event_push(&q, last_ps + prng_below(&prng, i % 64 ? 1 << 20 : UINT64_C(1) << 40),
 				   i % 3, 0, NULL);
 		}

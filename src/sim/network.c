@@ -113,61 +113,73 @@ static void new_routes(struct network *net)
 		net->events.out_of_memory = true;
 }
 
-enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t max_events)
+static void happen(struct network *net, enum event_what what, void *object)
 {
-	struct event e;
-
-	if (until_ps > NETWORK_TIME_PS_MAX)
-		until_ps = NETWORK_TIME_PS_MAX;
-	for (uint64_t n = 0;; n++) {
-		if (net->kicked)
-			answer_kicks(net);
-		if (__builtin_expect(net->stop, 0)) {
-			net->stop = false;
-			return NETWORK_STOPPED;
-		}
-		if (net->events.out_of_memory)
-			return NETWORK_OUT_OF_MEMORY;
-		if (net->broken)
-			return NETWORK_BROKEN;
-		if (n == max_events)
-			return NETWORK_EVENTS;
-		if (!event_pop(&net->events, until_ps, &e))
-			break;
-		net->now_ps = e.time_ps;
-		net->counts.events++;
-		switch ((enum event_what)event_kind(&e)) {
-		case EVENT_ARRIVE:
-			port_arrive(net, e.object);
-			break;
-		case EVENT_SEND:
-			port_send(net, e.object);
-			break;
-		case EVENT_TIMER:
-			timer_expire(net, e.object);
-			break;
-		case EVENT_FAULT:
-			link_fault(net, e.object);
-			break;
-		case EVENT_ROUTES:
-			new_routes(net);
-			break;
-		case EVENT_PAUSE_END:
-			pfc_expire(net, e.object);
-			break;
-		case EVENT_REFRESH:
-			pfc_refresh(net, e.object);
-			break;
-		case EVENT_SAMPLE:
-			network_take_sample(net);
-			break;
-		}
-		if (__builtin_expect(net->config.check, 0) && !net->broken)
-			net->broken = network_check(net);
+	switch (what) {
+	case EVENT_ARRIVE:
+		port_arrive(net, object);
+		break;
+	case EVENT_SEND:
+		port_send(net, object);
+		break;
+	case EVENT_TIMER:
+		timer_expire(net, object);
+		break;
+	case EVENT_FAULT:
+		link_fault(net, object);
+		break;
+	case EVENT_ROUTES:
+		new_routes(net);
+		break;
+	case EVENT_PAUSE_END:
+		pfc_expire(net, object);
+		break;
+	case EVENT_REFRESH:
+		pfc_refresh(net, object);
+		break;
+	case EVENT_SAMPLE:
+		network_take_sample(net);
+		break;
 	}
+}
+
+static enum network_stop why_stopped(struct network *net, uint64_t until_ps)
+{
 	if (net->events.out_of_memory)
 		return NETWORK_OUT_OF_MEMORY;
+	if (net->broken)
+		return NETWORK_BROKEN;
+	if (net->stop) {
+		net->stop = false;
+		return NETWORK_STOPPED;
+	}
 	if (net->events.pending || until_ps < NETWORK_TIME_PS_MAX)
 		net->now_ps = until_ps;
 	return net->events.pending ? NETWORK_UNTIL : NETWORK_IDLE;
+}
+
+enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t max_events)
+{
+	uint64_t last = max_events < UINT64_MAX - net->counts.events ? net->counts.events + max_events : UINT64_MAX;
+
+	if (until_ps > NETWORK_TIME_PS_MAX)
+		until_ps = NETWORK_TIME_PS_MAX;
+	answer_kicks(net);
+	while (!net->stop && !net->broken && !net->events.out_of_memory) {
+		const struct event *e;
+
+		if (net->counts.events == last)
+			return NETWORK_EVENTS;
+		e = event_pop(&net->events, until_ps);
+		if (!e)
+			break;
+		net->now_ps = e->time_ps;
+		net->counts.events++;
+		happen(net, event_kind(e), e->object);
+		if (net->kicked)
+			answer_kicks(net);
+		if (__builtin_expect(net->config.check, 0))
+			net->broken = network_check(net);
+	}
+	return why_stopped(net, until_ps);
 }

@@ -59,6 +59,11 @@ static inline void transmit(struct network *net, struct port *port, struct packe
 		return;
 	}
 	if (port->flight) {
+		/* A PFC frame takes longer, or jitter has ended. */
+		if (__builtin_expect(port->flight_last->time_ps > p->time_ps, 0)) {
+			port_insert_flight(net, port, p);
+			return;
+		}
 		port->flight_last->next = p;
 	} else {
 		port->flight = p;

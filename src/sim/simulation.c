@@ -5,11 +5,14 @@
  */
 #include "sim/simulation.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/simulation_flows.h"
 #include "sim/simulation_parts.h"
+
+enum { BINS = 8192, BINS_OF_MANY = 512 };
 
 struct simulation {
 	const struct scenario *scenario;
@@ -92,6 +95,10 @@ static bool make_results(struct simulation *s, struct why why)
 	struct results *r = s->results;
 	const struct topology *t = &s->topology;
 
+	snprintf(r->cc, sizeof(r->cc), s->scenario->cc.preset[0] ? "%.20s (%.20s)" : "%.20s",
+		 s->scenario->cc.algorithm, s->scenario->cc.preset);
+	snprintf(r->transport, sizeof(r->transport), "%s",
+		 s->scenario->transport.protocol == SCENARIO_VEROCE ? "veroce" : "rocev2");
 	r->hosts = t->host_count;
 	r->switches = t->node_count - t->host_count;
 	r->links = t->link_count;
@@ -128,33 +135,43 @@ static bool make_results(struct simulation *s, struct why why)
 	return true;
 }
 
-/* Small enough that a curve of goodput is one, large enough to cost nothing. */
-static uint32_t piece_bytes(const struct simulation *s)
-{
-	const struct scenario_output *o = &s->scenario->output;
-	uint64_t bytes;
-
-	if (o->goodput_window_ps == SCENARIO_NONE)
-		return CHANNEL_PIECE_BYTES_MAX;
-	bytes = (uint64_t)((unsigned __int128)s->line_rate_bps * o->goodput_window_ps / 8000000000000u);
-	if (bytes < 16 * s->scenario->transport.payload_bytes)
-		bytes = 16 * s->scenario->transport.payload_bytes;
-	return bytes < CHANNEL_PIECE_BYTES_MAX ? (uint32_t)bytes : CHANNEL_PIECE_BYTES_MAX;
-}
-
+/* At the interval of the samples, or else of the curves. */
 static void sample(void *context, struct network *network, uint64_t now_ps)
 {
 	struct simulation *s = context;
+	bool samples = s->scenario->output.queue_sample_ps != SCENARIO_NONE;
 
+	/* Thousands of flows without a curve of their own would cost more than they show. */
+	if (s->results->goodput.flow_capacity)
+		flows_sample(s->flows);
 	for (uint32_t i = 0; i < s->results->port_count; i++) {
 		struct results_port *p = &s->results->ports[i];
 
-		if (results_queue_change(p, now_ps,
-					 network_queue_bytes(network, s->port_link[i] / 2,
-							     s->port_link[i] % 2)) ||
-		    results_queue_sample(p))
-			network_stop(network);
+		p->queue_bytes = network_queue_bytes(network, s->port_link[i] / 2, s->port_link[i] % 2);
+		/* A curve that runs out of memory ends early; the run does not. */
+		if (p->queue_bytes && p->queue.window_ps)
+			results_series_add(&p->queue, now_ps, p->queue_bytes);
+		if (samples)
+			results_queue_sample(p);
 	}
+}
+
+/* Histograms are the network's own; there are none where memory does not suffice. */
+static void watch_queues(struct simulation *s)
+{
+	const struct scenario_output *o = &s->scenario->output;
+	uint64_t period = o->queue_sample_ps;
+	struct results *r = s->results;
+	uint32_t bins = r->port_count > 4096 ? BINS_OF_MANY : BINS;
+
+	for (uint32_t i = 0; o->queue_histograms && i < r->port_count; i++)
+		network_watch_queue(s->network, s->port_link[i] / 2, s->port_link[i] % 2, bins);
+	for (uint32_t i = 0; o->goodput_window_ps != SCENARIO_NONE && i < r->port_count; i++)
+		results_series_init(&r->ports[i].queue, o->goodput_window_ps, RESULTS_MAX);
+	if (period == SCENARIO_NONE)
+		period = o->goodput_window_ps;
+	if (period != SCENARIO_NONE)
+		network_sample(s->network, period, sample, s);
 }
 
 struct simulation *simulation_create(const struct scenario *scenario, struct results *results,
@@ -193,7 +210,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		.workload = s->workload,
 		.results = results,
 		.part_workload = s->part_workload,
-		.piece_bytes = piece_bytes(s),
+		.piece_bytes = CHANNEL_PIECE_BYTES_MAX,
 		.mtu_bytes = s->host_config.mtu_bytes,
 		.header_bytes = host_packet_wire_bytes(&s->host_config) - s->host_config.mtu_bytes -
 				(s->host_config.telemetry ? s->host_config.int_bytes : 0),
@@ -203,8 +220,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		goto destroy;
 	}
 	s->host_config.ctx = s->flows;
-	if (scenario->output.queue_sample_ps != SCENARIO_NONE)
-		network_sample(s->network, scenario->output.queue_sample_ps, sample, s);
+	watch_queues(s);
 	return s;
 
 destroy:
@@ -355,6 +371,40 @@ static void finish_drops(struct simulation *s)
 	}
 }
 
+/* The results' bin that the middle of the network's bin i lies in; its first counts as empty. */
+static uint32_t bin_of(uint32_t i)
+{
+	uint64_t middle = (uint64_t)i * NETWORK_HISTOGRAM_BIN_BYTES + NETWORK_HISTOGRAM_BIN_BYTES / 2;
+
+	return i ? (uint32_t)((middle + RESULTS_QUEUE_BIN_BYTES - 1) / RESULTS_QUEUE_BIN_BYTES) : 0;
+}
+
+static void finish_queue(struct simulation *s, struct results_port *p, uint32_t link, unsigned end)
+{
+	uint32_t bins, last = 0;
+	const uint64_t *time_ps = network_queue_histogram(s->network, link, end, &bins);
+	unsigned __int128 sum = 0;
+
+	p->queue_since_ps = network_now_ps(s->network);
+	for (uint32_t i = 0; time_ps && i < bins; i++) {
+		if (time_ps[i])
+			last = i + 1;
+		sum += (unsigned __int128)time_ps[i] * i * NETWORK_HISTOGRAM_BIN_BYTES;
+	}
+	if (!last)
+		return;
+	p->queue_bins = bin_of(last - 1) + 1;
+	p->queue_time_ps = calloc(p->queue_bins, sizeof(*p->queue_time_ps));
+	if (!p->queue_time_ps) {
+		p->queue_bins = 0;
+		return;
+	}
+	for (uint32_t i = 0; i < last; i++)
+		p->queue_time_ps[bin_of(i)] += time_ps[i];
+	p->queue_byte_ps_hi = (uint64_t)(sum >> 64);
+	p->queue_byte_ps_lo = (uint64_t)sum;
+}
+
 static void finish_port(struct simulation *s, struct results_port *p, uint32_t link, unsigned end)
 {
 	struct results_pfc *pfc = &s->results->pfc;
@@ -387,7 +437,7 @@ static void finish_port(struct simulation *s, struct results_port *p, uint32_t l
 		pfc->longest_ps = n.longest_pause_ps;
 	if (n.pause_depth_max > pfc->depth_max)
 		pfc->depth_max = n.pause_depth_max;
-	results_queue_end(p, network_now_ps(s->network));
+	finish_queue(s, p, link, end);
 }
 
 /* Host ports have no record of a queue, but are paused too. */

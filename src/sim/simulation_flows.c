@@ -25,6 +25,7 @@ struct slot {
 	uint32_t number;          /* of this slot */
 	uint32_t free_next;
 	bool received;            /* reported */
+	uint64_t told;            /* bytes that the results know to be acknowledged */
 };
 
 enum { SLOTS_A_SLAB = 256, NO_SLOT = UINT32_MAX };
@@ -86,6 +87,7 @@ static struct slot *take_slot(struct flows *f)
 	s = slot_of(f, f->free);
 	f->free = s->free_next;
 	s->received = false;
+	s->told = 0;
 	s->line = NULL;
 	return s;
 }
@@ -389,6 +391,28 @@ void flows_received(void *flows, uint32_t imm)
 	report_received(f, s);
 }
 
+static void tell(struct flows *f, struct slot *s, uint64_t acked)
+{
+	if (acked <= s->told)
+		return;
+	if (results_goodput_add(f->c.results, s->flow, network_now_ps(f->c.network), acked - s->told))
+		f->out_of_memory = true;
+	s->told = acked;
+}
+
+void flows_sample(struct flows *f)
+{
+	for (uint32_t i = 0; i <= f->bucket_mask; i++) {
+		for (struct line *l = f->buckets[i]; l; l = l->next) {
+			const struct message_post *m;
+			uint64_t acked = channel_progress(l->channel, &m);
+
+			if (m)
+				tell(f, slot_of(f, m->imm), acked);
+		}
+	}
+}
+
 void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t bytes, bool good)
 {
 	struct flows *f = flows;
@@ -399,8 +423,8 @@ void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t by
 
 	(void)bytes;
 	s = (struct slot *)channel_completed(c, wr_id, &piece, &done);
-	if (good && results_goodput_add(f->c.results, s->flow, now_ps, piece))
-		f->out_of_memory = true;
+	if (good)
+		tell(f, s, s->post.completed);
 	if (!done)
 		return;
 	f->done++;

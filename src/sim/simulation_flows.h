@@ -41,6 +41,9 @@ uint64_t flows_next_ps(const struct flows *);
 /* Posts what is due at network_now_ps(). */
 void flows_post_due(struct flows *);
 
+/* Lets the results know how far the messages under way have come. */
+void flows_sample(struct flows *);
+
 struct flows_count {
 	uint64_t begun, done;
 	uint64_t failed;    /* of done: their QP broke */

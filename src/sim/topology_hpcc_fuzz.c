@@ -40,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(p.hops >= 1 && p.hops < t.node_count);
 		assert(p.rate_bps >= TOPOLOGY_RATE_BPS_MIN && p.rate_bps <= TOPOLOGY_RATE_BPS_MAX);
 		assert(topology_path_base_rtt_ps(&p) <= longest);
+		assert(topology_paths_links(paths, src, dst, NULL, 0) == p.hops);
 		assert(topology_path_base_rtt_ps(&p) == topology_path_base_rtt_ps(&back));
 	}
 	topology_paths_free(paths);

@@ -28,6 +28,7 @@ struct topology_paths {
 	/* One walk's state, by node. */
 	uint32_t *queue;
 	struct topology_path *reached; /* rate_bps 0: not reached */
+	uint32_t *via;                 /* the last link of the path to it */
 };
 
 static uint64_t serialise_ps(const struct topology_paths *p, uint64_t rate_bps)
@@ -77,21 +78,26 @@ static void walk(struct topology_paths *p, uint32_t from)
 
 			if (p->point_of[other] == NONE && other < t->host_count)
 				continue;
-			if (!known->rate_bps) {
-				*known = path;
+			if (!known->rate_bps)
 				p->queue[tail++] = other;
-			} else if (known->hops == path.hops && better(&path, known)) {
-				*known = path;
-			}
+			else if (known->hops != path.hops || !better(&path, known))
+				continue;
+			*known = path;
+			p->via[other] = p->adj.links[i];
 		}
 	}
+}
+
+static uint32_t only_link(const struct topology_paths *p, uint32_t host)
+{
+	return p->adj.links[p->adj.first[host]];
 }
 
 static struct topology_path access_path(const struct topology_paths *p, uint32_t host)
 {
 	if (p->points[p->host_point[host]] == host)
 		return nowhere;
-	return over_link(p, nowhere, &p->topology->links[p->adj.links[p->adj.first[host]]]);
+	return over_link(p, nowhere, &p->topology->links[only_link(p, host)]);
 }
 
 static struct topology_path joined(struct topology_path a, const struct topology_path *b)
@@ -144,7 +150,9 @@ struct topology_paths *topology_paths_create(const struct topology *t, uint32_t 
 	p->rows = calloc(t->node_count, sizeof(*p->rows));
 	p->queue = malloc(t->node_count * sizeof(*p->queue));
 	p->reached = malloc(t->node_count * sizeof(*p->reached));
-	if (!p->point_of || !p->host_point || !p->points || !p->rows || !p->queue || !p->reached) {
+	p->via = malloc(t->node_count * sizeof(*p->via));
+	if (!p->point_of || !p->host_point || !p->points || !p->rows || !p->queue || !p->reached ||
+	    !p->via) {
 		topology_paths_free(p);
 		return NULL;
 	}
@@ -165,6 +173,7 @@ void topology_paths_free(struct topology_paths *p)
 	free(p->rows);
 	free(p->queue);
 	free(p->reached);
+	free(p->via);
 	free(p);
 }
 
@@ -197,6 +206,28 @@ int topology_paths_get(struct topology_paths *p, uint32_t src, uint32_t dst,
 	last = access_path(p, dst);
 	*out = joined(joined(access_path(p, src), &row[p->host_point[dst]]), &last);
 	return 0;
+}
+
+int64_t topology_paths_links(struct topology_paths *p, uint32_t src, uint32_t dst, uint32_t *links,
+			     uint32_t room)
+{
+	uint32_t hosts = p->topology->host_count, from, at, hops, end;
+
+	if (src >= hosts || dst >= hosts || src == dst)
+		return -EINVAL;
+	from = p->points[p->host_point[src]];
+	at = p->points[p->host_point[dst]];
+	walk(p, from);
+	hops = (from != src) + p->reached[at].hops + (at != dst);
+	end = hops;
+	if (from != src && room)
+		links[0] = only_link(p, src);
+	if (at != dst && --end < room)
+		links[end] = only_link(p, dst);
+	for (; at != from; at = topology_link_other(&p->topology->links[p->via[at]], at))
+		if (--end < room)
+			links[end] = p->via[at];
+	return hops;
 }
 
 int topology_paths_longest_rtt_ps(struct topology_paths *p, uint64_t *out)

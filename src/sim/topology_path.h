@@ -44,6 +44,13 @@ void topology_paths_free(struct topology_paths *);
 int topology_paths_get(struct topology_paths *, uint32_t src, uint32_t dst,
 		       struct topology_path *out);
 
+/*
+ * The links of that path in order, from src to dst. Returns how many there are, as `hops` tells, of
+ * which the first `room` are in links[]; -EINVAL as above. Walks the topology each time.
+ */
+int64_t topology_paths_links(struct topology_paths *, uint32_t src, uint32_t dst, uint32_t *links,
+			     uint32_t room);
+
 /* The longest base RTT between any two hosts, which HPCC and others take as T; keeps nothing. */
 int topology_paths_longest_rtt_ps(struct topology_paths *, uint64_t *out);
 

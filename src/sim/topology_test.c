@@ -277,6 +277,64 @@ static void the_longest_rtt_is_that_of_the_worst_pair(void **state)
 	}
 }
 
+/* A path's links join end to end, hosts only at its ends, and add up to what the path says. */
+static void the_links_of_a_path_are_the_path(void **state)
+{
+	static const struct topology_long_link far[] = {
+		{.delay_ps = 50 * US, .rate_bps = 10 * GBPS}, {.delay_ps = 60 * US}};
+	static const struct {
+		const char *kind;
+		struct topology_params p;
+	} rows[] = {
+		{"star", {.hosts = 3}},
+		{"parking-lot", {.bottlenecks = 4}},
+		{"fat-tree", {.k = 4}},
+		{"two-dc",
+		 {.leaves = 2,
+		  .hosts_per_leaf = 2,
+		  .spines = 2,
+		  .long_links = far,
+		  .long_link_count = 2}},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct topology t = built(rows[i].kind, rows[i].p);
+		struct topology_paths *paths = topology_paths_create(&t, 1000);
+
+		for (uint32_t a = 0; a < t.host_count; a++)
+			for (uint32_t b = 0; b < t.host_count; b++) {
+				uint32_t links[16], at = a;
+				uint64_t delay = 0, rate = UINT64_MAX;
+				struct topology_path p;
+				int64_t n = topology_paths_links(paths, a, b, links, 16);
+
+				if (a == b) {
+					assert_int_equal(n, -EINVAL);
+					continue;
+				}
+				assert_int_equal(topology_paths_get(paths, a, b, &p), 0);
+				assert_int_equal(n, p.hops);
+				for (int64_t k = 0; k < n; k++) {
+					const struct topology_link *l = &t.links[links[k]];
+
+					assert_true(l->a == at || l->b == at);
+					at = l->a == at ? l->b : l->a;
+					assert_int_equal(at < t.host_count, k + 1 == n);
+					delay += l->delay_ps;
+					rate = l->rate_bps < rate ? l->rate_bps : rate;
+				}
+				assert_int_equal(at, b);
+				assert_int_equal(delay, p.delay_ps);
+				assert_int_equal(rate, p.rate_bps);
+				links[1] = 4242;
+				assert_int_equal(topology_paths_links(paths, a, b, links, 1), n);
+				assert_int_equal(links[1], 4242);
+			}
+		topology_paths_free(paths);
+		topology_free(&t);
+	}
+}
+
 static void of_unequal_long_links_the_shorter_is_the_base_path(void **state)
 {
 	static const struct topology_long_link far[] = {{.delay_ps = 600ull * US},
@@ -296,12 +354,29 @@ static void of_unequal_long_links_the_shorter_is_the_base_path(void **state)
 	topology_free(&t);
 }
 
+static void long_links_are_dealt_to_the_borders(void **state)
+{
+	static const struct topology_long_link far[5] = {{.delay_ps = US}};
+	struct topology t = built("two-dc", (struct topology_params){.site_kind = "star",
+								     .hosts = 2,
+								     .borders = 2,
+								     .long_links = far,
+								     .long_link_count = 5});
+	/* Switches: star, two borders, and the same again. */
+	static const uint32_t degrees[] = {4, 4, 3, 4, 4, 3};
+
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(degree(&t, 4 + i), degrees[i]);
+	topology_free(&t);
+}
+
 static void hosts_with_several_links_have_paths_but_do_not_forward(void **state)
 {
-	/* Host 1 has a link to both switches, which are joined by a third. */
-	static const char text[] = "6 3 6\n3 4 5\n"
+	/* Host 1 has a link to both switches of the others, which are three links apart. */
+	static const char text[] = "7 4 7\n3 4 5 6\n"
 				   "0 3 100Gbps 1us 0\n1 3 100Gbps 1us 0\n1 4 25Gbps 2us 0\n"
-				   "2 4 100Gbps 1us 0\n3 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
+				   "2 4 100Gbps 1us 0\n3 5 100Gbps 1us 0\n5 6 100Gbps 1us 0\n"
+				   "6 4 100Gbps 1us 0\n";
 	struct text_error err;
 	struct topology t;
 
@@ -309,7 +384,7 @@ static void hosts_with_several_links_have_paths_but_do_not_forward(void **state)
 
 	struct topology_path p = path(&t, 0, 2);
 
-	assert_int_equal(p.hops, 4);
+	assert_int_equal(p.hops, 5);
 	p = path(&t, 0, 1);
 	assert_int_equal(p.hops, 2);
 	p = path(&t, 1, 2);
@@ -539,7 +614,9 @@ int main(void)
 		cmocka_unit_test(the_hpcc_tree_is_the_published_one),
 		cmocka_unit_test(base_rtt_counts_wire_twice_and_serialisation_once),
 		cmocka_unit_test(the_longest_rtt_is_that_of_the_worst_pair),
+		cmocka_unit_test(the_links_of_a_path_are_the_path),
 		cmocka_unit_test(of_unequal_long_links_the_shorter_is_the_base_path),
+		cmocka_unit_test(long_links_are_dealt_to_the_borders),
 		cmocka_unit_test(hosts_with_several_links_have_paths_but_do_not_forward),
 		cmocka_unit_test(two_hosts_and_a_wire_are_a_network),
 		cmocka_unit_test(impossible_parameters_are_refused_with_the_reason),

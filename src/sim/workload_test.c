@@ -357,9 +357,8 @@ static void shifted_order_gives_every_receiver_one_sender_a_step(void **state)
 
 static void a_thousand_hosts_all_to_all_is_a_million_messages(void **state)
 {
-	struct workload *w = made("all-to-all", (struct workload_params){.host_count = 1024,
-									 .bytes = 1 << 30,
-									 .order = WORKLOAD_RANDOM});
+	struct workload *w =
+		made("all-to-all", (struct workload_params){.host_count = 1024, .bytes = 1 << 30});
 	struct workload_facts facts;
 	struct message m;
 	uint64_t count = 0;
@@ -409,7 +408,7 @@ static void after_a_ring_allreduce_everyone_has_everything(void **state)
 {
 	enum { N = 7, STEPS = 2 * (N - 1) };
 	static uint32_t holds[N][N]; /* by host and chunk */
-	struct workload *w = made("ring", (struct workload_params){.host_count = N, .bytes = 700});
+	struct workload *w = made("ring", (struct workload_params){.host_count = N, .bytes = 703});
 	struct run r = run_workload(w, 5, SIZE_MAX);
 
 	for (uint32_t h = 0; h < N; h++)
@@ -421,6 +420,8 @@ static void after_a_ring_allreduce_everyone_has_everything(void **state)
 		uint32_t step = (uint32_t)(m->number / N), pos = (uint32_t)(m->number % N);
 		uint32_t chunk = (pos + 2 * N - step) % N;
 
+		/* The remainder's bytes are in the first chunks. */
+		assert_int_equal(m->bytes, 100 + (chunk < 3));
 		if (step < N - 1)
 			holds[m->dst][chunk] |= holds[m->src][chunk];
 		else
@@ -495,6 +496,64 @@ static void halving_doubling_never_overtakes(void **state)
 		run_free(&r);
 		workload_free(w);
 	}
+}
+
+/* A step that comes early is not answered before the late one of the step before has come. */
+static void halving_doubling_waits_for_every_earlier_step(void **state)
+{
+	struct workload *w =
+		made("halving-doubling", (struct workload_params){.host_count = 4, .bytes = 400});
+	struct message first[4], early, m;
+
+	for (int i = 0; i < 4; i++)
+		assert_true(workload_next(w, &first[i]));
+	assert_int_equal(first[3].dst, 1);
+	workload_received(w, &first[3], 10);
+	assert_true(workload_released(w, &early));
+	assert_int_equal(early.src, 1);
+	assert_int_equal(early.dst, 0);
+	assert_int_equal(early.bytes, 100);
+	assert_false(workload_released(w, &m));
+	workload_received(w, &early, 20);
+	assert_false(workload_released(w, &m));
+	assert_int_equal(first[2].dst, 0);
+	workload_received(w, &first[2], 30);
+	assert_true(workload_released(w, &m));
+	assert_int_equal(m.dst, 1);
+	assert_int_equal(m.bytes, 100);
+	assert_true(workload_released(w, &m));
+	assert_int_equal(m.dst, 1);
+	assert_int_equal(m.number, 2 * 4);
+	assert_int_equal(m.start_ps, 30);
+	assert_false(workload_released(w, &m));
+	workload_free(w);
+}
+
+static void a_tree_node_waits_for_both_children(void **state)
+{
+	struct workload *w = made("tree", (struct workload_params){.host_count = 5, .bytes = 9});
+	struct message leaf[3], up, m;
+
+	for (int i = 0; i < 3; i++)
+		assert_true(workload_next(w, &leaf[i]));
+	assert_false(workload_next(w, &m));
+	/* Host 2 is a leaf; 3 and 4 are the children of 1. */
+	assert_int_equal(leaf[0].src, 2);
+	workload_received(w, &leaf[1], 5);
+	assert_false(workload_released(w, &m));
+	workload_received(w, &leaf[2], 6);
+	assert_true(workload_released(w, &up));
+	assert_int_equal(up.src, 1);
+	assert_int_equal(up.dst, 0);
+	workload_received(w, &up, 7);
+	assert_false(workload_released(w, &m));
+	workload_received(w, &leaf[0], 8);
+	assert_true(workload_released(w, &m));
+	assert_int_equal(m.dst, 1);
+	assert_true(workload_released(w, &m));
+	assert_int_equal(m.dst, 2);
+	assert_false(workload_released(w, &m));
+	workload_free(w);
 }
 
 static void a_tree_sends_every_edge_up_and_down_once_a_chunk(void **state)
@@ -584,7 +643,7 @@ static void a_poisson_load_is_what_was_asked_for(void **state)
 		{"WebSearch", 300000, 200, 2},
 		{"WebSearch", 500000, 200, 2},
 		{"FB_Hadoop", 300000, 20, 3},
-		{"AliStorage2019", 800000, 20, 3},
+		{"AliStorage2019", 800000, 4, 3},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -836,8 +895,8 @@ static void parts_merge_in_time_and_keep_their_connections_apart(void **state)
 	struct workload *w = workload_create();
 	struct text_error err;
 	struct message m;
-	uint64_t last = 0, connection = UINT64_MAX;
-	uint32_t of_part[3] = {0};
+	uint64_t last = 0, connections[23];
+	uint32_t of_part[3] = {0}, count = 0;
 
 	assert_int_equal(workload_add(w, "incast", &p, &err), 0);
 	p.start_ps = 50;
@@ -847,8 +906,9 @@ static void parts_merge_in_time_and_keep_their_connections_apart(void **state)
 	assert_int_equal(workload_parts(w), 3);
 	while (workload_next(w, &m)) {
 		assert_true(m.start_ps >= last);
-		assert_int_not_equal(m.connection, connection);
-		connection = m.connection;
+		for (uint32_t i = 0; i < count; i++)
+			assert_int_not_equal(m.connection, connections[i]);
+		connections[count++] = m.connection;
 		last = m.start_ps;
 		of_part[m.part]++;
 	}
@@ -1066,6 +1126,8 @@ int main(void)
 		cmocka_unit_test(a_step_starts_when_the_one_before_has_arrived),
 		cmocka_unit_test(halving_doubling_takes_2_log2_n_steps_and_the_rings_volume),
 		cmocka_unit_test(halving_doubling_never_overtakes),
+		cmocka_unit_test(halving_doubling_waits_for_every_earlier_step),
+		cmocka_unit_test(a_tree_node_waits_for_both_children),
 		cmocka_unit_test(a_tree_sends_every_edge_up_and_down_once_a_chunk),
 		cmocka_unit_test(moe_bytes_follow_zipf_and_come_back),
 		cmocka_unit_test(zipf_0_is_uniform),

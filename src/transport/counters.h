@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a nic counts. Plain integers, written by the thread inside the nic; a reader elsewhere may see them torn in time. */
+/*
+ * What a nic counts. Plain integers, written by the thread inside the nic; a reader elsewhere may see them
+ * torn in time.
+ */
 #ifndef TRANSPORT_COUNTERS_H
 #define TRANSPORT_COUNTERS_H
 

@@ -21,6 +21,7 @@ void tx_start(struct tx *tx, struct pkt *burst, size_t max)
 	tx->train_count = 0;
 	tx->train_bytes = 0;
 	tx->kept = NULL;
+	tx->kept_for = NULL;
 	tx->int_stack = NULL;
 }
 
@@ -34,6 +35,7 @@ const struct flow *tx_keep_flow(struct tx *tx, const struct flow *flow)
 		return NULL;
 	memcpy(tx->arena + at, flow, sizeof(*flow));
 	tx->kept = (const struct flow *)(tx->arena + at);
+	tx->kept_for = NULL;
 	tx->used = at + sizeof(*flow);
 	tx->train_open = false;
 	return tx->kept;

@@ -35,6 +35,8 @@ struct tx {
 	bool train_open; /* the last packet was as long as the first */
 	const struct int_stack *int_stack; /* of the next packet */
 	const struct flow *kept; /* by tx_keep_flow in this turn */
+	const void *kept_for;    /* whose it is, in the eyes of who kept it, and which of its flows; NULL: */
+	uint32_t kept_which;     /* nobody said */
 };
 
 /* Starts a turn that fills `burst`, at most max packets. */
@@ -61,6 +63,22 @@ static inline uint8_t *tx_room(const struct tx *tx, uint32_t len)
  * that trains form. NULL: the turn is full.
  */
 const struct flow *tx_keep_flow(struct tx *, const struct flow *);
+
+/*
+ * The flow that was kept last if it was said to be this one; NULL: it is to be made and kept. Spares
+ * those with a flow for each of several paths to make it for each packet.
+ */
+static inline const struct flow *tx_kept_flow(const struct tx *tx, const void *whose, uint32_t which)
+{
+	return tx->kept_for == whose && tx->kept_which == which ? tx->kept : NULL;
+}
+
+/* Says so of the flow that was kept last. */
+static inline void tx_name_flow(struct tx *tx, const void *whose, uint32_t which)
+{
+	tx->kept_for = whose;
+	tx->kept_which = which;
+}
 
 /*
  * Takes the packet that was written at tx_room(): len bytes with room for the ICRC at the end, which

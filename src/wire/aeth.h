@@ -48,13 +48,12 @@ struct aeth {
 static inline void aeth_decode(struct aeth *h, const uint8_t *p)
 {
 	h->syndrome = p[0];
-	h->msn = get_be24(p + 1);
+	h->msn = get_low24(p);
 }
 
 static inline void aeth_encode(uint8_t *p, const struct aeth *h)
 {
-	p[0] = h->syndrome;
-	put_be24(p + 1, h->msn);
+	put_with24(p, h->syndrome, h->msn);
 }
 
 /* May also be the reserved 0x40, which no enumerator names. */

@@ -51,11 +51,11 @@ static inline void bth_decode(struct bth *h, const uint8_t *p)
 	h->pkey = get_be16(p + 2);
 	h->fecn = p[4] >> 7 & 1;
 	h->becn = p[4] >> 6 & 1;
-	h->dqpn = get_be24(p + 5);
+	h->dqpn = get_low24(p + 4);
 	h->ackreq = p[8] >> 7 & 1;
 	h->retrans = p[8] >> 6 & 1;
 	h->ts = p[8] >> 5 & 1;
-	h->psn = get_be24(p + 9);
+	h->psn = get_low24(p + 8);
 }
 
 /* Reserved bits are sent as 0; bits beyond a field's width are dropped. */
@@ -64,10 +64,8 @@ static inline void bth_encode(uint8_t *p, const struct bth *h)
 	p[0] = h->opcode;
 	p[1] = (uint8_t)(h->se << 7 | h->migreq << 6 | (h->pad & 3) << 4 | (h->tver & 0xf));
 	put_be16(p + 2, h->pkey);
-	p[4] = (uint8_t)(h->fecn << 7 | h->becn << 6);
-	put_be24(p + 5, h->dqpn);
-	p[8] = (uint8_t)(h->ackreq << 7 | h->retrans << 6 | h->ts << 5);
-	put_be24(p + 9, h->psn);
+	put_with24(p + 4, (uint8_t)(h->fecn << 7 | h->becn << 6), h->dqpn);
+	put_with24(p + 8, (uint8_t)(h->ackreq << 7 | h->retrans << 6 | h->ts << 5), h->psn);
 }
 
 #endif

@@ -24,13 +24,12 @@ struct msneth {
 
 static inline void msneth_decode(struct msneth *h, const uint8_t *p)
 {
-	h->msn = get_be24(p + 1);
+	h->msn = get_low24(p);
 }
 
 static inline void msneth_encode(uint8_t *p, const struct msneth *h)
 {
-	p[0] = 0;
-	put_be24(p + 1, h->msn);
+	put_with24(p, 0, h->msn);
 }
 
 #endif

@@ -27,13 +27,12 @@ struct poeth {
 
 static inline void poeth_decode(struct poeth *h, const uint8_t *p)
 {
-	h->po = get_be24(p + 1);
+	h->po = get_low24(p);
 }
 
 static inline void poeth_encode(uint8_t *p, const struct poeth *h)
 {
-	p[0] = 0;
-	put_be24(p + 1, h->po);
+	put_with24(p, 0, h->po);
 }
 
 #endif

@@ -24,13 +24,12 @@ struct rqeth {
 
 static inline void rqeth_decode(struct rqeth *h, const uint8_t *p)
 {
-	h->rqmsn = get_be24(p + 1);
+	h->rqmsn = get_low24(p);
 }
 
 static inline void rqeth_encode(uint8_t *p, const struct rqeth *h)
 {
-	p[0] = 0;
-	put_be24(p + 1, h->rqmsn);
+	put_with24(p, 0, h->rqmsn);
 }
 
 #endif

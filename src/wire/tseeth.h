@@ -42,9 +42,9 @@ static inline void tseeth_decode(struct tseeth *h, const uint8_t *p)
 	h->rx1 = get_be32(p + 4);
 	h->tx2 = get_be32(p + 8);
 	h->path_id = p[12];
-	h->path_rcv = get_be24(p + 13);
+	h->path_rcv = get_low24(p + 12);
 	h->dups = p[16];
-	h->path_ce = get_be24(p + 17);
+	h->path_ce = get_low24(p + 16);
 }
 
 static inline void tseeth_encode(uint8_t *p, const struct tseeth *h)
@@ -52,10 +52,8 @@ static inline void tseeth_encode(uint8_t *p, const struct tseeth *h)
 	put_be32(p, h->tx1);
 	put_be32(p + 4, h->rx1);
 	put_be32(p + 8, h->tx2);
-	p[12] = h->path_id;
-	put_be24(p + 13, h->path_rcv);
-	p[16] = h->dups;
-	put_be24(p + 17, h->path_ce);
+	put_with24(p + 12, h->path_id, h->path_rcv);
+	put_with24(p + 16, h->dups, h->path_ce);
 }
 
 #endif

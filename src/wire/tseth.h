@@ -30,14 +30,13 @@ static inline void tseth_decode(struct tseth *h, const uint8_t *p)
 {
 	h->tx1 = get_be32(p);
 	h->path_id = p[4];
-	h->path_seq = get_be24(p + 5);
+	h->path_seq = get_low24(p + 4);
 }
 
 static inline void tseth_encode(uint8_t *p, const struct tseth *h)
 {
 	put_be32(p, h->tx1);
-	p[4] = h->path_id;
-	put_be24(p + 5, h->path_seq);
+	put_with24(p + 4, h->path_id, h->path_seq);
 }
 
 #endif

@@ -17,6 +17,9 @@
 #define H_START (H_BTH | H_MSNETH)
 #define H_NEXT  (H_BTH | H_MSNETH | H_POETH)
 #define H_ACK   (H_BTH | H_AETH | H_POETH)
+/* Most packets have none of these. */
+#define H_BEHIND_POETH                                                                             \
+	(H_SACKETH | H_ATOMICACKETH | H_IMMDT | H_IETH | H_RTTETH | H_CAPSETH)
 
 /* clang-format off */
 const struct opcode_info veroce_opcode_table[256] = {
@@ -139,7 +142,7 @@ bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len)
 		at += stamp_len(&p->bth, flags);
 	}
 	if (h & H_MSNETH) {
-		p->msn = get_be24(at + 1);
+		p->msn = get_low24(at);
 		at += MSNETH_LEN;
 	}
 	if (h & H_RETH) {
@@ -155,12 +158,17 @@ bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len)
 		at += AETH_LEN;
 	}
 	if (h & H_RQETH) {
-		p->rqmsn = get_be24(at + 1);
+		p->rqmsn = get_low24(at);
 		at += RQETH_LEN;
 	}
 	if (h & H_POETH) {
-		p->po = get_be24(at + 1);
+		p->po = get_low24(at);
 		at += POETH_LEN;
+	}
+	if (!(h & H_BEHIND_POETH)) {
+		p->payload = at;
+		p->payload_len = body - pad;
+		return true;
 	}
 	if (h & H_SACKETH) {
 		p->sacks = at;
@@ -233,6 +241,8 @@ uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p)
 		poeth_encode(at, &(struct poeth){.po = p->po});
 		at += POETH_LEN;
 	}
+	if (!(h & H_BEHIND_POETH))
+		return (uint32_t)(at - out);
 	if (h & H_SACKETH) {
 		assert(p->sack_count >= 1);
 		assert(p->sack_count <= VEROCE_SACKS_MAX);

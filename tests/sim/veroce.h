@@ -148,6 +148,25 @@ static inline void veroce_set_order(struct duo *d, struct veroce_order *o)
 	d->script_ctx = o;
 }
 
+enum { VEROCE_REVERSED = 64 };
+
+/* A WRITE of A of so many packets, from that PSN on, which arrive last to first. */
+static inline void veroce_write_reversed(struct sim *s, const struct duo_buf *from,
+					 const struct duo_buf *to, uint32_t psn)
+{
+	uint32_t len = VEROCE_REVERSED * s->a->opt.mtu;
+	struct veroce_order order = {.psn = psn, .count = VEROCE_REVERSED};
+	struct duo_wr w = duo_write_wr(psn, from, 0, len, to, 0);
+
+	memset(to->p, 0, len);
+	veroce_set_order(s->duo, &order);
+	assert_true(duo_post(s->a, &w));
+	duo_idle(s->duo);
+	s->duo->script = NULL;
+	duo_expect(s->duo, &s->a->sent, psn, WC_SUCCESS);
+	assert_memory_equal(to->p, from->p, len);
+}
+
 /* For rules: a request with the PSN at arg, whatever copy. */
 static inline bool veroce_has_psn(const struct duo_packet *p, const void *arg)
 {

@@ -31,35 +31,16 @@ static void neighbours_that_swap_cost_nothing(void **state)
 	}
 }
 
-enum { REVERSED = 64 };
-
-/* A WRITE of 64 packets that arrive last to first. */
-static void write_reversed(struct sim *s, const struct duo_buf *from, const struct duo_buf *to,
-			   uint32_t psn)
-{
-	uint32_t len = REVERSED * s->a->opt.mtu;
-	struct veroce_order order = {.psn = psn, .count = REVERSED};
-	struct duo_wr w = duo_write_wr(psn, from, 0, len, to, 0);
-
-	memset(to->p, 0, len);
-	veroce_set_order(s->duo, &order);
-	assert_true(duo_post(s->a, &w));
-	duo_idle(s->duo);
-	s->duo->script = NULL;
-	duo_expect(s->duo, &s->a->sent, psn, WC_SUCCESS);
-	assert_memory_equal(to->p, from->p, len);
-}
-
 /* No PSN of A was sent more than twice. */
 static void expect_one_copy_each(const struct duo *d, uint32_t psn)
 {
-	uint8_t copies[REVERSED] = {0};
+	uint8_t copies[VEROCE_REVERSED] = {0};
 
 	for (size_t i = 0; i < d->wire_count; i++) {
 		const struct duo_packet *p = &d->wire[i];
 		uint32_t at = (p->bth.psn - psn) & PSN_MASK;
 
-		if (p->from == DUO_A && veroce_is_data(p) && p->bth.retrans && at < REVERSED)
+		if (p->from == DUO_A && veroce_is_data(p) && p->bth.retrans && at < VEROCE_REVERSED)
 			assert_int_equal(copies[at]++, 0);
 	}
 }
@@ -68,18 +49,18 @@ static void expect_one_copy_each(const struct duo *d, uint32_t psn)
 static void reverse_twice(const struct veroce_options *v, const struct duo_options *o)
 {
 	struct sim s = veroce_start_sim(v, o, 1);
-	struct duo_buf *from = duo_buf(s.a->host, REVERSED * o->mtu, ALL_ACCESS);
-	struct duo_buf *to = duo_buf(s.b->host, REVERSED * o->mtu, ALL_ACCESS);
+	struct duo_buf *from = duo_buf(s.a->host, VEROCE_REVERSED * o->mtu, ALL_ACCESS);
+	struct duo_buf *to = duo_buf(s.b->host, VEROCE_REVERSED * o->mtu, ALL_ACCESS);
 	const struct nic_counters *n = nic_counters(s.b->host->nic);
 	uint64_t copies;
 
 	duo_fill(from, o->mtu);
-	write_reversed(&s, from, to, o->psn[DUO_A]);
+	veroce_write_reversed(&s, from, to, o->psn[DUO_A]);
 	copies = veroce_retransmits(s.duo);
 	assert_true(n->sacks_sent > 0);
 	assert_int_equal(n->rx_duplicates, copies);
 	expect_one_copy_each(s.duo, o->psn[DUO_A]);
-	write_reversed(&s, from, to, psn_add(o->psn[DUO_A], REVERSED));
+	veroce_write_reversed(&s, from, to, psn_add(o->psn[DUO_A], VEROCE_REVERSED));
 	assert_int_equal(veroce_retransmits(s.duo), copies);
 	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 0);
 	sim_end(&s);

@@ -3,25 +3,6 @@
  */
 #include "sim/veroce.h"
 
-enum { REVERSED = 64 };
-
-/* A WRITE of 64 packets that arrive last to first. */
-static void write_reversed(struct sim *s, const struct duo_buf *from, const struct duo_buf *to,
-			   uint32_t psn)
-{
-	uint32_t len = REVERSED * s->a->opt.mtu;
-	struct veroce_order order = {.psn = psn, .count = REVERSED};
-	struct duo_wr w = duo_write_wr(psn, from, 0, len, to, 0);
-
-	memset(to->p, 0, len);
-	veroce_set_order(s->duo, &order);
-	assert_true(duo_post(s->a, &w));
-	duo_idle(s->duo);
-	s->duo->script = NULL;
-	duo_expect(s->duo, &s->a->sent, psn, WC_SUCCESS);
-	assert_memory_equal(to->p, from->p, len);
-}
-
 /* T starts at four a path: with sixteen the whole message may be upside down. */
 static void reordering_within_the_threshold_is_not_answered_by_sack(void **state)
 {
@@ -35,11 +16,11 @@ static void reordering_within_the_threshold_is_not_answered_by_sack(void **state
 		v.loss = losses[i % COUNT(losses)];
 
 		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct duo_buf *from = duo_buf(s.a->host, REVERSED * o.mtu, ALL_ACCESS);
-		struct duo_buf *to = duo_buf(s.b->host, REVERSED * o.mtu, ALL_ACCESS);
+		struct duo_buf *from = duo_buf(s.a->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
+		struct duo_buf *to = duo_buf(s.b->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
 
 		duo_fill(from, i);
-		write_reversed(&s, from, to, o.psn[DUO_A]);
+		veroce_write_reversed(&s, from, to, o.psn[DUO_A]);
 		DUO_CHECK(s.duo, !veroce_retransmits(s.duo));
 		DUO_CHECK(s.duo, !nic_counters(s.b->host->nic)->sacks_sent);
 		sim_end(&s);
@@ -60,17 +41,17 @@ static void threshold_grows_to_the_reordering_seen(void **state)
 		v.loss = i & 1 ? NIC_LOSS_BASE : NIC_LOSS_FAST;
 
 		struct sim s = veroce_start_sim(&v, &o, 1);
-		struct duo_buf *from = duo_buf(s.a->host, REVERSED * o.mtu, ALL_ACCESS);
-		struct duo_buf *to = duo_buf(s.b->host, REVERSED * o.mtu, ALL_ACCESS);
+		struct duo_buf *from = duo_buf(s.a->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
+		struct duo_buf *to = duo_buf(s.b->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
 		const struct nic_counters *n = nic_counters(s.b->host->nic);
 		uint64_t sacks, copies;
 
 		duo_fill(from, i);
-		write_reversed(&s, from, to, o.psn[DUO_A]);
+		veroce_write_reversed(&s, from, to, o.psn[DUO_A]);
 		sacks = n->sacks_sent;
 		copies = veroce_retransmits(s.duo);
 		DUO_CHECK(s.duo, sacks);
-		write_reversed(&s, from, to, psn_add(o.psn[DUO_A], REVERSED));
+		veroce_write_reversed(&s, from, to, psn_add(o.psn[DUO_A], VEROCE_REVERSED));
 		DUO_CHECK(s.duo, n->sacks_sent == sacks);
 		DUO_CHECK(s.duo, veroce_retransmits(s.duo) == copies);
 		sim_end(&s);

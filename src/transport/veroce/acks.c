@@ -131,8 +131,9 @@ void acks_drop(struct transport *tp, struct receiver *in)
 	in->trims_size = in->trims_count = in->trims_sent = 0;
 }
 
-void acks_reordered(struct transport *tp, struct qp *qp, struct receiver *in,
-		    const struct veroce_packet *p, uint32_t lag, uint64_t now_ns)
+/* A packet came after one that was sent `lag` PSNs later: T follows (5.4). */
+static void reordered(struct transport *tp, struct qp *qp, struct receiver *in,
+		      const struct veroce_packet *p, uint32_t lag, uint64_t now_ns)
 {
 	uint64_t fade_ns = EXT_ROUNDS * hole_round_ns(qp);
 
@@ -148,6 +149,17 @@ void acks_reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 	if (lag <= in->ext)
 		return;
 	in->ext = (uint16_t)(lag < UINT16_MAX ? lag : UINT16_MAX);
+}
+
+void acks_arrived(struct transport *tp, struct qp *qp, struct receiver *in,
+		  const struct veroce_packet *p, uint32_t hpsn, bool had_holes, uint64_t now_ns)
+{
+	if (psn_diff(p->bth.psn, hpsn) < 0)
+		reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
+	if (in->unacked < UINT16_MAX)
+		in->unacked++;
+	acks_note(tp, qp, in,
+		  p->bth.ackreq || p->bth.retrans || (had_holes && !rx_has_holes(&in->rx)), now_ns);
 }
 
 /* ---- packets ------------------------------------------------------------------------------------ */
@@ -329,7 +341,7 @@ static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, u
 	return true;
 }
 
-bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
+bool acks_send(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
 	bool holes = has_holes(in), sack;
 

@@ -67,7 +67,7 @@ static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode, uint3
 	return true;
 }
 
-bool caps_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+bool caps_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 

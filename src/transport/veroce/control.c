@@ -109,7 +109,7 @@ static bool probe_due(const struct path *p, uint64_t now_ns)
 	return p->down && p->probe_ns <= now_ns;
 }
 
-bool control_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct pair *pair = vr->pair;
@@ -151,7 +151,7 @@ static struct receiver *untold(struct veroce_work *w)
 	return NULL;
 }
 
-bool control_output_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
+bool control_send_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = untold(vr->w);

@@ -107,6 +107,17 @@ static void examine_block(struct transport *tp, struct qp *qp, struct sender *s,
 	}
 }
 
+/* Nothing has been sent on a path since it went down, and of what was before nothing will come. */
+static void abandon(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+{
+	const struct pair *pair = qp->veroce->pair;
+
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		while (pair->path[i].down && s->tx.ring->paths[i].head != TX_NIL)
+			recovery_lose(tp, qp, s, s->tx.ring->paths[i].head, now_ns);
+	}
+}
+
 static void acked(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_news *news,
 		  const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -120,6 +131,8 @@ static void acked(struct transport *tp, struct qp *qp, struct sender *s, const s
 		sacketh_decode(&h, p->sacks + b * SACKETH_LEN);
 		examine_block(tp, qp, s, &h, heard, now_ns);
 	}
+	if (qp->veroce->pair->down_count)
+		abandon(tp, qp, s, now_ns);
 	/* While acknowledgements come they tell, and more than a clock knows. */
 	if (s->reo_ns) {
 		uint64_t quiet = now_ns + (qp->veroce->pair->srtt_ns >> QUIET_SHIFT);

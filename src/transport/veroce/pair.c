@@ -3,8 +3,8 @@
  * The table of pairs, what acknowledgements teach about paths, and the choice of one.
  *
  * A path goes down when PATH_SILENT_MAX packets in a row were lost on it and nothing that was sent on it
- * is acknowledged, while another path is up: random loss does not look like that. It comes up again when probes on it are answered: a
- * slow path is never shut, only a dead one (veRoCE 9.1).
+ * is acknowledged, while another path is up: random loss does not look like that. It comes up again when
+ * probes on it are answered: a slow path is never shut, only a dead one (veRoCE 9.1).
  */
 #include <assert.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static struct list *bucket_of(struct pair_table *t, const uint8_t src[16], const
 	return &t->buckets[h % PAIR_BUCKETS];
 }
 
-struct pair *pair_find(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16])
+static struct pair *find(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16])
 {
 	struct list *b = bucket_of(t, src, dst);
 
@@ -103,7 +103,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 		      uint32_t mtu_bytes, uint64_t now_ns)
 {
 	const struct pair_config *c = &t->config;
-	struct pair *p = pair_find(t, src, dst);
+	struct pair *p = find(t, src, dst);
 	enum cc_algorithm algorithm = c->cc_params ? c->cc_params->algorithm : c->cc;
 	struct cc_config cc;
 
@@ -494,7 +494,8 @@ void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
 		ack.ecn_packets = echo->ce_packets < n->packets ? echo->ce_packets : n->packets;
 	else if (becn && echo->path == TX_PATHS_MAX)
 		ack.ecn_packets = n->packets;
-	ack.ecn_bytes = n->packets ? (uint64_t)n->bytes * ack.ecn_packets / n->packets : 0;
+	if (ack.ecn_packets && n->packets)
+		ack.ecn_bytes = (uint64_t)n->bytes * ack.ecn_packets / n->packets;
 	leave(pair, p, n->bytes);
 	ack.ack_seq = p->gone_bytes;
 	if (n->sure || told) {

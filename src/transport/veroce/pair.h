@@ -113,8 +113,6 @@ void pair_table_fini(struct pair_table *);
 struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local,
 		      uint32_t mtu_bytes, uint64_t now_ns);
 void pair_put(struct pair_table *, struct pair *);
-/* Without a user more; NULL: there is none. */
-struct pair *pair_find(struct pair_table *, const uint8_t src[16], const uint8_t dst[16]);
 
 void pair_learn(struct pair *, enum pair_speaks, uint64_t now_ns);
 enum pair_speaks pair_speaks(const struct pair *, uint64_t now_ns);

@@ -198,6 +198,14 @@ static void take_msn(struct transport *tp, struct qp *qp, const struct sender *s
 	results_complete(tp, qp, now_ns);
 }
 
+/* Whether room is of any use. */
+static bool has_more(const struct qp *qp)
+{
+	const struct veroce_work *w = qp->veroce->w;
+
+	return w->wqe != sq_head(&qp->sq) || w->q.tx.lost || responses_due(qp) || w->fatal;
+}
+
 static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 		     const struct veroce_packet *p, uint32_t psn, uint64_t now_ns)
 {
@@ -227,7 +235,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 		return;
 	if (tx_outstanding(&s->tx) && d >= 0) /* else it was overtaken by a newer one */
 		tp->loss->acked(tp, qp, s, &news, p, now_ns);
-	if (news.packets)
+	if (news.packets && has_more(qp))
 		qp_activate(tp, qp);
 }
 
@@ -433,28 +441,45 @@ static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, co
 	return since;
 }
 
-static uint64_t pto_ns(const struct transport *tp, const struct qp *qp, const struct sender *s)
+static bool may_probe(const struct transport *tp, const struct sender *s)
+{
+	return tp->loss->probes && s->probes < PROBES_MAX && !s->retries && !s->tx.lost;
+}
+
+/*
+ * No timeout before the first probe, however old the oldest packet is: the last acknowledgement may be young,
+ * and all that is left be on a path that died.
+ */
+static bool must_probe(const struct transport *tp, const struct sender *s)
+{
+	return may_probe(tp, s) && !s->probes;
+}
+
+static uint64_t pto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
 	uint64_t srtt = slowest_srtt_ns(qp, s), pto = srtt + srtt / 2 + tp->lazy_ack_ns;
 
 	if (!srtt)
-		return qp->veroce->pair->rto_ns;
-	return pto > tp->pto_ns_min ? pto : tp->pto_ns_min;
+		pto = qp->veroce->pair->rto_ns;
+	else if (pto < tp->pto_ns_min)
+		pto = tp->pto_ns_min;
+	return s->active_ns + pto;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
-	uint64_t rto, pto;
+	uint64_t at = s->reo_ns ? s->reo_ns : TIMER_NEVER;
 
 	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && qp->veroce->w->rnr_until_ns))
 		return TIMER_NEVER;
-	rto = rto_deadline(tp, qp, s);
-	if (s->reo_ns && s->reo_ns < rto)
-		rto = s->reo_ns;
-	if (s->retries || s->probes >= PROBES_MAX || !tp->loss->probes || s->tx.lost)
-		return rto;
-	pto = s->active_ns + pto_ns(tp, qp, s);
-	return pto < rto ? pto : rto;
+	if (!must_probe(tp, s))
+		at = sooner(at, rto_deadline(tp, qp, s));
+	return may_probe(tp, s) ? sooner(at, pto_deadline(tp, qp, s)) : at;
 }
 
 static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
@@ -517,11 +542,12 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 		s->reo_ns = 0;
 		tp->loss->late(tp, qp, s, now_ns);
 	}
-	if (now_ns < rto_deadline(tp, qp, s)) {
-		if (recovery_deadline(tp, qp, s) <= now_ns)
-			probe(tp, qp, s, now_ns);
+	if (may_probe(tp, s) && pto_deadline(tp, qp, s) <= now_ns) {
+		probe(tp, qp, s, now_ns);
 		return;
 	}
+	if (must_probe(tp, s) || now_ns < rto_deadline(tp, qp, s))
+		return;
 	tp->counters.timeouts++;
 	s->timeout_ns = now_ns;
 	if (s->retries < UINT8_MAX)

@@ -477,21 +477,16 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 	if (qp_get_state(qp) == QPS_ERR || vr->w->fatal)
 		return;
-	if (psn_diff(p->bth.psn, hpsn) < 0)
-		acks_reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
-	if (in->unacked < UINT16_MAX)
-		in->unacked++;
-	acks_note(tp, qp, in,
-		  p->bth.ackreq || p->bth.retrans || (had_holes && !rx_has_holes(&in->rx)), now_ns);
+	acks_arrived(tp, qp, in, p, hpsn, had_holes, now_ns);
 }
 
-void requested_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
+void requested_retry_stalled(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct receiver *in = &qp->veroce->w->q_in;
 	uint32_t epsn = in->rx.epsn;
 
 	/* Not before there is one, and memory to remember it: else it would be refused again at once. */
-	if (!in->stalled || !bind(tp, qp, qp->veroce->rq_done))
+	if (!bind(tp, qp, qp->veroce->rq_done))
 		return;
 	in->stalled = false;
 	advance(tp, qp, now_ns);

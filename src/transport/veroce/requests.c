@@ -155,7 +155,8 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, struct send_wqe *w, 
 	at = veroce_encode_headers(out, &p);
 	if (!request_gather(tp, qp, w, po * qp->mtu, out + at, payload))
 		return -1;
-	memset(out + at + payload, 0, p.bth.pad);
+	if (p.bth.pad)
+		memset(out + at + payload, 0, p.bth.pad);
 	at += payload + p.bth.pad + ICRC_LEN;
 	tx_commit(&tp->tx, flow, qp->dest_qpn, at);
 	return (int32_t)at;

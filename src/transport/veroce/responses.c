@@ -207,7 +207,8 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t
 	at = veroce_encode_headers(out, &p);
 	if (payload)
 		mr_copy(&tp->mrs, out + at, from, payload);
-	memset(out + at + payload, 0, p.bth.pad);
+	if (p.bth.pad)
+		memset(out + at + payload, 0, p.bth.pad);
 	at += payload + p.bth.pad + ICRC_LEN;
 	tx_commit(&tp->tx, flow, qp->dest_qpn, at);
 	return (int32_t)at;
@@ -279,7 +280,7 @@ bool responses_pending(const struct qp *qp)
 	return psn_diff(vr->w->emit, vr->executed) <= 0 || tx_outstanding(&vr->w->r.tx);
 }
 
-bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+bool responses_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -288,7 +289,7 @@ bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 		if (vr->w->cut_short)
 			return false;
-		if (!vr->w->r.tx.lost && psn_diff(vr->w->emit, vr->executed) > 0)
+		if (!responses_due(qp))
 			return false;
 		sent = send_one(tp, qp, now_ns);
 		if (sent <= 0)

@@ -200,10 +200,5 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		return;
 	if (vr->w->watch_ns)
 		vr->w->watch_ns = now_ns + 4 * vr->pair->rto_ns;
-	if (psn_diff(p->bth.psn, hpsn) < 0)
-		acks_reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
-	if (in->unacked < UINT16_MAX)
-		in->unacked++;
-	acks_note(tp, qp, in,
-		  p->bth.ackreq || p->bth.retrans || (had_holes && !rx_has_holes(&in->rx)), now_ns);
+	acks_arrived(tp, qp, in, p, hpsn, had_holes, now_ns);
 }

@@ -62,19 +62,6 @@ void rx_space_drop(struct rx_space *s, struct pool *pool)
 	rx_space_init(s, s->epsn);
 }
 
-enum rx_place rx_judge(const struct rx_space *s, uint32_t psn, uint32_t limit)
-{
-	uint32_t d = (psn - s->epsn) & PSN_MASK;
-
-	if (d >= 1u << 23)
-		return RX_OLD;
-	if (d >= limit)
-		return RX_BEYOND;
-	if (s->window && d < s->window->size && bitring_test(&s->window->arrived, psn))
-		return RX_OLD;
-	return RX_NEW;
-}
-
 static struct rx_meta **block_of(const struct rx_window *w, uint32_t psn)
 {
 	return &w->meta[(psn & (w->size - 1)) / META_BLOCK];
@@ -109,7 +96,6 @@ static bool grow(struct rx_space *s, struct pool *pool, uint32_t distance)
 			}
 		}
 		(*block_of(w, psn))[psn % META_BLOCK] = (*block_of(old, psn))[psn % META_BLOCK];
-		w->metas++;
 	}
 	if (old) {
 		memcpy(w->fresh, old->fresh, sizeof(w->fresh));
@@ -139,7 +125,6 @@ bool rx_record(struct rx_space *s, struct pool *pool, uint32_t psn, const struct
 		}
 		(*block)[psn % META_BLOCK] = *meta;
 		bitring_set(&w->last, psn);
-		w->metas++;
 	}
 	bitring_set(&w->arrived, psn);
 	w->fresh[psn / RX_GROUP % RX_GROUPS / 64] |= 1ull << psn / RX_GROUP % 64;
@@ -148,26 +133,21 @@ bool rx_record(struct rx_space *s, struct pool *pool, uint32_t psn, const struct
 	return true;
 }
 
-void rx_step(struct rx_space *s, struct pool *pool)
+void rx_step_window(struct rx_space *s, struct pool *pool)
 {
 	struct rx_window *w = s->window;
 
-	if (w) {
-		bitring_clear(&w->arrived, s->epsn);
-		if (bitring_test(&w->last, s->epsn)) {
-			bitring_clear(&w->last, s->epsn);
-			w->metas--;
-		}
-		/* A block whose PSNs have all been passed will serve those a window later: keep none. */
-		if (s->epsn % META_BLOCK == META_BLOCK - 1) {
-			pool_put(pool, *block_of(w, s->epsn), block_bytes());
-			*block_of(w, s->epsn) = NULL;
-		}
+	bitring_clear(&w->arrived, s->epsn);
+	bitring_clear(&w->last, s->epsn);
+	/* A block whose PSNs have all been passed will serve those a window later: keep none. */
+	if (s->epsn % META_BLOCK == META_BLOCK - 1) {
+		pool_put(pool, *block_of(w, s->epsn), block_bytes());
+		*block_of(w, s->epsn) = NULL;
 	}
 	if (s->hpsn == ((s->epsn - 1) & PSN_MASK))
 		s->hpsn = s->epsn;
 	s->epsn = psn_add(s->epsn, 1);
-	if (w && s->hpsn == ((s->epsn - 1) & PSN_MASK)) {
+	if (s->hpsn == ((s->epsn - 1) & PSN_MASK)) {
 		window_put(pool, w);
 		s->window = NULL;
 	}
@@ -190,13 +170,6 @@ void rx_arrived128(const struct rx_space *s, uint32_t from, uint64_t bits[2])
 	bits[1] = 0;
 	if (s->window)
 		bitring_get128(&s->window->arrived, from, bits, (s->hpsn + 1 - from) & PSN_MASK);
-}
-
-uint32_t rx_next_hole(const struct rx_space *s, uint32_t from)
-{
-	uint32_t max = (s->hpsn + 1 - from) & PSN_MASK;
-
-	return s->window ? bitring_run(&s->window->arrived, from, max) : max;
 }
 
 bool rx_take_fresh(struct rx_space *s, uint32_t from, uint32_t *psn)

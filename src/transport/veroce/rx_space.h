@@ -54,7 +54,6 @@ struct rx_window {
 	struct bitring arrived;
 	struct bitring last;      /* ends a message: its meta is kept */
 	struct rx_meta **meta;    /* blocks of 64, by PSN; NULL: none of the 64 is kept */
-	uint32_t metas;
 	uint64_t fresh[RX_GROUPS / 64]; /* groups with arrivals that no SACK has told of, by number modulo */
 };
 
@@ -82,20 +81,40 @@ static inline uint32_t rx_distance(const struct rx_space *s)
 }
 
 /* limit: PSNs from epsn on that may be recorded, at most RX_WINDOW_MAX. */
-enum rx_place rx_judge(const struct rx_space *, uint32_t psn, uint32_t limit);
+static inline enum rx_place rx_judge(const struct rx_space *s, uint32_t psn, uint32_t limit)
+{
+	uint32_t d = (psn - s->epsn) & PSN_MASK;
+
+	if (d >= 1u << 23)
+		return RX_OLD;
+	if (d >= limit)
+		return RX_BEYOND;
+	if (s->window && d < s->window->size && bitring_test(&s->window->arrived, psn))
+		return RX_OLD;
+	return RX_NEW;
+}
 
 /*
- * Records an early packet, or the one at epsn when its message cannot be finished now; meta where it ends a message, else NULL. False: no memory,
- * nothing is recorded. psn was judged RX_NEW.
+ * Records an early packet, or the one at epsn when its message cannot be finished now; meta where it
+ * ends a message, else NULL. False: no memory, nothing is recorded. psn was judged RX_NEW.
  */
 bool rx_record(struct rx_space *, struct pool *, uint32_t psn, const struct rx_meta *);
 
+void rx_step_window(struct rx_space *, struct pool *);
 /*
  * The packet at epsn has been dealt with: steps over it, and gives the window back when nothing is
  * early any more. rx_epsn_arrived() tells whether the next one is there; *meta is its meta, or NULL
  * when it ends no message; valid until the step.
  */
-void rx_step(struct rx_space *, struct pool *);
+static inline void rx_step(struct rx_space *s, struct pool *pool)
+{
+	if (s->window) {
+		rx_step_window(s, pool);
+		return;
+	}
+	s->hpsn = s->epsn;
+	s->epsn = psn_add(s->epsn, 1);
+}
 bool rx_epsn_arrived(const struct rx_space *, const struct rx_meta **meta);
 
 /*
@@ -107,7 +126,5 @@ void rx_arrived128(const struct rx_space *, uint32_t from, uint64_t bits[2]);
  * not told yet: its first PSN, and it counts as told. False: there is none.
  */
 bool rx_take_fresh(struct rx_space *, uint32_t from, uint32_t *psn);
-/* The distance from `from` to the next PSN that is missing below hpsn; to hpsn + 1 if none is. */
-uint32_t rx_next_hole(const struct rx_space *, uint32_t from);
 
 #endif

@@ -255,23 +255,6 @@ static void bits_are_told_from_anywhere_and_end_at_the_highest_psn(void **state)
 	end(&f);
 }
 
-static void the_next_hole_is_found_and_none_lies_above_the_highest_psn(void **state)
-{
-	struct fixture f = start();
-
-	assert_int_equal(rx_next_hole(&f.s, f.s.epsn), 0);
-	for (uint32_t i = 1; i <= 200; i++) {
-		if (i != 150)
-			assert_true(record(&f, i));
-	}
-	assert_int_equal(rx_next_hole(&f.s, nth(0)), 0);
-	assert_int_equal(rx_next_hole(&f.s, nth(1)), 149);
-	assert_int_equal(rx_next_hole(&f.s, nth(150)), 0);
-	assert_int_equal(rx_next_hole(&f.s, nth(151)), 50);
-	assert_int_equal(rx_next_hole(&f.s, nth(201)), 0);
-	end(&f);
-}
-
 static void a_dry_pool_records_nothing_and_leaves_what_is_recorded(void **state)
 {
 	const struct rx_meta *m;
@@ -324,7 +307,6 @@ int main(void)
 		cmocka_unit_test(metas_are_given_back_as_they_are_passed),
 		cmocka_unit_test(the_packet_that_is_due_can_be_recorded_too),
 		cmocka_unit_test(bits_are_told_from_anywhere_and_end_at_the_highest_psn),
-		cmocka_unit_test(the_next_hole_is_found_and_none_lies_above_the_highest_psn),
 		cmocka_unit_test(a_dry_pool_records_nothing_and_leaves_what_is_recorded),
 		cmocka_unit_test(dropping_forgets_what_was_early),
 	};

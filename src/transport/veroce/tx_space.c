@@ -20,13 +20,33 @@ void tx_space_drop(struct tx_space *s, struct pool *pool)
 {
 	if (s->ring)
 		pool_put(pool, s->ring, ring_bytes(s->size));
+	pool_put(pool, s->kept, ring_bytes(TX_RING_MIN));
 	tx_space_init(s, s->nxt);
 }
 
-static struct tx_ring *ring_get(struct pool *pool, uint32_t size)
+/* Nothing is outstanding any more. */
+static void empty(struct tx_space *s, struct pool *pool)
 {
-	struct tx_ring *ring = pool_get(pool, ring_bytes(size));
+	struct tx_ring *kept = s->kept;
 
+	if (!kept && s->size == TX_RING_MIN)
+		kept = s->ring;
+	else
+		pool_put(pool, s->ring, ring_bytes(s->size));
+	tx_space_init(s, s->nxt);
+	s->kept = kept;
+}
+
+static struct tx_ring *ring_get(struct tx_space *s, struct pool *pool, uint32_t size)
+{
+	struct tx_ring *ring;
+
+	if (size == TX_RING_MIN && s->kept) {
+		ring = s->kept;
+		s->kept = NULL;
+	} else {
+		ring = pool_get(pool, ring_bytes(size));
+	}
 	if (!ring)
 		return NULL;
 	for (int i = 0; i < TX_PATHS_MAX; i++)
@@ -34,16 +54,14 @@ static struct tx_ring *ring_get(struct pool *pool, uint32_t size)
 	return ring;
 }
 
-bool tx_space_reserve(struct tx_space *s, struct pool *pool)
+bool tx_space_grow(struct tx_space *s, struct pool *pool)
 {
 	struct tx_ring *ring;
 	uint32_t size = s->ring ? s->size * 2 : TX_RING_MIN;
 
-	if (s->ring && tx_outstanding(s) < s->size)
-		return true;
 	if (size > TX_WINDOW_MAX)
 		return false;
-	ring = ring_get(pool, size);
+	ring = ring_get(s, pool, size);
 	if (!ring)
 		return false;
 	if (s->ring) {
@@ -211,13 +229,66 @@ void tx_space_ack_one(struct tx_space *s, uint32_t psn, const uint64_t *min_rtt_
 	r->state = TX_ACKED;
 }
 
+/*
+ * What tx_space_ack_one() does, for packets that follow each other on one path, all flying and sent once:
+ * what comes in when nothing is lost. Returns the first PSN that is not of this kind, or end.
+ */
+static uint32_t ack_run(struct tx_space *s, uint32_t psn, uint32_t end, struct tx_news *news)
+{
+	const struct tx_record *r = tx_record(s, psn), *last = NULL;
+	uint8_t path = r->path;
+	struct tx_path_news *n = &news->path[path];
+	struct tx_path *p = &s->ring->paths[path];
+	uint32_t bytes = 0, packets = 0, oldest = p->head;
+
+	while (psn != end && psn == oldest && r->state == TX_FLYING && r->copies == 1) {
+		bytes += r->bytes;
+		packets++;
+		oldest = r->next;
+		last = r;
+		psn = psn_add(psn, 1);
+		r = tx_record(s, psn);
+	}
+	if (!last)
+		return psn;
+	if (!(news->paths & 1u << path)) {
+		news->paths |= 1u << path;
+		*n = (struct tx_path_news){0};
+	}
+	news->packets += packets;
+	n->bytes += bytes;
+	n->packets += packets;
+	n->sure += packets;
+	if (last->tx_ns > n->newest_tx_ns)
+		n->newest_tx_ns = last->tx_ns;
+	if ((int32_t)(last->order + 1 - p->newest_order) > 0) {
+		p->newest_order = last->order + 1;
+		p->newest_tx_ns = last->tx_ns;
+	}
+	p->flying -= packets;
+	s->flying -= packets;
+	p->head = oldest;
+	if (oldest == TX_NIL)
+		p->tail = TX_NIL;
+	else
+		tx_record(s, oldest)->prev = TX_NIL;
+	return psn;
+}
+
 void tx_space_ack_to(struct tx_space *s, struct pool *pool, uint32_t psn,
 		     const uint64_t *min_rtt_ns, uint64_t now_ns, struct tx_news *news)
 {
 	uint32_t end = psn_add(psn, 1);
 
-	for (; s->una != end; s->una = psn_add(s->una, 1))
-		tx_space_ack_one(s, s->una, min_rtt_ns, now_ns, news);
+	while (s->una != end) {
+		uint32_t una = ack_run(s, s->una, end, news);
+
+		if (una == s->una) {
+			tx_space_ack_one(s, una, min_rtt_ns, now_ns, news);
+			una = psn_add(una, 1);
+		}
+		s->una = una;
+	}
 	if (s->una == s->nxt)
-		tx_space_drop(s, pool);
+		empty(s, pool);
 }

@@ -10,7 +10,7 @@
  * happened to later packets of the same path tells of the loss of an earlier one (6.2).
  *
  * Records live in a ring from a pool, taken when the first packet is sent and given back when nothing
- * is outstanding.
+ * is outstanding; one of the smallest size is kept for the packets to come until the space is dropped.
  */
 #ifndef TRANSPORT_VEROCE_TX_SPACE_H
 #define TRANSPORT_VEROCE_TX_SPACE_H
@@ -60,6 +60,7 @@ struct tx_ring {
 
 struct tx_space {
 	struct tx_ring *ring; /* NULL: nothing is outstanding */
+	struct tx_ring *kept; /* of TX_RING_MIN records, for when there is; or NULL */
 	uint32_t size;        /* of the ring, a power of two */
 	uint32_t una;
 	uint32_t nxt;
@@ -84,7 +85,7 @@ struct tx_news {
 };
 
 void tx_space_init(struct tx_space *, uint32_t psn);
-/* Gives the ring back; the space is empty at nxt. */
+/* Gives all memory back; the space is empty at nxt. */
 void tx_space_drop(struct tx_space *, struct pool *);
 
 static inline uint32_t tx_outstanding(const struct tx_space *s)
@@ -103,8 +104,12 @@ static inline struct tx_record *tx_record(const struct tx_space *s, uint32_t psn
 	return &s->ring->records[psn & (s->size - 1)];
 }
 
+bool tx_space_grow(struct tx_space *, struct pool *);
 /* Room for one more, at most TX_WINDOW_MAX. False: no memory, or none left to take. */
-bool tx_space_reserve(struct tx_space *, struct pool *);
+static inline bool tx_space_reserve(struct tx_space *s, struct pool *pool)
+{
+	return (s->ring && tx_outstanding(s) < s->size) || tx_space_grow(s, pool);
+}
 /* Enters PSN nxt as sent. tx_space_reserve() said yes. */
 void tx_space_sent(struct tx_space *, uint32_t item, uint8_t path, uint16_t bytes, uint64_t now_ns);
 /* A LOST record leaves the retransmit queue and flies again. */
@@ -112,8 +117,8 @@ void tx_space_resent(struct tx_space *, uint32_t psn, uint8_t path, uint64_t now
 
 /*
  * PSN una .. psn are acknowledged, or one PSN is. min_rtt_ns of the path, by index, tells spurious
- * retransmissions; NULL: not told apart. Adds to news. tx_space_ack_to() gives the ring back when
- * nothing is left.
+ * retransmissions; NULL: not told apart. Adds to news. tx_space_ack_to() empties the space when nothing
+ * is left: a ring that had to grow goes back.
  */
 void tx_space_ack_to(struct tx_space *, struct pool *, uint32_t psn, const uint64_t *min_rtt_ns,
 		     uint64_t now_ns, struct tx_news *);

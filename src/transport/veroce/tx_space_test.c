@@ -402,6 +402,31 @@ static void the_ring_is_given_back_with_the_last_acknowledgement(void **state)
 	end(&f);
 }
 
+static void the_smallest_ring_is_kept_for_the_next_packet(void **state)
+{
+	struct fixture f = start();
+	struct tx_ring *ring;
+	size_t lent;
+
+	send(&f, TX_RING_MIN, 0);
+	ring = f.s.ring;
+	lent = pool_lent_bytes(&f.pool);
+	for (uint32_t round = 1; round < 4; round++) {
+		ack_to(&f, round * TX_RING_MIN - 1);
+		assert_null(f.s.ring);
+		assert_int_equal(pool_lent_bytes(&f.pool), lent);
+		dry = true;
+		send(&f, TX_RING_MIN, 0);
+		dry = false;
+		assert_ptr_equal(f.s.ring, ring);
+		assert_int_equal(f.s.ring->paths[0].sent, TX_RING_MIN); /* it knows nothing of before */
+		assert_int_equal(pool_lent_bytes(&f.pool), lent);
+	}
+	tx_space_drop(&f.s, &f.pool);
+	assert_int_equal(pool_lent_bytes(&f.pool), 0);
+	end(&f);
+}
+
 static void a_dropped_space_goes_on_behind_what_was_sent(void **state)
 {
 	struct fixture f = start();
@@ -437,6 +462,7 @@ int main(void)
 		cmocka_unit_test(a_copy_answered_sooner_than_a_round_trip_was_sent_in_vain),
 		cmocka_unit_test(an_acknowledged_packet_can_be_lost_again),
 		cmocka_unit_test(the_ring_is_given_back_with_the_last_acknowledgement),
+		cmocka_unit_test(the_smallest_ring_is_kept_for_the_next_packet),
 		cmocka_unit_test(a_dropped_space_goes_on_behind_what_was_sent),
 	};
 

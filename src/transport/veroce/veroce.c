@@ -98,6 +98,8 @@ static void rest(struct transport *tp, struct qp *qp)
 		.r_ext = w->r_in.ext,
 	};
 	vr->psn_new = w->q.tx.nxt;
+	tx_space_drop(&w->q.tx, &tp->pool);
+	tx_space_drop(&w->r.tx, &tp->pool);
 	pool_put(&tp->pool, w->reads, w->reads_size * sizeof(*w->reads));
 	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*w->slots));
 	pool_put(&tp->pool, w, sizeof(*w));
@@ -276,36 +278,22 @@ void veroce_heard(struct transport *tp, struct qp *qp, bool confirmed, uint64_t 
 	}
 }
 
-const struct flow *veroce_flow(struct transport *tp, const struct qp *qp, uint32_t path, bool data)
+const struct flow *veroce_make_flow(struct transport *tp, const struct qp *qp, uint32_t path,
+				    bool trimmable)
 {
 	struct flow f = qp->flow;
+	const struct flow *kept;
 
 	f.sport = (flow_is_ipv4(&f) ? tp->sport_ipv4 : tp->sport_ipv6)[path];
 	f.dport = tp->veroce_port;
 	/* ECT(0); acknowledgements too, to travel with data, unless only data may be trimmed. */
 	f.tos = (uint8_t)((f.tos & ~3u) | 2);
-	if (data && qp->veroce->caps & CAPS_TRIM)
+	if (trimmable)
 		f.tos = VEROCE_DSCP_TRIMMABLE << 2 | 2;
-	return tx_keep_flow(&tp->tx, &f);
-}
-
-void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t path, uint64_t now_ns)
-{
-	struct veroce *vr = qp->veroce;
-
-	p->bth.ts = vr->caps & CAPS_TS;
-	if (!p->bth.ts)
-		return;
-	p->ts = (struct tseth){
-		.tx1 = (uint32_t)now_ns,
-		.path_id = (uint8_t)path,
-		.path_seq = vr->pair->path[path].stamp_seq++ & PSN_MASK,
-	};
-}
-
-bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
-{
-	return qp->veroce->caps & CAPS_TRIM && pkt->flow->tos >> 2 == VEROCE_DSCP_TRIMMED;
+	kept = tx_keep_flow(&tp->tx, &f);
+	if (kept)
+		tx_name_flow(&tp->tx, qp, path << 1 | trimmable);
+	return kept;
 }
 
 void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
@@ -376,6 +364,12 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 }
 
+/* Its turn is next, and ends with that. */
+static bool output_rearms(const struct qp *qp)
+{
+	return qp->veroce->w && !list_empty(&qp->active) && qp_get_state(qp) != QPS_ERR;
+}
+
 static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		  const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -389,7 +383,7 @@ static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		veroce_heard(tp, qp, true, now_ns);
 		dispatch(tp, qp, pkt, p, now_ns);
 	}
-	if (qp->ops == &veroce_ops)
+	if (qp->ops == &veroce_ops && !output_rearms(qp))
 		veroce_rearm(tp, qp, now_ns);
 }
 
@@ -411,15 +405,6 @@ static void rocev2_input(struct transport *tp, struct qp *qp, const struct pkt *
 }
 
 /* ---- output --------------------------------------------------------------------------------------- */
-
-bool veroce_reserve(struct transport *tp, struct veroce_work *w, struct sender *s)
-{
-	if (tx_space_reserve(&s->tx, &tp->pool))
-		return true;
-	if (!tx_outstanding(&s->tx))
-		w->starved = true;
-	return false;
-}
 
 static void starve(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {

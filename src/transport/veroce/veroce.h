@@ -221,7 +221,14 @@ bool veroce_wake(struct transport *, struct qp *);
  * Room for one more packet of that space; false: no memory. Where nothing in flight would bring another
  * turn, the QP is starved: it looks again by itself, and fails after VEROCE_STARVED_MS.
  */
-bool veroce_reserve(struct transport *, struct veroce_work *, struct sender *);
+static inline bool veroce_reserve(struct transport *tp, struct veroce_work *w, struct sender *s)
+{
+	if (tx_space_reserve(&s->tx, &tp->pool))
+		return true;
+	if (!tx_outstanding(&s->tx))
+		w->starved = true;
+	return false;
+}
 /* The PSNs that a query of the QP shows. */
 void veroce_query(const struct qp *, uint32_t *rq_psn, uint32_t *sq_psn);
 /* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
@@ -232,12 +239,39 @@ void veroce_heard(struct transport *, struct qp *, bool confirmed, uint64_t now_
 uint64_t transport_secret(struct transport *);
 /* Sets qp->timer to the earliest deadline, lazily. */
 void veroce_rearm(struct transport *, struct qp *, uint64_t now_ns);
+const struct flow *veroce_make_flow(struct transport *, const struct qp *, uint32_t path,
+				    bool trimmable);
 /* The flow of path `path`, as long as the turn's packets live; NULL: the turn is full. */
-const struct flow *veroce_flow(struct transport *, const struct qp *, uint32_t path, bool data);
+static inline const struct flow *veroce_flow(struct transport *tp, const struct qp *qp, uint32_t path,
+					     bool data)
+{
+	bool trimmable = data && qp->veroce->caps & CAPS_TRIM;
+	const struct flow *kept = tx_kept_flow(&tp->tx, qp, path << 1 | trimmable);
+
+	return kept ? kept : veroce_make_flow(tp, qp, path, trimmable);
+}
 
 /* Stamps a packet of a PSN space that leaves on `path`, if the peer understands (13.2). */
-void veroce_stamp(struct qp *, struct veroce_packet *, uint32_t path, uint64_t now_ns);
-bool veroce_is_trimmed(const struct qp *, const struct pkt *);
+static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t path,
+				uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	p->bth.ts = vr->caps & CAPS_TS;
+	if (!p->bth.ts)
+		return;
+	p->ts = (struct tseth){
+		.tx1 = (uint32_t)now_ns,
+		.path_id = (uint8_t)path,
+		.path_seq = vr->pair->path[path].stamp_seq++ & PSN_MASK,
+	};
+}
+
+static inline bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
+{
+	return qp->veroce->caps & CAPS_TRIM && pkt->flow->tos >> 2 == VEROCE_DSCP_TRIMMED;
+}
+
 /* What a packet of a PSN space tells by itself: its path, its stamp, its CE mark. */
 void veroce_arrival(struct qp *, struct receiver *, const struct pkt *, const struct veroce_packet *,
 		    uint64_t now_ns);
@@ -246,8 +280,13 @@ void veroce_arrival(struct qp *, struct receiver *, const struct pkt *, const st
 
 void caps_start(struct transport *, struct qp *, uint64_t now_ns);
 void caps_input(struct transport *, struct qp *, const struct veroce_packet *, uint64_t now_ns);
+bool caps_send(struct transport *, struct qp *, uint64_t now_ns);
 /* False: no room. */
-bool caps_output(struct transport *, struct qp *, uint64_t now_ns);
+static inline bool caps_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	return (!qp->veroce->caps_reply && !qp->veroce->caps_ask) || caps_send(tp, qp, now_ns);
+}
+
 void caps_expire(struct transport *, struct qp *, uint64_t now_ns);
 uint64_t caps_deadline(const struct qp *);
 /* Work came before it is known how to send it. */
@@ -258,13 +297,28 @@ void caps_hurry(struct qp *, uint64_t now_ns);
 /* CNP, RTT probes, slow-packet signals. */
 void control_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		   uint64_t now_ns);
+bool control_send(struct transport *, struct qp *, uint64_t now_ns);
 /* Probes of paths that are down, answers to the peer's. False: no room. */
-bool control_output(struct transport *, struct qp *, uint64_t now_ns);
+static inline bool control_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	const struct veroce *vr = qp->veroce;
+
+	return (!vr->w->rtt_reply && !vr->w->slow_due && !vr->pair->down_count) ||
+	       control_send(tp, qp, now_ns);
+}
+
+bool control_send_cnp(struct transport *, struct qp *, uint64_t now_ns);
 /*
  * A CNP for CE marks that no acknowledgement tells of (10): after those of this turn were sent. False: no
  * room.
  */
-bool control_output_cnp(struct transport *, struct qp *, uint64_t now_ns);
+static inline bool control_output_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	const struct veroce_work *w = qp->veroce->w;
+
+	return (!w->q_in.ce && !w->r_in.ce) || control_send_cnp(tp, qp, now_ns);
+}
+
 /* The packet with that PSN came far behind the others: the peer shall know (9.1). */
 void control_slow(struct transport *, struct qp *, uint32_t psn, uint64_t now_ns);
 uint64_t control_deadline(const struct qp *);
@@ -283,8 +337,14 @@ void requests_ask_again(struct transport *, struct qp *, uint32_t index);
 
 void requested_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		     uint64_t now_ns);
+void requested_retry_stalled(struct transport *, struct qp *, uint64_t now_ns);
 /* A receive WQE may have come: a message that waits for one is finished. */
-void requested_retry(struct transport *, struct qp *, uint64_t now_ns);
+static inline void requested_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	if (qp->veroce->w->q_in.stalled)
+		requested_retry_stalled(tp, qp, now_ns);
+}
+
 /* Flushes the receive WQEs that were bound, in order. */
 void requested_flush(struct transport *, struct qp *, uint64_t now_ns);
 /* Gives them back, without completions. */
@@ -306,20 +366,33 @@ void strong_order_drop(struct transport *, struct veroce *);
 /* Executes a READ or atomic whose turn has come. */
 enum rx_verdict responses_execute(struct transport *, struct qp *, const struct rx_meta *,
 				  uint64_t now_ns);
-bool responses_output(struct transport *, struct qp *, uint64_t now_ns);
+bool responses_send(struct transport *, struct qp *, uint64_t now_ns);
+/* Whether there is a packet to cut or to send again. */
+static inline bool responses_due(const struct qp *qp)
+{
+	const struct veroce_work *w = qp->veroce->w;
+
+	return w->r.tx.lost || psn_diff(w->emit, qp->veroce->executed) <= 0;
+}
+/* Responses, lost ones first. True: stopped for lack of room or budget only. */
+static inline bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	return responses_due(qp) && responses_send(tp, qp, now_ns);
+}
+
 /* Whether a response is still to be sent, or to be acknowledged. */
 bool responses_pending(const struct qp *);
 /* Slots up to response MSN r are done with. */
 void responses_release(struct qp *, uint32_t r);
 
-/* ---- results.c ------------------------------------------------------------------------------------------ */
+/* ---- results.c ------------------------------------------------------------------------------- */
 
 void results_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		   uint64_t now_ns);
 /* Completes, in order, every WQE that is done. */
 void results_complete(struct transport *, struct qp *, uint64_t now_ns);
 
-/* ---- acks.c ----------------------------------------------------------------------------------------------- */
+/* ---- acks.c ---------------------------------------------------------------------------------- */
 
 /* What a packet's arrival does to what is to be acknowledged; `now`: at once. */
 void acks_note(struct transport *, struct qp *, struct receiver *, bool now, uint64_t now_ns);
@@ -329,18 +402,24 @@ void acks_nak(struct transport *, struct qp *, struct receiver *, uint32_t psn, 
 uint16_t acks_ext_start(uint32_t paths);
 /* Whether a NAK is due and may go: the one that ends the QP comes behind all responses. */
 bool acks_nak_ready(const struct qp *);
+bool acks_send(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 /* Sends what is due of one space. False: no room. */
-bool acks_output(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
-/* A packet filled a hole or opened one: T and the hole timer follow (5.3, 5.4). */
-void acks_reordered(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
-		    uint32_t lag, uint64_t now_ns);
+static inline bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in,
+			       uint64_t now_ns)
+{
+	return (!in->ack_due && !in->nak_due && !in->trims) || acks_send(tp, qp, in, now_ns);
+}
+
+/* A new packet was taken, in its turn or early; hpsn and had_holes are what was before it. */
+void acks_arrived(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
+		  uint32_t hpsn, bool had_holes, uint64_t now_ns);
 /* A switch cut the payload of the packet with that PSN off (veRoCE 8). */
 void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t psn);
 /* Of those, none is to be said any more. */
 void acks_drop(struct transport *, struct receiver *);
 void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 
-/* ---- recovery.c --------------------------------------------------------------------------------------------- */
+/* ---- recovery.c ------------------------------------------------------------------------------ */
 
 /* ACK, SACK or NAK of one space. */
 void recovery_input(struct transport *, struct qp *, struct sender *, const struct veroce_packet *,

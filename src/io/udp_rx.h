@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receiving over UDP: sockets made elsewhere, batches, and trains cut into packets. Internal to the UDP back
+ * end.
+ *
+ * `cur` of `batch` received messages are spent, `offset` bytes of the next one too. No buffer is given to
+ * the kernel again before all of a batch has been yielded, and the next batch starts at buffer 0 again: a
+ * receiver that keeps up stays within the few that are in cache.
+ */
+#ifndef IO_UDP_RX_H
+#define IO_UDP_RX_H
+
+#include "io/udp_socket.h"
+
+enum { UDP_RX_MESSAGES = 16 };
+
+struct udp_rx_socket {
+	int fd;
+	enum udp_family family;
+	uint16_t port;
+	uint32_t overflow; /* the kernel's running count of discarded datagrams, as last seen */
+};
+
+struct udp_rx {
+	struct io_counters *counters;
+	size_t batch;
+	size_t cur;
+	uint32_t offset;
+	uint32_t segment_bytes; /* of message `cur`, once offset is not 0 */
+	struct udp_rx_socket *batch_socket;
+	size_t ask;     /* messages to ask the kernel for, next time */
+	size_t first;   /* socket that is asked first */
+	unsigned streak;
+	unsigned idle;     /* calls that found the first socket empty since the others were asked */
+	unsigned patience; /* so many are let pass */
+	uint64_t looked_ns;
+	bool drained; /* the kernel had fewer messages than it was asked for */
+	struct udp_rx_socket sockets[UDP_RX_SOCKETS_MAX];
+	size_t socket_count;
+	uint8_t *buffers;
+	struct flow flows[UDP_RX_MESSAGES];
+	struct mmsghdr messages[UDP_RX_MESSAGES];
+	struct iovec iov[UDP_RX_MESSAGES];
+	union udp_address from[UDP_RX_MESSAGES];
+	struct udp_control control[UDP_RX_MESSAGES];
+};
+
+/* Of zeroed memory. Borrows the sockets. 0, or -ENOMEM: nothing is left to close. */
+int udp_rx_open(struct udp_rx *, const struct udp_config *);
+void udp_rx_close(struct udp_rx *);
+/* As io_ops.recv. */
+size_t udp_rx_recv(struct udp_rx *, struct pkt *pkts, size_t max, uint64_t now_ns);
+
+#endif

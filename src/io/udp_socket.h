@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the sockets of both directions (udp_rx.h, udp_tx.h) have in common; internal to the UDP back end. */
+#ifndef IO_UDP_SOCKET_H
+#define IO_UDP_SOCKET_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "io/udp.h"
+
+enum { UDP_CONTROL_BYTES = 192 };
+
+struct udp_control {
+	_Alignas(struct cmsghdr) uint8_t bytes[UDP_CONTROL_BYTES];
+};
+
+union udp_address {
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* An option that is an improvement, and can be done without. */
+void udp_set_option(int fd, int level, int option, int value);
+/* Asks for so much with `force`, which needs a privilege, else with `plain`. */
+void udp_set_buffer(int fd, int force, int plain, int bytes);
+/* Unbound, IPv6 alone in that family. A negative errno. */
+int udp_make_socket(enum udp_family);
+/* Host order; 0: it has none. */
+uint16_t udp_bound_port(int fd, enum udp_family);
+
+static inline bool udp_is_link_local(const uint8_t *addr)
+{
+	return addr[0] == 0xfe && (addr[1] & 0xc0) == 0x80;
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sending over UDP: one socket a path and family, trains as one message each. Internal to the UDP back end.
+ */
+#ifndef IO_UDP_TX_H
+#define IO_UDP_TX_H
+
+#include "io/udp_socket.h"
+
+enum { UDP_TX_MESSAGES = 16 };
+
+/*
+ * A message whose TOS is not the socket's own says so in a control message, for 0.1 us. What most of a
+ * socket's messages have becomes its own: a path that carries veRoCE data is soon ECT(0) by itself.
+ */
+struct udp_tx_socket {
+	int fd; /* -1: none */
+	uint16_t port;
+	uint8_t tos;       /* the socket's own */
+	uint8_t other_tos; /* of the last messages, `other_run` in a row */
+	unsigned other_run;
+};
+
+struct udp_tx {
+	struct io_counters *counters;
+	bool trains; /* the kernel and the interfaces take them */
+	unsigned paths;
+	struct udp_tx_socket sockets[UDP_FAMILIES][UDP_PATHS_MAX];
+	struct mmsghdr messages[UDP_TX_MESSAGES];
+	size_t packets[UDP_TX_MESSAGES]; /* how many packets each message holds */
+	struct iovec iov[UDP_TX_MESSAGES];
+	union udp_address to[UDP_TX_MESSAGES];
+	struct udp_control control[UDP_TX_MESSAGES];
+};
+
+/* Of zeroed memory. 0, or a negative errno where not even one path can be made: close it all the same. */
+int udp_tx_open(struct udp_tx *, const struct udp_config *);
+void udp_tx_close(struct udp_tx *);
+/* As io_ops.send. */
+size_t udp_tx_send(struct udp_tx *, const struct pkt *pkts, size_t n);
+
+#endif
