@@ -114,7 +114,7 @@ void sim_csv_write(struct folder *, const struct sim_input *, const struct resul
 void sim_json_write(struct folder *, const struct sim_input *, const struct results *,
 		    const struct figures *);
 
-/* Goodput windows to a point of fairness over time: so many that packets do not matter. */
+/* Goodput windows to a point of fairness over time: so many that the grain of what is told does not matter. */
 uint32_t sim_fairness_windows(const struct results *);
 
 /* The line that repeats the run. */

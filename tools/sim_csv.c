@@ -7,7 +7,8 @@
 
 #include <inttypes.h>
 
-enum { FAIRNESS_POINTS = 128 };
+/* Of fairness over time: at most so many points, each of at least so many of the smallest steps. */
+enum { FAIRNESS_POINTS = 128, FAIRNESS_GRAINS = 8 };
 
 #define U64 "%" PRIu64
 #define U32 "%" PRIu32
@@ -208,23 +209,47 @@ static void write_goodput(struct folder *d, const struct sim_input *in, const st
 		fputc('\n', f);
 	}
 	f = folder_file(d, "goodput_flows.csv");
-	fprintf(f, "flow,time_ps,window_ps,bps\n");
-	for (uint32_t i = 0; i < results_goodput_flows(r); i++) {
-		const struct results_series *s = &g->flow[i];
+	fprintf(f, "flow,src,dst,time_ps,window_ps,bps\n");
+	for (uint32_t i = 0; i < g->curve_count; i++) {
+		const struct results_series *s = &g->curve[i].series;
+		const struct results_flow *first = &r->flows[g->curve[i].first];
 
 		for (uint32_t k = 0; k < s->count; k++) {
 			if (s->value[k])
-				fprintf(f, U32 "," U64 "," U64 "," U64 "\n", i, k * s->window_ps,
-					s->window_ps, results_bps(s->value[k], s->window_ps));
+				fprintf(f, U32 "," U32 "," U32 "," U64 "," U64 "," U64 "\n", g->curve[i].first,
+					first->src, first->dst, k * s->window_ps, s->window_ps,
+					results_bps(s->value[k], s->window_ps));
 		}
 	}
+}
+
+/* Bytes that a flow gets in a window, on average while it is open. */
+static double window_bytes(const struct results *r)
+{
+	double acked = 0, open_ps = 0;
+
+	for (uint32_t i = 0; i < r->flow_count; i++) {
+		const struct results_flow *f = &r->flows[i];
+
+		if (f->curve == RESULTS_NO_CURVE)
+			continue;
+		acked += (double)f->acked_bytes;
+		if (f->fct_ps != RESULTS_NOT_DONE)
+			open_ps += (double)f->fct_ps;
+		else if (r->time_ps > f->start_ps)
+			open_ps += (double)(r->time_ps - f->start_ps);
+	}
+	return open_ps > 0 ? acked / open_ps * (double)r->goodput.total.window_ps : 0;
 }
 
 uint32_t sim_fairness_windows(const struct results *r)
 {
 	uint32_t per = 1;
+	double bytes = window_bytes(r);
 
-	while (r->goodput.total.count / per > FAIRNESS_POINTS)
+	while (per < r->goodput.total.count &&
+	       (r->goodput.total.count / per > FAIRNESS_POINTS ||
+		bytes * per < FAIRNESS_GRAINS * (double)r->goodput.grain_bytes))
 		per *= 2;
 	return per;
 }

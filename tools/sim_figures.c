@@ -82,9 +82,38 @@ static int slowdown_add(struct figures *g, const struct results *r)
 	return 0;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of fairness over time the median: what it is like between the changes. */
+static int windows_add(struct figures *g, const struct results *r)
+{
+	struct results_fairness *over = malloc(RESULTS_SERIES_WINDOWS * sizeof(*over));
+	double *jain = malloc(RESULTS_SERIES_WINDOWS * sizeof(*jain));
+	size_t n = 0;
+
+	if (over && jain)
+		n = results_fairness_over_time(r, sim_fairness_windows(r), over, RESULTS_SERIES_WINDOWS);
+	for (size_t i = 0; i < n; i++)
+		jain[i] = over[i].jain;
+	if (n > 1) {
+		qsort(jain, n, sizeof(*jain), by_value);
+		add_ratio(g, "jain_median", "Jain's index, median", results_percentile(jain, n, 500000));
+		add_number(g, "jain_window", "... in windows of", FIGURE_TIME, over[0].window_ps);
+	}
+	n = over && jain;
+	free(over);
+	free(jain);
+	return n ? 0 : -ENOMEM;
+}
+
 static void throughput_add(struct figures *g, const struct scenario *s, const struct results *r)
 {
-	uint64_t acked = 0, first = UINT64_MAX, last = 0;
+	uint64_t acked = 0, first = UINT64_MAX, last = 0, least = UINT64_MAX, most = 0;
 	bool alike = true;
 	struct results_fairness f;
 
@@ -93,11 +122,17 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 		uint64_t end = w->fct_ps == RESULTS_NOT_DONE ? r->time_ps : w->start_ps + w->fct_ps;
 
 		acked += w->acked_bytes;
-		alike &= w->bytes == r->flows[0].bytes;
+		least = w->bytes < least ? w->bytes : least;
+		most = w->bytes > most ? w->bytes : most;
+		alike &= w->bytes == r->flows[0].bytes && w->curve_next == RESULTS_NO_FLOW;
 		if (w->start_ps < first)
 			first = w->start_ps;
 		if (end > last)
 			last = end;
+	}
+	if (most) {
+		add_number(g, "flow_bytes_min", "smallest flow", FIGURE_BYTES, least);
+		add_number(g, "flow_bytes_max", "largest flow", FIGURE_BYTES, most);
 	}
 	add_number(g, "acked_bytes", "acknowledged", FIGURE_BYTES, acked);
 	if (first < last)
@@ -105,7 +140,7 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 	f = results_fairness_between(r, s->output.fairness_start_ps,
 				     s->output.fairness_window_ps == SCENARIO_NONE ? 0 :
 				     s->output.fairness_window_ps);
-	/* Mean rates of flows of different sizes say nothing of fairness. */
+	/* Mean rates of flows of different sizes, or of pieces of one, say nothing of fairness. */
 	if (f.flows < 2 && alike)
 		f = results_fairness_of_flows(r, UINT32_MAX);
 	if (f.flows < 2)
@@ -135,7 +170,8 @@ static void network_add(struct figures *g, const struct results *r)
 		tx += p->tx_packets;
 	}
 	add_number(g, "queue_max", "longest queue", FIGURE_BYTES, queue_max);
-	if (longest && longest->queue_bins) {
+	/* Without samples nothing but the longest is known. */
+	if (longest && results_queue_percentile(longest, 1000000)) {
 		add_number(g, "queue_p50", "... half of the time", FIGURE_BYTES,
 			   results_queue_percentile(longest, 500000));
 		add_number(g, "queue_p99", "... 99 % of the time", FIGURE_BYTES,
@@ -221,6 +257,8 @@ int figures_make(struct figures *g, const struct scenario *s, const struct resul
 		return -ENOMEM;
 	collectives_add(g, r);
 	throughput_add(g, s, r);
+	if (windows_add(g, r))
+		return -ENOMEM;
 	network_add(g, r);
 	recovery_add(g, r);
 	add_number(g, "events", "events", FIGURE_COUNT, r->events);

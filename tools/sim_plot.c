@@ -44,7 +44,7 @@ static const char preamble[] =
 	"set ylabel textcolor rgb '" INK "' offset 0.6,0\n"
 	"set key outside top left horizontal Left reverse samplen 1.2 spacing 1.1 textcolor rgb '" INK "'\n"
 	"set lmargin 9\n"
-	"set rmargin 2\n"
+	"set rmargin 3\n"
 	"set bmargin 3.2\n"
 	"set style fill solid 1 noborder\n";
 

@@ -9,7 +9,6 @@
 enum {
 	HALF_W = 540, HALF_H = 280, /* of a drawing in one column, CSS pixels */
 	POINTS = 400,               /* of a curve */
-	BAND_POINTS = 128,
 	FLOW_CURVES = 8,
 	QUEUE_CURVES = 4,
 	TRACE_CURVES = 6,
@@ -123,12 +122,24 @@ static const struct results_port **ports_by_queue(const struct results *r, size_
 	return p;
 }
 
+/* Bytes to a unit of an axis on which this is the largest. */
+static double queue_unit(uint64_t bytes)
+{
+	return bytes >= 5000000 ? 1e6 : 1e3;
+}
+
+static const char *queue_unit_name(double unit)
+{
+	return unit > 1e3 ? "MB" : "KB";
+}
+
 static void draw_queues(FILE *f, const struct results *r)
 {
 	size_t n, shown = 0;
 	const struct results_port **ports = ports_by_queue(r, &n);
 	char name[SIM_TEXT_BYTES], to[SIM_TEXT_BYTES], note[256];
-	uint64_t window = 0;
+	uint64_t window = 0, most = 0;
+	double unit;
 	FILE *s;
 	struct plot *p;
 
@@ -139,13 +150,17 @@ static void draw_queues(FILE *f, const struct results *r)
 		return;
 	}
 	p = plot_begin(HALF_W, HALF_H, &s);
-	fprintf(s, "set xlabel 'time, ms'\nset ylabel 'KB'\nset yrange [0:*]\nset xrange [0:*]\n");
+	for (size_t i = 0; i < n; i++)
+		most = ports[i]->queue_bytes_max > most ? ports[i]->queue_bytes_max : most;
+	unit = queue_unit(most);
+	fprintf(s, "set xlabel 'time, ms'\nset ylabel '%s'\nset yrange [0:*]\nset xrange [0:*]\n",
+		queue_unit_name(unit));
 	shown = 0;
 	for (size_t i = 0; i < n && shown < QUEUE_CURVES; i++) {
 		if (!ports[i]->queue.count || !ports[i]->queue_bytes_max)
 			continue;
 		fprintf(s, "$q%zu << EOD\n", shown++);
-		window = plot_series(s, &ports[i]->queue, POINTS, 1e-3);
+		window = plot_series(s, &ports[i]->queue, POINTS, 1 / unit);
 		fprintf(s, "EOD\n");
 	}
 	fprintf(s, "plot ");
@@ -173,17 +188,20 @@ static void draw_queue_shares(FILE *f, const struct results *r)
 	const struct results_port **ports = ports_by_queue(r, &n);
 	char name[SIM_TEXT_BYTES], to[SIM_TEXT_BYTES];
 	const struct results_port *longest = n ? ports[0] : NULL;
+	double unit;
 	FILE *s;
 	struct plot *p;
 
 	free(ports);
-	if (!longest || !longest->queue_bins || !longest->queue_bytes_max)
+	if (!longest || longest->queue_bins < 2 || !longest->queue_bytes_max || !results_queue_percentile(longest, 1000000))
 		return;
 	page_card_begin(f, "Queue length by share of time",
 			"Share of the time at which the queue is longer than this.", false);
 	p = plot_begin(HALF_W, HALF_H, &s);
-	fprintf(s, "set xlabel 'queue, KB'\nset ylabel 'share of time'\nset logscale y\n"
-		   "set yrange [1e-6:1]\nset format y '%%g'\nset xrange [0:*]\n");
+	unit = queue_unit(longest->queue_bytes_max);
+	fprintf(s, "set xlabel 'queue, %s'\nset ylabel 'share of time'\nset logscale y\n"
+		   "set yrange [1e-6:1]\nset format y '%%g'\nset xrange [0:*]\n",
+		queue_unit_name(unit));
 	for (int all = 0; all < 2; all++) {
 		double total = 0, above;
 
@@ -203,7 +221,7 @@ static void draw_queue_shares(FILE *f, const struct results *r)
 					above -= (double)q->queue_time_ps[k];
 			}
 			if (longest->queue_bins <= 2048 || k % (longest->queue_bins / 1024) == 0)
-				fprintf(s, "%g %.9g\n", k * (RESULTS_QUEUE_BIN_BYTES / 1e3), above / total);
+				fprintf(s, "%g %.9g\n", k * (RESULTS_QUEUE_BIN_BYTES / unit), above / total);
 		}
 		fprintf(s, "EOD\n");
 	}
@@ -257,29 +275,22 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Rows "time min p25 median p75 max" of the flows open throughout each window; returns how many. */
+/* Rows "time min p25 median p75 max" of the curves open throughout each `per` windows; returns how many. */
 static unsigned band_rows(FILE *s, const struct results *r, uint32_t per)
 {
-	const struct results_goodput *g = &r->goodput;
-	uint64_t w = g->total.window_ps * per;
+	uint64_t w = r->goodput.total.window_ps;
 	double x[RESULTS_GOODPUT_FLOWS_MAX];
 	unsigned rows = 0;
 
-	for (uint32_t k = 0; (k + UINT64_C(1)) * w <= r->time_ps; k++) {
-		uint32_t n = 0;
+	for (uint32_t k = 0; (k + (uint64_t)per) * w <= r->time_ps && k < r->goodput.total.count; k += per) {
+		uint32_t n = results_open_rates(r, k, k + per, x);
 
-		for (uint32_t i = 0; i < results_goodput_flows(r); i++) {
-			const struct results_flow *flow = &r->flows[i];
-			uint64_t end = flow->fct_ps == RESULTS_NOT_DONE ? r->time_ps
-									: flow->start_ps + flow->fct_ps;
-
-			if (flow->start_ps <= k * w && end >= (k + 1) * w)
-				x[n++] = (double)results_bps(results_series_value(&g->flow[i], w, k), w) / 1e9;
-		}
 		if (!n)
 			continue;
 		qsort(x, n, sizeof(*x), by_value);
-		fprintf(s, "%.9g %.6g %.6g %.6g %.6g %.6g\n", (double)(k * w) / 1e9 + (double)w / 2e9, x[0],
+		for (uint32_t i = 0; i < n; i++)
+			x[i] /= 1e9;
+		fprintf(s, "%.9g %.6g %.6g %.6g %.6g %.6g\n", ((double)k + per / 2.0) * (double)w / 1e9, x[0],
 			results_percentile(x, n, 250000), results_percentile(x, n, 500000),
 			results_percentile(x, n, 750000), x[n - 1]);
 		rows++;
@@ -290,7 +301,7 @@ static unsigned band_rows(FILE *s, const struct results *r, uint32_t per)
 static void draw_flows(FILE *f, const struct results *r)
 {
 	const struct results_goodput *g = &r->goodput;
-	uint32_t n = results_goodput_flows(r), per = 1;
+	uint32_t n = g->curve_count, per = 1;
 	char note[256], t[SIM_TEXT_BYTES];
 	unsigned rows = 2;
 	uint64_t window = g->total.window_ps;
@@ -306,27 +317,27 @@ static void draw_flows(FILE *f, const struct results *r)
 			uint64_t one;
 
 			fprintf(s, "$f%" PRIu32 " << EOD\n", i);
-			one = plot_series(s, &g->flow[i], POINTS, 8e3 / (double)g->flow[i].window_ps);
+			one = plot_series(s, &g->curve[i].series, POINTS,
+					  8e3 / (double)g->curve[i].series.window_ps);
 			window = one > window ? one : window;
-			fputs(g->flow[i].count ? "EOD\n" : "0 0\nEOD\n", s);
+			fputs(g->curve[i].series.count ? "EOD\n" : "0 0\nEOD\n", s);
 		}
 		fprintf(s, "plot ");
 		for (uint32_t i = 0; i < n; i++)
 			fprintf(s, "%s$f%" PRIu32 " using 1:2 with steps lw 1.6 lc rgb '%s' title '%" PRIu32
-				   " to %" PRIu32 "'", i ? ", " : "", i, plot_colour(i), r->flows[i].src,
-				r->flows[i].dst);
+				   " to %" PRIu32 "'", i ? ", " : "", i, plot_colour(i),
+				r->flows[g->curve[i].first].src, r->flows[g->curve[i].first].dst);
 		fputc('\n', s);
 		snprintf(note, sizeof(note), "Each flow from host to host, mean over %s.", time_text(window, t));
 	} else {
-		while (g->total.count / per > BAND_POINTS)
-			per *= 2;
+		per = sim_fairness_windows(r);
 		fprintf(s, "$b << EOD\n");
 		rows = band_rows(s, r, per);
 		fprintf(s, "EOD\nplot $b using 1:2:6 with filledcurves fs transparent solid 0.16 lc rgb '%s' title "
 			   "'all', $b using 1:3:5 with filledcurves fs transparent solid 0.35 lc rgb '%s' title "
 			   "'middle half', $b using 1:4 with lines lw 2 lc rgb '%s' title 'median'\n",
 			plot_colour(0), plot_colour(0), plot_colour(0));
-		snprintf(note, sizeof(note), "Of the first %" PRIu32 " flows those open all the time, mean over %s.",
+		snprintf(note, sizeof(note), "Of the first %" PRIu32 " flows those open at the time, mean over %s.",
 			 n, time_text(g->total.window_ps * per, t));
 	}
 	if (rows > 1) {
@@ -486,7 +497,10 @@ static void write_tiles(FILE *f, const struct results *r, const struct figures *
 		tile_figure(f, g, "Last flow done", "finish_last", "first", "finish_first");
 	}
 	tile_figure(f, g, "Goodput", "goodput", "acknowledged", "acked_bytes");
-	tile_figure(f, g, "Jain's index", "jain", "spread", "rate_spread");
+	if (figure_find(g, "jain"))
+		tile_figure(f, g, "Jain's index", "jain", "spread", "rate_spread");
+	else
+		tile_figure(f, g, "Jain's index", "jain_median", "in windows of", "jain_window");
 	tile_figure(f, g, "Longest queue", "queue_max", "99 % of time", "queue_p99");
 	tile_figure(f, g, "PFC pauses", "pause_frames", r->pfc.pause_frames ? "longest" : "none",
 		    r->pfc.pause_frames ? "pause_longest" : NULL);

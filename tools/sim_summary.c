@@ -120,6 +120,10 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r, c
 			text_of(g, "fairness_window", c));
 		fprintf(f, ", flows from %s to %s", text_of(g, "rate_min", a), text_of(g, "rate_max", b));
 		fprintf(f, " (%s apart)\n", text_of(g, "rate_spread", c));
+	} else if (figure_find(g, "jain_median")) {
+		line(f, "fairness");
+		fprintf(f, "Jain %.5f, the median of windows of %s\n", figure_find(g, "jain_median")->ratio,
+			text_of(g, "jain_window", c));
 	}
 	line(f, "queues");
 	fprintf(f, "longest %s", text_of(g, "queue_max", a));

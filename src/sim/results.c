@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HASH_SLOTS = 2 * RESULTS_GOODPUT_FLOWS_MAX };
+
 static_assert(RESULTS_SERIES_WINDOWS % 2 == 0, "windows are joined in pairs");
 
 void results_init(struct results *r)
@@ -24,13 +26,14 @@ void results_free(struct results *r)
 		free(r->ports[i].sample_count);
 		results_series_free(&r->ports[i].queue);
 	}
-	for (uint32_t i = 0; i < r->goodput.flow_capacity; i++)
-		results_series_free(&r->goodput.flow[i]);
+	for (uint32_t i = 0; i < r->goodput.curve_count; i++)
+		results_series_free(&r->goodput.curve[i].series);
 	for (uint32_t i = 0; i < r->goodput.workloads; i++)
 		results_series_free(&r->goodput.of_workload[i]);
 	results_series_free(&r->goodput.total);
 	results_series_free(&r->pfc.frames);
-	free(r->goodput.flow);
+	free(r->goodput.curve);
+	free(r->goodput.hash);
 	free(r->goodput.of_workload);
 	free(r->flows);
 	free(r->ports);
@@ -67,13 +70,52 @@ static void *grown(void *array, uint32_t count, uint32_t *capacity, size_t size)
 		p_ ? 0 : -ENOMEM;                                                         \
 	})
 
+/* The curve of the connection, or where it would be entered. */
+static uint32_t *curve_slot(const struct results_goodput *g, uint64_t connection)
+{
+	uint32_t i = (uint32_t)(connection * UINT64_C(0x9e3779b97f4a7c15) >> 32) % HASH_SLOTS;
+
+	/* Never full: it has twice as many slots as there are curves. */
+	while (g->hash[i] && g->curve[g->hash[i] - 1].connection != connection)
+		i = (i + 1) % HASH_SLOTS;
+	return &g->hash[i];
+}
+
+/* Gives the flow that was appended its curve, if there is one left. */
+static void curve_join(struct results *r, uint32_t flow)
+{
+	struct results_goodput *g = &r->goodput;
+	struct results_flow *f = &r->flows[flow];
+	uint32_t *slot = f->connection && g->curve_capacity ? curve_slot(g, f->connection) : NULL;
+	struct results_curve *c;
+
+	f->curve = RESULTS_NO_CURVE;
+	f->curve_next = RESULTS_NO_FLOW;
+	if (slot && *slot) {
+		f->curve = *slot - 1;
+		c = &g->curve[f->curve];
+		r->flows[c->last].curve_next = flow;
+		c->last = flow;
+	} else if (g->curve_count < g->curve_capacity) {
+		f->curve = g->curve_count++;
+		c = &g->curve[f->curve];
+		*c = (struct results_curve){.connection = f->connection, .first = flow, .last = flow};
+		results_series_init(&c->series, g->window_ps, RESULTS_SUM);
+		if (slot)
+			*slot = f->curve + 1;
+	}
+}
+
 int results_flow_add(struct results *r, const struct results_flow *f, uint32_t *number)
 {
 	int rc = APPEND(r, flows, flow_count, flow_capacity, f);
 
-	if (!rc && number)
+	if (rc)
+		return rc;
+	curve_join(r, r->flow_count - 1);
+	if (number)
 		*number = r->flow_count - 1;
-	return rc;
+	return 0;
 }
 
 int results_port_add(struct results *r, const struct results_port *p, uint32_t *number)
@@ -188,22 +230,23 @@ int results_goodput_start(struct results *r, uint64_t window_ps, uint32_t flows,
 	struct results_goodput *g = &r->goodput;
 
 	assert(window_ps > 0);
-	assert(!g->total.window_ps);
+	assert(!g->total.window_ps && !r->flow_count);
 	if (flows > RESULTS_GOODPUT_FLOWS_MAX)
 		flows = RESULTS_GOODPUT_FLOWS_MAX;
-	g->flow = calloc(flows ? flows : 1, sizeof(*g->flow));
+	g->curve = calloc(flows ? flows : 1, sizeof(*g->curve));
+	g->hash = calloc(HASH_SLOTS, sizeof(*g->hash));
 	g->of_workload = calloc(workloads ? workloads : 1, sizeof(*g->of_workload));
-	if (!g->flow || !g->of_workload) {
-		free(g->flow);
+	if (!g->curve || !g->hash || !g->of_workload) {
+		free(g->curve);
+		free(g->hash);
 		free(g->of_workload);
-		g->flow = g->of_workload = NULL;
+		*g = (struct results_goodput){0};
 		return -ENOMEM;
 	}
-	g->flow_capacity = flows;
+	g->window_ps = window_ps;
+	g->curve_capacity = flows;
 	g->workloads = workloads;
 	results_series_init(&g->total, window_ps, RESULTS_SUM);
-	for (uint32_t i = 0; i < flows; i++)
-		results_series_init(&g->flow[i], window_ps, RESULTS_SUM);
 	for (uint32_t i = 0; i < workloads; i++)
 		results_series_init(&g->of_workload[i], window_ps, RESULTS_SUM);
 	return 0;
@@ -218,11 +261,15 @@ int results_goodput_add(struct results *r, uint32_t flow, uint64_t now_ps, uint6
 	r->flows[flow].acked_bytes += bytes;
 	if (!g->total.window_ps)
 		return 0;
+	if (bytes > g->grain_bytes)
+		g->grain_bytes = bytes;
 	w = r->flows[flow].workload;
 	if (results_series_add(&g->total, now_ps, bytes) ||
 	    (w < g->workloads && results_series_add(&g->of_workload[w], now_ps, bytes)))
 		return -ENOMEM;
-	return flow < g->flow_capacity ? results_series_add(&g->flow[flow], now_ps, bytes) : 0;
+	if (r->flows[flow].curve == RESULTS_NO_CURVE)
+		return 0;
+	return results_series_add(&g->curve[r->flows[flow].curve].series, now_ps, bytes);
 }
 
 /* ---- Queues ---- */
@@ -556,39 +603,59 @@ uint64_t results_bps(uint64_t bytes, uint64_t time_ps)
 	return time_ps ? (uint64_t)(v / time_ps) : 0;
 }
 
-uint32_t results_goodput_flows(const struct results *r)
-{
-	return r->flow_count < r->goodput.flow_capacity ? r->flow_count : r->goodput.flow_capacity;
-}
-
 static uint64_t flow_end_ps(const struct results *r, const struct results_flow *f)
 {
 	return f->fct_ps == RESULTS_NOT_DONE ? r->time_ps : f->start_ps + f->fct_ps;
 }
 
-/* Of the flows that were open during windows [from, to), in their series' bytes. x: room for all. */
-static struct results_fairness fairness(const struct results *r, uint32_t from, uint32_t to, double *x)
+/* Whether some flow of the curve was open at every moment of [from, to). */
+static bool curve_is_open(const struct results *r, const struct results_curve *c, uint64_t from_ps,
+			  uint64_t to_ps)
+{
+	uint64_t covered_ps = from_ps;
+
+	for (uint32_t i = c->first; i != RESULTS_NO_FLOW && covered_ps < to_ps; i = r->flows[i].curve_next) {
+		uint64_t end_ps = flow_end_ps(r, &r->flows[i]);
+
+		if (r->flows[i].start_ps <= covered_ps && end_ps > covered_ps)
+			covered_ps = end_ps;
+	}
+	return covered_ps >= to_ps;
+}
+
+uint32_t results_open_rates(const struct results *r, uint32_t from, uint32_t to, double *bps)
 {
 	const struct results_goodput *g = &r->goodput;
 	uint64_t w = g->total.window_ps;
-	struct results_fairness f = {.start_ps = from * w, .window_ps = (to - from) * w, .jain = 1};
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < results_goodput_flows(r); i++) {
-		const struct results_flow *flow = &r->flows[i];
-		uint64_t bytes = 0, bps;
+	for (uint32_t i = 0; i < g->curve_count; i++) {
+		uint64_t bytes = 0;
 
-		if (flow->start_ps > from * w || flow_end_ps(r, flow) < to * w)
+		if (!curve_is_open(r, &g->curve[i], from * w, to * w))
 			continue;
 		for (uint32_t k = from; k < to; k++)
-			bytes += results_series_value(&g->flow[i], w, k);
-		bps = results_bps(bytes, f.window_ps);
-		if (!f.flows || bps < f.min_bps)
-			f.min_bps = bps;
-		if (bps > f.max_bps)
-			f.max_bps = bps;
-		x[f.flows++] = (double)bytes;
+			bytes += results_series_value(&g->curve[i].series, w, k);
+		bps[n++] = (double)results_bps(bytes, (to - from) * w);
 	}
-	f.jain = results_jain(x, f.flows);
+	return n;
+}
+
+/* Over windows [from, to). */
+static struct results_fairness fairness(const struct results *r, uint32_t from, uint32_t to)
+{
+	uint64_t w = r->goodput.total.window_ps;
+	struct results_fairness f = {.start_ps = from * w, .window_ps = (to - from) * w};
+	double bps[RESULTS_GOODPUT_FLOWS_MAX];
+
+	f.flows = results_open_rates(r, from, to, bps);
+	for (uint32_t i = 0; i < f.flows; i++) {
+		if (!i || (uint64_t)bps[i] < f.min_bps)
+			f.min_bps = (uint64_t)bps[i];
+		if ((uint64_t)bps[i] > f.max_bps)
+			f.max_bps = (uint64_t)bps[i];
+	}
+	f.jain = results_jain(bps, f.flows);
 	return f;
 }
 
@@ -596,13 +663,12 @@ size_t results_fairness_over_time(const struct results *r, uint32_t per, struct 
 				  size_t max)
 {
 	const struct results_goodput *g = &r->goodput;
-	double x[RESULTS_GOODPUT_FLOWS_MAX];
 	size_t n = 0;
 
 	assert(per);
 	for (uint32_t i = 0; i < g->total.count && (i + (uint64_t)per) * g->total.window_ps <= r->time_ps;
 	     i += per) {
-		struct results_fairness f = fairness(r, i, i + per, x);
+		struct results_fairness f = fairness(r, i, i + per);
 
 		if (f.flows < 2)
 			continue;
@@ -617,7 +683,6 @@ struct results_fairness results_fairness_between(const struct results *r, uint64
 						 uint64_t window_ps)
 {
 	uint64_t w = r->goodput.total.window_ps, end_ps = r->time_ps, from, to;
-	double x[RESULTS_GOODPUT_FLOWS_MAX];
 
 	if (window_ps && window_ps < end_ps - (start_ps < end_ps ? start_ps : end_ps))
 		end_ps = start_ps + window_ps;
@@ -630,7 +695,7 @@ struct results_fairness results_fairness_between(const struct results *r, uint64
 		to = r->time_ps / w;
 	if (to <= from)
 		return (struct results_fairness){.start_ps = start_ps, .jain = 1};
-	return fairness(r, (uint32_t)from, (uint32_t)to, x);
+	return fairness(r, (uint32_t)from, (uint32_t)to);
 }
 
 struct results_fairness results_fairness_of_flows(const struct results *r, uint32_t workload)

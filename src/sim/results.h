@@ -30,6 +30,8 @@ enum {
 
 #define RESULTS_NOT_DONE UINT64_MAX
 #define RESULTS_NO_NODE  UINT32_MAX
+#define RESULTS_NO_FLOW  UINT32_MAX
+#define RESULTS_NO_CURVE UINT32_MAX
 
 /*
  * A number per window of time, from time 0 on. When the last window is full, neighbours are joined and
@@ -50,6 +52,9 @@ struct results_flow {
 	uint32_t src, dst; /* hosts */
 	uint32_t workload; /* index into scenario's */
 	uint32_t qp;         /* index of the pair's queue pairs; information only */
+	uint64_t connection; /* flows of one number are one sender's, one after another; 0: none such */
+	uint32_t curve;      /* set by results_flow_add: which of the goodput's it feeds */
+	uint32_t curve_next; /* likewise: the next flow that feeds it, or RESULTS_NO_FLOW */
 	uint64_t bytes;
 	uint64_t start_ps;   /* posted */
 	uint64_t fct_ps;     /* posted to last byte acknowledged at the sender; RESULTS_NOT_DONE */
@@ -146,11 +151,21 @@ struct results_simulator {
 	uint64_t wall_ns, cpu_ns, memory_bytes_peak;
 };
 
-/* Bytes acknowledged per window: of the first flows each, of each workload, and of all. */
+/* The flows that one series tells of: one, or those of a connection, in the order of their starts. */
+struct results_curve {
+	struct results_series series; /* *owned* */
+	uint64_t connection;
+	uint32_t first, last;         /* flows */
+};
+
+/* Bytes acknowledged per window: of the first flows or connections each, of each workload, and of all. */
 struct results_goodput {
 	struct results_series total;        /* window_ps 0: goodput over time is not kept */
-	struct results_series *flow;        /* *owned*; [flow_capacity], see results_goodput_flows */
-	uint32_t flow_capacity;
+	uint64_t window_ps;                 /* that they all began with */
+	uint64_t grain_bytes;               /* most that was told at once: no window tells finer */
+	struct results_curve *curve;        /* *owned* */
+	uint32_t curve_count, curve_capacity;
+	uint32_t *hash;                     /* *owned*; of connections: curve + 1; 0: free */
 	struct results_series *of_workload; /* *owned*; [workloads] */
 	uint32_t workloads;
 };
@@ -204,14 +219,11 @@ int results_drop_add(struct results *, const struct results_drop *);
 /* Sets fct_ps and counts the flow as done. Once a flow. */
 void results_flow_done(struct results *, uint32_t flow, uint64_t now_ps);
 
-/* Before the first byte: series for the first `flows` flows, the total and each workload. window_ps > 0. */
+/* Before the first flow: curves for the first `flows` flows or connections, the total and each workload. window_ps > 0. */
 int results_goodput_start(struct results *, uint64_t window_ps, uint32_t flows, uint32_t workloads);
 
 /* Bytes newly acknowledged. Counts into acked_bytes of the flow, too. */
 int results_goodput_add(struct results *, uint32_t flow, uint64_t now_ps, uint64_t bytes);
-
-/* How many flows have a series: those below this number. */
-uint32_t results_goodput_flows(const struct results *);
 
 /* The queue of a port is now `bytes` long. Time must not go back. */
 int results_queue_change(struct results_port *, uint64_t now_ps, uint64_t bytes);
@@ -264,7 +276,13 @@ double results_jain(const double *x, size_t n);
 /* bytes x 8 / time; 0 of no time */
 uint64_t results_bps(uint64_t bytes, uint64_t time_ps);
 
-/* Over [start_ps, start_ps + window_ps), of the flows that were open all that time. */
+/*
+ * The rates, bit/s, over windows [from, to) of the goodput's total, of the curves on which some flow was open at all
+ * of that time. `bps` has room for curve_count. Returns how many.
+ */
+uint32_t results_open_rates(const struct results *, uint32_t from, uint32_t to, double *bps);
+
+/* Over [start_ps, start_ps + window_ps), of the curves that were open all that time. */
 struct results_fairness {
 	uint64_t start_ps, window_ps;
 	uint32_t flows;
@@ -273,8 +291,8 @@ struct results_fairness {
 };
 
 /*
- * One for each `per` windows of the goodput series, a power of two, in which at least two flows with a series were
- * open throughout; at most max. Returns how many there are.
+ * One for each `per` windows of the goodput series, a power of two, in which at least two curves were open
+ * throughout; at most max. Returns how many there are.
  */
 size_t results_fairness_over_time(const struct results *, uint32_t per, struct results_fairness *, size_t max);
 
