@@ -124,8 +124,9 @@ static void set_features(struct network_config *c, const char *name)
 	if (hpcc || !strcmp(name, "pfc")) {
 		c->buffer_bytes = 32 << 20;
 		c->lossless_classes = 1 << 1;
-		c->pfc = hpcc ? NETWORK_PFC_HPCC : NETWORK_PFC;
-		c->reserve_bytes = hpcc ? 4096 : 0;
+		c->pfc = NETWORK_PFC;
+		if (hpcc)
+			network_config_hpcc(c, 1 << 1);
 		c->alpha_log2[1] = -3;
 		c->red = (struct network_red){.classes = 1 << 1, .kmin_bytes = 100000, .kmax_bytes = 400000,
 					      .pmax_ppb = 200000000, .rate_bps = g25};

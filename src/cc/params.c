@@ -586,3 +586,15 @@ void cc_params_default(struct cc_params *params, enum cc_algorithm algorithm)
 		break;
 	}
 }
+
+uint64_t cc_params_cnp_gap_ns(const struct cc_params *params)
+{
+	switch (params->algorithm) {
+	case CC_DCQCN:
+		return params->dcqcn.t_cnp_ns;
+	case CC_DCQCN_FW:
+		return params->dcqcn_fw.t_cnp_ns;
+	default:
+		return dcqcn_params_default.t_cnp_ns;
+	}
+}

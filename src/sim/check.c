@@ -135,6 +135,8 @@ const char *network_check(const struct network *net)
 	}
 	if (wrong)
 		return wrong;
+	for (uint32_t h = 0; h < net->host_count; h++)
+		sums.packets += net->hosts[h].receiver ? receiver_packets(net->hosts[h].receiver) : 0;
 	network_count(net, &counts);
 	if (counts.inside != sums.packets)
 		return "packets have appeared or vanished";

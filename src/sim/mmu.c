@@ -102,7 +102,7 @@ static uint64_t bytes_in(uint64_t rate_bps, uint64_t ps)
 	return (uint64_t)((unsigned __int128)rate_bps * ps / 8000000000000u);
 }
 
-static uint64_t headroom_of(const struct network *net, const struct port *in)
+uint64_t mmu_headroom_bytes(const struct network *net, const struct port *in)
 {
 	const struct network_config *c = &net->config;
 	uint64_t rate_bps = in->back->rate_bps, delay_ps = in->back->delay_ps;
@@ -126,8 +126,7 @@ static uint64_t nic_rate_bps(const struct network *net)
 	return rate_bps;
 }
 
-/* -ENOSPC: the switch's buffer is not enough for its reserves and headroom. */
-int mmu_init(struct network *net, const struct topology *topology, uint32_t *node)
+int mmu_init(struct network *net, uint32_t *node)
 {
 	const struct network_config *c = &net->config;
 	uint64_t nic_bps = nic_rate_bps(net);
@@ -142,7 +141,7 @@ int mmu_init(struct network *net, const struct topology *topology, uint32_t *nod
 			continue;
 		for (uint32_t j = 0; j < sw->port_count && classes; j++) {
 			struct pfc_port *pfc = sw->ports[j].pfc;
-			uint64_t headroom = headroom_of(net, &sw->ports[j]);
+			uint64_t headroom = mmu_headroom_bytes(net, &sw->ports[j]);
 			uint64_t rate_bps = sw->ports[j].rate_bps;
 
 			if (headroom > INT32_MAX) {
@@ -154,7 +153,7 @@ int mmu_init(struct network *net, const struct topology *topology, uint32_t *nod
 			for (pfc->alpha_shift = 3; pfc->alpha_shift && rate_bps > nic_bps; rate_bps /= 2)
 				pfc->alpha_shift--;
 		}
-		if (set_aside >= buffer) {
+		if (set_aside >= buffer || buffer > UINT64_C(1) << 31) {
 			*node = sw->node;
 			return -ENOSPC;
 		}

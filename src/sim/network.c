@@ -125,6 +125,9 @@ static void happen(struct network *net, enum event_what what, void *object)
 	case EVENT_TIMER:
 		timer_expire(net, object);
 		break;
+	case EVENT_DRAIN:
+		receiver_drain(net, object);
+		break;
 	case EVENT_FAULT:
 		link_fault(net, object);
 		break;
@@ -153,7 +156,7 @@ static enum network_stop why_stopped(struct network *net, uint64_t until_ps)
 		net->stop = false;
 		return NETWORK_STOPPED;
 	}
-	if (net->events.pending || until_ps < NETWORK_TIME_PS_MAX)
+	if ((net->events.pending || until_ps < NETWORK_TIME_PS_MAX) && net->now_ps < until_ps)
 		net->now_ps = until_ps;
 	return net->events.pending ? NETWORK_UNTIL : NETWORK_IDLE;
 }

@@ -97,6 +97,8 @@ struct network_config {
 };
 
 void network_config_init(struct network_config *);
+/* Lossless classes as the reference simulator of HPCC has them; buffer_bytes is left to the caller. */
+void network_config_hpcc(struct network_config *, uint8_t lossless_classes);
 
 /*
  * Builds the network; borrows nothing of the topology. NULL when it refuses, with the reason in
@@ -119,6 +121,13 @@ void network_kick(struct network *, uint32_t host);
  * A host may move it at every call: that costs next to nothing unless it becomes earlier.
  */
 void network_set_timer(struct network *, uint32_t host, uint64_t at_ps);
+
+/*
+ * Makes the host a slow receiver, once: what is not control waits in a buffer of so many bytes and arrives
+ * at the drain rate; lossless classes are paused in time. 0, -ENOMEM, or -EINVAL: no such host, a buffer
+ * without room for headroom, a rate outside NETWORK_RATE_BPS_MIN and _MAX.
+ */
+int network_set_receiver(struct network *, uint32_t host, uint64_t buffer_bytes, uint64_t drain_bps);
 
 uint64_t network_now_ps(const struct network *);
 uint64_t network_host_rate_bps(const struct network *, uint32_t host);

@@ -107,6 +107,16 @@ void network_config_init(struct network_config *c)
 		c->dwrr_quantum_bytes[class] = MTU_WIRE_BYTES;
 }
 
+void network_config_hpcc(struct network_config *c, uint8_t lossless_classes)
+{
+	c->lossless_classes = lossless_classes;
+	c->pfc = NETWORK_PFC_HPCC;
+	c->reserve_bytes = 4096;
+	c->resume_offset_bytes = 3072;
+	c->headroom_bytes = 0;
+	c->pause_response_ps = 0;
+}
+
 /* What is 0 and cannot mean it. */
 static void complete_config(struct network_config *c)
 {
@@ -289,13 +299,19 @@ static uint32_t scaled(uint32_t bytes, uint64_t rate_bps, uint64_t of_bps)
 	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
-void port_set_rate(struct network *net, struct port *port, uint64_t rate_bps)
+uint64_t rate_byte_ps(uint64_t rate_bps)
 {
 	const unsigned __int128 byte_ps = (unsigned __int128)8000000000000u << BYTE_PS_SHIFT;
+
+	return (uint64_t)((byte_ps + rate_bps / 2) / rate_bps);
+}
+
+void port_set_rate(struct network *net, struct port *port, uint64_t rate_bps)
+{
 	const struct network_red *red = &net->config.red;
 
 	port->rate_bps = rate_bps;
-	port->byte_ps = (uint64_t)((byte_ps + rate_bps / 2) / rate_bps);
+	port->byte_ps = rate_byte_ps(rate_bps);
 	port->red_min_bytes = scaled(red->kmin_bytes, rate_bps, red->rate_bps);
 	port->red_max_bytes = scaled(red->kmax_bytes, rate_bps, red->rate_bps);
 }
@@ -400,10 +416,11 @@ static struct network *create(const struct topology *topology, const struct netw
 		goto refused;
 	lay_links(net, topology, next);
 	set_features(net);
-	r = mmu_init(net, topology, &node);
+	r = mmu_init(net, &node);
+	net->config.node_buffer_bytes = NULL;
 	if (r == -ENOSPC) {
 		refuse(t, "switch ", topology->nodes[node].number,
-		       " has no room for reserves and headroom of its ports, and something to share, in its buffer");
+		       " has a buffer without room for its ports' reserves and headroom, or one of more than 2^31 bytes");
 		goto refused;
 	}
 	r = -ENOMEM;
@@ -459,6 +476,8 @@ void network_destroy(struct network *net)
 		free(net->switches[i].flowlets);
 		free(net->switches[i].turns);
 	}
+	for (uint32_t h = 0; net->hosts && h < net->host_count; h++)
+		free(net->hosts[h].receiver);
 	packet_store_fini(&net->packets);
 	event_queue_fini(&net->events);
 	route_fini(&net->routes);

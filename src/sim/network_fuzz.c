@@ -100,7 +100,7 @@ static bool go_wrong(struct input *in, struct network *net, uint32_t links)
 						  .bad_to_good_ppb = 100000000, .bad_loss_ppb = 900000000,
 						  .corrupt = take(in) % 2};
 
-		switch (take(in) % 6) {
+		switch (take(in) % 7) {
 		case 0:
 			network_link_down(net, link, at_ps);
 			wrong = true;
@@ -121,6 +121,9 @@ static bool go_wrong(struct input *in, struct network *net, uint32_t links)
 			break;
 		case 5:
 			network_lose_packet(net, link, at_ps % 2, loss.loss_ppb % HOSTS_MAX, at_ps % 32);
+			break;
+		case 6:
+			network_set_receiver(net, link, at_ps >> 9, UINT64_C(10000000000));
 			break;
 		}
 	}

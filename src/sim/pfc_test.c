@@ -189,6 +189,39 @@ static void a_pause_is_for_its_class_only(void **state)
 	finish(net, hosts);
 }
 
+/* It takes a tenth of what is sent: the switch, and through it the sender, have to wait. */
+static void a_slow_receiver_pauses_its_switch(void **state)
+{
+	for (int lossy = 0; lossy < 2; lossy++) {
+		struct network_config config = lossless(NETWORK_PFC);
+		struct network_port_counts counts;
+		struct topology t;
+
+		tree_star(&t, 2, G100, US);
+		struct network *net = must_create(&t, &config);
+		struct flow_host *hosts = flow_hosts(net, 2);
+
+		assert_int_not_equal(network_set_receiver(net, 1, 25000, G100 / 10), 0);
+		assert_int_equal(network_set_receiver(net, 1, 50000, G100 / 10), 0);
+		hosts[0].class = lossy ? 2 : 1;
+		flow_start(&hosts[0], 1, 1000, 1000);
+		must_end(net);
+		network_count_port(net, 1, 1, &counts);
+		if (lossy) {
+			/* A tenth is taken meanwhile, and a fill of what is not headroom. */
+			assert_in_range(hosts[1].got, 120, 126);
+			assert_int_equal(drops_of(net, NETWORK_DROP_QUEUE), 1000 - hosts[1].got);
+			assert_int_equal(counts.pauses_received, 0);
+		} else {
+			assert_int_equal(hosts[1].got, 1000);
+			assert_int_equal(hosts[1].last_ps, 160000 + 2 * US + 1000 * 800000);
+			assert_true(counts.pauses_received > 0 && counts.pause_depth_max == 1);
+		}
+		must_be_empty(net);
+		finish(net, hosts);
+	}
+}
+
 static void a_buffer_without_room_for_headroom_is_refused(void **state)
 {
 	struct network_config config = lossless(NETWORK_PFC);
@@ -198,7 +231,7 @@ static void a_buffer_without_room_for_headroom_is_refused(void **state)
 	config.buffer_bytes = 50000;
 	tree_star(&t, 4, G100, US);
 	assert_null(network_create(&t, &config, error));
-	assert_non_null(strstr(error, "switch 4 has no room"));
+	assert_non_null(strstr(error, "switch 4 has a buffer without room"));
 	config.buffer_bytes = 0;
 	assert_null(network_create(&t, &config, error));
 	assert_non_null(strstr(error, "lossless classes need a shared buffer"));
@@ -213,6 +246,7 @@ int main(void)
 		cmocka_unit_test(pauses_spread_as_a_tree_whose_depth_is_told),
 		cmocka_unit_test(a_pause_is_refreshed_before_it_runs_out),
 		cmocka_unit_test(a_pause_is_for_its_class_only),
+		cmocka_unit_test(a_slow_receiver_pauses_its_switch),
 		cmocka_unit_test(a_buffer_without_room_for_headroom_is_refused),
 	};
 

@@ -212,6 +212,16 @@ static __attribute__((noinline)) void arrive_special(struct network *net, struct
 		port_drop(net, port, p, NETWORK_DROP_CORRUPT);
 }
 
+void host_deliver(struct network *net, struct host *host, struct packet *p)
+{
+	if (!host->ops.arrive) {
+		port_drop(net, host->port->back, p, NETWORK_DROP_NO_HOST);
+		return;
+	}
+	net->counts.delivered++;
+	host->ops.arrive(host->object, p, net->now_ps);
+}
+
 void port_arrive(struct network *net, struct port *port)
 {
 	struct packet *p = port->flight;
@@ -233,10 +243,8 @@ void port_arrive(struct network *net, struct port *port)
 	}
 	struct host *host = port->to_host;
 
-	if (!host->ops.arrive) {
-		port_drop(net, port, p, NETWORK_DROP_NO_HOST);
-		return;
-	}
-	net->counts.delivered++;
-	host->ops.arrive(host->object, p, net->now_ps);
+	if (__builtin_expect(host->receiver && p->class != PACKET_CONTROL_CLASS, 0))
+		receiver_take(net, host, p);
+	else
+		host_deliver(net, host, p);
 }

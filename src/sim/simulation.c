@@ -126,6 +126,8 @@ static bool make_results(struct simulation *s, struct why why)
 
 		if (node < t->host_count && !s->scenario->run.check)
 			continue; /* a host's port has no queue of its own */
+		if (o->goodput_window_ps != SCENARIO_NONE)
+			results_series_init(&port.queue, o->goodput_window_ps, RESULTS_MAX);
 		if (results_port_add(r, &port, &number))
 			return refuse(why, "out of memory");
 		s->port_link[number] = i;
@@ -140,7 +142,7 @@ static void sample(void *context, struct network *network, uint64_t now_ps)
 	bool samples = s->scenario->output.queue_sample_ps != SCENARIO_NONE;
 
 	/* Thousands of flows without a curve of their own would cost more than they show. */
-	if (s->results->goodput.curve_capacity)
+	if (s->scenario->output.goodput_flows && s->results->goodput.window_ps)
 		flows_sample(s->flows);
 	for (uint32_t i = 0; i < s->results->port_count; i++) {
 		struct results_port *p = &s->results->ports[i];

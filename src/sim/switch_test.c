@@ -280,31 +280,39 @@ static void int_tells_of_each_switch(void **state)
 	finish(net, hosts);
 }
 
-/* Two lossy ports share: each may have half of what the other leaves free, so a third of all. */
+/* Two lossy ports share: each has alpha times what both leave free. */
 static void a_lossy_queue_gets_alpha_of_what_is_free(void **state)
 {
-	struct network_config config;
-	struct network_port_counts counts;
-	struct topology t;
+	static const struct {
+		int8_t alpha_log2;
+		uint32_t queue_bytes;
+	} cases[] = {{0, 300000 / 3}, {-1, 300000 / 4}, {1, 300000 * 2 / 5}};
 
-	network_config_init(&config);
-	config.buffer_bytes = 300000;
-	config.check = true;
-	tree_star(&t, 6, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 6);
+	for (size_t n = 0; n < sizeof(cases) / sizeof(*cases); n++) {
+		struct network_config config;
+		struct network_port_counts counts;
+		struct topology t;
 
-	for (uint32_t i = 2; i < 6; i++)
-		flow_start(&hosts[i], i % 2, 500, 1000);
-	network_run(net, 30 * US, UINT64_MAX);
-	for (uint32_t i = 0; i < 2; i++) {
-		network_count_port(net, i, 1, &counts);
-		assert_in_range(counts.queue_bytes, 98000, 102000);
+		network_config_init(&config);
+		config.buffer_bytes = 300000;
+		config.alpha_log2[1] = cases[n].alpha_log2;
+		config.check = true;
+		tree_star(&t, 6, G100, US);
+		struct network *net = must_create(&t, &config);
+		struct flow_host *hosts = flow_hosts(net, 6);
+
+		for (uint32_t i = 2; i < 6; i++)
+			flow_start(&hosts[i], i % 2, 500, 1000);
+		network_run(net, 30 * US, UINT64_MAX);
+		for (uint32_t i = 0; i < 2; i++) {
+			network_count_port(net, i, 1, &counts);
+			assert_in_range(counts.queue_bytes, cases[n].queue_bytes - 3000, cases[n].queue_bytes + 3000);
+		}
+		must_end(net);
+		assert_int_equal(drops_of(net, NETWORK_DROP_QUEUE), drops_of_all(net));
+		must_be_empty(net);
+		finish(net, hosts);
 	}
-	must_end(net);
-	assert_int_equal(drops_of(net, NETWORK_DROP_QUEUE), drops_of_all(net));
-	must_be_empty(net);
-	finish(net, hosts);
 }
 
 int main(void)
