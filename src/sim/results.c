@@ -261,7 +261,7 @@ int results_goodput_add(struct results *r, uint32_t flow, uint64_t now_ps, uint6
 	r->flows[flow].acked_bytes += bytes;
 	if (!g->total.window_ps)
 		return 0;
-	if (bytes > g->grain_bytes)
+	if (bytes && (!g->grain_bytes || bytes < g->grain_bytes))
 		g->grain_bytes = bytes;
 	w = r->flows[flow].workload;
 	if (results_series_add(&g->total, now_ps, bytes) ||

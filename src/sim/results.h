@@ -162,7 +162,7 @@ struct results_curve {
 struct results_goodput {
 	struct results_series total;        /* window_ps 0: goodput over time is not kept */
 	uint64_t window_ps;                 /* that they all began with */
-	uint64_t grain_bytes;               /* most that was told at once: no window tells finer */
+	uint64_t grain_bytes;               /* least that was told at once: no window tells finer */
 	struct results_curve *curve;        /* *owned* */
 	uint32_t curve_count, curve_capacity;
 	uint32_t *hash;                     /* *owned*; of connections: curve + 1; 0: free */

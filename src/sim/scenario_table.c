@@ -183,8 +183,8 @@ static const struct scenario_row rows[] = {
 	ONOFF("run", "check", AT(run.check), "off", "check the invariants after each event; slow"),
 
 	ONOFF("output", "queue_histograms", AT(output.queue_histograms), "on", "time at each queue length, per port"),
-	NUM("output", "queue_sample", TIME, AT(output.queue_sample_ps), 1000, DAY, "none", "1us", "interval at which queues are looked at; none: their longest alone is known"),
-	NUM("output", "goodput_window", TIME, AT(output.goodput_window_ps), US, 1000 * SECOND, "none", "1us", "of the curves over time; doubles as a run grows long"),
+	NUM("output", "queue_sample", TIME, AT(output.queue_sample_ps), 1000, DAY, "none", "none", "also count how long queues are at this interval; the histograms are exact without"),
+	NUM("output", "goodput_window", TIME, AT(output.goodput_window_ps), US, 1000 * SECOND, "none", "10us", "of the curves over time; doubles as a run grows long"),
 	NUM("output", "goodput_flows", COUNT, AT(output.goodput_flows), 0, 1024, NULL, "256", "the first so many flows have a curve each"),
 	NUM("output", "fairness_start", TIME, AT(output.fairness_start_ps), 0, DAY, NULL, "0", "fairness is stated from here on"),
 	NUM("output", "fairness_window", TIME, AT(output.fairness_window_ps), US, 1000 * SECOND, "none", "none", "... for this long; none: to the end"),
