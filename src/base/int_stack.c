@@ -93,7 +93,7 @@ uint64_t int_tx_diff_bytes(const struct int_hop *later, const struct int_hop *ea
 {
 	uint64_t unit = TX_UNIT_BYTES * unit_factor(later->rate_bps);
 
-	/* a modulus of 2^20 units, and the unit is no power of two */
+	/* a modulus of 2^20 units, and a unit need not be a power of two */
 	return (later->tx_bytes - earlier->tx_bytes + (unit << TX_BITS)) % (unit << TX_BITS);
 }
 
