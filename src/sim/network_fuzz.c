@@ -11,7 +11,7 @@
 #include "support/sim_flows.h"
 #include "support/sim_trees.h"
 
-enum { HOSTS_MAX = 6, SWITCHES_MAX = 4, EVENTS_MAX = 4000 };
+enum { HOSTS_MAX = 6, SWITCHES_MAX = 4, EVENTS_MAX = 1500 };
 
 struct input {
 	const uint8_t *data;
