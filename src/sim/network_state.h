@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the network's own files know of it: ports, switches, hosts, and the calls between those files.
- * Nobody else includes this.
+ * What the network's own files know of it: ports, switches, hosts, and the calls between those
+ * files. Nobody else includes this.
  *
- * A port is one direction of a link: the queues at its near end and the wire to its far end. At most
- * two events of a port are pending: the arrival of the first packet on its wire, and, only while
- * packets wait, the end of the packet being sent. The port numbers of a network run over the hosts'
- * ports first (number = host), then over the switches', one switch after the other.
+ * A port is one direction of a link: the queues at its near end and the wire to its far end. At
+ * most two events of a port are pending: the arrival of the first packet on its wire, and, only
+ * while packets wait, the end of the packet being sent. The port numbers of a network run over the
+ * hosts' ports first (number = host), then over the switches', one switch after the other.
  */
 #ifndef SIM_NETWORK_STATE_H
 #define SIM_NETWORK_STATE_H
@@ -149,7 +149,8 @@ struct host {
 	struct host *next_kicked;
 	bool kicked;
 	uint64_t timer_ps;                  /* what the host wants */
-	uint64_t timer_events[TIMER_EVENTS]; /* events that are pending for it; NETWORK_NEVER_PS: none */
+	/* events that are pending for it; NETWORK_NEVER_PS: none */
+	uint64_t timer_events[TIMER_EVENTS];
 };
 
 struct network {
@@ -243,7 +244,10 @@ struct packet *sched_next(struct network *, struct port *);
 uint64_t mmu_headroom_bytes(const struct network *, const struct port *);
 /* 0, or -ENOSPC: that node's buffer is not enough for its reserves and headroom. */
 int mmu_init(struct network *, uint32_t *node);
-/* Room for the packet on its way out of `port`: charges it. Else the reason why not, and nothing done. */
+/*
+ * Room for the packet on its way out of `port`: charges it. Else the reason why not, and nothing
+ * done.
+ */
 enum network_drop mmu_admit(struct network *, struct port *, struct packet *);
 void mmu_release(struct network *, struct sim_switch *, const struct packet *);
 
@@ -262,10 +266,15 @@ void pfc_refresh(struct network *, struct port *); /* the event */
 /* red.c: marks the packet or not, by its class's queue at the port as it is now. */
 void red_mark(struct network *, struct port *, struct packet *);
 
-/* int_stamp.c: appends the port's state to the packet's INT stack; before it is sent and counted. */
+/*
+ * int_stamp.c: appends the port's state to the packet's INT stack; before it is sent and counted.
+ */
 void int_stamp(struct network *, const struct port *, struct packet *);
 
-/* trim.c: the data packet finds no room at the port: cuts it, or another one. False: it is to be dropped. */
+/*
+ * trim.c: the data packet finds no room at the port: cuts it, or another one. False: it is to be
+ * dropped.
+ */
 bool trim_packet(struct network *, struct port *, struct packet **);
 
 /* link.c */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A lossless class loses nothing, wastes nothing, and needs just the headroom it is said to need. */
+/*
+ * A lossless class loses nothing, wastes nothing, and needs just the headroom it is said to need.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,7 +34,9 @@ static struct network_config lossless(enum network_pfc model)
 	return c;
 }
 
-/* Time: the first packet's way to the switch, then all of them through the one port, without a gap. */
+/*
+ * Time: the first packet's way to the switch, then all of them through the one port, without a gap.
+ */
 static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
 {
 	for (size_t m = 0; m < 2; m++) {
@@ -53,7 +57,8 @@ static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
 		assert_int_equal(drops_of_all(net), 0);
 		assert_true(network_count_port(net, 1, 0, &first));
 		assert_true(first.pauses_received > 0);
-		assert_true(first.pauses_received >= first.resumes_received && first.resumes_received > 0);
+		assert_true(first.pauses_received >= first.resumes_received &&
+			    first.resumes_received > 0);
 		if (models[m] == NETWORK_PFC_HPCC)
 			assert_int_equal(first.pauses_received, first.resumes_received);
 		assert_true(first.paused_ps[1] > 0 && first.longest_pause_ps <= first.paused_ps[1]);
