@@ -22,8 +22,7 @@ enum {
 	RESULTS_SERIES_WINDOWS = 2048,    /* of one series, at most; even */
 	RESULTS_GOODPUT_FLOWS_MAX = 1024, /* with a series each */
 	RESULTS_TRACE_MAX = 1 << 20,      /* CC trace records kept */
-	RESULTS_QUEUE_BIN_BYTES =
-		1000, /* bin 0: empty; bin b: above (b - 1) and up to b times this */
+	RESULTS_QUEUE_BIN_BYTES = 1000,   /* bin 0: empty; bin b: up to b times this */
 	RESULTS_QUEUE_BINS_MAX = 1 << 17, /* longer than 131 MB: counts in the last bin */
 	RESULTS_EQUAL_BINS = 20,
 	RESULTS_FIXED_BINS = 4
@@ -53,8 +52,7 @@ struct results_flow {
 	uint32_t src, dst;   /* hosts */
 	uint32_t workload;   /* index into scenario's */
 	uint32_t qp;         /* index of the pair's queue pairs; information only */
-	uint64_t connection; /* flows of one number are one sender's, one after another; 0: none
-				such */
+	uint64_t connection; /* flows of one number share a curve; 0: one of its own */
 	uint32_t curve;      /* set by results_flow_add: which of the goodput's it feeds */
 	uint32_t curve_next; /* likewise: the next flow that feeds it, or RESULTS_NO_FLOW */
 	uint64_t bytes;
@@ -178,8 +176,7 @@ struct results_goodput {
 
 struct results {
 	bool partial;
-	char partial_why[RESULTS_WHY_BYTES]; /* "interrupted", "until reached with 3 flows open",
-						... */
+	char partial_why[RESULTS_WHY_BYTES]; /* "interrupted", ... */
 
 	uint64_t time_ps; /* simulated */
 	uint64_t events, packet_hops, packets;

@@ -59,8 +59,7 @@ enum scenario_topology_kind {
 	SCENARIO_TOPOLOGY_LEAF_SPINE,  /* leaves, hosts of each, spines, uplinks of each leaf */
 	SCENARIO_TOPOLOGY_FAT_TREE,    /* k */
 	SCENARIO_TOPOLOGY_HPCC,        /* nothing: the 320 hosts of the HPCC evaluation */
-	SCENARIO_TOPOLOGY_TWO_DC, /* site_kind with its own parameters, twice; borders, long_links
-				   */
+	SCENARIO_TOPOLOGY_TWO_DC, /* site_kind and its parameters, twice; borders, long_links */
 	SCENARIO_TOPOLOGY_RAIL,   /* hosts (nodes), nics of each, group, spines, uplinks */
 	SCENARIO_TOPOLOGY_FILE,   /* file */
 	SCENARIO_TOPOLOGY_KINDS
@@ -204,8 +203,7 @@ struct scenario_transport {
 	uint64_t ack_every;       /* packets; SCENARIO_AUTO: as the transport does */
 	uint64_t cnp_interval_ps; /* 0: a CNP for each marked packet */
 	uint64_t cnp_gap_port_ps; /* between any two CNPs of a port */
-	uint64_t window_bytes; /* a QP may have in flight; SCENARIO_NONE: congestion control alone
-				  says */
+	uint64_t window_bytes; /* in flight, of a QP; SCENARIO_NONE: as congestion control says */
 	uint64_t rto_ps;       /* SCENARIO_AUTO */
 	uint64_t rx_window;    /* packets, a power of two */
 	uint64_t data_class;   /* 1 .. 7 */
@@ -232,8 +230,7 @@ struct scenario_cc {
 
 enum scenario_workload_kind {
 	SCENARIO_INCAST,         /* senders -> receiver, `size` each; repeat every interval */
-	SCENARIO_INCAST_POISSON, /* fan_in random senders -> one random receiver, `load` of capacity
-				  */
+	SCENARIO_INCAST_POISSON, /* fan_in random senders -> a random receiver, by load */
 	SCENARIO_PERMUTATION,
 	SCENARIO_ALL_TO_ALL, /* size / hosts to each */
 	SCENARIO_RING_ALLREDUCE,
