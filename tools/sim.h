@@ -64,7 +64,7 @@ const char *cc_text(const struct scenario *, const struct results *, char buf[SI
 
 /* ---- sim_figures.c: what a run comes to, in a few numbers ---- */
 
-enum { FIGURES_MAX = 48 };
+enum { FIGURES_MAX = 64 };
 
 struct figure {
 	const char *name;  /* "slowdown_p99": of totals.csv and summary.json */

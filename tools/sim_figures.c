@@ -118,6 +118,35 @@ static int windows_add(struct figures *g, const struct results *r)
 	return n ? 0 : -ENOMEM;
 }
 
+/* How many hosts receive. */
+static uint32_t receivers(const struct results *r)
+{
+	uint8_t *seen = calloc(r->hosts ? r->hosts : 1, 1);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; seen && i < r->flow_count; i++) {
+		uint32_t dst = r->flows[i].dst;
+
+		if (dst < r->hosts && !seen[dst]) {
+			seen[dst] = 1;
+			n++;
+		}
+	}
+	free(seen);
+	return n;
+}
+
+/* Of the rate at which as many hosts could receive payload in full packets, without INT. */
+static void goodput_share_add(struct figures *g, const struct results *r, uint64_t goodput_bps)
+{
+	double possible =
+		(double)receivers(r) * (double)r->host_rate_bps * (double)r->header_share_ppb / 1e9;
+
+	if (possible > 0)
+		add(g, "goodput_share", "... of what its receivers can take", FIGURE_SHARE, 0,
+		    (double)goodput_bps / possible);
+}
+
 static void throughput_add(struct figures *g, const struct scenario *s, const struct results *r)
 {
 	uint64_t acked = 0, first = UINT64_MAX, last = 0, least = UINT64_MAX, most = 0;
@@ -142,9 +171,12 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 		add_number(g, "flow_bytes_max", "largest flow", FIGURE_BYTES, most);
 	}
 	add_number(g, "acked_bytes", "acknowledged", FIGURE_BYTES, acked);
-	if (first < last)
-		add_number(g, "goodput", "goodput of all", FIGURE_RATE,
-			   results_bps(acked, last - first));
+	if (first < last) {
+		uint64_t bps = results_bps(acked, last - first);
+
+		add_number(g, "goodput", "goodput of all", FIGURE_RATE, bps);
+		goodput_share_add(g, r, bps);
+	}
 	f = results_fairness_between(
 		r, s->output.fairness_start_ps,
 		s->output.fairness_window_ps == SCENARIO_NONE ? 0 : s->output.fairness_window_ps);

@@ -50,7 +50,7 @@ static void write_tiles(FILE *f, const struct results *r, const struct figures *
 		tile_figure(f, g, "Slowdown, p99", "slowdown_p99", "median", "slowdown_p50");
 		tile_figure(f, g, "Last flow done", "finish_last", "first", "finish_first");
 	}
-	tile_figure(f, g, "Goodput", "goodput", "acknowledged", "acked_bytes");
+	tile_figure(f, g, "Goodput", "goodput", "share of receivers' rate", "goodput_share");
 	if (figure_find(g, "jain"))
 		tile_figure(f, g, "Jain's index", "jain", "spread", "rate_spread");
 	else

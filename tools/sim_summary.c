@@ -119,7 +119,10 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 	print_slowdown(f, r);
 	print_collectives(f, s, r);
 	line(f, "goodput");
-	fprintf(f, "%s\n", text_of(g, "goodput", a));
+	fprintf(f, "%s", text_of(g, "goodput", a));
+	if (figure_find(g, "goodput_share"))
+		fprintf(f, ", %s of what its receivers can take", text_of(g, "goodput_share", b));
+	fputc('\n', f);
 	if (figure_find(g, "jain")) {
 		line(f, "fairness");
 		fprintf(f, "Jain %.5f over %s", figure_find(g, "jain")->ratio,

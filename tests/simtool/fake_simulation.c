@@ -53,6 +53,7 @@ struct simulation *simulation_create(const struct scenario *s, struct results *r
 	r->hosts = 128;
 	r->switches = 80;
 	r->links = 384;
+	r->header_share_ppb = 950000000;
 	r->host_rate_bps = UINT64_C(100000000000);
 	r->base_rtt_ps = UINT64_C(12240000);
 	snprintf(r->cc, sizeof(r->cc), "%s", s->cc.algorithm);
