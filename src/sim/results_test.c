@@ -9,7 +9,7 @@
 
 #include "sim/results.h"
 
-#define US UINT64_C(1000000)
+#define US  UINT64_C(1000000)
 #define ALL UINT32_MAX
 
 static struct results r;
@@ -38,7 +38,9 @@ static void near(double a, double b)
 static void flow_add(uint64_t bytes, double slowdown)
 {
 	struct results_flow f = {
-		.bytes = bytes, .fct_ps = (uint64_t)(slowdown * 10 * US), .ideal_ps = 10 * US,
+		.bytes = bytes,
+		.fct_ps = (uint64_t)(slowdown * 10 * US),
+		.ideal_ps = 10 * US,
 	};
 
 	assert_int_equal(results_flow_add(&r, &f, NULL), 0);
@@ -80,7 +82,8 @@ static void equal_bins_hold_a_twentieth_of_the_flows_by_size(void **state)
 {
 	struct results_bin b[RESULTS_EQUAL_BINS];
 
-	/* 40 flows of 1000, 2000 .. bytes, put in backwards; two to a bin, slowdowns as the thousands. */
+	/* 40 flows of 1000, 2000 .. bytes, put in backwards; two to a bin, slowdowns as the
+	 * thousands. */
 	for (int i = 40; i > 0; i--)
 		flow_add((uint64_t)i * 1000, i);
 	assert_int_equal(results_bins_equal(&r, ALL, b), 0);
@@ -250,7 +253,8 @@ static void rates_are_bits_by_time(void **state)
 	assert_int_equal(results_bps(1, 0), 0);
 }
 
-/* Two flows over four windows of 1 us: 100 and 300 bytes in each; the second ends after the third. */
+/* Two flows over four windows of 1 us: 100 and 300 bytes in each; the second ends after the third.
+ */
 static void two_flows(void)
 {
 	results_goodput_start(&r, US, 4, 1);
@@ -305,7 +309,9 @@ static void flows_of_a_connection_share_a_curve(void **state)
 	results_goodput_start(&r, US, 4, 1);
 	for (uint32_t i = 0; i < 3; i++) {
 		struct results_flow flow = {
-			.connection = i == 1 ? 7 : 9, .start_ps = i == 2 ? US : 0, .fct_ps = i == 1 ? 2 * US : US,
+			.connection = i == 1 ? 7 : 9,
+			.start_ps = i == 2 ? US : 0,
+			.fct_ps = i == 1 ? 2 * US : US,
 			.bytes = 100,
 		};
 

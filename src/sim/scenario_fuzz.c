@@ -10,7 +10,11 @@
 #include "sim/scenario.h"
 
 /* Also where asserts are compiled out. */
-#define MUST(x) do { if (!(x)) abort(); } while (0)
+#define MUST(x)                                                                                    \
+	do {                                                                                       \
+		if (!(x))                                                                          \
+			abort();                                                                   \
+	} while (0)
 
 static struct scenario out;
 
