@@ -21,6 +21,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "bench" / "scenarios"
 
 
+options = argparse.Namespace()
+
+
 class Run:
     """One simulation: its name, its scenario, its settings."""
 
@@ -101,7 +104,7 @@ ALGORITHMS = [
 
 
 def hpcc_runs(quick):
-    span = "2ms" if quick else "20ms"
+    span = "2ms" if quick else options.span
     loads = [("websearch", 30)] if quick else list(PUBLISHED)
     return [Run(f"{cdf}-{load}-{name}", "hpcc-eval", *sets, f"workload.web.cdf={cdf}",
                 f"workload.web.load={load}%", f"workload.web.stop={span}",
@@ -278,11 +281,12 @@ def main():
     p.add_argument("--quick", action="store_true", help="a small subset, minutes")
     p.add_argument("--only", help="parts or runs, separated by commas: " + ", ".join(n for n, *_ in PARTS))
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--span", default="20ms", help="time in which flows of the HPCC evaluation begin (20ms)")
     p.add_argument("-j", type=int, default=os.cpu_count(), help="runs at a time")
     p.add_argument("--tool", default=str(ROOT / "build" / "verbena"))
     p.add_argument("--keep", metavar="DIR", help="keep the reports there")
     p.add_argument("--page", metavar="FILE", help="write the page here; default: print it")
-    a = p.parse_args()
+    a = p.parse_args(namespace=options)
     base = pathlib.Path(a.keep or tempfile.mkdtemp(prefix="verbena-reproduce-"))
     only = a.only.split(",") if a.only else None
     parts = []
