@@ -26,7 +26,7 @@ struct congestion {
 	/* requester */
 	uint64_t acked_bytes;  /* free-running */
 	struct pacer pacer;
-	uint64_t timed_ns;     /* when timed_psn left; 0: no packet is being timed */
+	uint64_t timed_ns;     /* when timed_psn left, asking for an ACK; 0: no packet is being timed */
 	uint32_t timed_psn;
 	const struct int_stack *heard_int; /* with the ACK being looked at */
 	bool heard_ce;         /* likewise */

@@ -316,7 +316,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		}
 		if (!send_packet(tp, qp, w, span,
 				 flying % tp->ackreq_packets == tp->ackreq_packets - 1u ||
-					 flying + span >= window,
+					 flying + span >= window || (g && !g->timed_ns),
 				 now_ns))
 			break;
 		sent = true;
