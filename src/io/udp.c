@@ -640,6 +640,7 @@ static size_t udp_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now
 				pkts[n].len = take;
 				pkts[n].ip_id = 0;
 				pkts[n].train = (uint16_t)((left + seg - 1) / seg);
+				pkts[n].int_stack = NULL; /* no socket has any */
 				u->offset += take;
 				left -= take;
 			}

@@ -198,8 +198,10 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
-	if (vr->w->watch_ns)
+	if (vr->w->watch_ns) {
 		vr->w->watch_ns = now_ns + 4 * vr->pair->rto_ns;
+		vr->w->watch_tries = 0; /* a responder may be slow: its pace, not ours */
+	}
 	if (psn_diff(p->bth.psn, hpsn) < 0)
 		acks_reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
 	if (in->unacked < UINT16_MAX)
