@@ -2,12 +2,31 @@
 /* Cuts the text apart; the tables of src/cc say what is allowed, here as to the simulator. */
 #include "engine/cc_setting.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { WORD_BYTES = 64 }; /* more than any algorithm, preset, parameter or value needs */
+
+/*
+ * Where no preset is named. Those that go by delay take their measure from NICs of silicon; here it is that
+ * of threads which wait for a processor, as in the target that Swift has (start.c).
+ */
+static const struct {
+	enum cc_algorithm algorithm;
+	const char *name, *value;
+} host_values[] = {
+	{CC_TIMELY, "t_low", "2ms"},
+	{CC_TIMELY, "t_high", "10ms"},
+	{CC_TIMELY, "min_rtt", "2ms"},
+	{CC_TIMELY_PATCHED, "t_low", "2ms"},
+	{CC_TIMELY_PATCHED, "t_high", "10ms"},
+	{CC_TIMELY_PATCHED, "min_rtt", "2ms"},
+	{CC_RTTCC, "alpha", "10"},
+	{CC_RTTCC, "max_delay", "10ms"},
+};
 
 /* A sentence that grows; what does not fit is left out. */
 struct sentence {
@@ -97,6 +116,14 @@ static void say_values(struct sentence *s, const struct cc_param_info *p)
 		say(s, " from %s to %s", p->value_min, p->value_max);
 }
 
+static void set_known(struct cc_params *out, const char *name, const char *value)
+{
+	int rc = cc_params_set(out, name, value);
+
+	assert(!rc);
+	(void)rc;
+}
+
 static int parse_head(const char *head, size_t len, struct cc_params *out, struct sentence *why)
 {
 	char name[WORD_BYTES], *preset;
@@ -123,6 +150,10 @@ static int parse_head(const char *head, size_t len, struct cc_params *out, struc
 		return -EINVAL;
 	}
 	cc_params_default(out, algorithm);
+	for (size_t i = 0; !preset && i < sizeof(host_values) / sizeof(host_values[0]); i++) {
+		if (host_values[i].algorithm == algorithm)
+			set_known(out, host_values[i].name, host_values[i].value);
+	}
 	if (preset && cc_params_preset(out, preset)) {
 		say(why, "%s has no preset '%s'; ", name, preset);
 		say_presets(why, algorithm);

@@ -10,6 +10,9 @@
  *     swift,base=30us
  *     dctcp:hpcc-eval,rate_ai=100Mbps,loss=halve
  *
+ * Without a preset the values are the defaults of src/cc, but for those of algorithms that go by delay:
+ * they have what suits threads that wait for a processor. The preset "default" is src/cc's.
+ *
  * Algorithms, presets, parameters and values are those of cc/cc.h and cc/params.h, less what a network
  * of real switches cannot feed: nothing fills in an INT stack there.
  */

@@ -72,6 +72,21 @@ static void parameters_come_on_top_of_the_preset(void **state)
 	assert_int_equal(parsed("swift:default").params.swift.base_ns, 0);
 }
 
+static void delay_is_that_of_hosts_unless_a_preset_is_named(void **state)
+{
+	struct cc_params own;
+
+	cc_params_default(&own, CC_TIMELY);
+	assert_int_equal(parsed("timely").params.timely.t_low, 2000000);
+	assert_int_equal(parsed("timely").params.timely.t_high, 10000000);
+	assert_int_equal(parsed("timely,t_high=7ms").params.timely.t_high, 7000000);
+	assert_int_equal(parsed("timely:default").params.timely.t_low, own.timely.t_low);
+	assert_int_equal(parsed("timely:authors").params.timely.t_low, 50000);
+	assert_int_equal(parsed("timely_patched").params.timely.min_rtt, 2000000);
+	assert_int_equal(parsed("rttcc").params.rttcc.max_delay_ns, 10000000);
+	assert_int_equal(parsed("rttcc:default").params.rttcc.max_delay_ns, 150000);
+}
+
 static void auto_is_no_algorithm(void **state)
 {
 	assert_false(parsed("auto").given);
@@ -168,6 +183,7 @@ int main(void)
 		cmocka_unit_test(every_algorithm_that_needs_no_telemetry_is_taken_by_name),
 		cmocka_unit_test(every_preset_is_taken),
 		cmocka_unit_test(parameters_come_on_top_of_the_preset),
+		cmocka_unit_test(delay_is_that_of_hosts_unless_a_preset_is_named),
 		cmocka_unit_test(auto_is_no_algorithm),
 		cmocka_unit_test(swift_has_a_target_if_one_was_named),
 		cmocka_unit_test(mistakes_are_named_with_what_is_allowed),
