@@ -10,7 +10,7 @@
  */
 #include "sim/congestion.h"
 
-enum { SEEDS = 72, OPS = 24, OP_MAX = 24 * 1024, SLOTS = OPS, PAUSES = 6 };
+enum { SEEDS = 36, OPS = 24, OP_MAX = 24 * 1024, SLOTS = OPS, PAUSES = 6 };
 
 static uint64_t first_seed = 1, seeds = SEEDS;
 
