@@ -18,29 +18,29 @@ enum { MASK_WORDS_MAX = 3 * 127 }; /* of link modes, as many as the kernel's cou
 
 static uint64_t ask(int fd, const char *interface)
 {
-	struct {
-		struct ethtool_link_settings head;
-		uint32_t masks[MASK_WORDS_MAX];
-	} settings = {.head = {.cmd = ETHTOOL_GLINKSETTINGS}};
-	struct ifreq request = {.ifr_data = (void *)&settings};
+	/* Masks follow the settings. */
+	_Alignas(struct ethtool_link_settings) uint8_t
+		room[sizeof(struct ethtool_link_settings) + MASK_WORDS_MAX * sizeof(uint32_t)] = {0};
+	struct ethtool_link_settings *settings = (void *)room;
+	struct ifreq request = {.ifr_data = (void *)room};
 	int words;
 
 	if (strlen(interface) >= sizeof(request.ifr_name))
 		return 0;
 	strcpy(request.ifr_name, interface);
+	settings->cmd = ETHTOOL_GLINKSETTINGS;
 	/* The first answer says, below zero, for how many words of masks the question must have room. */
 	if (ioctl(fd, SIOCETHTOOL, &request) < 0)
 		return 0;
-	words = -settings.head.link_mode_masks_nwords;
+	words = -settings->link_mode_masks_nwords;
 	if (words <= 0)
 		return 0;
-	settings.head = (struct ethtool_link_settings){
-		.cmd = ETHTOOL_GLINKSETTINGS,
-		.link_mode_masks_nwords = (int8_t)words,
-	};
-	if (ioctl(fd, SIOCETHTOOL, &request) < 0 || settings.head.speed == (uint32_t)SPEED_UNKNOWN)
+	memset(room, 0, sizeof(room));
+	settings->cmd = ETHTOOL_GLINKSETTINGS;
+	settings->link_mode_masks_nwords = (int8_t)words;
+	if (ioctl(fd, SIOCETHTOOL, &request) < 0 || settings->speed == (uint32_t)SPEED_UNKNOWN)
 		return 0;
-	return (uint64_t)settings.head.speed * 1000000;
+	return (uint64_t)settings->speed * 1000000;
 }
 
 uint64_t link_speed_bps(const char *interface)
