@@ -215,8 +215,9 @@ static void slices_of_any_size_give_the_same_run(void **state)
 /* The flow starts when they have all asked each other what they can. */
 static void idle_queue_pairs_do_not_slow_a_flow(void **state)
 {
-	static const char *const later[] = {"workload.w.start=100us", NULL};
-	static const char *const idle[] = {"workload.w.start=100us", "host.idle_qps=100", NULL};
+	static const char *const later[] = {"workload.w.start=100us", "cc.algorithm=none", NULL};
+	static const char *const idle[] = {"workload.w.start=100us", "cc.algorithm=none", "host.idle_qps=100",
+					   NULL};
 	struct sim_run with, without;
 
 	sim_do(&without, two_hosts, later);
