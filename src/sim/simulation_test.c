@@ -191,6 +191,31 @@ static void a_run_that_is_cut_off_says_so(void **state)
 	}
 }
 
+/* Each kind is built by code of its own. */
+static void a_workload_starts_when_it_is_to(void **state)
+{
+	static const char *const kinds[] = {"flow\nsenders = 0\nreceivers = 1", "incast", "permutation",
+					    "all-to-all", "ring-allreduce", "halving-doubling",
+					    "tree-allreduce", "moe", "cdf\nflows = 10"};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		char text[256];
+		struct sim_run run;
+
+		snprintf(text, sizeof(text), "[topology]\nkind = star\nhosts = 4\n"
+			 "[workload.w]\nstart = 100us\nkind = %s\n", kinds[i]);
+		sim_do(&run, text, NULL);
+		assert_false(run.results.partial);
+		assert_true(run.results.flow_count > 0);
+		for (uint32_t k = 0; k < run.results.flow_count; k++) {
+			if (run.results.flows[k].start_ps < 100000000)
+				fail_msg("%s starts at %llu", kinds[i],
+					 (unsigned long long)run.results.flows[k].start_ps);
+		}
+		sim_free(&run);
+	}
+}
+
 static void slices_of_any_size_give_the_same_run(void **state)
 {
 	static const char *const sets[] = {"workload.w.size=1MB", "link.loss=1%", NULL};
@@ -281,6 +306,7 @@ int main(void)
 		cmocka_unit_test(a_link_that_is_not_there_cannot_fail),
 		cmocka_unit_test(a_run_ends_with_its_last_flow),
 		cmocka_unit_test(a_run_that_is_cut_off_says_so),
+		cmocka_unit_test(a_workload_starts_when_it_is_to),
 		cmocka_unit_test(slices_of_any_size_give_the_same_run),
 		cmocka_unit_test(idle_queue_pairs_do_not_slow_a_flow),
 		cmocka_unit_test(a_broken_queue_pair_ends_a_collective),
