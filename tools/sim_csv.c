@@ -20,8 +20,8 @@ static const char *workload_name(const struct sim_input *in, uint32_t i)
 
 static void write_flows(FILE *f, const struct sim_input *in, const struct results *r)
 {
-	fprintf(f, "flow,workload,src,dst,qp,bytes,start_ps,fct_ps,ideal_ps,slowdown,acked_bytes,"
-		   "retransmitted_bytes,spurious_packets,rtos,naks,cnps,trims\n");
+	fprintf(f, "flow,workload,src,dst,qp,bytes,start_ps,fct_ps,ideal_ps,slowdown,"
+		   "acked_bytes\n");
 	for (uint32_t i = 0; i < r->flow_count; i++) {
 		const struct results_flow *w = &r->flows[i];
 
@@ -31,11 +31,8 @@ static void write_flows(FILE *f, const struct sim_input *in, const struct result
 		if (w->fct_ps == RESULTS_NOT_DONE)
 			fprintf(f, "," U64 ",,", w->ideal_ps);
 		else
-			fprintf(f, U64 "," U64 ",%.6f,", w->fct_ps, w->ideal_ps,
-				results_slowdown(w));
-		fprintf(f, U64 "," U64 "," U32 "," U32 "," U32 "," U32 "," U32 "\n", w->acked_bytes,
-			w->retransmitted_bytes, w->spurious_packets, w->rtos, w->naks, w->cnps,
-			w->trims);
+			fprintf(f, U64 "," U64 ",%.6f,", w->fct_ps, w->ideal_ps, results_slowdown(w));
+		fprintf(f, U64 "\n", w->acked_bytes);
 	}
 }
 

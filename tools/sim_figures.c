@@ -207,6 +207,7 @@ static void network_add(struct figures *g, const struct results *r)
 			longest = p;
 		}
 		ce += p->ce_packets;
+		trims += p->trimmed_packets;
 		tx += p->tx_packets;
 	}
 	add_number(g, "queue_max", "longest queue", FIGURE_BYTES, queue_max);
@@ -232,12 +233,8 @@ static void network_add(struct figures *g, const struct results *r)
 		add_number(g, "hosts_paused", "hosts paused", FIGURE_COUNT, r->pfc.hosts_paused);
 	}
 	for (uint32_t i = 0; i < r->drop_count; i++) {
-		if (r->drops[i].reason == RESULTS_TRIM) {
-			trims += r->drops[i].packets;
-		} else {
-			drops += r->drops[i].packets;
-			dropped_bytes += r->drops[i].bytes;
-		}
+		drops += r->drops[i].packets;
+		dropped_bytes += r->drops[i].bytes;
 	}
 	add_number(g, "dropped_packets", "packets dropped", FIGURE_COUNT, drops);
 	add_number(g, "dropped_bytes", "... bytes", FIGURE_BYTES, dropped_bytes);
@@ -247,20 +244,12 @@ static void network_add(struct figures *g, const struct results *r)
 
 static void recovery_add(struct figures *g, const struct results *r)
 {
-	uint64_t bytes = 0, spurious = 0, rtos = 0, naks = 0, cnps = 0;
-
-	for (uint32_t i = 0; i < r->flow_count; i++) {
-		bytes += r->flows[i].retransmitted_bytes;
-		spurious += r->flows[i].spurious_packets;
-		rtos += r->flows[i].rtos;
-		naks += r->flows[i].naks;
-		cnps += r->flows[i].cnps;
-	}
-	add_number(g, "retransmitted_bytes", "retransmitted", FIGURE_BYTES, bytes);
-	add_number(g, "spurious_packets", "... for nothing, packets", FIGURE_COUNT, spurious);
-	add_number(g, "rtos", "retransmission timeouts", FIGURE_COUNT, rtos);
-	add_number(g, "naks", "NAKs", FIGURE_COUNT, naks);
-	add_number(g, "cnps", "CNPs", FIGURE_COUNT, cnps);
+	add_number(g, "retransmitted_packets", "packets sent again", FIGURE_COUNT,
+		   r->recovery.retransmitted_packets);
+	add_number(g, "spurious_packets", "... for nothing", FIGURE_COUNT, r->recovery.spurious_packets);
+	add_number(g, "rtos", "retransmission timeouts", FIGURE_COUNT, r->recovery.timeouts);
+	add_number(g, "naks", "NAKs", FIGURE_COUNT, r->recovery.naks);
+	add_number(g, "cnps", "CNPs", FIGURE_COUNT, r->recovery.cnps);
 }
 
 static void collectives_add(struct figures *g, const struct results *r)

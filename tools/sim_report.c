@@ -58,8 +58,7 @@ static void write_tiles(FILE *f, const struct results *r, const struct figures *
 	tile_figure(f, g, "Longest queue", "queue_max", "99 % of time", "queue_p99");
 	tile_figure(f, g, "PFC pauses", "pause_frames", r->pfc.pause_frames ? "longest" : "none",
 		    r->pfc.pause_frames ? "pause_longest" : NULL);
-	tile_figure(f, g, "Packets dropped", "dropped_packets", "retransmitted",
-		    "retransmitted_bytes");
+	tile_figure(f, g, "Packets dropped", "dropped_packets", "sent again", "retransmitted_packets");
 	fputs("</div>\n", f);
 }
 

@@ -152,9 +152,9 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 		fprintf(f, "no pause\n");
 	print_drops(f, r);
 	line(f, "recovery");
-	fprintf(f, "%s retransmitted, %s timeouts", text_of(g, "retransmitted_bytes", a),
-		text_of(g, "rtos", b));
-	fprintf(f, ", %s packets for nothing\n", text_of(g, "spurious_packets", c));
+	fprintf(f, "%s packets sent again, %s of them for nothing",
+		text_of(g, "retransmitted_packets", a), text_of(g, "spurious_packets", b));
+	fprintf(f, ", %s timeouts\n", text_of(g, "rtos", c));
 	line(f, "simulator");
 	fprintf(f, "%s simulated, %s events, %s packet-hops", time_text(r->time_ps, a),
 		count_text(r->events, b), count_text(r->packet_hops, c));

@@ -76,6 +76,7 @@ struct channel *channel_open(struct host *from, struct host *to, uint32_t piece_
 	if (connect_one(from, c->sender, to, c->receiver) ||
 	    connect_one(to, c->receiver, from, c->sender))
 		goto destroy_receiver;
+	host_kick(from); /* the nic may have something to ask the peer */
 	return c;
 
 destroy_receiver:

@@ -410,3 +410,16 @@ const struct event *event_pop_slow(struct event_queue *q, uint64_t until_ps)
 	q->pending--;
 	return &n->event;
 }
+
+uint64_t event_next_ps(struct event_queue *q)
+{
+	uint64_t at_ps = UINT64_MAX;
+
+	if (!q->now && !q->heap_count && !advance(q))
+		return UINT64_MAX;
+	if (q->now)
+		at_ps = q->nodes[q->now].event.time_ps;
+	if (q->heap_count && q->heap[0].time_ps < at_ps)
+		at_ps = q->heap[0].time_ps;
+	return at_ps;
+}

@@ -99,10 +99,10 @@ static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned 
 	q->near_words[i / 64 / 64] |= UINT64_C(1) << i / 64 % 64;
 }
 
-/*
- * The next event, taken out, if it is due by `until_ps`; else NULL. Lent until the next push or
- * pop.
- */
+/* When the next event is due; UINT64_MAX: there is none. */
+uint64_t event_next_ps(struct event_queue *);
+
+/* The next event, taken out, if it is due by `until_ps`; else NULL. Lent until the next push or pop. */
 static inline const struct event *event_pop(struct event_queue *q, uint64_t until_ps)
 {
 	struct event_node *n = &q->nodes[q->now];

@@ -57,12 +57,15 @@ static void nothing_comes_before_its_time(void **state)
 	event_push(&q, UINT64_MAX, 0, 0, NULL);
 	event_push(&q, 1 << 20, 0, 0, NULL);
 	assert_null((e = event_pop(&q, (1 << 20) - 1)));
+	assert_int_equal(event_next_ps(&q), 1 << 20);
 	event_push(&q, 77, 0, 0, NULL); /* behind what the queue has already looked at */
+	assert_int_equal(event_next_ps(&q), 77);
 	assert_non_null((e = event_pop(&q, (1 << 20) - 1)));
 	assert_int_equal(e->time_ps, 77);
 	assert_non_null((e = event_pop(&q, 1 << 20)));
 	assert_null((e = event_pop(&q, UINT64_MAX - 1)));
 	assert_non_null((e = event_pop(&q, UINT64_MAX)));
+	assert_true(event_next_ps(&q) == UINT64_MAX);
 	event_queue_fini(&q);
 }
 
@@ -82,8 +85,11 @@ static void order_does_not_depend_on_the_tick(void **state)
 		for (unsigned i = 0; i < 3000; i++)
 			event_push(&q, prng_below(&prng, 100000), i % 3, 0, NULL);
 		for (unsigned i = 0; i < 100000; i++) {
+			uint64_t next_ps = i % 2 ? event_next_ps(&q) : 0;
+
 			assert_non_null((e = event_pop(&q, UINT64_MAX)));
 			assert_true(e->time_ps >= last_ps);
+			assert_true(e->time_ps == next_ps || !(i % 2));
 			last_ps = e->time_ps;
 			hash = (hash ^ e->time_ps ^ e->order) * 0x9e3779b97f4a7c15u;
 			event_push(&q,

@@ -60,9 +60,6 @@ struct results_flow {
 	uint64_t fct_ps;   /* posted to last byte acknowledged at the sender; RESULTS_NOT_DONE */
 	uint64_t ideal_ps; /* base RTT + wire time at the bottleneck, without INT bytes */
 	uint64_t acked_bytes;
-	uint64_t retransmitted_bytes;
-	uint32_t spurious_packets; /* retransmitted though the first had arrived */
-	uint32_t rtos, naks, cnps, trims;
 };
 
 /* An egress port. `to` is the node at the other end. */
@@ -104,9 +101,8 @@ enum results_reason {
 	RESULTS_DROP_HEADROOM,     /* PFC headroom full: never in a right set-up */
 	RESULTS_DROP_CONTROL_FULL, /* a trimmed packet found the control queue full */
 	RESULTS_DROP_NO_ROUTE,
-	RESULTS_DROP_RX_BUFFER, /* host's */
-	RESULTS_DROP_STALE,     /* trim and others: reached a QP that is gone */
-	RESULTS_TRIM,           /* no drop: payload cut */
+	RESULTS_DROP_RX_BUFFER,     /* host's */
+	RESULTS_DROP_STALE,         /* trim and others: reached a QP that is gone */
 	RESULTS_REASONS
 };
 
@@ -127,6 +123,16 @@ struct results_pfc {
 	uint32_t hosts_paused;
 	uint32_t depth_max;           /* of the tree of pauses caused by pauses; 1: none was */
 	struct results_series frames; /* pause frames sent per window */
+};
+
+/* What hosts did about loss and congestion, all of them together. */
+struct results_recovery {
+	uint64_t retransmitted_packets;
+	uint64_t spurious_packets;  /* of those: the first copy had arrived, as the sender learned later */
+	uint64_t timeouts;
+	uint64_t naks;              /* received, as are the rest */
+	uint64_t cnps;
+	uint64_t trimmed_packets;
 };
 
 struct results_collective {
@@ -203,6 +209,7 @@ struct results {
 	uint32_t trace_count, trace_capacity;
 	uint64_t trace_lost; /* beyond RESULTS_TRACE_MAX */
 	struct results_pfc pfc;
+	struct results_recovery recovery;
 	struct results_goodput goodput;
 	struct results_simulator simulator;
 };

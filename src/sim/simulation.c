@@ -500,6 +500,22 @@ static void finish_collectives(struct simulation *s)
 	}
 }
 
+static void finish_recovery(struct simulation *s)
+{
+	struct results_recovery *r = &s->results->recovery;
+
+	for (uint32_t i = 0; i < s->topology.host_count; i++) {
+		const struct nic_counters *n = nic_counters(host_nic(s->hosts[i]));
+
+		r->retransmitted_packets += n->retransmits;
+		r->spurious_packets += n->spurious;
+		r->timeouts += n->timeouts;
+		r->naks += n->naks_received;
+		r->cnps += n->cnps_received;
+		r->trimmed_packets += n->rx_trimmed;
+	}
+}
+
 void simulation_finish(struct simulation *s)
 {
 	struct results *r = s->results;
@@ -514,5 +530,6 @@ void simulation_finish(struct simulation *s)
 		finish_port(s, &r->ports[i], s->port_link[i] / 2, s->port_link[i] % 2);
 	finish_hosts(s);
 	finish_drops(s);
+	finish_recovery(s);
 	finish_collectives(s);
 }

@@ -384,11 +384,10 @@ static void report_sent(struct flows *f, struct slot *s)
 void flows_received(void *flows, uint32_t imm)
 {
 	struct flows *f = flows;
-	struct slot *s = slot_of(f, imm);
 
 	/* Its sender cannot know before: what is acknowledged has arrived. */
 	assert(imm / SLOTS_A_SLAB < f->slab_count);
-	report_received(f, s);
+	report_received(f, slot_of(f, imm));
 }
 
 static void tell(struct flows *f, struct slot *s, uint64_t acked)
@@ -433,10 +432,15 @@ void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t by
 		results_flow_done(f->c.results, s->flow, now_ps);
 		report_received(f, s);
 		report_sent(f, s);
+		put_slot(f, s);
 	} else {
-		f->failed++; /* the QP broke: what waits for this message will never begin */
+		/*
+		 * The QP broke: what waits for this message will never begin. Its last packet may arrive all
+		 * the same, so the slot's number is not given to another.
+		 */
+		f->failed++;
+		s->received = true;
 	}
-	put_slot(f, s);
 	if (l->last && channel_is_idle(c))
 		line_put(f, l);
 	if (!f->open && !f->has_next)

@@ -164,9 +164,11 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		p.topology = NULL;
 	}
 	rc = hosts_of(&w->hosts, t->host_count, &hosts, &p.host_count);
-	if (rc)
+	if (rc) {
+		free(text);
 		return refuse(why, "workload.%s.hosts: %s", w->name,
 			      rc == -ENOMEM ? "out of memory" : "beyond the topology's last host");
+	}
 	p.hosts = hosts;
 	if (w->kind == SCENARIO_VICTIM) {
 		p.victim_src = first_of(&w->senders, 0);

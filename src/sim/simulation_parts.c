@@ -120,6 +120,8 @@ static bool parts_cc(const struct scenario *s, struct cc_params *cc, struct why 
 	return true;
 }
 
+enum { ACK_EVERY_MAX = 16 }; /* nic_config.ackreq_packets */
+
 /* What can be said in a scenario, and is not simulated. */
 static bool parts_supported(const struct scenario *s, struct why why)
 {
@@ -136,12 +138,28 @@ static bool parts_supported(const struct scenario *s, struct why why)
 		{"host.qp_cache", s->host.qp_cache != SCENARIO_NONE},
 		{"transport.cnp_gap_port", s->transport.cnp_gap_port_ps},
 		{"transport.flowlet_gap", s->transport.flowlet_gap_ps},
+		{"switch.pfc_resume_frames", !s->sw.pfc_resume_frames},
+		{"switch.trim_ecn", s->sw.trim_ecn},
+		{"cc.scope", s->cc.scope != SCENARIO_CC_PATH},
+		{"output.cc_trace", s->output.cc_trace_all || s->output.cc_trace.count},
+		{"output.event_log", s->output.event_log},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (keys[i].asked)
 			return refuse(why, "%s: not simulated; leave it at its default", keys[i].key);
 	}
+	for (uint32_t i = 0; i < s->workload_count; i++) {
+		if (s->workload[i].traffic_class != s->transport.data_class)
+			return refuse(why, "workload.%s.class: not simulated; all data has transport.class",
+				      s->workload[i].name);
+	}
+	if (s->transport.protocol == SCENARIO_VEROCE && s->transport.rx_window < NIC_RX_WINDOW_MIN)
+		return refuse(why, "transport.rx_window: %llu is less than %d",
+			      (unsigned long long)s->transport.rx_window, NIC_RX_WINDOW_MIN);
+	if (s->transport.ack_every != SCENARIO_AUTO && s->transport.ack_every > ACK_EVERY_MAX)
+		return refuse(why, "transport.ack_every: %llu is more than %d",
+			      (unsigned long long)s->transport.ack_every, ACK_EVERY_MAX);
 	if (s->transport.payload_bytes > NIC_MTU_BYTES_MAX || s->transport.payload_bytes % 4)
 		return refuse(why, "transport.payload: %llu is no multiple of 4 up to %d",
 			      (unsigned long long)s->transport.payload_bytes, NIC_MTU_BYTES_MAX);
@@ -213,9 +231,8 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t line
 			.flowlet = 1,
 			.rto_ns_min = rto_ps / 1000,
 			.pto_ns_min = rtt_ps / 1000 + 1000,
-			.ackreq_packets = t->ack_every == SCENARIO_AUTO ? 0
-					  : t->ack_every > 16		? 16
-									: (uint16_t)t->ack_every,
+			.ackreq_packets =
+				t->ack_every == SCENARIO_AUTO ? 0 : (uint16_t)t->ack_every,
 			.qpn_bits = qpn_bits(s),
 			.base_rtt_ns = rtt_ps / 1000,
 			.line_rate_bps = line_rate_bps,

@@ -71,12 +71,18 @@ static int read_number(struct reader *r, struct word w, const char *what, uint64
 	return 0;
 }
 
-/* Hands the list over, or frees it after a failure. */
-static int finish(struct reader *r, int rc, struct workload_part **out)
+/* Hands the list over, its times counted from start_ps, or frees it after a failure. */
+static int finish(struct reader *r, int rc, uint64_t start_ps, struct workload_part **out)
 {
 	if (rc) {
 		list_free(r->list);
 		return rc;
+	}
+	for (uint32_t i = 0; i < list_count(r->list); i++) {
+		struct listed *item = &list_items(r->list)[i];
+
+		if (!item->waits)
+			item->start_ps += start_ps;
 	}
 	rc = list_finish(r->list, out);
 	if (!rc)
@@ -139,7 +145,7 @@ int hpcc_flows_create(struct workload_part **out, const struct workload_part *c,
 		return -ENOMEM;
 	for (uint64_t i = 0; i < count && !rc; i++)
 		rc = read_flow(&r);
-	return finish(&r, rc, out);
+	return finish(&r, rc, c->start_ps, out);
 }
 
 /* htsim-matrix */
@@ -482,5 +488,5 @@ int htsim_matrix_create(struct workload_part **out, const struct workload_part *
 		rc = resolve(&m, list_items(m.r.list));
 	free(m.ids);
 	free(m.named);
-	return finish(&m.r, rc, out);
+	return finish(&m.r, rc, m.common->start_ps, out);
 }

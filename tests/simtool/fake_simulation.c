@@ -112,7 +112,7 @@ static void step(struct simulation *m)
 		results_goodput_add(r, i, now + (uint64_t)(draw(m) * (double)length), bytes);
 		if (f->acked_bytes == f->bytes)
 			results_flow_done(r, i, now + length / 2 + f->ideal_ps);
-		f->retransmitted_bytes += draw(m) < 0.01 ? 4096 : 0;
+		r->recovery.retransmitted_packets += draw(m) < 0.01;
 	}
 	for (uint32_t k = 0; k < 20; k++) {
 		for (uint32_t i = 0; i < r->port_count; i++) {
@@ -190,10 +190,8 @@ void simulation_finish(struct simulation *m)
 		r->pfc.paused_ps = 900 * US;
 		r->ports[3].pause_tx = r->pfc.pause_frames;
 	}
-	results_drop_add(r, &(struct results_drop){RESULTS_AT_LINK, RESULTS_DROP_LOSS,
-						   RESULTS_NO_NODE, 0, 3, 17, 70000});
-	results_drop_add(
-		r, &(struct results_drop){RESULTS_AT_SWITCH, RESULTS_TRIM, 130, 2, 3, 4, 16000});
+	results_drop_add(r, &(struct results_drop){RESULTS_AT_LINK, RESULTS_DROP_LOSS, RESULTS_NO_NODE, 0, 3, 17,
+						   70000});
 	if (m->s->workload[0].kind == SCENARIO_RING_ALLREDUCE)
 		results_collective_add(r, &(struct results_collective){
 						  0, 0, 128, 128000000, 0, 11000 * US, 10500 * US,

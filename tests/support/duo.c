@@ -16,16 +16,16 @@
 
 void (*duo_fail_hook)(void);
 
+#define PS_A_NS UINT64_C(1000)
+
 /* A packet on its way. */
 struct duo_flight {
-	uint64_t arrival_ns;
-	uint64_t serial; /* those that arrive at once do so in the order sent */
 	uint64_t behind; /* held: packets of its direction still to pass */
 	enum duo_side from;
 	struct flow flow;
 	uint32_t len;
 	uint8_t *data; /* exactly len bytes, so that an overread is caught */
-	struct duo_flight *next;
+	struct duo_flight *next; /* held */
 };
 
 static void *must(void *p)
@@ -105,51 +105,27 @@ static void trace_bytes(struct duo *d, const uint8_t *p, size_t n)
 
 /* ---- the channel ------------------------------------------------------------------------------- */
 
-static bool before(const struct duo_flight *a, const struct duo_flight *b)
-{
-	return a->arrival_ns != b->arrival_ns ? a->arrival_ns < b->arrival_ns
-					      : a->serial < b->serial;
-}
-
-static void heap_swap(struct duo_flight *a, struct duo_flight *b)
-{
-	struct duo_flight t = *a;
-
-	*a = *b;
-	*b = t;
-}
-
+/* Takes the flight's bytes. Those that arrive at once do so in the order sent. */
 static void fly(struct duo *d, struct duo_flight f, uint64_t arrival_ns)
 {
-	f.arrival_ns = arrival_ns;
-	f.serial = d->serial++;
-	if (d->flight_count == d->flight_room)
-		d->flights = grow(d->flights, &d->flight_room, sizeof(f));
+	struct duo_flight *copy = must(malloc(sizeof(*copy)));
 
-	size_t i = d->flight_count++;
-
-	d->flights[i] = f;
-	for (; i && before(&d->flights[i], &d->flights[(i - 1) / 2]); i = (i - 1) / 2)
-		heap_swap(&d->flights[i], &d->flights[(i - 1) / 2]);
+	*copy = f;
+	event_push(&d->flights, arrival_ns * PS_A_NS, 0, 0, copy);
+	DUO_CHECK(d, !d->flights.out_of_memory);
 }
 
-static struct duo_flight land(struct duo *d)
+/* The next that has arrived by then, if any; its bytes are the caller's. */
+static bool land(struct duo *d, uint64_t until_ns, struct duo_flight *f)
 {
-	struct duo_flight first = d->flights[0];
+	const struct event *e =
+		event_pop(&d->flights, until_ns < UINT64_MAX / PS_A_NS ? until_ns * PS_A_NS : UINT64_MAX);
 
-	d->flights[0] = d->flights[--d->flight_count];
-	for (size_t i = 0;;) {
-		size_t min = i;
-
-		for (size_t c = 2 * i + 1; c <= 2 * i + 2; c++) {
-			if (c < d->flight_count && before(&d->flights[c], &d->flights[min]))
-				min = c;
-		}
-		if (min == i)
-			return first;
-		heap_swap(&d->flights[i], &d->flights[min]);
-		i = min;
-	}
+	if (!e)
+		return false;
+	*f = *(struct duo_flight *)e->object;
+	free(e->object);
+	return true;
 }
 
 static void describe_veroce(struct duo_packet *p, const struct pkt *pkt)
@@ -402,9 +378,13 @@ static struct duo_host *addressee(struct duo *d, const struct flow *flow)
 	return NULL;
 }
 
-static void deliver(struct duo *d)
+static bool deliver(struct duo *d)
 {
-	struct duo_flight f = land(d);
+	struct duo_flight f;
+
+	if (!land(d, d->now_ns, &f))
+		return false;
+
 	struct duo_host *to = addressee(d, &f.flow);
 	/* What a UDP socket does not tell is not told here either. */
 	struct pkt pkt = {.data = f.data, .flow = &f.flow, .len = f.len, .ip_id = 0xdead, .train = 1};
@@ -412,13 +392,16 @@ static void deliver(struct duo *d)
 	if (to)
 		nic_input(to->nic, &pkt, d->now_ns);
 	free(f.data);
+	return true;
 }
 
 void duo_ground(struct duo *d)
 {
+	struct duo_flight f;
+
 	release_held(d, DUO_A, true);
-	while (d->flight_count)
-		free(land(d).data);
+	while (land(d, UINT64_MAX, &f))
+		free(f.data);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------ */
@@ -500,9 +483,10 @@ static void collect(struct duo *d)
 	}
 }
 
-static uint64_t next_event(const struct duo *d)
+static uint64_t next_event(struct duo *d)
 {
-	uint64_t next = d->flight_count ? d->flights[0].arrival_ns : UINT64_MAX;
+	uint64_t arrival_ps = event_next_ps(&d->flights);
+	uint64_t next = arrival_ps == UINT64_MAX ? UINT64_MAX : arrival_ps / PS_A_NS;
 
 	for (int s = 0; s < DUO_SIDES; s++) {
 		uint64_t t = nic_deadline(d->host[s].nic);
@@ -515,9 +499,8 @@ static uint64_t next_event(const struct duo *d)
 
 static void happen(struct duo *d)
 {
-	for (size_t n = 0; n < d->batch && d->flight_count && d->flights[0].arrival_ns <= d->now_ns;
-	     n++)
-		deliver(d);
+	for (size_t n = 0; n < d->batch && deliver(d); n++)
+		;
 	for (int s = 0; s < DUO_SIDES; s++) {
 		struct nic *nic = d->host[s].nic;
 

@@ -8,6 +8,11 @@
  * the order they were made; the first that matches decides. Everything is a function of the seed
  * and the calls made: the same twice gives the same `trace`.
  *
+ * Time is the simulator's: flights are events of its queue. The simulated network is not between the two: it
+ * carries numbers, and here payloads are looked at byte by byte; its links have rates and its hosts give
+ * it one packet at a time, and here nics are asked for trains, as a socket does, and scripts decide what
+ * becomes of each packet.
+ *
  * What no test should have to ask for is checked always, and a violation aborts with the last
  * packets on stderr: trains, ICRCs and source ports of packets sent, memory around every buffer, leaks, and a
  * bound on the work done.
@@ -22,6 +27,7 @@
 #include "base/prng.h"
 #include "mem/sge.h"
 #include "nic/nic.h"
+#include "sim/event.h"
 #include "support/heap.h"
 #include "wire/aeth.h"
 #include "wire/bth.h"
@@ -205,11 +211,8 @@ struct duo {
 	void *script_ctx;
 	struct duo_rule *rules[32];
 	size_t rule_count;
-	struct duo_flight *flights; /* min-heap by arrival */
-	size_t flight_count;
-	size_t flight_room;
+	struct event_queue flights; /* packets on their way, by arrival */
 	struct duo_flight *held;
-	uint64_t serial;
 	struct duo_buf *bufs;
 	uint64_t buf_count;
 	struct duo_qp *qps;

@@ -5,7 +5,7 @@
 
 #include "support/duo.h"
 
-enum { CANARY_BYTES = 128, CANARY = 0xc5, STEPS = 5 * 1000 * 1000 };
+enum { CANARY_BYTES = 128, CANARY = 0xc5, STEPS = 5 * 1000 * 1000, TICK_SHIFT = 18 };
 
 static void *must(void *p)
 {
@@ -128,6 +128,8 @@ struct duo *duo_create(uint64_t seed, void (*tweak)(struct nic_config *, enum du
 	d->burst = 64;
 	d->batch = 64;
 	prng_init(&d->prng, seed);
+	if (event_queue_init(&d->flights, TICK_SHIFT))
+		abort();
 	host_create(d, DUO_A, tweak);
 	host_create(d, DUO_B, tweak);
 	return d;
@@ -166,7 +168,7 @@ void duo_destroy(struct duo *d)
 		free(h->events);
 		free(h->cq_events);
 	}
-	free(d->flights);
+	event_queue_fini(&d->flights);
 	free(d->wire);
 	free(d);
 }

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cc/pacer.h"
+
+#define G UINT64_C(1000000000)
+
+/* As whoever sends does it: each packet when it is due, by a clock of whole nanoseconds. */
+static uint64_t send(struct pacer *p, uint64_t rate_bps, uint32_t bytes, unsigned count)
+{
+	uint64_t now_ns = 1000;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t due_ns = pacer_due_ns(p, rate_bps, 0);
+
+		if (due_ns > now_ns)
+			now_ns = due_ns;
+		pacer_sent(p, rate_bps, bytes, now_ns);
+	}
+	return now_ns - 1000;
+}
+
+static void the_first_packet_and_unpaced_ones_are_due_at_once(void **state)
+{
+	struct pacer p = {0};
+
+	assert_int_equal(pacer_due_ns(&p, G, 0), 0);
+	pacer_sent(&p, G, 1500, 1000);
+	assert_int_equal(pacer_due_ns(&p, CC_UNPACED, 0), 0);
+	assert_int_equal(pacer_due_ns(&p, G, 0), 1000 + 12000);
+}
+
+static void fractions_of_a_nanosecond_are_not_lost(void **state)
+{
+	const struct {
+		uint64_t rate_bps, ns;
+		uint32_t bytes;
+		unsigned gaps;
+	} cases[] = {
+		{3 * G, UINT64_C(4000000), 1500, 1000},        /* 4000 ns each */
+		{7 * G, UINT64_C(12000000), 1500, 7000},       /* 1714.28... */
+		{91 * G, UINT64_C(8000000), 91, 1000000},      /* 8 */
+		{300 * G + 1, UINT64_C(27999999), 1050, 1000000}, /* 27.9999999 */
+		{1000000, UINT64_C(120000000), 1500, 10},      /* 12 ms */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pacer p = {0};
+		uint64_t ns = send(&p, cases[i].rate_bps, cases[i].bytes, cases[i].gaps + 1);
+
+		assert_in_range(ns, cases[i].ns, cases[i].ns + 1);
+	}
+}
+
+static void a_new_rate_moves_the_packet_that_waits(void **state)
+{
+	struct pacer p = {0};
+
+	pacer_sent(&p, G, 1250, 1000);
+	assert_int_equal(pacer_due_ns(&p, G, 0), 1000 + 10000);
+	assert_int_equal(pacer_due_ns(&p, 10 * G, 0), 1000 + 1000);
+	assert_int_equal(pacer_due_ns(&p, G / 10, 0), 1000 + 100000);
+}
+
+/* Else whoever had nothing to say would send a burst. */
+static void silence_gives_no_credit(void **state)
+{
+	struct pacer p = {0};
+
+	pacer_sent(&p, G, 1250, 1000);
+	pacer_sent(&p, G, 1250, 500000);
+	assert_int_equal(pacer_due_ns(&p, G, 0), 510000);
+}
+
+static void slack_is_taken_once_and_not_added_up(void **state)
+{
+	struct pacer p = {0};
+	uint64_t now_ns = 1000;
+
+	pacer_sent(&p, G, 1250, now_ns);
+	for (unsigned i = 1; i <= 100; i++) {
+		now_ns = pacer_due_ns(&p, G, 3000);
+		assert_int_equal(now_ns, 1000 + i * 10000 - 3000);
+		pacer_sent(&p, G, 1250, now_ns);
+	}
+	assert_int_equal(pacer_due_ns(&p, G, UINT64_MAX), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_packet_and_unpaced_ones_are_due_at_once),
+		cmocka_unit_test(fractions_of_a_nanosecond_are_not_lost),
+		cmocka_unit_test(a_new_rate_moves_the_packet_that_waits),
+		cmocka_unit_test(silence_gives_no_credit),
+		cmocka_unit_test(slack_is_taken_once_and_not_added_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

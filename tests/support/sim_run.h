@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A scenario's text in, results out, for tests of whole simulations; after cmocka.h. */
+#ifndef TESTS_SUPPORT_SIM_RUN_H
+#define TESTS_SUPPORT_SIM_RUN_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/simulation.h"
+
+struct sim_run {
+	struct scenario *scenario;
+	struct results results;
+	struct simulation *simulation; /* NULL: refused, and why says it */
+	char why[512];
+};
+
+/* The text, with overrides "section.key=value" that a NULL ends; no files. The run has not begun. */
+static inline void sim_start(struct sim_run *run, const char *text, const char *const *sets)
+{
+	struct scenario_source *source = scenario_source_create();
+	struct scenario_error e = {0};
+	int rc;
+
+	memset(run, 0, sizeof(*run));
+	run->scenario = malloc(sizeof(*run->scenario));
+	if (!source || !run->scenario)
+		abort();
+	rc = scenario_source_text(source, "test.ini", text, &e);
+	for (; !rc && sets && *sets; sets++)
+		rc = scenario_source_set(source, *sets, &e);
+	if (!rc)
+		rc = scenario_source_settle(source, run->scenario, &e);
+	scenario_source_destroy(source);
+	if (rc)
+		fail_msg("%s: %s", e.key, e.what);
+	results_init(&run->results);
+	run->simulation = simulation_create(run->scenario, &run->results, run->why, sizeof(run->why));
+}
+
+/* To its end; it must not break an invariant. */
+static inline void sim_end(struct sim_run *run)
+{
+	enum simulation_state state;
+
+	if (!run->simulation)
+		fail_msg("refused: %s", run->why);
+	while ((state = simulation_run(run->simulation, 1000000)) == SIMULATION_RUNS)
+		;
+	simulation_finish(run->simulation);
+	if (state == SIMULATION_FAILED)
+		fail_msg("failed: %s", run->results.partial_why);
+}
+
+static inline void sim_free(struct sim_run *run)
+{
+	simulation_destroy(run->simulation);
+	results_free(&run->results);
+	free(run->scenario);
+}
+
+static inline void sim_do(struct sim_run *run, const char *text, const char *const *sets)
+{
+	sim_start(run, text, sets);
+	sim_end(run);
+}
+
+static inline uint64_t sim_dropped(const struct sim_run *run)
+{
+	uint64_t packets = 0;
+
+	for (uint32_t i = 0; i < run->results.drop_count; i++)
+		packets += run->results.drops[i].packets;
+	return packets;
+}
+
+static inline void sim_mix(uint64_t *hash, uint64_t v)
+{
+	for (int i = 0; i < 8; i++, v >>= 8)
+		*hash = (*hash ^ (v & 0xff)) * UINT64_C(0x100000001b3);
+}
+
+/* Of all that is a whole number and does not depend on the machine. */
+static inline uint64_t sim_hash(const struct results *r)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+	sim_mix(&h, r->partial);
+	sim_mix(&h, r->time_ps);
+	sim_mix(&h, r->events);
+	sim_mix(&h, r->packet_hops);
+	sim_mix(&h, r->packets);
+	for (uint32_t i = 0; i < r->flow_count; i++) {
+		const struct results_flow *f = &r->flows[i];
+
+		sim_mix(&h, (uint64_t)f->src << 32 | f->dst);
+		sim_mix(&h, f->bytes);
+		sim_mix(&h, f->start_ps);
+		sim_mix(&h, f->fct_ps);
+		sim_mix(&h, f->ideal_ps);
+		sim_mix(&h, f->acked_bytes);
+	}
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		const struct results_port *p = &r->ports[i];
+
+		sim_mix(&h, p->tx_packets);
+		sim_mix(&h, p->tx_bytes);
+		sim_mix(&h, p->ce_packets);
+		sim_mix(&h, p->trimmed_packets);
+		sim_mix(&h, p->queue_bytes_max);
+		for (uint32_t b = 0; b < p->queue_bins; b++)
+			sim_mix(&h, p->queue_time_ps[b]);
+		for (uint32_t b = 0; b < p->sample_bins; b++)
+			sim_mix(&h, p->sample_count[b]);
+	}
+	for (uint32_t i = 0; i < r->drop_count; i++) {
+		sim_mix(&h, (uint64_t)r->drops[i].place << 32 | r->drops[i].reason);
+		sim_mix(&h, r->drops[i].packets);
+		sim_mix(&h, r->drops[i].bytes);
+	}
+	sim_mix(&h, r->pfc.pause_frames);
+	sim_mix(&h, r->pfc.paused_ps);
+	sim_mix(&h, r->recovery.retransmitted_packets);
+	sim_mix(&h, r->recovery.spurious_packets);
+	sim_mix(&h, r->recovery.timeouts);
+	sim_mix(&h, r->recovery.naks);
+	sim_mix(&h, r->recovery.cnps);
+	return h;
+}
+
+#endif
