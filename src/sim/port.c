@@ -108,6 +108,8 @@ static inline void send_from_switch(struct network *net, struct port *port, stru
 {
 	if (p->flags & PACKET_INT && port->sw->features & FEATURE_INT)
 		int_stamp(net, port, p);
+	if (__builtin_expect(port->sw->features & FEATURE_MARK, 0))
+		policy_mark(net, port, p);
 	transmit(net, port, p);
 }
 
