@@ -400,6 +400,15 @@ static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps
 	return p;
 }
 
+uint8_t packet_tos(const struct packet *p)
+{
+	uint8_t ecn = p->flags & PACKET_CE ? 3 : p->flags & PACKET_ECT ? 2 : 0;
+
+	if (!(p->flags & PACKET_TRIMMABLE))
+		return ecn;
+	return ecn | (uint8_t)((p->flags & PACKET_TRIMMED ? VEROCE_DSCP_TRIMMED : VEROCE_DSCP_TRIMMABLE) << 2);
+}
+
 /* ---- in ----------------------------------------------------------------------------------------------- */
 
 static void arrive(void *host, struct packet *p, uint64_t now_ps)
@@ -410,7 +419,7 @@ static void arrive(void *host, struct packet *p, uint64_t now_ps)
 		.sport = p->sport,
 		.dport = p->dport,
 		.ttl = SIM_TTL,
-		.tos = p->flags & PACKET_CE ? 3 : p->flags & PACKET_ECT ? 2 : 0,
+		.tos = packet_tos(p),
 	};
 	struct pkt pkt = {
 		.data = p->body,
@@ -422,8 +431,6 @@ static void arrive(void *host, struct packet *p, uint64_t now_ps)
 
 	host_address(p->src, flow.src);
 	memcpy(flow.dst, h->gid, sizeof(flow.dst));
-	if (p->flags & PACKET_TRIMMABLE)
-		flow.tos |= (uint8_t)((trimmed ? VEROCE_DSCP_TRIMMED : VEROCE_DSCP_TRIMMABLE) << 2);
 	nic_input(h->nic, &pkt, now_ps / PS_A_NS);
 	packet_put(h->packets, p);
 	poll_completions(h);
