@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/int_stack.h"
 #include "base/siphash.h"
@@ -21,6 +22,7 @@ enum {
 	SPORT_FIRST = 49152, /* path i leaves from this one and i more */
 	SPORT_MASK = 0x3fff,
 	CQES = 4096,
+	LAZY_BYTES = 8192,
 	SIM_TTL = 64
 };
 
@@ -46,12 +48,20 @@ struct host {
 
 /* ---- memory ------------------------------------------------------------------------------------- */
 
-/* Zeroed by the system, so that what is never touched costs nothing. */
+/*
+ * Zeroed by the system, so that what is never touched costs nothing: most of a completion queue, an arena
+ * or a table of QPs never is. calloc() promises that only for what it happens to have fresh.
+ */
 static void *get(void *ctx, size_t bytes)
 {
-	uint8_t *raw = calloc(1, bytes + 64), *p;
+	uint8_t *raw, *p;
 
 	(void)ctx;
+	if (bytes >= LAZY_BYTES) {
+		raw = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return raw == MAP_FAILED ? NULL : raw;
+	}
+	raw = calloc(1, bytes + 64);
 	if (!raw)
 		return NULL;
 	p = raw + 64 - ((uintptr_t)raw & 63);
@@ -64,8 +74,10 @@ static void put(void *ctx, void *p, size_t bytes)
 	uint8_t *at = p;
 
 	(void)ctx;
-	(void)bytes;
-	free(at - at[-1]);
+	if (bytes >= LAZY_BYTES)
+		munmap(p, bytes);
+	else
+		free(at - at[-1]);
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------- */
