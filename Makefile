@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A thin front for the CMake presets. `make help` lists the targets.
-.PHONY: all build packages test demo bench bench-loss bench-sim interop fuzz clean help
+.PHONY: all build packages test demo bench bench-loss bench-sim reproduce interop fuzz clean help
 
 all: build
 
@@ -11,6 +11,7 @@ help:
 	@echo "make bench    perftest over Verbena beside its peers: medians and ratios"
 	@echo "make bench-loss  what loss costs veRoCE, IRN and RoCEv2: simulated, then over nftables (root)"
 	@echo "make bench-sim   what simulating costs: packet-hops a second, set-up, memory"
+	@echo "make reproduce   simulate published results and this project's goals into docs/results.md (hours)"
 	@echo "make interop  against Linux's own rxe in a guest (root, minutes)"
 	@echo "make fuzz     libFuzzer targets, FUZZ_SECONDS each (60)"
 	@echo "make clean    remove what was built"
@@ -44,6 +45,11 @@ bench-sim:
 	@cmake/install-packages.sh build
 	@$(MAKE) --no-print-directory build
 	@build/bench/sim_speed $(BENCH_ARGS)
+
+reproduce:
+	@cmake/install-packages.sh build
+	@$(MAKE) --no-print-directory build
+	@bench/reproduce.py --page docs/results.md $(REPRODUCE_ARGS)
 
 interop:
 	@cmake/install-packages.sh build test
