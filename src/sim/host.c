@@ -22,6 +22,7 @@ enum {
 	SPORT_FIRST = 49152, /* path i leaves from this one and i more */
 	SPORT_MASK = 0x3fff,
 	CQES = 4096,
+	CREDITS_AHEAD = 64,
 	LAZY_BYTES = 8192,
 	SIM_TTL = 64
 };
@@ -102,19 +103,24 @@ static uint32_t index_of(const uint8_t gid[16])
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
-static bool post_credits(struct host *h, uint32_t count)
+/*
+ * So many receive WQEs are kept posted, of all there may be: one packet takes no more, and what was never
+ * posted was never touched. Those that wait for messages before theirs are beside these.
+ */
+static void post_credits(struct host *h)
 {
-	while (count--) {
-		struct recv_wqe *w = rq_slot(&h->srq->rq);
+	struct rq *rq = &h->srq->rq;
+
+	for (uint32_t have = rq_posted(rq); have < CREDITS_AHEAD; have++) {
+		struct recv_wqe *w = rq_slot(rq);
 
 		if (!w)
-			return false;
+			return;
 		w->wr_id = 0;
 		w->num_sge = 0;
 		w->length = 0;
-		rq_post(&h->srq->rq, w);
+		rq_post(rq, w);
 	}
-	return true;
 }
 
 static void configure(struct host *h, struct nic_config *c)
@@ -165,9 +171,9 @@ struct host *host_create(struct network *network, uint32_t index, const struct h
 	if (nic_pd_alloc(h->nic, &h->pd) || nic_cq_create(h->nic, CQES, h, &h->cq) ||
 	    nic_srq_create(h->nic, h->pd, config->credits, 0, 0, h, &h->srq) ||
 	    nic_mr_reg(h->nic, h->pd, (void *)(uintptr_t)MEMORY_VA, MEMORY_BYTES, MEMORY_VA,
-		       MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &h->mr) ||
-	    !post_credits(h, config->credits))
+		       MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &h->mr))
 		goto free_nic;
+	post_credits(h);
 	network_attach(network, index, &host_ops, h);
 	return h;
 
@@ -266,7 +272,6 @@ static void poll_completions(struct host *h)
 
 		cq_consume(h->cq, 1);
 		if (done.opcode & WC_RECV) {
-			post_credits(h, 1);
 			if (done.status == WC_SUCCESS)
 				c->received(c->ctx, done.imm_or_key);
 		} else {
@@ -446,5 +451,7 @@ static void arrive(void *host, struct packet *p, uint64_t now_ps)
 	nic_input(h->nic, &pkt, now_ps / PS_A_NS);
 	packet_put(h->packets, p);
 	poll_completions(h);
+	if (rq_posted(&h->srq->rq) < CREDITS_AHEAD)
+		post_credits(h);
 	settle(h, now_ps / PS_A_NS);
 }
