@@ -223,7 +223,7 @@ static bool apart(const struct run *r, uint64_t seed, struct figures *f)
 static int by_time(const void *a, const void *b)
 {
 	const struct figures *x = a, *y = b;
-	double tx = x->run_s + x->setup_s * !x->run_s, ty = y->run_s + y->setup_s * !y->run_s;
+	double tx = x->run_s > 0 ? x->run_s : x->setup_s, ty = y->run_s > 0 ? y->run_s : y->setup_s;
 
 	return (tx > ty) - (tx < ty);
 }

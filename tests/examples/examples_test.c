@@ -64,6 +64,32 @@ static void phantom_queues_keep_the_real_one_short(void **state)
 	assert_int_equal(with.retransmits, 0);
 }
 
+/* The same block serves a path of veRoCE, which counts marks by itself. */
+static void nudge_serves_veroce_too(void **state)
+{
+	const struct phantom phantom = {.drain_ppb = 950000000, .threshold_bytes = 20000};
+	const struct marking_policy policy = phantom_policy(&phantom);
+	struct experiment without, with;
+	struct nudge nudge;
+
+	nudge_params(&nudge);
+	two_to_one(&without);
+	without.host.nic.protocol = NIC_PROTOCOL_VEROCE;
+	without.host.nic.cc_params = &nudge.params;
+	assert_true(experiment_run(&without));
+	print("veRoCE, no marks", &without);
+	two_to_one(&with);
+	with.host.nic.protocol = NIC_PROTOCOL_VEROCE;
+	with.host.nic.cc_params = &nudge.params;
+	with.network.marking_policy = &policy;
+	assert_true(experiment_run(&with));
+	print("veRoCE, phantom, nudge", &with);
+	assert_true(with.marked_packets > 100);
+	/* The first windows stand in the queue once; then it is short. */
+	assert_true(without.short_ps < without.time_ps / 10);
+	assert_true(with.short_ps > with.time_ps / 2);
+}
+
 /* Host i of leaf l to host i of the next leaf. */
 static uint32_t to_next_leaf(uint32_t from, uint32_t hosts)
 {
@@ -137,6 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(phantom_queues_keep_the_real_one_short),
+		cmocka_unit_test(nudge_serves_veroce_too),
 		cmocka_unit_test(sticky_flows_part_where_hashes_collide),
 		cmocka_unit_test(equal_runs_are_equal),
 		cmocka_unit_test(a_policy_that_answers_nonsense_does_no_harm),

@@ -29,7 +29,7 @@ struct experiment {
 	struct network *net;
 };
 
-/* A hundred hosts at 100 Gbit/s that speak RoCEv2, 1024 bytes a packet, without congestion control. */
+/* A star of a hundred hosts at 100 Gbit/s that speak RoCEv2, 1024 bytes a packet, without congestion control. */
 void experiment_init(struct experiment *);
 /* Until all messages are there. False: the network refused, or a second was not enough. */
 bool experiment_run(struct experiment *);
