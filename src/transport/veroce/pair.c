@@ -355,7 +355,8 @@ void path_sent(const struct pair_config *c, struct pair *pair, uint32_t path, ui
 	struct path *p = &pair->path[path];
 
 	if (p->cc.rate_bps != CC_UNPACED)
-		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->wire_overhead_bytes, now_ns);
+		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->wire_overhead_bytes, c->pace_slack_ns,
+			   now_ns);
 
 	cc_on_sent(&p->cc, now_ns, p->sent_bytes, bytes);
 	p->sent_bytes += bytes;
