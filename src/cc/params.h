@@ -47,6 +47,12 @@ struct cc_params {
 	};
 };
 
+/* Whether such blocks heed anything, marks among it: those of CC_NONE do not. */
+static inline bool cc_params_heed(const struct cc_params *p)
+{
+	return p->init || p->algorithm != CC_NONE;
+}
+
 /* One parameter. All text is static. */
 struct cc_param_info {
 	const char *name;
