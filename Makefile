@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A thin front for the CMake presets. `make help` lists the targets.
-.PHONY: all build packages test demo bench bench-loss interop fuzz clean help
+.PHONY: all build packages test demo bench bench-loss bench-sim reproduce interop fuzz clean help
 
 all: build
 
@@ -10,6 +10,8 @@ help:
 	@echo "make test     install what is missing, build (release and sanitizers), run every test"
 	@echo "make bench    perftest over Verbena beside its peers: medians and ratios"
 	@echo "make bench-loss  what loss costs veRoCE, IRN and RoCEv2: simulated, then over nftables (root)"
+	@echo "make bench-sim   what simulating costs: packet-hops a second, set-up, memory"
+	@echo "make reproduce   simulate published results and this project's goals into docs/results.md (hours)"
 	@echo "make interop  against Linux's own rxe in a guest (root, minutes)"
 	@echo "make fuzz     libFuzzer targets, FUZZ_SECONDS each (60)"
 	@echo "make clean    remove what was built"
@@ -38,6 +40,16 @@ bench-loss:
 	@$(MAKE) --no-print-directory build
 	@if [ -x build/bench/loss_sim ]; then build/bench/loss_sim $(LOSS_SIM_ARGS); fi
 	@bench/loss.py $(BENCH_ARGS)
+
+bench-sim:
+	@cmake/install-packages.sh build
+	@$(MAKE) --no-print-directory build
+	@build/bench/sim_speed $(BENCH_ARGS)
+
+reproduce:
+	@cmake/install-packages.sh build
+	@$(MAKE) --no-print-directory build
+	@bench/reproduce.py --page docs/results.md $(REPRODUCE_ARGS)
 
 interop:
 	@cmake/install-packages.sh build test

@@ -184,7 +184,7 @@ int sim_one(const char *name, const char *const *sets, size_t set_count, const c
 	}
 	results_init(r);
 	sim_signals_catch();
-	outcome = sim_run(&in, r, !quiet && isatty(STDERR_FILENO));
+	outcome = sim_run(&in, r, report, !quiet && isatty(STDERR_FILENO));
 	if (outcome == SIM_REFUSED) {
 		rc = EXIT_OURS;
 	} else if (figures_make(g, in.scenario, r)) {

@@ -48,8 +48,25 @@ enum sim_outcome { SIM_ENDED, SIM_INTERRUPTED, SIM_FAILED, SIM_REFUSED };
 void sim_signals_catch(void);
 bool sim_interrupted(void);
 
-/* Runs to the end or the first signal, and fills in the results; complains if it is refused. */
-enum sim_outcome sim_run(const struct sim_input *, struct results *, bool progress);
+/*
+ * Runs to the end or the first signal, and fills in the results; complains if it is refused. A capture
+ * that the scenario asks for is written into the report's folder, which is NULL where there is none.
+ */
+enum sim_outcome sim_run(const struct sim_input *, struct results *, const char *report, bool progress);
+
+/* ---- sim_pcap.c ---- */
+
+struct sim_pcap;
+
+/*
+ * A file in the folder, which exists, or elsewhere if its name begins with /. fill: what frames lack is
+ * written as frame_fill() has it. NULL after a complaint.
+ */
+struct sim_pcap *sim_pcap_open(const char *folder, const char *name, bool fill);
+/* A simulation_frame; the context is the capture. */
+void sim_pcap_frame(void *capture, const uint8_t *frame, size_t bytes, uint32_t length, uint64_t time_ps);
+/* 0 or EXIT_OURS after a complaint. Harmless on NULL. */
+int sim_pcap_close(struct sim_pcap *);
 
 /* ---- sim_text.c: numbers for people ---- */
 

@@ -90,12 +90,37 @@ static void partial(struct results *r, const char *why)
 	r->partial = true;
 }
 
-enum sim_outcome sim_run(const struct sim_input *in, struct results *r, bool progress)
+static bool start_capture(struct simulation *sim, const struct sim_input *in, const char *report,
+			  struct sim_pcap **out)
+{
+	struct folder folder;
+	char why[256];
+
+	if (!report) {
+		sim_input_refused(in, "output.pcap: is written into the report's folder: name one with --report");
+		return false;
+	}
+	if (folder_open(&folder, report)) {
+		folder_close(&folder);
+		return false;
+	}
+	*out = sim_pcap_open(report, in->scenario->output.pcap.path, in->scenario->output.pcap_payload);
+	if (!*out)
+		return false;
+	if (simulation_capture(sim, sim_pcap_frame, *out, why, sizeof(why)))
+		return true;
+	sim_input_refused(in, why);
+	sim_pcap_close(*out);
+	return false;
+}
+
+enum sim_outcome sim_run(const struct sim_input *in, struct results *r, const char *report, bool progress)
 {
 	uint64_t began_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t drawn_ns = 0, now_ns = began_ns, events = SLICE_EVENTS_FIRST;
 	enum simulation_state state = SIMULATION_RUNS;
 	struct simulation_progress p;
+	struct sim_pcap *capture = NULL;
 	struct simulation *sim;
 	struct rusage usage;
 	char why[1024] = "";
@@ -103,6 +128,10 @@ enum sim_outcome sim_run(const struct sim_input *in, struct results *r, bool pro
 	sim = simulation_create(in->scenario, r, why, sizeof(why));
 	if (!sim) {
 		sim_input_refused(in, why);
+		return SIM_REFUSED;
+	}
+	if (in->scenario->output.pcap.path[0] && !start_capture(sim, in, report, &capture)) {
+		simulation_destroy(sim);
 		return SIM_REFUSED;
 	}
 	while (state == SIMULATION_RUNS && !interrupted) {
@@ -125,6 +154,8 @@ enum sim_outcome sim_run(const struct sim_input *in, struct results *r, bool pro
 		fprintf(stderr, "\r\033[K");
 	simulation_finish(sim);
 	simulation_destroy(sim);
+	if (sim_pcap_close(capture))
+		partial(r, "the capture is not whole");
 	if (state == SIMULATION_RUNS)
 		partial(r, "interrupted");
 	else if (state == SIMULATION_FAILED)

@@ -26,7 +26,10 @@ void cc_init(struct cc *c, enum cc_algorithm algorithm, const struct cc_config *
 {
 	assert(algorithm < CC_ALGORITHMS);
 	assert(algorithm == CC_NONE || !config->params || config->params->algorithm == algorithm);
-	algorithms[algorithm].init(c, config, now_ns);
+	if (config->params && config->params->init)
+		config->params->init(c, config, now_ns);
+	else
+		algorithms[algorithm].init(c, config, now_ns);
 }
 
 const char *cc_name(enum cc_algorithm algorithm)

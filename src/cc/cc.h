@@ -136,6 +136,7 @@ struct cc {
 		struct cc_hpcc hpcc;
 		struct cc_timely timely;
 		struct cc_rttcc rttcc;
+		uint64_t other[16]; /* of an algorithm that has no row: cc_params.init */
 	};
 };
 

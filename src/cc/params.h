@@ -30,6 +30,11 @@ struct cc_params {
 	enum cc_algorithm algorithm;
 	enum cc_loss_policy loss;
 	uint64_t rate_min; /* relative.h; 0: the algorithm's own */
+	/*
+	 * Not NULL: an algorithm that has no row in the table. It makes the blocks, as every x_init()
+	 * does; `algorithm` is CC_NONE then. What it is to know it finds around its config->params.
+	 */
+	void (*init)(struct cc *, const struct cc_config *, uint64_t now_ns);
 	bool window;       /* +w: the window shrinks with the rate; nothing to those that set one */
 	union {
 		struct swift_params swift;
@@ -41,6 +46,12 @@ struct cc_params {
 		struct rttcc_params rttcc;
 	};
 };
+
+/* Whether such blocks heed anything, marks among it: those of CC_NONE do not. */
+static inline bool cc_params_heed(const struct cc_params *p)
+{
+	return p->init || p->algorithm != CC_NONE;
+}
 
 /* One parameter. All text is static. */
 struct cc_param_info {

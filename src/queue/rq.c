@@ -64,8 +64,6 @@ int rq_init(struct rq *rq, const struct alloc *alloc, uint32_t max_wr, uint32_t 
 		}
 	}
 	*rq = q;
-	for (uint32_t i = 0; i < max_wr; i++)
-		slot_at(rq, i)->index = i;
 	rq_reset(rq);
 	return 0;
 }
@@ -90,8 +88,14 @@ void rq_reset(struct rq *rq)
 struct recv_wqe *rq_slot(struct rq *rq)
 {
 	uint32_t head = atomic_load_explicit(&rq->free_head, memory_order_acquire);
+	struct recv_wqe *w;
 
-	return head == rq->free_tail ? NULL : slot_at(rq, *free_at(rq, rq->free_tail));
+	if (head == rq->free_tail)
+		return NULL;
+	w = slot_at(rq, *free_at(rq, rq->free_tail));
+	/* Here and not once for all, so that slots that are never used are never touched. */
+	w->index = *free_at(rq, rq->free_tail);
+	return w;
 }
 
 void rq_post(struct rq *rq, struct recv_wqe *w)

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/int_stack.h"
 #include "base/siphash.h"
@@ -21,6 +22,8 @@ enum {
 	SPORT_FIRST = 49152, /* path i leaves from this one and i more */
 	SPORT_MASK = 0x3fff,
 	CQES = 4096,
+	CREDITS_AHEAD = 64,
+	LAZY_BYTES = 8192,
 	SIM_TTL = 64
 };
 
@@ -46,12 +49,20 @@ struct host {
 
 /* ---- memory ------------------------------------------------------------------------------------- */
 
-/* Zeroed by the system, so that what is never touched costs nothing. */
+/*
+ * Zeroed by the system, so that what is never touched costs nothing: most of a completion queue, an arena
+ * or a table of QPs never is. calloc() promises that only for what it happens to have fresh.
+ */
 static void *get(void *ctx, size_t bytes)
 {
-	uint8_t *raw = calloc(1, bytes + 64), *p;
+	uint8_t *raw, *p;
 
 	(void)ctx;
+	if (bytes >= LAZY_BYTES) {
+		raw = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return raw == MAP_FAILED ? NULL : raw;
+	}
+	raw = calloc(1, bytes + 64);
 	if (!raw)
 		return NULL;
 	p = raw + 64 - ((uintptr_t)raw & 63);
@@ -64,8 +75,10 @@ static void put(void *ctx, void *p, size_t bytes)
 	uint8_t *at = p;
 
 	(void)ctx;
-	(void)bytes;
-	free(at - at[-1]);
+	if (bytes >= LAZY_BYTES)
+		munmap(p, bytes);
+	else
+		free(at - at[-1]);
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------- */
@@ -90,19 +103,24 @@ static uint32_t index_of(const uint8_t gid[16])
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
-static bool post_credits(struct host *h, uint32_t count)
+/*
+ * So many receive WQEs are kept posted, of all there may be: one packet takes no more, and what was never
+ * posted was never touched. Those that wait for messages before theirs are beside these.
+ */
+static void post_credits(struct host *h)
 {
-	while (count--) {
-		struct recv_wqe *w = rq_slot(&h->srq->rq);
+	struct rq *rq = &h->srq->rq;
+
+	for (uint32_t have = rq_posted(rq); have < CREDITS_AHEAD; have++) {
+		struct recv_wqe *w = rq_slot(rq);
 
 		if (!w)
-			return false;
+			return;
 		w->wr_id = 0;
 		w->num_sge = 0;
 		w->length = 0;
-		rq_post(&h->srq->rq, w);
+		rq_post(rq, w);
 	}
-	return true;
 }
 
 static void configure(struct host *h, struct nic_config *c)
@@ -153,9 +171,9 @@ struct host *host_create(struct network *network, uint32_t index, const struct h
 	if (nic_pd_alloc(h->nic, &h->pd) || nic_cq_create(h->nic, CQES, h, &h->cq) ||
 	    nic_srq_create(h->nic, h->pd, config->credits, 0, 0, h, &h->srq) ||
 	    nic_mr_reg(h->nic, h->pd, (void *)(uintptr_t)MEMORY_VA, MEMORY_BYTES, MEMORY_VA,
-		       MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &h->mr) ||
-	    !post_credits(h, config->credits))
+		       MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &h->mr))
 		goto free_nic;
+	post_credits(h);
 	network_attach(network, index, &host_ops, h);
 	return h;
 
@@ -254,7 +272,6 @@ static void poll_completions(struct host *h)
 
 		cq_consume(h->cq, 1);
 		if (done.opcode & WC_RECV) {
-			post_credits(h, 1);
 			if (done.status == WC_SUCCESS)
 				c->received(c->ctx, done.imm_or_key);
 		} else {
@@ -400,6 +417,15 @@ static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps
 	return p;
 }
 
+uint8_t packet_tos(const struct packet *p)
+{
+	uint8_t ecn = p->flags & PACKET_CE ? 3 : p->flags & PACKET_ECT ? 2 : 0;
+
+	if (!(p->flags & PACKET_TRIMMABLE))
+		return ecn;
+	return ecn | (uint8_t)((p->flags & PACKET_TRIMMED ? VEROCE_DSCP_TRIMMED : VEROCE_DSCP_TRIMMABLE) << 2);
+}
+
 /* ---- in ----------------------------------------------------------------------------------------------- */
 
 static void arrive(void *host, struct packet *p, uint64_t now_ps)
@@ -410,7 +436,7 @@ static void arrive(void *host, struct packet *p, uint64_t now_ps)
 		.sport = p->sport,
 		.dport = p->dport,
 		.ttl = SIM_TTL,
-		.tos = p->flags & PACKET_CE ? 3 : p->flags & PACKET_ECT ? 2 : 0,
+		.tos = packet_tos(p),
 	};
 	struct pkt pkt = {
 		.data = p->body,
@@ -422,10 +448,10 @@ static void arrive(void *host, struct packet *p, uint64_t now_ps)
 
 	host_address(p->src, flow.src);
 	memcpy(flow.dst, h->gid, sizeof(flow.dst));
-	if (p->flags & PACKET_TRIMMABLE)
-		flow.tos |= (uint8_t)((trimmed ? VEROCE_DSCP_TRIMMED : VEROCE_DSCP_TRIMMABLE) << 2);
 	nic_input(h->nic, &pkt, now_ps / PS_A_NS);
 	packet_put(h->packets, p);
 	poll_completions(h);
+	if (rq_posted(&h->srq->rq) < CREDITS_AHEAD)
+		post_credits(h);
 	settle(h, now_ps / PS_A_NS);
 }

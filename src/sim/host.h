@@ -55,6 +55,9 @@ struct nic *host_nic(const struct host *);
 /* A full data packet's, telemetry included. */
 uint32_t host_packet_wire_bytes(const struct host_config *);
 
+/* What a packet's IPv4 header has for DSCP and ECN. */
+uint8_t packet_tos(const struct packet *);
+
 /* ---- for channels ----------------------------------------------------------------------------- */
 
 struct host_memory {

@@ -17,6 +17,7 @@
 
 #include "sim/endpoint.h"
 #include "sim/packet.h"
+#include "sim/policy.h"
 #include "sim/topology.h"
 
 struct network;
@@ -71,6 +72,7 @@ struct network_config {
 	uint64_t switch_latency_ps;   /* from a whole packet's arrival until it may leave */
 
 	enum network_routing routing;
+	const struct routing_policy *routing_policy; /* instead of that; borrowed as long as the network lives */
 	bool weighted;                /* ECMP and flowlets: ports of one group by their rates */
 	uint64_t flowlet_gap_ps;
 	/* from a link's failure until routes avoid it; NETWORK_NEVER_PS: they never do */
@@ -104,6 +106,7 @@ struct network_config {
 	uint16_t pause_quanta;        /* of 512 bit times; refreshed at half of it */
 
 	struct network_red red;
+	const struct marking_policy *marking_policy; /* beside RED; borrowed as long as the network lives. NULL: none */
 	bool int_stamp;               /* packets with PACKET_INT */
 	/* what is left of a PACKET_TRIMMABLE packet that finds no room; 0: it is dropped */
 	uint32_t trim_wire_bytes;

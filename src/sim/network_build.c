@@ -363,7 +363,8 @@ static void set_features(struct network *net)
 	for (uint32_t i = 0; i < net->switch_count; i++) {
 		net->switches[i].features = (uint8_t)((c->red.classes ? FEATURE_RED : 0) |
 						      (c->int_stamp ? FEATURE_INT : 0) |
-						      (c->trim_wire_bytes ? FEATURE_TRIM : 0));
+						      (c->trim_wire_bytes ? FEATURE_TRIM : 0) |
+						      (c->marking_policy ? FEATURE_MARK : 0));
 	}
 }
 
@@ -446,7 +447,7 @@ static struct network *create(const struct topology *topology, const struct netw
 		say_number(t, topology->nodes[unreachable[0]].number);
 		refuse(t, " has no path to host ", topology->nodes[unreachable[1]].number, "");
 	}
-	if (!r && set_loss(net, topology) && spread(net))
+	if (!r && set_loss(net, topology) && spread(net) && !policy_init(net))
 		return net;
 	if (!r)
 		r = -ENOMEM;
@@ -486,6 +487,7 @@ void network_destroy(struct network *net)
 		return;
 	link_fini(net);
 	observe_fini(net);
+	policy_fini(net);
 	for (uint32_t i = 0; net->switches && i < net->switch_count; i++) {
 		free(net->switches[i].flowlets);
 		free(net->switches[i].turns);

@@ -60,7 +60,8 @@ enum switch_feature {
 	FEATURE_PFC = 1 << 1,
 	FEATURE_RED = 1 << 2,
 	FEATURE_INT = 1 << 3,
-	FEATURE_TRIM = 1 << 4
+	FEATURE_TRIM = 1 << 4,
+	FEATURE_MARK = 1 << 5 /* by a policy */
 };
 
 struct port {
@@ -138,6 +139,7 @@ struct sim_switch {
 	struct prng prng;
 	struct flowlet *flowlets;
 	uint32_t *turns;     /* of round robin, each group's */
+	void *routing;       /* a policy's state */
 	uint32_t node;
 };
 
@@ -162,6 +164,8 @@ struct network {
 	struct sim_switch *switches;
 	struct host *hosts;
 	struct pfc_port *pfc_ports;
+	uint8_t *marking; /* a policy's state, marking_stride bytes of each port of a switch */
+	size_t marking_stride;
 	struct route_table routes;
 	uint32_t host_count, switch_count, node_count, port_count, link_count;
 	uint32_t *link_ports; /* the port at end 0 of each link */
@@ -265,6 +269,15 @@ void pfc_refresh(struct network *, struct port *); /* the event */
 
 /* red.c: marks the packet or not, by its class's queue at the port as it is now. */
 void red_mark(struct network *, struct port *, struct packet *);
+
+/* policy.c */
+int policy_init(struct network *); /* 0 or -ENOMEM */
+void policy_fini(struct network *);
+/* Which of the route's members; asks network_config.routing_policy. */
+uint32_t policy_choose(struct network *, struct sim_switch *, struct route, uint32_t group, uint32_t hash,
+		       const struct packet *);
+/* Asks network_config.marking_policy about the packet that is sent now. */
+void policy_mark(struct network *, struct port *, struct packet *);
 
 /*
  * int_stamp.c: appends the port's state to the packet's INT stack; before it is sent and counted.

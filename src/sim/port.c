@@ -112,6 +112,8 @@ static inline void send_from_switch(struct network *net, struct port *port, stru
 {
 	if (p->flags & PACKET_INT && port->sw->features & FEATURE_INT)
 		int_stamp(net, port, p);
+	if (__builtin_expect(port->sw->features & FEATURE_MARK, 0))
+		policy_mark(net, port, p);
 	transmit(net, port, p);
 }
 
@@ -237,8 +239,13 @@ void port_arrive(struct network *net, struct port *port)
 	if (!p || p->time_ps > net->now_ps)
 		return;
 	port->flight = p->next;
-	if (p->next)
+	if (p->next) {
 		event_push(&net->events, p->next->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
+		/* What the next two arrivals read is cold: it was written a round trip's part ago. */
+		__builtin_prefetch(p->next->next);
+		if (port->to_host)
+			__builtin_prefetch(p->next->body);
+	}
 	if (__builtin_expect(p->flags & (PACKET_PAUSE | PACKET_CORRUPT), 0)) {
 		arrive_special(net, port, p);
 		return;

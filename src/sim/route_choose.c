@@ -88,6 +88,8 @@ static uint32_t least(const struct network *net, struct sim_switch *sw, struct r
 static uint32_t choose(struct network *net, struct sim_switch *sw, struct route r, uint32_t group,
 		       const struct packet *p)
 {
+	if (net->config.routing_policy)
+		return policy_choose(net, sw, r, group, flow_hash(sw, p), p);
 	switch (net->config.routing) {
 	case NETWORK_ECMP:
 		return pick(&net->routes, r, flow_hash(sw, p));

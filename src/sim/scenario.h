@@ -290,8 +290,10 @@ struct scenario_output {
 		fairness_window_ps;      /* window: SCENARIO_NONE, as the goodput's */
 	struct scenario_ranges cc_trace; /* flows; see cc_trace_all */
 	bool cc_trace_all;
-	struct scenario_file pcap;         /* path of the capture, written, not read; empty: none */
-	struct scenario_ranges pcap_ports; /* hosts */
+	struct scenario_file pcap;  /* path of the capture, written, not read; empty: none */
+	struct scenario_ranges pcap_ports; /* hosts; count 0, and no links: all */
+	struct scenario_ranges pcap_links; /* each range the two ends of a link, by their numbers */
+	bool pcap_payload; /* zeroes stand for what does not exist, and an ICRC for them */
 	bool event_log;
 };
 

@@ -190,7 +190,9 @@ static const struct scenario_row rows[] = {
 	NUM("output", "fairness_window", TIME, AT(output.fairness_window_ps), US, 1000 * SECOND, "none", "none", "... for this long; none: to the end"),
 	WORDS("output", "cc_trace", FLOWS, AT(output.cc_trace), "none", "flows whose rate and window are logged: numbers, all or none"),
 	WORDS("output", "pcap", PATH, AT(output.pcap), "", "capture file, written into the report's folder"),
-	WORDS("output", "pcap_hosts", RANGES, AT(output.pcap_ports), "all", "hosts whose ports are captured"),
+	WORDS("output", "pcap_hosts", RANGES, AT(output.pcap_ports), "all", "hosts whose ports are captured, both directions; where links are named, none but these"),
+	WORDS("output", "pcap_links", RANGES, AT(output.pcap_links), "", "links captured, A-B,...: between two nodes, the smaller number first, hosts from 0, then switches"),
+	ONOFF("output", "pcap_payload", AT(output.pcap_payload), "on", "payload, which does not exist, is written as zeroes; off: frames are cut before it"),
 	ONOFF("output", "event_log", AT(output.event_log), "off", "log of every event, for comparing runs"),
 };
 /* clang-format on */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/frame.h"
 #include "sim/simulation_flows.h"
 #include "sim/simulation_parts.h"
 
@@ -30,6 +31,8 @@ struct simulation {
 	uint32_t part_workload[WORKLOAD_PARTS_MAX];
 	uint64_t line_rate_bps;
 	uint64_t events_left;
+	simulation_frame frame;
+	void *frame_context;
 	uint32_t *port_link; /* of each port of the results: 2 x link + end */
 };
 
@@ -245,6 +248,72 @@ void simulation_destroy(struct simulation *s)
 	topology_free(&s->topology);
 	free(s->port_link);
 	free(s);
+}
+
+/* ---- capture ---------------------------------------------------------------------------------------- */
+
+static void show(void *context, const struct packet *p, uint64_t now_ps)
+{
+	const struct simulation *s = context;
+	uint8_t frame[FRAME_BYTES_MAX];
+	uint32_t length;
+	size_t bytes = frame_encode(frame, p, &length);
+
+	s->frame(s->frame_context, frame, bytes, length, now_ps);
+}
+
+static bool has(const struct scenario_ranges *r, uint32_t number)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		if (number >= r->range[i].first && number <= r->range[i].last)
+			return true;
+	}
+	return false;
+}
+
+/* A range that names one link by the numbers of its ends. */
+static bool joins(const struct topology *t, const struct topology_link *l, uint32_t a, uint32_t b)
+{
+	uint32_t x = t->nodes[l->a].number, y = t->nodes[l->b].number;
+
+	return (x == a && y == b) || (x == b && y == a);
+}
+
+bool simulation_capture(struct simulation *s, simulation_frame frame, void *context, char *why_text,
+			size_t why_bytes)
+{
+	const struct scenario_output *o = &s->scenario->output;
+	const struct topology *t = &s->topology;
+	struct why why = {why_text, why_bytes};
+	bool all = !o->pcap_ports.count && !o->pcap_links.count;
+
+	s->frame = frame;
+	s->frame_context = context;
+	for (uint32_t i = 0; i < o->pcap_ports.count; i++) {
+		if (o->pcap_ports.range[i].last >= t->host_count)
+			return refuse(why, "output.pcap_hosts: there is no host %u, only 0 to %u",
+				      o->pcap_ports.range[i].last, t->host_count - 1);
+	}
+	for (uint32_t k = 0; k < o->pcap_links.count; k++) {
+		uint32_t a = o->pcap_links.range[k].first, b = o->pcap_links.range[k].last, i = 0;
+
+		while (i < t->link_count && !joins(t, &t->links[i], a, b))
+			i++;
+		if (i == t->link_count)
+			return refuse(why, "output.pcap_links: no link joins the nodes %u and %u", a, b);
+	}
+	for (uint32_t i = 0; i < t->link_count; i++) {
+		const struct topology_link *l = &t->links[i];
+		bool wanted = (l->a < t->host_count && (all || has(&o->pcap_ports, l->a))) ||
+			      (l->b < t->host_count && (all || has(&o->pcap_ports, l->b)));
+
+		for (uint32_t k = 0; k < o->pcap_links.count; k++)
+			wanted |= joins(t, l, o->pcap_links.range[k].first, o->pcap_links.range[k].last);
+		if (wanted && (network_tap_port(s->network, i, 0, show, s) ||
+			       network_tap_port(s->network, i, 1, show, s)))
+			return refuse(why, "out of memory");
+	}
+	return true;
 }
 
 /* ---- time ------------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #ifndef SIM_SIMULATION_H
 #define SIM_SIMULATION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,20 @@ struct simulation_progress {
  */
 struct simulation *simulation_create(const struct scenario *, struct results *, char *why,
 				     size_t why_bytes);
+
+/*
+ * A frame whose first bit a captured port sends, lent for the call: what there is of it (see
+ * sim/frame.h), and how long it is on the wire. Times do not go backwards.
+ */
+typedef void (*simulation_frame)(void *context, const uint8_t *frame, size_t bytes, uint32_t length,
+				 uint64_t time_ps);
+
+/*
+ * Shows from now on what crosses, in both directions, the links of output.pcap_hosts and those of
+ * output.pcap_links. False: a host or link does not exist, and why says so as in simulation_create().
+ */
+bool simulation_capture(struct simulation *, simulation_frame, void *context, char *why,
+			size_t why_bytes);
 
 /* For about so many events. */
 enum simulation_state simulation_run(struct simulation *, uint64_t events);

@@ -171,6 +171,12 @@ enum simulation_state simulation_run(struct simulation *m, uint64_t events)
 	return m->step < STEPS ? SIMULATION_RUNS : SIMULATION_ENDED;
 }
 
+bool simulation_capture(struct simulation *m, simulation_frame frame, void *context, char *why,
+			size_t why_bytes)
+{
+	return true;
+}
+
 void simulation_progress(const struct simulation *m, struct simulation_progress *p)
 {
 	*p = (struct simulation_progress){m->r->time_ps, m->r->events, m->r->packet_hops,

@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Captures of simulated ports: tshark takes them for those of real ones, ICRC included."""
+import collections
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+VERBENA = os.path.join(os.environ["BUILD_DIR"], "verbena")
+LUA = os.path.join(os.environ["SOURCE_DIR"], "share", "wireshark", "veroce.lua")
+SCENARIO = """[topology]
+kind = star
+hosts = 4
+[switch]
+buffer = 1MB
+kmin = 5KB
+kmax = 20KB
+[transport]
+payload = 1024B
+[cc]
+algorithm = none
+[workload.a]
+kind = incast
+fan_in = 3
+size = 200KB
+[output]
+pcap = x.pcap
+"""
+
+
+def check(condition, text):
+    if not condition:
+        sys.exit("FAILED: " + text)
+
+
+def simulate(folder, *words, status=0):
+    with open(os.path.join(folder, "s.ini"), "w") as f:
+        f.write(SCENARIO)
+    p = subprocess.run([VERBENA, "sim", os.path.join(folder, "s.ini"), "-q"] + list(words),
+                       capture_output=True, text=True, timeout=60)
+    check(p.returncode == status, "%s: status %d\n%s" % (words, p.returncode, p.stderr))
+    return p.stderr
+
+
+def capture(folder, *keys):
+    """Runs it; the path of the capture."""
+    report = os.path.join(folder, "one", "report")
+    simulate(folder, "--report", report, *[w for k in keys for w in ("--set", k)])
+    return os.path.join(report, "x.pcap")
+
+
+def tshark(path, *words):
+    p = subprocess.run(["tshark", "-X", "lua_script:" + LUA, "-n", "-r", path] + list(words),
+                       capture_output=True, text=True, timeout=120)
+    check(p.returncode == 0, p.stderr)
+    return p.stdout
+
+
+def fields(path, *names):
+    words = [w for n in names for w in ("-e", n)]
+    return [line.split("\t") for line in tshark(path, "-T", "fields", *words).splitlines()]
+
+
+def clean(path):
+    check(not tshark(path, "-Y", "_ws.malformed or _ws.expert.severity >= 6291456"), "tshark complains")
+
+
+def rocev2(folder):
+    path = capture(folder, "transport.protocol=rocev2", "switch.pfc=on", "output.pcap_hosts=0,1")
+    rows = fields(path, "frame.protocols", "infiniband.bth.opcode", "ip.src", "ip.dst", "frame.time_relative")
+    kinds = {r[0].replace(":data", "") for r in rows}
+    check(kinds == {"eth:ethertype:ip:udp:infiniband", "eth:ethertype:macc"}, str(kinds))
+    opcodes = collections.Counter(int(r[1]) for r in rows if r[1])
+    # First, middle, last of each message; those of host 1 are seen on both links.
+    check(opcodes[6] == 4 and opcodes[7] == 4 * 194 and opcodes[8] + opcodes[9] == 4 and opcodes[17],
+          str(opcodes))
+    check({(r[2], r[3]) for r in rows if r[1] == "7"} ==
+          {("10.0.0.%d" % i, "10.0.0.0") for i in (1, 2, 3)}, "addresses")
+    times = [float(r[4]) for r in rows]
+    check(times == sorted(times) and times[-1] < 1e-3, "times")
+    clean(path)
+
+
+def marks(folder):
+    path = capture(folder, "transport.protocol=rocev2", "cc.algorithm=dctcp", "output.pcap_hosts=0")
+    rows = fields(path, "infiniband.bth.opcode", "ip.dsfield.ecn")
+    check({ecn for opcode, ecn in rows if opcode == "7"} == {"2", "3"}, "ECN")
+    clean(path)
+
+
+def veroce(folder):
+    path = capture(folder, "transport.protocol=veroce", "output.pcap_links=0-4")
+    rows = fields(path, "frame.protocols", "veroce.bth.opcode", "ip.src")
+    check({r[0] for r in rows} == {"eth:ethertype:ip:udp:veroce"}, str({r[0] for r in rows}))
+    check({r[2] for r in rows} == {"10.0.0.%d" % i for i in range(4)}, "both directions")
+    clean(path)
+
+
+def cut(folder):
+    path = capture(folder, "transport.protocol=rocev2", "output.pcap_payload=off", "output.pcap_hosts=2")
+    with open(path, "rb") as f:
+        data = f.read()
+    check(struct.unpack_from("<I", data)[0] == 0xa1b23c4d, "magic")
+    at, lengths = 24, set()
+    while at < len(data):
+        got, length = struct.unpack_from("<II", data, at + 8)
+        lengths.add((got, length))
+        at += 16 + got
+    # Ethernet, IPv4, UDP and BTH are there; 1024 bytes and an ICRC are not.
+    check((42 + 12, 42 + 12 + 1024 + 4) in lengths, str(lengths))
+    check(at == len(data), "the end")
+
+
+def wrong(folder):
+    check("--report" in simulate(folder, status=125), "no folder")
+    for key, word in ("pcap_hosts=4", "only 0 to 3"), ("pcap_links=0-1", "no link joins"):
+        err = simulate(folder, "--report", os.path.join(folder, "r"), "--set", "output." + key, status=125)
+        check(word in err, err)
+    err = simulate(folder, "--report", os.path.join(folder, "r"), "--set", "output.pcap=no/x", status=125)
+    check("no/x" in err, err)
+
+
+def same(folder):
+    a = open(capture(folder, "run.seed=7"), "rb").read()
+    check(a == open(capture(folder, "run.seed=7"), "rb").read(), "another run, other bytes")
+
+
+def main():
+    case = globals()[sys.argv[1]]
+    if case in (rocev2, marks, veroce) and not shutil.which("tshark"):
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="verbena-capture-") as folder:
+        case(folder)
+
+
+main()
