@@ -6,8 +6,8 @@
  *     sim_net [--run incast|permutation|spray] [-k K] [--packets N] [--window N] [--seed N]
  *             [--features none|pfc|hpcc|trim]
  *
- * Features: pfc is ours with RED, hpcc the reference model with RED and INT (without stacks, which hosts
- * bring), trim queues of eight packets and spraying.
+ * Features: pfc is ours with RED, hpcc the reference model with RED and INT (without stacks, which
+ * hosts bring), trim queues of eight packets and spraying.
  *
  * Prints packet-hops per second of processor time, events per hop, time to set up, and peak memory.
  */
@@ -103,12 +103,16 @@ static int bench(const struct setting *s, const struct network_config *config)
 	after_s = cpu_s();
 	network_count(net, &counts);
 	getrusage(RUSAGE_SELF, &usage);
-	printf("%s k %u, %u hosts, %" PRIu64 " packets each, window %" PRIu64 ", seed %" PRIu64 "\n", names[s->run],
-	       s->k, t.host_count, s->packets, s->window, s->seed);
-	printf("  stop %d, virtual %.3f us, %" PRIu64 " packets, %" PRIu64 " hops, %" PRIu64 " events, %" PRIu64 " dropped\n",
-	       (int)stop, (double)network_now_ps(net) * 1e-6, counts.packets, counts.hops, counts.events, counts.dropped);
+	printf("%s k %u, %u hosts, %" PRIu64 " packets each, window %" PRIu64 ", seed %" PRIu64
+	       "\n",
+	       names[s->run], s->k, t.host_count, s->packets, s->window, s->seed);
+	printf("  stop %d, virtual %.3f us, %" PRIu64 " packets, %" PRIu64 " hops, %" PRIu64
+	       " events, %" PRIu64 " dropped\n",
+	       (int)stop, (double)network_now_ps(net) * 1e-6, counts.packets, counts.hops,
+	       counts.events, counts.dropped);
 	printf("  set-up %.2f ms, run %.3f s, %.2f M hops/s, %.3f events/hop, peak %ld KiB\n",
-	       (created_s - before_s) * 1e3, after_s - created_s, (double)counts.hops / (after_s - created_s) * 1e-6,
+	       (created_s - before_s) * 1e3, after_s - created_s,
+	       (double)counts.hops / (after_s - created_s) * 1e-6,
 	       (double)counts.events / (double)(counts.hops ? counts.hops : 1), usage.ru_maxrss);
 	network_destroy(net);
 	tree_free(&t);
@@ -124,11 +128,15 @@ static void set_features(struct network_config *c, const char *name)
 	if (hpcc || !strcmp(name, "pfc")) {
 		c->buffer_bytes = 32 << 20;
 		c->lossless_classes = 1 << 1;
-		c->pfc = hpcc ? NETWORK_PFC_HPCC : NETWORK_PFC;
-		c->reserve_bytes = hpcc ? 4096 : 0;
+		c->pfc = NETWORK_PFC;
+		if (hpcc)
+			network_config_hpcc(c, 1 << 1);
 		c->alpha_log2[1] = -3;
-		c->red = (struct network_red){.classes = 1 << 1, .kmin_bytes = 100000, .kmax_bytes = 400000,
-					      .pmax_ppb = 200000000, .rate_bps = g25};
+		c->red = (struct network_red){.classes = 1 << 1,
+					      .kmin_bytes = 100000,
+					      .kmax_bytes = 400000,
+					      .pmax_ppb = 200000000,
+					      .rate_bps = g25};
 		c->int_stamp = hpcc;
 	} else if (!strcmp(name, "trim")) {
 		c->port_queue_bytes = 8 * 1090;
@@ -142,9 +150,12 @@ static void set_features(struct network_config *c, const char *name)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"run", required_argument, NULL, 'r'},	  {"packets", required_argument, NULL, 'p'},
-		{"window", required_argument, NULL, 'w'}, {"seed", required_argument, NULL, 's'},
-		{"features", required_argument, NULL, 'f'}, {NULL, 0, NULL, 0},
+		{"run", required_argument, NULL, 'r'},
+		{"packets", required_argument, NULL, 'p'},
+		{"window", required_argument, NULL, 'w'},
+		{"seed", required_argument, NULL, 's'},
+		{"features", required_argument, NULL, 'f'},
+		{NULL, 0, NULL, 0},
 	};
 	struct setting s = {.run = RUN_PERMUTATION, .k = 8, .packets = 2000, .seed = 1};
 	struct network_config config;
@@ -155,7 +166,9 @@ int main(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "k:", options, NULL)) != -1) {
 		switch (c) {
 		case 'r':
-			s.run = !strcmp(optarg, "incast") ? RUN_INCAST : !strcmp(optarg, "spray") ? RUN_SPRAY : RUN_PERMUTATION;
+			s.run = !strcmp(optarg, "incast")  ? RUN_INCAST
+				: !strcmp(optarg, "spray") ? RUN_SPRAY
+							   : RUN_PERMUTATION;
 			break;
 		case 'k':
 			s.k = (uint32_t)strtoul(optarg, NULL, 10) & ~1u;

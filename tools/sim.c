@@ -19,7 +19,8 @@ static const char usage[] =
 	"usage: verbena sim [OPTION...] SCENARIO\n"
 	"       verbena sim --keys | --list\n"
 	"\n"
-	"Simulates a network of hosts that run Verbena's transport. SCENARIO is a file, or the name of a\n"
+	"Simulates a network of hosts that run Verbena's transport. SCENARIO is a file, or the "
+	"name of a\n"
 	"scenario that came with verbena.\n"
 	"\n"
 	"      --set KEY=VALUE      overrides a key: switch.kmin=100KB, workload.NAME.load=50%\n"
@@ -32,7 +33,8 @@ static const char usage[] =
 	"      --list               the scenarios that came with verbena\n"
 	"  -h, --help               this text\n"
 	"\n"
-	"Ctrl-C ends a run early: what there is by then is reported, marked partial, with status 130.\n";
+	"Ctrl-C ends a run early: what there is by then is reported, marked partial, with status "
+	"130.\n";
 
 /* Text in lines of KEYS_WIDTH, all but the first indented. */
 static void print_wrapped(const char *text, size_t indent)
@@ -81,8 +83,8 @@ static void params_print(void)
 		printf("  %-18s", p[i].name);
 		print_wrapped(p[i].help, 20);
 		algorithms_text(p[i].algorithms, of, sizeof(of));
-		printf("%20s%s%s%s; of %s\n", "", p[i].unit, p[i].value_default[0] ? "; default " : "",
-		       p[i].value_default, of);
+		printf("%20s%s%s%s; of %s\n", "", p[i].unit,
+		       p[i].value_default[0] ? "; default " : "", p[i].value_default, of);
 	}
 	printf("\npresets of congestion control\n");
 	q = cc_presets_table(&count);
@@ -105,7 +107,8 @@ static int keys_print(void)
 			printf("%s[%s%s]\n", i ? "\n" : "", k[i].section, many ? ".NAME" : "");
 		printf("  %-18s", k[i].name);
 		print_wrapped(k[i].help, 20);
-		printf("%20s%s%s%s\n", "", k[i].type, k[i].standard[0] ? "; default " : "", k[i].standard);
+		printf("%20s%s%s%s\n", "", k[i].type, k[i].standard[0] ? "; default " : "",
+		       k[i].standard);
 	}
 	params_print();
 	return EXIT_SUCCESS;
@@ -134,7 +137,8 @@ static int keys_print_mdoc(void)
 		bool many = !strcmp(k[i].section, "workload") || !strcmp(k[i].section, "failure");
 
 		if (!i || strcmp(k[i].section, k[i - 1].section))
-			printf(".Ss [%s%s]\n.Bl -tag -width indent\n", k[i].section, many ? ".NAME" : "");
+			printf(".Ss [%s%s]\n.Bl -tag -width indent\n", k[i].section,
+			       many ? ".NAME" : "");
 		printf(".It Sy %s No = Ar ", k[i].name);
 		for (const char *t = k[i].type; *t; t++)
 			fputs(*t == '|' ? " | " : *t == ',' ? "\\&," : (char[]){*t, 0}, stdout);
@@ -156,14 +160,15 @@ static bool whole_number(const char *text, uint64_t max, uint64_t *out)
 
 	errno = 0;
 	v = strtoull(text, &end, 10);
-	if (errno || end == text || *end || text[0] == '-' || text[0] == '+' || text[0] == ' ' || v > max)
+	if (errno || end == text || *end || text[0] == '-' || text[0] == '+' || text[0] == ' ' ||
+	    v > max)
 		return false;
 	*out = v;
 	return true;
 }
 
-int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report, bool quiet,
-	    struct figures *g)
+int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report,
+	    bool quiet, struct figures *g)
 {
 	struct sim_input in;
 	struct results *r;
@@ -241,7 +246,9 @@ int cmd_sim(int argc, char **argv)
 			break;
 		case OPT_SEED:
 			if (!whole_number(optarg, UINT64_MAX - 1, &n))
-				return complain("--seed %s: allowed is a whole number below 2^64 - 1", optarg);
+				return complain(
+					"--seed %s: allowed is a whole number below 2^64 - 1",
+					optarg);
 			snprintf(seed, sizeof(seed), "run.seed=%" PRIu64, n);
 			w.seed_pinned = true;
 			break;
@@ -252,8 +259,8 @@ int cmd_sim(int argc, char **argv)
 			break;
 		case 'j':
 			if (!whole_number(optarg, JOBS_MAX, &n) || !n)
-				return complain("--jobs %s: allowed is a whole number from 1 to %d", optarg,
-						JOBS_MAX);
+				return complain("--jobs %s: allowed is a whole number from 1 to %d",
+						optarg, JOBS_MAX);
 			w.jobs = (unsigned)n;
 			break;
 		case 'q':
@@ -279,7 +286,8 @@ int cmd_sim(int argc, char **argv)
 		return EXIT_OURS;
 	}
 	if (optind + 1 < argc)
-		return complain("sim: one scenario at a time; '%s' is one too many", argv[optind + 1]);
+		return complain("sim: one scenario at a time; '%s' is one too many",
+				argv[optind + 1]);
 	if (seed[0])
 		sets[w.set_count++] = seed;
 	w.name = argv[optind];

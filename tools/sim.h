@@ -16,11 +16,11 @@ enum { SIM_TEXT_BYTES = 48, EXIT_INTERRUPTED = 130 };
 /* ---- sim_scenario.c: a scenario and all that belongs to it, in memory ---- */
 
 struct sim_input {
-	char path[4096];     /* of the file that was found */
-	char *text;          /* *owned*, NUL-terminated */
+	char path[4096];                /* of the file that was found */
+	char *text;                     /* *owned*, NUL-terminated */
 	struct scenario_source *source; /* *owned* */
 	struct scenario *scenario;      /* *owned*, settled, its files' text read */
-	char **file_text;    /* *owned* */
+	char **file_text;               /* *owned* */
 	size_t file_count;
 	const char *const *sets; /* *borrowed*: the overrides, in order */
 	size_t set_count;
@@ -33,7 +33,8 @@ struct sim_input {
 int sim_input_load(struct sim_input *, const char *name, const char *const *sets, size_t set_count);
 void sim_input_free(struct sim_input *);
 
-/* Complains of what a simulation said, with file and line if it is about a key. Returns EXIT_OURS. */
+/* Complains of what a simulation said, with file and line if it is about a key. Returns EXIT_OURS.
+ */
 int sim_input_refused(const struct sim_input *, const char *why);
 
 /* The scenarios that came with verbena: one line each, to f. */
@@ -63,14 +64,21 @@ const char *cc_text(const struct scenario *, const struct results *, char buf[SI
 
 /* ---- sim_figures.c: what a run comes to, in a few numbers ---- */
 
-enum { FIGURES_MAX = 48 };
+enum { FIGURES_MAX = 64 };
 
 struct figure {
 	const char *name;  /* "slowdown_p99": of totals.csv and summary.json */
 	const char *label; /* "slowdown, p99" */
-	enum { FIGURE_COUNT, FIGURE_TIME, FIGURE_RATE, FIGURE_BYTES, FIGURE_RATIO, FIGURE_SHARE } kind;
-	uint64_t value;    /* COUNT, TIME in ps, RATE in bit/s, BYTES */
-	double ratio;      /* RATIO, SHARE */
+	enum {
+		FIGURE_COUNT,
+		FIGURE_TIME,
+		FIGURE_RATE,
+		FIGURE_BYTES,
+		FIGURE_RATIO,
+		FIGURE_SHARE
+	} kind;
+	uint64_t value; /* COUNT, TIME in ps, RATE in bit/s, BYTES */
+	double ratio;   /* RATIO, SHARE */
 };
 
 struct figures {
@@ -92,9 +100,9 @@ void sim_summary(FILE *, const struct sim_input *, const struct results *, const
 
 struct folder {
 	char path[4096];
-	FILE *open;     /* the file being written */
-	char name[256]; /* its */
-	int error;      /* errno of the first thing that went wrong */
+	FILE *open;      /* the file being written */
+	char name[256];  /* its */
+	int error;       /* errno of the first thing that went wrong */
 	char where[512]; /* ... and what it was */
 };
 
@@ -104,7 +112,8 @@ int folder_open(struct folder *, const char *path);
 /* A file in it, to be written; after an error one that goes nowhere. Ends the one before. */
 FILE *folder_file(struct folder *, const char *name);
 
-/* Ends the last file; without an error, INCOMPLETE goes. Returns 0 or EXIT_OURS after a complaint. */
+/* Ends the last file; without an error, INCOMPLETE goes. Returns 0 or EXIT_OURS after a complaint.
+ */
 int folder_close(struct folder *);
 
 /* ---- sim_csv.c, sim_json.c ---- */
@@ -114,7 +123,8 @@ void sim_csv_write(struct folder *, const struct sim_input *, const struct resul
 void sim_json_write(struct folder *, const struct sim_input *, const struct results *,
 		    const struct figures *);
 
-/* Goodput windows to a point of fairness over time: so many that packets do not matter. */
+/* Goodput windows to a point of fairness over time: so many that the grain of what is told does not
+ * matter. */
 uint32_t sim_fairness_windows(const struct results *);
 
 /* The line that repeats the run. */
@@ -130,13 +140,15 @@ bool plot_possible(void);
 /* Begins a drawing of these CSS pixels; *script takes gnuplot's commands after the common ones. */
 struct plot *plot_begin(unsigned width, unsigned height, FILE **script);
 
-/* Runs it: an <svg> element without ids, in colours that follow the page, or NULL. *Caller frees.* */
+/* Runs it: an <svg> element without ids, in colours that follow the page, or NULL. *Caller frees.*
+ */
 char *plot_end(struct plot *);
 
 /* The colour of series i, the same in every drawing. */
 const char *plot_colour(unsigned i);
 
-/* Steps of a series with at most `points` of them, as rows "time_ms value x scale". Returns their window. */
+/* Steps of a series with at most `points` of them, as rows "time_ms value x scale". Returns their
+ * window. */
 uint64_t plot_series(FILE *, const struct results_series *, unsigned points, double scale);
 
 /* Text in gnuplot's quotes. */
@@ -149,8 +161,25 @@ void page_begin(FILE *, const char *title);
 void page_end(FILE *);
 void page_card_begin(FILE *, const char *title, const char *note, bool wide);
 void page_card_end(FILE *);
-bool page_row_is_open(void); /* there is room for a half beside the last card */
+bool page_row_is_open(void);           /* there is room for a half beside the last card */
 void page_plot(FILE *, struct plot *); /* ends the plot; without gnuplot says so */
+
+/* ---- sim_drawings.c: cards of a run's page ---- */
+
+/* "host 3", "switch 131" */
+const char *node_text(const struct results *, uint32_t node, char buf[SIM_TEXT_BYTES]);
+
+/* Switch ports by their longest queue, *n of them; *caller frees*. */
+const struct results_port **ports_by_queue(const struct results *, size_t *n);
+
+void draw_slowdown(FILE *, const struct results *);
+void draw_goodput(FILE *, const struct sim_input *, const struct results *);
+void draw_flows(FILE *, const struct results *);
+void draw_fairness(FILE *, const struct results *);
+void draw_queues(FILE *, const struct results *);
+void draw_queue_shares(FILE *, const struct results *);
+void draw_pfc(FILE *, const struct results *);
+void draw_trace(FILE *, const struct results *);
 
 /* ---- sim_report.c ---- */
 
@@ -160,9 +189,10 @@ int sim_report(const char *path, const struct sim_input *, const struct results 
 
 /* ---- sim.c ---- */
 
-/* One run with all that is asked for. The exit status; *g is filled in if it is 0 or EXIT_INTERRUPTED. */
-int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report, bool quiet,
-	    struct figures *g);
+/* One run with all that is asked for. The exit status; *g is filled in if it is 0 or
+ * EXIT_INTERRUPTED. */
+int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report,
+	    bool quiet, struct figures *g);
 
 /* ---- sim_sweep.c, sim_compare.c ---- */
 
@@ -172,19 +202,19 @@ struct sweep_options {
 	size_t set_count;
 	const char *const *sweeps; /* key=v1,v2,... */
 	size_t sweep_count;
-	const char *report;      /* folder, or NULL */
+	const char *report; /* folder, or NULL */
 	unsigned jobs;
 	bool seed_pinned;
 	bool quiet;
 };
 
 struct sweep_run {
-	char *label;     /* "algorithm=hpcc load=30%" */
-	char *folder;    /* "run-1-algorithm=hpcc-load=30%" */
+	char *label;       /* "algorithm=hpcc load=30%" */
+	char *folder;      /* "run-1-algorithm=hpcc-load=30%" */
 	const char **sets; /* common ones and its own */
-	char **own;      /* the last own_count of them: *owned* */
+	char **own;        /* the last own_count of them: *owned* */
 	size_t set_count, own_count;
-	int status;      /* -1: not begun; else as the process ended */
+	int status; /* -1: not begun; else as the process ended */
 	struct figures figures;
 };
 

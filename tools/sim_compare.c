@@ -8,18 +8,24 @@
 
 #include "tool.h"
 
-enum { HALF_W = 540, HALF_H = 320, CURVES = 8, LABEL_WIDTH = 34 };
+enum { HALF_W = 540, HALF_H = 320, CURVES = 8, SMOOTH_POINTS = 150, LABEL_WIDTH = 34 };
 
 static const struct {
 	const char *name, *title;
 	int width;
 } columns[] = {
-	{"flows_done", "flows", 9},          {"slowdown_p50", "p50", 8},
-	{"slowdown_p95", "p95", 8},          {"slowdown_p99", "p99", 8},
-	{"finish_last", "last done", 12},    {"bus_bandwidth", "bus bandwidth", 14},
-	{"collective_share", "of ideal", 10}, {"goodput", "goodput", 14},
-	{"jain", "Jain", 8},                 {"queue_max", "queue max", 10},
-	{"pause_frames", "pauses", 9},       {"dropped_packets", "drops", 9},
+	{"flows_done", "flows", 9},
+	{"slowdown_p50", "p50", 8},
+	{"slowdown_p95", "p95", 8},
+	{"slowdown_p99", "p99", 8},
+	{"finish_last", "last done", 12},
+	{"bus_bandwidth", "bus bandwidth", 14},
+	{"collective_share", "of ideal", 10},
+	{"goodput", "goodput", 14},
+	{"jain", "Jain", 8},
+	{"queue_max", "queue max", 10},
+	{"pause_frames", "pauses", 9},
+	{"dropped_packets", "drops", 9},
 };
 
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
@@ -37,8 +43,10 @@ static bool column_used(size_t c, const struct sweep_run *r, size_t count)
 /* What to say of a run that has no figures, or not all. */
 static const char *state_text(const struct sweep_run *r)
 {
-	return r->status == -1 ? "not begun" : r->status == EXIT_INTERRUPTED ? "partial" :
-	       r->status ? "failed" : "";
+	return r->status == -1                 ? "not begun"
+	       : r->status == EXIT_INTERRUPTED ? "partial"
+	       : r->status                     ? "failed"
+					       : "";
 }
 
 void sim_compare_print(FILE *f, const struct sweep_run *r, size_t count)
@@ -113,8 +121,9 @@ static void write_csv(FILE *f, const struct sweep_run *r, size_t count)
 }
 
 /* A drawing of one file of each run: `using` is gnuplot's, of its columns. */
-static void draw(FILE *f, const char *path, const struct sweep_run *r, size_t count, const char *title,
-		 const char *note, const char *commands, const char *file, const char *style)
+static void draw(FILE *f, const char *path, const struct sweep_run *r, size_t count,
+		 const char *title, const char *note, const char *commands, const char *file,
+		 const char *style)
 {
 	char name[2 * PATH_MAX];
 	FILE *s;
@@ -153,7 +162,8 @@ static void write_table(FILE *f, const struct sweep_run *r, size_t count)
 {
 	char t[SIM_TEXT_BYTES];
 
-	page_card_begin(f, "Runs", "Each has a report of its own. All figures are in sweep.csv.", true);
+	page_card_begin(f, "Runs", "Each has a report of its own. All figures are in sweep.csv.",
+			true);
 	fputs("<div class=\"scroll\"><table><tr><th>run", f);
 	for (size_t c = 0; c < COLUMNS; c++) {
 		if (column_used(c, r, count))
@@ -186,49 +196,116 @@ static void write_table(FILE *f, const struct sweep_run *r, size_t count)
 	page_card_end(f);
 }
 
-static void write_page(FILE *f, const char *path, const char *name, const struct sweep_run *r, size_t count)
+/* The largest of a figure; 0: no run has it. */
+static uint64_t most_of(const struct sweep_run *r, size_t count, const char *name)
 {
-	static const char time_axes[] = "set xlabel 'time, ms'\nset yrange [0:*]\nset xrange [0:*]\n";
-	char text[512];
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct figure *g = figure_find(&r[i].figures, name);
+
+		if (g && g->value > most)
+			most = g->value;
+	}
+	return most;
+}
+
+/* Whether every run has flows of one size only: then there is nothing to sort by size. */
+static bool sizes_are_one(const struct sweep_run *r, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct figure *least = figure_find(&r[i].figures, "flow_bytes_min");
+		const struct figure *most = figure_find(&r[i].figures, "flow_bytes_max");
+
+		if (least && most && least->value != most->value)
+			return false;
+	}
+	return true;
+}
+
+static void draw_slowdowns(FILE *f, const char *path, const struct sweep_run *r, size_t count,
+			   const char *note)
+{
+	static const char axes[] =
+		"set xlabel 'flow size, bytes'\nset ylabel 'slowdown'\nset logscale x\n"
+		"set format x '%.0s%c'\nset yrange [1:*]";
+	char line[192];
+
+	if (sizes_are_one(r, count)) {
+		snprintf(line, sizeof(line), "%sShare of the flows that are no slower than this.",
+			 note);
+		draw(f, path, r, count, "FCT slowdown", line,
+		     "set xlabel 'slowdown'\nset ylabel 'share of flows'\nset yrange [0:1.02]",
+		     "flows.csv",
+		     "using (valid(10) ? $10 : NaN):(1) smooth cnormal with lines lw 2");
+		return;
+	}
+	snprintf(line, sizeof(line), "%sTwenty bins of equally many flows, each at its largest.",
+		 note);
+	draw(f, path, r, count, "FCT slowdown by flow size, median", line, axes,
+	     "slowdown_equal.csv",
+	     "using (strcol(1) eq 'all' ? $4 : NaN):7 with linespoints lw 2 pt 7 ps 0.4");
+	draw(f, path, r, count, "FCT slowdown by flow size, p99", line, axes, "slowdown_equal.csv",
+	     "using (strcol(1) eq 'all' ? $4 : NaN):9 with linespoints lw 2 pt 7 ps 0.4");
+}
+
+static void write_page(FILE *f, const char *path, const char *name, const struct sweep_run *r,
+		       size_t count)
+{
+	static const char time_axes[] =
+		"set xlabel 'time, ms'\nset yrange [0:*]\nset xrange [0:*]\n";
+	char text[512], note[64], line[192], style[192], t[SIM_TEXT_BYTES];
+	double window_ms;
 	size_t ended = 0;
+	bool mb;
 
 	for (size_t i = 0; i < count; i++)
 		ended += r[i].status == 0;
 	page_begin(f, name);
 	fputs("<header><h1>", f);
 	html_text(f, name);
-	fprintf(f, "</h1>\n<p class=\"title\">A sweep of %zu runs</p>\n<ul class=\"chips\"><li>done <b>%zu</b></li>"
-		   "<li>verbena <b>" VERBENA_VERSION "</b></li></ul>\n</header>\n", count, ended);
+	fprintf(f,
+		"</h1>\n<p class=\"title\">A sweep of %zu runs</p>\n<ul class=\"chips\"><li>done "
+		"<b>%zu</b></li>"
+		"<li>verbena <b>" VERBENA_VERSION "</b></li></ul>\n</header>\n",
+		count, ended);
 	if (ended < count)
-		fprintf(f, "<p class=\"partial\"><b>Partial.</b> %zu of %zu runs did not end by themselves.</p>\n",
+		fprintf(f,
+			"<p class=\"partial\"><b>Partial.</b> %zu of %zu runs did not end by "
+			"themselves.</p>\n",
 			count - ended, count);
 	fputs("<div class=\"cards\">\n", f);
 	write_table(f, r, count);
+	note[0] = 0;
 	if (count > CURVES)
-		snprintf(text, sizeof(text), "Of the first %d runs. ", CURVES);
-	else
-		text[0] = 0;
-	strcat(text, "Twenty bins of equally many flows, each at its largest.");
-	draw(f, path, r, count, "FCT slowdown by flow size, median", text,
-	     "set xlabel 'flow size, bytes'\nset logscale x\nset format x '%.0s%c'\nset yrange [1:*]",
-	     "slowdown_equal.csv",
-	     "using (strcol(1) eq 'all' ? $4 : NaN):7 with linespoints lw 2 pt 7 ps 0.4");
-	draw(f, path, r, count, "FCT slowdown by flow size, p99", text,
-	     "set xlabel 'flow size, bytes'\nset logscale x\nset format x '%.0s%c'\nset yrange [1:*]",
-	     "slowdown_equal.csv",
-	     "using (strcol(1) eq 'all' ? $4 : NaN):9 with linespoints lw 2 pt 7 ps 0.4");
+		snprintf(note, sizeof(note), "Of the first %d runs. ", CURVES);
+	draw_slowdowns(f, path, r, count, note);
+	/* Windows of a run this small would hide each other: means over larger ones. */
+	window_ms = (double)most_of(r, count, "time") / 1e9 / SMOOTH_POINTS;
 	snprintf(text, sizeof(text), "%sset ylabel 'Gbit/s'", time_axes);
-	draw(f, path, r, count, "Goodput over time", "Application bytes acknowledged, of all flows.", text,
-	     "goodput.csv", "using ($1/1e9):($3/1e9) with steps lw 1.5");
-	snprintf(text, sizeof(text), "%sset ylabel 'index'\nset yrange [0:1.02]", time_axes);
-	draw(f, path, r, count, "Fairness over time", "Jain's index of the flows open throughout a window.", text,
-	     "fairness.csv", "using ($1/1e9):4 with lines lw 1.8");
-	snprintf(text, sizeof(text), "%sset ylabel 'KB'", time_axes);
-	draw(f, path, r, count, "Longest queue over time", "Of all ports; the longest in each window.", text,
-	     "queue_longest.csv", "using ($1/1e9):($3/1e3) with steps lw 1.4");
-	snprintf(text, sizeof(text), "%sset ylabel 'pause frames'", time_axes);
-	draw(f, path, r, count, "PFC over time", "Pause frames sent in each window.", text,
-	     "pfc_over_time.csv", "using ($1/1e9):3 with steps lw 1.4");
+	snprintf(style, sizeof(style),
+		 "using (floor($1/1e9/%.9g)*%.9g):($3/1e9) smooth unique with steps lw 1.5",
+		 window_ms, window_ms);
+	snprintf(line, sizeof(line),
+		 "%sApplication bytes acknowledged, of all flows, mean over %s.", note,
+		 time_text((uint64_t)(window_ms * 1e9), t));
+	draw(f, path, r, count, "Goodput over time", line, text, "goodput.csv", style);
+	snprintf(text, sizeof(text), "%sset ylabel 'index'\nset yrange [*<0.9:1.01]", time_axes);
+	snprintf(line, sizeof(line), "%sJain's index of the flows open throughout a window.", note);
+	draw(f, path, r, count, "Fairness over time", line, text, "fairness.csv",
+	     "using (($1+$2/2)/1e9):4 with lines lw 1.8");
+	mb = most_of(r, count, "queue_max") >= 5000000;
+	snprintf(text, sizeof(text), "%sset ylabel '%s'", time_axes, mb ? "MB" : "KB");
+	snprintf(style, sizeof(style), "using ($1/1e9):($3/%s) with steps lw 1.4",
+		 mb ? "1e6" : "1e3");
+	snprintf(line, sizeof(line), "%sOf all switch ports; the longest in each window.", note);
+	draw(f, path, r, count, "Longest queue over time", line, text, "queue_longest.csv", style);
+	if (most_of(r, count, "pause_frames")) {
+		snprintf(text, sizeof(text), "%sset ylabel 'pause frames'", time_axes);
+		snprintf(line, sizeof(line), "%sPause frames sent in each window.", note);
+		draw(f, path, r, count, "PFC over time", line, text, "pfc_over_time.csv",
+		     "using ($1/1e9):3 with steps lw 1.4");
+	}
 	fputs("</div>\n<footer>A simulation by verbena " VERBENA_VERSION ".</footer>\n", f);
 	page_end(f);
 }

@@ -7,7 +7,8 @@
 
 #include <inttypes.h>
 
-enum { FAIRNESS_POINTS = 128 };
+/* Of fairness over time: at most so many points, each of at least so many of the smallest steps. */
+enum { FAIRNESS_POINTS = 128, FAIRNESS_GRAINS = 8 };
 
 #define U64 "%" PRIu64
 #define U32 "%" PRIu32
@@ -25,11 +26,13 @@ static void write_flows(FILE *f, const struct sim_input *in, const struct result
 		const struct results_flow *w = &r->flows[i];
 
 		fprintf(f, U32 ",%s," U32 "," U32 "," U32 "," U64 "," U64 ",", i,
-			workload_name(in, w->workload), w->src, w->dst, w->qp, w->bytes, w->start_ps);
+			workload_name(in, w->workload), w->src, w->dst, w->qp, w->bytes,
+			w->start_ps);
 		if (w->fct_ps == RESULTS_NOT_DONE)
 			fprintf(f, "," U64 ",,", w->ideal_ps);
 		else
-			fprintf(f, U64 "," U64 ",%.6f,", w->fct_ps, w->ideal_ps, results_slowdown(w));
+			fprintf(f, U64 "," U64 ",%.6f,", w->fct_ps, w->ideal_ps,
+				results_slowdown(w));
 		fprintf(f, U64 "\n", w->acked_bytes);
 	}
 }
@@ -42,14 +45,15 @@ static void write_bins(FILE *f, const char *name, const struct results_bin *b, u
 		fprintf(f, "%s,%u," U64 ",", name, i, b[i].bytes_min);
 		if (b[i].bytes_max != UINT64_MAX)
 			fprintf(f, U64, b[i].bytes_max);
-		fprintf(f, "," U32 ",%.6f,%.6f,%.6f,%.6f,%.6f,%.6f\n", b[i].count, b[i].mean, b[i].p50,
-			b[i].p95, b[i].p99, b[i].p999, b[i].max);
+		fprintf(f, "," U32 ",%.6f,%.6f,%.6f,%.6f,%.6f,%.6f\n", b[i].count, b[i].mean,
+			b[i].p50, b[i].p95, b[i].p99, b[i].p999, b[i].max);
 	}
 }
 
 static void write_slowdown(struct folder *d, const struct sim_input *in, const struct results *r)
 {
-	static const char header[] = "workload,bin,bytes_min,bytes_max,flows,mean,p50,p95,p99,p999,max\n";
+	static const char header[] =
+		"workload,bin,bytes_min,bytes_max,flows,mean,p50,p95,p99,p999,max\n";
 	struct results_bin equal[RESULTS_EQUAL_BINS], fixed[RESULTS_FIXED_BINS];
 	FILE *f = folder_file(d, "slowdown_equal.csv");
 
@@ -73,18 +77,21 @@ static void write_slowdown(struct folder *d, const struct sim_input *in, const s
 static void write_ports(FILE *f, const struct results *r)
 {
 	fprintf(f, "node,port,to,tier,rate_bps,tx_packets,tx_bytes,ce_packets,trimmed_packets,"
-		   "queue_bytes_max,queue_bytes_mean,queue_bytes_p50,queue_bytes_p99,pause_tx,resume_tx,"
+		   "queue_bytes_max,queue_bytes_mean,queue_bytes_p50,queue_bytes_p99,pause_tx,"
+		   "resume_tx,"
 		   "pause_rx,resume_rx,longest_pause_ps,headroom_bytes_max\n");
 	for (uint32_t i = 0; i < r->port_count; i++) {
 		const struct results_port *p = &r->ports[i];
 
-		fprintf(f, U32 ",%u," U32 ",%u," U64 "," U64 "," U64 "," U64 "," U64 "," U64 ",%.3f," U64
-			   "," U64 "," U64 "," U64 "," U64 "," U64 "," U64 "," U64 "\n",
+		fprintf(f,
+			U32 ",%u," U32 ",%u," U64 "," U64 "," U64 "," U64 "," U64 "," U64
+			    ",%.3f," U64 "," U64 "," U64 "," U64 "," U64 "," U64 "," U64 "," U64
+			    "\n",
 			p->node, p->port, p->to, p->tier, p->rate_bps, p->tx_packets, p->tx_bytes,
-			p->ce_packets, p->trimmed_packets, p->queue_bytes_max, results_queue_mean(p),
-			results_queue_percentile(p, 500000), results_queue_percentile(p, 990000),
-			p->pause_tx, p->resume_tx, p->pause_rx, p->resume_rx, p->longest_pause_ps,
-			p->headroom_bytes_max);
+			p->ce_packets, p->trimmed_packets, p->queue_bytes_max,
+			results_queue_mean(p), results_queue_percentile(p, 500000),
+			results_queue_percentile(p, 990000), p->pause_tx, p->resume_tx, p->pause_rx,
+			p->resume_rx, p->longest_pause_ps, p->headroom_bytes_max);
 	}
 }
 
@@ -121,7 +128,8 @@ static void write_queues(struct folder *d, const struct results *r)
 		for (uint32_t k = 0; k < s->count; k++) {
 			if (s->value[k])
 				fprintf(f, U32 ",%u," U64 "," U64 "," U64 "\n", r->ports[i].node,
-					r->ports[i].port, k * s->window_ps, s->window_ps, s->value[k]);
+					r->ports[i].port, k * s->window_ps, s->window_ps,
+					s->value[k]);
 		}
 	}
 }
@@ -133,12 +141,15 @@ static void write_longest(FILE *f, const struct results *r)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < r->port_count; i++) {
-		if (r->ports[i].tier && r->ports[i].queue.count && r->ports[i].queue.window_ps > window)
+		if (r->ports[i].tier && r->ports[i].queue.count &&
+		    r->ports[i].queue.window_ps > window)
 			window = r->ports[i].queue.window_ps;
 	}
 	for (uint32_t i = 0; i < r->port_count; i++) {
 		const struct results_series *s = &r->ports[i].queue;
-		uint64_t n = window && s->window_ps ? (s->count * s->window_ps + window - 1) / window : 0;
+		uint64_t n = window && s->window_ps
+				     ? (s->count * s->window_ps + window - 1) / window
+				     : 0;
 
 		if (r->ports[i].tier && n > count)
 			count = (uint32_t)n;
@@ -148,7 +159,9 @@ static void write_longest(FILE *f, const struct results *r)
 		uint64_t most = 0;
 
 		for (uint32_t i = 0; i < r->port_count; i++) {
-			uint64_t v = r->ports[i].tier ? results_series_value(&r->ports[i].queue, window, k) : 0;
+			uint64_t v = r->ports[i].tier
+					     ? results_series_value(&r->ports[i].queue, window, k)
+					     : 0;
 
 			most = v > most ? v : most;
 		}
@@ -164,15 +177,15 @@ static void write_pfc(struct folder *d, const struct results *r)
 	for (uint32_t i = 0; i < r->port_count; i++) {
 		for (int c = 0; c < RESULTS_CLASSES; c++) {
 			if (r->ports[i].paused_ps[c])
-				fprintf(f, U32 ",%u,%d," U64 "\n", r->ports[i].node, r->ports[i].port, c,
-					r->ports[i].paused_ps[c]);
+				fprintf(f, U32 ",%u,%d," U64 "\n", r->ports[i].node,
+					r->ports[i].port, c, r->ports[i].paused_ps[c]);
 		}
 	}
 	f = folder_file(d, "pfc_over_time.csv");
 	fprintf(f, "time_ps,window_ps,pause_frames\n");
 	for (uint32_t k = 0; k < r->pfc.frames.count; k++)
-		fprintf(f, U64 "," U64 "," U64 "\n", k * r->pfc.frames.window_ps, r->pfc.frames.window_ps,
-			r->pfc.frames.value[k]);
+		fprintf(f, U64 "," U64 "," U64 "\n", k * r->pfc.frames.window_ps,
+			r->pfc.frames.window_ps, r->pfc.frames.value[k]);
 }
 
 static void write_drops(FILE *f, const struct results *r)
@@ -203,27 +216,52 @@ static void write_goodput(struct folder *d, const struct sim_input *in, const st
 	for (uint32_t k = 0; k < g->total.count; k++) {
 		fprintf(f, U64 "," U64 "," U64, k * w, w, results_bps(g->total.value[k], w));
 		for (uint32_t i = 0; i < g->workloads; i++)
-			fprintf(f, "," U64, results_bps(results_series_value(&g->of_workload[i], w, k), w));
+			fprintf(f, "," U64,
+				results_bps(results_series_value(&g->of_workload[i], w, k), w));
 		fputc('\n', f);
 	}
 	f = folder_file(d, "goodput_flows.csv");
-	fprintf(f, "flow,time_ps,window_ps,bps\n");
-	for (uint32_t i = 0; i < results_goodput_flows(r); i++) {
-		const struct results_series *s = &g->flow[i];
+	fprintf(f, "flow,src,dst,time_ps,window_ps,bps\n");
+	for (uint32_t i = 0; i < g->curve_count; i++) {
+		const struct results_series *s = &g->curve[i].series;
+		const struct results_flow *first = &r->flows[g->curve[i].first];
 
 		for (uint32_t k = 0; k < s->count; k++) {
 			if (s->value[k])
-				fprintf(f, U32 "," U64 "," U64 "," U64 "\n", i, k * s->window_ps,
+				fprintf(f, U32 "," U32 "," U32 "," U64 "," U64 "," U64 "\n",
+					g->curve[i].first, first->src, first->dst, k * s->window_ps,
 					s->window_ps, results_bps(s->value[k], s->window_ps));
 		}
 	}
 }
 
+/* Bytes that a flow gets in a window, on average while it is open. */
+static double window_bytes(const struct results *r)
+{
+	double acked = 0, open_ps = 0;
+
+	for (uint32_t i = 0; i < r->flow_count; i++) {
+		const struct results_flow *f = &r->flows[i];
+
+		if (f->curve == RESULTS_NO_CURVE)
+			continue;
+		acked += (double)f->acked_bytes;
+		if (f->fct_ps != RESULTS_NOT_DONE)
+			open_ps += (double)f->fct_ps;
+		else if (r->time_ps > f->start_ps)
+			open_ps += (double)(r->time_ps - f->start_ps);
+	}
+	return open_ps > 0 ? acked / open_ps * (double)r->goodput.total.window_ps : 0;
+}
+
 uint32_t sim_fairness_windows(const struct results *r)
 {
 	uint32_t per = 1;
+	double bytes = window_bytes(r);
 
-	while (r->goodput.total.count / per > FAIRNESS_POINTS)
+	while (per < r->goodput.total.count &&
+	       (r->goodput.total.count / per > FAIRNESS_POINTS ||
+		bytes * per < FAIRNESS_GRAINS * (double)r->goodput.grain_bytes))
 		per *= 2;
 	return per;
 }
@@ -231,12 +269,14 @@ uint32_t sim_fairness_windows(const struct results *r)
 static void write_fairness(FILE *f, const struct results *r)
 {
 	static struct results_fairness over[RESULTS_SERIES_WINDOWS];
-	size_t n = results_fairness_over_time(r, sim_fairness_windows(r), over, RESULTS_SERIES_WINDOWS);
+	size_t n = results_fairness_over_time(r, sim_fairness_windows(r), over,
+					      RESULTS_SERIES_WINDOWS);
 
 	fprintf(f, "time_ps,window_ps,flows,jain,min_bps,max_bps\n");
 	for (size_t i = 0; i < n && i < RESULTS_SERIES_WINDOWS; i++)
 		fprintf(f, U64 "," U64 "," U32 ",%.6f," U64 "," U64 "\n", over[i].start_ps,
-			over[i].window_ps, over[i].flows, over[i].jain, over[i].min_bps, over[i].max_bps);
+			over[i].window_ps, over[i].flows, over[i].jain, over[i].min_bps,
+			over[i].max_bps);
 }
 
 static void write_collectives(FILE *f, const struct sim_input *in, const struct results *r)
@@ -245,8 +285,8 @@ static void write_collectives(FILE *f, const struct sim_input *in, const struct 
 	for (uint32_t i = 0; i < r->collective_count; i++) {
 		const struct results_collective *c = &r->collectives[i];
 
-		fprintf(f, "%s," U32 "," U32 "," U64 "," U64 ",", workload_name(in, c->workload), c->round,
-			c->hosts, c->bytes, c->start_ps);
+		fprintf(f, "%s," U32 "," U32 "," U64 "," U64 ",", workload_name(in, c->workload),
+			c->round, c->hosts, c->bytes, c->start_ps);
 		if (c->time_ps != RESULTS_NOT_DONE)
 			fprintf(f, U64, c->time_ps);
 		fprintf(f, "," U64 "," U64 "," U64 "\n", c->ideal_ps, c->algorithm_bps, c->bus_bps);

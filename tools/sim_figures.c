@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a run comes to: the numbers that summaries, JSON and comparisons are made of, in one list. */
+/* What a run comes to: the numbers that summaries, JSON and comparisons are made of, in one list.
+ */
 #include "sim.h"
 
 #include <assert.h>
@@ -12,11 +13,15 @@ static void add(struct figures *g, const char *name, const char *label, int kind
 		double ratio)
 {
 	assert(g->count < FIGURES_MAX);
-	g->f[g->count++] = (struct figure){.name = name, .label = label, .kind = (unsigned)kind,
-					   .value = value, .ratio = ratio};
+	g->f[g->count++] = (struct figure){.name = name,
+					   .label = label,
+					   .kind = (unsigned)kind,
+					   .value = value,
+					   .ratio = ratio};
 }
 
-static void add_number(struct figures *g, const char *name, const char *label, int kind, uint64_t value)
+static void add_number(struct figures *g, const char *name, const char *label, int kind,
+		       uint64_t value)
 {
 	add(g, name, label, kind, value, 0);
 }
@@ -82,9 +87,69 @@ static int slowdown_add(struct figures *g, const struct results *r)
 	return 0;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of fairness over time the median: what it is like between the changes. */
+static int windows_add(struct figures *g, const struct results *r)
+{
+	struct results_fairness *over = malloc(RESULTS_SERIES_WINDOWS * sizeof(*over));
+	double *jain = malloc(RESULTS_SERIES_WINDOWS * sizeof(*jain));
+	size_t n = 0;
+
+	if (over && jain)
+		n = results_fairness_over_time(r, sim_fairness_windows(r), over,
+					       RESULTS_SERIES_WINDOWS);
+	for (size_t i = 0; i < n; i++)
+		jain[i] = over[i].jain;
+	if (n > 1) {
+		qsort(jain, n, sizeof(*jain), by_value);
+		add_ratio(g, "jain_median", "Jain's index, median",
+			  results_percentile(jain, n, 500000));
+		add_number(g, "jain_window", "... in windows of", FIGURE_TIME, over[0].window_ps);
+	}
+	n = over && jain;
+	free(over);
+	free(jain);
+	return n ? 0 : -ENOMEM;
+}
+
+/* How many hosts receive. */
+static uint32_t receivers(const struct results *r)
+{
+	uint8_t *seen = calloc(r->hosts ? r->hosts : 1, 1);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; seen && i < r->flow_count; i++) {
+		uint32_t dst = r->flows[i].dst;
+
+		if (dst < r->hosts && !seen[dst]) {
+			seen[dst] = 1;
+			n++;
+		}
+	}
+	free(seen);
+	return n;
+}
+
+/* Of the rate at which as many hosts could receive payload in full packets, without INT. */
+static void goodput_share_add(struct figures *g, const struct results *r, uint64_t goodput_bps)
+{
+	double possible =
+		(double)receivers(r) * (double)r->host_rate_bps * (double)r->header_share_ppb / 1e9;
+
+	if (possible > 0)
+		add(g, "goodput_share", "... of what its receivers can take", FIGURE_SHARE, 0,
+		    (double)goodput_bps / possible);
+}
+
 static void throughput_add(struct figures *g, const struct scenario *s, const struct results *r)
 {
-	uint64_t acked = 0, first = UINT64_MAX, last = 0;
+	uint64_t acked = 0, first = UINT64_MAX, last = 0, least = UINT64_MAX, most = 0;
 	bool alike = true;
 	struct results_fairness f;
 
@@ -93,19 +158,29 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 		uint64_t end = w->fct_ps == RESULTS_NOT_DONE ? r->time_ps : w->start_ps + w->fct_ps;
 
 		acked += w->acked_bytes;
-		alike &= w->bytes == r->flows[0].bytes;
+		least = w->bytes < least ? w->bytes : least;
+		most = w->bytes > most ? w->bytes : most;
+		alike &= w->bytes == r->flows[0].bytes && w->curve_next == RESULTS_NO_FLOW;
 		if (w->start_ps < first)
 			first = w->start_ps;
 		if (end > last)
 			last = end;
 	}
+	if (most) {
+		add_number(g, "flow_bytes_min", "smallest flow", FIGURE_BYTES, least);
+		add_number(g, "flow_bytes_max", "largest flow", FIGURE_BYTES, most);
+	}
 	add_number(g, "acked_bytes", "acknowledged", FIGURE_BYTES, acked);
-	if (first < last)
-		add_number(g, "goodput", "goodput of all", FIGURE_RATE, results_bps(acked, last - first));
-	f = results_fairness_between(r, s->output.fairness_start_ps,
-				     s->output.fairness_window_ps == SCENARIO_NONE ? 0 :
-				     s->output.fairness_window_ps);
-	/* Mean rates of flows of different sizes say nothing of fairness. */
+	if (first < last) {
+		uint64_t bps = results_bps(acked, last - first);
+
+		add_number(g, "goodput", "goodput of all", FIGURE_RATE, bps);
+		goodput_share_add(g, r, bps);
+	}
+	f = results_fairness_between(
+		r, s->output.fairness_start_ps,
+		s->output.fairness_window_ps == SCENARIO_NONE ? 0 : s->output.fairness_window_ps);
+	/* Mean rates of flows of different sizes, or of pieces of one, say nothing of fairness. */
 	if (f.flows < 2 && alike)
 		f = results_fairness_of_flows(r, UINT32_MAX);
 	if (f.flows < 2)
@@ -136,7 +211,8 @@ static void network_add(struct figures *g, const struct results *r)
 		tx += p->tx_packets;
 	}
 	add_number(g, "queue_max", "longest queue", FIGURE_BYTES, queue_max);
-	if (longest && longest->queue_bins) {
+	/* Without samples nothing but the longest is known. */
+	if (longest && results_queue_percentile(longest, 1000000)) {
 		add_number(g, "queue_p50", "... half of the time", FIGURE_BYTES,
 			   results_queue_percentile(longest, 500000));
 		add_number(g, "queue_p99", "... 99 % of the time", FIGURE_BYTES,
@@ -148,7 +224,8 @@ static void network_add(struct figures *g, const struct results *r)
 		add(g, "ce_share", "packets marked", FIGURE_SHARE, 0, (double)ce / (double)tx);
 	add_number(g, "pause_frames", "PFC pause frames", FIGURE_COUNT, r->pfc.pause_frames);
 	if (r->pfc.pause_frames) {
-		add_number(g, "resume_frames", "PFC resume frames", FIGURE_COUNT, r->pfc.resume_frames);
+		add_number(g, "resume_frames", "PFC resume frames", FIGURE_COUNT,
+			   r->pfc.resume_frames);
 		add_number(g, "paused", "paused, of all ports", FIGURE_TIME, r->pfc.paused_ps);
 		add_number(g, "pause_longest", "longest pause", FIGURE_TIME, r->pfc.longest_ps);
 		add_number(g, "pause_depth", "pauses that caused pauses, depth", FIGURE_COUNT,
@@ -194,10 +271,12 @@ static void collectives_add(struct figures *g, const struct results *r)
 	if (!n)
 		return;
 	add_number(g, "collective_time", "collective, mean time", FIGURE_TIME, time / n);
-	add_number(g, "algorithm_bandwidth", "algorithm bandwidth, mean", FIGURE_RATE, algorithm / n);
+	add_number(g, "algorithm_bandwidth", "algorithm bandwidth, mean", FIGURE_RATE,
+		   algorithm / n);
 	add_number(g, "bus_bandwidth", "bus bandwidth, mean", FIGURE_RATE, bus / n);
 	if (ideal)
-		add(g, "collective_share", "share of ideal", FIGURE_SHARE, 0, (double)ideal / (double)time);
+		add(g, "collective_share", "share of ideal", FIGURE_SHARE, 0,
+		    (double)ideal / (double)time);
 }
 
 int figures_make(struct figures *g, const struct scenario *s, const struct results *r)
@@ -210,6 +289,8 @@ int figures_make(struct figures *g, const struct scenario *s, const struct resul
 		return -ENOMEM;
 	collectives_add(g, r);
 	throughput_add(g, s, r);
+	if (windows_add(g, r))
+		return -ENOMEM;
 	network_add(g, r);
 	recovery_add(g, r);
 	add_number(g, "events", "events", FIGURE_COUNT, r->events);
@@ -239,7 +320,10 @@ const char *figure_text(const struct figure *f, char buf[SIM_TEXT_BYTES])
 	case FIGURE_BYTES:
 		return bytes_text(f->value, buf);
 	case FIGURE_RATIO:
-		snprintf(buf, SIM_TEXT_BYTES, f->ratio >= 100 ? "%.1f" : f->ratio >= 10 ? "%.2f" : "%.4g",
+		snprintf(buf, SIM_TEXT_BYTES,
+			 f->ratio >= 100  ? "%.1f"
+			 : f->ratio >= 10 ? "%.2f"
+					  : "%.4g",
 			 f->ratio);
 		return buf;
 	case FIGURE_SHARE:

@@ -26,32 +26,30 @@ struct plot {
 static const struct {
 	const char *drawn, *page;
 } inks[] = {
-	{"rgb(  1,   2,   3)", "currentColor"},
-	{"rgb(1,2,3)", "currentColor"},
-	{"rgb(  4,   5,   6)", "var(--faint)"},
-	{"rgb(4,5,6)", "var(--faint)"},
-	{"'black'", "'currentColor'"},
-	{"\"black\"", "\"currentColor\""},
+	{"rgb(  1,   2,   3)", "currentColor"}, {"rgb(1,2,3)", "currentColor"},
+	{"rgb(  4,   5,   6)", "var(--faint)"}, {"rgb(4,5,6)", "var(--faint)"},
+	{"'black'", "'currentColor'"},          {"\"black\"", "\"currentColor\""},
 };
 
-static const char preamble[] =
-	"set datafile separator ' '\n"
-	"set border 1 lc rgb '" FAINT "' lw 1\n"
-	"set tics nomirror out scale 0.4 textcolor rgb '" INK "'\n"
-	"set ytics scale 0\n"
-	"set grid ytics lt 1 lc rgb '" FAINT "' lw 0.6\n"
-	"set xlabel textcolor rgb '" INK "' offset 0,0.4\n"
-	"set ylabel textcolor rgb '" INK "' offset 0.6,0\n"
-	"set key outside top left horizontal Left reverse samplen 1.2 spacing 1.1 textcolor rgb '" INK "'\n"
-	"set lmargin 9\n"
-	"set rmargin 2\n"
-	"set bmargin 3.2\n"
-	"set style fill solid 1 noborder\n";
+static const char preamble[] = "set datafile separator ' '\n"
+			       "set border 1 lc rgb '" FAINT "' lw 1\n"
+			       "set tics nomirror out scale 0.4 textcolor rgb '" INK "'\n"
+			       "set ytics scale 0\n"
+			       "set grid ytics lt 1 lc rgb '" FAINT "' lw 0.6\n"
+			       "set xlabel textcolor rgb '" INK "' offset 0,0.4\n"
+			       "set ylabel textcolor rgb '" INK "' offset 0.6,0\n"
+			       "set key outside top left horizontal Left reverse samplen 1.2 "
+			       "spacing 1.1 textcolor rgb '" INK "'\n"
+			       "set lmargin 9\n"
+			       "set rmargin 3\n"
+			       "set bmargin 3.2\n"
+			       "set style fill solid 1 noborder\n";
 
 const char *plot_colour(unsigned i)
 {
 	static const char *const colours[] = {
-		"#2f7ed8", "#e8743b", "#19a979", "#c2489f", "#8a63d2", "#c9a227", "#3aa7c9", "#8d6e63",
+		"#2f7ed8", "#e8743b", "#19a979", "#c2489f",
+		"#8a63d2", "#c9a227", "#3aa7c9", "#8d6e63",
 	};
 
 	return colours[i % (sizeof(colours) / sizeof(colours[0]))];
@@ -145,7 +143,9 @@ struct plot *plot_begin(unsigned width, unsigned height, FILE **script)
 			abort(); /* no descriptor and no memory are left to say anything with */
 		return NULL;
 	}
-	fprintf(p->script, "set terminal svg size %u,%u dynamic noenhanced font 'sans-serif,12' linewidth 1\n%s",
+	fprintf(p->script,
+		"set terminal svg size %u,%u dynamic noenhanced font 'sans-serif,12' linewidth "
+		"1\n%s",
 		width, height, preamble);
 	*script = p->script;
 	return p;

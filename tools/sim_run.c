@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The run itself: slices of about 50 ms, and between them a line of progress and a look at signals. */
+/* The run itself: slices of about 50 ms, and between them a line of progress and a look at signals.
+ */
 #include "sim.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 #include "sim/simulation.h"
 #include "tool.h"
 
-#define SLICE_NS UINT64_C(50000000)
+#define SLICE_NS  UINT64_C(50000000)
 #define REDRAW_NS UINT64_C(200000000)
 
 enum { SLICE_EVENTS_FIRST = 10000, SLICE_EVENTS_MIN = 1000, SLICE_EVENTS_MAX = 50000000 };
@@ -74,7 +75,9 @@ static void draw(const struct scenario *s, const struct simulation_progress *p, 
 		else
 			snprintf(eta, sizeof(eta), "%.1f h", left / 3600);
 	}
-	fprintf(stderr, "\r\033[K%3.0f %%  %s simulated  %" PRIu64 " of %" PRIu64 " flows  %.2f M events/s  %s left",
+	fprintf(stderr,
+		"\r\033[K%3.0f %%  %s simulated  %" PRIu64 " of %" PRIu64
+		" flows  %.2f M events/s  %s left",
 		100 * done, time_text(p->time_ps, t), p->flows_done, p->flows,
 		spent_ns ? (double)p->events * 1e3 / (double)spent_ns : 0, eta);
 	fflush(stderr);
@@ -130,6 +133,7 @@ enum sim_outcome sim_run(const struct sim_input *in, struct results *r, bool pro
 	r->simulator.wall_ns = clock_ns(CLOCK_MONOTONIC) - began_ns;
 	r->simulator.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
 	r->simulator.memory_bytes_peak = (uint64_t)usage.ru_maxrss * 1024;
-	return state == SIMULATION_RUNS ? SIM_INTERRUPTED :
-	       state == SIMULATION_FAILED ? SIM_FAILED : SIM_ENDED;
+	return state == SIMULATION_RUNS     ? SIM_INTERRUPTED
+	       : state == SIMULATION_FAILED ? SIM_FAILED
+					    : SIM_ENDED;
 }

@@ -24,7 +24,8 @@ enum { FILE_BYTES_MAX = 256 << 20, FILES_MAX = 2 * SCENARIO_WORKLOADS_MAX + 1 };
 #define VERBENA_DATADIR "share"
 #endif
 
-static const char *const places[] = {"share/verbena/scenarios", "../" VERBENA_DATADIR "/verbena/scenarios"};
+static const char *const places[] = {"share/verbena/scenarios",
+				     "../" VERBENA_DATADIR "/verbena/scenarios"};
 
 /* The whole file, NUL-terminated; NULL with errno. */
 static char *file_read(const char *path, size_t *bytes)
@@ -204,7 +205,8 @@ static int files_read(struct sim_input *in)
 			int error = errno;
 
 			free(copy);
-			snprintf(why, sizeof(why), "%s: cannot read %s: %s", wanted[i].key, path, strerror(error));
+			snprintf(why, sizeof(why), "%s: cannot read %s: %s", wanted[i].key, path,
+				 strerror(error));
 			return sim_input_refused(in, why);
 		}
 		in->file_count = i + 1;
@@ -213,7 +215,8 @@ static int files_read(struct sim_input *in)
 	return 0;
 }
 
-int sim_input_load(struct sim_input *in, const char *name, const char *const *sets, size_t set_count)
+int sim_input_load(struct sim_input *in, const char *name, const char *const *sets,
+		   size_t set_count)
 {
 	struct scenario_error e = {0};
 	size_t bytes;

@@ -19,7 +19,8 @@ static void line(FILE *f, const char *name)
 
 static void print_slowdown(FILE *f, const struct results *r)
 {
-	static const char *const names[RESULTS_FIXED_BINS] = {"<= 7 KB", "<= 120 KB", "<= 1 MB", "> 1 MB"};
+	static const char *const names[RESULTS_FIXED_BINS] = {"<= 7 KB", "<= 120 KB", "<= 1 MB",
+							      "> 1 MB"};
 	struct results_bin b[RESULTS_FIXED_BINS + 1];
 	int kinds = 0;
 
@@ -33,8 +34,8 @@ static void print_slowdown(FILE *f, const struct results *r)
 		if (!b[i].count || (i == RESULTS_FIXED_BINS && kinds == 1))
 			continue;
 		fprintf(f, "  %-11s %11" PRIu32 " %8.2f %8.2f %8.2f %8.2f %8.2f\n",
-			i < RESULTS_FIXED_BINS ? names[i] : "all", b[i].count, b[i].p50, b[i].p95, b[i].p99,
-			b[i].p999, b[i].max);
+			i < RESULTS_FIXED_BINS ? names[i] : "all", b[i].count, b[i].p50, b[i].p95,
+			b[i].p99, b[i].p999, b[i].max);
 	}
 }
 
@@ -48,7 +49,8 @@ static void print_collectives(FILE *f, const struct scenario *s, const struct re
 
 		line(f, i ? "" : "collective");
 		fprintf(f, "%s, round %" PRIu32 ": ",
-			c->workload < s->workload_count ? s->workload[c->workload].name : "?", c->round + 1);
+			c->workload < s->workload_count ? s->workload[c->workload].name : "?",
+			c->round + 1);
 		if (c->time_ps == RESULTS_NOT_DONE)
 			fprintf(f, "not done\n");
 		else
@@ -74,7 +76,8 @@ static void print_drops(FILE *f, const struct results *r)
 			uint64_t packets = 0;
 
 			for (uint32_t i = 0; i < r->drop_count; i++) {
-				if ((int)r->drops[i].place == place && (int)r->drops[i].reason == reason)
+				if ((int)r->drops[i].place == place &&
+				    (int)r->drops[i].reason == reason)
 					packets += r->drops[i].packets;
 			}
 			if (packets)
@@ -87,7 +90,8 @@ static void print_drops(FILE *f, const struct results *r)
 	fprintf(f, "%s\n", any ? "" : "none");
 }
 
-void sim_summary(FILE *f, const struct sim_input *in, const struct results *r, const struct figures *g)
+void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
+		 const struct figures *g)
 {
 	const struct scenario *s = in->scenario;
 	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES];
@@ -99,7 +103,9 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r, c
 		fprintf(f, "%s\n", r->partial_why);
 	}
 	line(f, "network");
-	fprintf(f, "%" PRIu32 " hosts at %s, %" PRIu32 " switches, %" PRIu32 " links, base RTT up to %s\n",
+	fprintf(f,
+		"%" PRIu32 " hosts at %s, %" PRIu32 " switches, %" PRIu32
+		" links, base RTT up to %s\n",
 		r->hosts, rate_text(r->host_rate_bps, a), r->switches, r->links,
 		time_text(r->base_rtt_ps, b));
 	line(f, "flows");
@@ -113,24 +119,33 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r, c
 	print_slowdown(f, r);
 	print_collectives(f, s, r);
 	line(f, "goodput");
-	fprintf(f, "%s\n", text_of(g, "goodput", a));
+	fprintf(f, "%s", text_of(g, "goodput", a));
+	if (figure_find(g, "goodput_share"))
+		fprintf(f, ", %s of what its receivers can take", text_of(g, "goodput_share", b));
+	fputc('\n', f);
 	if (figure_find(g, "jain")) {
 		line(f, "fairness");
 		fprintf(f, "Jain %.5f over %s", figure_find(g, "jain")->ratio,
 			text_of(g, "fairness_window", c));
-		fprintf(f, ", flows from %s to %s", text_of(g, "rate_min", a), text_of(g, "rate_max", b));
+		fprintf(f, ", flows from %s to %s", text_of(g, "rate_min", a),
+			text_of(g, "rate_max", b));
 		fprintf(f, " (%s apart)\n", text_of(g, "rate_spread", c));
+	} else if (figure_find(g, "jain_median")) {
+		line(f, "fairness");
+		fprintf(f, "Jain %.5f, the median of windows of %s\n",
+			figure_find(g, "jain_median")->ratio, text_of(g, "jain_window", c));
 	}
 	line(f, "queues");
 	fprintf(f, "longest %s", text_of(g, "queue_max", a));
 	if (figure_find(g, "queue_p99"))
-		fprintf(f, "; that port half of the time up to %s, 99 %% up to %s", text_of(g, "queue_p50", b),
-			text_of(g, "queue_p99", c));
+		fprintf(f, "; that port half of the time up to %s, 99 %% up to %s",
+			text_of(g, "queue_p50", b), text_of(g, "queue_p99", c));
 	fputc('\n', f);
 	line(f, "PFC");
 	if (r->pfc.pause_frames)
-		fprintf(f, "%s pauses, %s resumes, %s longest, depth %" PRIu32 ", %" PRIu32
-			   " hosts stopped\n",
+		fprintf(f,
+			"%s pauses, %s resumes, %s longest, depth %" PRIu32 ", %" PRIu32
+			" hosts stopped\n",
 			text_of(g, "pause_frames", a), text_of(g, "resume_frames", b),
 			text_of(g, "pause_longest", c), r->pfc.depth_max, r->pfc.hosts_paused);
 	else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sweep: every combination of values is a run in a process of its own, a few at a time. All of them
- * are read and checked before the first begins. A child hands its figures back in a memory file.
+ * A sweep: every combination of values is a run in a process of its own, a few at a time. All of
+ * them are read and checked before the first begins. A child hands its figures back in a memory
+ * file.
  */
 #include "sim.h"
 
@@ -21,7 +22,7 @@ enum { RUNS_MAX = 4096, FOLDER_BYTES = 120 };
 struct job {
 	pid_t pid; /* 0: free */
 	size_t run;
-	int fd;    /* its figures */
+	int fd; /* its figures */
 };
 
 /* Value i of "key=v0,v1,..."; its length, or -1 where there is none. */
@@ -70,7 +71,8 @@ static size_t combinations(const struct sweep_options *w)
 		size_t n;
 
 		if (!equals || equals == w->sweeps[i]) {
-			complain("--sweep %s: allowed is section.key=value,value,...", w->sweeps[i]);
+			complain("--sweep %s: allowed is section.key=value,value,...",
+				 w->sweeps[i]);
 			return 0;
 		}
 		n = value_count(w->sweeps[i]);
@@ -92,8 +94,8 @@ static size_t combinations(const struct sweep_options *w)
 }
 
 /* Run number i: its overrides, label and folder. 0 or -ENOMEM. */
-static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool own_seed, uint64_t seed,
-		    struct sweep_run *run)
+static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool own_seed,
+		    uint64_t seed, struct sweep_run *run)
 {
 	char label[512] = "", folder[FOLDER_BYTES + 32], number[24];
 	size_t rest = i, width = (size_t)snprintf(number, sizeof(number), "%zu", runs);
@@ -113,7 +115,8 @@ static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool o
 		int len = value_at(sweep, rest % n, &value);
 
 		rest /= n;
-		if (asprintf(&run->own[k], "%.*s=%.*s", (int)(strchr(sweep, '=') - sweep), sweep, len, value) < 0) {
+		if (asprintf(&run->own[k], "%.*s=%.*s", (int)(strchr(sweep, '=') - sweep), sweep,
+			     len, value) < 0) {
 			run->own[k] = NULL;
 			return -ENOMEM;
 		}
@@ -123,13 +126,15 @@ static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool o
 		const char *key = key_short(run->own[k], &n), *value = strchr(run->own[k], '=') + 1;
 		size_t used = strlen(label);
 
-		snprintf(label + used, sizeof(label) - used, "%s%.*s=%s", used ? " " : "", n, key, value);
+		snprintf(label + used, sizeof(label) - used, "%s%.*s=%s", used ? " " : "", n, key,
+			 value);
 		used = strlen(folder);
 		snprintf(folder + used, sizeof(folder) - used, "-%.*s=%s", n, key, value);
 		run->sets[run->set_count++] = run->own[run->own_count++];
 	}
 	for (char *p = folder; *p; p++) {
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.=_%+-", *p))
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.=_%+-",
+			    *p))
 			*p = '_';
 	}
 	if (own_seed) {
@@ -164,14 +169,16 @@ static void run_child(const struct sweep_options *w, const struct sweep_run *run
 	if (w->report && asprintf(&path, "%s/%s", w->report, run->folder) < 0)
 		_exit(complain("out of memory"));
 	rc = sim_one(w->name, run->sets, run->set_count, path, true, &g);
-	/* Names and labels are constants of this very program: as pointers they are good in the parent. */
+	/* Names and labels are constants of this very program: as pointers they are good in the
+	 * parent. */
 	if ((!rc || rc == EXIT_INTERRUPTED) && pwrite(fd, &g, sizeof(g), 0) != (ssize_t)sizeof(g))
 		rc = complain("cannot hand over the figures: %s", strerror(errno));
 	fflush(NULL);
 	_exit(rc);
 }
 
-static bool job_start(const struct sweep_options *w, struct sweep_run *runs, size_t run, struct job *j)
+static bool job_start(const struct sweep_options *w, struct sweep_run *runs, size_t run,
+		      struct job *j)
 {
 	j->fd = memfd_create("figures", MFD_CLOEXEC);
 	fflush(NULL);
@@ -224,7 +231,8 @@ static void runs_do(const struct sweep_options *w, struct sweep_run *runs, size_
 			busy++;
 		}
 		if (progress)
-			fprintf(stderr, "\r\033[K%zu of %zu runs done, %zu running", done, count, busy);
+			fprintf(stderr, "\r\033[K%zu of %zu runs done, %zu running", done, count,
+				busy);
 		pid = busy ? waitpid(-1, &status, 0) : 0;
 		if (pid > 0) {
 			for (unsigned i = 0; i < w->jobs; i++) {
@@ -301,7 +309,8 @@ int sim_sweep(const struct sweep_options *w)
 		if (fflush(stdout) || ferror(stdout))
 			rc = complain("cannot write: %s", strerror(errno));
 		for (size_t i = 0; i < count; i++) {
-			if (runs[i].status && runs[i].status != EXIT_INTERRUPTED && runs[i].status != -1)
+			if (runs[i].status && runs[i].status != EXIT_INTERRUPTED &&
+			    runs[i].status != -1)
 				rc = EXIT_OURS;
 		}
 		if (sim_interrupted() && !rc)

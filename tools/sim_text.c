@@ -77,7 +77,7 @@ const char *cc_text(const struct scenario *s, const struct results *r, char buf[
 {
 	if (r->cc[0])
 		return r->cc;
-	snprintf(buf, SIM_TEXT_BYTES, "%.22s%s%.19s%s", s->cc.algorithm, s->cc.preset[0] ? ", " : "",
-		 s->cc.preset, s->cc.window ? "+w" : "");
+	snprintf(buf, SIM_TEXT_BYTES, "%.22s%s%.19s%s", s->cc.algorithm,
+		 s->cc.preset[0] ? ", " : "", s->cc.preset, s->cc.window ? "+w" : "");
 	return buf;
 }

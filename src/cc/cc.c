@@ -25,7 +25,7 @@ void cc_init(struct cc *c, enum cc_algorithm algorithm, const struct cc_config *
 	     uint64_t now_ns)
 {
 	assert(algorithm < CC_ALGORITHMS);
-	assert(!config->params || config->params->algorithm == algorithm);
+	assert(algorithm == CC_NONE || !config->params || config->params->algorithm == algorithm);
 	algorithms[algorithm].init(c, config, now_ns);
 }
 
@@ -49,4 +49,9 @@ bool cc_by_name(const char *name, enum cc_algorithm *algorithm)
 bool cc_needs_int(enum cc_algorithm algorithm)
 {
 	return algorithm == CC_HPCC;
+}
+
+bool cc_needs_cnp(enum cc_algorithm algorithm)
+{
+	return algorithm == CC_DCQCN || algorithm == CC_DCQCN_FW;
 }

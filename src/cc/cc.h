@@ -81,7 +81,10 @@ struct cc_config {
 	uint64_t cwnd_bytes_max;   /* 0: CC_CWND_BYTES_LIMIT */
 	uint64_t target_ns;        /* queueing allowed above the base RTT; 0: the algorithm's own */
 	bool loss_ignored;         /* SACK holes are not congestion, whatever `params` says */
-	/* Of the same algorithm; borrowed for the life of the blocks. NULL: its defaults. */
+	/*
+	 * Of the same algorithm (CC_NONE takes any); borrowed for the life of the blocks. NULL: its
+	 * defaults.
+	 */
 	const struct cc_params *params;
 };
 
@@ -149,6 +152,9 @@ bool cc_by_name(const char *, enum cc_algorithm *);
 
 /* What programs of real networks must refuse: nothing there fills in an INT stack. */
 bool cc_needs_int(enum cc_algorithm);
+
+/* Those for which a receiver must answer CE marks with CNPs, params.h tells how often. */
+bool cc_needs_cnp(enum cc_algorithm);
 
 /* A packet's `bytes` bytes left, the first of them number `seq`; retransmissions are not told. */
 static inline void cc_on_sent(struct cc *c, uint64_t now_ns, uint64_t seq, uint32_t bytes)

@@ -40,6 +40,14 @@ static void names_go_there_and_back(void **state)
 	assert_int_equal(a, CC_DCTCP);
 }
 
+static void only_some_need_the_network_to_speak(void **state)
+{
+	for (enum cc_algorithm a = CC_NONE; a < CC_ALGORITHMS; a++) {
+		assert_int_equal(cc_needs_int(a), !strcmp(cc_name(a), "hpcc"));
+		assert_int_equal(cc_needs_cnp(a), !strncmp(cc_name(a), "dcqcn", 5));
+	}
+}
+
 static void none_hears_nothing(void **state)
 {
 	struct cc_config wide = config;
@@ -256,6 +264,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_go_there_and_back),
+		cmocka_unit_test(only_some_need_the_network_to_speak),
 		cmocka_unit_test(none_hears_nothing),
 		cmocka_unit_test(start_window_is_what_the_path_holds_if_that_is_known),
 		cmocka_unit_test(rates_begin_at_that_of_the_line),

@@ -22,20 +22,26 @@
 static inline void cc_init_common(struct cc *c, const struct cc_config *config,
 				  const struct cc_ops *ops)
 {
-	uint64_t start = config->cwnd_bytes_start;
+	const struct cc_params *p = config->params;
+	uint64_t start = config->cwnd_bytes_start, least = 0;
 
+	/* The least rate is a least window where the base RTT is known. */
+	if (p && config->base_rtt_ns)
+		least = fx_muldiv(cc_rate_bps(p->rate_min, config->line_rate_bps),
+				  config->base_rtt_ns, UINT64_C(8000000000));
 	*c = (struct cc){
 		.ops = ops,
 		.rate_bps = CC_UNPACED,
 		.deadline_ns = CC_NO_DEADLINE,
 		.mtu_bytes = config->mtu_bytes ? config->mtu_bytes : 1024,
 		.loss = config->loss_ignored ? CC_LOSS_IGNORE
-			: config->params     ? (uint8_t)config->params->loss
+			: p                  ? (uint8_t)p->loss
 					     : CC_LOSS_OWN,
 	};
 	c->cwnd_bytes_max = fx_min(config->cwnd_bytes_max ? config->cwnd_bytes_max : UINT64_MAX,
 				   CC_CWND_BYTES_LIMIT);
-	c->cwnd_bytes_min = fx_min(fx_max(config->cwnd_bytes_min, 1), c->cwnd_bytes_max);
+	c->cwnd_bytes_min =
+		fx_min(fx_max(fx_max(config->cwnd_bytes_min, 1), least), c->cwnd_bytes_max);
 	if (!start && config->line_rate_bps && config->base_rtt_ns)
 		start = fx_muldiv(config->line_rate_bps, config->base_rtt_ns, UINT64_C(8000000000));
 	else if (!start)

@@ -62,10 +62,13 @@ static void one_acknowledgement_worked_out(void **state)
 /* The same by way of a block and of the wire's units: 512 bytes sent, 320 bytes queued. */
 static void block_and_real_numbers(unsigned int max_stage)
 {
-	unsigned int stage = 0;
+	struct {
+		double ts, tx, queue;
+	} last[2] = {{0}}, next[2];
+	double reference = 162500, window = 162500, u = 1;
+	unsigned int stage = 0, added = 0, multiplied = 0;
 	struct cc_params p = simulated();
 	struct cc_config k = config;
-	double reference = 162500, window = 162500, u = 1, tx = 0, queue = 32000, ts = 0;
 	uint64_t seq = 0, round_end = 0;
 	struct prng prng;
 	struct cc c;
@@ -77,18 +80,34 @@ static void block_and_real_numbers(unsigned int max_stage)
 	assert_int_equal(c.cwnd_bytes, 162500);
 	assert_close((double)c.rate_bps, 100e9);
 	for (int i = 0; i < 20000; i++) {
-		uint64_t dt = 512 * (1 + prng_below(&prng, 4)), sent = prng_below(&prng, 25) * 512;
-		uint64_t q = prng_below(&prng, 200) * 320;
+		double busiest = -1, tau = 0, gain, to;
 		struct int_stack s;
+		bool multiply;
 		uint64_t nxt;
 
 		int_stack_init(&s);
-		int_stack_push(&s,
-			       &(struct int_hop){.rate_bps = 100 * GBPS,
-						 .ts_ns = (uint64_t)ts + dt,
-						 .tx_bytes = (uint64_t)tx + sent,
-						 .qlen_bytes = (uint32_t)q},
-			       1);
+		for (int h = 0; h < 2; h++) {
+			/* heavy and light times, so that the window goes all the way */
+			uint64_t dt = 512 * (1 + prng_below(&prng, 4));
+			uint64_t sent = (prng_below(&prng, 24) + (i / 400 % 2 ? 8 : 0)) * 512;
+			double hop;
+
+			next[h].ts = last[h].ts + (double)dt;
+			next[h].tx = last[h].tx + (double)sent;
+			next[h].queue = (double)prng_below(&prng, i / 400 % 2 ? 200 : 20) * 320;
+			int_stack_push(&s,
+				       &(struct int_hop){.rate_bps = 100 * GBPS,
+							 .ts_ns = (uint64_t)next[h].ts,
+							 .tx_bytes = (uint64_t)next[h].tx,
+							 .qlen_bytes = (uint32_t)next[h].queue},
+				       1);
+			hop = next[h].queue < last[h].queue ? next[h].queue : last[h].queue;
+			hop = hop * 8e9 / (100e9 * 13000) + (double)sent * 8 / (double)dt / 100;
+			if (hop > busiest) {
+				busiest = hop;
+				tau = (double)dt;
+			}
+		}
 		seq += 1000;
 		nxt = seq + (uint64_t)window;
 		cc_on_ack(&c, seq, /* any clock */
@@ -97,33 +116,28 @@ static void block_and_real_numbers(unsigned int max_stage)
 					   .ack_seq = seq,
 					   .snd_nxt = nxt,
 					   .int_stack = &s});
+		memcpy(last, next, sizeof(last));
 		if (!i) {
 			round_end = nxt;
-		} else {
-			double hop =
-				((double)q < queue ? (double)q : queue) * 8e9 / (100e9 * 13000) +
-				(double)sent * 8e9 / (double)dt / 100e9;
-			double gain = (double)dt / 13000;
-			double spare;
-			bool multiply;
-
-			u = (1 - gain) * u + gain * hop;
-			multiply = u >= .95 || stage >= max_stage;
-			spare = (multiply ? reference / (u / .95) : reference) + 81.25;
-			window = spare > 162500 ? 162500 : spare < 16.25 ? 16.25 : spare;
-			if (seq > round_end) {
-				stage = multiply ? 0 : stage + 1;
-				reference = window;
-				round_end = nxt;
-			}
-			assert_close((double)c.hpcc.u_q32 / Q32, u);
-			assert_close((double)c.hpcc.window_q16 / 65536, window);
-			assert_close((double)c.rate_bps, window * 8e9 / 13000);
+			continue;
 		}
-		queue = (double)q;
-		ts += (double)dt;
-		tx += (double)sent;
+		gain = tau / 13000;
+		u = (1 - gain) * u + gain * busiest;
+		multiply = u >= .95 || stage >= max_stage;
+		to = (multiply ? reference / (u / .95) : reference) + 81.25;
+		window = to > 162500 ? 162500 : to < 16.25 ? 16.25 : to;
+		if (seq > round_end) {
+			stage = multiply ? 0 : stage + 1;
+			reference = window;
+			round_end = nxt;
+			added += !multiply;
+			multiplied += multiply;
+		}
+		assert_close((double)c.hpcc.u_q32 / Q32, u);
+		assert_close((double)c.hpcc.window_q16 / 65536, window);
+		assert_close((double)c.rate_bps, window * 8e9 / 13000);
 	}
+	assert_true(multiplied > 50 && (added > 50 || !max_stage));
 }
 
 static void a_block_does_what_real_numbers_do(void **state)

@@ -3,10 +3,15 @@
  * Keeps the pace that a control block sets: a packet may leave when the one before it has had its time at
  * the present rate, so that a change of rate moves a packet that waits already. Fractions of a nanosecond
  * are kept; a caller that comes in the nanosecond in which the packet is due is not late.
+ *
+ * With slack a caller need not come for each packet: packets may leave slack_ns before their time, and
+ * once none may any more, the next waits until half of the slack is there again. So a caller that wakes
+ * up to half of the slack late keeps the rate, and what it sends at once is half of the slack's worth.
  */
 #ifndef CC_PACER_H
 #define CC_PACER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cc/cc.h"
@@ -16,6 +21,7 @@ struct pacer {
 	uint64_t last_ns;    /* when the last packet had its turn, */
 	uint32_t last_frac;  /* ... and so many 2^-32 ns */
 	uint32_t last_bytes; /* on the wire */
+	bool spent;          /* no packet could follow the last one at once */
 };
 
 static inline uint64_t pacer_next_ns(const struct pacer *p, uint64_t rate_bps, uint32_t *frac)
@@ -30,7 +36,7 @@ static inline uint64_t pacer_next_ns(const struct pacer *p, uint64_t rate_bps, u
 	return p->last_ns + (uint64_t)(gap >> 32);
 }
 
-/* When the next packet may leave, if packets may leave slack_ns before their time. */
+/* When the next packet may leave. */
 static inline uint64_t pacer_due_ns(const struct pacer *p, uint64_t rate_bps, uint64_t slack_ns)
 {
 	uint32_t frac;
@@ -40,11 +46,14 @@ static inline uint64_t pacer_due_ns(const struct pacer *p, uint64_t rate_bps, ui
 		return 0;
 	at = pacer_next_ns(p, rate_bps, &frac);
 	at += frac != 0;
+	if (p->spent)
+		slack_ns /= 2;
 	return at > slack_ns ? at - slack_ns : 0;
 }
 
 /* A packet of so many bytes on the wire leaves. */
-static inline void pacer_sent(struct pacer *p, uint64_t rate_bps, uint32_t bytes, uint64_t now_ns)
+static inline void pacer_sent(struct pacer *p, uint64_t rate_bps, uint32_t bytes, uint64_t slack_ns,
+			      uint64_t now_ns)
 {
 	uint32_t frac;
 	uint64_t at = pacer_next_ns(p, rate_bps, &frac);
@@ -56,6 +65,8 @@ static inline void pacer_sent(struct pacer *p, uint64_t rate_bps, uint32_t bytes
 	p->last_ns = at;
 	p->last_frac = frac;
 	p->last_bytes = bytes;
+	p->spent = false;
+	p->spent = pacer_due_ns(p, rate_bps, slack_ns) > now_ns;
 }
 
 #endif

@@ -109,7 +109,7 @@ static const struct cc_param_info table[] = {
 	   "least time between a receiver's CNPs for one flow; 0: one for each marked packet"),
 	NS(dcqcn.t_alpha_ns, "dcqcn.t_alpha", "55us", "100ns", "100ms", DCQCN,
 	   "alpha decays once for each of these without a CNP"),
-	NS(dcqcn.t_inc_ns, "dcqcn.t_inc", "55us", "100ns", "100ms", DCQCN,
+	NS(dcqcn.t_inc_ns, "dcqcn.t_inc", "55us", "1us", "100ms", DCQCN,
 	   "between increases by time"),
 	BYTES(dcqcn.bytes, "dcqcn.bytes", "10MB", "0", "10GB", DCQCN,
 	      "between increases by bytes; 0: none"),
@@ -128,7 +128,7 @@ static const struct cc_param_info table[] = {
 	   "between updates of alpha"),
 	NS(dcqcn_fw.t_dec_ns, "dcqcn_fw.t_dec", "4us", "100ns", "100ms", DCQCN_FW,
 	   "between looks whether to cut"),
-	NS(dcqcn_fw.t_inc_ns, "dcqcn_fw.t_inc", "300us", "100ns", "100ms", DCQCN_FW,
+	NS(dcqcn_fw.t_inc_ns, "dcqcn_fw.t_inc", "300us", "1us", "100ms", DCQCN_FW,
 	   "between increases"),
 	RATIO(dcqcn_fw.g_q32, "dcqcn_fw.g", "1/256", "1/65536", "1", DCQCN_FW, "gain of alpha"),
 	RATIO(dcqcn_fw.alpha_start_q32, "dcqcn_fw.alpha_start", "1", "0", "1", DCQCN_FW,
@@ -584,5 +584,17 @@ void cc_params_default(struct cc_params *params, enum cc_algorithm algorithm)
 	case CC_NONE:
 	case CC_ALGORITHMS:
 		break;
+	}
+}
+
+uint64_t cc_params_cnp_gap_ns(const struct cc_params *params)
+{
+	switch (params->algorithm) {
+	case CC_DCQCN:
+		return params->dcqcn.t_cnp_ns;
+	case CC_DCQCN_FW:
+		return params->dcqcn_fw.t_cnp_ns;
+	default:
+		return dcqcn_params_default.t_cnp_ns;
 	}
 }

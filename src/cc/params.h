@@ -78,6 +78,9 @@ int cc_params_preset(struct cc_params *params, const char *name);
  */
 const struct cc_param_info *cc_param_find(enum cc_algorithm, const char *name);
 
+/* The least time between two CNPs of a flow that these want of a receiver; 0: one a marked packet. */
+uint64_t cc_params_cnp_gap_ns(const struct cc_params *);
+
 const struct cc_param_info *cc_params_table(size_t *n);
 const struct cc_preset_info *cc_presets_table(size_t *n);
 

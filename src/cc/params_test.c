@@ -214,6 +214,22 @@ static void a_preset_is_of_an_algorithm_and_on_top_of_the_defaults(void **state)
 	assert_memory_equal(&p, &before, sizeof(p));
 }
 
+static void receivers_are_told_how_often(void **state)
+{
+	struct cc_params p;
+
+	cc_params_default(&p, CC_DCQCN);
+	assert_int_equal(cc_params_cnp_gap_ns(&p), 50000);
+	assert_int_equal(cc_params_set(&p, "t_cnp", "7us"), 0);
+	assert_int_equal(cc_params_cnp_gap_ns(&p), 7000);
+	cc_params_default(&p, CC_DCQCN_FW);
+	assert_int_equal(cc_params_cnp_gap_ns(&p), 0);
+	assert_int_equal(cc_params_preset(&p, "connectx"), 0);
+	assert_int_equal(cc_params_cnp_gap_ns(&p), 4000);
+	cc_params_default(&p, CC_RTTCC);
+	assert_int_equal(cc_params_cnp_gap_ns(&p), 50000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +238,7 @@ int main(void)
 		cmocka_unit_test(values_are_taken_exactly),
 		cmocka_unit_test(what_is_no_value_is_refused_and_changes_nothing),
 		cmocka_unit_test(every_preset_can_be_taken),
+		cmocka_unit_test(receivers_are_told_how_often),
 		cmocka_unit_test(a_preset_is_of_an_algorithm_and_on_top_of_the_defaults),
 	};
 

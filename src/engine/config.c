@@ -23,6 +23,8 @@
 
 enum { WHY_BYTES = 768, VEROCE_PORT_OFFSET = 3 /* 4791 and 4794 */ };
 
+#define RATE_MAX_BPS UINT64_C(1000000000000)
+
 extern char **environ;
 
 enum kind {
@@ -33,7 +35,9 @@ enum kind {
 	KIND_U32,
 	KIND_POWER, /* of two, 32 bits */
 	KIND_BYTES,
-	KIND_CHOICE
+	KIND_RATE, /* bits a second, 64 bits */
+	KIND_CHOICE,
+	KIND_CC
 };
 
 struct row {
@@ -53,12 +57,6 @@ static const char *const protocols[] = {
 	[NIC_PROTOCOL_ROCEV2] = "rocev2",
 	NULL,
 };
-static const char *const ccs[] = {
-	[NIC_CC_SWIFT] = "swift",
-	[NIC_CC_DCTCP] = "dctcp",
-	[NIC_CC_NONE] = "none",
-	NULL,
-};
 static const char *const losses[] = {
 	[NIC_LOSS_FAST] = "fast",
 	[NIC_LOSS_BASE] = "base",
@@ -68,13 +66,14 @@ static const char *const losses[] = {
 
 static const char *const switches[] = {"off", "on", NULL};
 
-static_assert(sizeof(enum nic_protocol) == sizeof(unsigned) && sizeof(enum nic_cc) == sizeof(unsigned) &&
-		      sizeof(enum nic_loss) == sizeof(unsigned),
+static_assert(sizeof(enum nic_protocol) == sizeof(unsigned) && sizeof(enum nic_loss) == sizeof(unsigned),
 	      "a choice is stored as an unsigned");
 
 #define TEXT(k, f, s, m) { k, KIND_TEXT, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m, NULL }
 #define SPEC(k, f, s, m) { k, KIND_IMPAIR, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m, NULL }
 #define NUMBER(k, kind, f, min, max, s, m) { k, kind, min, max, offsetof(struct config, f), s, m, NULL }
+#define CC(k, f, s, m) { k, KIND_CC, 0, 0, offsetof(struct config, f), s, m, NULL }
+#define RATE(k, f, s, m) { k, KIND_RATE, 0, 0, offsetof(struct config, f), s, m, NULL }
 #define CHOICE(k, f, names, s, m) { k, KIND_CHOICE, 0, 0, offsetof(struct config, f), s, m, names }
 
 /* clang-format off */
@@ -86,7 +85,8 @@ static const struct row rows[] = {
 	NUMBER("port", KIND_U16, port, 1, 65535, "4791", "UDP port of RoCEv2"),
 	NUMBER("veroce_port", KIND_U16_AUTO, veroce_port, 1, 65535, "auto", "UDP port of veRoCE; auto: port + 3, so 4794"),
 	NUMBER("veroce_paths", KIND_U32, veroce_paths, 1, NIC_PATHS_MAX, "16", "UDP source ports over which veRoCE spreads a queue pair"),
-	CHOICE("cc", cc, ccs, "swift", "congestion control of veRoCE: swift, dctcp or none"),
+	CC("cc", cc, "auto", "congestion control, as algorithm[:preset][,parameter=value]...; auto: Swift for veRoCE, for RoCEv2 a window that knows loss alone"),
+	RATE("line_rate", line_rate_bps, "auto", "what congestion control takes for the speed of the link, for example 25Gbps; auto: what the fastest interface says"),
 	CHOICE("loss", loss, losses, "fast", "loss detection of veRoCE: fast, base or irn"),
 	NUMBER("rx_window", KIND_POWER, rx_window, NIC_RX_WINDOW_MIN, NIC_RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),
 	CHOICE("strong_order", strong_order, switches, "off", "on: veRoCE writes memory in packet order, for programs that poll it"),
@@ -161,6 +161,31 @@ static bool number_parse(const char *text, bool suffix, uint64_t *out)
 	return true;
 }
 
+/* Whole of text to bits a second: a whole number and a unit, as congestion control's rates have it. */
+static bool rate_parse(const char *text, uint64_t *out)
+{
+	static const struct {
+		const char *name;
+		uint64_t factor;
+	} units[] = {{"Mbps", 1000000}, {"M", 1000000}, {"Gbps", 1000000000}, {"G", 1000000000}};
+	unsigned long long v;
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno || !v || v > RATE_MAX_BPS)
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(end, units[i].name) || v > RATE_MAX_BPS / units[i].factor)
+			continue;
+		*out = v * units[i].factor;
+		return true;
+	}
+	return false;
+}
+
 static bool choice_set(const struct row *r, void *field, const char *text, char *why,
 		       size_t why_bytes)
 {
@@ -211,6 +236,18 @@ static bool row_set(const struct row *r, struct config *c, const char *text, cha
 		return true;
 	case KIND_CHOICE:
 		return choice_set(r, field, text, why, why_bytes);
+	case KIND_CC:
+		return !cc_setting_parse(text, field, why, why_bytes);
+	case KIND_RATE:
+		if (!strcmp(text, "auto")) {
+			v = 0;
+		} else if (!rate_parse(text, &v)) {
+			snprintf(why, why_bytes,
+				 "allowed is a whole number of Mbps or Gbps from 1Mbps to 1000Gbps, or auto");
+			return false;
+		}
+		*(uint64_t *)field = v;
+		return true;
 	case KIND_U16:
 	case KIND_U16_AUTO:
 	case KIND_U32:

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/cc_setting.h"
 #include "nic/nic.h"
 
 struct config {
@@ -22,7 +23,8 @@ struct config {
 	uint16_t veroce_port; /* never `port` */
 	uint32_t veroce_paths; /* UDP source ports, 1 .. NIC_PATHS_MAX */
 	enum nic_protocol protocol;
-	enum nic_cc cc;
+	struct cc_setting cc;
+	uint64_t line_rate_bps; /* 0: auto, what the interfaces say */
 	enum nic_loss loss;
 	uint32_t rx_window;  /* packets, a power of two */
 	unsigned strong_order; /* 0 or 1 */

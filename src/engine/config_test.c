@@ -47,7 +47,8 @@ static void without_settings_there_are_defaults(void **state)
 	assert_int_equal(c.veroce_port, 4794);
 	assert_int_equal(c.veroce_paths, 16);
 	assert_int_equal(c.protocol, NIC_PROTOCOL_AUTO);
-	assert_int_equal(c.cc, NIC_CC_SWIFT);
+	assert_false(c.cc.given);
+	assert_int_equal(c.line_rate_bps, 0);
 	assert_int_equal(c.loss, NIC_LOSS_FAST);
 	assert_int_equal(c.rx_window, 65536);
 	assert_int_equal(c.strong_order, 0);
@@ -80,18 +81,18 @@ static void choices_are_taken_by_name(void **state)
 	static const struct {
 		const char *text;
 		enum nic_protocol protocol;
-		enum nic_cc cc;
+		enum cc_algorithm cc;
 		enum nic_loss loss;
 		uint32_t rx_window;
 		uint32_t veroce_paths;
 	} rows[] = {
 		{"protocol = auto\ncc = swift\nloss = fast\nrx_window = 65536\nveroce_paths = 16\n",
-		 NIC_PROTOCOL_AUTO, NIC_CC_SWIFT, NIC_LOSS_FAST, 65536, 16},
+		 NIC_PROTOCOL_AUTO, CC_SWIFT, NIC_LOSS_FAST, 65536, 16},
 		{"protocol = veroce\ncc = dctcp\nloss = base\nrx_window = 128\nveroce_paths = 1\n"
 		 "strong_order = on\ntrim = on\n",
-		 NIC_PROTOCOL_VEROCE, NIC_CC_DCTCP, NIC_LOSS_BASE, 128, 1},
+		 NIC_PROTOCOL_VEROCE, CC_DCTCP, NIC_LOSS_BASE, 128, 1},
 		{"protocol = rocev2\ncc = none\nloss = irn\nrx_window = 4096\nveroce_paths = 7\n",
-		 NIC_PROTOCOL_ROCEV2, NIC_CC_NONE, NIC_LOSS_IRN, 4096, 7},
+		 NIC_PROTOCOL_ROCEV2, CC_NONE, NIC_LOSS_IRN, 4096, 7},
 	};
 	struct config c;
 	char err[1024];
@@ -100,7 +101,8 @@ static void choices_are_taken_by_name(void **state)
 		if (load(&c, NULL, rows[i].text, err))
 			fail_msg("%s: %s", rows[i].text, err);
 		assert_int_equal(c.protocol, rows[i].protocol);
-		assert_int_equal(c.cc, rows[i].cc);
+		assert_true(c.cc.given);
+		assert_int_equal(c.cc.params.algorithm, rows[i].cc);
 		assert_int_equal(c.loss, rows[i].loss);
 		assert_int_equal(c.rx_window, rows[i].rx_window);
 		assert_int_equal(c.veroce_paths, rows[i].veroce_paths);
@@ -146,6 +148,10 @@ static void good_values_are_taken(void **state)
 		"VERBENA_WINDOW_BYTES=1G",
 		"VERBENA_WINDOW_BYTES=auto",
 		"VERBENA_ACK_DELAY_US=0",
+		"VERBENA_CC=auto",
+		"VERBENA_CC=dcqcn_fw:connectx,rate_ai=10Mbps",
+		"VERBENA_LINE_RATE=auto",
+		"VERBENA_LINE_RATE=100M",
 		"VERBENA_IMPAIR=",
 		"VERBENA_SYSFS=/whatever",
 		"VERBENA_PATHS=1",
@@ -159,6 +165,45 @@ static void good_values_are_taken(void **state)
 		if (load(&c, good[i], NULL, err))
 			fail_msg("%s: %s", good[i], err);
 	}
+}
+
+static void a_line_rate_has_a_unit(void **state)
+{
+	static const struct {
+		char *variable;
+		uint64_t bps;
+	} rows[] = {
+		{"VERBENA_LINE_RATE=25Gbps", 25000000000},  {"VERBENA_LINE_RATE=25G", 25000000000},
+		{"VERBENA_LINE_RATE=1Mbps", 1000000},	    {"VERBENA_LINE_RATE=2500M", 2500000000},
+		{"VERBENA_LINE_RATE=1000G", 1000000000000},
+	};
+	struct config c;
+	char err[1024];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (load(&c, rows[i].variable, NULL, err))
+			fail_msg("%s: %s", rows[i].variable, err);
+		assert_int_equal(c.line_rate_bps, rows[i].bps);
+	}
+}
+
+/* Its equals signs and colons are the value's, not the file's. */
+static void congestion_control_is_read_from_the_file_too(void **state)
+{
+	struct config c;
+	char err[1024];
+
+	if (load(&c, NULL, "cc = dcqcn:paper,t_cnp=10us ; comment\nline_rate = 40Gbps\n", err))
+		fail_msg("%s", err);
+	assert_true(c.cc.given);
+	assert_int_equal(c.cc.params.algorithm, CC_DCQCN);
+	assert_int_equal(c.cc.params.dcqcn.t_cnp_ns, 10000);
+	assert_int_equal(c.line_rate_bps, 40000000000);
+	assert_int_equal(load(&c, NULL, "\ncc = hpcc\n", err), -EINVAL);
+	assert_non_null(strstr(err, ":2: cc = hpcc: hpcc needs telemetry"));
+	if (load(&c, "VERBENA_CC=auto", "cc = dcqcn\n", err))
+		fail_msg("%s", err);
+	assert_false(c.cc.given);
 }
 
 static void bad_variables_are_named(void **state)
@@ -189,7 +234,15 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_PROTOCOL=", "VERBENA_PROTOCOL=: allowed is"},
 		{"VERBENA_PROTOCOL=AUTO", "allowed is"},
 		{"VERBENA_PROTOCOL=auto ", "allowed is"},
-		{"VERBENA_CC=cubic", "VERBENA_CC=cubic: allowed is swift, dctcp or none"},
+		{"VERBENA_CC=cubic", "VERBENA_CC=cubic: no congestion control 'cubic'; allowed is one of auto, none, swift, "},
+		{"VERBENA_CC=dcqcn,g=7", "VERBENA_CC=dcqcn,g=7: g=7: allowed is a ratio such as "},
+		{"VERBENA_LINE_RATE=0", "VERBENA_LINE_RATE=0: allowed is a whole number of Mbps or Gbps from 1Mbps to 1000Gbps, or auto"},
+		{"VERBENA_LINE_RATE=0Gbps", "allowed is"},
+		{"VERBENA_LINE_RATE=10", "allowed is"},
+		{"VERBENA_LINE_RATE=10gbps", "allowed is"},
+		{"VERBENA_LINE_RATE=1001Gbps", "allowed is"},
+		{"VERBENA_LINE_RATE=18446744073709551615G", "allowed is"},
+		{"VERBENA_LINE_RATE=-1G", "allowed is"},
 		{"VERBENA_LOSS=sr", "VERBENA_LOSS=sr: allowed is fast, base or irn"},
 		{"VERBENA_VEROCE_PORT=0", "VERBENA_VEROCE_PORT=0: allowed is a whole number from 1 to 65535, or auto"},
 		{"VERBENA_VEROCE_PORT=4791", "VERBENA_VEROCE_PORT=4791: allowed is any port but 4791, which is RoCEv2's"},
@@ -259,7 +312,7 @@ static void help_has_every_key(void **state)
 {
 	static const char *const keys[] = {"PCAP", "IMPAIR", "INTERFACES", "PORT", "WINDOW_BYTES",
 					   "ACK_DELAY_US", "SPIN_US", "PROTOCOL", "VEROCE_PORT",
-					   "VEROCE_PATHS", "CC", "LOSS", "RX_WINDOW"};
+					   "VEROCE_PATHS", "CC", "LINE_RATE", "LOSS", "RX_WINDOW"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		assert_non_null(strstr(config_help(), keys[i]));
@@ -285,6 +338,8 @@ int main(void)
 		cmocka_unit_test(choices_are_taken_by_name),
 		cmocka_unit_test(the_port_of_veroce_follows_the_other),
 		cmocka_unit_test(good_values_are_taken),
+		cmocka_unit_test(a_line_rate_has_a_unit),
+		cmocka_unit_test(congestion_control_is_read_from_the_file_too),
 		cmocka_unit_test(bad_variables_are_named),
 		cmocka_unit_test(bad_files_are_named_with_the_line),
 		cmocka_unit_test(a_file_that_is_not_there_is_an_error),

@@ -338,6 +338,7 @@ size_t udp_rx_recv(struct udp_rx *u, struct pkt *pkts, size_t max, uint64_t now_
 				pkts[n].len = take;
 				pkts[n].ip_id = 0;
 				pkts[n].train = (uint16_t)((left + seg - 1) / seg);
+				pkts[n].int_stack = NULL; /* no socket has any */
 				u->offset += take;
 				left -= take;
 			}

@@ -131,10 +131,13 @@ static void expect(struct rig *r, const struct pkt *want, size_t n, size_t burst
 
 	while (got < n) {
 		struct pkt p[PKTS];
-		size_t k = io_recv(r->rx, p, burst, 0);
+		size_t k;
 
+		memset(p, 0xa5, sizeof(p)); /* nothing of what was there is left */
+		k = io_recv(r->rx, p, burst, 0);
 		for (size_t i = 0; i < k; i++, got++) {
 			assert_true(got < n);
+			assert_null(p[i].int_stack);
 			assert_int_equal(p[i].len, want[got].len);
 			assert_memory_equal(p[i].data, want[got].data, p[i].len);
 			assert_int_equal(p[i].train, want[got].train);

@@ -25,6 +25,7 @@ static void congestion_setup(struct transport *tp, const struct nic_config *c)
 	tp->cc = c->cc_params;
 	tp->line_rate_bps = c->line_rate_bps;
 	tp->base_rtt_ns = c->base_rtt_ns;
+	tp->cc_target_ns = c->cc_target_ns;
 	tp->pace_slack_ns = c->pace_slack_ns;
 	tp->cnp_interval_ns = c->cnp_interval_ns ? c->cnp_interval_ns : CNP_INTERVAL_NS;
 	tp->wire_overhead_bytes = c->wire_overhead_bytes;

@@ -88,17 +88,18 @@ struct nic_config {
 	uint64_t pto_ns_min;        /* and tail probe timeout; 0: 100 us */
 	/*
 	 * NULL: veRoCE has `cc` with its defaults, RoCEv2 a window of its own kind, which knows loss
-	 * only. Otherwise both obey this. Borrowed as long as the nic lives.
+	 * only. Otherwise both obey this, but for QPs whose peer has an address of `gids`: no network lies
+	 * between. Borrowed as long as the nic lives.
 	 */
 	const struct cc_params *cc_params;
 	uint64_t line_rate_bps;  /* of the port; 0: unknown */
 	uint64_t base_rtt_ns;    /* of the longest way; 0: unknown */
-	uint64_t pace_slack_ns;  /* a paced packet may leave so much before its time */
+	uint64_t pace_slack_ns;  /* a paced packet may leave so much before its time, trains of half of it */
 	uint64_t cnp_interval_ns; /* a RoCEv2 QP sends CNPs no closer than that; 0: 50 us */
 	uint32_t wire_overhead_bytes; /* around a packet's transport bytes, for the pace */
 	bool ce_echo;            /* RoCEv2 ACKs tell of marks in their BECN bit, and no CNPs are sent */
 	bool ce_is_cnp;          /* with ce_echo: such an ACK counts as a CNP, as the HPCC simulator has it */
-	uint64_t cc_target_ns;      /* queueing delay that Swift lets be; 0: its own formula */
+	uint64_t cc_target_ns;      /* queueing delay that Swift lets be, of both; 0: its own formula */
 	uint32_t window_bytes;   /* request bytes, READ responses included, a QP may have unacknowledged */
 	uint16_t ackreq_packets; /* of RoCEv2: an ACK is asked for at least this often, 1 .. 16; 0: 16 */
 	uint16_t train_max;      /* packets that the back end sends as one train, 1 .. PKT_TRAIN_MAX; 0: that */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "nic/state.h"
+#include "transport/congestion.h"
 #include "transport/request.h"
 #include "transport/veroce/veroce.h"
 #include "wire/psn.h"
@@ -190,7 +191,8 @@ static int judge_path(const struct nic *nic, const struct qp_attr *a, uint32_t m
 	return mtu <= nic_path_mtu(ip_mtu) ? 0 : -EINVAL;
 }
 
-static void apply(struct qp *qp, const struct qp_attr *a, uint32_t mask, const struct flow *flow)
+static void apply(const struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
+		  const struct flow *flow)
 {
 	if (mask & QPA_ACCESS_FLAGS)
 		qp->access = a->access;
@@ -212,8 +214,11 @@ static void apply(struct qp *qp, const struct qp_attr *a, uint32_t mask, const s
 			.is_global = a->av.is_global,
 			.static_rate = a->av.static_rate,
 			.src_path_bits = a->av.src_path_bits,
+			.traffic_class = a->av.traffic_class,
 		};
 		qp->flow = *flow;
+		qp->local = nic_is_local(nic, flow->dst);
+		congestion_set_ect(&nic->tp, qp);
 	}
 	if (mask & QPA_DEST_QPN)
 		qp->dest_qpn = a->dest_qpn;
@@ -310,8 +315,8 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 	}
 	if (qp->type == QPT_RC && from == QPS_INIT && to == QPS_RTR) {
 		/* From here on it knows its peer, so it can find out what the peer speaks. */
-		apply(qp, a, mask, &flow);
-		err = veroce_create(&nic->tp, qp, nic_is_local(nic, flow.dst), now_ns);
+		apply(nic, qp, a, mask, &flow);
+		err = veroce_create(&nic->tp, qp, qp->local, now_ns);
 		if (err)
 			return err;
 	}
@@ -319,7 +324,7 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 		qp->sqd_notify = a->en_sqd_async_notify;
 	else if (to == QPS_SQD && from == QPS_RTS)
 		qp->sqd_notify = false;
-	apply(qp, a, mask, &flow);
+	apply(nic, qp, a, mask, &flow);
 	if (mask & QPA_STATE)
 		enter(nic, qp, from, to, now_ns);
 	return 0;
@@ -343,7 +348,7 @@ static struct ah_attr address_vector(const struct qp *qp)
 {
 	struct ah_attr av = {
 		.flow_label = qp->flow.flow_label,
-		.traffic_class = qp->flow.tos,
+		.traffic_class = qp->av.traffic_class,
 		.dlid = qp->av.dlid,
 		.sgid_index = qp->av.sgid_index,
 		.hop_limit = qp->av.hop_limit,

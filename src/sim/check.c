@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What must hold of a network between any two events: every packet is somewhere, every sum is the sum
- * of its parts, a buffer holds what is charged to it, nothing lossless was lost, and whoever is
+ * What must hold of a network between any two events: every packet is somewhere, every sum is the
+ * sum of its parts, a buffer holds what is charged to it, nothing lossless was lost, and whoever is
  * paused has somebody who will resume it.
  */
 #include "sim/network_state.h"
@@ -14,7 +14,7 @@ static const char *check_queues(const struct port *port, struct sums *sums)
 {
 	uint32_t bytes = 0;
 
-	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
 		const struct queue *q = &port->queues[class];
 		uint32_t queue_bytes = 0, packets = 0;
 
@@ -54,17 +54,19 @@ static const char *check_wire(const struct network *net, const struct port *port
 }
 
 /* What waits in the switch, of those that came in by each port. */
-static const char *check_ingress(const struct network *net, const struct sim_switch *sw, uint32_t in)
+static const char *check_ingress(const struct network *net, const struct sim_switch *sw,
+				 uint32_t in)
 {
 	const struct pfc_port *pfc = sw->ports[in].pfc;
 
-	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
 		uint64_t bytes = 0;
 
 		if (!(net->config.lossless_classes & 1u << class))
 			continue;
 		for (uint32_t i = 0; i < sw->port_count; i++) {
-			for (const struct packet *p = sw->ports[i].queues[class].head; p; p = p->next)
+			for (const struct packet *p = sw->ports[i].queues[class].head; p;
+			     p = p->next)
 				bytes += p->in_port == in ? p->wire_bytes : 0;
 		}
 		if (bytes != pfc->ingress_bytes[class] + (uint64_t)pfc->headroom_bytes[class])
@@ -85,12 +87,14 @@ static const char *check_buffer(const struct network *net, const struct sim_swit
 
 		if (wrong)
 			return wrong;
-		for (unsigned class = 1; class < PACKET_CLASSES; class++) {
+		for (unsigned class = 1; class < PACKET_CLASSES; class ++) {
 			uint32_t bytes = port->queues[class].bytes;
 
 			if (net->config.lossless_classes & 1u << class) {
 				bytes = port->pfc->ingress_bytes[class];
-				bytes = bytes > net->config.reserve_bytes ? bytes - net->config.reserve_bytes : 0;
+				bytes = bytes > net->config.reserve_bytes
+						? bytes - net->config.reserve_bytes
+						: 0;
 			}
 			used += bytes;
 		}
@@ -135,10 +139,13 @@ const char *network_check(const struct network *net)
 	}
 	if (wrong)
 		return wrong;
+	for (uint32_t h = 0; h < net->host_count; h++)
+		sums.packets +=
+			net->hosts[h].receiver ? receiver_packets(net->hosts[h].receiver) : 0;
 	network_count(net, &counts);
 	if (counts.inside != sums.packets)
 		return "packets have appeared or vanished";
-	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
 		if (net->drops.packets[class][NETWORK_DROP_HEADROOM])
 			return "a packet of a lossless class was dropped";
 	}

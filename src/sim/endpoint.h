@@ -15,10 +15,10 @@ struct network;
 
 struct endpoint_ops {
 	/*
-	 * The next packet to put on the wire, now, from the network's store (network_packets()); its class
-	 * is one of the bits of allowed_classes, which leaves out those that PFC has paused. The network
-	 * takes it. Asked when the host's port is idle. NULL: nothing now; the network asks again only
-	 * after network_kick(), or after a class was resumed.
+	 * The next packet to put on the wire, now, from the network's store (network_packets());
+	 * its class is one of the bits of allowed_classes, which leaves out those that PFC has
+	 * paused. The network takes it. Asked when the host's port is idle. NULL: nothing now; the
+	 * network asks again only after network_kick(), or after a class was resumed.
 	 */
 	struct packet *(*pull)(void *host, uint32_t allowed_classes, uint64_t now_ps);
 	/* Takes a packet that arrived whole. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The event queue. A bucket is a list of nodes that are named by index, so that they can move when
- * their array grows; node 0 stands for no node. Invariants: every event of tick `tick` and before it
- * is in the list of the present tick or in the heap; a near bucket holds one tick that shares all bits above EVENT_NEAR_BITS
- * with `tick` and comes after it; a far bucket of level n holds ticks that first differ from `tick` in
- * the bits of that level, and there are later. The newest event of a bucket comes first in its list, so
- * a list that is turned round is in order of insertion, which for the many events of equal links and
- * packets is nearly the order they come in.
+ * their array grows; node 0 stands for no node. Invariants: every event of tick `tick` and before
+ * it is in the list of the present tick or in the heap; a near bucket holds one tick that shares
+ * all bits above EVENT_NEAR_BITS with `tick` and comes after it; a far bucket of level n holds
+ * ticks that first differ from `tick` in the bits of that level, and there are later. The newest
+ * event of a bucket comes first in its list, so a list that is turned round is in order of
+ * insertion, which for the many events of equal links and packets is nearly the order they come in.
  */
 #include "sim/event.h"
 
@@ -27,7 +27,8 @@ enum {
 static_assert(1 << EVENT_KIND_BITS == EVENT_KINDS, "a kind fits");
 static_assert(EVENT_KIND_BITS + SEQ_BITS == EVENT_CLASS_SHIFT, "order is full");
 static_assert(NEAR_WORDS % 64 == 0, "words tell which words are not 0");
-static_assert(EVENT_NEAR_BITS + EVENT_FAR_BITS * EVENT_FAR_LEVELS >= 64, "all of time has a bucket");
+static_assert(EVENT_NEAR_BITS + EVENT_FAR_BITS * EVENT_FAR_LEVELS >= 64,
+	      "all of time has a bucket");
 
 int event_queue_init(struct event_queue *q, unsigned tick_shift)
 {
@@ -63,7 +64,8 @@ static inline bool before(const struct event *a, const struct event *b)
 }
 
 /* Twice as large, or as it was and out_of_memory. */
-static __attribute__((noinline, cold)) void *grow(struct event_queue *q, void *array, uint32_t *size, size_t each)
+static __attribute__((noinline, cold)) void *grow(struct event_queue *q, void *array,
+						  uint32_t *size, size_t each)
 {
 	void *larger = NULL;
 
@@ -259,7 +261,8 @@ static void sort(struct event *run, uint32_t count, struct event *scratch)
 		insertion_sort(&run[i], count - i < INSERTION_MAX ? count - i : INSERTION_MAX);
 	for (uint32_t width = INSERTION_MAX; width < count; width *= 2) {
 		for (uint32_t i = 0; i + width < count; i += 2 * width)
-			merge(&run[i], width, count - i < 2 * width ? count - i : 2 * width, scratch);
+			merge(&run[i], width, count - i < 2 * width ? count - i : 2 * width,
+			      scratch);
 	}
 }
 
@@ -284,8 +287,8 @@ static bool sort_list(struct event_queue *q, uint32_t list)
 }
 
 /*
- * The list of a tick that is now, put in order. Most nodes, the newest first, belong at the front of those
- * that came before them; where many do not, the rest is sorted in one go.
+ * The list of a tick that is now, put in order. Most nodes, the newest first, belong at the front
+ * of those that came before them; where many do not, the rest is sorted in one go.
  */
 static bool open_list(struct event_queue *q, uint32_t node)
 {
@@ -333,7 +336,8 @@ static bool open_far(struct event_queue *q)
 		if (i < 0)
 			continue;
 		uint32_t node = reversed(q, q->far[level][i]);
-		uint64_t above = shift + EVENT_FAR_BITS < 64 ? UINT64_MAX << (shift + EVENT_FAR_BITS) : 0;
+		uint64_t above =
+			shift + EVENT_FAR_BITS < 64 ? UINT64_MAX << (shift + EVENT_FAR_BITS) : 0;
 
 		q->far[level][i] = 0;
 		q->far_map[level][i / 64] &= ~(UINT64_C(1) << i % 64);

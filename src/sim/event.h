@@ -4,10 +4,10 @@
  * cancelled: whoever no longer wants an event knows it for a stale one when it comes.
  *
  * A radix heap: the nearest stretch of time is cut into buckets of one tick (2^tick_shift ps), what
- * lies further off into ever wider ones that are dealt out when their time has come; only the events
- * of one tick are ever sorted. So an event costs O(1) plus the sorting of the few beside it, however
- * many are pending, as long as a tick is about the distance between events; the order does not
- * depend on it.
+ * lies further off into ever wider ones that are dealt out when their time has come; only the
+ * events of one tick are ever sorted. So an event costs O(1) plus the sorting of the few beside it,
+ * however many are pending, as long as a tick is about the distance between events; the order does
+ * not depend on it.
  */
 #ifndef SIM_EVENT_H
 #define SIM_EVENT_H
@@ -71,17 +71,20 @@ void event_push_slow(struct event_queue *, uint64_t time_ps, uint64_t order, voi
 const struct event *event_pop_slow(struct event_queue *, uint64_t until_ps);
 
 /*
- * Borrows the object. `time_ps` may lie before the event that was popped last: it then comes next. When
- * memory runs out the event is lost and out_of_memory is set.
+ * Borrows the object. `time_ps` may lie before the event that was popped last: it then comes next.
+ * When memory runs out the event is lost and out_of_memory is set.
  */
-static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned class, unsigned kind,
-			      void *object)
+static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned class,
+			      unsigned kind, void *object)
 {
-	uint64_t order = (uint64_t)class << EVENT_CLASS_SHIFT | q->inserted++ << EVENT_KIND_BITS | kind;
+	uint64_t order = (uint64_t)class << EVENT_CLASS_SHIFT |
+			 q->inserted++ << EVENT_KIND_BITS | kind;
 	uint64_t tick = time_ps >> q->tick_shift;
 	uint32_t node = q->free, i = tick % EVENT_NEAR_BUCKETS;
 
-	if (__builtin_expect(tick <= q->tick || (tick ^ q->tick) >= EVENT_NEAR_BUCKETS || !node, 0)) {
+	bool near = tick > q->tick && (tick ^ q->tick) < EVENT_NEAR_BUCKETS;
+
+	if (__builtin_expect(!near || !node, 0)) {
 		event_push_slow(q, time_ps, order, object);
 		return;
 	}
@@ -99,7 +102,10 @@ static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned 
 /* When the next event is due; UINT64_MAX: there is none. */
 uint64_t event_next_ps(struct event_queue *);
 
-/* The next event, taken out, if it is due by `until_ps`; else NULL. Lent until the next push or pop. */
+/*
+ * The next event, taken out, if it is due by `until_ps`; else NULL. Lent until the next push or
+ * pop.
+ */
 static inline const struct event *event_pop(struct event_queue *q, uint64_t until_ps)
 {
 	struct event_node *n = &q->nodes[q->now];

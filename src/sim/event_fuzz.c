@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The first byte is the width of a tick, then each eight are one operation: push an event some way
- * ahead (from no time at all to the end of time), or pop some. The model is an array that is searched.
+ * ahead (from no time at all to the end of time), or pop some. The model is an array that is
+ * searched.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ static size_t model_next(const struct model_event *m, size_t count)
 	return best;
 }
 
-static bool pop(struct event_queue *q, struct model_event *m, size_t *count, uint64_t until_ps, uint64_t *now_ps)
+static bool pop(struct event_queue *q, struct model_event *m, size_t *count, uint64_t until_ps,
+		uint64_t *now_ps)
 {
 	size_t next = model_next(m, *count);
 	const struct event *e = event_pop(q, until_ps);
@@ -77,7 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		far >>= data[0] % 64;
 		if (data[0] & 64) {
 			for (int i = 0; i < data[1] % 8; i++)
-				pop(q, model, &count, data[0] & 128 ? now_ps + far : UINT64_MAX, &now_ps);
+				pop(q, model, &count, data[0] & 128 ? now_ps + far : UINT64_MAX,
+				    &now_ps);
 		} else {
 			struct model_event *m = &model[count++];
 

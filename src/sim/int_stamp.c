@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In-band telemetry at dequeue (HPCC): what the port has sent before the packet, and what waits behind it. */
+/*
+ * In-band telemetry at dequeue (HPCC): what the port has sent before the packet, and what waits
+ * behind it.
+ */
 #include "base/int_stack.h"
 #include "sim/network_state.h"
 

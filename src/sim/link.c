@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What goes wrong on a link: chance, lists, jitter, failure and repair at given times. PFC frames are
- * lost only with the link, so that a lossless class stays one on a link that loses packets.
+ * What goes wrong on a link: chance, lists, jitter, failure and repair at given times. PFC frames
+ * are lost only with the link, so that a lossless class stays one on a link that loses packets.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,13 +55,14 @@ static void set_special(struct port *port, enum port_special bit, bool on)
 	port->special = (uint8_t)((port->special & ~bit) | (on ? bit : 0));
 }
 
-int network_set_loss(struct network *net, uint32_t link, unsigned end, const struct network_loss *loss)
+int network_set_loss(struct network *net, uint32_t link, unsigned end,
+		     const struct network_loss *loss)
 {
 	struct port *port = network_port(net, link, end);
 	struct impairment *im;
 
-	if (!port || loss->loss_ppb > PPB || loss->good_to_bad_ppb > PPB || loss->bad_to_good_ppb > PPB ||
-	    loss->bad_loss_ppb > PPB)
+	if (!port || loss->loss_ppb > PPB || loss->good_to_bad_ppb > PPB ||
+	    loss->bad_to_good_ppb > PPB || loss->bad_loss_ppb > PPB)
 		return -EINVAL;
 	im = impair(net, port);
 	if (!im)
@@ -110,7 +111,8 @@ int network_set_jitter(struct network *net, uint32_t link, unsigned end, uint64_
 	return 0;
 }
 
-int network_tap_port(struct network *net, uint32_t link, unsigned end, network_tap tap, void *context)
+int network_tap_port(struct network *net, uint32_t link, unsigned end, network_tap tap,
+		     void *context)
 {
 	struct port *port = network_port(net, link, end);
 	struct impairment *im;
@@ -161,7 +163,8 @@ static bool is_lost(struct impairment *im, const struct packet *p)
 	const struct network_loss *loss = &im->loss;
 	bool listed = is_listed(im, p);
 
-	if (loss->good_to_bad_ppb && chance(im, im->bad ? loss->bad_to_good_ppb : loss->good_to_bad_ppb))
+	if (loss->good_to_bad_ppb &&
+	    chance(im, im->bad ? loss->bad_to_good_ppb : loss->good_to_bad_ppb))
 		im->bad = !im->bad;
 	return chance(im, im->bad ? loss->bad_loss_ppb : loss->loss_ppb) || listed;
 }
@@ -191,7 +194,8 @@ uint64_t link_jitter_ps(struct network *net, struct port *port)
 	return prng_below(&port->impairment->prng, port->impairment->jitter_ps + 1);
 }
 
-static int fault_at(struct network *net, uint32_t link, uint64_t at_ps, enum fault_kind kind, uint64_t rate_bps)
+static int fault_at(struct network *net, uint32_t link, uint64_t at_ps, enum fault_kind kind,
+		    uint64_t rate_bps)
 {
 	struct fault *fault;
 
@@ -200,9 +204,11 @@ static int fault_at(struct network *net, uint32_t link, uint64_t at_ps, enum fau
 	fault = malloc(sizeof(*fault));
 	if (!fault)
 		return -ENOMEM;
-	*fault = (struct fault){.next = net->faults, .kind = kind, .link = link, .rate_bps = rate_bps};
+	*fault = (struct fault){
+		.next = net->faults, .kind = kind, .link = link, .rate_bps = rate_bps};
 	net->faults = fault;
-	event_push(&net->events, at_ps > net->now_ps ? at_ps : net->now_ps, EVENT_CLASS_FAULT, EVENT_FAULT, fault);
+	event_push(&net->events, at_ps > net->now_ps ? at_ps : net->now_ps, EVENT_CLASS_FAULT,
+		   EVENT_FAULT, fault);
 	return net->events.out_of_memory ? -ENOMEM : 0;
 }
 
@@ -238,7 +244,10 @@ static void go_down(struct network *net, struct port *port)
 			port_drop(net, port, p, NETWORK_DROP_LINK_DOWN);
 		p = next;
 	}
-	/* Nobody is left who could resume it: what waits falls into the hole, as behind a failed port. */
+	/*
+	 * Nobody is left who could resume it: what waits falls into the hole, as behind a failed
+	 * port.
+	 */
 	pfc_release_all(net, port);
 }
 
@@ -268,8 +277,8 @@ void link_fault(struct network *net, struct fault *fault)
 		happen(net, port->back, fault);
 		if (net->config.converge_ps <= NETWORK_TIME_PS_MAX &&
 		    (fault->kind != FAULT_RATE || net->config.weighted))
-			event_push(&net->events, net->now_ps + net->config.converge_ps, EVENT_CLASS_FAULT,
-				   EVENT_FAULT, fault);
+			event_push(&net->events, net->now_ps + net->config.converge_ps,
+				   EVENT_CLASS_FAULT, EVENT_FAULT, fault);
 		return;
 	}
 	if (fault->kind != FAULT_RATE)

@@ -86,8 +86,8 @@ static void gilbert_elliott_loses_in_bursts(void **state)
 {
 	struct flow_host *hosts;
 	struct network *net = pair(&hosts);
-	const struct network_loss loss = {.good_to_bad_ppb = 505050, .bad_to_good_ppb = 50000000,
-					  .bad_loss_ppb = 1000000000};
+	const struct network_loss loss = {
+		.good_to_bad_ppb = 505050, .bad_to_good_ppb = 50000000, .bad_loss_ppb = 1000000000};
 
 	assert_int_equal(network_set_loss(net, 1, 1, &loss), 0);
 	hosts[1].on_get = note_gap;
@@ -217,7 +217,10 @@ static void sample(void *context, struct network *net, uint64_t now_ps)
 		seen->longest = bytes;
 }
 
-/* Two senders of n: the queue grows by a packet each 80 ns and then shrinks, so each length lasts as long. */
+/*
+ * Two senders of n: the queue grows by a packet each 80 ns and then shrinks, so each length lasts
+ * as long.
+ */
 static void queues_can_be_watched(void **state)
 {
 	enum { N = 64, BYTES = 1024 };
@@ -272,7 +275,9 @@ static void poisson_timer(void *host, uint64_t now_ps)
 
 	h->waiting++;
 	if (++h->sent < h->to_send)
-		network_set_timer(h->net, 0, now_ps + (uint64_t)(-log(1 - u) * 100000)); /* load 0.8 of 80 ns */
+		network_set_timer(h->net, 0,
+				  now_ps +
+					  (uint64_t)(-log(1 - u) * 100000)); /* load 0.8 of 80 ns */
 	network_kick(h->net, 0);
 }
 

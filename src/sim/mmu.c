@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The shared memory of a switch. What waits in a lossless class is charged to the port it came in by:
- * to that port's reserve, then to the shared part up to a threshold that shrinks as the shared part
- * fills, then to headroom, which is only there for what was on its way when the pause was sent. What
- * waits in a lossy class is charged to the shared part, up to the same kind of threshold for its queue.
- * A packet that need not wait is never charged. Control packets have queues of their own.
+ * The shared memory of a switch. What waits in a lossless class is charged to the port it came in
+ * by: to that port's reserve, then to the shared part up to a threshold that shrinks as the shared
+ * part fills, then to headroom, which is only there for what was on its way when the pause was
+ * sent. What waits in a lossy class is charged to the shared part, up to the same kind of threshold
+ * for its queue. A packet that need not wait is never charged. Control packets have queues of their
+ * own.
  */
 #include <errno.h>
 
@@ -17,7 +18,8 @@ static uint64_t share(uint64_t bytes, int log2)
 
 static uint64_t room(const struct sim_switch *sw)
 {
-	return sw->shared_used_bytes < sw->shared_bytes ? sw->shared_bytes - sw->shared_used_bytes : 0;
+	return sw->shared_used_bytes < sw->shared_bytes ? sw->shared_bytes - sw->shared_used_bytes
+							: 0;
 }
 
 static uint64_t pause_threshold(const struct network *net, const struct sim_switch *sw,
@@ -28,14 +30,16 @@ static uint64_t pause_threshold(const struct network *net, const struct sim_swit
 	return share(room(sw), net->config.alpha_log2[class]);
 }
 
-static uint32_t beyond_reserve(const struct network *net, const struct pfc_port *pfc, unsigned class)
+static uint32_t beyond_reserve(const struct network *net, const struct pfc_port *pfc,
+			       unsigned class)
 {
 	uint32_t bytes = pfc->ingress_bytes[class];
 
 	return bytes > net->config.reserve_bytes ? bytes - net->config.reserve_bytes : 0;
 }
 
-static enum network_drop admit_lossless(struct network *net, struct sim_switch *sw, struct packet *p)
+static enum network_drop admit_lossless(struct network *net, struct sim_switch *sw,
+					struct packet *p)
 {
 	struct port *in = &sw->ports[p->in_port];
 	struct pfc_port *pfc = in->pfc;
@@ -67,7 +71,8 @@ enum network_drop mmu_admit(struct network *net, struct port *port, struct packe
 
 	if (net->config.lossless_classes & 1u << p->class)
 		return admit_lossless(net, sw, p);
-	if (port->queues[p->class].bytes + p->wire_bytes > share(room(sw), net->config.alpha_log2[p->class]))
+	if (port->queues[p->class].bytes + p->wire_bytes >
+	    share(room(sw), net->config.alpha_log2[p->class]))
 		return NETWORK_DROP_QUEUE;
 	if (p->wire_bytes > room(sw))
 		return NETWORK_DROP_QUEUE;
@@ -93,7 +98,8 @@ void mmu_release(struct network *net, struct sim_switch *sw, const struct packet
 	after = beyond_reserve(net, pfc, class);
 	sw->shared_used_bytes -= before - after;
 	if (pfc->pausing & 1u << class && !pfc->headroom_bytes[class] &&
-	    (!after || after + net->config.resume_offset_bytes <= pause_threshold(net, sw, pfc, class)))
+	    (!after ||
+	     after + net->config.resume_offset_bytes <= pause_threshold(net, sw, pfc, class)))
 		pfc_resume(net, &sw->ports[p->in_port], class);
 }
 
@@ -102,7 +108,7 @@ static uint64_t bytes_in(uint64_t rate_bps, uint64_t ps)
 	return (uint64_t)((unsigned __int128)rate_bps * ps / 8000000000000u);
 }
 
-static uint64_t headroom_of(const struct network *net, const struct port *in)
+uint64_t mmu_headroom_bytes(const struct network *net, const struct port *in)
 {
 	const struct network_config *c = &net->config;
 	uint64_t rate_bps = in->back->rate_bps, delay_ps = in->back->delay_ps;
@@ -126,8 +132,7 @@ static uint64_t nic_rate_bps(const struct network *net)
 	return rate_bps;
 }
 
-/* -ENOSPC: the switch's buffer is not enough for its reserves and headroom. */
-int mmu_init(struct network *net, const struct topology *topology, uint32_t *node)
+int mmu_init(struct network *net, uint32_t *node)
 {
 	const struct network_config *c = &net->config;
 	uint64_t nic_bps = nic_rate_bps(net);
@@ -136,13 +141,14 @@ int mmu_init(struct network *net, const struct topology *topology, uint32_t *nod
 	for (uint32_t i = 0; i < net->switch_count; i++) {
 		struct sim_switch *sw = &net->switches[i];
 		uint64_t set_aside = 0;
-		uint64_t buffer = c->node_buffer_bytes ? c->node_buffer_bytes[sw->node] : c->buffer_bytes;
+		uint64_t buffer =
+			c->node_buffer_bytes ? c->node_buffer_bytes[sw->node] : c->buffer_bytes;
 
 		if (!buffer)
 			continue;
 		for (uint32_t j = 0; j < sw->port_count && classes; j++) {
 			struct pfc_port *pfc = sw->ports[j].pfc;
-			uint64_t headroom = headroom_of(net, &sw->ports[j]);
+			uint64_t headroom = mmu_headroom_bytes(net, &sw->ports[j]);
 			uint64_t rate_bps = sw->ports[j].rate_bps;
 
 			if (headroom > INT32_MAX) {
@@ -150,11 +156,13 @@ int mmu_init(struct network *net, const struct topology *topology, uint32_t *nod
 				return -ENOSPC;
 			}
 			pfc->headroom_limit_bytes = (uint32_t)headroom;
-			set_aside += (headroom + c->reserve_bytes) * (c->pfc == NETWORK_PFC_HPCC ? 1 : classes);
-			for (pfc->alpha_shift = 3; pfc->alpha_shift && rate_bps > nic_bps; rate_bps /= 2)
+			set_aside += (headroom + c->reserve_bytes) *
+				     (c->pfc == NETWORK_PFC_HPCC ? 1 : classes);
+			for (pfc->alpha_shift = 3; pfc->alpha_shift && rate_bps > nic_bps;
+			     rate_bps /= 2)
 				pfc->alpha_shift--;
 		}
-		if (set_aside >= buffer) {
+		if (set_aside >= buffer || buffer > UINT64_C(1) << 31) {
 			*node = sw->node;
 			return -ENOSPC;
 		}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A network from creation to destruction, the loop that lets time pass, and what hosts ask of it. */
+/*
+ * A network from creation to destruction, the loop that lets time pass, and what hosts ask of it.
+ */
 #include "sim/network.h"
 
 #include <errno.h>
@@ -11,7 +13,8 @@ struct packet_store *network_packets(struct network *net)
 	return &net->packets;
 }
 
-void network_attach(struct network *net, uint32_t host, const struct endpoint_ops *ops, void *object)
+void network_attach(struct network *net, uint32_t host, const struct endpoint_ops *ops,
+		    void *object)
 {
 	assert(host < net->host_count);
 	net->hosts[host].ops = *ops;
@@ -125,6 +128,9 @@ static void happen(struct network *net, enum event_what what, void *object)
 	case EVENT_TIMER:
 		timer_expire(net, object);
 		break;
+	case EVENT_DRAIN:
+		receiver_drain(net, object);
+		break;
 	case EVENT_FAULT:
 		link_fault(net, object);
 		break;
@@ -153,14 +159,16 @@ static enum network_stop why_stopped(struct network *net, uint64_t until_ps)
 		net->stop = false;
 		return NETWORK_STOPPED;
 	}
-	if (net->events.pending || until_ps < NETWORK_TIME_PS_MAX)
+	if ((net->events.pending || until_ps < NETWORK_TIME_PS_MAX) && net->now_ps < until_ps)
 		net->now_ps = until_ps;
 	return net->events.pending ? NETWORK_UNTIL : NETWORK_IDLE;
 }
 
 enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t max_events)
 {
-	uint64_t last = max_events < UINT64_MAX - net->counts.events ? net->counts.events + max_events : UINT64_MAX;
+	uint64_t last = max_events < UINT64_MAX - net->counts.events
+				? net->counts.events + max_events
+				: UINT64_MAX;
 
 	if (until_ps > NETWORK_TIME_PS_MAX)
 		until_ps = NETWORK_TIME_PS_MAX;

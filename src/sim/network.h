@@ -43,17 +43,23 @@ enum network_routing {
 /* Who computes when to pause (congestion-control notes, 2.3). */
 enum network_pfc {
 	NETWORK_PFC,     /* thresholds from alpha, headroom from physics, quanta and refresh */
-	NETWORK_PFC_HPCC /* as the reference simulator of HPCC: 1/8 of what is free, pause without a timer */
+	/* as the reference simulator of HPCC: 1/8 of what is free, pause without a timer */
+	NETWORK_PFC_HPCC
 };
 
-/* RED on the queue of each class in the mask that a packet leaves by; PACKET_ECT packets are marked. */
+/*
+ * RED on the queue of each class in the mask that a packet leaves by; PACKET_ECT packets are
+ * marked.
+ */
 struct network_red {
 	uint8_t classes;     /* a mask; 0: no marks */
-	bool at_enqueue;     /* by the queue that a packet finds; else by the one that it leaves behind */
+	/* by the queue that a packet finds; else by the one that it leaves behind */
+	bool at_enqueue;
 	uint32_t kmin_bytes; /* no mark up to here */
 	uint32_t kmax_bytes; /* a mark always above; in between up to pmax */
 	uint32_t pmax_ppb;
-	uint64_t rate_bps;   /* of a port that kmin and kmax are meant for; others scale them. 0: no scaling */
+	/* of a port that kmin and kmax are meant for; others scale them. 0: no scaling */
+	uint64_t rate_bps;
 };
 
 /*
@@ -67,22 +73,31 @@ struct network_config {
 	enum network_routing routing;
 	bool weighted;                /* ECMP and flowlets: ports of one group by their rates */
 	uint64_t flowlet_gap_ps;
-	uint64_t converge_ps;         /* from a link's failure until routes avoid it; NETWORK_NEVER_PS: they never do */
+	/* from a link's failure until routes avoid it; NETWORK_NEVER_PS: they never do */
+	uint64_t converge_ps;
 
-	uint32_t port_queue_bytes;    /* data that waits in one port, where there is no shared buffer */
+	/* data that waits in one port, where there is no shared buffer */
+	uint32_t port_queue_bytes;
 	uint32_t control_queue_bytes; /* control class that waits in one port */
 	uint32_t dwrr_quantum_bytes[PACKET_CLASSES]; /* shares of the data classes */
-	uint32_t control_burst;       /* of control packets before a data packet that waits; 0: no limit */
+	/* of control packets before a data packet that waits; 0: no limit */
+	uint32_t control_burst;
 
-	uint64_t buffer_bytes;        /* shared by the ports of a switch; 0: port_queue_bytes each */
-	const uint64_t *node_buffer_bytes; /* of each node, instead; read by network_create() only. NULL: all alike */
-	int8_t alpha_log2[PACKET_CLASSES]; /* -6 .. 3: a class's share of what is free, lossless or not */
+	/* shared by the ports of a switch; 0: port_queue_bytes each */
+	uint64_t buffer_bytes;
+	/* of each node, instead; read by network_create() only. NULL: all alike */
+	const uint64_t *node_buffer_bytes;
+	/* -6 .. 3: a class's share of what is free, lossless or not */
+	int8_t alpha_log2[PACKET_CLASSES];
 
 	uint8_t lossless_classes;     /* a mask; needs a shared buffer */
 	enum network_pfc pfc;
-	uint32_t reserve_bytes;       /* NETWORK_PFC: of each ingress port and lossless class. HPCC's is 4 KiB a port */
-	uint32_t headroom_bytes;      /* of each ingress port and lossless class; 0: by rate and delay */
-	uint32_t resume_offset_bytes; /* below the threshold, until a class is resumed; HPCC's is 3 KiB */
+	/* NETWORK_PFC: of each ingress port and lossless class. HPCC's is 4 KiB a port */
+	uint32_t reserve_bytes;
+	/* of each ingress port and lossless class; 0: by rate and delay */
+	uint32_t headroom_bytes;
+	/* below the threshold, until a class is resumed; HPCC's is 3 KiB */
+	uint32_t resume_offset_bytes;
 	uint32_t mtu_bytes;           /* the largest packet's wire_bytes, for headroom */
 	uint32_t pause_wire_bytes;    /* a PFC frame's */
 	uint64_t pause_response_ps;   /* from the whole frame's arrival until it is obeyed */
@@ -90,13 +105,19 @@ struct network_config {
 
 	struct network_red red;
 	bool int_stamp;               /* packets with PACKET_INT */
-	uint32_t trim_wire_bytes;     /* what is left of a PACKET_TRIMMABLE packet that finds no room; 0: it is dropped */
-	bool trim_coin;               /* heads: the last packet that waits is cut, and the new one takes its place */
+	/* what is left of a PACKET_TRIMMABLE packet that finds no room; 0: it is dropped */
+	uint32_t trim_wire_bytes;
+	/* heads: the last packet that waits is cut, and the new one takes its place */
+	bool trim_coin;
 
 	bool check;                   /* invariants after every event; slow */
 };
 
 void network_config_init(struct network_config *);
+/*
+ * Lossless classes as the reference simulator of HPCC has them; buffer_bytes is left to the caller.
+ */
+void network_config_hpcc(struct network_config *, uint8_t lossless_classes);
 
 /*
  * Builds the network; borrows nothing of the topology. NULL when it refuses, with the reason in
@@ -110,15 +131,26 @@ void network_destroy(struct network *);
 /* Where a host's packets come from, and go when it has no more use for them. */
 struct packet_store *network_packets(struct network *);
 
-/* Makes `object` the host; borrows it until the network is destroyed. A host without one drops what it gets. */
+/*
+ * Makes `object` the host; borrows it until the network is destroyed. A host without one drops what
+ * it gets.
+ */
 void network_attach(struct network *, uint32_t host, const struct endpoint_ops *, void *object);
 /* The host has something to send: it is asked for it as soon as its port is idle. */
 void network_kick(struct network *, uint32_t host);
 /*
- * Sets the host's one timer, or moves it; NETWORK_NEVER_PS turns it off. A time that has passed is now.
- * A host may move it at every call: that costs next to nothing unless it becomes earlier.
+ * Sets the host's one timer, or moves it; NETWORK_NEVER_PS turns it off. A time that has passed is
+ * now. A host may move it at every call: that costs next to nothing unless it becomes earlier.
  */
 void network_set_timer(struct network *, uint32_t host, uint64_t at_ps);
+
+/*
+ * Makes the host a slow receiver, once: what is not control waits in a buffer of so many bytes and
+ * arrives at the drain rate; lossless classes are paused in time. 0, -ENOMEM, or -EINVAL: no such
+ * host, a buffer without room for headroom, a rate outside NETWORK_RATE_BPS_MIN and _MAX.
+ */
+int network_set_receiver(struct network *, uint32_t host, uint64_t buffer_bytes,
+			 uint64_t drain_bps);
 
 uint64_t network_now_ps(const struct network *);
 uint64_t network_host_rate_bps(const struct network *, uint32_t host);
@@ -130,11 +162,13 @@ uint64_t network_host_rate_bps(const struct network *, uint32_t host);
 
 /* What a direction of a link does to packets; each is lost or not when its first bit is sent. */
 struct network_loss {
-	uint32_t loss_ppb;          /* each packet, whatever the others; in Gilbert-Elliott's good state */
+	/* each packet, whatever the others; in Gilbert-Elliott's good state */
+	uint32_t loss_ppb;
 	uint32_t good_to_bad_ppb;   /* Gilbert-Elliott, a step a packet; 0: there is no bad state */
 	uint32_t bad_to_good_ppb;
 	uint32_t bad_loss_ppb;
-	bool corrupt;               /* takes all its time on the wire, and is counted where it arrives */
+	/* takes all its time on the wire, and is counted where it arrives */
+	bool corrupt;
 };
 
 /* 0, or -EINVAL when there is no such link, or a probability is above 10^9; -ENOMEM. */
@@ -145,7 +179,8 @@ int network_lose_packet(struct network *, uint32_t link, unsigned end, uint32_t 
 int network_set_jitter(struct network *, uint32_t link, unsigned end, uint64_t jitter_ps);
 /*
  * Both directions. What is on the wire when a link goes down, and what is sent into it, is lost;
- * routes follow after converge_ps. A new rate counts from the next packet on; the link stays in its groups.
+ * routes follow after converge_ps. A new rate counts from the next packet on; the link stays in its
+ * groups.
  */
 int network_link_down(struct network *, uint32_t link, uint64_t at_ps);
 int network_link_up(struct network *, uint32_t link, uint64_t at_ps);
@@ -196,7 +231,10 @@ enum network_drop {
 
 const char *network_drop_name(enum network_drop);
 
-/* Packets dropped at one port, or everywhere. Loss in a switch counts where the packet was to leave. */
+/*
+ * Packets dropped at one port, or everywhere. Loss in a switch counts where the packet was to
+ * leave.
+ */
 struct network_drops {
 	uint64_t packets[PACKET_CLASSES][NETWORK_DROPS];
 	uint64_t bytes[PACKET_CLASSES][NETWORK_DROPS];
@@ -210,36 +248,46 @@ struct network_port_counts {
 	uint64_t pauses_received, resumes_received, pauses_sent, resumes_sent;
 	uint64_t paused_ps[PACKET_CLASSES], longest_pause_ps;
 	uint32_t headroom_bytes_max; /* used for what the far end sent to this port */
-	uint8_t pause_depth_max;     /* 1: the far end paused by itself; n: because it was paused at depth n - 1 */
+	/* 1: the far end paused by itself; n: because it was paused at depth n - 1 */
+	uint8_t pause_depth_max;
 };
 
 /* False: there is no such link. */
-bool network_count_port(const struct network *, uint32_t link, unsigned end, struct network_port_counts *);
+bool network_count_port(const struct network *, uint32_t link, unsigned end,
+			struct network_port_counts *);
 void network_count_drops(const struct network *, struct network_drops *);
-bool network_count_port_drops(const struct network *, uint32_t link, unsigned end, struct network_drops *);
+bool network_count_port_drops(const struct network *, uint32_t link, unsigned end,
+			      struct network_drops *);
 /* How many bytes wait in a port now; a cheap call, for sampling. */
 uint32_t network_queue_bytes(const struct network *, uint32_t link, unsigned end);
 
 /*
- * From now on keeps how long a port's queue had each length: `bins` of NETWORK_HISTOGRAM_BIN_BYTES, the last
- * one also for what is longer. 0, -EINVAL, -ENOMEM.
+ * From now on keeps how long a port's queue had each length: `bins` of NETWORK_HISTOGRAM_BIN_BYTES,
+ * the last one also for what is longer. 0, -EINVAL, -ENOMEM.
  */
 int network_watch_queue(struct network *, uint32_t link, unsigned end, uint32_t bins);
 /* The time in each bin up to now, lent until the network is run or destroyed; NULL: not watched. */
-const uint64_t *network_queue_histogram(struct network *, uint32_t link, unsigned end, uint32_t *bins);
+const uint64_t *network_queue_histogram(struct network *, uint32_t link, unsigned end,
+					uint32_t *bins);
 
-/* Called each period while other events are pending, after all else at that time. One at a time; NULL ends it. */
+/*
+ * Called each period while other events are pending, after all else at that time. One at a time;
+ * NULL ends it.
+ */
 typedef void (*network_sampler)(void *context, struct network *, uint64_t now_ps);
 void network_sample(struct network *, uint64_t period_ps, network_sampler, void *context);
 
 /*
- * Shows each packet whose first bit a port sends, PFC frames and packets that will be lost included.
- * The packet is lent for the call.
+ * Shows each packet whose first bit a port sends, PFC frames and packets that will be lost
+ * included. The packet is lent for the call.
  */
 typedef void (*network_tap)(void *context, const struct packet *, uint64_t now_ps);
 int network_tap_port(struct network *, uint32_t link, unsigned end, network_tap, void *context);
 
-/* Holds now what must hold always? NULL, or what does not. For tests; network_config.check does it all the time. */
+/*
+ * Holds now what must hold always? NULL, or what does not. For tests; network_config.check does it
+ * all the time.
+ */
 const char *network_check(const struct network *);
 /* What network_run() found when it returned NETWORK_BROKEN; else NULL. */
 const char *network_fault(const struct network *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a topology to ports, switches, hosts and routes, or to the reason why not. Everything is sized
- * here, once; nothing is added to a network later.
+ * From a topology to ports, switches, hosts and routes, or to the reason why not. Everything is
+ * sized here, once; nothing is added to a network later.
  */
 #include "sim/network_build.h"
 
@@ -70,7 +70,8 @@ static bool check_sizes(const struct topology *topology, struct reason *t)
 	if (topology->link_count > TOPOLOGY_LINKS_MAX)
 		return refuse(t, "", topology->link_count, " links: at most 2^22 are allowed");
 	if (topology->host_count == 0 || topology->host_count > topology->node_count)
-		return refuse(t, "", topology->host_count, " hosts: there must be at least 1, and no more than nodes");
+		return refuse(t, "", topology->host_count,
+			      " hosts: there must be at least 1, and no more than nodes");
 	return true;
 }
 
@@ -103,8 +104,18 @@ void network_config_init(struct network_config *c)
 		.pause_response_ps = 600000,
 		.pause_quanta = UINT16_MAX,
 	};
-	for (unsigned class = 0; class < PACKET_CLASSES; class++)
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++)
 		c->dwrr_quantum_bytes[class] = MTU_WIRE_BYTES;
+}
+
+void network_config_hpcc(struct network_config *c, uint8_t lossless_classes)
+{
+	c->lossless_classes = lossless_classes;
+	c->pfc = NETWORK_PFC_HPCC;
+	c->reserve_bytes = 4096;
+	c->resume_offset_bytes = 3072;
+	c->headroom_bytes = 0;
+	c->pause_response_ps = 0;
 }
 
 /* What is 0 and cannot mean it. */
@@ -123,13 +134,14 @@ static void complete_config(struct network_config *c)
 		c->pause_wire_bytes = usual.pause_wire_bytes;
 	if (!c->pause_quanta)
 		c->pause_quanta = usual.pause_quanta;
-	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
 		if (!c->dwrr_quantum_bytes[class])
 			c->dwrr_quantum_bytes[class] = usual.dwrr_quantum_bytes[class];
 	}
 }
 
-static bool check_bytes(struct reason *t, const char *what, uint64_t bytes, uint64_t min, uint64_t max)
+static bool check_bytes(struct reason *t, const char *what, uint64_t bytes, uint64_t min,
+			uint64_t max)
 {
 	if (bytes >= min && bytes <= max)
 		return true;
@@ -141,7 +153,7 @@ static bool check_bytes(struct reason *t, const char *what, uint64_t bytes, uint
 
 static bool check_pfc(const struct network_config *c, struct reason *t)
 {
-	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
 		if (c->alpha_log2[class] < -6 || c->alpha_log2[class] > 3)
 			return refuse(t, "alpha of class ", class, ": 1/64 to 8 is allowed");
 	}
@@ -150,11 +162,13 @@ static bool check_pfc(const struct network_config *c, struct reason *t)
 	if (!c->lossless_classes)
 		return true;
 	if (c->lossless_classes & 1u << PACKET_CONTROL_CLASS)
-		return refuse(t, "class ", PACKET_CONTROL_CLASS, " is control and cannot be lossless");
+		return refuse(t, "class ", PACKET_CONTROL_CLASS,
+			      " is control and cannot be lossless");
 	if (!c->buffer_bytes && !c->node_buffer_bytes)
 		return refuse(t, "lossless classes need a shared buffer, not one of ", 0, " bytes");
 	if (c->pause_response_ps > LATENCY_PS_MAX)
-		return refuse(t, "a pause response of ", c->pause_response_ps, " ps: at most 1 ms is allowed");
+		return refuse(t, "a pause response of ", c->pause_response_ps,
+			      " ps: at most 1 ms is allowed");
 	return check_bytes(t, "an MTU of ", c->mtu_bytes, 64, 1 << 16) &&
 	       check_bytes(t, "a pause frame of ", c->pause_wire_bytes, 1, 1 << 16) &&
 	       check_bytes(t, "a reserve of ", c->reserve_bytes, 0, 1 << 30) &&
@@ -167,7 +181,8 @@ static bool check_red(const struct network_red *red, struct reason *t)
 	if (!red->classes)
 		return true;
 	if (red->pmax_ppb > 1000000000)
-		return refuse(t, "marks with probability ", red->pmax_ppb, " in 10^9: at most 10^9 are allowed");
+		return refuse(t, "marks with probability ", red->pmax_ppb,
+			      " in 10^9: at most 10^9 are allowed");
 	if (red->kmin_bytes > red->kmax_bytes)
 		return refuse(t, "Kmin of ", red->kmin_bytes, " bytes is above Kmax");
 	if (red->rate_bps && red->rate_bps < NETWORK_RATE_BPS_MIN)
@@ -182,8 +197,9 @@ static bool check_config(const struct network_config *config, struct reason *t)
 			      " ps: at most 1 ms is allowed");
 	if ((unsigned)config->routing > NETWORK_SPRAY_LEAST)
 		return refuse(t, "routing ", config->routing, " does not exist");
-	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
-		if (!check_bytes(t, "a quantum of ", config->dwrr_quantum_bytes[class], 64, 1 << 24))
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
+		if (!check_bytes(t, "a quantum of ", config->dwrr_quantum_bytes[class], 64,
+				 1 << 24))
 			return false;
 	}
 	return check_bytes(t, "a port's queue of ", config->port_queue_bytes, 0, 1 << 30) &&
@@ -193,7 +209,9 @@ static bool check_config(const struct network_config *config, struct reason *t)
 	       check_pfc(config, t) && check_red(&config->red, t);
 }
 
-/* The first port of each node, from how many links it has; first[node_count] is the count of all. */
+/*
+ * The first port of each node, from how many links it has; first[node_count] is the count of all.
+ */
 static bool place_ports(const struct topology *topology, uint32_t *first, struct reason *t)
 {
 	uint32_t sum = 0;
@@ -209,7 +227,8 @@ static bool place_ports(const struct topology *topology, uint32_t *first, struct
 		uint32_t count = first[n];
 
 		if (n < topology->host_count && count != 1)
-			return refuse(t, "host ", topology->nodes[n].number, " must have exactly one link");
+			return refuse(t, "host ", topology->nodes[n].number,
+				      " must have exactly one link");
 		if (count > PORTS_OF_SWITCH_MAX && n >= topology->host_count)
 			return refuse(t, "switch ", topology->nodes[n].number,
 				      " has too many links: at most 4096 are allowed");
@@ -221,7 +240,8 @@ static bool place_ports(const struct topology *topology, uint32_t *first, struct
 		const struct topology_link *link = &topology->links[i];
 
 		if (link->a < topology->host_count && link->b < topology->host_count)
-			return refuse(t, "link ", i, " joins two hosts, which no other host could reach");
+			return refuse(t, "link ", i,
+				      " joins two hosts, which no other host could reach");
 	}
 	return true;
 }
@@ -247,7 +267,8 @@ static void set_wire(struct network *net, struct port *port, struct port *back,
 	port->flight_ps = link->delay_ps + (back->sw ? net->config.switch_latency_ps : 0);
 	if (net->pfc_ports)
 		port->pfc = &net->pfc_ports[port - net->ports];
-	prng_init(&port->prng, network_object_seed(net->config.seed, OBJECT_PORT_MARK, (uint32_t)(port - net->ports)));
+	prng_init(&port->prng, network_object_seed(net->config.seed, OBJECT_PORT_MARK,
+						   (uint32_t)(port - net->ports)));
 	port_set_rate(net, port, link->rate_bps);
 }
 
@@ -262,7 +283,8 @@ static void lay_links(struct network *net, const struct topology *topology, uint
 		sw->ports = &net->ports[next[n]];
 		sw->port_count = next[n + 1] - next[n];
 		sw->hash_seed = network_object_seed(net->config.seed, OBJECT_SWITCH_HASH, n);
-		prng_init(&sw->prng, network_object_seed(net->config.seed, OBJECT_SWITCH_CHOICE, n));
+		prng_init(&sw->prng,
+			  network_object_seed(net->config.seed, OBJECT_SWITCH_CHOICE, n));
 	}
 	for (uint32_t i = 0; i < net->link_count; i++) {
 		const struct topology_link *link = &topology->links[i];
@@ -289,20 +311,26 @@ static uint32_t scaled(uint32_t bytes, uint64_t rate_bps, uint64_t of_bps)
 	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
-void port_set_rate(struct network *net, struct port *port, uint64_t rate_bps)
+uint64_t rate_byte_ps(uint64_t rate_bps)
 {
 	const unsigned __int128 byte_ps = (unsigned __int128)8000000000000u << BYTE_PS_SHIFT;
+
+	return (uint64_t)((byte_ps + rate_bps / 2) / rate_bps);
+}
+
+void port_set_rate(struct network *net, struct port *port, uint64_t rate_bps)
+{
 	const struct network_red *red = &net->config.red;
 
 	port->rate_bps = rate_bps;
-	port->byte_ps = (uint64_t)((byte_ps + rate_bps / 2) / rate_bps);
+	port->byte_ps = rate_byte_ps(rate_bps);
 	port->red_min_bytes = scaled(red->kmin_bytes, rate_bps, red->rate_bps);
 	port->red_max_bytes = scaled(red->kmax_bytes, rate_bps, red->rate_bps);
 }
 
 /*
- * About the distance of events when half of all ports are busy with packets of 1000 bytes: good enough,
- * as the queue works with any.
+ * About the distance of events when half of all ports are busy with packets of 1000 bytes: good
+ * enough, as the queue works with any.
  */
 static unsigned tick_shift(const struct network *net)
 {
@@ -344,7 +372,8 @@ static bool set_loss(struct network *net, const struct topology *topology)
 	for (uint32_t i = 0; i < net->link_count; i++) {
 		const struct network_loss loss = {.loss_ppb = topology->links[i].loss_ppb};
 
-		if (loss.loss_ppb && (network_set_loss(net, i, 0, &loss) || network_set_loss(net, i, 1, &loss)))
+		if (loss.loss_ppb &&
+		    (network_set_loss(net, i, 0, &loss) || network_set_loss(net, i, 1, &loss)))
 			return false;
 	}
 	return true;
@@ -400,10 +429,12 @@ static struct network *create(const struct topology *topology, const struct netw
 		goto refused;
 	lay_links(net, topology, next);
 	set_features(net);
-	r = mmu_init(net, topology, &node);
+	r = mmu_init(net, &node);
+	net->config.node_buffer_bytes = NULL;
 	if (r == -ENOSPC) {
 		refuse(t, "switch ", topology->nodes[node].number,
-		       " has no room for reserves and headroom of its ports, and something to share, in its buffer");
+		       " has a buffer without room for its ports' reserves and headroom, or one of "
+		       "more than 2^31 bytes");
 		goto refused;
 	}
 	r = -ENOMEM;
@@ -459,6 +490,8 @@ void network_destroy(struct network *net)
 		free(net->switches[i].flowlets);
 		free(net->switches[i].turns);
 	}
+	for (uint32_t h = 0; net->hosts && h < net->host_count; h++)
+		free(net->hosts[h].receiver);
 	packet_store_fini(&net->packets);
 	event_queue_fini(&net->events);
 	route_fini(&net->routes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bytes choose a small topology, a configuration, flows, and what goes wrong when. Whatever they choose,
- * the network is refused with a reason or runs with all invariants held after each event, until every
- * packet has arrived or is counted as dropped.
+ * Bytes choose a small topology, a configuration, flows, and what goes wrong when. Whatever they
+ * choose, the network is refused with a reason or runs with all invariants held after each event,
+ * until every packet has arrived or is counted as dropped.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "support/sim_flows.h"
 #include "support/sim_trees.h"
 
-enum { HOSTS_MAX = 6, SWITCHES_MAX = 4, EVENTS_MAX = 4000 };
+enum { HOSTS_MAX = 6, SWITCHES_MAX = 4, EVENTS_MAX = 1500 };
 
 struct input {
 	const uint8_t *data;
@@ -37,18 +37,27 @@ static uint8_t take(struct input *in)
 /* Hosts hang on switches, switches on the one before them, and there may be links more. */
 static void topology(struct input *in, struct topology *t)
 {
-	static const uint64_t rates[] = {UINT64_C(1000000000), UINT64_C(10000000000), UINT64_C(100000000000),
-					 UINT64_C(400000000000), 7777777777, UINT64_C(100000000000000), 999, 0};
-	uint32_t hosts = 1 + take(in) % HOSTS_MAX, switches = 1 + take(in) % SWITCHES_MAX, extra = take(in) % 4;
+	static const uint64_t rates[] = {UINT64_C(1000000000),
+					 UINT64_C(10000000000),
+					 UINT64_C(100000000000),
+					 UINT64_C(400000000000),
+					 7777777777,
+					 UINT64_C(100000000000000),
+					 999,
+					 0};
+	uint32_t hosts = 1 + take(in) % HOSTS_MAX, switches = 1 + take(in) % SWITCHES_MAX,
+		 extra = take(in) % 4;
 
 	tree_new(t, hosts, hosts + switches, hosts + switches - 1 + extra);
 	for (uint32_t h = 0; h < hosts; h++)
-		tree_link(t, h, hosts + take(in) % switches, rates[take(in) % 4], take(in) * UINT64_C(20000));
-	for (uint32_t s = 1; s < switches; s++)
-		tree_link(t, hosts + s - 1, hosts + s, rates[take(in) % 4], take(in) * UINT64_C(20000));
-	for (uint32_t e = 0; e < extra; e++)
-		tree_link(t, hosts + take(in) % switches, hosts + take(in) % switches, rates[take(in) % 32 ? take(in) % 6 : 7],
+		tree_link(t, h, hosts + take(in) % switches, rates[take(in) % 4],
 			  take(in) * UINT64_C(20000));
+	for (uint32_t s = 1; s < switches; s++)
+		tree_link(t, hosts + s - 1, hosts + s, rates[take(in) % 4],
+			  take(in) * UINT64_C(20000));
+	for (uint32_t e = 0; e < extra; e++)
+		tree_link(t, hosts + take(in) % switches, hosts + take(in) % switches,
+			  rates[take(in) % 32 ? take(in) % 6 : 7], take(in) * UINT64_C(20000));
 }
 
 static void configuration(struct input *in, struct network_config *c)
@@ -75,12 +84,14 @@ static void configuration(struct input *in, struct network_config *c)
 		c->pause_quanta = (uint16_t)(take(in) * 100);
 		c->pause_response_ps = take(in) * 10000;
 		c->reserve_bytes = take(in) * 16u;
-		for (unsigned class = 0; class < PACKET_CLASSES; class++)
+		for (unsigned class = 0; class < PACKET_CLASSES; class ++)
 			c->alpha_log2[class] = (int8_t)(take(in) % 10 - 6 + take(in) / 255);
 	}
 	if (flags & 16)
-		c->red = (struct network_red){.classes = take(in), .at_enqueue = flags & 32,
-					      .kmin_bytes = 64u * take(in), .kmax_bytes = 128u * take(in),
+		c->red = (struct network_red){.classes = take(in),
+					      .at_enqueue = flags & 32,
+					      .kmin_bytes = 64u * take(in),
+					      .kmax_bytes = 128u * take(in),
 					      .pmax_ppb = take(in) * 4000000u};
 	if (flags & 64) {
 		c->trim_wire_bytes = take(in);
@@ -96,11 +107,13 @@ static bool go_wrong(struct input *in, struct network *net, uint32_t links)
 	for (unsigned n = take(in) % 6; n > 0; n--) {
 		uint32_t link = take(in) % (links + 1);
 		uint64_t at_ps = take(in) * UINT64_C(200000);
-		const struct network_loss loss = {.loss_ppb = take(in) * 4000000u, .good_to_bad_ppb = 1000000,
-						  .bad_to_good_ppb = 100000000, .bad_loss_ppb = 900000000,
+		const struct network_loss loss = {.loss_ppb = take(in) * 4000000u,
+						  .good_to_bad_ppb = 1000000,
+						  .bad_to_good_ppb = 100000000,
+						  .bad_loss_ppb = 900000000,
 						  .corrupt = take(in) % 2};
 
-		switch (take(in) % 6) {
+		switch (take(in) % 7) {
 		case 0:
 			network_link_down(net, link, at_ps);
 			wrong = true;
@@ -120,7 +133,11 @@ static bool go_wrong(struct input *in, struct network *net, uint32_t links)
 			wrong = true;
 			break;
 		case 5:
-			network_lose_packet(net, link, at_ps % 2, loss.loss_ppb % HOSTS_MAX, at_ps % 32);
+			network_lose_packet(net, link, at_ps % 2, loss.loss_ppb % HOSTS_MAX,
+					    at_ps % 32);
+			break;
+		case 6:
+			network_set_receiver(net, link, at_ps >> 9, UINT64_C(10000000000));
 			break;
 		}
 	}

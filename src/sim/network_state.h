@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the network's own files know of it: ports, switches, hosts, and the calls between those files.
- * Nobody else includes this.
+ * What the network's own files know of it: ports, switches, hosts, and the calls between those
+ * files. Nobody else includes this.
  *
- * A port is one direction of a link: the queues at its near end and the wire to its far end. At most
- * two events of a port are pending: the arrival of the first packet on its wire, and, only while
- * packets wait, the end of the packet being sent. The port numbers of a network run over the hosts'
- * ports first (number = host), then over the switches', one switch after the other.
+ * A port is one direction of a link: the queues at its near end and the wire to its far end. At
+ * most two events of a port are pending: the arrival of the first packet on its wire, and, only
+ * while packets wait, the end of the packet being sent. The port numbers of a network run over the
+ * hosts' ports first (number = host), then over the switches', one switch after the other.
  */
 #ifndef SIM_NETWORK_STATE_H
 #define SIM_NETWORK_STATE_H
@@ -31,6 +31,7 @@ enum event_what {
 	EVENT_ARRIVE,    /* port: the first packet on its wire is there */
 	EVENT_SEND,      /* port: the wire is free and something may wait */
 	EVENT_TIMER,     /* host */
+	EVENT_DRAIN,     /* host: the first packet of its receive buffer is to be handed over */
 	EVENT_FAULT,     /* fault */
 	EVENT_PAUSE_END, /* port: a pause may have run out */
 	EVENT_REFRESH,   /* port: pauses that it asked for run out soon */
@@ -144,10 +145,12 @@ struct host {
 	struct endpoint_ops ops;
 	void *object;
 	struct port *port;
+	struct receiver *receiver; /* NULL: as fast as packets come */
 	struct host *next_kicked;
 	bool kicked;
 	uint64_t timer_ps;                  /* what the host wants */
-	uint64_t timer_events[TIMER_EVENTS]; /* events that are pending for it; NETWORK_NEVER_PS: none */
+	/* events that are pending for it; NETWORK_NEVER_PS: none */
+	uint64_t timer_events[TIMER_EVENTS];
 };
 
 struct network {
@@ -209,6 +212,8 @@ static inline struct packet *queue_pop(struct queue *q)
 
 /* network_build.c */
 void port_set_rate(struct network *, struct port *, uint64_t rate_bps);
+/* How long a byte takes, << BYTE_PS_SHIFT. */
+uint64_t rate_byte_ps(uint64_t rate_bps);
 
 /* port.c */
 void port_arrive(struct network *, struct port *); /* the event */
@@ -218,6 +223,8 @@ void port_enqueue(struct network *, struct port *, struct packet *);
 void port_drop(struct network *, struct port *, struct packet *, enum network_drop);
 /* Asks the host of an idle port for a packet. */
 void port_pull(struct network *, struct port *);
+/* Hands a packet to its host. */
+void host_deliver(struct network *, struct host *, struct packet *);
 /* Something that waits may now be sent. */
 void port_wake(struct network *, struct port *);
 /* Puts a packet among those on the wire where its time_ps belongs. */
@@ -233,8 +240,14 @@ struct port *route_choose(struct network *, struct sim_switch *, const struct pa
 struct packet *sched_next(struct network *, struct port *);
 
 /* mmu.c */
-int mmu_init(struct network *, const struct topology *, uint32_t *switch_index);
-/* Room for the packet on its way out of `port`: charges it. Else the reason why not, and nothing done. */
+/* What may arrive from the far end of a port after it was told to pause. */
+uint64_t mmu_headroom_bytes(const struct network *, const struct port *);
+/* 0, or -ENOSPC: that node's buffer is not enough for its reserves and headroom. */
+int mmu_init(struct network *, uint32_t *node);
+/*
+ * Room for the packet on its way out of `port`: charges it. Else the reason why not, and nothing
+ * done.
+ */
 enum network_drop mmu_admit(struct network *, struct port *, struct packet *);
 void mmu_release(struct network *, struct sim_switch *, const struct packet *);
 
@@ -253,10 +266,15 @@ void pfc_refresh(struct network *, struct port *); /* the event */
 /* red.c: marks the packet or not, by its class's queue at the port as it is now. */
 void red_mark(struct network *, struct port *, struct packet *);
 
-/* int_stamp.c: appends the port's state to the packet's INT stack; before it is sent and counted. */
+/*
+ * int_stamp.c: appends the port's state to the packet's INT stack; before it is sent and counted.
+ */
 void int_stamp(struct network *, const struct port *, struct packet *);
 
-/* trim.c: the data packet finds no room at the port: cuts it, or another one. False: it is to be dropped. */
+/*
+ * trim.c: the data packet finds no room at the port: cuts it, or another one. False: it is to be
+ * dropped.
+ */
 bool trim_packet(struct network *, struct port *, struct packet **);
 
 /* link.c */
@@ -267,6 +285,11 @@ void link_tap(struct network *, struct port *, const struct packet *);
 struct fault;
 void link_fault(struct network *, struct fault *); /* the event */
 void link_fini(struct network *);
+
+/* receiver.c */
+void receiver_take(struct network *, struct host *, struct packet *);
+void receiver_drain(struct network *, struct host *); /* the event */
+uint32_t receiver_packets(const struct receiver *);
 
 /* observe.c */
 struct port *network_port(const struct network *, uint32_t link, unsigned end);

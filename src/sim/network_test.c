@@ -12,7 +12,10 @@
 #include "sim/network.h"
 #include "support/sim_checks.h"
 
-/* 1000 bytes at 100 Gbit/s take 80 ns; two hops of 1 us; the last packet is sent behind n - 1 others. */
+/*
+ * 1000 bytes at 100 Gbit/s take 80 ns; two hops of 1 us; the last packet is sent behind n - 1
+ * others.
+ */
 static void a_flow_takes_as_long_as_its_bytes(void **state)
 {
 	struct network_config config = {.switch_latency_ps = 600000};
@@ -63,8 +66,9 @@ static void what_does_not_fit_is_dropped(void **state)
 	network_count(net, &counts);
 	assert_int_equal(counts.packets, 30);
 	/*
-	 * Each 80 ns three arrive, then one leaves. The first leaves at once; 2, 4, 6 and 8 wait after the
-	 * first rounds; the fifth finds room for two of its three, and each of the five others for one.
+	 * Each 80 ns three arrive, then one leaves. The first leaves at once; 2, 4, 6 and 8 wait
+	 * after the first rounds; the fifth finds room for two of its three, and each of the five
+	 * others for one.
 	 */
 	assert_int_equal(counts.dropped, 1 + 5 * 2);
 	assert_int_equal(hosts[0].got, 19);
@@ -151,7 +155,9 @@ static struct network_config config_of(enum scenario scenario, uint64_t seed)
 		c.buffer_bytes = 1 << 19;
 		c.lossless_classes = 1 << 1;
 		c.alpha_log2[1] = -2;
-		c.red = (struct network_red){.classes = 1 << 1, .kmin_bytes = 5000, .kmax_bytes = 50000,
+		c.red = (struct network_red){.classes = 1 << 1,
+					     .kmin_bytes = 5000,
+					     .kmax_bytes = 50000,
 					     .pmax_ppb = 500000000};
 	}
 	if (scenario == TRIMMED) {
@@ -165,8 +171,10 @@ static struct network_config config_of(enum scenario scenario, uint64_t seed)
 
 static void disturb(struct network *net)
 {
-	const struct network_loss loss = {.loss_ppb = 10000000, .good_to_bad_ppb = 1000000,
-					  .bad_to_good_ppb = 100000000, .bad_loss_ppb = 500000000};
+	const struct network_loss loss = {.loss_ppb = 10000000,
+					  .good_to_bad_ppb = 1000000,
+					  .bad_to_good_ppb = 100000000,
+					  .bad_loss_ppb = 500000000};
 
 	assert_int_equal(network_set_loss(net, 3, 0, &loss), 0);
 	assert_int_equal(network_set_jitter(net, 4, 1, US), 0);
@@ -199,7 +207,10 @@ static uint64_t trace(enum scenario scenario, uint64_t seed)
 	return hash;
 }
 
-/* The hashes are the same on every machine and with every compiler; a change of the model changes them. */
+/*
+ * The hashes are the same on every machine and with every compiler; a change of the model changes
+ * them.
+ */
 static void the_same_seed_gives_the_same_trace(void **state)
 {
 	static const uint64_t hashes[SCENARIOS] = {

@@ -32,21 +32,18 @@ void network_count(const struct network *net, struct network_counts *counts)
 const char *network_drop_name(enum network_drop reason)
 {
 	static const char *const names[NETWORK_DROPS] = {
-		[NETWORK_DROP_QUEUE] = "queue",
-		[NETWORK_DROP_CONTROL] = "control",
-		[NETWORK_DROP_HEADROOM] = "headroom",
-		[NETWORK_DROP_LINK_LOSS] = "link loss",
-		[NETWORK_DROP_CORRUPT] = "corrupt",
-		[NETWORK_DROP_LINK_DOWN] = "link down",
-		[NETWORK_DROP_NO_ROUTE] = "no route",
-		[NETWORK_DROP_HOPS] = "hops",
+		[NETWORK_DROP_QUEUE] = "queue",       [NETWORK_DROP_CONTROL] = "control",
+		[NETWORK_DROP_HEADROOM] = "headroom", [NETWORK_DROP_LINK_LOSS] = "link loss",
+		[NETWORK_DROP_CORRUPT] = "corrupt",   [NETWORK_DROP_LINK_DOWN] = "link down",
+		[NETWORK_DROP_NO_ROUTE] = "no route", [NETWORK_DROP_HOPS] = "hops",
 		[NETWORK_DROP_NO_HOST] = "no host",
 	};
 
 	return (unsigned)reason < NETWORK_DROPS ? names[reason] : "none";
 }
 
-static void count_pfc(const struct network *net, const struct port *port, struct network_port_counts *c)
+static void count_pfc(const struct network *net, const struct port *port,
+		      struct network_port_counts *c)
 {
 	const struct pfc_port *pfc = port->pfc;
 
@@ -57,7 +54,7 @@ static void count_pfc(const struct network *net, const struct port *port, struct
 	c->longest_pause_ps = pfc->longest_pause_ps;
 	c->headroom_bytes_max = pfc->headroom_bytes_max;
 	c->pause_depth_max = pfc->depth_max;
-	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
 		c->paused_ps[class] = pfc->paused_ps[class];
 		if (!(port->paused & 1u << class))
 			continue;
@@ -69,7 +66,8 @@ static void count_pfc(const struct network *net, const struct port *port, struct
 	}
 }
 
-bool network_count_port(const struct network *net, uint32_t link, unsigned end, struct network_port_counts *c)
+bool network_count_port(const struct network *net, uint32_t link, unsigned end,
+			struct network_port_counts *c)
 {
 	const struct port *port = network_port(net, link, end);
 
@@ -93,7 +91,8 @@ void network_count_drops(const struct network *net, struct network_drops *drops)
 	*drops = net->drops;
 }
 
-bool network_count_port_drops(const struct network *net, uint32_t link, unsigned end, struct network_drops *drops)
+bool network_count_port_drops(const struct network *net, uint32_t link, unsigned end,
+			      struct network_drops *drops)
 {
 	const struct port *port = network_port(net, link, end);
 
@@ -136,7 +135,8 @@ int network_watch_queue(struct network *net, uint32_t link, unsigned end, uint32
 	return 0;
 }
 
-const uint64_t *network_queue_histogram(struct network *net, uint32_t link, unsigned end, uint32_t *bins)
+const uint64_t *network_queue_histogram(struct network *net, uint32_t link, unsigned end,
+					uint32_t *bins)
 {
 	struct port *port = network_port(net, link, end);
 
@@ -155,7 +155,8 @@ void network_sample(struct network *net, uint64_t period_ps, network_sampler sam
 	if (!sampler || net->sample_pending)
 		return;
 	net->sample_pending = true;
-	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE, net);
+	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE,
+		   EVENT_SAMPLE, net);
 }
 
 void network_take_sample(struct network *net)
@@ -167,7 +168,8 @@ void network_take_sample(struct network *net)
 	if (!net->sampler || net->sample_pending || !net->events.pending)
 		return;
 	net->sample_pending = true;
-	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE, EVENT_SAMPLE, net);
+	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE,
+		   EVENT_SAMPLE, net);
 }
 
 void observe_fini(struct network *net)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The store of packets. A slab is 1024 packets behind a header of one cache line; packets go back to
- * one free list, last in first out, so that the next one lent is still in the cache.
+ * The store of packets. A slab is 1024 packets behind a header of one cache line; packets go back
+ * to one free list, last in first out, so that the next one lent is still in the cache.
  */
 #include "sim/packet.h"
 

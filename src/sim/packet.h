@@ -18,8 +18,10 @@
 struct int_stack; /* base/int_stack.h */
 
 enum {
-	PACKET_CLASSES = 8,      /* traffic classes = PFC priorities; a higher number is no higher priority */
-	PACKET_CONTROL_CLASS = 0 /* strict priority over all others: ACK, NAK, CNP, probe, trimmed */
+	/* traffic classes = PFC priorities; a higher number is no higher priority */
+	PACKET_CLASSES = 8,
+	/* strict priority over all others: ACK, NAK, CNP, probe, trimmed */
+	PACKET_CONTROL_CLASS = 0
 };
 
 enum packet_flags {
@@ -38,13 +40,15 @@ struct packet {
 	void *body;                  /* the host's, from packet_body(); NULL: none */
 	struct int_stack *int_stack; /* from packet_int(), with PACKET_INT; else NULL */
 	uint64_t time_ps;            /* on a wire: when it is there; in a queue: since when */
-	uint32_t wire_bytes;         /* all that takes time on a link: preamble, headers, FCS, gap */
+	/* all that takes time on a link: preamble, headers, FCS, gap */
+	uint32_t wire_bytes;
 	uint32_t src, dst;           /* hosts */
 	uint32_t flow;               /* number of the flow, for loss lists and statistics */
 	uint16_t sport, dport;       /* UDP: entropy of ECMP */
 	uint16_t flags;              /* enum packet_flags */
 	uint16_t body_bytes;         /* of body that hold headers */
-	uint32_t transport_bytes;    /* after UDP, ICRC included, as the transport counts them; payload counted */
+	/* after UDP, ICRC included, as the transport counts them; payload counted */
+	uint32_t transport_bytes;
 	uint16_t in_port;            /* of the switch it is in: what PFC accounts it to */
 	uint8_t class;
 	uint8_t hops;                /* switches passed */
@@ -89,8 +93,8 @@ static inline struct packet *packet_get(struct packet_store *s)
 }
 
 /*
- * Lends the packet a body of `bytes` uninitialised bytes (1 .. UINT16_MAX), which goes when the packet
- * goes. The packet must have none yet. NULL when memory runs out.
+ * Lends the packet a body of `bytes` uninitialised bytes (1 .. UINT16_MAX), which goes when the
+ * packet goes. The packet must have none yet. NULL when memory runs out.
  */
 void *packet_body(struct packet_store *, struct packet *, size_t bytes);
 

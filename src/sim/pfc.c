@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Priority-based flow control (IEEE 802.1Qbb): frames that pause and resume classes. One frame tells
- * about all classes that are due at a port, as they are when it leaves. In a pause packet `sport` is
- * the class enable vector, `dport` the classes whose time is not 0, `flow` that time in quanta of 512
- * bit times (0: until resumed) and `hops` the depth of the pause tree.
+ * Priority-based flow control (IEEE 802.1Qbb): frames that pause and resume classes. One frame
+ * tells about all classes that are due at a port, as they are when it leaves. In a pause packet
+ * `sport` is the class enable vector, `dport` the classes whose time is not 0, `flow` that time in
+ * quanta of 512 bit times (0: until resumed) and `hops` the depth of the pause tree.
  */
 #include "sim/network_state.h"
 
@@ -11,7 +11,8 @@ enum { QUANTUM_BITS = 512 };
 
 static uint64_t quanta_ps(const struct port *port, uint32_t quanta)
 {
-	return (uint64_t)((unsigned __int128)quanta * (QUANTUM_BITS / 8) * port->byte_ps >> BYTE_PS_SHIFT);
+	return (uint64_t)((unsigned __int128)quanta * (QUANTUM_BITS / 8) * port->byte_ps >>
+			  BYTE_PS_SHIFT);
 }
 
 static bool has_timer(const struct network *net)
@@ -61,7 +62,7 @@ void pfc_pause(struct network *net, struct port *port, unsigned class)
 
 void pfc_resume(struct network *net, struct port *port, unsigned class)
 {
-	port->pfc->pausing &= (uint8_t)~(1u << class);
+	port->pfc->pausing &= (uint8_t) ~(1u << class);
 	due(net, port, (uint8_t)(1u << class));
 }
 
@@ -100,7 +101,7 @@ static void release(struct network *net, struct port *port, unsigned class)
 	struct pfc_port *pfc = port->pfc;
 	uint64_t ps = net->now_ps - pfc->since_ps[class];
 
-	port->paused &= (uint8_t)~(1u << class);
+	port->paused &= (uint8_t) ~(1u << class);
 	pfc->paused_ps[class] += ps;
 	if (ps > pfc->longest_pause_ps)
 		pfc->longest_pause_ps = ps;
@@ -123,7 +124,8 @@ static void obey(struct network *net, struct port *port, unsigned class, const s
 	pfc->until_ps[class] = NETWORK_NEVER_PS;
 	if (frame->flow) {
 		pfc->until_ps[class] = net->now_ps + quanta_ps(port, frame->flow);
-		event_push(&net->events, pfc->until_ps[class], EVENT_CLASS_PAUSE, EVENT_PAUSE_END, port);
+		event_push(&net->events, pfc->until_ps[class], EVENT_CLASS_PAUSE, EVENT_PAUSE_END,
+			   port);
 	}
 }
 
@@ -133,7 +135,7 @@ void pfc_receive(struct network *net, struct port *from, struct packet *frame)
 
 	port->pfc->pauses_received += frame->dport != 0;
 	port->pfc->resumes_received += (frame->sport & ~frame->dport) != 0;
-	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
 		if (frame->dport & 1u << class)
 			obey(net, port, class, frame);
 		else if (frame->sport & port->paused & 1u << class)
@@ -144,7 +146,7 @@ void pfc_receive(struct network *net, struct port *from, struct packet *frame)
 
 void pfc_release_all(struct network *net, struct port *port)
 {
-	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
 		if (port->paused & 1u << class)
 			release(net, port, class);
 	}
@@ -152,7 +154,7 @@ void pfc_release_all(struct network *net, struct port *port)
 
 void pfc_expire(struct network *net, struct port *port)
 {
-	for (unsigned class = 0; class < PACKET_CLASSES; class++) {
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
 		if (port->paused & 1u << class && port->pfc->until_ps[class] <= net->now_ps)
 			release(net, port, class);
 	}

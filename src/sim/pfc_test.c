@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A lossless class loses nothing, wastes nothing, and needs just the headroom it is said to need. */
+/*
+ * A lossless class loses nothing, wastes nothing, and needs just the headroom it is said to need.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,7 +34,9 @@ static struct network_config lossless(enum network_pfc model)
 	return c;
 }
 
-/* Time: the first packet's way to the switch, then all of them through the one port, without a gap. */
+/*
+ * Time: the first packet's way to the switch, then all of them through the one port, without a gap.
+ */
 static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
 {
 	for (size_t m = 0; m < 2; m++) {
@@ -53,7 +57,8 @@ static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
 		assert_int_equal(drops_of_all(net), 0);
 		assert_true(network_count_port(net, 1, 0, &first));
 		assert_true(first.pauses_received > 0);
-		assert_true(first.pauses_received >= first.resumes_received && first.resumes_received > 0);
+		assert_true(first.pauses_received >= first.resumes_received &&
+			    first.resumes_received > 0);
 		if (models[m] == NETWORK_PFC_HPCC)
 			assert_int_equal(first.pauses_received, first.resumes_received);
 		assert_true(first.paused_ps[1] > 0 && first.longest_pause_ps <= first.paused_ps[1]);
@@ -189,6 +194,39 @@ static void a_pause_is_for_its_class_only(void **state)
 	finish(net, hosts);
 }
 
+/* It takes a tenth of what is sent: the switch, and through it the sender, have to wait. */
+static void a_slow_receiver_pauses_its_switch(void **state)
+{
+	for (int lossy = 0; lossy < 2; lossy++) {
+		struct network_config config = lossless(NETWORK_PFC);
+		struct network_port_counts counts;
+		struct topology t;
+
+		tree_star(&t, 2, G100, US);
+		struct network *net = must_create(&t, &config);
+		struct flow_host *hosts = flow_hosts(net, 2);
+
+		assert_int_not_equal(network_set_receiver(net, 1, 25000, G100 / 10), 0);
+		assert_int_equal(network_set_receiver(net, 1, 50000, G100 / 10), 0);
+		hosts[0].class = lossy ? 2 : 1;
+		flow_start(&hosts[0], 1, 1000, 1000);
+		must_end(net);
+		network_count_port(net, 1, 1, &counts);
+		if (lossy) {
+			/* A tenth is taken meanwhile, and a fill of what is not headroom. */
+			assert_in_range(hosts[1].got, 120, 126);
+			assert_int_equal(drops_of(net, NETWORK_DROP_QUEUE), 1000 - hosts[1].got);
+			assert_int_equal(counts.pauses_received, 0);
+		} else {
+			assert_int_equal(hosts[1].got, 1000);
+			assert_int_equal(hosts[1].last_ps, 160000 + 2 * US + 1000 * 800000);
+			assert_true(counts.pauses_received > 0 && counts.pause_depth_max == 1);
+		}
+		must_be_empty(net);
+		finish(net, hosts);
+	}
+}
+
 static void a_buffer_without_room_for_headroom_is_refused(void **state)
 {
 	struct network_config config = lossless(NETWORK_PFC);
@@ -198,7 +236,7 @@ static void a_buffer_without_room_for_headroom_is_refused(void **state)
 	config.buffer_bytes = 50000;
 	tree_star(&t, 4, G100, US);
 	assert_null(network_create(&t, &config, error));
-	assert_non_null(strstr(error, "switch 4 has no room"));
+	assert_non_null(strstr(error, "switch 4 has a buffer without room"));
 	config.buffer_bytes = 0;
 	assert_null(network_create(&t, &config, error));
 	assert_non_null(strstr(error, "lossless classes need a shared buffer"));
@@ -213,6 +251,7 @@ int main(void)
 		cmocka_unit_test(pauses_spread_as_a_tree_whose_depth_is_told),
 		cmocka_unit_test(a_pause_is_refreshed_before_it_runs_out),
 		cmocka_unit_test(a_pause_is_for_its_class_only),
+		cmocka_unit_test(a_slow_receiver_pauses_its_switch),
 		cmocka_unit_test(a_buffer_without_room_for_headroom_is_refused),
 	};
 

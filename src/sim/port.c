@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A port's life: packets wait in its queues, are sent one by one, and are on its wire until they are there. */
+/*
+ * A port's life: packets wait in its queues, are sent one by one, and are on its wire until they
+ * are there.
+ */
 #include <stdlib.h>
 
 #include "sim/network_state.h"
@@ -34,7 +37,8 @@ void port_insert_flight(struct network *net, struct port *port, struct packet *p
 		event_push(&net->events, p->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
 }
 
-static __attribute__((noinline)) void transmit_special(struct network *net, struct port *port, struct packet *p)
+static __attribute__((noinline)) void transmit_special(struct network *net, struct port *port,
+						       struct packet *p)
 {
 	if (port->special & SPECIAL_TAP)
 		link_tap(net, port, p);
@@ -95,8 +99,8 @@ static inline void send_when_free(struct network *net, struct port *port)
 	if (port->send_pending)
 		return;
 	port->send_pending = true;
-	event_push(&net->events, port->free_ps > net->now_ps ? port->free_ps : net->now_ps, EVENT_CLASS_SEND,
-		   EVENT_SEND, port);
+	event_push(&net->events, port->free_ps > net->now_ps ? port->free_ps : net->now_ps,
+		   EVENT_CLASS_SEND, EVENT_SEND, port);
 }
 
 void port_wake(struct network *net, struct port *port)
@@ -115,7 +119,8 @@ static inline void send_from_switch(struct network *net, struct port *port, stru
 static inline enum network_drop admit(struct network *net, struct port *port, struct packet *p)
 {
 	if (p->class == PACKET_CONTROL_CLASS) {
-		if (port->queues[PACKET_CONTROL_CLASS].bytes + p->wire_bytes > net->config.control_queue_bytes)
+		if (port->queues[PACKET_CONTROL_CLASS].bytes + p->wire_bytes >
+		    net->config.control_queue_bytes)
 			return NETWORK_DROP_CONTROL;
 	} else if (port->sw->features & FEATURE_MMU) {
 		return mmu_admit(net, port, p);
@@ -147,7 +152,8 @@ void port_enqueue(struct network *net, struct port *port, struct packet *p)
 		return;
 	}
 	reason = admit(net, port, p);
-	if (reason != NETWORK_DROPS && port->sw->features & FEATURE_TRIM && trim_packet(net, port, &p))
+	if (reason != NETWORK_DROPS && port->sw->features & FEATURE_TRIM &&
+	    trim_packet(net, port, &p))
 		reason = admit(net, port, p);
 	if (reason != NETWORK_DROPS) {
 		port_drop(net, port, p, reason);
@@ -204,12 +210,23 @@ void port_send(struct network *net, struct port *port)
 		send_when_free(net, port);
 }
 
-static __attribute__((noinline)) void arrive_special(struct network *net, struct port *port, struct packet *p)
+static __attribute__((noinline)) void arrive_special(struct network *net, struct port *port,
+						     struct packet *p)
 {
 	if (p->flags & PACKET_PAUSE)
 		pfc_receive(net, port, p);
 	else
 		port_drop(net, port, p, NETWORK_DROP_CORRUPT);
+}
+
+void host_deliver(struct network *net, struct host *host, struct packet *p)
+{
+	if (!host->ops.arrive) {
+		port_drop(net, host->port->back, p, NETWORK_DROP_NO_HOST);
+		return;
+	}
+	net->counts.delivered++;
+	host->ops.arrive(host->object, p, net->now_ps);
 }
 
 void port_arrive(struct network *net, struct port *port)
@@ -233,10 +250,8 @@ void port_arrive(struct network *net, struct port *port)
 	}
 	struct host *host = port->to_host;
 
-	if (!host->ops.arrive) {
-		port_drop(net, port, p, NETWORK_DROP_NO_HOST);
-		return;
-	}
-	net->counts.delivered++;
-	host->ops.arrive(host->object, p, net->now_ps);
+	if (__builtin_expect(host->receiver && p->class != PACKET_CONTROL_CLASS, 0))
+		receiver_take(net, host, p);
+	else
+		host_deliver(net, host, p);
 }

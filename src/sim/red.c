@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RED on the length of the queue as it is, without averaging: marks by chance between two thresholds. */
+/*
+ * RED on the length of the queue as it is, without averaging: marks by chance between two
+ * thresholds.
+ */
 #include "sim/network_state.h"
 
 enum { PPB = 1000000000 };

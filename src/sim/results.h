@@ -19,10 +19,10 @@ enum {
 	RESULTS_NAME_BYTES = 48,
 	RESULTS_WHY_BYTES = 256,
 	RESULTS_CLASSES = 8,
-	RESULTS_SERIES_WINDOWS = 2048,   /* of one series, at most; even */
+	RESULTS_SERIES_WINDOWS = 2048,    /* of one series, at most; even */
 	RESULTS_GOODPUT_FLOWS_MAX = 1024, /* with a series each */
-	RESULTS_TRACE_MAX = 1 << 20,     /* CC trace records kept */
-	RESULTS_QUEUE_BIN_BYTES = 1000, /* bin 0: empty; bin b: above (b - 1) and up to b times this */
+	RESULTS_TRACE_MAX = 1 << 20,      /* CC trace records kept */
+	RESULTS_QUEUE_BIN_BYTES = 1000,   /* bin 0: empty; bin b: up to b times this */
 	RESULTS_QUEUE_BINS_MAX = 1 << 17, /* longer than 131 MB: counts in the last bin */
 	RESULTS_EQUAL_BINS = 20,
 	RESULTS_FIXED_BINS = 4
@@ -30,10 +30,12 @@ enum {
 
 #define RESULTS_NOT_DONE UINT64_MAX
 #define RESULTS_NO_NODE  UINT32_MAX
+#define RESULTS_NO_FLOW  UINT32_MAX
+#define RESULTS_NO_CURVE UINT32_MAX
 
 /*
- * A number per window of time, from time 0 on. When the last window is full, neighbours are joined and
- * the window doubles. SUM joins by adding, MAX by the larger.
+ * A number per window of time, from time 0 on. When the last window is full, neighbours are joined
+ * and the window doubles. SUM joins by adding, MAX by the larger.
  */
 enum results_join { RESULTS_SUM, RESULTS_MAX };
 
@@ -42,61 +44,65 @@ struct results_series {
 	uint32_t count;     /* windows touched: up to the last one added to */
 	uint32_t capacity;  /* allocated */
 	enum results_join join;
-	uint64_t *value;    /* *owned* */
+	uint64_t *value; /* *owned* */
 };
 
 /* One message of the workload. */
 struct results_flow {
-	uint32_t src, dst; /* hosts */
-	uint32_t workload; /* index into scenario's */
+	uint32_t src, dst;   /* hosts */
+	uint32_t workload;   /* index into scenario's */
 	uint32_t qp;         /* index of the pair's queue pairs; information only */
+	uint64_t connection; /* flows of one number share a curve; 0: one of its own */
+	uint32_t curve;      /* set by results_flow_add: which of the goodput's it feeds */
+	uint32_t curve_next; /* likewise: the next flow that feeds it, or RESULTS_NO_FLOW */
 	uint64_t bytes;
-	uint64_t start_ps;   /* posted */
-	uint64_t fct_ps;     /* posted to last byte acknowledged at the sender; RESULTS_NOT_DONE */
-	uint64_t ideal_ps;   /* base RTT + wire time at the bottleneck, without INT bytes */
+	uint64_t start_ps; /* posted */
+	uint64_t fct_ps;   /* posted to last byte acknowledged at the sender; RESULTS_NOT_DONE */
+	uint64_t ideal_ps; /* base RTT + wire time at the bottleneck, without INT bytes */
 	uint64_t acked_bytes;
 };
 
 /* An egress port. `to` is the node at the other end. */
 struct results_port {
 	uint32_t node, to;
-	uint16_t port;         /* of the node */
-	uint8_t tier;          /* of the node, as the topology has it */
+	uint16_t port; /* of the node */
+	uint8_t tier;  /* of the node, as the topology has it */
 	uint64_t rate_bps;
 
 	uint64_t tx_packets, tx_bytes, ce_packets, trimmed_packets;
 
 	/* The queue: bytes waiting. results_queue_change feeds these; or the owner fills them. */
-	uint64_t queue_bytes;      /* now */
+	uint64_t queue_bytes; /* now */
 	uint64_t queue_bytes_max;
-	uint64_t queue_since_ps;   /* when it became so */
+	uint64_t queue_since_ps;                     /* when it became so */
 	uint64_t queue_byte_ps_hi, queue_byte_ps_lo; /* integral over time, 128 bits */
-	uint64_t *queue_time_ps;   /* *owned*; time spent per RESULTS_QUEUE_BIN_BYTES of length */
+	uint64_t *queue_time_ps; /* *owned*; time spent per RESULTS_QUEUE_BIN_BYTES of length */
 	uint32_t queue_bins;
-	uint32_t *sample_count;    /* *owned*; samples at fixed intervals, per bin likewise */
+	uint32_t *sample_count; /* *owned*; samples at fixed intervals, per bin likewise */
 	uint32_t sample_bins;
 	struct results_series queue; /* longest in each window; window_ps 0: not kept */
 
-	/* PFC: what this port's transmitter was told (received) and its receiver told the peer (sent). */
+	/* PFC: what this port's transmitter was told (received) and its receiver told the peer
+	 * (sent). */
 	uint64_t pause_tx, resume_tx, pause_rx, resume_rx;
-	uint64_t paused_ps[RESULTS_CLASSES];    /* of this transmitter */
+	uint64_t paused_ps[RESULTS_CLASSES]; /* of this transmitter */
 	uint64_t longest_pause_ps;
 	uint64_t headroom_bytes_max;
 };
 
 enum results_place { RESULTS_AT_LINK, RESULTS_AT_SWITCH, RESULTS_AT_HOST, RESULTS_PLACES };
 enum results_reason {
-	RESULTS_DROP_LOSS,          /* the link's, on purpose */
+	RESULTS_DROP_LOSS, /* the link's, on purpose */
 	RESULTS_DROP_CORRUPT,
-	RESULTS_DROP_LIST,          /* an exact packet */
-	RESULTS_DROP_DOWN,          /* link down, or routed into it */
-	RESULTS_DROP_BUFFER,        /* shared buffer full */
-	RESULTS_DROP_THRESHOLD,     /* beyond the queue's dynamic or fixed limit */
-	RESULTS_DROP_HEADROOM,      /* PFC headroom full: never in a right set-up */
-	RESULTS_DROP_CONTROL_FULL,  /* a trimmed packet found the control queue full */
+	RESULTS_DROP_LIST,         /* an exact packet */
+	RESULTS_DROP_DOWN,         /* link down, or routed into it */
+	RESULTS_DROP_BUFFER,       /* shared buffer full */
+	RESULTS_DROP_THRESHOLD,    /* beyond the queue's dynamic or fixed limit */
+	RESULTS_DROP_HEADROOM,     /* PFC headroom full: never in a right set-up */
+	RESULTS_DROP_CONTROL_FULL, /* a trimmed packet found the control queue full */
 	RESULTS_DROP_NO_ROUTE,
-	RESULTS_DROP_RX_BUFFER,     /* host's */
-	RESULTS_DROP_STALE,         /* trim and others: reached a QP that is gone */
+	RESULTS_DROP_RX_BUFFER, /* host's */
+	RESULTS_DROP_STALE,     /* trim and others: reached a QP that is gone */
 	RESULTS_REASONS
 };
 
@@ -111,11 +117,11 @@ struct results_drop {
 
 struct results_pfc {
 	uint64_t pause_frames, resume_frames;
-	uint64_t paused_ps;        /* summed over (port, class) */
+	uint64_t paused_ps; /* summed over (port, class) */
 	uint64_t longest_ps;
-	uint32_t ports_paused;     /* that ever were */
+	uint32_t ports_paused; /* that ever were */
 	uint32_t hosts_paused;
-	uint32_t depth_max;        /* of the tree of pauses caused by pauses; 1: none was */
+	uint32_t depth_max;           /* of the tree of pauses caused by pauses; 1: none was */
 	struct results_series frames; /* pause frames sent per window */
 };
 
@@ -133,10 +139,11 @@ struct results_collective {
 	uint32_t workload;
 	uint32_t round;
 	uint32_t hosts;
-	uint64_t bytes;     /* S: of each host */
+	uint64_t bytes;             /* S: of each host */
 	uint64_t start_ps, time_ps; /* time: RESULTS_NOT_DONE */
-	uint64_t ideal_ps;  /* header-limited */
-	uint64_t algorithm_bps, bus_bps; /* S/t; times 2(n-1)/n for allreduce, (n-1)/n for all-to-all */
+	uint64_t ideal_ps;          /* header-limited */
+	uint64_t algorithm_bps,
+		bus_bps; /* S/t; times 2(n-1)/n for allreduce, (n-1)/n for all-to-all */
 };
 
 /* On change. What the three signals are is the algorithm's: alpha, U, target, ... */
@@ -152,42 +159,55 @@ struct results_simulator {
 	uint64_t wall_ns, cpu_ns, memory_bytes_peak;
 };
 
-/* Bytes acknowledged per window: of the first flows each, of each workload, and of all. */
+/* The flows that one series tells of: one, or those of a connection, in the order of their starts.
+ */
+struct results_curve {
+	struct results_series series; /* *owned* */
+	uint64_t connection;
+	uint32_t first, last; /* flows */
+};
+
+/* Bytes acknowledged per window: of the first flows or connections each, of each workload, and of
+ * all. */
 struct results_goodput {
-	struct results_series total;        /* window_ps 0: goodput over time is not kept */
-	struct results_series *flow;        /* *owned*; [flow_capacity], see results_goodput_flows */
-	uint32_t flow_capacity;
+	struct results_series total; /* window_ps 0: goodput over time is not kept */
+	uint64_t window_ps;          /* that they all began with */
+	uint64_t grain_bytes;        /* least that was told at once: no window tells finer */
+	struct results_curve *curve; /* *owned* */
+	uint32_t curve_count, curve_capacity;
+	uint32_t *hash;                     /* *owned*; of connections: curve + 1; 0: free */
 	struct results_series *of_workload; /* *owned*; [workloads] */
 	uint32_t workloads;
 };
 
 struct results {
 	bool partial;
-	char partial_why[RESULTS_WHY_BYTES]; /* "interrupted", "until reached with 3 flows open", ... */
+	char partial_why[RESULTS_WHY_BYTES]; /* "interrupted", ... */
 
-	uint64_t time_ps;           /* simulated */
+	uint64_t time_ps; /* simulated */
 	uint64_t events, packet_hops, packets;
-	uint64_t order_hash;        /* of the order of all events: equal runs are equal here; 0: not kept */
+	uint64_t
+		order_hash; /* of the order of all events: equal runs are equal here; 0: not kept */
 	uint32_t hosts, switches, links;
-	uint64_t base_rtt_ps;       /* longest of the topology */
-	uint64_t host_rate_bps;     /* of host 0 */
-	uint32_t header_share_ppb;  /* payload of a full packet / its time on the wire, x 10^9 */
+	uint64_t base_rtt_ps;      /* longest of the topology */
+	uint64_t host_rate_bps;    /* of host 0 */
+	uint32_t header_share_ppb; /* payload of a full packet / its time on the wire, x 10^9 */
 	uint64_t invariants_checked;
 	char cc[RESULTS_NAME_BYTES]; /* what ran: "hpcc (hpcc-eval)" */
 	char transport[RESULTS_NAME_BYTES];
 
-	struct results_flow *flows;  /* *owned*, in order of number */
+	struct results_flow *flows; /* *owned*, in order of number */
 	uint32_t flow_count, flow_capacity;
 	uint32_t flows_done;
-	struct results_port *ports;  /* *owned* */
+	struct results_port *ports; /* *owned* */
 	uint32_t port_count, port_capacity;
-	struct results_drop *drops;  /* *owned*, merged */
+	struct results_drop *drops; /* *owned*, merged */
 	uint32_t drop_count, drop_capacity;
 	struct results_collective *collectives; /* *owned* */
 	uint32_t collective_count, collective_capacity;
 	struct results_trace *trace; /* *owned* */
 	uint32_t trace_count, trace_capacity;
-	uint64_t trace_lost;         /* beyond RESULTS_TRACE_MAX */
+	uint64_t trace_lost; /* beyond RESULTS_TRACE_MAX */
 	struct results_pfc pfc;
 	struct results_recovery recovery;
 	struct results_goodput goodput;
@@ -199,7 +219,8 @@ struct results {
 void results_init(struct results *);
 void results_free(struct results *);
 
-/* Appends; *number, if not NULL, is its number, counting from 0. A port's or flow's record may be changed in place. */
+/* Appends; *number, if not NULL, is its number, counting from 0. A port's or flow's record may be
+ * changed in place. */
 int results_flow_add(struct results *, const struct results_flow *, uint32_t *number);
 int results_port_add(struct results *, const struct results_port *, uint32_t *number);
 int results_collective_add(struct results *, const struct results_collective *);
@@ -211,14 +232,12 @@ int results_drop_add(struct results *, const struct results_drop *);
 /* Sets fct_ps and counts the flow as done. Once a flow. */
 void results_flow_done(struct results *, uint32_t flow, uint64_t now_ps);
 
-/* Before the first byte: series for the first `flows` flows, the total and each workload. window_ps > 0. */
+/* Before the first flow: curves for the first `flows` flows or connections, the total and each
+ * workload. window_ps > 0. */
 int results_goodput_start(struct results *, uint64_t window_ps, uint32_t flows, uint32_t workloads);
 
 /* Bytes newly acknowledged. Counts into acked_bytes of the flow, too. */
 int results_goodput_add(struct results *, uint32_t flow, uint64_t now_ps, uint64_t bytes);
-
-/* How many flows have a series: those below this number. */
-uint32_t results_goodput_flows(const struct results *);
 
 /* The queue of a port is now `bytes` long. Time must not go back. */
 int results_queue_change(struct results_port *, uint64_t now_ps, uint64_t bytes);
@@ -233,7 +252,8 @@ void results_series_init(struct results_series *, uint64_t window_ps, enum resul
 void results_series_free(struct results_series *);
 int results_series_add(struct results_series *, uint64_t now_ps, uint64_t value);
 
-/* The number of window i of window_ps, which is the series' own or a power of two of it. 0 beyond. */
+/* The number of window i of window_ps, which is the series' own or a power of two of it. 0 beyond.
+ */
 uint64_t results_series_value(const struct results_series *, uint64_t window_ps, uint32_t i);
 
 /* ---- Reading ---- */
@@ -249,18 +269,21 @@ uint64_t results_percentile_u64(const uint64_t *sorted, size_t n, uint32_t ppm);
 double results_slowdown(const struct results_flow *);
 
 struct results_bin {
-	uint64_t bytes_min, bytes_max; /* of the flows in it; of a fixed bin its bounds: min exclusive */
+	uint64_t bytes_min,
+		bytes_max; /* of the flows in it; of a fixed bin its bounds: min exclusive */
 	uint32_t count;
 	double mean, p50, p95, p99, p999, max;
 };
 
 /*
- * Slowdowns of the flows that are done, by size. Equal: the flows sorted by size (ties by slowdown) and cut in twenty
- * of as equal counts as may be, at i * n / 20. Fixed: <= 7 KB, <= 120 KB, <= 1 MB, more. `workload` UINT32_MAX: all
- * of them. 0 or -ENOMEM.
+ * Slowdowns of the flows that are done, by size. Equal: the flows sorted by size (ties by slowdown)
+ * and cut in twenty of as equal counts as may be, at i * n / 20. Fixed: <= 7 KB, <= 120 KB, <= 1
+ * MB, more. `workload` UINT32_MAX: all of them. 0 or -ENOMEM.
  */
-int results_bins_equal(const struct results *, uint32_t workload, struct results_bin[RESULTS_EQUAL_BINS]);
-int results_bins_fixed(const struct results *, uint32_t workload, struct results_bin[RESULTS_FIXED_BINS]);
+int results_bins_equal(const struct results *, uint32_t workload,
+		       struct results_bin[RESULTS_EQUAL_BINS]);
+int results_bins_fixed(const struct results *, uint32_t workload,
+		       struct results_bin[RESULTS_FIXED_BINS]);
 
 /* All done flows as one bin. */
 int results_bin_all(const struct results *, uint32_t workload, struct results_bin *);
@@ -271,7 +294,13 @@ double results_jain(const double *x, size_t n);
 /* bytes x 8 / time; 0 of no time */
 uint64_t results_bps(uint64_t bytes, uint64_t time_ps);
 
-/* Over [start_ps, start_ps + window_ps), of the flows that were open all that time. */
+/*
+ * The rates, bit/s, over windows [from, to) of the goodput's total, of the curves on which some
+ * flow was open at all of that time. `bps` has room for curve_count. Returns how many.
+ */
+uint32_t results_open_rates(const struct results *, uint32_t from, uint32_t to, double *bps);
+
+/* Over [start_ps, start_ps + window_ps), of the curves that were open all that time. */
 struct results_fairness {
 	uint64_t start_ps, window_ps;
 	uint32_t flows;
@@ -280,18 +309,23 @@ struct results_fairness {
 };
 
 /*
- * One for each `per` windows of the goodput series, a power of two, in which at least two flows with a series were
- * open throughout; at most max. Returns how many there are.
+ * One for each `per` windows of the goodput series, a power of two, in which at least two curves
+ * were open throughout; at most max. Returns how many there are.
  */
-size_t results_fairness_over_time(const struct results *, uint32_t per, struct results_fairness *, size_t max);
+size_t results_fairness_over_time(const struct results *, uint32_t per, struct results_fairness *,
+				  size_t max);
 
-/* Over one stretch, widened to whole windows; window_ps 0: to the end. flows 0: none was open throughout. */
-struct results_fairness results_fairness_between(const struct results *, uint64_t start_ps, uint64_t window_ps);
+/* Over one stretch, widened to whole windows; window_ps 0: to the end. flows 0: none was open
+ * throughout. */
+struct results_fairness results_fairness_between(const struct results *, uint64_t start_ps,
+						 uint64_t window_ps);
 
-/* Mean rates of the flows, acked_bytes / time open: Jain, least and most; for runs without windows. */
+/* Mean rates of the flows, acked_bytes / time open: Jain, least and most; for runs without windows.
+ */
 struct results_fairness results_fairness_of_flows(const struct results *, uint32_t workload);
 
-/* The queue of a port from its histogram: the length that it did not exceed for this share of the time; upper edge of the bin, 0 exact. */
+/* The queue of a port from its histogram: the length that it did not exceed for this share of the
+ * time; upper edge of the bin, 0 exact. */
 uint64_t results_queue_percentile(const struct results_port *, uint32_t ppm);
 
 /* Of all switch ports (tier > 0) together. */

@@ -9,7 +9,7 @@
 
 #include "sim/results.h"
 
-#define US UINT64_C(1000000)
+#define US  UINT64_C(1000000)
 #define ALL UINT32_MAX
 
 static struct results r;
@@ -38,7 +38,9 @@ static void near(double a, double b)
 static void flow_add(uint64_t bytes, double slowdown)
 {
 	struct results_flow f = {
-		.bytes = bytes, .fct_ps = (uint64_t)(slowdown * 10 * US), .ideal_ps = 10 * US,
+		.bytes = bytes,
+		.fct_ps = (uint64_t)(slowdown * 10 * US),
+		.ideal_ps = 10 * US,
 	};
 
 	assert_int_equal(results_flow_add(&r, &f, NULL), 0);
@@ -80,7 +82,8 @@ static void equal_bins_hold_a_twentieth_of_the_flows_by_size(void **state)
 {
 	struct results_bin b[RESULTS_EQUAL_BINS];
 
-	/* 40 flows of 1000, 2000 .. bytes, put in backwards; two to a bin, slowdowns as the thousands. */
+	/* 40 flows of 1000, 2000 .. bytes, put in backwards; two to a bin, slowdowns as the
+	 * thousands. */
 	for (int i = 40; i > 0; i--)
 		flow_add((uint64_t)i * 1000, i);
 	assert_int_equal(results_bins_equal(&r, ALL, b), 0);
@@ -250,7 +253,8 @@ static void rates_are_bits_by_time(void **state)
 	assert_int_equal(results_bps(1, 0), 0);
 }
 
-/* Two flows over four windows of 1 us: 100 and 300 bytes in each; the second ends after the third. */
+/* Two flows over four windows of 1 us: 100 and 300 bytes in each; the second ends after the third.
+ */
 static void two_flows(void)
 {
 	results_goodput_start(&r, US, 4, 1);
@@ -271,7 +275,7 @@ static void fairness_is_of_flows_open_throughout(void **state)
 	struct results_fairness f[8];
 
 	two_flows();
-	assert_int_equal(results_goodput_flows(&r), 2);
+	assert_int_equal(r.goodput.curve_count, 2);
 	assert_int_equal(results_fairness_over_time(&r, 1, f, 8), 3);
 	near(f[0].jain, 0.8); /* 400^2 / (2 x (100^2 + 300^2)) */
 	assert_int_equal(f[0].flows, 2);
@@ -297,12 +301,60 @@ static void fairness_is_of_flows_open_throughout(void **state)
 	near(f[0].jain, 0.8);
 }
 
+static void flows_of_a_connection_share_a_curve(void **state)
+{
+	struct results_fairness f[8];
+
+	/* Two flows of connection 9, one after the other, and one of connection 7 beside them. */
+	results_goodput_start(&r, US, 4, 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct results_flow flow = {
+			.connection = i == 1 ? 7 : 9,
+			.start_ps = i == 2 ? US : 0,
+			.fct_ps = i == 1 ? 2 * US : US,
+			.bytes = 100,
+		};
+
+		results_flow_add(&r, &flow, NULL);
+	}
+	assert_int_equal(r.goodput.curve_count, 2);
+	assert_int_equal(r.flows[2].curve, 0);
+	assert_int_equal(r.goodput.curve[0].first, 0);
+	assert_int_equal(r.flows[0].curve_next, 2);
+	results_goodput_add(&r, 0, 5, 100);
+	results_goodput_add(&r, 1, 5, 100);
+	results_goodput_add(&r, 1, US + 5, 100);
+	results_goodput_add(&r, 2, US + 5, 300);
+	r.time_ps = 2 * US;
+	assert_int_equal(results_fairness_over_time(&r, 2, f, 8), 1);
+	assert_int_equal(f[0].flows, 2);
+	near(f[0].jain, 0.9); /* 600^2 / (2 x (400^2 + 200^2)) */
+	/* A gap between the two: then it was not open throughout. */
+	r.flows[0].fct_ps = US - 1;
+	assert_int_equal(results_fairness_over_time(&r, 2, f, 8), 0);
+}
+
+static void curves_are_bounded(void **state)
+{
+	results_goodput_start(&r, US, 2, 1);
+	for (uint64_t i = 0; i < 5; i++) {
+		struct results_flow flow = {.connection = i, .bytes = 100};
+
+		results_flow_add(&r, &flow, NULL);
+		assert_int_equal(results_goodput_add(&r, (uint32_t)i, 5, 1), 0);
+	}
+	assert_int_equal(r.goodput.curve_count, 2);
+	assert_int_equal(r.flows[4].curve, RESULTS_NO_CURVE);
+	assert_int_equal(r.goodput.total.value[0], 5);
+	assert_int_equal(r.goodput.grain_bytes, 1);
+}
+
 static void goodput_counts_without_series_too(void **state)
 {
 	flow_add(400, 1);
 	results_goodput_add(&r, 0, 5, 100);
 	assert_int_equal(r.flows[0].acked_bytes, 100);
-	assert_int_equal(results_goodput_flows(&r), 0);
+	assert_int_equal(r.goodput.curve_count, 0);
 	assert_int_equal(results_fairness_between(&r, 0, 0).flows, 0);
 }
 
@@ -344,6 +396,8 @@ int main(void)
 		T(drops_of_one_place_are_one_record),
 		T(rates_are_bits_by_time),
 		T(fairness_is_of_flows_open_throughout),
+		T(flows_of_a_connection_share_a_curve),
+		T(curves_are_bounded),
 		T(goodput_counts_without_series_too),
 		T(a_flow_is_done_once),
 		T(names_cover_every_reason),

@@ -12,7 +12,14 @@
 
 enum { UNREACHED = UINT32_MAX, FIRST_MEMBERS = 1024 };
 
+/* A port between switches that routes may use. */
+struct edge {
+	uint32_t to, port;
+};
+
 struct search {
+	struct edge *edges;
+	uint32_t *first;    /* edge of each switch, and one more for the end */
 	uint32_t *distance; /* of each switch from the group's */
 	uint32_t *queue;    /* of switches */
 	struct route *last; /* that began with each port */
@@ -54,11 +61,27 @@ static int find_groups(struct network *net, struct route_table *t, uint32_t *of_
 	return 0;
 }
 
-static bool usable(const struct port *port)
+/* Ports are large, and edges are looked at once for each group. */
+static void find_edges(struct network *net, struct search *s)
 {
-	return port->to_switch && !port->avoided;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < net->switch_count; i++) {
+		const struct sim_switch *sw = &net->switches[i];
+
+		s->first[i] = count;
+		for (uint32_t j = 0; j < sw->port_count; j++) {
+			const struct port *port = &sw->ports[j];
+
+			if (port->to_switch && !port->avoided)
+				s->edges[count++] = (struct edge){port->to_switch->index,
+								  (uint32_t)(port - net->ports)};
+		}
+	}
+	s->first[net->switch_count] = count;
 }
 
+/* Links go down in both directions, so paths away from a switch are paths towards it. */
 static void search_from(struct network *net, struct search *s, uint32_t from)
 {
 	uint32_t head = 0, tail = 0;
@@ -68,19 +91,15 @@ static void search_from(struct network *net, struct search *s, uint32_t from)
 	s->distance[from] = 0;
 	s->queue[tail++] = from;
 	while (head < tail) {
-		struct sim_switch *sw = &net->switches[s->queue[head++]];
+		uint32_t at = s->queue[head++];
 
-		for (uint32_t i = 0; i < sw->port_count; i++) {
-			struct port *port = &sw->ports[i];
+		for (uint32_t i = s->first[at]; i < s->first[at + 1]; i++) {
+			uint32_t next = s->edges[i].to;
 
-			if (!usable(port))
+			if (s->distance[next] != UNREACHED)
 				continue;
-			uint32_t next = port->to_switch->index;
-
-			if (s->distance[next] == UNREACHED) {
-				s->distance[next] = s->distance[sw->index] + 1;
-				s->queue[tail++] = next;
-			}
+			s->distance[next] = s->distance[at] + 1;
+			s->queue[tail++] = next;
 		}
 	}
 	s->reached = tail;
@@ -126,22 +145,19 @@ static int members_room(struct route_table *t, uint32_t more)
 }
 
 /* The ports of one switch that lead nearer. */
-static int find_route(struct network *net, struct route_table *t, struct search *s,
-		      struct sim_switch *sw, struct route *route)
+static int find_route(struct route_table *t, struct search *s, uint32_t at, struct route *route)
 {
-	uint32_t near = s->distance[sw->index] - 1;
+	uint32_t near = s->distance[at] - 1;
 	struct route r = {t->member_count, 0};
 
 	*route = (struct route){0, 0};
-	if (s->distance[sw->index] == UNREACHED || s->distance[sw->index] == 0)
+	if (s->distance[at] == UNREACHED || s->distance[at] == 0)
 		return 0;
-	if (members_room(t, sw->port_count))
+	if (members_room(t, s->first[at + 1] - s->first[at]))
 		return -ENOMEM;
-	for (uint32_t i = 0; i < sw->port_count; i++) {
-		const struct port *port = &sw->ports[i];
-
-		if (usable(port) && s->distance[port->to_switch->index] == near)
-			t->members[r.first + r.count++] = (uint32_t)(port - net->ports);
+	for (uint32_t i = s->first[at]; i < s->first[at + 1]; i++) {
+		if (s->distance[s->edges[i].to] == near)
+			t->members[r.first + r.count++] = s->edges[i].port;
 	}
 	assert(r.count > 0);
 	struct route *last = &s->last[t->members[r.first]];
@@ -156,13 +172,15 @@ static int find_route(struct network *net, struct route_table *t, struct search 
 	return 0;
 }
 
-static int build(struct network *net, struct route_table *t, struct search *s, uint32_t unreachable[2])
+static int build(struct network *net, struct route_table *t, struct search *s,
+		 uint32_t unreachable[2])
 {
 	uint32_t *of_switch = s->queue;
 	bool whole = true;
 
 	if (find_groups(net, t, of_switch))
 		return -ENOMEM;
+	find_edges(net, s);
 	t->switch_count = net->switch_count;
 	t->routes = malloc(((size_t)t->group_count * net->switch_count + 1) * sizeof(*t->routes));
 	if (!t->routes)
@@ -172,10 +190,11 @@ static int build(struct network *net, struct route_table *t, struct search *s, u
 		for (uint32_t i = 0; i < net->switch_count; i++) {
 			struct route *route = &t->routes[(size_t)i * t->group_count + g];
 
-			if (find_route(net, t, s, &net->switches[i], route))
+			if (find_route(t, s, i, route))
 				return -ENOMEM;
 		}
-		for (uint32_t h = 0; h < net->host_count && whole && s->reached < net->switch_count; h++) {
+		for (uint32_t h = 0; h < net->host_count && whole && s->reached < net->switch_count;
+		     h++) {
 			if (s->distance[t->group_switch[t->group_of[h]]] != UNREACHED)
 				continue;
 			unreachable[0] = h;
@@ -197,14 +216,18 @@ int route_build(struct network *net, uint32_t unreachable[2])
 	struct search s = {
 		.distance = malloc((net->switch_count + 1) * sizeof(*s.distance)),
 		.queue = malloc((net->switch_count + 1) * sizeof(*s.queue)),
+		.edges = malloc((net->port_count + 1) * sizeof(*s.edges)),
+		.first = malloc((net->switch_count + 1) * sizeof(*s.first)),
 		.last = calloc(net->port_count + 1, sizeof(*s.last)),
 	};
 	int r = -ENOMEM;
 
-	if (s.distance && s.queue && s.last)
+	if (s.distance && s.queue && s.edges && s.first && s.last)
 		r = build(net, &t, &s, unreachable);
 	free(s.distance);
 	free(s.queue);
+	free(s.edges);
+	free(s.first);
 	free(s.last);
 	if (r == -ENOMEM) {
 		route_fini(&t);

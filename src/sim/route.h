@@ -23,13 +23,15 @@ struct route_table {
 	uint32_t *group_switch;  /* which switch each group is at */
 	struct route *routes;    /* [switch][group] */
 	uint32_t *members;
-	uint64_t *weights;       /* of each member, the sum of its route's up to and with it; NULL: all are equal */
+	/* of each member, the sum of its route's up to and with it; NULL: all are equal */
+	uint64_t *weights;
 	uint32_t member_count, member_size;
 };
 
 /*
- * Finds all routes over the links that are up. 0, -ENOMEM, or -ENETUNREACH when some host cannot reach
- * another one, which are then named; routes that do exist are right even so. May be called again.
+ * Finds all routes over the links that are up. 0, -ENOMEM, or -ENETUNREACH when some host cannot
+ * reach another one, which are then named; routes that do exist are right even so. May be called
+ * again.
  */
 int route_build(struct network *, uint32_t unreachable[2]);
 void route_fini(struct route_table *);

@@ -42,11 +42,13 @@ static uint32_t draw(struct sim_switch *sw, uint32_t n)
 	return (uint32_t)prng_below(&sw->prng, n);
 }
 
-static uint32_t flowlet(const struct network *net, struct sim_switch *sw, struct route r, uint32_t hash)
+static uint32_t flowlet(const struct network *net, struct sim_switch *sw, struct route r,
+			uint32_t hash)
 {
 	struct flowlet *f = &sw->flowlets[hash % FLOWLETS];
 
-	if (!f->used || net->now_ps - f->last_ps > net->config.flowlet_gap_ps || f->member >= r.count)
+	if (!f->used || net->now_ps - f->last_ps > net->config.flowlet_gap_ps ||
+	    f->member >= r.count)
 		f->member = pick(&net->routes, r, (uint32_t)prng_next(&sw->prng));
 	f->used = true;
 	f->last_ps = net->now_ps;

@@ -38,8 +38,8 @@ static struct network *leaf_spine(const struct network_config *config)
 
 /*
  * 8000 flows of one packet are 8000 balls into 8 bins: each bin's count is binomial, mean 1000 and
- * standard deviation 29.6; the sum of squares over the mean is chi-squared with 7 degrees of freedom,
- * above 24.3 once in a thousand times.
+ * standard deviation 29.6; the sum of squares over the mean is chi-squared with 7 degrees of
+ * freedom, above 24.3 once in a thousand times.
  */
 static void ecmp_throws_flows_like_balls_into_bins(void **state)
 {
@@ -192,7 +192,8 @@ static void weights_follow_rates(void **state)
 	struct flow_host *hosts = flow_hosts(net, HOSTS);
 
 	for (uint32_t s = 4; s < SPINES; s++)
-		assert_int_equal(network_link_rate(net, up_link(HOSTS, SPINES, 0, s), 0, G100 / 4), 0);
+		assert_int_equal(network_link_rate(net, up_link(HOSTS, SPINES, 0, s), 0, G100 / 4),
+				 0);
 	for (uint32_t i = 0; i < LEAF_HOSTS; i++) {
 		hosts[i].new_sport = true;
 		flow_start(&hosts[i], LEAF_HOSTS + i, 1000, 1000);
@@ -207,7 +208,10 @@ static void weights_follow_rates(void **state)
 	finish(net, hosts);
 }
 
-/* A spine's link fails at 100 us and is back at 300 us; all hosts of leaf 0 spray to leaf 1 meanwhile. */
+/*
+ * A spine's link fails at 100 us and is back at 300 us; all hosts of leaf 0 spray to leaf 1
+ * meanwhile.
+ */
 static struct network *failing(uint64_t converge_ps, struct flow_host **hosts)
 {
 	struct network_config config;
@@ -228,7 +232,10 @@ static struct network *failing(uint64_t converge_ps, struct flow_host **hosts)
 
 static void a_failed_link_is_a_hole_until_routes_follow(void **state)
 {
-	/* 12.5 packets a us go into the hole: for as long as it takes routes to follow, or all the time. */
+	/*
+	 * 12.5 packets a us go into the hole: for as long as it takes routes to follow, or all the
+	 * time.
+	 */
 	static const struct {
 		uint64_t converge_ps, lost_min, lost_max;
 	} cases[] = {
@@ -250,10 +257,14 @@ static void a_failed_link_is_a_hole_until_routes_follow(void **state)
 		before = sent_up(net, 3);
 		must_end(net);
 		after = sent_up(net, 3) - before;
-		/* Never: sends into the hole all the time. Else not at all, and again once the link is back. */
+		/*
+		 * Never: sends into the hole all the time. Else not at all, and again once the link
+		 * is back.
+		 */
 		assert_true(cases[i].converge_ps == NETWORK_NEVER_PS ? during > 1000 : during == 0);
 		assert_true(after > 100);
-		assert_in_range(drops_of(net, NETWORK_DROP_LINK_DOWN), cases[i].lost_min, cases[i].lost_max);
+		assert_in_range(drops_of(net, NETWORK_DROP_LINK_DOWN), cases[i].lost_min,
+				cases[i].lost_max);
 		assert_int_equal(drops_of_all(net), drops_of(net, NETWORK_DROP_LINK_DOWN));
 		must_be_empty(net);
 		finish(net, hosts);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading a scenario: INI text and overrides, both by way of scenario_value_set; then what depends on
- * several keys. Where each key was given is kept to the end, so that whatever is found wrong later
- * can be laid at a line.
+ * Reading a scenario: INI text and overrides, both by way of scenario_value_set; then what depends
+ * on several keys. Where each key was given is kept to the end, so that whatever is found wrong
+ * later can be laid at a line.
  */
 #include "sim/scenario.h"
 
@@ -42,11 +42,11 @@ struct reading {
 	uint32_t instance;                 /* its index */
 };
 
-static int fail(struct scenario_error *e, const char *file, int line, const char *key, const char *fmt,
-		...) __attribute__((format(printf, 5, 6)));
+static int fail(struct scenario_error *e, const char *file, int line, const char *key,
+		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-static int fail(struct scenario_error *e, const char *file, int line, const char *key, const char *fmt,
-		...)
+static int fail(struct scenario_error *e, const char *file, int line, const char *key,
+		const char *fmt, ...)
 {
 	va_list ap;
 
@@ -135,7 +135,8 @@ static bool section_exists(const char *section)
 	return false;
 }
 
-static void append(char *buf, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void append(char *buf, size_t bytes, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 static void append(char *buf, size_t bytes, const char *fmt, ...)
 {
@@ -212,7 +213,8 @@ static bool is_instance_name(const char *name)
 	size_t n = strlen(name);
 
 	return n && n < SCENARIO_NAME_BYTES &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+		       n;
 }
 
 static void rows_default(enum scenario_base base, void *at)
@@ -315,13 +317,16 @@ static void section_enter(struct reading *r, const char *name)
 		return;
 	name = dot ? dot + 1 : section; /* a lone [workload] is one of that name */
 	if (!is_instance_name(name)) {
-		reading_fail(r, "", "[%s.%.64s]: the name may have letters, digits, '-' and '_', at most %d",
-			     section, name, SCENARIO_NAME_BYTES - 1);
+		reading_fail(
+			r, "",
+			"[%s.%.64s]: the name may have letters, digits, '-' and '_', at most %d",
+			section, name, SCENARIO_NAME_BYTES - 1);
 		return;
 	}
 	r->instance = instance_find(s, workload, name);
 	if (r->instance < instances(s, workload)) {
-		reading_fail(r, "", "[%s.%s]: begun before, in line %" PRId32 "; names differ", section, name,
+		reading_fail(r, "", "[%s.%s]: begun before, in line %" PRId32 "; names differ",
+			     section, name,
 			     workload ? s->workload_at[r->instance] : s->failure_at[r->instance]);
 	} else if (workload && r->instance < SCENARIO_WORKLOADS_MAX) {
 		struct scenario_workload *w = &s->scenario.workload[s->scenario.workload_count++];
@@ -403,7 +408,8 @@ static int param_set(struct reading *r, const char *key, const char *name, const
 	for (i = 0; i < cc->param_count && strcmp(cc->param[i].name, name); i++)
 		;
 	if (i < cc->param_count && r->line != LINE_SET)
-		return reading_fail(r, key, "given before, in line %" PRId32, r->src->param_line[i]);
+		return reading_fail(r, key, "given before, in line %" PRId32,
+				    r->src->param_line[i]);
 	if (i == SCENARIO_CC_PARAMS_MAX)
 		return reading_fail(r, key, "there may be %d parameters", SCENARIO_CC_PARAMS_MAX);
 	if (strlen(value) >= sizeof(cc->param[i].value) || !*value)
@@ -454,8 +460,8 @@ static void name_from_file(char name[SCENARIO_NAME_BYTES], const char *file)
 	const char *base = slash ? slash + 1 : file;
 	size_t n = strcspn(base, ".");
 
-	snprintf(name, SCENARIO_NAME_BYTES, "%.*s", (int)(n < SCENARIO_NAME_BYTES ? n : SCENARIO_NAME_BYTES - 1),
-		 base);
+	snprintf(name, SCENARIO_NAME_BYTES, "%.*s",
+		 (int)(n < SCENARIO_NAME_BYTES ? n : SCENARIO_NAME_BYTES - 1), base);
 	for (char *p = name; *p; p++) {
 		if ((unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e)
 			*p = '-';
@@ -507,18 +513,19 @@ int scenario_source_set(struct scenario_source *s, const char *assignment, struc
 	size_t n;
 
 	if (!equals || !dot || dot > equals || dot == assignment)
-		return fail(e, s->file, LINE_SET, "", "'%.64s' is not of the form section.key=value",
-			    assignment);
+		return fail(e, s->file, LINE_SET, "",
+			    "'%.64s' is not of the form section.key=value", assignment);
 	n = (size_t)(dot - assignment);
 	snprintf(r.section, sizeof(r.section), "%.*s", (int)n, assignment);
 	if (n >= sizeof(r.section) || !section_exists(r.section)) {
 		sections_list(list, sizeof(list));
-		return fail(e, s->file, LINE_SET, "", "'%.64s': there is no such section; there are %s",
-			    assignment, list);
+		return fail(e, s->file, LINE_SET, "",
+			    "'%.64s': there is no such section; there are %s", assignment, list);
 	}
 	n = (size_t)(equals - dot - 1);
 	if (n >= sizeof(name))
-		return fail(e, s->file, LINE_SET, "", "'%.64s...': there is no so long a key", assignment);
+		return fail(e, s->file, LINE_SET, "", "'%.64s...': there is no so long a key",
+			    assignment);
 	memcpy(name, dot + 1, n);
 	name[n] = 0;
 	if (!strcmp(r.section, "workload") || !strcmp(r.section, "failure")) {
@@ -537,8 +544,8 @@ int scenario_source_set(struct scenario_source *s, const char *assignment, struc
 			for (uint32_t i = 0; i < instances(s, workload); i++)
 				append(list, sizeof(list), "%s%s.%s", i ? ", " : "", r.section,
 				       instance_name(s, workload, i));
-			return fail(e, s->file, LINE_SET, "", "'%.64s': say which %s; there is %s", assignment,
-				    r.section, list[0] ? list : "none");
+			return fail(e, s->file, LINE_SET, "", "'%.64s': say which %s; there is %s",
+				    assignment, r.section, list[0] ? list : "none");
 		}
 		memmove(name, key, strlen(key) + 1);
 	}
@@ -567,7 +574,8 @@ static void kinds_list(const char *section, uint32_t kinds, unsigned count, char
 	buf[0] = 0;
 	for (unsigned i = 0; i < count; i++) {
 		if (kinds & 1u << i)
-			append(buf, bytes, "%s%s", buf[0] ? ", " : "", choice_name(section, i, name));
+			append(buf, bytes, "%s%s", buf[0] ? ", " : "",
+			       choice_name(section, i, name));
 	}
 }
 
@@ -581,7 +589,8 @@ static int kinds_check(const struct scenario_source *s, const char *section, uns
 	char list[512], name[SCENARIO_NAME_BYTES], key[2 * SCENARIO_NAME_BYTES + 16];
 
 	for (size_t i = 0; i < count; i++) {
-		if (!section_is(&r[i], section) || !lines[i] || !r[i].kinds || r[i].kinds & 1u << kind)
+		if (!section_is(&r[i], section) || !lines[i] || !r[i].kinds ||
+		    r[i].kinds & 1u << kind)
 			continue;
 		snprintf(key, sizeof(key), "%s.%s", prefix, r[i].name);
 		kinds_list(section, r[i].kinds, kind_count, list, sizeof(list));
@@ -611,7 +620,8 @@ static bool is_power_of_two(uint64_t v)
 	return v && !(v & (v - 1));
 }
 
-static int topology_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
+static int topology_settle(const struct scenario_source *s, struct scenario *out,
+			   struct scenario_error *e)
 {
 	struct scenario_topology *t = &out->topology;
 	struct scenario_link *l = &out->link;
@@ -633,11 +643,13 @@ static int topology_settle(const struct scenario_source *s, struct scenario *out
 	if (l->fabric_delay_ps == SCENARIO_AUTO)
 		l->fabric_delay_ps = l->delay_ps;
 	if (l->ge_bad_ppb && !l->ge_good_ppb)
-		return fail_key(s, e, "link", "ge_good", "0 with ge_bad above 0: it would stay bad for ever");
+		return fail_key(s, e, "link", "ge_good",
+				"0 with ge_bad above 0: it would stay bad for ever");
 	return 0;
 }
 
-static int switch_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
+static int switch_settle(const struct scenario_source *s, struct scenario *out,
+			 struct scenario_error *e)
 {
 	struct scenario_switch *w = &out->sw;
 	uint64_t alpha64 = w->pfc_alpha_ppb * 64;
@@ -648,7 +660,8 @@ static int switch_settle(const struct scenario_source *s, struct scenario *out, 
 		return fail_key(s, e, "switch", line_of(s, "switch", "kmin") ? "kmin" : "kmax",
 				"kmin is above kmax");
 	if (alpha64 % SCENARIO_PPB || !is_power_of_two(alpha64 / SCENARIO_PPB))
-		return fail_key(s, e, "switch", "pfc_alpha", "allowed are powers of two from 1/64 to 8");
+		return fail_key(s, e, "switch", "pfc_alpha",
+				"allowed are powers of two from 1/64 to 8");
 	return 0;
 }
 
@@ -663,11 +676,13 @@ static int transport_settle(const struct scenario_source *s, struct scenario *ou
 	if (!loss)
 		loss = 1 + (rocev2 ? SCENARIO_LOSS_GBN : SCENARIO_LOSS_FAST);
 	if ((loss - 1 == SCENARIO_LOSS_GBN) != rocev2)
-		return fail_key(s, e, "transport", "loss", rocev2 ? "rocev2 does gbn (go-back-N) only" :
-				"veroce does fast, base or irn; gbn is rocev2's");
+		return fail_key(s, e, "transport", "loss",
+				rocev2 ? "rocev2 does gbn (go-back-N) only"
+				       : "veroce does fast, base or irn; gbn is rocev2's");
 	t->loss = loss - 1;
 	if (!is_power_of_two(t->rx_window))
-		return fail_key(s, e, "transport", "rx_window", "allowed are powers of two from 64 to 65536");
+		return fail_key(s, e, "transport", "rx_window",
+				"allowed are powers of two from 64 to 65536");
 	return 0;
 }
 
@@ -678,19 +693,22 @@ static int workload_settle(const struct scenario_source *s, struct scenario *out
 	char prefix[2 * SCENARIO_NAME_BYTES], key[2 * SCENARIO_NAME_BYTES + 16];
 
 	snprintf(prefix, sizeof(prefix), "workload.%s", w->name);
-	if (kinds_check(s, "workload", w->kind, SCENARIO_WORKLOAD_KINDS, s->workload_line[i], prefix, e))
+	if (kinds_check(s, "workload", w->kind, SCENARIO_WORKLOAD_KINDS, s->workload_line[i],
+			prefix, e))
 		return -EINVAL;
 	if (w->kind == SCENARIO_FILE_FLOWS && !w->file.path[0]) {
 		snprintf(key, sizeof(key), "%s.file", prefix);
-		return fail(e, s->file, s->workload_at[i], key, "kind = file needs the path of one");
+		return fail(e, s->file, s->workload_at[i], key,
+			    "kind = file needs the path of one");
 	}
 	if (w->kind == SCENARIO_STAIRCASE && !w->interval_ps) {
 		snprintf(key, sizeof(key), "%s.interval", prefix);
-		return fail(e, s->file, s->workload_at[i], key, "a staircase needs the time between its steps");
+		return fail(e, s->file, s->workload_at[i], key,
+			    "a staircase needs the time between its steps");
 	}
-	if ((w->kind == SCENARIO_CDF || w->kind == SCENARIO_INCAST_POISSON) && w->stop_ps == SCENARIO_NEVER &&
-	    w->flows == SCENARIO_NONE && out->run.until_ps == SCENARIO_NONE &&
-	    out->run.events == SCENARIO_NONE) {
+	if ((w->kind == SCENARIO_CDF || w->kind == SCENARIO_INCAST_POISSON) &&
+	    w->stop_ps == SCENARIO_NEVER && w->flows == SCENARIO_NONE &&
+	    out->run.until_ps == SCENARIO_NONE && out->run.events == SCENARIO_NONE) {
 		snprintf(key, sizeof(key), "%s.stop", prefix);
 		return fail(e, s->file, s->workload_at[i], key,
 			    "it would never end: give stop or flows, or run.until or run.events");
@@ -700,7 +718,8 @@ static int workload_settle(const struct scenario_source *s, struct scenario *out
 	return 0;
 }
 
-static int failures_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
+static int failures_settle(const struct scenario_source *s, struct scenario *out,
+			   struct scenario_error *e)
 {
 	for (uint32_t i = 0; i < out->failure_count; i++) {
 		struct scenario_failure *f = &out->failure[i];
@@ -712,7 +731,8 @@ static int failures_settle(const struct scenario_source *s, struct scenario *out
 		}
 		if (f->action == SCENARIO_LINK_RATE && f->rate_bps == SCENARIO_NONE) {
 			snprintf(key, sizeof(key), "failure.%s.rate", f->name);
-			return fail(e, s->file, s->failure_at[i], key, "action = rate needs the new rate");
+			return fail(e, s->file, s->failure_at[i], key,
+				    "action = rate needs the new rate");
 		}
 	}
 	/* By time, and as written where times are equal; there are few. */
@@ -727,7 +747,8 @@ static int failures_settle(const struct scenario_source *s, struct scenario *out
 	return 0;
 }
 
-int scenario_source_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
+int scenario_source_settle(const struct scenario_source *s, struct scenario *out,
+			   struct scenario_error *e)
 {
 	int rc = -EINVAL;
 	struct scenario *c = malloc(sizeof(*c));
@@ -746,8 +767,10 @@ int scenario_source_settle(const struct scenario_source *s, struct scenario *out
 		if (workload_settle(s, c, i, e))
 			goto out;
 	}
-	if (!c->run.all_flows && c->run.until_ps == SCENARIO_NONE && c->run.events == SCENARIO_NONE) {
-		fail_key(s, e, "run", "all_flows", "off, and neither until nor events: it would never end");
+	if (!c->run.all_flows && c->run.until_ps == SCENARIO_NONE &&
+	    c->run.events == SCENARIO_NONE) {
+		fail_key(s, e, "run", "all_flows",
+			 "off, and neither until nor events: it would never end");
 		goto out;
 	}
 	*out = *c;
@@ -757,7 +780,8 @@ out:
 	return rc;
 }
 
-bool scenario_source_where(const struct scenario_source *s, const char *key, struct scenario_error *e)
+bool scenario_source_where(const struct scenario_source *s, const char *key,
+			   struct scenario_error *e)
 {
 	struct scenario_source *own = (struct scenario_source *)s; /* row_place only points */
 	const char *dot = strchr(key, '.'), *last = strrchr(key, '.');
@@ -803,8 +827,8 @@ static void want(struct scenario_wanted *wanted, size_t *n, size_t max, struct s
 	if (!file->path[0] || (*n)++ >= max)
 		return;
 	wanted[*n - 1].file = file;
-	snprintf(wanted[*n - 1].key, sizeof(wanted->key), "%s%s.%s", workload ? "workload." : "topology",
-		 workload ? workload : "", key);
+	snprintf(wanted[*n - 1].key, sizeof(wanted->key), "%s%s.%s",
+		 workload ? "workload." : "topology", workload ? workload : "", key);
 }
 
 size_t scenario_files(struct scenario *s, struct scenario_wanted *wanted, size_t max)
@@ -834,10 +858,13 @@ const struct scenario_key *scenario_keys(size_t *count)
 	for (size_t i = 0; i < *count; i++) {
 		snprintf(types[i], sizeof(types[i]), "%s%s%s", scenario_value_type(&r[i]),
 			 r[i].word ? " or " : "", r[i].word ? r[i].word : "");
-		keys[n++] = (struct scenario_key){r[i].section, r[i].name, types[i], r[i].standard, r[i].help};
-		if (!strcmp(r[i].section, "cc") && (i + 1 == *count || strcmp(r[i + 1].section, "cc")))
-			keys[n++] = (struct scenario_key){"cc", "NAME", "value", "",
-							  "any parameter of the algorithm, as g or target"};
+		keys[n++] = (struct scenario_key){r[i].section, r[i].name, types[i], r[i].standard,
+						  r[i].help};
+		if (!strcmp(r[i].section, "cc") &&
+		    (i + 1 == *count || strcmp(r[i + 1].section, "cc")))
+			keys[n++] = (struct scenario_key){
+				"cc", "NAME", "value", "",
+				"any parameter of the algorithm, as g or target"};
 	}
 	*count = n;
 	return keys;

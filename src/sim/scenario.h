@@ -16,7 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of a numeric field where the key allows the words auto, none, never or unlimited; see the field. */
+/* Of a numeric field where the key allows the words auto, none, never or unlimited; see the field.
+ */
 #define SCENARIO_AUTO  UINT64_MAX
 #define SCENARIO_NONE  UINT64_MAX
 #define SCENARIO_NEVER UINT64_MAX
@@ -58,9 +59,9 @@ enum scenario_topology_kind {
 	SCENARIO_TOPOLOGY_LEAF_SPINE,  /* leaves, hosts of each, spines, uplinks of each leaf */
 	SCENARIO_TOPOLOGY_FAT_TREE,    /* k */
 	SCENARIO_TOPOLOGY_HPCC,        /* nothing: the 320 hosts of the HPCC evaluation */
-	SCENARIO_TOPOLOGY_TWO_DC,      /* site_kind with its own parameters, twice; borders, long_links */
-	SCENARIO_TOPOLOGY_RAIL,        /* hosts (nodes), nics of each, group, spines, uplinks */
-	SCENARIO_TOPOLOGY_FILE,        /* file */
+	SCENARIO_TOPOLOGY_TWO_DC, /* site_kind and its parameters, twice; borders, long_links */
+	SCENARIO_TOPOLOGY_RAIL,   /* hosts (nodes), nics of each, group, spines, uplinks */
+	SCENARIO_TOPOLOGY_FILE,   /* file */
 	SCENARIO_TOPOLOGY_KINDS
 };
 
@@ -70,8 +71,8 @@ struct scenario_topology {
 	uint64_t hosts;
 	uint64_t k;
 	uint64_t leaves, spines;
-	uint64_t uplinks;   /* of each leaf; SCENARIO_AUTO: one to each spine */
-	uint64_t group;     /* nodes that share the leaves of a rail network; SCENARIO_AUTO: all */
+	uint64_t uplinks; /* of each leaf; SCENARIO_AUTO: one to each spine */
+	uint64_t group;   /* nodes that share the leaves of a rail network; SCENARIO_AUTO: all */
 	uint64_t bottlenecks;
 	uint64_t nics;
 	uint64_t borders, long_links;
@@ -94,14 +95,14 @@ struct scenario_lost_packet {
 struct scenario_link {
 	uint64_t rate_bps, fabric_rate_bps, border_rate_bps, long_rate_bps;
 	uint64_t delay_ps, fabric_delay_ps, long_delay_ps;
-	uint64_t long_skew_ps;   /* each further long link is longer by this */
-	unsigned loss_place;     /* enum scenario_place: where loss, ge_* and corrupt are */
-	uint64_t loss_ppb;       /* each packet, each direction */
-	uint64_t ge_bad_ppb;     /* Gilbert-Elliott: good to bad, per packet; 0: off */
-	uint64_t ge_good_ppb;    /* bad to good */
-	uint64_t ge_loss_ppb;    /* loss while bad */
-	uint64_t corrupt_ppb;    /* lost after its whole time on the wire */
-	uint64_t jitter_ps;      /* uniform in [0, this]; reorders: a test tool */
+	uint64_t long_skew_ps; /* each further long link is longer by this */
+	unsigned loss_place;   /* enum scenario_place: where loss, ge_* and corrupt are */
+	uint64_t loss_ppb;     /* each packet, each direction */
+	uint64_t ge_bad_ppb;   /* Gilbert-Elliott: good to bad, per packet; 0: off */
+	uint64_t ge_good_ppb;  /* bad to good */
+	uint64_t ge_loss_ppb;  /* loss while bad */
+	uint64_t corrupt_ppb;  /* lost after its whole time on the wire */
+	uint64_t jitter_ps;    /* uniform in [0, this]; reorders: a test tool */
 	uint32_t lost_count;
 	struct scenario_lost_packet lost[SCENARIO_RANGES_MAX];
 };
@@ -122,8 +123,8 @@ struct scenario_switch {
 	uint64_t buffer_bytes;
 	uint64_t border_buffer_bytes; /* of switches with a long link */
 	uint64_t latency_ps;
-	uint64_t port_limit_bytes;    /* of each egress queue; SCENARIO_NONE */
-	uint64_t egress_alpha_ppb;    /* dynamic threshold of lossy classes; SCENARIO_NONE */
+	uint64_t port_limit_bytes; /* of each egress queue; SCENARIO_NONE */
+	uint64_t egress_alpha_ppb; /* dynamic threshold of lossy classes; SCENARIO_NONE */
 
 	bool ecn;
 	uint64_t kmin_bytes, kmax_bytes;
@@ -131,13 +132,13 @@ struct scenario_switch {
 	uint64_t ecn_rate_bps; /* kmin and kmax scale by port rate / this; 0: they do not */
 	unsigned mark;         /* enum scenario_mark */
 
-	unsigned pfc;          /* enum scenario_pfc */
+	unsigned pfc; /* enum scenario_pfc */
 	uint64_t pfc_alpha_ppb;
 	uint64_t pfc_headroom_bytes; /* per port; SCENARIO_AUTO: from rate and delay */
 	uint64_t pfc_reserve_bytes;
-	uint64_t pfc_resume_bytes;   /* below the threshold by this */
+	uint64_t pfc_resume_bytes; /* below the threshold by this */
 	uint64_t pfc_response_ps;
-	bool pfc_resume_frames;      /* false: pauses run out by themselves */
+	bool pfc_resume_frames; /* false: pauses run out by themselves */
 
 	bool int_on;
 
@@ -145,12 +146,13 @@ struct scenario_switch {
 	uint64_t trim_queue_bytes;   /* data queue longer than this: trim */
 	uint64_t trim_control_bytes; /* control queue longer than this: drop */
 	uint64_t trim_frame_bytes;
-	bool trim_ecn;               /* trimmed packets may be marked */
+	bool trim_ecn; /* trimmed packets may be marked */
 
-	unsigned routing;            /* enum scenario_routing */
+	unsigned routing; /* enum scenario_routing */
 	uint64_t flowlet_gap_ps;
-	uint64_t t_conv_ps;          /* SCENARIO_NEVER: a failed link stays in its groups */
-	uint32_t weight[SCENARIO_CLASSES]; /* DWRR, of the data classes; [0], control: 0 is strict */
+	uint64_t t_conv_ps; /* SCENARIO_NEVER: a failed link stays in its groups */
+	uint32_t
+		weight[SCENARIO_CLASSES]; /* DWRR, of the data classes; [0], control: 0 is strict */
 };
 
 enum scenario_failure_action { SCENARIO_LINK_DOWN, SCENARIO_LINK_UP, SCENARIO_LINK_RATE };
@@ -159,10 +161,11 @@ enum scenario_failure_action { SCENARIO_LINK_DOWN, SCENARIO_LINK_UP, SCENARIO_LI
 struct scenario_failure {
 	char name[SCENARIO_NAME_BYTES];
 	uint64_t time_ps;
-	uint32_t link_a, link_b; /* node numbers, as the topology numbers them; every link between */
-	unsigned action;         /* enum scenario_failure_action */
-	uint64_t rate_bps;       /* with SCENARIO_LINK_RATE */
-	uint64_t up_after_ps;    /* with SCENARIO_LINK_DOWN; SCENARIO_NEVER */
+	uint32_t link_a,
+		link_b;       /* node numbers, as the topology numbers them; every link between */
+	unsigned action;      /* enum scenario_failure_action */
+	uint64_t rate_bps;    /* with SCENARIO_LINK_RATE */
+	uint64_t up_after_ps; /* with SCENARIO_LINK_DOWN; SCENARIO_NEVER */
 };
 
 /* [failures]: links drawn at random, degraded or down from the start */
@@ -170,17 +173,17 @@ struct scenario_failures {
 	uint64_t degraded_ppb;      /* share of the links there */
 	uint64_t degraded_rate_ppb; /* of their rate */
 	uint64_t down_ppb;
-	unsigned place;             /* enum scenario_place */
+	unsigned place; /* enum scenario_place */
 };
 
 struct scenario_host {
 	uint64_t post_delay_ps, completion_delay_ps, ack_delay_ps;
-	uint64_t read_rate_bps;    /* PCIe; SCENARIO_NONE */
-	uint64_t rx_buffer_bytes;  /* SCENARIO_NONE */
-	uint64_t rx_drain_bps;     /* SCENARIO_NONE */
-	uint64_t qp_cache;         /* QPs whose state is at hand; SCENARIO_NONE */
+	uint64_t read_rate_bps;   /* PCIe; SCENARIO_NONE */
+	uint64_t rx_buffer_bytes; /* SCENARIO_NONE */
+	uint64_t rx_drain_bps;    /* SCENARIO_NONE */
+	uint64_t qp_cache;        /* QPs whose state is at hand; SCENARIO_NONE */
 	uint64_t qp_miss_ps;
-	uint64_t idle_qps;         /* besides those that the workload needs */
+	uint64_t idle_qps; /* besides those that the workload needs */
 };
 
 enum scenario_protocol { SCENARIO_VEROCE, SCENARIO_ROCEV2 };
@@ -188,23 +191,23 @@ enum scenario_loss { SCENARIO_LOSS_FAST, SCENARIO_LOSS_BASE, SCENARIO_LOSS_IRN, 
 enum scenario_ack_class { SCENARIO_ACK_CONTROL, SCENARIO_ACK_DATA };
 
 struct scenario_transport {
-	unsigned protocol;         /* enum scenario_protocol */
-	unsigned loss;             /* enum scenario_loss; rocev2: GBN, set so by scenario_settle */
-	uint64_t paths;            /* UDP source ports of a QP */
-	uint64_t flowlet_gap_ps;   /* NIC changes path after this silence; 0: it sprays */
-	uint64_t payload_bytes;    /* of a full packet: the path MTU */
-	uint64_t header_bytes;     /* of a data packet on the wire; SCENARIO_AUTO: the real size */
-	uint64_t ack_bytes;        /* likewise */
-	uint64_t int_bytes;        /* what INT adds to a data packet; SCENARIO_AUTO: as stamped */
-	unsigned ack_class;        /* enum scenario_ack_class */
-	uint64_t ack_every;        /* packets; SCENARIO_AUTO: as the transport does */
-	uint64_t cnp_interval_ps;  /* 0: a CNP for each marked packet */
-	uint64_t cnp_gap_port_ps;  /* between any two CNPs of a port */
-	uint64_t window_bytes;     /* a QP may have in flight; SCENARIO_NONE: congestion control alone says */
-	uint64_t rto_ps;           /* SCENARIO_AUTO */
-	uint64_t rx_window;        /* packets, a power of two */
-	uint64_t data_class;       /* 1 .. 7 */
-	bool ecn;                  /* data is ECN-capable */
+	unsigned protocol;        /* enum scenario_protocol */
+	unsigned loss;            /* enum scenario_loss; rocev2: GBN, set so by scenario_settle */
+	uint64_t paths;           /* UDP source ports of a QP */
+	uint64_t flowlet_gap_ps;  /* NIC changes path after this silence; 0: it sprays */
+	uint64_t payload_bytes;   /* of a full packet: the path MTU */
+	uint64_t header_bytes;    /* of a data packet on the wire; SCENARIO_AUTO: the real size */
+	uint64_t ack_bytes;       /* likewise */
+	uint64_t int_bytes;       /* what INT adds to a data packet; SCENARIO_AUTO: as stamped */
+	unsigned ack_class;       /* enum scenario_ack_class */
+	uint64_t ack_every;       /* packets; SCENARIO_AUTO: as the transport does */
+	uint64_t cnp_interval_ps; /* 0: a CNP for each marked packet */
+	uint64_t cnp_gap_port_ps; /* between any two CNPs of a port */
+	uint64_t window_bytes; /* in flight, of a QP; SCENARIO_NONE: as congestion control says */
+	uint64_t rto_ps;       /* SCENARIO_AUTO */
+	uint64_t rx_window;    /* packets, a power of two */
+	uint64_t data_class;   /* 1 .. 7 */
+	bool ecn;              /* data is ECN-capable */
 };
 
 /* A parameter of the algorithm, as written: `kmin = 3us` under [cc]. */
@@ -219,26 +222,26 @@ struct scenario_cc {
 	char algorithm[SCENARIO_NAME_BYTES];
 	char preset[SCENARIO_NAME_BYTES]; /* empty: the algorithm's own defaults */
 	bool window;                      /* the +w form of rate algorithms */
-	unsigned scope;                   /* enum scenario_cc_scope: what one control block serves */
-	uint64_t base_rtt_ps;             /* SCENARIO_AUTO: the longest of the topology */
+	unsigned scope;       /* enum scenario_cc_scope: what one control block serves */
+	uint64_t base_rtt_ps; /* SCENARIO_AUTO: the longest of the topology */
 	uint32_t param_count;
 	struct scenario_cc_param param[SCENARIO_CC_PARAMS_MAX];
 };
 
 enum scenario_workload_kind {
 	SCENARIO_INCAST,         /* senders -> receiver, `size` each; repeat every interval */
-	SCENARIO_INCAST_POISSON, /* fan_in random senders -> one random receiver, `load` of capacity */
+	SCENARIO_INCAST_POISSON, /* fan_in random senders -> a random receiver, by load */
 	SCENARIO_PERMUTATION,
-	SCENARIO_ALL_TO_ALL,     /* size / hosts to each */
+	SCENARIO_ALL_TO_ALL, /* size / hosts to each */
 	SCENARIO_RING_ALLREDUCE,
 	SCENARIO_HALVING_DOUBLING,
 	SCENARIO_TREE_ALLREDUCE,
-	SCENARIO_MOE,            /* all-to-all, Zipf */
-	SCENARIO_CDF,            /* open loop, Poisson, random pairs */
-	SCENARIO_FLOW,           /* senders[i] -> receivers[i], `size` each */
-	SCENARIO_STAIRCASE,      /* flows join `interval` apart, and leave in the same order */
-	SCENARIO_VICTIM,         /* incast of `fan_in` and one flow that shares its paused uplink only */
-	SCENARIO_FILE_FLOWS,     /* file: flow file of the HPCC simulator, or matrix of htsim */
+	SCENARIO_MOE,       /* all-to-all, Zipf */
+	SCENARIO_CDF,       /* open loop, Poisson, random pairs */
+	SCENARIO_FLOW,      /* senders[i] -> receivers[i], `size` each */
+	SCENARIO_STAIRCASE, /* flows join `interval` apart, and leave in the same order */
+	SCENARIO_VICTIM,    /* incast of `fan_in` and one flow that shares its paused uplink only */
+	SCENARIO_FILE_FLOWS, /* file: flow file of the HPCC simulator, or matrix of htsim */
 	SCENARIO_WORKLOAD_KINDS
 };
 
@@ -247,35 +250,35 @@ enum scenario_order { SCENARIO_ORDER_SHIFTED, SCENARIO_ORDER_RANDOM, SCENARIO_OR
 /* [workload.NAME] */
 struct scenario_workload {
 	char name[SCENARIO_NAME_BYTES];
-	unsigned kind;      /* enum scenario_workload_kind */
+	unsigned kind; /* enum scenario_workload_kind */
 	uint64_t size_bytes;
-	uint64_t load_ppb;  /* of host link rate, payload only */
+	uint64_t load_ppb;             /* of host link rate, payload only */
 	char cdf[SCENARIO_NAME_BYTES]; /* a built-in one; empty: cdf_file */
 	struct scenario_file cdf_file; /* lines `bytes percent` */
 	struct scenario_file file;
-	struct scenario_ranges hosts;  /* taking part; count 0: all */
+	struct scenario_ranges hosts;              /* taking part; count 0: all */
 	struct scenario_ranges senders, receivers; /* count 0: the workload's own choice */
-	uint64_t fan_in;    /* senders of an incast; SCENARIO_AUTO: all but the receiver */
-	uint64_t qps;       /* queue pairs of each pair of hosts, sharing its bytes evenly */
+	uint64_t fan_in; /* senders of an incast; SCENARIO_AUTO: all but the receiver */
+	uint64_t qps;    /* queue pairs of each pair of hosts, sharing its bytes evenly */
 	uint64_t start_ps;
 	uint64_t stop_ps;   /* no flow begins later; SCENARIO_NEVER */
 	uint64_t jitter_ps; /* starts are uniform in [0, this] later */
 	uint64_t interval_ps;
-	uint64_t repeat;    /* rounds */
-	uint64_t flows;     /* at most so many; SCENARIO_NONE */
-	unsigned order;     /* enum scenario_order */
-	uint64_t active;    /* peers at a time; SCENARIO_NONE */
+	uint64_t repeat; /* rounds */
+	uint64_t flows;  /* at most so many; SCENARIO_NONE */
+	unsigned order;  /* enum scenario_order */
+	uint64_t active; /* peers at a time; SCENARIO_NONE */
 	uint64_t rings;
-	uint64_t zipf_ppb;  /* exponent */
+	uint64_t zipf_ppb;      /* exponent */
 	uint64_t traffic_class; /* SCENARIO_AUTO: transport.data_class */
 };
 
 struct scenario_run {
-	uint64_t until_ps;   /* SCENARIO_NONE */
-	uint64_t events;     /* SCENARIO_NONE */
-	bool all_flows;      /* ends when all flows are done */
+	uint64_t until_ps; /* SCENARIO_NONE */
+	uint64_t events;   /* SCENARIO_NONE */
+	bool all_flows;    /* ends when all flows are done */
 	uint64_t seed;
-	bool check;          /* invariants after each event */
+	bool check; /* invariants after each event */
 };
 
 struct scenario_output {
@@ -283,10 +286,11 @@ struct scenario_output {
 	uint64_t queue_sample_ps;   /* SCENARIO_NONE */
 	uint64_t goodput_window_ps; /* SCENARIO_NONE */
 	uint64_t goodput_flows;     /* the first so many flows have a curve each */
-	uint64_t fairness_start_ps, fairness_window_ps; /* window: SCENARIO_NONE, as the goodput's */
+	uint64_t fairness_start_ps,
+		fairness_window_ps;      /* window: SCENARIO_NONE, as the goodput's */
 	struct scenario_ranges cc_trace; /* flows; see cc_trace_all */
 	bool cc_trace_all;
-	struct scenario_file pcap;  /* path of the capture, written, not read; empty: none */
+	struct scenario_file pcap;         /* path of the capture, written, not read; empty: none */
 	struct scenario_ranges pcap_ports; /* hosts */
 	bool event_log;
 };
@@ -312,10 +316,10 @@ struct scenario {
 
 /* What is wrong. A sentence, and where the text that it is about stands. */
 struct scenario_error {
-	char file[SCENARIO_PATH_BYTES]; /* "--set" for an override */
-	uint32_t line;                  /* 0: none */
+	char file[SCENARIO_PATH_BYTES];    /* "--set" for an override */
+	uint32_t line;                     /* 0: none */
 	char key[2 * SCENARIO_NAME_BYTES]; /* "switch.kmin"; empty: none */
-	char what[1024];                /* what is wrong and what is allowed */
+	char what[1024];                   /* what is wrong and what is allowed */
 };
 
 struct scenario_source; /* a scenario being read: it remembers where each key was given */
@@ -325,8 +329,8 @@ struct scenario_source *scenario_source_create(void);
 void scenario_source_destroy(struct scenario_source *);
 
 /*
- * Reads text (NUL-terminated; may hold anything). `file` is for messages and for the scenario's name. Once,
- * first. 0, or -EINVAL with *e, or -ENOMEM.
+ * Reads text (NUL-terminated; may hold anything). `file` is for messages and for the scenario's
+ * name. Once, first. 0, or -EINVAL with *e, or -ENOMEM.
  */
 int scenario_source_text(struct scenario_source *, const char *file, const char *text,
 			 struct scenario_error *e);
@@ -342,11 +346,13 @@ int scenario_source_settle(const struct scenario_source *, struct scenario *out,
 			   struct scenario_error *e);
 
 /* Where "section.key" was given: *e's file, line and key. False: nowhere, it has its default. */
-bool scenario_source_where(const struct scenario_source *, const char *key, struct scenario_error *e);
+bool scenario_source_where(const struct scenario_source *, const char *key,
+			   struct scenario_error *e);
 
 /* A file that is to be read, and the key that names it. */
 struct scenario_wanted {
-	struct scenario_file *file; /* in the scenario: text and text_bytes are the caller's to set */
+	struct scenario_file
+		*file; /* in the scenario: text and text_bytes are the caller's to set */
 	char key[2 * SCENARIO_NAME_BYTES];
 };
 

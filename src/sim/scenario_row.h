@@ -36,19 +36,20 @@ struct scenario_row {
 	enum scenario_value_kind kind;
 	enum scenario_base base;
 	size_t offset;
-	uint64_t min, max;      /* of numbers */
-	const char *word;       /* stands for UINT64_MAX; NULL: none does */
-	const char *choices;    /* "a|b|c": the values 0, 1, 2; or those of choice_values */
+	uint64_t min, max;   /* of numbers */
+	const char *word;    /* stands for UINT64_MAX; NULL: none does */
+	const char *choices; /* "a|b|c": the values 0, 1, 2; or those of choice_values */
 	const uint8_t *choice_values;
 	const char *standard;
 	const char *help;
-	uint32_t kinds;         /* of [topology] and [workload]: bits of the kinds that read it; 0: all */
-	bool read_file;         /* SCENARIO_PATH: to be read by the caller */
+	uint32_t kinds; /* of [topology] and [workload]: bits of the kinds that read it; 0: all */
+	bool read_file; /* SCENARIO_PATH: to be read by the caller */
 };
 
 const struct scenario_row *scenario_rows(size_t *count);
 
-/* Sets the row's field within `base` from text. False, with a sentence in why; the field is as it was. */
+/* Sets the row's field within `base` from text. False, with a sentence in why; the field is as it
+ * was. */
 bool scenario_value_set(const struct scenario_row *, void *base, const char *text, char *why,
 			size_t why_bytes);
 

@@ -19,25 +19,49 @@ struct unit {
 };
 
 static const struct unit rates[] = {
-	{"bps", 1}, {"kbps", 1000}, {"Mbps", 1000000}, {"Gbps", 1000000000},
-	{"Tbps", UINT64_C(1000000000000)}, {"bit/s", 1}, {"kbit/s", 1000}, {"Mbit/s", 1000000},
-	{"Gbit/s", 1000000000}, {"Tbit/s", UINT64_C(1000000000000)}, {NULL, 0},
-};
-static const struct unit times[] = {
-	{"ps", 1}, {"ns", 1000}, {"us", 1000000}, {"ms", 1000000000},
-	{"s", UINT64_C(1000000000000)}, {"km", 5000000}, {NULL, 0},
-};
-static const struct unit sizes[] = {
-	{"", 1}, {"B", 1}, {"kB", 1000}, {"KB", 1000}, {"MB", 1000000}, {"GB", 1000000000},
-	{"TB", UINT64_C(1000000000000)}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
-	{"TiB", UINT64_C(1) << 40}, {NULL, 0},
-};
-static const struct unit counts[] = {
-	{"", 1}, {"k", 1000}, {"M", 1000000}, {"G", 1000000000}, {"Ki", 1 << 10}, {"Mi", 1 << 20},
+	{"bps", 1},
+	{"kbps", 1000},
+	{"Mbps", 1000000},
+	{"Gbps", 1000000000},
+	{"Tbps", UINT64_C(1000000000000)},
+	{"bit/s", 1},
+	{"kbit/s", 1000},
+	{"Mbit/s", 1000000},
+	{"Gbit/s", 1000000000},
+	{"Tbit/s", UINT64_C(1000000000000)},
 	{NULL, 0},
 };
+static const struct unit times[] = {
+	{"ps", 1},
+	{"ns", 1000},
+	{"us", 1000000},
+	{"ms", 1000000000},
+	{"s", UINT64_C(1000000000000)},
+	{"km", 5000000},
+	{NULL, 0},
+};
+static const struct unit sizes[] = {
+	{"", 1},
+	{"B", 1},
+	{"kB", 1000},
+	{"KB", 1000},
+	{"MB", 1000000},
+	{"GB", 1000000000},
+	{"TB", UINT64_C(1000000000000)},
+	{"KiB", 1 << 10},
+	{"MiB", 1 << 20},
+	{"GiB", 1 << 30},
+	{"TiB", UINT64_C(1) << 40},
+	{NULL, 0},
+};
+static const struct unit counts[] = {
+	{"", 1},         {"k", 1000},     {"M", 1000000}, {"G", 1000000000},
+	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {NULL, 0},
+};
 static const struct unit shares[] = {
-	{"", 1000000000}, {"%", 10000000}, {NULL, 0},
+	{"", 1000000000},
+	{"%", 10000000},
+	{NULL, 0},
 };
 
 /* What each kind is called, how one writes it, and its units. */
@@ -63,7 +87,8 @@ static const struct {
 	[SCENARIO_CDF_NAME] = {"WebSearch|FB_Hadoop|AliStorage2019|GoogleRPC2008|file", NULL, NULL},
 };
 
-static bool refuse(char *why, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static bool refuse(char *why, size_t bytes, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 static bool refuse(char *why, size_t bytes, const char *fmt, ...)
 {
@@ -100,15 +125,16 @@ static void number_text(const struct scenario_row *r, uint64_t v, char *buf, siz
 	snprintf(buf, bytes, "%" PRIu64 "%s", v / best->factor, best->name);
 }
 
-static bool number_refuse(const struct scenario_row *r, const char *text, const char *wrong, char *why,
-			  size_t why_bytes)
+static bool number_refuse(const struct scenario_row *r, const char *text, const char *wrong,
+			  char *why, size_t why_bytes)
 {
 	char min[32], max[32];
 
 	number_text(r, r->min, min, sizeof(min));
 	number_text(r, r->max, max, sizeof(max));
-	return refuse(why, why_bytes, "'%.64s': %s; allowed is a %s from %s to %s, with the unit %s%s%s",
-		      text, wrong, kinds[r->kind].type, min, r->max == UINT64_MAX - 1 ? "2^64 - 2" : max,
+	return refuse(why, why_bytes,
+		      "'%.64s': %s; allowed is a %s from %s to %s, with the unit %s%s%s", text,
+		      wrong, kinds[r->kind].type, min, r->max == UINT64_MAX - 1 ? "2^64 - 2" : max,
 		      kinds[r->kind].example, r->word ? "; or " : "", r->word ? r->word : "");
 }
 
@@ -122,7 +148,8 @@ static uint64_t power10(int n)
 }
 
 /* Digits with at most one point, and an exponent; *rest is what follows. NULL or what is wrong. */
-static const char *decimal_parse(const char *text, uint64_t *mantissa, int *exponent, const char **rest)
+static const char *decimal_parse(const char *text, uint64_t *mantissa, int *exponent,
+				 const char **rest)
 {
 	const char *p = text;
 	int point = 0, seen = 0;
@@ -164,7 +191,8 @@ static const char *number_scale(uint64_t mantissa, int exponent, uint64_t factor
 {
 	unsigned __int128 v = (unsigned __int128)mantissa * factor;
 
-	/* No factor has more than 13 digits: what is not whole after 37 of them is not zero either. */
+	/* No factor has more than 13 digits: what is not whole after 37 of them is not zero either.
+	 */
 	for (; exponent < 0 && v; exponent++) {
 		if (v % 10)
 			return "finer than can be told";
@@ -261,7 +289,10 @@ static bool choice_set(const struct scenario_row *r, unsigned *field, const char
 
 		n = strcspn(p, "|");
 		snprintf(why + used, why_bytes - used, "%s%.*s",
-			 p == r->choices ? "" : p[n] ? ", " : " or ", (int)n, p);
+			 p == r->choices ? ""
+			 : p[n]          ? ", "
+					 : " or ",
+			 (int)n, p);
 	}
 	return false;
 }
@@ -320,9 +351,9 @@ static bool ranges_set(struct scenario_ranges *field, const char *text, char *wh
 				goto bad;
 		}
 		if (r.range[r.count].last < r.range[r.count].first)
-			return refuse(why, why_bytes, "'%.64s': the range %" PRIu32 "-%" PRIu32
-				      " runs backwards", text, r.range[r.count].first,
-				      r.range[r.count].last);
+			return refuse(why, why_bytes,
+				      "'%.64s': the range %" PRIu32 "-%" PRIu32 " runs backwards",
+				      text, r.range[r.count].first, r.range[r.count].last);
 		r.count++;
 		if (!list_goes_on(&p, &more))
 			goto bad;
@@ -330,8 +361,8 @@ static bool ranges_set(struct scenario_ranges *field, const char *text, char *wh
 	*field = r;
 	return true;
 bad:
-	return refuse(why, why_bytes, "'%.64s': allowed are numbers from 0 and ranges, as 0-7,12; or all",
-		      text);
+	return refuse(why, why_bytes,
+		      "'%.64s': allowed are numbers from 0 and ranges, as 0-7,12; or all", text);
 }
 
 static bool lost_set(struct scenario_link *link, const char *text, char *why, size_t why_bytes)
@@ -345,10 +376,12 @@ static bool lost_set(struct scenario_link *link, const char *text, char *why, si
 		if (count == SCENARIO_RANGES_MAX)
 			return refuse(why, why_bytes, "'%.64s': more than %d packets", text,
 				      SCENARIO_RANGES_MAX);
-		if (!u32_parse(&p, &lost[count].flow) || *p++ != ':' || !u32_parse(&p, &lost[count].nth) ||
-		    !lost[count].nth || !list_goes_on(&p, &more))
-			return refuse(why, why_bytes, "'%.64s': allowed is FLOW:N, with commas between: the "
-						      "N-th data packet of a flow, N from 1, FLOW from 0",
+		if (!u32_parse(&p, &lost[count].flow) || *p++ != ':' ||
+		    !u32_parse(&p, &lost[count].nth) || !lost[count].nth ||
+		    !list_goes_on(&p, &more))
+			return refuse(why, why_bytes,
+				      "'%.64s': allowed is FLOW:N, with commas between: the "
+				      "N-th data packet of a flow, N from 1, FLOW from 0",
 				      text);
 		count++;
 	}
@@ -357,7 +390,8 @@ static bool lost_set(struct scenario_link *link, const char *text, char *why, si
 	return true;
 }
 
-static bool weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why, size_t why_bytes)
+static bool weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why,
+			size_t why_bytes)
 {
 	uint32_t w[SCENARIO_CLASSES];
 	const char *p = text;
@@ -373,22 +407,27 @@ static bool weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char
 	memcpy(field, w, sizeof(w));
 	return true;
 bad:
-	return refuse(why, why_bytes, "'%.64s': allowed are the weights of classes 0 to 7, 1 to 1000, with commas "
-				      "between; 0 for class 0, which is control: strict priority", text);
+	return refuse(why, why_bytes,
+		      "'%.64s': allowed are the weights of classes 0 to 7, 1 to 1000, with commas "
+		      "between; 0 for class 0, which is control: strict priority",
+		      text);
 }
 
 /* Length of the UTF-8 character at p; 0: it is none (RFC 3629). */
 static size_t utf8_length(const unsigned char *p)
 {
-	size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 :
-		   p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
+	size_t n = p[0] < 0x80                    ? 1
+		   : p[0] >= 0xc2 && p[0] <= 0xdf ? 2
+		   : (p[0] & 0xf0) == 0xe0        ? 3
+		   : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
+						  : 0;
 
 	for (size_t i = 1; i < n; i++) {
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
 	}
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
-	    (p[0] == 0xf4 && p[1] > 0x8f))
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return n;
 }
@@ -396,8 +435,8 @@ static size_t utf8_length(const unsigned char *p)
 static bool text_set(char *field, size_t field_bytes, const char *text, char *why, size_t why_bytes)
 {
 	if (strlen(text) >= field_bytes)
-		return refuse(why, why_bytes, "'%.64s...': allowed are at most %zu characters", text,
-			      field_bytes - 1);
+		return refuse(why, why_bytes, "'%.64s...': allowed are at most %zu characters",
+			      text, field_bytes - 1);
 	for (const unsigned char *p = (const unsigned char *)text; *p; p += utf8_length(p)) {
 		if (*p < 0x20 || *p == 0x7f)
 			return refuse(why, why_bytes, "holds a control character (%d)", *p);
@@ -424,8 +463,9 @@ static bool cdf_set(struct scenario_workload *w, const char *text, char *why, si
 		}
 	}
 	if (!strpbrk(text, "./"))
-		return refuse(why, why_bytes, "'%.64s': allowed is WebSearch, FB_Hadoop, AliStorage2019, "
-					      "GoogleRPC2008, or the path of a file, with a '.' or '/' in it",
+		return refuse(why, why_bytes,
+			      "'%.64s': allowed is WebSearch, FB_Hadoop, AliStorage2019, "
+			      "GoogleRPC2008, or the path of a file, with a '.' or '/' in it",
 			      text);
 	if (!text_set(w->cdf_file.path, sizeof(w->cdf_file.path), text, why, why_bytes))
 		return false;
@@ -457,29 +497,31 @@ bool scenario_value_set(const struct scenario_row *r, void *base, const char *te
 	case SCENARIO_TEXT:
 		return text_set(field, SCENARIO_TEXT_BYTES, text, why, why_bytes);
 	case SCENARIO_PATH:
-		return text_set(((struct scenario_file *)field)->path, SCENARIO_PATH_BYTES, text, why,
-				why_bytes);
+		return text_set(((struct scenario_file *)field)->path, SCENARIO_PATH_BYTES, text,
+				why, why_bytes);
 	case SCENARIO_RANGES:
 		return ranges_set(field, strcmp(text, "all") ? text : "", why, why_bytes);
 	case SCENARIO_FLOWS: {
-		struct scenario_output *o = (void *)((char *)field -
-						     offsetof(struct scenario_output, cc_trace));
+		struct scenario_output *o =
+			(void *)((char *)field - offsetof(struct scenario_output, cc_trace));
 		bool all = !strcmp(text, "all");
 
-		if (!ranges_set(&o->cc_trace, all || !strcmp(text, "none") ? "" : text, why, why_bytes))
+		if (!ranges_set(&o->cc_trace, all || !strcmp(text, "none") ? "" : text, why,
+				why_bytes))
 			return false;
 		o->cc_trace_all = all;
 		return true;
 	}
 	case SCENARIO_LOST:
-		return lost_set((void *)((char *)field - offsetof(struct scenario_link, lost)), text, why,
-				why_bytes);
+		return lost_set((void *)((char *)field - offsetof(struct scenario_link, lost)),
+				text, why, why_bytes);
 	case SCENARIO_LINK: {
 		uint32_t *ends = field, a, b;
 		const char *p = text;
 
 		if (!u32_parse(&p, &a) || *p++ != '-' || !u32_parse(&p, &b) || *p || a == b)
-			return refuse(why, why_bytes, "'%.64s': allowed is A-B, the numbers of two nodes", text);
+			return refuse(why, why_bytes,
+				      "'%.64s': allowed is A-B, the numbers of two nodes", text);
 		ends[0] = a;
 		ends[1] = b;
 		return true;
@@ -487,8 +529,8 @@ bool scenario_value_set(const struct scenario_row *r, void *base, const char *te
 	case SCENARIO_WEIGHTS:
 		return weights_set(field, text, why, why_bytes);
 	case SCENARIO_CDF_NAME:
-		return cdf_set((void *)((char *)field - offsetof(struct scenario_workload, cdf)), text, why,
-			       why_bytes);
+		return cdf_set((void *)((char *)field - offsetof(struct scenario_workload, cdf)),
+			       text, why, why_bytes);
 	}
 	return refuse(why, why_bytes, "cannot be set");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which packet a switch sends next: control before data, as long as its burst allows; among the data
- * classes deficit weighted round robin (Shreedhar and Varghese 1995), byte shares in the proportion of
- * the quanta whatever the packets' sizes.
+ * Which packet a switch sends next: control before data, as long as its burst allows; among the
+ * data classes deficit weighted round robin (Shreedhar and Varghese 1995), byte shares in the
+ * proportion of the quanta whatever the packets' sizes.
  */
 #include "sim/network_state.h"
 
@@ -20,12 +20,13 @@ static unsigned data_class(struct network *net, struct port *port, unsigned read
 	if (!(ready & (ready - 1)))
 		return (unsigned)__builtin_ctz(ready);
 	for (;;) {
-		if (ready & 1u << class && port->deficit_bytes[class] >= port->queues[class].head->wire_bytes)
+		if (ready & 1u << class &&
+		    port->deficit_bytes[class] >= port->queues[class].head->wire_bytes)
 			break;
 		class = next_ready(ready, class);
 		port->deficit_bytes[class] += net->config.dwrr_quantum_bytes[class];
 	}
-	port->turn = (uint8_t)class;
+	port->turn = (uint8_t) class;
 	port->deficit_bytes[class] -= port->queues[class].head->wire_bytes;
 	return class;
 }
@@ -40,7 +41,8 @@ struct packet *sched_next(struct network *net, struct port *port)
 
 	if (!ready)
 		return NULL;
-	if (data && (!control || (net->config.control_burst && port->control_run >= net->config.control_burst))) {
+	if (data && (!control || (net->config.control_burst &&
+				  port->control_run >= net->config.control_burst))) {
 		class = data_class(net, port, data);
 		port->control_run = 0;
 	} else {
@@ -49,7 +51,7 @@ struct packet *sched_next(struct network *net, struct port *port)
 	q = &port->queues[class];
 	p = queue_pop(q);
 	if (!q->head) {
-		port->ready &= (uint8_t)~(1u << class);
+		port->ready &= (uint8_t) ~(1u << class);
 		port->deficit_bytes[class] = 0;
 	}
 	return p;

@@ -142,7 +142,7 @@ static void sample(void *context, struct network *network, uint64_t now_ps)
 	bool samples = s->scenario->output.queue_sample_ps != SCENARIO_NONE;
 
 	/* Thousands of flows without a curve of their own would cost more than they show. */
-	if (s->results->goodput.flow_capacity)
+	if (s->scenario->output.goodput_flows && s->results->goodput.window_ps)
 		flows_sample(s->flows);
 	for (uint32_t i = 0; i < s->results->port_count; i++) {
 		struct results_port *p = &s->results->ports[i];

@@ -303,6 +303,7 @@ static void begin(struct flows *f, const struct message *m)
 		.dst = m->dst,
 		.workload = f->c.part_workload[m->part],
 		.qp = m->part,
+		.connection = m->connection + 1,
 		.bytes = m->bytes,
 		.start_ps = m->start_ps > now_ps ? m->start_ps : now_ps,
 		.fct_ps = RESULTS_NOT_DONE,

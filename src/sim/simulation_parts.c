@@ -181,6 +181,16 @@ static uint8_t timeout_code(uint64_t rto_ps)
 	return code;
 }
 
+/* A small table is a fast one; idle QPs are at both ends. */
+static uint8_t qpn_bits(const struct scenario *s)
+{
+	uint8_t bits = 14;
+
+	while (bits < NIC_QPN_BITS && (1ull << bits) < 4 * s->host.idle_qps)
+		bits++;
+	return bits;
+}
+
 bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t line_rate_bps,
 		struct cc_params *cc, struct host_config *out, struct why why)
 {
@@ -223,7 +233,7 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t line
 			.pto_ns_min = rtt_ps / 1000 + 1000,
 			.ackreq_packets =
 				t->ack_every == SCENARIO_AUTO ? 0 : (uint16_t)t->ack_every,
-			.qpn_bits = 17,
+			.qpn_bits = qpn_bits(s),
 			.base_rtt_ns = rtt_ps / 1000,
 			.line_rate_bps = line_rate_bps,
 			.cnp_interval_ns = t->cnp_interval_ps / 1000,

@@ -35,7 +35,10 @@ static void dwrr_gives_shares_of_bytes_whatever_the_packets(void **state)
 		flow_start(&hosts[i + 1], 0, UINT64_MAX, sizes[i]);
 	}
 	network_run(net, 200 * US, UINT64_MAX);
-	/* Each lies within a quantum and a packet of its share of what has arrived, start and end cut. */
+	/*
+	 * Each lies within a quantum and a packet of its share of what has arrived, start and end
+	 * cut.
+	 */
 	uint64_t sum = hosts[0].got_bytes[1] + hosts[0].got_bytes[2] + hosts[0].got_bytes[3];
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -98,7 +101,6 @@ static struct network_config trimming(void)
 	config.check = true;
 	return config;
 }
-
 
 static void trimmed_packets_arrive_instead_of_getting_lost(void **state)
 {
@@ -167,8 +169,14 @@ static void red_marks_with_the_probability_of_the_line(void **state)
 	static const struct {
 		uint32_t queue_bytes;
 		uint64_t marks;
-	} cases[] = {{0, 0},	      {400000, 0},	{400001, 0},	     {700000, 50000},
-		     {1000000, 100000}, {1600000, 200000}, {1600001, 1000000}, {UINT32_MAX, 1000000}};
+	} cases[] = {{0, 0},
+		     {400000, 0},
+		     {400001, 0},
+		     {700000, 50000},
+		     {1000000, 100000},
+		     {1600000, 200000},
+		     {1600001, 1000000},
+		     {UINT32_MAX, 1000000}};
 	struct network *net = calloc(1, sizeof(*net));
 	struct port *port = aligned_alloc(64, sizeof(*port));
 
@@ -202,9 +210,10 @@ static void red_marks_with_the_probability_of_the_line(void **state)
 }
 
 /*
- * Two senders of n packets: the queue grows by one in each of n rounds (80 ns) and shrinks by one in each
- * of the n after them. A packet is marked by the queue it leaves behind: of the ones to leave in round
- * r, r wait before and r + 1 once that round's two have arrived, of which one leaves.
+ * Two senders of n packets: the queue grows by one in each of n rounds (80 ns) and shrinks by one
+ * in each of the n after them. A packet is marked by the queue it leaves behind: of the ones to
+ * leave in round r, r wait before and r + 1 once that round's two have arrived, of which one
+ * leaves.
  */
 static void a_step_marks_by_the_queue_that_is_left_behind(void **state)
 {
@@ -213,8 +222,11 @@ static void a_step_marks_by_the_queue_that_is_left_behind(void **state)
 	struct topology t;
 
 	network_config_init(&config);
-	config.red = (struct network_red){.classes = 1 << 1, .kmin_bytes = K * 100, .kmax_bytes = K * 100,
-					  .pmax_ppb = 1000000000, .rate_bps = G100 / 10};
+	config.red = (struct network_red){.classes = 1 << 1,
+					  .kmin_bytes = K * 100,
+					  .kmax_bytes = K * 100,
+					  .pmax_ppb = 1000000000,
+					  .rate_bps = G100 / 10};
 	tree_star(&t, 3, G100, US);
 	struct network *net = must_create(&t, &config);
 	struct flow_host *hosts = flow_hosts(net, 3);
@@ -222,7 +234,10 @@ static void a_step_marks_by_the_queue_that_is_left_behind(void **state)
 	flow_start(&hosts[1], 0, N, 1000);
 	flow_start(&hosts[2], 0, N, 1000);
 	must_end(net);
-	/* Left behind: 1 .. N after each of the first N departures, then N - 1 .. 0. More than K: marked. */
+	/*
+	 * Left behind: 1 .. N after each of the first N departures, then N - 1 .. 0. More than K:
+	 * marked.
+	 */
 	assert_int_equal(hosts[0].got_ce, (N - K) + (N - 1 - K));
 	finish(net, hosts);
 }
@@ -237,7 +252,10 @@ static void read_stack(struct flow_host *h, const struct packet *p, uint64_t now
 	second = int_hop_unpack(p->int_stack->hop[1]);
 	assert_int_equal(first.rate_bps, G100);
 	assert_int_equal(second.rate_bps, G100 / 4);
-	/* The second port is slower: what is behind the packet is what has arrived less what has left. */
+	/*
+	 * The second port is slower: what is behind the packet is what has arrived less what has
+	 * left.
+	 */
 	assert_in_range(second.qlen_bytes, 0, 1000 * 30);
 	if (h->got == 20)
 		assert_true(second.qlen_bytes > 1000 * 50 / 4);
@@ -280,31 +298,40 @@ static void int_tells_of_each_switch(void **state)
 	finish(net, hosts);
 }
 
-/* Two lossy ports share: each may have half of what the other leaves free, so a third of all. */
+/* Two lossy ports share: each has alpha times what both leave free. */
 static void a_lossy_queue_gets_alpha_of_what_is_free(void **state)
 {
-	struct network_config config;
-	struct network_port_counts counts;
-	struct topology t;
+	static const struct {
+		int8_t alpha_log2;
+		uint32_t queue_bytes;
+	} cases[] = {{0, 300000 / 3}, {-1, 300000 / 4}, {1, 300000 * 2 / 5}};
 
-	network_config_init(&config);
-	config.buffer_bytes = 300000;
-	config.check = true;
-	tree_star(&t, 6, G100, US);
-	struct network *net = must_create(&t, &config);
-	struct flow_host *hosts = flow_hosts(net, 6);
+	for (size_t n = 0; n < sizeof(cases) / sizeof(*cases); n++) {
+		struct network_config config;
+		struct network_port_counts counts;
+		struct topology t;
 
-	for (uint32_t i = 2; i < 6; i++)
-		flow_start(&hosts[i], i % 2, 500, 1000);
-	network_run(net, 30 * US, UINT64_MAX);
-	for (uint32_t i = 0; i < 2; i++) {
-		network_count_port(net, i, 1, &counts);
-		assert_in_range(counts.queue_bytes, 98000, 102000);
+		network_config_init(&config);
+		config.buffer_bytes = 300000;
+		config.alpha_log2[1] = cases[n].alpha_log2;
+		config.check = true;
+		tree_star(&t, 6, G100, US);
+		struct network *net = must_create(&t, &config);
+		struct flow_host *hosts = flow_hosts(net, 6);
+
+		for (uint32_t i = 2; i < 6; i++)
+			flow_start(&hosts[i], i % 2, 500, 1000);
+		network_run(net, 30 * US, UINT64_MAX);
+		for (uint32_t i = 0; i < 2; i++) {
+			network_count_port(net, i, 1, &counts);
+			assert_in_range(counts.queue_bytes, cases[n].queue_bytes - 3000,
+					cases[n].queue_bytes + 3000);
+		}
+		must_end(net);
+		assert_int_equal(drops_of(net, NETWORK_DROP_QUEUE), drops_of_all(net));
+		must_be_empty(net);
+		finish(net, hosts);
 	}
-	must_end(net);
-	assert_int_equal(drops_of(net, NETWORK_DROP_QUEUE), drops_of_all(net));
-	must_be_empty(net);
-	finish(net, hosts);
 }
 
 int main(void)

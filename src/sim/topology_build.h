@@ -4,20 +4,26 @@
  * tier.
  *
  *   star          `hosts` on one switch
- *   dumbbell      `hosts` on each of two switches; 0 .. hosts-1 left, the others right; one fabric
- * link parking-lot   `bottlenecks` fabric links in a row of switches; host 0 on the first switch,
- * host 1 on the last, and for the bottleneck i host 2+2i before it and host 3+2i behind it
+ *   dumbbell      `hosts` on each of two switches, 0 .. hosts-1 left, the others right; one
+ *                 fabric link
+ *   parking-lot   `bottlenecks` fabric links in a row of switches; host 0 on the first switch,
+ *                 host 1 on the last, and for the bottleneck i host 2+2i before it and host
+ *                 3+2i behind it
  *   leaf-spine    `leaves` x `hosts_per_leaf` hosts; leaf l has `uplinks` fabric links, to the
- * spines l, l + 1, .. modulo `spines` (0 uplinks: one to each spine) fat-tree      k^3/4 hosts, k
- * pods of k/2 edge and k/2 aggregation switches, (k/2)^2 cores; the core (k/2)i .. (k/2)i + k/2 - 1
- * are linked to the i-th aggregation switch of every pod hpcc          5 pods of 4 ToR and 4
- * aggregation switches, 16 cores, 16 hosts a ToR: 320 hosts. Rates and delays not given are 100
- * Gbit/s at hosts, 400 Gbit/s above, 1 us rail          `hosts` nodes of `nics` NICs; every NIC is
- * a host (node x nics + rail); a leaf for each rail and group of `hosts_per_leaf` nodes (0: all
- * nodes); each leaf linked to each spine two-dc        two fabrics of the kind `site_kind` and of
- * these same parameters; in each, `borders` switches linked to every switch of its highest tier;
- * long link i joins the borders i mod `borders`. Hosts of the first data centre come first file
- * read from `text`: the format of topology_hpcc.h
+ *                 spines l, l + 1, .. modulo `spines` (0 uplinks: one to each spine)
+ *   fat-tree      k^3/4 hosts, k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 cores;
+ *                 the cores (k/2)i .. (k/2)i + k/2 - 1 are linked to the i-th aggregation
+ *                 switch of every pod
+ *   hpcc          5 pods of 4 ToR and 4 aggregation switches, 16 cores, 16 hosts a ToR: 320
+ *                 hosts. Unless told otherwise 100 Gbit/s at hosts, four times the hosts' rate
+ *                 above, 1 us
+ *   rail          `hosts` nodes of `nics` NICs; every NIC is a host (node x nics + rail); a
+ *                 leaf for each rail and group of `hosts_per_leaf` nodes (0: all nodes); each
+ *                 leaf linked to each spine
+ *   two-dc        two fabrics of the kind `site_kind` and of these same parameters; in each,
+ *                 `borders` switches linked to every switch of its highest tier; long link i
+ *                 joins the borders i mod `borders`. Hosts of the first data centre come first
+ *   file          read from `text`: the format of topology_hpcc.h
  */
 #ifndef SIM_TOPOLOGY_BUILD_H
 #define SIM_TOPOLOGY_BUILD_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packet trimming: a data packet that finds no room loses its payload and goes on as a control packet.
- * With the coin of NDP (Handley et al., SIGCOMM 2017) it is, half of the time, the last packet that
- * waits which is cut, so that no flow's phase decides whose packets are.
+ * Packet trimming: a data packet that finds no room loses its payload and goes on as a control
+ * packet. With the coin of NDP (Handley et al., SIGCOMM 2017) it is, half of the time, the last
+ * packet that waits which is cut, so that no flow's phase decides whose packets are.
  */
 #include "sim/network_state.h"
 
@@ -37,7 +37,8 @@ bool trim_packet(struct network *net, struct port *port, struct packet **packet)
 	struct packet *p = *packet;
 	const struct packet *last = port->queues[p->class].tail;
 
-	if (p->class == PACKET_CONTROL_CLASS || net->config.lossless_classes & 1u << p->class || !may_cut(net, p))
+	if (p->class == PACKET_CONTROL_CLASS || net->config.lossless_classes & 1u << p->class ||
+	    !may_cut(net, p))
 		return false;
 	if (net->config.trim_coin && port->ready & 1u << p->class && may_cut(net, last) &&
 	    last->wire_bytes >= p->wire_bytes && prng_next(&port->prng) >> 63)

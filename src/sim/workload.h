@@ -6,11 +6,11 @@
  *
  * The simulation pulls and reports:
  *
- *   start:     while workload_next(w, &m): at time m.start_ps post m on its connection. Only one
- * need be held at a time; open-loop traffic never ends unless it was given an end. sent:      when
- * the sender knows that all bytes of m are acknowledged, workload_sent(w, &m, now). received:  when
- * all bytes of m have arrived at m.dst, workload_received(w, &m, now). then:      while
- * workload_released(w, &m): post m at m.start_ps, which is now or later.
+ *   start      while workload_next(w, &m): at time m.start_ps post m on its connection. Only one
+ *              need be held at a time; open-loop traffic never ends unless it was given an end.
+ *   sent       when the sender knows all bytes of m acknowledged: workload_sent(w, &m, now)
+ *   received   when all bytes of m have arrived at m.dst: workload_received(w, &m, now)
+ *   then       while workload_released(w, &m): post m at m.start_ps, which is now or later
  *
  * sent and received are independent and may come in either order; each is told once a message. A
  * message is a value: the simulation keeps its copy as long as it likes and gives it back as it
@@ -28,8 +28,9 @@
 #include "sim/text.h"
 #include "sim/topology.h"
 
-#define WORKLOAD_BYTES_MAX   (1ull << 44)
-#define WORKLOAD_TIME_PS_MAX (1ull << 62)
+#define WORKLOAD_BYTES_MAX       (1ull << 44)
+#define WORKLOAD_TIME_PS_MAX     (1ull << 62)
+#define WORKLOAD_STEP_GAP_PS_MAX 1000000000000ull /* 1 s */
 enum {
 	WORKLOAD_PARTS_MAX = 64,
 	WORKLOAD_HOSTS_MAX = 1 << 20,
@@ -118,34 +119,48 @@ struct workload_params {
  * Adds a part. 0; -EINVAL with the reason in *err; -ENOMEM. Not to be called once messages have
  * been taken. The kinds, S being `bytes`:
  *
- *   incast          `senders` messages of S to `target`, from the other hosts in turn beginning
- * behind the target (more senders than hosts: a host sends several, each on a connection of its
- * own), each `jitter_ps` late at most. 0 senders: all others permutation     a random derangement:
- * each host sends S to another, each receives S once victim          an incast, tagged `tag`, and
- * one message of `victim_bytes` from victim_src to victim_dst, tagged tag + 1; senders are the
- * hosts from 0, `target`, `victim_src` and `victim_dst` excepted staircase       `senders` long
- * flows, host i to i + stride or (stride 0) to `target`; flow i joins at start + i x interval and,
- * if `end_ps` is given, leaves at end_ps - i x interval, the last to join first. A flow is messages
- * of S, `active_max` of them (0: 2) under way at a time, so S x active_max should exceed a BDP
- *   many-qps        `connections` QPs from host 0 to the others in turn, `idle` of them never used;
- * each of the rest sends one message of S, at random between start and end_ps; tagged `tag`. And
- * `senders` fast ones, sending victim_bytes each from the start, tagged tag + 1 all-to-all each
- * host sends S / hosts to each other host, in `order`, `active_max` messages of a host under way
- * (not yet sent) at a time; 0: all at once moe             the same, but of host i's S the expert
- * at host j gets a share by Zipf's law with exponent zipf_milli / 1000 (0: uniform), which expert
- * is how popular being random; shares that round to nothing are 1 byte. With `combine` a host sends
- * back what it received, message by message, as it arrives ring            allreduce of S by every
- * host over `rings` rings (0: 1): 2(n-1) steps of S / rings / n; a step of a host starts
- * step_gap_ps after the previous one has arrived halving-doubling allreduce of S; hosts a power of
- * two; 2 log2 n steps of S/2, S/4 .. and back tree            allreduce of S in `chunks` (0: 1)
- * pieces, up and down a binary tree poisson         open loop: every host draws exponential gaps
- * with mean size x 8 / (load x rate), a destination other than itself, a size from `cdf`; load_ppm
- * 300000 is 30 % of `rate_bps`, payload only. Until end_ps or count_max messages (0: no such end).
- * A host's gaps and sizes do not depend on how many hosts there are poisson-incast  open loop:
- * `senders` random hosts send S each to one random host at a time, so often that all incasts
- * together are load_ppm of hosts x rate_bps hpcc-flows      `text` in the format of
- * workload_file.h; node numbers are those of `topology`, or hosts where that is NULL htsim-matrix
- * likewise
+ *   incast            `senders` messages of S to `target`, from the other hosts in turn
+ *                     beginning behind the target (more senders than hosts: a host sends
+ *                     several, each on a connection of its own), each `jitter_ps` late at most.
+ *                     0 senders: all others
+ *   permutation       a random derangement: each host sends S to another, each receives S once,
+ *                     with `jitter_ps`
+ *   victim            an incast, tagged `tag`, and one message of `victim_bytes` from
+ *                     victim_src to victim_dst, tagged tag + 1; the incast's senders are the
+ *                     hosts from 0, `target`, victim_src and victim_dst excepted
+ *   staircase         `senders` long flows, host i to i + stride or (stride 0) to `target`;
+ *                     flow i joins at start + i x interval and, if `end_ps` is given, leaves at
+ *                     end_ps - i x interval, the last to join first. A flow is messages of S,
+ *                     `active_max` of them (0: 2) under way at a time, so S x active_max should
+ *                     exceed a BDP
+ *   many-qps          `connections` QPs from host 0 to the others in turn, `idle` of them never
+ *                     used; each of the rest sends one message of S, at random between start
+ *                     and end_ps (0: at once), tagged `tag`. And `senders` fast ones, sending
+ *                     victim_bytes each from the start, tagged tag + 1
+ *   all-to-all        each host sends S / hosts to each other host, in `order`, `active_max`
+ *                     messages of a host under way (not yet sent) at a time; 0: all at once
+ *   moe               the same, but of host i's S the expert at host j gets a share by Zipf's
+ *                     law with exponent zipf_milli / 1000 (0: uniform), which expert is how
+ *                     popular being random; shares that round to nothing are 1 byte. With
+ *                     `combine` a host sends back what it received, message by message,
+ *                     step_gap_ps after it arrived
+ *   ring              allreduce of S by every host over `rings` rings (0: 1): 2(n-1) steps of S
+ *                     / rings / n; a step of a host starts step_gap_ps after the previous one
+ *                     has arrived
+ *   halving-doubling  allreduce of S; hosts a power of two; 2 log2 n steps of S/2, S/4 .. and
+ *                     back, each rounded down
+ *   tree              allreduce of S in `chunks` (0: 1) pieces, up and down a binary tree
+ *   poisson           open loop: every host draws exponential gaps with mean size x 8 / (load x
+ *                     rate), a destination other than itself, a size from `cdf`; load_ppm
+ *                     300000 is 30 % of `rate_bps`, payload only. Until end_ps or count_max
+ *                     messages (0: no such end). A host's gaps and sizes do not depend on how
+ *                     many hosts there are
+ *   poisson-incast    open loop: `senders` random hosts send S each to one random host at a
+ *                     time, so often that all incasts together are load_ppm of hosts x rate_bps
+ *   hpcc-flows        `text` in the format of workload_file.h; node numbers are those of
+ *                     `topology`, or hosts where that is NULL. `tag` is as given, times and
+ *                     classes are the text's
+ *   htsim-matrix      likewise
  */
 int workload_add(struct workload *, const char *kind, const struct workload_params *,
 		 struct text_error *err);

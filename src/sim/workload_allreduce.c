@@ -13,7 +13,8 @@ static int need_common(const struct workload_params *p, uint64_t bytes_min, stru
 {
 	int rc = part_need("bytes", p->bytes, bytes_min, WORKLOAD_BYTES_MAX, err);
 
-	return rc ? rc : part_need("step gap, ps,", p->step_gap_ps, 0, WORKLOAD_TIME_PS_MAX, err);
+	return rc ? rc
+		  : part_need("step gap, ps,", p->step_gap_ps, 0, WORKLOAD_STEP_GAP_PS_MAX, err);
 }
 
 static void set_bus(struct workload_part *p, uint64_t bytes)

@@ -145,7 +145,7 @@ static int create(struct all_to_all **out, const struct workload_part *c,
 	int rc = part_need("bytes", p->bytes, c->host_count, WORKLOAD_BYTES_MAX, err);
 
 	if (!rc)
-		rc = part_need("step gap, ps,", p->step_gap_ps, 0, WORKLOAD_TIME_PS_MAX, err);
+		rc = part_need("step gap, ps,", p->step_gap_ps, 0, WORKLOAD_STEP_GAP_PS_MAX, err);
 	if (!rc && p->order != WORKLOAD_SHIFTED && p->order != WORKLOAD_RANDOM)
 		rc = text_fail(err, 0, "order is %u; allowed are %u (shifted) and %u (random)",
 			       (uint64_t)p->order, (uint64_t)WORKLOAD_SHIFTED,

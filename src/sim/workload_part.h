@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a kind of workload is to the rest: a generator behind five calls. A part speaks of hosts by
+ * What a kind of workload is to the rest: a generator behind four calls. A part speaks of hosts by
  * rank and numbers its connections from 0; workload.c turns both into what the simulation sees.
  */
 #ifndef SIM_WORKLOAD_PART_H

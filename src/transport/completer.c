@@ -48,7 +48,7 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 	req->retries = qp->retry_cnt; /* IBTA 9.7.6.1.3: any progress restores the counter */
 	req->rnr_retries = qp->rnr_retry;
 	req->lost_seen = false;
-	if (qp->gbn->congestion)
+	if (congestion_governing(qp))
 		congestion_acked(tp, qp, acked, now_ns);
 	else
 		aimd_acked(&req->cc, acked * qp->mtu);
@@ -106,7 +106,7 @@ static void retry(struct transport *tp, struct qp *qp, enum cc_loss loss, uint64
 		return;
 	}
 	req->retries--;
-	if (qp->gbn->congestion)
+	if (congestion_governing(qp))
 		congestion_lost(qp, loss, now_ns);
 	else
 		aimd_lost(&req->cc);
@@ -276,6 +276,8 @@ void completer_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		aeth_decode(&aeth, headers + opcode_header_offset(info, H_AETH));
 		acknowledge_input(tp, qp, bth->psn, aeth.syndrome, now_ns);
 	} else {
+		if ((pkt->flow->tos & 3) == 3) /* CE, RFC 3168 */
+			congestion_response_marked(tp, qp, now_ns);
 		response_input(tp, qp, bth->psn, info, headers, payload, payload_len, now_ns);
 	}
 	congestion_heard(qp, false, NULL);
@@ -283,10 +285,10 @@ void completer_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 
 void completer_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct congestion *g = qp->gbn ? qp->gbn->congestion : NULL;
+	struct congestion *g = qp->gbn ? congestion_governing(qp) : NULL;
 
 	tp->counters.cnps_received++;
-	if (!g || !tp->cc)
+	if (!g)
 		return; /* the window of such a QP knows nothing of congestion notification */
 	cc_on_cnp(&g->cc, now_ns);
 	requester_wake_by(tp, qp);

@@ -22,6 +22,7 @@ struct congestion *congestion_of(struct transport *tp, struct qp *qp, uint64_t n
 		.mtu_bytes = qp->mtu,
 		.cwnd_bytes_min = qp->mtu,
 		.cwnd_bytes_max = tp->window_bytes,
+		.target_ns = tp->cc_target_ns,
 		.params = tp->cc,
 	};
 
@@ -46,6 +47,21 @@ void congestion_free(struct transport *tp, struct qp *qp)
 
 /* ---- requester ---------------------------------------------------------------------------------- */
 
+void congestion_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	/* Between processes of one host there is no network: what delays is the processor's scheduling. */
+	if (!tp->cc || qp->type != QPT_RC || qp->local || !congestion_of(tp, qp, now_ns))
+		return;
+	qp->gbn->congestion->governs = true;
+	congestion_set_ect(tp, qp);
+}
+
+void congestion_set_ect(const struct transport *tp, struct qp *qp)
+{
+	if (qp->gbn && congestion_governing(qp) && tp->cc->algorithm != CC_NONE)
+		qp->flow.tos = (uint8_t)((qp->flow.tos & ~3u) | 2); /* RFC 3168 */
+}
+
 uint64_t congestion_window(const struct congestion *g)
 {
 	return g->cc.cwnd_bytes;
@@ -62,7 +78,7 @@ void congestion_sent(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t
 	struct requester *req = &qp->gbn->req;
 	struct congestion *g = qp->gbn->congestion;
 
-	pacer_sent(&g->pacer, g->cc.rate_bps, bytes + tp->wire_overhead_bytes, now_ns);
+	pacer_sent(&g->pacer, g->cc.rate_bps, bytes + tp->wire_overhead_bytes, tp->pace_slack_ns, now_ns);
 	if (again) {
 		g->timed_ns = 0; /* its ACK would be of either copy */
 		return;
@@ -83,6 +99,27 @@ void congestion_heard(struct qp *qp, bool ce, const struct int_stack *telemetry)
 		return;
 	g->heard_ce = ce;
 	g->heard_int = telemetry;
+}
+
+/*
+ * The responder has no window and no pace for its responses: who asks for them is told, as if it had
+ * been told by a CNP or an ACK.
+ */
+void congestion_response_marked(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct congestion *g = congestion_governing(qp);
+
+	if (!g)
+		return;
+	if (tp->ce_echo) {
+		g->heard_ce = true;
+		return;
+	}
+	if (g->marked_ns && g->marked_ns + tp->cnp_interval_ns > now_ns)
+		return;
+	g->marked_ns = now_ns;
+	cc_on_cnp(&g->cc, now_ns);
+	requester_wake_by(tp, qp);
 }
 
 void congestion_acked(const struct transport *tp, struct qp *qp, uint32_t packets, uint64_t now_ns)

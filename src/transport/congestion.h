@@ -18,11 +18,7 @@
 #include "cc/cc.h"
 #include "cc/pacer.h"
 #include "cc/params.h"
-
-struct qp;
-struct pkt;
-struct bth;
-struct transport;
+#include "transport/qp.h"
 
 struct congestion {
 	struct cc cc;
@@ -30,11 +26,13 @@ struct congestion {
 	/* requester */
 	uint64_t acked_bytes;  /* free-running */
 	struct pacer pacer;
-	uint64_t timed_ns;     /* when timed_psn left; 0: no packet is being timed */
+	uint64_t timed_ns;     /* when timed_psn left, asking for an ACK; 0: no packet is being timed */
 	uint32_t timed_psn;
 	const struct int_stack *heard_int; /* with the ACK being looked at */
 	bool heard_ce;         /* likewise */
+	bool governs;          /* the window and the pace hold; false: the QP keeps its struct aimd */
 	bool paced;            /* data waits for congestion_due_ns */
+	uint64_t marked_ns;    /* when a marked READ response last counted as a CNP; 0: never */
 
 	/* responder */
 	bool ce;               /* a packet that no ACK has acknowledged was marked */
@@ -45,19 +43,36 @@ struct congestion {
 	struct int_stack int_stack;
 };
 
+/* What the requester obeys; NULL: nothing but its struct aimd. The QP has a gbn. */
+static inline struct congestion *congestion_governing(const struct qp *qp)
+{
+	struct congestion *g = qp->gbn->congestion;
+
+	return g && g->governs ? g : NULL;
+}
+
 /* The block of a QP, made if need be; NULL: no memory. */
 struct congestion *congestion_of(struct transport *, struct qp *, uint64_t now_ns);
 void congestion_free(struct transport *, struct qp *);
+/* As requester it obeys the nic's algorithm from now on. Not without memory, nor towards this host. */
+void congestion_start(struct transport *, struct qp *, uint64_t now_ns);
+/* What goes to qp->flow may be marked (ECT(0)), if there is somebody who listens to marks. */
+void congestion_set_ect(const struct transport *, struct qp *);
 
 /* Payload bytes that may be unacknowledged. */
 uint64_t congestion_window(const struct congestion *);
 /* When the next packet may leave, if packets may leave slack_ns before their time. */
 uint64_t congestion_due_ns(const struct congestion *, uint64_t slack_ns);
-/* A packet of so many transport bytes leaves. `again`: not for the first time. */
+/*
+ * A packet leaves that puts so many transport bytes on the way: its own, or those of the READ
+ * responses that it asks for. `again`: not for the first time.
+ */
 void congestion_sent(struct transport *, struct qp *, uint32_t psn, uint32_t bytes, bool again,
 		     uint64_t now_ns);
 /* What an acknowledgement says beside its PSN, before and until it is looked at: its BECN, its telemetry. */
 void congestion_heard(struct qp *, bool ce, const struct int_stack *);
+/* A READ response was marked: what it asked for is too much. Before it is looked at. */
+void congestion_response_marked(struct transport *, struct qp *, uint64_t now_ns);
 /* So many PSNs were acknowledged, the last of them the one before req->una. */
 void congestion_acked(const struct transport *, struct qp *, uint32_t packets, uint64_t now_ns);
 void congestion_lost(struct qp *, enum cc_loss, uint64_t now_ns);

@@ -72,6 +72,7 @@ struct transport {
 	const struct cc_params *cc;  /* NULL: RoCEv2 QPs have struct aimd, veRoCE its default */
 	uint64_t line_rate_bps;      /* 0: unknown */
 	uint64_t base_rtt_ns;        /* 0: unknown */
+	uint64_t cc_target_ns;       /* cc_config.target_ns */
 	uint64_t pace_slack_ns;      /* a packet may leave so much before its time: one wake-up for many */
 	uint64_t cnp_interval_ns;    /* of one QP */
 	uint32_t wire_overhead_bytes; /* of a packet, around its transport bytes, for the pace */
@@ -248,6 +249,7 @@ struct qp {
 		uint8_t is_global;
 		uint8_t static_rate;
 		uint8_t src_path_bits;
+		uint8_t traffic_class; /* the flow's may say ECT, which the program did not */
 	} av;
 	uint8_t max_rd_atomic;
 	uint8_t max_dest_rd_atomic;
@@ -260,6 +262,7 @@ struct qp {
 	bool sq_draining;
 	bool sqd_notify;
 	bool comm_est;
+	bool local; /* the peer has an address of this host */
 };
 
 /* Where it takes receive WQEs from: its own queue or the SRQ's. */

@@ -45,17 +45,15 @@ void requester_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	req->retries = qp->retry_cnt;
 	req->rnr_retries = qp->rnr_retry;
 	aimd_init(&req->cc, tp->window_bytes, 2 * QP_ACKREQ_PACKETS * qp->mtu);
-	/* Without memory for it the QP does as where no algorithm is asked for. */
-	if (tp->cc && qp->type == QPT_RC && congestion_of(tp, qp, now_ns))
-		qp->flow.tos = (uint8_t)((qp->flow.tos & ~3u) | 2); /* ECT(0) */
+	congestion_start(tp, qp, now_ns);
 }
 
 /* Payload bytes that may be unacknowledged, and the most they ever may be. */
 static uint64_t window_bytes(const struct qp *qp)
 {
-	const struct gbn *g = qp->gbn;
+	const struct congestion *g = congestion_governing(qp);
 
-	return g->congestion ? congestion_window(g->congestion) : g->req.cc.window_bytes;
+	return g ? congestion_window(g) : qp->gbn->req.cc.window_bytes;
 }
 
 /* Distance from the oldest unacknowledged PSN: comparable over the whole 24 bits. */
@@ -225,8 +223,10 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	}
 	memset(p + at + payload, 0, pad);
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + payload + pad + ICRC_LEN);
-	if (qp->gbn->congestion)
-		congestion_sent(tp, qp, req->psn, at + payload + pad + ICRC_LEN, again, now_ns);
+	if (congestion_governing(qp))
+		congestion_sent(tp, qp, req->psn,
+				at + (request_is_read(w) ? bytes : payload) + pad + ICRC_LEN, again,
+				now_ns);
 	if (again) {
 		tp->counters.retransmits++;
 	} else {
@@ -272,7 +272,7 @@ static void complete_unacknowledged(struct transport *tp, struct qp *qp, uint64_
 bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
-	struct congestion *g = qp->gbn->congestion;
+	struct congestion *g = congestion_governing(qp);
 	bool sent = false, more = false;
 
 	if (tp->data_paused)
@@ -316,7 +316,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		}
 		if (!send_packet(tp, qp, w, span,
 				 flying % tp->ackreq_packets == tp->ackreq_packets - 1u ||
-					 flying + span >= window,
+					 flying + span >= window || (g && !g->timed_ns),
 				 now_ns))
 			break;
 		sent = true;

@@ -40,7 +40,8 @@ struct simulation *simulation_create(const struct scenario *s, struct results *r
 	uint32_t flows = one_size ? 128 : FLOWS;
 
 	if (!strcmp(s->cc.algorithm, "refused")) {
-		snprintf(why, why_bytes, "cc.algorithm: 'refused': there are fake, broken and slow");
+		snprintf(why, why_bytes,
+			 "cc.algorithm: 'refused': there are fake, broken and slow");
 		return NULL;
 	}
 	m = calloc(1, sizeof(*m));
@@ -52,19 +53,24 @@ struct simulation *simulation_create(const struct scenario *s, struct results *r
 	r->hosts = 128;
 	r->switches = 80;
 	r->links = 384;
+	r->header_share_ppb = 950000000;
 	r->host_rate_bps = UINT64_C(100000000000);
 	r->base_rtt_ps = UINT64_C(12240000);
 	snprintf(r->cc, sizeof(r->cc), "%s", s->cc.algorithm);
 	snprintf(r->transport, sizeof(r->transport), s->transport.protocol ? "RoCEv2" : "veRoCE");
 	if (s->output.goodput_window_ps != SCENARIO_NONE)
-		results_goodput_start(r, s->output.goodput_window_ps, (uint32_t)s->output.goodput_flows,
-				      s->workload_count);
+		results_goodput_start(r, s->output.goodput_window_ps,
+				      (uint32_t)s->output.goodput_flows, s->workload_count);
 	results_series_init(&r->pfc.frames, 10 * US, RESULTS_SUM);
 	for (uint32_t i = 0; i < flows; i++) {
 		uint64_t bytes = one_size ? 1000000 : (uint64_t)exp(6 + 11 * draw(m));
 		struct results_flow f = {
-			.src = i % 128, .dst = one_size ? 0 : (i * 37 + 11) % 128, .workload = i % s->workload_count,
-			.bytes = bytes, .start_ps = one_size ? 0 : i * 20 * US, .fct_ps = RESULTS_NOT_DONE,
+			.src = i % 128,
+			.dst = one_size ? 0 : (i * 37 + 11) % 128,
+			.workload = i % s->workload_count,
+			.bytes = bytes,
+			.start_ps = one_size ? 0 : i * 20 * US,
+			.fct_ps = RESULTS_NOT_DONE,
 			.ideal_ps = one_size ? 88 * US : 12 * US + bytes * 85,
 		};
 
@@ -72,8 +78,11 @@ struct simulation *simulation_create(const struct scenario *s, struct results *r
 	}
 	for (uint32_t i = 0; i < PORTS; i++) {
 		struct results_port p = {
-			.node = i < 2 ? i : 128 + i % 4, .to = i < 2 ? 128 : i, .port = (uint16_t)i,
-			.tier = i < 2 ? 0 : 1, .rate_bps = r->host_rate_bps,
+			.node = i < 2 ? i : 128 + i % 4,
+			.to = i < 2 ? 128 : i,
+			.port = (uint16_t)i,
+			.tier = i < 2 ? 0 : 1,
+			.rate_bps = r->host_rate_bps,
 		};
 
 		results_series_init(&p.queue, US, RESULTS_MAX);
@@ -96,7 +105,8 @@ static void step(struct simulation *m)
 		if (f->fct_ps != RESULTS_NOT_DONE || f->start_ps > now)
 			continue;
 		bytes = (uint64_t)(length / 1e12 * (one_size ? 0.76e9 : 8e9) / 8 *
-				   (1 + 0.5 * (draw(m) - 0.5) * exp(-4 * t) + 0.1 * ((i * 7) % 11 / 11.0)));
+				   (1 + 0.5 * (draw(m) - 0.5) * exp(-4 * t) +
+				    0.1 * ((i * 7) % 11 / 11.0)));
 		if (f->acked_bytes + bytes >= f->bytes)
 			bytes = f->bytes - f->acked_bytes;
 		results_goodput_add(r, i, now + (uint64_t)(draw(m) * (double)length), bytes);
@@ -106,10 +116,15 @@ static void step(struct simulation *m)
 	}
 	for (uint32_t k = 0; k < 20; k++) {
 		for (uint32_t i = 0; i < r->port_count; i++) {
-			double q = 150e3 * exp(-5 * t) * (i == 3 ? 3 : i == 4 ? 1.4 : i == 5 ? 0.8 : 0.1) +
+			double q = 150e3 * exp(-5 * t) *
+					   (i == 3   ? 3
+					    : i == 4 ? 1.4
+					    : i == 5 ? 0.8
+						     : 0.1) +
 				   8e3 * draw(m) - 3e3;
 
-			results_queue_change(&r->ports[i], now + k * length / 20, q > 0 ? (uint64_t)q : 0);
+			results_queue_change(&r->ports[i], now + k * length / 20,
+					     q > 0 ? (uint64_t)q : 0);
 		}
 	}
 	if (t < 0.3 && draw(m) < 0.5) {
@@ -117,9 +132,13 @@ static void step(struct simulation *m)
 		r->pfc.resume_frames += 3;
 		results_series_add(&r->pfc.frames, now, 3);
 	}
-	for (uint32_t i = 0; i < 4 && (m->s->output.cc_trace_all || m->s->output.cc_trace.count); i++)
-		results_trace_add(r, &(struct results_trace){
-			now, i, (uint64_t)(1e9 * (0.5 + 99 * exp(-30 * t) + 0.2 * draw(m))), 100000, 1});
+	for (uint32_t i = 0; i < 4 && (m->s->output.cc_trace_all || m->s->output.cc_trace.count);
+	     i++)
+		results_trace_add(
+			r,
+			&(struct results_trace){
+				now, i, (uint64_t)(1e9 * (0.5 + 99 * exp(-30 * t) + 0.2 * draw(m))),
+				100000, 1});
 	m->step++;
 	r->time_ps = now + length;
 	r->events += 5000;
@@ -137,14 +156,16 @@ enum simulation_state simulation_run(struct simulation *m, uint64_t events)
 		step(m);
 		if (m->s->run.until_ps != SCENARIO_NONE && m->r->time_ps >= m->s->run.until_ps) {
 			m->r->partial = m->r->flows_done < m->r->flow_count;
-			snprintf(m->r->partial_why, sizeof(m->r->partial_why), "time is up, %u flows are open",
+			snprintf(m->r->partial_why, sizeof(m->r->partial_why),
+				 "time is up, %u flows are open",
 				 m->r->flow_count - m->r->flows_done);
 			return SIMULATION_ENDED;
 		}
 	}
 	if (m->step >= STEPS / 2 && !strcmp(m->s->cc.algorithm, "broken")) {
 		m->r->partial = true;
-		snprintf(m->r->partial_why, sizeof(m->r->partial_why), "an invariant does not hold");
+		snprintf(m->r->partial_why, sizeof(m->r->partial_why),
+			 "an invariant does not hold");
 		return SIMULATION_FAILED;
 	}
 	return m->step < STEPS ? SIMULATION_RUNS : SIMULATION_ENDED;
@@ -152,8 +173,8 @@ enum simulation_state simulation_run(struct simulation *m, uint64_t events)
 
 void simulation_progress(const struct simulation *m, struct simulation_progress *p)
 {
-	*p = (struct simulation_progress){m->r->time_ps, m->r->events, m->r->packet_hops, m->r->flows_done,
-					  m->r->flow_count};
+	*p = (struct simulation_progress){m->r->time_ps, m->r->events, m->r->packet_hops,
+					  m->r->flows_done, m->r->flow_count};
 }
 
 void simulation_finish(struct simulation *m)
@@ -169,12 +190,12 @@ void simulation_finish(struct simulation *m)
 		r->pfc.paused_ps = 900 * US;
 		r->ports[3].pause_tx = r->pfc.pause_frames;
 	}
-	results_drop_add(r, &(struct results_drop){RESULTS_AT_LINK, RESULTS_DROP_LOSS, RESULTS_NO_NODE, 0, 3, 17,
-						   70000});
+	results_drop_add(r, &(struct results_drop){RESULTS_AT_LINK, RESULTS_DROP_LOSS,
+						   RESULTS_NO_NODE, 0, 3, 17, 70000});
 	if (m->s->workload[0].kind == SCENARIO_RING_ALLREDUCE)
 		results_collective_add(r, &(struct results_collective){
-			0, 0, 128, 128000000, 0, 11000 * US, 10500 * US, UINT64_C(93000000000),
-			UINT64_C(184000000000)});
+						  0, 0, 128, 128000000, 0, 11000 * US, 10500 * US,
+						  UINT64_C(93000000000), UINT64_C(184000000000)});
 	r->order_hash = m->x;
 }
 

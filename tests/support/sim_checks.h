@@ -48,7 +48,7 @@ static inline uint64_t drops_of(const struct network *net, enum network_drop rea
 	uint64_t sum = 0;
 
 	network_count_drops(net, &drops);
-	for (unsigned class = 0; class < PACKET_CLASSES; class++)
+	for (unsigned class = 0; class < PACKET_CLASSES; class ++)
 		sum += drops.packets[class][reason];
 	return sum;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Hosts without a transport, for tests and benchmarks of the simulated network: each sends a number
- * of packets to one other host, as fast as its port and a window allow, and answers each packet that
- * it gets with an ACK if it is told to.
+ * of packets to one other host, as fast as its port and a window allow, and answers each packet
+ * that it gets with an ACK if it is told to.
  */
 #ifndef TESTS_SUPPORT_SIM_FLOWS_H
 #define TESTS_SUPPORT_SIM_FLOWS_H
@@ -19,13 +19,13 @@ struct flow_host {
 	uint32_t index;
 	/* What it sends; set by the test. */
 	uint32_t dst;
-	uint64_t to_send;      /* packets */
+	uint64_t to_send; /* packets */
 	uint32_t wire_bytes;
-	uint64_t window;       /* packets not acknowledged; 0: no limit */
+	uint64_t window; /* packets not acknowledged; 0: no limit */
 	uint16_t flags, sport;
 	uint8_t class;
-	bool new_sport;        /* each packet has one of its own */
-	bool acks;             /* answers what it gets */
+	bool new_sport; /* each packet has one of its own */
+	bool acks;      /* answers what it gets */
 	/* What happened. */
 	uint64_t sent, got, got_ce, got_trimmed, acked, last_ps, hash;
 	uint64_t got_class[PACKET_CLASSES], got_bytes[PACKET_CLASSES];
@@ -86,8 +86,9 @@ static inline void flow_arrive(void *host, struct packet *p, uint64_t now_ps)
 	struct flow_host *h = host;
 
 	assert(p->dst == h->index);
-	h->hash = (h->hash ^ now_ps ^ (uint64_t)p->src << 48 ^ (uint64_t)p->wire_bytes << 32 ^ p->flags)
-		  * 0x9e3779b97f4a7c15u;
+	h->hash = (h->hash ^ now_ps ^ (uint64_t)p->src << 48 ^ (uint64_t)p->wire_bytes << 32 ^
+		   p->flags) *
+		  0x9e3779b97f4a7c15u;
 	h->hash ^= h->hash >> 29;
 	h->last_ps = now_ps;
 	if (p->flow == h->index && p->wire_bytes == FLOW_ACK_BYTES) {
@@ -129,7 +130,8 @@ static inline struct flow_host *flow_hosts(struct network *net, uint32_t count)
 	return hosts;
 }
 
-static inline void flow_start(struct flow_host *h, uint32_t dst, uint64_t packets, uint32_t wire_bytes)
+static inline void flow_start(struct flow_host *h, uint32_t dst, uint64_t packets,
+			      uint32_t wire_bytes)
 {
 	h->dst = dst;
 	h->to_send += packets;

@@ -215,14 +215,15 @@ static bool usable(const struct pair *pair, const struct pair_config *c, uint32_
 	return up_and_fits(pair, i, bytes) && paced_ns(c, &pair->path[i]) <= now_ns;
 }
 
-uint64_t pair_paced_ns(const struct pair *pair, const struct pair_config *c, uint32_t bytes)
+uint64_t pair_paced_ns(const struct pair *pair, const struct pair_config *c, uint32_t bytes,
+		       uint64_t now_ns)
 {
 	uint64_t first = CC_NO_DEADLINE;
 
 	for (uint32_t i = 0; i < pair->path_count; i++) {
 		uint64_t at = paced_ns(c, &pair->path[i]);
 
-		if (at < first && up_and_fits(pair, i, bytes))
+		if (at > now_ns && at < first && up_and_fits(pair, i, bytes))
 			first = at;
 	}
 	return first;
@@ -354,7 +355,8 @@ void path_sent(const struct pair_config *c, struct pair *pair, uint32_t path, ui
 	struct path *p = &pair->path[path];
 
 	if (p->cc.rate_bps != CC_UNPACED)
-		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->wire_overhead_bytes, now_ns);
+		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->wire_overhead_bytes, c->pace_slack_ns,
+			   now_ns);
 
 	cc_on_sent(&p->cc, now_ns, p->sent_bytes, bytes);
 	p->sent_bytes += bytes;

@@ -132,8 +132,11 @@ enum { PAIR_NO_PATH = -1 };
 int pair_pick(struct pair *, const struct pair_config *, struct flowlet *, uint32_t bytes, bool again,
 	      uint8_t avoid, uint64_t now_ns);
 
-/* When the pace of a path whose window has room lets a packet go; CC_NO_DEADLINE: there is none. */
-uint64_t pair_paced_ns(const struct pair *, const struct pair_config *, uint32_t bytes);
+/*
+ * When the pace of a path whose window has room lets a packet go; CC_NO_DEADLINE: that is not what keeps
+ * any. A path whose pace lets it go already was not taken for another reason, and no time will change that.
+ */
+uint64_t pair_paced_ns(const struct pair *, const struct pair_config *, uint32_t bytes, uint64_t now_ns);
 /* Congestion control's timers that are due at cc_due_ns. */
 void pair_expire(struct pair *, uint64_t now_ns);
 

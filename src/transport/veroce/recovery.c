@@ -39,7 +39,7 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		return path;
 	if (list_empty(&vr->w->waiting))
 		list_append(&vr->pair->waiting, &vr->w->waiting);
-	vr->pair->paced_ns = pair_paced_ns(vr->pair, &tp->pairs.config, bytes);
+	vr->pair->paced_ns = pair_paced_ns(vr->pair, &tp->pairs.config, bytes, now_ns);
 	return path;
 }
 
