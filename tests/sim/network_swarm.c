@@ -29,7 +29,7 @@ struct drawn {
 	char text[TEXT_MAX];
 	size_t at;
 	struct prng prng;
-	bool veroce, pfc, trim, loss, down, tiny;
+	bool veroce, pfc, loss, down, overtakes;
 };
 
 static uint64_t below(struct drawn *d, uint64_t n)
@@ -121,7 +121,10 @@ static void draw_switches(struct drawn *d)
 	static const char *const routings[] = {"ecmp", "flowlet", "wecmp", "spray-random",
 					       "spray-round-robin", "spray-two", "spray-least"};
 
-	say(d, "[switch]\nrouting = %s\n", routings[below(d, d->veroce ? 7 : 3)]);
+	size_t routing = below(d, d->veroce ? 7 : 3);
+
+	d->overtakes = routing == 1; /* who was paused for longer than the gap may go another way */
+	say(d, "[switch]\nrouting = %s\n", routings[routing]);
 	if (one_in(d, 3))
 		say(d, "latency = %uns\n", (unsigned)below(d, 1000));
 	if (one_in(d, 3))
@@ -135,15 +138,11 @@ static void draw_switches(struct drawn *d)
 		say(d, "pfc = %s\nbuffer = %uMB\n", one_in(d, 2) ? "on" : "hpcc", 8 + (unsigned)below(d, 25));
 	} else {
 		say(d, "buffer = %uKB\n", 200 + (unsigned)below(d, 4000));
-		if (one_in(d, 4)) {
-			d->tiny = true;
+		if (one_in(d, 4))
 			say(d, "port_limit = %uKB\n", 20 + (unsigned)below(d, 100));
-		}
 	}
-	if (d->veroce && !d->pfc && one_in(d, 3)) {
-		d->trim = true;
+	if (d->veroce && !d->pfc && one_in(d, 3))
 		say(d, "trim = on\ntrim_queue = %uKB\n", 15 + (unsigned)below(d, 100));
-	}
 }
 
 static void draw_transport(struct drawn *d)
@@ -289,7 +288,7 @@ static const char *judge_loss(const struct drawn *d, const struct results *r)
 /* Where nothing is lost, nothing is sent again but by mistake, which timers may make in long queues. */
 static const char *judge_recovery(const struct drawn *d, const struct results *r)
 {
-	if (r->drop_count || d->veroce || r->partial)
+	if (r->drop_count || d->veroce || d->overtakes || r->partial)
 		return NULL;
 	if (r->recovery.naks)
 		return "NAKs where nothing is lost or overtaken";
