@@ -257,8 +257,8 @@ static const char *judge_end(const struct drawn *d, const struct results *r)
 	if (!strcmp(r->partial_why, "queue pairs broke: their flows never ended"))
 		return d->loss || d->down || !d->pfc ? NULL : "a queue pair broke for nothing";
 	if (!strcmp(r->partial_why, "run.until came before all flows were done"))
-		/* Jitter beyond the round trip is congestion to whoever goes by delay. */
-		return d->down || d->jitter ? NULL : "it takes too long";
+		/* Jitter is congestion to whoever goes by delay, and some hardly recover from timeouts. */
+		return d->down || d->jitter || d->loss ? NULL : "it takes too long";
 	return d->down ? NULL : "it came to a halt";
 }
 
