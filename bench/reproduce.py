@@ -293,7 +293,7 @@ def goal_page(runs, out):
                    "done. A link at half rate between an edge switch and one of its four aggregation switches takes an "
                    "eighth off what the four hosts below can send or get, and all others wait for them: with 1 % of the "
                    "links degraded no more than 87.5 % is possible for the all-to-all. The incast misses its goal with "
-                   "window-based Swift, at a ten-thousandth to a thousandth of a QP's rate; nothing here hands out shares.")
+                   "window-based Swift, by 0.05 % and 0.2 % of a QP's rate; nothing here hands out shares.")
         out += ["\n| goal | wanted | here | command |", "|---|---|---|---|"] + rows
 
 
