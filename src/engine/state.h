@@ -64,6 +64,7 @@ enum {
 	NAP_SHARE = 16, /* a nap may be this part of the time for which the program has polled */
 	POLLED_QUIET_NS = 1000000,  /* polled without traffic for so long, it blocks rather than naps */
 	SERVE_NS = 5000000,         /* how often a thread that is not in epoll looks after the group */
+	SERVE_LATE_NS = 20000000,   /* ... and how long it lets itself be kept from it by those who poll */
 	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
 	DEFERRED_KICKS_MAX = 32,
 	KICK_STREAM_NS = 2000, /* a post that comes so soon after the last one was sent is one of many */

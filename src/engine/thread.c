@@ -161,7 +161,15 @@ static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
 	if (!s->polling_since_ns)
 		s->polling_since_ns = now_ns;
 	/* moved_ns may be younger than now_ns: then the difference is huge, and negative. */
-	if (((int64_t)quiet_ns > POLLED_QUIET_NS || serve) && lock_try(&e->lock)) {
+	if ((int64_t)quiet_ns > POLLED_QUIET_NS || serve) {
+		/* A poller may have the lock whenever we try: but who asks the group is not to be forgotten. */
+		if (!lock_try(&e->lock)) {
+			if (!serve || now_ns < s->serve_due_ns + SERVE_LATE_NS) {
+				nap(s, now_ns, until_ns);
+				return true;
+			}
+			lock_wait(&e->lock);
+		}
 		if (serve && !e->closed) {
 			loop_serve_group(&e->loop, now_ns);
 			s->serve_due_ns = now_ns + SERVE_NS;
