@@ -7,7 +7,7 @@ checks all memory; here on a clean network and on a bad one.
 import os
 import re
 
-from pair import BUILD, Pair, check, main, perftest, pingpong
+from pair import BUILD, Failure, Pair, check, main, perftest, pingpong
 
 TRANSFER = os.path.join(BUILD, "tests", "programs", "transfer")
 
@@ -38,11 +38,25 @@ def spoiled(spec, batches=150, most=60000):
     return run
 
 
+def unless_deserted(run, tries=4):
+    """
+    Who ends first acknowledges nothing any more. Where its last ACKs were lost, and there is one a QP, the
+    server's last requests are never acknowledged, as they would not be by any other adapter.
+    """
+    for left in reversed(range(tries)):
+        try:
+            return run()
+        except Failure as wrong:
+            if not left or "status of server 1, of client 0" not in str(wrong) or \
+               "transport retry counter exceeded" not in str(wrong):
+                raise
+
+
 def spoiled_pingpong(place):
     env = {"VERBENA_IMPAIR": "drop=0.5%,seed=7"}
     pingpong(place, "ibv_rc_pingpong", ["-c"], iters=400, size=20000, env=env)
     pingpong(place, "ibv_rc_pingpong", ["-c", "-e"], iters=100, size=4096, env=env)
-    pingpong(place, "ibv_srq_pingpong", ["-c"], iters=20, size=4096, env=env)
+    unless_deserted(lambda: pingpong(place, "ibv_srq_pingpong", ["-c"], iters=20, size=4096, env=env))
 
 
 def spoiled_perftest(place):
