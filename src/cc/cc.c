@@ -53,8 +53,3 @@ bool cc_needs_int(enum cc_algorithm algorithm)
 {
 	return algorithm == CC_HPCC;
 }
-
-bool cc_needs_cnp(enum cc_algorithm algorithm)
-{
-	return algorithm == CC_DCQCN || algorithm == CC_DCQCN_FW;
-}

@@ -154,9 +154,6 @@ bool cc_by_name(const char *, enum cc_algorithm *);
 /* What programs of real networks must refuse: nothing there fills in an INT stack. */
 bool cc_needs_int(enum cc_algorithm);
 
-/* Those for which a receiver must answer CE marks with CNPs, params.h tells how often. */
-bool cc_needs_cnp(enum cc_algorithm);
-
 /* A packet's `bytes` bytes left, the first of them number `seq`; retransmissions are not told. */
 static inline void cc_on_sent(struct cc *c, uint64_t now_ns, uint64_t seq, uint32_t bytes)
 {

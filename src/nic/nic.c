@@ -27,7 +27,9 @@ static void congestion_setup(struct transport *tp, const struct nic_config *c)
 	tp->base_rtt_ns = c->base_rtt_ns;
 	tp->cc_target_ns = c->cc_target_ns;
 	tp->pace_slack_ns = c->pace_slack_ns;
-	tp->cnp_interval_ns = c->cnp_interval_ns ? c->cnp_interval_ns : CNP_INTERVAL_NS;
+	tp->cnp_interval_ns = c->cnp_interval_ns ? c->cnp_interval_ns
+			      : c->cc_params	 ? cc_params_cnp_gap_ns(c->cc_params)
+						 : CNP_INTERVAL_NS;
 	tp->wire_overhead_bytes = c->wire_overhead_bytes;
 	tp->ce_echo = c->ce_echo;
 	tp->ce_is_cnp = c->ce_is_cnp;

@@ -95,7 +95,7 @@ struct nic_config {
 	uint64_t line_rate_bps;  /* of the port; 0: unknown */
 	uint64_t base_rtt_ns;    /* of the longest way; 0: unknown */
 	uint64_t pace_slack_ns;  /* a paced packet may leave so much before its time, trains of half of it */
-	uint64_t cnp_interval_ns; /* a RoCEv2 QP sends CNPs no closer than that; 0: 50 us */
+	uint64_t cnp_interval_ns; /* a RoCEv2 QP sends CNPs no closer than that; 0: as cc_params has it, else 50 us */
 	uint32_t wire_overhead_bytes; /* around a packet's transport bytes, for the pace */
 	bool ce_echo;            /* RoCEv2 ACKs tell of marks in their BECN bit, and no CNPs are sent */
 	bool ce_is_cnp;          /* with ce_echo: such an ACK counts as a CNP, as the HPCC simulator has it */

@@ -183,18 +183,15 @@ void congestion_arrival(struct transport *tp, struct qp *qp, const struct pkt *p
 		return;
 	if (g->cnp_ns && g->cnp_ns + tp->cnp_interval_ns > now_ns) {
 		g->cnp_later = true;
-		if (!timer_is_set(&qp->timer) ||
-		    qp->timer.deadline_ns > g->cnp_ns + tp->cnp_interval_ns)
-			timer_set(&tp->timers, &qp->timer, g->cnp_ns + tp->cnp_interval_ns);
+		requester_wake_by(tp, qp);
 		return;
 	}
 	g->cnp_due = true;
 	qp_activate_to_answer(tp, qp);
 }
 
-bool congestion_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+static bool send_cnp(struct transport *tp, struct qp *qp, struct congestion *g, uint64_t now_ns)
 {
-	struct congestion *g = qp->gbn->congestion;
 	struct bth bth = {
 		.opcode = OP_CNP,
 		.becn = true,
@@ -205,8 +202,6 @@ bool congestion_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct flow flow = qp->flow;
 	uint8_t *p;
 
-	if (!g || !g->cnp_due)
-		return true;
 	flow.tos = DSCP_CNP << 2;
 	kept = tx_keep_flow(&tp->tx, &flow);
 	p = kept ? tx_room(&tp->tx, BTH_LEN + CNP_RESERVED_BYTES + ICRC_LEN) : NULL;
@@ -219,6 +214,13 @@ bool congestion_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	g->cnp_ns = now_ns;
 	tp->counters.cnps_sent++;
 	return true;
+}
+
+bool congestion_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct congestion *g = qp->gbn->congestion;
+
+	return !g || !g->cnp_due || send_cnp(tp, qp, g, now_ns);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------- */
