@@ -74,15 +74,29 @@ static void cnp_looks_as_the_annex_draws_it(void **state)
 
 static void marks_are_told_once_an_interval(void **state)
 {
-	static const uint64_t intervals[] = {0, 4000, 50000, 200000};
+	/* Of the nic, or of the responder's algorithm, which the nic's goes before. */
+	static const struct {
+		enum cc_algorithm algorithm;
+		const char *t_cnp;
+		uint64_t interval_ns, least_ns;
+	} rows[] = {
+		{CC_NONE, NULL, 0, CNP_NS},    {CC_NONE, NULL, 4000, 4000},
+		{CC_NONE, NULL, 50000, 50000}, {CC_NONE, NULL, 200000, 200000},
+		{CC_DCQCN, "20us", 0, 20000},  {CC_DCQCN_FW, "100us", 0, 100000},
+		{CC_DCQCN, "20us", 4000, 4000},
+	};
 
-	for (size_t i = 0; i < COUNT(intervals); i++) {
-		struct congestion_options c = congestion_options(CC_NONE);
-		uint64_t least = intervals[i] ? intervals[i] : CNP_NS, last_mark = 0, began;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct congestion_options c = congestion_options(rows[i].algorithm);
+		uint64_t least = rows[i].least_ns, last_mark = 0, began;
 		struct sim s;
 		size_t n;
 
-		c.cnp_interval_ns = intervals[i];
+		if (rows[i].t_cnp) {
+			assert_int_equal(cc_params_set(&c.params, "t_cnp", rows[i].t_cnp), 0);
+			c.off[DUO_A] = true;
+		}
+		c.cnp_interval_ns = rows[i].interval_ns;
 		c.window_bytes = 64 * 1024;
 		s = start(&c);
 		s.duo->latency_ns = 5000;
