@@ -97,16 +97,6 @@ void channel_close(struct channel *c)
 	free(c);
 }
 
-struct host *channel_from(const struct channel *c)
-{
-	return c->from;
-}
-
-struct host *channel_to(const struct channel *c)
-{
-	return c->to;
-}
-
 void channel_set_owner(struct channel *c, void *owner)
 {
 	c->owner = owner;

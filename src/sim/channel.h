@@ -46,8 +46,6 @@ struct message_post *channel_completed(struct channel *, uint64_t wr_id, uint64_
 /* A pointer for the caller's use; NULL at first. */
 void channel_set_owner(struct channel *, void *owner);
 void *channel_owner(const struct channel *);
-struct host *channel_from(const struct channel *);
-struct host *channel_to(const struct channel *);
 /*
  * Bytes of its oldest message that are acknowledged; a retransmission from the start takes nothing back,
  * an error may.

@@ -232,8 +232,6 @@ enum network_drop {
 	NETWORK_DROPS
 };
 
-const char *network_drop_name(enum network_drop);
-
 /*
  * Packets dropped at one port, or everywhere. Loss in a switch counts where the packet was to
  * leave.

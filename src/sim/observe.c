@@ -29,19 +29,6 @@ void network_count(const struct network *net, struct network_counts *counts)
 	counts->pending = net->events.pending;
 }
 
-const char *network_drop_name(enum network_drop reason)
-{
-	static const char *const names[NETWORK_DROPS] = {
-		[NETWORK_DROP_QUEUE] = "queue",       [NETWORK_DROP_CONTROL] = "control",
-		[NETWORK_DROP_HEADROOM] = "headroom", [NETWORK_DROP_LINK_LOSS] = "link loss",
-		[NETWORK_DROP_CORRUPT] = "corrupt",   [NETWORK_DROP_LINK_DOWN] = "link down",
-		[NETWORK_DROP_NO_ROUTE] = "no route", [NETWORK_DROP_HOPS] = "hops",
-		[NETWORK_DROP_NO_HOST] = "no host",
-	};
-
-	return (unsigned)reason < NETWORK_DROPS ? names[reason] : "none";
-}
-
 static void count_pfc(const struct network *net, const struct port *port,
 		      struct network_port_counts *c)
 {

@@ -62,7 +62,6 @@ struct packet *packet_get_slow(struct packet_store *s)
 			return NULL;
 		slab->next = s->slabs;
 		s->slabs = slab;
-		s->slab_bytes += SLAB_BYTES;
 		s->fresh = (struct packet *)((char *)slab + LINE_BYTES);
 		s->fresh_count = SLAB_PACKETS;
 	}
@@ -98,9 +97,4 @@ void packet_put_parts(struct packet_store *s, struct packet *p)
 		pool_put(&s->pool, p->int_stack, sizeof(*p->int_stack));
 	p->body = NULL;
 	p->int_stack = NULL;
-}
-
-size_t packet_store_bytes(const struct packet_store *s)
-{
-	return s->slab_bytes + pool_bytes(&s->pool);
 }

@@ -64,7 +64,6 @@ struct packet_store {
 	uint32_t fresh_count;
 	uint64_t lent;        /* packets that somebody has */
 	uint64_t lent_total;  /* packets that were lent, ever */
-	size_t slab_bytes;
 	struct pool pool;     /* bodies and INT stacks */
 };
 
@@ -113,8 +112,5 @@ static inline void packet_put(struct packet_store *s, struct packet *p)
 	s->free = p;
 	s->lent--;
 }
-
-/* What the store has from the system now. */
-size_t packet_store_bytes(const struct packet_store *);
 
 #endif
