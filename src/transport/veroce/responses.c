@@ -16,6 +16,7 @@
 #include "transport/atomic.h"
 #include "transport/request.h"
 #include "transport/veroce/veroce.h"
+#include "wire/aeth.h"
 #include "wire/icrc.h"
 
 static struct rd_resource *slot(const struct qp *qp, uint32_t r)
@@ -225,6 +226,70 @@ static void region_gone(struct transport *tp, struct qp *qp, uint32_t r)
 	acks_nak(tp, qp, &vr->w->q_in, slot(qp, r)->psn_start, AETH_NAK | NAK_REMOTE_ACCESS);
 }
 
+/*
+ * The region of a packet that is to be sent again is gone. Most likely nobody misses it: the READ was complete,
+ * and only its acknowledgement was lost. A PSN that was acknowledged is never looked into and answered at
+ * once (7.7), so an empty response with the last of those asks, and counts as the copy (our choice).
+ */
+static int32_t ask(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t path, uint64_t now_ns)
+{
+	struct veroce_work *w = qp->veroce->w;
+	const struct flow *flow = veroce_flow(tp, qp, path, false);
+	uint8_t *out = flow ? tx_room(&tp->tx, TX_HEADROOM_MAX) : NULL;
+	struct veroce_packet p = {
+		.bth = {.opcode = OP_RC_READ_RESPONSE_ONLY,
+			.migreq = true,
+			.pkey = qp->pkey,
+			.ackreq = true,
+			.retrans = true,
+			.dqpn = qp->dest_qpn,
+			.psn = (w->r.tx.una - 1) & PSN_MASK},
+		.msn = w->released,
+		.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID},
+	};
+	uint32_t len;
+
+	if (!out)
+		return 0;
+	veroce_stamp(qp, &p, path, now_ns);
+	len = veroce_encode_headers(out, &p) + ICRC_LEN;
+	tx_commit(&tp->tx, flow, qp->dest_qpn, len);
+	if (!w->asked_ns) {
+		w->asked_ns = now_ns;
+		w->asked_psn = psn;
+	}
+	return (int32_t)len;
+}
+
+/* Whether that acknowledgement left its sender after the question had come. */
+static bool is_answer(const struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
+{
+	const struct veroce *vr = qp->veroce;
+
+	if ((aeth_kind(p->aeth.syndrome) != AETH_ACK && !p->sack_count) ||
+	    psn_add(p->bth.psn, 1) != vr->w->r.tx.una)
+		return false;
+	if (p->bth.ts)
+		return (int32_t)(p->tse.tx1 - (uint32_t)vr->w->asked_ns) >= 0;
+	/* Without stamps: what was under way has come by then, or is lost. */
+	return now_ns - vr->w->asked_ns >= vr->pair->rto_ns;
+}
+
+void responses_answered(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
+			uint64_t now_ns)
+{
+	struct veroce_work *w = qp->veroce->w;
+	const struct tx_space *tx = &w->r.tx;
+
+	if (qp_get_state(qp) == QPS_ERR || w->fatal)
+		return;
+	if (!tx_is_outstanding(tx, w->asked_psn) ||
+	    tx_record(tx, w->asked_psn)->state == TX_ACKED)
+		w->asked_ns = 0; /* it had it */
+	else if (is_answer(qp, p, now_ns))
+		region_gone(tp, qp, tx_record(tx, w->asked_psn)->item);
+}
+
 /* 1: sent; 0: no room in this turn; -1: not now. */
 static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -254,6 +319,8 @@ static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return -1;
 	len = lay_out(tp, qp, r, psn, po, (uint32_t)path, again,
 		      (again && rec->probe) || recovery_wants_ack(s, psn), now_ns);
+	if (len < 0 && again)
+		len = ask(tp, qp, psn, (uint32_t)path, now_ns);
 	if (len < 0) {
 		region_gone(tp, qp, r);
 		return -1;

@@ -346,6 +346,8 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	case OP_RC_ACK_RSP:
 	case OP_RC_SACK_RSP:
 		recovery_input(tp, qp, &vr->w->r, p, now_ns);
+		if (vr->w->asked_ns)
+			responses_answered(tp, qp, p, now_ns);
 		break;
 	case OP_CNP:
 	case OP_RTT_REQUEST:

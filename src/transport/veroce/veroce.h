@@ -137,6 +137,8 @@ struct veroce_work {
 	uint32_t emit;         /* response MSN of the slot whose packets are cut next */
 	struct rd_resource *slots; /* READs and atomics, by response MSN modulo slots_size */
 	uint32_t slots_size;   /* a power of two, at least max_dest_rd_atomic; 0: none yet */
+	uint64_t asked_ns;     /* when the peer was first asked for asked_psn; 0: nothing is asked */
+	uint32_t asked_psn;    /* of R: lost, and its region is gone */
 	bool fatal;            /* the NAK that is due is the last thing this QP says ... */
 	bool cut_short;        /* ... even if responses are under way */
 	struct parked_packet **parked; /* strong_order.c; NULL: none */
@@ -382,6 +384,12 @@ static inline bool responses_output(struct transport *tp, struct qp *qp, uint64_
 
 /* Whether a response is still to be sent, or to be acknowledged. */
 bool responses_pending(const struct qp *);
+/*
+ * An acknowledgement of responses, after it was taken: whether the peer misses one whose region is gone, which
+ * ends the connection. To be called while w->asked_ns is set.
+ */
+void responses_answered(struct transport *, struct qp *, const struct veroce_packet *,
+			uint64_t now_ns);
 /* Slots up to response MSN r are done with. */
 void responses_release(struct qp *, uint32_t r);
 
