@@ -128,6 +128,7 @@ struct requester {
 	uint32_t psn;
 	uint32_t high;
 	uint32_t psn_new;
+	uint32_t asked;      /* the last PSN sent that will be answered by itself */
 	uint32_t wqe;        /* SQ index that psn lies in, or sq->next */
 	uint32_t lost_psn;   /* una when READ responses were last found missing */
 	uint32_t *rd_end;    /* ring: last response PSN of each READ/atomic on its way; NULL: none may be */

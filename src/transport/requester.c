@@ -40,6 +40,7 @@ void requester_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	req->una = qp->sq_psn;
 	req->psn = qp->sq_psn;
 	req->high = qp->sq_psn;
+	req->asked = (qp->sq_psn - 1) & PSN_MASK;
 	req->psn_new = qp->sq_psn;
 	req->wqe = qp->sq.next;
 	req->retries = qp->retry_cnt;
@@ -65,6 +66,7 @@ static uint32_t offset(const struct requester *req, uint32_t psn)
 void requester_go_back(struct qp *qp)
 {
 	qp->gbn->req.psn = qp->gbn->req.una;
+	qp->gbn->req.asked = (qp->gbn->req.una - 1) & PSN_MASK;
 	qp->gbn->req.wqe = qp->sq.una;
 }
 
@@ -201,6 +203,12 @@ static uint32_t encode_headers(uint8_t *p, const struct qp *qp, const struct sen
 	return at;
 }
 
+/* Whether something in flight will be answered, if it is not lost. */
+static bool is_answered(const struct requester *req)
+{
+	return psn_diff(req->asked, req->una) >= 0;
+}
+
 /* The packet at the cursor, and the cursor past it. False: the WQE failed, nothing was sent. */
 static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t span,
 			bool ackreq, uint64_t now_ns)
@@ -235,6 +243,8 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 		req->high = psn_add(req->psn, span);
 	}
 	req->psn = psn_add(req->psn, span);
+	if (ackreq || last || request_wants_response(w))
+		req->asked = (req->psn - 1) & PSN_MASK;
 	if (last)
 		req->wqe++;
 	return true;
@@ -303,7 +313,11 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			if (request_is_read(w))
 				span = read_chunk(qp, w);
 		}
-		if (qp->type == QPT_RC && flying && flying + span > window)
+		/*
+		 * A window that shrank may be full of packets that ask for no ACK: then one more does, or
+		 * nothing would open it but a timeout.
+		 */
+		if (qp->type == QPT_RC && flying && flying + span > window && is_answered(req))
 			break;
 		if (g && congestion_due_ns(g, tp->pace_slack_ns) > now_ns) {
 			g->paced = true;
