@@ -15,6 +15,8 @@
 
 enum { BINS = 8192, BINS_OF_MANY = 512 };
 
+static const uint64_t queue_ps_max = 100000000000000; /* the longest that transport.rto may be */
+
 struct simulation {
 	const struct scenario *scenario;
 	struct results *results;
@@ -38,11 +40,40 @@ struct simulation {
 
 /* ---- life ------------------------------------------------------------------------------------------- */
 
+/*
+ * How long a packet may wait where PFC keeps all that switches have room for: behind the whole memory of each on
+ * its way, at the rate of the narrowest link. The ways are those from the first host. Elsewhere long queues are
+ * lost. SCENARIO_NONE: no memory.
+ */
+static uint64_t longest_queue_ps(const struct simulation *s)
+{
+	const struct scenario_switch *sw = &s->scenario->sw;
+	uint64_t bytes = sw->buffer_bytes, longest = 0;
+
+	if (sw->pfc == SCENARIO_PFC_OFF)
+		return 0;
+	if (sw->border_buffer_bytes != SCENARIO_AUTO && sw->border_buffer_bytes > bytes)
+		bytes = sw->border_buffer_bytes;
+	for (uint32_t h = 1; h < s->topology.host_count; h++) {
+		struct topology_path way;
+		unsigned __int128 ps;
+
+		if (topology_paths_get(s->paths, 0, h, &way))
+			return SCENARIO_NONE;
+		ps = (unsigned __int128)bytes * 8 * 1000000000000u * (way.hops - 1) / way.rate_bps;
+		if (ps > queue_ps_max)
+			return queue_ps_max;
+		if (ps > longest)
+			longest = (uint64_t)ps;
+	}
+	return longest;
+}
+
 static bool make_network(struct simulation *s, struct why why)
 {
 	struct network_config c;
 	char error[NETWORK_ERROR_BYTES];
-	uint64_t *buffers, rtt_ps;
+	uint64_t *buffers, rtt_ps, queue_ps;
 
 	if (!parts_topology(s->scenario, &s->topology, why))
 		return false;
@@ -59,7 +90,10 @@ static bool make_network(struct simulation *s, struct why why)
 		return false;
 	s->line_rate_bps = network_host_rate_bps(s->network, 0);
 	s->results->base_rtt_ps = rtt_ps;
-	return parts_host(s->scenario, rtt_ps, s->line_rate_bps, &s->cc, &s->host_config, why);
+	queue_ps = longest_queue_ps(s);
+	if (queue_ps == SCENARIO_NONE)
+		return refuse(why, "out of memory");
+	return parts_host(s->scenario, rtt_ps, queue_ps, s->line_rate_bps, &s->cc, &s->host_config, why);
 }
 
 static bool make_hosts(struct simulation *s, struct why why)

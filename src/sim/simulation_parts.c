@@ -191,8 +191,8 @@ static uint8_t qpn_bits(const struct scenario *s)
 	return bits;
 }
 
-bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t line_rate_bps,
-		struct cc_params *cc, struct host_config *out, struct why why)
+bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t longest_queue_ps,
+		uint64_t line_rate_bps, struct cc_params *cc, struct host_config *out, struct why why)
 {
 	static const enum nic_loss losses[] = {
 		[SCENARIO_LOSS_FAST] = NIC_LOSS_FAST,
@@ -206,6 +206,9 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t line
 	uint64_t bdp = (uint64_t)((unsigned __int128)line_rate_bps * rtt_ps / 8000000000000u);
 	uint64_t rto_ps = t->rto_ps == SCENARIO_AUTO ? 4 * rtt_ps + 100000000 : t->rto_ps;
 
+	/* RoCEv2 never measures how long it takes; who gives up on a packet that only waits adds to the queue. */
+	if (!veroce && t->rto_ps == SCENARIO_AUTO)
+		rto_ps += longest_queue_ps;
 	if (!parts_supported(s, why) || !parts_cc(s, cc, why))
 		return false;
 	*out = (struct host_config){

@@ -34,9 +34,12 @@ bool parts_network(const struct scenario *, const struct topology *, struct netw
 /* Links that lose, are slow or down, now and at times to come; after network_create(). */
 bool parts_links(const struct scenario *, const struct topology *, struct network *, struct why);
 
-/* *cc is what *out points to; longest_rtt_ps is the topology's. */
-bool parts_host(const struct scenario *, uint64_t longest_rtt_ps, uint64_t line_rate_bps,
-		struct cc_params *cc, struct host_config *out, struct why);
+/*
+ * *cc is what *out points to; longest_rtt_ps is the topology's, longest_queue_ps how long a packet may wait in
+ * switches and not be lost.
+ */
+bool parts_host(const struct scenario *, uint64_t longest_rtt_ps, uint64_t longest_queue_ps,
+		uint64_t line_rate_bps, struct cc_params *cc, struct host_config *out, struct why);
 
 /* Part i of the workload is scenario->workload[i / rounds ..]: *part_workload[i] says which. */
 bool parts_workload(const struct scenario *, const struct topology *, uint64_t line_rate_bps,

@@ -255,8 +255,7 @@ static const char *judge_end(const struct drawn *d, const struct results *r)
 	if (!strcmp(r->partial_why, "run.events were spent"))
 		return NULL; /* a slow one */
 	if (!strcmp(r->partial_why, "queue pairs broke: their flows never ended"))
-		/* A queue that is never dropped may be longer than the timers are patient. */
-		return d->loss || d->down || !d->pfc || r->recovery.timeouts ? NULL : "a queue pair broke for nothing";
+		return d->loss || d->down || !d->pfc ? NULL : "a queue pair broke for nothing";
 	if (!strcmp(r->partial_why, "run.until came before all flows were done"))
 		/* Jitter is congestion to whoever goes by delay, and some hardly recover from timeouts. */
 		return d->down || d->jitter || d->loss ? NULL : "it takes too long";
@@ -301,6 +300,8 @@ static const char *judge_recovery(const struct drawn *d, const struct results *r
 		return NULL;
 	if (r->recovery.naks)
 		return "NAKs where nothing is lost or overtaken";
+	if (r->recovery.timeouts && d->pfc)
+		return "no patience with a queue that PFC keeps";
 	if (r->recovery.retransmitted_packets && !r->recovery.timeouts)
 		return "sent again for no reason";
 	return NULL;
