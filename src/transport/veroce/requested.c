@@ -67,16 +67,21 @@ static struct recv_wqe *bind(struct transport *tp, struct qp *qp, uint32_t rqmsn
 	return *bound_slot(vr, rqmsn);
 }
 
+void requested_rest(struct transport *tp, struct veroce_work *w)
+{
+	pool_put(&tp->pool, w->bound, bound_bytes(w->bound_size));
+	w->bound = NULL;
+	w->bound_size = 0;
+}
+
 static struct recv_wqe *unbind(struct transport *tp, struct veroce *vr)
 {
 	struct recv_wqe *w = *bound_slot(vr, vr->rq_done);
 
 	vr->rq_done = psn_add(vr->rq_done, 1);
-	if (vr->rq_done == vr->w->rq_bound) {
-		pool_put(&tp->pool, vr->w->bound, bound_bytes(vr->w->bound_size));
-		vr->w->bound = NULL;
-		vr->w->bound_size = 0;
-	}
+	/* A ring of the smallest size stays for the messages to come, until the QP rests. */
+	if (vr->rq_done == vr->w->rq_bound && vr->w->bound_size > BOUND_MIN)
+		requested_rest(tp, vr->w);
 	return w;
 }
 

@@ -24,15 +24,22 @@ void tx_space_drop(struct tx_space *s, struct pool *pool)
 	tx_space_init(s, s->nxt);
 }
 
-/* Nothing is outstanding any more. */
+static const struct tx_path unused_path = {.head = TX_NIL, .tail = TX_NIL};
+
+/* Nothing is outstanding any more. A ring that is kept is as good as new: few paths were used, mostly. */
 static void empty(struct tx_space *s, struct pool *pool)
 {
 	struct tx_ring *kept = s->kept;
 
-	if (!kept && s->size == TX_RING_MIN)
+	if (!kept && s->size == TX_RING_MIN) {
 		kept = s->ring;
-	else
+		for (int i = 0; i < TX_PATHS_MAX; i++) {
+			if (kept->paths[i].sent)
+				kept->paths[i] = unused_path;
+		}
+	} else {
 		pool_put(pool, s->ring, ring_bytes(s->size));
+	}
 	tx_space_init(s, s->nxt);
 	s->kept = kept;
 }
@@ -44,13 +51,11 @@ static struct tx_ring *ring_get(struct tx_space *s, struct pool *pool, uint32_t 
 	if (size == TX_RING_MIN && s->kept) {
 		ring = s->kept;
 		s->kept = NULL;
-	} else {
-		ring = pool_get(pool, ring_bytes(size));
+		return ring;
 	}
-	if (!ring)
-		return NULL;
-	for (int i = 0; i < TX_PATHS_MAX; i++)
-		ring->paths[i] = (struct tx_path){.head = TX_NIL, .tail = TX_NIL};
+	ring = pool_get(pool, ring_bytes(size));
+	for (int i = 0; ring && i < TX_PATHS_MAX; i++)
+		ring->paths[i] = unused_path;
 	return ring;
 }
 

@@ -349,6 +349,8 @@ static inline void requested_retry(struct transport *tp, struct qp *qp, uint64_t
 void requested_flush(struct transport *, struct qp *, uint64_t now_ns);
 /* Gives them back, without completions. */
 void requested_drop(struct transport *, struct qp *);
+/* None is bound: gives back what remembers them. */
+void requested_rest(struct transport *, struct veroce_work *);
 
 /* ---- strong_order.c -------------------------------------------------------------------------------- */
 
