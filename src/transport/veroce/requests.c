@@ -190,12 +190,30 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 	return len > 0 ? SENT : len ? SENT_FAILED : SENT_NO_ROOM;
 }
 
-static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
+/* Lays out Middle packet `po` behind the one before it. False: no room, or its memory is gone. */
+static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po, int path,
+		   uint32_t psn)
+{
+	const struct sender *s = &qp->veroce->w->q;
+	uint32_t at;
+	uint8_t *out = veroce_next(tp, qp, (uint32_t)path, recovery_wants_ack(s, psn), &at);
+
+	if (!out || !request_gather(tp, qp, w, po * qp->mtu, out + at, qp->mtu))
+		return false;
+	veroce_commit_next(tp, qp, at);
+	return true;
+}
+
+/*
+ * One packet, or where it is a Middle one as many as follow it on its path, which differ in nothing but
+ * their numbers: *budget at most, and what it was is taken from that.
+ */
+static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct sender *s = &vr->w->q;
 	struct send_wqe *w = sq_at(&qp->sq, vr->w->wqe);
-	uint32_t po = (s->tx.nxt - w->psn_first) & PSN_MASK;
+	uint32_t psn = s->tx.nxt, po = (psn - w->psn_first) & PSN_MASK, count = 1, max = *budget;
 	uint32_t bytes = payload_of(qp, w, po) + REQUEST_HEADROOM;
 	int path;
 	int32_t len;
@@ -207,16 +225,23 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	path = recovery_pick(tp, qp, s, bytes, NULL, now_ns);
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
-	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(s, s->tx.nxt),
-		      now_ns);
+	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(s, psn), now_ns);
 	if (len < 0)
 		request_fail_in_turn(tp, qp, vr->w->wqe, WC_LOC_PROT_ERR, now_ns);
 	if (len <= 0)
 		return len ? SENT_FAILED : SENT_NO_ROOM;
-	recovery_sent(tp, qp, s, vr->w->wqe, path, (uint32_t)len, now_ns);
+	if (po && po + 2 < w->packets) {
+		if (max > w->packets - 1 - po)
+			max = w->packets - 1 - po;
+		max = recovery_run(qp, s, path, bytes, max);
+		while (count < max && follow(tp, qp, w, po + count, path, psn_add(psn, count)))
+			count++;
+	}
+	recovery_sent(tp, qp, s, vr->w->wqe, path, (uint32_t)len, count, now_ns);
 	atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
-	if (po + 1 == w->packets)
+	if (po + count == w->packets)
 		vr->w->wqe++;
+	*budget -= count;
 	return SENT;
 }
 
@@ -262,10 +287,11 @@ bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 	struct sender *s = &vr->w->q;
 	enum sent sent = SENT;
+	uint32_t budget = QP_OUTPUT_QUANTUM;
 
 	if (vr->w->ask_again && !send_question(tp, qp, now_ns))
 		return true;
-	for (uint32_t budget = QP_OUTPUT_QUANTUM; sent == SENT; budget--) {
+	while (sent == SENT) {
 		enum qp_state state = qp_get_state(qp);
 
 		if ((state != QPS_RTS && state != QPS_SQD) || vr->w->rnr_until_ns)
@@ -274,13 +300,14 @@ bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			return true;
 		if (s->tx.lost) {
 			sent = send_again(tp, qp, now_ns);
+			budget--;
 			continue;
 		}
 		if (qp->failed && vr->w->wqe == qp->failed_wqe)
 			return false;
 		if (vr->w->wqe == qp->sq.next && !start_next(tp, qp, now_ns))
 			return false;
-		sent = send_new(tp, qp, now_ns);
+		sent = send_new(tp, qp, &budget, now_ns);
 	}
 	return sent == SENT_NO_ROOM;
 }

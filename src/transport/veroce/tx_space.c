@@ -120,18 +120,39 @@ static void fly(struct tx_space *s, uint32_t psn, uint8_t path, uint64_t now_ns)
 	append(s, &p->head, &p->tail, psn);
 }
 
-void tx_space_sent(struct tx_space *s, uint32_t item, uint8_t path, uint16_t bytes, uint64_t now_ns)
+void tx_space_sent(struct tx_space *s, uint32_t item, uint8_t path, uint16_t bytes, uint32_t count,
+		   uint64_t now_ns)
 {
-	struct tx_record *r = tx_record(s, s->nxt);
+	struct tx_path *p = &s->ring->paths[path];
+	uint32_t psn = s->nxt, last = psn_add(psn, count - 1), prev = p->tail;
 
-	assert(tx_outstanding(s) < s->size);
-	r->item = item;
-	r->bytes = bytes;
-	r->copies = 1;
-	r->probe = false;
-	r->timed_out = false;
-	fly(s, s->nxt, path, now_ns);
-	s->nxt = psn_add(s->nxt, 1);
+	assert(tx_outstanding(s) + count <= s->size);
+	if (prev == TX_NIL)
+		p->head = psn;
+	else
+		tx_record(s, prev)->next = psn;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t next = psn_add(psn, 1);
+
+		*tx_record(s, psn) = (struct tx_record){
+			.tx_ns = now_ns,
+			.item = item,
+			.order = p->sent + i,
+			.prev = prev,
+			.next = psn == last ? TX_NIL : next,
+			.bytes = bytes,
+			.path = path,
+			.copies = 1,
+			.state = TX_FLYING,
+		};
+		prev = psn;
+		psn = next;
+	}
+	p->tail = last;
+	p->sent += count;
+	p->flying += count;
+	s->flying += count;
+	s->nxt = psn;
 }
 
 /* Out of the list that its state puts it in. */
