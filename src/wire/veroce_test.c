@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "wire/icrc.h"
-#include "wire/rocev2.h"
 #include "wire/psn.h"
+#include "wire/rocev2.h"
 #include "wire/veroce.h"
 
 enum { PACKET_MAX = 512 };

@@ -54,8 +54,8 @@ uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uin
 	return pair_run(qp->veroce->pair, &s->flowlet, (uint32_t)path, bytes, max);
 }
 
-void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t item, int path,
-		   uint32_t bytes, uint32_t count, uint64_t now_ns)
+void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t item, uint32_t step,
+		   int path, uint32_t bytes, uint32_t count, uint64_t now_ns)
 {
 	if (!tx_outstanding(&s->tx)) {
 		s->progress_ns = now_ns;
@@ -64,7 +64,7 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32
 	}
 	s->active_ns = now_ns;
 	s->probes = 0;
-	tx_space_sent(&s->tx, item, (uint8_t)path, (uint16_t)bytes, count, now_ns);
+	tx_space_sent(&s->tx, item, step, (uint8_t)path, (uint16_t)bytes, count, now_ns);
 	pair_took(qp->veroce->pair, &s->flowlet, count);
 	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, bytes * count, now_ns);
 }

@@ -204,17 +204,55 @@ static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint
 	return true;
 }
 
+/* Middle packets behind the one of that PO, at most max packets with that one. Returns how many with it. */
+static uint32_t send_middles(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po,
+			     int path, uint32_t max)
+{
+	uint32_t psn = qp->veroce->w->q.tx.nxt, count = 1;
+
+	while (count < max && follow(tp, qp, w, po + count, path, psn_add(psn, count)))
+		count++;
+	return count;
+}
+
+/* Whether that WQE's packet differs from w's, which is its message's only one, in no more than numbers. */
+static bool is_alike(const struct send_wqe *w, const struct send_wqe *next)
+{
+	return next->opcode == w->opcode && next->length == w->length && !request_wants_response(w);
+}
+
+/* The WQEs behind the one of that SQ index, where each is a packet like its; else as send_middles(). */
+static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index, int path, uint32_t max,
+			    uint64_t now_ns)
+{
+	const struct send_wqe *w = sq_at(&qp->sq, index);
+	uint32_t count = 1;
+
+	for (; count < max; count++) {
+		struct send_wqe *next = sq_at(&qp->sq, index + count);
+
+		if (index + count == qp->sq.next && !start_next(tp, qp, now_ns))
+			break;
+		if (!is_alike(w, next) ||
+		    lay_out(tp, qp, next, 0, (uint32_t)path, false, true, now_ns) <= 0)
+			break;
+	}
+	return count;
+}
+
 /*
- * One packet, or where it is a Middle one as many as follow it on its path, which differ in nothing but
- * their numbers: *budget at most, and what it was is taken from that.
+ * One packet, and as many more as go the same way and differ in nothing but their numbers: *budget at
+ * most, and what it was is taken from that.
  */
 static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct sender *s = &vr->w->q;
-	struct send_wqe *w = sq_at(&qp->sq, vr->w->wqe);
-	uint32_t psn = s->tx.nxt, po = (psn - w->psn_first) & PSN_MASK, count = 1, max = *budget;
+	uint32_t index = vr->w->wqe, psn = s->tx.nxt, count = 1;
+	struct send_wqe *w = sq_at(&qp->sq, index);
+	uint32_t po = (psn - w->psn_first) & PSN_MASK, left = w->packets - po;
 	uint32_t bytes = payload_of(qp, w, po) + REQUEST_HEADROOM;
+	bool only = w->packets == 1;
 	int path;
 	int32_t len;
 
@@ -227,20 +265,18 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 		return SENT_BLOCKED;
 	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(s, psn), now_ns);
 	if (len < 0)
-		request_fail_in_turn(tp, qp, vr->w->wqe, WC_LOC_PROT_ERR, now_ns);
+		request_fail_in_turn(tp, qp, index, WC_LOC_PROT_ERR, now_ns);
 	if (len <= 0)
 		return len ? SENT_FAILED : SENT_NO_ROOM;
-	if (po && po + 2 < w->packets) {
-		if (max > w->packets - 1 - po)
-			max = w->packets - 1 - po;
-		max = recovery_run(qp, s, path, bytes, max);
-		while (count < max && follow(tp, qp, w, po + count, path, psn_add(psn, count)))
-			count++;
-	}
-	recovery_sent(tp, qp, s, vr->w->wqe, path, (uint32_t)len, count, now_ns);
+	if (po && left > 2)
+		count = send_middles(tp, qp, w, po, path,
+				     recovery_run(qp, s, path, bytes, left - 1 < *budget ? left - 1 : *budget));
+	else if (only && index + 1 != sq_head(&qp->sq))
+		count = send_alikes(tp, qp, index, path, recovery_run(qp, s, path, bytes, *budget), now_ns);
+	recovery_sent(tp, qp, s, index, only, path, (uint32_t)len, count, now_ns);
 	atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
-	if (po + count == w->packets)
-		vr->w->wqe++;
+	if (only || count == left)
+		vr->w->wqe += only ? count : 1;
 	*budget -= count;
 	return SENT;
 }

@@ -33,10 +33,8 @@ static void empty(struct tx_space *s, struct pool *pool)
 
 	if (!kept && s->size == TX_RING_MIN) {
 		kept = s->ring;
-		for (int i = 0; i < TX_PATHS_MAX; i++) {
-			if (kept->paths[i].sent)
-				kept->paths[i] = unused_path;
-		}
+		for (; kept->used; kept->used &= kept->used - 1)
+			kept->paths[__builtin_ctz(kept->used)] = unused_path;
 	} else {
 		pool_put(pool, s->ring, ring_bytes(s->size));
 	}
@@ -54,7 +52,10 @@ static struct tx_ring *ring_get(struct tx_space *s, struct pool *pool, uint32_t 
 		return ring;
 	}
 	ring = pool_get(pool, ring_bytes(size));
-	for (int i = 0; ring && i < TX_PATHS_MAX; i++)
+	if (!ring)
+		return NULL;
+	ring->used = 0;
+	for (int i = 0; i < TX_PATHS_MAX; i++)
 		ring->paths[i] = unused_path;
 	return ring;
 }
@@ -71,6 +72,7 @@ bool tx_space_grow(struct tx_space *s, struct pool *pool)
 		return false;
 	if (s->ring) {
 		memcpy(ring->paths, s->ring->paths, sizeof(ring->paths));
+		ring->used = s->ring->used;
 		for (uint32_t psn = s->una; psn != s->nxt; psn = psn_add(psn, 1))
 			ring->records[psn & (size - 1)] = *tx_record(s, psn);
 		pool_put(pool, s->ring, ring_bytes(s->size));
@@ -114,14 +116,15 @@ static void fly(struct tx_space *s, uint32_t psn, uint8_t path, uint64_t now_ns)
 	r->tx_ns = now_ns;
 	r->path = path;
 	r->order = p->sent++;
+	s->ring->used |= 1u << path;
 	r->state = TX_FLYING;
 	p->flying++;
 	s->flying++;
 	append(s, &p->head, &p->tail, psn);
 }
 
-void tx_space_sent(struct tx_space *s, uint32_t item, uint8_t path, uint16_t bytes, uint32_t count,
-		   uint64_t now_ns)
+void tx_space_sent(struct tx_space *s, uint32_t item, uint32_t step, uint8_t path, uint16_t bytes,
+		   uint32_t count, uint64_t now_ns)
 {
 	struct tx_path *p = &s->ring->paths[path];
 	uint32_t psn = s->nxt, last = psn_add(psn, count - 1), prev = p->tail;
@@ -136,7 +139,7 @@ void tx_space_sent(struct tx_space *s, uint32_t item, uint8_t path, uint16_t byt
 
 		*tx_record(s, psn) = (struct tx_record){
 			.tx_ns = now_ns,
-			.item = item,
+			.item = item + i * step,
 			.order = p->sent + i,
 			.prev = prev,
 			.next = psn == last ? TX_NIL : next,
@@ -149,6 +152,7 @@ void tx_space_sent(struct tx_space *s, uint32_t item, uint8_t path, uint16_t byt
 		psn = next;
 	}
 	p->tail = last;
+	s->ring->used |= 1u << path;
 	p->sent += count;
 	p->flying += count;
 	s->flying += count;

@@ -10,7 +10,7 @@
 
 #include "transport/veroce/tx_space.h"
 
-enum { OPS_MAX = 400, OUTSTANDING_MAX = 700, CHECK_EVERY = 8, LOG = 1024 };
+enum { STEP = 3, OPS_MAX = 400, OUTSTANDING_MAX = 700, CHECK_EVERY = 8, LOG = 1024 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -255,8 +255,8 @@ static void do_send(struct world *w, uint32_t count, uint8_t path, uint16_t byte
 		must(tx_outstanding(&w->s) < w->s.size);
 		n = least(least(count, tx_space_room(&w->s)), OUTSTANDING_MAX - outstanding(&w->m));
 		must(n);
-		tx_space_sent(&w->s, item, path, bytes, n, w->now_ns);
-		for (count -= n; n; n--) {
+		tx_space_sent(&w->s, item, STEP, path, bytes, n, w->now_ns);
+		for (count -= n; n; n--, item += STEP) {
 			uint32_t psn = w->m.nxt;
 
 			*at(&w->m, psn) = (struct entry){.item = item, .bytes = bytes, .copies = 1};
