@@ -57,6 +57,12 @@ static inline uint8_t *tx_room(const struct tx *tx, uint32_t len)
 	return tx->arena + tx->used;
 }
 
+/* The bytes of the packet that was committed last in this turn; there is one. */
+static inline const uint8_t *tx_last(const struct tx *tx)
+{
+	return tx->burst[tx->count - 1].data;
+}
+
 /*
  * A copy of a flow that may change or vanish before the turn's packets are sent (an address handle's,
  * in a WQE that is completed at once); the same pointer again for the flow that was copied last, so

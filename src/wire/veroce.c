@@ -267,3 +267,29 @@ uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p)
 	}
 	return (uint32_t)(at - out);
 }
+
+static uint32_t plus_one24(uint32_t word)
+{
+	return (word & 0xff000000) | ((word + 1) & 0xffffff);
+}
+
+uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t mtu, bool ackreq)
+{
+	enum { BTH_PSN = 8, BTH_A = 0x80, BTH_T = 0x20, TSETH_SEQ = 4 };
+	const struct opcode_info *info = &veroce_opcode_table[before[0]];
+	uint32_t stamp = before[BTH_PSN] & BTH_T ? TSETH_LEN : 0, len = info->header_len + stamp;
+	uint8_t *reth = out + BTH_LEN + stamp + MSNETH_LEN, *po = out + len - POETH_LEN;
+
+	static_assert(BTH_LEN + TSETH_LEN + MSNETH_LEN + RETH_LEN + POETH_LEN <= VEROCE_NEXT_ROOM,
+		      "the longest are those of a WRITE");
+	assert(info->flags & F_MIDDLE);
+	memcpy(out, before, VEROCE_NEXT_ROOM);
+	put_be32(out + BTH_PSN, plus_one24(get_be32(out + BTH_PSN)));
+	out[BTH_PSN] = (uint8_t)((out[BTH_PSN] & ~BTH_A) | (ackreq ? BTH_A : 0));
+	if (stamp)
+		put_be32(out + BTH_LEN + TSETH_SEQ, plus_one24(get_be32(out + BTH_LEN + TSETH_SEQ)));
+	if (info->headers & H_RETH)
+		put_be64(reth, get_be64(reth) + mtu);
+	put_be32(po, plus_one24(get_be32(po)));
+	return len;
+}

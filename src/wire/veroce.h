@@ -91,4 +91,12 @@ bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len);
  */
 uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p);
 
+/*
+ * The headers of the Middle packet that follows another one, whose bytes `before` are: the same but for
+ * PSN, PO, path sequence number, the address of a WRITE, which is `mtu` further, and AckReq. Returns their
+ * length. VEROCE_NEXT_ROOM bytes are read and written. The one before was sent for the first time.
+ */
+enum { VEROCE_NEXT_ROOM = 48 };
+uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t mtu, bool ackreq);
+
 #endif

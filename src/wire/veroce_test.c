@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "wire/icrc.h"
+#include "wire/psn.h"
 #include "wire/rocev2.h"
 #include "wire/veroce.h"
 
@@ -286,6 +287,39 @@ static void veroce_encodes_the_stack_of_every_opcode(void **state)
 	}
 }
 
+/* What is written from the packet before is what would be written from nothing; the numbers wrap. */
+static void veroce_next_middle_is_the_one_before_with_numbers_one_further(void **state)
+{
+	static const uint8_t opcodes[] = {OP_RC_SEND_MIDDLE, OP_RC_WRITE_MIDDLE,
+					  OP_RC_READ_RESPONSE_MIDDLE};
+
+	for (uint32_t i = 0; i < sizeof(opcodes) * 16; i++) {
+		uint8_t before[PACKET_MAX] = {0}, expect[PACKET_MAX] = {0}, out[PACKET_MAX];
+		bool wraps = i & 8;
+		struct veroce_packet p = fields;
+		uint32_t len;
+
+		p.bth = (struct bth){.opcode = opcodes[i / 16],
+				     .migreq = true,
+				     .pkey = 0xffff,
+				     .dqpn = 0x12,
+				     .ackreq = i & 1,
+				     .ts = i & 4,
+				     .psn = wraps ? PSN_MASK : 100};
+		p.po = wraps ? PSN_MASK : 7;
+		p.ts.path_seq = wraps ? PSN_MASK : 9;
+		len = veroce_encode_headers(before, &p);
+		p.bth.ackreq = i & 2;
+		p.bth.psn = psn_add(p.bth.psn, 1);
+		p.po = psn_add(p.po, 1);
+		p.ts.path_seq = psn_add(p.ts.path_seq, 1);
+		p.reth.va += 1024;
+		assert_int_equal(veroce_encode_headers(expect, &p), len);
+		assert_int_equal(veroce_encode_next(out, before, 1024, i & 2), len);
+		assert_memory_equal(out, expect, len);
+	}
+}
+
 /* The integers; the headers are checked where they are written again. */
 static void check_integers(const struct veroce_packet *p, const struct row *r, bool ts)
 {
@@ -546,6 +580,7 @@ int main(void)
 		cmocka_unit_test(veroce_opcodes_of_its_own_are_unknown_to_rocev2),
 		cmocka_unit_test(veroce_header_offsets_follow_wire_order),
 		cmocka_unit_test(veroce_encodes_the_stack_of_every_opcode),
+		cmocka_unit_test(veroce_next_middle_is_the_one_before_with_numbers_one_further),
 		cmocka_unit_test(veroce_round_trips_every_opcode),
 		cmocka_unit_test(veroce_decode_sets_the_numbers_a_packet_lacks_to_0),
 		cmocka_unit_test(veroce_decode_accepts_exactly_the_lengths_of_every_opcode),

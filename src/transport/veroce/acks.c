@@ -151,9 +151,25 @@ static void reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 	in->ext = (uint16_t)(lag < UINT16_MAX ? lag : UINT16_MAX);
 }
 
+/* The QP's turn comes without being asked for, and its acknowledgement does not wait for company. */
+static bool goes_next(const struct transport *tp, const struct qp *qp)
+{
+	return !list_empty(&qp->active) && list_empty(&qp->held) && !tp->data_paused;
+}
+
 void acks_arrived(struct transport *tp, struct qp *qp, struct receiver *in,
 		  const struct veroce_packet *p, uint32_t hpsn, bool had_holes, uint64_t now_ns)
 {
+	bool order = !had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans;
+
+	/* One more in order, and what is due says it too. */
+	if (order && in->ack_due &&
+	    (goes_next(tp, qp) ||
+	     (!p->bth.ackreq && !in->ce && in->unacked + 1 < VEROCE_ACK_PACKETS))) {
+		if (in->unacked < UINT16_MAX)
+			in->unacked++;
+		return;
+	}
 	if (psn_diff(p->bth.psn, hpsn) < 0)
 		reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
 	if (in->unacked < UINT16_MAX)

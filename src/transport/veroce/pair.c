@@ -319,6 +319,27 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 	return i;
 }
 
+uint32_t pair_run(const struct pair *pair, const struct flowlet *f, uint32_t path, uint32_t bytes,
+		  uint32_t max)
+{
+	const struct path *p = &pair->path[path];
+	uint64_t all = pair->sent_bytes - pair->gone_bytes, flying = path_flying(p), room;
+
+	/* Under a pace each has a time of its own. */
+	if (p->cc.rate_bps != CC_UNPACED || (p->down && pair->down_count != pair->path_count))
+		return 1;
+	if (pair->path_count > 1 && max > f->left + 1u)
+		max = f->left + 1u;
+	if (all >= pair->window_bytes || flying >= p->cc.cwnd_bytes)
+		return 1;
+	room = pair->window_bytes - all;
+	if (room > p->cc.cwnd_bytes - flying)
+		room = p->cc.cwnd_bytes - flying;
+	if (max > room / bytes)
+		max = (uint32_t)(room / bytes);
+	return max ? max : 1;
+}
+
 /* ---- congestion control's time --------------------------------------------------------------------- */
 
 static void note_deadline(struct pair *pair, const struct path *p)

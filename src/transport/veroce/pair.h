@@ -133,6 +133,18 @@ int pair_pick(struct pair *, const struct pair_config *, struct flowlet *, uint3
 	      uint8_t avoid, uint64_t now_ns);
 
 /*
+ * After pair_pick() gave a path for a packet that is new: for how many such packets, that one included and
+ * `max` at most, it would give the same one, as far as is known without looking at each; and they are taken
+ * from the flowlet by pair_took() once it is known how many went.
+ */
+uint32_t pair_run(const struct pair *, const struct flowlet *, uint32_t path, uint32_t bytes, uint32_t max);
+static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t count)
+{
+	if (p->path_count > 1)
+		f->left = (uint16_t)(f->left - (count - 1)); /* one is what pair_pick() took */
+}
+
+/*
  * When the pace of a path whose window has room lets a packet go; CC_NO_DEADLINE: that is not what keeps
  * any. A path whose pace lets it go already was not taken for another reason, and no time will change that.
  */

@@ -43,8 +43,19 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 	return path;
 }
 
-void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t item, int path,
-		   uint32_t bytes, uint64_t now_ns)
+uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uint32_t bytes, uint32_t max)
+{
+	uint32_t window = s->peer_window - tx_outstanding(&s->tx), room = tx_space_room(&s->tx);
+
+	if (max > window)
+		max = window;
+	if (max > room)
+		max = room;
+	return pair_run(qp->veroce->pair, &s->flowlet, (uint32_t)path, bytes, max);
+}
+
+void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t item, uint32_t step,
+		   int path, uint32_t bytes, uint32_t count, uint64_t now_ns)
 {
 	if (!tx_outstanding(&s->tx)) {
 		s->progress_ns = now_ns;
@@ -53,8 +64,9 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32
 	}
 	s->active_ns = now_ns;
 	s->probes = 0;
-	tx_space_sent(&s->tx, item, (uint8_t)path, (uint16_t)bytes, now_ns);
-	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, bytes, now_ns);
+	tx_space_sent(&s->tx, item, step, (uint8_t)path, (uint16_t)bytes, count, now_ns);
+	pair_took(qp->veroce->pair, &s->flowlet, count);
+	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, bytes * count, now_ns);
 }
 
 void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, int path,
@@ -84,12 +96,6 @@ void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32
 		path_lost(qp->veroce->pair, r->path, r->bytes, now_ns);
 	tx_space_lose(&s->tx, psn);
 	qp_activate(tp, qp);
-}
-
-bool recovery_wants_ack(const struct sender *s, uint32_t psn)
-{
-	return psn % VEROCE_ACKREQ_PACKETS == VEROCE_ACKREQ_PACKETS - 1 ||
-	       tx_outstanding(&s->tx) + 2 >= s->peer_window;
 }
 
 /* ---- acknowledgements -------------------------------------------------------------------------- */

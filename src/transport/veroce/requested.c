@@ -67,16 +67,21 @@ static struct recv_wqe *bind(struct transport *tp, struct qp *qp, uint32_t rqmsn
 	return *bound_slot(vr, rqmsn);
 }
 
+void requested_rest(struct transport *tp, struct veroce_work *w)
+{
+	pool_put(&tp->pool, w->bound, bound_bytes(w->bound_size));
+	w->bound = NULL;
+	w->bound_size = 0;
+}
+
 static struct recv_wqe *unbind(struct transport *tp, struct veroce *vr)
 {
 	struct recv_wqe *w = *bound_slot(vr, vr->rq_done);
 
 	vr->rq_done = psn_add(vr->rq_done, 1);
-	if (vr->rq_done == vr->w->rq_bound) {
-		pool_put(&tp->pool, vr->w->bound, bound_bytes(vr->w->bound_size));
-		vr->w->bound = NULL;
-		vr->w->bound_size = 0;
-	}
+	/* A ring of the smallest size stays for the messages to come, until the QP rests. */
+	if (vr->rq_done == vr->w->rq_bound && vr->w->bound_size > BOUND_MIN)
+		requested_rest(tp, vr->w);
 	return w;
 }
 
@@ -230,6 +235,12 @@ static bool key_is_ours(const struct transport *tp, const struct qp *qp, uint32_
 	return mr && mr->pd == qp->pd;
 }
 
+/* Nobody is told of the end of such a message. */
+static bool ends_silently(uint32_t flags)
+{
+	return flags & F_WRITE && !(flags & F_IMM);
+}
+
 /* Everything up to the end of this message is here. RX_NOT_READY: but for a receive WQE. */
 static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct rx_meta *m,
 			      uint64_t now_ns)
@@ -239,7 +250,7 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 
 	if (info->flags & (F_READ | F_ATOMIC))
 		return responses_execute(tp, qp, m, now_ns);
-	if (info->flags & F_WRITE && !(info->flags & F_IMM))
+	if (ends_silently(info->flags))
 		return RX_EXECUTE;
 	/* Receive WQEs are used in the order of their messages. */
 	if (m->rqmsn != vr->rq_done)
@@ -352,6 +363,10 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 	}
 	if (!(flags & F_END)) {
 		step_inside(tp, in, flags);
+		return true;
+	}
+	if (ends_silently(flags)) {
+		step_over_end(tp, in);
 		return true;
 	}
 	m = meta_of(p);

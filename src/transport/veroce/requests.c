@@ -190,13 +190,69 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 	return len > 0 ? SENT : len ? SENT_FAILED : SENT_NO_ROOM;
 }
 
-static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
+/* Lays out Middle packet `po` behind the one before it. False: no room, or its memory is gone. */
+static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po, int path,
+		   uint32_t psn)
+{
+	const struct sender *s = &qp->veroce->w->q;
+	uint32_t at;
+	uint8_t *out = veroce_next(tp, qp, (uint32_t)path, recovery_wants_ack(s, psn), &at);
+
+	if (!out || !request_gather(tp, qp, w, po * qp->mtu, out + at, qp->mtu))
+		return false;
+	veroce_commit_next(tp, qp, at);
+	return true;
+}
+
+/* Middle packets behind the one of that PO, at most max packets with that one. Returns how many with it. */
+static uint32_t send_middles(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po,
+			     int path, uint32_t max)
+{
+	uint32_t psn = qp->veroce->w->q.tx.nxt, count = 1;
+
+	while (count < max && follow(tp, qp, w, po + count, path, psn_add(psn, count)))
+		count++;
+	return count;
+}
+
+/* Whether that WQE's packet differs from w's, which is its message's only one, in no more than numbers. */
+static bool is_alike(const struct send_wqe *w, const struct send_wqe *next)
+{
+	return next->opcode == w->opcode && next->length == w->length && !request_wants_response(w);
+}
+
+/* The WQEs behind the one of that SQ index, where each is a packet like its; else as send_middles(). */
+static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index, int path, uint32_t max,
+			    uint64_t now_ns)
+{
+	const struct send_wqe *w = sq_at(&qp->sq, index);
+	uint32_t count = 1;
+
+	for (; count < max; count++) {
+		struct send_wqe *next = sq_at(&qp->sq, index + count);
+
+		if (index + count == qp->sq.next && !start_next(tp, qp, now_ns))
+			break;
+		if (!is_alike(w, next) ||
+		    lay_out(tp, qp, next, 0, (uint32_t)path, false, true, now_ns) <= 0)
+			break;
+	}
+	return count;
+}
+
+/*
+ * One packet, and as many more as go the same way and differ in nothing but their numbers: *budget at
+ * most, and what it was is taken from that.
+ */
+static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct sender *s = &vr->w->q;
-	struct send_wqe *w = sq_at(&qp->sq, vr->w->wqe);
-	uint32_t po = (s->tx.nxt - w->psn_first) & PSN_MASK;
+	uint32_t index = vr->w->wqe, psn = s->tx.nxt, count = 1;
+	struct send_wqe *w = sq_at(&qp->sq, index);
+	uint32_t po = (psn - w->psn_first) & PSN_MASK, left = w->packets - po;
 	uint32_t bytes = payload_of(qp, w, po) + REQUEST_HEADROOM;
+	bool only = w->packets == 1;
 	int path;
 	int32_t len;
 
@@ -207,16 +263,21 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	path = recovery_pick(tp, qp, s, bytes, NULL, now_ns);
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
-	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(s, s->tx.nxt),
-		      now_ns);
+	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(s, psn), now_ns);
 	if (len < 0)
-		request_fail_in_turn(tp, qp, vr->w->wqe, WC_LOC_PROT_ERR, now_ns);
+		request_fail_in_turn(tp, qp, index, WC_LOC_PROT_ERR, now_ns);
 	if (len <= 0)
 		return len ? SENT_FAILED : SENT_NO_ROOM;
-	recovery_sent(tp, qp, s, vr->w->wqe, path, (uint32_t)len, now_ns);
+	if (po && left > 2)
+		count = send_middles(tp, qp, w, po, path,
+				     recovery_run(qp, s, path, bytes, left - 1 < *budget ? left - 1 : *budget));
+	else if (only && index + 1 != sq_head(&qp->sq))
+		count = send_alikes(tp, qp, index, path, recovery_run(qp, s, path, bytes, *budget), now_ns);
+	recovery_sent(tp, qp, s, index, only, path, (uint32_t)len, count, now_ns);
 	atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
-	if (po + 1 == w->packets)
-		vr->w->wqe++;
+	if (only || count == left)
+		vr->w->wqe += only ? count : 1;
+	*budget -= count;
 	return SENT;
 }
 
@@ -262,10 +323,11 @@ bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 	struct sender *s = &vr->w->q;
 	enum sent sent = SENT;
+	uint32_t budget = QP_OUTPUT_QUANTUM;
 
 	if (vr->w->ask_again && !send_question(tp, qp, now_ns))
 		return true;
-	for (uint32_t budget = QP_OUTPUT_QUANTUM; sent == SENT; budget--) {
+	while (sent == SENT) {
 		enum qp_state state = qp_get_state(qp);
 
 		if ((state != QPS_RTS && state != QPS_SQD) || vr->w->rnr_until_ns)
@@ -274,13 +336,14 @@ bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			return true;
 		if (s->tx.lost) {
 			sent = send_again(tp, qp, now_ns);
+			budget--;
 			continue;
 		}
 		if (qp->failed && vr->w->wqe == qp->failed_wqe)
 			return false;
 		if (vr->w->wqe == qp->sq.next && !start_next(tp, qp, now_ns))
 			return false;
-		sent = send_new(tp, qp, now_ns);
+		sent = send_new(tp, qp, &budget, now_ns);
 	}
 	return sent == SENT_NO_ROOM;
 }

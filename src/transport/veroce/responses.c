@@ -290,15 +290,33 @@ void responses_answered(struct transport *tp, struct qp *qp, const struct veroce
 		region_gone(tp, qp, tx_record(tx, w->asked_psn)->item);
 }
 
-/* 1: sent; 0: no room in this turn; -1: not now. */
-static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
+/* As requests.c: lays out Middle packet `po` of a READ's response behind the one before it. */
+static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource *res, uint32_t po,
+		   int path, uint32_t psn)
+{
+	const struct sender *s = &qp->veroce->w->r;
+	const uint8_t *from = mr_check(&tp->mrs, res->rkey, qp->pd, res->va + (uint64_t)po * qp->mtu,
+				       qp->mtu, MR_REMOTE_READ);
+	uint32_t at;
+	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_wants_ack(s, psn), &at)
+			    : NULL;
+
+	if (!out)
+		return false;
+	mr_copy(&tp->mrs, out + at, from, qp->mtu);
+	veroce_commit_next(tp, qp, at);
+	return true;
+}
+
+/* 1: sent, one packet or a run of them, which *budget counts; 0: no room in this turn; -1: not now. */
+static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct sender *s = &vr->w->r;
 	bool again = s->tx.lost;
 	uint32_t psn = again ? s->tx.again_head : s->tx.nxt;
 	const struct tx_record *rec = again ? tx_record(&s->tx, psn) : NULL;
-	uint32_t r = again ? rec->item : vr->w->emit, po, bytes;
+	uint32_t r = again ? rec->item : vr->w->emit, po, bytes, packets, count = 1, max = *budget;
 	struct rd_resource *res = slot(qp, r);
 	int path;
 	int32_t len;
@@ -332,11 +350,21 @@ static int send_one(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		    lay_out(tp, qp, r, psn, po, (uint32_t)path, true, false, now_ns) > 0)
 			tp->counters.retransmits++;
 		recovery_resent(tp, qp, s, psn, path, now_ns);
+		--*budget;
 		return 1;
 	}
-	recovery_sent(tp, qp, s, r, path, (uint32_t)len, now_ns);
-	if (psn == res->psn_last)
+	packets = slot_packets(qp, res);
+	if (po && po + 2 < packets) {
+		if (max > packets - 1 - po)
+			max = packets - 1 - po;
+		max = recovery_run(qp, s, path, bytes, max);
+		while (count < max && follow(tp, qp, res, po + count, path, psn_add(psn, count)))
+			count++;
+	}
+	recovery_sent(tp, qp, s, r, 0, path, (uint32_t)len, count, now_ns);
+	if (po + count == packets)
 		vr->w->emit = psn_add(vr->w->emit, 1);
+	*budget -= count;
 	return 1;
 }
 
@@ -351,14 +379,14 @@ bool responses_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
-	for (uint32_t budget = QP_OUTPUT_QUANTUM; budget; budget--) {
+	for (uint32_t budget = QP_OUTPUT_QUANTUM; budget;) {
 		int sent;
 
 		if (vr->w->cut_short)
 			return false;
 		if (!responses_due(qp))
 			return false;
-		sent = send_one(tp, qp, now_ns);
+		sent = send_some(tp, qp, &budget, now_ns);
 		if (sent <= 0)
 			return !sent;
 	}

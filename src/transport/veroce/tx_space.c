@@ -24,15 +24,20 @@ void tx_space_drop(struct tx_space *s, struct pool *pool)
 	tx_space_init(s, s->nxt);
 }
 
-/* Nothing is outstanding any more. */
+static const struct tx_path unused_path = {.head = TX_NIL, .tail = TX_NIL};
+
+/* Nothing is outstanding any more. A ring that is kept is as good as new: few paths were used, mostly. */
 static void empty(struct tx_space *s, struct pool *pool)
 {
 	struct tx_ring *kept = s->kept;
 
-	if (!kept && s->size == TX_RING_MIN)
+	if (!kept && s->size == TX_RING_MIN) {
 		kept = s->ring;
-	else
+		for (; kept->used; kept->used &= kept->used - 1)
+			kept->paths[__builtin_ctz(kept->used)] = unused_path;
+	} else {
 		pool_put(pool, s->ring, ring_bytes(s->size));
+	}
 	tx_space_init(s, s->nxt);
 	s->kept = kept;
 }
@@ -44,13 +49,14 @@ static struct tx_ring *ring_get(struct tx_space *s, struct pool *pool, uint32_t 
 	if (size == TX_RING_MIN && s->kept) {
 		ring = s->kept;
 		s->kept = NULL;
-	} else {
-		ring = pool_get(pool, ring_bytes(size));
+		return ring;
 	}
+	ring = pool_get(pool, ring_bytes(size));
 	if (!ring)
 		return NULL;
+	ring->used = 0;
 	for (int i = 0; i < TX_PATHS_MAX; i++)
-		ring->paths[i] = (struct tx_path){.head = TX_NIL, .tail = TX_NIL};
+		ring->paths[i] = unused_path;
 	return ring;
 }
 
@@ -66,6 +72,7 @@ bool tx_space_grow(struct tx_space *s, struct pool *pool)
 		return false;
 	if (s->ring) {
 		memcpy(ring->paths, s->ring->paths, sizeof(ring->paths));
+		ring->used = s->ring->used;
 		for (uint32_t psn = s->una; psn != s->nxt; psn = psn_add(psn, 1))
 			ring->records[psn & (size - 1)] = *tx_record(s, psn);
 		pool_put(pool, s->ring, ring_bytes(s->size));
@@ -109,24 +116,47 @@ static void fly(struct tx_space *s, uint32_t psn, uint8_t path, uint64_t now_ns)
 	r->tx_ns = now_ns;
 	r->path = path;
 	r->order = p->sent++;
+	s->ring->used |= 1u << path;
 	r->state = TX_FLYING;
 	p->flying++;
 	s->flying++;
 	append(s, &p->head, &p->tail, psn);
 }
 
-void tx_space_sent(struct tx_space *s, uint32_t item, uint8_t path, uint16_t bytes, uint64_t now_ns)
+void tx_space_sent(struct tx_space *s, uint32_t item, uint32_t step, uint8_t path, uint16_t bytes,
+		   uint32_t count, uint64_t now_ns)
 {
-	struct tx_record *r = tx_record(s, s->nxt);
+	struct tx_path *p = &s->ring->paths[path];
+	uint32_t psn = s->nxt, last = psn_add(psn, count - 1), prev = p->tail;
 
-	assert(tx_outstanding(s) < s->size);
-	r->item = item;
-	r->bytes = bytes;
-	r->copies = 1;
-	r->probe = false;
-	r->timed_out = false;
-	fly(s, s->nxt, path, now_ns);
-	s->nxt = psn_add(s->nxt, 1);
+	assert(tx_outstanding(s) + count <= s->size);
+	if (prev == TX_NIL)
+		p->head = psn;
+	else
+		tx_record(s, prev)->next = psn;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t next = psn_add(psn, 1);
+
+		*tx_record(s, psn) = (struct tx_record){
+			.tx_ns = now_ns,
+			.item = item + i * step,
+			.order = p->sent + i,
+			.prev = prev,
+			.next = psn == last ? TX_NIL : next,
+			.bytes = bytes,
+			.path = path,
+			.copies = 1,
+			.state = TX_FLYING,
+		};
+		prev = psn;
+		psn = next;
+	}
+	p->tail = last;
+	s->ring->used |= 1u << path;
+	p->sent += count;
+	p->flying += count;
+	s->flying += count;
+	s->nxt = psn;
 }
 
 /* Out of the list that its state puts it in. */

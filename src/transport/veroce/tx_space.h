@@ -55,6 +55,7 @@ struct tx_path {
 
 struct tx_ring {
 	struct tx_path paths[TX_PATHS_MAX];
+	uint32_t used; /* bit i: something was sent on path i */
 	struct tx_record records[];
 };
 
@@ -110,8 +111,17 @@ static inline bool tx_space_reserve(struct tx_space *s, struct pool *pool)
 {
 	return (s->ring && tx_outstanding(s) < s->size) || tx_space_grow(s, pool);
 }
-/* Enters PSN nxt as sent. tx_space_reserve() said yes. */
-void tx_space_sent(struct tx_space *, uint32_t item, uint8_t path, uint16_t bytes, uint64_t now_ns);
+/* For how many more there is room without asking for memory. */
+static inline uint32_t tx_space_room(const struct tx_space *s)
+{
+	return s->ring ? s->size - tx_outstanding(s) : 0;
+}
+/*
+ * Enters `count` PSNs from nxt on as sent, each of so many bytes, all on that path; they belong to items
+ * item, item + step, ... tx_space_reserve() said yes, and for more than one there is room.
+ */
+void tx_space_sent(struct tx_space *, uint32_t item, uint32_t step, uint8_t path, uint16_t bytes,
+		   uint32_t count, uint64_t now_ns);
 /* A LOST record leaves the retransmit queue and flies again. */
 void tx_space_resent(struct tx_space *, uint32_t psn, uint8_t path, uint64_t now_ns);
 

@@ -10,7 +10,7 @@
 
 #include "transport/veroce/tx_space.h"
 
-enum { OPS_MAX = 400, OUTSTANDING_MAX = 700, CHECK_EVERY = 8, LOG = 1024 };
+enum { STEP = 3, OPS_MAX = 400, OUTSTANDING_MAX = 700, CHECK_EVERY = 8, LOG = 1024 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -237,20 +237,32 @@ struct world {
 	uint64_t min_rtt_ns[TX_PATHS_MAX];
 };
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* As many at once as there is room for. */
 static void do_send(struct world *w, uint32_t count, uint8_t path, uint16_t bytes)
 {
-	for (; count && outstanding(&w->m) < OUTSTANDING_MAX; count--) {
-		uint32_t psn = w->m.nxt, item = psn * 7u;
+	while (count && outstanding(&w->m) < OUTSTANDING_MAX) {
+		uint32_t n, item = w->m.nxt * 7u;
 
 		if (!tx_space_reserve(&w->s, &w->pool)) {
 			must(dry);
 			return;
 		}
 		must(tx_outstanding(&w->s) < w->s.size);
-		tx_space_sent(&w->s, item, path, bytes, w->now_ns);
-		*at(&w->m, psn) = (struct entry){.item = item, .bytes = bytes, .copies = 1};
-		model_fly(&w->m, psn, path, w->now_ns);
-		w->m.nxt = psn_add(psn, 1);
+		n = least(least(count, tx_space_room(&w->s)), OUTSTANDING_MAX - outstanding(&w->m));
+		must(n);
+		tx_space_sent(&w->s, item, STEP, path, bytes, n, w->now_ns);
+		for (count -= n; n; n--, item += STEP) {
+			uint32_t psn = w->m.nxt;
+
+			*at(&w->m, psn) = (struct entry){.item = item, .bytes = bytes, .copies = 1};
+			model_fly(&w->m, psn, path, w->now_ns);
+			w->m.nxt = psn_add(psn, 1);
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ static bool is_quiet(const struct qp *qp)
 	}
 	return !w->q.tx.ring && !w->r.tx.ring && list_empty(&w->waiting) && list_empty(&qp->active) &&
 	       list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
-	       psn_diff(w->emit, vr->executed) > 0 && !w->bound && !w->parked && !w->fatal &&
+	       psn_diff(w->emit, vr->executed) > 0 && vr->rq_done == w->rq_bound && !w->parked && !w->fatal &&
 	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
 }
 
@@ -100,6 +100,7 @@ static void rest(struct transport *tp, struct qp *qp)
 	vr->psn_new = w->q.tx.nxt;
 	tx_space_drop(&w->q.tx, &tp->pool);
 	tx_space_drop(&w->r.tx, &tp->pool);
+	requested_rest(tp, w);
 	pool_put(&tp->pool, w->reads, w->reads_size * sizeof(*w->reads));
 	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*w->slots));
 	pool_put(&tp->pool, w, sizeof(*w));
@@ -366,10 +367,15 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 }
 
-/* Its turn is next, and ends with that. */
-static bool output_rearms(const struct qp *qp)
+/*
+ * A turn of output comes, and ends with that: at once, or when the acknowledgement of the data that came is
+ * due. Data by itself brings nothing nearer than that.
+ */
+static bool output_rearms(const struct qp *qp, const struct veroce_packet *p)
 {
-	return qp->veroce->w && !list_empty(&qp->active) && qp_get_state(qp) != QPS_ERR;
+	return qp->veroce->w && qp_get_state(qp) != QPS_ERR &&
+	       (!list_empty(&qp->active) ||
+		(p->info->flags & F_REQUEST && !list_empty(&qp->held)));
 }
 
 static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
@@ -385,7 +391,7 @@ static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		veroce_heard(tp, qp, true, now_ns);
 		dispatch(tp, qp, pkt, p, now_ns);
 	}
-	if (qp->ops == &veroce_ops && !output_rearms(qp))
+	if (qp->ops == &veroce_ops && !output_rearms(qp, p))
 		veroce_rearm(tp, qp, now_ns);
 }
 
@@ -564,16 +570,27 @@ static uint64_t or_never(uint64_t ns)
 	return ns ? ns : TIMER_NEVER;
 }
 
+/*
+ * Whether the timer fires no later than what is sent or acknowledged now could demand: it is set again then,
+ * so there is no need to look when exactly.
+ */
+static bool fires_soon(const struct transport *tp, const struct qp *qp, uint64_t now_ns)
+{
+	return timer_is_set(&qp->timer) && qp->timer.deadline_ns <= now_ns + tp->pto_ns_min;
+}
+
 void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	uint64_t at = caps_deadline(qp);
 
 	if (qp->ops == &veroce_ops && vr->w) {
+		bool soon = fires_soon(tp, qp, now_ns);
+
 		if (vr->reads != vr->w->reads_done && !vr->w->watch_ns)
 			vr->w->watch_ns = now_ns + WATCH_RTOS * vr->pair->rto_ns;
-		at = sooner(at, recovery_deadline(tp, qp, &vr->w->q));
-		at = sooner(at, recovery_deadline(tp, qp, &vr->w->r));
+		at = sooner(at, soon ? or_never(vr->w->q.reo_ns) : recovery_deadline(tp, qp, &vr->w->q));
+		at = sooner(at, soon ? or_never(vr->w->r.reo_ns) : recovery_deadline(tp, qp, &vr->w->r));
 		at = sooner(at, control_deadline(qp));
 		at = sooner(at, or_never(vr->w->rnr_until_ns));
 		if (!list_empty(&vr->w->waiting))

@@ -30,6 +30,7 @@
 #include "transport/veroce/pair.h"
 #include "transport/veroce/rx_space.h"
 #include "transport/veroce/tx_space.h"
+#include "wire/icrc.h"
 #include "wire/veroce.h"
 
 enum {
@@ -269,6 +270,29 @@ static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t
 	};
 }
 
+/*
+ * Room for the Middle packet that follows the packet laid out last, another one of its message, on the same
+ * path; its headers, of *header_len bytes, are written. NULL: the turn is full.
+ */
+static inline uint8_t *veroce_next(struct transport *tp, struct qp *qp, uint32_t path, bool ackreq,
+				   uint32_t *header_len)
+{
+	uint8_t *out = tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX);
+
+	if (!out)
+		return NULL;
+	*header_len = veroce_encode_next(out, tx_last(&tp->tx), qp->mtu, ackreq);
+	if (qp->veroce->caps & CAPS_TS)
+		qp->veroce->pair->path[path].stamp_seq++;
+	return out;
+}
+
+/* Commits it, with a path MTU of payload behind its headers. */
+static inline void veroce_commit_next(struct transport *tp, const struct qp *qp, uint32_t header_len)
+{
+	tx_commit(&tp->tx, tp->tx.flow, qp->dest_qpn, header_len + qp->mtu + ICRC_LEN);
+}
+
 static inline bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
 {
 	return qp->veroce->caps & CAPS_TRIM && pkt->flow->tos >> 2 == VEROCE_DSCP_TRIMMED;
@@ -351,6 +375,8 @@ static inline void requested_retry(struct transport *tp, struct qp *qp, uint64_t
 void requested_flush(struct transport *, struct qp *, uint64_t now_ns);
 /* Gives them back, without completions. */
 void requested_drop(struct transport *, struct qp *);
+/* None is bound: gives back what remembers them. */
+void requested_rest(struct transport *, struct veroce_work *);
 
 /* ---- strong_order.c -------------------------------------------------------------------------------- */
 
@@ -437,9 +463,17 @@ uint64_t recovery_deadline(const struct transport *, const struct qp *, const st
 /* A path for the next packet of the space; PAIR_NO_PATH: wait for an acknowledgement. */
 int recovery_pick(struct transport *, struct qp *, struct sender *, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns);
-/* Enters a packet that was laid out. */
-void recovery_sent(struct transport *, struct qp *, struct sender *, uint32_t item, int path,
-		   uint32_t bytes, uint64_t now_ns);
+/*
+ * After recovery_pick() and veroce_reserve() for a new packet of so many bytes: how many of that kind may go
+ * on that path now, at most max, that one included.
+ */
+uint32_t recovery_run(const struct qp *, const struct sender *, int path, uint32_t bytes, uint32_t max);
+/*
+ * Enters `count` packets that were laid out, of so many bytes each: one, or as recovery_run() allows. They
+ * are of items item, item + step, ...
+ */
+void recovery_sent(struct transport *, struct qp *, struct sender *, uint32_t item, uint32_t step,
+		   int path, uint32_t bytes, uint32_t count, uint64_t now_ns);
 void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t psn, int path,
 		     uint64_t now_ns);
 /* There may be room for QPs that wait for some. */
@@ -452,8 +486,14 @@ void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t ps
  */
 bool recovery_doubles(const struct sender *, uint32_t psn);
 
-/* Whether AckReq shall be set in the packet with that PSN. */
-bool recovery_wants_ack(const struct sender *, uint32_t psn);
+/* Whether AckReq shall be set in the packet with that PSN, one that is outstanding or about to be. */
+static inline bool recovery_wants_ack(const struct sender *s, uint32_t psn)
+{
+	uint32_t out = tx_outstanding(&s->tx), ahead = (psn - s->tx.una) & PSN_MASK;
+
+	return psn % VEROCE_ACKREQ_PACKETS == VEROCE_ACKREQ_PACKETS - 1 ||
+	       (ahead > out ? ahead : out) + 2 >= s->peer_window;
+}
 
 /*
  * Loss detection: one of these, by setting. `acked` looks after every acknowledgement (a SACK's block, if
