@@ -21,13 +21,19 @@ static uint8_t mtu_code(uint32_t bytes)
 	return (uint8_t)(__builtin_ctz(bytes) - 7);
 }
 
+/* Two processes of one host have no port between them to share. */
+static uint16_t offered(const struct transport *tp, const struct qp *qp)
+{
+	return (uint16_t)(tp->caps_flags & (qp->local ? ~CAPS_RXSHARE : UINT16_MAX));
+}
+
 static struct capseth ours(const struct transport *tp, const struct qp *qp)
 {
 	return (struct capseth){
 		.magic = CAPS_MAGIC,
 		.version = CAPS_VERSION,
 		.profile = qp->ops == &rc_ops ? 0 : VEROCE_PROFILE,
-		.flags = tp->caps_flags,
+		.flags = offered(tp, qp),
 		.mtu_code = mtu_code(qp->mtu),
 		.rx_window_q = tp->rx_window,
 		.rx_window_r = tp->rx_window,
@@ -130,7 +136,7 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c, 
 	struct veroce *vr = qp->veroce;
 	uint32_t q = c->rx_window_q, r = c->rx_window_r;
 
-	vr->caps = (uint16_t)(c->flags & tp->caps_flags);
+	vr->caps = (uint16_t)(c->flags & offered(tp, qp));
 	vr->caps_known = true;
 	vr->caps_ask = false;
 	/* Below the base window no peer can be; above ours no record is kept. */

@@ -30,9 +30,12 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		  const struct tx_record *again, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	int path = pair_pick(vr->pair, &tp->pairs.config, &s->flowlet, bytes, again,
-			     again ? again->path : TX_PATHS_MAX, now_ns);
+	int path;
 
+	if (rxshare_holds(&vr->w->pace, now_ns) && !(again && again->probe))
+		return PAIR_NO_PATH;
+	path = pair_pick(vr->pair, &tp->pairs.config, &s->flowlet, bytes, again,
+			 again ? again->path : TX_PATHS_MAX, now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
 	if (path != PAIR_NO_PATH)
@@ -55,6 +58,7 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32
 	s->probes = 0;
 	tx_space_sent(&s->tx, item, (uint8_t)path, (uint16_t)bytes, now_ns);
 	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, bytes, now_ns);
+	rxshare_sent(&qp->veroce->w->pace, bytes + tp->wire_overhead_bytes, tp->pace_slack_ns, now_ns);
 }
 
 void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, int path,
@@ -62,6 +66,8 @@ void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint
 {
 	tx_space_resent(&s->tx, psn, (uint8_t)path, now_ns);
 	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
+	rxshare_sent(&qp->veroce->w->pace, tx_record(&s->tx, psn)->bytes + tp->wire_overhead_bytes,
+		     tp->pace_slack_ns, now_ns);
 	s->active_ns = now_ns;
 	tp->counters.retransmits++;
 }
@@ -140,6 +146,8 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 	struct path_echo echo = read_echo(pair, p, now_ns);
 
 	tp->counters.spurious += news->spurious;
+	if (p->bth.ts && p->tse.has_share && qp->veroce->caps & CAPS_RXSHARE)
+		rxshare_told(&qp->veroce->w->pace, p->tse.share_kbps, now_ns);
 	while (paths) {
 		uint32_t i = (uint32_t)__builtin_ctz(paths);
 
