@@ -292,8 +292,8 @@ def goal_page(runs, out):
         out.append("A collective's share is of what its bytes with headers take at the hosts' rate, until its slowest host is "
                    "done. A link at half rate between an edge switch and one of its four aggregation switches takes an "
                    "eighth off what the four hosts below can send or get, and all others wait for them: with 1 % of the "
-                   "links degraded no more than 87.5 % is possible for the all-to-all. The incast misses its goal with "
-                   "window-based Swift, by 0.05 % and 0.2 % of a QP's rate; nothing here hands out shares.")
+                   "links degraded no more than 87.5 % is possible for the all-to-all. The incast's receiver gives "
+                   "out shares (`cc.rxshare`); a packet of 4 KB in a second is 33 kbit/s.")
         out += ["\n| goal | wanted | here | command |", "|---|---|---|---|"] + rows
 
 

@@ -165,7 +165,7 @@ add_field("tse_path", "uint8", "tse.path_id", "PathID", base.DEC)
 add_field("tse_rcv", "uint24", "tse.path_rcv", "PathRcv", base.DEC)
 add_field("tse_dups", "uint8", "tse.dups", "Duplicates seen (mod 256)", base.DEC)
 add_field("tse_ce", "uint24", "tse.path_ce", "PathCE", base.DEC)
-add_field("tse_share", "uint32", "tse.share", "Window share (KB)", base.DEC)
+add_field("tse_share", "uint32", "tse.share", "Share of the receiver (kbit/s), 0: none", base.DEC)
 -- The rest
 add_field("payload", "bytes", "payload", "Payload")
 add_field("payload_len", "uint32", "payload_len", "Payload length", base.DEC)

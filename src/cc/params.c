@@ -62,6 +62,9 @@ static const struct cc_param_info table[] = {
 	RATE(rate_min, "rate_min", "0", "0", "1000Gbps", ALL,
 	     "no rate is lower; times the flows it must stay below the link; 0: the algorithm's own"),
 
+	SWITCH(rxshare, "rxshare", "off", ALL,
+	       "veRoCE receivers tell all that send to them the same rate, which holds beside the window"),
+
 	SMALL(swift.ai_q16, "swift.ai", "1", "0.001", "1000", SWIFT,
 	      "additive increase, packets a round trip"),
 	RATIO(swift.beta_q32, "swift.beta", "0.8", "0", "1", SWIFT,

@@ -35,6 +35,7 @@ struct cc_params {
 	 * does; `algorithm` is CC_NONE then. What it is to know it finds around its config->params.
 	 */
 	void (*init)(struct cc *, const struct cc_config *, uint64_t now_ns);
+	bool rxshare;      /* the transport's, where its protocol can: receivers give out equal shares */
 	bool window;       /* +w: the window shrinks with the rate; nothing to those that set one */
 	union {
 		struct swift_params swift;

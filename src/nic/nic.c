@@ -56,6 +56,11 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 	tp->strong_order = c->strong_order;
 	tp->caps_flags = c->base_only || c->loss == NIC_LOSS_BASE ? 0
 			 : VEROCE_CAPS_FLAGS | (c->trim ? CAPS_TRIM : 0);
+	rxshare_init(&tp->rxshare,
+		     tp->caps_flags && c->cc_params && c->cc_params->rxshare ? c->line_rate_bps : 0,
+		     c->base_rtt_ns);
+	if (tp->rxshare.line_kbps)
+		tp->caps_flags |= CAPS_RXSHARE;
 	tp->veroce_port = c->veroce_port ? c->veroce_port : VEROCE_UDP_PORT;
 	memcpy(tp->sport_ipv4, c->sport_ipv4, sizeof(tp->sport_ipv4));
 	memcpy(tp->sport_ipv6, c->sport_ipv6, sizeof(tp->sport_ipv6));

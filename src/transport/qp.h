@@ -30,6 +30,7 @@
 #include "transport/srq.h"
 #include "transport/tx.h"
 #include "transport/veroce/pair.h"
+#include "transport/veroce/rxshare.h"
 #include "wire/bth.h"
 #include "wire/opcode.h"
 
@@ -92,6 +93,7 @@ struct transport {
 	uint64_t pto_ns_min;
 	const struct loss_ops *loss;
 	struct pair_table pairs;
+	struct rxshare rxshare;
 	uint8_t secret[16];      /* of nonces */
 	uint64_t secret_serial;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Time stamp echo header (veRoCE 13.2), directly behind the BTH of an acknowledgement that has the
- * bit T. The counts are of the path that the echoed packet took, and never start again.
+ * bit T. The counts are of the path that the echoed packet took, and never start again. The last word is
+ * there where RXSHARE was agreed, which no bit tells: the packet's length does (wire/veroce.c).
  *
  *      0                   1                   2                   3
  *      0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -16,15 +17,18 @@
  *     +---------------+-----------------------------------------------+
  *  16 |      Dups     |            PathCE                             |
  *     +---------------+-----------------------------------------------+
+ *  20 |                   share (kbit/s), if told                     |
+ *     +---------------------------------------------------------------+
  */
 #ifndef WIRE_TSEETH_H
 #define WIRE_TSEETH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/byteorder.h"
 
-enum { TSEETH_LEN = 20 };
+enum { TSEETH_LEN = 20, TSEETH_SHARE_LEN = 4 };
 
 struct tseeth {
 	uint32_t tx1; /* by the clock of the echoed packet's sender */
@@ -34,8 +38,20 @@ struct tseeth {
 	uint32_t path_rcv; /* 24 bits; packets received */
 	uint8_t dups;      /* duplicates among them, modulo 256 */
 	uint32_t path_ce;  /* 24 bits; packets that carried a congestion mark */
+	/*
+	 * What the QP may send, at most, headers and frames included; 0: as much as it likes. (13.2 has a
+	 * window in KB there; a rate is our choice: docs/veroce.md.)
+	 */
+	uint32_t share_kbps;
+	bool has_share; /* not in the bytes: whether the last word is there */
 };
 
+static inline uint32_t tseeth_len(const struct tseeth *h)
+{
+	return TSEETH_LEN + (h->has_share ? TSEETH_SHARE_LEN : 0);
+}
+
+/* Of tseeth_len() bytes: has_share is set before. */
 static inline void tseeth_decode(struct tseeth *h, const uint8_t *p)
 {
 	h->tx1 = get_be32(p);
@@ -45,6 +61,7 @@ static inline void tseeth_decode(struct tseeth *h, const uint8_t *p)
 	h->path_rcv = get_low24(p + 12);
 	h->dups = p[16];
 	h->path_ce = get_low24(p + 16);
+	h->share_kbps = h->has_share ? get_be32(p + TSEETH_LEN) : 0;
 }
 
 static inline void tseeth_encode(uint8_t *p, const struct tseeth *h)
@@ -54,6 +71,8 @@ static inline void tseeth_encode(uint8_t *p, const struct tseeth *h)
 	put_be32(p + 8, h->tx2);
 	put_with24(p + 12, h->path_id, h->path_rcv);
 	put_with24(p + 16, h->dups, h->path_ce);
+	if (h->has_share)
+		put_be32(p + TSEETH_LEN, h->share_kbps);
 }
 
 #endif

@@ -89,6 +89,7 @@ static bool in_psn_space(uint32_t flags)
 	return flags & (F_REQUEST | F_RESPONSE);
 }
 
+/* At least; an echo may have a word more. */
 static uint32_t stamp_len(const struct bth *bth, uint32_t flags)
 {
 	return !bth->ts ? 0 : flags & F_ACK ? TSEETH_LEN : TSETH_LEN;
@@ -121,7 +122,13 @@ bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len)
 	uint32_t body = len - least, pad = p->bth.pad;
 	if (body % 4 || pad > body)
 		return false;
+	p->tse.has_share = false;
 	if (!(flags & F_PAYLOAD)) {
+		/* Blocks are 20 bytes each: 4 more are the word that RXSHARE adds (13.2). */
+		if (p->bth.ts && flags & F_ACK && body % SACKETH_LEN == TSEETH_SHARE_LEN && !pad) {
+			p->tse.has_share = true;
+			body -= TSEETH_SHARE_LEN;
+		}
 		if (body && (pad || !sack_body_ok(h, body)))
 			return false;
 	} else if (p->bth.opcode == OP_CNP) {
@@ -135,11 +142,13 @@ bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len)
 	p->msn = p->rqmsn = p->po = p->imm_or_key = p->sack_count = 0;
 	p->sacks = NULL;
 	if (p->bth.ts) {
-		if (flags & F_ACK)
+		if (flags & F_ACK) {
 			tseeth_decode(&p->tse, at);
-		else
+			at += tseeth_len(&p->tse);
+		} else {
 			tseth_decode(&p->ts, at);
-		at += stamp_len(&p->bth, flags);
+			at += TSETH_LEN;
+		}
 	}
 	if (h & H_MSNETH) {
 		p->msn = get_low24(at);
@@ -211,11 +220,13 @@ uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p)
 	assert(!p->bth.ts || in_psn_space(flags));
 	bth_encode(out, &p->bth);
 	if (p->bth.ts) {
-		if (flags & F_ACK)
+		if (flags & F_ACK) {
 			tseeth_encode(at, &p->tse);
-		else
+			at += tseeth_len(&p->tse);
+		} else {
 			tseth_encode(at, &p->ts);
-		at += stamp_len(&p->bth, flags);
+			at += TSETH_LEN;
+		}
 	}
 	if (h & H_MSNETH) {
 		msneth_encode(at, &(struct msneth){.msn = p->msn});

@@ -32,7 +32,7 @@ enum {
 
 	/* A SACK with all its blocks and an echo of time stamps. */
 	VEROCE_HEADERS_MAX =
-		BTH_LEN + TSEETH_LEN + AETH_LEN + POETH_LEN + VEROCE_SACKS_MAX * SACKETH_LEN
+		BTH_LEN + TSEETH_LEN + TSEETH_SHARE_LEN + AETH_LEN + POETH_LEN + VEROCE_SACKS_MAX * SACKETH_LEN
 };
 
 /* The members of headers that the packet lacks are not set, those that say "always" excepted. */
@@ -74,7 +74,8 @@ static inline uint32_t veroce_header_len(uint8_t opcode)
 /*
  * True where the opcode is known, the transport version 0, and len, which counts the ICRC, is one
  * that the opcode allows: headers, then payload and pad of a multiple of 4 bytes where payload is
- * allowed, otherwise neither; 1..VEROCE_SACKS_MAX SACKETHs in a SACK; a CNP with all of its
+ * allowed, otherwise neither; 1..VEROCE_SACKS_MAX SACKETHs in a SACK, and of both forms of the time stamp
+ * echo the one whose length leaves that; a CNP with all of its
  * reserved bytes, which count as payload, or none. Any bytes at any length may be given. On false
  * *p is undefined. What p points to lies in data.
  *

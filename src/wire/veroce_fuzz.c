@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!veroce_decode(&p, data, (uint32_t)size))
 		return 0;
 
-	uint32_t stamps = !p.bth.ts ? 0 : p.info->flags & F_ACK ? TSEETH_LEN : TSETH_LEN;
+	uint32_t stamps = !p.bth.ts ? 0 : p.info->flags & F_ACK ? tseeth_len(&p.tse) : TSETH_LEN;
 	uint32_t more_sacks = p.sack_count ? (p.sack_count - 1) * SACKETH_LEN : 0;
 	uint32_t header_len = p.info->header_len + stamps + more_sacks;
 

@@ -111,6 +111,7 @@ static void choose_faults(struct swarm *s)
 /* ---- veRoCE ------------------------------------------------------------------------------------ */
 
 static struct nic_config wire; /* the members that choose_wire() sets */
+static struct cc_params shares; /* where wire.cc_params is set */
 
 static void choose_wire(struct swarm *s)
 {
@@ -127,6 +128,12 @@ static void choose_wire(struct swarm *s)
 		.strong_order = chance(s, 15),
 		.base_only = chance(s, 20),
 	};
+	if (!chance(s, 25))
+		return;
+	cc_params_default(&shares, (const enum cc_algorithm[]){CC_SWIFT, CC_DCTCP, CC_NONE}[wire.cc]);
+	shares.rxshare = true;
+	wire.cc_params = &shares;
+	wire.line_rate_bps = UINT64_C(100000000000) << below(s, 5);
 }
 
 static void set_wire(struct nic_config *c, enum duo_side side)
@@ -140,6 +147,8 @@ static void set_wire(struct nic_config *c, enum duo_side side)
 	c->flowlet = wire.flowlet;
 	c->strong_order = wire.strong_order;
 	c->base_only = side == DUO_A && wire.base_only;
+	c->cc_params = wire.cc_params;
+	c->line_rate_bps = wire.line_rate_bps;
 }
 
 static void choose_paths(struct swarm *s)

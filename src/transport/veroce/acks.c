@@ -67,6 +67,12 @@ static uint64_t hole_round_ns(const struct qp *qp)
 	return srtt > hole_ns_min ? srtt : hole_ns_min;
 }
 
+/* Packets of a QP that has its share come so far apart that an ACK which waits gathers one more at most. */
+static bool come_apart(const struct transport *tp, const struct qp *qp)
+{
+	return qp->veroce->caps & CAPS_RXSHARE && 2 * tp->rxshare.packet_ns >= tp->lazy_ack_ns;
+}
+
 void acks_note(struct transport *tp, struct qp *qp, struct receiver *in, bool now, uint64_t now_ns)
 {
 	bool holes = has_holes(in), news = holes && in->rx.hpsn != in->sack_hpsn;
@@ -79,7 +85,8 @@ void acks_note(struct transport *tp, struct qp *qp, struct receiver *in, bool no
 						: hole_ns_min);
 	else
 		in->hole_ns = 0;
-	if (in->ce || in->unacked >= VEROCE_ACK_PACKETS || (now && (holes || !tp->hold_acks)))
+	if (in->ce || in->unacked >= VEROCE_ACK_PACKETS || (now && (holes || !tp->hold_acks)) ||
+	    come_apart(tp, qp))
 		ack_schedule(tp, qp, ACK_NOW, now_ns);
 	else if (now)
 		ack_schedule(tp, qp, ACK_HELD, now_ns);
@@ -225,6 +232,8 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 			.path_rcv = pair->arrivals[in->path].packets & PSN_MASK,
 			.dups = in->dups,
 			.path_ce = pair->arrivals[in->path].ce & PSN_MASK,
+			.has_share = qp->veroce->caps & CAPS_RXSHARE,
+			.share_kbps = tp->rxshare.share_kbps,
 		};
 	}
 	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);

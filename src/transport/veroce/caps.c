@@ -22,12 +22,13 @@ static uint8_t mtu_code(uint32_t bytes)
 }
 
 /*
- * Between processes of one host there is no network whose delay and marks a time stamp could tell, and
- * without it an acknowledgement is shorter than any message and so ends the message's train (our choice).
+ * Between processes of one host there is no port to share, and no network whose delay and marks a time stamp
+ * could tell; and without it an acknowledgement is shorter than any message and so ends the message's train
+ * (our choice).
  */
 static uint16_t offered(const struct transport *tp, const struct qp *qp)
 {
-	return qp->local ? tp->caps_flags & (uint16_t)~CAPS_TS : tp->caps_flags;
+	return (uint16_t)(tp->caps_flags & (qp->local ? ~(CAPS_TS | CAPS_RXSHARE) : UINT16_MAX));
 }
 
 static struct capseth ours(const struct transport *tp, const struct qp *qp)
@@ -139,7 +140,7 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c, 
 	struct veroce *vr = qp->veroce;
 	uint32_t q = c->rx_window_q, r = c->rx_window_r;
 
-	vr->caps = c->flags & offered(tp, qp);
+	vr->caps = (uint16_t)(c->flags & offered(tp, qp));
 	vr->caps_known = true;
 	vr->caps_ask = false;
 	/* Below the base window no peer can be; above ours no record is kept. */

@@ -30,9 +30,12 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		  const struct tx_record *again, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	int path = pair_pick(vr->pair, &tp->pairs.config, &s->flowlet, bytes, again,
-			     again ? again->path : TX_PATHS_MAX, now_ns);
+	int path;
 
+	if (rxshare_holds(&vr->w->pace, now_ns) && !(again && again->probe))
+		return PAIR_NO_PATH;
+	path = pair_pick(vr->pair, &tp->pairs.config, &s->flowlet, bytes, again,
+			 again ? again->path : TX_PATHS_MAX, now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
 	if (path != PAIR_NO_PATH)
@@ -47,6 +50,9 @@ uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uin
 {
 	uint32_t window = s->peer_window - tx_outstanding(&s->tx), room = tx_space_room(&s->tx);
 
+	/* Of its share of the receiver's port a packet leaves at a time. */
+	if (qp->veroce->w->pace.share_kbps)
+		return 1;
 	if (max > window)
 		max = window;
 	if (max > room)
@@ -67,6 +73,8 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32
 	tx_space_sent(&s->tx, item, step, (uint8_t)path, (uint16_t)bytes, count, now_ns);
 	pair_took(qp->veroce->pair, &s->flowlet, count);
 	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, bytes * count, now_ns);
+	rxshare_sent(&qp->veroce->w->pace, (bytes + tp->wire_overhead_bytes) * count,
+		     tp->pace_slack_ns, now_ns);
 }
 
 void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, int path,
@@ -74,6 +82,8 @@ void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint
 {
 	tx_space_resent(&s->tx, psn, (uint8_t)path, now_ns);
 	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
+	rxshare_sent(&qp->veroce->w->pace, tx_record(&s->tx, psn)->bytes + tp->wire_overhead_bytes,
+		     tp->pace_slack_ns, now_ns);
 	s->active_ns = now_ns;
 	tp->counters.retransmits++;
 }
@@ -146,6 +156,8 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 	struct path_echo echo = read_echo(pair, p, now_ns);
 
 	tp->counters.spurious += news->spurious;
+	if (p->bth.ts && p->tse.has_share && qp->veroce->caps & CAPS_RXSHARE)
+		rxshare_told(&qp->veroce->w->pace, p->tse.share_kbps, now_ns);
 	while (paths) {
 		uint32_t i = (uint32_t)__builtin_ctz(paths);
 

@@ -378,6 +378,16 @@ static bool output_rearms(const struct qp *qp, const struct veroce_packet *p)
 		(p->info->flags & F_REQUEST && !list_empty(&qp->held)));
 }
 
+/* A packet of what a share is given of, or of what fills the line beside that. */
+static void count_arrival(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+			  const struct veroce_packet *p, uint64_t now_ns)
+{
+	bool data = p->info->flags & (F_REQUEST | F_RESPONSE) && !(p->info->flags & F_ACK);
+
+	rxshare_arrived(&tp->rxshare, data ? &qp->veroce->w->arrived : NULL,
+			qp->veroce->caps & CAPS_RXSHARE, pkt->len + tp->wire_overhead_bytes, now_ns);
+}
+
 static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		  const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -389,6 +399,8 @@ static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 			return;
 		}
 		veroce_heard(tp, qp, true, now_ns);
+		if (tp->rxshare.line_kbps)
+			count_arrival(tp, qp, pkt, p, now_ns);
 		dispatch(tp, qp, pkt, p, now_ns);
 	}
 	if (qp->ops == &veroce_ops && !output_rearms(qp, p))
@@ -542,6 +554,10 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			vr->pair->paced_ns = CC_NO_DEADLINE;
 			recovery_wake(tp, vr->pair);
 		}
+		if (vr->w->pace.waits && vr->w->pace.next_ns <= now_ns) {
+			vr->w->pace.waits = false;
+			qp_activate(tp, qp);
+		}
 		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
 			requests_end_rnr(tp, qp, now_ns);
 		recovery_expire(tp, qp, &vr->w->q, now_ns);
@@ -595,6 +611,8 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		at = sooner(at, or_never(vr->w->rnr_until_ns));
 		if (!list_empty(&vr->w->waiting))
 			at = sooner(at, vr->pair->paced_ns);
+		if (vr->w->pace.waits)
+			at = sooner(at, vr->w->pace.next_ns);
 		if (tx_outstanding(&vr->w->q.tx) || tx_outstanding(&vr->w->r.tx))
 			at = sooner(at, vr->pair->cc_due_ns);
 		at = sooner(at, or_never(vr->w->watch_ns));

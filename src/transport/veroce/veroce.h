@@ -15,6 +15,7 @@
  *     responses.c  READs and atomics executed, and their results to packets in R   (responder)
  *     results.c    packets in R to memory; what completes a WQE   (requester)
  *     acks.c       when a receiver acknowledges, and how          (either)
+ *     rxshare.c    equal shares of the receiver's port (13.2)      (either)
  *     recovery.c   what acknowledgements and time do to a sender  (either)
  *     loss_fast.c loss_base.c loss_irn.c   what is taken for lost
  */
@@ -117,6 +118,8 @@ struct veroce_work {
 	struct list waiting; /* in pair->waiting */
 	struct sender q, r;
 	struct receiver q_in, r_in;
+	struct rxshare_sender arrived; /* of the peer, in both spaces */
+	struct rxshare_pace pace;      /* of our data, in both */
 
 	/* requester */
 	uint32_t wqe;          /* SQ index that q.tx.nxt lies in, or sq.next */

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shares: a line that carries a packet at a time, senders that obey what it tells them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "transport/veroce/rxshare.h"
+
+enum { PACKET = 4200, SENDERS_MAX = 1024 };
+
+#define LINE_BPS  UINT64_C(100000000000)
+#define PACKET_NS UINT64_C(336) /* on that line */
+#define MS        UINT64_C(1000000)
+#define ALL       UINT32_MAX
+
+struct sender {
+	struct rxshare_sender seen;
+	struct rxshare_pace pace;
+	uint32_t want_kbps; /* ALL: whatever there is; 0: nothing */
+	uint32_t weight;    /* turns in a row, where nothing holds it */
+	bool deaf;          /* agreed to no shares */
+	uint64_t ready_ns;
+	uint64_t packets;
+};
+
+struct line {
+	struct rxshare share;
+	uint64_t now_ns;
+	uint32_t count, turn, turns;
+	struct sender s[SENDERS_MAX];
+};
+
+static struct line l;
+
+static void line_init(uint32_t senders)
+{
+	memset(&l, 0, sizeof(l));
+	l.now_ns = 7 * MS; /* time does not begin at 0 */
+	l.count = senders;
+	rxshare_init(&l.share, LINE_BPS, 10000);
+	for (uint32_t i = 0; i < senders; i++)
+		l.s[i] = (struct sender){.want_kbps = ALL, .weight = 1};
+}
+
+static bool may_send(struct sender *s)
+{
+	return s->want_kbps && s->ready_ns <= l.now_ns && !rxshare_holds(&s->pace, l.now_ns);
+}
+
+/* By turns, the next one that may. */
+static struct sender *pick(void)
+{
+	for (uint32_t i = 0; i <= l.count; i++) {
+		struct sender *s = &l.s[l.turn];
+
+		if (l.turns++ < s->weight && may_send(s))
+			return s;
+		l.turns = 0;
+		l.turn = (l.turn + 1) % l.count;
+	}
+	return NULL;
+}
+
+static void send(struct sender *s)
+{
+	rxshare_sent(&s->pace, PACKET, 0, l.now_ns);
+	if (s->want_kbps != ALL) {
+		if (s->ready_ns + MS < l.now_ns)
+			s->ready_ns = l.now_ns;
+		s->ready_ns += PACKET * UINT64_C(8000000) / s->want_kbps;
+	}
+	s->packets++;
+	rxshare_arrived(&l.share, &s->seen, !s->deaf, PACKET, l.now_ns);
+	if (!s->deaf)
+		rxshare_told(&s->pace, l.share.share_kbps, l.now_ns);
+}
+
+static void run(uint64_t ns)
+{
+	uint64_t end_ns = l.now_ns + ns;
+
+	for (uint32_t i = 0; i < l.count; i++)
+		l.s[i].packets = 0;
+	for (; l.now_ns < end_ns; l.now_ns += PACKET_NS) {
+		struct sender *s = pick();
+
+		if (s)
+			send(s);
+	}
+}
+
+static uint64_t sum(void)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < l.count; i++)
+		n += l.s[i].packets;
+	return n;
+}
+
+static uint64_t spread(uint32_t first, uint32_t end)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (uint32_t i = first; i < end; i++) {
+		least = l.s[i].packets < least ? l.s[i].packets : least;
+		most = l.s[i].packets > most ? l.s[i].packets : most;
+	}
+	return most - least;
+}
+
+static void assert_used(uint64_t ns)
+{
+	assert_true(sum() * PACKET_NS >= ns / 100 * 98);
+	assert_true(sum() * PACKET_NS <= ns + PACKET_NS);
+}
+
+/* ---- the receiver -------------------------------------------------------------------------------- */
+
+static void equal_senders_get_the_same_to_the_packet(void **state)
+{
+	static const uint32_t counts[] = {2, 3, 16, 128, 1000};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		line_init(counts[i]);
+		run(100 * MS);
+		run(200 * MS);
+		assert_true(spread(0, l.count) <= 1);
+		assert_used(200 * MS);
+	}
+}
+
+/* What windows would come to is nothing to it. */
+static void greed_gets_no_more(void **state)
+{
+	line_init(64);
+	for (uint32_t i = 0; i < l.count; i++)
+		l.s[i].weight = 1 + i;
+	run(100 * MS);
+	run(200 * MS);
+	assert_true(spread(0, l.count) <= 1);
+	assert_used(200 * MS);
+}
+
+static void who_wants_less_leaves_it_to_the_others(void **state)
+{
+	uint64_t even = 100 * MS / PACKET_NS / 64;
+
+	line_init(64);
+	for (uint32_t i = 32; i < 64; i++)
+		l.s[i].want_kbps = (uint32_t)(LINE_BPS / 1000 / 64 / (i - 30));
+	run(100 * MS);
+	run(100 * MS);
+	assert_true(spread(0, 32) <= 1);
+	assert_true(l.s[0].packets > even * 5 / 4);
+	for (uint32_t i = 32; i < 64; i++)
+		assert_true(l.s[i].packets + 2 >= even / (i - 30));
+	assert_used(100 * MS);
+}
+
+/* It takes what it likes, but not from what each of the others has a right to. */
+static void who_does_not_obey_has_the_rest(void **state)
+{
+	line_init(9);
+	l.s[8].deaf = true;
+	l.s[8].want_kbps = (uint32_t)(LINE_BPS / 1000 / 2);
+	run(100 * MS);
+	run(100 * MS);
+	assert_true(spread(0, 8) <= 1);
+	assert_in_range(l.s[0].packets, 100 * MS / PACKET_NS * 15 / 16 / 9, 100 * MS / PACKET_NS / 9);
+	assert_true(l.s[8].packets > l.s[0].packets);
+	assert_used(100 * MS);
+}
+
+static void nothing_is_told_where_nobody_is_held_back(void **state)
+{
+	static const struct {
+		uint32_t senders, want_kbps;
+	} cases[] = {{1, ALL}, {10, 8000000}, {1000, 80000}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		line_init(cases[i].senders);
+		for (uint32_t k = 0; k < l.count; k++)
+			l.s[k].want_kbps = cases[i].want_kbps;
+		for (int ms = 0; ms < 100; ms++) {
+			run(MS);
+			assert_int_equal(l.share.share_kbps, 0);
+		}
+	}
+}
+
+static void what_leavers_had_is_given_out_again(void **state)
+{
+	line_init(128);
+	run(100 * MS);
+	for (uint32_t i = 4; i < 128; i++)
+		l.s[i].want_kbps = 0;
+	run(20 * MS);
+	run(20 * MS);
+	assert_true(spread(0, 4) <= 1);
+	assert_used(20 * MS);
+	for (uint32_t i = 1; i < 4; i++)
+		l.s[i].want_kbps = 0;
+	run(20 * MS);
+	run(20 * MS);
+	assert_int_equal(l.share.share_kbps, 0);
+	assert_true(l.s[0].packets + 1 >= 20 * MS / PACKET_NS);
+}
+
+static void newcomers_get_theirs_within_a_few_rounds(void **state)
+{
+	line_init(128);
+	for (uint32_t i = 4; i < 128; i++)
+		l.s[i].want_kbps = 0;
+	run(20 * MS);
+	for (uint32_t i = 4; i < 128; i++)
+		l.s[i].want_kbps = ALL;
+	run(5 * MS);
+	run(20 * MS);
+	assert_true(spread(0, 128) <= 1);
+}
+
+static void after_a_pause_nothing_is_known(void **state)
+{
+	line_init(16);
+	run(10 * MS);
+	assert_true(l.share.share_kbps);
+	rxshare_arrived(&l.share, &l.s[0].seen, true, PACKET, l.now_ns + 1000 * MS);
+	assert_int_equal(l.share.share_kbps, 0);
+}
+
+/* ---- the sender ---------------------------------------------------------------------------------- */
+
+static void gaps_do_not_drift(void **state)
+{
+	struct rxshare_pace p = {0};
+	uint64_t now_ns = 1000 * MS, gap_ns, first_ns;
+
+	rxshare_told(&p, 777777, now_ns);
+	rxshare_sent(&p, PACKET, 0, now_ns);
+	first_ns = p.next_ns;
+	gap_ns = PACKET * UINT64_C(8000000) / 777777 + 1;
+	for (uint64_t i = 0; i < 100000; i++) {
+		assert_int_equal(p.next_ns, first_ns + i * gap_ns);
+		assert_true(rxshare_holds(&p, p.next_ns - 1));
+		/* Late by this and that, and told the same again. */
+		now_ns = p.next_ns + i * 7919 % (3 * gap_ns);
+		rxshare_told(&p, 777777, now_ns);
+		assert_false(rxshare_holds(&p, now_ns));
+		rxshare_sent(&p, PACKET, 0, now_ns);
+	}
+}
+
+static void who_was_held_up_long_catches_up_a_few_packets(void **state)
+{
+	struct rxshare_pace p = {0};
+	uint64_t now_ns = 1000 * MS;
+	uint32_t n = 0;
+
+	rxshare_told(&p, 1000000, now_ns);
+	while (!rxshare_holds(&p, now_ns)) {
+		rxshare_sent(&p, PACKET, 0, now_ns);
+		n++;
+	}
+	assert_in_range(n, 2, 8);
+}
+
+static void no_share_stops_a_sender(void **state)
+{
+	static const uint32_t told[] = {1, 2, 1000, RXSHARE_KBPS_MIN, UINT32_MAX - 1, UINT32_MAX};
+
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		struct rxshare_pace p = {0};
+		uint64_t now_ns = 1000 * MS;
+
+		for (uint32_t n = 0; n < 100; n++) {
+			rxshare_told(&p, told[i], now_ns);
+			rxshare_sent(&p, PACKET, 0, now_ns);
+			assert_true(p.next_ns <= now_ns + 10 * MS);
+			now_ns = p.next_ns > now_ns ? p.next_ns : now_ns;
+			assert_false(rxshare_holds(&p, now_ns));
+		}
+	}
+}
+
+/* Until it has to wait. */
+static void send_until_held(struct rxshare_pace *p, uint64_t now_ns)
+{
+	while (!rxshare_holds(p, now_ns))
+		rxshare_sent(p, PACKET, 0, now_ns);
+}
+
+static void share_of_0_is_none(void **state)
+{
+	struct rxshare_pace p = {0};
+
+	rxshare_told(&p, 1, 1000 * MS);
+	send_until_held(&p, 1000 * MS);
+	rxshare_told(&p, 0, 1000 * MS);
+	assert_false(rxshare_holds(&p, 1000 * MS));
+	rxshare_sent(&p, PACKET, 0, 1000 * MS);
+	assert_false(rxshare_holds(&p, 1000 * MS));
+}
+
+static void higher_share_ends_a_long_wait(void **state)
+{
+	struct rxshare_pace p = {0};
+
+	rxshare_told(&p, RXSHARE_KBPS_MIN, 1000 * MS);
+	send_until_held(&p, 1000 * MS);
+	assert_true(rxshare_holds(&p, 1009 * MS));
+	rxshare_told(&p, 33600, 1001 * MS);
+	assert_true(rxshare_holds(&p, 1001 * MS));
+	assert_false(rxshare_holds(&p, 1002 * MS));
+}
+
+static void old_share_is_not_believed(void **state)
+{
+	struct rxshare_pace p = {0};
+
+	rxshare_told(&p, 336000, 1000 * MS); /* a packet in 100 us */
+	send_until_held(&p, 1000 * MS);
+	p.next_ns = UINT64_MAX;
+	assert_true(rxshare_holds(&p, 1002 * MS));
+	assert_false(rxshare_holds(&p, 1004 * MS));
+	assert_int_equal(p.share_kbps, 0);
+}
+
+/* Whatever left without waiting, the next one waits for no more than its gap. */
+static void what_does_not_wait_delays_the_next_by_a_gap(void **state)
+{
+	struct rxshare_pace p = {0};
+
+	rxshare_told(&p, 33600, 1000 * MS);
+	for (int i = 0; i < 100; i++)
+		rxshare_sent(&p, PACKET, 0, 1000 * MS);
+	assert_int_equal(p.next_ns, 1001 * MS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_senders_get_the_same_to_the_packet),
+		cmocka_unit_test(greed_gets_no_more),
+		cmocka_unit_test(who_wants_less_leaves_it_to_the_others),
+		cmocka_unit_test(who_does_not_obey_has_the_rest),
+		cmocka_unit_test(nothing_is_told_where_nobody_is_held_back),
+		cmocka_unit_test(what_leavers_had_is_given_out_again),
+		cmocka_unit_test(newcomers_get_theirs_within_a_few_rounds),
+		cmocka_unit_test(after_a_pause_nothing_is_known),
+		cmocka_unit_test(gaps_do_not_drift),
+		cmocka_unit_test(who_was_held_up_long_catches_up_a_few_packets),
+		cmocka_unit_test(no_share_stops_a_sender),
+		cmocka_unit_test(share_of_0_is_none),
+		cmocka_unit_test(higher_share_ends_a_long_wait),
+		cmocka_unit_test(old_share_is_not_believed),
+		cmocka_unit_test(what_does_not_wait_delays_the_next_by_a_gap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
