@@ -16,6 +16,7 @@ struct channel {
 	void *owner;
 	uint32_t piece_bytes;
 	uint32_t posted;           /* work requests that are not completed */
+	uint64_t late_bytes;       /* of those, complete at the nic and not told of */
 };
 
 static int modify(struct host *h, struct qp *qp, struct qp_attr attr, uint32_t mask)
@@ -76,6 +77,8 @@ struct channel *channel_open(struct host *from, struct host *to, uint32_t piece_
 	if (connect_one(from, c->sender, to, c->receiver) ||
 	    connect_one(to, c->receiver, from, c->sender))
 		goto destroy_receiver;
+	host_connected(from, c->sender, host_index(to), qp_number(c->receiver));
+	host_connected(to, c->receiver, host_index(from), qp_number(c->sender));
 	host_kick(from); /* the nic may have something to ask the peer */
 	return c;
 
@@ -92,6 +95,7 @@ void channel_close(struct channel *c)
 {
 	if (!c)
 		return;
+	host_forget(c->from, c);
 	host_qp_destroy(c->from, c->sender);
 	host_qp_destroy(c->to, c->receiver);
 	free(c);
@@ -109,8 +113,14 @@ void *channel_owner(const struct channel *c)
 
 uint64_t channel_progress(const struct channel *c, const struct message_post **m)
 {
+	uint64_t bytes;
+
 	*m = c->first;
-	return c->first ? c->first->completed + nic_qp_progress(c->sender) : 0;
+	if (!c->first)
+		return 0;
+	/* The nic's oldest request may be the next message's already. */
+	bytes = c->first->completed + c->late_bytes + nic_qp_progress(c->sender);
+	return bytes < c->first->bytes ? bytes : c->first->bytes;
 }
 
 bool channel_is_idle(const struct channel *c)
@@ -146,9 +156,10 @@ static void post_piece(struct channel *c, struct message_post *m)
 
 static void post_what_fits(struct channel *c)
 {
+	uint64_t now_ps = host_now_ps(c->from);
 	bool any = false;
 
-	while (c->next && c->posted < CHANNEL_WRS) {
+	while (c->next && c->posted < CHANNEL_WRS && c->next->due_ps <= now_ps) {
 		post_piece(c, c->next);
 		any = true;
 	}
@@ -170,7 +181,18 @@ void channel_post(struct channel *c, struct message_post *m)
 	c->last = m;
 	if (!c->next)
 		c->next = m;
+	m->due_ps = host_post_ps(c->from, c);
 	post_what_fits(c);
+}
+
+void channel_ring(struct channel *c)
+{
+	post_what_fits(c);
+}
+
+void channel_completes_late(struct channel *c, uint64_t wr_id)
+{
+	c->late_bytes += wr_id;
 }
 
 struct message_post *channel_completed(struct channel *c, uint64_t wr_id, uint64_t *bytes, bool *done)
@@ -178,6 +200,7 @@ struct message_post *channel_completed(struct channel *c, uint64_t wr_id, uint64
 	struct message_post *m = c->first;
 
 	c->posted--;
+	c->late_bytes -= wr_id < c->late_bytes ? wr_id : c->late_bytes;
 	m->completed += wr_id;
 	*bytes = wr_id;
 	*done = m->completed == m->bytes && m->posted == m->bytes;

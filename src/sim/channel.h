@@ -31,6 +31,7 @@ struct message_post {
 	struct message_post *next; /* the channel's while the message is not completed */
 	uint64_t bytes;
 	uint64_t posted, completed; /* of those; the channel's */
+	uint64_t due_ps; /* when the nic hears of it; the channel's */
 	uint32_t imm;
 	bool notify;               /* the receiver's host reports imm when the message is there */
 };
@@ -42,6 +43,11 @@ void channel_post(struct channel *, struct message_post *);
  * and the caller's again.
  */
 struct message_post *channel_completed(struct channel *, uint64_t wr_id, uint64_t *bytes, bool *done);
+
+/* Of the hosts: the time that host_post_ps() told has come. */
+void channel_ring(struct channel *);
+/* Of the hosts: a piece of wr_id is complete, and its completion is to be told later. */
+void channel_completes_late(struct channel *, uint64_t wr_id);
 
 /* A pointer for the caller's use; NULL at first. */
 void channel_set_owner(struct channel *, void *owner);

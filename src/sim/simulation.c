@@ -55,7 +55,8 @@ static bool make_network(struct simulation *s, struct why why)
 	free(buffers);
 	if (!s->network)
 		return refuse(why, "topology: %s", error);
-	if (!parts_links(s->scenario, &s->topology, s->network, why))
+	if (!parts_links(s->scenario, &s->topology, s->network, why) ||
+	    !parts_receivers(s->scenario, s->network, s->topology.host_count, why))
 		return false;
 	s->line_rate_bps = network_host_rate_bps(s->network, 0);
 	s->results->base_rtt_ps = rtt_ps;
@@ -415,6 +416,7 @@ static const struct {
 	[NETWORK_DROP_LINK_DOWN] = {RESULTS_AT_LINK, RESULTS_DROP_DOWN},
 	[NETWORK_DROP_NO_ROUTE] = {RESULTS_AT_SWITCH, RESULTS_DROP_NO_ROUTE},
 	[NETWORK_DROP_HOPS] = {RESULTS_AT_SWITCH, RESULTS_DROP_NO_ROUTE},
+	[NETWORK_DROP_RECEIVER] = {RESULTS_AT_HOST, RESULTS_DROP_RX_BUFFER},
 	[NETWORK_DROP_NO_HOST] = {RESULTS_AT_HOST, RESULTS_DROP_STALE},
 };
 
@@ -509,7 +511,7 @@ static void finish_port(struct simulation *s, struct results_port *p, uint32_t l
 	finish_queue(s, p, link, end);
 }
 
-/* Host ports have no record of a queue, but are paused too. */
+/* Host ports have no record, unless the run is checked, but pause and are paused too. */
 static void finish_hosts(struct simulation *s)
 {
 	const struct topology *t = &s->topology;
@@ -522,6 +524,10 @@ static void finish_hosts(struct simulation *s)
 		    !network_count_port(s->network, i / 2, i % 2, &n))
 			continue;
 		s->results->pfc.hosts_paused += n.pauses_received != 0;
+		if (s->scenario->run.check)
+			continue;
+		s->results->pfc.pause_frames += n.pauses_sent;
+		s->results->pfc.resume_frames += n.resumes_sent;
 		for (int c = 0; c < PACKET_CLASSES; c++)
 			s->results->pfc.paused_ps += n.paused_ps[c];
 	}

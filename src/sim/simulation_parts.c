@@ -129,14 +129,6 @@ static bool parts_supported(const struct scenario *s, struct why why)
 		const char *key;
 		bool asked;
 	} keys[] = {
-		{"host.post_delay", s->host.post_delay_ps},
-		{"host.completion_delay", s->host.completion_delay_ps},
-		{"host.ack_delay", s->host.ack_delay_ps},
-		{"host.read_rate", s->host.read_rate_bps != SCENARIO_NONE},
-		{"host.rx_buffer", s->host.rx_buffer_bytes != SCENARIO_NONE},
-		{"host.rx_drain", s->host.rx_drain_bps != SCENARIO_NONE},
-		{"host.qp_cache", s->host.qp_cache != SCENARIO_NONE},
-		{"transport.cnp_gap_port", s->transport.cnp_gap_port_ps},
 		{"transport.flowlet_gap", s->transport.flowlet_gap_ps},
 		{"switch.pfc_resume_frames", !s->sw.pfc_resume_frames},
 		{"switch.trim_ecn", s->sw.trim_ecn},
@@ -166,6 +158,31 @@ static bool parts_supported(const struct scenario *s, struct why why)
 	if (s->transport.paths > NIC_PATHS_MAX)
 		return refuse(why, "transport.paths: %llu is more than %d",
 			      (unsigned long long)s->transport.paths, NIC_PATHS_MAX);
+	return true;
+}
+
+bool parts_receivers(const struct scenario *s, struct network *n, uint32_t host_count, struct why why)
+{
+	uint64_t buffer_bytes = s->host.rx_buffer_bytes;
+
+	if (s->host.rx_drain_bps == SCENARIO_NONE)
+		return buffer_bytes == SCENARIO_NONE ||
+		       refuse(why, "host.rx_buffer: nothing waits in it; give host.rx_drain, too");
+	if (buffer_bytes == SCENARIO_NONE)
+		buffer_bytes = INT32_MAX; /* half a million packets */
+	if (buffer_bytes > INT32_MAX)
+		return refuse(why, "host.rx_buffer: %llu bytes are more than %d",
+			      (unsigned long long)buffer_bytes, INT32_MAX);
+	for (uint32_t i = 0; i < host_count; i++) {
+		uint64_t headroom_bytes = network_receiver_headroom_bytes(n, i);
+
+		if (buffer_bytes <= headroom_bytes)
+			return refuse(why, "host.rx_buffer: %llu bytes are no more than the headroom that PFC "
+				      "needs at host %u, %llu", (unsigned long long)buffer_bytes, i,
+				      (unsigned long long)headroom_bytes);
+		if (network_set_receiver(n, i, buffer_bytes, s->host.rx_drain_bps))
+			return refuse(why, "out of memory");
+	}
 	return true;
 }
 
@@ -202,7 +219,8 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t line
 	};
 	const struct scenario_transport *t = &s->transport;
 	bool veroce = t->protocol == SCENARIO_VEROCE;
-	uint64_t rtt_ps = s->cc.base_rtt_ps == SCENARIO_AUTO ? longest_rtt_ps : s->cc.base_rtt_ps;
+	uint64_t auto_rtt_ps = longest_rtt_ps + s->host.ack_delay_ps;
+	uint64_t rtt_ps = s->cc.base_rtt_ps == SCENARIO_AUTO ? auto_rtt_ps : s->cc.base_rtt_ps;
 	uint64_t bdp = (uint64_t)((unsigned __int128)line_rate_bps * rtt_ps / 8000000000000u);
 	uint64_t rto_ps = t->rto_ps == SCENARIO_AUTO ? 4 * rtt_ps + 100000000 : t->rto_ps;
 
@@ -218,6 +236,15 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t line
 		.ack_in_data_class = t->ack_class == SCENARIO_ACK_DATA,
 		.ecn = t->ecn,
 		.telemetry = s->sw.int_on,
+		.delay = {
+			.post_ps = s->host.post_delay_ps,
+			.completion_ps = s->host.completion_delay_ps,
+			.ack_ps = s->host.ack_delay_ps,
+			.read_bps = or_zero(s->host.read_rate_bps),
+			.cnp_gap_ps = t->cnp_gap_port_ps,
+			.qp_cache = (uint32_t)or_zero(s->host.qp_cache),
+			.qp_miss_ps = s->host.qp_miss_ps,
+		},
 		/* veRoCE has timeouts of its own, and gives up by this one. */
 		.timeout = veroce ? VEROCE_TIMEOUT_CODE : timeout_code(rto_ps),
 		.nic = {
