@@ -324,7 +324,7 @@ static void settle(struct host *h, uint64_t now_ns)
 		network_kick(h->network, h->index);
 }
 
-static bool is_told_later(struct host *h, const struct cqe *e)
+static __attribute__((noinline)) bool is_told_later(struct host *h, const struct cqe *e)
 {
 	const struct host_event later = {
 		.kind = e->opcode & WC_RECV ? HOST_RECEIVED : HOST_COMPLETED,
@@ -348,7 +348,7 @@ static bool is_told_later(struct host *h, const struct cqe *e)
 static void input(struct host *, struct packet *, uint64_t now_ps);
 
 /* The timer was the delays' or the nic's; what waited for its time happens. */
-static void catch_up(struct host *h, uint64_t now_ps)
+static __attribute__((noinline)) void catch_up(struct host *h, uint64_t now_ps)
 {
 	const struct host_config *c = h->config;
 	struct host_event e;
@@ -465,7 +465,7 @@ uint32_t host_packet_wire_bytes(const struct host_config *c)
 }
 
 /* What is told about the packet in numbers; its body is the nic's bytes. */
-static struct packet *wrap(struct host *h, const struct pkt *pkt)
+static inline __attribute__((always_inline)) struct packet *wrap(struct host *h, const struct pkt *pkt)
 {
 	const struct host_config *c = h->config;
 	const struct opcode_info *info = info_of(pkt->flow, pkt->data);
@@ -545,7 +545,7 @@ static bool delay_sent(struct host *h, const struct pkt *pkt, uint64_t now_ps)
  * What the nic has goes through the delays, and data not before there is a place for it. Where the network
  * has paused data, the nic is told so even if it has nothing else: then only its timers count.
  */
-static struct packet *pull_delayed(struct host *h, uint32_t allowed_classes, bool paused, uint64_t now_ps)
+static __attribute__((noinline)) struct packet *pull_delayed(struct host *h, uint32_t allowed_classes, bool paused, uint64_t now_ps)
 {
 	struct packet *p;
 	struct pkt pkt;
