@@ -77,6 +77,8 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 				.rto_min_ns = c->rto_ns_min ? c->rto_ns_min : VEROCE_RTO_NS_MIN,
 				.target_ns = c->cc_target_ns,
 				.flowlet_packets = c->flowlet ? c->flowlet : VEROCE_FLOWLET_PACKETS,
+				.flowlet_gap_ns = c->flowlet_gap_ns,
+				.one_user = c->cc_of_qps,
 			},
 			tp->secret);
 }

@@ -84,6 +84,9 @@ struct nic_config {
 	bool trim;                  /* offers packet trimming: data leaves with DSCP 8, trimmed comes with 9 */
 	bool base_only;             /* no extensions are offered: as a peer that knows the base protocol alone */
 	uint16_t flowlet;           /* packets that stay on one path, at least; 0: 8 */
+	bool cc_of_qps;             /* a QP has a window on each path, not all QPs to one host together */
+	/* a QP changes path only after it has sent nothing for so long, instead; 0: by packets */
+	uint64_t flowlet_gap_ns;
 	uint64_t rto_ns_min;        /* veRoCE's shortest retransmission timeout; 0: 500 us */
 	uint64_t pto_ns_min;        /* and tail probe timeout; 0: 100 us */
 	/*

@@ -131,7 +131,7 @@ static const struct scenario_row rows[] = {
 	PICK("transport", "protocol", AT(transport.protocol), "veroce|rocev2", "veroce", "what queue pairs speak"),
 	PICK("transport", "loss", AT(transport.loss), "auto|fast|base|irn|gbn", "auto", "loss detection: of veroce fast, base or irn; of rocev2 gbn, go-back-N; auto: fast, gbn"),
 	NUM("transport", "paths", COUNT, AT(transport.paths), 1, 256, NULL, "16", "UDP source ports of a queue pair"),
-	NUM("transport", "flowlet_gap", TIME, AT(transport.flowlet_gap_ps), 0, SECOND, NULL, "0", "silence after which the NIC changes path; 0: each packet may"),
+	NUM("transport", "flowlet_gap", TIME, AT(transport.flowlet_gap_ps), 0, SECOND, NULL, "0", "of veroce: silence after which a queue pair changes path; 0: each packet may"),
 	NUM("transport", "payload", BYTES, AT(transport.payload_bytes), 64, 16384, NULL, "4096", "of a full packet: the path MTU"),
 	NUM("transport", "header_bytes", BYTES, AT(transport.header_bytes), 0, 1024, "auto", "auto", "of a data packet, besides payload and INT; auto: what the packets have"),
 	NUM("transport", "ack_bytes", BYTES, AT(transport.ack_bytes), 1, 1024, "auto", "auto", "of an ACK; auto: what it has"),
@@ -149,7 +149,7 @@ static const struct scenario_row rows[] = {
 	WORDS("cc", "algorithm", NAME, AT(cc.algorithm), "swift", "congestion control: none, swift, dctcp, dcqcn, ..."),
 	WORDS("cc", "preset", NAME, AT(cc.preset), "", "a named set of parameters, as hpcc-eval"),
 	ONOFF("cc", "window", AT(cc.window), "off", "the +w form: a window in step with the rate"),
-	PICK("cc", "scope", AT(cc.scope), "qp|path|hosts", "path", "what has a control block: a queue pair, each path of it, or each path of a pair of hosts"),
+	PICK("cc", "scope", AT(cc.scope), "auto|qp|path|hosts", "auto", "what has a control block: a queue pair, each path of it, or each path of a pair of hosts; auto: of rocev2 qp, of veroce hosts"),
 	NUM("cc", "base_rtt", TIME, AT(cc.base_rtt_ps), 1000, SECOND, "auto", "auto", "auto: the longest of the topology"),
 
 	PICK("workload", "kind", IN_W(kind), "incast|incast-poisson|permutation|all-to-all|ring-allreduce|halving-doubling|tree-allreduce|moe|cdf|flow|staircase|victim|file", "flow",

@@ -129,10 +129,8 @@ static bool parts_supported(const struct scenario *s, struct why why)
 		const char *key;
 		bool asked;
 	} keys[] = {
-		{"transport.flowlet_gap", s->transport.flowlet_gap_ps},
 		{"switch.pfc_resume_frames", !s->sw.pfc_resume_frames},
 		{"switch.trim_ecn", s->sw.trim_ecn},
-		{"cc.scope", s->cc.scope != SCENARIO_CC_PATH},
 		{"output.cc_trace", s->output.cc_trace_all || s->output.cc_trace.count},
 		{"output.event_log", s->output.event_log},
 	};
@@ -146,6 +144,12 @@ static bool parts_supported(const struct scenario *s, struct why why)
 			return refuse(why, "workload.%s.class: not simulated; all data has transport.class",
 				      s->workload[i].name);
 	}
+	if (s->transport.protocol == SCENARIO_ROCEV2 && s->transport.flowlet_gap_ps)
+		return refuse(why, "transport.flowlet_gap: a queue pair of rocev2 has one path; take veroce");
+	if (s->transport.protocol == SCENARIO_ROCEV2 && s->cc.scope == SCENARIO_CC_HOSTS)
+		return refuse(why, "cc.scope: of rocev2 qp or path, which are the same");
+	if (s->transport.protocol == SCENARIO_VEROCE && s->cc.scope == SCENARIO_CC_QP && s->transport.paths > 1)
+		return refuse(why, "cc.scope: of veroce path or hosts; qp needs transport.paths = 1");
 	if (s->transport.protocol == SCENARIO_VEROCE && s->transport.rx_window < NIC_RX_WINDOW_MIN)
 		return refuse(why, "transport.rx_window: %llu is less than %d",
 			      (unsigned long long)s->transport.rx_window, NIC_RX_WINDOW_MIN);
@@ -256,6 +260,9 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t line
 			.rx_window = (uint32_t)t->rx_window,
 			.trim = s->sw.trim,
 			.flowlet = 1,
+			.flowlet_gap_ns = (t->flowlet_gap_ps + 999) / 1000,
+			.cc_of_qps = veroce && (s->cc.scope == SCENARIO_CC_QP ||
+						s->cc.scope == SCENARIO_CC_PATH),
 			.rto_ns_min = rto_ps / 1000,
 			.pto_ns_min = rtt_ps / 1000 + 1000,
 			.ackreq_packets =

@@ -22,7 +22,6 @@ static void refusals_name_the_key(void **state)
 	} cases[] = {
 		{"host.rx_buffer=1MB", "host.rx_buffer: "},
 		{"host.idle_qps=100000", "host.idle_qps: "},
-		{"transport.flowlet_gap=1us", "transport.flowlet_gap: "},
 		{"transport.payload=1001B", "transport.payload: "},
 		{"transport.payload=8192B", "transport.payload: "},
 		{"transport.paths=17", "transport.paths: "},
@@ -35,7 +34,7 @@ static void refusals_name_the_key(void **state)
 		{"cc.preset=fast", "cc.preset: swift has no preset \"fast\""},
 		{"cc.beta_of_nothing=1", "cc.beta_of_nothing: "},
 		{"cc.algorithm=hpcc", "switch.int: "},
-		{"cc.scope=qp", "cc.scope: "},
+		{"cc.scope=qp", "cc.scope: of veroce "},
 		{"workload.w.class=5", "workload.w.class: "},
 		{"workload.w.hosts=0-2", "workload.w.hosts: "},
 		{"output.cc_trace=all", "output.cc_trace: "},
@@ -62,6 +61,8 @@ static void several_keys_that_do_not_go_together_are_refused(void **state)
 	} cases[] = {
 		{{"cc.algorithm=hpcc", "switch.int=on"}, "transport.protocol: "},
 		{{"switch.trim=on", "transport.protocol=rocev2"}, "switch.trim: "},
+		{{"cc.scope=hosts", "transport.protocol=rocev2"}, "cc.scope: of rocev2 "},
+		{{"transport.flowlet_gap=1us", "transport.protocol=rocev2"}, "transport.flowlet_gap: "},
 		{{"host.rx_drain=10Gbps", "host.rx_buffer=10GB"}, "host.rx_buffer: "},
 		{{"host.rx_drain=10Gbps", "host.rx_buffer=10KB", "switch.pfc=on"}, "host.rx_buffer: "},
 	};
@@ -247,6 +248,58 @@ static void idle_queue_pairs_do_not_slow_a_flow(void **state)
 	sim_free(&without);
 }
 
+/* ---- paths and windows ------------------------------------------------------------------------------- */
+
+/* Two queue pairs and a window that a round trip does not fill. */
+static void a_window_is_a_queue_pairs_or_all_of_theirs(void **state)
+{
+	static const char *const scopes[] = {"cc.scope=hosts", "cc.scope=auto", "cc.scope=path"};
+	uint64_t took_ps[3];
+
+	for (int i = 0; i < 3; i++) {
+		const char *sets[] = {scopes[i], "cc.algorithm=none", "transport.window=40KB", "link.delay=50us",
+				      "workload.w.qps=2", "workload.w.size=2MB", "run.check=on", NULL};
+		struct sim_run run;
+
+		sim_do(&run, two_hosts, sets);
+		assert_false(run.results.partial);
+		assert_int_equal(run.results.flows_done, 2);
+		took_ps[i] = run.results.time_ps;
+		sim_free(&run);
+	}
+	assert_int_equal(took_ps[1], took_ps[0]);
+	assert_in_range(took_ps[0] * 100 / took_ps[2], 180, 220);
+}
+
+/* Without a silence all packets take one of four ways. */
+static void a_flow_changes_its_path_after_a_silence(void **state)
+{
+	static const struct {
+		const char *gap;
+		unsigned uplinks_min, uplinks_max;
+	} cases[] = {{"transport.flowlet_gap=0", 4, 4}, {"transport.flowlet_gap=20us", 1, 1},
+		     {"transport.flowlet_gap=1ns", 4, 4}};
+	static const char text[] = "[topology]\nkind = leaf-spine\nleaves = 2\nhosts = 1\nspines = 4\n"
+				   "[cc]\nalgorithm = none\n"
+				   "[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 2MB\n";
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *sets[] = {cases[i].gap, "run.check=on", NULL};
+		struct sim_run run;
+		unsigned used = 0;
+
+		sim_do(&run, text, sets);
+		assert_false(run.results.partial);
+		for (uint32_t k = 0; k < run.results.port_count; k++) {
+			const struct results_port *p = &run.results.ports[k];
+
+			used += p->node == 2 && p->to > 3 && p->tx_bytes > 10000;
+		}
+		assert_in_range(used, cases[i].uplinks_min, cases[i].uplinks_max);
+		sim_free(&run);
+	}
+}
+
 /* ---- broken queue pairs ------------------------------------------------------------------------------ */
 
 /* One of four cannot be reached: the rest of the collective waits for it in vain, and the run ends all the same. */
@@ -304,6 +357,8 @@ int main(void)
 		cmocka_unit_test(a_workload_starts_when_it_is_to),
 		cmocka_unit_test(slices_of_any_size_give_the_same_run),
 		cmocka_unit_test(idle_queue_pairs_do_not_slow_a_flow),
+		cmocka_unit_test(a_window_is_a_queue_pairs_or_all_of_theirs),
+		cmocka_unit_test(a_flow_changes_its_path_after_a_silence),
 		cmocka_unit_test(a_broken_queue_pair_ends_a_collective),
 		cmocka_unit_test(totals_of_loss_are_those_of_all_hosts),
 		cmocka_unit_test(each_scenario_that_comes_along_runs),

@@ -103,7 +103,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 		      uint32_t mtu_bytes, uint64_t now_ns)
 {
 	const struct pair_config *c = &t->config;
-	struct pair *p = find(t, src, dst);
+	struct pair *p = c->one_user ? NULL : find(t, src, dst);
 	enum cc_algorithm algorithm = c->cc_params ? c->cc_params->algorithm : c->cc;
 	struct cc_config cc;
 
@@ -162,6 +162,10 @@ void pair_put(struct pair_table *t, struct pair *p)
 	assert(p->users);
 	if (--p->users)
 		return;
+	if (t->config.one_user) {
+		pair_free(t, p);
+		return;
+	}
 	t->unused++;
 	make_room(t);
 }
@@ -291,6 +295,20 @@ int pair_pick_any(struct pair *pair, uint8_t avoid)
 	return avoid < pair->path_count ? avoid : 0;
 }
 
+static int pick_by_gap(struct pair *pair, const struct pair_config *c, struct flowlet *f, uint32_t bytes,
+		       uint64_t now_ns)
+{
+	bool stays = f->left && now_ns - f->sent_ns < c->flowlet_gap_ns &&
+		     (!pair->path[f->path].down || pair->down_count == pair->path_count);
+	int i = !stays					    ? pick_new(pair, c, bytes, now_ns)
+		: usable(pair, c, f->path, bytes, now_ns) ? f->path
+							    : PAIR_NO_PATH;
+
+	if (i != PAIR_NO_PATH)
+		*f = (struct flowlet){.path = (uint8_t)i, .left = 1, .sent_ns = now_ns};
+	return i;
+}
+
 int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f, uint32_t bytes,
 	      bool again, uint8_t avoid, uint64_t now_ns)
 {
@@ -303,6 +321,8 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 		return usable(pair, c, 0, bytes, now_ns) ? 0 : PAIR_NO_PATH;
 	if (again)
 		return pick_fastest(pair, c, bytes, avoid, now_ns);
+	if (c->flowlet_gap_ns)
+		return pick_by_gap(pair, c, f, bytes, now_ns);
 	if (f->left && usable(pair, c, f->path, bytes, now_ns)) {
 		f->left--;
 		return f->path;
