@@ -144,10 +144,11 @@ void nic_expire(struct nic *, uint64_t now_ns);
 void nic_hold_acks(struct nic *, bool hold);
 
 /*
- * Paused: neither requests with payload nor READ responses are yielded, only what answers (ACK, NAK,
- * CNP, probes): PFC stopped the traffic class of data. Not paused, as at the start: all goes on.
+ * PFC stopped these service levels (a bit each, of the address vectors' sl), and no others: of their QPs
+ * neither requests with payload nor READ responses are yielded, only what answers (ACK, NAK, CNP, probes);
+ * of UD QPs nothing while any is stopped. 0, as at the start: all goes on.
  */
-void nic_pause(struct nic *, bool paused);
+void nic_pause(struct nic *, uint16_t sls);
 
 /* Any thread: work was posted to this QP. */
 void nic_doorbell(struct nic *, struct qp *);

@@ -24,7 +24,8 @@ static int modify(struct host *h, struct qp *qp, struct qp_attr attr, uint32_t m
 	return nic_qp_modify(host_nic(h), qp, &attr, mask | QPA_STATE, host_now_ns(h));
 }
 
-static int connect_one(struct host *h, struct qp *qp, const struct host *peer, const struct qp *other)
+static int connect_one(struct host *h, struct qp *qp, const struct host *peer, const struct qp *other,
+		       uint8_t class)
 {
 	const struct host_config *c = host_config(h);
 	struct qp_attr rtr = {
@@ -34,7 +35,7 @@ static int connect_one(struct host *h, struct qp *qp, const struct host *peer, c
 		.rq_psn = qp_number(other) & 0xffffff,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,
-		.av = {.hop_limit = 64, .port = 1, .is_global = 1},
+		.av = {.hop_limit = 64, .port = 1, .is_global = 1, .sl = class},
 	};
 	int err;
 
@@ -61,6 +62,11 @@ static int connect_one(struct host *h, struct qp *qp, const struct host *peer, c
 
 struct channel *channel_open(struct host *from, struct host *to, uint32_t piece_bytes)
 {
+	return channel_open_in_class(from, to, piece_bytes, host_config(from)->data_class);
+}
+
+struct channel *channel_open_in_class(struct host *from, struct host *to, uint32_t piece_bytes, uint8_t class)
+{
 	struct channel *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -74,8 +80,8 @@ struct channel *channel_open(struct host *from, struct host *to, uint32_t piece_
 	c->receiver = host_qp_create(to, 1, c);
 	if (!c->receiver)
 		goto destroy_sender;
-	if (connect_one(from, c->sender, to, c->receiver) ||
-	    connect_one(to, c->receiver, from, c->sender))
+	if (connect_one(from, c->sender, to, c->receiver, class) ||
+	    connect_one(to, c->receiver, from, c->sender, class))
 		goto destroy_receiver;
 	host_connected(from, c->sender, host_index(to), qp_number(c->receiver));
 	host_connected(to, c->receiver, host_index(from), qp_number(c->sender));

@@ -23,6 +23,8 @@ enum { CHANNEL_WRS = 4 };
  * CHANNEL_PIECE_BYTES_MAX): each reports its completion.
  */
 struct channel *channel_open(struct host *from, struct host *to, uint32_t piece_bytes);
+/* The same with data in a class of its own, 1 .. 7: the service level of its QPs. */
+struct channel *channel_open_in_class(struct host *from, struct host *to, uint32_t piece_bytes, uint8_t class);
 /* What is on its way is forgotten. Not from within a completion of a message of its own that is not its last. */
 void channel_close(struct channel *);
 

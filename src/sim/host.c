@@ -25,7 +25,8 @@ enum {
 	CQES = 4096,
 	CREDITS_AHEAD = 64,
 	LAZY_BYTES = 8192,
-	SIM_TTL = 64
+	SIM_TTL = 64,
+	DATA_CLASSES = 0xff & ~(1 << PACKET_CONTROL_CLASS)
 };
 
 #define PS_A_NS UINT64_C(1000)
@@ -45,7 +46,7 @@ struct host {
 	struct srq *srq;
 	struct host_delay *delay; /* NULL: nothing takes time */
 	uint32_t index;
-	bool paused;
+	uint8_t paused;           /* classes of data, as the nic knows it */
 	bool asks;                /* with delay: the nic may have more than what acknowledgements let it send */
 	uint8_t gid[16];
 };
@@ -483,7 +484,7 @@ static inline __attribute__((always_inline)) struct packet *wrap(struct host *h,
 	p->dst = index_of(pkt->flow->dst);
 	p->sport = entropy(h, pkt);
 	p->dport = pkt->flow->dport;
-	p->class = data || c->ack_in_data_class ? c->data_class : PACKET_CONTROL_CLASS;
+	p->class = data || c->ack_in_data_class ? pkt->flow->sl : PACKET_CONTROL_CLASS;
 	p->wire_bytes = on_the_wire(c, pkt, data, data ? payload_len(pkt, bare - ICRC_LEN) : 0);
 	p->flow = h->index;
 	if (pkt->flow->tos & 3 && c->ecn && data)
@@ -512,7 +513,8 @@ drop:
 	return NULL;
 }
 
-static void pause(struct host *h, bool paused)
+/* A class is a service level. */
+static void pause(struct host *h, uint8_t paused)
 {
 	if (paused == h->paused)
 		return;
@@ -545,7 +547,8 @@ static bool delay_sent(struct host *h, const struct pkt *pkt, uint64_t now_ps)
  * What the nic has goes through the delays, and data not before there is a place for it. Where the network
  * has paused data, the nic is told so even if it has nothing else: then only its timers count.
  */
-static __attribute__((noinline)) struct packet *pull_delayed(struct host *h, uint32_t allowed_classes, bool paused, uint64_t now_ps)
+static __attribute__((noinline)) struct packet *pull_delayed(struct host *h, uint32_t allowed_classes,
+							     uint8_t paused, uint64_t now_ps)
 {
 	struct packet *p;
 	struct pkt pkt;
@@ -554,7 +557,7 @@ static __attribute__((noinline)) struct packet *pull_delayed(struct host *h, uin
 	       (may_ask(h, now_ps) || (paused && !host_delay_is_full(h->delay)))) {
 		bool waits = host_delay_data_waits(h->delay, now_ps);
 
-		pause(h, paused || waits);
+		pause(h, waits ? DATA_CLASSES : paused);
 		if (!nic_output(h->nic, &pkt, 1, now_ps / PS_A_NS)) {
 			h->asks = false;
 			if (!paused && !waits)
@@ -570,7 +573,7 @@ static __attribute__((noinline)) struct packet *pull_delayed(struct host *h, uin
 static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps)
 {
 	struct host *h = host;
-	bool paused = !(allowed_classes >> h->config->data_class & 1);
+	uint8_t paused = DATA_CLASSES & (uint8_t)~allowed_classes;
 	struct packet *p = NULL;
 	struct pkt pkt;
 

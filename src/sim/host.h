@@ -27,8 +27,9 @@ struct host_config {
 	uint32_t header_bytes;      /* of a data packet on the wire, around its payload; 0: what it really has */
 	uint32_t ack_bytes;         /* of any other packet on the wire; 0: likewise */
 	uint32_t int_bytes;         /* that telemetry adds to a data packet */
-	uint8_t data_class;         /* 1 .. 7 */
-	bool ack_in_data_class;     /* answers share the data's class; otherwise PACKET_CONTROL_CLASS */
+	uint8_t data_class;         /* 1 .. 7, where a channel has no other */
+	/* answers share the data's class, of which there is one; otherwise PACKET_CONTROL_CLASS */
+	bool ack_in_data_class;
 	bool ecn;                   /* data is ECN-capable */
 	bool telemetry;             /* data gathers INT */
 	uint32_t credits;           /* receive WQEs, for messages whose arrival is reported; 1 .. NIC_MAX_SRQ_WR */

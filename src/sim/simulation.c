@@ -29,6 +29,7 @@ struct simulation {
 	struct channel **idle; /* QPs that do nothing; idle_count of them */
 	uint64_t idle_count;
 	uint32_t part_workload[WORKLOAD_PARTS_MAX];
+	uint8_t workload_class[SCENARIO_WORKLOADS_MAX];
 	uint64_t line_rate_bps;
 	uint64_t events_left;
 	simulation_frame frame;
@@ -203,6 +204,8 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 	s->host_config.credits = s->topology.host_count < 64    ? 64
 				 : s->topology.host_count > 4096 ? 4096
 								 : s->topology.host_count;
+	for (uint32_t i = 0; i < scenario->workload_count; i++)
+		s->workload_class[i] = (uint8_t)scenario->workload[i].traffic_class;
 	s->host_config.completed = flows_completed;
 	s->host_config.received = flows_received;
 	if (!make_hosts(s, why) || !make_results(s, why))
@@ -214,6 +217,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		.workload = s->workload,
 		.results = results,
 		.part_workload = s->part_workload,
+		.workload_class = s->workload_class,
 		.piece_bytes = CHANNEL_PIECE_BYTES_MAX,
 		.mtu_bytes = s->host_config.mtu_bytes,
 		.header_bytes = host_packet_wire_bytes(&s->host_config) - s->host_config.mtu_bytes -

@@ -140,9 +140,10 @@ static bool parts_supported(const struct scenario *s, struct why why)
 			return refuse(why, "%s: not simulated; leave it at its default", keys[i].key);
 	}
 	for (uint32_t i = 0; i < s->workload_count; i++) {
-		if (s->workload[i].traffic_class != s->transport.data_class)
-			return refuse(why, "workload.%s.class: not simulated; all data has transport.class",
-				      s->workload[i].name);
+		if (s->workload[i].traffic_class != s->transport.data_class &&
+		    s->transport.ack_class == SCENARIO_ACK_DATA)
+			return refuse(why, "workload.%s.class: with transport.ack_class = data all data has "
+				      "transport.class", s->workload[i].name);
 	}
 	if (s->transport.protocol == SCENARIO_ROCEV2 && s->transport.flowlet_gap_ps)
 		return refuse(why, "transport.flowlet_gap: a queue pair of rocev2 has one path; take veroce");

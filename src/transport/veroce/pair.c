@@ -295,18 +295,12 @@ int pair_pick_any(struct pair *pair, uint8_t avoid)
 	return avoid < pair->path_count ? avoid : 0;
 }
 
-static int pick_by_gap(struct pair *pair, const struct pair_config *c, struct flowlet *f, uint32_t bytes,
-		       uint64_t now_ns)
+/* With a gap: the flowlet has not ended, nor has its path. */
+static bool is_in_gap(const struct pair *pair, const struct pair_config *c, const struct flowlet *f,
+		      uint64_t now_ns)
 {
-	bool stays = f->left && now_ns - f->sent_ns < c->flowlet_gap_ns &&
-		     (!pair->path[f->path].down || pair->down_count == pair->path_count);
-	int i = !stays					    ? pick_new(pair, c, bytes, now_ns)
-		: usable(pair, c, f->path, bytes, now_ns) ? f->path
-							    : PAIR_NO_PATH;
-
-	if (i != PAIR_NO_PATH)
-		*f = (struct flowlet){.path = (uint8_t)i, .left = 1, .sent_ns = now_ns};
-	return i;
+	return f->left && now_ns - f->sent_ns < c->flowlet_gap_ns &&
+	       (!pair->path[f->path].down || pair->down_count == pair->path_count);
 }
 
 int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f, uint32_t bytes,
@@ -321,9 +315,13 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 		return usable(pair, c, 0, bytes, now_ns) ? 0 : PAIR_NO_PATH;
 	if (again)
 		return pick_fastest(pair, c, bytes, avoid, now_ns);
-	if (c->flowlet_gap_ns)
-		return pick_by_gap(pair, c, f, bytes, now_ns);
-	if (f->left && usable(pair, c, f->path, bytes, now_ns)) {
+	if (c->flowlet_gap_ns && is_in_gap(pair, c, f, now_ns)) {
+		if (!usable(pair, c, f->path, bytes, now_ns))
+			return PAIR_NO_PATH;
+		f->sent_ns = now_ns;
+		return f->path;
+	}
+	if (!c->flowlet_gap_ns && f->left && usable(pair, c, f->path, bytes, now_ns)) {
 		f->left--;
 		return f->path;
 	}
@@ -335,7 +333,8 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 	if (packets < c->flowlet_packets)
 		packets = c->flowlet_packets;
 	f->path = (uint8_t)i;
-	f->left = (uint16_t)((packets < FLOWLET_MAX ? packets : FLOWLET_MAX) - 1);
+	f->left = (uint16_t)((packets < FLOWLET_MAX ? packets : FLOWLET_MAX) - !c->flowlet_gap_ns);
+	f->sent_ns = now_ns;
 	return i;
 }
 

@@ -126,7 +126,7 @@ enum pair_speaks pair_speaks(const struct pair *, uint64_t now_ns);
  */
 struct flowlet {
 	uint8_t path;
-	uint16_t left;    /* with a gap: 0: no path yet */
+	uint16_t left;    /* packets; with a gap 0 only where there is no path yet */
 	uint64_t sent_ns; /* the last packet, with a gap */
 };
 
