@@ -21,6 +21,7 @@ struct flow {
 	uint16_t dport;
 	uint8_t tos; /* IPv4 TOS or IPv6 traffic class: DSCP and ECN */
 	uint8_t ttl; /* IPv4 TTL or IPv6 hop limit */
+	uint8_t sl;  /* service level, 0 .. 15: what PFC pauses; sockets know none, and on receive it is 0 */
 };
 
 struct int_stack; /* base/int_stack.h */

@@ -97,6 +97,7 @@ int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *ou
 	f.dport = nic->udp_port;
 	f.tos = av->traffic_class;
 	f.ttl = av->hop_limit ? av->hop_limit : HOP_LIMIT_DEFAULT;
+	f.sl = av->sl & 15;
 	*out = f;
 	if (ip_mtu)
 		*ip_mtu = nic_is_local(nic, av->dgid) ? UINT16_MAX : g->ip_mtu;

@@ -82,6 +82,8 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 				.rto_min_ns = c->rto_ns_min ? c->rto_ns_min : VEROCE_RTO_NS_MIN,
 				.target_ns = c->cc_target_ns,
 				.flowlet_packets = c->flowlet ? c->flowlet : VEROCE_FLOWLET_PACKETS,
+				.flowlet_gap_ns = c->flowlet_gap_ns,
+				.one_user = c->cc_of_qps,
 			},
 			tp->secret);
 }
@@ -95,7 +97,9 @@ struct nic *nic_create(const struct nic_config *c)
 		return NULL;
 	nic->tp.alloc = c->alloc;
 	pool_init(&nic->tp.pool, &nic->tp.alloc);
-	list_init(&nic->tp.active);
+	list_init(&nic->tp.answering);
+	for (int i = 0; i < QP_SLS; i++)
+		list_init(&nic->tp.active[i]);
 	list_init(&nic->tp.paused);
 	list_init(&nic->tp.held_acks);
 	list_init(&nic->tp.lazy_acks);
@@ -348,23 +352,52 @@ static uint64_t held_ack_ns(const struct nic *nic)
 	return nic->tp.hold_acks ? nic->tp.ack_delay_ns : 0;
 }
 
+static bool has_turns(const struct transport *tp)
+{
+	if (!list_empty(&tp->answering))
+		return true;
+	for (uint32_t sls = tp->active_sls; sls; sls &= sls - 1) {
+		if (!list_empty(&tp->active[__builtin_ctz(sls)]))
+			return true;
+	}
+	return false;
+}
+
+/* The QP whose turn it is, not taken from its list; NULL: none has anything to send. */
+static struct qp *next_turn(struct transport *tp)
+{
+	if (!list_empty(&tp->answering))
+		return container_of(tp->answering.next, struct qp, active);
+	while (tp->active_sls) {
+		uint32_t later = tp->active_sls & ~((2u << tp->turn) - 1);
+		unsigned sl = (unsigned)__builtin_ctz(later ? later : tp->active_sls);
+
+		if (!list_empty(&tp->active[sl])) {
+			tp->turn = (uint8_t)sl;
+			return container_of(tp->active[sl].next, struct qp, active);
+		}
+		tp->active_sls &= (uint16_t)~(1u << sl);
+	}
+	return NULL;
+}
+
 size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_ns)
 {
 	struct transport *tp = &nic->tp;
+	struct qp *qp;
 	size_t count;
 
 	nic_hear_doorbells(nic);
 	release_acks(nic, &nic->tp.held_acks, held_ack_ns(nic), now_ns);
 	release_acks(nic, &nic->tp.lazy_acks, nic->tp.lazy_ack_ns, now_ns);
-	if (list_empty(&tp->active))
+	qp = next_turn(tp);
+	if (!qp)
 		return 0;
 	tx_start(&tp->tx, burst, max);
-	while (!list_empty(&tp->active)) {
-		struct qp *qp = container_of(tp->active.next, struct qp, active);
-
+	for (; qp; qp = next_turn(tp)) {
 		list_remove(&qp->active);
 		if (!qp->ops->output(tp, qp, now_ns)) {
-			if (tp->data_paused)
+			if (tp->paused_sls && list_empty(&qp->active))
 				list_append(&tp->paused, &qp->active);
 			continue;
 		}
@@ -378,16 +411,17 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	return count;
 }
 
-void nic_pause(struct nic *nic, bool paused)
+void nic_pause(struct nic *nic, uint16_t sls)
 {
 	struct transport *tp = &nic->tp;
+	bool resumes = tp->paused_sls & ~sls;
 
-	tp->data_paused = paused;
-	while (!paused && !list_empty(&tp->paused)) {
-		struct list *first = tp->paused.next;
+	tp->paused_sls = sls;
+	while (resumes && !list_empty(&tp->paused)) {
+		struct qp *qp = container_of(tp->paused.next, struct qp, active);
 
-		list_remove(first);
-		list_append(&tp->active, first);
+		list_remove(&qp->active);
+		qp_activate(tp, qp);
 	}
 }
 
@@ -402,7 +436,7 @@ uint64_t nic_deadline(const struct nic *nic)
 {
 	uint64_t deadline = timers_deadline(&nic->tp.timers), due;
 
-	if (!list_empty(&nic->tp.active) || nic_has_doorbells(nic))
+	if (has_turns(&nic->tp) || nic_has_doorbells(nic))
 		return 0;
 	due = acks_due(&nic->tp.held_acks, held_ack_ns(nic));
 	if (due < deadline)

@@ -84,6 +84,9 @@ struct nic_config {
 	bool trim;                  /* offers packet trimming: data leaves with DSCP 8, trimmed comes with 9 */
 	bool base_only;             /* no extensions are offered: as a peer that knows the base protocol alone */
 	uint16_t flowlet;           /* packets that stay on one path, at least; 0: 8 */
+	bool cc_of_qps;             /* a QP has a window on each path, not all QPs to one host together */
+	/* a QP changes path only after it has sent nothing for so long, instead; 0: by packets */
+	uint64_t flowlet_gap_ns;
 	uint64_t rto_ns_min;        /* veRoCE's shortest retransmission timeout; 0: 500 us */
 	uint64_t pto_ns_min;        /* and tail probe timeout; 0: 100 us */
 	/*
@@ -141,10 +144,11 @@ void nic_expire(struct nic *, uint64_t now_ns);
 void nic_hold_acks(struct nic *, bool hold);
 
 /*
- * Paused: neither requests with payload nor READ responses are yielded, only what answers (ACK, NAK,
- * CNP, probes): PFC stopped the traffic class of data. Not paused, as at the start: all goes on.
+ * PFC stopped these service levels (a bit each, of the address vectors' sl), and no others: of their QPs
+ * neither requests with payload nor READ responses are yielded, only what answers (ACK, NAK, CNP, probes);
+ * of UD QPs nothing while any is stopped. 0, as at the start: all goes on.
  */
-void nic_pause(struct nic *, bool paused);
+void nic_pause(struct nic *, uint16_t sls);
 
 /* Any thread: work was posted to this QP. */
 void nic_doorbell(struct nic *, struct qp *);

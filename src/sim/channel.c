@@ -16,6 +16,7 @@ struct channel {
 	void *owner;
 	uint32_t piece_bytes;
 	uint32_t posted;           /* work requests that are not completed */
+	uint64_t late_bytes;       /* of those, complete at the nic and not told of */
 };
 
 static int modify(struct host *h, struct qp *qp, struct qp_attr attr, uint32_t mask)
@@ -23,7 +24,8 @@ static int modify(struct host *h, struct qp *qp, struct qp_attr attr, uint32_t m
 	return nic_qp_modify(host_nic(h), qp, &attr, mask | QPA_STATE, host_now_ns(h));
 }
 
-static int connect_one(struct host *h, struct qp *qp, const struct host *peer, const struct qp *other)
+static int connect_one(struct host *h, struct qp *qp, const struct host *peer, const struct qp *other,
+		       uint8_t class)
 {
 	const struct host_config *c = host_config(h);
 	struct qp_attr rtr = {
@@ -33,7 +35,7 @@ static int connect_one(struct host *h, struct qp *qp, const struct host *peer, c
 		.rq_psn = qp_number(other) & 0xffffff,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,
-		.av = {.hop_limit = 64, .port = 1, .is_global = 1},
+		.av = {.hop_limit = 64, .port = 1, .is_global = 1, .sl = class},
 	};
 	int err;
 
@@ -60,6 +62,11 @@ static int connect_one(struct host *h, struct qp *qp, const struct host *peer, c
 
 struct channel *channel_open(struct host *from, struct host *to, uint32_t piece_bytes)
 {
+	return channel_open_in_class(from, to, piece_bytes, host_config(from)->data_class);
+}
+
+struct channel *channel_open_in_class(struct host *from, struct host *to, uint32_t piece_bytes, uint8_t class)
+{
 	struct channel *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -73,9 +80,11 @@ struct channel *channel_open(struct host *from, struct host *to, uint32_t piece_
 	c->receiver = host_qp_create(to, 1, c);
 	if (!c->receiver)
 		goto destroy_sender;
-	if (connect_one(from, c->sender, to, c->receiver) ||
-	    connect_one(to, c->receiver, from, c->sender))
+	if (connect_one(from, c->sender, to, c->receiver, class) ||
+	    connect_one(to, c->receiver, from, c->sender, class))
 		goto destroy_receiver;
+	host_connected(from, c->sender, host_index(to), qp_number(c->receiver));
+	host_connected(to, c->receiver, host_index(from), qp_number(c->sender));
 	host_kick(from); /* the nic may have something to ask the peer */
 	return c;
 
@@ -92,6 +101,7 @@ void channel_close(struct channel *c)
 {
 	if (!c)
 		return;
+	host_forget(c->from, c);
 	host_qp_destroy(c->from, c->sender);
 	host_qp_destroy(c->to, c->receiver);
 	free(c);
@@ -109,8 +119,14 @@ void *channel_owner(const struct channel *c)
 
 uint64_t channel_progress(const struct channel *c, const struct message_post **m)
 {
+	uint64_t bytes;
+
 	*m = c->first;
-	return c->first ? c->first->completed + nic_qp_progress(c->sender) : 0;
+	if (!c->first)
+		return 0;
+	/* The nic's oldest request may be the next message's already. */
+	bytes = c->first->completed + c->late_bytes + nic_qp_progress(c->sender);
+	return bytes < c->first->bytes ? bytes : c->first->bytes;
 }
 
 bool channel_is_idle(const struct channel *c)
@@ -146,9 +162,10 @@ static void post_piece(struct channel *c, struct message_post *m)
 
 static void post_what_fits(struct channel *c)
 {
+	uint64_t now_ps = host_now_ps(c->from);
 	bool any = false;
 
-	while (c->next && c->posted < CHANNEL_WRS) {
+	while (c->next && c->posted < CHANNEL_WRS && c->next->due_ps <= now_ps) {
 		post_piece(c, c->next);
 		any = true;
 	}
@@ -170,7 +187,18 @@ void channel_post(struct channel *c, struct message_post *m)
 	c->last = m;
 	if (!c->next)
 		c->next = m;
+	m->due_ps = host_post_ps(c->from, c);
 	post_what_fits(c);
+}
+
+void channel_ring(struct channel *c)
+{
+	post_what_fits(c);
+}
+
+void channel_completes_late(struct channel *c, uint64_t wr_id)
+{
+	c->late_bytes += wr_id;
 }
 
 struct message_post *channel_completed(struct channel *c, uint64_t wr_id, uint64_t *bytes, bool *done)
@@ -178,6 +206,7 @@ struct message_post *channel_completed(struct channel *c, uint64_t wr_id, uint64
 	struct message_post *m = c->first;
 
 	c->posted--;
+	c->late_bytes -= wr_id < c->late_bytes ? wr_id : c->late_bytes;
 	m->completed += wr_id;
 	*bytes = wr_id;
 	*done = m->completed == m->bytes && m->posted == m->bytes;

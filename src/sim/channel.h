@@ -23,6 +23,8 @@ enum { CHANNEL_WRS = 4 };
  * CHANNEL_PIECE_BYTES_MAX): each reports its completion.
  */
 struct channel *channel_open(struct host *from, struct host *to, uint32_t piece_bytes);
+/* The same with data in a class of its own, 1 .. 7: the service level of its QPs. */
+struct channel *channel_open_in_class(struct host *from, struct host *to, uint32_t piece_bytes, uint8_t class);
 /* What is on its way is forgotten. Not from within a completion of a message of its own that is not its last. */
 void channel_close(struct channel *);
 
@@ -31,6 +33,7 @@ struct message_post {
 	struct message_post *next; /* the channel's while the message is not completed */
 	uint64_t bytes;
 	uint64_t posted, completed; /* of those; the channel's */
+	uint64_t due_ps; /* when the nic hears of it; the channel's */
 	uint32_t imm;
 	bool notify;               /* the receiver's host reports imm when the message is there */
 };
@@ -42,6 +45,11 @@ void channel_post(struct channel *, struct message_post *);
  * and the caller's again.
  */
 struct message_post *channel_completed(struct channel *, uint64_t wr_id, uint64_t *bytes, bool *done);
+
+/* Of the hosts: the time that host_post_ps() told has come. */
+void channel_ring(struct channel *);
+/* Of the hosts: a piece of wr_id is complete, and its completion is to be told later. */
+void channel_completes_late(struct channel *, uint64_t wr_id);
 
 /* A pointer for the caller's use; NULL at first. */
 void channel_set_owner(struct channel *, void *owner);

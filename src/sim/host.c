@@ -12,6 +12,7 @@
 
 #include "base/int_stack.h"
 #include "base/siphash.h"
+#include "sim/channel.h"
 #include "sim/host.h"
 #include "wire/icrc.h"
 #include "wire/opcode.h"
@@ -24,7 +25,8 @@ enum {
 	CQES = 4096,
 	CREDITS_AHEAD = 64,
 	LAZY_BYTES = 8192,
-	SIM_TTL = 64
+	SIM_TTL = 64,
+	DATA_CLASSES = 0xff & ~(1 << PACKET_CONTROL_CLASS)
 };
 
 #define PS_A_NS UINT64_C(1000)
@@ -42,8 +44,10 @@ struct host {
 	struct pd *pd;
 	struct mr *mr;
 	struct srq *srq;
+	struct host_delay *delay; /* NULL: nothing takes time */
 	uint32_t index;
-	bool paused;
+	uint8_t paused;           /* classes of data, as the nic knows it */
+	bool asks;                /* with delay: the nic may have more than what acknowledgements let it send */
 	uint8_t gid[16];
 };
 
@@ -165,9 +169,14 @@ struct host *host_create(struct network *network, uint32_t index, const struct h
 	h->packets = network_packets(network);
 	host_address(index, h->gid);
 	configure(h, &c);
+	if (host_delay_is_any(&config->delay)) {
+		h->delay = host_delay_create(&config->delay, h->packets);
+		if (!h->delay)
+			goto free_host;
+	}
 	h->nic = nic_create(&c);
 	if (!h->nic)
-		goto free_host;
+		goto free_delay;
 	if (nic_pd_alloc(h->nic, &h->pd) || nic_cq_create(h->nic, CQES, h, &h->cq) ||
 	    nic_srq_create(h->nic, h->pd, config->credits, 0, 0, h, &h->srq) ||
 	    nic_mr_reg(h->nic, h->pd, (void *)(uintptr_t)MEMORY_VA, MEMORY_BYTES, MEMORY_VA,
@@ -179,6 +188,8 @@ struct host *host_create(struct network *network, uint32_t index, const struct h
 
 free_nic:
 	nic_destroy(h->nic);
+free_delay:
+	host_delay_destroy(h->delay);
 free_host:
 	free(h);
 	return NULL;
@@ -189,6 +200,7 @@ void host_destroy(struct host *h)
 	if (!h)
 		return;
 	nic_destroy(h->nic);
+	host_delay_destroy(h->delay);
 	free(h);
 }
 
@@ -231,7 +243,26 @@ struct qp *host_qp_create(struct host *h, uint32_t send_wrs, struct channel *own
 
 void host_qp_destroy(struct host *h, struct qp *qp)
 {
+	if (h->delay)
+		host_delay_disconnect(h->delay, qp_number(qp));
 	nic_qp_destroy(h->nic, qp);
+}
+
+void host_connected(struct host *h, const struct qp *qp, uint32_t peer, uint32_t peer_qpn)
+{
+	if (h->delay)
+		host_delay_connect(h->delay, qp_number(qp), peer, peer_qpn);
+}
+
+void host_forget(struct host *h, const struct channel *c)
+{
+	if (h->delay)
+		host_delay_forget(h->delay, c);
+}
+
+uint64_t host_now_ps(const struct host *h)
+{
+	return network_now_ps(h->network);
 }
 
 uint64_t host_now_ns(const struct host *h)
@@ -243,7 +274,35 @@ uint64_t host_now_ns(const struct host *h)
 
 void host_kick(struct host *h)
 {
+	h->asks = true;
 	network_kick(h->network, h->index);
+}
+
+static void set_timer(struct host *h, uint64_t deadline_ns)
+{
+	uint64_t at_ps = deadline_ns > NETWORK_TIME_PS_MAX / PS_A_NS ? NETWORK_NEVER_PS : deadline_ns * PS_A_NS;
+	uint64_t delay_ps = h->delay ? host_delay_next_ps(h->delay) : NETWORK_NEVER_PS;
+
+	network_set_timer(h->network, h->index, delay_ps < at_ps ? delay_ps : at_ps);
+}
+
+uint64_t host_post_ps(struct host *h, struct channel *c)
+{
+	const struct host_event e = {.kind = HOST_POSTED, .channel = c};
+	uint64_t now_ps = network_now_ps(h->network), due_ps;
+
+	if (!h->delay)
+		return now_ps;
+	due_ps = host_delay_event(h->delay, &e, now_ps);
+	if (due_ps > now_ps)
+		set_timer(h, nic_deadline(h->nic));
+	return due_ps;
+}
+
+/* With delay: whether the nic is to be asked for packets now. */
+static bool may_ask(const struct host *h, uint64_t now_ps)
+{
+	return !host_delay_is_full(h->delay) && (h->asks || !host_delay_data_waits(h->delay, now_ps));
 }
 
 /* After anything that may have changed what the nic wants: a turn now, or to be woken. */
@@ -251,15 +310,64 @@ static void settle(struct host *h, uint64_t now_ns)
 {
 	uint64_t deadline_ns = nic_deadline(h->nic);
 
-	if (deadline_ns <= now_ns) {
-		nic_expire(h->nic, now_ns);
-		network_kick(h->network, h->index);
-	} else {
-		network_set_timer(h->network, h->index,
-				  deadline_ns > NETWORK_TIME_PS_MAX / PS_A_NS
-					  ? NETWORK_NEVER_PS
-					  : deadline_ns * PS_A_NS);
+	if (deadline_ns > now_ns) {
+		set_timer(h, deadline_ns);
+		return;
 	}
+	nic_expire(h->nic, now_ns);
+	if (!h->delay) {
+		network_kick(h->network, h->index);
+		return;
+	}
+	/* The port may be busy for long, and what waits for the delays is not to wait for the port. */
+	set_timer(h, UINT64_MAX);
+	if (may_ask(h, network_now_ps(h->network)))
+		network_kick(h->network, h->index);
+}
+
+static __attribute__((noinline)) bool is_told_later(struct host *h, const struct cqe *e)
+{
+	const struct host_event later = {
+		.kind = e->opcode & WC_RECV ? HOST_RECEIVED : HOST_COMPLETED,
+		.good = e->status == WC_SUCCESS,
+		.imm = e->imm_or_key,
+		.channel = e->opcode & WC_RECV ? NULL : e->qp_owner,
+		.wr_id = e->wr_id,
+		.bytes = e->byte_len,
+	};
+	uint64_t now_ps = network_now_ps(h->network);
+
+	if (later.kind == HOST_RECEIVED && !later.good)
+		return false;
+	if (host_delay_event(h->delay, &later, now_ps) == now_ps)
+		return false;
+	if (later.channel)
+		channel_completes_late(later.channel, later.wr_id);
+	return true;
+}
+
+static void input(struct host *, struct packet *, uint64_t now_ps);
+
+/* The timer was the delays' or the nic's; what waited for its time happens. */
+static __attribute__((noinline)) void catch_up(struct host *h, uint64_t now_ps)
+{
+	const struct host_config *c = h->config;
+	struct host_event e;
+	struct packet *p;
+
+	h->asks |= host_delay_next_ps(h->delay) > now_ps;
+	while (host_delay_due(h->delay, now_ps, &e)) {
+		if (e.kind == HOST_POSTED)
+			channel_ring(e.channel);
+		else if (e.kind == HOST_RECEIVED)
+			c->received(c->ctx, e.imm);
+		else
+			c->completed(c->ctx, e.channel, e.wr_id, e.bytes, e.good);
+	}
+	while ((p = host_delay_arrived(h->delay, now_ps)))
+		input(h, p, now_ps);
+	host_delay_woken(h->delay, now_ps);
+	network_kick(h->network, h->index);
 }
 
 static void poll_completions(struct host *h)
@@ -271,6 +379,8 @@ static void poll_completions(struct host *h)
 		struct cqe done = *e;
 
 		cq_consume(h->cq, 1);
+		if (h->delay && is_told_later(h, &done))
+			continue;
 		if (done.opcode & WC_RECV) {
 			if (done.status == WC_SUCCESS)
 				c->received(c->ctx, done.imm_or_key);
@@ -286,6 +396,8 @@ static void expire(void *host, uint64_t now_ps)
 	struct host *h = host;
 
 	nic_expire(h->nic, now_ps / PS_A_NS);
+	if (h->delay)
+		catch_up(h, now_ps);
 	poll_completions(h);
 	settle(h, now_ps / PS_A_NS);
 }
@@ -328,6 +440,12 @@ static uint16_t entropy(const struct host *h, const struct pkt *pkt)
 	return (uint16_t)(SPORT_FIRST + (qpn >> 16 & SPORT_MASK));
 }
 
+/* Without pad; `headers` as header_len() has it. */
+static uint32_t payload_len(const struct pkt *pkt, uint32_t headers)
+{
+	return pkt->len - headers - ICRC_LEN - (pkt->data[1] >> 4 & 3);
+}
+
 static uint32_t on_the_wire(const struct host_config *c, const struct pkt *pkt, bool data,
 			    uint32_t payload)
 {
@@ -348,7 +466,7 @@ uint32_t host_packet_wire_bytes(const struct host_config *c)
 }
 
 /* What is told about the packet in numbers; its body is the nic's bytes. */
-static struct packet *wrap(struct host *h, const struct pkt *pkt)
+static inline __attribute__((always_inline)) struct packet *wrap(struct host *h, const struct pkt *pkt)
 {
 	const struct host_config *c = h->config;
 	const struct opcode_info *info = info_of(pkt->flow, pkt->data);
@@ -366,8 +484,8 @@ static struct packet *wrap(struct host *h, const struct pkt *pkt)
 	p->dst = index_of(pkt->flow->dst);
 	p->sport = entropy(h, pkt);
 	p->dport = pkt->flow->dport;
-	p->class = data || c->ack_in_data_class ? c->data_class : PACKET_CONTROL_CLASS;
-	p->wire_bytes = on_the_wire(c, pkt, data, pkt->len - bare - (pkt->data[1] >> 4 & 3)); /* without pad */
+	p->class = data || c->ack_in_data_class ? pkt->flow->sl : PACKET_CONTROL_CLASS;
+	p->wire_bytes = on_the_wire(c, pkt, data, data ? payload_len(pkt, bare - ICRC_LEN) : 0);
 	p->flow = h->index;
 	if (pkt->flow->tos & 3 && c->ecn && data)
 		p->flags |= PACKET_ECT;
@@ -395,22 +513,80 @@ drop:
 	return NULL;
 }
 
+/* A class is a service level. */
+static void pause(struct host *h, uint8_t paused)
+{
+	if (paused == h->paused)
+		return;
+	h->paused = paused;
+	nic_pause(h->nic, paused);
+}
+
+static enum host_packet_kind kind_of(const struct opcode_info *info, uint8_t opcode)
+{
+	return is_data(info, opcode)   ? HOST_PACKET_DATA
+	       : opcode == OP_CNP      ? HOST_PACKET_CNP
+	       : info->flags & F_ACK   ? HOST_PACKET_ACK
+				       : HOST_PACKET_OTHER;
+}
+
+/* Hands the delays what the nic has made. */
+static bool delay_sent(struct host *h, const struct pkt *pkt, uint64_t now_ps)
+{
+	const struct opcode_info *info = info_of(pkt->flow, pkt->data);
+	enum host_packet_kind kind = kind_of(info, pkt->data[0]);
+	struct packet *p = wrap(h, pkt);
+
+	if (p)
+		host_delay_send(h->delay, p, kind,
+				kind == HOST_PACKET_DATA ? payload_len(pkt, header_len(info, pkt)) : 0, now_ps);
+	return p;
+}
+
+/*
+ * What the nic has goes through the delays, and data not before there is a place for it. Where the network
+ * has paused data, the nic is told so even if it has nothing else: then only its timers count.
+ */
+static __attribute__((noinline)) struct packet *pull_delayed(struct host *h, uint32_t allowed_classes,
+							     uint8_t paused, uint64_t now_ps)
+{
+	struct packet *p;
+	struct pkt pkt;
+
+	while (!(p = host_delay_take(h->delay, allowed_classes, now_ps)) &&
+	       (may_ask(h, now_ps) || (paused && !host_delay_is_full(h->delay)))) {
+		bool waits = host_delay_data_waits(h->delay, now_ps);
+
+		pause(h, waits ? DATA_CLASSES : paused);
+		if (!nic_output(h->nic, &pkt, 1, now_ps / PS_A_NS)) {
+			h->asks = false;
+			if (!paused && !waits)
+				host_delay_idle(h->delay);
+			break;
+		}
+		if (!delay_sent(h, &pkt, now_ps))
+			break;
+	}
+	return p;
+}
+
 static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps)
 {
 	struct host *h = host;
-	bool paused = !(allowed_classes >> h->config->data_class & 1);
+	uint8_t paused = DATA_CLASSES & (uint8_t)~allowed_classes;
 	struct packet *p = NULL;
 	struct pkt pkt;
 
 	if (!(allowed_classes & 1u << PACKET_CONTROL_CLASS) ||
 	    (paused && h->config->ack_in_data_class))
 		return NULL;
-	if (paused != h->paused) {
-		h->paused = paused;
-		nic_pause(h->nic, paused);
+	if (h->delay) {
+		p = pull_delayed(h, allowed_classes, paused, now_ps);
+	} else {
+		pause(h, paused);
+		if (nic_output(h->nic, &pkt, 1, now_ps / PS_A_NS))
+			p = wrap(h, &pkt);
 	}
-	if (nic_output(h->nic, &pkt, 1, now_ps / PS_A_NS))
-		p = wrap(h, &pkt);
 	poll_completions(h); /* errors are found while sending, too */
 	if (!p)
 		settle(h, now_ps / PS_A_NS);
@@ -428,9 +604,20 @@ uint8_t packet_tos(const struct packet *p)
 
 /* ---- in ----------------------------------------------------------------------------------------------- */
 
-static void arrive(void *host, struct packet *p, uint64_t now_ps)
+/* Whether the nic may have something to say to a packet that came, or only more room to send. */
+static bool asks_for_answer(const struct packet *p)
 {
-	struct host *h = host;
+	const uint8_t *bth = p->body;
+	const struct opcode_info *info =
+		p->dport == ROCEV2_UDP_PORT ? opcode_info(bth[0]) : veroce_opcode_info(bth[0]);
+	enum host_packet_kind kind = kind_of(info, bth[0]);
+
+	return kind != HOST_PACKET_ACK && kind != HOST_PACKET_CNP;
+}
+
+/* The nic takes a packet in. */
+static void input(struct host *h, struct packet *p, uint64_t now_ps)
+{
 	bool trimmed = p->flags & PACKET_TRIMMED;
 	struct flow flow = {
 		.sport = p->sport,
@@ -453,5 +640,19 @@ static void arrive(void *host, struct packet *p, uint64_t now_ps)
 	poll_completions(h);
 	if (rq_posted(&h->srq->rq) < CREDITS_AHEAD)
 		post_credits(h);
+}
+
+static void arrive(void *host, struct packet *p, uint64_t now_ps)
+{
+	struct host *h = host;
+
+	if (h->delay) {
+		if (host_delay_arrive(h->delay, p, now_ps)) {
+			set_timer(h, nic_deadline(h->nic));
+			return;
+		}
+		h->asks |= asks_for_answer(p);
+	}
+	input(h, p, now_ps);
 	settle(h, now_ps / PS_A_NS);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "nic/nic.h"
+#include "sim/host_delay.h"
 #include "sim/network.h"
 
 struct host;
@@ -26,11 +27,13 @@ struct host_config {
 	uint32_t header_bytes;      /* of a data packet on the wire, around its payload; 0: what it really has */
 	uint32_t ack_bytes;         /* of any other packet on the wire; 0: likewise */
 	uint32_t int_bytes;         /* that telemetry adds to a data packet */
-	uint8_t data_class;         /* 1 .. 7 */
-	bool ack_in_data_class;     /* answers share the data's class; otherwise PACKET_CONTROL_CLASS */
+	uint8_t data_class;         /* 1 .. 7, where a channel has no other */
+	/* answers share the data's class, of which there is one; otherwise PACKET_CONTROL_CLASS */
+	bool ack_in_data_class;
 	bool ecn;                   /* data is ECN-capable */
 	bool telemetry;             /* data gathers INT */
 	uint32_t credits;           /* receive WQEs, for messages whose arrival is reported; 1 .. NIC_MAX_SRQ_WR */
+	struct host_delay_config delay;
 	uint8_t timeout;            /* of QPs: the local ACK timeout is 4.096 us x 2^timeout */
 	/* Called as it happens, at network_now_ps(); may post, open and close channels. */
 	void (*completed)(void *ctx, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
@@ -73,8 +76,18 @@ void host_qp_destroy(struct host *, struct qp *);
 /* The address of the host as others put it into an address vector. */
 void host_address(uint32_t index, uint8_t gid[16]);
 const struct host_config *host_config(const struct host *);
+uint64_t host_now_ps(const struct host *);
 uint64_t host_now_ns(const struct host *);
 /* Something was posted: the nic is given a turn. */
 void host_kick(struct host *);
+/*
+ * A program posts something now: when the nic is to hear of it. If that is later than network_now_ps(),
+ * channel_ring() is called then.
+ */
+uint64_t host_post_ps(struct host *, struct channel *);
+/* The host's QP is connected to the peer's. */
+void host_connected(struct host *, const struct qp *, uint32_t peer, uint32_t peer_qpn);
+/* The channel closes: nothing of it is to happen any more. */
+void host_forget(struct host *, const struct channel *);
 
 #endif

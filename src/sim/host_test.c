@@ -213,6 +213,29 @@ static void answers_go_in_the_class_that_they_are_to(void **state)
 	}
 }
 
+static void a_channel_may_have_a_class_of_its_own(void **state)
+{
+	static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+	struct network_config net = plain();
+
+	for (int i = 0; i < 2; i++) {
+		struct message_post m = {.bytes = 5000};
+		struct channel *c;
+
+		start(protocols[i], &net);
+		start_hosts();
+		c = channel_open_in_class(t.host[0], t.host[1], CHANNEL_PIECE_BYTES_MAX, 6);
+		channel_post(c, &m);
+		must_end(t.net);
+		assert_true(t.seen_count >= 5);
+		for (unsigned k = 0; k < t.seen_count; k++)
+			assert_int_equal(t.seen[k].class, t.seen[k].flags & PACKET_DATA ? 6 : PACKET_CONTROL_CLASS);
+		assert_true(channel_is_idle(c));
+		channel_close(c);
+		stop();
+	}
+}
+
 static void data_is_ecn_capable_if_it_is_to_be(void **state)
 {
 	struct network_config net = plain();
@@ -356,6 +379,7 @@ int main(void)
 		cmocka_unit_test(a_packet_weighs_what_it_weighs_on_ethernet),
 		cmocka_unit_test(a_scenario_may_say_what_packets_weigh),
 		cmocka_unit_test(answers_go_in_the_class_that_they_are_to),
+		cmocka_unit_test(a_channel_may_have_a_class_of_its_own),
 		cmocka_unit_test(data_is_ecn_capable_if_it_is_to_be),
 		cmocka_unit_test(veroce_spreads_over_source_ports_and_rocev2_does_not),
 		cmocka_unit_test(two_queue_pairs_of_rocev2_may_take_two_ways),

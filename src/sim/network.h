@@ -150,10 +150,13 @@ void network_set_timer(struct network *, uint32_t host, uint64_t at_ps);
 /*
  * Makes the host a slow receiver, once: what is not control waits in a buffer of so many bytes and
  * arrives at the drain rate; lossless classes are paused in time. 0, -ENOMEM, or -EINVAL: no such
- * host, a buffer without room for headroom, a rate outside NETWORK_RATE_BPS_MIN and _MAX.
+ * host, a buffer of no more than network_receiver_headroom_bytes() or of 2 GiB, a rate outside
+ * NETWORK_RATE_BPS_MIN and _MAX.
  */
 int network_set_receiver(struct network *, uint32_t host, uint64_t buffer_bytes,
 			 uint64_t drain_bps);
+/* Of a slow receiver's buffer, what is kept for packets that come while its pause is on its way. */
+uint64_t network_receiver_headroom_bytes(const struct network *, uint32_t host);
 
 uint64_t network_now_ps(const struct network *);
 uint64_t network_host_rate_bps(const struct network *, uint32_t host);
@@ -228,6 +231,7 @@ enum network_drop {
 	NETWORK_DROP_LINK_DOWN,
 	NETWORK_DROP_NO_ROUTE,
 	NETWORK_DROP_HOPS,      /* too many switches */
+	NETWORK_DROP_RECEIVER,  /* a slow receiver's buffer is full */
 	NETWORK_DROP_NO_HOST,   /* nobody is attached */
 	NETWORK_DROPS
 };

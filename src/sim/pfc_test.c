@@ -206,7 +206,8 @@ static void a_slow_receiver_pauses_its_switch(void **state)
 		struct network *net = must_create(&t, &config);
 		struct flow_host *hosts = flow_hosts(net, 2);
 
-		assert_int_not_equal(network_set_receiver(net, 1, 25000, G100 / 10), 0);
+		assert_int_not_equal(network_set_receiver(net, 1, network_receiver_headroom_bytes(net, 1),
+							  G100 / 10), 0);
 		assert_int_equal(network_set_receiver(net, 1, 50000, G100 / 10), 0);
 		hosts[0].class = lossy ? 2 : 1;
 		flow_start(&hosts[0], 1, 1000, 1000);
@@ -215,7 +216,7 @@ static void a_slow_receiver_pauses_its_switch(void **state)
 		if (lossy) {
 			/* A tenth is taken meanwhile, and a fill of what is not headroom. */
 			assert_in_range(hosts[1].got, 120, 126);
-			assert_int_equal(drops_of(net, NETWORK_DROP_QUEUE), 1000 - hosts[1].got);
+			assert_int_equal(drops_of(net, NETWORK_DROP_RECEIVER), 1000 - hosts[1].got);
 			assert_int_equal(counts.pauses_received, 0);
 		} else {
 			assert_int_equal(hosts[1].got, 1000);

@@ -23,6 +23,12 @@ static uint64_t drain_ps(const struct receiver *r, const struct packet *p)
 	return (uint64_t)((unsigned __int128)p->wire_bytes * r->byte_ps >> BYTE_PS_SHIFT);
 }
 
+uint64_t network_receiver_headroom_bytes(const struct network *net, uint32_t host)
+{
+	assert(host < net->host_count);
+	return net->config.lossless_classes ? mmu_headroom_bytes(net, net->hosts[host].port) : 0;
+}
+
 int network_set_receiver(struct network *net, uint32_t host, uint64_t buffer_bytes,
 			 uint64_t drain_bps)
 {
@@ -34,7 +40,7 @@ int network_set_receiver(struct network *net, uint32_t host, uint64_t buffer_byt
 	    drain_bps > NETWORK_RATE_BPS_MAX || buffer_bytes > INT32_MAX)
 		return -EINVAL;
 	h = &net->hosts[host];
-	headroom_bytes = net->config.lossless_classes ? mmu_headroom_bytes(net, h->port) : 0;
+	headroom_bytes = network_receiver_headroom_bytes(net, host);
 	if (h->receiver || buffer_bytes <= headroom_bytes)
 		return -EINVAL;
 	r = calloc(1, sizeof(*r));
@@ -70,7 +76,7 @@ void receiver_take(struct network *net, struct host *h, struct packet *p)
 	if (r->queue.bytes + (uint64_t)p->wire_bytes >
 	    (lossless ? r->buffer_bytes : r->pause_bytes)) {
 		port_drop(net, h->port->back, p,
-			  lossless ? NETWORK_DROP_HEADROOM : NETWORK_DROP_QUEUE);
+			  lossless ? NETWORK_DROP_HEADROOM : NETWORK_DROP_RECEIVER);
 		return;
 	}
 	if (!r->queue.head)

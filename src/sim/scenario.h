@@ -194,7 +194,7 @@ struct scenario_transport {
 	unsigned protocol;        /* enum scenario_protocol */
 	unsigned loss;            /* enum scenario_loss; rocev2: GBN, set so by scenario_settle */
 	uint64_t paths;           /* UDP source ports of a QP */
-	uint64_t flowlet_gap_ps;  /* NIC changes path after this silence; 0: it sprays */
+	uint64_t flowlet_gap_ps;  /* a QP changes path after this silence; 0: it sprays */
 	uint64_t payload_bytes;   /* of a full packet: the path MTU */
 	uint64_t header_bytes;    /* of a data packet on the wire; SCENARIO_AUTO: the real size */
 	uint64_t ack_bytes;       /* likewise */
@@ -216,7 +216,8 @@ struct scenario_cc_param {
 	char value[SCENARIO_NAME_BYTES];
 };
 
-enum scenario_cc_scope { SCENARIO_CC_QP, SCENARIO_CC_PATH, SCENARIO_CC_HOSTS };
+/* AUTO: of veroce HOSTS, of rocev2 QP. */
+enum scenario_cc_scope { SCENARIO_CC_AUTO, SCENARIO_CC_QP, SCENARIO_CC_PATH, SCENARIO_CC_HOSTS };
 
 struct scenario_cc {
 	char algorithm[SCENARIO_NAME_BYTES];

@@ -31,6 +31,7 @@ struct simulation {
 	struct channel **idle; /* QPs that do nothing; idle_count of them */
 	uint64_t idle_count;
 	uint32_t part_workload[WORKLOAD_PARTS_MAX];
+	uint8_t workload_class[SCENARIO_WORKLOADS_MAX];
 	uint64_t line_rate_bps;
 	uint64_t events_left;
 	simulation_frame frame;
@@ -86,7 +87,8 @@ static bool make_network(struct simulation *s, struct why why)
 	free(buffers);
 	if (!s->network)
 		return refuse(why, "topology: %s", error);
-	if (!parts_links(s->scenario, &s->topology, s->network, why))
+	if (!parts_links(s->scenario, &s->topology, s->network, why) ||
+	    !parts_receivers(s->scenario, s->network, s->topology.host_count, why))
 		return false;
 	s->line_rate_bps = network_host_rate_bps(s->network, 0);
 	s->results->base_rtt_ps = rtt_ps;
@@ -236,6 +238,8 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 	s->host_config.credits = s->topology.host_count < 64    ? 64
 				 : s->topology.host_count > 4096 ? 4096
 								 : s->topology.host_count;
+	for (uint32_t i = 0; i < scenario->workload_count; i++)
+		s->workload_class[i] = (uint8_t)scenario->workload[i].traffic_class;
 	s->host_config.completed = flows_completed;
 	s->host_config.received = flows_received;
 	if (!make_hosts(s, why) || !make_results(s, why))
@@ -247,6 +251,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		.workload = s->workload,
 		.results = results,
 		.part_workload = s->part_workload,
+		.workload_class = s->workload_class,
 		.piece_bytes = CHANNEL_PIECE_BYTES_MAX,
 		.mtu_bytes = s->host_config.mtu_bytes,
 		.header_bytes = host_packet_wire_bytes(&s->host_config) - s->host_config.mtu_bytes -
@@ -449,6 +454,7 @@ static const struct {
 	[NETWORK_DROP_LINK_DOWN] = {RESULTS_AT_LINK, RESULTS_DROP_DOWN},
 	[NETWORK_DROP_NO_ROUTE] = {RESULTS_AT_SWITCH, RESULTS_DROP_NO_ROUTE},
 	[NETWORK_DROP_HOPS] = {RESULTS_AT_SWITCH, RESULTS_DROP_NO_ROUTE},
+	[NETWORK_DROP_RECEIVER] = {RESULTS_AT_HOST, RESULTS_DROP_RX_BUFFER},
 	[NETWORK_DROP_NO_HOST] = {RESULTS_AT_HOST, RESULTS_DROP_STALE},
 };
 
@@ -543,7 +549,7 @@ static void finish_port(struct simulation *s, struct results_port *p, uint32_t l
 	finish_queue(s, p, link, end);
 }
 
-/* Host ports have no record of a queue, but are paused too. */
+/* Host ports have no record, unless the run is checked, but pause and are paused too. */
 static void finish_hosts(struct simulation *s)
 {
 	const struct topology *t = &s->topology;
@@ -556,6 +562,10 @@ static void finish_hosts(struct simulation *s)
 		    !network_count_port(s->network, i / 2, i % 2, &n))
 			continue;
 		s->results->pfc.hosts_paused += n.pauses_received != 0;
+		if (s->scenario->run.check)
+			continue;
+		s->results->pfc.pause_frames += n.pauses_sent;
+		s->results->pfc.resume_frames += n.resumes_sent;
 		for (int c = 0; c < PACKET_CLASSES; c++)
 			s->results->pfc.paused_ps += n.paused_ps[c];
 	}

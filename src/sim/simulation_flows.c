@@ -139,7 +139,8 @@ static struct line *line_get(struct flows *f, const struct message *m)
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return NULL;
-	l->channel = channel_open(f->c.hosts[m->src], f->c.hosts[m->dst], f->c.piece_bytes);
+	l->channel = channel_open_in_class(f->c.hosts[m->src], f->c.hosts[m->dst], f->c.piece_bytes,
+					   f->c.workload_class[f->c.part_workload[m->part]]);
 	if (!l->channel) {
 		free(l);
 		return NULL;

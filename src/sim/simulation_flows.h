@@ -25,6 +25,7 @@ struct flows_config {
 	uint32_t piece_bytes;           /* of channel_open() */
 	uint32_t mtu_bytes, header_bytes; /* for what a message would take alone */
 	const uint32_t *part_workload;  /* of each part of the workload, what the results call it */
+	const uint8_t *workload_class;  /* of each of those, the class of its data */
 };
 
 /* NULL: no memory. */

@@ -129,18 +129,8 @@ static bool parts_supported(const struct scenario *s, struct why why)
 		const char *key;
 		bool asked;
 	} keys[] = {
-		{"host.post_delay", s->host.post_delay_ps},
-		{"host.completion_delay", s->host.completion_delay_ps},
-		{"host.ack_delay", s->host.ack_delay_ps},
-		{"host.read_rate", s->host.read_rate_bps != SCENARIO_NONE},
-		{"host.rx_buffer", s->host.rx_buffer_bytes != SCENARIO_NONE},
-		{"host.rx_drain", s->host.rx_drain_bps != SCENARIO_NONE},
-		{"host.qp_cache", s->host.qp_cache != SCENARIO_NONE},
-		{"transport.cnp_gap_port", s->transport.cnp_gap_port_ps},
-		{"transport.flowlet_gap", s->transport.flowlet_gap_ps},
 		{"switch.pfc_resume_frames", !s->sw.pfc_resume_frames},
 		{"switch.trim_ecn", s->sw.trim_ecn},
-		{"cc.scope", s->cc.scope != SCENARIO_CC_PATH},
 		{"output.cc_trace", s->output.cc_trace_all || s->output.cc_trace.count},
 		{"output.event_log", s->output.event_log},
 	};
@@ -150,10 +140,17 @@ static bool parts_supported(const struct scenario *s, struct why why)
 			return refuse(why, "%s: not simulated; leave it at its default", keys[i].key);
 	}
 	for (uint32_t i = 0; i < s->workload_count; i++) {
-		if (s->workload[i].traffic_class != s->transport.data_class)
-			return refuse(why, "workload.%s.class: not simulated; all data has transport.class",
-				      s->workload[i].name);
+		if (s->workload[i].traffic_class != s->transport.data_class &&
+		    s->transport.ack_class == SCENARIO_ACK_DATA)
+			return refuse(why, "workload.%s.class: with transport.ack_class = data all data has "
+				      "transport.class", s->workload[i].name);
 	}
+	if (s->transport.protocol == SCENARIO_ROCEV2 && s->transport.flowlet_gap_ps)
+		return refuse(why, "transport.flowlet_gap: a queue pair of rocev2 has one path; take veroce");
+	if (s->transport.protocol == SCENARIO_ROCEV2 && s->cc.scope == SCENARIO_CC_HOSTS)
+		return refuse(why, "cc.scope: of rocev2 qp or path, which are the same");
+	if (s->transport.protocol == SCENARIO_VEROCE && s->cc.scope == SCENARIO_CC_QP && s->transport.paths > 1)
+		return refuse(why, "cc.scope: of veroce path or hosts; qp needs transport.paths = 1");
 	if (s->transport.protocol == SCENARIO_VEROCE && s->transport.rx_window < NIC_RX_WINDOW_MIN)
 		return refuse(why, "transport.rx_window: %llu is less than %d",
 			      (unsigned long long)s->transport.rx_window, NIC_RX_WINDOW_MIN);
@@ -166,6 +163,31 @@ static bool parts_supported(const struct scenario *s, struct why why)
 	if (s->transport.paths > NIC_PATHS_MAX)
 		return refuse(why, "transport.paths: %llu is more than %d",
 			      (unsigned long long)s->transport.paths, NIC_PATHS_MAX);
+	return true;
+}
+
+bool parts_receivers(const struct scenario *s, struct network *n, uint32_t host_count, struct why why)
+{
+	uint64_t buffer_bytes = s->host.rx_buffer_bytes;
+
+	if (s->host.rx_drain_bps == SCENARIO_NONE)
+		return buffer_bytes == SCENARIO_NONE ||
+		       refuse(why, "host.rx_buffer: nothing waits in it; give host.rx_drain, too");
+	if (buffer_bytes == SCENARIO_NONE)
+		buffer_bytes = INT32_MAX; /* half a million packets */
+	if (buffer_bytes > INT32_MAX)
+		return refuse(why, "host.rx_buffer: %llu bytes are more than %d",
+			      (unsigned long long)buffer_bytes, INT32_MAX);
+	for (uint32_t i = 0; i < host_count; i++) {
+		uint64_t headroom_bytes = network_receiver_headroom_bytes(n, i);
+
+		if (buffer_bytes <= headroom_bytes)
+			return refuse(why, "host.rx_buffer: %llu bytes are no more than the headroom that PFC "
+				      "needs at host %u, %llu", (unsigned long long)buffer_bytes, i,
+				      (unsigned long long)headroom_bytes);
+		if (network_set_receiver(n, i, buffer_bytes, s->host.rx_drain_bps))
+			return refuse(why, "out of memory");
+	}
 	return true;
 }
 
@@ -202,7 +224,8 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 	};
 	const struct scenario_transport *t = &s->transport;
 	bool veroce = t->protocol == SCENARIO_VEROCE;
-	uint64_t rtt_ps = s->cc.base_rtt_ps == SCENARIO_AUTO ? longest_rtt_ps : s->cc.base_rtt_ps;
+	uint64_t auto_rtt_ps = longest_rtt_ps + s->host.ack_delay_ps;
+	uint64_t rtt_ps = s->cc.base_rtt_ps == SCENARIO_AUTO ? auto_rtt_ps : s->cc.base_rtt_ps;
 	uint64_t bdp = (uint64_t)((unsigned __int128)line_rate_bps * rtt_ps / 8000000000000u);
 	uint64_t rto_ps = t->rto_ps == SCENARIO_AUTO ? 4 * rtt_ps + 100000000 : t->rto_ps;
 
@@ -221,6 +244,15 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 		.ack_in_data_class = t->ack_class == SCENARIO_ACK_DATA,
 		.ecn = t->ecn,
 		.telemetry = s->sw.int_on,
+		.delay = {
+			.post_ps = s->host.post_delay_ps,
+			.completion_ps = s->host.completion_delay_ps,
+			.ack_ps = s->host.ack_delay_ps,
+			.read_bps = or_zero(s->host.read_rate_bps),
+			.cnp_gap_ps = t->cnp_gap_port_ps,
+			.qp_cache = (uint32_t)or_zero(s->host.qp_cache),
+			.qp_miss_ps = s->host.qp_miss_ps,
+		},
 		/* veRoCE has timeouts of its own, and gives up by this one. */
 		.timeout = veroce ? VEROCE_TIMEOUT_CODE : timeout_code(rto_ps),
 		.nic = {
@@ -232,6 +264,9 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 			.rx_window = (uint32_t)t->rx_window,
 			.trim = s->sw.trim,
 			.flowlet = 1,
+			.flowlet_gap_ns = (t->flowlet_gap_ps + 999) / 1000,
+			.cc_of_qps = veroce && (s->cc.scope == SCENARIO_CC_QP ||
+						s->cc.scope == SCENARIO_CC_PATH),
 			.rto_ns_min = rto_ps / 1000,
 			.pto_ns_min = rtt_ps / 1000 + 1000,
 			.ackreq_packets =

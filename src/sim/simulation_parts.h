@@ -34,6 +34,9 @@ bool parts_network(const struct scenario *, const struct topology *, struct netw
 /* Links that lose, are slow or down, now and at times to come; after network_create(). */
 bool parts_links(const struct scenario *, const struct topology *, struct network *, struct why);
 
+/* Receivers that are slow, where they are to be; after network_create(). */
+bool parts_receivers(const struct scenario *, struct network *, uint32_t host_count, struct why);
+
 /*
  * *cc is what *out points to; longest_rtt_ps is the topology's, longest_queue_ps how long a packet may wait in
  * switches and not be lost.

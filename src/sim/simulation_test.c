@@ -20,16 +20,8 @@ static void refusals_name_the_key(void **state)
 	static const struct {
 		const char *set, *says;
 	} cases[] = {
-		{"host.post_delay=1us", "host.post_delay: "},
-		{"host.completion_delay=1us", "host.completion_delay: "},
-		{"host.ack_delay=1us", "host.ack_delay: "},
-		{"host.read_rate=10Gbps", "host.read_rate: "},
 		{"host.rx_buffer=1MB", "host.rx_buffer: "},
-		{"host.rx_drain=10Gbps", "host.rx_drain: "},
-		{"host.qp_cache=10", "host.qp_cache: "},
 		{"host.idle_qps=100000", "host.idle_qps: "},
-		{"transport.cnp_gap_port=1us", "transport.cnp_gap_port: "},
-		{"transport.flowlet_gap=1us", "transport.flowlet_gap: "},
 		{"transport.payload=1001B", "transport.payload: "},
 		{"transport.payload=8192B", "transport.payload: "},
 		{"transport.paths=17", "transport.paths: "},
@@ -42,8 +34,7 @@ static void refusals_name_the_key(void **state)
 		{"cc.preset=fast", "cc.preset: swift has no preset \"fast\""},
 		{"cc.beta_of_nothing=1", "cc.beta_of_nothing: "},
 		{"cc.algorithm=hpcc", "switch.int: "},
-		{"cc.scope=qp", "cc.scope: "},
-		{"workload.w.class=5", "workload.w.class: "},
+		{"cc.scope=qp", "cc.scope: of veroce "},
 		{"workload.w.hosts=0-2", "workload.w.hosts: "},
 		{"output.cc_trace=all", "output.cc_trace: "},
 		{"output.event_log=on", "output.event_log: "},
@@ -69,6 +60,11 @@ static void several_keys_that_do_not_go_together_are_refused(void **state)
 	} cases[] = {
 		{{"cc.algorithm=hpcc", "switch.int=on"}, "transport.protocol: "},
 		{{"switch.trim=on", "transport.protocol=rocev2"}, "switch.trim: "},
+		{{"workload.w.class=5", "transport.ack_class=data"}, "workload.w.class: "},
+		{{"cc.scope=hosts", "transport.protocol=rocev2"}, "cc.scope: of rocev2 "},
+		{{"transport.flowlet_gap=1us", "transport.protocol=rocev2"}, "transport.flowlet_gap: "},
+		{{"host.rx_drain=10Gbps", "host.rx_buffer=10GB"}, "host.rx_buffer: "},
+		{{"host.rx_drain=10Gbps", "host.rx_buffer=10KB", "switch.pfc=on"}, "host.rx_buffer: "},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -252,6 +248,123 @@ static void idle_queue_pairs_do_not_slow_a_flow(void **state)
 	sim_free(&without);
 }
 
+/* ---- classes ----------------------------------------------------------------------------------------- */
+
+/* Of the flow of a workload that has one. */
+static uint64_t fct_ps_of(const struct results *r, uint32_t workload)
+{
+	for (uint32_t i = 0; i < r->flow_count; i++) {
+		if (r->flows[i].workload == workload)
+			return r->flows[i].fct_ps;
+	}
+	fail_msg("workload %u has no flow", workload);
+	return 0;
+}
+
+/* Host 0 is one of three that host 4 takes from, and has something for host 3, which nobody else has. */
+static void a_pause_stops_its_class_alone(void **state)
+{
+	static const char *const protocols[] = {"transport.protocol=rocev2", "transport.protocol=veroce"};
+	static const char text[] = "[topology]\nkind = star\nhosts = 5\n[link]\nrate = 100Gbps\n"
+				   "[switch]\npfc = on\nbuffer = 2MB\n[cc]\nalgorithm = none\n"
+				   "[run]\ncheck = on\n[transport]\nrto = 100ms\n"
+				   "[workload.crowd]\nkind = incast\nsenders = 0-2\nreceivers = 4\nsize = 4MB\n"
+				   "[workload.lone]\nkind = flow\nsenders = 0\nreceivers = 3\nsize = 2MB\n";
+
+	uint64_t bps[4];
+
+	for (int i = 0; i < 4; i++) {
+		const char *sets[] = {protocols[i / 2], i % 2 ? "workload.lone.class=4" : NULL, NULL};
+		struct sim_run run;
+
+		sim_do(&run, text, sets);
+		assert_false(run.results.partial);
+		assert_int_equal(sim_dropped(&run), 0);
+		assert_true(run.results.pfc.pause_frames > 0);
+		bps[i] = (uint64_t)((unsigned __int128)2000000 * 8 * 1000000000000 / fct_ps_of(&run.results, 1));
+		sim_free(&run);
+	}
+	/* Of one class they take turns at best; else the crowd leaves room, as host 4 lets little through. */
+	assert_in_range(bps[0], 25000000000, 50000000000);
+	assert_in_range(bps[1], 60000000000, 75000000000);
+	/* A window keeps the crowd of veRoCE in check, too. */
+	assert_in_range(bps[3], bps[2] + 1, 90000000000);
+}
+
+/* One queue pair and eight: each class has every other packet. */
+static void classes_of_a_host_take_turns(void **state)
+{
+	static const char text[] = "[topology]\nkind = star\nhosts = 3\n[link]\nrate = 100Gbps\n"
+				   "[cc]\nalgorithm = none\n[transport]\nheader_bytes = 64\nprotocol = rocev2\n"
+				   "[workload.many]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 2MB\nqps = 8\n"
+				   "[workload.one]\nkind = flow\nsenders = 0\nreceivers = 2\nsize = 2MB\n";
+	static const char *const classes[] = {"workload.one.class=3", "workload.one.class=4", "workload.one.class=2"};
+
+	for (int i = 0; i < 3; i++) {
+		const char *sets[] = {classes[i], NULL};
+		struct sim_run run;
+		uint64_t alone_ps = 2000000 * UINT64_C(80) * 4160 / 4096;
+
+		sim_do(&run, text, sets);
+		assert_false(run.results.partial);
+		assert_in_range(fct_ps_of(&run.results, 1), (i ? 2 : 9) * alone_ps,
+				(i ? 2 : 9) * alone_ps + 10000000);
+		sim_free(&run);
+	}
+}
+
+/* ---- paths and windows ------------------------------------------------------------------------------- */
+
+/* Two queue pairs and a window that a round trip does not fill. */
+static void a_window_is_a_queue_pairs_or_all_of_theirs(void **state)
+{
+	static const char *const scopes[] = {"cc.scope=hosts", "cc.scope=auto", "cc.scope=path"};
+	uint64_t took_ps[3];
+
+	for (int i = 0; i < 3; i++) {
+		const char *sets[] = {scopes[i], "cc.algorithm=none", "transport.window=40KB", "link.delay=50us",
+				      "workload.w.qps=2", "workload.w.size=2MB", "run.check=on", NULL};
+		struct sim_run run;
+
+		sim_do(&run, two_hosts, sets);
+		assert_false(run.results.partial);
+		assert_int_equal(run.results.flows_done, 2);
+		took_ps[i] = run.results.time_ps;
+		sim_free(&run);
+	}
+	assert_int_equal(took_ps[1], took_ps[0]);
+	assert_in_range(took_ps[0] * 100 / took_ps[2], 180, 220);
+}
+
+/* Without a silence all packets take one of four ways. */
+static void a_flow_changes_its_path_after_a_silence(void **state)
+{
+	static const struct {
+		const char *gap;
+		unsigned uplinks_min, uplinks_max;
+	} cases[] = {{"transport.flowlet_gap=0", 4, 4}, {"transport.flowlet_gap=20us", 1, 1},
+		     {"transport.flowlet_gap=1ns", 4, 4}};
+	static const char text[] = "[topology]\nkind = leaf-spine\nleaves = 2\nhosts = 1\nspines = 4\n"
+				   "[cc]\nalgorithm = none\n"
+				   "[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 2MB\n";
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *sets[] = {cases[i].gap, "run.check=on", NULL};
+		struct sim_run run;
+		unsigned used = 0;
+
+		sim_do(&run, text, sets);
+		assert_false(run.results.partial);
+		for (uint32_t k = 0; k < run.results.port_count; k++) {
+			const struct results_port *p = &run.results.ports[k];
+
+			used += p->node == 2 && p->to > 3 && p->tx_bytes > 10000;
+		}
+		assert_in_range(used, cases[i].uplinks_min, cases[i].uplinks_max);
+		sim_free(&run);
+	}
+}
+
 /* ---- broken queue pairs ------------------------------------------------------------------------------ */
 
 /* One of four cannot be reached: the rest of the collective waits for it in vain, and the run ends all the same. */
@@ -309,6 +422,10 @@ int main(void)
 		cmocka_unit_test(a_workload_starts_when_it_is_to),
 		cmocka_unit_test(slices_of_any_size_give_the_same_run),
 		cmocka_unit_test(idle_queue_pairs_do_not_slow_a_flow),
+		cmocka_unit_test(a_pause_stops_its_class_alone),
+		cmocka_unit_test(classes_of_a_host_take_turns),
+		cmocka_unit_test(a_window_is_a_queue_pairs_or_all_of_theirs),
+		cmocka_unit_test(a_flow_changes_its_path_after_a_silence),
 		cmocka_unit_test(a_broken_queue_pair_ends_a_collective),
 		cmocka_unit_test(totals_of_loss_are_those_of_all_hosts),
 		cmocka_unit_test(each_scenario_that_comes_along_runs),

@@ -17,10 +17,12 @@ static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
 
 void qp_activate(struct transport *tp, struct qp *qp)
 {
-	if (tp->data_paused)
+	if (tp->paused_sls)
 		list_remove(&qp->active); /* from those that wait for the pause to end */
-	if (list_empty(&qp->active))
-		list_append(&tp->active, &qp->active);
+	if (list_empty(&qp->active)) {
+		list_append(&tp->active[qp->flow.sl], &qp->active);
+		tp->active_sls |= (uint16_t)(1u << qp->flow.sl);
+	}
 }
 
 void qp_activate_to_answer(struct transport *tp, struct qp *qp)
@@ -30,7 +32,7 @@ void qp_activate_to_answer(struct transport *tp, struct qp *qp)
 		return;
 	}
 	list_remove(&qp->active);
-	list_prepend(&tp->active, &qp->active);
+	list_prepend(&tp->answering, &qp->active);
 }
 
 void ack_schedule(struct transport *tp, struct qp *qp, enum ack_wait wait, uint64_t now_ns)

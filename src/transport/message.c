@@ -152,7 +152,7 @@ static void finish(struct transport *tp, struct qp *qp, const struct bth *bth,
 		.opcode = info->flags & F_WRITE ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
 		.byte_len = (uint32_t)rsp->received,
 		.src_qp = qp->dest_qpn,
-		.sl = qp->av.sl,
+		.sl = qp->flow.sl,
 		.solicited = bth->se,
 	};
 

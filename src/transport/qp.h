@@ -51,14 +51,23 @@ struct veroce_packet;
 /* What RC QPs speak: AUTO is veRoCE with peers that answer to it. */
 enum transport_protocol { TRANSPORT_AUTO, TRANSPORT_VEROCE, TRANSPORT_ROCEV2 };
 
+enum { QP_SLS = 16 };
+
 /* What a nic gives its QPs. */
 struct transport {
 	struct alloc alloc;
 	struct pool pool; /* for what exists while data is outstanding */
 	struct mr_table mrs;
 	struct timers timers;
-	struct list active;      /* QPs with something to send, in turn */
-	struct list paused;      /* QPs that had their turn while data_paused, and may have data */
+	/*
+	 * QPs with something to send. First those whose turn it is to answer; then service levels take
+	 * turns, and the QPs of each.
+	 */
+	struct list answering;
+	struct list active[QP_SLS];
+	uint16_t active_sls;     /* levels that may have some */
+	uint8_t turn;            /* the level that had the last one */
+	struct list paused;      /* QPs that had their turn while paused, and may have data */
 	struct list held_acks;   /* QPs whose ACK waits for company, oldest first */
 	struct list lazy_acks;   /* QPs whose ACK waits for more to acknowledge, oldest first */
 	struct list fired_cqs;
@@ -80,7 +89,7 @@ struct transport {
 	uint16_t ackreq_packets;     /* a RoCEv2 requester asks for an ACK at least this often */
 	bool ce_echo;                /* marks are told in ACKs, not by CNPs */
 	bool ce_is_cnp;              /* and count as CNPs */
-	bool data_paused;        /* nothing with payload is sent: a QP's turn is for its answers */
+	uint16_t paused_sls;     /* levels of which nothing with payload is sent: a turn is for answers */
 
 	/* veRoCE */
 	enum transport_protocol protocol;
@@ -219,7 +228,7 @@ struct qp {
 	struct gbn *gbn;       /* NULL: an RC QP that speaks veRoCE, or does not know its peer yet */
 	struct veroce *veroce; /* what it takes to speak veRoCE; NULL: it cannot */
 
-	struct list active; /* in transport->active */
+	struct list active; /* in transport->answering, active or paused */
 	struct flow flow;
 
 	struct sq sq;
@@ -247,7 +256,6 @@ struct qp {
 		uint16_t dlid;
 		uint8_t sgid_index;
 		uint8_t hop_limit;
-		uint8_t sl;
 		uint8_t port;
 		uint8_t is_global;
 		uint8_t static_rate;
@@ -287,6 +295,12 @@ extern const struct qp_ops ud_ops;
 void qp_activate(struct transport *, struct qp *);
 /* It has an acknowledgement to send: it is next, where acknowledgements travel alone. */
 void qp_activate_to_answer(struct transport *, struct qp *);
+
+/* Its data is not to leave (nic_pause). */
+static inline bool qp_is_paused(const struct transport *tp, const struct qp *qp)
+{
+	return tp->paused_sls >> qp->flow.sl & 1;
+}
 
 /* Acknowledgements find no train to end: they go before data. */
 static inline bool acks_go_first(const struct transport *tp)

@@ -454,7 +454,7 @@ bool responder_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (state != QPS_RTR && state != QPS_RTS && state != QPS_SQD && state != QPS_SQE)
 		return false;
-	if (!tp->data_paused && send_responses(tp, qp, now_ns))
+	if (!qp_is_paused(tp, qp) && send_responses(tp, qp, now_ns))
 		return true;
 	return qp->gbn->rsp.nak_pending && !send_pending_nak(tp, qp, now_ns);
 }

@@ -103,7 +103,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 		      uint32_t mtu_bytes, uint64_t now_ns)
 {
 	const struct pair_config *c = &t->config;
-	struct pair *p = find(t, src, dst);
+	struct pair *p = c->one_user ? NULL : find(t, src, dst);
 	enum cc_algorithm algorithm = c->cc_params ? c->cc_params->algorithm : c->cc;
 	struct cc_config cc;
 
@@ -162,6 +162,10 @@ void pair_put(struct pair_table *t, struct pair *p)
 	assert(p->users);
 	if (--p->users)
 		return;
+	if (t->config.one_user) {
+		pair_free(t, p);
+		return;
+	}
 	t->unused++;
 	make_room(t);
 }
@@ -291,6 +295,14 @@ int pair_pick_any(struct pair *pair, uint8_t avoid)
 	return avoid < pair->path_count ? avoid : 0;
 }
 
+/* With a gap: the flowlet has not ended, nor has its path. */
+static bool is_in_gap(const struct pair *pair, const struct pair_config *c, const struct flowlet *f,
+		      uint64_t now_ns)
+{
+	return f->left && now_ns - f->sent_ns < c->flowlet_gap_ns &&
+	       (!pair->path[f->path].down || pair->down_count == pair->path_count);
+}
+
 int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f, uint32_t bytes,
 	      bool again, uint8_t avoid, uint64_t now_ns)
 {
@@ -303,7 +315,13 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 		return usable(pair, c, 0, bytes, now_ns) ? 0 : PAIR_NO_PATH;
 	if (again)
 		return pick_fastest(pair, c, bytes, avoid, now_ns);
-	if (f->left && usable(pair, c, f->path, bytes, now_ns)) {
+	if (c->flowlet_gap_ns && is_in_gap(pair, c, f, now_ns)) {
+		if (!usable(pair, c, f->path, bytes, now_ns))
+			return PAIR_NO_PATH;
+		f->sent_ns = now_ns;
+		return f->path;
+	}
+	if (!c->flowlet_gap_ns && f->left && usable(pair, c, f->path, bytes, now_ns)) {
 		f->left--;
 		return f->path;
 	}
@@ -315,7 +333,8 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 	if (packets < c->flowlet_packets)
 		packets = c->flowlet_packets;
 	f->path = (uint8_t)i;
-	f->left = (uint16_t)((packets < FLOWLET_MAX ? packets : FLOWLET_MAX) - 1);
+	f->left = (uint16_t)((packets < FLOWLET_MAX ? packets : FLOWLET_MAX) - !c->flowlet_gap_ns);
+	f->sent_ns = now_ns;
 	return i;
 }
 

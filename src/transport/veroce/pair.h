@@ -91,6 +91,8 @@ struct pair_config {
 	uint64_t pace_slack_ns;
 	uint32_t wire_overhead_bytes;
 	uint32_t flowlet_packets;
+	uint64_t flowlet_gap_ns; /* instead of those, a silence; 0: those */
+	bool one_user;           /* each QP has a pair of its own, and its windows to itself */
 };
 
 enum { PAIR_BUCKETS = 256, PAIR_UNUSED_MAX = 1024 };
@@ -107,8 +109,8 @@ struct pair_table {
 void pair_table_init(struct pair_table *, const struct pair_config *, const uint8_t secret[16]);
 void pair_table_fini(struct pair_table *);
 /*
- * The pair of those addresses, made if need be, with one user more; NULL: no memory. `local`: both
- * addresses are this host's.
+ * The pair of those addresses, made if need be or if it is to have one_user, with one user more; NULL: no
+ * memory. `local`: both addresses are this host's.
  */
 struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local,
 		      uint32_t mtu_bytes, uint64_t now_ns);
@@ -117,10 +119,15 @@ void pair_put(struct pair_table *, struct pair *);
 void pair_learn(struct pair *, enum pair_speaks, uint64_t now_ns);
 enum pair_speaks pair_speaks(const struct pair *, uint64_t now_ns);
 
-/* A QP's place in spreading: a run of packets stays on one path, so that it can travel as a train. */
+/*
+ * A QP's place in spreading: a run of packets stays on one path, so that it can travel as a train. With
+ * flowlet_gap_ns it stays there, and waits for that path's window and pace, until it has sent nothing for
+ * so long; on most networks nothing is reordered then.
+ */
 struct flowlet {
 	uint8_t path;
-	uint16_t left;
+	uint16_t left;    /* packets; with a gap 0 only where there is no path yet */
+	uint64_t sent_ns; /* the last packet, with a gap */
 };
 
 enum { PAIR_NO_PATH = -1 };

@@ -124,6 +124,21 @@ static void two_addresses_are_one_pair_a_direction(void **state)
 	end(&f);
 }
 
+static void a_pair_of_one_user_is_nobody_elses(void **state)
+{
+	struct fixture f;
+	struct pair *other;
+
+	start(&f, 4, CC_NONE);
+	f.table.config.one_user = true;
+	other = pair_get(&f.table, here, there, false, MTU, start_ns);
+	assert_non_null(other);
+	assert_ptr_not_equal(other, f.pair);
+	pair_put(&f.table, other);
+	assert_int_equal(f.table.unused, 0);
+	end(&f);
+}
+
 static void our_own_host_needs_one_path(void **state)
 {
 	struct fixture f;
@@ -265,6 +280,42 @@ static void a_run_of_packets_stays_on_one_path(void **state)
 			assert_int_equal(pick(&f, PACKET), path);
 		f.flowlet.left = 0;
 	}
+	end(&f);
+}
+
+static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
+{
+	const uint64_t gap_ns = 50000;
+	struct fixture f;
+	uint64_t now_ns = start_ns;
+	int path, changes = 0;
+
+	start(&f, 16, CC_NONE);
+	f.table.config.flowlet_gap_ns = gap_ns;
+	path = pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns);
+	for (int i = 0; i < 1000; i++) {
+		now_ns += gap_ns - 1;
+		assert_int_equal(pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX,
+					   now_ns), path);
+	}
+	for (int i = 0; i < 100; i++) {
+		int next;
+
+		now_ns += gap_ns;
+		next = pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns);
+		changes += next != path;
+		path = next;
+	}
+	assert_in_range(changes, 80, 100);
+	/* It waits for its path's window, whatever room others have, and leaves one that is down. */
+	f.pair->path[path].cc.cwnd_bytes = PACKET;
+	path_sent(&f.table.config, f.pair, (uint32_t)path, PACKET, now_ns);
+	assert_int_equal(pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns),
+			 PAIR_NO_PATH);
+	f.pair->path[path].down = true;
+	f.pair->down_count = 1;
+	assert_int_not_equal(pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns),
+			     path);
 	end(&f);
 }
 
@@ -506,6 +557,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_addresses_are_one_pair_a_direction),
+		cmocka_unit_test(a_pair_of_one_user_is_nobody_elses),
 		cmocka_unit_test(our_own_host_needs_one_path),
 		cmocka_unit_test(what_is_known_outlives_the_last_user),
 		cmocka_unit_test(strangers_without_users_are_forgotten_before_they_are_too_many),
@@ -515,6 +567,7 @@ int main(void)
 		cmocka_unit_test(what_is_acknowledged_lost_or_forgotten_makes_room),
 		cmocka_unit_test(random_loss_shrinks_no_window_but_heavy_loss_does),
 		cmocka_unit_test(a_run_of_packets_stays_on_one_path),
+		cmocka_unit_test(with_a_gap_a_flowlet_ends_with_a_silence),
 		cmocka_unit_test(every_path_is_used),
 		cmocka_unit_test(the_path_with_less_before_it_is_preferred),
 		cmocka_unit_test(a_copy_takes_the_fastest_other_path),

@@ -217,7 +217,7 @@ static void complete_message(struct transport *tp, struct qp *qp, const struct r
 		.opcode = info->flags & F_WRITE ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
 		.byte_len = m->po * qp->mtu + m->payload_len,
 		.src_qp = qp->dest_qpn,
-		.sl = qp->av.sl,
+		.sl = qp->flow.sl,
 		.solicited = m->se,
 		.imm_or_key = m->imm_or_key,
 		.flags = info->flags & F_IMM ? WC_WITH_IMM : info->flags & F_INV ? WC_WITH_INV : 0,

@@ -471,8 +471,8 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	requested_retry(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
-	more = !tp->data_paused && responses_output(tp, qp, now_ns);
-	if (!more && !vr->w->fatal && !tp->data_paused)
+	more = !qp_is_paused(tp, qp) && responses_output(tp, qp, now_ns);
+	if (!more && !vr->w->fatal && !qp_is_paused(tp, qp))
 		more = requests_output(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* 64-bit keys to 64-bit values: a hash table of the host's models that look up by queue pair. */
+#ifndef SIM_KEY_MAP_H
+#define SIM_KEY_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define KEY_MAP_NONE UINT64_MAX /* no key and no value is this */
+
+/* All zero is an empty map. */
+struct key_map {
+	struct key_map_place *places;
+	uint64_t mask;
+	uint64_t count;
+};
+
+void key_map_fini(struct key_map *);
+/* The key's value, or KEY_MAP_NONE. */
+uint64_t key_map_get(const struct key_map *, uint64_t key);
+/* Sets or replaces it. False: no memory, and the map is as it was. */
+bool key_map_set(struct key_map *, uint64_t key, uint64_t value);
+/* Harmless where the key is not there. */
+void key_map_remove(struct key_map *, uint64_t key);
+
+#endif
