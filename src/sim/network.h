@@ -267,7 +267,10 @@ uint32_t network_queue_bytes(const struct network *, uint32_t link, unsigned end
  * the last one also for what is longer. 0, -EINVAL, -ENOMEM.
  */
 int network_watch_queue(struct network *, uint32_t link, unsigned end, uint32_t bins);
-/* The time in each bin up to now, lent until the network is run or destroyed; NULL: not watched. */
+/*
+ * The time in each bin up to now, lent until the network is run or destroyed; NULL: not watched. *bins:
+ * those that the queue ever reached, and perhaps more; at most as many as were asked for.
+ */
 const uint64_t *network_queue_histogram(struct network *, uint32_t link, unsigned end,
 					uint32_t *bins);
 

@@ -13,7 +13,7 @@
 #include "sim/simulation_flows.h"
 #include "sim/simulation_parts.h"
 
-enum { BINS = 8192, BINS_OF_MANY = 512 };
+enum { BINS = 8192, BINS_OF_MANY = 512, CREDITS_MIN = 64, CREDITS_MAX = 4096 };
 
 struct simulation {
 	const struct scenario *scenario;
@@ -138,6 +138,24 @@ static bool make_results(struct simulation *s, struct why why)
 	return true;
 }
 
+/*
+ * Receive WQEs are for messages whose arrival somebody waits for: as many as there are hosts that may
+ * send one before another's turn. Of a workload without any the least will do.
+ */
+static uint32_t credits(const struct simulation *s)
+{
+	uint32_t hosts = s->topology.host_count;
+	bool reported = false;
+
+	for (uint32_t i = 0; i < workload_parts(s->workload); i++) {
+		struct workload_facts facts;
+
+		workload_facts(s->workload, i, &facts);
+		reported |= facts.collective_bytes != 0;
+	}
+	return !reported || hosts < CREDITS_MIN ? CREDITS_MIN : hosts > CREDITS_MAX ? CREDITS_MAX : hosts;
+}
+
 /* At the interval of the samples, or else of the curves. */
 static void sample(void *context, struct network *network, uint64_t now_ps)
 {
@@ -199,9 +217,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 	    !parts_workload(scenario, &s->topology, s->line_rate_bps, s->workload, s->part_workload,
 			    why))
 		goto destroy;
-	s->host_config.credits = s->topology.host_count < 64    ? 64
-				 : s->topology.host_count > 4096 ? 4096
-								 : s->topology.host_count;
+	s->host_config.credits = credits(s);
 	s->host_config.completed = flows_completed;
 	s->host_config.received = flows_received;
 	if (!make_hosts(s, why) || !make_results(s, why))
