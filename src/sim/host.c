@@ -347,6 +347,14 @@ uint32_t host_packet_wire_bytes(const struct host_config *c)
 	return c->mtu_bytes + around + (c->telemetry ? c->int_bytes : 0);
 }
 
+static uint32_t flow_of(const struct host_config *c, uint32_t to, const uint8_t *data, bool is_data)
+{
+	struct bth bth;
+
+	bth_decode(&bth, data);
+	return c->flow_of(c->ctx, to, bth.dqpn, bth.psn, is_data);
+}
+
 /* What is told about the packet in numbers; its body is the nic's bytes. */
 static struct packet *wrap(struct host *h, const struct pkt *pkt)
 {
@@ -368,7 +376,7 @@ static struct packet *wrap(struct host *h, const struct pkt *pkt)
 	p->dport = pkt->flow->dport;
 	p->class = data || c->ack_in_data_class ? c->data_class : PACKET_CONTROL_CLASS;
 	p->wire_bytes = on_the_wire(c, pkt, data, pkt->len - bare - (pkt->data[1] >> 4 & 3)); /* without pad */
-	p->flow = h->index;
+	p->flow = c->flow_of ? flow_of(c, p->dst, pkt->data, data) : PACKET_NO_FLOW;
 	if (pkt->flow->tos & 3 && c->ecn && data)
 		p->flags |= PACKET_ECT;
 	if (pkt->flow->tos >> 2 == VEROCE_DSCP_TRIMMABLE)
@@ -421,9 +429,9 @@ uint8_t packet_tos(const struct packet *p)
 {
 	uint8_t ecn = p->flags & PACKET_CE ? 3 : p->flags & PACKET_ECT ? 2 : 0;
 
-	if (!(p->flags & PACKET_TRIMMABLE))
-		return ecn;
-	return ecn | (uint8_t)((p->flags & PACKET_TRIMMED ? VEROCE_DSCP_TRIMMED : VEROCE_DSCP_TRIMMABLE) << 2);
+	if (p->flags & PACKET_TRIMMED)
+		return ecn | VEROCE_DSCP_TRIMMED << 2;
+	return p->flags & PACKET_TRIMMABLE ? ecn | VEROCE_DSCP_TRIMMABLE << 2 : ecn;
 }
 
 /* ---- in ----------------------------------------------------------------------------------------------- */

@@ -193,6 +193,40 @@ void network_take_sample(struct network *net)
 		   EVENT_SAMPLE, net);
 }
 
+void network_tell(struct network *net, network_witness witness, void *context)
+{
+	net->witness = witness;
+	net->witness_context = context;
+	net->slow = witness || net->config.check;
+	for (uint32_t i = 0; i < net->port_count; i++) {
+		uint8_t others = net->ports[i].special & (uint8_t)~SPECIAL_TOLD;
+
+		net->ports[i].special = others | (witness ? SPECIAL_TOLD : 0);
+	}
+}
+
+void tell_of_port(struct network *net, const struct port *port, struct network_record r)
+{
+	r.link = port->link;
+	r.end = port != &net->ports[net->link_ports[port->link]];
+	r.queue_bytes = port->queued_bytes;
+	net->witness(net->witness_context, &r, net->now_ps);
+}
+
+void tell_of_event(struct network *net, const struct event *e)
+{
+	const struct port *port = e->object;
+	const struct host *host = e->object;
+
+	if (event_kind(e) == EVENT_ARRIVE && port->flight && port->flight->time_ps <= net->now_ps)
+		tell_of_port(net, port,
+			     (struct network_record){.event = NETWORK_ARRIVED, .packet = port->flight});
+	else if (event_kind(e) == EVENT_TIMER && host->timer_ps <= net->now_ps)
+		net->witness(net->witness_context,
+			     &(struct network_record){.event = NETWORK_WOKEN, .host = (uint32_t)(host - net->hosts)},
+			     net->now_ps);
+}
+
 void observe_fini(struct network *net)
 {
 	for (uint32_t i = 0; net->ports && i < net->port_count; i++) {

@@ -24,6 +24,9 @@ enum {
 	PACKET_CONTROL_CLASS = 0
 };
 
+/* A packet of no flow, or of one that nobody asked for. */
+#define PACKET_NO_FLOW UINT32_MAX
+
 enum packet_flags {
 	PACKET_ECT = 1 << 0,     /* may be marked */
 	PACKET_CE = 1 << 1,      /* was marked */

@@ -138,11 +138,7 @@ static bool parts_supported(const struct scenario *s, struct why why)
 		{"host.qp_cache", s->host.qp_cache != SCENARIO_NONE},
 		{"transport.cnp_gap_port", s->transport.cnp_gap_port_ps},
 		{"transport.flowlet_gap", s->transport.flowlet_gap_ps},
-		{"switch.pfc_resume_frames", !s->sw.pfc_resume_frames},
-		{"switch.trim_ecn", s->sw.trim_ecn},
 		{"cc.scope", s->cc.scope != SCENARIO_CC_PATH},
-		{"output.cc_trace", s->output.cc_trace_all || s->output.cc_trace.count},
-		{"output.event_log", s->output.event_log},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
