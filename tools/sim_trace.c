@@ -129,13 +129,13 @@ void draw_trace(FILE *f, const struct results *r)
 {
 	static const struct traced drawn[] = {
 		{"Rate that congestion control allows",
-		 "Of the flows that output.cc_trace names, at most six; all paths of a flow together.", "Gbit/s", 1e9,
+		 "Of the traced flows, at most six; all paths of one together.", "Gbit/s", 1e9,
 		 has_rate, rate_of, false},
-		{"Congestion window", "Of the same flows, all paths of a flow together.", "KB", 1e3, has_window,
+		{"Congestion window", "Of the traced flows, at most six; all paths of one together.", "KB", 1e3, has_window,
 		 window_of, false},
-		{"What congestion control goes by", "HPCC: utilisation; others: alpha. Mean of a flow's paths.", "", 1e9,
+		{"What congestion control goes by", "HPCC: utilisation; DCQCN and DCTCP: alpha. Mean of a flow's paths.", "", 1e9,
 		 has_share, signal_of, true},
-		{"What congestion control goes by", "Round trips, mean of a flow's paths.", "us", 1e3, has_time,
+		{"What congestion control goes by", "Round trip, mean of a flow's paths.", "us", 1e3, has_time,
 		 signal_of, true},
 	};
 
