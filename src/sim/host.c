@@ -23,7 +23,7 @@ enum {
 	SPORT_MASK = 0x3fff,
 	CQES = 4096,
 	CREDITS_AHEAD = 64,
-	LAZY_BYTES = 8192,
+	LAZY_BYTES = 4097, /* above a page, which is touched anyway */
 	SIM_TTL = 64
 };
 
@@ -43,6 +43,7 @@ struct host {
 	struct mr *mr;
 	struct srq *srq;
 	uint32_t index;
+	uint32_t credits_ahead;
 	bool paused;
 	uint8_t gid[16];
 };
@@ -50,8 +51,8 @@ struct host {
 /* ---- memory ------------------------------------------------------------------------------------- */
 
 /*
- * Zeroed by the system, so that what is never touched costs nothing: most of a completion queue, an arena
- * or a table of QPs never is. calloc() promises that only for what it happens to have fresh.
+ * Zeroed by the system, so that what is never touched costs nothing: most of a completion queue, an arena,
+ * a table of QPs or a pair's paths never is. calloc() promises that only for what it happens to have fresh.
  */
 static void *get(void *ctx, size_t bytes)
 {
@@ -111,7 +112,7 @@ static void post_credits(struct host *h)
 {
 	struct rq *rq = &h->srq->rq;
 
-	for (uint32_t have = rq_posted(rq); have < CREDITS_AHEAD; have++) {
+	for (uint32_t have = rq_posted(rq); have < h->credits_ahead; have++) {
 		struct recv_wqe *w = rq_slot(rq);
 
 		if (!w)
@@ -162,6 +163,7 @@ struct host *host_create(struct network *network, uint32_t index, const struct h
 	h->network = network;
 	h->index = index;
 	h->config = config;
+	h->credits_ahead = config->credits < CREDITS_AHEAD ? config->credits : CREDITS_AHEAD;
 	h->packets = network_packets(network);
 	host_address(index, h->gid);
 	configure(h, &c);
@@ -459,7 +461,7 @@ static void arrive(void *host, struct packet *p, uint64_t now_ps)
 	nic_input(h->nic, &pkt, now_ps / PS_A_NS);
 	packet_put(h->packets, p);
 	poll_completions(h);
-	if (rq_posted(&h->srq->rq) < CREDITS_AHEAD)
+	if (rq_posted(&h->srq->rq) < h->credits_ahead)
 		post_credits(h);
 	settle(h, now_ps / PS_A_NS);
 }

@@ -176,7 +176,9 @@ static uint32_t credits(const struct simulation *s)
 		workload_facts(s->workload, i, &facts);
 		reported |= facts.collective_bytes != 0;
 	}
-	return !reported || hosts < CREDITS_MIN ? CREDITS_MIN : hosts > CREDITS_MAX ? CREDITS_MAX : hosts;
+	if (!reported)
+		return 1;
+	return hosts < CREDITS_MIN ? CREDITS_MIN : hosts > CREDITS_MAX ? CREDITS_MAX : hosts;
 }
 
 /* Frames since the last time, which was not after `since_ps`. */
