@@ -196,6 +196,9 @@ void draw_fairness(FILE *, const struct results *);
 void draw_queues(FILE *, const struct results *);
 void draw_queue_shares(FILE *, const struct results *);
 void draw_pfc(FILE *, const struct results *);
+
+/* ---- sim_trace.c: likewise ---- */
+
 void draw_trace(FILE *, const struct results *);
 
 /* ---- sim_report.c ---- */

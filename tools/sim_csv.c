@@ -189,15 +189,15 @@ static void write_pfc(struct folder *d, const struct results *r)
 
 static void write_drops(FILE *f, const struct results *r)
 {
-	fprintf(f, "place,reason,node,port,class,packets,bytes\n");
+	fprintf(f, "place,reason,node,port,to,class,packets,bytes\n");
 	for (uint32_t i = 0; i < r->drop_count; i++) {
 		const struct results_drop *o = &r->drops[i];
 
 		fprintf(f, "%s,%s,", results_place_name(o->place), results_reason_name(o->reason));
 		if (o->node != RESULTS_NO_NODE)
-			fprintf(f, U32 ",%u", o->node, o->port);
+			fprintf(f, U32 ",%u," U32, o->node, o->port, o->to);
 		else
-			fputc(',', f);
+			fputs(",,", f);
 		fprintf(f, ",%u," U64 "," U64 "\n", o->class, o->packets, o->bytes);
 	}
 }
@@ -294,14 +294,21 @@ static void write_collectives(FILE *f, const struct sim_input *in, const struct 
 
 static void write_trace(FILE *f, const struct results *r)
 {
-	fprintf(f, "flow,time_ps,rate_bps,cwnd_bytes,signal\n");
+	fprintf(f, "flow,path,time_ps,rate_bps,cwnd_bytes,%s,%s\n", r->trace_signal ? r->trace_signal : "signal",
+		r->trace_target ? r->trace_target : "target");
 	for (uint32_t i = 0; i < r->trace_count; i++) {
 		const struct results_trace *t = &r->trace[i];
 
-		fprintf(f, U32 "," U64 ",", t->flow, t->time_ps);
+		fprintf(f, U32 "," U32 "," U64 ",", t->flow, t->path, t->time_ps);
 		if (t->rate_bps != UINT64_MAX)
 			fprintf(f, U64, t->rate_bps);
-		fprintf(f, "," U64 "," U64 "\n", t->cwnd_bytes, t->signal);
+		fprintf(f, "," U64 ",", t->cwnd_bytes);
+		if (r->trace_signal)
+			fprintf(f, U64, t->signal);
+		fputc(',', f);
+		if (r->trace_target)
+			fprintf(f, U64, t->target);
+		fputc('\n', f);
 	}
 }
 

@@ -11,8 +11,7 @@ enum {
 	HALF_H = 280, /* of a drawing in one column, CSS pixels */
 	POINTS = 400, /* of a curve */
 	FLOW_CURVES = 8,
-	QUEUE_CURVES = 4,
-	TRACE_CURVES = 6
+	QUEUE_CURVES = 4
 };
 
 const char *node_text(const struct results *r, uint32_t node, char buf[SIM_TEXT_BYTES])
@@ -439,59 +438,6 @@ void draw_pfc(FILE *f, const struct results *r)
 		(double)window / (double)r->pfc.frames.window_ps, plot_colour(1));
 	snprintf(note, sizeof(note), "Pause frames sent in each %s.", time_text(window, t));
 	page_card_begin(f, "PFC over time", note, false);
-	page_plot(f, p);
-	page_card_end(f);
-}
-
-void draw_trace(FILE *f, const struct results *r)
-{
-	uint32_t flows[TRACE_CURVES];
-	unsigned n = 0;
-	bool rates = false;
-	FILE *s;
-	struct plot *p;
-
-	for (uint32_t i = 0; i < r->trace_count; i++) {
-		unsigned k = 0;
-
-		rates |= r->trace[i].rate_bps != UINT64_MAX;
-		while (k < n && flows[k] != r->trace[i].flow)
-			k++;
-		if (k == n && n < TRACE_CURVES)
-			flows[n++] = r->trace[i].flow;
-	}
-	if (!n)
-		return;
-	page_card_begin(f, rates ? "Rate that congestion control allows" : "Congestion window",
-			"On change, of the flows that output.cc_trace names, at most six.", false);
-	p = plot_begin(HALF_W, HALF_H, &s);
-	fprintf(s, "set xlabel 'time, ms'\nset ylabel '%s'\nset yrange [0:*]\nset xrange [0:*]\n",
-		rates ? "Gbit/s" : "KB");
-	for (unsigned k = 0; k < n; k++) {
-		uint32_t records = 0, each;
-
-		for (uint32_t i = 0; i < r->trace_count; i++)
-			records += r->trace[i].flow == flows[k];
-		each = records / (4 * POINTS) + 1;
-		records = 0;
-		fprintf(s, "$c%u << EOD\n", k);
-		for (uint32_t i = 0; i < r->trace_count; i++) {
-			const struct results_trace *c = &r->trace[i];
-
-			if (c->flow != flows[k] || (rates && c->rate_bps == UINT64_MAX) ||
-			    records++ % each)
-				continue;
-			fprintf(s, "%.9g %.6g\n", (double)c->time_ps / 1e9,
-				rates ? (double)c->rate_bps / 1e9 : (double)c->cwnd_bytes / 1e3);
-		}
-		fprintf(s, "EOD\n");
-	}
-	fprintf(s, "plot ");
-	for (unsigned k = 0; k < n; k++)
-		fprintf(s,
-			"%s$c%u using 1:2 with steps lw 1.5 lc rgb '%s' title 'flow %" PRIu32 "'",
-			k ? ", " : "", k, plot_colour(k), flows[k]);
-	fputc('\n', s);
 	page_plot(f, p);
 	page_card_end(f);
 }

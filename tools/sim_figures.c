@@ -233,6 +233,8 @@ static void network_add(struct figures *g, const struct results *r)
 		add_number(g, "hosts_paused", "hosts paused", FIGURE_COUNT, r->pfc.hosts_paused);
 	}
 	for (uint32_t i = 0; i < r->drop_count; i++) {
+		if (r->drops[i].reason == RESULTS_TRIMMED)
+			continue;
 		drops += r->drops[i].packets;
 		dropped_bytes += r->drops[i].bytes;
 	}

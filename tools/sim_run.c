@@ -3,6 +3,7 @@
  */
 #include "sim.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -114,6 +115,45 @@ static bool start_capture(struct simulation *sim, const struct sim_input *in, co
 	return false;
 }
 
+static void write_line(void *file, const char *line, size_t bytes)
+{
+	fwrite(line, 1, bytes, file);
+}
+
+static FILE *start_log(struct simulation *sim, const struct sim_input *in, const char *report)
+{
+	struct folder folder;
+	char path[4096 + 16];
+	FILE *f;
+
+	if (!report) {
+		sim_input_refused(in, "output.event_log: is written into the report's folder: name one with --report");
+		return NULL;
+	}
+	if (folder_open(&folder, report)) {
+		folder_close(&folder);
+		return NULL;
+	}
+	snprintf(path, sizeof(path), "%s/events.txt", report);
+	f = fopen(path, "w");
+	if (f)
+		simulation_log(sim, write_line, f);
+	else
+		complain("output.event_log: cannot write %.512s: %s", path, strerror(errno));
+	return f;
+}
+
+/* 0, or -1 after a complaint: the log is not whole. */
+static int end_log(FILE *log)
+{
+	bool bad = log && ferror(log);
+
+	if (!log || (!fclose(log) && !bad))
+		return 0;
+	complain("output.event_log: cannot write events.txt: %s", strerror(errno ? errno : EIO));
+	return -1;
+}
+
 enum sim_outcome sim_run(const struct sim_input *in, struct results *r, const char *report, bool progress)
 {
 	uint64_t began_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -121,6 +161,7 @@ enum sim_outcome sim_run(const struct sim_input *in, struct results *r, const ch
 	enum simulation_state state = SIMULATION_RUNS;
 	struct simulation_progress p;
 	struct sim_pcap *capture = NULL;
+	FILE *log = NULL;
 	struct simulation *sim;
 	struct rusage usage;
 	char why[1024] = "";
@@ -133,6 +174,14 @@ enum sim_outcome sim_run(const struct sim_input *in, struct results *r, const ch
 	if (in->scenario->output.pcap.path[0] && !start_capture(sim, in, report, &capture)) {
 		simulation_destroy(sim);
 		return SIM_REFUSED;
+	}
+	if (in->scenario->output.event_log) {
+		log = start_log(sim, in, report);
+		if (!log) {
+			simulation_destroy(sim);
+			sim_pcap_close(capture);
+			return SIM_REFUSED;
+		}
 	}
 	while (state == SIMULATION_RUNS && !interrupted) {
 		uint64_t before_ns = now_ns, took_ns;
@@ -156,6 +205,8 @@ enum sim_outcome sim_run(const struct sim_input *in, struct results *r, const ch
 	simulation_destroy(sim);
 	if (sim_pcap_close(capture))
 		partial(r, "the capture is not whole");
+	if (end_log(log))
+		partial(r, "the event log is not whole");
 	if (state == SIMULATION_RUNS)
 		partial(r, "interrupted");
 	else if (state == SIMULATION_FAILED)

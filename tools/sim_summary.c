@@ -72,7 +72,7 @@ static void print_drops(FILE *f, const struct results *r)
 
 	line(f, "drops");
 	for (int place = 0; place < RESULTS_PLACES; place++) {
-		for (int reason = 0; reason < RESULTS_REASONS; reason++) {
+		for (int reason = 0; reason < RESULTS_TRIMMED; reason++) {
 			uint64_t packets = 0;
 
 			for (uint32_t i = 0; i < r->drop_count; i++) {

@@ -162,6 +162,24 @@ bool qp_in_flight(const struct qp *);
  */
 uint64_t nic_qp_progress(const struct qp *);
 
+/*
+ * How congestion control stands with a QP that sends, to look at. Over RoCEv2 it is the QP's own; over
+ * veRoCE there is one for each path, which all QPs to the same address share.
+ */
+struct nic_congestion {
+	uint64_t rate_bps;       /* UINT64_MAX: not paced */
+	uint64_t cwnd_bytes;
+	/*
+	 * What the algorithm goes by, and where it is heading, as numbers whose units are in their names
+	 * ("alpha_ppb", "rtt_ns", "target_bps"). Static; NULL: it has none.
+	 */
+	const char *signal_name, *target_name;
+	uint64_t signal, target;
+};
+
+/* False, with *out untouched: the QP has no such path (they count from 0), or no peer. */
+bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, struct nic_congestion *out);
+
 /* ---- what happened ------------------------------------------------------------------------ */
 
 /* The next CQ whose program asked to be told, or NULL. */

@@ -13,7 +13,6 @@
 
 struct nic {
 	struct transport tp;
-	struct icrc_ctx icrc;
 	_Atomic(struct qp *) rung; /* doorbells not yet heard, newest first */
 	struct qp **qps;           /* by the low qpn_bits of the QPN */
 	uint32_t qpn_bits;
@@ -27,6 +26,7 @@ struct nic {
 	uint16_t udp_port; /* that peers listen on */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
+	struct icrc_ctx icrc;      /* last: as large as the rest, and untouched where nothing is sealed */
 };
 
 struct nic_pd {

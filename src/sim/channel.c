@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PSN_MASK = 0xffffff };
+
 struct channel {
 	struct host *from, *to;
 	struct qp *sender, *receiver;
@@ -17,6 +19,7 @@ struct channel {
 	uint32_t piece_bytes;
 	uint32_t posted;           /* work requests that are not completed */
 	uint64_t late_bytes;       /* of those, complete at the nic and not told of */
+	uint32_t psn;              /* of the next piece's first packet */
 };
 
 static int modify(struct host *h, struct qp *qp, struct qp_attr attr, uint32_t mask)
@@ -85,6 +88,7 @@ struct channel *channel_open_in_class(struct host *from, struct host *to, uint32
 		goto destroy_receiver;
 	host_connected(from, c->sender, host_index(to), qp_number(c->receiver));
 	host_connected(to, c->receiver, host_index(from), qp_number(c->sender));
+	c->psn = qp_number(c->sender) & PSN_MASK; /* as connect_one() has it */
 	host_kick(from); /* the nic may have something to ask the peer */
 	return c;
 
@@ -134,6 +138,30 @@ bool channel_is_idle(const struct channel *c)
 	return !c->first;
 }
 
+const struct message_post *channel_message(const struct channel *c, uint32_t psn)
+{
+	const struct message_post *m = c->first;
+
+	while (m && ((psn - m->psn) & PSN_MASK) >= m->packets)
+		m = m->next;
+	return m;
+}
+
+uint32_t channel_sender_qpn(const struct channel *c)
+{
+	return qp_number(c->sender);
+}
+
+uint32_t channel_receiver_qpn(const struct channel *c)
+{
+	return qp_number(c->receiver);
+}
+
+const struct qp *channel_sender(const struct channel *c)
+{
+	return c->sender;
+}
+
 static void post_piece(struct channel *c, struct message_post *m)
 {
 	uint64_t left = m->bytes - m->posted;
@@ -141,6 +169,7 @@ static void post_piece(struct channel *c, struct message_post *m)
 	struct host_memory here = host_memory(c->from), there = host_memory(c->to);
 	struct sq *sq = qp_sq(c->sender);
 	struct send_wqe *w = sq_slot(sq, 0);
+	uint32_t mtu = host_config(c->from)->mtu_bytes, packets;
 	bool last = bytes == left;
 
 	w->wr_id = bytes;
@@ -156,6 +185,11 @@ static void post_piece(struct channel *c, struct message_post *m)
 	sq_post(sq, 1);
 	c->posted++;
 	m->posted += bytes;
+	if (m->posted == bytes)
+		m->psn = c->psn;
+	packets = (bytes + mtu - 1) / mtu;
+	m->packets += packets;
+	c->psn = (c->psn + packets) & PSN_MASK;
 	if (last)
 		c->next = m->next;
 }
@@ -180,6 +214,7 @@ void channel_post(struct channel *c, struct message_post *m)
 	m->next = NULL;
 	m->posted = 0;
 	m->completed = 0;
+	m->packets = 0;
 	if (c->first)
 		c->last->next = m;
 	else

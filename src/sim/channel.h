@@ -34,6 +34,7 @@ struct message_post {
 	uint64_t bytes;
 	uint64_t posted, completed; /* of those; the channel's */
 	uint64_t due_ps; /* when the nic hears of it; the channel's */
+	uint32_t psn, packets;     /* its first PSN, and how many of its packets are posted; the channel's */
 	uint32_t imm;
 	bool notify;               /* the receiver's host reports imm when the message is there */
 };
@@ -59,6 +60,13 @@ void *channel_owner(const struct channel *);
  * an error may.
  */
 uint64_t channel_progress(const struct channel *, const struct message_post **);
+/* The message that the packet of that PSN, sent and not yet acknowledged, is of; NULL: of none. */
+const struct message_post *channel_message(const struct channel *, uint32_t psn);
+/* The queue pairs' numbers, at the sender and at the receiver. */
+uint32_t channel_sender_qpn(const struct channel *);
+uint32_t channel_receiver_qpn(const struct channel *);
+/* The sender's queue pair, to look at. */
+const struct qp *channel_sender(const struct channel *);
 /* Nothing is posted and not completed. */
 bool channel_is_idle(const struct channel *);
 

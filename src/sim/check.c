@@ -106,13 +106,17 @@ static const char *check_buffer(const struct network *net, const struct sim_swit
 	return NULL;
 }
 
-/* A frame about it is on its way, waits at the far end, or the far end means it. */
-static const char *check_pause(const struct port *port)
+/* A frame about it is on its way, waits at the far end, or the far end means it; or it runs out. */
+static const char *check_pause(const struct network *net, const struct port *port)
 {
 	uint8_t meant = port->back->pfc->pausing | port->back->pfc->due;
 
 	for (const struct packet *p = port->back->flight; p; p = p->next)
 		meant |= p->flags & PACKET_PAUSE ? (uint8_t)p->sport : 0;
+	for (unsigned class = 0; net->config.no_resume_frames && class < PACKET_CLASSES; class ++) {
+		if (port->pfc->until_ps[class] != NETWORK_NEVER_PS)
+			meant |= (uint8_t)(1u << class);
+	}
 	if (port->paused & (uint8_t)~meant && !(port->special & SPECIAL_DOWN))
 		return "a port is paused and nobody will resume it";
 	return NULL;
@@ -131,7 +135,7 @@ const char *network_check(const struct network *net)
 		if (!wrong)
 			wrong = check_wire(net, port, &sums);
 		if (!wrong && port->pfc)
-			wrong = check_pause(port);
+			wrong = check_pause(net, port);
 	}
 	for (uint32_t i = 0; i < net->switch_count && !wrong; i++) {
 		if (net->switches[i].features & FEATURE_MMU)

@@ -24,7 +24,7 @@ enum {
 	SPORT_MASK = 0x3fff,
 	CQES = 4096,
 	CREDITS_AHEAD = 64,
-	LAZY_BYTES = 8192,
+	LAZY_BYTES = 4097, /* above a page, which is touched anyway */
 	SIM_TTL = 64,
 	DATA_CLASSES = 0xff & ~(1 << PACKET_CONTROL_CLASS)
 };
@@ -48,14 +48,15 @@ struct host {
 	uint32_t index;
 	uint8_t paused;           /* classes of data, as the nic knows it */
 	bool asks;                /* with delay: the nic may have more than what acknowledgements let it send */
+	uint32_t credits_ahead;
 	uint8_t gid[16];
 };
 
 /* ---- memory ------------------------------------------------------------------------------------- */
 
 /*
- * Zeroed by the system, so that what is never touched costs nothing: most of a completion queue, an arena
- * or a table of QPs never is. calloc() promises that only for what it happens to have fresh.
+ * Zeroed by the system, so that what is never touched costs nothing: most of a completion queue, an arena,
+ * a table of QPs or a pair's paths never is. calloc() promises that only for what it happens to have fresh.
  */
 static void *get(void *ctx, size_t bytes)
 {
@@ -115,7 +116,7 @@ static void post_credits(struct host *h)
 {
 	struct rq *rq = &h->srq->rq;
 
-	for (uint32_t have = rq_posted(rq); have < CREDITS_AHEAD; have++) {
+	for (uint32_t have = rq_posted(rq); have < h->credits_ahead; have++) {
 		struct recv_wqe *w = rq_slot(rq);
 
 		if (!w)
@@ -166,6 +167,7 @@ struct host *host_create(struct network *network, uint32_t index, const struct h
 	h->network = network;
 	h->index = index;
 	h->config = config;
+	h->credits_ahead = config->credits < CREDITS_AHEAD ? config->credits : CREDITS_AHEAD;
 	h->packets = network_packets(network);
 	host_address(index, h->gid);
 	configure(h, &c);
@@ -465,6 +467,14 @@ uint32_t host_packet_wire_bytes(const struct host_config *c)
 	return c->mtu_bytes + around + (c->telemetry ? c->int_bytes : 0);
 }
 
+static uint32_t flow_of(const struct host_config *c, uint32_t to, const uint8_t *data, bool is_data)
+{
+	struct bth bth;
+
+	bth_decode(&bth, data);
+	return c->flow_of(c->ctx, to, bth.dqpn, bth.psn, is_data);
+}
+
 /* What is told about the packet in numbers; its body is the nic's bytes. */
 static inline __attribute__((always_inline)) struct packet *wrap(struct host *h, const struct pkt *pkt)
 {
@@ -486,7 +496,7 @@ static inline __attribute__((always_inline)) struct packet *wrap(struct host *h,
 	p->dport = pkt->flow->dport;
 	p->class = data || c->ack_in_data_class ? pkt->flow->sl : PACKET_CONTROL_CLASS;
 	p->wire_bytes = on_the_wire(c, pkt, data, data ? payload_len(pkt, bare - ICRC_LEN) : 0);
-	p->flow = h->index;
+	p->flow = c->flow_of ? flow_of(c, p->dst, pkt->data, data) : PACKET_NO_FLOW;
 	if (pkt->flow->tos & 3 && c->ecn && data)
 		p->flags |= PACKET_ECT;
 	if (pkt->flow->tos >> 2 == VEROCE_DSCP_TRIMMABLE)
@@ -597,9 +607,9 @@ uint8_t packet_tos(const struct packet *p)
 {
 	uint8_t ecn = p->flags & PACKET_CE ? 3 : p->flags & PACKET_ECT ? 2 : 0;
 
-	if (!(p->flags & PACKET_TRIMMABLE))
-		return ecn;
-	return ecn | (uint8_t)((p->flags & PACKET_TRIMMED ? VEROCE_DSCP_TRIMMED : VEROCE_DSCP_TRIMMABLE) << 2);
+	if (p->flags & PACKET_TRIMMED)
+		return ecn | VEROCE_DSCP_TRIMMED << 2;
+	return p->flags & PACKET_TRIMMABLE ? ecn | VEROCE_DSCP_TRIMMABLE << 2 : ecn;
 }
 
 /* ---- in ----------------------------------------------------------------------------------------------- */
@@ -638,7 +648,7 @@ static void input(struct host *h, struct packet *p, uint64_t now_ps)
 	nic_input(h->nic, &pkt, now_ps / PS_A_NS);
 	packet_put(h->packets, p);
 	poll_completions(h);
-	if (rq_posted(&h->srq->rq) < CREDITS_AHEAD)
+	if (rq_posted(&h->srq->rq) < h->credits_ahead)
 		post_credits(h);
 }
 

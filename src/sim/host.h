@@ -38,6 +38,11 @@ struct host_config {
 	/* Called as it happens, at network_now_ps(); may post, open and close channels. */
 	void (*completed)(void *ctx, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
 	void (*received)(void *ctx, uint32_t imm);
+	/*
+	 * The flow of a packet to that host and queue pair, for packet.flow; PACKET_NO_FLOW: of none. `data`:
+	 * it bears payload, else it is an answer. NULL: nobody wants to know.
+	 */
+	uint32_t (*flow_of)(void *ctx, uint32_t to, uint32_t qpn, uint32_t psn, bool data);
 	void *ctx;
 };
 

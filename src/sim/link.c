@@ -266,6 +266,12 @@ static void happen(struct network *net, struct port *port, const struct fault *f
 	}
 }
 
+static const enum network_event told_as[] = {
+	[FAULT_DOWN] = NETWORK_LINK_DOWN,
+	[FAULT_UP] = NETWORK_LINK_UP,
+	[FAULT_RATE] = NETWORK_LINK_RATE,
+};
+
 /* Comes twice for each fault: when it happens, and when routes follow. */
 void link_fault(struct network *net, struct fault *fault)
 {
@@ -273,6 +279,10 @@ void link_fault(struct network *net, struct fault *fault)
 
 	if (!fault->routed) {
 		fault->routed = true;
+		if (net->witness)
+			tell_of_port(net, port,
+				     (struct network_record){.event = told_as[fault->kind],
+							     .rate_bps = fault->rate_bps});
 		happen(net, port, fault);
 		happen(net, port->back, fault);
 		if (net->config.converge_ps <= NETWORK_TIME_PS_MAX &&

@@ -4,7 +4,7 @@
  * by: to that port's reserve, then to the shared part up to a threshold that shrinks as the shared
  * part fills, then to headroom, which is only there for what was on its way when the pause was
  * sent. What waits in a lossy class is charged to the shared part, up to the same kind of threshold
- * for its queue. A packet that need not wait is never charged. Control packets have queues of their
+ * for its queue, and a fixed one. A packet that need not wait is never charged. Control packets have queues of their
  * own.
  */
 #include <errno.h>
@@ -68,11 +68,13 @@ static enum network_drop admit_lossless(struct network *net, struct sim_switch *
 enum network_drop mmu_admit(struct network *net, struct port *port, struct packet *p)
 {
 	struct sim_switch *sw = port->sw;
+	uint32_t limit = net->config.class_queue_bytes;
+	uint64_t bytes;
 
 	if (net->config.lossless_classes & 1u << p->class)
 		return admit_lossless(net, sw, p);
-	if (port->queues[p->class].bytes + p->wire_bytes >
-	    share(room(sw), net->config.alpha_log2[p->class]))
+	bytes = (uint64_t)port->queues[p->class].bytes + p->wire_bytes;
+	if (bytes > share(room(sw), net->config.alpha_log2[p->class]) || (limit && bytes > limit))
 		return NETWORK_DROP_QUEUE;
 	if (p->wire_bytes > room(sw))
 		return NETWORK_DROP_QUEUE;

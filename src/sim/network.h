@@ -91,6 +91,7 @@ struct network_config {
 	const uint64_t *node_buffer_bytes;
 	/* -6 .. 3: a class's share of what is free, lossless or not */
 	int8_t alpha_log2[PACKET_CLASSES];
+	uint32_t class_queue_bytes;   /* and no more than this of a lossy class in one port; 0: no limit */
 
 	uint8_t lossless_classes;     /* a mask; needs a shared buffer */
 	enum network_pfc pfc;
@@ -104,6 +105,8 @@ struct network_config {
 	uint32_t pause_wire_bytes;    /* a PFC frame's */
 	uint64_t pause_response_ps;   /* from the whole frame's arrival until it is obeyed */
 	uint16_t pause_quanta;        /* of 512 bit times; refreshed at half of it */
+	/* nobody is told that it may go on: a pause that is no longer refreshed runs out. Not of NETWORK_PFC_HPCC */
+	bool no_resume_frames;
 
 	struct network_red red;
 	const struct marking_policy *marking_policy; /* beside RED; borrowed as long as the network lives. NULL: none */
@@ -112,6 +115,8 @@ struct network_config {
 	uint32_t trim_wire_bytes;
 	/* heads: the last packet that waits is cut, and the new one takes its place */
 	bool trim_coin;
+	/* RED marks what is left of it, too, by the data queue in which there was no room */
+	bool trim_mark;
 
 	bool check;                   /* invariants after every event; slow */
 };
@@ -139,6 +144,8 @@ struct packet_store *network_packets(struct network *);
  * it gets.
  */
 void network_attach(struct network *, uint32_t host, const struct endpoint_ops *, void *object);
+/* Who it is: what was attached, for somebody who wants to stand between it and the network. */
+struct endpoint_ops network_endpoint(const struct network *, uint32_t host, void **object);
 /* The host has something to send: it is asked for it as soon as its port is idle. */
 void network_kick(struct network *, uint32_t host);
 /*
@@ -217,6 +224,7 @@ struct network_counts {
 	uint64_t dropped;   /* by all reasons together */
 	uint64_t inside;    /* now in queues and on wires */
 	uint64_t pending;   /* events to come */
+	uint64_t pauses;    /* PFC frames sent that ask for a pause */
 };
 
 void network_count(const struct network *, struct network_counts *);
@@ -237,12 +245,14 @@ enum network_drop {
 };
 
 /*
- * Packets dropped at one port, or everywhere. Loss in a switch counts where the packet was to
- * leave.
+ * Packets dropped or trimmed at one port, or everywhere. Loss in a switch counts where the packet was
+ * to leave; one that came too far, or has no way on, where it came in.
  */
 struct network_drops {
 	uint64_t packets[PACKET_CLASSES][NETWORK_DROPS];
 	uint64_t bytes[PACKET_CLASSES][NETWORK_DROPS];
+	/* not lost: they arrive without so many bytes of payload; by the class they had */
+	uint64_t trimmed_packets[PACKET_CLASSES], trimmed_bytes[PACKET_CLASSES];
 };
 
 struct network_port_counts {
@@ -271,7 +281,10 @@ uint32_t network_queue_bytes(const struct network *, uint32_t link, unsigned end
  * the last one also for what is longer. 0, -EINVAL, -ENOMEM.
  */
 int network_watch_queue(struct network *, uint32_t link, unsigned end, uint32_t bins);
-/* The time in each bin up to now, lent until the network is run or destroyed; NULL: not watched. */
+/*
+ * The time in each bin up to now, lent until the network is run or destroyed; NULL: not watched. *bins:
+ * those that the queue ever reached, and perhaps more; at most as many as were asked for.
+ */
 const uint64_t *network_queue_histogram(struct network *, uint32_t link, unsigned end,
 					uint32_t *bins);
 
@@ -288,6 +301,36 @@ void network_sample(struct network *, uint64_t period_ps, network_sampler, void 
  */
 typedef void (*network_tap)(void *context, const struct packet *, uint64_t now_ps);
 int network_tap_port(struct network *, uint32_t link, unsigned end, network_tap, void *context);
+
+/* What a witness is told of, in the order in which it happens. */
+enum network_event {
+	NETWORK_SENT,      /* the first bit leaves the port; of PFC frames too */
+	NETWORK_ARRIVED,   /* the packet is there as a whole, at the far end of the port's link */
+	NETWORK_DROPPED,   /* at the port, for `reason` */
+	NETWORK_TRIMMED,   /* at the port; the packet as it goes on */
+	NETWORK_WOKEN,     /* a host's timer */
+	NETWORK_LINK_DOWN, /* both directions */
+	NETWORK_LINK_UP,
+	NETWORK_LINK_RATE
+};
+
+struct network_record {
+	enum network_event event;
+	uint32_t link;                /* with `end` the port */
+	unsigned end;
+	uint32_t host;                /* NETWORK_WOKEN */
+	const struct packet *packet;  /* lent for the call; NULL: it is about none */
+	uint32_t queue_bytes;         /* that wait in the port */
+	enum network_drop reason;     /* NETWORK_DROPPED */
+	uint64_t rate_bps;            /* NETWORK_LINK_RATE */
+};
+
+/*
+ * Tells of everything from now on. That takes time, but changes nothing that is told. One at a time; NULL ends
+ * it.
+ */
+typedef void (*network_witness)(void *context, const struct network_record *, uint64_t now_ps);
+void network_tell(struct network *, network_witness, void *context);
 
 /*
  * Holds now what must hold always? NULL, or what does not. For tests; network_config.check does it

@@ -412,6 +412,7 @@ static struct network *create(const struct topology *topology, const struct netw
 	if (!net)
 		goto refused;
 	net->config = *config;
+	net->slow = config->check;
 	net->host_count = topology->host_count;
 	net->node_count = topology->node_count;
 	net->switch_count = net->node_count - net->host_count;

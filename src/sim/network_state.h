@@ -51,7 +51,8 @@ enum port_special {
 	SPECIAL_DOWN = 1 << 0,
 	SPECIAL_LOSS = 1 << 1,
 	SPECIAL_JITTER = 1 << 2,
-	SPECIAL_TAP = 1 << 3
+	SPECIAL_TAP = 1 << 3,
+	SPECIAL_TOLD = 1 << 4 /* a witness is told what is sent */
 };
 
 /* What a switch does beyond forwarding. */
@@ -179,6 +180,9 @@ struct network {
 	void *sampler_context;
 	bool sample_pending;
 	const char *broken;
+	bool slow; /* there is a witness, or checks are on */
+	network_witness witness;
+	void *witness_context;
 	struct event_queue events;
 };
 
@@ -225,6 +229,8 @@ void port_send(struct network *, struct port *);   /* the event */
 /* Queues the packet at a switch's port, or sends it right away. */
 void port_enqueue(struct network *, struct port *, struct packet *);
 void port_drop(struct network *, struct port *, struct packet *, enum network_drop);
+/* The port's own counts, made if need be; NULL: no memory, and they are not kept. */
+struct network_drops *port_drops(struct port *);
 /* Asks the host of an idle port for a packet. */
 void port_pull(struct network *, struct port *);
 /* Hands a packet to its host. */
@@ -310,5 +316,9 @@ struct port *network_port(const struct network *, uint32_t link, unsigned end);
 void histogram_add(struct network *, struct port *);
 void network_take_sample(struct network *); /* the event */
 void observe_fini(struct network *);
+/* Fills in where it happened, and tells the witness, who must be there. */
+void tell_of_port(struct network *, const struct port *, struct network_record);
+/* Of an event that comes next, as far as that is about arrivals and hosts. */
+void tell_of_event(struct network *, const struct event *);
 
 #endif

@@ -2,14 +2,17 @@
 /* What can be seen of a network from outside: counts, drops, queues over time. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/network_state.h"
 
-enum { BINS_MAX = 1 << 20 };
+enum { BINS_MAX = 1 << 20, BINS_FIRST = 13 }; /* with their header a piece of 128 bytes */
 
+/* Most queues are never long: it has as many bins as the longest so far needed. */
 struct histogram {
 	uint64_t since_ps; /* up to here the time is counted */
-	uint32_t bins;
+	uint32_t bins;     /* there are */
+	uint32_t bins_max; /* that were asked for */
 	uint64_t time_ps[];
 };
 
@@ -96,26 +99,57 @@ uint32_t network_queue_bytes(const struct network *net, uint32_t link, unsigned 
 	return port ? port->queued_bytes : 0;
 }
 
+static size_t histogram_bytes(uint32_t bins)
+{
+	return sizeof(struct histogram) + bins * sizeof(uint64_t);
+}
+
+/* Makes room for the bin, if it is one of those asked for. Without memory the last there is stands for it. */
+static __attribute__((noinline, cold)) struct histogram *reach(struct port *port, uint32_t bin)
+{
+	struct histogram *h = port->histogram;
+	uint32_t bins = h->bins;
+
+	while (bins <= bin && bins < h->bins_max)
+		bins = bins < h->bins_max / 2 ? 2 * bins : h->bins_max;
+	if (bins == h->bins)
+		return h;
+	h = realloc(h, histogram_bytes(bins));
+	if (!h)
+		return port->histogram;
+	memset(&h->time_ps[h->bins], 0, (bins - h->bins) * sizeof(*h->time_ps));
+	h->bins = bins;
+	port->histogram = h;
+	return h;
+}
+
 void histogram_add(struct network *net, struct port *port)
 {
 	struct histogram *h = port->histogram;
 	uint32_t bin = port->queued_bytes / NETWORK_HISTOGRAM_BIN_BYTES;
 
-	h->time_ps[bin < h->bins ? bin : h->bins - 1] += net->now_ps - h->since_ps;
+	if (__builtin_expect(bin >= h->bins, 0)) {
+		h = reach(port, bin);
+		if (bin >= h->bins)
+			bin = h->bins - 1;
+	}
+	h->time_ps[bin] += net->now_ps - h->since_ps;
 	h->since_ps = net->now_ps;
 }
 
 int network_watch_queue(struct network *net, uint32_t link, unsigned end, uint32_t bins)
 {
 	struct port *port = network_port(net, link, end);
+	uint32_t first = bins < BINS_FIRST ? bins : BINS_FIRST;
 	struct histogram *h;
 
 	if (!port || bins == 0 || bins > BINS_MAX)
 		return -EINVAL;
-	h = calloc(1, sizeof(*h) + bins * sizeof(*h->time_ps));
+	h = calloc(1, histogram_bytes(first));
 	if (!h)
 		return -ENOMEM;
-	h->bins = bins;
+	h->bins = first;
+	h->bins_max = bins;
 	h->since_ps = net->now_ps;
 	free(port->histogram);
 	port->histogram = h;
@@ -157,6 +191,40 @@ void network_take_sample(struct network *net)
 	net->sample_pending = true;
 	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE,
 		   EVENT_SAMPLE, net);
+}
+
+void network_tell(struct network *net, network_witness witness, void *context)
+{
+	net->witness = witness;
+	net->witness_context = context;
+	net->slow = witness || net->config.check;
+	for (uint32_t i = 0; i < net->port_count; i++) {
+		uint8_t others = net->ports[i].special & (uint8_t)~SPECIAL_TOLD;
+
+		net->ports[i].special = others | (witness ? SPECIAL_TOLD : 0);
+	}
+}
+
+void tell_of_port(struct network *net, const struct port *port, struct network_record r)
+{
+	r.link = port->link;
+	r.end = port != &net->ports[net->link_ports[port->link]];
+	r.queue_bytes = port->queued_bytes;
+	net->witness(net->witness_context, &r, net->now_ps);
+}
+
+void tell_of_event(struct network *net, const struct event *e)
+{
+	const struct port *port = e->object;
+	const struct host *host = e->object;
+
+	if (event_kind(e) == EVENT_ARRIVE && port->flight && port->flight->time_ps <= net->now_ps)
+		tell_of_port(net, port,
+			     (struct network_record){.event = NETWORK_ARRIVED, .packet = port->flight});
+	else if (event_kind(e) == EVENT_TIMER && host->timer_ps <= net->now_ps)
+		net->witness(net->witness_context,
+			     &(struct network_record){.event = NETWORK_WOKEN, .host = (uint32_t)(host - net->hosts)},
+			     net->now_ps);
 }
 
 void observe_fini(struct network *net)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The store of packets. A slab is 1024 packets behind a header of one cache line; packets go back
- * to one free list, last in first out, so that the next one lent is still in the cache.
+ * to one free list, last in first out, so that the next one lent is still in the cache. Short bodies
+ * are kept likewise, two to a line, because most of a packet's memory would else be the empty part of
+ * its body.
  */
 #include "sim/packet.h"
 
@@ -15,6 +17,17 @@ enum { LINE_BYTES = 64, SLAB_PACKETS = 1024, SLAB_BYTES = (SLAB_PACKETS + 1) * L
 struct packet_slab {
 	struct packet_slab *next;
 };
+
+union short_body_piece {
+	struct short_body {
+		struct short_body *next;
+	} free;
+	uint8_t bytes[PACKET_SHORT_BODY_BYTES];
+};
+
+enum { SHORTS_A_LINE = LINE_BYTES / PACKET_SHORT_BODY_BYTES };
+
+static_assert(sizeof(union short_body_piece) == PACKET_SHORT_BODY_BYTES, "a free one holds its link");
 
 static void *heap_get(void *ctx, size_t bytes)
 {
@@ -53,15 +66,24 @@ void packet_store_fini(struct packet_store *s)
 	packet_store_init(s);
 }
 
+static struct packet_slab *add_slab(struct packet_store *s)
+{
+	struct packet_slab *slab = aligned_alloc(LINE_BYTES, SLAB_BYTES);
+
+	if (!slab)
+		return NULL;
+	slab->next = s->slabs;
+	s->slabs = slab;
+	return slab;
+}
+
 struct packet *packet_get_slow(struct packet_store *s)
 {
 	if (!s->fresh_count) {
-		struct packet_slab *slab = aligned_alloc(LINE_BYTES, SLAB_BYTES);
+		struct packet_slab *slab = add_slab(s);
 
 		if (!slab)
 			return NULL;
-		slab->next = s->slabs;
-		s->slabs = slab;
 		s->fresh = (struct packet *)((char *)slab + LINE_BYTES);
 		s->fresh_count = SLAB_PACKETS;
 	}
@@ -69,10 +91,44 @@ struct packet *packet_get_slow(struct packet_store *s)
 	return s->fresh++;
 }
 
+static void put_short(struct packet_store *s, void *body)
+{
+	struct short_body *b = body;
+
+	b->next = s->free_shorts;
+	s->free_shorts = b;
+}
+
+static __attribute__((noinline)) bool add_shorts(struct packet_store *s)
+{
+	struct packet_slab *slab = add_slab(s);
+	union short_body_piece *piece;
+
+	if (!slab)
+		return false;
+	piece = (union short_body_piece *)((char *)slab + LINE_BYTES);
+	for (int i = SLAB_PACKETS * SHORTS_A_LINE; i-- > 0;)
+		put_short(s, &piece[i]);
+	return true;
+}
+
+static void *get_short(struct packet_store *s)
+{
+	struct short_body *b = s->free_shorts;
+
+	if (!b) {
+		if (!add_shorts(s))
+			return NULL;
+		b = s->free_shorts;
+	}
+	s->free_shorts = b->next;
+	return b;
+}
+
 void *packet_body(struct packet_store *s, struct packet *p, size_t bytes)
 {
 	assert(!p->body && bytes > 0 && bytes <= UINT16_MAX);
-	p->body = pool_get(&s->pool, bytes);
+	p->body = bytes <= PACKET_SHORT_BODY_BYTES ? get_short(s) : pool_get(&s->pool, bytes);
 	if (p->body)
 		p->body_bytes = (uint16_t)bytes;
 	return p->body;
@@ -91,7 +147,9 @@ struct int_stack *packet_int(struct packet_store *s, struct packet *p)
 
 void packet_put_parts(struct packet_store *s, struct packet *p)
 {
-	if (p->body)
+	if (p->body && p->body_bytes <= PACKET_SHORT_BODY_BYTES)
+		put_short(s, p->body);
+	else if (p->body)
 		pool_put(&s->pool, p->body, p->body_bytes);
 	if (p->int_stack)
 		pool_put(&s->pool, p->int_stack, sizeof(*p->int_stack));

@@ -24,6 +24,11 @@ enum {
 	PACKET_CONTROL_CLASS = 0
 };
 
+/* A packet of no flow, or of one that nobody asked for. */
+#define PACKET_NO_FLOW UINT32_MAX
+
+enum { PACKET_SHORT_BODY_BYTES = 32 }; /* RoCEv2's headers of all but the first packet of a message, and its ACKs */
+
 enum packet_flags {
 	PACKET_ECT = 1 << 0,     /* may be marked */
 	PACKET_CE = 1 << 1,      /* was marked */
@@ -64,7 +69,8 @@ struct packet_store {
 	uint32_t fresh_count;
 	uint64_t lent;        /* packets that somebody has */
 	uint64_t lent_total;  /* packets that were lent, ever */
-	struct pool pool;     /* bodies and INT stacks */
+	struct short_body *free_shorts;
+	struct pool pool;     /* longer bodies, and INT stacks */
 };
 
 void packet_store_init(struct packet_store *);
@@ -93,7 +99,8 @@ static inline struct packet *packet_get(struct packet_store *s)
 
 /*
  * Lends the packet a body of `bytes` uninitialised bytes (1 .. UINT16_MAX), which goes when the
- * packet goes. The packet must have none yet. NULL when memory runs out.
+ * packet goes. The packet must have none yet, and its body_bytes stay what they become here. NULL when
+ * memory runs out.
  */
 void *packet_body(struct packet_store *, struct packet *, size_t bytes);
 

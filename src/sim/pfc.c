@@ -63,6 +63,12 @@ void pfc_pause(struct network *net, struct port *port, unsigned class)
 void pfc_resume(struct network *net, struct port *port, unsigned class)
 {
 	port->pfc->pausing &= (uint8_t) ~(1u << class);
+	if (net->config.no_resume_frames && has_timer(net)) {
+		/* Nor of a pause that has not been told yet, but the others that are due still are. */
+		port->pfc->due &= (uint8_t) ~(1u << class);
+		port->pause_due = port->pfc->due != 0;
+		return;
+	}
 	due(net, port, (uint8_t)(1u << class));
 }
 
@@ -91,6 +97,7 @@ struct packet *pfc_frame(struct network *net, struct port *port)
 	p->flow = has_timer(net) ? net->config.pause_quanta : 0;
 	p->hops = pfc->depth_sent;
 	pfc->pauses_sent += p->dport != 0;
+	net->counts.pauses += p->dport != 0;
 	pfc->resumes_sent += (p->sport & ~p->dport) != 0;
 	pfc->due = 0;
 	return p;

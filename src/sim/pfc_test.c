@@ -68,6 +68,36 @@ static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
 	}
 }
 
+/* 256 quanta are 1.3 us: each pause lasts that long after its last frame, whatever the queue does. */
+static void without_resume_frames_pauses_run_out_by_themselves(void **state)
+{
+	const uint64_t quanta_ps = 256 * 512 * 10;
+	struct network_config config = lossless(NETWORK_PFC);
+	struct network_port_counts first, at_switch;
+	struct topology t;
+
+	config.buffer_bytes = 1500 << 10;
+	config.no_resume_frames = true;
+	config.pause_quanta = 256;
+	tree_star(&t, SENDERS + 1, G100, US);
+	struct network *net = must_create(&t, &config);
+	struct flow_host *hosts = flow_hosts(net, SENDERS + 1);
+
+	for (uint32_t i = 1; i <= SENDERS; i++)
+		flow_start(&hosts[i], 0, PACKETS, 1000);
+	must_end(net);
+	assert_int_equal(hosts[0].got, SENDERS * PACKETS);
+	assert_int_equal(drops_of_all(net), 0);
+	assert_true(network_count_port(net, 1, 0, &first));
+	assert_true(network_count_port(net, 1, 1, &at_switch));
+	assert_true(first.pauses_received > 0);
+	assert_int_equal(first.pauses_received, at_switch.pauses_sent);
+	assert_int_equal(first.resumes_received + at_switch.resumes_sent, 0);
+	assert_true(first.longest_pause_ps >= quanta_ps);
+	must_be_empty(net);
+	finish(net, hosts);
+}
+
 /*
  * Host 0 sends at full rate towards the slow host 1 over a long wire, while host 2 keeps the other
  * direction of that wire busy. Returns the most that was in headroom.
@@ -248,6 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(incast_takes_as_long_as_its_bytes_and_loses_nothing),
+		cmocka_unit_test(without_resume_frames_pauses_run_out_by_themselves),
 		cmocka_unit_test(headroom_is_used_up_to_the_formula_and_not_a_byte_is_spare),
 		cmocka_unit_test(pauses_spread_as_a_tree_whose_depth_is_told),
 		cmocka_unit_test(a_pause_is_refreshed_before_it_runs_out),

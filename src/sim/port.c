@@ -7,11 +7,19 @@
 
 #include "sim/network_state.h"
 
-void port_drop(struct network *net, struct port *port, struct packet *p, enum network_drop reason)
+struct network_drops *port_drops(struct port *port)
 {
 	if (!port->drops)
 		port->drops = calloc(1, sizeof(*port->drops));
-	if (port->drops) {
+	return port->drops;
+}
+
+void port_drop(struct network *net, struct port *port, struct packet *p, enum network_drop reason)
+{
+	if (net->witness)
+		tell_of_port(net, port,
+			     (struct network_record){.event = NETWORK_DROPPED, .packet = p, .reason = reason});
+	if (port_drops(port)) {
 		port->drops->packets[p->class][reason]++;
 		port->drops->bytes[p->class][reason] += p->wire_bytes;
 	}
@@ -42,6 +50,8 @@ static __attribute__((noinline)) void transmit_special(struct network *net, stru
 {
 	if (port->special & SPECIAL_TAP)
 		link_tap(net, port, p);
+	if (port->special & SPECIAL_TOLD)
+		tell_of_port(net, port, (struct network_record){.event = NETWORK_SENT, .packet = p});
 	if (link_loses(net, port, p))
 		return;
 	p->time_ps += link_jitter_ps(net, port);
@@ -88,6 +98,8 @@ static void transmit_pause(struct network *net, struct port *port)
 	p->time_ps = port->free_ps + port->delay_ps + net->config.pause_response_ps;
 	if (port->special & SPECIAL_TAP)
 		link_tap(net, port, p);
+	if (port->special & SPECIAL_TOLD)
+		tell_of_port(net, port, (struct network_record){.event = NETWORK_SENT, .packet = p});
 	if (port->special & SPECIAL_DOWN)
 		packet_put(&net->packets, p);
 	else

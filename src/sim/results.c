@@ -147,8 +147,9 @@ int results_drop_add(struct results *r, const struct results_drop *d)
 	for (uint32_t i = r->drop_count; i-- > 0;) {
 		struct results_drop *o = &r->drops[i];
 
-		if (o->place == d->place && o->reason == d->reason && o->node == d->node &&
-		    o->port == d->port && o->class == d->class) {
+		if (o->node != d->node || o->port != d->port)
+			break;
+		if (o->place == d->place && o->reason == d->reason && o->class == d->class) {
 			o->packets += d->packets;
 			o->bytes += d->bytes;
 			return 0;
@@ -449,6 +450,7 @@ const char *results_reason_name(enum results_reason r)
 		[RESULTS_DROP_NO_ROUTE] = "no-route",
 		[RESULTS_DROP_RX_BUFFER] = "rx-buffer-full",
 		[RESULTS_DROP_STALE] = "stale",
+		[RESULTS_TRIMMED] = "trimmed",
 	};
 
 	return r < RESULTS_REASONS ? names[r] : "?";

@@ -103,6 +103,7 @@ enum results_reason {
 	RESULTS_DROP_NO_ROUTE,
 	RESULTS_DROP_RX_BUFFER,     /* host's */
 	RESULTS_DROP_STALE,         /* trim and others: reached a QP that is gone */
+	RESULTS_TRIMMED,            /* the last; no loss: it goes on without its payload */
 	RESULTS_REASONS
 };
 
@@ -110,7 +111,8 @@ struct results_drop {
 	enum results_place place;
 	enum results_reason reason;
 	uint32_t node; /* where; RESULTS_NO_NODE: summed up */
-	uint16_t port;
+	uint32_t to;   /* the node at the other end of the port */
+	uint16_t port; /* of the node */
 	uint8_t class;
 	uint64_t packets, bytes;
 };
@@ -146,12 +148,13 @@ struct results_collective {
 		bus_bps; /* S/t; times 2(n-1)/n for allreduce, (n-1)/n for all-to-all */
 };
 
-/* On change. What the three signals are is the algorithm's: alpha, U, target, ... */
+/* On change; of each path of a flow. What signal and target are tells results.trace_signal and _target. */
 struct results_trace {
 	uint64_t time_ps;
-	uint32_t flow;
-	uint64_t rate_bps, cwnd_bytes;
-	uint64_t signal;
+	uint32_t flow, path;
+	uint64_t rate_bps; /* UINT64_MAX: not paced */
+	uint64_t cwnd_bytes;
+	uint64_t signal, target;
 };
 
 /* The only part that depends on the machine. */
@@ -208,6 +211,8 @@ struct results {
 	struct results_trace *trace; /* *owned* */
 	uint32_t trace_count, trace_capacity;
 	uint64_t trace_lost; /* beyond RESULTS_TRACE_MAX */
+	/* names with their units, "alpha_ppb"; static. NULL: the algorithm has none */
+	const char *trace_signal, *trace_target;
 	struct results_pfc pfc;
 	struct results_recovery recovery;
 	struct results_goodput goodput;
@@ -226,7 +231,10 @@ int results_port_add(struct results *, const struct results_port *, uint32_t *nu
 int results_collective_add(struct results *, const struct results_collective *);
 int results_trace_add(struct results *, const struct results_trace *);
 
-/* Adds to the record of the same place, reason, node, port and class, or appends. */
+/*
+ * Adds to the record of the same place, reason, node, port and class, or appends. Those of a port have to
+ * come one after the other.
+ */
 int results_drop_add(struct results *, const struct results_drop *);
 
 /* Sets fct_ps and counts the flow as done. Once a flow. */

@@ -235,7 +235,7 @@ static void a_port_of_a_host_is_no_switch_queue(void **state)
 
 static void drops_of_one_place_are_one_record(void **state)
 {
-	struct results_drop d = {RESULTS_AT_SWITCH, RESULTS_DROP_BUFFER, 7, 1, 3, 2, 3000};
+	struct results_drop d = {RESULTS_AT_SWITCH, RESULTS_DROP_BUFFER, 7, 9, 1, 3, 2, 3000};
 
 	results_drop_add(&r, &d);
 	results_drop_add(&r, &d);

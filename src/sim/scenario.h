@@ -45,6 +45,15 @@ struct scenario_ranges {
 	} range[SCENARIO_RANGES_MAX];
 };
 
+static inline bool scenario_ranges_have(const struct scenario_ranges *r, uint32_t number)
+{
+	for (uint32_t i = 0; i < r->count; i++) {
+		if (number >= r->range[i].first && number <= r->range[i].last)
+			return true;
+	}
+	return false;
+}
+
 /* A file that a key names. */
 struct scenario_file {
 	char path[SCENARIO_PATH_BYTES]; /* as written; empty: none */

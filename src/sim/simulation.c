@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/cc_trace.h"
+#include "sim/event_log.h"
 #include "sim/frame.h"
 #include "sim/simulation_flows.h"
 #include "sim/simulation_parts.h"
 
-enum { BINS = 8192, BINS_OF_MANY = 512 };
+enum { BINS = 8192, BINS_OF_MANY = 512, CREDITS_MIN = 64, CREDITS_MAX = 4096 };
 
 static const uint64_t queue_ps_max = 100000000000000; /* the longest that transport.rto may be */
 
@@ -36,7 +38,12 @@ struct simulation {
 	uint64_t events_left;
 	simulation_frame frame;
 	void *frame_context;
+	simulation_line line; /* NULL: there is no event log */
+	void *line_context;
+	struct cc_trace *trace; /* NULL: no flow is traced */
 	uint32_t *port_link; /* of each port of the results: 2 x link + end */
+	uint16_t *port_number; /* [2 x link + end]: which port of its node */
+	uint64_t pauses_told; /* PFC frames that the results know of */
 };
 
 /* ---- life ------------------------------------------------------------------------------------------- */
@@ -128,6 +135,19 @@ static bool make_hosts(struct simulation *s, struct why why)
 	return s->idle || refuse(why, "out of memory");
 }
 
+/* From 0, in the order of the topology's links. */
+static bool number_ports(struct simulation *s)
+{
+	const struct topology *t = &s->topology;
+	uint16_t *next = calloc(t->node_count + 1, sizeof(*next));
+
+	s->port_number = calloc(2 * (size_t)t->link_count + 1, sizeof(*s->port_number));
+	for (uint32_t i = 0; next && s->port_number && i < 2 * t->link_count; i++)
+		s->port_number[i] = next[i % 2 ? t->links[i / 2].b : t->links[i / 2].a]++;
+	free(next);
+	return next && s->port_number;
+}
+
 static bool make_results(struct simulation *s, struct why why)
 {
 	const struct scenario_output *o = &s->scenario->output;
@@ -150,14 +170,17 @@ static bool make_results(struct simulation *s, struct why why)
 				  s->scenario->workload_count))
 		return refuse(why, "out of memory");
 	s->port_link = calloc(2 * (size_t)t->link_count + 1, sizeof(*s->port_link));
-	if (!s->port_link)
+	if (!s->port_link || !number_ports(s))
 		return refuse(why, "out of memory");
+	if (s->scenario->sw.pfc != SCENARIO_PFC_OFF && o->goodput_window_ps != SCENARIO_NONE)
+		results_series_init(&r->pfc.frames, o->goodput_window_ps, RESULTS_SUM);
 	for (uint32_t i = 0; i < 2 * t->link_count; i++) {
 		const struct topology_link *l = &t->links[i / 2];
 		uint32_t node = i % 2 ? l->b : l->a;
 		struct results_port port = {
 			.node = node,
 			.to = i % 2 ? l->a : l->b,
+			.port = s->port_number[i],
 			.tier = t->nodes[node].tier,
 			.rate_bps = l->rate_bps,
 		};
@@ -174,6 +197,40 @@ static bool make_results(struct simulation *s, struct why why)
 	return true;
 }
 
+/*
+ * Receive WQEs are for messages whose arrival somebody waits for: as many as there are hosts that may
+ * send one before another's turn. Of a workload without any the least will do.
+ */
+static uint32_t credits(const struct simulation *s)
+{
+	uint32_t hosts = s->topology.host_count;
+	bool reported = false;
+
+	for (uint32_t i = 0; i < workload_parts(s->workload); i++) {
+		struct workload_facts facts;
+
+		workload_facts(s->workload, i, &facts);
+		reported |= facts.collective_bytes != 0;
+	}
+	if (!reported)
+		return 1;
+	return hosts < CREDITS_MIN ? CREDITS_MIN : hosts > CREDITS_MAX ? CREDITS_MAX : hosts;
+}
+
+/* Frames since the last time, which was not after `since_ps`. */
+static void tell_pauses(struct simulation *s, uint64_t since_ps)
+{
+	struct network_counts n;
+
+	if (!s->results->pfc.frames.window_ps)
+		return;
+	network_count(s->network, &n);
+	/* Like a sample it may lack memory, and then be missing. */
+	if (n.pauses != s->pauses_told)
+		results_series_add(&s->results->pfc.frames, since_ps, n.pauses - s->pauses_told);
+	s->pauses_told = n.pauses;
+}
+
 /* At the interval of the samples, or else of the curves. */
 static void sample(void *context, struct network *network, uint64_t now_ps)
 {
@@ -183,6 +240,7 @@ static void sample(void *context, struct network *network, uint64_t now_ps)
 	/* Thousands of flows without a curve of their own would cost more than they show. */
 	if (s->scenario->output.goodput_flows && s->results->goodput.window_ps)
 		flows_sample(s->flows);
+	tell_pauses(s, now_ps - 1); /* a window ends before the sample at its end */
 	for (uint32_t i = 0; i < s->results->port_count; i++) {
 		struct results_port *p = &s->results->ports[i];
 
@@ -213,6 +271,53 @@ static void watch_queues(struct simulation *s)
 		network_sample(s->network, period, sample, s);
 }
 
+/* ---- flows, as they come and go ------------------------------------------------------------------- */
+
+static void log_flow(const struct simulation *s, const char *what, uint32_t flow)
+{
+	const struct results_flow *f = &s->results->flows[flow];
+	char line[EVENT_LOG_LINE_BYTES];
+
+	if (s->line)
+		s->line(s->line_context, line,
+			event_log_flow(line, what, flow, f->src, f->dst, f->bytes, network_now_ps(s->network)));
+}
+
+static bool is_traced(const struct simulation *s, uint32_t flow)
+{
+	const struct scenario_output *o = &s->scenario->output;
+
+	return s->trace && (o->cc_trace_all || scenario_ranges_have(&o->cc_trace, flow));
+}
+
+static void flow_posted(void *simulation, uint32_t flow, const struct channel *c)
+{
+	struct simulation *s = simulation;
+
+	log_flow(s, "posted", flow);
+	if (is_traced(s, flow))
+		cc_trace_begin(s->trace, flow, s->results->flows[flow].src, c);
+}
+
+static void flow_ended(void *simulation, uint32_t flow, const struct channel *c, bool good)
+{
+	struct simulation *s = simulation;
+
+	if (is_traced(s, flow))
+		cc_trace_end(s->trace, flow, s->results->flows[flow].src);
+	log_flow(s, good ? "done" : "broke", flow);
+}
+
+static bool make_trace(struct simulation *s, struct why why)
+{
+	const struct scenario_output *o = &s->scenario->output;
+
+	if (!o->cc_trace_all && !o->cc_trace.count)
+		return true;
+	s->trace = cc_trace_create(s->network, s->hosts, s->topology.host_count, s->results);
+	return s->trace || refuse(why, "out of memory");
+}
+
 struct simulation *simulation_create(const struct scenario *scenario, struct results *results,
 				     char *why_text, size_t why_bytes)
 {
@@ -235,14 +340,14 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 	    !parts_workload(scenario, &s->topology, s->line_rate_bps, s->workload, s->part_workload,
 			    why))
 		goto destroy;
-	s->host_config.credits = s->topology.host_count < 64    ? 64
-				 : s->topology.host_count > 4096 ? 4096
-								 : s->topology.host_count;
+	s->host_config.credits = credits(s);
 	for (uint32_t i = 0; i < scenario->workload_count; i++)
 		s->workload_class[i] = (uint8_t)scenario->workload[i].traffic_class;
 	s->host_config.completed = flows_completed;
 	s->host_config.received = flows_received;
-	if (!make_hosts(s, why) || !make_results(s, why))
+	if (scenario->link.lost_count || scenario->output.event_log)
+		s->host_config.flow_of = flows_flow_of;
+	if (!make_hosts(s, why) || !make_results(s, why) || !make_trace(s, why))
 		goto destroy;
 	s->flows = flows_create(&(struct flows_config){
 		.network = s->network,
@@ -252,6 +357,10 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		.results = results,
 		.part_workload = s->part_workload,
 		.workload_class = s->workload_class,
+		.named = s->host_config.flow_of != NULL,
+		.posted = flow_posted,
+		.ended = flow_ended,
+		.ctx = s,
 		.piece_bytes = CHANNEL_PIECE_BYTES_MAX,
 		.mtu_bytes = s->host_config.mtu_bytes,
 		.header_bytes = host_packet_wire_bytes(&s->host_config) - s->host_config.mtu_bytes -
@@ -278,6 +387,7 @@ void simulation_destroy(struct simulation *s)
 	for (uint64_t i = 0; i < s->idle_count; i++)
 		channel_close(s->idle[i]);
 	free(s->idle);
+	cc_trace_destroy(s->trace);
 	for (uint32_t i = 0; s->hosts && i < s->topology.host_count; i++)
 		host_destroy(s->hosts[i]);
 	free(s->hosts);
@@ -286,6 +396,7 @@ void simulation_destroy(struct simulation *s)
 	topology_paths_free(s->paths);
 	topology_free(&s->topology);
 	free(s->port_link);
+	free(s->port_number);
 	free(s);
 }
 
@@ -299,15 +410,6 @@ static void show(void *context, const struct packet *p, uint64_t now_ps)
 	size_t bytes = frame_encode(frame, p, &length);
 
 	s->frame(s->frame_context, frame, bytes, length, now_ps);
-}
-
-static bool has(const struct scenario_ranges *r, uint32_t number)
-{
-	for (uint32_t i = 0; i < r->count; i++) {
-		if (number >= r->range[i].first && number <= r->range[i].last)
-			return true;
-	}
-	return false;
 }
 
 /* A range that names one link by the numbers of its ends. */
@@ -343,8 +445,8 @@ bool simulation_capture(struct simulation *s, simulation_frame frame, void *cont
 	}
 	for (uint32_t i = 0; i < t->link_count; i++) {
 		const struct topology_link *l = &t->links[i];
-		bool wanted = (l->a < t->host_count && (all || has(&o->pcap_ports, l->a))) ||
-			      (l->b < t->host_count && (all || has(&o->pcap_ports, l->b)));
+		bool wanted = (l->a < t->host_count && (all || scenario_ranges_have(&o->pcap_ports, l->a))) ||
+			      (l->b < t->host_count && (all || scenario_ranges_have(&o->pcap_ports, l->b)));
 
 		for (uint32_t k = 0; k < o->pcap_links.count; k++)
 			wanted |= joins(t, l, o->pcap_links.range[k].first, o->pcap_links.range[k].last);
@@ -353,6 +455,21 @@ bool simulation_capture(struct simulation *s, simulation_frame frame, void *cont
 			return refuse(why, "out of memory");
 	}
 	return true;
+}
+
+static void witness(void *context, const struct network_record *r, uint64_t now_ps)
+{
+	const struct simulation *s = context;
+	char line[EVENT_LOG_LINE_BYTES];
+
+	s->line(s->line_context, line, event_log_network(line, &s->topology, r, now_ps));
+}
+
+void simulation_log(struct simulation *s, simulation_line line, void *context)
+{
+	s->line = line;
+	s->line_context = context;
+	network_tell(s->network, witness, s);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------- */
@@ -458,25 +575,53 @@ static const struct {
 	[NETWORK_DROP_NO_HOST] = {RESULTS_AT_HOST, RESULTS_DROP_STALE},
 };
 
+/* Without memory what follows is missing. */
+static bool finish_port_drops(struct simulation *s, const struct network_drops *drops,
+			      const struct results_drop *at)
+{
+	for (int class = 0; class < PACKET_CLASSES; class++) {
+		struct results_drop d = *at;
+
+		d.class = (uint8_t)class;
+		for (int why = 0; why < NETWORK_DROPS; why++) {
+			d.place = drop_as[why].place;
+			d.reason = drop_as[why].reason;
+			d.packets = drops->packets[class][why];
+			d.bytes = drops->bytes[class][why];
+			/* What a host drops it drops at its own end of the link. */
+			d.node = d.place == RESULTS_AT_HOST ? at->to : at->node;
+			d.to = d.place == RESULTS_AT_HOST ? at->node : at->to;
+			if (d.packets && results_drop_add(s->results, &d))
+				return false;
+		}
+		d = *at;
+		d.class = (uint8_t)class;
+		d.place = RESULTS_AT_SWITCH;
+		d.reason = RESULTS_TRIMMED;
+		d.packets = drops->trimmed_packets[class];
+		d.bytes = drops->trimmed_bytes[class];
+		if (d.packets && results_drop_add(s->results, &d))
+			return false;
+	}
+	return true;
+}
+
 static void finish_drops(struct simulation *s)
 {
-	struct network_drops drops;
+	const struct topology *t = &s->topology;
 
-	network_count_drops(s->network, &drops);
-	for (int class = 0; class < PACKET_CLASSES; class++) {
-		for (int why = 0; why < NETWORK_DROPS; why++) {
-			struct results_drop d = {
-				.place = drop_as[why].place,
-				.reason = drop_as[why].reason,
-				.node = RESULTS_NO_NODE,
-				.class = (uint8_t)class,
-				.packets = drops.packets[class][why],
-				.bytes = drops.bytes[class][why],
-			};
+	for (uint32_t i = 0; i < 2 * t->link_count; i++) {
+		const struct topology_link *l = &t->links[i / 2];
+		const struct results_drop at = {
+			.node = i % 2 ? l->b : l->a,
+			.to = i % 2 ? l->a : l->b,
+			.port = s->port_number[i],
+		};
+		struct network_drops drops;
 
-			if (d.packets && results_drop_add(s->results, &d))
-				return;
-		}
+		if (network_count_port_drops(s->network, i / 2, i % 2, &drops) &&
+		    !finish_port_drops(s, &drops, &at))
+			return;
 	}
 }
 
@@ -641,6 +786,7 @@ void simulation_finish(struct simulation *s)
 	r->packets = n.packets;
 	for (uint32_t i = 0; i < r->port_count; i++)
 		finish_port(s, &r->ports[i], s->port_link[i] / 2, s->port_link[i] % 2);
+	tell_pauses(s, r->time_ps);
 	finish_hosts(s);
 	finish_drops(s);
 	finish_recovery(s);

@@ -48,6 +48,12 @@ typedef void (*simulation_frame)(void *context, const uint8_t *frame, size_t byt
 bool simulation_capture(struct simulation *, simulation_frame, void *context, char *why,
 			size_t why_bytes);
 
+/* A line of the event log (sim/event_log.h), which ends in a newline; lent for the call. */
+typedef void (*simulation_line)(void *context, const char *line, size_t bytes);
+
+/* Tells all that happens from now on, which changes nothing of it. Before the first simulation_run(). */
+void simulation_log(struct simulation *, simulation_line, void *context);
+
 /* For about so many events. */
 enum simulation_state simulation_run(struct simulation *, uint64_t events);
 

@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/channel_map.h"
+
 struct line { /* a channel and the connection that it is */
 	struct line *next; /* in the bucket */
 	struct channel *channel;
 	uint64_t connection;
+	uint32_t src, dst;
 	bool last;         /* nothing more will be posted */
 };
 
@@ -36,6 +39,7 @@ struct flows {
 	uint32_t slab_count, slab_room;
 	uint32_t free;
 	struct line **buckets;
+	struct channel_map *names; /* of both queue pairs of each channel; NULL: not named */
 	uint32_t bucket_mask, line_count;
 	struct slot **due;  /* min-heap by start, then by slot: released, but not yet */
 	uint32_t due_count, due_room;
@@ -128,6 +132,14 @@ static void widen(struct flows *f)
 	free(old);
 }
 
+static void forget_names(struct flows *f, const struct line *l)
+{
+	if (!f->names)
+		return;
+	channel_map_remove(f->names, l->src, channel_sender_qpn(l->channel));
+	channel_map_remove(f->names, l->dst, channel_receiver_qpn(l->channel));
+}
+
 static struct line *line_get(struct flows *f, const struct message *m)
 {
 	struct line **bucket = &f->buckets[bucket_of(f, m->connection)], *l;
@@ -141,17 +153,27 @@ static struct line *line_get(struct flows *f, const struct message *m)
 		return NULL;
 	l->channel = channel_open_in_class(f->c.hosts[m->src], f->c.hosts[m->dst], f->c.piece_bytes,
 					   f->c.workload_class[f->c.part_workload[m->part]]);
-	if (!l->channel) {
-		free(l);
-		return NULL;
-	}
+	if (!l->channel)
+		goto free_line;
 	channel_set_owner(l->channel, l);
 	l->connection = m->connection;
+	l->src = m->src;
+	l->dst = m->dst;
+	if (f->names && !(channel_map_add(f->names, l->src, channel_sender_qpn(l->channel), l->channel) &&
+			  channel_map_add(f->names, l->dst, channel_receiver_qpn(l->channel), l->channel)))
+		goto close_channel;
 	l->next = *bucket;
 	*bucket = l;
 	if (++f->line_count > 2 * f->bucket_mask)
 		widen(f);
 	return l;
+
+close_channel:
+	forget_names(f, l);
+	channel_close(l->channel);
+free_line:
+	free(l);
+	return NULL;
 }
 
 static void line_put(struct flows *f, struct line *l)
@@ -162,6 +184,7 @@ static void line_put(struct flows *f, struct line *l)
 		at = &(*at)->next;
 	*at = l->next;
 	f->line_count--;
+	forget_names(f, l);
 	channel_close(l->channel);
 	free(l);
 }
@@ -224,7 +247,10 @@ struct flows *flows_create(const struct flows_config *c)
 	f->free = NO_SLOT;
 	f->bucket_mask = 1023;
 	f->buckets = calloc(f->bucket_mask + 1, sizeof(struct line *));
-	if (!f->buckets) {
+	f->names = c->named ? channel_map_create() : NULL;
+	if (!f->buckets || (c->named && !f->names)) {
+		channel_map_destroy(f->names);
+		free(f->buckets);
 		free(f);
 		return NULL;
 	}
@@ -245,6 +271,7 @@ void flows_destroy(struct flows *f)
 	free(f->slabs);
 	free(f->due);
 	free(f->buckets);
+	channel_map_destroy(f->names);
 	free(f);
 }
 
@@ -292,6 +319,8 @@ static void post(struct flows *f, struct slot *s)
 		.imm = s->number,
 		.notify = arrival_matters(f, &s->message),
 	};
+	if (f->c.posted)
+		f->c.posted(f->c.ctx, s->flow, s->line->channel);
 	channel_post(s->line->channel, &s->post);
 }
 
@@ -429,6 +458,8 @@ void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t by
 		return;
 	f->done++;
 	f->open--;
+	if (f->c.ended)
+		f->c.ended(f->c.ctx, s->flow, c, good);
 	if (good) {
 		results_flow_done(f->c.results, s->flow, now_ps);
 		report_received(f, s);
@@ -446,6 +477,19 @@ void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t by
 		line_put(f, l);
 	if (!f->open && !f->has_next)
 		network_stop(f->c.network); /* whoever waits for the last flow is not to wait longer */
+}
+
+uint32_t flows_flow_of(void *flows, uint32_t to, uint32_t qpn, uint32_t psn, bool data)
+{
+	const struct flows *f = flows;
+	const struct channel *c = f->names ? channel_map_find(f->names, to, qpn) : NULL;
+	const struct message_post *m = NULL;
+
+	if (c && data)
+		m = channel_message(c, psn);
+	else if (c)
+		channel_progress(c, &m);
+	return m ? ((const struct slot *)m)->flow : PACKET_NO_FLOW;
 }
 
 void flows_count(const struct flows *f, struct flows_count *out)

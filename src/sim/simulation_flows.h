@@ -26,6 +26,11 @@ struct flows_config {
 	uint32_t mtu_bytes, header_bytes; /* for what a message would take alone */
 	const uint32_t *part_workload;  /* of each part of the workload, what the results call it */
 	const uint8_t *workload_class;  /* of each of those, the class of its data */
+	bool named;                     /* flows_flow_of() will be asked */
+	/* Called as it happens, with the number that results have for the flow; NULL: nobody looks on. */
+	void (*posted)(void *ctx, uint32_t flow, const struct channel *);
+	void (*ended)(void *ctx, uint32_t flow, const struct channel *, bool good);
+	void *ctx;
 };
 
 /* NULL: no memory. */
@@ -36,6 +41,12 @@ void flows_destroy(struct flows *);
 /* For struct host_config, with the flows as context. */
 void flows_completed(void *flows, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
 void flows_received(void *flows, uint32_t imm);
+
+/*
+ * For struct host_config, with the flows as context: of data the flow of its PSN, of an answer the flow that
+ * its queue pair is at.
+ */
+uint32_t flows_flow_of(void *flows, uint32_t to, uint32_t qpn, uint32_t psn, bool data);
 
 /* When the next message is to be posted; NETWORK_NEVER_PS: only if another is done before. */
 uint64_t flows_next_ps(const struct flows *);

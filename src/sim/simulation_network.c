@@ -78,6 +78,9 @@ static bool set_pfc(const struct scenario *s, struct network_config *c, struct w
 								    : cut(s->sw.pfc_headroom_bytes);
 	c->resume_offset_bytes = cut(s->sw.pfc_resume_bytes);
 	c->pause_response_ps = s->sw.pfc_response_ps;
+	c->no_resume_frames = !s->sw.pfc_resume_frames;
+	if (c->no_resume_frames && c->pfc == NETWORK_PFC_HPCC)
+		return refuse(why, "switch.pfc_resume_frames: pauses of pfc = hpcc do not run out by themselves");
 	for (int i = 0; i < PACKET_CLASSES; i++) {
 		if (data >> i & 1 && !log2_of(s->sw.pfc_alpha_ppb, &c->alpha_log2[i]))
 			return refuse(why, "switch.pfc_alpha: a power of two from 1/64 to 8");
@@ -101,7 +104,7 @@ bool parts_network(const struct scenario *s, const struct topology *t, struct ne
 	c->mtu_bytes = (uint32_t)s->transport.payload_bytes + HOST_FRAME_BYTES + 64;
 	c->check = s->run.check;
 	if (s->sw.port_limit_bytes != SCENARIO_NONE)
-		c->port_queue_bytes = cut(s->sw.port_limit_bytes);
+		c->class_queue_bytes = cut(s->sw.port_limit_bytes);
 	for (int i = 0; i < PACKET_CLASSES; i++) {
 		if (s->sw.weight[i])
 			c->dwrr_quantum_bytes[i] = s->sw.weight[i] * c->mtu_bytes;
@@ -124,7 +127,9 @@ bool parts_network(const struct scenario *s, const struct topology *t, struct ne
 		return refuse(why, "switch.trim: packets of rocev2 cannot be trimmed; take veroce");
 	if (s->sw.trim) {
 		c->trim_wire_bytes = (uint32_t)s->sw.trim_frame_bytes + HOST_FRAME_BYTES;
-		c->port_queue_bytes = cut(s->sw.trim_queue_bytes);
+		c->trim_mark = s->sw.trim_ecn;
+		if (!c->class_queue_bytes || c->class_queue_bytes > s->sw.trim_queue_bytes)
+			c->class_queue_bytes = cut(s->sw.trim_queue_bytes);
 		c->control_queue_bytes = cut(s->sw.trim_control_bytes);
 	}
 	*buffers = NULL;

@@ -125,20 +125,6 @@ enum { ACK_EVERY_MAX = 16 }; /* nic_config.ackreq_packets */
 /* What can be said in a scenario, and is not simulated. */
 static bool parts_supported(const struct scenario *s, struct why why)
 {
-	const struct {
-		const char *key;
-		bool asked;
-	} keys[] = {
-		{"switch.pfc_resume_frames", !s->sw.pfc_resume_frames},
-		{"switch.trim_ecn", s->sw.trim_ecn},
-		{"output.cc_trace", s->output.cc_trace_all || s->output.cc_trace.count},
-		{"output.event_log", s->output.event_log},
-	};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		if (keys[i].asked)
-			return refuse(why, "%s: not simulated; leave it at its default", keys[i].key);
-	}
 	for (uint32_t i = 0; i < s->workload_count; i++) {
 		if (s->workload[i].traffic_class != s->transport.data_class &&
 		    s->transport.ack_class == SCENARIO_ACK_DATA)

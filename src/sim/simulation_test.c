@@ -27,8 +27,6 @@ static void refusals_name_the_key(void **state)
 		{"transport.paths=17", "transport.paths: "},
 		{"transport.rx_window=64", "transport.rx_window: "},
 		{"transport.ack_every=17", "transport.ack_every: "},
-		{"switch.pfc_resume_frames=off", "switch.pfc_resume_frames: "},
-		{"switch.trim_ecn=on", "switch.trim_ecn: "},
 		{"switch.egress_alpha=1/3", "switch.egress_alpha: "},
 		{"cc.algorithm=cubic", "cc.algorithm: \"cubic\" is none of none, "},
 		{"cc.preset=fast", "cc.preset: swift has no preset \"fast\""},
@@ -36,8 +34,6 @@ static void refusals_name_the_key(void **state)
 		{"cc.algorithm=hpcc", "switch.int: "},
 		{"cc.scope=qp", "cc.scope: of veroce "},
 		{"workload.w.hosts=0-2", "workload.w.hosts: "},
-		{"output.cc_trace=all", "output.cc_trace: "},
-		{"output.event_log=on", "output.event_log: "},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -65,6 +61,7 @@ static void several_keys_that_do_not_go_together_are_refused(void **state)
 		{{"transport.flowlet_gap=1us", "transport.protocol=rocev2"}, "transport.flowlet_gap: "},
 		{{"host.rx_drain=10Gbps", "host.rx_buffer=10GB"}, "host.rx_buffer: "},
 		{{"host.rx_drain=10Gbps", "host.rx_buffer=10KB", "switch.pfc=on"}, "host.rx_buffer: "},
+		{{"switch.pfc=hpcc", "switch.pfc_resume_frames=off"}, "switch.pfc_resume_frames: "},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -411,6 +408,126 @@ static void totals_of_loss_are_those_of_all_hosts(void **state)
 	sim_free(&run);
 }
 
+/* Host 2 and the switch, node 3, at a rate that its port cannot take. */
+static void loss_is_told_by_port_reason_and_class(void **state)
+{
+	static const char text[] = "[topology]\nkind = star\nhosts = 3\n"
+				   "[workload.w]\nkind = incast\nreceivers = 2\nsize = 1MB\n"
+				   "start = 100us\n[cc]\nalgorithm = none\n";
+	/* By 100 us both ends know that packets may be cut. */
+	static const char *const sets[][3] = {
+		{"transport.protocol=rocev2", "switch.port_limit=60KB", NULL},
+		{"switch.trim=on", "switch.trim_queue=60KB", NULL},
+	};
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t dropped = 0, trimmed = 0;
+		struct sim_run run;
+
+		sim_do(&run, text, sets[i]);
+		assert_true(run.results.drop_count > 0);
+		for (uint32_t k = 0; k < run.results.drop_count; k++) {
+			const struct results_drop *d = &run.results.drops[k];
+
+			assert_int_equal(d->place, RESULTS_AT_SWITCH);
+			assert_int_equal(d->node, 3);
+			assert_int_equal(d->to, 2);
+			assert_int_equal(d->port, 2);
+			assert_int_equal(d->class, 3);
+			assert_int_equal(d->reason, i ? RESULTS_TRIMMED : RESULTS_DROP_BUFFER);
+			*(i ? &trimmed : &dropped) += d->packets;
+		}
+		for (uint32_t k = 0; k < run.results.port_count; k++)
+			assert_true(run.results.ports[k].queue_bytes_max <= (i ? 460000 : 60000));
+		assert_int_equal(sim_dropped(&run), dropped);
+		assert_int_equal(run.results.recovery.trimmed_packets, trimmed);
+		sim_free(&run);
+	}
+}
+
+static void pause_frames_over_time_are_all_of_them(void **state)
+{
+	static const char text[] = "[topology]\nkind = star\nhosts = 9\n"
+				   "[workload.w]\nkind = incast\nsize = 1MB\n"
+				   "[transport]\nprotocol = rocev2\n[cc]\nalgorithm = none\n"
+				   "[switch]\npfc = on\nbuffer = 2MB\n";
+	static const char *const runs_out[] = {"switch.pfc_resume_frames=off", NULL};
+
+	for (int i = 0; i < 2; i++) {
+		const struct results_series *s;
+		struct sim_run run;
+		uint64_t frames = 0;
+		unsigned windows = 0;
+
+		sim_do(&run, text, i ? runs_out : NULL);
+		s = &run.results.pfc.frames;
+		for (uint32_t k = 0; k < s->count; k++) {
+			frames += s->value[k];
+			windows += s->value[k] != 0;
+		}
+		assert_true(frames > 0);
+		assert_int_equal(frames, run.results.pfc.pause_frames);
+		if (i)
+			assert_int_equal(run.results.pfc.resume_frames, 0);
+		else
+			assert_true(windows > 3);
+		assert_int_equal(sim_dropped(&run), 0);
+		sim_free(&run);
+	}
+}
+
+/* ---- exact loss -------------------------------------------------------------------------------------- */
+
+/* Two flows of host 0 take turns; the packets of a third come from elsewhere. */
+static void exact_packets_are_a_flows_and_not_a_hosts(void **state)
+{
+	static const char text[] = "[topology]\nkind = star\nhosts = 4\n"
+				   "[workload.a]\nkind = flow\nsenders = 0,0,1\nreceivers = 1,2,2\nsize = 400KB\n"
+				   "[cc]\nalgorithm = none\n";
+	static const char *const lists[] = {"link.lost=0:3", "link.lost=1:1,1:90", "link.lost=2:98,3:1"};
+	static const struct {
+		uint32_t node;
+		uint64_t packets;
+	} want[] = {{0, 1}, {0, 2}, {1, 1}};
+
+	for (int protocol = 0; protocol < 2; protocol++) {
+		for (int i = 0; i < 3; i++) {
+			const char *sets[] = {protocol ? "transport.protocol=rocev2" : "transport.protocol=veroce",
+					      lists[i], NULL};
+			struct sim_run run;
+
+			sim_do(&run, text, sets);
+			assert_false(run.results.partial);
+			assert_int_equal(run.results.drop_count, 1);
+			assert_int_equal(run.results.drops[0].place, RESULTS_AT_LINK);
+			assert_int_equal(run.results.drops[0].node, want[i].node);
+			assert_int_equal(run.results.drops[0].packets, want[i].packets);
+			sim_free(&run);
+		}
+	}
+}
+
+/* Messages that share a queue pair are told apart, too: each host sends to its neighbour step by step. */
+static void messages_on_one_queue_pair_are_flows_of_their_own(void **state)
+{
+	static const char text[] = "[topology]\nkind = star\nhosts = 2\n"
+				   "[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 40KB\nrepeat = 3\n"
+				   "[cc]\nalgorithm = none\n";
+	static const struct {
+		const char *list;
+		uint64_t packets;
+	} cases[] = {{"link.lost=0:10", 1}, {"link.lost=0:11", 0}, {"link.lost=2:10", 1}, {"link.lost=3:1", 0}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *sets[] = {cases[i].list, NULL};
+		struct sim_run run;
+
+		sim_do(&run, text, sets);
+		assert_int_equal(sim_dropped(&run), cases[i].packets);
+		sim_free(&run);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +545,10 @@ int main(void)
 		cmocka_unit_test(a_flow_changes_its_path_after_a_silence),
 		cmocka_unit_test(a_broken_queue_pair_ends_a_collective),
 		cmocka_unit_test(totals_of_loss_are_those_of_all_hosts),
+		cmocka_unit_test(loss_is_told_by_port_reason_and_class),
+		cmocka_unit_test(pause_frames_over_time_are_all_of_them),
+		cmocka_unit_test(exact_packets_are_a_flows_and_not_a_hosts),
+		cmocka_unit_test(messages_on_one_queue_pair_are_flows_of_their_own),
 		cmocka_unit_test(each_scenario_that_comes_along_runs),
 	};
 

@@ -102,6 +102,13 @@ static struct network_config trimming(void)
 	return config;
 }
 
+static uint64_t marked_and_cut;
+
+static void note_marked_and_cut(struct flow_host *h, const struct packet *p, uint64_t now_ps)
+{
+	marked_and_cut += p->flags & PACKET_TRIMMED && p->flags & PACKET_CE;
+}
+
 static void trimmed_packets_arrive_instead_of_getting_lost(void **state)
 {
 	for (int coin = 0; coin < 2; coin++) {
@@ -128,6 +135,39 @@ static void trimmed_packets_arrive_instead_of_getting_lost(void **state)
 		assert_true(hosts[0].got_trimmed > 60);
 		assert_int_equal(hosts[0].got_trimmed, counts.trimmed_packets);
 		assert_int_equal(hosts[0].got_bytes[0], 84 * hosts[0].got_trimmed);
+		must_be_empty(net);
+		finish(net, hosts);
+	}
+}
+
+/* Beyond kmax a mark is certain, so that it is on every packet that was cut, or on none. */
+static void what_is_left_of_a_packet_is_marked_only_if_asked_for(void **state)
+{
+	for (int mark = 0; mark < 2; mark++) {
+		struct network_config config = trimming();
+		struct network_port_counts counts;
+		struct network_drops drops;
+		struct topology t;
+
+		config.trim_mark = mark;
+		config.red = (struct network_red){.classes = 1 << 1, .kmin_bytes = 3000, .kmax_bytes = 4000};
+		tree_star(&t, 5, G100, US);
+		struct network *net = must_create(&t, &config);
+		struct flow_host *hosts = flow_hosts(net, 5);
+
+		for (uint32_t i = 1; i < 5; i++) {
+			hosts[i].flags |= PACKET_TRIMMABLE | PACKET_ECT;
+			flow_start(&hosts[i], 0, 40, 1000);
+		}
+		marked_and_cut = 0;
+		hosts[0].on_get = note_marked_and_cut;
+		must_end(net);
+		network_count_port(net, 0, 1, &counts);
+		assert_true(hosts[0].got_trimmed > 60);
+		assert_int_equal(marked_and_cut, mark ? hosts[0].got_trimmed : 0);
+		assert_true(network_count_port_drops(net, 0, 1, &drops));
+		assert_int_equal(drops.trimmed_packets[1], counts.trimmed_packets);
+		assert_int_equal(drops.trimmed_bytes[1], (1000 - 84) * counts.trimmed_packets);
 		must_be_empty(net);
 		finish(net, hosts);
 	}
@@ -341,6 +381,7 @@ int main(void)
 		cmocka_unit_test(control_overtakes_data),
 		cmocka_unit_test(a_control_burst_lets_data_through),
 		cmocka_unit_test(trimmed_packets_arrive_instead_of_getting_lost),
+		cmocka_unit_test(what_is_left_of_a_packet_is_marked_only_if_asked_for),
 		cmocka_unit_test(what_may_not_be_cut_is_dropped_and_so_are_headers_without_room),
 		cmocka_unit_test(red_marks_with_the_probability_of_the_line),
 		cmocka_unit_test(a_step_marks_by_the_queue_that_is_left_behind),

@@ -32,6 +32,12 @@ static struct packet *change_last(struct network *net, struct port *port, struct
 	return last;
 }
 
+static void count(struct network_drops *d, const struct packet *p, uint32_t left_bytes)
+{
+	d->trimmed_packets[p->class]++;
+	d->trimmed_bytes[p->class] += p->wire_bytes - left_bytes;
+}
+
 bool trim_packet(struct network *net, struct port *port, struct packet **packet)
 {
 	struct packet *p = *packet;
@@ -43,11 +49,18 @@ bool trim_packet(struct network *net, struct port *port, struct packet **packet)
 	if (net->config.trim_coin && port->ready & 1u << p->class && may_cut(net, last) &&
 	    last->wire_bytes >= p->wire_bytes && prng_next(&port->prng) >> 63)
 		p = change_last(net, port, p);
+	if (net->config.trim_mark && port->sw->features & FEATURE_RED && !(p->flags & PACKET_CE))
+		red_mark(net, port, p);
+	count(&net->drops, p, net->config.trim_wire_bytes);
+	if (port_drops(port))
+		count(port->drops, p, net->config.trim_wire_bytes);
 	p->wire_bytes = net->config.trim_wire_bytes;
 	p->flags |= PACKET_TRIMMED;
 	p->flags &= (uint16_t)~PACKET_TRIMMABLE;
 	p->class = PACKET_CONTROL_CLASS;
 	port->trimmed_packets++;
+	if (net->witness)
+		tell_of_port(net, port, (struct network_record){.event = NETWORK_TRIMMED, .packet = p});
 	*packet = p;
 	return true;
 }

@@ -137,8 +137,8 @@ static void step(struct simulation *m)
 		results_trace_add(
 			r,
 			&(struct results_trace){
-				now, i, (uint64_t)(1e9 * (0.5 + 99 * exp(-30 * t) + 0.2 * draw(m))),
-				100000, 1});
+				now, i, 0, (uint64_t)(1e9 * (0.5 + 99 * exp(-30 * t) + 0.2 * draw(m))),
+				100000, 1, 0});
 	m->step++;
 	r->time_ps = now + length;
 	r->events += 5000;
@@ -177,6 +177,11 @@ bool simulation_capture(struct simulation *m, simulation_frame frame, void *cont
 	return true;
 }
 
+void simulation_log(struct simulation *m, simulation_line line, void *context)
+{
+	line(context, "0 nothing\n", 10);
+}
+
 void simulation_progress(const struct simulation *m, struct simulation_progress *p)
 {
 	*p = (struct simulation_progress){m->r->time_ps, m->r->events, m->r->packet_hops,
@@ -196,7 +201,7 @@ void simulation_finish(struct simulation *m)
 		r->pfc.paused_ps = 900 * US;
 		r->ports[3].pause_tx = r->pfc.pause_frames;
 	}
-	results_drop_add(r, &(struct results_drop){RESULTS_AT_LINK, RESULTS_DROP_LOSS, RESULTS_NO_NODE, 0, 3, 17,
+	results_drop_add(r, &(struct results_drop){RESULTS_AT_LINK, RESULTS_DROP_LOSS, 0, 128, 0, 3, 17,
 						   70000});
 	if (m->s->workload[0].kind == SCENARIO_RING_ALLREDUCE)
 		results_collective_add(r, &(struct results_collective){

@@ -190,6 +190,19 @@ def report(place):
     check("src=" not in page and "<script" not in page, "not self-contained")
 
 
+def event_log(place):
+    a = place.file("a.ini", SMALL + "[output]\nevent_log = on\n")
+    refused([a], ["a.ini:7: output.event_log: ", "--report"])
+    run(a, "-q", "--report", place.at("r"))
+    check(sorted(os.listdir(place.at("r"))) == sorted(FILES + ["events.txt"]), str(os.listdir(place.at("r"))))
+    with open(place.at("r", "events.txt")) as f:
+        check(f.read() == "0 nothing\n", "events.txt")
+    os.mkdir(place.at("r", "taken"))
+    os.remove(place.at("r", "events.txt"))
+    os.rename(place.at("r", "taken"), place.at("r", "events.txt"))
+    refused([a, "--report", place.at("r")], ["output.event_log: cannot write ", "Is a directory"])
+
+
 def same_seed_same_bytes(place):
     a = place.file("a.ini", MIXED)
     for name, seed in (("r1", "5"), ("r2", "5"), ("r3", "6")):
@@ -334,8 +347,8 @@ def manual(place):
         check(not p.returncode, p.stdout + p.stderr)
 
 
-CASES = [words, keys, wrong_scenario, overrides, files, summary, report, same_seed_same_bytes, gnuplot_missing,
-         interrupted, failed, full_disk, sweep, sweep_wrong, sweep_interrupted, examples, manual]
+CASES = [words, keys, wrong_scenario, overrides, files, summary, report, event_log, same_seed_same_bytes,
+         gnuplot_missing, interrupted, failed, full_disk, sweep, sweep_wrong, sweep_interrupted, examples, manual]
 
 
 def main():

@@ -70,7 +70,7 @@ static inline uint64_t sim_dropped(const struct sim_run *run)
 	uint64_t packets = 0;
 
 	for (uint32_t i = 0; i < run->results.drop_count; i++)
-		packets += run->results.drops[i].packets;
+		packets += run->results.drops[i].reason == RESULTS_TRIMMED ? 0 : run->results.drops[i].packets;
 	return packets;
 }
 
@@ -115,6 +115,7 @@ static inline uint64_t sim_hash(const struct results *r)
 	}
 	for (uint32_t i = 0; i < r->drop_count; i++) {
 		sim_mix(&h, (uint64_t)r->drops[i].place << 32 | r->drops[i].reason);
+		sim_mix(&h, (uint64_t)r->drops[i].node << 32 | r->drops[i].to);
 		sim_mix(&h, r->drops[i].packets);
 		sim_mix(&h, r->drops[i].bytes);
 	}
