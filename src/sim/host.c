@@ -421,9 +421,9 @@ uint8_t packet_tos(const struct packet *p)
 {
 	uint8_t ecn = p->flags & PACKET_CE ? 3 : p->flags & PACKET_ECT ? 2 : 0;
 
-	if (!(p->flags & PACKET_TRIMMABLE))
-		return ecn;
-	return ecn | (uint8_t)((p->flags & PACKET_TRIMMED ? VEROCE_DSCP_TRIMMED : VEROCE_DSCP_TRIMMABLE) << 2);
+	if (p->flags & PACKET_TRIMMED) /* and no longer trimmable */
+		return ecn | VEROCE_DSCP_TRIMMED << 2;
+	return p->flags & PACKET_TRIMMABLE ? ecn | VEROCE_DSCP_TRIMMABLE << 2 : ecn;
 }
 
 /* ---- in ----------------------------------------------------------------------------------------------- */
