@@ -4,7 +4,7 @@
  * by: to that port's reserve, then to the shared part up to a threshold that shrinks as the shared
  * part fills, then to headroom, which is only there for what was on its way when the pause was
  * sent. What waits in a lossy class is charged to the shared part, up to the same kind of threshold
- * for its queue. A packet that need not wait is never charged. Control packets have queues of their
+ * for its queue, which a limit of the queue's own may undercut. A packet that need not wait is never charged. Control packets have queues of their
  * own.
  */
 #include <errno.h>
@@ -73,6 +73,9 @@ enum network_drop mmu_admit(struct network *net, struct port *port, struct packe
 		return admit_lossless(net, sw, p);
 	if (port->queues[p->class].bytes + p->wire_bytes >
 	    share(room(sw), net->config.alpha_log2[p->class]))
+		return NETWORK_DROP_QUEUE;
+	if (net->config.queue_limit_bytes &&
+	    port->queues[p->class].bytes + p->wire_bytes > net->config.queue_limit_bytes)
 		return NETWORK_DROP_QUEUE;
 	if (p->wire_bytes > room(sw))
 		return NETWORK_DROP_QUEUE;

@@ -89,6 +89,8 @@ struct network_config {
 	uint64_t buffer_bytes;
 	/* of each node, instead; read by network_create() only. NULL: all alike */
 	const uint64_t *node_buffer_bytes;
+	/* of each queue of a lossy class, besides what a shared buffer lets it have; 0: no more */
+	uint32_t queue_limit_bytes;
 	/* -6 .. 3: a class's share of what is free, lossless or not */
 	int8_t alpha_log2[PACKET_CLASSES];
 

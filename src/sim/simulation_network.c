@@ -101,7 +101,7 @@ bool parts_network(const struct scenario *s, const struct topology *t, struct ne
 	c->mtu_bytes = (uint32_t)s->transport.payload_bytes + HOST_FRAME_BYTES + 64;
 	c->check = s->run.check;
 	if (s->sw.port_limit_bytes != SCENARIO_NONE)
-		c->port_queue_bytes = cut(s->sw.port_limit_bytes);
+		c->queue_limit_bytes = cut(s->sw.port_limit_bytes);
 	for (int i = 0; i < PACKET_CLASSES; i++) {
 		if (s->sw.weight[i])
 			c->dwrr_quantum_bytes[i] = s->sw.weight[i] * c->mtu_bytes;
@@ -124,7 +124,7 @@ bool parts_network(const struct scenario *s, const struct topology *t, struct ne
 		return refuse(why, "switch.trim: packets of rocev2 cannot be trimmed; take veroce");
 	if (s->sw.trim) {
 		c->trim_wire_bytes = (uint32_t)s->sw.trim_frame_bytes + HOST_FRAME_BYTES;
-		c->port_queue_bytes = cut(s->sw.trim_queue_bytes);
+		c->queue_limit_bytes = cut(s->sw.trim_queue_bytes);
 		c->control_queue_bytes = cut(s->sw.trim_control_bytes);
 	}
 	*buffers = NULL;

@@ -121,12 +121,19 @@ static unsigned run_folder(const char *folder)
 	while ((e = readdir(d))) {
 		size_t len = strlen(e->d_name);
 		struct sim_run run;
-		char *text;
+		struct scenario_file *nodes;
+		char *text, *file = NULL;
 
 		if (len < 5 || strcmp(e->d_name + len - 4, ".ini") != 0)
 			continue;
 		text = text_of(folder, e->d_name);
-		sim_start(&run, text, sets);
+		sim_read(&run, text, sets);
+		nodes = &run.scenario->topology.file;
+		if (nodes->path[0]) {
+			nodes->text = file = text_of(folder, nodes->path);
+			nodes->text_bytes = strlen(file);
+		}
+		sim_create(&run);
 		if (!run.simulation)
 			fail_msg("%s: %s", e->d_name, run.why);
 		sim_end(&run);
@@ -136,6 +143,7 @@ static unsigned run_folder(const char *folder)
 		assert_string_equal(run.results.partial_why, "run.events were spent");
 		sim_free(&run);
 		free(text);
+		free(file);
 		count++;
 	}
 	closedir(d);
@@ -298,6 +306,40 @@ static void totals_of_loss_are_those_of_all_hosts(void **state)
 	sim_free(&run);
 }
 
+/* ---- queues ------------------------------------------------------------------------------------------ */
+
+static void a_queue_is_as_long_as_the_scenario_lets_it_be(void **state)
+{
+	static const struct {
+		const char *sets[3];
+		uint64_t least, most;
+	} cases[] = {
+		{{NULL}, 300000, UINT64_MAX},
+		{{"switch.port_limit=100KB"}, 90000, 100000},
+		/* and the headers of what was trimmed */
+		{{"switch.trim=on", "switch.trim_queue=50KB"}, 45000, 100000},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sim_run run;
+		uint64_t longest = 0;
+
+		sim_do(&run,
+		       "[topology]\nkind = star\nhosts = 17\n[cc]\nalgorithm = none\n"
+		       "[workload.w]\nkind = incast\nsize = 100KB\n[run]\ncheck = on\n",
+		       cases[i].sets);
+		assert_int_equal(run.results.flows_done, 16);
+		for (uint32_t p = 0; p < run.results.port_count; p++) {
+			if (run.results.ports[p].queue_bytes_max > longest)
+				longest = run.results.ports[p].queue_bytes_max;
+		}
+		if (longest < cases[i].least || longest > cases[i].most)
+			fail_msg("%s: %llu bytes", cases[i].sets[0] ? cases[i].sets[0] : "no limit",
+				 (unsigned long long)longest);
+		sim_free(&run);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -311,6 +353,7 @@ int main(void)
 		cmocka_unit_test(idle_queue_pairs_do_not_slow_a_flow),
 		cmocka_unit_test(a_broken_queue_pair_ends_a_collective),
 		cmocka_unit_test(totals_of_loss_are_those_of_all_hosts),
+		cmocka_unit_test(a_queue_is_as_long_as_the_scenario_lets_it_be),
 		cmocka_unit_test(each_scenario_that_comes_along_runs),
 	};
 
