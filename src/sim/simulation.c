@@ -92,11 +92,42 @@ static bool make_hosts(struct simulation *s, struct why why)
 	return s->idle || refuse(why, "out of memory");
 }
 
+/* A record for each port of a switch; a host's port has no queue of its own. A node's ports are in order of its links. */
+static bool make_ports(struct simulation *s, uint16_t *next)
+{
+	const struct topology *t = &s->topology;
+	const struct scenario_output *o = &s->scenario->output;
+
+	for (uint32_t i = 0; i < 2 * t->link_count; i++) {
+		const struct topology_link *l = &t->links[i / 2];
+		uint32_t node = i % 2 ? l->b : l->a;
+		struct results_port port = {
+			.node = node,
+			.to = i % 2 ? l->a : l->b,
+			.port = next[node]++,
+			.tier = t->nodes[node].tier,
+			.rate_bps = l->rate_bps,
+		};
+		uint32_t number;
+
+		if (node < t->host_count && !s->scenario->run.check)
+			continue;
+		if (o->goodput_window_ps != SCENARIO_NONE)
+			results_series_init(&port.queue, o->goodput_window_ps, RESULTS_MAX);
+		if (results_port_add(s->results, &port, &number))
+			return false;
+		s->port_link[number] = i;
+	}
+	return true;
+}
+
 static bool make_results(struct simulation *s, struct why why)
 {
 	const struct scenario_output *o = &s->scenario->output;
 	struct results *r = s->results;
 	const struct topology *t = &s->topology;
+	uint16_t *next;
+	bool good;
 
 	snprintf(r->cc, sizeof(r->cc), s->scenario->cc.preset[0] ? "%.20s (%.20s)" : "%.20s",
 		 s->scenario->cc.algorithm, s->scenario->cc.preset);
@@ -114,28 +145,10 @@ static bool make_results(struct simulation *s, struct why why)
 				  s->scenario->workload_count))
 		return refuse(why, "out of memory");
 	s->port_link = calloc(2 * (size_t)t->link_count + 1, sizeof(*s->port_link));
-	if (!s->port_link)
-		return refuse(why, "out of memory");
-	for (uint32_t i = 0; i < 2 * t->link_count; i++) {
-		const struct topology_link *l = &t->links[i / 2];
-		uint32_t node = i % 2 ? l->b : l->a;
-		struct results_port port = {
-			.node = node,
-			.to = i % 2 ? l->a : l->b,
-			.tier = t->nodes[node].tier,
-			.rate_bps = l->rate_bps,
-		};
-		uint32_t number;
-
-		if (node < t->host_count && !s->scenario->run.check)
-			continue; /* a host's port has no queue of its own */
-		if (o->goodput_window_ps != SCENARIO_NONE)
-			results_series_init(&port.queue, o->goodput_window_ps, RESULTS_MAX);
-		if (results_port_add(r, &port, &number))
-			return refuse(why, "out of memory");
-		s->port_link[number] = i;
-	}
-	return true;
+	next = calloc(t->node_count, sizeof(*next));
+	good = s->port_link && next && make_ports(s, next);
+	free(next);
+	return good || refuse(why, "out of memory");
 }
 
 /* At the interval of the samples, or else of the curves. */

@@ -340,6 +340,27 @@ static void a_queue_is_as_long_as_the_scenario_lets_it_be(void **state)
 	}
 }
 
+/* Files name a queue by these two. */
+static void a_port_is_known_by_its_node_and_number(void **state)
+{
+	struct sim_run run;
+
+	sim_do(&run,
+	       "[topology]\nkind = leaf-spine\nleaves = 2\nspines = 2\nhosts = 2\nuplinks = 4\n"
+	       "[workload.w]\nkind = permutation\nsize = 1KB\n",
+	       NULL);
+	assert_true(run.results.port_count >= 2 * (2 + 4));
+	for (uint32_t i = 0; i < run.results.port_count; i++) {
+		for (uint32_t j = 0; j < i; j++) {
+			const struct results_port *a = &run.results.ports[i], *b = &run.results.ports[j];
+
+			assert_false(a->node == b->node && a->port == b->port);
+		}
+		assert_true(run.results.ports[i].port < 6);
+	}
+	sim_free(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +375,7 @@ int main(void)
 		cmocka_unit_test(a_broken_queue_pair_ends_a_collective),
 		cmocka_unit_test(totals_of_loss_are_those_of_all_hosts),
 		cmocka_unit_test(a_queue_is_as_long_as_the_scenario_lets_it_be),
+		cmocka_unit_test(a_port_is_known_by_its_node_and_number),
 		cmocka_unit_test(each_scenario_that_comes_along_runs),
 	};
 
