@@ -84,6 +84,9 @@ static void a_trimmed_packet_is_as_long_as_what_is_left(void **state)
 	assert_int_equal(frame_encode(frame, &p, &length), BODY + 36);
 	assert_int_equal(length, BODY + 40);
 	assert_int_equal(frame[IP + 1], 9 << 2);
+	p.flags = PACKET_TRIMMED | PACKET_CE; /* as a switch leaves it: it cannot be cut again */
+	frame_encode(frame, &p, &length);
+	assert_int_equal(frame[IP + 1], 9 << 2 | 3);
 }
 
 static void no_packet_overflows_a_frame(void **state)

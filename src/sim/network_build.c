@@ -204,6 +204,7 @@ static bool check_config(const struct network_config *config, struct reason *t)
 	}
 	return check_bytes(t, "a port's queue of ", config->port_queue_bytes, 0, 1 << 30) &&
 	       check_bytes(t, "a control queue of ", config->control_queue_bytes, 0, 1 << 30) &&
+	       check_bytes(t, "a queue's limit of ", config->class_queue_bytes, 0, 1 << 30) &&
 	       check_bytes(t, "a shared buffer of ", config->buffer_bytes, 0, UINT64_C(1) << 31) &&
 	       check_bytes(t, "trimmed packets of ", config->trim_wire_bytes, 0, 1 << 16) &&
 	       check_pfc(config, t) && check_red(&config->red, t);

@@ -212,6 +212,8 @@ static void what_is_wrong_names_line_key_and_what_is_allowed(void **state)
 		 3,
 		 "workload.a.load",
 		 {"kind = incast", "cdf"}},
+		{"[workload.a]\nkind = incast\nsenders = 1-3\n", 3, "workload.a.senders",
+		 {"kind = incast", "flow"}},
 		{"[workload.a]\nkind = cdf\n", 1, "workload.a.stop", {"never end"}},
 		{"[workload.a]\nkind = cdf\ncdf = cubic\n", 3, "workload.a.cdf", {"WebSearch"}},
 		{"[workload.a]\nkind = file\n", 1, "workload.a.file", {"path"}},

@@ -114,12 +114,19 @@ static unsigned run_folder(const char *folder)
 	while ((e = readdir(d))) {
 		size_t len = strlen(e->d_name);
 		struct sim_run run;
-		char *text;
+		struct scenario_file *nodes;
+		char *text, *file = NULL;
 
 		if (len < 5 || strcmp(e->d_name + len - 4, ".ini") != 0)
 			continue;
 		text = text_of(folder, e->d_name);
-		sim_start(&run, text, sets);
+		sim_read(&run, text, sets);
+		nodes = &run.scenario->topology.file;
+		if (nodes->path[0]) {
+			nodes->text = file = text_of(folder, nodes->path);
+			nodes->text_bytes = strlen(file);
+		}
+		sim_create(&run);
 		if (!run.simulation)
 			fail_msg("%s: %s", e->d_name, run.why);
 		sim_end(&run);
@@ -129,6 +136,7 @@ static unsigned run_folder(const char *folder)
 		assert_string_equal(run.results.partial_why, "run.events were spent");
 		sim_free(&run);
 		free(text);
+		free(file);
 		count++;
 	}
 	closedir(d);
@@ -528,6 +536,61 @@ static void messages_on_one_queue_pair_are_flows_of_their_own(void **state)
 	}
 }
 
+/* ---- queues ------------------------------------------------------------------------------------------ */
+
+static void a_queue_is_as_long_as_the_scenario_lets_it_be(void **state)
+{
+	static const struct {
+		const char *sets[3];
+		uint64_t least, most;
+	} cases[] = {
+		{{NULL}, 300000, UINT64_MAX},
+		{{"switch.port_limit=100KB"}, 90000, 100000},
+		/* and the headers of what was trimmed */
+		{{"switch.trim=on", "switch.trim_queue=50KB"}, 45000, 100000},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sim_run run;
+		uint64_t longest = 0;
+
+		sim_do(&run,
+		       "[topology]\nkind = star\nhosts = 17\n[cc]\nalgorithm = none\n"
+		       "[workload.w]\nkind = incast\nsize = 100KB\n[run]\ncheck = on\n",
+		       cases[i].sets);
+		assert_int_equal(run.results.flows_done, 16);
+		for (uint32_t p = 0; p < run.results.port_count; p++) {
+			if (run.results.ports[p].queue_bytes_max > longest)
+				longest = run.results.ports[p].queue_bytes_max;
+		}
+		if (longest < cases[i].least || longest > cases[i].most)
+			fail_msg("%s: %llu bytes", cases[i].sets[0] ? cases[i].sets[0] : "no limit",
+				 (unsigned long long)longest);
+		sim_free(&run);
+	}
+}
+
+/* Files name a queue by these two. */
+static void a_port_is_known_by_its_node_and_number(void **state)
+{
+	struct sim_run run;
+
+	sim_do(&run,
+	       "[topology]\nkind = leaf-spine\nleaves = 2\nspines = 2\nhosts = 2\nuplinks = 4\n"
+	       "[workload.w]\nkind = permutation\nsize = 1KB\n",
+	       NULL);
+	assert_true(run.results.port_count >= 2 * (2 + 4));
+	for (uint32_t i = 0; i < run.results.port_count; i++) {
+		for (uint32_t j = 0; j < i; j++) {
+			const struct results_port *a = &run.results.ports[i], *b = &run.results.ports[j];
+
+			assert_false(a->node == b->node && a->port == b->port);
+		}
+		assert_true(run.results.ports[i].port < 6);
+	}
+	sim_free(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -549,6 +612,8 @@ int main(void)
 		cmocka_unit_test(pause_frames_over_time_are_all_of_them),
 		cmocka_unit_test(exact_packets_are_a_flows_and_not_a_hosts),
 		cmocka_unit_test(messages_on_one_queue_pair_are_flows_of_their_own),
+		cmocka_unit_test(a_queue_is_as_long_as_the_scenario_lets_it_be),
+		cmocka_unit_test(a_port_is_known_by_its_node_and_number),
 		cmocka_unit_test(each_scenario_that_comes_along_runs),
 	};
 

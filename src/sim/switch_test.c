@@ -374,6 +374,47 @@ static void a_lossy_queue_gets_alpha_of_what_is_free(void **state)
 	}
 }
 
+static void a_queue_has_a_limit_of_its_own_beside_a_shared_buffer(void **state)
+{
+	static const struct {
+		uint32_t limit_bytes, trim_wire_bytes;
+	} cases[] = {{20000, 0}, {20000, 84}, {0, 0}};
+
+	for (size_t n = 0; n < sizeof(cases) / sizeof(*cases); n++) {
+		struct network_config config;
+		struct network_port_counts counts;
+		struct topology t;
+
+		network_config_init(&config);
+		config.buffer_bytes = 300000;
+		config.class_queue_bytes = cases[n].limit_bytes;
+		config.trim_wire_bytes = cases[n].trim_wire_bytes;
+		config.check = true;
+		tree_star(&t, 4, G100, US);
+		struct network *net = must_create(&t, &config);
+		struct flow_host *hosts = flow_hosts(net, 4);
+
+		for (uint32_t i = 1; i < 4; i++) {
+			hosts[i].flags |= PACKET_TRIMMABLE;
+			flow_start(&hosts[i], 0, 100, 1000);
+		}
+		must_end(net);
+		network_count_port(net, 0, 1, &counts);
+		if (!cases[n].limit_bytes) {
+			assert_true(counts.queue_bytes_max > 100000);
+		} else if (cases[n].trim_wire_bytes) {
+			assert_int_equal(drops_of_all(net), 0);
+			assert_true(counts.trimmed_packets > 100);
+			/* Of data; 300 trimmed ones at most wait beside it. */
+			assert_true(counts.queue_bytes_max <= 20000 + 300 * 84);
+		} else {
+			assert_int_equal(counts.queue_bytes_max, 20000);
+			assert_true(drops_of(net, NETWORK_DROP_QUEUE) > 100);
+		}
+		finish(net, hosts);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,6 +428,7 @@ int main(void)
 		cmocka_unit_test(a_step_marks_by_the_queue_that_is_left_behind),
 		cmocka_unit_test(int_tells_of_each_switch),
 		cmocka_unit_test(a_lossy_queue_gets_alpha_of_what_is_free),
+		cmocka_unit_test(a_queue_has_a_limit_of_its_own_beside_a_shared_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

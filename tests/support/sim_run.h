@@ -15,8 +15,8 @@ struct sim_run {
 	char why[512];
 };
 
-/* The text, with overrides "section.key=value" that a NULL ends; no files. The run has not begun. */
-static inline void sim_start(struct sim_run *run, const char *text, const char *const *sets)
+/* The text, with overrides "section.key=value" that a NULL ends; the texts of files are not read. */
+static inline void sim_read(struct sim_run *run, const char *text, const char *const *sets)
 {
 	struct scenario_source *source = scenario_source_create();
 	struct scenario_error e = {0};
@@ -34,8 +34,20 @@ static inline void sim_start(struct sim_run *run, const char *text, const char *
 	scenario_source_destroy(source);
 	if (rc)
 		fail_msg("%s: %s", e.key, e.what);
+}
+
+/* What was read, which has not begun. */
+static inline void sim_create(struct sim_run *run)
+{
 	results_init(&run->results);
 	run->simulation = simulation_create(run->scenario, &run->results, run->why, sizeof(run->why));
+}
+
+/* Both, of a scenario that names no files. */
+static inline void sim_start(struct sim_run *run, const char *text, const char *const *sets)
+{
+	sim_read(run, text, sets);
+	sim_create(run);
 }
 
 /* To its end; it must not break an invariant. */

@@ -161,7 +161,7 @@ static void reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 /* The QP's turn comes without being asked for, and its acknowledgement does not wait for company. */
 static bool goes_next(const struct transport *tp, const struct qp *qp)
 {
-	return !list_empty(&qp->active) && list_empty(&qp->held) && !tp->data_paused;
+	return !list_empty(&qp->active) && list_empty(&qp->held) && !qp_is_paused(tp, qp);
 }
 
 void acks_arrived(struct transport *tp, struct qp *qp, struct receiver *in,

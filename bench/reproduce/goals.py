@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What this project wants of its transport."""
+from reproduce.run import Run
+
+TITLE = "What this project wants"
+
+
+def runs(quick):
+    big = [] if quick else [
+        Run("a2a-1024", "goal-all-to-all", "topology.k=16", "workload.a2a.size=128MB"),
+        Run("a2a-1024-degraded", "goal-all-to-all", "topology.k=16", "workload.a2a.size=128MB",
+            "failures.degraded=1%"),
+        Run("ring-1024", "goal-ring", "topology.k=16", "workload.ring.size=256MB"),
+        Run("ring-1024-degraded", "goal-ring", "topology.k=16", "workload.ring.size=256MB",
+            "failures.degraded=1%"),
+    ]
+    size = "32MB" if quick else "256MB"
+    return [
+        Run("a2a-128", "goal-all-to-all", f"workload.a2a.size={size}"),
+        Run("a2a-128-degraded", "goal-all-to-all", f"workload.a2a.size={size}", "failures.degraded=1%"),
+        Run("ring-128", "goal-ring", f"workload.ring.size={size}"),
+        Run("ring-128-degraded", "goal-ring", f"workload.ring.size={size}", "failures.degraded=1%"),
+        *[Run(f"a2a-64-{name}-{active}", "goal-against-rocev2", f"workload.a2a.active={active}", *sets)
+          for active in (2, 1, 16)
+          for name, sets in (("veroce", []), ("rocev2", ["transport.protocol=rocev2", "cc.algorithm=dcqcn",
+                                                        "switch.pfc=on", "transport.cnp_interval=50us"]))],
+        Run("long-clean", "goal-long-haul", "link.loss=0"),
+        Run("long-lossy", "goal-long-haul"),
+        Run("incast-100g", "goal-incast"),
+        Run("incast-400g", "goal-incast", "link.rate=400Gbps"),
+    ] + big
+
+
+def share(run):
+    c = run.rows("collectives.csv")
+    return 100 * int(c[0]["ideal_ps"]) / int(c[0]["time_ps"]) if c and c[0]["time_ps"] else None
+
+
+def spread_kbps(run):
+    f = run.rows("fairness.csv")
+    return (int(f[-1]["max_bps"]) - int(f[-1]["min_bps"])) / 1e3 if f else None
+
+
+def page(runs, out):
+    named = {r.name: r for r in runs if r.summary}
+    rows = []
+
+    def row(goal, wanted, value, *used):
+        rows.append(f"| {goal} | {wanted} | {value} | " + "; ".join(f"`{u.command()}`" for u in used) + " |")
+
+    for hosts in (128, 1024):
+        for kind, label in (("a2a", "all-to-all"), ("ring", "ring allreduce")):
+            for tail, wanted in (("", ">= 97 %"), ("-degraded", ">= 95 %")):
+                r = named.get(f"{kind}-{hosts}{tail}")
+                s = r and share(r)
+                if r:
+                    row(f"{label}, {hosts} hosts, 400 Gbit/s{', 1 % of the links at half rate' if tail else ''}",
+                        wanted, f"{s:.1f} %" if s else "not done", r)
+    for active in (2, 1, 16):
+        a, b = named.get(f"a2a-64-veroce-{active}"), named.get(f"a2a-64-rocev2-{active}")
+        if a and b and share(a) and share(b):
+            row(f"all-to-all, 64 hosts, {active} peers at a time, against RoCEv2 + DCQCN + ECMP",
+                ">= 1.48 x" if active == 2 else "", f"{share(a) / share(b):.2f} x ({share(a):.0f} and "
+                f"{share(b):.0f} % of ideal)", a, b)
+    a, b = named.get("long-lossy"), named.get("long-clean")
+    if a and b and a.flows() and b.flows():
+        row("one flow, 100 km, 5 % loss, of loss-free", ">= 0.93",
+            f"{int(b.flows()[0]['fct_ps']) / int(a.flows()[0]['fct_ps']):.3f}", a, b)
+    for rate in ("100g", "400g"):
+        r = named.get(f"incast-{rate}")
+        if r and spread_kbps(r) is not None:
+            row(f"128:1 incast at {rate.upper()}bit/s, most less least over 1 s", "<= 100 kbit/s",
+                f"{spread_kbps(r):.0f} kbit/s", r)
+    if rows:
+        out.append("A collective's share is of what its bytes with headers take at the hosts' rate, until its slowest host is "
+                   "done. A link at half rate between an edge switch and one of its four aggregation switches takes an "
+                   "eighth off what the four hosts below can send or get, and all others wait for them: with 1 % of the "
+                   "links degraded no more than 87.5 % is possible for the all-to-all. The incast's receiver gives "
+                   "out shares (`cc.rxshare`); a packet of 4 KB in a second is 33 kbit/s.")
+        out += ["\n| goal | wanted | here | command |", "|---|---|---|---|"] + rows

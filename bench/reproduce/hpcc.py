@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The evaluation of HPCC: FCT slowdown by flow size, beside the plots of the project's site."""
+from reproduce.run import Run, options, percentile
+
+TITLE = "The evaluation of HPCC"
+
+# Read off the plots of the project's site, eta 0.99, within 3 %. size: the twentieths of the flows, in
+# order of size, that the point stands for; percentile; HPCC, DCQCN+w, TIMELY+w, DCTCP.
+PUBLISHED = {
+    ("websearch", 30): [
+        ("<= 6.7 KB", (0, 1), 95, (1.22, 3.05, 3.05, 2.65)), ("30 KB", (5,), 95, (1.68, 2.90, 2.92, 2.58)),
+        ("200 KB", (11,), 95, (2.75, 3.20, 3.25, 3.20)), ("1 MB", (13,), 95, (3.7, 3.7, 3.7, 4.2)),
+        ("5 MB", (17,), 95, (4.35, 3.75, 4.0, 4.05)), ("30 MB", (19,), 95, (4.05, 3.3, 3.5, 3.1)),
+        ("<= 6.7 KB", (0, 1), 99, (1.70, 4.3, 4.35, 3.75)), ("30 KB", (5,), 99, (2.05, 3.95, 4.0, 3.5)),
+        ("200 KB", (11,), 99, (3.65, 4.05, 4.1, 3.95)), ("1 MB", (13,), 99, (5.1, 6.1, 5.0, 6.8)),
+        ("5 MB", (17,), 99, (6.3, 5.0, 6.0, 6.0)), ("30 MB", (19,), 99, (5.1, 4.15, 4.5, 3.95))],
+    ("websearch", 50): [
+        ("<= 6.7 KB", (0, 1), 95, (1.50, 4.65, 4.25, 3.75)), ("30 KB", (5,), 95, (2.35, 4.5, 4.15, 3.8)),
+        ("200 KB", (11,), 95, (4.7, 5.2, 4.95, 4.9)), ("1 MB", (13,), 95, (6.8, 7.95, 6.8, 8.35)),
+        ("5 MB", (17,), 95, (9.7, 7.2, 8.35, 7.9)), ("30 MB", (19,), 95, (8.7, 6.05, 7.35, 5.7)),
+        ("<= 6.7 KB", (0, 1), 99, (2.03, 6.9, 6.3, 5.5)), ("30 KB", (5,), 99, (3.05, 6.25, 5.7, 5.0)),
+        ("200 KB", (11,), 99, (6.5, 7.5, 6.45, 6.3)), ("1 MB", (13,), 99, (10, 11.4, 11.6, 13)),
+        ("5 MB", (17,), 99, (14.6, 9.8, 14, 11)), ("30 MB", (19,), 99, (11.7, 8.0, 9.9, 7.6))],
+    ("fb_hadoop", 30): [
+        ("<= 7 KB", range(14), 95, (1.50, 2.74, 2.78, 2.43)), ("46 KB", (15,), 95, (1.99, 2.68, 2.71, 2.45)),
+        ("120 KB", (17,), 95, (2.40, 2.72, 2.76, 2.60)), ("10 MB", (19,), 95, (4.3, 3.3, 3.8, 3.3)),
+        ("<= 7 KB", range(14), 99, (2.12, 4.15, 4.32, 3.55)), ("46 KB", (15,), 99, (2.51, 3.63, 3.77, 3.23)),
+        ("120 KB", (17,), 99, (3.12, 3.53, 3.63, 3.35)), ("10 MB", (19,), 99, (5.9, 4.25, 5.1, 4.25))],
+    ("fb_hadoop", 50): [
+        ("<= 7 KB", range(14), 95, (1.90, 4.4, 4.2, 3.55)), ("46 KB", (15,), 95, (2.93, 4.22, 4.10, 3.67)),
+        ("120 KB", (17,), 95, (3.97, 4.38, 4.35, 4.1)), ("10 MB", (19,), 95, (10.6, 6.0, 8.5, 6.0)),
+        ("<= 7 KB", range(14), 99, (2.63, 6.7, 6.4, 5.28)), ("46 KB", (15,), 99, (3.9, 5.7, 5.6, 4.85)),
+        ("120 KB", (17,), 99, (5.5, 5.8, 5.7, 5.45)), ("10 MB", (19,), 99, (15, 7.8, 11.6, 7.8))],
+}
+ALGORITHMS = [
+    ("HPCC", ["cc.algorithm=hpcc", "cc.eta=0.99"]),
+    ("DCQCN+w", ["cc.algorithm=dcqcn_fw", "cc.window=on", "switch.int=off"]),
+    ("TIMELY+w", ["cc.algorithm=timely", "cc.window=on", "switch.int=off", "transport.ack_class=control"]),
+    ("DCTCP", ["cc.algorithm=dctcp", "switch.int=off", "switch.kmin=30KB", "switch.kmax=30KB",
+               "switch.pmax=100%", "switch.ecn_rate=10Gbps"]),
+]
+
+
+def runs(quick):
+    span = "2ms" if quick else options.span
+    loads = [("websearch", 30)] if quick else list(PUBLISHED)
+    return [Run(f"{cdf}-{load}-{name}", "hpcc-eval", *sets, f"workload.web.cdf={cdf}",
+                f"workload.web.load={load}%", f"workload.web.stop={span}",
+                f"run.title={name}: {cdf} at {load} %")
+            for cdf, load in loads for name, sets in ALGORITHMS]
+
+
+def twentieths(run):
+    flows = sorted((int(f["bytes"]), float(f["slowdown"])) for f in run.flows())
+    n = len(flows)
+    return [[s for _, s in flows[n * i // 20:n * (i + 1) // 20]] for i in range(20)]
+
+
+def page(runs, out):
+    named = {r.name: r for r in runs}
+    held = total = 0
+    for (cdf, load), points in PUBLISHED.items():
+        mine = [named.get(f"{cdf}-{load}-{name}") for name, _ in ALGORITHMS]
+        if not any(mine):
+            continue
+        bins = [twentieths(r) if r and r.summary else None for r in mine]
+        out.append(f"\n### {cdf}, {load} % load\n")
+        out.append("| size | percentile | " + " | ".join(f"{n} (published)" for n, _ in ALGORITHMS) + " |")
+        out.append("|---|---|" + "---|" * len(ALGORITHMS))
+        for label, which, pct, published in points:
+            band = 0.10 if label.startswith("<=") else 0.15
+            cells = []
+            for b, want in zip(bins, published):
+                if b is None:
+                    cells.append("-")
+                    continue
+                got = percentile([s for i in which for s in b[i]], pct)
+                good = abs(got - want) <= band * want
+                held += good
+                total += 1
+                cells.append(f"{got:.2f} ({want:g}){'' if good else ' *'}")
+            out.append(f"| {label} | {pct} | " + " | ".join(cells) + " |")
+        for r in mine:
+            if r and r.summary:
+                out.append(f"\n`{r.command()}`: {r.figure('flows_done')} of {r.figure('flows')} flows, "
+                           f"{r.figure('pause_frames')} pauses, longest queue {r.figure('queue_max') / 1e3:.0f} KB")
+    out.append(f"\nFlows begin within {'2ms' if options.quick else options.span}, and the network begins empty: the longest "
+               "flows and the highest load have then seen less of a standing queue than in the published runs, which "
+               "went on for longer.")
+    if total:
+        out.append(f"\n{held} of {total} points are within 10 % (short flows) or 15 % (others) of what was "
+                   "published; a star marks the others.")
