@@ -266,14 +266,14 @@ static uint64_t fct_ps_of(const struct results *r, uint32_t workload)
 	return 0;
 }
 
-/* Host 0 is one of three that host 4 takes from, and has something for host 3, which nobody else has. */
+/* Host 0 is one of four that host 4 takes from, and has something for host 3, which nobody else has. */
 static void a_pause_stops_its_class_alone(void **state)
 {
 	static const char *const protocols[] = {"transport.protocol=rocev2", "transport.protocol=veroce"};
 	static const char text[] = "[topology]\nkind = star\nhosts = 5\n[link]\nrate = 100Gbps\n"
 				   "[switch]\npfc = on\nbuffer = 2MB\n[cc]\nalgorithm = none\n"
 				   "[run]\ncheck = on\n[transport]\nrto = 100ms\n"
-				   "[workload.crowd]\nkind = incast\nsenders = 0-2\nreceivers = 4\nsize = 4MB\n"
+				   "[workload.crowd]\nkind = flow\nsenders = 0-3\nreceivers = 4,4,4,4\nsize = 4MB\n"
 				   "[workload.lone]\nkind = flow\nsenders = 0\nreceivers = 3\nsize = 2MB\n";
 
 	uint64_t bps[4];
