@@ -282,6 +282,28 @@ static void a_permutation_has_no_fixed_point_and_each_receiver_once(void **state
 }
 
 /* Of 4 hosts there are 9 derangements; each should be as likely as the others. */
+static void pairs_are_messages_in_the_order_given(void **state)
+{
+	static const struct workload_pair pairs[] = {{2, 0}, {0, 1}, {2, 0}};
+	struct workload *w = made("pairs", (struct workload_params){.host_count = 3,
+								    .pairs = pairs,
+								    .pair_count = 3,
+								    .start_ps = 7,
+								    .bytes = 1000});
+	struct message m;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_true(workload_next(w, &m));
+		assert_int_equal(m.src, pairs[i].src);
+		assert_int_equal(m.dst, pairs[i].dst);
+		assert_int_equal(m.bytes, 1000);
+		assert_int_equal(m.start_ps, 7);
+		assert_int_equal(m.connection & 0xff, i); /* each its own */
+	}
+	assert_false(workload_next(w, &m));
+	workload_free(w);
+}
+
 static void every_derangement_is_as_likely(void **state)
 {
 	uint32_t counts[256] = {0}, kinds = 0;
@@ -682,9 +704,10 @@ static void poisson_gaps_are_exponential_and_destinations_uniform(void **state)
 	enum { N = 8, COUNT = 80000, MEAN = 80000 /* ps: 1000 B at 100 Gbit/s */ };
 	struct cdf cdf;
 	uint64_t last[N] = {0}, to[N] = {0}, longer[4] = {0}, gaps = 0;
+	struct text_error err;
 	struct message m;
 
-	assert_int_equal(cdf_fixed(&cdf, 1000), 0);
+	assert_int_equal(cdf_read(&cdf, "1000 100\n", 9, &err), 0);
 
 	struct workload *w = made("poisson", (struct workload_params){.host_count = N,
 								      .seed = 7,
@@ -1007,6 +1030,7 @@ static void the_same_seed_gives_the_same_messages_on_every_machine(void **state)
 
 static void impossible_parameters_are_refused_with_the_reason(void **state)
 {
+	static const struct workload_pair beyond[] = {{0, 1}, {3, 4}}, to_itself[] = {{3, 3}};
 	static const uint32_t twice[] = {1, 2, 1};
 	static struct cdf none;
 	static const struct {
@@ -1081,6 +1105,9 @@ static void impossible_parameters_are_refused_with_the_reason(void **state)
 		 "end, ps, is 39; allowed are 40 to"},
 		{"many-qps", {.host_count = 4}, "connections and senders is 0"},
 		{"many-qps", {.host_count = 4, .connections = 3, .idle = 4}, "idle is 4"},
+		{"pairs", {.host_count = 4, .bytes = 1}, "pairs is 0"},
+		{"pairs", {.host_count = 4, .bytes = 1, .pairs = beyond, .pair_count = 2}, "a receiver is 4"},
+		{"pairs", {.host_count = 5, .bytes = 1, .pairs = to_itself, .pair_count = 1}, "host 3 is to send to"},
 		{"hpcc-flows", {0}, "the text ends"},
 		{"htsim-matrix", {0}, "Nodes and Connections"},
 	};
@@ -1117,6 +1144,7 @@ int main(void)
 		cmocka_unit_test(an_incast_has_its_senders_in_turn),
 		cmocka_unit_test(jitter_stays_within_its_bound_and_messages_in_order),
 		cmocka_unit_test(a_permutation_has_no_fixed_point_and_each_receiver_once),
+		cmocka_unit_test(pairs_are_messages_in_the_order_given),
 		cmocka_unit_test(every_derangement_is_as_likely),
 		cmocka_unit_test(all_to_all_covers_each_ordered_pair_once),
 		cmocka_unit_test(shifted_order_gives_every_receiver_one_sender_a_step),
