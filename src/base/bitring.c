@@ -12,30 +12,20 @@ static inline uint64_t word_at(const struct bitring *r, uint32_t pos)
 	return r->words[(pos & r->mask) >> 6];
 }
 
-/* The bits that `flip` inverts are searched for a one; after one lap the answer is known. */
-static uint32_t scan(const struct bitring *r, uint32_t from, uint32_t max, uint64_t flip)
+/* After one lap the answer is known. */
+uint32_t bitring_next_set(const struct bitring *r, uint32_t from, uint32_t max)
 {
 	uint64_t lap = (uint64_t)r->mask + 1, limit = max < lap ? max : lap, d;
-	uint64_t w = (word_at(r, from) ^ flip) >> (from & 63);
+	uint64_t w = word_at(r, from) >> (from & 63);
 
 	for (d = 0; !w;) {
 		d += 64 - ((from + d) & 63);
 		if (d >= limit)
 			return max;
-		w = word_at(r, (uint32_t)(from + d)) ^ flip;
+		w = word_at(r, (uint32_t)(from + d));
 	}
 	d += (uint64_t)__builtin_ctzll(w);
 	return d < limit ? (uint32_t)d : max;
-}
-
-uint32_t bitring_next_set(const struct bitring *r, uint32_t from, uint32_t max)
-{
-	return scan(r, from, max, 0);
-}
-
-uint32_t bitring_next_clear(const struct bitring *r, uint32_t from, uint32_t max)
-{
-	return scan(r, from, max, UINT64_MAX);
 }
 
 static uint64_t get64(const struct bitring *r, uint32_t from)

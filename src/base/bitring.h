@@ -36,14 +36,6 @@ static inline void bitring_clear(struct bitring *r, uint32_t pos)
 
 /* The distance from `from` to the first set bit; max when the first max bits are clear. */
 uint32_t bitring_next_set(const struct bitring *, uint32_t from, uint32_t max);
-/* The distance from `from` to the first clear bit; max when the first max bits are set. */
-uint32_t bitring_next_clear(const struct bitring *, uint32_t from, uint32_t max);
-
-/* How many bits in a row are set from `from` on, at most max. */
-static inline uint32_t bitring_run(const struct bitring *r, uint32_t from, uint32_t max)
-{
-	return bitring_next_clear(r, from, max);
-}
 
 /* The 128 bits from `from` on: bit i of `out`, low word first, is position from + i, 0 at i >= max.
  */

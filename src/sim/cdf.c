@@ -71,17 +71,6 @@ int cdf_read(struct cdf *out, const char *bytes, size_t size, struct text_error 
 	return rc;
 }
 
-int cdf_fixed(struct cdf *out, uint64_t bytes)
-{
-	struct cdf_point *p = malloc(sizeof(*p));
-
-	if (!p)
-		return -ENOMEM;
-	*p = (struct cdf_point){bytes, CDF_ONE};
-	*out = (struct cdf){p, 1};
-	return 0;
-}
-
 void cdf_free(struct cdf *c)
 {
 	free(c->points);

@@ -34,9 +34,6 @@ struct cdf {
  */
 int cdf_read(struct cdf *, const char *text, size_t bytes, struct text_error *err);
 
-/* All messages have one size. 0 or -ENOMEM. */
-int cdf_fixed(struct cdf *, uint64_t bytes);
-
 /*
  * The distributions that come with the simulator, as share/cdf has them; names ended by NULL. The
  * text lasts for ever; NULL: no such name. Upper and lower case, - and _ are the same.

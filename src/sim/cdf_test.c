@@ -130,9 +130,10 @@ static void the_ends_of_the_draw_are_the_ends_of_the_curve(void **state)
 
 static void a_fixed_size_is_always_that_size(void **state)
 {
+	struct text_error err;
 	struct cdf c;
 
-	assert_int_equal(cdf_fixed(&c, 4096), 0);
+	assert_int_equal(read_text(&c, "4096 100\n", &err), 0);
 	assert_int_equal(cdf_mean_millibytes(&c), 4096000);
 	assert_int_equal(cdf_bytes(&c, 0), 4096);
 	assert_int_equal(cdf_bytes(&c, UINT64_MAX), 4096);

@@ -351,11 +351,6 @@ int results_queue_change(struct results_port *p, uint64_t now_ps, uint64_t bytes
 	return 0;
 }
 
-int results_queue_end(struct results_port *p, uint64_t now_ps)
-{
-	return results_queue_change(p, now_ps, p->queue_bytes);
-}
-
 int results_queue_sample(struct results_port *p)
 {
 	uint32_t bin = queue_bin(p->queue_bytes);

@@ -247,11 +247,9 @@ int results_goodput_start(struct results *, uint64_t window_ps, uint32_t flows, 
 /* Bytes newly acknowledged. Counts into acked_bytes of the flow, too. */
 int results_goodput_add(struct results *, uint32_t flow, uint64_t now_ps, uint64_t bytes);
 
-/* The queue of a port is now `bytes` long. Time must not go back. */
+/* The queue of a port is now `bytes` long; also at the end of the run, for the time since the last change.
+ * Time must not go back. */
 int results_queue_change(struct results_port *, uint64_t now_ps, uint64_t bytes);
-
-/* At the end of the run: the time since the last change. */
-int results_queue_end(struct results_port *, uint64_t now_ps);
 
 /* What the ns-3 code does each 100 ns: how long is it now? */
 int results_queue_sample(struct results_port *);

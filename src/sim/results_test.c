@@ -203,7 +203,7 @@ static void queues_are_weighted_by_time(void **state)
 	/* Empty for 60, 1500 bytes for 30, 3000 bytes for 10. */
 	results_queue_change(q, 60, 1500);
 	results_queue_change(q, 90, 3000);
-	results_queue_end(q, 100);
+	results_queue_change(q, 100, 3000);
 	assert_int_equal(q->queue_time_ps[0], 60);
 	assert_int_equal(q->queue_time_ps[2], 30);
 	assert_int_equal(q->queue_time_ps[3], 10);
@@ -229,7 +229,7 @@ static void a_port_of_a_host_is_no_switch_queue(void **state)
 
 	results_port_add(&r, &p, NULL);
 	results_queue_change(&r.ports[0], 0, 5000);
-	results_queue_end(&r.ports[0], 10);
+	results_queue_change(&r.ports[0], 10, 5000);
 	assert_int_equal(results_queue_percentile_all(&r, 990000), 0);
 }
 

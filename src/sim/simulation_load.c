@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Scenario to workload: each [workload.NAME] is a part, and each of its rounds one of its own. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +17,7 @@ static const char *const kinds[SCENARIO_WORKLOAD_KINDS] = {
 	[SCENARIO_TREE_ALLREDUCE] = "tree",
 	[SCENARIO_MOE] = "moe",
 	[SCENARIO_CDF] = "poisson",
+	[SCENARIO_FLOW] = "pairs",
 	[SCENARIO_STAIRCASE] = "staircase",
 	[SCENARIO_VICTIM] = "victim",
 };
@@ -85,26 +85,18 @@ static uint32_t nth_of(const struct scenario_ranges *r, uint32_t n)
 	return UINT32_MAX;
 }
 
-/* Flows from one list of hosts to another, written as the flow file that says the same; NULL: no memory. */
-static char *flow_text(const struct scenario_workload *w, size_t *bytes)
+/* Flows from one list of hosts to another, as long as both last; NULL: no memory. */
+static struct workload_pair *pairs_of(const struct scenario_workload *w, uint32_t *count)
 {
-	uint32_t count = 0;
-	size_t room, at = 0;
-	char *text;
+	struct workload_pair *pairs;
 
-	while (nth_of(&w->senders, count) != UINT32_MAX && nth_of(&w->receivers, count) != UINT32_MAX)
-		count++;
-	room = 64 * ((size_t)count + 1);
-	text = malloc(room);
-	if (!text)
-		return NULL;
-	at += (size_t)snprintf(text, room, "%u\n", count);
-	for (uint32_t i = 0; i < count; i++)
-		at += (size_t)snprintf(text + at, room - at, "%u %u 3 100 %llu 0\n",
-				       nth_of(&w->senders, i), nth_of(&w->receivers, i),
-				       (unsigned long long)w->size_bytes);
-	*bytes = at;
-	return text;
+	*count = 0;
+	while (nth_of(&w->senders, *count) != UINT32_MAX && nth_of(&w->receivers, *count) != UINT32_MAX)
+		++*count;
+	pairs = calloc(*count + 1, sizeof(*pairs));
+	for (uint32_t i = 0; pairs && i < *count; i++)
+		pairs[i] = (struct workload_pair){nth_of(&w->senders, i), nth_of(&w->receivers, i)};
+	return pairs;
 }
 
 static bool read_cdf(const struct scenario_workload *w, struct cdf *cdf, struct why why)
@@ -151,25 +143,28 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 	uint64_t rounds = w->kind == SCENARIO_STAIRCASE || !w->repeat ? 1 : w->repeat;
 	struct cdf cdf = {0};
 	uint32_t *hosts;
-	char *text = NULL;
+	struct workload_pair *pairs = NULL;
 	bool good = true;
 	int rc;
 
 	if (w->kind == SCENARIO_FLOW) {
-		kind = "hpcc-flows";
-		text = flow_text(w, &p.text_bytes);
-		if (!text)
+		pairs = pairs_of(w, &p.pair_count);
+		if (!pairs)
 			return refuse(why, "out of memory");
-		p.text = text;
-		p.topology = NULL;
+		p.pairs = pairs;
 	}
 	rc = hosts_of(&w->hosts, t->host_count, &hosts, &p.host_count);
 	if (rc) {
-		free(text);
+		free(pairs);
 		return refuse(why, "workload.%s.hosts: %s", w->name,
 			      rc == -ENOMEM ? "out of memory" : "beyond the topology's last host");
 	}
 	p.hosts = hosts;
+	/* Pairs are of all hosts, by their numbers. */
+	if (pairs) {
+		p.hosts = NULL;
+		p.host_count = t->host_count;
+	}
 	if (w->kind == SCENARIO_VICTIM) {
 		p.victim_src = first_of(&w->senders, 0);
 		p.victim_dst = w->receivers.count > 1 ? w->receivers.range[1].first : p.host_count - 1;
@@ -195,7 +190,7 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		good = add_round(w, kind, &p, out, why);
 	}
 	cdf_free(&cdf);
-	free(text);
+	free(pairs);
 	free(hosts);
 	return good;
 }

@@ -34,6 +34,10 @@ static void refusals_name_the_key(void **state)
 		{"cc.algorithm=hpcc", "switch.int: "},
 		{"cc.scope=qp", "cc.scope: of veroce "},
 		{"workload.w.hosts=0-2", "workload.w.hosts: "},
+		{"workload.w.senders=2", "workload.w: a sender is 2; allowed are 0 to 1"},
+		{"workload.w.receivers=99", "workload.w: a receiver is 99; allowed are 0 to 1"},
+		{"workload.w.receivers=0", "workload.w: host 0 is to send to itself"},
+		{"workload.w.senders=all", "workload.w: pairs is 0; allowed are 1 "},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

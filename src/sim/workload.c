@@ -38,6 +38,7 @@ static const struct {
 	{"tree", tree_create, true},
 	{"poisson", poisson_create, true},
 	{"poisson-incast", poisson_incast_create, true},
+	{"pairs", pairs_create, true},
 	{"hpcc-flows", hpcc_flows_create, false},
 	{"htsim-matrix", htsim_matrix_create, false},
 };
@@ -48,7 +49,7 @@ const char *const workload_kinds[] = {"incast",     "permutation",  "victim",
 				      "staircase",  "many-qps",     "all-to-all",
 				      "moe",        "ring",         "halving-doubling",
 				      "tree",       "poisson",      "poisson-incast",
-				      "hpcc-flows", "htsim-matrix", NULL};
+				      "hpcc-flows", "htsim-matrix", "pairs",        NULL};
 
 struct workload *workload_create(void)
 {
@@ -192,7 +193,7 @@ int workload_add(struct workload *w, const char *kind, const struct workload_par
 		return text_fail(err, 0,
 				 "no workload is called '%s'; allowed are incast, permutation, "
 				 "victim, staircase, many-qps, all-to-all, moe, ring, "
-				 "halving-doubling, tree, poisson, poisson-incast, hpcc-flows, "
+				 "halving-doubling, tree, poisson, poisson-incast, pairs, hpcc-flows, "
 				 "htsim-matrix",
 				 kind);
 	if (w->begun || w->part_count == WORKLOAD_PARTS_MAX)

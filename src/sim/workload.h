@@ -67,6 +67,11 @@ enum workload_order {
 	WORKLOAD_RANDOM   /* a random order of its own for every host */
 };
 
+/* From one host to another. */
+struct workload_pair {
+	uint32_t src, dst;
+};
+
 /*
  * What a part may be told; which kind reads what is said below. Zero is a sensible value of
  * everything not required. Pointers are borrowed during workload_add only.
@@ -109,6 +114,9 @@ struct workload_params {
 
 	uint64_t interval_ps;
 	uint32_t connections, idle;
+
+	const struct workload_pair *pairs;
+	uint32_t pair_count;
 
 	const char *text;
 	size_t text_bytes;
@@ -157,6 +165,7 @@ struct workload_params {
  *                     many hosts there are
  *   poisson-incast    open loop: `senders` random hosts send S each to one random host at a
  *                     time, so often that all incasts together are load_ppm of hosts x rate_bps
+ *   pairs             a message of S for each of `pair_count` `pairs` (at least 1), all at start
  *   hpcc-flows        `text` in the format of workload_file.h; node numbers are those of
  *                     `topology`, or hosts where that is NULL. `tag` is as given, times and
  *                     classes are the text's

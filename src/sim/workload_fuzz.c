@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ static uint64_t take(struct input *in, int bytes)
 /* The sizes that memory follows are kept small; the rest may be anything. */
 static struct workload_params take_params(struct input *in, const struct cdf *cdf)
 {
+	static struct workload_pair pairs[2];
 	struct workload_params p = {0};
 
 	p.seed = take(in, 1);
@@ -61,6 +63,10 @@ static struct workload_params take_params(struct input *in, const struct cdf *cd
 	p.connections = (uint32_t)take(in, 2);
 	p.idle = (uint32_t)take(in, 2);
 	p.cdf = cdf;
+	pairs[0] = (struct workload_pair){p.victim_src, p.victim_dst};
+	pairs[1] = (struct workload_pair){p.target, p.stride};
+	p.pairs = pairs;
+	p.pair_count = p.connections % 3;
 	return p;
 }
 
@@ -116,9 +122,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, data + size};
 	uint32_t hosts[WORKLOAD_PARTS_MAX], kinds = 0;
 	struct workload *w = workload_create();
+	struct text_error none;
 	struct cdf cdf;
+	char sizes[32];
 
-	assert(w && cdf_fixed(&cdf, take(&in, 2) + 1) == 0);
+	/* All of one size. */
+	snprintf(sizes, sizeof(sizes), "%u 100\n", (unsigned)take(&in, 2) + 1);
+	assert(w && cdf_read(&cdf, sizes, strlen(sizes), &none) == 0);
 	while (workload_kinds[kinds])
 		kinds++;
 	while (in.at < in.end && workload_parts(w) < 3) {

@@ -47,7 +47,7 @@ struct workload_part {
 typedef int workload_create_part(struct workload_part **out, const struct workload_part *common,
 				 const struct workload_params *, struct text_error *);
 
-workload_create_part incast_create, permutation_create, victim_create, many_qps_create;
+workload_create_part incast_create, permutation_create, victim_create, many_qps_create, pairs_create;
 workload_create_part staircase_create;
 workload_create_part all_to_all_create, moe_create;
 workload_create_part ring_create, halving_doubling_create, tree_create;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Small patterns, written out as lists: incast, permutation, victim, many QPs. */
+/* Small patterns, written out as lists: incast, pairs, permutation, victim, many QPs. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -59,6 +59,31 @@ int incast_create(struct workload_part **out, const struct workload_part *c,
 		add_message(l, jittered(c, p, i),
 			    (uint32_t)(((uint64_t)p->target + 1 + i % (n - 1)) % n), p->target,
 			    p->bytes);
+	return list_finish(l, out);
+}
+
+int pairs_create(struct workload_part **out, const struct workload_part *c, const struct workload_params *p,
+		 struct text_error *err)
+{
+	struct list *l;
+	int rc = need_bytes("bytes", p->bytes, err);
+
+	if (!rc)
+		rc = part_need("pairs", p->pair_count, 1, WORKLOAD_LIST_MAX, err);
+	for (uint32_t i = 0; i < p->pair_count && !rc; i++) {
+		rc = part_need("a sender", p->pairs[i].src, 0, c->host_count - 1, err);
+		if (!rc)
+			rc = part_need("a receiver", p->pairs[i].dst, 0, c->host_count - 1, err);
+		if (!rc && p->pairs[i].src == p->pairs[i].dst)
+			rc = text_fail(err, 0, "host %u is to send to itself", (uint64_t)p->pairs[i].src);
+	}
+	if (rc)
+		return rc;
+	l = list_create(c, p->pair_count, 0, 0);
+	if (!l)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->pair_count; i++)
+		add_message(l, c->start_ps, p->pairs[i].src, p->pairs[i].dst, p->bytes);
 	return list_finish(l, out);
 }
 

@@ -281,6 +281,9 @@ static const char *judge_loss(const struct drawn *d, const struct results *r)
 		case RESULTS_DROP_CONTROL_FULL:
 			expected = !d->pfc || !p->class;
 			break;
+		case RESULTS_TRIMMED:
+			expected = d->veroce && !d->pfc && p->class;
+			break;
 		case RESULTS_DROP_HEADROOM: /* HPCC's own is not computed from all that counts */
 			expected = d->hpcc_pfc;
 			break;

@@ -193,7 +193,7 @@ void simulation_finish(struct simulation *m)
 	struct results *r = m->r;
 
 	for (uint32_t i = 0; i < r->port_count; i++)
-		results_queue_end(&r->ports[i], r->time_ps);
+		results_queue_change(&r->ports[i], r->time_ps, r->ports[i].queue_bytes);
 	if (r->pfc.pause_frames) {
 		r->pfc.longest_ps = 40 * US;
 		r->pfc.depth_max = 2;

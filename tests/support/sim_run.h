@@ -92,6 +92,32 @@ static inline void sim_mix(uint64_t *hash, uint64_t v)
 		*hash = (*hash ^ (v & 0xff)) * UINT64_C(0x100000001b3);
 }
 
+/* Those of all ports together, by reason. */
+static inline void sim_mix_drops(uint64_t *h, const struct results *r, uint8_t class)
+{
+	static const enum results_reason order[] = {RESULTS_DROP_BUFFER, RESULTS_DROP_CONTROL_FULL,
+						    RESULTS_DROP_HEADROOM, RESULTS_DROP_LOSS,
+						    RESULTS_DROP_CORRUPT, RESULTS_DROP_DOWN,
+						    RESULTS_DROP_NO_ROUTE, RESULTS_DROP_STALE};
+
+	for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
+		uint64_t packets = 0, bytes = 0, place = 0;
+
+		for (uint32_t i = 0; i < r->drop_count; i++) {
+			if (r->drops[i].reason != order[k] || r->drops[i].class != class)
+				continue;
+			place = r->drops[i].place;
+			packets += r->drops[i].packets;
+			bytes += r->drops[i].bytes;
+		}
+		if (!packets)
+			continue;
+		sim_mix(h, place << 32 | order[k]);
+		sim_mix(h, packets);
+		sim_mix(h, bytes);
+	}
+}
+
 /* Of all that is a whole number and does not depend on the machine. */
 static inline uint64_t sim_hash(const struct results *r)
 {
@@ -125,12 +151,8 @@ static inline uint64_t sim_hash(const struct results *r)
 		for (uint32_t b = 0; b < p->sample_bins; b++)
 			sim_mix(&h, p->sample_count[b]);
 	}
-	for (uint32_t i = 0; i < r->drop_count; i++) {
-		sim_mix(&h, (uint64_t)r->drops[i].place << 32 | r->drops[i].reason);
-		sim_mix(&h, (uint64_t)r->drops[i].node << 32 | r->drops[i].to);
-		sim_mix(&h, r->drops[i].packets);
-		sim_mix(&h, r->drops[i].bytes);
-	}
+	for (uint8_t class = 0; class < RESULTS_CLASSES; class++)
+		sim_mix_drops(&h, r, class);
 	sim_mix(&h, r->pfc.pause_frames);
 	sim_mix(&h, r->pfc.paused_ps);
 	sim_mix(&h, r->recovery.retransmitted_packets);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What depends on several keys, once all of them are read. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/scenario_source.h"
+
+static const char *choice_name(const char *section, unsigned value, char buf[SCENARIO_NAME_BYTES])
+{
+	const char *p = scenario_row_find(section, "kind")->choices;
+
+	for (; value && *p; value--) {
+		p += strcspn(p, "|");
+		p += *p == '|';
+	}
+	snprintf(buf, SCENARIO_NAME_BYTES, "%.*s", (int)strcspn(p, "|"), p);
+	return buf;
+}
+
+/* The kinds in a mask, for a message. */
+static void kinds_list(const char *section, uint32_t kinds, unsigned count, char *buf, size_t bytes)
+{
+	char name[SCENARIO_NAME_BYTES];
+
+	buf[0] = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (kinds & 1u << i)
+			scenario_append(buf, bytes, "%s%s", buf[0] ? ", " : "",
+			       choice_name(section, i, name));
+	}
+}
+
+/* Keys that the kind at hand does not read were given for nothing: an error. */
+static int kinds_check(const struct scenario_source *s, const char *section, unsigned kind,
+		       unsigned kind_count, const int32_t *lines, const char *prefix,
+		       struct scenario_error *e)
+{
+	size_t count;
+	const struct scenario_row *r = scenario_rows(&count);
+	char list[512], name[SCENARIO_NAME_BYTES], key[2 * SCENARIO_NAME_BYTES + 16];
+
+	for (size_t i = 0; i < count; i++) {
+		if (!scenario_section_is(&r[i], section) || !lines[i] || !r[i].kinds ||
+		    r[i].kinds & 1u << kind)
+			continue;
+		snprintf(key, sizeof(key), "%s.%s", prefix, r[i].name);
+		kinds_list(section, r[i].kinds, kind_count, list, sizeof(list));
+		return scenario_fail(e, s->file, lines[i], key, "means nothing with kind = %s; it is for %s",
+			    choice_name(section, kind, name), list);
+	}
+	return 0;
+}
+
+static int32_t line_of(const struct scenario_source *s, const char *section, const char *name)
+{
+	return s->line[scenario_row_number(scenario_row_find(section, name))];
+}
+
+/* An error in an ordinary key; if it was not given, in the other. */
+static int fail_key(const struct scenario_source *s, struct scenario_error *e, const char *section,
+		    const char *name, const char *what)
+{
+	char key[2 * SCENARIO_NAME_BYTES];
+
+	snprintf(key, sizeof(key), "%s.%s", section, name);
+	return scenario_fail(e, s->file, line_of(s, section, name), key, "%s", what);
+}
+
+static bool is_power_of_two(uint64_t v)
+{
+	return v && !(v & (v - 1));
+}
+
+static int topology_settle(const struct scenario_source *s, struct scenario *out,
+			   struct scenario_error *e)
+{
+	struct scenario_topology *t = &out->topology;
+	struct scenario_link *l = &out->link;
+	bool hpcc = t->kind == SCENARIO_TOPOLOGY_HPCC ||
+		    (t->kind == SCENARIO_TOPOLOGY_TWO_DC && t->site_kind == SCENARIO_TOPOLOGY_HPCC);
+
+	if (kinds_check(s, "topology", t->kind, SCENARIO_TOPOLOGY_KINDS, s->line, "topology", e))
+		return -EINVAL;
+	if (t->kind == SCENARIO_TOPOLOGY_FILE && !t->file.path[0])
+		return fail_key(s, e, "topology", "file", "kind = file needs the path of one");
+	if (t->k % 2)
+		return fail_key(s, e, "topology", "k", "allowed are even numbers");
+	if (l->fabric_rate_bps == SCENARIO_AUTO)
+		l->fabric_rate_bps = hpcc ? 4 * l->rate_bps : l->rate_bps;
+	if (l->border_rate_bps == SCENARIO_AUTO)
+		l->border_rate_bps = l->fabric_rate_bps;
+	if (l->long_rate_bps == SCENARIO_AUTO)
+		l->long_rate_bps = l->fabric_rate_bps;
+	if (l->fabric_delay_ps == SCENARIO_AUTO)
+		l->fabric_delay_ps = l->delay_ps;
+	if (l->ge_bad_ppb && !l->ge_good_ppb)
+		return fail_key(s, e, "link", "ge_good",
+				"0 with ge_bad above 0: it would stay bad for ever");
+	return 0;
+}
+
+static int switch_settle(const struct scenario_source *s, struct scenario *out,
+			 struct scenario_error *e)
+{
+	struct scenario_switch *w = &out->sw;
+	uint64_t alpha64 = w->pfc_alpha_ppb * 64;
+
+	if (w->border_buffer_bytes == SCENARIO_AUTO)
+		w->border_buffer_bytes = w->buffer_bytes;
+	if (w->kmin_bytes > w->kmax_bytes)
+		return fail_key(s, e, "switch", line_of(s, "switch", "kmin") ? "kmin" : "kmax",
+				"kmin is above kmax");
+	if (alpha64 % SCENARIO_PPB || !is_power_of_two(alpha64 / SCENARIO_PPB))
+		return fail_key(s, e, "switch", "pfc_alpha",
+				"allowed are powers of two from 1/64 to 8");
+	return 0;
+}
+
+static int transport_settle(const struct scenario_source *s, struct scenario *out,
+			    struct scenario_error *e)
+{
+	struct scenario_transport *t = &out->transport;
+	/* The row's choices are auto and then enum scenario_loss. */
+	unsigned loss = t->loss;
+	bool rocev2 = t->protocol == SCENARIO_ROCEV2;
+
+	if (!loss)
+		loss = 1 + (rocev2 ? SCENARIO_LOSS_GBN : SCENARIO_LOSS_FAST);
+	if ((loss - 1 == SCENARIO_LOSS_GBN) != rocev2)
+		return fail_key(s, e, "transport", "loss",
+				rocev2 ? "rocev2 does gbn (go-back-N) only"
+				       : "veroce does fast, base or irn; gbn is rocev2's");
+	t->loss = loss - 1;
+	if (!is_power_of_two(t->rx_window))
+		return fail_key(s, e, "transport", "rx_window",
+				"allowed are powers of two from 64 to 65536");
+	return 0;
+}
+
+static int workload_settle(const struct scenario_source *s, struct scenario *out, uint32_t i,
+			   struct scenario_error *e)
+{
+	struct scenario_workload *w = &out->workload[i];
+	char prefix[2 * SCENARIO_NAME_BYTES], key[2 * SCENARIO_NAME_BYTES + 16];
+
+	snprintf(prefix, sizeof(prefix), "workload.%s", w->name);
+	if (kinds_check(s, "workload", w->kind, SCENARIO_WORKLOAD_KINDS, s->workload_line[i],
+			prefix, e))
+		return -EINVAL;
+	if (w->kind == SCENARIO_FILE_FLOWS && !w->file.path[0]) {
+		snprintf(key, sizeof(key), "%s.file", prefix);
+		return scenario_fail(e, s->file, s->workload_at[i], key,
+			    "kind = file needs the path of one");
+	}
+	if (w->kind == SCENARIO_STAIRCASE && !w->interval_ps) {
+		snprintf(key, sizeof(key), "%s.interval", prefix);
+		return scenario_fail(e, s->file, s->workload_at[i], key,
+			    "a staircase needs the time between its steps");
+	}
+	if ((w->kind == SCENARIO_CDF || w->kind == SCENARIO_INCAST_POISSON) &&
+	    w->stop_ps == SCENARIO_NEVER && w->flows == SCENARIO_NONE &&
+	    out->run.until_ps == SCENARIO_NONE && out->run.events == SCENARIO_NONE) {
+		snprintf(key, sizeof(key), "%s.stop", prefix);
+		return scenario_fail(e, s->file, s->workload_at[i], key,
+			    "it would never end: give stop or flows, or run.until or run.events");
+	}
+	if (w->traffic_class == SCENARIO_AUTO)
+		w->traffic_class = out->transport.data_class;
+	return 0;
+}
+
+static int failures_settle(const struct scenario_source *s, struct scenario *out,
+			   struct scenario_error *e)
+{
+	for (uint32_t i = 0; i < out->failure_count; i++) {
+		struct scenario_failure *f = &out->failure[i];
+		char key[2 * SCENARIO_NAME_BYTES];
+
+		if (f->link_a == f->link_b) {
+			snprintf(key, sizeof(key), "failure.%s.link", f->name);
+			return scenario_fail(e, s->file, s->failure_at[i], key, "say which, as A-B");
+		}
+		if (f->action == SCENARIO_LINK_RATE && f->rate_bps == SCENARIO_NONE) {
+			snprintf(key, sizeof(key), "failure.%s.rate", f->name);
+			return scenario_fail(e, s->file, s->failure_at[i], key,
+				    "action = rate needs the new rate");
+		}
+	}
+	/* By time, and as written where times are equal; there are few. */
+	for (uint32_t i = 1; i < out->failure_count; i++) {
+		struct scenario_failure f = out->failure[i];
+		uint32_t k;
+
+		for (k = i; k && out->failure[k - 1].time_ps > f.time_ps; k--)
+			out->failure[k] = out->failure[k - 1];
+		out->failure[k] = f;
+	}
+	return 0;
+}
+
+int scenario_source_settle(const struct scenario_source *s, struct scenario *out,
+			   struct scenario_error *e)
+{
+	int rc = -EINVAL;
+	struct scenario *c = malloc(sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	*c = s->scenario;
+	if (topology_settle(s, c, e) || switch_settle(s, c, e) || transport_settle(s, c, e) ||
+	    failures_settle(s, c, e))
+		goto out;
+	if (!c->workload_count) {
+		scenario_fail(e, s->file, 0, "", "there is no [workload.NAME]: nothing would happen");
+		goto out;
+	}
+	for (uint32_t i = 0; i < c->workload_count; i++) {
+		if (workload_settle(s, c, i, e))
+			goto out;
+	}
+	if (!c->run.all_flows && c->run.until_ps == SCENARIO_NONE &&
+	    c->run.events == SCENARIO_NONE) {
+		fail_key(s, e, "run", "all_flows",
+			 "off, and neither until nor events: it would never end");
+		goto out;
+	}
+	*out = *c;
+	rc = 0;
+out:
+	free(c);
+	return rc;
+}
