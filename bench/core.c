@@ -27,7 +27,7 @@
 enum {
 	BURST = 2 * PKT_TRAIN_MAX,
 	SPORT = 49152,
-	WINDOW_BYTES = 4 << 20,
+	WINDOW_BYTES = 1 << 20, /* as the product where buffers allow */
 	DEPTH_MAX = 512,
 	TURN_NS = 1000,
 	WARM_UP = 64 /* messages */
