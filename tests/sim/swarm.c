@@ -111,6 +111,7 @@ static void choose_faults(struct swarm *s)
 /* ---- veRoCE ------------------------------------------------------------------------------------ */
 
 static struct nic_config wire; /* the members that choose_wire() sets */
+static bool same_host;
 
 static void choose_wire(struct swarm *s)
 {
@@ -127,6 +128,7 @@ static void choose_wire(struct swarm *s)
 		.strong_order = chance(s, 15),
 		.base_only = chance(s, 20),
 	};
+	same_host = chance(s, 20);
 }
 
 static void set_wire(struct nic_config *c, enum duo_side side)
@@ -140,6 +142,8 @@ static void set_wire(struct nic_config *c, enum duo_side side)
 	c->flowlet = wire.flowlet;
 	c->strong_order = wire.strong_order;
 	c->base_only = side == DUO_A && wire.base_only;
+	if (same_host)
+		duo_same_host(c);
 }
 
 static void choose_paths(struct swarm *s)
