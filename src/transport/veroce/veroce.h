@@ -414,6 +414,14 @@ static inline bool responses_output(struct transport *tp, struct qp *qp, uint64_
 	return responses_due(qp) && responses_send(tp, qp, now_ns);
 }
 
+/* Whether a turn, now that there is more room or less to wait for, is of any use. */
+static inline bool veroce_has_more(const struct qp *qp)
+{
+	const struct veroce_work *w = qp->veroce->w;
+
+	return w->wqe != sq_head(&qp->sq) || w->q.tx.lost || responses_due(qp) || w->fatal;
+}
+
 /* Whether a response is still to be sent, or to be acknowledged. */
 bool responses_pending(const struct qp *);
 /* Slots up to response MSN r are done with. */
