@@ -67,6 +67,7 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 	tp->rx_window = c->rx_window ? c->rx_window : NIC_RX_WINDOW_MAX;
 	tp->lazy_ack_ns = VEROCE_ACK_NS;
 	tp->pto_ns_min = c->pto_ns_min ? c->pto_ns_min : VEROCE_PTO_NS_MIN;
+	tp->local_ack_ns = tp->pto_ns_min / 4 < VEROCE_ACK_NS_LOCAL ? tp->pto_ns_min / 4 : VEROCE_ACK_NS_LOCAL;
 	tp->loss = losses[c->loss];
 	pair_table_init(&tp->pairs,
 			&(struct pair_config){
@@ -103,6 +104,7 @@ struct nic *nic_create(const struct nic_config *c)
 	list_init(&nic->tp.paused);
 	list_init(&nic->tp.held_acks);
 	list_init(&nic->tp.lazy_acks);
+	list_init(&nic->tp.local_acks);
 	list_init(&nic->tp.fired_cqs);
 	list_init(&nic->tp.events);
 	list_init(&nic->pds);
@@ -390,6 +392,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	nic_hear_doorbells(nic);
 	release_acks(nic, &nic->tp.held_acks, held_ack_ns(nic), now_ns);
 	release_acks(nic, &nic->tp.lazy_acks, nic->tp.lazy_ack_ns, now_ns);
+	release_acks(nic, &nic->tp.local_acks, nic->tp.local_ack_ns, now_ns);
 	qp = next_turn(tp);
 	if (!qp)
 		return 0;
@@ -442,6 +445,9 @@ uint64_t nic_deadline(const struct nic *nic)
 	if (due < deadline)
 		deadline = due;
 	due = acks_due(&nic->tp.lazy_acks, nic->tp.lazy_ack_ns);
+	if (due < deadline)
+		deadline = due;
+	due = acks_due(&nic->tp.local_acks, nic->tp.local_ack_ns);
 	if (due < deadline)
 		deadline = due;
 	return deadline;

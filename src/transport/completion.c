@@ -48,7 +48,10 @@ void ack_schedule(struct transport *tp, struct qp *qp, enum ack_wait wait, uint6
 		list_remove(&qp->held);
 		qp->ack_since_ns = now_ns;
 		qp->ack_lazy = wait == ACK_LAZY;
-		list_append(qp->ack_lazy ? &tp->lazy_acks : &tp->held_acks, &qp->held);
+		list_append(!qp->ack_lazy ? &tp->held_acks
+			    : qp->local	  ? &tp->local_acks
+					  : &tp->lazy_acks,
+			    &qp->held);
 	}
 }
 

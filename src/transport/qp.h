@@ -70,6 +70,7 @@ struct transport {
 	struct list paused;      /* QPs that had their turn while paused, and may have data */
 	struct list held_acks;   /* QPs whose ACK waits for company, oldest first */
 	struct list lazy_acks;   /* QPs whose ACK waits for more to acknowledge, oldest first */
+	struct list local_acks;  /* likewise, of QPs whose peer is a process of this host */
 	struct list fired_cqs;
 	struct list events;      /* struct event_source with pending events */
 	struct tx tx;
@@ -99,6 +100,7 @@ struct transport {
 	uint16_t sport_ipv4[TX_PATHS_MAX], sport_ipv6[TX_PATHS_MAX];
 	uint32_t rx_window;      /* PSNs that a receiver records, a power of two */
 	uint64_t lazy_ack_ns;    /* how long lazy_acks wait */
+	uint64_t local_ack_ns;   /* and local_acks */
 	uint64_t pto_ns_min;
 	const struct loss_ops *loss;
 	struct pair_table pairs;
@@ -236,11 +238,11 @@ struct qp {
 	uint8_t failed;      /* enum wc_status; WC_SUCCESS: none */
 	_Atomic bool in_flight;
 	_Atomic bool rung; /* doorbell: an intrusive stack that posters push to */
-	bool ack_lazy;     /* in lazy_acks */
+	bool ack_lazy;     /* in lazy_acks or local_acks */
 	struct qp *rung_next;
 
 	struct timer timer;
-	struct list held; /* in transport->held_acks or lazy_acks */
+	struct list held; /* in transport->held_acks, lazy_acks or local_acks */
 	uint64_t ack_since_ns;
 	struct srq *srq;
 

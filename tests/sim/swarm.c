@@ -112,6 +112,7 @@ static void choose_faults(struct swarm *s)
 
 static struct nic_config wire; /* the members that choose_wire() sets */
 static struct cc_params shares; /* where wire.cc_params is set */
+static bool same_host;
 
 static void choose_wire(struct swarm *s)
 {
@@ -128,6 +129,7 @@ static void choose_wire(struct swarm *s)
 		.strong_order = chance(s, 15),
 		.base_only = chance(s, 20),
 	};
+	same_host = chance(s, 20);
 	if (!chance(s, 25))
 		return;
 	cc_params_default(&shares, (const enum cc_algorithm[]){CC_SWIFT, CC_DCTCP, CC_NONE}[wire.cc]);
@@ -149,6 +151,8 @@ static void set_wire(struct nic_config *c, enum duo_side side)
 	c->base_only = side == DUO_A && wire.base_only;
 	c->cc_params = wire.cc_params;
 	c->line_rate_bps = wire.line_rate_bps;
+	if (same_host)
+		duo_same_host(c);
 }
 
 static void choose_paths(struct swarm *s)

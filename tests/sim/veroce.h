@@ -19,6 +19,7 @@ struct veroce_options {
 	bool base[DUO_SIDES];
 	bool strong_order;
 	bool trim;
+	bool same_host;
 	uint16_t flowlet;
 	struct veroce_sent sent; /* before the test begins */
 };
@@ -47,6 +48,8 @@ static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 	c->strong_order = veroce_opt.strong_order;
 	c->trim = veroce_opt.trim;
 	c->flowlet = veroce_opt.flowlet;
+	if (veroce_opt.same_host)
+		duo_same_host(c);
 }
 
 static inline struct sim veroce_start_sim(const struct veroce_options *v,

@@ -222,6 +222,8 @@ struct duo {
 
 /* `tweak` may change a host's configuration before its nic is made; NULL: leave it. */
 struct duo *duo_create(uint64_t seed, void (*tweak)(struct nic_config *, enum duo_side));
+/* For a tweak: both are processes of one host, whose addresses are those of either. */
+void duo_same_host(struct nic_config *);
 /* Checks canaries and leaks. */
 void duo_destroy(struct duo *);
 

@@ -117,6 +117,15 @@ static void host_create(struct duo *d, enum duo_side side,
 	DUO_CHECK(d, !nic_pd_alloc(h->nic, &h->pd));
 }
 
+void duo_same_host(struct nic_config *c)
+{
+	for (int g = 0; g < DUO_GIDS; g++) {
+		c->gids[DUO_GIDS + g] = c->gids[g];
+		c->gids[DUO_GIDS + g].raw[15] ^= (1 + DUO_A) ^ (1 + DUO_B);
+	}
+	c->gid_count = 2 * DUO_GIDS;
+}
+
 struct duo *duo_create(uint64_t seed, void (*tweak)(struct nic_config *, enum duo_side))
 {
 	struct duo *d = must(calloc(1, sizeof(*d)));

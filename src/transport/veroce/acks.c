@@ -85,7 +85,7 @@ void acks_note(struct transport *tp, struct qp *qp, struct receiver *in, bool no
 						: hole_ns_min);
 	else
 		in->hole_ns = 0;
-	if (in->ce || in->unacked >= VEROCE_ACK_PACKETS || (now && (holes || !tp->hold_acks)) ||
+	if (in->ce || in->unacked >= in->ack_packets || (now && (holes || !tp->hold_acks)) ||
 	    come_apart(tp, qp))
 		ack_schedule(tp, qp, ACK_NOW, now_ns);
 	else if (now)
@@ -172,7 +172,7 @@ void acks_arrived(struct transport *tp, struct qp *qp, struct receiver *in,
 	/* One more in order, and what is due says it too. */
 	if (order && in->ack_due &&
 	    (goes_next(tp, qp) ||
-	     (!p->bth.ackreq && !in->ce && in->unacked + 1 < VEROCE_ACK_PACKETS))) {
+	     (!p->bth.ackreq && !in->ce && in->unacked + 1 < in->ack_packets))) {
 		if (in->unacked < UINT16_MAX)
 			in->unacked++;
 		return;

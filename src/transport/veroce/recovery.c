@@ -216,14 +216,6 @@ static void take_msn(struct transport *tp, struct qp *qp, const struct sender *s
 	results_complete(tp, qp, now_ns);
 }
 
-/* Whether room is of any use. */
-static bool has_more(const struct qp *qp)
-{
-	const struct veroce_work *w = qp->veroce->w;
-
-	return w->wqe != sq_head(&qp->sq) || w->q.tx.lost || responses_due(qp) || w->fatal;
-}
-
 static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 		     const struct veroce_packet *p, uint32_t psn, uint64_t now_ns)
 {
@@ -253,7 +245,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 		return;
 	if (tx_outstanding(&s->tx) && d >= 0) /* else it was overtaken by a newer one */
 		tp->loss->acked(tp, qp, s, &news, p, now_ns);
-	if (news.packets && has_more(qp))
+	if (news.packets && veroce_has_more(qp))
 		qp_activate(tp, qp);
 }
 

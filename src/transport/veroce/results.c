@@ -84,7 +84,8 @@ void results_complete(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	}
 	requester_check_drained(tp, qp);
-	qp_activate(tp, qp);
+	if (veroce_has_more(qp))
+		qp_activate(tp, qp);
 }
 
 /* The whole of the oldest response is here. */

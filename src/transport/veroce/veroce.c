@@ -22,15 +22,31 @@ uint64_t transport_secret(struct transport *tp)
 
 /* ---- life --------------------------------------------------------------------------------------- */
 
-static void sender_init(struct sender *s, uint32_t psn, uint32_t peer_window)
+/* Of which the peer hears, or we do, in one acknowledgement; `least` where there is a network. */
+static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
 {
-	*s = (struct sender){.peer_window = peer_window, .rxt_psn = (psn - 1) & PSN_MASK};
+	uint64_t quarter = qp->local ? tp->pairs.config.window_bytes / 4 / qp->mtu : 0;
+
+	if (quarter > VEROCE_ACK_PACKETS_LOCAL)
+		return VEROCE_ACK_PACKETS_LOCAL;
+	return quarter > least ? (uint32_t)quarter : least;
+}
+
+static void sender_init(const struct transport *tp, const struct qp *qp, struct sender *s, uint32_t psn,
+			uint32_t peer_window)
+{
+	*s = (struct sender){.peer_window = peer_window,
+			     .ackreq_packets = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS),
+			     .rxt_psn = (psn - 1) & PSN_MASK};
 	tx_space_init(&s->tx, psn);
 }
 
-static void receiver_init(struct receiver *in, uint32_t epsn, uint32_t amsn, uint16_t ext)
+static void receiver_init(const struct transport *tp, const struct qp *qp, struct receiver *in,
+			  uint32_t epsn, uint32_t amsn, uint16_t ext)
 {
-	*in = (struct receiver){.amsn = amsn, .ext = ext};
+	*in = (struct receiver){.amsn = amsn,
+				.ext = ext,
+				.ack_packets = (uint16_t)ack_packets(tp, qp, VEROCE_ACK_PACKETS)};
 	rx_space_init(&in->rx, epsn);
 }
 
@@ -48,10 +64,10 @@ bool veroce_wake(struct transport *tp, struct qp *qp)
 	memset(w, 0, sizeof(*w));
 	w->qp = qp;
 	list_init(&w->waiting);
-	sender_init(&w->q, vr->psn_new, vr->q_window);
-	sender_init(&w->r, k->r_psn, vr->r_window);
-	receiver_init(&w->q_in, k->q_epsn, k->q_amsn, k->q_ext);
-	receiver_init(&w->r_in, k->r_epsn, k->r_amsn, k->r_ext);
+	sender_init(tp, qp, &w->q, vr->psn_new, vr->q_window);
+	sender_init(tp, qp, &w->r, k->r_psn, vr->r_window);
+	receiver_init(tp, qp, &w->q_in, k->q_epsn, k->q_amsn, k->q_ext);
+	receiver_init(tp, qp, &w->r_in, k->r_epsn, k->r_amsn, k->r_ext);
 	w->wqe = qp->sq.next;
 	w->rnr_retries = qp->rnr_retry;
 	w->reads_done = vr->reads;
@@ -227,8 +243,8 @@ void veroce_start(struct transport *tp, struct qp *qp)
 	vr->quiet.r_epsn = qp->sq_psn;
 	if (!vr->w)
 		return;
-	sender_init(&vr->w->q, qp->sq_psn, vr->q_window);
-	receiver_init(&vr->w->r_in, qp->sq_psn, 0, vr->quiet.r_ext);
+	sender_init(tp, qp, &vr->w->q, qp->sq_psn, vr->q_window);
+	receiver_init(tp, qp, &vr->w->r_in, qp->sq_psn, 0, vr->quiet.r_ext);
 	vr->w->wqe = qp->sq.next;
 	vr->w->rnr_retries = qp->rnr_retry;
 }

@@ -38,12 +38,18 @@ enum {
 	VEROCE_BASE_WINDOW = 128,   /* of a peer that has not said (4.2) */
 	VEROCE_ACK_PACKETS = 16,    /* acknowledged at least so often (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* asked for at least so often (12.2) */
+	/*
+	 * Between processes of one host each of the two is a quarter of the window, at most this and never less
+	 * than above: nothing is learnt from acknowledgements but that there is room (our choice).
+	 */
+	VEROCE_ACK_PACKETS_LOCAL = 256,
 	VEROCE_PROFILE = 3
 };
 
 /* Defaults (12.3), where the nic's owner says nothing. */
 enum {
 	VEROCE_ACK_NS = 20000,
+	VEROCE_ACK_NS_LOCAL = 100000, /* of a peer on this host; at most a fourth of the tail probe's time */
 	VEROCE_PTO_NS_MIN = 100000,
 	VEROCE_RTO_NS_MIN = 500000,
 	VEROCE_CNP_NS = 50000, /* between two CNPs of a QP */
@@ -59,6 +65,7 @@ struct sender {
 	struct tx_space tx;
 	struct flowlet flowlet;
 	uint32_t peer_window;   /* PSNs it records; VEROCE_BASE_WINDOW till CAPS */
+	uint32_t ackreq_packets; /* AckReq is set in every so many */
 	uint64_t progress_ns;   /* when una last moved, or the first packet was sent */
 	uint64_t active_ns;     /* when something was last sent or acknowledged */
 	uint64_t timeout_ns;    /* of the last of `retries` */
@@ -79,6 +86,7 @@ struct receiver {
 	uint32_t po;           /* of the packet at epsn, if its message goes on */
 	uint32_t message;      /* F_SEND or F_WRITE while inside one, both when not known, else 0 */
 	uint16_t unacked;
+	uint16_t ack_packets;  /* so many are acknowledged at once */
 	bool ack_due;          /* something is to be acknowledged */
 	bool asked;            /* by a probe: tell everything */
 	bool ce;               /* a CE mark that the peer was not told of */
@@ -411,6 +419,14 @@ static inline bool responses_output(struct transport *tp, struct qp *qp, uint64_
 	return responses_due(qp) && responses_send(tp, qp, now_ns);
 }
 
+/* Whether a turn, now that there is more room or less to wait for, is of any use. */
+static inline bool veroce_has_more(const struct qp *qp)
+{
+	const struct veroce_work *w = qp->veroce->w;
+
+	return w->wqe != sq_head(&qp->sq) || w->q.tx.lost || responses_due(qp) || w->fatal;
+}
+
 /* Whether a response is still to be sent, or to be acknowledged. */
 bool responses_pending(const struct qp *);
 /*
@@ -494,7 +510,7 @@ static inline bool recovery_wants_ack(const struct sender *s, uint32_t psn)
 {
 	uint32_t out = tx_outstanding(&s->tx), ahead = (psn - s->tx.una) & PSN_MASK;
 
-	return psn % VEROCE_ACKREQ_PACKETS == VEROCE_ACKREQ_PACKETS - 1 ||
+	return psn % s->ackreq_packets == s->ackreq_packets - 1 ||
 	       (ahead > out ? ahead : out) + 2 >= s->peer_window;
 }
 
