@@ -161,9 +161,38 @@ static void cnp_slows_the_path_that_its_port_names(void **state)
 	}
 }
 
+/* 5.3, 2: the sender is to know now, not when the ACK timer or the next packet has one due. */
+static void marked_packet_is_acknowledged_at_once(void **state)
+{
+	for (int marked = 0; marked < 2; marked++) {
+		struct sim s = start(NIC_CC_NONE);
+		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0);
+		const struct duo_packet *ack;
+
+		duo_rule(s.duo, (struct duo_rule){.from = DUO_A,
+						  .opcode = OP_RC_WRITE_FIRST,
+						  .nth = DUO_ANY,
+						  .fate = marked ? DUO_MARK_CE : DUO_PASS});
+		duo_rule(s.duo, (struct duo_rule){.from = DUO_A,
+						  .opcode = OP_RC_WRITE_LAST,
+						  .nth = 0,
+						  .fate = DUO_DELAY,
+						  .n = 100000});
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, DUO_LATENCY_NS + 1000);
+		ack = duo_packet(s.duo, DUO_B, OP_RC_ACK, 0);
+		assert_int_equal(ack != NULL, marked);
+		assert_true(!ack || ack->bth.becn);
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		sim_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(marked_packet_is_acknowledged_at_once),
 		cmocka_unit_test(acknowledged_marks_need_no_cnp),
 		cmocka_unit_test(unacknowledged_marks_are_told_by_a_cnp_now_and_then),
 		cmocka_unit_test(mark_within_the_interval_is_told_at_its_end),

@@ -248,14 +248,21 @@ static void reserved_syndromes_acknowledge_nothing(void **state)
 {
 	struct duo_rule *lost;
 	struct sim s = start_lost(&lost);
+	struct duo_wr w = duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 200);
 
-	answer(&s, A_PSN + 1, 0x40, 1);
+	/* A NAK of the second would be an acknowledgement of the first. */
+	assert_true(duo_post(s.a, &w));
 	duo_run_for(s.duo, 1000);
-	assert_int_equal(s.a->sent.n, 0);
-	assert_int_equal(nic_counters(s.a->host->nic)->rx_dropped, 1);
+	for (uint32_t code = 0; code < 32; code++) {
+		answer(&s, A_PSN + 1, (uint8_t)(0x40 + code), 1);
+		duo_run_for(s.duo, 10);
+		assert_int_equal(s.a->sent.n, 0);
+		assert_int_equal(nic_counters(s.a->host->nic)->rx_dropped, code + 1);
+	}
 	lost->off = true;
 	duo_idle(s.duo);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	sim_end(&s);
 }
 

@@ -5,6 +5,7 @@
  * is placed where it must not be, and nothing is executed twice.
  */
 #include "sim/veroce.h"
+#include "transport/veroce/veroce.h"
 
 /* PSNs of A's first request and of B's; what is due when a test begins. */
 enum { A_PSN = 0x123456, B_PSN = 0x654321, MTU = 1024 };
@@ -708,6 +709,34 @@ static void rnr_naks_make_wait_for_what_is_outstanding_only(void **state)
 	sim_end(&s);
 }
 
+/* 13.2: the peer cannot have held it for longer than it was away, nor have had it before it left. */
+static void stamps_that_cannot_be_measure_nothing(void **state)
+{
+	static const struct {
+		int32_t tx1, held; /* from now on; between RX1 and TX2 */
+	} rows[] = {{-500, 501}, {-500, 1000000}, {-500, -1}, {1, 0}, {1000000, 0}};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct sim s = veroce_default();
+		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
+		struct veroce_packet p = answer(&s, OP_RC_ACK, A_PSN, 0x1f, 1);
+		struct duo_rule *lost = mute(&s);
+
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, 2000);
+		p.bth.ts = true;
+		p.tse.tx1 = (uint32_t)s.duo->now_ns + (uint32_t)rows[i].tx1;
+		p.tse.rx1 = 7;
+		p.tse.tx2 = 7 + (uint32_t)rows[i].held;
+		veroce_forge(s.duo, DUO_A, &p, NULL);
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS); /* the rest of it may be true */
+		assert_true(s.a->qp->veroce->pair->path[0].srtt_ns <= 2000);
+		lost->off = true;
+		sim_end(&s);
+	}
+}
+
 /* veRoCE 11: the peer cannot use our responses. Only what was sent can be refused. */
 static void acknowledgements_of_responses_that_were_not_sent_are_dropped(void **state)
 {
@@ -782,6 +811,60 @@ static void results_that_nobody_asked_for_are_dropped(void **state)
 }
 
 /* A READ of 2500 bytes is to be answered by three packets; these are none of them. */
+/* 7.7: a copy may mean that the acknowledgement was lost. Not after the ACK timer's time, but at once. */
+static void copies_are_answered_at_once_in_both_spaces(void **state)
+{
+	struct sim s = veroce_default();
+	struct veroce_packet q = request(&s, OP_RC_WRITE_ONLY, 8);
+	struct veroce_packet r = result(&s, OP_RC_READ_RESPONSE_ONLY, 8);
+
+	q.bth.psn = A_PSN - 1;
+	veroce_forge(s.duo, DUO_B, &q, junk);
+	duo_run_for(s.duo, 100);
+	assert_int_equal(duo_count(s.duo, DUO_B, OP_RC_ACK), 1);
+	r.bth.psn = A_PSN - 1;
+	veroce_forge(s.duo, DUO_A, &r, junk);
+	duo_run_for(s.duo, 100);
+	assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_ACK_RSP), 1);
+	assert_int_equal(count_a(&s)->rx_duplicates, 1);
+	expect_untouched(&s);
+	expect_a_untouched(&s);
+	expect_alive(&s, 1);
+	sim_end(&s);
+}
+
+/* Out-of-order R12, in space R. */
+static void results_beyond_the_window_leave_no_trace(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct duo_wr w;
+	struct sim s;
+
+	v.rx_window = 128;
+	s = veroce_start_sim(&v, &o, 1);
+	w = duo_read_wr(1, s.abuf, 0, 200 * MTU / 4, s.bbuf, 0);
+	struct duo_rule *lost = duo_drop(s.duo, DUO_B, DUO_ANY, DUO_ANY);
+
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 10000);
+	for (uint32_t ahead = 128; ahead < 1u << 23; ahead *= 2) {
+		struct veroce_packet p = result(&s, OP_RC_READ_RESPONSE_MIDDLE, MTU);
+		uint64_t beyond = count_a(&s)->rx_beyond_window;
+
+		p.po = 1;
+		p.bth.psn = psn_add(A_PSN, ahead);
+		veroce_forge(s.duo, DUO_A, &p, junk);
+		assert_int_equal(count_a(&s)->rx_beyond_window, beyond + 1);
+	}
+	expect_a_untouched(&s);
+	lost->off = true;
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	assert_memory_equal(s.abuf->p, s.bbuf->p, 200 * MTU / 4);
+	sim_end(&s);
+}
+
 static void results_that_do_not_fit_are_not_placed(void **state)
 {
 	static const struct {
@@ -790,6 +873,7 @@ static void results_that_do_not_fit_are_not_placed(void **state)
 	} rows[] = {
 		{OP_RC_READ_RESPONSE_FIRST, MTU, 2, 1, 0},
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 2, 1}, /* of another request */
+		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0}, /* the place of the first */
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 3}, /* behind the end */
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0xffffff},
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU - 4, 1, 1, 1},
@@ -962,8 +1046,11 @@ int main(void)
 		cmocka_unit_test(naks_end_the_wqe_that_they_name),
 		cmocka_unit_test(a_packet_drop_nak_costs_one_copy),
 		cmocka_unit_test(rnr_naks_make_wait_for_what_is_outstanding_only),
+		cmocka_unit_test(stamps_that_cannot_be_measure_nothing),
 		cmocka_unit_test(acknowledgements_of_responses_that_were_not_sent_are_dropped),
 		cmocka_unit_test(results_that_nobody_asked_for_are_dropped),
+		cmocka_unit_test(copies_are_answered_at_once_in_both_spaces),
+		cmocka_unit_test(results_beyond_the_window_leave_no_trace),
 		cmocka_unit_test(results_that_do_not_fit_are_not_placed),
 		cmocka_unit_test(a_result_that_does_not_fit_in_its_turn_ends_the_connection),
 		cmocka_unit_test(capabilities_of_others_are_not_believed),

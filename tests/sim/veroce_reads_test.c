@@ -354,6 +354,53 @@ static void atomics_count_exactly_whatever_happens(void **state)
 	}
 }
 
+/* 4.1, 4.2: as many as the peer records, also in space R; 128 where it has not said. */
+static void responses_are_never_more_than_the_peer_records(void **state)
+{
+	static const uint32_t windows[] = {0, 128, 512};
+
+	for (size_t i = 0; i < COUNT(windows); i++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct duo_rule *silent;
+		struct duo_buf *to, *from;
+		struct duo_pair p;
+		struct duo_wr r;
+		struct sim s;
+		uint32_t most = windows[i] ? windows[i] : 128, ahead = 0;
+
+		o.mtu = 256;
+		v.rx_window = windows[i];
+		veroce_opt = v;
+		s.duo = duo_create(1, veroce_tweak);
+		if (!windows[i]) {
+			duo_drop(s.duo, DUO_ANY, OP_CAPS_REQUEST, DUO_ANY);
+			duo_drop(s.duo, DUO_ANY, OP_CAPS_RESPONSE, DUO_ANY);
+		}
+		p = duo_connect(s.duo, &o);
+		s.a = p.a;
+		s.b = p.b;
+		duo_idle(s.duo);
+		to = duo_buf(s.a->host, 800 * o.mtu, ALL_ACCESS);
+		from = duo_buf(s.b->host, 800 * o.mtu, ALL_ACCESS);
+		r = duo_read_wr(1, to, 0, 800 * o.mtu, from, 0);
+		silent = lose(s.duo, DUO_A, is_ack_of_responses);
+		assert_true(duo_post(s.a, &r));
+		duo_run_for(s.duo, 300000);
+		for (size_t k = 0; k < s.duo->wire_count; k++) {
+			uint32_t d = (s.duo->wire[k].bth.psn - o.psn[DUO_A]) & PSN_MASK;
+
+			if (is_response(&s.duo->wire[k], NULL) && d >= ahead)
+				ahead = d + 1;
+		}
+		assert_int_equal(ahead, most);
+		silent->off = true;
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		sim_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,6 +413,7 @@ int main(void)
 		cmocka_unit_test(repeated_atomic_request_is_executed_once),
 		cmocka_unit_test(atomic_waits_for_the_write_before_it),
 		cmocka_unit_test(atomics_count_exactly_whatever_happens),
+		cmocka_unit_test(responses_are_never_more_than_the_peer_records),
 	};
 
 	duo_fail_hook = sim_fail;

@@ -184,6 +184,18 @@ static void the_window_grows_and_keeps_what_it_knew(void **state)
 	end(&f);
 }
 
+/* Out-of-order R19: bits for 4096 PSNs, with those that the blocks of metas want spared. */
+static void a_window_of_4096_packets_takes_2_kb(void **state)
+{
+	struct fixture f = start();
+
+	assert_true(record(&f, 1));
+	assert_true(pool_lent_bytes(&f.pool) <= 512);
+	assert_true(record(&f, 4096 - 65));
+	assert_true(pool_lent_bytes(&f.pool) <= 2048);
+	end(&f);
+}
+
 /* Out-of-order R2: what is kept follows what is early, however many PSNs go by. */
 static void metas_are_given_back_as_they_are_passed(void **state)
 {
@@ -304,6 +316,7 @@ int main(void)
 		cmocka_unit_test(an_early_packet_is_remembered_until_its_turn),
 		cmocka_unit_test(a_psn_is_old_new_or_beyond_reach),
 		cmocka_unit_test(the_window_grows_and_keeps_what_it_knew),
+		cmocka_unit_test(a_window_of_4096_packets_takes_2_kb),
 		cmocka_unit_test(metas_are_given_back_as_they_are_passed),
 		cmocka_unit_test(the_packet_that_is_due_can_be_recorded_too),
 		cmocka_unit_test(bits_are_told_from_anywhere_and_end_at_the_highest_psn),

@@ -98,6 +98,12 @@ static bool is_quiet(const struct qp *qp)
 	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
 }
 
+/* T fades in time (5.4), and a QP that rests has had some: else who rests often would never forget. */
+static uint16_t rested_ext(const struct receiver *in)
+{
+	return in->ext_ns ? (uint16_t)(in->ext - in->ext / 8) : in->ext;
+}
+
 /* Gives back what is taken to wake. The next packet or WQE takes it again. */
 static void rest(struct transport *tp, struct qp *qp)
 {
@@ -110,8 +116,8 @@ static void rest(struct transport *tp, struct qp *qp)
 		.r_epsn = w->r_in.rx.epsn,
 		.q_amsn = w->q_in.amsn,
 		.r_amsn = w->r_in.amsn,
-		.q_ext = w->q_in.ext,
-		.r_ext = w->r_in.ext,
+		.q_ext = rested_ext(&w->q_in),
+		.r_ext = rested_ext(&w->r_in),
 	};
 	vr->psn_new = w->q.tx.nxt;
 	tx_space_drop(&w->q.tx, &tp->pool);
