@@ -60,7 +60,10 @@ def main():
             out.append(f"| {r.name} | {hops / 1e6:.0f} M | {hops / 1e6 / cpu if cpu else 0:.2f} | "
                        f"{r.simulator['memory_bytes_peak'] / 1e6:.0f} |")
     failed = [r for r in runs if r.error or not r.summary]
-    left_out = [r.name for part in PARTS.values() for r in part.runs(a.quick) if r.name not in {x.name for x in runs}]
+    taken, left_out = {r.name for r in runs}, []
+    for name, part in PARTS.items():
+        missing = [r.name for r in part.runs(a.quick) if r.name not in taken]
+        left_out += [f"all of {name}"] if len(missing) == len(part.runs(a.quick)) else missing
     if left_out:
         out.append("\nLeft out by --only: " + ", ".join(left_out) + ".")
     for r in failed:

@@ -8,8 +8,10 @@ TITLE = "HPCC: other statements"
 SPAN = "5ms"    # of flows, where the evaluation's tree of 320 hosts is simulated
 # As the testbed's DCQCN: marks as in the evaluation, and a CNP for each marked packet.
 DCQCN = ["cc.algorithm=dcqcn_fw", "cc.preset=hpcc-eval", "switch.int=off"]
+# No window but what the rate sets; else a QP has two bandwidth-delay products.
+UNBOUND = ["transport.window=32MB", "transport.rto=100ms"]
 INCAST = [("HPCC", [])] + [(name, [*sets, "cc.preset=hpcc-eval"]) for name, sets in ALGORITHMS[1:]] + [
-    ("DCQCN", [*DCQCN]), ("TIMELY", ["cc.algorithm=timely", "switch.int=off", "transport.ack_class=control"])]
+    ("DCQCN", [*DCQCN, *UNBOUND]), ("TIMELY", ["cc.algorithm=timely", "switch.int=off", "transport.ack_class=control", *UNBOUND])]
 LOAD_70 = [("HPCC eta 0.99", ["cc.eta=0.99"]), ("HPCC eta 1.5", ["cc.eta=1.5"])] + ALGORITHMS[1:]
 
 
@@ -57,10 +59,12 @@ def of_testbed(named, table):
     if a and b:
         peak = a.queue_max_kb(0), b.queue_max_kb(0)
         drain = drained_us(a, 2000), drained_us(b, 2000)
-        table.row("7:1 beside a long flow: longest queue, and until it is drained, HPCC; DCQCN",
-                  "HPCC in about one RTT; DCQCN 550 KB",
+        # A window of each arrives before anyone can know; 25 Gbit/s take so long to send that.
+        least = peak[0] * 8 / 25
+        table.row("7:1 beside a long flow: longest queue, and until it is drained, HPCC (that queue at 25 Gbit/s: "
+                  f"{least:.0f} us); DCQCN", "HPCC drained in about one RTT; DCQCN 550 KB",
                   f"{peak[0]:.0f} KB, {drain[0]:.0f} us; {peak[1]:.0f} KB, {drain[1]:.0f} us",
-                  drain[0] < 50 < drain[1], a, b)
+                  drain[0] <= 1.2 * least and 0.8 * 550 <= peak[1] <= 1.2 * 550, a, b)
     for load in (30, 50):
         a, b = named.get(f"testbed-{load}-HPCC"), named.get(f"testbed-{load}-DCQCN")
         if a and b:
