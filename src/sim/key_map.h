@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* 64-bit keys to 64-bit values: a hash table of the host's models that look up by queue pair. */
+/* 64-bit keys to 64-bit values: a hash table for whoever looks something up by queue pair. */
 #ifndef SIM_KEY_MAP_H
 #define SIM_KEY_MAP_H
 

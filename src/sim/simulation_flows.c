@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/channel_map.h"
+#include "sim/key_map.h"
 
 struct line { /* a channel and the connection that it is */
 	struct line *next; /* in the bucket */
@@ -39,7 +39,7 @@ struct flows {
 	uint32_t slab_count, slab_room;
 	uint32_t free;
 	struct line **buckets;
-	struct channel_map *names; /* of both queue pairs of each channel; NULL: not named */
+	struct key_map names; /* the channel of each queue pair, if they are to be named */
 	uint32_t bucket_mask, line_count;
 	struct slot **due;  /* min-heap by start, then by slot: released, but not yet */
 	uint32_t due_count, due_room;
@@ -132,12 +132,23 @@ static void widen(struct flows *f)
 	free(old);
 }
 
-static void forget_names(struct flows *f, const struct line *l)
+static uint64_t name_of(uint32_t host, uint32_t qpn)
 {
-	if (!f->names)
-		return;
-	channel_map_remove(f->names, l->src, channel_sender_qpn(l->channel));
-	channel_map_remove(f->names, l->dst, channel_receiver_qpn(l->channel));
+	return (uint64_t)host << 32 | qpn;
+}
+
+static bool name(struct flows *f, const struct line *l)
+{
+	uint64_t channel = (uintptr_t)l->channel;
+
+	return !f->c.named || (key_map_set(&f->names, name_of(l->src, channel_sender_qpn(l->channel)), channel) &&
+			       key_map_set(&f->names, name_of(l->dst, channel_receiver_qpn(l->channel)), channel));
+}
+
+static void forget_name(struct flows *f, const struct line *l)
+{
+	key_map_remove(&f->names, name_of(l->src, channel_sender_qpn(l->channel)));
+	key_map_remove(&f->names, name_of(l->dst, channel_receiver_qpn(l->channel)));
 }
 
 static struct line *line_get(struct flows *f, const struct message *m)
@@ -159,8 +170,7 @@ static struct line *line_get(struct flows *f, const struct message *m)
 	l->connection = m->connection;
 	l->src = m->src;
 	l->dst = m->dst;
-	if (f->names && !(channel_map_add(f->names, l->src, channel_sender_qpn(l->channel), l->channel) &&
-			  channel_map_add(f->names, l->dst, channel_receiver_qpn(l->channel), l->channel)))
+	if (!name(f, l))
 		goto close_channel;
 	l->next = *bucket;
 	*bucket = l;
@@ -169,7 +179,7 @@ static struct line *line_get(struct flows *f, const struct message *m)
 	return l;
 
 close_channel:
-	forget_names(f, l);
+	forget_name(f, l);
 	channel_close(l->channel);
 free_line:
 	free(l);
@@ -184,7 +194,7 @@ static void line_put(struct flows *f, struct line *l)
 		at = &(*at)->next;
 	*at = l->next;
 	f->line_count--;
-	forget_names(f, l);
+	forget_name(f, l);
 	channel_close(l->channel);
 	free(l);
 }
@@ -247,10 +257,7 @@ struct flows *flows_create(const struct flows_config *c)
 	f->free = NO_SLOT;
 	f->bucket_mask = 1023;
 	f->buckets = calloc(f->bucket_mask + 1, sizeof(struct line *));
-	f->names = c->named ? channel_map_create() : NULL;
-	if (!f->buckets || (c->named && !f->names)) {
-		channel_map_destroy(f->names);
-		free(f->buckets);
+	if (!f->buckets) {
 		free(f);
 		return NULL;
 	}
@@ -271,7 +278,7 @@ void flows_destroy(struct flows *f)
 	free(f->slabs);
 	free(f->due);
 	free(f->buckets);
-	channel_map_destroy(f->names);
+	key_map_fini(&f->names);
 	free(f);
 }
 
@@ -482,7 +489,8 @@ void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t by
 uint32_t flows_flow_of(void *flows, uint32_t to, uint32_t qpn, uint32_t psn, bool data)
 {
 	const struct flows *f = flows;
-	const struct channel *c = f->names ? channel_map_find(f->names, to, qpn) : NULL;
+	uint64_t channel = key_map_get(&f->names, name_of(to, qpn));
+	const struct channel *c = channel == KEY_MAP_NONE ? NULL : (const struct channel *)(uintptr_t)channel;
 	const struct message_post *m = NULL;
 
 	if (c && data)
