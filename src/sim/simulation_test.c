@@ -305,7 +305,7 @@ static void classes_of_a_host_take_turns(void **state)
 {
 	static const char text[] = "[topology]\nkind = star\nhosts = 3\n[link]\nrate = 100Gbps\n"
 				   "[cc]\nalgorithm = none\n[transport]\nheader_bytes = 64\nprotocol = rocev2\n"
-				   "[workload.many]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 2MB\nqps = 8\n"
+				   "[workload.many]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 16MB\nqps = 8\n"
 				   "[workload.one]\nkind = flow\nsenders = 0\nreceivers = 2\nsize = 2MB\n";
 	static const char *const classes[] = {"workload.one.class=3", "workload.one.class=4", "workload.one.class=2"};
 
