@@ -155,6 +155,11 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 	fprintf(f, "%s packets sent again, %s of them for nothing",
 		text_of(g, "retransmitted_packets", a), text_of(g, "spurious_packets", b));
 	fprintf(f, ", %s timeouts\n", text_of(g, "rtos", c));
+	if (r->trace_lost) {
+		line(f, "cc trace");
+		fprintf(f, "full: %s records of %s are missing\n", count_text(r->trace_lost, a),
+			count_text(r->trace_lost + r->trace_count, b));
+	}
 	line(f, "simulator");
 	fprintf(f, "%s simulated, %s events, %s packet-hops", time_text(r->time_ps, a),
 		count_text(r->events, b), count_text(r->packet_hops, c));

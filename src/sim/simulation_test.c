@@ -519,16 +519,17 @@ static void exact_packets_are_a_flows_and_not_a_hosts(void **state)
 	}
 }
 
-/* Messages that share a queue pair are told apart, too: each host sends to its neighbour step by step. */
+/* Two messages at a time are under way on one queue pair: which a packet is of only its PSN tells. */
 static void messages_on_one_queue_pair_are_flows_of_their_own(void **state)
 {
 	static const char text[] = "[topology]\nkind = star\nhosts = 2\n"
-				   "[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 40KB\nrepeat = 3\n"
+				   "[workload.w]\nkind = staircase\nfan_in = 1\nsize = 40KB\ninterval = 1us\nstop = 20us\n"
 				   "[cc]\nalgorithm = none\n";
 	static const struct {
 		const char *list;
 		uint64_t packets;
-	} cases[] = {{"link.lost=0:10", 1}, {"link.lost=0:11", 0}, {"link.lost=2:10", 1}, {"link.lost=3:1", 0}};
+	} cases[] = {{"link.lost=0:10", 1}, {"link.lost=0:11", 0}, {"link.lost=1:1", 1}, {"link.lost=1:10", 1},
+		     {"link.lost=1:11", 0}, {"link.lost=999:1", 0}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *sets[] = {cases[i].list, NULL};
