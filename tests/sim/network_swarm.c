@@ -29,7 +29,7 @@ struct drawn {
 	char text[TEXT_MAX];
 	size_t at;
 	struct prng prng;
-	bool veroce, pfc, hpcc_pfc, loss, down, overtakes, jitter;
+	bool veroce, pfc, hpcc_pfc, loss, down, overtakes, jitter, one_class;
 };
 
 static uint64_t below(struct drawn *d, uint64_t n)
@@ -171,8 +171,11 @@ static void draw_transport(struct drawn *d)
 	}
 	if (one_in(d, 3))
 		say(d, "header_bytes = 48B\nack_bytes = 60B\n");
-	if (one_in(d, 3))
+	d->one_class = one_in(d, 3);
+	if (d->one_class)
 		say(d, "ack_class = data\n");
+	if (one_in(d, 6))
+		say(d, "cnp_gap_port = %uns\n", 1 + (unsigned)below(d, 20000));
 	if (one_in(d, 3))
 		say(d, "cnp_interval = 0\n");
 	if (one_in(d, 4))
@@ -181,8 +184,29 @@ static void draw_transport(struct drawn *d)
 		say(d, "class = %u\n", 1 + (unsigned)below(d, 7));
 	if (one_in(d, 5))
 		say(d, "ecn = off\n");
+	if (d->veroce && one_in(d, 5))
+		say(d, "flowlet_gap = %uus\n[cc]\nscope = path\n", (unsigned)below(d, 30));
+}
+
+static void draw_hosts(struct drawn *d)
+{
+	say(d, "[host]\n");
 	if (one_in(d, 5))
-		say(d, "[host]\nidle_qps = %u\n", 1 + (unsigned)below(d, 20));
+		say(d, "idle_qps = %u\n", 1 + (unsigned)below(d, 20));
+	if (one_in(d, 4))
+		say(d, "post_delay = %uns\ncompletion_delay = %uns\n", (unsigned)below(d, 5000),
+		    (unsigned)below(d, 5000));
+	if (one_in(d, 4))
+		say(d, "ack_delay = %uns\n", 1 + (unsigned)below(d, 5000));
+	if (one_in(d, 4))
+		say(d, "read_rate = %uGbps\n", 1 + (unsigned)below(d, 200));
+	if (one_in(d, 4))
+		say(d, "qp_cache = %u\nqp_miss = %uns\n", 1 + (unsigned)below(d, 10), (unsigned)below(d, 2000));
+	if (!one_in(d, 6))
+		return;
+	say(d, "rx_drain = %uGbps\nrx_buffer = %uKB\n", 1 + (unsigned)below(d, 200),
+	    (d->pfc ? 4000 : 50) + (unsigned)below(d, 1000));
+	d->loss |= !d->pfc;
 }
 
 static void draw_workload(struct drawn *d, unsigned number, unsigned hosts)
@@ -212,6 +236,8 @@ static void draw_workload(struct drawn *d, unsigned number, unsigned hosts)
 		say(d, "repeat = 2\ninterval = 30us\n");
 	if (one_in(d, 4))
 		say(d, "start = 5us\n");
+	if (!d->one_class && one_in(d, 3))
+		say(d, "class = %u\n", 1 + (unsigned)below(d, 7));
 }
 
 static void draw(struct drawn *d, uint64_t seed)
@@ -226,6 +252,7 @@ static void draw(struct drawn *d, uint64_t seed)
 	draw_links(d);
 	draw_switches(d);
 	draw_transport(d);
+	draw_hosts(d);
 	workloads = 1 + (unsigned)below(d, 2);
 	for (unsigned i = 0; i < workloads; i++)
 		draw_workload(d, i, hosts);
@@ -271,6 +298,7 @@ static const char *judge_loss(const struct drawn *d, const struct results *r)
 		switch (p->reason) {
 		case RESULTS_DROP_LOSS:
 		case RESULTS_DROP_CORRUPT:
+		case RESULTS_DROP_RX_BUFFER:
 			expected = d->loss;
 			break;
 		case RESULTS_DROP_DOWN:
