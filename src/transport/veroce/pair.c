@@ -144,6 +144,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 	}
 	if (algorithm == CC_NONE)
 		cc.cwnd_bytes_max = c->window_bytes;
+	p->blind_packets = algorithm != CC_NONE && p->path_count > 1 ? c->flowlet_packets : UINT32_MAX;
 	if (c->line_rate_bps && c->base_rtt_ns)
 		cc.cwnd_bytes_start = 0; /* a round trip of what the line takes */
 	if (cc.cwnd_bytes_start && cc.cwnd_bytes_start < 4 * mtu_bytes)
@@ -188,11 +189,13 @@ static uint64_t path_flying(const struct path *p)
 	return p->sent_bytes - p->gone_bytes;
 }
 
-static bool fits(const struct path *p, uint32_t bytes)
+static bool fits(const struct pair *pair, const struct path *p, uint32_t bytes)
 {
-	uint64_t flying = path_flying(p);
+	uint64_t flying = path_flying(p), most = p->cc.cwnd_bytes;
 
-	return !flying || flying + bytes <= p->cc.cwnd_bytes;
+	if (!p->srtt_ns && most > (uint64_t)pair->blind_packets * bytes)
+		most = (uint64_t)pair->blind_packets * bytes;
+	return !flying || flying + bytes <= most;
 }
 
 /* How long until what is sent now arrives, roughly: half a round trip behind what is in the way. */
@@ -205,7 +208,8 @@ static bool up_and_fits(const struct pair *pair, uint32_t i, uint32_t bytes)
 {
 	const struct path *p = &pair->path[i];
 
-	return (!p->down || pair->down_count == pair->path_count) && fits(p, bytes);
+	return (!p->down || pair->down_count == pair->path_count) &&
+	       fits(pair, p, bytes);
 }
 
 static uint64_t paced_ns(const struct pair_config *c, const struct path *p)

@@ -74,6 +74,11 @@ struct pair {
 		uint32_t ce;
 	} arrivals[TX_PATHS_MAX];
 	struct prng prng;
+	/*
+	 * What a path may have in flight before its first acknowledgement. It may be slow, and a host with many
+	 * peers would send most of what it has before it knew.
+	 */
+	uint32_t blind_packets;
 	uint32_t path_count; /* 0: paths not made yet */
 	uint32_t down_count;
 	struct path path[TX_PATHS_MAX];

@@ -37,6 +37,8 @@ struct fixture {
 	struct flowlet flowlet;
 };
 
+static uint16_t flowlet_packets = 8; /* of the next start() */
+
 /* In place, as the table's lists must not move. */
 static void start(struct fixture *f, uint32_t paths, enum cc_algorithm cc)
 {
@@ -50,7 +52,7 @@ static void start(struct fixture *f, uint32_t paths, enum cc_algorithm cc)
 					      .paths = paths,
 					      .window_bytes = WINDOW,
 					      .rto_min_ns = rto_min_ns,
-					      .flowlet_packets = 8},
+					      .flowlet_packets = flowlet_packets},
 			secret);
 	f->pair = pair_get(&f->table, here, there, false, MTU, start_ns);
 	assert_non_null(f->pair);
@@ -206,6 +208,34 @@ static void what_is_in_flight_never_exceeds_the_pairs_window(void **state)
 	assert_int_equal(f.pair->sent_bytes, sent);
 	assert_true(sent <= WINDOW && sent + PACKET > WINDOW);
 	end(&f);
+}
+
+/* One alone has its window at once: there is no other to compare it with. */
+static void a_path_gets_a_flowlet_until_it_is_heard_of(void **state)
+{
+	static const struct {
+		uint32_t paths, packets;
+	} cases[] = {{4, 4 * 2}, {2, 2 * 2}, {1, WINDOW / 4 / PACKET}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f;
+		uint32_t n = 0;
+
+		flowlet_packets = 2;
+		start(&f, cases[i].paths, CC_SWIFT);
+		flowlet_packets = 8;
+		while (send(&f, PACKET))
+			n++;
+		assert_int_equal(n, cases[i].packets);
+		ack(&f, 0, 1, start_ns, start_ns + 1000);
+		n = 0;
+		while (send(&f, PACKET))
+			n++;
+		assert_true(n);
+		for (uint32_t k = 1; k < f.pair->path_count; k++)
+			assert_int_equal(f.pair->path[k].sent_bytes, 2 * PACKET);
+		end(&f);
+	}
 }
 
 static void a_packet_larger_than_the_window_goes_alone(void **state)
@@ -563,6 +593,7 @@ int main(void)
 		cmocka_unit_test(strangers_without_users_are_forgotten_before_they_are_too_many),
 		cmocka_unit_test(what_a_peer_speaks_is_believed_for_a_while),
 		cmocka_unit_test(what_is_in_flight_never_exceeds_the_pairs_window),
+		cmocka_unit_test(a_path_gets_a_flowlet_until_it_is_heard_of),
 		cmocka_unit_test(a_packet_larger_than_the_window_goes_alone),
 		cmocka_unit_test(what_is_acknowledged_lost_or_forgotten_makes_room),
 		cmocka_unit_test(random_loss_shrinks_no_window_but_heavy_loss_does),

@@ -126,10 +126,10 @@ static void equal_senders_get_the_same_to_the_packet(void **state)
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		line_init(counts[i]);
-		run(100 * MS);
-		run(200 * MS);
+		run(50 * MS);
+		run(50 * MS);
 		assert_true(spread(0, l.count) <= 1);
-		assert_used(200 * MS);
+		assert_used(50 * MS);
 	}
 }
 
@@ -139,10 +139,10 @@ static void greed_gets_no_more(void **state)
 	line_init(64);
 	for (uint32_t i = 0; i < l.count; i++)
 		l.s[i].weight = 1 + i;
-	run(100 * MS);
-	run(200 * MS);
+	run(50 * MS);
+	run(50 * MS);
 	assert_true(spread(0, l.count) <= 1);
-	assert_used(200 * MS);
+	assert_used(50 * MS);
 }
 
 static void who_wants_less_leaves_it_to_the_others(void **state)
