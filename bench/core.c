@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the protocol core does for a message: two real nics in one loop, one QP between them, virtual
- * time, no sockets. For counting: packets and trains (datagrams of the kernel's, where there is one) come
- * out exact, and instructions too, under callgrind:
+ * What the protocol core does for a message: two real nics in one loop, one QP between them,
+ * virtual time, no sockets. For counting: packets and trains (datagrams of the kernel's, where
+ * there is one) come out exact, and instructions too, under callgrind:
  *
  *     valgrind --tool=callgrind --collect-atstart=no --toggle-collect=measured core [options]
  *
  *     core [--op write|read|send|pingpong] [--size BYTES] [--mtu BYTES] [--messages N] [--depth N]
  *          [--protocol veroce|rocev2] [--remote]
  *
- * Both ends are of one host, as in `make bench`, unless --remote: then veRoCE has 16 paths and congestion
- * control. pingpong: SENDs to and fro, each posted when the other's receive completes, both ends polling.
+ * Both ends are of one host, as in `make bench`, unless --remote: then veRoCE has 16 paths and
+ * congestion control. pingpong: SENDs to and fro, each posted when the other's receive completes,
+ * both ends polling.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -42,7 +43,12 @@ static struct {
 	enum nic_protocol protocol;
 	uint32_t size, mtu, messages, depth;
 	bool remote;
-} set = {.op = OP_WRITE, .protocol = NIC_PROTOCOL_VEROCE, .size = 1 << 20, .mtu = 4096, .messages = 500, .depth = 16};
+} set = {.op = OP_WRITE,
+	 .protocol = NIC_PROTOCOL_VEROCE,
+	 .size = 1 << 20,
+	 .mtu = 4096,
+	 .messages = 500,
+	 .depth = 16};
 
 struct host {
 	struct nic *nic;
@@ -179,12 +185,15 @@ static void connect(int side)
 	     "to RTS");
 }
 
-/* ---- work -------------------------------------------------------------------------------------- */
+/* ---- work --------------------------------------------------------------------------------------
+ */
 
 static void post(int side)
 {
-	static const uint8_t opcodes[] = {
-		[OP_WRITE] = WR_WRITE, [OP_READ] = WR_READ, [OP_SEND] = WR_SEND, [OP_PINGPONG] = WR_SEND};
+	static const uint8_t opcodes[] = {[OP_WRITE] = WR_WRITE,
+					  [OP_READ] = WR_READ,
+					  [OP_SEND] = WR_SEND,
+					  [OP_PINGPONG] = WR_SEND};
 	struct host *h = &hosts[side];
 	struct send_wqe *w = sq_slot(qp_sq(h->qp), 0);
 
@@ -198,8 +207,8 @@ static void post(int side)
 		.num_sge = 1,
 		.length = set.size,
 	};
-	w->sge[0] = (struct wqe_sge){
-		.addr = (uintptr_t)h->memory, .len = set.size, .lkey = h->mr->key};
+	w->sge[0] =
+		(struct wqe_sge){.addr = (uintptr_t)h->memory, .len = set.size, .lkey = h->mr->key};
 	sq_post(qp_sq(h->qp), 1);
 	nic_doorbell(h->nic, h->qp);
 }
@@ -213,8 +222,8 @@ static void post_receive(int side)
 		die("the receive queue is full");
 	w->num_sge = 1;
 	w->length = set.size;
-	w->sge[0] = (struct wqe_sge){
-		.addr = (uintptr_t)h->memory, .len = set.size, .lkey = h->mr->key};
+	w->sge[0] =
+		(struct wqe_sge){.addr = (uintptr_t)h->memory, .len = set.size, .lkey = h->mr->key};
 	rq_post(qp_rq(h->qp), w);
 }
 
@@ -262,8 +271,8 @@ static uint64_t carry(int side)
 }
 
 /*
- * As the engine has it: a post sends, what comes in is answered in the same turn, and then the program polls.
- * Time goes on as if a link carried 100 Gbit/s.
+ * As the engine has it: a post sends, what comes in is answered in the same turn, and then the
+ * program polls. Time goes on as if a link carried 100 Gbit/s.
  */
 static void turn(void)
 {
@@ -284,7 +293,8 @@ static void run(uint32_t messages)
 	uint64_t give_up_ns = now_ns + stalled_ns;
 
 	while (hosts[0].sent < until) {
-		while (set.op != OP_PINGPONG && posted < until && posted - hosts[0].sent < set.depth) {
+		while (set.op != OP_PINGPONG && posted < until &&
+		       posted - hosts[0].sent < set.depth) {
 			post(0);
 			posted++;
 		}
@@ -303,10 +313,10 @@ static __attribute__((noinline)) void measured(void)
 static void options(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"op", required_argument, NULL, 'o'},	    {"size", required_argument, NULL, 's'},
-		{"mtu", required_argument, NULL, 'm'},	    {"messages", required_argument, NULL, 'n'},
-		{"depth", required_argument, NULL, 'd'},    {"protocol", required_argument, NULL, 'p'},
-		{"remote", no_argument, NULL, 'r'},	    {0}};
+		{"op", required_argument, NULL, 'o'},    {"size", required_argument, NULL, 's'},
+		{"mtu", required_argument, NULL, 'm'},   {"messages", required_argument, NULL, 'n'},
+		{"depth", required_argument, NULL, 'd'}, {"protocol", required_argument, NULL, 'p'},
+		{"remote", no_argument, NULL, 'r'},      {0}};
 	static const char *const ops[] = {"write", "read", "send", "pingpong"};
 	int c;
 
@@ -377,13 +387,15 @@ int main(int argc, char **argv)
 	messages = set.messages;
 	packets = messages * (set.size > set.mtu ? (set.size + set.mtu - 1) / set.mtu : 1);
 	for (int side = 0; side < 2; side++)
-		printf("%s: a message %.2f packets, %.2f trains, %.0f bytes\n", side ? "target   " : "initiator",
-		       (double)hosts[side].packets / messages, (double)hosts[side].trains / messages,
-		       (double)hosts[side].bytes / messages);
-	printf("both: %.0f ns of processor a message, %.0f a packet of data; %.0f packets of data\n",
+		printf("%s: a message %.2f packets, %.2f trains, %.0f bytes\n",
+		       side ? "target   " : "initiator", (double)hosts[side].packets / messages,
+		       (double)hosts[side].trains / messages, (double)hosts[side].bytes / messages);
+	printf("both: %.0f ns of processor a message, %.0f a packet of data; %.0f packets of "
+	       "data\n",
 	       ns / messages, ns / packets, packets);
 	for (int side = 0; side < 2; side++)
 		if (nic_counters(hosts[side].nic)->retransmits)
-			printf("retransmitted: %" PRIu64 "\n", nic_counters(hosts[side].nic)->retransmits);
+			printf("retransmitted: %" PRIu64 "\n",
+			       nic_counters(hosts[side].nic)->retransmits);
 	return 0;
 }

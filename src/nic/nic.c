@@ -67,7 +67,9 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 	tp->rx_window = c->rx_window ? c->rx_window : NIC_RX_WINDOW_MAX;
 	tp->lazy_ack_ns = VEROCE_ACK_NS;
 	tp->pto_ns_min = c->pto_ns_min ? c->pto_ns_min : VEROCE_PTO_NS_MIN;
-	tp->local_ack_ns = tp->pto_ns_min / 4 < VEROCE_ACK_NS_LOCAL ? tp->pto_ns_min / 4 : VEROCE_ACK_NS_LOCAL;
+	tp->local_ack_ns = tp->pto_ns_min / 4;
+	if (tp->local_ack_ns > VEROCE_ACK_NS_LOCAL)
+		tp->local_ack_ns = VEROCE_ACK_NS_LOCAL;
 	tp->loss = losses[c->loss];
 	pair_table_init(&tp->pairs,
 			&(struct pair_config){

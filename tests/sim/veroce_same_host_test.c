@@ -16,7 +16,8 @@ static struct sim start(bool same_host, uint32_t window_bytes)
 
 static void send_short(struct sim *s, struct duo_qp *from, uint64_t i)
 {
-	struct duo_buf *src = from == s->a ? s->abuf : s->bbuf, *dst = from == s->a ? s->bbuf : s->abuf;
+	struct duo_buf *src = from == s->a ? s->abuf : s->bbuf,
+		       *dst = from == s->a ? s->bbuf : s->abuf;
 	struct duo_wr w = duo_send_wr(i, src, 0, 8);
 
 	assert_true(duo_recv(from->peer, i, dst, 0, 8));
@@ -61,7 +62,8 @@ static size_t stamped(const struct duo *d)
 static struct sim transfer(bool same_host, bool read, uint32_t drop_ppm)
 {
 	struct sim s = start(same_host, MIB / 4);
-	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS), *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
+	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS),
+		       *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
 	struct duo_wr w = read ? duo_read_wr(1, a, 0, MIB, b, 0) : duo_write_wr(1, a, 0, MIB, b, 0);
 
 	duo_fill(a, 3);
@@ -93,7 +95,8 @@ static void a_quarter_of_the_window_is_acknowledged_at_once(void **state)
 		size_t acks;
 
 		duo_idle(s.duo);
-		acks = read ? duo_count(s.duo, DUO_A, OP_RC_ACK_RSP) : duo_count(s.duo, DUO_B, OP_RC_ACK);
+		acks = read ? duo_count(s.duo, DUO_A, OP_RC_ACK_RSP)
+			    : duo_count(s.duo, DUO_B, OP_RC_ACK);
 		assert_in_range(acks, 16, 20);
 		assert_int_equal(nic_counters(s.a->host->nic)->tail_probes, 0);
 		assert_int_equal(nic_counters(s.b->host->nic)->tail_probes, 0);

@@ -251,7 +251,7 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 	uint32_t index = vr->w->wqe, psn = s->tx.nxt, count = 1;
 	struct send_wqe *w = sq_at(&qp->sq, index);
 	uint32_t po = (psn - w->psn_first) & PSN_MASK, left = w->packets - po;
-	uint32_t bytes = payload_of(qp, w, po) + REQUEST_HEADROOM;
+	uint32_t bytes = payload_of(qp, w, po) + REQUEST_HEADROOM, max;
 	bool only = w->packets == 1;
 	int path;
 	int32_t len;
@@ -268,11 +268,13 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 		request_fail_in_turn(tp, qp, index, WC_LOC_PROT_ERR, now_ns);
 	if (len <= 0)
 		return len ? SENT_FAILED : SENT_NO_ROOM;
-	if (po && left > 2)
-		count = send_middles(tp, qp, w, po, path,
-				     recovery_run(qp, s, path, bytes, left - 1 < *budget ? left - 1 : *budget));
-	else if (only && index + 1 != sq_head(&qp->sq))
-		count = send_alikes(tp, qp, index, path, recovery_run(qp, s, path, bytes, *budget), now_ns);
+	if (po && left > 2) {
+		max = recovery_run(qp, s, path, bytes, left - 1 < *budget ? left - 1 : *budget);
+		count = send_middles(tp, qp, w, po, path, max);
+	} else if (only && index + 1 != sq_head(&qp->sq)) {
+		max = recovery_run(qp, s, path, bytes, *budget);
+		count = send_alikes(tp, qp, index, path, max, now_ns);
+	}
 	recovery_sent(tp, qp, s, index, only, path, (uint32_t)len, count, now_ns);
 	atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
 	if (only || count == left)
