@@ -993,6 +993,7 @@ static void results_out_of_place_end_the_connection(void **state)
 		struct duo_wr next = duo_read_wr(2, s.abuf, 4000, 100, s.bbuf, 0);
 		struct veroce_packet p = result(&s, rows[i].opcode, rows[i].payload_len);
 		struct veroce_packet first = result(&s, OP_RC_READ_RESPONSE_FIRST, MTU);
+		const struct duo_packet *nak;
 
 		assert_true(duo_post(s.a, &r));
 		assert_true(duo_post(s.a, &next));
@@ -1008,6 +1009,10 @@ static void results_out_of_place_end_the_connection(void **state)
 		duo_idle(s.duo);
 		duo_expect(s.duo, &s.a->sent, 1, WC_BAD_RESP_ERR);
 		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
+		/* The peer is told, if it is not deaf to it. */
+		nak = duo_packet(s.duo, DUO_A, OP_RC_ACK_RSP, duo_count(s.duo, DUO_A, OP_RC_ACK_RSP) - 1);
+		assert_non_null(nak);
+		assert_int_equal(nak->aeth.syndrome, AETH_NAK | NAK_INVALID_REQUEST);
 		assert_int_equal(qp_state(s.a->qp), QPS_ERR);
 		lost->off = true;
 		sim_end(&s);
