@@ -217,6 +217,32 @@ static void lost_nak_ends_in_an_error_too(void **state)
 	sim_end(&s);
 }
 
+/* The QP's own access, whatever the region allows (IBTA 9.7.4.1.1). */
+static void access_that_the_qp_does_not_give_is_refused(void **state)
+{
+	static const uint32_t gives[] = {MR_REMOTE_READ | MR_REMOTE_ATOMIC, MR_REMOTE_WRITE | MR_REMOTE_ATOMIC,
+					 MR_REMOTE_WRITE | MR_REMOTE_READ};
+
+	for (size_t i = 0; i < COUNT(gives); i++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct sim s;
+		struct duo_wr w;
+		uint32_t psn;
+
+		o.access = gives[i];
+		s = veroce_start_sim(&v, &o, 1);
+		w = i == 0   ? duo_write_wr(1, s.abuf, 0, 8, s.bbuf, 0)
+		    : i == 1 ? duo_read_wr(1, s.abuf, 0, 8, s.bbuf, 0)
+			     : duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 1);
+		assert_true(duo_post(s.a, &w));
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_REM_INV_REQ_ERR);
+		assert_int_equal(naks(s.duo, NAK_INVALID, &psn), 1);
+		sim_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +250,7 @@ int main(void)
 		cmocka_unit_test(mistake_behind_a_hole_waits_for_its_turn),
 		cmocka_unit_test(first_of_two_mistakes_is_told),
 		cmocka_unit_test(lost_nak_ends_in_an_error_too),
+		cmocka_unit_test(access_that_the_qp_does_not_give_is_refused),
 	};
 
 	duo_fail_hook = sim_fail;

@@ -359,6 +359,50 @@ static void early_ends_with_wrong_numbers_are_found_in_their_turn(void **state)
 	}
 }
 
+/* Its turn has come, but in the middle of a message it does not go on with (veRoCE 11). */
+static void messages_that_do_not_go_on_are_refused(void **state)
+{
+	static const struct {
+		uint8_t first, next;
+		uint32_t msn, rqmsn, po;
+	} rows[] = {
+		{OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, 1, 0, 0},
+		{OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, 1, 0, 2},
+		{OP_RC_WRITE_FIRST, OP_RC_WRITE_MIDDLE, 2, 0, 1},
+		{OP_RC_WRITE_FIRST, OP_RC_WRITE_FIRST, 1, 0, 0},
+		{OP_RC_WRITE_FIRST, OP_RC_WRITE_FIRST, 2, 0, 0},
+		{OP_RC_WRITE_FIRST, OP_RC_SEND_MIDDLE, 1, 0, 1},
+		{OP_RC_SEND_FIRST, OP_RC_WRITE_MIDDLE, 1, 0, 1},
+		{OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, 1, 1, 1},
+		{OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, 1, 0, 2},
+		{OP_RC_SEND_FIRST, OP_RC_SEND_MIDDLE, 2, 0, 1},
+		{OP_RC_SEND_FIRST, OP_RC_SEND_FIRST, 2, 1, 0},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct sim s = veroce_default();
+		struct veroce_packet p = request(&s, rows[i].first, MTU);
+
+		assert_true(duo_recv(s.b, 11, s.bbuf, 0, 4 * MTU));
+		assert_true(duo_recv(s.b, 12, s.bbuf, 8192, 4 * MTU));
+		veroce_forge(s.duo, DUO_B, &p, junk);
+		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
+		p = request(&s, rows[i].next, MTU);
+		p.bth.psn++;
+		p.msn = rows[i].msn;
+		p.rqmsn = rows[i].rqmsn;
+		p.po = rows[i].po;
+		veroce_forge(s.duo, DUO_B, &p, junk);
+		duo_run_for(s.duo, 100);
+		assert_int_equal(qp_state(s.b->qp), QPS_ERR);
+		assert_int_equal(count_b(&s)->naks_sent, 1);
+		duo_idle(s.duo);
+		assert_int_equal(s.b->received.n, 2); /* in error or flushed */
+		s.b->received.taken = 2;
+		sim_end(&s);
+	}
+}
+
 /* Out-of-order R9: copies of an atomic, before its turn and after, with any stamp and on any path.
  */
 static void copied_atomics_are_executed_once(void **state)
@@ -927,6 +971,54 @@ static void a_result_that_does_not_fit_in_its_turn_ends_the_connection(void **st
 	sim_end(&s);
 }
 
+/* Each fits its request, but not what came before it: told when its turn comes (veRoCE 11). */
+static void results_out_of_place_end_the_connection(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		bool early; /* the right first packet follows */
+		uint32_t msn, po, payload_len;
+	} rows[] = {
+		{OP_RC_READ_RESPONSE_MIDDLE, false, 1, 1, MTU},
+		{OP_RC_READ_RESPONSE_LAST, false, 1, 2, 2500 - 2 * MTU},
+		{OP_RC_READ_RESPONSE_ONLY, false, 2, 0, 100},
+		{OP_RC_READ_RESPONSE_LAST, true, 1, 2, 2500 - 2 * MTU},
+		{OP_RC_READ_RESPONSE_ONLY, true, 2, 0, 100},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct sim s = veroce_default();
+		struct duo_rule *lost = mute(&s);
+		struct duo_wr r = duo_read_wr(1, s.abuf, 0, 2500, s.bbuf, 0);
+		struct duo_wr next = duo_read_wr(2, s.abuf, 4000, 100, s.bbuf, 0);
+		struct veroce_packet p = result(&s, rows[i].opcode, rows[i].payload_len);
+		struct veroce_packet first = result(&s, OP_RC_READ_RESPONSE_FIRST, MTU);
+		const struct duo_packet *nak;
+
+		assert_true(duo_post(s.a, &r));
+		assert_true(duo_post(s.a, &next));
+		duo_run_for(s.duo, 1000);
+		p.bth.psn += rows[i].early;
+		p.msn = p.aeth.msn = rows[i].msn;
+		p.po = rows[i].po;
+		veroce_forge(s.duo, DUO_A, &p, junk);
+		duo_run_for(s.duo, 10);
+		assert_int_equal(s.a->sent.n != 0, !rows[i].early);
+		if (rows[i].early)
+			veroce_forge(s.duo, DUO_A, &first, junk);
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_BAD_RESP_ERR);
+		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
+		/* The peer is told, if it is not deaf to it. */
+		nak = duo_packet(s.duo, DUO_A, OP_RC_ACK_RSP, duo_count(s.duo, DUO_A, OP_RC_ACK_RSP) - 1);
+		assert_non_null(nak);
+		assert_int_equal(nak->aeth.syndrome, AETH_NAK | NAK_INVALID_REQUEST);
+		assert_int_equal(qp_state(s.a->qp), QPS_ERR);
+		lost->off = true;
+		sim_end(&s);
+	}
+}
+
 /* ---- outside the PSN spaces ------------------------------------------------------------------ */
 
 static struct veroce_packet caps(const struct sim *s, uint8_t opcode)
@@ -1034,6 +1126,8 @@ int main(void)
 		cmocka_unit_test(psns_beyond_the_window_leave_no_trace),
 		cmocka_unit_test(early_mistakes_are_dropped_and_harm_nothing),
 		cmocka_unit_test(mistakes_in_their_turn_are_answered),
+		cmocka_unit_test(messages_that_do_not_go_on_are_refused),
+		cmocka_unit_test(results_out_of_place_end_the_connection),
 		cmocka_unit_test(early_ends_with_wrong_numbers_are_found_in_their_turn),
 		cmocka_unit_test(copied_atomics_are_executed_once),
 		cmocka_unit_test(more_reads_than_agreed_are_refused),

@@ -472,6 +472,9 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	size_t before;
 
 	if (qp_get_state(qp) == QPS_ERR) {
+		/* What ended it at the requester: the peer is told (11). */
+		if (vr->w && vr->w->r_in.nak_due && !acks_send(tp, qp, &vr->w->r_in, now_ns))
+			return true;
 		qp_flush(tp, qp, now_ns);
 		return false;
 	}
