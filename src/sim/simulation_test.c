@@ -322,6 +322,38 @@ static void classes_of_a_host_take_turns(void **state)
 	}
 }
 
+/* ---- queue pairs of two hosts -------------------------------------------------------------------------- */
+
+/* Each has few packets in the windows that all share, and none may wait for another's lazy acknowledgement. */
+static void queue_pairs_of_two_hosts_fill_the_line_together(void **state)
+{
+	static const char text[] = "[topology]\nkind = star\nhosts = 2\n[link]\nrate = 400Gbps\ndelay = 1us\n"
+				   "[workload.w]\nkind = incast\nsize = 2MB\n";
+	static const char *const sets[][3] = {
+		{"cc.algorithm=none", "workload.w.fan_in=16", NULL},
+		{"cc.algorithm=swift", "workload.w.fan_in=16", NULL},
+		{"cc.algorithm=swift", "workload.w.fan_in=64", NULL},
+		{"transport.protocol=rocev2", "workload.w.fan_in=16", NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		struct sim_run run;
+		uint64_t bytes = 0, end_ps = 0;
+
+		sim_do(&run, text, sets[i]);
+		for (uint32_t f = 0; f < run.results.flow_count; f++) {
+			const struct results_flow *flow = &run.results.flows[f];
+
+			bytes += flow->bytes;
+			if (flow->start_ps + flow->fct_ps > end_ps)
+				end_ps = flow->start_ps + flow->fct_ps;
+		}
+		/* 0.97 of the line is payload; the start takes some. */
+		assert_true(bytes * 20 * 100 > end_ps * 88);
+		sim_free(&run);
+	}
+}
+
 /* ---- paths and windows ------------------------------------------------------------------------------- */
 
 /* Two queue pairs and a window that a round trip does not fill. */
@@ -609,6 +641,7 @@ int main(void)
 		cmocka_unit_test(idle_queue_pairs_do_not_slow_a_flow),
 		cmocka_unit_test(a_pause_stops_its_class_alone),
 		cmocka_unit_test(classes_of_a_host_take_turns),
+		cmocka_unit_test(queue_pairs_of_two_hosts_fill_the_line_together),
 		cmocka_unit_test(a_window_is_a_queue_pairs_or_all_of_theirs),
 		cmocka_unit_test(a_flow_changes_its_path_after_a_silence),
 		cmocka_unit_test(a_broken_queue_pair_ends_a_collective),

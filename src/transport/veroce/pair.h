@@ -67,6 +67,7 @@ struct pair {
 	uint64_t srtt_ns;    /* smoothed over all paths; 0: none */
 	uint64_t rto_ns;     /* the longest of the paths that are up */
 	uint64_t cc_due_ns;  /* the first deadline of the paths' congestion control; CC_NO_DEADLINE */
+	uint64_t full_ns;    /* a QP last found no room for a packet; 0: none did */
 	uint64_t paced_ns;   /* a QP waits until then for a path's pace; CC_NO_DEADLINE: none does */
 	uint64_t min_rtt_ns[TX_PATHS_MAX]; /* UINT64_MAX: none measured */
 	struct path_arrivals {  /* of stamped packets, by the peer's path */
@@ -81,6 +82,7 @@ struct pair {
 	uint32_t blind_packets;
 	uint32_t path_count; /* 0: paths not made yet */
 	uint32_t down_count;
+	bool asks; /* each packet asks for its acknowledgement: QPs wait for the room that it makes */
 	struct path path[TX_PATHS_MAX];
 };
 

@@ -15,6 +15,8 @@ enum {
 	SILENT_A_TIMEOUT = 4 /* packets that a timeout counts for against a path */
 };
 
+static const uint64_t asks_ns = 10000000;
+
 /* The local ACK timeout that the program asked for (IBTA 9.7.6.1.3); 0: none. */
 static uint64_t local_ack_ns(const struct qp *qp)
 {
@@ -24,6 +26,18 @@ static uint64_t local_ack_ns(const struct qp *qp)
 static bool is_q(const struct qp *qp, const struct sender *s)
 {
 	return s == &qp->veroce->w->q;
+}
+
+/*
+ * Many QPs that share the windows of a pair have few packets under way each, too few for a receiver to
+ * acknowledge them without being asked; and one's acknowledgement is what another waits for. Since with that
+ * none waits any more, the pair has to be remembered as full for a while (our choice).
+ */
+static bool shares_a_full_pair(const struct qp *qp, uint64_t now_ns)
+{
+	const struct pair *pair = qp->veroce->pair;
+
+	return pair->users > 1 && !qp->local && pair->full_ns && now_ns - pair->full_ns <= asks_ns;
 }
 
 int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
@@ -38,8 +52,10 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 			 again ? again->path : TX_PATHS_MAX, now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
+	vr->pair->asks = shares_a_full_pair(qp, now_ns);
 	if (path != PAIR_NO_PATH)
 		return path;
+	vr->pair->full_ns = now_ns;
 	if (list_empty(&vr->w->waiting))
 		list_append(&vr->pair->waiting, &vr->w->waiting);
 	vr->pair->paced_ns = pair_paced_ns(vr->pair, &tp->pairs.config, bytes, now_ns);

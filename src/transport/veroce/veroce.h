@@ -506,11 +506,11 @@ void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t ps
 bool recovery_doubles(const struct sender *, uint32_t psn);
 
 /* Whether AckReq shall be set in the packet with that PSN, one that is outstanding or about to be. */
-static inline bool recovery_wants_ack(const struct sender *s, uint32_t psn)
+static inline bool recovery_wants_ack(const struct qp *qp, const struct sender *s, uint32_t psn)
 {
 	uint32_t out = tx_outstanding(&s->tx), ahead = (psn - s->tx.una) & PSN_MASK;
 
-	return psn % s->ackreq_packets == s->ackreq_packets - 1 ||
+	return psn % s->ackreq_packets == s->ackreq_packets - 1 || qp->veroce->pair->asks ||
 	       (ahead > out ? ahead : out) + 2 >= s->peer_window;
 }
 
