@@ -240,9 +240,9 @@ static void two_queue_pairs_need_state_for_two(void **state)
 	static const char *const large[] = {many, "workload.w.qps=2", "host.qp_cache=2", NULL};
 	uint64_t enough_ps = slowest_ps(pair, large, NULL), few_ps = slowest_ps(pair, small, NULL);
 
-	assert_true(enough_ps < 2 * PACKETS * wire_ps(4160) + 10 * US);
+	assert_true(enough_ps < PACKETS * wire_ps(4160) + 10 * US);
 	/* One fetch for each packet, and perhaps one for its ACK. */
-	assert_in_range(few_ps, 2 * PACKETS * US, 4 * PACKETS * US + 10 * US);
+	assert_in_range(few_ps, PACKETS * US, 2 * PACKETS * US + 10 * US);
 }
 
 static void fetches_lose_nothing(void **state)
