@@ -356,7 +356,7 @@ static void the_same_seed_gives_the_same_bytes_everywhere(void **state)
 		 "[transport]\nprotocol = rocev2\npayload = 1024B\n[cc]\nalgorithm = dcqcn\n"
 		 "[workload.w]\nkind = cdf\ncdf = FB_Hadoop\nload = 50%\nflows = 300\n", UINT64_C(0x7e2519870d96f519)},
 		{"[topology]\nkind = fat-tree\nk = 4\n[failures]\ndegraded = 20%\n[switch]\ntrim = on\n"
-		 "[workload.w]\nkind = permutation\nsize = 500KB\n", UINT64_C(0x282175b23f0850a0)},
+		 "[workload.w]\nkind = permutation\nsize = 500KB\n", UINT64_C(0x044491638e461a6b)},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
