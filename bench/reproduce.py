@@ -26,12 +26,13 @@ def main():
     p.add_argument("--quick", action="store_true", help="a small subset, minutes")
     p.add_argument("--only", help="parts or runs, separated by commas: " + ", ".join(PARTS))
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--span", default="20ms", help="time in which flows of the HPCC evaluation begin (20ms)")
+    p.add_argument("--span", metavar="TIME", help="in which flows of the HPCC evaluation begin (20 to 50 ms by load)")
     p.add_argument("-j", type=int, default=os.cpu_count(), help="runs at a time")
     p.add_argument("--tool", default=str(ROOT / "build" / "verbena"))
     p.add_argument("--keep", metavar="DIR", help="keep the reports there")
     p.add_argument("--check", action="store_true", help="fail where the small runs are not the reference's")
     p.add_argument("--reuse", action="store_true", help="with --keep: runs that are there are not run again")
+    p.add_argument("--kept", action="store_true", help="with --keep: nothing is run; the page tells of what is there")
     p.add_argument("--page", metavar="FILE", help="write the page here; default: print it")
     a = p.parse_args(namespace=options)
     base = pathlib.Path(a.keep or tempfile.mkdtemp(prefix="verbena-reproduce-"))
@@ -59,7 +60,9 @@ def main():
             hops = r.figure("packet_hops")
             out.append(f"| {r.name} | {hops / 1e6:.0f} M | {hops / 1e6 / cpu if cpu else 0:.2f} | "
                        f"{r.simulator['memory_bytes_peak'] / 1e6:.0f} |")
-    failed = [r for r in runs if r.error or not r.summary]
+    failed = [r for r in runs if (r.error or not r.summary) and not a.kept]
+    if a.kept and any(not r.summary for r in runs):
+        out.append("\nNot run for this page: " + ", ".join(r.name for r in runs if not r.summary) + ".")
     taken, left_out = {r.name for r in runs}, []
     for name, part in PARTS.items():
         missing = [r.name for r in part.runs(a.quick) if r.name not in taken]

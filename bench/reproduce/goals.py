@@ -28,6 +28,8 @@ def runs(quick):
         Run("long-lossy", "goal-long-haul"),
         Run("incast-100g", "goal-incast"),
         Run("incast-400g", "goal-incast", "link.rate=400Gbps"),
+        Run("many-qps", "goal-many-qps"),
+        Run("many-qps-alone", "goal-many-qps", "host.idle_qps=0"),
     ] + big
 
 
@@ -71,10 +73,18 @@ def page(runs, out):
         if r and spread_kbps(r) is not None:
             row(f"128:1 incast at {rate.upper()}bit/s, most less least over 1 s", "<= 100 kbit/s",
                 f"{spread_kbps(r):.0f} kbit/s", r)
+    a, b = named.get("many-qps"), named.get("many-qps-alone")
+    if a and b:
+        idle = 4 * 64000    # at two hosts, both ends
+        each = (a.simulator["memory_bytes_peak"] - b.simulator["memory_bytes_peak"]) / idle
+        row("1280 queue pairs at work among 128,000 of a host, at 400 Gbit/s, of the line's payload share", "no loss of rate",
+            f"{100 * a.figure('goodput_share'):.1f} % (alone {100 * b.figure('goodput_share'):.1f} %); "
+            f"an idle one takes {each:.0f} B, the simulator's records of it included", a, b)
     if rows:
         out.append("A collective's share is of what its bytes with headers take at the hosts' rate, until its slowest host is "
                    "done. A link at half rate between an edge switch and one of its four aggregation switches takes an "
-                   "eighth off what the four hosts below can send or get, and all others wait for them: with 1 % of the "
-                   "links degraded no more than 87.5 % is possible for the all-to-all. The incast's receiver gives "
+                   "eighth off what the four hosts below can exchange with the rest, and all others wait for them: with 1 % "
+                   "of the links degraded no more than 89.6 % is possible for the all-to-all of 128 hosts, of which 124 "
+                   "parts of 127 leave those four, and 93.3 % for the 16 rings, of which 60 parts of 64 do. The incast's receiver gives "
                    "out shares (`cc.rxshare`); a packet of 4 KB in a second is 33 kbit/s.")
         out += ["\n| goal | wanted | here | command |", "|---|---|---|---|"] + rows

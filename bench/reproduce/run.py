@@ -28,8 +28,10 @@ class Run:
 
     def do(self, tool, base, seed):
         self.dir = base / self.name
-        if options.reuse and (self.dir / "simulator.json").exists() and not (self.dir / "INCOMPLETE").exists():
+        if (options.reuse or options.kept) and (self.dir / "simulator.json").exists() and not (self.dir / "INCOMPLETE").exists():
             self.load()
+            return
+        if options.kept:
             return
         argv = [tool, "sim", str(SCENARIOS / (self.scenario + ".ini")), "--seed", str(self.seed or seed),
                 "--report", str(self.dir), "--quiet"]
