@@ -174,7 +174,9 @@ static const struct cc_param_info table[] = {
 	TIME(timely.min_rtt, "timely.min_rtt", "1rtt", "1ns", "1s", TIMELY,
 	     "what the gradient is measured in"),
 	COUNT(timely.hai_after, "timely.hai_after", "5", "1", "1000000", TIMELY,
-	      "samples without a rise until the step is five times as large"),
+	      "steps up in a row until the step is five times as large"),
+	CHOICE(timely.hai_counts, "falling|any", "timely.hai_counts", "falling", TIMELY,
+	       "which steps those are: of round trips that do not rise, or those below t_low too"),
 	CHOICE(timely.sample, "ack|rtt", "timely.sample", "ack", TIMELY,
 	       "take every ACK's round trip, or one a round trip"),
 	SWITCH(timely.scaled, "timely.scaled", "on", TIMELY,
@@ -239,7 +241,7 @@ static const struct cc_preset_info presets[] = {
 	 "a=0.02 beta=0.8 rate_ai=line/1000 t_low=50us t_high=500us"},
 	{CC_TIMELY, "hpcc-eval", "the HPCC evaluation, scaled to the line",
 	 "a=0.875 beta=0.8 rate_ai=line/1000 t_low=50us t_high=500us min_rtt=20us sample=rtt "
-	 "scaled=off rate_min=100Mbps"},
+	 "scaled=off hai_after=6 hai_counts=any rate_min=100Mbps"},
 	{CC_TIMELY_PATCHED, "authors", "the plain form's times, for comparison with it",
 	 "a=0.02 rate_ai=line/1000 t_low=50us t_high=500us"},
 };

@@ -66,6 +66,13 @@ static uint64_t weight_q32(int64_t grad_q32)
 	return w < 0 ? 0 : fx_min((uint64_t)w, Q32_ONE);
 }
 
+static uint64_t next_step(struct cc_timely *t, uint64_t step_bps)
+{
+	if (t->steps < UINT32_MAX)
+		t->steps++;
+	return t->steps >= t->params->hai_after ? HAI_FACTOR * step_bps : step_bps;
+}
+
 static void judge(struct cc *c, uint64_t rtt_ns, uint64_t part_q32)
 {
 	struct cc_timely *t = &c->timely;
@@ -77,10 +84,10 @@ static void judge(struct cc *c, uint64_t rtt_ns, uint64_t part_q32)
 	int64_t grad_q32 = gradient_q32(t);
 
 	if (rtt_ns < low_ns) {
-		rate = fx_add(rate, step);
+		rate = fx_add(rate, p->hai_counts == TIMELY_HAI_ANY ? next_step(t, step) : step);
 	} else if (rtt_ns > high_ns) {
 		rate = lower(rate, beta_q32, q32_div(rtt_ns - high_ns, rtt_ns));
-		t->falling = 0;
+		t->steps = 0;
 	} else if (t->patched) {
 		uint64_t w_q32 = weight_q32(grad_q32);
 		uint64_t error_q32 = q32_div(rtt_ns - low_ns, fx_max(low_ns, 1));
@@ -89,12 +96,10 @@ static void judge(struct cc *c, uint64_t rtt_ns, uint64_t part_q32)
 			     q32_mul(w_q32, error_q32));
 		rate = fx_add(rate, q32_mul(step, Q32_ONE - w_q32));
 	} else if (grad_q32 <= 0) {
-		if (t->falling < UINT32_MAX)
-			t->falling++;
-		rate = fx_add(rate, t->falling >= p->hai_after ? HAI_FACTOR * step : step);
+		rate = fx_add(rate, next_step(t, step));
 	} else {
 		rate = lower(rate, beta_q32, (uint64_t)grad_q32);
-		t->falling = 0;
+		t->steps = 0;
 	}
 	cc_limiter_set(c, &t->limiter, rate);
 }
@@ -124,7 +129,7 @@ static void on_sent(struct cc *c, uint64_t now_ns, uint64_t seq, uint32_t bytes)
 	if (cc_limiter_is_idle(&t->limiter, now_ns)) {
 		t->prev_ns = 0;
 		t->diff_q16 = 0;
-		t->falling = 0;
+		t->steps = 0;
 		cc_limiter_set(c, &t->limiter, t->limiter.line_bps);
 	}
 	t->limiter.active_ns = now_ns;

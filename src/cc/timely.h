@@ -19,6 +19,12 @@ enum timely_sample {
 	TIMELY_EVERY_RTT /* the first ACK of what was sent after the last sample */
 };
 
+/* Which steps up count towards those of five, and are of five: */
+enum timely_hai {
+	TIMELY_HAI_FALLING, /* between t_low and t_high, without a rise: Algorithm 1 */
+	TIMELY_HAI_ANY      /* those below t_low too: the simulator of the HPCC evaluation */
+};
+
 /* Times are ns or base RTTs: see relative.h. */
 struct timely_params {
 	uint64_t a_q32;            /* weight of the newest difference */
@@ -28,7 +34,8 @@ struct timely_params {
 	uint64_t t_low;            /* below it the rate rises, whatever the gradient */
 	uint64_t t_high;           /* above it the rate falls likewise */
 	uint64_t min_rtt;          /* what the gradient is measured in */
-	uint32_t hai_after;        /* falling round trips in a row until the step is five */
+	uint32_t hai_after;        /* steps in a row, as hai_counts, until the step is five */
+	enum timely_hai hai_counts;
 	enum timely_sample sample;
 	bool scaled; /* a sample counts for its part of min_rtt, if it comes sooner */
 };
@@ -44,7 +51,7 @@ struct cc_timely {
 	int64_t diff_q16;     /* running difference of round trips, 1/65536 ns */
 	uint64_t sample_ns;   /* when the last sample was taken */
 	uint64_t round_end;   /* snd_nxt at that time */
-	uint32_t falling;     /* samples in a row without a rise */
+	uint32_t steps;       /* up in a row, of those that hai_counts names */
 	bool patched, measured;
 };
 

@@ -72,16 +72,18 @@ static void samples_worked_out_by_hand(void **state)
 static void follow_a_model_of_real_numbers(void **state)
 {
 	for (enum cc_algorithm a = CC_TIMELY; a <= CC_TIMELY_PATCHED; a++) {
-		for (int scaled = 0; scaled < 2; scaled++) {
+		for (unsigned int form = 0; form < 4; form++) {
+			bool scaled = form & 1, any = form & 2;
 			struct cc_params p = worked(a);
 			double rate = 10e9, diff = 0, prev = 0;
 			struct cc_config k = config;
 			uint64_t now_ns = 0;
-			unsigned int falling = 0;
+			unsigned int steps = 0;
 			struct prng prng;
 			struct cc c;
 
 			p.timely.scaled = scaled;
+			p.timely.hai_counts = any ? TIMELY_HAI_ANY : TIMELY_HAI_FALLING;
 			k.params = &p;
 			prng_init(&prng, 17);
 			cc_init(&c, a, &k, 0);
@@ -105,19 +107,19 @@ static void follow_a_model_of_real_numbers(void **state)
 				w = 2 * grad + .5;
 				w = w < 0 ? 0 : w > 1 ? 1 : w;
 				if (rtt < 50000) {
-					rate += delta;
+					rate += any && ++steps >= 5 ? 5 * delta : delta;
 				} else if (rtt > 500000) {
 					rate *= 1 - beta * (1 - 500000 / (double)rtt);
-					falling = 0;
+					steps = 0;
 				} else if (a == CC_TIMELY_PATCHED) {
 					rate = (1 - w) * delta +
 					       rate * (1 - .008 * part * w * ((double)rtt - 50000) /
 								   50000);
 				} else if (grad <= 0) {
-					rate += ++falling >= 5 ? 5 * delta : delta;
+					rate += ++steps >= 5 ? 5 * delta : delta;
 				} else {
 					rate *= beta * grad > 1 ? 0 : 1 - beta * grad;
-					falling = 0;
+					steps = 0;
 				}
 				rate = rate < 1e6 ? 1e6 : rate > 10e9 ? 10e9 : rate;
 				assert_close((double)c.rate_bps, rate);
