@@ -23,7 +23,8 @@ enum {
 	REO_SHIFT = 3,  /* of the round trip, to begin with */
 	WINDOW_STARTS = 4,
 	FLOWLETS_A_WINDOW = 4,
-	FLOWLET_MAX = 64
+	FLOWLET_MAX = 64,
+	DETOUR = 4 /* a path may be longer than the shortest by a fourth of that one */
 };
 
 static const uint64_t speaks_ns = 60000000000ull;
@@ -32,6 +33,7 @@ static const uint64_t slow_count_ns = 100000, slow_hold_ns = 200000;
 static const uint64_t probe_ns_min = 1000000;
 static const uint64_t drain_rtt_ns = 200000; /* a host reads a window in so long, at least */
 static const uint64_t window_factor_max = 512;
+static const uint64_t least_while_ns = 5000000000ull; /* as Swift's for a base RTT that it measures */
 
 void pair_table_init(struct pair_table *t, const struct pair_config *c, const uint8_t secret[16])
 {
@@ -520,6 +522,42 @@ static uint64_t round_rtt(struct path *p, uint64_t rtt_ns, uint64_t now_ns)
 	return rtt_ns;
 }
 
+static uint64_t least_ns(const struct path *p)
+{
+	bool older = p->least_ns[1] && p->least_ns[1] < p->least_ns[0];
+
+	return p->least_ns[older];
+}
+
+/*
+ * By how much a path is longer than the shortest of the pair. Where the base RTT is told, it is one for all
+ * paths, and what a longer link takes would be a queue that never goes; so congestion control is told of round
+ * trips without it (our choice). A queue that all paths share is in the least of each, and so in no detour. One
+ * that a path has alone is taken for a detour for as long as it never drains: DETOUR bounds that. What was
+ * least is forgotten after one to two whiles, as routes change.
+ */
+static uint64_t detour_ns(const struct pair *pair, struct path *p, uint64_t rtt_ns, uint64_t now_ns)
+{
+	uint32_t this_while = (uint32_t)(now_ns / least_while_ns);
+	uint64_t own, least;
+
+	if (this_while != p->least_while) {
+		p->least_ns[1] = p->least_ns[0];
+		p->least_ns[0] = 0;
+		p->least_while = this_while;
+	}
+	if (!p->least_ns[0] || rtt_ns < p->least_ns[0])
+		p->least_ns[0] = rtt_ns;
+	least = own = least_ns(p);
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint64_t other = least_ns(&pair->path[i]);
+
+		if (other && other < least)
+			least = other;
+	}
+	return own - least < least / DETOUR ? own - least : least / DETOUR;
+}
+
 void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
 		const struct tx_path_news *n, const struct path_echo *echo, bool becn,
 		uint64_t now_ns)
@@ -554,6 +592,8 @@ void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
 		ack.rtt_ns = round_rtt(p, ack.rtt_ns ? ack.rtt_ns : 1, now_ns);
 		if (!ack.rtt_ns)
 			ack.remote_ns = 0;
+		else if (t->config.base_rtt_ns)
+			ack.rtt_ns -= detour_ns(pair, p, ack.rtt_ns, now_ns);
 	}
 	if (p->reo_until_ns && p->reo_until_ns < now_ns) {
 		p->reo_ns = p->srtt_ns >> REO_SHIFT;

@@ -38,6 +38,7 @@ struct fixture {
 };
 
 static uint16_t flowlet_packets = 8; /* of the next start() */
+static uint64_t base_rtt_ns;         /* likewise; 0: not told */
 
 /* In place, as the table's lists must not move. */
 static void start(struct fixture *f, uint32_t paths, enum cc_algorithm cc)
@@ -52,6 +53,8 @@ static void start(struct fixture *f, uint32_t paths, enum cc_algorithm cc)
 					      .paths = paths,
 					      .window_bytes = WINDOW,
 					      .rto_min_ns = rto_min_ns,
+					      .line_rate_bps = base_rtt_ns ? 10000000000 : 0,
+					      .base_rtt_ns = base_rtt_ns,
 					      .flowlet_packets = flowlet_packets},
 			secret);
 	f->pair = pair_get(&f->table, here, there, false, MTU, start_ns);
@@ -583,6 +586,88 @@ static void a_long_path_is_not_a_slow_one(void **state)
 	end(&f);
 }
 
+/* ---- paths of different length --------------------------------------------------------------------- */
+
+/* So many round trips of that length, each of them a window. Returns what becomes of the window, per cent. */
+static uint64_t round_trips(struct fixture *f, uint32_t path, uint64_t rtt_ns, int count, uint64_t *now_ns)
+{
+	uint64_t before = f->pair->path[path].cc.cwnd_bytes;
+
+	for (int i = 0; i < count; i++) {
+		uint32_t packets = (uint32_t)(f->pair->path[path].cc.cwnd_bytes / PACKET);
+		uint64_t tx_ns = *now_ns;
+
+		for (uint32_t k = 0; k < packets; k++)
+			path_sent(&f->table.config, f->pair, path, PACKET, tx_ns);
+		*now_ns += 2 * rtt_ns; /* the smoothed one lags behind */
+		ack(f, path, packets, *now_ns - rtt_ns, *now_ns);
+	}
+	return f->pair->path[path].cc.cwnd_bytes * 100 / before;
+}
+
+static void start_told(struct fixture *f)
+{
+	base_rtt_ns = 100000;
+	start(f, 2, CC_SWIFT);
+	base_rtt_ns = 0;
+}
+
+static void what_a_path_is_longer_than_the_shortest_is_no_queue(void **state)
+{
+	uint64_t now_ns = start_ns;
+	struct fixture f;
+
+	start_told(&f);
+	round_trips(&f, 0, 100000, 4, &now_ns);
+	assert_true(round_trips(&f, 1, 120000, 20, &now_ns) >= 100);
+	/* ... and a queue on it is one. */
+	assert_true(round_trips(&f, 1, 160000, 4, &now_ns) < 80);
+	end(&f);
+}
+
+static void what_a_path_is_longer_by_more_than_a_fourth_is_a_queue(void **state)
+{
+	uint64_t now_ns = start_ns;
+	struct fixture f;
+
+	start_told(&f);
+	round_trips(&f, 0, 100000, 4, &now_ns);
+	assert_true(round_trips(&f, 1, 160000, 20, &now_ns) < 50);
+	end(&f);
+}
+
+static void a_queue_in_which_all_paths_stand_is_one(void **state)
+{
+	uint64_t now_ns = start_ns;
+	struct fixture f;
+
+	start_told(&f);
+	for (int i = 0; i < 20; i++) {
+		round_trips(&f, 0, 120000, 1, &now_ns);
+		round_trips(&f, 1, 120000, 1, &now_ns);
+	}
+	assert_true(f.pair->path[0].cc.cwnd_bytes < 30000 && f.pair->path[1].cc.cwnd_bytes < 30000);
+	end(&f);
+}
+
+static void a_route_that_became_longer_is_believed_after_a_while(void **state)
+{
+	uint64_t now_ns = start_ns;
+	struct fixture f;
+
+	start_told(&f);
+	round_trips(&f, 0, 100000, 4, &now_ns);
+	round_trips(&f, 1, 100000, 4, &now_ns);
+	assert_true(round_trips(&f, 1, 120000, 10, &now_ns) < 100);
+	for (int i = 0; i < 3; i++) {
+		now_ns += 5000000000;
+		round_trips(&f, 0, 100000, 2, &now_ns);
+		round_trips(&f, 1, 120000, 2, &now_ns);
+	}
+	assert_true(round_trips(&f, 1, 120000, 10, &now_ns) >= 100);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -613,6 +698,10 @@ int main(void)
 		cmocka_unit_test(a_path_comes_up_after_three_answered_probes_in_a_row),
 		cmocka_unit_test(several_slow_signals_move_new_packets_away_for_a_while),
 		cmocka_unit_test(a_long_path_is_not_a_slow_one),
+		cmocka_unit_test(what_a_path_is_longer_than_the_shortest_is_no_queue),
+		cmocka_unit_test(what_a_path_is_longer_by_more_than_a_fourth_is_a_queue),
+		cmocka_unit_test(a_queue_in_which_all_paths_stand_is_one),
+		cmocka_unit_test(a_route_that_became_longer_is_believed_after_a_while),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

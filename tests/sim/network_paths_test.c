@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whole simulations of veRoCE over paths of different length, and over switches that trim. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "support/sim_run.h"
+
+#define US UINT64_C(1000000)
+
+/* Two flows fill two links of 100 Gbit/s, of which one takes 40 us more there and back than 200. */
+static void a_pair_fills_a_longer_link_as_it_does_the_shorter(void **state)
+{
+	static const char text[] =
+		"[topology]\nkind = two-dc\nsite = leaf-spine\nhosts = 2\nleaves = 1\nspines = 1\nlong_links = 2\n"
+		"[link]\nrate = 100Gbps\nfabric_rate = 400Gbps\ndelay = 1us\n"
+		"long_rate = 100Gbps\nlong_delay = 100us\nlong_skew = 20us\n"
+		"[transport]\npayload = 4096B\n[run]\nuntil = 6ms\nall_flows = off\n"
+		"[workload.bulk]\nkind = flow\nsenders = 0-1\nreceivers = 2-3\nsize = 1GB\n"
+		"[output]\ngoodput_window = 500us\nqueue_histograms = off\n";
+
+	for (unsigned seed = 1; seed <= 2; seed++) {
+		char set[32];
+		const char *sets[] = {set, NULL};
+		struct results_fairness fair;
+		struct sim_run run;
+
+		snprintf(set, sizeof(set), "run.seed=%u", seed);
+		sim_do(&run, text, sets);
+		fair = results_fairness_between(&run.results, 4000 * US, 2000 * US);
+		assert_int_equal(fair.flows, 2);
+		if (fair.min_bps < UINT64_C(90000000000))
+			fail_msg("seed %u: %llu bit/s", seed, (unsigned long long)fair.min_bps);
+		sim_free(&run);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pair_fills_a_longer_link_as_it_does_the_shorter),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
