@@ -401,6 +401,58 @@ static void responses_are_never_more_than_the_peer_records(void **state)
 	}
 }
 
+/*
+ * R13: a READ that was received and is not answered yet fails when the program's patience is at an end, as
+ * whatever else is not answered, and not before, however slow the responder is.
+ */
+static void a_slow_responder_is_waited_for_as_long_as_the_program_says(void **state)
+{
+	static const struct {
+		uint8_t timeout, retry_cnt;
+		uint64_t delay_ns;
+		bool done;
+	} cases[] = {
+		{14, 0, 40000000, true}, /* 67 ms of patience */
+		{14, 1, 100000000, true},
+		{13, 3, 90000000, true},
+		{0, 1, 2000000000, true}, /* no end of it */
+		{10, 1, 2000000000, false}, /* 8 ms */
+		{10, 0, 2000000000, false},
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct sim s;
+		struct duo_wr r;
+		uint64_t patience_ns = (UINT64_C(4096) << cases[i].timeout) * (cases[i].retry_cnt + 1u);
+
+		o.timeout = cases[i].timeout;
+		o.retry_cnt = cases[i].retry_cnt;
+		s = veroce_start_sim(&v, &o, 1);
+		r = duo_read_wr(1, s.abuf, 0, 100, s.bbuf, 0);
+		duo_rule(s.duo, (struct duo_rule){.from = DUO_B,
+						  .opcode = DUO_ANY,
+						  .nth = DUO_ANY,
+						  .match = is_response,
+						  .fate = DUO_DELAY,
+						  .n = cases[i].delay_ns});
+		assert_true(duo_post(s.a, &r));
+		if (cases[i].done) {
+			duo_idle(s.duo);
+			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			assert_memory_equal(s.abuf->p, s.bbuf->p, 100);
+			assert_true(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST) > 1);
+		} else {
+			duo_run_for(s.duo, patience_ns);
+			assert_int_equal(s.a->sent.n, 0);
+			duo_idle(s.duo);
+			duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
+		}
+		sim_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,6 +466,7 @@ int main(void)
 		cmocka_unit_test(atomic_waits_for_the_write_before_it),
 		cmocka_unit_test(atomics_count_exactly_whatever_happens),
 		cmocka_unit_test(responses_are_never_more_than_the_peer_records),
+		cmocka_unit_test(a_slow_responder_is_waited_for_as_long_as_the_program_says),
 	};
 
 	duo_fail_hook = sim_fail;

@@ -536,13 +536,11 @@ static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_
 		resend_as_probe(tp, qp, s, s->tx.una, now_ns);
 }
 
-/* retry_cnt timeouts in a row, and the program's own patience at an end (our choice: docs/veroce.md). */
-static bool is_hopeless(const struct qp *qp, const struct sender *s, uint64_t now_ns)
+bool recovery_is_hopeless(const struct qp *qp, uint8_t tries, uint64_t since_ns, uint64_t now_ns)
 {
 	uint64_t patience = (qp->retry_cnt + 1ull) * local_ack_ns(qp);
 
-	return s->retries > qp->retry_cnt && local_ack_ns(qp) &&
-	       now_ns - s->progress_ns >= patience;
+	return tries > qp->retry_cnt && patience && now_ns - since_ns >= patience;
 }
 
 /* Paths that said nothing since something was sent on them that is unacknowledged. */
@@ -578,7 +576,7 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 	s->timeout_ns = now_ns;
 	if (s->retries < UINT8_MAX)
 		s->retries++;
-	if (is_hopeless(qp, s, now_ns)) {
+	if (recovery_is_hopeless(qp, s->retries, s->progress_ns, now_ns)) {
 		pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
 		if (is_q(qp, s)) {
 			fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);

@@ -201,6 +201,7 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		return;
 	if (vr->w->watch_ns) {
 		vr->w->watch_ns = now_ns + 4 * vr->pair->rto_ns;
+		vr->w->watch_since_ns = now_ns;
 		vr->w->watch_tries = 0; /* a responder may be slow: its pace, not ours */
 	}
 	acks_arrived(tp, qp, in, p, hpsn, had_holes, now_ns);

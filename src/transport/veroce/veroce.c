@@ -11,7 +11,7 @@
 #include "transport/request.h"
 #include "transport/veroce/veroce.h"
 
-enum { WATCH_RTOS = 4 };
+enum { WATCH_RTOS = 4, WATCH_SHIFT_MAX = 6 };
 
 static const uint64_t rest_after_ns = 10000000;
 
@@ -543,6 +543,7 @@ static bool asking_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
+	uint8_t tries = vr->w->watch_tries;
 	uint32_t index;
 	struct send_wqe *w;
 
@@ -552,12 +553,17 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (!vr->w->watch_ns || vr->w->watch_ns > now_ns)
 		return;
-	vr->w->watch_ns = now_ns + (WATCH_RTOS * vr->pair->rto_ns << vr->w->watch_tries);
+	vr->w->watch_ns = now_ns + (WATCH_RTOS * vr->pair->rto_ns
+				    << (tries < WATCH_SHIFT_MAX ? tries : WATCH_SHIFT_MAX));
 	index = *veroce_read(vr, psn_add(vr->w->reads_done, 1));
 	w = sq_at(&qp->sq, index);
-	if (psn_diff(w->psn_first, vr->w->q.tx.una) >= 0)
+	if (psn_diff(w->psn_first, vr->w->q.tx.una) >= 0) {
+		vr->w->watch_since_ns = now_ns;
 		return; /* not even received, or not sent yet: that is Q's to repair */
-	if (vr->w->watch_tries++ >= qp->retry_cnt) {
+	}
+	if (tries < UINT8_MAX)
+		vr->w->watch_tries++;
+	if (recovery_is_hopeless(qp, vr->w->watch_tries, vr->w->watch_since_ns, now_ns)) {
 		request_fail_in_turn(tp, qp, index, WC_RETRY_EXC_ERR, now_ns);
 		return;
 	}
@@ -629,8 +635,10 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (qp->ops == &veroce_ops && vr->w) {
 		bool soon = fires_soon(tp, qp, now_ns);
 
-		if (vr->reads != vr->w->reads_done && !vr->w->watch_ns)
+		if (vr->reads != vr->w->reads_done && !vr->w->watch_ns) {
 			vr->w->watch_ns = now_ns + WATCH_RTOS * vr->pair->rto_ns;
+			vr->w->watch_since_ns = now_ns;
+		}
 		at = sooner(at, soon ? or_never(vr->w->q.reo_ns) : recovery_deadline(tp, qp, &vr->w->q));
 		at = sooner(at, soon ? or_never(vr->w->r.reo_ns) : recovery_deadline(tp, qp, &vr->w->r));
 		at = sooner(at, control_deadline(qp));

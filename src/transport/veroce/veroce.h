@@ -134,6 +134,7 @@ struct veroce_work {
 	uint64_t rnr_until_ns; /* nothing is sent in Q before; 0: none */
 	uint8_t rnr_retries;
 	uint64_t watch_ns;     /* when a READ that was acknowledged, but not answered, is asked for again */
+	uint64_t watch_since_ns; /* when something of it last came, or it was first waited for */
 	uint8_t watch_tries;
 	bool ask_again;        /* WQE ask_again_wqe */
 	uint32_t ask_again_wqe;
@@ -479,6 +480,11 @@ void recovery_input(struct transport *, struct qp *, struct sender *, const stru
 		    uint64_t now_ns);
 void recovery_expire(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
 uint64_t recovery_deadline(const struct transport *, const struct qp *, const struct sender *);
+/*
+ * After so many tries without an answer since `since_ns`: retry_cnt of them in a row, and the program's own
+ * patience at an end (our choice: docs/veroce.md).
+ */
+bool recovery_is_hopeless(const struct qp *, uint8_t tries, uint64_t since_ns, uint64_t now_ns);
 /* A path for the next packet of the space; PAIR_NO_PATH: wait for an acknowledgement. */
 int recovery_pick(struct transport *, struct qp *, struct sender *, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns);
