@@ -35,7 +35,7 @@ PUBLISHED = {
 ALGORITHMS = [
     ("HPCC", ["cc.algorithm=hpcc", "cc.eta=0.99"]),
     ("DCQCN+w", ["cc.algorithm=dcqcn_fw", "cc.window=on", "switch.int=off"]),
-    ("TIMELY+w", ["cc.algorithm=timely", "cc.window=on", "switch.int=off", "transport.ack_class=control"]),
+    ("TIMELY+w", ["cc.algorithm=timely", "cc.window=on", "switch.int=off"]),
     ("DCTCP", ["cc.algorithm=dctcp", "switch.int=off", "switch.kmin=30KB", "switch.kmax=30KB",
                "switch.pmax=100%", "switch.ecn_rate=10Gbps"]),
 ]
@@ -93,8 +93,12 @@ def page(runs, out):
                 out.append(f"\n`{r.command()}`: {r.figure('flows_done')} of {r.figure('flows')} flows, "
                            f"{r.figure('pause_frames')} pauses, longest queue {r.figure('queue_max') / 1e3:.0f} KB")
     out.append("\nAll flows count, those of the first milliseconds too, which found an empty network: with 10 ms of them the "
-               "long flows of the higher load come out a fifth shorter than published. TIMELY+w's short flows are a fifth "
-               "shorter than published at any span: its queues are shorter here, and why has not been found.")
+               "long flows of the higher load come out a fifth shorter than published. The public scripts give TIMELY+w's "
+               "acknowledgements a class of their own, and with that (`transport.ack_class=control`) its short flows come out a "
+               "fifth shorter than published, since a flow is done when its last one is back; the published points are met "
+               "with them among the data, as they are for the other three. Most of what is missed is the longest twentieth of "
+               "FB_Hadoop with marks for a signal: DCQCN+w and DCTCP share all four values there as published, here too, "
+               "about a quarter higher.")
     if total:
         out.append(f"\n{held} of {total} points are within 10 % (short flows) or 15 % (others) of what was "
                    "published; a star marks the others.")
