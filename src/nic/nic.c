@@ -128,12 +128,10 @@ struct nic *nic_create(const struct nic_config *c)
 	veroce_setup(&nic->tp, c);
 	nic->gid_count = c->gid_count < NIC_GIDS_MAX ? c->gid_count : NIC_GIDS_MAX;
 	memcpy(nic->gids, c->gids, nic->gid_count * sizeof(nic->gids[0]));
-	nic->qps = alloc_get(&c->alloc, sizeof(nic->qps[0]) << nic->qpn_bits);
-	if (!nic->qps)
-		goto free_nic;
+	qp_table_init(nic);
 	nic->tp.tx.arena = alloc_get(&c->alloc, TX_ARENA_BYTES);
 	if (!nic->tp.tx.arena)
-		goto free_qps;
+		goto free_nic;
 	if (mr_table_init(&nic->tp.mrs, &nic->tp.alloc, c->secret))
 		goto free_arena;
 	nic->tp.mrs.no_payload = c->no_payload;
@@ -141,8 +139,6 @@ struct nic *nic_create(const struct nic_config *c)
 
 free_arena:
 	alloc_put(&c->alloc, nic->tp.tx.arena, TX_ARENA_BYTES);
-free_qps:
-	alloc_put(&c->alloc, nic->qps, sizeof(nic->qps[0]) << nic->qpn_bits);
 free_nic:
 	alloc_put(&c->alloc, nic, sizeof(*nic));
 	return NULL;
@@ -155,10 +151,7 @@ void nic_destroy(struct nic *nic)
 	if (!nic)
 		return;
 	alloc = nic->tp.alloc;
-	for (uint32_t i = 0; nic->tp.counters.qps && i < 1u << nic->qpn_bits; i++) {
-		if (nic->qps[i])
-			nic_qp_destroy(nic, nic->qps[i]);
-	}
+	qp_table_fini(nic);
 	while (!list_empty(&nic->srqs))
 		nic_srq_destroy(nic, &container_of(nic->srqs.next, struct nic_srq, link)->srq);
 	while (!list_empty(&nic->cqs))
@@ -173,7 +166,6 @@ void nic_destroy(struct nic *nic)
 		nic_pd_free(nic, &p->pd);
 	}
 	alloc_put(&alloc, nic->tp.tx.arena, TX_ARENA_BYTES);
-	alloc_put(&alloc, nic->qps, sizeof(nic->qps[0]) << nic->qpn_bits);
 	alloc_put(&alloc, nic, sizeof(*nic));
 }
 

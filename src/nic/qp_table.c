@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QPNs. The low bits, 17 unless the nic is made for fewer QPs, run through a keyed permutation, so that a number comes back as late as can
- * be and tells nothing about the next one; the high 7 are the process's slot on this host.
+ * QPNs, and which QP has one. The low bits, 17 unless the nic is made for fewer QPs, run through a keyed
+ * permutation, so that a number comes back as late as can be and tells nothing about the next one; the high
+ * 7 are the process's slot on this host. As the permutation spreads them, the lowest bits are hash enough.
  */
 #include <errno.h>
 
@@ -15,9 +16,60 @@ static uint32_t low_mask(const struct nic *nic)
 	return (1u << nic->qpn_bits) - 1;
 }
 
+void qp_table_init(struct nic *nic)
+{
+	nic->qps = nic->few_qps;
+	nic->qps_mask = NIC_FEW_QPS - 1;
+}
+
+void qp_table_fini(struct nic *nic)
+{
+	for (uint32_t i = 0; i <= nic->qps_mask; i++) {
+		while (nic->qps[i])
+			nic_qp_destroy(nic, nic->qps[i]);
+	}
+	if (nic->qps != nic->few_qps)
+		alloc_put(&nic->tp.alloc, nic->qps, (nic->qps_mask + 1ull) * sizeof(*nic->qps));
+	qp_table_init(nic);
+}
+
 struct qp *qp_table_find(const struct nic *nic, uint32_t qpn)
 {
-	return (qpn & ~low_mask(nic)) == nic->qpn_base ? nic->qps[qpn & low_mask(nic)] : NULL;
+	struct qp *qp = nic->qps[qpn & nic->qps_mask];
+
+	while (qp && qp->qpn != qpn)
+		qp = qp->table_next;
+	return qp;
+}
+
+static void enter(struct nic *nic, struct qp *qp)
+{
+	struct qp **bucket = &nic->qps[qp->qpn & nic->qps_mask];
+
+	qp->table_next = *bucket;
+	*bucket = qp;
+}
+
+/* Twice as many buckets. Without memory for them there are more QPs in each. */
+static void grow(struct nic *nic)
+{
+	size_t count = nic->qps_mask + 1ull;
+	struct qp **old = nic->qps, **more = alloc_get(&nic->tp.alloc, 2 * count * sizeof(*more));
+
+	if (!more)
+		return;
+	nic->qps = more;
+	nic->qps_mask = (uint32_t)(2 * count - 1);
+	for (size_t i = 0; i < count; i++) {
+		while (old[i]) {
+			struct qp *qp = old[i];
+
+			old[i] = qp->table_next;
+			enter(nic, qp);
+		}
+	}
+	if (old != nic->few_qps)
+		alloc_put(&nic->tp.alloc, old, count * sizeof(*old));
 }
 
 int qp_table_add(struct nic *nic, struct qp *qp)
@@ -27,10 +79,12 @@ int qp_table_add(struct nic *nic, struct qp *qp)
 				       nic->qpn_serial++ & low_mask(nic));
 		uint32_t qpn = nic->qpn_base | low;
 
-		if (nic->qps[low] || qpn <= QPN_GSI || qpn == QPN_MULTICAST)
+		if (qpn <= QPN_GSI || qpn == QPN_MULTICAST || qp_table_find(nic, qpn))
 			continue;
-		nic->qps[low] = qp;
 		qp->qpn = qpn;
+		if (nic->qp_count++ > nic->qps_mask)
+			grow(nic);
+		enter(nic, qp);
 		return 0;
 	}
 	return -ENOMEM;
@@ -38,5 +92,10 @@ int qp_table_add(struct nic *nic, struct qp *qp)
 
 void qp_table_remove(struct nic *nic, struct qp *qp)
 {
-	nic->qps[qp->qpn & low_mask(nic)] = NULL;
+	struct qp **at = &nic->qps[qp->qpn & nic->qps_mask];
+
+	while (*at != qp)
+		at = &(*at)->table_next;
+	*at = qp->table_next;
+	nic->qp_count--;
 }

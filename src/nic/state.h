@@ -11,10 +11,16 @@
 #include "transport/qp.h"
 #include "wire/icrc.h"
 
+enum { NIC_FEW_QPS = 8 };
+
 struct nic {
 	struct transport tp;
 	_Atomic(struct qp *) rung; /* doorbells not yet heard, newest first */
-	struct qp **qps;           /* by the low qpn_bits of the QPN */
+	/* QPs by the lowest bits of the QPN: a bucket a QP at least, in few_qps as long as these are enough. */
+	struct qp **qps;
+	uint32_t qps_mask;
+	uint32_t qp_count;
+	struct qp *few_qps[NIC_FEW_QPS];
 	uint32_t qpn_bits;
 	uint32_t qpn_base;
 	uint32_t qpn_serial;       /* next input of the permutation */
@@ -24,9 +30,10 @@ struct nic {
 	struct list cqs;           /* struct nic_cq */
 	struct list srqs;          /* struct nic_srq */
 	uint16_t udp_port; /* that peers listen on */
-	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
-	struct icrc_ctx icrc;      /* last: as large as the rest, and untouched where nothing is sealed */
+	/* Large, and last: a page that nobody touches costs nothing in a network of thousands of these. */
+	struct nic_gid gids[NIC_GIDS_MAX];
+	struct icrc_ctx icrc;
 };
 
 struct nic_pd {
@@ -49,6 +56,9 @@ struct qp *qp_table_find(const struct nic *, uint32_t qpn);
 /* Draws a number and enters the QP; -ENOMEM when all are taken. */
 int qp_table_add(struct nic *, struct qp *);
 void qp_table_remove(struct nic *, struct qp *);
+void qp_table_init(struct nic *);
+/* Destroys the QPs that are still there. */
+void qp_table_fini(struct nic *);
 
 /*
  * Whether the IB state table (IBTA 10.3.1, 11.2.5.2) lets a QP of that type go from one state to

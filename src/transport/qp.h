@@ -231,6 +231,7 @@ struct qp {
 	struct veroce *veroce; /* what it takes to speak veRoCE; NULL: it cannot */
 
 	struct list active; /* in transport->answering, active or paused */
+	struct qp *table_next; /* with the same lowest bits of its QPN */
 	struct flow flow;
 
 	struct sq sq;

@@ -43,22 +43,39 @@ void pair_table_init(struct pair_table *t, const struct pair_config *c, const ui
 	t->unused = 0;
 	if (!t->config.paths || t->config.paths > TX_PATHS_MAX)
 		t->config.paths = t->config.paths ? TX_PATHS_MAX : 1;
-	for (int i = 0; i < PAIR_BUCKETS; i++)
-		list_init(&t->buckets[i]);
+	t->grown = NULL;
+	t->bucket_count = PAIR_BUCKETS_MIN;
+	t->count = 0;
+	for (int i = 0; i < PAIR_BUCKETS_MIN; i++)
+		list_init(&t->few[i]);
+}
+
+static size_t pair_bytes(uint32_t paths)
+{
+	return sizeof(struct pair) + paths * sizeof(struct path);
 }
 
 static void pair_free(struct pair_table *t, struct pair *p)
 {
 	list_remove(&p->link);
-	alloc_put(t->config.alloc, p, sizeof(*p));
+	t->count--;
+	alloc_put(t->config.alloc, p, pair_bytes(p->path_count));
+}
+
+static struct list *buckets(struct pair_table *t)
+{
+	return t->grown ? t->grown : t->few;
 }
 
 void pair_table_fini(struct pair_table *t)
 {
-	for (int i = 0; i < PAIR_BUCKETS; i++) {
-		while (!list_empty(&t->buckets[i]))
-			pair_free(t, container_of(t->buckets[i].next, struct pair, link));
+	for (uint32_t i = 0; i < t->bucket_count; i++) {
+		while (!list_empty(&buckets(t)[i]))
+			pair_free(t, container_of(buckets(t)[i].next, struct pair, link));
 	}
+	alloc_put(t->config.alloc, t->grown, t->bucket_count * sizeof(*t->grown));
+	t->grown = NULL;
+	t->bucket_count = PAIR_BUCKETS_MIN;
 }
 
 static struct list *bucket_of(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16])
@@ -69,7 +86,32 @@ static struct list *bucket_of(struct pair_table *t, const uint8_t src[16], const
 	memcpy(words + 2, dst, 16);
 	for (int i = 0; i < 4; i++)
 		h = siphash_u64(t->secret, h ^ words[i]);
-	return &t->buckets[h % PAIR_BUCKETS];
+	return &buckets(t)[h & (t->bucket_count - 1)];
+}
+
+/* Four times as many buckets; each keeps its pairs from the oldest on. Without memory for it they get long. */
+static void grow(struct pair_table *t)
+{
+	uint32_t count = t->bucket_count;
+	struct list *old = buckets(t), *grown = alloc_get(t->config.alloc, 4 * count * sizeof(*grown));
+	bool had_grown = t->grown;
+
+	if (!grown)
+		return;
+	for (uint32_t i = 0; i < 4 * count; i++)
+		list_init(&grown[i]);
+	t->grown = grown;
+	t->bucket_count = 4 * count;
+	for (uint32_t i = 0; i < count; i++) {
+		while (!list_empty(&old[i])) {
+			struct pair *p = container_of(old[i].next, struct pair, link);
+
+			list_remove(&p->link);
+			list_append(bucket_of(t, p->src, p->dst), &p->link);
+		}
+	}
+	if (had_grown)
+		alloc_put(t->config.alloc, old, count * sizeof(*old));
 }
 
 static struct pair *find(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16])
@@ -88,8 +130,10 @@ static struct pair *find(struct pair_table *t, const uint8_t src[16], const uint
 /* What is known of strangers is bounded: the oldest one of some bucket makes room. */
 static void make_room(struct pair_table *t)
 {
-	for (int i = 0; t->unused > PAIR_UNUSED_MAX && i < PAIR_BUCKETS; i++) {
-		for (struct list *l = t->buckets[i].next; l != &t->buckets[i]; l = l->next) {
+	for (uint32_t i = 0; t->unused > PAIR_UNUSED_MAX && i < t->bucket_count; i++) {
+		struct list *b = &buckets(t)[i];
+
+		for (struct list *l = b->next; l != b; l = l->next) {
 			struct pair *p = container_of(l, struct pair, link);
 
 			if (p->users)
@@ -113,7 +157,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 		t->unused -= !p->users++;
 		return p;
 	}
-	p = alloc_get(c->alloc, sizeof(*p));
+	p = alloc_get(c->alloc, pair_bytes(local ? 1 : c->paths));
 	if (!p)
 		return NULL;
 	memcpy(p->src, src, 16);
@@ -151,11 +195,12 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 		cc.cwnd_bytes_start = 0; /* a round trip of what the line takes */
 	if (cc.cwnd_bytes_start && cc.cwnd_bytes_start < 4 * mtu_bytes)
 		cc.cwnd_bytes_start = 4 * mtu_bytes;
-	for (uint32_t i = 0; i < TX_PATHS_MAX; i++) {
+	for (uint32_t i = 0; i < TX_PATHS_MAX; i++)
 		p->min_rtt_ns[i] = UINT64_MAX;
-		if (i < p->path_count)
-			cc_init(&p->path[i].cc, algorithm, &cc, now_ns);
-	}
+	for (uint32_t i = 0; i < p->path_count; i++)
+		cc_init(&p->path[i].cc, algorithm, &cc, now_ns);
+	if (t->count++ == 2 * t->bucket_count && t->bucket_count < PAIR_BUCKETS_MAX)
+		grow(t);
 	list_append(bucket_of(t, src, dst), &p->link);
 	return p;
 }

@@ -82,10 +82,10 @@ struct pair {
 	 * peers would send most of what it has before it knew.
 	 */
 	uint32_t blind_packets;
-	uint32_t path_count; /* 0: paths not made yet */
+	uint32_t path_count;
 	uint32_t down_count;
 	bool asks; /* each packet asks for its acknowledgement: QPs wait for the room that it makes */
-	struct path path[TX_PATHS_MAX];
+	struct path path[]; /* path_count of them: to a host of one path there are no more */
 };
 
 struct pair_config {
@@ -104,11 +104,15 @@ struct pair_config {
 	bool one_user;           /* each QP has a pair of its own, and its windows to itself */
 };
 
-enum { PAIR_BUCKETS = 256, PAIR_UNUSED_MAX = 1024 };
+enum { PAIR_BUCKETS_MIN = 16, PAIR_BUCKETS_MAX = 4096, PAIR_UNUSED_MAX = 1024 };
 
 struct pair_table {
 	struct pair_config config;
-	struct list buckets[PAIR_BUCKETS];
+	/* By address; `grown` are the buckets once there are more pairs than `few` are for. Few peers, little memory. */
+	struct list few[PAIR_BUCKETS_MIN];
+	struct list *grown;
+	uint32_t bucket_count;
+	uint32_t count; /* pairs */
 	uint32_t unused; /* pairs without users, kept for what they know */
 	uint8_t secret[16];
 	uint64_t seed; /* of the next pair's choices */

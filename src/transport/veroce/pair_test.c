@@ -16,12 +16,14 @@ static const uint64_t start_ns = 1000000, rto_min_ns = 500000;
 static const uint8_t here[16] = {1}, there[16] = {2};
 
 static int64_t blocks;
+static size_t last_bytes; /* that were asked for */
 
 static void *get(void *ctx, size_t bytes)
 {
 	void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
 
 	blocks++;
+	last_bytes = bytes;
 	return p ? memset(p, 0, bytes) : NULL;
 }
 
@@ -177,11 +179,47 @@ static void strangers_without_users_are_forgotten_before_they_are_too_many(void 
 
 		pair_put(&f.table, pair_get(&f.table, here, stranger, false, MTU, start_ns));
 		assert_true(f.table.unused <= PAIR_UNUSED_MAX);
-		assert_true(blocks <= PAIR_UNUSED_MAX + 1);
+		assert_true(blocks <= PAIR_UNUSED_MAX + 2); /* the buckets are one */
 	}
 	/* The one in use is still there. */
 	assert_ptr_equal(pair_get(&f.table, here, there, false, MTU, start_ns), f.pair);
 	pair_put(&f.table, f.pair);
+	end(&f);
+}
+
+static void pairs_are_found_however_many_there_are(void **state)
+{
+	enum { PEERS = 500 };
+	struct pair *pairs[PEERS];
+	struct fixture f;
+
+	start(&f, 1, CC_NONE);
+	for (uint32_t round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < PEERS; i++) {
+			uint8_t peer[16] = {3, (uint8_t)i, (uint8_t)(i >> 8)};
+			struct pair *p = pair_get(&f.table, here, peer, false, MTU, start_ns);
+
+			assert_non_null(p);
+			assert_true(!round || p == pairs[i]);
+			pairs[i] = p;
+		}
+	}
+	for (uint32_t i = 0; i < 2 * PEERS; i++)
+		pair_put(&f.table, pairs[i / 2]);
+	end(&f);
+}
+
+static void a_pair_of_one_path_has_no_room_for_others(void **state)
+{
+	struct fixture f;
+
+	start(&f, 1, CC_SWIFT);
+	assert_true(last_bytes < sizeof(struct pair) + 2 * sizeof(struct path));
+	end(&f);
+	start(&f, 3, CC_SWIFT);
+	assert_true(last_bytes >= sizeof(struct pair) + 3 * sizeof(struct path));
+	assert_non_null(pair_get(&f.table, here, here, true, MTU, start_ns));
+	assert_true(last_bytes < sizeof(struct pair) + 2 * sizeof(struct path));
 	end(&f);
 }
 
@@ -676,6 +714,8 @@ int main(void)
 		cmocka_unit_test(our_own_host_needs_one_path),
 		cmocka_unit_test(what_is_known_outlives_the_last_user),
 		cmocka_unit_test(strangers_without_users_are_forgotten_before_they_are_too_many),
+		cmocka_unit_test(pairs_are_found_however_many_there_are),
+		cmocka_unit_test(a_pair_of_one_path_has_no_room_for_others),
 		cmocka_unit_test(what_a_peer_speaks_is_believed_for_a_while),
 		cmocka_unit_test(what_is_in_flight_never_exceeds_the_pairs_window),
 		cmocka_unit_test(a_path_gets_a_flowlet_until_it_is_heard_of),
