@@ -50,15 +50,12 @@ static void receiver_init(const struct transport *tp, const struct qp *qp, struc
 	rx_space_init(&in->rx, epsn);
 }
 
-bool veroce_wake(struct transport *tp, struct qp *qp)
+bool veroce_take_work(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
 	const struct veroce_quiet *k = &vr->quiet;
-	struct veroce_work *w = vr->w;
+	struct veroce_work *w = pool_get(&tp->pool, sizeof(*w));
 
-	if (w)
-		return true;
-	w = pool_get(&tp->pool, sizeof(*w));
 	if (!w)
 		return false;
 	memset(w, 0, sizeof(*w));
@@ -621,10 +618,42 @@ static bool fires_soon(const struct transport *tp, const struct qp *qp, uint64_t
 	return timer_is_set(&qp->timer) && qp->timer.deadline_ns <= now_ns + tp->pto_ns_min;
 }
 
+/* Something is due by then; 0 is never. */
+static bool due_before(uint64_t ns, uint64_t until_ns)
+{
+	return ns - 1 < until_ns - 1;
+}
+
+/*
+ * Whether the timer need not be touched, which is so for most packets: it is set, fires in time for what was
+ * sent, if there is any, and nothing of what happens seldom comes sooner.
+ */
+static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint64_t now_ns)
+{
+	const struct veroce *vr = qp->veroce;
+	const struct veroce_work *w = vr->w;
+	uint64_t set_ns = qp->timer.deadline_ns;
+
+	if (!timer_is_set(&qp->timer) || vr->decide_ns || vr->pair->down_count || !list_empty(&w->waiting) ||
+	    w->pace.waits || w->q_in.ce || w->r_in.ce || (vr->reads != w->reads_done && !w->watch_ns))
+		return false;
+	if ((w->q.tx.ring || w->r.tx.ring) &&
+	    (set_ns > now_ns + tp->pto_ns_min || vr->pair->cc_due_ns < set_ns))
+		return false;
+	return !due_before(w->q.reo_ns, set_ns) && !due_before(w->r.reo_ns, set_ns) &&
+	       !due_before(w->q_in.hole_ns, set_ns) && !due_before(w->r_in.hole_ns, set_ns) &&
+	       !due_before(w->watch_ns, set_ns) && !due_before(w->rnr_until_ns, set_ns) &&
+	       caps_deadline(qp) >= set_ns;
+}
+
 void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	uint64_t at = caps_deadline(qp);
+	uint64_t at;
+
+	if (qp->ops == &veroce_ops && vr->w && timer_is_right(tp, qp, now_ns))
+		return;
+	at = caps_deadline(qp);
 
 	if (qp->ops == &veroce_ops && vr->w) {
 		bool soon = fires_soon(tp, qp, now_ns);

@@ -229,8 +229,13 @@ int veroce_create(struct transport *, struct qp *, bool local, uint64_t now_ns);
 void veroce_destroy(struct transport *, struct qp *);
 /* At RTR to RTS. */
 void veroce_start(struct transport *, struct qp *);
+/* Takes w, which is not there. False: no memory. */
+bool veroce_take_work(struct transport *, struct qp *);
 /* Takes w if it is not there. False: no memory. */
-bool veroce_wake(struct transport *, struct qp *);
+static inline bool veroce_wake(struct transport *tp, struct qp *qp)
+{
+	return qp->veroce->w || veroce_take_work(tp, qp);
+}
 /*
  * Room for one more packet of that space; false: no memory. Where nothing in flight would bring another
  * turn, the QP is starved: it looks again by itself, and fails after VEROCE_STARVED_MS.
@@ -325,7 +330,14 @@ static inline bool caps_output(struct transport *tp, struct qp *qp, uint64_t now
 }
 
 void caps_expire(struct transport *, struct qp *, uint64_t now_ns);
-uint64_t caps_deadline(const struct qp *);
+uint64_t caps_deadline_asking(const struct qp *);
+static inline uint64_t caps_deadline(const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+
+	return vr->caps_known && !vr->decide_ns ? TIMER_NEVER : caps_deadline_asking(qp);
+}
+
 /* Work came before it is known how to send it. */
 void caps_hurry(struct qp *, uint64_t now_ns);
 
