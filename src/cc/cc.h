@@ -167,6 +167,12 @@ static inline void cc_on_ack(struct cc *c, uint64_t now_ns, const struct cc_ack 
 		c->ops->on_ack(c, now_ns, ack);
 }
 
+/* Whether it matters what acknowledgements tell: there is an algorithm at all. */
+static inline bool cc_heeds_acks(const struct cc *c)
+{
+	return c->ops->on_ack || c->ops->on_loss || c->ops->on_rtt;
+}
+
 /* A CNP (IBTA A17.9.3) arrived. */
 static inline void cc_on_cnp(struct cc *c, uint64_t now_ns)
 {

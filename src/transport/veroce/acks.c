@@ -164,15 +164,13 @@ static bool goes_next(const struct transport *tp, const struct qp *qp)
 	return !list_empty(&qp->active) && list_empty(&qp->held) && !qp_is_paused(tp, qp);
 }
 
-void acks_arrived(struct transport *tp, struct qp *qp, struct receiver *in,
-		  const struct veroce_packet *p, uint32_t hpsn, bool had_holes, uint64_t now_ns)
+void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
+		       const struct veroce_packet *p, uint32_t hpsn, bool had_holes, uint64_t now_ns)
 {
 	bool order = !had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans;
 
-	/* One more in order, and what is due says it too. */
-	if (order && in->ack_due &&
-	    (goes_next(tp, qp) ||
-	     (!p->bth.ackreq && !in->ce && in->unacked + 1 < in->ack_packets))) {
+	/* Whatever it asks for. */
+	if (order && in->ack_due && goes_next(tp, qp)) {
 		if (in->unacked < UINT16_MAX)
 			in->unacked++;
 		return;
@@ -204,24 +202,24 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 		    uint32_t psn, uint8_t syndrome, uint32_t po, const uint8_t *sacks,
 		    uint32_t count, bool becn, uint64_t now_ns)
 {
-	struct veroce_packet p = {
-		.bth = {.opcode = opcode,
-			.migreq = true,
-			.pkey = qp->pkey,
-			.becn = becn,
-			.dqpn = qp->dest_qpn,
-			.psn = psn},
-		.aeth = {.syndrome = syndrome, .msn = in->amsn},
-		.po = po,
-		.sacks = sacks,
-		.sack_count = count,
-	};
+	struct veroce_packet p;
 	const struct flow *flow = veroce_flow(tp, qp, answer_path(qp, in), false);
 	const struct pair *pair = qp->veroce->pair;
 	uint8_t *out = flow ? tx_room(&tp->tx, VEROCE_HEADERS_MAX + ICRC_LEN) : NULL;
 
 	if (!out)
 		return false;
+	/* What an acknowledgement has no header for is not set. */
+	p.bth = (struct bth){.opcode = opcode,
+			     .migreq = true,
+			     .pkey = qp->pkey,
+			     .becn = becn,
+			     .dqpn = qp->dest_qpn,
+			     .psn = psn};
+	p.aeth = (struct aeth){.syndrome = syndrome, .msn = in->amsn};
+	p.po = po;
+	p.sacks = sacks;
+	p.sack_count = count;
 	if (in->echo_rx1 && qp->veroce->caps & CAPS_TS && in->path < TX_PATHS_MAX) {
 		p.bth.ts = true;
 		p.tse = (struct tseeth){

@@ -105,7 +105,7 @@ static bool asks_on(const struct veroce *vr)
 	return !vr->caps_known && (vr->peer == PEER_ASKING || vr->caps_tries < TRIES_MAX);
 }
 
-uint64_t caps_deadline(const struct qp *qp)
+uint64_t caps_deadline_asking(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
 	uint64_t ask = asks_on(vr) && !vr->caps_ask ? vr->ask_ns : TIMER_NEVER;

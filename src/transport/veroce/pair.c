@@ -603,9 +603,32 @@ static uint64_t detour_ns(const struct pair *pair, struct path *p, uint64_t rtt_
 	return own - least < least / DETOUR ? own - least : least / DETOUR;
 }
 
-void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
-		const struct tx_path_news *n, const struct path_echo *echo, bool becn,
-		uint64_t now_ns)
+/* A path without congestion control, as between processes of one host: what timeouts go by is all. */
+static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t path,
+			       const struct tx_path_news *n, const struct path_echo *echo,
+			       uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+	bool told = echo->path == path;
+	uint64_t rtt_ns = told ? echo->rtt_ns + echo->remote_ns : now_ns - n->newest_tx_ns;
+
+	leave(pair, p, n->bytes);
+	if (n->sure || told) {
+		p->heard_ns = now_ns;
+		if (p->silent || p->down)
+			up(pair, p);
+	}
+	if (n->newest_tx_ns || told)
+		sample(t, pair, path, rtt_ns ? rtt_ns : 1);
+	if (p->reo_until_ns && p->reo_until_ns < now_ns) {
+		p->reo_ns = p->srtt_ns >> REO_SHIFT;
+		p->reo_until_ns = 0;
+	}
+}
+
+static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t path,
+			     const struct tx_path_news *n, const struct path_echo *echo, bool becn,
+			     uint64_t now_ns)
 {
 	struct path *p = &pair->path[path];
 	bool told = echo->path == path;
@@ -652,6 +675,16 @@ void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
 	}
 	count_round(p, 0, now_ns);
 	note_deadline(pair, p);
+}
+
+void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
+		const struct tx_path_news *n, const struct path_echo *echo, bool becn,
+		uint64_t now_ns)
+{
+	if (cc_heeds_acks(&pair->path[path].cc))
+		acked_controlled(t, pair, path, n, echo, becn, now_ns);
+	else
+		acked_uncontrolled(t, pair, path, n, echo, now_ns);
 }
 
 void path_silent(struct pair *pair, uint32_t path, uint32_t packets, uint64_t now_ns)

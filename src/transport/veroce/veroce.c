@@ -22,14 +22,18 @@ uint64_t transport_secret(struct transport *tp)
 
 /* ---- life --------------------------------------------------------------------------------------- */
 
-/* Of which the peer hears, or we do, in one acknowledgement; `least` where there is a network. */
+/*
+ * Of which the peer hears, or we do, in one acknowledgement: a power of two, as `least` is, which it is where
+ * there is a network.
+ */
 static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
 {
 	uint64_t quarter = qp->local ? tp->pairs.config.window_bytes / 4 / qp->mtu : 0;
+	uint32_t packets = VEROCE_ACK_PACKETS_LOCAL;
 
-	if (quarter > VEROCE_ACK_PACKETS_LOCAL)
-		return VEROCE_ACK_PACKETS_LOCAL;
-	return quarter > least ? (uint32_t)quarter : least;
+	while (packets > quarter && packets > least)
+		packets /= 2;
+	return packets;
 }
 
 static void sender_init(const struct transport *tp, const struct qp *qp, struct sender *s, uint32_t psn,
@@ -50,19 +54,17 @@ static void receiver_init(const struct transport *tp, const struct qp *qp, struc
 	rx_space_init(&in->rx, epsn);
 }
 
-bool veroce_wake(struct transport *tp, struct qp *qp)
+bool veroce_take_work(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
 	const struct veroce_quiet *k = &vr->quiet;
-	struct veroce_work *w = vr->w;
+	struct veroce_work *w = pool_get(&tp->pool, sizeof(*w));
 
-	if (w)
-		return true;
-	w = pool_get(&tp->pool, sizeof(*w));
 	if (!w)
 		return false;
 	memset(w, 0, sizeof(*w));
 	w->qp = qp;
+	w->flow = veroce_flow_of(tp, qp, 0, false);
 	list_init(&w->waiting);
 	sender_init(tp, qp, &w->q, vr->psn_new, vr->q_window);
 	sender_init(tp, qp, &w->r, k->r_psn, vr->r_window);
@@ -302,11 +304,9 @@ void veroce_heard(struct transport *tp, struct qp *qp, bool confirmed, uint64_t 
 	}
 }
 
-const struct flow *veroce_make_flow(struct transport *tp, const struct qp *qp, uint32_t path,
-				    bool trimmable)
+struct flow veroce_flow_of(const struct transport *tp, const struct qp *qp, uint32_t path, bool trimmable)
 {
 	struct flow f = qp->flow;
-	const struct flow *kept;
 
 	f.sport = (flow_is_ipv4(&f) ? tp->sport_ipv4 : tp->sport_ipv6)[path];
 	f.dport = tp->veroce_port;
@@ -314,25 +314,24 @@ const struct flow *veroce_make_flow(struct transport *tp, const struct qp *qp, u
 	f.tos = (uint8_t)((f.tos & ~3u) | 2);
 	if (trimmable)
 		f.tos = VEROCE_DSCP_TRIMMABLE << 2 | 2;
+	return f;
+}
+
+const struct flow *veroce_make_flow(struct transport *tp, const struct qp *qp, uint32_t path,
+				    bool trimmable)
+{
+	struct flow f = veroce_flow_of(tp, qp, path, trimmable);
+	const struct flow *kept;
+
 	kept = tx_keep_flow(&tp->tx, &f);
 	if (kept)
 		tx_name_flow(&tp->tx, qp, path << 1 | trimmable);
 	return kept;
 }
 
-void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
-		    const struct veroce_packet *p, uint64_t now_ns)
+void veroce_stamped(struct qp *qp, struct receiver *in, const struct veroce_packet *p, bool ce,
+		    uint64_t now_ns)
 {
-	/* RFC 3168. Of a packet that was cut the NAK tells, and more than a mark would. */
-	bool ce = (pkt->flow->tos & 3) == 3 && !veroce_is_trimmed(qp, pkt);
-
-	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % TX_PATHS_MAX);
-	in->ce |= ce;
-	in->ce_path = ce ? in->path : in->ce_path;
-	in->asked |= p->bth.retrans && p->bth.ackreq;
-	in->echo_rx1 = 0;
-	if (!p->bth.ts)
-		return;
 	in->echo_tx1 = p->ts.tx1;
 	in->echo_rx1 = (uint32_t)now_ns | 1; /* 0 says none; a nanosecond does not matter */
 	if (p->ts.path_id < TX_PATHS_MAX) {
@@ -421,7 +420,8 @@ static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 			tp->counters.rx_dropped++;
 			return;
 		}
-		veroce_heard(tp, qp, true, now_ns);
+		if (qp->veroce->peer != PEER_CONFIRMED)
+			veroce_heard(tp, qp, true, now_ns);
 		if (tp->rxshare.line_kbps)
 			count_arrival(tp, qp, pkt, p, now_ns);
 		dispatch(tp, qp, pkt, p, now_ns);
@@ -627,10 +627,42 @@ static bool fires_soon(const struct transport *tp, const struct qp *qp, uint64_t
 	return timer_is_set(&qp->timer) && qp->timer.deadline_ns <= now_ns + tp->pto_ns_min;
 }
 
+/* Something is due by then; 0 is never. */
+static bool due_before(uint64_t ns, uint64_t until_ns)
+{
+	return ns - 1 < until_ns - 1;
+}
+
+/*
+ * Whether the timer need not be touched, which is so for most packets: it is set, fires in time for what was
+ * sent, if there is any, and nothing of what happens seldom comes sooner.
+ */
+static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint64_t now_ns)
+{
+	const struct veroce *vr = qp->veroce;
+	const struct veroce_work *w = vr->w;
+	uint64_t set_ns = qp->timer.deadline_ns;
+
+	if (!timer_is_set(&qp->timer) || vr->decide_ns || vr->pair->down_count || !list_empty(&w->waiting) ||
+	    w->pace.waits || w->q_in.ce || w->r_in.ce || (vr->reads != w->reads_done && !w->watch_ns))
+		return false;
+	if ((w->q.tx.ring || w->r.tx.ring) &&
+	    (set_ns > now_ns + tp->pto_ns_min || vr->pair->cc_due_ns < set_ns))
+		return false;
+	return !due_before(w->q.reo_ns, set_ns) && !due_before(w->r.reo_ns, set_ns) &&
+	       !due_before(w->q_in.hole_ns, set_ns) && !due_before(w->r_in.hole_ns, set_ns) &&
+	       !due_before(w->watch_ns, set_ns) && !due_before(w->rnr_until_ns, set_ns) &&
+	       caps_deadline(qp) >= set_ns;
+}
+
 void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	uint64_t at = caps_deadline(qp);
+	uint64_t at;
+
+	if (qp->ops == &veroce_ops && vr->w && timer_is_right(tp, qp, now_ns))
+		return;
+	at = caps_deadline(qp);
 
 	if (qp->ops == &veroce_ops && vr->w) {
 		bool soon = fires_soon(tp, qp, now_ns);

@@ -65,7 +65,7 @@ struct sender {
 	struct tx_space tx;
 	struct flowlet flowlet;
 	uint32_t peer_window;   /* PSNs it records; VEROCE_BASE_WINDOW till CAPS */
-	uint32_t ackreq_packets; /* AckReq is set in every so many */
+	uint32_t ackreq_packets; /* AckReq is set in every so many; a power of two */
 	uint64_t progress_ns;   /* when una last moved, or the first packet was sent */
 	uint64_t active_ns;     /* when something was last sent or acknowledged */
 	uint64_t timeout_ns;    /* of the last of `retries` */
@@ -123,6 +123,7 @@ enum veroce_peer {
  */
 struct veroce_work {
 	struct qp *qp;
+	struct flow flow;    /* where the pair has one path: that of all but data that may be trimmed */
 	struct list waiting; /* in pair->waiting */
 	struct sender q, r;
 	struct receiver q_in, r_in;
@@ -230,8 +231,13 @@ int veroce_create(struct transport *, struct qp *, bool local, uint64_t now_ns);
 void veroce_destroy(struct transport *, struct qp *);
 /* At RTR to RTS. */
 void veroce_start(struct transport *, struct qp *);
+/* Takes w, which is not there. False: no memory. */
+bool veroce_take_work(struct transport *, struct qp *);
 /* Takes w if it is not there. False: no memory. */
-bool veroce_wake(struct transport *, struct qp *);
+static inline bool veroce_wake(struct transport *tp, struct qp *qp)
+{
+	return qp->veroce->w || veroce_take_work(tp, qp);
+}
 /*
  * Room for one more packet of that space; false: no memory. Where nothing in flight would bring another
  * turn, the QP is starved: it looks again by itself, and fails after VEROCE_STARVED_MS.
@@ -254,15 +260,21 @@ void veroce_heard(struct transport *, struct qp *, bool confirmed, uint64_t now_
 uint64_t transport_secret(struct transport *);
 /* Sets qp->timer to the earliest deadline, lazily. */
 void veroce_rearm(struct transport *, struct qp *, uint64_t now_ns);
+struct flow veroce_flow_of(const struct transport *, const struct qp *, uint32_t path, bool trimmable);
+/* Keeps it for the turn; NULL: the turn is full. */
 const struct flow *veroce_make_flow(struct transport *, const struct qp *, uint32_t path,
 				    bool trimmable);
 /* The flow of path `path`, as long as the turn's packets live; NULL: the turn is full. */
 static inline const struct flow *veroce_flow(struct transport *tp, const struct qp *qp, uint32_t path,
 					     bool data)
 {
-	bool trimmable = data && qp->veroce->caps & CAPS_TRIM;
-	const struct flow *kept = tx_kept_flow(&tp->tx, qp, path << 1 | trimmable);
+	const struct veroce *vr = qp->veroce;
+	bool trimmable = data && vr->caps & CAPS_TRIM;
+	const struct flow *kept;
 
+	if (vr->w && vr->pair->path_count == 1 && !trimmable)
+		return &vr->w->flow;
+	kept = tx_kept_flow(&tp->tx, qp, path << 1 | trimmable);
 	return kept ? kept : veroce_make_flow(tp, qp, path, trimmable);
 }
 
@@ -310,9 +322,26 @@ static inline bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
 	return qp->veroce->caps & CAPS_TRIM && pkt->flow->tos >> 2 == VEROCE_DSCP_TRIMMED;
 }
 
-/* What a packet of a PSN space tells by itself: its path, its stamp, its CE mark. */
-void veroce_arrival(struct qp *, struct receiver *, const struct pkt *, const struct veroce_packet *,
+void veroce_stamped(struct qp *, struct receiver *, const struct veroce_packet *, bool ce,
 		    uint64_t now_ns);
+/* What a packet of a PSN space tells by itself: its path, its stamp, its CE mark. */
+static inline void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
+				  const struct veroce_packet *p, uint64_t now_ns)
+{
+	/* RFC 3168. Of a packet that was cut the NAK tells, and more than a mark would. */
+	bool ce = (pkt->flow->tos & 3) == 3 && !veroce_is_trimmed(qp, pkt);
+
+	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % TX_PATHS_MAX);
+	if (ce) {
+		in->ce = true;
+		in->ce_path = in->path;
+	}
+	if (p->bth.retrans && p->bth.ackreq)
+		in->asked = true;
+	in->echo_rx1 = 0;
+	if (p->bth.ts)
+		veroce_stamped(qp, in, p, ce, now_ns);
+}
 
 /* ---- caps.c -------------------------------------------------------------------------------------- */
 
@@ -326,7 +355,14 @@ static inline bool caps_output(struct transport *tp, struct qp *qp, uint64_t now
 }
 
 void caps_expire(struct transport *, struct qp *, uint64_t now_ns);
-uint64_t caps_deadline(const struct qp *);
+uint64_t caps_deadline_asking(const struct qp *);
+static inline uint64_t caps_deadline(const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+
+	return vr->caps_known && !vr->decide_ns ? TIMER_NEVER : caps_deadline_asking(qp);
+}
+
 /* Work came before it is known how to send it. */
 void caps_hurry(struct qp *, uint64_t now_ns);
 
@@ -464,9 +500,20 @@ static inline bool acks_output(struct transport *tp, struct qp *qp, struct recei
 	return (!in->ack_due && !in->nak_due && !in->trims) || acks_send(tp, qp, in, now_ns);
 }
 
+void acks_arrived_news(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
+		       uint32_t hpsn, bool had_holes, uint64_t now_ns);
 /* A new packet was taken, in its turn or early; hpsn and had_holes are what was before it. */
-void acks_arrived(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
-		  uint32_t hpsn, bool had_holes, uint64_t now_ns);
+static inline void acks_arrived(struct transport *tp, struct qp *qp, struct receiver *in,
+				const struct veroce_packet *p, uint32_t hpsn, bool had_holes,
+				uint64_t now_ns)
+{
+	/* One more in order, and what is due says it too. */
+	if (in->ack_due && !had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans && !p->bth.ackreq &&
+	    !in->ce && in->unacked + 1 < in->ack_packets)
+		in->unacked++;
+	else
+		acks_arrived_news(tp, qp, in, p, hpsn, had_holes, now_ns);
+}
 /* A switch cut the payload of the packet with that PSN off (veRoCE 8). */
 void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t psn);
 /* Of those, none is to be said any more. */
@@ -516,7 +563,7 @@ static inline bool recovery_wants_ack(const struct qp *qp, const struct sender *
 {
 	uint32_t out = tx_outstanding(&s->tx), ahead = (psn - s->tx.una) & PSN_MASK;
 
-	return psn % s->ackreq_packets == s->ackreq_packets - 1 || qp->veroce->pair->asks ||
+	return (~psn & (s->ackreq_packets - 1)) == 0 || qp->veroce->pair->asks ||
 	       (ahead > out ? ahead : out) + 2 >= s->peer_window;
 }
 
