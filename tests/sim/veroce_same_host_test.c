@@ -104,6 +104,35 @@ static void a_quarter_of_the_window_is_acknowledged_at_once(void **state)
 	}
 }
 
+/*
+ * The last packet, which asks, is lost: of the others a quarter of the tail probe's time later is told, by
+ * itself, and not before.
+ */
+static void what_did_not_ask_is_acknowledged_after_a_while(void **state)
+{
+	enum { WAIT_NS = 25000 };
+
+	for (int read = 0; read < 2; read++) {
+		struct sim s = start(true, MIB / 4);
+		struct duo_wr w = read ? duo_read_wr(1, s.abuf, 0, 4096, s.bbuf, 0)
+				       : duo_write_wr(1, s.abuf, 0, 4096, s.bbuf, 0);
+		enum duo_side to = read ? DUO_A : DUO_B;
+		int data = read ? OP_RC_READ_RESPONSE_FIRST : OP_RC_WRITE_FIRST;
+		const struct duo_packet *ack;
+
+		duo_drop(s.duo, !to, read ? OP_RC_READ_RESPONSE_LAST : OP_RC_WRITE_LAST, 0);
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, WAIT_NS + 10000);
+		ack = duo_packet(s.duo, to, read ? OP_RC_ACK_RSP : OP_RC_ACK, 0);
+		assert_non_null(ack);
+		assert_int_equal(ack->sent_ns, duo_packet(s.duo, !to, data, 0)->sent_ns +
+						       DUO_LATENCY_NS + WAIT_NS);
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		sim_end(&s);
+	}
+}
+
 static void what_is_lost_is_repaired_without_timeouts(void **state)
 {
 	for (int read = 0; read < 2; read++) {
@@ -148,6 +177,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_ping_pong_is_one_train_a_message),
 	cmocka_unit_test(packets_have_stamps_only_where_a_network_is_between),
 	cmocka_unit_test(a_quarter_of_the_window_is_acknowledged_at_once),
+	cmocka_unit_test(what_did_not_ask_is_acknowledged_after_a_while),
 	cmocka_unit_test(what_is_lost_is_repaired_without_timeouts),
 	cmocka_unit_test(queue_pairs_that_share_a_window_do_not_wait_for_a_probe),
 };
