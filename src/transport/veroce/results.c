@@ -28,17 +28,17 @@ static bool is_asked(const struct veroce *vr, const struct send_wqe *w)
 /* Whether the response answers what was asked: both numbers, the kind, the place, the length. */
 static bool fits(const struct qp *qp, const struct send_wqe *w, const struct veroce_packet *p)
 {
-	uint32_t packets = request_packets(w->length, qp->mtu);
+	uint64_t off = (uint64_t)p->po * qp->mtu;
+	bool last = off + qp->mtu >= w->length;
 
 	if (p->aeth.msn != w->msn)
 		return false;
 	if (p->info->flags & F_ATOMIC)
 		return !request_is_read(w);
-	if (!request_is_read(w) || p->po >= packets ||
-	    !(p->info->flags & F_START) != (p->po > 0) ||
-	    !(p->info->flags & F_END) != (p->po + 1 < packets))
+	if (!request_is_read(w) || (p->po && off >= w->length) ||
+	    !(p->info->flags & F_START) != (p->po > 0) || !(p->info->flags & F_END) == last)
 		return false;
-	return p->payload_len == (p->po + 1 < packets ? qp->mtu : w->length - p->po * qp->mtu);
+	return p->payload_len == (last ? w->length - off : qp->mtu);
 }
 
 static bool place(struct transport *tp, struct qp *qp, struct send_wqe *w,

@@ -28,10 +28,10 @@ uint64_t transport_secret(struct transport *tp)
  */
 static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
 {
-	uint64_t quarter = qp->local ? tp->pairs.config.window_bytes / 4 / qp->mtu : 0;
+	uint64_t half = qp->local ? tp->pairs.config.window_bytes / 2 / qp->mtu : 0;
 	uint32_t packets = VEROCE_ACK_PACKETS_LOCAL;
 
-	while (packets > quarter && packets > least)
+	while (packets > half && packets > least)
 		packets /= 2;
 	return packets;
 }
@@ -395,9 +395,10 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
  */
 static bool output_rearms(const struct qp *qp, const struct veroce_packet *p)
 {
+	bool data = p->info->flags & (F_REQUEST | F_RESPONSE) && !(p->info->flags & F_ACK);
+
 	return qp->veroce->w && qp_get_state(qp) != QPS_ERR &&
-	       (!list_empty(&qp->active) ||
-		(p->info->flags & F_REQUEST && !list_empty(&qp->held)));
+	       (!list_empty(&qp->active) || (data && !list_empty(&qp->held)));
 }
 
 /* A packet of what a share is given of, or of what fills the line beside that. */

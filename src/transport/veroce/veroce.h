@@ -39,10 +39,10 @@ enum {
 	VEROCE_ACK_PACKETS = 16,    /* acknowledged at least so often (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* asked for at least so often (12.2) */
 	/*
-	 * Between processes of one host each of the two is a quarter of the window, at most this and never less
+	 * Between processes of one host each of the two is half of the window, at most this and never less
 	 * than above: nothing is learnt from acknowledgements but that there is room (our choice).
 	 */
-	VEROCE_ACK_PACKETS_LOCAL = 256,
+	VEROCE_ACK_PACKETS_LOCAL = 512,
 	VEROCE_PROFILE = 3
 };
 
