@@ -59,8 +59,8 @@ function(verbena_test file label)
 	set_tests_properties(${label}/${t} PROPERTIES LABELS ${label} TIMEOUT 300)
 endfunction()
 
-# verbena_fuzz(FILE): with VERBENA_FUZZ a libFuzzer program, otherwise a program that replays the
-# corpus plus a fixed number of seeded random inputs, run under ctest.
+# verbena_fuzz(FILE [OPTION ...]): with VERBENA_FUZZ a libFuzzer program, otherwise a program that replays
+# the corpus plus a fixed number of seeded random inputs, run under ctest; the options are its own.
 function(verbena_fuzz file)
 	get_filename_component(f ${file} NAME_WE)
 	if(VERBENA_FUZZ)
@@ -71,7 +71,7 @@ function(verbena_fuzz file)
 	else()
 		add_executable(${f} ${file} ${PROJECT_SOURCE_DIR}/tests/support/fuzz_replay.c)
 		add_test(NAME corpus/${f}
-			COMMAND ${f} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${f})
+			COMMAND ${f} ${ARGN} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${f})
 		set_tests_properties(corpus/${f} PROPERTIES LABELS corpus TIMEOUT 300)
 	endif()
 	target_link_libraries(${f} PRIVATE verbena_static)

@@ -24,7 +24,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build")
 VERBENA = os.path.join(BUILD, "verbena")
-PEERS = os.environ.get("VERBENA_PEERS") or os.path.join(os.path.dirname(ROOT), "shared", "peers")
+# Ours alone: the NIC refuses a VERBENA_ variable that is none of its settings.
+PEERS = os.environ.pop("VERBENA_PEERS", None) or os.path.join(os.path.dirname(ROOT), "shared", "peers")
 SCRIPT = os.path.join(PEERS, "kernel-peer.sh")
 ADDRESS = {4: {"host": "10.99.0.1", "guest": "10.99.0.2"}, 6: {"host": "fd99::1", "guest": "fd99::2"}}
 GUEST_GID = {4: 1, 6: 2}

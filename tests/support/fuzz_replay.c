@@ -3,6 +3,8 @@
  * Stands in for libFuzzer where a fuzz target is run as a test: replays every file of the corpus
  * folders given as arguments, each also truncated and with bits flipped, then seeded random inputs.
  * VERBENA_FUZZ_SEED repeats a run.
+ *
+ *     TARGET [-mutations=N] [-random=N] FOLDER...     so many a file; so many inputs
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -12,9 +14,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { INPUT_BYTES_MAX = 16384, RANDOM_INPUTS = 20000, MUTATIONS = 200 };
+enum { INPUT_BYTES_MAX = 16384 };
 
 static uint64_t state;
+static int mutations = 200, random_inputs = 20000;
 
 static uint64_t next(void)
 {
@@ -47,7 +50,7 @@ static int replay_file(const char *path)
 
 	fclose(f);
 	run(buf, n);
-	for (int i = 0; i < MUTATIONS && n; i++) {
+	for (int i = 0; i < mutations && n; i++) {
 		static uint8_t m[INPUT_BYTES_MAX];
 		size_t len = next() % 4 ? n : next() % (n + 1);
 
@@ -67,9 +70,13 @@ int main(int argc, char **argv)
 	state = env ? strtoull(env, NULL, 0) : 1;
 	printf("seed %llu\n", (unsigned long long)state);
 	for (int i = 1; i < argc; i++) {
-		DIR *d = opendir(argv[i]);
+		DIR *d;
 		struct dirent *e;
 
+		if (sscanf(argv[i], "-mutations=%d", &mutations) == 1 ||
+		    sscanf(argv[i], "-random=%d", &random_inputs) == 1)
+			continue;
+		d = opendir(argv[i]);
 		while (d && (e = readdir(d))) {
 			char path[4096];
 
@@ -81,7 +88,7 @@ int main(int argc, char **argv)
 		if (d)
 			closedir(d);
 	}
-	for (int i = 0; i < RANDOM_INPUTS; i++) {
+	for (int i = 0; i < random_inputs; i++) {
 		uint8_t buf[512];
 		size_t n = next() % sizeof(buf);
 
@@ -89,6 +96,6 @@ int main(int argc, char **argv)
 			buf[k] = (uint8_t)next();
 		run(buf, n);
 	}
-	printf("%d corpus files, %d random inputs\n", files, RANDOM_INPUTS);
+	printf("%d corpus files, %d random inputs\n", files, random_inputs);
 	return 0;
 }

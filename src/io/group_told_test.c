@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is told of a group: to a process that cannot join, why, and of whom; to a tool, who its members are
+ * and where their counters lie.
+ */
+#include "io/group_members.h"
+
+static void a_tool_finds_the_members_and_their_counters(void **state)
+{
+	struct group_config cfg = config();
+	struct group_member found[GROUP_SLOTS];
+	uint64_t *shared;
+	uint64_t value = 0;
+
+	cfg.stat_fd = memfd_create("counters", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(cfg.stat_fd, 4096), 0);
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, cfg.stat_fd, 0);
+	assert_ptr_not_equal(shared, MAP_FAILED);
+	*shared = 4711;
+	member_start();
+
+	pid_t pid = member_fork(&cfg);
+	struct report r = report_of(pid, 15000);
+
+	assert_int_equal(r.kind, JOINED);
+	members[member_count++] = (struct member){.pid = pid, .slot = r.slot};
+	assert_int_equal(group_query(geteuid(), port, GROUP_ALL_SLOTS, 1000, found, GROUP_SLOTS),
+			 2);
+	assert_int_equal(found[0].slot, 0);
+	assert_int_equal(found[0].pid, members[0].pid);
+	assert_true(found[0].answered);
+	assert_int_equal(found[0].stat_fd, -1);
+	assert_int_equal(found[1].slot, 1);
+	assert_int_equal(found[1].pid, pid);
+	assert_int_equal(pread(found[1].stat_fd, &value, sizeof(value), 0), sizeof(value));
+	assert_int_equal(value, 4711);
+	close(found[1].stat_fd);
+	assert_int_equal(group_query(geteuid(), port, 1, 1000, found, 1), 1);
+	close(found[0].stat_fd);
+	assert_int_equal(group_query(geteuid(), port, 2, 1000, found, 1), 0);
+	munmap(shared, 4096);
+	close(cfg.stat_fd);
+}
+
+static void assert_fails(const struct group_config *cfg, int err, const char *part)
+{
+	struct group *g;
+	char why[GROUP_WHY_BYTES] = "";
+
+	assert_int_equal(group_open(&g, cfg, why, sizeof(why)), err);
+	if (!strstr(why, part))
+		fail_msg("\"%s\" does not say \"%s\"", why, part);
+	if (getenv("VERBENA_TEST_SHOW"))
+		print_message("\t%s\n", why);
+}
+
+static void a_held_lock_is_reported_with_its_holder(void **state)
+{
+	struct group_config cfg = config();
+	char part[64];
+	int lock = link_listen(geteuid(), port, LINK_LOCK);
+
+	cfg.join_ms_max = 100;
+	snprintf(part, sizeof(part), "process %d has held the lock", (int)getpid());
+	assert_fails(&cfg, -ETIMEDOUT, part);
+	close(lock);
+}
+
+static void a_stopped_member_is_reported_and_joining_works_after(void **state)
+{
+	struct group_config cfg = config();
+	char part[64];
+
+	member_start();
+	kill(members[0].pid, SIGSTOP);
+	cfg.join_ms_max = 100;
+	snprintf(part, sizeof(part), "process %d", (int)members[0].pid);
+	assert_fails(&cfg, -ETIMEDOUT, part);
+	kill(members[0].pid, SIGCONT);
+	assert_int_equal(member_start().slot, 1);
+	expect_all_reached();
+}
+
+/* As one that a dying member alone holds, and that the kernel has not closed yet. */
+static void a_socket_out_of_order_is_noticed(void **state)
+{
+	struct group_config cfg = config();
+	int stray = stray_socket();
+
+	cfg.join_ms_max = 100;
+	assert_fails(&cfg, -ETIMEDOUT, "does not arrive");
+
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		usleep(300000);
+		_exit(0);
+	}
+	close(stray); /* now only that process has it */
+	assert_int_equal(member_start().slot, 0);
+	expect_all_reached();
+	waitpid(pid, NULL, 0);
+}
+
+static void a_port_in_use_is_reported(void **state)
+{
+	struct group_config cfg = config();
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_fails(&cfg, -EADDRINUSE, "in use by something else");
+	close(fd);
+}
+
+static void another_users_group_is_reported(void **state)
+{
+	struct group_config cfg = config();
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	member_start();
+	pid = fork();
+	if (pid == 0) {
+		struct group *g;
+		char why[GROUP_WHY_BYTES] = "";
+
+		if (setuid(65534) < 0 || group_open(&g, &cfg, why, sizeof(why)) != -EADDRINUSE ||
+		    !strstr(why, "another user (uid 0)"))
+			_exit(1);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	expect_all_reached();
+}
+
+static void too_few_descriptors_are_reported(void **state)
+{
+	struct group_config cfg = config();
+	struct rlimit limit = {.rlim_cur = 12, .rlim_max = 12};
+	int status;
+	pid_t pid;
+
+	for (int i = 0; i < 4; i++)
+		member_start();
+	pid = fork();
+	if (pid == 0) {
+		struct group *g;
+		char why[GROUP_WHY_BYTES] = "";
+
+		setrlimit(RLIMIT_NOFILE, &limit);
+		if (group_open(&g, &cfg, why, sizeof(why)) != -EMFILE ||
+		    !strstr(why, "limit is 12"))
+			_exit(1);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	expect_all_reached();
+}
+
+static void other_ports_are_reported(void **state)
+{
+	struct group_config cfg = config();
+
+	member_start();
+	cfg.ports[1] = (uint16_t)(port + 1);
+	assert_fails(&cfg, -EPROTO, "without port");
+	cfg.port_count = 1;
+	assert_fails(&cfg, -EPROTO, "and one more");
+	expect_all_reached();
+}
+
+static void a_second_port_in_use_is_reported(void **state)
+{
+	struct group_config cfg = config();
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(second_port)};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char part[64];
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	snprintf(part, sizeof(part), "UDP port %u is in use by something else", second_port);
+	assert_fails(&cfg, -EADDRINUSE, part);
+	close(fd);
+	member_start();
+	expect_all_reached();
+}
+
+static void a_full_group_is_reported(void **state)
+{
+	struct group_config cfg = config();
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < 600)
+		skip();
+	for (unsigned i = 0; i < GROUP_SLOTS; i++) {
+		struct report r = member_start();
+
+		if (r.kind == FAILED)
+			fail_msg("%s", r.why);
+		assert_int_equal(r.slot, i);
+	}
+	expect_all_reached();
+	assert_fails(&cfg, -ENOSPC, "all 127 slots");
+	member_kill(prng_below(&rng, member_count));
+	assert_int_equal(member_start().kind, JOINED);
+	expect_all_reached();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		GROUP_TEST(a_tool_finds_the_members_and_their_counters),
+		GROUP_TEST(a_held_lock_is_reported_with_its_holder),
+		GROUP_TEST(a_stopped_member_is_reported_and_joining_works_after),
+		GROUP_TEST(a_socket_out_of_order_is_noticed),
+		GROUP_TEST(a_port_in_use_is_reported),
+		GROUP_TEST(another_users_group_is_reported),
+		GROUP_TEST(too_few_descriptors_are_reported),
+		GROUP_TEST(other_ports_are_reported),
+		GROUP_TEST(a_second_port_in_use_is_reported),
+		GROUP_TEST(a_full_group_is_reported),
+	};
+
+	group_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
