@@ -354,6 +354,40 @@ static void queue_pairs_of_two_hosts_fill_the_line_together(void **state)
 	}
 }
 
+/*
+ * Windows for a few packets and many who want them: whoever waits has room in turn. The spread is what a few
+ * turns make: of one path they are strict, and of more each is as good as the next.
+ */
+static void queue_pairs_that_wait_for_room_get_it_in_turn(void **state)
+{
+	static const char text[] = "[run]\nuntil = 1ms\n"
+				   "[topology]\nkind = star\nhosts = 2\n[link]\nrate = 100Gbps\ndelay = 1us\n"
+				   "[transport]\nwindow = 64KB\npayload = 1000B\n"
+				   "[workload.w]\nkind = incast\nfan_in = 100\nsize = 4MB\n";
+	static const char *const sets[][3] = {
+		{"cc.algorithm=none", "transport.paths=1", NULL},
+		{"cc.algorithm=none", "transport.paths=16", NULL},
+		{"cc.algorithm=swift", "transport.paths=16", NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		struct sim_run run;
+		uint64_t least = UINT64_MAX, most = 0;
+
+		sim_do(&run, text, sets[i]);
+		assert_int_equal(run.results.flow_count, 100);
+		for (uint32_t f = 0; f < run.results.flow_count; f++) {
+			uint64_t bytes = run.results.flows[f].acked_bytes;
+
+			least = bytes < least ? bytes : least;
+			most = bytes > most ? bytes : most;
+		}
+		assert_true(least > 80000);
+		assert_true(most - least <= 4000);
+		sim_free(&run);
+	}
+}
+
 /* ---- paths and windows ------------------------------------------------------------------------------- */
 
 /* Two queue pairs and a window that a round trip does not fill. */
@@ -642,6 +676,7 @@ int main(void)
 		cmocka_unit_test(a_pause_stops_its_class_alone),
 		cmocka_unit_test(classes_of_a_host_take_turns),
 		cmocka_unit_test(queue_pairs_of_two_hosts_fill_the_line_together),
+		cmocka_unit_test(queue_pairs_that_wait_for_room_get_it_in_turn),
 		cmocka_unit_test(a_window_is_a_queue_pairs_or_all_of_theirs),
 		cmocka_unit_test(a_flow_changes_its_path_after_a_silence),
 		cmocka_unit_test(a_broken_queue_pair_ends_a_collective),

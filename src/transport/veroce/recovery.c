@@ -40,6 +40,29 @@ static bool shares_a_full_pair(const struct qp *qp, uint64_t now_ns)
 	return pair->users > 1 && !qp->local && pair->full_ns && now_ns - pair->full_ns <= asks_ns;
 }
 
+/* Others came before. Where nothing is in flight, nothing would wake them either. */
+static bool is_not_its_turn(const struct pair *pair, const struct veroce_work *w)
+{
+	return !w->woken && !list_empty(&pair->waiting) && pair->waiting.next != &w->waiting &&
+	       pair->sent_bytes != pair->gone_bytes;
+}
+
+/* With gaps a QP waits for its own path, and room on others is nothing to it: then nobody stands in line. */
+static bool stand_in_line(const struct transport *tp)
+{
+	return !tp->pairs.config.flowlet_gap_ns;
+}
+
+static void wait_for_room(struct pair *pair, struct veroce_work *w, uint64_t now_ns)
+{
+	pair->full_ns = now_ns;
+	if (list_empty(&w->waiting) && w->woken && !w->served)
+		list_prepend(&pair->waiting, &w->waiting);
+	else if (list_empty(&w->waiting))
+		list_append(&pair->waiting, &w->waiting);
+	w->woken = false;
+}
+
 int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns)
 {
@@ -48,16 +71,24 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 
 	if (rxshare_holds(&vr->w->pace, now_ns) && !(again && again->probe))
 		return PAIR_NO_PATH;
+	if (!again && is_not_its_turn(vr->pair, vr->w) && stand_in_line(tp)) {
+		wait_for_room(vr->pair, vr->w, now_ns);
+		return PAIR_NO_PATH;
+	}
 	path = pair_pick(vr->pair, &tp->pairs.config, &s->flowlet, bytes, again,
 			 again ? again->path : TX_PATHS_MAX, now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
 	vr->pair->asks = shares_a_full_pair(qp, now_ns);
-	if (path != PAIR_NO_PATH)
+	if (path != PAIR_NO_PATH) {
+		if (!list_empty(&vr->w->waiting)) {
+			list_remove(&vr->w->waiting);
+			vr->w->woken = true;
+		}
+		vr->w->served = true;
 		return path;
-	vr->pair->full_ns = now_ns;
-	if (list_empty(&vr->w->waiting))
-		list_append(&vr->pair->waiting, &vr->w->waiting);
+	}
+	wait_for_room(vr->pair, vr->w, now_ns);
 	vr->pair->paced_ns = pair_paced_ns(vr->pair, &tp->pairs.config, bytes, now_ns);
 	return path;
 }
@@ -133,8 +164,24 @@ void recovery_wake(struct transport *tp, struct pair *pair)
 			container_of(pair->waiting.next, struct veroce_work, waiting);
 
 		list_remove(&w->waiting);
+		w->woken = true;
+		w->served = false;
 		qp_activate(tp, w->qp);
+		if (stand_in_line(tp))
+			break;
 	}
+}
+
+void recovery_end_turn(struct transport *tp, struct qp *qp, bool more)
+{
+	struct veroce_work *w = qp->veroce->w;
+
+	if (!w || !w->woken || (more && !w->served))
+		return;
+	w->woken = false;
+	w->served = false;
+	if (stand_in_line(tp))
+		recovery_wake(tp, qp->veroce->pair);
 }
 
 /* The four stamps of a round trip: TX1 and RX2 are ours, RX1 and TX2 the peer's (13.2). */

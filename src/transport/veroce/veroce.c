@@ -215,6 +215,7 @@ static void forget_work(struct transport *tp, struct qp *qp)
 	acks_drop(tp, &w->r_in);
 	strong_order_drop(tp, vr);
 	list_remove(&w->waiting);
+	w->woken = false;
 	recovery_wake(tp, vr->pair);
 }
 
@@ -466,7 +467,7 @@ static void starve(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		timer_set(&tp->timers, &qp->timer, now_ns + VEROCE_STARVED_NS);
 }
 
-static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	bool more;
@@ -521,6 +522,15 @@ static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!control_output_cnp(tp, qp, now_ns))
 		more = true;
 	veroce_rearm(tp, qp, now_ns);
+	return more;
+}
+
+static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	bool more = take_turn(tp, qp, now_ns);
+
+	if (qp->veroce)
+		recovery_end_turn(tp, qp, more);
 	return more;
 }
 

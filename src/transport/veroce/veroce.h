@@ -125,6 +125,8 @@ struct veroce_work {
 	struct qp *qp;
 	struct flow flow;    /* where the pair has one path: that of all but data that may be trimmed */
 	struct list waiting; /* in pair->waiting */
+	bool woken;          /* from there, and its turn has not ended */
+	bool served;         /* ... in which it had room for a packet */
 	struct sender q, r;
 	struct receiver q_in, r_in;
 	struct rxshare_sender arrived; /* of the peer, in both spaces */
@@ -548,8 +550,14 @@ void recovery_sent(struct transport *, struct qp *, struct sender *, uint32_t it
 		   int path, uint32_t bytes, uint32_t count, uint64_t now_ns);
 void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t psn, int path,
 		     uint64_t now_ns);
-/* There may be room for QPs that wait for some. */
+/*
+ * There may be room for QPs that wait for some. The first of them is activated, and the next after its turn if
+ * it had room, or needed none: so each waits for as long as the others do, and an acknowledgement costs no
+ * more where thousands wait. One that had none stays the first.
+ */
 void recovery_wake(struct transport *, struct pair *);
+/* After a QP's turn at the nic; more: it will have another one, whatever happens. */
+void recovery_end_turn(struct transport *, struct qp *, bool more);
 /* Takes a record for lost. */
 void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t psn, uint64_t now_ns);
 /*
