@@ -41,10 +41,34 @@ static void peer_that_was_ready_late_is_asked_again(void **state)
 	sim_end(&s);
 }
 
+/* Who does not answer any more may have begun again: nothing is taken for granted next time. */
+static void peer_that_is_gone_is_asked_anew(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct duo_rule *gone;
+	struct duo_wr w;
+	struct sim s;
+
+	o.timeout = 10;
+	v.protocol[DUO_A] = v.protocol[DUO_B] = NIC_PROTOCOL_AUTO;
+	s = veroce_start_sim(&v, &o, 1);
+	w = duo_write_wr(1, s.abuf, 0, 10, s.bbuf, 0);
+	gone = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
+	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_VEROCE);
+	assert_true(duo_post(s.a, &w));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
+	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_UNKNOWN);
+	gone->off = true;
+	sim_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peer_that_was_ready_late_is_asked_again),
+		cmocka_unit_test(peer_that_is_gone_is_asked_anew),
 	};
 
 	duo_fail_hook = sim_fail;
