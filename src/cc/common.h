@@ -167,6 +167,27 @@ static inline bool cc_limiter_may_halve(struct cc_limiter *l, uint64_t now_ns)
 	return true;
 }
 
+/* As cc_judge_loss(), but a half too soon after another is nothing. */
+static inline enum cc_loss_is cc_limiter_judge_loss(const struct cc *c, struct cc_limiter *l,
+						    enum cc_loss loss, uint64_t now_ns)
+{
+	enum cc_loss_is is = cc_judge_loss(c, loss);
+
+	return is == CC_LOSS_IS_HALF && !cc_limiter_may_halve(l, now_ns) ? CC_LOSS_IS_NOTHING : is;
+}
+
+/* Half of the way to a target; rounded up, or the line rate would never be reached. */
+static inline void cc_limiter_approach(struct cc *c, const struct cc_limiter *l, uint64_t target_bps)
+{
+	cc_limiter_set(c, l, (c->rate_bps + target_bps + 1) / 2);
+}
+
+/* The end of the period after the one that ended at at_ns; called late, a whole one from now: no volley. */
+static inline uint64_t cc_next_period_ns(uint64_t at_ns, uint64_t period_ns, uint64_t now_ns)
+{
+	return at_ns + period_ns > now_ns ? at_ns + period_ns : fx_add(now_ns, period_ns);
+}
+
 static inline bool cc_limiter_is_idle(const struct cc_limiter *l, uint64_t now_ns)
 {
 	return fx_sub(now_ns, l->active_ns) >= CC_IDLE_NS;

@@ -71,8 +71,7 @@ static void increase(struct cc *c)
 	if (d->params->ai_bounded)
 		step = fx_min(step, c->rate_bps / 4);
 	d->target_bps = fx_min(fx_add(d->target_bps, step), d->limiter.line_bps);
-	/* rounded up, or the line rate would never be reached */
-	cc_limiter_set(c, &d->limiter, (c->rate_bps + d->target_bps + 1) / 2);
+	cc_limiter_approach(c, &d->limiter, d->target_bps);
 	if (c->rate_bps == d->limiter.line_bps)
 		set_free(c);
 }
@@ -121,10 +120,7 @@ static void on_timer(struct cc *c, uint64_t now_ns)
 		return;
 	}
 	decay_alpha(d, now_ns);
-	d->inc_ns += d->params->t_inc_ns;
-	if (d->inc_ns <= now_ns) /* called late: no volley of increases */
-		d->inc_ns = fx_add(now_ns, d->params->t_inc_ns);
-	c->deadline_ns = d->inc_ns;
+	d->inc_ns = c->deadline_ns = cc_next_period_ns(d->inc_ns, d->params->t_inc_ns, now_ns);
 	if (d->timer_rounds < UINT32_MAX)
 		d->timer_rounds++;
 	increase(c);
@@ -134,12 +130,10 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 {
 	struct cc_dcqcn *d = &c->dcqcn;
 
-	switch (cc_judge_loss(c, loss)) {
+	switch (cc_limiter_judge_loss(c, &d->limiter, loss, now_ns)) {
 	case CC_LOSS_IS_NOTHING:
 		return;
 	case CC_LOSS_IS_HALF:
-		if (!cc_limiter_may_halve(&d->limiter, now_ns))
-			return;
 		break;
 	default:
 		if (loss == CC_LOSS_RTO)

@@ -76,8 +76,7 @@ static void increase(struct cc *c)
 	if (d->rounds >= d->params->rounds)
 		d->target_bps += d->rounds == d->params->rounds ? d->rate_ai_bps : d->rate_hai_bps;
 	d->target_bps = fx_min(d->target_bps, d->limiter.line_bps);
-	/* rounded up, or the line rate would never be reached */
-	cc_limiter_set(c, &d->limiter, (c->rate_bps + d->target_bps + 1) / 2);
+	cc_limiter_approach(c, &d->limiter, d->target_bps);
 	if (d->rounds < UINT32_MAX)
 		d->rounds++;
 }
@@ -142,9 +141,7 @@ static void on_timer(struct cc *c, uint64_t now_ns)
 		cut(c, now_ns, d->alpha_q32 / 2);
 	} else if (d->inc_ns <= now_ns) {
 		increase(c);
-		d->inc_ns += d->params->t_inc_ns;
-		if (d->inc_ns <= now_ns) /* called late: no volley of increases */
-			d->inc_ns = fx_add(now_ns, d->params->t_inc_ns);
+		d->inc_ns = cc_next_period_ns(d->inc_ns, d->params->t_inc_ns, now_ns);
 		if (c->rate_bps == d->limiter.line_bps)
 			d->inc_ns = CC_NO_DEADLINE;
 	}
@@ -155,12 +152,10 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 {
 	struct cc_dcqcn_fw *d = &c->dcqcn_fw;
 
-	switch (cc_judge_loss(c, loss)) {
+	switch (cc_limiter_judge_loss(c, &d->limiter, loss, now_ns)) {
 	case CC_LOSS_IS_NOTHING:
 		return;
 	case CC_LOSS_IS_HALF:
-		if (!cc_limiter_may_halve(&d->limiter, now_ns))
-			return;
 		break;
 	default:
 		if (loss != CC_LOSS_RTO) {

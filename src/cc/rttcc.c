@@ -176,7 +176,7 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 {
 	struct cc_rttcc *r = &c->rttcc;
 
-	switch (cc_judge_loss(c, loss)) {
+	switch (cc_limiter_judge_loss(c, &r->limiter, loss, now_ns)) {
 	case CC_LOSS_IS_NOTHING:
 		return;
 	case CC_LOSS_IS_CNP:
@@ -188,8 +188,7 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 		r->nak = true;
 		return;
 	case CC_LOSS_IS_HALF:
-		if (!cc_limiter_may_halve(&r->limiter, now_ns))
-			return;
+		break;
 	}
 	lower(c, Q32_ONE / 2);
 }

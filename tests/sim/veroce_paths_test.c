@@ -198,12 +198,40 @@ static void path_that_is_dead_from_the_start_is_done_without(void **state)
 	}
 }
 
+/*
+ * What takes a hole for a loss has no evidence by path: there the timeouts tell that a path is dead, and
+ * each of them is a wait.
+ */
+static void timeouts_tell_of_a_dead_path(void **state)
+{
+	static const enum nic_loss losses[] = {NIC_LOSS_BASE, NIC_LOSS_IRN, NIC_LOSS_FAST};
+
+	for (unsigned i = 0; i < 2 * COUNT(losses); i++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct transfer t;
+
+		v.paths = 2;
+		v.loss = losses[i / 2];
+		transfer_start(&t, &v, &o, 1 + i, i & 1, MTU, 20000, 20);
+		t.duo->path_ns[1] = UINT64_MAX;
+		for (unsigned k = 0; k < 100; k++) {
+			transfer_post(&t, 0, MTU);
+			duo_wait(t.duo, &t.s.a->sent, t.posted);
+		}
+		DUO_CHECK(t.duo, t.sender->timeouts <= 3);
+		transfer_check(&t);
+		transfer_end(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_of_different_length_are_all_used),
 		cmocka_unit_test(dead_path_is_left_and_used_again),
 		cmocka_unit_test(all_paths_may_be_dead_for_a_while),
+		cmocka_unit_test(timeouts_tell_of_a_dead_path),
 		cmocka_unit_test(path_that_is_dead_from_the_start_is_done_without),
 	};
 

@@ -113,12 +113,50 @@ static void threshold_shrinks_when_little_is_reordered(void **state)
 	}
 }
 
+/* 5.3, 4: while nothing arrives, a base peer is told of a hole that stays again, each time twice as late. */
+static void a_hole_that_stays_is_told_ever_later(void **state)
+{
+	enum { SACKS = 1 + 8 };
+
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	v.base[DUO_B] = true;
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		uint32_t hole = psn_add(o.psn[DUO_A], 1);
+		struct duo_rule *block = veroce_block(s.duo, &hole), *silence;
+		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
+		const struct duo_packet *p;
+		uint64_t at[SACKS];
+		size_t n = 0;
+
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, 2 * DUO_LATENCY_NS);
+		silence = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
+		duo_run_for(s.duo, 100000000);
+		assert_int_equal(nic_counters(s.b->host->nic)->sacks_sent, SACKS);
+		for (size_t k = 0; (p = duo_packet(s.duo, DUO_B, OP_RC_SACK, k)); k++) {
+			if (!n || p->sent_ns != at[n - 1]) /* not another block of the same */
+				at[n++] = p->sent_ns;
+		}
+		assert_int_equal(n, SACKS);
+		for (size_t k = 2; k < SACKS; k++)
+			assert_int_equal(at[k] - at[k - 1], 2 * (at[k - 1] - at[k - 2]));
+		block->off = silence->off = true;
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		sim_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reordering_within_the_threshold_is_not_answered_by_sack),
 		cmocka_unit_test(threshold_grows_to_the_reordering_seen),
 		cmocka_unit_test(threshold_shrinks_when_little_is_reordered),
+		cmocka_unit_test(a_hole_that_stays_is_told_ever_later),
 	};
 
 	duo_fail_hook = sim_fail;
