@@ -302,55 +302,6 @@ static void *bins_reach(void *array, uint32_t *bins, uint32_t bin, size_t size)
 	return p;
 }
 
-static int queue_account(struct results_port *p, uint64_t now_ps)
-{
-	uint64_t dt = now_ps - p->queue_since_ps;
-	uint32_t bin = queue_bin(p->queue_bytes);
-	unsigned __int128 sum;
-	uint64_t *bins;
-
-	assert(now_ps >= p->queue_since_ps);
-	if (!dt)
-		return 0;
-	bins = bins_reach(p->queue_time_ps, &p->queue_bins, bin, sizeof(*bins));
-	if (!bins)
-		return -ENOMEM;
-	p->queue_time_ps = bins;
-	bins[bin] += dt;
-	sum = (unsigned __int128)p->queue_byte_ps_hi << 64 | p->queue_byte_ps_lo;
-	sum += (unsigned __int128)p->queue_bytes * dt;
-	p->queue_byte_ps_hi = (uint64_t)(sum >> 64);
-	p->queue_byte_ps_lo = (uint64_t)sum;
-	return 0;
-}
-
-/* The series' windows from the last change on have seen the length that ends now. */
-static int queue_curve(struct results_port *p, uint64_t now_ps, uint64_t bytes)
-{
-	struct results_series *s = &p->queue;
-
-	if (!s->window_ps)
-		return 0;
-	if (results_series_add(s, now_ps, bytes))
-		return -ENOMEM;
-	if (!p->queue_bytes)
-		return 0;
-	for (uint64_t i = p->queue_since_ps / s->window_ps; i * s->window_ps < now_ps; i++)
-		s->value[i] = joined(RESULTS_MAX, s->value[i], p->queue_bytes);
-	return 0;
-}
-
-int results_queue_change(struct results_port *p, uint64_t now_ps, uint64_t bytes)
-{
-	if (queue_account(p, now_ps) || queue_curve(p, now_ps, bytes))
-		return -ENOMEM;
-	p->queue_since_ps = now_ps;
-	p->queue_bytes = bytes;
-	if (bytes > p->queue_bytes_max)
-		p->queue_bytes_max = bytes;
-	return 0;
-}
-
 int results_queue_sample(struct results_port *p)
 {
 	uint32_t bin = queue_bin(p->queue_bytes);

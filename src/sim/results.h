@@ -71,7 +71,7 @@ struct results_port {
 
 	uint64_t tx_packets, tx_bytes, ce_packets, trimmed_packets;
 
-	/* The queue: bytes waiting. results_queue_change feeds these; or the owner fills them. */
+	/* The queue: bytes waiting. The owner fills these. */
 	uint64_t queue_bytes; /* now */
 	uint64_t queue_bytes_max;
 	uint64_t queue_since_ps;                     /* when it became so */
@@ -246,10 +246,6 @@ int results_goodput_start(struct results *, uint64_t window_ps, uint32_t flows, 
 
 /* Bytes newly acknowledged. Counts into acked_bytes of the flow, too. */
 int results_goodput_add(struct results *, uint32_t flow, uint64_t now_ps, uint64_t bytes);
-
-/* The queue of a port is now `bytes` long; also at the end of the run, for the time since the last change.
- * Time must not go back. */
-int results_queue_change(struct results_port *, uint64_t now_ps, uint64_t bytes);
 
 /* What the ns-3 code does each 100 ns: how long is it now? */
 int results_queue_sample(struct results_port *);

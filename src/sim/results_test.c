@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/results.h"
+#include "support/results_queue.h"
 
 #define US  UINT64_C(1000000)
 #define ALL UINT32_MAX

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "support/results_queue.h"
+
 enum { FLOWS = 300, PORTS = 12, STEPS = 400 };
 
 #define US UINT64_C(1000000)
