@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Benchmarks over loopback: perftest on Verbena beside its peers, in turns (A B C A B C ...), so that
-whatever else the machine does befalls all of them. Prints every command, the medians, and the ratios
-with those that are wanted. Nothing is pinned unless --pin says so, and then everything is, alike.
+Benchmarks over loopback: perftest on Verbena beside its peers, in turns, every other one backwards
+(A B C C B A ...), so that whatever else the machine does befalls all of them and none is always the one
+that comes after another. Prints every command, the medians, and the ratios with those that are wanted: of
+what ran in the same round, and of these the median and quartiles, since a machine that has slow phases of
+seconds has them for both. An even number of rounds is fair to the order. Nothing is pinned unless --pin says so, and then everything is, alike.
 
 usage: bench/run.py [--quick] [--rounds N] [--json FILE] [--pin CPUS] [GROUP...]
 groups: bandwidth latency rate protocols syscalls
@@ -263,24 +265,31 @@ WANTED = [
 ]
 
 
+def measured(samples, name):
+    """The rounds' figures, without those that failed."""
+    return [s for s in samples.get(name, []) if s is not None]
+
+
 def rounds(group, count, samples):
     unit, measures = GROUPS[group]
     print("\n%s: %s, %d rounds" % (group, unit, count))
     for r in range(count):
-        words = []
-        for name, measure in measures:
+        values = {}
+        for name, measure in measures[::-1] if r % 2 else measures:
             try:
-                value = measure(name)
-                samples.setdefault(name, []).append(value)
-                words.append("%s %.5g" % (name, value))
+                values[name] = measure(name)
             except Broken as e:
                 print("  " + str(e).replace("\n", "\n  "))
-                words.append("%s -" % name)
-        print("  round %d: %s" % (r + 1, ", ".join(words)), flush=True)
+                values[name] = None
+        for name, _ in measures:
+            samples.setdefault(name, []).append(values[name])
+        print("  round %d: %s" % (r + 1, ", ".join(
+            "%s %s" % (name, "-" if values[name] is None else "%.5g" % values[name]) for name, _ in measures)),
+              flush=True)
     print("\n  %-20s %12s %12s %12s   %s" % ("", "median", "least", "most", "command (client)"))
     for name, _ in measures:
-        if name in samples:
-            s = samples[name]
+        s = measured(samples, name)
+        if s:
             print("  %-20s %12.5g %12.5g %12.5g   %s"
                   % (name, statistics.median(s), min(s), max(s), commands[name][-1]))
 
@@ -288,19 +297,23 @@ def rounds(group, count, samples):
 def ratios(samples):
     rows = []
     for ours, peers, factor, sense in WANTED:
-        there = {p: statistics.median(samples[p]) for p in peers if p in samples}
-        if ours not in samples or not there:
+        there = {p: statistics.median(measured(samples, p)) for p in peers if measured(samples, p)}
+        if not there:
             continue
         best = (min if sense == "<=" else max)(there, key=there.get)
-        ratio = statistics.median(samples[ours]) / there[best]
+        each = sorted(a / b for a, b in zip(samples.get(ours, []), samples[best]) if a is not None and b)
+        if not each:
+            continue
+        ratio = statistics.median(each)
+        low, _, high = statistics.quantiles(each, n=4, method="inclusive") if len(each) > 1 else 3 * each
         met = ratio <= factor if sense == "<=" else ratio >= factor
-        rows.append({"what": ours, "peer": best, "ratio": round(ratio, 3), "wanted": sense + " %g" % factor,
-                     "met": met})
+        rows.append({"what": ours, "peer": best, "ratio": round(ratio, 3), "quartiles": [round(low, 3), round(high, 3)],
+                     "wanted": sense + " %g" % factor, "met": met})
     if rows:
-        print("\nratios of medians\n  %-20s %-20s %8s  %s" % ("", "to", "ratio", "wanted"))
+        print("\nratios within a round\n  %-20s %-20s %8s %15s  %s" % ("", "to", "median", "quartiles", "wanted"))
         for r in rows:
-            print("  %-20s %-20s %8.2f  %-7s %s" % (r["what"], r["peer"], r["ratio"], r["wanted"],
-                                                    "yes" if r["met"] else "no"))
+            print("  %-20s %-20s %8.2f %7.2f %7.2f  %-7s %s"
+                  % (r["what"], r["peer"], r["ratio"], *r["quartiles"], r["wanted"], "yes" if r["met"] else "no"))
     return rows
 
 
@@ -392,9 +405,11 @@ def main():
             json.dump({"kernel": platform.release(), "processors": os.cpu_count(), "load": float(load),
                        "rounds": count, "quick": options.quick, "pin": options.pin, "commands": commands,
                        "samples": samples, "ratios": rows, "syscalls": calls,
-                       "medians": {k: statistics.median(v) for k, v in samples.items()}}, f, indent=1)
+                       "medians": {k: statistics.median(measured(samples, k))
+                                   for k in samples if measured(samples, k)}}, f, indent=1)
             f.write("\n")
-    missing = [name for g in chosen if g in GROUPS for name, _ in GROUPS[g][1] if name not in samples]
+    missing = [name for g in chosen if g in GROUPS for name, _ in GROUPS[g][1]
+               if not measured(samples, name)]
     if missing:
         sys.exit("bench: no figure for " + ", ".join(missing))
 

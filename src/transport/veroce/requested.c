@@ -228,6 +228,12 @@ static void complete_message(struct transport *tp, struct qp *qp, const struct r
 	complete_recv(tp, qp, unbind(tp, qp->veroce), &cqe, now_ns);
 }
 
+/* The end of a SEND that does nothing but complete a receive WQE. */
+static bool ends_plainly(uint32_t flags)
+{
+	return flags & F_SEND && !(flags & F_INV);
+}
+
 static bool key_is_ours(const struct transport *tp, const struct qp *qp, uint32_t key)
 {
 	const struct mr *mr = mr_find(&tp->mrs, key);
@@ -370,6 +376,14 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 		return true;
 	}
 	m = meta_of(p);
+	if (ends_plainly(flags)) {
+		/* Its place and its receive WQE were judged with its bytes. */
+		complete_message(tp, qp, &m, p->info, now_ns);
+		if (qp_get_state(qp) == QPS_ERR)
+			return false; /* a CQ overran */
+		step_over_end(tp, in);
+		return true;
+	}
 	if (pass_end(tp, qp, &m, now_ns))
 		return true;
 	/* Placed, but not finished: it is not to be placed again (7.2). */

@@ -29,17 +29,17 @@ static const struct tx_path unused_path = {.head = TX_NIL, .tail = TX_NIL};
 /* Nothing is outstanding any more. A ring that is kept is as good as new: few paths were used, mostly. */
 static void empty(struct tx_space *s, struct pool *pool)
 {
-	struct tx_ring *kept = s->kept;
+	struct tx_ring *ring = s->ring;
 
-	if (!kept && s->size == TX_RING_MIN) {
-		kept = s->ring;
-		for (; kept->used; kept->used &= kept->used - 1)
-			kept->paths[__builtin_ctz(kept->used)] = unused_path;
+	if (!s->kept && s->size == TX_RING_MIN) {
+		for (; ring->used; ring->used &= ring->used - 1)
+			ring->paths[__builtin_ctz(ring->used)] = unused_path;
+		s->kept = ring;
 	} else {
-		pool_put(pool, s->ring, ring_bytes(s->size));
+		pool_put(pool, ring, ring_bytes(s->size));
 	}
-	tx_space_init(s, s->nxt);
-	s->kept = kept;
+	s->ring = NULL;
+	s->size = 0;
 }
 
 static struct tx_ring *ring_get(struct tx_space *s, struct pool *pool, uint32_t size)

@@ -361,6 +361,11 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 {
 	struct veroce *vr = qp->veroce;
 
+	if (p->info->flags & F_REQUEST) {
+		note_established(tp, qp);
+		requested_input(tp, qp, pkt, p, now_ns);
+		return;
+	}
 	switch (p->bth.opcode) {
 	case OP_RC_ACK:
 	case OP_RC_SACK:
@@ -380,13 +385,8 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		control_input(tp, qp, pkt, p, now_ns);
 		break;
 	default:
-		if (p->info->flags & F_RESPONSE) {
-			if (can_send(qp))
-				results_input(tp, qp, pkt, p, now_ns);
-			break;
-		}
-		note_established(tp, qp);
-		requested_input(tp, qp, pkt, p, now_ns);
+		if (can_send(qp))
+			results_input(tp, qp, pkt, p, now_ns);
 	}
 }
 
@@ -660,6 +660,10 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 	if ((w->q.tx.ring || w->r.tx.ring) &&
 	    (set_ns > now_ns + tp->pto_ns_min || vr->pair->cc_due_ns < set_ns))
 		return false;
+	/* Mostly none of them is set. */
+	if (!(w->q.reo_ns | w->r.reo_ns | w->q_in.hole_ns | w->r_in.hole_ns | w->watch_ns | w->rnr_until_ns) &&
+	    vr->caps_known)
+		return true;
 	return !due_before(w->q.reo_ns, set_ns) && !due_before(w->r.reo_ns, set_ns) &&
 	       !due_before(w->q_in.hole_ns, set_ns) && !due_before(w->r_in.hole_ns, set_ns) &&
 	       !due_before(w->watch_ns, set_ns) && !due_before(w->rnr_until_ns, set_ns) &&
