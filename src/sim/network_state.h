@@ -162,6 +162,7 @@ struct network {
 	struct host *kicked, **kicked_end;
 	volatile bool stop;
 	struct packet_store packets;
+	void *scratch;
 	struct port *ports;
 	struct sim_switch *switches;
 	struct host *hosts;
