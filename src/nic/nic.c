@@ -15,6 +15,7 @@
 #include "wire/packet.h"
 #include "wire/rocev2.h"
 
+static_assert((int)NIC_TX_ARENA_BYTES == (int)TX_ARENA_BYTES, "what is asked for is what is used");
 static_assert((int)NIC_PATHS_MAX == (int)TX_PATHS_MAX, "a path has a source port");
 static_assert((int)NIC_RX_WINDOW_MAX == (int)RX_WINDOW_MAX, "what can be recorded");
 
@@ -91,6 +92,12 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 			tp->secret);
 }
 
+static void free_arena(struct nic *nic)
+{
+	if (nic->own_arena)
+		alloc_put(&nic->tp.alloc, nic->tp.tx.arena, TX_ARENA_BYTES);
+}
+
 struct nic *nic_create(const struct nic_config *c)
 {
 	struct nic *nic = alloc_get(&c->alloc, sizeof(*nic));
@@ -129,7 +136,8 @@ struct nic *nic_create(const struct nic_config *c)
 	nic->gid_count = c->gid_count < NIC_GIDS_MAX ? c->gid_count : NIC_GIDS_MAX;
 	memcpy(nic->gids, c->gids, nic->gid_count * sizeof(nic->gids[0]));
 	qp_table_init(nic);
-	nic->tp.tx.arena = alloc_get(&c->alloc, TX_ARENA_BYTES);
+	nic->own_arena = !c->tx_arena;
+	nic->tp.tx.arena = c->tx_arena ? c->tx_arena : alloc_get(&c->alloc, TX_ARENA_BYTES);
 	if (!nic->tp.tx.arena)
 		goto free_nic;
 	if (mr_table_init(&nic->tp.mrs, &nic->tp.alloc, c->secret))
@@ -138,7 +146,7 @@ struct nic *nic_create(const struct nic_config *c)
 	return nic;
 
 free_arena:
-	alloc_put(&c->alloc, nic->tp.tx.arena, TX_ARENA_BYTES);
+	free_arena(nic);
 free_nic:
 	alloc_put(&c->alloc, nic, sizeof(*nic));
 	return NULL;
@@ -165,7 +173,7 @@ void nic_destroy(struct nic *nic)
 		p->pd.users = 0;
 		nic_pd_free(nic, &p->pd);
 	}
-	alloc_put(&alloc, nic->tp.tx.arena, TX_ARENA_BYTES);
+	free_arena(nic);
 	alloc_put(&alloc, nic, sizeof(*nic));
 }
 

@@ -44,7 +44,8 @@ enum {
 	NIC_MAX_SRQ_WR = 32768,
 	NIC_MAX_RD_ATOM = 128,     /* READs and atomics outstanding a QP, either direction; as rxe has it */
 	NIC_MTU_BYTES_MAX = 4096,
-	NIC_PATHS_MAX = 16
+	NIC_PATHS_MAX = 16,
+	NIC_TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 2048
 };
 
 /* AUTO: veRoCE with peers that answer to it, RoCEv2 with all others. */
@@ -113,6 +114,11 @@ struct nic_config {
 	 * read behind them; its len counts everything. Any multiple of 4 from 64 is a path MTU.
 	 */
 	bool no_payload;
+	/*
+	 * NIC_TX_ARENA_BYTES, aligned to 64, that packets are laid out in; borrowed as long as the nic lives. Nics
+	 * may share them where what nic_output() lent is done with before another is called. NULL: its own.
+	 */
+	uint8_t *tx_arena;
 	uint8_t qpn_bits;        /* room for 2^qpn_bits QPs, 1 .. NIC_QPN_BITS; 0: NIC_QPN_BITS */
 	uint64_t ack_delay_ns;   /* how long an ACK may wait for a packet to travel with, while held */
 	struct nic_gid gids[NIC_GIDS_MAX];

@@ -24,7 +24,7 @@ enum {
 	SPORT_MASK = 0x3fff,
 	CQES = 4096,
 	CREDITS_AHEAD = 64,
-	LAZY_BYTES = 4097, /* above a page, which is touched anyway */
+	LAZY_BYTES = 8193, /* above what is touched anyway, and would fill its last page badly */
 	SIM_TTL = 64,
 	DATA_CLASSES = 0xff & ~(1 << PACKET_CONTROL_CLASS)
 };
@@ -55,8 +55,8 @@ struct host {
 /* ---- memory ------------------------------------------------------------------------------------- */
 
 /*
- * Zeroed by the system, so that what is never touched costs nothing: most of a completion queue, an arena,
- * a table of QPs or a pair's paths never is. calloc() promises that only for what it happens to have fresh.
+ * Zeroed by the system, so that what is never touched costs nothing: most of a completion queue or of a slab
+ * of the pool never is. calloc() promises that only for what it happens to have fresh.
  */
 static void *get(void *ctx, size_t bytes)
 {
@@ -140,6 +140,7 @@ static void configure(struct host *h, struct nic_config *c)
 	c->alloc = (struct alloc){.get = get, .put = put};
 	c->no_payload = true;
 	c->train_max = 1;
+	c->tx_arena = network_scratch(h->network, NIC_TX_ARENA_BYTES);
 	c->qpn_slot = 1; /* so that no QPN is 0 or 1 */
 	for (uint16_t i = 0; i < NIC_PATHS_MAX; i++)
 		c->sport_ipv4[i] = (uint16_t)(SPORT_FIRST + i);

@@ -5,8 +5,16 @@
 #include "sim/network.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "sim/network_state.h"
+
+void *network_scratch(struct network *net, size_t bytes)
+{
+	if (!net->scratch)
+		net->scratch = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+	return net->scratch;
+}
 
 struct packet_store *network_packets(struct network *net)
 {

@@ -138,6 +138,11 @@ void network_destroy(struct network *);
 
 /* Where a host's packets come from, and go when it has no more use for them. */
 struct packet_store *network_packets(struct network *);
+/*
+ * Memory that all hosts share, for what is over when a call of theirs returns; aligned to 64, of as many bytes
+ * as were asked for first. NULL: no memory.
+ */
+void *network_scratch(struct network *, size_t bytes);
 
 /*
  * Makes `object` the host; borrows it until the network is destroyed. A host without one drops what

@@ -497,6 +497,7 @@ void network_destroy(struct network *net)
 	for (uint32_t h = 0; net->hosts && h < net->host_count; h++)
 		free(net->hosts[h].receiver);
 	packet_store_fini(&net->packets);
+	free(net->scratch);
 	event_queue_fini(&net->events);
 	route_fini(&net->routes);
 	free(net->ports);

@@ -87,6 +87,7 @@ struct port {
 	uint32_t queued_bytes, queued_bytes_max;
 	uint64_t sent_bytes, sent_packets;
 	struct histogram *histogram;
+	uint64_t bin_since_ps; /* when the queue came into the bin of the histogram that it is in */
 	struct pfc_port *pfc;  /* NULL: no lossless classes */
 	struct queue queues[PACKET_CLASSES];
 	uint32_t deficit_bytes[PACKET_CLASSES];
@@ -161,6 +162,7 @@ struct network {
 	struct host *kicked, **kicked_end;
 	volatile bool stop;
 	struct packet_store packets;
+	void *scratch;
 	struct port *ports;
 	struct sim_switch *switches;
 	struct host *hosts;
@@ -312,8 +314,17 @@ uint32_t receiver_packets(const struct receiver *);
 
 /* observe.c */
 struct port *network_port(const struct network *, uint32_t link, unsigned end);
-/* The port's queued_bytes is about to change. */
-void histogram_add(struct network *, struct port *);
+/* Counts the time since bin_since_ps for that bin. */
+void histogram_add(struct network *, struct port *, uint32_t bin);
+/* The port's queued_bytes changes; while it stays in its bin, there is nothing to count. */
+static inline void queue_changes(struct network *net, struct port *port, uint32_t bytes)
+{
+	uint32_t bin = port->queued_bytes / NETWORK_HISTOGRAM_BIN_BYTES;
+
+	port->queued_bytes = bytes;
+	if (port->histogram && bin != bytes / NETWORK_HISTOGRAM_BIN_BYTES)
+		histogram_add(net, port, bin);
+}
 void network_take_sample(struct network *); /* the event */
 void observe_fini(struct network *);
 /* Fills in where it happened, and tells the witness, who must be there. */

@@ -6,11 +6,10 @@
 
 #include "sim/network_state.h"
 
-enum { BINS_MAX = 1 << 20, BINS_FIRST = 13 }; /* with their header a piece of 128 bytes */
+enum { BINS_MAX = 1 << 20, BINS_FIRST = 14 }; /* with their header a piece of 128 bytes */
 
 /* Most queues are never long: it has as many bins as the longest so far needed. */
 struct histogram {
-	uint64_t since_ps; /* up to here the time is counted */
 	uint32_t bins;     /* there are */
 	uint32_t bins_max; /* that were asked for */
 	uint64_t time_ps[];
@@ -123,18 +122,17 @@ static __attribute__((noinline, cold)) struct histogram *reach(struct port *port
 	return h;
 }
 
-void histogram_add(struct network *net, struct port *port)
+void histogram_add(struct network *net, struct port *port, uint32_t bin)
 {
 	struct histogram *h = port->histogram;
-	uint32_t bin = port->queued_bytes / NETWORK_HISTOGRAM_BIN_BYTES;
 
 	if (__builtin_expect(bin >= h->bins, 0)) {
 		h = reach(port, bin);
 		if (bin >= h->bins)
 			bin = h->bins - 1;
 	}
-	h->time_ps[bin] += net->now_ps - h->since_ps;
-	h->since_ps = net->now_ps;
+	h->time_ps[bin] += net->now_ps - port->bin_since_ps;
+	port->bin_since_ps = net->now_ps;
 }
 
 int network_watch_queue(struct network *net, uint32_t link, unsigned end, uint32_t bins)
@@ -150,7 +148,7 @@ int network_watch_queue(struct network *net, uint32_t link, unsigned end, uint32
 		return -ENOMEM;
 	h->bins = first;
 	h->bins_max = bins;
-	h->since_ps = net->now_ps;
+	port->bin_since_ps = net->now_ps;
 	free(port->histogram);
 	port->histogram = h;
 	return 0;
@@ -163,7 +161,7 @@ const uint64_t *network_queue_histogram(struct network *net, uint32_t link, unsi
 
 	if (!port || !port->histogram)
 		return NULL;
-	histogram_add(net, port);
+	histogram_add(net, port, port->queued_bytes / NETWORK_HISTOGRAM_BIN_BYTES);
 	*bins = port->histogram->bins;
 	return port->histogram->time_ps;
 }

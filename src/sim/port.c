@@ -146,10 +146,8 @@ static inline enum network_drop admit(struct network *net, struct port *port, st
 
 static inline void wait_in_queue(struct network *net, struct port *port, struct packet *p)
 {
-	if (port->histogram)
-		histogram_add(net, port);
 	queue_push(&port->queues[p->class], p);
-	port->queued_bytes += p->wire_bytes;
+	queue_changes(net, port, port->queued_bytes + p->wire_bytes);
 	if (port->queued_bytes > port->queued_bytes_max)
 		port->queued_bytes_max = port->queued_bytes;
 	port->ready |= (uint8_t)(1u << p->class);
@@ -212,9 +210,7 @@ void port_send(struct network *net, struct port *port)
 	p = sched_next(net, port);
 	if (!p)
 		return;
-	if (port->histogram)
-		histogram_add(net, port);
-	port->queued_bytes -= p->wire_bytes;
+	queue_changes(net, port, port->queued_bytes - p->wire_bytes);
 	if (port->sw->features & FEATURE_MMU && p->class != PACKET_CONTROL_CLASS)
 		mmu_release(net, port->sw, p);
 	if (port->sw->features & FEATURE_RED && !net->config.red.at_enqueue)

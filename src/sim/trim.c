@@ -21,14 +21,12 @@ static struct packet *change_last(struct network *net, struct port *port, struct
 		port->sw->shared_used_bytes -= last->wire_bytes;
 		port->sw->shared_used_bytes += p->wire_bytes;
 	}
-	if (port->histogram)
-		histogram_add(net, port);
 	while (*at != last)
 		at = &(*at)->next;
 	*at = q->tail = p;
 	p->next = NULL;
 	q->bytes = q->bytes - last->wire_bytes + p->wire_bytes;
-	port->queued_bytes = port->queued_bytes - last->wire_bytes + p->wire_bytes;
+	queue_changes(net, port, port->queued_bytes - last->wire_bytes + p->wire_bytes);
 	return last;
 }
 

@@ -63,10 +63,12 @@ static struct tx_ring *ring_get(struct tx_space *s, struct pool *pool, uint32_t 
 bool tx_space_grow(struct tx_space *s, struct pool *pool)
 {
 	struct tx_ring *ring;
-	uint32_t size = s->ring ? s->size * 2 : TX_RING_MIN;
+	uint32_t size = s->ring ? s->size * TX_RING_GROWTH : TX_RING_MIN;
 
-	if (size > TX_WINDOW_MAX)
+	if (s->ring && s->size == TX_WINDOW_MAX)
 		return false;
+	if (size > TX_WINDOW_MAX)
+		size = TX_WINDOW_MAX;
 	ring = ring_get(s, pool, size);
 	if (!ring)
 		return false;

@@ -24,6 +24,7 @@
 enum {
 	TX_PATHS_MAX = 16,
 	TX_RING_MIN = 32,
+	TX_RING_GROWTH = 4, /* the pool keeps a slab of each size that was ever used: few sizes, little memory */
 	TX_WINDOW_MAX = 65536 /* records at most, and so PSNs outstanding */
 };
 
