@@ -68,7 +68,7 @@ struct pair {
 	uint64_t window_bytes; /* of all paths together; at most buffer_bytes */
 	uint64_t buffer_bytes; /* what the peer's receive buffer and the network hold */
 	uint64_t trim_round_end; /* of the count of trims: when gone_bytes reaches it */
-	uint64_t trimmed_bytes; /* in this round */
+	uint64_t trim_round_bytes, trimmed_bytes; /* of it: all, and what was trimmed */
 	uint32_t cwnd_least_bytes; /* no path's window is less; 0: nothing controls any */
 	uint8_t trim_calm;   /* rounds in a row without a trim that no path could answer */
 	uint64_t srtt_ns;    /* smoothed over all paths; 0: none */
