@@ -70,6 +70,7 @@ struct pair {
 	uint64_t trim_round_end; /* of the count of trims: when gone_bytes reaches it */
 	uint64_t trim_round_bytes, trimmed_bytes; /* of it: all, and what was trimmed */
 	uint32_t cwnd_least_bytes; /* no path's window is less; 0: nothing controls any */
+	uint8_t trim_heavy;  /* rounds in a row in which much was trimmed */
 	uint8_t trim_calm;   /* rounds in a row without a trim that no path could answer */
 	uint64_t srtt_ns;    /* smoothed over all paths; 0: none */
 	uint64_t rto_ns;     /* the longest of the paths that are up */

@@ -628,7 +628,10 @@ static void trims_that_no_path_can_answer_shrink_the_window_of_all(void **state)
 	struct fixture f;
 
 	start(&f, 16, CC_SWIFT);
-	trim_all(&f, 8);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(f.pair->window_bytes, f.pair->buffer_bytes);
+		trim_all(&f, 8);
+	}
 	while (held < 1000 && send(&f, PACKET))
 		held++;
 	assert_int_equal(held, 1);
