@@ -85,9 +85,7 @@ def of_two_dc(named, table):
 
 def page(runs, out):
     named, table = done(runs), Table()
-    out.append("The slowest flow of a lossy permutation is one whose exchange of capabilities was lost: until that is repeated, "
-               "after 1 ms, no more than 128 packets may be under way, which is less than a round trip and a repair need. "
-               "Short flows lose more than these rows say: a last packet lost twice is sent again after a probe timeout, 37 us here.")
+    out.append("Short flows lose more than these rows say: a last packet lost twice is sent again after a probe timeout, 37 us here.")
     of_loss(named, table)
     of_features(named, table)
     of_two_dc(named, table)

@@ -147,6 +147,38 @@ static bool lose_by_mask(void *ctx, const struct duo_packet *p, enum duo_fate *f
 	return lost;
 }
 
+/* When a question was asked for the n-th time, by either; UINT64_MAX: it was not. */
+static uint64_t asked_ns(const struct duo *d, uint32_t n)
+{
+	for (size_t i = 0; i < d->wire_count; i++) {
+		const struct duo_packet *p = &d->wire[i];
+
+		if (p->veroce && p->bth.opcode == OP_CAPS_REQUEST && !n--)
+			return p->sent_ns;
+	}
+	return UINT64_MAX;
+}
+
+/* It would else wait for a millisecond, with no more in flight than a base peer takes. */
+static void a_question_that_was_lost_is_asked_again_once_the_peer_is_heard(void **state)
+{
+	struct sim s = start(NIC_PROTOCOL_VEROCE, NIC_PROTOCOL_VEROCE, 1);
+	uint64_t mask = 3; /* that of either */
+
+	s.duo->script = lose_by_mask;
+	s.duo->script_ctx = &mask;
+	connect(&s);
+	for (uint64_t i = 0; i < 4; i++) {
+		post_pair(&s, DUO_A, 2 * i);
+		duo_run_for(s.duo, 50000);
+	}
+	duo_idle(s.duo);
+	expect_pairs(&s, DUO_A, 4);
+	DUO_CHECK(s.duo, asked_ns(s.duo, 2) - asked_ns(s.duo, 0) < MS / 4);
+	DUO_CHECK(s.duo, asked_ns(s.duo, 3) == UINT64_MAX); /* the answer is of use to both */
+	sim_end(&s);
+}
+
 static void a_peer_held_to_rocev2_is_spoken_to_in_rocev2(void **state)
 {
 	for (int pinned = 0; pinned < DUO_SIDES; pinned++) {
@@ -463,6 +495,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_that_can_speak_veroce),
+		cmocka_unit_test(a_question_that_was_lost_is_asked_again_once_the_peer_is_heard),
 		cmocka_unit_test(a_peer_held_to_rocev2_is_spoken_to_in_rocev2),
 		cmocka_unit_test(a_peer_that_is_silent_costs_a_tenth_of_a_second_once),
 		cmocka_unit_test(forged_answers_change_nothing),

@@ -108,7 +108,8 @@ void acks_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t
 /* As many as PSNs may be on their way, whatever a peer or switch makes up. */
 static bool grow_trims(struct transport *tp, struct receiver *in)
 {
-	uint32_t size = in->trims_size ? in->trims_size * 2 : TRIMS_MIN, *trims;
+	uint32_t size = in->trims_size ? in->trims_size * 2 : TRIMS_MIN;
+	struct trimmed *trims;
 
 	trims = size <= tp->rx_window ? pool_get(&tp->pool, size * sizeof(*trims)) : NULL;
 	if (!trims)
@@ -127,7 +128,8 @@ void acks_trimmed(struct transport *tp, struct qp *qp, struct receiver *in, uint
 	/* Without memory it is as good as lost, which the sender finds out by itself. */
 	if (in->trims_count == in->trims_size && !grow_trims(tp, in))
 		return;
-	in->trims[in->trims_count++] = psn;
+	in->trims[in->trims_count++] = (struct trimmed){
+		.psn = psn, .tx1 = in->echo_tx1, .rx1 = in->echo_rx1, .path = in->path};
 	ack_schedule(tp, qp, ACK_NOW, 0);
 }
 
@@ -189,21 +191,23 @@ void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
  * 5.3, 5: the path of the packet that is answered. Its source port is the peer's; ours of the same index
  * is the nearest to it that a socket can have.
  */
-static uint32_t answer_path(struct qp *qp, const struct receiver *in)
+static uint32_t answer_path(struct qp *qp, uint32_t arrival_path)
 {
 	struct pair *pair = qp->veroce->pair;
-	uint32_t path = in->path % pair->path_count;
+	uint32_t path = arrival_path % pair->path_count;
 
 	return pair->path[path].down ? (uint32_t)pair_pick_any(pair, TX_PATHS_MAX) : path;
 }
 
-/* Lays out an acknowledgement of any kind. False: no room. */
+/* Lays out an acknowledgement of any kind, which answers the packet that came last or `t`. False: no room. */
 static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *in, uint8_t opcode,
 		    uint32_t psn, uint8_t syndrome, uint32_t po, const uint8_t *sacks,
-		    uint32_t count, bool becn, uint64_t now_ns)
+		    uint32_t count, bool becn, const struct trimmed *t, uint64_t now_ns)
 {
 	struct veroce_packet p;
-	const struct flow *flow = veroce_flow(tp, qp, answer_path(qp, in), false);
+	uint32_t tx1 = t ? t->tx1 : in->echo_tx1, rx1 = t ? t->rx1 : in->echo_rx1;
+	uint8_t path = t ? t->path : in->path;
+	const struct flow *flow = veroce_flow(tp, qp, answer_path(qp, path), false);
 	const struct pair *pair = qp->veroce->pair;
 	uint8_t *out = flow ? tx_room(&tp->tx, VEROCE_HEADERS_MAX + ICRC_LEN) : NULL;
 
@@ -220,16 +224,16 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 	p.po = po;
 	p.sacks = sacks;
 	p.sack_count = count;
-	if (in->echo_rx1 && qp->veroce->caps & CAPS_TS && in->path < TX_PATHS_MAX) {
+	if (rx1 && qp->veroce->caps & CAPS_TS && path < TX_PATHS_MAX) {
 		p.bth.ts = true;
 		p.tse = (struct tseeth){
-			.tx1 = in->echo_tx1,
-			.rx1 = in->echo_rx1,
+			.tx1 = tx1,
+			.rx1 = rx1,
 			.tx2 = (uint32_t)now_ns | 1,
-			.path_id = in->path,
-			.path_rcv = pair->arrivals[in->path].packets & PSN_MASK,
+			.path_id = path,
+			.path_rcv = pair->arrivals[path].packets & PSN_MASK,
 			.dups = in->dups,
-			.path_ce = pair->arrivals[in->path].ce & PSN_MASK,
+			.path_ce = pair->arrivals[path].ce & PSN_MASK,
 			.has_share = qp->veroce->caps & CAPS_RXSHARE,
 			.share_kbps = tp->rxshare.share_kbps,
 		};
@@ -304,7 +308,7 @@ static bool send_blocks(struct transport *tp, struct qp *qp, const struct receiv
 		sacketh_encode(bytes + i * SACKETH_LEN, &h[i]);
 	return lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_SACK_RSP : OP_RC_SACK,
 		       (in->rx.epsn - 1) & PSN_MASK, AETH_ACK | AETH_CREDIT_INVALID, in->po, bytes,
-		       count, becn, now_ns);
+		       count, becn, NULL, now_ns);
 }
 
 /*
@@ -339,9 +343,10 @@ static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, 
 static bool send_trims(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
 	for (; in->trims_sent < in->trims_count; in->trims_sent++) {
-		if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK,
-			     in->trims[in->trims_sent], AETH_NAK | NAK_PSN_SEQUENCE, POETH_NO_INFO,
-			     NULL, 0, false, now_ns))
+		const struct trimmed *t = &in->trims[in->trims_sent];
+
+		if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK, t->psn,
+			     AETH_NAK | NAK_PSN_SEQUENCE, POETH_NO_INFO, NULL, 0, false, t, now_ns))
 			return false;
 		tp->counters.naks_sent++;
 	}
@@ -352,7 +357,7 @@ static bool send_trims(struct transport *tp, struct qp *qp, struct receiver *in,
 static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
 	if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK, in->nak_psn,
-		     in->nak_syndrome, POETH_NO_INFO, NULL, 0, false, now_ns))
+		     in->nak_syndrome, POETH_NO_INFO, NULL, 0, false, NULL, now_ns))
 		return false;
 	in->nak_due = false;
 	if (aeth_kind(in->nak_syndrome) == AETH_RNR_NAK)
@@ -385,7 +390,7 @@ bool acks_send(struct transport *tp, struct qp *qp, struct receiver *in, uint64_
 		in->hole_due = false;
 	} else if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK,
 			    (in->rx.epsn - 1) & PSN_MASK, AETH_ACK | AETH_CREDIT_INVALID, in->po,
-			    NULL, 0, in->ce, now_ns)) {
+			    NULL, 0, in->ce, NULL, now_ns)) {
 		return false;
 	} else {
 		tp->counters.acks_sent++;

@@ -11,7 +11,7 @@
 #include "transport/veroce/veroce.h"
 #include "wire/icrc.h"
 
-enum { TRIES_MAX = 8 };
+enum { TRIES_MAX = 8, HURRIES_MAX = 6 };
 
 static const uint64_t ask_ns_min = 1000000, ask_ns_max = 200000000;
 static const uint64_t decide_ns = 100000000; /* a first message waits for so long at most */
@@ -77,6 +77,14 @@ static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode, uint3
 	return true;
 }
 
+/* How long after so many questions the next one is due. */
+static uint64_t ask_wait_ns(uint32_t tries)
+{
+	uint64_t wait = ask_ns_min << (tries - 1);
+
+	return wait < ask_ns_max ? wait : ask_ns_max;
+}
+
 bool caps_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -87,14 +95,12 @@ bool caps_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		vr->caps_reply = false;
 	}
 	if (vr->caps_ask) {
-		uint64_t wait = ask_ns_min << vr->caps_tries;
-
 		if (!send_caps(tp, qp, OP_CAPS_REQUEST, vr->nonce))
 			return false;
 		vr->caps_ask = false;
+		vr->ask_ns = now_ns + ask_wait_ns(vr->caps_tries + 1u);
 		if (vr->caps_tries < TRIES_MAX)
 			vr->caps_tries++;
-		vr->ask_ns = now_ns + (wait < ask_ns_max ? wait : ask_ns_max);
 	}
 	return true;
 }
@@ -126,6 +132,25 @@ void caps_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		vr->caps_ask = true;
 		qp_activate(tp, qp);
 	}
+}
+
+/*
+ * What is acknowledged went after the question and was heard, so that one was lost, or its answer. Without it
+ * no more than the base window may be in flight: it is asked again after one and a half round trips, three, six
+ * ...; these are not of those after which a peer is taken for base.
+ */
+void caps_unanswered(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	uint64_t wait = (vr->pair->srtt_ns + vr->pair->srtt_ns / 2) << vr->caps_hurries;
+
+	if (vr->caps_ask || !asks_on(vr) || !vr->caps_tries || vr->caps_hurries >= HURRIES_MAX ||
+	    vr->ask_ns - ask_wait_ns(vr->caps_tries) + wait > now_ns)
+		return;
+	vr->caps_hurries++;
+	vr->caps_tries--;
+	vr->caps_ask = true;
+	qp_activate(tp, qp);
 }
 
 /* Work came while we do not know how to send it. */

@@ -24,6 +24,12 @@ enum {
 	WINDOW_STARTS = 4,
 	FLOWLETS_A_WINDOW = 4,
 	FLOWLET_MAX = 64,
+	TRIM_HEAVY = 4, /* a fourth of a round, ... */
+	TRIM_ROUND_LEAST = 8, /* ... which is what is in flight and so many least windows of a path, ... */
+	TRIM_ROUNDS = 3, /* ... so often in a row: a burst is over by then */
+	TRIM_GROWTH = 32, /* of the least window of a path, a round */
+	TRIM_CALM = 8, /* rounds until it is twice as much */
+	TRIM_CALM_MAX = 12,
 	DETOUR = 4 /* a path may be longer than the shortest by a fourth of that one */
 };
 
@@ -165,7 +171,8 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 	list_init(&p->waiting);
 	p->users = 1;
 	p->path_count = local ? 1 : c->paths;
-	p->window_bytes = c->window_bytes;
+	p->window_bytes = p->buffer_bytes = c->window_bytes;
+	p->cwnd_least_bytes = 2 * mtu_bytes;
 	p->rto_ns = RTO_UNKNOWN * c->rto_min_ns;
 	prng_init(&p->prng, t->seed++);
 	p->cc_due_ns = CC_NO_DEADLINE;
@@ -178,7 +185,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 		.line_rate_bps = p->path_count > 1 ? 2 * c->line_rate_bps / p->path_count
 						   : c->line_rate_bps,
 		.cwnd_bytes_start = c->window_bytes / WINDOW_STARTS / p->path_count,
-		.cwnd_bytes_min = 2 * mtu_bytes,
+		.cwnd_bytes_min = p->cwnd_least_bytes,
 		.cwnd_bytes_max = c->window_bytes * window_factor_max,
 		.target_ns = c->target_ns,
 		.loss_ignored = true,
@@ -188,8 +195,10 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 		algorithm = CC_NONE;
 		cc.params = NULL;
 	}
-	if (algorithm == CC_NONE)
+	if (algorithm == CC_NONE) {
 		cc.cwnd_bytes_max = c->window_bytes;
+		p->cwnd_least_bytes = 0;
+	}
 	p->blind_packets = algorithm != CC_NONE && p->path_count > 1 ? c->flowlet_packets : UINT32_MAX;
 	if (c->line_rate_bps && c->base_rtt_ns)
 		cc.cwnd_bytes_start = 0; /* a round trip of what the line takes */
@@ -454,6 +463,16 @@ void path_sent(const struct pair_config *c, struct pair *pair, uint32_t path, ui
 	pair->sent_bytes += bytes;
 }
 
+static void up(struct pair *pair, struct path *p)
+{
+	if (p->down) {
+		p->down = false;
+		pair->down_count--;
+	}
+	p->silent = 0;
+	p->good = 0;
+}
+
 static void leave(struct pair *pair, struct path *p, uint64_t bytes)
 {
 	p->gone_bytes += bytes;
@@ -486,6 +505,61 @@ void path_lost(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns
 	cc_on_loss(&p->cc, now_ns, CC_LOSS_SACK_HOLE);
 	count_round(p, bytes, now_ns);
 	note_deadline(pair, p);
+}
+
+/*
+ * A trim is congestion, and its path's window is cut for it, once a round trip. That does where one path of many
+ * is too full. Where much is trimmed on all, it is the number of paths: of a hundred hosts that send to one, sixteen paths each hold more in their least windows than the
+ * last queue. Once a fourth of all is trimmed for a while all paths together get a window, which each trim that its path
+ * cannot answer takes its bytes off, so that after a round trip it is what arrived; and which grows slowly, as
+ * a hundred others grow too, until for many rounds nothing more is trimmed so (our choice).
+ */
+void path_trimmed(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+	uint64_t flying = pair->sent_bytes - pair->gone_bytes;
+	bool heavy, limited;
+
+	p->heard_ns = now_ns;
+	if (p->silent || p->down)
+		up(pair, p);
+	cc_on_loss(&p->cc, now_ns, CC_LOSS_TRIM);
+	note_deadline(pair, p);
+	if (pair->gone_bytes >= pair->trim_round_end) {
+		/* ... unless a whole one has gone since in which nothing was. */
+		heavy = pair->trimmed_bytes * TRIM_HEAVY >= pair->trim_round_bytes &&
+			pair->gone_bytes < pair->trim_round_end + pair->trim_round_bytes;
+		pair->trim_heavy = heavy ? (uint8_t)(pair->trim_heavy + (pair->trim_heavy < TRIM_ROUNDS)) : 0;
+		pair->trim_round_bytes = flying + (uint64_t)TRIM_ROUND_LEAST * pair->cwnd_least_bytes;
+		pair->trim_round_end = pair->gone_bytes + pair->trim_round_bytes;
+		pair->trimmed_bytes = 0;
+	}
+	pair->trimmed_bytes += bytes;
+	heavy = pair->trimmed_bytes * TRIM_HEAVY >= pair->trim_round_bytes;
+	limited = pair->window_bytes < pair->buffer_bytes;
+	if (!pair->cwnd_least_bytes ||
+	    (!limited && (!heavy || pair->trim_heavy < TRIM_ROUNDS - 1)) ||
+	    (!heavy && p->cc.cwnd_bytes > pair->cwnd_least_bytes))
+		return;
+	if (!limited)
+		pair->trim_round_end = pair->sent_bytes;
+	if (pair->window_bytes > flying)
+		pair->window_bytes = flying;
+	pair->window_bytes -= bytes < pair->window_bytes ? bytes : pair->window_bytes - 1;
+	pair->trim_calm = 0;
+}
+
+static void grow_after_trims(struct pair *pair)
+{
+	pair->trim_round_end = pair->sent_bytes;
+	pair->trim_round_bytes = pair->sent_bytes - pair->gone_bytes +
+				 (uint64_t)TRIM_ROUND_LEAST * pair->cwnd_least_bytes;
+	pair->trimmed_bytes = 0;
+	if (pair->trim_calm < TRIM_CALM * TRIM_CALM_MAX)
+		pair->trim_calm++;
+	pair->window_bytes += (uint64_t)(pair->cwnd_least_bytes / TRIM_GROWTH) << pair->trim_calm / TRIM_CALM;
+	if (pair->window_bytes > pair->buffer_bytes)
+		pair->window_bytes = pair->buffer_bytes;
 }
 
 void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
@@ -525,11 +599,15 @@ static void sample(struct pair_table *t, struct pair *pair, uint32_t path, uint6
 		}
 		/* What the network itself holds comes on top of what the peer's buffer does. */
 		factor = 1 + least / drain_rtt_ns;
-		pair->window_bytes =
+		if (pair->window_bytes == pair->buffer_bytes)
+			pair->window_bytes = UINT64_MAX;
+		pair->buffer_bytes =
 			t->config.window_bytes *
 			(factor < window_factor_max ? factor : window_factor_max);
 		if (t->config.cc == CC_NONE)
-			pair->window_bytes = t->config.window_bytes;
+			pair->buffer_bytes = t->config.window_bytes;
+		if (pair->window_bytes > pair->buffer_bytes)
+			pair->window_bytes = pair->buffer_bytes;
 	}
 	pair->srtt_ns = pair->srtt_ns ? (7 * pair->srtt_ns + rtt_ns) / 8 : rtt_ns;
 	pair->rto_ns = 0;
@@ -539,16 +617,6 @@ static void sample(struct pair_table *t, struct pair *pair, uint32_t path, uint6
 		if (!pair->path[i].down && rto > pair->rto_ns)
 			pair->rto_ns = rto;
 	}
-}
-
-static void up(struct pair *pair, struct path *p)
-{
-	if (p->down) {
-		p->down = false;
-		pair->down_count--;
-	}
-	p->silent = 0;
-	p->good = 0;
 }
 
 /*
@@ -649,6 +717,8 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	if (ack.ecn_packets && n->packets)
 		ack.ecn_bytes = (uint64_t)n->bytes * ack.ecn_packets / n->packets;
 	leave(pair, p, n->bytes);
+	if (pair->window_bytes < pair->buffer_bytes && pair->gone_bytes >= pair->trim_round_end)
+		grow_after_trims(pair);
 	ack.ack_seq = p->gone_bytes;
 	if (n->sure || told) {
 		p->heard_ns = now_ns;

@@ -65,7 +65,13 @@ struct pair {
 	uint64_t speaks_until_ns;
 	uint64_t sent_bytes; /* over all paths */
 	uint64_t gone_bytes;
-	uint64_t window_bytes; /* of all paths together */
+	uint64_t window_bytes; /* of all paths together; at most buffer_bytes */
+	uint64_t buffer_bytes; /* what the peer's receive buffer and the network hold */
+	uint64_t trim_round_end; /* of the count of trims: when gone_bytes reaches it */
+	uint64_t trim_round_bytes, trimmed_bytes; /* of it: all, and what was trimmed */
+	uint32_t cwnd_least_bytes; /* no path's window is less; 0: nothing controls any */
+	uint8_t trim_heavy;  /* rounds in a row in which much was trimmed */
+	uint8_t trim_calm;   /* rounds in a row without a trim that no path could answer */
 	uint64_t srtt_ns;    /* smoothed over all paths; 0: none */
 	uint64_t rto_ns;     /* the longest of the paths that are up */
 	uint64_t cc_due_ns;  /* the first deadline of the paths' congestion control; CC_NO_DEADLINE */
@@ -178,6 +184,8 @@ int pair_pick_any(struct pair *, uint8_t avoid);
 void path_sent(const struct pair_config *, struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 /* Lost, whatever the reason; a round trip with heavy loss counts as congestion. */
 void path_lost(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
+/* A switch cut the payload off a packet, which path_lost() is told as well. */
+void path_trimmed(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 /* A CNP, of that path or, where there is no such path, of all. */
 void pair_cnp(struct pair *, uint32_t path, uint64_t now_ns);
 /* Its QP is gone: neither lost nor acknowledged. */

@@ -302,6 +302,8 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 		s->probes = 0;
 	}
 	account(tp, qp, &news, p, now_ns);
+	if (!vr->caps_known)
+		caps_unanswered(tp, qp, now_ns);
 	if (d >= 0)
 		take_msn(tp, qp, s, p->aeth.msn, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
@@ -403,25 +405,36 @@ static void error_nak(struct transport *tp, struct qp *qp, struct sender *s, uin
 		 now_ns);
 }
 
-/* A switch cut its payload off: nothing else is lost, and nothing is acknowledged by it (5.2, 8). */
-static void drop_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
-		     uint64_t now_ns)
+/*
+ * Whether a Packet Drop NAK is of the last copy of its packet, and not of the one before, of which a SACK told
+ * sooner. Its time stamp is the copy's. Without one, of what has not been there and back nothing is told yet;
+ * but what was trimmed stood in no queue, so no round trip that was measured is sure to be as short.
+ */
+static bool is_of_last_copy(const struct pair *pair, const struct veroce_packet *p,
+			    const struct tx_record *r, uint64_t now_ns)
 {
-	const uint64_t *min_rtt_ns = qp->veroce->pair->min_rtt_ns;
+	uint64_t min_rtt_ns = pair->min_rtt_ns[r->path];
+
+	if (p->bth.ts)
+		return p->tse.tx1 == (uint32_t)r->tx_ns;
+	return r->copies == 1 || min_rtt_ns == UINT64_MAX || now_ns - r->tx_ns >= min_rtt_ns / 2;
+}
+
+/* A switch cut its payload off: nothing else is lost, and nothing is acknowledged by it (5.2, 8). */
+static void drop_nak(struct transport *tp, struct qp *qp, struct sender *s,
+		     const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct pair *pair = qp->veroce->pair;
 	const struct tx_record *r;
 
 	tp->counters.naks_received++;
-	if (!tx_is_outstanding(&s->tx, psn))
+	if (!tx_is_outstanding(&s->tx, p->bth.psn))
 		return;
-	r = tx_record(&s->tx, psn);
-	if (r->state != TX_FLYING)
+	r = tx_record(&s->tx, p->bth.psn);
+	if (r->state != TX_FLYING || !is_of_last_copy(pair, p, r, now_ns))
 		return;
-	/* It was the copy before, which a SACK told of sooner: this one cannot have been there and back. */
-	if (r->copies > 1 && min_rtt_ns[r->path] != UINT64_MAX &&
-	    now_ns - r->tx_ns < min_rtt_ns[r->path] / 2)
-		return;
-	cc_on_loss(&qp->veroce->pair->path[r->path].cc, now_ns, CC_LOSS_TRIM);
-	recovery_lose(tp, qp, s, psn, now_ns);
+	path_trimmed(pair, r->path, r->bytes, now_ns);
+	recovery_lose(tp, qp, s, p->bth.psn, now_ns);
 }
 
 /*
@@ -448,7 +461,7 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 	int32_t ahead = psn_diff(psn_add(psn, 1), s->tx.nxt);
 
 	if (kind == AETH_NAK && value == NAK_PSN_SEQUENCE && !p->sack_count) {
-		drop_nak(tp, qp, s, p->bth.psn, now_ns);
+		drop_nak(tp, qp, s, p, now_ns);
 		return;
 	}
 	/* Acknowledges what was never sent: forged, or of another life of the QP. */

@@ -80,6 +80,13 @@ struct sender {
 	uint64_t rxt_ns;
 };
 
+/* A packet that came without its payload: what its Packet Drop NAK says. */
+struct trimmed {
+	uint32_t psn;
+	uint32_t tx1, rx1; /* as echo_tx1 and echo_rx1 */
+	uint8_t path;
+};
+
 struct receiver {
 	struct rx_space rx;
 	uint32_t amsn;         /* every packet of every message up to it has arrived */
@@ -99,7 +106,7 @@ struct receiver {
 	bool nak_due;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
-	uint32_t *trims;       /* PSNs of Packet Drop NAKs that are due; NULL: none is */
+	struct trimmed *trims; /* whose Packet Drop NAKs are due; NULL: none's is */
 	uint32_t trims_size, trims_count;
 	uint32_t trims_sent;   /* of trims_count */
 	uint16_t ext;          /* greatest reordering seen, packets (5.4) */
@@ -200,6 +207,7 @@ struct veroce {
 	bool caps_reply;       /* a response is due */
 	bool caps_ask;         /* a request is due */
 	uint8_t caps_tries;
+	uint8_t caps_hurries;  /* times that it asked sooner, as it heard the peer but no answer */
 	uint16_t caps;         /* flags that both ends have; 0 before the answer */
 	uint32_t starved_ms;   /* since when memory for what is to be sent is lacking; 0: it is not */
 	uint32_t nonce;
@@ -365,6 +373,8 @@ static inline uint64_t caps_deadline(const struct qp *qp)
 	return vr->caps_known && !vr->decide_ns ? TIMER_NEVER : caps_deadline_asking(qp);
 }
 
+/* The peer acknowledged something, and has not answered yet. */
+void caps_unanswered(struct transport *, struct qp *, uint64_t now_ns);
 /* Work came before it is known how to send it. */
 void caps_hurry(struct qp *, uint64_t now_ns);
 
