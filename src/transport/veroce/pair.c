@@ -508,11 +508,12 @@ void path_lost(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns
 }
 
 /*
- * A trim is congestion, and its path's window is cut for it, once a round trip. That does where one path of many
- * is too full. Where much is trimmed on all, it is the number of paths: of a hundred hosts that send to one, sixteen paths each hold more in their least windows than the
- * last queue. Once a fourth of all is trimmed for a while all paths together get a window, which each trim that its path
- * cannot answer takes its bytes off, so that after a round trip it is what arrived; and which grows slowly, as
- * a hundred others grow too, until for many rounds nothing more is trimmed so (our choice).
+ * A trim is congestion, and its path's window is cut for it, once a round trip. That does where one
+ * path of many is too full. Where much is trimmed on all, it is the number of paths: of a hundred hosts
+ * that send to one, sixteen paths each hold more in their least windows than the last queue. Once a
+ * fourth of all is trimmed for a while all paths together get a window, which each trim that its path
+ * cannot answer takes its bytes off, so that after a round trip it is what arrived; and which grows
+ * slowly, as a hundred others grow too, until for many rounds nothing more is trimmed so (our choice).
  */
 void path_trimmed(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
 {
