@@ -218,6 +218,7 @@ static void apply(const struct nic *nic, struct qp *qp, const struct qp_attr *a,
 		qp->flow = *flow;
 		qp->local = nic_is_local(nic, flow->dst);
 		congestion_set_ect(&nic->tp, qp);
+		veroce_readdress(&nic->tp, qp);
 	}
 	if (mask & QPA_DEST_QPN)
 		qp->dest_qpn = a->dest_qpn;

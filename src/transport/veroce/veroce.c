@@ -305,6 +305,12 @@ void veroce_heard(struct transport *tp, struct qp *qp, bool confirmed, uint64_t 
 	}
 }
 
+void veroce_readdress(const struct transport *tp, struct qp *qp)
+{
+	if (qp->veroce && qp->veroce->w)
+		qp->veroce->w->flow = veroce_flow_of(tp, qp, 0, false);
+}
+
 struct flow veroce_flow_of(const struct transport *tp, const struct qp *qp, uint32_t path, bool trimmable)
 {
 	struct flow f = qp->flow;

@@ -239,6 +239,8 @@ extern const struct qp_ops veroce_asking_ops;
 int veroce_create(struct transport *, struct qp *, bool local, uint64_t now_ns);
 /* Forgets the connection; qp->ops is RoCEv2's again. Harmless without one. */
 void veroce_destroy(struct transport *, struct qp *);
+/* qp->flow is another: packets to come go there. Harmless without a connection. */
+void veroce_readdress(const struct transport *, struct qp *);
 /* At RTR to RTS. */
 void veroce_start(struct transport *, struct qp *);
 /* Takes w, which is not there. False: no memory. */
