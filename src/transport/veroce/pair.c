@@ -24,12 +24,6 @@ enum {
 	WINDOW_STARTS = 4,
 	FLOWLETS_A_WINDOW = 4,
 	FLOWLET_MAX = 64,
-	TRIM_HEAVY = 4, /* a fourth of a round, ... */
-	TRIM_ROUND_LEAST = 8, /* ... which is what is in flight and so many least windows of a path, ... */
-	TRIM_ROUNDS = 3, /* ... so often in a row: a burst is over by then */
-	TRIM_GROWTH = 32, /* of the least window of a path, a round */
-	TRIM_CALM = 8, /* rounds until it is twice as much */
-	TRIM_CALM_MAX = 12,
 	DETOUR = 4 /* a path may be longer than the shortest by a fourth of that one */
 };
 
@@ -507,60 +501,16 @@ void path_lost(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns
 	note_deadline(pair, p);
 }
 
-/*
- * A trim is congestion, and its path's window is cut for it, once a round trip. That does where one
- * path of many is too full. Where much is trimmed on all, it is the number of paths: of a hundred hosts
- * that send to one, sixteen paths each hold more in their least windows than the last queue. Once a
- * fourth of all is trimmed for a while all paths together get a window, which each trim that its path
- * cannot answer takes its bytes off, so that after a round trip it is what arrived; and which grows
- * slowly, as a hundred others grow too, until for many rounds nothing more is trimmed so (our choice).
- */
 void path_trimmed(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
 {
 	struct path *p = &pair->path[path];
-	uint64_t flying = pair->sent_bytes - pair->gone_bytes;
-	bool heavy, limited;
 
 	p->heard_ns = now_ns;
 	if (p->silent || p->down)
 		up(pair, p);
 	cc_on_loss(&p->cc, now_ns, CC_LOSS_TRIM);
 	note_deadline(pair, p);
-	if (pair->gone_bytes >= pair->trim_round_end) {
-		/* ... unless a whole one has gone since in which nothing was. */
-		heavy = pair->trimmed_bytes * TRIM_HEAVY >= pair->trim_round_bytes &&
-			pair->gone_bytes < pair->trim_round_end + pair->trim_round_bytes;
-		pair->trim_heavy = heavy ? (uint8_t)(pair->trim_heavy + (pair->trim_heavy < TRIM_ROUNDS)) : 0;
-		pair->trim_round_bytes = flying + (uint64_t)TRIM_ROUND_LEAST * pair->cwnd_least_bytes;
-		pair->trim_round_end = pair->gone_bytes + pair->trim_round_bytes;
-		pair->trimmed_bytes = 0;
-	}
-	pair->trimmed_bytes += bytes;
-	heavy = pair->trimmed_bytes * TRIM_HEAVY >= pair->trim_round_bytes;
-	limited = pair->window_bytes < pair->buffer_bytes;
-	if (!pair->cwnd_least_bytes ||
-	    (!limited && (!heavy || pair->trim_heavy < TRIM_ROUNDS - 1)) ||
-	    (!heavy && p->cc.cwnd_bytes > pair->cwnd_least_bytes))
-		return;
-	if (!limited)
-		pair->trim_round_end = pair->sent_bytes;
-	if (pair->window_bytes > flying)
-		pair->window_bytes = flying;
-	pair->window_bytes -= bytes < pair->window_bytes ? bytes : pair->window_bytes - 1;
-	pair->trim_calm = 0;
-}
-
-static void grow_after_trims(struct pair *pair)
-{
-	pair->trim_round_end = pair->sent_bytes;
-	pair->trim_round_bytes = pair->sent_bytes - pair->gone_bytes +
-				 (uint64_t)TRIM_ROUND_LEAST * pair->cwnd_least_bytes;
-	pair->trimmed_bytes = 0;
-	if (pair->trim_calm < TRIM_CALM * TRIM_CALM_MAX)
-		pair->trim_calm++;
-	pair->window_bytes += (uint64_t)(pair->cwnd_least_bytes / TRIM_GROWTH) << pair->trim_calm / TRIM_CALM;
-	if (pair->window_bytes > pair->buffer_bytes)
-		pair->window_bytes = pair->buffer_bytes;
+	trim_window_cut(pair, bytes, p->cc.cwnd_bytes <= pair->cwnd_least_bytes);
 }
 
 void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
@@ -718,8 +668,7 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	if (ack.ecn_packets && n->packets)
 		ack.ecn_bytes = (uint64_t)n->bytes * ack.ecn_packets / n->packets;
 	leave(pair, p, n->bytes);
-	if (pair->window_bytes < pair->buffer_bytes && pair->gone_bytes >= pair->trim_round_end)
-		grow_after_trims(pair);
+	trim_window_grow(pair);
 	ack.ack_seq = p->gone_bytes;
 	if (n->sure || told) {
 		p->heard_ns = now_ns;

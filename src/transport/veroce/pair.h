@@ -20,6 +20,7 @@
 #include "cc/cc.h"
 #include "cc/pacer.h"
 #include "cc/params.h"
+#include "transport/veroce/trim_window.h"
 #include "transport/veroce/tx_space.h"
 
 enum pair_speaks {
@@ -67,11 +68,8 @@ struct pair {
 	uint64_t gone_bytes;
 	uint64_t window_bytes; /* of all paths together; at most buffer_bytes */
 	uint64_t buffer_bytes; /* what the peer's receive buffer and the network hold */
-	uint64_t trim_round_end; /* of the count of trims: when gone_bytes reaches it */
-	uint64_t trim_round_bytes, trimmed_bytes; /* of it: all, and what was trimmed */
+	struct trim_window trims;
 	uint32_t cwnd_least_bytes; /* no path's window is less; 0: nothing controls any */
-	uint8_t trim_heavy;  /* rounds in a row in which much was trimmed */
-	uint8_t trim_calm;   /* rounds in a row without a trim that no path could answer */
 	uint64_t srtt_ns;    /* smoothed over all paths; 0: none */
 	uint64_t rto_ns;     /* the longest of the paths that are up */
 	uint64_t cc_due_ns;  /* the first deadline of the paths' congestion control; CC_NO_DEADLINE */
