@@ -569,7 +569,7 @@ static void forge_control(struct world *w, struct input *in, struct target *t)
 
 	p.bth.psn = psn_add(t->x.q_una, offset(in));
 	p.rtt = (struct rtteth){.context = path, .tx1 = (uint32_t)w->d->now_ns - take(in)};
-	if (p.bth.opcode == OP_RTT_RESPONSE && path < NIC_PATHS_MAX)
+	if (p.bth.opcode == OP_RTT_RESPONSE && path < t->vr->pair->path_count)
 		p.rtt.tx1 = (uint32_t)t->vr->pair->path[path].probe_sent_ns;
 	if (p.bth.opcode == OP_CNP && path & 1)
 		p.payload_len = CNP_RESV_LEN;
