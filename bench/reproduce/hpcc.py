@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The evaluation of HPCC: FCT slowdown by flow size, beside the plots of the project's site."""
+import pathlib
+
+from reproduce import draw
 from reproduce.run import Run, options, percentile
 
 TITLE = "The evaluation of HPCC"
@@ -75,19 +78,27 @@ def page(runs, out):
         out.append(f"\n### {cdf}, {load} % load, flows of {span(cdf, load)}\n")
         out.append("| size | percentile | " + " | ".join(f"{n} (published)" for n, _ in ALGORITHMS) + " |")
         out.append("|---|---|" + "---|" * len(ALGORITHMS))
+        drawn = []
         for label, which, pct, published in points:
             band = 0.10 if label.startswith("<=") else 0.15
-            cells = []
+            cells, values = [], []
             for b, want in zip(bins, published):
                 if b is None:
                     cells.append("-")
+                    values.append(None)
                     continue
                 got = percentile([s for i in which for s in b[i]], pct)
                 good = abs(got - want) <= band * want
+                values.append(got)
                 held += good
                 total += 1
                 cells.append(f"{got:.2f} ({want:g}){'' if good else ' *'}")
+            drawn.append((label, pct, values, published))
             out.append(f"| {label} | {pct} | " + " | ".join(cells) + " |")
+        if options.page and all(bins):
+            name = f"results-{cdf}-{load}.svg"
+            draw.slowdowns(pathlib.Path(options.page).parent / name, f"{cdf}, {load} %", [n for n, _ in ALGORITHMS], drawn)
+            out.append(f"\n![slowdown by size, here and as published]({name})")
         for r in mine:
             if r and r.summary:
                 out.append(f"\n`{r.command()}`: {r.figure('flows_done')} of {r.figure('flows')} flows, "
