@@ -173,7 +173,38 @@ static void queue_pairs_that_share_a_window_do_not_wait_for_a_probe(void **state
 	sim_end(&s);
 }
 
+/* 10.2.2.3: from SQD on, of a queue pair that has just sent and so has its flow made. */
+static void a_new_address_vector_is_that_of_the_next_packet(void **state)
+{
+	enum { TRAFFIC_CLASS = 0xa0 };
+	struct sim s = start(true, MIB);
+	struct nic *nic = s.a->host->nic;
+	struct qp_attr attr = {.state = QPS_SQD};
+	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 8);
+	struct pkt burst[8];
+
+	send_short(&s, s.a, 0);
+	assert_non_null(s.a->qp->veroce->w);
+	assert_int_equal(nic_qp_modify(nic, s.a->qp, &attr, QPA_STATE, s.duo->now_ns), 0);
+	attr.av = duo_av(s.a->host, s.b->host, DUO_GID_IPV4);
+	attr.av.traffic_class = TRAFFIC_CLASS;
+	assert_int_equal(nic_qp_modify(nic, s.a->qp, &attr, QPA_STATE | QPA_AV, s.duo->now_ns), 0);
+	attr.state = QPS_RTS;
+	assert_int_equal(nic_qp_modify(nic, s.a->qp, &attr, QPA_STATE, s.duo->now_ns), 0);
+	assert_true(duo_recv(s.b, 1, s.bbuf, 0, 8));
+	assert_true(duo_post(s.a, &w));
+	assert_int_equal(nic_output(nic, burst, 8, s.duo->now_ns), 1);
+	assert_int_equal(burst[0].flow->tos & ~3, TRAFFIC_CLASS);
+	duo_idle(s.duo);
+	for (uint64_t i = 0; i < 2; i++) {
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
+	}
+	sim_end(&s);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_new_address_vector_is_that_of_the_next_packet),
 	cmocka_unit_test(a_ping_pong_is_one_train_a_message),
 	cmocka_unit_test(packets_have_stamps_only_where_a_network_is_between),
 	cmocka_unit_test(half_of_the_window_is_acknowledged_at_once),
