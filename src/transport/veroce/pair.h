@@ -18,8 +18,8 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "cc/cc.h"
-#include "cc/pacer.h"
 #include "cc/params.h"
+#include "transport/veroce/path.h"
 #include "transport/veroce/trim_window.h"
 #include "transport/veroce/tx_space.h"
 
@@ -27,34 +27,6 @@ enum pair_speaks {
 	PAIR_UNKNOWN,
 	PAIR_VEROCE,
 	PAIR_ROCEV2, /* nobody answered on veRoCE's port */
-};
-
-struct path {
-	struct cc cc;
-	struct pacer pacer;
-	uint64_t sent_bytes; /* free-running; retransmissions count, as they fill the path too */
-	uint64_t gone_bytes; /* of those, no longer in flight: acknowledged or lost */
-	uint64_t srtt_ns;    /* 0: none measured */
-	uint64_t rttvar_ns;
-	uint64_t cc_rtt_ns;  /* the least of this round trip's samples; 0: none */
-	uint64_t cc_round_ns; /* when cc is told of it */
-	uint64_t least_ns[2]; /* the least of those, of this while and the one before; 0: none */
-	uint32_t least_while; /* number of this one */
-	uint64_t reo_ns;     /* how much later a packet may arrive than one sent after it */
-	uint64_t reo_until_ns;
-	uint64_t heard_ns;   /* when a packet sent on it was last acknowledged */
-	uint64_t probe_ns;   /* down: when the next probe is due */
-	uint64_t probe_sent_ns; /* 0: none on its way */
-	uint64_t round_end;  /* of the loss count: when gone_bytes reaches it */
-	uint32_t round_lost_bytes;
-	uint32_t stamp_seq;  /* of the next packet that is stamped (13.2) */
-	uint32_t ce_seen;    /* the peer's count of CE marks on this path */
-	bool down;
-	uint8_t slow_signals;
-	uint64_t slow_first_ns; /* of slow_signals */
-	uint64_t slow_until_ns; /* new flowlets go elsewhere */
-	uint8_t silent;      /* packets lost in a row without anything acknowledged */
-	uint8_t good;        /* probes answered in a row while down */
 };
 
 struct pair {
@@ -108,6 +80,7 @@ struct pair_config {
 	bool one_user;           /* each QP has a pair of its own, and its windows to itself */
 };
 
+enum { PAIR_WINDOW_FACTOR_MAX = 512 }; /* of window_bytes, for what the network itself holds */
 enum { PAIR_BUCKETS_MIN = 16, PAIR_BUCKETS_MAX = 4096, PAIR_UNUSED_MAX = 1024 };
 
 struct pair_table {
@@ -135,79 +108,5 @@ void pair_put(struct pair_table *, struct pair *);
 
 void pair_learn(struct pair *, enum pair_speaks, uint64_t now_ns);
 enum pair_speaks pair_speaks(const struct pair *, uint64_t now_ns);
-
-/*
- * A QP's place in spreading: a run of packets stays on one path, so that it can travel as a train. With
- * flowlet_gap_ns it stays there, and waits for that path's window and pace, until it has sent nothing for
- * so long; on most networks nothing is reordered then.
- */
-struct flowlet {
-	uint8_t path;
-	uint16_t left;    /* packets; with a gap 0 only where there is no path yet */
-	uint64_t sent_ns; /* the last packet, with a gap */
-};
-
-enum { PAIR_NO_PATH = -1 };
-
-/*
- * The path for a packet of so many bytes, or PAIR_NO_PATH: no window has room. `again`: a copy of what
- * was lost on `avoid`; the fastest other path is taken.
- */
-int pair_pick(struct pair *, const struct pair_config *, struct flowlet *, uint32_t bytes, bool again,
-	      uint8_t avoid, uint64_t now_ns);
-
-/*
- * After pair_pick() gave a path for a packet that is new: for how many such packets, that one included and
- * `max` at most, it would give the same one, as far as is known without looking at each; and they are taken
- * from the flowlet by pair_took() once it is known how many went.
- */
-uint32_t pair_run(const struct pair *, const struct flowlet *, uint32_t path, uint32_t bytes, uint32_t max);
-static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t count)
-{
-	if (p->path_count > 1)
-		f->left = (uint16_t)(f->left - (count - 1)); /* one is what pair_pick() took */
-}
-
-/*
- * When the pace of a path whose window has room lets a packet go; CC_NO_DEADLINE: that is not what keeps
- * any. A path whose pace lets it go already was not taken for another reason, and no time will change that.
- */
-uint64_t pair_paced_ns(const struct pair *, const struct pair_config *, uint32_t bytes, uint64_t now_ns);
-/* Congestion control's timers that are due at cc_due_ns. */
-void pair_expire(struct pair *, uint64_t now_ns);
-
-/* A path that is up if any is, whatever its window; not `avoid` if there is another. */
-int pair_pick_any(struct pair *, uint8_t avoid);
-
-void path_sent(const struct pair_config *, struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
-/* Lost, whatever the reason; a round trip with heavy loss counts as congestion. */
-void path_lost(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
-/* A switch cut the payload off a packet, which path_lost() is told as well. */
-void path_trimmed(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
-/* A CNP, of that path or, where there is no such path, of all. */
-void pair_cnp(struct pair *, uint32_t path, uint64_t now_ns);
-/* Its QP is gone: neither lost nor acknowledged. */
-void path_forget(struct pair *, uint32_t path, uint32_t bytes);
-/* What an acknowledgement told about the way there and back (13.2), if it did. */
-struct path_echo {
-	uint32_t path; /* TX_PATHS_MAX: nothing */
-	uint64_t rtt_ns;
-	uint64_t remote_ns; /* spent at the peer, not in rtt_ns */
-	uint32_t ce_packets;
-};
-/* What it confirmed; becn: something that it covers was marked CE. */
-void path_acked(struct pair_table *, struct pair *, uint32_t path, const struct tx_path_news *,
-		const struct path_echo *, bool becn, uint64_t now_ns);
-/* So many packets sent on it were lost, and nothing was acknowledged since. */
-void path_silent(struct pair *, uint32_t path, uint32_t packets, uint64_t now_ns);
-/* It was sent again in vain: the first copy was only late. */
-void path_was_late(struct pair *, uint32_t path, uint64_t late_ns, uint64_t now_ns);
-/* The peer says that a packet on it was slow: several in a row move new flowlets away for a while (9.1). */
-void path_slow(struct pair *, uint32_t path, uint64_t now_ns);
-/* The probe of a path that is down came back. */
-void path_probe_answered(struct pair_table *, struct pair *, uint32_t path, uint64_t now_ns);
-
-/* RTO of a path, before back-off. */
-uint64_t path_rto_ns(const struct pair_config *, const struct path *);
 
 #endif

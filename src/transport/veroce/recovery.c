@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "transport/request.h"
+#include "transport/veroce/path_rtt.h"
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
 

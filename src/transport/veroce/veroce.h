@@ -18,6 +18,8 @@
  *     rxshare.c    equal shares of the receiver's port (13.2)      (either)
  *     recovery.c   what acknowledgements and time do to a sender  (either)
  *     loss_fast.c loss_base.c loss_irn.c   what is taken for lost
+ *     pair.h path.h path_rtt.h path_choice.h trim_window.h   what all QPs of two hosts know of the paths between
+ *     tx_space.h rx_space.h                PSNs sent and received, by the packet
  */
 #ifndef TRANSPORT_VEROCE_VEROCE_H
 #define TRANSPORT_VEROCE_VEROCE_H
@@ -29,6 +31,7 @@
 #include "transport/message.h"
 #include "transport/qp.h"
 #include "transport/veroce/pair.h"
+#include "transport/veroce/path_choice.h"
 #include "transport/veroce/rx_space.h"
 #include "transport/veroce/tx_space.h"
 #include "wire/icrc.h"

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What becomes of packets on a path, and what congestion control and its timers make of it.
+ *
+ * A path goes down when PATH_SILENT_MAX packets in a row were lost on it and nothing that was sent on it
+ * is acknowledged, while another path is up: random loss does not look like that. It comes up again when
+ * probes on it are answered: a slow path is never shut, only a dead one (veRoCE 9.1).
+ */
+#include "transport/veroce/path.h"
+
+#include "transport/veroce/pair.h"
+#include "transport/veroce/path_rtt.h"
+
+enum {
+	PATH_SILENT_MAX = 8,
+	PATH_GOOD_PROBES = 3,
+	SLOW_SIGNALS = 3,
+	ROUND_BYTES_MIN = 16 * 1024,
+	LOSS_HEAVY = 4 /* a fourth of a round */
+};
+
+static const uint64_t slow_count_ns = 100000, slow_hold_ns = 200000;
+static const uint64_t probe_ns_min = 1000000;
+
+static void note_deadline(struct pair *pair, const struct path *p)
+{
+	if (p->cc.deadline_ns < pair->cc_due_ns)
+		pair->cc_due_ns = p->cc.deadline_ns;
+}
+
+void pair_expire(struct pair *pair, uint64_t now_ns)
+{
+	pair->cc_due_ns = CC_NO_DEADLINE;
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		if (pair->path[i].cc.deadline_ns <= now_ns)
+			cc_on_timer(&pair->path[i].cc, now_ns);
+		note_deadline(pair, &pair->path[i]);
+	}
+}
+
+void pair_cnp(struct pair *pair, uint32_t path, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		if (i != path && path < pair->path_count)
+			continue;
+		cc_on_cnp(&pair->path[i].cc, now_ns);
+		note_deadline(pair, &pair->path[i]);
+	}
+}
+
+void path_sent(const struct pair_config *c, struct pair *pair, uint32_t path, uint32_t bytes,
+	       uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	if (p->cc.rate_bps != CC_UNPACED)
+		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->wire_overhead_bytes, c->pace_slack_ns,
+			   now_ns);
+
+	cc_on_sent(&p->cc, now_ns, p->sent_bytes, bytes);
+	p->sent_bytes += bytes;
+	pair->sent_bytes += bytes;
+}
+
+static void up(struct pair *pair, struct path *p)
+{
+	if (p->down) {
+		p->down = false;
+		pair->down_count--;
+	}
+	p->silent = 0;
+	p->good = 0;
+}
+
+static void leave(struct pair *pair, struct path *p, uint64_t bytes)
+{
+	p->gone_bytes += bytes;
+	pair->gone_bytes += bytes;
+}
+
+/*
+ * Random loss is not congestion, and one in twenty packets must not halve a window. A fourth of all
+ * bytes of a round trip lost is more than any link does by itself: our choice.
+ */
+static void count_round(struct path *p, uint32_t lost_bytes, uint64_t now_ns)
+{
+	uint64_t round;
+
+	p->round_lost_bytes += lost_bytes;
+	if (p->gone_bytes < p->round_end)
+		return;
+	round = p->cc.cwnd_bytes < ROUND_BYTES_MIN ? ROUND_BYTES_MIN : p->cc.cwnd_bytes;
+	if ((uint64_t)p->round_lost_bytes * LOSS_HEAVY > round && p->round_end)
+		cc_on_loss(&p->cc, now_ns, CC_LOSS_TRIM);
+	p->round_end = p->gone_bytes + round;
+	p->round_lost_bytes = 0;
+}
+
+void path_lost(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	leave(pair, p, bytes);
+	cc_on_loss(&p->cc, now_ns, CC_LOSS_SACK_HOLE);
+	count_round(p, bytes, now_ns);
+	note_deadline(pair, p);
+}
+
+void path_trimmed(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	p->heard_ns = now_ns;
+	if (p->silent || p->down)
+		up(pair, p);
+	cc_on_loss(&p->cc, now_ns, CC_LOSS_TRIM);
+	note_deadline(pair, p);
+	trim_window_cut(pair, bytes, p->cc.cwnd_bytes <= pair->cwnd_least_bytes);
+}
+
+void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
+{
+	leave(pair, &pair->path[path], bytes);
+}
+
+/* A path without congestion control, as between processes of one host: what timeouts go by is all. */
+static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t path,
+			       const struct tx_path_news *n, const struct path_echo *echo,
+			       uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+	bool told = echo->path == path;
+	uint64_t rtt_ns = told ? echo->rtt_ns + echo->remote_ns : now_ns - n->newest_tx_ns;
+
+	leave(pair, p, n->bytes);
+	if (n->sure || told) {
+		p->heard_ns = now_ns;
+		if (p->silent || p->down)
+			up(pair, p);
+	}
+	if (n->newest_tx_ns || told)
+		path_rtt_sample(&t->config, pair, path, rtt_ns ? rtt_ns : 1);
+	path_reo_expire(p, now_ns);
+}
+
+static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t path,
+			     const struct tx_path_news *n, const struct path_echo *echo, bool becn,
+			     uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+	bool told = echo->path == path;
+	struct cc_ack ack = {
+		.acked_bytes = n->bytes,
+		.acked_packets = n->packets,
+		.snd_nxt = p->sent_bytes,
+		.rtt_ns = told ? echo->rtt_ns + echo->remote_ns
+			  : n->newest_tx_ns ? now_ns - n->newest_tx_ns : 0,
+		.remote_ns = told ? echo->remote_ns : 0,
+	};
+
+	/* Counted by the peer, or at worst all that this acknowledgement covers. */
+	if (told)
+		ack.ecn_packets = echo->ce_packets < n->packets ? echo->ce_packets : n->packets;
+	else if (becn && echo->path == TX_PATHS_MAX)
+		ack.ecn_packets = n->packets;
+	if (ack.ecn_packets && n->packets)
+		ack.ecn_bytes = (uint64_t)n->bytes * ack.ecn_packets / n->packets;
+	leave(pair, p, n->bytes);
+	trim_window_grow(pair);
+	ack.ack_seq = p->gone_bytes;
+	if (n->sure || told) {
+		p->heard_ns = now_ns;
+		if (p->silent || p->down)
+			up(pair, p);
+	}
+	if (n->newest_tx_ns || told) {
+		path_rtt_sample(&t->config, pair, path, ack.rtt_ns ? ack.rtt_ns : 1);
+		ack.rtt_ns = path_rtt_round_ns(p, ack.rtt_ns ? ack.rtt_ns : 1, now_ns);
+		if (!ack.rtt_ns)
+			ack.remote_ns = 0;
+		else if (t->config.base_rtt_ns)
+			ack.rtt_ns -= path_detour_ns(pair, p, ack.rtt_ns, now_ns);
+	}
+	path_reo_expire(p, now_ns);
+	cc_on_ack(&p->cc, now_ns, &ack);
+	/* Each acknowledgement is as good as a probe's answer. */
+	if (p->cc.probe_wanted && ack.rtt_ns) {
+		cc_on_probe(&p->cc, now_ns);
+		cc_on_rtt(&p->cc, now_ns, ack.rtt_ns);
+	}
+	count_round(p, 0, now_ns);
+	note_deadline(pair, p);
+}
+
+void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
+		const struct tx_path_news *n, const struct path_echo *echo, bool becn,
+		uint64_t now_ns)
+{
+	if (cc_heeds_acks(&pair->path[path].cc))
+		acked_controlled(t, pair, path, n, echo, becn, now_ns);
+	else
+		acked_uncontrolled(t, pair, path, n, echo, now_ns);
+}
+
+void path_silent(struct pair *pair, uint32_t path, uint32_t packets, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	p->silent = (uint8_t)(p->silent + packets < UINT8_MAX ? p->silent + packets : UINT8_MAX);
+	if (p->down || p->silent < PATH_SILENT_MAX || pair->down_count + 1 >= pair->path_count)
+		return;
+	p->down = true;
+	p->good = 0;
+	p->probe_ns = now_ns + probe_ns_min;
+	p->probe_sent_ns = 0;
+	pair->down_count++;
+}
+
+/*
+ * A path that is known to be longer than the others is not slow, it is long: what is sent on it is as
+ * late as it should be. Such signals are ignored (9.1, beyond base).
+ */
+void path_slow(struct pair *pair, uint32_t path, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	if (pair->min_rtt_ns[path] > pair->srtt_ns)
+		return;
+	if (now_ns - p->slow_first_ns > slow_count_ns) {
+		p->slow_first_ns = now_ns;
+		p->slow_signals = 0;
+	}
+	if (++p->slow_signals >= SLOW_SIGNALS)
+		p->slow_until_ns = now_ns + slow_hold_ns;
+}
+
+void path_probe_answered(struct pair_table *t, struct pair *pair, uint32_t path, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	if (!p->probe_sent_ns)
+		return;
+	if (p->down && ++p->good >= PATH_GOOD_PROBES)
+		up(pair, p);
+	p->probe_sent_ns = 0;
+	p->probe_ns = now_ns + probe_ns_min;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A path of a pair of hosts: what is in flight on it, its round trip, its window and pace, and whether it is
+ * up. `path` below is its index in pair.path.
+ */
+#ifndef TRANSPORT_VEROCE_PATH_H
+#define TRANSPORT_VEROCE_PATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cc/cc.h"
+#include "cc/pacer.h"
+#include "transport/veroce/tx_space.h"
+
+struct pair;
+struct pair_config;
+struct pair_table;
+
+struct path {
+	struct cc cc;
+	struct pacer pacer;
+	uint64_t sent_bytes; /* free-running; retransmissions count, as they fill the path too */
+	uint64_t gone_bytes; /* of those, no longer in flight: acknowledged or lost */
+	uint64_t srtt_ns;    /* 0: none measured */
+	uint64_t rttvar_ns;
+	uint64_t cc_rtt_ns;  /* the least of this round trip's samples; 0: none */
+	uint64_t cc_round_ns; /* when cc is told of it */
+	uint64_t least_ns[2]; /* the least of those, of this while and the one before; 0: none */
+	uint32_t least_while; /* number of this one */
+	uint64_t reo_ns;     /* how much later a packet may arrive than one sent after it */
+	uint64_t reo_until_ns;
+	uint64_t heard_ns;   /* when a packet sent on it was last acknowledged */
+	uint64_t probe_ns;   /* down: when the next probe is due */
+	uint64_t probe_sent_ns; /* 0: none on its way */
+	uint64_t round_end;  /* of the loss count: when gone_bytes reaches it */
+	uint32_t round_lost_bytes;
+	uint32_t stamp_seq;  /* of the next packet that is stamped (13.2) */
+	uint32_t ce_seen;    /* the peer's count of CE marks on this path */
+	bool down;
+	uint8_t slow_signals;
+	uint64_t slow_first_ns; /* of slow_signals */
+	uint64_t slow_until_ns; /* new flowlets go elsewhere */
+	uint8_t silent;      /* packets lost in a row without anything acknowledged */
+	uint8_t good;        /* probes answered in a row while down */
+};
+
+void path_sent(const struct pair_config *, struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
+/* Lost, whatever the reason; a round trip with heavy loss counts as congestion. */
+void path_lost(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
+/* A switch cut the payload off a packet, which path_lost() is told as well. */
+void path_trimmed(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
+/* Its QP is gone: neither lost nor acknowledged. */
+void path_forget(struct pair *, uint32_t path, uint32_t bytes);
+/* What an acknowledgement told about the way there and back (13.2), if it did. */
+struct path_echo {
+	uint32_t path; /* TX_PATHS_MAX: nothing */
+	uint64_t rtt_ns;
+	uint64_t remote_ns; /* spent at the peer, not in rtt_ns */
+	uint32_t ce_packets;
+};
+/* What it confirmed; becn: something that it covers was marked CE. */
+void path_acked(struct pair_table *, struct pair *, uint32_t path, const struct tx_path_news *,
+		const struct path_echo *, bool becn, uint64_t now_ns);
+/* So many packets sent on it were lost, and nothing was acknowledged since. */
+void path_silent(struct pair *, uint32_t path, uint32_t packets, uint64_t now_ns);
+/* The peer says that a packet on it was slow: several in a row move new flowlets away for a while (9.1). */
+void path_slow(struct pair *, uint32_t path, uint64_t now_ns);
+/* The probe of a path that is down came back. */
+void path_probe_answered(struct pair_table *, struct pair *, uint32_t path, uint64_t now_ns);
+
+/* A CNP, of that path or, where there is no such path, of all. */
+void pair_cnp(struct pair *, uint32_t path, uint64_t now_ns);
+/* Congestion control's timers that are due at cc_due_ns. */
+void pair_expire(struct pair *, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The choice of a path. New packets go in flowlets, the better of two paths at random; a copy goes where it
+ * arrives first. A path that is down, or whose window or pace lets nothing go, is passed over.
+ */
+#include "transport/veroce/path_choice.h"
+
+enum {
+	FLOWLETS_A_WINDOW = 4,
+	FLOWLET_MAX = 64
+};
+
+static uint64_t path_flying(const struct path *p)
+{
+	return p->sent_bytes - p->gone_bytes;
+}
+
+static bool fits(const struct pair *pair, const struct path *p, uint32_t bytes)
+{
+	uint64_t flying = path_flying(p), most = p->cc.cwnd_bytes;
+
+	if (!p->srtt_ns && most > (uint64_t)pair->blind_packets * bytes)
+		most = (uint64_t)pair->blind_packets * bytes;
+	return !flying || flying + bytes <= most;
+}
+
+/* How long until what is sent now arrives, roughly: half a round trip behind what is in the way. */
+static uint64_t path_load(const struct path *p)
+{
+	return p->srtt_ns / 2 + path_flying(p) * (p->srtt_ns + 1) / (p->cc.cwnd_bytes + 1);
+}
+
+static bool up_and_fits(const struct pair *pair, uint32_t i, uint32_t bytes)
+{
+	const struct path *p = &pair->path[i];
+
+	return (!p->down || pair->down_count == pair->path_count) &&
+	       fits(pair, p, bytes);
+}
+
+static uint64_t paced_ns(const struct pair_config *c, const struct path *p)
+{
+	return pacer_due_ns(&p->pacer, p->cc.rate_bps, c->pace_slack_ns);
+}
+
+static bool usable(const struct pair *pair, const struct pair_config *c, uint32_t i, uint32_t bytes,
+		   uint64_t now_ns)
+{
+	return up_and_fits(pair, i, bytes) && paced_ns(c, &pair->path[i]) <= now_ns;
+}
+
+uint64_t pair_paced_ns(const struct pair *pair, const struct pair_config *c, uint32_t bytes,
+		       uint64_t now_ns)
+{
+	uint64_t first = CC_NO_DEADLINE;
+
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint64_t at = paced_ns(c, &pair->path[i]);
+
+		if (at > now_ns && at < first && up_and_fits(pair, i, bytes))
+			first = at;
+	}
+	return first;
+}
+
+static bool doubtful(const struct path *p)
+{
+	return !p->srtt_ns || p->silent;
+}
+
+static int pick_fastest(const struct pair *pair, const struct pair_config *c, uint32_t bytes,
+			uint8_t avoid, uint64_t now_ns)
+{
+	int best = PAIR_NO_PATH;
+
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		const struct path *p = &pair->path[i], *q = &pair->path[best < 0 ? 0 : best];
+
+		if (i == avoid || !usable(pair, c, i, bytes, now_ns))
+			continue;
+		/* One that nothing was heard of may be dead, which is for new packets to find out. */
+		if (best < 0 || doubtful(p) < doubtful(q) ||
+		    (doubtful(p) == doubtful(q) && path_load(p) < path_load(q)))
+			best = (int)i;
+	}
+	if (best < 0 && avoid < pair->path_count && usable(pair, c, avoid, bytes, now_ns) &&
+	    !doubtful(&pair->path[avoid]))
+		best = avoid;
+	return best;
+}
+
+/* Two at random, the better of them; where neither has room, the first that has. */
+static int pick_new(struct pair *pair, const struct pair_config *c, uint32_t bytes, uint64_t now_ns)
+{
+	uint64_t draw = prng_next(&pair->prng);
+	uint32_t a = (uint32_t)(draw & UINT32_MAX) % pair->path_count;
+	uint32_t b = (uint32_t)(draw >> 32) % pair->path_count;
+	bool a_fits = usable(pair, c, a, bytes, now_ns), b_fits = usable(pair, c, b, bytes, now_ns);
+
+	if (a_fits && b_fits && pair->path[a].slow_until_ns > now_ns)
+		return (int)b;
+	if (a_fits && b_fits)
+		return (int)(path_load(&pair->path[a]) <= path_load(&pair->path[b]) ? a : b);
+	if (a_fits || b_fits)
+		return (int)(a_fits ? a : b);
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint32_t k = (a + i) % pair->path_count;
+
+		if (usable(pair, c, k, bytes, now_ns))
+			return (int)k;
+	}
+	return PAIR_NO_PATH;
+}
+
+int pair_pick_any(struct pair *pair, uint8_t avoid)
+{
+	uint32_t from = (uint32_t)prng_below(&pair->prng, pair->path_count);
+
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint32_t k = (from + i) % pair->path_count;
+
+		if (k != avoid && !pair->path[k].down)
+			return (int)k;
+	}
+	return avoid < pair->path_count ? avoid : 0;
+}
+
+/* With a gap: the flowlet has not ended, nor has its path. */
+static bool is_in_gap(const struct pair *pair, const struct pair_config *c, const struct flowlet *f,
+		      uint64_t now_ns)
+{
+	return f->left && now_ns - f->sent_ns < c->flowlet_gap_ns &&
+	       (!pair->path[f->path].down || pair->down_count == pair->path_count);
+}
+
+int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f, uint32_t bytes,
+	      bool again, uint8_t avoid, uint64_t now_ns)
+{
+	uint64_t flying = pair->sent_bytes - pair->gone_bytes, packets;
+	int i;
+
+	if (flying && flying + bytes > pair->window_bytes)
+		return PAIR_NO_PATH;
+	if (pair->path_count == 1)
+		return usable(pair, c, 0, bytes, now_ns) ? 0 : PAIR_NO_PATH;
+	if (again)
+		return pick_fastest(pair, c, bytes, avoid, now_ns);
+	if (c->flowlet_gap_ns && is_in_gap(pair, c, f, now_ns)) {
+		if (!usable(pair, c, f->path, bytes, now_ns))
+			return PAIR_NO_PATH;
+		f->sent_ns = now_ns;
+		return f->path;
+	}
+	if (!c->flowlet_gap_ns && f->left && usable(pair, c, f->path, bytes, now_ns)) {
+		f->left--;
+		return f->path;
+	}
+	i = pick_new(pair, c, bytes, now_ns);
+	if (i < 0)
+		return i;
+	/* Long trains where the window is wide, so that they cost as little as RoCEv2's. */
+	packets = pair->path[i].cc.cwnd_bytes / FLOWLETS_A_WINDOW / bytes;
+	if (packets < c->flowlet_packets)
+		packets = c->flowlet_packets;
+	f->path = (uint8_t)i;
+	f->left = (uint16_t)((packets < FLOWLET_MAX ? packets : FLOWLET_MAX) - !c->flowlet_gap_ns);
+	f->sent_ns = now_ns;
+	return i;
+}
+
+uint32_t pair_run(const struct pair *pair, const struct flowlet *f, uint32_t path, uint32_t bytes,
+		  uint32_t max)
+{
+	const struct path *p = &pair->path[path];
+	uint64_t all = pair->sent_bytes - pair->gone_bytes, flying = path_flying(p), room;
+
+	/* Under a pace each has a time of its own. */
+	if (p->cc.rate_bps != CC_UNPACED || (p->down && pair->down_count != pair->path_count))
+		return 1;
+	if (pair->path_count > 1 && max > f->left + 1u)
+		max = f->left + 1u;
+	if (all >= pair->window_bytes || flying >= p->cc.cwnd_bytes)
+		return 1;
+	room = pair->window_bytes - all;
+	if (room > p->cc.cwnd_bytes - flying)
+		room = p->cc.cwnd_bytes - flying;
+	if (max > room / bytes)
+		max = (uint32_t)(room / bytes);
+	return max ? max : 1;
+}

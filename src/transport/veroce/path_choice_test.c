@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which path a packet takes, and when none has room. */
+#include "support/pair_fixture.h"
+
+/* ---- windows -------------------------------------------------------------------------- */
+
+static void what_is_in_flight_never_exceeds_the_pairs_window(void **state)
+{
+	struct fixture f;
+	uint32_t sent = 0;
+
+	start(&f, 4, CC_NONE);
+	while (send(&f, PACKET))
+		sent += PACKET;
+	assert_int_equal(f.pair->sent_bytes, sent);
+	assert_true(sent <= WINDOW && sent + PACKET > WINDOW);
+	end(&f);
+}
+
+/* One alone has its window at once: there is no other to compare it with. */
+static void a_path_gets_a_flowlet_until_it_is_heard_of(void **state)
+{
+	static const struct {
+		uint32_t paths, packets;
+	} cases[] = {{4, 4 * 2}, {2, 2 * 2}, {1, WINDOW / 4 / PACKET}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f;
+		uint32_t n = 0;
+
+		flowlet_packets = 2;
+		start(&f, cases[i].paths, CC_SWIFT);
+		flowlet_packets = 8;
+		while (send(&f, PACKET))
+			n++;
+		assert_int_equal(n, cases[i].packets);
+		ack(&f, 0, 1, start_ns, start_ns + 1000);
+		n = 0;
+		while (send(&f, PACKET))
+			n++;
+		assert_true(n);
+		for (uint32_t k = 1; k < f.pair->path_count; k++)
+			assert_int_equal(f.pair->path[k].sent_bytes, 2 * PACKET);
+		end(&f);
+	}
+}
+
+static void a_packet_larger_than_the_window_goes_alone(void **state)
+{
+	struct fixture f;
+
+	start(&f, 2, CC_NONE);
+	assert_true(pick(&f, 4 * WINDOW) >= 0);
+	assert_true(send(&f, 4 * WINDOW));
+	assert_false(send(&f, 1));
+	end(&f);
+}
+
+static void what_is_acknowledged_lost_or_forgotten_makes_room(void **state)
+{
+	struct fixture f;
+
+	start(&f, 1, CC_NONE);
+	while (send(&f, PACKET))
+		;
+	assert_int_equal(pick(&f, PACKET), PAIR_NO_PATH);
+	ack(&f, 0, 1, start_ns, start_ns + 1000);
+	assert_true(send(&f, PACKET));
+	assert_int_equal(pick(&f, PACKET), PAIR_NO_PATH);
+	path_lost(f.pair, 0, PACKET, start_ns);
+	assert_true(send(&f, PACKET));
+	assert_int_equal(pick(&f, PACKET), PAIR_NO_PATH);
+	path_forget(f.pair, 0, PACKET);
+	assert_true(send(&f, PACKET));
+	assert_int_equal(pick(&f, PACKET), PAIR_NO_PATH);
+	end(&f);
+}
+
+/* ---- the choice ----------------------------------------------------------------------- */
+
+static void a_run_of_packets_stays_on_one_path(void **state)
+{
+	struct fixture f;
+
+	start(&f, 16, CC_NONE);
+	for (int run = 0; run < 20; run++) {
+		int path = pick(&f, PACKET);
+
+		for (int i = 1; i < 8; i++)
+			assert_int_equal(pick(&f, PACKET), path);
+		f.flowlet.left = 0;
+	}
+	end(&f);
+}
+
+static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
+{
+	const uint64_t gap_ns = 50000;
+	struct fixture f;
+	uint64_t now_ns = start_ns;
+	int path, changes = 0;
+
+	start(&f, 16, CC_NONE);
+	f.table.config.flowlet_gap_ns = gap_ns;
+	path = pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns);
+	for (int i = 0; i < 1000; i++) {
+		now_ns += gap_ns - 1;
+		assert_int_equal(pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX,
+					   now_ns), path);
+	}
+	for (int i = 0; i < 100; i++) {
+		int next;
+
+		now_ns += gap_ns;
+		next = pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns);
+		changes += next != path;
+		path = next;
+	}
+	assert_in_range(changes, 80, 100);
+	/* It waits for its path's window, whatever room others have, and leaves one that is down. */
+	f.pair->path[path].cc.cwnd_bytes = PACKET;
+	path_sent(&f.table.config, f.pair, (uint32_t)path, PACKET, now_ns);
+	assert_int_equal(pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns),
+			 PAIR_NO_PATH);
+	f.pair->path[path].down = true;
+	f.pair->down_count = 1;
+	assert_int_not_equal(pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns),
+			     path);
+	end(&f);
+}
+
+static void every_path_is_used(void **state)
+{
+	struct fixture f;
+	uint32_t used = 0;
+
+	start(&f, 16, CC_NONE);
+	for (int i = 0; i < 2000; i++) {
+		int path = pick(&f, PACKET);
+
+		assert_in_range(path, 0, 15);
+		used |= 1u << path;
+	}
+	assert_int_equal(used, 0xffff);
+	end(&f);
+}
+
+static void the_path_with_less_before_it_is_preferred(void **state)
+{
+	static const uint64_t rtt_ns[] = {10000, 200000};
+	struct fixture f;
+	int fast = 0;
+
+	start(&f, 2, CC_NONE);
+	measure(&f, rtt_ns);
+	for (int i = 0; i < 1000; i++) {
+		f.flowlet.left = 0;
+		fast += pick(&f, PACKET) == 0;
+	}
+	assert_in_range(fast, 700, 800); /* but for the draws of twice the slow one */
+	end(&f);
+}
+
+static void a_copy_takes_the_fastest_other_path(void **state)
+{
+	static const uint64_t rtt_ns[] = {50000, 20000, 30000, 90000};
+	struct fixture f;
+
+	start(&f, 4, CC_NONE);
+	measure(&f, rtt_ns);
+	assert_int_equal(pick_again(&f, 0), 1);
+	assert_int_equal(pick_again(&f, 1), 2);
+	assert_int_equal(pick_again(&f, TX_PATHS_MAX), 1);
+	end(&f);
+}
+
+static void a_copy_takes_its_own_path_where_there_is_no_other(void **state)
+{
+	struct fixture f;
+
+	start(&f, 1, CC_NONE);
+	assert_int_equal(pick_again(&f, 0), 0);
+	assert_int_equal(pair_pick_any(f.pair, 0), 0);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_in_flight_never_exceeds_the_pairs_window),
+		cmocka_unit_test(a_path_gets_a_flowlet_until_it_is_heard_of),
+		cmocka_unit_test(a_packet_larger_than_the_window_goes_alone),
+		cmocka_unit_test(what_is_acknowledged_lost_or_forgotten_makes_room),
+		cmocka_unit_test(a_run_of_packets_stays_on_one_path),
+		cmocka_unit_test(with_a_gap_a_flowlet_ends_with_a_silence),
+		cmocka_unit_test(every_path_is_used),
+		cmocka_unit_test(the_path_with_less_before_it_is_preferred),
+		cmocka_unit_test(a_copy_takes_the_fastest_other_path),
+		cmocka_unit_test(a_copy_takes_its_own_path_where_there_is_no_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a path's round trips teach: its timeout (RFC 6298, per path), how late a packet may be there, and how
+ * much the network holds; and what of them congestion control is told.
+ */
+#include "transport/veroce/path_rtt.h"
+
+enum {
+	REO_ROUNDS = 256, /* round trips that a path is taken for one that reorders */
+	REO_SHIFT = 3,    /* of the round trip, to begin with */
+	DETOUR = 4 /* a path may be longer than the shortest by a fourth of that one */
+};
+
+static const uint64_t reo_ns_min = 20000000;
+static const uint64_t drain_rtt_ns = 200000; /* a host reads a window in so long, at least */
+static const uint64_t least_while_ns = 5000000000ull; /* as Swift's for a base RTT that it measures */
+
+uint64_t path_rto_ns(const struct pair_config *c, const struct path *p)
+{
+	uint64_t vary = 4 * p->rttvar_ns > 2 * p->srtt_ns ? 4 * p->rttvar_ns : 2 * p->srtt_ns;
+
+	/* Where round trips vary little it still leaves time for a tail probe and its answer. */
+	return p->srtt_ns + vary < c->rto_min_ns ? c->rto_min_ns : p->srtt_ns + vary;
+}
+
+void path_rtt_sample(const struct pair_config *c, struct pair *pair, uint32_t path, uint64_t rtt_ns)
+{
+	struct path *p = &pair->path[path];
+	uint64_t least = UINT64_MAX, factor;
+
+	if (!p->srtt_ns) {
+		p->srtt_ns = rtt_ns;
+		p->rttvar_ns = rtt_ns / 2;
+		p->reo_ns = rtt_ns >> REO_SHIFT;
+	} else {
+		uint64_t off = rtt_ns > p->srtt_ns ? rtt_ns - p->srtt_ns : p->srtt_ns - rtt_ns;
+
+		p->rttvar_ns = (3 * p->rttvar_ns + off) / 4;
+		p->srtt_ns = (7 * p->srtt_ns + rtt_ns) / 8;
+	}
+	if (rtt_ns < pair->min_rtt_ns[path]) {
+		pair->min_rtt_ns[path] = rtt_ns;
+		for (uint32_t i = 0; i < pair->path_count; i++) {
+			if (pair->min_rtt_ns[i] < least)
+				least = pair->min_rtt_ns[i];
+		}
+		/* What the network itself holds comes on top of what the peer's buffer does. */
+		factor = 1 + least / drain_rtt_ns;
+		if (pair->window_bytes == pair->buffer_bytes)
+			pair->window_bytes = UINT64_MAX;
+		pair->buffer_bytes =
+			c->window_bytes *
+			(factor < PAIR_WINDOW_FACTOR_MAX ? factor : PAIR_WINDOW_FACTOR_MAX);
+		if (c->cc == CC_NONE)
+			pair->buffer_bytes = c->window_bytes;
+		if (pair->window_bytes > pair->buffer_bytes)
+			pair->window_bytes = pair->buffer_bytes;
+	}
+	pair->srtt_ns = pair->srtt_ns ? (7 * pair->srtt_ns + rtt_ns) / 8 : rtt_ns;
+	pair->rto_ns = 0;
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint64_t rto = path_rto_ns(c, &pair->path[i]);
+
+		if (!pair->path[i].down && rto > pair->rto_ns)
+			pair->rto_ns = rto;
+	}
+}
+
+void path_was_late(struct pair *pair, uint32_t path, uint64_t late_ns, uint64_t now_ns)
+{
+	struct path *p = &pair->path[path];
+
+	p->reo_ns = p->reo_ns * 2 > late_ns ? p->reo_ns * 2 : late_ns;
+	if (p->reo_ns > p->srtt_ns)
+		p->reo_ns = p->srtt_ns;
+	p->reo_until_ns = now_ns + (REO_ROUNDS * p->srtt_ns > reo_ns_min ? REO_ROUNDS * p->srtt_ns
+									 : reo_ns_min);
+}
+
+void path_reo_expire(struct path *p, uint64_t now_ns)
+{
+	if (p->reo_until_ns && p->reo_until_ns < now_ns) {
+		p->reo_ns = p->srtt_ns >> REO_SHIFT;
+		p->reo_until_ns = 0;
+	}
+}
+
+uint64_t path_rtt_round_ns(struct path *p, uint64_t rtt_ns, uint64_t now_ns)
+{
+	if (!p->cc_rtt_ns || rtt_ns < p->cc_rtt_ns)
+		p->cc_rtt_ns = rtt_ns;
+	if (now_ns < p->cc_round_ns)
+		return 0;
+	rtt_ns = p->cc_rtt_ns;
+	p->cc_rtt_ns = 0;
+	p->cc_round_ns = now_ns + p->srtt_ns;
+	return rtt_ns;
+}
+
+static uint64_t least_ns(const struct path *p)
+{
+	bool older = p->least_ns[1] && p->least_ns[1] < p->least_ns[0];
+
+	return p->least_ns[older];
+}
+
+uint64_t path_detour_ns(const struct pair *pair, struct path *p, uint64_t rtt_ns, uint64_t now_ns)
+{
+	uint32_t this_while = (uint32_t)(now_ns / least_while_ns);
+	uint64_t own, least;
+
+	if (this_while != p->least_while) {
+		p->least_ns[1] = p->least_ns[0];
+		p->least_ns[0] = 0;
+		p->least_while = this_while;
+	}
+	if (!p->least_ns[0] || rtt_ns < p->least_ns[0])
+		p->least_ns[0] = rtt_ns;
+	least = own = least_ns(p);
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint64_t other = least_ns(&pair->path[i]);
+
+		if (other && other < least)
+			least = other;
+	}
+	return own - least < least / DETOUR ? own - least : least / DETOUR;
+}

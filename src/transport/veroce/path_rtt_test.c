@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What round trips teach of paths. */
+#include "support/pair_fixture.h"
+#include "transport/veroce/path_rtt.h"
+
+/* ---- round trips ---------------------------------------------------------------------- */
+
+static void round_trips_are_smoothed_and_bound_the_timeout_from_below(void **state)
+{
+	static const uint64_t rtt_ns[] = {1000000, 8000};
+	struct fixture f;
+
+	start(&f, 2, CC_NONE);
+	assert_int_equal(f.pair->rto_ns, 8 * rto_min_ns); /* before anything is known */
+	measure(&f, rtt_ns);
+	assert_int_equal(f.pair->path[0].srtt_ns, 1000000);
+	assert_int_equal(f.pair->path[0].rttvar_ns, 500000);
+	assert_int_equal(path_rto_ns(&f.table.config, &f.pair->path[0]), 3000000);
+	assert_int_equal(path_rto_ns(&f.table.config, &f.pair->path[1]), rto_min_ns);
+	assert_int_equal(f.pair->rto_ns, 3000000); /* of the slowest that is up */
+	assert_int_equal(f.pair->min_rtt_ns[0], 1000000);
+	path_sent(&f.table.config, f.pair, 0, PACKET, start_ns);
+	ack(&f, 0, 1, start_ns, start_ns + 200000);
+	assert_int_equal(f.pair->path[0].srtt_ns, 900000);
+	assert_int_equal(f.pair->min_rtt_ns[0], 200000);
+	end(&f);
+}
+
+static void copies_teach_nothing_of_the_path(void **state)
+{
+	struct fixture f;
+
+	start(&f, 1, CC_NONE);
+	path_sent(&f.table.config, f.pair, 0, PACKET, start_ns);
+	ack(&f, 0, 1, 0, start_ns + 5);
+	assert_int_equal(f.pair->path[0].srtt_ns, 0);
+	assert_true(f.pair->min_rtt_ns[0] == UINT64_MAX);
+	assert_int_equal(f.pair->path[0].heard_ns, 0); /* the answer may be to the copy before */
+	end(&f);
+}
+
+static void a_path_that_reorders_is_given_more_time_for_a_while(void **state)
+{
+	static const uint64_t rtt_ns[] = {80000};
+	struct fixture f;
+	struct path *p;
+
+	start(&f, 1, CC_NONE);
+	measure(&f, rtt_ns);
+	p = &f.pair->path[0];
+	assert_int_equal(p->reo_ns, 10000);
+	path_was_late(f.pair, 0, 1, start_ns);
+	assert_int_equal(p->reo_ns, 20000);
+	path_was_late(f.pair, 0, 50000, start_ns);
+	assert_int_equal(p->reo_ns, 50000);
+	path_was_late(f.pair, 0, 50000, start_ns);
+	assert_int_equal(p->reo_ns, 80000); /* no more than a round trip */
+	path_sent(&f.table.config, f.pair, 0, PACKET, start_ns + 2000000000);
+	ack(&f, 0, 1, 0, start_ns + 2000000000);
+	assert_int_equal(p->reo_ns, 10000);
+	assert_int_equal(p->reo_until_ns, 0);
+	end(&f);
+}
+
+/* ---- paths of different length -------------------------------------------------------- */
+
+/* So many round trips of that length, each of them a window. Returns what becomes of the window, per cent. */
+static uint64_t round_trips(struct fixture *f, uint32_t path, uint64_t rtt_ns, int count, uint64_t *now_ns)
+{
+	uint64_t before = f->pair->path[path].cc.cwnd_bytes;
+
+	for (int i = 0; i < count; i++) {
+		uint32_t packets = (uint32_t)(f->pair->path[path].cc.cwnd_bytes / PACKET);
+		uint64_t tx_ns = *now_ns;
+
+		for (uint32_t k = 0; k < packets; k++)
+			path_sent(&f->table.config, f->pair, path, PACKET, tx_ns);
+		*now_ns += 2 * rtt_ns; /* the smoothed one lags behind */
+		ack(f, path, packets, *now_ns - rtt_ns, *now_ns);
+	}
+	return f->pair->path[path].cc.cwnd_bytes * 100 / before;
+}
+
+static void start_told(struct fixture *f)
+{
+	base_rtt_ns = 100000;
+	start(f, 2, CC_SWIFT);
+	base_rtt_ns = 0;
+}
+
+static void what_a_path_is_longer_than_the_shortest_is_no_queue(void **state)
+{
+	uint64_t now_ns = start_ns;
+	struct fixture f;
+
+	start_told(&f);
+	round_trips(&f, 0, 100000, 4, &now_ns);
+	assert_true(round_trips(&f, 1, 120000, 20, &now_ns) >= 100);
+	/* ... and a queue on it is one. */
+	assert_true(round_trips(&f, 1, 160000, 4, &now_ns) < 80);
+	end(&f);
+}
+
+static void what_a_path_is_longer_by_more_than_a_fourth_is_a_queue(void **state)
+{
+	uint64_t now_ns = start_ns;
+	struct fixture f;
+
+	start_told(&f);
+	round_trips(&f, 0, 100000, 4, &now_ns);
+	assert_true(round_trips(&f, 1, 160000, 20, &now_ns) < 50);
+	end(&f);
+}
+
+static void a_queue_in_which_all_paths_stand_is_one(void **state)
+{
+	uint64_t now_ns = start_ns;
+	struct fixture f;
+
+	start_told(&f);
+	for (int i = 0; i < 20; i++) {
+		round_trips(&f, 0, 120000, 1, &now_ns);
+		round_trips(&f, 1, 120000, 1, &now_ns);
+	}
+	assert_true(f.pair->path[0].cc.cwnd_bytes < 30000 && f.pair->path[1].cc.cwnd_bytes < 30000);
+	end(&f);
+}
+
+static void a_route_that_became_longer_is_believed_after_a_while(void **state)
+{
+	uint64_t now_ns = start_ns;
+	struct fixture f;
+
+	start_told(&f);
+	round_trips(&f, 0, 100000, 4, &now_ns);
+	round_trips(&f, 1, 100000, 4, &now_ns);
+	assert_true(round_trips(&f, 1, 120000, 10, &now_ns) < 100);
+	for (int i = 0; i < 3; i++) {
+		now_ns += 5000000000;
+		round_trips(&f, 0, 100000, 2, &now_ns);
+		round_trips(&f, 1, 120000, 2, &now_ns);
+	}
+	assert_true(round_trips(&f, 1, 120000, 10, &now_ns) >= 100);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(round_trips_are_smoothed_and_bound_the_timeout_from_below),
+		cmocka_unit_test(copies_teach_nothing_of_the_path),
+		cmocka_unit_test(a_path_that_reorders_is_given_more_time_for_a_while),
+		cmocka_unit_test(what_a_path_is_longer_than_the_shortest_is_no_queue),
+		cmocka_unit_test(what_a_path_is_longer_by_more_than_a_fourth_is_a_queue),
+		cmocka_unit_test(a_queue_in_which_all_paths_stand_is_one),
+		cmocka_unit_test(a_route_that_became_longer_is_believed_after_a_while),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Loss, silence and probes: what becomes of a path. */
+#include "support/pair_fixture.h"
+
+static void random_loss_shrinks_no_window_but_heavy_loss_does(void **state)
+{
+	static const struct {
+		uint32_t one_in;
+		bool shrinks;
+	} rows[] = {{20, false}, {2, true}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fixture f;
+		uint64_t before, least;
+
+		start(&f, 1, CC_SWIFT);
+		before = least = f.pair->path[0].cc.cwnd_bytes;
+		for (uint32_t k = 1; k < 400; k++) {
+			path_sent(&f.table.config, f.pair, 0, PACKET, start_ns + k * 1000);
+			if (k % rows[i].one_in)
+				ack(&f, 0, 1, start_ns + k * 1000, start_ns + k * 1000 + 500);
+			else
+				path_lost(f.pair, 0, PACKET, start_ns + k * 1000 + 500);
+			if (f.pair->path[0].cc.cwnd_bytes < least)
+				least = f.pair->path[0].cc.cwnd_bytes;
+		}
+		assert_int_equal(least < before, rows[i].shrinks);
+		end(&f);
+	}
+}
+
+static void a_path_goes_down_after_eight_packets_lost_in_a_row(void **state)
+{
+	struct fixture f;
+
+	start(&f, 4, CC_NONE);
+	path_silent(f.pair, 2, 4, start_ns);
+	assert_false(f.pair->path[2].down);
+	path_silent(f.pair, 2, 4, start_ns);
+	assert_true(f.pair->path[2].down);
+	assert_int_equal(f.pair->down_count, 1);
+	for (int i = 0; i < 500; i++) {
+		assert_int_not_equal(pick(&f, PACKET), 2);
+		assert_int_not_equal(pick_again(&f, 1), 2);
+		assert_int_not_equal(pair_pick_any(f.pair, 1), 2);
+		f.flowlet.left = 0;
+	}
+	end(&f);
+}
+
+static void an_acknowledgement_between_timeouts_keeps_a_path_up(void **state)
+{
+	struct fixture f;
+
+	start(&f, 4, CC_NONE);
+	for (int i = 0; i < 10; i++) {
+		path_silent(f.pair, 2, 4, start_ns);
+		path_sent(&f.table.config, f.pair, 2, PACKET, start_ns);
+		ack(&f, 2, 1, start_ns, start_ns + 10);
+	}
+	assert_false(f.pair->path[2].down);
+	end(&f);
+}
+
+static void the_last_path_never_goes_down(void **state)
+{
+	for (uint32_t paths = 1; paths <= 16; paths *= 2) {
+		struct fixture f;
+
+		start(&f, paths, CC_NONE);
+		for (int i = 0; i < 300; i++) {
+			for (uint32_t k = 0; k < paths; k++)
+				path_silent(f.pair, k, 4, start_ns);
+		}
+		assert_int_equal(f.pair->down_count, paths - 1);
+		assert_true(pick(&f, PACKET) >= 0);
+		end(&f);
+	}
+}
+
+static void a_path_comes_up_with_the_next_acknowledgement(void **state)
+{
+	struct fixture f;
+
+	start(&f, 2, CC_NONE);
+	path_sent(&f.table.config, f.pair, 1, PACKET, start_ns);
+	path_silent(f.pair, 1, 4, start_ns);
+	path_silent(f.pair, 1, 4, start_ns);
+	assert_true(f.pair->path[1].down);
+	ack(&f, 1, 1, start_ns, start_ns + 10);
+	assert_false(f.pair->path[1].down);
+	assert_int_equal(f.pair->down_count, 0);
+	end(&f);
+}
+
+static void a_path_comes_up_after_three_answered_probes_in_a_row(void **state)
+{
+	struct fixture f;
+	struct path *p;
+
+	start(&f, 2, CC_NONE);
+	p = &f.pair->path[1];
+	path_silent(f.pair, 1, 4, start_ns);
+	path_silent(f.pair, 1, 4, start_ns);
+	path_probe_answered(&f.table, f.pair, 1, start_ns); /* none was sent */
+	assert_int_equal(p->good, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_true(p->down);
+		p->probe_sent_ns = start_ns;
+		path_probe_answered(&f.table, f.pair, 1, start_ns);
+		assert_int_equal(p->probe_sent_ns, 0);
+		assert_true(p->probe_ns > start_ns);
+	}
+	assert_false(p->down);
+	assert_int_equal(f.pair->down_count, 0);
+	end(&f);
+}
+
+static void several_slow_signals_move_new_packets_away_for_a_while(void **state)
+{
+	static const uint64_t rtt_ns[] = {10000, 10000};
+	struct fixture f;
+	struct path *p;
+
+	start(&f, 2, CC_NONE);
+	measure(&f, rtt_ns);
+	p = &f.pair->path[0];
+	for (uint64_t i = 0; i < 6; i++) /* too seldom */
+		path_slow(f.pair, 0, start_ns + i * 110000);
+	assert_int_equal(p->slow_until_ns, 0);
+	for (uint64_t i = 0; i < 3; i++)
+		path_slow(f.pair, 0, start_ns + 1000000 + i * 30000);
+	assert_true(p->slow_until_ns > start_ns + 1000000);
+	end(&f);
+}
+
+static void a_long_path_is_not_a_slow_one(void **state)
+{
+	static const uint64_t rtt_ns[] = {10000, 300000};
+	struct fixture f;
+
+	start(&f, 2, CC_NONE);
+	measure(&f, rtt_ns);
+	for (int i = 0; i < 10; i++)
+		path_slow(f.pair, 1, start_ns + 1000000);
+	assert_int_equal(f.pair->path[1].slow_until_ns, 0);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_loss_shrinks_no_window_but_heavy_loss_does),
+		cmocka_unit_test(a_path_goes_down_after_eight_packets_lost_in_a_row),
+		cmocka_unit_test(an_acknowledgement_between_timeouts_keeps_a_path_up),
+		cmocka_unit_test(the_last_path_never_goes_down),
+		cmocka_unit_test(a_path_comes_up_with_the_next_acknowledgement),
+		cmocka_unit_test(a_path_comes_up_after_three_answered_probes_in_a_row),
+		cmocka_unit_test(several_slow_signals_move_new_packets_away_for_a_while),
+		cmocka_unit_test(a_long_path_is_not_a_slow_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the tests of pairs and their paths have in common: a pair, and packets sent and acknowledged on it. */
+#ifndef SUPPORT_PAIR_FIXTURE_H
+#define SUPPORT_PAIR_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "transport/veroce/path_choice.h"
+
+enum { MTU = 1024, PACKET = 1000, WINDOW = 64 * 1024 };
+
+static const uint64_t start_ns = 1000000, rto_min_ns = 500000;
+static const uint8_t here[16] = {1}, there[16] = {2};
+
+static int64_t blocks;
+static size_t last_bytes; /* that were asked for */
+
+static inline void *get(void *ctx, size_t bytes)
+{
+	void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+
+	blocks++;
+	last_bytes = bytes;
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
+static inline void put(void *ctx, void *p, size_t bytes)
+{
+	blocks--;
+	free(p);
+}
+
+struct fixture {
+	struct pair_table table;
+	struct pair *pair;
+	struct flowlet flowlet;
+};
+
+static uint16_t flowlet_packets = 8; /* of the next start() */
+static uint64_t base_rtt_ns;         /* likewise; 0: not told */
+
+/* In place, as the table's lists must not move. */
+static inline void start(struct fixture *f, uint32_t paths, enum cc_algorithm cc)
+{
+	static const struct alloc alloc = {get, put, NULL};
+	static const uint8_t secret[16] = "pair_test";
+
+	f->flowlet = (struct flowlet){0};
+	pair_table_init(&f->table,
+			&(struct pair_config){.alloc = &alloc,
+					      .cc = cc,
+					      .paths = paths,
+					      .window_bytes = WINDOW,
+					      .rto_min_ns = rto_min_ns,
+					      .line_rate_bps = base_rtt_ns ? 10000000000 : 0,
+					      .base_rtt_ns = base_rtt_ns,
+					      .flowlet_packets = flowlet_packets},
+			secret);
+	f->pair = pair_get(&f->table, here, there, false, MTU, start_ns);
+	assert_non_null(f->pair);
+}
+
+static inline void end(struct fixture *f)
+{
+	pair_put(&f->table, f->pair);
+	pair_table_fini(&f->table);
+	assert_int_equal(blocks, 0);
+}
+
+static inline int pick(struct fixture *f, uint32_t bytes)
+{
+	return pair_pick(f->pair, &f->table.config, &f->flowlet, bytes, false, TX_PATHS_MAX,
+			 start_ns);
+}
+
+static inline int pick_again(struct fixture *f, uint8_t avoid)
+{
+	return pair_pick(f->pair, &f->table.config, &f->flowlet, PACKET, true, avoid, start_ns);
+}
+
+/* Sends one packet on whichever path is picked; false: none has room. */
+static inline bool send(struct fixture *f, uint32_t bytes)
+{
+	int path = pick(f, bytes);
+
+	if (path >= 0)
+		path_sent(&f->table.config, f->pair, (uint32_t)path, bytes, start_ns);
+	return path >= 0;
+}
+
+static inline void ack(struct fixture *f, uint32_t path, uint32_t packets, uint64_t tx_ns, uint64_t now_ns)
+{
+	struct tx_path_news n = {
+		.bytes = packets * PACKET,
+		.packets = packets,
+		.newest_tx_ns = tx_ns,
+		.sure = tx_ns ? packets : 0};
+	struct path_echo nothing = {.path = TX_PATHS_MAX};
+
+	path_acked(&f->table, f->pair, path, &n, &nothing, false, now_ns);
+}
+
+/* A round trip of that length on each path. */
+static inline void measure(struct fixture *f, const uint64_t *rtt_ns)
+{
+	for (uint32_t i = 0; i < f->pair->path_count; i++) {
+		path_sent(&f->table.config, f->pair, i, PACKET, start_ns);
+		ack(f, i, 1, start_ns, start_ns + rtt_ns[i]);
+	}
+}
+
+#endif
