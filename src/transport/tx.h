@@ -17,13 +17,15 @@ enum {
 	TX_HEADROOM_MAX = 96 /* headers, pad and ICRC around a payload of one path MTU */
 };
 
+struct icrc_ctx;
+
 struct tx {
 	uint8_t *arena; /* TX_ARENA_BYTES */
 	size_t used;
 	struct pkt *burst; /* the caller's array */
 	size_t count;
 	size_t max;
-	bool no_icrc;       /* packets are described, not carried: there is nothing to seal */
+	struct icrc_ctx *icrc; /* borrowed; NULL: packets exist in numbers, and none is sealed */
 	uint16_t train_max; /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
 	uint64_t bytes;
 	/* the train being built */

@@ -13,6 +13,7 @@
 enum { BURST = 256 };
 
 static struct tx tx;
+static struct icrc_ctx seals;
 static struct pkt burst[BURST];
 static struct flow flow_a, flow_b;
 
@@ -21,6 +22,7 @@ static int setup(void **state)
 	static const uint8_t gid[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1};
 
 	memset(&tx, 0, sizeof(tx));
+	tx.icrc = &seals;
 	tx.arena = aligned_alloc(64, (TX_ARENA_BYTES + 63) / 64 * 64);
 	tx.train_max = PKT_TRAIN_MAX;
 	memcpy(flow_a.src, gid, 16);
