@@ -45,14 +45,15 @@ struct tx {
 void tx_start(struct tx *, struct pkt *burst, size_t max);
 
 /*
- * Room for a packet of up to `len` bytes, or NULL: the turn is full. Nothing is taken yet. A turn ends
- * with its last full train: what would only be the stub of another one is worth a turn of its own.
+ * Room for a packet of up to `len` bytes, or NULL: the turn is full. Nothing is taken yet. A turn
+ * ends with its last train that nothing can join any more: what would only be the stub of another
+ * one is worth a turn of its own.
  */
 static inline uint8_t *tx_room(const struct tx *tx, uint32_t len)
 {
 	size_t left = TX_ARENA_BYTES - tx->used;
-	bool full = tx->train_count &&
-		    (tx->train_count == tx->train_max || tx->train_bytes + len > PKT_TRAIN_BYTES_MAX);
+	bool full = tx->train_count && (!tx->train_open || tx->train_count == tx->train_max ||
+					tx->train_bytes + len > PKT_TRAIN_BYTES_MAX);
 
 	if (tx->count == tx->max || left < len || (full && left < PKT_TRAIN_BYTES_MAX))
 		return NULL;
