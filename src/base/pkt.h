@@ -34,7 +34,8 @@ struct int_stack; /* base/int_stack.h */
  * computed with it, so a back end sends a train in one call or not as a train.
  *
  * On input `train` counts the packets from this one to the end of the datagram that the kernel
- * coalesced (GRO), and ip_id is meaningless: the kernel does not tell it.
+ * coalesced (GRO), and ip_id is a guess: the kernel does not tell it, but most often the sender's
+ * has numbered the packets there 0, 1, 2 .. as above.
  */
 struct pkt {
 	uint8_t *data;           /* first byte after UDP; ownership is told by the call that yields it */

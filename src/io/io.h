@@ -74,9 +74,10 @@ struct io {
 /*
  * Takes up to max packets that have arrived. *Lends* data and flow until the next io_recv on the
  * same io; the data may be written to. pkt.train counts to the end of the datagram that the kernel
- * coalesced, beyond this burst where max cut it; ip_id is 0 and tells nothing. Fewer than max does
- * not mean that nothing is left. Nor does 0, for certain, to a caller that never sleeps: it goes on
- * calling; one that is about to sleep waits for io_fds, level-triggered, and io_deadline_ns.
+ * coalesced, beyond this burst where max cut it; ip_id is a guess, the packet's place in there.
+ * Fewer than max does not mean that nothing is left. Nor does 0, for certain, to a caller that
+ * never sleeps: it goes on calling; one that is about to sleep waits for io_fds, level-triggered,
+ * and io_deadline_ns.
  */
 static inline size_t io_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now_ns)
 {

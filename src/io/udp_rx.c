@@ -187,6 +187,8 @@ static bool open_message(struct udp_rx *u, size_t i)
 	parse_control(u, rx, h, flow, &facts);
 	u->segment_bytes =
 		facts.segment_bytes && facts.segment_bytes < len ? facts.segment_bytes : len;
+	u->segment = 0;
+	u->segments = len ? (len + u->segment_bytes - 1) / u->segment_bytes : 0;
 	return !(h->msg_flags & MSG_TRUNC) && facts.has_destination && len > 0;
 }
 
@@ -336,8 +338,8 @@ size_t udp_rx_recv(struct udp_rx *u, struct pkt *pkts, size_t max, uint64_t now_
 				pkts[n].data = (uint8_t *)u->iov[i].iov_base + u->offset;
 				pkts[n].flow = &u->flows[i];
 				pkts[n].len = take;
-				pkts[n].ip_id = 0;
-				pkts[n].train = (uint16_t)((left + seg - 1) / seg);
+				pkts[n].ip_id = (uint16_t)u->segment++;
+				pkts[n].train = (uint16_t)(u->segments--);
 				pkts[n].int_stack = NULL; /* no socket has any */
 				u->offset += take;
 				left -= take;

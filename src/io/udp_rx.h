@@ -27,6 +27,8 @@ struct udp_rx {
 	size_t cur;
 	uint32_t offset;
 	uint32_t segment_bytes; /* of message `cur`, once offset is not 0 */
+	uint32_t segment;       /* the number of the next one there ... */
+	uint32_t segments;      /* ... and how many are left */
 	struct udp_rx_socket *batch_socket;
 	size_t ask;     /* messages to ask the kernel for, next time */
 	size_t first;   /* socket that is asked first */

@@ -141,6 +141,8 @@ static void expect(struct rig *r, const struct pkt *want, size_t n, size_t burst
 			assert_int_equal(p[i].len, want[got].len);
 			assert_memory_equal(p[i].data, want[got].data, p[i].len);
 			assert_int_equal(p[i].train, want[got].train);
+			if (want[got].train > 1)
+				assert_int_equal(p[i].ip_id, want[got].ip_id);
 			assert_flow(p[i].flow, want[got].flow);
 		}
 		if (!k) {

@@ -123,7 +123,7 @@ struct nic *nic_create(const struct nic_config *c)
 	nic->tp.ack_delay_ns = c->ack_delay_ns;
 	nic->tp.tx.train_max = c->train_max && c->train_max < PKT_TRAIN_MAX ? c->train_max
 									    : PKT_TRAIN_MAX;
-	nic->tp.tx.no_icrc = c->no_payload;
+	nic->tp.tx.icrc = c->no_payload ? NULL : &nic->icrc;
 	nic->qpn_base = c->qpn_slot << NIC_QPN_BITS;
 	nic->qpn_bits = c->qpn_bits && c->qpn_bits < NIC_QPN_BITS ? c->qpn_bits : NIC_QPN_BITS;
 	/* Keys and QPNs must not tell of each other, so each has a secret of its own. */

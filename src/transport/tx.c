@@ -67,8 +67,8 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t l
 			    .train = 1,
 			    .int_stack = tx->int_stack};
 	tx->int_stack = NULL;
-	if (!tx->no_icrc)
-		icrc_seal(pkt);
+	if (tx->icrc)
+		icrc_seal_one_of_many(tx->icrc, pkt);
 	tx->train_open = len == tx->train_len;
 	tx->train_bytes += len;
 	tx->train_count++;

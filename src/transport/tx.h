@@ -17,13 +17,15 @@ enum {
 	TX_HEADROOM_MAX = 96 /* headers, pad and ICRC around a payload of one path MTU */
 };
 
+struct icrc_ctx;
+
 struct tx {
 	uint8_t *arena; /* TX_ARENA_BYTES */
 	size_t used;
 	struct pkt *burst; /* the caller's array */
 	size_t count;
 	size_t max;
-	bool no_icrc;       /* packets are described, not carried: there is nothing to seal */
+	struct icrc_ctx *icrc; /* borrowed; NULL: packets exist in numbers, and none is sealed */
 	uint16_t train_max; /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
 	uint64_t bytes;
 	/* the train being built */
@@ -43,14 +45,15 @@ struct tx {
 void tx_start(struct tx *, struct pkt *burst, size_t max);
 
 /*
- * Room for a packet of up to `len` bytes, or NULL: the turn is full. Nothing is taken yet. A turn ends
- * with its last full train: what would only be the stub of another one is worth a turn of its own.
+ * Room for a packet of up to `len` bytes, or NULL: the turn is full. Nothing is taken yet. A turn
+ * ends with its last train that nothing can join any more: what would only be the stub of another
+ * one is worth a turn of its own.
  */
 static inline uint8_t *tx_room(const struct tx *tx, uint32_t len)
 {
 	size_t left = TX_ARENA_BYTES - tx->used;
-	bool full = tx->train_count &&
-		    (tx->train_count == tx->train_max || tx->train_bytes + len > PKT_TRAIN_BYTES_MAX);
+	bool full = tx->train_count && (!tx->train_open || tx->train_count == tx->train_max ||
+					tx->train_bytes + len > PKT_TRAIN_BYTES_MAX);
 
 	if (tx->count == tx->max || left < len || (full && left < PKT_TRAIN_BYTES_MAX))
 		return NULL;

@@ -13,6 +13,7 @@
 enum { BURST = 256 };
 
 static struct tx tx;
+static struct icrc_ctx seals;
 static struct pkt burst[BURST];
 static struct flow flow_a, flow_b;
 
@@ -21,6 +22,7 @@ static int setup(void **state)
 	static const uint8_t gid[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1};
 
 	memset(&tx, 0, sizeof(tx));
+	tx.icrc = &seals;
 	tx.arena = aligned_alloc(64, (TX_ARENA_BYTES + 63) / 64 * 64);
 	tx.train_max = PKT_TRAIN_MAX;
 	memcpy(flow_a.src, gid, 16);
@@ -157,6 +159,19 @@ static void a_full_turn_has_no_room(void **state)
 	assert_null(tx_room(&tx, 40));
 }
 
+static void a_train_that_ends_ends_the_turn_unless_a_whole_one_fits(void **state)
+{
+	for (int i = 0; i < 3; i++)
+		commit(&flow_a, 7, 1052);
+	commit(&flow_a, 7, 1048);
+	assert_non_null(tx_room(&tx, 1052));
+	while (tx.used < TX_ARENA_BYTES - PKT_TRAIN_BYTES_MAX)
+		commit(&flow_a, 7, 1052);
+	assert_non_null(tx_room(&tx, 1052));
+	commit(&flow_a, 7, 1048);
+	assert_null(tx_room(&tx, 1052));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -170,6 +185,7 @@ int main(void)
 		T(each_packet_is_sealed_with_its_place_in_the_train),
 		T(a_kept_flow_is_copied_once_and_outlives_the_original),
 		T(a_full_turn_has_no_room),
+		T(a_train_that_ends_ends_the_turn_unless_a_whole_one_fits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,13 +4,19 @@
  *
  * A CRC register holds a polynomial over GF(2) modulo P, bit 31 being the coefficient of x^0.
  * Feeding a zero byte multiplies it by x^8, and the register is linear in the message. So let D be
- * the difference between the ICRC received and the one computed with identification 0: if the
- * packet is intact, D = d * x^(8n), where d is a register with the two identification bytes in its
- * low 16 bits and n counts the bytes from the identification to the ICRC. Multiplying D by x^(-8n)
- * brings d back: where its high 16 bits are 0, the low ones are the only identification that
- * explains the ICRC; where they are not, none does. n depends on the length alone, and
- * multiplication by a constant is eight table look-ups, one a nibble; icrc_ctx keeps those tables
- * for the lengths last seen.
+ * the difference between the ICRC received and the one computed with some identification: if the
+ * packet is intact, D = d * x^(8n), where d is a register with what that identification is wrong
+ * by, two bytes, in its low 16 bits and n counts the bytes from the identification to the ICRC.
+ * Multiplying D by x^(-8n) brings d back: where its high 16 bits are 0, the low ones lead to the
+ * only identification that explains the ICRC; where they are not, none does. n depends on the
+ * length alone, and multiplication by a constant is eight table look-ups, one a nibble; icrc_ctx
+ * keeps those tables for the lengths last seen.
+ *
+ * For the same reason only the packet's own bytes are fed each time, in one piece. What the
+ * register holds behind IP and UDP headers depends on flow and length, and is kept too; an
+ * identification changes it by a sum of constants, one a bit. And a byte of the BTH that counts as
+ * ones, where it is not, is a difference that can be put into the register before the BTH as well,
+ * if it is divided by x^(8k), k being the bytes from there to it.
  */
 #include "wire/icrc.h"
 
@@ -33,7 +39,6 @@ enum {
 #define CRC_POLY     0xedb88320u /* x^32 mod P, bit-reversed */
 #define CRC_POLY_ONE 0x80000000u /* x^0 */
 
-static uint32_t icrc_compute(const struct pkt *pkt, uint16_t ip_id);
 static bool icrc_len_ok(uint32_t len);
 static const struct icrc_unwind *ctx_unwind(struct icrc_ctx *ctx, uint32_t len);
 
@@ -42,62 +47,55 @@ static uint32_t get_le32(const uint8_t *p)
 	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
 }
 
-void icrc_seal(struct pkt *pkt)
-{
-	assert(icrc_len_ok(pkt->len));
-
-	uint32_t crc = icrc_compute(pkt, pkt->ip_id);
-	uint8_t *p = pkt->data + pkt->len - ICRC_LEN;
-
-	p[0] = (uint8_t)crc;
-	p[1] = (uint8_t)(crc >> 8);
-	p[2] = (uint8_t)(crc >> 16);
-	p[3] = (uint8_t)(crc >> 24);
-}
-
-bool icrc_check(struct icrc_ctx *ctx, const struct pkt *pkt, uint16_t *ip_id)
-{
-	if (!icrc_len_ok(pkt->len))
-		return false;
-
-	uint32_t diff = icrc_compute(pkt, 0) ^ get_le32(pkt->data + pkt->len - ICRC_LEN);
-
-	if (diff && !flow_is_ipv4(pkt->flow))
-		return false;
-	if (diff) {
-		const struct icrc_unwind *u = ctx_unwind(ctx, pkt->len);
-		uint32_t d = 0;
-
-		for (int i = 0; i < 8; i++)
-			d ^= u->part[i][diff >> (4 * i) & 0xf];
-		if (d >> 16)
-			return false;
-		diff = d;
+/* All sums of four of a register's bits' images. */
+#define NIBBLE(a, b, c, d)                                                                         \
+	{                                                                                          \
+		0, a, b, (a) ^ (b), c, (a) ^ (c), (b) ^ (c), (a) ^ (b) ^ (c), d, (a) ^ (d),        \
+			(b) ^ (d), (a) ^ (b) ^ (d), (c) ^ (d), (a) ^ (c) ^ (d), (b) ^ (c) ^ (d),   \
+			(a) ^ (b) ^ (c) ^ (d)                                                      \
 	}
-	/* The first byte on the wire, the high one, is in the register's low bits. */
-	*ip_id = (uint16_t)((diff & 0xff) << 8 | diff >> 8);
-	return true;
+
+/* Bit i of the identification's bytes, the first on the wire being the low one: times x^(8 * 24).
+ */
+static const uint32_t id_part[4][16] = {
+	NIBBLE(0x81256527, 0xd93bcc0f, 0x69069e5f, 0xd20d3cbe),
+	NIBBLE(0x7f6b7f3d, 0xfed6fe7a, 0x26dcfab5, 0x4db9f56a),
+	NIBBLE(0x9b73ead4, 0xed96d3e9, 0x005ca193, 0x00b94326),
+	NIBBLE(0x0172864c, 0x02e50c98, 0x05ca1930, 0x0b943260),
+};
+static_assert(IPUDP_V4_LEN - IPV4_ID_OFFSET == 24, "as the constants have it");
+
+/* Bit i of a byte, divided by x^(8 * 4). */
+static const uint32_t resv8a_part[2][16] = {
+	NIBBLE(0xdb710641, 0x6d930ac3, 0xdb261586, 0x6d3d2d4d),
+	NIBBLE(0xda7a5a9a, 0x6f85b375, 0xdf0b66ea, 0x6567cb95),
+};
+static_assert(BTH_RESV8A == 4, "as the constants have it");
+
+static uint32_t id_effect(uint16_t ip_id)
+{
+	uint32_t low = id_part[2][ip_id & 0xf] ^ id_part[3][ip_id >> 4 & 0xf];
+
+	return ip_id < 0x100 ? low : low ^ id_part[0][ip_id >> 8 & 0xf] ^ id_part[1][ip_id >> 12];
 }
 
-static bool icrc_len_ok(uint32_t len)
+static uint32_t resv8a_effect(uint8_t byte)
 {
-	return len >= BTH_LEN + ICRC_LEN && len <= IPUDP_PAYLOAD_MAX;
+	return resv8a_part[0][byte & 0xf] ^ resv8a_part[1][byte >> 4];
 }
 
 /*
- * IP, UDP and BTH as the ICRC sees them: what ipudp_encode() and bth_encode() write, with ones where
- * the fields are variant. Written here at once, since a header checksum that is then masked would be
- * a tenth of a small packet's cost. Returns the length.
+ * IP and UDP as the ICRC sees them: what ipudp_encode() writes, with ones where the fields are
+ * variant and identification 0. Returns the length.
  */
-static size_t masked_head(uint8_t *p, const struct pkt *pkt, uint16_t ip_id)
+static size_t masked_head(uint8_t *p, const struct flow *f, bool ipv4, uint32_t len)
 {
-	const struct flow *f = pkt->flow;
-	uint16_t udp_len = (uint16_t)(IPUDP_UDP_LEN + pkt->len);
+	uint16_t udp_len = (uint16_t)(IPUDP_UDP_LEN + len);
 	size_t n;
 
-	if (flow_is_ipv4(f)) {
-		put_be32(p, 0x45ff0000u | (IPUDP_V4_LEN + pkt->len)); /* TOS */
-		put_be32(p + 4, (uint32_t)ip_id << 16 | 0x4000);
+	if (ipv4) {
+		put_be32(p, 0x45ff0000u | (IPUDP_V4_LEN + len)); /* TOS */
+		put_be32(p + 4, 0x4000);
 		put_be32(p + 8, 0xff11ffffu); /* TTL, header checksum */
 		memcpy(p + 12, f->src + 12, 4);
 		memcpy(p + 16, f->dst + 12, 4);
@@ -112,26 +110,113 @@ static size_t masked_head(uint8_t *p, const struct pkt *pkt, uint16_t ip_id)
 	put_be16(p + n, f->sport);
 	put_be16(p + n + 2, f->dport);
 	put_be32(p + n + 4, (uint32_t)udp_len << 16 | 0xffff); /* UDP checksum */
-	n += IPUDP_UDP_LEN;
-	memcpy(p + n, pkt->data, BTH_LEN);
-	p[n + BTH_RESV8A] = 0xff;
-	return n + BTH_LEN;
+	return n + IPUDP_UDP_LEN;
 }
 
-static uint32_t icrc_compute(const struct pkt *pkt, uint16_t ip_id)
+static void start_fill(struct icrc_start *s, const struct flow *f, uint32_t len)
 {
-	enum { SMALL = 160 }; /* two runs of the CRC cost more than a copy of so few bytes */
-	uint8_t head[IPUDP_LEN_MAX + BTH_LEN + SMALL];
-	size_t n = masked_head(head, pkt, ip_id);
-	size_t rest = pkt->len - BTH_LEN - ICRC_LEN;
-	uint32_t crc;
+	uint8_t head[IPUDP_LEN_MAX];
+	bool ipv4 = flow_is_ipv4(f);
+	size_t n = masked_head(head, f, ipv4, len);
 
-	if (rest <= SMALL) {
-		memcpy(head + n, pkt->data + BTH_LEN, rest);
-		return crc32_gzip_refl(CRC_LRH, head, n + rest);
+	*s = (struct icrc_start){.sport = f->sport,
+				 .dport = f->dport,
+				 .len = len,
+				 .ipv4 = ipv4,
+				 .crc = crc32_gzip_refl(CRC_LRH, head, n) ^ resv8a_effect(0xff)};
+	memcpy(s->src, f->src, sizeof(s->src));
+	memcpy(s->dst, f->dst, sizeof(s->dst));
+}
+
+static const struct icrc_start *ctx_start(struct icrc_ctx *ctx, const struct flow *f, uint32_t len)
+{
+	static_assert((ICRC_CTX_STARTS & (ICRC_CTX_STARTS - 1)) == 0, "a power of 2");
+	/* Not the same for both directions. */
+	uint32_t at = len / 4 ^ f->sport ^ (f->src[15] + 2u * f->dst[15]);
+	struct icrc_start *s = &ctx->start[at % ICRC_CTX_STARTS];
+
+	if (s->len != len || s->sport != f->sport || s->dport != f->dport ||
+	    memcmp(s->src, f->src, sizeof(s->src)) != 0 ||
+	    memcmp(s->dst, f->dst, sizeof(s->dst)) != 0)
+		start_fill(s, f, len);
+	return s;
+}
+
+static uint32_t icrc_compute(const struct icrc_start *s, const struct pkt *pkt)
+{
+	uint32_t crc = s->crc;
+
+	if (s->ipv4 && pkt->ip_id)
+		crc ^= id_effect(pkt->ip_id);
+	if (pkt->data[BTH_RESV8A])
+		crc ^= resv8a_effect(pkt->data[BTH_RESV8A]);
+	return crc32_gzip_refl(crc, pkt->data, pkt->len - ICRC_LEN);
+}
+
+static void seal(const struct icrc_start *s, struct pkt *pkt)
+{
+	uint32_t crc = icrc_compute(s, pkt);
+	uint8_t *p = pkt->data + pkt->len - ICRC_LEN;
+
+	p[0] = (uint8_t)crc;
+	p[1] = (uint8_t)(crc >> 8);
+	p[2] = (uint8_t)(crc >> 16);
+	p[3] = (uint8_t)(crc >> 24);
+}
+
+void icrc_seal(struct pkt *pkt)
+{
+	struct icrc_start s;
+
+	assert(icrc_len_ok(pkt->len));
+	start_fill(&s, pkt->flow, pkt->len);
+	seal(&s, pkt);
+}
+
+void icrc_seal_one_of_many(struct icrc_ctx *ctx, struct pkt *pkt)
+{
+	assert(icrc_len_ok(pkt->len));
+	seal(ctx_start(ctx, pkt->flow, pkt->len), pkt);
+}
+
+/* What the identification is wrong by; over 16 bits: that is not it. */
+static uint32_t unwind(struct icrc_ctx *ctx, uint32_t len, uint32_t diff)
+{
+	const struct icrc_unwind *u = ctx_unwind(ctx, len);
+	uint32_t d = 0;
+
+	for (int i = 0; i < 8; i++)
+		d ^= u->part[i][diff >> (4 * i) & 0xf];
+	return d;
+}
+
+bool icrc_check(struct icrc_ctx *ctx, const struct pkt *pkt, uint16_t *ip_id)
+{
+	const struct icrc_start *s;
+	uint32_t diff;
+
+	if (!icrc_len_ok(pkt->len))
+		return false;
+	s = ctx_start(ctx, pkt->flow, pkt->len);
+	diff = icrc_compute(s, pkt) ^ get_le32(pkt->data + pkt->len - ICRC_LEN);
+	if (!s->ipv4) {
+		if (diff)
+			return false;
+		*ip_id = 0;
+		return true;
 	}
-	crc = crc32_gzip_refl(CRC_LRH, head, n);
-	return crc32_gzip_refl(crc, pkt->data + BTH_LEN, rest);
+	if (diff)
+		diff = unwind(ctx, pkt->len, diff);
+	if (diff >> 16)
+		return false;
+	/* The first byte on the wire, the high one, is in the register's low bits. */
+	*ip_id = (uint16_t)(pkt->ip_id ^ ((diff & 0xff) << 8 | diff >> 8));
+	return true;
+}
+
+static bool icrc_len_ok(uint32_t len)
+{
+	return len >= BTH_LEN + ICRC_LEN && len <= IPUDP_PAYLOAD_MAX;
 }
 
 /* The register r times x, and its inverse. */

@@ -17,15 +17,23 @@
 
 enum {
 	ICRC_LEN = 4,
-	ICRC_CTX_LENGTHS = 16 /* a power of 2 */
+	ICRC_CTX_LENGTHS = 16, /* both powers of 2 */
+	ICRC_CTX_STARTS = 64
 };
 
 /*
- * A cache of what icrc_check needs per packet length, owned by the caller and used by one thread at
- * a time. All bytes 0 is the empty cache; it never needs to be torn down. It holds derived facts
- * only: no answer depends on its state.
+ * A cache of what packets of a flow or a length have in common, owned by the caller and used by one
+ * thread at a time. All bytes 0 is the empty cache; it never needs to be torn down. It holds
+ * derived facts only: no answer depends on its state.
  */
 struct icrc_ctx {
+	struct icrc_start {
+		uint8_t src[16], dst[16];
+		uint16_t sport, dport;
+		uint32_t len; /* of the packet; 0: empty */
+		uint32_t crc; /* up to the BTH, of identification 0 */
+		bool ipv4;
+	} start[ICRC_CTX_STARTS];
 	struct icrc_unwind {
 		uint32_t len;         /* the packet length this row serves; 0: empty */
 		uint32_t part[8][16]; /* part[i][v]: nibble i of a CRC having value v, unwound */
@@ -37,6 +45,8 @@ struct icrc_ctx {
  * IPv6). The packet is at least BTH_LEN + ICRC_LEN long and fits one UDP datagram.
  */
 void icrc_seal(struct pkt *pkt);
+/* The same, for those who seal packets that are alike. */
+void icrc_seal_one_of_many(struct icrc_ctx *ctx, struct pkt *pkt);
 
 /*
  * Whether the last 4 bytes are the ICRC of the others. The IPv4 identification is covered by the
@@ -44,7 +54,8 @@ void icrc_seal(struct pkt *pkt);
  * ICRC, and *ip_id is set to it. At most one can. A random ICRC thus passes with probability 2^-16,
  * not 2^-32. IPv6 has no identification: exact match, *ip_id is 0.
  *
- * False for lengths that cannot be a packet. pkt->ip_id is not read. *ip_id is set only on true.
+ * False for lengths that cannot be a packet. pkt->ip_id is a guess: the answer does not depend on
+ * it, and comes sooner where it is right. *ip_id is set only on true.
  */
 bool icrc_check(struct icrc_ctx *ctx, const struct pkt *pkt, uint16_t *ip_id);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/ipudp.h"
 #include "base/prng.h"
 #include "wire/bth.h"
 #include "wire/icrc.h"
@@ -139,16 +140,90 @@ static void icrc_check_accepts_a_published_uc_send(void **state)
 	assert_int_equal(id, 1144);
 }
 
-static void icrc_check_finds_every_identification(void **state)
+static void icrc_check_finds_every_identification_whatever_the_guess(void **state)
 {
 	for (uint32_t id = 0; id < 0x10000; id++) {
 		struct pkt p = make(0x04, 64, &flow4, (uint16_t)id);
-		uint16_t got = (uint16_t)~id;
+		const uint16_t guesses[] = {0, (uint16_t)id, (uint16_t)(id - 1), (uint16_t)~id};
 
 		icrc_seal(&p);
-		p.ip_id = 0;
-		assert_true(icrc_check(&ctx, &p, &got));
-		assert_int_equal(got, id);
+		for (size_t i = 0; i < sizeof(guesses) / sizeof(guesses[0]); i++) {
+			uint16_t got = (uint16_t)~id;
+
+			p.ip_id = guesses[i];
+			assert_true(icrc_check(&ctx, &p, &got));
+			assert_int_equal(got, id);
+		}
+	}
+}
+
+/* The bytes that the ICRC covers, divided bit by bit. */
+static uint32_t divide(const struct pkt *p, uint16_t ip_id)
+{
+	uint8_t bytes[8 + 28 + 512];
+	uint32_t crc = 0xffffffff, n = p->len - ICRC_LEN;
+
+	memset(bytes, 0xff, 8);
+	ipudp_encode(bytes + 8, p->flow, ip_id, p->len);
+	bytes[9] = bytes[16] = bytes[18] = bytes[19] = bytes[34] = bytes[35] = 0xff;
+	memcpy(bytes + 36, p->data, n);
+	bytes[36 + 4] = 0xff;
+	for (uint32_t i = 0; i < 36 + n; i++) {
+		crc ^= bytes[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc & 1 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
+	}
+	return ~crc;
+}
+
+static uint32_t icrc_of(const struct pkt *p)
+{
+	const uint8_t *t = p->data + p->len - ICRC_LEN;
+
+	return t[0] | (uint32_t)t[1] << 8 | (uint32_t)t[2] << 16 | (uint32_t)t[3] << 24;
+}
+
+/* Each of their bits has a constant of its own. */
+static void icrc_seal_knows_every_bit_of_identification_and_masked_byte(void **state)
+{
+	for (int bit = 0; bit < 16; bit++) {
+		struct pkt p = make(0x04, 8, &flow4, (uint16_t)(1u << bit));
+
+		icrc_seal(&p);
+		assert_int_equal(icrc_of(&p), divide(&p, p.ip_id));
+	}
+	for (uint32_t byte = 0; byte < 256; byte++) {
+		struct pkt p = make(0x04, 8, &flow4, 0x1234);
+
+		p.data[4] = (uint8_t)byte;
+		icrc_seal(&p);
+		assert_int_equal(icrc_of(&p), divide(&p, p.ip_id));
+	}
+}
+
+/* Packets of several flows and lengths by turns, so that the places in the cache are taken over. */
+static void icrc_seal_does_not_depend_on_the_cache(void **state)
+{
+	static struct icrc_ctx seals;
+	struct prng rng;
+
+	prng_init(&rng, 3);
+	for (int i = 0; i < 20000; i++) {
+		struct flow f = flow4;
+		struct pkt p = make(0x04, (uint32_t)prng_below(&rng, 80) * 4, &f,
+				    (uint16_t)prng_below(&rng, 64));
+		uint32_t alone;
+
+		f.src[15] ^= (uint8_t)prng_below(&rng, 4);
+		f.dst[12] ^= (uint8_t)prng_below(&rng, 2);
+		f.src[13] ^= (uint8_t)prng_below(&rng, 2);
+		f.sport ^= (uint16_t)(prng_below(&rng, 2) << 12);
+		f.dport ^= (uint16_t)prng_below(&rng, 2);
+		icrc_seal(&p);
+		alone = icrc_of(&p);
+		icrc_seal_one_of_many(&seals, &p);
+		assert_int_equal(icrc_of(&p), alone);
+		assert_int_equal(alone, divide(&p, p.ip_id));
 	}
 }
 
@@ -319,7 +394,9 @@ int main(void)
 		cmocka_unit_test(icrc_seal_matches_golden_vectors),
 		cmocka_unit_test(icrc_check_accepts_a_cnp_captured_from_hardware),
 		cmocka_unit_test(icrc_check_accepts_a_published_uc_send),
-		cmocka_unit_test(icrc_check_finds_every_identification),
+		cmocka_unit_test(icrc_check_finds_every_identification_whatever_the_guess),
+		cmocka_unit_test(icrc_seal_knows_every_bit_of_identification_and_masked_byte),
+		cmocka_unit_test(icrc_seal_does_not_depend_on_the_cache),
 		cmocka_unit_test(icrc_check_finds_the_identification_at_every_length),
 		cmocka_unit_test(icrc_check_does_not_depend_on_the_cache),
 		cmocka_unit_test(icrc_check_rejects_every_single_bit_error),
