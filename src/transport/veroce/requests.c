@@ -20,6 +20,12 @@ static bool takes_recv(const struct send_wqe *w)
 	       w->opcode == WR_WRITE_IMM;
 }
 
+/* Some of its packets are not the first of their message. */
+static bool is_long_write(const struct qp *qp, const struct send_wqe *w)
+{
+	return (w->opcode == WR_WRITE || w->opcode == WR_WRITE_IMM) && w->length > qp->mtu;
+}
+
 static void start_wqe(struct qp *qp, struct send_wqe *w)
 {
 	struct veroce *vr = qp->veroce;
@@ -82,6 +88,8 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		request_fail_in_turn(tp, qp, qp->sq.next, status, now_ns);
 		return false;
 	}
+	if (tp->caps_flags & CAPS_RETH_MESSAGE && is_long_write(qp, w) && !caps_reth_settled(qp))
+		return false; /* what settles it activates the QP */
 	if (request_wants_response(w) &&
 	    ((vr->reads - vr->w->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
 		return false;
@@ -98,6 +106,7 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 {
 	bool first = po == 0, last = po + 1 == w->packets;
 	bool cas = w->opcode == WR_CMP_SWAP;
+	bool of_message = request_is_read(w) || qp->veroce->caps & CAPS_RETH_MESSAGE;
 
 	p->bth = (struct bth){
 		.opcode = request_opcode[w->opcode][request_place(first, last)],
@@ -121,9 +130,9 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 		};
 	} else {
 		p->reth = (struct reth){
-			.va = w->remote_va + (uint64_t)po * qp->mtu,
+			.va = w->remote_va + (uint64_t)po * veroce_va_step(qp),
 			.rkey = w->rkey,
-			.len = request_is_read(w) ? w->length : payload,
+			.len = of_message ? w->length : payload,
 		};
 	}
 }
