@@ -55,6 +55,7 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 	memcpy(tp->secret, half, sizeof(half));
 	tp->protocol = protocols[c->protocol];
 	tp->strong_order = c->strong_order;
+	tp->fence_indicator = c->fence_indicator;
 	tp->caps_flags = c->base_only || c->loss == NIC_LOSS_BASE ? 0
 			 : VEROCE_CAPS_FLAGS | (c->trim ? CAPS_TRIM : 0);
 	if (c->reth_base == NIC_RETH_MESSAGE) /* which is no extension */

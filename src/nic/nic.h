@@ -91,6 +91,8 @@ struct nic_config {
 	bool strong_order;          /* veRoCE receivers write memory in PSN order: no packet is taken early */
 	bool trim;                  /* offers packet trimming: data leaves with DSCP 8, trimmed comes with 9 */
 	enum nic_reth_base reth_base;
+	/* veRoCE WQEs that overlap older, incomplete ones harmfully wait for them, as if they had a fence */
+	bool fence_indicator;
 	bool base_only;             /* no extensions are offered: as a peer that knows the base protocol alone */
 	uint16_t flowlet;           /* packets that stay on one path, at least; 0: 8 */
 	bool cc_of_qps;             /* a QP has a window on each path, not all QPs to one host together */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "transport/request.h"
+#include "transport/veroce/fence_indicator.h"
 #include "transport/veroce/veroce.h"
 #include "wire/icrc.h"
 
@@ -70,6 +71,28 @@ static bool fit_reads(struct transport *tp, struct qp *qp)
 	return true;
 }
 
+/*
+ * Whether the next WQE overlaps one that is not complete: the newest of those, with which all before it will be
+ * complete too. A look at each of them is taken when it is that WQE's turn and when the one found is complete.
+ */
+static bool overlaps_older(struct transport *tp, struct qp *qp, const struct send_wqe *w)
+{
+	struct veroce_work *work = qp->veroce->w;
+
+	if (work->overlaps && (int32_t)(work->overlapped - qp->sq.una) >= 0)
+		return true;
+	work->overlaps = false;
+	for (uint32_t i = qp->sq.next; i != qp->sq.una; i--) {
+		if (!fence_indicated(sq_at(&qp->sq, i - 1), w))
+			continue;
+		work->overlaps = true;
+		work->overlapped = i - 1;
+		tp->counters.overlaps_fenced++;
+		return true;
+	}
+	return false;
+}
+
 /* Starts the next WQE. False: there is none that may start now. */
 static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -82,6 +105,8 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	w = sq_at(&qp->sq, qp->sq.next);
 	/* Stronger than IBTA 10.8.3.3, as data in flight has no order here: everything before is done. */
 	if (w->flags & WR_FENCE && qp->sq.una != qp->sq.next)
+		return false;
+	if (tp->fence_indicator && overlaps_older(tp, qp, w))
 		return false;
 	status = request_judge(tp, qp, w);
 	if (status != WC_SUCCESS) {

@@ -10,6 +10,7 @@
  *     control.c    CNPs, RTT probes, slow-packet signals           (either)
  *     caps.c       whether the peer speaks veRoCE, and what beyond its base (13.1)
  *     requests.c   send WQEs to packets in Q                      (requester)
+ *     fence_indicator.c  which of them may not be under way together  (requester)
  *     requested.c  packets in Q to memory and receive WQEs        (responder)
  *     strong_order.c  early packets kept for programs that poll memory (responder)
  *     responses.c  READs and atomics executed, and their results to packets in R   (responder)
@@ -141,6 +142,8 @@ struct veroce_work {
 
 	/* requester */
 	uint32_t wqe;          /* SQ index that q.tx.nxt lies in, or sq.next */
+	bool overlaps;         /* the WQE that is next with WQE `overlapped`, when it was last looked at */
+	uint32_t overlapped;   /* SQ index */
 	uint64_t rnr_until_ns; /* nothing is sent in Q before; 0: none */
 	uint8_t rnr_retries;
 	uint64_t watch_ns;     /* when a READ that was acknowledged, but not answered, is asked for again */
