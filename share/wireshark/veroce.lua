@@ -143,7 +143,8 @@ add_field("caps_pmtu8192", "bool", "caps.flags.pmtu8192", "PMTU8192", 16, nil, 0
 add_field("caps_trim", "bool", "caps.flags.trim", "TRIM", 16, nil, 0x0008)
 add_field("caps_rxshare", "bool", "caps.flags.rxshare", "RXSHARE", 16, nil, 0x0010)
 add_field("caps_sack_any", "bool", "caps.flags.sack_any", "SACK_ANY", 16, nil, 0x0020)
-add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xffc0)
+add_field("caps_reth_message", "bool", "caps.flags.reth_message", "RETH_MESSAGE", 16, nil, 0x0040)
+add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xff80)
 add_field("caps_pmtu", "uint8", "caps.pmtu", "PMTU code", base.DEC, PMTU_CODES)
 add_field("caps_rxwinq", "uint24", "caps.rxwinq", "Receive window, requests (packets)", base.DEC)
 add_field("caps_paths", "uint8", "caps.numpaths", "Number of paths (0 means 256)", base.DEC)
@@ -604,14 +605,15 @@ function H.CAPSETH(p)
 	local flags = range:range(6, 2)
 	local flags_tree = tree:add(f.caps_flags, flags)
 	local names = {}
-	for i, key in ipairs({ "multi_sack", "ts", "pmtu8192", "trim", "rxshare", "sack_any" }) do
+	for i, key in ipairs({ "multi_sack", "ts", "pmtu8192", "trim", "rxshare", "sack_any",
+		"reth_message" }) do
 		flags_tree:add(f["caps_" .. key], flags)
 		if floor(flags:uint() / 2 ^ (i - 1)) % 2 == 1 then
 			names[#names + 1] = key:upper()
 		end
 	end
 	local resv = flags_tree:add(f.caps_flags_resv, flags)
-	if flags:uint() >= 0x40 then
+	if flags:uint() >= 0x80 then
 		complain(p, e.reserved, "Reserved flags are set", resv)
 	end
 	value(f.caps_pmtu, 8, 1, number(8, 1) < 1 or number(8, 1) > 6, "The PMTU code is not 1..6")

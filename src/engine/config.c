@@ -64,9 +64,16 @@ static const char *const losses[] = {
 	NULL,
 };
 
+static const char *const reth_bases[] = {
+	[NIC_RETH_PACKET] = "packet",
+	[NIC_RETH_MESSAGE] = "message",
+	NULL,
+};
+
 static const char *const switches[] = {"off", "on", NULL};
 
-static_assert(sizeof(enum nic_protocol) == sizeof(unsigned) && sizeof(enum nic_loss) == sizeof(unsigned),
+static_assert(sizeof(enum nic_protocol) == sizeof(unsigned) && sizeof(enum nic_loss) == sizeof(unsigned) &&
+		      sizeof(enum nic_reth_base) == sizeof(unsigned),
 	      "a choice is stored as an unsigned");
 
 #define TEXT(k, f, s, m) { k, KIND_TEXT, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m, NULL }
@@ -90,6 +97,8 @@ static const struct row rows[] = {
 	CHOICE("loss", loss, losses, "fast", "loss detection of veRoCE: fast, base or irn"),
 	NUMBER("rx_window", KIND_POWER, rx_window, NIC_RX_WINDOW_MIN, NIC_RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),
 	CHOICE("strong_order", strong_order, switches, "off", "on: veRoCE writes memory in packet order, for programs that poll it"),
+	CHOICE("fence_indicator", fence_indicator, switches, "off", "on: a veRoCE work request whose bytes an older one still reads or writes waits for it"),
+	CHOICE("reth_base", reth_base, reth_bases, "packet", "address in the packets of a veRoCE WRITE: packet, its own; message, its message's, for peers that do so"),
 	CHOICE("trim", trim, switches, "off", "on: veRoCE's data may be trimmed by switches (DSCP 8, trimmed 9)"),
 	NUMBER("window_bytes", KIND_BYTES, window_bytes, 4096, 1u << 30, "auto", "bytes a queue pair may have unacknowledged"),
 	NUMBER("ack_delay_us", KIND_U32, ack_delay_us, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),
@@ -445,7 +454,7 @@ static void help_write(void)
 		for (size_t k = 0; rows[i].key[k]; k++)
 			key[k] = (char)toupper((unsigned char)rows[i].key[k]);
 		if (n < sizeof(help))
-			n += (size_t)snprintf(help + n, sizeof(help) - n, "  " PREFIX "%-14s%-8s%s\n", key,
+			n += (size_t)snprintf(help + n, sizeof(help) - n, "  " PREFIX "%-16s%-8s%s\n", key,
 					      rows[i].standard[0] ? rows[i].standard : "-",
 					      rows[i].meaning);
 	}

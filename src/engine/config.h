@@ -28,6 +28,8 @@ struct config {
 	enum nic_loss loss;
 	uint32_t rx_window;  /* packets, a power of two */
 	unsigned strong_order; /* 0 or 1 */
+	unsigned fence_indicator; /* 0 or 1 */
+	enum nic_reth_base reth_base;
 	unsigned trim;         /* 0 or 1 */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
 };

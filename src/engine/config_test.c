@@ -52,6 +52,8 @@ static void without_settings_there_are_defaults(void **state)
 	assert_int_equal(c.loss, NIC_LOSS_FAST);
 	assert_int_equal(c.rx_window, 65536);
 	assert_int_equal(c.strong_order, 0);
+	assert_int_equal(c.fence_indicator, 0);
+	assert_int_equal(c.reth_base, NIC_RETH_PACKET);
 	assert_int_equal(c.trim, 0);
 	assert_int_equal(c.spin_us, 50);
 	assert_int_equal(c.window_bytes, 0);
@@ -89,7 +91,8 @@ static void choices_are_taken_by_name(void **state)
 		{"protocol = auto\ncc = swift\nloss = fast\nrx_window = 65536\nveroce_paths = 16\n",
 		 NIC_PROTOCOL_AUTO, CC_SWIFT, NIC_LOSS_FAST, 65536, 16},
 		{"protocol = veroce\ncc = dctcp\nloss = base\nrx_window = 128\nveroce_paths = 1\n"
-		 "strong_order = on\ntrim = on\n",
+		 "strong_order = on\ntrim = on\nreth_base = message\n"
+		 "fence_indicator = on\n",
 		 NIC_PROTOCOL_VEROCE, CC_DCTCP, NIC_LOSS_BASE, 128, 1},
 		{"protocol = rocev2\ncc = none\nloss = irn\nrx_window = 4096\nveroce_paths = 7\n",
 		 NIC_PROTOCOL_ROCEV2, CC_NONE, NIC_LOSS_IRN, 4096, 7},
@@ -108,6 +111,8 @@ static void choices_are_taken_by_name(void **state)
 		assert_int_equal(c.veroce_paths, rows[i].veroce_paths);
 		assert_int_equal(c.strong_order, i == 1);
 		assert_int_equal(c.trim, i == 1);
+		assert_int_equal(c.fence_indicator, i == 1);
+		assert_int_equal(c.reth_base, i == 1 ? NIC_RETH_MESSAGE : NIC_RETH_PACKET);
 	}
 }
 
@@ -244,6 +249,8 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_LINE_RATE=18446744073709551615G", "allowed is"},
 		{"VERBENA_LINE_RATE=-1G", "allowed is"},
 		{"VERBENA_LOSS=sr", "VERBENA_LOSS=sr: allowed is fast, base or irn"},
+		{"VERBENA_FENCE_INDICATOR=yes", "VERBENA_FENCE_INDICATOR=yes: allowed is off or on"},
+		{"VERBENA_RETH_BASE=region", "VERBENA_RETH_BASE=region: allowed is packet or message"},
 		{"VERBENA_VEROCE_PORT=0", "VERBENA_VEROCE_PORT=0: allowed is a whole number from 1 to 65535, or auto"},
 		{"VERBENA_VEROCE_PORT=4791", "VERBENA_VEROCE_PORT=4791: allowed is any port but 4791, which is RoCEv2's"},
 		{"VERBENA_VEROCE_PATHS=0", "VERBENA_VEROCE_PATHS=0: allowed is a whole number from 1 to 16"},
@@ -312,7 +319,8 @@ static void help_has_every_key(void **state)
 {
 	static const char *const keys[] = {"PCAP", "IMPAIR", "INTERFACES", "PORT", "WINDOW_BYTES",
 					   "ACK_DELAY_US", "SPIN_US", "PROTOCOL", "VEROCE_PORT",
-					   "VEROCE_PATHS", "CC", "LINE_RATE", "LOSS", "RX_WINDOW"};
+					   "VEROCE_PATHS", "CC", "LINE_RATE", "LOSS", "RX_WINDOW",
+					   "RETH_BASE", "FENCE_INDICATOR"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		assert_non_null(strstr(config_help(), keys[i]));

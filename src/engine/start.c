@@ -200,6 +200,8 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		c->loss = e->config.loss;
 		c->rx_window = e->config.rx_window;
 		c->strong_order = e->config.strong_order;
+		c->fence_indicator = e->config.fence_indicator;
+		c->reth_base = e->config.reth_base;
 		c->trim = e->config.trim;
 		c->rto_ns_min = RTO_NS_MIN;
 		c->pto_ns_min = PTO_NS_MIN;

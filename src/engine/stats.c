@@ -87,6 +87,7 @@ static const struct stats_field fields[] = {
 	NIC(sacks_sent), NIC(spurious), NIC(tail_probes), NIC(path_timeouts), NIC(rx_beyond_window),
 	NIC(path_probes), NIC(cnps_sent), NIC(cnps_received),
 	NIC(slow_signals), NIC(slow_signals_sent), NIC(rx_trimmed), NIC(fallbacks),
+	NIC(overlaps_fenced),
 	NIC(completions), NIC(completion_errors), NIC(cq_overruns),
 	NIC(qps), NIC(cqs), NIC(mrs), NIC(pds), NIC(srqs),
 	IO(tx_packets), IO(tx_bytes), IO(tx_trains), IO(tx_syscalls), IO(tx_drops), IO(tx_again),

@@ -55,10 +55,13 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 	memcpy(tp->secret, half, sizeof(half));
 	tp->protocol = protocols[c->protocol];
 	tp->strong_order = c->strong_order;
+	tp->fence_indicator = c->fence_indicator;
 	tp->caps_flags = c->base_only || c->loss == NIC_LOSS_BASE ? 0
 			 : VEROCE_CAPS_FLAGS | (c->trim ? CAPS_TRIM : 0);
+	if (c->reth_base == NIC_RETH_MESSAGE) /* which is no extension */
+		tp->caps_flags |= CAPS_RETH_MESSAGE;
 	rxshare_init(&tp->rxshare,
-		     tp->caps_flags && c->cc_params && c->cc_params->rxshare ? c->line_rate_bps : 0,
+		     tp->caps_flags & VEROCE_CAPS_FLAGS && c->cc_params && c->cc_params->rxshare ? c->line_rate_bps : 0,
 		     c->base_rtt_ns);
 	if (tp->rxshare.line_kbps)
 		tp->caps_flags |= CAPS_RXSHARE;

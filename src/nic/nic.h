@@ -57,6 +57,13 @@ enum nic_cc { NIC_CC_SWIFT, NIC_CC_DCTCP, NIC_CC_NONE };
 /* How a veRoCE queue pair finds out which packets are lost. */
 enum nic_loss { NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN };
 
+/*
+ * Which address the packets of a veRoCE WRITE carry: their own, or their message's, to which the receiver adds
+ * PO x PMTU. The latter is for peers that do so; between nics that tell each other it takes both to want it,
+ * and a peer that tells nothing is spoken to as set here.
+ */
+enum nic_reth_base { NIC_RETH_PACKET, NIC_RETH_MESSAGE };
+
 enum { NIC_RX_WINDOW_MIN = 128, NIC_RX_WINDOW_MAX = 65536 };
 
 #define NIC_MSG_BYTES_MAX (1u << 31)
@@ -83,6 +90,9 @@ struct nic_config {
 	uint32_t rx_window;         /* packets a queue pair takes ahead; a power of two; 0: 65536 */
 	bool strong_order;          /* veRoCE receivers write memory in PSN order: no packet is taken early */
 	bool trim;                  /* offers packet trimming: data leaves with DSCP 8, trimmed comes with 9 */
+	enum nic_reth_base reth_base;
+	/* veRoCE WQEs that overlap older, incomplete ones harmfully wait for them, as if they had a fence */
+	bool fence_indicator;
 	bool base_only;             /* no extensions are offered: as a peer that knows the base protocol alone */
 	uint16_t flowlet;           /* packets that stay on one path, at least; 0: 8 */
 	bool cc_of_qps;             /* a QP has a window on each path, not all QPs to one host together */

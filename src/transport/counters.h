@@ -35,6 +35,7 @@ struct nic_counters {
 	uint64_t slow_signals_sent;
 	uint64_t rx_trimmed;           /* payload cut off by a switch */
 	uint64_t fallbacks;            /* QPs that went on with RoCEv2 */
+	uint64_t overlaps_fenced;      /* WQEs that waited for an older one whose bytes they touch */
 	uint64_t completions;
 	uint64_t completion_errors;
 	uint64_t cq_overruns;

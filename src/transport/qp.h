@@ -95,6 +95,7 @@ struct transport {
 	/* veRoCE */
 	enum transport_protocol protocol;
 	bool strong_order;       /* memory is written in PSN order only */
+	bool fence_indicator;    /* WQEs that overlap older ones wait, as if they had a fence */
 	uint16_t caps_flags;     /* offered */
 	uint16_t veroce_port;
 	uint16_t sport_ipv4[TX_PATHS_MAX], sport_ipv6[TX_PATHS_MAX];

@@ -37,7 +37,8 @@ enum caps_flags {
 	CAPS_PMTU8192 = 4,
 	CAPS_TRIM = 8,     /* switches cut payloads instead of dropping packets (veRoCE 8) */
 	CAPS_RXSHARE = 16, /* acknowledgements tell the share of the receive window */
-	CAPS_SACK_ANY = 32 /* a SACK is information and does not say that a packet is lost */
+	CAPS_SACK_ANY = 32, /* a SACK is information and does not say that a packet is lost */
+	CAPS_RETH_MESSAGE = 64 /* packets of a WRITE carry the RETH of their message: VA + PO x PMTU (our choice) */
 };
 
 struct capseth {

@@ -284,7 +284,7 @@ static uint32_t plus_one24(uint32_t word)
 	return (word & 0xff000000) | ((word + 1) & 0xffffff);
 }
 
-uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t mtu, bool ackreq)
+uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t va_step, bool ackreq)
 {
 	enum { BTH_PSN = 8, BTH_A = 0x80, BTH_T = 0x20, TSETH_SEQ = 4 };
 	const struct opcode_info *info = &veroce_opcode_table[before[0]];
@@ -300,7 +300,7 @@ uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t mtu, b
 	if (stamp)
 		put_be32(out + BTH_LEN + TSETH_SEQ, plus_one24(get_be32(out + BTH_LEN + TSETH_SEQ)));
 	if (info->headers & H_RETH)
-		put_be64(reth, get_be64(reth) + mtu);
+		put_be64(reth, get_be64(reth) + va_step);
 	put_be32(po, plus_one24(get_be32(po)));
 	return len;
 }

@@ -94,10 +94,10 @@ uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p);
 
 /*
  * The headers of the Middle packet that follows another one, whose bytes `before` are: the same but for
- * PSN, PO, path sequence number, the address of a WRITE, which is `mtu` further, and AckReq. Returns their
+ * PSN, PO, path sequence number, the address of a WRITE, which is `va_step` further, and AckReq. Returns their
  * length. VEROCE_NEXT_ROOM bytes are read and written. The one before was sent for the first time.
  */
 enum { VEROCE_NEXT_ROOM = 48 };
-uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t mtu, bool ackreq);
+uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t va_step, bool ackreq);
 
 #endif

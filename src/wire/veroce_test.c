@@ -317,6 +317,10 @@ static void veroce_next_middle_is_the_one_before_with_numbers_one_further(void *
 		assert_int_equal(veroce_encode_headers(expect, &p), len);
 		assert_int_equal(veroce_encode_next(out, before, 1024, i & 2), len);
 		assert_memory_equal(out, expect, len);
+		p.reth.va -= 1024;
+		assert_int_equal(veroce_encode_headers(expect, &p), len);
+		assert_int_equal(veroce_encode_next(out, before, 0, i & 2), len);
+		assert_memory_equal(out, expect, len);
 	}
 }
 

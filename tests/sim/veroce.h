@@ -17,6 +17,8 @@ struct veroce_options {
 	enum nic_cc cc;
 	enum nic_protocol protocol[DUO_SIDES];
 	bool base[DUO_SIDES];
+	enum nic_reth_base reth_base[DUO_SIDES];
+	bool fence_indicator;
 	bool strong_order;
 	bool trim;
 	bool same_host;
@@ -45,6 +47,8 @@ static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 	c->loss = veroce_opt.loss;
 	c->cc = veroce_opt.cc;
 	c->base_only = veroce_opt.base[side];
+	c->fence_indicator = veroce_opt.fence_indicator;
+	c->reth_base = veroce_opt.reth_base[side];
 	c->strong_order = veroce_opt.strong_order;
 	c->trim = veroce_opt.trim;
 	c->flowlet = veroce_opt.flowlet;

@@ -11,7 +11,7 @@
 #include "transport/veroce/veroce.h"
 #include "wire/icrc.h"
 
-enum { TRIES_MAX = 8, HURRIES_MAX = 6 };
+enum { TRIES_MAX = 8, TRIES_SILENT, HURRIES_MAX = 6 };
 
 static const uint64_t ask_ns_min = 1000000, ask_ns_max = 200000000;
 static const uint64_t decide_ns = 100000000; /* a first message waits for so long at most */
@@ -111,10 +111,17 @@ static bool asks_on(const struct veroce *vr)
 	return !vr->caps_known && (vr->peer == PEER_ASKING || vr->caps_tries < TRIES_MAX);
 }
 
+/* The last question may still be answered. */
+static bool awaits_last(const struct veroce *vr)
+{
+	return !vr->caps_known && vr->peer != PEER_ASKING && vr->caps_tries == TRIES_MAX;
+}
+
 uint64_t caps_deadline_asking(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
-	uint64_t ask = asks_on(vr) && !vr->caps_ask ? vr->ask_ns : TIMER_NEVER;
+	bool waits = (asks_on(vr) || awaits_last(vr)) && !vr->caps_ask;
+	uint64_t ask = waits ? vr->ask_ns : TIMER_NEVER;
 
 	return vr->decide_ns && vr->decide_ns < ask ? vr->decide_ns : ask;
 }
@@ -128,8 +135,13 @@ void caps_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		veroce_fall_back(tp, qp, now_ns);
 		return;
 	}
-	if (asks_on(vr) && vr->ask_ns <= now_ns) {
+	if (vr->ask_ns > now_ns)
+		return;
+	if (asks_on(vr)) {
 		vr->caps_ask = true;
+		qp_activate(tp, qp);
+	} else if (awaits_last(vr)) {
+		vr->caps_tries = TRIES_SILENT;
 		qp_activate(tp, qp);
 	}
 }
@@ -151,6 +163,15 @@ void caps_unanswered(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	vr->caps_tries--;
 	vr->caps_ask = true;
 	qp_activate(tp, qp);
+}
+
+bool caps_reth_settled(struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (!vr->caps_known && vr->caps_tries == TRIES_SILENT)
+		vr->caps |= CAPS_RETH_MESSAGE;
+	return vr->caps_known || vr->caps & CAPS_RETH_MESSAGE;
 }
 
 /* Work came while we do not know how to send it. */
@@ -178,6 +199,25 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c, 
 		vr->w->r.peer_window = vr->r_window;
 	}
 	qp_activate(tp, qp);
+}
+
+/* What was settled before is not what its flags come to. */
+static bool contradicts(const struct transport *tp, const struct qp *qp, const struct capseth *c)
+{
+	const struct veroce *vr = qp->veroce;
+	bool settled = vr->caps_known || vr->caps & CAPS_RETH_MESSAGE;
+
+	return settled && (vr->caps ^ (c->flags & offered(tp, qp))) & CAPS_RETH_MESSAGE;
+}
+
+/*
+ * A peer that was silent for too long, and does not mean by a WRITE's address what was taken for granted: some
+ * of its bytes or of ours may lie where they do not belong.
+ */
+static void fail(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	qp_raise(tp, qp, EVENT_QP_FATAL);
+	qp_to_error(tp, qp, now_ns);
 }
 
 /*
@@ -221,5 +261,10 @@ void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet 
 	}
 	pair_learn(vr->pair, PAIR_VEROCE, now_ns);
 	veroce_heard(tp, qp, !request, now_ns);
-	agree(tp, qp, c, now_ns);
+	if (!contradicts(tp, qp, c))
+		agree(tp, qp, c, now_ns);
+	else if (!vr->caps_known)
+		fail(tp, qp, now_ns);
+	else
+		tp->counters.rx_dropped++; /* a peer does not change its mind */
 }

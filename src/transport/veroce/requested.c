@@ -132,14 +132,21 @@ static enum rx_verdict judge_send(struct transport *tp, struct qp *qp, const str
 static enum rx_verdict judge_write(const struct transport *tp, const struct qp *qp,
 				   const struct veroce_packet *p, uint8_t **to)
 {
+	uint64_t va = p->reth.va;
+
 	*to = NULL;
 	if (!(qp->access & MR_REMOTE_WRITE))
 		return RX_INVALID;
 	/* IBTA C9-88: the R_Key of a zero-length WRITE is not looked at. */
 	if (!p->payload_len)
 		return RX_EXECUTE;
+	if (qp->veroce->caps & CAPS_RETH_MESSAGE) {
+		va += (uint64_t)p->po * qp->mtu;
+		if (va < p->reth.va)
+			return RX_ACCESS; /* no region goes on at address 0 */
+	}
 	/* The bytes that came, at the address that came with them: never DMALen (veRoCE 3). */
-	*to = mr_check(&tp->mrs, p->reth.rkey, qp->pd, p->reth.va, p->payload_len, MR_REMOTE_WRITE);
+	*to = mr_check(&tp->mrs, p->reth.rkey, qp->pd, va, p->payload_len, MR_REMOTE_WRITE);
 	return *to ? RX_EXECUTE : RX_ACCESS;
 }
 
@@ -440,6 +447,12 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 }
 
+/* Where a message begins says its first packet, whatever the others carry. */
+static bool has_known_place(struct qp *qp, const struct veroce_packet *p)
+{
+	return !(p->info->flags & F_WRITE) || !p->po || caps_reth_settled(qp);
+}
+
 /* Before its turn: placed, marked, and no error yet (out-of-order R11). False: dropped unmarked. */
 static bool early(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		  const struct veroce_packet *p)
@@ -492,6 +505,12 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 	if (veroce_is_trimmed(qp, pkt)) {
 		acks_trimmed(tp, qp, in, p->bth.psn);
+		return;
+	}
+	if (tp->caps_flags & CAPS_RETH_MESSAGE && !has_known_place(qp, p)) {
+		/* As if it were lost: it comes again. */
+		tp->counters.rx_dropped++;
+		caps_unanswered(tp, qp, now_ns);
 		return;
 	}
 	if (p->bth.psn == in->rx.epsn) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "transport/request.h"
+#include "transport/veroce/fence_indicator.h"
 #include "transport/veroce/veroce.h"
 #include "wire/icrc.h"
 
@@ -18,6 +19,12 @@ static bool takes_recv(const struct send_wqe *w)
 {
 	return w->opcode == WR_SEND || w->opcode == WR_SEND_IMM || w->opcode == WR_SEND_INV ||
 	       w->opcode == WR_WRITE_IMM;
+}
+
+/* Some of its packets are not the first of their message. */
+static bool is_long_write(const struct qp *qp, const struct send_wqe *w)
+{
+	return (w->opcode == WR_WRITE || w->opcode == WR_WRITE_IMM) && w->length > qp->mtu;
 }
 
 static void start_wqe(struct qp *qp, struct send_wqe *w)
@@ -64,6 +71,28 @@ static bool fit_reads(struct transport *tp, struct qp *qp)
 	return true;
 }
 
+/*
+ * Whether the next WQE overlaps one that is not complete: the newest of those, with which all before it will be
+ * complete too. A look at each of them is taken when it is that WQE's turn and when the one found is complete.
+ */
+static bool overlaps_older(struct transport *tp, struct qp *qp, const struct send_wqe *w)
+{
+	struct veroce_work *work = qp->veroce->w;
+
+	if (work->overlaps && (int32_t)(work->overlapped - qp->sq.una) >= 0)
+		return true;
+	work->overlaps = false;
+	for (uint32_t i = qp->sq.next; i != qp->sq.una; i--) {
+		if (!fence_indicated(sq_at(&qp->sq, i - 1), w))
+			continue;
+		work->overlaps = true;
+		work->overlapped = i - 1;
+		tp->counters.overlaps_fenced++;
+		return true;
+	}
+	return false;
+}
+
 /* Starts the next WQE. False: there is none that may start now. */
 static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -77,11 +106,15 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	/* Stronger than IBTA 10.8.3.3, as data in flight has no order here: everything before is done. */
 	if (w->flags & WR_FENCE && qp->sq.una != qp->sq.next)
 		return false;
+	if (tp->fence_indicator && overlaps_older(tp, qp, w))
+		return false;
 	status = request_judge(tp, qp, w);
 	if (status != WC_SUCCESS) {
 		request_fail_in_turn(tp, qp, qp->sq.next, status, now_ns);
 		return false;
 	}
+	if (tp->caps_flags & CAPS_RETH_MESSAGE && is_long_write(qp, w) && !caps_reth_settled(qp))
+		return false; /* what settles it activates the QP */
 	if (request_wants_response(w) &&
 	    ((vr->reads - vr->w->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
 		return false;
@@ -98,6 +131,7 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 {
 	bool first = po == 0, last = po + 1 == w->packets;
 	bool cas = w->opcode == WR_CMP_SWAP;
+	bool of_message = request_is_read(w) || qp->veroce->caps & CAPS_RETH_MESSAGE;
 
 	p->bth = (struct bth){
 		.opcode = request_opcode[w->opcode][request_place(first, last)],
@@ -121,9 +155,9 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 		};
 	} else {
 		p->reth = (struct reth){
-			.va = w->remote_va + (uint64_t)po * qp->mtu,
+			.va = w->remote_va + (uint64_t)po * veroce_va_step(qp),
 			.rkey = w->rkey,
-			.len = request_is_read(w) ? w->length : payload,
+			.len = of_message ? w->length : payload,
 		};
 	}
 }

@@ -10,6 +10,7 @@
  *     control.c    CNPs, RTT probes, slow-packet signals           (either)
  *     caps.c       whether the peer speaks veRoCE, and what beyond its base (13.1)
  *     requests.c   send WQEs to packets in Q                      (requester)
+ *     fence_indicator.c  which of them may not be under way together  (requester)
  *     requested.c  packets in Q to memory and receive WQEs        (responder)
  *     strong_order.c  early packets kept for programs that poll memory (responder)
  *     responses.c  READs and atomics executed, and their results to packets in R   (responder)
@@ -144,6 +145,8 @@ struct veroce_work {
 
 	/* requester */
 	uint32_t wqe;          /* SQ index that q.tx.nxt lies in, or sq.next */
+	bool overlaps;         /* the WQE that is next with WQE `overlapped`, when it was last looked at */
+	uint32_t overlapped;   /* SQ index */
 	uint64_t rnr_until_ns; /* nothing is sent in Q before; 0: none */
 	uint8_t rnr_retries;
 	uint64_t watch_ns;     /* when a READ that was acknowledged, but not answered, is asked for again */
@@ -211,7 +214,7 @@ struct veroce {
 	bool caps_ask;         /* a request is due */
 	uint8_t caps_tries;
 	uint8_t caps_hurries;  /* times that it asked sooner, as it heard the peer but no answer */
-	uint16_t caps;         /* flags that both ends have; 0 before the answer */
+	uint16_t caps;         /* flags that both ends have; 0 before the answer, but see caps_reth_settled() */
 	uint32_t starved_ms;   /* since when memory for what is to be sent is lacking; 0: it is not */
 	uint32_t nonce;
 	uint32_t reply_nonce;
@@ -310,6 +313,15 @@ static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t
 }
 
 /*
+ * By how much the address in a WRITE's packet differs from that of the packet before: a path MTU, or nothing
+ * where each carries the RETH of its message (veRoCE 3, reth_base).
+ */
+static inline uint32_t veroce_va_step(const struct qp *qp)
+{
+	return qp->veroce->caps & CAPS_RETH_MESSAGE ? 0 : qp->mtu;
+}
+
+/*
  * Room for the Middle packet that follows the packet laid out last, another one of its message, on the same
  * path; its headers, of *header_len bytes, are written. NULL: the turn is full.
  */
@@ -320,7 +332,7 @@ static inline uint8_t *veroce_next(struct transport *tp, struct qp *qp, uint32_t
 
 	if (!out)
 		return NULL;
-	*header_len = veroce_encode_next(out, tx_last(&tp->tx), qp->mtu, ackreq);
+	*header_len = veroce_encode_next(out, tx_last(&tp->tx), veroce_va_step(qp), ackreq);
 	if (qp->veroce->caps & CAPS_TS)
 		qp->veroce->pair->path[path].stamp_seq++;
 	return out;
@@ -378,7 +390,14 @@ static inline uint64_t caps_deadline(const struct qp *qp)
 	return vr->caps_known && !vr->decide_ns ? TIMER_NEVER : caps_deadline_asking(qp);
 }
 
-/* The peer acknowledged something, and has not answered yet. */
+/*
+ * To be asked where our setting is that packets of a WRITE carry the RETH of their message, before one that is
+ * not a message's first is sent or placed: whether it is known what they carry. It is once the peer has told,
+ * and once it has been silent for so long that it is taken for a base one: then our setting holds, since it is
+ * made for such a peer.
+ */
+bool caps_reth_settled(struct qp *);
+/* The peer acknowledged something, or sent what cannot be taken yet, and has not answered. */
 void caps_unanswered(struct transport *, struct qp *, uint64_t now_ns);
 /* Work came before it is known how to send it. */
 void caps_hurry(struct qp *, uint64_t now_ns);
