@@ -50,9 +50,23 @@ static uint8_t *advance(struct cursor *c, const struct mr_table *t, const struct
 	return mr_check(t, c->sge->lkey, pd, va, *piece, access);
 }
 
+/* Most lists have one element, and of others most packets lie in the first. */
+static inline bool is_in_first(const struct sge *sge, uint32_t count, uint64_t off, uint64_t len)
+{
+	return count && len && off < sge->len && len <= sge->len - off;
+}
+
 bool sge_gather(const struct mr_table *t, const struct pd *pd, const struct sge *sge,
 		uint32_t count, uint64_t off, uint8_t *to, uint64_t len)
 {
+	if (is_in_first(sge, count, off, len)) {
+		const uint8_t *p = mr_check(t, sge->lkey, pd, sge->addr + off, len, 0);
+
+		if (p)
+			mr_copy(t, to, p, len);
+		return p;
+	}
+
 	struct cursor c = seek(sge, count, off);
 	uint64_t piece;
 
@@ -69,6 +83,14 @@ bool sge_gather(const struct mr_table *t, const struct pd *pd, const struct sge 
 bool sge_scatter(const struct mr_table *t, const struct pd *pd, const struct sge *sge,
 		 uint32_t count, uint64_t off, const uint8_t *from, uint64_t len)
 {
+	if (is_in_first(sge, count, off, len)) {
+		uint8_t *p = mr_check(t, sge->lkey, pd, sge->addr + off, len, MR_LOCAL_WRITE);
+
+		if (p)
+			mr_copy(t, p, from, len);
+		return p;
+	}
+
 	struct cursor c = seek(sge, count, off);
 	uint64_t piece;
 

@@ -235,35 +235,40 @@ static bool icrc_is_good(struct nic *nic, const struct pkt *pkt)
 	return true;
 }
 
-/* A switch that cuts the payload off leaves the headers as they are, pad count included (veRoCE 8). */
-static bool decode_trimmed(const struct transport *tp, const struct pkt *pkt, uint8_t *copy,
-			   struct veroce_packet *p)
+/*
+ * A switch that cuts the payload off leaves the headers as they are, pad count included (veRoCE 8).
+ * NULL: that is not why it cannot be decoded.
+ */
+static const struct veroce_packet *decode_trimmed(struct nic *nic, const struct pkt *pkt,
+						  uint8_t *copy)
 {
-	if (!(tp->caps_flags & CAPS_TRIM) || pkt->flow->tos >> 2 != VEROCE_DSCP_TRIMMED ||
+	if (!(nic->tp.caps_flags & CAPS_TRIM) || pkt->flow->tos >> 2 != VEROCE_DSCP_TRIMMED ||
 	    pkt->len > VEROCE_HEADERS_MAX + ICRC_LEN || pkt->len < BTH_LEN)
-		return false;
+		return NULL;
 	memcpy(copy, pkt->data, pkt->len);
 	copy[1] &= (uint8_t)~0x30;
-	return veroce_decode(p, copy, pkt->len);
+	return veroce_decode_next(&nic->veroce, copy, pkt->len);
 }
 
 static int veroce_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 {
-	struct veroce_packet p;
+	const struct veroce_packet *p = veroce_decode_next(&nic->veroce, pkt->data, pkt->len);
 	struct qp *qp;
 	uint8_t headers[VEROCE_HEADERS_MAX + ICRC_LEN];
 
-	if (!veroce_decode(&p, pkt->data, pkt->len) && !decode_trimmed(&nic->tp, pkt, headers, &p)) {
+	if (!p)
+		p = decode_trimmed(nic, pkt, headers);
+	if (!p) {
 		nic->tp.counters.rx_malformed++;
 		return -EBADMSG;
 	}
 	if (!icrc_is_good(nic, pkt))
 		return -EBADMSG;
-	qp = find_receiver(nic, pkt, &p.bth, SVC_RC);
+	qp = find_receiver(nic, pkt, &p->bth, SVC_RC);
 	if (!qp)
 		return 0;
 	if (qp->ops->veroce_input)
-		qp->ops->veroce_input(&nic->tp, qp, pkt, &p, now_ns);
+		qp->ops->veroce_input(&nic->tp, qp, pkt, p, now_ns);
 	else
 		nic->tp.counters.rx_wrong_source++;
 	return 0;

@@ -10,6 +10,7 @@
 #include "nic/nic.h"
 #include "transport/qp.h"
 #include "wire/icrc.h"
+#include "wire/veroce.h"
 
 enum { NIC_FEW_QPS = 8 };
 
@@ -35,6 +36,7 @@ struct nic {
 	/* Large, and last: a page that nobody touches costs nothing in a network of thousands of these. */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	struct icrc_ctx icrc;
+	struct veroce_decoder veroce;
 };
 
 struct nic_pd {

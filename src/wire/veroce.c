@@ -102,6 +102,48 @@ static bool sack_body_ok(uint32_t headers, uint32_t body)
 	       body <= (VEROCE_SACKS_MAX - 1) * SACKETH_LEN;
 }
 
+/* The headers between BTH and what most packets have none of. Returns what follows. */
+static inline const uint8_t *decode_numbers(struct veroce_packet *p, const uint8_t *data,
+					    uint32_t h, uint32_t flags)
+{
+	const uint8_t *at = data + BTH_LEN;
+
+	if (p->bth.ts) {
+		if (flags & F_ACK) {
+			tseeth_decode(&p->tse, at);
+			at += tseeth_len(&p->tse);
+		} else {
+			tseth_decode(&p->ts, at);
+			at += TSETH_LEN;
+		}
+	}
+	if (h & H_MSNETH) {
+		p->msn = get_low24(at);
+		at += MSNETH_LEN;
+	}
+	if (h & H_RETH) {
+		reth_decode(&p->reth, at);
+		at += RETH_LEN;
+	}
+	if (h & H_ATOMICETH) {
+		atomiceth_decode(&p->atomic, at);
+		at += ATOMICETH_LEN;
+	}
+	if (h & H_AETH) {
+		aeth_decode(&p->aeth, at);
+		at += AETH_LEN;
+	}
+	if (h & H_RQETH) {
+		p->rqmsn = get_low24(at);
+		at += RQETH_LEN;
+	}
+	if (h & H_POETH) {
+		p->po = get_low24(at);
+		at += POETH_LEN;
+	}
+	return at;
+}
+
 bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len)
 {
 	if (len < BTH_LEN + ICRC_LEN)
@@ -136,44 +178,12 @@ bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len)
 			return false;
 	}
 
-	const uint8_t *at = data + BTH_LEN;
-
 	p->info = info;
 	p->msn = p->rqmsn = p->po = p->imm_or_key = p->sack_count = 0;
 	p->sacks = NULL;
-	if (p->bth.ts) {
-		if (flags & F_ACK) {
-			tseeth_decode(&p->tse, at);
-			at += tseeth_len(&p->tse);
-		} else {
-			tseth_decode(&p->ts, at);
-			at += TSETH_LEN;
-		}
-	}
-	if (h & H_MSNETH) {
-		p->msn = get_low24(at);
-		at += MSNETH_LEN;
-	}
-	if (h & H_RETH) {
-		reth_decode(&p->reth, at);
-		at += RETH_LEN;
-	}
-	if (h & H_ATOMICETH) {
-		atomiceth_decode(&p->atomic, at);
-		at += ATOMICETH_LEN;
-	}
-	if (h & H_AETH) {
-		aeth_decode(&p->aeth, at);
-		at += AETH_LEN;
-	}
-	if (h & H_RQETH) {
-		p->rqmsn = get_low24(at);
-		at += RQETH_LEN;
-	}
-	if (h & H_POETH) {
-		p->po = get_low24(at);
-		at += POETH_LEN;
-	}
+
+	const uint8_t *at = decode_numbers(p, data, h, flags);
+
 	if (!(h & H_BEHIND_POETH)) {
 		p->payload = at;
 		p->payload_len = body - pad;
@@ -204,6 +214,45 @@ bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len)
 	p->payload = at;
 	p->payload_len = body - pad;
 	return true;
+}
+
+static uint64_t first_bytes(const uint8_t *data)
+{
+	uint64_t v;
+
+	memcpy(&v, data, sizeof(v));
+	return v;
+}
+
+/* Decoded as any other; and, where its layout follows from what is compared, remembered. */
+static const struct veroce_packet *decode_anew(struct veroce_before *b, const uint8_t *data,
+					       uint32_t len)
+{
+	b->len = 0;
+	if (!veroce_decode(&b->packet, data, len))
+		return NULL;
+	if (b->packet.info->headers & H_BEHIND_POETH)
+		return &b->packet;
+	b->first = first_bytes(data);
+	b->bits = data[8];
+	b->len = len;
+	return &b->packet;
+}
+
+const struct veroce_packet *veroce_decode_next(struct veroce_decoder *d, const uint8_t *data,
+					       uint32_t len)
+{
+	enum { BTH_A = 0x80 };
+	static_assert((OP_RC_ACK >> 4 & 1) != (OP_RC_SEND_ONLY >> 4 & 1), "not of one kind");
+	struct veroce_before *b = len ? &d->before[data[0] >> 4 & 1] : &d->before[0];
+	struct veroce_packet *p = &b->packet;
+
+	if (!len || len != b->len || first_bytes(data) != b->first || (data[8] ^ b->bits) & ~BTH_A)
+		return decode_anew(b, data, len);
+	p->bth.ackreq = data[8] & BTH_A;
+	p->bth.psn = get_low24(data + 8);
+	p->payload = decode_numbers(p, data, p->info->headers, p->info->flags);
+	return p;
 }
 
 static_assert((int)IMMDT_LEN == (int)IETH_LEN, "no packet has both; they are walked as one");

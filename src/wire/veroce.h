@@ -85,6 +85,27 @@ static inline uint32_t veroce_header_len(uint8_t opcode)
 bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len);
 
 /*
+ * The same for a receiver of many packets, which are alike, mostly: where the first 8 bytes, the
+ * length and the bits before the PSN are those of the packet before, so are opcode, judgement and
+ * layout, and only numbers are read. A decoder of zeros knows none before; it is used by one thread
+ * at a time. No answer depends on its state. The packet is lent until the next call; NULL where
+ * veroce_decode() says false.
+ */
+enum { VEROCE_KINDS = 2 }; /* data and acknowledgements may take turns */
+
+struct veroce_decoder {
+	struct veroce_before {
+		uint64_t first; /* 8 bytes */
+		uint32_t len;   /* 0: none, or none that tells of the next */
+		uint8_t bits;   /* the byte before the PSN */
+		struct veroce_packet packet;
+	} before[VEROCE_KINDS];
+};
+
+const struct veroce_packet *veroce_decode_next(struct veroce_decoder *, const uint8_t *data,
+					       uint32_t len);
+
+/*
  * Writes BTH and all headers that the row of p->bth.opcode and p->bth.ts ask for, at most
  * VEROCE_HEADERS_MAX bytes, and returns their length. The opcode is one of veRoCE; ts is set only
  * in a packet of a PSN space or an acknowledgement of one; a SACK has its 1..VEROCE_SACKS_MAX

@@ -57,11 +57,15 @@ static void fuzz_sacks(const struct veroce_packet *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static struct veroce_decoder
+		decoder; /* kept from input to input: its state must not matter */
 	struct veroce_packet p;
 	uint8_t headers[VEROCE_HEADERS_MAX], out[VEROCE_HEADERS_MAX];
 
-	if (!veroce_decode(&p, data, (uint32_t)size))
+	if (!veroce_decode(&p, data, (uint32_t)size)) {
+		must(!veroce_decode_next(&decoder, data, (uint32_t)size));
 		return 0;
+	}
 
 	uint32_t stamps = !p.bth.ts ? 0 : p.info->flags & F_ACK ? tseeth_len(&p.tse) : TSETH_LEN;
 	uint32_t more_sacks = p.sack_count ? (p.sack_count - 1) * SACKETH_LEN : 0;
@@ -83,5 +87,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(out, 0xa5, sizeof(out));
 	must(veroce_encode_headers(out, &p) == header_len);
 	must(!memcmp(headers, out, header_len));
+	/* After whatever came before, and after itself. */
+	for (int i = 0; i < 2; i++) {
+		const struct veroce_packet *q = veroce_decode_next(&decoder, data, (uint32_t)size);
+
+		must(q && q->info == p.info && q->payload == p.payload);
+		must(q->payload_len == p.payload_len && q->sacks == p.sacks);
+		must(q->sack_count == p.sack_count);
+		memset(out, 0xa5, sizeof(out));
+		must(veroce_encode_headers(out, q) == header_len);
+		must(!memcmp(headers, out, header_len));
+	}
 	return 0;
 }

@@ -370,6 +370,66 @@ static void veroce_round_trips_every_opcode(void **state)
 	}
 }
 
+static void check_same(const struct veroce_packet *a, const struct veroce_packet *b,
+		       uint32_t headers)
+{
+	uint8_t out[2][PACKET_MAX];
+
+	assert_ptr_equal(a->info, b->info);
+	assert_ptr_equal(a->payload, b->payload);
+	assert_int_equal(a->payload_len, b->payload_len);
+	assert_int_equal(a->msn, b->msn);
+	assert_int_equal(a->rqmsn, b->rqmsn);
+	assert_int_equal(a->po, b->po);
+	assert_int_equal(a->imm_or_key, b->imm_or_key);
+	assert_int_equal(a->sack_count, b->sack_count);
+	assert_ptr_equal(a->sacks, b->sacks);
+	assert_int_equal(veroce_encode_headers(out[0], a), headers);
+	assert_int_equal(veroce_encode_headers(out[1], b), headers);
+	assert_memory_equal(out[0], out[1], headers);
+}
+
+/*
+ * A decoder that has seen other packets says what one says that has seen none: of a packet that
+ * goes on with the one before, of one with a bit changed anywhere in its headers, and of each other
+ * length.
+ */
+static void veroce_decode_next_says_what_decode_says(void **state)
+{
+	static struct veroce_decoder d;
+
+	for (size_t i = 0; i < ROWS * 2; i++) {
+		const struct row *r = &rows[i / 2];
+		uint8_t pad = r->payload && r->opcode != OP_CNP ? 3 : 0;
+		uint32_t body = r->opcode == OP_CNP ? 16 : r->payload ? 64 : 0;
+		uint8_t in[PACKET_MAX];
+		uint32_t headers = lay_out(in, r, i & 1, pad, 1), len = headers + body + ICRC_LEN;
+		struct veroce_packet p;
+
+		memset(in + headers, 0x77, body + ICRC_LEN);
+		for (uint32_t bit = 0; bit < headers * 8; bit++) {
+			const struct veroce_packet *q = veroce_decode_next(&d, in, len);
+
+			assert_non_null(q);
+			in[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			q = veroce_decode_next(&d, in, len);
+			assert_int_equal(q != NULL, veroce_decode(&p, in, len));
+			if (q)
+				check_same(q, &p, (uint32_t)(p.payload - in));
+			in[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		}
+		for (uint32_t n = 0; n <= len + 4; n++) {
+			const struct veroce_packet *q;
+
+			assert_non_null(veroce_decode_next(&d, in, len));
+			q = veroce_decode_next(&d, in, n);
+			assert_int_equal(q != NULL, veroce_decode(&p, in, n));
+			if (q)
+				check_same(q, &p, (uint32_t)(p.payload - in));
+		}
+	}
+}
+
 /* Decodes the first len bytes in a block of that size, so that a sanitizer sees any overread. */
 static bool accepts(const uint8_t *packet, uint32_t len)
 {
@@ -629,6 +689,7 @@ int main(void)
 		cmocka_unit_test(veroce_next_middle_is_the_one_before_with_numbers_one_further),
 		cmocka_unit_test(veroce_round_trips_every_opcode),
 		cmocka_unit_test(veroce_echo_tells_a_share_where_the_length_says_so),
+		cmocka_unit_test(veroce_decode_next_says_what_decode_says),
 		cmocka_unit_test(veroce_decode_sets_the_numbers_a_packet_lacks_to_0),
 		cmocka_unit_test(veroce_decode_accepts_exactly_the_lengths_of_every_opcode),
 		cmocka_unit_test(veroce_decode_counts_1_to_8_sacks),
