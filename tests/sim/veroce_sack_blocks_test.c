@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE: what the blocks of SACKs tell where one packet cannot hold them all (veRoCE 5.5). */
-#include "sim/veroce.h"
+#include "sim/veroce_transfer.h"
 
 enum { MTU = 256, GROUPS = 24, PACKETS = GROUPS * 128, FAR = 20 * 128 + 5 };
 
@@ -65,10 +65,66 @@ static void what_a_lost_sack_told_is_told_again_by_turns(void **state)
 	sim_end(&s);
 }
 
+struct holes {
+	struct transfer t;
+	uint32_t every; /* first copies of data packets that are lost: the sixth of so many */
+};
+
+/* Until there was a probe nothing is heard of the receiver. */
+static bool lose_holes(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
+{
+	const struct holes *h = ctx;
+
+	*fate = DUO_DROP;
+	if (transfer_is_data(&h->t, p))
+		return !p->bth.retrans && transfer_index(&h->t, p) % h->every == 5;
+	return p->from != h->t.from && p->info->flags & F_ACK && !h->t.sender->tail_probes;
+}
+
+/*
+ * A probe asks for all that is known, which one packet does not hold; and that wherever the sender had to stop,
+ * not only at the end of a message, where it asks anyway.
+ */
+static void a_probe_is_told_all_that_is_known(void **state)
+{
+	for (int read = 0; read < 2; read++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct holes h = {.every = 128};
+		struct transfer *t = &h.t;
+		const struct duo_packet *first;
+		uint32_t sacks = 0;
+
+		v.window_bytes = GROUPS * 128 * (MTU + 40);
+		v.rx_window = 2 * PACKETS;
+		o.mtu = MTU;
+		transfer_start(t, &v, &o, 1, read, 2 * PACKETS * MTU, 10000, 4);
+		t->duo->script = lose_holes;
+		t->duo->script_ctx = &h;
+		transfer_post(t, 0, 2 * PACKETS * MTU);
+		while (!t->sender->tail_probes)
+			duo_run_for(t->duo, 1000);
+		DUO_CHECK(t->duo, transfer_copy(t, PACKETS / 2, 0) && !transfer_copy(t, 2 * PACKETS - 1, 0));
+		duo_run_for(t->duo, 15000);
+		first = veroce_last(t->duo, !t->from, read ? OP_RC_SACK_RSP : OP_RC_SACK);
+		for (size_t i = 0; i < t->duo->wire_count; i++) {
+			const struct duo_packet *p = &t->duo->wire[i];
+
+			sacks += p->from != t->from && p->sack_count && p->sent_ns == first->sent_ns;
+		}
+		DUO_CHECK(t->duo, sacks > 2);
+		duo_idle(t->duo);
+		transfer_check(t);
+		DUO_CHECK(t->duo, t->sender->tail_probes == 1 && !t->sender->timeouts);
+		transfer_end(t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_lost_sack_told_is_told_again_by_turns),
+		cmocka_unit_test(a_probe_is_told_all_that_is_known),
 	};
 
 	duo_fail_hook = sim_fail;
