@@ -271,6 +271,34 @@ static void acknowledgements_of_responses_that_were_not_sent_are_dropped(void **
 	sim_end(&s);
 }
 
+/* 7.4: of a response whose packets are not acknowledged the place is kept, whatever message number is told. */
+static void message_numbers_alone_release_no_response(void **state)
+{
+	struct sim s = veroce_default();
+	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 2500, s.bbuf, 0);
+	struct duo_rule *lost = duo_drop(s.duo, DUO_B, DUO_ANY, DUO_ANY);
+	const struct veroce_work *w;
+
+	assert_true(duo_post(s.a, &r));
+	duo_run_for(s.duo, 10000);
+	w = s.b->qp->veroce->w;
+	assert_int_equal(tx_outstanding(&w->r.tx), 3);
+	for (uint32_t acked = 0; acked < 3; acked++) {
+		struct veroce_packet p = answer(&s, OP_RC_ACK_RSP, psn_add(A_PSN - 1, acked), 0x1f, 1);
+
+		p.bth.dqpn = s.b->qpn;
+		veroce_forge(s.duo, DUO_B, &p, NULL);
+		assert_int_equal(tx_outstanding(&w->r.tx), 3 - acked);
+		assert_int_equal(w->released, 0);
+	}
+	lost->off = true;
+	duo_idle(s.duo);
+	/* What it was told arrived did not: only the end can be sent again. */
+	duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
+	duo_qp_to_state(s.b, QPS_ERR);
+	sim_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +311,7 @@ int main(void)
 		cmocka_unit_test(a_packet_drop_nak_costs_one_copy),
 		cmocka_unit_test(rnr_naks_make_wait_for_what_is_outstanding_only),
 		cmocka_unit_test(stamps_that_cannot_be_measure_nothing),
+		cmocka_unit_test(message_numbers_alone_release_no_response),
 		cmocka_unit_test(acknowledgements_of_responses_that_were_not_sent_are_dropped),
 	};
 

@@ -88,30 +88,32 @@ static void results_beyond_the_window_leave_no_trace(void **state)
 	sim_end(&s);
 }
 
-/* A READ of 2500 bytes is to be answered by three packets; these are none of them. */
+/* A READ is to be answered by two or three packets; these are none of them. */
 static void results_that_do_not_fit_are_not_placed(void **state)
 {
 	static const struct {
 		uint8_t opcode;
-		uint32_t payload_len, msn, request_msn, po;
+		uint32_t payload_len, msn, request_msn, po, len; /* of the READ; 0: 2500 */
 	} rows[] = {
-		{OP_RC_READ_RESPONSE_FIRST, MTU, 2, 1, 0},
-		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 2, 1}, /* of another request */
-		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0}, /* the place of the first */
-		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 3}, /* behind the end */
-		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0xffffff},
-		{OP_RC_READ_RESPONSE_MIDDLE, MTU - 4, 1, 1, 1},
-		{OP_RC_READ_RESPONSE_MIDDLE, 0, 1, 1, 1},
-		{OP_RC_READ_RESPONSE_LAST, MTU, 1, 1, 2}, /* more than is left */
-		{OP_RC_READ_RESPONSE_LAST, 8, 1, 1, 1},
-		{OP_RC_READ_RESPONSE_ONLY, 452, 1, 1, 0},
-		{OP_RC_ATOMIC_ACK, 0, 1, 1, 0},
+		{OP_RC_READ_RESPONSE_FIRST, MTU, 2, 1, 0, 0},
+		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 2, 1, 0}, /* of another request */
+		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0, 0}, /* the place of the first */
+		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 3, 0}, /* behind the end */
+		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0xffffff, 0},
+		{OP_RC_READ_RESPONSE_MIDDLE, MTU - 4, 1, 1, 1, 0},
+		{OP_RC_READ_RESPONSE_MIDDLE, 0, 1, 1, 1, 0},
+		{OP_RC_READ_RESPONSE_LAST, MTU, 1, 1, 2, 0}, /* more than is left */
+		{OP_RC_READ_RESPONSE_LAST, 0, 1, 1, 2, 2 * MTU}, /* nothing is left */
+		{OP_RC_READ_RESPONSE_LAST, 8, 1, 1, 1, 0},
+		{OP_RC_READ_RESPONSE_ONLY, 452, 1, 1, 0, 0},
+		{OP_RC_ATOMIC_ACK, 0, 1, 1, 0, 0},
 	};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
+		uint32_t len = rows[i].len ? rows[i].len : 2500;
 		struct sim s = veroce_default();
 		struct duo_rule *lost = mute(&s);
-		struct duo_wr r = duo_read_wr(1, s.abuf, 0, 2500, s.bbuf, 0);
+		struct duo_wr r = duo_read_wr(1, s.abuf, 0, len, s.bbuf, 0);
 		struct veroce_packet p = result(&s, rows[i].opcode, rows[i].payload_len);
 		uint64_t dropped;
 
@@ -128,7 +130,7 @@ static void results_that_do_not_fit_are_not_placed(void **state)
 		lost->off = true;
 		duo_idle(s.duo);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
-		assert_memory_equal(s.abuf->p, s.bbuf->p, 2500);
+		assert_memory_equal(s.abuf->p, s.bbuf->p, len);
 		sim_end(&s);
 	}
 }

@@ -170,6 +170,29 @@ static void rnr_retries_are_counted(void **state)
 	}
 }
 
+/* Each message has all of them (IBTA 9.7.5.2.8): those that came before are forgotten with their completion. */
+static void rnr_retries_are_counted_anew_for_each_message(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct sim s;
+
+	o.rnr_retry = 1;
+	s = veroce_start_sim(&v, &o, 1);
+	for (uint64_t i = 1; i <= 3; i++) {
+		struct duo_wr w = duo_send_wr(i, s.abuf, 0, 10);
+
+		assert_true(duo_post(s.a, &w));
+		while (nic_counters(s.a->host->nic)->rnrs_received < i)
+			duo_run_for(s.duo, 100);
+		assert_true(duo_recv(s.b, i, s.bbuf, 0, 10));
+		duo_wait(s.duo, &s.a->sent, i);
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
+	}
+	sim_end(&s);
+}
+
 /* ---- a shared receive queue (out-of-order O32, R7) ------------------------------------------- */
 
 enum { QPS = 2, MESSAGES = 80, SLOTS = 24 };
@@ -338,6 +361,7 @@ int main(void)
 		cmocka_unit_test(receive_that_is_missing_is_told_in_turn),
 		cmocka_unit_test(immediate_waits_for_a_receive_and_completes_once),
 		cmocka_unit_test(rnr_retries_are_counted),
+		cmocka_unit_test(rnr_retries_are_counted_anew_for_each_message),
 		cmocka_unit_test(shared_queue_keeps_each_connection_in_order),
 		cmocka_unit_test(invalidation_waits_for_its_turn),
 	};

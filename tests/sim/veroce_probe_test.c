@@ -99,11 +99,16 @@ static void lost_probe_is_followed_by_another(void **state)
 {
 	for (int i = 0; i < 4; i++) {
 		struct tail l = {.from = PACKETS - 1, .copies = 2};
+		uint64_t wait_ns;
 
 		run(&l, i & 1, i & 2, PACKETS);
 		DUO_CHECK(l.t.duo, transfer_copies(&l.t, PACKETS - 1) == 2);
 		DUO_CHECK(l.t.duo, l.t.sender->timeouts == 0 && l.t.sender->tail_probes == 2);
 		DUO_CHECK(l.t.duo, l.t.receiver->rx_duplicates == 0);
+		/* A probe is answered at once: its answer is not later than a round trip, and half of one. */
+		wait_ns = transfer_copy(&l.t, PACKETS - 1, 2)->sent_ns -
+			  transfer_copy(&l.t, PACKETS - 1, 1)->sent_ns;
+		DUO_CHECK(l.t.duo, wait_ns > 2 * LATENCY_NS && wait_ns <= 3 * LATENCY_NS + LATENCY_NS / 10);
 		transfer_end(&l.t);
 	}
 }

@@ -174,6 +174,13 @@ static void new_reads_release_what_was_answered(void **state)
 		duo_run_for(s.duo, 100000000);
 		for (uint64_t k = 0; k < 40; k++)
 			duo_expect(s.duo, &s.a->sent, k, WC_SUCCESS);
+		/* Only what no request released is sent again. */
+		for (size_t k = 0; k < s.duo->wire_count; k++) {
+			const struct duo_packet *p = &s.duo->wire[k];
+
+			DUO_CHECK(s.duo, !is_response(p, NULL) || !p->bth.retrans ||
+						 ((p->bth.psn - o.psn[DUO_A]) & PSN_MASK) >= 36);
+		}
 		silent->off = true;
 		duo_idle(s.duo);
 		assert_int_equal(*(uint64_t *)s.bbuf->p, 13);
@@ -453,6 +460,90 @@ static void a_slow_responder_is_waited_for_as_long_as_the_program_says(void **st
 	}
 }
 
+/*
+ * A READ of which something came, and then nothing more, is asked for again as soon and as often as at first:
+ * what came says that the responder is slow, not gone.
+ */
+static void asking_begins_anew_when_something_arrives(void **state)
+{
+	enum { FIRST_NS = 2000000 }; /* four of the shortest timeouts */
+
+	struct sim s = veroce_default();
+	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
+	struct duo_wr r = duo_read_wr(2, s.abuf, 0, 2048, s.bbuf, 0);
+	struct duo_rule *first, *last;
+	uint64_t sent_ns, gap_ns = FIRST_NS, since_ns;
+	size_t asked;
+
+	assert_true(duo_post(s.a, &w)); /* the round trip is known */
+	duo_wait(s.duo, &s.a->sent, 1);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	first = duo_drop(s.duo, DUO_B, OP_RC_READ_RESPONSE_FIRST, DUO_ANY);
+	last = duo_drop(s.duo, DUO_B, OP_RC_READ_RESPONSE_LAST, DUO_ANY);
+	since_ns = s.duo->now_ns;
+	assert_true(duo_post(s.a, &r));
+	for (asked = 1; asked < 5; asked++) {
+		while (duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST) <= asked)
+			duo_run_for(s.duo, 10000);
+		sent_ns = duo_packet(s.duo, DUO_A, OP_RC_READ_REQUEST, asked)->sent_ns;
+		assert_in_range(sent_ns - since_ns, gap_ns, gap_ns + 10000);
+		gap_ns = asked > 1 ? 2 * gap_ns : gap_ns;
+		since_ns = sent_ns;
+	}
+	first->off = true;
+	while (s.a->qp->veroce->w->r_in.rx.epsn == s.a->opt.psn[DUO_A])
+		duo_run_for(s.duo, 1000);
+	since_ns = s.duo->now_ns;
+	asked = duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST);
+	for (int i = 0; i < 2; i++, asked++) {
+		while (duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST) <= asked)
+			duo_run_for(s.duo, 10000);
+		sent_ns = duo_packet(s.duo, DUO_A, OP_RC_READ_REQUEST, asked)->sent_ns;
+		assert_in_range(sent_ns - since_ns, FIRST_NS - 10000, FIRST_NS + 10000);
+		since_ns = sent_ns;
+	}
+	last->off = true;
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	assert_memory_equal(s.abuf->p, s.bbuf->p, 2048);
+	sim_end(&s);
+}
+
+/* What was executed is not forgotten when more is allowed: its answer is sent again as it was. */
+static void a_higher_limit_forgets_nothing(void **state)
+{
+	struct qp_attr sqd = {.state = QPS_SQD}, more = {.max_dest_rd_atomic = 8, .max_rd_atomic = 8};
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct duo_rule *lost;
+	struct sim s;
+	struct duo_wr w;
+
+	o.max_rd_atomic = 2;
+	o.max_dest_rd_atomic = 1;
+	s = veroce_start_sim(&v, &o, 1);
+	lost = lose(s.duo, DUO_B, is_response);
+	*(uint64_t *)s.bbuf->p = 100;
+	w = duo_fetch_add_wr(1, s.abuf, 0, s.bbuf, 0, 1);
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 20 * DUO_LATENCY_NS);
+	assert_int_equal(*(uint64_t *)s.bbuf->p, 101);
+	assert_int_equal(nic_qp_modify(s.b->host->nic, s.b->qp, &sqd, QPA_STATE, s.duo->now_ns), 0);
+	assert_int_equal(nic_qp_modify(s.b->host->nic, s.b->qp, &more, QPA_MAX_DEST_RD_ATOMIC,
+				       s.duo->now_ns), 0);
+	w = duo_fetch_add_wr(2, s.abuf, 8, s.bbuf, 0, 1);
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 20 * DUO_LATENCY_NS);
+	assert_int_equal(*(uint64_t *)s.bbuf->p, 102);
+	lost->off = true;
+	duo_idle(s.duo);
+	for (uint64_t i = 0; i < 2; i++) {
+		duo_expect(s.duo, &s.a->sent, i + 1, WC_SUCCESS);
+		assert_int_equal(((uint64_t *)s.abuf->p)[i], 100 + i);
+	}
+	sim_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +557,8 @@ int main(void)
 		cmocka_unit_test(atomic_waits_for_the_write_before_it),
 		cmocka_unit_test(atomics_count_exactly_whatever_happens),
 		cmocka_unit_test(responses_are_never_more_than_the_peer_records),
+		cmocka_unit_test(asking_begins_anew_when_something_arrives),
+		cmocka_unit_test(a_higher_limit_forgets_nothing),
 		cmocka_unit_test(a_slow_responder_is_waited_for_as_long_as_the_program_says),
 	};
 

@@ -156,6 +156,29 @@ static void one_end_alone_changes_nothing(void **state)
 	assert_int_equal(trace[0], trace[2]);
 }
 
+/*
+ * At a share of which a packet comes in 10 us, one that waits 20 us for an acknowledgement would gather one more:
+ * each packet is acknowledged at once, and the sender hears of its share with each.
+ */
+static void packets_that_come_apart_are_acknowledged_at_once(void **state)
+{
+	struct sim s = start(true, true);
+	uint64_t from_ns = s.duo->now_ns + 25 * MS, to_ns = from_ns + 5 * MS;
+	uint32_t data = 0, acks = 0;
+
+	be_busy(&s, false, 31 * MS);
+	for (struct duo_qp *q = s.duo->qps; q; q = q->next)
+		data += q->host->side == DUO_B ? data_for(s.duo, q, from_ns, to_ns) : 0;
+	for (size_t i = 0; i < s.duo->wire_count; i++) {
+		const struct duo_packet *p = &s.duo->wire[i];
+
+		acks += p->from == DUO_B && p->sent_ns >= from_ns && p->sent_ns < to_ns;
+	}
+	assert_true(data > 1000);
+	assert_in_range(acks, data - QPS, data + QPS);
+	sim_end(&s);
+}
+
 /* An acknowledgement of nothing new, with what a peer may make up. */
 static void tell(struct sim *s, uint32_t share_kbps)
 {
@@ -213,6 +236,7 @@ int main(void)
 		cmocka_unit_test(writers_get_the_same_of_the_line),
 		cmocka_unit_test(readers_get_the_same_of_the_line),
 		cmocka_unit_test(one_end_alone_changes_nothing),
+		cmocka_unit_test(packets_that_come_apart_are_acknowledged_at_once),
 		cmocka_unit_test(no_share_that_is_told_stops_a_qp),
 		cmocka_unit_test(share_that_was_not_agreed_on_is_not_heard),
 	};

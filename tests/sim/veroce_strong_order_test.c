@@ -127,11 +127,45 @@ static void everything_completes_whatever_is_lost(void **state)
 	}
 }
 
+/* What is more than may be kept is dropped, and sent again when there is room. */
+static void more_than_can_be_kept_is_sent_again(void **state)
+{
+	enum { KEPT = 1024, SENT = KEPT + 100, MTU = 256 };
+
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	const struct nic_counters *n;
+	struct duo_buf *from, *to;
+	struct duo_rule *block;
+	struct duo_wr w;
+	struct sim s;
+
+	v.strong_order = true;
+	v.rx_window = 4096;
+	o.mtu = MTU;
+	s = veroce_start_sim(&v, &o, 1);
+	n = nic_counters(s.b->host->nic);
+	from = duo_buf(s.a->host, SENT * MTU, ALL_ACCESS);
+	to = duo_buf(s.b->host, SENT * MTU, ALL_ACCESS);
+	duo_fill(from, 1);
+	block = veroce_block(s.duo, &o.psn[DUO_A]);
+	w = duo_write_wr(1, from, 0, SENT * MTU, to, 0);
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 2 * DUO_LATENCY_NS);
+	assert_int_equal(n->rx_dropped, SENT - KEPT);
+	block->off = true;
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	assert_memory_equal(to->p, from->p, SENT * MTU);
+	sim_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_fills_in_the_order_sent),
 		cmocka_unit_test(everything_completes_whatever_is_lost),
+		cmocka_unit_test(more_than_can_be_kept_is_sent_again),
 	};
 
 	duo_fail_hook = sim_fail;

@@ -154,13 +154,102 @@ static void a_hole_that_stays_is_told_ever_later(void **state)
 	}
 }
 
+/*
+ * Half of what is recorded at most: however much paths reorder, a loss is told while the sender can still send,
+ * and not only once its window has closed on it and nothing arrives any more.
+ */
+static void threshold_leaves_half_the_window(void **state)
+{
+	enum { WINDOW = 128 };
+
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	v.base[DUO_B] = true;
+	v.rx_window = WINDOW;
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
+		for (uint32_t packets = WINDOW / 2; packets <= WINDOW / 2 + 1; packets++) {
+			struct sim s = veroce_start_sim(&v, &o, 1);
+			struct duo_buf *from = duo_buf(s.a->host, packets * o.mtu, ALL_ACCESS);
+			struct duo_buf *to = duo_buf(s.b->host, packets * o.mtu, ALL_ACCESS);
+			const struct nic_counters *n = nic_counters(s.b->host->nic);
+			uint32_t hole = psn_add(o.psn[DUO_A], VEROCE_REVERSED);
+			struct duo_wr w = duo_write_wr(1, from, 0, packets * o.mtu, to, 0);
+			struct duo_rule *block;
+			uint64_t sacks;
+
+			/* By what was seen T would be more. */
+			duo_fill(from, i);
+			veroce_write_reversed(&s, from, to, o.psn[DUO_A]);
+			sacks = n->sacks_sent;
+			block = veroce_block(s.duo, &hole);
+			assert_true(duo_post(s.a, &w));
+			duo_run_for(s.duo, 3 * DUO_LATENCY_NS);
+			DUO_CHECK(s.duo, n->sacks_sent - sacks == (packets > WINDOW / 2));
+			block->off = true;
+			duo_idle(s.duo);
+			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			assert_memory_equal(to->p, from->p, packets * o.mtu);
+			sim_end(&s);
+		}
+	}
+}
+
+static void patient_tweak(struct nic_config *c, enum duo_side side)
+{
+	veroce_tweak(c, side);
+	c->pto_ns_min = 2000000; /* as the engine has it */
+	duo_same_host(c);
+}
+
+/*
+ * 5.3, 4, between processes of one host, where an acknowledgement may wait for four times as long as a hole:
+ * the hole is told when its time has come.
+ */
+static void hole_is_told_before_the_acknowledgement_that_waits(void **state)
+{
+	enum { HOLE_NS = 25000, PACKETS = 4 };
+
+	struct duo_options o = duo_options();
+	/* The last one, which asks for an acknowledgement, is lost too. */
+	struct veroce_order order = {.count = PACKETS, .step_ns = 1, .lost = 1 << 1 | 1 << 3};
+	const struct duo_packet *sack;
+	struct duo_buf *from, *to;
+	struct duo_pair pair;
+	struct duo_wr w;
+	struct duo *d;
+	uint64_t sent_ns;
+
+	veroce_opt = veroce_options();
+	veroce_opt.base[DUO_A] = veroce_opt.base[DUO_B] = true;
+	d = duo_create(1, patient_tweak);
+	pair = duo_connect(d, &o);
+	from = duo_buf(&d->host[DUO_A], PACKETS * o.mtu, ALL_ACCESS);
+	to = duo_buf(&d->host[DUO_B], PACKETS * o.mtu, ALL_ACCESS);
+	duo_fill(from, 1);
+	duo_idle(d);
+	order.psn = o.psn[DUO_A];
+	veroce_set_order(d, &order);
+	w = duo_write_wr(1, from, 0, PACKETS * o.mtu, to, 0);
+	sent_ns = d->now_ns;
+	assert_true(duo_post(pair.a, &w));
+	duo_idle(d);
+	sack = duo_packet(d, DUO_B, OP_RC_SACK, 0);
+	DUO_CHECK(d, sack && sack->sent_ns - sent_ns <= HOLE_NS + 2 * DUO_LATENCY_NS);
+	duo_expect(d, &pair.a->sent, 1, WC_SUCCESS);
+	assert_memory_equal(to->p, from->p, PACKETS * o.mtu);
+	duo_destroy(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reordering_within_the_threshold_is_not_answered_by_sack),
 		cmocka_unit_test(threshold_grows_to_the_reordering_seen),
 		cmocka_unit_test(threshold_shrinks_when_little_is_reordered),
+		cmocka_unit_test(threshold_leaves_half_the_window),
 		cmocka_unit_test(a_hole_that_stays_is_told_ever_later),
+		cmocka_unit_test(hole_is_told_before_the_acknowledgement_that_waits),
 	};
 
 	duo_fail_hook = sim_fail;

@@ -321,7 +321,7 @@ static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, 
 	uint32_t packets = !several ? BASE_SACKS_MAX : in->asked ? FULL_PACKETS : 1;
 	uint32_t room = several ? VEROCE_SACKS_MAX : 1;
 	struct sacketh h[FULL_PACKETS * VEROCE_SACKS_MAX];
-	uint32_t turn = in->sack_turn, count = blocks(in, h, packets * room), sent = 0;
+	uint32_t count = blocks(in, h, packets * room), sent = 0;
 
 	while (sent < count) {
 		uint32_t n = count - sent < room ? count - sent : room;
@@ -330,10 +330,8 @@ static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, 
 			break;
 		sent += n;
 	}
-	if (!sent) {
-		in->sack_turn = turn;
+	if (!sent)
 		return false;
-	}
 	tp->counters.sacks_sent++;
 	in->sack_hpsn = in->rx.hpsn;
 	return true;

@@ -542,9 +542,10 @@ static bool must_probe(const struct transport *tp, const struct sender *s)
 	return may_probe(tp, s) && !s->probes;
 }
 
+/* A probe is answered at once (5.3), so the second one waits for no acknowledgement that is delayed. */
 static uint64_t pto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
-	uint64_t srtt = slowest_srtt_ns(qp, s), pto = srtt + srtt / 2 + tp->lazy_ack_ns;
+	uint64_t srtt = slowest_srtt_ns(qp, s), pto = srtt + srtt / 2 + (s->probes ? 0 : tp->lazy_ack_ns);
 
 	if (!srtt)
 		pto = qp->veroce->pair->rto_ns;
