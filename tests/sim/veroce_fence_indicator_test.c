@@ -212,6 +212,7 @@ static uint64_t run_chain(bool on)
 	struct duo_options o = duo_options();
 	struct sim s = start(on, &v, &o);
 	struct duo_wr w[CHAIN];
+	const struct duo_packet *last;
 	uint64_t trace;
 
 	for (uint32_t i = 0; i < CHAIN; i++) {
@@ -226,7 +227,8 @@ static uint64_t run_chain(bool on)
 	assert_true(duo_post_chain(s.a, w, CHAIN));
 	duo_run_for(s.duo, 500);
 	/* All left at once. */
-	DUO_CHECK(s.duo, veroce_last(s.duo, DUO_A, OP_RC_FETCH_ADD)->msn == CHAIN);
+	last = veroce_last(s.duo, DUO_A, OP_RC_FETCH_ADD);
+	DUO_CHECK(s.duo, last && last->msn == CHAIN);
 	duo_idle(s.duo);
 	for (uint32_t i = 0; i < CHAIN; i++)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
