@@ -10,7 +10,7 @@
  *
  * `veroce` has the seed also choose how RC travels: veRoCE or found out, paths and their latencies, loss
  * detection, congestion control, windows. WRITEs that overlap have a fence between them then, since
- * veRoCE gives no order to data in flight.
+ * veRoCE gives no order to data in flight, or leave that to the fence indicator.
  *
  * It prints every seed before it runs it and, when one fails, the command that repeats it.
  */
@@ -112,6 +112,7 @@ static void choose_faults(struct swarm *s)
 
 static struct nic_config wire; /* the members that choose_wire() sets */
 static struct cc_params shares; /* where wire.cc_params is set */
+static enum nic_reth_base reth_base[DUO_SIDES];
 static bool same_host;
 
 static void choose_wire(struct swarm *s)
@@ -128,7 +129,10 @@ static void choose_wire(struct swarm *s)
 		.flowlet = (uint16_t)(1 + below(s, 16)),
 		.strong_order = chance(s, 15),
 		.base_only = chance(s, 20),
+		.fence_indicator = chance(s, 30),
 	};
+	for (int side = 0; side < DUO_SIDES; side++)
+		reth_base[side] = chance(s, 30) ? NIC_RETH_MESSAGE : NIC_RETH_PACKET;
 	same_host = chance(s, 20);
 	if (!chance(s, 25))
 		return;
@@ -148,6 +152,8 @@ static void set_wire(struct nic_config *c, enum duo_side side)
 	c->window_bytes = wire.window_bytes;
 	c->flowlet = wire.flowlet;
 	c->strong_order = wire.strong_order;
+	c->fence_indicator = wire.fence_indicator;
+	c->reth_base = reth_base[side];
 	c->base_only = side == DUO_A && wire.base_only;
 	c->cc_params = wire.cc_params;
 	c->line_rate_bps = wire.line_rate_bps;
@@ -327,7 +333,7 @@ static void plan_write(struct swarm *s, struct lane *l, struct duo_wr *w, struct
 	uint64_t off = below(s, TARGET_BYTES - len + 1);
 
 	choose_source(s, l, w, bytes, len);
-	if (veroce && overlaps_write(l, off, len))
+	if (veroce && !wire.fence_indicator && overlaps_write(l, off, len))
 		w->flags |= WR_FENCE;
 	op->write_off = off;
 	op->write_len = len;
@@ -355,7 +361,8 @@ static void plan_read(struct swarm *s, struct lane *l, struct duo_wr *w, struct 
 	op->result = malloc(len + 1);
 	op->result_len = len;
 	memcpy(op->result, l->model + off, len);
-	l->must_fence = true;
+	/* RoCEv2, which the two may find out to speak, knows no indicator. */
+	l->must_fence = !wire.fence_indicator || wire.protocol != NIC_PROTOCOL_VEROCE;
 	s->useful_packets += 2 + len / s->mtu;
 }
 

@@ -110,6 +110,8 @@ struct mode {
 	bool trim[DUO_SIDES]; /* 6:5 */
 	bool patient;         /* 7: with a peer that has no receive */
 	uint8_t psn;          /* the third: where the PSNs start */
+	bool reth_message[DUO_SIDES]; /* 7:6 of it as well */
+	bool fence_indicator; /* and 5 */
 };
 
 static struct mode mode;
@@ -119,7 +121,7 @@ static void read_mode(struct input *in)
 	static const uint8_t paths[] = {1, 2, 5, 16};
 	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN,
 					       NIC_LOSS_FAST};
-	uint8_t a = take(in), b = take(in);
+	uint8_t a = take(in), b = take(in), c = take(in);
 
 	mode = (struct mode){
 		.paths = paths[a & 3],
@@ -134,7 +136,9 @@ static void read_mode(struct input *in)
 		.ipv6 = b >> 4 & 1,
 		.trim = {b >> 5 & 1, b >> 6 & 1},
 		.patient = b >> 7,
-		.psn = take(in),
+		.psn = c,
+		.reth_message = {c >> 7, c >> 6 & 1},
+		.fence_indicator = c >> 5 & 1,
 	};
 }
 
@@ -196,6 +200,8 @@ static void tweak(struct nic_config *c, enum duo_side side)
 	c->rx_window = mode.small_rx ? NIC_RX_WINDOW_MIN : 0;
 	c->window_bytes = mode.small_window ? 2048 : 64 * 1024;
 	c->trim = mode.trim[side];
+	c->reth_base = mode.reth_message[side] ? NIC_RETH_MESSAGE : NIC_RETH_PACKET;
+	c->fence_indicator = mode.fence_indicator;
 	c->flowlet = 2;
 }
 

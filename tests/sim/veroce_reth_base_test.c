@@ -400,6 +400,62 @@ static void a_peer_that_tells_too_late_must_agree(void **state)
 	}
 }
 
+/* B begins a second after A, which is set to `message`; B is not. */
+static struct sim start_late(uint64_t *mask, bool a_writes)
+{
+	struct veroce_options v = options(NIC_RETH_MESSAGE, NIC_RETH_PACKET);
+	struct duo_options o = duo_options();
+	struct sim s = start_unconnected(&v);
+	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 30000);
+
+	o.timeout = 18; /* 8 s */
+	s.a = duo_qp_create(&s.duo->host[DUO_A], &o);
+	s.b = duo_qp_create(&s.duo->host[DUO_B], &o);
+	assert_int_equal(duo_qp_to_init(s.a) | duo_qp_to_init(s.b), 0);
+	assert_int_equal(duo_qp_to_rtr(s.a, s.b) | duo_qp_to_rts(s.a), 0);
+	assert_true(!a_writes || duo_post(s.a, &w));
+	duo_run_for(s.duo, 1000 * (uint64_t)MS);
+	s.duo->script = lose_by_mask;
+	s.duo->script_ctx = mask;
+	assert_int_equal(duo_qp_to_rtr(s.b, s.a) | duo_qp_to_rts(s.b), 0);
+	return s;
+}
+
+/* What A sends again B may hear before A hears it. A finds out, whatever is lost of what tells it. */
+static void a_peer_that_begins_late_and_differs_is_found_out(void **state)
+{
+	for (uint64_t lost = 0; lost < 64; lost++) {
+		uint64_t mask = lost;
+		struct sim s = start_late(&mask, true);
+
+		duo_run_for(s.duo, 1000 * (uint64_t)MS);
+		assert_int_equal(qp_state(s.a->qp), QPS_ERR);
+		assert_true(duo_had_event(s.a->host, EVENT_QP_FATAL, s.a));
+		/* If what told A was not lost, it came before the acknowledgement of what went wrong. */
+		if (!lost)
+			duo_expect(s.duo, &s.a->sent, 1, WC_WR_FLUSH_ERR);
+		s.a->sent.taken = s.a->sent.n;
+		sim_end(&s);
+	}
+}
+
+/* What B sends waits until A knows how it is meant. */
+static void a_peer_that_begins_late_is_asked_before_it_is_believed(void **state)
+{
+	for (uint64_t lost = 0; lost < 64; lost++) {
+		uint64_t mask = lost;
+		struct sim s = start_late(&mask, false);
+		struct duo_wr w = duo_write_wr(2, s.bbuf, 0, 5000, s.abuf, 30000);
+
+		assert_true(duo_post(s.b, &w));
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.b->sent, 2, WC_SUCCESS);
+		expect_written(s.duo, s.abuf, 1, s.bbuf, 30000, 5000);
+		assert_int_equal(qp_state(s.a->qp), QPS_RTS);
+		sim_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +466,8 @@ int main(void)
 		cmocka_unit_test(what_both_want_is_agreed_on_before_it_matters),
 		cmocka_unit_test(a_silent_peer_is_spoken_to_as_set),
 		cmocka_unit_test(a_peer_that_tells_too_late_must_agree),
+		cmocka_unit_test(a_peer_that_begins_late_and_differs_is_found_out),
+		cmocka_unit_test(a_peer_that_begins_late_is_asked_before_it_is_believed),
 	};
 
 	duo_fail_hook = sim_fail;

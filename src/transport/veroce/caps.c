@@ -165,6 +165,17 @@ void caps_unanswered(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp_activate(tp, qp);
 }
 
+void caps_heard(struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (!(tp->caps_flags & CAPS_RETH_MESSAGE) || vr->caps_known || vr->caps_tries < TRIES_MAX)
+		return;
+	vr->caps_tries = 0;
+	vr->caps_ask = true;
+	qp_activate(tp, qp);
+}
+
 bool caps_reth_settled(struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;

@@ -302,6 +302,7 @@ void veroce_heard(struct transport *tp, struct qp *qp, bool confirmed, uint64_t 
 	if (confirmed && vr->peer == PEER_ASSUMED) {
 		vr->peer = PEER_CONFIRMED;
 		pair_learn(vr->pair, PAIR_VEROCE, now_ns);
+		caps_heard(tp, qp);
 	}
 }
 

@@ -397,6 +397,11 @@ static inline uint64_t caps_deadline(const struct qp *qp)
  * made for such a peer.
  */
 bool caps_reth_settled(struct qp *);
+/*
+ * The peer was heard for the first time, but for its CAPS. If it was silent for too long, it may have begun only
+ * now: it is asked anew, as it may mean something else than was taken for granted.
+ */
+void caps_heard(struct transport *, struct qp *);
 /* The peer acknowledged something, or sent what cannot be taken yet, and has not answered. */
 void caps_unanswered(struct transport *, struct qp *, uint64_t now_ns);
 /* Work came before it is known how to send it. */
