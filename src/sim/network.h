@@ -261,6 +261,7 @@ struct network_drops {
 };
 
 struct network_port_counts {
+	uint64_t rate_bps;                 /* now: network_link_rate() changes it */
 	uint64_t sent_packets, sent_bytes; /* PFC frames left out */
 	uint64_t marked_packets, trimmed_packets;
 	uint32_t queue_bytes, queue_bytes_max;

@@ -63,6 +63,7 @@ bool network_count_port(const struct network *net, uint32_t link, unsigned end,
 	if (!port)
 		return false;
 	*c = (struct network_port_counts){
+		.rate_bps = port->rate_bps,
 		.sent_packets = port->sent_packets,
 		.sent_bytes = port->sent_bytes,
 		.marked_packets = port->marked_packets,

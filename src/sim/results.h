@@ -67,7 +67,7 @@ struct results_port {
 	uint32_t node, to;
 	uint16_t port; /* of the node */
 	uint8_t tier;  /* of the node, as the topology has it */
-	uint64_t rate_bps;
+	uint64_t rate_bps; /* at the end of the run, after what befell the link */
 
 	uint64_t tx_packets, tx_bytes, ce_packets, trimmed_packets;
 

@@ -667,6 +667,7 @@ static void finish_port(struct simulation *s, struct results_port *p, uint32_t l
 
 	if (!network_count_port(s->network, link, end, &n))
 		return;
+	p->rate_bps = n.rate_bps;
 	p->tx_packets = n.sent_packets;
 	p->tx_bytes = n.sent_bytes;
 	p->ce_packets = n.marked_packets;

@@ -662,6 +662,42 @@ static void a_port_is_known_by_its_node_and_number(void **state)
 	sim_free(&run);
 }
 
+static bool joins(const struct results_port *p, uint32_t a, uint32_t b)
+{
+	return (p->node == a && p->to == b) || (p->node == b && p->to == a);
+}
+
+static void a_port_tells_the_rate_that_its_link_came_to_have(void **state)
+{
+	static const char text[] = "[topology]\nkind = leaf-spine\nleaves = 2\nspines = 2\nhosts = 2\n"
+				   "[link]\nrate = 100Gbps\n[run]\ncheck = on\n"
+				   "[workload.w]\nkind = permutation\nsize = 100KB\n";
+	static const char *const all[] = {"failures.degraded=100%", "failures.degraded_rate=25%", NULL};
+	/* Nodes 4 and 5 are the leaves, 6 and 7 the spines. */
+	static const char slow[] = "[failure.slow]\nlink = 4-6\naction = rate\nrate = 40Gbps\ntime = 1us\n";
+	char one[sizeof(text) + sizeof(slow)];
+	struct sim_run run;
+
+	sim_do(&run, text, all);
+	for (uint32_t i = 0; i < run.results.port_count; i++) {
+		const struct results_port *p = &run.results.ports[i];
+
+		/* Links of hosts are not among those that are drawn. */
+		assert_int_equal(p->rate_bps, p->node >= 4 && p->to >= 4 ? UINT64_C(25000000000)
+									 : UINT64_C(100000000000));
+	}
+	sim_free(&run);
+	snprintf(one, sizeof(one), "%s%s", text, slow);
+	sim_do(&run, one, NULL);
+	for (uint32_t i = 0; i < run.results.port_count; i++) {
+		const struct results_port *p = &run.results.ports[i];
+
+		assert_int_equal(p->rate_bps, joins(p, 4, 6) ? UINT64_C(40000000000)
+							       : UINT64_C(100000000000));
+	}
+	sim_free(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -687,6 +723,7 @@ int main(void)
 		cmocka_unit_test(messages_on_one_queue_pair_are_flows_of_their_own),
 		cmocka_unit_test(a_queue_is_as_long_as_the_scenario_lets_it_be),
 		cmocka_unit_test(a_port_is_known_by_its_node_and_number),
+		cmocka_unit_test(a_port_tells_the_rate_that_its_link_came_to_have),
 		cmocka_unit_test(each_scenario_that_comes_along_runs),
 	};
 
