@@ -458,6 +458,21 @@ static bool early(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	return rx_record(&in->rx, &tp->pool, p->bth.psn, &m);
 }
 
+bool requested_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		      const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct receiver *in = &vr->w->q_in;
+
+	if (!acks_counts_only(in, pkt, p) || vr->w->fatal || !follows(vr, p) ||
+	    place(tp, qp, p) != RX_EXECUTE)
+		return false;
+	veroce_arrival(qp, in, pkt, p, now_ns);
+	step_inside(tp, in, 0);
+	in->unacked++;
+	return true;
+}
+
 void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		     const struct veroce_packet *p, uint64_t now_ns)
 {

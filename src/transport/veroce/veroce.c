@@ -418,8 +418,8 @@ static void count_arrival(struct transport *tp, struct qp *qp, const struct pkt 
 			qp->veroce->caps & CAPS_RXSHARE, pkt->len + tp->wire_overhead_bytes, now_ns);
 }
 
-static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		  const struct veroce_packet *p, uint64_t now_ns)
+static void input_any(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		      const struct veroce_packet *p, uint64_t now_ns)
 {
 	if (p->bth.opcode == OP_CAPS_REQUEST || p->bth.opcode == OP_CAPS_RESPONSE) {
 		caps_input(tp, qp, p, now_ns);
@@ -436,6 +436,24 @@ static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 	if (qp->ops == &veroce_ops && !output_rearms(qp, p))
 		veroce_rearm(tp, qp, now_ns);
+}
+
+static bool is_settled(const struct transport *tp, const struct qp *qp)
+{
+	return qp->veroce->w && qp->veroce->peer == PEER_CONFIRMED && !tp->rxshare.line_kbps;
+}
+
+static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		  const struct veroce_packet *p, uint64_t now_ns)
+{
+	uint32_t flags = p->info->flags;
+
+	/* Of those that only add to an acknowledgement which is due no timer needs to know. */
+	if (flags & F_MIDDLE && is_settled(tp, qp) &&
+	    (flags & F_REQUEST ? requested_middle(tp, qp, pkt, p, now_ns)
+			       : can_send(qp) && results_middle(tp, qp, pkt, p, now_ns)))
+		return;
+	input_any(tp, qp, pkt, p, now_ns);
 }
 
 /* RoCEv2 of this peer, for this QP: it has decided, so we have (see caps.c). */
