@@ -209,22 +209,25 @@ static void not_ready(struct transport *tp, struct qp *qp)
 	acks_nak(tp, qp, in, in->rx.epsn, AETH_RNR_NAK | qp->min_rnr_timer);
 }
 
-static void complete_message(struct transport *tp, struct qp *qp, const struct rx_meta *m,
-			     const struct opcode_info *info, uint64_t now_ns)
+static inline void complete_message(struct transport *tp, struct qp *qp, uint32_t flags,
+				    uint32_t byte_len, bool solicited, uint32_t imm_or_key,
+				    uint64_t now_ns)
 {
 	struct cqe cqe = {
 		.status = WC_SUCCESS,
-		.opcode = info->flags & F_WRITE ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
-		.byte_len = m->po * qp->mtu + m->payload_len,
+		.opcode = flags & F_WRITE ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
+		.byte_len = byte_len,
 		.src_qp = qp->dest_qpn,
 		.sl = qp->flow.sl,
-		.solicited = m->se,
-		.imm_or_key = m->imm_or_key,
-		.flags = info->flags & F_IMM ? WC_WITH_IMM : info->flags & F_INV ? WC_WITH_INV : 0,
+		.solicited = solicited,
+		.imm_or_key = imm_or_key,
+		.flags = flags & F_IMM   ? WC_WITH_IMM
+			 : flags & F_INV ? WC_WITH_INV
+					 : 0,
 	};
 
-	if (info->flags & F_INV)
-		message_invalidate(tp, m->imm_or_key);
+	if (flags & F_INV)
+		message_invalidate(tp, imm_or_key);
 	complete_recv(tp, qp, unbind(tp, qp->veroce), &cqe, now_ns);
 }
 
@@ -265,7 +268,8 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 		return RX_NOT_READY;
 	if (info->flags & F_INV && !key_is_ours(tp, qp, m->imm_or_key))
 		return RX_ACCESS;
-	complete_message(tp, qp, m, info, now_ns);
+	complete_message(tp, qp, info->flags, m->po * qp->mtu + m->payload_len, m->se,
+			 m->imm_or_key, now_ns);
 	return RX_EXECUTE;
 }
 
@@ -375,15 +379,16 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 		step_over_end(tp, in);
 		return true;
 	}
-	m = meta_of(p);
 	if (ends_plainly(flags)) {
 		/* Its place and its receive WQE were judged with its bytes. */
-		complete_message(tp, qp, &m, p->info, now_ns);
+		complete_message(tp, qp, flags, p->po * qp->mtu + p->payload_len, p->bth.se,
+				 p->imm_or_key, now_ns);
 		if (qp_get_state(qp) == QPS_ERR)
 			return false; /* a CQ overran */
 		step_over_end(tp, in);
 		return true;
 	}
+	m = meta_of(p);
 	if (pass_end(tp, qp, &m, now_ns))
 		return true;
 	/* Placed, but not finished: it is not to be placed again (7.2). */

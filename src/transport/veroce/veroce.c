@@ -678,13 +678,15 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 	const struct veroce_work *w = vr->w;
 	uint64_t set_ns = qp->timer.deadline_ns;
 
-	if (!timer_is_set(&qp->timer) || vr->decide_ns || vr->pair->down_count || !list_empty(&w->waiting) ||
-	    w->pace.waits || w->q_in.ce || w->r_in.ce || (vr->reads != w->reads_done && !w->watch_ns))
+	/* Mostly none of them is: one branch instead of six. */
+	if (!timer_is_set(&qp->timer) || !list_empty(&w->waiting) ||
+	    (vr->decide_ns | vr->pair->down_count | w->pace.waits | w->q_in.ce | w->r_in.ce) ||
+	    (vr->reads != w->reads_done && !w->watch_ns))
 		return false;
 	if ((w->q.tx.ring || w->r.tx.ring) &&
 	    (set_ns > now_ns + tp->pto_ns_min || vr->pair->cc_due_ns < set_ns))
 		return false;
-	/* Mostly none of them is set. */
+	/* Nor is any of these set. */
 	if (!(w->q.reo_ns | w->r.reo_ns | w->q_in.hole_ns | w->r_in.hole_ns | w->watch_ns | w->rnr_until_ns) &&
 	    vr->caps_known)
 		return true;
