@@ -203,8 +203,8 @@ static bool is_from_peer(const struct qp *qp, const struct flow *flow)
 }
 
 /* ICRC, QP, P_Key and source, which every wire has in common; NULL: not for a QP here. */
-static struct qp *find_receiver(struct nic *nic, const struct pkt *pkt, const struct bth *bth,
-				enum opcode_service service)
+static inline struct qp *find_receiver(struct nic *nic, const struct pkt *pkt,
+				       const struct bth *bth, enum opcode_service service)
 {
 	struct nic_counters *n = &nic->tp.counters;
 	struct qp *qp = qp_table_find(nic, bth->dqpn);
@@ -278,6 +278,7 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 {
 	const struct opcode_info *info;
 	uint32_t header_len, payload_len;
+	enum opcode_service service;
 	struct bth bth;
 	struct qp *qp;
 
@@ -290,14 +291,13 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 	}
 	if (!icrc_is_good(nic, pkt))
 		return -EBADMSG;
-	if (opcode_service(bth.opcode) == SVC_CNP) {
-		qp = find_receiver(nic, pkt, &bth, SVC_RC);
-		if (qp)
-			completer_cnp(&nic->tp, qp, now_ns);
+	service = opcode_service(bth.opcode);
+	qp = find_receiver(nic, pkt, &bth, service == SVC_CNP ? SVC_RC : service);
+	if (!qp)
 		return 0;
-	}
-	qp = find_receiver(nic, pkt, &bth, opcode_service(bth.opcode));
-	if (qp)
+	if (service == SVC_CNP)
+		completer_cnp(&nic->tp, qp, now_ns);
+	else
 		qp->ops->input(&nic->tp, qp, pkt, &bth, info, pkt->data, pkt->data + header_len,
 			       payload_len, now_ns);
 	return 0;

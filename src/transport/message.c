@@ -109,11 +109,16 @@ enum rx_verdict message_judge(struct transport *tp, struct qp *qp, const struct 
  */
 void message_place(const struct mr_table *t, uint8_t *to, const uint8_t *from, uint32_t len)
 {
-	uint32_t tail = len < 8 ? len : 8;
+	enum { TAIL = 8 };
 
-	mr_copy(t, to, from, len - tail);
+	if (len < TAIL) {
+		atomic_thread_fence(memory_order_release);
+		mr_copy(t, to, from, len);
+		return;
+	}
+	mr_copy(t, to, from, len - TAIL);
 	atomic_thread_fence(memory_order_release);
-	mr_copy(t, to + len - tail, from + len - tail, tail);
+	mr_copy(t, to + len - TAIL, from + len - TAIL, TAIL);
 }
 
 static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const uint8_t *payload,

@@ -216,22 +216,25 @@ static void not_ready(struct transport *tp, struct qp *qp)
 	acks_nak(tp, qp, in, in->rx.epsn, AETH_RNR_NAK | qp->min_rnr_timer);
 }
 
-static void complete_message(struct transport *tp, struct qp *qp, const struct rx_meta *m,
-			     const struct opcode_info *info, uint64_t now_ns)
+static inline void complete_message(struct transport *tp, struct qp *qp, uint32_t flags,
+				    uint32_t byte_len, bool solicited, uint32_t imm_or_key,
+				    uint64_t now_ns)
 {
 	struct cqe cqe = {
 		.status = WC_SUCCESS,
-		.opcode = info->flags & F_WRITE ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
-		.byte_len = m->po * qp->mtu + m->payload_len,
+		.opcode = flags & F_WRITE ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
+		.byte_len = byte_len,
 		.src_qp = qp->dest_qpn,
 		.sl = qp->flow.sl,
-		.solicited = m->se,
-		.imm_or_key = m->imm_or_key,
-		.flags = info->flags & F_IMM ? WC_WITH_IMM : info->flags & F_INV ? WC_WITH_INV : 0,
+		.solicited = solicited,
+		.imm_or_key = imm_or_key,
+		.flags = flags & F_IMM   ? WC_WITH_IMM
+			 : flags & F_INV ? WC_WITH_INV
+					 : 0,
 	};
 
-	if (info->flags & F_INV)
-		message_invalidate(tp, m->imm_or_key);
+	if (flags & F_INV)
+		message_invalidate(tp, imm_or_key);
 	complete_recv(tp, qp, unbind(tp, qp->veroce), &cqe, now_ns);
 }
 
@@ -272,7 +275,8 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 		return RX_NOT_READY;
 	if (info->flags & F_INV && !key_is_ours(tp, qp, m->imm_or_key))
 		return RX_ACCESS;
-	complete_message(tp, qp, m, info, now_ns);
+	complete_message(tp, qp, info->flags, m->po * qp->mtu + m->payload_len, m->se,
+			 m->imm_or_key, now_ns);
 	return RX_EXECUTE;
 }
 
@@ -382,15 +386,16 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 		step_over_end(tp, in);
 		return true;
 	}
-	m = meta_of(p);
 	if (ends_plainly(flags)) {
 		/* Its place and its receive WQE were judged with its bytes. */
-		complete_message(tp, qp, &m, p->info, now_ns);
+		complete_message(tp, qp, flags, p->po * qp->mtu + p->payload_len, p->bth.se,
+				 p->imm_or_key, now_ns);
 		if (qp_get_state(qp) == QPS_ERR)
 			return false; /* a CQ overran */
 		step_over_end(tp, in);
 		return true;
 	}
+	m = meta_of(p);
 	if (pass_end(tp, qp, &m, now_ns))
 		return true;
 	/* Placed, but not finished: it is not to be placed again (7.2). */
@@ -469,6 +474,21 @@ static bool early(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		return rx_record(&in->rx, &tp->pool, p->bth.psn, NULL);
 	m = meta_of(p);
 	return rx_record(&in->rx, &tp->pool, p->bth.psn, &m);
+}
+
+bool requested_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		      const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct receiver *in = &vr->w->q_in;
+
+	if (!acks_counts_only(in, pkt, p) || vr->w->fatal || !follows(vr, p) ||
+	    place(tp, qp, p) != RX_EXECUTE)
+		return false;
+	veroce_arrival(qp, in, pkt, p, now_ns);
+	step_inside(tp, in, 0);
+	in->unacked++;
+	return true;
 }
 
 void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,

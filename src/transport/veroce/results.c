@@ -122,6 +122,16 @@ static void step(struct transport *tp, struct qp *qp, bool end, uint64_t now_ns)
 	finish(tp, qp, in->amsn, now_ns);
 }
 
+/* Something of what is waited for came. */
+static void watched(struct veroce *vr, uint64_t now_ns)
+{
+	if (!vr->w->watch_ns)
+		return;
+	vr->w->watch_ns = now_ns + 4 * vr->pair->rto_ns;
+	vr->w->watch_since_ns = now_ns;
+	vr->w->watch_tries = 0; /* a responder may be slow: its pace, not ours */
+}
+
 /* A response that cannot be ours, in its turn (veRoCE 11). */
 static void fail(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
 {
@@ -134,6 +144,30 @@ static void fail(struct transport *tp, struct qp *qp, enum wc_status status, uin
 	if (index == qp->sq.next)
 		return;
 	request_fail_in_turn(tp, qp, index, status, now_ns);
+}
+
+bool results_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+		    const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	struct receiver *in = &vr->w->r_in;
+	struct send_wqe *w;
+
+	/* The First one of the message has shown that it was asked for. */
+	if (!acks_counts_only(in, pkt, p) || !in->po || p->po != in->po ||
+	    p->msn != psn_add(in->amsn, 1) || !is_outstanding(vr, p->msn))
+		return false;
+	w = wqe_of(qp, p->msn);
+	/* What fits() says of such a packet. */
+	if (p->aeth.msn != w->msn || !request_is_read(w) || p->payload_len != qp->mtu ||
+	    (p->po + 1ull) * qp->mtu >= w->length || !place(tp, qp, w, p))
+		return false;
+	veroce_arrival(qp, in, pkt, p, now_ns);
+	in->po = psn_add(in->po, 1);
+	rx_step(&in->rx, &tp->pool);
+	in->unacked++;
+	watched(vr, now_ns);
+	return true;
 }
 
 void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
@@ -199,10 +233,6 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
-	if (vr->w->watch_ns) {
-		vr->w->watch_ns = now_ns + 4 * vr->pair->rto_ns;
-		vr->w->watch_since_ns = now_ns;
-		vr->w->watch_tries = 0; /* a responder may be slow: its pace, not ours */
-	}
+	watched(vr, now_ns);
 	acks_arrived(tp, qp, in, p, hpsn, had_holes, now_ns);
 }

@@ -452,6 +452,13 @@ void requests_ask_again(struct transport *, struct qp *, uint32_t index);
 
 void requested_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		     uint64_t now_ns);
+/*
+ * Does what requested_input() does with what most packets of a long message are: a Middle one in
+ * its turn, of which nothing is to be said now. False: it is not, or cannot be taken, and nothing
+ * was done.
+ */
+bool requested_middle(struct transport *, struct qp *, const struct pkt *,
+		      const struct veroce_packet *, uint64_t now_ns);
 void requested_retry_stalled(struct transport *, struct qp *, uint64_t now_ns);
 /* A receive WQE may have come: a message that waits for one is finished. */
 static inline void requested_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -520,6 +527,9 @@ void responses_release(struct qp *, uint32_t r);
 
 void results_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		   uint64_t now_ns);
+/* As requested_middle(), of READs. */
+bool results_middle(struct transport *, struct qp *, const struct pkt *,
+		    const struct veroce_packet *, uint64_t now_ns);
 /* Completes, in order, every WQE that is done. */
 void results_complete(struct transport *, struct qp *, uint64_t now_ns);
 
@@ -554,6 +564,17 @@ static inline void acks_arrived(struct transport *tp, struct qp *qp, struct rece
 		in->unacked++;
 	else
 		acks_arrived_news(tp, qp, in, p, hpsn, had_holes, now_ns);
+}
+/*
+ * Whether it is the next one in order, with none early, of which acks_arrived() would only count,
+ * before veroce_arrival().
+ */
+static inline bool acks_counts_only(const struct receiver *in, const struct pkt *pkt,
+				    const struct veroce_packet *p)
+{
+	return p->bth.psn == in->rx.epsn && !rx_has_holes(&in->rx) && in->ack_due &&
+	       !p->bth.ackreq && !p->bth.retrans && !in->ce && (pkt->flow->tos & 3) != 3 &&
+	       in->unacked + 1 < in->ack_packets;
 }
 /* A switch cut the payload of the packet with that PSN off (veRoCE 8). */
 void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t psn);
