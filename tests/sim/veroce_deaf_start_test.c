@@ -64,11 +64,41 @@ static void peer_that_is_gone_is_asked_anew(void **state)
 	sim_end(&s);
 }
 
+/* Who hears a peer and never its capabilities asks eight times by the clock, and six more for what it hears. */
+static void peer_that_never_answers_is_not_asked_for_ever(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct duo_pair p;
+	struct sim s;
+
+	veroce_opt = v;
+	s = (struct sim){.duo = duo_create(1, veroce_tweak)};
+	duo_drop(s.duo, DUO_B, OP_CAPS_REQUEST, DUO_ANY);
+	duo_drop(s.duo, DUO_B, OP_CAPS_RESPONSE, DUO_ANY);
+	p = duo_connect(s.duo, &o);
+	s.a = p.a;
+	s.b = p.b;
+	s.abuf = duo_buf(s.a->host, 100, ALL_ACCESS);
+	s.bbuf = duo_buf(s.b->host, 100, ALL_ACCESS);
+	for (uint64_t i = 0; i < 2000; i++) {
+		struct duo_wr w = duo_write_wr(i, s.abuf, 0, 100, s.bbuf, 0);
+
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, MS);
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+	}
+	assert_int_equal(duo_count(s.duo, DUO_A, OP_CAPS_REQUEST), 8 + 6);
+	assert_false(s.a->qp->veroce->caps_known);
+	sim_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peer_that_was_ready_late_is_asked_again),
 		cmocka_unit_test(peer_that_is_gone_is_asked_anew),
+		cmocka_unit_test(peer_that_never_answers_is_not_asked_for_ever),
 	};
 
 	duo_fail_hook = sim_fail;

@@ -4,6 +4,7 @@
  * someone who knows addresses and numbers. They are dropped and counted, and change no state.
  */
 #include "sim/veroce_forgery.h"
+#include "transport/veroce/veroce.h"
 
 static void what_a_stranger_sends_is_dropped(void **state)
 {
@@ -116,6 +117,29 @@ static void capabilities_of_others_are_not_believed(void **state)
 	sim_end(&s);
 }
 
+/* 4.2: below the base window no peer can be, and above ours nothing is kept of what is outstanding. */
+static void windows_that_cannot_be_are_bounded(void **state)
+{
+	static const struct {
+		uint32_t told, taken;
+	} rows[] = {{0, 128}, {1, 128}, {127, 128}, {129, 129}, {65537, 65536}, {0xffffff, 65536}};
+
+	for (size_t i = 0; i < 2 * COUNT(rows); i++) {
+		struct sim s = veroce_default();
+		const struct veroce *vr = s.a->qp->veroce;
+		struct veroce_packet p = caps(&s, OP_CAPS_RESPONSE);
+
+		p.caps.nonce = vr->nonce;
+		p.caps.flags = VEROCE_CAPS_FLAGS;
+		*(i & 1 ? &p.caps.rx_window_q : &p.caps.rx_window_r) = rows[i / 2].told;
+		veroce_forge(s.duo, DUO_A, &p, NULL);
+		assert_int_equal(i & 1 ? vr->q_window : vr->r_window, rows[i / 2].taken);
+		assert_int_equal(i & 1 ? vr->r_window : vr->q_window, 128);
+		expect_alive(&s, 1);
+		sim_end(&s);
+	}
+}
+
 /* Once it was heard to speak veRoCE, the peer cannot be said to speak something else. */
 static void a_peer_that_is_known_cannot_be_talked_away(void **state)
 {
@@ -178,6 +202,7 @@ int main(void)
 		cmocka_unit_test(what_a_stranger_sends_is_dropped),
 		cmocka_unit_test(headers_that_are_not_for_the_qp_are_dropped),
 		cmocka_unit_test(capabilities_of_others_are_not_believed),
+		cmocka_unit_test(windows_that_cannot_be_are_bounded),
 		cmocka_unit_test(a_peer_that_is_known_cannot_be_talked_away),
 		cmocka_unit_test(control_packets_change_no_state),
 	};

@@ -91,11 +91,66 @@ static void an_answer_to_another_probe_is_none(void **state)
 	finish(&s);
 }
 
+/* With nothing to send there is nothing to find out: an idle queue pair sends nothing, whatever is down. */
+static void paths_without_work_are_not_probed(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct duo_wr w;
+	struct sim s;
+
+	v.paths = 2;
+	s = veroce_start_sim(&v, &o, 1);
+	w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
+	assert_true(duo_post(s.a, &w));
+	duo_wait(s.duo, &s.a->sent, 1);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	path_silent(s.a->qp->veroce->pair, 1, UINT8_MAX, s.duo->now_ns);
+	duo_drop(s.duo, DUO_B, OP_RTT_RESPONSE, DUO_ANY);
+	duo_run_for(s.duo, 500 * MS);
+	assert_int_equal(duo_count(s.duo, DUO_A, OP_RTT_REQUEST), 0);
+	sim_end(&s);
+}
+
+/* The stamps of the last answer to a probe. */
+static void take_stamps(void *ctx, const struct duo_packet *p, const uint8_t *data)
+{
+	struct veroce_packet v;
+
+	if (p->bth.opcode == OP_RTT_RESPONSE && veroce_decode(&v, data, p->len))
+		*(struct rtteth *)ctx = v.rtt;
+}
+
+/* RX1 is when the probe came, TX2 when the answer left; TX1 and the context come back as they were. */
+static void an_answer_has_the_stamps_of_both_ways(void **state)
+{
+	struct sim s = veroce_default();
+	struct rtteth answer = {0};
+	struct veroce_packet p = {
+		.bth = {.opcode = OP_RTT_REQUEST, .dqpn = s.b->qpn},
+		.rtt = {.context = 0x12345600, .tx1 = 0xfedcba98},
+	};
+	uint32_t came_ns = (uint32_t)s.duo->now_ns;
+
+	s.duo->tap = take_stamps;
+	s.duo->tap_ctx = &answer;
+	veroce_forge(s.duo, DUO_B, &p, NULL);
+	duo_run_for(s.duo, 100);
+	assert_int_equal(answer.context, p.rtt.context);
+	assert_int_equal(answer.tx1, p.rtt.tx1);
+	assert_int_equal(answer.rx1, came_ns);
+	assert_in_range(answer.tx2 - came_ns, 0, 100);
+	duo_idle(s.duo);
+	sim_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(three_answers_in_a_row_bring_a_path_up),
 		cmocka_unit_test(an_answer_to_another_probe_is_none),
+		cmocka_unit_test(paths_without_work_are_not_probed),
+		cmocka_unit_test(an_answer_has_the_stamps_of_both_ways),
 	};
 
 	duo_fail_hook = sim_fail;

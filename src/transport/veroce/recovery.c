@@ -12,7 +12,7 @@
 
 enum {
 	RTO_SHIFT_MAX = 6,
-	PROBES_MAX = 2, /* a stall; either may be lost */
+	PROBES_MAX = 3, /* a stall; each may be lost, or its answer */
 	SILENT_A_TIMEOUT = 4 /* packets that a timeout counts for against a path */
 };
 
@@ -542,10 +542,13 @@ static bool must_probe(const struct transport *tp, const struct sender *s)
 	return may_probe(tp, s) && !s->probes;
 }
 
-/* A probe is answered at once (5.3), so the second one waits for no acknowledgement that is delayed. */
+/*
+ * A probe is answered at once (5.3), so the next one waits for no acknowledgement that is delayed: two round
+ * trips, as RFC 8985 7.2, and not the 6.2 of who may be answered late.
+ */
 static uint64_t pto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
-	uint64_t srtt = slowest_srtt_ns(qp, s), pto = srtt + srtt / 2 + (s->probes ? 0 : tp->lazy_ack_ns);
+	uint64_t srtt = slowest_srtt_ns(qp, s), pto = s->probes ? 2 * srtt : srtt + srtt / 2 + tp->lazy_ack_ns;
 
 	if (!srtt)
 		pto = qp->veroce->pair->rto_ns;

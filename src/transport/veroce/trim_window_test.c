@@ -2,6 +2,8 @@
 /* What trims cut: the window of their path, or that of all paths of the pair. */
 #include "support/pair_fixture.h"
 
+/* ---- among paths ------------------------------------------------------------------------------------- */
+
 /* So many packets leave on each path and every one is trimmed. */
 static void trim_all(struct fixture *f, uint32_t packets)
 {
@@ -72,12 +74,123 @@ static void a_path_whose_packets_are_trimmed_is_not_dead(void **state)
 	end(&f);
 }
 
+/* ---- by itself --------------------------------------------------------------------------------------- */
+
+enum { BUFFER = 1 << 20, LEAST = 2 * MTU, FLYING = 100 * PACKET };
+
+/* A pair with so much in flight. */
+static struct pair flying_pair(void)
+{
+	return (struct pair){.window_bytes = BUFFER,
+			     .buffer_bytes = BUFFER,
+			     .cwnd_least_bytes = LEAST,
+			     .sent_bytes = FLYING};
+}
+
+/* The oldest packet was trimmed, and another one leaves for it. */
+static void trim_one(struct pair *p, bool path_is_least)
+{
+	trim_window_cut(p, PACKET, path_is_least);
+	p->gone_bytes += PACKET;
+	p->sent_bytes += PACKET;
+}
+
+/* One whose paths have a window together. */
+static struct pair cut_pair(void)
+{
+	struct pair p = flying_pair();
+
+	for (int i = 0; p.window_bytes == BUFFER && i < 1000; i++)
+		trim_one(&p, true);
+	assert_true(p.window_bytes < BUFFER);
+	return p;
+}
+
+/* A round trip later, in which everything arrived. Returns how much the window has grown. */
+static uint64_t calm_round(struct pair *p)
+{
+	uint64_t before = p->window_bytes;
+
+	p->gone_bytes = p->sent_bytes;
+	p->sent_bytes += FLYING;
+	trim_window_grow(p);
+	return p->window_bytes - before;
+}
+
+static void what_was_trimmed_is_taken_off_what_flies(void **state)
+{
+	struct pair p = cut_pair();
+
+	assert_int_equal(p.window_bytes, FLYING - PACKET);
+	p.gone_bytes += FLYING / 2;
+	trim_one(&p, true);
+	assert_int_equal(p.window_bytes, FLYING / 2 - PACKET);
+	for (int i = 0; i < 1000; i++) {
+		trim_one(&p, true);
+		assert_in_range(p.window_bytes, 1, BUFFER);
+	}
+}
+
+/* Few trims are answered by the windows of their paths, unless these can be no less. */
+static void a_few_trims_cut_only_where_no_path_can_answer(void **state)
+{
+	struct pair p = cut_pair();
+	uint64_t window;
+
+	calm_round(&p);
+	window = p.window_bytes;
+	trim_one(&p, false);
+	assert_int_equal(p.window_bytes, window);
+	trim_one(&p, true);
+	assert_int_equal(p.window_bytes, window - PACKET);
+}
+
+static void nothing_is_cut_where_nothing_is_controlled(void **state)
+{
+	struct pair p = flying_pair();
+
+	p.cwnd_least_bytes = 0;
+	for (int i = 0; i < 1000; i++)
+		trim_one(&p, true);
+	assert_int_equal(p.window_bytes, BUFFER);
+}
+
+static void it_grows_a_round_trip_after_it_was_made(void **state)
+{
+	struct pair p = cut_pair();
+	uint64_t window = p.window_bytes, made = p.sent_bytes - PACKET;
+
+	p.gone_bytes = made - 1;
+	trim_window_grow(&p);
+	assert_int_equal(p.window_bytes, window);
+	p.gone_bytes = made;
+	trim_window_grow(&p);
+	assert_int_equal(p.window_bytes, window + LEAST / 32);
+}
+
+/* Twice as fast after each eight rounds of calm, and as slowly as ever after the next trim that no path answers. */
+static void it_grows_faster_while_it_is_calm(void **state)
+{
+	struct pair p = cut_pair();
+
+	p.window_bytes = PACKET;
+	for (uint32_t i = 1; i <= 24; i++)
+		assert_int_equal(calm_round(&p), (uint64_t)(LEAST / 32) << i / 8);
+	trim_one(&p, true);
+	assert_int_equal(calm_round(&p), LEAST / 32);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_trim_cuts_its_path_and_no_other),
 		cmocka_unit_test(trims_that_no_path_can_answer_shrink_the_window_of_all),
 		cmocka_unit_test(a_path_whose_packets_are_trimmed_is_not_dead),
+		cmocka_unit_test(what_was_trimmed_is_taken_off_what_flies),
+		cmocka_unit_test(a_few_trims_cut_only_where_no_path_can_answer),
+		cmocka_unit_test(nothing_is_cut_where_nothing_is_controlled),
+		cmocka_unit_test(it_grows_a_round_trip_after_it_was_made),
+		cmocka_unit_test(it_grows_faster_while_it_is_calm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
