@@ -35,6 +35,8 @@ PUBLISHED = {
         ("<= 7 KB", range(14), 99, (2.63, 6.7, 6.4, 5.28)), ("46 KB", (15,), 99, (3.9, 5.7, 5.6, 4.85)),
         ("120 KB", (17,), 99, (5.5, 5.8, 5.7, 5.45)), ("10 MB", (19,), 99, (15, 7.8, 11.6, 7.8))],
 }
+# The published point at the greatest size: of these flows alone it is met, too.
+NEAR_LONGEST = {"websearch": ("20 MB", 20_000_000), "fb_hadoop": ("7 MB", 7_000_000)}
 ALGORITHMS = [
     ("HPCC", ["cc.algorithm=hpcc", "cc.eta=0.99"]),
     ("DCQCN+w", ["cc.algorithm=dcqcn_fw", "cc.window=on", "switch.int=off"]),
@@ -61,20 +63,38 @@ def runs(quick):
             for cdf, load in loads for name, sets in ALGORITHMS]
 
 
-def twentieths(run):
-    flows = sorted((int(f["bytes"]), float(f["slowdown"])) for f in run.flows())
+def by_size(run):
+    return sorted((int(f["bytes"]), float(f["slowdown"])) for f in run.flows())
+
+
+def twentieths(flows):
     n = len(flows)
     return [[s for _, s in flows[n * i // 20:n * (i + 1) // 20]] for i in range(20)]
 
 
+class Tally:
+    """Points beside what was published."""
+
+    def __init__(self):
+        self.held = self.total = 0
+
+    def cell(self, values, pct, want, band):
+        got = percentile(values, pct)
+        good = got is not None and abs(got - want) <= band * want
+        self.held += good
+        self.total += 1
+        return got, "-" if got is None else f"{got:.2f} ({want:g}){'' if good else ' *'}"
+
+
 def page(runs, out):
     named = {r.name: r for r in runs}
-    held = total = 0
+    tally, last, near = Tally(), Tally(), Tally()
     for (cdf, load), points in PUBLISHED.items():
         mine = [named.get(f"{cdf}-{load}-{name}") for name, _ in ALGORITHMS]
         if not any(mine):
             continue
-        bins = [twentieths(r) if r and r.summary else None for r in mine]
+        flows = [by_size(r) if r and r.summary else None for r in mine]
+        bins = [twentieths(f) if f else None for f in flows]
         out.append(f"\n### {cdf}, {load} % load, flows of {span(cdf, load)}\n")
         out.append("| size | percentile | " + " | ".join(f"{n} (published)" for n, _ in ALGORITHMS) + " |")
         out.append("|---|---|" + "---|" * len(ALGORITHMS))
@@ -83,18 +103,16 @@ def page(runs, out):
             band = 0.10 if label.startswith("<=") else 0.15
             cells, values = [], []
             for b, want in zip(bins, published):
-                if b is None:
-                    cells.append("-")
-                    values.append(None)
-                    continue
-                got = percentile([s for i in which for s in b[i]], pct)
-                good = abs(got - want) <= band * want
+                got, cell = (last if which == (19,) else tally).cell([s for i in which for s in b[i]], pct, want, band) if b else (None, "-")
                 values.append(got)
-                held += good
-                total += 1
-                cells.append(f"{got:.2f} ({want:g}){'' if good else ' *'}")
+                cells.append(cell)
             drawn.append((label, pct, values, published))
             out.append(f"| {label} | {pct} | " + " | ".join(cells) + " |")
+            if which == (19,):
+                name, least = NEAR_LONGEST[cdf]
+                cells = [near.cell([s for size, s in f if size >= least], pct, want, band)[1] if f else "-"
+                         for f, want in zip(flows, published)]
+                out.append(f"| {label}: flows from {name} on | {pct} | " + " | ".join(cells) + " |")
         if options.page and all(bins):
             name = f"results-{cdf}-{load}.svg"
             draw.slowdowns(pathlib.Path(options.page).parent / name, f"{cdf}, {load} %", [n for n, _ in ALGORITHMS], drawn)
@@ -107,9 +125,18 @@ def page(runs, out):
                "long flows of the higher load come out a fifth shorter than published. The public scripts give TIMELY+w's "
                "acknowledgements a class of their own, and with that (`transport.ack_class=control`) its short flows come out a "
                "fifth shorter than published, since a flow is done when its last one is back; the published points are met "
-               "with them among the data, as they are for the other three. Most of what is missed is the longest twentieth of "
-               "FB_Hadoop with marks for a signal: DCQCN+w and DCTCP share all four values there as published, here too, "
-               "about a quarter higher.")
-    if total:
-        out.append(f"\n{held} of {total} points are within 10 % (short flows) or 15 % (others) of what was "
-                   "published; a star marks the others.")
+               "with them among the data, as they are for the other three.")
+    out.append("\nMost of what is missed is the last twentieth. Its tail here is not of the longest flows: of FB_Hadoop's at 30 % those of "
+               "0.5 to 2 MB have 5.7 to 6.1 at the 99th percentile with marks for a signal, those from 7 MB on 4.7 to 4.8. The "
+               "flows near the size that the published point stands at meet it with all four algorithms, from above and from "
+               "below (a row each), so it is taken to be theirs; but the published script prints twentieths, and in the rows "
+               "before the last only twentieths fit (with hundredths the 99th percentile at 5 MB is a fifth to a third too low). "
+               "Why the last one would be finer is not known. What is not the reason: the least rate (the public scripts have "
+               "1000 Mbit/s in place of 100, and neither DCQCN+w nor DCTCP comes down to it on FB_Hadoop at 30 %), thresholds, first alpha, window and "
+               "header bytes (as in the public source). Chance is part of it: another seed gives DCTCP 3.58 and 5.10 for "
+               "3.79 and 5.67.")
+    if tally.total:
+        total = tally.total + last.total
+        out.append(f"\n{tally.held + last.held} of {total} points are within 10 % (short flows) or 15 % (others) of what was "
+                   f"published; a star marks the others. With the flows near the longest in place of the last twentieth, "
+                   f"{tally.held + near.held} are.")
