@@ -66,6 +66,7 @@ static enum cc_algorithm algorithm_of(const struct cc_params *p, enum cc_algorit
 bool nic_qp_congestion(const struct nic *nic, const struct qp *qp, uint32_t path, struct nic_congestion *out)
 {
 	const struct pair *pair = qp->veroce ? qp->veroce->pair : NULL;
+	struct cc fresh;
 
 	if (qp->gbn) { /* RoCEv2; such a QP may have a pair, too, of which it makes no use */
 		const struct congestion *g = congestion_governing(qp);
@@ -82,7 +83,7 @@ bool nic_qp_congestion(const struct nic *nic, const struct qp *qp, uint32_t path
 	if (!pair || path >= pair->path_count)
 		return false;
 	/* Between addresses of this host there is none. */
-	look(&pair->path[path].cc,
+	look(pair_cc(&nic->tp.pairs, pair, path, &fresh),
 	     qp->local ? CC_NONE : algorithm_of(nic->tp.pairs.config.cc_params, nic->tp.pairs.config.cc), out);
 	return true;
 }

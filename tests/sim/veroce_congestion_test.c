@@ -145,11 +145,15 @@ static void cnp_slows_the_path_that_its_port_names(void **state)
 {
 	for (uint32_t port = 0; port <= PATHS; port++) {
 		struct sim s = start(NIC_CC_SWIFT);
-		const struct path *path = s.a->qp->veroce->pair->path;
+		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0);
 		struct veroce_packet cnp = {.bth = {.opcode = OP_CNP, .becn = true}};
+		const struct path *path;
 		uint64_t before[PATHS];
 
+		assert_true(duo_post(s.a, &w));
 		duo_run_for(s.duo, 100000000);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		path = s.a->qp->veroce->pair->path;
 		for (uint32_t i = 0; i < PATHS; i++)
 			before[i] = path[i].cc.cwnd_bytes;
 		assert_int_equal(forge(&s, DUO_A, &cnp, port, 0), 0);

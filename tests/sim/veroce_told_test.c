@@ -3,6 +3,7 @@
  * What a veRoCE receiver tells beside what has arrived: how many copies came in vain (13.2), which packet
  * was slow (9.1), and all that on a path that works (5.3, 5).
  */
+#include "nic/state.h"
 #include "sim/veroce.h"
 
 enum { MTU = 1024 };
@@ -129,6 +130,7 @@ static void answers_leave_a_path_that_is_down(void **state)
 
 	for (uint64_t i = 0; i < 20; i++)
 		write_to(&s, i, 1);
+	assert_true(pair_begin(&s.b->host->nic->tp.pairs, pair));
 	duo_drop(s.duo, DUO_B, OP_RTT_REQUEST, DUO_ANY);
 	path_silent(pair, 1, UINT8_MAX, s.duo->now_ns);
 	assert_true(pair->path[1].down);

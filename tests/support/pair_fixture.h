@@ -20,20 +20,26 @@ static const uint64_t start_ns = 1000000, rto_min_ns = 500000;
 static const uint8_t here[16] = {1}, there[16] = {2};
 
 static int64_t blocks;
-static size_t last_bytes; /* that were asked for */
+static size_t taken_bytes;
+static bool dry; /* there is no more memory */
 
 static inline void *get(void *ctx, size_t bytes)
 {
-	void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	void *p = dry ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64);
 
+	if (!p)
+		return NULL;
 	blocks++;
-	last_bytes = bytes;
-	return p ? memset(p, 0, bytes) : NULL;
+	taken_bytes += bytes;
+	return memset(p, 0, bytes);
 }
 
 static inline void put(void *ctx, void *p, size_t bytes)
 {
+	if (!p)
+		return;
 	blocks--;
+	taken_bytes -= bytes;
 	free(p);
 }
 
@@ -65,6 +71,7 @@ static inline void start(struct fixture *f, uint32_t paths, enum cc_algorithm cc
 			secret);
 	f->pair = pair_get(&f->table, here, there, false, MTU, start_ns);
 	assert_non_null(f->pair);
+	assert_true(pair_begin(&f->table, f->pair));
 }
 
 static inline void end(struct fixture *f)

@@ -30,16 +30,24 @@ void pair_table_init(struct pair_table *t, const struct pair_config *c, const ui
 		list_init(&t->few[i]);
 }
 
-static size_t pair_bytes(uint32_t paths)
-{
-	return sizeof(struct pair) + paths * sizeof(struct path);
-}
+/* The congestion control of a path that nothing was sent on: whatever happens is nothing to it. */
+static const struct cc_ops no_ops;
+#define UNUSED                                                         \
+	{                                                              \
+		.cc = {.ops = &no_ops, .deadline_ns = CC_NO_DEADLINE } \
+	}
+static const struct path unused_paths[TX_PATHS_MAX] = {UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED,
+						       UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED,
+						       UNUSED, UNUSED, UNUSED, UNUSED};
+#undef UNUSED
 
 static void pair_free(struct pair_table *t, struct pair *p)
 {
 	list_remove(&p->link);
 	t->count--;
-	alloc_put(t->config.alloc, p, pair_bytes(p->path_count));
+	if (p->begun)
+		alloc_put(t->config.alloc, p->path, p->path_count * sizeof(*p->path));
+	alloc_put(t->config.alloc, p, sizeof(*p));
 }
 
 static struct list *buckets(struct pair_table *t)
@@ -125,63 +133,93 @@ static void make_room(struct pair_table *t)
 	}
 }
 
+/* Between processes of one host there is no network: what delays is the processor's scheduling. */
+static enum cc_algorithm algorithm_of(const struct pair_config *c, bool local)
+{
+	if (local)
+		return CC_NONE;
+	return c->cc_params ? c->cc_params->algorithm : c->cc;
+}
+
+static void path_cc_init(const struct pair_config *c, const struct pair *p, struct cc *cc)
+{
+	enum cc_algorithm algorithm = algorithm_of(c, p->local);
+	struct cc_config config = {
+		.params = p->local ? NULL : c->cc_params,
+		.mtu_bytes = p->mtu_bytes,
+		.base_rtt_ns = c->base_rtt_ns,
+		/* What the port lets through, all paths would share; a few may be dead or dull. */
+		.line_rate_bps = p->path_count > 1 ? 2 * c->line_rate_bps / p->path_count
+						   : c->line_rate_bps,
+		.cwnd_bytes_start = c->window_bytes / WINDOW_STARTS / p->path_count,
+		.cwnd_bytes_min = 2 * p->mtu_bytes,
+		.cwnd_bytes_max = c->window_bytes * PAIR_WINDOW_FACTOR_MAX,
+		.target_ns = c->target_ns,
+		.loss_ignored = true,
+	};
+
+	if (algorithm == CC_NONE)
+		config.cwnd_bytes_max = c->window_bytes;
+	if (c->line_rate_bps && c->base_rtt_ns)
+		config.cwnd_bytes_start = 0; /* a round trip of what the line takes */
+	if (config.cwnd_bytes_start && config.cwnd_bytes_start < 4 * p->mtu_bytes)
+		config.cwnd_bytes_start = 4 * p->mtu_bytes;
+	cc_init(cc, algorithm, &config, p->made_ns);
+}
+
+const struct cc *pair_cc(const struct pair_table *t, const struct pair *p, uint32_t path, struct cc *fresh)
+{
+	if (p->begun)
+		return &p->path[path].cc;
+	path_cc_init(&t->config, p, fresh);
+	return fresh;
+}
+
+bool pair_take_paths(struct pair_table *t, struct pair *p)
+{
+	struct path *path = alloc_get(t->config.alloc, p->path_count * sizeof(*path));
+
+	if (!path)
+		return false;
+	for (uint32_t i = 0; i < p->path_count; i++)
+		path_cc_init(&t->config, p, &path[i].cc);
+	p->path = path;
+	p->begun = true;
+	return true;
+}
+
 struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16], bool local,
 		      uint32_t mtu_bytes, uint64_t now_ns)
 {
 	const struct pair_config *c = &t->config;
 	struct pair *p = c->one_user ? NULL : find(t, src, dst);
-	enum cc_algorithm algorithm = c->cc_params ? c->cc_params->algorithm : c->cc;
-	struct cc_config cc;
+	bool controlled = algorithm_of(c, local) != CC_NONE;
 
 	if (p) {
 		t->unused -= !p->users++;
 		return p;
 	}
-	p = alloc_get(c->alloc, pair_bytes(local ? 1 : c->paths));
+	p = alloc_get(c->alloc, sizeof(*p));
 	if (!p)
 		return NULL;
 	memcpy(p->src, src, 16);
 	memcpy(p->dst, dst, 16);
 	list_init(&p->waiting);
 	p->users = 1;
+	p->local = local;
+	p->mtu_bytes = mtu_bytes;
+	p->made_ns = now_ns;
 	p->path_count = local ? 1 : c->paths;
+	p->path = (struct path *)(uintptr_t)unused_paths;
 	p->window_bytes = p->buffer_bytes = c->window_bytes;
-	p->cwnd_least_bytes = 2 * mtu_bytes;
+	p->cwnd_least_bytes = controlled ? 2 * mtu_bytes : 0;
 	p->rto_ns = RTO_UNKNOWN * c->rto_min_ns;
 	prng_init(&p->prng, t->seed++);
 	p->cc_due_ns = CC_NO_DEADLINE;
 	p->paced_ns = CC_NO_DEADLINE;
-	cc = (struct cc_config){
-		.params = c->cc_params,
-		.mtu_bytes = mtu_bytes,
-		.base_rtt_ns = c->base_rtt_ns,
-		/* What the port lets through, all paths would share; a few may be dead or dull. */
-		.line_rate_bps = p->path_count > 1 ? 2 * c->line_rate_bps / p->path_count
-						   : c->line_rate_bps,
-		.cwnd_bytes_start = c->window_bytes / WINDOW_STARTS / p->path_count,
-		.cwnd_bytes_min = p->cwnd_least_bytes,
-		.cwnd_bytes_max = c->window_bytes * PAIR_WINDOW_FACTOR_MAX,
-		.target_ns = c->target_ns,
-		.loss_ignored = true,
-	};
-	/* Between processes of one host there is no network: what delays is the processor's scheduling. */
-	if (local) {
-		algorithm = CC_NONE;
-		cc.params = NULL;
-	}
-	if (algorithm == CC_NONE) {
-		cc.cwnd_bytes_max = c->window_bytes;
-		p->cwnd_least_bytes = 0;
-	}
-	p->blind_packets = algorithm != CC_NONE && p->path_count > 1 ? c->flowlet_packets : UINT32_MAX;
-	if (c->line_rate_bps && c->base_rtt_ns)
-		cc.cwnd_bytes_start = 0; /* a round trip of what the line takes */
-	if (cc.cwnd_bytes_start && cc.cwnd_bytes_start < 4 * mtu_bytes)
-		cc.cwnd_bytes_start = 4 * mtu_bytes;
+	p->blind_packets = controlled && p->path_count > 1 ? c->flowlet_packets : UINT32_MAX;
 	for (uint32_t i = 0; i < TX_PATHS_MAX; i++)
 		p->min_rtt_ns[i] = UINT64_MAX;
-	for (uint32_t i = 0; i < p->path_count; i++)
-		cc_init(&p->path[i].cc, algorithm, &cc, now_ns);
 	if (t->count++ == 2 * t->bucket_count && t->bucket_count < PAIR_BUCKETS_MAX)
 		grow(t);
 	list_append(bucket_of(t, src, dst), &p->link);

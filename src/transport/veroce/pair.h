@@ -61,7 +61,15 @@ struct pair {
 	uint32_t path_count;
 	uint32_t down_count;
 	bool asks; /* each packet asks for its acknowledgement: QPs wait for the room that it makes */
-	struct path path[]; /* path_count of them: to a host of one path there are no more */
+	bool begun; /* pair_begin() */
+	bool local;
+	uint32_t mtu_bytes;
+	uint64_t made_ns;
+	/*
+	 * path_count of them: to a host of one path there are no more. What only receives has none of its own:
+	 * until it has begun, these are nobody's, to be read only, and as of paths that nothing was sent on.
+	 */
+	struct path *path;
 };
 
 struct pair_config {
@@ -105,6 +113,15 @@ void pair_table_fini(struct pair_table *);
 struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local,
 		      uint32_t mtu_bytes, uint64_t now_ns);
 void pair_put(struct pair_table *, struct pair *);
+/* Its congestion control of a path, as it is or will begin; `fresh` is room for the latter. */
+const struct cc *pair_cc(const struct pair_table *, const struct pair *, uint32_t path, struct cc *fresh);
+
+bool pair_take_paths(struct pair_table *, struct pair *);
+/* To be called before a path is picked for the first packet. False: no memory. */
+static inline bool pair_begin(struct pair_table *t, struct pair *p)
+{
+	return p->begun || pair_take_paths(t, p);
+}
 
 void pair_learn(struct pair *, enum pair_speaks, uint64_t now_ns);
 enum pair_speaks pair_speaks(const struct pair *, uint64_t now_ns);

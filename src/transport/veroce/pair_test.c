@@ -67,7 +67,7 @@ static void strangers_without_users_are_forgotten_before_they_are_too_many(void 
 
 		pair_put(&f.table, pair_get(&f.table, here, stranger, false, MTU, start_ns));
 		assert_true(f.table.unused <= PAIR_UNUSED_MAX);
-		assert_true(blocks <= PAIR_UNUSED_MAX + 2); /* the buckets are one */
+		assert_true(blocks <= PAIR_UNUSED_MAX + 3); /* the buckets are one, and so are the other's paths */
 	}
 	/* The one in use is still there. */
 	assert_ptr_equal(pair_get(&f.table, here, there, false, MTU, start_ns), f.pair);
@@ -97,17 +97,79 @@ static void pairs_are_found_however_many_there_are(void **state)
 	end(&f);
 }
 
-static void a_pair_of_one_path_has_no_room_for_others(void **state)
+/* docs/veroce.md has these: who only receives knows of no path, and of one path there is no more than that. */
+static void a_pair_takes_memory_for_the_paths_that_it_sends_on(void **state)
 {
-	struct fixture f;
+	static const struct {
+		uint32_t paths;
+		bool local;
+		size_t received_bytes_max, sent_bytes_max;
+	} rows[] = {{1, false, 576, 1024}, {16, false, 576, 7680}, {16, true, 576, 1024}};
 
-	start(&f, 1, CC_SWIFT);
-	assert_true(last_bytes < sizeof(struct pair) + 2 * sizeof(struct path));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		static const uint8_t other[16] = {4};
+		struct fixture f;
+		struct pair *p;
+		size_t before;
+
+		start(&f, rows[i].paths, CC_SWIFT);
+		before = taken_bytes;
+		p = pair_get(&f.table, here, other, rows[i].local, MTU, start_ns);
+		assert_true(taken_bytes - before <= rows[i].received_bytes_max);
+		assert_true(pair_begin(&f.table, p));
+		assert_true(taken_bytes - before <= rows[i].sent_bytes_max);
+		before = taken_bytes;
+		assert_true(pair_begin(&f.table, p));
+		assert_int_equal(taken_bytes, before);
+		pair_put(&f.table, p);
+		end(&f);
+		assert_int_equal(taken_bytes, 0);
+	}
+}
+
+/* A peer may say what it likes: nothing was sent that it could be about. */
+static void what_comes_before_anything_was_sent_changes_no_path(void **state)
+{
+	static const uint8_t other[16] = {4};
+	struct fixture f;
+	struct pair *p;
+	struct cc fresh;
+
+	start(&f, 16, CC_DCQCN);
+	p = pair_get(&f.table, here, other, false, MTU, start_ns);
+	pair_cnp(p, 3, start_ns);
+	pair_cnp(p, TX_PATHS_MAX, start_ns);
+	pair_expire(p, start_ns);
+	path_probe_answered(&f.table, p, 3, start_ns);
+	assert_int_equal(p->cc_due_ns, CC_NO_DEADLINE);
+	for (uint32_t i = 0; i < 16; i++) {
+		assert_int_equal(pair_cc(&f.table, p, i, &fresh)->rate_bps, f.pair->path[i].cc.rate_bps);
+		assert_true(pair_pick_any(p, (uint8_t)i) != (int)i);
+	}
+	assert_true(pair_begin(&f.table, p));
+	for (uint32_t i = 0; i < 16; i++) {
+		assert_ptr_equal(pair_cc(&f.table, p, i, &fresh), &p->path[i].cc);
+		assert_int_equal(p->path[i].cc.rate_bps, f.pair->path[i].cc.rate_bps);
+		assert_int_equal(p->path[i].cc.cwnd_bytes, f.pair->path[i].cc.cwnd_bytes);
+	}
+	pair_put(&f.table, p);
 	end(&f);
-	start(&f, 3, CC_SWIFT);
-	assert_true(last_bytes >= sizeof(struct pair) + 3 * sizeof(struct path));
-	assert_non_null(pair_get(&f.table, here, here, true, MTU, start_ns));
-	assert_true(last_bytes < sizeof(struct pair) + 2 * sizeof(struct path));
+}
+
+static void without_memory_a_pair_begins_later(void **state)
+{
+	static const uint8_t other[16] = {4};
+	struct fixture f;
+	struct pair *p;
+
+	start(&f, 16, CC_SWIFT);
+	p = pair_get(&f.table, here, other, false, MTU, start_ns);
+	dry = true;
+	assert_false(pair_begin(&f.table, p));
+	dry = false;
+	pair_cnp(p, 0, start_ns);
+	assert_true(pair_begin(&f.table, p));
+	pair_put(&f.table, p);
 	end(&f);
 }
 
@@ -133,7 +195,9 @@ int main(void)
 		cmocka_unit_test(what_is_known_outlives_the_last_user),
 		cmocka_unit_test(strangers_without_users_are_forgotten_before_they_are_too_many),
 		cmocka_unit_test(pairs_are_found_however_many_there_are),
-		cmocka_unit_test(a_pair_of_one_path_has_no_room_for_others),
+		cmocka_unit_test(a_pair_takes_memory_for_the_paths_that_it_sends_on),
+		cmocka_unit_test(what_comes_before_anything_was_sent_changes_no_path),
+		cmocka_unit_test(without_memory_a_pair_begins_later),
 		cmocka_unit_test(what_a_peer_speaks_is_believed_for_a_while),
 	};
 

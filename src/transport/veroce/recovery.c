@@ -192,7 +192,7 @@ static struct path_echo read_echo(struct pair *pair, const struct veroce_packet 
 	uint32_t there_and_back, remote;
 	struct path *path;
 
-	if (!p->bth.ts || p->tse.path_id >= pair->path_count)
+	if (!p->bth.ts || p->tse.path_id >= pair->path_count || !pair->begun)
 		return echo;
 	there_and_back = (uint32_t)now_ns - p->tse.tx1;
 	remote = p->tse.tx2 - p->tse.rx1;

@@ -1,87 +1,180 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps the records, the paths' lists and the retransmit queue consistent; decides nothing. */
+/*
+ * Keeps the records, the paths' lists and the retransmit queue consistent; decides nothing. Invariant: where
+ * there is a ring, its chunks are those from una's to the one that `end` lies in, or that ends there.
+ */
 #include <assert.h>
 #include <string.h>
 
 #include "transport/veroce/tx_space.h"
 
+static_assert(sizeof(struct tx_record) * TX_CHUNK == 1024 &&
+		      sizeof(struct tx_ring) + TX_RING_MIN / TX_CHUNK * sizeof(struct tx_record *) == 1024,
+	      "a chunk and the smallest ring fill a piece of the pool each");
+static_assert(TX_RING_MIN * TX_RING_GROWTH * TX_RING_GROWTH * TX_RING_GROWTH >= TX_WINDOW_MAX + TX_CHUNK,
+	      "a ring of the largest window has a place for a chunk more");
+
+enum { AHEAD_SHARE = 2 }; /* of what is outstanding: so much room more is made at once, and TX_AHEAD at most */
+
 void tx_space_init(struct tx_space *s, uint32_t psn)
 {
 	*s = (struct tx_space){
-		.una = psn, .nxt = psn, .again_head = TX_NIL, .again_tail = TX_NIL};
+		.una = psn, .nxt = psn, .end = psn, .again_head = TX_NIL, .again_tail = TX_NIL};
 }
 
 static size_t ring_bytes(uint32_t size)
 {
-	return sizeof(struct tx_ring) + size * sizeof(struct tx_record);
+	return sizeof(struct tx_ring) + size / TX_CHUNK * sizeof(struct tx_record *);
+}
+
+static size_t chunk_bytes(void)
+{
+	return TX_CHUNK * sizeof(struct tx_record);
+}
+
+/* The place of the chunk that PSN lies in. */
+static struct tx_record **chunk_of(const struct tx_space *s, uint32_t psn)
+{
+	return &s->ring->chunks[(psn & (s->size - 1)) / TX_CHUNK];
+}
+
+static uint32_t chunk_start(uint32_t psn)
+{
+	return psn & ~(uint32_t)(TX_CHUNK - 1);
+}
+
+/* One behind the last record that there is; `end` is less where the largest window is. */
+static uint32_t chunks_end(const struct tx_space *s)
+{
+	return (s->end + TX_CHUNK - 1) & PSN_MASK & ~(uint32_t)(TX_CHUNK - 1);
 }
 
 void tx_space_drop(struct tx_space *s, struct pool *pool)
 {
-	if (s->ring)
+	uint32_t end = chunks_end(s);
+
+	if (s->ring) {
+		for (uint32_t psn = chunk_start(s->una); psn != end; psn = psn_add(psn, TX_CHUNK))
+			pool_put(pool, *chunk_of(s, psn), chunk_bytes());
 		pool_put(pool, s->ring, ring_bytes(s->size));
-	pool_put(pool, s->kept, ring_bytes(TX_RING_MIN));
+	}
 	tx_space_init(s, s->nxt);
 }
 
 static const struct tx_path unused_path = {.head = TX_NIL, .tail = TX_NIL};
 
-/* Nothing is outstanding any more. A ring that is kept is as good as new: few paths were used, mostly. */
-static void empty(struct tx_space *s, struct pool *pool)
+/* With a first chunk, nxt's. */
+static bool begin(struct tx_space *s, struct pool *pool)
 {
-	struct tx_ring *ring = s->ring;
+	struct tx_ring *ring = pool_get(pool, ring_bytes(TX_RING_MIN));
+	struct tx_record *chunk = pool_get(pool, chunk_bytes());
 
-	if (!s->kept && s->size == TX_RING_MIN) {
-		for (; ring->used; ring->used &= ring->used - 1)
-			ring->paths[__builtin_ctz(ring->used)] = unused_path;
-		s->kept = ring;
-	} else {
-		pool_put(pool, ring, ring_bytes(s->size));
+	if (!ring || !chunk) {
+		pool_put(pool, ring, ring_bytes(TX_RING_MIN));
+		pool_put(pool, chunk, chunk_bytes());
+		return false;
 	}
-	s->ring = NULL;
-	s->size = 0;
+	for (uint32_t i = 0; i < TX_PATHS_MAX; i++)
+		ring->paths[i] = unused_path;
+	s->ring = ring;
+	s->size = TX_RING_MIN;
+	*chunk_of(s, s->nxt) = chunk;
+	s->end = psn_add(chunk_start(s->nxt), TX_CHUNK);
+	return true;
 }
 
-static struct tx_ring *ring_get(struct tx_space *s, struct pool *pool, uint32_t size)
+/* More places. */
+static bool widen(struct tx_space *s, struct pool *pool)
 {
-	struct tx_ring *ring;
+	uint32_t size = s->size * TX_RING_GROWTH;
+	struct tx_ring *ring = pool_get(pool, ring_bytes(size));
 
-	if (size == TX_RING_MIN && s->kept) {
-		ring = s->kept;
-		s->kept = NULL;
-		return ring;
-	}
-	ring = pool_get(pool, ring_bytes(size));
 	if (!ring)
-		return NULL;
-	ring->used = 0;
-	for (int i = 0; i < TX_PATHS_MAX; i++)
-		ring->paths[i] = unused_path;
-	return ring;
+		return false;
+	memcpy(ring->paths, s->ring->paths, sizeof(ring->paths));
+	for (uint32_t psn = chunk_start(s->una); psn != s->end; psn = psn_add(psn, TX_CHUNK))
+		ring->chunks[(psn & (size - 1)) / TX_CHUNK] = *chunk_of(s, psn);
+	pool_put(pool, s->ring, ring_bytes(s->size));
+	s->ring = ring;
+	s->size = size;
+	return true;
+}
+
+/* There are records up to that PSN, of which the largest window's may be used. */
+static void set_end(struct tx_space *s, uint32_t end)
+{
+	s->end = ((end - s->una) & PSN_MASK) > TX_WINDOW_MAX ? psn_add(s->una, TX_WINDOW_MAX) : end;
+}
+
+/* A chunk behind the last one would be of use. */
+static bool wants_chunk(const struct tx_space *s, uint32_t room)
+{
+	return tx_space_room(s) < room && s->end % TX_CHUNK == 0 &&
+	       ((s->end - s->una) & PSN_MASK) < TX_WINDOW_MAX;
+}
+
+/* It has its place. */
+static void append_chunk(struct tx_space *s, struct tx_record *chunk)
+{
+	*chunk_of(s, s->end) = chunk;
+	set_end(s, psn_add(s->end, TX_CHUNK));
+}
+
+/* False: no memory. */
+static bool add_chunk(struct tx_space *s, struct pool *pool)
+{
+	struct tx_record *chunk;
+
+	if (((s->end - chunk_start(s->una)) & PSN_MASK) == s->size && !widen(s, pool))
+		return false;
+	chunk = pool_get(pool, chunk_bytes());
+	if (chunk)
+		append_chunk(s, chunk);
+	return chunk;
 }
 
 bool tx_space_grow(struct tx_space *s, struct pool *pool)
 {
-	struct tx_ring *ring;
-	uint32_t size = s->ring ? s->size * TX_RING_GROWTH : TX_RING_MIN;
+	uint32_t room = 1 + tx_outstanding(s) / AHEAD_SHARE;
 
-	if (s->ring && s->size == TX_WINDOW_MAX)
-		return false;
-	if (size > TX_WINDOW_MAX)
-		size = TX_WINDOW_MAX;
-	ring = ring_get(s, pool, size);
-	if (!ring)
-		return false;
-	if (s->ring) {
-		memcpy(ring->paths, s->ring->paths, sizeof(ring->paths));
-		ring->used = s->ring->used;
-		for (uint32_t psn = s->una; psn != s->nxt; psn = psn_add(psn, 1))
-			ring->records[psn & (size - 1)] = *tx_record(s, psn);
-		pool_put(pool, s->ring, ring_bytes(s->size));
+	if (!s->ring)
+		return begin(s, pool);
+	/* The largest window ended within a chunk, and una has moved since. */
+	if (s->end % TX_CHUNK)
+		set_end(s, chunks_end(s));
+	while (wants_chunk(s, room < TX_AHEAD ? room : TX_AHEAD) && add_chunk(s, pool))
+		;
+	return s->nxt != s->end;
+}
+
+/* una has come here from there. What it left goes where more will be sent. */
+static void leave_chunks(struct tx_space *s, struct pool *pool, uint32_t from)
+{
+	uint32_t start = chunk_start(s->una);
+
+	for (uint32_t psn = chunk_start(from); psn != start; psn = psn_add(psn, TX_CHUNK)) {
+		struct tx_record *chunk = *chunk_of(s, psn);
+
+		if (wants_chunk(s, TX_AHEAD))
+			append_chunk(s, chunk);
+		else
+			pool_put(pool, chunk, chunk_bytes());
 	}
-	s->ring = ring;
-	s->size = size;
-	return true;
+}
+
+/* Nothing is outstanding any more. What is kept is as good as new: few paths were used, mostly. */
+static void empty(struct tx_space *s, struct pool *pool)
+{
+	uint32_t first_end = psn_add(chunk_start(s->una), TX_CHUNK);
+
+	if (s->size > TX_RING_MIN) {
+		tx_space_drop(s, pool);
+		return;
+	}
+	for (; s->used; s->used &= s->used - 1)
+		s->ring->paths[__builtin_ctz(s->used)] = unused_path;
+	for (; s->end != first_end; s->end = (s->end - TX_CHUNK) & PSN_MASK)
+		pool_put(pool, *chunk_of(s, s->end - TX_CHUNK), chunk_bytes());
 }
 
 static void append(struct tx_space *s, uint32_t *head, uint32_t *tail, uint32_t psn)
@@ -118,7 +211,7 @@ static void fly(struct tx_space *s, uint32_t psn, uint8_t path, uint64_t now_ns)
 	r->tx_ns = now_ns;
 	r->path = path;
 	r->order = p->sent++;
-	s->ring->used |= 1u << path;
+	s->used |= 1u << path;
 	r->state = TX_FLYING;
 	p->flying++;
 	s->flying++;
@@ -130,16 +223,19 @@ void tx_space_sent(struct tx_space *s, uint32_t item, uint32_t step, uint8_t pat
 {
 	struct tx_path *p = &s->ring->paths[path];
 	uint32_t psn = s->nxt, last = psn_add(psn, count - 1), prev = p->tail;
+	struct tx_record *r = tx_record(s, psn);
 
-	assert(tx_outstanding(s) + count <= s->size);
+	assert(count <= tx_space_room(s));
 	if (prev == TX_NIL)
 		p->head = psn;
 	else
 		tx_record(s, prev)->next = psn;
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++, r++) {
 		uint32_t next = psn_add(psn, 1);
 
-		*tx_record(s, psn) = (struct tx_record){
+		if (psn % TX_CHUNK == 0)
+			r = tx_record(s, psn);
+		*r = (struct tx_record){
 			.tx_ns = now_ns,
 			.item = item + i * step,
 			.order = p->sent + i,
@@ -154,7 +250,7 @@ void tx_space_sent(struct tx_space *s, uint32_t item, uint32_t step, uint8_t pat
 		psn = next;
 	}
 	p->tail = last;
-	s->ring->used |= 1u << path;
+	s->used |= 1u << path;
 	p->sent += count;
 	p->flying += count;
 	s->flying += count;
@@ -273,13 +369,16 @@ static uint32_t ack_run(struct tx_space *s, uint32_t psn, uint32_t end, struct t
 	struct tx_path *p = &s->ring->paths[path];
 	uint32_t bytes = 0, packets = 0, oldest = p->head;
 
-	while (psn != end && psn == oldest && r->state == TX_FLYING && r->copies == 1) {
+	while (psn != end && psn == oldest) {
+		if (psn % TX_CHUNK == 0)
+			r = tx_record(s, psn);
+		if (r->state != TX_FLYING || r->copies != 1)
+			break;
 		bytes += r->bytes;
 		packets++;
 		oldest = r->next;
-		last = r;
 		psn = psn_add(psn, 1);
-		r = tx_record(s, psn);
+		last = r++;
 	}
 	if (!last)
 		return psn;
@@ -330,7 +429,7 @@ static bool ack_only(struct tx_space *s, struct tx_news *news)
 void tx_space_ack_to(struct tx_space *s, struct pool *pool, uint32_t psn,
 		     const uint64_t *min_rtt_ns, uint64_t now_ns, struct tx_news *news)
 {
-	uint32_t end = psn_add(psn, 1);
+	uint32_t end = psn_add(psn, 1), from = s->una;
 
 	if (psn == s->una && end == s->nxt && ack_only(s, news)) {
 		empty(s, pool);
@@ -345,6 +444,8 @@ void tx_space_ack_to(struct tx_space *s, struct pool *pool, uint32_t psn,
 		}
 		s->una = una;
 	}
+	if ((s->una ^ from) >= TX_CHUNK)
+		leave_chunks(s, pool, from);
 	if (s->una == s->nxt)
 		empty(s, pool);
 }

@@ -9,8 +9,9 @@
  * FLYING records of one path form a list in the order in which they were sent, since only what
  * happened to later packets of the same path tells of the loss of an earlier one (6.2).
  *
- * Records live in a ring from a pool, taken when the first packet is sent and given back when nothing
- * is outstanding; one of the smallest size is kept for the packets to come until the space is dropped.
+ * Records lie in chunks from a pool, in the order of their PSNs. As una leaves a chunk it goes to the other
+ * end, or back to the pool if there is room enough: memory follows what is outstanding, not the most that
+ * ever was. One chunk is kept, with the ring that names it, until the space is dropped.
  */
 #ifndef TRANSPORT_VEROCE_TX_SPACE_H
 #define TRANSPORT_VEROCE_TX_SPACE_H
@@ -23,9 +24,11 @@
 
 enum {
 	TX_PATHS_MAX = 16,
-	TX_RING_MIN = 32,
-	TX_RING_GROWTH = 4, /* the pool keeps a slab of each size that was ever used: few sizes, little memory */
-	TX_WINDOW_MAX = 65536 /* records at most, and so PSNs outstanding */
+	TX_CHUNK = 32,      /* records; with the ring of the smallest size two pieces of one size of the pool's */
+	TX_AHEAD = 128,     /* a chunk that una leaves is kept while there is room for fewer: a long train's */
+	TX_RING_MIN = 2048, /* PSNs that a ring has places for, in chunks */
+	TX_RING_GROWTH = 4,
+	TX_WINDOW_MAX = 65536 /* records in use at most, and so PSNs outstanding */
 };
 
 #define TX_NIL UINT32_MAX
@@ -56,16 +59,16 @@ struct tx_path {
 
 struct tx_ring {
 	struct tx_path paths[TX_PATHS_MAX];
-	uint32_t used; /* bit i: something was sent on path i */
-	struct tx_record records[];
+	struct tx_record *chunks[]; /* by PSN; there for those from una's to the one before end */
 };
 
 struct tx_space {
-	struct tx_ring *ring; /* NULL: nothing is outstanding */
-	struct tx_ring *kept; /* of TX_RING_MIN records, for when there is; or NULL */
-	uint32_t size;        /* of the ring, a power of two */
+	struct tx_ring *ring; /* NULL: nothing is outstanding, nor was lately */
+	uint32_t size;        /* of the ring, a power of two; 0: none */
 	uint32_t una;
 	uint32_t nxt;
+	uint32_t end;         /* there are records for the PSNs before it */
+	uint32_t used;        /* bit i: something was sent on path i since nothing was outstanding */
 	uint32_t flying;
 	uint32_t lost;       /* in the retransmit queue */
 	uint32_t again_head; /* of the retransmit queue */
@@ -97,25 +100,25 @@ static inline uint32_t tx_outstanding(const struct tx_space *s)
 
 static inline bool tx_is_outstanding(const struct tx_space *s, uint32_t psn)
 {
-	return s->ring && ((psn - s->una) & PSN_MASK) < tx_outstanding(s);
+	return ((psn - s->una) & PSN_MASK) < tx_outstanding(s);
 }
 
-/* Of an outstanding PSN; moves when the ring grows. */
+/* Of an outstanding PSN. */
 static inline struct tx_record *tx_record(const struct tx_space *s, uint32_t psn)
 {
-	return &s->ring->records[psn & (s->size - 1)];
+	return &s->ring->chunks[(psn & (s->size - 1)) / TX_CHUNK][psn % TX_CHUNK];
 }
 
 bool tx_space_grow(struct tx_space *, struct pool *);
 /* Room for one more, at most TX_WINDOW_MAX. False: no memory, or none left to take. */
 static inline bool tx_space_reserve(struct tx_space *s, struct pool *pool)
 {
-	return (s->ring && tx_outstanding(s) < s->size) || tx_space_grow(s, pool);
+	return s->nxt != s->end || tx_space_grow(s, pool);
 }
 /* For how many more there is room without asking for memory. */
 static inline uint32_t tx_space_room(const struct tx_space *s)
 {
-	return s->ring ? s->size - tx_outstanding(s) : 0;
+	return (s->end - s->nxt) & PSN_MASK;
 }
 /*
  * Enters `count` PSNs from nxt on as sent, each of so many bytes, all on that path; they belong to items
@@ -129,7 +132,7 @@ void tx_space_resent(struct tx_space *, uint32_t psn, uint8_t path, uint64_t now
 /*
  * PSN una .. psn are acknowledged, or one PSN is. min_rtt_ns of the path, by index, tells spurious
  * retransmissions; NULL: not told apart. Adds to news. tx_space_ack_to() empties the space when nothing
- * is left: a ring that had to grow goes back.
+ * is left: what was kept of paths is forgotten, and a ring that had to grow goes back.
  */
 void tx_space_ack_to(struct tx_space *, struct pool *, uint32_t psn, const uint64_t *min_rtt_ns,
 		     uint64_t now_ns, struct tx_news *);

@@ -189,7 +189,7 @@ static void must_agree(const struct tx_space *s, struct model *m)
 		must(!outstanding(m) && !s->flying);
 		return;
 	}
-	must(s->size >= outstanding(m) && s->size <= TX_WINDOW_MAX);
+	must(s->size >= outstanding(m) + tx_space_room(s) && outstanding(m) + tx_space_room(s) <= TX_WINDOW_MAX);
 	must_list(s, s->again_head, s->again_tail, &m->again);
 	for (int i = 0; i < TX_PATHS_MAX; i++) {
 		const struct tx_path *p = &s->ring->paths[i];
@@ -252,7 +252,6 @@ static void do_send(struct world *w, uint32_t count, uint8_t path, uint16_t byte
 			must(dry);
 			return;
 		}
-		must(tx_outstanding(&w->s) < w->s.size);
 		n = least(least(count, tx_space_room(&w->s)), OUTSTANDING_MAX - outstanding(&w->m));
 		must(n);
 		tx_space_sent(&w->s, item, STEP, path, bytes, n, w->now_ns);
@@ -278,7 +277,7 @@ static void do_ack_to(struct world *w, uint32_t psn, const uint64_t *min_rtt_ns)
 	} while (w->m.una != psn_add(psn, 1));
 	must_news(&news, &want);
 	if (w->m.una == w->m.nxt) {
-		must(!w->s.ring);
+		must(!w->s.used && tx_space_room(&w->s) <= TX_CHUNK);
 		model_forget(&w->m);
 	}
 }

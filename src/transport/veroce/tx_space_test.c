@@ -133,14 +133,14 @@ static void a_psn_is_outstanding_from_sending_to_acknowledgement(void **state)
 
 static void the_ring_grows_and_keeps_every_record(void **state)
 {
-	enum { N = 1000 };
+	enum { N = TX_RING_MIN };
 	struct fixture f = start();
 
 	send(&f, N, 3);
 	for (uint32_t i = 0; i < N; i += 2)
 		tx_space_lose(&f.s, nth(i));
 	send(&f, N, 3);
-	assert_true(f.s.size >= 2 * N);
+	assert_true(f.s.size > N);
 	for (uint32_t i = 0; i < 2 * N; i++) {
 		const struct tx_record *r = tx_record(&f.s, nth(i));
 
@@ -164,8 +164,16 @@ static void no_more_than_the_largest_window_is_ever_outstanding(void **state)
 	send(&f, TX_WINDOW_MAX, 0);
 	assert_false(tx_space_reserve(&f.s, &f.pool));
 	assert_int_equal(tx_outstanding(&f.s), TX_WINDOW_MAX);
-	ack_to(&f, 0);
-	assert_true(tx_space_reserve(&f.s, &f.pool));
+	for (uint32_t i = 0; i < 2 * TX_CHUNK; i++) {
+		ack_to(&f, i);
+		send(&f, 1, 0);
+		assert_false(tx_space_reserve(&f.s, &f.pool));
+	}
+	ack_to(&f, TX_WINDOW_MAX / 2);
+	send(&f, TX_WINDOW_MAX - tx_outstanding(&f.s), 0);
+	assert_false(tx_space_reserve(&f.s, &f.pool));
+	for (uint32_t psn = f.s.una; psn != f.s.nxt; psn = psn_add(psn, 1))
+		assert_int_equal(tx_record(&f.s, psn)->item, (psn - first) & PSN_MASK);
 	end(&f);
 }
 
@@ -177,7 +185,7 @@ static void a_dry_pool_refuses_and_changes_nothing(void **state)
 	assert_false(tx_space_reserve(&f.s, &f.pool));
 	assert_null(f.s.ring);
 	dry = false;
-	send(&f, TX_RING_MIN, 0);
+	send(&f, TX_CHUNK, 0);
 	dry = true;
 	/* What the pool has left of its slabs may serve some more. */
 	while (tx_space_reserve(&f.s, &f.pool))
@@ -382,48 +390,88 @@ static void an_acknowledged_packet_can_be_lost_again(void **state)
 	end(&f);
 }
 
-static void the_ring_is_given_back_with_the_last_acknowledgement(void **state)
+/* A ring and a chunk, which are pieces of 1024 bytes. */
+enum { KEPT_BYTES = 2048 };
+
+static void all_but_the_smallest_is_given_back_with_the_last_acknowledgement(void **state)
 {
-	struct fixture f = start();
+	static const struct {
+		uint32_t count;
+		size_t bytes;
+	} rows[] = {{1, KEPT_BYTES}, {TX_CHUNK, KEPT_BYTES}, {100, KEPT_BYTES}, {2 * TX_RING_MIN, 0}};
 
-	for (int round = 0; round < 3; round++) {
-		uint32_t last = (uint32_t)round * 100 + 99;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fixture f = start();
 
-		send(&f, 100, 5);
-		assert_true(pool_lent_bytes(&f.pool) > 0);
-		ack_one(&f, last); /* alone it frees nothing */
-		assert_non_null(f.s.ring);
-		assert_int_equal(ack_to(&f, last)->packets, 99);
-		assert_null(f.s.ring);
-		assert_int_equal(pool_lent_bytes(&f.pool), 0);
-		assert_int_equal(f.s.flying, 0);
-		assert_int_equal(f.s.una, nth(last + 1));
+		for (uint32_t round = 0; round < 3; round++) {
+			uint32_t last = round * rows[i].count + rows[i].count - 1;
+
+			send(&f, rows[i].count, 5);
+			assert_true(pool_lent_bytes(&f.pool) >= rows[i].count * sizeof(struct tx_record));
+			ack_one(&f, last); /* alone it frees nothing */
+			assert_true(pool_lent_bytes(&f.pool) >= rows[i].count * sizeof(struct tx_record));
+			assert_int_equal(ack_to(&f, last)->packets, rows[i].count - 1);
+			assert_int_equal(pool_lent_bytes(&f.pool), rows[i].bytes);
+			assert_int_equal(f.s.flying, 0);
+			assert_int_equal(f.s.una, nth(last + 1));
+		}
+		end(&f);
 	}
-	end(&f);
 }
 
-static void the_smallest_ring_is_kept_for_the_next_packet(void **state)
+static void what_is_kept_serves_the_next_packets(void **state)
 {
 	struct fixture f = start();
 	struct tx_ring *ring;
-	size_t lent;
 
-	send(&f, TX_RING_MIN, 0);
+	send(&f, 1, 0);
 	ring = f.s.ring;
-	lent = pool_lent_bytes(&f.pool);
-	for (uint32_t round = 1; round < 4; round++) {
-		ack_to(&f, round * TX_RING_MIN - 1);
-		assert_null(f.s.ring);
-		assert_int_equal(pool_lent_bytes(&f.pool), lent);
-		dry = true;
-		send(&f, TX_RING_MIN, 0);
-		dry = false;
+	dry = true;
+	for (uint32_t i = 1; i < 10 * TX_CHUNK; i++) {
+		ack_to(&f, i - 1);
+		assert_int_equal(pool_lent_bytes(&f.pool), KEPT_BYTES);
+		send(&f, 1, 0);
 		assert_ptr_equal(f.s.ring, ring);
-		assert_int_equal(f.s.ring->paths[0].sent, TX_RING_MIN); /* it knows nothing of before */
-		assert_int_equal(pool_lent_bytes(&f.pool), lent);
+		assert_int_equal(f.s.ring->paths[0].sent, 1); /* it knows nothing of before */
 	}
 	tx_space_drop(&f.s, &f.pool);
 	assert_int_equal(pool_lent_bytes(&f.pool), 0);
+	end(&f);
+}
+
+/* However many PSNs go by, and whatever was outstanding once. */
+static void memory_follows_what_is_outstanding(void **state)
+{
+	enum { BURST = 1000, WINDOW = 40, ROUNDS = 3 * TX_RING_MIN };
+	/* Chunks of the window, cut anywhere, and the room ahead of it. */
+	const size_t bytes_max = (1 + 2 + WINDOW / TX_CHUNK + TX_AHEAD / TX_CHUNK) * 1024;
+	struct fixture f = start();
+
+	send(&f, BURST, 0);
+	ack_to(&f, BURST - WINDOW - 1);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		assert_true(pool_lent_bytes(&f.pool) <= bytes_max);
+		send(&f, 1, 0);
+		ack_to(&f, BURST - WINDOW + i);
+	}
+	for (uint32_t i = 0; i < WINDOW; i++)
+		assert_int_equal(tx_record(&f.s, psn_add(f.s.una, i))->item, BURST + ROUNDS - WINDOW + i);
+	end(&f);
+}
+
+/* For a long train, which is entered at once. */
+static void room_for_a_train_is_made_where_much_is_outstanding(void **state)
+{
+	struct fixture f = start();
+
+	assert_int_equal(tx_space_room(&f.s), 0);
+	send(&f, 1, 0);
+	assert_true(tx_space_room(&f.s) < TX_CHUNK);
+	send(&f, 2 * TX_AHEAD, 0);
+	while (tx_space_room(&f.s))
+		send(&f, 1, 0);
+	assert_true(tx_space_reserve(&f.s, &f.pool));
+	assert_int_equal(tx_space_room(&f.s), TX_AHEAD);
 	end(&f);
 }
 
@@ -461,8 +509,10 @@ int main(void)
 		cmocka_unit_test(lost_packets_flew_nowhere_when_they_are_acknowledged),
 		cmocka_unit_test(a_copy_answered_sooner_than_a_round_trip_was_sent_in_vain),
 		cmocka_unit_test(an_acknowledged_packet_can_be_lost_again),
-		cmocka_unit_test(the_ring_is_given_back_with_the_last_acknowledgement),
-		cmocka_unit_test(the_smallest_ring_is_kept_for_the_next_packet),
+		cmocka_unit_test(all_but_the_smallest_is_given_back_with_the_last_acknowledgement),
+		cmocka_unit_test(what_is_kept_serves_the_next_packets),
+		cmocka_unit_test(memory_follows_what_is_outstanding),
+		cmocka_unit_test(room_for_a_train_is_made_where_much_is_outstanding),
 		cmocka_unit_test(a_dropped_space_goes_on_behind_what_was_sent),
 	};
 

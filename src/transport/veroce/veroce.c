@@ -94,8 +94,8 @@ static bool is_quiet(const struct qp *qp)
 		    in->trims || in->hole_ns || in->ce)
 			return false;
 	}
-	return !w->q.tx.ring && !w->r.tx.ring && list_empty(&w->waiting) && list_empty(&qp->active) &&
-	       list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
+	return !tx_outstanding(&w->q.tx) && !tx_outstanding(&w->r.tx) && list_empty(&w->waiting) &&
+	       list_empty(&qp->active) && list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
 	       psn_diff(w->emit, vr->executed) > 0 && vr->rq_done == w->rq_bound && !w->parked &&
 	       !w->fatal &&
 	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
@@ -684,7 +684,7 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 	    (vr->decide_ns | vr->pair->down_count | w->pace.waits | w->q_in.ce | w->r_in.ce) ||
 	    (vr->reads != w->reads_done && !w->watch_ns))
 		return false;
-	if ((w->q.tx.ring || w->r.tx.ring) &&
+	if ((tx_outstanding(&w->q.tx) || tx_outstanding(&w->r.tx)) &&
 	    (set_ns > now_ns + tp->pto_ns_min || vr->pair->cc_due_ns < set_ns))
 		return false;
 	/* Nor is any of these set. */
