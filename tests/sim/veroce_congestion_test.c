@@ -165,6 +165,48 @@ static void cnp_slows_the_path_that_its_port_names(void **state)
 	}
 }
 
+/* B only receives: whatever it is told is about packets that it never sent, and it keeps nothing of paths. */
+static void who_sent_nothing_learns_nothing_of_paths(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		enum duo_side psns; /* whose count */
+		bool ts;
+	} rows[] = {{OP_CNP, DUO_B, false},
+		    {OP_RC_ACK, DUO_B, true},
+		    {OP_RC_ACK_RSP, DUO_A, true},
+		    {OP_RTT_RESPONSE, DUO_B, false},
+		    {OP_SLOW_PACKET, DUO_B, false}};
+	struct sim s = start(NIC_CC_SWIFT);
+	const struct pair *pair = s.b->qp->veroce->pair;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		struct duo_wr w = duo_write_wr(i, s.abuf, 0, 3 * MTU, s.bbuf, 0);
+
+		assert_true(duo_post(s.a, &w));
+		for (size_t k = 0; k < COUNT(rows); k++) {
+			for (uint32_t path = 0; path <= PATHS; path++) {
+				struct veroce_packet p = {
+					.bth = {.opcode = rows[k].opcode,
+						.ts = rows[k].ts,
+						.psn = (s.b->opt.psn[rows[k].psns] - 1) & PSN_MASK,
+						.becn = true},
+					.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID},
+					.po = POETH_NO_INFO,
+					.tse = {.path_id = (uint8_t)path, .path_ce = 9},
+					.rtt = {.context = path},
+				};
+
+				forge(&s, DUO_B, &p, path, CE);
+			}
+		}
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+	}
+	assert_false(pair->begun);
+	sim_end(&s);
+}
+
 /* 5.3, 2: the sender is to know now, not when the ACK timer or the next packet has one due. */
 static void marked_packet_is_acknowledged_at_once(void **state)
 {
@@ -202,6 +244,7 @@ int main(void)
 		cmocka_unit_test(mark_within_the_interval_is_told_at_its_end),
 		cmocka_unit_test(cut_packet_that_is_marked_too_gets_its_nak_only),
 		cmocka_unit_test(cnp_slows_the_path_that_its_port_names),
+		cmocka_unit_test(who_sent_nothing_learns_nothing_of_paths),
 	};
 
 	duo_fail_hook = sim_fail;
