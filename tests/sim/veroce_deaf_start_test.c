@@ -38,6 +38,7 @@ static void peer_that_was_ready_late_is_asked_again(void **state)
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 10);
 	assert_false(veroce_last(s.duo, DUO_A, OP_RC_WRITE_ONLY)->veroce);
+	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_UNKNOWN);
 	sim_end(&s);
 }
 
@@ -93,11 +94,35 @@ static void peer_that_never_answers_is_not_asked_for_ever(void **state)
 	sim_end(&s);
 }
 
+/* Who does not know yet, and has nothing to send, asks on: after 1, 2, 4 .. ms, and every 200 ms in the end. */
+static void peer_that_is_silent_is_asked_on(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct duo *d;
+
+	veroce_opt = v;
+	veroce_opt.protocol[DUO_A] = NIC_PROTOCOL_AUTO;
+	d = duo_create(1, veroce_tweak);
+	duo_drop(d, DUO_ANY, DUO_ANY, DUO_ANY);
+	duo_connect(d, &o);
+	duo_run_for(d, UINT64_C(2000) * MS);
+	for (size_t i = 1; i < 14; i++) {
+		uint64_t gap_ns = duo_packet(d, DUO_A, OP_CAPS_REQUEST, i)->sent_ns -
+				  duo_packet(d, DUO_A, OP_CAPS_REQUEST, i - 1)->sent_ns;
+		uint64_t wanted_ns = i < 9 ? (uint64_t)MS << (i - 1) : 200 * MS;
+
+		assert_in_range(gap_ns, wanted_ns, wanted_ns + 1000);
+	}
+	duo_destroy(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(peer_that_was_ready_late_is_asked_again),
 		cmocka_unit_test(peer_that_is_gone_is_asked_anew),
+		cmocka_unit_test(peer_that_is_silent_is_asked_on),
 		cmocka_unit_test(peer_that_never_answers_is_not_asked_for_ever),
 	};
 

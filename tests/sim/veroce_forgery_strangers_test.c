@@ -128,6 +128,7 @@ static void windows_that_cannot_be_are_bounded(void **state)
 		struct sim s = veroce_default();
 		const struct veroce *vr = s.a->qp->veroce;
 		struct veroce_packet p = caps(&s, OP_CAPS_RESPONSE);
+		struct duo_rule *lost = post_two(&s); /* some time, it comes in the middle of work */
 
 		p.caps.nonce = vr->nonce;
 		p.caps.flags = VEROCE_CAPS_FLAGS;
@@ -135,9 +136,45 @@ static void windows_that_cannot_be_are_bounded(void **state)
 		veroce_forge(s.duo, DUO_A, &p, NULL);
 		assert_int_equal(i & 1 ? vr->q_window : vr->r_window, rows[i / 2].taken);
 		assert_int_equal(i & 1 ? vr->r_window : vr->q_window, 128);
-		expect_alive(&s, 1);
+		assert_int_equal(vr->w->q.peer_window, vr->q_window);
+		assert_int_equal(vr->w->r.peer_window, vr->r_window);
+		lost->off = true;
+		expect_both(&s);
 		sim_end(&s);
 	}
+}
+
+/* What is decided for a QP stays, but the next one to that host begins with veRoCE. */
+static void a_peer_that_speaks_too_late_is_remembered(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct duo_rule *lost[2];
+	struct veroce_packet p;
+	struct sim s;
+
+	veroce_opt = v;
+	veroce_opt.protocol[DUO_A] = veroce_opt.protocol[DUO_B] = NIC_PROTOCOL_AUTO;
+	s.duo = duo_create(1, veroce_tweak);
+	lost[0] = duo_drop(s.duo, DUO_ANY, OP_CAPS_REQUEST, DUO_ANY);
+	lost[1] = duo_drop(s.duo, DUO_ANY, OP_CAPS_RESPONSE, DUO_ANY);
+	s.a = duo_qp_create(&s.duo->host[DUO_A], &o);
+	s.b = duo_qp_create(&s.duo->host[DUO_B], &o);
+	assert_int_equal(duo_qp_to_init(s.a) | duo_qp_to_init(s.b), 0);
+	assert_int_equal(duo_qp_to_rtr(s.a, s.b) | duo_qp_to_rtr(s.b, s.a), 0);
+	assert_int_equal(duo_qp_to_rts(s.a) | duo_qp_to_rts(s.b), 0);
+	s.abuf = duo_buf(s.a->host, BUF_BYTES, ALL_ACCESS);
+	s.bbuf = duo_buf(s.b->host, BUF_BYTES, ALL_ACCESS);
+	expect_alive(&s, 1); /* after 100 ms, and with RoCEv2 */
+	assert_int_equal(count_a(&s)->fallbacks, 1);
+	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_ROCEV2);
+	lost[0]->off = lost[1]->off = true;
+	p = caps(&s, OP_CAPS_REQUEST);
+	p.bth.psn = s.a->opt.psn[DUO_A];
+	veroce_forge(s.duo, DUO_A, &p, NULL);
+	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_VEROCE);
+	expect_alive(&s, 2);
+	sim_end(&s);
 }
 
 /* Once it was heard to speak veRoCE, the peer cannot be said to speak something else. */
@@ -203,6 +240,7 @@ int main(void)
 		cmocka_unit_test(headers_that_are_not_for_the_qp_are_dropped),
 		cmocka_unit_test(capabilities_of_others_are_not_believed),
 		cmocka_unit_test(windows_that_cannot_be_are_bounded),
+		cmocka_unit_test(a_peer_that_speaks_too_late_is_remembered),
 		cmocka_unit_test(a_peer_that_is_known_cannot_be_talked_away),
 		cmocka_unit_test(control_packets_change_no_state),
 	};
