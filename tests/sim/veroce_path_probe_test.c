@@ -102,9 +102,12 @@ static void paths_without_work_are_not_probed(void **state)
 	v.paths = 2;
 	s = veroce_start_sim(&v, &o, 1);
 	w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
-	path_silent(s.a->qp->veroce->pair, 1, UINT8_MAX, s.duo->now_ns);
 	assert_true(duo_post(s.a, &w));
 	duo_wait(s.duo, &s.a->sent, 1);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	path_silent(s.a->qp->veroce->pair, 1, UINT8_MAX, s.duo->now_ns);
+	assert_true(duo_post(s.a, &w));
+	duo_wait(s.duo, &s.a->sent, 2);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	duo_drop(s.duo, DUO_B, OP_RTT_RESPONSE, DUO_ANY);
 	duo_run_for(s.duo, 500 * MS);

@@ -482,8 +482,11 @@ bool requested_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->q_in;
 
-	if (!acks_counts_only(in, pkt, p) || vr->w->fatal || !follows(vr, p) ||
-	    place(tp, qp, p) != RX_EXECUTE)
+	if (!acks_counts_only(in, pkt, p) || vr->w->fatal || !follows(vr, p))
+		return false;
+	if (tp->caps_flags & CAPS_RETH_MESSAGE && !has_known_place(qp, p))
+		return false;
+	if (place(tp, qp, p) != RX_EXECUTE)
 		return false;
 	veroce_arrival(qp, in, pkt, p, now_ns);
 	step_inside(tp, in, 0);

@@ -408,22 +408,21 @@ static uint32_t ack_run(struct tx_space *s, uint32_t psn, uint32_t end, struct t
 
 /*
  * What ack_run() does, for the only packet outstanding: a message by itself. Of what its path knows
- * nothing is kept when the space is empty. False: it was sent again, or is not the first thing
+ * nothing is kept when the space is empty. Not where it was sent again, or is not the first thing
  * told.
  */
-static bool ack_only(struct tx_space *s, struct tx_news *news)
+static void ack_only(struct tx_space *s, struct tx_news *news)
 {
 	const struct tx_record *r = tx_record(s, s->una);
 
 	if (r->state != TX_FLYING || r->copies != 1 || news->paths)
-		return false;
+		return;
 	news->paths = 1u << r->path;
 	news->packets++;
 	news->path[r->path] = (struct tx_path_news){
 		.bytes = r->bytes, .packets = 1, .sure = 1, .newest_tx_ns = r->tx_ns};
 	s->flying = 0;
 	s->una = s->nxt;
-	return true;
 }
 
 void tx_space_ack_to(struct tx_space *s, struct pool *pool, uint32_t psn,
@@ -431,10 +430,8 @@ void tx_space_ack_to(struct tx_space *s, struct pool *pool, uint32_t psn,
 {
 	uint32_t end = psn_add(psn, 1), from = s->una;
 
-	if (psn == s->una && end == s->nxt && ack_only(s, news)) {
-		empty(s, pool);
-		return;
-	}
+	if (psn == s->una && end == s->nxt)
+		ack_only(s, news);
 	while (s->una != end) {
 		uint32_t una = ack_run(s, s->una, end, news);
 
