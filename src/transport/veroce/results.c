@@ -151,16 +151,20 @@ bool results_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->r_in;
+	uint64_t off = (uint64_t)p->po * qp->mtu;
 	struct send_wqe *w;
 
-	/* The First one of the message has shown that it was asked for. */
+	/* The First one of the message has shown that it was asked for, and until the Last it is
+	 * not done. */
 	if (!acks_counts_only(in, pkt, p) || !in->po || p->po != in->po ||
-	    p->msn != psn_add(in->amsn, 1) || !is_outstanding(vr, p->msn))
+	    p->msn != psn_add(in->amsn, 1))
 		return false;
 	w = wqe_of(qp, p->msn);
-	/* What fits() says of such a packet. */
+	/* What fits() and place() say of such a packet and do with it. */
 	if (p->aeth.msn != w->msn || !request_is_read(w) || p->payload_len != qp->mtu ||
-	    (p->po + 1ull) * qp->mtu >= w->length || !place(tp, qp, w, p))
+	    off + qp->mtu >= w->length ||
+	    !sge_scatter(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, off, p->payload,
+			 qp->mtu))
 		return false;
 	veroce_arrival(qp, in, pkt, p, now_ns);
 	in->po = psn_add(in->po, 1);
