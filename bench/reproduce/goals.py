@@ -43,6 +43,60 @@ def spread_kbps(run):
     return run.figure("rate_spread") / 1e3 if run.figure("fairness_window") == 10**12 else None
 
 
+PROSE = """\
+A collective's share is of what its bytes with headers take at the hosts' rate, until its slowest host is done. \
+Acknowledgements share the ports: 0.6 % of all bytes with 2 MB for each peer, 0.9 % with 125 KB.
+
+A link at half rate between an edge switch and one of its four aggregation switches takes an eighth off what the four \
+hosts below can exchange with the rest, and all others wait for them: with 1 % of the links degraded no more than 89.6 % \
+is possible for the all-to-all of 128 hosts, of which 124 parts of 127 leave those four, 88.7 % with acknowledgements, and \
+93.3 % for the 16 rings, of which 60 parts of 64 do. In the all-to-all of 128 hosts the four links into such an edge switch \
+are 97.8 % busy from the first packet to the last. What is missing is the end: each path of each of 32 pairs keeps a packet \
+in flight whatever it is told, so 3 MB and more wait at the slow link, 130 us, when the others have nothing left. Narrower \
+least windows, a quarter of a packet, cost more than they gain (82.9 %), wider ones, three packets, too (86.1 %). With 1024 \
+hosts an edge switch has eight such links, and 94.4 % is possible, 93.6 % with acknowledgements. For nine tenths of the \
+time the hosts below receive at that rate (0.94), in the last tenth at 0.39 of the line: the queue at a slow link, up to \
+3.5 MB, takes longer to leave than the 80 us of a flow of 125 KB, and 31 packets over 16 paths are no time to learn which \
+are slow.
+
+A step of the ring of 1024 hosts is 16 KB in each of 16 rings, 5 us of a host's rate, and the network's longest round trip \
+is 6.5 us: what is missing there is latency, not rate. 128 hosts with as much a step (32 MB) have 88 %, with eight times as \
+much 98.7 %; 1024 with eight times as much would be simulated for five hours.
+
+The all-to-all of 1024 hosts has no drop and no timeout. It loses by hosts that drift apart. A host turns to its next peer \
+when one is done, and its NIC gives each of 32 queue pairs a turn; so a receiver to whom 20 send at the moment gets 20 \
+parts in 32 of its line, and one to whom 45 send gathers a queue. Flows are over before windows settle (125 KB are 31 \
+packets, 16 of them the first on their paths), and nothing draws hosts together again: the longer it lasts the further they \
+are apart. With 128 MB, 24 to 41 send to a receiver all along, at 97.8 to 98.8 % of the rate. With twice as much (256 MB, \
+94.8 %) it is the same until half is done, 98.6 %; then 9 to 53 send to one, receivers to whom fewer than 25 send are a \
+fifth to two fifths idle, the rate is 96.7 %, and when the average host is done the slowest one needs 2.8 % of the time more. \
+250 hosts with 1 MB for each peer stay in step and have 98.3 %. With 250 KB (128 hosts, 32 MB: 96.0 %, 84.0 % degraded) 16 \
+peers at a time instead of 32 are worse (92.4 %), and 64 are better (96.6 %) but not where links are slow (76.2 %). Shares \
+of the receiver's port (`cc.rxshare=on`) do not help, as their rounds outlast such a flow (91.2 %).
+
+The incast's receiver gives out shares (`cc.rxshare`); a packet of 4 KB in a second is 33 kbit/s."""
+
+
+def ends_ps(run):
+    """When each host has sent all that it has to."""
+    ends = {}
+    for f in run.rows("flows.csv"):
+        ends[f["src"]] = max(ends.get(f["src"], 0), int(f["start_ps"]) + int(f["fct_ps"]))
+    return list(ends.values())
+
+
+def drift(named):
+    """The sentence about how far hosts are apart at the end of the all-to-alls on the page."""
+    parts = []
+    for name, label in (("a2a-128", "128 hosts"), ("a2a-1024", "1024 hosts")):
+        ends = ends_ps(named[name]) if name in named and share(named[name]) else None
+        if ends:
+            last = max(ends)
+            parts.append(f"{100 * (last - sum(ends) / len(ends)) / last:.1f} % ({label})")
+    return ("\n\nOf the time of an all-to-all below, the slowest host still needs, when the average one has sent all: " +
+            ", ".join(parts) + ".") if parts else ""
+
+
 def page(runs, out):
     named = {r.name: r for r in runs if r.summary}
     rows = []
@@ -81,16 +135,5 @@ def page(runs, out):
             f"{100 * a.figure('goodput_share'):.1f} % (alone {100 * b.figure('goodput_share'):.1f} %); "
             f"an idle one takes {each:.0f} B, the simulator's records of it included", a, b)
     if rows:
-        out.append("A collective's share is of what its bytes with headers take at the hosts' rate, until its slowest host is "
-                   "done. A link at half rate between an edge switch and one of its four aggregation switches takes an "
-                   "eighth off what the four hosts below can exchange with the rest, and all others wait for them: with 1 % "
-                   "of the links degraded no more than 89.6 % is possible for the all-to-all of 128 hosts, of which 124 "
-                   "parts of 127 leave those four, and 93.3 % for the 16 rings, of which 60 parts of 64 do. With 1024 hosts an edge "
-                   "switch has eight such links, and 94.4 % is possible for the all-to-all. A step of the ring of 1024 hosts is "
-                   "16 KB in each of 16 rings, 5 us of a host's rate, and the network's longest round trip is 6.5 us: what is "
-                   "missing there is latency, not rate. 128 hosts with as much a step (32 MB) have 88 %, with eight times as much "
-                   "98.7 %; 1024 with eight times as much would be simulated for five hours. The all-to-all of 1024 with "
-                   "twice the bytes (256 MB) had 94.8 %: the longer it lasts the more its hosts drift apart, so that some are sent to "
-                   "by more than others. The incast's receiver gives "
-                   "out shares (`cc.rxshare`); a packet of 4 KB in a second is 33 kbit/s.")
+        out.append(PROSE + drift(named))
         out += ["\n| goal | wanted | here | command |", "|---|---|---|---|"] + rows
