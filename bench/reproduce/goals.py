@@ -71,7 +71,8 @@ are apart. With 128 MB, 24 to 41 send to a receiver all along, at 97.8 to 98.8 %
 94.8 %) it is the same until half is done, 98.6 %; then 9 to 53 send to one, receivers to whom fewer than 25 send are a \
 fifth to two fifths idle, the rate is 96.7 %, and when the average host is done the slowest one needs 2.8 % of the time more. \
 250 hosts with 1 MB for each peer stay in step and have 98.3 %. With 250 KB (128 hosts, 32 MB: 96.0 %, 84.0 % degraded) 16 \
-peers at a time instead of 32 are worse (92.4 %), and 64 are better (96.6 %) but not where links are slow (76.2 %). Shares \
+peers at a time instead of 32 are worse (92.4 %), 64 little better (96.6 %; 250 hosts have 96.9 % with either) and worse where \
+links are slow (76.2 %). Shares \
 of the receiver's port (`cc.rxshare=on`) do not help, as their rounds outlast such a flow (91.2 %).
 
 The incast's receiver gives out shares (`cc.rxshare`); a packet of 4 KB in a second is 33 kbit/s."""
