@@ -60,9 +60,9 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 			 : VEROCE_CAPS_FLAGS | (c->trim ? CAPS_TRIM : 0);
 	if (c->reth_base == NIC_RETH_MESSAGE) /* which is no extension */
 		tp->caps_flags |= CAPS_RETH_MESSAGE;
-	rxshare_init(&tp->rxshare,
-		     tp->caps_flags & VEROCE_CAPS_FLAGS && c->cc_params && c->cc_params->rxshare ? c->line_rate_bps : 0,
-		     c->base_rtt_ns);
+	bool shares = tp->caps_flags & VEROCE_CAPS_FLAGS && c->cc_params && c->cc_params->rxshare;
+
+	rxshare_init(&tp->rxshare, shares ? c->line_rate_bps : 0, c->base_rtt_ns);
 	if (tp->rxshare.line_kbps)
 		tp->caps_flags |= CAPS_RXSHARE;
 	tp->veroce_port = c->veroce_port ? c->veroce_port : VEROCE_UDP_PORT;

@@ -95,7 +95,8 @@ static bool is_quiet(const struct qp *qp)
 			return false;
 	}
 	return !tx_outstanding(&w->q.tx) && !tx_outstanding(&w->r.tx) && list_empty(&w->waiting) &&
-	       list_empty(&qp->active) && list_empty(&qp->held) && qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
+	       list_empty(&qp->active) && list_empty(&qp->held) &&
+	       qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
 	       psn_diff(w->emit, vr->executed) > 0 && vr->rq_done == w->rq_bound && !w->parked &&
 	       !w->fatal &&
 	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
