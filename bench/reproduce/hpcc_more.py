@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the paper of HPCC and its site say besides the curves of slowdown by size."""
-from reproduce.hpcc import ALGORITHMS, twentieths
+from reproduce.hpcc import ALGORITHMS, by_size, twentieths
 from reproduce.run import Run, Table, done, percentile
 
 TITLE = "HPCC: other statements"
@@ -80,7 +80,7 @@ def of_tree(named, table):
     a, b = named.get("int-42B"), named.get("int-1B")
     if a and b:
         def long(run):
-            values = twentieths(run)[19]
+            values = twentieths(by_size(run))[19]
             return sum(values) / len(values)
         cost = 100 * (long(a) / long(b) - 1)
         table.row("INT of 42 bytes on 1000, against 1 byte: mean slowdown of the longest twentieth, WebSearch at 30 %",
@@ -95,7 +95,7 @@ def of_tree(named, table):
                       {"none": n == 0, "almost none": n < 200, "often": n > 200}.get(w), r)
     mine = [(name, named.get(f"load-70-{name}".replace(" ", "-"))) for name, _ in LOAD_70]
     if all(r for _, r in mine):
-        at = {name: [percentile([s for i in bins for s in twentieths(r)[i]], 95) for bins in ((0, 1), (11,), (19,))]
+        at = {name: [percentile([s for i in bins for s in twentieths(by_size(r))[i]], 95) for bins in ((0, 1), (11,), (19,))]
               for name, r in mine}
         ours = at["HPCC eta 1.5"]
         table.row("WebSearch at 70 %: slowdown, 95th percentile, of <= 6.7 KB, 200 KB, 30 MB",
