@@ -33,10 +33,10 @@ struct nic {
 	bool own_arena;
 	uint16_t udp_port; /* that peers listen on */
 	uint32_t gid_count;
+	struct veroce_decoder veroce;
 	/* Large, and last: a page that nobody touches costs nothing in a network of thousands of these. */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	struct icrc_ctx icrc;
-	struct veroce_decoder veroce;
 };
 
 struct nic_pd {
