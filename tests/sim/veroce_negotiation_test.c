@@ -5,13 +5,9 @@
  * twice.
  */
 #include "sim/veroce.h"
+#include "sim/veroce_caps.h"
 
 enum { MS = 1000000 };
-
-static bool is_caps(const struct duo_packet *p, const void *arg)
-{
-	return p->veroce && (p->bth.opcode == OP_CAPS_REQUEST || p->bth.opcode == OP_CAPS_RESPONSE);
-}
 
 static bool is_veroce(const struct duo_packet *p, const void *arg)
 {
@@ -131,20 +127,6 @@ static void two_that_can_speak_veroce(void **state)
 			sim_end(&s);
 		}
 	}
-}
-
-/* The n-th packets of CAPS that are lost, by bit. */
-static bool lose_by_mask(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
-{
-	uint64_t *mask = ctx;
-	bool lost = *mask & 1;
-
-	if (!is_caps(p, NULL))
-		return false;
-	*mask >>= 1;
-	*fate = DUO_DROP;
-	*n = 0;
-	return lost;
 }
 
 /* When a question was asked for the n-th time, by either; UINT64_MAX: it was not. */

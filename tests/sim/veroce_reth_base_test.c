@@ -5,6 +5,7 @@
  * find out before one of them writes to the wrong place, or fail.
  */
 #include "sim/veroce.h"
+#include "sim/veroce_caps.h"
 
 enum { MS = 1000000, NAK_ACCESS = AETH_NAK | NAK_REMOTE_ACCESS, SILENT_MS = 256 };
 
@@ -36,11 +37,6 @@ static uint32_t expect_reths(const struct sim *s, enum duo_side from, size_t sin
 		n++;
 	}
 	return n;
-}
-
-static bool is_caps(const struct duo_packet *p, const void *arg)
-{
-	return p->veroce && (p->bth.opcode == OP_CAPS_REQUEST || p->bth.opcode == OP_CAPS_RESPONSE);
 }
 
 /* Only [off, off + len) of `to` is what is in `from`; all else is as duo_fill() left it. */
@@ -218,20 +214,6 @@ static void the_sum_is_checked_and_does_not_wrap(void **state)
 }
 
 /* ---- ends that are set differently ------------------------------------------------------------- */
-
-/* The n-th packets of CAPS that are lost, by bit. */
-static bool lose_by_mask(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
-{
-	uint64_t *mask = ctx;
-	bool lost = *mask & 1;
-
-	if (!is_caps(p, NULL))
-		return false;
-	*mask >>= 1;
-	*fate = DUO_DROP;
-	*n = 0;
-	return lost;
-}
 
 static struct sim start_unconnected(const struct veroce_options *v)
 {

@@ -263,7 +263,7 @@ static inline bool veroce_wake(struct transport *tp, struct qp *qp)
 static inline bool veroce_reserve(struct transport *tp, struct veroce_work *w, struct sender *s)
 {
 	if (tx_space_room(&s->tx) ||
-	    (pair_begin(&tp->pairs, w->qp->veroce->pair) && tx_space_grow(&s->tx, &tp->pool)))
+	    (pair_begin(&tp->pairs, w->qp->veroce->pair) && tx_space_reserve(&s->tx, &tp->pool)))
 		return true;
 	if (!tx_outstanding(&s->tx))
 		w->starved = true;
