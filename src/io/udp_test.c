@@ -235,7 +235,8 @@ static void trains_arrive_whole(void **state)
 		size_t n;
 		uint32_t len, last;
 	} rows[] = {{2, 100, 100},  {2, 100, 1},      {15, 4136, 4136},
-		    {61, 1064, 20}, {64, 1000, 1000}, {31, 2088, 2000}};
+		    {61, 1064, 20}, {64, 1000, 1000}, {31, 2088, 2000},
+		    {62, 1052, 1048}, {3, PKT_TRAIN_BYTES_MAX / 3, PKT_TRAIN_BYTES_MAX / 3}};
 	struct rig *r = rig_new(&(struct udp_config){0});
 
 	assert_int_equal(io_train_max(r->tx), PKT_TRAIN_MAX);
