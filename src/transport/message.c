@@ -205,9 +205,9 @@ enum rx_verdict message_execute(struct transport *tp, struct qp *qp, const struc
 
 		if (v != RX_EXECUTE)
 			return v;
-	} else if (payload_len && !sge_scatter(&tp->mrs, qp->pd, (struct sge *)rsp->rwqe->sge,
-					       rsp->rwqe->num_sge, rsp->received, payload,
-					       payload_len)) {
+	} else if (payload_len && !sge_scatter(&tp->mrs, qp_source_pd(qp),
+					       (struct sge *)rsp->rwqe->sge, rsp->rwqe->num_sge,
+					       rsp->received, payload, payload_len)) {
 		return RX_LOCAL_FAULT;
 	}
 	rsp->received += payload_len;

@@ -286,6 +286,12 @@ static inline struct rq *qp_source(struct qp *qp)
 	return qp->srq ? &qp->srq->rq : &qp->own_rq;
 }
 
+/* Whose regions the elements of those may name: the SRQ's PD, where there is one (IBTA 10.2.9). */
+static inline const struct pd *qp_source_pd(const struct qp *qp)
+{
+	return qp->srq ? qp->srq->pd : qp->pd;
+}
+
 static inline enum qp_state qp_get_state(const struct qp *qp)
 {
 	return (enum qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);

@@ -21,12 +21,13 @@ static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const
 		  const uint8_t *payload, uint32_t payload_len)
 {
 	const struct sge *sge = (const struct sge *)w->sge;
+	const struct pd *pd = qp_source_pd(qp);
 	uint8_t grh[GRH_LEN];
 
 	grh_from_flow(grh, pkt->flow, pkt->len);
-	return sge_scatter(&tp->mrs, qp->pd, sge, w->num_sge, 0, grh, GRH_LEN) &&
-	       (!payload_len || sge_scatter(&tp->mrs, qp->pd, sge, w->num_sge, GRH_LEN, payload,
-					    payload_len));
+	return sge_scatter(&tp->mrs, pd, sge, w->num_sge, 0, grh, GRH_LEN) &&
+	       (!payload_len ||
+		sge_scatter(&tp->mrs, pd, sge, w->num_sge, GRH_LEN, payload, payload_len));
 }
 
 static void ud_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,

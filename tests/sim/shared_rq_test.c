@@ -222,6 +222,117 @@ static void queue_in_use_cannot_be_destroyed(void **state)
 	stop(x);
 }
 
+/* ---- whose memory: the SRQ's protection domain, not that of the QP that takes from it ---------- */
+
+enum { CARRIERS = 4, GRH_BYTES = 40, QKEY = 0x11111111 };
+
+static void speak_veroce(struct nic_config *c, enum duo_side side)
+{
+	c->protocol = NIC_PROTOCOL_VEROCE;
+}
+
+static const struct carrier {
+	enum qp_type type;
+	void (*tweak)(struct nic_config *, enum duo_side);
+	uint32_t ahead; /* bytes before the payload */
+} carriers[CARRIERS] = {
+	{QPT_RC, NULL, 0},
+	{QPT_RC, speak_veroce, 0},
+	{QPT_UC, NULL, 0},
+	{QPT_UD, NULL, GRH_BYTES},
+};
+
+struct foreign {
+	struct duo *duo;
+	struct pd *pd; /* the SRQ's; QPs have the host's */
+	struct srq *srq;
+	struct duo_pair pair;
+	struct duo_buf *from;
+	struct mr *mr;
+	uint8_t *to;
+	struct flow flow;
+};
+
+enum { FOREIGN_BYTES = 3000, FOREIGN_ROOM = 4096 };
+
+static void foreign_start(struct foreign *f, const struct carrier *c, bool of_srq)
+{
+	struct duo_options o = duo_options();
+	struct duo_host *b;
+
+	*f = (struct foreign){.duo = duo_create(5, c->tweak), .to = calloc(1, FOREIGN_ROOM)};
+	b = &f->duo->host[DUO_B];
+	assert_int_equal(nic_pd_alloc(b->nic, &f->pd), 0);
+	assert_int_equal(nic_srq_create(b->nic, f->pd, ROOM, 2, 0, NULL, &f->srq), 0);
+	o.type = c->type;
+	o.qkey = QKEY;
+	o.srq[DUO_B] = f->srq;
+	f->pair = duo_connect(f->duo, &o);
+	f->from = duo_buf(&f->duo->host[DUO_A], FOREIGN_BYTES, ALL_ACCESS);
+	duo_fill(f->from, 1);
+	assert_int_equal(nic_mr_reg(b->nic, of_srq ? f->pd : b->pd, f->to, FOREIGN_ROOM, 0x1000,
+				    MR_LOCAL_WRITE, &f->mr),
+			 0);
+}
+
+static void foreign_send(struct foreign *f, const struct carrier *c)
+{
+	struct sge sge = {.addr = 0x1000, .len = FOREIGN_ROOM, .lkey = f->mr->key};
+	struct duo_wr w = duo_send_wr(1, f->from, 0, FOREIGN_BYTES);
+	struct ah_attr av = duo_av(f->pair.a->host, f->pair.b->host, DUO_GID_IPV4);
+	uint32_t ip_mtu;
+
+	assert_int_equal(nic_resolve(f->pair.a->host->nic, &av, &f->flow, &ip_mtu), 0);
+	if (c->type == QPT_UD) {
+		w.flow = &f->flow;
+		w.dqpn = f->pair.b->qpn;
+		w.qkey = QKEY;
+	}
+	assert_true(duo_post_srq(f->srq, 7, &sge, 1));
+	assert_true(duo_post(f->pair.a, &w));
+	duo_idle(f->duo);
+}
+
+static void foreign_stop(struct foreign *f)
+{
+	struct nic *nic = f->pair.b->host->nic;
+
+	duo_qp_destroy(f->pair.b);
+	nic_mr_dereg(nic, f->mr);
+	assert_int_equal(nic_srq_destroy(nic, f->srq), 0);
+	assert_int_equal(nic_pd_free(nic, f->pd), 0);
+	duo_destroy(f->duo);
+	free(f->to);
+}
+
+static void receives_go_to_memory_of_the_queues_domain(void **state)
+{
+	for (size_t i = 0; i < CARRIERS; i++) {
+		struct foreign f;
+
+		foreign_start(&f, &carriers[i], true);
+		foreign_send(&f, &carriers[i]);
+		duo_expect(f.duo, &f.pair.b->received, 7, WC_SUCCESS);
+		assert_memory_equal(f.to + carriers[i].ahead, f.from->p, FOREIGN_BYTES);
+		foreign_stop(&f);
+	}
+}
+
+static void memory_of_the_qps_domain_is_not_the_queues(void **state)
+{
+	static const uint8_t untouched[FOREIGN_ROOM];
+
+	for (size_t i = 0; i < CARRIERS; i++) {
+		struct foreign f;
+
+		foreign_start(&f, &carriers[i], false);
+		foreign_send(&f, &carriers[i]);
+		duo_expect(f.duo, &f.pair.b->received, 7, WC_LOC_PROT_ERR);
+		assert_memory_equal(f.to, untouched, FOREIGN_ROOM);
+		foreign_stop(&f);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(wqes_go_to_whoever_comes_first),
 	cmocka_unit_test(full_queue_takes_no_more),
@@ -231,6 +342,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(last_wqe_event_comes_with_the_error_state),
 	cmocka_unit_test(reset_gives_back_what_it_held),
 	cmocka_unit_test(queue_in_use_cannot_be_destroyed),
+	cmocka_unit_test(receives_go_to_memory_of_the_queues_domain),
+	cmocka_unit_test(memory_of_the_qps_domain_is_not_the_queues),
 };
 
 SIM_MAIN(tests)

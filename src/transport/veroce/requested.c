@@ -168,7 +168,7 @@ static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct v
 	v = judge_send(tp, qp, p, &w);
 	if (v != RX_EXECUTE || !p->payload_len)
 		return v;
-	if (!sge_scatter(&tp->mrs, qp->pd, (struct sge *)w->sge, w->num_sge,
+	if (!sge_scatter(&tp->mrs, qp_source_pd(qp), (struct sge *)w->sge, w->num_sge,
 			 (uint64_t)p->po * qp->mtu, p->payload, p->payload_len))
 		return RX_LOCAL_FAULT;
 	return RX_EXECUTE;
