@@ -40,10 +40,12 @@ struct request {
 	bool matched[64]; /* the PID was found */
 };
 
+enum { COLUMN_FIELDS = 9 };
+
 static const struct column {
 	const char *title;
 	int width;
-	const char *fields[8]; /* summed */
+	const char *fields[COLUMN_FIELDS]; /* summed */
 } columns[] = {
 	{"QPS", 6, {"qps"}},
 	{"RX-PACKETS", 12, {"rx_packets"}},
@@ -53,8 +55,8 @@ static const struct column {
 	{"RETRANSMITS", 11, {"retransmits"}},
 	{"TIMEOUTS", 8, {"timeouts"}},
 	{"DROPS", 10,
-	 {"rx_malformed", "rx_icrc_errors", "rx_no_qp", "rx_wrong_source", "rx_dropped", "io_rx_drops",
-	  "io_rx_overflow", "io_tx_drops"}},
+	 {"rx_malformed", "rx_icrc_errors", "rx_no_qp", "rx_wrong_source", "rx_too_long", "rx_dropped",
+	  "io_rx_drops", "io_rx_overflow", "io_tx_drops"}},
 	{"WC-ERRORS", 9, {"completion_errors"}},
 };
 
@@ -94,7 +96,7 @@ static void print_line(const struct stats_page *p)
 	for (int i = 0; i < COLUMNS; i++) {
 		uint64_t sum = 0;
 
-		for (int k = 0; k < 8 && columns[i].fields[k]; k++)
+		for (int k = 0; k < COLUMN_FIELDS && columns[i].fields[k]; k++)
 			sum += field_value(p, columns[i].fields[k]);
 		printf(" %*" PRIu64, columns[i].width, sum);
 	}

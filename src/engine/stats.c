@@ -81,7 +81,7 @@ void stats_unmap(const struct stats_page *p)
 static const struct stats_field fields[] = {
 	NIC(rx_packets), NIC(rx_bytes), NIC(tx_packets), NIC(tx_bytes),
 	NIC(rx_malformed), NIC(rx_icrc_errors), NIC(rx_no_qp), NIC(rx_wrong_source),
-	NIC(rx_duplicates), NIC(rx_out_of_sequence), NIC(rx_dropped),
+	NIC(rx_duplicates), NIC(rx_out_of_sequence), NIC(rx_too_long), NIC(rx_dropped),
 	NIC(retransmits), NIC(timeouts), NIC(naks_sent), NIC(naks_received),
 	NIC(rnrs_sent), NIC(rnrs_received), NIC(acks_sent), NIC(acks_received),
 	NIC(sacks_sent), NIC(spurious), NIC(tail_probes), NIC(path_timeouts), NIC(rx_beyond_window),

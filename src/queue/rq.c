@@ -108,6 +108,11 @@ void rq_post(struct rq *rq, struct recv_wqe *w)
 	atomic_store_explicit(&rq->posted_head, head + 1, memory_order_release);
 }
 
+const struct recv_wqe *rq_peek(const struct rq *rq)
+{
+	return rq_posted(rq) ? slot_at(rq, rq->posted[rq->posted_tail & rq->mask]) : NULL;
+}
+
 struct recv_wqe *rq_take(struct rq *rq)
 {
 	if (!rq_posted(rq))

@@ -29,14 +29,17 @@ static void wqes_are_taken_in_the_order_posted(void **state)
 
 	assert_int_equal(rq_init(&rq, &a, 5, 2), 0);
 	assert_null(rq_take(&rq));
+	assert_null(rq_peek(&rq));
 	for (uint64_t round = 0; round < 50; round++) {
 		for (uint64_t i = 0; i < 5; i++)
 			post(&rq, round * 5 + i);
 		assert_null(rq_slot(&rq));
 		assert_int_equal(rq_posted(&rq), 5);
 		for (uint64_t i = 0; i < 5; i++) {
+			const struct recv_wqe *next = rq_peek(&rq);
 			struct recv_wqe *w = rq_take(&rq);
 
+			assert_ptr_equal(w, next);
 			assert_int_equal(w->wr_id, round * 5 + i);
 			assert_null(rq_slot(&rq)); /* taken is not yet free */
 			rq_release(&rq, w);

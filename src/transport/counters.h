@@ -17,6 +17,7 @@ struct nic_counters {
 	uint64_t rx_wrong_source;      /* address, P_Key, Q_Key or service is not the QP's */
 	uint64_t rx_duplicates;
 	uint64_t rx_out_of_sequence;
+	uint64_t rx_too_long;          /* UD and UC: more bytes than the receive WQE has room for */
 	uint64_t rx_dropped;           /* other silent drops: UD without receive WQE, UC gap ... */
 	uint64_t retransmits;          /* request packets sent again */
 	uint64_t timeouts;             /* local ACK timeouts */

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unreliable connection: RC's requests without answers. A message with a hole is dropped as a whole,
- * silently, and its receive WQE serves the next one (IBTA 9.8.2.2.5, 9.8.3).
+ * Unreliable connection: RC's requests without answers. A message with a hole, or one that is longer
+ * than its receive WQE, is dropped as a whole, silently, and its receive WQE serves the next one (IBTA
+ * 9.8.2.2.5, 9.8.3, and 9.9.3, class D).
  */
 #include "transport/message.h"
 #include "wire/psn.h"
 
-static void drop_message(struct transport *tp, struct qp *qp)
+static void drop_message(struct transport *tp, struct qp *qp, enum rx_verdict why)
 {
-	tp->counters.rx_dropped++;
+	if (why == RX_TOO_LONG)
+		tp->counters.rx_too_long++;
+	else
+		tp->counters.rx_dropped++;
 	qp->gbn->rsp.message = 0;
 }
 
@@ -32,10 +36,10 @@ static void uc_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		v = message_execute(tp, qp, bth, info, headers, payload, payload_len, now_ns);
 	if (v == RX_EXECUTE)
 		return;
-	drop_message(tp, qp);
-	if (v == RX_TOO_LONG || v == RX_LOCAL_FAULT) {
-		/* Our own fault, not the network's: IBTA 9.9.3, class E. */
-		message_fail(tp, qp, v == RX_TOO_LONG ? WC_LOC_LEN_ERR : WC_LOC_PROT_ERR, now_ns);
+	drop_message(tp, qp, v);
+	if (v == RX_LOCAL_FAULT) {
+		/* Our own fault, not the peer's: IBTA 9.9.3, class A. */
+		message_fail(tp, qp, WC_LOC_PROT_ERR, now_ns);
 		qp_to_error(tp, qp, now_ns);
 	}
 }

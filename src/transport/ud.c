@@ -30,6 +30,25 @@ static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const
 		sge_scatter(&tp->mrs, pd, sge, w->num_sge, GRH_LEN, payload, payload_len));
 }
 
+/*
+ * The receive WQE for a datagram, or NULL: it is dropped, and takes none. Whoever knows the Q_Key
+ * may send any length, so one that does not fit is not the receiver's error (IBTA 9.9.3, class D).
+ */
+static struct recv_wqe *take_recv(struct transport *tp, struct qp *qp, uint32_t payload_len)
+{
+	const struct recv_wqe *next = rq_peek(qp_source(qp));
+
+	if (!next || payload_len > qp->mtu) {
+		tp->counters.rx_dropped++;
+		return NULL;
+	}
+	if (GRH_LEN + payload_len > next->length) {
+		tp->counters.rx_too_long++;
+		return NULL;
+	}
+	return qp_take_recv(tp, qp);
+}
+
 static void ud_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers,
 		     const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
@@ -43,14 +62,10 @@ static void ud_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		tp->counters.rx_wrong_source++;
 		return;
 	}
-	w = payload_len <= qp->mtu ? qp_take_recv(tp, qp) : NULL;
-	if (!w) {
-		tp->counters.rx_dropped++;
+	w = take_recv(tp, qp, payload_len);
+	if (!w)
 		return;
-	}
-	if (GRH_LEN + payload_len > w->length)
-		cqe.status = WC_LOC_LEN_ERR;
-	else if (!place(tp, qp, w, pkt, payload, payload_len))
+	if (!place(tp, qp, w, pkt, payload, payload_len))
 		cqe.status = WC_LOC_PROT_ERR;
 	cqe.byte_len = GRH_LEN + payload_len;
 	cqe.src_qp = deth.sqpn;

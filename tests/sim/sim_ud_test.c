@@ -149,8 +149,55 @@ static void no_receive_wqe_is_a_silent_drop(void **state)
 	sim_end(&u.s);
 }
 
-/* 40 bytes short is a common mistake: no byte behind the buffer is touched. */
-static void receive_buffer_too_small_is_a_length_error(void **state)
+/* Anyone who knows the Q_Key may send one: it takes no receive, and the QP lives on. */
+static void datagram_longer_than_the_receive_is_dropped(void **state)
+{
+	static const uint32_t lens[] = {1000, 101, 4096, 100};
+
+	for (int shared = 0; shared < 2; shared++) {
+		struct duo_options o = duo_options();
+		struct ud u = start(DUO_GID_IPV4);
+		struct duo_qp *b = u.s.b;
+		struct sge sge = duo_sge(u.s.bbuf, 0, GRH_BYTES + 100);
+		uint8_t before[BUF_BYTES];
+		struct srq *srq;
+
+		if (shared) {
+			assert_int_equal(nic_srq_create(b->host->nic, b->host->pd, 4, 1, 0, NULL, &srq),
+					 0);
+			o.type = QPT_UD;
+			o.srq[DUO_B] = srq;
+			b = duo_connect(u.s.duo, &o).b;
+			assert_true(duo_post_srq(srq, 2, &sge, 1));
+		} else {
+			assert_true(duo_post_recv(b, 2, &sge, 1));
+		}
+		memcpy(before, u.s.bbuf->p, BUF_BYTES);
+		for (size_t i = 0; i < COUNT(lens); i++) {
+			struct duo_wr w = datagram(&u, i, lens[i]);
+
+			w.dqpn = b->qpn;
+			assert_true(duo_post(u.s.a, &w));
+			duo_idle(u.s.duo);
+			duo_expect(u.s.duo, &u.s.a->sent, i, WC_SUCCESS);
+			assert_int_equal(qp_state(b->qp), QPS_RTS);
+			if (i + 1 == COUNT(lens))
+				break;
+			assert_int_equal(b->received.n, 0);
+			assert_int_equal(nic_counters(b->host->nic)->rx_too_long, i + 1);
+			assert_memory_equal(before, u.s.bbuf->p, BUF_BYTES);
+		}
+		/* The receive that they did not take serves the one that fits. */
+		assert_int_equal(duo_expect(u.s.duo, &b->received, 2, WC_SUCCESS)->byte_len,
+				 GRH_BYTES + 100);
+		assert_memory_equal(u.s.bbuf->p + GRH_BYTES, u.s.abuf->p, 100);
+		assert_int_equal(nic_counters(b->host->nic)->rx_dropped, 0);
+		sim_end(&u.s);
+	}
+}
+
+/* 40 bytes short is a common mistake: nothing is touched. */
+static void receive_without_room_for_the_grh_takes_nothing(void **state)
 {
 	static const uint32_t rooms[] = {0, 39, 40, 100, 139};
 
@@ -164,8 +211,8 @@ static void receive_buffer_too_small_is_a_length_error(void **state)
 		assert_true(duo_post(u.s.a, &w));
 		duo_idle(u.s.duo);
 		duo_expect(u.s.duo, &u.s.a->sent, 1, WC_SUCCESS);
-		duo_expect(u.s.duo, &u.s.b->received, 2, WC_LOC_LEN_ERR);
-		assert_memory_equal(before + rooms[i], u.s.bbuf->p + rooms[i], BUF_BYTES - rooms[i]);
+		assert_int_equal(nic_counters(u.s.b->host->nic)->rx_too_long, 1);
+		assert_memory_equal(before, u.s.bbuf->p, BUF_BYTES);
 		sim_end(&u.s);
 	}
 }
@@ -276,7 +323,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(wrong_qkey_is_dropped),
 	cmocka_unit_test(controlled_qkey_is_the_qps_own),
 	cmocka_unit_test(no_receive_wqe_is_a_silent_drop),
-	cmocka_unit_test(receive_buffer_too_small_is_a_length_error),
+	cmocka_unit_test(datagram_longer_than_the_receive_is_dropped),
+	cmocka_unit_test(receive_without_room_for_the_grh_takes_nothing),
 	cmocka_unit_test(datagram_above_the_path_mtu_is_a_length_error),
 	cmocka_unit_test(datagrams_to_many_qps_keep_their_order),
 	cmocka_unit_test(address_is_copied_at_post),
