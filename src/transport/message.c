@@ -16,7 +16,7 @@
 const struct rx_consequence rx_consequences[RX_VERDICTS] = {
 	[RX_INVALID] = {AETH_NAK | NAK_INVALID_REQUEST, WC_WR_FLUSH_ERR, EVENT_QP_REQ_ERR},
 	[RX_TOO_LONG] = {AETH_NAK | NAK_INVALID_REQUEST, WC_LOC_LEN_ERR, EVENT_QP_REQ_ERR},
-	[RX_ACCESS] = {AETH_NAK | NAK_REMOTE_ACCESS, WC_WR_FLUSH_ERR, EVENT_QP_ACCESS_ERR},
+	[RX_ACCESS] = {AETH_NAK | NAK_REMOTE_ACCESS, WC_LOC_ACCESS_ERR, EVENT_QP_ACCESS_ERR},
 	[RX_LOCAL_FAULT] = {AETH_NAK | NAK_REMOTE_OPERATIONAL, WC_LOC_PROT_ERR, EVENT_QP_FATAL},
 };
 
@@ -81,8 +81,11 @@ static enum rx_verdict judge_write(struct transport *tp, struct qp *qp,
 		reth_decode(&reth, headers + opcode_header_offset(info, H_RETH));
 		/* IBTA C9-88: the R_Key of a zero-length WRITE is not looked at. */
 		if (reth.len && !mr_check(&tp->mrs, reth.rkey, qp->pd, reth.va, reth.len,
-					  MR_REMOTE_WRITE))
+					  MR_REMOTE_WRITE)) {
+			if (info->flags & F_IMM)
+				hold_recv(tp, qp); /* the program learns of it there */
 			return RX_ACCESS;
+		}
 		len = reth.len;
 		received = 0;
 	}

@@ -21,14 +21,19 @@ enum rx_verdict {
 /* What a verdict causes at an RC responder (IBTA 9.9.3, table of responder errors). */
 struct rx_consequence {
 	uint8_t syndrome;
-	enum wc_status recv_status; /* of the held receive WQE, if any */
+	/*
+	 * Of the refused packet's receive WQE, if it has one: a SEND, or the packet with the immediate of a
+	 * WRITE (class C: an error that can be related to a WQE completes it). WC_WR_FLUSH_ERR: it is flushed
+	 * with the others.
+	 */
+	enum wc_status recv_status;
 	enum event_type event;
 };
 extern const struct rx_consequence rx_consequences[RX_VERDICTS];
 
 /*
- * Judges one SEND or WRITE packet by the message so far. Takes a receive WQE for a SEND that begins
- * (it stays in rsp->rwqe whatever the verdict); changes nothing else.
+ * Judges one SEND or WRITE packet by the message so far. Takes a receive WQE for a SEND that begins and
+ * for an immediate (it stays in rsp->rwqe whatever the verdict); changes nothing else.
  */
 enum rx_verdict message_judge(struct transport *, struct qp *, const struct opcode_info *,
 			      const uint8_t *headers, uint32_t payload_len);

@@ -87,6 +87,64 @@ static void unknown_key_is_an_access_error(void **state)
 	}
 }
 
+/*
+ * IBTA 9.9.3, class C: the error is its receive WQE's where it can be related to one. The first packet of
+ * several does not tell that an immediate will follow.
+ */
+static void receive_of_a_refused_immediate_fails_by_name(void **state)
+{
+	static const struct {
+		uint32_t len;
+		int receives;
+		enum wc_status status;
+	} rows[] = {
+		{100, 2, WC_LOC_ACCESS_ERR},
+		{1024, 2, WC_LOC_ACCESS_ERR},
+		{1025, 2, WC_WR_FLUSH_ERR},
+		{100, 0, WC_SUCCESS},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct sim s = sim_default();
+		struct duo_wr w = make(&s, WRITE, 0, rows[i].len);
+
+		w.opcode = WR_WRITE_IMM;
+		w.rkey ^= 1;
+		for (int k = 0; k < rows[i].receives; k++)
+			assert_true(duo_recv(s.b, 10 + (uint64_t)k, s.bbuf, 0, 0));
+		refuse(&s, &w, &access_error);
+		if (rows[i].receives) {
+			duo_expect(s.duo, &s.b->received, 10, rows[i].status);
+			duo_expect(s.duo, &s.b->received, 11, WC_WR_FLUSH_ERR);
+		}
+		sim_end(&s);
+	}
+}
+
+/* The region goes away before the last packet, which has the immediate. */
+static void receive_of_an_immediate_without_its_region_fails_by_name(void **state)
+{
+	struct sim s = sim_default();
+	struct duo_host *h = s.b->host;
+	struct duo_wr w = make(&s, WRITE, 0, 1030);
+	uint8_t mem[1030];
+	struct mr *mr;
+
+	assert_int_equal(nic_mr_reg(h->nic, h->pd, mem, sizeof(mem), 0, ALL_ACCESS, &mr), 0);
+	w.opcode = WR_WRITE_IMM;
+	w.rkey = mr->key;
+	w.remote_va = 0;
+	duo_drop(s.duo, DUO_A, OP_RC_WRITE_LAST_IMM, 0);
+	assert_true(duo_recv(s.b, 10, s.bbuf, 0, 0));
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 5 * DUO_LATENCY_NS);
+	nic_mr_dereg(h->nic, mr);
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 2, WC_REM_ACCESS_ERR);
+	duo_expect(s.duo, &s.b->received, 10, WC_LOC_ACCESS_ERR);
+	sim_end(&s);
+}
+
 static void range_outside_the_region_is_an_access_error(void **state)
 {
 	static const struct {
@@ -526,6 +584,8 @@ static void atomic_on_unaligned_memory_is_an_access_error(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(atomic_on_unaligned_memory_is_an_access_error),
 	cmocka_unit_test(unknown_key_is_an_access_error),
+	cmocka_unit_test(receive_of_a_refused_immediate_fails_by_name),
+	cmocka_unit_test(receive_of_an_immediate_without_its_region_fails_by_name),
 	cmocka_unit_test(range_outside_the_region_is_an_access_error),
 	cmocka_unit_test(region_without_the_right_is_an_access_error),
 	cmocka_unit_test(qp_without_the_right_is_an_invalid_request),

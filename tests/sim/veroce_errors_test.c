@@ -74,6 +74,7 @@ enum {
 	BAD_ATOMIC,
 	TOO_LONG,
 	BAD_INVALIDATE,
+	BAD_IMMEDIATE,
 	MISTAKES
 };
 
@@ -86,7 +87,9 @@ static const struct mistake mistakes[MISTAKES] = {
 	[TOO_LONG] = {"SEND longer than the receive", NAK_INVALID, WC_REM_INV_REQ_ERR,
 		      WC_LOC_LEN_ERR},
 	[BAD_INVALIDATE] = {"invalidation of an unknown key", NAK_ACCESS, WC_REM_ACCESS_ERR,
-			    WC_WR_FLUSH_ERR},
+			    WC_LOC_ACCESS_ERR},
+	[BAD_IMMEDIATE] = {"WRITE with immediate to an unknown key", NAK_ACCESS, WC_REM_ACCESS_ERR,
+			   WC_LOC_ACCESS_ERR},
 };
 
 static struct duo_wr make(const struct sim *s, int which)
@@ -109,6 +112,11 @@ static struct duo_wr make(const struct sim *s, int which)
 		break;
 	case BAD_ATOMIC:
 		w = duo_fetch_add_wr(2, s->abuf, 0, s->bbuf, BUF_BYTES, 1);
+		break;
+	case BAD_IMMEDIATE:
+		w = duo_write_wr(2, s->abuf, 0, 1, s->bbuf, 0);
+		w.opcode = WR_WRITE_IMM;
+		w.rkey ^= 1;
 		break;
 	case TOO_LONG:
 		w = duo_send_wr(2, s->abuf, 0, 2 * mtu);
@@ -168,6 +176,35 @@ static void mistake_behind_a_hole_waits_for_its_turn(void **state)
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		for (int which = 0; which < MISTAKES; which++)
 			make_mistake(&v, &o, which);
+	}
+}
+
+/* A SEND that came early has its receive by then, which is not the mistake's. */
+static void receives_of_later_messages_are_flushed(void **state)
+{
+	static const uint8_t rank[] = {1, 0};
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	for (int imm = 0; imm < 2; imm++) {
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		struct veroce_order order = {.psn = o.psn[DUO_A], .count = 2, .rank = rank};
+		struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 4, s.bbuf, 0),
+				     duo_send_wr(2, s.abuf, 0, 100)};
+
+		w[0].rkey ^= 1;
+		w[0].opcode = imm ? WR_WRITE_IMM : WR_WRITE;
+		for (uint64_t i = 0; i < 3; i++)
+			assert_true(duo_recv(s.b, 10 + i, s.bbuf, 1000 * i, 1000));
+		veroce_set_order(s.duo, &order);
+		assert_true(duo_post_chain(s.a, w, 2));
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_REM_ACCESS_ERR);
+		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
+		duo_expect(s.duo, &s.b->received, 10, imm ? WC_LOC_ACCESS_ERR : WC_WR_FLUSH_ERR);
+		duo_expect(s.duo, &s.b->received, 11, WC_WR_FLUSH_ERR);
+		duo_expect(s.duo, &s.b->received, 12, WC_WR_FLUSH_ERR);
+		sim_end(&s);
 	}
 }
 
@@ -248,7 +285,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(error_of_a_late_first_packet_is_told_in_turn),
 		cmocka_unit_test(mistake_behind_a_hole_waits_for_its_turn),
-		cmocka_unit_test(first_of_two_mistakes_is_told),
+		cmocka_unit_test(receives_of_later_messages_are_flushed),
+	cmocka_unit_test(first_of_two_mistakes_is_told),
 		cmocka_unit_test(lost_nak_ends_in_an_error_too),
 		cmocka_unit_test(access_that_the_qp_does_not_give_is_refused),
 	};

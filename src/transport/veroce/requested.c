@@ -191,13 +191,16 @@ static bool follows(const struct veroce *vr, const struct veroce_packet *p)
 
 /* ---- in order -------------------------------------------------------------------------------------- */
 
-/* The QP says one last NAK and is dead (IBTA 9.9.3). */
-static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64_t now_ns)
+/* The QP says one last NAK, to a packet with those flags, and is dead (IBTA 9.9.3). */
+static void fatal(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_verdict v,
+		  uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	const struct rx_consequence *c = &rx_consequences[v];
 
-	if (c->recv_status != WC_WR_FLUSH_ERR && vr->rq_done != vr->w->rq_bound) {
+	/* The WQE of its message. Later ones may be bound too: they are flushed. */
+	if (c->recv_status != WC_WR_FLUSH_ERR && flags & (F_SEND | F_IMM) &&
+	    bind(tp, qp, vr->rq_done)) {
 		struct cqe cqe = {.status = c->recv_status, .opcode = WC_RECV};
 
 		complete_recv(tp, qp, unbind(tp, vr), &cqe, now_ns);
@@ -321,7 +324,7 @@ static bool pass_end(struct transport *tp, struct qp *qp, const struct rx_meta *
 		return true;
 	}
 	if (v != RX_NOT_READY) {
-		fatal(tp, qp, v, now_ns);
+		fatal(tp, qp, veroce_opcode_table[m->opcode].flags, v, now_ns);
 		return false;
 	}
 	if (!in->stalled) {
@@ -375,7 +378,7 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 		return false;
 	}
 	if (v != RX_EXECUTE) {
-		fatal(tp, qp, v, now_ns);
+		fatal(tp, qp, flags, v, now_ns);
 		return false;
 	}
 	if (!(flags & F_END)) {
@@ -443,7 +446,7 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		flags = veroce_opcode_table[m.opcode].flags;
 		if (m.msn != psn_add(in->amsn, 1) || m.po != in->po ||
 		    !(flags & F_START) != (m.po > 0)) {
-			fatal(tp, qp, RX_INVALID, now_ns);
+			fatal(tp, qp, flags, RX_INVALID, now_ns);
 			return;
 		}
 		if (!pass_end(tp, qp, &m, now_ns))
