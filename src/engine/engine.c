@@ -34,6 +34,10 @@ bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
 	if (e->closed)
 		return false;
 	atomic_store_explicit(&e->deferred_kicks, 0, memory_order_relaxed);
+	/* A poster looks at the clock before it has the lock: another turn may have been since. */
+	if (now_ns < e->turned_ns)
+		now_ns = e->turned_ns;
+	e->turned_ns = now_ns;
 	if (!loop_turn(&e->loop, work, now_ns))
 		return false;
 	atomic_store_explicit(&e->moved_ns, now_ns, memory_order_relaxed);

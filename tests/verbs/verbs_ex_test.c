@@ -71,6 +71,35 @@ static void readers_tell_what_a_completion_holds(void **state)
 	pair_destroy(&p);
 }
 
+/* However late and often a completion is read, and beside others, its time is one. */
+static void wallclock_times_are_fixed_and_never_go_back(void **state)
+{
+	enum { COMPLETIONS = 20, READINGS = 50 };
+	uint64_t last_ns = 0, offset_ns = 0;
+	struct pair p;
+
+	pair_make(&p, (struct wishes){ .extended = true });
+	for (uint64_t i = 0; i < COMPLETIONS; i++) {
+		struct ibv_send_wr wr = { .wr_id = i, .opcode = IBV_WR_RDMA_WRITE,
+					  .send_flags = IBV_SEND_SIGNALED }, *bad;
+		struct ibv_cq_ex *cq = p.side[A].cq_ex;
+		uint64_t wall_ns;
+
+		assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
+		start(cq);
+		wall_ns = ibv_wc_read_completion_wallclock_ns(cq);
+		for (int k = 0; k < READINGS; k++)
+			assert_true(ibv_wc_read_completion_wallclock_ns(cq) == wall_ns);
+		if (!i)
+			offset_ns = wall_ns - ibv_wc_read_completion_ts(cq);
+		assert_true(wall_ns - ibv_wc_read_completion_ts(cq) == offset_ns);
+		assert_true(wall_ns >= last_ns);
+		last_ns = wall_ns;
+		ibv_end_poll(cq);
+	}
+	pair_destroy(&p);
+}
+
 static void an_extended_cq_can_be_polled_plainly(void **state)
 {
 	struct ibv_send_wr wr = { .wr_id = 4, .opcode = IBV_WR_RDMA_WRITE,
@@ -288,6 +317,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(readers_tell_what_a_completion_holds),
+		cmocka_unit_test(wallclock_times_are_fixed_and_never_go_back),
 		cmocka_unit_test(an_extended_cq_can_be_polled_plainly),
 		cmocka_unit_test(a_slot_is_free_when_its_completion_is_seen),
 		cmocka_unit_test(the_builder_does_every_operation),
