@@ -259,7 +259,7 @@ static void region_that_is_gone_is_an_access_error(void **state)
 			w.rkey = mr->key;
 			w.remote_va = 0;
 			if (rereg)
-				assert_int_equal(nic_mr_rereg(h->nic, mr, NULL, NULL, 0, ALL_ACCESS), 0);
+				assert_int_equal(nic_mr_rereg(h->nic, mr, NULL, mem, 32, -1), 0);
 			else
 				nic_mr_dereg(h->nic, mr);
 			refuse(&s, &w, &access_error);

@@ -177,6 +177,37 @@ static void reregistration_changes_what_it_is_told(void **state)
 	assert_int_equal(ibv_dealloc_pd(other), 0);
 }
 
+/* Peers were told the key: it changes with the bytes that it opens, and with nothing else. */
+static void reregistration_keeps_the_key_of_the_same_bytes(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx), *other = ibv_alloc_pd(ctx);
+	static char a[128];
+	struct ibv_mr *mr = ibv_reg_mr(pd, a, 64, 0);
+	uint32_t key;
+
+	assert_non_null(mr);
+	key = mr->rkey;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ACCESS_ALL), 0);
+	assert_true(mr->rkey == key && mr->lkey == key);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
+	assert_true(mr->rkey == key && mr->lkey == key);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
+						  IBV_REREG_MR_CHANGE_ACCESS,
+				      pd, a, 64, IBV_ACCESS_LOCAL_WRITE),
+			 0);
+	assert_true(mr->rkey == key && mr->lkey == key);
+	for (int longer = 0; longer < 2; longer++) {
+		assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, a + 8,
+					      longer ? 72 : 64, 0),
+				 0);
+		assert_true(mr->rkey != key && mr->lkey == mr->rkey);
+		key = mr->rkey;
+	}
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_dealloc_pd(other), 0);
+}
+
 /* ---- CQ ---------------------------------------------------------------------------------------- */
 
 static void a_cq_is_as_large_as_asked_or_refused(void **state)
@@ -461,6 +492,7 @@ int main(void)
 		cmocka_unit_test(registration_wants_memory_that_is_there),
 		cmocka_unit_test(keys_differ),
 		cmocka_unit_test(reregistration_changes_what_it_is_told),
+		cmocka_unit_test(reregistration_keeps_the_key_of_the_same_bytes),
 		cmocka_unit_test(a_cq_is_as_large_as_asked_or_refused),
 		cmocka_unit_test(the_extended_cq_refuses_what_it_lacks),
 		cmocka_unit_test(resizing_keeps_completions_and_refuses_to_lose_any),
