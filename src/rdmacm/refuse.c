@@ -3,31 +3,29 @@
  * librdmacm's names, all of them refusing. Programs link librdmacm whether they use it or not, and
  * the distribution's own, finding our device but no kernel behind it, deadlocks in rdma_create_id.
  * So a library with every name it exports stands in its place: nothing is connected, and callers
- * are told so as the man pages say, with -1 or NULL and EOPNOTSUPP.
+ * are told so as the man pages say, with -1 or NULL. What a program can begin with fails with ENODEV, as
+ * it does on a host without RDMA, and programs that can do without (UCX, MPI libraries) then go on and
+ * say nothing; the rest, which nobody gets as far as, fails with EOPNOTSUPP.
  *
  * The functions are written without their parameters, which all but one ignore; the calling
  * convention lets a caller pass them all the same. A long serves int and ssize_t callers alike.
  */
 #include <errno.h>
+#include <netdb.h>
 #include <stddef.h>
 
 #define API __attribute__((visibility("default")))
 
-#define REFUSE(name)                                                                               \
-	API long name(void);                                                                       \
-	API long name(void)                                                                        \
+#define FAIL(name, type, value, err)                                                               \
+	API type name(void);                                                                       \
+	API type name(void)                                                                        \
 	{                                                                                          \
-		errno = EOPNOTSUPP;                                                                \
-		return -1;                                                                         \
+		errno = err;                                                                       \
+		return value;                                                                      \
 	}
 
-#define REFUSE_POINTER(name)                                                                       \
-	API void *name(void);                                                                      \
-	API void *name(void)                                                                       \
-	{                                                                                          \
-		errno = EOPNOTSUPP;                                                                \
-		return NULL;                                                                       \
-	}
+#define BEGIN(name)  FAIL(name, long, -1, ENODEV)
+#define REFUSE(name) FAIL(name, long, -1, EOPNOTSUPP)
 
 /* Undoes what can never have been done. */
 #define NOTHING(name)                                                                              \
@@ -36,12 +34,18 @@
 	{                                                                                          \
 	}
 
+/* A pointer; gai_strerror() reads -1 as a wrong value of ai_flags, and EAI_SYSTEM as errno. */
+FAIL(rdma_create_event_channel, void *, NULL, ENODEV)
+FAIL(rdma_getaddrinfo, long, EAI_SYSTEM, ENODEV)
+
+BEGIN(rdma_create_ep)
+BEGIN(rdma_create_id)
+BEGIN(rsocket)
+
 REFUSE(rdma_accept)
 REFUSE(rdma_ack_cm_event)
 REFUSE(rdma_bind_addr)
 REFUSE(rdma_connect)
-REFUSE(rdma_create_ep)
-REFUSE(rdma_create_id)
 REFUSE(rdma_create_qp)
 REFUSE(rdma_create_qp_ex)
 REFUSE(rdma_create_srq)
@@ -52,7 +56,6 @@ REFUSE(rdma_establish)
 REFUSE(rdma_get_cm_event)
 REFUSE(rdma_get_remote_ece)
 REFUSE(rdma_get_request)
-REFUSE(rdma_getaddrinfo)
 REFUSE(rdma_init_qp_attr)
 REFUSE(rdma_join_multicast)
 REFUSE(rdma_join_multicast_ex)
@@ -60,14 +63,15 @@ REFUSE(rdma_leave_multicast)
 REFUSE(rdma_listen)
 REFUSE(rdma_migrate_id)
 REFUSE(rdma_notify)
+REFUSE(rdma_query_addrinfo)
 REFUSE(rdma_reject)
 REFUSE(rdma_reject_ece)
 REFUSE(rdma_resolve_addr)
+REFUSE(rdma_resolve_addrinfo)
 REFUSE(rdma_resolve_route)
 REFUSE(rdma_set_local_ece)
 REFUSE(rdma_set_option)
-
-REFUSE_POINTER(rdma_create_event_channel)
+REFUSE(rdma_write_cm_event)
 
 NOTHING(rdma_destroy_ep)
 NOTHING(rdma_destroy_event_channel)
@@ -80,6 +84,9 @@ REFUSE(raccept)
 REFUSE(rbind)
 REFUSE(rclose)
 REFUSE(rconnect)
+REFUSE(repoll_create)
+REFUSE(repoll_ctl)
+REFUSE(repoll_wait)
 REFUSE(rfcntl)
 REFUSE(rgetpeername)
 REFUSE(rgetsockname)
@@ -100,7 +107,6 @@ REFUSE(rsendmsg)
 REFUSE(rsendto)
 REFUSE(rsetsockopt)
 REFUSE(rshutdown)
-REFUSE(rsocket)
 REFUSE(rwrite)
 REFUSE(rwritev)
 
@@ -110,7 +116,7 @@ API void **rdma_get_devices(int *count)
 {
 	if (count)
 		*count = 0;
-	errno = EOPNOTSUPP;
+	errno = ENODEV;
 	return NULL;
 }
 
