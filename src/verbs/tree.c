@@ -39,6 +39,7 @@ static const struct {
 	{ DEV "device/device", "0x0001" },
 	{ DEV "device/numa_node", "-1" },
 	{ DEV "device/net/", NULL },
+	{ DEV "device/drivers/verbena/", NULL },
 	{ PORT "state", "4: ACTIVE" },
 	{ PORT "phys_state", "5: LinkUp" },
 	{ PORT "rate", "100 Gb/sec (4X EDR)" },
@@ -55,6 +56,19 @@ static const struct {
 	{ PORT "counters/", NULL },
 	{ PORT "hw_counters/", NULL },
 	{ "dev/infiniband/", NULL },
+};
+
+/*
+ * Launchers choose by the name of a device's driver, which they read from where the link leads: not to the
+ * bus, as the kernel's does, for what is there they could not follow (paths.c).
+ */
+static const struct {
+	const char *path;
+	const char *target;
+} links[] = {
+	{ "dev/infiniband/" DEVICE_UVERBS, "/dev/null" },
+	{ "dev/infiniband/rdma_cm", "/dev/null" },
+	{ DEV "device/driver", "drivers/verbena" },
 };
 
 static bool visit_guids(const struct tree_facts *f, tree_visit visit, void *arg)
@@ -150,13 +164,13 @@ static bool render_one(void *arg, const char *relative, const char *text)
 	return !r->err;
 }
 
-static int device_link(const char *dir, const char *name)
+static int link_make(const char *dir, const char *relative, const char *target)
 {
 	char path[PATH_BYTES];
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/dev/infiniband/%s", dir, name) >= sizeof(path))
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, relative) >= sizeof(path))
 		return -ENAMETOOLONG;
-	return symlink("/dev/null", path) && errno != EEXIST ? -errno : 0;
+	return symlink(target, path) && errno != EEXIST ? -errno : 0;
 }
 
 int tree_render(const char *dir, const struct tree_facts *f)
@@ -164,10 +178,8 @@ int tree_render(const char *dir, const struct tree_facts *f)
 	struct rendering r = { .dir = dir };
 
 	walk(f, render_one, &r);
-	if (!r.err)
-		r.err = device_link(dir, DEVICE_UVERBS);
-	if (!r.err)
-		r.err = device_link(dir, "rdma_cm");
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]) && !r.err; i++)
+		r.err = link_make(dir, links[i].path, links[i].target);
 	return r.err;
 }
 

@@ -66,6 +66,9 @@ static void programs_see_the_tree(void **state)
 		{ "ls /sys/class/infiniband/verbena0/device/net", "eth7\n", 0 },
 		{ "cat /sys/class/infiniband/verbena0/ports/1/gid_attrs/types/0", "RoCE v2\n", 0 },
 		{ "cat /sys/class/infiniband_verbs/uverbs0/ibdev", "verbena0\n", 0 },
+		{ "basename $(readlink /sys/class/infiniband/verbena0/device/driver)", "verbena\n", 0 },
+		{ "basename $(realpath /sys/class/infiniband/verbena0/device/driver)", "verbena\n", 0 },
+		{ "test -d /sys/class/infiniband/verbena0/device/driver && echo yes", "yes\n", 0 },
 		{ "test -c /dev/infiniband/uverbs0 && test -r /dev/infiniband/uverbs0 && "
 		  "test -w /dev/infiniband/rdma_cm && echo yes",
 		  "yes\n", 0 },
