@@ -23,7 +23,7 @@ static const struct {
 	const char *name;
 	uint64_t value;
 } limits[] = {
-	{"max_qp", NIC_MAX_QP - 2},
+	{"max_qp", NIC_MAX_QP},
 	{"max_qp_wr", NIC_MAX_QP_WR},
 	{"max_sge", NIC_MAX_SGE},
 	{"max_inline_data", NIC_MAX_INLINE},

@@ -32,7 +32,7 @@ struct qp;
 enum {
 	NIC_GIDS_MAX = 64,
 	NIC_QPN_BITS = 17,         /* QPNs of one nic: a slot number above, 2^17 numbers below */
-	NIC_MAX_QP = 1 << 17,      /* less the reserved QPNs 0 and 1 */
+	NIC_MAX_QP = (1 << NIC_QPN_BITS) - 2, /* slot 0 lacks QPNs 0 and 1; no slot has more */
 	NIC_MAX_QP_WR = 32768,
 	NIC_MAX_SGE = 32,
 	NIC_MAX_INLINE = 1024,

@@ -74,6 +74,8 @@ static void grow(struct nic *nic)
 
 int qp_table_add(struct nic *nic, struct qp *qp)
 {
+	if (nic->qp_count >= NIC_MAX_QP)
+		return -ENOMEM;
 	for (uint32_t tries = 0; tries <= low_mask(nic); tries++) {
 		uint32_t low = permute(nic->qpn_secret, nic->qpn_bits,
 				       nic->qpn_serial++ & low_mask(nic));

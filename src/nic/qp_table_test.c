@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,6 +70,29 @@ static void every_number_is_given_once_and_finds_its_qp(void **state)
 	free(qps);
 }
 
+/* Every slot has as many as the device says, though only the first lacks the two reserved ones. */
+static void there_are_as_many_as_the_device_says(void **state)
+{
+	struct qp *qps = calloc(NIC_MAX_QP + 1, sizeof(*qps));
+
+	assert_non_null(qps);
+	for (uint32_t slot = 0; slot < 2; slot++) {
+		struct nic *nic = nic_of_slot(slot);
+
+		nic->qpn_bits = NIC_QPN_BITS;
+		for (uint32_t i = 0; i < NIC_MAX_QP; i++)
+			assert_int_equal(qp_table_add(nic, &qps[i]), 0);
+		assert_int_equal(qp_table_add(nic, &qps[NIC_MAX_QP]), -ENOMEM);
+		qp_table_remove(nic, &qps[7]);
+		assert_int_equal(qp_table_add(nic, &qps[7]), 0);
+		for (uint32_t i = 0; i < NIC_MAX_QP; i++)
+			qp_table_remove(nic, &qps[i]);
+		qp_table_fini(nic);
+		free(nic);
+	}
+	free(qps);
+}
+
 static void a_number_that_was_given_back_finds_nobody(void **state)
 {
 	struct nic *nic = nic_of_slot(0);
@@ -120,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_number_is_given_once_and_finds_its_qp),
+		cmocka_unit_test(there_are_as_many_as_the_device_says),
 		cmocka_unit_test(a_number_that_was_given_back_finds_nobody),
 		cmocka_unit_test(numbers_of_another_process_find_nobody),
 		cmocka_unit_test(without_memory_for_more_buckets_qps_are_found),

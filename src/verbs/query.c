@@ -36,7 +36,7 @@ static void device_attr_fill(struct ibv_device_attr *a)
 		.vendor_id = DEVICE_VENDOR_ID,
 		.vendor_part_id = DEVICE_PART_ID,
 		.hw_ver = DEVICE_HW_VERSION,
-		.max_qp = NIC_MAX_QP - 2,
+		.max_qp = NIC_MAX_QP,
 		.max_qp_wr = NIC_MAX_QP_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
 				    IBV_DEVICE_RC_RNR_NAK_GEN,
@@ -47,7 +47,7 @@ static void device_attr_fill(struct ibv_device_attr *a)
 		.max_mr = NIC_MAX_MR,
 		.max_pd = NIC_MAX_PD,
 		.max_qp_rd_atom = NIC_MAX_RD_ATOM,
-		.max_res_rd_atom = NIC_MAX_RD_ATOM * (NIC_MAX_QP - 2),
+		.max_res_rd_atom = NIC_MAX_RD_ATOM * NIC_MAX_QP,
 		.max_qp_init_rd_atom = NIC_MAX_RD_ATOM,
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_ah = 1 << 24, /* bounded by memory alone */
