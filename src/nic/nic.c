@@ -384,10 +384,8 @@ static struct qp *next_turn(struct transport *tp)
 		uint32_t later = tp->active_sls & ~((2u << tp->turn) - 1);
 		unsigned sl = (unsigned)__builtin_ctz(later ? later : tp->active_sls);
 
-		if (!list_empty(&tp->active[sl])) {
-			tp->turn = (uint8_t)sl;
+		if (!list_empty(&tp->active[sl]))
 			return container_of(tp->active[sl].next, struct qp, active);
-		}
 		tp->active_sls &= (uint16_t)~(1u << sl);
 	}
 	return NULL;
@@ -407,17 +405,19 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	if (!qp)
 		return 0;
 	tx_start(&tp->tx, burst, max);
-	for (; qp; qp = next_turn(tp)) {
+	do {
 		list_remove(&qp->active);
-		if (!qp->ops->output(tp, qp, now_ns)) {
-			if (tp->paused_sls && list_empty(&qp->active))
-				list_append(&tp->paused, &qp->active);
-			continue;
-		}
-		qp_activate(tp, qp);
-		if (!tx_room(&tp->tx, NIC_MTU_BYTES_MAX + TX_HEADROOM_MAX))
-			break;
-	}
+		if (qp->answering)
+			qp->answering = false;
+		else
+			tp->turn = qp->flow.sl;
+		if (qp->ops->output(tp, qp, now_ns))
+			qp_activate(tp, qp);
+		else if (tp->paused_sls && list_empty(&qp->active))
+			list_append(&tp->paused, &qp->active);
+		/* A QP whose turn finds no room would lose its place for nothing, and its answers with it. */
+		qp = next_turn(tp);
+	} while (qp && tx_room(&tp->tx, NIC_MTU_BYTES_MAX + TX_HEADROOM_MAX));
 	count = tx_finish(&tp->tx);
 	tp->counters.tx_packets += count;
 	tp->counters.tx_bytes += tp->tx.bytes;

@@ -17,7 +17,7 @@ static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
 
 void qp_activate(struct transport *tp, struct qp *qp)
 {
-	if (tp->paused_sls)
+	if (tp->paused_sls && !qp->answering)
 		list_remove(&qp->active); /* from those that wait for the pause to end */
 	if (list_empty(&qp->active)) {
 		list_append(&tp->active[qp->flow.sl], &qp->active);
@@ -31,8 +31,11 @@ void qp_activate_to_answer(struct transport *tp, struct qp *qp)
 		qp_activate(tp, qp);
 		return;
 	}
+	if (qp->answering)
+		return;
 	list_remove(&qp->active);
-	list_prepend(&tp->answering, &qp->active);
+	list_append(&tp->answering, &qp->active);
+	qp->answering = true;
 }
 
 void ack_schedule(struct transport *tp, struct qp *qp, enum ack_wait wait, uint64_t now_ns)

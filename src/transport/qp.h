@@ -60,8 +60,8 @@ struct transport {
 	struct mr_table mrs;
 	struct timers timers;
 	/*
-	 * QPs with something to send. First those whose turn it is to answer; then service levels take
-	 * turns, and the QPs of each.
+	 * QPs with something to send. First those whose turn it is to answer, in the order in which they
+	 * had to; then service levels take turns, and the QPs of each.
 	 */
 	struct list answering;
 	struct list active[QP_SLS];
@@ -201,7 +201,10 @@ struct qp_ops {
 	/* A veRoCE packet, checked likewise; NULL: this QP cannot take any. */
 	void (*veroce_input)(struct transport *, struct qp *, const struct pkt *,
 			     const struct veroce_packet *, uint64_t now_ns);
-	/* Lays packets into transport->tx; true: there is more, call again. */
+	/*
+	 * Lays packets into transport->tx; true: there is more, call again. Who still has to answer then has
+	 * said so to qp_activate_to_answer().
+	 */
 	bool (*output)(struct transport *, struct qp *, uint64_t now_ns);
 	/* qp->timer fired. */
 	void (*expire)(struct transport *, struct qp *, uint64_t now_ns);
@@ -277,7 +280,8 @@ struct qp {
 	bool sq_draining;
 	bool sqd_notify;
 	bool comm_est;
-	bool local; /* the peer has an address of this host */
+	bool local;     /* the peer has an address of this host */
+	bool answering; /* `active` is in transport->answering */
 };
 
 /* Where it takes receive WQEs from: its own queue or the SRQ's. */
@@ -303,7 +307,10 @@ extern const struct qp_ops ud_ops;
 
 /* The QP has, or may have, something to send. */
 void qp_activate(struct transport *, struct qp *);
-/* It has an acknowledgement to send: it is next, where acknowledgements travel alone. */
+/*
+ * It has something to answer. Where acknowledgements travel alone it goes before all that has data, and keeps its
+ * place among those that answer.
+ */
 void qp_activate_to_answer(struct transport *, struct qp *);
 
 /* Its data is not to leave (nic_pause). */
@@ -385,6 +392,8 @@ void responder_input(struct transport *, struct qp *, const struct pkt *, const 
 /* Responses and NAKs; then, behind requests of the same turn, the ACK. True: call again. */
 bool responder_output(struct transport *, struct qp *, uint64_t now_ns);
 bool responder_output_ack(struct transport *, struct qp *);
+/* Whether a NAK, or an ACK that waits for no company, is what is to be sent next. */
+bool responder_has_answer(const struct qp *);
 void responder_reset(struct transport *, struct qp *);
 
 #endif

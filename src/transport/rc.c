@@ -24,7 +24,7 @@ static void rc_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	responder_input(tp, qp, pkt, bth, info, headers, payload, payload_len, now_ns);
 }
 
-static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	size_t before;
 
@@ -49,6 +49,16 @@ static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!list_empty(&qp->held) && tp->tx.count == before)
 		return false;
 	return responder_output_ack(tp, qp);
+}
+
+static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	bool more = take_turn(tp, qp, now_ns);
+
+	if (more && acks_go_first(tp) && qp->gbn &&
+	    ((qp->gbn->congestion && qp->gbn->congestion->cnp_due) || responder_has_answer(qp)))
+		qp_activate_to_answer(tp, qp);
+	return more;
 }
 
 /* Decided for RoCEv2: who asks is told so, anything else of veRoCE is not for this QP. */

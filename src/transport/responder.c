@@ -46,7 +46,7 @@ static void schedule_nak(struct transport *tp, struct qp *qp, uint8_t syndrome)
 {
 	qp->gbn->rsp.nak_pending = true;
 	qp->gbn->rsp.nak_syndrome = syndrome;
-	qp_activate(tp, qp);
+	qp_activate_to_answer(tp, qp);
 }
 
 static void schedule_ack(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -457,6 +457,15 @@ bool responder_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!qp_is_paused(tp, qp) && send_responses(tp, qp, now_ns))
 		return true;
 	return qp->gbn->rsp.nak_pending && !send_pending_nak(tp, qp, now_ns);
+}
+
+/* What is behind READ responses has its time after them. */
+bool responder_has_answer(const struct qp *qp)
+{
+	const struct responder *rsp = &qp->gbn->rsp;
+
+	return rsp->res_emit == rsp->res_head &&
+	       (rsp->nak_pending || (rsp->ack_pending && list_empty(&qp->held)));
 }
 
 bool responder_output_ack(struct transport *tp, struct qp *qp)

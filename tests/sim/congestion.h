@@ -18,6 +18,7 @@ struct congestion_options {
 	uint32_t window_bytes;
 	uint64_t cnp_interval_ns;
 	bool ce_echo;
+	bool no_trains; /* acknowledgements go before data */
 	enum nic_protocol protocol;
 	uint32_t paths;
 };
@@ -51,6 +52,8 @@ static inline void congestion_tweak(struct nic_config *c, enum duo_side side)
 	c->window_bytes = o->window_bytes;
 	c->cnp_interval_ns = o->cnp_interval_ns;
 	c->ce_echo = o->ce_echo;
+	if (o->no_trains)
+		c->train_max = 1;
 }
 
 static inline struct sim congestion_start_sim(const struct congestion_options *c,

@@ -72,6 +72,35 @@ static void cnp_looks_as_the_annex_draws_it(void **state)
 	sim_end(&s);
 }
 
+/* Both, where each has a turn of its own: that of the first does not cost the second its place. */
+static void a_cnp_and_the_ack_behind_it_go_before_data(void **state)
+{
+	struct congestion_options c = congestion_options(CC_NONE);
+	struct duo_options o = duo_options();
+	struct duo_pair other;
+	struct duo_wr w;
+	struct pkt pkt;
+	struct sim s;
+
+	c.no_trains = true;
+	s = start(&c);
+	other = duo_connect(s.duo, &o);
+	w = duo_write_wr(1, s.bbuf, 0, 1 << 20, s.abuf, 0);
+	assert_true(duo_post(other.b, &w));
+	assert_int_equal(output(s.b, &pkt, 1), 1);
+	assert_int_equal(pkt.data[0], OP_RC_WRITE_FIRST);
+	forge_marked(&s, s.a->opt.psn[DUO_A]);
+	assert_int_equal(output(s.b, &pkt, 1), 1);
+	assert_int_equal(pkt.data[0], OP_CNP);
+	assert_int_equal(output(s.b, &pkt, 1), 1);
+	assert_int_equal(pkt.data[0], OP_RC_ACK);
+	assert_int_equal(output(s.b, &pkt, 1), 1);
+	assert_int_equal(pkt.data[0], OP_RC_WRITE_MIDDLE);
+	duo_idle(s.duo); /* what was taken above is lost */
+	duo_expect(s.duo, &other.b->sent, 1, WC_SUCCESS);
+	sim_end(&s);
+}
+
 static void marks_are_told_once_an_interval(void **state)
 {
 	/* Of the nic, or of the responder's algorithm, which the nic's goes before. */
@@ -286,6 +315,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cnp_looks_as_the_annex_draws_it),
+		cmocka_unit_test(a_cnp_and_the_ack_behind_it_go_before_data),
 		cmocka_unit_test(marks_are_told_once_an_interval),
 		cmocka_unit_test(mark_within_the_interval_is_told_at_its_end),
 		cmocka_unit_test(cnp_cuts_the_rate_which_recovers),

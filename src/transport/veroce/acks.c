@@ -102,7 +102,7 @@ void acks_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t
 	in->nak_due = true;
 	in->nak_psn = psn;
 	in->nak_syndrome = syndrome;
-	qp_activate(tp, qp);
+	qp_activate_to_answer(tp, qp);
 }
 
 /* As many as PSNs may be on their way, whatever a peer or switch makes up. */

@@ -519,7 +519,7 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return true;
 	if (acks_go_first(tp) && list_empty(&qp->held) &&
 	    (!acks_output(tp, qp, &vr->w->q_in, now_ns) ||
-	     !acks_output(tp, qp, &vr->w->r_in, now_ns)))
+	     !acks_output(tp, qp, &vr->w->r_in, now_ns) || !control_output_cnp(tp, qp, now_ns)))
 		return true;
 	before = tp->tx.count;
 	requested_retry(tp, qp, now_ns);
@@ -551,10 +551,20 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return more;
 }
 
+static bool has_answer(const struct qp *qp)
+{
+	const struct veroce_work *w = qp->veroce->w;
+
+	return w && (acks_nak_ready(qp) || w->q_in.trims || w->r_in.trims ||
+		     ((w->q_in.ack_due || w->r_in.ack_due) && list_empty(&qp->held)));
+}
+
 static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	bool more = take_turn(tp, qp, now_ns);
 
+	if (more && acks_go_first(tp) && qp->veroce && has_answer(qp))
+		qp_activate_to_answer(tp, qp);
 	if (qp->veroce)
 		recovery_end_turn(tp, qp, more);
 	return more;
