@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A thin front for the CMake presets. `make help` lists the targets.
-.PHONY: all build packages test demo bench bench-loss bench-sim reproduce interop fuzz clean help
+.PHONY: all build install deb packages test demo bench bench-loss bench-sim reproduce interop fuzz clean help
 
 all: build
 
 help:
 	@echo "make          install what building needs, build into build/"
+	@echo "make install  into PREFIX (/usr/local), under DESTDIR if that is set"
+	@echo "make deb      the Debian package, build/deb/verbena.deb"
 	@echo "make demo     install what is missing, build, run ibv_rc_pingpong and ib_write_bw over Verbena"
 	@echo "make test     install what is missing, build (release and sanitizers), run every test"
 	@echo "make bench    perftest over Verbena beside its peers: medians and ratios"
@@ -20,6 +22,15 @@ build:
 	@cmake/install-packages.sh build
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release
+
+PREFIX ?= /usr/local
+
+install: build
+	@cmake --install build --prefix "$(PREFIX)"
+
+deb:
+	@cmake/install-packages.sh build deb
+	@cmake/deb.sh build/deb
 
 demo:
 	@cmake/install-packages.sh build test

@@ -76,3 +76,14 @@ function(verbena_fuzz file)
 	endif()
 	target_link_libraries(${f} PRIVATE verbena_static)
 endfunction()
+
+# What is installed, and all that a package has to build: the program and the libraries it shows to the loader.
+add_custom_target(product)
+
+# verbena_preloaded(TARGET): a library that `verbena run` puts before the system's. It lies in a folder of its own, so
+# that no loader finds it by itself.
+function(verbena_preloaded target)
+	add_dependencies(product ${target})
+	set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/verbena)
+	install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/verbena NAMELINK_SKIP)
+endfunction()
