@@ -94,6 +94,32 @@ static void lost_response_is_asked_for_again(void **state)
 	}
 }
 
+/* PSNs have 24 bits, the one after the last response's too: else the requester would wait for what is done. */
+static void read_that_ends_at_the_last_psn_leaves_nothing_to_wait_for(void **state)
+{
+	struct duo_options o = duo_options();
+	struct sim s;
+	struct duo_wr read, write;
+	const struct nic_counters *n;
+
+	o.psn[DUO_A] = psn_add(0, -READ_PACKETS & PSN_MASK);
+	s = sim_start(&o);
+	n = nic_counters(s.a->host->nic);
+	read = duo_read_wr(1, s.abuf, 0, READ_BYTES, s.bbuf, 77);
+	write = duo_write_wr(2, s.abuf, 20000, 10, s.bbuf, 20000);
+	assert_true(duo_post(s.a, &read));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	assert_false(qp_in_flight(s.a->qp));
+	assert_int_equal(n->timeouts + n->retransmits, 0);
+	assert_true(duo_post(s.a, &write));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	assert_int_equal(n->timeouts + n->retransmits, 0);
+	assert_int_equal(duo_packet(s.duo, DUO_A, OP_RC_WRITE_ONLY, 0)->bth.psn, 0);
+	sim_end(&s);
+}
+
 static void lost_request_is_sent_again(void **state)
 {
 	for (int followed = 0; followed < 2; followed++) {
@@ -492,6 +518,7 @@ static void ghost_responses_are_ignored(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(responses_are_numbered_and_cut_right),
 	cmocka_unit_test(lost_response_is_asked_for_again),
+	cmocka_unit_test(read_that_ends_at_the_last_psn_leaves_nothing_to_wait_for),
 	cmocka_unit_test(lost_request_is_sent_again),
 	cmocka_unit_test(any_response_of_many_reads_may_be_lost),
 	cmocka_unit_test(responses_lost_repeatedly),
