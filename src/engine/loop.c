@@ -17,6 +17,7 @@
 enum {
 	INPUT_BATCH = 64,
 	INPUT_PACKETS_MAX = 256, /* a turn */
+	UNREAD_TURNS_MAX = 64,   /* timers wait for so many turns of input, which is more than sockets hold */
 	OUTPUT_BURST = 2 * PKT_TRAIN_MAX,
 	OUTPUT_BURSTS_MAX = 4, /* a turn */
 	OUTPUT_BYTES_MAX = 256 << 10,
@@ -93,7 +94,23 @@ static bool input(struct loop *l, uint64_t now_ns)
 		/* A batch that is not full was all there was, mostly: no call to be told so. */
 	} while (n == INPUT_BATCH && total < INPUT_PACKETS_MAX);
 	l->unread = n == INPUT_BATCH;
+	l->unread_turns = l->unread ? l->unread_turns + 1 : 0;
 	return total > 0;
+}
+
+/*
+ * A timer says what has not come in time, which only who has looked at all that came can know: a process that
+ * had to wait for a processor finds its acknowledgements in the socket and its deadlines past, both. So
+ * timers come after input that left nothing behind. What lasts longer than a socket's buffer is no
+ * backlog but the load, and time goes on under it.
+ */
+static void expire(struct loop *l, enum loop_work work, uint64_t now_ns)
+{
+	if (work != LOOP_ALL || (l->unread && l->unread_turns < UNREAD_TURNS_MAX))
+		return;
+	l->unread_turns = 0;
+	if (nic_deadline(l->nic) <= now_ns)
+		nic_expire(l->nic, now_ns);
 }
 
 static bool output(struct loop *l, uint64_t now_ns)
@@ -154,8 +171,7 @@ bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)
 
 	if (work == LOOP_ALL)
 		moved = input(l, now_ns);
-	if (nic_deadline(l->nic) <= now_ns)
-		nic_expire(l->nic, now_ns);
+	expire(l, work, now_ns);
 	moved |= output(l, now_ns);
 	events(l);
 	if (moved && now_ns >= l->page_due_ns) {

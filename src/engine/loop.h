@@ -26,6 +26,7 @@ struct loop {
 	struct stats_page *page; /* or NULL */
 	unsigned int slot;
 	bool unread; /* the last turn left input behind because of its bound */
+	uint32_t unread_turns; /* so many in a row did */
 	bool more; /* the last turn left output behind because of its bound */
 	uint64_t page_due_ns;
 	struct loop_stash *stash; /* packets that the kernel had no room for */
@@ -39,8 +40,8 @@ int loop_init(struct loop *);
 void loop_fini(struct loop *);
 
 enum loop_work {
-	LOOP_OUTPUT, /* expiry, output, events */
-	LOOP_ALL     /* input before them */
+	LOOP_OUTPUT, /* output, events */
+	LOOP_ALL     /* input and expiry before them */
 };
 
 /* One bounded turn; true when a packet moved or may be waiting to, so another turn is worthwhile. */
