@@ -195,6 +195,84 @@ static void rnr_retries_are_counted_anew_for_each_message(void **state)
 	sim_end(&s);
 }
 
+/*
+ * Many SENDs are under way when the receives come one by one, later than asked for. What is refused comes again, a
+ * packet at a time while nothing is taken, and not the whole run of them each time.
+ */
+static void slow_receives_do_not_have_everything_sent_again(void **state)
+{
+	enum { SENDS = 60, SEND_PACKETS = 3 };
+
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	const struct nic_counters *n;
+	uint32_t bytes;
+	struct sim s;
+
+	o.min_rnr_timer = 1; /* 10 us */
+	s = veroce_start_sim(&v, &o, 1);
+	n = nic_counters(s.a->host->nic);
+	bytes = SEND_PACKETS * o.mtu;
+	for (uint64_t i = 0; i < SENDS; i++) {
+		struct duo_wr w = duo_send_wr(i, s.abuf, i % 20 * bytes, bytes);
+
+		assert_true(duo_post(s.a, &w));
+	}
+	for (uint64_t i = 0; i < SENDS; i++) {
+		duo_run_for(s.duo, 2000000);
+		assert_true(duo_recv(s.b, i, s.bbuf, i % 20 * bytes, bytes));
+	}
+	duo_idle(s.duo);
+	for (uint64_t i = 0; i < SENDS; i++) {
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
+	}
+	/* In each 2 ms a few, as waits grow to 1 ms, and the message itself and the one behind it. */
+	assert_in_range(n->retransmits, SENDS, SENDS * (10 + 2 * SEND_PACKETS));
+	assert_int_equal(n->timeouts, 0);
+	sim_end(&s);
+}
+
+/* All that was refused is there a few round trips after the receives are, however much it is. */
+static void refused_run_is_taken_soon(void **state)
+{
+	enum { SENDS = 60, LATENCY_NS = 10000 };
+
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct sim s;
+	uint64_t t;
+
+	o.min_rnr_timer = 1;
+	s = veroce_start_sim(&v, &o, 1);
+	s.duo->latency_ns = LATENCY_NS;
+	for (uint64_t i = 0; i < SENDS; i++) {
+		struct duo_wr w = i % 3 ? duo_send_wr(i, s.abuf, i * 1000, 1000)
+					: duo_write_wr(i, s.abuf, i * 1000, 1000, s.bbuf, i * 1000);
+
+		assert_true(duo_post(s.a, &w));
+	}
+	duo_run_for(s.duo, 20 * LATENCY_NS);
+	for (uint64_t i = 0; i < SENDS; i++) {
+		if (i % 3)
+			assert_true(duo_recv(s.b, i, s.bbuf, i * 1000, 1000));
+	}
+	t = s.duo->now_ns;
+	duo_wait(s.duo, &s.a->sent, SENDS);
+	/* Up to twice what was waited before, and seven rounds. */
+	assert_in_range(s.duo->now_ns - t, 0, (20 + 20 + 2 * 7) * LATENCY_NS);
+	for (uint64_t i = 0; i < SENDS; i++) {
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		if (i % 3)
+			duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
+	}
+	assert_memory_equal(s.bbuf->p, s.abuf->p, SENDS * 1000);
+	/* WRITEs were never refused. */
+	for (size_t i = 0; i < s.duo->wire_count; i++)
+		assert_false(s.duo->wire[i].bth.opcode == OP_RC_WRITE_ONLY && s.duo->wire[i].bth.retrans);
+	sim_end(&s);
+}
+
 /* ---- a shared receive queue (out-of-order O32, R7) ------------------------------------------- */
 
 enum { QPS = 2, MESSAGES = 80, SLOTS = 24 };
@@ -364,6 +442,8 @@ int main(void)
 		cmocka_unit_test(immediate_waits_for_a_receive_and_completes_once),
 		cmocka_unit_test(rnr_retries_are_counted),
 		cmocka_unit_test(rnr_retries_are_counted_anew_for_each_message),
+		cmocka_unit_test(slow_receives_do_not_have_everything_sent_again),
+		cmocka_unit_test(refused_run_is_taken_soon),
 		cmocka_unit_test(shared_queue_keeps_each_connection_in_order),
 		cmocka_unit_test(invalidation_waits_for_its_turn),
 	};

@@ -12,11 +12,13 @@
 
 enum {
 	RTO_SHIFT_MAX = 6,
+	RNR_SHIFT_MAX = 10,
 	PROBES_MAX = 3, /* a stall; each may be lost, or its answer */
 	SILENT_A_TIMEOUT = 4 /* packets that a timeout counts for against a path */
 };
 
 static const uint64_t asks_ns = 10000000;
+static const uint64_t rnr_ns_max = 1000000; /* that a wait grows to by itself */
 
 /* The local ACK timeout that the program asked for (IBTA 9.7.6.1.3); 0: none. */
 static uint64_t local_ack_ns(const struct qp *qp)
@@ -153,6 +155,9 @@ void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32
 	if (r->state == TX_FLYING)
 		path_lost(qp->veroce->pair, r->path, r->bytes, now_ns);
 	tx_space_lose(&s->tx, psn);
+	/* What may not go yet would keep it. */
+	if (is_q(qp, s) && qp->veroce->w->refused && psn_diff(psn, qp->veroce->w->let_psn) <= 0)
+		tx_space_hurry(&s->tx, psn);
 	qp_activate(tp, qp);
 }
 
@@ -295,6 +300,10 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 	if (d > 0) {
 		tx_space_ack_to(&s->tx, &tp->pool, psn, min_rtt_ns, now_ns, &news);
 		moved(s, now_ns);
+		if (is_q(qp, s) && vr->w->rnr_again)
+			vr->w->rnr_again = 0;
+		if (is_q(qp, s) && vr->w->refused)
+			requests_let_more(tp, qp);
 	}
 	if (d >= 0)
 		mark_blocks(s, min_rtt_ns, p, now_ns, &news);
@@ -365,6 +374,22 @@ static void fail_wqe(struct transport *tp, struct qp *qp, uint32_t psn, enum wc_
 	qp_to_error(tp, qp, now_ns);
 }
 
+/*
+ * At least what the peer asks for (IBTA 9.7.5.2.8). That may be microseconds, and a program that gets no processor
+ * posts nothing for milliseconds, nor will it sooner for being asked: so when the same packet is refused again,
+ * it waits twice as long, within limits (our choice).
+ */
+static uint64_t rnr_wait_ns(struct veroce_work *w, uint64_t asked_ns)
+{
+	uint64_t wait_ns = asked_ns << w->rnr_again;
+
+	if (w->rnr_again < RNR_SHIFT_MAX)
+		w->rnr_again++;
+	if (wait_ns > rnr_ns_max)
+		wait_ns = rnr_ns_max;
+	return wait_ns > asked_ns ? wait_ns : asked_ns;
+}
+
 static void rnr_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
 		    uint8_t code, uint64_t now_ns)
 {
@@ -382,7 +407,7 @@ static void rnr_nak(struct transport *tp, struct qp *qp, struct sender *s, uint3
 	/* The receiver has it, but wants to be asked again (7.2). */
 	if (tx_record(&s->tx, psn)->state == TX_ACKED)
 		recovery_lose(tp, qp, s, psn, now_ns);
-	vr->w->rnr_until_ns = now_ns + aeth_rnr_ns(code);
+	vr->w->rnr_until_ns = now_ns + rnr_wait_ns(vr->w, aeth_rnr_ns(code));
 }
 
 static void error_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
@@ -519,6 +544,8 @@ static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, co
 
 	if (s->retries && s->timeout_ns > since)
 		since = s->timeout_ns;
+	if (s->from_ns > since)
+		since = s->from_ns;
 	since += rto_ns(tp, qp, s);
 	if (s->probes && !s->retries) { /* its answer comes first */
 		uint64_t answer = s->active_ns + slowest_srtt_ns(qp, s) * 3 / 2 + tp->lazy_ack_ns;

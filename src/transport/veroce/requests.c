@@ -21,6 +21,12 @@ static bool takes_recv(const struct send_wqe *w)
 	       w->opcode == WR_WRITE_IMM;
 }
 
+/* Its packets need a receive WQE to be placed at all. */
+static bool is_send(const struct send_wqe *w)
+{
+	return takes_recv(w) && w->opcode != WR_WRITE_IMM;
+}
+
 /* Some of its packets are not the first of their message. */
 static bool is_long_write(const struct qp *qp, const struct send_wqe *w)
 {
@@ -317,18 +323,61 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 	return SENT;
 }
 
+/*
+ * What the peer refused for want of a receive WQE are SENDs, the one that it named and all behind it that came
+ * early: it dropped them, and took everything else. How many of them it takes now only they can find out, and
+ * each that comes too soon is refused again. So the packet that was named goes alone; when it was taken, its
+ * message, and then twice as many messages in each round.
+ */
 void requests_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct sender *s = &qp->veroce->w->q;
+	struct veroce_work *w = qp->veroce->w;
+	struct sender *s = &w->q;
 
-	qp->veroce->w->rnr_until_ns = 0;
-	/* The peer keeps what it recorded, and what it has not it dropped while it was not ready. */
-	for (uint32_t psn = s->tx.una; psn != s->tx.nxt; psn = psn_add(psn, 1)) {
-		if (tx_record(&s->tx, psn)->state == TX_FLYING)
-			recovery_lose(tp, qp, s, psn, now_ns);
-	}
+	w->rnr_until_ns = 0;
+	s->from_ns = now_ns;
 	s->progress_ns = now_ns;
 	s->active_ns = now_ns;
+	qp_activate(tp, qp);
+	if (!tx_outstanding(&s->tx))
+		return;
+	w->refused = true;
+	w->let_psn = s->tx.una;
+	w->let_wqes = 0;
+	/* Last to first, each before the others: so the oldest is the first that goes. */
+	for (uint32_t psn = s->tx.nxt; psn != s->tx.una;) {
+		const struct tx_record *r;
+
+		psn = (psn - 1) & PSN_MASK;
+		r = tx_record(&s->tx, psn);
+		if (psn == s->tx.una || (r->state == TX_FLYING && is_send(sq_at(&qp->sq, r->item))))
+			recovery_lose(tp, qp, s, psn, now_ns);
+		if (r->state == TX_LOST)
+			tx_space_hurry(&s->tx, psn);
+	}
+	/* It asks for its acknowledgement, as what follows waits for that. */
+	tx_record(&s->tx, s->tx.una)->probe = true;
+}
+
+void requests_let_more(struct transport *tp, struct qp *qp)
+{
+	struct veroce_work *w = qp->veroce->w;
+	const struct tx_space *tx = &w->q.tx;
+	uint32_t first, last;
+
+	if (!tx_outstanding(tx)) {
+		w->refused = false;
+	} else if (psn_diff(tx->una, w->let_psn) > 0) {
+		w->let_wqes = w->let_wqes ? 2 * w->let_wqes : 1;
+		first = tx_record(tx, tx->una)->item;
+		last = tx_record(tx, (tx->nxt - 1) & PSN_MASK)->item;
+		if (last - first < w->let_wqes)
+			w->refused = false;
+		else
+			w->let_psn = sq_at(&qp->sq, first + w->let_wqes - 1)->psn_last;
+	} else {
+		return;
+	}
 	qp_activate(tp, qp);
 }
 
@@ -370,6 +419,8 @@ bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			return false;
 		if (!budget)
 			return true;
+		if (vr->w->refused && (!s->tx.lost || psn_diff(s->tx.again_head, vr->w->let_psn) > 0))
+			return false; /* what is acknowledged next lets more */
 		if (s->tx.lost) {
 			sent = send_again(tp, qp, now_ns);
 			budget--;

@@ -73,6 +73,7 @@ struct sender {
 	uint64_t progress_ns;   /* when una last moved, or the first packet was sent */
 	uint64_t active_ns;     /* when something was last sent or acknowledged */
 	uint64_t timeout_ns;    /* of the last of `retries` */
+	uint64_t from_ns;       /* no timeout counts the time before: the peer had asked for it */
 	uint8_t retries;        /* timeouts since una last moved */
 	uint64_t reo_ns;        /* fast: when what is missing is not late any more, but lost; 0: not set */
 	uint8_t probes;         /* tail probes this stall (6.2) */
@@ -149,6 +150,10 @@ struct veroce_work {
 	uint32_t overlapped;   /* SQ index */
 	uint64_t rnr_until_ns; /* nothing is sent in Q before; 0: none */
 	uint8_t rnr_retries;
+	uint8_t rnr_again;     /* RNR NAKs since una last moved */
+	bool refused;          /* of what the peer had no receive WQE for, no more goes than up to let_psn */
+	uint32_t let_psn;
+	uint32_t let_wqes;     /* so many are let through at a time; 0: a packet */
 	uint64_t watch_ns;     /* when a READ that was acknowledged, but not answered, is asked for again */
 	uint64_t watch_since_ns; /* when something of it last came, or it was first waited for */
 	uint8_t watch_tries;
@@ -446,6 +451,8 @@ void control_expire(struct transport *, struct qp *, uint64_t now_ns);
 bool requests_output(struct transport *, struct qp *, uint64_t now_ns);
 /* The time that an RNR NAK asked for is over. */
 void requests_end_rnr(struct transport *, struct qp *, uint64_t now_ns);
+/* Something of what was refused was taken now: more of it may go. To be called while w->refused. */
+void requests_let_more(struct transport *, struct qp *);
 /* Sends the READ or atomic of that SQ index once more, although it was acknowledged. */
 void requests_ask_again(struct transport *, struct qp *, uint32_t index);
 
