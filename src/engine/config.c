@@ -113,6 +113,7 @@ static const char *const not_settings[] = {
 	"CONFIG", /* names the file */
 	"SYSFS",  /* where `verbena run` put the device tree */
 	"PATHS",  /* of the path redirection library; those of veRoCE are VEROCE_PATHS */
+	"QUIET",  /* holds where settings cannot be read, too */
 };
 
 struct loading {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "verbs/objects.h"
+#include "verbs/qp_explain.h"
 
 static_assert(sizeof(struct ibv_ah) == 24, "ABI");
 static_assert(sizeof(struct ibv_ah_attr) == 32, "ABI");
@@ -84,6 +85,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	engine_unlock(ctx->engine);
 	if (err) {
 		free(ah);
+		explain_address(ctx, attr, "ibv_create_ah");
 		return fail_null(err);
 	}
 	return &ah->pub;

@@ -6,14 +6,15 @@
  * program may still look at them.
  */
 #include <fcntl.h>
-#include <stdio.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 
 /* Each field keeps its distance to the context in every release: the struct grows at its front. */
 #define DISTANCE(field)                                                                            \
-	((long)offsetof(struct verbs_context, field) -                                            \
+	((long)offsetof(struct verbs_context, field) -                                             \
 	 (long)offsetof(struct verbs_context, context))
 static_assert(sizeof(struct ibv_context) == 328, "ABI");
 static_assert(offsetof(struct ibv_context, ops) == 8, "ABI");
@@ -42,7 +43,7 @@ static_assert(offsetof(struct verbs_context, context) <= CONTEXT_FRONT_BYTES, "A
 static_assert(offsetof(struct abi_context, v.context) == CONTEXT_FRONT_BYTES, "ABI");
 
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct list contexts = { &contexts, &contexts };
+static struct list contexts = {&contexts, &contexts};
 
 static const struct engine_sink sink = {
 	.cq_event = channel_cq_event,
@@ -57,13 +58,21 @@ void contexts_each(void (*f)(struct abi_context *, void *arg), void *arg)
 	pthread_mutex_unlock(&contexts_lock);
 }
 
-/* A program may try again and again; one sentence is enough. */
-static void complain(const char *why)
+/*
+ * Nothing is ever sent through it, but some programs fcntl() or dup() it. What ibv_open_device
+ * gives has a character device; where there is no /dev, another descriptor does.
+ */
+static int cmd_fd_open(void)
 {
-	static atomic_flag said = ATOMIC_FLAG_INIT;
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	if (!atomic_flag_test_and_set(&said))
-		fprintf(stderr, "verbena: %s\n", why);
+	return fd < 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : fd;
+}
+
+/* The header answers for the XRC verbs that are missing; who begins with this one wants XRC. */
+static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
+{
+	return fail_null(EXPLAIN(EOPNOTSUPP, "ibv_open_xrcd: XRC is not supported"));
 }
 
 static void context_fill(struct abi_context *ctx)
@@ -78,6 +87,7 @@ static void context_fill(struct abi_context *ctx)
 	ctx->v.create_qp_ex = create_qp_ex;
 	ctx->v.create_srq_ex = create_srq_ex;
 	ctx->v.get_srq_num = get_srq_num;
+	ctx->v.open_xrcd = open_xrcd;
 
 	c->ops.poll_cq = poll_cq;
 	c->ops.req_notify_cq = req_notify_cq;
@@ -103,8 +113,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	engine = engine_get(&sink, why, sizeof(why));
 	if (!engine) {
 		err = errno ? errno : EIO;
-		complain(why);
-		return fail_null(err);
+		return fail_null(EXPLAIN(err, "%s", why));
 	}
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
@@ -113,8 +122,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ctx->nic = engine_nic(engine);
 	ctx->v.context.device = device;
 	list_init(&ctx->objects);
-	/* Nothing is ever sent through it, but some programs fcntl() or dup() it. */
-	ctx->v.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	ctx->v.context.cmd_fd = cmd_fd_open();
 	if (ctx->v.context.cmd_fd < 0) {
 		err = errno;
 		goto out_free;

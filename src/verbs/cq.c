@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 
 static_assert(sizeof(struct ibv_cq) == 128, "ABI");
@@ -37,8 +38,14 @@ struct abi_cq *cq_create(struct ibv_context *context, uint32_t cqe, void *cq_con
 	struct abi_cq *cq;
 	int err;
 
-	if (cqe < 1 || cqe > NIC_MAX_CQE || comp_vector >= COMP_VECTORS)
-		return fail_null(EINVAL);
+	if (cqe < 1 || cqe > NIC_MAX_CQE)
+		return fail_null(EXPLAIN(EINVAL,
+					 "ibv_create_cq: %u entries; 1 to %d are allowed (max_cqe)",
+					 cqe, NIC_MAX_CQE));
+	if (comp_vector >= COMP_VECTORS)
+		return fail_null(EXPLAIN(
+			EINVAL, "ibv_create_cq: comp_vector %u; there are %d (num_comp_vectors)",
+			comp_vector, COMP_VECTORS));
 	if (channel && channel->context != context)
 		return fail_null(EINVAL);
 	cq = calloc(1, sizeof(*cq));

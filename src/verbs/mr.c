@@ -3,6 +3,7 @@
  * Memory regions. Optional access bits are hints and are dropped; the bits of features that the nic
  * lacks are refused.
  */
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 #include "verbs/pinned.h"
 
@@ -24,8 +25,32 @@ static int access_clean(unsigned int *access)
 {
 	*access &= ~(unsigned int)ACCESS_IGNORED;
 	if (*access & IBV_ACCESS_ON_DEMAND)
-		return EOPNOTSUPP;
-	return *access & ~(unsigned int)MR_ACCESS_KNOWN ? EINVAL : 0;
+		return EXPLAIN(EOPNOTSUPP, "memory region: on-demand paging is not supported");
+	if (*access & ~(unsigned int)MR_ACCESS_KNOWN)
+		return EXPLAIN(EINVAL, "memory region: access flags 0x%x are not supported",
+			       *access & ~(unsigned int)MR_ACCESS_KNOWN);
+	return 0;
+}
+
+/* Whether there may be such a region, and its pages are there. */
+static int range_check(const void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	const unsigned int remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	int err = -mr_validate(addr, length, iova, access);
+
+	if (err && access & remote && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EXPLAIN(
+			err,
+			"memory region: remote write or atomic access needs IBV_ACCESS_LOCAL_WRITE "
+			"too");
+	if (err)
+		return err;
+	err = pages_populate(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
+	if (err == EFAULT)
+		return EXPLAIN(err, "memory region: not all of the %zu bytes at %p are mapped%s",
+			       length, addr,
+			       access & IBV_ACCESS_LOCAL_WRITE ? " and writable" : "");
+	return err;
 }
 
 static void mr_reap(struct object *o)
@@ -52,9 +77,7 @@ static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint6
 	if (!pd)
 		err = EINVAL;
 	if (!err)
-		err = -mr_validate(addr, length, iova, access);
-	if (!err)
-		err = pages_populate(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
+		err = range_check(addr, length, iova, access);
 	if (err)
 		return fail_null(err);
 	if (access & IBV_ACCESS_ZERO_BASED)
@@ -120,8 +143,7 @@ static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *ad
 		addr = mr->pub.addr;
 		length = mr->pub.length;
 	}
-	err = -mr_validate(addr, length, (uintptr_t)addr, effective);
-	return err ? err : pages_populate(addr, length, effective & IBV_ACCESS_LOCAL_WRITE);
+	return range_check(addr, length, (uintptr_t)addr, effective);
 }
 
 /* The checks come first and nothing changes when they fail, so the old region stays valid. */

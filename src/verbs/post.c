@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 #include "verbs/post.h"
 
@@ -137,6 +138,25 @@ static int send_wqe_fill(struct send_wqe *w, const struct abi_qp *qp, const stru
 	return send_wqe_sges(w, qp->sq, wr->sg_list, (size_t)wr->num_sge);
 }
 
+/* What was wrong with a request that may not be posted to this QP. */
+static __attribute__((cold)) int explain_wr(const struct abi_qp *qp, const struct ibv_send_wr *wr)
+{
+	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT ||
+	    !(1u << wr->opcode & ops_by_type[qp->pub.qp_type]))
+		return EXPLAIN(EINVAL, "ibv_post_send: a QP of this type does not do operation %d",
+			       (int)wr->opcode);
+	if (wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN)
+		return EXPLAIN(EINVAL, "ibv_post_send: send_flags 0x%x are not supported",
+			       wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN);
+	if (qp->pub.qp_type == IBV_QPT_UD && (!wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->pub.pd))
+		return EXPLAIN(EINVAL, "ibv_post_send: no address handle of the QP's protection domain");
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return EXPLAIN(EINVAL, "ibv_post_send: inline data are for SEND and WRITE, and the QP has room for "
+				       "%u bytes (max_inline_data)", qp->sq->max_inline);
+	return EXPLAIN(EINVAL, "ibv_post_send: %d SGEs; the QP has room for %u (max_send_sge)", wr->num_sge,
+		       qp->sq->max_sge);
+}
+
 int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct abi_qp *qp = qp_of(pub);
@@ -145,7 +165,7 @@ int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **b
 
 	if (!qp_may_send(qp)) {
 		*bad = wr;
-		return fail(EINVAL);
+		return fail(EXPLAIN(EINVAL, "ibv_post_send: the QP is not in RTS yet"));
 	}
 	spin_lock(&qp->sq_lock);
 	for (; wr; wr = wr->next, count++) {
@@ -163,7 +183,7 @@ int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	if (!err)
 		return 0;
 	*bad = wr;
-	return fail(err);
+	return fail(err == EINVAL ? explain_wr(qp, wr) : err);
 }
 
 static int recv_wqe_fill(struct recv_wqe *w, const struct rq *rq, const struct ibv_recv_wr *wr)
@@ -198,6 +218,14 @@ static struct ibv_recv_wr *recv_chain(struct rq *rq, struct ibv_recv_wr *wr, int
 	return NULL;
 }
 
+static int recv_fail(int err, const struct rq *rq, const struct ibv_recv_wr *wr)
+{
+	if (err == EINVAL)
+		EXPLAIN(err, "ibv_post_recv: %d SGEs; the queue has room for %u (max_recv_sge)", wr->num_sge,
+			rq->max_sge);
+	return fail(err);
+}
+
 int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct abi_qp *qp = qp_of(pub);
@@ -206,7 +234,8 @@ int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 
 	if (!qp->rq || qp_state(qp->core) == QPS_RESET) {
 		*bad = wr;
-		return fail(EINVAL);
+		return fail(!qp->rq ? EXPLAIN(EINVAL, "ibv_post_recv: the QP takes its receives from an SRQ")
+				    : EXPLAIN(EINVAL, "ibv_post_recv: the QP is in RESET"));
 	}
 	spin_lock(&qp->rq_lock);
 	left = recv_chain(qp->rq, wr, &err);
@@ -218,7 +247,7 @@ int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	if (!err)
 		return 0;
 	*bad = left;
-	return fail(err);
+	return recv_fail(err, qp->rq, left);
 }
 
 int post_srq_recv(struct ibv_srq *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -233,5 +262,5 @@ int post_srq_recv(struct ibv_srq *pub, struct ibv_recv_wr *wr, struct ibv_recv_w
 	if (!err)
 		return 0;
 	*bad = left;
-	return fail(err);
+	return recv_fail(err, &srq->core->rq, left);
 }

@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 #include "verbs/post.h"
 
@@ -55,7 +56,10 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		sq_post(qp->sq, count);
 	spin_unlock(&qp->sq_lock);
 	if (err)
-		return fail(err);
+		return fail(err != EINVAL ? err
+					  : EXPLAIN(err, "ibv_wr_complete: the QP is not in RTS yet, or a request "
+							 "has no address (UD), flags that are not supported, or "
+							 "more SGEs or inline bytes than the QP has room for"));
 	if (count)
 		engine_kick(qp->engine, qp->core);
 	return 0;

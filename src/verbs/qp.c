@@ -5,7 +5,9 @@
  */
 #include <string.h>
 
+#include "verbs/explain.h"
 #include "verbs/objects.h"
+#include "verbs/qp_explain.h"
 
 static_assert(sizeof(struct ibv_qp) == 160, "ABI");
 static_assert(offsetof(struct ibv_qp, qp_num) == 52, "ABI");
@@ -148,7 +150,7 @@ static struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	int err = init_check(pd, attr);
 
 	if (err)
-		return fail_null(err);
+		return fail_null(explain_create(attr, err));
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return fail_null(ENOMEM);
@@ -165,8 +167,11 @@ static struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	qp->sig_all = attr->sq_sig_all;
 	qp->builds = builds;
 	err = EOPNOTSUPP;
-	if (builds && !post_ex_init(qp, send_ops_flags))
+	if (builds && !post_ex_init(qp, send_ops_flags)) {
+		EXPLAIN(err, "ibv_create_qp_ex: send_ops_flags 0x%llx has operations that a QP of its type lacks",
+			(unsigned long long)send_ops_flags);
 		goto out_free;
+	}
 	init = init_from_verbs(pd, attr, qp);
 	engine_lock(ctx->engine);
 	err = -nic_qp_create(ctx->nic, &init, &qp->core);
@@ -186,7 +191,7 @@ static struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 
 out_free:
 	free(qp);
-	return fail_null(err);
+	return fail_null(explain_create(attr, err));
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -200,9 +205,10 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
 	if (attr->comp_mask & ~known)
-		return fail_null(EOPNOTSUPP);
+		return fail_null(explain_create((struct ibv_qp_init_attr *)attr, EOPNOTSUPP));
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
-		return fail_null(EOPNOTSUPP);
+		return fail_null(EXPLAIN(EOPNOTSUPP, "ibv_create_qp_ex: create_flags 0x%x are not supported",
+					 attr->create_flags));
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 		return fail_null(EINVAL);
 	/* The struct begins with all of the smaller one. */
@@ -288,7 +294,7 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 	int err = attr_check(attr, mask);
 
 	if (err)
-		return fail(err);
+		return fail(explain_modify(qp, attr, mask, err));
 	attr_from_verbs(&core, attr);
 	if (resets || (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR))
 		acks_flush(qp);
@@ -304,7 +310,7 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 		resume(qp, true);
 	else
 		engine_unlock(qp->engine);
-	return err ? fail(err) : 0;
+	return err ? fail(explain_modify(qp, attr, mask, err)) : 0;
 }
 
 int ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask,

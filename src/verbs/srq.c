@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues: basic ones, whose size stays what it was at creation. */
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 
 static_assert(sizeof(struct ibv_srq) == 128, "ABI");
@@ -20,8 +21,14 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 	struct abi_srq *srq;
 	int err;
 
-	if (!pd || attr->max_wr < 1 || attr->max_wr > NIC_MAX_SRQ_WR || attr->max_sge > NIC_MAX_SGE)
+	if (!pd)
 		return fail_null(EINVAL);
+	if (attr->max_wr < 1 || attr->max_wr > NIC_MAX_SRQ_WR || attr->max_sge > NIC_MAX_SGE)
+		return fail_null(
+			EXPLAIN(EINVAL,
+				"ibv_create_srq: %u WRs of %u SGEs; 1 to %d of up to %d are "
+				"allowed (max_srq_wr, max_srq_sge)",
+				attr->max_wr, attr->max_sge, NIC_MAX_SRQ_WR, NIC_MAX_SGE));
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return fail_null(ENOMEM);
@@ -56,11 +63,11 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
 	if (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && init->srq_type != IBV_SRQT_BASIC)
-		return fail_null(EOPNOTSUPP);
+		return fail_null(EXPLAIN(EOPNOTSUPP, "ibv_create_srq_ex: %s SRQs are not supported",
+					 init->srq_type == IBV_SRQT_XRC ? "XRC" : "tag-matching"));
 	if (init->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD))
 		return fail_null(EOPNOTSUPP);
-	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd ||
-	    init->pd->context != context)
+	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
 		return fail_null(EINVAL);
 	return srq_create(init->pd, init->srq_context, &init->attr);
 }
@@ -79,7 +86,7 @@ int ibv_modify_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr, int mask)
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return fail(EINVAL);
 	if (mask & IBV_SRQ_MAX_WR)
-		return fail(EOPNOTSUPP);
+		return fail(EXPLAIN(EOPNOTSUPP, "ibv_modify_srq: an SRQ's size cannot be changed"));
 	if (mask & IBV_SRQ_LIMIT) {
 		engine_lock(ctx->engine);
 		err = -nic_srq_set_limit(ctx->nic, srq->core, attr->srq_limit);

@@ -2,14 +2,16 @@
 /*
  * Exported verbs of features that the nic does not have. Those that are reached through the context
  * (XRC, memory windows, flows, device memory, counters, work queues, thread and parent domains) are
- * null pointers there, for which the header's inline functions answer EOPNOTSUPP.
+ * null pointers there, for which the header's inline functions answer EOPNOTSUPP; but see
+ * open_xrcd().
  */
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 #include "verbs/private.h"
 
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return fail(EOPNOTSUPP);
+	return fail(EXPLAIN(EOPNOTSUPP, "ibv_attach_mcast: multicast is not supported"));
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is wrong with a queue pair's attributes or with an address, found out after it was refused.
+ */
+#ifndef VERBS_QP_EXPLAIN_H
+#define VERBS_QP_EXPLAIN_H
+
+#include "verbs/objects.h"
+
+/* The engine is not locked. Both return err. */
+int explain_create(const struct ibv_qp_init_attr *, int err);
+int explain_modify(struct abi_qp *, const struct ibv_qp_attr *, int mask, int err);
+/* False: nothing is wrong with the address. `call` is the function to name. */
+bool explain_address(struct abi_context *, const struct ibv_ah_attr *, const char *call);
+
+#endif
