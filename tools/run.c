@@ -17,6 +17,7 @@
 
 #include "engine/config.h"
 #include "engine/gids.h"
+#include "program.h"
 #include "sysfs_dir.h"
 
 #define VERBS_LIBRARY "libibverbs.so.1"
@@ -31,7 +32,7 @@ static const char usage[] =
 	"      --impair SPEC    spoil what is received, for example drop=1%,seed=7; keys: drop dup\n"
 	"                       reorder corrupt delay jitter rate limit seed\n"
 	"      --set KEY=VALUE  any setting of 'verbena help', without VERBENA_\n"
-	"      --preload        preload libibverbs too, for programs with a run path of their own\n"
+	"      --preload        preload libibverbs too, for libraries with a run path of their own\n"
 	"  -h, --help           this text\n"
 	"\n"
 	"The exit status is COMMAND's; 125: verbena failed; 126: COMMAND cannot be executed; 127: it\n"
@@ -159,6 +160,25 @@ static int prepare_loader(bool preload_verbs)
 	return 0;
 }
 
+/* It is run all the same: a static shell may well start programs that are not. */
+static void obstacle_say(const struct program *p)
+{
+	static const char *const why[] = {
+		[PROGRAM_STATIC] = "is linked statically, so the loader cannot give it Verbena's libraries; "
+				   "link it dynamically",
+		[PROGRAM_FOREIGN] = "is for another kind of machine than Verbena's libraries, so the loader cannot "
+				    "give them to it",
+		[PROGRAM_SET_ID] = "changes its user or group (set-user-ID), so the loader ignores the environment; "
+				   "run it as that user, or a copy without the bit",
+		[PROGRAM_CAPABILITIES] = "has file capabilities, so the loader ignores the environment; run it as "
+					 "root, or a copy without them",
+	};
+	const char *quiet = getenv("VERBENA_QUIET");
+
+	if (p->obstacle != PROGRAM_OPEN && !(quiet && quiet[0]))
+		complain("%s will not find Verbena's device: it %s", p->file, why[p->obstacle]);
+}
+
 int cmd_run(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -170,6 +190,7 @@ int cmd_run(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	bool preload_verbs = false;
+	struct program program;
 	int opt, rc = 0;
 
 	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
@@ -198,6 +219,10 @@ int cmd_run(int argc, char **argv)
 	if (optind == argc) {
 		complain("run: what? A command is missing");
 		return usage_error("run");
+	}
+	if (program_look(argv[optind], &program)) {
+		obstacle_say(&program);
+		preload_verbs |= program.has_own_verbs;
 	}
 	rc = prepare_ours();
 	if (!rc)

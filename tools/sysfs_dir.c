@@ -122,15 +122,20 @@ int sysfs_dir_get(const struct gid_table *t, char *path, size_t path_bytes, char
 	snprintf(fresh, sizeof(fresh), "%s/verbena-%u.XXXXXX", place(), geteuid());
 	if (!mkdtemp(fresh)) { /* mode 0700 */
 		rc = -errno;
-		snprintf(why, why_bytes, "cannot make the directory %s: %s", fresh, strerror(-rc));
+		snprintf(why, why_bytes,
+			 "cannot make the directory %s: %s; name a directory that you own, of mode "
+			 "0700, in XDG_RUNTIME_DIR",
+			 fresh, strerror(-rc));
 		return rc;
 	}
 	rc = render(fresh, t);
 	if (!rc && tree_hash(fresh, &wanted))
 		rc = -errno;
 	if (rc) {
-		snprintf(why, why_bytes, "cannot write the device's files to %s: %s", fresh,
-			 strerror(-rc));
+		snprintf(why, why_bytes,
+			 "cannot write the device's files to %s: %s; name another directory that "
+			 "you own, of mode 0700, in XDG_RUNTIME_DIR",
+			 fresh, strerror(-rc));
 		tree_remove(fresh);
 		return rc;
 	}

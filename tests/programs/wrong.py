@@ -5,9 +5,10 @@ import json
 import os
 import shutil
 import signal
+import struct
 import time
 
-from pair import NOBODY, Pair, Process, Skip, check, complaints, folder, main, pingpong_check, sh
+from pair import BUILD, NOBODY, Pair, Process, Skip, check, complaints, folder, main, pingpong_check, sh
 
 PATIENCE_S = 8
 
@@ -106,6 +107,119 @@ def tool_words(place):
     check(status == 0 and json.loads(out) is not None, out)
 
 
+# ---- programs to which the loader does not give our libraries -------------------------------------
+
+def built(name):
+    path = os.path.join(BUILD, "tests", "programs", name)
+    if not os.path.exists(path):
+        raise Skip("%s was not built" % name)
+    return path
+
+
+def obstructed(status, out, path, words):
+    check(status is not None and status >= 0, "status %s\n%s" % (status, out))
+    said = [line for line in out.splitlines() if line.startswith("verbena:")]
+    check(len(said) == 1, "not one line:\n" + out)
+    for word in words + [path]:
+        check(word in said[0], "no word of %r in\n%s" % (word, out))
+
+
+def linked_otherwise(place):
+    """A static program is told of; one with a run path of the old kind has our device all the same."""
+    path = built("list_rpath")
+    status, out = place.run(0, [path])
+    check(status == 0 and out == "verbena0\n1 devices\n", "status %s\n%s" % (status, out))
+    path = built("nothing_static")
+    status, out = place.run(0, [path])
+    obstructed(status, out, path, ["static"])
+    check(status == 0 and "ran" in out, out)
+    status, out = place.run(0, [path], env={"VERBENA_QUIET": "1"})
+    check((status, out) == (0, "ran\n"), out)
+    script = os.path.join(folder(), "script")
+    with open(script, "w") as f:
+        f.write("#! %s\n" % path)
+    os.chmod(script, 0o755)
+    status, out = place.run(0, [script])
+    obstructed(status, out, path, ["static"])
+
+
+def copy_of(program):
+    path = os.path.join(folder(), "copy")
+    shutil.copy(shutil.which(program), path)
+    os.chmod(path, 0o755)
+    return path
+
+
+def other_user(place):
+    if os.getuid():
+        raise Skip("needs root")
+    path = copy_of("ibv_devices")
+    status, out = place.run(0, [path])
+    check(status == 0 and "verbena0" in out and "verbena:" not in out, out)
+    os.chown(path, NOBODY, NOBODY)
+    os.chmod(path, 0o4755)
+    status, out = place.run(0, [path])
+    obstructed(status, out, path, ["set-user-ID"])
+    check("verbena0" not in out, "no obstacle at all:\n" + out)
+
+
+def capabilities(place):
+    path = copy_of("ibv_devices")
+    # Version 2, effective; CAP_NET_RAW permitted (linux/capability.h).
+    try:
+        os.setxattr(path, "security.capability", struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0))
+    except OSError as e:
+        raise Skip("no file capabilities here: %s" % e)
+    user = ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups"]
+    p = Process(as_root(place, user + [place.verbena, "run", path]))
+    status = p.wait(PATIENCE_S)
+    out = p.output()
+    p.kill()
+    obstructed(status, out, path, ["file capabilities"])
+    check("verbena0" not in out, "no obstacle at all:\n" + out)
+
+
+# ---- little is there -------------------------------------------------------------------------------
+
+def mounted(place, script, env=None):
+    """The status and output of a shell in a mount namespace of its own."""
+    if os.getuid():
+        raise Skip("needs root")
+    p = Process(["unshare", "-m", "--propagation", "private", "sh", "-ec", script], env)
+    status = p.wait(PATIENCE_S)
+    out = p.output()
+    p.kill()
+    return status, out
+
+
+def no_dev_null(place):
+    status, out = mounted(place, "mount -t tmpfs none /dev; mkdir /dev/shm; exec %s run ibv_devinfo"
+                          % place.verbena)
+    check(status == 0 and "verbena0" in out, "status %s\n%s" % (status, out))
+
+
+def read_only_root(place):
+    script = ("mount -t tmpfs none /dev/shm; mount -t tmpfs none /tmp; mkdir -m 700 /dev/shm/mine; "
+              "mount -t tmpfs none /dev/shm/mine; chmod 700 /dev/shm/mine; "
+              "mount -o remount,ro /dev/shm; mount -o remount,ro /tmp; exec %s run ibv_devices"
+              % place.verbena)
+    status, out = mounted(place, script)
+    check(status == 125 and "XDG_RUNTIME_DIR" in out and "Read-only" in out, "status %s\n%s" % (status, out))
+    status, out = mounted(place, script, {"XDG_RUNTIME_DIR": "/dev/shm/mine"})
+    check(status == 0 and "verbena0" in out, "status %s\n%s" % (status, out))
+
+
+def no_gid_index(place):
+    """A program that reports no more than an errno: what it means is said, once."""
+    pair = Pair(place, "ibv_rc_pingpong", gid_flag=None).go()
+    status = pair.server.wait(PATIENCE_S)
+    out = pair.server.output()
+    pair.kill()
+    said = [line for line in out.splitlines() if line.startswith("verbena:")]
+    check(status not in (0, None), "status %s\n%s" % (status, out))
+    check(len(said) == 1 and "GRH" in said[0] and "-g" in said[0], out)
+
+
 # ---- a port in other hands: in a namespace of our own, as two users -------------------------------
 
 HOLD = """
@@ -192,4 +306,6 @@ def two_users(place):
 if __name__ == "__main__":
     main({"unknown_key": unknown_key, "bad_value": bad_value, "config_file": config_file,
           "tool_words": tool_words, "port_of_another_user": port_of_another_user,
-          "port_of_root": port_of_root, "no_address": no_address, "two_users": two_users})
+          "port_of_root": port_of_root, "no_address": no_address, "two_users": two_users,
+          "linked_otherwise": linked_otherwise, "other_user": other_user, "capabilities": capabilities,
+          "no_dev_null": no_dev_null, "read_only_root": read_only_root, "no_gid_index": no_gid_index})
