@@ -52,9 +52,7 @@ int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint
 	uint8_t *new_addr = addr ? addr : mr->addr;
 	uint64_t new_length = addr ? length : mr->length;
 	uint32_t new_access = access >= 0 ? (uint32_t)access : mr->access;
-	uint64_t new_iova = !addr			? mr->iova
-			    : new_access & MR_ZERO_BASED ? 0
-							 : (uintptr_t)addr;
+	uint64_t new_iova = !addr ? mr->iova : new_access & MR_ZERO_BASED ? 0 : (uintptr_t)addr;
 	bool moves = new_addr != mr->addr || new_length != mr->length || new_iova != mr->iova;
 	int err = mr_validate(new_addr, new_length, new_iova, new_access);
 

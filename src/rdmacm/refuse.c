@@ -3,9 +3,9 @@
  * librdmacm's names, all of them refusing. Programs link librdmacm whether they use it or not, and
  * the distribution's own, finding our device but no kernel behind it, deadlocks in rdma_create_id.
  * So a library with every name it exports stands in its place: nothing is connected, and callers
- * are told so as the man pages say, with -1 or NULL. What a program can begin with fails with ENODEV, as
- * it does on a host without RDMA, and programs that can do without (UCX, MPI libraries) then go on and
- * say nothing; the rest, which nobody gets as far as, fails with EOPNOTSUPP.
+ * are told so as the man pages say, with -1 or NULL. What a program can begin with fails with
+ * ENODEV, as it does on a host without RDMA, and programs that can do without (UCX, MPI libraries)
+ * then go on and say nothing; the rest, which nobody gets as far as, fails with EOPNOTSUPP.
  *
  * The functions are written without their parameters, which all but one ignore; the calling
  * convention lets a caller pass them all the same. A long serves int and ssize_t callers alike.

@@ -129,9 +129,9 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 }
 
 /*
- * What the wall clock showed when the engine's clock was 0. One number for the whole process, so that
- * two readings of a completion agree, and differences are those of the engine's clock, which is never
- * set back. A wall clock that is set later is not followed.
+ * What the wall clock showed when the engine's clock was 0. One number for the whole process, so
+ * that two readings of a completion agree, and differences are those of the engine's clock, which
+ * is never set back. A wall clock that is set later is not followed.
  */
 static uint64_t wallclock_at_0_ns;
 static pthread_once_t wallclock_once = PTHREAD_ONCE_INIT;

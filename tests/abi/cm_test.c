@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cm_test LIBRARY: how the library that stands in librdmacm's place refuses, and under which names. */
+/* cm_test LIBRARY: how the library that stands in librdmacm's place refuses, and under which names.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <netdb.h>
@@ -59,10 +60,10 @@ static void an_address_is_refused_by_errno(void **state)
 static void names_of_later_releases_are_there(void **state)
 {
 	static const char *const names[][2] = {
-		{ "rdma_query_addrinfo", "RDMACM_1.4" },   { "rdma_resolve_addrinfo", "RDMACM_1.4" },
-		{ "rdma_write_cm_event", "RDMACM_1.4" },   { "repoll_create", "RDMACM_1.5" },
-		{ "repoll_ctl", "RDMACM_1.5" },		   { "repoll_wait", "RDMACM_1.5" },
-		{ "rdma_set_local_ece", "RDMACM_1.3" },
+		{"rdma_query_addrinfo", "RDMACM_1.4"}, {"rdma_resolve_addrinfo", "RDMACM_1.4"},
+		{"rdma_write_cm_event", "RDMACM_1.4"}, {"repoll_create", "RDMACM_1.5"},
+		{"repoll_ctl", "RDMACM_1.5"},          {"repoll_wait", "RDMACM_1.5"},
+		{"rdma_set_local_ece", "RDMACM_1.3"},
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
