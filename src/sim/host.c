@@ -468,6 +468,38 @@ uint32_t host_packet_wire_bytes(const struct host_config *c)
 	return c->mtu_bytes + around + (c->telemetry ? c->int_bytes : 0);
 }
 
+/* A packet of a WRITE of one piece. */
+static uint32_t write_wire_bytes(const struct host_config *c, uint8_t opcode, uint32_t payload)
+{
+	bool veroce = c->nic.protocol == NIC_PROTOCOL_VEROCE;
+	uint32_t headers = veroce ? veroce_header_len(opcode) : opcode_info(opcode)->header_len;
+
+	if (c->header_bytes)
+		return payload + c->header_bytes;
+	return headers + ((payload + 3) & ~3u) + ICRC_LEN + HOST_FRAME_BYTES;
+}
+
+struct host_message host_message_wire(const struct host_config *c, uint64_t bytes, bool imm)
+{
+	bool veroce = c->nic.protocol == NIC_PROTOCOL_VEROCE;
+	uint32_t ack = veroce ? veroce_header_len(OP_RC_ACK) : opcode_info(OP_RC_ACK)->header_len;
+	struct host_message m = {
+		.packets = (bytes + c->mtu_bytes - 1) / c->mtu_bytes,
+		.ack_bytes = c->ack_bytes ? c->ack_bytes : ack + ICRC_LEN + HOST_FRAME_BYTES,
+	};
+
+	m.last_payload_bytes = (uint32_t)(bytes - (m.packets - 1) * c->mtu_bytes);
+	if (m.packets == 1) {
+		m.last_bytes = write_wire_bytes(c, imm ? OP_RC_WRITE_ONLY_IMM : OP_RC_WRITE_ONLY,
+						m.last_payload_bytes);
+		return m;
+	}
+	m.first_bytes = write_wire_bytes(c, OP_RC_WRITE_FIRST, c->mtu_bytes);
+	m.full_bytes = write_wire_bytes(c, OP_RC_WRITE_MIDDLE, c->mtu_bytes);
+	m.last_bytes = write_wire_bytes(c, imm ? OP_RC_WRITE_LAST_IMM : OP_RC_WRITE_LAST, m.last_payload_bytes);
+	return m;
+}
+
 static uint32_t flow_of(const struct host_config *c, uint32_t to, const uint8_t *data, bool is_data)
 {
 	struct bth bth;

@@ -63,6 +63,17 @@ struct nic *host_nic(const struct host *);
 /* A full data packet's, telemetry included. */
 uint32_t host_packet_wire_bytes(const struct host_config *);
 
+/* A message on the wire, without telemetry or time stamps, and the shortest answer that acknowledges it. */
+struct host_message {
+	uint64_t packets;                            /* 1 or more */
+	uint32_t first_bytes, full_bytes, last_bytes; /* of one packet: the last one's */
+	uint32_t last_payload_bytes;                 /* of all others: the path MTU */
+	uint32_t ack_bytes;
+};
+
+/* imm: the receiver's program hears of it. */
+struct host_message host_message_wire(const struct host_config *, uint64_t bytes, bool imm);
+
 /* What a packet's IPv4 header has for DSCP and ECN. */
 uint8_t packet_tos(const struct packet *);
 

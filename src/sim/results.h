@@ -58,7 +58,7 @@ struct results_flow {
 	uint64_t bytes;
 	uint64_t start_ps; /* posted */
 	uint64_t fct_ps;   /* posted to last byte acknowledged at the sender; RESULTS_NOT_DONE */
-	uint64_t ideal_ps; /* base RTT + wire time at the bottleneck, without INT bytes */
+	uint64_t ideal_ps; /* what it takes alone (sim/ideal.h), without INT bytes; 0: not known */
 	uint64_t acked_bytes;
 };
 
@@ -267,7 +267,7 @@ uint64_t results_series_value(const struct results_series *, uint64_t window_ps,
 double results_percentile(const double *sorted, size_t n, uint32_t ppm);
 uint64_t results_percentile_u64(const uint64_t *sorted, size_t n, uint32_t ppm);
 
-/* max(1, FCT / ideal); 0 for a flow that is not done or has no ideal. */
+/* FCT / ideal; 0 for a flow that is not done or has no ideal. */
 double results_slowdown(const struct results_flow *);
 
 struct results_bin {

@@ -32,7 +32,7 @@ double results_slowdown(const struct results_flow *f)
 {
 	if (f->fct_ps == RESULTS_NOT_DONE || !f->ideal_ps)
 		return 0;
-	return f->fct_ps > f->ideal_ps ? (double)f->fct_ps / (double)f->ideal_ps : 1;
+	return (double)f->fct_ps / (double)f->ideal_ps;
 }
 
 struct sized {

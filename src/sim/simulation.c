@@ -362,9 +362,8 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		.ended = flow_ended,
 		.ctx = s,
 		.piece_bytes = CHANNEL_PIECE_BYTES_MAX,
-		.mtu_bytes = s->host_config.mtu_bytes,
-		.header_bytes = host_packet_wire_bytes(&s->host_config) - s->host_config.mtu_bytes -
-				(s->host_config.telemetry ? s->host_config.int_bytes : 0),
+		.switch_latency_ps = scenario->sw.latency_ps,
+		.drain_bps = scenario->host.rx_drain_bps == SCENARIO_NONE ? 0 : scenario->host.rx_drain_bps,
 	});
 	if (!s->flows) {
 		refuse(why, "out of memory");

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/ideal.h"
 #include "sim/key_map.h"
 
 struct line { /* a channel and the connection that it is */
@@ -284,16 +285,29 @@ void flows_destroy(struct flows *f)
 
 /* ---- posting ---------------------------------------------------------------------------------------- */
 
-/* Base RTT, and its bytes with headers at the narrowest link's rate; 0: not known. */
-static uint64_t ideal_ps(const struct flows *f, const struct message *m)
-{
-	uint64_t packets = (m->bytes + f->c.mtu_bytes - 1) / f->c.mtu_bytes;
-	unsigned __int128 bits = ((unsigned __int128)m->bytes + packets * f->c.header_bytes) * 8;
-	struct topology_path way;
+static bool arrival_matters(const struct flows *f, const struct message *m);
 
-	if (topology_paths_get(f->c.paths, m->src, m->dst, &way))
+/* 0: not known. */
+static uint64_t alone_ps(const struct flows *f, const struct message *m)
+{
+	const struct host_config *h = host_config(f->c.hosts[m->src]);
+	struct host_message wire = host_message_wire(h, m->bytes, arrival_matters(f, m));
+	uint64_t rates_bps[IDEAL_LINKS_MAX];
+	struct ideal_way w = {
+		.rates_bps = rates_bps,
+		.latency_ps = f->c.switch_latency_ps,
+		.read_bps = h->delay.read_bps,
+		.drain_bps = f->c.drain_bps,
+		.hosts_ps = h->delay.post_ps + h->delay.ack_ps + h->delay.completion_ps,
+	};
+	struct topology_path way;
+	int64_t links = topology_paths_rates(f->c.paths, m->src, m->dst, rates_bps);
+
+	if (links < 1 || links > IDEAL_LINKS_MAX || topology_paths_get(f->c.paths, m->src, m->dst, &way))
 		return 0;
-	return topology_path_base_rtt_ps(&way) + (uint64_t)(bits * 1000000000000u / way.rate_bps);
+	w.links = (uint32_t)links;
+	w.delay_ps = way.delay_ps;
+	return ideal_ps(&w, &wire, h->mtu_bytes);
 }
 
 /* Whether what waits for a message of this part has to know when it arrived. */
@@ -344,7 +358,6 @@ static void begin(struct flows *f, const struct message *m)
 		.bytes = m->bytes,
 		.start_ps = m->start_ps > now_ps ? m->start_ps : now_ps,
 		.fct_ps = RESULTS_NOT_DONE,
-		.ideal_ps = ideal_ps(f, m),
 	};
 	struct slot *s;
 
@@ -353,6 +366,7 @@ static void begin(struct flows *f, const struct message *m)
 			lost_for_lack_of_memory(f);
 		return;
 	}
+	record.ideal_ps = alone_ps(f, m);
 	s = take_slot(f);
 	if (!s || results_flow_add(f->c.results, &record, &s->flow)) {
 		if (s)

@@ -23,7 +23,8 @@ struct flows_config {
 	struct workload *workload;
 	struct results *results;        /* likewise; gets a record for each message */
 	uint32_t piece_bytes;           /* of channel_open() */
-	uint32_t mtu_bytes, header_bytes; /* for what a message would take alone */
+	uint64_t switch_latency_ps;     /* these two for what a message would take alone */
+	uint64_t drain_bps;             /* of receivers; 0: they do not wait */
 	const uint32_t *part_workload;  /* of each part of the workload, what the results call it */
 	const uint8_t *workload_class;  /* of each of those, the class of its data */
 	bool named;                     /* flows_flow_of() will be asked */

@@ -4,6 +4,9 @@
  * such hosts hang from, and each host with several links (or linked to a host), which is a point of
  * its own. A host's path to its point and a point's row of paths to all points add up, because
  * delay and serialisation do.
+ *
+ * The rates of a path's links are a leaf-to-root way in a tree that all paths share: networks have
+ * many paths and few sequences of rates.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +16,14 @@
 #include "sim/topology_path.h"
 
 enum { NONE = UINT32_MAX };
+
+/* A sequence of rates: the parent's, and then this one. */
+struct rates {
+	uint64_t rate_bps;
+	uint32_t parent, child, sibling; /* NO_RATES: none */
+};
+
+enum { NO_RATES = 0 }; /* the root: of no link */
 
 struct topology_paths {
 	const struct topology *topology;
@@ -24,6 +35,9 @@ struct topology_paths {
 	uint32_t *points;     /* nodes */
 	uint32_t point_count;
 	struct topology_path **rows; /* by point; NULL: not walked yet */
+	struct rates *rates;
+	uint32_t rates_count, rates_room;
+	bool out_of_memory; /* some sequence of rates could not be kept */
 
 	/* One walk's state, by node. */
 	uint32_t *queue;
@@ -36,10 +50,37 @@ static uint64_t serialise_ps(const struct topology_paths *p, uint64_t rate_bps)
 	return (uint64_t)((unsigned __int128)p->packet_bytes * 8 * 1000000000000ull / rate_bps);
 }
 
-static struct topology_path over_link(const struct topology_paths *p, struct topology_path path,
+/* The sequence that is one link longer. */
+static uint32_t longer_rates(struct topology_paths *p, uint32_t rates, uint64_t rate_bps)
+{
+	uint32_t i = p->rates[rates].child;
+
+	while (i != NO_RATES && p->rates[i].rate_bps != rate_bps)
+		i = p->rates[i].sibling;
+	if (i != NO_RATES)
+		return i;
+	if (p->rates_count == p->rates_room) {
+		struct rates *more = reallocarray(p->rates, 2 * p->rates_room, sizeof(*more));
+
+		if (!more) {
+			p->out_of_memory = true;
+			return NO_RATES;
+		}
+		p->rates = more;
+		p->rates_room *= 2;
+	}
+	i = p->rates_count++;
+	p->rates[i] = (struct rates){
+		.rate_bps = rate_bps, .parent = rates, .sibling = p->rates[rates].child};
+	p->rates[rates].child = i;
+	return i;
+}
+
+static struct topology_path over_link(struct topology_paths *p, struct topology_path path,
 				      const struct topology_link *l)
 {
 	path.hops++;
+	path.rates = longer_rates(p, path.rates, l->rate_bps);
 	path.delay_ps += l->delay_ps;
 	path.serialise_ps += serialise_ps(p, l->rate_bps);
 	if (path.rate_bps > l->rate_bps)
@@ -93,13 +134,14 @@ static uint32_t only_link(const struct topology_paths *p, uint32_t host)
 	return p->adj.links[p->adj.first[host]];
 }
 
-static struct topology_path access_path(const struct topology_paths *p, uint32_t host)
+static struct topology_path access_path(struct topology_paths *p, uint32_t host)
 {
 	if (p->points[p->host_point[host]] == host)
 		return nowhere;
 	return over_link(p, nowhere, &p->topology->links[only_link(p, host)]);
 }
 
+/* One behind the other; the rates remain a's. */
 static struct topology_path joined(struct topology_path a, const struct topology_path *b)
 {
 	a.hops += b->hops;
@@ -151,8 +193,11 @@ struct topology_paths *topology_paths_create(const struct topology *t, uint32_t 
 	p->queue = malloc(t->node_count * sizeof(*p->queue));
 	p->reached = malloc(t->node_count * sizeof(*p->reached));
 	p->via = malloc(t->node_count * sizeof(*p->via));
+	p->rates_room = 16;
+	p->rates = calloc(p->rates_room, sizeof(*p->rates));
+	p->rates_count = 1;
 	if (!p->point_of || !p->host_point || !p->points || !p->rows || !p->queue || !p->reached ||
-	    !p->via) {
+	    !p->via || !p->rates) {
 		topology_paths_free(p);
 		return NULL;
 	}
@@ -174,6 +219,7 @@ void topology_paths_free(struct topology_paths *p)
 	free(p->queue);
 	free(p->reached);
 	free(p->via);
+	free(p->rates);
 	free(p);
 }
 
@@ -206,6 +252,40 @@ int topology_paths_get(struct topology_paths *p, uint32_t src, uint32_t dst,
 	last = access_path(p, dst);
 	*out = joined(joined(access_path(p, src), &row[p->host_point[dst]]), &last);
 	return 0;
+}
+
+/* Writes a sequence from place `at` on; returns the place behind it. */
+static uint32_t put_rates(const struct topology_paths *p, const struct topology_path *path, uint32_t at,
+			  uint64_t rates_bps[TOPOLOGY_HOPS_MAX])
+{
+	uint32_t i = path->rates;
+
+	for (uint32_t k = at + path->hops; k-- > at; i = p->rates[i].parent) {
+		if (k < TOPOLOGY_HOPS_MAX)
+			rates_bps[k] = p->rates[i].rate_bps;
+	}
+	return at + path->hops;
+}
+
+int64_t topology_paths_rates(struct topology_paths *p, uint32_t src, uint32_t dst,
+			     uint64_t rates_bps[TOPOLOGY_HOPS_MAX])
+{
+	const struct topology_path *row;
+	struct topology_path first, last;
+	uint32_t at;
+
+	if (src >= p->topology->host_count || dst >= p->topology->host_count || src == dst)
+		return -EINVAL;
+	row = row_of(p, p->host_point[src]);
+	if (!row)
+		return -ENOMEM;
+	first = access_path(p, src);
+	last = access_path(p, dst);
+	if (p->out_of_memory)
+		return -ENOMEM;
+	at = put_rates(p, &first, 0, rates_bps);
+	at = put_rates(p, &row[p->host_point[dst]], at, rates_bps);
+	return put_rates(p, &last, at, rates_bps);
 }
 
 int64_t topology_paths_links(struct topology_paths *p, uint32_t src, uint32_t dst, uint32_t *links,

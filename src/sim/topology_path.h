@@ -12,6 +12,7 @@
 
 struct topology_path {
 	uint32_t hops;         /* links */
+	uint32_t rates;        /* which links' rates in a row; the paths' own */
 	uint64_t delay_ps;     /* one way, wire only */
 	uint64_t serialise_ps; /* of one packet on every link of the way, one way */
 	uint64_t rate_bps;     /* of the narrowest link */
@@ -50,6 +51,16 @@ int topology_paths_get(struct topology_paths *, uint32_t src, uint32_t dst,
  */
 int64_t topology_paths_links(struct topology_paths *, uint32_t src, uint32_t dst, uint32_t *links,
 			     uint32_t room);
+
+enum { TOPOLOGY_HOPS_MAX = 64 };
+
+/*
+ * The rates of that path's links in order, from src to dst. Returns how many there are, as `hops`
+ * tells; those beyond TOPOLOGY_HOPS_MAX are not in rates_bps[]. -EINVAL as above. A look-up after
+ * the first question.
+ */
+int64_t topology_paths_rates(struct topology_paths *, uint32_t src, uint32_t dst,
+			     uint64_t rates_bps[TOPOLOGY_HOPS_MAX]);
 
 /* The longest base RTT between any two hosts, which HPCC and others take as T; keeps nothing. */
 int topology_paths_longest_rtt_ps(struct topology_paths *, uint64_t *out);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How long a message takes that has the network for itself: the store-and-forward pipeline of its
+ * packets along the links, every fixed delay on the way, and the way back of the answer to the last
+ * packet. Nothing waits for a window, a pace or a fetched state: that is not the network's.
+ */
+#ifndef SIM_IDEAL_H
+#define SIM_IDEAL_H
+
+#include <stdint.h>
+
+#include "sim/host.h"
+
+enum { IDEAL_LINKS_MAX = 64 };
+
+struct ideal_way {
+	const uint64_t *rates_bps; /* of the links in order, `links` of them: 1 .. IDEAL_LINKS_MAX */
+	uint32_t links;
+	uint64_t delay_ps;   /* of all wires together, one way */
+	uint64_t latency_ps; /* of each switch, of which there is one between two links */
+	uint64_t read_bps;   /* at which the sender reads payload; 0: unlimited */
+	uint64_t drain_bps;  /* at which the receiver's buffer drains; 0: at once */
+	uint64_t hosts_ps;   /* what hosts add once: from post to NIC, before the ACK, to the completion */
+};
+
+/* From the post to the sender's completion. The same links lead back. */
+uint64_t ideal_ps(const struct ideal_way *, const struct host_message *, uint32_t mtu_bytes);
+
+#endif
