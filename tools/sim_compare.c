@@ -287,7 +287,7 @@ static void write_page(FILE *f, const char *path, const char *name, const struct
 		 "using (floor($1/1e9/%.9g)*%.9g):($3/1e9) smooth unique with steps lw 1.5",
 		 window_ms, window_ms);
 	snprintf(line, sizeof(line),
-		 "%sApplication bytes acknowledged, of all flows, mean over %s.", note,
+		 "%sApplication bytes received, of all flows, mean over %s.", note,
 		 time_text((uint64_t)(window_ms * 1e9), t));
 	draw(f, path, r, count, "Goodput over time", line, text, "goodput.csv", style);
 	snprintf(text, sizeof(text), "%sset ylabel 'index'\nset yrange [*<0.9:1.01]", time_axes);

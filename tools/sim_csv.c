@@ -21,7 +21,7 @@ static const char *workload_name(const struct sim_input *in, uint32_t i)
 static void write_flows(FILE *f, const struct sim_input *in, const struct results *r)
 {
 	fprintf(f, "flow,workload,src,dst,qp,bytes,start_ps,fct_ps,ideal_ps,slowdown,"
-		   "acked_bytes\n");
+		   "received_bytes\n");
 	for (uint32_t i = 0; i < r->flow_count; i++) {
 		const struct results_flow *w = &r->flows[i];
 
@@ -32,7 +32,7 @@ static void write_flows(FILE *f, const struct sim_input *in, const struct result
 			fprintf(f, "," U64 ",,", w->ideal_ps);
 		else
 			fprintf(f, U64 "," U64 ",%.6f,", w->fct_ps, w->ideal_ps, results_slowdown(w));
-		fprintf(f, U64 "\n", w->acked_bytes);
+		fprintf(f, U64 "\n", w->received_bytes);
 	}
 }
 
@@ -244,7 +244,7 @@ static double window_bytes(const struct results *r)
 
 		if (f->curve == RESULTS_NO_CURVE)
 			continue;
-		acked += (double)f->acked_bytes;
+		acked += (double)f->received_bytes;
 		if (f->fct_ps != RESULTS_NOT_DONE)
 			open_ps += (double)f->fct_ps;
 		else if (r->time_ps > f->start_ps)

@@ -282,7 +282,7 @@ void draw_goodput(FILE *f, const struct sim_input *in, const struct results *r)
 			   i < in->scenario->workload_count ? in->scenario->workload[i].name : "?");
 	}
 	fputc('\n', s);
-	snprintf(note, sizeof(note), "Application bytes acknowledged, mean over %s.",
+	snprintf(note, sizeof(note), "Application bytes received, each once, mean over %s.",
 		 time_text(window, t));
 	page_card_begin(f, "Goodput over time", note, false);
 	page_plot(f, p);

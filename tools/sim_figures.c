@@ -157,7 +157,7 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 		const struct results_flow *w = &r->flows[i];
 		uint64_t end = w->fct_ps == RESULTS_NOT_DONE ? r->time_ps : w->start_ps + w->fct_ps;
 
-		acked += w->acked_bytes;
+		acked += w->received_bytes;
 		least = w->bytes < least ? w->bytes : least;
 		most = w->bytes > most ? w->bytes : most;
 		alike &= w->bytes == r->flows[0].bytes && w->curve_next == RESULTS_NO_FLOW;
@@ -170,7 +170,7 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 		add_number(g, "flow_bytes_min", "smallest flow", FIGURE_BYTES, least);
 		add_number(g, "flow_bytes_max", "largest flow", FIGURE_BYTES, most);
 	}
-	add_number(g, "acked_bytes", "acknowledged", FIGURE_BYTES, acked);
+	add_number(g, "received_bytes", "received", FIGURE_BYTES, acked);
 	if (first < last) {
 		uint64_t bps = results_bps(acked, last - first);
 

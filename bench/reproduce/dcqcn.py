@@ -69,7 +69,7 @@ def thresholds(buffer_bytes, ports, classes, flight_bytes, beta):
 
 def shares(run):
     """Payload rate of each flow over the whole run, Gbit/s."""
-    return [int(f["acked_bytes"]) * 8e3 / run.figure("time") for f in run.rows("flows.csv")]
+    return [int(f["received_bytes"]) * 8e3 / run.figure("time") for f in run.rows("flows.csv")]
 
 
 def convergence(named, table):

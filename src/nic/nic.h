@@ -177,6 +177,15 @@ bool qp_in_flight(const struct qp *);
  * is none, and of READs and atomics. In whole path MTUs.
  */
 uint64_t nic_qp_progress(const struct qp *);
+/*
+ * What an RC QP has taken in of its peer's requests, by the packet: everything before PSN `next`, and
+ * `early` packets from there on.
+ */
+struct nic_received {
+	uint32_t next, early;
+};
+
+struct nic_received nic_qp_received(const struct qp *);
 
 /*
  * How congestion control stands with a QP that sends, to look at. Over RoCEv2 it is the QP's own; over

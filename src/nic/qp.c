@@ -448,3 +448,19 @@ uint64_t nic_qp_progress(const struct qp *qp)
 		return w->length;
 	return psn_diff(una, w->psn_first) > 0 ? (uint64_t)psn_diff(una, w->psn_first) * qp->mtu : 0;
 }
+
+struct nic_received nic_qp_received(const struct qp *qp)
+{
+	struct nic_received r = {.next = qp->rq_psn};
+
+	if (qp->type != QPT_RC)
+		return r;
+	if (qp->gbn)
+		r.next = qp->gbn->rsp.epsn;
+	else if (qp->veroce && qp->veroce->w)
+		r = (struct nic_received){.next = qp->veroce->w->q_in.rx.epsn,
+					  .early = rx_early(&qp->veroce->w->q_in.rx)};
+	else if (qp->veroce)
+		r.next = qp->veroce->quiet.q_epsn;
+	return r;
+}

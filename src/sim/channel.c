@@ -20,6 +20,9 @@ struct channel {
 	uint32_t posted;           /* work requests that are not completed */
 	uint64_t late_bytes;       /* of those, complete at the nic and not told of */
 	uint32_t psn;              /* of the next piece's first packet */
+	uint64_t packet;           /* its number, from 0 */
+	uint32_t arrived_psn;      /* of the first packet that the receiver lacked when last asked */
+	uint64_t arrived;          /* its number */
 };
 
 static int modify(struct host *h, struct qp *qp, struct qp_attr attr, uint32_t mask)
@@ -89,6 +92,7 @@ struct channel *channel_open_in_class(struct host *from, struct host *to, uint32
 	host_connected(from, c->sender, host_index(to), qp_number(c->receiver));
 	host_connected(to, c->receiver, host_index(from), qp_number(c->sender));
 	c->psn = qp_number(c->sender) & PSN_MASK; /* as connect_one() has it */
+	c->arrived_psn = c->psn;
 	host_kick(from); /* the nic may have something to ask the peer */
 	return c;
 
@@ -131,6 +135,33 @@ uint64_t channel_progress(const struct channel *c, const struct message_post **m
 	/* The nic's oldest request may be the next message's already. */
 	bytes = c->first->completed + c->late_bytes + nic_qp_progress(c->sender);
 	return bytes < c->first->bytes ? bytes : c->first->bytes;
+}
+
+const struct message_post *channel_received(struct channel *c, struct channel_cursor *at, uint64_t *bytes)
+{
+	const struct message_post *m;
+	uint64_t packets;
+
+	if (!at->begun) {
+		struct nic_received r = nic_qp_received(c->receiver);
+
+		/* Who asks too seldom, less than once for all PSNs, is told too little. */
+		c->arrived += (r.next - c->arrived_psn) & PSN_MASK;
+		c->arrived_psn = r.next;
+		*at = (struct channel_cursor){.begun = true, .next = c->first};
+		if (c->first && c->first->packets && c->arrived + r.early > c->first->packet)
+			at->packets = c->arrived + r.early - c->first->packet;
+	}
+	m = at->next;
+	if (!m || !at->packets)
+		return NULL;
+	packets = at->packets < m->packets ? at->packets : m->packets;
+	at->packets -= packets;
+	at->next = m->next;
+	*bytes = packets * host_config(c->from)->mtu_bytes;
+	if (*bytes > m->posted || packets == m->packets)
+		*bytes = m->posted;
+	return m;
 }
 
 bool channel_is_idle(const struct channel *c)
@@ -185,11 +216,14 @@ static void post_piece(struct channel *c, struct message_post *m)
 	sq_post(sq, 1);
 	c->posted++;
 	m->posted += bytes;
-	if (m->posted == bytes)
+	if (m->posted == bytes) {
 		m->psn = c->psn;
+		m->packet = c->packet;
+	}
 	packets = (bytes + mtu - 1) / mtu;
 	m->packets += packets;
 	c->psn = (c->psn + packets) & PSN_MASK;
+	c->packet += packets;
 	if (last)
 		c->next = m->next;
 }

@@ -35,6 +35,7 @@ struct message_post {
 	uint64_t posted, completed; /* of those; the channel's */
 	uint64_t due_ps; /* when the nic hears of it; the channel's */
 	uint32_t psn, packets;     /* its first PSN, and how many of its packets are posted; the channel's */
+	uint64_t packet;           /* its first packet's number of all of the channel's; the channel's */
 	uint32_t imm;
 	bool notify;               /* the receiver's host reports imm when the message is there */
 };
@@ -60,6 +61,18 @@ void *channel_owner(const struct channel *);
  * an error may.
  */
 uint64_t channel_progress(const struct channel *, const struct message_post **);
+/*
+ * To be asked for one message after the other, from the oldest on, with one cursor that begins as zeros: how
+ * many of its bytes the receiver has, in whole packets and early ones too. Which messages early packets are
+ * of is not known: the older get them. NULL: it has nothing of this one or any after it.
+ */
+struct channel_cursor {
+	struct message_post *next;
+	uint64_t packets; /* not told of yet */
+	bool begun;
+};
+
+const struct message_post *channel_received(struct channel *, struct channel_cursor *, uint64_t *bytes);
 /* The message that the packet of that PSN, sent and not yet acknowledged, is of; NULL: of none. */
 const struct message_post *channel_message(const struct channel *, uint32_t psn);
 /* The queue pairs' numbers, at the sender and at the receiver. */

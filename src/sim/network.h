@@ -281,6 +281,8 @@ bool network_count_port_drops(const struct network *, uint32_t link, unsigned en
 			      struct network_drops *);
 /* How many bytes wait in a port now; a cheap call, for sampling. */
 uint32_t network_queue_bytes(const struct network *, uint32_t link, unsigned end);
+/* The most that waited in it since this was last asked. */
+uint32_t network_queue_longest_bytes(struct network *, uint32_t link, unsigned end);
 
 /*
  * From now on keeps how long a port's queue had each length: `bins` of NETWORK_HISTOGRAM_BIN_BYTES,
@@ -296,7 +298,7 @@ const uint64_t *network_queue_histogram(struct network *, uint32_t link, unsigne
 
 /*
  * Called each period while other events are pending, after all else at that time. One at a time;
- * NULL ends it.
+ * NULL ends it. The sampler may ask for another period, which begins then.
  */
 typedef void (*network_sampler)(void *context, struct network *, uint64_t now_ps);
 void network_sample(struct network *, uint64_t period_ps, network_sampler, void *context);

@@ -84,7 +84,7 @@ struct port {
 	struct sim_switch *sw; /* what is at the near end: this or host */
 	struct host *host;
 	struct port *back;    /* the other direction of the link */
-	uint32_t queued_bytes, queued_bytes_max;
+	uint32_t queued_bytes, queued_bytes_max; /* max: since it was last asked for */
 	uint64_t sent_bytes, sent_packets;
 	struct histogram *histogram;
 	uint64_t bin_since_ps; /* when the queue came into the bin of the histogram that it is in */
@@ -100,6 +100,7 @@ struct port {
 	struct impairment *impairment;
 	struct network_drops *drops;
 	uint32_t link;
+	uint32_t queued_bytes_ever; /* at most, before that */
 	bool avoided; /* by routes, as the link is down */
 } __attribute__((aligned(64)));
 

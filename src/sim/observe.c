@@ -69,7 +69,8 @@ bool network_count_port(const struct network *net, uint32_t link, unsigned end,
 		.marked_packets = port->marked_packets,
 		.trimmed_packets = port->trimmed_packets,
 		.queue_bytes = port->queued_bytes,
-		.queue_bytes_max = port->queued_bytes_max,
+		.queue_bytes_max = port->queued_bytes_max > port->queued_bytes_ever ? port->queued_bytes_max
+										    : port->queued_bytes_ever,
 	};
 	if (port->pfc)
 		count_pfc(net, port, c);
@@ -97,6 +98,20 @@ uint32_t network_queue_bytes(const struct network *net, uint32_t link, unsigned 
 	const struct port *port = network_port(net, link, end);
 
 	return port ? port->queued_bytes : 0;
+}
+
+uint32_t network_queue_longest_bytes(struct network *net, uint32_t link, unsigned end)
+{
+	struct port *port = network_port(net, link, end);
+	uint32_t longest;
+
+	if (!port)
+		return 0;
+	longest = port->queued_bytes_max;
+	if (longest > port->queued_bytes_ever)
+		port->queued_bytes_ever = longest;
+	port->queued_bytes_max = port->queued_bytes;
+	return longest;
 }
 
 static size_t histogram_bytes(uint32_t bins)
@@ -181,13 +196,11 @@ void network_sample(struct network *net, uint64_t period_ps, network_sampler sam
 
 void network_take_sample(struct network *net)
 {
-	net->sample_pending = false;
-	if (!net->sampler)
+	if (net->sampler)
+		net->sampler(net->sampler_context, net, net->now_ps);
+	net->sample_pending = net->sampler && net->events.pending;
+	if (!net->sample_pending)
 		return;
-	net->sampler(net->sampler_context, net, net->now_ps);
-	if (!net->sampler || net->sample_pending || !net->events.pending)
-		return;
-	net->sample_pending = true;
 	event_push(&net->events, net->now_ps + net->sample_period_ps, EVENT_CLASS_SAMPLE,
 		   EVENT_SAMPLE, net);
 }

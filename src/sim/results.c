@@ -261,7 +261,7 @@ int results_goodput_add(struct results *r, uint32_t flow, uint64_t now_ps, uint6
 	uint32_t w;
 
 	assert(flow < r->flow_count);
-	r->flows[flow].acked_bytes += bytes;
+	r->flows[flow].received_bytes += bytes;
 	if (!g->total.window_ps)
 		return 0;
 	if (bytes && (!g->grain_bytes || bytes < g->grain_bytes))

@@ -59,7 +59,7 @@ struct results_flow {
 	uint64_t start_ps; /* posted */
 	uint64_t fct_ps;   /* posted to last byte acknowledged at the sender; RESULTS_NOT_DONE */
 	uint64_t ideal_ps; /* what it takes alone (sim/ideal.h), without INT bytes; 0: not known */
-	uint64_t acked_bytes;
+	uint64_t received_bytes; /* by the receiver's NIC, each once */
 };
 
 /* An egress port. `to` is the node at the other end. */
@@ -170,7 +170,7 @@ struct results_curve {
 	uint32_t first, last; /* flows */
 };
 
-/* Bytes acknowledged per window: of the first flows or connections each, of each workload, and of
+/* Bytes received per window: of the first flows or connections each, of each workload, and of
  * all. */
 struct results_goodput {
 	struct results_series total; /* window_ps 0: goodput over time is not kept */
@@ -244,7 +244,7 @@ void results_flow_done(struct results *, uint32_t flow, uint64_t now_ps);
  * workload. window_ps > 0. */
 int results_goodput_start(struct results *, uint64_t window_ps, uint32_t flows, uint32_t workloads);
 
-/* Bytes newly acknowledged. Counts into acked_bytes of the flow, too. */
+/* Bytes newly received. Counts into received_bytes of the flow, too. */
 int results_goodput_add(struct results *, uint32_t flow, uint64_t now_ps, uint64_t bytes);
 
 /* What the ns-3 code does each 100 ns: how long is it now? */
@@ -322,8 +322,7 @@ size_t results_fairness_over_time(const struct results *, uint32_t per, struct r
 struct results_fairness results_fairness_between(const struct results *, uint64_t start_ps,
 						 uint64_t window_ps);
 
-/* Mean rates of the flows, acked_bytes / time open: Jain, least and most; for runs without windows.
- */
+/* Mean rates of the flows, received_bytes / time open: Jain, least and most; of all, done or not. */
 struct results_fairness results_fairness_of_flows(const struct results *, uint32_t workload);
 
 /* The queue of a port from its histogram: the length that it did not exceed for this share of the

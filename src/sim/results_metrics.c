@@ -297,7 +297,7 @@ struct results_fairness results_fairness_of_flows(const struct results *r, uint3
 		if ((workload != UINT32_MAX && flow->workload != workload) ||
 		    end_ps <= flow->start_ps)
 			continue;
-		bps = results_bps(flow->acked_bytes, end_ps - flow->start_ps);
+		bps = results_bps(flow->received_bytes, end_ps - flow->start_ps);
 		if (!f.flows++ || bps < f.min_bps)
 			f.min_bps = bps;
 		if (bps > f.max_bps)

@@ -354,7 +354,7 @@ static void goodput_counts_without_series_too(void **state)
 {
 	flow_add(400, 1);
 	results_goodput_add(&r, 0, 5, 100);
-	assert_int_equal(r.flows[0].acked_bytes, 100);
+	assert_int_equal(r.flows[0].received_bytes, 100);
 	assert_int_equal(r.goodput.curve_count, 0);
 	assert_int_equal(results_fairness_between(&r, 0, 0).flows, 0);
 }

@@ -231,33 +231,69 @@ static void tell_pauses(struct simulation *s, uint64_t since_ps)
 	s->pauses_told = n.pauses;
 }
 
-/* At the interval of the samples, or else of the curves. */
-static void sample(void *context, struct network *network, uint64_t now_ps)
+static void sooner(uint64_t *wait_ps, uint64_t now_ps, uint64_t period_ps)
 {
-	struct simulation *s = context;
-	bool samples = s->scenario->output.queue_sample_ps != SCENARIO_NONE;
+	if (period_ps && period_ps - now_ps % period_ps < *wait_ps)
+		*wait_ps = period_ps - now_ps % period_ps;
+}
 
-	/* Thousands of flows without a curve of their own would cost more than they show. */
-	if (s->scenario->output.goodput_flows && s->results->goodput.window_ps)
-		flows_sample(s->flows);
-	tell_pauses(s, now_ps - 1); /* a window ends before the sample at its end */
+static void sample(void *simulation, struct network *, uint64_t now_ps);
+
+/* The next sample comes at the next end of a window, or interval of the samples. */
+static void arm_samples(struct simulation *s)
+{
+	uint64_t now_ps = network_now_ps(s->network), wait_ps = UINT64_MAX;
+	uint64_t period_ps = s->scenario->output.queue_sample_ps;
+
+	sooner(&wait_ps, now_ps, s->results->goodput.total.window_ps);
+	if (period_ps != SCENARIO_NONE)
+		sooner(&wait_ps, now_ps, period_ps);
+	if (wait_ps != UINT64_MAX)
+		network_sample(s->network, wait_ps, sample, s);
+}
+
+/* What there was before now: a window ends before the moment at its end. */
+static void end_window(struct simulation *s, uint64_t now_ps)
+{
+	flows_sample(s->flows);
+	tell_pauses(s, now_ps - 1);
+	for (uint32_t i = 0; i < s->results->port_count; i++) {
+		struct results_port *p = &s->results->ports[i];
+		uint64_t bytes = network_queue_longest_bytes(s->network, s->port_link[i] / 2, s->port_link[i] % 2);
+
+		/* A curve that runs out of memory ends early; the run does not. */
+		if (bytes && p->queue.window_ps)
+			results_series_add(&p->queue, now_ps - 1, bytes);
+	}
+}
+
+static void sample_queues(struct simulation *s)
+{
 	for (uint32_t i = 0; i < s->results->port_count; i++) {
 		struct results_port *p = &s->results->ports[i];
 
-		p->queue_bytes = network_queue_bytes(network, s->port_link[i] / 2, s->port_link[i] % 2);
-		/* A curve that runs out of memory ends early; the run does not. */
-		if (p->queue_bytes && p->queue.window_ps)
-			results_series_add(&p->queue, now_ps, p->queue_bytes);
-		if (samples)
-			results_queue_sample(p);
+		p->queue_bytes = network_queue_bytes(s->network, s->port_link[i] / 2, s->port_link[i] % 2);
+		results_queue_sample(p);
 	}
+}
+
+static void sample(void *simulation, struct network *network, uint64_t now_ps)
+{
+	struct simulation *s = simulation;
+	uint64_t window_ps = s->results->goodput.total.window_ps;
+	uint64_t period_ps = s->scenario->output.queue_sample_ps;
+
+	if (window_ps && now_ps % window_ps == 0)
+		end_window(s, now_ps);
+	if (period_ps != SCENARIO_NONE && now_ps % period_ps == 0)
+		sample_queues(s);
+	arm_samples(s);
 }
 
 /* Histograms are the network's own; there are none where memory does not suffice. */
 static void watch_queues(struct simulation *s)
 {
 	const struct scenario_output *o = &s->scenario->output;
-	uint64_t period = o->queue_sample_ps;
 	struct results *r = s->results;
 	uint32_t bins = r->port_count > 4096 ? BINS_OF_MANY : BINS;
 
@@ -265,10 +301,7 @@ static void watch_queues(struct simulation *s)
 		network_watch_queue(s->network, s->port_link[i] / 2, s->port_link[i] % 2, bins);
 	for (uint32_t i = 0; o->goodput_window_ps != SCENARIO_NONE && i < r->port_count; i++)
 		results_series_init(&r->ports[i].queue, o->goodput_window_ps, RESULTS_MAX);
-	if (period == SCENARIO_NONE)
-		period = o->goodput_window_ps;
-	if (period != SCENARIO_NONE)
-		network_sample(s->network, period, sample, s);
+	arm_samples(s);
 }
 
 /* ---- flows, as they come and go ------------------------------------------------------------------- */
@@ -524,6 +557,9 @@ enum simulation_state simulation_run(struct simulation *s, uint64_t events)
 		stop = network_run(s->network, until, some);
 		flows_post_due(s->flows);
 		network_count(s->network, &after);
+		/* They end where nothing happens for a while. */
+		if (after.pending || next_ps <= network_now_ps(s->network))
+			arm_samples(s);
 		events -= after.events - before.events < events ? after.events - before.events : events;
 		if (s->events_left != SCENARIO_NONE)
 			s->events_left -= after.events - before.events;
@@ -786,7 +822,10 @@ void simulation_finish(struct simulation *s)
 	r->packets = n.packets;
 	for (uint32_t i = 0; i < r->port_count; i++)
 		finish_port(s, &r->ports[i], s->port_link[i] / 2, s->port_link[i] % 2);
-	tell_pauses(s, r->time_ps);
+	if (r->goodput.total.window_ps && r->time_ps)
+		end_window(s, r->time_ps);
+	else
+		flows_sample(s->flows);
 	finish_hosts(s);
 	finish_drops(s);
 	finish_recovery(s);

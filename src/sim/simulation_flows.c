@@ -29,7 +29,7 @@ struct slot {
 	uint32_t number;          /* of this slot */
 	uint32_t free_next;
 	bool received;            /* reported */
-	uint64_t told;            /* bytes that the results know to be acknowledged */
+	uint64_t told;            /* bytes that the results know to have arrived */
 };
 
 enum { SLOTS_A_SLAB = 256, NO_SLOT = UINT32_MAX };
@@ -441,24 +441,28 @@ void flows_received(void *flows, uint32_t imm)
 	report_received(f, slot_of(f, imm));
 }
 
-static void tell(struct flows *f, struct slot *s, uint64_t acked)
+/* All there was before now: a window ends before the moment at its end. */
+static void tell(struct flows *f, struct slot *s, uint64_t received)
 {
-	if (acked <= s->told)
+	uint64_t now_ps = network_now_ps(f->c.network);
+
+	if (received <= s->told)
 		return;
-	if (results_goodput_add(f->c.results, s->flow, network_now_ps(f->c.network), acked - s->told))
+	if (results_goodput_add(f->c.results, s->flow, now_ps ? now_ps - 1 : 0, received - s->told))
 		f->out_of_memory = true;
-	s->told = acked;
+	s->told = received;
 }
 
 void flows_sample(struct flows *f)
 {
 	for (uint32_t i = 0; i <= f->bucket_mask; i++) {
 		for (struct line *l = f->buckets[i]; l; l = l->next) {
+			struct channel_cursor at = {0};
 			const struct message_post *m;
-			uint64_t acked = channel_progress(l->channel, &m);
+			uint64_t bytes;
 
-			if (m)
-				tell(f, slot_of(f, m->imm), acked);
+			while ((m = channel_received(l->channel, &at, &bytes)))
+				tell(f, slot_of(f, m->imm), bytes);
 		}
 	}
 }

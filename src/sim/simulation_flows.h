@@ -54,7 +54,7 @@ uint64_t flows_next_ps(const struct flows *);
 /* Posts what is due at network_now_ps(). */
 void flows_post_due(struct flows *);
 
-/* Lets the results know how far the messages under way have come. */
+/* Lets the results know how much of the messages under way has arrived by now, which is after the start. */
 void flows_sample(struct flows *);
 
 struct flows_count {

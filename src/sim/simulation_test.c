@@ -164,7 +164,7 @@ static void a_run_ends_with_its_last_flow(void **state)
 	assert_false(run.results.partial);
 	assert_int_equal(run.results.flow_count, 1);
 	assert_int_equal(run.results.flows_done, 1);
-	assert_int_equal(run.results.flows[0].acked_bytes, 100000);
+	assert_int_equal(run.results.flows[0].received_bytes, 100000);
 	assert_int_equal(run.results.time_ps, run.results.flows[0].fct_ps);
 	simulation_progress(run.simulation, &p);
 	assert_int_equal(p.flows, 1);
@@ -377,7 +377,7 @@ static void queue_pairs_that_wait_for_room_get_it_in_turn(void **state)
 		sim_do(&run, text, sets[i]);
 		assert_int_equal(run.results.flow_count, 100);
 		for (uint32_t f = 0; f < run.results.flow_count; f++) {
-			uint64_t bytes = run.results.flows[f].acked_bytes;
+			uint64_t bytes = run.results.flows[f].received_bytes;
 
 			least = bytes < least ? bytes : least;
 			most = bytes > most ? bytes : most;

@@ -272,7 +272,7 @@ static const char *judge_end(const struct drawn *d, const struct results *r)
 		for (uint32_t i = 0; i < r->flow_count; i++) {
 			if (r->flows[i].fct_ps == RESULTS_NOT_DONE)
 				return "a flow is not done";
-			if (r->flows[i].acked_bytes != r->flows[i].bytes)
+			if (r->flows[i].received_bytes != r->flows[i].bytes)
 				return "bytes are missing";
 			if (results_bps(r->flows[i].bytes, r->flows[i].fct_ps) > r->host_rate_bps)
 				return "a flow is faster than its host's link";

@@ -109,10 +109,10 @@ static void step(struct simulation *m)
 		bytes = (uint64_t)(length / 1e12 * (one_size ? 0.76e9 : 8e9) / 8 *
 				   (1 + 0.5 * (draw(m) - 0.5) * exp(-4 * t) +
 				    0.1 * ((i * 7) % 11 / 11.0)));
-		if (f->acked_bytes + bytes >= f->bytes)
-			bytes = f->bytes - f->acked_bytes;
+		if (f->received_bytes + bytes >= f->bytes)
+			bytes = f->bytes - f->received_bytes;
 		results_goodput_add(r, i, now + (uint64_t)(draw(m) * (double)length), bytes);
-		if (f->acked_bytes == f->bytes)
+		if (f->received_bytes == f->bytes)
 			results_flow_done(r, i, now + length / 2 + f->ideal_ps);
 		r->recovery.retransmitted_packets += draw(m) < 0.01;
 	}

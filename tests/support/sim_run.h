@@ -136,7 +136,7 @@ static inline uint64_t sim_hash(const struct results *r)
 		sim_mix(&h, f->start_ps);
 		sim_mix(&h, f->fct_ps);
 		sim_mix(&h, f->ideal_ps);
-		sim_mix(&h, f->acked_bytes);
+		sim_mix(&h, f->received_bytes);
 	}
 	for (uint32_t i = 0; i < r->port_count; i++) {
 		const struct results_port *p = &r->ports[i];

@@ -164,6 +164,15 @@ bool rx_epsn_arrived(const struct rx_space *s, const struct rx_meta **meta)
 	return true;
 }
 
+uint32_t rx_early(const struct rx_space *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; s->window && i < s->window->size / 64; i++)
+		n += (uint32_t)__builtin_popcountll(s->window->arrived.words[i]);
+	return n;
+}
+
 void rx_arrived128(const struct rx_space *s, uint32_t from, uint64_t bits[2])
 {
 	bits[0] = 0;

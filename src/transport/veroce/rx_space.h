@@ -80,6 +80,9 @@ static inline uint32_t rx_distance(const struct rx_space *s)
 	return (s->hpsn + 1 - s->epsn) & PSN_MASK;
 }
 
+/* How many packets beyond epsn have arrived. By the size of the window: for who looks on. */
+uint32_t rx_early(const struct rx_space *);
+
 /* limit: PSNs from epsn on that may be recorded, at most RX_WINDOW_MAX. */
 static inline enum rx_place rx_judge(const struct rx_space *s, uint32_t psn, uint32_t limit)
 {
