@@ -23,6 +23,7 @@ static const struct {
 	{"collective_share", "of ideal", 10},
 	{"goodput", "goodput", 14},
 	{"jain", "Jain", 8},
+	{"jain_median", "in windows", 10},
 	{"queue_max", "queue max", 10},
 	{"pause_frames", "pauses", 9},
 	{"dropped_packets", "drops", 9},
@@ -293,7 +294,7 @@ static void write_page(FILE *f, const char *path, const char *name, const struct
 	snprintf(text, sizeof(text), "%sset ylabel 'index'\nset yrange [*<0.9:1.01]", time_axes);
 	snprintf(line, sizeof(line), "%sJain's index of the flows open throughout a window.", note);
 	draw(f, path, r, count, "Fairness over time", line, text, "fairness.csv",
-	     "using (($1+$2/2)/1e9):4 with lines lw 1.8");
+	     "using (($1+$2/2)/1e9):5 with lines lw 1.8");
 	mb = most_of(r, count, "queue_max") >= 5000000;
 	snprintf(text, sizeof(text), "%sset ylabel '%s'", time_axes, mb ? "MB" : "KB");
 	snprintf(style, sizeof(style), "using ($1/1e9):($3/%s) with steps lw 1.4",

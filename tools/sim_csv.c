@@ -21,7 +21,7 @@ static const char *workload_name(const struct sim_input *in, uint32_t i)
 static void write_flows(FILE *f, const struct sim_input *in, const struct results *r)
 {
 	fprintf(f, "flow,workload,src,dst,qp,bytes,start_ps,fct_ps,ideal_ps,slowdown,"
-		   "received_bytes\n");
+		   "received_bytes,base_rtt_ps\n");
 	for (uint32_t i = 0; i < r->flow_count; i++) {
 		const struct results_flow *w = &r->flows[i];
 
@@ -32,7 +32,7 @@ static void write_flows(FILE *f, const struct sim_input *in, const struct result
 			fprintf(f, "," U64 ",,", w->ideal_ps);
 		else
 			fprintf(f, U64 "," U64 ",%.6f,", w->fct_ps, w->ideal_ps, results_slowdown(w));
-		fprintf(f, U64 "\n", w->received_bytes);
+		fprintf(f, U64 "," U64 "\n", w->received_bytes, w->base_rtt_ps);
 	}
 }
 
@@ -271,10 +271,10 @@ static void write_fairness(FILE *f, const struct results *r)
 	size_t n = results_fairness_over_time(r, sim_fairness_windows(r), over,
 					      RESULTS_SERIES_WINDOWS);
 
-	fprintf(f, "time_ps,window_ps,flows,jain,min_bps,max_bps\n");
+	fprintf(f, "time_ps,window_ps,flows,open,jain,min_bps,max_bps\n");
 	for (size_t i = 0; i < n && i < RESULTS_SERIES_WINDOWS; i++)
-		fprintf(f, U64 "," U64 "," U32 ",%.6f," U64 "," U64 "\n", over[i].start_ps,
-			over[i].window_ps, over[i].flows, over[i].jain, over[i].min_bps,
+		fprintf(f, U64 "," U64 "," U32 "," U32 ",%.6f," U64 "," U64 "\n", over[i].start_ps,
+			over[i].window_ps, over[i].flows, over[i].open, over[i].jain, over[i].min_bps,
 			over[i].max_bps);
 }
 

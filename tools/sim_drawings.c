@@ -389,16 +389,20 @@ void draw_fairness(FILE *f, const struct results *r)
 	size_t n = results_fairness_over_time(r, per, over, RESULTS_SERIES_WINDOWS);
 	char note[256], t[SIM_TEXT_BYTES];
 	double least = 1, floor;
+	uint32_t fewest = UINT32_MAX, most = 0;
 	FILE *s;
 	struct plot *p;
 
 	if (n < 2)
 		return;
-	snprintf(note, sizeof(note),
-		 "Jain's index of the flows open throughout each %s; 1: all equal.",
-		 time_text(over[0].window_ps, t));
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		least = over[i].jain < least ? over[i].jain : least;
+		fewest = over[i].flows < fewest ? over[i].flows : fewest;
+		most = over[i].flows > most ? over[i].flows : most;
+	}
+	snprintf(note, sizeof(note),
+		 "Jain's index of the flows open throughout each %s, %" PRIu32 " to %" PRIu32 " of them; 1: all equal.",
+		 time_text(over[0].window_ps, t), fewest, most);
 	floor = least >= 0.99 ? 0.99 : least >= 0.9 ? 0.9 : least >= 0.5 ? 0.5 : 0;
 	page_card_begin(f, "Fairness over time", note, false);
 	p = plot_begin(HALF_W, HALF_H, &s);

@@ -71,6 +71,7 @@ static int slowdown_add(struct figures *g, const struct results *r)
 		return -ENOMEM;
 	if (!all.count)
 		return 0;
+	add_number(g, "slowdown_flows", "FCT slowdown, of flows done", FIGURE_COUNT, all.count);
 	add_ratio(g, "slowdown_mean", "FCT slowdown, mean", all.mean);
 	add_ratio(g, "slowdown_p50", "FCT slowdown, p50", all.p50);
 	add_ratio(g, "slowdown_p95", "FCT slowdown, p95", all.p95);
@@ -99,22 +100,30 @@ static int windows_add(struct figures *g, const struct results *r)
 {
 	struct results_fairness *over = malloc(RESULTS_SERIES_WINDOWS * sizeof(*over));
 	double *jain = malloc(RESULTS_SERIES_WINDOWS * sizeof(*jain));
+	double *flows = malloc(RESULTS_SERIES_WINDOWS * sizeof(*flows));
 	size_t n = 0;
 
-	if (over && jain)
+	if (over && jain && flows)
 		n = results_fairness_over_time(r, sim_fairness_windows(r), over,
 					       RESULTS_SERIES_WINDOWS);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		jain[i] = over[i].jain;
+		flows[i] = over[i].flows;
+	}
 	if (n > 1) {
 		qsort(jain, n, sizeof(*jain), by_value);
-		add_ratio(g, "jain_median", "Jain's index, median",
+		qsort(flows, n, sizeof(*flows), by_value);
+		add_ratio(g, "jain_median", "Jain's index, median of windows",
 			  results_percentile(jain, n, 500000));
-		add_number(g, "jain_window", "... in windows of", FIGURE_TIME, over[0].window_ps);
+		add_number(g, "jain_window", "... each as long as", FIGURE_TIME, over[0].window_ps);
+		add_number(g, "jain_windows", "... so many, with two flows or more", FIGURE_COUNT, n);
+		add_number(g, "jain_window_flows", "... median of the flows open throughout one", FIGURE_COUNT,
+			   (uint64_t)results_percentile(flows, n, 500000));
 	}
-	n = over && jain;
+	n = over && jain && flows;
 	free(over);
 	free(jain);
+	free(flows);
 	return n ? 0 : -ENOMEM;
 }
 
@@ -147,11 +156,41 @@ static void goodput_share_add(struct figures *g, const struct results *r, uint64
 		    (double)goodput_bps / possible);
 }
 
+/*
+ * Where a stretch is asked for, of the flows open throughout; else of every flow's mean rate over its own
+ * time, for a stretch to the end would be of the slowest few alone. Mean rates of flows of different sizes,
+ * or of pieces of one, say nothing of fairness.
+ */
+static void fairness_add(struct figures *g, const struct scenario *s, const struct results *r, bool alike)
+{
+	const struct scenario_output *o = &s->output;
+	bool stretch = o->fairness_start_ps || o->fairness_window_ps != SCENARIO_NONE;
+	struct results_fairness f = {0};
+
+	if (stretch)
+		f = results_fairness_between(
+			r, o->fairness_start_ps,
+			o->fairness_window_ps == SCENARIO_NONE ? 0 : o->fairness_window_ps);
+	else if (alike)
+		f = results_fairness_of_flows(r, UINT32_MAX);
+	if (f.flows < 2 || !f.max_bps)
+		return;
+	add_ratio(g, "jain", stretch ? "Jain's index, fairness window" : "Jain's index, mean rates", f.jain);
+	add_number(g, "jain_flows", stretch ? "... of the flows open throughout" : "... of flows, each over its own time",
+		   FIGURE_COUNT, f.flows);
+	add_number(g, "rate_min", "slowest of these flows", FIGURE_RATE, f.min_bps);
+	add_number(g, "rate_max", "fastest of these flows", FIGURE_RATE, f.max_bps);
+	add_number(g, "rate_spread", "fastest less slowest", FIGURE_RATE, f.max_bps - f.min_bps);
+	if (!stretch)
+		return;
+	add_number(g, "jain_flows_open", "flows open at some time of it", FIGURE_COUNT, f.open);
+	add_number(g, "fairness_window", "... the fairness window", FIGURE_TIME, f.window_ps);
+}
+
 static void throughput_add(struct figures *g, const struct scenario *s, const struct results *r)
 {
 	uint64_t acked = 0, first = UINT64_MAX, last = 0, least = UINT64_MAX, most = 0;
 	bool alike = true;
-	struct results_fairness f;
 
 	for (uint32_t i = 0; i < r->flow_count; i++) {
 		const struct results_flow *w = &r->flows[i];
@@ -174,22 +213,10 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 	if (first < last) {
 		uint64_t bps = results_bps(acked, last - first);
 
-		add_number(g, "goodput", "goodput of all", FIGURE_RATE, bps);
+		add_number(g, "goodput", "goodput of all, first post to last completion", FIGURE_RATE, bps);
 		goodput_share_add(g, r, bps);
 	}
-	f = results_fairness_between(
-		r, s->output.fairness_start_ps,
-		s->output.fairness_window_ps == SCENARIO_NONE ? 0 : s->output.fairness_window_ps);
-	/* Mean rates of flows of different sizes, or of pieces of one, say nothing of fairness. */
-	if (f.flows < 2 && alike)
-		f = results_fairness_of_flows(r, UINT32_MAX);
-	if (f.flows < 2)
-		return;
-	add_ratio(g, "jain", "Jain's index", f.jain);
-	add_number(g, "rate_min", "slowest flow", FIGURE_RATE, f.min_bps);
-	add_number(g, "rate_max", "fastest flow", FIGURE_RATE, f.max_bps);
-	add_number(g, "rate_spread", "fastest less slowest", FIGURE_RATE, f.max_bps - f.min_bps);
-	add_number(g, "fairness_window", "... over", FIGURE_TIME, f.window_ps);
+	fairness_add(g, s, r, alike);
 }
 
 static void network_add(struct figures *g, const struct results *r)

@@ -35,6 +35,27 @@ static void tile_figure(FILE *f, const struct figures *g, const char *label, con
 	tile(f, label, figure_text(v, a), more);
 }
 
+/* Of what the index is stands below it: it is nothing without that. */
+static void tile_fairness(FILE *f, const struct figures *g)
+{
+	const struct figure *jain = figure_find(g, "jain"), *median = figure_find(g, "jain_median");
+	const struct figure *flows = figure_find(g, "jain_flows"), *open = figure_find(g, "jain_flows_open");
+	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], text[3 * SIM_TEXT_BYTES] = "";
+	int n = 0;
+
+	if (jain && open)
+		n = snprintf(text, sizeof(text), "%s of %s flows", figure_text(flows, a), figure_text(open, b));
+	else if (jain)
+		n = snprintf(text, sizeof(text), "mean rates of %s flows", figure_text(flows, a));
+	if (jain && median)
+		snprintf(text + n, sizeof(text) - (size_t)n, "; in windows %s", figure_text(median, a));
+	else if (median)
+		snprintf(text, sizeof(text), "median of windows of %s",
+			 figure_text(figure_find(g, "jain_window"), a));
+	if (jain || median)
+		tile(f, "Jain's index", figure_text(jain ? jain : median, a), text);
+}
+
 static void write_tiles(FILE *f, const struct results *r, const struct figures *g)
 {
 	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], text[2 * SIM_TEXT_BYTES + 8];
@@ -51,10 +72,7 @@ static void write_tiles(FILE *f, const struct results *r, const struct figures *
 		tile_figure(f, g, "Last flow done", "finish_last", "first", "finish_first");
 	}
 	tile_figure(f, g, "Goodput", "goodput", "share of receivers' rate", "goodput_share");
-	if (figure_find(g, "jain"))
-		tile_figure(f, g, "Jain's index", "jain", "spread", "rate_spread");
-	else
-		tile_figure(f, g, "Jain's index", "jain_median", "in windows of", "jain_window");
+	tile_fairness(f, g);
 	tile_figure(f, g, "Longest queue", "queue_max", "99 % of time", "queue_p99");
 	tile_figure(f, g, "PFC pauses", "pause_frames", r->pfc.pause_frames ? "longest" : "none",
 		    r->pfc.pause_frames ? "pause_longest" : NULL);

@@ -65,6 +65,31 @@ static void print_collectives(FILE *f, const struct scenario *s, const struct re
 	}
 }
 
+static void print_fairness(FILE *f, const struct figures *g)
+{
+	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES];
+	const struct figure *jain = figure_find(g, "jain"), *median = figure_find(g, "jain_median");
+
+	if (jain) {
+		line(f, "fairness");
+		fprintf(f, "Jain %.5f of ", jain->ratio);
+		if (figure_find(g, "fairness_window"))
+			fprintf(f, "the rates over %s of %s of %s flows, those open throughout",
+				text_of(g, "fairness_window", a), text_of(g, "jain_flows", b),
+				text_of(g, "jain_flows_open", c));
+		else
+			fprintf(f, "the mean rates of %s flows, each over its own time", text_of(g, "jain_flows", a));
+		fprintf(f, ": %s to %s (%s apart)\n", text_of(g, "rate_min", a), text_of(g, "rate_max", b),
+			text_of(g, "rate_spread", c));
+	}
+	if (median) {
+		line(f, jain ? "" : "fairness");
+		fprintf(f, "Jain %.5f in the median of %s windows of %s", median->ratio, text_of(g, "jain_windows", a),
+			text_of(g, "jain_window", b));
+		fprintf(f, ", of the flows open throughout each, %s in the median\n", text_of(g, "jain_window_flows", a));
+	}
+}
+
 static void print_drops(FILE *f, const struct results *r)
 {
 	bool any = false;
@@ -123,18 +148,7 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 	if (figure_find(g, "goodput_share"))
 		fprintf(f, ", %s of what its receivers can take", text_of(g, "goodput_share", b));
 	fputc('\n', f);
-	if (figure_find(g, "jain")) {
-		line(f, "fairness");
-		fprintf(f, "Jain %.5f over %s", figure_find(g, "jain")->ratio,
-			text_of(g, "fairness_window", c));
-		fprintf(f, ", flows from %s to %s", text_of(g, "rate_min", a),
-			text_of(g, "rate_max", b));
-		fprintf(f, " (%s apart)\n", text_of(g, "rate_spread", c));
-	} else if (figure_find(g, "jain_median")) {
-		line(f, "fairness");
-		fprintf(f, "Jain %.5f, the median of windows of %s\n",
-			figure_find(g, "jain_median")->ratio, text_of(g, "jain_window", c));
-	}
+	print_fairness(f, g);
 	line(f, "queues");
 	fprintf(f, "longest %s", text_of(g, "queue_max", a));
 	if (figure_find(g, "queue_p99"))

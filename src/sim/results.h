@@ -58,6 +58,7 @@ struct results_flow {
 	uint64_t bytes;
 	uint64_t start_ps; /* posted */
 	uint64_t fct_ps;   /* posted to last byte acknowledged at the sender; RESULTS_NOT_DONE */
+	uint64_t base_rtt_ps; /* of its hosts, as topology_path_base_rtt_ps() has it; 0: not known */
 	uint64_t ideal_ps; /* what it takes alone (sim/ideal.h), without INT bytes; 0: not known */
 	uint64_t received_bytes; /* by the receiver's NIC, each once */
 };
@@ -305,20 +306,25 @@ uint32_t results_open_rates(const struct results *, uint32_t from, uint32_t to, 
 /* Over [start_ps, start_ps + window_ps), of the curves that were open all that time. */
 struct results_fairness {
 	uint64_t start_ps, window_ps;
-	uint32_t flows;
+	uint32_t flows; /* that it is of */
+	uint32_t open;  /* of how many: open at some time of it */
 	double jain;
 	uint64_t min_bps, max_bps;
 };
 
 /*
  * One for each `per` windows of the goodput series, a power of two, in which at least two curves
- * were open throughout; at most max. Returns how many there are.
+ * were open throughout and something arrived: where nobody gets anything nothing is shared. At most
+ * max. Returns how many there are.
  */
 size_t results_fairness_over_time(const struct results *, uint32_t per, struct results_fairness *,
 				  size_t max);
 
-/* Over one stretch, widened to whole windows; window_ps 0: to the end. flows 0: none was open
- * throughout. */
+/*
+ * Over one stretch, widened to whole windows; window_ps 0: to the end. flows 0: none was open
+ * throughout. Where flows end it is of those that last longest, so whoever tells it tells `flows` and
+ * `open`, too.
+ */
 struct results_fairness results_fairness_between(const struct results *, uint64_t start_ps,
 						 uint64_t window_ps);
 

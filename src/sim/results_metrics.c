@@ -209,6 +209,22 @@ static bool curve_is_open(const struct results *r, const struct results_curve *c
 	return covered_ps >= to_ps;
 }
 
+/* How many curves were open at some moment of [from, to). */
+static uint32_t curves_open(const struct results *r, uint64_t from_ps, uint64_t to_ps)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->goodput.curve_count; i++) {
+		uint32_t k = r->goodput.curve[i].first;
+
+		while (k != RESULTS_NO_FLOW && (r->flows[k].start_ps >= to_ps ||
+						flow_end_ps(r, &r->flows[k]) <= from_ps))
+			k = r->flows[k].curve_next;
+		n += k != RESULTS_NO_FLOW;
+	}
+	return n;
+}
+
 uint32_t results_open_rates(const struct results *r, uint32_t from, uint32_t to, double *bps)
 {
 	const struct results_goodput *g = &r->goodput;
@@ -235,6 +251,7 @@ static struct results_fairness fairness(const struct results *r, uint32_t from, 
 	double bps[RESULTS_GOODPUT_FLOWS_MAX];
 
 	f.flows = results_open_rates(r, from, to, bps);
+	f.open = curves_open(r, from * w, to * w);
 	for (uint32_t i = 0; i < f.flows; i++) {
 		if (!i || (uint64_t)bps[i] < f.min_bps)
 			f.min_bps = (uint64_t)bps[i];
@@ -257,7 +274,7 @@ size_t results_fairness_over_time(const struct results *r, uint32_t per,
 	     i += per) {
 		struct results_fairness f = fairness(r, i, i + per);
 
-		if (f.flows < 2)
+		if (f.flows < 2 || !f.max_bps)
 			continue;
 		if (n < max)
 			out[n] = f;
@@ -305,6 +322,7 @@ struct results_fairness results_fairness_of_flows(const struct results *r, uint3
 		sum += (double)bps;
 		squares += (double)bps * (double)bps;
 	}
+	f.open = f.flows;
 	if (squares > 0)
 		f.jain = sum * sum / ((double)f.flows * squares);
 	return f;

@@ -288,7 +288,8 @@ static void fairness_is_of_flows_open_throughout(void **state)
 	assert_int_equal(f[0].window_ps, 2 * US);
 
 	f[0] = results_fairness_between(&r, 0, 0);
-	assert_int_equal(f[0].flows, 1);
+	assert_int_equal(f[0].flows, 1); /* the one that lasts */
+	assert_int_equal(f[0].open, 2);
 	f[0] = results_fairness_between(&r, US + 1, US);
 	assert_int_equal(f[0].start_ps, US);
 	assert_int_equal(f[0].window_ps, 2 * US);

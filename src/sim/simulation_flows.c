@@ -287,8 +287,8 @@ void flows_destroy(struct flows *f)
 
 static bool arrival_matters(const struct flows *f, const struct message *m);
 
-/* 0: not known. */
-static uint64_t alone_ps(const struct flows *f, const struct message *m)
+/* Sets the two times that depend on the way between the hosts. */
+static void know_way(const struct flows *f, const struct message *m, struct results_flow *record)
 {
 	const struct host_config *h = host_config(f->c.hosts[m->src]);
 	struct host_message wire = host_message_wire(h, m->bytes, arrival_matters(f, m));
@@ -303,11 +303,14 @@ static uint64_t alone_ps(const struct flows *f, const struct message *m)
 	struct topology_path way;
 	int64_t links = topology_paths_rates(f->c.paths, m->src, m->dst, rates_bps);
 
-	if (links < 1 || links > IDEAL_LINKS_MAX || topology_paths_get(f->c.paths, m->src, m->dst, &way))
-		return 0;
+	if (topology_paths_get(f->c.paths, m->src, m->dst, &way))
+		return;
+	record->base_rtt_ps = topology_path_base_rtt_ps(&way);
+	if (links < 1 || links > IDEAL_LINKS_MAX)
+		return;
 	w.links = (uint32_t)links;
 	w.delay_ps = way.delay_ps;
-	return ideal_ps(&w, &wire, h->mtu_bytes);
+	record->ideal_ps = ideal_ps(&w, &wire, h->mtu_bytes);
 }
 
 /* Whether what waits for a message of this part has to know when it arrived. */
@@ -366,7 +369,7 @@ static void begin(struct flows *f, const struct message *m)
 			lost_for_lack_of_memory(f);
 		return;
 	}
-	record.ideal_ps = alone_ps(f, m);
+	know_way(f, m, &record);
 	s = take_slot(f);
 	if (!s || results_flow_add(f->c.results, &record, &s->flow)) {
 		if (s)
