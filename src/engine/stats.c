@@ -24,11 +24,15 @@ struct stats_page *stats_create(int *fd)
 		return NULL;
 	if (ftruncate(*fd, sizeof(*p)) < 0)
 		goto close;
-	/* A reader must never fault on a page that shrank under it. */
-	fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
 	if (p == MAP_FAILED)
 		goto close;
+	/*
+	 * A reader must never fault on a page that shrank under it, and whoever is lent the descriptor must
+	 * not write: from here on our own mapping is the only one that can. Linux before 5.1 has no such seal.
+	 */
+	fcntl(*fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+	fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	p->started_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
@@ -57,8 +61,10 @@ const struct stats_page *stats_map(int fd)
 {
 	const struct stats_page *p;
 	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
 
-	if (fstat(fd, &st) < 0 || st.st_size != sizeof(*p))
+	/* Who lends it may mean ill: without this seal it could be cut off under us, and we die of SIGBUS. */
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 || st.st_size != sizeof(*p))
 		return NULL;
 	p = mmap(NULL, sizeof(*p), PROT_READ, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)

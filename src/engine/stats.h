@@ -34,14 +34,14 @@ struct stats_page {
 };
 
 /*
- * A fresh page in a memory file, mapped for writing; *fd is the caller's, opened close-on-exec. NULL
- * with errno.
+ * A fresh page in a memory file, mapped for writing; *fd is the caller's, opened close-on-exec, and whoever
+ * it is passed to can only read. NULL with errno.
  */
 struct stats_page *stats_create(int *fd);
 
 /*
- * Maps the page behind fd for reading, or NULL: not a page of this version. The caller keeps fd and
- * unmaps with stats_unmap().
+ * Maps the page behind fd, which may be anybody's, for reading, or NULL: not a page of this version, or one
+ * that could shrink. The caller keeps fd and unmaps with stats_unmap().
  */
 const struct stats_page *stats_map(int fd);
 void stats_unmap(const struct stats_page *);

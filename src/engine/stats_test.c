@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The counters page in hands that do not mean well. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engine/stats.h"
+
+static void a_page_is_read_as_it_was_written(void **state)
+{
+	int fd;
+	struct stats_page *p = stats_create(&fd);
+	const struct stats_page *seen;
+
+	assert_non_null(p);
+	seen = stats_map(fd);
+	assert_non_null(seen);
+	p->nic.rx_packets = 4711;
+	assert_int_equal(seen->nic.rx_packets, 4711);
+	assert_int_equal(seen->pid, getpid());
+	stats_unmap(seen);
+	munmap(p, sizeof(*p));
+	close(fd);
+}
+
+static void who_is_lent_a_page_cannot_write_it(void **state)
+{
+	int fd, again;
+	struct stats_page *p = stats_create(&fd);
+	char path[64];
+
+	assert_non_null(p);
+	if (!(fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE))
+		skip(); /* Linux before 5.1 */
+	assert_ptr_equal(mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDWR | O_CLOEXEC);
+	if (again >= 0) {
+		assert_int_equal(pwrite(again, "x", 1, 0), -1);
+		close(again);
+	}
+	assert_int_equal(ftruncate(fd, 0), -1);
+	p->nic.tx_packets = 1; /* its owner can */
+	munmap(p, sizeof(*p));
+	close(fd);
+}
+
+/* All but the seals is as it should be. */
+static void a_page_that_can_shrink_is_refused(void **state)
+{
+	int good, bad = memfd_create("bad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct stats_page *p = stats_create(&good);
+
+	assert_non_null(p);
+	assert_int_equal(write(bad, p, sizeof(*p)), sizeof(*p));
+	assert_null(stats_map(bad));
+	assert_int_equal(fcntl(bad, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+
+	const struct stats_page *seen = stats_map(bad);
+
+	assert_non_null(seen);
+	stats_unmap(seen);
+	munmap(p, sizeof(*p));
+	close(good);
+	close(bad);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_page_is_read_as_it_was_written),
+		cmocka_unit_test(who_is_lent_a_page_cannot_write_it),
+		cmocka_unit_test(a_page_that_can_shrink_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
