@@ -506,8 +506,12 @@ static int attach_program(int fd)
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 1),
 		BPF_STMT(BPF_RET | BPF_A, 0),
 	};
-	struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+	struct sock_fprog prog;
 
+	/* Its padding too: the kernel is given every byte. */
+	memset(&prog, 0, sizeof(prog));
+	prog.len = sizeof(code) / sizeof(code[0]);
+	prog.filter = code;
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)) < 0
 		       ? -errno
 		       : 0;

@@ -27,8 +27,12 @@ static_assert(PKT_TRAIN_BYTES_MAX <= 65507, "a train must fit one UDP datagram")
 static void discard_input(int fd)
 {
 	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
-	struct sock_fprog prog = {.len = 1, .filter = code};
+	struct sock_fprog prog;
 
+	/* Its padding too: the kernel is given every byte. */
+	memset(&prog, 0, sizeof(prog));
+	prog.len = 1;
+	prog.filter = code;
 	(void)!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
 }
 
