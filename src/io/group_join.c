@@ -141,8 +141,9 @@ static int explain_bind(struct join *j, int err, uint16_t port)
 		return explain(j, err, "bind a UDP socket");
 	if (owner >= 0 && (uid_t)owner != j->uid)
 		snprintf(j->why, j->why_bytes,
-			 "UDP port %u is in use by another user (uid %ld); only processes of one "
-			 "user can share it",
+			 "UDP port %u is in use by another user (uid %ld), and only processes of one "
+			 "user can share it: set VERBENA_PORT to a port of your own, at both ends, or "
+			 "run in a network namespace of your own",
 			 port, owner);
 	else
 		snprintf(j->why, j->why_bytes,
@@ -186,7 +187,9 @@ static int take_lock(struct join *j)
 		close(fd);
 	if (fd == -EPERM)
 		snprintf(j->why, j->why_bytes,
-			 "process %ld of uid %u holds the lock of our group on UDP port %u",
+			 "process %ld of uid %u holds the lock of our group on UDP port %u: set "
+			 "VERBENA_PORT to another port, at both ends, or run in a network namespace of "
+			 "your own",
 			 (long)peer.pid, (unsigned)peer.uid, port);
 	else
 		snprintf(j->why, j->why_bytes,
