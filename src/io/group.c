@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -44,7 +43,7 @@ struct group *group_new(void)
 	g->epoll = g->listener = g->spare = g->stat_fd = -1;
 	memset(g->clients, 0xff, sizeof(g->clients));
 	memset(g->peers, 0xff, sizeof(g->peers));
-	memset(g->socks, 0xff, sizeof(g->socks));
+	group_socks_init(g);
 	return g;
 }
 
@@ -58,9 +57,7 @@ static void close_fd(int *fd)
 void group_reset(struct group *g)
 {
 	/* Once nobody can find us we are dead to the others; until then our slot is not adopted. */
-	for (unsigned lane = 0; lane < GROUP_LANES_MAX; lane++)
-		for (unsigned i = GROUP_SLOTS; i-- > 0;)
-			close_fd(&g->socks[lane][i]);
+	group_socks_close(g);
 	for (unsigned i = 0; i < GROUP_CLIENTS_MAX; i++)
 		close_fd(&g->clients[i]);
 	for (unsigned i = 0; i < GROUP_SLOTS; i++)
@@ -68,7 +65,6 @@ void group_reset(struct group *g)
 	close_fd(&g->epoll);
 	close_fd(&g->spare);
 	close_fd(&g->listener);
-	g->held = 0;
 	g->slot = 0;
 	g->lane_count = 0;
 	g->head = g->lent = g->count = 0;
@@ -97,7 +93,7 @@ size_t group_rx_fds(const struct group *g, int *fds, size_t max)
 	size_t n = 0;
 
 	for (; n < g->lane_count && n < max; n++)
-		fds[n] = g->socks[n][g->slot];
+		fds[n] = g->socks[n][g->slot].fd;
 	return n;
 }
 
@@ -114,85 +110,11 @@ int group_fd(const struct group *g)
 	return g->epoll;
 }
 
-/* ---- the sockets ---- */
-
-static bool is_socket_of_lane(int fd, const struct group_lane *lane)
-{
-	int type = 0;
-	socklen_t len = sizeof(type);
-	struct sockaddr_in6 a = {0};
-	socklen_t a_len = sizeof(a);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_DGRAM ||
-	    getsockname(fd, (struct sockaddr *)&a, &a_len) < 0)
-		return false;
-	/* The port is at the same place in both families. */
-	return a.sin6_family == (lane->family == UDP_V4 ? AF_INET : AF_INET6) &&
-	       ntohs(a.sin6_port) == lane->port;
-}
-
-bool group_hold(struct group *g, unsigned first, unsigned count, const int *fds)
-{
-	unsigned lanes = g->lane_count;
-
-	for (unsigned i = 0; i < count * lanes; i++) {
-		if (!is_socket_of_lane(fds[i], &g->lanes[i % lanes])) {
-			link_close_all(fds, (size_t)count * lanes);
-			return false;
-		}
-	}
-	for (unsigned i = first; i < first + count; i++, fds += lanes) {
-		if (i != g->held) {
-			link_close_all(fds, lanes);
-			continue;
-		}
-		for (unsigned lane = 0; lane < lanes; lane++)
-			g->socks[lane][i] = fds[lane];
-		g->held++;
-	}
-	return true;
-}
-
-int group_give(const struct group *g, int link, enum group_msg_type type, unsigned first,
-	       unsigned count)
-{
-	unsigned lanes = g->lane_count;
-	unsigned chunk_max = GROUP_MSG_FDS_MAX / lanes;
-
-	assert(first + count <= g->held);
-	do {
-		unsigned chunk = count < chunk_max ? count : chunk_max;
-		struct group_msg m = {.type = type,
-				      .slot = (uint16_t)g->slot,
-				      .first = (uint16_t)first,
-				      .count = (uint16_t)chunk,
-				      .held = (uint16_t)g->held,
-				      .lane_count = (uint8_t)lanes};
-		uint8_t buf[GROUP_MSG_HEADER_LEN];
-		int fds[GROUP_MSG_FDS_MAX];
-		size_t n = 0;
-		int err;
-
-		memcpy(m.lanes, g->lanes, sizeof(m.lanes));
-		for (unsigned i = first; i < first + chunk; i++)
-			for (unsigned lane = 0; lane < lanes; lane++)
-				fds[n++] = g->socks[lane][i];
-
-		size_t len = group_msg_encode(buf, &m);
-
-		err = link_send(link, buf, len, NULL, 0, fds, n);
-		if (err < 0)
-			return err;
-		first += chunk;
-		count -= chunk;
-	} while (count);
-	return 0;
-}
-
 /* ---- answering ---- */
 
 static void drop_client(struct group *g, unsigned i)
 {
+	g->gives[i] = false;
 	close_fd(&g->clients[i]);
 }
 
@@ -200,7 +122,8 @@ static int reply(struct group *g, int link, enum group_msg_type type, const int 
 {
 	struct group_msg m = {.type = type,
 			      .slot = (uint16_t)g->slot,
-			      .held = (uint16_t)g->held,
+			      .held = (uint16_t)group_held(g),
+			      .digest = group_digest(g),
 			      .lane_count = g->lane_count};
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
 
@@ -237,12 +160,44 @@ static bool same_lanes(const struct group *g, const struct group_msg *m)
 	return true;
 }
 
-/* What one message causes. A negative errno: the client is not worth keeping. Takes fds. */
-static int handle(struct group *g, int link, const struct group_msg *m, const int *fds, size_t n)
+/* Only a joiner gives, and who joins has the lock: no other process of the user, by mistake or otherwise. */
+static bool has_lock(const struct group *g, struct link_peer who)
 {
-	size_t expected = group_msg_fds(m);
+	for (unsigned level = 0; level < LINK_LOCKS; level++) {
+		struct link_peer holder;
+		int fd = link_connect(geteuid(), g->lanes[0].port, LINK_LOCK - (int)level, &holder);
 
-	if (n != expected || (m->type == GROUP_ADOPT && !same_lanes(g, m))) {
+		if (fd >= 0)
+			close(fd);
+		if (fd >= 0 && holder.pid == who.pid)
+			return true;
+	}
+	return false;
+}
+
+/* Takes fds. */
+static int adopt(struct group *g, unsigned client, const struct group_msg *m, const int *fds)
+{
+	int link = g->clients[client];
+
+	if (!g->gives[client])
+		g->gives[client] = has_lock(g, link_peer_of(link));
+	if (!g->gives[client] || !same_lanes(g, m)) {
+		link_close_all(fds, m->count);
+		return -EPERM;
+	}
+	if (m->count)
+		return group_hold(g, m->lane, m->first, m->count, fds) ? 0 : -EPROTO;
+	g->gives[client] = false;
+	return reply(g, link, GROUP_ACK, NULL, 0);
+}
+
+/* What one message causes. A negative errno: the client is not worth keeping. Takes fds. */
+static int handle(struct group *g, unsigned client, const struct group_msg *m, const int *fds, size_t n)
+{
+	int link = g->clients[client];
+
+	if (n != group_msg_fds(m)) {
 		link_close_all(fds, n);
 		return -EPROTO;
 	}
@@ -250,13 +205,9 @@ static int handle(struct group *g, int link, const struct group_msg *m, const in
 	case GROUP_HELLO:
 		return reply(g, link, GROUP_INFO, NULL, 0);
 	case GROUP_FETCH:
-		return m->first > g->held
-			       ? -EPROTO
-			       : group_give(g, link, GROUP_FDS, m->first, g->held - m->first);
+		return group_give(g, link, GROUP_FDS, NULL, NULL);
 	case GROUP_ADOPT:
-		if (!group_hold(g, m->first, m->count, fds))
-			return -EPROTO;
-		return reply(g, link, GROUP_ACK, NULL, 0);
+		return adopt(g, client, m, fds);
 	case GROUP_STAT:
 		return reply(g, link, GROUP_STAT_FD, &g->stat_fd, g->stat_fd >= 0);
 	case GROUP_FORWARD:
@@ -285,7 +236,7 @@ static void serve_client(struct group *g, unsigned i)
 		}
 		switch (group_msg_decode(&m, g->message, (size_t)len)) {
 		case GROUP_MSG_OK:
-			if (handle(g, g->clients[i], &m, fds, n) == 0)
+			if (handle(g, i, &m, fds, n) == 0)
 				continue;
 			break;
 		case GROUP_MSG_OTHER_VERSION:

@@ -5,14 +5,18 @@
  * Each member owns a slot, 0 .. 126, and one receive socket per lane (a UDP port and an IP family).
  * The sockets of a lane are an SO_REUSEPORT group with a classic BPF program that delivers to the
  * socket whose index is bits 23..17 of the BTH destination QPN: the slot. So a member draws its
- *QPNs from slot << 17 .. (slot << 17) + 0x1ffff. QPN 1 (CM) thus arrives at slot 0, and what is
- *addressed to a slot that nobody has may arrive at anybody: see group_forward.
+ * QPNs from slot << 17 .. (slot << 17) + 0x1ffff. QPN 1 (CM) thus arrives at slot 0, and what is
+ * addressed to a slot that nobody has may arrive at anybody: see group_forward.
  *
- * The kernel numbers the sockets of a group in the order of bind and fills the hole when one is
- * closed, so none may be closed while any member lives. Therefore:
+ * The kernel numbers the sockets of a group in the order of bind. When one is closed, the last takes its
+ * index. So the socket of slot s keeps its index, whatever others close and in whatever order, as long as
+ * more than s sockets of the lane stay open: it could only move as the last of them. Therefore:
  *
- *	- every member holds a descriptor of the sockets 0 .. k-1 of each lane, for some k above
- *	  its own slot: what has been passed to it when it joined and since;
+ *	- every member of slot s holds descriptors of more than s sockets of each lane, its own among
+ *	  them, and so depends on nobody;
+ *	- which ones does not matter. Members pass them to each other, so that few are needed: who
+ *	  joins is given all that the others hold, and gives them what it binds. Where nobody answers,
+ *	  because all are stopped, it binds as many as it needs;
  *	- the sockets of a dead member live on, unread, in the others, and the next to join adopts
  *	  them. Only when the last member is gone is everything gone;
  *	- a newcomer proves with a datagram to itself that its index is its slot before it starts.
@@ -20,6 +24,11 @@
  * Members find each other by abstract socket names, which belong to a network namespace and vanish
  * with their owner, kill -9 included: "verbena.<uid>.<port>.<slot>", and ".lock" which a joiner
  * holds. A name grants nothing: both ends check the peer's uid.
+ *
+ * One user in one network namespace is one domain of trust. Any process of that user can have the
+ * sockets of all members by asking, read what arrives and send from their ports, and can hand a member a
+ * packet as if it came from anybody; it could do as much by binding the port, with no member's help.
+ * Where a uid that we read may be more than one user's (link_uid_is_certain), there is no group.
  *
  * Where a kernel coalesces the packets of one sender (GRO on a real interface), those of two slots
  * can come in one datagram, which goes where its first packet belongs.
@@ -40,6 +49,7 @@ enum {
 	GROUP_SLOT_SHIFT = 17,
 	GROUP_PORTS_MAX = 2,
 	GROUP_LANES_MAX = 2 * GROUP_PORTS_MAX,
+	GROUP_SOCKETS_MAX = 256, /* of a lane: one for each slot, and what is held besides */
 	GROUP_FORWARD_BYTES_MAX = 9216, /* larger packets are not forwarded */
 	GROUP_WHY_BYTES = 256           /* room enough for every reason given below */
 };
@@ -61,12 +71,13 @@ struct group_config {
 };
 
 /*
- * Joins. Blocks for at most about join_ms_max. 0, or a negative errno with a sentence in why:
+ * Joins. Blocks for some milliseconds, for about a second where members or other joiners do not answer, and
+ * for at most about join_ms_max. 0, or a negative errno with a sentence in why:
  *	-EADDRINUSE  a port is used by another user or another program (who, where it can be told)
- *	-ENOSPC      all slots are taken
- *	-ETIMEDOUT   another process holds the lock too long (which), or a member that holds what we
- *	             need does not answer (which), or datagrams to ourselves do not arrive
- *	-EMFILE      the limit of open files is too low (what it is, what is needed)
+ *	-ENOSPC      all slots are taken, or the sockets of stopped members are in the way
+ *	-ETIMEDOUT   other processes hold the lock too long (which), or datagrams to ourselves do not
+ *	             arrive
+ *	-EMFILE      the limit of open files is too low (what it is)
  *	-EPROTO      the members here speak another version or use other ports
  */
 int group_open(struct group **, const struct group_config *, char *why, size_t why_bytes);

@@ -12,7 +12,10 @@
 
 #include "io/group_msg.h"
 
-enum { BACKLOG = 64 };
+enum {
+	BACKLOG = 256,
+	OVERFLOW_UID = 65534 /* unless the administrator chose another */
+};
 
 static socklen_t make_name(struct sockaddr_un *a, uid_t uid, uint16_t port, int slot)
 {
@@ -24,6 +27,9 @@ static socklen_t make_name(struct sockaddr_un *a, uid_t uid, uint16_t port, int 
 	if (slot == LINK_LOCK)
 		n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena.%u.%u.lock",
 			     (unsigned)uid, port);
+	else if (slot < 0)
+		n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena.%u.%u.lock%d",
+			     (unsigned)uid, port, LINK_LOCK - slot);
 	else
 		n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena.%u.%u.%d",
 			     (unsigned)uid, port, slot);
@@ -37,7 +43,7 @@ static int make_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int link_listen(uid_t uid, uint16_t port, int slot)
+int link_reserve(uid_t uid, uint16_t port, int slot)
 {
 	struct sockaddr_un a;
 	socklen_t len = make_name(&a, uid, port, slot);
@@ -45,7 +51,7 @@ int link_listen(uid_t uid, uint16_t port, int slot)
 
 	if (fd < 0)
 		return fd;
-	if (bind(fd, (struct sockaddr *)&a, len) < 0 || listen(fd, BACKLOG) < 0) {
+	if (bind(fd, (struct sockaddr *)&a, len) < 0) {
 		int err = -errno;
 
 		close(fd);
@@ -54,12 +60,77 @@ int link_listen(uid_t uid, uint16_t port, int slot)
 	return fd;
 }
 
+int link_publish(int fd)
+{
+	return listen(fd, BACKLOG) < 0 ? -errno : 0;
+}
+
+int link_listen(uid_t uid, uint16_t port, int slot)
+{
+	int fd = link_reserve(uid, port, slot);
+	int err = fd < 0 ? fd : link_publish(fd);
+
+	if (err < 0 && fd >= 0)
+		close(fd);
+	return err < 0 ? err : fd;
+}
+
+/* Looked up once; two threads that do so at a time find the same. */
+static uid_t overflow_uid(void)
+{
+	static _Atomic uid_t known;
+	unsigned uid = known;
+	FILE *f = uid ? NULL : fopen("/proc/sys/kernel/overflowuid", "re");
+
+	if (f) {
+		if (fscanf(f, "%u", &uid) == 1)
+			known = uid;
+		fclose(f);
+	}
+	return uid ? uid : OVERFLOW_UID;
+}
+
+bool link_uid_is_certain(uid_t uid)
+{
+	unsigned long long known = 0, count;
+	FILE *f;
+
+	if (uid != overflow_uid())
+		return true;
+	/* Where every user has a number, as outside of all user namespaces, it is a user like others. */
+	f = fopen("/proc/self/uid_map", "re");
+	while (f && fscanf(f, "%*u %*u %llu", &count) == 1)
+		known += count;
+	if (f)
+		fclose(f);
+	return known >= UINT32_MAX; /* all numbers but -1, which is none */
+}
+
+bool link_is_stopped(pid_t pid)
+{
+	char path[32], line[128] = "", *end;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	f = pid ? fopen(path, "re") : NULL;
+	if (!f)
+		return false;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = 0;
+	fclose(f);
+	/* The state follows the name, which may have anything in it. */
+	end = strrchr(line, ')');
+	return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+}
+
 struct link_peer link_peer_of(int fd)
 {
-	struct ucred c = {.pid = 0, .uid = (uid_t)-1};
+	struct ucred c = {.pid = 0, .uid = (uid_t)LINK_NO_UID};
 	socklen_t len = sizeof(c);
 
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &len);
+	if (!link_uid_is_certain(c.uid))
+		c.uid = (uid_t)LINK_NO_UID;
 	return (struct link_peer){.pid = c.pid, .uid = c.uid};
 }
 

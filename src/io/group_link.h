@@ -11,14 +11,30 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { LINK_LOCK = -1 }; /* in place of a slot: the name that a joiner holds */
+enum {
+	LINK_LOCK = -1, /* in place of a slot: the name that a joiner holds, and so on downwards */
+	LINK_LOCKS = 8
+};
+
+enum { LINK_NO_UID = -1 };
 
 struct link_peer {
 	pid_t pid; /* 0: not to be seen from our PID namespace */
-	uid_t uid;
+	uid_t uid; /* LINK_NO_UID: one that our user namespace has no number for */
 };
 
-/* A listening socket with a name, or a negative errno: -EADDRINUSE where somebody has it. */
+/*
+ * Whether this number is one user's. Where a user namespace has no number for somebody, the kernel shows the
+ * overflow uid instead: the same for all such users, for ourselves too, and for a `nobody` who has that number.
+ */
+bool link_uid_is_certain(uid_t uid);
+
+/* A socket with a name that nobody can reach yet, or a negative errno: -EADDRINUSE where somebody has it. */
+int link_reserve(uid_t uid, uint16_t port, int slot);
+/* From here on others reach it. 0 or a negative errno; it stays open. */
+int link_publish(int fd);
+
+/* Both at once. */
 int link_listen(uid_t uid, uint16_t port, int slot);
 
 /*
@@ -29,6 +45,12 @@ int link_connect(uid_t uid, uint16_t port, int slot, struct link_peer *peer);
 
 /* Who is at the other end of a connected socket. */
 struct link_peer link_peer_of(int fd);
+
+/*
+ * Whether a process is stopped now, by a signal or a debugger, as far as /proc tells. Not to be relied on,
+ * only so as not to wait for it in vain.
+ */
+bool link_is_stopped(pid_t pid);
 
 /* Sends one record, the concatenation of head and data. Never blocks, never raises SIGPIPE. */
 int link_send(int fd, const void *head, size_t head_len, const void *data, size_t data_len,

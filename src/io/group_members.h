@@ -59,6 +59,7 @@ static uint16_t second_port;
 struct member {
 	pid_t pid;
 	unsigned slot;
+	bool stopped; /* nothing is sent to it, and nothing expected of it */
 };
 
 static struct member members[MEMBERS_MAX];
@@ -140,11 +141,22 @@ static inline void member_run(const struct group_config *cfg)
 	}
 }
 
+static pid_t forked[4096];
+static size_t forked_count;
+
+/* So that whatever fails, nothing that was started stays. */
+static inline void note_forked(pid_t pid)
+{
+	assert_true(pid >= 0);
+	if (pid && forked_count < sizeof(forked) / sizeof(forked[0]))
+		forked[forked_count++] = pid;
+}
+
 static inline pid_t member_fork(const struct group_config *cfg)
 {
 	pid_t pid = fork();
 
-	assert_true(pid >= 0);
+	note_forked(pid);
 	if (pid == 0) {
 		close(reports[0]);
 		member_run(cfg);
@@ -159,15 +171,35 @@ static inline bool next_report(struct report *r, int wait_ms)
 	return poll(&p, 1, wait_ms) > 0 && read(reports[0], r, sizeof(*r)) == sizeof(*r);
 }
 
+/* What others have reported of how they joined, until somebody asks for it. */
+static struct report kept[MEMBERS_MAX];
+static size_t kept_count;
+
+static inline void report_keep(const struct report *r)
+{
+	if ((r->kind == JOINED || r->kind == FAILED) && kept_count < MEMBERS_MAX)
+		kept[kept_count++] = *r;
+}
+
 static inline struct report report_of(pid_t pid, int wait_ms)
 {
 	struct report r;
 	uint64_t until = now_ms() + (uint64_t)wait_ms;
 
-	while (now_ms() < until)
-		if (next_report(&r, (int)(until - now_ms())) && r.pid == pid &&
-		    (r.kind == JOINED || r.kind == FAILED))
+	for (size_t i = 0; i < kept_count; i++) {
+		if (kept[i].pid != pid)
+			continue;
+		r = kept[i];
+		kept[i] = kept[--kept_count];
+		return r;
+	}
+	while (now_ms() < until) {
+		if (!next_report(&r, (int)(until - now_ms())))
+			continue;
+		if (r.pid == pid && (r.kind == JOINED || r.kind == FAILED))
 			return r;
+		report_keep(&r);
+	}
 	fail_msg("process %d has not reported", (int)pid);
 	return r;
 }
@@ -201,6 +233,23 @@ static inline void member_kill(size_t i)
 	members[i] = members[--member_count];
 }
 
+static inline void member_stop(size_t i)
+{
+	int status;
+
+	if (members[i].stopped)
+		return;
+	kill(members[i].pid, SIGSTOP);
+	waitpid(members[i].pid, &status, WUNTRACED);
+	members[i].stopped = true;
+}
+
+static inline void member_continue(size_t i)
+{
+	kill(members[i].pid, SIGCONT);
+	members[i].stopped = false;
+}
+
 static inline int group_setup(void **state)
 {
 	/* A port of the test's own, so that it can run beside a real group. */
@@ -215,6 +264,15 @@ static inline int group_teardown(void **state)
 {
 	while (member_count)
 		member_kill(member_count - 1);
+	for (; forked_count; forked_count--) {
+		pid_t pid = forked[forked_count - 1];
+
+		if (waitpid(pid, NULL, WNOHANG) == 0) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+		}
+	}
+	kept_count = 0;
 	close(reports[0]);
 	close(reports[1]);
 	return 0;
@@ -252,6 +310,15 @@ static inline bool have_ipv6(void)
 	return have;
 }
 
+static inline size_t running_members(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < member_count; i++)
+		n += !members[i].stopped;
+	return n;
+}
+
 /* One datagram to each live slot, on each port, in each family: it must reach that member and nobody else. */
 static inline void expect_all_reached(void)
 {
@@ -259,17 +326,20 @@ static inline void expect_all_reached(void)
 	uint32_t first = nonce;
 	unsigned families = have_ipv6() ? 2 : 1;
 	unsigned lanes = 2 * families;
-	size_t expected = member_count * lanes;
+	size_t expected = running_members() * lanes;
 	uint64_t until = now_ms() + WAIT_MS;
 	struct report r;
 	size_t got = 0;
 
 	for (size_t i = 0; i < member_count; i++)
-		for (unsigned lane = 0; lane < lanes; lane++)
-			send_datagram(lane & 1 ? second_port : port, lane > 1, members[i].slot,
-				      nonce++);
+		for (unsigned lane = 0; lane < lanes; lane++, nonce++)
+			if (!members[i].stopped)
+				send_datagram(lane & 1 ? second_port : port, lane > 1, members[i].slot, nonce);
 	while (got < expected && now_ms() < until) {
-		if (!next_report(&r, 100) || r.kind == JOINED || r.nonce < first)
+		if (!next_report(&r, 100))
+			continue;
+		report_keep(&r);
+		if (r.kind == JOINED || r.kind == FAILED || r.nonce < first)
 			continue;
 		assert_int_equal(r.kind, GOT);
 		assert_int_equal(r.qpn >> GROUP_SLOT_SHIFT, r.slot);

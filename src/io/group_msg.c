@@ -16,12 +16,15 @@ enum {
 	AT_FIRST = 8,
 	AT_COUNT = 10,
 	AT_HELD = 12,
+	AT_LANE = 14,
 	AT_LANES = 16,
-	LANE_LEN = 4
+	LANE_LEN = 4,
+	AT_DIGEST = 32,
+	DIGEST_LEN = 8
 };
 
-static_assert((int)GROUP_MSG_HEADER_LEN == AT_LANES + (int)GROUP_LANES_MAX * LANE_LEN,
-	      "the header ends with its lanes");
+static_assert((int)AT_DIGEST == AT_LANES + (int)GROUP_LANES_MAX * LANE_LEN, "lanes, then the digest");
+static_assert((int)GROUP_MSG_HEADER_LEN == AT_DIGEST + DIGEST_LEN, "the header ends with the digest");
 
 static void flow_encode(uint8_t *p, const struct flow *f)
 {
@@ -61,6 +64,8 @@ size_t group_msg_encode(uint8_t *buf, const struct group_msg *m)
 	put_be16(buf + AT_FIRST, m->first);
 	put_be16(buf + AT_COUNT, m->count);
 	put_be16(buf + AT_HELD, m->held);
+	buf[AT_LANE] = m->lane;
+	put_be64(buf + AT_DIGEST, m->digest);
 	for (unsigned i = 0; i < m->lane_count; i++) {
 		buf[AT_LANES + i * LANE_LEN] = m->lanes[i].family;
 		put_be16(buf + AT_LANES + i * LANE_LEN + 2, m->lanes[i].port);
@@ -74,7 +79,7 @@ size_t group_msg_encode(uint8_t *buf, const struct group_msg *m)
 size_t group_msg_fds(const struct group_msg *m)
 {
 	if (m->type == GROUP_FDS || m->type == GROUP_ADOPT)
-		return (size_t)m->count * m->lane_count;
+		return m->count;
 	return m->type == GROUP_STAT_FD;
 }
 
@@ -103,19 +108,22 @@ enum group_msg_verdict group_msg_decode(struct group_msg *m, const uint8_t *buf,
 	m->first = get_be16(buf + AT_FIRST);
 	m->count = get_be16(buf + AT_COUNT);
 	m->held = get_be16(buf + AT_HELD);
+	m->lane = buf[AT_LANE];
+	m->digest = get_be64(buf + AT_DIGEST);
 	for (unsigned i = 0; i < m->lane_count; i++) {
 		m->lanes[i].family = buf[AT_LANES + i * LANE_LEN];
 		m->lanes[i].port = get_be16(buf + AT_LANES + i * LANE_LEN + 2);
 	}
-	if (m->slot >= GROUP_SLOTS || m->first > GROUP_SLOTS || m->held > GROUP_SLOTS ||
-	    m->count > GROUP_SLOTS - m->first || group_msg_fds(m) > GROUP_MSG_FDS_MAX ||
+	if (m->slot >= GROUP_SLOTS || m->first > GROUP_SOCKETS_MAX || m->held > GROUP_SOCKETS_MAX ||
+	    m->count > GROUP_SOCKETS_MAX - m->first || group_msg_fds(m) > GROUP_MSG_FDS_MAX ||
 	    !lanes_are_good(m))
 		return GROUP_MSG_BAD;
 	switch (m->type) {
 	case GROUP_INFO:
+		return m->lane_count ? GROUP_MSG_OK : GROUP_MSG_BAD;
 	case GROUP_FDS:
 	case GROUP_ADOPT:
-		return m->lane_count ? GROUP_MSG_OK : GROUP_MSG_BAD;
+		return m->lane < m->lane_count ? GROUP_MSG_OK : GROUP_MSG_BAD;
 	case GROUP_FORWARD:
 		if (len < GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN || len > GROUP_MSG_BYTES_MAX)
 			return GROUP_MSG_BAD;

@@ -8,19 +8,23 @@
  *	| 'V'   | 'b'   | version       |
  *	| type  | lanes | slot          |
  *	| first         | count         |
- *	| held          | 0             |
+ *	| held          | lane  | 0     |
  *	| family| 0     | port          |  four lanes, unused ones zero
  *	|  ...                          |
+ *	| digest (8 bytes)              |
  *	+-------+-------+-------+-------+
  *	| flow (48 bytes), packet ...   |  FORWARD only
  *
  *	HELLO    joiner: who are you?
- *	INFO     member: slot, lanes, and that it holds the sockets 0 .. held-1
- *	FETCH    joiner: give me the sockets from `first` on
- *	FDS      member: `count` sockets from `first` on, lane by lane for each index, as
- *descriptors ADOPT    joiner: hold these; as FDS ACK      member: now I hold 0 .. held-1 STAT tool:
- *your counters, please STAT_FD  member: slot, and a descriptor if it has one FORWARD  member: a
- *packet that came to me and is yours
+ *	INFO     member: slot, lanes, how many sockets it holds of each, and the digest of what it holds
+ *	FETCH    joiner: give me what you hold
+ *	FDS      member: `count` sockets of a lane, of the indices from `first` on, as descriptors; the
+ *	         last record has none
+ *	ADOPT    joiner, while it holds the lock: hold these; as FDS
+ *	ACK      member: that was the last of ADOPT
+ *	STAT     tool: your counters, please
+ *	STAT_FD  member: slot, and a descriptor if it has one
+ *	FORWARD  member: a packet that came to me and is yours
  */
 #ifndef IO_GROUP_MSG_H
 #define IO_GROUP_MSG_H
@@ -44,11 +48,11 @@ enum group_msg_type {
 };
 
 enum {
-	GROUP_MSG_VERSION = 1,
-	GROUP_MSG_HEADER_LEN = 32,
+	GROUP_MSG_VERSION = 2,
+	GROUP_MSG_HEADER_LEN = 40,
 	GROUP_MSG_FLOW_LEN = 48,
 	GROUP_MSG_BYTES_MAX = GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN + GROUP_FORWARD_BYTES_MAX,
-	GROUP_MSG_FDS_MAX = 252 /* the kernel passes 253 at once; a multiple of every lane count */
+	GROUP_MSG_FDS_MAX = 252 /* the kernel passes 253 at once */
 };
 
 struct group_lane {
@@ -63,7 +67,9 @@ struct group_msg {
 	uint16_t first;
 	uint16_t count;
 	uint16_t held;
+	uint8_t lane;
 	struct group_lane lanes[GROUP_LANES_MAX];
+	uint64_t digest;
 	/* FORWARD */
 	struct flow flow;
 	const uint8_t *data; /* points into the message */

@@ -16,6 +16,8 @@ static struct group_msg sample(enum group_msg_type type)
 			      .first = 3,
 			      .count = 7,
 			      .held = 11,
+			      .lane = 1,
+			      .digest = 0x0102030405060708,
 			      .lane_count = 2,
 			      .lanes = {{0, 4791}, {1, 4791}}};
 
@@ -49,6 +51,8 @@ static void every_type_survives_the_round_trip(void **state)
 		assert_int_equal(d.first, m.first);
 		assert_int_equal(d.count, m.count);
 		assert_int_equal(d.held, m.held);
+		assert_int_equal(d.lane, m.lane);
+		assert_true(d.digest == m.digest);
 		assert_int_equal(d.lane_count, m.lane_count);
 		for (unsigned i = 0; i < GROUP_LANES_MAX; i++) {
 			assert_int_equal(d.lanes[i].family, m.lanes[i].family);
@@ -61,15 +65,16 @@ static void every_type_survives_the_round_trip(void **state)
 static void the_first_bytes_are_fixed(void **state)
 {
 	static const uint8_t golden[GROUP_MSG_HEADER_LEN] = {
-		'V', 'b', 0, 1, 5, 2, 0,    5,    0, 3, 0,    7,
-		0,   11,  0, 0, 0, 0, 0x12, 0xb7, 1, 0, 0x12, 0xb7,
+		'V', 'b', 0, 2, 5, 2, 0,    5,    0, 3, 0,    7,
+		0,   11,  1, 0, 0, 0, 0x12, 0xb7, 1, 0, 0x12, 0xb7,
+		0,   0,   0, 0, 0, 0, 0,    0,    1, 2, 3,    4,    5, 6, 7, 8,
 	};
 	struct group_msg m = sample(GROUP_ADOPT);
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
 
 	assert_int_equal(group_msg_encode(buf, &m), sizeof(golden));
 	assert_memory_equal(buf, golden, sizeof(golden));
-	assert_int_equal(group_msg_fds(&m), 14);
+	assert_int_equal(group_msg_fds(&m), 7);
 }
 
 static void what_is_out_of_bounds_is_refused(void **state)
@@ -79,12 +84,12 @@ static void what_is_out_of_bounds_is_refused(void **state)
 		uint8_t value;
 		enum group_msg_verdict verdict;
 	} rows[] = {
-		{0, 'v', GROUP_MSG_BAD},  {3, 2, GROUP_MSG_OTHER_VERSION}, {4, 0, GROUP_MSG_BAD},
-		{4, 10, GROUP_MSG_BAD},   {5, 0, GROUP_MSG_BAD},           {5, 5, GROUP_MSG_BAD},
-		{5, 3, GROUP_MSG_BAD},    {7, 127, GROUP_MSG_BAD},         {6, 1, GROUP_MSG_BAD},
-		{9, 128, GROUP_MSG_BAD},  {9, 121, GROUP_MSG_BAD},         {11, 125, GROUP_MSG_BAD},
-		{13, 128, GROUP_MSG_BAD}, {16, 2, GROUP_MSG_BAD},          {9, 120, GROUP_MSG_OK},
-		{7, 126, GROUP_MSG_OK},
+		{0, 'v', GROUP_MSG_BAD}, {3, 1, GROUP_MSG_OTHER_VERSION}, {4, 0, GROUP_MSG_BAD},
+		{4, 10, GROUP_MSG_BAD},  {5, 0, GROUP_MSG_BAD},           {5, 5, GROUP_MSG_BAD},
+		{5, 3, GROUP_MSG_BAD},   {7, 127, GROUP_MSG_BAD},         {6, 1, GROUP_MSG_BAD},
+		{8, 1, GROUP_MSG_BAD},   {9, 250, GROUP_MSG_BAD},         {11, 253, GROUP_MSG_BAD},
+		{12, 2, GROUP_MSG_BAD},  {14, 2, GROUP_MSG_BAD},          {16, 2, GROUP_MSG_BAD},
+		{9, 249, GROUP_MSG_OK},  {7, 126, GROUP_MSG_OK},          {14, 0, GROUP_MSG_OK},
 	};
 	struct group_msg m = sample(GROUP_ADOPT), d;
 

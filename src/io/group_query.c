@@ -68,6 +68,8 @@ ssize_t group_query(uid_t uid, uint16_t port, int slot, unsigned wait_ms,
 
 	if (first < 0 || last >= GROUP_SLOTS)
 		return -EINVAL;
+	if (!link_uid_is_certain(uid))
+		return 0;
 	for (int s = first; s <= last && n < max; s++) {
 		int link = ask(uid, port, s, &members[n]);
 

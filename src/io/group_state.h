@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a group, shared by group_join.c, which builds it, and group.c, which runs it. */
+/* The inside of a group, shared by the files that build it (group_join.h) and group.c, which runs it. */
 #ifndef IO_GROUP_STATE_H
 #define IO_GROUP_STATE_H
 
@@ -20,25 +20,34 @@ struct forwarded {
 	uint8_t data[GROUP_FORWARD_BYTES_MAX];
 };
 
+struct group_socket {
+	int fd;          /* -1: none */
+	uint64_t cookie; /* tells sockets apart, however many descriptors they have */
+};
+
 /*
  * Invariants of a member:
- *	slot < held, and socks[lane][i] is open for every lane and i < held, -1 beyond;
- *	index i of a lane's group in the kernel is socks[lane][i], as long as any member lives.
+ *	it holds more sockets of each lane than `slot`, its own among them, and none twice;
+ *	the index of its own in the kernel is `slot`.
+ *
+ * The second follows from the first once it is true: see group.h. Where a socket stands in `socks` says
+ * what its index was when it was last looked for. For those that a member receives on it is so; others
+ * move.
  */
 struct group {
 	unsigned slot;
-	unsigned held;
 	struct group_lane lanes[GROUP_LANES_MAX];
 	uint8_t lane_count;
 	int stat_fd;
 	struct io_counters *counters;
 
 	int epoll;
-	int listener;
-	int spare; /* given up for a moment to turn a caller away when no descriptor is left */
+	int listener; /* -1: the process is alone by decree, and nobody finds it */
+	int spare;    /* given up for a moment to turn a caller away when no descriptor is left */
 	int clients[GROUP_CLIENTS_MAX];
+	bool gives[GROUP_CLIENTS_MAX]; /* in the middle of ADOPT, and may */
 	int peers[GROUP_SLOTS]; /* connections that we forward over, made when needed */
-	int socks[GROUP_LANES_MAX][GROUP_SLOTS];
+	struct group_socket socks[GROUP_LANES_MAX][GROUP_SOCKETS_MAX];
 
 	/* Forwarded to us: `lent` from head on are with the caller, count in all. */
 	struct forwarded *ring;
@@ -53,15 +62,32 @@ struct group *group_new(void);
 /* Closes every descriptor and forgets lanes, slot and connections; the group can be built again. */
 void group_reset(struct group *);
 
-/*
- * Adds sockets that arrived, lane by lane for each index from `first` on, to those that are held.
- * Takes every descriptor: those that are held already, or leave a gap, are closed. False: one of
- * them is not a socket of its lane, and none was taken in.
- */
-bool group_hold(struct group *, unsigned first, unsigned count, const int *fds);
+/* ---- the sockets that are held: group_socks.c ---- */
 
-/* Sends the sockets first .. first+count-1; as many records as it takes. 0 or a negative errno. */
-int group_give(const struct group *, int link, enum group_msg_type type, unsigned first,
-	       unsigned count);
+void group_socks_init(struct group *);
+void group_socks_close(struct group *);
+
+/* How many are held of the lane that has fewest. */
+unsigned group_held(const struct group *);
+
+/* The same for two members if, and but by chance only if, they hold the same sockets. */
+uint64_t group_digest(const struct group *);
+
+/*
+ * Adds sockets of a lane that arrived, as those of the indices from `first` on, to those that are held.
+ * Takes every descriptor: those of sockets that are held already, or find no room, are closed. What is
+ * told last of an index is believed. False: one of them is not a socket of its lane, and none was taken in.
+ */
+bool group_hold(struct group *, unsigned lane, unsigned first, unsigned count, const int *fds);
+
+/* Lets two places of a lane change what they hold. */
+void group_swap(struct group *, unsigned lane, unsigned a, unsigned b);
+
+/*
+ * Sends the sockets that are held, or of them those that `chosen` tells by lane and place, and then a record
+ * with none. 0 or a negative errno.
+ */
+typedef bool group_chosen(const void *ctx, unsigned lane, unsigned at);
+int group_give(const struct group *, int link, enum group_msg_type type, group_chosen *chosen, const void *ctx);
 
 #endif

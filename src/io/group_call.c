@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A joiner and the members: who lives, what they hold, and what they are to hold too. All of it only saves
+ * sockets and keeps the slots of the dead in use. A member that says nothing is passed over.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/group_join.h"
+
+enum {
+	ANSWER_MS_MAX = 250, /* what the live members get to answer in, all together */
+	ANSWER_MS = 20       /* whoever takes longer may be stopped */
+};
+
+static void hang_up(struct member *m)
+{
+	if (m->link >= 0)
+		close(m->link);
+	m->link = -1;
+}
+
+void join_hang_up(struct join *j)
+{
+	for (unsigned s = 0; s < GROUP_SLOTS; s++)
+		hang_up(&j->members[s]);
+}
+
+static int say(int link, enum group_msg_type type)
+{
+	struct group_msg m = {.type = type};
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+
+	return link_send(link, buf, group_msg_encode(buf, &m), NULL, 0, NULL, 0);
+}
+
+static int call_everybody(struct join *j)
+{
+	for (unsigned s = 0; s < GROUP_SLOTS; s++) {
+		struct member *m = &j->members[s];
+
+		m->link = link_connect(j->uid, j->cfg->ports[0], (int)s, &m->peer);
+		switch (m->link) {
+		case -ECONNREFUSED:
+			m->state = NOBODY;
+			break;
+		case -EPERM:
+			m->state = FOREIGN;
+			break;
+		case -EMFILE:
+		case -ENFILE:
+			return join_explain(j, m->link, "call the members");
+		default:
+			m->state = SILENT;
+			if (m->link >= 0)
+				say(m->link, GROUP_HELLO);
+		}
+		if (m->link < 0)
+			m->link = -1;
+	}
+	return 0;
+}
+
+typedef bool heard_fn(struct join *, struct member *, const struct group_msg *);
+
+/* One answer. True: this member has said all that was waited for. */
+static bool hear(struct join *j, struct member *m, heard_fn *heard)
+{
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+	int fds[GROUP_MSG_FDS_MAX];
+	size_t fd_count = 0;
+	struct group_msg msg;
+	ssize_t len = link_recv(m->link, buf, sizeof(buf), fds, GROUP_MSG_FDS_MAX, &fd_count);
+	enum group_msg_verdict verdict;
+
+	if (len == -EAGAIN)
+		return false;
+	if (len > 0)
+		link_close_all(fds, fd_count);
+	verdict = len > 0 ? group_msg_decode(&msg, buf, (size_t)len) : GROUP_MSG_BAD;
+	if (verdict == GROUP_MSG_OTHER_VERSION)
+		m->state = OTHER;
+	if (verdict != GROUP_MSG_OK || !heard(j, m, &msg))
+		hang_up(m);
+	return true;
+}
+
+/*
+ * Waits until every member with a link that is not stopped has said something, which `heard` is told, or time
+ * is up. heard returns false to hang up.
+ */
+static void listen_to(struct join *j, heard_fn *heard)
+{
+	uint64_t until = group_now_ms() + ANSWER_MS_MAX;
+	bool done[GROUP_SLOTS] = {false};
+	bool late = false;
+
+	while (group_now_ms() < until) {
+		struct pollfd p[GROUP_SLOTS];
+		unsigned of[GROUP_SLOTS];
+		nfds_t n = 0;
+
+		for (unsigned s = 0; s < GROUP_SLOTS; s++) {
+			if (j->members[s].link < 0 || done[s] ||
+			    (late && link_is_stopped(j->members[s].peer.pid)))
+				continue;
+			of[n] = s;
+			p[n++] = (struct pollfd){.fd = j->members[s].link, .events = POLLIN};
+		}
+		if (!n)
+			return;
+		late = poll(p, n, ANSWER_MS) == 0;
+		for (nfds_t i = 0; i < n && !late; i++)
+			if (p[i].revents)
+				done[of[i]] = hear(j, &j->members[of[i]], heard);
+	}
+}
+
+static bool heard_info(struct join *j, struct member *m, const struct group_msg *msg)
+{
+	if (msg->type != GROUP_INFO || msg->slot != m - j->members || msg->held <= msg->slot)
+		return false;
+	m->state = ALIVE;
+	m->held = msg->held;
+	m->digest = msg->digest;
+	if (!j->g->lane_count) {
+		j->g->lane_count = msg->lane_count;
+		memcpy(j->g->lanes, msg->lanes, sizeof(j->g->lanes));
+	}
+	return true;
+}
+
+int join_call(struct join *j)
+{
+	int err = call_everybody(j);
+
+	if (err == 0)
+		listen_to(j, heard_info);
+	return err;
+}
+
+/* ---- taking ---- */
+
+/* Whom to ask next: who holds most of those that hold something else than we do and were not asked. */
+static struct member *richest(struct join *j, const bool *asked)
+{
+	struct member *best = NULL;
+	uint64_t ours = group_digest(j->g);
+
+	for (unsigned s = 0; s < GROUP_SLOTS; s++) {
+		struct member *m = &j->members[s];
+		bool like_another = m->digest == ours;
+
+		for (unsigned i = 0; i < GROUP_SLOTS; i++)
+			like_another |= asked[i] && j->members[i].digest == m->digest;
+		if (m->state == ALIVE && m->link >= 0 && !asked[s] && !like_another &&
+		    (!best || m->held > best->held))
+			best = m;
+	}
+	return best;
+}
+
+static int fetch_from(struct join *j, struct member *m, uint64_t until)
+{
+	struct group *g = j->g;
+	int err = say(m->link, GROUP_FETCH);
+
+	while (err == 0) {
+		struct pollfd p = {.fd = m->link, .events = POLLIN};
+		uint64_t now = group_now_ms();
+		uint8_t buf[GROUP_MSG_HEADER_LEN];
+		int fds[GROUP_MSG_FDS_MAX];
+		size_t n = 0;
+		struct group_msg msg;
+		ssize_t len;
+
+		if (now >= until)
+			return -ETIMEDOUT;
+		poll(&p, 1, (int)(until - now));
+		len = link_recv(m->link, buf, sizeof(buf), fds, GROUP_MSG_FDS_MAX, &n);
+		if (len == -EAGAIN)
+			continue;
+		if (len <= 0)
+			return len ? (int)len : -ECONNRESET;
+		if (group_msg_decode(&msg, buf, (size_t)len) != GROUP_MSG_OK ||
+		    msg.type != GROUP_FDS || msg.lane_count != g->lane_count ||
+		    n != group_msg_fds(&msg)) {
+			link_close_all(fds, n);
+			return -EPROTO;
+		}
+		if (!n)
+			return 0;
+		if (!group_hold(g, msg.lane, msg.first, msg.count, fds))
+			return -EPROTO;
+	}
+	return err;
+}
+
+int join_fetch(struct join *j)
+{
+	uint64_t until = group_now_ms() + ANSWER_MS_MAX;
+	bool asked[GROUP_SLOTS] = {false};
+	struct member *m;
+
+	while ((m = richest(j, asked))) {
+		int err = fetch_from(j, m, until);
+
+		asked[m - j->members] = true;
+		if (err == -EMFILE || err == -ETOOMANYREFS)
+			return join_explain(j, err, "take over sockets");
+		if (err < 0) {
+			m->state = SILENT;
+			hang_up(m);
+		}
+	}
+	j->digest = group_digest(j->g);
+	return 0;
+}
+
+/* ---- giving ---- */
+
+static bool is_fresh(const void *ctx, unsigned lane, unsigned at)
+{
+	const struct join *j = ctx;
+
+	return j->fresh[lane][at];
+}
+
+static bool heard_ack(struct join *j, struct member *m, const struct group_msg *msg)
+{
+	return msg->type == GROUP_ACK;
+}
+
+/* A member that does not take them is none the worse for it, and neither are we. */
+void join_give(struct join *j)
+{
+	uint64_t ours = group_digest(j->g);
+
+	for (unsigned s = 0; s < GROUP_SLOTS; s++) {
+		struct member *m = &j->members[s];
+
+		if (m->state != ALIVE || m->link < 0 || m->digest == ours ||
+		    group_give(j->g, m->link, GROUP_ADOPT, m->digest == j->digest ? is_fresh : NULL, j) < 0)
+			hang_up(m);
+	}
+	listen_to(j, heard_ack);
+}

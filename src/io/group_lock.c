@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One process joins at a time, mostly: the holder of the lock, a listening name that vanishes with its
+ * process. One that is stopped while it holds the lock, by Ctrl-Z or a debugger, would keep all others
+ * waiting; so there are several such names, and whoever has seen the holder of one for PATIENCE_MS, or sees that
+ * it is stopped, goes on to the next.
+ *
+ * That a holder comes back to life when another has gone past it does no harm to members: none of them
+ * depends on the order in which others come and go (group.h). It would be in the way of the one that joins
+ * now, so a holder that finds its lease over begins anew.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "io/group_join.h"
+
+enum {
+	LEASE_MS = 600,    /* longer than any part of a join that needs the lock */
+	PATIENCE_MS = 700, /* longer than that */
+	LOOK_MS = 10,
+	STOPPED_MS = 50 /* how often to look whether it is stopped */
+};
+
+struct seen {
+	bool busy;
+	uint64_t since_ms;
+	int link; /* to its holder, closed when that lets go; -1: there is none */
+	struct link_peer peer;
+	int err; /* why there is none */
+};
+
+static void look_away(struct seen *s)
+{
+	if (s->link >= 0)
+		close(s->link);
+	s->link = -1;
+	s->busy = false;
+}
+
+static void look(struct join *j, struct seen *s, unsigned level)
+{
+	int fd;
+
+	if (s->link >= 0)
+		return;
+	fd = link_connect(j->uid, j->cfg->ports[0], LINK_LOCK - (int)level, &s->peer);
+	if (fd == -ECONNREFUSED) {
+		s->busy = false;
+		return;
+	}
+	if (!s->busy)
+		s->since_ms = group_now_ms();
+	s->busy = true;
+	s->link = fd < 0 ? -1 : fd;
+	s->err = fd < 0 ? fd : 0;
+}
+
+static bool is_overdue(const struct seen *s)
+{
+	return group_now_ms() >= s->since_ms + PATIENCE_MS || (s->link >= 0 && link_is_stopped(s->peer.pid));
+}
+
+/* Until a holder lets go, or it is time to look again. */
+static void wait(struct join *j, struct seen *seen, unsigned level)
+{
+	struct pollfd p[LINK_LOCKS];
+	uint64_t now = group_now_ms(), until = now + LOOK_MS;
+
+	for (unsigned i = 0; i < LINK_LOCKS; i++)
+		p[i] = (struct pollfd){.fd = seen[i].link};
+	if (seen[level].link >= 0)
+		until = now + STOPPED_MS;
+	if (until > j->deadline_ms)
+		until = j->deadline_ms;
+	if (poll(p, LINK_LOCKS, now < until ? (int)(until - now) : 0) <= 0)
+		return;
+	for (unsigned i = 0; i < LINK_LOCKS; i++)
+		if (p[i].revents)
+			look_away(&seen[i]);
+}
+
+/* Takes the first lock that is free, where all before it have been held for too long. */
+static int try_locks(struct join *j, struct seen *seen, unsigned *level)
+{
+	for (*level = 0; *level < LINK_LOCKS; ++*level) {
+		struct seen *s = &seen[*level];
+
+		if (!s->busy) {
+			int fd = link_listen(j->uid, j->cfg->ports[0], LINK_LOCK - (int)*level);
+
+			if (fd != -EADDRINUSE)
+				return fd;
+			look(j, s, *level);
+		} else if (s->link < 0) {
+			look(j, s, *level);
+		}
+		if (!s->busy || !is_overdue(s))
+			return -EAGAIN;
+	}
+	*level = LINK_LOCKS - 1;
+	return -EAGAIN;
+}
+
+static int explain_held(struct join *j, const struct seen *s)
+{
+	if (s->err == -EPERM)
+		snprintf(j->why, j->why_bytes,
+			 "process %ld of uid %u holds the lock of our group on UDP port %u: set "
+			 "VERBENA_PORT to another port, at both ends, or run in a network namespace of "
+			 "your own",
+			 (long)s->peer.pid, (unsigned)s->peer.uid, j->cfg->ports[0]);
+	else
+		snprintf(j->why, j->why_bytes,
+			 "process %ld has held the lock of the group on UDP port %u for too long",
+			 (long)s->peer.pid, j->cfg->ports[0]);
+	return -ETIMEDOUT;
+}
+
+int join_lock(struct join *j)
+{
+	struct seen seen[LINK_LOCKS];
+	unsigned level = 0;
+	int fd;
+
+	for (unsigned i = 0; i < LINK_LOCKS; i++)
+		seen[i] = (struct seen){.link = -1};
+	while ((fd = try_locks(j, seen, &level)) == -EAGAIN) {
+		if (group_now_ms() >= j->deadline_ms)
+			break;
+		/* The patience with all of them runs at the same time. */
+		for (unsigned i = level; i < LINK_LOCKS; i++)
+			look(j, &seen[i], i);
+		wait(j, seen, level);
+	}
+	j->lease_until_ms = group_now_ms() + LEASE_MS;
+	for (unsigned i = 0; i < LINK_LOCKS; i++)
+		if (seen[i].link >= 0)
+			close(seen[i].link);
+	if (fd == -EAGAIN)
+		return explain_held(j, &seen[level]);
+	return fd < 0 ? join_explain(j, fd, "take the lock") : fd;
+}
+
+bool join_lock_is_old(const struct join *j)
+{
+	return group_now_ms() > j->lease_until_ms;
+}

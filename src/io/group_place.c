@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A place in the kernel's order of sockets for a process that joins: a slot whose name nobody has, and in
+ * each lane a socket, held and unread, that has this index.
+ *
+ * First what is likely: the place of a dead member, or the end, where a new socket goes. A datagram to
+ * ourselves proves it. It fails while the kernel still closes the sockets of a process that died a moment ago
+ * (then the attempt is undone and made again, for a short while), and where there are sockets that no member
+ * gave us or that moved when others were closed. So then it is found out: a datagram for each index shows
+ * which of our sockets has it.
+ *
+ * An index beyond the last socket falls back on any socket, so that only those below the number that we hold
+ * are told for certain; for the others we bind more, which the invariant (group_state.h) asks for anyway.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "io/group_join.h"
+#include "io/udp.h"
+
+enum {
+	PROOF_MS = 30, /* that a datagram may take from us to us, where a processor is to be had */
+	PROOF_TRIES = 3,
+	PROOF_BYTES = 28,
+	ROUNDS = 4,
+	DRAIN_MAX = 100000 /* datagrams thrown away from an adopted socket */
+};
+
+/* ---- reasons ---- */
+
+/* Looks up who has bound a UDP port, from /proc; -1: not to be seen. */
+static long port_owner(uint16_t port)
+{
+	static const char *const files[] = {"/proc/net/udp", "/proc/net/udp6"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		FILE *f = fopen(files[i], "re");
+		char line[512];
+
+		while (f && fgets(line, sizeof(line), f)) {
+			unsigned local;
+			unsigned uid;
+
+			if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %u", &local,
+				   &uid) == 2 &&
+			    local == port) {
+				fclose(f);
+				return (long)uid;
+			}
+		}
+		if (f)
+			fclose(f);
+	}
+	return -1;
+}
+
+static int explain_bind(struct join *j, int err, uint16_t port)
+{
+	long owner = port_owner(port);
+
+	if (err != -EADDRINUSE && err != -EACCES)
+		return join_explain(j, err, "bind a UDP socket");
+	if (!link_uid_is_certain(j->uid))
+		snprintf(j->why, j->why_bytes,
+			 "UDP port %u is in use, and only processes of one user can share it; this one has "
+			 "no user in its user namespace (uid %u is whoever is not mapped): map its user, or "
+			 "use a network namespace for each process",
+			 port, (unsigned)j->uid);
+	else if (owner >= 0 && (uid_t)owner != j->uid)
+		snprintf(j->why, j->why_bytes,
+			 "UDP port %u is in use by another user (uid %ld), and only processes of one "
+			 "user can share it: set VERBENA_PORT to a port of your own, at both ends, or "
+			 "run in a network namespace of your own",
+			 port, owner);
+	else
+		snprintf(j->why, j->why_bytes,
+			 "UDP port %u is in use by something else (%s): another program, or the "
+			 "kernel's own RoCE driver (rdma_rxe)",
+			 port, strerror(-err));
+	return -EADDRINUSE;
+}
+
+static bool name_is_free(const struct join *j, unsigned slot)
+{
+	return j->members[slot].state == NOBODY;
+}
+
+/* GROUP_SLOTS: there is none. */
+static unsigned free_name(const struct join *j)
+{
+	unsigned s = 0;
+
+	while (s < GROUP_SLOTS && !name_is_free(j, s))
+		s++;
+	return s;
+}
+
+static int explain_full(struct join *j)
+{
+	for (unsigned s = 0; s < GROUP_SLOTS; s++) {
+		if (j->members[s].state != SILENT || free_name(j) == GROUP_SLOTS)
+			continue;
+		snprintf(j->why, j->why_bytes,
+			 "no slot on UDP port %u can be had while process %ld of this user, and perhaps "
+			 "others, do not answer (stopped, or in a debugger?)",
+			 j->cfg->ports[0], (long)j->members[s].peer.pid);
+		return -ENOSPC;
+	}
+	snprintf(j->why, j->why_bytes, "all %d slots on UDP port %u are taken by processes of this user",
+		 GROUP_SLOTS, j->cfg->ports[0]);
+	return -ENOSPC;
+}
+
+static int explain_unproven(struct join *j, unsigned lane)
+{
+	snprintf(j->why, j->why_bytes,
+		 "a datagram sent to ourselves on UDP port %u (IPv%c) does not arrive: a firewall on the "
+		 "loopback interface, or other processes that join at the same time",
+		 j->g->lanes[lane].port, j->g->lanes[lane].family == UDP_V4 ? '4' : '6');
+	return -EAGAIN;
+}
+
+/* ---- sockets ---- */
+
+/* The socket index is the slot: destination QPN bits 23..17, in byte 5 of BTH (IBTA 9.2). */
+static int attach_program(int fd)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 5),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 1),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+	};
+	struct sock_fprog prog;
+
+	/* Its padding too: the kernel is given every byte. */
+	memset(&prog, 0, sizeof(prog));
+	prog.len = sizeof(code) / sizeof(code[0]);
+	prog.filter = code;
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int bind_lane(struct join *j, const struct group_lane *lane, bool shared)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(lane->port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(lane->port)};
+	const void *addr = lane->family == UDP_V4 ? (const void *)&v4 : (const void *)&v6;
+	socklen_t len = lane->family == UDP_V4 ? sizeof(v4) : sizeof(v6);
+	int fd = udp_rx_socket(lane->family);
+	int one = 1, err;
+
+	if (fd < 0)
+		return join_explain(j, fd, "make a UDP socket");
+	if ((shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0) ||
+	    bind(fd, addr, len) < 0) {
+		err = -errno;
+		close(fd);
+		return explain_bind(j, err, lane->port);
+	}
+	err = shared ? attach_program(fd) : 0;
+	if (err < 0) {
+		close(fd);
+		return join_explain(j, err, "attach a program to the UDP socket");
+	}
+	return fd;
+}
+
+/* Where a new socket goes, as far as we know: behind all. */
+static unsigned end(const struct join *j)
+{
+	unsigned at = 0;
+
+	for (unsigned s = 0; s < GROUP_SLOTS; s++)
+		if (!name_is_free(j, s) && j->members[s].state != FOREIGN)
+			at = s + 1;
+	for (unsigned lane = 0; lane < j->g->lane_count; lane++)
+		for (unsigned i = at; i < GROUP_SOCKETS_MAX; i++)
+			if (j->g->socks[lane][i].fd >= 0)
+				at = i + 1;
+	return at;
+}
+
+/* One more of each lane. */
+static int bind_more(struct join *j)
+{
+	struct group *g = j->g;
+	unsigned at = end(j);
+
+	if (at >= GROUP_SOCKETS_MAX)
+		return explain_full(j);
+	for (unsigned lane = 0; lane < g->lane_count; lane++) {
+		int fd = bind_lane(j, &g->lanes[lane], true);
+
+		if (fd < 0)
+			return fd;
+		if (!group_hold(g, lane, at, 1, &fd))
+			return join_explain(j, -EPROTO, "make a UDP socket");
+		j->fresh[lane][at] = true;
+	}
+	return 0;
+}
+
+static int bind_until(struct join *j, unsigned held)
+{
+	int err = 0;
+
+	while (err == 0 && group_held(j->g) < held)
+		err = bind_more(j);
+	return err;
+}
+
+/* What the last owner left unread is not for us. */
+static void drain(int fd)
+{
+	for (unsigned i = 0; i < DRAIN_MAX; i++)
+		if (recv(fd, NULL, 0, MSG_DONTWAIT | MSG_TRUNC) < 0 && errno != EINTR)
+			return;
+}
+
+static int prepare(struct join *j)
+{
+	struct group *g = j->g;
+
+	for (unsigned lane = 0; lane < g->lane_count; lane++) {
+		int fd = g->socks[lane][g->slot].fd;
+		int err = attach_program(fd);
+
+		if (err < 0)
+			return join_explain(j, err, "attach a program to the UDP socket");
+		udp_rx_prepare(fd, g->lanes[lane].family);
+		drain(fd);
+		j->fresh[lane][g->slot] = true;
+	}
+	return 0;
+}
+
+/* ---- datagrams to ourselves ---- */
+
+/*
+ * It looks like BTH with an opcode that nobody uses; who else gets it drops it. False: this host has no
+ * loopback to send it over.
+ */
+static bool send_probe(const struct group_lane *lane, int fd, uint8_t *probe, unsigned slot)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET,
+				 .sin_port = htons(lane->port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+				  .sin6_port = htons(lane->port),
+				  .sin6_addr = in6addr_loopback};
+	bool is_v4 = lane->family == UDP_V4;
+
+	probe[0] = 0xff;
+	probe[5] = (uint8_t)(slot << 1);
+	return sendto(fd, probe, PROOF_BYTES, 0, is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
+		      is_v4 ? sizeof(v4) : sizeof(v6)) >= 0 ||
+	       (errno != ENETUNREACH && errno != EADDRNOTAVAIL && errno != ENETDOWN &&
+		errno != EHOSTUNREACH);
+}
+
+static int probe_socket(const struct group_lane *lane)
+{
+	return socket(lane->family == UDP_V4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		      0);
+}
+
+/* The slot that a datagram read from fd was sent for, if it is like `probe`; -1: it is another. */
+static int read_probe(int fd, const uint8_t *probe)
+{
+	uint8_t buf[PROOF_BYTES + 1];
+
+	if (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) != PROOF_BYTES || memcmp(buf, probe, 5) != 0 ||
+	    memcmp(buf + 6, probe + 6, PROOF_BYTES - 6) != 0)
+		return -1;
+	return buf[5] >> 1;
+}
+
+static bool proof_arrives(int fd, const uint8_t *proof, unsigned slot)
+{
+	uint64_t until = group_now_ms() + PROOF_MS;
+
+	for (uint64_t now; (now = group_now_ms()) < until;) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+
+		/* What else arrives came for this slot's last owner. */
+		if (poll(&p, 1, (int)(until - now)) > 0 && read_probe(fd, proof) == (int)slot)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a datagram for our slot arrives at our socket, or there is no way to try. */
+static bool prove_lane(const struct group *g, unsigned lane)
+{
+	int fd = probe_socket(&g->lanes[lane]);
+	bool proven = false;
+
+	for (unsigned i = 0; fd >= 0 && !proven && i < PROOF_TRIES; i++) {
+		uint8_t proof[PROOF_BYTES];
+
+		if (getrandom(proof, sizeof(proof), 0) != sizeof(proof))
+			break;
+		proven = !send_probe(&g->lanes[lane], fd, proof, g->slot) ||
+			 proof_arrives(g->socks[lane][g->slot].fd, proof, g->slot);
+	}
+	if (fd >= 0)
+		close(fd);
+	return proven;
+}
+
+/* ---- what is likely ---- */
+
+/* -EAGAIN: somebody is about to take it. */
+static int reserve(struct join *j, unsigned slot)
+{
+	struct group *g = j->g;
+	int fd = link_reserve(j->uid, j->cfg->ports[0], (int)slot);
+
+	if (fd == -EADDRINUSE) {
+		j->members[slot].state = RESERVED;
+		return -EAGAIN;
+	}
+	if (fd < 0)
+		return join_explain(j, fd, "take a slot");
+	g->listener = fd;
+	g->slot = slot;
+	return 0;
+}
+
+static void let_go(struct join *j)
+{
+	if (j->g->listener >= 0)
+		close(j->g->listener);
+	j->g->listener = -1;
+	j->g->slot = 0;
+}
+
+/* GROUP_SLOTS: there is none. */
+static unsigned likely_slot(const struct join *j)
+{
+	const struct group *g = j->g;
+
+	for (unsigned s = 0; s < GROUP_SLOTS; s++) {
+		bool whole = name_is_free(j, s);
+
+		for (unsigned lane = 0; lane < g->lane_count; lane++)
+			whole &= g->socks[lane][s].fd >= 0;
+		if (whole)
+			return s;
+	}
+	return GROUP_SLOTS;
+}
+
+static int take_likely(struct join *j)
+{
+	struct group *g = j->g;
+	unsigned slot;
+	int err;
+
+	do {
+		/* More than once where another user has a name of ours. */
+		while ((slot = likely_slot(j)) == GROUP_SLOTS) {
+			/* If there is a name left, its socket may have been mislaid. */
+			if (end(j) >= GROUP_SLOTS) {
+				explain_full(j);
+				return free_name(j) < GROUP_SLOTS ? -EAGAIN : -ENOSPC;
+			}
+			err = bind_more(j);
+			if (err < 0)
+				return err;
+		}
+		err = bind_until(j, slot + 1);
+		if (err == 0)
+			err = reserve(j, slot);
+	} while (err == -EAGAIN && j->members[slot].state == RESERVED);
+	if (err == 0)
+		err = prepare(j);
+	for (unsigned lane = 0; err == 0 && lane < g->lane_count; lane++)
+		if (!prove_lane(g, lane))
+			err = explain_unproven(j, lane);
+	if (err == -EAGAIN)
+		let_go(j);
+	return err;
+}
+
+/* ---- what is found out ---- */
+
+/* By lane and index: where in socks the socket is that has it; -1: it is none of ours. */
+struct found {
+	int16_t at[GROUP_LANES_MAX][GROUP_SLOTS];
+};
+
+struct survey {
+	struct pollfd fds[GROUP_LANES_MAX * GROUP_SOCKETS_MAX];
+	struct {
+		uint16_t lane, at;
+	} of[GROUP_LANES_MAX * GROUP_SOCKETS_MAX];
+	nfds_t count;
+	uint8_t probes[GROUP_LANES_MAX][PROOF_BYTES];
+};
+
+/* Sockets that nobody reads, and a datagram under way for each slot that nobody has. */
+static void survey_begin(struct join *j, struct survey *v)
+{
+	struct group *g = j->g;
+
+	v->count = 0;
+	for (unsigned lane = 0; lane < g->lane_count; lane++) {
+		int fd = probe_socket(&g->lanes[lane]);
+
+		for (unsigned i = 0; i < GROUP_SOCKETS_MAX; i++) {
+			if (g->socks[lane][i].fd < 0 || (i < GROUP_SLOTS && !name_is_free(j, i)))
+				continue;
+			drain(g->socks[lane][i].fd);
+			v->fds[v->count] = (struct pollfd){.fd = g->socks[lane][i].fd, .events = POLLIN};
+			v->of[v->count].lane = (uint16_t)lane;
+			v->of[v->count++].at = (uint16_t)i;
+		}
+		if (getrandom(v->probes[lane], PROOF_BYTES, 0) != PROOF_BYTES)
+			memset(v->probes[lane], (int)lane, PROOF_BYTES);
+		for (unsigned s = 0; fd >= 0 && s < GROUP_SLOTS; s++)
+			if (name_is_free(j, s))
+				send_probe(&g->lanes[lane], fd, v->probes[lane], s);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+static void survey(struct join *j, struct survey *v, struct found *found)
+{
+	uint64_t quiet_from;
+
+	memset(found, 0xff, sizeof(*found));
+	survey_begin(j, v);
+	quiet_from = group_now_ms() + PROOF_MS;
+	for (uint64_t now; (now = group_now_ms()) < quiet_from;) {
+		if (poll(v->fds, v->count, (int)(quiet_from - now)) <= 0)
+			continue;
+		for (nfds_t i = 0; i < v->count; i++) {
+			unsigned lane = v->of[i].lane;
+			int slot = v->fds[i].revents ? read_probe(v->fds[i].fd, v->probes[lane]) : -1;
+
+			if (slot < 0 || slot >= GROUP_SLOTS)
+				continue;
+			found->at[lane][slot] = (int16_t)v->of[i].at;
+			quiet_from = now + PROOF_MS;
+		}
+	}
+}
+
+/* Puts what was found for certain in its place. */
+static void put_in_order(struct group *g, struct found *found)
+{
+	unsigned certain = group_held(g) < GROUP_SLOTS ? group_held(g) : GROUP_SLOTS;
+
+	for (unsigned lane = 0; lane < g->lane_count; lane++) {
+		int16_t *at = found->at[lane];
+
+		for (unsigned s = 0; s < certain; s++) {
+			if (at[s] < 0 || at[s] == (int)s)
+				continue;
+			group_swap(g, lane, s, (unsigned)at[s]);
+			for (unsigned k = s + 1; k < GROUP_SLOTS; k++)
+				if (at[k] == (int)s)
+					at[k] = at[s];
+			at[s] = (int16_t)s;
+		}
+	}
+}
+
+/* The first slot of which every lane has the socket, for certain; GROUP_SLOTS: there is none. */
+static unsigned found_slot(const struct join *j, const struct found *found)
+{
+	unsigned certain = group_held(j->g);
+
+	for (unsigned s = 0; s < GROUP_SLOTS && s < certain; s++) {
+		bool whole = name_is_free(j, s);
+
+		for (unsigned lane = 0; lane < j->g->lane_count; lane++)
+			whole &= found->at[lane][s] >= 0;
+		if (whole)
+			return s;
+	}
+	return GROUP_SLOTS;
+}
+
+/* How many sockets will make the lowest index that we may have a certain one, and one in every lane. */
+static unsigned wanted(const struct group *g, const struct found *found)
+{
+	unsigned most = group_held(g) + 1;
+
+	for (unsigned lane = 0; lane < g->lane_count; lane++) {
+		unsigned s = 0;
+
+		while (s < GROUP_SLOTS && found->at[lane][s] < 0)
+			s++;
+		if (s < GROUP_SLOTS && s + 1 > most)
+			most = s + 1;
+	}
+	return most;
+}
+
+static int take_found(struct join *j)
+{
+	struct group *g = j->g;
+	struct survey v;
+	struct found found;
+
+	j->digest = 0; /* what we made is not in its place any more: the members get all of it */
+	for (unsigned round = 0; round < ROUNDS && !join_lock_is_old(j); round++) {
+		unsigned slot;
+		int err;
+
+		survey(j, &v, &found);
+		slot = found_slot(j, &found);
+		if (slot == GROUP_SLOTS) {
+			if (wanted(g, &found) > GROUP_SLOTS)
+				return explain_full(j);
+			err = bind_until(j, wanted(g, &found));
+			if (err < 0)
+				return err;
+			continue;
+		}
+		put_in_order(g, &found);
+		err = reserve(j, slot);
+		if (err == 0)
+			err = prepare(j);
+		if (err != -EAGAIN)
+			return err;
+	}
+	return explain_unproven(j, 0);
+}
+
+/* ---- entry points ---- */
+
+int join_place(struct join *j)
+{
+	bool all_told = true;
+	int err;
+
+	memset(j->fresh, 0, sizeof(j->fresh));
+	err = take_likely(j);
+	for (unsigned s = 0; s < GROUP_SLOTS; s++)
+		all_told &= j->members[s].state != SILENT && j->members[s].state != RESERVED;
+	if (err != -EAGAIN || (all_told && group_now_ms() < j->closing_until_ms))
+		return err;
+	return take_found(j);
+}
+
+int join_place_alone(struct join *j)
+{
+	struct group *g = j->g;
+
+	for (unsigned lane = 0; lane < g->lane_count; lane++) {
+		int fd = bind_lane(j, &g->lanes[lane], false);
+
+		if (fd < 0)
+			return fd;
+		g->socks[lane][0] = (struct group_socket){.fd = fd};
+	}
+	return 0;
+}
