@@ -6,6 +6,7 @@
 #include "engine/state.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 
 uint64_t engine_now_ns(void)
@@ -78,15 +79,29 @@ void engine_unlock(struct engine *e)
 	engine_leave(e);
 }
 
+/*
+ * A poll that finds the lock held leaves the work to the holder and comes back at once. Where there are more
+ * threads than processors the holder may be one that is not running, or be about to be one that waits, and who
+ * polls keeps it from that: so of many such polls one gives the processor away. True: it has the lock.
+ */
+static bool bounce(struct engine *e)
+{
+	static _Thread_local uint32_t bounces;
+
+	if (!atomic_load_explicit(&e->bounced, memory_order_relaxed))
+		atomic_store_explicit(&e->bounced, true, memory_order_relaxed);
+	if (++bounces % BOUNCES_A_YIELD)
+		return false;
+	sched_yield();
+	return lock_pass(&e->lock);
+}
+
 void engine_poll(struct engine *e)
 {
 	uint64_t now_ns;
 
-	if (!lock_try(&e->lock)) {
-		if (!atomic_load_explicit(&e->bounced, memory_order_relaxed))
-			atomic_store_explicit(&e->bounced, true, memory_order_relaxed);
+	if (!lock_try(&e->lock) && !bounce(e))
 		return;
-	}
 	now_ns = engine_now_ns();
 	/* A turn that sends much takes longer than the thread waits for the next poll. */
 	atomic_store_explicit(&e->polled_ns, now_ns + TURN_NS_MAX, memory_order_relaxed);

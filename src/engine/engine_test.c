@@ -6,11 +6,13 @@
 #include "engine/engine.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -364,6 +366,39 @@ static void all_kinds_of_threads_at_once_lose_nothing(void **state)
 	assert_true(rounds > 0);
 }
 
+static _Thread_local bool counts_yields;
+static _Atomic uint32_t yields;
+
+/* In place of libc's. */
+int sched_yield(void)
+{
+	if (counts_yields)
+		atomic_fetch_add(&yields, 1);
+	return (int)syscall(SYS_sched_yield);
+}
+
+static void *poll_in_vain(void *arg)
+{
+	counts_yields = true;
+	for (int i = 0; i < 2000; i++)
+		engine_poll(engine);
+	return NULL;
+}
+
+/* Its holder may be one that waits for a processor, which those who poll have. */
+static void polls_that_find_the_lock_held_give_the_processor_away(void **state)
+{
+	pthread_t poller;
+
+	atomic_store(&yields, 0);
+	engine_lock(engine);
+	assert_int_equal(pthread_create(&poller, NULL, poll_in_vain, NULL), 0);
+	pthread_join(poller, NULL);
+	engine_unlock(engine);
+	/* Now and then: one that finds it held for a moment loses no time. */
+	assert_in_range(yields, 10, 200);
+}
+
 static void a_child_gets_an_engine_of_its_own(void **state)
 {
 	struct pair p;
@@ -436,6 +471,7 @@ int main(void)
 		cmocka_unit_test(the_thread_takes_over_soon_after_the_last_poll),
 		cmocka_unit_test(an_armed_cq_raises_its_event_without_polls),
 		cmocka_unit_test(an_idle_engine_uses_no_processor),
+		cmocka_unit_test(polls_that_find_the_lock_held_give_the_processor_away),
 		cmocka_unit_test(a_child_gets_an_engine_of_its_own),
 		cmocka_unit_test(all_kinds_of_threads_at_once_lose_nothing),
 	};

@@ -11,7 +11,8 @@
  *     sure to become one, is there. A holder lets go only by a swap from a word whose `pending` is
  *     clear, so it sees the bit, and by acquire/release the work, before it can leave.
  *   - A waiter does not starve. Takers that need not have the lock (pollers, leavers) yield to
- *     waiters: they take the word only when it is all zero.
+ *     waiters: they take the word only when it is all zero. Only a waiter that gets no processor
+ *     is passed over, by those who gave it theirs first: lock_pass().
  *   - No system call unless somebody sleeps in lock_wait().
  *
  * Not recursive.
@@ -41,6 +42,17 @@ static inline bool lock_try(struct lock *l)
 
 	return atomic_load_explicit(&l->word, memory_order_relaxed) == 0 &&
 	       atomic_compare_exchange_strong(&l->word, &free, LOCK_HELD);
+}
+
+/*
+ * As lock_try(), past who waits. For a caller that tried many times and gave its processor away between: a
+ * waiter that still has not taken what is free has none, and all others would stand behind it.
+ */
+static inline bool lock_pass(struct lock *l)
+{
+	uint32_t w = atomic_load_explicit(&l->word, memory_order_relaxed);
+
+	return !(w & LOCK_HELD) && atomic_compare_exchange_strong(&l->word, &w, w | LOCK_HELD);
 }
 
 /* True if the lock is the caller's now; else its holder will find the caller's work. */

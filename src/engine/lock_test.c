@@ -48,8 +48,8 @@ static void *poster(void *arg)
 
 static void *poller(void *arg)
 {
-	while (!atomic_load(&stop)) {
-		if (lock_try(&lock))
+	for (unsigned int bounces = 0; !atomic_load(&stop);) {
+		if (lock_try(&lock) || (++bounces % 64 == 0 && lock_pass(&lock)))
 			leave();
 	}
 	return NULL;
@@ -116,6 +116,23 @@ static void takers_give_way_to_a_waiter(void **state)
 	assert_true(lock_is_wanted(&lock));
 }
 
+/* It is asleep, and has no processor to wake up on: it still gets the lock when it has one. */
+static void waiter_that_does_not_come_is_passed(void **state)
+{
+	lock_init(&lock);
+	atomic_store(&lock.word, LOCK_WAITER);
+	assert_false(lock_take_or_pend(&lock)); /* with work left for it */
+	assert_true(lock_pass(&lock));
+	assert_false(lock_pass(&lock));
+	assert_int_equal(lock.word, LOCK_WAITER | LOCK_PENDING | LOCK_HELD);
+	assert_false(lock_release(&lock));
+	assert_true(lock_release(&lock));
+	assert_int_equal(lock.word, LOCK_WAITER);
+	atomic_store(&lock.word, 0);
+	assert_true(lock_pass(&lock));
+	assert_true(lock_release(&lock));
+}
+
 static void release_keeps_the_lock_while_work_is_pending(void **state)
 {
 	lock_init(&lock);
@@ -134,6 +151,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(release_keeps_the_lock_while_work_is_pending),
 		cmocka_unit_test(takers_give_way_to_a_waiter),
+		cmocka_unit_test(waiter_that_does_not_come_is_passed),
 		cmocka_unit_test(work_left_without_a_poller_is_done_by_the_holder),
 		cmocka_unit_test(no_work_is_lost_and_waiters_do_not_starve),
 	};

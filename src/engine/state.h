@@ -66,6 +66,7 @@ enum {
 	SERVE_NS = 5000000,         /* how often a thread that is not in epoll looks after the group */
 	SERVE_LATE_NS = 20000000,   /* ... and how long it lets itself be kept from it by those who poll */
 	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
+	BOUNCES_A_YIELD = 64, /* so many polls of a thread that find the lock held, and it gives its processor away */
 	DEFERRED_KICKS_MAX = 32,
 	KICK_STREAM_NS = 2000, /* a post that comes so soon after the last one was sent is one of many */
 	HEARTBEAT_NS = 2000000, /* no sooner is anything due that is not about a packet just come: PTO_NS_MIN */
