@@ -102,6 +102,7 @@ static const struct row rows[] = {
 	CHOICE("trim", trim, switches, "off", "on: veRoCE's data may be trimmed by switches (DSCP 8, trimmed 9)"),
 	NUMBER("window_bytes", KIND_BYTES, window_bytes, 4096, 1u << 30, "auto", "bytes a queue pair may have unacknowledged"),
 	NUMBER("ack_delay_us", KIND_U32, ack_delay_us, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),
+	NUMBER("patience_ms", KIND_U32, patience_ms, 0, 3600000, "5000", "how long a silent peer is kept that is a living process of this host, at least"),
 	NUMBER("spin_us", KIND_U32, spin_us, 0, 1000000, "50", "how long the engine thread looks for more after traffic before it sleeps"),
 };
 /* clang-format on */

@@ -31,6 +31,7 @@ struct config {
 	unsigned fence_indicator; /* 0 or 1 */
 	enum nic_reth_base reth_base;
 	unsigned trim;         /* 0 or 1 */
+	uint32_t patience_ms; /* a silent peer process of this host that lives is not given up sooner */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
 };
 

@@ -55,6 +55,7 @@ static void without_settings_there_are_defaults(void **state)
 	assert_int_equal(c.fence_indicator, 0);
 	assert_int_equal(c.reth_base, NIC_RETH_PACKET);
 	assert_int_equal(c.trim, 0);
+	assert_int_equal(c.patience_ms, 5000);
 	assert_int_equal(c.spin_us, 50);
 	assert_int_equal(c.window_bytes, 0);
 	assert_string_equal(c.pcap, "");

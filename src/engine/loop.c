@@ -98,6 +98,17 @@ static bool input(struct loop *l, uint64_t now_ns)
 	return total > 0;
 }
 
+/* Of who does not answer the group knows whether it lives: a member's name is gone with its process. */
+static void doubts(struct loop *l, uint64_t now_ns)
+{
+	int slot;
+
+	while ((slot = nic_next_doubt(l->nic)) >= 0) {
+		if (l->group && !group_lives(l->group, (unsigned)slot))
+			nic_peer_gone(l->nic, (uint32_t)slot, now_ns);
+	}
+}
+
 /*
  * A timer says what has not come in time, which only who has looked at all that came can know: a process that
  * had to wait for a processor finds its acknowledgements in the socket and its deadlines past, both. So
@@ -111,6 +122,7 @@ static void expire(struct loop *l, enum loop_work work, uint64_t now_ns)
 	l->unread_turns = 0;
 	if (nic_deadline(l->nic) <= now_ns)
 		nic_expire(l->nic, now_ns);
+	doubts(l, now_ns);
 }
 
 static bool output(struct loop *l, uint64_t now_ns)

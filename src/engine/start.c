@@ -205,6 +205,7 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		c->trim = e->config.trim;
 		c->rto_ns_min = RTO_NS_MIN;
 		c->pto_ns_min = PTO_NS_MIN;
+		c->peer_patience_ns = (uint64_t)e->config.patience_ms * 1000000;
 		c->window_bytes = window_bytes(e);
 		c->train_max = (uint16_t)io_train_max(e->loop.io);
 		c->ack_delay_ns = (uint64_t)e->config.ack_delay_us * 1000;

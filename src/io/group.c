@@ -311,6 +311,19 @@ void group_service(struct group *g)
 	}
 }
 
+bool group_lives(const struct group *g, unsigned slot)
+{
+	struct link_peer peer;
+	int link;
+
+	if (slot == g->slot || slot >= GROUP_SLOTS)
+		return slot == g->slot;
+	link = link_connect(geteuid(), g->lanes[0].port, (int)slot, &peer);
+	if (link >= 0)
+		close(link);
+	return link != -ECONNREFUSED;
+}
+
 /* ---- forwarding ---- */
 
 static int peer_link(struct group *g, unsigned slot)

@@ -93,6 +93,12 @@ void group_child_after_fork(struct group *);
 
 unsigned group_slot(const struct group *);
 
+/*
+ * Whether a process has that slot: false only if none has. A system call or three; never blocks. One that is
+ * stopped lives.
+ */
+bool group_lives(const struct group *, unsigned slot);
+
 /* Receive sockets of this member, for struct udp_config. *Lent* until group_close. */
 size_t group_rx_fds(const struct group *, int *fds, size_t max);
 bool group_has_ipv6(const struct group *);

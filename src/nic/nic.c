@@ -70,6 +70,7 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 	memcpy(tp->sport_ipv6, c->sport_ipv6, sizeof(tp->sport_ipv6));
 	tp->rx_window = c->rx_window ? c->rx_window : NIC_RX_WINDOW_MAX;
 	tp->lazy_ack_ns = VEROCE_ACK_NS;
+	tp->patience.local_ns = c->peer_patience_ns;
 	tp->pto_ns_min = c->pto_ns_min ? c->pto_ns_min : VEROCE_PTO_NS_MIN;
 	tp->local_ack_ns = tp->pto_ns_min / 4;
 	if (tp->local_ack_ns > VEROCE_ACK_NS_LOCAL)
@@ -503,6 +504,16 @@ bool nic_next_async_event(struct nic *nic, struct async_event *event)
 		list_remove(&s->link);
 	*event = (struct async_event){.type = (enum event_type)type, .owner = s->owner};
 	return true;
+}
+
+int nic_next_doubt(struct nic *nic)
+{
+	return patience_next(&nic->tp.patience);
+}
+
+void nic_peer_gone(struct nic *nic, uint32_t slot, uint64_t now_ns)
+{
+	patience_gone(&nic->tp.patience, slot, now_ns);
 }
 
 const struct nic_counters *nic_counters(const struct nic *nic)

@@ -101,6 +101,11 @@ struct nic_config {
 	uint64_t rto_ns_min;        /* veRoCE's shortest retransmission timeout; 0: 500 us */
 	uint64_t pto_ns_min;        /* and tail probe timeout; 0: 100 us */
 	/*
+	 * RC QPs whose peer has an address of `gids`, so is a process of this host, are not given up before it has been
+	 * silent for so long, whatever their timeout and retry_cnt, unless it is said to be gone; 0: as all others.
+	 */
+	uint64_t peer_patience_ns;
+	/*
 	 * NULL: veRoCE has `cc` with its defaults, RoCEv2 a window of its own kind, which knows loss
 	 * only. Otherwise both obey this, but for QPs whose peer has an address of `gids`: no network lies
 	 * between. Borrowed as long as the nic lives.
@@ -210,6 +215,12 @@ bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, str
 /* The next CQ whose program asked to be told, or NULL. */
 struct cq *nic_next_cq_event(struct nic *);
 bool nic_next_async_event(struct nic *, struct async_event *);
+/*
+ * A process of this host that does not answer: its slot, the high bits of its QPNs, once each time it is doubted.
+ * -1: none. Who knows whether it is dead says so, and its peers' QPs fail as their programs asked for.
+ */
+int nic_next_doubt(struct nic *);
+void nic_peer_gone(struct nic *, uint32_t slot, uint64_t now_ns);
 const struct nic_counters *nic_counters(const struct nic *);
 /* Capture files want the IPv4 identification that a UDP socket hides; the ICRC reveals it. */
 bool nic_ip_id(struct nic *, const struct pkt *, uint16_t *ip_id);

@@ -45,6 +45,8 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 	while (req->rd_tail != req->rd_head &&
 	       ((req->rd_end[req->rd_tail % req->rd_entries] - old_una) & PSN_MASK) < acked)
 		req->rd_tail++;
+	req->stalled_ns = 0;
+	req->graced = false;
 	req->retries = qp->retry_cnt; /* IBTA 9.7.6.1.3: any progress restores the counter */
 	req->rnr_retries = qp->rnr_retry;
 	req->lost_seen = false;
@@ -101,11 +103,12 @@ static void retry(struct transport *tp, struct qp *qp, enum cc_loss loss, uint64
 
 	if (req->rnr_wait)
 		return; /* a late packet: the wait ends by going back to una anyway */
-	if (!req->retries) {
+	if (req->retries) {
+		req->retries--;
+	} else if (loss != CC_LOSS_RTO || !patience_keeps(tp, qp, req->stalled_ns, now_ns)) {
 		fail_oldest(tp, qp, WC_RETRY_EXC_ERR, now_ns);
 		return;
 	}
-	req->retries--;
 	if (congestion_governing(qp))
 		congestion_lost(qp, loss, now_ns);
 	else
@@ -297,19 +300,30 @@ void completer_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 void completer_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
+	uint64_t late_ns;
 
 	congestion_expire(tp, qp, now_ns);
 	if (req->rto_ns > now_ns) {
 		requester_wake_by(tp, qp);
 		return;
 	}
+	late_ns = patience_late_ns(tp, req->rto_ns, now_ns);
 	req->rto_ns = TIMER_NEVER;
-	if (req->rnr_wait) {
+	req->graced = late_ns && !req->graced && !req->rnr_wait && req->una != req->psn;
+	if (req->graced) {
+		uint64_t most_ns = requester_local_ack_ns(qp);
+
+		req->rto_ns = now_ns + (late_ns < most_ns ? late_ns : most_ns);
+	} else if (req->rnr_wait) {
 		req->rnr_wait = false;
 		qp_activate(tp, qp);
 	} else if (req->una != req->psn) {
 		tp->counters.timeouts++;
 		req->lost_seen = false;
+		if (!req->stalled_ns)
+			req->stalled_ns = now_ns;
+		if (!req->retries || req->retries == 1)
+			patience_doubt(tp, qp);
 		retry(tp, qp, CC_LOSS_RTO, now_ns);
 		return;
 	}

@@ -27,6 +27,7 @@
 #include "queue/sq.h"
 #include "transport/attr.h"
 #include "transport/counters.h"
+#include "transport/patience.h"
 #include "transport/srq.h"
 #include "transport/tx.h"
 #include "transport/veroce/pair.h"
@@ -78,6 +79,7 @@ struct transport {
 	uint32_t window_bytes;
 	uint64_t ack_delay_ns; /* of held_acks */
 	bool hold_acks;
+	struct patience patience;
 
 	/* congestion control */
 	const struct cc_params *cc;  /* NULL: RoCEv2 QPs have struct aimd, veRoCE its default */
@@ -153,7 +155,9 @@ struct requester {
 	uint8_t rnr_retries; /* left; 7: without end */
 	bool lost_seen;      /* lost_psn is valid */
 	bool rnr_wait;       /* the timer runs for an RNR NAK: nothing is sent */
+	bool graced;         /* the timer fired late, and was set again */
 	uint64_t rto_ns;     /* of the retransmission or the RNR wait; TIMER_NEVER: neither */
+	uint64_t stalled_ns; /* of the first timeout since una moved; 0: there was none */
 	struct aimd cc;
 };
 
@@ -370,6 +374,7 @@ bool requester_output(struct transport *, struct qp *, uint64_t now_ns);
 /* Starts again at the oldest unacknowledged PSN. */
 void requester_go_back(struct qp *);
 /* Sets the retransmission timer for what is in flight, or stops it when nothing is. */
+uint64_t requester_local_ack_ns(const struct qp *);
 void requester_rearm(struct transport *, struct qp *, uint64_t now_ns);
 /* Sets the timer for whatever is due first. */
 void requester_wake_by(struct transport *, struct qp *);

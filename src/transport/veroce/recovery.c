@@ -268,6 +268,8 @@ static void moved(struct sender *s, uint64_t now_ns)
 {
 	s->progress_ns = now_ns;
 	s->retries = 0;
+	s->graced = false;
+	s->grace_ns = 0;
 }
 
 /* AETH.MSN: what is complete at the peer. Never beyond what was sent, never backwards (4.3). */
@@ -591,13 +593,17 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 
 uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
-	uint64_t at = s->reo_ns ? s->reo_ns : TIMER_NEVER;
+	uint64_t at = TIMER_NEVER;
 
 	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && qp->veroce->w->rnr_until_ns))
 		return TIMER_NEVER;
 	if (!must_probe(tp, s))
-		at = sooner(at, rto_deadline(tp, qp, s));
-	return may_probe(tp, s) ? sooner(at, pto_deadline(tp, qp, s)) : at;
+		at = rto_deadline(tp, qp, s);
+	if (may_probe(tp, s))
+		at = sooner(at, pto_deadline(tp, qp, s));
+	if (at < s->grace_ns)
+		at = s->grace_ns;
+	return s->reo_ns ? sooner(at, s->reo_ns) : at;
 }
 
 static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
@@ -628,11 +634,15 @@ static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_
 		resend_as_probe(tp, qp, s, s->tx.una, now_ns);
 }
 
-bool recovery_is_hopeless(const struct qp *qp, uint8_t tries, uint64_t since_ns, uint64_t now_ns)
+bool recovery_is_hopeless(struct transport *tp, const struct qp *qp, uint8_t tries, uint64_t since_ns,
+			  uint64_t now_ns)
 {
 	uint64_t patience = (qp->retry_cnt + 1ull) * local_ack_ns(qp);
 
-	return tries > qp->retry_cnt && patience && now_ns - since_ns >= patience;
+	if (tries >= qp->retry_cnt)
+		patience_doubt(tp, qp);
+	return tries > qp->retry_cnt && patience && now_ns - since_ns >= patience &&
+	       !patience_keeps(tp, qp, since_ns, now_ns);
 }
 
 /* Paths that said nothing since something was sent on them that is unacknowledged. */
@@ -648,6 +658,23 @@ static void blame_paths(struct qp *qp, const struct sender *s, uint64_t now_ns)
 	}
 }
 
+/*
+ * Whether what was due then waits still, since we come late to it ourselves. That time does not count, for the peer
+ * may have had as little of the processor as we; but the next time it does.
+ */
+static bool grace(const struct transport *tp, const struct qp *qp, struct sender *s, uint64_t due_ns,
+		  uint64_t now_ns)
+{
+	uint64_t late_ns = patience_late_ns(tp, due_ns, now_ns), most_ns = qp->veroce->pair->rto_ns;
+
+	s->graced = late_ns && !s->graced;
+	if (s->graced) {
+		s->grace_ns = now_ns + (late_ns < most_ns ? late_ns : most_ns);
+		s->progress_ns = now_ns - s->progress_ns < late_ns ? now_ns : s->progress_ns + late_ns;
+	}
+	return s->graced;
+}
+
 void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -658,17 +685,21 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 		s->reo_ns = 0;
 		tp->loss->late(tp, qp, s, now_ns);
 	}
+	if (now_ns < s->grace_ns)
+		return;
 	if (may_probe(tp, s) && pto_deadline(tp, qp, s) <= now_ns) {
-		probe(tp, qp, s, now_ns);
+		if (!grace(tp, qp, s, pto_deadline(tp, qp, s), now_ns))
+			probe(tp, qp, s, now_ns);
 		return;
 	}
-	if (must_probe(tp, s) || now_ns < rto_deadline(tp, qp, s))
+	if (must_probe(tp, s) || now_ns < rto_deadline(tp, qp, s) ||
+	    grace(tp, qp, s, rto_deadline(tp, qp, s), now_ns))
 		return;
 	tp->counters.timeouts++;
 	s->timeout_ns = now_ns;
 	if (s->retries < UINT8_MAX)
 		s->retries++;
-	if (recovery_is_hopeless(qp, s->retries, s->progress_ns, now_ns)) {
+	if (recovery_is_hopeless(tp, qp, s->retries, s->progress_ns, now_ns)) {
 		pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
 		if (is_q(qp, s)) {
 			fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);

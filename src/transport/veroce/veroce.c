@@ -610,7 +610,7 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (tries < UINT8_MAX)
 		vr->w->watch_tries++;
-	if (recovery_is_hopeless(qp, vr->w->watch_tries, vr->w->watch_since_ns, now_ns)) {
+	if (recovery_is_hopeless(tp, qp, vr->w->watch_tries, vr->w->watch_since_ns, now_ns)) {
 		request_fail_in_turn(tp, qp, index, WC_RETRY_EXC_ERR, now_ns);
 		return;
 	}

@@ -74,6 +74,8 @@ struct sender {
 	uint64_t active_ns;     /* when something was last sent or acknowledged */
 	uint64_t timeout_ns;    /* of the last of `retries` */
 	uint64_t from_ns;       /* no timeout counts the time before: the peer had asked for it */
+	uint64_t grace_ns;      /* no timer acts before: it was woken late */
+	bool graced;            /* ... once; the next time it acts */
 	uint8_t retries;        /* timeouts since una last moved */
 	uint64_t reo_ns;        /* fast: when what is missing is not late any more, but lost; 0: not set */
 	uint8_t probes;         /* tail probes this stall (6.2) */
@@ -599,9 +601,9 @@ void recovery_expire(struct transport *, struct qp *, struct sender *, uint64_t 
 uint64_t recovery_deadline(const struct transport *, const struct qp *, const struct sender *);
 /*
  * After so many tries without an answer since `since_ns`: retry_cnt of them in a row, and the program's own
- * patience at an end (our choice: docs/veroce.md).
+ * patience at an end, and ours if the peer is a process of this host (our choice: docs/veroce.md).
  */
-bool recovery_is_hopeless(const struct qp *, uint8_t tries, uint64_t since_ns, uint64_t now_ns);
+bool recovery_is_hopeless(struct transport *, const struct qp *, uint8_t tries, uint64_t since_ns, uint64_t now_ns);
 /* A path for the next packet of the space; PAIR_NO_PATH: wait for an acknowledgement. */
 int recovery_pick(struct transport *, struct qp *, struct sender *, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which processes of this host are doubted, and which are gone. */
+#include "transport/patience.h"
+
+#include "transport/qp.h"
+
+static const uint64_t gone_for_ns = 1000000000;
+
+static uint32_t slot_of(const struct qp *qp)
+{
+	return qp->dest_qpn >> PATIENCE_SLOT_SHIFT;
+}
+
+static bool is_gone(const struct patience *p, uint32_t slot, uint64_t now_ns)
+{
+	return p->gone_ns[slot] && now_ns - p->gone_ns[slot] < gone_for_ns;
+}
+
+void patience_doubt(struct transport *tp, const struct qp *qp)
+{
+	uint32_t slot = slot_of(qp);
+
+	if (qp->local && tp->patience.local_ns)
+		tp->patience.doubted[slot / 64] |= 1ull << slot % 64;
+}
+
+bool patience_keeps(struct transport *tp, const struct qp *qp, uint64_t since_ns, uint64_t now_ns)
+{
+	const struct patience *p = &tp->patience;
+
+	if (!qp->local || now_ns - since_ns >= p->local_ns || is_gone(p, slot_of(qp), now_ns))
+		return false;
+	patience_doubt(tp, qp);
+	return true;
+}
+
+uint64_t patience_late_ns(const struct transport *tp, uint64_t due_ns, uint64_t now_ns)
+{
+	uint64_t late_ns = now_ns - due_ns;
+
+	return late_ns > tp->pto_ns_min / 2 ? late_ns : 0;
+}
+
+int patience_next(struct patience *p)
+{
+	for (int i = 0; i < PATIENCE_SLOTS / 64; i++) {
+		if (p->doubted[i]) {
+			int bit = __builtin_ctzll(p->doubted[i]);
+
+			p->doubted[i] &= p->doubted[i] - 1;
+			return 64 * i + bit;
+		}
+	}
+	return -1;
+}
+
+void patience_gone(struct patience *p, uint32_t slot, uint64_t now_ns)
+{
+	if (slot < PATIENCE_SLOTS)
+		p->gone_ns[slot] = now_ns;
+}
