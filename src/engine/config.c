@@ -70,10 +70,18 @@ static const char *const reth_bases[] = {
 	NULL,
 };
 
+static const char *const orders[] = {
+	[NIC_ORDER_MESSAGE] = "message",
+	[NIC_ORDER_STRONG] = "strong",
+	[NIC_ORDER_WEAK] = "weak",
+	NULL,
+};
+
 static const char *const switches[] = {"off", "on", NULL};
 
 static_assert(sizeof(enum nic_protocol) == sizeof(unsigned) && sizeof(enum nic_loss) == sizeof(unsigned) &&
-		      sizeof(enum nic_reth_base) == sizeof(unsigned),
+		      sizeof(enum nic_reth_base) == sizeof(unsigned) &&
+		      sizeof(enum nic_order) == sizeof(unsigned),
 	      "a choice is stored as an unsigned");
 
 #define TEXT(k, f, s, m) { k, KIND_TEXT, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m, NULL }
@@ -96,7 +104,7 @@ static const struct row rows[] = {
 	RATE("line_rate", line_rate_bps, "auto", "what congestion control takes for the speed of the link, for example 25Gbps; auto: what the fastest interface says"),
 	CHOICE("loss", loss, losses, "fast", "loss detection of veRoCE: fast, base or irn"),
 	NUMBER("rx_window", KIND_POWER, rx_window, NIC_RX_WINDOW_MIN, NIC_RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),
-	CHOICE("strong_order", strong_order, switches, "off", "on: veRoCE writes memory in packet order, for programs that poll it"),
+	CHOICE("order", order, orders, "message", "in which veRoCE writes memory: message by message, strong: packet by packet, weak: as packets come"),
 	CHOICE("fence_indicator", fence_indicator, switches, "off", "on: a veRoCE work request whose bytes an older one still reads or writes waits for it"),
 	CHOICE("reth_base", reth_base, reth_bases, "packet", "address in the packets of a veRoCE WRITE: packet, its own; message, its message's, for peers that do so"),
 	CHOICE("trim", trim, switches, "off", "on: veRoCE's data may be trimmed by switches (DSCP 8, trimmed 9)"),

@@ -27,7 +27,7 @@ struct config {
 	uint64_t line_rate_bps; /* 0: auto, what the interfaces say */
 	enum nic_loss loss;
 	uint32_t rx_window;  /* packets, a power of two */
-	unsigned strong_order; /* 0 or 1 */
+	enum nic_order order;
 	unsigned fence_indicator; /* 0 or 1 */
 	enum nic_reth_base reth_base;
 	unsigned trim;         /* 0 or 1 */

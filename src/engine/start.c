@@ -199,7 +199,7 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		cc_start(e, c);
 		c->loss = e->config.loss;
 		c->rx_window = e->config.rx_window;
-		c->strong_order = e->config.strong_order;
+		c->order = e->config.order;
 		c->fence_indicator = e->config.fence_indicator;
 		c->reth_base = e->config.reth_base;
 		c->trim = e->config.trim;

@@ -91,7 +91,7 @@ static const struct stats_field fields[] = {
 	NIC(retransmits), NIC(timeouts), NIC(naks_sent), NIC(naks_received),
 	NIC(rnrs_sent), NIC(rnrs_received), NIC(acks_sent), NIC(acks_received),
 	NIC(sacks_sent), NIC(spurious), NIC(tail_probes), NIC(path_timeouts), NIC(rx_beyond_window),
-	NIC(path_probes), NIC(cnps_sent), NIC(cnps_received),
+	NIC(rx_early_kept), NIC(path_probes), NIC(cnps_sent), NIC(cnps_received),
 	NIC(slow_signals), NIC(slow_signals_sent), NIC(rx_trimmed), NIC(fallbacks),
 	NIC(overlaps_fenced),
 	NIC(completions), NIC(completion_errors), NIC(cq_overruns),

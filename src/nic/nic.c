@@ -20,6 +20,7 @@ static_assert((int)NIC_PATHS_MAX == (int)TX_PATHS_MAX, "a path has a source port
 static_assert((int)NIC_RX_WINDOW_MAX == (int)RX_WINDOW_MAX, "what can be recorded");
 
 enum { CNP_INTERVAL_NS = 50000 }; /* the DCQCN paper's */
+enum { EARLY_BYTES_MAX = 64 << 20 };
 
 static void congestion_setup(struct transport *tp, const struct nic_config *c)
 {
@@ -50,11 +51,15 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 		[NIC_CC_SWIFT] = CC_SWIFT, [NIC_CC_DCTCP] = CC_DCTCP, [NIC_CC_NONE] = CC_NONE};
 	static const struct loss_ops *const losses[] = {
 		[NIC_LOSS_FAST] = &loss_fast, [NIC_LOSS_BASE] = &loss_base, [NIC_LOSS_IRN] = &loss_irn};
+	static const enum transport_order orders[] = {[NIC_ORDER_MESSAGE] = ORDER_MESSAGE,
+						      [NIC_ORDER_STRONG] = ORDER_STRONG,
+						      [NIC_ORDER_WEAK] = ORDER_WEAK};
 	uint64_t half[2] = {siphash_u64(c->secret, 3), siphash_u64(c->secret, 4)};
 
 	memcpy(tp->secret, half, sizeof(half));
 	tp->protocol = protocols[c->protocol];
-	tp->strong_order = c->strong_order;
+	tp->order = orders[c->order];
+	tp->early_bytes_max = c->early_bytes ? c->early_bytes : EARLY_BYTES_MAX;
 	tp->fence_indicator = c->fence_indicator;
 	tp->caps_flags = c->base_only || c->loss == NIC_LOSS_BASE ? 0
 			 : VEROCE_CAPS_FLAGS | (c->trim ? CAPS_TRIM : 0);

@@ -58,6 +58,13 @@ enum nic_cc { NIC_CC_SWIFT, NIC_CC_DCTCP, NIC_CC_NONE };
 enum nic_loss { NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN };
 
 /*
+ * When a veRoCE receiver writes a packet to memory that came before others which were sent before it: in its
+ * turn, unless it is of the oldest message that is not entirely there, and does not end it; always in its turn;
+ * or at once.
+ */
+enum nic_order { NIC_ORDER_MESSAGE, NIC_ORDER_STRONG, NIC_ORDER_WEAK };
+
+/*
  * Which address the packets of a veRoCE WRITE carry: their own, or their message's, to which the receiver adds
  * PO x PMTU. The latter is for peers that do so; between nics that tell each other it takes both to want it,
  * and a peer that tells nothing is spoken to as set here.
@@ -88,7 +95,8 @@ struct nic_config {
 	enum nic_cc cc;             /* these three of veRoCE */
 	enum nic_loss loss;
 	uint32_t rx_window;         /* packets a queue pair takes ahead; a power of two; 0: 65536 */
-	bool strong_order;          /* veRoCE receivers write memory in PSN order: no packet is taken early */
+	enum nic_order order;       /* in which veRoCE receivers write memory */
+	uint64_t early_bytes;       /* most of packets that wait for their turn, of all QPs; 0: 64 MiB */
 	bool trim;                  /* offers packet trimming: data leaves with DSCP 8, trimmed comes with 9 */
 	enum nic_reth_base reth_base;
 	/* veRoCE WQEs that overlap older, incomplete ones harmfully wait for them, as if they had a fence */

@@ -31,6 +31,7 @@ struct nic_counters {
 	uint64_t tail_probes;
 	uint64_t path_timeouts;        /* a path was silent while others were not */
 	uint64_t rx_beyond_window;     /* too far ahead to be recorded */
+	uint64_t rx_early_kept;        /* packets that waited for their turn */
 	uint64_t path_probes;
 	uint64_t slow_signals;         /* received */
 	uint64_t slow_signals_sent;

@@ -52,6 +52,9 @@ struct veroce_packet;
 /* What RC QPs speak: AUTO is veRoCE with peers that answer to it. */
 enum transport_protocol { TRANSPORT_AUTO, TRANSPORT_VEROCE, TRANSPORT_ROCEV2 };
 
+/* What of an early packet may be in memory before all that was sent before it (veroce/early.c). */
+enum transport_order { ORDER_MESSAGE, ORDER_STRONG, ORDER_WEAK };
+
 enum { QP_SLS = 16 };
 
 /* What a nic gives its QPs. */
@@ -96,7 +99,9 @@ struct transport {
 
 	/* veRoCE */
 	enum transport_protocol protocol;
-	bool strong_order;       /* memory is written in PSN order only */
+	enum transport_order order;
+	uint64_t early_bytes;    /* of early packets that wait for their turn */
+	uint64_t early_bytes_max;
 	bool fence_indicator;    /* WQEs that overlap older ones wait, as if they had a fence */
 	uint16_t caps_flags;     /* offered */
 	uint16_t veroce_port;

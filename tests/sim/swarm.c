@@ -9,8 +9,8 @@
  *     swarm [veroce] [SEED [COUNT]]       or VERBENA_SEED in the environment
  *
  * `veroce` has the seed also choose how RC travels: veRoCE or found out, paths and their latencies, loss
- * detection, congestion control, windows. WRITEs that overlap have a fence between them then, since
- * veRoCE gives no order to data in flight, or leave that to the fence indicator.
+ * detection, congestion control, windows, order. By weak order, WRITEs that overlap have a fence between
+ * them, since data in flight has no order, or leave that to the fence indicator.
  *
  * It prints every seed before it runs it and, when one fails, the command that repeats it.
  */
@@ -127,7 +127,8 @@ static void choose_wire(struct swarm *s)
 		.rx_window = 128u << below(s, 6),
 		.window_bytes = 16384u << below(s, 7),
 		.flowlet = (uint16_t)(1 + below(s, 16)),
-		.strong_order = chance(s, 15),
+		.order = chance(s, 20) ? NIC_ORDER_WEAK : chance(s, 20) ? NIC_ORDER_STRONG : NIC_ORDER_MESSAGE,
+		.early_bytes = chance(s, 20) ? 4096u << below(s, 5) : 0,
 		.base_only = chance(s, 20),
 		.fence_indicator = chance(s, 30),
 	};
@@ -151,7 +152,8 @@ static void set_wire(struct nic_config *c, enum duo_side side)
 	c->rx_window = wire.rx_window;
 	c->window_bytes = wire.window_bytes;
 	c->flowlet = wire.flowlet;
-	c->strong_order = wire.strong_order;
+	c->order = wire.order;
+	c->early_bytes = wire.early_bytes;
 	c->fence_indicator = wire.fence_indicator;
 	c->reth_base = reth_base[side];
 	c->base_only = side == DUO_A && wire.base_only;
@@ -333,7 +335,7 @@ static void plan_write(struct swarm *s, struct lane *l, struct duo_wr *w, struct
 	uint64_t off = below(s, TARGET_BYTES - len + 1);
 
 	choose_source(s, l, w, bytes, len);
-	if (veroce && !wire.fence_indicator && overlaps_write(l, off, len))
+	if (veroce && wire.order == NIC_ORDER_WEAK && !wire.fence_indicator && overlaps_write(l, off, len))
 		w->flags |= WR_FENCE;
 	op->write_off = off;
 	op->write_len = len;

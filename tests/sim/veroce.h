@@ -19,7 +19,8 @@ struct veroce_options {
 	bool base[DUO_SIDES];
 	enum nic_reth_base reth_base[DUO_SIDES];
 	bool fence_indicator;
-	bool strong_order;
+	enum nic_order order;
+	uint64_t early_bytes;
 	bool trim;
 	bool same_host;
 	uint16_t flowlet;
@@ -49,7 +50,8 @@ static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 	c->base_only = veroce_opt.base[side];
 	c->fence_indicator = veroce_opt.fence_indicator;
 	c->reth_base = veroce_opt.reth_base[side];
-	c->strong_order = veroce_opt.strong_order;
+	c->order = veroce_opt.order;
+	c->early_bytes = veroce_opt.early_bytes;
 	c->trim = veroce_opt.trim;
 	c->flowlet = veroce_opt.flowlet;
 	if (veroce_opt.same_host)

@@ -101,7 +101,7 @@ struct mode {
 	uint8_t paths;        /* 1:0 of the first: 1, 2, 5 or 16 */
 	enum nic_loss loss;   /* 3:2 */
 	bool base[DUO_SIDES]; /* 5:4 */
-	bool strong_order;    /* 6 */
+	enum nic_order order; /* 6, and 3 of the third: message, strong, weak, strong */
 	enum nic_cc cc;       /* 7 */
 	enum nic_protocol protocol[DUO_SIDES]; /* 1:0 of the second: AUTO where set */
 	bool small_rx;        /* 2 */
@@ -121,13 +121,15 @@ static void read_mode(struct input *in)
 	static const uint8_t paths[] = {1, 2, 5, 16};
 	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN,
 					       NIC_LOSS_FAST};
+	static const enum nic_order orders[] = {NIC_ORDER_MESSAGE, NIC_ORDER_STRONG, NIC_ORDER_WEAK,
+						NIC_ORDER_STRONG};
 	uint8_t a = take(in), b = take(in), c = take(in);
 
 	mode = (struct mode){
 		.paths = paths[a & 3],
 		.loss = losses[a >> 2 & 3],
 		.base = {a >> 4 & 1, a >> 5 & 1},
-		.strong_order = a >> 6 & 1,
+		.order = orders[(a >> 6 & 1) | (c >> 3 & 1) << 1],
 		.cc = a >> 7 ? NIC_CC_SWIFT : NIC_CC_NONE,
 		.protocol = {b & 1 ? NIC_PROTOCOL_AUTO : NIC_PROTOCOL_VEROCE,
 			     b & 2 ? NIC_PROTOCOL_AUTO : NIC_PROTOCOL_VEROCE},
@@ -194,7 +196,8 @@ static void tweak(struct nic_config *c, enum duo_side side)
 	c->paths = mode.paths;
 	c->loss = mode.loss;
 	c->base_only = mode.base[side];
-	c->strong_order = mode.strong_order;
+	c->order = mode.order;
+	c->early_bytes = mode.small_window ? 4096 : 0;
 	c->cc = mode.cc;
 	c->protocol = mode.protocol[side];
 	c->rx_window = mode.small_rx ? NIC_RX_WINDOW_MIN : 0;

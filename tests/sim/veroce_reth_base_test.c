@@ -103,7 +103,7 @@ static void packets_that_were_kept_get_to_their_places(void **state)
 	struct veroce_options v = options(NIC_RETH_MESSAGE, NIC_RETH_MESSAGE);
 	struct duo_options o = duo_options();
 
-	v.strong_order = true;
+	v.order = NIC_ORDER_STRONG;
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		uint32_t len = 12 * o.mtu + 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The responder: packets of space Q in any order (veRoCE 7, out-of-order R1 to R12). A packet is judged
- * and placed by itself when it comes; what depends on order, receive completions, immediate data,
- * invalidation, READs, atomics and every error, waits until everything before it has arrived.
+ * and placed by itself, when it comes or, where memory is to be written in some order, when its turn
+ * comes (early_lands()); what depends on order, receive completions, immediate data, invalidation, READs,
+ * atomics and every error, waits until everything before it has arrived.
  *
  * Invariants: a PSN is placed once, for the test comes before the memory; the receive WQE of RQMSN n is
  * the n-th that was taken, `bound` holds those of messages that are not complete.
@@ -150,24 +151,28 @@ static enum rx_verdict judge_write(const struct transport *tp, const struct qp *
 	return *to ? RX_EXECUTE : RX_ACCESS;
 }
 
+/* Where the bytes of a SEND or WRITE packet belong: a receive WQE or memory, NULL if there are none. */
+static inline enum rx_verdict judge(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
+				    struct recv_wqe **w, uint8_t **to)
+{
+	if (!fits_mtu(qp, p))
+		return RX_INVALID;
+	return p->info->flags & F_WRITE ? judge_write(tp, qp, p, to) : judge_send(tp, qp, p, w);
+}
+
 /* Places a SEND or WRITE packet, or refuses it; nothing else. */
 static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct veroce_packet *p)
 {
-	struct recv_wqe *w;
-	enum rx_verdict v;
-	uint8_t *to;
+	struct recv_wqe *w = NULL;
+	uint8_t *to = NULL;
+	enum rx_verdict v = judge(tp, qp, p, &w, &to);
 
-	if (!fits_mtu(qp, p))
-		return RX_INVALID;
-	if (p->info->flags & F_WRITE) {
-		v = judge_write(tp, qp, p, &to);
-		if (v == RX_EXECUTE && to)
-			message_place(&tp->mrs, to, p->payload, p->payload_len);
-		return v;
-	}
-	v = judge_send(tp, qp, p, &w);
 	if (v != RX_EXECUTE || !p->payload_len)
 		return v;
+	if (to) {
+		message_place(&tp->mrs, to, p->payload, p->payload_len);
+		return v;
+	}
 	if (!sge_scatter(&tp->mrs, qp_source_pd(qp), (struct sge *)w->sge, w->num_sge,
 			 (uint64_t)p->po * qp->mtu, p->payload, p->payload_len))
 		return RX_LOCAL_FAULT;
@@ -408,17 +413,14 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 }
 
 /* The packet at epsn was kept as it came. False: its turn has come, but it cannot be finished. */
-static bool take_parked(struct transport *tp, struct qp *qp, uint64_t now_ns)
+static bool take_kept(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	struct veroce *vr = qp->veroce;
-	uint32_t psn = vr->w->q_in.rx.epsn;
-	struct veroce_packet p;
-	bool taken = strong_order_at(vr, psn, &p) && take(tp, qp, &p, now_ns);
+	struct receiver *in = &qp->veroce->w->q_in;
+	struct early_packet *k = early_take(tp, in, rx_meta_at(&in->rx, in->rx.epsn));
+	bool taken = take(tp, qp, &k->p, now_ns);
 
-	if (taken)
-		strong_order_unpark(tp, vr, psn);
-	else if (!vr->w->fatal)
-		vr->w->q_in.stalled = true;
+	/* A SEND got its receive WQE when it came: what stalls is placed, and recorded anew as an end. */
+	early_free(tp, k);
 	return taken;
 }
 
@@ -430,16 +432,16 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	while (!qp->veroce->w->fatal && rx_epsn_arrived(&in->rx, &kept)) {
 		struct rx_meta m;
-		uint32_t flags, psn = in->rx.epsn;
+		uint32_t flags;
 
-		if (!kept && tp->strong_order) {
-			if (!take_parked(tp, qp, now_ns))
-				return;
+		if (!kept) {
+			/* Of what was placed before its turn, and ends nothing, is known that it came. */
+			step_inside(tp, in, in->po ? 0 : F_START | F_SEND | F_WRITE);
 			continue;
 		}
-		if (!kept) {
-			/* Only ends are kept: of another packet it is known that it came, and no more. */
-			step_inside(tp, in, in->po ? 0 : F_START | F_SEND | F_WRITE);
+		if (kept->early) {
+			if (!take_kept(tp, qp, now_ns))
+				return;
 			continue;
 		}
 		m = *kept; /* finishing may move the window */
@@ -451,7 +453,6 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		}
 		if (!pass_end(tp, qp, &m, now_ns))
 			return;
-		strong_order_unpark(tp, qp->veroce, psn);
 	}
 }
 
@@ -461,18 +462,29 @@ static bool has_known_place(struct qp *qp, const struct veroce_packet *p)
 	return !(p->info->flags & F_WRITE) || !p->po || caps_reth_settled(qp);
 }
 
-/* Before its turn: placed, marked, and no error yet (out-of-order R11). False: dropped unmarked. */
-static bool early(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		  const struct veroce_packet *p)
+/* To be placed when its turn comes, if it could be now. */
+static bool keep(struct transport *tp, struct qp *qp, const struct veroce_packet *p)
+{
+	struct recv_wqe *w;
+	uint8_t *to;
+
+	return judge(tp, qp, p, &w, &to) == RX_EXECUTE &&
+	       early_keep(tp, &qp->veroce->w->q_in, p);
+}
+
+/* Before its turn: placed or kept, marked, and no error yet (out-of-order R11). False: dropped unmarked. */
+static bool early(struct transport *tp, struct qp *qp, const struct veroce_packet *p)
 {
 	struct receiver *in = &qp->veroce->w->q_in;
 	uint32_t flags = p->info->flags;
 	struct rx_meta m;
 
-	if (tp->strong_order)
-		return strong_order_park(tp, qp->veroce, pkt, p->bth.psn);
-	if (flags & (F_SEND | F_WRITE) && place(tp, qp, p) != RX_EXECUTE)
-		return false;
+	if (flags & (F_SEND | F_WRITE)) {
+		if (!early_lands(tp, in, p))
+			return keep(tp, qp, p);
+		if (place(tp, qp, p) != RX_EXECUTE)
+			return false;
+	}
 	if (!(flags & F_END))
 		return rx_record(&in->rx, &tp->pool, p->bth.psn, NULL);
 	m = meta_of(p);
@@ -544,7 +556,7 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 			advance(tp, qp, now_ns);
 	} else {
 		tp->counters.rx_out_of_sequence++;
-		if (!early(tp, qp, pkt, p)) {
+		if (!early(tp, qp, p)) {
 			tp->counters.rx_dropped++;
 			return;
 		}

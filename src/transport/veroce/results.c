@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Results of READs and atomics at the requester: packets of space R in any order, placed by response MSN
- * and place in the message (veRoCE 7.4); and the order in which WQEs complete.
+ * and place in the message (veRoCE 7.4), when they come or in their turn, as early_lands() says; and the
+ * order in which WQEs complete.
  *
  * A SEND or WRITE is done when the peer's aMSN has reached it, a READ or atomic when all of its response
  * is in memory. WQEs complete in the order they were posted (out-of-order R5).
@@ -174,17 +175,89 @@ bool results_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	return true;
 }
 
+/* The WQE that the packet is of and fits to; NULL: none. */
+static struct send_wqe *answered(const struct qp *qp, const struct veroce_packet *p, bool *asked)
+{
+	const struct veroce *vr = qp->veroce;
+	struct send_wqe *w = is_outstanding(vr, p->msn) ? wqe_of(qp, p->msn) : NULL;
+
+	*asked = w && is_asked(vr, w);
+	return *asked && fits(qp, w, p) ? w : NULL;
+}
+
+/* The one that was waited for. False: not taken. */
+static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct receiver *in = &qp->veroce->w->r_in;
+	bool asked;
+	struct send_wqe *w = answered(qp, p, &asked);
+
+	if (!w || p->po != in->po || p->msn != psn_add(in->amsn, 1)) {
+		tp->counters.rx_dropped++;
+		if (asked)
+			fail(tp, qp, WC_BAD_RESP_ERR, now_ns);
+		return false;
+	}
+	if (!place(tp, qp, w, p)) {
+		tp->counters.rx_dropped++;
+		fail(tp, qp, WC_LOC_PROT_ERR, now_ns);
+		return false;
+	}
+	step(tp, qp, p->info->flags & F_END, now_ns);
+	return true;
+}
+
+/* Goes on as far as packets have arrived. False: what is next is nothing that can be. */
+static bool advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	const struct rx_meta *kept;
+
+	while (qp_get_state(qp) != QPS_ERR && rx_epsn_arrived(&qp->veroce->w->r_in.rx, &kept)) {
+		struct receiver *in = &qp->veroce->w->r_in;
+
+		if (kept && kept->early) {
+			struct early_packet *k =
+				early_take(tp, in, rx_meta_at(&in->rx, in->rx.epsn));
+			bool taken = take(tp, qp, &k->p, now_ns);
+
+			early_free(tp, k);
+			if (!taken)
+				return false;
+			continue;
+		}
+		if (kept && (kept->po != in->po || kept->msn != psn_add(in->amsn, 1))) {
+			fail(tp, qp, WC_BAD_RESP_ERR, now_ns);
+			return false;
+		}
+		step(tp, qp, kept, now_ns);
+	}
+	return true;
+}
+
+/* Before its turn: placed or kept, and marked. False: dropped unmarked. */
+static bool early(struct transport *tp, struct qp *qp, const struct veroce_packet *p)
+{
+	struct receiver *in = &qp->veroce->w->r_in;
+	struct rx_meta meta = {.opcode = p->bth.opcode, .msn = p->msn, .po = p->po};
+	bool asked;
+	struct send_wqe *w = answered(qp, p, &asked);
+
+	if (!w)
+		return false;
+	tp->counters.rx_out_of_sequence++;
+	if (!early_lands(tp, in, p))
+		return early_keep(tp, in, p);
+	return place(tp, qp, w, p) &&
+	       rx_record(&in->rx, &tp->pool, p->bth.psn, p->info->flags & F_END ? &meta : NULL);
+}
+
 void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		   const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->r_in;
 	uint32_t hpsn = in->rx.hpsn;
-	bool had_holes = rx_has_holes(&in->rx), first = p->bth.psn == in->rx.epsn;
-	bool end = p->info->flags & F_END;
-	struct rx_meta meta = {.opcode = p->bth.opcode, .msn = p->msn, .po = p->po};
-	const struct rx_meta *kept;
-	struct send_wqe *w;
+	bool had_holes = rx_has_holes(&in->rx);
 
 	veroce_arrival(qp, in, pkt, p, now_ns);
 	switch (rx_judge(&in->rx, p->bth.psn, tp->rx_window)) {
@@ -203,37 +276,12 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		acks_trimmed(tp, qp, in, p->bth.psn);
 		return;
 	}
-	w = is_outstanding(vr, p->msn) ? wqe_of(qp, p->msn) : NULL;
-	if (w && !is_asked(vr, w))
-		w = NULL;
-	if (!w || !fits(qp, w, p) || (first && (p->po != in->po || p->msn != psn_add(in->amsn, 1)))) {
-		tp->counters.rx_dropped++;
-		if (first && w)
-			fail(tp, qp, WC_BAD_RESP_ERR, now_ns);
-		return;
-	}
-	if (!first)
-		tp->counters.rx_out_of_sequence++;
-	if (!place(tp, qp, w, p)) {
-		tp->counters.rx_dropped++;
-		if (first)
-			fail(tp, qp, WC_LOC_PROT_ERR, now_ns);
-		return;
-	}
-	if (!first) {
-		if (!rx_record(&in->rx, &tp->pool, p->bth.psn, end ? &meta : NULL)) {
-			tp->counters.rx_dropped++;
+	if (p->bth.psn == in->rx.epsn) {
+		if (!take(tp, qp, p, now_ns) || !advance(tp, qp, now_ns))
 			return;
-		}
-	} else {
-		step(tp, qp, end, now_ns);
-		while (qp_get_state(qp) != QPS_ERR && rx_epsn_arrived(&in->rx, &kept)) {
-			if (kept && (kept->po != in->po || kept->msn != psn_add(in->amsn, 1))) {
-				fail(tp, qp, WC_BAD_RESP_ERR, now_ns);
-				return;
-			}
-			step(tp, qp, kept, now_ns);
-		}
+	} else if (!early(tp, qp, p)) {
+		tp->counters.rx_dropped++;
+		return;
 	}
 	if (qp_get_state(qp) == QPS_ERR)
 		return;

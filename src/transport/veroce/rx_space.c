@@ -153,14 +153,18 @@ void rx_step_window(struct rx_space *s, struct pool *pool)
 	}
 }
 
-bool rx_epsn_arrived(const struct rx_space *s, const struct rx_meta **meta)
+struct rx_meta *rx_meta_at(const struct rx_space *s, uint32_t psn)
 {
 	const struct rx_window *w = s->window;
 
-	if (!w || !bitring_test(&w->arrived, s->epsn))
+	return w && bitring_test(&w->last, psn) ? &(*block_of(w, psn))[psn % META_BLOCK] : NULL;
+}
+
+bool rx_epsn_arrived(const struct rx_space *s, const struct rx_meta **meta)
+{
+	if (!s->window || !bitring_test(&s->window->arrived, s->epsn))
 		return false;
-	*meta = bitring_test(&w->last, s->epsn) ? &(*block_of(w, s->epsn))[s->epsn % META_BLOCK]
-						: NULL;
+	*meta = rx_meta_at(s, s->epsn);
 	return true;
 }
 

@@ -7,8 +7,8 @@
  *     [epsn, hpsn]           arrived, where its bit is set
  *
  * While everything comes in order there is nothing but these two numbers. The window, two bitmaps and
- * what has to be kept of the packets that end a message (48 bytes each, and never payload: out-of-order
- * R2), comes from a pool when the first packet is early, and goes back when none is.
+ * what has to be kept of some packets (56 bytes each, and never payload: out-of-order R2), comes from a
+ * pool when the first packet is early, and goes back when none is.
  */
 #ifndef TRANSPORT_VEROCE_RX_SPACE_H
 #define TRANSPORT_VEROCE_RX_SPACE_H
@@ -27,13 +27,16 @@ enum {
 	RX_GROUPS = 2 * RX_WINDOW_MAX / RX_GROUP
 };
 
-/* What an early packet that ends a message leaves behind until its turn comes. */
+struct early_packet;
+
+/* What an early packet leaves behind until its turn comes, if it ends a message or is kept as it came. */
 struct rx_meta {
 	uint8_t opcode;
 	bool se;
 	uint16_t payload_len;
 	uint32_t msn;
 	uint32_t po;
+	struct early_packet *early; /* the whole of it, which is the owner's, and nothing else here counts */
 	union {
 		struct {
 			uint32_t rqmsn;
@@ -52,7 +55,7 @@ struct rx_meta {
 struct rx_window {
 	uint32_t size; /* PSNs, a power of two */
 	struct bitring arrived;
-	struct bitring last;      /* ends a message: its meta is kept */
+	struct bitring last;      /* its meta is kept */
 	struct rx_meta **meta;    /* blocks of 64, by PSN; NULL: none of the 64 is kept */
 	uint64_t fresh[RX_GROUPS / 64]; /* groups with arrivals that no SACK has told of, by number modulo */
 };
@@ -98,8 +101,8 @@ static inline enum rx_place rx_judge(const struct rx_space *s, uint32_t psn, uin
 }
 
 /*
- * Records an early packet, or the one at epsn when its message cannot be finished now; meta where it
- * ends a message, else NULL. False: no memory, nothing is recorded. psn was judged RX_NEW.
+ * Records an early packet, or the one at epsn when its message cannot be finished now; meta where one is
+ * to be kept, else NULL. False: no memory, nothing is recorded. psn was judged RX_NEW.
  */
 bool rx_record(struct rx_space *, struct pool *, uint32_t psn, const struct rx_meta *);
 
@@ -107,7 +110,7 @@ void rx_step_window(struct rx_space *, struct pool *);
 /*
  * The packet at epsn has been dealt with: steps over it, and gives the window back when nothing is
  * early any more. rx_epsn_arrived() tells whether the next one is there; *meta is its meta, or NULL
- * when it ends no message; valid until the step.
+ * when none was kept; valid until the step.
  */
 static inline void rx_step(struct rx_space *s, struct pool *pool)
 {
@@ -119,6 +122,8 @@ static inline void rx_step(struct rx_space *s, struct pool *pool)
 	s->epsn = psn_add(s->epsn, 1);
 }
 bool rx_epsn_arrived(const struct rx_space *, const struct rx_meta **meta);
+/* The meta that is kept of a PSN in [epsn, hpsn], or NULL; valid until the next record or step. */
+struct rx_meta *rx_meta_at(const struct rx_space *, uint32_t psn);
 
 /*
  * Bits of arrived PSNs from `from` on, at most 128, bit 0 first; those above hpsn are 0. For SACKs.

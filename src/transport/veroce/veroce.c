@@ -97,8 +97,7 @@ static bool is_quiet(const struct qp *qp)
 	return !tx_outstanding(&w->q.tx) && !tx_outstanding(&w->r.tx) && list_empty(&w->waiting) &&
 	       list_empty(&qp->active) && list_empty(&qp->held) &&
 	       qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
-	       psn_diff(w->emit, vr->executed) > 0 && vr->rq_done == w->rq_bound && !w->parked &&
-	       !w->fatal &&
+	       psn_diff(w->emit, vr->executed) > 0 && vr->rq_done == w->rq_bound && !w->fatal &&
 	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
 }
 
@@ -210,11 +209,12 @@ static void forget_work(struct transport *tp, struct qp *qp)
 	forget_flying(vr, &w->r);
 	tx_space_drop(&w->q.tx, &tp->pool);
 	tx_space_drop(&w->r.tx, &tp->pool);
+	early_drop(tp, &w->q_in);
+	early_drop(tp, &w->r_in);
 	rx_space_drop(&w->q_in.rx, &tp->pool);
 	rx_space_drop(&w->r_in.rx, &tp->pool);
 	acks_drop(tp, &w->q_in);
 	acks_drop(tp, &w->r_in);
-	strong_order_drop(tp, vr);
 	list_remove(&w->waiting);
 	w->woken = false;
 	recovery_wake(tp, vr->pair);

@@ -12,7 +12,7 @@
  *     requests.c   send WQEs to packets in Q                      (requester)
  *     fence_indicator.c  which of them may not be under way together  (requester)
  *     requested.c  packets in Q to memory and receive WQEs        (responder)
- *     strong_order.c  early packets kept for programs that poll memory (responder)
+ *     early.c      early packets that wait for their turn         (either)
  *     responses.c  READs and atomics executed, and their results to packets in R   (responder)
  *     results.c    packets in R to memory; what completes a WQE   (requester)
  *     acks.c       when a receiver acknowledges, and how          (either)
@@ -123,6 +123,7 @@ struct receiver {
 	bool hole_due;
 	uint8_t hole_tries;
 	uint64_t ext_ns;       /* when ext next shrinks */
+	uint32_t early_bytes;  /* of packets that wait for their turn (early.c) */
 };
 
 enum veroce_peer {
@@ -177,7 +178,6 @@ struct veroce_work {
 	uint32_t asked_psn;    /* of R: lost, and its region is gone */
 	bool fatal;            /* the NAK that is due is the last thing this QP says ... */
 	bool cut_short;        /* ... even if responses are under way */
-	struct parked_packet **parked; /* strong_order.c; NULL: none */
 
 	/* control packets */
 	bool rtt_reply;        /* rtt is to be sent back */
@@ -484,16 +484,34 @@ void requested_drop(struct transport *, struct qp *);
 /* None is bound: gives back what remembers them. */
 void requested_rest(struct transport *, struct veroce_work *);
 
-/* ---- strong_order.c -------------------------------------------------------------------------------- */
+/* ---- early.c --------------------------------------------------------------------------------------- */
 
-struct parked_packet;
+/* A packet that waits for its turn. */
+struct early_packet {
+	struct veroce_packet p; /* as it came, but for its payload, which is a copy */
+	uint8_t *payload;       /* NULL: there is none */
+};
 
-/* Keeps an early packet; false: no room. */
-bool strong_order_park(struct transport *, struct veroce *, const struct pkt *, uint32_t psn);
-/* The packet kept for that PSN; false: none. Its bytes are lent until it is unparked. */
-bool strong_order_at(const struct veroce *, uint32_t psn, struct veroce_packet *);
-void strong_order_unpark(struct transport *, struct veroce *, uint32_t psn);
-void strong_order_drop(struct transport *, struct veroce *);
+/*
+ * Whether an early packet's payload is placed when it comes. By message order that is the oldest message's that
+ * is not entirely here, but for its end: PO and PSN are as far from those that are due, so it belongs there.
+ */
+static inline bool early_lands(const struct transport *tp, const struct receiver *in,
+			       const struct veroce_packet *p)
+{
+	if (tp->order != ORDER_MESSAGE)
+		return tp->order == ORDER_WEAK;
+	return p->msn == psn_add(in->amsn, 1) && !(p->info->flags & F_END) &&
+	       !((p->po - in->po - (p->bth.psn - in->rx.epsn)) & PSN_MASK);
+}
+
+/* Copies and records an early packet that was judged RX_NEW. False: no room, and nothing was done. */
+bool early_keep(struct transport *, struct receiver *, const struct veroce_packet *);
+/* Hands the packet of that record over to the caller, who frees it. */
+struct early_packet *early_take(struct transport *, struct receiver *, struct rx_meta *);
+void early_free(struct transport *, struct early_packet *);
+/* Frees all that are recorded; the records are to be dropped next. */
+void early_drop(struct transport *, struct receiver *);
 
 /* ---- responses.c -------------------------------------------------------------------------------------- */
 
