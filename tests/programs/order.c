@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An ordinary verbs program that relies on the order in which an adapter writes memory, as many do, and counts
+ * where it is not kept. The client writes, the server looks. It is built against the distribution's
+ * libibverbs and knows nothing of who provides it.
+ *
+ *	order -k rewritten|last|flag|random [-p PORT] [-g GID] [-n ROUNDS] [-s SEED] [-b BYTES] [HOST]
+ *
+ * rewritten: a round is 16 WRITEs over the same bytes; when they are complete the last one's are there.
+ * last: whoever sees the last byte of a WRITE sees all others.
+ * flag: whoever sees the second WRITE of two sees all of the first.
+ * random: WRITEs of 1 to BYTES bytes over each other, and between them counters of how many they are: whoever
+ * sees one finds at each place what that many WRITEs left there, or newer. READs of the same bytes bring
+ * what was posted before them, and in the end all is as if one had been done after the other.
+ *
+ * A byte's value is the number of the WRITE that put it there.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <netdb.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { REWRITES = 16, OPS = 40, SENDS_MAX = 128, STUCK_S = 40 };
+
+struct hello {
+	uint32_t qpn, psn, rkey, mtu;
+	uint64_t addr;
+	union ibv_gid gid;
+};
+
+static struct {
+	const char *host;
+	int port, gid;
+	uint32_t rounds, bytes;
+	uint64_t seed;
+
+	int tcp;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	struct hello mine, theirs;
+	uint8_t *memory;    /* `bytes` that are written and looked at, then a counter, then what READs bring */
+	uint8_t *source;    /* of the client: what is being written */
+	size_t source_bytes, source_used;
+	struct ibv_mr *source_mr;
+	uint32_t under_way;
+	uint64_t wrong, looked;
+} g = {.port = 18515, .rounds = 100, .seed = 1, .bytes = 65536};
+
+static void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+static void die(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fprintf(stderr, "%s failed: ", g.host ? "client" : "server");
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+#define CHECK(cond, ...)                      \
+	do {                                  \
+		if (!(cond))                  \
+			die(__VA_ARGS__);     \
+	} while (0)
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static uint64_t draw(uint64_t *state)
+{
+	uint64_t x = *state += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+/* ---- TCP ------------------------------------------------------------------------------------ */
+
+static void tcp_open(void)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_INET6,
+				 .ai_flags = AI_PASSIVE};
+	struct addrinfo *res;
+	char port[8];
+	int s, one = 1;
+
+	if (g.host)
+		hints = (struct addrinfo){.ai_socktype = SOCK_STREAM};
+	snprintf(port, sizeof(port), "%d", g.port);
+	CHECK(!getaddrinfo(g.host, port, &hints, &res), "no such address");
+	s = socket(res->ai_family, res->ai_socktype, 0);
+	CHECK(s >= 0, "socket: %s", strerror(errno));
+	if (g.host) {
+		CHECK(!connect(s, res->ai_addr, res->ai_addrlen), "connect: %s", strerror(errno));
+		g.tcp = s;
+	} else {
+		setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+		CHECK(!bind(s, res->ai_addr, res->ai_addrlen) && !listen(s, 1), "listen: %s",
+		      strerror(errno));
+		g.tcp = accept(s, NULL, NULL);
+		CHECK(g.tcp >= 0, "accept: %s", strerror(errno));
+		close(s);
+	}
+	freeaddrinfo(res);
+}
+
+static void tcp_swap(const void *mine, void *theirs, size_t n)
+{
+	CHECK(send(g.tcp, mine, n, MSG_NOSIGNAL) == (ssize_t)n, "the peer is gone");
+	CHECK(recv(g.tcp, theirs, n, MSG_WAITALL) == (ssize_t)n, "the peer is gone");
+}
+
+static void meet(void)
+{
+	char c = 0;
+
+	tcp_swap(&c, &c, 1);
+}
+
+/* ---- verbs ------------------------------------------------------------------------------------ */
+
+static void device_open(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_port_attr port;
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+					.cap = {.max_send_wr = SENDS_MAX, .max_recv_wr = 1,
+						.max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	size_t bytes = 2 * (size_t)g.bytes + 8;
+
+	CHECK(list && list[0], "no device");
+	g.context = ibv_open_device(list[0]);
+	CHECK(g.context, "open: %s", strerror(errno));
+	ibv_free_device_list(list);
+	CHECK(!ibv_query_port(g.context, 1, &port), "query_port");
+	CHECK(!ibv_query_gid(g.context, 1, g.gid, &g.mine.gid), "query_gid %d", g.gid);
+	g.mine.mtu = port.active_mtu;
+	g.mine.psn = (uint32_t)getpid() & 0xffffff;
+	g.pd = ibv_alloc_pd(g.context);
+	g.memory = calloc(1, bytes);
+	CHECK(g.pd && g.memory, "memory");
+	g.mr = ibv_reg_mr(g.pd, g.memory, bytes, access);
+	CHECK(g.mr, "reg_mr: %s", strerror(errno));
+	if (g.host) {
+		g.source_bytes = (g.bytes > 100000 ? 4 : REWRITES) * (size_t)g.bytes + 8;
+		g.source = calloc(1, g.source_bytes);
+		CHECK(g.source, "memory");
+		g.source_mr = ibv_reg_mr(g.pd, g.source, g.source_bytes, 0);
+		CHECK(g.source_mr, "reg_mr: %s", strerror(errno));
+	}
+	g.cq = ibv_create_cq(g.context, SENDS_MAX, NULL, NULL, 0);
+	CHECK(g.cq, "create_cq: %s", strerror(errno));
+	init.send_cq = init.recv_cq = g.cq;
+	g.qp = ibv_create_qp(g.pd, &init);
+	CHECK(g.qp, "create_qp: %s", strerror(errno));
+	attr.qp_access_flags = (unsigned)access;
+	CHECK(!ibv_modify_qp(g.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						  IBV_QP_ACCESS_FLAGS),
+	      "to INIT");
+	g.mine.qpn = g.qp->qp_num;
+	g.mine.rkey = g.mr->rkey;
+	g.mine.addr = (uintptr_t)g.memory;
+}
+
+static void connect_qp(void)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.min_rnr_timer = 1,
+		.max_dest_rd_atomic = 4,
+		.ah_attr = {.is_global = 1,
+			    .port_num = 1,
+			    .grh = {.dgid = g.theirs.gid, .sgid_index = (uint8_t)g.gid, .hop_limit = 64}},
+		.path_mtu = g.mine.mtu < g.theirs.mtu ? g.mine.mtu : g.theirs.mtu,
+		.dest_qp_num = g.theirs.qpn,
+		.rq_psn = g.theirs.psn,
+	};
+
+	CHECK(!ibv_modify_qp(g.qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+						  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+						  IBV_QP_MIN_RNR_TIMER),
+	      "to RTR");
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = g.mine.psn, .rnr_retry = 7,
+				    .timeout = 14, .retry_cnt = 7, .max_rd_atomic = 4};
+	CHECK(!ibv_modify_qp(g.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+						  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+						  IBV_QP_MAX_QP_RD_ATOMIC),
+	      "to RTS");
+}
+
+static uint64_t counter_off(void)
+{
+	return g.bytes;
+}
+
+static uint8_t *fetched(void)
+{
+	return g.memory + g.bytes + 8;
+}
+
+static void post(enum ibv_wr_opcode opcode, void *local, uint32_t lkey, uint64_t remote_off, uint32_t len)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)local, .length = len, .lkey = lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode,
+				 .send_flags = IBV_SEND_SIGNALED}, *bad;
+
+	wr.wr.rdma.remote_addr = g.theirs.addr + remote_off;
+	wr.wr.rdma.rkey = g.theirs.rkey;
+	CHECK(!ibv_post_send(g.qp, &wr, &bad), "post_send");
+	g.under_way++;
+}
+
+static void wait_all(void)
+{
+	double end = now_s() + STUCK_S;
+
+	while (g.under_way) {
+		struct ibv_wc wc;
+		int n = ibv_poll_cq(g.cq, 1, &wc);
+
+		CHECK(n >= 0 && (!n || wc.status == IBV_WC_SUCCESS), "completion: %s",
+		      n < 0 ? "none" : ibv_wc_status_str(wc.status));
+		CHECK(now_s() < end, "stuck");
+		g.under_way -= (uint32_t)n;
+	}
+}
+
+/* Bytes that no WRITE under way is of. */
+static uint8_t *source(uint32_t len)
+{
+	if (g.source_used + len > g.source_bytes) {
+		wait_all();
+		g.source_used = 0;
+	}
+	g.source_used += len;
+	return g.source + g.source_used - len;
+}
+
+static void write_stamp(uint8_t stamp, uint64_t off, uint32_t len)
+{
+	uint8_t *from = source(len);
+
+	memset(from, stamp, len);
+	post(IBV_WR_RDMA_WRITE, from, g.source_mr->lkey, off, len);
+}
+
+static void write_counter(uint64_t n)
+{
+	uint8_t *from = source(8);
+
+	memcpy(from, &n, 8);
+	post(IBV_WR_RDMA_WRITE, from, g.source_mr->lkey, counter_off(), 8);
+}
+
+/* ---- what is looked at -------------------------------------------------------------------------- */
+
+static uint8_t byte_at(uint64_t off)
+{
+	return __atomic_load_n(g.memory + off, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t counter(void)
+{
+	return __atomic_load_n((uint64_t *)(g.memory + counter_off()), __ATOMIC_ACQUIRE);
+}
+
+static void wait_a_little(double end)
+{
+	CHECK(now_s() < end, "stuck");
+	sched_yield();
+}
+
+static void expect_all(uint8_t stamp)
+{
+	uint64_t bad = 0;
+
+	for (uint32_t i = 0; i < g.bytes; i++)
+		bad += g.memory[i] != stamp;
+	g.wrong += bad != 0;
+	g.looked++;
+}
+
+static void rewritten(uint32_t round)
+{
+	for (uint32_t i = 0; g.host && i < REWRITES; i++)
+		write_stamp((uint8_t)(round * REWRITES + i), 0, g.bytes);
+	wait_all();
+	meet();
+	if (!g.host)
+		expect_all((uint8_t)(round * REWRITES + REWRITES - 1));
+	meet();
+}
+
+static void last(uint32_t round)
+{
+	uint8_t stamp = (uint8_t)(round % 255 + 1);
+	double end = now_s() + STUCK_S;
+
+	if (g.host) {
+		write_stamp(stamp, 0, g.bytes);
+	} else {
+		while (byte_at(g.bytes - 1) != stamp)
+			wait_a_little(end);
+		expect_all(stamp);
+	}
+	wait_all();
+	meet();
+}
+
+static void flag(uint32_t round)
+{
+	uint8_t stamp = (uint8_t)(round % 255 + 1);
+	double end = now_s() + STUCK_S;
+
+	if (g.host) {
+		write_stamp(stamp, 0, g.bytes);
+		write_counter(round + 1);
+	} else {
+		while (counter() != round + 1)
+			wait_a_little(end);
+		expect_all(stamp);
+	}
+	wait_all();
+	meet();
+}
+
+/* ---- random ------------------------------------------------------------------------------------- */
+
+struct op {
+	bool read, count;
+	uint64_t off;
+	uint32_t len;
+};
+
+static void plan(uint32_t round, struct op ops[OPS])
+{
+	uint64_t state = g.seed * 1000003 + round;
+
+	for (uint32_t i = 0; i < OPS; i++) {
+		uint32_t most = g.bytes >> draw(&state) % 12;
+
+		ops[i].read = i && draw(&state) % 12 == 0;
+		ops[i].count = draw(&state) % 2;
+		ops[i].len = 1 + (uint32_t)(draw(&state) % (most ? most : 1));
+		ops[i].off = draw(&state) % (g.bytes - ops[i].len + 1) >> draw(&state) % 12;
+	}
+}
+
+/* WRITEs behind a READ may be seen by it, whatever the adapter: they wait until it is complete. */
+static void random_client(const struct op ops[OPS], uint8_t *model)
+{
+	for (uint32_t i = 0; i < OPS; i++) {
+		const struct op *o = &ops[i];
+
+		if (o->read) {
+			post(IBV_WR_RDMA_READ, fetched(), g.mr->lkey, o->off, o->len);
+			wait_all();
+			g.wrong += memcmp(fetched(), model + o->off, o->len) != 0;
+			g.looked++;
+			continue;
+		}
+		write_stamp((uint8_t)(i + 1), o->off, o->len);
+		memset(model + o->off, (int)i + 1, o->len);
+		if (o->count)
+			write_counter(i + 1);
+	}
+	write_counter(OPS + 1);
+	wait_all();
+}
+
+static void random_server(const struct op ops[OPS], uint8_t *model)
+{
+	double end = now_s() + STUCK_S;
+	uint64_t done = 0, seen;
+
+	while (done <= OPS) {
+		while ((seen = counter()) == done)
+			wait_a_little(end);
+		g.wrong += seen < done || seen > OPS + 1;
+		g.looked++;
+		for (; done < seen && done < OPS; done++) {
+			if (!ops[done].read)
+				memset(model + ops[done].off, (int)done + 1, ops[done].len);
+		}
+		done = seen;
+		for (uint32_t i = 0; i < g.bytes; i++)
+			g.wrong += byte_at(i) < model[i];
+	}
+}
+
+static void random_round(uint32_t round)
+{
+	struct op ops[OPS];
+	uint8_t *model = calloc(1, g.bytes);
+
+	plan(round, ops);
+	memset(g.memory, 0, g.bytes + 8);
+	meet();
+	if (g.host) {
+		random_client(ops, model);
+	} else {
+		random_server(ops, model);
+	}
+	meet();
+	if (!g.host)
+		g.wrong += memcmp(g.memory, model, g.bytes) != 0;
+	meet();
+	free(model);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*round)(uint32_t);
+	} kinds[] = {{"rewritten", rewritten}, {"last", last}, {"flag", flag}, {"random", random_round}};
+	void (*round)(uint32_t) = NULL;
+	int c;
+
+	while ((c = getopt(argc, argv, "p:g:n:s:b:k:")) != -1) {
+		switch (c) {
+		case 'p': g.port = atoi(optarg); break;
+		case 'g': g.gid = atoi(optarg); break;
+		case 'n': g.rounds = (uint32_t)atoi(optarg); break;
+		case 's': g.seed = strtoull(optarg, NULL, 0); break;
+		case 'b': g.bytes = ((uint32_t)atoi(optarg) + 7) & ~7u; break;
+		case 'k':
+			for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+				if (!strcmp(optarg, kinds[i].name))
+					round = kinds[i].round;
+			}
+			break;
+		default: return 2;
+		}
+	}
+	CHECK(round && g.bytes, "-k rewritten, last, flag or random");
+	g.host = argv[optind];
+	device_open();
+	tcp_open();
+	tcp_swap(&g.mine, &g.theirs, sizeof(g.mine));
+	connect_qp();
+	meet();
+	for (uint32_t i = 0; i < g.rounds; i++)
+		round(i);
+	meet();
+	CHECK(!ibv_destroy_qp(g.qp) && !ibv_destroy_cq(g.cq) && !ibv_dereg_mr(g.mr), "destroy");
+	CHECK(!g.source_mr || !ibv_dereg_mr(g.source_mr), "destroy");
+	CHECK(!ibv_dealloc_pd(g.pd) && !ibv_close_device(g.context), "close");
+	printf("looked %llu times, %llu wrong\n", (unsigned long long)g.looked, (unsigned long long)g.wrong);
+	return 0;
+}
