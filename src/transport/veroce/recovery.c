@@ -716,7 +716,9 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 		cc_on_loss(&vr->pair->path[tx_record(&s->tx, s->tx.una)->path].cc, now_ns,
 			   CC_LOSS_RTO);
 	tp->loss->timeout(tp, qp, s, now_ns);
-	if (!s->tx.lost)
+	/* What is lost may have to wait until the oldest is taken, after an RNR NAK. */
+	if (!s->tx.lost || (is_q(qp, s) && vr->w->refused &&
+			    tx_record(&s->tx, s->tx.una)->state == TX_FLYING))
 		recovery_lose(tp, qp, s, s->tx.una, now_ns);
 	/* One at least goes out, whatever is held to be in flight: else nothing might ever again. */
 	if (tx_record(&s->tx, s->tx.una)->state == TX_LOST)
