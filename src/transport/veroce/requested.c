@@ -151,30 +151,26 @@ static enum rx_verdict judge_write(const struct transport *tp, const struct qp *
 	return *to ? RX_EXECUTE : RX_ACCESS;
 }
 
-/* Where the bytes of a SEND or WRITE packet belong: a receive WQE or memory, NULL if there are none. */
-static inline enum rx_verdict judge(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
-				    struct recv_wqe **w, uint8_t **to)
-{
-	if (!fits_mtu(qp, p))
-		return RX_INVALID;
-	return p->info->flags & F_WRITE ? judge_write(tp, qp, p, to) : judge_send(tp, qp, p, w);
-}
-
-/* Places a SEND or WRITE packet, or refuses it; nothing else. */
-static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct veroce_packet *p)
+/* Places a SEND or WRITE packet, or keeps one that could be placed for its turn, or refuses it; nothing else. */
+static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
+			     bool waits)
 {
 	struct recv_wqe *w = NULL;
+	enum rx_verdict v;
 	uint8_t *to = NULL;
-	enum rx_verdict v = judge(tp, qp, p, &w, &to);
 
-	if (v != RX_EXECUTE || !p->payload_len)
+	if (!fits_mtu(qp, p))
+		return RX_INVALID;
+	v = p->info->flags & F_WRITE ? judge_write(tp, qp, p, &to) : judge_send(tp, qp, p, &w);
+	if (v != RX_EXECUTE)
 		return v;
-	if (to) {
+	if (waits)
+		return early_keep(tp, &qp->veroce->w->q_in, p) ? RX_EXECUTE : RX_NOT_READY;
+	if (to)
 		message_place(&tp->mrs, to, p->payload, p->payload_len);
-		return v;
-	}
-	if (!sge_scatter(&tp->mrs, qp_source_pd(qp), (struct sge *)w->sge, w->num_sge,
-			 (uint64_t)p->po * qp->mtu, p->payload, p->payload_len))
+	else if (w && p->payload_len &&
+		 !sge_scatter(&tp->mrs, qp_source_pd(qp), (struct sge *)w->sge, w->num_sge,
+			      (uint64_t)p->po * qp->mtu, p->payload, p->payload_len))
 		return RX_LOCAL_FAULT;
 	return RX_EXECUTE;
 }
@@ -377,7 +373,7 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 	if (!follows(vr, p))
 		v = RX_INVALID;
 	else if (flags & (F_SEND | F_WRITE))
-		v = place(tp, qp, p);
+		v = place(tp, qp, p, false);
 	if (v == RX_NOT_READY) {
 		not_ready(tp, qp);
 		return false;
@@ -462,16 +458,6 @@ static bool has_known_place(struct qp *qp, const struct veroce_packet *p)
 	return !(p->info->flags & F_WRITE) || !p->po || caps_reth_settled(qp);
 }
 
-/* To be placed when its turn comes, if it could be now. */
-static bool keep(struct transport *tp, struct qp *qp, const struct veroce_packet *p)
-{
-	struct recv_wqe *w;
-	uint8_t *to;
-
-	return judge(tp, qp, p, &w, &to) == RX_EXECUTE &&
-	       early_keep(tp, &qp->veroce->w->q_in, p);
-}
-
 /* Before its turn: placed or kept, marked, and no error yet (out-of-order R11). False: dropped unmarked. */
 static bool early(struct transport *tp, struct qp *qp, const struct veroce_packet *p)
 {
@@ -480,10 +466,12 @@ static bool early(struct transport *tp, struct qp *qp, const struct veroce_packe
 	struct rx_meta m;
 
 	if (flags & (F_SEND | F_WRITE)) {
-		if (!early_lands(tp, in, p))
-			return keep(tp, qp, p);
-		if (place(tp, qp, p) != RX_EXECUTE)
+		bool waits = !early_lands(tp, in, p);
+
+		if (place(tp, qp, p, waits) != RX_EXECUTE)
 			return false;
+		if (waits)
+			return true;
 	}
 	if (!(flags & F_END))
 		return rx_record(&in->rx, &tp->pool, p->bth.psn, NULL);
@@ -501,7 +489,7 @@ bool requested_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt
 		return false;
 	if (tp->caps_flags & CAPS_RETH_MESSAGE && !has_known_place(qp, p))
 		return false;
-	if (place(tp, qp, p) != RX_EXECUTE)
+	if (place(tp, qp, p, false) != RX_EXECUTE)
 		return false;
 	veroce_arrival(qp, in, pkt, p, now_ns);
 	step_inside(tp, in, 0);
