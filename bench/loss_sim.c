@@ -5,7 +5,7 @@
  *
  *     loss_sim [--bytes N] [--seed N] [--loss PERCENT] [--bdp PACKETS] [--paths N] [--mtu BYTES]
  *              [--rtt MICROSECONDS] [--skew PERCENT] [--window BDPS] [--backlog PACKETS]
- *              [--loss-detection fast|base|irn|rocev2] [--quick]
+ *              [--loss-detection fast|base|irn|rocev2] [--order message|strong|weak] [--quick]
  *
  * A table with one row for each combination of what is not given. WRITEs of 1 MiB follow each
  * other; the window is 4 bandwidth-delay products, as veRoCE 4.2 asks for, and nothing slows the
@@ -49,6 +49,9 @@ static const uint64_t start_ns = 1000000, negotiation_ns = 20000000;
 
 static const char *const detections[] = {"fast", "base", "irn", "rocev2"};
 
+static const char *const orders[] = {"message", "strong", "weak"}; /* enum nic_order */
+
+#define ORDERS (sizeof(orders) / sizeof(orders[0]))
 enum { DETECTIONS = sizeof(detections) / sizeof(detections[0]), ROCEV2 = 3 };
 
 struct setting {
@@ -63,6 +66,7 @@ struct setting {
 	uint32_t paths;
 	uint32_t mtu;
 	uint32_t detection;
+	enum nic_order order;
 };
 
 struct outcome {
@@ -322,6 +326,7 @@ static void host_create(struct channel *c, int side)
 		.qpn_slot = 1 + (uint32_t)side,
 		.protocol = s->detection == ROCEV2 ? NIC_PROTOCOL_ROCEV2 : NIC_PROTOCOL_VEROCE,
 		.loss = losses[s->detection],
+		.order = s->order,
 		.cc = NIC_CC_NONE,
 		.paths = s->paths,
 		.window_bytes = (uint32_t)(s->window * s->bdp * (s->mtu + WRITE_OVERHEAD)),
@@ -520,7 +525,8 @@ static _Noreturn void usage(void)
 	fprintf(stderr, "usage: loss_sim [--bytes N] [--seed N] [--loss PERCENT] [--bdp PACKETS]\n"
 			"                [--paths N] [--mtu BYTES] [--rtt MICROSECONDS]\n"
 			"                [--skew PERCENT] [--window BDPS] [--backlog PACKETS]\n"
-			"                [--loss-detection fast|base|irn|rocev2] [--quick]\n");
+			"                [--loss-detection fast|base|irn|rocev2]\n"
+			"                [--order message|strong|weak] [--quick]\n");
 	exit(2);
 }
 
@@ -530,6 +536,7 @@ int main(int argc, char **argv)
 		{"bytes", 1, NULL, 'b'}, {"seed", 1, NULL, 's'},   {"loss", 1, NULL, 'l'},
 		{"bdp", 1, NULL, 'd'},	 {"paths", 1, NULL, 'p'},  {"mtu", 1, NULL, 'm'},
 		{"rtt", 1, NULL, 'r'},	 {"skew", 1, NULL, 'k'},   {"loss-detection", 1, NULL, 'D'},
+		{"order", 1, NULL, 'o'},
 		{"quick", 0, NULL, 'q'}, {"window", 1, NULL, 'w'}, {"backlog", 1, NULL, 'B'},
 		{NULL, 0, NULL, 0}};
 	struct setting s = {
@@ -584,6 +591,12 @@ int main(int argc, char **argv)
 			     detection >= 0 && strcmp(optarg, detections[detection]) != 0;)
 				detection--;
 			if (detection < 0)
+				usage();
+			break;
+		case 'o':
+			for (s.order = 0; s.order < ORDERS && strcmp(optarg, orders[s.order]) != 0;)
+				s.order++;
+			if (s.order == ORDERS)
 				usage();
 			break;
 		default:
