@@ -107,6 +107,7 @@ static const struct row rows[] = {
 	CHOICE("order", order, orders, "message", "in which veRoCE writes memory: message by message, strong: packet by packet, weak: as packets come"),
 	CHOICE("fence_indicator", fence_indicator, switches, "off", "on: a veRoCE work request whose bytes an older one still reads or writes waits for it"),
 	CHOICE("reth_base", reth_base, reth_bases, "packet", "address in the packets of a veRoCE WRITE: packet, its own; message, its message's, for peers that do so"),
+	CHOICE("seal", seal, switches, "on", "off: veRoCE packets bear the plain ICRC and prove nothing of their sender, for tools that know no other"),
 	CHOICE("trim", trim, switches, "off", "on: veRoCE's data may be trimmed by switches (DSCP 8, trimmed 9)"),
 	NUMBER("window_bytes", KIND_BYTES, window_bytes, 4096, 1u << 30, "auto", "bytes a queue pair may have unacknowledged"),
 	NUMBER("ack_delay_us", KIND_U32, ack_delay_us, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),

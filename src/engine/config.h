@@ -32,6 +32,7 @@ struct config {
 	enum nic_reth_base reth_base;
 	unsigned trim;         /* 0 or 1 */
 	uint32_t patience_ms; /* a silent peer process of this host that lives is not given up sooner */
+	unsigned seal;         /* 0 or 1 */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
 };
 

@@ -53,6 +53,7 @@ static void without_settings_there_are_defaults(void **state)
 	assert_int_equal(c.rx_window, 65536);
 	assert_int_equal(c.order, NIC_ORDER_MESSAGE);
 	assert_int_equal(c.fence_indicator, 0);
+	assert_int_equal(c.seal, 1);
 	assert_int_equal(c.reth_base, NIC_RETH_PACKET);
 	assert_int_equal(c.trim, 0);
 	assert_int_equal(c.patience_ms, 5000);
@@ -254,6 +255,7 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_LINE_RATE=-1G", "allowed is"},
 		{"VERBENA_LOSS=sr", "VERBENA_LOSS=sr: allowed is fast, base or irn"},
 		{"VERBENA_FENCE_INDICATOR=yes", "VERBENA_FENCE_INDICATOR=yes: allowed is off or on"},
+		{"VERBENA_SEAL=1", "VERBENA_SEAL=1: allowed is off or on"},
 		{"VERBENA_RETH_BASE=region", "VERBENA_RETH_BASE=region: allowed is packet or message"},
 		{"VERBENA_VEROCE_PORT=0", "VERBENA_VEROCE_PORT=0: allowed is a whole number from 1 to 65535, or auto"},
 		{"VERBENA_VEROCE_PORT=4791", "VERBENA_VEROCE_PORT=4791: allowed is any port but 4791, which is RoCEv2's"},
@@ -324,7 +326,7 @@ static void help_has_every_key(void **state)
 	static const char *const keys[] = {"PCAP", "IMPAIR", "INTERFACES", "PORT", "WINDOW_BYTES",
 					   "ACK_DELAY_US", "SPIN_US", "PROTOCOL", "VEROCE_PORT",
 					   "VEROCE_PATHS", "CC", "LINE_RATE", "LOSS", "RX_WINDOW",
-					   "RETH_BASE", "FENCE_INDICATOR"};
+					   "RETH_BASE", "FENCE_INDICATOR", "SEAL"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		assert_non_null(strstr(config_help(), keys[i]));

@@ -203,6 +203,7 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		c->fence_indicator = e->config.fence_indicator;
 		c->reth_base = e->config.reth_base;
 		c->trim = e->config.trim;
+		c->unsealed = !e->config.seal;
 		c->rto_ns_min = RTO_NS_MIN;
 		c->pto_ns_min = PTO_NS_MIN;
 		c->peer_patience_ns = (uint64_t)e->config.patience_ms * 1000000;

@@ -62,7 +62,8 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 	tp->early_bytes_max = c->early_bytes ? c->early_bytes : EARLY_BYTES_MAX;
 	tp->fence_indicator = c->fence_indicator;
 	tp->caps_flags = c->base_only || c->loss == NIC_LOSS_BASE ? 0
-			 : VEROCE_CAPS_FLAGS | (c->trim ? CAPS_TRIM : 0);
+			 : VEROCE_CAPS_FLAGS | (c->trim ? CAPS_TRIM : 0) |
+				   (c->unsealed || c->no_payload ? 0 : CAPS_SEAL);
 	if (c->reth_base == NIC_RETH_MESSAGE) /* which is no extension */
 		tp->caps_flags |= CAPS_RETH_MESSAGE;
 	bool shares = tp->caps_flags & VEROCE_CAPS_FLAGS && c->cc_params && c->cc_params->rxshare;
@@ -208,37 +209,79 @@ static bool is_from_peer(const struct qp *qp, const struct flow *flow)
 				      !memcmp(flow->dst, qp->flow.src, sizeof(flow->dst)));
 }
 
-/* ICRC, QP, P_Key and source, which every wire has in common; NULL: not for a QP here. */
-static inline struct qp *find_receiver(struct nic *nic, const struct pkt *pkt,
-				       const struct bth *bth, enum opcode_service service)
+/* QP, which may be NULL, P_Key and source, which every wire has in common. False: not for it. */
+static inline bool is_receiver(struct nic *nic, const struct qp *qp, const struct pkt *pkt,
+			       const struct bth *bth, enum opcode_service service)
 {
 	struct nic_counters *n = &nic->tp.counters;
-	struct qp *qp = qp_table_find(nic, bth->dqpn);
 
 	if (!qp || !receives(qp_get_state(qp))) {
 		n->rx_no_qp++;
-		return NULL;
+		return false;
 	}
 	if (service != service_of_type[qp->type] || !pkey_matches(bth->pkey, qp->pkey) ||
 	    !is_from_peer(qp, pkt->flow)) {
 		n->rx_wrong_source++;
-		return NULL;
-	}
-	return qp;
-}
-
-static bool icrc_is_good(struct nic *nic, const struct pkt *pkt)
-{
-	struct nic_counters *n = &nic->tp.counters;
-	uint16_t ip_id;
-
-	if (!nic->tp.mrs.no_payload && !icrc_check(&nic->icrc, pkt, &ip_id)) {
-		n->rx_icrc_errors++;
 		return false;
 	}
-	n->rx_packets++;
-	n->rx_bytes += pkt->len;
 	return true;
+}
+
+static bool icrc_is_good(struct nic *nic, const struct pkt *pkt, uint16_t *ip_id)
+{
+	if (nic->tp.mrs.no_payload || icrc_check(&nic->icrc, pkt, 0, ip_id))
+		return true;
+	nic->tp.counters.rx_icrc_errors++;
+	return false;
+}
+
+static inline void count_received(struct nic *nic, const struct pkt *pkt)
+{
+	nic->tp.counters.rx_packets++;
+	nic->tp.counters.rx_bytes += pkt->len;
+}
+
+/*
+ * Whether the packet's sender knows the secret that only the peer has been told, whatever place it has in its
+ * train. Of a random packet 26 bits have to be right over IPv4, and 32 over IPv6.
+ */
+static bool is_sealed(struct nic *nic, const struct pkt *pkt, const struct veroce *vr)
+{
+	uint16_t ip_id;
+
+	return icrc_check(&nic->icrc, pkt, vr->nonce, &ip_id) && (ip_id < PKT_TRAIN_MAX || !vr->ids_kept);
+}
+
+/* What comes without its seal where there should be one: only what a switch cut, which cannot make one. */
+static bool may_be_unsealed(const struct qp *qp, const struct pkt *pkt, const struct veroce_packet *p)
+{
+	uint32_t flags = p->info->flags;
+
+	return flags & (F_REQUEST | F_RESPONSE) && !(flags & F_ACK) && !p->payload_len &&
+	       veroce_is_trimmed(qp, pkt);
+}
+
+/* The ICRC of a veRoCE packet for that QP, or for none; CAPS are told their identification. */
+static bool seal_is_good(struct nic *nic, const struct pkt *pkt, const struct veroce_packet *p,
+			 const struct qp *qp, uint16_t *ip_id)
+{
+	struct veroce *vr = qp ? qp->veroce : NULL;
+
+	if (vr && vr->sealed && is_sealed(nic, pkt, vr))
+		return true;
+	if (nic->tp.mrs.no_payload || icrc_check(&nic->icrc, pkt, 0, ip_id)) {
+		if (!vr || !vr->sealed || opcode_is_caps(p->bth.opcode) || may_be_unsealed(qp, pkt, p))
+			return true;
+		nic->tp.counters.rx_dropped++;
+		return false;
+	}
+	/* The peer may know our nonce sooner than we know that it does. */
+	if (vr && !vr->sealed && vr->caps_told && nic->tp.caps_flags & CAPS_SEAL && is_sealed(nic, pkt, vr)) {
+		vr->sealed = vr->caps_known;
+		return true;
+	}
+	nic->tp.counters.rx_icrc_errors++;
+	return false;
 }
 
 /*
@@ -256,27 +299,54 @@ static const struct veroce_packet *decode_trimmed(struct nic *nic, const struct 
 	return veroce_decode_next(&nic->veroce, copy, pkt->len);
 }
 
-static int veroce_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
+static inline void veroce_deliver(struct nic *nic, struct qp *qp, const struct pkt *pkt,
+				  const struct veroce_packet *p, uint64_t now_ns)
 {
-	const struct veroce_packet *p = veroce_decode_next(&nic->veroce, pkt->data, pkt->len);
-	struct qp *qp;
-	uint8_t headers[VEROCE_HEADERS_MAX + ICRC_LEN];
-
-	if (!p)
-		p = decode_trimmed(nic, pkt, headers);
-	if (!p) {
-		nic->tp.counters.rx_malformed++;
-		return -EBADMSG;
-	}
-	if (!icrc_is_good(nic, pkt))
-		return -EBADMSG;
-	qp = find_receiver(nic, pkt, &p->bth, SVC_RC);
-	if (!qp)
-		return 0;
+	count_received(nic, pkt);
+	if (!is_receiver(nic, qp, pkt, &p->bth, SVC_RC))
+		return;
 	if (qp->ops->veroce_input)
 		qp->ops->veroce_input(&nic->tp, qp, pkt, p, now_ns);
 	else
 		nic->tp.counters.rx_wrong_source++;
+}
+
+/*
+ * What is not sealed, or has another place in its train than was guessed: few packets between ends that seal.
+ */
+__attribute__((noinline)) static int veroce_input_any(struct nic *nic, struct qp *qp, const struct pkt *pkt,
+						      const struct veroce_packet *p, uint64_t now_ns)
+{
+	struct pkt told = *pkt;
+
+	if (!seal_is_good(nic, pkt, p, qp, &told.ip_id))
+		return -EBADMSG;
+	veroce_deliver(nic, qp, &told, p, now_ns);
+	return 0;
+}
+
+__attribute__((noinline)) static int veroce_input_trimmed(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
+{
+	uint8_t headers[VEROCE_HEADERS_MAX + ICRC_LEN];
+	const struct veroce_packet *p = decode_trimmed(nic, pkt, headers);
+
+	if (p)
+		return veroce_input_any(nic, qp_table_find(nic, p->bth.dqpn), pkt, p, now_ns);
+	nic->tp.counters.rx_malformed++;
+	return -EBADMSG;
+}
+
+static int veroce_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
+{
+	const struct veroce_packet *p = veroce_decode_next(&nic->veroce, pkt->data, pkt->len);
+	struct qp *qp;
+
+	if (!p)
+		return veroce_input_trimmed(nic, pkt, now_ns);
+	qp = qp_table_find(nic, p->bth.dqpn);
+	if (!qp || !qp->veroce || !qp->veroce->sealed || icrc_diff(&nic->icrc, pkt) != qp->veroce->nonce)
+		return veroce_input_any(nic, qp, pkt, p, now_ns);
+	veroce_deliver(nic, qp, pkt, p, now_ns);
 	return 0;
 }
 
@@ -287,6 +357,7 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 	enum opcode_service service;
 	struct bth bth;
 	struct qp *qp;
+	uint16_t ip_id;
 
 	if (pkt->flow->dport == nic->tp.veroce_port)
 		return veroce_input(nic, pkt, now_ns);
@@ -295,11 +366,12 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 		nic->tp.counters.rx_malformed++;
 		return -EBADMSG;
 	}
-	if (!icrc_is_good(nic, pkt))
+	if (!icrc_is_good(nic, pkt, &ip_id))
 		return -EBADMSG;
+	count_received(nic, pkt);
 	service = opcode_service(bth.opcode);
-	qp = find_receiver(nic, pkt, &bth, service == SVC_CNP ? SVC_RC : service);
-	if (!qp)
+	qp = qp_table_find(nic, bth.dqpn);
+	if (!is_receiver(nic, qp, pkt, &bth, service == SVC_CNP ? SVC_RC : service))
 		return 0;
 	if (service == SVC_CNP)
 		completer_cnp(&nic->tp, qp, now_ns);
@@ -528,5 +600,16 @@ const struct nic_counters *nic_counters(const struct nic *nic)
 
 bool nic_ip_id(struct nic *nic, const struct pkt *pkt, uint16_t *ip_id)
 {
-	return icrc_check(&nic->icrc, pkt, ip_id);
+	const struct veroce *vr = NULL;
+	struct bth bth;
+
+	if (pkt->flow->dport == nic->tp.veroce_port && pkt->len >= BTH_LEN) {
+		const struct qp *qp;
+
+		bth_decode(&bth, pkt->data);
+		qp = qp_table_find(nic, bth.dqpn);
+		vr = qp && !opcode_is_caps(bth.opcode) ? qp->veroce : NULL;
+	}
+	return (vr && vr->sealed && icrc_check(&nic->icrc, pkt, vr->nonce, ip_id)) ||
+	       icrc_check(&nic->icrc, pkt, 0, ip_id) || (vr && icrc_check(&nic->icrc, pkt, vr->nonce, ip_id));
 }

@@ -137,6 +137,7 @@ struct nic_config {
 	 * read behind them; its len counts everything. Any multiple of 4 from 64 is a path MTU.
 	 */
 	bool no_payload;
+	bool unsealed;           /* veRoCE packets bear the plain ICRC, and prove nothing of their sender */
 	/*
 	 * NIC_TX_ARENA_BYTES, aligned to 64, that packets are laid out in; borrowed as long as the nic lives. Nics
 	 * may share them where what nic_output() lent is done with before another is called. NULL: its own.

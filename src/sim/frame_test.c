@@ -68,7 +68,7 @@ static void a_filled_frame_has_an_icrc(void **state)
 	host_address(p.src, flow.src);
 	host_address(p.dst, flow.dst);
 	pkt.data = frame + BODY;
-	assert_true(icrc_check(&ctx, &pkt, &id));
+	assert_true(icrc_check(&ctx, &pkt, 0, &id));
 	assert_int_equal(id, 0);
 	assert_int_equal(frame[bytes], 0);
 	assert_int_equal(frame[length], 0xee);

@@ -207,7 +207,7 @@ struct qp_ops {
 	void (*input)(struct transport *, struct qp *, const struct pkt *, const struct bth *,
 		      const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
 		      uint32_t payload_len, uint64_t now_ns);
-	/* A veRoCE packet, checked likewise; NULL: this QP cannot take any. */
+	/* A veRoCE packet, checked likewise, CAPS with their true ip_id; NULL: this QP cannot take any. */
 	void (*veroce_input)(struct transport *, struct qp *, const struct pkt *,
 			     const struct veroce_packet *, uint64_t now_ns);
 	/*

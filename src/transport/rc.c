@@ -66,7 +66,7 @@ static void rc_veroce_input(struct transport *tp, struct qp *qp, const struct pk
 			    const struct veroce_packet *p, uint64_t now_ns)
 {
 	if (qp->veroce && p->bth.opcode == OP_CAPS_REQUEST)
-		caps_input(tp, qp, p, now_ns);
+		caps_input(tp, qp, p, pkt->ip_id, now_ns);
 	else
 		tp->counters.rx_wrong_source++;
 }

@@ -26,6 +26,7 @@ struct tx {
 	size_t count;
 	size_t max;
 	struct icrc_ctx *icrc; /* borrowed; NULL: packets exist in numbers, and none is sealed */
+	uint32_t secret;    /* goes into the ICRC of what is committed; 0 but during the turn of a QP that has one */
 	uint16_t train_max; /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
 	uint64_t bytes;
 	/* the train being built */

@@ -13,14 +13,16 @@
  *     +---------------+-----------------------------------------------+
  *  12 |    NumPaths   |            RxWinR                             |
  *     +---------------+-----------------------------------------------+
- *  16 |    reserved   |            source QPN                         |
+ *  16 |     state     |            source QPN                         |
  *     +---------------+-----------------------------------------------+
  *  20 |                    nonce                                      |
  *     +-------------------------------+-------------------------------+
  *  24 |        out-of-order T         |         ack timer (us)        |
  *     +-------------------------------+-------------------------------+
- *  28 |                    reserved                                   |
+ *  28 |                    own nonce                                  |
  *     +---------------------------------------------------------------+
+ *
+ * State and own nonce are reserved in 13.1 (our choice, as CAPS_SEAL is).
  */
 #ifndef WIRE_CAPSETH_H
 #define WIRE_CAPSETH_H
@@ -38,7 +40,12 @@ enum caps_flags {
 	CAPS_TRIM = 8,     /* switches cut payloads instead of dropping packets (veRoCE 8) */
 	CAPS_RXSHARE = 16, /* acknowledgements tell the share of the receive window */
 	CAPS_SACK_ANY = 32, /* a SACK is information and does not say that a packet is lost */
-	CAPS_RETH_MESSAGE = 64 /* packets of a WRITE carry the RETH of their message: VA + PO x PMTU (our choice) */
+	CAPS_RETH_MESSAGE = 64, /* packets of a WRITE carry the RETH of their message: VA + PO x PMTU (our choice) */
+	CAPS_SEAL = 128 /* the ICRC of what is sent to an end is XORed with the nonce of that end (our choice) */
+};
+
+enum caps_state {
+	CAPS_SEALS = 1 /* whatever the sender of this header sends from now on, but CAPS, is sealed */
 };
 
 struct capseth {
@@ -47,11 +54,13 @@ struct capseth {
 	uint8_t profile;      /* 0..3 */
 	uint16_t flags;       /* caps_flags; those not known here may be set */
 	uint8_t mtu_code;     /* 1..5 as in verbs, 6: 8192 */
-	uint32_t rx_window_q; /* 24 bits; packets the sender of this header can record, requests */
 	uint8_t paths;        /* 0: 256 */
+	uint8_t state;        /* caps_state; bits not known here may be set */
+	uint32_t rx_window_q; /* 24 bits; packets the sender of this header can record, requests */
 	uint32_t rx_window_r; /* 24 bits; the same for responses */
 	uint32_t source_qpn;  /* 24 bits */
-	uint32_t nonce;       /* echoed by the response */
+	uint32_t nonce;       /* of who asks; echoed by the response */
+	uint32_t own_nonce;   /* of a response's sender; 0 in requests, which have it already */
 	uint16_t t_hint;      /* the out-of-order threshold expected (veRoCE 5.4) */
 	uint16_t ack_timer_us;
 };
@@ -66,10 +75,12 @@ static inline void capseth_decode(struct capseth *h, const uint8_t *p)
 	h->rx_window_q = get_be24(p + 9);
 	h->paths = p[12];
 	h->rx_window_r = get_be24(p + 13);
+	h->state = p[16];
 	h->source_qpn = get_be24(p + 17);
 	h->nonce = get_be32(p + 20);
 	h->t_hint = get_be16(p + 24);
 	h->ack_timer_us = get_be16(p + 26);
+	h->own_nonce = get_be32(p + 28);
 }
 
 static inline void capseth_encode(uint8_t *p, const struct capseth *h)
@@ -82,12 +93,12 @@ static inline void capseth_encode(uint8_t *p, const struct capseth *h)
 	put_be24(p + 9, h->rx_window_q);
 	p[12] = h->paths;
 	put_be24(p + 13, h->rx_window_r);
-	p[16] = 0;
+	p[16] = h->state;
 	put_be24(p + 17, h->source_qpn);
 	put_be32(p + 20, h->nonce);
 	put_be16(p + 24, h->t_hint);
 	put_be16(p + 26, h->ack_timer_us);
-	put_be32(p + 28, 0);
+	put_be32(p + 28, h->own_nonce);
 }
 
 #endif

@@ -153,9 +153,9 @@ static uint32_t icrc_compute(const struct icrc_start *s, const struct pkt *pkt)
 	return crc32_gzip_refl(crc, pkt->data, pkt->len - ICRC_LEN);
 }
 
-static void seal(const struct icrc_start *s, struct pkt *pkt)
+static void seal(const struct icrc_start *s, struct pkt *pkt, uint32_t secret)
 {
-	uint32_t crc = icrc_compute(s, pkt);
+	uint32_t crc = icrc_compute(s, pkt) ^ secret;
 	uint8_t *p = pkt->data + pkt->len - ICRC_LEN;
 
 	p[0] = (uint8_t)crc;
@@ -170,13 +170,13 @@ void icrc_seal(struct pkt *pkt)
 
 	assert(icrc_len_ok(pkt->len));
 	start_fill(&s, pkt->flow, pkt->len);
-	seal(&s, pkt);
+	seal(&s, pkt, 0);
 }
 
-void icrc_seal_one_of_many(struct icrc_ctx *ctx, struct pkt *pkt)
+void icrc_seal_one_of_many(struct icrc_ctx *ctx, struct pkt *pkt, uint32_t secret)
 {
 	assert(icrc_len_ok(pkt->len));
-	seal(ctx_start(ctx, pkt->flow, pkt->len), pkt);
+	seal(ctx_start(ctx, pkt->flow, pkt->len), pkt, secret);
 }
 
 /* What the identification is wrong by; over 16 bits: that is not it. */
@@ -190,16 +190,24 @@ static uint32_t unwind(struct icrc_ctx *ctx, uint32_t len, uint32_t diff)
 	return d;
 }
 
-bool icrc_check(struct icrc_ctx *ctx, const struct pkt *pkt, uint16_t *ip_id)
+static inline uint32_t diff_of(struct icrc_ctx *ctx, const struct pkt *pkt)
 {
-	const struct icrc_start *s;
+	return icrc_compute(ctx_start(ctx, pkt->flow, pkt->len), pkt) ^ get_le32(pkt->data + pkt->len - ICRC_LEN);
+}
+
+uint32_t icrc_diff(struct icrc_ctx *ctx, const struct pkt *pkt)
+{
+	return diff_of(ctx, pkt);
+}
+
+bool icrc_check(struct icrc_ctx *ctx, const struct pkt *pkt, uint32_t secret, uint16_t *ip_id)
+{
 	uint32_t diff;
 
 	if (!icrc_len_ok(pkt->len))
 		return false;
-	s = ctx_start(ctx, pkt->flow, pkt->len);
-	diff = icrc_compute(s, pkt) ^ get_le32(pkt->data + pkt->len - ICRC_LEN);
-	if (!s->ipv4) {
+	diff = diff_of(ctx, pkt) ^ secret;
+	if (!flow_is_ipv4(pkt->flow)) {
 		if (diff)
 			return false;
 		*ip_id = 0;

@@ -45,8 +45,17 @@ struct icrc_ctx {
  * IPv6). The packet is at least BTH_LEN + ICRC_LEN long and fits one UDP datagram.
  */
 void icrc_seal(struct pkt *pkt);
-/* The same, for those who seal packets that are alike. */
-void icrc_seal_one_of_many(struct icrc_ctx *ctx, struct pkt *pkt);
+/*
+ * The same, for those who seal packets that are alike; XORed with a secret that only the peer knows, or 0. So a
+ * packet proves that its sender knows the secret, to whoever cannot have seen one, and costs no byte for it.
+ */
+void icrc_seal_one_of_many(struct icrc_ctx *ctx, struct pkt *pkt, uint32_t secret);
+
+/*
+ * What the last 4 bytes of a packet with the identification pkt->ip_id differ in from its ICRC: 0, or the secret
+ * that they were XORed with. The length is one that a packet can have.
+ */
+uint32_t icrc_diff(struct icrc_ctx *ctx, const struct pkt *pkt);
 
 /*
  * Whether the last 4 bytes are the ICRC of the others. The IPv4 identification is covered by the
@@ -56,7 +65,10 @@ void icrc_seal_one_of_many(struct icrc_ctx *ctx, struct pkt *pkt);
  *
  * False for lengths that cannot be a packet. pkt->ip_id is a guess: the answer does not depend on
  * it, and comes sooner where it is right. *ip_id is set only on true.
+ *
+ * `secret` is what the ICRC was XORed with, or 0. Where there is one the probability is to be less than
+ * 2^-16 over IPv4, so the caller looks at *ip_id too.
  */
-bool icrc_check(struct icrc_ctx *ctx, const struct pkt *pkt, uint16_t *ip_id);
+bool icrc_check(struct icrc_ctx *ctx, const struct pkt *pkt, uint32_t secret, uint16_t *ip_id);
 
 #endif

@@ -65,6 +65,12 @@ static inline const struct opcode_info *veroce_opcode_info(uint8_t opcode)
 	return info->name ? info : NULL;
 }
 
+/* Those two are never sealed with a secret (13.1, our choice). */
+static inline bool opcode_is_caps(uint8_t opcode)
+{
+	return opcode == OP_CAPS_REQUEST || opcode == OP_CAPS_RESPONSE;
+}
+
 /* Bytes from BTH up to the payload, without time stamps and with one SACKETH; 0 if unknown. */
 static inline uint32_t veroce_header_len(uint8_t opcode)
 {

@@ -66,7 +66,7 @@ static void cnp_looks_as_the_annex_draws_it(void **state)
 	assert_int_equal(burst[0].flow->tos, CNP_TOS);
 	assert_int_equal(burst[0].flow->dport, 4791);
 	assert_memory_equal(burst[0].flow->dst, s.a->host->gids[DUO_GID_IPV4].raw, 16);
-	assert_true(icrc_check(&s.duo->icrc, &burst[0], &ip_id));
+	assert_true(icrc_check(&s.duo->icrc, &burst[0], 0, &ip_id));
 	assert_int_equal(burst[1].data[0], OP_RC_ACK);
 	assert_int_equal(burst[1].flow->tos & 3, ECT0); /* travels with data */
 	sim_end(&s);

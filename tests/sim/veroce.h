@@ -230,7 +230,7 @@ static inline void veroce_forge(struct duo *d, enum duo_side to, struct veroce_p
 		memcpy(buf + pkt.len, payload, p->payload_len);
 	memset(buf + pkt.len + p->payload_len, 0, p->bth.pad);
 	pkt.len += p->payload_len + p->bth.pad + ICRC_LEN;
-	icrc_seal(&pkt);
+	duo_seal(d, to, &pkt);
 	duo_inject(d, to, &flow, buf, pkt.len);
 }
 

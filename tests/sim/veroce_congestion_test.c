@@ -31,7 +31,7 @@ static int forge(struct sim *s, enum duo_side to, struct veroce_packet *p, uint3
 	p->bth.dqpn = to == DUO_A ? s->a->qpn : s->b->qpn;
 	p->bth.pkey = 0xffff;
 	pkt.len = veroce_encode_headers(buf, p) + ICRC_LEN;
-	icrc_seal(&pkt);
+	duo_seal(s->duo, to, &pkt);
 	return duo_inject(s->duo, to, &flow, buf, pkt.len);
 }
 

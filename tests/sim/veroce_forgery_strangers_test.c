@@ -29,7 +29,7 @@ static void what_a_stranger_sends_is_dropped(void **state)
 		flow.dport = VEROCE_UDP_PORT;
 		flow.src[15] ^= 0x80;
 		pkt.len = veroce_encode_headers(buf, &p) + ICRC_LEN;
-		icrc_seal(&pkt);
+		duo_seal(s.duo, DUO_B, &pkt);
 		duo_inject(s.duo, DUO_B, &flow, buf, pkt.len);
 		assert_int_equal(count_b(&s)->rx_wrong_source, i + 1);
 	}
@@ -61,7 +61,7 @@ static void headers_that_are_not_for_the_qp_are_dropped(void **state)
 		pkt.len += 4 + ICRC_LEN - (wrong == LENGTH ? 1 : 0);
 		if (wrong == OPCODE)
 			buf[0] = 0x1f;
-		icrc_seal(&pkt);
+		duo_seal(s.duo, DUO_B, &pkt);
 		buf[pkt.len - 1] ^= wrong == ICRC;
 		duo_inject(s.duo, DUO_B, &flow, buf, pkt.len);
 		assert_int_equal(count_b(&s)->rx_no_qp - before.rx_no_qp, wrong == QPN);
@@ -131,7 +131,8 @@ static void windows_that_cannot_be_are_bounded(void **state)
 		struct duo_rule *lost = post_two(&s); /* some time, it comes in the middle of work */
 
 		p.caps.nonce = vr->nonce;
-		p.caps.flags = VEROCE_CAPS_FLAGS;
+		p.caps.flags = VEROCE_CAPS_FLAGS | CAPS_SEAL;
+		p.caps.own_nonce = vr->peer_nonce;
 		*(i & 1 ? &p.caps.rx_window_q : &p.caps.rx_window_r) = rows[i / 2].told;
 		veroce_forge(s.duo, DUO_A, &p, NULL);
 		assert_int_equal(i & 1 ? vr->q_window : vr->r_window, rows[i / 2].taken);
@@ -144,7 +145,7 @@ static void windows_that_cannot_be_are_bounded(void **state)
 	}
 }
 
-/* What is decided for a QP stays, but the next one to that host begins with veRoCE. */
+/* What is decided for a QP stays, but the next one to that host asks again. */
 static void a_peer_that_speaks_too_late_is_remembered(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -172,7 +173,7 @@ static void a_peer_that_speaks_too_late_is_remembered(void **state)
 	p = caps(&s, OP_CAPS_REQUEST);
 	p.bth.psn = s.a->opt.psn[DUO_A];
 	veroce_forge(s.duo, DUO_A, &p, NULL);
-	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_VEROCE);
+	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_UNKNOWN);
 	expect_alive(&s, 2);
 	sim_end(&s);
 }

@@ -356,7 +356,7 @@ static void inject(struct world *w, const struct target *t, uint8_t *buf, uint32
 	if (t->stranger)
 		flow.src[15] ^= 0x80;
 	if (len >= BTH_LEN + ICRC_LEN)
-		icrc_seal(&pkt);
+		duo_seal(w->d, (enum duo_side)t->side, &pkt);
 	duo_inject(w->d, t->side, &flow, buf, len);
 }
 

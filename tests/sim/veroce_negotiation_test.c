@@ -157,7 +157,7 @@ static void a_question_that_was_lost_is_asked_again_once_the_peer_is_heard(void 
 	duo_idle(s.duo);
 	expect_pairs(&s, DUO_A, 4);
 	DUO_CHECK(s.duo, asked_ns(s.duo, 2) - asked_ns(s.duo, 0) < MS / 4);
-	DUO_CHECK(s.duo, asked_ns(s.duo, 3) == UINT64_MAX); /* the answer is of use to both */
+	DUO_CHECK(s.duo, asked_ns(s.duo, 3) == UINT64_MAX); /* who was answered answers, to tell that it seals */
 	sim_end(&s);
 }
 
@@ -314,7 +314,7 @@ static void forged_answers_change_nothing(void **state)
 	}
 }
 
-/* The test above would see it if one were believed. */
+/* The test above would see it if one were believed. A question is not, where it says that RoCEv2 is spoken. */
 static void true_answers_are_believed(void **state)
 {
 	for (int i = 0; i < 4; i++) {
@@ -331,7 +331,7 @@ static void true_answers_are_believed(void **state)
 		duo_run_for(s.duo, 5 * MS);
 		forge(&s, &truth, nonce);
 		assert_int_equal(chose_veroce(&s), i >> 1);
-		assert_int_equal(nic_counters(s.a->host->nic)->fallbacks, !(i >> 1));
+		assert_int_equal(nic_counters(s.a->host->nic)->fallbacks, i == 1);
 		wall->off = true;
 		duo_idle(s.duo);
 		expect_by(&s, 1);

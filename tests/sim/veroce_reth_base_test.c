@@ -326,7 +326,7 @@ static void a_silent_peer_is_spoken_to_as_set(void **state)
 static void tell(struct sim *s, uint16_t flags)
 {
 	struct veroce_packet p = {
-		.bth = {.opcode = OP_CAPS_REQUEST, .dqpn = s->a->qpn, .psn = s->a->opt.psn[DUO_A]},
+		.bth = {.opcode = OP_CAPS_RESPONSE, .dqpn = s->a->qpn, .psn = s->a->opt.psn[DUO_A]},
 		.caps = {.magic = CAPS_MAGIC,
 			 .version = CAPS_VERSION,
 			 .profile = 3,
@@ -335,7 +335,8 @@ static void tell(struct sim *s, uint16_t flags)
 			 .rx_window_q = 4096,
 			 .rx_window_r = 4096,
 			 .paths = 1,
-			 .source_qpn = s->b->qpn},
+			 .source_qpn = s->b->qpn,
+			 .nonce = s->a->qp->veroce->nonce},
 	};
 
 	veroce_forge(s->duo, DUO_A, &p, NULL);

@@ -10,7 +10,9 @@
 
 #include "base/ipudp.h"
 #include "base/siphash.h"
+#include "nic/state.h"
 #include "support/duo.h"
+#include "transport/veroce/veroce.h"
 #include "wire/packet.h"
 #include "wire/rocev2.h"
 
@@ -247,11 +249,48 @@ static void check_trains(struct duo *d, const struct pkt *burst, size_t n)
 	}
 }
 
-static void check_sealed(struct duo *d, const struct pkt *pkt)
+void duo_seal(const struct duo *d, enum duo_side to, struct pkt *pkt)
+{
+	struct bth bth;
+	const struct qp *qp;
+
+	bth_decode(&bth, pkt->data);
+	qp = qp_table_find(d->host[to].nic, bth.dqpn);
+	icrc_seal(pkt);
+	if (pkt->flow->dport != VEROCE_UDP_PORT || opcode_is_caps(bth.opcode) || !qp || !qp->veroce ||
+	    !qp->veroce->sealed)
+		return;
+	for (uint32_t i = 0; i < ICRC_LEN; i++)
+		pkt->data[pkt->len - ICRC_LEN + i] ^= (uint8_t)(qp->veroce->nonce >> 8 * i);
+}
+
+/* What the sender of a packet seals it with: its QP has been told by its peer, or there is nothing; 0. */
+static uint32_t secret_of(const struct duo *d, enum duo_side from, const struct pkt *pkt)
+{
+	struct bth bth;
+
+	bth_decode(&bth, pkt->data);
+	if (pkt->flow->dport != VEROCE_UDP_PORT || opcode_is_caps(bth.opcode))
+		return 0;
+	for (const struct duo_qp *q = d->qps; q; q = q->next) {
+		const struct veroce *vr = q->qp ? q->qp->veroce : NULL;
+
+		if (q->host == &d->host[from] && vr && q->qp->dest_qpn == bth.dqpn && vr->caps & CAPS_SEAL)
+			return vr->peer_nonce;
+	}
+	return 0;
+}
+
+static bool is_sealed(struct duo *d, enum duo_side from, const struct pkt *pkt, uint16_t *ip_id)
+{
+	return icrc_check(&d->icrc, pkt, secret_of(d, from, pkt), ip_id);
+}
+
+static void check_sealed(struct duo *d, enum duo_side from, const struct pkt *pkt)
 {
 	uint16_t ip_id;
 
-	DUO_CHECK(d, icrc_check(&d->icrc, pkt, &ip_id));
+	DUO_CHECK(d, is_sealed(d, from, pkt, &ip_id));
 	DUO_CHECK(d, ip_id == pkt->ip_id || pkt->flow->dst[0]);
 }
 
@@ -267,7 +306,7 @@ static void corrupt(struct duo *d, struct duo_flight *f, uint64_t bit)
 	for (;; bit++) {
 		bit %= (uint64_t)f->len * 8;
 		f->data[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		if (!icrc_check(&d->icrc, &pkt, &ip_id))
+		if (!is_sealed(d, f->from, &pkt, &ip_id))
 			return;
 		f->data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
@@ -322,7 +361,7 @@ static void transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
 	uint64_t n = 0, arrival = d->now_ns + d->latency_ns;
 
 	DUO_CHECK(d, p.info);
-	check_sealed(d, pkt);
+	check_sealed(d, from, pkt);
 	check_source_port(d, pkt->flow);
 	p.fate = decide(d, &p, &n);
 	if (p.veroce && d->path_ns[p.path] == UINT64_MAX)

@@ -325,6 +325,8 @@ int duo_forge(struct duo *, enum duo_side to, uint8_t gid, struct bth *bth, cons
 /* As it is; the flow is what the receiver sees. */
 int duo_inject(struct duo *, enum duo_side to, const struct flow *, const uint8_t *data,
 	       uint32_t len);
+/* icrc_seal() for such a packet, with the secret that the peer of a veRoCE QP knows. */
+void duo_seal(const struct duo *, enum duo_side to, struct pkt *);
 /* The flow of packets from the other host to `to`. */
 struct flow duo_flow(const struct duo *, enum duo_side to, uint8_t gid);
 void duo_dump(const struct duo *, size_t last);

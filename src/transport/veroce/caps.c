@@ -7,11 +7,21 @@
  *     to do it waits for DECIDE_NS at most and then speaks RoCEv2, for good: it answers profile 0 from
  *     then on. Whoever began with veRoCE because the peer's host does, or because it was asked, and has
  *     heard nothing else of the peer yet, falls back when told profile 0; nothing was executed then.
+ *
+ * A stranger who knows the peer's address can guess QPNs. So a choice is final only by what a stranger cannot
+ * send: an answer with our nonce, or the packet that is due by its PSN. A question proves nothing. It is
+ * answered, and who has made no choice begins with veRoCE; but if nothing is ever heard then, not even of what
+ * was sent, it falls back.
  */
 #include "transport/veroce/veroce.h"
 #include "wire/icrc.h"
 
-enum { TRIES_MAX = 8, TRIES_SILENT, HURRIES_MAX = 6 };
+enum {
+	TRIES_MAX = 8,
+	TRIES_SILENT,
+	HURRIES_MAX = 6,
+	IP_ID_LONE_MAX = 1 /* of CAPS, which begin a train: a response, then a request */
+};
 
 static const uint64_t ask_ns_min = 1000000, ask_ns_max = 200000000;
 static const uint64_t decide_ns = 100000000; /* a first message waits for so long at most */
@@ -33,6 +43,8 @@ static uint16_t offered(const struct transport *tp, const struct qp *qp)
 
 static struct capseth ours(const struct transport *tp, const struct qp *qp)
 {
+	const struct veroce *vr = qp->veroce;
+
 	return (struct capseth){
 		.magic = CAPS_MAGIC,
 		.version = CAPS_VERSION,
@@ -42,6 +54,7 @@ static struct capseth ours(const struct transport *tp, const struct qp *qp)
 		.rx_window_q = tp->rx_window,
 		.rx_window_r = tp->rx_window,
 		.paths = (uint8_t)tp->pairs.config.paths,
+		.state = vr->caps & CAPS_SEAL ? CAPS_SEALS : 0,
 		.source_qpn = qp->qpn,
 		.ack_timer_us = (uint16_t)(tp->lazy_ack_ns / 1000),
 	};
@@ -51,14 +64,20 @@ void caps_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
-	vr->nonce = (uint32_t)transport_secret(tp);
+	do
+		vr->nonce = (uint32_t)transport_secret(tp);
+	while (!vr->nonce); /* 0 is none */
 	vr->caps_ask = true;
 	vr->ask_ns = now_ns;
 	qp_activate(tp, qp);
 }
 
-static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode, uint32_t nonce)
+/* Never sealed: who begins anew does not know the secret. */
+static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode)
 {
+	struct veroce *vr = qp->veroce;
+	uint32_t secret = tp->tx.secret;
+	bool response = opcode == OP_CAPS_RESPONSE;
 	struct veroce_packet p = {
 		.bth = {.opcode = opcode,
 			.migreq = true,
@@ -72,8 +91,15 @@ static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode, uint3
 
 	if (!out)
 		return false;
-	p.caps.nonce = nonce;
+	p.caps.nonce = response ? vr->peer_nonce : vr->nonce;
+	p.caps.own_nonce = response ? vr->nonce : 0;
+	tp->tx.secret = 0;
 	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	tp->tx.secret = secret;
+	if (response) {
+		vr->caps_told = true;
+		vr->caps_seals = p.caps.state & CAPS_SEALS;
+	}
 	return true;
 }
 
@@ -90,12 +116,12 @@ bool caps_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 
 	if (vr->caps_reply) {
-		if (!send_caps(tp, qp, OP_CAPS_RESPONSE, vr->reply_nonce))
+		if (!send_caps(tp, qp, OP_CAPS_RESPONSE))
 			return false;
 		vr->caps_reply = false;
 	}
 	if (vr->caps_ask) {
-		if (!send_caps(tp, qp, OP_CAPS_REQUEST, vr->nonce))
+		if (!send_caps(tp, qp, OP_CAPS_REQUEST))
 			return false;
 		vr->caps_ask = false;
 		vr->ask_ns = now_ns + ask_wait_ns(vr->caps_tries + 1u);
@@ -108,7 +134,7 @@ bool caps_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 /* A peer we have asked often enough without an answer is base; one of which we know nothing is asked on. */
 static bool asks_on(const struct veroce *vr)
 {
-	return !vr->caps_known && (vr->peer == PEER_ASKING || vr->caps_tries < TRIES_MAX);
+	return !caps_are_settled(vr) && (vr->peer == PEER_ASKING || vr->caps_tries < TRIES_MAX);
 }
 
 /* The last question may still be answered. */
@@ -192,23 +218,93 @@ void caps_hurry(struct qp *qp, uint64_t now_ns)
 		qp->veroce->decide_ns = now_ns + decide_ns;
 }
 
-static void agree(struct transport *tp, struct qp *qp, const struct capseth *c, uint64_t now_ns)
+/*
+ * The PSN that it expects of us first. (13.1 has the sender's own first PSN there, which a verbs program
+ * tells its device only after RTR: our choice.) Not judged before ours is known.
+ */
+static bool has_begun(const struct qp *qp)
 {
-	struct veroce *vr = qp->veroce;
-	uint32_t q = c->rx_window_q, r = c->rx_window_r;
+	enum qp_state state = qp_get_state(qp);
 
-	vr->caps = (uint16_t)(c->flags & offered(tp, qp));
-	vr->caps_known = true;
-	vr->caps_ask = false;
-	/* Below the base window no peer can be; above ours no record is kept. */
-	vr->q_window = q < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW
-		       : q > TX_WINDOW_MAX    ? TX_WINDOW_MAX : q;
-	vr->r_window = r < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW
-		       : r > TX_WINDOW_MAX    ? TX_WINDOW_MAX : r;
+	return state == QPS_RTS || state == QPS_SQD;
+}
+
+static bool is_of_another_life(const struct qp *qp, uint32_t psn)
+{
+	return has_begun(qp) && psn != qp->sq_psn;
+}
+
+/* Below the base window no peer can be; above ours no record is kept. */
+static uint32_t bounded(uint32_t window)
+{
+	return window < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW : window > TX_WINDOW_MAX ? TX_WINDOW_MAX : window;
+}
+
+static void take_windows(struct veroce *vr, const struct capseth *c)
+{
+	vr->q_window = bounded(c->rx_window_q);
+	vr->r_window = bounded(c->rx_window_r);
 	if (vr->w) {
 		vr->w->q.peer_window = vr->q_window;
 		vr->w->r.peer_window = vr->r_window;
 	}
+}
+
+/*
+ * The peer asks, or somebody does in its name. If it is true the peer hears us by now, and need not be asked
+ * later only. What it offers is used until it answers, if it knows the PSN that we begin with; but that can be
+ * guessed where programs choose it badly, so nothing is used that would be final.
+ */
+static void asked(const struct transport *tp, struct qp *qp, const struct capseth *c, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (!vr->caps_known && c->profile && has_begun(qp)) {
+		vr->caps &= CAPS_RETH_MESSAGE;
+		vr->caps |= c->flags & offered(tp, qp) & (uint16_t)~(CAPS_RETH_MESSAGE | CAPS_SEAL);
+		take_windows(vr, c);
+	}
+	if (vr->caps_known || vr->caps_ask || !vr->caps_tries ||
+	    vr->ask_ns - ask_wait_ns(vr->caps_tries) + ask_ns_min > now_ns)
+		return;
+	if (vr->caps_tries >= TRIES_MAX)
+		vr->caps_tries = TRIES_MAX - 1;
+	vr->caps_ask = true;
+}
+
+static uint16_t agreed(const struct transport *tp, const struct qp *qp, const struct capseth *c)
+{
+	uint16_t flags = (uint16_t)(c->flags & offered(tp, qp));
+
+	return c->own_nonce ? flags : (uint16_t)(flags & ~CAPS_SEAL);
+}
+
+/*
+ * From now on what leaves is sealed, and the peer is told so, as it has to know. It has told us so, or will:
+ * then what comes must be. A lone datagram has identification 0, and what is sealed has the place in its train;
+ * where that is not what came, somebody on the way gives packets others, and they prove nothing (IPv4).
+ */
+static void seal(struct qp *qp, const struct capseth *c, uint16_t ip_id)
+{
+	struct veroce *vr = qp->veroce;
+
+	vr->peer_nonce = c->own_nonce;
+	if (!vr->caps_seals)
+		vr->caps_reply = true;
+	if (!vr->sealed)
+		vr->ids_kept = ip_id <= IP_ID_LONE_MAX;
+	if (c->state & CAPS_SEALS)
+		vr->sealed = true;
+}
+
+static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
+{
+	struct veroce *vr = qp->veroce;
+
+	vr->caps = agreed(tp, qp, c);
+	vr->caps_known = true;
+	vr->caps_ask = false;
+	take_windows(vr, c);
 	qp_activate(tp, qp);
 }
 
@@ -216,9 +312,9 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c, 
 static bool contradicts(const struct transport *tp, const struct qp *qp, const struct capseth *c)
 {
 	const struct veroce *vr = qp->veroce;
-	bool settled = vr->caps_known || vr->caps & CAPS_RETH_MESSAGE;
+	uint16_t settled = vr->caps_known ? CAPS_RETH_MESSAGE | CAPS_SEAL : vr->caps & CAPS_RETH_MESSAGE;
 
-	return settled && (vr->caps ^ (c->flags & offered(tp, qp))) & CAPS_RETH_MESSAGE;
+	return (vr->caps ^ agreed(tp, qp, c)) & settled;
 }
 
 /*
@@ -231,38 +327,25 @@ static void fail(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp_to_error(tp, qp, now_ns);
 }
 
-/*
- * The PSN that it expects of us first. (13.1 has the sender's own first PSN there, which a verbs program
- * tells its device only after RTR: our choice.)
- */
-static bool is_of_another_life(const struct qp *qp, uint32_t psn)
+/* The choice is made for RoCEv2: who asks is told so. But the next QP of that host asks before it chooses. */
+static void too_late(struct transport *tp, struct qp *qp, const struct capseth *c, uint64_t now_ns)
 {
-	enum qp_state state = qp_get_state(qp);
-
-	return (state == QPS_RTS || state == QPS_SQD) && psn != qp->sq_psn;
+	if (c->profile && tp->protocol == TRANSPORT_AUTO)
+		pair_learn(qp->veroce->pair, PAIR_UNKNOWN, now_ns);
 }
 
-void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
+/* Of the peer, once it is known beyond doubt: it does not change in the life of a connection. */
+static uint32_t known_nonce(const struct veroce *vr, const struct capseth *c)
+{
+	return vr->caps & CAPS_SEAL ? vr->peer_nonce : c->nonce;
+}
+
+/* It echoes our nonce: all that it says is the peer's word. */
+static void answered(struct transport *tp, struct qp *qp, const struct capseth *c, uint16_t ip_id,
+		     uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	const struct capseth *c = &p->caps;
-	bool request = p->bth.opcode == OP_CAPS_REQUEST;
 
-	if (c->magic != CAPS_MAGIC || c->version != CAPS_VERSION || c->source_qpn != qp->dest_qpn ||
-	    (!request && c->nonce != vr->nonce) || is_of_another_life(qp, p->bth.psn)) {
-		tp->counters.rx_dropped++;
-		return;
-	}
-	if (request) {
-		vr->caps_reply = true;
-		vr->reply_nonce = c->nonce;
-		qp_activate(tp, qp);
-	}
-	if (qp->ops == &rc_ops) { /* decided: it is told so; the next QP may do better */
-		if (c->profile && tp->protocol == TRANSPORT_AUTO)
-			pair_learn(vr->pair, PAIR_VEROCE, now_ns);
-		return;
-	}
 	if (!c->profile) {
 		if (vr->peer != PEER_CONFIRMED && tp->protocol == TRANSPORT_AUTO) {
 			pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
@@ -271,11 +354,93 @@ void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet 
 		return;
 	}
 	pair_learn(vr->pair, PAIR_VEROCE, now_ns);
-	veroce_heard(tp, qp, !request, now_ns);
-	if (!contradicts(tp, qp, c))
-		agree(tp, qp, c, now_ns);
-	else if (!vr->caps_known)
+	caps_hears(tp, qp, true, now_ns);
+	if (!contradicts(tp, qp, c)) {
+		agree(tp, qp, c);
+		if (vr->caps & CAPS_SEAL)
+			seal(qp, c, ip_id);
+	} else if (!vr->caps_known) {
 		fail(tp, qp, now_ns);
-	else
+	} else {
 		tp->counters.rx_dropped++; /* a peer does not change its mind */
+	}
+}
+
+void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint16_t ip_id,
+		uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	const struct capseth *c = &p->caps;
+	bool request = p->bth.opcode == OP_CAPS_REQUEST;
+
+	if (c->magic != CAPS_MAGIC || c->version != CAPS_VERSION || c->source_qpn != qp->dest_qpn ||
+	    c->nonce != (request ? known_nonce(vr, c) : vr->nonce) || is_of_another_life(qp, p->bth.psn)) {
+		tp->counters.rx_dropped++;
+		return;
+	}
+	if (request) {
+		vr->caps_reply = true;
+		vr->peer_nonce = c->nonce;
+		qp_activate(tp, qp);
+	}
+	if (qp->ops == &rc_ops) {
+		too_late(tp, qp, c, now_ns);
+	} else if (!request) {
+		answered(tp, qp, c, ip_id, now_ns);
+	} else {
+		if (c->profile)
+			caps_hears(tp, qp, false, now_ns);
+		asked(tp, qp, c, now_ns);
+	}
+}
+
+/* ---- what others tell of the peer ------------------------------------------------------------------ */
+
+void caps_hears(struct transport *tp, struct qp *qp, bool proved, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (vr->peer == PEER_ASKING) {
+		vr->peer = PEER_ASSUMED;
+		qp->ops = &veroce_ops;
+		vr->decide_ns = 0;
+		qp_activate(tp, qp);
+	}
+	if (proved && vr->peer == PEER_ASSUMED) {
+		vr->peer = PEER_CONFIRMED;
+		pair_learn(vr->pair, PAIR_VEROCE, now_ns);
+		caps_heard(tp, qp);
+	}
+}
+
+bool caps_doubts(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (vr->peer == PEER_CONFIRMED || tp->protocol != TRANSPORT_AUTO ||
+	    pair_speaks(vr->pair, now_ns) == PAIR_VEROCE)
+		return false;
+	veroce_fall_back(tp, qp, now_ns);
+	return true;
+}
+
+bool caps_is_due(const struct veroce *vr, const struct veroce_packet *p)
+{
+	return p->info->flags & F_START &&
+	       p->bth.psn == (vr->w ? vr->w->q_in.rx.epsn : vr->quiet.q_epsn);
+}
+
+bool caps_is_plausible(const struct veroce *vr, const struct veroce_packet *p)
+{
+	uint32_t flags = p->info->flags;
+
+	if (flags & F_REQUEST)
+		return caps_is_due(vr, p) || (vr->peer == PEER_ASSUMED && (vr->caps_reply || vr->caps_told));
+	if (vr->peer == PEER_ASKING || !vr->w)
+		return false; /* nothing was sent */
+	if (p->bth.opcode == OP_RC_ACK)
+		return tx_is_outstanding(&vr->w->q.tx, p->bth.psn);
+	if (p->bth.opcode == OP_RC_SACK) /* perhaps the first one is missing */
+		return tx_is_outstanding(&vr->w->q.tx, psn_add(p->bth.psn, 1));
+	return flags & F_RESPONSE && !(flags & F_ACK) && p->bth.psn == vr->w->r_in.rx.epsn && vr->w->reads_done != vr->reads;
 }

@@ -14,6 +14,7 @@ enum {
 	RTO_SHIFT_MAX = 6,
 	RNR_SHIFT_MAX = 10,
 	PROBES_MAX = 3, /* a stall; each may be lost, or its answer */
+	DOUBTS = 7,     /* timeouts in a row after which a peer is doubted, where the program never gives up */
 	SILENT_A_TIMEOUT = 4 /* packets that a timeout counts for against a path */
 };
 
@@ -678,6 +679,7 @@ static bool grace(const struct transport *tp, const struct qp *qp, struct sender
 void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
+	bool hopeless;
 
 	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && vr->w->rnr_until_ns))
 		return;
@@ -699,7 +701,10 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 	s->timeout_ns = now_ns;
 	if (s->retries < UINT8_MAX)
 		s->retries++;
-	if (recovery_is_hopeless(tp, qp, s->retries, s->progress_ns, now_ns)) {
+	hopeless = recovery_is_hopeless(tp, qp, s->retries, s->progress_ns, now_ns);
+	if ((hopeless || (!qp->timeout && s->retries > DOUBTS)) && caps_doubts(tp, qp, now_ns))
+		return;
+	if (hopeless) {
 		pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
 		if (is_q(qp, s)) {
 			fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);

@@ -290,23 +290,6 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp_activate(tp, qp);
 }
 
-void veroce_heard(struct transport *tp, struct qp *qp, bool confirmed, uint64_t now_ns)
-{
-	struct veroce *vr = qp->veroce;
-
-	if (vr->peer == PEER_ASKING) {
-		vr->peer = PEER_ASSUMED;
-		qp->ops = &veroce_ops;
-		vr->decide_ns = 0;
-		qp_activate(tp, qp);
-	}
-	if (confirmed && vr->peer == PEER_ASSUMED) {
-		vr->peer = PEER_CONFIRMED;
-		pair_learn(vr->pair, PAIR_VEROCE, now_ns);
-		caps_heard(tp, qp);
-	}
-}
-
 void veroce_readdress(const struct transport *tp, struct qp *qp)
 {
 	if (qp->veroce && qp->veroce->w)
@@ -423,15 +406,17 @@ static void count_arrival(struct transport *tp, struct qp *qp, const struct pkt 
 static void input_any(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		      const struct veroce_packet *p, uint64_t now_ns)
 {
-	if (p->bth.opcode == OP_CAPS_REQUEST || p->bth.opcode == OP_CAPS_RESPONSE) {
-		caps_input(tp, qp, p, now_ns);
+	if (opcode_is_caps(p->bth.opcode)) {
+		caps_input(tp, qp, p, pkt->ip_id, now_ns);
 	} else {
-		if (!veroce_wake(tp, qp)) {
+		bool proved = qp->veroce->peer == PEER_CONFIRMED;
+
+		if ((!proved && !caps_is_plausible(qp->veroce, p)) || !veroce_wake(tp, qp)) {
 			tp->counters.rx_dropped++;
 			return;
 		}
-		if (qp->veroce->peer != PEER_CONFIRMED)
-			veroce_heard(tp, qp, true, now_ns);
+		if (!proved && (!(p->info->flags & F_REQUEST) || caps_is_due(qp->veroce, p)))
+			caps_hears(tp, qp, true, now_ns);
 		if (tp->rxshare.line_kbps)
 			count_arrival(tp, qp, pkt, p, now_ns);
 		dispatch(tp, qp, pkt, p, now_ns);
@@ -464,11 +449,15 @@ static void rocev2_input(struct transport *tp, struct qp *qp, const struct pkt *
 			 const uint8_t *headers, const uint8_t *payload, uint32_t payload_len,
 			 uint64_t now_ns)
 {
-	if (qp->veroce->peer == PEER_CONFIRMED || tp->protocol == TRANSPORT_VEROCE) {
+	struct veroce *vr = qp->veroce;
+
+	/* Nothing of ours was sent in RoCEv2, so that there is only one packet that it can have sent first. */
+	if (vr->peer == PEER_CONFIRMED || tp->protocol == TRANSPORT_VEROCE || info->flags & F_RESPONSE ||
+	    !(info->flags & F_START) || bth->psn != qp->rq_psn) {
 		tp->counters.rx_wrong_source++;
 		return;
 	}
-	pair_learn(qp->veroce->pair, PAIR_UNKNOWN, now_ns);
+	pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
 	veroce_fall_back(tp, qp, now_ns);
 	if (!qp->gbn)
 		return;
@@ -561,8 +550,12 @@ static bool has_answer(const struct qp *qp)
 
 static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	bool more = take_turn(tp, qp, now_ns);
+	const struct veroce *vr = qp->veroce;
+	bool more;
 
+	tp->tx.secret = vr->caps & CAPS_SEAL ? vr->peer_nonce : 0;
+	more = take_turn(tp, qp, now_ns);
+	tp->tx.secret = 0;
 	if (more && acks_go_first(tp) && qp->veroce && has_answer(qp))
 		qp_activate_to_answer(tp, qp);
 	if (qp->veroce)
@@ -640,6 +633,8 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
 			requests_end_rnr(tp, qp, now_ns);
 		recovery_expire(tp, qp, &vr->w->q, now_ns);
+		if (qp->ops == &rc_ops)
+			return; /* it fell back */
 		if (qp_get_state(qp) != QPS_ERR)
 			recovery_expire(tp, qp, &vr->w->r, now_ns);
 		if (qp_get_state(qp) != QPS_ERR)
@@ -700,7 +695,7 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 		return false;
 	/* Nor is any of these set. */
 	if (!(w->q.reo_ns | w->r.reo_ns | w->q_in.hole_ns | w->r_in.hole_ns | w->watch_ns | w->rnr_until_ns) &&
-	    vr->caps_known)
+	    caps_are_settled(vr))
 		return true;
 	return !due_before(w->q.reo_ns, set_ns) && !due_before(w->r.reo_ns, set_ns) &&
 	       !due_before(w->q_in.hole_ns, set_ns) && !due_before(w->r_in.hole_ns, set_ns) &&

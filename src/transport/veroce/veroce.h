@@ -128,8 +128,8 @@ struct receiver {
 
 enum veroce_peer {
 	PEER_ASKING,    /* nothing is sent before we know what it speaks */
-	PEER_ASSUMED,   /* its host speaks veRoCE, of this QP nothing was heard */
-	PEER_CONFIRMED  /* it sent veRoCE for this QP */
+	PEER_ASSUMED,   /* its host speaks veRoCE, or somebody asked in its name: nothing is proved */
+	PEER_CONFIRMED  /* it sent what nobody else could for this QP: our nonce, or PSNs that were due */
 };
 
 /*
@@ -216,15 +216,22 @@ struct veroce {
 
 	/* negotiation */
 	uint8_t peer;          /* enum veroce_peer */
-	bool caps_known;
-	bool caps_reply;       /* a response is due */
-	bool caps_ask;         /* a request is due */
+	bool caps_known;       /* the peer has answered: it knew our nonce */
+	bool caps_reply : 1;   /* a response is due */
+	bool caps_ask : 1;     /* a request is due */
+	bool caps_told : 1;    /* a response was sent: the peer may know our window, and our nonce */
+	bool caps_seals : 1;   /* it told the peer that all is sealed from now on */
+	/*
+	 * What comes is sealed with our nonce, or is nobody's: the peer said so, or a packet of its was. It said so
+	 * in a packet with the IP identification that its host gives a lone datagram: nobody changes it on the way.
+	 */
+	bool sealed : 1, ids_kept : 1;
 	uint8_t caps_tries;
 	uint8_t caps_hurries;  /* times that it asked sooner, as it heard the peer but no answer */
 	uint16_t caps;         /* flags that both ends have; 0 before the answer, but see caps_reth_settled() */
 	uint32_t starved_ms;   /* since when memory for what is to be sent is lacking; 0: it is not */
-	uint32_t nonce;
-	uint32_t reply_nonce;
+	uint32_t nonce;        /* ours; what comes is sealed with it */
+	uint32_t peer_nonce;   /* what is said to be the peer's; it is, once caps has CAPS_SEAL */
 	uint64_t ask_ns;       /* when to ask again */
 	uint64_t decide_ns;    /* PEER_ASKING with work to do: RoCEv2 from then on; 0: not set */
 };
@@ -280,8 +287,6 @@ static inline bool veroce_reserve(struct transport *tp, struct veroce_work *w, s
 void veroce_query(const struct qp *, uint32_t *rq_psn, uint32_t *sq_psn);
 /* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
 void veroce_fall_back(struct transport *, struct qp *, uint64_t now_ns);
-/* The peer spoke veRoCE of this QP; `confirmed`: in a way that shows that it knows we do. */
-void veroce_heard(struct transport *, struct qp *, bool confirmed, uint64_t now_ns);
 /* 64 bits that no peer can guess. */
 uint64_t transport_secret(struct transport *);
 /* Sets qp->timer to the earliest deadline, lazily. */
@@ -381,12 +386,19 @@ static inline void veroce_arrival(struct qp *qp, struct receiver *in, const stru
 /* ---- caps.c -------------------------------------------------------------------------------------- */
 
 void caps_start(struct transport *, struct qp *, uint64_t now_ns);
-void caps_input(struct transport *, struct qp *, const struct veroce_packet *, uint64_t now_ns);
+/* ip_id is that of the packet; 0 over IPv6. */
+void caps_input(struct transport *, struct qp *, const struct veroce_packet *, uint16_t ip_id, uint64_t now_ns);
 bool caps_send(struct transport *, struct qp *, uint64_t now_ns);
 /* False: no room. */
 static inline bool caps_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	return (!qp->veroce->caps_reply && !qp->veroce->caps_ask) || caps_send(tp, qp, now_ns);
+}
+
+/* There is nothing to ask: the peer answered, and seals if both can. */
+static inline bool caps_are_settled(const struct veroce *vr)
+{
+	return vr->caps_known && (vr->sealed || !(vr->caps & CAPS_SEAL));
 }
 
 void caps_expire(struct transport *, struct qp *, uint64_t now_ns);
@@ -395,7 +407,7 @@ static inline uint64_t caps_deadline(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
 
-	return vr->caps_known && !vr->decide_ns ? TIMER_NEVER : caps_deadline_asking(qp);
+	return caps_are_settled(vr) && !vr->decide_ns ? TIMER_NEVER : caps_deadline_asking(qp);
 }
 
 /*
@@ -412,6 +424,20 @@ bool caps_reth_settled(struct qp *);
 void caps_heard(struct transport *, struct qp *);
 /* The peer acknowledged something, or sent what cannot be taken yet, and has not answered. */
 void caps_unanswered(struct transport *, struct qp *, uint64_t now_ns);
+/* The peer, or who says so, spoke veRoCE of this QP; `proved`: nobody else could have. */
+void caps_hears(struct transport *, struct qp *, bool proved, uint64_t now_ns);
+/*
+ * It did not answer, as long as the program is patient. True: what it speaks was only assumed, for no better
+ * reason than that somebody asked in its name, so that it is spoken to in RoCEv2 from now on.
+ */
+bool caps_doubts(struct transport *, struct qp *, uint64_t now_ns);
+/* The first request of a peer: nothing else begins with the PSN that is due. */
+bool caps_is_due(const struct veroce *, const struct veroce_packet *);
+/*
+ * Of a peer that has proved nothing yet the request that is due is taken, early ones if it has asked, and what
+ * answers our own. Whatever else comes may be a stranger's, who has guessed a QPN. False: it is dropped.
+ */
+bool caps_is_plausible(const struct veroce *, const struct veroce_packet *);
 /* Work came before it is known how to send it. */
 void caps_hurry(struct qp *, uint64_t now_ns);
 
