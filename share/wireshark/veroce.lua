@@ -23,6 +23,8 @@ local MAX_PMTU = 8192
 veroce.prefs.port = Pref.uint("UDP port", PORT, "UDP destination port of veRoCE")
 veroce.prefs.trimmed = Pref.uint("DSCP of trimmed packets", 9, "How switches mark a packet whose payload they cut off")
 veroce.prefs.icrc = Pref.bool("Check the ICRC", true, "Compute the invariant CRC of every packet")
+veroce.prefs.secrets = Pref.string("Secrets", "", "What ICRCs may be XORed with where the CAPS packets that "
+	.. "agreed on it are not in the capture: hexadecimal numbers with spaces between")
 
 ---------------------------------------------------------------------------------------------------
 -- Opcodes (veRoCE 3): name, PSN space, stack, and what payload there is: full (a PMTU: all but the last
@@ -144,17 +146,18 @@ add_field("caps_trim", "bool", "caps.flags.trim", "TRIM", 16, nil, 0x0008)
 add_field("caps_rxshare", "bool", "caps.flags.rxshare", "RXSHARE", 16, nil, 0x0010)
 add_field("caps_sack_any", "bool", "caps.flags.sack_any", "SACK_ANY", 16, nil, 0x0020)
 add_field("caps_reth_message", "bool", "caps.flags.reth_message", "RETH_MESSAGE", 16, nil, 0x0040)
-add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xff80)
+add_field("caps_seal", "bool", "caps.flags.seal", "SEAL", 16, nil, 0x0080)
+add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xff00)
 add_field("caps_pmtu", "uint8", "caps.pmtu", "PMTU code", base.DEC, PMTU_CODES)
 add_field("caps_rxwinq", "uint24", "caps.rxwinq", "Receive window, requests (packets)", base.DEC)
 add_field("caps_paths", "uint8", "caps.numpaths", "Number of paths (0 means 256)", base.DEC)
 add_field("caps_rxwinr", "uint24", "caps.rxwinr", "Receive window, responses (packets)", base.DEC)
-add_field("caps_resv8", "uint8", "caps.resv8", "Reserved", base.HEX)
+add_field("caps_state", "uint8", "caps.state", "State (1: what follows is sealed)", base.HEX)
 add_field("caps_qpn", "uint24", "caps.qpn", "Source QP", base.HEX)
 add_field("caps_nonce", "uint32", "caps.nonce", "Nonce", base.HEX)
 add_field("caps_t", "uint16", "caps.t_hint", "T hint", base.DEC)
 add_field("caps_timer", "uint16", "caps.ack_timer", "Acknowledgement timer (us)", base.DEC)
-add_field("caps_resv32", "uint32", "caps.resv32", "Reserved", base.HEX)
+add_field("caps_own_nonce", "uint32", "caps.own_nonce", "Nonce of who answers", base.HEX)
 -- TSETH, TSEETH (veRoCE 13.2)
 add_field("ts_tx1", "uint32", "ts.tx1", "TX1 (ns)", base.DEC)
 add_field("ts_path", "uint8", "ts.path_id", "PathID", base.DEC)
@@ -174,6 +177,7 @@ add_field("pad", "bytes", "pad", "Pad")
 add_field("extra", "bytes", "extra", "Bytes that belong to no header")
 add_field("icrc", "uint32", "icrc", "ICRC", base.HEX)
 add_field("icrc_computed", "uint32", "icrc.computed", "Computed ICRC", base.HEX)
+add_field("icrc_secret", "uint32", "icrc.secret", "ICRC is XORed with", base.HEX)
 add_field("icrc_status", "uint8", "icrc.status", "ICRC status", base.DEC, ICRC_STATUS)
 
 do
@@ -584,6 +588,36 @@ function H.SLOW(p) -- veRoCE 3: the signal is in BTH.PSN
 	say(p, "slow PSN=%d", p.psn)
 end
 
+-- CAPS_SEAL: the ICRC of what is sent to an end is XORed with the nonce of that end. What CAPS tell of them, by
+-- address and QPN of the end; there may have been several lives.
+local told = {}
+
+function veroce.init()
+	told = {}
+end
+
+local function learn(p, qpn, nonce)
+	local key = p.source .. " " .. qpn
+	told[key] = told[key] or {}
+	told[key][nonce] = true
+end
+
+-- The secret that makes the ICRC sent the one computed, or nothing.
+local function secret_of(p, difference)
+	if not p.op or p.code == 0xf0 or p.code == 0xf1 then
+		return
+	end
+	local nonces = told[p.destination .. " " .. p.dqpn]
+	if nonces and nonces[difference] then
+		return difference
+	end
+	for text in veroce.prefs.secrets:gmatch("%x+") do
+		if tonumber(text, 16) == difference then
+			return difference
+		end
+	end
+end
+
 function H.CAPSETH(p)
 	local range, tree = take(p, 32, "Capabilities Header (CAPSETH)")
 	if not range then
@@ -606,26 +640,34 @@ function H.CAPSETH(p)
 	local flags_tree = tree:add(f.caps_flags, flags)
 	local names = {}
 	for i, key in ipairs({ "multi_sack", "ts", "pmtu8192", "trim", "rxshare", "sack_any",
-		"reth_message" }) do
+		"reth_message", "seal" }) do
 		flags_tree:add(f["caps_" .. key], flags)
 		if floor(flags:uint() / 2 ^ (i - 1)) % 2 == 1 then
 			names[#names + 1] = key:upper()
 		end
 	end
 	local resv = flags_tree:add(f.caps_flags_resv, flags)
-	if flags:uint() >= 0x80 then
+	if flags:uint() >= 0x100 then
 		complain(p, e.reserved, "Reserved flags are set", resv)
 	end
 	value(f.caps_pmtu, 8, 1, number(8, 1) < 1 or number(8, 1) > 6, "The PMTU code is not 1..6")
 	tree:add(f.caps_rxwinq, range:range(9, 3))
 	tree:add(f.caps_paths, range:range(12, 1))
 	tree:add(f.caps_rxwinr, range:range(13, 3))
-	reserved(p, tree, f.caps_resv8, range:range(16, 1))
+	value(f.caps_state, 16, 1, number(16, 1) > 1, "The state is not 0 or 1")
 	tree:add(f.caps_qpn, range:range(17, 3))
 	tree:add(f.caps_nonce, range:range(20, 4))
 	tree:add(f.caps_t, range:range(24, 2))
 	tree:add(f.caps_timer, range:range(26, 2))
-	reserved(p, tree, f.caps_resv32, range:range(28, 4))
+	tree:add(f.caps_own_nonce, range:range(28, 4))
+	if p.code == 0xf1 then
+		learn(p, number(17, 3), number(28, 4))
+	else
+		learn(p, number(17, 3), number(20, 4))
+		if number(28, 4) ~= 0 then
+			complain(p, e.value, "A question with the nonce of an answer")
+		end
+	end
 	say(p, "sqpn=%s flags=%s PMTU=%s nonce=%s", hex(number(17, 3), 6),
 		#names > 0 and table.concat(names, "|") or "none", PMTU_CODES[number(8, 1)] or "?", hex(number(20, 4), 8))
 end
@@ -844,8 +886,13 @@ local function dissect_icrc(p, ip, udp)
 	local status = 2
 	if ip and p.stop >= BTH_LEN and veroce.prefs.icrc then
 		local computed = icrc_of(ip, udp, p.tvb:range(0, p.stop):raw())
-		status = computed == sent and 1 or 0
+		local difference = bxor(computed, sent) % WORD
+		local secret = difference ~= 0 and secret_of(p, difference)
+		status = (difference == 0 or secret) and 1 or 0
 		p.tree:add(f.icrc_computed, range, computed):set_generated()
+		if secret then
+			p.tree:add(f.icrc_secret, range, secret):set_generated()
+		end
 		if status == 0 then
 			complain(p, e.icrc, string.format("ICRC is %s, should be %s", hex(sent, 8), hex(computed, 8)), item)
 			say(p, "[bad ICRC]")
@@ -881,7 +928,7 @@ function veroce.dissector(tvb, pinfo, root)
 	pinfo.cols.info:set("")
 	local tree = captured > 0 and root:add(veroce, tvb:range(0, captured)) or root:add(veroce)
 	local p = { tvb = tvb, tree = tree, at = 0, stop = total - ICRC_LEN, captured = captured, info = {},
-		source_port = pinfo.src_port }
+		source_port = pinfo.src_port, source = tostring(pinfo.src), destination = tostring(pinfo.dst) }
 	local name = "Malformed"
 	local ip, udp, version = lower_headers(tvb)
 

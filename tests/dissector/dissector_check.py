@@ -137,19 +137,19 @@ LAYOUTS = {
     "zeros": [("cnp.resv", 128)],
     "CAPSETH": [("caps.magic", 32), ("caps.version", 8), ("caps.profile", 8), ("caps.flags", 16),
                 ("caps.pmtu", 8), ("caps.rxwinq", 24), ("caps.numpaths", 8), ("caps.rxwinr", 24),
-                ("caps.resv8", 8), ("caps.qpn", 24), ("caps.nonce", 32), ("caps.t_hint", 16),
-                ("caps.ack_timer", 16), ("caps.resv32", 32)],
+                ("caps.state", 8), ("caps.qpn", 24), ("caps.nonce", 32), ("caps.t_hint", 16),
+                ("caps.ack_timer", 16), ("caps.own_nonce", 32)],
     "TSETH": [("ts.tx1", 32), ("ts.path_id", 8), ("ts.path_seq", 24)],
     "TSEETH": [("tse.tx1", 32), ("tse.rx1", 32), ("tse.tx2", 32), ("tse.path_id", 8), ("tse.path_rcv", 24),
                ("tse.dups", 8), ("tse.path_ce", 24)],
     "share": [("tse.share", 32)],
 }
 CAPS_FLAGS = {"multi_sack": 1, "ts": 2, "pmtu8192": 4, "trim": 8, "rxshare": 16, "sack_any": 32,
-              "reth_message": 64}
+              "reth_message": 64, "seal": 128}
 BYTES = {"sack.bitmap", "cnp.resv", "payload", "pad", "extra"}
 STRINGS = {"space", "sack.received", "sack.missing"}
-ZERO = {"bth.tver", "bth.resv6", "bth.resv5", "msn.resv", "po.resv", "rqmsn.resv", "cnp.resv", "caps.resv8",
-        "caps.resv32", "rtt.rx2"}
+ZERO = {"bth.tver", "bth.resv6", "bth.resv5", "msn.resv", "po.resv", "rqmsn.resv", "cnp.resv", "caps.state",
+        "rtt.rx2"}
 
 # veRoCE 3: opcode: name, stack, bytes without payload, space. Payload: "full" in all packets of a message
 # but the last, "some" in the last of several, "any" in an only one.
@@ -189,6 +189,7 @@ F1 | CAPS Response | CAPSETH | 44 | - | none
 """
 SPACES = {"Q": "request space", "R": "response space", "q": "acknowledges the request space",
           "r": "acknowledges the response space"}
+CAPS_CODE = 0xf0
 PMTUS = [256, 512, 1024, 2048, 4096, 8192]
 
 
@@ -201,7 +202,8 @@ class Op:
 
 
 OPS = {op.code: op for op in map(Op, TABLE.strip().splitlines())}
-SEND_ONLY, WRITE_ONLY, ACK, SACK, CNP, CAPS = (OPS[x] for x in (0x04, 0x0a, 0x11, 0x18, 0x81, 0xf0))
+SEND_ONLY, WRITE_ONLY, ACK, SACK, CNP, CAPS, CAPS_ANSWER = (
+    OPS[x] for x in (0x04, 0x0a, 0x11, 0x18, 0x81, 0xf0, 0xf1))
 
 
 def bits(name, values):
@@ -282,7 +284,9 @@ class Body:
             values = {"rtt.rx1": 0, "rtt.tx2": 0}
         elif name == "CAPSETH":
             values = {"caps.magic": 0x56525831, "caps.version": 1, "caps.profile": rng.randint(0, 3),
-                      "caps.flags": rng.randrange(128), "caps.pmtu": rng.randint(1, 6)}
+                      "caps.flags": rng.randrange(256), "caps.pmtu": rng.randint(1, 6)}
+            if self.op.code == CAPS_CODE:
+                values["caps.own_nonce"] = 0
         return values
 
     def _header(self, name, rng, said):
@@ -299,7 +303,7 @@ class Body:
         elif name == "CAPSETH":
             for flag, bit in CAPS_FLAGS.items():
                 self._show("caps.flags." + flag, int(values["caps.flags"] & bit != 0))
-            self._show("caps.flags.resv", values["caps.flags"] >> 7)
+            self._show("caps.flags.resv", values["caps.flags"] >> 8)
         return bits(name, values)
 
 
@@ -453,7 +457,7 @@ class Bench:
     def check_field_names(self):
         wanted = {"veroce." + field for layout in LAYOUTS.values() for field, _ in layout}
         wanted |= {"veroce." + x for x in
-                   "payload payload_len pad extra icrc icrc.computed icrc.status sack.received sack.missing space "
+                   "payload payload_len pad extra icrc icrc.computed icrc.secret icrc.status sack.received sack.missing space "
                    "caps.flags.resv".split()}
         wanted |= {"veroce.caps.flags." + x for x in CAPS_FLAGS}
         wanted |= {"veroce.expert." + x for x in
@@ -530,17 +534,19 @@ class Bench:
         cases = [
             ("CNP of 12 bytes", Frame(Body(CNP, rng, trailer=False))),
             ("CNP with bytes that are not zero", Frame(Body(CNP, rng, cnp__resv=1 << 70), complaints=["reserved"])),
-            ("CAPS all flags", Frame(Body(CAPS, rng, caps__flags=0x7f))),
+            ("CAPS all flags", Frame(Body(CAPS, rng, caps__flags=0xff))),
             ("CAPS 256 paths", Frame(Body(CAPS, rng, caps__numpaths=0))),
             ("CAPS magic", Frame(Body(CAPS, rng, caps__magic=0x56525832), complaints=["value"])),
             ("CAPS version", Frame(Body(CAPS, rng, caps__version=2), complaints=["value"])),
             ("CAPS profile", Frame(Body(CAPS, rng, caps__profile=4), complaints=["value"])),
             ("CAPS PMTU 0", Frame(Body(CAPS, rng, caps__pmtu=0), complaints=["value"])),
             ("CAPS PMTU 7", Frame(Body(CAPS, rng, caps__pmtu=7), complaints=["value"])),
-            ("CAPS flag 128", Frame(Body(CAPS, rng, caps__flags=0x80), complaints=["reserved"])),
+            ("CAPS flag 256", Frame(Body(CAPS, rng, caps__flags=0x100), complaints=["reserved"])),
             ("CAPS flag 0x8000", Frame(Body(CAPS, rng, caps__flags=0x8001), complaints=["reserved"])),
-            ("CAPS w4", Frame(Body(CAPS, rng, caps__resv8=1), complaints=["reserved"])),
-            ("CAPS w7", Frame(Body(CAPS, rng, caps__resv32=1), complaints=["reserved"])),
+            ("CAPS state 1", Frame(Body(CAPS, rng, caps__state=1))),
+            ("CAPS state 2", Frame(Body(CAPS, rng, caps__state=2), complaints=["value"])),
+            ("CAPS answer", Frame(Body(CAPS_ANSWER, rng, caps__own_nonce=0xabc))),
+            ("CAPS question that answers", Frame(Body(CAPS, rng, caps__own_nonce=1), complaints=["value"])),
         ]
         for code, names in ((0x82, ("rx1", "tx2", "rx2")), (0x83, ("rx2",))):
             for name in names:
@@ -912,6 +918,41 @@ class Bench:
         moved = self.pcap([Frame(Body(SEND_ONLY, rng), dport=5000, flip=1).bytes])
         self.report("judge at another port", None if not judge(moved) and len(judge(moved, port=5000)) == 1
                     else str(judge(moved)))
+
+    def check_secrets(self):
+        """What is sent to an end is sealed with the nonce that it told: in a question, or in an answer."""
+        rng, there, here = self.rng, {"src": "10.0.0.1", "dst": "10.0.0.2"}, {"src": "10.0.0.2", "dst": "10.0.0.1"}
+
+        def data(qpn, secret, ip, op=SEND_ONLY):
+            frame = Frame(Body(op, rng, bth__dqpn=qpn), flip=secret, status=1, **ip)
+            frame.complaints = set()
+            frame.fields["veroce.icrc.secret"] = [secret]
+            return frame
+
+        def bad(qpn, secret, ip, op=SEND_ONLY):
+            return Frame(Body(op, rng, bth__dqpn=qpn), flip=secret, **ip)
+
+        asks = Frame(Body(CAPS, rng, bth__dqpn=0x22, caps__qpn=0x11, caps__nonce=0x12345678), **there)
+        answers = Frame(Body(CAPS_ANSWER, rng, bth__dqpn=0x11, caps__qpn=0x22, caps__nonce=0x12345678,
+                             caps__own_nonce=0xfedcba98), **here)
+        self.frames([
+            ("sealed before it is told", bad(0x11, 0x12345678, here)),
+            ("a question", asks),
+            ("sealed as a question told", data(0x11, 0x12345678, here)),
+            ("an acknowledgement too", data(0x11, 0x12345678, here, ACK)),
+            ("not to another QP", bad(0x12, 0x12345678, here)),
+            ("not to another host", bad(0x11, 0x12345678, there)),
+            ("the other way not before the answer", bad(0x22, 0xfedcba98, there)),
+            ("an answer", answers),
+            ("sealed as an answer told", data(0x22, 0xfedcba98, there)),
+            ("with the wrong one", bad(0x22, 0x12345678, there)),
+            ("not sealed is good too", Frame(Body(SEND_ONLY, rng, bth__dqpn=0x22), **there)),
+            ("CAPS never", Frame(Body(CAPS_ANSWER, rng, bth__dqpn=0x11), flip=0x12345678, **here)),
+        ])
+        self.frames([("a secret that was set", data(0x33, 0xabcdef01, there)),
+                     ("another that was set", data(0x33, 0x1, there)),
+                     ("one that was not", bad(0x33, 2, there))],
+                    options=["-o", "veroce.secrets:ABCDEF01 1"])
 
     def check_two_passes(self):
         packets = [Frame(Body(op, self.rng)).bytes for op in OPS.values()]
