@@ -127,29 +127,10 @@ static int windows_add(struct figures *g, const struct results *r)
 	return n ? 0 : -ENOMEM;
 }
 
-/* How many hosts receive. */
-static uint32_t receivers(const struct results *r)
-{
-	uint8_t *seen = calloc(r->hosts ? r->hosts : 1, 1);
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; seen && i < r->flow_count; i++) {
-		uint32_t dst = r->flows[i].dst;
-
-		if (dst < r->hosts && !seen[dst]) {
-			seen[dst] = 1;
-			n++;
-		}
-	}
-	free(seen);
-	return n;
-}
-
-/* Of the rate at which as many hosts could receive payload in full packets, without INT. */
+/* Of the rate at which the hosts that receive could, payload in full packets, without INT. */
 static void goodput_share_add(struct figures *g, const struct results *r, uint64_t goodput_bps)
 {
-	double possible =
-		(double)receivers(r) * (double)r->host_rate_bps * (double)r->header_share_ppb / 1e9;
+	double possible = (double)r->receivers_bps * (double)r->header_share_ppb / 1e9;
 
 	if (possible > 0)
 		add(g, "goodput_share", "... of what its receivers can take", FIGURE_SHARE, 0,

@@ -201,7 +201,8 @@ enum sim_outcome sim_run(const struct sim_input *in, struct results *r, const ch
 	}
 	if (progress)
 		fprintf(stderr, "\r\033[K");
-	simulation_finish(sim);
+	if (!simulation_finish(sim))
+		state = SIMULATION_FAILED;
 	simulation_destroy(sim);
 	if (sim_pcap_close(capture))
 		partial(r, "the capture is not whole");

@@ -128,11 +128,11 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 		fprintf(f, "%s\n", r->partial_why);
 	}
 	line(f, "network");
-	fprintf(f,
-		"%" PRIu32 " hosts at %s, %" PRIu32 " switches, %" PRIu32
-		" links, base RTT up to %s\n",
-		r->hosts, rate_text(r->host_rate_bps, a), r->switches, r->links,
-		time_text(r->base_rtt_ps, b));
+	fprintf(f, "%" PRIu32 " hosts at ", r->hosts);
+	if (r->host_rate_bps_min < r->host_rate_bps)
+		fprintf(f, "%s to ", rate_text(r->host_rate_bps_min, a));
+	fprintf(f, "%s, %" PRIu32 " switches, %" PRIu32 " links, base RTT up to %s\n", rate_text(r->host_rate_bps, a),
+		r->switches, r->links, time_text(r->base_rtt_ps, b));
 	line(f, "flows");
 	fprintf(f, "%s of %s done", text_of(g, "flows_done", a), text_of(g, "flows", b));
 	if (figure_find(g, "finish_first"))

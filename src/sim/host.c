@@ -128,6 +128,13 @@ static void post_credits(struct host *h)
 	}
 }
 
+static uint32_t window_bytes(const struct host_config *c, uint64_t line_rate_bps)
+{
+	uint64_t bdp = (uint64_t)((unsigned __int128)line_rate_bps * c->window_rtt_ps / (8000 * PS_A_NS * 1000000));
+
+	return bdp > UINT32_MAX / 4 ? UINT32_MAX : (uint32_t)(2 * bdp + 16 * c->mtu_bytes);
+}
+
 static void configure(struct host *h, struct nic_config *c)
 {
 	uint64_t secret[2];
@@ -150,6 +157,8 @@ static void configure(struct host *h, struct nic_config *c)
 	c->gids[0].ip_mtu = 9000;
 	if (!c->line_rate_bps)
 		c->line_rate_bps = network_host_rate_bps(h->network, h->index);
+	if (h->config->window_rtt_ps)
+		c->window_bytes = window_bytes(h->config, c->line_rate_bps);
 }
 
 static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps);

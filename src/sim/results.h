@@ -194,7 +194,9 @@ struct results {
 		order_hash; /* of the order of all events: equal runs are equal here; 0: not kept */
 	uint32_t hosts, switches, links;
 	uint64_t base_rtt_ps;      /* longest of the topology */
-	uint64_t host_rate_bps;    /* of host 0 */
+	uint64_t host_rate_bps;    /* of the fastest host */
+	uint64_t host_rate_bps_min; /* of the slowest */
+	uint64_t receivers_bps;    /* of all hosts at which flows end, together */
 	uint32_t header_share_ppb; /* payload of a full packet / its time on the wire, x 10^9 */
 	uint64_t invariants_checked;
 	char cc[RESULTS_NAME_BYTES]; /* what ran: "hpcc (hpcc-eval)" */

@@ -155,7 +155,7 @@ static const struct scenario_row rows[] = {
 	PICK("workload", "kind", IN_W(kind), "incast|incast-poisson|permutation|all-to-all|ring-allreduce|halving-doubling|tree-allreduce|moe|cdf|flow|staircase|victim|file", "flow",
 	     "who sends what to whom"),
 	NUM_OF(W_SIZED, "workload", "size", BYTES, IN_W(size_bytes), 1, 1000 * TB, NULL, "1MB", "of each flow; of a collective what each host has"),
-	NUM_OF(W(CDF) | W(INCAST_POISSON), "workload", "load", SHARE, IN_W(load_ppb), 1000, 4 * ONE, NULL, "30%", "payload, as a share of the hosts' link rate"),
+	NUM_OF(W(CDF) | W(INCAST_POISSON), "workload", "load", SHARE, IN_W(load_ppb), 1000, 4 * ONE, NULL, "30%", "payload, as a share of each host's link rate"),
 	WORDS_OF(W(CDF), "workload", "cdf", CDF_NAME, IN_W(cdf), "WebSearch", "flow sizes: a built-in distribution, or a file of lines `bytes percent`"),
 	FILE_OF(W(FILE_FLOWS), "workload", "file", IN_W(file), "", "flows in the text format of the HPCC simulator, or a connection matrix of htsim"),
 	WORDS_OF(~W(FILE_FLOWS), "workload", "hosts", RANGES, IN_W(hosts), "all", "hosts that take part, as 0-7,12"),

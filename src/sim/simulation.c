@@ -14,6 +14,7 @@
 #include "sim/frame.h"
 #include "sim/simulation_flows.h"
 #include "sim/simulation_parts.h"
+#include "sim/simulation_rates.h"
 
 enum { BINS = 8192, BINS_OF_MANY = 512, CREDITS_MIN = 64, CREDITS_MAX = 4096 };
 
@@ -34,7 +35,7 @@ struct simulation {
 	uint64_t idle_count;
 	uint32_t part_workload[WORKLOAD_PARTS_MAX];
 	uint8_t workload_class[SCENARIO_WORKLOADS_MAX];
-	uint64_t line_rate_bps;
+	struct rates rates;
 	uint64_t events_left;
 	simulation_frame frame;
 	void *frame_context;
@@ -97,12 +98,13 @@ static bool make_network(struct simulation *s, struct why why)
 	if (!parts_links(s->scenario, &s->topology, s->network, why) ||
 	    !parts_receivers(s->scenario, s->network, s->topology.host_count, why))
 		return false;
-	s->line_rate_bps = network_host_rate_bps(s->network, 0);
+	if (rates_read(&s->rates, s->network, s->topology.host_count))
+		return refuse(why, "out of memory");
 	s->results->base_rtt_ps = rtt_ps;
 	queue_ps = longest_queue_ps(s);
 	if (queue_ps == SCENARIO_NONE)
 		return refuse(why, "out of memory");
-	return parts_host(s->scenario, rtt_ps, queue_ps, s->line_rate_bps, &s->cc, &s->host_config, why);
+	return parts_host(s->scenario, rtt_ps, queue_ps, &s->cc, &s->host_config, why);
 }
 
 static bool make_hosts(struct simulation *s, struct why why)
@@ -161,7 +163,8 @@ static bool make_results(struct simulation *s, struct why why)
 	r->hosts = t->host_count;
 	r->switches = t->node_count - t->host_count;
 	r->links = t->link_count;
-	r->host_rate_bps = s->line_rate_bps;
+	r->host_rate_bps = s->rates.most_bps;
+	r->host_rate_bps_min = s->rates.least_bps;
 	r->header_share_ppb =
 		(uint32_t)(s->scenario->transport.payload_bytes * SCENARIO_PPB /
 			   host_packet_wire_bytes(&s->host_config));
@@ -370,8 +373,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		goto destroy;
 	}
 	if (!make_network(s, why) ||
-	    !parts_workload(scenario, &s->topology, s->line_rate_bps, s->workload, s->part_workload,
-			    why))
+	    !parts_workload(scenario, &s->topology, &s->rates, s->workload, s->part_workload, why))
 		goto destroy;
 	s->host_config.credits = credits(s);
 	for (uint32_t i = 0; i < scenario->workload_count; i++)
@@ -425,6 +427,7 @@ void simulation_destroy(struct simulation *s)
 	free(s->hosts);
 	workload_free(s->workload);
 	network_destroy(s->network);
+	rates_free(&s->rates);
 	topology_paths_free(s->paths);
 	topology_free(&s->topology);
 	free(s->port_link);
@@ -752,48 +755,6 @@ static void finish_hosts(struct simulation *s)
 	}
 }
 
-/* From its first message's start to its last one's completion. */
-static void finish_collectives(struct simulation *s)
-{
-	struct results *r = s->results;
-
-	for (uint32_t part = 0; part < workload_parts(s->workload); part++) {
-		struct results_collective c = {.workload = s->part_workload[part], .start_ps = UINT64_MAX};
-		struct workload_facts facts;
-		uint64_t end_ps = 0, count = 0;
-
-		workload_facts(s->workload, part, &facts);
-		if (!facts.collective_bytes)
-			continue;
-		for (uint32_t i = 0; i < r->flow_count; i++) {
-			const struct results_flow *f = &r->flows[i];
-
-			if (f->qp != part || f->fct_ps == RESULTS_NOT_DONE)
-				continue;
-			count++;
-			if (f->start_ps < c.start_ps)
-				c.start_ps = f->start_ps;
-			if (f->start_ps + f->fct_ps > end_ps)
-				end_ps = f->start_ps + f->fct_ps;
-		}
-		c.bytes = facts.collective_bytes;
-		c.hosts = s->topology.host_count;
-		c.time_ps = count && count == facts.message_count ? end_ps - c.start_ps : RESULTS_NOT_DONE;
-		if (c.time_ps != RESULTS_NOT_DONE && c.time_ps) {
-			unsigned __int128 bits = (unsigned __int128)c.bytes * 8 * 1000000000000u;
-
-			c.algorithm_bps = (uint64_t)(bits / c.time_ps);
-			c.bus_bps = (uint64_t)(bits * facts.bus_num / facts.bus_den / c.time_ps);
-			c.ideal_ps = (uint64_t)((unsigned __int128)c.bytes * 8 * facts.bus_num /
-						facts.bus_den * 1000000000000u /
-						((unsigned __int128)s->line_rate_bps * r->header_share_ppb /
-						 SCENARIO_PPB));
-		}
-		if (results_collective_add(r, &c))
-			return;
-	}
-}
-
 static void finish_recovery(struct simulation *s)
 {
 	struct results_recovery *r = &s->results->recovery;
@@ -810,7 +771,7 @@ static void finish_recovery(struct simulation *s)
 	}
 }
 
-void simulation_finish(struct simulation *s)
+bool simulation_finish(struct simulation *s)
 {
 	struct results *r = s->results;
 	struct network_counts n;
@@ -829,5 +790,7 @@ void simulation_finish(struct simulation *s)
 	finish_hosts(s);
 	finish_drops(s);
 	finish_recovery(s);
-	finish_collectives(s);
+	rates_collectives(&s->rates, s->workload, s->part_workload, r);
+	r->receivers_bps = rates_of_receivers(&s->rates, r);
+	return rates_judge(&s->rates, s->scenario, &s->topology, s->network, r);
 }

@@ -59,8 +59,11 @@ enum simulation_state simulation_run(struct simulation *, uint64_t events);
 
 void simulation_progress(const struct simulation *, struct simulation_progress *);
 
-/* Final numbers into results; wherever the run is. Once. */
-void simulation_finish(struct simulation *);
+/*
+ * Final numbers into results; wherever the run is. Once. False: one of them cannot be, which is a fault of the
+ * simulator's; results are partial then and say which.
+ */
+bool simulation_finish(struct simulation *);
 
 /* Harmless on NULL. */
 void simulation_destroy(struct simulation *);

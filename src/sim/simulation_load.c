@@ -110,8 +110,18 @@ static bool read_cdf(const struct scenario_workload *w, struct cdf *cdf, struct 
 	return true;
 }
 
+/* Of the hosts of a list; NULL: no memory. */
+static uint64_t *rates_of(const struct rates *rates, const uint32_t *hosts, uint32_t count)
+{
+	uint64_t *bps = calloc(count + 1, sizeof(*bps));
+
+	for (uint32_t i = 0; bps && i < count; i++)
+		bps[i] = rates->host_bps[hosts ? hosts[i] : i];
+	return bps;
+}
+
 static bool add_one(const struct scenario *s, const struct scenario_workload *w,
-		    const struct topology *t, uint64_t line_rate_bps, uint32_t number,
+		    const struct topology *t, const struct rates *rates, uint32_t number,
 		    struct workload *out, uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why why)
 {
 	struct workload_params p = {
@@ -130,7 +140,6 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 				      : (uint32_t)w->active,
 		.rings = (uint32_t)w->rings,
 		.zipf_milli = (uint32_t)(w->zipf_ppb / 1000000),
-		.rate_bps = line_rate_bps,
 		.load_ppm = (uint32_t)(w->load_ppb / 1000),
 		.end_ps = w->stop_ps == SCENARIO_NEVER ? 0 : w->stop_ps,
 		.count_max = w->flows == SCENARIO_NONE ? 0 : w->flows,
@@ -143,6 +152,7 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 	uint64_t rounds = w->kind == SCENARIO_STAIRCASE || !w->repeat ? 1 : w->repeat;
 	struct cdf cdf = {0};
 	uint32_t *hosts;
+	uint64_t *rates_bps;
 	struct workload_pair *pairs = NULL;
 	bool good = true;
 	int rc;
@@ -160,6 +170,13 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 			      rc == -ENOMEM ? "out of memory" : "beyond the topology's last host");
 	}
 	p.hosts = hosts;
+	rates_bps = rates_of(rates, hosts, p.host_count);
+	if (!rates_bps) {
+		free(pairs);
+		free(hosts);
+		return refuse(why, "out of memory");
+	}
+	p.rates_bps = rates_bps;
 	/* Pairs are of all hosts, by their numbers. */
 	if (pairs) {
 		p.hosts = NULL;
@@ -192,14 +209,15 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 	cdf_free(&cdf);
 	free(pairs);
 	free(hosts);
+	free(rates_bps);
 	return good;
 }
 
-bool parts_workload(const struct scenario *s, const struct topology *t, uint64_t line_rate_bps,
+bool parts_workload(const struct scenario *s, const struct topology *t, const struct rates *rates,
 		    struct workload *out, uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why why)
 {
 	for (uint32_t i = 0; i < s->workload_count; i++) {
-		if (!add_one(s, &s->workload[i], t, line_rate_bps, i, out, part_workload, why))
+		if (!add_one(s, &s->workload[i], t, rates, i, out, part_workload, why))
 			return false;
 	}
 	return true;

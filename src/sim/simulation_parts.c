@@ -199,8 +199,8 @@ static uint8_t qpn_bits(const struct scenario *s)
 	return bits;
 }
 
-bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t longest_queue_ps,
-		uint64_t line_rate_bps, struct cc_params *cc, struct host_config *out, struct why why)
+bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t longest_queue_ps, struct cc_params *cc,
+		struct host_config *out, struct why why)
 {
 	static const enum nic_loss losses[] = {
 		[SCENARIO_LOSS_FAST] = NIC_LOSS_FAST,
@@ -212,7 +212,6 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 	bool veroce = t->protocol == SCENARIO_VEROCE;
 	uint64_t auto_rtt_ps = longest_rtt_ps + s->host.ack_delay_ps;
 	uint64_t rtt_ps = s->cc.base_rtt_ps == SCENARIO_AUTO ? auto_rtt_ps : s->cc.base_rtt_ps;
-	uint64_t bdp = (uint64_t)((unsigned __int128)line_rate_bps * rtt_ps / 8000000000000u);
 	uint64_t rto_ps = t->rto_ps == SCENARIO_AUTO ? 4 * rtt_ps + 100000000 : t->rto_ps;
 
 	/* RoCEv2 never measures how long it takes; who gives up on a packet that only waits adds to the queue. */
@@ -259,18 +258,15 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 				t->ack_every == SCENARIO_AUTO ? 0 : (uint16_t)t->ack_every,
 			.qpn_bits = qpn_bits(s),
 			.base_rtt_ns = rtt_ps / 1000,
-			.line_rate_bps = line_rate_bps,
 			.cnp_interval_ns = t->cnp_interval_ps / 1000,
 			.ce_echo = cc->algorithm == CC_DCTCP || !t->cnp_interval_ps,
 			.ce_is_cnp = cc->algorithm != CC_DCTCP,
 			.wire_overhead_bytes = HOST_FRAME_BYTES,
 		},
 	};
-	/* The window that no congestion control exceeds: two bandwidth-delay products and a few packets. */
-	out->nic.window_bytes = t->window_bytes != SCENARIO_NONE
-					? (uint32_t)(t->window_bytes < UINT32_MAX ? t->window_bytes
-										  : UINT32_MAX)
-				: bdp > UINT32_MAX / 4 ? UINT32_MAX
-						       : (uint32_t)(2 * bdp + 16 * t->payload_bytes);
+	if (t->window_bytes == SCENARIO_NONE)
+		out->window_rtt_ps = rtt_ps;
+	else
+		out->nic.window_bytes = (uint32_t)(t->window_bytes < UINT32_MAX ? t->window_bytes : UINT32_MAX);
 	return true;
 }

@@ -13,6 +13,7 @@
 #include "sim/host.h"
 #include "sim/network.h"
 #include "sim/scenario.h"
+#include "sim/simulation_rates.h"
 #include "sim/topology.h"
 #include "sim/workload.h"
 
@@ -41,11 +42,11 @@ bool parts_receivers(const struct scenario *, struct network *, uint32_t host_co
  * *cc is what *out points to; longest_rtt_ps is the topology's, longest_queue_ps how long a packet may wait in
  * switches and not be lost.
  */
-bool parts_host(const struct scenario *, uint64_t longest_rtt_ps, uint64_t longest_queue_ps,
-		uint64_t line_rate_bps, struct cc_params *cc, struct host_config *out, struct why);
+bool parts_host(const struct scenario *, uint64_t longest_rtt_ps, uint64_t longest_queue_ps, struct cc_params *cc,
+		struct host_config *out, struct why);
 
 /* Part i of the workload is scenario->workload[i / rounds ..]: *part_workload[i] says which. */
-bool parts_workload(const struct scenario *, const struct topology *, uint64_t line_rate_bps,
-		    struct workload *, uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why);
+bool parts_workload(const struct scenario *, const struct topology *, const struct rates *, struct workload *,
+		    uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why);
 
 #endif

@@ -105,6 +105,7 @@ struct workload_params {
 
 	const struct cdf *cdf;
 	uint64_t rate_bps;
+	const uint64_t *rates_bps; /* of each rank; NULL: rate_bps is that of all */
 	uint32_t load_ppm;
 	uint64_t end_ps;
 	uint64_t count_max;
@@ -160,11 +161,11 @@ struct workload_params {
  *   tree              allreduce of S in `chunks` (0: 1) pieces, up and down a binary tree
  *   poisson           open loop: every host draws exponential gaps with mean size x 8 / (load x
  *                     rate), a destination other than itself, a size from `cdf`; load_ppm
- *                     300000 is 30 % of `rate_bps`, payload only. Until end_ps or count_max
+ *                     300000 is 30 % of its rate, payload only. Until end_ps or count_max
  *                     messages (0: no such end). A host's gaps and sizes do not depend on how
  *                     many hosts there are
  *   poisson-incast    open loop: `senders` random hosts send S each to one random host at a
- *                     time, so often that all incasts together are load_ppm of hosts x rate_bps
+ *                     time, so often that all incasts together are load_ppm of all hosts' rates
  *   pairs             a message of S for each of `pair_count` `pairs` (at least 1), all at start
  *   hpcc-flows        `text` in the format of workload_file.h; node numbers are those of
  *                     `topology`, or hosts where that is NULL. `tag` is as given, times and

@@ -13,19 +13,34 @@
 
 typedef unsigned __int128 u128;
 
+static uint64_t rate_of(const struct workload_params *p, uint32_t rank)
+{
+	return p->rates_bps ? p->rates_bps[rank] : p->rate_bps;
+}
+
+/* Of all ranks together: fits, as there are 2^20 hosts at most. 0: *err says which rate cannot be. */
+static uint64_t rate_of_all(const struct workload_params *p, uint32_t host_count, struct text_error *err)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < host_count; i++) {
+		if (part_need("rate, bit/s,", rate_of(p, i), TOPOLOGY_RATE_BPS_MIN, TOPOLOGY_RATE_BPS_MAX, err))
+			return 0;
+		sum += rate_of(p, i);
+	}
+	return sum;
+}
+
 /* Mean gap in 2^-16 ps so that `bytes_milli` thousandths of a byte each make load x rate. */
-static int mean_gap_q16(const struct workload_params *p, uint64_t bytes_milli, uint64_t hosts,
+static int mean_gap_q16(const struct workload_params *p, uint64_t bytes_milli, uint64_t rate_bps,
 			uint64_t *out, struct text_error *err)
 {
 	/* bytes x 8 x 10^12 ps / (rate x load), load = ppm / 10^6, bytes = milli / 1000. */
 	u128 bits = (u128)bytes_milli * 8 * 1000000000000000ull;
-	u128 rate = (u128)p->rate_bps * p->load_ppm * hosts;
+	u128 rate = (u128)rate_bps * p->load_ppm;
 	u128 gap;
-	int rc = part_need("rate, bit/s,", p->rate_bps, TOPOLOGY_RATE_BPS_MIN,
-			   TOPOLOGY_RATE_BPS_MAX, err);
+	int rc = part_need("load, millionths,", p->load_ppm, 1, 10000000, err);
 
-	if (!rc)
-		rc = part_need("load, millionths,", p->load_ppm, 1, 10000000, err);
 	if (rc)
 		return rc;
 	/* The shift in two halves: all of it would leave 128 bits. */
@@ -48,11 +63,10 @@ static uint64_t later(uint64_t at_ps, uint64_t gap_ps)
 struct poisson {
 	struct workload_part part;
 	struct cdf cdf;
-	uint64_t mean_q16;
 	uint64_t end_ps, count_max, count;
 	uint32_t heap_count;
 	struct poisson_host {
-		uint64_t at_ps;
+		uint64_t at_ps, mean_q16;
 		struct prng draws;
 		uint32_t rank;
 	} * heap;
@@ -103,7 +117,7 @@ static bool poisson_next(struct workload_part *p, struct message *out)
 	m.bytes = cdf_bytes(&s->cdf, prng_next(&h->draws));
 	m.start_ps = h->at_ps;
 	m.number = m.connection = s->count++;
-	h->at_ps = later(h->at_ps, draw_gap_ps(&h->draws, s->mean_q16));
+	h->at_ps = later(h->at_ps, draw_gap_ps(&h->draws, h->mean_q16));
 	sink(s, 0);
 	*out = m;
 	return true;
@@ -143,14 +157,13 @@ int poisson_create(struct workload_part **out, const struct workload_part *c,
 		   const struct workload_params *p, struct text_error *err)
 {
 	struct poisson *s;
-	uint64_t mean_q16;
 	int rc;
 
 	if (!p->cdf || !p->cdf->count)
 		return text_fail(err, 0, "no distribution of sizes is given");
-	rc = mean_gap_q16(p, cdf_mean_millibytes(p->cdf), 1, &mean_q16, err);
-	if (!rc)
-		rc = need_end(p, err);
+	if (!rate_of_all(p, c->host_count, err))
+		return -EINVAL;
+	rc = need_end(p, err);
 	if (rc)
 		return rc;
 	s = part_alloc(c, sizeof(*s));
@@ -162,16 +175,20 @@ int poisson_create(struct workload_part **out, const struct workload_part *c,
 		return -ENOMEM;
 	}
 	s->part.ops = &poisson_ops;
-	s->mean_q16 = mean_q16;
 	s->end_ps = end_of(p);
 	s->count_max = p->count_max ? p->count_max : UINT64_MAX;
 	s->heap_count = c->host_count;
 	for (uint32_t h = 0; h < c->host_count; h++) {
 		struct poisson_host *host = &s->heap[h];
 
+		rc = mean_gap_q16(p, cdf_mean_millibytes(p->cdf), rate_of(p, h), &host->mean_q16, err);
+		if (rc) {
+			poisson_free(&s->part);
+			return rc;
+		}
 		draw_init(&host->draws, c->seed, h);
 		host->rank = h;
-		host->at_ps = later(c->start_ps, draw_gap_ps(&host->draws, mean_q16));
+		host->at_ps = later(c->start_ps, draw_gap_ps(&host->draws, host->mean_q16));
 	}
 	for (uint32_t i = c->host_count / 2; i-- > 0;)
 		sink(s, i);
@@ -241,7 +258,7 @@ int poisson_incast_create(struct workload_part **out, const struct workload_part
 			  const struct workload_params *p, struct text_error *err)
 {
 	struct poisson_incast *s;
-	uint64_t mean_q16;
+	uint64_t mean_q16, rate_bps = 0;
 	int rc = part_need("bytes", p->bytes, 1, WORKLOAD_BYTES_MAX, err);
 
 	if (!rc)
@@ -249,8 +266,10 @@ int poisson_incast_create(struct workload_part **out, const struct workload_part
 	if (!rc && (u128)p->bytes * p->senders > WORKLOAD_BYTES_MAX)
 		rc = text_fail(err, 0, "%u senders of %u bytes; together they may have %u",
 			       (uint64_t)p->senders, p->bytes, (uint64_t)WORKLOAD_BYTES_MAX);
-	if (!rc)
-		rc = mean_gap_q16(p, p->bytes * p->senders * 1000, c->host_count, &mean_q16, err);
+	if (!rc) {
+		rate_bps = rate_of_all(p, c->host_count, err);
+		rc = rate_bps ? mean_gap_q16(p, p->bytes * p->senders * 1000, rate_bps, &mean_q16, err) : -EINVAL;
+	}
 	if (!rc)
 		rc = need_end(p, err);
 	if (rc)

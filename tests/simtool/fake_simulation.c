@@ -56,7 +56,8 @@ struct simulation *simulation_create(const struct scenario *s, struct results *r
 	r->switches = 80;
 	r->links = 384;
 	r->header_share_ppb = 950000000;
-	r->host_rate_bps = UINT64_C(100000000000);
+	r->host_rate_bps = r->host_rate_bps_min = UINT64_C(100000000000);
+	r->receivers_bps = 128 * r->host_rate_bps;
 	r->base_rtt_ps = UINT64_C(12240000);
 	snprintf(r->cc, sizeof(r->cc), "%s", s->cc.algorithm);
 	snprintf(r->transport, sizeof(r->transport), s->transport.protocol ? "RoCEv2" : "veRoCE");
@@ -190,7 +191,7 @@ void simulation_progress(const struct simulation *m, struct simulation_progress 
 					  m->r->flows_done, m->r->flow_count};
 }
 
-void simulation_finish(struct simulation *m)
+bool simulation_finish(struct simulation *m)
 {
 	struct results *r = m->r;
 
@@ -210,6 +211,7 @@ void simulation_finish(struct simulation *m)
 						  0, 0, 128, 128000000, 0, 11000 * US, 10500 * US,
 						  UINT64_C(93000000000), UINT64_C(184000000000)});
 	r->order_hash = m->x;
+	return true;
 }
 
 void simulation_destroy(struct simulation *m)

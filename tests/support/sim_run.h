@@ -59,7 +59,8 @@ static inline void sim_end(struct sim_run *run)
 		fail_msg("refused: %s", run->why);
 	while ((state = simulation_run(run->simulation, 1000000)) == SIMULATION_RUNS)
 		;
-	simulation_finish(run->simulation);
+	if (!simulation_finish(run->simulation))
+		fail_msg("%s", run->results.partial_why);
 	if (state == SIMULATION_FAILED)
 		fail_msg("failed: %s", run->results.partial_why);
 }

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What hosts can do, and what was done. */
+#include "sim/simulation_rates.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PS_A_SECOND UINT64_C(1000000000000)
+
+enum { PACKET_BYTES_MAX = 16384 }; /* a packet counts as sent when its first bit leaves */
+
+int rates_read(struct rates *r, const struct network *n, uint32_t hosts)
+{
+	r->host_bps = calloc(hosts + 1, sizeof(*r->host_bps));
+	if (!r->host_bps)
+		return -ENOMEM;
+	r->hosts = hosts;
+	r->least_bps = UINT64_MAX;
+	for (uint32_t i = 0; i < hosts; i++) {
+		uint64_t bps = network_host_rate_bps(n, i);
+
+		r->host_bps[i] = bps;
+		r->least_bps = bps < r->least_bps ? bps : r->least_bps;
+		r->most_bps = bps > r->most_bps ? bps : r->most_bps;
+	}
+	return 0;
+}
+
+void rates_free(struct rates *r)
+{
+	free(r->host_bps);
+	r->host_bps = NULL;
+}
+
+uint64_t rates_of_receivers(const struct rates *rates, const struct results *r)
+{
+	uint8_t *seen = calloc(rates->hosts + 1, 1);
+	uint64_t bps = 0;
+
+	for (uint32_t i = 0; seen && i < r->flow_count; i++) {
+		uint32_t dst = r->flows[i].dst;
+
+		bps += seen[dst] ? 0 : rates->host_bps[dst];
+		seen[dst] = 1;
+	}
+	free(seen);
+	return bps;
+}
+
+/* ---- collectives
+ * ----------------------------------------------------------------------------------- */
+
+static uint64_t slower(const struct rates *rates, const struct results_flow *f)
+{
+	uint64_t a = rates->host_bps[f->src], b = rates->host_bps[f->dst];
+
+	return a < b ? a : b;
+}
+
+/* The slowest host of a collective decides what is ideal. */
+static struct results_collective collective_of(const struct rates *rates,
+					       const struct workload_facts *facts, uint32_t part,
+					       const struct results *r)
+{
+	struct results_collective c = {
+		.start_ps = UINT64_MAX, .bytes = facts->collective_bytes, .hosts = rates->hosts};
+	unsigned __int128 bits = (unsigned __int128)c.bytes * 8 * PS_A_SECOND;
+	uint64_t end_ps = 0, count = 0, least_bps = UINT64_MAX;
+
+	for (uint32_t i = 0; i < r->flow_count; i++) {
+		const struct results_flow *f = &r->flows[i];
+
+		if (f->qp != part || f->fct_ps == RESULTS_NOT_DONE)
+			continue;
+		count++;
+		if (slower(rates, f) < least_bps)
+			least_bps = slower(rates, f);
+		if (f->start_ps < c.start_ps)
+			c.start_ps = f->start_ps;
+		if (f->start_ps + f->fct_ps > end_ps)
+			end_ps = f->start_ps + f->fct_ps;
+	}
+	c.time_ps = count && count == facts->message_count ? end_ps - c.start_ps : RESULTS_NOT_DONE;
+	if (c.time_ps == RESULTS_NOT_DONE || !c.time_ps)
+		return c;
+	c.algorithm_bps = (uint64_t)(bits / c.time_ps);
+	c.bus_bps = (uint64_t)(bits * facts->bus_num / facts->bus_den / c.time_ps);
+	c.ideal_ps =
+		(uint64_t)((unsigned __int128)c.bytes * 8 * facts->bus_num / facts->bus_den *
+			   PS_A_SECOND /
+			   ((unsigned __int128)least_bps * r->header_share_ppb / SCENARIO_PPB));
+	return c;
+}
+
+void rates_collectives(const struct rates *rates, const struct workload *w,
+		       const uint32_t *part_workload, struct results *r)
+{
+	for (uint32_t part = 0; part < workload_parts(w); part++) {
+		struct results_collective c;
+		struct workload_facts facts;
+
+		workload_facts(w, part, &facts);
+		if (!facts.collective_bytes)
+			continue;
+		c = collective_of(rates, &facts, part, r);
+		c.workload = part_workload[part];
+		if (results_collective_add(r, &c))
+			return;
+	}
+}
+
+/* ---- what is possible
+ * ----------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static bool impossible(struct results *r, const char *format,
+							     ...)
+{
+	va_list ap;
+
+	r->partial = true;
+	va_start(ap, format);
+	vsnprintf(r->partial_why, sizeof(r->partial_why), format, ap);
+	va_end(ap);
+	return false;
+}
+
+/* A link may be given another rate while the run lasts; 0: none is. */
+static uint64_t later_bps(const struct scenario *s)
+{
+	uint64_t bps = 0;
+
+	for (uint32_t i = 0; i < s->failure_count; i++) {
+		if (s->failure[i].action == SCENARIO_LINK_RATE && s->failure[i].rate_bps > bps)
+			bps = s->failure[i].rate_bps;
+	}
+	return bps;
+}
+
+static bool judge_ports(const struct topology *t, const struct network *n, uint64_t later,
+			struct results *r)
+{
+	for (uint32_t i = 0; i < 2 * t->link_count; i++) {
+		const struct topology_link *l = &t->links[i / 2];
+		uint64_t bps = l->rate_bps > later ? l->rate_bps : later;
+		struct network_port_counts counts;
+		unsigned __int128 could;
+
+		if (!network_count_port(n, i / 2, i % 2, &counts))
+			continue;
+		could = (unsigned __int128)bps * r->time_ps / PS_A_SECOND / 8 + PACKET_BYTES_MAX;
+		if (counts.sent_bytes > could)
+			return impossible(
+				r,
+				"internal error: the port from node %u to %u sent %" PRIu64
+				" bytes, more than its rate",
+				i % 2 ? l->b : l->a, i % 2 ? l->a : l->b, counts.sent_bytes);
+	}
+	return true;
+}
+
+static bool judge_flows(const struct rates *rates, uint64_t later, struct results *r)
+{
+	uint64_t first_ps = UINT64_MAX, last_ps = 0, bytes = 0,
+		 could = rates_of_receivers(rates, r);
+
+	for (uint32_t i = 0; i < r->flow_count; i++) {
+		const struct results_flow *f = &r->flows[i];
+		uint64_t bps = slower(rates, f) > later ? slower(rates, f) : later;
+
+		if (f->fct_ps == RESULTS_NOT_DONE)
+			continue;
+		if (results_bps(f->bytes, f->fct_ps) > bps)
+			return impossible(r,
+					  "internal error: flow %u had %" PRIu64
+					  " bit/s, more than its hosts' %" PRIu64,
+					  i, results_bps(f->bytes, f->fct_ps), bps);
+		bytes += f->bytes;
+		first_ps = f->start_ps < first_ps ? f->start_ps : first_ps;
+		last_ps = f->start_ps + f->fct_ps > last_ps ? f->start_ps + f->fct_ps : last_ps;
+	}
+	if (could && !later && bytes && results_bps(bytes, last_ps - first_ps) > could)
+		return impossible(r,
+				  "internal error: goodput is %" PRIu64
+				  " bit/s, more than the %" PRIu64 " of its receivers",
+				  results_bps(bytes, last_ps - first_ps), could);
+	return true;
+}
+
+bool rates_judge(const struct rates *rates, const struct scenario *s, const struct topology *t,
+		 const struct network *n, struct results *r)
+{
+	uint64_t later = later_bps(s), most = rates->most_bps > later ? rates->most_bps : later;
+
+	if (!judge_ports(t, n, later, r) || !judge_flows(rates, later, r))
+		return false;
+	for (uint32_t i = 0; i < r->collective_count; i++) {
+		const struct results_collective *c = &r->collectives[i];
+
+		if (c->time_ps < c->ideal_ps && rates->least_bps == most)
+			return impossible(
+				r, "internal error: collective %u took less than what is ideal", i);
+		if (c->bus_bps > most)
+			return impossible(r,
+					  "internal error: collective %u had a bus of %" PRIu64
+					  " bit/s, more than a host's %" PRIu64,
+					  i, c->bus_bps, most);
+	}
+	return true;
+}

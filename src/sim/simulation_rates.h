@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How fast each host is, what could be had of a network of such hosts, and whether what came out of
+ * a run is possible: a figure above that would be a fault of the simulator.
+ */
+#ifndef SIM_SIMULATION_RATES_H
+#define SIM_SIMULATION_RATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/network.h"
+#include "sim/results.h"
+#include "sim/scenario.h"
+#include "sim/topology.h"
+#include "sim/workload.h"
+
+struct rates {
+	uint64_t *host_bps; /* *owned*; of each host's link, as the topology has it */
+	uint32_t hosts;
+	uint64_t least_bps, most_bps;
+};
+
+/* 0 or -ENOMEM. The caller frees with rates_free(), which is harmless on zeroes. */
+int rates_read(struct rates *, const struct network *, uint32_t hosts);
+void rates_free(struct rates *);
+
+/* Of all collectives: from the first message's start to the last one's completion. Once, after the
+ * last flow. */
+void rates_collectives(const struct rates *, const struct workload *, const uint32_t *part_workload,
+		       struct results *);
+
+/* The rates of the hosts that flows end at, together; 0: no memory. */
+uint64_t rates_of_receivers(const struct rates *, const struct results *);
+
+/*
+ * Whether no port has sent, no flow arrived and no collective ended sooner than links allow. False:
+ * results.partial and partial_why say which.
+ */
+bool rates_judge(const struct rates *, const struct scenario *, const struct topology *,
+		 const struct network *, struct results *);
+
+#endif
