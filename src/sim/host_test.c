@@ -361,7 +361,7 @@ static void whoever_is_not_heard_breaks_the_queue_pair(void **state)
 static void corrupt_and_late_packets_do_no_harm(void **state)
 {
 	struct network_config net = plain();
-	const struct network_loss corrupt = {.loss_ppb = 20000000, .corrupt = true};
+	const struct network_loss corrupt = {.corrupt_ppb = 20000000};
 
 	start(NIC_PROTOCOL_VEROCE, &net);
 	start_hosts();

@@ -62,13 +62,14 @@ int network_set_loss(struct network *net, uint32_t link, unsigned end,
 	struct impairment *im;
 
 	if (!port || loss->loss_ppb > PPB || loss->good_to_bad_ppb > PPB ||
-	    loss->bad_to_good_ppb > PPB || loss->bad_loss_ppb > PPB)
+	    loss->bad_to_good_ppb > PPB || loss->bad_loss_ppb > PPB || loss->corrupt_ppb > PPB)
 		return -EINVAL;
 	im = impair(net, port);
 	if (!im)
 		return -ENOMEM;
 	im->loss = *loss;
-	set_special(port, SPECIAL_LOSS, loss->loss_ppb || loss->good_to_bad_ppb || im->list_count);
+	set_special(port, SPECIAL_LOSS,
+		    loss->loss_ppb || loss->good_to_bad_ppb || loss->corrupt_ppb || im->list_count);
 	return 0;
 }
 
@@ -177,10 +178,11 @@ bool link_loses(struct network *net, struct port *port, struct packet *p)
 		port_drop(net, port, p, NETWORK_DROP_LINK_DOWN);
 		return true;
 	}
-	if (!(port->special & SPECIAL_LOSS) || !is_lost(im, p))
+	if (!(port->special & SPECIAL_LOSS))
 		return false;
-	if (im->loss.corrupt) {
-		p->flags |= PACKET_CORRUPT;
+	if (!is_lost(im, p)) {
+		if (im->loss.corrupt_ppb && chance(im, im->loss.corrupt_ppb))
+			p->flags |= PACKET_CORRUPT;
 		return false;
 	}
 	port_drop(net, port, p, NETWORK_DROP_LINK_LOSS);

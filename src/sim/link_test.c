@@ -137,7 +137,7 @@ static void corrupt_packets_are_counted_where_they_arrive(void **state)
 {
 	struct flow_host *hosts;
 	struct network *net = pair(&hosts);
-	const struct network_loss loss = {.loss_ppb = 1000000000, .corrupt = true};
+	const struct network_loss loss = {.corrupt_ppb = 1000000000};
 	struct network_counts counts;
 
 	assert_int_equal(network_set_loss(net, 0, 0, &loss), 0);
@@ -147,6 +147,22 @@ static void corrupt_packets_are_counted_where_they_arrive(void **state)
 	assert_int_equal(counts.inside, 1);
 	must_end(net);
 	assert_int_equal(drops_of(net, NETWORK_DROP_CORRUPT), 1);
+	finish(net, hosts);
+}
+
+/* Neither takes the place of the other, nor of bad periods. */
+static void loss_and_corruption_add_up(void **state)
+{
+	struct flow_host *hosts;
+	struct network *net = pair(&hosts);
+	const struct network_loss loss = {.loss_ppb = 100000000, .corrupt_ppb = 200000000};
+
+	assert_int_equal(network_set_loss(net, 0, 0, &loss), 0);
+	flow_start(&hosts[0], 1, 10000, 1000);
+	must_end(net);
+	assert_in_range(drops_of(net, NETWORK_DROP_LINK_LOSS), 900, 1100);
+	assert_in_range(drops_of(net, NETWORK_DROP_CORRUPT), 1650, 1950);
+	assert_int_equal(drops_of_all(net) + hosts[1].got, 10000);
 	finish(net, hosts);
 }
 
@@ -339,6 +355,7 @@ int main(void)
 		cmocka_unit_test(gilbert_elliott_loses_in_bursts),
 		cmocka_unit_test(exactly_the_packets_of_the_list_are_lost),
 		cmocka_unit_test(corrupt_packets_are_counted_where_they_arrive),
+		cmocka_unit_test(loss_and_corruption_add_up),
 		cmocka_unit_test(jitter_reorders_and_loses_nothing),
 		cmocka_unit_test(what_does_not_exist_is_refused),
 		cmocka_unit_test(queues_can_be_watched),

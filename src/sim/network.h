@@ -185,8 +185,8 @@ struct network_loss {
 	uint32_t good_to_bad_ppb;   /* Gilbert-Elliott, a step a packet; 0: there is no bad state */
 	uint32_t bad_to_good_ppb;
 	uint32_t bad_loss_ppb;
-	/* takes all its time on the wire, and is counted where it arrives */
-	bool corrupt;
+	/* of those that are not lost: takes all its time on the wire, and is counted where it arrives */
+	uint32_t corrupt_ppb;
 };
 
 /* 0, or -EINVAL when there is no such link, or a probability is above 10^9; -ENOMEM. */

@@ -111,7 +111,7 @@ static bool go_wrong(struct input *in, struct network *net, uint32_t links)
 						  .good_to_bad_ppb = 1000000,
 						  .bad_to_good_ppb = 100000000,
 						  .bad_loss_ppb = 900000000,
-						  .corrupt = take(in) % 2};
+						  .corrupt_ppb = take(in) % 2 * 4000000u};
 
 		switch (take(in) % 7) {
 		case 0:

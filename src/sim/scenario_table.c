@@ -74,7 +74,7 @@ static const struct scenario_row rows[] = {
 	NUM("link", "ge_bad", SHARE, AT(link.ge_bad_ppb), 0, ONE, NULL, "0", "Gilbert-Elliott: probability, per packet, of going from good to bad; 0: off"),
 	NUM("link", "ge_good", SHARE, AT(link.ge_good_ppb), 0, ONE, NULL, "1", "... and from bad to good"),
 	NUM("link", "ge_loss", SHARE, AT(link.ge_loss_ppb), 0, ONE, NULL, "1", "... and of loss while bad"),
-	NUM("link", "corrupt", SHARE, AT(link.corrupt_ppb), 0, ONE, NULL, "0", "probability that a packet is spoiled: lost after its whole time on the wire"),
+	NUM("link", "corrupt", SHARE, AT(link.corrupt_ppb), 0, ONE, NULL, "0", "probability that a packet that is not lost is spoiled: dropped after its whole time on the wire"),
 	WORDS("link", "lost", LOST, AT(link.lost), "", "exact packets lost, FLOW:N,...: the N-th data packet that a flow sends, N from 1"),
 	NUM("link", "jitter", TIME, AT(link.jitter_ps), 0, SECOND, NULL, "0", "delay is longer by up to this, per packet; reorders"),
 

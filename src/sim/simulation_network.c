@@ -163,19 +163,16 @@ static bool is_at(const struct topology *t, const struct topology_link *l, unsig
 static bool set_loss(const struct scenario *s, struct network *n, uint32_t link)
 {
 	const struct scenario_link *l = &s->link;
-	struct network_loss loss = {
+	const struct network_loss loss = {
 		.loss_ppb = (uint32_t)l->loss_ppb,
 		.good_to_bad_ppb = (uint32_t)l->ge_bad_ppb,
 		.bad_to_good_ppb = (uint32_t)l->ge_good_ppb,
 		.bad_loss_ppb = (uint32_t)l->ge_loss_ppb,
+		.corrupt_ppb = (uint32_t)l->corrupt_ppb,
 	};
 
-	if (l->corrupt_ppb) {
-		loss.loss_ppb = (uint32_t)l->corrupt_ppb;
-		loss.corrupt = true;
-	}
 	for (unsigned end = 0; end < 2; end++) {
-		if ((loss.loss_ppb || loss.good_to_bad_ppb) && network_set_loss(n, link, end, &loss))
+		if ((loss.loss_ppb || loss.good_to_bad_ppb || loss.corrupt_ppb) && network_set_loss(n, link, end, &loss))
 			return false;
 		if (l->jitter_ps && network_set_jitter(n, link, end, l->jitter_ps))
 			return false;

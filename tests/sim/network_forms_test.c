@@ -351,6 +351,21 @@ static void veroce_sends_again_just_what_was_lost(void **state)
 
 /* ---- the same again --------------------------------------------------------------------------------------- */
 
+/* A scenario that has both has both. */
+static void loss_and_corruption_are_both_had(void **state)
+{
+	static const char *const sets[] = {"link.loss=2%", "link.corrupt=3%", "workload.w.size=10MB", NULL};
+	uint64_t packets[RESULTS_REASONS] = {0};
+	struct sim_run run;
+
+	sim_do(&run, "[topology]\nkind = star\nhosts = 2\n" WIRE FLOW, sets);
+	for (uint32_t i = 0; i < run.results.drop_count; i++)
+		packets[run.results.drops[i].reason] += run.results.drops[i].packets;
+	assert_true(packets[RESULTS_DROP_LOSS] > 200);
+	assert_true(packets[RESULTS_DROP_CORRUPT] > packets[RESULTS_DROP_LOSS]);
+	sim_free(&run);
+}
+
 static void the_same_seed_gives_the_same_bytes_everywhere(void **state)
 {
 	static const struct {
@@ -401,6 +416,7 @@ int main(void)
 		cmocka_unit_test(go_back_n_sends_again_what_theory_says),
 		cmocka_unit_test(a_lost_last_packet_of_go_back_n_waits_for_the_timer),
 		cmocka_unit_test(veroce_sends_again_just_what_was_lost),
+		cmocka_unit_test(loss_and_corruption_are_both_had),
 		cmocka_unit_test(the_same_seed_gives_the_same_bytes_everywhere),
 	};
 
