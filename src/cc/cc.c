@@ -8,28 +8,27 @@
 
 static const struct {
 	const char *name;
-	void (*init)(struct cc *, const struct cc_config *, uint64_t now_ns);
+	const struct cc_kind *kind;
 } algorithms[CC_ALGORITHMS] = {
-	[CC_NONE] = {"none", cc_none_init},
-	[CC_SWIFT] = {"swift", cc_swift_init},
-	[CC_DCTCP] = {"dctcp", cc_dctcp_init},
-	[CC_DCQCN] = {"dcqcn", cc_dcqcn_init},
-	[CC_DCQCN_FW] = {"dcqcn_fw", cc_dcqcn_fw_init},
-	[CC_HPCC] = {"hpcc", cc_hpcc_init},
-	[CC_TIMELY] = {"timely", cc_timely_init},
-	[CC_TIMELY_PATCHED] = {"timely_patched", cc_timely_patched_init},
-	[CC_RTTCC] = {"rttcc", cc_rttcc_init},
+#define CC_ROW(value, name, kind) [value] = {name, &(kind)},
+	CC_ALGORITHM_ROWS(CC_ROW)
+#undef CC_ROW
 };
+
+const struct cc_kind *cc_kind_of(enum cc_algorithm algorithm)
+{
+	assert(algorithm < CC_ALGORITHMS);
+	return algorithms[algorithm].kind;
+}
 
 void cc_init(struct cc *c, enum cc_algorithm algorithm, const struct cc_config *config,
 	     uint64_t now_ns)
 {
-	assert(algorithm < CC_ALGORITHMS);
 	assert(algorithm == CC_NONE || !config->params || config->params->algorithm == algorithm);
-	if (config->params && config->params->init)
-		config->params->init(c, config, now_ns);
+	if (config->params && config->params->own)
+		config->params->own->init(c, config, now_ns);
 	else
-		algorithms[algorithm].init(c, config, now_ns);
+		cc_kind_of(algorithm)->init(c, config, now_ns);
 }
 
 const char *cc_name(enum cc_algorithm algorithm)
@@ -47,9 +46,4 @@ bool cc_by_name(const char *name, enum cc_algorithm *algorithm)
 		}
 	}
 	return false;
-}
-
-bool cc_needs_int(enum cc_algorithm algorithm)
-{
-	return algorithm == CC_HPCC;
 }

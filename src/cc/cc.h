@@ -24,28 +24,17 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/int_stack.h"
-#include "cc/dcqcn.h"
-#include "cc/dcqcn_fw.h"
-#include "cc/dctcp.h"
-#include "cc/hpcc.h"
-#include "cc/rttcc.h"
-#include "cc/swift.h"
-#include "cc/timely.h"
+#include "cc/algorithms.h"
 
 enum cc_algorithm {
-	CC_NONE,           /* cwnd_bytes_max, always: the network or the peer does it */
-	CC_SWIFT,          /* delay (Kumar et al., SIGCOMM 2020) */
-	CC_DCTCP,          /* CE marks (RFC 8257) */
-	CC_DCQCN,          /* CNPs (Zhu et al., SIGCOMM 2015) */
-	CC_DCQCN_FW,       /* CNPs, as NICs do it and as the HPCC evaluation ran it */
-	CC_HPCC,           /* INT (Li et al., SIGCOMM 2019) */
-	CC_TIMELY,         /* the gradient of delay (Mittal et al., SIGCOMM 2015) */
-	CC_TIMELY_PATCHED, /* ... as Zhu et al., CoNEXT 2016, mend it */
-	CC_RTTCC,          /* the RTT of probes, CNPs: in the shape of NVIDIA's ZTR-RTTCC */
-	CC_ALGORITHMS
+#define CC_VALUE(value, name, kind) value,
+	CC_ALGORITHM_ROWS(CC_VALUE)
+#undef CC_VALUE
+		CC_ALGORITHMS
 };
 
 /* What the transport saw. One call an event, not one a lost packet. */
@@ -129,18 +118,57 @@ struct cc {
 	uint32_t mtu_bytes;
 	uint8_t loss; /* enum cc_loss_policy */
 	union {
-		struct cc_swift swift;
-		struct cc_dctcp dctcp;
-		struct cc_dcqcn dcqcn;
-		struct cc_dcqcn_fw dcqcn_fw;
-		struct cc_hpcc hpcc;
-		struct cc_timely timely;
-		struct cc_rttcc rttcc;
-		uint64_t other[16]; /* of an algorithm that has no row: cc_params.init */
+#define CC_STATE(x) struct cc_##x x;
+		CC_STATE_ROWS(CC_STATE)
+#undef CC_STATE
+		uint64_t other[16]; /* of an algorithm that has no row: cc_params.own */
 	};
 };
 
 static_assert(sizeof(struct cc) <= 256, "a path is cheap");
+
+/* What an algorithm has to be told beside acknowledgements and losses, for whoever builds the
+ * network around it. */
+enum cc_needs {
+	CC_NEEDS_INT = 1, /* it is deaf without an INT stack in acknowledgements: switches have to
+			     stamp packets */
+	/*
+	 * Marks are to be told by each acknowledgement, as cc_ack.ecn_packets, and not by CNPs.
+	 * (veRoCE does both; RoCEv2 receivers send CNPs unless they are told: nic_config.ce_echo,
+	 * which a simulated host sets itself.)
+	 */
+	CC_NEEDS_MARKS = 2
+};
+
+/* A look at a block from outside. Names have their units in them, "alpha_ppb"; static; NULL: it has
+ * none. */
+struct cc_look {
+	const char *signal_name, *target_name; /* what it goes by, and where it is heading */
+	uint64_t signal, target;
+};
+
+struct cc_params;
+
+/* All there is to know of an algorithm. */
+struct cc_kind {
+	/* Makes a block; the configuration is borrowed for the call, its params for the block's
+	 * life. */
+	void (*init)(struct cc *, const struct cc_config *, uint64_t now_ns);
+	unsigned needs; /* enum cc_needs */
+	/* The defaults of its struct x_params, which stand in cc_params. NULL: it has none. */
+	const void *params;
+	size_t params_bytes;
+	/* The least time between two CNPs of a flow that it wants of a receiver; NULL: 50 us. */
+	uint64_t (*cnp_gap_ns)(const struct cc_params *);
+	/* Adds to a zeroed one; NULL: there is nothing to see. */
+	void (*look)(const struct cc *, struct cc_look *);
+};
+
+#define CC_KIND(value, name, kind) extern const struct cc_kind kind;
+CC_ALGORITHM_ROWS(CC_KIND)
+#undef CC_KIND
+
+const struct cc_kind *cc_kind_of(enum cc_algorithm);
 
 /* Borrows the configuration for the call. */
 void cc_init(struct cc *, enum cc_algorithm, const struct cc_config *, uint64_t now_ns);
@@ -152,7 +180,10 @@ const char *cc_name(enum cc_algorithm);
 bool cc_by_name(const char *, enum cc_algorithm *);
 
 /* What programs of real networks must refuse: nothing there fills in an INT stack. */
-bool cc_needs_int(enum cc_algorithm);
+static inline bool cc_needs_int(enum cc_algorithm algorithm)
+{
+	return cc_kind_of(algorithm)->needs & CC_NEEDS_INT;
+}
 
 /* A packet's `bytes` bytes left, the first of them number `seq`; retransmissions are not told. */
 static inline void cc_on_sent(struct cc *c, uint64_t now_ns, uint64_t seq, uint32_t bytes)

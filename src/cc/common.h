@@ -194,14 +194,5 @@ static inline bool cc_limiter_is_idle(const struct cc_limiter *l, uint64_t now_n
 }
 
 /* Each algorithm's part of cc_init: fills the whole block. */
-void cc_none_init(struct cc *, const struct cc_config *, uint64_t now_ns);
-void cc_swift_init(struct cc *, const struct cc_config *, uint64_t now_ns);
-void cc_dctcp_init(struct cc *, const struct cc_config *, uint64_t now_ns);
-void cc_dcqcn_fw_init(struct cc *, const struct cc_config *, uint64_t now_ns);
-void cc_hpcc_init(struct cc *, const struct cc_config *, uint64_t now_ns);
-void cc_dcqcn_init(struct cc *, const struct cc_config *, uint64_t now_ns);
-void cc_timely_init(struct cc *, const struct cc_config *, uint64_t now_ns);
-void cc_timely_patched_init(struct cc *, const struct cc_config *, uint64_t now_ns);
-void cc_rttcc_init(struct cc *, const struct cc_config *, uint64_t now_ns);
 
 #endif

@@ -173,8 +173,29 @@ void dcqcn_init(struct cc *c, const struct cc_config *config, const struct dcqcn
 	set_free(c);
 }
 
-void cc_dcqcn_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
+static void dcqcn_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
 	dcqcn_init(c, config, config->params ? &config->params->dcqcn : &dcqcn_params_default,
 		   now_ns);
 }
+
+static void look(const struct cc *c, struct cc_look *l)
+{
+	l->signal_name = "alpha_ppb";
+	l->signal = q32_ppb(c->dcqcn.alpha_q32);
+	l->target_name = "target_bps";
+	l->target = c->dcqcn.target_bps;
+}
+
+static uint64_t cnp_gap_ns(const struct cc_params *p)
+{
+	return p->dcqcn.t_cnp_ns;
+}
+
+const struct cc_kind cc_dcqcn_kind = {
+	.init = dcqcn_make,
+	.params = &dcqcn_params_default,
+	.params_bytes = sizeof(dcqcn_params_default),
+	.cnp_gap_ns = cnp_gap_ns,
+	.look = look,
+};

@@ -192,9 +192,30 @@ void dcqcn_fw_init(struct cc *c, const struct cc_config *config,
 	d->inc_ns = CC_NO_DEADLINE;
 }
 
-void cc_dcqcn_fw_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
+static void dcqcn_fw_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
 	dcqcn_fw_init(c, config,
 		      config->params ? &config->params->dcqcn_fw : &dcqcn_fw_params_default,
 		      now_ns);
 }
+
+static void look(const struct cc *c, struct cc_look *l)
+{
+	l->signal_name = "alpha_ppb";
+	l->signal = q32_ppb(c->dcqcn_fw.alpha_q32);
+	l->target_name = "target_bps";
+	l->target = c->dcqcn_fw.target_bps;
+}
+
+static uint64_t cnp_gap_ns(const struct cc_params *p)
+{
+	return p->dcqcn_fw.t_cnp_ns;
+}
+
+const struct cc_kind cc_dcqcn_fw_kind = {
+	.init = dcqcn_fw_make,
+	.params = &dcqcn_fw_params_default,
+	.params_bytes = sizeof(dcqcn_fw_params_default),
+	.cnp_gap_ns = cnp_gap_ns,
+	.look = look,
+};

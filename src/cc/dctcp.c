@@ -174,8 +174,22 @@ void dctcp_init(struct cc *c, const struct cc_config *config, const struct dctcp
 	set_cwnd(c, c->cwnd_bytes << 16);
 }
 
-void cc_dctcp_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
+static void dctcp_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
 	dctcp_init(c, config, config->params ? &config->params->dctcp : &dctcp_params_default,
 		   now_ns);
 }
+
+static void look(const struct cc *c, struct cc_look *l)
+{
+	l->signal_name = "alpha_ppb";
+	l->signal = q32_ppb(c->dctcp.alpha_q32);
+}
+
+const struct cc_kind cc_dctcp_kind = {
+	.init = dctcp_make,
+	.needs = CC_NEEDS_MARKS,
+	.params = &dctcp_params_default,
+	.params_bytes = sizeof(dctcp_params_default),
+	.look = look,
+};

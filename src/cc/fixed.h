@@ -50,6 +50,12 @@ static inline uint64_t fx_muldiv(uint64_t a, uint64_t b, uint64_t c)
 	return wide > UINT64_MAX ? UINT64_MAX : (uint64_t)wide;
 }
 
+/* Parts of 10^9. */
+static inline uint64_t q32_ppb(uint64_t q32)
+{
+	return (uint64_t)((unsigned __int128)q32 * 1000000000 >> 32);
+}
+
 static inline uint64_t q32_mul(uint64_t a, uint64_t q32)
 {
 	unsigned __int128 wide = (unsigned __int128)a * q32 >> 32;

@@ -193,7 +193,23 @@ void hpcc_init(struct cc *c, const struct cc_config *config, const struct hpcc_p
 	h->reference_q16 = h->window_q16;
 }
 
-void cc_hpcc_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
+static void hpcc_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
 	hpcc_init(c, config, config->params ? &config->params->hpcc : &hpcc_params_default, now_ns);
 }
+
+static void look(const struct cc *c, struct cc_look *l)
+{
+	l->signal_name = "utilisation_ppb";
+	l->signal = q32_ppb(c->hpcc.u_q32);
+	l->target_name = "target_bytes";
+	l->target = c->hpcc.reference_q16 >> 16;
+}
+
+const struct cc_kind cc_hpcc_kind = {
+	.init = hpcc_make,
+	.needs = CC_NEEDS_INT,
+	.params = &hpcc_params_default,
+	.params_bytes = sizeof(hpcc_params_default),
+	.look = look,
+};

@@ -4,7 +4,7 @@
 
 static const struct cc_ops none_ops;
 
-void cc_none_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
+static void none_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
 	cc_init_common(c, config, &none_ops);
 	/* Nothing is computed with this window, so it may be wider than the algorithms' limit. */
@@ -12,3 +12,5 @@ void cc_none_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 		c->cwnd_bytes_max = config->cwnd_bytes_max;
 	c->cwnd_bytes = c->cwnd_bytes_max;
 }
+
+const struct cc_kind cc_none_kind = {.init = none_make};

@@ -561,45 +561,17 @@ int cc_params_preset(struct cc_params *params, const char *name)
 
 void cc_params_default(struct cc_params *params, enum cc_algorithm algorithm)
 {
+	const struct cc_kind *kind = cc_kind_of(algorithm);
+
 	memset(params, 0, sizeof(*params));
 	params->algorithm = algorithm;
-	switch (algorithm) {
-	case CC_SWIFT:
-		params->swift = swift_params_default;
-		break;
-	case CC_DCTCP:
-		params->dctcp = dctcp_params_default;
-		break;
-	case CC_DCQCN:
-		params->dcqcn = dcqcn_params_default;
-		break;
-	case CC_DCQCN_FW:
-		params->dcqcn_fw = dcqcn_fw_params_default;
-		break;
-	case CC_HPCC:
-		params->hpcc = hpcc_params_default;
-		break;
-	case CC_TIMELY:
-	case CC_TIMELY_PATCHED:
-		params->timely = timely_params_default;
-		break;
-	case CC_RTTCC:
-		params->rttcc = rttcc_params_default;
-		break;
-	case CC_NONE:
-	case CC_ALGORITHMS:
-		break;
-	}
+	if (kind->params)
+		memcpy(params->of_kind, kind->params, kind->params_bytes);
 }
 
 uint64_t cc_params_cnp_gap_ns(const struct cc_params *params)
 {
-	switch (params->algorithm) {
-	case CC_DCQCN:
-		return params->dcqcn.t_cnp_ns;
-	case CC_DCQCN_FW:
-		return params->dcqcn_fw.t_cnp_ns;
-	default:
-		return dcqcn_params_default.t_cnp_ns;
-	}
+	const struct cc_kind *kind = cc_params_kind(params);
+
+	return kind->cnp_gap_ns ? kind->cnp_gap_ns(params) : dcqcn_params_default.t_cnp_ns;
 }

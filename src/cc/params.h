@@ -31,27 +31,30 @@ struct cc_params {
 	enum cc_loss_policy loss;
 	uint64_t rate_min; /* relative.h; 0: the algorithm's own */
 	/*
-	 * Not NULL: an algorithm that has no row in the table. It makes the blocks, as every x_init()
-	 * does; `algorithm` is CC_NONE then. What it is to know it finds around its config->params.
+	 * Not NULL: an algorithm that has no row in the list; borrowed. `algorithm` is CC_NONE then. What it is to
+	 * know it finds around its config->params.
 	 */
-	void (*init)(struct cc *, const struct cc_config *, uint64_t now_ns);
+	const struct cc_kind *own;
 	bool rxshare;      /* the transport's, where its protocol can: receivers give out equal shares */
 	bool window;       /* +w: the window shrinks with the rate; nothing to those that set one */
 	union {
-		struct swift_params swift;
-		struct dctcp_params dctcp;
-		struct dcqcn_params dcqcn;
-		struct dcqcn_fw_params dcqcn_fw;
-		struct hpcc_params hpcc;
-		struct timely_params timely; /* of both */
-		struct rttcc_params rttcc;
+		uint8_t of_kind[1]; /* of whichever it is */
+#define CC_PARAMS(x) struct x##_params x;
+		CC_STATE_ROWS(CC_PARAMS)
+#undef CC_PARAMS
 	};
 };
+
+/* What makes such blocks. */
+static inline const struct cc_kind *cc_params_kind(const struct cc_params *p)
+{
+	return p->own ? p->own : cc_kind_of(p->algorithm);
+}
 
 /* Whether such blocks heed anything, marks among it: those of CC_NONE do not. */
 static inline bool cc_params_heed(const struct cc_params *p)
 {
-	return p->init || p->algorithm != CC_NONE;
+	return p->own || p->algorithm != CC_NONE;
 }
 
 /* One parameter. All text is static. */

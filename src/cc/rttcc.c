@@ -221,8 +221,25 @@ void rttcc_init(struct cc *c, const struct cc_config *config, const struct rttcc
 	set_share(c, Q32_ONE);
 }
 
-void cc_rttcc_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
+static void rttcc_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
 	rttcc_init(c, config, config->params ? &config->params->rttcc : &rttcc_params_default,
 		   now_ns);
 }
+
+static void look(const struct cc *c, struct cc_look *l)
+{
+	const struct cc_rttcc *r = &c->rttcc;
+
+	l->signal_name = "base_rtt_ns";
+	l->signal = r->base_rtt_ns;
+	l->target_name = "target_ns";
+	l->target = rttcc_target(r->base_rtt_ns, r->params->alpha_q32, r->share_q32);
+}
+
+const struct cc_kind cc_rttcc_kind = {
+	.init = rttcc_make,
+	.params = &rttcc_params_default,
+	.params_bytes = sizeof(rttcc_params_default),
+	.look = look,
+};

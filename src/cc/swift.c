@@ -370,7 +370,20 @@ void swift_init(struct cc *c, const struct cc_config *config, const struct swift
 	publish(c);
 }
 
-void cc_swift_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
+static void swift_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
 	swift_init(c, config, config->params ? &config->params->swift : &swift_params_default, now_ns);
 }
+
+static void look(const struct cc *c, struct cc_look *l)
+{
+	l->signal_name = "rtt_ns";
+	l->signal = c->swift.rtt_ns;
+}
+
+const struct cc_kind cc_swift_kind = {
+	.init = swift_make,
+	.params = &swift_params_default,
+	.params_bytes = sizeof(swift_params_default),
+	.look = look,
+};

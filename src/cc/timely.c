@@ -203,12 +203,32 @@ static void init(struct cc *c, const struct cc_config *config, bool patched, uin
 		    patched, now_ns);
 }
 
-void cc_timely_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
+static void timely_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
 	init(c, config, false, now_ns);
 }
 
-void cc_timely_patched_init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
+static void timely_patched_make(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 {
 	init(c, config, true, now_ns);
 }
+
+static void look(const struct cc *c, struct cc_look *l)
+{
+	l->signal_name = "rtt_ns";
+	l->signal = c->timely.prev_ns;
+}
+
+const struct cc_kind cc_timely_kind = {
+	.init = timely_make,
+	.params = &timely_params_default,
+	.params_bytes = sizeof(timely_params_default),
+	.look = look,
+};
+
+const struct cc_kind cc_timely_patched_kind = {
+	.init = timely_patched_make,
+	.params = &timely_params_default,
+	.params_bytes = sizeof(timely_params_default),
+	.look = look,
+};

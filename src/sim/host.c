@@ -157,6 +157,10 @@ static void configure(struct host *h, struct nic_config *c)
 	c->gids[0].ip_mtu = 9000;
 	if (!c->line_rate_bps)
 		c->line_rate_bps = network_host_rate_bps(h->network, h->index);
+	if (c->cc_params && cc_params_kind(c->cc_params)->needs & CC_NEEDS_MARKS) {
+		c->ce_echo = true;
+		c->ce_is_cnp = false;
+	}
 	if (h->config->window_rtt_ps)
 		c->window_bytes = window_bytes(h->config, c->line_rate_bps);
 }

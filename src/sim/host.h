@@ -59,7 +59,8 @@ enum { HOST_FRAME_BYTES = 20 + 8 + 14 + 4 + 8 + 12 };
 
 /*
  * Makes host number `index` and attaches it. The nic gets its address, seed and slot here, no_payload,
- * no trains, and a table for 2^qpn_bits QPs. NULL when memory runs out.
+ * no trains, a table for 2^qpn_bits QPs, and ACKs that tell of marks where its congestion control wants to know
+ * (CC_NEEDS_MARKS). NULL when memory runs out.
  */
 struct host *host_create(struct network *, uint32_t index, const struct host_config *);
 /* Its channels must be closed. Harmless on NULL. */

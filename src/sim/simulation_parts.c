@@ -259,8 +259,8 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 			.qpn_bits = qpn_bits(s),
 			.base_rtt_ns = rtt_ps / 1000,
 			.cnp_interval_ns = t->cnp_interval_ps / 1000,
-			.ce_echo = cc->algorithm == CC_DCTCP || !t->cnp_interval_ps,
-			.ce_is_cnp = cc->algorithm != CC_DCTCP,
+			.ce_echo = !t->cnp_interval_ps,
+			.ce_is_cnp = true,
 			.wire_overhead_bytes = HOST_FRAME_BYTES,
 		},
 	};

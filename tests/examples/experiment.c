@@ -48,7 +48,6 @@ void experiment_init(struct experiment *e)
 			.window_bytes = 1 << 20,
 			.ackreq_packets = 1,
 			.qpn_bits = 8,
-			.ce_echo = true, /* ACKs tell of marks, no CNPs are sent */
 		},
 	};
 }

@@ -41,9 +41,12 @@ static void init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 	set(c, c->cwnd_bytes << 16);
 }
 
+/* ACKs are to tell of marks: CNPs are nothing to it. */
+static const struct cc_kind kind = {.init = init, .needs = CC_NEEDS_MARKS};
+
 void nudge_params(struct nudge *n)
 {
 	cc_params_default(&n->params, CC_NONE);
-	n->params.init = init;
+	n->params.own = &kind;
 	n->cut_q16 = 1 << 14;
 }
