@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A pipeline of stages, each of which takes packets one after the other: the last packet is through
- * when the longest staircase from (first packet, first stage) to (last packet, last stage) is, where
- * a step is either the same packet at the next stage or the next packet at the same stage. All packets
- * but the first and the last are alike, so the staircase is known by the stages at which the first and
- * the last packet are met.
+ * when the longest staircase from (first packet, first stage) to (last packet, last stage) is,
+ * where a step is either the same packet at the next stage or the next packet at the same stage.
+ * All packets but the first and the last are alike, so the staircase is known by the stages at
+ * which the first and the last packet are met.
  */
 #include "sim/ideal.h"
 
@@ -44,7 +44,8 @@ static uint64_t through_ps(const struct pipeline *p, const uint64_t *first, uint
 		uint64_t slowest = 0;
 
 		for (uint32_t b = a; b < n; b++) {
-			uint64_t one = p->full[b + 1] - p->full[b], sum = first[a + 1] + p->last[n] - p->last[b];
+			uint64_t one = p->full[b + 1] - p->full[b],
+				 sum = first[a + 1] + p->last[n] - p->last[b];
 
 			slowest = one > slowest ? one : slowest;
 			if (packets > 2)
@@ -59,10 +60,11 @@ static uint64_t through_ps(const struct pipeline *p, const uint64_t *first, uint
 
 /*
  * A packet is read while the one before it is sent, and is not sent before it is read: the first
- * few may set the pace by being read, and the rest by what takes longest later. Either is best done by
- * all but those at the ends.
+ * few may set the pace by being read, and the rest by what takes longest later. Either is best done
+ * by all but those at the ends.
  */
-static uint64_t through_after_reading_ps(const struct pipeline *p, uint64_t packets, uint64_t read_ps)
+static uint64_t through_after_reading_ps(const struct pipeline *p, uint64_t packets,
+					 uint64_t read_ps)
 {
 	const uint64_t read[] = {1, packets - 3, packets - 2, packets - 1};
 	uint64_t most = through_ps(p, p->first, packets);
@@ -92,6 +94,7 @@ uint64_t ideal_ps(const struct ideal_way *w, const struct host_message *m, uint3
 	if (w->drain_bps)
 		add_stage(&p, m, w->drain_bps);
 	if (w->read_bps)
-		return ps + through_after_reading_ps(&p, m->packets, takes_ps(mtu_bytes, w->read_bps));
+		return ps +
+		       through_after_reading_ps(&p, m->packets, takes_ps(mtu_bytes, w->read_bps));
 	return ps + through_ps(&p, p.first, m->packets);
 }

@@ -14,13 +14,15 @@
 enum { IDEAL_LINKS_MAX = 64 };
 
 struct ideal_way {
-	const uint64_t *rates_bps; /* of the links in order, `links` of them: 1 .. IDEAL_LINKS_MAX */
+	const uint64_t
+		*rates_bps; /* of the links in order, `links` of them: 1 .. IDEAL_LINKS_MAX */
 	uint32_t links;
 	uint64_t delay_ps;   /* of all wires together, one way */
 	uint64_t latency_ps; /* of each switch, of which there is one between two links */
 	uint64_t read_bps;   /* at which the sender reads payload; 0: unlimited */
 	uint64_t drain_bps;  /* at which the receiver's buffer drains; 0: at once */
-	uint64_t hosts_ps;   /* what hosts add once: from post to NIC, before the ACK, to the completion */
+	uint64_t hosts_ps;   /* what hosts add once: from post to NIC, before the ACK, to the
+				completion */
 };
 
 /* From the post to the sender's completion. The same links lead back. */

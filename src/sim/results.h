@@ -63,7 +63,7 @@ struct results_flow {
 	uint64_t received_bytes; /* by the receiver's NIC, each once */
 };
 
-/* An egress port. `to` is the node at the other end. */
+/* An egress port, of a switch or, without a queue, of a host. `to` is the node at the other end. */
 struct results_port {
 	uint32_t node, to;
 	uint16_t port; /* of the node */

@@ -217,8 +217,8 @@ static uint32_t curves_open(const struct results *r, uint64_t from_ps, uint64_t 
 	for (uint32_t i = 0; i < r->goodput.curve_count; i++) {
 		uint32_t k = r->goodput.curve[i].first;
 
-		while (k != RESULTS_NO_FLOW && (r->flows[k].start_ps >= to_ps ||
-						flow_end_ps(r, &r->flows[k]) <= from_ps))
+		while (k != RESULTS_NO_FLOW &&
+		       (r->flows[k].start_ps >= to_ps || flow_end_ps(r, &r->flows[k]) <= from_ps))
 			k = r->flows[k].curve_next;
 		n += k != RESULTS_NO_FLOW;
 	}

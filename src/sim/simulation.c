@@ -150,6 +150,12 @@ static bool number_ports(struct simulation *s)
 	return next && s->port_number;
 }
 
+/* A host's port has no queue of its own. */
+static bool is_switch(const struct simulation *s, const struct results_port *p)
+{
+	return p->node >= s->topology.host_count;
+}
+
 static bool make_results(struct simulation *s, struct why why)
 {
 	const struct scenario_output *o = &s->scenario->output;
@@ -189,9 +195,7 @@ static bool make_results(struct simulation *s, struct why why)
 		};
 		uint32_t number;
 
-		if (node < t->host_count && !s->scenario->run.check)
-			continue; /* a host's port has no queue of its own */
-		if (o->goodput_window_ps != SCENARIO_NONE)
+		if (is_switch(s, &port) && o->goodput_window_ps != SCENARIO_NONE)
 			results_series_init(&port.queue, o->goodput_window_ps, RESULTS_MAX);
 		if (results_port_add(r, &port, &number))
 			return refuse(why, "out of memory");
@@ -262,8 +266,11 @@ static void end_window(struct simulation *s, uint64_t now_ps)
 	tell_pauses(s, now_ps - 1);
 	for (uint32_t i = 0; i < s->results->port_count; i++) {
 		struct results_port *p = &s->results->ports[i];
-		uint64_t bytes = network_queue_longest_bytes(s->network, s->port_link[i] / 2, s->port_link[i] % 2);
+		uint64_t bytes;
 
+		if (!is_switch(s, p))
+			continue;
+		bytes = network_queue_longest_bytes(s->network, s->port_link[i] / 2, s->port_link[i] % 2);
 		/* A curve that runs out of memory ends early; the run does not. */
 		if (bytes && p->queue.window_ps)
 			results_series_add(&p->queue, now_ps - 1, bytes);
@@ -275,6 +282,8 @@ static void sample_queues(struct simulation *s)
 	for (uint32_t i = 0; i < s->results->port_count; i++) {
 		struct results_port *p = &s->results->ports[i];
 
+		if (!is_switch(s, p))
+			continue;
 		p->queue_bytes = network_queue_bytes(s->network, s->port_link[i] / 2, s->port_link[i] % 2);
 		results_queue_sample(p);
 	}
@@ -298,12 +307,12 @@ static void watch_queues(struct simulation *s)
 {
 	const struct scenario_output *o = &s->scenario->output;
 	struct results *r = s->results;
-	uint32_t bins = r->port_count > 4096 ? BINS_OF_MANY : BINS;
+	uint32_t bins = r->port_count - r->hosts > 4096 ? BINS_OF_MANY : BINS;
 
-	for (uint32_t i = 0; o->queue_histograms && i < r->port_count; i++)
-		network_watch_queue(s->network, s->port_link[i] / 2, s->port_link[i] % 2, bins);
-	for (uint32_t i = 0; o->goodput_window_ps != SCENARIO_NONE && i < r->port_count; i++)
-		results_series_init(&r->ports[i].queue, o->goodput_window_ps, RESULTS_MAX);
+	for (uint32_t i = 0; o->queue_histograms && i < r->port_count; i++) {
+		if (is_switch(s, &r->ports[i]))
+			network_watch_queue(s->network, s->port_link[i] / 2, s->port_link[i] % 2, bins);
+	}
 	arm_samples(s);
 }
 
@@ -733,7 +742,7 @@ static void finish_port(struct simulation *s, struct results_port *p, uint32_t l
 	finish_queue(s, p, link, end);
 }
 
-/* Host ports have no record, unless the run is checked, but pause and are paused too. */
+/* How many were paused. */
 static void finish_hosts(struct simulation *s)
 {
 	const struct topology *t = &s->topology;
@@ -746,12 +755,6 @@ static void finish_hosts(struct simulation *s)
 		    !network_count_port(s->network, i / 2, i % 2, &n))
 			continue;
 		s->results->pfc.hosts_paused += n.pauses_received != 0;
-		if (s->scenario->run.check)
-			continue;
-		s->results->pfc.pause_frames += n.pauses_sent;
-		s->results->pfc.resume_frames += n.resumes_sent;
-		for (int c = 0; c < PACKET_CLASSES; c++)
-			s->results->pfc.paused_ps += n.paused_ps[c];
 	}
 }
 

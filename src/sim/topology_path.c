@@ -255,8 +255,8 @@ int topology_paths_get(struct topology_paths *p, uint32_t src, uint32_t dst,
 }
 
 /* Writes a sequence from place `at` on; returns the place behind it. */
-static uint32_t put_rates(const struct topology_paths *p, const struct topology_path *path, uint32_t at,
-			  uint64_t rates_bps[TOPOLOGY_HOPS_MAX])
+static uint32_t put_rates(const struct topology_paths *p, const struct topology_path *path,
+			  uint32_t at, uint64_t rates_bps[TOPOLOGY_HOPS_MAX])
 {
 	uint32_t i = path->rates;
 

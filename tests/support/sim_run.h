@@ -142,6 +142,8 @@ static inline uint64_t sim_hash(const struct results *r)
 	for (uint32_t i = 0; i < r->port_count; i++) {
 		const struct results_port *p = &r->ports[i];
 
+		if (!p->tier)
+			continue;
 		sim_mix(&h, p->tx_packets);
 		sim_mix(&h, p->tx_bytes);
 		sim_mix(&h, p->ce_packets);
