@@ -13,10 +13,11 @@
 #include "cc/params.h"
 #include "tool.h"
 
-enum { SETS_MAX = 256, JOBS_MAX = 1024, KEYS_WIDTH = 100 };
+enum { SETS_MAX = 256, SEEDS_MAX = 4096, JOBS_MAX = 1024, KEYS_WIDTH = 100 };
 
 static const char usage[] =
 	"usage: verbena sim [OPTION...] SCENARIO\n"
+	"       verbena sim --compare [--report DIR] FOLDER...\n"
 	"       verbena sim --keys | --list\n"
 	"\n"
 	"Simulates a network of hosts that run Verbena's transport. SCENARIO is a file, or the "
@@ -25,8 +26,12 @@ static const char usage[] =
 	"\n"
 	"      --set KEY=VALUE      overrides a key: switch.kmin=100KB, workload.NAME.load=50%\n"
 	"      --seed N             overrides run.seed\n"
+	"      --seeds A..B         one run for each seed, and the mean of each figure; also "
+	"A,B,C\n"
 	"      --sweep KEY=V1,V2... one run for each value; given again, for each combination\n"
 	"      --report DIR         writes CSV, JSON and a page with drawings, report.html\n"
+	"      --print-commands     prints a command for each run instead of running it\n"
+	"      --compare            compares finished runs: the folders that --report made\n"
 	"  -j, --jobs N             runs of a sweep at a time; as many as there are processors\n"
 	"  -q, --quiet              no progress, no summary\n"
 	"      --keys               every key of a scenario, with its default\n"
@@ -209,13 +214,65 @@ int sim_one(const char *name, const char *const *sets, size_t set_count, const c
 	return rc;
 }
 
+/* Reads "3", or "1..10"; both ends are below 2^64 - 1. */
+static bool seed_range(char *text, uint64_t *first, uint64_t *last)
+{
+	char *dots = strstr(text, "..");
+
+	if (dots)
+		*dots = 0;
+	return whole_number(text, UINT64_MAX - 1, first) &&
+	       whole_number(dots ? dots + 2 : text, UINT64_MAX - 1, last) && *first <= *last;
+}
+
+/* "1..3,7" as "run.seed=1,2,3,7". NULL after a complaint. *Caller frees.* */
+static char *seeds_sweep(const char *text)
+{
+	char *copy = strdup(text), *rest = copy, *word, *out = NULL;
+	size_t bytes = 0, count = 0;
+	FILE *f = open_memstream(&out, &bytes);
+	bool good = copy && f;
+
+	if (good)
+		fputs("run.seed=", f);
+	while (good && (word = strsep(&rest, ","))) {
+		uint64_t first, last;
+
+		good = seed_range(word, &first, &last) && last - first < SEEDS_MAX - count;
+		for (uint64_t i = 0; good && i <= last - first; i++)
+			fprintf(f, "%s%" PRIu64, count++ ? "," : "", first + i);
+	}
+	if (f)
+		fclose(f);
+	free(copy);
+	if (good)
+		return out;
+	free(out);
+	complain("--seeds %s: allowed are at most %d whole numbers, as 1..10 or 1,2,5..8", text,
+		 SEEDS_MAX);
+	return NULL;
+}
+
 int cmd_sim(int argc, char **argv)
 {
-	enum { OPT_SET = 256, OPT_SEED, OPT_SWEEP, OPT_REPORT, OPT_KEYS, OPT_LIST };
+	enum {
+		OPT_SET = 256,
+		OPT_SEED,
+		OPT_SEEDS,
+		OPT_SWEEP,
+		OPT_PRINT,
+		OPT_COMPARE,
+		OPT_REPORT,
+		OPT_KEYS,
+		OPT_LIST
+	};
 	static const struct option options[] = {
 		{"set", required_argument, NULL, OPT_SET},
 		{"seed", required_argument, NULL, OPT_SEED},
+		{"seeds", required_argument, NULL, OPT_SEEDS},
 		{"sweep", required_argument, NULL, OPT_SWEEP},
+		{"print-commands", no_argument, NULL, OPT_PRINT},
+		{"compare", no_argument, NULL, OPT_COMPARE},
 		{"report", required_argument, NULL, OPT_REPORT},
 		{"jobs", required_argument, NULL, 'j'},
 		{"quiet", no_argument, NULL, 'q'},
@@ -225,20 +282,22 @@ int cmd_sim(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	const char *sets[SETS_MAX], *sweeps[SETS_MAX];
+	static char *seeds; /* to the end */
 	char seed[48] = "";
 	struct figures g;
+	bool compare = false;
 	struct sweep_options w = {.sets = sets, .sweeps = sweeps};
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t n;
-	int opt;
+	int opt, rc;
 
 	w.jobs = processors > 0 ? (unsigned)processors : 1;
 	while ((opt = getopt_long(argc, argv, "j:qh", options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_SET:
 		case OPT_SWEEP:
-			if (w.set_count + w.sweep_count + 1 >= SETS_MAX)
-				return complain("sim: at most %d --set and --sweep", SETS_MAX - 1);
+			if (w.set_count + w.sweep_count + 2 >= SETS_MAX)
+				return complain("sim: at most %d --set and --sweep", SETS_MAX - 2);
 			if (opt == OPT_SET)
 				sets[w.set_count++] = optarg;
 			else
@@ -251,6 +310,18 @@ int cmd_sim(int argc, char **argv)
 					optarg);
 			snprintf(seed, sizeof(seed), "run.seed=%" PRIu64, n);
 			w.seed_pinned = true;
+			break;
+		case OPT_SEEDS:
+			free(seeds);
+			seeds = seeds_sweep(optarg);
+			if (!seeds)
+				return EXIT_OURS;
+			break;
+		case OPT_PRINT:
+			w.print_commands = true;
+			break;
+		case OPT_COMPARE:
+			compare = true;
 			break;
 		case OPT_REPORT:
 			if (!optarg[0])
@@ -280,6 +351,19 @@ int cmd_sim(int argc, char **argv)
 			return usage_error("sim");
 		}
 	}
+	if (seeds && seed[0])
+		return complain("sim: --seed and --seeds: one of the two");
+	/* The last sweep turns fastest: runs that repeat each other stand together. */
+	if (seeds)
+		sweeps[w.sweep_count++] = seeds;
+	if (compare) {
+		if (w.set_count || w.sweep_count || seed[0] || w.print_commands)
+			return complain("sim: --compare: takes folders of runs that are done, and "
+					"--report");
+		if (optind == argc)
+			return complain("sim: --compare: which folders?");
+		return sim_collect(argv + optind, (size_t)(argc - optind), w.report, w.quiet);
+	}
 	if (optind == argc) {
 		complain("sim: which scenario? A file, or one of");
 		sim_scenarios_list(stderr);
@@ -288,10 +372,15 @@ int cmd_sim(int argc, char **argv)
 	if (optind + 1 < argc)
 		return complain("sim: one scenario at a time; '%s' is one too many",
 				argv[optind + 1]);
+	if (w.print_commands && !w.report)
+		return complain(
+			"--print-commands: needs --report DIR: results would be nowhere else");
 	if (seed[0])
 		sets[w.set_count++] = seed;
 	w.name = argv[optind];
-	if (w.sweep_count)
-		return sim_sweep(&w);
-	return sim_one(w.name, sets, w.set_count, w.report, w.quiet, &g);
+	if (w.sweep_count || w.print_commands)
+		rc = sim_sweep(&w);
+	else
+		rc = sim_one(w.name, sets, w.set_count, w.report, w.quiet, &g);
+	return rc;
 }

@@ -107,7 +107,11 @@ struct figures {
 int figures_make(struct figures *, const struct scenario *, const struct results *);
 const struct figure *figure_find(const struct figures *, const char *name);
 const char *figure_text(const struct figure *, char buf[SIM_TEXT_BYTES]);
-void figure_number(FILE *, const struct figure *); /* for machines: ps, bit/s, bytes */
+void figure_number(FILE *, const struct figure *); /* for machines: in its unit */
+/* "ps", "bit/s", "bytes"; a count, a ratio and a share have words of their own. */
+const char *figure_unit(const struct figure *);
+/* Sets its kind. False: there is no such unit. */
+bool figure_of_unit(struct figure *, const char *unit);
 
 /* ---- sim_summary.c ---- */
 
@@ -144,8 +148,14 @@ void sim_json_write(struct folder *, const struct sim_input *, const struct resu
  * matter. */
 uint32_t sim_fairness_windows(const struct results *);
 
+/* A word of a shell. */
+void shell_word(FILE *, const char *);
+
 /* The line that repeats the run. */
 void sim_command_write(FILE *, const struct sim_input *);
+
+/* A field of CSV that may hold anything. */
+void csv_field(FILE *, const char *);
 
 /* ---- sim_plot.c: a drawing by gnuplot ---- */
 
@@ -157,9 +167,20 @@ bool plot_possible(void);
 /* Begins a drawing of these CSS pixels; *script takes gnuplot's commands after the common ones. */
 struct plot *plot_begin(unsigned width, unsigned height, FILE **script);
 
-/* Runs it: an <svg> element without ids, in colours that follow the page, or NULL. *Caller frees.*
- */
-char *plot_end(struct plot *);
+/* It is drawn with a logarithmic y axis as well, from what is above 0. */
+void plot_logarithmic(struct plot *);
+
+/* What came of one; all NULL: nothing. */
+struct plotted {
+	char *svg;     /* an <svg> element without ids, in colours that follow the page */
+	char *svg_log; /* likewise, with a logarithmic axis; NULL: not asked for, or nothing is above 0 */
+	char *table;   /* the numbers that are drawn, as gnuplot's `set table` writes them */
+	char *x, *y;   /* what the axes are called; NULL: nothing */
+};
+
+/* Runs it. *Caller calls plotted_free().* */
+struct plotted plot_end(struct plot *);
+void plotted_free(struct plotted *);
 
 /* The colour of series i, the same in every drawing. */
 const char *plot_colour(unsigned i);
@@ -180,6 +201,8 @@ void page_card_begin(FILE *, const char *title, const char *note, bool wide);
 void page_card_end(FILE *);
 bool page_row_is_open(void);           /* there is room for a half beside the last card */
 void page_plot(FILE *, struct plot *); /* ends the plot; without gnuplot says so */
+/* A plot that has ended: its drawings, one at a time, and its numbers behind them. */
+void page_plotted(FILE *, const struct plotted *);
 
 /* ---- sim_drawings.c: cards of a run's page ---- */
 
@@ -214,7 +237,7 @@ int sim_report(const char *path, const struct sim_input *, const struct results 
 int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report,
 	    bool quiet, struct figures *g);
 
-/* ---- sim_sweep.c, sim_compare.c ---- */
+/* ---- sim_sweep.c, sim_means.c, sim_compare.c, sim_collect.c ---- */
 
 struct sweep_options {
 	const char *name;        /* the scenario, as given */
@@ -226,10 +249,13 @@ struct sweep_options {
 	unsigned jobs;
 	bool seed_pinned;
 	bool quiet;
+	bool print_commands; /* one for each run, instead of doing it */
 };
 
 struct sweep_run {
-	char *label;       /* "algorithm=hpcc load=30%" */
+	char *label;       /* "algorithm=hpcc load=30% seed=2" */
+	char *group;       /* the same without the seed: runs of one group repeat each other */
+	uint64_t seed;
 	char *folder;      /* "run-1-algorithm=hpcc-load=30%" */
 	const char **sets; /* common ones and its own */
 	char **own;        /* the last own_count of them: *owned* */
@@ -238,11 +264,34 @@ struct sweep_run {
 	struct figures figures;
 };
 
+/* Of a figure, over the runs of a group that are whole; in its unit, shares of 1. */
+struct mean {
+	struct figure figure; /* its name, label and kind */
+	size_t runs;
+	double mean, half_95; /* the mean of all seeds is within so much of it, with a confidence of 95 % */
+	double deviation, min, max;
+};
+
+/* False: no run has it. */
+bool sim_mean(const struct sweep_run *, size_t count, const char *group, const char *name, struct mean *);
+/* "11.3 ms" and "20.1 us"; the second is empty where one run tells nothing of it. */
+void mean_text(const struct mean *, char mean[SIM_TEXT_BYTES], char half[SIM_TEXT_BYTES]);
+/* Whether no run before this one is of its group; whether any group has two. */
+bool sim_group_begins(const struct sweep_run *, size_t i);
+bool sim_groups_repeat(const struct sweep_run *, size_t count);
+void sim_means_csv(FILE *, const struct sweep_run *, size_t count);
+
 /* The runs side by side: a table to f; CSV and a page in the folder. */
 void sim_compare_print(FILE *f, const struct sweep_run *, size_t count);
 int sim_compare_report(const char *path, const char *name, const struct sweep_run *, size_t count);
 
 /* The exit status. */
 int sim_sweep(const struct sweep_options *);
+
+/*
+ * The same of finished runs: each folder is a run's, or has runs in it. `report`: where it goes, or NULL.
+ * The exit status.
+ */
+int sim_collect(char *const *folders, size_t count, const char *report, bool quiet);
 
 #endif

@@ -2,6 +2,7 @@
 /* The runs of a sweep side by side. Drawings read the CSV files of the runs. */
 #include "sim.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,40 @@ static const char *state_text(const struct sweep_run *r)
 					       : "";
 }
 
+/* How many runs of its group are whole. */
+static size_t group_runs(const struct sweep_run *r, size_t count, const char *group)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		n += !r[i].status && r[i].figures.count && !strcmp(r[i].group, group);
+	return n;
+}
+
+/* Names are long, and so are values: a line each. */
+static void print_means(FILE *f, const struct sweep_run *r, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!sim_group_begins(r, i))
+			continue;
+		fprintf(f, "\n%s%smean of %zu runs, 95 %% confidence\n", r[i].group,
+			r[i].group[0] ? ": " : "", group_runs(r, count, r[i].group));
+		for (size_t c = 0; c < COLUMNS; c++) {
+			char mean[SIM_TEXT_BYTES], half[SIM_TEXT_BYTES];
+			struct mean m;
+
+			if (!sim_mean(r, count, r[i].group, columns[c].name, &m))
+				continue;
+			mean_text(&m, mean, half);
+			fprintf(f, "  %-46s %s%s%s", m.figure.label, mean,
+				half[0] ? " \u00b1 " : "", half);
+			if (m.runs != group_runs(r, count, r[i].group))
+				fprintf(f, ", of %zu", m.runs);
+			fputc('\n', f);
+		}
+	}
+}
+
 void sim_compare_print(FILE *f, const struct sweep_run *r, size_t count)
 {
 	char t[SIM_TEXT_BYTES];
@@ -70,19 +105,8 @@ void sim_compare_print(FILE *f, const struct sweep_run *r, size_t count)
 		}
 		fprintf(f, "%s%s\n", r[i].status ? "  " : "", state_text(&r[i]));
 	}
-}
-
-/* A field of CSV; labels and values may hold anything. */
-static void csv_field(FILE *f, const char *s)
-{
-	if (!strpbrk(s, ",\"\n")) {
-		fputs(s, f);
-		return;
-	}
-	fputc('"', f);
-	for (; *s; s++)
-		fprintf(f, *s == '"' ? "\"\"" : "%c", *s);
-	fputc('"', f);
+	if (sim_groups_repeat(r, count))
+		print_means(f, r, count);
 }
 
 static void write_csv(FILE *f, const struct sweep_run *r, size_t count)
@@ -100,7 +124,7 @@ static void write_csv(FILE *f, const struct sweep_run *r, size_t count)
 				names[n++] = r[i].figures.f[k].name;
 		}
 	}
-	fprintf(f, "run,folder,settings,state");
+	fprintf(f, "run,folder,settings,seed,state");
 	for (size_t j = 0; j < n; j++)
 		fprintf(f, ",%s", names[j]);
 	fputc('\n', f);
@@ -109,7 +133,7 @@ static void write_csv(FILE *f, const struct sweep_run *r, size_t count)
 		csv_field(f, r[i].folder);
 		fputc(',', f);
 		csv_field(f, r[i].label);
-		fprintf(f, ",%s", r[i].status ? state_text(&r[i]) : "done");
+		fprintf(f, ",%" PRIu64 ",%s", r[i].seed, r[i].status ? state_text(&r[i]) : "done");
 		for (size_t j = 0; j < n; j++) {
 			const struct figure *g = figure_find(&r[i].figures, names[j]);
 
@@ -121,11 +145,23 @@ static void write_csv(FILE *f, const struct sweep_run *r, size_t count)
 	}
 }
 
+/* Where several settings are repeated, a curve for each: that of its first seed. */
+static bool one_of_each(const struct sweep_run *r, size_t count)
+{
+	size_t groups = 0;
+
+	for (size_t i = 0; i < count; i++)
+		groups += sim_group_begins(r, i);
+	return groups > 1 && groups < count;
+}
+
 /* A drawing of one file of each run: `using` is gnuplot's, of its columns. */
 static void draw(FILE *f, const char *path, const struct sweep_run *r, size_t count,
 		 const char *title, const char *note, const char *commands, const char *file,
 		 const char *style)
 {
+	bool logarithmic = !strstr(commands, "index") && !strstr(commands, "share of flows");
+	struct plotted plotted;
 	char name[2 * PATH_MAX];
 	FILE *s;
 	struct plot *p = plot_begin(HALF_W, HALF_H, &s);
@@ -133,30 +169,29 @@ static void draw(FILE *f, const char *path, const struct sweep_run *r, size_t co
 
 	fprintf(s, "set datafile separator ','\nset key font ',11'\n%s\nplot ", commands);
 	for (size_t i = 0; i < count && shown < CURVES; i++) {
-		if (!r[i].figures.count)
+		if (!r[i].figures.count || (one_of_each(r, count) && !sim_group_begins(r, i)))
 			continue;
 		snprintf(name, sizeof(name), "%s/%s/%s", path, r[i].folder, file);
 		fprintf(s, "%s", shown ? ", " : "");
 		plot_quote(s, name);
 		fprintf(s, " %s lc rgb '%s' title ", style, plot_colour((unsigned)shown));
-		plot_quote(s, r[i].label);
+		plot_quote(s, one_of_each(r, count) ? r[i].group : r[i].label);
 		shown++;
 	}
 	fputc('\n', s);
-	{
-		char *svg = shown ? plot_end(p) : NULL;
-
-		/* A metric that no run has makes gnuplot fail; it has no card then. */
-		if (svg || !plot_possible()) {
-			page_card_begin(f, title, note, false);
-			if (svg)
-				fputs(svg, f);
-			else
-				fputs("<p class=\"note\">Not drawn: gnuplot is missing.</p>\n", f);
-			page_card_end(f);
-		}
-		free(svg);
+	if (logarithmic)
+		plot_logarithmic(p);
+	plotted = plot_end(p);
+	/* A metric that no run has makes gnuplot fail; it has no card then. */
+	if ((shown && plotted.svg) || !plot_possible()) {
+		page_card_begin(f, title, note, false);
+		if (plotted.svg)
+			page_plotted(f, &plotted);
+		else
+			fputs("<p class=\"note\">Not drawn: gnuplot is missing.</p>\n", f);
+		page_card_end(f);
 	}
+	plotted_free(&plotted);
 }
 
 static void write_table(FILE *f, const struct sweep_run *r, size_t count)
@@ -190,6 +225,43 @@ static void write_table(FILE *f, const struct sweep_run *r, size_t count)
 
 			if (column_used(c, r, count))
 				fprintf(f, "<td>%s", g ? figure_text(g, t) : "-");
+		}
+		fputs("</tr>\n", f);
+	}
+	fputs("</table></div>\n", f);
+	page_card_end(f);
+}
+
+static void write_means(FILE *f, const struct sweep_run *r, size_t count)
+{
+	page_card_begin(
+		f, "Means",
+		"Of the runs that differ in their seed alone, with the half width of the 95 % "
+		"confidence "
+		"interval (Student's t). All figures, with least and most, are in means.csv.",
+		true);
+	fputs("<div class=\"scroll\"><table><tr><th>settings<th>runs", f);
+	for (size_t c = 0; c < COLUMNS; c++) {
+		if (column_used(c, r, count))
+			fprintf(f, "<th>%s", columns[c].title);
+	}
+	fputs("</tr>\n", f);
+	for (size_t i = 0; i < count; i++) {
+		if (!sim_group_begins(r, i))
+			continue;
+		fputs("<tr><td>", f);
+		html_text(f, r[i].group[0] ? r[i].group : "all");
+		fprintf(f, "<td>%zu", group_runs(r, count, r[i].group));
+		for (size_t c = 0; c < COLUMNS; c++) {
+			char mean[SIM_TEXT_BYTES] = "-", half[SIM_TEXT_BYTES] = "";
+			struct mean m;
+
+			if (!column_used(c, r, count))
+				continue;
+			if (sim_mean(r, count, r[i].group, columns[c].name, &m))
+				mean_text(&m, mean, half);
+			fprintf(f, "<td>%s%s%s%s", mean, half[0] ? "<small>\u00b1 " : "", half,
+				half[0] ? "</small>" : "");
 		}
 		fputs("</tr>\n", f);
 	}
@@ -276,9 +348,13 @@ static void write_page(FILE *f, const char *path, const char *name, const struct
 			"themselves.</p>\n",
 			count - ended, count);
 	fputs("<div class=\"cards\">\n", f);
+	if (sim_groups_repeat(r, count))
+		write_means(f, r, count);
 	write_table(f, r, count);
 	note[0] = 0;
-	if (count > CURVES)
+	if (one_of_each(r, count))
+		snprintf(note, sizeof(note), "Of the first seed of each. ");
+	else if (count > CURVES)
 		snprintf(note, sizeof(note), "Of the first %d runs. ", CURVES);
 	draw_slowdowns(f, path, r, count, note);
 	/* Windows of a run this small would hide each other: means over larger ones. */
@@ -287,9 +363,8 @@ static void write_page(FILE *f, const char *path, const char *name, const struct
 	snprintf(style, sizeof(style),
 		 "using (floor($1/1e9/%.9g)*%.9g):($3/1e9) smooth unique with steps lw 1.5",
 		 window_ms, window_ms);
-	snprintf(line, sizeof(line),
-		 "%sApplication bytes received, of all flows, mean over %s.", note,
-		 time_text((uint64_t)(window_ms * 1e9), t));
+	snprintf(line, sizeof(line), "%sApplication bytes received, of all flows, mean over %s.",
+		 note, time_text((uint64_t)(window_ms * 1e9), t));
 	draw(f, path, r, count, "Goodput over time", line, text, "goodput.csv", style);
 	snprintf(text, sizeof(text), "%sset ylabel 'index'\nset yrange [*<0.9:1.01]", time_axes);
 	snprintf(line, sizeof(line), "%sJain's index of the flows open throughout a window.", note);
@@ -317,6 +392,7 @@ int sim_compare_report(const char *path, const char *name, const struct sweep_ru
 
 	if (!folder_open(&d, path)) {
 		write_csv(folder_file(&d, "sweep.csv"), r, count);
+		sim_means_csv(folder_file(&d, "means.csv"), r, count);
 		write_page(folder_file(&d, "report.html"), path, name, r, count);
 	}
 	return folder_close(&d);

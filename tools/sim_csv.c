@@ -6,12 +6,25 @@
 #include "sim.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Of fairness over time: at most so many points, each of at least so many of the smallest steps. */
 enum { FAIRNESS_POINTS = 128, FAIRNESS_GRAINS = 8 };
 
 #define U64 "%" PRIu64
 #define U32 "%" PRIu32
+
+void csv_field(FILE *f, const char *s)
+{
+	if (!strpbrk(s, ",\"\n")) {
+		fputs(s, f);
+		return;
+	}
+	fputc('"', f);
+	for (; *s; s++)
+		fprintf(f, *s == '"' ? "\"\"" : "%c", *s);
+	fputc('"', f);
+}
 
 static const char *workload_name(const struct sim_input *in, uint32_t i)
 {
@@ -94,6 +107,53 @@ static void write_ports(FILE *f, const struct results *r)
 	}
 }
 
+/*
+ * Windows count to the end, those without anything too: what is missing would look like what was not
+ * kept. A series that nothing was added to for long has narrower windows than it takes.
+ */
+static uint32_t windows_until(uint64_t end_ps, uint64_t window_ps)
+{
+	return window_ps ? (uint32_t)((end_ps + window_ps - 1) / window_ps) : 0;
+}
+
+static uint64_t wide_enough(const struct results *r, uint64_t window_ps)
+{
+	while (window_ps && windows_until(r->time_ps, window_ps) > RESULTS_SERIES_WINDOWS)
+		window_ps *= 2;
+	return window_ps;
+}
+
+/* Of all queues alike; 0: there is none. */
+static uint64_t queue_window(const struct results *r)
+{
+	uint64_t window = 0;
+
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		const struct results_series *s = &r->ports[i].queue;
+
+		if (r->ports[i].tier && s->count && s->window_ps > window)
+			window = s->window_ps;
+	}
+	return wide_enough(r, window);
+}
+
+/* Of ports that ever had one. */
+static void write_queues_over_time(FILE *f, const struct results *r)
+{
+	uint64_t window = queue_window(r);
+
+	fprintf(f, "node,port,time_ps,window_ps,bytes_max\n");
+	for (uint32_t i = 0; i < r->port_count; i++) {
+		const struct results_port *p = &r->ports[i];
+
+		if (!p->tier || !p->queue.count)
+			continue;
+		for (uint32_t k = 0; k < windows_until(r->time_ps, window); k++)
+			fprintf(f, U32 ",%u," U64 "," U64 "," U64 "\n", p->node, p->port, k * window,
+				window, results_series_value(&p->queue, window, k));
+	}
+}
+
 static void write_queues(struct folder *d, const struct results *r)
 {
 	FILE *f = folder_file(d, "queue_histogram.csv");
@@ -119,46 +179,20 @@ static void write_queues(struct folder *d, const struct results *r)
 					(uint64_t)k * RESULTS_QUEUE_BIN_BYTES, p->sample_count[k]);
 		}
 	}
-	f = folder_file(d, "queue_over_time.csv");
-	fprintf(f, "node,port,time_ps,window_ps,bytes_max\n");
-	for (uint32_t i = 0; i < r->port_count; i++) {
-		const struct results_series *s = &r->ports[i].queue;
-
-		for (uint32_t k = 0; k < s->count; k++) {
-			if (s->value[k])
-				fprintf(f, U32 ",%u," U64 "," U64 "," U64 "\n", r->ports[i].node,
-					r->ports[i].port, k * s->window_ps, s->window_ps,
-					s->value[k]);
-		}
-	}
+	write_queues_over_time(folder_file(d, "queue_over_time.csv"), r);
 }
 
 /* The longest of all switch queues in each window. */
 static void write_longest(FILE *f, const struct results *r)
 {
-	uint64_t window = 0;
-	uint32_t count = 0;
+	uint64_t window = queue_window(r);
 
-	for (uint32_t i = 0; i < r->port_count; i++) {
-		if (r->ports[i].tier && r->ports[i].queue.count &&
-		    r->ports[i].queue.window_ps > window)
-			window = r->ports[i].queue.window_ps;
-	}
-	for (uint32_t i = 0; i < r->port_count; i++) {
-		const struct results_series *s = &r->ports[i].queue;
-		uint64_t n = window && s->window_ps
-				     ? (s->count * s->window_ps + window - 1) / window
-				     : 0;
-
-		if (r->ports[i].tier && n > count)
-			count = (uint32_t)n;
-	}
 	fprintf(f, "time_ps,window_ps,bytes_max\n");
-	for (uint32_t k = 0; k < count; k++) {
+	for (uint32_t k = 0; k < windows_until(r->time_ps, window); k++) {
 		uint64_t most = 0;
 
 		for (uint32_t i = 0; i < r->port_count; i++) {
-			uint64_t v = r->ports[i].tier
+			uint64_t v = r->ports[i].queue.count
 					     ? results_series_value(&r->ports[i].queue, window, k)
 					     : 0;
 
@@ -171,6 +205,7 @@ static void write_longest(FILE *f, const struct results *r)
 static void write_pfc(struct folder *d, const struct results *r)
 {
 	FILE *f = folder_file(d, "pfc_ports.csv");
+	uint64_t w;
 
 	fprintf(f, "node,port,class,paused_ps\n");
 	for (uint32_t i = 0; i < r->port_count; i++) {
@@ -182,9 +217,9 @@ static void write_pfc(struct folder *d, const struct results *r)
 	}
 	f = folder_file(d, "pfc_over_time.csv");
 	fprintf(f, "time_ps,window_ps,pause_frames\n");
-	for (uint32_t k = 0; k < r->pfc.frames.count; k++)
-		fprintf(f, U64 "," U64 "," U64 "\n", k * r->pfc.frames.window_ps,
-			r->pfc.frames.window_ps, r->pfc.frames.value[k]);
+	w = wide_enough(r, r->pfc.frames.window_ps);
+	for (uint32_t k = 0; k < windows_until(r->time_ps, w); k++)
+		fprintf(f, U64 "," U64 "," U64 "\n", k * w, w, results_series_value(&r->pfc.frames, w, k));
 }
 
 static void write_drops(FILE *f, const struct results *r)
@@ -202,18 +237,32 @@ static void write_drops(FILE *f, const struct results *r)
 	}
 }
 
+/* When the last of its flows is done. */
+static uint64_t curve_end_ps(const struct results *r, const struct results_curve *c)
+{
+	uint64_t end_ps = 0;
+
+	for (uint32_t i = c->first; i != RESULTS_NO_FLOW; i = r->flows[i].curve_next) {
+		const struct results_flow *f = &r->flows[i];
+		uint64_t at_ps = f->fct_ps == RESULTS_NOT_DONE ? r->time_ps : f->start_ps + f->fct_ps;
+
+		end_ps = at_ps > end_ps ? at_ps : end_ps;
+	}
+	return end_ps;
+}
+
 static void write_goodput(struct folder *d, const struct sim_input *in, const struct results *r)
 {
 	const struct results_goodput *g = &r->goodput;
-	uint64_t w = g->total.window_ps;
+	uint64_t w = wide_enough(r, g->total.window_ps);
 	FILE *f = folder_file(d, "goodput.csv");
 
 	fprintf(f, "time_ps,window_ps,total_bps");
 	for (uint32_t i = 0; i < g->workloads; i++)
 		fprintf(f, ",%s_bps", workload_name(in, i));
 	fputc('\n', f);
-	for (uint32_t k = 0; k < g->total.count; k++) {
-		fprintf(f, U64 "," U64 "," U64, k * w, w, results_bps(g->total.value[k], w));
+	for (uint32_t k = 0; k < windows_until(r->time_ps, w); k++) {
+		fprintf(f, U64 "," U64 "," U64, k * w, w, results_bps(results_series_value(&g->total, w, k), w));
 		for (uint32_t i = 0; i < g->workloads; i++)
 			fprintf(f, "," U64,
 				results_bps(results_series_value(&g->of_workload[i], w, k), w));
@@ -224,13 +273,12 @@ static void write_goodput(struct folder *d, const struct sim_input *in, const st
 	for (uint32_t i = 0; i < g->curve_count; i++) {
 		const struct results_series *s = &g->curve[i].series;
 		const struct results_flow *first = &r->flows[g->curve[i].first];
+		uint64_t end_ps = curve_end_ps(r, &g->curve[i]);
 
-		for (uint32_t k = 0; k < s->count; k++) {
-			if (s->value[k])
-				fprintf(f, U32 "," U32 "," U32 "," U64 "," U64 "," U64 "\n",
-					g->curve[i].first, first->src, first->dst, k * s->window_ps,
-					s->window_ps, results_bps(s->value[k], s->window_ps));
-		}
+		/* From its start to its end, and of those windows all. */
+		for (uint32_t k = w ? (uint32_t)(first->start_ps / w) : 0; k < windows_until(end_ps, w); k++)
+			fprintf(f, U32 "," U32 "," U32 "," U64 "," U64 "," U64 "\n", g->curve[i].first,
+				first->src, first->dst, k * w, w, results_bps(results_series_value(s, w, k), w));
 	}
 }
 
@@ -317,10 +365,12 @@ void sim_csv_write(struct folder *d, const struct sim_input *in, const struct re
 {
 	FILE *f = folder_file(d, "totals.csv");
 
-	fprintf(f, "figure,value\n");
+	fprintf(f, "figure,value,unit,label\n");
 	for (size_t i = 0; i < g->count; i++) {
 		fprintf(f, "%s,", g->f[i].name);
 		figure_number(f, &g->f[i]);
+		fprintf(f, ",%s,", figure_unit(&g->f[i]));
+		csv_field(f, g->f[i].label);
 		fputc('\n', f);
 	}
 	write_flows(folder_file(d, "flows.csv"), in, r);

@@ -31,7 +31,7 @@ void draw_slowdown(FILE *f, const struct results *r)
 		{"p95", offsetof(struct results_bin, p95)},
 		{"p99", offsetof(struct results_bin, p99)},
 	};
-	bool sizes_differ, logarithmic = false;
+	bool sizes_differ;
 	uint64_t least = 0, most = 0;
 	FILE *s;
 	struct plot *p;
@@ -43,7 +43,6 @@ void draw_slowdown(FILE *f, const struct results *r)
 			continue;
 		least = least ? least : b[i].bytes_min;
 		most = b[i].bytes_max;
-		logarithmic |= b[i].p99 > 30;
 	}
 	if (!most)
 		return;
@@ -77,18 +76,16 @@ void draw_slowdown(FILE *f, const struct results *r)
 			"EOD\nset xlabel 'slowdown'\nset ylabel 'share of flows'\nset yrange "
 			"[0:1.02]\n"
 			"set xrange [%s:*]\nset key off\n",
-			all.p50 < 3 ? "1" : "*");
+			all.p50 < 3 ? "*<1" : "*");
 		fprintf(s,
 			"plot $d using 1:(1.0/%zu) smooth cumulative with lines lw 2.5 lc rgb "
-			"'%s'\n",
+			"'%s' title 'all flows'\n",
 			n ? n : 1, plot_colour(0));
 	} else {
-		fprintf(s,
-			"set xlabel 'flow size, bytes'\nset ylabel 'slowdown'\nset logscale x\n"
-			"set format x '%%.0s%%c'\nset yrange [%s:*]\n",
-			logarithmic ? "1" : "1");
-		if (logarithmic)
-			fprintf(s, "set logscale y\n");
+		fputs("set xlabel 'flow size, bytes'\nset ylabel 'slowdown'\nset logscale x\n"
+		      "set format x '%.0s%c'\nset yrange [*<1:*]\n",
+		      s);
+		plot_logarithmic(p);
 		fprintf(s, "$d << EOD\n");
 		for (int i = 0; i < RESULTS_EQUAL_BINS; i++) {
 			if (b[i].count)
@@ -184,6 +181,7 @@ void draw_queues(FILE *f, const struct results *r)
 		k++;
 	}
 	fputc('\n', s);
+	plot_logarithmic(p);
 	snprintf(note, sizeof(note),
 		 "The longest in each %s, of the port%s with the longest queue%s.",
 		 time_text(window, name), shown > 1 ? "s" : "", shown > 1 ? "s" : "");
@@ -282,6 +280,7 @@ void draw_goodput(FILE *f, const struct sim_input *in, const struct results *r)
 			   i < in->scenario->workload_count ? in->scenario->workload[i].name : "?");
 	}
 	fputc('\n', s);
+	plot_logarithmic(p);
 	snprintf(note, sizeof(note), "Application bytes received, each once, mean over %s.",
 		 time_text(window, t));
 	page_card_begin(f, "Goodput over time", note, false);
@@ -335,6 +334,7 @@ void draw_flows(FILE *f, const struct results *r)
 	if (!n || !g->total.count)
 		return;
 	p = plot_begin(HALF_W, HALF_H, &s);
+	plot_logarithmic(p);
 	fprintf(s,
 		"set xlabel 'time, ms'\nset ylabel 'Gbit/s'\nset yrange [0:*]\nset xrange [0:*]\n");
 	if (n <= FLOW_CURVES) {
@@ -378,7 +378,9 @@ void draw_flows(FILE *f, const struct results *r)
 		page_plot(f, p);
 		page_card_end(f);
 	} else {
-		free(plot_end(p));
+		struct plotted nothing = plot_end(p);
+
+		plotted_free(&nothing);
 	}
 }
 
@@ -401,7 +403,8 @@ void draw_fairness(FILE *f, const struct results *r)
 		most = over[i].flows > most ? over[i].flows : most;
 	}
 	snprintf(note, sizeof(note),
-		 "Jain's index of the flows open throughout each %s, %" PRIu32 " to %" PRIu32 " of them; 1: all equal.",
+		 "Jain's index of the flows open throughout each %s, %" PRIu32 " to %" PRIu32
+		 " of them; 1: all equal.",
 		 time_text(over[0].window_ps, t), fewest, most);
 	floor = least >= 0.99 ? 0.99 : least >= 0.9 ? 0.9 : least >= 0.5 ? 0.5 : 0;
 	page_card_begin(f, "Fairness over time", note, false);
@@ -418,7 +421,8 @@ void draw_fairness(FILE *f, const struct results *r)
 			((double)over[i].start_ps + (double)over[i].window_ps / 2) / 1e9,
 			over[i].jain);
 	}
-	fprintf(s, "EOD\nplot $d using 1:2 with lines lw 2 lc rgb '%s'\n", plot_colour(2));
+	fprintf(s, "EOD\nplot $d using 1:2 with lines lw 2 lc rgb '%s' title 'index'\n",
+		plot_colour(2));
 	page_plot(f, p);
 	page_card_end(f);
 }
@@ -438,7 +442,9 @@ void draw_pfc(FILE *f, const struct results *r)
 		   "$d << EOD\n");
 	/* A count per step, not a mean: what plot_series divides by is put back. */
 	window = plot_series(s, &r->pfc.frames, POINTS, 1);
-	fprintf(s, "EOD\nplot $d using 1:($2*%g) with fillsteps fs solid 0.8 lc rgb '%s'\n",
+	fprintf(s,
+		"EOD\nplot $d using 1:($2*%g) with fillsteps fs solid 0.8 lc rgb '%s' title 'pause "
+		"frames'\n",
 		(double)window / (double)r->pfc.frames.window_ps, plot_colour(1));
 	snprintf(note, sizeof(note), "Pause frames sent in each %s.", time_text(window, t));
 	page_card_begin(f, "PFC over time", note, false);

@@ -9,6 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* As files tell it, so that who reads them has the same numbers. */
+static double six_digits(double v)
+{
+	return v < 1e12 ? (double)(uint64_t)(v * 1e6 + 0.5) / 1e6 : v;
+}
+
 static void add(struct figures *g, const char *name, const char *label, int kind, uint64_t value,
 		double ratio)
 {
@@ -17,7 +23,7 @@ static void add(struct figures *g, const char *name, const char *label, int kind
 					   .label = label,
 					   .kind = (unsigned)kind,
 					   .value = value,
-					   .ratio = ratio};
+					   .ratio = six_digits(ratio)};
 }
 
 static void add_number(struct figures *g, const char *name, const char *label, int kind,
@@ -349,4 +355,25 @@ void figure_number(FILE *out, const struct figure *f)
 		fprintf(out, "%.6f", f->ratio);
 	else
 		fprintf(out, "%" PRIu64, f->value);
+}
+
+static const char *const units[] = {
+	[FIGURE_COUNT] = "count", [FIGURE_TIME] = "ps",     [FIGURE_RATE] = "bit/s",
+	[FIGURE_BYTES] = "bytes", [FIGURE_RATIO] = "ratio", [FIGURE_SHARE] = "share",
+};
+
+const char *figure_unit(const struct figure *f)
+{
+	return units[f->kind];
+}
+
+bool figure_of_unit(struct figure *f, const char *unit)
+{
+	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(units[i], unit))
+			continue;
+		f->kind = i;
+		return true;
+	}
+	return false;
 }

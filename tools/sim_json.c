@@ -7,8 +7,7 @@
 
 #include "tool.h"
 
-/* A word of a shell. */
-static void shell_word(FILE *f, const char *s)
+void shell_word(FILE *f, const char *s)
 {
 	if (*s &&
 	    !s[strspn(s,

@@ -3,6 +3,7 @@
 #include "sim.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char style[] =
 	":root{--page:#f6f7f9;--card:#fff;--ink:#1c2430;--soft:#5c6878;--faint:#c9d0d9;--line:#"
@@ -63,18 +64,35 @@ static const char style[] =
 	"pre{margin:0;overflow-x:auto;font:13px/1.55 ui-monospace,SFMono-Regular,Menlo,Consolas,"
 	"'DejaVu Sans Mono',monospace}\n"
 	"a{color:var(--accent)}\n"
+	"td small{display:block;color:var(--soft);font-size:12px}\n"
+	".plot input{position:absolute;opacity:0;width:0;height:0}\n"
+	".plot "
+	"label{display:inline-block;font-size:12px;color:var(--soft);cursor:pointer;padding:1px "
+	"9px;margin:0 4px "
+	"6px 0;border:1px solid var(--line);border-radius:999px}\n"
+	".plot input:checked+label{color:var(--ink);border-color:var(--soft)}\n"
+	".plot input:focus-visible+label{outline:2px solid var(--accent)}\n"
+	".plot .drawn-log,.plot .log:checked~.drawn{display:none}\n"
+	".plot .log:checked~.drawn-log{display:block}\n"
+	".card:has(.zoom:checked){grid-column:1/-1}\n"
+	"details{margin:8px 0 0;font-size:13px}\n"
+	"summary{color:var(--soft);cursor:pointer}\n"
+	"h3{font-size:13px;font-weight:600;margin:12px 0 2px}\n"
+	".numbers{max-height:320px;overflow:auto}\n"
+	".numbers th,.numbers td{padding:1px 8px}\n"
 	"footer{color:var(--soft);font-size:13px;margin:32px 0 0}\n"
 	"@media (max-width:820px){.cards{grid-template-columns:minmax(0,1fr)}main{padding:24px "
 	"14px 40px}"
 	".tiles{grid-template-columns:repeat(2,minmax(0,1fr))}}\n"
-	"@media print{body{background:#fff}main{max-width:none;padding:0}}\n";
+	"@media print{.plot "
+	"label,details{display:none}body{background:#fff}main{max-width:none;padding:0}}\n";
 
-static unsigned half_cards; /* of this page so far */
+static unsigned half_cards, plots; /* of this page so far */
 
-void html_text(FILE *f, const char *s)
+static void html_bytes(FILE *f, const char *s, size_t n)
 {
-	for (; *s; s++) {
-		switch (*s) {
+	for (size_t i = 0; i < n; i++) {
+		switch (s[i]) {
 		case '&':
 			fputs("&amp;", f);
 			break;
@@ -88,14 +106,19 @@ void html_text(FILE *f, const char *s)
 			fputs("&quot;", f);
 			break;
 		default:
-			fputc(*s, f);
+			fputc(s[i], f);
 		}
 	}
 }
 
+void html_text(FILE *f, const char *s)
+{
+	html_bytes(f, s, strlen(s));
+}
+
 void page_begin(FILE *f, const char *title)
 {
-	half_cards = 0;
+	half_cards = plots = 0;
 	fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
 	      f);
@@ -128,16 +151,104 @@ void page_card_end(FILE *f)
 	fputs("</section>\n", f);
 }
 
+static void table_head(FILE *f, const struct plotted *d, bool two)
+{
+	fputs("<table><tr><th>", f);
+	html_text(f, d->x ? d->x : "x");
+	fputs("<th>", f);
+	html_text(f, d->y && d->y[0] ? d->y : "value");
+	if (two)
+		fputs(" from<th>to", f);
+	fputs("</tr>\n", f);
+}
+
+/* The heads of a table of gnuplot's are in comments: a title, and how many columns there are. */
+static void table_comment(FILE *f, const struct plotted *d, const char *line, size_t n, bool *open)
+{
+	static const char title[] = "# Curve title: \"", columns[] = "# x y";
+
+	if (n > sizeof(title) && !strncmp(line, title, sizeof(title) - 1)) {
+		fputs(*open ? "</table>\n" : "", f);
+		*open = false;
+		fputs("<h3>", f);
+		html_bytes(f, line + sizeof(title) - 1, n - sizeof(title));
+		fputs("</h3>\n", f);
+	} else if (!strncmp(line, columns, sizeof(columns) - 1)) {
+		fputs(*open ? "</table>\n" : "", f);
+		table_head(f, d, line[sizeof(columns) - 1] == '1');
+		*open = true;
+	}
+}
+
+/* Of a row without the letter at its end, which tells of a point that is drawn from one that is
+ * not. */
+static void table_row(FILE *f, const char *line, size_t n)
+{
+	fputs("<tr>", f);
+	for (size_t i = 0; i < n;) {
+		size_t word = strcspn(line + i, " \t\n");
+
+		if (word && i + word < n)
+			fprintf(f, "<td>%.*s", (int)word, line + i);
+		i += word + 1;
+	}
+	fputs("</tr>\n", f);
+}
+
+static void write_numbers(FILE *f, const struct plotted *d)
+{
+	bool open = false;
+
+	fputs("<details><summary>Numbers</summary><div class=\"numbers\">\n", f);
+	for (const char *line = d->table; *line;) {
+		size_t n = strcspn(line, "\n"), end = n;
+
+		while (end && line[end - 1] == ' ')
+			end--;
+		if (line[0] == '#')
+			table_comment(f, d, line, end, &open);
+		else if (end && open && line[end - 1] == 'i')
+			table_row(f, line, end);
+		line += n + (line[n] == '\n');
+	}
+	fputs(open ? "</table>\n</div></details>\n" : "</div></details>\n", f);
+}
+
+void page_plotted(FILE *f, const struct plotted *d)
+{
+	unsigned n = plots++;
+
+	fputs("<div class=\"plot\">\n", f);
+	if (d->svg_log)
+		fprintf(f,
+			"<input type=\"radio\" name=\"axis%u\" id=\"lin%u\" class=\"lin\" "
+			"checked><label "
+			"for=\"lin%u\">linear</label>\n<input type=\"radio\" name=\"axis%u\" "
+			"id=\"log%u\" "
+			"class=\"log\"><label for=\"log%u\">logarithmic</label>\n",
+			n, n, n, n, n, n);
+	fprintf(f,
+		"<input type=\"checkbox\" id=\"wide%u\" class=\"zoom\"><label "
+		"for=\"wide%u\">larger</label>\n",
+		n, n);
+	fprintf(f, "<div class=\"drawn\">%s</div>\n", d->svg);
+	if (d->svg_log)
+		fprintf(f, "<div class=\"drawn-log\">%s</div>\n", d->svg_log);
+	fputs("</div>\n", f);
+	if (d->table)
+		write_numbers(f, d);
+}
+
 void page_plot(FILE *f, struct plot *p)
 {
-	char *svg = plot_end(p);
+	struct plotted d = plot_end(p);
 
-	if (svg)
-		fputs(svg, f);
+	if (d.svg)
+		page_plotted(f, &d);
 	else
 		fputs("<p class=\"note\">Not drawn: gnuplot is missing or failed. The numbers are "
 		      "in the CSV "
 		      "files.</p>\n",
 		      f);
-	free(svg);
+	plotted_free(&d);
 }

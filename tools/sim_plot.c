@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Drawings by gnuplot, as SVG text that stands in a page. Script and drawing pass through memory
- * files, so that no pipe can fill up. Ink follows the page's text colour; series have colours that
- * can be told apart on white and on black.
+ * Drawings by gnuplot, as SVG text that stands in a page, with the numbers that are drawn. Scripts
+ * and what comes of them pass through memory files, so that no pipe can fill up. Ink follows the
+ * page's text colour; series have colours that can be told apart on white and on black.
  */
 #include "sim.h"
 
@@ -17,7 +17,12 @@
 
 struct plot {
 	FILE *script;
+	unsigned width, height;
+	bool logarithmic; /* it has a second drawing */
 };
+
+/* What a script makes, by descriptor: the standard output, and two more. */
+enum { DRAWN, TABLE, DRAWN_LOG, OUTPUTS };
 
 /* Stand for the page's text colour and for its faint version: nothing else is drawn in them. */
 #define INK   "#010203"
@@ -85,8 +90,24 @@ uint64_t plot_series(FILE *f, const struct results_series *s, unsigned points, d
 	return s->window_ps * per;
 }
 
-/* gnuplot with these as its standard streams. 0 if it succeeded. */
-static int gnuplot_run(int script, int drawing)
+static int memory_file(void)
+{
+	return memfd_create("plot", MFD_CLOEXEC);
+}
+
+/* Where gnuplot finds an output that is not the standard one: beyond all that are open here for it.
+ */
+static int name_of(int script, const int outputs[OUTPUTS], int i)
+{
+	int most = script;
+
+	for (int k = 0; k < OUTPUTS; k++)
+		most = outputs[k] > most ? outputs[k] : most;
+	return most + i;
+}
+
+/* gnuplot with these as its standard streams and name_of(). 0 if it succeeded. */
+static int gnuplot_run(int script, const int outputs[OUTPUTS])
 {
 	static char *const argv[] = {"gnuplot", "-", NULL};
 	static char *const environment[] = {"LC_ALL=C", "GNUTERM=svg", "HOME=/nonexistent", NULL};
@@ -100,7 +121,9 @@ static int gnuplot_run(int script, int drawing)
 		snprintf(path, sizeof(path), "PATH=%s", getenv("PATH"));
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, script, 0);
-	posix_spawn_file_actions_adddup2(&files, drawing, 1);
+	posix_spawn_file_actions_adddup2(&files, outputs[DRAWN], 1);
+	for (int i = TABLE; i < OUTPUTS; i++)
+		posix_spawn_file_actions_adddup2(&files, outputs[i], name_of(script, outputs, i));
 	if (!getenv("VERBENA_SIM_PLOT_ERRORS"))
 		posix_spawn_file_actions_addopen(&files, 2, "/dev/null", 1, 0);
 	rc = posix_spawnp(&pid, argv[0], &files, NULL, argv, envp);
@@ -114,25 +137,50 @@ static int gnuplot_run(int script, int drawing)
 	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EIO;
 }
 
+static void close_all(const int fds[OUTPUTS])
+{
+	for (int i = 0; i < OUTPUTS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
+static bool open_all(int fds[OUTPUTS])
+{
+	bool good = true;
+
+	for (int i = 0; i < OUTPUTS; i++) {
+		fds[i] = memory_file();
+		good &= fds[i] >= 0;
+	}
+	return good;
+}
+
 bool plot_possible(void)
 {
 	static int possible = -1;
-	int script, drawing;
+	int script, outputs[OUTPUTS];
 
 	if (possible >= 0)
 		return possible;
-	script = memfd_create("script", MFD_CLOEXEC);
-	drawing = memfd_create("drawing", MFD_CLOEXEC);
-	possible = script >= 0 && drawing >= 0 && !gnuplot_run(script, drawing);
+	script = memory_file();
+	possible = open_all(outputs) && script >= 0 && !gnuplot_run(script, outputs);
+	close_all(outputs);
 	close(script);
-	close(drawing);
 	return possible;
+}
+
+static void set_terminal(const struct plot *p)
+{
+	fprintf(p->script,
+		"set terminal svg size %u,%u dynamic noenhanced font 'sans-serif,12' linewidth 1\n",
+		p->width, p->height);
 }
 
 struct plot *plot_begin(unsigned width, unsigned height, FILE **script)
 {
 	struct plot *p = calloc(1, sizeof(*p));
-	int fd = memfd_create("script", MFD_CLOEXEC);
+	int fd = memory_file();
 
 	if (!p || fd < 0 || !(p->script = fdopen(fd, "w+"))) {
 		if (fd >= 0)
@@ -143,12 +191,18 @@ struct plot *plot_begin(unsigned width, unsigned height, FILE **script)
 			abort(); /* no descriptor and no memory are left to say anything with */
 		return NULL;
 	}
-	fprintf(p->script,
-		"set terminal svg size %u,%u dynamic noenhanced font 'sans-serif,12' linewidth "
-		"1\n%s",
-		width, height, preamble);
+	p->width = width;
+	p->height = height;
+	set_terminal(p);
+	fputs(preamble, p->script);
 	*script = p->script;
 	return p;
+}
+
+void plot_logarithmic(struct plot *p)
+{
+	if (p)
+		p->logarithmic = true;
 }
 
 /* The <svg> element, with the stand-ins for ink replaced. */
@@ -183,28 +237,103 @@ static char *drawing_adopt(const char *text)
 	return out;
 }
 
-char *plot_end(struct plot *p)
+/* The same again, as numbers and with a logarithmic axis. */
+static void add_forms(const struct plot *p, const int outputs[OUTPUTS])
 {
-	char *text = NULL, *out = NULL;
-	int drawing;
+	int script = fileno(p->script);
+
+	fprintf(p->script, "set format '%%.7g'\nset table '/dev/fd/%d'\nreplot\nunset table\n",
+		name_of(script, outputs, TABLE));
+	if (!p->logarithmic)
+		return;
+	set_terminal(p);
+	fprintf(p->script,
+		"set output '/dev/fd/%d'\nset logscale y\nset yrange [*:*]\nset format y "
+		"'%%g'\nreplot\n",
+		name_of(script, outputs, DRAWN_LOG));
+}
+
+/* All of a memory file; NULL: it is empty. *Caller frees.* */
+static char *text_of(int fd)
+{
 	struct stat st;
+	char *text;
+
+	if (fstat(fd, &st) || !st.st_size)
+		return NULL;
+	text = malloc((size_t)st.st_size + 1);
+	if (!text || pread(fd, text, (size_t)st.st_size, 0) != st.st_size) {
+		free(text);
+		return NULL;
+	}
+	text[st.st_size] = 0;
+	return text;
+}
+
+static char *drawing_of(int fd)
+{
+	char *text = text_of(fd),
+	     *out = text && strstr(text, "</svg>") ? drawing_adopt(text) : NULL;
+
+	free(text);
+	return out;
+}
+
+/* What the script calls an axis. *Caller frees.* */
+static char *label_of(const char *script, const char *command)
+{
+	const char *begin = strstr(script, command), *end;
+
+	begin = begin ? begin + strlen(command) : NULL;
+	end = begin ? strchr(begin, '\'') : NULL;
+	return end ? strndup(begin, (size_t)(end - begin)) : NULL;
+}
+
+static void name_axes(const struct plot *p, struct plotted *out)
+{
+	char *script = text_of(fileno(p->script));
+
+	if (!script)
+		return;
+	out->x = label_of(script, "set xlabel '");
+	out->y = label_of(script, "set ylabel '");
+	free(script);
+}
+
+struct plotted plot_end(struct plot *p)
+{
+	struct plotted out = {0};
+	int outputs[OUTPUTS];
 
 	if (!p)
-		return NULL;
-	drawing = memfd_create("drawing", MFD_CLOEXEC);
-	if (plot_possible() && drawing >= 0 && !fflush(p->script) &&
-	    !lseek(fileno(p->script), 0, SEEK_SET) && !gnuplot_run(fileno(p->script), drawing) &&
-	    !fstat(drawing, &st) && st.st_size) {
-		text = malloc((size_t)st.st_size + 1);
-		if (text && pread(drawing, text, (size_t)st.st_size, 0) == st.st_size) {
-			text[st.st_size] = 0;
-			out = drawing_adopt(text);
-		}
+		return out;
+	if (plot_possible() && open_all(outputs)) {
+		bool whole;
+
+		add_forms(p, outputs);
+		whole = !fflush(p->script) && !lseek(fileno(p->script), 0, SEEK_SET) &&
+			!gnuplot_run(fileno(p->script), outputs);
+		/* Where nothing is above 0 it fails with the logarithm; by then there is the rest.
+		 */
+		out.table = text_of(outputs[TABLE]);
+		if (whole || out.table)
+			out.svg = drawing_of(outputs[DRAWN]);
+		name_axes(p, &out);
+		if (whole && p->logarithmic)
+			out.svg_log = drawing_of(outputs[DRAWN_LOG]);
+		close_all(outputs);
 	}
-	free(text);
-	if (drawing >= 0)
-		close(drawing);
 	fclose(p->script);
 	free(p);
 	return out;
+}
+
+void plotted_free(struct plotted *d)
+{
+	free(d->svg);
+	free(d->svg_log);
+	free(d->table);
+	free(d->x);
+	free(d->y);
+	*d = (struct plotted){0};
 }

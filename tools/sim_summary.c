@@ -78,15 +78,17 @@ static void print_fairness(FILE *f, const struct figures *g)
 				text_of(g, "fairness_window", a), text_of(g, "jain_flows", b),
 				text_of(g, "jain_flows_open", c));
 		else
-			fprintf(f, "the mean rates of %s flows, each over its own time", text_of(g, "jain_flows", a));
-		fprintf(f, ": %s to %s (%s apart)\n", text_of(g, "rate_min", a), text_of(g, "rate_max", b),
-			text_of(g, "rate_spread", c));
+			fprintf(f, "the mean rates of %s flows, each over its own time",
+				text_of(g, "jain_flows", a));
+		fprintf(f, ": %s to %s (%s apart)\n", text_of(g, "rate_min", a),
+			text_of(g, "rate_max", b), text_of(g, "rate_spread", c));
 	}
 	if (median) {
 		line(f, jain ? "" : "fairness");
-		fprintf(f, "Jain %.5f in the median of %s windows of %s", median->ratio, text_of(g, "jain_windows", a),
-			text_of(g, "jain_window", b));
-		fprintf(f, ", of the flows open throughout each, %s in the median\n", text_of(g, "jain_window_flows", a));
+		fprintf(f, "Jain %.5f in the median of %s windows of %s", median->ratio,
+			text_of(g, "jain_windows", a), text_of(g, "jain_window", b));
+		fprintf(f, ", of the flows open throughout each, %s in the median\n",
+			text_of(g, "jain_window_flows", a));
 	}
 }
 

@@ -93,14 +93,19 @@ static size_t combinations(const struct sweep_options *w)
 	return runs;
 }
 
+static bool is_seed(const char *set)
+{
+	return !strncmp(set, "run.seed=", 9);
+}
+
 /* Run number i: its overrides, label and folder. 0 or -ENOMEM. */
 static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool own_seed,
 		    uint64_t seed, struct sweep_run *run)
 {
-	char label[512] = "", folder[FOLDER_BYTES + 32], number[24];
+	char label[512] = "", group[512] = "", folder[FOLDER_BYTES + 32], number[24];
 	size_t rest = i, width = (size_t)snprintf(number, sizeof(number), "%zu", runs);
 
-	*run = (struct sweep_run){.status = -1};
+	*run = (struct sweep_run){.status = -1, .seed = own_seed ? seed : seed - i};
 	run->own = calloc(w->sweep_count + 1, sizeof(*run->own));
 	run->sets = calloc(w->set_count + w->sweep_count + 1, sizeof(*run->sets));
 	if (!run->own || !run->sets)
@@ -128,6 +133,12 @@ static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool o
 
 		snprintf(label + used, sizeof(label) - used, "%s%.*s=%s", used ? " " : "", n, key,
 			 value);
+		used = strlen(group);
+		if (!is_seed(run->own[k]))
+			snprintf(group + used, sizeof(group) - used, "%s%.*s=%s", used ? " " : "",
+				 n, key, value);
+		else
+			run->seed = strtoull(value, NULL, 10);
 		used = strlen(folder);
 		snprintf(folder + used, sizeof(folder) - used, "-%.*s=%s", n, key, value);
 		run->sets[run->set_count++] = run->own[run->own_count++];
@@ -144,9 +155,10 @@ static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool o
 		}
 		run->sets[run->set_count++] = run->own[run->own_count++];
 	}
+	run->group = strdup(group);
 	run->label = strdup(label);
 	run->folder = strdup(folder);
-	return run->label && run->folder ? 0 : -ENOMEM;
+	return run->group && run->label && run->folder ? 0 : -ENOMEM;
 }
 
 static void run_free(struct sweep_run *run)
@@ -156,7 +168,42 @@ static void run_free(struct sweep_run *run)
 	free(run->own);
 	free(run->sets);
 	free(run->label);
+	free(run->group);
 	free(run->folder);
+}
+
+/* Of its report, NULL where there is none: a run that is alone needs no folder of its own. -ENOMEM.
+ */
+static int run_path(const struct sweep_options *w, const struct sweep_run *run, char **path)
+{
+	*path = NULL;
+	if (!w->report)
+		return 0;
+	return asprintf(path, w->sweep_count ? "%s/%s" : "%s", w->report, run->folder) < 0 ? -ENOMEM
+											   : 0;
+}
+
+/* Each stands alone: a shell does it, here or on another machine, in this folder. */
+static int commands_print(const struct sweep_options *w, const struct sweep_run *runs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char *path;
+
+		if (run_path(w, &runs[i], &path))
+			return complain("out of memory");
+		shell_word(stdout, program_invocation_name);
+		fputs(" sim ", stdout);
+		shell_word(stdout, w->name);
+		for (size_t k = 0; k < runs[i].set_count; k++) {
+			fputs(" --set ", stdout);
+			shell_word(stdout, runs[i].sets[k]);
+		}
+		fputs(" --quiet --report ", stdout);
+		shell_word(stdout, path);
+		putchar('\n');
+		free(path);
+	}
+	return fflush(stdout) || ferror(stdout) ? complain("cannot write: %s", strerror(errno)) : 0;
 }
 
 /* In the child: never returns. */
@@ -166,7 +213,7 @@ static void run_child(const struct sweep_options *w, const struct sweep_run *run
 	char *path = NULL;
 	int rc;
 
-	if (w->report && asprintf(&path, "%s/%s", w->report, run->folder) < 0)
+	if (run_path(w, run, &path))
 		_exit(complain("out of memory"));
 	rc = sim_one(w->name, run->sets, run->set_count, path, true, &g);
 	/* Names and labels are constants of this very program: as pointers they are good in the
@@ -289,7 +336,7 @@ int sim_sweep(const struct sweep_options *w)
 		return rc;
 	seed = in.scenario->run.seed;
 	for (size_t i = 0; i < w->sweep_count; i++)
-		own_seed &= strncmp(w->sweeps[i], "run.seed=", 9) != 0;
+		own_seed &= !is_seed(w->sweeps[i]);
 	runs = calloc(count, sizeof(*runs));
 	for (size_t i = 0; runs && i < count && !rc; i++)
 		rc = run_make(w, i, count, own_seed, seed + i, &runs[i]);
@@ -297,7 +344,9 @@ int sim_sweep(const struct sweep_options *w)
 		rc = complain("out of memory");
 	else
 		rc = runs_check(w, runs, count);
-	if (!rc) {
+	if (!rc && w->print_commands) {
+		rc = commands_print(w, runs, count);
+	} else if (!rc) {
 		sim_signals_catch();
 		runs_do(w, runs, count);
 		if (!w->quiet)

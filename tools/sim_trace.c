@@ -121,6 +121,7 @@ static void draw_traced(FILE *f, const struct results *r, const struct traced *d
 			"%s$c%u using 1:2 with steps lw 1.5 lc rgb '%s' title 'flow %" PRIu32 "'",
 			k ? ", " : "", k, plot_colour(k), flows[k]);
 	fputc('\n', s);
+	plot_logarithmic(p);
 	page_plot(f, p);
 	page_card_end(f);
 }

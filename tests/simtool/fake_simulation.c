@@ -82,7 +82,7 @@ struct simulation *simulation_create(const struct scenario *s, struct results *r
 	for (uint32_t i = 0; i < PORTS; i++) {
 		struct results_port p = {
 			.node = i < 2 ? i : 128 + i % 4,
-			.to = i < 2 ? 128 : i,
+			.to = i < 2 ? 128 : i - 2,
 			.port = (uint16_t)i,
 			.tier = i < 2 ? 0 : 1,
 			.rate_bps = r->host_rate_bps,

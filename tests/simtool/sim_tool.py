@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -79,7 +80,8 @@ def read_csv(path):
 
 def words(place):
     out, _ = run("--help")
-    for option in ("--set", "--seed", "--sweep", "--report", "--jobs", "--quiet", "--keys", "--list"):
+    for option in ("--set", "--seed", "--seeds", "--sweep", "--report", "--print-commands", "--compare", "--jobs",
+                   "--quiet", "--keys", "--list"):
         check(option in out, "no %s in\n%s" % (option, out))
     a = place.file("a.ini", SMALL)
     refused([], ["which scenario"], 30)
@@ -190,8 +192,24 @@ def report(place):
     check(str(s["figures"]["flows_done"]) == totals["flows_done"] and not s["partial"], str(s))
     with open(place.at("new", "r", "simulator.json")) as f:
         check(json.load(f)["wall_s"] > 0, "simulator.json")
+    # Windows without anything are there, too, to the end; and the ports of hosts.
+    for name, key in (("goodput.csv", None), ("queue_longest.csv", None), ("pfc_over_time.csv", None),
+                      ("queue_over_time.csv", "port")):
+        ends = {}
+        for row in read_csv(place.at("new", "r", name)):
+            of = row[key] if key else 0
+            check(int(row["time_ps"]) == ends.get(of, 0), "%s: a gap before %s" % (name, row))
+            ends[of] = int(row["time_ps"]) + int(row["window_ps"])
+        check(ends and min(ends.values()) >= int(totals["time"]), "%s: ends early" % name)
+    curves = {}
+    for row in read_csv(place.at("new", "r", "goodput_flows.csv")):
+        check(curves.get(row["flow"], row["time_ps"]) == row["time_ps"], "goodput_flows.csv: a gap before %s" % row)
+        curves[row["flow"]] = str(int(row["time_ps"]) + int(row["window_ps"]))
+    check({"0", "1"} < {p["tier"] for p in read_csv(place.at("new", "r", "ports.csv"))} | {"2"}, "ports.csv")
     with open(place.at("new", "r", "report.html")) as f:
         page = f.read()
+    check(page.count("<details>") == page.count('class="drawn"') >= 7, "numbers behind each drawing")
+    check(4 <= page.count('class="drawn-log"') == page.count("<svg") - page.count('class="drawn"'), "logarithmic ones")
     check("http://" not in page.replace("http://www.w3.org/", "") and "https://" not in page, "links outside")
     check(page.count("<svg") >= 7, "%d drawings" % page.count("<svg"))
     check("src=" not in page and "<script" not in page, "not self-contained")
@@ -312,7 +330,95 @@ def sweep(place):
         with open(place.at("p", r["folder"], "summary.json")) as f:
             check(json.load(f)["seed"] == 9, "pinned")
     out, _ = run(a, "--sweep", "run.seed=3,4,5")
-    check(len(out.splitlines()) == 4, out)
+    check(len(out.split("\n\n")[0].splitlines()) == 4, out)
+
+
+def seeds(place):
+    """Runs that differ in their seed alone: the mean of each figure, and how sure it is."""
+    a = place.file("a.ini", SMALL)
+    out, err = run(a, "--seeds", "1..3,9", "--sweep", "cc.algorithm=swift,dctcp", "--report", place.at("s"), "-j", "2")
+    check(not err, err)
+    rows = read_csv(place.at("s", "sweep.csv"))
+    check([(r["settings"], r["seed"]) for r in rows] == [("algorithm=%s seed=%d" % (c, n), str(n))
+                                                       for c in ("swift", "dctcp") for n in (1, 2, 3, 9)], str(rows))
+    means = read_csv(place.at("s", "means.csv"))
+    check({m["settings"] for m in means} == {"algorithm=swift", "algorithm=dctcp"}, "means.csv")
+    for m in means:
+        values = [float(r[m["figure"]]) for r in rows if r["settings"].startswith(m["settings"] + " ")]
+        sd = statistics.stdev(values)
+        check(m["runs"] == "4" == str(len(values)), str(m))
+        for name, want in (("mean", statistics.mean(values)), ("deviation", sd), ("ci95_half", 3.182 * sd / 2),
+                           ("min", min(values)), ("max", max(values))):
+            check(abs(float(m[name]) - want) <= 1e-5 + 1e-9 * abs(want), "%s: %s, not %r" % (m, name, want))
+    said = re.search(r"algorithm=swift: mean of 4 runs, 95 % confidence\n(?:.*\n)*?  FCT slowdown, p99 +(\S+) \u00b1 (\S+)\n", out)
+    p99 = [m for m in means if m["figure"] == "slowdown_p99"][0]
+    check(said and abs(float(said[1]) - float(p99["mean"])) < 0.1 and
+          abs(float(said[2]) - float(p99["ci95_half"])) < 0.1 * float(p99["ci95_half"]), out)
+    with open(place.at("s", "report.html")) as f:
+        page = f.read()
+    check(">Means</h2>" in page and "<small>\u00b1 " in page and "first seed of each" in page, "page")
+    # One setting: all curves are of it. Without repetition there is nothing to take a mean of.
+    run(a, "-q", "--seeds", "4,5", "--report", place.at("t"))
+    check([m["settings"] for m in read_csv(place.at("t", "means.csv"))][0] == "", "means.csv")
+    out, _ = run(a, "--sweep", "cc.algorithm=swift,dctcp")
+    check("mean of" not in out, out)
+    for wrong in ("", "x", "3..1", "1..", "1..5000", "1,,2", "-1..2"):
+        refused([a, "--seeds", wrong], ["--seeds %s: " % wrong, "1..10"])
+    refused([a, "--seeds", "1..2", "--seed", "1"], ["one of the two"])
+
+
+def commands(place):
+    """A run's command stands alone, and finished folders make the same comparison."""
+    a = place.file("it's a.ini", SMALL)
+    words = ["--seeds", "1..2", "--sweep", "cc.algorithm=swift,dctcp", "--set", "run.title=it's"]
+    run(a, "-q", *words, "--report", place.at("here"))
+    out, _ = run(a, *words, "--report", place.at("there"), "--print-commands")
+    lines = out.splitlines()
+    check(len(lines) == 4 and not os.path.exists(place.at("there")), out)
+    for line in reversed(lines):
+        p = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60)
+        check(not p.returncode and not p.stdout and not p.stderr, "%s: %s%s" % (line, p.stdout, p.stderr))
+    out, _ = run("--compare", place.at("there"), "--report", place.at("there"))
+    check("algorithm=dctcp seed=2" in out and "mean of 2 runs" in out, out)
+    names = ["sweep.csv", "means.csv", "report.html"]
+    _, different, missing = filecmp.cmpfiles(place.at("here"), place.at("there"), names, shallow=False)
+    check(not different and not missing, "differ: %s" % (different + missing))
+    # From elsewhere: the runs themselves, and a way to them; what is not whole is told.
+    runs = [place.at("there", r["folder"]) for r in read_csv(place.at("there", "sweep.csv"))]
+    open(os.path.join(runs[3], "INCOMPLETE"), "w").close()
+    run("--compare", *runs, "-q", "--report", place.at("else", "where"))
+    rows = read_csv(place.at("else", "where", "sweep.csv"))
+    check([r["state"] for r in rows] == ["done", "done", "done", "failed"], str(rows))
+    check(all(os.path.samefile(place.at("else", "where", r["folder"]), p) for r, p in zip(rows, runs)), str(rows))
+    with open(place.at("else", "where", "report.html")) as f:
+        check(f.read().count("<svg") >= 4, "drawings")
+    check("algorithm=swift: mean of 2 runs" in run("--compare", place.at("there"))[0], "means")
+    # One run alone has the report's folder for itself.
+    out, _ = run(a, "--print-commands", "--report", place.at("one"))
+    check(len(out.splitlines()) == 1 and out.rstrip().endswith(place.at("one")), out)
+    refused([a, "--print-commands"], ["--report DIR"])
+    refused(["--compare"], ["which folders"])
+    refused(["--compare", place.at("nosuch")], ["nosuch", "No such file"])
+    os.mkdir(place.at("empty"))
+    refused(["--compare", place.at("empty")], ["summary.json"])
+    refused(["--compare", place.at("there"), "--seed", "1"], ["takes folders"])
+
+
+def commands_as_documented(place):
+    """The first example of docs/simulator.md that hands commands to something else."""
+    with open(os.path.join(SOURCE, "docs", "simulator.md")) as f:
+        example = re.search(r"((?:    .*\n)*    .*--print-commands(?:.*\n)(?:    .*\n)*)", f.read())
+    check(example and "parallel" in example[1], "no example")
+    path = BUILD
+    if not shutil.which("parallel"):
+        with open(place.file("parallel", "#!/bin/sh\nxargs -d '\\n' -P 2 -n 1 sh -c\n")) as f:
+            os.fchmod(f.fileno(), 0o755)
+        path += ":" + place.path
+    p = subprocess.run(["sh", "-ec", "\n".join(line[4:] for line in example[1].splitlines())], capture_output=True,
+                       text=True, timeout=100, cwd=place.path, env=dict(os.environ, PATH=path + ":" + os.environ["PATH"]))
+    check(not p.returncode and "mean of" in p.stdout, "%s%s" % (p.stdout, p.stderr))
+    rows = read_csv(place.at("compared", "sweep.csv"))
+    check(len(rows) > 2 and {r["state"] for r in rows} == {"done"}, str(rows))
 
 
 def sweep_wrong(place):
@@ -369,7 +475,8 @@ def manual(place):
 
 
 CASES = [words, keys, wrong_scenario, overrides, files, summary, report, headlines, event_log, same_seed_same_bytes,
-         gnuplot_missing, interrupted, failed, full_disk, sweep, sweep_wrong, sweep_interrupted, examples, manual]
+         gnuplot_missing, interrupted, failed, full_disk, sweep, seeds, commands,
+         commands_as_documented, sweep_wrong, sweep_interrupted, examples, manual]
 
 
 def main():
