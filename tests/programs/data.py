@@ -7,12 +7,12 @@ checks all memory; here on a clean network and on a bad one.
 import os
 import re
 
-from pair import BUILD, Failure, Pair, check, main, perftest, pingpong
+from pair import BUILD, TIME_S, Failure, Pair, check, main, perftest, pingpong
 
 TRANSFER = os.path.join(BUILD, "tests", "programs", "transfer")
 
 
-def transfer(place, options, seconds=60, env=None):
+def transfer(place, options, seconds=TIME_S, env=None):
     pair = Pair(place, TRANSFER, options, env=env).go()
     for out in pair.finish(seconds):
         check("every one right" in out, "%s: no result\n%s" % (pair.title, out))
@@ -23,7 +23,7 @@ def clean(place):
     transfer(place, ["-n", 150, "-s", 11])
     transfer(place, ["-n", 50, "-s", 12, "-e"])
     transfer(place, ["-n", 100, "-s", 13, "-c", "UD", "-b", 1000])
-    transfer(place, ["-n", 20, "-s", 15, "-b", 3000000], seconds=90)
+    transfer(place, ["-n", 20, "-s", 15, "-b", 3000000])
 
 
 def clean_uc(place):
@@ -34,7 +34,7 @@ def spoiled(spec, batches=150, most=60000):
     """Faults at both ends."""
     def run(place):
         env = {"VERBENA_IMPAIR": spec}
-        transfer(place, ["-n", batches, "-s", 21, "-b", most], env=env, seconds=80)
+        transfer(place, ["-n", batches, "-s", 21, "-b", most], env=env)
     return run
 
 
@@ -76,7 +76,7 @@ def spoiled_counts(place):
         out = place.tool(0, "stat", "--json")
         for name, value in re.findall(r'"(io_impair_dropped|retransmits)": *(\d+)', out):
             best[name] = max(best.get(name, 0), int(value))
-    pair.finish(60)
+    pair.finish()
     check(best.get("retransmits", 0) > 0 and best.get("io_impair_dropped", 0) > 0,
           "no fault was counted: %s" % best)
 

@@ -11,7 +11,7 @@ def defaults(program, size):
 def all_sizes(program, sizes=None, iters=20, options=()):
     """-a: every size from 2 bytes to 8 MiB, or to what one packet holds for UD."""
     def run(place):
-        perftest(place, program, ["-a"] + list(options), iters=iters, sizes=sizes or ALL_SIZES, seconds=90)
+        perftest(place, program, ["-a"] + list(options), iters=iters, sizes=sizes or ALL_SIZES)
     return run
 
 

@@ -5,14 +5,16 @@ import signal
 
 from pair import Pair, main, perftest_check, pingpong_check
 
-ITERS = 30000
-SENDS = 150000
+# A second on an idle machine; beside others that want its processors each wait for an event takes milliseconds.
+ITERS = 12000
+SRQ_ITERS = 24000
+SENDS = 60000
 
 
 def start_all(place):
     """Three pairs that sleep between messages, so that two processors carry them."""
     pairs = [Pair(place, "ibv_rc_pingpong", ["-e", "-c", "-n", ITERS, "-s", 8192]),
-             Pair(place, "ibv_srq_pingpong", ["-e", "-c", "-n", 60000, "-q", 8]),
+             Pair(place, "ibv_srq_pingpong", ["-e", "-c", "-n", SRQ_ITERS, "-q", 8]),
              Pair(place, "ib_send_bw", ["-F", "-e", "-n", SENDS, "-N", "-s", 4096], gid_flag="-x")]
     return [p.go() for p in pairs]
 
@@ -64,7 +66,7 @@ def many(place):
         pairs[3].client.signal(signal.SIGKILL)
         for i, p in enumerate(pairs):
             if i != 3:
-                pingpong_check(p, p.finish(30), 20, 4096)
+                pingpong_check(p, p.finish(), 20, 4096)
             else:
                 p.kill()
 
