@@ -95,6 +95,7 @@ static const struct stats_field fields[] = {
 	NIC(slow_signals), NIC(slow_signals_sent), NIC(rx_trimmed), NIC(fallbacks),
 	NIC(overlaps_fenced),
 	NIC(completions), NIC(completion_errors), NIC(cq_overruns),
+	NIC(memory_faults),
 	NIC(qps), NIC(cqs), NIC(mrs), NIC(pds), NIC(srqs),
 	IO(tx_packets), IO(tx_bytes), IO(tx_trains), IO(tx_syscalls), IO(tx_drops), IO(tx_again),
 	IO(rx_packets), IO(rx_bytes), IO(rx_trains), IO(rx_syscalls), IO(rx_drops), IO(rx_overflow),

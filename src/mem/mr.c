@@ -185,6 +185,13 @@ int mr_create(struct mr_table *t, struct pd *pd, void *addr, uint64_t length, ui
 	return 0;
 }
 
+bool mr_fault(const struct mr_table *t)
+{
+	if (t->faults)
+		++*t->faults;
+	return false;
+}
+
 void mr_destroy(struct mr_table *t, struct mr *mr)
 {
 	take_out(t, mr);

@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/alloc.h"
+#include "mem/copy.h"
 
 /* The numbers of enum ibv_access_flags. */
 enum mr_access {
@@ -49,6 +49,7 @@ struct mr_table {
 	uint64_t serial; /* of the next key */
 	uint8_t secret[16];
 	bool no_payload; /* regions have addresses and no bytes: nothing is copied in or out */
+	uint64_t *faults; /* borrowed, or NULL: counts accesses to memory that is not there any more */
 };
 
 /* 0 or -ENOMEM. Borrows alloc for the table's life. */
@@ -77,11 +78,34 @@ void mr_rekey(struct mr_table *, struct mr *);
 uint8_t *mr_check(const struct mr_table *, uint32_t key, const struct pd *, uint64_t va,
 		  uint64_t len, uint32_t access);
 
-/* Bytes of a packet to or from a region: every copy goes through here. */
-static inline void mr_copy(const struct mr_table *t, void *to, const void *from, size_t len)
+/* Counts one and returns false. */
+bool mr_fault(const struct mr_table *);
+
+/*
+ * Bytes of a packet out of a region and into one, the last byte last (copy.h): every copy goes through these.
+ * False: the program has unmapped the memory behind the region.
+ */
+static inline bool mr_read(const struct mr_table *t, void *to, const void *from, size_t len)
 {
-	if (!t->no_payload)
-		memcpy(to, from, len);
+	return t->no_payload || mem_copy(to, from, len) || mr_fault(t);
+}
+
+static inline bool mr_write(const struct mr_table *t, void *to, const void *from, size_t len)
+{
+	return t->no_payload || mem_place(to, from, len) || mr_fault(t);
+}
+
+/*
+ * FETCH AND ADD, COMPARE AND SWAP on host memory (IBTA 9.4.5): atomic against every QP of the nic and, being
+ * the processor's own, against the program. *found is what was there; compare is for COMPARE AND SWAP. False,
+ * with nothing done: as above.
+ */
+static inline bool mr_atomic(const struct mr_table *t, uint64_t *word, bool cmp_swap, uint64_t swap_add,
+			     uint64_t compare, uint64_t *found)
+{
+	return (cmp_swap ? mem_cmp_swap(word, compare, swap_add, found)
+			 : mem_fetch_add(word, swap_add, found)) ||
+	       mr_fault(t);
 }
 
 /* The region of that key, or NULL. */

@@ -62,9 +62,7 @@ bool sge_gather(const struct mr_table *t, const struct pd *pd, const struct sge 
 	if (is_in_first(sge, count, off, len)) {
 		const uint8_t *p = mr_check(t, sge->lkey, pd, sge->addr + off, len, 0);
 
-		if (p)
-			mr_copy(t, to, p, len);
-		return p;
+		return p && mr_read(t, to, p, len);
 	}
 
 	struct cursor c = seek(sge, count, off);
@@ -73,9 +71,8 @@ bool sge_gather(const struct mr_table *t, const struct pd *pd, const struct sge 
 	for (; len; len -= piece, to += piece) {
 		const uint8_t *p = advance(&c, t, pd, len, 0, &piece);
 
-		if (!p)
+		if (!p || !mr_read(t, to, p, piece))
 			return false;
-		mr_copy(t, to, p, piece);
 	}
 	return true;
 }
@@ -86,9 +83,7 @@ bool sge_scatter(const struct mr_table *t, const struct pd *pd, const struct sge
 	if (is_in_first(sge, count, off, len)) {
 		uint8_t *p = mr_check(t, sge->lkey, pd, sge->addr + off, len, MR_LOCAL_WRITE);
 
-		if (p)
-			mr_copy(t, p, from, len);
-		return p;
+		return p && mr_write(t, p, from, len);
 	}
 
 	struct cursor c = seek(sge, count, off);
@@ -97,9 +92,8 @@ bool sge_scatter(const struct mr_table *t, const struct pd *pd, const struct sge
 	for (; len; len -= piece, from += piece) {
 		uint8_t *p = advance(&c, t, pd, len, MR_LOCAL_WRITE, &piece);
 
-		if (!p)
+		if (!p || !mr_write(t, p, from, piece))
 			return false;
-		mr_copy(t, p, from, piece);
 	}
 	return true;
 }

@@ -31,7 +31,7 @@ bool sge_check(const struct mr_table *, const struct pd *, const struct sge *, u
 /*
  * Copies `len` message bytes from message offset `off` out of the elements (gather) or into them
  * (scatter); each element touched is checked again. False, with a part perhaps copied, when a key
- * does not open its range; off + len must not exceed the elements' total.
+ * does not open its range or the memory there is gone; off + len must not exceed the elements' total.
  */
 bool sge_gather(const struct mr_table *, const struct pd *, const struct sge *, uint32_t count,
 		uint64_t off, uint8_t *to, uint64_t len);

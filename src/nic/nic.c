@@ -153,6 +153,7 @@ struct nic *nic_create(const struct nic_config *c)
 	if (mr_table_init(&nic->tp.mrs, &nic->tp.alloc, c->secret))
 		goto free_arena;
 	nic->tp.mrs.no_payload = c->no_payload;
+	nic->tp.mrs.faults = &nic->tp.counters.memory_faults;
 	return nic;
 
 free_arena:

@@ -5,8 +5,6 @@
  * Invariant: rwqe is held from a SEND's first packet, or from a WRITE-with-immediate's last, to its
  * completion; a UC message that is dropped leaves it for the next one.
  */
-#include <stdatomic.h>
-
 #include "transport/message.h"
 #include "wire/aeth.h"
 #include "wire/ieth.h"
@@ -106,24 +104,6 @@ enum rx_verdict message_judge(struct transport *tp, struct qp *qp, const struct 
 	return judge_write(tp, qp, info, headers, payload_len);
 }
 
-/*
- * A program may poll memory for a WRITE's last byte, which real adapters write last. memcpy promises
- * no order, so the tail is stored after everything before it.
- */
-void message_place(const struct mr_table *t, uint8_t *to, const uint8_t *from, uint32_t len)
-{
-	enum { TAIL = 8 };
-
-	if (len < TAIL) {
-		atomic_thread_fence(memory_order_release);
-		mr_copy(t, to, from, len);
-		return;
-	}
-	mr_copy(t, to, from, len - TAIL);
-	atomic_thread_fence(memory_order_release);
-	mr_copy(t, to + len - TAIL, from + len - TAIL, TAIL);
-}
-
 static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const uint8_t *payload,
 				   uint32_t payload_len)
 {
@@ -135,10 +115,7 @@ static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const ui
 	/* Again for each packet: the region may be gone since the message began. */
 	to = mr_check(&tp->mrs, rsp->write_rkey, qp->pd, rsp->write_va + rsp->received, payload_len,
 		      MR_REMOTE_WRITE);
-	if (!to)
-		return RX_ACCESS;
-	message_place(&tp->mrs, to, payload, payload_len);
-	return RX_EXECUTE;
+	return to && mr_write(&tp->mrs, to, payload, payload_len) ? RX_EXECUTE : RX_ACCESS;
 }
 
 /* The region loses its remote access; its L_Key goes on working (IBTA 10.6.7.2, C10-70). */

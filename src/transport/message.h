@@ -13,8 +13,8 @@ enum rx_verdict {
 	RX_INVALID,     /* an opcode that does not fit the message, a length that does not fit it */
 	RX_TOO_LONG,    /* more bytes than the receive WQE has room for */
 	RX_NOT_READY,   /* no receive WQE */
-	RX_ACCESS,      /* the R_Key does not open the range */
-	RX_LOCAL_FAULT, /* our own receive WQE does not open its memory */
+	RX_ACCESS,      /* the R_Key does not open the range, or its memory is gone */
+	RX_LOCAL_FAULT, /* our own receive WQE does not open its memory, or that is gone */
 	RX_VERDICTS
 };
 
@@ -39,14 +39,12 @@ enum rx_verdict message_judge(struct transport *, struct qp *, const struct opco
 			      const uint8_t *headers, uint32_t payload_len);
 /*
  * Places the packet that was judged RX_EXECUTE; at the message's end completes what is to be
- * completed. RX_LOCAL_FAULT or RX_ACCESS when a region vanished or the receive WQE's keys are bad;
- * then nothing is completed.
+ * completed. RX_LOCAL_FAULT or RX_ACCESS when a region or the memory behind it vanished or the receive
+ * WQE's keys are bad; then nothing is completed.
  */
 enum rx_verdict message_execute(struct transport *, struct qp *, const struct bth *,
 				const struct opcode_info *, const uint8_t *headers,
 				const uint8_t *payload, uint32_t payload_len, uint64_t now_ns);
-/* Copies so that the last bytes are stored last: a program may poll memory for them. */
-void message_place(const struct mr_table *, uint8_t *to, const uint8_t *from, uint32_t len);
 /* The region of that key loses its remote access, if it is there; its L_Key goes on working. */
 void message_invalidate(struct transport *, uint32_t rkey);
 /* Completes the held receive WQE, if any, with an error. */

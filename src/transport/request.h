@@ -43,7 +43,7 @@ static inline enum request_place request_place(bool first, bool last)
 
 /* Looks at a WQE before its first packet; WC_SUCCESS: it may go. */
 enum wc_status request_judge(const struct transport *, const struct qp *, const struct send_wqe *);
-/* Copies message bytes off .. off + len - 1; false: an L_Key does not open them. */
+/* Copies message bytes off .. off + len - 1; false: an L_Key does not open them, or their memory is gone. */
 bool request_gather(const struct transport *, const struct qp *, struct send_wqe *, uint32_t off,
 		    uint8_t *to, uint32_t len);
 /* The WQE with that SQ index fails by itself, but not before all earlier ones are done. */

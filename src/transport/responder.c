@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "transport/atomic.h"
 #include "transport/congestion.h"
 #include "transport/message.h"
 #include "wire/aeth.h"
@@ -182,7 +181,7 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 {
 	struct rd_resource *r;
 	struct atomiceth h;
-	uint64_t *word, found;
+	uint64_t *word, found = 0;
 
 	if (qp->gbn->rsp.message || !(qp->access & MR_REMOTE_ATOMIC))
 		return RX_INVALID;
@@ -196,7 +195,11 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 	r = take_resource(qp);
 	if (!r)
 		return RX_INVALID;
-	found = atomic_execute(word, bth->opcode == OP_RC_CMP_SWAP, h.swap_add, h.compare);
+	if (!mr_atomic(&tp->mrs, word, bth->opcode == OP_RC_CMP_SWAP, h.swap_add, h.compare,
+		       &found)) {
+		qp->gbn->rsp.res_head--; /* not to be answered */
+		return RX_ACCESS;
+	}
 	*r = (struct rd_resource){
 		.va = h.va,
 		.rkey = h.rkey,
@@ -376,7 +379,7 @@ static uint8_t read_response_opcode(const struct rd_resource *r)
 	return last ? OP_RC_READ_RESPONSE_LAST : OP_RC_READ_RESPONSE_MIDDLE;
 }
 
-/* False: no room. A region that is gone meanwhile ends the QP with a NAK instead. */
+/* False: no room. A region, or memory behind it, that is gone meanwhile ends the QP with a NAK instead. */
 static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_resource *r,
 			       uint64_t now_ns)
 {
@@ -391,13 +394,12 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 			     AETH_ACK | AETH_CREDIT_INVALID, r->msn, pad, false);
 	if (len) {
 		from = mr_check(&tp->mrs, r->rkey, qp->pd, r->va + done, len, MR_REMOTE_READ);
-		if (!from) {
+		if (!from || !mr_read(&tp->mrs, p + at, from, len)) {
 			qp->gbn->rsp.nak_psn = r->psn_next;
 			fatal(tp, qp, RX_ACCESS, now_ns);
 			qp->gbn->rsp.res_emit = qp->gbn->rsp.res_head;
 			return true;
 		}
-		mr_copy(&tp->mrs, p + at, from, len);
 	}
 	memset(p + at + len, 0, pad);
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + len + pad + ICRC_LEN);

@@ -4,6 +4,7 @@
 
 #include "base/ipudp.h"
 #include "transport/qp.h"
+#include "transport/request.h"
 #include "wire/deth.h"
 #include "wire/grh.h"
 #include "wire/icrc.h"
@@ -97,8 +98,9 @@ static enum wc_status judge_wqe(const struct transport *tp, const struct qp *qp,
 	return WC_SUCCESS;
 }
 
-/* False: no room in this turn. */
-static bool send_datagram(struct transport *tp, struct qp *qp, struct send_wqe *w)
+enum sent { SENT, SENT_NO_ROOM, SENT_FAILED /* its memory is gone */ };
+
+static enum sent send_datagram(struct transport *tp, struct qp *qp, struct send_wqe *w)
 {
 	bool imm = w->opcode == WR_SEND_IMM;
 	uint32_t pad = -w->length & 3, at = BTH_LEN;
@@ -106,7 +108,7 @@ static bool send_datagram(struct transport *tp, struct qp *qp, struct send_wqe *
 	uint8_t *p = flow ? tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX) : NULL;
 
 	if (!p)
-		return false;
+		return SENT_NO_ROOM;
 	bth_encode(p, &(struct bth){.opcode = imm ? OP_UD_SEND_ONLY_IMM : OP_UD_SEND_ONLY,
 				    .se = w->flags & WR_SOLICITED,
 				    .migreq = true,
@@ -121,15 +123,12 @@ static bool send_datagram(struct transport *tp, struct qp *qp, struct send_wqe *
 		immdt_encode(p + at, &(struct immdt){.imm = w->imm_or_key});
 		at += IMMDT_LEN;
 	}
-	if (w->flags & WR_INLINE)
-		memcpy(p + at, send_wqe_inline(w), w->length);
-	else if (w->length) /* cannot fail: judged just now, nobody else is in the nic */
-		sge_gather(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, 0, p + at,
-			   w->length);
+	if (!request_gather(tp, qp, w, 0, p + at, w->length))
+		return SENT_FAILED;
 	memset(p + at + w->length, 0, pad);
 	tx_commit(&tp->tx, flow, w->ud.dqpn, at + w->length + pad + ICRC_LEN);
 	qp->gbn->req.psn = psn_add(qp->gbn->req.psn, 1);
-	return true;
+	return SENT;
 }
 
 static bool ud_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -146,15 +145,20 @@ static bool ud_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	for (uint32_t budget = QP_OUTPUT_QUANTUM; qp->sq.next != sq_head(&qp->sq);) {
 		struct send_wqe *w = sq_at(&qp->sq, qp->sq.next);
 		enum wc_status status = judge_wqe(tp, qp, w);
+		enum sent sent = SENT_FAILED;
 
-		if (status != WC_SUCCESS) {
-			complete_send(tp, qp, status, now_ns);
+		if (status == WC_SUCCESS) {
+			sent = budget-- ? send_datagram(tp, qp, w) : SENT_NO_ROOM;
+			if (sent == SENT_FAILED)
+				status = WC_LOC_PROT_ERR;
+		}
+		if (sent == SENT_NO_ROOM)
+			return true;
+		complete_send(tp, qp, status, now_ns);
+		if (sent == SENT_FAILED) {
 			qp_to_sqe(tp, qp, now_ns);
 			return false;
 		}
-		if (!budget-- || !send_datagram(tp, qp, w))
-			return true;
-		complete_send(tp, qp, WC_SUCCESS, now_ns);
 		if (qp_get_state(qp) != QPS_RTS)
 			return false;
 	}

@@ -81,7 +81,8 @@ static int inline_fill(struct send_wqe *w, const struct sq *sq, const struct ibv
 	for (size_t i = 0; i < count; i++) {
 		if (sge[i].length > left)
 			return EINVAL;
-		memcpy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
+		if (!mem_copy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length))
+			return EFAULT;
 		to += sge[i].length;
 		left -= sge[i].length;
 	}

@@ -229,7 +229,10 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
 			stick(&qp->builder, EINVAL);
 			return;
 		}
-		memcpy(send_wqe_inline(w) + len, buf[i].addr, buf[i].length);
+		if (!mem_copy(send_wqe_inline(w) + len, buf[i].addr, buf[i].length)) {
+			stick(&qp->builder, EFAULT);
+			return;
+		}
 		len += buf[i].length;
 	}
 	if (w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD) {

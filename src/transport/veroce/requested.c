@@ -167,10 +167,10 @@ static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct v
 	if (waits)
 		return early_keep(tp, &qp->veroce->w->q_in, p) ? RX_EXECUTE : RX_NOT_READY;
 	if (to)
-		message_place(&tp->mrs, to, p->payload, p->payload_len);
-	else if (w && p->payload_len &&
-		 !sge_scatter(&tp->mrs, qp_source_pd(qp), (struct sge *)w->sge, w->num_sge,
-			      (uint64_t)p->po * qp->mtu, p->payload, p->payload_len))
+		return mr_write(&tp->mrs, to, p->payload, p->payload_len) ? RX_EXECUTE : RX_ACCESS;
+	if (w && p->payload_len &&
+	    !sge_scatter(&tp->mrs, qp_source_pd(qp), (struct sge *)w->sge, w->num_sge,
+			 (uint64_t)p->po * qp->mtu, p->payload, p->payload_len))
 		return RX_LOCAL_FAULT;
 	return RX_EXECUTE;
 }

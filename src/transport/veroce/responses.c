@@ -13,7 +13,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "transport/atomic.h"
 #include "transport/request.h"
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
@@ -80,7 +79,9 @@ static enum rx_verdict execute_atomic(struct transport *tp, struct qp *qp,
 	word = (uint64_t *)mr_check(&tp->mrs, m->rkey, qp->pd, m->va, 8, MR_REMOTE_ATOMIC);
 	if (!word || (uintptr_t)word & 7)
 		return RX_ACCESS;
-	res->orig = atomic_execute(word, m->opcode == OP_RC_CMP_SWAP, m->swap_add, m->compare);
+	if (!mr_atomic(&tp->mrs, word, m->opcode == OP_RC_CMP_SWAP, m->swap_add, m->compare,
+		       &res->orig))
+		return RX_ACCESS;
 	res->atomic = true;
 	return RX_EXECUTE;
 }
@@ -170,7 +171,7 @@ static uint32_t payload_of(const struct qp *qp, const struct rd_resource *res, u
 	return left < qp->mtu ? left : qp->mtu;
 }
 
-/* As requests.c: 0: no room; -1: the region is gone. */
+/* As requests.c: 0: no room; -1: the region or its memory is gone. */
 static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t psn, uint32_t po,
 		       uint32_t path, bool again, bool ackreq, uint64_t now_ns)
 {
@@ -206,8 +207,8 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t
 	p.orig = res->orig;
 	veroce_stamp(qp, &p, path, now_ns);
 	at = veroce_encode_headers(out, &p);
-	if (payload)
-		mr_copy(&tp->mrs, out + at, from, payload);
+	if (payload && !mr_read(&tp->mrs, out + at, from, payload))
+		return -1;
 	if (p.bth.pad)
 		memset(out + at + payload, 0, p.bth.pad);
 	at += payload + p.bth.pad + ICRC_LEN;
@@ -301,9 +302,8 @@ static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource
 	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_wants_ack(qp, s, psn), &at)
 			    : NULL;
 
-	if (!out)
+	if (!out || !mr_read(&tp->mrs, out + at, from, qp->mtu))
 		return false;
-	mr_copy(&tp->mrs, out + at, from, qp->mtu);
 	veroce_commit_next(tp, qp, at);
 	return true;
 }
