@@ -109,6 +109,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 	if (!device_is_ours(device))
 		return fail_null(ENODEV);
+	memory_faults_claim();
 	errno = 0;
 	engine = engine_get(&sink, why, sizeof(why));
 	if (!engine) {

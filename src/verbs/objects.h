@@ -266,6 +266,9 @@ int post_srq_recv(struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **b
 /* post_ex.c: fills the builder's functions; false when an operation asked for does not exist. */
 bool post_ex_init(struct abi_qp *, uint64_t send_ops_flags);
 
+/* memory_faults.c: copies from and to memory that the program has unmapped fail, and kill nobody. */
+void memory_faults_claim(void);
+
 /* srq.c */
 struct ibv_srq *create_srq_ex(struct ibv_context *, struct ibv_srq_init_attr_ex *);
 int get_srq_num(struct ibv_srq *, uint32_t *num);

@@ -9,7 +9,6 @@
  */
 #undef _FORTIFY_SOURCE /* the calls are defined here, not called */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "verbs/next.h"
 
 static char root[PATH_MAX]; /* empty: leave every call alone */
 
@@ -80,25 +79,6 @@ static const char *lead(const char *path, char *buf)
 
 /* ---- the calls --------------------------------------------------------------------------------- */
 
-/*
- * The next definition of each call, found when the library is loaded, or at the first call if
- * another library's constructor comes earlier. The linker gathers the table.
- */
-struct next {
-	void **slot;
-	const char *name;
-};
-
-extern const struct next __start_paths_next[], __stop_paths_next[];
-
-static void next_find(const struct next *n)
-{
-	int saved = errno;
-
-	__atomic_store_n(n->slot, dlsym(RTLD_NEXT, n->name), __ATOMIC_RELAXED);
-	errno = saved;
-}
-
 __attribute__((constructor)) static void next_find_all(void)
 {
 	for (const struct next *n = __start_paths_next; n < __stop_paths_next; n++)
@@ -112,18 +92,6 @@ static int missing(void)
 }
 
 #define NEXT_MISSING missing()
-
-#define NEXT(name)                                                                                 \
-	static name##_type *slot;                                                                  \
-	static const struct next entry                                                             \
-		__attribute__((section("paths_next"), used)) = { (void **)&slot, #name };          \
-	name##_type *call = __atomic_load_n(&slot, __ATOMIC_RELAXED);                              \
-	if (!call) {                                                                               \
-		next_find(&entry);                                                                 \
-		call = slot;                                                                       \
-	}                                                                                          \
-	if (!call)                                                                                 \
-		return NEXT_MISSING
 
 typedef int open_fn(const char *, int, ...);
 typedef int openat_fn(int, const char *, int, ...);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Registered memory that is gone when a packet needs it, unmapped or behind the end of a file: the work request
+ * fails by its name, at both ends, and the process goes on. cmocka has handlers of its own for both signals.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "pair.h"
+
+enum { PAGE = 4096, AREA_BYTES = 4 * PAGE, LONG = 3 * PAGE + 1000 };
+
+/* Registered memory of one side that can go away. */
+struct area {
+	uint8_t *p;
+	struct ibv_mr *mr;
+};
+
+enum kind { UNMAPPED, TRUNCATED, KINDS };
+
+static int file;
+
+static struct area area_make(const struct pair *p, enum kind kind)
+{
+	struct area a;
+
+	if (kind == TRUNCATED) {
+		file = memfd_create("area", 0);
+		assert_true(file >= 0);
+		assert_int_equal(ftruncate(file, AREA_BYTES), 0);
+	}
+	a.p = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE,
+		   kind == TRUNCATED ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
+		   kind == TRUNCATED ? file : -1, 0);
+	assert_true(a.p != MAP_FAILED);
+	pattern_fill(a.p, AREA_BYTES, 3);
+	a.mr = ibv_reg_mr(p->pd, a.p, AREA_BYTES, ACCESS_ALL);
+	assert_non_null(a.mr);
+	return a;
+}
+
+/* All but the first page. */
+static void area_cut(struct area *a, enum kind kind)
+{
+	if (kind == TRUNCATED)
+		assert_int_equal(ftruncate(file, PAGE), 0);
+	else
+		assert_int_equal(munmap(a->p + PAGE, AREA_BYTES - PAGE), 0);
+}
+
+/* A registration cache deregisters later, if ever. */
+static void area_drop(struct area *a, enum kind kind)
+{
+	assert_int_equal(ibv_dereg_mr(a->mr), 0);
+	munmap(a->p, kind == TRUNCATED ? AREA_BYTES : PAGE);
+	if (kind == TRUNCATED)
+		close(file);
+}
+
+static struct ibv_sge area_sge(const struct area *a, size_t offset, uint32_t length)
+{
+	return (struct ibv_sge){ .addr = (uintptr_t)a->p + offset, .length = length,
+				 .lkey = a->mr->lkey };
+}
+
+static void post(struct pair *p, int side, struct ibv_send_wr wr)
+{
+	struct ibv_send_wr *bad;
+
+	wr.send_flags |= IBV_SEND_SIGNALED;
+	if (p->wish.type == IBV_QPT_UD) {
+		wr.wr.ud.ah = p->side[side].ah;
+		wr.wr.ud.remote_qpn = p->side[!side].qp->qp_num;
+		wr.wr.ud.remote_qkey = QKEY;
+	}
+	assert_int_equal(ibv_post_send(p->side[side].qp, &wr, &bad), 0);
+}
+
+static void expect(struct pair *p, int side, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = wc_await(p->side[side].cq);
+
+	if (wc.status != status)
+		fail_msg("%s, not %s", ibv_wc_status_str(wc.status), ibv_wc_status_str(status));
+}
+
+/* The connection that met the fault is over; another one of the same process works. */
+static void others_work(void)
+{
+	struct pair p;
+	struct ibv_sge sge;
+
+	pair_make(&p, (struct wishes){ 0 });
+	sge = sge_at(&p, A, 0, LONG);
+	pattern_fill(p.side[A].buf, LONG, 9);
+	recv_post(&p, B, 1, 0, LONG);
+	post(&p, A, (struct ibv_send_wr){ .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 });
+	expect(&p, A, IBV_WC_SUCCESS);
+	expect(&p, B, IBV_WC_SUCCESS);
+	pattern_check(p.side[B].buf, LONG, 9);
+	pair_destroy(&p);
+}
+
+/* What the peer asks for is gone at the target, from the first packet on or from a later one. */
+static void target_is_told_and_lives(void **state)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+						  IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
+						  IBV_WR_ATOMIC_CMP_AND_SWP };
+
+	for (int i = 0; i < 4 * 5; i++) {
+		enum ibv_wr_opcode op = ops[i / 4];
+		bool atomic = i / 4 >= 3;
+		enum kind kind = i & 1;
+		struct pair p;
+		struct area a;
+		struct ibv_sge sge;
+		struct ibv_send_wr wr = { .opcode = op, .sg_list = &sge, .num_sge = 1 };
+
+		pair_make(&p, (struct wishes){ 0 });
+		a = area_make(&p, kind);
+		sge = sge_at(&p, A, 0, atomic ? 8 : LONG);
+		if (op == IBV_WR_RDMA_WRITE_WITH_IMM)
+			recv_post(&p, B, 1, 0, 0);
+		if (atomic) {
+			wr.wr.atomic.remote_addr = (uintptr_t)a.p + PAGE + (i & 2) * 4;
+			wr.wr.atomic.rkey = a.mr->rkey;
+		} else {
+			wr.wr.rdma.remote_addr = (uintptr_t)a.p + (i & 2 ? PAGE : 24);
+			wr.wr.rdma.rkey = a.mr->rkey;
+			sge.length -= i & 2 ? PAGE : 0;
+		}
+		area_cut(&a, kind);
+		post(&p, A, wr);
+		expect(&p, A, IBV_WC_REM_ACCESS_ERR);
+		if (op == IBV_WR_RDMA_WRITE_WITH_IMM)
+			expect(&p, B, IBV_WC_WR_FLUSH_ERR);
+		area_drop(&a, kind);
+		pair_destroy(&p);
+	}
+	others_work();
+}
+
+/* What it sends is gone at the requester, or where a result shall go; the list's first element is there. */
+static void requester_is_told_and_lives(void **state)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						  IBV_WR_ATOMIC_FETCH_AND_ADD };
+
+	for (int i = 0; i < 4 * 4; i++) {
+		enum ibv_wr_opcode op = ops[i / 4];
+		enum kind kind = i & 1;
+		struct pair p;
+		struct area a;
+		struct ibv_sge sge[2];
+		struct ibv_send_wr wr = { .opcode = op, .sg_list = sge, .num_sge = 2 };
+
+		pair_make(&p, (struct wishes){ 0 });
+		a = area_make(&p, kind);
+		sge[0] = sge_at(&p, A, 0, op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 4 : i & 2 ? 5000 : 100);
+		sge[1] = area_sge(&a, PAGE, op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 4 : 5000);
+		if (op == IBV_WR_SEND)
+			recv_post(&p, B, 1, 0, BUF_BYTES);
+		if (op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+			wr.wr.atomic.remote_addr = (uintptr_t)p.side[B].buf;
+			wr.wr.atomic.rkey = p.side[B].mr->rkey;
+		} else {
+			wr.wr.rdma.remote_addr = (uintptr_t)p.side[B].buf;
+			wr.wr.rdma.rkey = p.side[B].mr->rkey;
+		}
+		area_cut(&a, kind);
+		post(&p, A, wr);
+		expect(&p, A, IBV_WC_LOC_PROT_ERR);
+		area_drop(&a, kind);
+		pair_destroy(&p);
+	}
+	others_work();
+}
+
+static void receiver_is_told_and_lives(void **state)
+{
+	for (int i = 0; i < 2 * KINDS; i++) {
+		enum kind kind = i & 1;
+		struct pair p;
+		struct area a;
+		struct ibv_sge sge, to;
+		struct ibv_recv_wr wr = { .sg_list = &to, .num_sge = 1 }, *bad;
+
+		pair_make(&p, (struct wishes){ .with_srq = i & 2 });
+		a = area_make(&p, kind);
+		to = area_sge(&a, 0, AREA_BYTES);
+		if (i & 2)
+			assert_int_equal(ibv_post_srq_recv(p.side[B].srq, &wr, &bad), 0);
+		else
+			assert_int_equal(ibv_post_recv(p.side[B].qp, &wr, &bad), 0);
+		sge = sge_at(&p, A, 0, LONG);
+		area_cut(&a, kind);
+		post(&p, A, (struct ibv_send_wr){ .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 });
+		expect(&p, A, IBV_WC_REM_OP_ERR);
+		expect(&p, B, IBV_WC_LOC_PROT_ERR);
+		area_drop(&a, kind);
+		pair_destroy(&p);
+	}
+	others_work();
+}
+
+/* Unreliable services: the sender's own fault is its own, the receiver's is the receiver's. */
+static void unreliable_ends_are_told_and_live(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
+
+	for (int i = 0; i < 4 * KINDS; i++) {
+		enum kind kind = i & 1;
+		struct pair p;
+		struct area a;
+		struct ibv_sge here, gone;
+		struct ibv_recv_wr recv = { .sg_list = &gone, .num_sge = 1 }, *bad;
+		struct ibv_send_wr send = { .opcode = IBV_WR_SEND, .sg_list = &here, .num_sge = 1 };
+		bool receives = i & 2;
+
+		pair_make(&p, (struct wishes){ .type = types[i / 4] });
+		a = area_make(&p, kind);
+		here = sge_at(&p, A, 0, 1000);
+		gone = area_sge(&a, PAGE, 1040);
+		if (receives)
+			assert_int_equal(ibv_post_recv(p.side[B].qp, &recv, &bad), 0);
+		else
+			here = area_sge(&a, PAGE, 1000);
+		area_cut(&a, kind);
+		post(&p, A, send);
+		expect(&p, A, receives ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
+		if (receives)
+			expect(&p, B, IBV_WC_LOC_PROT_ERR);
+		area_drop(&a, kind);
+		pair_destroy(&p);
+	}
+	others_work();
+}
+
+/* A WRITE to a UC queue pair whose memory is gone is dropped, like any that may not be; the next one counts. */
+static void uc_write_is_dropped(void **state)
+{
+	struct pair p;
+	struct area a;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 };
+
+	pair_make(&p, (struct wishes){ .type = IBV_QPT_UC });
+	a = area_make(&p, UNMAPPED);
+	sge = sge_at(&p, A, 0, LONG);
+	wr.wr.rdma.remote_addr = (uintptr_t)a.p;
+	wr.wr.rdma.rkey = a.mr->rkey;
+	area_cut(&a, UNMAPPED);
+	post(&p, A, wr);
+	expect(&p, A, IBV_WC_SUCCESS);
+	recv_post(&p, B, 1, 0, LONG);
+	wr.opcode = IBV_WR_SEND;
+	post(&p, A, wr);
+	expect(&p, A, IBV_WC_SUCCESS);
+	expect(&p, B, IBV_WC_SUCCESS);
+	area_drop(&a, UNMAPPED);
+	pair_destroy(&p);
+}
+
+/* Inline data is copied when it is posted, so it is the post that fails; the queue pair is none the worse. */
+static void inline_post_fails(void **state)
+{
+	struct pair p;
+	struct area a;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .wr_id = 5, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
+				  .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED }, *bad = NULL;
+
+	pair_make(&p, (struct wishes){ .extended = true });
+	a = area_make(&p, UNMAPPED);
+	sge = area_sge(&a, PAGE - 10, 100);
+	area_cut(&a, UNMAPPED);
+	assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), EFAULT);
+	assert_ptr_equal(bad, &wr);
+	ibv_wr_start(p.side[A].qp_ex);
+	ibv_wr_send(p.side[A].qp_ex);
+	ibv_wr_set_inline_data(p.side[A].qp_ex, a.p + PAGE - 10, 100);
+	assert_int_equal(ibv_wr_complete(p.side[A].qp_ex), EFAULT);
+	wc_none(p.side[A].cq, 1);
+	recv_post(&p, B, 1, 0, 100);
+	sge = area_sge(&a, PAGE - 100, 100);
+	post(&p, A, wr);
+	expect(&p, A, IBV_WC_SUCCESS);
+	expect(&p, B, IBV_WC_SUCCESS);
+	assert_memory_equal(p.side[B].buf, a.p + PAGE - 100, 100);
+	area_drop(&a, UNMAPPED);
+	pair_destroy(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(target_is_told_and_lives),
+		cmocka_unit_test(requester_is_told_and_lives),
+		cmocka_unit_test(receiver_is_told_and_lives),
+		cmocka_unit_test(unreliable_ends_are_told_and_live),
+		cmocka_unit_test(uc_write_is_dropped),
+		cmocka_unit_test(inline_post_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
