@@ -45,7 +45,7 @@ static int range_check(const void *addr, size_t length, uint64_t iova, unsigned 
 			"too");
 	if (err)
 		return err;
-	err = pages_populate(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
+	err = pages_check(addr, length, access & IBV_ACCESS_LOCAL_WRITE);
 	if (err == EFAULT)
 		return EXPLAIN(err, "memory region: not all of the %zu bytes at %p are mapped%s",
 			       length, addr,

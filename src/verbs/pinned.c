@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The nic touches registered memory as this process does, so a range that is not there would kill
- * the process at the first packet. madvise() tells without touching; kernels before 5.14 lack that
- * advice and are asked through /proc/self/maps.
+ * Whether a range is there is told at once, as by a driver that pins it. Of a short one the pages are brought in
+ * by madvise(), in one call; a long one may be most of an address space of which little is ever used, so
+ * /proc/self/maps is asked, as on kernels before 5.14, which lack that advice.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,8 @@
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
+
+enum { POPULATE_BYTES_MAX = 256 << 10 };
 
 static bool advice_is_known(void)
 {
@@ -56,7 +58,7 @@ static int maps_check(uintptr_t at, uintptr_t end, bool write)
 	return at < end ? EFAULT : 0;
 }
 
-int pages_populate(const void *addr, size_t length, bool write)
+int pages_check(const void *addr, size_t length, bool write)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = (uintptr_t)addr & ~(page - 1);
@@ -69,6 +71,11 @@ int pages_populate(const void *addr, size_t length, bool write)
 	if (length > UINTPTR_MAX - page - (uintptr_t)addr)
 		return EFAULT;
 	to = ((uintptr_t)addr + length + page - 1) & ~(page - 1);
+	if (length > POPULATE_BYTES_MAX) {
+		err = maps_check(from, to, write);
+		errno = saved;
+		return err;
+	}
 	while (madvise((void *)from, to - from, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ)) {
 		if (errno == EINTR || errno == EAGAIN)
 			continue;

@@ -7,9 +7,9 @@
 #include <stddef.h>
 
 /*
- * Brings the pages of [addr, addr + length) into memory. 0, or EFAULT when a part of the range is
- * not there or, with `write`, may not be written.
+ * 0, or EFAULT when a part of [addr, addr + length) is not there or, with `write`, may not be written. The
+ * pages of a short range are in memory then, of a long one those that were.
  */
-int pages_populate(const void *addr, size_t length, bool write);
+int pages_check(const void *addr, size_t length, bool write);
 
 #endif

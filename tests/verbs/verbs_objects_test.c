@@ -95,6 +95,46 @@ static void registration_judges_access_bits(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
+static size_t resident_bytes(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	size_t all, resident;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%zu %zu", &all, &resident), 2);
+	fclose(f);
+	return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A heap that is reserved as a whole, say. */
+static void registration_of_much_memory_uses_little(void **state)
+{
+	const size_t bytes = 1ul << 30, page = (size_t)sysconf(_SC_PAGESIZE);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t before = resident_bytes();
+	struct ibv_mr *mr;
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	mr = ibv_reg_mr(pd, p, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	assert_non_null(mr);
+	assert_true(resident_bytes() < before + bytes / 16);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+
+	assert_int_equal(mprotect(p + bytes / 2, page, PROT_READ), 0);
+	assert_null(ibv_reg_mr(pd, p, bytes, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	mr = ibv_reg_mr(pd, p, bytes, IBV_ACCESS_REMOTE_READ);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(munmap(p + bytes / 2, page), 0);
+	assert_null(ibv_reg_mr(pd, p, bytes, 0));
+	assert_int_equal(errno, EFAULT);
+	munmap(p, bytes);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 static void registration_wants_memory_that_is_there(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
@@ -490,6 +530,7 @@ int main(void)
 		cmocka_unit_test(a_pd_in_use_stays),
 		cmocka_unit_test(registration_judges_access_bits),
 		cmocka_unit_test(registration_wants_memory_that_is_there),
+		cmocka_unit_test(registration_of_much_memory_uses_little),
 		cmocka_unit_test(keys_differ),
 		cmocka_unit_test(reregistration_changes_what_it_is_told),
 		cmocka_unit_test(reregistration_keeps_the_key_of_the_same_bytes),
