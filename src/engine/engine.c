@@ -62,6 +62,16 @@ void engine_leave(struct engine *e)
 	}
 }
 
+bool engine_is_lost(const struct engine *e)
+{
+	return e->forked;
+}
+
+void engine_lock_quietly(struct engine *e)
+{
+	lock_wait(&e->lock);
+}
+
 /*
  * An ACK that waits for company must not be lost to what the caller is about to do: a QP that is
  * destroyed or reset would take it along, and leave a peer that got its data right to retry in vain.

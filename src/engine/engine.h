@@ -34,6 +34,13 @@ struct engine *engine_get(const struct engine_sink *, char *err, size_t err_byte
 
 struct nic *engine_nic(struct engine *);
 void engine_lock(struct engine *);
+/* Likewise, and nothing is sent before it returns. */
+void engine_lock_quietly(struct engine *);
+/*
+ * Whether this process was forked from the engine's: turns do nothing, and threads that held locks of verbs
+ * objects at the fork are not here to let go of them.
+ */
+bool engine_is_lost(const struct engine *);
 void engine_unlock(struct engine *); /* work that appeared meanwhile is done or handed over */
 
 /* Now, on the clock that the nic is driven by (CLOCK_MONOTONIC), nanoseconds. */

@@ -345,6 +345,7 @@ static void fork_child(void)
 
 	if (e) {
 		e->closed = true;
+		e->forked = true;
 		lock_init(&e->lock);
 		atomic_store(&e->state, THREAD_RUN);
 		group_child_after_fork(e->group);

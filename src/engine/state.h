@@ -105,6 +105,7 @@ struct engine {
 	uint64_t turned_ns;        /* the last turn's time: that of the next is no earlier */
 	_Atomic uint64_t moved_ns; /* when packets last moved; the thread peeks without the lock */
 	bool closed;               /* the process exits, or forked away: turns do nothing */
+	bool forked;               /* the latter */
 };
 
 /* Lock held. A turn with all that goes with it; true when packets moved. */

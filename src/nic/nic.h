@@ -273,6 +273,11 @@ int nic_qp_create(struct nic *, struct qp_init *init, struct qp **out);
 int nic_qp_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t mask,
 		  uint64_t now_ns);
 void nic_qp_query(const struct nic *, const struct qp *, struct qp_attr *, struct qp_init *);
+/*
+ * Muted, the QP sends nothing of its send queue, whatever is posted, and goes on answering: so one that is
+ * about to be destroyed can say its last acknowledgements first.
+ */
+void nic_qp_mute(struct nic *, struct qp *, bool mute);
 /* Drops its completions from the CQs too: pollers of both must be held off. */
 void nic_qp_destroy(struct nic *, struct qp *);
 

@@ -282,6 +282,15 @@ static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_st
 	requester_check_drained(&nic->tp, qp);
 }
 
+void nic_qp_mute(struct nic *nic, struct qp *qp, bool mute)
+{
+	enum qp_state state = qp_get_state(qp);
+
+	qp->muted = mute;
+	if (!mute && (state == QPS_RTS || state == QPS_SQD))
+		qp_activate(&nic->tp, qp);
+}
+
 int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
 		  uint64_t now_ns)
 {

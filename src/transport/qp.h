@@ -289,6 +289,7 @@ struct qp {
 	bool sq_draining;
 	bool sqd_notify;
 	bool comm_est;
+	bool muted;     /* sends nothing of its send queue: it is about to go */
 	bool local;     /* the peer has an address of this host */
 	bool answering; /* `active` is in transport->answering */
 };

@@ -285,7 +285,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct congestion *g = congestion_governing(qp);
 	bool sent = false, more = false;
 
-	if (qp_is_paused(tp, qp))
+	if (qp_is_paused(tp, qp) || qp->muted)
 		return false;
 	if (g && g->cc.deadline_ns <= now_ns)
 		cc_on_timer(&g->cc, now_ns);

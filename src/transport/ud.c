@@ -140,7 +140,7 @@ static bool ud_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return false;
 	}
 	/* Each datagram has a level of its own: any pause stops them all. */
-	if (state != QPS_RTS || tp->paused_sls)
+	if (state != QPS_RTS || tp->paused_sls || qp->muted)
 		return false;
 	for (uint32_t budget = QP_OUTPUT_QUANTUM; qp->sq.next != sq_head(&qp->sq);) {
 		struct send_wqe *w = sq_at(&qp->sq, qp->sq.next);

@@ -82,14 +82,19 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 	return cq ? &cq->pub : NULL;
 }
 
-/* The engine and the pollers of one CQ, both held off. */
-static void cq_quiesce(struct abi_cq *cq)
+/*
+ * The engine and the pollers of one CQ, both held off. 0, or EIO in a child of fork() where a thread of the
+ * parent's polled.
+ */
+static int cq_quiesce(struct abi_cq *cq)
 {
 	for (;;) {
 		engine_lock(cq->engine);
 		if (spin_trylock(&cq->poll_lock))
-			return;
+			return 0;
 		engine_unlock(cq->engine);
+		if (engine_is_lost(cq->engine))
+			return EIO;
 		sched_yield();
 	}
 }
@@ -107,7 +112,9 @@ int ibv_resize_cq(struct ibv_cq *pub, int cqe)
 
 	if (cqe < 1 || cqe > NIC_MAX_CQE)
 		return fail(EINVAL);
-	cq_quiesce(cq);
+	err = cq_quiesce(cq);
+	if (err)
+		return fail(err);
 	err = -nic_cq_resize(context_of(pub->context)->nic, cq->core, (uint32_t)cqe);
 	if (!err)
 		pub->cqe = (int)cq->core->capacity;
@@ -118,8 +125,9 @@ int ibv_resize_cq(struct ibv_cq *pub, int cqe)
 static void events_await(struct abi_cq *cq)
 {
 	pthread_mutex_lock(&cq->pub.mutex);
-	while (cq->pub.comp_events_completed != cq->comp_delivered ||
-	       cq->pub.async_events_completed != cq->async_delivered)
+	while (!engine_is_lost(cq->engine) &&
+	       (cq->pub.comp_events_completed != cq->comp_delivered ||
+		cq->pub.async_events_completed != cq->async_delivered))
 		pthread_cond_wait(&cq->pub.cond, &cq->pub.mutex);
 	pthread_mutex_unlock(&cq->pub.mutex);
 }
@@ -130,7 +138,9 @@ int ibv_destroy_cq(struct ibv_cq *pub)
 	struct abi_context *ctx = context_of(pub->context);
 	int err;
 
-	cq_quiesce(cq);
+	err = cq_quiesce(cq);
+	if (err)
+		return fail(err);
 	channel_watch(cq, false);
 	err = -nic_cq_destroy(ctx->nic, cq->core);
 	if (err)

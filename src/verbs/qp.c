@@ -32,8 +32,9 @@ static struct cq *core_cq(struct ibv_cq *cq)
 /*
  * Holds off the engine and the pollers of both CQs and, to empty the queues, the posters. Nobody
  * waits for a program's lock with the engine locked: a program may hold one and want the engine.
+ * 0, or EIO in a child of fork() where a thread of the parent's had one of the locks.
  */
-static void quiesce(struct abi_qp *qp, bool posters)
+static int quiesce(struct abi_qp *qp, bool posters)
 {
 	struct spin *lock[4];
 	int count = 0, got;
@@ -50,10 +51,12 @@ static void quiesce(struct abi_qp *qp, bool posters)
 		for (got = 0; got < count && spin_trylock(lock[got]); got++)
 			;
 		if (got == count)
-			return;
+			return 0;
 		while (got > 0)
 			spin_unlock(lock[--got]);
 		engine_unlock(qp->engine);
+		if (engine_is_lost(qp->engine))
+			return EIO;
 		sched_yield();
 	}
 }
@@ -72,12 +75,16 @@ static void resume(struct abi_qp *qp, bool posters)
 
 /*
  * What a completion told this program the peer shall learn too, before the QP stops answering: an
- * ACK may still be waiting for company. Unlocking does a turn of output.
+ * ACK may still be waiting for company. Unlocking does a turn of output, in which nothing of what is
+ * queued may leave any more: its memory may be gone.
  */
 static void acks_flush(struct abi_qp *qp)
 {
-	engine_lock(qp->engine);
-	nic_hold_acks(context_of(qp->pub.context)->nic, false);
+	struct nic *nic = context_of(qp->pub.context)->nic;
+
+	engine_lock_quietly(qp->engine);
+	nic_qp_mute(nic, qp->core, true);
+	nic_hold_acks(nic, false);
 	engine_unlock(qp->engine);
 }
 
@@ -290,22 +297,25 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 {
 	struct abi_qp *qp = qp_of(pub);
 	bool resets = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET;
+	bool ends = resets || (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR);
 	struct qp_attr core;
 	int err = attr_check(attr, mask);
 
 	if (err)
 		return fail(explain_modify(qp, attr, mask, err));
 	attr_from_verbs(&core, attr);
-	if (resets || (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR))
+	if (ends)
 		acks_flush(qp);
-	if (resets)
-		quiesce(qp, true);
-	else
+	if (!resets)
 		engine_lock(qp->engine);
+	else if (quiesce(qp, true))
+		return fail(EIO);
 	err = -nic_qp_modify(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask,
 			     engine_now_ns());
 	if (!err && mask & IBV_QP_STATE)
 		pub->state = attr->qp_state;
+	if (ends)
+		nic_qp_mute(context_of(pub->context)->nic, qp->core, false);
 	if (resets)
 		resume(qp, true);
 	else
@@ -342,7 +352,7 @@ int ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask,
 static void events_await(struct abi_qp *qp)
 {
 	pthread_mutex_lock(&qp->pub.mutex);
-	while (qp->pub.events_completed != qp->async_delivered)
+	while (qp->pub.events_completed != qp->async_delivered && !engine_is_lost(qp->engine))
 		pthread_cond_wait(&qp->pub.cond, &qp->pub.mutex);
 	pthread_mutex_unlock(&qp->pub.mutex);
 }
@@ -351,9 +361,12 @@ int ibv_destroy_qp(struct ibv_qp *pub)
 {
 	struct abi_qp *qp = qp_of(pub);
 	struct abi_context *ctx = context_of(pub->context);
+	int err;
 
 	acks_flush(qp);
-	quiesce(qp, false);
+	err = quiesce(qp, false);
+	if (err)
+		return fail(err);
 	nic_qp_destroy(ctx->nic, qp->core);
 	list_remove(&qp->object.link);
 	resume(qp, false);

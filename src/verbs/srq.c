@@ -111,7 +111,8 @@ int ibv_query_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr)
 static void events_await(struct abi_srq *srq)
 {
 	pthread_mutex_lock(&srq->pub.mutex);
-	while (srq->pub.events_completed != srq->async_delivered)
+	while (srq->pub.events_completed != srq->async_delivered &&
+	       !engine_is_lost(context_of(srq->pub.context)->engine))
 		pthread_cond_wait(&srq->pub.cond, &srq->pub.mutex);
 	pthread_mutex_unlock(&srq->pub.mutex);
 }

@@ -530,6 +530,50 @@ static void limits_are_checked_at_creation(void **state)
 	sim_end(&s);
 }
 
+/* Nothing of its send queue leaves; what it received it still acknowledges. */
+static void muted_qp_answers_and_sends_nothing(void **state)
+{
+	for (size_t t = 0; t < COUNT(types); t++) {
+		struct duo_options o = duo_options();
+		struct duo_wr w, back;
+		struct flow flow;
+		struct ah_attr av;
+		uint32_t ip_mtu;
+		struct sim s;
+
+		o.type = types[t];
+		o.qkey = 7;
+		s = sim_start(&o);
+		w = duo_send_wr(1, s.abuf, 0, 100);
+		back = duo_send_wr(2, s.bbuf, 200, 100);
+		if (o.type == QPT_UD) {
+			av = duo_av(s.a->host, s.b->host, 0);
+			assert_int_equal(nic_resolve(s.a->host->nic, &av, &flow, &ip_mtu), 0);
+			w.flow = &flow;
+			w.dqpn = s.b->qpn;
+			w.qkey = o.qkey;
+		}
+		assert_true(duo_recv(s.a, 3, s.abuf, 1000, 1000));
+		assert_true(duo_recv(s.b, 4, s.bbuf, 1000, 1000));
+		nic_qp_mute(s.a->host->nic, s.a->qp, true);
+		assert_true(duo_post(s.a, &w));
+		if (o.type == QPT_RC) {
+			assert_true(duo_post(s.b, &back));
+			duo_wait(s.duo, &s.b->sent, 1);
+			duo_expect(s.duo, &s.b->sent, 2, WC_SUCCESS);
+			duo_expect(s.duo, &s.a->received, 3, WC_SUCCESS);
+		}
+		duo_run_for(s.duo, 1000000);
+		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), o.type == QPT_RC);
+		nic_qp_mute(s.a->host->nic, s.a->qp, false);
+		duo_wait(s.duo, &s.a->sent, 1);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_wait(s.duo, &s.b->received, 1);
+		duo_expect(s.duo, &s.b->received, 4, WC_SUCCESS);
+		sim_end(&s);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(legal_moves_are_those_of_the_spec),
 	cmocka_unit_test(every_required_attribute_is_required),
@@ -542,6 +586,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(drained_queue_finishes_what_it_began),
 	cmocka_unit_test(idle_queue_is_drained_at_once),
 	cmocka_unit_test(drained_qp_still_answers),
+	cmocka_unit_test(muted_qp_answers_and_sends_nothing),
 	cmocka_unit_test(rtr_receives_and_tells_so),
 	cmocka_unit_test(receives_may_be_posted_in_init),
 	cmocka_unit_test(limits_are_checked_at_creation),

@@ -2,6 +2,7 @@
 /* Several threads of one program in the same objects, and a forked child. */
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -123,6 +124,59 @@ static void a_held_cq_does_not_lock_the_device(void **state)
 	pair_destroy(&shared);
 }
 
+static atomic_int holding;
+
+/* Looks at a completion until it is told to stop. */
+static void *hold_cq(void *arg)
+{
+	struct ibv_poll_cq_attr attr = { 0 };
+
+	while (ibv_start_poll(held, &attr) == ENOENT)
+		;
+	holding = 1;
+	while (holding == 1)
+		sched_yield();
+	ibv_end_poll(held);
+	return NULL;
+}
+
+/* The thread that would let go of the CQ is not in the child: it is told so, and does not wait. */
+static void a_child_does_not_wait_for_its_parents_threads(void **state)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	pair_make(&shared, (struct wishes){ .extended = true, .all_signaled = true });
+	held = shared.side[A].cq_ex;
+	assert_int_equal(ibv_post_send(shared.side[A].qp, &wr, &bad), 0);
+	assert_int_equal(pthread_create(&thread, NULL, hold_cq, NULL), 0);
+	while (!holding)
+		sched_yield();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		bool told = ibv_destroy_qp(shared.side[A].qp) == EIO &&
+			    ibv_resize_cq(shared.side[A].cq, 100) == EIO &&
+			    ibv_destroy_cq(shared.side[A].cq) == EIO &&
+			    state_set(shared.side[A].qp, IBV_QPS_RESET) == EIO;
+
+		_exit(told && !ibv_destroy_qp(shared.side[B].qp) ? 0 : 1);
+	}
+	for (int i = 0; i < 2000 && waitpid(pid, &status, WNOHANG) == 0; i++)
+		usleep(10000);
+	if (waitpid(pid, NULL, WNOHANG) == 0) {
+		kill(pid, SIGKILL);
+		fail_msg("the child waits");
+	}
+	holding = 2;
+	pthread_join(thread, NULL);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	pair_destroy(&shared);
+}
+
 static void a_child_can_open_the_device_for_itself(void **state)
 {
 	struct ibv_context *ctx = device_open();
@@ -167,6 +221,7 @@ int main(void)
 		cmocka_unit_test(threads_may_post_poll_and_create_at_once),
 		cmocka_unit_test(a_held_cq_does_not_lock_the_device),
 		cmocka_unit_test(a_child_can_open_the_device_for_itself),
+		cmocka_unit_test(a_child_does_not_wait_for_its_parents_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -410,6 +410,8 @@ bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	enum sent sent = SENT;
 	uint32_t budget = QP_OUTPUT_QUANTUM;
 
+	if (qp->muted)
+		return false;
 	if (vr->w->ask_again && !send_question(tp, qp, now_ns))
 		return true;
 	while (sent == SENT) {
