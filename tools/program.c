@@ -21,8 +21,7 @@
 
 enum { SCRIPTS_MAX = 4 /* deep, as the kernel has it */, LINE_BYTES = 256 };
 
-/* ---- which file
- * ---------------------------------------------------------------------------------- */
+/* ---- which file ------------------------------------------------------------------------------ */
 
 static bool is_executable(const char *file)
 {
@@ -69,8 +68,7 @@ static bool script_interpreter(const char *file, char interpreter[PATH_MAX])
 	return interpreter[0];
 }
 
-/* ---- what the kernel will do
- * ----------------------------------------------------------------------- */
+/* ---- what the kernel will do ----------------------------------------------------------------- */
 
 static bool changes_user(const char *file)
 {
@@ -93,8 +91,7 @@ static bool gains_capabilities(const char *file)
 	       prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1;
 }
 
-/* ---- what is in it
- * --------------------------------------------------------------------------------- */
+/* ---- what is in it --------------------------------------------------------------------------- */
 
 struct image {
 	const uint8_t *at;
