@@ -27,6 +27,10 @@ static const char usage[] =
 	"\n"
 	"  variable              default meaning\n";
 
+/* No setting: it holds where those cannot be read, too. */
+static const char quiet_help[] =
+	"  VERBENA_QUIET           -       any value: calls that fail say nothing on standard error\n";
+
 static const struct command {
 	const char *name;
 	char *title; /* what getopt's messages begin with */
@@ -65,7 +69,7 @@ static int help(const char *name)
 		return complain("there is no command '%s'; there are: run, devices, stat, sim, help", name);
 	if (c)
 		return c->run(2, argv);
-	printf("%s%s", usage, config_help());
+	printf("%s%s%s", usage, config_help(), quiet_help);
 	return EXIT_SUCCESS;
 }
 
@@ -74,7 +78,7 @@ int main(int argc, char **argv)
 	const struct command *c;
 
 	if (argc < 2) {
-		fprintf(stderr, "%s%s", usage, config_help());
+		fprintf(stderr, "%s%s%s", usage, config_help(), quiet_help);
 		return EXIT_OURS;
 	}
 	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))

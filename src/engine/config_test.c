@@ -165,6 +165,7 @@ static void good_values_are_taken(void **state)
 		"VERBENA_IMPAIR=",
 		"VERBENA_SYSFS=/whatever",
 		"VERBENA_PATHS=1",
+		"VERBENA_QUIET=1",
 		"VERBENACLE=no prefix of ours",
 		"OTHER=1",
 	};
