@@ -17,6 +17,7 @@ struct veroce_options {
 	enum nic_cc cc;
 	enum nic_protocol protocol[DUO_SIDES];
 	bool base[DUO_SIDES];
+	bool unsealed;
 	enum nic_reth_base reth_base[DUO_SIDES];
 	bool fence_indicator;
 	enum nic_order order;
@@ -48,6 +49,7 @@ static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 	c->loss = veroce_opt.loss;
 	c->cc = veroce_opt.cc;
 	c->base_only = veroce_opt.base[side];
+	c->unsealed = veroce_opt.unsealed;
 	c->fence_indicator = veroce_opt.fence_indicator;
 	c->reth_base = veroce_opt.reth_base[side];
 	c->order = veroce_opt.order;

@@ -208,11 +208,112 @@ static void a_busy_connection_is_not_touched(void **state)
 	}
 }
 
+/* ---- peers of the base protocol ---------------------------------------------------------------------- */
+
+static struct sim with_base_peers(bool told)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct sim s;
+
+	v.base[DUO_A] = v.base[DUO_B] = true;
+	if (told)
+		return veroce_start_sim(&v, &o, 1);
+	veroce_opt = v;
+	s = (struct sim){.duo = duo_create(1, veroce_tweak)};
+	duo_drop(s.duo, DUO_ANY, OP_CAPS_REQUEST, DUO_ANY);
+	duo_drop(s.duo, DUO_ANY, OP_CAPS_RESPONSE, DUO_ANY);
+
+	struct duo_pair p = duo_connect(s.duo, &o);
+
+	s.a = p.a;
+	s.b = p.b;
+	s.abuf = duo_buf(s.a->host, BUF_BYTES, ALL_ACCESS);
+	s.bbuf = duo_buf(s.b->host, BUF_BYTES, ALL_ACCESS);
+	duo_fill(s.abuf, 1);
+	duo_fill(s.bbuf, 2);
+	duo_run_for(s.duo, 1000000);
+	return s;
+}
+
+static struct veroce_packet early(const struct sim *s, uint8_t opcode, uint32_t ahead)
+{
+	return (struct veroce_packet){
+		.bth = {.opcode = opcode, .dqpn = s->b->qpn, .psn = psn_add(s->a->opt.psn[DUO_A], ahead)},
+		.msn = 1 + ahead,
+		.rqmsn = ahead,
+		.reth = {.va = s->bbuf->iova, .rkey = s->bbuf->mr->key ^ 1, .len = 8},
+		.atomic = {.va = s->bbuf->iova, .rkey = s->bbuf->mr->key ^ 1, .swap_add = 1},
+	};
+}
+
+static void expect_eight_messages(struct sim *s)
+{
+	for (uint64_t i = 0; i < 8; i++) {
+		struct duo_wr w = i & 1 ? duo_send_wr(i, s->abuf, 100 * i, 100)
+					: duo_write_wr(i, s->abuf, 1000 * i, 100, s->bbuf, 1000 * i);
+
+		if (i & 1)
+			assert_true(duo_recv(s->b, i, s->bbuf, 1000 * i, 100));
+		assert_true(duo_post(s->a, &w));
+	}
+	duo_idle(s->duo);
+	for (uint64_t i = 0; i < 8; i++) {
+		duo_expect(s->duo, &s->a->sent, i, WC_SUCCESS);
+		if (i & 1)
+			duo_expect(s->duo, &s->b->received, i, WC_SUCCESS);
+		assert_memory_equal(s->bbuf->p + 1000 * i, s->abuf->p + (i & 1 ? 100 : 1000) * i, 100);
+	}
+}
+
+/* What a PSN proves is little, so what can be judged at once is, and a record can turn out to be false. */
+static void what_a_stranger_gets_recorded_is_replaced_by_the_truth(void **state)
+{
+	static const uint8_t opcodes[] = {OP_RC_READ_REQUEST, OP_RC_FETCH_ADD, OP_RC_WRITE_ONLY};
+
+	for (uint32_t i = 0; i < 8 * COUNT(opcodes); i++) {
+		struct sim s = with_base_peers(true);
+		struct veroce_packet p = early(&s, opcodes[i / 8], 1 + i % 4);
+		bool records = p.bth.opcode == OP_RC_WRITE_ONLY;
+		uint64_t dropped = nic_counters(s.b->host->nic)->rx_dropped;
+
+		if (i & 4)
+			p.msn += 7;
+		veroce_forge(s.duo, DUO_B, &p, NULL); /* a WRITE of no bytes needs no key */
+		assert_int_equal(nic_counters(s.b->host->nic)->rx_dropped, dropped + !records);
+		assert_int_equal(rx_has_holes(&s.b->qp->veroce->w->q_in.rx), records);
+		if (!records || i & 4)
+			expect_eight_messages(&s);
+		else
+			duo_idle(s.duo); /* it may be true, for all that can be told */
+		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
+		sim_end(&s);
+	}
+}
+
+/* Who has not been told our window has no more than the base protocol's in flight. */
+static void no_packet_is_taken_from_further_ahead_than_the_peer_can_send(void **state)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		struct sim s = with_base_peers(i & 1);
+		struct veroce_packet p = early(&s, OP_RC_WRITE_ONLY, i & 2 ? 128 : 127);
+
+		/* The first one shows that it is veRoCE that the peer speaks. */
+		expect_eight_messages(&s);
+		p.bth.psn = psn_add(p.bth.psn, 8);
+		veroce_forge(s.duo, DUO_B, &p, NULL);
+		assert_int_equal(nic_counters(s.b->host->nic)->rx_beyond_window, i == 2);
+		duo_destroy(s.duo);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_idle_connection_is_not_touched),
 		cmocka_unit_test(a_busy_connection_is_not_touched),
+		cmocka_unit_test(what_a_stranger_gets_recorded_is_replaced_by_the_truth),
+		cmocka_unit_test(no_packet_is_taken_from_further_ahead_than_the_peer_can_send),
 	};
 
 	duo_fail_hook = sim_fail;

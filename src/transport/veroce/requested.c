@@ -311,8 +311,25 @@ static void step_over_end(struct transport *tp, struct receiver *in)
 	rx_step(&in->rx, &tp->pool);
 }
 
-/* The packet at epsn ends a message. False: it cannot be finished, now or ever. */
-static bool pass_end(struct transport *tp, struct qp *qp, const struct rx_meta *m, uint64_t now_ns)
+/*
+ * What was recorded at epsn cannot be what the peer sent there. Where nothing but its PSN spoke for it, it may be a
+ * stranger's: it was never there, and the true one comes again, to be judged in its turn.
+ */
+static void disbelieve(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_verdict v, uint64_t now_ns)
+{
+	struct receiver *in = &qp->veroce->w->q_in;
+
+	if (qp->veroce->sealed) {
+		fatal(tp, qp, flags, v, now_ns);
+		return;
+	}
+	tp->counters.rx_dropped++;
+	rx_forget(&in->rx, &tp->pool);
+	acks_note(tp, qp, in, true, now_ns);
+}
+
+/* The packet at epsn ends a message; it is here, or was `kept`. False: it cannot be finished, now or ever. */
+static bool pass_end(struct transport *tp, struct qp *qp, const struct rx_meta *m, bool kept, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->q_in;
@@ -325,7 +342,7 @@ static bool pass_end(struct transport *tp, struct qp *qp, const struct rx_meta *
 		return true;
 	}
 	if (v != RX_NOT_READY) {
-		fatal(tp, qp, veroce_opcode_table[m->opcode].flags, v, now_ns);
+		(kept ? disbelieve : fatal)(tp, qp, veroce_opcode_table[m->opcode].flags, v, now_ns);
 		return false;
 	}
 	if (!in->stalled) {
@@ -361,8 +378,9 @@ static struct rx_meta meta_of(const struct veroce_packet *p)
 	return m;
 }
 
-/* The one that was waited for: no record is needed, everything happens now. False: not finished. */
-static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
+/* The one that was waited for: everything happens now; it is here, or was `kept`. False: not finished. */
+static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, bool kept,
+		 uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->q_in;
@@ -379,7 +397,7 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 		return false;
 	}
 	if (v != RX_EXECUTE) {
-		fatal(tp, qp, flags, v, now_ns);
+		(kept ? disbelieve : fatal)(tp, qp, flags, v, now_ns);
 		return false;
 	}
 	if (!(flags & F_END)) {
@@ -400,7 +418,7 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 		return true;
 	}
 	m = meta_of(p);
-	if (pass_end(tp, qp, &m, now_ns))
+	if (pass_end(tp, qp, &m, kept, now_ns))
 		return true;
 	/* Placed, but not finished: it is not to be placed again (7.2). */
 	if (in->stalled && !rx_record(&in->rx, &tp->pool, p->bth.psn, &m))
@@ -413,7 +431,7 @@ static bool take_kept(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct receiver *in = &qp->veroce->w->q_in;
 	struct early_packet *k = early_take(tp, in, rx_meta_at(&in->rx, in->rx.epsn));
-	bool taken = take(tp, qp, &k->p, now_ns);
+	bool taken = take(tp, qp, &k->p, true, now_ns);
 
 	/* A SEND got its receive WQE when it came: what stalls is placed, and recorded anew as an end. */
 	early_free(tp, k);
@@ -444,10 +462,10 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		flags = veroce_opcode_table[m.opcode].flags;
 		if (m.msn != psn_add(in->amsn, 1) || m.po != in->po ||
 		    !(flags & F_START) != (m.po > 0)) {
-			fatal(tp, qp, flags, RX_INVALID, now_ns);
+			disbelieve(tp, qp, flags, RX_INVALID, now_ns);
 			return;
 		}
-		if (!pass_end(tp, qp, &m, now_ns))
+		if (!pass_end(tp, qp, &m, true, now_ns))
 			return;
 	}
 }
@@ -476,6 +494,8 @@ static bool early(struct transport *tp, struct qp *qp, const struct veroce_packe
 	if (!(flags & F_END))
 		return rx_record(&in->rx, &tp->pool, p->bth.psn, NULL);
 	m = meta_of(p);
+	if (flags & (F_READ | F_ATOMIC) && responses_judge(tp, qp, &m) != RX_EXECUTE)
+		return false;
 	return rx_record(&in->rx, &tp->pool, p->bth.psn, &m);
 }
 
@@ -510,7 +530,7 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		tp->counters.rx_dropped++;
 		return;
 	}
-	switch (rx_judge(&in->rx, p->bth.psn, tp->rx_window)) {
+	switch (rx_judge(&in->rx, p->bth.psn, caps_rx_window(tp, vr))) {
 	case RX_BEYOND:
 		tp->counters.rx_beyond_window++;
 		return;
@@ -540,7 +560,7 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		return;
 	}
 	if (p->bth.psn == in->rx.epsn) {
-		if (take(tp, qp, p, now_ns) && rx_has_holes(&in->rx))
+		if (take(tp, qp, p, false, now_ns) && rx_has_holes(&in->rx))
 			advance(tp, qp, now_ns);
 	} else {
 		tp->counters.rx_out_of_sequence++;

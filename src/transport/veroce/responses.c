@@ -69,16 +69,24 @@ static bool make_room(struct transport *tp, struct qp *qp, uint32_t k, uint64_t 
 	return true;
 }
 
+/* *word gets what it is to be executed on. */
+static enum rx_verdict judge_atomic(const struct transport *tp, const struct qp *qp, const struct rx_meta *m,
+				    uint64_t **word)
+{
+	if (!(qp->access & MR_REMOTE_ATOMIC) || m->va & 7)
+		return RX_INVALID; /* IBTA 9.4.5 */
+	*word = (uint64_t *)mr_check(&tp->mrs, m->rkey, qp->pd, m->va, 8, MR_REMOTE_ATOMIC);
+	return *word && !((uintptr_t)*word & 7) ? RX_EXECUTE : RX_ACCESS;
+}
+
 static enum rx_verdict execute_atomic(struct transport *tp, struct qp *qp,
 				      const struct rx_meta *m, struct rd_resource *res)
 {
 	uint64_t *word;
+	enum rx_verdict v = judge_atomic(tp, qp, m, &word);
 
-	if (!(qp->access & MR_REMOTE_ATOMIC) || m->va & 7)
-		return RX_INVALID; /* IBTA 9.4.5 */
-	word = (uint64_t *)mr_check(&tp->mrs, m->rkey, qp->pd, m->va, 8, MR_REMOTE_ATOMIC);
-	if (!word || (uintptr_t)word & 7)
-		return RX_ACCESS;
+	if (v != RX_EXECUTE)
+		return v;
 	if (!mr_atomic(&tp->mrs, word, m->opcode == OP_RC_CMP_SWAP, m->swap_add, m->compare,
 		       &res->orig))
 		return RX_ACCESS;
@@ -94,6 +102,15 @@ static enum rx_verdict judge_read(const struct transport *tp, const struct qp *q
 	if (m->len && !mr_check(&tp->mrs, m->rkey, qp->pd, m->va, m->len, MR_REMOTE_READ))
 		return RX_ACCESS;
 	return RX_EXECUTE;
+}
+
+enum rx_verdict responses_judge(const struct transport *tp, const struct qp *qp, const struct rx_meta *m)
+{
+	uint64_t *word;
+
+	if (!qp->max_dest_rd_atomic)
+		return RX_INVALID;
+	return m->opcode == OP_RC_READ_REQUEST ? judge_read(tp, qp, m) : judge_atomic(tp, qp, m, &word);
 }
 
 /* Slots for as many as may be outstanding. */

@@ -260,7 +260,7 @@ void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	bool had_holes = rx_has_holes(&in->rx);
 
 	veroce_arrival(qp, in, pkt, p, now_ns);
-	switch (rx_judge(&in->rx, p->bth.psn, tp->rx_window)) {
+	switch (rx_judge(&in->rx, p->bth.psn, caps_rx_window(tp, vr))) {
 	case RX_BEYOND:
 		tp->counters.rx_beyond_window++;
 		return;

@@ -153,6 +153,14 @@ void rx_step_window(struct rx_space *s, struct pool *pool)
 	}
 }
 
+void rx_forget(struct rx_space *s, struct pool *pool)
+{
+	bitring_clear(&s->window->arrived, s->epsn);
+	bitring_clear(&s->window->last, s->epsn);
+	if (s->hpsn == s->epsn)
+		rx_space_drop(s, pool);
+}
+
 struct rx_meta *rx_meta_at(const struct rx_space *s, uint32_t psn)
 {
 	const struct rx_window *w = s->window;

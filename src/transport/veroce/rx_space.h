@@ -121,6 +121,8 @@ static inline void rx_step(struct rx_space *s, struct pool *pool)
 	s->hpsn = s->epsn;
 	s->epsn = psn_add(s->epsn, 1);
 }
+/* The packet at epsn, which has arrived, was none: it is yet to come. */
+void rx_forget(struct rx_space *, struct pool *);
 bool rx_epsn_arrived(const struct rx_space *, const struct rx_meta **meta);
 /* The meta that is kept of a PSN in [epsn, hpsn], or NULL; valid until the next record or step. */
 struct rx_meta *rx_meta_at(const struct rx_space *, uint32_t psn);

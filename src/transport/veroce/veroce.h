@@ -401,6 +401,15 @@ static inline bool caps_are_settled(const struct veroce *vr)
 	return vr->caps_known && (vr->sealed || !(vr->caps & CAPS_SEAL));
 }
 
+/*
+ * How far ahead a packet may be: no further than what the peer can have in flight. It knows our window by our
+ * answer alone, or is of the base protocol.
+ */
+static inline uint32_t caps_rx_window(const struct transport *tp, const struct veroce *vr)
+{
+	return vr->caps_told || vr->caps_known ? tp->rx_window : VEROCE_BASE_WINDOW;
+}
+
 void caps_expire(struct transport *, struct qp *, uint64_t now_ns);
 uint64_t caps_deadline_asking(const struct qp *);
 static inline uint64_t caps_deadline(const struct qp *qp)
@@ -544,6 +553,8 @@ void early_drop(struct transport *, struct receiver *);
 /* Executes a READ or atomic whose turn has come. */
 enum rx_verdict responses_execute(struct transport *, struct qp *, const struct rx_meta *,
 				  uint64_t now_ns);
+/* What that would say but for the order: of one that comes before its turn. */
+enum rx_verdict responses_judge(const struct transport *, const struct qp *, const struct rx_meta *);
 bool responses_send(struct transport *, struct qp *, uint64_t now_ns);
 /* Whether there is a packet to cut or to send again. */
 static inline bool responses_due(const struct qp *qp)
