@@ -122,7 +122,7 @@ static int prepare_ours(void)
 {
 	struct gid_table *t;
 	struct config c;
-	char why[1024], dir[PATH_MAX];
+	char why[1024], dir[PATH_MAX], use[16];
 	int rc;
 
 	if (config_load(&c, why, sizeof(why)))
@@ -134,9 +134,12 @@ static int prepare_ours(void)
 	if (!rc)
 		rc = sysfs_dir_get(t, dir, sizeof(dir), why, sizeof(why));
 	free(t);
-	if (rc)
+	if (rc < 0)
 		return complain("%s", why);
+	/* It stays open, and so says for us, and for the program and its children, that the directory is used. */
+	snprintf(use, sizeof(use), "%d", rc);
 	setenv("VERBENA_SYSFS", dir, 1);
+	setenv("VERBENA_SYSFS_USE", use, 1);
 	return 0;
 }
 

@@ -2,11 +2,13 @@
 /*
  * The name of the directory holds a hash of all that is in it. It is rendered beside its place and
  * renamed into it, so nobody sees half of it; where one is there already, of the right owner and
- * contents, that one is used.
+ * contents, that one is used. Before that, directories of ours that nobody uses any more go: those of
+ * processes that were killed.
  */
 #include "tool.h"
 #include "sysfs_dir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -19,8 +21,9 @@
 
 #include "verbs/hostid.h"
 #include "verbs/tree.h"
+#include "verbs/tree_use.h"
 
-enum { OPEN_DIRS_MAX = 16, ATTEMPTS = 3 };
+enum { OPEN_DIRS_MAX = 4, ATTEMPTS = 8, PLACES_MAX = 3, NAME_BYTES = 64 };
 
 /* nftw() has no argument for its callback. */
 static uint64_t walk_hash;
@@ -71,16 +74,6 @@ static int tree_hash(const char *dir, uint64_t *out)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path);
-}
-
-static void tree_remove(const char *dir)
-{
-	nftw(dir, remove_one, OPEN_DIRS_MAX, FTW_PHYS | FTW_DEPTH);
-}
-
 static bool is_private(const char *dir)
 {
 	struct stat st;
@@ -89,14 +82,35 @@ static bool is_private(const char *dir)
 	       (st.st_mode & 077) == 0;
 }
 
-/* Where private directories may be made: the first that is there and can be written to. */
-static const char *place(void)
+/* Where private directories may be made, the best first. */
+static size_t places(const char *found[PLACES_MAX])
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	size_t n = 0;
 
-	if (runtime && runtime[0] == '/' && is_private(runtime) && !access(runtime, W_OK | X_OK))
-		return runtime;
-	return access("/dev/shm", W_OK | X_OK) ? "/tmp" : "/dev/shm";
+	if (runtime && runtime[0] == '/' && is_private(runtime))
+		found[n++] = runtime;
+	found[n++] = "/dev/shm";
+	found[n++] = "/tmp";
+	return n;
+}
+
+static void clean(const char *place)
+{
+	char prefix[NAME_BYTES], path[PATH_MAX];
+	int len = snprintf(prefix, sizeof(prefix), "verbena-%u", geteuid());
+	DIR *d = opendir(place);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		if (strncmp(e->d_name, prefix, (size_t)len) || (e->d_name[len] != '-' && e->d_name[len] != '.'))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", place, e->d_name);
+		if (is_private(path))
+			tree_remove_unused(path);
+	}
+	if (d)
+		closedir(d);
 }
 
 static int render(const char *dir, const struct gid_table *t)
@@ -112,50 +126,94 @@ static int render(const char *dir, const struct gid_table *t)
 	return tree_render(dir, &facts);
 }
 
-int sysfs_dir_get(const struct gid_table *t, char *path, size_t path_bytes, char *why,
-		  size_t why_bytes)
-{
-	char fresh[PATH_MAX], aside[PATH_MAX];
-	uint64_t wanted = 0, there;
-	int rc;
+struct fresh {
+	char path[PATH_MAX];
+	uint64_t hash;
+	int use;
+};
 
-	snprintf(fresh, sizeof(fresh), "%s/verbena-%u.XXXXXX", place(), geteuid());
-	if (!mkdtemp(fresh)) { /* mode 0700 */
-		rc = -errno;
-		snprintf(why, why_bytes,
-			 "cannot make the directory %s: %s; name a directory that you own, of mode "
-			 "0700, in XDG_RUNTIME_DIR",
-			 fresh, strerror(-rc));
-		return rc;
+/* Renders into a directory of a name of its own. 0 or a negative errno, and then nothing is left. */
+static int fresh_make(struct fresh *f, const struct gid_table *t, const char *place)
+{
+	int rc = -ENOENT;
+
+	/* Whoever cleans may remove it before it is locked. */
+	for (int i = 0; i < ATTEMPTS && rc == -ENOENT; i++) {
+		snprintf(f->path, sizeof(f->path), "%s/verbena-%u.XXXXXX", place, geteuid());
+		if (!mkdtemp(f->path)) /* mode 0700 */
+			return -errno;
+		rc = f->use = tree_use(f->path);
 	}
-	rc = render(fresh, t);
-	if (!rc && tree_hash(fresh, &wanted))
+	if (rc >= 0)
+		rc = render(f->path, t);
+	if (!rc && tree_hash(f->path, &f->hash))
 		rc = -errno;
 	if (rc) {
-		snprintf(why, why_bytes,
-			 "cannot write the device's files to %s: %s; name another directory that "
-			 "you own, of mode 0700, in XDG_RUNTIME_DIR",
-			 fresh, strerror(-rc));
-		tree_remove(fresh);
-		return rc;
+		tree_remove(f->path);
+		if (f->use >= 0)
+			close(f->use);
 	}
+	return rc;
+}
 
-	snprintf(path, path_bytes, "%s/verbena-%u-%016" PRIx64, place(), geteuid(), wanted);
+static void fresh_drop(struct fresh *f)
+{
+	tree_remove(f->path);
+	close(f->use);
+}
+
+/* Puts it under the name that says what is in it, or takes what is there. The descriptor to be kept. */
+static int settle(struct fresh *f, const char *place, char *path, size_t path_bytes)
+{
+	char aside[PATH_MAX];
+	uint64_t there;
+
+	snprintf(path, path_bytes, "%s/verbena-%u-%016" PRIx64, place, geteuid(), f->hash);
 	for (int i = 0; i < ATTEMPTS; i++) {
-		if (!rename(fresh, path))
-			return 0;
-		if (!is_private(path))
+		int use;
+
+		if (!rename(f->path, path))
+			return f->use;
+		use = is_private(path) ? tree_use(path) : -EPERM;
+		if (use == -ENOENT)
+			continue;
+		if (use < 0)
 			break;
-		if (!tree_hash(path, &there) && there == wanted) {
-			tree_remove(fresh);
-			return 0;
+		if (!tree_hash(path, &there) && there == f->hash) {
+			fresh_drop(f);
+			return use;
 		}
+		close(use);
 		/* Somebody cleaned up in there: put it out of the way and try again. */
-		snprintf(aside, sizeof(aside), "%s/verbena-%u.old.XXXXXX", place(), geteuid());
+		snprintf(aside, sizeof(aside), "%s/verbena-%u.old.XXXXXX", place, geteuid());
 		if (mkdtemp(aside) && !rename(path, aside))
 			tree_remove(aside);
 	}
 	/* The name is taken by somebody else: a directory of this run alone. */
-	snprintf(path, path_bytes, "%s", fresh);
-	return 0;
+	snprintf(path, path_bytes, "%s", f->path);
+	return f->use;
+}
+
+int sysfs_dir_get(const struct gid_table *t, char *path, size_t path_bytes, char *why,
+		  size_t why_bytes)
+{
+	const char *found[PLACES_MAX];
+	size_t n = places(found), len = 0;
+	struct fresh f;
+	int rc = 0;
+
+	for (size_t i = 0; i < n; i++)
+		clean(found[i]);
+	len = (size_t)snprintf(why, why_bytes, "there is no room for the device's files:");
+	for (size_t i = 0; i < n; i++) {
+		rc = fresh_make(&f, t, found[i]);
+		if (!rc)
+			return settle(&f, found[i], path, path_bytes);
+		if (len < why_bytes)
+			len += (size_t)snprintf(why + len, why_bytes - len, " %s: %s;", found[i], strerror(-rc));
+	}
+	if (len < why_bytes)
+		snprintf(why + len, why_bytes - len, " set XDG_RUNTIME_DIR to a directory of yours, of mode 0700, "
+			 "that can be written to");
+	return rc;
 }

@@ -122,6 +122,7 @@ static const struct row rows[] = {
 static const char *const not_settings[] = {
 	"CONFIG", /* names the file */
 	"SYSFS",  /* where `verbena run` put the device tree */
+	"SYSFS_USE", /* the descriptor that says that it is used */
 	"PATHS",  /* of the path redirection library; those of veRoCE are VEROCE_PATHS */
 	"QUIET",  /* holds where settings cannot be read, too */
 };

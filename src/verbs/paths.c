@@ -5,7 +5,8 @@
  * character device that anyone may open. VERBENA_PATHS=off leaves every call alone.
  *
  * It lives in every child of the process, vfork children included: no call of its own allocates,
- * locks or changes errno.
+ * locks or changes errno. Only at the end of a process it does more: whoever is the last to use the tree
+ * removes it (tree_use.h).
  */
 #undef _FORTIFY_SOURCE /* the calls are defined here, not called */
 #include <dirent.h>
@@ -19,11 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "verbs/next.h"
+#include "verbs/tree_use.h"
 
 static char root[PATH_MAX]; /* empty: leave every call alone */
+static char tree[PATH_MAX]; /* empty: there is none, or it is not ours to remove */
+static int tree_fd = -1;    /* says that we use it */
 
 /* ---- where a path leads ------------------------------------------------------------------------ */
 
@@ -33,9 +38,48 @@ __attribute__((constructor)) static void root_find(void)
 	const char *dir = getenv("VERBENA_SYSFS");
 	const char *paths = getenv("VERBENA_PATHS");
 
-	if (dir && dir[0] == '/' && strlen(dir) < sizeof(root) && !(paths && !strcmp(paths, "off")))
-		strcpy(root, dir);
+	if (dir && dir[0] == '/' && strlen(dir) < sizeof(root)) {
+		const char *use = getenv("VERBENA_SYSFS_USE");
+
+		if (!(paths && !strcmp(paths, "off")))
+			strcpy(root, dir);
+		/* Nobody said so of a tree that somebody else made. */
+		if (use)
+			strcpy(tree, dir);
+		if (use)
+			tree_fd = tree_use_inherited(dir, atoi(use));
+	}
 	errno = saved;
+}
+
+/* Children that go on have the descriptor too, and then it is used. */
+__attribute__((destructor)) static void tree_leave(void)
+{
+	int saved = errno;
+
+	if (tree_fd >= 0)
+		close(tree_fd);
+	if (tree[0])
+		tree_remove_unused(tree);
+	errno = saved;
+}
+
+/* Shells end so, and so do children of fork. */
+static _Noreturn void end(int status)
+{
+	tree_leave();
+	for (;;)
+		syscall(SYS_exit_group, status);
+}
+
+EXPORT void _exit(int status)
+{
+	end(status);
+}
+
+EXPORT void _Exit(int status)
+{
+	end(status);
 }
 
 /* What follows prefix in path, or NULL when it does not begin with it. */
