@@ -30,6 +30,25 @@ int engine_gid_interface(const struct engine *e, uint32_t gid_index, struct engi
 	return 0;
 }
 
+void engine_note_paths(struct engine *e)
+{
+	e->paths = udp_paths(e->udp);
+	for (unsigned i = 0; i < e->paths; i++) {
+		e->sport_ipv4[i] = udp_source_port(e->udp, UDP_V4, i);
+		e->sport_ipv6[i] = udp_source_port(e->udp, UDP_V6, i);
+	}
+}
+
+void engine_add_paths(struct engine *e)
+{
+	uint32_t wanted = e->config.protocol == NIC_PROTOCOL_ROCEV2 ? 1 : e->config.veroce_paths;
+
+	if (e->closed || e->paths >= wanted || udp_add_paths(e->udp, wanted) == e->paths)
+		return;
+	engine_note_paths(e);
+	nic_set_paths(e->loop.nic, e->paths, e->sport_ipv4, e->sport_ipv6);
+}
+
 bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
 {
 	if (e->closed)

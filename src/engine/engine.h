@@ -43,6 +43,12 @@ void engine_lock_quietly(struct engine *);
 bool engine_is_lost(const struct engine *);
 void engine_unlock(struct engine *); /* work that appeared meanwhile is done or handed over */
 
+/*
+ * Lock held. Makes the sockets of all paths: they are many, so it is done when a queue pair is about to lead to
+ * another host (nic_qp_wants_paths), and not before.
+ */
+void engine_add_paths(struct engine *);
+
 /* Now, on the clock that the nic is driven by (CLOCK_MONOTONIC), nanoseconds. */
 uint64_t engine_now_ns(void);
 

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "engine/link_speed.h"
@@ -48,6 +49,7 @@ enum {
 	/* Preamble, Ethernet header, FCS and gap; IPv4 and UDP. IPv6's 20 bytes more do not matter. */
 	WIRE_OVERHEAD_BYTES = 8 + 14 + 4 + 12 + 20 + 8,
 	RCVBUF_WINDOWS = 4, /* a small packet counts twice its size or more in a receive buffer */
+	SPARE_FDS = 12, /* paths leave so many descriptors to the program */
 	EXIT_TRIES = 1000,
 	EXIT_TRY_US = 100
 };
@@ -105,11 +107,8 @@ static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t 
 	rc = udp_open(&io, udp, why, why_bytes);
 	if (rc)
 		return rc;
-	e->paths = udp_paths(io);
-	for (unsigned i = 0; i < e->paths; i++) {
-		e->sport_ipv4[i] = udp_source_port(io, UDP_V4, i);
-		e->sport_ipv6[i] = udp_source_port(io, UDP_V6, i);
-	}
+	e->udp = io;
+	engine_note_paths(e);
 	e->rcvbuf_bytes = udp_rcvbuf_bytes(io);
 	if (e->config.impair[0]) {
 		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
@@ -249,6 +248,19 @@ static void engine_free(struct engine *e)
 	free(e);
 }
 
+/* Whatever it was that found none left. */
+static void explain_limit(char *why, size_t why_bytes)
+{
+	struct rlimit limit = {0};
+	size_t len = strlen(why);
+
+	if (strstr(why, "ulimit"))
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	snprintf(why + len, why_bytes - len, ": the limit is %llu (ulimit -n), too low for this program with Verbena",
+		 (unsigned long long)limit.rlim_cur);
+}
+
 static struct engine *engine_start(const struct engine_sink *sink, char *why, size_t why_bytes)
 {
 	struct engine *e = aligned_alloc(_Alignof(struct engine), sizeof(*e));
@@ -296,7 +308,8 @@ static struct engine *engine_start(const struct engine_sink *sink, char *why, si
 
 	udp = (struct udp_config){
 		.no_ipv6 = !group_has_ipv6(e->group),
-		.paths = e->config.protocol == NIC_PROTOCOL_ROCEV2 ? 1 : e->config.veroce_paths,
+		.paths = 1, /* most programs never need another: engine_add_paths */
+		.spare_fds = SPARE_FDS,
 		.counters = &e->loop.page->io,
 	};
 	udp.rx_count = group_rx_fds(e->group, udp.rx_fds, UDP_RX_SOCKETS_MAX);
@@ -316,6 +329,8 @@ static struct engine *engine_start(const struct engine_sink *sink, char *why, si
 	return e;
 
 fail:
+	if (rc == -EMFILE)
+		explain_limit(why, why_bytes);
 	engine_free(e);
 	errno = -rc;
 	return NULL;

@@ -78,6 +78,7 @@ struct engine {
 	struct config config;
 	struct gid_table gids;
 	struct group *group;
+	struct io *udp; /* innermost of loop.io, which closes it */
 	uint32_t paths; /* UDP source ports of the back end, in each family */
 	uint16_t sport_ipv4[UDP_PATHS_MAX];
 	uint16_t sport_ipv6[UDP_PATHS_MAX]; /* 0: no IPv6 */
@@ -107,6 +108,9 @@ struct engine {
 	bool closed;               /* the process exits, or forked away: turns do nothing */
 	bool forked;               /* the latter */
 };
+
+/* What source ports the back end has; before there is a thread, or with the lock held. */
+void engine_note_paths(struct engine *);
 
 /* Lock held. A turn with all that goes with it; true when packets moved. */
 bool engine_turn(struct engine *, enum loop_work, uint64_t now_ns);

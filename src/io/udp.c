@@ -67,6 +67,15 @@ unsigned udp_paths(const struct io *io)
 	return ((const struct udp *)io)->tx.paths;
 }
 
+unsigned udp_add_paths(struct io *io, unsigned paths)
+{
+	struct udp_tx *tx = &((struct udp *)io)->tx;
+
+	assert(paths <= UDP_PATHS_MAX);
+	udp_tx_add_paths(tx, paths);
+	return tx->paths;
+}
+
 uint16_t udp_source_port(const struct io *io, enum udp_family family, unsigned path)
 {
 	const struct udp_tx *tx = &((const struct udp *)io)->tx;

@@ -38,6 +38,7 @@ struct udp_config {
 	size_t rx_count;
 	bool no_ipv6;                 /* make no IPv6 transmit sockets */
 	unsigned paths;               /* source ports wanted per family, 1 .. UDP_PATHS_MAX; 0 means 1 */
+	unsigned spare_fds;           /* how many descriptors to leave to others; more paths than one come behind */
 	bool no_trains;               /* as on a kernel without UDP_SEGMENT; for tests */
 	struct io_counters *counters; /* *borrowed*, zeroed by the caller */
 };
@@ -50,6 +51,9 @@ int udp_open(struct io **, const struct udp_config *, char *why, size_t why_byte
 
 /* How many paths each family has: as many as wanted unless descriptors ran short, one at least. */
 unsigned udp_paths(const struct io *);
+
+/* Makes sockets for more paths, until there are so many; returns how many there are then. */
+unsigned udp_add_paths(struct io *, unsigned paths);
 
 /* The source port of a path, host order; 0: there is no such path. flow.sport must be one of them.
  */

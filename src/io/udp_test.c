@@ -426,6 +426,53 @@ static void few_descriptors_give_few_paths(void **state)
 	rig_free(r);
 }
 
+/* How many descriptors can be made. */
+static unsigned free_descriptors(void)
+{
+	int fds[64];
+	unsigned n = 0;
+
+	while (n < 64 && (fds[n] = dup(0)) >= 0)
+		n++;
+	for (unsigned i = 0; i < n; i++)
+		close(fds[i]);
+	return n;
+}
+
+static void paths_come_later_and_leave_descriptors_to_others(void **state)
+{
+	struct io_counters counters = {0};
+	struct udp_config cfg = {.spare_fds = 8, .no_ipv6 = true, .counters = &counters};
+	struct rlimit old, few;
+	struct io *io;
+	char why[256];
+	unsigned before, paths, left;
+	uint16_t first;
+
+	assert_int_equal(udp_open(&io, &cfg, why, sizeof(why)), 0);
+	assert_int_equal(udp_paths(io), 1);
+	first = udp_source_port(io, UDP_V4, 0);
+	assert_int_equal(udp_add_paths(io, 4), 4);
+	getrlimit(RLIMIT_NOFILE, &old);
+	for (few = old, few.rlim_cur = 8; few.rlim_cur < old.rlim_cur; few.rlim_cur++)
+		if (setrlimit(RLIMIT_NOFILE, &few) == 0 && free_descriptors() == 11)
+			break;
+	before = free_descriptors();
+	paths = udp_add_paths(io, 16);
+	left = free_descriptors();
+	assert_int_equal(udp_add_paths(io, 16), paths);
+	setrlimit(RLIMIT_NOFILE, &old);
+	assert_int_equal(before, 11);
+	assert_int_equal(paths, 7);
+	assert_int_equal(left, 8);
+	assert_int_equal(udp_add_paths(io, 16), 16);
+	assert_int_equal(udp_add_paths(io, 2), 16);
+	assert_int_equal(udp_source_port(io, UDP_V4, 0), first);
+	for (unsigned i = 0; i < 16; i++)
+		assert_int_not_equal(udp_source_port(io, UDP_V4, i), 0);
+	io_close(io);
+}
+
 /* Long runs make a TOS the socket's own; whatever it is, each packet has that of its flow. */
 static void every_packet_leaves_with_its_own_tos(void **state)
 {
@@ -702,6 +749,7 @@ int main(void)
 		cmocka_unit_test(paths_have_ports_of_their_own),
 		cmocka_unit_test(without_paths_asked_for_there_is_one),
 		cmocka_unit_test(few_descriptors_give_few_paths),
+		cmocka_unit_test(paths_come_later_and_leave_descriptors_to_others),
 		cmocka_unit_test(every_packet_leaves_with_its_own_tos),
 		cmocka_unit_test(unreachable_peers_are_no_send_errors),
 		cmocka_unit_test(idle_sockets_cost_little),

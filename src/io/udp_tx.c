@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/udp.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 enum {
 	TX_PORT_TRIES = 8, /* of one path, before the kernel chooses */
 	TX_TOS_RUN = 64,   /* messages of one other TOS in a row until it becomes the socket's own */
+	SPARE_FDS_MAX = 32,
 	TTL_DEFAULT = 64
 };
 
@@ -98,26 +100,56 @@ static void close_path(struct udp_tx_socket *tx)
 	tx->fd = -1;
 }
 
+/* Descriptors that others will want; closed again when the paths have theirs. False: there are not so many. */
+static bool hold_back(struct udp_tx *u, int *spare)
+{
+	for (unsigned i = 0; i < u->spare_fds; i++) {
+		spare[i] = fcntl(u->sockets[UDP_V4][0].fd, F_DUPFD_CLOEXEC, 0);
+		if (spare[i] < 0)
+			return false;
+	}
+	return true;
+}
+
+/* False: it has no socket, in any family. */
+static bool add_path(struct udp_tx *u, unsigned i)
+{
+	if (open_path(&u->sockets[UDP_V4][i], UDP_V4, i) < 0)
+		return false;
+	if (u->sockets[UDP_V6][0].fd < 0 || open_path(&u->sockets[UDP_V6][i], UDP_V6, i) == 0)
+		return true;
+	close_path(&u->sockets[UDP_V4][i]);
+	return false;
+}
+
 /*
- * Every path has a socket in each family that the first one has. Fewer paths than were asked for do
- * no harm, so only the first must succeed.
+ * Every path has a socket in each family that the first one has. Fewer paths than were asked for do no harm.
  */
+void udp_tx_add_paths(struct udp_tx *u, unsigned paths)
+{
+	int spare[SPARE_FDS_MAX];
+
+	memset(spare, 0xff, sizeof(spare));
+	if (u->paths < paths && hold_back(u, spare))
+		while (u->paths < paths && add_path(u, u->paths))
+			u->paths++;
+	for (unsigned i = 0; i < u->spare_fds; i++)
+		if (spare[i] >= 0)
+			close(spare[i]);
+}
+
+/* Only the first must succeed. */
 static int open_paths(struct udp_tx *u, const struct udp_config *cfg)
 {
-	unsigned wanted = cfg->paths ? cfg->paths : 1;
+	int err = open_path(&u->sockets[UDP_V4][0], UDP_V4, 0);
 
-	for (unsigned i = 0; i < wanted; i++) {
-		int err = open_path(&u->sockets[UDP_V4][i], UDP_V4, i);
-
-		if (err < 0)
-			return i ? 0 : err;
-		if (!cfg->no_ipv6 && (i == 0 || u->sockets[UDP_V6][0].fd >= 0) &&
-		    open_path(&u->sockets[UDP_V6][i], UDP_V6, i) < 0 && i) {
-			close_path(&u->sockets[UDP_V4][i]);
-			return 0;
-		}
-		u->paths = i + 1;
-	}
+	if (err < 0)
+		return err;
+	if (!cfg->no_ipv6)
+		open_path(&u->sockets[UDP_V6][0], UDP_V6, 0);
+	u->paths = 1;
+	u->spare_fds = cfg->spare_fds < SPARE_FDS_MAX ? cfg->spare_fds : SPARE_FDS_MAX;
+	udp_tx_add_paths(u, cfg->paths);
 	return 0;
 }
 

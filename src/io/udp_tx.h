@@ -25,6 +25,7 @@ struct udp_tx {
 	struct io_counters *counters;
 	bool trains; /* the kernel and the interfaces take them */
 	unsigned paths;
+	unsigned spare_fds;
 	struct udp_tx_socket sockets[UDP_FAMILIES][UDP_PATHS_MAX];
 	struct mmsghdr messages[UDP_TX_MESSAGES];
 	size_t packets[UDP_TX_MESSAGES]; /* how many packets each message holds */
@@ -35,6 +36,8 @@ struct udp_tx {
 
 /* Of zeroed memory. 0, or a negative errno where not even one path can be made: close it all the same. */
 int udp_tx_open(struct udp_tx *, const struct udp_config *);
+/* More paths, up to so many, as far as descriptors go round. */
+void udp_tx_add_paths(struct udp_tx *, unsigned paths);
 void udp_tx_close(struct udp_tx *);
 /* As io_ops.send. */
 size_t udp_tx_send(struct udp_tx *, const struct pkt *pkts, size_t n);

@@ -102,6 +102,14 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 			tp->secret);
 }
 
+void nic_set_paths(struct nic *nic, uint32_t paths, const uint16_t *sport_ipv4, const uint16_t *sport_ipv6)
+{
+	assert(paths && paths <= NIC_PATHS_MAX);
+	memcpy(nic->tp.sport_ipv4, sport_ipv4, paths * sizeof(*sport_ipv4));
+	memcpy(nic->tp.sport_ipv6, sport_ipv6, paths * sizeof(*sport_ipv6));
+	nic->tp.pairs.config.paths = paths;
+}
+
 static void free_arena(struct nic *nic)
 {
 	if (nic->own_arena)

@@ -272,6 +272,13 @@ int nic_qp_create(struct nic *, struct qp_init *init, struct qp **out);
  */
 int nic_qp_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t mask,
 		  uint64_t now_ns);
+/*
+ * Whether this modify gives a QP its first use for more paths than one: what leads to another host may then have
+ * those that nic_set_paths() tells before it.
+ */
+bool nic_qp_wants_paths(const struct nic *, const struct qp *, const struct qp_attr *, uint32_t mask);
+/* More paths than nic_config told, for pairs of hosts that are met from here on; host order. */
+void nic_set_paths(struct nic *, uint32_t paths, const uint16_t *sport_ipv4, const uint16_t *sport_ipv6);
 void nic_qp_query(const struct nic *, const struct qp *, struct qp_attr *, struct qp_init *);
 /*
  * Muted, the QP sends nothing of its send queue, whatever is posted, and goes on answering: so one that is

@@ -291,6 +291,11 @@ void nic_qp_mute(struct nic *nic, struct qp *qp, bool mute)
 		qp_activate(&nic->tp, qp);
 }
 
+bool nic_qp_wants_paths(const struct nic *nic, const struct qp *qp, const struct qp_attr *a, uint32_t mask)
+{
+	return qp->type == QPT_RC && mask & QPA_AV && a->av.is_global && !nic_is_local(nic, a->av.dgid);
+}
+
 int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
 		  uint64_t now_ns)
 {
