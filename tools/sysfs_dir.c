@@ -103,7 +103,8 @@ static void clean(const char *place)
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		if (strncmp(e->d_name, prefix, (size_t)len) || (e->d_name[len] != '-' && e->d_name[len] != '.'))
+		if (strncmp(e->d_name, prefix, (size_t)len) ||
+		    (e->d_name[len] != '-' && e->d_name[len] != '.'))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", place, e->d_name);
 		if (is_private(path))
@@ -210,10 +211,12 @@ int sysfs_dir_get(const struct gid_table *t, char *path, size_t path_bytes, char
 		if (!rc)
 			return settle(&f, found[i], path, path_bytes);
 		if (len < why_bytes)
-			len += (size_t)snprintf(why + len, why_bytes - len, " %s: %s;", found[i], strerror(-rc));
+			len += (size_t)snprintf(why + len, why_bytes - len, " %s: %s;", found[i],
+						strerror(-rc));
 	}
 	if (len < why_bytes)
-		snprintf(why + len, why_bytes - len, " set XDG_RUNTIME_DIR to a directory of yours, of mode 0700, "
+		snprintf(why + len, why_bytes - len,
+			 " set XDG_RUNTIME_DIR to a directory of yours, of mode 0700, "
 			 "that can be written to");
 	return rc;
 }

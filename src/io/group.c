@@ -193,7 +193,8 @@ static int adopt(struct group *g, unsigned client, const struct group_msg *m, co
 }
 
 /* What one message causes. A negative errno: the client is not worth keeping. Takes fds. */
-static int handle(struct group *g, unsigned client, const struct group_msg *m, const int *fds, size_t n)
+static int handle(struct group *g, unsigned client, const struct group_msg *m, const int *fds,
+		  size_t n)
 {
 	int link = g->clients[client];
 

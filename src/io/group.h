@@ -49,7 +49,7 @@ enum {
 	GROUP_SLOT_SHIFT = 17,
 	GROUP_PORTS_MAX = 2,
 	GROUP_LANES_MAX = 2 * GROUP_PORTS_MAX,
-	GROUP_SOCKETS_MAX = 256, /* of a lane: one for each slot, and what is held besides */
+	GROUP_SOCKETS_MAX = 256,        /* of a lane: one for each slot, and what is held besides */
 	GROUP_FORWARD_BYTES_MAX = 9216, /* larger packets are not forwarded */
 	GROUP_WHY_BYTES = 256           /* room enough for every reason given below */
 };

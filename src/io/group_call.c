@@ -243,7 +243,8 @@ void join_give(struct join *j)
 		struct member *m = &j->members[s];
 
 		if (m->state != ALIVE || m->link < 0 || m->digest == ours ||
-		    group_give(j->g, m->link, GROUP_ADOPT, m->digest == j->digest ? is_fresh : NULL, j) < 0)
+		    group_give(j->g, m->link, GROUP_ADOPT, m->digest == j->digest ? is_fresh : NULL,
+			       j) < 0)
 			hang_up(m);
 	}
 	listen_to(j, heard_ack);

@@ -55,7 +55,8 @@ int join_explain(struct join *j, int err, const char *doing)
 	if (err == -EMFILE || err == -ETOOMANYREFS) {
 		getrlimit(RLIMIT_NOFILE, &limit);
 		snprintf(j->why, j->why_bytes,
-			 "too many open files: the limit is %llu (ulimit -n), and to share UDP port %u with "
+			 "too many open files: the limit is %llu (ulimit -n), and to share UDP "
+			 "port %u with "
 			 "the programs that run now takes more",
 			 (unsigned long long)limit.rlim_cur, j->cfg->ports[0]);
 		return -EMFILE;
@@ -115,7 +116,8 @@ static int settle_lanes(struct join *j)
 		ports += g->lanes[i].family == UDP_V4;
 	if (ports > cfg->port_count) {
 		snprintf(j->why, j->why_bytes,
-			 "processes of this user share UDP port %u and one more; they run with other "
+			 "processes of this user share UDP port %u and one more; they run with "
+			 "other "
 			 "settings",
 			 cfg->ports[0]);
 		return -EPROTO;

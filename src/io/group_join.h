@@ -40,7 +40,8 @@ struct join {
 	uint64_t lease_until_ms;   /* so long the lock is ours for certain */
 	uint64_t digest;           /* of what the members gave us */
 	struct member members[GROUP_SLOTS];
-	bool fresh[GROUP_LANES_MAX][GROUP_SOCKETS_MAX]; /* sockets that we made, or found out about */
+	bool fresh[GROUP_LANES_MAX]
+		  [GROUP_SOCKETS_MAX]; /* sockets that we made, or found out about */
 	char *why;
 	size_t why_bytes;
 };

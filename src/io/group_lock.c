@@ -59,7 +59,8 @@ static void look(struct join *j, struct seen *s, unsigned level)
 
 static bool is_overdue(const struct seen *s)
 {
-	return group_now_ms() >= s->since_ms + PATIENCE_MS || (s->link >= 0 && link_is_stopped(s->peer.pid));
+	return group_now_ms() >= s->since_ms + PATIENCE_MS ||
+	       (s->link >= 0 && link_is_stopped(s->peer.pid));
 }
 
 /* Until a holder lets go, or it is time to look again. */
@@ -108,7 +109,8 @@ static int explain_held(struct join *j, const struct seen *s)
 	if (s->err == -EPERM)
 		snprintf(j->why, j->why_bytes,
 			 "process %ld of uid %u holds the lock of our group on UDP port %u: set "
-			 "VERBENA_PORT to another port, at both ends, or run in a network namespace of "
+			 "VERBENA_PORT to another port, at both ends, or run in a network "
+			 "namespace of "
 			 "your own",
 			 (long)s->peer.pid, (unsigned)s->peer.uid, j->cfg->ports[0]);
 	else

@@ -206,8 +206,7 @@ static inline struct report report_of(pid_t pid, int wait_ms)
 
 static inline struct group_config config(void)
 {
-	return (struct group_config){
-		.ports = {port, second_port}, .port_count = 2, .stat_fd = -1};
+	return (struct group_config){.ports = {port, second_port}, .port_count = 2, .stat_fd = -1};
 }
 
 static inline struct report member_start(void)
@@ -334,7 +333,8 @@ static inline void expect_all_reached(void)
 	for (size_t i = 0; i < member_count; i++)
 		for (unsigned lane = 0; lane < lanes; lane++, nonce++)
 			if (!members[i].stopped)
-				send_datagram(lane & 1 ? second_port : port, lane > 1, members[i].slot, nonce);
+				send_datagram(lane & 1 ? second_port : port, lane > 1,
+					      members[i].slot, nonce);
 	while (got < expected && now_ms() < until) {
 		if (!next_report(&r, 100))
 			continue;

@@ -23,8 +23,10 @@ enum {
 	DIGEST_LEN = 8
 };
 
-static_assert((int)AT_DIGEST == AT_LANES + (int)GROUP_LANES_MAX * LANE_LEN, "lanes, then the digest");
-static_assert((int)GROUP_MSG_HEADER_LEN == AT_DIGEST + DIGEST_LEN, "the header ends with the digest");
+static_assert((int)AT_DIGEST == AT_LANES + (int)GROUP_LANES_MAX * LANE_LEN,
+	      "lanes, then the digest");
+static_assert((int)GROUP_MSG_HEADER_LEN == AT_DIGEST + DIGEST_LEN,
+	      "the header ends with the digest");
 
 static void flow_encode(uint8_t *p, const struct flow *f)
 {

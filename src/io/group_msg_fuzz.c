@@ -29,8 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	again.data = m.data;
 	again.data_len = m.data_len;
 	assert(again.type == m.type && again.slot == m.slot && again.first == m.first &&
-	       again.count == m.count && again.held == m.held && again.lane == m.lane && again.digest == m.digest &&
-	       again.lane_count == m.lane_count);
+	       again.count == m.count && again.held == m.held && again.lane == m.lane &&
+	       again.digest == m.digest && again.lane_count == m.lane_count);
 	assert(memcmp(&again.flow, &m.flow, sizeof(m.flow)) == 0);
 	return 0;
 }

@@ -70,14 +70,18 @@ static int explain_bind(struct join *j, int err, uint16_t port)
 		return join_explain(j, err, "bind a UDP socket");
 	if (!link_uid_is_certain(j->uid))
 		snprintf(j->why, j->why_bytes,
-			 "UDP port %u is in use, and only processes of one user can share it; this one has "
-			 "no user in its user namespace (uid %u is whoever is not mapped): map its user, or "
+			 "UDP port %u is in use, and only processes of one user can share it; this "
+			 "one has "
+			 "no user in its user namespace (uid %u is whoever is not mapped): map its "
+			 "user, or "
 			 "use a network namespace for each process",
 			 port, (unsigned)j->uid);
 	else if (owner >= 0 && (uid_t)owner != j->uid)
 		snprintf(j->why, j->why_bytes,
-			 "UDP port %u is in use by another user (uid %ld), and only processes of one "
-			 "user can share it: set VERBENA_PORT to a port of your own, at both ends, or "
+			 "UDP port %u is in use by another user (uid %ld), and only processes of "
+			 "one "
+			 "user can share it: set VERBENA_PORT to a port of your own, at both ends, "
+			 "or "
 			 "run in a network namespace of your own",
 			 port, owner);
 	else
@@ -109,20 +113,23 @@ static int explain_full(struct join *j)
 		if (j->members[s].state != SILENT || free_name(j) == GROUP_SLOTS)
 			continue;
 		snprintf(j->why, j->why_bytes,
-			 "no slot on UDP port %u can be had while process %ld of this user, and perhaps "
+			 "no slot on UDP port %u can be had while process %ld of this user, and "
+			 "perhaps "
 			 "others, do not answer (stopped, or in a debugger?)",
 			 j->cfg->ports[0], (long)j->members[s].peer.pid);
 		return -ENOSPC;
 	}
-	snprintf(j->why, j->why_bytes, "all %d slots on UDP port %u are taken by processes of this user",
-		 GROUP_SLOTS, j->cfg->ports[0]);
+	snprintf(j->why, j->why_bytes,
+		 "all %d slots on UDP port %u are taken by processes of this user", GROUP_SLOTS,
+		 j->cfg->ports[0]);
 	return -ENOSPC;
 }
 
 static int explain_unproven(struct join *j, unsigned lane)
 {
 	snprintf(j->why, j->why_bytes,
-		 "a datagram sent to ourselves on UDP port %u (IPv%c) does not arrive: a firewall on the "
+		 "a datagram sent to ourselves on UDP port %u (IPv%c) does not arrive: a firewall "
+		 "on the "
 		 "loopback interface, or other processes that join at the same time",
 		 j->g->lanes[lane].port, j->g->lanes[lane].family == UDP_V4 ? '4' : '6');
 	return -EAGAIN;
@@ -261,7 +268,8 @@ static bool send_probe(const struct group_lane *lane, int fd, uint8_t *probe, un
 
 	probe[0] = 0xff;
 	probe[5] = (uint8_t)(slot << 1);
-	return sendto(fd, probe, PROOF_BYTES, 0, is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
+	return sendto(fd, probe, PROOF_BYTES, 0,
+		      is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
 		      is_v4 ? sizeof(v4) : sizeof(v6)) >= 0 ||
 	       (errno != ENETUNREACH && errno != EADDRNOTAVAIL && errno != ENETDOWN &&
 		errno != EHOSTUNREACH);
@@ -269,8 +277,8 @@ static bool send_probe(const struct group_lane *lane, int fd, uint8_t *probe, un
 
 static int probe_socket(const struct group_lane *lane)
 {
-	return socket(lane->family == UDP_V4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-		      0);
+	return socket(lane->family == UDP_V4 ? AF_INET : AF_INET6,
+		      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
 /* The slot that a datagram read from fd was sent for, if it is like `probe`; -1: it is another. */
@@ -421,7 +429,8 @@ static void survey_begin(struct join *j, struct survey *v)
 			if (g->socks[lane][i].fd < 0 || (i < GROUP_SLOTS && !name_is_free(j, i)))
 				continue;
 			drain(g->socks[lane][i].fd);
-			v->fds[v->count] = (struct pollfd){.fd = g->socks[lane][i].fd, .events = POLLIN};
+			v->fds[v->count] =
+				(struct pollfd){.fd = g->socks[lane][i].fd, .events = POLLIN};
 			v->of[v->count].lane = (uint16_t)lane;
 			v->of[v->count++].at = (uint16_t)i;
 		}
@@ -447,7 +456,8 @@ static void survey(struct join *j, struct survey *v, struct found *found)
 			continue;
 		for (nfds_t i = 0; i < v->count; i++) {
 			unsigned lane = v->of[i].lane;
-			int slot = v->fds[i].revents ? read_probe(v->fds[i].fd, v->probes[lane]) : -1;
+			int slot =
+				v->fds[i].revents ? read_probe(v->fds[i].fd, v->probes[lane]) : -1;
 
 			if (slot < 0 || slot >= GROUP_SLOTS)
 				continue;

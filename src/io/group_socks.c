@@ -101,8 +101,8 @@ void group_swap(struct group *g, unsigned lane, unsigned a, unsigned b)
 }
 
 /* GROUP_SOCKETS_MAX: there is none. */
-static unsigned find(const struct group_socket *socks, bool (*is)(const struct group_socket *, uint64_t),
-		     uint64_t cookie)
+static unsigned find(const struct group_socket *socks,
+		     bool (*is)(const struct group_socket *, uint64_t), uint64_t cookie)
 {
 	unsigned i = 0;
 
@@ -157,8 +157,8 @@ bool group_hold(struct group *g, unsigned lane, unsigned first, unsigned count, 
 	return true;
 }
 
-static int give_some(const struct group *g, int link, enum group_msg_type type, unsigned lane, unsigned first,
-		     unsigned count, const int *fds)
+static int give_some(const struct group *g, int link, enum group_msg_type type, unsigned lane,
+		     unsigned first, unsigned count, const int *fds)
 {
 	struct group_msg m = {.type = type,
 			      .slot = (uint16_t)g->slot,
@@ -173,7 +173,8 @@ static int give_some(const struct group *g, int link, enum group_msg_type type, 
 	return link_send(link, buf, group_msg_encode(buf, &m), NULL, 0, fds, count);
 }
 
-int group_give(const struct group *g, int link, enum group_msg_type type, group_chosen *chosen, const void *ctx)
+int group_give(const struct group *g, int link, enum group_msg_type type, group_chosen *chosen,
+	       const void *ctx)
 {
 	for (unsigned lane = 0; lane < g->lane_count; lane++) {
 		unsigned n = 0;

@@ -46,7 +46,7 @@ struct group {
 	int spare;    /* given up for a moment to turn a caller away when no descriptor is left */
 	int clients[GROUP_CLIENTS_MAX];
 	bool gives[GROUP_CLIENTS_MAX]; /* in the middle of ADOPT, and may */
-	int peers[GROUP_SLOTS]; /* connections that we forward over, made when needed */
+	int peers[GROUP_SLOTS];        /* connections that we forward over, made when needed */
 	struct group_socket socks[GROUP_LANES_MAX][GROUP_SOCKETS_MAX];
 
 	/* Forwarded to us: `lent` from head on are with the caller, count in all. */
@@ -88,6 +88,7 @@ void group_swap(struct group *, unsigned lane, unsigned a, unsigned b);
  * with none. 0 or a negative errno.
  */
 typedef bool group_chosen(const void *ctx, unsigned lane, unsigned at);
-int group_give(const struct group *, int link, enum group_msg_type type, group_chosen *chosen, const void *ctx);
+int group_give(const struct group *, int link, enum group_msg_type type, group_chosen *chosen,
+	       const void *ctx);
 
 #endif

@@ -188,7 +188,8 @@ static void take_in(struct report r)
 static void joiners_are_stopped_anywhere(void **state)
 {
 	struct group_config cfg = config();
-	const char *all = getenv("VERBENA_TEST_CALLS"); /* so many steps, evenly spread; else a few at random */
+	const char *all = getenv(
+		"VERBENA_TEST_CALLS"); /* so many steps, evenly spread; else a few at random */
 	unsigned steps = all ? (unsigned)atoi(all) : 1;
 
 	member_start();

@@ -360,7 +360,8 @@ static bool move_host(void)
 }
 
 /* The status of a child that joins g's group, and then does what `then` says. */
-static int child_of_group(struct group *g, const struct group_config *cfg, int (*then)(struct group *))
+static int child_of_group(struct group *g, const struct group_config *cfg,
+			  int (*then)(struct group *))
 {
 	pid_t pid = fork();
 	int status;
@@ -417,7 +418,8 @@ static void what_was_left_unread_is_thrown_away_where_nothing_is_proven(void **s
 
 		if (fd < 0)
 			_exit(77);
-		if (group_open(&g, &cfg, why, sizeof(why)) < 0 || child_of_group(g, &cfg, leave) != 0)
+		if (group_open(&g, &cfg, why, sizeof(why)) < 0 ||
+		    child_of_group(g, &cfg, leave) != 0)
 			_exit(4);
 		for (unsigned i = 0; i < 2; i++) {
 			a.sin_port = htons(i ? second_port : port);
