@@ -59,6 +59,18 @@ def target_killed(place):
     victim(place, 0, "ib_write_bw", ["-F", "-N", "-n", 100000000, "-t", 4], "-x")
 
 
+def stopped(place):
+    """A program that is stopped keeps no other from starting, and goes on where it was."""
+    first = Pair(place, "ibv_rc_pingpong", ["-n", 200])
+    first.server.wait_listen(first.port)
+    first.server.signal(signal.SIGSTOP)
+    late = Pair(place, "ibv_rc_pingpong", ["-n", 200]).go()
+    pingpong_check(late, late.finish(30), 200, 4096)
+    first.server.signal(signal.SIGCONT)
+    first.go()
+    pingpong_check(first, first.finish(30), 200, 4096)
+
+
 def many(place):
     """Processes come and go by the dozen; slots and sockets are found again."""
     for _ in range(3):
@@ -73,4 +85,4 @@ def many(place):
 
 if __name__ == "__main__":
     main({"undisturbed": undisturbed, "client_killed": client_killed, "server_killed": server_killed,
-          "writer_killed": writer_killed, "target_killed": target_killed, "many": many})
+          "writer_killed": writer_killed, "target_killed": target_killed, "stopped": stopped, "many": many})
