@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A thin front for the CMake presets. `make help` lists the targets.
-.PHONY: all build install deb packages test demo bench bench-loss bench-sim reproduce interop fuzz clean help
+.PHONY: all build install deb packages check test test-all demo bench bench-loss bench-sim reproduce interop fuzz clean help
 
 all: build
 
@@ -9,7 +9,9 @@ help:
 	@echo "make install  into PREFIX (/usr/local), under DESTDIR if that is set"
 	@echo "make deb      the Debian package, build/deb/verbena.deb"
 	@echo "make demo     install what is missing, build, run ibv_rc_pingpong and ib_write_bw over Verbena"
-	@echo "make test     install what is missing, build (release and sanitizers), run every test"
+	@echo "make check    units, simulations and a pair of processes a program: a minute and a half"
+	@echo "make test     what a change must pass: sanitizers, and programs over two kinds of network: minutes"
+	@echo "make test-all every test in every place, 10,000 seeds, all fuzzers: as long as it takes"
 	@echo "make bench    perftest over Verbena beside its peers: medians and ratios"
 	@echo "make bench-loss  what loss costs veRoCE, IRN and RoCEv2: simulated, then over nftables (root)"
 	@echo "make bench-sim   what simulating costs: packet-hops a second, set-up, memory"
@@ -37,9 +39,13 @@ demo:
 	@$(MAKE) --no-print-directory build
 	@tools/demo.sh build/verbena
 
-test:
+check test:
 	@cmake/install-packages.sh build test
-	@tests/run.sh
+	@tests/run.sh $@
+
+test-all:
+	@cmake/install-packages.sh build test deb
+	@tests/run.sh all
 
 bench:
 	@cmake/install-packages.sh build test

@@ -1,35 +1,82 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Builds and runs every test, in two builds: "debug" (ASan, UBSan) runs what tests the code from the
-# inside, "release" runs what loads the shared library into other programs, and the simulations again.
-# The last line is "N passed, N failed". Root also gets the tests that need network namespaces.
+# run.sh [check|test|all]: builds and runs the tests of a tier; the last line is "N passed, N failed".
+#
+#   check   the release build: units, corpora, simulations, the ABI, and one pair of processes a program
+#   test    besides: units, corpora and simulations under ASan and UBSan, and the programs in two kinds of
+#           network in full, in the others in brief
+#   all     everything in every place, 10,000 seeds of the swarms, each fuzzer for FUZZ_SECONDS (60)
+#
+# A test's label says what it is, and three labels in which tier it runs: "check" also in `check`, "all" in
+# `all` alone. Root also gets the tests that need network namespaces.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-passed=0
-failed=0
+tier=${1:-test}
+case $tier in
+check | test | all) ;;
+*) echo "run.sh: there is no tier \"$tier\"; there are: check, test, all" >&2; exit 2 ;;
+esac
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+trap 'exit 1' INT TERM
+processors=$(nproc)
 
-run() { # PRESET BUILD_DIR CTEST_ARGS...
-	preset=$1
-	dir=$2
-	shift 2
-	echo "== $preset: build"
-	if ! { cmake --preset "$preset" && cmake --build --preset "$preset"; } >"$dir.log" 2>&1; then
-		tail -n 40 "$dir.log"
-		echo "the $preset build failed"
-		failed=$((failed + 1))
-		return
+# build PRESET
+build() {
+	echo "== $1: build"
+	if ! { cmake --preset "$1" && cmake --build --preset "$1"; } >"$logs/$1.build" 2>&1; then
+		tail -n 40 "$logs/$1.build"
+		echo "the $1 build failed"
+		echo "0 passed, 1 failed"
+		exit 1
 	fi
-	echo "== $preset: test"
-	ctest --test-dir "$dir" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$dir.ctest"
-	p=$(grep -cE ' +Passed +[0-9.]+ sec' "$dir.ctest")
-	total=$(sed -n 's/.*tests failed out of \([0-9]*\)$/\1/p' "$dir.ctest" | tail -n 1)
-	skipped=$(grep -cE '\*\*\*Skipped' "$dir.ctest")
-	passed=$((passed + p))
-	failed=$((failed + ${total:-1} - p - skipped))
 }
 
-run debug build-debug -L 'unit|corpus|sim|tidy'
-run release build -L 'sim|abi|verbs|program'
-rm -f build.log build-debug.log build.ctest build-debug.ctest
+# leg NAME BUILD_DIR CTEST_ARGS...: prints a line as each test ends, and what those that failed printed.
+leg() {
+	name=$1
+	dir=$2
+	shift 2
+	ctest --test-dir "$dir" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$logs/$name" |
+		grep --line-buffered -vE '^ +Start |^Internal ctest|^Test project|^$'
+}
+
+if [ "$tier" = check ]; then
+	build release
+	leg release build -j $((processors * 2)) -L '^(unit|corpus|sim|abi|tidy|check)$' -LE '^all$'
+else
+	build release
+	build debug
+	except=''
+	[ "$tier" = all ] || except='^all$'
+	# Programs wait for each other more than they compute, simulations only compute: together they fill the
+	# processors.
+	leg debug build-debug -j "$processors" -L '^(unit|corpus|sim)$' ${except:+-LE "$except"} &
+	leg release build -j $((processors * 2)) -L '^(sim|abi|tidy|verbs|program)$' -LE "${except:-^never$}"
+	wait
+fi
+
+# count TEXT: how many tests ended so.
+count() {
+	cat "$logs"/debug "$logs"/release 2>/dev/null | grep -cE "^ *[0-9]+/[0-9]+ Test .*$1"
+}
+passed=$(count ' Passed +[0-9.]+ sec')
+skipped=$(count '\*\*\*Skipped')
+total=$(count 'sec *$')
+failed=$((total - passed - skipped))
+for l in "$logs"/debug "$logs"/release; do
+	# A leg that ended without its summary has not run to its end.
+	[ ! -e "$l" ] || grep -q 'tests passed, ' "$l" || failed=$((failed + 1))
+done
+if [ "$tier" = all ]; then
+	echo "== fuzzers"
+	tests/fuzz.sh "${FUZZ_SECONDS:-60}" | tee "$logs/fuzz"
+	passed=$((passed + $(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$logs/fuzz")))
+	failed=$((failed + $(sed -n 's/.* \([0-9]*\) failed$/\1/p' "$logs/fuzz")))
+fi
+echo "== the ten slowest"
+cat "$logs"/debug "$logs"/release 2>/dev/null |
+	sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec *$/\2 s  \1/p' | sort -rn | head -n 10
+[ "$skipped" -eq 0 ] || echo "$skipped skipped: they say why when run alone, as ctest --test-dir build -V -R NAME"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
