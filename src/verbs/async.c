@@ -25,7 +25,7 @@ static void enqueue(struct abi_context *ctx, const struct queued_event *from)
 	*e = *from;
 	pthread_mutex_lock(&ctx->async.lock);
 	list_append(&ctx->async.pending, &e->link);
-	event_queue_added(&ctx->async);
+	event_fd_added(&ctx->async);
 	pthread_mutex_unlock(&ctx->async.lock);
 }
 
@@ -77,7 +77,7 @@ void async_event(const struct async_event *ev)
 
 static void remove_matching(struct abi_context *ctx, const void *object, bool all)
 {
-	struct event_queue *q = &ctx->async;
+	struct event_fd *q = &ctx->async;
 	uint32_t count = 0;
 
 	pthread_mutex_lock(&q->lock);
@@ -91,7 +91,7 @@ static void remove_matching(struct abi_context *ctx, const void *object, bool al
 		free(e);
 		count++;
 	}
-	event_queue_withdrawn(q, count);
+	event_fd_withdrawn(q, count);
 	pthread_mutex_unlock(&q->lock);
 }
 
@@ -108,13 +108,13 @@ void async_flush(struct abi_context *ctx)
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	struct abi_context *ctx = context_of(context);
-	struct event_queue *q = &ctx->async;
+	struct event_fd *q = &ctx->async;
 	struct queued_event *first = NULL;
 
 	while (!first) {
-		if (event_queue_is_empty(q))
+		if (event_fd_is_empty(q))
 			engine_hand_over(ctx->engine);
-		if (event_queue_take(q))
+		if (event_fd_take(q))
 			return -1;
 		if (!list_empty(&q->pending)) {
 			first = container_of(q->pending.next, struct queued_event, link);

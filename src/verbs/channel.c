@@ -18,7 +18,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 
 	if (!ch)
 		return fail_null(ENOMEM);
-	err = event_queue_init(&ch->events);
+	err = event_fd_init(&ch->events);
 	if (err) {
 		free(ch);
 		return fail_null(err);
@@ -39,7 +39,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	pthread_mutex_unlock(&ch->events.lock);
 	if (users)
 		return fail(EBUSY);
-	event_queue_fini(&ch->events);
+	event_fd_fini(&ch->events);
 	free(ch);
 	return 0;
 }
@@ -49,7 +49,7 @@ static void add_event(struct abi_channel *ch, struct abi_cq *cq)
 {
 	if (cq->events_pending++ == 0)
 		list_append(&ch->events.pending, &cq->event);
-	event_queue_added(&ch->events);
+	event_fd_added(&ch->events);
 }
 
 void channel_cq_event(void *cq_owner)
@@ -125,7 +125,7 @@ void channel_detach(struct abi_cq *cq)
 	pthread_mutex_lock(&ch->events.lock);
 	list_remove(&cq->event);
 	list_remove(&cq->of_channel);
-	event_queue_withdrawn(&ch->events, cq->events_pending);
+	event_fd_withdrawn(&ch->events, cq->events_pending);
 	cq->events_pending = 0;
 	ch->pub.refcnt--;
 	pthread_mutex_unlock(&ch->events.lock);
@@ -134,15 +134,15 @@ void channel_detach(struct abi_cq *cq)
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
 	struct abi_channel *ch = channel_of(channel);
-	struct event_queue *q = &ch->events;
+	struct event_fd *q = &ch->events;
 	struct abi_cq *first = NULL;
 
 	while (!first) {
-		if (event_queue_is_empty(q)) {
+		if (event_fd_is_empty(q)) {
 			engine_hand_over(context_of(ch->pub.context)->engine);
 			wake_for_missed(ch);
 		}
-		if (event_queue_take(q))
+		if (event_fd_take(q))
 			return -1;
 		if (!list_empty(&q->pending)) {
 			first = container_of(q->pending.next, struct abi_cq, event);

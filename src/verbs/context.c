@@ -128,7 +128,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		err = errno;
 		goto out_free;
 	}
-	err = event_queue_init(&ctx->async);
+	err = event_fd_init(&ctx->async);
 	if (err)
 		goto out_close;
 	context_fill(ctx);
@@ -162,7 +162,7 @@ int ibv_close_device(struct ibv_context *context)
 	list_remove(&ctx->link);
 	pthread_mutex_unlock(&contexts_lock);
 	async_flush(ctx);
-	event_queue_fini(&ctx->async);
+	event_fd_fini(&ctx->async);
 	close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
 	free(ctx);

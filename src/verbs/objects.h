@@ -40,7 +40,7 @@ struct object {
 };
 
 /* A queue of events behind a descriptor that is readable while events are in it. */
-struct event_queue {
+struct event_fd {
 	pthread_mutex_t lock;
 	struct list pending;
 	atomic_uint count;
@@ -55,7 +55,7 @@ struct abi_context {
 	struct nic *nic;
 	struct list objects; /* engine lock */
 	struct list link;    /* of all contexts; contexts_lock */
-	struct event_queue async;
+	struct event_fd async;
 };
 
 struct abi_pd {
@@ -78,7 +78,7 @@ struct abi_ah {
 
 struct abi_channel {
 	struct ibv_comp_channel pub;
-	struct event_queue events; /* of abi_cq.event */
+	struct event_fd events; /* of abi_cq.event */
 	struct list cqs;           /* abi_cq.of_channel; the event lock */
 };
 
@@ -218,18 +218,18 @@ int query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_input
 int query_port(struct ibv_context *, uint8_t port, struct ibv_port_attr *, size_t size);
 int query_rt_values(struct ibv_context *, struct ibv_values_ex *);
 
-/* event_queue.c */
-int event_queue_init(struct event_queue *); /* 0, or an errno value */
-void event_queue_fini(struct event_queue *);
+/* event_fd.c */
+int event_fd_init(struct event_fd *); /* 0, or an errno value */
+void event_fd_fini(struct event_fd *);
 /* Locked: one more event, or `count` fewer, is in the queue; the list is the caller's to change. */
-void event_queue_added(struct event_queue *);
-void event_queue_withdrawn(struct event_queue *, uint32_t count);
+void event_fd_added(struct event_fd *);
+void event_fd_withdrawn(struct event_fd *, uint32_t count);
 /*
  * Waits for an event, or fails at once if the descriptor is O_NONBLOCK: 0 with the queue locked and
  * a token used up, or -1 and errno. The list may be empty all the same: unlock and ask again.
  */
-int event_queue_take(struct event_queue *);
-bool event_queue_is_empty(struct event_queue *);
+int event_fd_take(struct event_fd *);
+bool event_fd_is_empty(struct event_fd *);
 
 /* channel.c */
 void channel_cq_event(void *cq_owner); /* engine_sink.cq_event */

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What must hold of the tree itself: the include graph, and a core without I/O, clocks or threads.
+"""What must hold of the tree itself: who may know whom, and a core without I/O, clocks or threads.
 
-Usage: tidy.py CHECK ROOT, CHECK one of: includes core headers spdx
+Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core headers spdx
+
+`includes` reads the #include lines. `links` looks at what was compiled into BUILD: a function or variable of another
+module is an arrow by whatever header it came in.
 """
+import json
 import pathlib
 import re
 import subprocess
@@ -22,8 +26,8 @@ GRAPH = {
     "cm": "nic mem queue wire base",
     "sdr": "base",
     "io": "base",
-    "engine": "cm nic io base",
-    "sim": "sdr cm nic mem queue wire base",
+    "engine": "cm nic cc io base",
+    "sim": "sdr cm nic cc mem queue wire base",
     "verbs": "engine nic mem queue base",
     "rdmacm": "verbs engine cm base",
 }
@@ -66,6 +70,50 @@ def check_includes(root):
                 yield f"{path}:{n}: {module} may not include {target}"
 
 
+def symbols(obj):
+    """(defined, wanted): the names that an object file gives to others, and those it takes from them."""
+    defined, wanted = set(), set()
+    for line in subprocess.run(["nm", "-P", str(obj)], capture_output=True, text=True, check=True).stdout.splitlines():
+        name, kind = line.split()[:2]
+        if kind == "U":
+            wanted.add(name)
+        elif kind.isupper():
+            defined.add(name)
+    return defined, wanted
+
+
+# Loaded into programs beside the core and not linked with it: they export libc's and librdmacm's names.
+OTHER_LIBRARIES = re.compile(r"/(verbena-paths|rdmacm)\.dir/")
+
+
+def module_objects(build):
+    """What is compiled into the modules; an object left over from a file that is gone is not among it."""
+    build = build.resolve()
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        obj = pathlib.Path(entry["directory"]).resolve() / re.search(r" -o (\S+)", entry["command"]).group(1)
+        name = "/" + str(obj.relative_to(build))
+        module = re.match(r"/src/(\w+)/", name)
+        if module and obj.exists() and not re.search(r"_(test|fuzz)\.", name) and not OTHER_LIBRARIES.search(name):
+            yield module.group(1), obj
+
+
+def check_links(root, build):
+    of, wants = {}, []
+    for module, obj in module_objects(build):
+        defined, wanted = symbols(obj)
+        for name in sorted(defined):
+            if of.setdefault(name, module) != module:
+                yield f"{obj.name[:-2]}: {name} is a name of {of[name]} too"
+        wants.append((module, obj, wanted))
+    if not wants:
+        yield f"{build}: nothing was built there"
+    for module, obj, wanted in wants:
+        allowed = set(GRAPH[module].split()) | {module}
+        for name in sorted(wanted):
+            if of.get(name, module) not in allowed:
+                yield f"{obj.name[:-2]}: {module} may not use {name} of {of[name]}"
+
+
 def check_core(root):
     for _, path in product_files(root, CORE):
         for n, line in enumerate(strip_comments(path.read_text()).splitlines(), 1):
@@ -95,11 +143,11 @@ def check_spdx(root):
 
 
 def main():
-    checks = {"includes": check_includes, "core": check_core, "headers": check_headers,
+    checks = {"includes": check_includes, "links": check_links, "core": check_core, "headers": check_headers,
               "spdx": check_spdx}
-    if len(sys.argv) != 3 or sys.argv[1] not in checks:
+    if len(sys.argv) < 3 or sys.argv[1] not in checks or len(sys.argv) != 3 + (sys.argv[1] == "links"):
         sys.exit(__doc__)
-    problems = list(checks[sys.argv[1]](pathlib.Path(sys.argv[2])))
+    problems = list(checks[sys.argv[1]](*map(pathlib.Path, sys.argv[2:])))
     print("\n".join(problems) or "nothing found")
     sys.exit(bool(problems))
 

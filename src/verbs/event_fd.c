@@ -15,7 +15,7 @@
 
 #include "verbs/objects.h"
 
-int event_queue_init(struct event_queue *q)
+int event_fd_init(struct event_fd *q)
 {
 	q->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (q->fd < 0)
@@ -26,13 +26,13 @@ int event_queue_init(struct event_queue *q)
 	return 0;
 }
 
-void event_queue_fini(struct event_queue *q)
+void event_fd_fini(struct event_fd *q)
 {
 	pthread_mutex_destroy(&q->lock);
 	close(q->fd);
 }
 
-void event_queue_added(struct event_queue *q)
+void event_fd_added(struct event_fd *q)
 {
 	const uint64_t one = 1;
 	int saved = errno;
@@ -46,7 +46,7 @@ void event_queue_added(struct event_queue *q)
 	errno = saved;
 }
 
-void event_queue_withdrawn(struct event_queue *q, uint32_t count)
+void event_fd_withdrawn(struct event_fd *q, uint32_t count)
 {
 	int saved = errno;
 	uint64_t token;
@@ -58,12 +58,12 @@ void event_queue_withdrawn(struct event_queue *q, uint32_t count)
 	errno = saved;
 }
 
-bool event_queue_is_empty(struct event_queue *q)
+bool event_fd_is_empty(struct event_fd *q)
 {
 	return !atomic_load_explicit(&q->count, memory_order_relaxed);
 }
 
-int event_queue_take(struct event_queue *q)
+int event_fd_take(struct event_fd *q)
 {
 	uint64_t token;
 

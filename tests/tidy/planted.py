@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plants wrong arrows in a small tree; tidy.py must see each of them, and nothing in the tree without."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TIDY = pathlib.Path(__file__).with_name("tidy.py")
+
+GOOD = {
+    "wire/bth.h": "int bth_decode(int);\n",
+    "wire/bth.c": '#include "wire/bth.h"\nint bth_decode(int x) { return x; }\n',
+    "nic/nic.h": '#include "wire/bth.h"\nint nic_input(int);\n',
+    "nic/nic.c": '#include "nic/nic.h"\nint nic_input(int x) { return bth_decode(x); }\n',
+    "engine/engine.c": '#include "nic/nic.h"\nint engine_turn(int x) { return nic_input(x); }\n',
+}
+# (check, file, its text, what must be said)
+PLANTED = [
+    ("includes", "wire/bth.c", '#include "nic/nic.h"\nint bth_decode(int x) { return x; }\n', "may not include nic/nic.h"),
+    # The header is one that engine may include; what it brings along is not engine's to call.
+    ("links", "engine/engine.c", '#include "nic/nic.h"\nint engine_turn(int x) { return bth_decode(x); }\n',
+     "engine may not use bth_decode of wire"),
+    # No header at all.
+    ("links", "wire/bth.c", "int nic_input(int);\nint bth_decode(int x) { return nic_input(x); }\n",
+     "wire may not use nic_input of nic"),
+    ("links", "engine/engine.c", "int engine_turn(void) { return 0; }\nint nic_input(int x) { return x; }\n",
+     "nic_input is a name of"),
+]
+
+
+def make(work, files):
+    for name, text in files.items():
+        source = work / "src" / name
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(text)
+    commands = []
+    for name in files:
+        if name.endswith(".c"):
+            source = work / "src" / name
+            obj = work / "build/src" / source.parent.name / "CMakeFiles/mod.dir" / (source.name + ".o")
+            obj.parent.mkdir(parents=True, exist_ok=True)
+            command = ["gcc", "-c", "-I", str(work / "src"), str(source), "-o", str(obj)]
+            subprocess.run(command, check=True)
+            commands.append({"directory": str(work / "build"), "command": " ".join(command)})
+    (work / "build/compile_commands.json").write_text(json.dumps(commands))
+
+
+def said(work, check):
+    command = [sys.executable, TIDY, check, work] + ([work / "build"] if check == "links" else [])
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+
+def main():
+    with tempfile.TemporaryDirectory() as work:
+        make(pathlib.Path(work), GOOD)
+        for check in ("includes", "links"):
+            if said(pathlib.Path(work), check) != "nothing found\n":
+                sys.exit("%s finds fault with what is right: %s" % (check, said(pathlib.Path(work), check)))
+    for check, name, text, words in PLANTED:
+        with tempfile.TemporaryDirectory() as work:
+            make(pathlib.Path(work), {**GOOD, name: text})
+            out = said(pathlib.Path(work), check)
+            if words not in out:
+                sys.exit("%s does not see what was planted in %s: %s" % (check, name, out))
+            print(out.strip())
+
+
+main()
