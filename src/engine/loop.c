@@ -98,13 +98,21 @@ static bool input(struct loop *l, uint64_t now_ns)
 	return total > 0;
 }
 
-/* Of who does not answer the group knows whether it lives: a member's name is gone with its process. */
+/*
+ * Whether a process that does not answer may be waiting for a processor. This one is running, so a QP of its own that
+ * is silent has nobody to answer for it. The group knows of the others: a member's name is gone with its process.
+ */
+static bool may_be_waiting(const struct loop *l, unsigned slot)
+{
+	return l->group && slot != group_slot(l->group) && group_lives(l->group, slot);
+}
+
 static void doubts(struct loop *l, uint64_t now_ns)
 {
 	int slot;
 
 	while ((slot = nic_next_doubt(l->nic)) >= 0) {
-		if (l->group && !group_lives(l->group, (unsigned)slot))
+		if (!may_be_waiting(l, (unsigned)slot))
 			nic_peer_gone(l->nic, (uint32_t)slot, now_ns);
 	}
 }
