@@ -21,7 +21,7 @@
 
 #include "base/prng.h"
 #include "sim/channel.h"
-#include "sim/topology_build.h"
+#include "net/topology/topology_build.h"
 
 enum { RUNS_MAX = 101, PAYLOAD = 1000, DATA_CLASS = 3 };
 

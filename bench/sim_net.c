@@ -20,7 +20,7 @@
 #include <time.h>
 
 #include "base/prng.h"
-#include "sim/network.h"
+#include "net/network.h"
 #include "support/sim_flows.h"
 #include "support/sim_trees.h"
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/network.h"
+#include "net/network.h"
 
 enum { EVENT_LOG_LINE_BYTES = 256 };
 

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/packet.h"
+#include "net/packet.h"
 
 enum {
 	FRAME_BODY_BYTES_MAX = 256, /* of a packet's body that are shown */

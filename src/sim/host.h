@@ -14,7 +14,7 @@
 
 #include "nic/nic.h"
 #include "sim/host_delay.h"
-#include "sim/network.h"
+#include "net/network.h"
 
 struct host;
 struct channel;

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/packet.h"
+#include "net/packet.h"
 
 struct channel;
 struct host_delay;

@@ -11,8 +11,8 @@
 
 #include "sim/channel.h"
 #include "sim/results.h"
-#include "sim/topology_path.h"
-#include "sim/workload.h"
+#include "net/topology/topology_path.h"
+#include "workload/workload.h"
 
 struct flows;
 

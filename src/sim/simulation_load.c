@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/cdf.h"
+#include "workload/cdf.h"
 #include "sim/simulation_parts.h"
 
 static const char *const kinds[SCENARIO_WORKLOAD_KINDS] = {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/topology_build.h"
-#include "sim/topology_hpcc.h"
+#include "net/topology/topology_build.h"
+#include "net/topology/topology_hpcc.h"
 
 bool refuse(struct why why, const char *format, ...)
 {

@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 #include "sim/host.h"
-#include "sim/network.h"
+#include "net/network.h"
 #include "sim/scenario.h"
 #include "sim/simulation_rates.h"
-#include "sim/topology.h"
-#include "sim/workload.h"
+#include "net/topology/topology.h"
+#include "workload/workload.h"
 
 struct why {
 	char *text; /* a sentence, NUL-terminated */

@@ -9,11 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/network.h"
+#include "net/network.h"
 #include "sim/results.h"
 #include "sim/scenario.h"
-#include "sim/topology.h"
-#include "sim/workload.h"
+#include "net/topology/topology.h"
+#include "workload/workload.h"
 
 struct rates {
 	uint64_t *host_bps; /* *owned*; of each host's link, as the topology has it */

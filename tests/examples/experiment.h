@@ -7,7 +7,7 @@
 #define EXAMPLES_EXPERIMENT_H
 
 #include "sim/channel.h"
-#include "sim/topology_build.h"
+#include "net/topology/topology_build.h"
 
 struct experiment {
 	/* To be set before experiment_run(). */

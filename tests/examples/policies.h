@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "cc/params.h"
-#include "sim/policy.h"
+#include "net/policy.h"
 
 /* phantom.c */
 struct phantom {

@@ -27,7 +27,7 @@
 #include "base/prng.h"
 #include "mem/sge.h"
 #include "nic/nic.h"
-#include "sim/event.h"
+#include "net/event.h"
 #include "support/heap.h"
 #include "wire/aeth.h"
 #include "wire/bth.h"

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "sim/network.h"
+#include "net/network.h"
 
 enum { FLOW_ACK_BYTES = 64 + 20 };
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "sim/topology.h"
+#include "net/topology/topology.h"
 
 static inline void tree_new(struct topology *t, uint32_t hosts, uint32_t nodes, uint32_t links)
 {

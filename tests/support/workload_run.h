@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "sim/workload.h"
+#include "workload/workload.h"
 
 #define US   1000000ull
 #define MS   1000000000ull

@@ -27,7 +27,9 @@ GRAPH = {
     "sdr": "base",
     "io": "base",
     "engine": "cm nic cc io base",
-    "sim": "sdr cm nic cc mem queue wire base",
+    "net": "base",
+    "workload": "net base",
+    "sim": "workload net sdr cm nic cc mem queue wire base",
     "verbs": "engine nic mem queue base",
     "rdmacm": "verbs engine cm base",
 }

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The simulated network: switches and links as a topology names them, and hosts that are whoever
+ * attaches to them. Packet level, one event queue, virtual time in picoseconds; the same topology,
+ * configuration, seed and hosts give the same events in the same order on every machine. Several
+ * networks may run at once, each in a thread of its own: they share nothing.
+ *
+ * A packet takes wire_bytes at the link's rate to leave a port, then the link's delay, and is in a
+ * switch only when it is there as a whole (store and forward).
+ */
+#ifndef NET_NETWORK_H
+#define NET_NETWORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/endpoint.h"
+#include "net/packet.h"
+#include "net/policy.h"
+#include "net/topology/topology.h"
+
+struct network;
+
+enum {
+	NETWORK_ERROR_BYTES = 160,
+	NETWORK_RATE_BPS_MIN = 1000,
+	NETWORK_HISTOGRAM_BIN_BYTES = 1024,
+};
+#define NETWORK_RATE_BPS_MAX UINT64_C(100000000000000) /* 100 Tbit/s */
+#define NETWORK_TIME_PS_MAX  (UINT64_C(1) << 63)        /* 106 days */
+#define NETWORK_NEVER_PS     UINT64_MAX
+
+/* Which of several shortest paths a packet takes; a switch decides for itself. */
+enum network_routing {
+	NETWORK_ECMP,              /* hash of addresses and ports, with a seed a switch */
+	NETWORK_FLOWLET,           /* the same, drawn anew after a gap */
+	NETWORK_SPRAY_RANDOM,      /* drawn for each packet */
+	NETWORK_SPRAY_ROUND_ROBIN, /* in turns, from a random start */
+	NETWORK_SPRAY_LEAST_OF_2,  /* the shorter queue of two drawn */
+	NETWORK_SPRAY_LEAST        /* the shortest queue, a drawn one of equals */
+};
+
+/* Who computes when to pause (congestion-control notes, 2.3). */
+enum network_pfc {
+	NETWORK_PFC,     /* thresholds from alpha, headroom from physics, quanta and refresh */
+	/* as the reference simulator of HPCC: 1/8 of what is free, pause without a timer */
+	NETWORK_PFC_HPCC
+};
+
+/*
+ * RED on the queue of each class in the mask that a packet leaves by; PACKET_ECT packets are
+ * marked.
+ */
+struct network_red {
+	uint8_t classes;     /* a mask; 0: no marks */
+	/* by the queue that a packet finds; else by the one that it leaves behind */
+	bool at_enqueue;
+	uint32_t kmin_bytes; /* no mark up to here */
+	uint32_t kmax_bytes; /* a mark always above; in between up to pmax */
+	uint32_t pmax_ppb;
+	/* of a port that kmin and kmax are meant for; others scale them. 0: no scaling */
+	uint64_t rate_bps;
+};
+
+/*
+ * network_config_init() gives a plain network: ECMP, queues of one size with tail drop, no delay in
+ * switches, and what the features that are off would use once they are on.
+ */
+struct network_config {
+	uint64_t seed;
+	uint64_t switch_latency_ps;   /* from a whole packet's arrival until it may leave */
+
+	enum network_routing routing;
+	const struct routing_policy *routing_policy; /* instead of that; borrowed as long as the network lives */
+	bool weighted;                /* ECMP and flowlets: ports of one group by their rates */
+	uint64_t flowlet_gap_ps;
+	/* from a link's failure until routes avoid it; NETWORK_NEVER_PS: they never do */
+	uint64_t converge_ps;
+
+	/* data that waits in one port, where there is no shared buffer */
+	uint32_t port_queue_bytes;
+	uint32_t control_queue_bytes; /* control class that waits in one port */
+	uint32_t dwrr_quantum_bytes[PACKET_CLASSES]; /* shares of the data classes */
+	/* of control packets before a data packet that waits; 0: no limit */
+	uint32_t control_burst;
+
+	/* shared by the ports of a switch; 0: port_queue_bytes each */
+	uint64_t buffer_bytes;
+	/* of each node, instead; read by network_create() only. NULL: all alike */
+	const uint64_t *node_buffer_bytes;
+	/* -6 .. 3: a class's share of what is free, lossless or not */
+	int8_t alpha_log2[PACKET_CLASSES];
+	uint32_t class_queue_bytes;   /* and no more than this of a lossy class in one port; 0: no limit */
+
+	uint8_t lossless_classes;     /* a mask; needs a shared buffer */
+	enum network_pfc pfc;
+	/* NETWORK_PFC: of each ingress port and lossless class. HPCC's is 4 KiB a port */
+	uint32_t reserve_bytes;
+	/* of each ingress port and lossless class; 0: by rate and delay */
+	uint32_t headroom_bytes;
+	/* below the threshold, until a class is resumed; HPCC's is 3 KiB */
+	uint32_t resume_offset_bytes;
+	uint32_t mtu_bytes;           /* the largest packet's wire_bytes, for headroom */
+	uint32_t pause_wire_bytes;    /* a PFC frame's */
+	uint64_t pause_response_ps;   /* from the whole frame's arrival until it is obeyed */
+	uint16_t pause_quanta;        /* of 512 bit times; refreshed at half of it */
+	/* nobody is told that it may go on: a pause that is no longer refreshed runs out. Not of NETWORK_PFC_HPCC */
+	bool no_resume_frames;
+
+	struct network_red red;
+	const struct marking_policy *marking_policy; /* beside RED; borrowed as long as the network lives. NULL: none */
+	bool int_stamp;               /* packets with PACKET_INT */
+	/* what is left of a PACKET_TRIMMABLE packet that finds no room; 0: it is dropped */
+	uint32_t trim_wire_bytes;
+	/* heads: the last packet that waits is cut, and the new one takes its place */
+	bool trim_coin;
+	/* RED marks what is left of it, too, by the data queue in which there was no room */
+	bool trim_mark;
+
+	bool check;                   /* invariants after every event; slow */
+};
+
+void network_config_init(struct network_config *);
+/*
+ * Lossless classes as the reference simulator of HPCC has them; buffer_bytes is left to the caller.
+ */
+void network_config_hpcc(struct network_config *, uint8_t lossless_classes);
+
+/*
+ * Builds the network; borrows nothing of the topology. NULL when it refuses, with the reason in
+ * error (what was wrong, and what is allowed).
+ */
+struct network *network_create(const struct topology *, const struct network_config *,
+			       char error[NETWORK_ERROR_BYTES]);
+/* Packets that hosts still have become invalid. Harmless on NULL. */
+void network_destroy(struct network *);
+
+/* Where a host's packets come from, and go when it has no more use for them. */
+struct packet_store *network_packets(struct network *);
+/*
+ * Memory that all hosts share, for what is over when a call of theirs returns; aligned to 64, of as many bytes
+ * as were asked for first. NULL: no memory.
+ */
+void *network_scratch(struct network *, size_t bytes);
+
+/*
+ * Makes `object` the host; borrows it until the network is destroyed. A host without one drops what
+ * it gets.
+ */
+void network_attach(struct network *, uint32_t host, const struct endpoint_ops *, void *object);
+/* Who it is: what was attached, for somebody who wants to stand between it and the network. */
+struct endpoint_ops network_endpoint(const struct network *, uint32_t host, void **object);
+/* The host has something to send: it is asked for it as soon as its port is idle. */
+void network_kick(struct network *, uint32_t host);
+/*
+ * Sets the host's one timer, or moves it; NETWORK_NEVER_PS turns it off. A time that has passed is
+ * now. A host may move it at every call: that costs next to nothing unless it becomes earlier.
+ */
+void network_set_timer(struct network *, uint32_t host, uint64_t at_ps);
+
+/*
+ * Makes the host a slow receiver, once: what is not control waits in a buffer of so many bytes and
+ * arrives at the drain rate; lossless classes are paused in time. 0, -ENOMEM, or -EINVAL: no such
+ * host, a buffer of no more than network_receiver_headroom_bytes() or of 2 GiB, a rate outside
+ * NETWORK_RATE_BPS_MIN and _MAX.
+ */
+int network_set_receiver(struct network *, uint32_t host, uint64_t buffer_bytes,
+			 uint64_t drain_bps);
+/* Of a slow receiver's buffer, what is kept for packets that come while its pause is on its way. */
+uint64_t network_receiver_headroom_bytes(const struct network *, uint32_t host);
+
+uint64_t network_now_ps(const struct network *);
+uint64_t network_host_rate_bps(const struct network *, uint32_t host);
+
+/*
+ * Links are named by their number in the topology, and a direction by the end it comes from: 0 for
+ * link.a, 1 for link.b. That is also how the port at that end is named.
+ */
+
+/* What a direction of a link does to packets; each is lost or not when its first bit is sent. */
+struct network_loss {
+	/* each packet, whatever the others; in Gilbert-Elliott's good state */
+	uint32_t loss_ppb;
+	uint32_t good_to_bad_ppb;   /* Gilbert-Elliott, a step a packet; 0: there is no bad state */
+	uint32_t bad_to_good_ppb;
+	uint32_t bad_loss_ppb;
+	/* of those that are not lost: takes all its time on the wire, and is counted where it arrives */
+	uint32_t corrupt_ppb;
+};
+
+/* 0, or -EINVAL when there is no such link, or a probability is above 10^9; -ENOMEM. */
+int network_set_loss(struct network *, uint32_t link, unsigned end, const struct network_loss *);
+/* The n-th (from 0) PACKET_DATA packet of a flow that is sent there from now on is lost. */
+int network_lose_packet(struct network *, uint32_t link, unsigned end, uint32_t flow, uint64_t n);
+/* Each packet is late by up to so much, drawn; packets overtake each other. A test tool. */
+int network_set_jitter(struct network *, uint32_t link, unsigned end, uint64_t jitter_ps);
+/*
+ * Both directions. What is on the wire when a link goes down, and what is sent into it, is lost;
+ * routes follow after converge_ps. A new rate counts from the next packet on; the link stays in its
+ * groups.
+ */
+int network_link_down(struct network *, uint32_t link, uint64_t at_ps);
+int network_link_up(struct network *, uint32_t link, uint64_t at_ps);
+int network_link_rate(struct network *, uint32_t link, uint64_t at_ps, uint64_t rate_bps);
+
+enum network_stop {
+	NETWORK_IDLE,          /* nothing will happen any more */
+	NETWORK_UNTIL,         /* the time is up */
+	NETWORK_EVENTS,        /* as many events as asked for */
+	NETWORK_STOPPED,       /* network_stop() */
+	NETWORK_OUT_OF_MEMORY,
+	NETWORK_BROKEN         /* an invariant does not hold: network_fault() tells which */
+};
+
+/*
+ * Lets time pass until until_ps (inclusive, at most NETWORK_TIME_PS_MAX) or for max_events events. Where
+ * nothing is left to happen it is until_ps then, too, unless that is NETWORK_TIME_PS_MAX.
+ */
+enum network_stop network_run(struct network *, uint64_t until_ps, uint64_t max_events);
+/* Ends network_run() after the present event. For hosts; also from a signal handler. */
+void network_stop(struct network *);
+
+struct network_counts {
+	uint64_t events;
+	uint64_t hops;      /* packets that arrived over a link, PFC frames left out */
+	uint64_t packets;   /* put into the network by hosts */
+	uint64_t delivered; /* handed to hosts */
+	uint64_t dropped;   /* by all reasons together */
+	uint64_t inside;    /* now in queues and on wires */
+	uint64_t pending;   /* events to come */
+	uint64_t pauses;    /* PFC frames sent that ask for a pause */
+};
+
+void network_count(const struct network *, struct network_counts *);
+
+/* Why a packet was lost. */
+enum network_drop {
+	NETWORK_DROP_QUEUE,     /* the data queue, or its share of the buffer, is full */
+	NETWORK_DROP_CONTROL,   /* the control queue is full */
+	NETWORK_DROP_HEADROOM,  /* a lossless class's headroom is used up: must not happen */
+	NETWORK_DROP_LINK_LOSS, /* by chance or by list */
+	NETWORK_DROP_CORRUPT,
+	NETWORK_DROP_LINK_DOWN,
+	NETWORK_DROP_NO_ROUTE,
+	NETWORK_DROP_HOPS,      /* too many switches */
+	NETWORK_DROP_RECEIVER,  /* a slow receiver's buffer is full */
+	NETWORK_DROP_NO_HOST,   /* nobody is attached */
+	NETWORK_DROPS
+};
+
+/*
+ * Packets dropped or trimmed at one port, or everywhere. Loss in a switch counts where the packet was
+ * to leave; one that came too far, or has no way on, where it came in.
+ */
+struct network_drops {
+	uint64_t packets[PACKET_CLASSES][NETWORK_DROPS];
+	uint64_t bytes[PACKET_CLASSES][NETWORK_DROPS];
+	/* not lost: they arrive without so many bytes of payload; by the class they had */
+	uint64_t trimmed_packets[PACKET_CLASSES], trimmed_bytes[PACKET_CLASSES];
+};
+
+struct network_port_counts {
+	uint64_t rate_bps;                 /* now: network_link_rate() changes it */
+	uint64_t sent_packets, sent_bytes; /* PFC frames left out */
+	uint64_t marked_packets, trimmed_packets;
+	uint32_t queue_bytes, queue_bytes_max;
+	/* PFC: what this port was told by the far end, and what it told. */
+	uint64_t pauses_received, resumes_received, pauses_sent, resumes_sent;
+	uint64_t paused_ps[PACKET_CLASSES], longest_pause_ps;
+	uint32_t headroom_bytes_max; /* used for what the far end sent to this port */
+	/* 1: the far end paused by itself; n: because it was paused at depth n - 1 */
+	uint8_t pause_depth_max;
+};
+
+/* False: there is no such link. */
+bool network_count_port(const struct network *, uint32_t link, unsigned end,
+			struct network_port_counts *);
+void network_count_drops(const struct network *, struct network_drops *);
+bool network_count_port_drops(const struct network *, uint32_t link, unsigned end,
+			      struct network_drops *);
+/* How many bytes wait in a port now; a cheap call, for sampling. */
+uint32_t network_queue_bytes(const struct network *, uint32_t link, unsigned end);
+/* The most that waited in it since this was last asked. */
+uint32_t network_queue_longest_bytes(struct network *, uint32_t link, unsigned end);
+
+/*
+ * From now on keeps how long a port's queue had each length: `bins` of NETWORK_HISTOGRAM_BIN_BYTES,
+ * the last one also for what is longer. 0, -EINVAL, -ENOMEM.
+ */
+int network_watch_queue(struct network *, uint32_t link, unsigned end, uint32_t bins);
+/*
+ * The time in each bin up to now, lent until the network is run or destroyed; NULL: not watched. *bins:
+ * those that the queue ever reached, and perhaps more; at most as many as were asked for.
+ */
+const uint64_t *network_queue_histogram(struct network *, uint32_t link, unsigned end,
+					uint32_t *bins);
+
+/*
+ * Called each period while other events are pending, after all else at that time. One at a time;
+ * NULL ends it. The sampler may ask for another period, which begins then.
+ */
+typedef void (*network_sampler)(void *context, struct network *, uint64_t now_ps);
+void network_sample(struct network *, uint64_t period_ps, network_sampler, void *context);
+
+/*
+ * Shows each packet whose first bit a port sends, PFC frames and packets that will be lost
+ * included. The packet is lent for the call.
+ */
+typedef void (*network_tap)(void *context, const struct packet *, uint64_t now_ps);
+int network_tap_port(struct network *, uint32_t link, unsigned end, network_tap, void *context);
+
+/* What a witness is told of, in the order in which it happens. */
+enum network_event {
+	NETWORK_SENT,      /* the first bit leaves the port; of PFC frames too */
+	NETWORK_ARRIVED,   /* the packet is there as a whole, at the far end of the port's link */
+	NETWORK_DROPPED,   /* at the port, for `reason` */
+	NETWORK_TRIMMED,   /* at the port; the packet as it goes on */
+	NETWORK_WOKEN,     /* a host's timer */
+	NETWORK_LINK_DOWN, /* both directions */
+	NETWORK_LINK_UP,
+	NETWORK_LINK_RATE
+};
+
+struct network_record {
+	enum network_event event;
+	uint32_t link;                /* with `end` the port */
+	unsigned end;
+	uint32_t host;                /* NETWORK_WOKEN */
+	const struct packet *packet;  /* lent for the call; NULL: it is about none */
+	uint32_t queue_bytes;         /* that wait in the port */
+	enum network_drop reason;     /* NETWORK_DROPPED */
+	uint64_t rate_bps;            /* NETWORK_LINK_RATE */
+};
+
+/*
+ * Tells of everything from now on. That takes time, but changes nothing that is told. One at a time; NULL ends
+ * it.
+ */
+typedef void (*network_witness)(void *context, const struct network_record *, uint64_t now_ps);
+void network_tell(struct network *, network_witness, void *context);
+
+/*
+ * Holds now what must hold always? NULL, or what does not. For tests; network_config.check does it
+ * all the time.
+ */
+const char *network_check(const struct network *);
+/* What network_run() found when it returned NETWORK_BROKEN; else NULL. */
+const char *network_fault(const struct network *);
+
+#endif

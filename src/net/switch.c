@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A packet that is in a switch as a whole: which port it leaves by. */
+#include "net/network_state.h"
+
+void switch_receive(struct network *net, struct sim_switch *sw, uint16_t in_port, struct packet *p)
+{
+	struct port *out;
+
+	p->in_port = in_port;
+	if (++p->hops > HOPS_MAX) {
+		port_drop(net, &sw->ports[in_port], p, NETWORK_DROP_HOPS);
+		return;
+	}
+	out = route_choose(net, sw, p);
+	if (!out) {
+		port_drop(net, &sw->ports[in_port], p, NETWORK_DROP_NO_ROUTE);
+		return;
+	}
+	port_enqueue(net, out, p);
+}

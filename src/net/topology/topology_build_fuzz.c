@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whatever parameters are accepted, the topology passes its check and keeps to the limits. */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/topology/topology_build.h"
+#include "net/topology/topology_path.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+	const uint8_t *at, *end;
+};
+
+static uint64_t take(struct input *in, int bytes)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; i < bytes && in->at < in->end; i++)
+		value |= (uint64_t)*in->at++ << 8 * i;
+	return value;
+}
+
+/* Small numbers mostly, so that a run is quick; the largest now and then. */
+static uint32_t take_size(struct input *in)
+{
+	uint32_t value = (uint32_t)take(in, 1);
+
+	return value == 255 ? UINT32_MAX : value == 254 ? 1u << 20 : value % 12;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, data + size};
+	struct topology_long_link far[4] = {{0}};
+	struct topology_params p = topology_params_default();
+	struct text_error err = {0};
+	struct topology t;
+	uint32_t kinds = 0;
+	uint64_t longest;
+
+	while (topology_kinds[kinds])
+		kinds++;
+
+	const char *kind = topology_kinds[take(&in, 1) % kinds];
+	uint64_t site = take(&in, 1);
+
+	p.site_kind = site % (kinds + 1) < kinds ? topology_kinds[site % (kinds + 1)] : NULL;
+	p.hosts = take_size(&in);
+	p.bottlenecks = take_size(&in);
+	p.leaves = take_size(&in);
+	p.hosts_per_leaf = take_size(&in);
+	p.spines = take_size(&in);
+	p.uplinks = take_size(&in);
+	p.k = take_size(&in);
+	p.nics = take_size(&in);
+	p.borders = take_size(&in);
+	p.long_link_count = (uint32_t)take(&in, 1) % 5;
+	p.long_links = far;
+	if (take(&in, 1) % 4 == 0) {
+		p.rate_bps = take(&in, 8);
+		p.fabric_rate_bps = take(&in, 8);
+		p.border_rate_bps = take(&in, 8);
+		p.delay_ps = take(&in, 8);
+		p.fabric_delay_ps = take(&in, 8);
+		p.loss_ppb = (uint32_t)take(&in, 4);
+	}
+	for (int i = 0; i < 4; i++)
+		far[i] = (struct topology_long_link){take(&in, 6), take(&in, 6),
+						     (uint32_t)take(&in, 3)};
+	if (topology_build(&t, kind, &p, &err)) {
+		assert(err.message[0]);
+		return 0;
+	}
+	assert(topology_check(&t, &err) == 0);
+	if (t.node_count < 300) {
+		struct topology_paths *paths = topology_paths_create(&t, 1000);
+
+		assert(paths && topology_paths_longest_rtt_ps(paths, &longest) == 0);
+		topology_paths_free(paths);
+	}
+	topology_free(&t);
+	return 0;
+}

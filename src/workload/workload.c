@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Merges the parts in order of time and carries reports to the part that a message came from. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workload/workload_draw.h"
+#include "workload/workload_part.h"
+
+enum { CONNECTION_PART_SHIFT = 48 };
+
+struct workload {
+	struct workload_part *parts[WORKLOAD_PARTS_MAX];
+	uint32_t part_count;
+	bool begun;
+
+	/* Messages released by the last report: released[taken .. count - 1] are still to be taken.
+	 */
+	struct message *released;
+	uint32_t taken, count, capacity;
+};
+
+static const struct {
+	const char *name;
+	workload_create_part *create;
+	bool needs_hosts; /* two at least */
+} kinds[] = {
+	{"incast", incast_create, true},
+	{"permutation", permutation_create, true},
+	{"victim", victim_create, true},
+	{"staircase", staircase_create, true},
+	{"many-qps", many_qps_create, true},
+	{"all-to-all", all_to_all_create, true},
+	{"moe", moe_create, true},
+	{"ring", ring_create, true},
+	{"halving-doubling", halving_doubling_create, true},
+	{"tree", tree_create, true},
+	{"poisson", poisson_create, true},
+	{"poisson-incast", poisson_incast_create, true},
+	{"pairs", pairs_create, true},
+	{"hpcc-flows", hpcc_flows_create, false},
+	{"htsim-matrix", htsim_matrix_create, false},
+};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+const char *const workload_kinds[] = {"incast",     "permutation",  "victim",
+				      "staircase",  "many-qps",     "all-to-all",
+				      "moe",        "ring",         "halving-doubling",
+				      "tree",       "poisson",      "poisson-incast",
+				      "hpcc-flows", "htsim-matrix", "pairs",        NULL};
+
+struct workload *workload_create(void)
+{
+	return calloc(1, sizeof(struct workload));
+}
+
+static void part_free(struct workload_part *p)
+{
+	uint32_t *hosts = p->hosts;
+
+	p->ops->free(p);
+	free(hosts);
+}
+
+void workload_free(struct workload *w)
+{
+	if (!w)
+		return;
+	for (uint32_t i = 0; i < w->part_count; i++)
+		part_free(w->parts[i]);
+	free(w->released);
+	free(w);
+}
+
+int part_need(const char *name, uint64_t value, uint64_t min, uint64_t max, struct text_error *err)
+{
+	if (value >= min && value <= max)
+		return 0;
+	return text_fail(err, 0, "%s is %u; allowed are %u to %u", name, value, min, max);
+}
+
+void *part_alloc(const struct workload_part *common, size_t bytes)
+{
+	struct workload_part *p = calloc(1, bytes);
+
+	if (p)
+		*p = *common;
+	return p;
+}
+
+struct message part_message(const struct workload_part *p)
+{
+	return (struct message){
+		.start_ps = p->start_ps, .tag = p->tag, .class = p->class, .last = true};
+}
+
+static void to_workload(const struct workload_part *p, struct message *m)
+{
+	assert(m->src < p->host_count && m->dst < p->host_count && m->src != m->dst);
+	if (p->hosts) {
+		m->src = p->hosts[m->src];
+		m->dst = p->hosts[m->dst];
+	}
+	m->part = p->number;
+	m->connection |= (uint64_t)p->number << CONNECTION_PART_SHIFT;
+}
+
+void part_release(struct workload_part *p, const struct message *m)
+{
+	struct workload *w = p->workload;
+
+	/* The reserve is what one report can release: the one before has been taken. */
+	assert(w->count < w->capacity);
+	w->released[w->count] = *m;
+	to_workload(p, &w->released[w->count++]);
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The caller's list of hosts, as a copy; each host has one rank. */
+static int copy_hosts(struct workload_part *common, const struct workload_params *p,
+		      struct text_error *err)
+{
+	size_t bytes = p->host_count * sizeof(*p->hosts);
+	uint32_t *sorted;
+	int rc = 0;
+
+	if (!p->hosts)
+		return 0;
+	common->hosts = malloc(bytes + 1);
+	sorted = malloc(bytes + 1);
+	if (!common->hosts || !sorted) {
+		rc = -ENOMEM;
+		goto out;
+	}
+	memcpy(common->hosts, p->hosts, bytes);
+	memcpy(sorted, p->hosts, bytes);
+	qsort(sorted, p->host_count, sizeof(*sorted), compare_u32);
+	for (uint32_t i = 1; i < p->host_count && !rc; i++)
+		if (sorted[i] == sorted[i - 1])
+			rc = text_fail(err, 0, "host %u is named twice", (uint64_t)sorted[i]);
+out:
+	free(sorted);
+	if (rc) {
+		free(common->hosts);
+		common->hosts = NULL;
+	}
+	return rc;
+}
+
+/* Parts of one kind draw differently, and a part of another kind changes nothing. */
+static uint64_t part_seed(const struct workload *w, const char *kind, uint64_t seed)
+{
+	uint64_t of_kind = 0xcbf29ce484222325u, before = 0;
+
+	for (const char *c = kind; *c; c++)
+		of_kind = (of_kind ^ (uint8_t)*c) * 0x100000001b3u;
+	for (uint32_t i = 0; i < w->part_count; i++)
+		before += strcmp(w->parts[i]->facts.kind, kind) == 0;
+	return draw_seed(draw_seed(seed, of_kind), before);
+}
+
+static int reserve(struct workload *w, uint32_t messages)
+{
+	struct message *more;
+
+	if (messages <= w->capacity)
+		return 0;
+	more = realloc(w->released, messages * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	w->released = more;
+	w->capacity = messages;
+	return 0;
+}
+
+int workload_add(struct workload *w, const char *kind, const struct workload_params *p,
+		 struct text_error *err)
+{
+	struct workload_part common = {0}, *part;
+	int rc, k = 0;
+
+	while (k < KINDS && strcmp(kinds[k].name, kind) != 0)
+		k++;
+	if (k == KINDS)
+		return text_fail(err, 0,
+				 "no workload is called '%s'; allowed are incast, permutation, "
+				 "victim, staircase, many-qps, all-to-all, moe, ring, "
+				 "halving-doubling, tree, poisson, poisson-incast, pairs, hpcc-flows, "
+				 "htsim-matrix",
+				 kind);
+	if (w->begun || w->part_count == WORKLOAD_PARTS_MAX)
+		return text_fail(err, 0, "%u parts; allowed are %u, added before the first is used",
+				 (uint64_t)w->part_count + 1, (uint64_t)WORKLOAD_PARTS_MAX);
+	if (kinds[k].needs_hosts) {
+		rc = part_need("hosts", p->host_count, 2, WORKLOAD_HOSTS_MAX, err);
+		if (!rc)
+			rc = copy_hosts(&common, p, err);
+		if (rc)
+			return rc;
+		common.host_count = p->host_count;
+	}
+	rc = part_need("start, ps,", p->start_ps, 0, WORKLOAD_TIME_PS_MAX, err);
+	common.seed = part_seed(w, kind, p->seed);
+	common.start_ps = p->start_ps;
+	common.tag = p->tag;
+	common.class = p->class;
+	common.workload = w;
+	common.number = (uint8_t)w->part_count;
+	common.facts.kind = kinds[k].name;
+	if (!rc)
+		rc = kinds[k].create(&part, &common, p, err);
+	if (rc) {
+		free(common.hosts);
+		return rc;
+	}
+	rc = reserve(w, part->release_max);
+	if (rc) {
+		part_free(part);
+		return rc;
+	}
+	w->parts[w->part_count++] = part;
+	return 0;
+}
+
+bool workload_next(struct workload *w, struct message *out)
+{
+	struct workload_part *first = NULL;
+
+	w->begun = true;
+	for (uint32_t i = 0; i < w->part_count; i++) {
+		struct workload_part *p = w->parts[i];
+
+		if (!p->held && !p->over) {
+			p->held = p->ops->next(p, &p->ahead);
+			p->over = !p->held;
+		}
+		if (p->held && (!first || p->ahead.start_ps < first->ahead.start_ps))
+			first = p;
+	}
+	if (!first)
+		return false;
+	first->held = false;
+	*out = first->ahead;
+	to_workload(first, out);
+	return true;
+}
+
+static struct workload_part *reported(struct workload *w, const struct message *m)
+{
+	assert(m->part < w->part_count);
+	assert(w->taken == w->count);
+	w->taken = w->count = 0;
+	return w->parts[m->part];
+}
+
+void workload_sent(struct workload *w, const struct message *m, uint64_t now_ps)
+{
+	struct workload_part *p = reported(w, m);
+
+	if (p->ops->sent)
+		p->ops->sent(p, m, now_ps);
+}
+
+void workload_received(struct workload *w, const struct message *m, uint64_t now_ps)
+{
+	struct workload_part *p = reported(w, m);
+
+	if (p->ops->received)
+		p->ops->received(p, m, now_ps);
+}
+
+bool workload_released(struct workload *w, struct message *out)
+{
+	if (w->taken == w->count)
+		return false;
+	*out = w->released[w->taken++];
+	return true;
+}
+
+uint32_t workload_parts(const struct workload *w)
+{
+	return w->part_count;
+}
+
+void workload_facts(const struct workload *w, uint32_t part, struct workload_facts *out)
+{
+	assert(part < w->part_count);
+	*out = w->parts[part]->facts;
+}

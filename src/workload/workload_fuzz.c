@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whatever parameters are accepted, the workload can be run: hosts that exist and differ, times
+ * that never go back, a message never released before its cause, and as many as were promised if it
+ * ends.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workload/workload.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { STEPS_MAX = 3000, QUEUE_MAX = 1 << 17 };
+
+struct input {
+	const uint8_t *at, *end;
+};
+
+static uint64_t take(struct input *in, int bytes)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; i < bytes && in->at < in->end; i++)
+		value |= (uint64_t)*in->at++ << 8 * i;
+	return value;
+}
+
+/* The sizes that memory follows are kept small; the rest may be anything. */
+static struct workload_params take_params(struct input *in, const struct cdf *cdf)
+{
+	static struct workload_pair pairs[2];
+	struct workload_params p = {0};
+
+	p.seed = take(in, 1);
+	p.host_count = (uint32_t)take(in, 1);
+	p.start_ps = take(in, 8);
+	p.tag = (uint16_t)take(in, 2);
+	p.bytes = take(in, 6);
+	p.senders = (uint32_t)take(in, 2);
+	p.target = (uint32_t)take(in, 2);
+	p.stride = (uint32_t)take(in, 2);
+	p.jitter_ps = take(in, 8);
+	p.order = (enum workload_order)take(in, 1);
+	p.active_max = (uint32_t)take(in, 2);
+	p.rings = (uint32_t)take(in, 2);
+	p.chunks = (uint32_t)take(in, 2);
+	p.zipf_milli = (uint32_t)take(in, 2);
+	p.combine = take(in, 1) & 1;
+	p.step_gap_ps = take(in, 8);
+	p.rate_bps = take(in, 6);
+	p.load_ppm = (uint32_t)take(in, 4);
+	p.end_ps = take(in, 8);
+	p.count_max = take(in, 2);
+	p.victim_src = (uint32_t)take(in, 1);
+	p.victim_dst = (uint32_t)take(in, 1);
+	p.victim_bytes = take(in, 6);
+	p.interval_ps = take(in, 8);
+	p.connections = (uint32_t)take(in, 2);
+	p.idle = (uint32_t)take(in, 2);
+	p.cdf = cdf;
+	pairs[0] = (struct workload_pair){p.victim_src, p.victim_dst};
+	pairs[1] = (struct workload_pair){p.target, p.stride};
+	p.pairs = pairs;
+	p.pair_count = p.connections % 3;
+	return p;
+}
+
+static void check(const struct message *m, const uint32_t *hosts, uint32_t parts)
+{
+	assert(m->part < parts);
+	assert(m->src != m->dst && m->src < hosts[m->part] && m->dst < hosts[m->part]);
+	assert(m->bytes <= WORKLOAD_BYTES_MAX);
+}
+
+/* Every message is sent and received as soon as it is its turn; time stands still while none
+ * starts. */
+static void run(struct workload *w, const uint32_t *hosts)
+{
+	static struct message queue[QUEUE_MAX];
+	uint32_t head = 0, tail = 0, parts = workload_parts(w);
+	uint64_t now_ps = 0, steps = 0;
+	struct message m;
+	bool more = true;
+
+	while (steps++ < STEPS_MAX) {
+		if (head == tail) {
+			more = more && workload_next(w, &m);
+			if (!more)
+				return;
+			check(&m, hosts, parts);
+			if (m.start_ps > now_ps)
+				now_ps = m.start_ps;
+			if (!m.bytes)
+				continue;
+			queue[tail++ % QUEUE_MAX] = m;
+		}
+
+		struct message done = queue[head++ % QUEUE_MAX];
+
+		for (int i = 0; i < 2; i++) {
+			if (i)
+				workload_received(w, &done, now_ps);
+			else
+				workload_sent(w, &done, now_ps);
+			while (workload_released(w, &m)) {
+				assert(m.start_ps >= now_ps);
+				check(&m, hosts, parts);
+				assert(tail - head < QUEUE_MAX);
+				queue[tail++ % QUEUE_MAX] = m;
+			}
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, data + size};
+	uint32_t hosts[WORKLOAD_PARTS_MAX], kinds = 0;
+	struct workload *w = workload_create();
+	struct text_error none;
+	struct cdf cdf;
+	char sizes[32];
+
+	/* All of one size. */
+	snprintf(sizes, sizeof(sizes), "%u 100\n", (unsigned)take(&in, 2) + 1);
+	assert(w && cdf_read(&cdf, sizes, strlen(sizes), &none) == 0);
+	while (workload_kinds[kinds])
+		kinds++;
+	while (in.at < in.end && workload_parts(w) < 3) {
+		const char *kind = workload_kinds[take(&in, 1) % kinds];
+		struct workload_params p = take_params(&in, &cdf);
+		struct text_error err = {0};
+
+		hosts[workload_parts(w)] = p.host_count;
+		if (workload_add(w, kind, &p, &err))
+			assert(err.message[0]);
+	}
+	run(w, hosts);
+	workload_free(w);
+	cdf_free(&cdf);
+	return 0;
+}

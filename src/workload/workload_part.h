@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a kind of workload is to the rest: a generator behind four calls. A part speaks of hosts by
+ * rank and numbers its connections from 0; workload.c turns both into what the simulation sees.
+ */
+#ifndef WORKLOAD_WORKLOAD_PART_H
+#define WORKLOAD_WORKLOAD_PART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "workload/workload.h"
+
+struct workload_part;
+
+struct workload_part_ops {
+	bool (*next)(struct workload_part *, struct message *);
+	/* May be NULL: nothing waits for it. */
+	void (*sent)(struct workload_part *, const struct message *, uint64_t now_ps);
+	void (*received)(struct workload_part *, const struct message *, uint64_t now_ps);
+	void (*free)(struct workload_part *);
+};
+
+struct workload_part {
+	const struct workload_part_ops *ops;
+	uint64_t seed; /* already of this kind and this part */
+	uint64_t start_ps;
+	uint32_t host_count; /* ranks */
+	uint16_t tag;
+	uint8_t class;
+	uint32_t release_max; /* messages that one report can release */
+	struct workload_facts facts;
+
+	/* workload.c's. */
+	uint32_t *hosts; /* by rank; NULL: rank is host */
+	struct workload *workload;
+	uint8_t number;
+	bool held; /* `next` is in `ahead` */
+	bool over; /* `next` has said so */
+	struct message ahead;
+};
+
+/*
+ * A kind: checks its parameters, allocates a struct that begins with a workload_part, and fills in
+ * ops, release_max and facts. The rest of *common is to be copied. 0, -EINVAL, -ENOMEM.
+ */
+typedef int workload_create_part(struct workload_part **out, const struct workload_part *common,
+				 const struct workload_params *, struct text_error *);
+
+workload_create_part incast_create, permutation_create, victim_create, many_qps_create, pairs_create;
+workload_create_part staircase_create;
+workload_create_part all_to_all_create, moe_create;
+workload_create_part ring_create, halving_doubling_create, tree_create;
+workload_create_part poisson_create, poisson_incast_create;
+workload_create_part hpcc_flows_create, htsim_matrix_create;
+
+/* A message of this part with everything filled in that all its messages share. */
+struct message part_message(const struct workload_part *);
+
+/* Hands a message on to workload_released. */
+void part_release(struct workload_part *, const struct message *);
+
+/* Zeroed memory of `bytes` whose first member is a workload_part, a copy of *common. */
+void *part_alloc(const struct workload_part *common, size_t bytes);
+
+/* -EINVAL and the reason, unless min <= value <= max. */
+int part_need(const char *name, uint64_t value, uint64_t min, uint64_t max, struct text_error *);
+
+#endif
