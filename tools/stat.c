@@ -17,7 +17,7 @@
 
 #include "engine/config.h"
 #include "engine/stats.h"
-#include "io/group.h"
+#include "group/group.h"
 
 enum { WAIT_MS = 300, UIDS_MAX = 16 };
 

@@ -12,7 +12,7 @@
 
 #include "engine/engine.h"
 #include "engine/stats.h"
-#include "io/group.h"
+#include "group/group.h"
 #include "io/io.h"
 #include "nic/nic.h"
 

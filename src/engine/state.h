@@ -53,7 +53,7 @@
 #include "engine/gids.h"
 #include "engine/lock.h"
 #include "engine/loop.h"
-#include "io/group.h"
+#include "group/group.h"
 #include "io/udp.h"
 
 enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_BLOCKED };

@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "io/group_join.h"
+#include "group/group_join.h"
 #include "io/udp.h"
 
 enum {

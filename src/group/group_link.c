@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Owns no state. Every function leaves no descriptor behind when it fails. */
-#include "io/group_link.h"
+#include "group/group_link.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "io/group_msg.h"
+#include "group/group_msg.h"
 
 enum {
 	BACKLOG = 256,

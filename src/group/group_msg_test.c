@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "io/group_msg.h"
+#include "group/group_msg.h"
 
 static struct group_msg sample(enum group_msg_type type)
 {

@@ -26,14 +26,14 @@
  *	STAT_FD  member: slot, and a descriptor if it has one
  *	FORWARD  member: a packet that came to me and is yours
  */
-#ifndef IO_GROUP_MSG_H
-#define IO_GROUP_MSG_H
+#ifndef GROUP_GROUP_MSG_H
+#define GROUP_GROUP_MSG_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/pkt.h"
-#include "io/group.h"
+#include "group/group.h"
 
 enum group_msg_type {
 	GROUP_HELLO = 1,

@@ -3,8 +3,8 @@
  * What every test of the group starts with. Members are forked processes that report what reaches them;
  * the test sends datagrams, kills members and starts others. VERBENA_TEST_SEED repeats a run.
  */
-#ifndef IO_GROUP_MEMBERS_H
-#define IO_GROUP_MEMBERS_H
+#ifndef GROUP_GROUP_MEMBERS_H
+#define GROUP_GROUP_MEMBERS_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,9 +30,9 @@
 
 #include "base/byteorder.h"
 #include "base/prng.h"
-#include "io/group.h"
-#include "io/group_link.h"
-#include "io/group_state.h"
+#include "group/group.h"
+#include "group/group_link.h"
+#include "group/group_state.h"
 #include "io/udp.h"
 
 enum { ROUNDS = 20, MEMBERS_MAX = GROUP_SLOTS + 1, DATAGRAM = 40, WAIT_MS = 3000 };

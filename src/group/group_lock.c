@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "io/group_join.h"
+#include "group/group_join.h"
 
 enum {
 	LEASE_MS = 600,    /* longer than any part of a join that needs the lock */

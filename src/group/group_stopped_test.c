@@ -3,7 +3,7 @@
  * Members and joiners that are stopped, as Ctrl-Z and a debugger do, or that nobody can ask: others join all
  * the same, and everybody is reached, while they are stopped, when they go on and when they are killed.
  */
-#include "io/group_members.h"
+#include "group/group_members.h"
 
 #include <sys/ptrace.h>
 

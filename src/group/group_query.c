@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/group.h"
-#include "io/group_link.h"
-#include "io/group_msg.h"
+#include "group/group.h"
+#include "group/group_link.h"
+#include "group/group_msg.h"
 
 static uint64_t now_ms(void)
 {

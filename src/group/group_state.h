@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The inside of a group, shared by the files that build it (group_join.h) and group.c, which runs it. */
-#ifndef IO_GROUP_STATE_H
-#define IO_GROUP_STATE_H
+#ifndef GROUP_GROUP_STATE_H
+#define GROUP_GROUP_STATE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "io/group.h"
-#include "io/group_msg.h"
+#include "group/group.h"
+#include "group/group_msg.h"
 
 enum {
 	GROUP_CLIENTS_MAX = 192, /* every other member forwarding to us, and some who ask */

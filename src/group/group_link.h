@@ -3,8 +3,8 @@
  * Abstract-name sockets between processes of one user, and records with descriptors over them. All
  * sockets are SOCK_SEQPACKET, close-on-exec and non-blocking.
  */
-#ifndef IO_GROUP_LINK_H
-#define IO_GROUP_LINK_H
+#ifndef GROUP_GROUP_LINK_H
+#define GROUP_GROUP_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/group_join.h"
+#include "group/group_join.h"
 
 enum {
 	ANSWER_MS_MAX = 250, /* what the live members get to answer in, all together */

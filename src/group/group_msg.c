@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pure codec of the group's messages; what they cause is in group.c and group_join.c. */
-#include "io/group_msg.h"
+#include "group/group_msg.h"
 
 #include <assert.h>
 #include <string.h>

@@ -33,8 +33,8 @@
  * Where a kernel coalesces the packets of one sender (GRO on a real interface), those of two slots
  * can come in one datagram, which goes where its first packet belongs.
  */
-#ifndef IO_GROUP_H
-#define IO_GROUP_H
+#ifndef GROUP_GROUP_H
+#define GROUP_GROUP_H
 
 #include <stdbool.h>
 #include <stddef.h>

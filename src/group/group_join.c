@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/group_join.h"
+#include "group/group_join.h"
 #include "io/udp.h"
 
 enum {

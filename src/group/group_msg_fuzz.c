@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "io/group_msg.h"
+#include "group/group_msg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of a group: members join, die, stop and pass on what is not theirs, and each is reached. */
-#include "io/group_members.h"
+#include "group/group_members.h"
 
 #include <net/if.h>
 #include <sys/ioctl.h>

@@ -6,7 +6,7 @@
  * All descriptors that can wake us are in one epoll instance, whose own descriptor is what the
  * engine waits on.
  */
-#include "io/group.h"
+#include "group/group.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "io/group_link.h"
-#include "io/group_state.h"
+#include "group/group_link.h"
+#include "group/group_state.h"
 #include "io/udp.h"
 
 enum {

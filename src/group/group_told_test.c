@@ -3,7 +3,7 @@
  * What is told of a group: to a process that cannot join, why, and of whom; to a tool, who its members are
  * and where their counters lie.
  */
-#include "io/group_members.h"
+#include "group/group_members.h"
 
 static void a_tool_finds_the_members_and_their_counters(void **state)
 {

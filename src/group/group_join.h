@@ -3,16 +3,16 @@
  * What a process knows while it joins, and the parts of joining: the lock, the members, a place. Nothing
  * here is needed of any member: a stopped one neither answers nor lets go, and is done without.
  */
-#ifndef IO_GROUP_JOIN_H
-#define IO_GROUP_JOIN_H
+#ifndef GROUP_GROUP_JOIN_H
+#define GROUP_GROUP_JOIN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "io/group.h"
-#include "io/group_link.h"
-#include "io/group_state.h"
+#include "group/group.h"
+#include "group/group_link.h"
+#include "group/group_state.h"
 
 enum member_state {
 	NOBODY,

@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "io/group_link.h"
-#include "io/group_state.h"
+#include "group/group_link.h"
+#include "group/group_state.h"
 #include "io/udp.h"
 
 void group_socks_init(struct group *g)
