@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "nic/state.h"
-#include "transport/congestion.h"
+#include "transport/rocev2/congestion.h"
 #include "transport/request.h"
 #include "transport/veroce/veroce.h"
 #include "wire/psn.h"

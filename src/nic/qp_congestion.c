@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A look at congestion control from outside: changes nothing, and costs nothing while nobody looks. */
 #include "nic/state.h"
-#include "transport/congestion.h"
+#include "transport/rocev2/congestion.h"
 #include "transport/veroce/veroce.h"
 
 static void look(const struct cc *c, const struct cc_kind *kind, struct nic_congestion *out)

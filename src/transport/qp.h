@@ -30,7 +30,7 @@
 #include "transport/patience.h"
 #include "transport/srq.h"
 #include "transport/tx.h"
-#include "transport/veroce/pair.h"
+#include "transport/paths/pair.h"
 #include "transport/veroce/rxshare.h"
 #include "wire/bth.h"
 #include "wire/opcode.h"

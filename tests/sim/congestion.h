@@ -4,7 +4,7 @@
 #define SIM_CONGESTION_H
 
 #include "sim/sim.h"
-#include "transport/congestion.h"
+#include "transport/rocev2/congestion.h"
 #include "wire/psn.h"
 
 /* Read by congestion_tweak() when a duo is made; borrowed as long as the duo lives. */

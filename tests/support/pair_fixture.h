@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "transport/veroce/path_choice.h"
+#include "transport/paths/path_choice.h"
 
 enum { MTU = 1024, PACKET = 1000, WINDOW = 64 * 1024 };
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #include "transport/request.h"
-#include "transport/veroce/path_rtt.h"
+#include "transport/paths/path_rtt.h"
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
 

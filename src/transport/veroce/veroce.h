@@ -31,8 +31,8 @@
 
 #include "transport/message.h"
 #include "transport/qp.h"
-#include "transport/veroce/pair.h"
-#include "transport/veroce/path_choice.h"
+#include "transport/paths/pair.h"
+#include "transport/paths/path_choice.h"
 #include "transport/veroce/rx_space.h"
 #include "transport/veroce/tx_space.h"
 #include "wire/icrc.h"

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "transport/congestion.h"
+#include "transport/rocev2/congestion.h"
 #include "transport/message.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"

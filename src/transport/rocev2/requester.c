@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "transport/congestion.h"
+#include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
 #include "transport/request.h"
 #include "wire/atomiceth.h"

@@ -8,8 +8,8 @@
  * BECN bit, which IBTA gives a meaning in CNPs alone: our choice, for networks in which both ends are
  * ours (struct transport, ce_echo).
  */
-#ifndef TRANSPORT_CONGESTION_H
-#define TRANSPORT_CONGESTION_H
+#ifndef TRANSPORT_ROCEV2_CONGESTION_H
+#define TRANSPORT_ROCEV2_CONGESTION_H
 
 #include <stdbool.h>
 #include <stdint.h>

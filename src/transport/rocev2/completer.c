@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "transport/congestion.h"
+#include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"

@@ -2,13 +2,13 @@
 /*
  * The path that a packet takes (veRoCE 9.1), of those whose window has room and whose pace lets it go.
  */
-#ifndef TRANSPORT_VEROCE_PATH_CHOICE_H
-#define TRANSPORT_VEROCE_PATH_CHOICE_H
+#ifndef TRANSPORT_PATHS_PATH_CHOICE_H
+#define TRANSPORT_PATHS_PATH_CHOICE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/veroce/pair.h"
+#include "transport/paths/pair.h"
 
 /*
  * A QP's place in spreading: a run of packets stays on one path, so that it can travel as a train. With

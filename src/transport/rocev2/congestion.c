@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Between a RoCEv2 QP and its algorithm: counts, times and paces; sends CNPs. */
-#include "transport/congestion.h"
+#include "transport/rocev2/congestion.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reliable connection over RoCEv2: joins requester, completer and responder. */
-#include "transport/congestion.h"
+#include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
 #include "transport/veroce/veroce.h"
 

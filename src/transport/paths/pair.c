@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/siphash.h"
-#include "transport/veroce/pair.h"
+#include "transport/paths/pair.h"
 
 enum {
 	RTO_UNKNOWN = 8, /* shortest timeouts, as long as no round trip was measured */

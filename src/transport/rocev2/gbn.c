@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "transport/congestion.h"
+#include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
 
 /*

@@ -3,12 +3,12 @@
  * Round trips of a path, and what follows from them: its timeout, the time that it gets for reordering, and
  * what the pair may have in flight.
  */
-#ifndef TRANSPORT_VEROCE_PATH_RTT_H
-#define TRANSPORT_VEROCE_PATH_RTT_H
+#ifndef TRANSPORT_PATHS_PATH_RTT_H
+#define TRANSPORT_PATHS_PATH_RTT_H
 
 #include <stdint.h>
 
-#include "transport/veroce/pair.h"
+#include "transport/paths/pair.h"
 
 /* One was measured; it is not 0. */
 void path_rtt_sample(const struct pair_config *, struct pair *, uint32_t path, uint64_t rtt_ns);

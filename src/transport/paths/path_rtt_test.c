@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What round trips teach of paths. */
 #include "support/pair_fixture.h"
-#include "transport/veroce/path_rtt.h"
+#include "transport/paths/path_rtt.h"
 
 /* ---- round trips ---------------------------------------------------------------------- */
 

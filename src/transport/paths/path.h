@@ -3,8 +3,8 @@
  * A path of a pair of hosts: what is in flight on it, its round trip, its window and pace, and whether it is
  * up. `path` below is its index in pair.path.
  */
-#ifndef TRANSPORT_VEROCE_PATH_H
-#define TRANSPORT_VEROCE_PATH_H
+#ifndef TRANSPORT_PATHS_PATH_H
+#define TRANSPORT_PATHS_PATH_H
 
 #include <stdbool.h>
 #include <stdint.h>

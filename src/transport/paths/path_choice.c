@@ -3,7 +3,7 @@
  * The choice of a path. New packets go in flowlets, the better of two paths at random; a copy goes where it
  * arrives first. A path that is down, or whose window or pace lets nothing go, is passed over.
  */
-#include "transport/veroce/path_choice.h"
+#include "transport/paths/path_choice.h"
 
 enum {
 	FLOWLETS_A_WINDOW = 4,

@@ -6,10 +6,10 @@
  * is acknowledged, while another path is up: random loss does not look like that. It comes up again when
  * probes on it are answered: a slow path is never shut, only a dead one (veRoCE 9.1).
  */
-#include "transport/veroce/path.h"
+#include "transport/paths/path.h"
 
-#include "transport/veroce/pair.h"
-#include "transport/veroce/path_rtt.h"
+#include "transport/paths/pair.h"
+#include "transport/paths/path_rtt.h"
 
 enum {
 	PATH_SILENT_MAX = 8,

@@ -8,8 +8,8 @@
  * turns at the nic share it out. A QP that finds no room waits in `waiting` and is activated when
  * something is acknowledged.
  */
-#ifndef TRANSPORT_VEROCE_PAIR_H
-#define TRANSPORT_VEROCE_PAIR_H
+#ifndef TRANSPORT_PATHS_PAIR_H
+#define TRANSPORT_PATHS_PAIR_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,8 +19,8 @@
 #include "base/prng.h"
 #include "cc/cc.h"
 #include "cc/params.h"
-#include "transport/veroce/path.h"
-#include "transport/veroce/trim_window.h"
+#include "transport/paths/path.h"
+#include "transport/paths/trim_window.h"
 #include "transport/veroce/tx_space.h"
 
 enum pair_speaks {

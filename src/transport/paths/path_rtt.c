@@ -3,7 +3,7 @@
  * What a path's round trips teach: its timeout (RFC 6298, per path), how late a packet may be there, and how
  * much the network holds; and what of them congestion control is told.
  */
-#include "transport/veroce/path_rtt.h"
+#include "transport/paths/path_rtt.h"
 
 enum {
 	REO_ROUNDS = 256, /* round trips that a path is taken for one that reorders */

@@ -7,9 +7,9 @@
  * cannot answer takes its bytes off, so that after a round trip it is what arrived; and which grows
  * slowly, as a hundred others grow too, until for many rounds nothing more is trimmed so.
  */
-#include "transport/veroce/trim_window.h"
+#include "transport/paths/trim_window.h"
 
-#include "transport/veroce/pair.h"
+#include "transport/paths/pair.h"
 
 enum {
 	HEAVY = 4, /* a fourth of a round, ... */
