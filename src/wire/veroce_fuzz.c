@@ -26,8 +26,9 @@ static void clear_reserved(uint8_t *headers, const struct veroce_packet *p, uint
 		uint16_t header;
 		uint8_t byte;
 	} reserved[] = {
-		{H_MSNETH, 0},   {H_RQETH, 0},    {H_POETH, 0},    {H_CAPSETH, 16},
-		{H_CAPSETH, 28}, {H_CAPSETH, 29}, {H_CAPSETH, 30}, {H_CAPSETH, 31},
+		{H_MSNETH, 0},
+		{H_RQETH, 0},
+		{H_POETH, 0},
 	};
 
 	headers[4] &= 0xc0;
