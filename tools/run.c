@@ -30,7 +30,7 @@ static const char usage[] =
 	"\n"
 	"      --pcap FILE      capture what is sent and received; %p in FILE is the process id\n"
 	"      --impair SPEC    spoil what is received, for example drop=1%,seed=7; keys: drop dup\n"
-	"                       reorder corrupt delay jitter rate limit seed\n"
+	"                       reorder corrupt ce delay jitter rate limit seed\n"
 	"      --set KEY=VALUE  any setting of 'verbena help', without VERBENA_\n"
 	"      --preload        preload libibverbs too, for libraries with a run path of their own\n"
 	"  -h, --help           this text\n"

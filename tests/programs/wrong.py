@@ -3,6 +3,7 @@
 """Wrong settings, wrong words, a port in other hands: a clear sentence and a status, never a hang."""
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -78,8 +79,8 @@ def config_file(place):
 
 def tool_words(place):
     """The tool's own arguments."""
-    def tool(*words):
-        p = Process(place.wrap(0, [place.verbena] + list(words)))
+    def tool(*words, env=None):
+        p = Process(place.wrap(0, [place.verbena] + list(words)), env)
         status = p.wait(PATIENCE_S)
         out = p.output()
         p.kill()
@@ -105,6 +106,12 @@ def tool_words(place):
         check(status == 0 and "verbena" in out.lower(), "%s: status %s\n%s" % (words, status, out))
     status, out = tool("stat", "--json")
     check(status == 0 and json.loads(out) is not None, out)
+    # What --impair takes is what the parser says it takes.
+    _, out = tool("run", "true", env={"VERBENA_IMPAIR": "nonsense=1"})
+    keys = re.search(r"the keys are ([a-z, ]+)", out).group(1).split(", ")
+    status, out = tool("run", "--help")
+    missing = [k for k in keys if not re.search(r"\b%s\b" % k, out.split("keys:")[1].split("--set")[0])]
+    check(status == 0 and len(keys) > 5 and not missing, "run --help leaves out %s" % missing)
 
 
 # ---- programs to which the loader does not give our libraries -------------------------------------
