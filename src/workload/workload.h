@@ -175,8 +175,8 @@ struct workload_params {
 int workload_add(struct workload *, const char *kind, const struct workload_params *,
 		 struct text_error *err);
 
-/* The kinds' names, ended by NULL. */
-extern const char *const workload_kinds[];
+/* The name of the i-th kind, from 0 on; NULL behind the last. */
+const char *workload_kind(int i);
 
 /* The next message whose time is known, in order of time; ties in order of parts. */
 bool workload_next(struct workload *, struct message *);

@@ -129,10 +129,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* All of one size. */
 	snprintf(sizes, sizeof(sizes), "%u 100\n", (unsigned)take(&in, 2) + 1);
 	assert(w && cdf_read(&cdf, sizes, strlen(sizes), &none) == 0);
-	while (workload_kinds[kinds])
+	while (workload_kind(kinds))
 		kinds++;
 	while (in.at < in.end && workload_parts(w) < 3) {
-		const char *kind = workload_kinds[take(&in, 1) % kinds];
+		const char *kind = workload_kind(take(&in, 1) % kinds);
 		struct workload_params p = take_params(&in, &cdf);
 		struct text_error err = {0};
 

@@ -242,12 +242,12 @@ static void impossible_parameters_are_refused_with_the_reason(void **state)
 
 static void every_kind_that_is_listed_is_known(void **state)
 {
-	for (int i = 0; workload_kinds[i]; i++) {
+	for (int i = 0; workload_kind(i); i++) {
 		struct workload *w = workload_create();
 		struct workload_params p = {0};
 		struct text_error err = {0};
 
-		assert_int_equal(workload_add(w, workload_kinds[i], &p, &err), -EINVAL);
+		assert_int_equal(workload_add(w, workload_kind(i), &p, &err), -EINVAL);
 		assert_null(strstr(err.message, "no workload is called"));
 		workload_free(w);
 	}
