@@ -22,7 +22,7 @@
  *  28 |                    own nonce                                  |
  *     +---------------------------------------------------------------+
  *
- * State and own nonce are reserved in 13.1 (our choice, as CAPS_SEAL is).
+ * State and own nonce are what CAPS_SEAL needs.
  */
 #ifndef WIRE_CAPSETH_H
 #define WIRE_CAPSETH_H

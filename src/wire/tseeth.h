@@ -39,8 +39,8 @@ struct tseeth {
 	uint8_t dups;      /* duplicates among them, modulo 256 */
 	uint32_t path_ce;  /* 24 bits; packets that carried a congestion mark */
 	/*
-	 * What the QP may send, at most, headers and frames included; 0: as much as it likes. (13.2 has a
-	 * window in KB there; a rate is our choice: docs/veroce.md.)
+	 * What the QP may send, at most, headers and frames included; 0: as much as it likes. (A rate and no
+	 * window: docs/veroce.md.)
 	 */
 	uint32_t share_kbps;
 	bool has_share; /* not in the bytes: whether the last word is there */

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What must hold of the tree itself: who may know whom, and a core without I/O, clocks or threads.
 
-Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core headers spdx
+Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core headers spdx citations
 
 `includes` reads the #include lines. `links` looks at what was compiled into BUILD: a function or variable of another
 module is an arrow by whatever header it came in.
+`citations` looks whether docs/veroce-wire.md has the sections and rules that comments name.
 """
 import json
 import pathlib
@@ -145,9 +146,51 @@ def check_spdx(root):
             yield f"{name}: no SPDX line among the first three"
 
 
+# docs/veroce-wire.md numbers what is cited: `veRoCE 6.2`, `veRoCE 2 and 3`, `out-of-order R7`, `out-of-order O5 to O8; R9`.
+# A citation may go on over the end of a line of comment.
+CITING = ["src", "tests", "bench", "tools", "share"]
+CITING_FILES = {".c", ".h", ".py", ".sh", ".lua", ".txt", ".cmake", ".ini"}
+BREAK = r"(?:[ ]|[ ]?\n[ \t]*(?:\*|--|#|//)?[ ]*)"
+AND = rf"(?:[,;]{BREAK}?|{BREAK}(?:and|to|or){BREAK})"
+SECTION = r"\d+(?:\.\d+)*(?![\w%]|\.\d|-\w)"
+RULE = r"(?:[RO]\d+|problem [A-Z])\b"
+CITATION = re.compile(
+    rf"(?:veRoCE{BREAK}(?P<sections>{SECTION}(?:{AND}{SECTION})*)"
+    rf"|[Oo]ut-of-order{BREAK}(?P<rules>(?:{RULE}|{SECTION})(?:{AND}(?:{RULE}|{SECTION}))*))")
+# In the engine's own folders a number in brackets is a section, and R with a number a rule.
+BARE_IN = re.compile(r"src/transport/(veroce|paths)/|src/wire/(veroce|capseth|tseth|tseeth)")
+BARE = re.compile(r"(?<![\w.)])\((?P<sections>\d+\.\d+(?:, \d+(?:\.\d+)?)*)(?=[,)])|\((?P<rules>R\d+)\)")
+
+
+def numbered(page):
+    """What can be cited: sections of the first part, and "out-of-order" ones, rules, cases and problems of the second."""
+    return (set(re.findall(r"^#+ (\d+(?:\.\d+)?)\.? ", page, flags=re.M)),
+            set(re.findall(r"^## Out-of-order (\d+)\. ", page, flags=re.M)) |
+            set(re.findall(r"^- \*\*(R\d+)\.\*\* ", page, flags=re.M)) |
+            set(re.findall(r"^\| (O\d+) \| ", page, flags=re.M)) |
+            {"problem " + p for p in re.findall(r"^\| ([A-Z]) \| ", page, flags=re.M)})
+
+
+def check_citations(root):
+    sections, rules = numbered((root / "docs/veroce-wire.md").read_text())
+    for path in sorted(p for folder in CITING for p in (root / folder).glob("**/*")):
+        if path.suffix not in CITING_FILES or not path.is_file():
+            continue
+        text = path.read_text(errors="replace")
+        bare = BARE.finditer(text) if BARE_IN.match(path.relative_to(root).as_posix()) else []
+        for m in [*CITATION.finditer(text), *bare]:
+            line = text.count("\n", 0, m.start()) + 1
+            for cited in re.findall(SECTION, m["sections"] or ""):
+                if cited not in sections:
+                    yield f"{path}:{line}: docs/veroce-wire.md has no section {cited}"
+            for cited in re.findall(rf"{RULE}|(?<![RO\d.]){SECTION}", m["rules"] or ""):
+                if cited not in rules:
+                    yield f"{path}:{line}: docs/veroce-wire.md has no {cited}"
+
+
 def main():
     checks = {"includes": check_includes, "links": check_links, "core": check_core, "headers": check_headers,
-              "spdx": check_spdx}
+              "spdx": check_spdx, "citations": check_citations}
     if len(sys.argv) < 3 or sys.argv[1] not in checks or len(sys.argv) != 3 + (sys.argv[1] == "links"):
         sys.exit(__doc__)
     problems = list(checks[sys.argv[1]](*map(pathlib.Path, sys.argv[2:])))

@@ -219,8 +219,8 @@ void caps_hurry(struct qp *qp, uint64_t now_ns)
 }
 
 /*
- * The PSN that it expects of us first. (13.1 has the sender's own first PSN there, which a verbs program
- * tells its device only after RTR: our choice.) Not judged before ours is known.
+ * The PSN that it expects of us first. (13.1: not the sender's own, which a verbs program
+ * tells its device only after RTR.) Not judged before ours is known.
  */
 static bool has_begun(const struct qp *qp)
 {
