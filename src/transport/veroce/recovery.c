@@ -721,9 +721,12 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 		cc_on_loss(&vr->pair->path[tx_record(&s->tx, s->tx.una)->path].cc, now_ns,
 			   CC_LOSS_RTO);
 	tp->loss->timeout(tp, qp, s, now_ns);
-	/* What is lost may have to wait until the oldest is taken, after an RNR NAK. */
+	/*
+	 * What is lost may have to wait until the oldest is taken, after an RNR NAK. The peer may have taken it, and
+	 * said so but for an acknowledgement that was lost: a copy has it said again.
+	 */
 	if (!s->tx.lost || (is_q(qp, s) && vr->w->refused &&
-			    tx_record(&s->tx, s->tx.una)->state == TX_FLYING))
+			    tx_record(&s->tx, s->tx.una)->state != TX_LOST))
 		recovery_lose(tp, qp, s, s->tx.una, now_ns);
 	/* One at least goes out, whatever is held to be in flight: else nothing might ever again. */
 	if (tx_record(&s->tx, s->tx.una)->state == TX_LOST)
