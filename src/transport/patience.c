@@ -34,6 +34,11 @@ bool patience_keeps(struct transport *tp, const struct qp *qp, uint64_t since_ns
 	return true;
 }
 
+bool patience_is_over(const struct transport *tp, const struct qp *qp, uint64_t now_ns)
+{
+	return is_gone(&tp->patience, slot_of(qp), now_ns);
+}
+
 uint64_t patience_late_ns(const struct transport *tp, uint64_t due_ns, uint64_t now_ns)
 {
 	uint64_t late_ns = now_ns - due_ns;

@@ -28,6 +28,8 @@ struct patience {
 void patience_doubt(struct transport *, const struct qp *);
 /* Whether a QP that would give up shall not, as nothing was heard since `since_ns`. */
 bool patience_keeps(struct transport *, const struct qp *, uint64_t since_ns, uint64_t now_ns);
+/* Whether none is left with the QP's peer, as it is known to be gone. */
+bool patience_is_over(const struct transport *, const struct qp *, uint64_t now_ns);
 /* A slot that was doubted, once; -1: none. */
 int patience_next(struct patience *);
 /*

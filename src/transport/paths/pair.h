@@ -21,6 +21,7 @@
 #include "cc/params.h"
 #include "transport/paths/path.h"
 #include "transport/paths/trim_window.h"
+#include "transport/veroce/stall.h"
 #include "transport/veroce/tx_space.h"
 
 enum pair_speaks {
@@ -65,6 +66,7 @@ struct pair {
 	bool local;
 	uint32_t mtu_bytes;
 	uint64_t made_ns;
+	struct stall stall; /* of a peer on this host */
 	/*
 	 * path_count of them: to a host of one path there are no more. What only receives has none of its own:
 	 * until it has begun, these are nobody's, to be read only, and as of paths that nothing was sent on.

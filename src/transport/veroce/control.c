@@ -15,8 +15,19 @@
 #include "transport/veroce/veroce.h"
 #include "wire/icrc.h"
 
+enum { CONTEXT_STALL = 0x100 }; /* beside the path: asked by stall.c */
+
 static const uint64_t probe_lost_ns = 20000000;
 static const uint64_t slow_period_ns = 30000; /* three fit in the 100 us in which they are counted */
+
+/* The peer runs. Who asked looks at once whether that proves anything; the others do when they meant to. */
+static void stall_answer(struct transport *tp, struct qp *qp, const struct rtteth *rtt, uint64_t now_ns)
+{
+	if (stall_answered(tp, qp->veroce->pair, rtt->tx1, now_ns))
+		veroce_set_timer(tp, qp, recovery_deadline_of_both(tp, qp), now_ns);
+	else
+		tp->counters.rx_dropped++;
+}
 
 /* Its source port tells the path (10); from a port that is none of ours, it means them all. */
 void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
@@ -35,7 +46,9 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		break;
 	case OP_RTT_RESPONSE:
 		/* Of a probe that is on its way: its TX1 comes back. */
-		if (path < pair->path_count && pair->path[path].probe_sent_ns &&
+		if (p->rtt.context & CONTEXT_STALL)
+			stall_answer(tp, qp, &p->rtt, now_ns);
+		else if (path < pair->path_count && pair->path[path].probe_sent_ns &&
 		    (uint32_t)pair->path[path].probe_sent_ns == p->rtt.tx1)
 			path_probe_answered(&tp->pairs, pair, path, now_ns);
 		else
@@ -103,6 +116,18 @@ static bool send_rtt(struct transport *tp, struct qp *qp, uint8_t opcode, uint32
 	return true;
 }
 
+static bool send_stall_ask(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct rtteth rtt = {.context = CONTEXT_STALL, .tx1 = (uint32_t)now_ns};
+
+	if (!send_rtt(tp, qp, OP_RTT_REQUEST, 0, &rtt))
+		return false;
+	qp->veroce->w->stall_ask = false;
+	qp->veroce->pair->stall.asked_ns = now_ns;
+	tp->counters.path_probes++;
+	return true;
+}
+
 /* One probe at a time on each path that is down. */
 static bool probe_due(const struct path *p, uint64_t now_ns)
 {
@@ -121,6 +146,8 @@ bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			return false;
 		vr->w->rtt_reply = false;
 	}
+	if (vr->w->stall_ask && !send_stall_ask(tp, qp, now_ns))
+		return false;
 	if (vr->w->slow_due && !send_slow(tp, qp))
 		return false;
 	for (uint32_t i = 0; pair->down_count && i < pair->path_count; i++) {

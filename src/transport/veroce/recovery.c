@@ -232,6 +232,8 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 		uint32_t i = (uint32_t)__builtin_ctz(paths);
 
 		paths &= paths - 1;
+		if (pair->local && news->path[i].newest_tx_ns)
+			stall_read(tp, pair, news->path[i].newest_tx_ns, now_ns);
 		path_acked(&tp->pairs, pair, i, &news->path[i], &echo, p->bth.becn, now_ns);
 	}
 	for (uint32_t late = news->late_paths; late; late &= late - 1) {
@@ -540,16 +542,21 @@ static uint64_t slowest_srtt_ns(const struct qp *qp, const struct sender *s)
 	return srtt ? srtt : pair->srtt_ns;
 }
 
-/* When the first packet that is unacknowledged has waited too long, or has again. */
-static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
+/* Since when the first packet that is unacknowledged has waited, or has again. */
+static uint64_t rto_since(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
 	uint64_t since = tp->loss->since ? tp->loss->since(qp, s) : s->progress_ns;
 
 	if (s->retries && s->timeout_ns > since)
 		since = s->timeout_ns;
-	if (s->from_ns > since)
-		since = s->from_ns;
-	since += rto_ns(tp, qp, s);
+	return s->from_ns > since ? s->from_ns : since;
+}
+
+/* When that is too long. */
+static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
+{
+	uint64_t since = rto_since(tp, qp, s) + rto_ns(tp, qp, s);
+
 	if (s->probes && !s->retries) { /* its answer comes first */
 		uint64_t answer = s->active_ns + slowest_srtt_ns(qp, s) * 3 / 2 + tp->lazy_ack_ns;
 
@@ -599,12 +606,17 @@ uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, cons
 	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && qp->veroce->w->rnr_until_ns))
 		return TIMER_NEVER;
 	if (!must_probe(tp, s))
-		at = rto_deadline(tp, qp, s);
+		at = stall_deadline(tp, qp, rto_since(tp, qp, s), rto_deadline(tp, qp, s));
 	if (may_probe(tp, s))
-		at = sooner(at, pto_deadline(tp, qp, s));
+		at = sooner(at, stall_deadline(tp, qp, s->active_ns, pto_deadline(tp, qp, s)));
 	if (at < s->grace_ns)
 		at = s->grace_ns;
 	return s->reo_ns ? sooner(at, s->reo_ns) : at;
+}
+
+uint64_t recovery_deadline_of_both(const struct transport *tp, const struct qp *qp)
+{
+	return sooner(recovery_deadline(tp, qp, &qp->veroce->w->q), recovery_deadline(tp, qp, &qp->veroce->w->r));
 }
 
 static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
@@ -668,6 +680,8 @@ static bool grace(const struct transport *tp, const struct qp *qp, struct sender
 {
 	uint64_t late_ns = patience_late_ns(tp, due_ns, now_ns), most_ns = qp->veroce->pair->rto_ns;
 
+	if (stall_matters(tp, qp))
+		return false; /* what is known of its turns is more */
 	s->graced = late_ns && !s->graced;
 	if (s->graced) {
 		s->grace_ns = now_ns + (late_ns < most_ns ? late_ns : most_ns);
@@ -679,7 +693,7 @@ static bool grace(const struct transport *tp, const struct qp *qp, struct sender
 void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	bool hopeless;
+	bool hopeless, proved;
 
 	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && vr->w->rnr_until_ns))
 		return;
@@ -689,12 +703,15 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 	}
 	if (now_ns < s->grace_ns)
 		return;
-	if (may_probe(tp, s) && pto_deadline(tp, qp, s) <= now_ns) {
+	if (may_probe(tp, s) && !stall_holds(tp, qp, s->active_ns, pto_deadline(tp, qp, s), now_ns)) {
 		if (!grace(tp, qp, s, pto_deadline(tp, qp, s), now_ns))
 			probe(tp, qp, s, now_ns);
 		return;
 	}
-	if (must_probe(tp, s) || now_ns < rto_deadline(tp, qp, s) ||
+	if (must_probe(tp, s))
+		return;
+	proved = stall_is_over(tp, qp, rto_since(tp, qp, s));
+	if (stall_holds(tp, qp, rto_since(tp, qp, s), rto_deadline(tp, qp, s), now_ns) ||
 	    grace(tp, qp, s, rto_deadline(tp, qp, s), now_ns))
 		return;
 	tp->counters.timeouts++;
@@ -720,7 +737,8 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 	if (s->retries > 1) /* the first one may be chance */
 		cc_on_loss(&vr->pair->path[tx_record(&s->tx, s->tx.una)->path].cc, now_ns,
 			   CC_LOSS_RTO);
-	tp->loss->timeout(tp, qp, s, now_ns);
+	if (proved)
+		tp->loss->timeout(tp, qp, s, now_ns);
 	/*
 	 * What is lost may have to wait until the oldest is taken, after an RNR NAK. The peer may have taken it, and
 	 * said so but for an acknowledgement that was lost: a copy has it said again.

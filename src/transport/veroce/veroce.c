@@ -703,6 +703,16 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 	       caps_deadline(qp) >= set_ns;
 }
 
+void veroce_set_timer(struct transport *tp, struct qp *qp, uint64_t at_ns, uint64_t now_ns)
+{
+	/* What is due already waits for the next output only. */
+	if (at_ns <= now_ns)
+		at_ns = now_ns + 1;
+	/* A timer that fires too early finds the later deadline and is set again. */
+	if (at_ns != TIMER_NEVER && (!timer_is_set(&qp->timer) || qp->timer.deadline_ns > at_ns))
+		timer_set(&tp->timers, &qp->timer, at_ns);
+}
+
 void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -738,12 +748,7 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		vr->w->rest_ns = now_ns + rest_after_ns;
 		at = vr->w->rest_ns;
 	}
-	/* What is due already waits for the next output only. */
-	if (at <= now_ns)
-		at = now_ns + 1;
-	/* A timer that fires too early finds the later deadline and is set again. */
-	if (at != TIMER_NEVER && (!timer_is_set(&qp->timer) || qp->timer.deadline_ns > at))
-		timer_set(&tp->timers, &qp->timer, at);
+	veroce_set_timer(tp, qp, at, now_ns);
 }
 
 static void silence(struct transport *tp, struct qp *qp, uint64_t now_ns)

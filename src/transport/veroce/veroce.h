@@ -181,6 +181,7 @@ struct veroce_work {
 
 	/* control packets */
 	bool rtt_reply;        /* rtt is to be sent back */
+	bool stall_ask;        /* the peer is to be asked whether it runs (stall.h) */
 	bool slow_due;         /* slow_psn of Q is to be signalled */
 	uint32_t slow_psn;
 	uint64_t slow_ns;      /* not again before */
@@ -291,6 +292,8 @@ void veroce_fall_back(struct transport *, struct qp *, uint64_t now_ns);
 uint64_t transport_secret(struct transport *);
 /* Sets qp->timer to the earliest deadline, lazily. */
 void veroce_rearm(struct transport *, struct qp *, uint64_t now_ns);
+/* ... to no later than that. */
+void veroce_set_timer(struct transport *, struct qp *, uint64_t at_ns, uint64_t now_ns);
 struct flow veroce_flow_of(const struct transport *, const struct qp *, uint32_t path, bool trimmable);
 /* Keeps it for the turn; NULL: the turn is full. */
 const struct flow *veroce_make_flow(struct transport *, const struct qp *, uint32_t path,
@@ -461,7 +464,7 @@ static inline bool control_output(struct transport *tp, struct qp *qp, uint64_t 
 {
 	const struct veroce *vr = qp->veroce;
 
-	return (!vr->w->rtt_reply && !vr->w->slow_due && !vr->pair->down_count) ||
+	return (!vr->w->rtt_reply && !vr->w->stall_ask && !vr->w->slow_due && !vr->pair->down_count) ||
 	       control_send(tp, qp, now_ns);
 }
 
@@ -654,6 +657,7 @@ void recovery_input(struct transport *, struct qp *, struct sender *, const stru
 		    uint64_t now_ns);
 void recovery_expire(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
 uint64_t recovery_deadline(const struct transport *, const struct qp *, const struct sender *);
+uint64_t recovery_deadline_of_both(const struct transport *, const struct qp *);
 /*
  * After so many tries without an answer since `since_ns`: retry_cnt of them in a row, and the program's own
  * patience at an end, and ours if the peer is a process of this host (our choice: docs/veroce.md).

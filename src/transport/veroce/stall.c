@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is known of a peer process's turns at a processor. Its socket is a queue: with one packet it has read all
+ * that was sent before. It may lose the processor between reading and acknowledging, so one proof is not
+ * enough: a second one, of something that was sent a while after the first was heard, shows that it ran on.
+ */
+#include "transport/veroce/stall.h"
+
+#include "transport/veroce/veroce.h"
+
+/* All in terms of the shortest tail probe timeout: 2 ms where there are processes. */
+enum {
+	RUN_SHIFT = 2,   /* a fourth of it: for so long the peer ran on, at least; acknowledgements wait for less */
+	LEAD_SHIFT = 1,  /* half of it before something is due it is asked for, so that the proof is there by then */
+	ASKS_SHIFT_MAX = 4, /* of the time between questions, half of it at first */
+	DOUBTS = 6,      /* questions without an answer after which the peer may be dead */
+	FORCE = 64,      /* without proof something happens after so many */
+	ALL_FORCE = 512, /* ... and after so many to all QPs at once, and not to one at a time */
+};
+
+/* An answer that took longer is none: time stamps have 32 bits. */
+enum { ANSWER_NS_MAX = 1 << 30 };
+
+bool stall_matters(const struct transport *tp, const struct qp *qp)
+{
+	return qp->local && tp->patience.local_ns;
+}
+
+void stall_read(const struct transport *tp, struct pair *pair, uint64_t tx_ns, uint64_t now_ns)
+{
+	struct stall *st = &pair->stall;
+	uint64_t run_ns = tp->pto_ns_min >> RUN_SHIFT;
+
+	st->asks = 0;
+	if (st->ask_ns > now_ns + run_ns)
+		st->ask_ns = now_ns + run_ns;
+	if (tx_ns < st->told_ns + run_ns)
+		return;
+	st->ran_ns = st->read_ns;
+	st->read_ns = tx_ns;
+	st->told_ns = now_ns;
+	st->ask_ns = now_ns + run_ns;
+}
+
+bool stall_answered(const struct transport *tp, struct pair *pair, uint32_t tx1, uint64_t now_ns)
+{
+	uint64_t asked_ns = pair->stall.asked_ns;
+	uint32_t before_ns = (uint32_t)asked_ns - tx1;
+
+	if (!asked_ns || before_ns > ANSWER_NS_MAX)
+		return false;
+	stall_read(tp, pair, asked_ns - before_ns, now_ns);
+	return true;
+}
+
+bool stall_is_over(const struct transport *tp, const struct qp *qp, uint64_t since_ns)
+{
+	return !stall_matters(tp, qp) || qp->veroce->pair->stall.ran_ns > since_ns;
+}
+
+uint64_t stall_deadline(const struct transport *tp, const struct qp *qp, uint64_t since_ns, uint64_t due_ns)
+{
+	uint64_t lead_ns = tp->pto_ns_min >> LEAD_SHIFT, ask_ns = qp->veroce->pair->stall.ask_ns;
+
+	if (stall_is_over(tp, qp, since_ns))
+		return due_ns;
+	return ask_ns > due_ns - lead_ns ? ask_ns : due_ns - lead_ns;
+}
+
+static void ask(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct stall *st = &qp->veroce->pair->stall;
+	uint8_t shift = st->asks < ASKS_SHIFT_MAX ? st->asks : ASKS_SHIFT_MAX;
+
+	if (!st->asks)
+		st->silent_ns = now_ns;
+	if (st->asks < UINT8_MAX)
+		st->asks++;
+	if (st->asks >= DOUBTS)
+		patience_doubt(tp, qp);
+	st->ask_ns = now_ns + ((tp->pto_ns_min >> LEAD_SHIFT) << shift);
+	qp->veroce->w->stall_ask = true;
+	qp_activate(tp, qp);
+}
+
+bool stall_holds(struct transport *tp, struct qp *qp, uint64_t since_ns, uint64_t due_ns, uint64_t now_ns)
+{
+	struct stall *st = &qp->veroce->pair->stall;
+
+	if (stall_is_over(tp, qp, since_ns) || patience_is_over(tp, qp, now_ns))
+		return now_ns < due_ns;
+	if (now_ns >= stall_deadline(tp, qp, since_ns, due_ns))
+		ask(tp, qp, now_ns);
+	if (st->forced_ns > since_ns && now_ns - st->silent_ns < ALL_FORCE * tp->pto_ns_min)
+		since_ns = st->forced_ns;
+	if (now_ns < due_ns || now_ns - since_ns < FORCE * tp->pto_ns_min)
+		return true;
+	st->forced_ns = now_ns;
+	return false;
+}
