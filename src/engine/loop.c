@@ -123,14 +123,18 @@ static void doubts(struct loop *l, uint64_t now_ns)
  * timers come after input that left nothing behind. What lasts longer than a socket's buffer is no
  * backlog but the load, and time goes on under it.
  */
-static void expire(struct loop *l, enum loop_work work, uint64_t now_ns)
+static bool expire(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
+	bool due;
+
 	if (work != LOOP_ALL || (l->unread && l->unread_turns < UNREAD_TURNS_MAX))
-		return;
+		return false;
 	l->unread_turns = 0;
-	if (nic_deadline(l->nic) <= now_ns)
+	due = nic_deadline(l->nic) <= now_ns;
+	if (due)
 		nic_expire(l->nic, now_ns);
 	doubts(l, now_ns);
+	return due;
 }
 
 static bool output(struct loop *l, uint64_t now_ns)
@@ -187,12 +191,13 @@ static void page_update(struct loop *l)
 
 bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
-	bool moved = false;
+	bool came = work == LOOP_ALL && input(l, now_ns);
+	bool due = expire(l, work, now_ns);
+	bool moved = output(l, now_ns);
 
-	if (work == LOOP_ALL)
-		moved = input(l, now_ns);
-	expire(l, work, now_ns);
-	moved |= output(l, now_ns);
+	if (came || (moved && !due))
+		l->stirred_ns = now_ns;
+	moved |= came;
 	events(l);
 	if (moved && now_ns >= l->page_due_ns) {
 		page_update(l);

@@ -28,6 +28,7 @@ struct loop {
 	bool unread; /* the last turn left input behind because of its bound */
 	uint32_t unread_turns; /* so many in a row did */
 	bool more; /* the last turn left output behind because of its bound */
+	uint64_t stirred_ns; /* when a packet last came, or left for another reason than that a timer fired */
 	uint64_t page_due_ns;
 	struct loop_stash *stash; /* packets that the kernel had no room for */
 };

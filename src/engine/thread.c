@@ -119,8 +119,7 @@ static void block(struct self *s, uint64_t now_ns)
 		engine_leave(e);
 		return;
 	}
-	if (now_ns - atomic_load_explicit(&e->moved_ns, memory_order_relaxed) < HEARTBEAT_FOR_NS &&
-	    until_ns > now_ns + HEARTBEAT_NS)
+	if (now_ns - e->loop.stirred_ns < HEARTBEAT_FOR_NS && until_ns > now_ns + HEARTBEAT_NS)
 		until_ns = now_ns + HEARTBEAT_NS;
 	e->sleep_until_ns = until_ns;
 	atomic_store(&e->state, THREAD_BLOCKED);
