@@ -1,5 +1,10 @@
 # How every module, test and fuzz target of the project is built.
 
+# Assertions stay on in every kind of build: tests and fuzz targets judge with them, and the product's are cheap.
+foreach(kind RELEASE RELWITHDEBINFO MINSIZEREL)
+	string(REPLACE "-DNDEBUG" "" CMAKE_C_FLAGS_${kind} "${CMAKE_C_FLAGS_${kind}}")
+endforeach()
+
 add_library(verbena_flags INTERFACE)
 target_include_directories(verbena_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(verbena_flags INTERFACE _GNU_SOURCE VERBENA_VERSION="${PROJECT_VERSION}")

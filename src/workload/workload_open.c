@@ -258,7 +258,7 @@ int poisson_incast_create(struct workload_part **out, const struct workload_part
 			  const struct workload_params *p, struct text_error *err)
 {
 	struct poisson_incast *s;
-	uint64_t mean_q16, rate_bps = 0;
+	uint64_t mean_q16 = 0, rate_bps = 0;
 	int rc = part_need("bytes", p->bytes, 1, WORKLOAD_BYTES_MAX, err);
 
 	if (!rc)
