@@ -115,4 +115,4 @@ def stat(place):
 
 if __name__ == "__main__":
     main({"ibv_devices": ibv_devices, "ibv_devinfo": ibv_devinfo,
-          "verbena_devices": verbena_devices, "stat": stat})
+          "verbena_devices": verbena_devices, "stat": stat}, shared=True)

@@ -287,4 +287,4 @@ if __name__ == "__main__":
         lend(sys.argv[2], sys.argv[3])
     else:
         main({"unmapped": unmapped, "nobody": nobody, "another_user": another_user, "counters": counters,
-              "adopt": adopt, "stat": stat})
+              "adopt": adopt, "stat": stat}, shared=True)

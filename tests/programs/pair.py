@@ -265,7 +265,8 @@ class Place:
     ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port.
     """
 
-    def __init__(self, name):
+    def __init__(self, name, shared=False):
+        """shared: lo4 and lo6 are the machine's own loopback interface, where other tests' programs are too."""
         self.name = name
         self.ipv6 = name.endswith("6")
         self.user = None
@@ -288,6 +289,9 @@ class Place:
             self._veth(int(name[4:].split("-")[0]))
         elif name.startswith("ecmp"):
             self._ecmp(int(name[4:].split("-")[0]))
+        elif not shared and os.geteuid() == 0 and shutil.which("ip"):
+            space = self._space("l")
+            self.spaces = [space, space]
 
     def _nobody(self):
         """Alone in a namespace, because the UDP port belongs to one user at a time."""
@@ -608,9 +612,9 @@ def devices_json(place, end=0):
 
 # ---- the frame of a test program ----------------------------------------------------------------
 
-def main(cases):
+def main(cases, shared=False):
     """
-    PROGRAM PLACE [CASE...]: runs the cases, functions of a place, and says how long each took.
+    PROGRAM PLACE [CASE...]: runs the cases, functions of a place, and says how long each took. shared: see Place.
     """
     if len(sys.argv) < 2:
         sys.exit("usage: %s PLACE [CASE...]\ncases: %s"
@@ -619,7 +623,7 @@ def main(cases):
     failed = 0
     place = None
     try:
-        place = Place(sys.argv[1])
+        place = Place(sys.argv[1], shared)
         for name in chosen:
             begun = time.monotonic()
             try:

@@ -315,4 +315,4 @@ if __name__ == "__main__":
           "tool_words": tool_words, "port_of_another_user": port_of_another_user,
           "port_of_root": port_of_root, "no_address": no_address, "two_users": two_users,
           "linked_otherwise": linked_otherwise, "other_user": other_user, "capabilities": capabilities,
-          "no_dev_null": no_dev_null, "read_only_root": read_only_root, "no_gid_index": no_gid_index})
+          "no_dev_null": no_dev_null, "read_only_root": read_only_root, "no_gid_index": no_gid_index}, shared=True)
