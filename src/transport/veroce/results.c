@@ -128,7 +128,7 @@ static void watched(struct veroce *vr, uint64_t now_ns)
 {
 	if (!vr->w->watch_ns)
 		return;
-	vr->w->watch_ns = now_ns + 4 * vr->pair->rto_ns;
+	vr->w->watch_ns = now_ns + VEROCE_WATCH_RTOS * vr->pair->rto_ns;
 	vr->w->watch_since_ns = now_ns;
 	vr->w->watch_tries = 0; /* a responder may be slow: its pace, not ours */
 }

@@ -11,7 +11,7 @@
 #include "transport/request.h"
 #include "transport/veroce/veroce.h"
 
-enum { WATCH_RTOS = 4, WATCH_SHIFT_MAX = 6 };
+enum { WATCH_SHIFT_MAX = 6 };
 
 static const uint64_t rest_after_ns = 10000000;
 
@@ -593,7 +593,7 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (!vr->w->watch_ns || vr->w->watch_ns > now_ns)
 		return;
-	vr->w->watch_ns = now_ns + (WATCH_RTOS * vr->pair->rto_ns
+	vr->w->watch_ns = now_ns + (VEROCE_WATCH_RTOS * vr->pair->rto_ns
 				    << (tries < WATCH_SHIFT_MAX ? tries : WATCH_SHIFT_MAX));
 	index = *veroce_read(vr, psn_add(vr->w->reads_done, 1));
 	w = sq_at(&qp->sq, index);
@@ -726,7 +726,7 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		bool soon = fires_soon(tp, qp, now_ns);
 
 		if (vr->reads != vr->w->reads_done && !vr->w->watch_ns) {
-			vr->w->watch_ns = now_ns + WATCH_RTOS * vr->pair->rto_ns;
+			vr->w->watch_ns = now_ns + VEROCE_WATCH_RTOS * vr->pair->rto_ns;
 			vr->w->watch_since_ns = now_ns;
 		}
 		at = sooner(at, soon ? or_never(vr->w->q.reo_ns) : recovery_deadline(tp, qp, &vr->w->q));

@@ -63,6 +63,9 @@ enum {
 /* Without memory to begin: how often a QP looks again, and how long before it fails (our choice). */
 enum { VEROCE_STARVED_NS = 1000000, VEROCE_STARVED_MS = 2000 };
 
+/* So many RTOs without a result of a READ that the peer has, and it is asked for again (our choice). */
+enum { VEROCE_WATCH_RTOS = 4 };
+
 #define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS)
 
 struct sender {
