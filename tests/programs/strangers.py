@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 A program of the peer's host that is not the peer, and knows addresses and QPNs, throws packets at both ends of a
-connection: every byte stays right, and nothing fails. sim/veroce_blind_test throws a million of them.
+connection: every byte stays right, and nothing fails. sim/veroce_blind_injection_test throws a million of them.
 """
 import os
 import random

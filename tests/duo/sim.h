@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What every simulation test includes: cmocka around a duo. */
+#ifndef DUO_SIM_H
+#define DUO_SIM_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "duo/duo.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+enum { ALL_ACCESS = MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC };
+
+/* A failed check of the harness fails the one test, not the program. */
+static inline void sim_fail(void)
+{
+	fail();
+}
+
+/* A duo, a connected pair and a buffer of BUF_BYTES on either side, filled differently. */
+enum { BUF_BYTES = 64 * 1024 };
+
+struct sim {
+	struct duo *duo;
+	struct duo_qp *a, *b;
+	struct duo_buf *abuf, *bbuf;
+};
+
+static inline struct sim sim_start(const struct duo_options *o)
+{
+	struct sim s = {.duo = duo_create(1, NULL)};
+	struct duo_pair p = duo_connect(s.duo, o);
+
+	s.a = p.a;
+	s.b = p.b;
+	s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
+	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
+	duo_fill(s.abuf, 1);
+	duo_fill(s.bbuf, 2);
+	return s;
+}
+
+static inline struct sim sim_default(void)
+{
+	struct duo_options o = duo_options();
+
+	return sim_start(&o);
+}
+
+/* Nothing may be left to happen, and nothing may have happened that the test did not look at. */
+static inline void sim_end(struct sim *s)
+{
+	duo_idle(s->duo);
+	for (struct duo_qp *q = s->duo->qps; q; q = q->next) {
+		DUO_CHECK(s->duo, q->sent.taken == q->sent.n);
+		DUO_CHECK(s->duo, q->received.taken == q->received.n);
+	}
+	duo_destroy(s->duo);
+}
+
+#define SIM_MAIN(tests)                                                                            \
+	int main(void)                                                                             \
+	{                                                                                          \
+		duo_fail_hook = sim_fail;                                                          \
+		return cmocka_run_group_tests(tests, NULL, NULL);                                  \
+	}
+
+#endif

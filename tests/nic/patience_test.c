@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC, both protocols: what waits for a processor is not lost, and who waits for one is not dead. A pause in which
+ * nobody ran has nothing repeated, and a silent peer of the same host is kept while nobody knows it to be gone.
+ */
+#include "veroce/veroce.h"
+
+enum { MTU = 1024, WRITES = 3 };
+
+static const uint64_t pause_ns = 3000000000, patience_ns = 5000000000;
+/* Timeout 14, retry 7: eight times 67 ms. */
+static const uint64_t given_up_ns = 540000000, one_timeout_ns = 70000000;
+
+static enum nic_protocol speaks;
+static bool same_host;
+static uint64_t patience;
+
+static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+
+static void tweak(struct nic_config *c, enum duo_side side)
+{
+	c->protocol = speaks;
+	c->paths = 1;
+	c->cc = NIC_CC_NONE;
+	c->peer_patience_ns = patience;
+	c->qpn_slot = side == DUO_A ? 5 : 70;
+	if (same_host)
+		duo_same_host(c);
+}
+
+static struct sim begin(size_t protocol)
+{
+	struct duo_options o = duo_options();
+	struct sim s;
+
+	speaks = protocols[protocol];
+	s = (struct sim){.duo = duo_create(1, tweak)};
+
+	struct duo_pair p = duo_connect(s.duo, &o);
+
+	s.a = p.a;
+	s.b = p.b;
+	s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
+	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
+	duo_fill(s.abuf, 1);
+	duo_idle(s.duo);
+	return s;
+}
+
+static void post_writes(struct sim *s)
+{
+	for (uint64_t i = 0; i < WRITES; i++) {
+		struct duo_wr w = duo_write_wr(i, s->abuf, i * MTU, MTU, s->bbuf, i * MTU);
+
+		assert_true(duo_post(s->a, &w));
+	}
+}
+
+static void expect_writes(struct sim *s)
+{
+	for (uint64_t i = 0; i < WRITES; i++)
+		duo_expect(s->duo, &s->a->sent, i, WC_SUCCESS);
+	assert_memory_equal(s->bbuf->p, s->abuf->p, WRITES * MTU);
+}
+
+/* Requests are under way, to be looked at when the pause is over: as is the time. */
+static void pause_of_both_ends_has_nothing_repeated(void **state)
+{
+	same_host = false;
+	patience = 0;
+	for (size_t i = 0; i < COUNT(protocols); i++) {
+		struct sim s = begin(i);
+		const struct nic_counters *n = nic_counters(s.a->host->nic);
+
+		for (int rounds = 0; rounds < 3; rounds++) {
+			post_writes(&s);
+			duo_run_for(s.duo, DUO_LATENCY_NS / 2);
+			s.duo->now_ns += pause_ns;
+			duo_idle(s.duo);
+			expect_writes(&s);
+		}
+		assert_int_equal(n->timeouts + n->tail_probes + n->retransmits, 0);
+		sim_end(&s);
+	}
+}
+
+/* The pause is forgiven once: what is lost comes again, however late every timer is. */
+static void what_was_lost_in_a_pause_is_repeated(void **state)
+{
+	same_host = false;
+	patience = 0;
+	for (size_t i = 0; i < COUNT(protocols); i++) {
+		struct sim s = begin(i);
+		const struct nic_counters *n = nic_counters(s.a->host->nic);
+		struct duo_rule *lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
+		int pauses = 0;
+
+		post_writes(&s);
+		duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
+		lost->off = true;
+		while (!n->retransmits) {
+			s.duo->now_ns += pause_ns;
+			duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
+			assert_true(++pauses <= 3);
+		}
+		duo_idle(s.duo);
+		expect_writes(&s);
+		sim_end(&s);
+	}
+}
+
+/* Until the completion with error, or so long. */
+static uint64_t silence_until_given_up(struct sim *s, uint64_t most_ns, bool gone)
+{
+	uint64_t begun_ns = s->duo->now_ns;
+	struct nic *nic = s->a->host->nic;
+
+	duo_drop(s->duo, DUO_B, DUO_ANY, DUO_ANY);
+	post_writes(s);
+	while (!s->a->sent.n && s->duo->now_ns - begun_ns < most_ns) {
+		int slot;
+
+		duo_run_for(s->duo, 1000000);
+		while ((slot = nic_next_doubt(nic)) >= 0) {
+			assert_int_equal(slot, 70);
+			if (gone)
+				nic_peer_gone(nic, (uint32_t)slot, s->duo->now_ns);
+		}
+	}
+	return s->duo->now_ns - begun_ns;
+}
+
+static void expect_given_up(struct sim *s)
+{
+	duo_idle(s->duo);
+	duo_expect(s->duo, &s->a->sent, 0, WC_RETRY_EXC_ERR);
+	for (uint64_t i = 1; i < WRITES; i++)
+		duo_expect(s->duo, &s->a->sent, i, WC_WR_FLUSH_ERR);
+	sim_end(s);
+}
+
+static void silent_process_of_this_host_is_kept(void **state)
+{
+	same_host = true;
+	patience = patience_ns;
+	for (size_t i = 0; i < COUNT(protocols); i++) {
+		struct sim s = begin(i);
+
+		assert_in_range(silence_until_given_up(&s, patience_ns - 1000000000, false), patience_ns - 1000000000,
+				patience_ns);
+		assert_int_equal(s.a->sent.n, 0);
+		duo_pass_all(s.duo);
+		duo_idle(s.duo);
+		expect_writes(&s);
+		sim_end(&s);
+	}
+}
+
+static void patience_ends(void **state)
+{
+	same_host = true;
+	patience = patience_ns;
+	for (size_t i = 0; i < COUNT(protocols); i++) {
+		struct sim s = begin(i);
+
+		assert_in_range(silence_until_given_up(&s, UINT64_MAX, false), patience_ns,
+				patience_ns + 2 * one_timeout_ns);
+		expect_given_up(&s);
+	}
+}
+
+static void process_that_is_gone_is_given_up_as_asked_for(void **state)
+{
+	same_host = true;
+	patience = patience_ns;
+	for (size_t i = 0; i < COUNT(protocols); i++) {
+		struct sim s = begin(i);
+
+		assert_in_range(silence_until_given_up(&s, UINT64_MAX, true), given_up_ns - one_timeout_ns,
+				given_up_ns + one_timeout_ns);
+		expect_given_up(&s);
+	}
+}
+
+static void peer_on_another_host_is_given_up_as_asked_for(void **state)
+{
+	same_host = false;
+	patience = patience_ns;
+	for (size_t i = 0; i < COUNT(protocols); i++) {
+		struct sim s = begin(i);
+
+		assert_in_range(silence_until_given_up(&s, UINT64_MAX, false), given_up_ns - one_timeout_ns,
+				given_up_ns + one_timeout_ns);
+		expect_given_up(&s);
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(pause_of_both_ends_has_nothing_repeated),
+	cmocka_unit_test(what_was_lost_in_a_pause_is_repeated),
+	cmocka_unit_test(silent_process_of_this_host_is_kept),
+	cmocka_unit_test(patience_ends),
+	cmocka_unit_test(process_that_is_gone_is_given_up_as_asked_for),
+	cmocka_unit_test(peer_on_another_host_is_given_up_as_asked_for),
+};
+
+SIM_MAIN(tests)

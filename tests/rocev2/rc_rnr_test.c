@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Receiver not ready: told with a timer code, waited for, tried again, given up (IBTA 9.7.5.2.8). */
+#include "duo/sim.h"
+#include "wire/psn.h"
+
+/* Table 45, in units of 10 us. */
+static const uint32_t table_10us[32] = {
+	65536, 1,   2,	 3,   4,   6,	 8,    12,   16,   24,	 32,   48,    64,    96,    128,   192,
+	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+static size_t rnr_naks(const struct sim *s)
+{
+	size_t n = 0;
+
+	for (uint8_t code = 0; code < 32; code++)
+		n += duo_count_syndrome(s->duo, DUO_B, AETH_RNR_NAK | code);
+	return n;
+}
+
+static void requester_waits_as_long_as_it_was_told(void **state)
+{
+	for (uint8_t code = 0; code < 32; code++) {
+		struct duo_options o = duo_options();
+
+		o.min_rnr_timer = code;
+
+		struct sim s = sim_start(&o);
+		struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
+		uint64_t told_ns, wait_ns = table_10us[code] * 10000ull;
+
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, 2 * DUO_LATENCY_NS + 1);
+		assert_int_equal(duo_count_syndrome(s.duo, DUO_B, AETH_RNR_NAK | code), 1);
+		assert_int_equal(rnr_naks(&s), 1);
+		assert_int_equal(duo_packet(s.duo, DUO_B, OP_RC_ACK, 0)->bth.psn, s.a->opt.psn[DUO_A]);
+		told_ns = duo_packet(s.duo, DUO_B, OP_RC_ACK, 0)->sent_ns + DUO_LATENCY_NS;
+		assert_true(duo_recv(s.b, 2, s.bbuf, 0, 100)); /* ready at once, but it waits */
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
+		assert_memory_equal(s.abuf->p, s.bbuf->p, 100);
+		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 2);
+		uint64_t again_ns = duo_packet(s.duo, DUO_A, DUO_ANY, 1)->sent_ns;
+
+		assert_true(again_ns >= told_ns + wait_ns);
+		assert_true(again_ns <= told_ns + wait_ns + wait_ns / 4 + 1000);
+		assert_int_equal(nic_counters(s.a->host->nic)->rnrs_received, 1);
+		assert_int_equal(nic_counters(s.b->host->nic)->rnrs_sent, 1);
+		sim_end(&s);
+	}
+}
+
+static void rnr_retry_is_exhausted_after_that_many(void **state)
+{
+	for (uint8_t retry = 0; retry < 7; retry++) {
+		struct duo_options o = duo_options();
+
+		o.rnr_retry = retry;
+
+		struct sim s = sim_start(&o);
+		struct duo_wr w[] = {duo_send_wr(1, s.abuf, 0, 100), duo_send_wr(2, s.abuf, 0, 100)};
+
+		assert_true(duo_recv(s.a, 9, s.abuf, 0, 100));
+		assert_true(duo_post_chain(s.a, w, 2));
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_RNR_RETRY_EXC_ERR);
+		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
+		duo_expect(s.duo, &s.a->received, 9, WC_WR_FLUSH_ERR);
+		assert_int_equal(rnr_naks(&s), retry + 1);
+		assert_int_equal(qp_state(s.a->qp), QPS_ERR);
+		assert_int_equal(qp_state(s.b->qp), QPS_RTS); /* it did nothing wrong */
+		sim_end(&s);
+	}
+}
+
+static void rnr_retry_7_is_for_ever(void **state)
+{
+	struct sim s = sim_default();
+	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
+
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 1000000000);
+	assert_true(rnr_naks(&s) > 1000);
+	assert_int_equal(s.a->sent.n, 0);
+	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 0);
+	assert_true(duo_recv(s.b, 2, s.bbuf, 0, 100));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
+	sim_end(&s);
+}
+
+/* The two counters are two: no RNR NAK is charged to retry_cnt. */
+static void rnr_does_not_use_up_retry_cnt(void **state)
+{
+	struct duo_options o = duo_options();
+
+	o.retry_cnt = 0;
+
+	struct sim s = sim_start(&o);
+	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
+
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 10000000);
+	assert_true(rnr_naks(&s) > 3);
+	assert_true(duo_recv(s.b, 2, s.bbuf, 0, 100));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
+	sim_end(&s);
+}
+
+/* Each message has all its retries: the one before it does not eat them. */
+static void progress_restores_the_counter(void **state)
+{
+	struct duo_options o = duo_options();
+
+	o.rnr_retry = 2;
+
+	struct sim s = sim_start(&o);
+	uint64_t wait_ns = table_10us[o.min_rnr_timer] * 10000ull;
+
+	for (uint64_t i = 0; i < 8; i++) {
+		struct duo_wr w = duo_send_wr(i, s.abuf, 0, 100);
+
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, wait_ns + wait_ns / 2 + 8 * DUO_LATENCY_NS);
+		assert_int_equal(s.a->sent.n, i);
+		assert_true(duo_recv(s.b, i, s.bbuf, 0, 100));
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
+	}
+	assert_int_equal(rnr_naks(&s), 16);
+	sim_end(&s);
+}
+
+/* What is behind the message that must wait, waits with it; what is before it is done. */
+static void order_is_kept_around_a_wait(void **state)
+{
+	struct sim s = sim_default();
+	struct duo_wr w[] = {duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0),
+			     duo_send_wr(2, s.abuf, 0, 3000),
+			     duo_write_wr(3, s.abuf, 5000, 100, s.bbuf, 30000),
+			     duo_read_wr(4, s.abuf, 40000, 100, s.bbuf, 30000)};
+	uint8_t before[100];
+
+	memcpy(before, s.bbuf->p + 30000, 100);
+	assert_true(duo_post_chain(s.a, w, 4));
+	duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
+	assert_int_equal(s.a->sent.n, 1);
+	assert_memory_equal(s.bbuf->p + 30000, before, 100);
+	assert_int_equal(rnr_naks(&s), 1);
+	assert_int_equal(duo_count_syndrome(s.duo, DUO_B, AETH_NAK | NAK_PSN_SEQUENCE), 0);
+	assert_true(duo_recv(s.b, 10, s.bbuf, 50000, 4000));
+	duo_idle(s.duo);
+	for (uint64_t i = 1; i <= 4; i++)
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+	duo_expect(s.duo, &s.b->received, 10, WC_SUCCESS);
+	assert_memory_equal(s.bbuf->p + 50000, s.abuf->p, 3000);
+	assert_memory_equal(s.abuf->p + 40000, s.abuf->p + 5000, 100);
+	sim_end(&s);
+}
+
+/* Only what takes a receive WQE needs one, and WRITE with immediate not before its last packet. */
+static void who_needs_a_receive_wqe(void **state)
+{
+	static const struct {
+		enum wr_opcode op;
+		uint32_t len;
+		bool needs;
+	} rows[] = {
+		{WR_SEND, 0, true},	  {WR_SEND, 100, true},	      {WR_SEND, 5000, true},
+		{WR_SEND_IMM, 0, true},	  {WR_SEND_IMM, 3000, true},  {WR_WRITE, 0, false},
+		{WR_WRITE, 5000, false},  {WR_WRITE_IMM, 0, true},    {WR_WRITE_IMM, 5000, true},
+		{WR_READ, 5000, false},	  {WR_FETCH_ADD, 8, false},   {WR_CMP_SWAP, 8, false},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct sim s = sim_default();
+		struct duo_wr w = duo_write_wr(1, s.abuf, 0, rows[i].len, s.bbuf, 0);
+
+		w.opcode = rows[i].op;
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, 20 * DUO_LATENCY_NS);
+		assert_int_equal(rnr_naks(&s), rows[i].needs);
+		assert_int_equal(s.a->sent.n, !rows[i].needs);
+		if (rows[i].op == WR_WRITE_IMM && rows[i].len) {
+			const struct duo_packet *nak = duo_packet(s.duo, DUO_B, OP_RC_ACK, 0);
+
+			assert_int_equal(nak->bth.psn, psn_add(s.a->opt.psn[DUO_A], 4));
+			assert_memory_equal(s.bbuf->p, s.abuf->p, 4096);
+			assert_memory_not_equal(s.bbuf->p + 4096, s.abuf->p + 4096, 904);
+		}
+		if (rows[i].needs)
+			assert_true(duo_recv(s.b, 2, s.bbuf, 0, 8192));
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		if (rows[i].needs)
+			assert_int_equal(duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS)->byte_len,
+					 rows[i].len);
+		sim_end(&s);
+	}
+}
+
+static void lost_rnr_nak_is_made_up_by_the_timer(void **state)
+{
+	struct sim s = sim_default();
+	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
+
+	duo_drop(s.duo, DUO_B, OP_RC_ACK, 0);
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 4096ull << 15);
+	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 1);
+	assert_true(rnr_naks(&s) >= 2);
+	assert_true(duo_recv(s.b, 2, s.bbuf, 0, 100));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
+	sim_end(&s);
+}
+
+/* While it waits a requester says nothing, and posting more does not end the wait. */
+static void waiting_is_silent(void **state)
+{
+	struct duo_options o = duo_options();
+
+	o.min_rnr_timer = 31;
+
+	struct sim s = sim_start(&o);
+
+	for (uint64_t i = 0; i < 10; i++) {
+		struct duo_wr w = duo_send_wr(i, s.abuf, 0, 10);
+
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, 10 * DUO_LATENCY_NS);
+		assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 1);
+		assert_true(duo_recv(s.b, i, s.bbuf, 0, 10));
+	}
+	duo_idle(s.duo);
+	for (uint64_t i = 0; i < 10; i++) {
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
+	}
+	sim_end(&s);
+}
+
+/* An old sequence NAK that comes during the wait neither shortens nor loses it. */
+static void late_nak_during_the_wait_is_harmless(void **state)
+{
+	static const uint8_t syndromes[] = {AETH_NAK | NAK_PSN_SEQUENCE, AETH_RNR_NAK | 1};
+
+	for (size_t i = 0; i < COUNT(syndromes); i++) {
+		struct sim s = sim_default();
+		struct duo_wr w = duo_send_wr(1, s.abuf, 0, 100);
+		struct bth bth = {.opcode = OP_RC_ACK,
+				  .pkey = 0xffff,
+				  .dqpn = s.a->qpn,
+				  .psn = s.a->opt.psn[DUO_A]};
+		uint64_t wait_ns = table_10us[s.a->opt.min_rnr_timer] * 10000ull;
+		uint8_t ext[AETH_LEN];
+
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, 3 * DUO_LATENCY_NS);
+		assert_int_equal(rnr_naks(&s), 1);
+		aeth_encode(ext, &(struct aeth){.syndrome = syndromes[i], .msn = 0});
+		duo_forge(s.duo, DUO_A, DUO_GID_IPV4, &bth, ext, sizeof(ext), NULL, 0);
+		assert_true(duo_recv(s.b, 2, s.bbuf, 0, 100));
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->received, 2, WC_SUCCESS);
+		assert_true(duo_packet(s.duo, DUO_A, DUO_ANY, 1)->sent_ns >= DUO_START_NS + wait_ns);
+		sim_end(&s);
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(late_nak_during_the_wait_is_harmless),
+	cmocka_unit_test(requester_waits_as_long_as_it_was_told),
+	cmocka_unit_test(rnr_retry_is_exhausted_after_that_many),
+	cmocka_unit_test(rnr_retry_7_is_for_ever),
+	cmocka_unit_test(rnr_does_not_use_up_retry_cnt),
+	cmocka_unit_test(progress_restores_the_counter),
+	cmocka_unit_test(order_is_kept_around_a_wait),
+	cmocka_unit_test(who_needs_a_receive_wqe),
+	cmocka_unit_test(lost_rnr_nak_is_made_up_by_the_timer),
+	cmocka_unit_test(waiting_is_silent),
+};
+
+SIM_MAIN(tests)

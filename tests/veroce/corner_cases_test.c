@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Corners in which the engine once hung, kept what it had taken, or believed what cannot be. */
+#include "base/pool.h"
+#include "nic/state.h"
+#include "veroce/veroce.h"
+
+/* A window that seven packets of a WRITE fill, so that not even a READ has room beside them. */
+enum { A_PSN = 0x123456, MTU = 1024, FULL_WINDOW = 7590 };
+
+/*
+ * Two QPs a side, of which the first of A fills the window of the pair with WR 1; its packets are lost
+ * until duo_pass_all().
+ */
+static struct sim start_full(struct duo_pair *other)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct sim s;
+	struct duo_wr w;
+
+	v.window_bytes = FULL_WINDOW;
+	s = veroce_start_sim(&v, &o, 1);
+	*other = duo_connect(s.duo, &o);
+	duo_idle(s.duo);
+	duo_drop(s.duo, DUO_A, OP_RC_WRITE_FIRST, DUO_ANY);
+	duo_drop(s.duo, DUO_A, OP_RC_WRITE_MIDDLE, DUO_ANY);
+	duo_drop(s.duo, DUO_A, OP_RC_WRITE_LAST, DUO_ANY);
+	w = duo_write_wr(1, s.abuf, 0, 30000, s.bbuf, 0);
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 5000);
+	return s;
+}
+
+/* WR 1 of A, a WRITE of 100 bytes, is lost, as is whatever A sends, until *lost is off. */
+static struct sim start_lost(struct duo_rule **lost)
+{
+	struct sim s = veroce_default();
+	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
+
+	*lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 1000);
+	return s;
+}
+
+/* An acknowledgement of the test's own making comes to A. */
+static void answer(struct sim *s, uint32_t psn, uint8_t syndrome, uint32_t msn)
+{
+	struct veroce_packet p = {
+		.bth = {.opcode = OP_RC_ACK, .dqpn = s->a->qpn, .psn = psn},
+		.aeth = {.syndrome = syndrome, .msn = msn},
+	};
+
+	veroce_forge(s->duo, DUO_A, &p, NULL);
+}
+
+/* A QP that waits for room in the pair's window has its turn when the one that filled it is gone. */
+static void room_that_a_dead_qp_leaves_is_used(void **state)
+{
+	struct duo_pair other;
+	struct sim s = start_full(&other);
+	struct duo_wr w = duo_write_wr(2, s.abuf, 0, 3000, s.bbuf, 32768);
+
+	assert_true(duo_post(other.a, &w));
+	duo_run_for(s.duo, 5000);
+	assert_int_equal(duo_qp_to_state(s.a, QPS_ERR), 0);
+	duo_pass_all(s.duo);
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_WR_FLUSH_ERR);
+	duo_expect(s.duo, &other.a->sent, 2, WC_SUCCESS);
+	sim_end(&s);
+}
+
+/* Without memory to remember a receive WQE a message waits; it does not keep the nic busy. */
+static void a_receive_that_cannot_be_remembered_costs_no_endless_turn(void **state)
+{
+	struct sim s = veroce_default();
+	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
+	struct duo_wr early = duo_write_wr(2, s.abuf, 0, 20000, s.bbuf, 0);
+	struct pool *pool = &s.b->host->nic->tp.pool;
+	void *taken[4096];
+	size_t n = 0;
+
+	w.opcode = WR_WRITE_IMM;
+	w.imm_or_key = 7;
+	assert_true(duo_post(s.a, &w));
+	assert_true(duo_post(s.a, &early));
+	duo_run_for(s.duo, 50000);
+	s.b->host->heap.gets_left = 0;
+	while (n < COUNT(taken) && (taken[n] = pool_get(pool, 128)))
+		n++;
+	assert_true(duo_recv(s.b, 11, s.bbuf, 0, 100));
+	duo_run_for(s.duo, 2000000);
+	s.b->host->heap.gets_left = -1;
+	while (n)
+		pool_put(pool, taken[--n], 128);
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
+	sim_end(&s);
+}
+
+/* An acknowledgement whose message number cannot be right leaves nothing behind that no timer
+ * watches. */
+static void contradictory_acknowledgements_hang_nothing(void **state)
+{
+	static const uint32_t msns[] = {0, 2, 0x7fffff};
+
+	for (size_t i = 0; i < COUNT(msns); i++) {
+		struct duo_rule *lost;
+		struct sim s = start_lost(&lost);
+
+		answer(&s, A_PSN, 0x1f, msns[i]);
+		lost->off = true;
+		duo_idle(s.duo);
+		assert_int_equal(s.a->sent.n, 1);
+		s.a->sent.taken = 1;
+		sim_end(&s);
+	}
+}
+
+/* What answers a READ that has not left yet is no answer. */
+static void an_answer_to_a_read_that_was_not_sent_is_dropped(void **state)
+{
+	static const uint8_t junk[100] = {0xee};
+	struct duo_pair other;
+	struct sim s = start_full(&other);
+	struct duo_wr w = duo_read_wr(2, s.abuf, 40000, 100, s.bbuf, 40000);
+	struct veroce_packet p;
+	uint64_t dropped;
+
+	assert_true(duo_post(other.a, &w));
+	duo_run_for(s.duo, 5000);
+	assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST), 0);
+	p = (struct veroce_packet){
+		.bth = {.opcode = OP_RC_READ_RESPONSE_ONLY, .dqpn = other.a->qpn, .psn = A_PSN},
+		.aeth = {.syndrome = 0x1f, .msn = 1},
+		.msn = 1,
+		.payload_len = 100,
+	};
+	dropped = nic_counters(s.a->host->nic)->rx_dropped;
+	veroce_forge(s.duo, DUO_A, &p, junk);
+	duo_run_for(s.duo, 1000);
+	assert_int_equal(other.a->sent.n, 0);
+	assert_int_equal(nic_counters(s.a->host->nic)->rx_dropped, dropped + 1);
+	duo_pass_all(s.duo);
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_expect(s.duo, &other.a->sent, 2, WC_SUCCESS);
+	assert_memory_equal(s.abuf->p + 40000, s.bbuf->p + 40000, 100);
+	sim_end(&s);
+}
+
+/* The watchdog asks again for what was received, not for what has not been sent. */
+static void a_read_that_was_not_sent_is_not_asked_for_again(void **state)
+{
+	struct duo_pair other;
+	struct sim s = start_full(&other);
+	struct duo_wr w = duo_fetch_add_wr(2, s.abuf, 40000, s.bbuf, 40000, 1);
+
+	assert_true(duo_post(other.a, &w));
+	assert_int_equal(duo_count(s.duo, DUO_A, OP_RC_FETCH_ADD), 0);
+	duo_run_for(s.duo, 3000000);
+	for (size_t i = 0; duo_packet(s.duo, DUO_A, OP_RC_FETCH_ADD, i); i++)
+		assert_int_equal(duo_packet(s.duo, DUO_A, OP_RC_FETCH_ADD, i)->bth.retrans, i > 0);
+	duo_pass_all(s.duo);
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_expect(s.duo, &other.a->sent, 2, WC_SUCCESS);
+	sim_end(&s);
+}
+
+/* Strong order: what was kept is given back too when its message had to wait for a receive WQE. */
+static void kept_packets_that_waited_for_a_receive_are_given_back(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct sim s;
+	struct pool *pool;
+	struct duo_wr w;
+	size_t lent;
+
+	v.order = NIC_ORDER_STRONG;
+	s = veroce_start_sim(&v, &o, 1);
+	pool = &s.b->host->nic->tp.pool;
+	w = duo_write_wr(1, s.abuf, 0, 2 * MTU, s.bbuf, 0);
+	assert_true(duo_post(s.a, &w)); /* so that state which lasts is there */
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	lent = pool_lent_bytes(pool);
+	duo_drop(s.duo, DUO_A, OP_RC_WRITE_FIRST, 0);
+	w.wr_id = 2;
+	w.opcode = WR_WRITE_IMM;
+	assert_true(duo_post(s.a, &w)); /* its last comes first */
+	duo_run_for(s.duo, 2000000);
+	assert_true(duo_recv(s.b, 11, s.bbuf, 0, 10));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
+	assert_int_equal(pool_lent_bytes(pool), lent);
+	sim_end(&s);
+}
+
+/* What failed in its turn is not revived by an answer that comes after all. */
+static void a_read_that_failed_stays_failed(void **state)
+{
+	static const uint8_t junk[8] = {0xee};
+	struct duo_options o = duo_options();
+	struct veroce_options v = veroce_options();
+	struct sim s;
+	struct duo_rule *lost;
+	struct duo_wr w, r;
+	struct veroce_packet p;
+
+	o.timeout = 10;
+	o.retry_cnt = 1;
+	s = veroce_start_sim(&v, &o, 1);
+	w = duo_write_wr(1, s.abuf, 0, 100, s.bbuf, 0);
+	r = duo_read_wr(2, s.abuf, 1000, 100, s.bbuf, 1000);
+	lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
+	assert_true(duo_post(s.a, &w));
+	assert_true(duo_post(s.a, &r));
+	duo_run_for(s.duo, 1000);
+	p = (struct veroce_packet){
+		.bth = {.opcode = OP_RC_READ_RESPONSE_ONLY, .dqpn = s.a->qpn, .psn = A_PSN},
+		.aeth = {.syndrome = 0x1f, .msn = 2},
+		.msn = 1,
+		.payload_len = 8, /* not as many as were asked for */
+	};
+	veroce_forge(s.duo, DUO_A, &p, junk);
+	duo_drop(s.duo, DUO_A, OP_RC_ACK_RSP, 0); /* that B hears nothing of it */
+	lost->off = true;
+	duo_idle(s.duo);
+	w.wr_id = 3;
+	assert_true(duo_post(s.a, &w));
+	duo_idle(s.duo);
+	assert_int_equal(s.a->sent.n, 3);
+	assert_int_equal(s.a->sent.e[0].status, WC_SUCCESS);
+	assert_int_equal(s.a->sent.e[1].status, WC_BAD_RESP_ERR);
+	assert_int_equal(s.a->sent.e[2].status, WC_WR_FLUSH_ERR);
+	s.a->sent.taken = 3;
+	sim_end(&s);
+}
+
+/* IBTA 9.7.5.1.1: 0x40 .. 0x5f is no syndrome at all. */
+static void reserved_syndromes_acknowledge_nothing(void **state)
+{
+	struct duo_rule *lost;
+	struct sim s = start_lost(&lost);
+	struct duo_wr w = duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 200);
+
+	/* A NAK of the second would be an acknowledgement of the first. */
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 1000);
+	for (uint32_t code = 0; code < 32; code++) {
+		answer(&s, A_PSN + 1, (uint8_t)(0x40 + code), 1);
+		duo_run_for(s.duo, 10);
+		assert_int_equal(s.a->sent.n, 0);
+		assert_int_equal(nic_counters(s.a->host->nic)->rx_dropped, code + 1);
+	}
+	lost->off = true;
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+	sim_end(&s);
+}
+
+/* Of what was not sent nothing can be refused: an error NAK for the next PSN is no one's. */
+static void naks_of_what_was_not_sent_are_dropped(void **state)
+{
+	struct duo_rule *lost;
+	struct sim s = start_lost(&lost);
+
+	answer(&s, A_PSN + 1, 0x62, 1);
+	duo_run_for(s.duo, 1000);
+	assert_int_equal(s.a->sent.n, 0); /* nor is it an acknowledgement */
+	lost->off = true;
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	sim_end(&s);
+}
+
+/*
+ * The READ is complete, but its responder found its region gone before it knew, and ended: what this QP has to
+ * learn, though none of its requests has failed.
+ */
+static void a_nak_for_what_is_complete_ends_the_connection(void **state)
+{
+	struct sim s = veroce_default();
+	struct duo_wr r = duo_read_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0);
+	struct duo_wr w = duo_write_wr(2, s.abuf, 0, 100, s.bbuf, 0);
+
+	assert_true(duo_post(s.a, &r));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	answer(&s, A_PSN, 0x62, 0);
+	duo_idle(s.duo);
+	assert_int_equal(qp_state(s.a->qp), QPS_ERR);
+	assert_true(duo_had_event(s.a->host, EVENT_QP_FATAL, s.a));
+	assert_true(duo_post(s.a, &w));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
+	sim_end(&s);
+}
+
+/* A receive that is posted before the RNR NAK has left makes it needless. */
+static void an_rnr_nak_that_was_overtaken_is_not_sent(void **state)
+{
+	struct sim s = veroce_default();
+	struct veroce_packet p = {
+		.bth = {.opcode = OP_RC_WRITE_ONLY_IMM, .dqpn = s.b->qpn, .psn = A_PSN},
+		.msn = 1,
+	};
+
+	veroce_forge(s.duo, DUO_B, &p, NULL);
+	assert_true(duo_recv(s.b, 11, s.bbuf, 0, 10));
+	duo_run_for(s.duo, 100000);
+	duo_expect(s.duo, &s.b->received, 11, WC_SUCCESS);
+	assert_int_equal(nic_counters(s.b->host->nic)->rnrs_sent, 0);
+	sim_end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(room_that_a_dead_qp_leaves_is_used),
+		cmocka_unit_test(a_receive_that_cannot_be_remembered_costs_no_endless_turn),
+		cmocka_unit_test(contradictory_acknowledgements_hang_nothing),
+		cmocka_unit_test(an_answer_to_a_read_that_was_not_sent_is_dropped),
+		cmocka_unit_test(a_read_that_was_not_sent_is_not_asked_for_again),
+		cmocka_unit_test(kept_packets_that_waited_for_a_receive_are_given_back),
+		cmocka_unit_test(a_read_that_failed_stays_failed),
+		cmocka_unit_test(reserved_syndromes_acknowledge_nothing),
+		cmocka_unit_test(naks_of_what_was_not_sent_are_dropped),
+		cmocka_unit_test(a_nak_for_what_is_complete_ends_the_connection),
+		cmocka_unit_test(an_rnr_nak_that_was_overtaken_is_not_sent),
+	};
+
+	duo_fail_hook = sim_fail;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* veRoCE loss recovery, where time and other paths are the only evidence (veRoCE 6.2). */
+#include "veroce/transfer.h"
+
+enum { MTU = 1024, WARM = 16, PACKETS = 20 };
+
+/* Loses the first copies of data packets [from, PACKETS). */
+struct tail {
+	struct transfer t;
+	uint32_t from;
+};
+
+static bool lose_tail(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
+{
+	struct tail *l = ctx;
+	uint32_t i = transfer_index(&l->t, p);
+
+	*fate = DUO_DROP;
+	return transfer_is_data(&l->t, p) && i >= l->from && i < PACKETS && !p->bth.retrans;
+}
+
+/*
+ * out-of-order O25: the probe waits from the last acknowledgement on, the timeout from when the
+ * oldest packet was sent. Where the first part of a burst is acknowledged and a round trip is
+ * longer than 130 us or so, the timeout must leave time for the probe's answer.
+ */
+static void probe_is_answered_before_the_timeout_on_long_paths(void **state)
+{
+	for (int read = 0; read < 2; read++) {
+		for (uint64_t latency_ns = 50000; latency_ns <= 800000; latency_ns *= 2) {
+			struct veroce_options v = veroce_options();
+			struct duo_options o = duo_options();
+			struct tail l = {.from = PACKETS / 2};
+			struct transfer *t = &l.t;
+
+			transfer_start(t, &v, &o, 1, read, PACKETS * MTU, latency_ns, WARM);
+			t->duo->script = lose_tail;
+			t->duo->script_ctx = &l;
+			transfer_post(t, 0, PACKETS * MTU);
+			duo_idle(t->duo);
+			transfer_check(t);
+			DUO_CHECK(t->duo, t->sender->tail_probes == 1);
+			DUO_CHECK(t->duo, t->sender->timeouts == 0);
+			transfer_end(t);
+		}
+	}
+}
+
+/* Loses the first two copies of the first packet. */
+static bool lose_first_twice(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
+{
+	struct transfer *t = ctx;
+
+	if (transfer_is_data(t, p) && !transfer_index(t, p) && !transfer_copy(t, 0, 1)) {
+		*fate = DUO_DROP;
+		return true;
+	}
+	return transfer_channel(ctx, p, fate, n);
+}
+
+/* Were the third copy lost alone, the window would close on it. Each of the two is counted. */
+static void third_copy_goes_twice_and_counts_twice(void **state)
+{
+	for (int read = 0; read < 2; read++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct transfer t;
+
+		v.rx_window = 128;
+		v.window_bytes = 50 * MTU;
+		transfer_start(&t, &v, &o, 1, read, 300 * MTU, 20000, WARM);
+		t.packet_ns = 1000;
+		t.duo->script = lose_first_twice;
+		t.duo->script_ctx = &t;
+		transfer_post(&t, 0, 300 * MTU);
+		duo_idle(t.duo);
+		transfer_check(&t);
+		DUO_CHECK(t.duo, transfer_copies(&t, 0) == 3);
+		DUO_CHECK(t.duo, transfer_copy(&t, 0, 2)->sent_ns == transfer_copy(&t, 0, 3)->sent_ns);
+		DUO_CHECK(t.duo, t.sender->retransmits == 3 && t.receiver->rx_duplicates == 1);
+		DUO_CHECK(t.duo, !t.sender->timeouts);
+		transfer_end(&t);
+	}
+}
+
+/* ---- paths -------------------------------------------------------------------------------------
+ */
+
+/*
+ * out-of-order O27, R17, veRoCE 6.2: no loss, and a first window that makes a queue of 300 us in
+ * front of paths of 10, 20 and 200 us. The long path's round trip was measured before the queue
+ * grew; packets of other paths that were sent later and have been through it prove nothing against
+ * its packets.
+ */
+static void growing_queue_is_no_evidence_against_a_long_path(void **state)
+{
+	enum { BULK = 4 << 20, MESSAGE = 1 << 18 };
+
+	for (unsigned i = 0; i < 40; i++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct transfer t;
+
+		v.paths = 3;
+		v.flowlet = i & 2 ? 8 : 1;
+		v.window_bytes = 600 * MTU;
+		transfer_start(&t, &v, &o, 51 + i, i & 1, BULK, 2000, 0);
+		memcpy(t.duo->path_ns, (uint64_t[]){10000, 20000, 200000}, 3 * sizeof(uint64_t));
+		t.packet_ns = 500;
+		t.duo->script = transfer_channel;
+		t.duo->script_ctx = &t;
+		for (uint64_t off = 0; off < BULK; off += MESSAGE)
+			transfer_post(&t, off, MESSAGE);
+		duo_idle(t.duo);
+		transfer_check(&t);
+		DUO_CHECK(t.duo, t.sender->retransmits * 1000 <= BULK / MTU);
+		transfer_end(&t);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(probe_is_answered_before_the_timeout_on_long_paths),
+		cmocka_unit_test(third_copy_goes_twice_and_counts_twice),
+		cmocka_unit_test(growing_queue_is_no_evidence_against_a_long_path),
+	};
+
+	duo_fail_hook = sim_fail;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

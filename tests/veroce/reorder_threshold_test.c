@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* T, the reordering that a receiver of a base peer lets be (veRoCE 5.4; out-of-order O2, O3, R17).
+ */
+#include "veroce/veroce.h"
+
+/* T starts at four a path: with sixteen the whole message may be upside down. */
+static void reordering_within_the_threshold_is_not_answered_by_sack(void **state)
+{
+	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE};
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	v.base[DUO_A] = v.base[DUO_B] = true;
+	v.paths = 16;
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
+		v.loss = losses[i % COUNT(losses)];
+
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		struct duo_buf *from = duo_buf(s.a->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
+		struct duo_buf *to = duo_buf(s.b->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
+
+		duo_fill(from, i);
+		veroce_write_reversed(&s, from, to, o.psn[DUO_A]);
+		DUO_CHECK(s.duo, !veroce_retransmits(s.duo));
+		DUO_CHECK(s.duo, !nic_counters(s.b->host->nic)->sacks_sent);
+		sim_end(&s);
+	}
+}
+
+/*
+ * out-of-order O3: what was seen once is no reason for a SACK again, also where the receiver sends
+ * nothing.
+ */
+static void threshold_grows_to_the_reordering_seen(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	v.base[DUO_B] = true;
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
+		v.loss = i & 1 ? NIC_LOSS_BASE : NIC_LOSS_FAST;
+
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		struct duo_buf *from = duo_buf(s.a->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
+		struct duo_buf *to = duo_buf(s.b->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
+		const struct nic_counters *n = nic_counters(s.b->host->nic);
+		uint64_t sacks, copies;
+
+		duo_fill(from, i);
+		veroce_write_reversed(&s, from, to, o.psn[DUO_A]);
+		sacks = n->sacks_sent;
+		copies = veroce_retransmits(s.duo);
+		DUO_CHECK(s.duo, sacks);
+		veroce_write_reversed(&s, from, to, psn_add(o.psn[DUO_A], VEROCE_REVERSED));
+		DUO_CHECK(s.duo, n->sacks_sent == sacks);
+		DUO_CHECK(s.duo, veroce_retransmits(s.duo) == copies);
+		sim_end(&s);
+	}
+}
+
+/* A WRITE of two packets that swap. */
+static void swap_two(struct sim *s, const struct duo_buf *from, const struct duo_buf *to, uint32_t psn)
+{
+	static const uint8_t rank[] = {1, 0};
+	struct veroce_order order = {.psn = psn, .count = 2, .rank = rank};
+	struct duo_wr w = duo_write_wr(psn, from, 0, 2 * s->a->opt.mtu, to, 0);
+
+	veroce_set_order(s->duo, &order);
+	assert_true(duo_post(s->a, &w));
+	duo_run_for(s->duo, 2000000);
+	s->duo->script = NULL;
+	duo_expect(s->duo, &s->a->sent, psn, WC_SUCCESS);
+}
+
+/*
+ * 5.4: an eighth less in 16 round trips, so that what paths were like once is forgotten; also where the
+ * receiver rests in between, which one with a request of its own does not.
+ */
+static void threshold_shrinks_when_little_is_reordered(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	v.base[DUO_B] = true;
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		struct duo_buf *from = duo_buf(s.a->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
+		struct duo_buf *to = duo_buf(s.b->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
+		const struct nic_counters *n = nic_counters(s.b->host->nic);
+		struct duo_wr waits = duo_send_wr(7, s.bbuf, 0, 1); /* for a receive */
+		bool rests = i / 3 & 1;
+		uint32_t psn = o.psn[DUO_A];
+		const struct veroce *vr;
+		uint64_t sacks;
+
+		duo_fill(from, i);
+		veroce_write_reversed(&s, from, to, psn);
+		assert_true(rests || duo_post(s.b, &waits));
+		psn = psn_add(psn, VEROCE_REVERSED);
+		for (int k = 0; k < 40; k++) {
+			swap_two(&s, from, to, psn);
+			psn = psn_add(psn, 2);
+		}
+		if (!rests) {
+			assert_true(duo_recv(s.a, 8, s.abuf, 0, 1));
+			duo_wait(s.duo, &s.b->sent, 1);
+			duo_expect(s.duo, &s.b->sent, 7, WC_SUCCESS);
+			duo_expect(s.duo, &s.a->received, 8, WC_SUCCESS);
+		}
+		/* By now it rests in any case, which makes it forget once; it has forgotten forty times. */
+		vr = s.b->qp->veroce;
+		DUO_CHECK(s.duo, (vr->w ? vr->w->q_in.ext : vr->quiet.q_ext) < VEROCE_REVERSED / 4);
+		sacks = n->sacks_sent;
+		veroce_write_reversed(&s, from, to, psn);
+		DUO_CHECK(s.duo, n->sacks_sent > sacks);
+		sim_end(&s);
+	}
+}
+
+/* 5.3, 4: while nothing arrives, a base peer is told of a hole that stays again, each time twice as late. */
+static void a_hole_that_stays_is_told_ever_later(void **state)
+{
+	enum { SACKS = 1 + 8 };
+
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	v.base[DUO_B] = true;
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		uint32_t hole = psn_add(o.psn[DUO_A], 1);
+		struct duo_rule *block = veroce_block(s.duo, &hole), *silence;
+		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * o.mtu, s.bbuf, 0);
+		const struct duo_packet *p;
+		uint64_t at[SACKS];
+		size_t n = 0;
+
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, 2 * DUO_LATENCY_NS);
+		silence = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
+		duo_run_for(s.duo, 100000000);
+		assert_int_equal(nic_counters(s.b->host->nic)->sacks_sent, SACKS);
+		for (size_t k = 0; (p = duo_packet(s.duo, DUO_B, OP_RC_SACK, k)); k++) {
+			if (!n || p->sent_ns != at[n - 1]) /* not another block of the same */
+				at[n++] = p->sent_ns;
+		}
+		assert_int_equal(n, SACKS);
+		for (size_t k = 2; k < SACKS; k++)
+			assert_int_equal(at[k] - at[k - 1], 2 * (at[k - 1] - at[k - 2]));
+		block->off = silence->off = true;
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		sim_end(&s);
+	}
+}
+
+/*
+ * Half of what is recorded at most: however much paths reorder, a loss is told while the sender can still send,
+ * and not only once its window has closed on it and nothing arrives any more.
+ */
+static void threshold_leaves_half_the_window(void **state)
+{
+	enum { WINDOW = 128 };
+
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	v.base[DUO_B] = true;
+	v.rx_window = WINDOW;
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
+		for (uint32_t packets = WINDOW / 2; packets <= WINDOW / 2 + 1; packets++) {
+			struct sim s = veroce_start_sim(&v, &o, 1);
+			struct duo_buf *from = duo_buf(s.a->host, packets * o.mtu, ALL_ACCESS);
+			struct duo_buf *to = duo_buf(s.b->host, packets * o.mtu, ALL_ACCESS);
+			const struct nic_counters *n = nic_counters(s.b->host->nic);
+			uint32_t hole = psn_add(o.psn[DUO_A], VEROCE_REVERSED);
+			struct duo_wr w = duo_write_wr(1, from, 0, packets * o.mtu, to, 0);
+			struct duo_rule *block;
+			uint64_t sacks;
+
+			/* By what was seen T would be more. */
+			duo_fill(from, i);
+			veroce_write_reversed(&s, from, to, o.psn[DUO_A]);
+			sacks = n->sacks_sent;
+			block = veroce_block(s.duo, &hole);
+			assert_true(duo_post(s.a, &w));
+			duo_run_for(s.duo, 3 * DUO_LATENCY_NS);
+			DUO_CHECK(s.duo, n->sacks_sent - sacks == (packets > WINDOW / 2));
+			block->off = true;
+			duo_idle(s.duo);
+			duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+			assert_memory_equal(to->p, from->p, packets * o.mtu);
+			sim_end(&s);
+		}
+	}
+}
+
+static void patient_tweak(struct nic_config *c, enum duo_side side)
+{
+	veroce_tweak(c, side);
+	c->pto_ns_min = 2000000; /* as the engine has it */
+	duo_same_host(c);
+}
+
+/*
+ * 5.3, 4, between processes of one host, where an acknowledgement may wait for four times as long as a hole:
+ * the hole is told when its time has come.
+ */
+static void hole_is_told_before_the_acknowledgement_that_waits(void **state)
+{
+	enum { HOLE_NS = 25000, PACKETS = 4 };
+
+	struct duo_options o = duo_options();
+	/* The last one, which asks for an acknowledgement, is lost too. */
+	struct veroce_order order = {.count = PACKETS, .step_ns = 1, .lost = 1 << 1 | 1 << 3};
+	const struct duo_packet *sack;
+	struct duo_buf *from, *to;
+	struct duo_pair pair;
+	struct duo_wr w;
+	struct duo *d;
+	uint64_t sent_ns;
+
+	veroce_opt = veroce_options();
+	veroce_opt.base[DUO_A] = veroce_opt.base[DUO_B] = true;
+	d = duo_create(1, patient_tweak);
+	pair = duo_connect(d, &o);
+	from = duo_buf(&d->host[DUO_A], PACKETS * o.mtu, ALL_ACCESS);
+	to = duo_buf(&d->host[DUO_B], PACKETS * o.mtu, ALL_ACCESS);
+	duo_fill(from, 1);
+	duo_idle(d);
+	order.psn = o.psn[DUO_A];
+	veroce_set_order(d, &order);
+	w = duo_write_wr(1, from, 0, PACKETS * o.mtu, to, 0);
+	sent_ns = d->now_ns;
+	assert_true(duo_post(pair.a, &w));
+	duo_idle(d);
+	sack = duo_packet(d, DUO_B, OP_RC_SACK, 0);
+	DUO_CHECK(d, sack && sack->sent_ns - sent_ns <= HOLE_NS + 2 * DUO_LATENCY_NS);
+	duo_expect(d, &pair.a->sent, 1, WC_SUCCESS);
+	assert_memory_equal(to->p, from->p, PACKETS * o.mtu);
+	duo_destroy(d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reordering_within_the_threshold_is_not_answered_by_sack),
+		cmocka_unit_test(threshold_grows_to_the_reordering_seen),
+		cmocka_unit_test(threshold_shrinks_when_little_is_reordered),
+		cmocka_unit_test(threshold_leaves_half_the_window),
+		cmocka_unit_test(a_hole_that_stays_is_told_ever_later),
+		cmocka_unit_test(hole_is_told_before_the_acknowledgement_that_waits),
+	};
+
+	duo_fail_hook = sim_fail;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* veRoCE between processes of one host: no network lies between, and little is said of it. */
+#include "veroce/veroce.h"
+
+enum { MIB = 1 << 20 };
+
+static struct sim start(bool same_host, uint32_t window_bytes)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	v.same_host = same_host;
+	v.window_bytes = window_bytes;
+	return veroce_start_sim(&v, &o, 1);
+}
+
+static void send_short(struct sim *s, struct duo_qp *from, uint64_t i)
+{
+	struct duo_buf *src = from == s->a ? s->abuf : s->bbuf,
+		       *dst = from == s->a ? s->bbuf : s->abuf;
+	struct duo_wr w = duo_send_wr(i, src, 0, 8);
+
+	assert_true(duo_recv(from->peer, i, dst, 0, 8));
+	assert_true(duo_post(from, &w));
+	duo_wait(s->duo, &from->peer->received, i + 1);
+}
+
+/* The acknowledgement is shorter than the shortest message, and so the end of its train. */
+static void a_ping_pong_is_one_train_a_message(void **state)
+{
+	struct sim s = start(true, MIB);
+
+	nic_hold_acks(s.a->host->nic, true);
+	nic_hold_acks(s.b->host->nic, true);
+	for (uint64_t i = 0; i < 10; i++) {
+		send_short(&s, s.a, i);
+		send_short(&s, s.b, i);
+	}
+	duo_idle(s.duo);
+	for (size_t i = 0; i < 10; i++) {
+		if (i)
+			assert_int_equal(duo_packet(s.duo, DUO_A, OP_RC_SEND_ONLY, i)->train, 2);
+		assert_int_equal(duo_packet(s.duo, DUO_B, OP_RC_SEND_ONLY, i)->train, 2);
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->sent, i, WC_SUCCESS);
+		duo_expect(s.duo, &s.a->received, i, WC_SUCCESS);
+	}
+	sim_end(&s);
+}
+
+static size_t stamped(const struct duo *d)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->wire_count; i++)
+		n += d->wire[i].veroce && d->wire[i].bth.ts;
+	return n;
+}
+
+/* A WRITE or READ of 1 MiB, whose bytes arrive. */
+static struct sim transfer(bool same_host, bool read, uint32_t drop_ppm)
+{
+	struct sim s = start(same_host, MIB / 4);
+	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS),
+		       *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
+	struct duo_wr w = read ? duo_read_wr(1, a, 0, MIB, b, 0) : duo_write_wr(1, a, 0, MIB, b, 0);
+
+	duo_fill(a, 3);
+	duo_fill(b, 4);
+	s.duo->faults[DUO_A].drop_ppm = drop_ppm;
+	s.duo->faults[DUO_B].drop_ppm = drop_ppm;
+	assert_true(duo_post(s.a, &w));
+	duo_wait(s.duo, &s.a->sent, 1);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	assert_memory_equal(a->p, b->p, MIB);
+	return s;
+}
+
+static void packets_have_stamps_only_where_a_network_is_between(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		struct sim s = transfer(i & 1, i & 2, 0);
+
+		assert_int_equal(stamped(s.duo) > 0, !(i & 1));
+		sim_end(&s);
+	}
+}
+
+/* 1024 packets, of which the window holds 256; the last packet asks by itself. */
+static void half_of_the_window_is_acknowledged_at_once(void **state)
+{
+	for (int read = 0; read < 2; read++) {
+		struct sim s = transfer(true, read, 0);
+		size_t acks;
+
+		duo_idle(s.duo);
+		acks = read ? duo_count(s.duo, DUO_A, OP_RC_ACK_RSP)
+			    : duo_count(s.duo, DUO_B, OP_RC_ACK);
+		assert_in_range(acks, 8, 10);
+		assert_int_equal(nic_counters(s.a->host->nic)->tail_probes, 0);
+		assert_int_equal(nic_counters(s.b->host->nic)->tail_probes, 0);
+		sim_end(&s);
+	}
+}
+
+/*
+ * The last packet, which asks, is lost: of the others a quarter of the tail probe's time later is told, by
+ * itself, and not before.
+ */
+static void what_did_not_ask_is_acknowledged_after_a_while(void **state)
+{
+	enum { WAIT_NS = 25000 };
+
+	for (int read = 0; read < 2; read++) {
+		struct sim s = start(true, MIB / 4);
+		struct duo_wr w = read ? duo_read_wr(1, s.abuf, 0, 4096, s.bbuf, 0)
+				       : duo_write_wr(1, s.abuf, 0, 4096, s.bbuf, 0);
+		enum duo_side to = read ? DUO_A : DUO_B;
+		int data = read ? OP_RC_READ_RESPONSE_FIRST : OP_RC_WRITE_FIRST;
+		const struct duo_packet *ack;
+
+		duo_drop(s.duo, !to, read ? OP_RC_READ_RESPONSE_LAST : OP_RC_WRITE_LAST, 0);
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, WAIT_NS + 10000);
+		ack = duo_packet(s.duo, to, read ? OP_RC_ACK_RSP : OP_RC_ACK, 0);
+		assert_non_null(ack);
+		assert_int_equal(ack->sent_ns, duo_packet(s.duo, !to, data, 0)->sent_ns +
+						       DUO_LATENCY_NS + WAIT_NS);
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		sim_end(&s);
+	}
+}
+
+static void what_is_lost_is_repaired_without_timeouts(void **state)
+{
+	for (int read = 0; read < 2; read++) {
+		struct sim s = transfer(true, read, 20000);
+		const struct nic_counters *n = nic_counters((read ? s.b : s.a)->host->nic);
+
+		assert_in_range(n->retransmits, 5, 100);
+		assert_int_equal(n->timeouts, 0);
+		sim_end(&s);
+	}
+}
+
+/* Each has less under way than it asks an acknowledgement for, all together have a window. */
+static void queue_pairs_that_share_a_window_do_not_wait_for_a_probe(void **state)
+{
+	struct sim s = start(true, MIB / 4);
+	struct duo_options o = duo_options();
+	struct duo_pair p[15];
+
+	for (size_t i = 0; i < COUNT(p); i++)
+		p[i] = duo_connect(s.duo, &o);
+	duo_idle(s.duo);
+	for (uint64_t k = 0; k < 4; k++) {
+		for (size_t i = 0; i < COUNT(p); i++) {
+			struct duo_wr w = duo_write_wr(k, s.abuf, 0, BUF_BYTES, s.bbuf, 0);
+
+			assert_true(duo_post(p[i].a, &w));
+		}
+	}
+	for (size_t i = 0; i < COUNT(p); i++) {
+		duo_wait(s.duo, &p[i].a->sent, 4);
+		for (uint64_t k = 0; k < 4; k++)
+			duo_expect(s.duo, &p[i].a->sent, k, WC_SUCCESS);
+	}
+	assert_memory_equal(s.abuf->p, s.bbuf->p, BUF_BYTES);
+	assert_int_equal(nic_counters(s.a->host->nic)->tail_probes, 0);
+	assert_int_equal(nic_counters(s.a->host->nic)->retransmits, 0);
+	sim_end(&s);
+}
+
+/* 10.2.2.3: from SQD on, of a queue pair that has just sent and so has its flow made. */
+static void a_new_address_vector_is_that_of_the_next_packet(void **state)
+{
+	enum { TRAFFIC_CLASS = 0xa0 };
+	struct sim s = start(true, MIB);
+	struct nic *nic = s.a->host->nic;
+	struct qp_attr attr = {.state = QPS_SQD};
+	struct duo_wr w = duo_send_wr(1, s.abuf, 0, 8);
+	struct pkt burst[8];
+
+	send_short(&s, s.a, 0);
+	assert_non_null(s.a->qp->veroce->w);
+	assert_int_equal(nic_qp_modify(nic, s.a->qp, &attr, QPA_STATE, s.duo->now_ns), 0);
+	attr.av = duo_av(s.a->host, s.b->host, DUO_GID_IPV4);
+	attr.av.traffic_class = TRAFFIC_CLASS;
+	assert_int_equal(nic_qp_modify(nic, s.a->qp, &attr, QPA_STATE | QPA_AV, s.duo->now_ns), 0);
+	attr.state = QPS_RTS;
+	assert_int_equal(nic_qp_modify(nic, s.a->qp, &attr, QPA_STATE, s.duo->now_ns), 0);
+	assert_true(duo_recv(s.b, 1, s.bbuf, 0, 8));
+	assert_true(duo_post(s.a, &w));
+	assert_int_equal(nic_output(nic, burst, 8, s.duo->now_ns), 1);
+	assert_int_equal(burst[0].flow->tos & ~3, TRAFFIC_CLASS);
+	duo_idle(s.duo);
+	for (uint64_t i = 0; i < 2; i++) {
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
+	}
+	sim_end(&s);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_new_address_vector_is_that_of_the_next_packet),
+	cmocka_unit_test(a_ping_pong_is_one_train_a_message),
+	cmocka_unit_test(packets_have_stamps_only_where_a_network_is_between),
+	cmocka_unit_test(half_of_the_window_is_acknowledged_at_once),
+	cmocka_unit_test(what_did_not_ask_is_acknowledged_after_a_while),
+	cmocka_unit_test(what_is_lost_is_repaired_without_timeouts),
+	cmocka_unit_test(queue_pairs_that_share_a_window_do_not_wait_for_a_probe),
+};
+
+SIM_MAIN(tests)

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The end of what was sent is lost, and nothing comes after it that would tell: tail probes repair
+ * that without a timeout (veRoCE 6.2; out-of-order O25, R18), in requests and in responses.
+ */
+#include "veroce/transfer.h"
+
+enum { MTU = 1024, LATENCY_NS = 50000, WARM = 16, PACKETS = 20 };
+
+/* Loses the first `copies` copies of data packets from `from` on. */
+struct tail {
+	struct transfer t;
+	uint32_t from;
+	uint32_t copies;
+	bool acks; /* instead: the first `copies` acknowledgements of them */
+};
+
+static bool is_ack(const struct transfer *t, const struct duo_packet *p)
+{
+	return p->from != t->from && p->veroce && p->info->flags & F_ACK &&
+	       !(p->info->flags & F_PAYLOAD);
+}
+
+static bool lose_tail(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
+{
+	struct tail *l = ctx;
+	uint32_t i = transfer_index(&l->t, p);
+
+	*fate = DUO_DROP;
+	if (l->acks)
+		return is_ack(&l->t, p) && l->copies && l->copies--;
+	return transfer_is_data(&l->t, p) && i >= l->from && i < PACKETS &&
+	       !transfer_copy(&l->t, i, l->copies - 1);
+}
+
+static void run(struct tail *l, bool read, bool base, uint32_t count)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct transfer *t = &l->t;
+
+	v.base[DUO_A] = v.base[DUO_B] = base;
+	transfer_start(t, &v, &o, 1, read, PACKETS * MTU, LATENCY_NS, WARM);
+	memcpy(t->dst->p, t->src->p, PACKETS * MTU);
+	memset(t->dst->p, 0, count * MTU);
+	t->duo->script = lose_tail;
+	t->duo->script_ctx = l;
+	transfer_post(t, 0, count * MTU);
+	duo_idle(t->duo);
+	transfer_check(t);
+}
+
+/* How long after packet i was first sent the transfer was complete. */
+static uint64_t repaired_ns(const struct tail *l, uint32_t i)
+{
+	const struct transfer *t = &l->t;
+	uint64_t end_ns = t->s.a->sent.e[t->posted - 1].timestamp_ns;
+
+	return end_ns - transfer_copy(t, i, 0)->sent_ns;
+}
+
+static void lost_last_packet_is_repaired_by_a_probe(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		for (uint32_t count = 1; count <= PACKETS; count += count < 3 ? 1 : 17) {
+			struct tail l = {.from = count - 1, .copies = 1};
+
+			run(&l, i & 1, i & 2, count);
+			DUO_CHECK(l.t.duo, l.t.sender->timeouts == 0);
+			DUO_CHECK(l.t.duo, l.t.sender->tail_probes == 1);
+			DUO_CHECK(l.t.duo, transfer_copies(&l.t, count - 1) == 1);
+			DUO_CHECK(l.t.duo, l.t.sender->retransmits == 1);
+			DUO_CHECK(l.t.duo, l.t.receiver->rx_duplicates == 0);
+			/* A round trip till the others are answered, PTO, and another one. */
+			DUO_CHECK(l.t.duo, repaired_ns(&l, count - 1) <= 4 * 2 * LATENCY_NS);
+			transfer_end(&l.t);
+		}
+	}
+}
+
+static void lost_end_of_many_packets_is_repaired_by_a_probe(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		for (uint32_t from = 0; from < PACKETS - 1; from += 6) {
+			struct tail l = {.from = from, .copies = 1};
+
+			run(&l, i & 1, i & 2, PACKETS);
+			DUO_CHECK(l.t.duo, l.t.sender->timeouts == 0);
+			DUO_CHECK(l.t.duo, l.t.receiver->rx_duplicates == 0);
+			for (uint32_t k = 0; k < PACKETS; k++)
+				DUO_CHECK(l.t.duo, transfer_copies(&l.t, k) == (k >= from));
+			DUO_CHECK(l.t.duo, repaired_ns(&l, from) <= 5 * 2 * LATENCY_NS);
+			transfer_end(&l.t);
+		}
+	}
+}
+
+/* Each is answered at once, so the next need not wait for an acknowledgement that is delayed. */
+static void lost_probes_are_followed_by_others(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		for (uint32_t copies = 2; copies <= 3; copies++) {
+			struct tail l = {.from = PACKETS - 1, .copies = copies};
+
+			run(&l, i & 1, i & 2, PACKETS);
+			DUO_CHECK(l.t.duo, transfer_copies(&l.t, PACKETS - 1) == copies);
+			DUO_CHECK(l.t.duo, l.t.sender->timeouts == 0 && l.t.sender->tail_probes == copies);
+			DUO_CHECK(l.t.duo, l.t.receiver->rx_duplicates == 0);
+			for (uint32_t k = 2; k <= copies; k++) {
+				uint64_t wait_ns = transfer_copy(&l.t, PACKETS - 1, k)->sent_ns -
+						   transfer_copy(&l.t, PACKETS - 1, k - 1)->sent_ns;
+
+				DUO_CHECK(l.t.duo, wait_ns > 3 * LATENCY_NS);
+				DUO_CHECK(l.t.duo, wait_ns <= 4 * LATENCY_NS + LATENCY_NS / 5);
+			}
+			transfer_end(&l.t);
+		}
+	}
+}
+
+/* A duplicate is answered at once (veRoCE 5.3). */
+static void lost_last_acknowledgement_is_repaired_by_a_probe(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		struct tail l = {.acks = true, .copies = 1};
+
+		run(&l, i & 1, i & 2, 1);
+		DUO_CHECK(l.t.duo, l.t.sender->timeouts == 0 && l.t.sender->tail_probes == 1);
+		DUO_CHECK(l.t.duo, l.t.receiver->rx_duplicates == 1);
+		transfer_end(&l.t);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lost_last_packet_is_repaired_by_a_probe),
+		cmocka_unit_test(lost_end_of_many_packets_is_repaired_by_a_probe),
+		cmocka_unit_test(lost_probes_are_followed_by_others),
+		cmocka_unit_test(lost_last_acknowledgement_is_repaired_by_a_probe),
+	};
+
+	duo_fail_hook = sim_fail;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* veRoCE: what leaves when the retransmission timer fires (veRoCE 6.3; docs/veroce.md, "after a timeout"). */
+#include "veroce/veroce.h"
+
+enum { PSN = 0xfffffd, PACKETS = 6, MTU = 1024 };
+
+/* A Packet Drop NAK of that PSN. */
+static void trim(struct sim *s, uint32_t psn)
+{
+	struct veroce_packet p = {
+		.bth = {.opcode = OP_RC_ACK, .dqpn = s->a->qpn, .psn = psn},
+		.aeth = {.syndrome = AETH_NAK | NAK_PSN_SEQUENCE},
+		.po = POETH_NO_INFO,
+	};
+
+	veroce_forge(s->duo, DUO_A, &p, NULL);
+}
+
+/*
+ * Only that one ends the stall, and only the end of the stall forgets the timeouts that retry_cnt counts. What
+ * was found lost before it, and waits for room that there is none of, comes behind it.
+ */
+static void oldest_packet_is_the_one_that_leaves_without_room(void **state)
+{
+	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN};
+
+	for (size_t i = 0; i < COUNT(losses); i++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct duo_wr w;
+		struct duo_rule *lost;
+		const struct nic_counters *n;
+		struct pair *pair;
+		uint64_t window;
+		struct sim s;
+
+		v.loss = losses[i];
+		o.psn[DUO_A] = PSN;
+		s = veroce_start_sim(&v, &o, 1);
+		n = nic_counters(s.a->host->nic);
+		pair = s.a->qp->veroce->pair;
+		window = pair->window_bytes;
+		w = duo_write_wr(1, s.abuf, 0, PACKETS * MTU, s.bbuf, 0);
+		lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
+		assert_true(duo_post(s.a, &w));
+		duo_run_for(s.duo, 10000);
+		pair->window_bytes = 1; /* as after many trims */
+		trim(&s, psn_add(PSN, 4));
+		trim(&s, psn_add(PSN, 2));
+		duo_run_for(s.duo, 100000);
+		DUO_CHECK(s.duo, !n->retransmits);
+		while (!n->timeouts)
+			duo_run_for(s.duo, 10000);
+		duo_run_for(s.duo, 10000);
+		DUO_CHECK(s.duo, n->timeouts == 1 && n->retransmits == 1 && !n->tail_probes);
+		DUO_CHECK(s.duo, veroce_last(s.duo, DUO_A, OP_RC_WRITE_FIRST)->bth.retrans);
+		pair->window_bytes = window;
+		lost->off = true;
+		duo_idle(s.duo);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		assert_memory_equal(s.bbuf->p, s.abuf->p, PACKETS * MTU);
+		sim_end(&s);
+	}
+}
+
+/*
+ * 6.2, on a path that reorders: only time tells that a packet is lost, and each packet has a time of its own. Two
+ * that were overtaken are not late together, and the first is not kept waiting for the second.
+ */
+static void earliest_of_two_late_packets_sets_the_timer(void **state)
+{
+	enum { WRITES = 4, LATENCY_NS = 100000, RTT_NS = 2 * LATENCY_NS, GAP_NS = 150000 };
+
+	struct sim s = veroce_default();
+	uint32_t psn = s.a->opt.psn[DUO_A];
+	const struct duo_packet *again;
+	struct path *path;
+	struct duo_wr w[WRITES];
+	uint64_t t;
+
+	for (uint64_t i = 0; i < WRITES; i++)
+		w[i] = duo_write_wr(i, s.abuf, i * MTU, MTU, s.bbuf, i * MTU);
+	s.duo->latency_ns = LATENCY_NS;
+	assert_true(duo_post(s.a, &w[0]));
+	duo_idle(s.duo);
+	path = &s.a->qp->veroce->pair->path[0];
+	path->srtt_ns = RTT_NS;
+	path->reo_ns = RTT_NS;
+	path->reo_until_ns = UINT64_MAX;
+	duo_drop(s.duo, DUO_A, OP_RC_WRITE_ONLY, 0);
+	duo_drop(s.duo, DUO_A, OP_RC_WRITE_ONLY, 0); /* of those that the first rule lets pass */
+	t = s.duo->now_ns;
+	assert_true(duo_post(s.a, &w[1]));
+	duo_run_for(s.duo, GAP_NS);
+	assert_true(duo_post(s.a, &w[2]));
+	assert_true(duo_post(s.a, &w[3]));
+	/* The last one's acknowledgement comes first, and then the clock judges. */
+	duo_run_until(s.duo, t + GAP_NS + RTT_NS + 10000);
+	assert_int_equal(veroce_retransmits(s.duo), 0);
+	duo_idle(s.duo);
+	again = duo_packet(s.duo, DUO_A, OP_RC_WRITE_ONLY, WRITES);
+	assert_int_equal(again->bth.psn, psn_add(psn, 1));
+	assert_in_range(again->sent_ns - t, 2 * RTT_NS, 2 * RTT_NS + GAP_NS / 2);
+	assert_int_equal(nic_counters(s.a->host->nic)->timeouts, 0);
+	for (uint64_t i = 0; i < WRITES; i++)
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+	assert_memory_equal(s.bbuf->p, s.abuf->p, WRITES * MTU);
+	sim_end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(oldest_packet_is_the_one_that_leaves_without_room),
+		cmocka_unit_test(earliest_of_two_late_packets_sets_the_timer),
+	};
+
+	duo_fail_hook = sim_fail;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
