@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * MRA, which asks for patience (IBTA 12.6.6), and REJ, which refuses (IBTA 12.6.7). Offsets are from the byte behind
+ * the MAD header; a row is four bytes, the first bit is the highest.
+ *
+ *      MRA                                            REJ
+ *   0 local communication id                       0 local communication id
+ *   4 remote communication id                      4 remote communication id
+ *   8 message:2 | reserved:6 |                     8 message:2 | reserved:6 | info length:7 | reserved:1 |
+ *     service timeout:5 | reserved:3                 reason:16
+ *  10 private data (222 bytes)                    12 additional reject information (72 bytes)
+ *                                                 84 private data (148 bytes)
+ */
+#ifndef WIRE_CM_REJ_H
+#define WIRE_CM_REJ_H
+
+#include <stdint.h>
+
+enum { CM_MRA_DATA_LEN = 222, CM_REJ_DATA_LEN = 148, CM_REJ_INFO_LEN = 72 };
+
+/* Which message is answered. MRA has 2 for LAP, REJ for any other. */
+enum cm_answered { CM_ANSWERED_REQ = 0, CM_ANSWERED_REP = 1, CM_ANSWERED_OTHER = 2 };
+
+/* IBTA 12.6.7.2, those that this project sends or tells apart. */
+enum cm_rej_reason {
+	CM_REJ_TIMEOUT = 4,
+	CM_REJ_UNSUPPORTED = 5,
+	CM_REJ_SERVICE_ID = 8,
+	CM_REJ_TRANSPORT = 9,
+	CM_REJ_STALE = 10,
+	CM_REJ_GID = 12,
+	CM_REJ_MTU = 26,
+	CM_REJ_CONSUMER = 28,
+	CM_REJ_DUPLICATE_COMM_ID = 30,
+	CM_REJ_CLASS_VERSION = 31,
+	CM_REJ_VENDOR_OPTION = 35
+};
+
+struct cm_mra {
+	uint32_t local_comm_id;
+	uint32_t remote_comm_id;
+	uint8_t answered;        /* 2 bits, enum cm_answered */
+	uint8_t service_timeout; /* 5 bits: 4.096 us << it */
+	uint8_t private_data[CM_MRA_DATA_LEN];
+};
+
+struct cm_rej {
+	uint32_t local_comm_id; /* 0: its sender had none yet, or has forgotten it */
+	uint32_t remote_comm_id;
+	uint8_t answered; /* 2 bits, enum cm_answered */
+	uint8_t info_len; /* 7 bits: bytes of `info` that mean something, which a peer may overstate */
+	uint16_t reason;
+	uint8_t info[CM_REJ_INFO_LEN];
+	uint8_t private_data[CM_REJ_DATA_LEN];
+};
+
+/* Of MAD_DATA_LEN bytes. Reserved bits are ignored and sent as 0; bits beyond a field's width are dropped. */
+void cm_mra_decode(struct cm_mra *, const uint8_t *);
+void cm_mra_encode(uint8_t *, const struct cm_mra *);
+void cm_rej_decode(struct cm_rej *, const uint8_t *);
+void cm_rej_encode(uint8_t *, const struct cm_rej *);
+
+#endif
