@@ -43,7 +43,7 @@ static void run_traced(struct sim_run *run, const struct algorithm *a, const cha
 		sets[n++] = a->sets[i];
 	if (trace)
 		sets[n++] = trace;
-	sim_do(run, incast, sets);
+	sim_run_do(run, incast, sets);
 	assert_false(run->results.partial);
 }
 
@@ -67,8 +67,8 @@ static void tracing_changes_nothing(void **state)
 			assert_int_equal(without.results.trace_count, 0);
 			assert_true(with.results.trace_count >= with.results.flow_count);
 			assert_true(sim_hash(&with.results) == sim_hash(&without.results));
-			sim_free(&with);
-			sim_free(&without);
+			sim_run_free(&with);
+			sim_run_free(&without);
 		}
 	}
 }
@@ -89,7 +89,7 @@ static void signal_and_target_are_the_algorithms_own(void **state)
 		else
 			assert_null(run.results.trace_target);
 		assert_int_equal(run.results.trace[0].rate_bps != UINT64_MAX, a->paced);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -115,7 +115,7 @@ static void a_record_is_a_change_of_a_flow_that_was_asked_for(void **state)
 		assert_false(t[i].rate_bps == t[i - 1].rate_bps && t[i].cwnd_bytes == t[i - 1].cwnd_bytes &&
 			     t[i].signal == t[i - 1].signal && t[i].target == t[i - 1].target);
 	}
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* Four senders at line rate meet, and DCQCN cuts: from the line's rate, alpha at most one. */
@@ -136,7 +136,7 @@ static void the_trace_of_dcqcn_is_dcqcn(void **state)
 	}
 	assert_true(run.results.recovery.cnps > 0);
 	assert_true(least <= 50000000000);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 static void each_path_of_a_veroce_flow_has_its_own(void **state)
@@ -152,7 +152,7 @@ static void each_path_of_a_veroce_flow_has_its_own(void **state)
 	}
 	for (unsigned i = 0; i < 16; i++)
 		assert_true(records[i] > 1); /* its start, and changes */
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 int main(void)

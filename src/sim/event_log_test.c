@@ -38,11 +38,11 @@ static void keep(void *context, const char *line, size_t bytes)
 static void do_logged(struct sim_run *run, struct log *t, const char *text, const char *const *sets)
 {
 	memset(t, 0, sizeof(*t));
-	sim_start(run, text, sets);
+	sim_run_start(run, text, sets);
 	if (!run->simulation)
 		fail_msg("refused: %s", run->why);
 	simulation_log(run->simulation, keep, t);
-	sim_end(run);
+	sim_run_end(run);
 }
 
 static uint64_t lines_with(const struct log *t, const char *words)
@@ -78,7 +78,7 @@ static void a_line_says_when_what_where_and_of_which_packet(void **state)
 			fail_msg("no \"%s\" in\n%s", want[i], t.at);
 	}
 	free(t.at);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 static void the_log_changes_nothing_and_is_the_same_each_time(void **state)
@@ -92,7 +92,7 @@ static void the_log_changes_nothing_and_is_the_same_each_time(void **state)
 		struct sim_run quiet, once, again;
 		struct log a, b;
 
-		sim_do(&quiet, star, sets[i]);
+		sim_run_do(&quiet, star, sets[i]);
 		do_logged(&once, &a, star, sets[i]);
 		do_logged(&again, &b, star, sets[i]);
 		assert_true(sim_hash(&quiet.results) == sim_hash(&once.results));
@@ -101,9 +101,9 @@ static void the_log_changes_nothing_and_is_the_same_each_time(void **state)
 		assert_memory_equal(a.at, b.at, a.bytes);
 		free(a.at);
 		free(b.at);
-		sim_free(&quiet);
-		sim_free(&once);
-		sim_free(&again);
+		sim_run_free(&quiet);
+		sim_run_free(&once);
+		sim_run_free(&again);
 	}
 }
 
@@ -135,7 +135,7 @@ static void every_hop_and_every_loss_has_its_line(void **state)
 		assert_int_equal(lines_with(&t, " posted "), run.results.flow_count);
 		assert_int_equal(lines_with(&t, " done "), run.results.flows_done);
 		free(t.at);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -160,7 +160,7 @@ static void pauses_trims_marks_and_failures_are_told(void **state)
 		if (!strstr(t.at, cases[i].word))
 			fail_msg("no \"%s\" with %s", cases[i].word, cases[i].sets[0]);
 		free(t.at);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 	snprintf(with_failure, sizeof(with_failure), "%s[failure.x]\nlink = 1-4\n", star);
 	do_logged(&run, &t, with_failure, fails);
@@ -168,7 +168,7 @@ static void pauses_trims_marks_and_failures_are_told(void **state)
 	assert_non_null(strstr(t.at, "90000000 link-up 1-4\n"));
 	assert_true(lines_with(&t, " link-down\n") > 0); /* what was lost */
 	free(t.at);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 int main(void)

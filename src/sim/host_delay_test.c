@@ -38,7 +38,7 @@ static uint64_t slowest_ps(const char *text, const char *const *sets, const char
 	for (; sets && *sets; sets++)
 		all[n++] = *sets;
 	all[n] = more;
-	sim_do(&run, text, all);
+	sim_run_do(&run, text, all);
 	assert_false(run.results.partial);
 	assert_int_equal(sim_dropped(&run), 0);
 	assert_int_equal(run.results.recovery.retransmitted_packets, 0);
@@ -49,7 +49,7 @@ static uint64_t slowest_ps(const char *text, const char *const *sets, const char
 		assert_int_equal(f->received_bytes, f->bytes);
 		fct_ps = f->fct_ps > fct_ps ? f->fct_ps : fct_ps;
 	}
-	sim_free(&run);
+	sim_run_free(&run);
 	return fct_ps;
 }
 
@@ -100,11 +100,11 @@ static void each_step_of_a_collective_waits_for_its_programs(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct sim_run run;
 
-		sim_do(&run, ring, sets[i]);
+		sim_run_do(&run, ring, sets[i]);
 		assert_false(run.results.partial);
 		assert_int_equal(run.results.collective_count, 1);
 		took_ps[i] = run.results.collectives[0].time_ps;
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 	/* An ACK that went before the chunk has now gone long ago. */
 	assert_in_range(took_ps[1], took_ps[0] + 6 * 5 * US - 6 * wire_ps(90), took_ps[0] + 6 * 5 * US);
@@ -118,12 +118,12 @@ static void messages_of_a_connection_stay_apart(void **state)
 					   "output.goodput_window=1us", NULL};
 	struct sim_run run;
 
-	sim_do(&run, pair, sets);
+	sim_run_do(&run, pair, sets);
 	assert_false(run.results.partial);
 	assert_int_equal(run.results.flows_done, 20);
 	for (uint32_t i = 0; i < run.results.flow_count; i++)
 		assert_int_equal(run.results.flows[i].received_bytes, 10000);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------- */
@@ -191,12 +191,12 @@ static void a_slow_receiver_pauses_and_loses_nothing(void **state)
 				      "switch.pfc=on", "run.check=on", NULL};
 		struct sim_run run;
 
-		sim_do(&run, pair, sets);
+		sim_run_do(&run, pair, sets);
 		assert_false(run.results.partial);
 		assert_int_equal(sim_dropped(&run), 0);
 		assert_int_equal(run.results.flows_done, 1);
 		assert_true(run.results.pfc.pause_frames > 5);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -207,7 +207,7 @@ static void a_full_receive_buffer_drops_at_the_host(void **state)
 	struct sim_run run;
 	uint64_t at_host = 0;
 
-	sim_do(&run, pair, sets);
+	sim_run_do(&run, pair, sets);
 	assert_false(run.results.partial);
 	assert_int_equal(run.results.flows_done, 1);
 	for (uint32_t i = 0; i < run.results.drop_count; i++) {
@@ -218,7 +218,7 @@ static void a_full_receive_buffer_drops_at_the_host(void **state)
 		at_host += d->packets;
 	}
 	assert_true(at_host > 10);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* ---- state of queue pairs ------------------------------------------------------------------------ */
@@ -260,11 +260,11 @@ static void fetches_lose_nothing(void **state)
 		snprintf(text, sizeof(text),
 			 "[topology]\nkind = star\nhosts = 8\n[transport]\nprotocol = %s\n"
 			 "[workload.w]\nkind = all-to-all\nsize = 1MB\norder = at-once\n", protocols[i]);
-		sim_do(&run, text, sets);
+		sim_run_do(&run, text, sets);
 		assert_false(run.results.partial);
 		assert_int_equal(sim_dropped(&run), 0);
 		assert_int_equal(run.results.flows_done, 56);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -285,12 +285,12 @@ static void cnps_of_a_port_keep_their_distance(void **state)
 		const char *sets[] = {gaps[i], NULL};
 		struct sim_run run;
 
-		sim_do(&run, text, sets);
+		sim_run_do(&run, text, sets);
 		assert_false(run.results.partial);
 		assert_int_equal(run.results.flows_done, 8);
 		cnps[i] = run.results.recovery.cnps;
 		time_ps = run.results.time_ps;
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 	/* One receiver sends them all, and is never short of marks for long. */
 	assert_true(cnps[1] <= time_ps / (10 * US) + 1);

@@ -57,7 +57,7 @@ static void a_window_has_what_arrived_in_it(void **state)
 		struct sim_run run;
 		const struct results_goodput *g = &run.results.goodput;
 
-		sim_do(&run, lossy, sets[i]);
+		sim_run_do(&run, lossy, sets[i]);
 		assert_true(sim_dropped(&run) > 0);
 		assert_int_equal(run.results.flows_done, FLOWS);
 		fits(&g->total, 1); /* the late one is alone */
@@ -67,7 +67,7 @@ static void a_window_has_what_arrived_in_it(void **state)
 		for (uint32_t k = 0; k < FLOWS; k++)
 			assert_int_equal(run.results.flows[k].received_bytes,
 					 run.results.flows[k].bytes);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -84,15 +84,15 @@ static void a_run_that_is_cut_off_tells_all_that_arrived(void **state)
 	struct sim_run run;
 	uint64_t all;
 
-	sim_do(&run, text, none);
+	sim_run_do(&run, text, none);
 	all = run.results.flows[0].received_bytes;
 	/* From 2 us on, 12.5 KB a microsecond, of which headers are a tenth. */
 	assert_in_range(all, 51 * 11000, 51 * 12500);
-	sim_free(&run);
-	sim_do(&run, text, lost);
+	sim_run_free(&run);
+	sim_run_do(&run, text, lost);
 	assert_in_range(run.results.flows[0].received_bytes, all - 2000, all + 1000);
 	assert_int_equal(sum(&run.results.goodput.total), run.results.flows[0].received_bytes);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* Of a burst that comes and goes between two ends of windows nothing was seen at those. */
@@ -104,7 +104,7 @@ static void a_queue_over_time_has_the_longest_of_each_window(void **state)
 	struct sim_run run;
 	uint64_t seen = 0;
 
-	sim_do(&run, lossy, sets);
+	sim_run_do(&run, lossy, sets);
 	for (uint32_t i = 0; i < run.results.port_count; i++) {
 		if (!longest || run.results.ports[i].queue_bytes_max > longest->queue_bytes_max)
 			longest = &run.results.ports[i];
@@ -114,7 +114,7 @@ static void a_queue_over_time_has_the_longest_of_each_window(void **state)
 	for (uint32_t k = 0; k < longest->queue.count; k++)
 		seen = longest->queue.value[k] > seen ? longest->queue.value[k] : seen;
 	assert_int_equal(seen, longest->queue_bytes_max);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 int main(void)

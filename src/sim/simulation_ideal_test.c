@@ -56,10 +56,10 @@ static void takes_its_ideal(const char *text, const char *const *sets)
 			all[6 + n] = sets[n];
 		snprintf(what, sizeof(what), "%s, %s, %s", n ? sets[n - 1] : "nothing set", all[1],
 			 sizes[i / 2]);
-		sim_do(&run, text, all);
+		sim_run_do(&run, text, all);
 		assert_int_equal(run.results.flows_done, 1);
 		judge(&run.results.flows[0], veroce, what);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 

@@ -21,12 +21,12 @@ static const char sizes[] = "1000 100\n";
 
 static void start(struct sim_run *run, const char *text, const char *const *sets)
 {
-	sim_read(run, text, sets);
+	sim_run_read(run, text, sets);
 	run->scenario->topology.file.text = mixed;
 	run->scenario->topology.file.text_bytes = strlen(mixed);
 	run->scenario->workload[0].cdf_file.text = sizes;
 	run->scenario->workload[0].cdf_file.text_bytes = strlen(sizes);
-	sim_create(run);
+	sim_run_create(run);
 }
 
 static void a_host_is_as_fast_as_its_own_link(void **state)
@@ -47,7 +47,7 @@ static void a_host_is_as_fast_as_its_own_link(void **state)
 		      "[workload.fast]\nkind = flow\nsenders = 1\nreceivers = 2\nsize = 20MB\n"
 		      "[workload.slow]\nkind = flow\nsenders = 0\nreceivers = 3\nsize = 2MB\n",
 		      kinds[i]);
-		sim_end(&run);
+		sim_run_end(&run);
 		assert_false(r->partial);
 		assert_int_equal(r->host_rate_bps, 100000000000);
 		assert_int_equal(r->host_rate_bps_min, 10000000000);
@@ -56,7 +56,7 @@ static void a_host_is_as_fast_as_its_own_link(void **state)
 			assert_in_range(results_bps(r->flows[f].bytes, r->flows[f].fct_ps),
 					f ? 8000000000 : 80000000000,
 					f ? 10000000000 : 100000000000);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -70,7 +70,7 @@ static void load_is_a_share_of_each_hosts_link(void **state)
 	      MIXED "[cc]\nalgorithm = none\n[workload.w]\nkind = cdf\ncdf = sizes.txt\nload = "
 		    "20%\nstop = 1ms\n",
 	      NULL);
-	sim_end(&run);
+	sim_run_end(&run);
 	for (uint32_t i = 0; i < run.results.flow_count; i++)
 		bytes[run.results.flows[i].src] += run.results.flows[i].bytes;
 	for (int i = 0; i < 4; i++) {
@@ -78,7 +78,7 @@ static void load_is_a_share_of_each_hosts_link(void **state)
 
 		assert_in_range(bytes[i], want * 7 / 10, want * 13 / 10);
 	}
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 static void a_collective_is_as_fast_as_its_slowest_host(void **state)
@@ -88,12 +88,12 @@ static void a_collective_is_as_fast_as_its_slowest_host(void **state)
 	const struct results_collective *c;
 
 	start(&run, text, NULL);
-	sim_end(&run);
+	sim_run_end(&run);
 	c = run.results.collectives;
 	assert_int_equal(run.results.collective_count, 1);
 	assert_in_range(c->bus_bps, 8000000000, 10000000000);
 	assert_true(c->ideal_ps < c->time_ps && c->time_ps < c->ideal_ps * 12 / 10);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* Only a fault of the simulator's own could bring one about: here it is in the results. */
@@ -111,7 +111,7 @@ static void a_figure_that_cannot_be_is_an_internal_error(void **state)
 	assert_string_equal(
 		run.results.partial_why,
 		"internal error: flow 0 had 101265822784 bit/s, more than its hosts' 100000000000");
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 int main(void)

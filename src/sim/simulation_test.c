@@ -44,12 +44,12 @@ static void refusals_name_the_key(void **state)
 		const char *sets[] = {cases[i].set, NULL};
 		struct sim_run run;
 
-		sim_start(&run, two_hosts, sets);
+		sim_run_start(&run, two_hosts, sets);
 		if (run.simulation)
 			fail_msg("%s is accepted", cases[i].set);
 		if (strncmp(run.why, cases[i].says, strlen(cases[i].says)) != 0)
 			fail_msg("%s: says \"%s\"", cases[i].set, run.why);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -71,11 +71,11 @@ static void several_keys_that_do_not_go_together_are_refused(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct sim_run run;
 
-		sim_start(&run, two_hosts, cases[i].sets);
+		sim_run_start(&run, two_hosts, cases[i].sets);
 		assert_null(run.simulation);
 		if (strncmp(run.why, cases[i].says, strlen(cases[i].says)) != 0)
 			fail_msg("%s ...: says \"%s\"", cases[i].sets[0], run.why);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -85,10 +85,10 @@ static void a_link_that_is_not_there_cannot_fail(void **state)
 	struct sim_run run;
 
 	snprintf(text, sizeof(text), "%s[failure.x]\nlink = 0-1\n", two_hosts);
-	sim_start(&run, text, NULL);
+	sim_run_start(&run, text, NULL);
 	assert_null(run.simulation);
 	assert_memory_equal(run.why, "failure.x.link: ", 16);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* ---- what is accepted -------------------------------------------------------------------------------- */
@@ -124,21 +124,21 @@ static unsigned run_folder(const char *folder)
 		if (len < 5 || strcmp(e->d_name + len - 4, ".ini") != 0)
 			continue;
 		text = text_of(folder, e->d_name);
-		sim_read(&run, text, sets);
+		sim_run_read(&run, text, sets);
 		nodes = &run.scenario->topology.file;
 		if (nodes->path[0]) {
 			nodes->text = file = text_of(folder, nodes->path);
 			nodes->text_bytes = strlen(file);
 		}
-		sim_create(&run);
+		sim_run_create(&run);
 		if (!run.simulation)
 			fail_msg("%s: %s", e->d_name, run.why);
-		sim_end(&run);
+		sim_run_end(&run);
 		if (!run.results.events || !run.results.partial)
 			fail_msg("%s: over after %llu events", e->d_name,
 				 (unsigned long long)run.results.events);
 		assert_string_equal(run.results.partial_why, "run.events were spent");
-		sim_free(&run);
+		sim_run_free(&run);
 		free(text);
 		free(file);
 		count++;
@@ -160,7 +160,7 @@ static void a_run_ends_with_its_last_flow(void **state)
 	struct sim_run run;
 	struct simulation_progress p;
 
-	sim_do(&run, two_hosts, NULL);
+	sim_run_do(&run, two_hosts, NULL);
 	assert_false(run.results.partial);
 	assert_int_equal(run.results.flow_count, 1);
 	assert_int_equal(run.results.flows_done, 1);
@@ -170,7 +170,7 @@ static void a_run_ends_with_its_last_flow(void **state)
 	assert_int_equal(p.flows, 1);
 	assert_int_equal(p.flows_done, 1);
 	assert_int_equal(p.events, run.results.events);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 static void a_run_that_is_cut_off_says_so(void **state)
@@ -189,10 +189,10 @@ static void a_run_that_is_cut_off_says_so(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct sim_run run;
 
-		sim_do(&run, two_hosts, cases[i].sets);
+		sim_run_do(&run, two_hosts, cases[i].sets);
 		assert_int_equal(run.results.partial, cases[i].partial);
 		assert_string_equal(run.results.partial_why, cases[i].why);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -209,7 +209,7 @@ static void a_workload_starts_when_it_is_to(void **state)
 
 		snprintf(text, sizeof(text), "[topology]\nkind = star\nhosts = 4\n"
 			 "[workload.w]\nstart = 100us\nkind = %s\n", kinds[i]);
-		sim_do(&run, text, NULL);
+		sim_run_do(&run, text, NULL);
 		assert_false(run.results.partial);
 		assert_true(run.results.flow_count > 0);
 		for (uint32_t k = 0; k < run.results.flow_count; k++) {
@@ -217,7 +217,7 @@ static void a_workload_starts_when_it_is_to(void **state)
 				fail_msg("%s starts at %llu", kinds[i],
 					 (unsigned long long)run.results.flows[k].start_ps);
 		}
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -230,7 +230,7 @@ static void slices_of_any_size_give_the_same_run(void **state)
 		struct sim_run run;
 		enum simulation_state s = SIMULATION_RUNS;
 
-		sim_start(&run, two_hosts, sets);
+		sim_run_start(&run, two_hosts, sets);
 		while (s == SIMULATION_RUNS)
 			s = simulation_run(run.simulation, slice);
 		assert_int_equal(s, SIMULATION_ENDED);
@@ -238,7 +238,7 @@ static void slices_of_any_size_give_the_same_run(void **state)
 		if (!want)
 			want = sim_hash(&run.results);
 		assert_int_equal(sim_hash(&run.results), want);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -250,11 +250,11 @@ static void idle_queue_pairs_do_not_slow_a_flow(void **state)
 					   NULL};
 	struct sim_run with, without;
 
-	sim_do(&without, two_hosts, later);
-	sim_do(&with, two_hosts, idle);
+	sim_run_do(&without, two_hosts, later);
+	sim_run_do(&with, two_hosts, idle);
 	assert_int_equal(with.results.flows[0].fct_ps, without.results.flows[0].fct_ps);
-	sim_free(&with);
-	sim_free(&without);
+	sim_run_free(&with);
+	sim_run_free(&without);
 }
 
 /* ---- classes ----------------------------------------------------------------------------------------- */
@@ -286,12 +286,12 @@ static void a_pause_stops_its_class_alone(void **state)
 		const char *sets[] = {protocols[i / 2], i % 2 ? "workload.lone.class=4" : NULL, NULL};
 		struct sim_run run;
 
-		sim_do(&run, text, sets);
+		sim_run_do(&run, text, sets);
 		assert_false(run.results.partial);
 		assert_int_equal(sim_dropped(&run), 0);
 		assert_true(run.results.pfc.pause_frames > 0);
 		bps[i] = (uint64_t)((unsigned __int128)2000000 * 8 * 1000000000000 / fct_ps_of(&run.results, 1));
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 	/* Of one class they take turns at best; else the crowd leaves room, as host 4 lets little through. */
 	assert_in_range(bps[0], 25000000000, 50000000000);
@@ -314,11 +314,11 @@ static void classes_of_a_host_take_turns(void **state)
 		struct sim_run run;
 		uint64_t alone_ps = 2000000 * UINT64_C(80) * 4160 / 4096;
 
-		sim_do(&run, text, sets);
+		sim_run_do(&run, text, sets);
 		assert_false(run.results.partial);
 		assert_in_range(fct_ps_of(&run.results, 1), (i ? 2 : 9) * alone_ps,
 				(i ? 2 : 9) * alone_ps + 10000000);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -340,7 +340,7 @@ static void queue_pairs_of_two_hosts_fill_the_line_together(void **state)
 		struct sim_run run;
 		uint64_t bytes = 0, end_ps = 0;
 
-		sim_do(&run, text, sets[i]);
+		sim_run_do(&run, text, sets[i]);
 		for (uint32_t f = 0; f < run.results.flow_count; f++) {
 			const struct results_flow *flow = &run.results.flows[f];
 
@@ -350,7 +350,7 @@ static void queue_pairs_of_two_hosts_fill_the_line_together(void **state)
 		}
 		/* 0.97 of the line is payload; the start takes some. */
 		assert_true(bytes * 20 * 100 > end_ps * 88);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -374,7 +374,7 @@ static void queue_pairs_that_wait_for_room_get_it_in_turn(void **state)
 		struct sim_run run;
 		uint64_t least = UINT64_MAX, most = 0;
 
-		sim_do(&run, text, sets[i]);
+		sim_run_do(&run, text, sets[i]);
 		assert_int_equal(run.results.flow_count, 100);
 		for (uint32_t f = 0; f < run.results.flow_count; f++) {
 			uint64_t bytes = run.results.flows[f].received_bytes;
@@ -384,7 +384,7 @@ static void queue_pairs_that_wait_for_room_get_it_in_turn(void **state)
 		}
 		assert_true(least > 80000);
 		assert_true(most - least <= 4000);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -401,11 +401,11 @@ static void a_window_is_a_queue_pairs_or_all_of_theirs(void **state)
 				      "workload.w.qps=2", "workload.w.size=2MB", "run.check=on", NULL};
 		struct sim_run run;
 
-		sim_do(&run, two_hosts, sets);
+		sim_run_do(&run, two_hosts, sets);
 		assert_false(run.results.partial);
 		assert_int_equal(run.results.flows_done, 2);
 		took_ps[i] = run.results.time_ps;
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 	assert_int_equal(took_ps[1], took_ps[0]);
 	assert_in_range(took_ps[0] * 100 / took_ps[2], 180, 220);
@@ -428,7 +428,7 @@ static void a_flow_changes_its_path_after_a_silence(void **state)
 		struct sim_run run;
 		unsigned used = 0;
 
-		sim_do(&run, text, sets);
+		sim_run_do(&run, text, sets);
 		assert_false(run.results.partial);
 		for (uint32_t k = 0; k < run.results.port_count; k++) {
 			const struct results_port *p = &run.results.ports[k];
@@ -436,7 +436,7 @@ static void a_flow_changes_its_path_after_a_silence(void **state)
 			used += p->node == 2 && p->to > 3 && p->tx_bytes > 10000;
 		}
 		assert_in_range(used, cases[i].uplinks_min, cases[i].uplinks_max);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -454,12 +454,12 @@ static void a_broken_queue_pair_ends_a_collective(void **state)
 		const char *sets[] = {protocols[i], NULL};
 		struct sim_run run;
 
-		sim_do(&run, text, sets);
+		sim_run_do(&run, text, sets);
 		assert_true(run.results.partial);
 		assert_true(run.results.flows_done < 4 * 6);
 		assert_int_equal(run.results.collective_count, 1);
 		assert_true(run.results.collectives[0].time_ps == RESULTS_NOT_DONE);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -471,7 +471,7 @@ static void totals_of_loss_are_those_of_all_hosts(void **state)
 	struct sim_run run;
 	uint64_t lost = 0;
 
-	sim_do(&run, two_hosts, sets);
+	sim_run_do(&run, two_hosts, sets);
 	assert_false(run.results.partial);
 	for (uint32_t i = 0; i < run.results.drop_count; i++) {
 		assert_int_equal(run.results.drops[i].reason, RESULTS_DROP_LOSS);
@@ -483,7 +483,7 @@ static void totals_of_loss_are_those_of_all_hosts(void **state)
 	assert_true(run.results.recovery.retransmitted_packets >= lost);
 	assert_true(run.results.recovery.retransmitted_packets <=
 		    2 * lost + run.results.recovery.spurious_packets);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* Host 2 and the switch, node 3, at a rate that its port cannot take. */
@@ -502,7 +502,7 @@ static void loss_is_told_by_port_reason_and_class(void **state)
 		uint64_t dropped = 0, trimmed = 0;
 		struct sim_run run;
 
-		sim_do(&run, text, sets[i]);
+		sim_run_do(&run, text, sets[i]);
 		assert_true(run.results.drop_count > 0);
 		for (uint32_t k = 0; k < run.results.drop_count; k++) {
 			const struct results_drop *d = &run.results.drops[k];
@@ -519,7 +519,7 @@ static void loss_is_told_by_port_reason_and_class(void **state)
 			assert_true(run.results.ports[k].queue_bytes_max <= (i ? 460000 : 60000));
 		assert_int_equal(sim_dropped(&run), dropped);
 		assert_int_equal(run.results.recovery.trimmed_packets, trimmed);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -537,7 +537,7 @@ static void pause_frames_over_time_are_all_of_them(void **state)
 		uint64_t frames = 0;
 		unsigned windows = 0;
 
-		sim_do(&run, text, i ? runs_out : NULL);
+		sim_run_do(&run, text, i ? runs_out : NULL);
 		s = &run.results.pfc.frames;
 		for (uint32_t k = 0; k < s->count; k++) {
 			frames += s->value[k];
@@ -550,7 +550,7 @@ static void pause_frames_over_time_are_all_of_them(void **state)
 		else
 			assert_true(windows > 3);
 		assert_int_equal(sim_dropped(&run), 0);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -574,13 +574,13 @@ static void exact_packets_are_a_flows_and_not_a_hosts(void **state)
 					      lists[i], NULL};
 			struct sim_run run;
 
-			sim_do(&run, text, sets);
+			sim_run_do(&run, text, sets);
 			assert_false(run.results.partial);
 			assert_int_equal(run.results.drop_count, 1);
 			assert_int_equal(run.results.drops[0].place, RESULTS_AT_LINK);
 			assert_int_equal(run.results.drops[0].node, want[i].node);
 			assert_int_equal(run.results.drops[0].packets, want[i].packets);
-			sim_free(&run);
+			sim_run_free(&run);
 		}
 	}
 }
@@ -601,9 +601,9 @@ static void messages_on_one_queue_pair_are_flows_of_their_own(void **state)
 		const char *sets[] = {cases[i].list, NULL};
 		struct sim_run run;
 
-		sim_do(&run, text, sets);
+		sim_run_do(&run, text, sets);
 		assert_int_equal(sim_dropped(&run), cases[i].packets);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -625,7 +625,7 @@ static void a_queue_is_as_long_as_the_scenario_lets_it_be(void **state)
 		struct sim_run run;
 		uint64_t longest = 0;
 
-		sim_do(&run,
+		sim_run_do(&run,
 		       "[topology]\nkind = star\nhosts = 17\n[cc]\nalgorithm = none\n"
 		       "[workload.w]\nkind = incast\nsize = 100KB\n[run]\ncheck = on\n",
 		       cases[i].sets);
@@ -637,7 +637,7 @@ static void a_queue_is_as_long_as_the_scenario_lets_it_be(void **state)
 		if (longest < cases[i].least || longest > cases[i].most)
 			fail_msg("%s: %llu bytes", cases[i].sets[0] ? cases[i].sets[0] : "no limit",
 				 (unsigned long long)longest);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -646,7 +646,7 @@ static void a_port_is_known_by_its_node_and_number(void **state)
 {
 	struct sim_run run;
 
-	sim_do(&run,
+	sim_run_do(&run,
 	       "[topology]\nkind = leaf-spine\nleaves = 2\nspines = 2\nhosts = 2\nuplinks = 4\n"
 	       "[workload.w]\nkind = permutation\nsize = 1KB\n",
 	       NULL);
@@ -659,7 +659,7 @@ static void a_port_is_known_by_its_node_and_number(void **state)
 		}
 		assert_true(run.results.ports[i].port < 6);
 	}
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 static bool joins(const struct results_port *p, uint32_t a, uint32_t b)
@@ -678,7 +678,7 @@ static void a_port_tells_the_rate_that_its_link_came_to_have(void **state)
 	char one[sizeof(text) + sizeof(slow)];
 	struct sim_run run;
 
-	sim_do(&run, text, all);
+	sim_run_do(&run, text, all);
 	for (uint32_t i = 0; i < run.results.port_count; i++) {
 		const struct results_port *p = &run.results.ports[i];
 
@@ -686,16 +686,16 @@ static void a_port_tells_the_rate_that_its_link_came_to_have(void **state)
 		assert_int_equal(p->rate_bps, p->node >= 4 && p->to >= 4 ? UINT64_C(25000000000)
 									 : UINT64_C(100000000000));
 	}
-	sim_free(&run);
+	sim_run_free(&run);
 	snprintf(one, sizeof(one), "%s%s", text, slow);
-	sim_do(&run, one, NULL);
+	sim_run_do(&run, one, NULL);
 	for (uint32_t i = 0; i < run.results.port_count; i++) {
 		const struct results_port *p = &run.results.ports[i];
 
 		assert_int_equal(p->rate_bps, joins(p, 4, 6) ? UINT64_C(40000000000)
 							       : UINT64_C(100000000000));
 	}
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 int main(void)

@@ -82,7 +82,7 @@ static void one_flow_takes_exactly_its_time(void **state)
 		snprintf(text, sizeof(text),
 			 WIRE "window = 1GB\nprotocol = %s\n" FLOW "size = %uB\n[run]\ncheck = on\n",
 			 veroce ? "veroce" : "rocev2", n * 1000);
-		sim_do(&run, text, nets[net].sets);
+		sim_run_do(&run, text, nets[net].sets);
 		assert_false(run.results.partial);
 		if (run.results.flows[0].fct_ps != want)
 			fail_msg("%s, %u packets, network %zu: %llu ps instead of %llu",
@@ -90,7 +90,7 @@ static void one_flow_takes_exactly_its_time(void **state)
 				 (unsigned long long)run.results.flows[0].fct_ps, (unsigned long long)want);
 		assert_int_equal(sim_dropped(&run), 0);
 		assert_int_equal(run.results.recovery.retransmitted_packets, 0);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -114,10 +114,10 @@ static void real_headers_take_their_time_too(void **state)
 			 "[topology]\nkind = dumbbell\nhosts = 1\n"
 			 "[transport]\npayload = 1000B\nprotocol = rocev2\n[cc]\nalgorithm = none\n" FLOW
 			 "size = %uB\n", cases[i].size);
-		sim_do(&run, text, NULL);
+		sim_run_do(&run, text, NULL);
 		assert_int_equal(run.results.flows[0].fct_ps,
 				 fct_ps(cases[i].sent, cases[i].longest, 66 + 12 + 4 + 4, 3, US, 0));
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -139,7 +139,7 @@ static void an_incast_with_pfc_loses_nothing_and_no_time(void **state)
 		struct sim_run run;
 		uint64_t last_ps = 0;
 
-		sim_do(&run, incast, sets);
+		sim_run_do(&run, incast, sets);
 		assert_false(run.results.partial);
 		for (uint32_t f = 0; f < run.results.flow_count; f++) {
 			if (run.results.flows[f].fct_ps > last_ps)
@@ -151,7 +151,7 @@ static void an_incast_with_pfc_loses_nothing_and_no_time(void **state)
 		assert_int_equal(run.results.pfc.hosts_paused, 8);
 		assert_int_equal(run.results.recovery.retransmitted_packets, 0);
 		assert_int_equal(run.results.recovery.timeouts, 0);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -168,12 +168,12 @@ static void timers_are_patient_where_pfc_lets_packets_wait(void **state)
 		const char *sets[] = {modes[i], NULL};
 		struct sim_run run;
 
-		sim_do(&run, text, sets);
+		sim_run_do(&run, text, sets);
 		assert_false(run.results.partial);
 		assert_int_equal(sim_dropped(&run), 0);
 		assert_int_equal(run.results.recovery.timeouts, 0);
 		assert_int_equal(run.results.recovery.retransmitted_packets, 0);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -182,11 +182,11 @@ static void the_same_incast_without_pfc_loses(void **state)
 	static const char *const sets[] = {"switch.pfc=off", "transport.rto=auto", NULL};
 	struct sim_run run;
 
-	sim_do(&run, incast, sets);
+	sim_run_do(&run, incast, sets);
 	assert_true(sim_dropped(&run) > 100);
 	assert_true(run.results.recovery.retransmitted_packets > sim_dropped(&run));
 	assert_int_equal(run.results.pfc.pause_frames, 0);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* ---- congestion control -------------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ static void hpcc_fills_a_link_up_to_eta_and_leaves_no_queue(void **state)
 	struct sim_run run;
 	uint64_t share_ppm;
 
-	sim_do(&run, text, sets);
+	sim_run_do(&run, text, sets);
 	port = port_to(&run.results, 0);
 	assert_non_null(port);
 	/* U is what the port sent of what it could have; two of 10 MB take 1.8 ms. */
@@ -223,7 +223,7 @@ static void hpcc_fills_a_link_up_to_eta_and_leaves_no_queue(void **state)
 	assert_int_equal(fair.flows, 2);
 	assert_true(fair.min_bps * 100 >= fair.max_bps * 80); /* its last bit of fairness comes slowly */
 	assert_int_equal(run.results.pfc.pause_frames, 0);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* A paced sender's last packets ask for no ACK, and then its window is smaller than what they fill. */
@@ -243,11 +243,11 @@ static void a_window_that_shrinks_is_opened_by_an_ack_not_by_the_timer(void **st
 		struct sim_run run;
 
 		snprintf(set, sizeof(set), "run.seed=%u", seed);
-		sim_do(&run, text, sets);
+		sim_run_do(&run, text, sets);
 		assert_false(run.results.partial);
 		assert_int_equal(run.results.recovery.timeouts, 0);
 		assert_int_equal(run.results.recovery.retransmitted_packets, 0);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -262,7 +262,7 @@ static void two_flows_of_dcqcn_share_a_link(void **state)
 	struct results_fairness fair;
 	struct sim_run run;
 
-	sim_do(&run, text, NULL);
+	sim_run_do(&run, text, NULL);
 	assert_false(run.results.partial);
 	fair = results_fairness_between(&run.results, 200000 * US, 200000 * US);
 	assert_int_equal(fair.flows, 2);
@@ -273,7 +273,7 @@ static void two_flows_of_dcqcn_share_a_link(void **state)
 	assert_true(fair.min_bps + fair.max_bps > UINT64_C(8500000000));
 	assert_true(run.results.recovery.cnps > 100);
 	assert_int_equal(run.results.recovery.retransmitted_packets, 0);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* ---- exact losses ---------------------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ static void do_lost(struct sim_run *run, const char *protocol, const char *lost)
 	snprintf(text, sizeof(text),
 		 WIRE "window = 1GB\nprotocol = %s\n[topology]\nkind = star\nhosts = 2\n"
 		 "[link]\nlost = %s\n" FLOW "size = 200KB\n[run]\ncheck = on\n", protocol, lost);
-	sim_do(run, text, NULL);
+	sim_run_do(run, text, NULL);
 	assert_false(run->results.partial);
 }
 
@@ -313,7 +313,7 @@ static void go_back_n_sends_again_what_theory_says(void **state)
 		assert_int_equal(run.results.recovery.timeouts, 0);
 		assert_int_equal(run.results.flows[0].fct_ps,
 				 fct_ps((200 + again) * DATA, DATA, ACK, 2, US, 0));
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -327,7 +327,7 @@ static void a_lost_last_packet_of_go_back_n_waits_for_the_timer(void **state)
 	assert_int_equal(run.results.recovery.naks, 0);
 	/* IBTA 9.7.6.1.3: at least the code's time, at most four times that. */
 	assert_in_range(run.results.flows[0].fct_ps, without + 131 * US, without + 4 * UINT64_C(131072000) + 5 * US);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 static void veroce_sends_again_just_what_was_lost(void **state)
@@ -345,7 +345,7 @@ static void veroce_sends_again_just_what_was_lost(void **state)
 		assert_int_equal(run.results.recovery.retransmitted_packets, cases[i].count);
 		assert_int_equal(run.results.recovery.spurious_packets, 0);
 		assert_int_equal(run.results.recovery.timeouts, 0);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -358,12 +358,12 @@ static void loss_and_corruption_are_both_had(void **state)
 	uint64_t packets[RESULTS_REASONS] = {0};
 	struct sim_run run;
 
-	sim_do(&run, "[topology]\nkind = star\nhosts = 2\n" WIRE FLOW, sets);
+	sim_run_do(&run, "[topology]\nkind = star\nhosts = 2\n" WIRE FLOW, sets);
 	for (uint32_t i = 0; i < run.results.drop_count; i++)
 		packets[run.results.drops[i].reason] += run.results.drops[i].packets;
 	assert_true(packets[RESULTS_DROP_LOSS] > 200);
 	assert_true(packets[RESULTS_DROP_CORRUPT] > packets[RESULTS_DROP_LOSS]);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 static void the_same_seed_gives_the_same_bytes_everywhere(void **state)
@@ -388,15 +388,15 @@ static void the_same_seed_gives_the_same_bytes_everywhere(void **state)
 		struct sim_run run;
 		uint64_t hash;
 
-		sim_do(&run, cases[i].text, NULL);
+		sim_run_do(&run, cases[i].text, NULL);
 		hash = sim_hash(&run.results);
-		sim_free(&run);
-		sim_do(&run, cases[i].text, NULL);
+		sim_run_free(&run);
+		sim_run_do(&run, cases[i].text, NULL);
 		assert_true(sim_hash(&run.results) == hash);
-		sim_free(&run);
-		sim_do(&run, cases[i].text, other);
+		sim_run_free(&run);
+		sim_run_do(&run, cases[i].text, other);
 		assert_true(sim_hash(&run.results) != hash);
-		sim_free(&run);
+		sim_run_free(&run);
 		if (hash != cases[i].hash)
 			fail_msg("case %zu: 0x%016llx", i, (unsigned long long)hash);
 	}

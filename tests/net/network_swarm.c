@@ -343,14 +343,14 @@ static uint64_t run(const char *text, const struct drawn *d, const char **wrong)
 	struct sim_run s;
 	uint64_t hash;
 
-	sim_do(&s, text, NULL);
+	sim_run_do(&s, text, NULL);
 	hash = sim_hash(&s.results);
 	*wrong = judge_end(d, &s.results);
 	if (!*wrong)
 		*wrong = judge_loss(d, &s.results);
 	if (!*wrong)
 		*wrong = judge_recovery(d, &s.results);
-	sim_free(&s);
+	sim_run_free(&s);
 	return hash;
 }
 

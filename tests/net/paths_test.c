@@ -30,12 +30,12 @@ static void a_pair_fills_a_longer_link_as_it_does_the_shorter(void **state)
 		struct sim_run run;
 
 		snprintf(set, sizeof(set), "run.seed=%u", seed);
-		sim_do(&run, text, sets);
+		sim_run_do(&run, text, sets);
 		fair = results_fairness_between(&run.results, 4000 * US, 2000 * US);
 		assert_int_equal(fair.flows, 2);
 		if (fair.min_bps < UINT64_C(90000000000))
 			fail_msg("seed %u: %llu bit/s", seed, (unsigned long long)fair.min_bps);
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 }
 
@@ -58,7 +58,7 @@ static void an_incast_over_switches_that_trim_sends_little_again(void **state)
 		struct sim_run run;
 		uint64_t last_ps = 0;
 
-		sim_do(&run, text, seeds[i]);
+		sim_run_do(&run, text, seeds[i]);
 		assert_false(run.results.partial);
 		for (uint32_t f = 0; f < run.results.flow_count; f++) {
 			if (run.results.flows[f].fct_ps > last_ps)
@@ -67,7 +67,7 @@ static void an_incast_over_switches_that_trim_sends_little_again(void **state)
 		assert_true(run.results.recovery.retransmitted_packets <= 64 * 2000 / 10);
 		assert_true(run.results.recovery.timeouts <= 64);
 		quick += last_ps <= ideal_ps + ideal_ps / 12;
-		sim_free(&run);
+		sim_run_free(&run);
 	}
 	assert_true(quick >= 2);
 }

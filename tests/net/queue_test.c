@@ -37,13 +37,13 @@ static void run_two_hosts(struct sim_run *run, const char *load, const char *ack
 				   "[output]\ngoodput_window = none\nqueue_histograms = off\n";
 	const char *sets[] = {load, ack_bytes, flows, NULL};
 
-	sim_read(run, text, sets);
+	sim_run_read(run, text, sets);
 	run->scenario->topology.file.text = hosts;
 	run->scenario->topology.file.text_bytes = strlen(hosts);
 	run->scenario->workload[0].cdf_file.text = sizes;
 	run->scenario->workload[0].cdf_file.text_bytes = strlen(sizes);
-	sim_create(run);
-	sim_end(run);
+	sim_run_create(run);
+	sim_run_end(run);
 }
 
 static uint64_t work_ps(const struct results_flow *f)
@@ -146,7 +146,7 @@ static void packets_leave_in_their_order(void **state)
 	for (uint32_t i = 0; i < run.results.flow_count; i++)
 		assert_int_equal(run.results.flows[i].fct_ps, fct_ps[i]);
 	free(fct_ps);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 /* ---- the closed form
@@ -265,7 +265,7 @@ static void a_queue_is_what_the_closed_form_says(void **state)
 	data_waits(wait, left, rho);
 	both_wait(both, wait, left, rho);
 	judge(&run.results, both);
-	sim_free(&run);
+	sim_run_free(&run);
 }
 
 int main(void)

@@ -16,7 +16,7 @@ struct sim_run {
 };
 
 /* The text, with overrides "section.key=value" that a NULL ends; the texts of files are not read. */
-static inline void sim_read(struct sim_run *run, const char *text, const char *const *sets)
+static inline void sim_run_read(struct sim_run *run, const char *text, const char *const *sets)
 {
 	struct scenario_source *source = scenario_source_create();
 	struct scenario_error e = {0};
@@ -37,21 +37,21 @@ static inline void sim_read(struct sim_run *run, const char *text, const char *c
 }
 
 /* What was read, which has not begun. */
-static inline void sim_create(struct sim_run *run)
+static inline void sim_run_create(struct sim_run *run)
 {
 	results_init(&run->results);
 	run->simulation = simulation_create(run->scenario, &run->results, run->why, sizeof(run->why));
 }
 
 /* Both, of a scenario that names no files. */
-static inline void sim_start(struct sim_run *run, const char *text, const char *const *sets)
+static inline void sim_run_start(struct sim_run *run, const char *text, const char *const *sets)
 {
-	sim_read(run, text, sets);
-	sim_create(run);
+	sim_run_read(run, text, sets);
+	sim_run_create(run);
 }
 
 /* To its end; it must not break an invariant. */
-static inline void sim_end(struct sim_run *run)
+static inline void sim_run_end(struct sim_run *run)
 {
 	enum simulation_state state;
 
@@ -65,17 +65,17 @@ static inline void sim_end(struct sim_run *run)
 		fail_msg("failed: %s", run->results.partial_why);
 }
 
-static inline void sim_free(struct sim_run *run)
+static inline void sim_run_free(struct sim_run *run)
 {
 	simulation_destroy(run->simulation);
 	results_free(&run->results);
 	free(run->scenario);
 }
 
-static inline void sim_do(struct sim_run *run, const char *text, const char *const *sets)
+static inline void sim_run_do(struct sim_run *run, const char *text, const char *const *sets)
 {
-	sim_start(run, text, sets);
-	sim_end(run);
+	sim_run_start(run, text, sets);
+	sim_run_end(run);
 }
 
 static inline uint64_t sim_dropped(const struct sim_run *run)
