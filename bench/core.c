@@ -13,7 +13,6 @@
  * congestion control. pingpong: SENDs to and fro, each posted when the other's receive completes,
  * both ends polling.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -23,11 +22,10 @@
 #include <time.h>
 
 #include "base/pkt.h"
-#include "nic/nic.h"
+#include "duo/duo.h"
 
 enum {
 	BURST = 2 * PKT_TRAIN_MAX,
-	SPORT = 49152,
 	WINDOW_BYTES = 1 << 20, /* as the product where buffers allow */
 	DEPTH_MAX = 512,
 	TURN_NS = 1000,
@@ -50,19 +48,18 @@ static struct {
 	 .messages = 500,
 	 .depth = 16};
 
-struct host {
-	struct nic *nic;
-	struct pd *pd;
+struct end {
+	struct duo_host *host;
+	struct duo_qp *qp;
 	struct cq *cq;
-	struct mr *mr;
-	struct qp *qp;
-	uint8_t *memory;
+	struct duo_buf *buf;
+	struct duo_wr wr; /* what is posted, each time */
 	uint64_t trains, packets, bytes; /* sent */
 	uint32_t sent, received;         /* completions */
 };
 
-static struct host hosts[2];
-static uint64_t now_ns = 1000000;
+static struct end ends[DUO_SIDES];
+static struct duo *duo;
 
 static _Noreturn void die(const char *what)
 {
@@ -70,119 +67,56 @@ static _Noreturn void die(const char *what)
 	exit(1);
 }
 
-static void must(int err, const char *what)
-{
-	if (!err)
-		return;
-	fprintf(stderr, "core: %s: %s\n", what, strerror(-err));
-	exit(1);
-}
-
-static void *heap_get(void *ctx, size_t bytes)
-{
-	size_t lines = (bytes + 63) / 64 * 64;
-	void *p = aligned_alloc(64, lines);
-
-	(void)ctx;
-	return p ? memset(p, 0, lines) : NULL;
-}
-
-static void heap_put(void *ctx, void *p, size_t bytes)
-{
-	(void)ctx;
-	(void)bytes;
-	free(p);
-}
-
 /* ---- the two ends ---------------------------------------------------------------------------- */
 
-static void gid_of(uint8_t gid[16], int side)
+static void tweak(struct nic_config *c, enum duo_side side)
 {
-	memcpy(gid, (uint8_t[16]){[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(1 + side)}, 16);
+	c->protocol = set.protocol;
+	c->paths = NIC_PATHS_MAX;
+	c->window_bytes = WINDOW_BYTES;
+	c->ack_delay_ns = 20000;
+	c->rto_ns_min = 5000000;
+	c->pto_ns_min = 2000000;
+	if (!set.remote)
+		duo_same_host(c);
 }
 
-static void host_create(int side)
+static void connect(void)
 {
-	struct host *h = &hosts[side];
-	struct nic_config config = {
-		.alloc = {.get = heap_get, .put = heap_put},
-		.secret = {[0] = (uint8_t)(1 + side)},
-		.qpn_slot = 1 + (uint32_t)side,
-		.qpn_bits = 4,
-		.protocol = set.protocol,
-		.paths = NIC_PATHS_MAX,
-		.window_bytes = WINDOW_BYTES,
-		.ack_delay_ns = 20000,
-		.rto_ns_min = 5000000,
-		.pto_ns_min = 2000000,
-		.gid_count = set.remote ? 1 : 2,
-	};
+	struct duo_options o = duo_options();
+	struct duo_pair pair;
 
-	for (uint16_t i = 0; i < NIC_PATHS_MAX; i++)
-		config.sport_ipv4[i] = (uint16_t)(SPORT + i);
-	for (uint32_t i = 0; i < config.gid_count; i++) {
-		gid_of(config.gids[i].raw, i ? !side : side);
-		config.gids[i].ifindex = 1;
-		config.gids[i].ip_mtu = 9000;
+	o.mtu = set.mtu;
+	o.psn[DUO_A] = o.psn[DUO_B] = 1;
+	o.cap = (struct qp_cap){.max_send_wr = DEPTH_MAX,
+				.max_recv_wr = DEPTH_MAX,
+				.max_send_sge = 1,
+				.max_recv_sge = 1};
+	for (int side = 0; side < DUO_SIDES; side++) {
+		struct end *e = &ends[side];
+
+		e->host = &duo->host[side];
+		nic_hold_acks(e->host->nic, set.op == OP_PINGPONG);
+		if (nic_cq_create(e->host->nic, 4 * DEPTH_MAX, e, &e->cq))
+			die("out of memory");
+		o.cq[side] = e->cq;
+		e->buf = duo_buf(e->host, set.size, MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ);
 	}
-	h->nic = nic_create(&config);
-	h->memory = calloc(1, set.size ? set.size : 1);
-	if (!h->nic || !h->memory)
-		die("out of memory");
-	nic_hold_acks(h->nic, set.op == OP_PINGPONG);
-	must(nic_pd_alloc(h->nic, &h->pd), "PD");
-	must(nic_mr_reg(h->nic, h->pd, h->memory, set.size, (uintptr_t)h->memory,
-			MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &h->mr),
-	     "MR");
-	must(nic_cq_create(h->nic, 4 * DEPTH_MAX, h, &h->cq), "CQ");
-	must(nic_qp_create(h->nic,
-			   &(struct qp_init){.type = QPT_RC,
-					     .pd = h->pd,
-					     .send_cq = h->cq,
-					     .recv_cq = h->cq,
-					     .cap = {.max_send_wr = DEPTH_MAX,
-						     .max_recv_wr = DEPTH_MAX,
-						     .max_send_sge = 1,
-						     .max_recv_sge = 1},
-					     .owner = h},
-			   &h->qp),
-	     "QP");
+	pair = duo_connect(duo, &o);
+	ends[DUO_A].qp = pair.a;
+	ends[DUO_B].qp = pair.b;
 }
 
-static void connect(int side)
+static void prepare(int side)
 {
-	struct host *h = &hosts[side];
-	struct qp_attr init = {
-		.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE | MR_REMOTE_READ};
-	struct qp_attr rtr = {
-		.state = QPS_RTR,
-		.path_mtu_bytes = set.mtu,
-		.dest_qpn = qp_number(hosts[!side].qp),
-		.rq_psn = 1,
-		.max_dest_rd_atomic = 16,
-		.av = {.port = 1, .is_global = 1, .hop_limit = 64},
-	};
-	struct qp_attr rts = {.state = QPS_RTS,
-			      .sq_psn = 1,
-			      .timeout = 14,
-			      .retry_cnt = 7,
-			      .rnr_retry = 7,
-			      .max_rd_atomic = 16};
+	static const enum wr_opcode opcodes[] = {[OP_WRITE] = WR_WRITE,
+						 [OP_READ] = WR_READ,
+						 [OP_SEND] = WR_SEND,
+						 [OP_PINGPONG] = WR_SEND};
+	struct end *e = &ends[side];
 
-	gid_of(rtr.av.dgid, !side);
-	must(nic_qp_modify(h->nic, h->qp, &init,
-			   QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS, now_ns),
-	     "to INIT");
-	must(nic_qp_modify(h->nic, h->qp, &rtr,
-			   QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
-				   QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
-			   now_ns),
-	     "to RTR");
-	must(nic_qp_modify(h->nic, h->qp, &rts,
-			   QPA_STATE | QPA_SQ_PSN | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY |
-				   QPA_MAX_RD_ATOMIC,
-			   now_ns),
-	     "to RTS");
+	e->wr = duo_write_wr(0, e->buf, 0, set.size, ends[!side].buf, 0);
+	e->wr.opcode = opcodes[set.op];
 }
 
 /* ---- work --------------------------------------------------------------------------------------
@@ -190,59 +124,34 @@ static void connect(int side)
 
 static void post(int side)
 {
-	static const uint8_t opcodes[] = {[OP_WRITE] = WR_WRITE,
-					  [OP_READ] = WR_READ,
-					  [OP_SEND] = WR_SEND,
-					  [OP_PINGPONG] = WR_SEND};
-	struct host *h = &hosts[side];
-	struct send_wqe *w = sq_slot(qp_sq(h->qp), 0);
-
-	if (!w)
+	if (!duo_post(ends[side].qp, &ends[side].wr))
 		die("the send queue is full");
-	*w = (struct send_wqe){
-		.opcode = opcodes[set.op],
-		.flags = WR_SIGNALED,
-		.remote_va = (uintptr_t)hosts[!side].memory,
-		.rkey = hosts[!side].mr->key,
-		.num_sge = 1,
-		.length = set.size,
-	};
-	w->sge[0] =
-		(struct wqe_sge){.addr = (uintptr_t)h->memory, .len = set.size, .lkey = h->mr->key};
-	sq_post(qp_sq(h->qp), 1);
-	nic_doorbell(h->nic, h->qp);
 }
 
 static void post_receive(int side)
 {
-	struct host *h = &hosts[side];
-	struct recv_wqe *w = rq_slot(qp_rq(h->qp));
+	struct end *e = &ends[side];
 
-	if (!w)
+	if (!duo_recv(e->qp, 0, e->buf, 0, set.size))
 		die("the receive queue is full");
-	w->num_sge = 1;
-	w->length = set.size;
-	w->sge[0] =
-		(struct wqe_sge){.addr = (uintptr_t)h->memory, .len = set.size, .lkey = h->mr->key};
-	rq_post(qp_rq(h->qp), w);
 }
 
 static void poll(int side)
 {
-	struct host *h = &hosts[side];
-	const struct cqe *e;
+	struct end *e = &ends[side];
+	const struct cqe *c;
 
-	while ((e = cq_peek(h->cq, 0))) {
-		bool receive = e->opcode & WC_RECV;
+	while ((c = cq_peek(e->cq, 0))) {
+		bool receive = c->opcode & WC_RECV;
 
-		if (e->status != WC_SUCCESS)
+		if (c->status != WC_SUCCESS)
 			die("a completion in error");
-		cq_consume(h->cq, 1);
+		cq_consume(e->cq, 1);
 		if (!receive) {
-			h->sent++;
+			e->sent++;
 			continue;
 		}
-		h->received++;
+		e->received++;
 		post_receive(side);
 		if (set.op == OP_PINGPONG)
 			post(side);
@@ -252,21 +161,21 @@ static void poll(int side)
 /* What one end has to send goes to the other at once. Returns the bytes. */
 static uint64_t carry(int side)
 {
-	struct host *h = &hosts[side];
+	struct end *e = &ends[side];
 	struct pkt burst[BURST];
 	uint64_t bytes = 0;
 	size_t n;
 
-	if (nic_deadline(h->nic) <= now_ns)
-		nic_expire(h->nic, now_ns);
-	n = nic_output(h->nic, burst, BURST, now_ns);
+	if (nic_deadline(e->host->nic) <= duo->now_ns)
+		nic_expire(e->host->nic, duo->now_ns);
+	n = nic_output(e->host->nic, burst, BURST, duo->now_ns);
 	for (size_t i = 0; i < n; i++) {
-		h->trains += !burst[i].ip_id;
+		e->trains += !burst[i].ip_id;
 		bytes += burst[i].len;
-		nic_input(hosts[!side].nic, &burst[i], now_ns);
+		nic_input(ends[!side].host->nic, &burst[i], duo->now_ns);
 	}
-	h->packets += n;
-	h->bytes += bytes;
+	e->packets += n;
+	e->bytes += bytes;
 	return bytes;
 }
 
@@ -284,22 +193,22 @@ static void turn(void)
 		poll(!side);
 	}
 	took_ns = bytes * 8 / 100;
-	now_ns += took_ns > TURN_NS ? took_ns : TURN_NS;
+	duo->now_ns += took_ns > TURN_NS ? took_ns : TURN_NS;
 }
 
 static void run(uint32_t messages)
 {
-	uint32_t until = hosts[0].sent + messages, posted = hosts[0].sent;
-	uint64_t give_up_ns = now_ns + stalled_ns;
+	uint32_t until = ends[0].sent + messages, posted = ends[0].sent;
+	uint64_t give_up_ns = duo->now_ns + stalled_ns;
 
-	while (hosts[0].sent < until) {
+	while (ends[0].sent < until) {
 		while (set.op != OP_PINGPONG && posted < until &&
-		       posted - hosts[0].sent < set.depth) {
+		       posted - ends[0].sent < set.depth) {
 			post(0);
 			posted++;
 		}
 		turn();
-		if (now_ns > give_up_ns)
+		if (duo->now_ns > give_up_ns)
 			die("stalled");
 	}
 }
@@ -365,10 +274,10 @@ int main(int argc, char **argv)
 	double messages, packets, ns;
 
 	options(argc, argv);
-	host_create(0);
-	host_create(1);
-	connect(0);
-	connect(1);
+	duo = duo_create(1, tweak);
+	connect();
+	prepare(0);
+	prepare(1);
 	for (int i = 0; i < DEPTH_MAX / 2; i++) {
 		post_receive(0);
 		post_receive(1);
@@ -379,7 +288,7 @@ int main(int argc, char **argv)
 		post(0);
 	run(WARM_UP);
 	for (int side = 0; side < 2; side++)
-		hosts[side].trains = hosts[side].packets = hosts[side].bytes = 0;
+		ends[side].trains = ends[side].packets = ends[side].bytes = 0;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t[0]);
 	measured();
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t[1]);
@@ -388,14 +297,14 @@ int main(int argc, char **argv)
 	packets = messages * (set.size > set.mtu ? (set.size + set.mtu - 1) / set.mtu : 1);
 	for (int side = 0; side < 2; side++)
 		printf("%s: a message %.2f packets, %.2f trains, %.0f bytes\n",
-		       side ? "target   " : "initiator", (double)hosts[side].packets / messages,
-		       (double)hosts[side].trains / messages, (double)hosts[side].bytes / messages);
+		       side ? "target   " : "initiator", (double)ends[side].packets / messages,
+		       (double)ends[side].trains / messages, (double)ends[side].bytes / messages);
 	printf("both: %.0f ns of processor a message, %.0f a packet of data; %.0f packets of "
 	       "data\n",
 	       ns / messages, ns / packets, packets);
 	for (int side = 0; side < 2; side++)
-		if (nic_counters(hosts[side].nic)->retransmits)
+		if (nic_counters(ends[side].host->nic)->retransmits)
 			printf("retransmitted: %" PRIu64 "\n",
-			       nic_counters(hosts[side].nic)->retransmits);
+			       nic_counters(ends[side].host->nic)->retransmits);
 	return 0;
 }

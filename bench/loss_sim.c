@@ -26,8 +26,7 @@
 #include <time.h>
 
 #include "base/prng.h"
-#include "nic/nic.h"
-#include "support/heap.h"
+#include "duo/duo.h"
 #include "wire/icrc.h"
 
 enum {
@@ -39,11 +38,10 @@ enum {
 	IP_OVERHEAD = 20 + 8 + 38, /* IPv4, UDP, Ethernet with preamble and gap (veRoCE 1.2) */
 	WRITE_OVERHEAD = 36 + ICRC_LEN,
 	TURN_NS = 1000,
-	PATIENCE = 10,
-	SPORT = 49152
+	PATIENCE = 10
 };
 
-static const uint64_t start_ns = 1000000, negotiation_ns = 20000000;
+static const uint64_t negotiation_ns = 20000000;
 
 /* ---- what to run ----------------------------------------------------------------------------- */
 
@@ -97,25 +95,20 @@ struct link {
 	struct fifo path[NIC_PATHS_MAX];
 };
 
-struct host {
+struct end {
 	struct nic *nic;
-	struct heap heap;
+	struct duo_qp *qp;
+	struct duo_buf *buf;
 	struct link out;
 	uint64_t next_ns; /* its next turn is not before */
-	struct pd *pd;
-	struct cq *cq;
-	struct qp *qp;
-	uint8_t gid[16];
-	uint8_t *memory;
-	struct mr *mr;
 };
 
 struct channel {
 	const struct setting *set;
-	struct host host[2];
-	uint64_t now_ns;
+	struct duo *duo;
+	struct end end[DUO_SIDES];
 	double byte_ps;
-	uint64_t backlog_ns; /* a host sends while less than this waits in front of its link */
+	uint64_t backlog_ns; /* an end sends while less than this waits in front of its link */
 	uint64_t delay_ns[NIC_PATHS_MAX];
 	struct packet *unused;
 	uint64_t posted, done;
@@ -130,19 +123,13 @@ static void *must(void *p)
 	return p;
 }
 
-static void must_be_0(int error)
-{
-	if (error)
-		abort();
-}
-
 static void put_on(struct channel *c, struct link *l, const struct pkt *pkt)
 {
-	uint32_t path = (uint32_t)(pkt->flow->sport - SPORT) % c->set->paths;
+	uint32_t path = (uint32_t)(pkt->flow->sport - DUO_SPORT_IPV4) % c->set->paths;
 	struct packet *p;
 
-	if (l->free_ps < c->now_ns * 1000)
-		l->free_ps = c->now_ns * 1000;
+	if (l->free_ps < c->duo->now_ns * 1000)
+		l->free_ps = c->duo->now_ns * 1000;
 	l->free_ps += (uint64_t)((pkt->len + IP_OVERHEAD) * c->byte_ps);
 	if ((double)(prng_next(&l->prng) >> 11) * 0x1p-53 < c->set->loss)
 		return;
@@ -185,59 +172,47 @@ static struct packet *take(struct fifo *f)
 	return p;
 }
 
-/* ---- a host's turn --------------------------------------------------------------------------- */
+/* ---- an end's turn ---------------------------------------------------------------------------- */
 
-static void receive(struct channel *c, struct host *h, struct link *in)
+static void receive(struct channel *c, struct end *e, struct link *in)
 {
 	struct fifo *f;
 
-	while ((f = first_of(c, in)) && f->head->arrival_ns <= c->now_ns) {
+	while ((f = first_of(c, in)) && f->head->arrival_ns <= c->duo->now_ns) {
 		struct packet *p = take(f);
 		struct pkt pkt = {.data = p->data, .flow = &p->flow, .len = p->len, .train = 1};
 
-		nic_input(h->nic, &pkt, c->now_ns);
+		nic_input(e->nic, &pkt, c->duo->now_ns);
 		p->next = c->unused;
 		c->unused = p;
 	}
 }
 
-static uint64_t free_ns(const struct channel *c, const struct host *h)
+static uint64_t free_ns(const struct channel *c, const struct end *e)
 {
-	uint64_t ns = h->out.free_ps / 1000;
+	uint64_t ns = e->out.free_ps / 1000;
 
 	return ns > c->backlog_ns ? ns - c->backlog_ns : 0;
 }
 
-static void transmit(struct channel *c, struct host *h)
+static void transmit(struct channel *c, struct end *e)
 {
 	struct pkt burst[BURST];
 	size_t n;
 
-	while (free_ns(c, h) <= c->now_ns && (n = nic_output(h->nic, burst, BURST, c->now_ns))) {
+	while (free_ns(c, e) <= c->duo->now_ns && (n = nic_output(e->nic, burst, BURST, c->duo->now_ns))) {
 		for (size_t i = 0; i < n; i++)
-			put_on(c, &h->out, &burst[i]);
+			put_on(c, &e->out, &burst[i]);
 	}
 }
 
 static void post(struct channel *c)
 {
-	struct host *a = &c->host[0], *b = &c->host[1];
+	struct end *a = &c->end[DUO_A], *b = &c->end[DUO_B];
 	uint64_t offset = c->posted % BUFFER_MESSAGES * MESSAGE_BYTES;
-	struct send_wqe *w = sq_slot(qp_sq(a->qp), 0);
+	struct duo_wr w = duo_write_wr(c->posted++, a->buf, offset, MESSAGE_BYTES, b->buf, offset);
 
-	*w = (struct send_wqe){
-		.wr_id = c->posted++,
-		.opcode = WR_WRITE,
-		.flags = WR_SIGNALED,
-		.remote_va = (uintptr_t)b->memory + offset,
-		.rkey = b->mr->key,
-		.num_sge = 1,
-		.length = MESSAGE_BYTES,
-	};
-	w->sge[0] = (struct wqe_sge){
-		.addr = (uintptr_t)a->memory + offset, .len = MESSAGE_BYTES, .lkey = a->mr->key};
-	sq_post(qp_sq(a->qp), 1);
-	nic_doorbell(a->nic, a->qp);
+	DUO_CHECK(c->duo, duo_post(a->qp, &w));
 }
 
 static uint64_t messages(const struct channel *c)
@@ -249,13 +224,13 @@ static void work(struct channel *c)
 {
 	uint64_t window = (uint64_t)(c->set->window * c->set->bdp * c->set->mtu);
 	uint64_t wanted = window / MESSAGE_BYTES + 4;
-	const struct cqe *e;
+	const struct cqe *cqe;
 
-	while ((e = cq_peek(c->host[0].cq, 0))) {
-		c->failed = c->failed || e->status != WC_SUCCESS;
+	while ((cqe = cq_peek(c->end[DUO_A].qp->send_cq, 0))) {
+		c->failed = c->failed || cqe->status != WC_SUCCESS;
 		c->done++;
-		c->last_ns = c->now_ns;
-		cq_consume(c->host[0].cq, 1);
+		c->last_ns = c->duo->now_ns;
+		cq_consume(c->end[DUO_A].qp->send_cq, 1);
 	}
 	if (wanted > POSTED_MAX)
 		wanted = POSTED_MAX;
@@ -265,29 +240,29 @@ static void work(struct channel *c)
 
 static uint64_t turn_due(struct channel *c, int side)
 {
-	struct host *h = &c->host[side];
-	struct fifo *f = first_of(c, &c->host[!side].out);
-	uint64_t due = nic_deadline(h->nic);
+	struct end *e = &c->end[side];
+	struct fifo *f = first_of(c, &c->end[!side].out);
+	uint64_t due = nic_deadline(e->nic);
 
 	/* Something to send, but a busy link. */
-	if (due < free_ns(c, h))
-		due = free_ns(c, h);
+	if (due < free_ns(c, e))
+		due = free_ns(c, e);
 	if (f && f->head->arrival_ns < due)
 		due = f->head->arrival_ns;
-	return due > h->next_ns ? due : h->next_ns;
+	return due > e->next_ns ? due : e->next_ns;
 }
 
 static void turn(struct channel *c, int side)
 {
-	struct host *h = &c->host[side];
+	struct end *e = &c->end[side];
 
-	h->next_ns = c->now_ns + TURN_NS;
-	receive(c, h, &c->host[!side].out);
-	if (nic_deadline(h->nic) <= c->now_ns)
-		nic_expire(h->nic, c->now_ns);
+	e->next_ns = c->duo->now_ns + TURN_NS;
+	receive(c, e, &c->end[!side].out);
+	if (nic_deadline(e->nic) <= c->duo->now_ns)
+		nic_expire(e->nic, c->duo->now_ns);
 	if (side == 0 && c->first_ns)
 		work(c);
-	transmit(c, h);
+	transmit(c, e);
 }
 
 static void run_until(struct channel *c, uint64_t until_ns)
@@ -298,12 +273,12 @@ static void run_until(struct channel *c, uint64_t until_ns)
 
 		if (due[side] > until_ns)
 			break;
-		if (due[side] > c->now_ns)
-			c->now_ns = due[side];
+		if (due[side] > c->duo->now_ns)
+			c->duo->now_ns = due[side];
 		turn(c, side);
 	}
-	if (c->now_ns < until_ns && !c->first_ns)
-		c->now_ns = until_ns;
+	if (c->duo->now_ns < until_ns && !c->first_ns)
+		c->duo->now_ns = until_ns;
 }
 
 /* ---- set-up ---------------------------------------------------------------------------------- */
@@ -317,81 +292,45 @@ static uint32_t window_of_packets(double wanted)
 	return n;
 }
 
-static void host_create(struct channel *c, int side)
+static const struct setting *tweaking; /* read by tweak() when a duo is made */
+
+static void tweak(struct nic_config *c, enum duo_side side)
 {
 	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN, 0};
-	const struct setting *s = c->set;
-	struct host *h = &c->host[side];
-	struct nic_config config = {
-		.qpn_slot = 1 + (uint32_t)side,
-		.protocol = s->detection == ROCEV2 ? NIC_PROTOCOL_ROCEV2 : NIC_PROTOCOL_VEROCE,
-		.loss = losses[s->detection],
-		.order = s->order,
-		.cc = NIC_CC_NONE,
-		.paths = s->paths,
-		.window_bytes = (uint32_t)(s->window * s->bdp * (s->mtu + WRITE_OVERHEAD)),
-		.rx_window = window_of_packets(s->window * s->bdp),
-		.ack_delay_ns = 4000,
-		.gid_count = 1,
-	};
-	struct qp_init init = {
-		.type = QPT_RC,
-		.cap = {.max_send_wr = POSTED_MAX, .max_send_sge = 1},
-		.owner = h,
-	};
-	struct prng prng;
+	const struct setting *s = tweaking;
 
-	h->heap = (struct heap)HEAP_INIT;
-	config.alloc = heap_alloc(&h->heap);
-	prng_init(&prng, s->seed * 2 + (uint64_t)side);
-	for (size_t i = 0; i < sizeof(config.secret); i++)
-		config.secret[i] = (uint8_t)prng_next(&prng);
-	for (uint16_t i = 0; i < NIC_PATHS_MAX; i++)
-		config.sport_ipv4[i] = (uint16_t)(SPORT + i);
-	memcpy(h->gid, (uint8_t[16]){[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(1 + side)}, 16);
-	memcpy(config.gids[0].raw, h->gid, 16);
-	config.gids[0].ifindex = 1;
-	config.gids[0].ip_mtu = 9000;
-	prng_init(&h->out.prng, s->seed ^ (uint64_t)(side + 1) << 32);
-	for (int i = 0; i < NIC_PATHS_MAX; i++)
-		h->out.path[i].tail = &h->out.path[i].head;
-	h->nic = must(nic_create(&config));
-	h->memory = must(calloc(BUFFER_MESSAGES, MESSAGE_BYTES));
-	must_be_0(nic_pd_alloc(h->nic, &h->pd));
-	must_be_0(nic_mr_reg(h->nic, h->pd, h->memory, BUFFER_MESSAGES * MESSAGE_BYTES,
-			     (uintptr_t)h->memory, MR_LOCAL_WRITE | MR_REMOTE_WRITE, &h->mr));
-	must_be_0(nic_cq_create(h->nic, 2 * POSTED_MAX, h, &h->cq));
-	init.pd = h->pd;
-	init.send_cq = h->cq;
-	init.recv_cq = h->cq;
-	must_be_0(nic_qp_create(h->nic, &init, &h->qp));
+	c->protocol = s->detection == ROCEV2 ? NIC_PROTOCOL_ROCEV2 : NIC_PROTOCOL_VEROCE;
+	c->loss = losses[s->detection];
+	c->order = s->order;
+	c->cc = NIC_CC_NONE;
+	c->paths = s->paths;
+	c->window_bytes = (uint32_t)(s->window * s->bdp * (s->mtu + WRITE_OVERHEAD));
+	c->rx_window = window_of_packets(s->window * s->bdp);
 }
 
-static void connect_to(struct channel *c, struct host *h, const struct host *peer)
+static void open_ends(struct channel *c)
 {
-	struct qp_attr init = {.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE};
-	struct qp_attr rtr = {
-		.state = QPS_RTR,
-		.path_mtu_bytes = c->set->mtu,
-		.dest_qpn = qp_number(peer->qp),
-		.rq_psn = 100,
-		.av = {.port = 1, .is_global = 1, .hop_limit = 64},
-	};
-	struct qp_attr rts = {
-		.state = QPS_RTS, .sq_psn = 100, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+	struct duo_options o = duo_options();
+	struct duo_pair pair;
 
-	memcpy(rtr.av.dgid, peer->gid, 16);
-	must_be_0(nic_qp_modify(h->nic, h->qp, &init,
-				QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS,
-				c->now_ns));
-	must_be_0(nic_qp_modify(h->nic, h->qp, &rtr,
-				QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
-					QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
-				c->now_ns));
-	must_be_0(nic_qp_modify(h->nic, h->qp, &rts,
-				QPA_STATE | QPA_SQ_PSN | QPA_TIMEOUT | QPA_RETRY_CNT |
-					QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC,
-				c->now_ns));
+	tweaking = c->set;
+	c->duo = duo_create(c->set->seed, tweak);
+	o.mtu = c->set->mtu;
+	o.psn[DUO_A] = o.psn[DUO_B] = 100;
+	o.cap = (struct qp_cap){.max_send_wr = POSTED_MAX, .max_send_sge = 1};
+	pair = duo_connect(c->duo, &o);
+	c->end[DUO_A].qp = pair.a;
+	c->end[DUO_B].qp = pair.b;
+	for (int side = 0; side < DUO_SIDES; side++) {
+		struct end *e = &c->end[side];
+
+		e->nic = c->duo->host[side].nic;
+		e->buf = duo_buf(&c->duo->host[side], BUFFER_MESSAGES * MESSAGE_BYTES,
+				 MR_LOCAL_WRITE | MR_REMOTE_WRITE);
+		prng_init(&e->out.prng, c->set->seed ^ (uint64_t)(side + 1) << 32);
+		for (int i = 0; i < NIC_PATHS_MAX; i++)
+			e->out.path[i].tail = &e->out.path[i].head;
+	}
 }
 
 static void free_packets(struct packet *p)
@@ -407,14 +346,11 @@ static void free_packets(struct packet *p)
 static void destroy(struct channel *c)
 {
 	for (int side = 0; side < 2; side++) {
-		struct host *h = &c->host[side];
-
 		for (int i = 0; i < NIC_PATHS_MAX; i++)
-			free_packets(h->out.path[i].head);
-		nic_destroy(h->nic);
-		free(h->memory);
+			free_packets(c->end[side].out.path[i].head);
 	}
 	free_packets(c->unused);
+	duo_destroy(c->duo);
 }
 
 static struct outcome run(const struct setting *set)
@@ -425,7 +361,7 @@ static struct outcome run(const struct setting *set)
 	uint64_t packet_bytes = set->mtu + WRITE_OVERHEAD + IP_OVERHEAD;
 	double packet_ns = (double)set->rtt_ns / set->bdp;
 
-	c = (struct channel){.set = set, .now_ns = start_ns};
+	c = (struct channel){.set = set};
 	c.byte_ps = packet_ns * 1000 / (double)packet_bytes;
 	c.backlog_ns = TURN_NS;
 	if (set->backlog * packet_ns > TURN_NS)
@@ -435,25 +371,22 @@ static struct outcome run(const struct setting *set)
 
 		c.delay_ns[i] = (uint64_t)((double)set->rtt_ns / 2 * (1 + set->skew * place));
 	}
-	host_create(&c, 0);
-	host_create(&c, 1);
-	connect_to(&c, &c.host[0], &c.host[1]);
-	connect_to(&c, &c.host[1], &c.host[0]);
-	run_until(&c, c.now_ns + negotiation_ns);
-	c.first_ns = c.now_ns;
+	open_ends(&c);
+	run_until(&c, c.duo->now_ns + negotiation_ns);
+	c.first_ns = c.duo->now_ns;
 	work(&c);
 	/* What takes many times as long as the wire needs is slow enough: its rate is known. */
 	run_until(&c, c.first_ns +
 			      (uint64_t)(PATIENCE * packet_ns * (double)set->bytes / set->mtu));
 	if (c.done)
 		out.bps = (double)c.done * MESSAGE_BYTES * 8e9 / (double)(c.last_ns - c.first_ns);
-	n = nic_counters(c.host[0].nic);
+	n = nic_counters(c.end[0].nic);
 	out.packets = (double)n->tx_packets;
 	out.retransmits = (double)n->retransmits;
 	out.timeouts = n->timeouts;
 	out.probes = n->tail_probes;
 	out.path_timeouts = n->path_timeouts;
-	n = nic_counters(c.host[1].nic);
+	n = nic_counters(c.end[1].nic);
 	out.duplicates = (double)n->rx_duplicates;
 	out.acks = n->acks_sent;
 	out.sacks = n->sacks_sent;

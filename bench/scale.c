@@ -27,7 +27,7 @@
 #include <time.h>
 
 #include "base/prng.h"
-#include "nic/nic.h"
+#include "duo/duo.h"
 
 enum {
 	ACTIVE = 64,
@@ -39,14 +39,12 @@ enum {
 	BATCH = 4096, /* QPs set up before the clock is read again */
 	BURST = 2 * PKT_TRAIN_MAX,
 	CQES = 4096,
-	LINE_BYTES = 64, /* what struct alloc aligns to */
-	SPORT = 49152,
 	WINDOW_BYTES = 4 << 20,
 	TURN_NS = 1000,
 	MEMORY_BYTES = (ACTIVE + 1) * MESSAGE_BYTES /* the last one: messages that come once */
 };
 
-static const uint64_t start_ns = 1000000, rest_ns = 20000000, stalled_ns = UINT64_C(2000000000);
+static const uint64_t rest_ns = 20000000, stalled_ns = UINT64_C(2000000000);
 
 struct setting {
 	uint32_t qps;
@@ -70,42 +68,6 @@ static _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *form
 	exit(1);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-struct heap {
-	uint64_t blocks;
-	uint64_t bytes;      /* as asked for */
-	uint64_t line_bytes; /* rounded up to what alignment makes of them */
-};
-
-static size_t in_lines(size_t bytes)
-{
-	return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-}
-
-static void *heap_get(void *ctx, size_t bytes)
-{
-	struct heap *h = ctx;
-	void *p = aligned_alloc(LINE_BYTES, in_lines(bytes));
-
-	if (!p)
-		return NULL;
-	h->blocks++;
-	h->bytes += bytes;
-	h->line_bytes += in_lines(bytes);
-	return memset(p, 0, in_lines(bytes));
-}
-
-static void heap_put(void *ctx, void *p, size_t bytes)
-{
-	struct heap *h = ctx;
-
-	h->blocks--;
-	h->bytes -= bytes;
-	h->line_bytes -= in_lines(bytes);
-	free(p);
-}
-
 static void *own(size_t count, size_t bytes, const char *what)
 {
 	void *p = calloc(count, bytes);
@@ -120,18 +82,9 @@ static uint8_t *memory[2];
 
 /* ---- the two ends ---------------------------------------------------------------------------- */
 
-struct host {
-	struct nic *nic;
-	struct heap heap;
-	struct pd *pd;
-	struct cq *cq;
-	struct mr *mr;
-	uint8_t gid[16];
-};
-
 /* A QP of A and its peer at B. */
 struct conn {
-	struct qp *qp[2];
+	struct duo_qp *qp[DUO_SIDES];
 	uint32_t slot; /* of the buffers */
 	uint32_t depth;
 	uint32_t left;     /* WRITEs that A still has to post */
@@ -142,56 +95,50 @@ struct conn {
 
 struct world {
 	const struct setting *set;
-	struct host host[2];
+	struct duo *duo;
+	struct cq *cq[DUO_SIDES]; /* of all QPs */
+	struct mr *mr[DUO_SIDES]; /* memory[] */
 	struct conn *conns;
 	uint32_t count;
 	uint32_t *active;
 	uint32_t active_count;
-	uint64_t now_ns;
 	uint64_t completions; /* of all kinds */
 	struct prng prng;
 };
 
+static struct nic *nic_of(const struct world *w, int side)
+{
+	return w->duo->host[side].nic;
+}
+
 static void post(struct world *w, int side, uint32_t i, enum wr_opcode opcode, uint32_t bytes)
 {
-	struct host *h = &w->host[side];
 	struct conn *c = &w->conns[i];
 	size_t offset = (size_t)c->slot * MESSAGE_BYTES;
-	struct send_wqe *wqe = sq_slot(qp_sq(c->qp[side]), 0);
-
-	if (!wqe)
-		die("the send queue of QP %u is full", i);
-	*wqe = (struct send_wqe){
-		.wr_id = i,
-		.opcode = (uint8_t)opcode,
+	struct duo_wr wr = {
+		.opcode = opcode,
 		.flags = WR_SIGNALED,
-		.remote_va = (uintptr_t)memory[!side] + offset,
-		.rkey = w->host[!side].mr->key,
+		.wr_id = i,
+		.sge = {{.addr = (uintptr_t)memory[side] + offset, .len = bytes, .lkey = w->mr[side]->key}},
 		.num_sge = 1,
-		.length = bytes,
+		.remote_va = (uintptr_t)memory[!side] + offset,
+		.rkey = w->mr[!side]->key,
 	};
-	wqe->sge[0] = (struct wqe_sge){
-		.addr = (uintptr_t)memory[side] + offset, .len = bytes, .lkey = h->mr->key};
-	sq_post(qp_sq(c->qp[side]), 1);
-	nic_doorbell(h->nic, c->qp[side]);
+
+	if (!duo_post(c->qp[side], &wr))
+		die("the send queue of QP %u is full", i);
 }
 
 static void post_receive(struct world *w, uint32_t i)
 {
-	struct rq *rq = qp_rq(w->conns[i].qp[0]);
-	struct recv_wqe *wqe = rq_slot(rq);
-
-	if (!wqe)
-		die("the receive queue of QP %u is full", i);
-	wqe->wr_id = i;
-	wqe->num_sge = 1;
-	wqe->length = SMALL_BYTES;
-	wqe->sge[0] = (struct wqe_sge){
-		.addr = (uintptr_t)memory[0] + (size_t)ACTIVE * MESSAGE_BYTES,
+	struct sge sge = {
+		.addr = (uintptr_t)memory[DUO_A] + (size_t)ACTIVE * MESSAGE_BYTES,
 		.len = SMALL_BYTES,
-		.lkey = w->host[0].mr->key,
+		.lkey = w->mr[DUO_A]->key,
 	};
-	rq_post(rq, wqe);
+
+	if (!duo_post_recv(w->conns[i].qp[DUO_A], i, &sge, 1))
+		die("the receive queue of QP %u is full", i);
 }
 
 static void complete(struct world *w, int side, const struct cqe *e)
@@ -212,7 +159,7 @@ static void complete(struct world *w, int side, const struct cqe *e)
 
 static void poll(struct world *w, int side)
 {
-	struct cq *cq = w->host[side].cq;
+	struct cq *cq = w->cq[side];
 	const struct cqe *e;
 
 	while ((e = cq_peek(cq, 0))) {
@@ -234,13 +181,13 @@ static void poll(struct world *w, int side)
 static uint64_t carry(struct world *w, int from)
 {
 	struct pkt burst[BURST];
-	size_t n = nic_output(w->host[from].nic, burst, BURST, w->now_ns);
+	size_t n = nic_output(nic_of(w, from), burst, BURST, w->duo->now_ns);
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		bytes += burst[i].len;
 		burst[i].train = 1;
-		nic_input(w->host[!from].nic, &burst[i], w->now_ns);
+		nic_input(nic_of(w, !from), &burst[i], w->duo->now_ns);
 	}
 	return bytes;
 }
@@ -251,43 +198,43 @@ static bool turn(struct world *w)
 	uint64_t bytes = 0, took_ns;
 
 	for (int side = 0; side < 2; side++) {
-		if (nic_deadline(w->host[side].nic) <= w->now_ns)
-			nic_expire(w->host[side].nic, w->now_ns);
+		if (nic_deadline(nic_of(w, side)) <= w->duo->now_ns)
+			nic_expire(nic_of(w, side), w->duo->now_ns);
 		bytes += carry(w, side);
 		poll(w, 0);
 		poll(w, 1);
 	}
 	took_ns = bytes * 8 / 100;
-	w->now_ns += took_ns > TURN_NS ? took_ns : TURN_NS;
+	w->duo->now_ns += took_ns > TURN_NS ? took_ns : TURN_NS;
 	return bytes;
 }
 
 static void run_for(struct world *w, uint64_t ns)
 {
-	uint64_t until = w->now_ns + ns;
+	uint64_t until = w->duo->now_ns + ns;
 
-	while (w->now_ns < until) {
+	while (w->duo->now_ns < until) {
 		uint64_t due[2];
 
 		if (turn(w))
 			continue;
-		due[0] = nic_deadline(w->host[0].nic);
-		due[1] = nic_deadline(w->host[1].nic);
+		due[0] = nic_deadline(nic_of(w, 0));
+		due[1] = nic_deadline(nic_of(w, 1));
 		due[0] = due[1] < due[0] ? due[1] : due[0];
 		if (due[0] > until)
 			due[0] = until;
-		if (due[0] > w->now_ns)
-			w->now_ns = due[0];
+		if (due[0] > w->duo->now_ns)
+			w->duo->now_ns = due[0];
 	}
 }
 
 static void run_until_completed(struct world *w, uint64_t completions)
 {
-	uint64_t until = w->now_ns + stalled_ns;
+	uint64_t until = w->duo->now_ns + stalled_ns;
 
 	while (w->completions < completions) {
 		turn(w);
-		if (w->now_ns > until)
+		if (w->duo->now_ns > until)
 			die("stalled: %" PRIu64 " of %" PRIu64 " completions came", w->completions,
 			    completions);
 	}
@@ -303,106 +250,66 @@ static double seconds(clockid_t clock)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void host_create(struct world *w, int side)
-{
-	struct host *h = &w->host[side];
-	struct nic_config config = {
-		.alloc = {.get = heap_get, .put = heap_put, .ctx = &h->heap},
-		.qpn_slot = 1 + (uint32_t)side,
-		.protocol = w->set->protocol,
-		.paths = NIC_PATHS_MAX,
-		.window_bytes = WINDOW_BYTES,
-		.ack_delay_ns = 20000,
-		.gid_count = 1,
-	};
-	int err;
+static const struct setting *tweaking; /* read by tweak() when a duo is made */
 
-	for (size_t i = 0; i < sizeof(config.secret); i++)
-		config.secret[i] = (uint8_t)prng_next(&w->prng);
-	for (uint16_t i = 0; i < NIC_PATHS_MAX; i++)
-		config.sport_ipv4[i] = (uint16_t)(SPORT + i);
-	memcpy(h->gid, (uint8_t[16]){[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(1 + side)}, 16);
-	memcpy(config.gids[0].raw, h->gid, 16);
-	config.gids[0].ifindex = 1;
-	config.gids[0].ip_mtu = 9000;
-	h->nic = nic_create(&config);
-	if (!h->nic)
-		die("out of memory: no nic can be made");
-	err = nic_pd_alloc(h->nic, &h->pd);
+static void tweak(struct nic_config *c, enum duo_side side)
+{
+	c->protocol = tweaking->protocol;
+	c->paths = NIC_PATHS_MAX;
+	c->window_bytes = WINDOW_BYTES;
+	c->ack_delay_ns = 20000;
+	c->gid_count = 1;
+}
+
+static void host_open(struct world *w, int side)
+{
+	struct duo_host *h = &w->duo->host[side];
+	int err = nic_mr_reg(h->nic, h->pd, memory[side], MEMORY_BYTES, (uintptr_t)memory[side],
+			     MR_LOCAL_WRITE | MR_REMOTE_WRITE, &w->mr[side]);
+
 	if (!err)
-		err = nic_mr_reg(h->nic, h->pd, memory[side], MEMORY_BYTES, (uintptr_t)memory[side],
-				 MR_LOCAL_WRITE | MR_REMOTE_WRITE, &h->mr);
-	if (!err)
-		err = nic_cq_create(h->nic, CQES, h, &h->cq);
+		err = nic_cq_create(h->nic, CQES, h, &w->cq[side]);
 	if (err)
-		die("nic %c: no PD, MR or CQ: %s", "AB"[side], strerror(-err));
+		die("nic %c: no MR or CQ: %s", "AB"[side], strerror(-err));
 }
 
 static void must(const struct world *w, int side, uint32_t i, const char *what, int err)
 {
-	const struct heap *h = &w->host[side].heap;
+	const struct heap *h = &w->duo->host[side].heap;
 
 	if (!err)
 		return;
 	if (err == -ENOMEM)
-		die("out of memory: QP %u of %u at nic %c, %s; the nic holds %" PRIu64 " MiB", i,
+		die("out of memory: QP %u of %u at nic %c, %s; the nic holds %" PRId64 " MiB", i,
 		    w->count, "AB"[side], what, h -> bytes >> 20);
 	die("QP %u of nic %c, %s: %s", i, "AB"[side], what, strerror(-err));
 }
 
 static void create(struct world *w, int side, uint32_t i)
 {
-	struct host *h = &w->host[side];
+	struct duo_options o = duo_options();
 	struct conn *c = &w->conns[i];
-	struct qp_init init = {
-		.type = QPT_RC,
-		.pd = h->pd,
-		.send_cq = h->cq,
-		.recv_cq = h->cq,
-		.cap = {.max_send_wr = c->depth,
-			.max_recv_wr = 1,
-			.max_send_sge = 1,
-			.max_recv_sge = 1},
-		.owner = c,
-	};
 
-	must(w, side, i, "create", nic_qp_create(h->nic, &init, &c->qp[side]));
+	o.mtu = w->set->mtu;
+	o.psn[DUO_A] = i;
+	o.psn[DUO_B] = i + 1;
+	o.access = MR_REMOTE_WRITE;
+	o.max_rd_atomic = o.max_dest_rd_atomic = 0;
+	o.cap = (struct qp_cap){.max_send_wr = c->depth,
+				.max_recv_wr = 1,
+				.max_send_sge = 1,
+				.max_recv_sge = 1};
+	o.cq[side] = w->cq[side];
+	c->qp[side] = duo_qp_create(&w->duo->host[side], &o);
 }
 
 static void bring_up(struct world *w, int side, uint32_t i)
 {
-	struct host *h = &w->host[side];
 	struct conn *c = &w->conns[i];
-	struct qp_attr init = {.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE};
-	struct qp_attr rtr = {
-		.state = QPS_RTR,
-		.path_mtu_bytes = w->set->mtu,
-		.dest_qpn = qp_number(c->qp[!side]),
-		.rq_psn = i + (uint32_t)!side,
-		.av = {.port = 1, .is_global = 1, .hop_limit = 64},
-	};
-	struct qp_attr rts = {
-		.state = QPS_RTS,
-		.sq_psn = i + (uint32_t)side,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
 
-	memcpy(rtr.av.dgid, w->host[!side].gid, 16);
-	must(w, side, i, "to INIT",
-	     nic_qp_modify(h->nic, c->qp[side], &init,
-			   QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS, w->now_ns));
-	must(w, side, i, "to RTR",
-	     nic_qp_modify(h->nic, c->qp[side], &rtr,
-			   QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN |
-				   QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER,
-			   w->now_ns));
-	must(w, side, i, "to RTS",
-	     nic_qp_modify(h->nic, c->qp[side], &rts,
-			   QPA_STATE | QPA_SQ_PSN | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY |
-				   QPA_MAX_RD_ATOMIC,
-			   w->now_ns));
+	must(w, side, i, "to INIT", duo_qp_to_init(c->qp[side]));
+	must(w, side, i, "to RTR", duo_qp_to_rtr(c->qp[side], c->qp[!side]));
+	must(w, side, i, "to RTS", duo_qp_to_rts(c->qp[side]));
 }
 
 /* QPs [from, to), both ends. Returns how long A's took, in seconds; negotiation comes after. */
@@ -441,7 +348,6 @@ static void draw_active(struct world *w)
 static void world_open(struct world *w, const struct setting *set, uint32_t count)
 {
 	*w = (struct world){.set = set,
-			    .now_ns = start_ns,
 			    .count = count,
 			    .active_count = count < ACTIVE ? count : ACTIVE};
 	prng_init(&w->prng, set->seed);
@@ -450,18 +356,15 @@ static void world_open(struct world *w, const struct setting *set, uint32_t coun
 	for (uint32_t i = 0; i < count; i++)
 		w->conns[i] = (struct conn){.depth = 1, .slot = ACTIVE};
 	draw_active(w);
-	host_create(w, 0);
-	host_create(w, 1);
+	tweaking = set;
+	w->duo = duo_create(set->seed, tweak);
+	host_open(w, DUO_A);
+	host_open(w, DUO_B);
 }
 
 static void world_close(struct world *w)
 {
-	for (int side = 0; side < 2; side++) {
-		nic_destroy(w->host[side].nic);
-		if (w->host[side].heap.blocks)
-			die("nic %c kept %" PRIu64 " blocks of memory", "AB"[side],
-			    w -> host[side].heap.blocks);
-	}
+	duo_destroy(w->duo); /* looks for leaks */
 	free(w->conns);
 	free(w->active);
 }
@@ -552,13 +455,13 @@ static void measure_set_up(struct world *w)
 /* The rings told are those of an idle QP: the active ones have longer send queues. */
 static void measure_memory(struct world *w, const struct heap *empty)
 {
-	const struct heap *now = &w->host[0].heap;
+	const struct heap *now = &w->duo->host[DUO_A].heap;
 	struct heap connected = *now;
 	size_t rings = 0, send = 0, receive = 0;
 	double n = w->count, state, pool, state_lines, tables = (double)empty->bytes / n;
 
 	for (uint32_t i = 0; i < w->count; i++) {
-		const struct qp *qp = w->conns[i].qp[0];
+		const struct qp *qp = w->conns[i].qp[DUO_A]->qp;
 
 		rings += send_ring_bytes(qp) + receive_ring_bytes(qp);
 		if (w->conns[i].depth == 1) {
@@ -575,7 +478,7 @@ static void measure_memory(struct world *w, const struct heap *empty)
 	printf("memory      %10.1f B/QP       QP and engine state\n", state);
 	printf("            %10.1f B/QP       what the nic's pool keeps after waves of %u QPs\n",
 	       pool, w->set->wave);
-	printf("            %10.1f B/QP       its share of the nic itself, which has %" PRIu64 " B\n",
+	printf("            %10.1f B/QP       its share of the nic itself, which has %" PRId64 " B\n",
 	       tables, empty->bytes);
 	printf("            %10.1f B/QP       core state: the sum of these\n", state + pool + tables);
 	printf("            %10zu B/QP       send ring (1 WR of 1 SGE)\n", send);
@@ -588,11 +491,11 @@ static void measure_memory(struct world *w, const struct heap *empty)
 
 static void measure_memory_together(struct world *w)
 {
-	uint64_t before = w->host[0].heap.bytes;
+	int64_t before = w->duo->host[DUO_A].heap.bytes;
 
 	once_each(w, w->count);
 	printf("memory      %10.1f B/QP       more that the pool keeps after all QPs at once\n\n",
-	       ((double)w->host[0].heap.bytes - (double)before) / w->count);
+	       ((double)w->duo->host[DUO_A].heap.bytes - (double)before) / w->count);
 }
 
 /* Each active QP WRITEs so often. */
@@ -623,7 +526,7 @@ struct rate {
 
 static struct rate measure_rate(struct world *w)
 {
-	const struct nic_counters *n = nic_counters(w->host[0].nic);
+	const struct nic_counters *n = nic_counters(nic_of(w, 0));
 	uint64_t sent, retransmits;
 	struct rate r;
 	double began, took;
@@ -660,7 +563,7 @@ static struct rate measure_alone(const struct setting *set)
 static void check_protocol(const struct world *w)
 {
 	for (int side = 0; side < 2; side++) {
-		const struct nic_counters *n = nic_counters(w->host[side].nic);
+		const struct nic_counters *n = nic_counters(nic_of(w, side));
 
 		if (n->fallbacks || n->cq_overruns || n->completion_errors)
 			die("nic %c: %" PRIu64 " QPs fell back to RoCEv2, %" PRIu64
@@ -787,7 +690,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < MEMORY_BYTES; i++)
 		memory[0][i] = (uint8_t)prng_next(&prng);
 	world_open(&w, &set, set.qps);
-	empty = w.host[0].heap;
+	empty = w.duo->host[DUO_A].heap;
 	measure_set_up(&w);
 	measure_memory(&w, &empty);
 	measure_throughput(&w);

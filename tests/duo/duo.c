@@ -73,10 +73,13 @@ void duo_dump(const struct duo *d, size_t last)
 
 _Noreturn void duo_fail(const struct duo *d, const char *file, int line, const char *what)
 {
+	enum { QPS_SHOWN = 64 };
+	int shown = 0;
+
 	if (d) {
 		duo_dump(d, getenv("DUO_DUMP") ? strtoul(getenv("DUO_DUMP"), NULL, 0) : 60);
 		fprintf(stderr, "seed %" PRIu64 ", now %.3f us\n", d->seed, (double)d->now_ns / 1000);
-		for (const struct duo_qp *q = d->qps; q; q = q->next)
+		for (const struct duo_qp *q = d->qps; q && shown < QPS_SHOWN; q = q->next, shown++)
 			fprintf(stderr, "%c qp %06x type %d state %d sent %zu received %zu\n",
 				"AB"[q->host->side], q->qpn, q->opt.type, qp_state(q->qp), q->sent.n,
 				q->received.n);

@@ -13,6 +13,9 @@
  * it one packet at a time, and here nics are asked for trains, as a socket does, and scripts decide what
  * becomes of each packet.
  *
+ * A duo is also two hosts without a channel, for programs that hand packets over themselves (bench/). Then memory
+ * alone is checked.
+ *
  * What no test should have to ask for is checked always, and a violation aborts with the last
  * packets on stderr: trains, ICRCs and source ports of packets sent, memory around every buffer, leaks, and a
  * bound on the work done.
@@ -167,6 +170,7 @@ struct duo_options {
 	uint32_t cqe;
 	bool sq_sig_all;
 	struct srq *srq[DUO_SIDES];
+	struct cq *cq[DUO_SIDES]; /* for all completions, which the caller polls; NULL: two of the QP's own */
 };
 
 struct duo_qp {
@@ -181,6 +185,7 @@ struct duo_qp {
 	struct cqe_log sent; /* completions polled from send_cq and recv_cq */
 	struct cqe_log received;
 	bool manual; /* the test polls the CQs itself */
+	bool lent_cq; /* by the options */
 	struct duo_qp *next;
 };
 

@@ -153,8 +153,10 @@ void duo_qp_destroy(struct duo_qp *q)
 		at = &(*at)->next;
 	*at = q->next;
 	nic_qp_destroy(nic, q->qp);
-	DUO_CHECK(q->host->duo, !nic_cq_destroy(nic, q->send_cq));
-	DUO_CHECK(q->host->duo, !nic_cq_destroy(nic, q->recv_cq));
+	if (!q->lent_cq) {
+		DUO_CHECK(q->host->duo, !nic_cq_destroy(nic, q->send_cq));
+		DUO_CHECK(q->host->duo, !nic_cq_destroy(nic, q->recv_cq));
+	}
 	free(q->sent.e);
 	free(q->received.e);
 	free(q);
@@ -223,8 +225,12 @@ struct duo_qp *duo_qp_create(struct duo_host *h, const struct duo_options *o)
 	q->host = h;
 	q->opt = *o;
 	q->srq = o->srq[h->side];
-	DUO_CHECK(d, !nic_cq_create(h->nic, o->cqe, q, &q->send_cq));
-	DUO_CHECK(d, !nic_cq_create(h->nic, o->cqe, q, &q->recv_cq));
+	q->send_cq = q->recv_cq = o->cq[h->side];
+	q->manual = q->lent_cq = q->send_cq;
+	if (!q->lent_cq) {
+		DUO_CHECK(d, !nic_cq_create(h->nic, o->cqe, q, &q->send_cq));
+		DUO_CHECK(d, !nic_cq_create(h->nic, o->cqe, q, &q->recv_cq));
+	}
 
 	struct qp_init init = {
 		.type = o->type,

@@ -12,9 +12,17 @@
 
 struct heap {
 	int64_t blocks; /* out now */
-	int64_t bytes;
+	int64_t bytes; /* as asked for */
+	int64_t line_bytes; /* with what alignment adds */
 	int64_t gets_left; /* negative: no limit; 0: get() fails */
 };
+
+enum { HEAP_LINE_BYTES = 64 }; /* what struct alloc aligns to */
+
+static inline size_t heap_lines(size_t bytes)
+{
+	return (bytes + HEAP_LINE_BYTES - 1) / HEAP_LINE_BYTES * HEAP_LINE_BYTES;
+}
 
 static inline void *heap_get(void *ctx, size_t bytes)
 {
@@ -25,13 +33,14 @@ static inline void *heap_get(void *ctx, size_t bytes)
 	if (h->gets_left > 0)
 		h->gets_left--;
 
-	size_t rounded = (bytes + 63) / 64 * 64;
-	void *p = aligned_alloc(64, rounded ? rounded : 64);
+	size_t rounded = heap_lines(bytes);
+	void *p = aligned_alloc(HEAP_LINE_BYTES, rounded ? rounded : HEAP_LINE_BYTES);
 
 	if (!p)
 		return NULL;
 	h->blocks++;
 	h->bytes += (int64_t)bytes;
+	h->line_bytes += (int64_t)rounded;
 	return memset(p, 0, rounded);
 }
 
@@ -41,6 +50,7 @@ static inline void heap_put(void *ctx, void *p, size_t bytes)
 
 	h->blocks--;
 	h->bytes -= (int64_t)bytes;
+	h->line_bytes -= (int64_t)heap_lines(bytes);
 	assert(h->blocks >= 0 && h->bytes >= 0);
 	free(p);
 }
