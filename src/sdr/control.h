@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The messages of the control path, which tell the sender what it may send and what has come. Every one of them may be
+ * lost, doubled or overtaken: they carry what is, not what has changed. Integers are big-endian.
+ *
+ *      0        2     3      4                8               12       14      16
+ *     +--------+-----+------+----------------+----------------+--------+-------+----------------
+ *     | 0x5344 | ver | type | connection tag | message number | length | flags | payload (length)
+ *     +--------+-----+------+----------------+----------------+--------+-------+----------------
+ *
+ *     type        payload                                        meaning
+ *     CTS         posted 32, first 32, count 16,                 receives posted, and count of the grants from first on
+ *                 count x {length 64, key 32}
+ *     SR_ACK      cum 32, bits 16, bitmap                        the first cum chunks are there; bits for those after
+ *     SR_NACK     count 16, count x {first 32, run 32}           chunks asked for
+ *     EC_ACK                                                     the message can be recovered
+ *     EC_NACK     mode 8, count 16, count x group 32             groups that cannot be recovered
+ *     PROBE                                                      asks for the state of the message
+ *     DONE        low 32                                         every message below low is finished
+ *     ABORT       code 16                                        the sender of this gives up
+ *     CTS_KNOWN   known 32                                       the grants below known have arrived
+ *
+ * Message numbers are 64 bits long inside, their lower 32 bits on the wire.
+ */
+#ifndef SDR_CONTROL_H
+#define SDR_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	CONTROL_MAGIC = 0x5344,
+	CONTROL_VERSION = 1,
+	CONTROL_HEADER_LEN = 16,
+	CTS_FIXED_LEN = 10,
+	CTS_GRANT_LEN = 12,
+	CTS_GRANTS_MAX = 128,
+	SR_ACK_FIXED_LEN = 6,
+	SR_NACK_FIXED_LEN = 2,
+	SR_NACK_RUN_LEN = 8,
+	EC_NACK_FIXED_LEN = 3,
+};
+
+enum control_type {
+	CONTROL_CTS = 1,
+	CONTROL_SR_ACK,
+	CONTROL_SR_NACK,
+	CONTROL_EC_ACK,
+	CONTROL_EC_NACK,
+	CONTROL_PROBE,
+	CONTROL_DONE,
+	CONTROL_ABORT,
+	CONTROL_CTS_KNOWN,
+	CONTROL_TYPE_END
+};
+
+enum {
+	CONTROL_ANSWER = 1, /* flag of a CTS: wants a CTS_KNOWN */
+};
+
+struct control {
+	enum control_type type;
+	uint32_t tag;
+	uint32_t number; /* the message's, or 0 */
+	uint16_t flags;
+	uint16_t length; /* of the payload */
+};
+
+struct cts {
+	uint32_t posted;
+	uint32_t first;
+	uint16_t count;
+};
+
+struct grant {
+	uint64_t bytes; /* of the receive */
+	uint32_t key;   /* opens it, at address 0 */
+};
+
+struct sr_ack {
+	uint32_t cum;
+	uint16_t bits; /* bit i is chunk cum + i: bit i % 8 of byte i / 8 */
+};
+
+struct chunk_run {
+	uint32_t first, count;
+};
+
+/* Room for the header is before the payload that the encoders below write. */
+void control_encode(uint8_t *, const struct control *);
+/* Reads a header: false if this is no control message of this version and tag with a payload as long as its type
+ * has; whatever decoder belongs to the type then finds its bytes. Says nothing of the values. */
+bool control_decode(struct control *, const uint8_t *, size_t len, uint32_t tag);
+
+/* Payloads: the encoders return their length. Decoders take what control_decode() has judged. */
+uint16_t cts_encode(uint8_t *, const struct cts *, const struct grant *);
+void cts_decode(struct cts *, const uint8_t *);
+struct grant cts_grant(const uint8_t *, uint32_t i);
+uint16_t sr_ack_encode(uint8_t *, const struct sr_ack *, const uint8_t *bitmap);
+void sr_ack_decode(struct sr_ack *, const uint8_t *);
+uint16_t sr_nack_encode(uint8_t *, const struct chunk_run *, uint16_t count);
+uint16_t sr_nack_count(const uint8_t *);
+struct chunk_run sr_nack_run(const uint8_t *, uint32_t i);
+
+/* The 64-bit number that a 32-bit one of the wire means, near to one that is known. */
+static inline uint64_t number_near(uint64_t known, uint32_t wire)
+{
+	int64_t n = (int64_t)known + (int32_t)(wire - (uint32_t)known);
+
+	return n < 0 ? wire : (uint64_t)n;
+}
+
+#endif

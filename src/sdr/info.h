@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the two ends of a connection tell each other before they connect, by whatever way the user has. Big-endian:
+ *
+ *      0        4         6        8       9            10        12        16            20
+ *     +--------+---------+--------+-------+------------+---------+---------+-------------+---------------
+ *     | "SDRI" | version | length | roles | transport  | lid     | tag     | control QPN | GID (16)
+ *     +--------+---------+--------+-------+------------+---------+---------+-------------+---------------
+ *      36       40            44       48                   56            58         60 61 62  64
+ *     +--------+-------------+--------+--------------------+-------------+----------+--+--+--+--+----------------
+ *     | mtu    | chunk bytes | slots  | message bytes      | generations | channels | I| O| U|00| QPNs, 4 each ..
+ *     +--------+-------------+--------+--------------------+-------------+----------+--+--+--+--+----------------
+ *
+ * The PSN that a QP starts with is the lower 24 bits of the tag.
+ */
+#ifndef SDR_INFO_H
+#define SDR_INFO_H
+
+#include <stddef.h>
+
+#include "sdr/shape.h"
+
+enum {
+	INFO_VERSION = 1,
+	INFO_FIXED_LEN = 64,
+	INFO_QPS_MAX = SHAPE_GENERATIONS_MAX * SHAPE_CHANNELS_MAX,
+	INFO_LEN_MAX = INFO_FIXED_LEN + 4 * INFO_QPS_MAX,
+};
+
+enum { INFO_SENDS = 1, INFO_RECEIVES = 2 };
+
+struct info {
+	struct shape shape;
+	uint8_t roles;     /* INFO_SENDS, INFO_RECEIVES */
+	uint8_t transport; /* 0: UC, 1: RC */
+	uint16_t lid;
+	uint32_t tag; /* in every control message to this end */
+	uint32_t control_qpn;
+	uint8_t gid[16];
+	const uint8_t *qpns; /* for info_qpn(): points into what was decoded */
+};
+
+static inline size_t info_len(const struct shape *s)
+{
+	return INFO_FIXED_LEN + (size_t)4 * s->generations * s->channels;
+}
+
+/* Writes info_len() bytes, but for the QPNs: see info_put_qpn(). */
+void info_encode(uint8_t *, const struct info *);
+void info_put_qpn(uint8_t *, const struct shape *, uint32_t generation, uint32_t channel,
+		  uint32_t qpn);
+/* False for anything that info_encode() would not write. Lends p. */
+bool info_decode(struct info *, const uint8_t *p, size_t len);
+uint32_t info_qpn(const struct info *, uint32_t generation, uint32_t channel);
+
+/* Whether two ends can be connected: the same shape, and each sends only what the other receives. */
+bool info_match(const struct info *, const struct info *);
+
+#endif
