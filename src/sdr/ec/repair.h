@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Repair of lost data pieces. A plan is made from the pieces that are there, costs microseconds,
+ * touches no piece, and serves every group of the code that lost the same ones: keep it where
+ * losses repeat.
+ */
+#ifndef SDR_EC_REPAIR_H
+#define SDR_EC_REPAIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sdr/ec/code.h"
+
+struct ec_repair {
+	const struct ec_code *code;
+	unsigned lost; /* data pieces that will be repaired */
+	uint8_t lost_piece[EC_PIECES_MAX];
+	uint8_t parity_used[EC_PIECES_MAX]; /* parity i of the code, one for each lost piece */
+	uint8_t *inverse; /* EC_CAUCHY: lost rows of lost elements: from parities to pieces */
+};
+
+/* Whether the pieces there give all data of a group: present[0 .. data + parity - 1]. */
+bool ec_repairable(const struct ec_code *code, const bool *present);
+
+/*
+ * Plans the repair of all data pieces that are not present. Borrows the code until
+ * ec_repair_fini(). 0: *repair is made, with lost = 0 where nothing is missing. -ENODATA: too few
+ * pieces, or of the wrong classes. -ENOMEM. On failure *repair is as it was.
+ */
+int ec_repair_init(struct ec_repair *repair, const struct ec_code *code, const bool *present);
+void ec_repair_fini(struct ec_repair *repair);
+
+/*
+ * Writes the lost data pieces of one group. pieces[0 .. data + parity - 1], of `length` bytes, none
+ * overlapping: what was lost is written, whatever stood there; data that is present is only read.
+ * The parity pieces of repair->parity_used hold nothing of use afterwards; other parity pieces are
+ * not looked at and may be NULL.
+ */
+void ec_repair_run(const struct ec_repair *repair, uint8_t *const *pieces, size_t length);
+
+#endif
