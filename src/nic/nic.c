@@ -12,7 +12,6 @@
 #include "base/siphash.h"
 #include "nic/state.h"
 #include "transport/veroce/veroce.h"
-#include "wire/packet.h"
 #include "wire/rocev2.h"
 
 static_assert((int)NIC_TX_ARENA_BYTES == (int)TX_ARENA_BYTES, "what is asked for is what is used");
@@ -72,6 +71,8 @@ static void veroce_setup(struct transport *tp, const struct nic_config *c)
 	if (tp->rxshare.line_kbps)
 		tp->caps_flags |= CAPS_RXSHARE;
 	tp->veroce_port = c->veroce_port ? c->veroce_port : VEROCE_UDP_PORT;
+	tp->decoder.veroce_port = tp->veroce_port;
+	tp->decoder.trims = tp->caps_flags & CAPS_TRIM;
 	memcpy(tp->sport_ipv4, c->sport_ipv4, sizeof(tp->sport_ipv4));
 	memcpy(tp->sport_ipv6, c->sport_ipv6, sizeof(tp->sport_ipv6));
 	tp->rx_window = c->rx_window ? c->rx_window : NIC_RX_WINDOW_MAX;
@@ -198,16 +199,16 @@ void nic_destroy(struct nic *nic)
 
 /* ---- packets in ------------------------------------------------------------------------------ */
 
-static const uint8_t service_of_type[] = {[QPT_RC] = SVC_RC, [QPT_UC] = SVC_UC, [QPT_UD] = SVC_UD};
-
 /* IBTA 10.9.3: the numbers agree and at least one side is a full member (bit 15). */
 static bool pkey_matches(uint16_t theirs, uint16_t ours)
 {
 	return !((theirs ^ ours) & 0x7fff) && (theirs | ours) & 0x8000 && theirs & 0x7fff;
 }
 
-static bool receives(enum qp_state state)
+static bool receives(const struct qp *qp)
 {
+	enum qp_state state = qp_get_state(qp);
+
 	return state == QPS_RTR || state == QPS_RTS || state == QPS_SQD || state == QPS_SQE;
 }
 
@@ -218,175 +219,41 @@ static bool is_from_peer(const struct qp *qp, const struct flow *flow)
 				      !memcmp(flow->dst, qp->flow.src, sizeof(flow->dst)));
 }
 
-/* QP, which may be NULL, P_Key and source, which every wire has in common. False: not for it. */
-static inline bool is_receiver(struct nic *nic, const struct qp *qp, const struct pkt *pkt,
-			       const struct bth *bth, enum opcode_service service)
-{
-	struct nic_counters *n = &nic->tp.counters;
+static const uint8_t service_of_type[] = {[QPT_RC] = SVC_RC, [QPT_UC] = SVC_UC, [QPT_UD] = SVC_UD};
 
-	if (!qp || !receives(qp_get_state(qp))) {
-		n->rx_no_qp++;
-		return false;
-	}
-	if (service != service_of_type[qp->type] || !pkey_matches(bth->pkey, qp->pkey) ||
-	    !is_from_peer(qp, pkt->flow)) {
-		n->rx_wrong_source++;
-		return false;
-	}
-	return true;
-}
-
-static bool icrc_is_good(struct nic *nic, const struct pkt *pkt, uint16_t *ip_id)
+/* The QP may be NULL: then nobody has agreed with its peer on anything but the ICRC. */
+static inline bool is_intact(struct nic *nic, struct qp *qp, struct rx *rx)
 {
-	if (nic->tp.mrs.no_payload || icrc_check(&nic->icrc, pkt, 0, ip_id))
+	if (nic->tp.mrs.no_payload || icrc_diff(&nic->icrc, rx->pkt) == (qp ? qp->secret : 0))
 		return true;
-	nic->tp.counters.rx_icrc_errors++;
-	return false;
-}
-
-static inline void count_received(struct nic *nic, const struct pkt *pkt)
-{
-	nic->tp.counters.rx_packets++;
-	nic->tp.counters.rx_bytes += pkt->len;
-}
-
-/*
- * Whether the packet's sender knows the secret that only the peer has been told, whatever place it has in its
- * train. Of a random packet 26 bits have to be right over IPv4, and 32 over IPv6.
- */
-static bool is_sealed(struct nic *nic, const struct pkt *pkt, const struct veroce *vr)
-{
-	uint16_t ip_id;
-
-	return icrc_check(&nic->icrc, pkt, vr->nonce, &ip_id) && (ip_id < PKT_TRAIN_MAX || !vr->ids_kept);
-}
-
-/* What comes without its seal where there should be one: only what a switch cut, which cannot make one. */
-static bool may_be_unsealed(const struct qp *qp, const struct pkt *pkt, const struct veroce_packet *p)
-{
-	uint32_t flags = p->info->flags;
-
-	return flags & (F_REQUEST | F_RESPONSE) && !(flags & F_ACK) && !p->payload_len &&
-	       veroce_is_trimmed(qp, pkt);
-}
-
-/* The ICRC of a veRoCE packet for that QP, or for none; CAPS are told their identification. */
-static bool seal_is_good(struct nic *nic, const struct pkt *pkt, const struct veroce_packet *p,
-			 const struct qp *qp, uint16_t *ip_id)
-{
-	struct veroce *vr = qp ? qp->veroce : NULL;
-
-	if (vr && vr->sealed && is_sealed(nic, pkt, vr))
-		return true;
-	if (nic->tp.mrs.no_payload || icrc_check(&nic->icrc, pkt, 0, ip_id)) {
-		if (!vr || !vr->sealed || opcode_is_caps(p->bth.opcode) || may_be_unsealed(qp, pkt, p))
-			return true;
-		nic->tp.counters.rx_dropped++;
-		return false;
-	}
-	/* The peer may know our nonce sooner than we know that it does. */
-	if (vr && !vr->sealed && vr->caps_told && nic->tp.caps_flags & CAPS_SEAL && is_sealed(nic, pkt, vr)) {
-		vr->sealed = vr->caps_known;
-		return true;
-	}
-	nic->tp.counters.rx_icrc_errors++;
-	return false;
-}
-
-/*
- * A switch that cuts the payload off leaves the headers as they are, pad count included (veRoCE 8).
- * NULL: that is not why it cannot be decoded.
- */
-static const struct veroce_packet *decode_trimmed(struct nic *nic, const struct pkt *pkt,
-						  uint8_t *copy)
-{
-	if (!(nic->tp.caps_flags & CAPS_TRIM) || pkt->flow->tos >> 2 != VEROCE_DSCP_TRIMMED ||
-	    pkt->len > VEROCE_HEADERS_MAX + ICRC_LEN || pkt->len < BTH_LEN)
-		return NULL;
-	memcpy(copy, pkt->data, pkt->len);
-	copy[1] &= (uint8_t)~0x30;
-	return veroce_decode_next(&nic->veroce, copy, pkt->len);
-}
-
-static inline void veroce_deliver(struct nic *nic, struct qp *qp, const struct pkt *pkt,
-				  const struct veroce_packet *p, uint64_t now_ns)
-{
-	count_received(nic, pkt);
-	if (!is_receiver(nic, qp, pkt, &p->bth, SVC_RC))
-		return;
-	if (qp->ops->veroce_input)
-		qp->ops->veroce_input(&nic->tp, qp, pkt, p, now_ns);
-	else
-		nic->tp.counters.rx_wrong_source++;
-}
-
-/*
- * What is not sealed, or has another place in its train than was guessed: few packets between ends that seal.
- */
-__attribute__((noinline)) static int veroce_input_any(struct nic *nic, struct qp *qp, const struct pkt *pkt,
-						      const struct veroce_packet *p, uint64_t now_ns)
-{
-	struct pkt told = *pkt;
-
-	if (!seal_is_good(nic, pkt, p, qp, &told.ip_id))
-		return -EBADMSG;
-	veroce_deliver(nic, qp, &told, p, now_ns);
-	return 0;
-}
-
-__attribute__((noinline)) static int veroce_input_trimmed(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
-{
-	uint8_t headers[VEROCE_HEADERS_MAX + ICRC_LEN];
-	const struct veroce_packet *p = decode_trimmed(nic, pkt, headers);
-
-	if (p)
-		return veroce_input_any(nic, qp_table_find(nic, p->bth.dqpn), pkt, p, now_ns);
-	nic->tp.counters.rx_malformed++;
-	return -EBADMSG;
-}
-
-static int veroce_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
-{
-	const struct veroce_packet *p = veroce_decode_next(&nic->veroce, pkt->data, pkt->len);
-	struct qp *qp;
-
-	if (!p)
-		return veroce_input_trimmed(nic, pkt, now_ns);
-	qp = qp_table_find(nic, p->bth.dqpn);
-	if (!qp || !qp->veroce || !qp->veroce->sealed || icrc_diff(&nic->icrc, pkt) != qp->veroce->nonce)
-		return veroce_input_any(nic, qp, pkt, p, now_ns);
-	veroce_deliver(nic, qp, pkt, p, now_ns);
-	return 0;
+	return qp ? qp->ops->opens(&nic->tp, qp, rx) : rx_opens(&nic->tp, NULL, rx);
 }
 
 int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 {
-	const struct opcode_info *info;
-	uint32_t header_len, payload_len;
-	enum opcode_service service;
-	struct bth bth;
+	struct nic_counters *n = &nic->tp.counters;
 	struct qp *qp;
-	uint16_t ip_id;
+	struct rx rx;
 
-	if (pkt->flow->dport == nic->tp.veroce_port)
-		return veroce_input(nic, pkt, now_ns);
-	if (!opcode_judge_length(pkt->data, pkt->len, &info, &bth, &header_len, &payload_len) ||
-	    bth.tver) {
-		nic->tp.counters.rx_malformed++;
+	if (!rx_decode(&nic->tp.decoder, pkt, now_ns, &rx)) {
+		n->rx_malformed++;
 		return -EBADMSG;
 	}
-	if (!icrc_is_good(nic, pkt, &ip_id))
+	qp = qp_table_find(nic, rx.bth->dqpn);
+	if (!is_intact(nic, qp, &rx))
 		return -EBADMSG;
-	count_received(nic, pkt);
-	service = opcode_service(bth.opcode);
-	qp = qp_table_find(nic, bth.dqpn);
-	if (!is_receiver(nic, qp, pkt, &bth, service == SVC_CNP ? SVC_RC : service))
+	n->rx_packets++;
+	n->rx_bytes += pkt->len;
+	if (!qp || !receives(qp)) {
+		n->rx_no_qp++;
 		return 0;
-	if (service == SVC_CNP)
-		completer_cnp(&nic->tp, qp, now_ns);
-	else
-		qp->ops->input(&nic->tp, qp, pkt, &bth, info, pkt->data, pkt->data + header_len,
-			       payload_len, now_ns);
+	}
+	if (rx.service != service_of_type[qp->type] || !pkey_matches(rx.bth->pkey, qp->pkey) ||
+	    !is_from_peer(qp, pkt->flow)) {
+		n->rx_wrong_source++;
+		return 0;
+	}
+	qp->ops->input(&nic->tp, qp, &rx);
 	return 0;
 }
 
@@ -609,16 +476,16 @@ const struct nic_counters *nic_counters(const struct nic *nic)
 
 bool nic_ip_id(struct nic *nic, const struct pkt *pkt, uint16_t *ip_id)
 {
-	const struct veroce *vr = NULL;
-	struct bth bth;
+	const struct qp *qp;
+	uint32_t secret = 0;
+	bool sure = false;
+	struct rx rx;
 
-	if (pkt->flow->dport == nic->tp.veroce_port && pkt->len >= BTH_LEN) {
-		const struct qp *qp;
-
-		bth_decode(&bth, pkt->data);
-		qp = qp_table_find(nic, bth.dqpn);
-		vr = qp && !opcode_is_caps(bth.opcode) ? qp->veroce : NULL;
+	if (rx_decode(&nic->tp.decoder, pkt, 0, &rx)) {
+		qp = qp_table_find(nic, rx.bth->dqpn);
+		if (qp && qp->ops->secret)
+			secret = qp->ops->secret(qp, &rx, &sure);
 	}
-	return (vr && vr->sealed && icrc_check(&nic->icrc, pkt, vr->nonce, ip_id)) ||
-	       icrc_check(&nic->icrc, pkt, 0, ip_id) || (vr && icrc_check(&nic->icrc, pkt, vr->nonce, ip_id));
+	return (sure && icrc_check(&nic->icrc, pkt, secret, ip_id)) || icrc_check(&nic->icrc, pkt, 0, ip_id) ||
+	       (secret && icrc_check(&nic->icrc, pkt, secret, ip_id));
 }

@@ -10,7 +10,6 @@
 #include "nic/nic.h"
 #include "transport/qp.h"
 #include "wire/icrc.h"
-#include "wire/veroce.h"
 
 enum { NIC_FEW_QPS = 8 };
 
@@ -33,7 +32,6 @@ struct nic {
 	bool own_arena;
 	uint16_t udp_port; /* that peers listen on */
 	uint32_t gid_count;
-	struct veroce_decoder veroce;
 	/* Large, and last: a page that nobody touches costs nothing in a network of thousands of these. */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	struct icrc_ctx icrc;

@@ -27,13 +27,13 @@ static bool fits_sequence(const struct responder *rsp, const struct opcode_info 
 }
 
 /* IBTA 9.7.4.1.6: FIRST and MIDDLE fill the path MTU, LAST has at least a byte. */
-static bool fits_mtu(const struct qp *qp, const struct opcode_info *info, uint32_t payload_len)
+static bool fits_mtu(const struct qp *qp, const struct rx *rx)
 {
-	if (info->flags & F_FULL)
-		return payload_len == qp->mtu;
-	if (info->flags & F_LAST && !payload_len)
+	if (rx->info->flags & F_FULL)
+		return rx->payload_len == qp->mtu;
+	if (rx->info->flags & F_LAST && !rx->payload_len)
 		return false;
-	return payload_len <= qp->mtu;
+	return rx->payload_len <= qp->mtu;
 }
 
 static bool hold_recv(struct transport *tp, struct qp *qp)
@@ -43,21 +43,19 @@ static bool hold_recv(struct transport *tp, struct qp *qp)
 	return qp->gbn->rsp.rwqe;
 }
 
-static enum rx_verdict judge_send(struct transport *tp, struct qp *qp,
-				  const struct opcode_info *info, const uint8_t *headers,
-				  uint32_t payload_len)
+static enum rx_verdict judge_send(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
-	uint64_t received = info->flags & F_START ? 0 : qp->gbn->rsp.received;
+	uint64_t received = rx->info->flags & F_START ? 0 : qp->gbn->rsp.received;
 
 	if (!hold_recv(tp, qp))
 		return RX_NOT_READY;
-	if (received + payload_len > qp->gbn->rsp.rwqe->length)
+	if (received + rx->payload_len > qp->gbn->rsp.rwqe->length)
 		return RX_TOO_LONG;
-	if (info->flags & F_INV) {
+	if (rx->info->flags & F_INV) {
 		struct ieth ieth;
 		const struct mr *mr;
 
-		ieth_decode(&ieth, headers + opcode_header_offset(info, H_IETH));
+		ieth_decode(&ieth, rx_header(rx, H_IETH));
 		mr = mr_find(&tp->mrs, ieth.rkey);
 		if (!mr || mr->pd != qp->pd)
 			return RX_ACCESS;
@@ -65,57 +63,63 @@ static enum rx_verdict judge_send(struct transport *tp, struct qp *qp,
 	return RX_EXECUTE;
 }
 
-static enum rx_verdict judge_write(struct transport *tp, struct qp *qp,
-				   const struct opcode_info *info, const uint8_t *headers,
-				   uint32_t payload_len)
+static enum rx_verdict judge_write(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
+	uint32_t flags = rx->info->flags;
 	uint64_t len = qp->gbn->rsp.write_len, received = qp->gbn->rsp.received;
 
-	if (info->flags & F_START) {
+	if (flags & F_START) {
 		struct reth reth;
 
 		if (!(qp->access & MR_REMOTE_WRITE))
 			return RX_INVALID;
-		reth_decode(&reth, headers + opcode_header_offset(info, H_RETH));
+		reth_decode(&reth, rx_header(rx, H_RETH));
 		/* IBTA C9-88: the R_Key of a zero-length WRITE is not looked at. */
 		if (reth.len && !mr_check(&tp->mrs, reth.rkey, qp->pd, reth.va, reth.len,
 					  MR_REMOTE_WRITE)) {
-			if (info->flags & F_IMM)
+			if (flags & F_IMM)
 				hold_recv(tp, qp); /* the program learns of it there */
 			return RX_ACCESS;
 		}
 		len = reth.len;
 		received = 0;
 	}
-	if (info->flags & F_END ? received + payload_len != len : received + payload_len > len)
+	received += rx->payload_len;
+	if (flags & F_END ? received != len : received > len)
 		return RX_INVALID;
-	if (info->flags & F_IMM && !hold_recv(tp, qp))
+	if (flags & F_IMM && !hold_recv(tp, qp))
 		return RX_NOT_READY;
 	return RX_EXECUTE;
 }
 
-enum rx_verdict message_judge(struct transport *tp, struct qp *qp, const struct opcode_info *info,
-			      const uint8_t *headers, uint32_t payload_len)
+enum rx_verdict message_judge(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
-	if (!fits_sequence(&qp->gbn->rsp, info) || !fits_mtu(qp, info, payload_len))
+	if (!fits_sequence(&qp->gbn->rsp, rx->info) || !fits_mtu(qp, rx))
 		return RX_INVALID;
-	if (info->flags & F_SEND)
-		return judge_send(tp, qp, info, headers, payload_len);
-	return judge_write(tp, qp, info, headers, payload_len);
+	return rx->info->flags & F_SEND ? judge_send(tp, qp, rx) : judge_write(tp, qp, rx);
 }
 
-static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const uint8_t *payload,
-				   uint32_t payload_len)
+static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct responder *rsp = &qp->gbn->rsp;
 	uint8_t *to;
 
-	if (!payload_len)
+	if (!rx->payload_len)
 		return RX_EXECUTE;
 	/* Again for each packet: the region may be gone since the message began. */
-	to = mr_check(&tp->mrs, rsp->write_rkey, qp->pd, rsp->write_va + rsp->received, payload_len,
-		      MR_REMOTE_WRITE);
-	return to && mr_write(&tp->mrs, to, payload, payload_len) ? RX_EXECUTE : RX_ACCESS;
+	to = mr_check(&tp->mrs, rsp->write_rkey, qp->pd, rsp->write_va + rsp->received,
+		      rx->payload_len, MR_REMOTE_WRITE);
+	return to && mr_write(&tp->mrs, to, rx->payload, rx->payload_len) ? RX_EXECUTE : RX_ACCESS;
+}
+
+static enum rx_verdict place_send(struct transport *tp, struct qp *qp, const struct rx *rx)
+{
+	const struct responder *rsp = &qp->gbn->rsp;
+
+	if (!rx->payload_len || sge_scatter(&tp->mrs, qp_source_pd(qp), (struct sge *)rsp->rwqe->sge,
+					    rsp->rwqe->num_sge, rsp->received, rx->payload, rx->payload_len))
+		return RX_EXECUTE;
+	return RX_LOCAL_FAULT;
 }
 
 /* The region loses its remote access; its L_Key goes on working (IBTA 10.6.7.2, C10-70). */
@@ -127,72 +131,68 @@ void message_invalidate(struct transport *tp, uint32_t rkey)
 		mr->access &= ~(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
 }
 
-static void finish(struct transport *tp, struct qp *qp, const struct bth *bth,
-		   const struct opcode_info *info, const uint8_t *headers, uint64_t now_ns)
+static void finish(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
+	uint32_t flags = rx->info->flags;
 	struct responder *rsp = &qp->gbn->rsp;
 	struct recv_wqe *w = rsp->rwqe;
 	struct cqe cqe = {
 		.status = WC_SUCCESS,
-		.opcode = info->flags & F_WRITE ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
+		.opcode = flags & F_WRITE ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
 		.byte_len = (uint32_t)rsp->received,
 		.src_qp = qp->dest_qpn,
 		.sl = qp->flow.sl,
-		.solicited = bth->se,
+		.solicited = rx->bth->se,
 	};
 
 	rsp->message = 0;
-	if (info->flags & F_WRITE && !(info->flags & F_IMM))
+	if (flags & F_WRITE && !(flags & F_IMM))
 		return;
-	if (info->flags & F_IMM) {
+	if (flags & F_IMM) {
 		struct immdt immdt;
 
-		immdt_decode(&immdt, headers + opcode_header_offset(info, H_IMMDT));
+		immdt_decode(&immdt, rx_header(rx, H_IMMDT));
 		cqe.imm_or_key = immdt.imm;
 		cqe.flags = WC_WITH_IMM;
-	} else if (info->flags & F_INV) {
+	} else if (flags & F_INV) {
 		struct ieth ieth;
 
-		ieth_decode(&ieth, headers + opcode_header_offset(info, H_IETH));
+		ieth_decode(&ieth, rx_header(rx, H_IETH));
 		message_invalidate(tp, ieth.rkey);
 		cqe.imm_or_key = ieth.rkey;
 		cqe.flags = WC_WITH_INV;
 	}
 	rsp->rwqe = NULL;
-	complete_recv(tp, qp, w, &cqe, now_ns);
+	complete_recv(tp, qp, w, &cqe, rx->now_ns);
 }
 
-enum rx_verdict message_execute(struct transport *tp, struct qp *qp, const struct bth *bth,
-				const struct opcode_info *info, const uint8_t *headers,
-				const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+static void begin(struct responder *rsp, const struct rx *rx)
+{
+	rsp->message = rx->info->flags & (F_SEND | F_WRITE);
+	rsp->received = 0;
+	if (rx->info->flags & F_WRITE) {
+		struct reth reth;
+
+		reth_decode(&reth, rx_header(rx, H_RETH));
+		rsp->write_va = reth.va;
+		rsp->write_rkey = reth.rkey;
+		rsp->write_len = reth.len;
+	}
+}
+
+enum rx_verdict message_execute(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct responder *rsp = &qp->gbn->rsp;
+	enum rx_verdict v;
 
-	if (info->flags & F_START) {
-		rsp->message = info->flags & (F_SEND | F_WRITE);
-		rsp->received = 0;
-		if (info->flags & F_WRITE) {
-			struct reth reth;
-
-			reth_decode(&reth, headers + opcode_header_offset(info, H_RETH));
-			rsp->write_va = reth.va;
-			rsp->write_rkey = reth.rkey;
-			rsp->write_len = reth.len;
-		}
-	}
-	if (info->flags & F_WRITE) {
-		enum rx_verdict v = place_write(tp, qp, payload, payload_len);
-
-		if (v != RX_EXECUTE)
-			return v;
-	} else if (payload_len && !sge_scatter(&tp->mrs, qp_source_pd(qp),
-					       (struct sge *)rsp->rwqe->sge, rsp->rwqe->num_sge,
-					       rsp->received, payload, payload_len)) {
-		return RX_LOCAL_FAULT;
-	}
-	rsp->received += payload_len;
-	if (info->flags & F_END)
-		finish(tp, qp, bth, info, headers, now_ns);
+	if (rx->info->flags & F_START)
+		begin(rsp, rx);
+	v = rx->info->flags & F_WRITE ? place_write(tp, qp, rx) : place_send(tp, qp, rx);
+	if (v != RX_EXECUTE)
+		return v;
+	rsp->received += rx->payload_len;
+	if (rx->info->flags & F_END)
+		finish(tp, qp, rx);
 	return RX_EXECUTE;
 }
 

@@ -35,16 +35,13 @@ extern const struct rx_consequence rx_consequences[RX_VERDICTS];
  * Judges one SEND or WRITE packet by the message so far. Takes a receive WQE for a SEND that begins and
  * for an immediate (it stays in rsp->rwqe whatever the verdict); changes nothing else.
  */
-enum rx_verdict message_judge(struct transport *, struct qp *, const struct opcode_info *,
-			      const uint8_t *headers, uint32_t payload_len);
+enum rx_verdict message_judge(struct transport *, struct qp *, const struct rx *);
 /*
  * Places the packet that was judged RX_EXECUTE; at the message's end completes what is to be
  * completed. RX_LOCAL_FAULT or RX_ACCESS when a region or the memory behind it vanished or the receive
  * WQE's keys are bad; then nothing is completed.
  */
-enum rx_verdict message_execute(struct transport *, struct qp *, const struct bth *,
-				const struct opcode_info *, const uint8_t *headers,
-				const uint8_t *payload, uint32_t payload_len, uint64_t now_ns);
+enum rx_verdict message_execute(struct transport *, struct qp *, const struct rx *);
 /* The region of that key loses its remote access, if it is there; its L_Key goes on working. */
 void message_invalidate(struct transport *, uint32_t rkey);
 /* Completes the held receive WQE, if any, with an error. */

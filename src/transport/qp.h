@@ -28,12 +28,11 @@
 #include "transport/attr.h"
 #include "transport/counters.h"
 #include "transport/patience.h"
+#include "transport/rx.h"
 #include "transport/srq.h"
 #include "transport/tx.h"
 #include "transport/paths/pair.h"
 #include "transport/veroce/rxshare.h"
-#include "wire/bth.h"
-#include "wire/opcode.h"
 
 enum {
 	QP_ACKREQ_PACKETS = 16,     /* a requester asks for an ACK at least this often */
@@ -47,7 +46,6 @@ enum {
 struct congestion;
 struct loss_ops;
 struct veroce;
-struct veroce_packet;
 
 /* What RC QPs speak: AUTO is veRoCE with peers that answer to it. */
 enum transport_protocol { TRANSPORT_AUTO, TRANSPORT_VEROCE, TRANSPORT_ROCEV2 };
@@ -78,6 +76,7 @@ struct transport {
 	struct list fired_cqs;
 	struct list events;      /* struct event_source with pending events */
 	struct tx tx;
+	struct rx_decoder decoder;
 	struct nic_counters counters;
 	uint32_t window_bytes;
 	uint64_t ack_delay_ns; /* of held_acks */
@@ -203,13 +202,18 @@ struct qp;
 
 /* What differs by QP type: chosen at creation, called for each packet. */
 struct qp_ops {
-	/* A RoCEv2 packet for this QP, checked for length, ICRC, service, P_Key and source. */
-	void (*input)(struct transport *, struct qp *, const struct pkt *, const struct bth *,
-		      const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
-		      uint32_t payload_len, uint64_t now_ns);
-	/* A veRoCE packet, checked likewise, CAPS with their true ip_id; NULL: this QP cannot take any. */
-	void (*veroce_input)(struct transport *, struct qp *, const struct pkt *,
-			     const struct veroce_packet *, uint64_t now_ns);
+	/*
+	 * Whether to take a packet whose ICRC differs from what its bytes, the guess at its IPv4 identification and
+	 * qp->secret come to. Sets rx->ip_id, or counts what is wrong.
+	 */
+	bool (*opens)(struct transport *, struct qp *, struct rx *);
+	/*
+	 * What the packet's ICRC may have been XORed with; 0: nothing. Sets *sure where it has been, if the peer is
+	 * its sender. NULL: nothing, in all packets.
+	 */
+	uint32_t (*secret)(const struct qp *, const struct rx *, bool *sure);
+	/* A packet for this QP, checked for length, ICRC, service, P_Key and source. */
+	void (*input)(struct transport *, struct qp *, const struct rx *);
 	/*
 	 * Lays packets into transport->tx; true: there is more, call again. Who still has to answer then has
 	 * said so to qp_activate_to_answer().
@@ -286,12 +290,14 @@ struct qp {
 	uint8_t rnr_retry;
 	uint8_t port;
 	bool sq_sig_all;
-	bool sq_draining;
-	bool sqd_notify;
-	bool comm_est;
-	bool muted;     /* sends nothing of its send queue: it is about to go */
-	bool local;     /* the peer has an address of this host */
+	bool sq_draining : 1;
+	bool sqd_notify : 1;
+	bool comm_est : 1;
+	bool muted : 1; /* sends nothing of its send queue: it is about to go */
+	bool local : 1; /* the peer has an address of this host */
 	bool answering; /* `active` is in transport->answering */
+	/* The ICRC of what the peer sends is XORed with it; 0: with nothing, as far as is known. */
+	uint32_t secret;
 };
 
 /* Where it takes receive WQEs from: its own queue or the SRQ's. */
@@ -390,16 +396,12 @@ void requester_start(struct transport *, struct qp *, uint64_t now_ns);
 /* WQEs [sq->una, ...) of a QP in SQD that had begun are done: say so. */
 void requester_check_drained(struct transport *, struct qp *);
 
-void completer_input(struct transport *, struct qp *, const struct pkt *, const struct bth *,
-		     const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
-		     uint32_t payload_len, uint64_t now_ns);
+void completer_input(struct transport *, struct qp *, const struct rx *);
 /* A CNP: its sender had a packet of ours that was marked. */
 void completer_cnp(struct transport *, struct qp *, uint64_t now_ns);
 void completer_expire(struct transport *, struct qp *, uint64_t now_ns);
 
-void responder_input(struct transport *, struct qp *, const struct pkt *, const struct bth *,
-		     const struct opcode_info *, const uint8_t *headers, const uint8_t *payload,
-		     uint32_t payload_len, uint64_t now_ns);
+void responder_input(struct transport *, struct qp *, const struct rx *);
 /* Responses and NAKs; then, behind requests of the same turn, the ACK. True: call again. */
 bool responder_output(struct transport *, struct qp *, uint64_t now_ns);
 bool responder_output_ack(struct transport *, struct qp *);

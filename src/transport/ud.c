@@ -18,17 +18,16 @@
 enum { UD_SL_IPV6 = 1, UD_SL_IPV4 = 2, UD_SL_UDP = 8 };
 
 /* The 40 bytes ahead of the payload and the payload, into the receive WQE. */
-static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const struct pkt *pkt,
-		  const uint8_t *payload, uint32_t payload_len)
+static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const struct rx *rx)
 {
 	const struct sge *sge = (const struct sge *)w->sge;
 	const struct pd *pd = qp_source_pd(qp);
 	uint8_t grh[GRH_LEN];
 
-	grh_from_flow(grh, pkt->flow, pkt->len);
+	grh_from_flow(grh, rx->pkt->flow, rx->pkt->len);
 	return sge_scatter(&tp->mrs, pd, sge, w->num_sge, 0, grh, GRH_LEN) &&
-	       (!payload_len ||
-		sge_scatter(&tp->mrs, pd, sge, w->num_sge, GRH_LEN, payload, payload_len));
+	       (!rx->payload_len ||
+		sge_scatter(&tp->mrs, pd, sge, w->num_sge, GRH_LEN, rx->payload, rx->payload_len));
 }
 
 /*
@@ -50,39 +49,37 @@ static struct recv_wqe *take_recv(struct transport *tp, struct qp *qp, uint32_t 
 	return qp_take_recv(tp, qp);
 }
 
-static void ud_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers,
-		     const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+static void ud_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct cqe cqe = {.status = WC_SUCCESS, .opcode = WC_RECV};
 	struct recv_wqe *w;
 	struct deth deth;
 
-	deth_decode(&deth, headers + opcode_header_offset(info, H_DETH));
+	deth_decode(&deth, rx_header(rx, H_DETH));
 	if (deth.qkey != qp->qkey) {
 		tp->counters.rx_wrong_source++;
 		return;
 	}
-	w = take_recv(tp, qp, payload_len);
+	w = take_recv(tp, qp, rx->payload_len);
 	if (!w)
 		return;
-	if (!place(tp, qp, w, pkt, payload, payload_len))
+	if (!place(tp, qp, w, rx))
 		cqe.status = WC_LOC_PROT_ERR;
-	cqe.byte_len = GRH_LEN + payload_len;
+	cqe.byte_len = GRH_LEN + rx->payload_len;
 	cqe.src_qp = deth.sqpn;
-	cqe.solicited = bth->se;
+	cqe.solicited = rx->bth->se;
 	cqe.flags = WC_GRH;
-	cqe.sl = flow_is_ipv4(pkt->flow) ? UD_SL_UDP | UD_SL_IPV4 : UD_SL_UDP | UD_SL_IPV6;
-	if (info->flags & F_IMM) {
+	cqe.sl = flow_is_ipv4(rx->pkt->flow) ? UD_SL_UDP | UD_SL_IPV4 : UD_SL_UDP | UD_SL_IPV6;
+	if (rx->info->flags & F_IMM) {
 		struct immdt immdt;
 
-		immdt_decode(&immdt, headers + opcode_header_offset(info, H_IMMDT));
+		immdt_decode(&immdt, rx_header(rx, H_IMMDT));
 		cqe.imm_or_key = immdt.imm;
 		cqe.flags |= WC_WITH_IMM;
 	}
-	complete_recv(tp, qp, w, &cqe, now_ns);
+	complete_recv(tp, qp, w, &cqe, rx->now_ns);
 	if (cqe.status != WC_SUCCESS)
-		qp_to_error(tp, qp, now_ns);
+		qp_to_error(tp, qp, rx->now_ns);
 }
 
 static enum wc_status judge_wqe(const struct transport *tp, const struct qp *qp,
@@ -170,6 +167,7 @@ static void ud_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 }
 
 const struct qp_ops ud_ops = {
+	.opens = rx_opens,
 	.input = ud_input,
 	.output = ud_output,
 	.expire = ud_expire,

@@ -195,22 +195,23 @@ static void acknowledge_input(struct transport *tp, struct qp *qp, uint32_t psn,
 }
 
 /* The result for PSN una of the oldest WQE; false: it does not fit what was asked. */
-static bool place_response(struct transport *tp, struct qp *qp, const struct opcode_info *info,
-			   const uint8_t *headers, const uint8_t *payload, uint32_t payload_len,
+static bool place_response(struct transport *tp, struct qp *qp, const struct rx *rx,
 			   enum wc_status *status)
 {
 	struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 	uint32_t k = (qp->gbn->req.una - w->psn_first) & PSN_MASK;
 	uint32_t done = k * qp->mtu;
 	uint32_t expected = k + 1 == w->packets ? w->length - done : qp->mtu;
+	const uint8_t *payload = rx->payload;
+	uint32_t payload_len = rx->payload_len;
 	uint64_t orig;
 
-	if (info->flags & F_ATOMIC) {
+	if (rx->info->flags & F_ATOMIC) {
 		struct atomicacketh h;
 
 		if (w->opcode != WR_CMP_SWAP && w->opcode != WR_FETCH_ADD)
 			return false;
-		atomicacketh_decode(&h, headers + opcode_header_offset(info, H_ATOMICACKETH));
+		atomicacketh_decode(&h, rx_header(rx, H_ATOMICACKETH));
 		orig = h.orig;
 		payload = (const uint8_t *)&orig;
 		payload_len = sizeof(orig);
@@ -228,13 +229,12 @@ static bool place_response(struct transport *tp, struct qp *qp, const struct opc
 	return true;
 }
 
-static void response_input(struct transport *tp, struct qp *qp, uint32_t psn,
-			   const struct opcode_info *info, const uint8_t *headers,
-			   const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+static void response_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct requester *req = &qp->gbn->req;
 	enum wc_status status = WC_SUCCESS;
-	uint32_t before = offset(req, psn), old_una;
+	uint32_t psn = rx->bth->psn, before = offset(req, psn), old_una;
+	uint64_t now_ns = rx->now_ns;
 
 	if (before && !acknowledge(tp, qp, before, now_ns)) {
 		responses_lost(tp, qp, now_ns);
@@ -242,7 +242,7 @@ static void response_input(struct transport *tp, struct qp *qp, uint32_t psn,
 	}
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
-	if (!place_response(tp, qp, info, headers, payload, payload_len, &status)) {
+	if (!place_response(tp, qp, rx, &status)) {
 		tp->counters.rx_dropped++;
 		return;
 	}
@@ -257,9 +257,7 @@ static void response_input(struct transport *tp, struct qp *qp, uint32_t psn,
 	progress(tp, qp, old_una, now_ns);
 }
 
-void completer_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers, const uint8_t *payload,
-		     uint32_t payload_len, uint64_t now_ns)
+void completer_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct requester *req = &qp->gbn->req;
 	enum qp_state state = qp_get_state(qp);
@@ -269,19 +267,19 @@ void completer_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		tp->counters.rx_no_qp++;
 		return;
 	}
-	if (offset(req, bth->psn) >= offset(req, req->high)) {
+	if (offset(req, rx->bth->psn) >= offset(req, req->high)) {
 		/* Old news, or a ghost: an answer to what was never asked (IBTA 9.7.5.1.4). */
 		tp->counters.rx_duplicates++;
 		return;
 	}
-	congestion_heard(qp, bth->becn, pkt->int_stack);
-	if (info->flags & F_ACK) {
-		aeth_decode(&aeth, headers + opcode_header_offset(info, H_AETH));
-		acknowledge_input(tp, qp, bth->psn, aeth.syndrome, now_ns);
+	congestion_heard(qp, rx->bth->becn, rx->pkt->int_stack);
+	if (rx->info->flags & F_ACK) {
+		aeth_decode(&aeth, rx_header(rx, H_AETH));
+		acknowledge_input(tp, qp, rx->bth->psn, aeth.syndrome, rx->now_ns);
 	} else {
-		if ((pkt->flow->tos & 3) == 3) /* CE, RFC 3168 */
-			congestion_response_marked(tp, qp, now_ns);
-		response_input(tp, qp, bth->psn, info, headers, payload, payload_len, now_ns);
+		if (rx_is_marked(rx))
+			congestion_response_marked(tp, qp, rx->now_ns);
+		response_input(tp, qp, rx);
 	}
 	congestion_heard(qp, false, NULL);
 }

@@ -163,17 +163,18 @@ void congestion_lost(struct qp *qp, enum cc_loss loss, uint64_t now_ns)
 
 /* ---- responder ------------------------------------------------------------------------------------ */
 
-void congestion_arrival(struct transport *tp, struct qp *qp, const struct pkt *pkt, uint64_t now_ns)
+void congestion_arrival(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
-	bool ce = (pkt->flow->tos & 3) == 3; /* RFC 3168 */
+	const struct int_stack *telemetry = rx->pkt->int_stack;
+	bool ce = rx_is_marked(rx);
 	struct congestion *g = qp->gbn->congestion;
 
-	if (!g && (ce || pkt->int_stack))
-		g = congestion_of(tp, qp, now_ns); /* without memory nothing is echoed */
+	if (!g && (ce || telemetry))
+		g = congestion_of(tp, qp, rx->now_ns); /* without memory nothing is echoed */
 	if (!g)
 		return;
-	if (pkt->int_stack) {
-		g->int_stack = *pkt->int_stack;
+	if (telemetry) {
+		g->int_stack = *telemetry;
 		g->telemetry = true;
 	}
 	if (!ce)
@@ -181,7 +182,7 @@ void congestion_arrival(struct transport *tp, struct qp *qp, const struct pkt *p
 	g->ce = true;
 	if (tp->ce_echo)
 		return;
-	if (g->cnp_ns && g->cnp_ns + tp->cnp_interval_ns > now_ns) {
+	if (g->cnp_ns && g->cnp_ns + tp->cnp_interval_ns > rx->now_ns) {
 		g->cnp_later = true;
 		requester_wake_by(tp, qp);
 		return;

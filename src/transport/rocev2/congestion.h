@@ -78,7 +78,7 @@ void congestion_acked(const struct transport *, struct qp *, uint32_t packets, u
 void congestion_lost(struct qp *, enum cc_loss, uint64_t now_ns);
 
 /* A request arrived and was executed. */
-void congestion_arrival(struct transport *, struct qp *, const struct pkt *, uint64_t now_ns);
+void congestion_arrival(struct transport *, struct qp *, const struct rx *);
 /* Sends the CNP that is due, if any. False: no room in this turn. */
 bool congestion_output(struct transport *, struct qp *, uint64_t now_ns);
 

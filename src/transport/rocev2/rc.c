@@ -12,16 +12,29 @@ static void note_established(struct transport *tp, struct qp *qp)
 	qp_raise(tp, qp, EVENT_COMM_EST);
 }
 
-static void rc_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers,
-		     const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+/* Decided for RoCEv2: who asks is told so, anything else of veRoCE is not for this QP. */
+static void veroce_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
-	if (info->flags & F_RESPONSE) {
-		completer_input(tp, qp, pkt, bth, info, headers, payload, payload_len, now_ns);
-		return;
+	if (qp->veroce && rx->bth->opcode == OP_CAPS_REQUEST)
+		caps_input(tp, qp, rx->veroce, rx->ip_id, rx->now_ns);
+	else
+		tp->counters.rx_wrong_source++;
+}
+
+static void rc_input(struct transport *tp, struct qp *qp, const struct rx *rx)
+{
+	uint32_t flags = rx->info->flags;
+
+	if (rx->veroce) {
+		veroce_input(tp, qp, rx);
+	} else if (flags & F_REQUEST) {
+		note_established(tp, qp);
+		responder_input(tp, qp, rx);
+	} else if (flags & F_RESPONSE) {
+		completer_input(tp, qp, rx);
+	} else {
+		completer_cnp(tp, qp, rx->now_ns);
 	}
-	note_established(tp, qp);
-	responder_input(tp, qp, pkt, bth, info, headers, payload, payload_len, now_ns);
 }
 
 static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -61,19 +74,10 @@ static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return more;
 }
 
-/* Decided for RoCEv2: who asks is told so, anything else of veRoCE is not for this QP. */
-static void rc_veroce_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-			    const struct veroce_packet *p, uint64_t now_ns)
-{
-	if (qp->veroce && p->bth.opcode == OP_CAPS_REQUEST)
-		caps_input(tp, qp, p, pkt->ip_id, now_ns);
-	else
-		tp->counters.rx_wrong_source++;
-}
-
 const struct qp_ops rc_ops = {
 	.input = rc_input,
-	.veroce_input = rc_veroce_input,
+	.opens = veroce_opens,
+	.secret = veroce_secret,
 	.output = rc_output,
 	.expire = completer_expire,
 };

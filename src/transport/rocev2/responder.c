@@ -76,39 +76,34 @@ static void not_ready(struct transport *tp, struct qp *qp)
 	schedule_nak(tp, qp, AETH_RNR_NAK | qp->min_rnr_timer);
 }
 
-static void executed(struct transport *tp, struct qp *qp, const struct bth *bth,
-		     const struct opcode_info *info, uint32_t packets, uint64_t now_ns)
+static void executed(struct transport *tp, struct qp *qp, const struct rx *rx, uint32_t packets)
 {
 	struct responder *rsp = &qp->gbn->rsp;
+	uint32_t flags = rx->info->flags;
 
 	rsp->epsn = psn_add(rsp->epsn, packets);
 	rsp->nak_sent = false;
-	if (info->flags & F_END || info->flags & (F_READ | F_ATOMIC))
+	if (flags & (F_END | F_READ | F_ATOMIC))
 		rsp->msn = (rsp->msn + 1) & PSN_MASK;
 	if (rsp->unacked < UINT16_MAX)
 		rsp->unacked++;
-	if (info->flags & (F_SEND | F_WRITE)) {
-		if (bth->ackreq)
-			schedule_ack(tp, qp, now_ns);
+	if (flags & (F_SEND | F_WRITE)) {
+		if (rx->bth->ackreq)
+			schedule_ack(tp, qp, rx->now_ns);
 	} else {
 		qp_activate(tp, qp);
 	}
 }
 
-static void message_input(struct transport *tp, struct qp *qp, const struct bth *bth,
-			  const struct opcode_info *info, const uint8_t *headers,
-			  const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+static enum rx_verdict message_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
-	enum rx_verdict v = message_judge(tp, qp, info, headers, payload_len);
+	enum rx_verdict v = message_judge(tp, qp, rx);
 
 	if (v == RX_EXECUTE)
-		v = message_execute(tp, qp, bth, info, headers, payload, payload_len, now_ns);
+		v = message_execute(tp, qp, rx);
 	if (v == RX_EXECUTE)
-		executed(tp, qp, bth, info, 1, now_ns);
-	else if (v == RX_NOT_READY)
-		not_ready(tp, qp);
-	else
-		fatal(tp, qp, v, now_ns);
+		executed(tp, qp, rx, 1);
+	return v;
 }
 
 /* A free entry for a new request, or NULL: more are outstanding than was agreed. */
@@ -142,9 +137,7 @@ static uint32_t read_packets(const struct qp *qp, uint32_t len)
 	return len > qp->mtu ? (len - 1) / qp->mtu + 1 : 1;
 }
 
-static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const struct bth *bth,
-				  const struct opcode_info *info, const uint8_t *headers,
-				  uint64_t now_ns)
+static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct rd_resource *r;
 	struct reth reth;
@@ -152,7 +145,7 @@ static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const str
 
 	if (qp->gbn->rsp.message || !(qp->access & MR_REMOTE_READ))
 		return RX_INVALID;
-	reth_decode(&reth, headers + opcode_header_offset(info, H_RETH));
+	reth_decode(&reth, rx_header(rx, H_RETH));
 	if (reth.len > NIC_READ_BYTES_MAX)
 		return RX_INVALID;
 	if (reth.len &&
@@ -166,18 +159,16 @@ static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const str
 		.va = reth.va,
 		.rkey = reth.rkey,
 		.len = reth.len,
-		.psn_first = bth->psn,
-		.psn_last = psn_add(bth->psn, packets - 1),
+		.psn_first = rx->bth->psn,
+		.psn_last = psn_add(rx->bth->psn, packets - 1),
 	};
 	answer_from(r, r->psn_first, r->psn_last, false);
-	executed(tp, qp, bth, info, packets, now_ns);
+	executed(tp, qp, rx, packets);
 	r->msn = qp->gbn->rsp.msn;
 	return RX_EXECUTE;
 }
 
-static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const struct bth *bth,
-				    const struct opcode_info *info, const uint8_t *headers,
-				    uint64_t now_ns)
+static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct rd_resource *r;
 	struct atomiceth h;
@@ -185,7 +176,7 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 
 	if (qp->gbn->rsp.message || !(qp->access & MR_REMOTE_ATOMIC))
 		return RX_INVALID;
-	atomiceth_decode(&h, headers + opcode_header_offset(info, H_ATOMICETH));
+	atomiceth_decode(&h, rx_header(rx, H_ATOMICETH));
 	if (h.va & 7)
 		return RX_INVALID; /* IBTA 9.4.5 */
 	word = (uint64_t *)mr_check(&tp->mrs, h.rkey, qp->pd, h.va, 8, MR_REMOTE_ATOMIC);
@@ -195,8 +186,8 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 	r = take_resource(qp);
 	if (!r)
 		return RX_INVALID;
-	if (!mr_atomic(&tp->mrs, word, bth->opcode == OP_RC_CMP_SWAP, h.swap_add, h.compare,
-		       &found)) {
+	if (!mr_atomic(&tp->mrs, word, rx->bth->opcode == OP_RC_CMP_SWAP, h.swap_add,
+		       h.compare, &found)) {
 		qp->gbn->rsp.res_head--; /* not to be answered */
 		return RX_ACCESS;
 	}
@@ -204,12 +195,12 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 		.va = h.va,
 		.rkey = h.rkey,
 		.orig = found,
-		.psn_first = bth->psn,
-		.psn_last = bth->psn,
+		.psn_first = rx->bth->psn,
+		.psn_last = rx->bth->psn,
 		.atomic = true,
 	};
-	answer_from(r, bth->psn, bth->psn, false);
-	executed(tp, qp, bth, info, 1, now_ns);
+	answer_from(r, r->psn_first, r->psn_last, false);
+	executed(tp, qp, rx, 1);
 	r->msn = qp->gbn->rsp.msn;
 	return RX_EXECUTE;
 }
@@ -244,55 +235,62 @@ static bool is_same_read(const struct qp *qp, const struct rd_resource *r, const
  * IBTA 9.7.4.5.1: executed long ago. SEND and WRITE are acknowledged again, a READ is read again, an
  * atomic's result is told again; what the ring no longer holds is dropped in silence.
  */
-static void duplicate_input(struct transport *tp, struct qp *qp, const struct bth *bth,
-			    const struct opcode_info *info, const uint8_t *headers, uint64_t now_ns)
+static void duplicate_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct responder *rsp = &qp->gbn->rsp;
+	uint32_t flags = rx->info->flags, psn = rx->bth->psn, end = psn;
 	struct rd_resource *r;
-	uint32_t end = bth->psn;
 	uint8_t index;
 
 	tp->counters.rx_duplicates++;
-	if (!(info->flags & (F_READ | F_ATOMIC))) {
-		schedule_ack(tp, qp, now_ns);
+	if (!(flags & (F_READ | F_ATOMIC))) {
+		schedule_ack(tp, qp, rx->now_ns);
 		return;
 	}
-	r = find_resource(qp, bth->psn, &index);
+	r = find_resource(qp, psn, &index);
 	if (!r)
 		return;
-	if (info->flags & F_READ) {
+	if (flags & F_READ) {
 		struct reth reth;
 
-		reth_decode(&reth, headers + opcode_header_offset(info, H_RETH));
-		if (!is_same_read(qp, r, &reth, bth->psn))
+		reth_decode(&reth, rx_header(rx, H_RETH));
+		if (!is_same_read(qp, r, &reth, psn))
 			return;
-		end = psn_add(bth->psn, read_packets(qp, reth.len) - 1);
+		end = psn_add(psn, read_packets(qp, reth.len) - 1);
 	} else if (!r->atomic) {
 		return;
 	}
 	if (!answered(r) && !r->again && r->psn_next == r->psn_first)
 		return; /* not answered even once: that answer is on its way */
-	answer_from(r, bth->psn, end, true);
+	answer_from(r, psn, end, true);
 	if ((uint8_t)(rsp->res_head - index) > (uint8_t)(rsp->res_head - rsp->res_emit))
 		rsp->res_emit = index;
 	qp_activate(tp, qp);
 }
 
-void responder_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers, const uint8_t *payload,
-		     uint32_t payload_len, uint64_t now_ns)
+/* Executes the request that is due. */
+static enum rx_verdict request_input(struct transport *tp, struct qp *qp, const struct rx *rx)
+{
+	if (rx->info->flags & F_READ)
+		return read_input(tp, qp, rx);
+	if (rx->info->flags & F_ATOMIC)
+		return atomic_input(tp, qp, rx);
+	return message_input(tp, qp, rx);
+}
+
+void responder_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct responder *rsp = &qp->gbn->rsp;
-	int32_t gap = psn_diff(bth->psn, rsp->epsn);
+	int32_t gap = psn_diff(rx->bth->psn, rsp->epsn);
 	enum rx_verdict v;
 
 	if (rsp->fatal) {
 		tp->counters.rx_dropped++;
 		return;
 	}
-	congestion_arrival(tp, qp, pkt, now_ns);
+	congestion_arrival(tp, qp, rx);
 	if (gap < 0) {
-		duplicate_input(tp, qp, bth, info, headers, now_ns);
+		duplicate_input(tp, qp, rx);
 		return;
 	}
 	if (gap > 0) {
@@ -303,16 +301,11 @@ void responder_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		}
 		return;
 	}
-	if (info->flags & F_READ)
-		v = read_input(tp, qp, bth, info, headers, now_ns);
-	else if (info->flags & F_ATOMIC)
-		v = atomic_input(tp, qp, bth, info, headers, now_ns);
-	else {
-		message_input(tp, qp, bth, info, headers, payload, payload_len, now_ns);
-		return;
-	}
-	if (v != RX_EXECUTE)
-		fatal(tp, qp, v, now_ns);
+	v = request_input(tp, qp, rx);
+	if (v == RX_NOT_READY)
+		not_ready(tp, qp);
+	else if (v != RX_EXECUTE)
+		fatal(tp, qp, v, rx->now_ns);
 }
 
 /* ---- what goes back ------------------------------------------------------------------------- */

@@ -16,31 +16,29 @@ static void drop_message(struct transport *tp, struct qp *qp, enum rx_verdict wh
 	qp->gbn->rsp.message = 0;
 }
 
-static void uc_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		     const struct bth *bth, const struct opcode_info *info, const uint8_t *headers,
-		     const uint8_t *payload, uint32_t payload_len, uint64_t now_ns)
+static void uc_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct responder *rsp = &qp->gbn->rsp;
 	enum rx_verdict v;
 
-	if (bth->psn != rsp->epsn) {
+	if (rx->bth->psn != rsp->epsn) {
 		tp->counters.rx_out_of_sequence++;
 		rsp->message = 0;
 	}
 	/* Whatever comes next, it is expected from here on (IBTA 9.8.2.2.2). */
-	rsp->epsn = psn_add(bth->psn, 1);
-	if (info->flags & F_START)
+	rsp->epsn = psn_add(rx->bth->psn, 1);
+	if (rx->info->flags & F_START)
 		rsp->message = 0; /* the end of the message before it was lost */
-	v = message_judge(tp, qp, info, headers, payload_len);
+	v = message_judge(tp, qp, rx);
 	if (v == RX_EXECUTE)
-		v = message_execute(tp, qp, bth, info, headers, payload, payload_len, now_ns);
+		v = message_execute(tp, qp, rx);
 	if (v == RX_EXECUTE)
 		return;
 	drop_message(tp, qp, v);
 	if (v == RX_LOCAL_FAULT) {
 		/* Our own fault, not the peer's: IBTA 9.9.3, class A. */
-		message_fail(tp, qp, WC_LOC_PROT_ERR, now_ns);
-		qp_to_error(tp, qp, now_ns);
+		message_fail(tp, qp, WC_LOC_PROT_ERR, rx->now_ns);
+		qp_to_error(tp, qp, rx->now_ns);
 	}
 }
 
@@ -60,6 +58,7 @@ static void uc_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 }
 
 const struct qp_ops uc_ops = {
+	.opens = rx_opens,
 	.input = uc_input,
 	.output = uc_output,
 	.expire = uc_expire,

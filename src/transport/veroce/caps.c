@@ -294,7 +294,7 @@ static void seal(struct qp *qp, const struct capseth *c, uint16_t ip_id)
 	if (!vr->sealed)
 		vr->ids_kept = ip_id <= IP_ID_LONE_MAX;
 	if (c->state & CAPS_SEALS)
-		vr->sealed = true;
+		veroce_demand_seal(qp);
 }
 
 static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)

@@ -240,6 +240,7 @@ void veroce_destroy(struct transport *tp, struct qp *qp)
 	pair_put(&tp->pairs, vr->pair);
 	alloc_put(&tp->alloc, vr, sizeof(*vr));
 	qp->veroce = NULL;
+	qp->secret = 0;
 	qp->ops = &rc_ops;
 }
 
@@ -403,11 +404,13 @@ static void count_arrival(struct transport *tp, struct qp *qp, const struct pkt 
 			qp->veroce->caps & CAPS_RXSHARE, pkt->len + tp->wire_overhead_bytes, now_ns);
 }
 
-static void input_any(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		      const struct veroce_packet *p, uint64_t now_ns)
+static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
+	const struct veroce_packet *p = rx->veroce;
+	uint64_t now_ns = rx->now_ns;
+
 	if (opcode_is_caps(p->bth.opcode)) {
-		caps_input(tp, qp, p, pkt->ip_id, now_ns);
+		caps_input(tp, qp, p, rx->ip_id, now_ns);
 	} else {
 		bool proved = qp->veroce->peer == PEER_CONFIRMED;
 
@@ -418,8 +421,8 @@ static void input_any(struct transport *tp, struct qp *qp, const struct pkt *pkt
 		if (!proved && (!(p->info->flags & F_REQUEST) || caps_is_due(qp->veroce, p)))
 			caps_hears(tp, qp, true, now_ns);
 		if (tp->rxshare.line_kbps)
-			count_arrival(tp, qp, pkt, p, now_ns);
-		dispatch(tp, qp, pkt, p, now_ns);
+			count_arrival(tp, qp, rx->pkt, p, now_ns);
+		dispatch(tp, qp, rx->pkt, p, now_ns);
 	}
 	if (qp->ops == &veroce_ops && !output_rearms(qp, p))
 		veroce_rearm(tp, qp, now_ns);
@@ -430,38 +433,39 @@ static bool is_settled(const struct transport *tp, const struct qp *qp)
 	return qp->veroce->w && qp->veroce->peer == PEER_CONFIRMED && !tp->rxshare.line_kbps;
 }
 
-static void input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-		  const struct veroce_packet *p, uint64_t now_ns)
-{
-	uint32_t flags = p->info->flags;
-
-	/* Of those that only add to an acknowledgement which is due no timer needs to know. */
-	if (flags & F_MIDDLE && is_settled(tp, qp) &&
-	    (flags & F_REQUEST ? requested_middle(tp, qp, pkt, p, now_ns)
-			       : can_send(qp) && results_middle(tp, qp, pkt, p, now_ns)))
-		return;
-	input_any(tp, qp, pkt, p, now_ns);
-}
-
 /* RoCEv2 of this peer, for this QP: it has decided, so we have (see caps.c). */
-static void rocev2_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
-			 const struct bth *bth, const struct opcode_info *info,
-			 const uint8_t *headers, const uint8_t *payload, uint32_t payload_len,
-			 uint64_t now_ns)
+static void rocev2_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct veroce *vr = qp->veroce;
+	uint32_t flags = rx->info->flags;
 
 	/* Nothing of ours was sent in RoCEv2, so that there is only one packet that it can have sent first. */
-	if (vr->peer == PEER_CONFIRMED || tp->protocol == TRANSPORT_VEROCE || info->flags & F_RESPONSE ||
-	    !(info->flags & F_START) || bth->psn != qp->rq_psn) {
+	if (vr->peer == PEER_CONFIRMED || tp->protocol == TRANSPORT_VEROCE || flags & F_RESPONSE ||
+	    !(flags & F_START) || rx->bth->psn != qp->rq_psn) {
 		tp->counters.rx_wrong_source++;
 		return;
 	}
-	pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
-	veroce_fall_back(tp, qp, now_ns);
+	pair_learn(vr->pair, PAIR_UNKNOWN, rx->now_ns);
+	veroce_fall_back(tp, qp, rx->now_ns);
 	if (!qp->gbn)
 		return;
-	rc_ops.input(tp, qp, pkt, bth, info, headers, payload, payload_len, now_ns);
+	rc_ops.input(tp, qp, rx);
+}
+
+static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
+{
+	uint32_t flags = rx->info->flags;
+
+	if (!rx->veroce) {
+		rocev2_input(tp, qp, rx);
+		return;
+	}
+	/* Of those that only add to an acknowledgement which is due no timer needs to know. */
+	if (flags & F_MIDDLE && is_settled(tp, qp) &&
+	    (flags & F_REQUEST ? requested_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)
+			       : can_send(qp) && results_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)))
+		return;
+	input_any(tp, qp, rx);
 }
 
 /* ---- output --------------------------------------------------------------------------------------- */
@@ -763,16 +767,18 @@ static void silence(struct transport *tp, struct qp *qp, uint64_t now_ns)
 }
 
 const struct qp_ops veroce_ops = {
-	.input = rocev2_input,
-	.veroce_input = input,
+	.opens = veroce_opens,
+	.secret = veroce_secret,
+	.input = input,
 	.output = output,
 	.expire = expire,
 	.silence = silence,
 };
 
 const struct qp_ops veroce_asking_ops = {
-	.input = rocev2_input,
-	.veroce_input = input,
+	.opens = veroce_opens,
+	.secret = veroce_secret,
+	.input = input,
 	.output = asking_output,
 	.expire = expire,
 	.silence = silence,

@@ -8,6 +8,7 @@
  *
  *     veroce.c     the QP's ops: where packets go, who sends when, which timers run
  *     control.c    CNPs, RTT probes, slow-packet signals           (either)
+ *     seal.c       whether a packet proves that it is the peer's (either)
  *     caps.c       whether the peer speaks veRoCE, and what beyond its base (13.1)
  *     requests.c   send WQEs to packets in Q                      (requester)
  *     fence_indicator.c  which of them may not be under way together  (requester)
@@ -388,6 +389,14 @@ static inline void veroce_arrival(struct qp *qp, struct receiver *in, const stru
 	if (p->bth.ts)
 		veroce_stamped(qp, in, p, ce, now_ns);
 }
+
+/* ---- seal.c -------------------------------------------------------------------------------------- */
+
+/* See struct qp_ops. The QP may be one that speaks RoCEv2, or whose connection is forgotten. */
+bool veroce_opens(struct transport *, struct qp *, struct rx *);
+uint32_t veroce_secret(const struct qp *, const struct rx *, bool *sure);
+/* From now on what the peer sends is sealed, or is not the peer's. */
+void veroce_demand_seal(struct qp *);
 
 /* ---- caps.c -------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A packet on its way in: its bytes, and what they say. rx_decode() makes one; behind it no decoder can fail, and
+ * everybody takes the packet as this one value.
+ */
+#ifndef TRANSPORT_RX_H
+#define TRANSPORT_RX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pkt.h"
+#include "wire/bth.h"
+#include "wire/icrc.h"
+#include "wire/opcode.h"
+#include "wire/veroce.h"
+
+struct qp;
+struct transport;
+
+/* All that it points to is borrowed for the call that it is handed to, and lives until the next rx_decode(). */
+struct rx {
+	const struct pkt *pkt;
+	const struct opcode_info *info; /* of the opcode, in the protocol that the packet came by */
+	const struct bth *bth;
+	const uint8_t *payload;
+	uint32_t payload_len; /* without pad */
+	uint16_t ip_id;       /* pkt's guess; what the sender had, where rx_opens() had to find it out */
+	uint8_t service;      /* enum opcode_service of the QPs that may have it; a CNP is RC's */
+	/* A veRoCE packet's headers. NULL: it is RoCEv2's, and they are at rx_header(). */
+	const struct veroce_packet *veroce;
+	uint64_t now_ns;      /* when it came */
+};
+
+/* Decodes; what it decoded last lies in it. */
+struct rx_decoder {
+	uint16_t veroce_port; /* what comes to it is veRoCE's, all else RoCEv2's */
+	bool trims;           /* a switch may cut veRoCE packets */
+	struct bth bth;
+	struct veroce_decoder veroce;
+	uint8_t trimmed[VEROCE_HEADERS_MAX + ICRC_LEN]; /* a packet that was cut, with headers that say so */
+};
+
+/* What rx_decode() does with a RoCEv2 packet, and with a veRoCE packet whose length contradicts its headers. */
+bool rx_decode_rocev2(struct rx_decoder *, struct rx *);
+const struct veroce_packet *rx_decode_trimmed(struct rx_decoder *, const struct pkt *);
+
+/*
+ * Judges length, opcode and transport version, and decodes: the packet is rx->pkt. False, with *rx undefined: it is
+ * none of the protocol whose port it came to.
+ */
+static inline bool rx_decode(struct rx_decoder *d, const struct pkt *pkt, uint64_t now_ns, struct rx *rx)
+{
+	const struct veroce_packet *p;
+
+	rx->pkt = pkt;
+	rx->ip_id = pkt->ip_id;
+	rx->now_ns = now_ns;
+	if (pkt->flow->dport != d->veroce_port)
+		return rx_decode_rocev2(d, rx);
+	p = veroce_decode_next(&d->veroce, pkt->data, pkt->len);
+	if (!p)
+		p = rx_decode_trimmed(d, pkt);
+	if (!p)
+		return false;
+	rx->info = p->info;
+	rx->bth = &p->bth;
+	rx->payload = p->payload;
+	rx->payload_len = p->payload_len;
+	rx->service = SVC_RC;
+	rx->veroce = p;
+	return true;
+}
+
+/* Where the header h (one H_ bit, which the opcode has) of a RoCEv2 packet begins. */
+static inline const uint8_t *rx_header(const struct rx *rx, uint16_t h)
+{
+	return rx->pkt->data + opcode_header_offset(rx->info, h);
+}
+
+/* RFC 3168: a switch has marked it on its way. */
+static inline bool rx_is_marked(const struct rx *rx)
+{
+	return (rx->pkt->flow->tos & 3) == 3;
+}
+
+/*
+ * Whether the ICRC is the packet's, with whatever IPv4 identification; sets rx->ip_id, or counts an error. Of the
+ * struct qp_ops of a QP without secrets, which is not looked at and may be NULL.
+ */
+bool rx_opens(struct transport *, struct qp *, struct rx *);
+
+#endif

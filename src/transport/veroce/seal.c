@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whether a packet is the peer's: between ends that have agreed on it, its ICRC is XORed with a secret that only
+ * the peer has been told, and nothing else is taken (veRoCE 13.1, our choice).
+ */
+#include "transport/veroce/veroce.h"
+
+/*
+ * Whether the packet's sender knows the secret that only the peer has been told, whatever place the packet has in
+ * its train. Of a random packet 26 bits have to be right over IPv4, and 32 over IPv6.
+ */
+static bool is_sealed(const struct transport *tp, const struct veroce *vr, const struct pkt *pkt)
+{
+	uint16_t ip_id;
+
+	return icrc_check(tp->tx.icrc, pkt, vr->nonce, &ip_id) && (ip_id < PKT_TRAIN_MAX || !vr->ids_kept);
+}
+
+/* What comes without its seal where there should be one: only what a switch cut, which cannot make one. */
+static bool may_be_unsealed(const struct qp *qp, const struct rx *rx)
+{
+	uint32_t flags = rx->info->flags;
+
+	return flags & (F_REQUEST | F_RESPONSE) && !(flags & F_ACK) && !rx->payload_len &&
+	       veroce_is_trimmed(qp, rx->pkt);
+}
+
+/* The peer may know our nonce sooner than we know that it does. */
+static bool seals_already(const struct transport *tp, struct qp *qp, const struct pkt *pkt)
+{
+	const struct veroce *vr = qp->veroce;
+
+	if (vr->sealed || !vr->caps_told || !(tp->caps_flags & CAPS_SEAL) || !is_sealed(tp, vr, pkt))
+		return false;
+	if (vr->caps_known)
+		veroce_demand_seal(qp);
+	return true;
+}
+
+bool veroce_opens(struct transport *tp, struct qp *qp, struct rx *rx)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (!rx->veroce || !vr)
+		return rx_opens(tp, qp, rx);
+	if (vr->sealed && is_sealed(tp, vr, rx->pkt))
+		return true;
+	if (icrc_check(tp->tx.icrc, rx->pkt, 0, &rx->ip_id)) {
+		if (!vr->sealed || opcode_is_caps(rx->bth->opcode) || may_be_unsealed(qp, rx))
+			return true;
+		tp->counters.rx_dropped++;
+		return false;
+	}
+	if (seals_already(tp, qp, rx->pkt))
+		return true;
+	tp->counters.rx_icrc_errors++;
+	return false;
+}
+
+void veroce_demand_seal(struct qp *qp)
+{
+	qp->veroce->sealed = true;
+	qp->secret = qp->veroce->nonce;
+}
+
+uint32_t veroce_secret(const struct qp *qp, const struct rx *rx, bool *sure)
+{
+	const struct veroce *vr = qp->veroce;
+
+	if (!rx->veroce || !vr || opcode_is_caps(rx->bth->opcode))
+		return 0;
+	*sure = vr->sealed;
+	return vr->nonce;
+}
