@@ -15,7 +15,7 @@ static void examine(struct transport *tp, struct qp *qp, struct sender *s, uint3
 }
 
 static void acked(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_news *news,
-		  const struct veroce_packet *p, uint64_t now_ns)
+		  const struct acknowledgement *a, uint64_t now_ns)
 {
 	uint32_t una = s->tx.una;
 
@@ -29,11 +29,11 @@ static void acked(struct transport *tp, struct qp *qp, struct sender *s, const s
 	}
 	if (s->recovering)
 		return;
-	for (uint32_t b = 0; b < p->sack_count; b++) {
+	for (uint32_t b = 0; b < a->sack_count; b++) {
 		struct sacketh h;
 		uint32_t high;
 
-		sacketh_decode(&h, p->sacks + b * SACKETH_LEN);
+		sacketh_decode(&h, a->sacks + b * SACKETH_LEN);
 		if (!h.valid_len)
 			continue;
 		if (b == 0)

@@ -119,16 +119,16 @@ static void abandon(struct transport *tp, struct qp *qp, struct sender *s, uint6
 }
 
 static void acked(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_news *news,
-		  const struct veroce_packet *p, uint64_t now_ns)
+		  const struct acknowledgement *a, uint64_t now_ns)
 {
 	uint32_t heard = qp->veroce->pair->path_count > 1 ? news->paths : 0;
 
 	s->reo_ns = 0;
 	examine(tp, qp, s, s->tx.una, heard, now_ns);
-	for (uint32_t b = 0; b < p->sack_count; b++) {
+	for (uint32_t b = 0; b < a->sack_count; b++) {
 		struct sacketh h;
 
-		sacketh_decode(&h, p->sacks + b * SACKETH_LEN);
+		sacketh_decode(&h, a->sacks + b * SACKETH_LEN);
 		examine_block(tp, qp, s, &h, heard, now_ns);
 	}
 	if (qp->veroce->pair->down_count)

@@ -28,7 +28,7 @@ static uint32_t highest_bit(const struct sacketh *h)
 }
 
 static void acked(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_news *news,
-		  const struct veroce_packet *p, uint64_t now_ns)
+		  const struct acknowledgement *a, uint64_t now_ns)
 {
 	uint32_t una = s->tx.una;
 
@@ -36,14 +36,14 @@ static void acked(struct transport *tp, struct qp *qp, struct sender *s, const s
 		s->recovering = false;
 	if (s->recovering && una != s->rxt_una) {
 		s->rxt_una = una;
-		if (tx_record(&s->tx, una)->state == TX_FLYING && !p->sack_count)
+		if (tx_record(&s->tx, una)->state == TX_FLYING && !a->sack_count)
 			recovery_lose(tp, qp, s, una, now_ns);
 	}
-	for (uint32_t b = 0; b < p->sack_count; b++) {
+	for (uint32_t b = 0; b < a->sack_count; b++) {
 		struct sacketh h;
 		uint32_t high;
 
-		sacketh_decode(&h, p->sacks + b * SACKETH_LEN);
+		sacketh_decode(&h, a->sacks + b * SACKETH_LEN);
 		if (!h.bits[0] && !h.bits[1])
 			continue;
 		high = psn_add(h.start_psn, highest_bit(&h));

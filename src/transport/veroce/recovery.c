@@ -192,49 +192,49 @@ void recovery_end_turn(struct transport *tp, struct qp *qp, bool more)
 }
 
 /* The four stamps of a round trip: TX1 and RX2 are ours, RX1 and TX2 the peer's (13.2). */
-static struct path_echo read_echo(struct pair *pair, const struct veroce_packet *p, uint64_t now_ns)
+static struct path_echo read_echo(struct pair *pair, const struct tseeth *stamps, uint64_t now_ns)
 {
 	struct path_echo echo = {.path = TX_PATHS_MAX};
 	uint32_t there_and_back, remote;
 	struct path *path;
 
-	if (!p->bth.ts || p->tse.path_id >= pair->path_count || !pair->begun)
+	if (!stamps || stamps->path_id >= pair->path_count || !pair->begun)
 		return echo;
-	there_and_back = (uint32_t)now_ns - p->tse.tx1;
-	remote = p->tse.tx2 - p->tse.rx1;
+	there_and_back = (uint32_t)now_ns - stamps->tx1;
+	remote = stamps->tx2 - stamps->rx1;
 	/* Stamps that cannot be: of a peer that makes them up. */
 	if (remote > there_and_back || there_and_back > 1u << 31)
 		return echo;
-	path = &pair->path[p->tse.path_id];
-	echo.path = p->tse.path_id;
+	path = &pair->path[stamps->path_id];
+	echo.path = stamps->path_id;
 	echo.rtt_ns = there_and_back - remote;
 	echo.remote_ns = remote;
-	echo.ce_packets = (p->tse.path_ce - path->ce_seen) & PSN_MASK;
+	echo.ce_packets = (stamps->path_ce - path->ce_seen) & PSN_MASK;
 	if (echo.ce_packets > PSN_MASK / 2)
 		echo.ce_packets = 0; /* an older acknowledgement, overtaken */
 	else
-		path->ce_seen = p->tse.path_ce;
+		path->ce_seen = stamps->path_ce;
 	return echo;
 }
 
 /* What was confirmed opens the paths' windows for every QP of the pair. */
 static void account(struct transport *tp, struct qp *qp, const struct tx_news *news,
-		    const struct veroce_packet *p, uint64_t now_ns)
+		    const struct acknowledgement *a, uint64_t now_ns)
 {
 	struct pair *pair = qp->veroce->pair;
 	uint32_t paths = news->paths;
-	struct path_echo echo = read_echo(pair, p, now_ns);
+	struct path_echo echo = read_echo(pair, a->stamps, now_ns);
 
 	tp->counters.spurious += news->spurious;
-	if (p->bth.ts && p->tse.has_share && qp->veroce->caps & CAPS_RXSHARE)
-		rxshare_told(&qp->veroce->w->pace, p->tse.share_kbps, now_ns);
+	if (a->stamps && a->stamps->has_share && qp->veroce->caps & CAPS_RXSHARE)
+		rxshare_told(&qp->veroce->w->pace, a->stamps->share_kbps, now_ns);
 	while (paths) {
 		uint32_t i = (uint32_t)__builtin_ctz(paths);
 
 		paths &= paths - 1;
 		if (pair->local && news->path[i].newest_tx_ns)
 			stall_read(tp, pair, news->path[i].newest_tx_ns, now_ns);
-		path_acked(&tp->pairs, pair, i, &news->path[i], &echo, p->bth.becn, now_ns);
+		path_acked(&tp->pairs, pair, i, &news->path[i], &echo, a->becn, now_ns);
 	}
 	for (uint32_t late = news->late_paths; late; late &= late - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(late);
@@ -245,12 +245,12 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 }
 
 static void mark_blocks(struct sender *s, const uint64_t *min_rtt_ns,
-			const struct veroce_packet *p, uint64_t now_ns, struct tx_news *news)
+			const struct acknowledgement *a, uint64_t now_ns, struct tx_news *news)
 {
-	for (uint32_t b = 0; b < p->sack_count; b++) {
+	for (uint32_t b = 0; b < a->sack_count; b++) {
 		struct sacketh h;
 
-		sacketh_decode(&h, p->sacks + b * SACKETH_LEN);
+		sacketh_decode(&h, a->sacks + b * SACKETH_LEN);
 		for (int word = 0; word < 2; word++) {
 			uint64_t bits = h.bits[word];
 
@@ -290,8 +290,8 @@ static void take_msn(struct transport *tp, struct qp *qp, const struct sender *s
 	results_complete(tp, qp, now_ns);
 }
 
-static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
-		     const struct veroce_packet *p, uint32_t psn, uint64_t now_ns)
+static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
+		     const struct acknowledgement *a, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	const uint64_t *min_rtt_ns = vr->pair->min_rtt_ns;
@@ -311,22 +311,31 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s,
 			requests_let_more(tp, qp);
 	}
 	if (d >= 0)
-		mark_blocks(s, min_rtt_ns, p, now_ns, &news);
+		mark_blocks(s, min_rtt_ns, a, now_ns, &news);
 	if (news.packets) {
 		s->active_ns = now_ns;
 		s->probes = 0;
 	}
-	account(tp, qp, &news, p, now_ns);
+	account(tp, qp, &news, a, now_ns);
 	if (!vr->caps_known)
 		caps_unanswered(tp, qp, now_ns);
 	if (d >= 0)
-		take_msn(tp, qp, s, p->aeth.msn, now_ns);
+		take_msn(tp, qp, s, a->msn, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
 	if (tx_outstanding(&s->tx) && d >= 0) /* else it was overtaken by a newer one */
-		tp->loss->acked(tp, qp, s, &news, p, now_ns);
+		tp->loss->acked(tp, qp, s, &news, a, now_ns);
 	if (news.packets && veroce_has_more(qp))
 		qp_activate(tp, qp);
+}
+
+void recovery_acked_to(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, uint32_t msn,
+		       uint64_t now_ns)
+{
+	const struct acknowledgement bare = {.msn = msn};
+
+	assert(tx_is_outstanding(&s->tx, psn));
+	take_ack(tp, qp, s, psn, &bare, now_ns);
 }
 
 /* ---- NAKs ---------------------------------------------------------------------------------------- */
@@ -487,6 +496,11 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 {
 	struct veroce *vr = qp->veroce;
 	uint8_t kind = aeth_kind(p->aeth.syndrome), value = aeth_value(p->aeth.syndrome);
+	const struct acknowledgement a = {.sacks = p->sacks,
+					  .stamps = p->bth.ts ? &p->tse : NULL,
+					  .sack_count = p->sack_count,
+					  .msn = p->aeth.msn,
+					  .becn = p->bth.becn};
 	bool ack = kind == AETH_ACK || p->sack_count;
 	uint32_t psn = ack ? p->bth.psn : (p->bth.psn - 1) & PSN_MASK;
 	int32_t ahead = psn_diff(psn_add(psn, 1), s->tx.nxt);
@@ -505,7 +519,7 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 	}
 	if (ack)
 		tp->counters.acks_received++;
-	take_ack(tp, qp, s, p, psn, now_ns);
+	take_ack(tp, qp, s, psn, &a, now_ns);
 	if (ack || qp_get_state(qp) == QPS_ERR)
 		return;
 	if (kind == AETH_RNR_NAK && is_q(qp, s))

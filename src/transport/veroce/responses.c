@@ -55,15 +55,11 @@ static bool make_room(struct transport *tp, struct qp *qp, uint32_t k, uint64_t 
 	while (((k - vr->w->released) & PSN_MASK) > qp->max_dest_rd_atomic) {
 		uint32_t r = psn_add(vr->w->released, 1);
 		const struct rd_resource *res = slot(qp, r);
-		struct veroce_packet ack = {
-			.bth = {.opcode = OP_RC_ACK_RSP, .psn = res->psn_last},
-			.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = r},
-		};
 
 		if (psn_diff(r, vr->w->emit) >= 0)
 			return false; /* not answered yet: more are outstanding than was agreed */
 		if (psn_diff(res->psn_last, vr->w->r.tx.una) >= 0)
-			recovery_input(tp, qp, &vr->w->r, &ack, now_ns);
+			recovery_acked_to(tp, qp, &vr->w->r, res->psn_last, r, now_ns);
 		vr->w->released = r;
 	}
 	return true;

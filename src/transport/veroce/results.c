@@ -94,18 +94,14 @@ static void finish(struct transport *tp, struct qp *qp, uint32_t r, uint64_t now
 {
 	struct veroce *vr = qp->veroce;
 	struct send_wqe *w = wqe_of(qp, r);
-	/* The answer to a request acknowledges it, and what is before it: it was executed in order. */
-	struct veroce_packet ack = {
-		.bth = {.opcode = OP_RC_ACK, .psn = w->psn_first},
-		.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = w->msn},
-	};
 
 	w->done = true;
 	vr->w->reads_done = r;
 	vr->w->watch_tries = 0;
 	vr->w->watch_ns = 0;
+	/* The answer to a request acknowledges it and all requests before it: they were executed in order. */
 	if (tx_is_outstanding(&vr->w->q.tx, w->psn_first))
-		recovery_input(tp, qp, &vr->w->q, &ack, now_ns);
+		recovery_acked_to(tp, qp, &vr->w->q, w->psn_first, w->msn, now_ns);
 	results_complete(tp, qp, now_ns);
 	qp_activate(tp, qp);
 }

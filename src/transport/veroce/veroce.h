@@ -664,9 +664,24 @@ void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t no
 
 /* ---- recovery.c ------------------------------------------------------------------------------ */
 
+/* What an acknowledgement says beside its PSN. */
+struct acknowledgement {
+	const uint8_t *sacks;        /* sack_count SACKETHs back to back */
+	const struct tseeth *stamps; /* NULL: it carries none */
+	uint32_t sack_count;
+	uint32_t msn;                /* AETH.MSN: the last message that is complete at the peer */
+	bool becn;
+};
+
 /* ACK, SACK or NAK of one space. */
 void recovery_input(struct transport *, struct qp *, struct sender *, const struct veroce_packet *,
 		    uint64_t now_ns);
+/*
+ * Something else than an acknowledgement shows that the peer has every packet up to that outstanding PSN and every
+ * message up to that MSN: has the effect of an ACK that says no more. May complete WQEs, and so end the QP.
+ */
+void recovery_acked_to(struct transport *, struct qp *, struct sender *, uint32_t psn, uint32_t msn,
+		       uint64_t now_ns);
 void recovery_expire(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
 uint64_t recovery_deadline(const struct transport *, const struct qp *, const struct sender *);
 uint64_t recovery_deadline_of_both(const struct transport *, const struct qp *);
@@ -722,7 +737,7 @@ static inline bool recovery_wants_ack(const struct qp *qp, const struct sender *
  */
 struct loss_ops {
 	void (*acked)(struct transport *, struct qp *, struct sender *, const struct tx_news *,
-		      const struct veroce_packet *, uint64_t now_ns);
+		      const struct acknowledgement *, uint64_t now_ns);
 	void (*timeout)(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
 	/* At sender.reo_ns; NULL: it is never set. */
 	void (*late)(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
