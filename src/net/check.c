@@ -112,7 +112,7 @@ static const char *check_pause(const struct network *net, const struct port *por
 	uint8_t meant = port->back->pfc->pausing | port->back->pfc->due;
 
 	for (const struct packet *p = port->back->flight; p; p = p->next)
-		meant |= p->flags & PACKET_PAUSE ? (uint8_t)p->sport : 0;
+		meant |= p->flags & PACKET_PAUSE ? p->pfc.classes : 0;
 	for (unsigned class = 0; net->config.no_resume_frames && class < PACKET_CLASSES; class ++) {
 		if (port->pfc->until_ps[class] != NETWORK_NEVER_PS)
 			meant |= (uint8_t)(1u << class);

@@ -40,6 +40,17 @@ enum packet_flags {
 	PACKET_CORRUPT = 1 << 7  /* on a wire: is lost at its end */
 };
 
+/*
+ * What a PFC frame says (IEEE 802.1Qbb). Classes whose bit is not in `classes` stay as they are; of the others those in
+ * `pause` stop for `quanta`, and the rest may go on.
+ */
+struct pause_frame {
+	uint8_t classes; /* the class enable vector */
+	uint8_t pause;
+	uint8_t depth;   /* of the pause tree, 1 where it begins: ours, on no wire */
+	uint16_t quanta; /* of 512 bit times; 0: until they are resumed */
+};
+
 struct packet {
 	struct packet *next;         /* in the queue or on the wire that has it */
 	void *body;                  /* the host's, from packet_body(); NULL: none */
@@ -48,8 +59,13 @@ struct packet {
 	/* all that takes time on a link: preamble, headers, FCS, gap */
 	uint32_t wire_bytes;
 	uint32_t src, dst;           /* hosts */
-	uint32_t flow;               /* number of the flow, for loss lists and statistics */
-	uint16_t sport, dport;       /* UDP: entropy of ECMP */
+	union {
+		struct {
+			uint32_t flow;         /* number of the flow, for loss lists and statistics */
+			uint16_t sport, dport; /* UDP: entropy of ECMP */
+		};
+		struct pause_frame pfc;        /* with PACKET_PAUSE */
+	};
 	uint16_t flags;              /* enum packet_flags */
 	uint16_t body_bytes;         /* of body that hold headers */
 	/* after UDP, ICRC included, as the transport counts them; payload counted */

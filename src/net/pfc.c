@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Priority-based flow control (IEEE 802.1Qbb): frames that pause and resume classes. One frame
- * tells about all classes that are due at a port, as they are when it leaves. In a pause packet
- * `sport` is the class enable vector, `dport` the classes whose time is not 0, `flow` that time in
- * quanta of 512 bit times (0: until resumed) and `hops` the depth of the pause tree.
+ * tells about all classes that are due at a port, as they are when it leaves (struct pause_frame).
  */
 #include "net/network_state.h"
 
@@ -64,7 +62,7 @@ void pfc_resume(struct network *net, struct port *port, unsigned class)
 {
 	port->pfc->pausing &= (uint8_t) ~(1u << class);
 	if (net->config.no_resume_frames && has_timer(net)) {
-		/* Nor of a pause that has not been told yet, but the others that are due still are. */
+		/* A pause that has not been sent yet need not be; the other classes that are due still are. */
 		port->pfc->due &= (uint8_t) ~(1u << class);
 		port->pause_due = port->pfc->due != 0;
 		return;
@@ -92,13 +90,13 @@ struct packet *pfc_frame(struct network *net, struct port *port)
 	}
 	p->flags = PACKET_PAUSE;
 	p->wire_bytes = net->config.pause_wire_bytes;
-	p->sport = pfc->due;
-	p->dport = pfc->due & pfc->pausing;
-	p->flow = has_timer(net) ? net->config.pause_quanta : 0;
-	p->hops = pfc->depth_sent;
-	pfc->pauses_sent += p->dport != 0;
-	net->counts.pauses += p->dport != 0;
-	pfc->resumes_sent += (p->sport & ~p->dport) != 0;
+	p->pfc = (struct pause_frame){.classes = pfc->due,
+				      .pause = pfc->due & pfc->pausing,
+				      .depth = pfc->depth_sent,
+				      .quanta = has_timer(net) ? net->config.pause_quanta : 0};
+	pfc->pauses_sent += p->pfc.pause != 0;
+	net->counts.pauses += p->pfc.pause != 0;
+	pfc->resumes_sent += (p->pfc.classes & ~p->pfc.pause) != 0;
 	pfc->due = 0;
 	return p;
 }
@@ -117,38 +115,39 @@ static void release(struct network *net, struct port *port, unsigned class)
 		port_wake(net, port);
 }
 
-static void obey(struct network *net, struct port *port, unsigned class, const struct packet *frame)
+static void stop(struct network *net, struct port *port, unsigned class, const struct pause_frame *frame)
 {
 	struct pfc_port *pfc = port->pfc;
 
 	if (!(port->paused & 1u << class))
 		pfc->since_ps[class] = net->now_ps;
 	port->paused |= (uint8_t)(1u << class);
-	if (frame->hops > pfc->depth[class])
-		pfc->depth[class] = frame->hops;
-	if (frame->hops > pfc->depth_max)
-		pfc->depth_max = frame->hops;
+	if (frame->depth > pfc->depth[class])
+		pfc->depth[class] = frame->depth;
+	if (frame->depth > pfc->depth_max)
+		pfc->depth_max = frame->depth;
 	pfc->until_ps[class] = NETWORK_NEVER_PS;
-	if (frame->flow) {
-		pfc->until_ps[class] = net->now_ps + quanta_ps(port, frame->flow);
+	if (frame->quanta) {
+		pfc->until_ps[class] = net->now_ps + quanta_ps(port, frame->quanta);
 		event_push(&net->events, pfc->until_ps[class], EVENT_CLASS_PAUSE, EVENT_PAUSE_END,
 			   port);
 	}
 }
 
-void pfc_receive(struct network *net, struct port *from, struct packet *frame)
+void pfc_receive(struct network *net, struct port *from, struct packet *p)
 {
+	const struct pause_frame *frame = &p->pfc;
 	struct port *port = from->back;
 
-	port->pfc->pauses_received += frame->dport != 0;
-	port->pfc->resumes_received += (frame->sport & ~frame->dport) != 0;
+	port->pfc->pauses_received += frame->pause != 0;
+	port->pfc->resumes_received += (frame->classes & ~frame->pause) != 0;
 	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
-		if (frame->dport & 1u << class)
-			obey(net, port, class, frame);
-		else if (frame->sport & port->paused & 1u << class)
+		if (frame->pause & 1u << class)
+			stop(net, port, class, frame);
+		else if (frame->classes & port->paused & 1u << class)
 			release(net, port, class);
 	}
-	packet_put(&net->packets, frame);
+	packet_put(&net->packets, p);
 }
 
 void pfc_release_all(struct network *net, struct port *port)

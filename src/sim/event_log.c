@@ -63,7 +63,8 @@ static void add_transport(struct line *l, const struct packet *p)
 static void add_packet(struct line *l, const struct packet *p)
 {
 	if (p->flags & PACKET_PAUSE) {
-		add(l, " pfc classes 0x%02x pause 0x%02x quanta %" PRIu32, p->sport, p->dport, p->flow);
+		add(l, " pfc classes 0x%02x pause 0x%02x quanta %u", p->pfc.classes, p->pfc.pause,
+		    p->pfc.quanta);
 		return;
 	}
 	if (p->flow == PACKET_NO_FLOW)

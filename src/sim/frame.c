@@ -25,19 +25,19 @@ static void put_mac(uint8_t *at, uint32_t host)
 }
 
 /* IEEE 802.1Q-2018 figure 36-3: opcode, which classes are meant, and eight times how long. 0: go on. */
-static size_t pfc_encode(uint8_t *frame, const struct packet *p)
+static size_t pfc_encode(uint8_t *frame, const struct pause_frame *p)
 {
 	static const uint8_t to[MAC_LEN] = {0x01, 0x80, 0xc2, 0, 0, 0x01};
-	uint16_t quanta = p->flow ? (uint16_t)p->flow : UINT16_MAX; /* pauses without a timer: the longest */
+	uint16_t quanta = p->quanta ? p->quanta : UINT16_MAX; /* pauses without a timer: the longest */
 
 	memset(frame, 0, PFC_LEN);
 	memcpy(frame, to, sizeof(to));
 	put_mac(frame + MAC_LEN, 0);
 	put16(frame + 12, 0x8808);
 	put16(frame + 14, 0x0101);
-	put16(frame + 16, p->sport);
+	put16(frame + 16, p->classes);
 	for (unsigned i = 0; i < PACKET_CLASSES; i++) {
-		if (p->dport >> i & 1)
+		if (p->pause >> i & 1)
 			put16(frame + 18 + 2 * i, quanta);
 	}
 	return PFC_LEN;
@@ -52,7 +52,7 @@ size_t frame_encode(uint8_t frame[FRAME_BYTES_MAX], const struct packet *p, uint
 
 	if (p->flags & PACKET_PAUSE) {
 		*length = PFC_LEN;
-		return pfc_encode(frame, p);
+		return pfc_encode(frame, &p->pfc);
 	}
 	if (!p->body)
 		body = 0;

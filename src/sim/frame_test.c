@@ -108,7 +108,8 @@ static void no_packet_overflows_a_frame(void **state)
 static void a_pause_names_its_classes_and_how_long(void **state)
 {
 	uint8_t frame[FRAME_BYTES_MAX];
-	struct packet p = {.flags = PACKET_PAUSE, .sport = 1 << 3 | 1 << 4, .dport = 1 << 3, .flow = 0x1234};
+	struct packet p = {.flags = PACKET_PAUSE,
+			   .pfc = {.classes = 1 << 3 | 1 << 4, .pause = 1 << 3, .quanta = 0x1234}};
 	uint32_t length;
 
 	assert_int_equal(frame_encode(frame, &p, &length), 60);
