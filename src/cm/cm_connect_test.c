@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections as they are made, refused and ended when nothing is lost: rows of the tables in docs/rdmacm.md 3. */
+#include "support/cm_pair.h"
+
+static struct world w;
+
+static int setup(void **state)
+{
+	world_init(&w, wire_perfect, 1);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	world_fini(&w);
+	return 0;
+}
+
+static void a_connection_is_made_and_ended(void **state)
+{
+	struct connection c = connected(&w);
+
+	assert_int_equal(state_of(c.client), CONN_ESTABLISHED);
+	assert_int_equal(state_of(c.server), CONN_ESTABLISHED);
+	assert_int_equal(cm_id_disconnect(c.client, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	take(&w, SERVER, CM_DISCONNECTED);
+	assert_int_equal(state_of(c.server), CONN_DREQ_RCVD);
+	assert_int_equal(cm_id_disconnect(c.server, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	take(&w, CLIENT, CM_DISCONNECTED);
+	assert_int_equal(state_of(c.client), CONN_TIMEWAIT);
+	run_for(&w, SECONDS);
+	take(&w, CLIENT, CM_TIMEWAIT_EXIT);
+	take(&w, SERVER, CM_TIMEWAIT_EXIT);
+	assert_int_equal(state_of(c.client), CONN_CLOSED);
+	for (int a = CM_REQ; a <= CM_DREP; a++)
+		assert_int_equal(w.sent[CLIENT][a] + w.sent[SERVER][a], a != CM_MRA && a != CM_REJ);
+	nothing_to_take(&w, CLIENT);
+	nothing_to_take(&w, SERVER);
+}
+
+static void each_side_learns_what_the_other_said(void **state)
+{
+	struct cm_id *client, *server;
+	struct cm_event e;
+	struct qp_attr ca = {.state = QPS_RTR}, cs = {.state = QPS_RTS}, sa = {.state = QPS_RTR}, ss = {.state = QPS_RTS};
+	uint32_t mask;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	client = connecting(&w, 0x1234);
+	assert_int_equal(cm_id_qp_attr(client, &ca, &mask), -EINVAL); /* the peer is not known */
+	run_for(&w, SECONDS / 10);
+	e = take(&w, SERVER, CM_CONNECT_REQUEST);
+	assert_int_equal(e.param.qpn, 0x1234);
+	assert_int_equal(e.param.responder_resources, 6); /* swapped: what the client wants of us */
+	assert_int_equal(e.param.initiator_depth, 4);
+	assert_int_equal(e.param.retry_count, 5);
+	assert_int_equal(e.param.rnr_retry_count, 6);
+	assert_int_equal(e.param.data_len, CM_REQ_PRIVATE);
+	assert_string_equal((char *)e.param.data, "from the client");
+	server = cm_id_find(w.ends[SERVER].cm, e.number);
+	accept_it(&w, server, 0x5678);
+	run_for(&w, SECONDS / 10);
+	e = take(&w, CLIENT, CM_CONNECT_RESPONSE);
+	assert_int_equal(e.uid, CLIENT_UID);
+	assert_int_equal(e.param.qpn, 0x5678);
+	assert_int_equal(e.param.responder_resources, 6);
+	assert_int_equal(e.param.initiator_depth, 4);
+	assert_int_equal(e.param.data_len, CM_REP_DATA_LEN);
+	assert_string_equal((char *)e.param.data, "from the server");
+
+	assert_int_equal(cm_id_qp_attr(client, &ca, &mask), 0);
+	assert_int_equal(mask, QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN | QPA_MAX_DEST_RD_ATOMIC |
+				       QPA_MIN_RNR_TIMER);
+	assert_int_equal(cm_id_qp_attr(client, &cs, &mask), 0);
+	assert_int_equal(mask, QPA_STATE | QPA_SQ_PSN | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC | QPA_TIMEOUT);
+	assert_int_equal(cm_id_qp_attr(server, &sa, &mask), 0);
+	assert_int_equal(cm_id_qp_attr(server, &ss, &mask), 0);
+	assert_int_equal(ca.dest_qpn, 0x5678);
+	assert_int_equal(sa.dest_qpn, 0x1234);
+	assert_int_equal(ca.rq_psn, ss.sq_psn);
+	assert_int_equal(sa.rq_psn, cs.sq_psn);
+	assert_int_equal(ca.path_mtu_bytes, 1024);
+	assert_int_equal(sa.path_mtu_bytes, 1024);
+	assert_memory_equal(ca.av.dgid, w.ends[SERVER].addr.ip, 16);
+	assert_memory_equal(sa.av.dgid, w.ends[CLIENT].addr.ip, 16);
+	assert_int_equal(ca.max_dest_rd_atomic, 4);
+	assert_int_equal(cs.max_rd_atomic, 4); /* of the 6 that it wanted the server serves 4 */
+	assert_int_equal(sa.max_dest_rd_atomic, 4);
+	assert_int_equal(ss.max_rd_atomic, 6);
+	assert_int_equal(ss.retry_cnt, 5);
+	assert_int_equal(cs.timeout, CM_ACK_TIMEOUT);
+}
+
+static void where_nobody_listens_reason_8_is_told(void **state)
+{
+	struct cm_id *client = connecting(&w, 0x1234);
+	struct cm_event e;
+
+	run_for(&w, SECONDS / 10);
+	e = take(&w, CLIENT, CM_REJECTED);
+	assert_int_equal(e.status, CM_REJ_SERVICE_ID);
+	assert_int_equal(e.param.data_len, CM_REJ_DATA_LEN);
+	assert_int_equal(state_of(client), CONN_CLOSED);
+}
+
+static void a_refusal_carries_the_programs_words(void **state)
+{
+	struct cm_id *client, *server;
+	struct cm_event e;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	client = connecting(&w, 0x1234);
+	run_for(&w, SECONDS / 10);
+	server = requested(&w);
+	assert_int_equal(cm_id_reject(server, CM_REJ_CONSUMER, (const uint8_t *)"no", 3), 0);
+	run_for(&w, SECONDS / 10);
+	e = take(&w, CLIENT, CM_REJECTED);
+	assert_int_equal(e.status, CM_REJ_CONSUMER);
+	assert_string_equal((char *)e.param.data, "no");
+	assert_int_equal(state_of(client), CONN_CLOSED);
+	assert_int_equal(cm_id_reject(server, CM_REJ_CONSUMER, NULL, 0), -EINVAL);
+}
+
+static void a_request_that_is_destroyed_is_refused(void **state)
+{
+	struct cm_id *listener = listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 2);
+
+	connecting(&w, 0x1234);
+	run_for(&w, SECONDS / 10);
+	cm_id_destroy(requested(&w), w.now_ns);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(take(&w, CLIENT, CM_REJECTED).status, CM_REJ_CONSUMER);
+	connecting(&w, 0x1235);
+	run_for(&w, SECONDS / 10);
+	/* The listener goes with what nobody has seen of it; of two events one was taken. */
+	assert_int_equal(cm_id_destroy(listener, w.now_ns), 1);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(take(&w, CLIENT, CM_REJECTED).status, CM_REJ_CONSUMER);
+	nothing_to_take(&w, SERVER);
+}
+
+static void who_asked_may_leave_before_the_answer(void **state)
+{
+	struct cm_id *client, *server;
+	struct cm_param p = param_with(0x5678, "");
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	client = connecting(&w, 0x1234);
+	run_for(&w, SECONDS / 10);
+	server = requested(&w);
+	cm_id_destroy(client, w.now_ns);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(w.sent[CLIENT][CM_REJ], 1);
+	assert_int_equal(cm_id_accept(server, CHILD_UID, &p, w.now_ns), -EINVAL);
+}
+
+static void an_answer_that_the_client_refuses(void **state)
+{
+	struct cm_id *client, *server;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	client = connecting(&w, 0x1234);
+	run_for(&w, SECONDS / 10);
+	server = requested(&w);
+	accept_it(&w, server, 0x5678);
+	run_for(&w, SECONDS / 10);
+	take(&w, CLIENT, CM_CONNECT_RESPONSE);
+	assert_int_equal(cm_id_reject(client, CM_REJ_CONSUMER, NULL, 0), 0);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(take(&w, SERVER, CM_REJECTED).status, CM_REJ_CONSUMER);
+	assert_int_equal(state_of(server), CONN_CLOSED);
+}
+
+static void both_hang_up_at_once(void **state)
+{
+	struct connection c = connected(&w);
+
+	assert_int_equal(cm_id_disconnect(c.client, w.now_ns), 0);
+	assert_int_equal(cm_id_disconnect(c.server, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	take(&w, CLIENT, CM_DISCONNECTED);
+	take(&w, SERVER, CM_DISCONNECTED);
+	run_for(&w, SECONDS);
+	take(&w, CLIENT, CM_TIMEWAIT_EXIT);
+	take(&w, SERVER, CM_TIMEWAIT_EXIT);
+}
+
+static void an_id_that_is_destroyed_hangs_up(void **state)
+{
+	struct connection c = connected(&w);
+
+	cm_id_destroy(c.client, w.now_ns);
+	run_for(&w, SECONDS / 10);
+	take(&w, SERVER, CM_DISCONNECTED);
+	cm_id_destroy(c.server, w.now_ns); /* which answers */
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(w.sent[SERVER][CM_DREP], 1);
+	assert_int_equal(w.sent[CLIENT][CM_DREQ], 1);
+}
+
+static void the_program_may_know_before_the_rtu_does(void **state)
+{
+	struct cm_id *client, *server;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	client = connecting(&w, 0x1234);
+	run_for(&w, SECONDS / 10);
+	server = requested(&w);
+	accept_it(&w, server, 0x5678);
+	assert_int_equal(cm_id_established(server), 0);
+	take(&w, SERVER, CM_ESTABLISHED);
+	assert_int_equal(cm_id_established(server), -EINVAL);
+	run_for(&w, SECONDS / 10);
+	take(&w, CLIENT, CM_CONNECT_RESPONSE);
+	cm_id_confirm(client, w.now_ns);
+	run_for(&w, SECONDS / 10);
+	nothing_to_take(&w, SERVER);
+}
+
+static void a_full_backlog_is_silent_and_the_peer_repeats_itself(void **state)
+{
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	connecting(&w, 0x1234);
+	connecting(&w, 0x1235);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(cm_channel_events(w.ends[SERVER].channel), 1);
+	nothing_to_take(&w, CLIENT);
+	requested(&w);
+	run_for(&w, SECONDS);
+	requested(&w);
+}
+
+static void a_slow_program_is_waited_for(void **state)
+{
+	struct cm_id *client, *server;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	client = connecting(&w, 0x1234);
+	run_for(&w, 60 * SECONDS);
+	assert_int_equal(w.sent[CLIENT][CM_REQ], 2); /* then it was asked for patience */
+	assert_int_equal(w.sent[SERVER][CM_MRA], 1);
+	server = requested(&w);
+	accept_it(&w, server, 0x5678);
+	run_for(&w, 60 * SECONDS);
+	assert_int_equal(w.sent[SERVER][CM_REP], 2);
+	assert_int_equal(w.sent[CLIENT][CM_MRA], 1);
+	take(&w, CLIENT, CM_CONNECT_RESPONSE);
+	assert_int_equal(cm_id_confirm(client, w.now_ns), 0);
+	run_for(&w, SECONDS);
+	take(&w, SERVER, CM_ESTABLISHED);
+}
+
+/* What the peer sent last, again. */
+static void send_again(int from)
+{
+	struct flow flow = {0};
+
+	memcpy(flow.src, w.ends[from].addr.ip, 16);
+	memcpy(flow.dst, w.ends[!from].addr.ip, 16);
+	cm_input(w.ends[!from].cm, &flow, w.last[from], w.now_ns);
+}
+
+static void who_waits_for_the_end_still_answers(void **state)
+{
+	struct connection c = connected(&w);
+
+	cm_id_disconnect(c.client, w.now_ns);
+	cm_id_disconnect(c.server, w.now_ns);
+	run_for(&w, SECONDS / 100);
+	assert_int_equal(state_of(c.server), CONN_TIMEWAIT);
+	memset(w.sent, 0, sizeof(w.sent));
+	message_start(w.last[CLIENT], CM_DREQ, 1);
+	cm_dreq_encode(w.last[CLIENT] + MAD_HEADER_LEN, &(struct cm_dreq){.local_comm_id = c.server->conn->remote_comm_id,
+									  .remote_comm_id = c.server->conn->local_comm_id,
+									  .remote_qpn = c.server->conn->local_qpn});
+	send_again(CLIENT);
+	run_for(&w, 0);
+	assert_int_equal(w.sent[SERVER][CM_DREP], 1);
+	assert_int_equal(state_of(c.server), CONN_TIMEWAIT);
+}
+
+/* Patience is asked for once; who asks again and again is given up all the same. */
+static void asking_for_patience_has_an_end(void **state)
+{
+	struct cm_id *client;
+	uint64_t start = w.now_ns;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	client = connecting(&w, 0x1234);
+	while (state_of(client) == CONN_REQ_SENT && w.now_ns < start + 1000 * SECONDS) {
+		run_for(&w, SECONDS);
+		send_again(SERVER); /* its MRA */
+	}
+	take(&w, CLIENT, CM_UNREACHABLE);
+	assert_true(w.now_ns - start < 130 * SECONDS);
+}
+
+/* A peer that forgot: the same queue pair asks again under another id. */
+static void a_stale_connection_is_ended(void **state)
+{
+	struct connection c = connected(&w);
+
+	c.client->conn->id = NULL; /* as if the machine had started anew */
+	conn_move(c.client->conn, CONN_TIMEWAIT);
+	conn_close(c.client->conn);
+	c.client->conn = NULL;
+	connecting(&w, 0x1234);
+	run_for(&w, SECONDS);
+	assert_int_equal(take(&w, CLIENT, CM_REJECTED).status, CM_REJ_STALE);
+	take(&w, SERVER, CM_DISCONNECTED); /* the DREQ that nobody knows was answered */
+	run_for(&w, SECONDS);
+	take(&w, SERVER, CM_TIMEWAIT_EXIT);
+	connecting(&w, 0x1234);
+	run_for(&w, SECONDS / 10);
+	requested(&w);
+}
+
+static void datagrams_are_told_where_to_go(void **state)
+{
+	struct cm_param p = param_with(0, "hello");
+	struct cm_id *listener = listen_on(&w, CM_SPACE_UDP, SERVER_PORT, 1), *client, *server;
+	struct cm_event e;
+
+	client = resolved(&w, CM_SPACE_UDP, SERVER_PORT, CLIENT_UID);
+	assert_int_equal(cm_id_connect(client, &p, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	e = take(&w, SERVER, CM_CONNECT_REQUEST);
+	assert_true(e.datagram);
+	assert_string_equal((char *)e.param.data, "hello");
+	assert_int_equal(e.param.data_len, CM_SIDR_REQ_PRIVATE);
+	server = cm_id_find(w.ends[SERVER].cm, e.number);
+	p = param_with(0x42, "here");
+	assert_int_equal(cm_id_accept(server, CHILD_UID, &p, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	e = take(&w, CLIENT, CM_ESTABLISHED);
+	assert_true(e.datagram);
+	assert_int_equal(e.param.qpn, 0x42);
+	assert_int_equal(e.param.qkey, CM_QKEY);
+	assert_string_equal((char *)e.param.data, "here");
+	assert_memory_equal(e.ah.dgid, w.ends[SERVER].addr.ip, 16);
+	nothing_to_take(&w, SERVER);
+	cm_id_destroy(listener, w.now_ns);
+	client = resolved(&w, CM_SPACE_UDP, SERVER_PORT, CLIENT_UID);
+	assert_int_equal(cm_id_connect(client, &p, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(take(&w, CLIENT, CM_UNREACHABLE).status, CM_SIDR_UNSUPPORTED);
+}
+
+static void datagrams_that_are_refused(void **state)
+{
+	struct cm_param p = param_with(0, "hello");
+	struct cm_id *client;
+
+	listen_on(&w, CM_SPACE_UDP, SERVER_PORT, 1);
+	client = resolved(&w, CM_SPACE_UDP, SERVER_PORT, CLIENT_UID);
+	assert_int_equal(cm_id_connect(client, &p, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(cm_id_reject(requested(&w), CM_REJ_CONSUMER, NULL, 0), 0);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(take(&w, CLIENT, CM_UNREACHABLE).status, CM_SIDR_REJECTED);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_connection_is_made_and_ended),
+		T(each_side_learns_what_the_other_said),
+		T(where_nobody_listens_reason_8_is_told),
+		T(a_refusal_carries_the_programs_words),
+		T(a_request_that_is_destroyed_is_refused),
+		T(who_asked_may_leave_before_the_answer),
+		T(an_answer_that_the_client_refuses),
+		T(both_hang_up_at_once),
+		T(an_id_that_is_destroyed_hangs_up),
+		T(the_program_may_know_before_the_rtu_does),
+		T(a_full_backlog_is_silent_and_the_peer_repeats_itself),
+		T(a_slow_program_is_waited_for),
+		T(who_waits_for_the_end_still_answers),
+		T(asking_for_patience_has_an_end),
+		T(a_stale_connection_is_ended),
+		T(datagrams_are_told_where_to_go),
+		T(datagrams_that_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ids, ports and channels without a peer; and what a peer may not do. */
+#include "support/cm_pair.h"
+
+static struct world w;
+
+static int setup(void **state)
+{
+	world_init(&w, wire_perfect, 1);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	world_fini(&w);
+	return 0;
+}
+
+static struct cm_addr anywhere(enum cm_family family, uint16_t port)
+{
+	struct cm_addr a = {.family = family, .port = port};
+
+	if (family == CM_IPV4)
+		a.ip[10] = a.ip[11] = 0xff;
+	return a;
+}
+
+static struct cm_addr here(uint16_t port)
+{
+	struct cm_addr a = w.ends[SERVER].addr;
+
+	a.port = port;
+	return a;
+}
+
+static struct cm_id *new_id(void)
+{
+	struct cm_id *id;
+
+	assert_int_equal(cm_id_create(w.ends[SERVER].channel, CM_SPACE_TCP, QPT_RC, SERVER_UID, &id), 0);
+	return id;
+}
+
+/* ---- ports ------------------------------------------------------------------------------------------- */
+
+static void two_ids_on_one_port(void **state)
+{
+	static const struct {
+		enum cm_family first, second; /* of a wildcard; CM_NO_FAMILY: the address itself */
+		bool reuse, afonly;
+		int err;
+	} row[] = {
+		{CM_NO_FAMILY, CM_NO_FAMILY, false, false, -EADDRINUSE},
+		{CM_NO_FAMILY, CM_NO_FAMILY, true, false, 0},
+		{CM_NO_FAMILY, CM_IPV4, false, false, -EADDRNOTAVAIL},
+		{CM_IPV4, CM_NO_FAMILY, false, false, -EADDRNOTAVAIL},
+		{CM_IPV4, CM_IPV4, false, false, -EADDRINUSE},
+		{CM_IPV4, CM_IPV6, false, false, -EADDRNOTAVAIL},
+		{CM_IPV4, CM_IPV6, false, true, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct cm_addr a = row[i].first ? anywhere(row[i].first, 80) : here(80);
+		struct cm_addr b = row[i].second ? anywhere(row[i].second, 80) : here(80);
+		struct cm_id *first = new_id(), *second = new_id();
+
+		cm_id_set_reuse(first, row[i].reuse);
+		cm_id_set_reuse(second, row[i].reuse);
+		cm_id_set_afonly(first, row[i].afonly);
+		cm_id_set_afonly(second, row[i].afonly);
+		assert_int_equal(cm_id_bind(first, &a), 0);
+		assert_int_equal(cm_id_bind(second, &b), row[i].err);
+		cm_id_destroy(first, 0);
+		cm_id_destroy(second, 0);
+	}
+}
+
+static void who_shares_a_port_may_not_listen(void **state)
+{
+	struct cm_id *first = new_id(), *second = new_id();
+	struct cm_addr a = here(80);
+
+	cm_id_set_reuse(first, true);
+	cm_id_set_reuse(second, true);
+	assert_int_equal(cm_id_bind(first, &a), 0);
+	assert_int_equal(cm_id_bind(second, &a), 0);
+	assert_int_equal(cm_id_listen(first, 1), -EADDRINUSE);
+	cm_id_destroy(second, 0);
+	assert_int_equal(cm_id_listen(first, 1), 0);
+	second = new_id();
+	cm_id_set_reuse(second, true);
+	assert_int_equal(cm_id_bind(second, &a), -EADDRINUSE);
+}
+
+static void ports_that_are_drawn_are_of_the_slots_class_and_differ(void **state)
+{
+	uint16_t seen[200];
+	struct cm_addr a = here(0);
+
+	for (size_t i = 0; i < 200; i++) {
+		struct cm_id_info info;
+		struct cm_id *id = new_id();
+
+		assert_int_equal(cm_id_bind(id, &a), 0);
+		cm_id_query(id, &info);
+		seen[i] = info.local.port;
+		assert_in_range(seen[i], 32768, 60999);
+		assert_int_equal((seen[i] - 32768) % 127, 5);
+		for (size_t k = 0; k < i; k++)
+			assert_int_not_equal(seen[i], seen[k]);
+	}
+}
+
+static void when_no_port_is_left_it_is_said(void **state)
+{
+	struct cm_addr a = here(0);
+	int err = 0;
+
+	for (int i = 0; i < 300 && !err; i++)
+		err = cm_id_bind(new_id(), &a);
+	assert_int_equal(err, -EADDRNOTAVAIL);
+}
+
+static void only_our_own_addresses_are_bound(void **state)
+{
+	struct cm_addr theirs = w.ends[CLIENT].addr, ours = here(80);
+	struct cm_id *id = new_id();
+
+	assert_int_equal(cm_id_bind(id, &theirs), -EADDRNOTAVAIL);
+	assert_int_equal(cm_id_bind(id, &ours), 0);
+	assert_int_equal(cm_id_bind(id, &ours), -EINVAL);
+}
+
+static void the_listener_that_fits_best_hears(void **state)
+{
+	struct cm_addr four = anywhere(CM_IPV4, 80), six = anywhere(CM_IPV6, 80), at = here(80);
+	struct cm_id *a = new_id(), *b = new_id(), *c;
+
+	assert_null(port_listener(w.ends[SERVER].cm, CM_SPACE_TCP, &at));
+	cm_id_set_afonly(a, true);
+	cm_id_set_afonly(b, true);
+	assert_int_equal(cm_id_bind(a, &six), 0);
+	assert_int_equal(cm_id_listen(a, 1), 0);
+	assert_null(port_listener(w.ends[SERVER].cm, CM_SPACE_TCP, &at));
+	assert_int_equal(cm_id_bind(b, &four), 0);
+	assert_null(port_listener(w.ends[SERVER].cm, CM_SPACE_TCP, &at)); /* bound is not listening */
+	assert_int_equal(cm_id_listen(b, 1), 0);
+	assert_ptr_equal(port_listener(w.ends[SERVER].cm, CM_SPACE_TCP, &at), b);
+	assert_null(port_listener(w.ends[SERVER].cm, CM_SPACE_UDP, &at));
+	cm_id_destroy(a, 0);
+	cm_id_destroy(b, 0);
+	c = new_id();
+	assert_int_equal(cm_id_bind(c, &six), 0); /* for both families */
+	assert_int_equal(cm_id_listen(c, 1), 0);
+	assert_ptr_equal(port_listener(w.ends[SERVER].cm, CM_SPACE_TCP, &at), c);
+}
+
+/* ---- what may be asked when ---------------------------------------------------------------------------- */
+
+static void calls_come_in_their_order_or_fail(void **state)
+{
+	struct cm_id *id = new_id();
+	struct cm_addr at = here(0), to = w.ends[CLIENT].addr;
+	struct cm_param p = param_with(3, "");
+	struct qp_attr attr = {.state = QPS_INIT};
+	uint32_t mask;
+
+	to.port = 1;
+	assert_int_equal(cm_id_resolve_route(id), -EINVAL);
+	assert_int_equal(cm_id_connect(id, &p, 0), -EINVAL);
+	assert_int_equal(cm_id_accept(id, 1, &p, 0), -EINVAL);
+	assert_int_equal(cm_id_confirm(id, 0), -EINVAL);
+	assert_int_equal(cm_id_reject(id, CM_REJ_CONSUMER, NULL, 0), -EINVAL);
+	assert_int_equal(cm_id_disconnect(id, 0), -EINVAL);
+	assert_int_equal(cm_id_qp_attr(id, &attr, &mask), -EINVAL);
+	assert_int_equal(cm_id_resolve_addr(id, &to, &at), -ENODEV);
+	assert_int_equal(cm_id_resolve_addr(id, &at, &to), 0);
+	assert_int_equal(cm_id_resolve_addr(id, &at, &to), -EINVAL);
+	assert_int_equal(cm_id_qp_attr(id, &attr, &mask), 0);
+	assert_int_equal(mask, QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS);
+	assert_int_equal(attr.access, 0);
+	assert_int_equal(cm_id_listen(id, 1), -EINVAL);
+	assert_int_equal(cm_id_resolve_route(id), 0);
+	p.data_len = CM_REQ_PRIVATE + 1;
+	assert_int_equal(cm_id_connect(id, &p, 0), -EINVAL);
+	p.data_len = CM_REQ_PRIVATE;
+	assert_int_equal(cm_id_connect(id, &p, 0), 0);
+	assert_int_equal(cm_id_connect(id, &p, 0), -EINVAL);
+}
+
+static void events_move_with_their_id(void **state)
+{
+	struct cm_channel *other;
+	struct cm_id *listener = listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 4);
+	struct cm_event e;
+
+	assert_int_equal(cm_channel_create(w.ends[SERVER].cm, NULL, &other), 0);
+	connecting(&w, 0x1234);
+	connecting(&w, 0x1235);
+	run_for(&w, SECONDS / 10);
+	take(&w, SERVER, CM_CONNECT_REQUEST);
+	assert_int_equal(cm_id_migrate(listener, other), 1);
+	nothing_to_take(&w, SERVER);
+	assert_int_equal(cm_channel_events(other), 1);
+	assert_true(cm_channel_take_event(other, &e));
+	assert_ptr_equal(cm_id_channel(cm_id_find(w.ends[SERVER].cm, e.number)), other);
+	assert_int_equal(cm_id_destroy(listener, w.now_ns), 2);
+	cm_channel_destroy(other, w.now_ns);
+}
+
+static void channels_that_stirred_are_named_once(void **state)
+{
+	struct cm *cm = w.ends[SERVER].cm;
+
+	assert_null(cm_next_stirred(cm));
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 4);
+	connecting(&w, 0x1234);
+	connecting(&w, 0x1235);
+	run_for(&w, SECONDS / 10);
+	assert_ptr_equal(cm_next_stirred(cm), w.ends[SERVER].channel);
+	assert_null(cm_next_stirred(cm));
+	take(&w, SERVER, CM_CONNECT_REQUEST);
+	assert_ptr_equal(cm_next_stirred(cm), w.ends[SERVER].channel);
+	assert_ptr_equal(cm_channel_owner(w.ends[SERVER].channel), &w.ends[SERVER]);
+}
+
+/* ---- what a peer may not do ------------------------------------------------------------------------------ */
+
+static struct flow from_client(void)
+{
+	struct flow f = {0};
+
+	memcpy(f.src, w.ends[CLIENT].addr.ip, 16);
+	memcpy(f.dst, w.ends[SERVER].addr.ip, 16);
+	return f;
+}
+
+static struct cm_req good_req(void)
+{
+	struct cm_req r = {.local_comm_id = 77,
+			   .service_id = service_id_of(CM_SPACE_TCP, SERVER_PORT),
+			   .ca_guid = 5,
+			   .qpn = 0x99,
+			   .mtu = 3,
+			   .primary.ack_timeout = 10};
+	struct cm_ip ip = {.ip_version = 4, .sport = 9, .src = {[12] = 10, [15] = 1}, .dst = {[12] = 10, [15] = 2}};
+
+	memcpy(r.primary.local_gid, w.ends[CLIENT].addr.ip, 16);
+	memcpy(r.primary.remote_gid, w.ends[SERVER].addr.ip, 16);
+	cm_ip_encode(r.private_data, &ip);
+	return r;
+}
+
+/* What the server answers to that REQ: a reason, 0 where it is silent, -1 where it takes it. */
+static int answer_to(const struct cm_req *r, const struct flow *in)
+{
+	uint8_t mad[MAD_LEN];
+	struct cm_rej rej;
+	struct flow out;
+
+	message_start(mad, CM_REQ, 1);
+	cm_req_encode(mad + MAD_HEADER_LEN, r);
+	cm_input(w.ends[SERVER].cm, in, mad, w.now_ns);
+	if (cm_channel_events(w.ends[SERVER].channel)) {
+		cm_id_destroy(requested(&w), w.now_ns);
+		cm_output(w.ends[SERVER].cm, &out, mad);
+		return -1;
+	}
+	if (!cm_output(w.ends[SERVER].cm, &out, mad))
+		return 0;
+	assert_int_equal(attribute_of(mad), CM_REJ);
+	assert_memory_equal(out.dst, in->src, 16);
+	assert_memory_equal(out.src, in->dst, 16);
+	cm_rej_decode(&rej, mad + MAD_HEADER_LEN);
+	assert_int_equal(rej.local_comm_id, 0);
+	assert_int_equal(rej.remote_comm_id, r->local_comm_id);
+	if (rej.reason == CM_REJ_MTU)
+		assert_int_equal(rej.info[0] >> 4, 3);
+	return rej.reason;
+}
+
+static void a_req_that_is_not_right_is_refused_or_dropped(void **state)
+{
+	struct flow in = from_client();
+	struct cm_req r;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+#define REQ_WITH(change, expect)                                                                   \
+	do {                                                                                       \
+		r = good_req();                                                                    \
+		change;                                                                            \
+		assert_int_equal(answer_to(&r, &in), expect);                                      \
+	} while (0)
+	REQ_WITH((void)0, -1);
+	REQ_WITH(r.local_comm_id = 0, 0);
+	REQ_WITH(r.qpn = 0, 0);
+	REQ_WITH(r.qpn = 1, 0);
+	REQ_WITH(r.qpn = 0xffffff, 0);
+	REQ_WITH(r.mtu = 0, 0);
+	REQ_WITH(r.mtu = 6, 0);
+	REQ_WITH(r.mtu = 4, CM_REJ_MTU);
+	REQ_WITH(r.transport = CM_TRANSPORT_RD, CM_REJ_TRANSPORT);
+	REQ_WITH(r.transport = CM_TRANSPORT_EXTENDED, CM_REJ_TRANSPORT);
+	REQ_WITH(r.service_id++, CM_REJ_SERVICE_ID);
+	REQ_WITH(r.service_id |= UINT64_C(1) << 40, CM_REJ_SERVICE_ID);
+	REQ_WITH(r.service_id = service_id_of(CM_SPACE_UDP, SERVER_PORT), CM_REJ_SERVICE_ID);
+	REQ_WITH(r.primary.local_gid[15]++, CM_REJ_GID);
+	REQ_WITH(r.primary.remote_gid[15]++, CM_REJ_GID);
+	REQ_WITH(r.private_data[0] = 0x10, CM_REJ_CONSUMER);
+	REQ_WITH(r.private_data[1] = 0x50, CM_REJ_CONSUMER);
+	REQ_WITH(r.private_data[19]++, CM_REJ_CONSUMER); /* not the packet's source */
+	REQ_WITH(r.private_data[35]++, CM_REJ_CONSUMER);
+	REQ_WITH(in.dst[15]++, 0); /* not for us */
+	in = from_client();
+	REQ_WITH(in.src[12] = 224, 0); /* a group cannot be answered */
+	REQ_WITH(in.src[12] = 0, 0);
+}
+
+static void a_header_that_is_not_right_is_dropped(void **state)
+{
+	static const struct {
+		size_t at;
+		uint8_t value;
+		bool answered;
+	} row[] = {{0, 2, false}, {1, 3, false}, {2, 1, true},	{2, 3, true},
+		   {3, 0x83, false}, {3, 1, false}, {5, 1, false}, {17, 0x1b, false}, {17, 0x19, false}, {16, 1, false}};
+	struct flow in = from_client(), out;
+	struct cm_req r = good_req();
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		uint8_t mad[MAD_LEN];
+		struct cm_rej rej;
+
+		message_start(mad, CM_REQ, 1);
+		cm_req_encode(mad + MAD_HEADER_LEN, &r);
+		mad[row[i].at] = row[i].value;
+		cm_input(w.ends[SERVER].cm, &in, mad, w.now_ns);
+		nothing_to_take(&w, SERVER);
+		assert_int_equal(cm_output(w.ends[SERVER].cm, &out, mad), row[i].answered);
+		if (!row[i].answered)
+			continue;
+		cm_rej_decode(&rej, mad + MAD_HEADER_LEN);
+		assert_int_equal(rej.reason, CM_REJ_CLASS_VERSION);
+	}
+}
+
+/* A stranger who has seen all numbers, but sends from another address. */
+static void only_the_peer_can_end_a_connection(void **state)
+{
+	struct connection c = connected(&w);
+	struct flow in = from_client();
+	uint8_t mad[MAD_LEN];
+	struct cm_req r = good_req();
+
+	in.src[15] = 66;
+	message_start(mad, CM_DREQ, 1);
+	cm_dreq_encode(mad + MAD_HEADER_LEN, &(struct cm_dreq){.local_comm_id = c.client->conn->local_comm_id,
+							       .remote_comm_id = c.server->conn->local_comm_id,
+							       .remote_qpn = 0x5678});
+	cm_input(w.ends[SERVER].cm, &in, mad, w.now_ns);
+	message_start(mad, CM_REJ, 1);
+	cm_rej_encode(mad + MAD_HEADER_LEN, &(struct cm_rej){.local_comm_id = c.client->conn->local_comm_id,
+							     .remote_comm_id = c.server->conn->local_comm_id,
+							     .reason = CM_REJ_CONSUMER});
+	cm_input(w.ends[SERVER].cm, &in, mad, w.now_ns);
+	r.ca_guid = 0x1000;
+	r.qpn = 0x1234;
+	message_start(mad, CM_REQ, 1);
+	cm_req_encode(mad + MAD_HEADER_LEN, &r);
+	cm_input(w.ends[SERVER].cm, &in, mad, w.now_ns);
+	assert_int_equal(state_of(c.server), CONN_ESTABLISHED);
+	nothing_to_take(&w, SERVER);
+	/* And the peer itself must know the queue pair. */
+	in = from_client();
+	message_start(mad, CM_DREQ, 1);
+	cm_dreq_encode(mad + MAD_HEADER_LEN, &(struct cm_dreq){.local_comm_id = c.client->conn->local_comm_id,
+							       .remote_comm_id = c.server->conn->local_comm_id,
+							       .remote_qpn = 0x5679});
+	cm_input(w.ends[SERVER].cm, &in, mad, w.now_ns);
+	assert_int_equal(state_of(c.server), CONN_ESTABLISHED);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(two_ids_on_one_port),
+		T(who_shares_a_port_may_not_listen),
+		T(ports_that_are_drawn_are_of_the_slots_class_and_differ),
+		T(when_no_port_is_left_it_is_said),
+		T(only_our_own_addresses_are_bound),
+		T(the_listener_that_fits_best_hears),
+		T(calls_come_in_their_order_or_fail),
+		T(events_move_with_their_id),
+		T(channels_that_stirred_are_named_once),
+		T(a_req_that_is_not_right_is_refused_or_dropped),
+		T(a_header_that_is_not_right_is_dropped),
+		T(only_the_peer_can_end_a_connection),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Channels and what waits in them. */
+#include <errno.h>
+#include <string.h>
+
+#include "cm/state.h"
+
+int cm_channel_create(struct cm *cm, void *owner, struct cm_channel **out)
+{
+	struct cm_channel *ch = pool_get(&cm->pool, sizeof(*ch));
+
+	if (!ch)
+		return -ENOMEM;
+	*ch = (struct cm_channel){.cm = cm, .owner = owner};
+	list_init(&ch->stirred);
+	list_init(&ch->ids);
+	list_init(&ch->events);
+	list_append(&cm->channels, &ch->link);
+	*out = ch;
+	return 0;
+}
+
+void cm_channel_destroy(struct cm_channel *ch, uint64_t now_ns)
+{
+	while (!list_empty(&ch->ids))
+		cm_id_destroy(container_of(ch->ids.next, struct cm_id, link), now_ns);
+	list_remove(&ch->link);
+	list_remove(&ch->stirred);
+	pool_put(&ch->cm->pool, ch, sizeof(*ch));
+}
+
+void *cm_channel_owner(const struct cm_channel *ch)
+{
+	return ch->owner;
+}
+
+size_t cm_channel_events(const struct cm_channel *ch)
+{
+	return ch->event_count;
+}
+
+static void stir(struct cm_channel *ch)
+{
+	if (list_empty(&ch->stirred))
+		list_append(&ch->cm->stirred, &ch->stirred);
+}
+
+struct cm_channel *cm_next_stirred(struct cm *cm)
+{
+	struct cm_channel *ch;
+
+	if (list_empty(&cm->stirred))
+		return NULL;
+	ch = container_of(cm->stirred.next, struct cm_channel, stirred);
+	list_remove(&ch->stirred);
+	return ch;
+}
+
+/* ---- in ------------------------------------------------------------------------------------------- */
+
+static struct event *event_add(struct cm_id *id, enum cm_event_type type, const struct cm_param *param)
+{
+	struct event *e = pool_get(&id->cm->pool, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	*e = (struct event){.id = id, .event = {.type = type, .uid = id->uid, .number = id->number}};
+	if (param)
+		e->event.param = *param;
+	list_append(&id->channel->events, &e->link);
+	id->channel->event_count++;
+	stir(id->channel);
+	return e;
+}
+
+/*
+ * Whether an id in its state is still told of it: a program that has been told that a connection has ended is told
+ * no more but when its queue pair may be used again, and of the end it is told once.
+ */
+static bool concerns(struct cm_id *id, enum cm_event_type type)
+{
+	switch (type) {
+	case CM_ADDR_RESOLVED:
+	case CM_ROUTE_RESOLVED:
+		return true;
+	case CM_ADDR_ERROR:
+		return id->state != ID_DISCONNECTED;
+	case CM_TIMEWAIT_EXIT:
+		return id->state == ID_DISCONNECTED;
+	default:
+		return id->state == ID_CONNECTING;
+	}
+}
+
+void event_tell(struct cm_id *id, enum cm_event_type type, int status, const struct cm_param *param)
+{
+	struct event *e;
+
+	if (!id || !concerns(id, type))
+		return;
+	if (type == CM_DISCONNECTED)
+		id->state = ID_DISCONNECTED;
+	if (!id->uid) /* nobody has asked about it yet; who accepts it will find it gone */
+		return;
+	e = event_add(id, type, param);
+	if (e)
+		e->event.status = status;
+}
+
+void event_tell_datagram(struct cm_id *id, const struct ah_attr *ah, const struct cm_param *param)
+{
+	struct event *e = id->uid && concerns(id, CM_ESTABLISHED) ? event_add(id, CM_ESTABLISHED, param) : NULL;
+
+	if (!e)
+		return;
+	e->event.datagram = true;
+	e->event.ah = *ah;
+}
+
+int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *param, bool datagram)
+{
+	struct cm *cm = listener->cm;
+	struct event *e;
+
+	if (listener->backlog <= 0 || cm->half_open_count >= CM_HALF_OPEN_MAX ||
+	    listener->channel->event_count >= CM_EVENTS_MAX)
+		return -EAGAIN;
+	e = event_add(listener, CM_CONNECT_REQUEST, param);
+	if (!e)
+		return -ENOMEM;
+	e->made = made;
+	e->event.number = made->number;
+	e->event.datagram = datagram;
+	listener->backlog--;
+	made->request = e;
+	cm->half_open_count++;
+	return 0;
+}
+
+/* ---- out ------------------------------------------------------------------------------------------ */
+
+/* A request is no burden of its listener's any more. */
+static void unburden(struct event *e)
+{
+	if (!e->made)
+		return;
+	e->id->backlog++;
+	e->made->request = NULL;
+	e->id->cm->half_open_count--;
+}
+
+static void event_remove(struct event *e)
+{
+	struct cm_channel *ch = e->id->channel;
+
+	list_remove(&e->link);
+	ch->event_count--;
+	stir(ch);
+	unburden(e);
+	pool_put(&ch->cm->pool, e, sizeof(*e));
+}
+
+bool cm_channel_take_event(struct cm_channel *ch, struct cm_event *out)
+{
+	struct event *e;
+
+	if (list_empty(&ch->events))
+		return false;
+	e = container_of(ch->events.next, struct event, link);
+	*out = e->event;
+	e->id->events_taken++;
+	event_remove(e);
+	return true;
+}
+
+static struct event *first_of(const struct cm_id *id)
+{
+	const struct list *head = &id->channel->events;
+
+	for (struct list *l = head->next; l != head; l = l->next) {
+		struct event *e = container_of(l, struct event, link);
+
+		if (e->id == id)
+			return e;
+	}
+	return NULL;
+}
+
+void event_forget(struct cm_id *id, uint64_t now_ns)
+{
+	struct event *e;
+
+	if (id->request)
+		event_remove(id->request);
+	while ((e = first_of(id))) {
+		struct cm_id *made = e->made;
+
+		event_remove(e);
+		if (made)
+			cm_id_destroy(made, now_ns);
+	}
+}
+
+void event_move(struct cm_id *id, struct cm_channel *to)
+{
+	struct list *head = &id->channel->events, *next;
+
+	for (struct list *l = head->next; l != head; l = next) {
+		struct event *e = container_of(l, struct event, link);
+
+		next = l->next;
+		if (e->id != id)
+			continue;
+		list_remove(l);
+		id->channel->event_count--;
+		list_append(&to->events, l);
+		to->event_count++;
+		if (e->made) {
+			list_remove(&e->made->link);
+			list_append(&to->ids, &e->made->link);
+			e->made->channel = to;
+		}
+	}
+	stir(id->channel);
+	stir(to);
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ids: what a program may ask of one in which state (rdma_cm(7)). */
+#include <errno.h>
+#include <string.h>
+
+#include "cm/state.h"
+#include "wire/cm_rej.h"
+#include "wire/cm_sidr.h"
+
+/* ---- life ------------------------------------------------------------------------------------------- */
+
+static bool space_is_known(enum cm_space space)
+{
+	return space == CM_SPACE_TCP || space == CM_SPACE_UDP || space == CM_SPACE_IB || space == CM_SPACE_IPOIB;
+}
+
+/* The numbers go round, so that a stale one is noticed. */
+static uint32_t new_number(struct cm *cm)
+{
+	while (cm_id_find(cm, cm->next_number))
+		cm->next_number = (cm->next_number + 1) & INT32_MAX;
+	return cm->next_number++;
+}
+
+static struct cm_id *id_new(struct cm_channel *ch, enum cm_space space, enum qp_type qp_type)
+{
+	struct cm *cm = ch->cm;
+	struct cm_id *id = cm->id_count < CM_IDS_MAX ? pool_get(&cm->pool, sizeof(*id)) : NULL;
+
+	if (!id)
+		return NULL;
+	*id = (struct cm_id){.cm = cm,
+			     .channel = ch,
+			     .number = new_number(cm),
+			     .space = space,
+			     .qp_type = qp_type,
+			     .gid_index = -1,
+			     .ack_timeout = CM_ACK_TIMEOUT};
+	map_add(&cm->by_number, &id->by_number, id->number);
+	list_append(&ch->ids, &id->link);
+	cm->id_count++;
+	return id;
+}
+
+void id_drop(struct cm_id *id)
+{
+	struct cm *cm = id->cm;
+
+	port_leave(id);
+	map_remove(&cm->by_number, &id->by_number);
+	list_remove(&id->link);
+	cm->id_count--;
+	pool_put(&cm->pool, id, sizeof(*id));
+}
+
+int cm_id_create(struct cm_channel *ch, enum cm_space space, enum qp_type qp_type, uint64_t uid, struct cm_id **out)
+{
+	struct cm_id *id;
+
+	if (!space_is_known(space) || (qp_type != QPT_RC && qp_type != QPT_UC && qp_type != QPT_UD))
+		return -EINVAL;
+	id = id_new(ch, space, qp_type);
+	if (!id)
+		return -ENOMEM;
+	id->uid = uid;
+	*out = id;
+	return 0;
+}
+
+struct cm_id *id_for_request(struct cm_id *listener, const struct cm_addr *local, const struct cm_addr *remote)
+{
+	struct cm_id *id = id_new(listener->channel, listener->space, listener->qp_type);
+
+	if (!id)
+		return NULL;
+	id->state = ID_CONNECTING;
+	id->local = *local;
+	id->remote = *remote;
+	id->gid_index = gid_index_of(id->cm, local->ip, local->ifindex);
+	return id;
+}
+
+uint32_t cm_id_destroy(struct cm_id *id, uint64_t now_ns)
+{
+	uint32_t taken = id->events_taken;
+
+	if (id->state == ID_LISTENING)
+		id->state = ID_BOUND; /* hears no request any more */
+	event_forget(id, now_ns);
+	if (id->conn)
+		conn_abandon(id->conn, now_ns);
+	id_drop(id);
+	return taken;
+}
+
+uint32_t cm_id_migrate(struct cm_id *id, struct cm_channel *to)
+{
+	if (to != id->channel) {
+		event_move(id, to);
+		list_remove(&id->link);
+		list_append(&to->ids, &id->link);
+		id->channel = to;
+	}
+	return id->events_taken;
+}
+
+uint32_t cm_id_number(const struct cm_id *id)
+{
+	return id->number;
+}
+
+struct cm_id *cm_id_find(const struct cm *cm, uint32_t number)
+{
+	struct map_node *n = map_first(&cm->by_number, number);
+
+	return n ? container_of(n, struct cm_id, by_number) : NULL;
+}
+
+struct cm_channel *cm_id_channel(const struct cm_id *id)
+{
+	return id->channel;
+}
+
+/* ---- addresses --------------------------------------------------------------------------------------- */
+
+int gid_index_of(const struct cm *cm, const uint8_t *ip, uint32_t ifindex)
+{
+	for (uint32_t i = 0; i < cm->gid_count; i++) {
+		const struct nic_gid *g = &cm->gids[i];
+
+		if (!memcmp(g->raw, ip, sizeof(g->raw)) && (!ifindex || !g->ifindex || g->ifindex == ifindex))
+			return (int)i;
+	}
+	return -1;
+}
+
+uint8_t mtu_code(uint32_t bytes)
+{
+	uint8_t code = 1;
+
+	while (code < 5 && bytes >= 256u << code)
+		code++;
+	return code;
+}
+
+/* To an address of this host no interface lies on the way (nic_resolve()). */
+uint8_t path_mtu_code(const struct cm *cm, int gid_index, const uint8_t *remote)
+{
+	if (gid_index_of(cm, remote, 0) >= 0)
+		return mtu_code(NIC_MTU_BYTES_MAX);
+	return mtu_code(nic_path_mtu(cm->gids[gid_index].ip_mtu));
+}
+
+/* So that flows of one pair of hosts take several ways (IBTA A17.4.7; the rule is Linux's). */
+uint32_t flow_label_of(uint16_t sport, uint16_t dport)
+{
+	return (sport * 31u + dport) & 0xfffff;
+}
+
+static bool addr_is_ours(const struct cm *cm, const struct cm_addr *a)
+{
+	return addr_is_wildcard(a) || gid_index_of(cm, a->ip, a->ifindex) >= 0;
+}
+
+int cm_id_bind(struct cm_id *id, const struct cm_addr *addr)
+{
+	int err;
+
+	if (id->state != ID_IDLE || id->space == CM_SPACE_IPOIB)
+		return -EINVAL;
+	if (!addr_is_ours(id->cm, addr))
+		return -EADDRNOTAVAIL;
+	err = port_bind(id, addr);
+	if (err)
+		return err;
+	if (!addr_is_wildcard(addr))
+		id->gid_index = gid_index_of(id->cm, addr->ip, addr->ifindex);
+	id->state = ID_BOUND;
+	return 0;
+}
+
+static bool may_resolve(const struct cm_id *id)
+{
+	return (id->state == ID_IDLE || id->state == ID_BOUND) && id->space != CM_SPACE_IPOIB;
+}
+
+int cm_id_resolve_addr(struct cm_id *id, const struct cm_addr *src, const struct cm_addr *dst)
+{
+	struct cm_addr from = *src;
+	int index = gid_index_of(id->cm, src->ip, src->ifindex), err;
+
+	if (!may_resolve(id))
+		return -EINVAL;
+	if (index < 0)
+		return -ENODEV;
+	if (id->state == ID_IDLE) {
+		err = cm_id_bind(id, &from);
+		if (err)
+			return err;
+	}
+	from.port = id->local.port;
+	id->local = from;
+	id->remote = *dst;
+	id->gid_index = index;
+	id->state = ID_ADDR_RESOLVED;
+	event_tell(id, CM_ADDR_RESOLVED, 0, NULL);
+	return 0;
+}
+
+int cm_id_unresolved(struct cm_id *id, int status)
+{
+	if (!may_resolve(id))
+		return -EINVAL;
+	event_tell(id, CM_ADDR_ERROR, status, NULL);
+	return 0;
+}
+
+int cm_id_resolve_route(struct cm_id *id)
+{
+	if (id->state != ID_ADDR_RESOLVED)
+		return -EINVAL;
+	id->state = ID_ROUTE_RESOLVED;
+	event_tell(id, CM_ROUTE_RESOLVED, 0, NULL);
+	return 0;
+}
+
+/* ---- conversations ------------------------------------------------------------------------------------ */
+
+int cm_id_listen(struct cm_id *id, int backlog)
+{
+	static const struct cm_addr anywhere = {.ip = {[10] = 0xff, [11] = 0xff}, .family = CM_IPV4};
+	int err = id->state == ID_IDLE ? cm_id_bind(id, &anywhere) : 0;
+
+	if (err)
+		return err;
+	if (id->state != ID_BOUND)
+		return -EINVAL;
+	if (!port_is_alone(id))
+		return -EADDRINUSE;
+	id->backlog = backlog > 0 && backlog < CM_BACKLOG_MAX ? backlog : CM_BACKLOG_MAX;
+	id->state = ID_LISTENING;
+	return 0;
+}
+
+int cm_id_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
+{
+	int err;
+
+	if (id->state != ID_ROUTE_RESOLVED)
+		return -EINVAL;
+	err = id->qp_type == QPT_UD ? sidr_connect(id, param, now_ns) : active_connect(id, param, now_ns);
+	if (!err)
+		id->state = ID_CONNECTING;
+	return err;
+}
+
+int cm_id_accept(struct cm_id *id, uint64_t uid, const struct cm_param *param, uint64_t now_ns)
+{
+	int err;
+
+	if (!id->conn)
+		return -EINVAL;
+	err = id->qp_type == QPT_UD ? sidr_accept(id->conn, param) : passive_accept(id->conn, param, now_ns);
+	if (!err)
+		id->uid = uid;
+	return err;
+}
+
+int cm_id_confirm(struct cm_id *id, uint64_t now_ns)
+{
+	if (!id->conn || id->conn->state != CONN_REP_RCVD)
+		return -EINVAL;
+	active_confirm(id->conn);
+	return 0;
+}
+
+int cm_id_established(struct cm_id *id)
+{
+	if (!id->conn || id->conn->state != CONN_REP_SENT)
+		return -EINVAL;
+	passive_established(id->conn);
+	return 0;
+}
+
+int cm_id_reject(struct cm_id *id, uint16_t reason, const uint8_t *data, size_t len)
+{
+	struct conn *c = id->conn;
+
+	if (!c)
+		return -EINVAL;
+	switch (c->state) {
+	case CONN_SIDR_REQ_RCVD:
+		if (len > CM_SIDR_REP_DATA_LEN)
+			return -EINVAL;
+		sidr_refuse(c, data, len);
+		return 0;
+	case CONN_REQ_SENT:
+	case CONN_REQ_RCVD:
+	case CONN_REP_RCVD:
+	case CONN_REP_SENT:
+		if (len > CM_REJ_DATA_LEN)
+			return -EINVAL;
+		hangup_refuse(c, reason, data, len);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+int cm_id_disconnect(struct cm_id *id, uint64_t now_ns)
+{
+	struct conn *c = id->conn;
+
+	if (id->gid_index < 0)
+		return -EINVAL;
+	if (c && c->state == CONN_ESTABLISHED)
+		hangup_start(c, now_ns);
+	else if (c && c->state == CONN_DREQ_RCVD)
+		hangup_answer(c, now_ns);
+	return 0;
+}
+
+/* ---- options and queries -------------------------------------------------------------------------------- */
+
+void cm_id_set_tos(struct cm_id *id, uint8_t tos)
+{
+	id->tos = tos;
+}
+
+int cm_id_set_ack_timeout(struct cm_id *id, uint8_t code)
+{
+	if (code > 31)
+		return -EINVAL;
+	id->ack_timeout = code;
+	id->ack_timeout_set = true;
+	return 0;
+}
+
+/* Not only before the bind: what is taken back then is of use to who binds next. */
+int cm_id_set_reuse(struct cm_id *id, bool reuse)
+{
+	if (reuse && id->state != ID_IDLE && id->state != ID_BOUND)
+		return -EINVAL;
+	id->reuse = reuse;
+	return 0;
+}
+
+int cm_id_set_afonly(struct cm_id *id, bool afonly)
+{
+	if (id->state != ID_IDLE && id->state != ID_BOUND)
+		return -EINVAL;
+	id->afonly = afonly;
+	return 0;
+}
+
+void cm_id_query(const struct cm_id *id, struct cm_id_info *info)
+{
+	*info = (struct cm_id_info){.space = id->space,
+				    .local = id->local,
+				    .remote = id->remote,
+				    .gid_index = id->gid_index,
+				    .resolved = id->remote.family != CM_NO_FAMILY && id->state != ID_ADDR_RESOLVED,
+				    .tos = id->tos,
+				    .ack_timeout = id->ack_timeout,
+				    .flow_label = flow_label_of(id->local.port, id->remote.port)};
+	if (id->gid_index >= 0 && id->remote.family != CM_NO_FAMILY)
+		info->mtu = path_mtu_code(id->cm, id->gid_index, id->remote.ip);
+}

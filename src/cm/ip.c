@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses in private data and services as port numbers (IBTA A11). */
+#include <string.h>
+
+#include "cm/state.h"
+
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+bool ip_is_ipv4(const uint8_t *ip)
+{
+	return !memcmp(ip, mapped, sizeof(mapped));
+}
+
+/* On the wire an IPv4 address has zeros before it. */
+static void to_wire(uint8_t *to, const uint8_t *ip)
+{
+	memcpy(to, ip, 16);
+	if (ip_is_ipv4(ip))
+		memset(to, 0, sizeof(mapped));
+}
+
+static bool from_wire(uint8_t *to, const uint8_t *from, uint8_t ip_version)
+{
+	static const uint8_t zeros[12];
+
+	memcpy(to, from, 16);
+	if (ip_version == 6)
+		return true;
+	memcpy(to, mapped, sizeof(mapped));
+	return ip_version == 4 && !memcmp(from, zeros, sizeof(zeros));
+}
+
+void ip_encode(uint8_t *private_data, const struct cm_id *id)
+{
+	struct cm_ip ip = {.ip_version = ip_is_ipv4(id->remote.ip) ? 4 : 6, .sport = id->local.port};
+
+	to_wire(ip.src, id->local.ip);
+	to_wire(ip.dst, id->remote.ip);
+	cm_ip_encode(private_data, &ip);
+}
+
+bool ip_decode(const uint8_t *private_data, const struct flow *in, uint64_t service_id, struct cm_addr *local,
+	       struct cm_addr *remote)
+{
+	struct cm_addr from = {.ifindex = in->ifindex}, to = {.ifindex = in->ifindex};
+	struct cm_ip ip;
+
+	cm_ip_decode(&ip, private_data);
+	if (ip.version || !from_wire(from.ip, ip.src, ip.ip_version) || !from_wire(to.ip, ip.dst, ip.ip_version) ||
+	    memcmp(from.ip, in->src, sizeof(from.ip)) || memcmp(to.ip, in->dst, sizeof(to.ip)))
+		return false;
+	from.family = to.family = ip.ip_version;
+	from.port = ip.sport;
+	to.port = (uint16_t)service_id;
+	*local = to;
+	*remote = from;
+	return true;
+}
+
+uint64_t service_id_of(enum cm_space space, uint16_t port)
+{
+	return (uint64_t)space << 16 | port;
+}
+
+bool service_space(uint64_t service_id, enum cm_space *space)
+{
+	uint64_t s = service_id >> 16;
+
+	if (s != CM_SPACE_TCP && s != CM_SPACE_UDP && s != CM_SPACE_IB)
+		return false;
+	*space = (enum cm_space)s;
+	return true;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An intrusive hash table by 64-bit keys, which need not be unique. It grows with what it holds; where there is no
+ * memory to grow it only becomes slower. Keys that a peer chooses are hashed with a secret by the caller first.
+ */
+#ifndef CM_MAP_H
+#define CM_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+
+struct map_node {
+	struct map_node *next;
+	uint64_t key;
+	bool in;
+};
+
+enum { MAP_BUCKETS_MIN = 64 };
+
+struct map {
+	const struct alloc *alloc;
+	struct map_node **grown; /* NULL: `buckets` is the table */
+	uint32_t bucket_count;
+	uint32_t count;
+	struct map_node *buckets[MAP_BUCKETS_MIN];
+};
+
+/* Borrows alloc for the table's life; takes nothing from it yet. */
+void map_init(struct map *, const struct alloc *);
+/* Nodes that are still there stay the caller's. */
+void map_fini(struct map *);
+/* The node must be in no table. */
+void map_add(struct map *, struct map_node *, uint64_t key);
+/* Harmless on a node that is in no table. */
+void map_remove(struct map *, struct map_node *);
+/* The first of those with the key, and the next after one; NULL: there is none (any more). */
+struct map_node *map_first(const struct map *, uint64_t key);
+struct map_node *map_next(const struct map_node *);
+
+#endif

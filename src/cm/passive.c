@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The side that is asked (IBTA 12.9.7.2). A REQ's way in is a list of checks, each a row of what is wrong with it; the
+ * first that fails decides the answer. The program then has its time: the peer is asked for patience when it repeats
+ * itself.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "cm/state.h"
+#include "wire/cm_rej.h"
+#include "wire/cm_rep.h"
+#include "wire/cm_req.h"
+
+struct request {
+	const struct flow *in;
+	uint64_t tid;
+	struct cm_req req;
+	enum cm_space space;
+	struct cm_addr local, remote; /* by its IP header */
+	struct cm_id *listener;
+	int gid_index;
+};
+
+enum { NOT_REFUSED = 0 };
+
+/* What no peer in its right mind sends is not answered: REQ's sender cannot be named then. */
+static bool req_makes_sense(const struct cm_req *req)
+{
+	return req->local_comm_id && req->qpn > GSI_QPN && req->qpn != 0xffffff && req->mtu >= 1 && req->mtu <= 5;
+}
+
+static bool transport_is_known(const struct cm_req *req)
+{
+	return req->transport == CM_TRANSPORT_RC || req->transport == CM_TRANSPORT_UC;
+}
+
+static bool gids_are_the_packets(const struct request *r)
+{
+	return !memcmp(r->req.primary.local_gid, r->in->src, 16) && !memcmp(r->req.primary.remote_gid, r->in->dst, 16);
+}
+
+/* The reason to refuse, by the order of docs/rdmacm.md 3.2. */
+static uint16_t judge(struct cm *cm, struct request *r)
+{
+	bool addressed = ip_decode(r->req.private_data, r->in, r->req.service_id, &r->local, &r->remote);
+
+	if (!transport_is_known(&r->req))
+		return CM_REJ_TRANSPORT;
+	/* Without a header that can be read the packet's own address says who is meant. */
+	if (!addressed)
+		r->local = (struct cm_addr){.port = (uint16_t)r->req.service_id};
+	if (!addressed)
+		memcpy(r->local.ip, r->in->dst, sizeof(r->local.ip));
+	r->listener = service_space(r->req.service_id, &r->space) ? port_listener(cm, r->space, &r->local) : NULL;
+	if (!r->listener || r->listener->qp_type == QPT_UD)
+		return CM_REJ_SERVICE_ID;
+	if (!gids_are_the_packets(r))
+		return CM_REJ_GID;
+	if (r->req.mtu > path_mtu_code(cm, r->gid_index, r->in->src))
+		return CM_REJ_MTU;
+	return addressed ? NOT_REFUSED : CM_REJ_CONSUMER;
+}
+
+static void refuse(struct cm *cm, const struct request *r, uint16_t reason)
+{
+	struct flow back = message_flow_back(r->in);
+	uint8_t mtu = (uint8_t)(path_mtu_code(cm, r->gid_index, r->in->src) << 4);
+
+	message_rej(cm, &back, r->tid,
+		    &(struct refusal){.remote_comm_id = r->req.local_comm_id,
+				      .answered = CM_ANSWERED_REQ,
+				      .reason = reason,
+				      .info = &mtu,
+				      .info_len = reason == CM_REJ_MTU ? 1 : 0});
+}
+
+/* The same REQ again, or one that bears a number we still know (IBTA 12.9.8.3.2, 12.10.4). */
+static void answer_again(struct conn *c, const struct request *r)
+{
+	if (c->state == CONN_REQ_RCVD)
+		message_mra(c, CM_ANSWERED_REQ);
+	else if (c->state == CONN_TIMEWAIT)
+		refuse(c->cm, r, CM_REJ_STALE);
+	/* In other states our REP or DREQ has a timer of its own. */
+}
+
+/* IBTA 12.9.8.3.1: the peer has forgotten a connection with this queue pair of its own, so it is over for us too. */
+static void end_stale(struct conn *stale, const struct request *r, uint64_t now_ns)
+{
+	refuse(stale->cm, r, CM_REJ_STALE);
+	if (stale->state == CONN_ESTABLISHED)
+		hangup_start(stale, now_ns);
+}
+
+static void take_req(struct conn *c, const struct request *r)
+{
+	const struct cm_req *req = &r->req;
+
+	c->tid = r->tid;
+	c->sq_psn = req->psn;
+	c->rq_psn = random_psn(c->cm);
+	/* Each side's wish is the other's promise. */
+	c->responder_resources = req->initiator_depth;
+	c->initiator_depth = req->responder_resources;
+	c->retry_count = req->retry_count;
+	c->rnr_retry_count = req->rnr_retry_count;
+	c->mtu = req->mtu;
+	c->ack_timeout = req->primary.ack_timeout;
+	c->traffic_class = req->primary.traffic_class;
+	c->flow_label = req->primary.flow_label;
+	c->service_id = req->service_id;
+	conn_know_remote(c, req->ca_guid, req->local_comm_id, req->qpn);
+}
+
+static struct cm_param param_of(const struct cm_req *req)
+{
+	struct cm_param p = {.qpn = req->qpn,
+			     .responder_resources = req->initiator_depth,
+			     .initiator_depth = req->responder_resources,
+			     .flow_control = req->flow_control,
+			     .retry_count = req->retry_count,
+			     .rnr_retry_count = req->rnr_retry_count,
+			     .srq = req->srq,
+			     .data_len = CM_REQ_PRIVATE};
+
+	memcpy(p.data, req->private_data + CM_IP_LEN, CM_REQ_PRIVATE);
+	return p;
+}
+
+/*
+ * An id and a conn for the request, shown to the listener. What there is no room for is not answered: the peer repeats
+ * itself, and there may be room then.
+ */
+static void admit(struct cm *cm, const struct request *r)
+{
+	struct flow back = message_flow_back(r->in);
+	struct cm_param param = param_of(&r->req);
+	struct cm_id *id = id_for_request(r->listener, &r->local, &r->remote);
+	struct conn *c = id ? conn_create(cm, id, &back) : NULL;
+
+	if (!c)
+		goto drop_id;
+	take_req(c, r);
+	id->ack_timeout = c->ack_timeout;
+	id->tos = c->traffic_class;
+	if (event_tell_request(r->listener, id, &param, false))
+		goto close_conn;
+	conn_move(c, CONN_REQ_RCVD);
+	return;
+
+close_conn:
+	conn_close(c);
+drop_id:
+	if (id)
+		id_drop(id);
+}
+
+void passive_req(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)
+{
+	struct request r = {.in = in, .tid = mad->tid, .gid_index = gid_index_of(cm, in->dst, in->ifindex)};
+	struct conn *known;
+	uint16_t reason;
+
+	cm_req_decode(&r.req, msg);
+	if (r.gid_index < 0 || !req_makes_sense(&r.req))
+		return;
+	if (mad->class_version != CM_CLASS_VERSION) {
+		refuse(cm, &r, CM_REJ_CLASS_VERSION);
+		return;
+	}
+	known = conn_find_remote(cm, in, r.req.ca_guid, r.req.local_comm_id);
+	if (known) {
+		answer_again(known, &r);
+		return;
+	}
+	known = conn_find_remote_qpn(cm, in, r.req.ca_guid, r.req.qpn);
+	if (known) {
+		end_stale(known, &r, now_ns);
+		return;
+	}
+	reason = judge(cm, &r);
+	if (reason)
+		refuse(cm, &r, reason);
+	else
+		admit(cm, &r);
+}
+
+/* ---- the program's answer --------------------------------------------------------------------- */
+
+int passive_accept(struct conn *c, const struct cm_param *param, uint64_t now_ns)
+{
+	struct cm_rep rep = {.local_comm_id = c->local_comm_id,
+			     .remote_comm_id = c->remote_comm_id,
+			     .qpn = param->qpn,
+			     .psn = c->rq_psn,
+			     .responder_resources = param->responder_resources,
+			     .initiator_depth = param->initiator_depth,
+			     .flow_control = param->flow_control,
+			     .rnr_retry_count = param->rnr_retry_count < 7 ? param->rnr_retry_count : 7,
+			     .srq = param->srq,
+			     .ca_guid = c->cm->ca_guid};
+
+	if (c->state != CONN_REQ_RCVD || param->data_len > CM_REP_DATA_LEN)
+		return -EINVAL;
+	memcpy(rep.private_data, param->data, param->data_len);
+	c->local_qpn = param->qpn;
+	c->responder_resources = param->responder_resources;
+	c->initiator_depth = param->initiator_depth;
+	message_start(c->mad, CM_REP, c->tid);
+	cm_rep_encode(c->mad + MAD_HEADER_LEN, &rep);
+	conn_move(c, CONN_REP_SENT);
+	conn_send_repeatedly(c, now_ns);
+	return 0;
+}
+
+void passive_established(struct conn *c)
+{
+	static const struct cm_param nothing = {.data_len = CM_RTU_DATA_LEN};
+
+	conn_move(c, CONN_ESTABLISHED);
+	event_tell(c->id, CM_ESTABLISHED, 0, &nothing);
+}
+
+void passive_rtu(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)
+{
+	struct cm_rtu rtu;
+	struct conn *c;
+
+	cm_rtu_decode(&rtu, msg);
+	c = conn_find(cm, rtu.remote_comm_id);
+	if (c && c->state == CONN_REP_SENT && rtu.local_comm_id == c->remote_comm_id && conn_is_peer(c, in))
+		passive_established(c);
+}

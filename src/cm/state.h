@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of cm share.
+ *
+ * An id is the program's end of a conversation, a conn is the wire's. An id gets its conn when it asks for a connection
+ * or is made by a request for one; the conn may go first (refused, timed out) and may outlive the id (hanging up,
+ * waiting until nothing of the old connection can be under way).
+ *
+ * The life cycle of a conn (IBTA 12.9.7, 12.9.8). Left the active side, right the passive:
+ *
+ *      REQ_SENT                          REQ_RCVD
+ *         | REP                             | accept
+ *      REP_RCVD                          REP_SENT
+ *         | confirm: RTU                    | RTU, or heard on the queue pair
+ *         +---------> ESTABLISHED <---------+
+ *        disconnect |             | DREQ
+ *            DREQ_SENT -------> DREQ_RCVD
+ *   DREP, or silence |   DREQ     | disconnect: DREP
+ *                    +-> TIMEWAIT <
+ *
+ *      SIDR_REQ_SENT                     SIDR_REQ_RCVD
+ *
+ * From every state but TIMEWAIT a refusal, a loss of patience or the end of the id leads to CLOSED or TIMEWAIT. A conn
+ * that is CLOSED is gone: conn_close() is the last that may be done with it.
+ *
+ *   state           in the tables by                         timer      `mad` is repeated
+ *   REQ_SENT        local id                                 repeat     REQ
+ *   REP_RCVD        local id, peer's id, peer's QPN          -          -
+ *   REQ_RCVD        local id, peer's id, peer's QPN          -          -
+ *   REP_SENT        as REQ_RCVD                              repeat     REP
+ *   ESTABLISHED     as REQ_RCVD                              -          -
+ *   DREQ_SENT       as REQ_RCVD                              repeat     DREQ
+ *   DREQ_RCVD       as REQ_RCVD                              -          -
+ *   TIMEWAIT        as REQ_RCVD, as far as it was known      its end    -
+ *   SIDR_REQ_SENT   local id                                 repeat     SIDR_REQ
+ *   SIDR_REQ_RCVD   local id, peer's id                      -          -
+ */
+#ifndef CM_STATE_H
+#define CM_STATE_H
+
+#include "base/list.h"
+#include "base/pool.h"
+#include "base/prng.h"
+#include "base/timer.h"
+#include "cm/cm.h"
+#include "cm/map.h"
+#include "wire/cm_msg.h"
+
+enum conn_state {
+	CONN_NEW, /* not yet anything */
+	CONN_REQ_SENT,
+	CONN_REP_RCVD,
+	CONN_REQ_RCVD,
+	CONN_REP_SENT,
+	CONN_ESTABLISHED,
+	CONN_DREQ_SENT,
+	CONN_DREQ_RCVD,
+	CONN_TIMEWAIT,
+	CONN_SIDR_REQ_SENT,
+	CONN_SIDR_REQ_RCVD,
+	CONN_CLOSED,
+	CONN_STATES
+};
+
+enum {
+	CM_SENDS_MAX = 16,              /* of one message (IBTA 12.9.8.5: max CM retries 15) */
+	CM_OUT_MAX = 4096,              /* answers that wait to be sent; more are lost, as on the wire */
+	CM_SERVICE_TIMEOUT = 24,        /* what our MRA asks for: 68.7 s */
+	CM_SERVICE_TIMEOUT_MAX = 24,    /* what a peer's gets */
+	CM_ACK_TIMEOUT = 17,            /* 0.54 s, unless the program says otherwise */
+	CM_REMOTE_CM_TIMEOUT = 20,      /* 4.3 s: what REQ grants the peer for its answer */
+	CM_LOCAL_CM_TIMEOUT = 18,       /* 1.07 s: how soon the peer may repeat REP */
+	CM_HOP_LIMIT = 64,
+	CM_REQ_PRIVATE = 56,            /* of a program's bytes, behind the IP header */
+	CM_SIDR_REQ_PRIVATE = 180
+};
+
+#define CM_REPEAT_NS_MIN UINT64_C(250000000)
+#define CM_REPEAT_NS_MAX UINT64_C(4000000000)
+#define CM_QKEY          0x01234567u /* of the port spaces for datagrams (the field's convention) */
+
+struct conn {
+	struct cm *cm;
+	struct cm_id *id; /* NULL: nobody is told any more */
+	struct list link; /* in cm->conns */
+	enum conn_state state;
+	bool active;      /* this end sent REQ */
+	bool patient;     /* the peer's MRA in this state was heeded */
+	uint8_t sends;    /* of `mad` */
+	struct timer timer;
+	struct flow flow; /* to the peer */
+	uint64_t tid;     /* of the REQ or SIDR_REQ; DREQ's own later */
+
+	uint32_t local_comm_id, remote_comm_id; /* of datagrams the request id, on either side */
+	uint64_t remote_guid;
+	uint32_t local_qpn, remote_qpn;
+	struct map_node by_local, by_remote, by_remote_qpn;
+
+	/* As this end's queue pair is to have it. */
+	uint32_t rq_psn, sq_psn;
+	uint8_t responder_resources, initiator_depth;
+	uint8_t retry_count, rnr_retry_count;
+	uint8_t mtu; /* code */
+	uint8_t ack_timeout; /* code, the queue pair's */
+	uint8_t traffic_class;
+	uint32_t flow_label;
+	uint64_t service_id;
+
+	uint8_t mad[MAD_LEN]; /* what is repeated */
+};
+
+/* The program's side of the story; kernels call these by the same names. */
+enum id_state {
+	ID_IDLE,
+	ID_BOUND,
+	ID_ADDR_RESOLVED,
+	ID_ROUTE_RESOLVED,
+	ID_LISTENING,
+	ID_CONNECTING, /* asked, was asked, or is connected */
+	ID_DISCONNECTED
+};
+
+struct event;
+
+struct cm_id {
+	struct cm *cm;
+	struct cm_channel *channel;
+	struct list link; /* in channel->ids */
+	struct map_node by_number;
+	struct map_node by_port; /* bound: where ports are looked up */
+	uint64_t uid;
+	uint32_t number;
+	uint32_t events_taken;
+	enum id_state state;
+	enum cm_space space;
+	enum qp_type qp_type;
+	struct cm_addr local, remote;
+	int gid_index;
+	struct conn *conn;
+	int backlog; /* a listener: requests that may still wait */
+	uint8_t tos;
+	uint8_t ack_timeout; /* code */
+	bool ack_timeout_set, reuse, afonly;
+	struct event *request; /* made it, and no program has taken it; NULL: otherwise */
+};
+
+struct cm_channel {
+	struct cm *cm;
+	struct list link;    /* in cm->channels */
+	struct list stirred; /* in cm->stirred */
+	struct list ids;
+	struct list events;
+	size_t event_count;
+	void *owner;
+};
+
+/* An event that nobody took. */
+struct event {
+	struct list link;
+	struct cm_id *id;     /* whose events_taken counts it */
+	struct cm_id *made;   /* a CM_CONNECT_REQUEST: the new id */
+	struct cm_event event;
+};
+
+struct out {
+	struct list link;
+	struct flow flow;
+	uint8_t mad[MAD_LEN];
+};
+
+struct cm {
+	struct alloc alloc;
+	struct pool pool;
+	struct prng prng; /* ports; what a peer must not guess comes from the secret */
+	struct timers timers;
+	uint8_t secret[16];       /* of numbers that are drawn */
+	uint8_t table_secret[16]; /* of hash keys */
+	uint64_t serial;       /* of PSNs and transaction ids */
+	uint32_t next_comm_id; /* goes through the permutation */
+	uint32_t slot;
+	uint64_t ca_guid;
+	struct nic_gid gids[NIC_GIDS_MAX];
+	uint32_t gid_count;
+	uint16_t port_first, port_last;
+
+	struct list conns;
+	struct map by_local;  /* comm id -> conn */
+	struct map by_remote; /* the peer's GUID and comm id, or address and request id -> conn */
+	struct map by_remote_qpn;
+	struct list channels;
+	struct list stirred;
+	struct map by_number; /* -> id */
+	struct map by_port;   /* port space and port -> id */
+	uint32_t id_count, next_number;
+	uint32_t half_open_count;
+
+	struct list out;
+	uint32_t out_count;
+};
+
+/* ---- message.c: what is sent ------------------------------------------------------------------ */
+
+/* Starts a MAD in *mad: header and zeros. */
+void message_start(uint8_t *mad, enum cm_attribute, uint64_t tid);
+/* Takes a copy; lost where too many wait or memory runs out, as it might be on the wire. */
+void message_send(struct cm *, const struct flow *, const uint8_t *mad);
+/* Where an answer to what came by this flow goes. */
+struct flow message_flow_back(const struct flow *);
+
+/* A refusal. `info` and `data` may be NULL with a length of 0; what is too long for the message is cut. */
+struct refusal {
+	uint32_t local_comm_id, remote_comm_id;
+	uint8_t answered; /* enum cm_answered */
+	uint16_t reason;
+	const uint8_t *info;
+	size_t info_len;
+	const uint8_t *data;
+	size_t data_len;
+};
+
+void message_rej(struct cm *, const struct flow *to, uint64_t tid, const struct refusal *);
+void message_mra(const struct conn *, uint8_t answered);
+void message_rtu(const struct conn *);
+void message_drep(struct cm *, const struct flow *to, uint64_t tid, uint32_t local_comm_id, uint32_t remote_comm_id);
+
+/* ---- conn.c: life cycle ------------------------------------------------------------------------ */
+
+/* With a communication id of its own, in CONN_NEW; NULL: no memory. */
+struct conn *conn_create(struct cm *, struct cm_id *, const struct flow *);
+/* The one that moves. The move must be a legal one; the state's invariants are set up by it. */
+void conn_move(struct conn *, enum conn_state);
+/* To CLOSED, and away with it; its id, if any, has no conn then. */
+void conn_close(struct conn *);
+/* The id lets go of it: it goes on by itself, or is closed. */
+void conn_abandon(struct conn *, uint64_t now_ns);
+/* Sends `mad`, which is complete, and repeats it while the state lasts. */
+void conn_send_repeatedly(struct conn *, uint64_t now_ns);
+/* The peer asks for 4.096 us << service_timeout; heard once a state. */
+void conn_be_patient(struct conn *, uint8_t service_timeout, uint64_t now_ns);
+void conn_to_timewait(struct conn *, uint64_t now_ns);
+void conn_expire(struct conn *, uint64_t now_ns);
+
+/* Makes the peer's names known, by which the conn is found. */
+void conn_know_remote(struct conn *, uint64_t guid, uint32_t comm_id, uint32_t qpn);
+struct conn *conn_find(const struct cm *, uint32_t local_comm_id);
+/* One with that peer: the same GUID and communication id, or QPN, from the same address. */
+struct conn *conn_find_remote(const struct cm *, const struct flow *in, uint64_t guid, uint32_t comm_id);
+struct conn *conn_find_remote_qpn(const struct cm *, const struct flow *in, uint64_t guid, uint32_t qpn);
+/* Whether what came by this flow is from the conn's peer. */
+bool conn_is_peer(const struct conn *, const struct flow *in);
+uint64_t timeout_ns(uint8_t code); /* 4.096 us << code */
+uint32_t random_psn(struct cm *);
+uint64_t random_tid(struct cm *, uint32_t comm_id);
+
+/* ---- active.c, passive.c, hangup.c, sidr.c ------------------------------------------------------ */
+
+int active_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
+void active_confirm(struct conn *);
+void active_rep(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
+
+void passive_req(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
+int passive_accept(struct conn *, const struct cm_param *, uint64_t now_ns);
+void passive_established(struct conn *);
+void passive_rtu(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
+
+void hangup_start(struct conn *, uint64_t now_ns); /* DREQ */
+void hangup_answer(struct conn *, uint64_t now_ns); /* DREP */
+/* REJ to the peer, whatever it waits for; the conn is closed. */
+void hangup_refuse(struct conn *, uint16_t reason, const uint8_t *data, size_t len);
+void hangup_dreq(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
+void hangup_drep(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
+void hangup_rej(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
+void hangup_mra(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
+
+int sidr_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
+int sidr_accept(struct conn *, const struct cm_param *);
+void sidr_refuse(struct conn *, const uint8_t *data, size_t len);
+void sidr_req(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
+void sidr_rep(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
+
+/* ---- event.c ------------------------------------------------------------------------------------ */
+
+/*
+ * An event for the id of a conversation that goes on, if it has a uid. Out of memory, it is not told; the id's state
+ * says the same at the next call.
+ */
+void event_tell(struct cm_id *, enum cm_event_type, int status, const struct cm_param *);
+void event_tell_datagram(struct cm_id *, const struct ah_attr *, const struct cm_param *);
+/* A request for `made`, told to its listener. -ENOMEM, or -EAGAIN: it has too many already. */
+int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *, bool datagram);
+/* Those that nobody took, the request that made the id among them; requests for it are refused. */
+void event_forget(struct cm_id *, uint64_t now_ns);
+void event_move(struct cm_id *, struct cm_channel *to);
+
+/* ---- id.c, port.c ------------------------------------------------------------------------------- */
+
+/* An id for a request: bound to the listener's port, with the conversation's addresses. NULL: no memory, too many. */
+struct cm_id *id_for_request(struct cm_id *listener, const struct cm_addr *local, const struct cm_addr *remote);
+/* It was never shown to a program, and will not be; refuses nothing. */
+void id_drop(struct cm_id *);
+/* A GID index, or -1. */
+int gid_index_of(const struct cm *, const uint8_t *ip, uint32_t ifindex);
+uint8_t mtu_code(uint32_t bytes);
+/* The largest that the way to `remote` carries from our side, as a code. */
+uint8_t path_mtu_code(const struct cm *, int gid_index, const uint8_t *remote);
+bool addr_is_wildcard(const struct cm_addr *);
+uint32_t flow_label_of(uint16_t sport, uint16_t dport);
+
+int port_bind(struct cm_id *, const struct cm_addr *);
+void port_leave(struct cm_id *);
+/* Whether the id may listen: nobody shares its port. */
+bool port_is_alone(const struct cm_id *);
+/* The listener for what comes to this address, or NULL. */
+struct cm_id *port_listener(const struct cm *, enum cm_space, const struct cm_addr *to);
+
+/* ---- ip.c: the IP header in private data --------------------------------------------------------- */
+
+bool ip_is_ipv4(const uint8_t *ip);
+/* Addresses as the annex has them, before `len` bytes of a program's. */
+void ip_encode(uint8_t *private_data, const struct cm_id *);
+/* False: the header is none of version 0, or speaks of other addresses than the packet's own. */
+bool ip_decode(const uint8_t *private_data, const struct flow *in, uint64_t service_id, struct cm_addr *local,
+	       struct cm_addr *remote);
+uint64_t service_id_of(enum cm_space, uint16_t port);
+/* False: no space that anybody can listen in. */
+bool service_space(uint64_t service_id, enum cm_space *);
+
+#endif
