@@ -10,12 +10,12 @@
  *     control.c    CNPs, RTT probes, slow-packet signals           (either)
  *     seal.c       whether a packet proves that it is the peer's (either)
  *     caps.c       whether the peer speaks veRoCE, and what beyond its base (13.1)
- *     requests.c   send WQEs to packets in Q                      (requester)
- *     fence_indicator.c  which of them may not be under way together  (requester)
- *     requested.c  packets in Q to memory and receive WQEs        (responder)
+ *     requester.c  send WQEs to packets in Q
+ *     fence_indicator.c  which send WQEs may not be under way together
+ *     completer.c  packets in R to memory; what completes a send WQE
+ *     responder.c  packets in Q to memory and receive WQEs
+ *     responder_reads.c  READs and atomics executed, and their results to packets in R
  *     early.c      early packets that wait for their turn         (either)
- *     responses.c  READs and atomics executed, and their results to packets in R   (responder)
- *     results.c    packets in R to memory; what completes a WQE   (requester)
  *     acks.c       when a receiver acknowledges, and how          (either)
  *     rxshare.c    equal shares of the receiver's port (13.2)      (either)
  *     recovery.c   what acknowledgements and time do to a sender  (either)
@@ -497,7 +497,7 @@ void control_slow(struct transport *, struct qp *, uint32_t psn, uint64_t now_ns
 uint64_t control_deadline(const struct qp *);
 void control_expire(struct transport *, struct qp *, uint64_t now_ns);
 
-/* ---- requests.c ------------------------------------------------------------------------------------ */
+/* ---- requester.c ------------------------------------------------------------------------------------ */
 
 /* Requests, lost ones first. True: stopped for lack of room or budget only. */
 bool requests_output(struct transport *, struct qp *, uint64_t now_ns);
@@ -508,7 +508,7 @@ void requests_let_more(struct transport *, struct qp *);
 /* Sends the READ or atomic of that SQ index once more, although it was acknowledged. */
 void requests_ask_again(struct transport *, struct qp *, uint32_t index);
 
-/* ---- requested.c ------------------------------------------------------------------------------------ */
+/* ---- responder.c ------------------------------------------------------------------------------------ */
 
 void requested_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		     uint64_t now_ns);
@@ -563,7 +563,7 @@ void early_free(struct transport *, struct early_packet *);
 /* Frees all that are recorded; the records are to be dropped next. */
 void early_drop(struct transport *, struct receiver *);
 
-/* ---- responses.c -------------------------------------------------------------------------------------- */
+/* ---- responder_reads.c -------------------------------------------------------------------------------------- */
 
 /* Executes a READ or atomic whose turn has come. */
 enum rx_verdict responses_execute(struct transport *, struct qp *, const struct rx_meta *,
@@ -603,7 +603,7 @@ void responses_answered(struct transport *, struct qp *, const struct veroce_pac
 /* Slots up to response MSN r are done with. */
 void responses_release(struct qp *, uint32_t r);
 
-/* ---- results.c ------------------------------------------------------------------------------- */
+/* ---- completer.c ------------------------------------------------------------------------------- */
 
 void results_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		   uint64_t now_ns);

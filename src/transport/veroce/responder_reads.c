@@ -184,7 +184,7 @@ static uint32_t payload_of(const struct qp *qp, const struct rd_resource *res, u
 	return left < qp->mtu ? left : qp->mtu;
 }
 
-/* As requests.c: 0: no room; -1: the region or its memory is gone. */
+/* As requester.c: 0: no room; -1: the region or its memory is gone. */
 static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t psn, uint32_t po,
 		       uint32_t path, bool again, bool ackreq, uint64_t now_ns)
 {
@@ -304,7 +304,7 @@ void responses_answered(struct transport *tp, struct qp *qp, const struct veroce
 		region_gone(tp, qp, tx_record(tx, w->asked_psn)->item);
 }
 
-/* As requests.c: lays out Middle packet `po` of a READ's response behind the one before it. */
+/* As requester.c: lays out Middle packet `po` of a READ's response behind the one before it. */
 static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource *res, uint32_t po,
 		   int path, uint32_t psn)
 {
