@@ -41,7 +41,7 @@ bool acks_nak_ready(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
 
-	if (vr->w->fatal && !vr->w->cut_short && responses_pending(qp))
+	if (vr->w->fatal && !vr->w->cut_short && responder_reads_pending(qp))
 		return false;
 	return vr->w->q_in.nak_due || vr->w->r_in.nak_due;
 }

@@ -57,7 +57,7 @@ static bool place(struct transport *tp, struct qp *qp, struct send_wqe *w,
 				   from, len);
 }
 
-void results_complete(struct transport *tp, struct qp *qp, uint64_t now_ns)
+void veroce_completer_complete(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	uint32_t una = qp->sq.una;
@@ -102,7 +102,7 @@ static void finish(struct transport *tp, struct qp *qp, uint32_t r, uint64_t now
 	/* The answer to a request acknowledges it and all requests before it: they were executed in order. */
 	if (tx_is_outstanding(&vr->w->q.tx, w->psn_first))
 		recovery_acked_to(tp, qp, &vr->w->q, w->psn_first, w->msn, now_ns);
-	results_complete(tp, qp, now_ns);
+	veroce_completer_complete(tp, qp, now_ns);
 	qp_activate(tp, qp);
 }
 
@@ -143,7 +143,7 @@ static void fail(struct transport *tp, struct qp *qp, enum wc_status status, uin
 	request_fail_in_turn(tp, qp, index, status, now_ns);
 }
 
-bool results_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		    const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -247,7 +247,7 @@ static bool early(struct transport *tp, struct qp *qp, const struct veroce_packe
 	       rx_record(&in->rx, &tp->pool, p->bth.psn, p->info->flags & F_END ? &meta : NULL);
 }
 
-void results_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+void veroce_completer_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		   const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;

@@ -282,12 +282,12 @@ static void take_msn(struct transport *tp, struct qp *qp, const struct sender *s
 	struct veroce *vr = qp->veroce;
 
 	if (!is_q(qp, s)) {
-		responses_release(qp, msn);
+		responder_reads_release(qp, msn);
 		return;
 	}
 	if (psn_diff(msn, vr->acked_msn) > 0 && psn_diff(msn, vr->msn) <= 0)
 		vr->acked_msn = msn;
-	results_complete(tp, qp, now_ns);
+	veroce_completer_complete(tp, qp, now_ns);
 }
 
 static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
@@ -308,7 +308,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint
 		if (is_q(qp, s) && vr->w->rnr_again)
 			vr->w->rnr_again = 0;
 		if (is_q(qp, s) && vr->w->refused)
-			requests_let_more(tp, qp);
+			veroce_requester_let_more(tp, qp);
 	}
 	if (d >= 0)
 		mark_blocks(s, min_rtt_ns, a, now_ns, &news);

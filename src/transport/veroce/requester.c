@@ -329,7 +329,7 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
  * each that comes too soon is refused again. So the packet that was named goes alone; when it was taken, its
  * message, and then twice as many messages in each round.
  */
-void requests_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_ns)
+void veroce_requester_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce_work *w = qp->veroce->w;
 	struct sender *s = &w->q;
@@ -359,7 +359,7 @@ void requests_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	tx_record(&s->tx, s->tx.una)->probe = true;
 }
 
-void requests_let_more(struct transport *tp, struct qp *qp)
+void veroce_requester_let_more(struct transport *tp, struct qp *qp)
 {
 	struct veroce_work *w = qp->veroce->w;
 	const struct tx_space *tx = &w->q.tx;
@@ -381,7 +381,7 @@ void requests_let_more(struct transport *tp, struct qp *qp)
 	qp_activate(tp, qp);
 }
 
-void requests_ask_again(struct transport *tp, struct qp *qp, uint32_t index)
+void veroce_requester_ask_again(struct transport *tp, struct qp *qp, uint32_t index)
 {
 	qp->veroce->w->ask_again = true;
 	qp->veroce->w->ask_again_wqe = index;
@@ -403,7 +403,7 @@ static bool send_question(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return true;
 }
 
-bool requests_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+bool veroce_requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct sender *s = &vr->w->q;

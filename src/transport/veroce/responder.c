@@ -68,7 +68,7 @@ static struct recv_wqe *bind(struct transport *tp, struct qp *qp, uint32_t rqmsn
 	return *bound_slot(vr, rqmsn);
 }
 
-void requested_rest(struct transport *tp, struct veroce_work *w)
+void veroce_responder_rest(struct transport *tp, struct veroce_work *w)
 {
 	pool_put(&tp->pool, w->bound, bound_bytes(w->bound_size));
 	w->bound = NULL;
@@ -82,11 +82,11 @@ static struct recv_wqe *unbind(struct transport *tp, struct veroce *vr)
 	vr->rq_done = psn_add(vr->rq_done, 1);
 	/* A ring of the smallest size stays for the messages to come, until the QP rests. */
 	if (vr->rq_done == vr->w->rq_bound && vr->w->bound_size > BOUND_MIN)
-		requested_rest(tp, vr->w);
+		veroce_responder_rest(tp, vr->w);
 	return w;
 }
 
-void requested_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
+void veroce_responder_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -97,7 +97,7 @@ void requested_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 }
 
-void requested_drop(struct transport *tp, struct qp *qp)
+void veroce_responder_drop(struct transport *tp, struct qp *qp)
 {
 	while (qp->veroce->rq_done != qp->veroce->w->rq_bound)
 		rq_release(qp_source(qp), unbind(tp, qp->veroce));
@@ -269,7 +269,7 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 	const struct opcode_info *info = &veroce_opcode_table[m->opcode];
 
 	if (info->flags & (F_READ | F_ATOMIC))
-		return responses_execute(tp, qp, m, now_ns);
+		return responder_reads_execute(tp, qp, m, now_ns);
 	if (ends_silently(info->flags))
 		return RX_EXECUTE;
 	/* Receive WQEs are used in the order of their messages. */
@@ -494,12 +494,12 @@ static bool early(struct transport *tp, struct qp *qp, const struct veroce_packe
 	if (!(flags & F_END))
 		return rx_record(&in->rx, &tp->pool, p->bth.psn, NULL);
 	m = meta_of(p);
-	if (flags & (F_READ | F_ATOMIC) && responses_judge(tp, qp, &m) != RX_EXECUTE)
+	if (flags & (F_READ | F_ATOMIC) && responder_reads_judge(tp, qp, &m) != RX_EXECUTE)
 		return false;
 	return rx_record(&in->rx, &tp->pool, p->bth.psn, &m);
 }
 
-bool requested_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+bool veroce_responder_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		      const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -517,7 +517,7 @@ bool requested_middle(struct transport *tp, struct qp *qp, const struct pkt *pkt
 	return true;
 }
 
-void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
+void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		     const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -574,7 +574,7 @@ void requested_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	acks_arrived(tp, qp, in, p, hpsn, had_holes, now_ns);
 }
 
-void requested_retry_stalled(struct transport *tp, struct qp *qp, uint64_t now_ns)
+void veroce_responder_retry_stalled(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct receiver *in = &qp->veroce->w->q_in;
 	uint32_t epsn = in->rx.epsn;

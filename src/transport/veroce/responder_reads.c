@@ -30,7 +30,7 @@ static uint32_t slot_packets(const struct qp *qp, const struct rd_resource *res)
 	return res->atomic ? 1 : request_packets(res->len, qp->mtu);
 }
 
-void responses_release(struct qp *qp, uint32_t r)
+void responder_reads_release(struct qp *qp, uint32_t r)
 {
 	struct veroce_work *w = qp->veroce->w;
 
@@ -100,7 +100,7 @@ static enum rx_verdict judge_read(const struct transport *tp, const struct qp *q
 	return RX_EXECUTE;
 }
 
-enum rx_verdict responses_judge(const struct transport *tp, const struct qp *qp, const struct rx_meta *m)
+enum rx_verdict responder_reads_judge(const struct transport *tp, const struct qp *qp, const struct rx_meta *m)
 {
 	uint64_t *word;
 
@@ -132,7 +132,7 @@ static bool fit_slots(struct transport *tp, struct qp *qp)
 	return true;
 }
 
-enum rx_verdict responses_execute(struct transport *tp, struct qp *qp, const struct rx_meta *m,
+enum rx_verdict responder_reads_execute(struct transport *tp, struct qp *qp, const struct rx_meta *m,
 				  uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -289,7 +289,7 @@ static bool is_answer(const struct qp *qp, const struct veroce_packet *p, uint64
 	return now_ns - vr->w->asked_ns >= vr->pair->rto_ns;
 }
 
-void responses_answered(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
+void responder_reads_answered(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
 			uint64_t now_ns)
 {
 	struct veroce_work *w = qp->veroce->w;
@@ -381,14 +381,14 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	return 1;
 }
 
-bool responses_pending(const struct qp *qp)
+bool responder_reads_pending(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;
 
 	return psn_diff(vr->w->emit, vr->executed) <= 0 || tx_outstanding(&vr->w->r.tx);
 }
 
-bool responses_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
+bool responder_reads_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -397,7 +397,7 @@ bool responses_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 		if (vr->w->cut_short)
 			return false;
-		if (!responses_due(qp))
+		if (!responder_reads_due(qp))
 			return false;
 		sent = send_some(tp, qp, &budget, now_ns);
 		if (sent <= 0)

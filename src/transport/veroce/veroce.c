@@ -125,7 +125,7 @@ static void rest(struct transport *tp, struct qp *qp)
 	vr->psn_new = w->q.tx.nxt;
 	tx_space_drop(&w->q.tx, &tp->pool);
 	tx_space_drop(&w->r.tx, &tp->pool);
-	requested_rest(tp, w);
+	veroce_responder_rest(tp, w);
 	pool_put(&tp->pool, w->reads, w->reads_size * sizeof(*w->reads));
 	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*w->slots));
 	pool_put(&tp->pool, w, sizeof(*w));
@@ -235,7 +235,7 @@ void veroce_destroy(struct transport *tp, struct qp *qp)
 	if (!vr)
 		return;
 	if (vr->w)
-		requested_drop(tp, qp);
+		veroce_responder_drop(tp, qp);
 	drop_work(tp, qp);
 	pair_put(&tp->pairs, vr->pair);
 	alloc_put(&tp->alloc, vr, sizeof(*vr));
@@ -355,7 +355,7 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 
 	if (p->info->flags & F_REQUEST) {
 		note_established(tp, qp);
-		requested_input(tp, qp, pkt, p, now_ns);
+		veroce_responder_input(tp, qp, pkt, p, now_ns);
 		return;
 	}
 	switch (p->bth.opcode) {
@@ -368,7 +368,7 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	case OP_RC_SACK_RSP:
 		recovery_input(tp, qp, &vr->w->r, p, now_ns);
 		if (vr->w->asked_ns)
-			responses_answered(tp, qp, p, now_ns);
+			responder_reads_answered(tp, qp, p, now_ns);
 		break;
 	case OP_CNP:
 	case OP_RTT_REQUEST:
@@ -378,7 +378,7 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		break;
 	default:
 		if (can_send(qp))
-			results_input(tp, qp, pkt, p, now_ns);
+			veroce_completer_input(tp, qp, pkt, p, now_ns);
 	}
 }
 
@@ -462,8 +462,8 @@ static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
 	}
 	/* Of those that only add to an acknowledgement which is due no timer needs to know. */
 	if (flags & F_MIDDLE && is_settled(tp, qp) &&
-	    (flags & F_REQUEST ? requested_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)
-			       : can_send(qp) && results_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)))
+	    (flags & F_REQUEST ? veroce_responder_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)
+			       : can_send(qp) && veroce_completer_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)))
 		return;
 	input_any(tp, qp, rx);
 }
@@ -515,12 +515,12 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	     !acks_output(tp, qp, &vr->w->r_in, now_ns) || !control_output_cnp(tp, qp, now_ns)))
 		return true;
 	before = tp->tx.count;
-	requested_retry(tp, qp, now_ns);
+	veroce_responder_retry(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
-	more = !qp_is_paused(tp, qp) && responses_output(tp, qp, now_ns);
+	more = !qp_is_paused(tp, qp) && responder_reads_output(tp, qp, now_ns);
 	if (!more && !vr->w->fatal && !qp_is_paused(tp, qp))
-		more = requests_output(tp, qp, now_ns);
+		more = veroce_requester_output(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
 	/* Last, and short: an acknowledgement can end a train. One that waits for company goes on waiting. */
@@ -611,7 +611,7 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		request_fail_in_turn(tp, qp, index, WC_RETRY_EXC_ERR, now_ns);
 		return;
 	}
-	requests_ask_again(tp, qp, index);
+	veroce_requester_ask_again(tp, qp, index);
 }
 
 static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -635,7 +635,7 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			qp_activate(tp, qp);
 		}
 		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
-			requests_end_rnr(tp, qp, now_ns);
+			veroce_requester_end_rnr(tp, qp, now_ns);
 		recovery_expire(tp, qp, &vr->w->q, now_ns);
 		if (qp->ops == &rc_ops)
 			return; /* it fell back */
@@ -761,7 +761,7 @@ static void silence(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp->veroce->caps_ask = false;
 	if (!qp->veroce->w)
 		return;
-	requested_flush(tp, qp, now_ns);
+	veroce_responder_flush(tp, qp, now_ns);
 	/* Who calls this may be in the middle of w: it stays until the QP is reset or destroyed. */
 	forget_work(tp, qp);
 }

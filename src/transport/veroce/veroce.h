@@ -500,39 +500,39 @@ void control_expire(struct transport *, struct qp *, uint64_t now_ns);
 /* ---- requester.c ------------------------------------------------------------------------------------ */
 
 /* Requests, lost ones first. True: stopped for lack of room or budget only. */
-bool requests_output(struct transport *, struct qp *, uint64_t now_ns);
+bool veroce_requester_output(struct transport *, struct qp *, uint64_t now_ns);
 /* The time that an RNR NAK asked for is over. */
-void requests_end_rnr(struct transport *, struct qp *, uint64_t now_ns);
+void veroce_requester_end_rnr(struct transport *, struct qp *, uint64_t now_ns);
 /* Something of what was refused was taken now: more of it may go. To be called while w->refused. */
-void requests_let_more(struct transport *, struct qp *);
+void veroce_requester_let_more(struct transport *, struct qp *);
 /* Sends the READ or atomic of that SQ index once more, although it was acknowledged. */
-void requests_ask_again(struct transport *, struct qp *, uint32_t index);
+void veroce_requester_ask_again(struct transport *, struct qp *, uint32_t index);
 
 /* ---- responder.c ------------------------------------------------------------------------------------ */
 
-void requested_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
+void veroce_responder_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		     uint64_t now_ns);
 /*
- * Does what requested_input() does with what most packets of a long message are: a Middle one in
+ * Does what veroce_responder_input() does with what most packets of a long message are: a Middle one in
  * its turn, of which nothing is to be said now. False: it is not, or cannot be taken, and nothing
  * was done.
  */
-bool requested_middle(struct transport *, struct qp *, const struct pkt *,
+bool veroce_responder_middle(struct transport *, struct qp *, const struct pkt *,
 		      const struct veroce_packet *, uint64_t now_ns);
-void requested_retry_stalled(struct transport *, struct qp *, uint64_t now_ns);
+void veroce_responder_retry_stalled(struct transport *, struct qp *, uint64_t now_ns);
 /* A receive WQE may have come: a message that waits for one is finished. */
-static inline void requested_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
+static inline void veroce_responder_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	if (qp->veroce->w->q_in.stalled)
-		requested_retry_stalled(tp, qp, now_ns);
+		veroce_responder_retry_stalled(tp, qp, now_ns);
 }
 
 /* Flushes the receive WQEs that were bound, in order. */
-void requested_flush(struct transport *, struct qp *, uint64_t now_ns);
+void veroce_responder_flush(struct transport *, struct qp *, uint64_t now_ns);
 /* Gives them back, without completions. */
-void requested_drop(struct transport *, struct qp *);
+void veroce_responder_drop(struct transport *, struct qp *);
 /* None is bound: gives back what remembers them. */
-void requested_rest(struct transport *, struct veroce_work *);
+void veroce_responder_rest(struct transport *, struct veroce_work *);
 
 /* ---- early.c --------------------------------------------------------------------------------------- */
 
@@ -566,22 +566,22 @@ void early_drop(struct transport *, struct receiver *);
 /* ---- responder_reads.c -------------------------------------------------------------------------------------- */
 
 /* Executes a READ or atomic whose turn has come. */
-enum rx_verdict responses_execute(struct transport *, struct qp *, const struct rx_meta *,
+enum rx_verdict responder_reads_execute(struct transport *, struct qp *, const struct rx_meta *,
 				  uint64_t now_ns);
 /* What that would say but for the order: of one that comes before its turn. */
-enum rx_verdict responses_judge(const struct transport *, const struct qp *, const struct rx_meta *);
-bool responses_send(struct transport *, struct qp *, uint64_t now_ns);
+enum rx_verdict responder_reads_judge(const struct transport *, const struct qp *, const struct rx_meta *);
+bool responder_reads_send(struct transport *, struct qp *, uint64_t now_ns);
 /* Whether there is a packet to cut or to send again. */
-static inline bool responses_due(const struct qp *qp)
+static inline bool responder_reads_due(const struct qp *qp)
 {
 	const struct veroce_work *w = qp->veroce->w;
 
 	return w->r.tx.lost || psn_diff(w->emit, qp->veroce->executed) <= 0;
 }
 /* Responses, lost ones first. True: stopped for lack of room or budget only. */
-static inline bool responses_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+static inline bool responder_reads_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	return responses_due(qp) && responses_send(tp, qp, now_ns);
+	return responder_reads_due(qp) && responder_reads_send(tp, qp, now_ns);
 }
 
 /* Whether a turn, now that there is more room or less to wait for, is of any use. */
@@ -589,29 +589,29 @@ static inline bool veroce_has_more(const struct qp *qp)
 {
 	const struct veroce_work *w = qp->veroce->w;
 
-	return w->wqe != sq_head(&qp->sq) || w->q.tx.lost || responses_due(qp) || w->fatal;
+	return w->wqe != sq_head(&qp->sq) || w->q.tx.lost || responder_reads_due(qp) || w->fatal;
 }
 
 /* Whether a response is still to be sent, or to be acknowledged. */
-bool responses_pending(const struct qp *);
+bool responder_reads_pending(const struct qp *);
 /*
  * An acknowledgement of responses, after it was taken: whether the peer misses one whose region is gone, which
  * ends the connection. To be called while w->asked_ns is set.
  */
-void responses_answered(struct transport *, struct qp *, const struct veroce_packet *,
+void responder_reads_answered(struct transport *, struct qp *, const struct veroce_packet *,
 			uint64_t now_ns);
 /* Slots up to response MSN r are done with. */
-void responses_release(struct qp *, uint32_t r);
+void responder_reads_release(struct qp *, uint32_t r);
 
 /* ---- completer.c ------------------------------------------------------------------------------- */
 
-void results_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
+void veroce_completer_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		   uint64_t now_ns);
-/* As requested_middle(), of READs. */
-bool results_middle(struct transport *, struct qp *, const struct pkt *,
+/* As veroce_responder_middle(), of READs. */
+bool veroce_completer_middle(struct transport *, struct qp *, const struct pkt *,
 		    const struct veroce_packet *, uint64_t now_ns);
 /* Completes, in order, every WQE that is done. */
-void results_complete(struct transport *, struct qp *, uint64_t now_ns);
+void veroce_completer_complete(struct transport *, struct qp *, uint64_t now_ns);
 
 /* ---- acks.c ---------------------------------------------------------------------------------- */
 
