@@ -3,11 +3,7 @@
  * Reliable connection over veRoCE: joins the engine's files. A QP begins in `veroce_asking_ops`, unless
  * what its peer's host speaks is known, and ends up with `veroce_ops` or RoCEv2's.
  */
-#include <errno.h>
-#include <string.h>
-
 #include "base/ipudp.h"
-#include "base/siphash.h"
 #include "transport/request.h"
 #include "transport/veroce/veroce.h"
 
@@ -15,287 +11,7 @@ enum { WATCH_SHIFT_MAX = 6 };
 
 static const uint64_t rest_after_ns = 10000000;
 
-uint64_t transport_secret(struct transport *tp)
-{
-	return siphash_u64(tp->secret, tp->secret_serial++);
-}
-
-/* ---- life --------------------------------------------------------------------------------------- */
-
-/*
- * Of which the peer hears, or we do, in one acknowledgement: a power of two, as `least` is, which it is where
- * there is a network.
- */
-static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
-{
-	uint64_t half = qp->local ? tp->pairs.config.window_bytes / 2 / qp->mtu : 0;
-	uint32_t packets = VEROCE_ACK_PACKETS_LOCAL;
-
-	while (packets > half && packets > least)
-		packets /= 2;
-	return packets;
-}
-
-static void sender_init(const struct transport *tp, const struct qp *qp, struct sender *s, uint32_t psn,
-			uint32_t peer_window)
-{
-	*s = (struct sender){.peer_window = peer_window,
-			     .ackreq_packets = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS),
-			     .rxt_psn = (psn - 1) & PSN_MASK};
-	tx_space_init(&s->tx, psn);
-}
-
-static void receiver_init(const struct transport *tp, const struct qp *qp, struct receiver *in,
-			  uint32_t epsn, uint32_t amsn, uint16_t ext)
-{
-	*in = (struct receiver){.amsn = amsn,
-				.ext = ext,
-				.ack_packets = (uint16_t)ack_packets(tp, qp, VEROCE_ACK_PACKETS)};
-	rx_space_init(&in->rx, epsn);
-}
-
-bool veroce_take_work(struct transport *tp, struct qp *qp)
-{
-	struct veroce *vr = qp->veroce;
-	const struct veroce_quiet *k = &vr->quiet;
-	struct veroce_work *w = pool_get(&tp->pool, sizeof(*w));
-
-	if (!w)
-		return false;
-	memset(w, 0, sizeof(*w));
-	w->qp = qp;
-	w->flow = veroce_flow_of(tp, qp, 0, false);
-	list_init(&w->waiting);
-	sender_init(tp, qp, &w->q, vr->psn_new, vr->q_window);
-	sender_init(tp, qp, &w->r, k->r_psn, vr->r_window);
-	receiver_init(tp, qp, &w->q_in, k->q_epsn, k->q_amsn, k->q_ext);
-	receiver_init(tp, qp, &w->r_in, k->r_epsn, k->r_amsn, k->r_ext);
-	w->wqe = qp->sq.next;
-	w->rnr_retries = qp->rnr_retry;
-	w->reads_done = vr->reads;
-	w->rq_bound = vr->rq_done;
-	w->released = vr->executed;
-	w->emit = psn_add(vr->executed, 1);
-	vr->w = w;
-	return true;
-}
-
-/* Nothing is outstanding, waited for or owed in either direction. */
-static bool is_quiet(const struct qp *qp)
-{
-	const struct veroce *vr = qp->veroce;
-	const struct veroce_work *w = vr->w;
-	const struct receiver *ins[] = {&w->q_in, &w->r_in};
-
-	for (int i = 0; i < 2; i++) {
-		const struct receiver *in = ins[i];
-
-		if (rx_has_holes(&in->rx) || in->message || in->po || in->ack_due || in->nak_due ||
-		    in->trims || in->hole_ns || in->ce)
-			return false;
-	}
-	return !tx_outstanding(&w->q.tx) && !tx_outstanding(&w->r.tx) && list_empty(&w->waiting) &&
-	       list_empty(&qp->active) && list_empty(&qp->held) &&
-	       qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
-	       psn_diff(w->emit, vr->executed) > 0 && vr->rq_done == w->rq_bound && !w->fatal &&
-	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
-}
-
-/* T fades in time (5.4), and a QP that rests has had some: else who rests often would never forget. */
-static uint16_t rested_ext(const struct receiver *in)
-{
-	return in->ext_ns ? (uint16_t)(in->ext - in->ext / 8) : in->ext;
-}
-
-/* Gives back what is taken to wake. The next packet or WQE takes it again. */
-static void rest(struct transport *tp, struct qp *qp)
-{
-	struct veroce *vr = qp->veroce;
-	struct veroce_work *w = vr->w;
-
-	vr->quiet = (struct veroce_quiet){
-		.r_psn = w->r.tx.nxt,
-		.q_epsn = w->q_in.rx.epsn,
-		.r_epsn = w->r_in.rx.epsn,
-		.q_amsn = w->q_in.amsn,
-		.r_amsn = w->r_in.amsn,
-		.q_ext = rested_ext(&w->q_in),
-		.r_ext = rested_ext(&w->r_in),
-	};
-	vr->psn_new = w->q.tx.nxt;
-	tx_space_drop(&w->q.tx, &tp->pool);
-	tx_space_drop(&w->r.tx, &tp->pool);
-	veroce_responder_rest(tp, w);
-	pool_put(&tp->pool, w->reads, w->reads_size * sizeof(*w->reads));
-	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*w->slots));
-	pool_put(&tp->pool, w, sizeof(*w));
-	vr->w = NULL;
-}
-
-/* rq_psn is the peer's initial Q PSN, and so that of the responses to it (veRoCE 4.1, our choice). */
-static void connect_spaces(struct qp *qp)
-{
-	struct veroce *vr = qp->veroce;
-	uint16_t ext = acks_ext_start(vr->pair->path_count);
-
-	vr->quiet = (struct veroce_quiet){
-		.r_psn = qp->rq_psn,
-		.q_epsn = qp->rq_psn,
-		.r_epsn = qp->sq_psn,
-		.q_ext = ext,
-		.r_ext = ext,
-	};
-	vr->psn_new = qp->sq_psn;
-}
-
-int veroce_create(struct transport *tp, struct qp *qp, bool local, uint64_t now_ns)
-{
-	struct veroce *vr = alloc_get(&tp->alloc, sizeof(*vr));
-	enum pair_speaks speaks;
-
-	if (!vr)
-		return -ENOMEM;
-	vr->pair = pair_get(&tp->pairs, qp->flow.src, qp->flow.dst, local, qp->mtu, now_ns);
-	if (!vr->pair)
-		goto free_vr;
-	qp->veroce = vr;
-	vr->q_window = VEROCE_BASE_WINDOW;
-	vr->r_window = VEROCE_BASE_WINDOW;
-	connect_spaces(qp);
-	speaks = pair_speaks(vr->pair, now_ns);
-	if (tp->protocol == TRANSPORT_ROCEV2 ||
-	    (speaks == PAIR_ROCEV2 && tp->protocol == TRANSPORT_AUTO)) {
-		/* It answers who asks, and no more. */
-		if (gbn_create(tp, qp))
-			goto put_pair;
-		qp->ops = &rc_ops;
-		return 0;
-	}
-	if (speaks == PAIR_VEROCE || tp->protocol == TRANSPORT_VEROCE) {
-		qp->ops = &veroce_ops;
-		vr->peer = PEER_ASSUMED;
-	} else {
-		qp->ops = &veroce_asking_ops;
-	}
-	caps_start(tp, qp, now_ns);
-	return 0;
-
-put_pair:
-	pair_put(&tp->pairs, vr->pair);
-free_vr:
-	qp->veroce = NULL;
-	alloc_put(&tp->alloc, vr, sizeof(*vr));
-	return -ENOMEM;
-}
-
-/* What is in flight fills no path any more. */
-static void forget_flying(struct veroce *vr, const struct sender *s)
-{
-	for (uint32_t psn = s->tx.una; s->tx.ring && psn != s->tx.nxt; psn = psn_add(psn, 1)) {
-		const struct tx_record *r = tx_record(&s->tx, psn);
-
-		if (r->state == TX_FLYING)
-			path_forget(vr->pair, r->path, r->bytes);
-	}
-}
-
-/* Everything outstanding is forgotten, in both directions; bound receive WQEs are given up before. */
-static void forget_work(struct transport *tp, struct qp *qp)
-{
-	struct veroce *vr = qp->veroce;
-	struct veroce_work *w = vr->w;
-
-	forget_flying(vr, &w->q);
-	forget_flying(vr, &w->r);
-	tx_space_drop(&w->q.tx, &tp->pool);
-	tx_space_drop(&w->r.tx, &tp->pool);
-	early_drop(tp, &w->q_in);
-	early_drop(tp, &w->r_in);
-	rx_space_drop(&w->q_in.rx, &tp->pool);
-	rx_space_drop(&w->r_in.rx, &tp->pool);
-	acks_drop(tp, &w->q_in);
-	acks_drop(tp, &w->r_in);
-	list_remove(&w->waiting);
-	w->woken = false;
-	recovery_wake(tp, vr->pair);
-}
-
-static void drop_work(struct transport *tp, struct qp *qp)
-{
-	if (!qp->veroce->w)
-		return;
-	forget_work(tp, qp);
-	rest(tp, qp);
-}
-
-void veroce_destroy(struct transport *tp, struct qp *qp)
-{
-	struct veroce *vr = qp->veroce;
-
-	if (!vr)
-		return;
-	if (vr->w)
-		veroce_responder_drop(tp, qp);
-	drop_work(tp, qp);
-	pair_put(&tp->pairs, vr->pair);
-	alloc_put(&tp->alloc, vr, sizeof(*vr));
-	qp->veroce = NULL;
-	qp->secret = 0;
-	qp->ops = &rc_ops;
-}
-
-/* sq_psn is known only now (IBTA 11.2.5.2). */
-void veroce_start(struct transport *tp, struct qp *qp)
-{
-	struct veroce *vr = qp->veroce;
-
-	if (!vr)
-		return;
-	vr->psn_new = qp->sq_psn;
-	vr->quiet.r_epsn = qp->sq_psn;
-	if (!vr->w)
-		return;
-	sender_init(tp, qp, &vr->w->q, qp->sq_psn, vr->q_window);
-	receiver_init(tp, qp, &vr->w->r_in, qp->sq_psn, 0, vr->quiet.r_ext);
-	vr->w->wqe = qp->sq.next;
-	vr->w->rnr_retries = qp->rnr_retry;
-}
-
-void veroce_query(const struct qp *qp, uint32_t *rq_psn, uint32_t *sq_psn)
-{
-	const struct veroce *vr = qp->veroce;
-
-	*rq_psn = vr->w ? vr->w->q_in.rx.epsn : vr->quiet.q_epsn;
-	*sq_psn = vr->psn_new;
-}
-
-void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
-{
-	struct veroce *vr = qp->veroce;
-
-	drop_work(tp, qp);
-	connect_spaces(qp);
-	vr->decide_ns = 0;
-	vr->caps_ask = false;
-	qp->ops = &rc_ops;
-	tp->counters.fallbacks++;
-	timer_cancel(&tp->timers, &qp->timer);
-	qp->sq.next = qp->sq.una;
-	if (gbn_create(tp, qp)) {
-		qp_raise(tp, qp, EVENT_QP_FATAL);
-		qp_to_error(tp, qp, now_ns);
-		return;
-	}
-	if (qp_get_state(qp) == QPS_RTS || qp_get_state(qp) == QPS_SQD)
-		requester_start(tp, qp, now_ns);
-	qp_activate(tp, qp);
-}
-
-void veroce_readdress(const struct transport *tp, struct qp *qp)
-{
-	if (qp->veroce && qp->veroce->w)
-		qp->veroce->w->flow = veroce_flow_of(tp, qp, 0, false);
-}
+/* ---- flows --------------------------------------------------------------------------------------- */
 
 struct flow veroce_flow_of(const struct transport *tp, const struct qp *qp, uint32_t path, bool trimmable)
 {
@@ -648,8 +364,8 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		control_expire(tp, qp, now_ns);
 		acks_expire(tp, qp, &vr->w->q_in, now_ns);
 		acks_expire(tp, qp, &vr->w->r_in, now_ns);
-		if (now_ns >= vr->w->rest_ns && now_ns >= vr->w->cnp_ns && is_quiet(qp))
-			rest(tp, qp);
+		if (now_ns >= vr->w->rest_ns && now_ns >= vr->w->cnp_ns && veroce_is_quiet(qp))
+			veroce_rest(tp, qp);
 	}
 	veroce_rearm(tp, qp, now_ns);
 }
@@ -748,22 +464,11 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		at = sooner(at, or_never(vr->w->r_in.hole_ns));
 	}
 	/* When nothing is to happen any more, the QP may rest, after a while. */
-	if (at == TIMER_NEVER && vr->w && !timer_is_set(&qp->timer) && is_quiet(qp)) {
+	if (at == TIMER_NEVER && vr->w && !timer_is_set(&qp->timer) && veroce_is_quiet(qp)) {
 		vr->w->rest_ns = now_ns + rest_after_ns;
 		at = vr->w->rest_ns;
 	}
 	veroce_set_timer(tp, qp, at, now_ns);
-}
-
-static void silence(struct transport *tp, struct qp *qp, uint64_t now_ns)
-{
-	qp->veroce->decide_ns = 0;
-	qp->veroce->caps_ask = false;
-	if (!qp->veroce->w)
-		return;
-	veroce_responder_flush(tp, qp, now_ns);
-	/* Who calls this may be in the middle of w: it stays until the QP is reset or destroyed. */
-	forget_work(tp, qp);
 }
 
 const struct qp_ops veroce_ops = {
@@ -772,7 +477,7 @@ const struct qp_ops veroce_ops = {
 	.input = input,
 	.output = output,
 	.expire = expire,
-	.silence = silence,
+	.silence = veroce_silence,
 };
 
 const struct qp_ops veroce_asking_ops = {
@@ -781,5 +486,5 @@ const struct qp_ops veroce_asking_ops = {
 	.input = input,
 	.output = asking_output,
 	.expire = expire,
-	.silence = silence,
+	.silence = veroce_silence,
 };

@@ -7,6 +7,8 @@
  * `receiver` puts in order what came in one.
  *
  *     veroce.c     the QP's ops: where packets go, who sends when, which timers run
+ *     connection.c made, started, given up for RoCEv2
+ *     work.c       what a QP takes from the pool while something is outstanding
  *     control.c    CNPs, RTT probes, slow-packet signals           (either)
  *     seal.c       whether a packet proves that it is the peer's (either)
  *     caps.c       whether the peer speaks veRoCE, and what beyond its base (13.1)
@@ -258,7 +260,7 @@ static inline uint32_t *veroce_read(const struct veroce *vr, uint32_t r)
 extern const struct qp_ops veroce_ops;
 extern const struct qp_ops veroce_asking_ops;
 
-/* ---- veroce.c ---------------------------------------------------------------------------------- */
+/* ---- connection.c -------------------------------------------------------------------------------- */
 
 /* At INIT to RTR; the peer is known. 0 or -ENOMEM. Sets qp->ops. */
 int veroce_create(struct transport *, struct qp *, bool local, uint64_t now_ns);
@@ -268,6 +270,17 @@ void veroce_destroy(struct transport *, struct qp *);
 void veroce_readdress(const struct transport *, struct qp *);
 /* At RTR to RTS. */
 void veroce_start(struct transport *, struct qp *);
+/* The PSNs that a query of the QP shows. */
+void veroce_query(const struct qp *, uint32_t *rq_psn, uint32_t *sq_psn);
+/* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
+void veroce_fall_back(struct transport *, struct qp *, uint64_t now_ns);
+/* 64 bits that no peer can guess. */
+uint64_t transport_secret(struct transport *);
+/* On the way into ERR: everything outstanding is forgotten. w stays until the QP is reset: its caller may use it. */
+void veroce_silence(struct transport *, struct qp *, uint64_t now_ns);
+
+/* ---- work.c --------------------------------------------------------------------------------------- */
+
 /* Takes w, which is not there. False: no memory. */
 bool veroce_take_work(struct transport *, struct qp *);
 /* Takes w if it is not there. False: no memory. */
@@ -275,6 +288,21 @@ static inline bool veroce_wake(struct transport *tp, struct qp *qp)
 {
 	return qp->veroce->w || veroce_take_work(tp, qp);
 }
+/* Nothing is outstanding, waited for or owed in either direction. */
+bool veroce_is_quiet(const struct qp *);
+/* Gives back what is taken to wake. The next packet or WQE takes it again. */
+void veroce_rest(struct transport *, struct qp *);
+/* Everything outstanding is forgotten, in both directions; bound receive WQEs were given up before. */
+void veroce_forget(struct transport *, struct qp *);
+/* Both; harmless without w. */
+void veroce_drop_work(struct transport *, struct qp *);
+void veroce_sender_init(const struct transport *, const struct qp *, struct sender *, uint32_t psn,
+			uint32_t peer_window);
+void veroce_receiver_init(const struct transport *, const struct qp *, struct receiver *, uint32_t epsn,
+			  uint32_t amsn, uint16_t ext);
+
+/* ---- veroce.c ---------------------------------------------------------------------------------- */
+
 /*
  * Room for one more packet of that space; false: no memory. Where nothing in flight would bring another
  * turn, the QP is starved: it looks again by itself, and fails after VEROCE_STARVED_MS.
@@ -288,12 +316,6 @@ static inline bool veroce_reserve(struct transport *tp, struct veroce_work *w, s
 		w->starved = true;
 	return false;
 }
-/* The PSNs that a query of the QP shows. */
-void veroce_query(const struct qp *, uint32_t *rq_psn, uint32_t *sq_psn);
-/* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
-void veroce_fall_back(struct transport *, struct qp *, uint64_t now_ns);
-/* 64 bits that no peer can guess. */
-uint64_t transport_secret(struct transport *);
 /* Sets qp->timer to the earliest deadline, lazily. */
 void veroce_rearm(struct transport *, struct qp *, uint64_t now_ns);
 /* ... to no later than that. */

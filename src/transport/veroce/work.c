@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a QP has from the pool while something is outstanding, waited for or owed: struct veroce_work. A packet or a
+ * WQE takes it (veroce_wake), and it goes back when all has been quiet for a while. Between, struct veroce_quiet keeps
+ * what the next one begins with.
+ *
+ * Invariant: nothing of a quiet QP is lost by giving its work back and taking it again, but what may fade.
+ */
+#include <string.h>
+
+#include "transport/veroce/veroce.h"
+
+/*
+ * Of which the peer hears, or we do, in one acknowledgement: a power of two, as `least` is, which it is where
+ * there is a network.
+ */
+static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
+{
+	uint64_t half = qp->local ? tp->pairs.config.window_bytes / 2 / qp->mtu : 0;
+	uint32_t packets = VEROCE_ACK_PACKETS_LOCAL;
+
+	while (packets > half && packets > least)
+		packets /= 2;
+	return packets;
+}
+
+void veroce_sender_init(const struct transport *tp, const struct qp *qp, struct sender *s, uint32_t psn,
+			uint32_t peer_window)
+{
+	*s = (struct sender){.peer_window = peer_window,
+			     .ackreq_packets = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS),
+			     .rxt_psn = (psn - 1) & PSN_MASK};
+	tx_space_init(&s->tx, psn);
+}
+
+void veroce_receiver_init(const struct transport *tp, const struct qp *qp, struct receiver *in,
+			  uint32_t epsn, uint32_t amsn, uint16_t ext)
+{
+	*in = (struct receiver){.amsn = amsn,
+				.ext = ext,
+				.ack_packets = (uint16_t)ack_packets(tp, qp, VEROCE_ACK_PACKETS)};
+	rx_space_init(&in->rx, epsn);
+}
+
+bool veroce_take_work(struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+	const struct veroce_quiet *k = &vr->quiet;
+	struct veroce_work *w = pool_get(&tp->pool, sizeof(*w));
+
+	if (!w)
+		return false;
+	memset(w, 0, sizeof(*w));
+	w->qp = qp;
+	w->flow = veroce_flow_of(tp, qp, 0, false);
+	list_init(&w->waiting);
+	veroce_sender_init(tp, qp, &w->q, vr->psn_new, vr->q_window);
+	veroce_sender_init(tp, qp, &w->r, k->r_psn, vr->r_window);
+	veroce_receiver_init(tp, qp, &w->q_in, k->q_epsn, k->q_amsn, k->q_ext);
+	veroce_receiver_init(tp, qp, &w->r_in, k->r_epsn, k->r_amsn, k->r_ext);
+	w->wqe = qp->sq.next;
+	w->rnr_retries = qp->rnr_retry;
+	w->reads_done = vr->reads;
+	w->rq_bound = vr->rq_done;
+	w->released = vr->executed;
+	w->emit = psn_add(vr->executed, 1);
+	vr->w = w;
+	return true;
+}
+
+bool veroce_is_quiet(const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+	const struct veroce_work *w = vr->w;
+	const struct receiver *ins[] = {&w->q_in, &w->r_in};
+
+	for (int i = 0; i < 2; i++) {
+		const struct receiver *in = ins[i];
+
+		if (rx_has_holes(&in->rx) || in->message || in->po || in->ack_due || in->nak_due ||
+		    in->trims || in->hole_ns || in->ce)
+			return false;
+	}
+	return !tx_outstanding(&w->q.tx) && !tx_outstanding(&w->r.tx) && list_empty(&w->waiting) &&
+	       list_empty(&qp->active) && list_empty(&qp->held) &&
+	       qp->sq.una == sq_head(&qp->sq) && vr->reads == w->reads_done &&
+	       psn_diff(w->emit, vr->executed) > 0 && vr->rq_done == w->rq_bound && !w->fatal &&
+	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
+}
+
+/* T fades in time (5.4), and a QP that rests has had some: else who rests often would never forget. */
+static uint16_t rested_ext(const struct receiver *in)
+{
+	return in->ext_ns ? (uint16_t)(in->ext - in->ext / 8) : in->ext;
+}
+
+void veroce_rest(struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+	struct veroce_work *w = vr->w;
+
+	vr->quiet = (struct veroce_quiet){
+		.r_psn = w->r.tx.nxt,
+		.q_epsn = w->q_in.rx.epsn,
+		.r_epsn = w->r_in.rx.epsn,
+		.q_amsn = w->q_in.amsn,
+		.r_amsn = w->r_in.amsn,
+		.q_ext = rested_ext(&w->q_in),
+		.r_ext = rested_ext(&w->r_in),
+	};
+	vr->psn_new = w->q.tx.nxt;
+	tx_space_drop(&w->q.tx, &tp->pool);
+	tx_space_drop(&w->r.tx, &tp->pool);
+	veroce_responder_rest(tp, w);
+	pool_put(&tp->pool, w->reads, w->reads_size * sizeof(*w->reads));
+	pool_put(&tp->pool, w->slots, w->slots_size * sizeof(*w->slots));
+	pool_put(&tp->pool, w, sizeof(*w));
+	vr->w = NULL;
+}
+
+/* What is in flight fills no path any more. */
+static void forget_flying(struct veroce *vr, const struct sender *s)
+{
+	for (uint32_t psn = s->tx.una; s->tx.ring && psn != s->tx.nxt; psn = psn_add(psn, 1)) {
+		const struct tx_record *r = tx_record(&s->tx, psn);
+
+		if (r->state == TX_FLYING)
+			path_forget(vr->pair, r->path, r->bytes);
+	}
+}
+
+void veroce_forget(struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+	struct veroce_work *w = vr->w;
+
+	forget_flying(vr, &w->q);
+	forget_flying(vr, &w->r);
+	tx_space_drop(&w->q.tx, &tp->pool);
+	tx_space_drop(&w->r.tx, &tp->pool);
+	early_drop(tp, &w->q_in);
+	early_drop(tp, &w->r_in);
+	rx_space_drop(&w->q_in.rx, &tp->pool);
+	rx_space_drop(&w->r_in.rx, &tp->pool);
+	acks_drop(tp, &w->q_in);
+	acks_drop(tp, &w->r_in);
+	list_remove(&w->waiting);
+	w->woken = false;
+	recovery_wake(tp, vr->pair);
+}
+
+void veroce_drop_work(struct transport *tp, struct qp *qp)
+{
+	if (!qp->veroce->w)
+		return;
+	veroce_forget(tp, qp);
+	veroce_rest(tp, qp);
+}
