@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Length is judged once, by control_decode(): a payload has exactly the bytes that its type and its own count say. What
- * the numbers mean is for those who know the message.
+ * Length is judged once, by control_decode(): a payload has exactly the bytes that its type and its
+ * own count say. What the numbers mean is for those who know the message.
  */
 #include <string.h>
 

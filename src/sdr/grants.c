@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `told` runs up to `made` each time something is due, and falls back to `known` when the wait is over. */
+/* `told` runs up to `made` each time something is due, and falls back to `known` when the wait is
+ * over. */
 #include <assert.h>
 #include <errno.h>
 

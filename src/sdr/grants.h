@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiving end's side of clear-to-send: the grants that the peer is not known to have, and when to tell them
- * again. A grant is told at once when it is made, and again after a while that doubles up to GRANTS_WAIT_FACTOR times the
- * first, until the peer says that it has it or sends what only a grant allows.
+ * The receiving end's side of clear-to-send: the grants that the peer is not known to have, and
+ * when to tell them again. A grant is told at once when it is made, and again after a while that
+ * doubles up to GRANTS_WAIT_FACTOR times the first, until the peer says that it has it or sends
+ * what only a grant allows.
  */
 #ifndef SDR_GRANTS_H
 #define SDR_GRANTS_H
@@ -39,8 +40,8 @@ static inline uint64_t grants_due(const struct grants *g)
 {
 	return g->due_ns;
 }
-/* Writes the next CTS payload of at most max bytes, its flags too; its length, or 0 when nothing is due. To be called
- * until it returns 0. max >= CTS_FIXED_LEN + CTS_GRANT_LEN. */
+/* Writes the next CTS payload of at most max bytes, its flags too; its length, or 0 when nothing is
+ * due. To be called until it returns 0. max >= CTS_FIXED_LEN + CTS_GRANT_LEN. */
 uint16_t grants_tell(struct grants *, uint8_t *, size_t max, uint16_t *flags, uint64_t now_ns);
 
 #endif

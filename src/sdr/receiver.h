@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiving end of a connection: a slot for each message outstanding, taken in the order in which receives are
- * posted. The n-th receive posted gets the n-th message sent.
+ * The receiving end of a connection: a slot for each message outstanding, taken in the order in
+ * which receives are posted. The n-th receive posted gets the n-th message sent.
  *
- * Posting and completing belong to one thread at a time; workers, each with a struct worker of its own, may note
- * packets beside it.
+ * Posting and completing belong to one thread at a time; workers, each with a struct worker of its
+ * own, may note packets beside it.
  */
 #ifndef SDR_RECEIVER_H
 #define SDR_RECEIVER_H
@@ -39,15 +39,17 @@ bool receiver_can_post(const struct receiver *);
 int receiver_post(struct receiver *, uint64_t bytes, uint64_t *number);
 /* The slot of a message that is posted and not completed; NULL for any other number. */
 struct slot *receiver_slot(const struct receiver *, uint64_t number);
-/* Ends a receive, whole or not. Returns its slot: once it is not slot_busy() any more, slot_reset() makes it free.
- * NULL for a number that is not posted. */
+/* Ends a receive, whole or not. Returns its slot: once it is not slot_busy() any more, slot_reset()
+ * makes it free. NULL for a number that is not posted. */
 struct slot *receiver_complete(struct receiver *, uint64_t number);
 
-/* One more than the newest message of which something has come; 0: nothing of those that are open. */
+/* One more than the newest message of which something has come; 0: nothing of those that are open.
+ */
 uint64_t receiver_newest_touched(const struct receiver *);
 
-/* Notes a packet that came by a QP of this generation: its immediate as the wire has it, and the bytes it placed. The
- * worker may stay inside the slot until worker_rest(), which it calls at the end of each batch. */
+/* Notes a packet that came by a QP of this generation: its immediate as the wire has it, and the
+ * bytes it placed. The worker may stay inside the slot until worker_rest(), which it calls at the
+ * end of each batch. */
 enum sdr_verdict worker_note(struct worker *, struct receiver *, uint32_t generation, uint32_t imm,
 			     uint32_t bytes);
 void worker_rest(struct worker *);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue holds blocks of all messages in the order in which they were handed over: a retransmission goes before new
- * data when the layer above hands it over before.
+ * The queue holds blocks of all messages in the order in which they were handed over: a
+ * retransmission goes before new data when the layer above hands it over before.
  *
- * The user's immediate travels in fragments, the packet at offset o with the one of place o mod their count. A block with
- * fewer packets than fragments has packets without payload behind it for the others, where these must be repeated: in a
- * one-shot send, and with the last bytes of the buffer. What a streaming message has never sent follows at its end.
+ * The user's immediate travels in fragments, the packet at offset o with the one of place o mod
+ * their count. A block with fewer packets than fragments has packets without payload behind it for
+ * the others, where these must be repeated: in a one-shot send, and with the last bytes of the
+ * buffer. What a streaming message has never sent follows at its end.
  */
 #include <assert.h>
 #include <errno.h>
@@ -34,7 +35,8 @@ void sender_free(struct sender *s)
 	s->queue = NULL;
 }
 
-/* Grants are taken in order: one that is missing comes again. At most as many as there are slots are kept. */
+/* Grants are taken in order: one that is missing comes again. At most as many as there are slots
+ * are kept. */
 void sender_cts(struct sender *s, const struct cts *cts, const uint8_t *payload)
 {
 	uint64_t first = number_near(s->granted, cts->first);
@@ -138,7 +140,8 @@ int sender_add(struct sender *s, uint64_t number, const struct send_block *b)
 	return 0;
 }
 
-/* What no block has carried goes now: packets without payload, at the offsets that are their places. */
+/* What no block has carried goes now: packets without payload, at the offsets that are their
+ * places. */
 static void enqueue_rest(struct sender *s, struct sending *m)
 {
 	struct send_block none = {0};

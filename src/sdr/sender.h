@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sending end of a connection: which messages the peer has granted, what was handed over for each, and the packets
- * that come of it, one after the other. A packet is one Write Only with Immediate of its own, so that no loss and no
- * order touches another.
+ * The sending end of a connection: which messages the peer has granted, what was handed over for
+ * each, and the packets that come of it, one after the other. A packet is one Write Only with
+ * Immediate of its own, so that no loss and no order touches another.
  *
- * A message is started, given blocks and ended; a one-shot send does all three at once. It is done when it has ended and
- * each of its packets was handed to the transport and given back. One thread at a time.
+ * A message is started, given blocks and ended; a one-shot send does all three at once. It is done
+ * when it has ended and each of its packets was handed to the transport and given back. One thread
+ * at a time.
  */
 #ifndef SDR_SENDER_H
 #define SDR_SENDER_H
@@ -71,18 +72,20 @@ void sender_free(struct sender *);
 /* Takes a CTS; whatever it says again or too early is ignored. */
 void sender_cts(struct sender *, const struct cts *, const uint8_t *payload);
 
-/* Starts the next message: -EAGAIN when it is not granted or the slot is not free. imm: NULL for none. */
+/* Starts the next message: -EAGAIN when it is not granted or the slot is not free. imm: NULL for
+ * none. */
 int sender_start(struct sender *, const uint32_t *imm, uint64_t *number);
-/* Queues a block: -EINVAL when the message has ended or is unknown, the block is empty, starts within a chunk, ends
- * within one before the buffer's end, or leaves what was granted; -EAGAIN when the queue is full. */
+/* Queues a block: -EINVAL when the message has ended or is unknown, the block is empty, starts
+ * within a chunk, ends within one before the buffer's end, or leaves what was granted; -EAGAIN when
+ * the queue is full. */
 int sender_add(struct sender *, uint64_t number, const struct send_block *);
 /* No more blocks. -EINVAL: has ended or is unknown; -EAGAIN: the queue is full. */
 int sender_end(struct sender *, uint64_t number);
 /* All three; on any error no number is used. A block of no bytes needs an immediate: -EINVAL. */
 int sender_post(struct sender *, const uint32_t *imm, const struct send_block *, uint64_t *number);
 
-/* Whether the message has ended and the transport has given everything back; then the slot is free again, and the number
- * unknown. -EINVAL: unknown. */
+/* Whether the message has ended and the transport has given everything back; then the slot is free
+ * again, and the number unknown. -EINVAL: unknown. */
 int sender_done(struct sender *, uint64_t number);
 /* How far the message is from that: blocks queued and packets outstanding. */
 bool sender_idle(const struct sender *);

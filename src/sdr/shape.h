@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What both ends of an SDR connection agree on, and the arithmetic that follows from it: how a message is cut into
- * packets and chunks, and which slot and generation a message number has.
+ * What both ends of an SDR connection agree on, and the arithmetic that follows from it: how a
+ * message is cut into packets and chunks, and which slot and generation a message number has.
  */
 #ifndef SDR_SHAPE_H
 #define SDR_SHAPE_H

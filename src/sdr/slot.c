@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A chunk's packets lie in one 64-bit word, because a chunk has a power of two of at most 64 of them. So the worker
- * whose bit fills the chunk knows it from one atomic OR, and it alone publishes the chunk.
+ * A chunk's packets lie in one 64-bit word, because a chunk has a power of two of at most 64 of
+ * them. So the worker whose bit fills the chunk knows it from one atomic OR, and it alone publishes
+ * the chunk.
  */
 #include <assert.h>
 #include <string.h>
@@ -134,7 +135,8 @@ static void publish_chunk(struct slot *slot, uint32_t chunk)
 				 memory_order_release);
 }
 
-/* A packet without payload is judged first: it may lie within the buffer too, when the message itself is empty. */
+/* A packet without payload is judged first: it may lie within the buffer too, when the message
+ * itself is empty. */
 enum sdr_verdict slot_note(struct slot *slot, const struct shape *shape, struct imm imm,
 			   uint32_t bytes)
 {

@@ -50,6 +50,7 @@ def prefix(work):
                  "share/verbena/scenarios/incast.ini", "share/bash-completion/completions/verbena"):
         check((where / name).is_file(), "not installed: " + name)
     check((libdir / "wireshark/plugins/veroce.lua").is_file(), "not installed: the dissector")
+    library(where, libdir, work)
     env = {**os.environ, "PATH": "%s/bin:%s" % (where, os.environ["PATH"]), "TMPDIR": str(work)}
     version = (ROOT / "VERSION").read_text().strip()
     check(sh("verbena --version", env=env) == "verbena %s\n" % version, "verbena --version does not say " + version)
@@ -61,6 +62,24 @@ def prefix(work):
     check("## " + version in news, "NEWS.md has no section for " + version)
     changelog = (ROOT / "debian/changelog").read_text()
     check(changelog.startswith("verbena (%s)" % version), "debian/changelog does not begin with " + version)
+
+
+def library(where, libdir, work):
+    """A program is built with libverbena-sdr as pkg-config says, and runs."""
+    env = {**os.environ, "PKG_CONFIG_PATH": str(libdir / "pkgconfig")}
+    source = work / "open.c"
+    source.write_text("""
+        #include <verbena/sdr.h>
+        int main(void)
+        {
+                struct verbena_sdr_context *ctx = verbena_sdr_context_create("verbena0", 0);
+
+                return ctx ? verbena_sdr_context_destroy(ctx) : 1;
+        }
+        """)
+    flags = sh(["pkg-config", "--cflags", "--libs", "verbena-sdr"], env=env).split()
+    sh(["cc", "-o", work / "open", source, *flags, "-Wl,-rpath," + str(libdir)])
+    sh([where / "bin/verbena", "run", work / "open"], env=env)
 
 
 def completion(env, where):

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libverbena-sdr: RDMA messages of which the receiver sees every chunk as it arrives.
+ *
+ * The receiver posts a buffer and gets a bitmap with a bit for each chunk of it. The sender writes
+ * into the buffer without copies, by unreliable RDMA; a packet that the network loses costs its
+ * chunk and nothing else, and the program, or a reliability layer of its choice, decides what to do
+ * about the chunks that do not come. It works over any device that libibverbs shows: a NIC, or
+ * Verbena under verbena(1).
+ *
+ * Matching is by order: the n-th send of a connection meets the n-th receive that its peer has
+ * posted. A send can begin once that receive is known here; before, it is VERBENA_SDR_RETRY.
+ *
+ * Calls return VERBENA_SDR_SUCCESS, VERBENA_SDR_RETRY (nothing happened, call again later) or
+ * VERBENA_SDR_ERROR (nothing happened, and errno says why). Outputs are written on success alone.
+ * Calls on one queue pair may be made from several threads; calls on one handle may not be made at
+ * the same time. See verbena-sdr(7).
+ */
+#ifndef VERBENA_SDR_H
+#define VERBENA_SDR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VERBENA_SDR_API __attribute__((visibility("default")))
+
+enum verbena_sdr_result {
+	VERBENA_SDR_SUCCESS = 0,
+	VERBENA_SDR_ERROR = 1,
+	VERBENA_SDR_RETRY = 2,
+};
+
+struct verbena_sdr_context;
+struct verbena_sdr_qp;
+struct verbena_sdr_mr;
+
+/* ---- contexts: a device, and what watches it */
+
+#define VERBENA_SDR_NO_WORKERS UINT32_MAX
+
+struct verbena_sdr_context_attr {
+	uint32_t num_channels; /* of every queue pair: 1 to 128. Default 8 */
+	uint32_t log_max_qps;  /* at most 2^this queue pairs: 0 to 16. Default 4 */
+	uint32_t num_workers;  /* threads: 1 to num_channels. Default 1. VERBENA_SDR_NO_WORKERS:
+				  verbena_sdr_progress() */
+	uint32_t port;         /* of the device. Default 1 */
+	uint32_t gid_index;    /* in the port's table. Default 0 */
+};
+
+/* Sets the defaults. */
+VERBENA_SDR_API void verbena_sdr_context_attr_init(struct verbena_sdr_context_attr *);
+
+/* Opens a device by its name; NULL: the first there is. attr is borrowed; NULL: the defaults. NULL
+ * and errno: ENODEV: no such device; EINVAL: an attribute is out of bounds; or what a verb failed
+ * with. */
+VERBENA_SDR_API struct verbena_sdr_context *
+verbena_sdr_context_create(const char *device, const struct verbena_sdr_context_attr *attr);
+/* ERROR with EBUSY while it has queue pairs or memory regions. */
+VERBENA_SDR_API int verbena_sdr_context_destroy(struct verbena_sdr_context *);
+/* Without workers this does their work: takes what has come, sends what can be sent. How many
+ * packets and messages it saw; it never waits. With workers it does nothing. */
+VERBENA_SDR_API uint32_t verbena_sdr_progress(struct verbena_sdr_context *);
+
+/* ---- queue pairs: a connection */
+
+enum verbena_sdr_transport {
+	VERBENA_SDR_UC = 0, /* one message a packet, unreliable */
+	VERBENA_SDR_RC = 1, /* for networks that lose nothing, and for measurements. A receive that
+			     * is completed while data for it is under way breaks the connection */
+};
+
+/* Both ends must have the same, but for the directions, the rate, the batch and the round trip. */
+struct verbena_sdr_qp_attr {
+	/* Bytes of a packet: 64, 128, .. 4096. 0, the default: what the port carries. */
+	uint32_t mtu;
+	/* Bytes of a chunk: mtu to 64 mtu. Default 16. */
+	uint32_t bitmap_chunk_size_log_bytes;
+	/* Receives outstanding: at most 2^msg_id_bits. Default 7. */
+	uint32_t max_log_num_msgs;
+	/* Bytes of all these together. A message has at most 2^(this - max_log_num_msgs) bytes, which
+	 * is at least a chunk. Default 30. */
+	uint32_t max_in_flight_log_bytes;
+	/* At least one. Default: both. */
+	bool send_enable, recv_enable;
+	/* Of payload. 0, the default: as fast as it goes. */
+	uint32_t rate_limit_mbps;
+	/* 1 to 16; default 4. A packet that is late by fewer than this times as many messages as can
+	 * be outstanding is told from new ones. */
+	uint32_t generations;
+	/* How the 32 bits of a packet's immediate are split. imm_bits is 1, 2, 4 or 8. Default 10, 18
+	 * and 4. */
+	uint32_t msg_id_bits, offset_bits, imm_bits;
+	/* Default VERBENA_SDR_UC. */
+	enum verbena_sdr_transport transport;
+	/* Packets handed to the device at a time: 1 to 64. Default 8. */
+	uint32_t send_batch;
+	/* A guess at the round trip, for repeating what is lost. Default 1 ms. */
+	uint64_t rtt_ns;
+};
+
+VERBENA_SDR_API void verbena_sdr_qp_attr_init(struct verbena_sdr_qp_attr *);
+
+/* attr is borrowed. NULL and errno: EINVAL: attributes that are out of bounds or do not go
+ * together, or an MTU beyond the port's; ENOSPC: max_qps there are; or what a verb failed with. */
+VERBENA_SDR_API struct verbena_sdr_qp *
+verbena_sdr_qp_create(struct verbena_sdr_context *, const struct verbena_sdr_qp_attr *attr);
+/* Its handles are invalid from here on, and buffers belong to the user again when it returns. */
+VERBENA_SDR_API int verbena_sdr_qp_destroy(struct verbena_sdr_qp *);
+
+/* What the peer must be told to connect: `size` bytes, to be carried there by whatever way the
+ * program has. */
+VERBENA_SDR_API int verbena_sdr_qp_info_size_get(const struct verbena_sdr_qp *, size_t *size);
+VERBENA_SDR_API int verbena_sdr_qp_info_get(const struct verbena_sdr_qp *, void *info, size_t size);
+/* Connects with the end that `info` describes; it is borrowed. ERROR: EINVAL: no such description;
+ * EPROTO: the ends do not have the same attributes, or neither sends what the other receives;
+ * EISCONN: is connected; or what a verb failed with. */
+VERBENA_SDR_API int verbena_sdr_qp_connect(struct verbena_sdr_qp *, const void *info, size_t size);
+
+/* ---- memory */
+
+#define VERBENA_SDR_REMOTE_WRITE 1u
+
+/* Registers memory for sends, and with VERBENA_SDR_REMOTE_WRITE for receives too. It stays the
+ * user's, and stays mapped until verbena_sdr_mr_dereg(). NULL and errno. */
+VERBENA_SDR_API struct verbena_sdr_mr *verbena_sdr_mr_reg(struct verbena_sdr_context *, void *addr,
+							  size_t length, uint32_t flags);
+/* ERROR with EBUSY while a posted receive lies in it. A send from it that is not done breaks its
+ * connection. */
+VERBENA_SDR_API int verbena_sdr_mr_dereg(struct verbena_sdr_mr *);
+VERBENA_SDR_API int verbena_sdr_mr_lkey_get(const struct verbena_sdr_mr *, uint32_t *lkey);
+VERBENA_SDR_API int verbena_sdr_mr_rkey_get(const struct verbena_sdr_mr *, uint32_t *rkey);
+
+/* ---- receiving */
+
+/* Names a posted receive. It is a value: copies are as good, and one that is used after the receive
+ * was completed is an error and touches no other message. */
+struct verbena_sdr_recv {
+	struct verbena_sdr_qp *qp;
+	uint64_t number; /* of the receive, from 0 */
+};
+
+struct verbena_sdr_recv_attr {
+	void *address;
+	size_t max_length; /* 1 to the longest message */
+	uint32_t lkey;     /* of a region with VERBENA_SDR_REMOTE_WRITE that the buffer lies in */
+};
+
+/* Posts a buffer, which is the device's until verbena_sdr_recv_complete(). RETRY: as many as can be
+ * are outstanding, or the peer has yet to hear of so many. ERROR: EINVAL: length, range or key;
+ * ENOTCONN; EOPNOTSUPP: not a receiving end. */
+VERBENA_SDR_API int verbena_sdr_recv_post(struct verbena_sdr_qp *,
+					  const struct verbena_sdr_recv_attr *,
+					  struct verbena_sdr_recv *);
+/* The bitmap: chunk i is bit i % 8 of byte i / 8, and bits beyond the last chunk are 0. A bit that
+ * is set stays set, and whoever reads it with acquire, as verbena_sdr_chunk_arrived() does, sees
+ * every byte of the chunk. The pointer may be read without further calls until
+ * verbena_sdr_recv_complete(). A send shorter than the buffer never sets the bits behind its end.
+ */
+VERBENA_SDR_API int verbena_sdr_recv_bitmap_get(const struct verbena_sdr_recv *,
+						const uint8_t **bitmap, size_t *bytes);
+/* The sender's immediate; RETRY until all of it has come. A sender that gave none reads as 0. */
+VERBENA_SDR_API int verbena_sdr_recv_imm_get(const struct verbena_sdr_recv *, uint32_t *imm);
+/* The packets of a chunk that have come: bit j is packet j. */
+VERBENA_SDR_API int verbena_sdr_recv_bitmap_chunk_expand(const struct verbena_sdr_recv *,
+							 uint32_t chunk, uint64_t *mask);
+/* Ends the receive, whole or not: when it returns, nothing writes into the buffer any more, and the
+ * bitmap is gone. Once for each receive that was posted. */
+VERBENA_SDR_API int verbena_sdr_recv_complete(const struct verbena_sdr_recv *);
+
+static inline bool verbena_sdr_chunk_arrived(const uint8_t *bitmap, uint32_t chunk)
+{
+	return __atomic_load_n(&bitmap[chunk / 8], __ATOMIC_ACQUIRE) >> chunk % 8 & 1;
+}
+
+/* ---- sending */
+
+struct verbena_sdr_send {
+	struct verbena_sdr_qp *qp;
+	uint64_t number; /* of the send, from 0: that of the receive it meets */
+};
+
+/* A block of a message. It lies in the receive buffer from chunk remote_offset on, and is whole
+ * chunks, but for one that ends where the receive buffer ends. */
+struct verbena_sdr_block {
+	const void *address;
+	size_t length;
+	uint32_t lkey;
+	uint32_t remote_offset; /* in chunks */
+};
+
+/* Sends one block as a message. imm: the user's immediate, or NULL; with it the block may be empty.
+ * RETRY: the receive is not known here yet, or there is no room. ERROR, and no number used: EINVAL:
+ * the block does not fit the receive, or the key its memory; ENOTCONN; EOPNOTSUPP: not a sending
+ * end; EIO: the connection is broken. */
+VERBENA_SDR_API int verbena_sdr_send_post(struct verbena_sdr_qp *, const struct verbena_sdr_block *,
+					  const uint32_t *imm, struct verbena_sdr_send *);
+/* The same in steps: any number of blocks, in any order, also repeatedly, which is how a layer
+ * above sends again what was lost. Blocks are sent in the order in which they are handed over. */
+VERBENA_SDR_API int verbena_sdr_send_stream_start(struct verbena_sdr_qp *, const uint32_t *imm,
+						  struct verbena_sdr_send *);
+VERBENA_SDR_API int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *,
+						     const struct verbena_sdr_block *);
+VERBENA_SDR_API int verbena_sdr_send_stream_end(const struct verbena_sdr_send *);
+/* Whether the send has ended and all of it has left the device, so that its memory may be used for
+ * something else; that says nothing of its arrival. Once it is done the handle is invalid. ERROR
+ * with EIO: the connection is broken, and the handle invalid. */
+VERBENA_SDR_API int verbena_sdr_send_poll(const struct verbena_sdr_send *, bool *done);
+
+/* ---- counters */
+
+struct verbena_sdr_stats {
+	uint64_t packets;         /* that were new */
+	uint64_t chunks;          /* that became whole */
+	uint64_t imm_only;        /* packets that brought a part of an immediate and no payload */
+	uint64_t duplicates;      /* packets that were there */
+	uint64_t dropped_id;      /* of a message number that cannot be */
+	uint64_t dropped_late;    /* of a message that was completed */
+	uint64_t dropped_offset;  /* beyond the buffer */
+	uint64_t dropped_length;  /* not as long as the packet of that place is */
+	uint64_t dropped_control; /* control messages that made no sense */
+	uint64_t sent;            /* packets handed to the device */
+	uint64_t cts_sent;        /* messages that told the peer of receives */
+	uint64_t cts_repeated;    /* of these, repetitions */
+	uint64_t retries;         /* calls that returned VERBENA_SDR_RETRY */
+};
+
+/* Of a queue pair, since it was made. */
+VERBENA_SDR_API int verbena_sdr_qp_stats_get(const struct verbena_sdr_qp *,
+					     struct verbena_sdr_stats *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The control path of a connection: a UC queue pair of its own. A message that is lost is told
+ * again by whoever needs it to be known, so nothing here waits or repeats, and one for which there
+ * is no room is as good as lost.
+ */
+#include "base/byteorder.h"
+#include "sdr/verbs/objects.h"
+
+static uint32_t path_bytes(enum ibv_mtu mtu)
+{
+	return 128u << mtu;
+}
+
+size_t control_room(const struct verbena_sdr_qp *qp)
+{
+	return path_bytes(qp->path_mtu) - CONTROL_HEADER_LEN;
+}
+
+static uint8_t *message_at(const struct verbena_sdr_qp *qp)
+{
+	return qp->control_memory + (size_t)(qp->control_next % CONTROL_SENDS) * CONTROL_BYTES;
+}
+
+uint8_t *control_buffer(struct verbena_sdr_qp *qp)
+{
+	return qp->control_out < CONTROL_SENDS ? message_at(qp) + CONTROL_HEADER_LEN : NULL;
+}
+
+/* Messages return in the order in which they went, so the buffers do, too. */
+void control_post(struct verbena_sdr_qp *qp, enum control_type type, uint32_t number,
+		  uint16_t length, uint16_t flags)
+{
+	struct control c = {.type = type,
+			    .tag = qp->peer.tag,
+			    .number = number,
+			    .flags = flags,
+			    .length = length};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)message_at(qp),
+		.length = CONTROL_HEADER_LEN + (uint32_t)length,
+		.lkey = qp->control_mr->lkey,
+	};
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = WR_CONTROL,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_SEND,
+					 .send_flags = IBV_SEND_SIGNALED,
+				 };
+
+	control_encode(message_at(qp), &c);
+	if (ibv_post_send(qp->control, &wr, &bad))
+		return;
+	qp->control_next++;
+	qp->control_out++;
+	qp->unreturned++;
+}
+
+void control_returned(struct verbena_sdr_qp *qp)
+{
+	qp->control_out--;
+}
+
+void control_tell_grants(struct verbena_sdr_qp *qp, uint64_t now_ns)
+{
+	uint8_t *payload;
+	uint16_t flags, len;
+
+	grants_confirm(&qp->grants, receiver_newest_touched(&qp->receiver));
+	for (;;) {
+		payload = control_buffer(qp);
+		len = payload ? grants_tell(&qp->grants, payload, control_room(qp), &flags, now_ns)
+			      : 0;
+		if (!len)
+			return;
+		control_post(qp, CONTROL_CTS, 0, len, flags);
+	}
+}
+
+static void tell_known(struct verbena_sdr_qp *qp)
+{
+	uint8_t *payload = control_buffer(qp);
+
+	if (!payload)
+		return;
+	put_be32(payload, (uint32_t)qp->sender.granted);
+	control_post(qp, CONTROL_CTS_KNOWN, 0, 4, 0);
+}
+
+static void take_cts(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload)
+{
+	struct cts cts;
+
+	cts_decode(&cts, payload);
+	sender_cts(&qp->sender, &cts, payload);
+	if (c->flags & CONTROL_ANSWER)
+		tell_known(qp);
+}
+
+/* Takes what belongs to this end's part of the connection. */
+static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload)
+{
+	switch (c->type) {
+	case CONTROL_CTS:
+		if (!(qp->mine.roles & INFO_SENDS))
+			return false;
+		take_cts(qp, c, payload);
+		return true;
+	case CONTROL_CTS_KNOWN:
+		if (!(qp->mine.roles & INFO_RECEIVES))
+			return false;
+		grants_confirm(&qp->grants, number_near(qp->grants.known, get_be32(payload)));
+		return true;
+	default:
+		return false;
+	}
+}
+
+void control_take(struct verbena_sdr_qp *qp, const uint8_t *message, size_t len, uint64_t now_ns)
+{
+	struct control c;
+
+	pthread_mutex_lock(&qp->lock);
+	if (!qp->connected || !control_decode(&c, message, len, qp->mine.tag) ||
+	    !take(qp, &c, message + CONTROL_HEADER_LEN))
+		qp->dropped_control++;
+	pthread_mutex_unlock(&qp->lock);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the handles of libverbena-sdr point to, and who may touch it.
+ *
+ * A context has workers. Worker w serves the channels c with c mod workers = w of every queue pair,
+ * by one shared receive queue and one completion queue, and drives the sends and the control path
+ * of the queue pairs that are its own. While it works it holds its gate; whoever adds or removes a
+ * queue pair holds all gates. A queue pair's sending end, its grants and its control path are under
+ * its lock; the packets that come go into its receiver without one.
+ *
+ * Order of locks: gates, then a queue pair's, then the context's for memory.
+ */
+#ifndef SDR_VERBS_OBJECTS_H
+#define SDR_VERBS_OBJECTS_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "sdr/grants.h"
+#include "sdr/info.h"
+#include "sdr/receiver.h"
+#include "sdr/sender.h"
+#include <verbena/sdr.h>
+
+enum {
+	POLL_BATCH = 64,
+	RECV_DEPTH = 8192,   /* packets that may come between two looks */
+	CONTROL_DEPTH = 128, /* control messages, likewise */
+	CONTROL_SENDS = 64,  /* control messages under way, of a queue pair */
+	CONTROL_BYTES = SHAPE_MTU_MAX,
+	CHANNEL_DEPTH = 128, /* packets under way, of a channel of a queue pair */
+	SEND_BATCH_MAX = 64,
+};
+
+/* The wr_id of control messages; those of packets are below. */
+#define WR_CONTROL UINT64_MAX
+
+/* A transport QP of ours, found by its number. */
+struct route {
+	uint32_t qpn; /* 0: none */
+	uint16_t generation;
+	bool control;
+	struct verbena_sdr_qp *qp;
+};
+
+struct sdr_worker {
+	struct verbena_sdr_context *ctx;
+	uint32_t index;
+	pthread_mutex_t gate;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;       /* of everything that comes */
+	struct ibv_srq *data;    /* receives without memory, for packets */
+	struct ibv_srq *control; /* receives into control_memory */
+	struct ibv_mr *control_mr;
+	uint8_t *control_memory;
+	struct verbena_sdr_qp *inside; /* its struct worker may be inside a slot */
+	pthread_t thread;
+	int wake_fd;
+	_Atomic bool asleep;
+};
+
+struct verbena_sdr_context {
+	struct ibv_context *ibv;
+	struct ibv_pd *pd;
+	struct ibv_port_attr port_attr;
+	union ibv_gid gid;
+	uint32_t channels, worker_count, qps_max;
+	uint8_t port, gid_index;
+	bool threads;
+	_Atomic bool stopping;
+	_Atomic uint32_t changing; /* threads that want all gates */
+	_Atomic uint32_t made;     /* queue pairs, ever: they go to the workers in turn */
+	struct sdr_worker *workers;
+	/* All gates, or a worker's own gate to read. */
+	struct route *routes;
+	uint32_t route_mask, route_count;
+	struct verbena_sdr_qp **qps; /* qp_count of qps_max */
+	uint32_t qp_count;
+	/* Sorted by key. */
+	pthread_mutex_t memory_lock;
+	struct verbena_sdr_mr **mrs;
+	uint32_t mr_count, mr_room;
+};
+
+struct verbena_sdr_mr {
+	struct verbena_sdr_context *ctx;
+	struct ibv_mr *ibv;
+	uint32_t flags;
+	uint32_t receives; /* that are posted and lie in it */
+};
+
+/* A posted receive's memory: the key that the peer writes with, and the region it lies in. */
+struct recv_memory {
+	struct ibv_mr *window;
+	struct verbena_sdr_mr *region;
+};
+
+/* Packets gathered for one post to one transport QP. */
+struct lane {
+	struct ibv_send_wr wr[SEND_BATCH_MAX];
+	struct ibv_sge sge[SEND_BATCH_MAX];
+	uint32_t count, slot, generation;
+	uint32_t in_flight; /* of the channel, over all generations */
+};
+
+struct verbena_sdr_qp {
+	struct verbena_sdr_context *ctx;
+	struct sdr_worker *owner;
+	struct shape shape;
+	struct info mine, peer;
+	enum ibv_mtu path_mtu;
+	struct ibv_qp **data; /* generation * channels + channel */
+	struct ibv_qp *control;
+	bool connected; /* under the lock; set once */
+	pthread_mutex_t lock;
+
+	struct sender sender;
+	struct lane *lanes; /* a channel each */
+	struct ibv_cq *send_cq;
+	uint32_t unreturned; /* packets and control messages that send_cq will tell of */
+	uint32_t batch;
+	uint64_t rate_bps, pace_ns; /* pace_ns: when the next packet may go */
+	bool broken;
+	uint64_t sent, retries;
+
+	struct receiver receiver;
+	struct worker *counts;      /* a worker each; its own */
+	struct recv_memory *memory; /* a slot each */
+	struct grants grants;
+
+	uint8_t *control_memory;
+	struct ibv_mr *control_mr;
+	uint32_t control_next, control_out;
+	uint64_t dropped_control;
+};
+
+extern const struct alloc sdr_heap;
+
+uint64_t sdr_now_ns(void);
+/* Sets errno and returns NULL. */
+void *sdr_fail_null(int err);
+/* Sets errno and returns VERBENA_SDR_ERROR. */
+int sdr_fail(int err);
+
+/* All gates: no worker is at work, and none inside a slot. */
+void gates_close(struct verbena_sdr_context *);
+void gates_open(struct verbena_sdr_context *);
+/* Wakes the worker if it sleeps. */
+void worker_wake(struct sdr_worker *);
+int workers_start(struct verbena_sdr_context *);
+void workers_stop(struct verbena_sdr_context *);
+
+/* All gates are held, but for route_find(), which needs one. Makes room for so many more; -ENOMEM.
+ */
+int routes_reserve(struct verbena_sdr_context *, uint32_t more);
+void route_add(struct verbena_sdr_context *, struct route);
+void routes_remove(struct verbena_sdr_context *, const struct verbena_sdr_qp *);
+const struct route *route_find(const struct verbena_sdr_context *, uint32_t qpn);
+
+/* Takes a batch of what has come; how many. */
+uint32_t worker_take_arrived(struct sdr_worker *, uint64_t now_ns);
+/* One pass of a worker, which holds its gate; how much it did. *due_ns is brought down to when the
+ * next is needed. */
+uint32_t worker_pass(struct sdr_worker *, uint64_t *due_ns);
+/* Whatever this end of the queue pair can do now; under its lock. How much it did. */
+uint32_t send_pump(struct verbena_sdr_qp *, uint64_t now_ns);
+uint32_t send_collect(struct verbena_sdr_qp *);
+void control_take(struct verbena_sdr_qp *, const uint8_t *message, size_t len, uint64_t now_ns);
+void control_tell_grants(struct verbena_sdr_qp *, uint64_t now_ns);
+void control_returned(struct verbena_sdr_qp *);
+/* Posts the worker's i-th receive for control messages. */
+int control_repost(struct sdr_worker *, uint32_t i);
+/* Sends a control message that lies behind the header's room in control_buffer(), which is NULL
+ * when too many are under way. */
+uint8_t *control_buffer(struct verbena_sdr_qp *);
+void control_post(struct verbena_sdr_qp *, enum control_type, uint32_t number, uint16_t length,
+		  uint16_t flags);
+/* The most bytes of a control message's payload. */
+size_t control_room(const struct verbena_sdr_qp *);
+
+/* The region of that key if the range lies in it and it has the flags; takes the context's lock.
+ * With `hold` it counts a receive. */
+struct verbena_sdr_mr *memory_find(struct verbena_sdr_context *, uint32_t lkey, const void *addr,
+				   size_t length, uint32_t flags, bool hold);
+void memory_release(struct verbena_sdr_mr *);
+
+#endif
