@@ -38,11 +38,11 @@ enum op { OP_WRITE, OP_READ, OP_SEND, OP_PINGPONG };
 
 static struct {
 	enum op op;
-	enum nic_protocol protocol;
+	enum protocol protocol;
 	uint32_t size, mtu, messages, depth;
 	bool remote;
 } set = {.op = OP_WRITE,
-	 .protocol = NIC_PROTOCOL_VEROCE,
+	 .protocol = PROTOCOL_VEROCE,
 	 .size = 1 << 20,
 	 .mtu = 4096,
 	 .messages = 500,
@@ -71,12 +71,12 @@ static _Noreturn void die(const char *what)
 
 static void tweak(struct nic_config *c, enum duo_side side)
 {
-	c->protocol = set.protocol;
-	c->paths = NIC_PATHS_MAX;
-	c->window_bytes = WINDOW_BYTES;
-	c->ack_delay_ns = 20000;
-	c->rto_ns_min = 5000000;
-	c->pto_ns_min = 2000000;
+	c->transport.protocol = set.protocol;
+	c->transport.paths = PATHS_MAX;
+	c->transport.window_bytes = WINDOW_BYTES;
+	c->transport.ack_delay_ns = 20000;
+	c->transport.veroce.rto_ns_min = 5000000;
+	c->transport.veroce.pto_ns_min = 2000000;
 	if (!set.remote)
 		duo_same_host(c);
 }
@@ -255,7 +255,7 @@ static void options(int argc, char **argv)
 		case 'p':
 			if (strcmp(optarg, "veroce") != 0 && strcmp(optarg, "rocev2") != 0)
 				die("--protocol is veroce or rocev2");
-			set.protocol = *optarg == 'v' ? NIC_PROTOCOL_VEROCE : NIC_PROTOCOL_ROCEV2;
+			set.protocol = *optarg == 'v' ? PROTOCOL_VEROCE : PROTOCOL_ROCEV2;
 			break;
 		case 'r':
 			set.remote = true;

@@ -47,7 +47,7 @@ static const uint64_t negotiation_ns = 20000000;
 
 static const char *const detections[] = {"fast", "base", "irn", "rocev2"};
 
-static const char *const orders[] = {"message", "strong", "weak"}; /* enum nic_order */
+static const char *const orders[] = {"message", "strong", "weak"}; /* enum rx_order */
 
 #define ORDERS (sizeof(orders) / sizeof(orders[0]))
 enum { DETECTIONS = sizeof(detections) / sizeof(detections[0]), ROCEV2 = 3 };
@@ -64,7 +64,7 @@ struct setting {
 	uint32_t paths;
 	uint32_t mtu;
 	uint32_t detection;
-	enum nic_order order;
+	enum rx_order order;
 };
 
 struct outcome {
@@ -92,7 +92,7 @@ struct fifo {
 struct link {
 	uint64_t free_ps; /* when the last packet put on it has left */
 	struct prng prng;
-	struct fifo path[NIC_PATHS_MAX];
+	struct fifo path[PATHS_MAX];
 };
 
 struct end {
@@ -109,7 +109,7 @@ struct channel {
 	struct end end[DUO_SIDES];
 	double byte_ps;
 	uint64_t backlog_ns; /* an end sends while less than this waits in front of its link */
-	uint64_t delay_ns[NIC_PATHS_MAX];
+	uint64_t delay_ns[PATHS_MAX];
 	struct packet *unused;
 	uint64_t posted, done;
 	uint64_t first_ns, last_ns;
@@ -285,9 +285,9 @@ static void run_until(struct channel *c, uint64_t until_ns)
 
 static uint32_t window_of_packets(double wanted)
 {
-	uint32_t n = NIC_RX_WINDOW_MIN;
+	uint32_t n = RX_WINDOW_MIN;
 
-	while (n < wanted && n < NIC_RX_WINDOW_MAX)
+	while (n < wanted && n < RX_WINDOW_MAX)
 		n *= 2;
 	return n;
 }
@@ -296,16 +296,16 @@ static const struct setting *tweaking; /* read by tweak() when a duo is made */
 
 static void tweak(struct nic_config *c, enum duo_side side)
 {
-	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN, 0};
+	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN, 0};
 	const struct setting *s = tweaking;
 
-	c->protocol = s->detection == ROCEV2 ? NIC_PROTOCOL_ROCEV2 : NIC_PROTOCOL_VEROCE;
-	c->loss = losses[s->detection];
-	c->order = s->order;
-	c->cc = NIC_CC_NONE;
-	c->paths = s->paths;
-	c->window_bytes = (uint32_t)(s->window * s->bdp * (s->mtu + WRITE_OVERHEAD));
-	c->rx_window = window_of_packets(s->window * s->bdp);
+	c->transport.protocol = s->detection == ROCEV2 ? PROTOCOL_ROCEV2 : PROTOCOL_VEROCE;
+	c->transport.veroce.loss = losses[s->detection];
+	c->transport.veroce.order = s->order;
+	c->transport.veroce.cc = VEROCE_CC_NONE;
+	c->transport.paths = s->paths;
+	c->transport.window_bytes = (uint32_t)(s->window * s->bdp * (s->mtu + WRITE_OVERHEAD));
+	c->transport.veroce.rx_window = window_of_packets(s->window * s->bdp);
 }
 
 static void open_ends(struct channel *c)
@@ -328,7 +328,7 @@ static void open_ends(struct channel *c)
 		e->buf = duo_buf(&c->duo->host[side], BUFFER_MESSAGES * MESSAGE_BYTES,
 				 MR_LOCAL_WRITE | MR_REMOTE_WRITE);
 		prng_init(&e->out.prng, c->set->seed ^ (uint64_t)(side + 1) << 32);
-		for (int i = 0; i < NIC_PATHS_MAX; i++)
+		for (int i = 0; i < PATHS_MAX; i++)
 			e->out.path[i].tail = &e->out.path[i].head;
 	}
 }
@@ -346,7 +346,7 @@ static void free_packets(struct packet *p)
 static void destroy(struct channel *c)
 {
 	for (int side = 0; side < 2; side++) {
-		for (int i = 0; i < NIC_PATHS_MAX; i++)
+		for (int i = 0; i < PATHS_MAX; i++)
 			free_packets(c->end[side].out.path[i].head);
 	}
 	free_packets(c->unused);
@@ -536,7 +536,7 @@ int main(int argc, char **argv)
 			usage();
 		}
 	}
-	if (optind != argc || paths > NIC_PATHS_MAX || !s.bytes || !s.rtt_ns || s.window <= 0 ||
+	if (optind != argc || paths > PATHS_MAX || !s.bytes || !s.rtt_ns || s.window <= 0 ||
 	    (s.mtu != 256 && s.mtu != 512 && s.mtu != 1024 && s.mtu != 2048 && s.mtu != 4096))
 		usage();
 	for (int i = 0; i < argc; i++)

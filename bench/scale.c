@@ -52,7 +52,7 @@ struct setting {
 	uint32_t wave;
 	uint32_t runs;
 	uint64_t seed;
-	enum nic_protocol protocol;
+	enum protocol protocol;
 };
 
 static _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *format, ...)
@@ -254,10 +254,10 @@ static const struct setting *tweaking; /* read by tweak() when a duo is made */
 
 static void tweak(struct nic_config *c, enum duo_side side)
 {
-	c->protocol = tweaking->protocol;
-	c->paths = NIC_PATHS_MAX;
-	c->window_bytes = WINDOW_BYTES;
-	c->ack_delay_ns = 20000;
+	c->transport.protocol = tweaking->protocol;
+	c->transport.paths = PATHS_MAX;
+	c->transport.window_bytes = WINDOW_BYTES;
+	c->transport.ack_delay_ns = 20000;
 	c->gid_count = 1;
 }
 
@@ -666,7 +666,7 @@ int main(int argc, char **argv)
 		case 'p':
 			if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "veroce") != 0)
 				usage();
-			set.protocol = *optarg == 'a' ? NIC_PROTOCOL_AUTO : NIC_PROTOCOL_VEROCE;
+			set.protocol = *optarg == 'a' ? PROTOCOL_AUTO : PROTOCOL_VEROCE;
 			break;
 		default:
 			usage();
@@ -680,8 +680,8 @@ int main(int argc, char **argv)
 		printf("%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
 	printf("seed %" PRIu64 ", %u RC QPs in each of two nics, protocol %s, %u paths, PMTU %u, "
 	       "%u active QPs, WRITEs of %u, %u at a time\n\n",
-	       set.seed, set.qps, set.protocol == NIC_PROTOCOL_AUTO ? "auto" : "veroce",
-	       NIC_PATHS_MAX, set.mtu, ACTIVE, MESSAGE_BYTES, DEPTH);
+	       set.seed, set.qps, set.protocol == PROTOCOL_AUTO ? "auto" : "veroce",
+	       PATHS_MAX, set.mtu, ACTIVE, MESSAGE_BYTES, DEPTH);
 	fflush(stdout);
 
 	prng_init(&prng, set.seed);

@@ -144,12 +144,12 @@ static struct figures measure(const struct run *r, uint64_t seed)
 		.received = received,
 		.ctx = &b,
 		.nic = {
-			.protocol = r->veroce ? NIC_PROTOCOL_VEROCE : NIC_PROTOCOL_ROCEV2,
-			.paths = r->veroce ? NIC_PATHS_MAX : 1,
-			.cc = r->veroce ? NIC_CC_SWIFT : NIC_CC_NONE,
-			.base_rtt_ns = 12000,
-			.window_bytes = r->veroce ? 300000 : 150000,
-			.ackreq_packets = 1,
+			.transport.protocol = r->veroce ? PROTOCOL_VEROCE : PROTOCOL_ROCEV2,
+			.transport.paths = r->veroce ? PATHS_MAX : 1,
+			.transport.veroce.cc = r->veroce ? VEROCE_CC_SWIFT : VEROCE_CC_NONE,
+			.transport.cc.base_rtt_ns = 12000,
+			.transport.window_bytes = r->veroce ? 300000 : 150000,
+			.transport.rocev2.ackreq_packets = 1,
 			.qpn_bits = 10,
 		},
 	};

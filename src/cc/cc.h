@@ -134,7 +134,7 @@ enum cc_needs {
 			     stamp packets */
 	/*
 	 * Marks are to be told by each acknowledgement, as cc_ack.ecn_packets, and not by CNPs.
-	 * (veRoCE does both; RoCEv2 receivers send CNPs unless they are told: nic_config.ce_echo,
+	 * (veRoCE does both; RoCEv2 receivers send CNPs unless they are told: rocev2_config.ce_echo,
 	 * which a simulated host sets itself.)
 	 */
 	CC_NEEDS_MARKS = 2

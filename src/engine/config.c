@@ -52,36 +52,36 @@ struct row {
 };
 
 static const char *const protocols[] = {
-	[NIC_PROTOCOL_AUTO] = "auto",
-	[NIC_PROTOCOL_VEROCE] = "veroce",
-	[NIC_PROTOCOL_ROCEV2] = "rocev2",
+	[PROTOCOL_AUTO] = "auto",
+	[PROTOCOL_VEROCE] = "veroce",
+	[PROTOCOL_ROCEV2] = "rocev2",
 	NULL,
 };
 static const char *const losses[] = {
-	[NIC_LOSS_FAST] = "fast",
-	[NIC_LOSS_BASE] = "base",
-	[NIC_LOSS_IRN] = "irn",
+	[LOSS_FAST] = "fast",
+	[LOSS_BASE] = "base",
+	[LOSS_IRN] = "irn",
 	NULL,
 };
 
 static const char *const reth_bases[] = {
-	[NIC_RETH_PACKET] = "packet",
-	[NIC_RETH_MESSAGE] = "message",
+	[RETH_BASE_PACKET] = "packet",
+	[RETH_BASE_MESSAGE] = "message",
 	NULL,
 };
 
 static const char *const orders[] = {
-	[NIC_ORDER_MESSAGE] = "message",
-	[NIC_ORDER_STRONG] = "strong",
-	[NIC_ORDER_WEAK] = "weak",
+	[ORDER_MESSAGE] = "message",
+	[ORDER_STRONG] = "strong",
+	[ORDER_WEAK] = "weak",
 	NULL,
 };
 
 static const char *const switches[] = {"off", "on", NULL};
 
-static_assert(sizeof(enum nic_protocol) == sizeof(unsigned) && sizeof(enum nic_loss) == sizeof(unsigned) &&
-		      sizeof(enum nic_reth_base) == sizeof(unsigned) &&
-		      sizeof(enum nic_order) == sizeof(unsigned),
+static_assert(sizeof(enum protocol) == sizeof(unsigned) && sizeof(enum veroce_loss) == sizeof(unsigned) &&
+		      sizeof(enum veroce_reth_base) == sizeof(unsigned) &&
+		      sizeof(enum rx_order) == sizeof(unsigned),
 	      "a choice is stored as an unsigned");
 
 #define TEXT(k, f, s, m) { k, KIND_TEXT, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m, NULL }
@@ -99,11 +99,11 @@ static const struct row rows[] = {
 	CHOICE("protocol", protocol, protocols, "auto", "what RC queue pairs speak: auto, veroce or rocev2; auto: veRoCE with peers that answer to it"),
 	NUMBER("port", KIND_U16, port, 1, 65535, "4791", "UDP port of RoCEv2"),
 	NUMBER("veroce_port", KIND_U16_AUTO, veroce_port, 1, 65535, "auto", "UDP port of veRoCE; auto: port + 3, so 4794"),
-	NUMBER("veroce_paths", KIND_U32, veroce_paths, 1, NIC_PATHS_MAX, "16", "UDP source ports over which veRoCE spreads a queue pair"),
+	NUMBER("veroce_paths", KIND_U32, veroce_paths, 1, PATHS_MAX, "16", "UDP source ports over which veRoCE spreads a queue pair"),
 	CC("cc", cc, "auto", "congestion control, as algorithm[:preset][,parameter=value]...; auto: Swift for veRoCE, for RoCEv2 a window that knows loss alone"),
 	RATE("line_rate", line_rate_bps, "auto", "what congestion control takes for the speed of the link, for example 25Gbps; auto: what the fastest interface says"),
 	CHOICE("loss", loss, losses, "fast", "loss detection of veRoCE: fast, base or irn"),
-	NUMBER("rx_window", KIND_POWER, rx_window, NIC_RX_WINDOW_MIN, NIC_RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),
+	NUMBER("rx_window", KIND_POWER, rx_window, RX_WINDOW_MIN, RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),
 	CHOICE("order", order, orders, "message", "in which veRoCE writes memory: message by message, strong: packet by packet, weak: as packets come"),
 	CHOICE("fence_indicator", fence_indicator, switches, "off", "on: a veRoCE work request whose bytes an older one still reads or writes waits for it"),
 	CHOICE("reth_base", reth_base, reth_bases, "packet", "address in the packets of a veRoCE WRITE: packet, its own; message, its message's, for peers that do so"),

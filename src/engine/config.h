@@ -21,15 +21,15 @@ struct config {
 	uint32_t ack_delay_us;
 	uint16_t port;       /* UDP port of RoCEv2, 4791 */
 	uint16_t veroce_port; /* never `port` */
-	uint32_t veroce_paths; /* UDP source ports, 1 .. NIC_PATHS_MAX */
-	enum nic_protocol protocol;
+	uint32_t veroce_paths; /* UDP source ports, 1 .. PATHS_MAX */
+	enum protocol protocol;
 	struct cc_setting cc;
 	uint64_t line_rate_bps; /* 0: auto, what the interfaces say */
-	enum nic_loss loss;
+	enum veroce_loss loss;
 	uint32_t rx_window;  /* packets, a power of two */
-	enum nic_order order;
+	enum rx_order order;
 	unsigned fence_indicator; /* 0 or 1 */
-	enum nic_reth_base reth_base;
+	enum veroce_reth_base reth_base;
 	unsigned trim;         /* 0 or 1 */
 	uint32_t patience_ms; /* a silent peer process of this host that lives is not given up sooner */
 	unsigned seal;         /* 0 or 1 */

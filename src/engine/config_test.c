@@ -46,15 +46,15 @@ static void without_settings_there_are_defaults(void **state)
 	assert_int_equal(c.port, 4791);
 	assert_int_equal(c.veroce_port, 4794);
 	assert_int_equal(c.veroce_paths, 16);
-	assert_int_equal(c.protocol, NIC_PROTOCOL_AUTO);
+	assert_int_equal(c.protocol, PROTOCOL_AUTO);
 	assert_false(c.cc.given);
 	assert_int_equal(c.line_rate_bps, 0);
-	assert_int_equal(c.loss, NIC_LOSS_FAST);
+	assert_int_equal(c.loss, LOSS_FAST);
 	assert_int_equal(c.rx_window, 65536);
-	assert_int_equal(c.order, NIC_ORDER_MESSAGE);
+	assert_int_equal(c.order, ORDER_MESSAGE);
 	assert_int_equal(c.fence_indicator, 0);
 	assert_int_equal(c.seal, 1);
-	assert_int_equal(c.reth_base, NIC_RETH_PACKET);
+	assert_int_equal(c.reth_base, RETH_BASE_PACKET);
 	assert_int_equal(c.trim, 0);
 	assert_int_equal(c.patience_ms, 5000);
 	assert_int_equal(c.spin_us, 50);
@@ -84,23 +84,23 @@ static void choices_are_taken_by_name(void **state)
 {
 	static const struct {
 		const char *text;
-		enum nic_protocol protocol;
+		enum protocol protocol;
 		enum cc_algorithm cc;
-		enum nic_loss loss;
-		enum nic_order order;
+		enum veroce_loss loss;
+		enum rx_order order;
 		uint32_t rx_window;
 		uint32_t veroce_paths;
 	} rows[] = {
 		{"protocol = auto\ncc = swift\nloss = fast\norder = message\nrx_window = 65536\n"
 		 "veroce_paths = 16\n",
-		 NIC_PROTOCOL_AUTO, CC_SWIFT, NIC_LOSS_FAST, NIC_ORDER_MESSAGE, 65536, 16},
+		 PROTOCOL_AUTO, CC_SWIFT, LOSS_FAST, ORDER_MESSAGE, 65536, 16},
 		{"protocol = veroce\ncc = dctcp\nloss = base\nrx_window = 128\nveroce_paths = 1\n"
 		 "order = strong\ntrim = on\nreth_base = message\n"
 		 "fence_indicator = on\n",
-		 NIC_PROTOCOL_VEROCE, CC_DCTCP, NIC_LOSS_BASE, NIC_ORDER_STRONG, 128, 1},
+		 PROTOCOL_VEROCE, CC_DCTCP, LOSS_BASE, ORDER_STRONG, 128, 1},
 		{"protocol = rocev2\ncc = none\nloss = irn\norder = weak\nrx_window = 4096\n"
 		 "veroce_paths = 7\n",
-		 NIC_PROTOCOL_ROCEV2, CC_NONE, NIC_LOSS_IRN, NIC_ORDER_WEAK, 4096, 7},
+		 PROTOCOL_ROCEV2, CC_NONE, LOSS_IRN, ORDER_WEAK, 4096, 7},
 	};
 	struct config c;
 	char err[1024];
@@ -117,7 +117,7 @@ static void choices_are_taken_by_name(void **state)
 		assert_int_equal(c.order, rows[i].order);
 		assert_int_equal(c.trim, i == 1);
 		assert_int_equal(c.fence_indicator, i == 1);
-		assert_int_equal(c.reth_base, i == 1 ? NIC_RETH_MESSAGE : NIC_RETH_PACKET);
+		assert_int_equal(c.reth_base, i == 1 ? RETH_BASE_MESSAGE : RETH_BASE_PACKET);
 	}
 }
 

@@ -135,18 +135,18 @@ static void settle(void)
 		moved = loop_turn(&loop, LOOP_ALL, now_ns);
 }
 
-static void start(enum nic_protocol protocol)
+static void start(enum protocol protocol)
 {
 	struct nic_config c = {
 		.alloc = {heap_get, heap_put, &heap},
 		.secret = "loop_test",
-		.sport_ipv4 = {49152},
-		.paths = 1,
-		.protocol = protocol,
-		.cc = NIC_CC_NONE,
-		.rto_ns_min = 4000000,
-		.pto_ns_min = 2000000,
-		.window_bytes = 1 << 20,
+		.transport.sport_ipv4 = {49152},
+		.transport.paths = 1,
+		.transport.protocol = protocol,
+		.transport.veroce.cc = VEROCE_CC_NONE,
+		.transport.veroce.rto_ns_min = 4000000,
+		.transport.veroce.pto_ns_min = 2000000,
+		.transport.window_bytes = 1 << 20,
 		.gids = {{.raw = {[10] = 0xff, 0xff, 127, 0, 0, 1}, .ifindex = 1, .ip_mtu = 65536}},
 		.gid_count = 1,
 	};
@@ -246,7 +246,7 @@ static void write_and_pause(size_t count)
 	now_ns += pause_ns;
 }
 
-static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 
 /* A program's thread comes back and posts: it has not looked what came. */
 static void post_after_a_pause_repeats_nothing(void **state)

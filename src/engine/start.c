@@ -26,7 +26,7 @@
 #include "io/pcap.h"
 #include "io/udp.h"
 
-static_assert((int)NIC_PATHS_MAX == (int)UDP_PATHS_MAX, "a nic knows every path of its back end");
+static_assert((int)PATHS_MAX == (int)UDP_PATHS_MAX, "a nic knows every path of its back end");
 
 enum {
 	WHY_BYTES = 512,
@@ -172,14 +172,14 @@ static void cc_start(const struct engine *e, struct nic_config *c)
 {
 	const struct cc_setting *s = &e->config.cc;
 
-	c->cc = s->given && s->params.algorithm == CC_NONE ? NIC_CC_NONE : NIC_CC_SWIFT;
-	c->cc_target_ns = cc_setting_has_target(s) ? 0 : CC_TARGET_NS;
+	c->transport.veroce.cc = s->given && s->params.algorithm == CC_NONE ? VEROCE_CC_NONE : VEROCE_CC_SWIFT;
+	c->transport.cc.target_ns = cc_setting_has_target(s) ? 0 : CC_TARGET_NS;
 	if (!s->given)
 		return;
-	c->cc_params = &s->params;
-	c->line_rate_bps = line_rate_bps(e);
-	c->pace_slack_ns = PACE_SLACK_NS;
-	c->wire_overhead_bytes = WIRE_OVERHEAD_BYTES;
+	c->transport.cc.params = &s->params;
+	c->transport.cc.line_rate_bps = line_rate_bps(e);
+	c->transport.cc.pace_slack_ns = PACE_SLACK_NS;
+	c->transport.cc.wire_overhead_bytes = WIRE_OVERHEAD_BYTES;
 }
 
 static int nic_start(struct engine *e, char *why, size_t why_bytes)
@@ -189,26 +189,26 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 	if (c) {
 		c->alloc = (struct alloc){.get = memory_get, .put = memory_put};
 		c->qpn_slot = group_slot(e->group);
-		c->paths = e->paths;
-		memcpy(c->sport_ipv4, e->sport_ipv4, sizeof(c->sport_ipv4));
-		memcpy(c->sport_ipv6, e->sport_ipv6, sizeof(c->sport_ipv6));
-		c->udp_port = e->config.port;
-		c->veroce_port = e->config.veroce_port;
-		c->protocol = e->config.protocol;
+		c->transport.paths = e->paths;
+		memcpy(c->transport.sport_ipv4, e->sport_ipv4, sizeof(c->transport.sport_ipv4));
+		memcpy(c->transport.sport_ipv6, e->sport_ipv6, sizeof(c->transport.sport_ipv6));
+		c->transport.rocev2.port = e->config.port;
+		c->transport.veroce.port = e->config.veroce_port;
+		c->transport.protocol = e->config.protocol;
 		cc_start(e, c);
-		c->loss = e->config.loss;
-		c->rx_window = e->config.rx_window;
-		c->order = e->config.order;
-		c->fence_indicator = e->config.fence_indicator;
-		c->reth_base = e->config.reth_base;
-		c->trim = e->config.trim;
-		c->unsealed = !e->config.seal;
-		c->rto_ns_min = RTO_NS_MIN;
-		c->pto_ns_min = PTO_NS_MIN;
-		c->peer_patience_ns = (uint64_t)e->config.patience_ms * 1000000;
-		c->window_bytes = window_bytes(e);
+		c->transport.veroce.loss = e->config.loss;
+		c->transport.veroce.rx_window = e->config.rx_window;
+		c->transport.veroce.order = e->config.order;
+		c->transport.veroce.fence_indicator = e->config.fence_indicator;
+		c->transport.veroce.reth_base = e->config.reth_base;
+		c->transport.veroce.trim = e->config.trim;
+		c->transport.veroce.seal = e->config.seal ? SEAL_ON : SEAL_OFF;
+		c->transport.veroce.rto_ns_min = RTO_NS_MIN;
+		c->transport.veroce.pto_ns_min = PTO_NS_MIN;
+		c->transport.patience_ns = (uint64_t)e->config.patience_ms * 1000000;
+		c->transport.window_bytes = window_bytes(e);
 		c->train_max = (uint16_t)io_train_max(e->loop.io);
-		c->ack_delay_ns = (uint64_t)e->config.ack_delay_us * 1000;
+		c->transport.ack_delay_ns = (uint64_t)e->config.ack_delay_us * 1000;
 		memcpy(c->gids, e->gids.gids, sizeof(c->gids));
 		c->gid_count = e->gids.count;
 		if (getrandom(c->secret, sizeof(c->secret), 0) != sizeof(c->secret)) {

@@ -93,8 +93,8 @@ int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *ou
 	/* A link-local destination means nothing without the interface. */
 	if (f.dst[0] == 0xfe && (f.dst[1] & 0xc0) == 0x80)
 		f.ifindex = g->ifindex;
-	f.sport = (flow_is_ipv4(&f) ? nic->tp.sport_ipv4 : nic->tp.sport_ipv6)[0];
-	f.dport = nic->udp_port;
+	f.sport = (flow_is_ipv4(&f) ? nic->tp.config.sport_ipv4 : nic->tp.config.sport_ipv6)[0];
+	f.dport = nic->tp.config.rocev2.port;
 	f.tos = av->traffic_class;
 	f.ttl = av->hop_limit ? av->hop_limit : HOP_LIMIT_DEFAULT;
 	f.sl = av->sl & 15;

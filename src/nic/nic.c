@@ -15,100 +15,48 @@
 #include "wire/rocev2.h"
 
 static_assert((int)NIC_TX_ARENA_BYTES == (int)TX_ARENA_BYTES, "what is asked for is what is used");
-static_assert((int)NIC_PATHS_MAX == (int)TX_PATHS_MAX, "a path has a source port");
-static_assert((int)NIC_RX_WINDOW_MAX == (int)RX_WINDOW_MAX, "what can be recorded");
-
-enum { CNP_INTERVAL_NS = 50000 }; /* the DCQCN paper's */
-enum { EARLY_BYTES_MAX = 64 << 20 };
-
-static void congestion_setup(struct transport *tp, const struct nic_config *c)
+/* The extensions that CAPS packets offer; RETH_BASE is none. */
+static uint16_t caps_flags(const struct nic_config *c)
 {
-	tp->cc = c->cc_params;
-	tp->line_rate_bps = c->line_rate_bps;
-	tp->base_rtt_ns = c->base_rtt_ns;
-	tp->cc_target_ns = c->cc_target_ns;
-	tp->pace_slack_ns = c->pace_slack_ns;
-	tp->cnp_interval_ns = c->cnp_interval_ns ? c->cnp_interval_ns
-			      : c->cc_params	 ? cc_params_cnp_gap_ns(c->cc_params)
-						 : CNP_INTERVAL_NS;
-	tp->wire_overhead_bytes = c->wire_overhead_bytes;
-	tp->ce_echo = c->ce_echo;
-	tp->ce_is_cnp = c->ce_is_cnp;
-	tp->ackreq_packets = c->ackreq_packets && c->ackreq_packets < QP_ACKREQ_PACKETS
-				     ? c->ackreq_packets
-				     : QP_ACKREQ_PACKETS;
+	const struct veroce_config *v = &c->transport.veroce;
+	uint16_t flags = v->reth_base == RETH_BASE_MESSAGE ? CAPS_RETH_MESSAGE : 0;
+
+	if (v->base_only || v->loss == LOSS_BASE)
+		return flags;
+	return flags | VEROCE_CAPS_FLAGS | (v->trim ? CAPS_TRIM : 0) |
+	       (v->seal == SEAL_OFF || c->no_payload ? 0 : CAPS_SEAL);
 }
 
 static void veroce_setup(struct transport *tp, const struct nic_config *c)
 {
-	static const enum transport_protocol protocols[] = {
-		[NIC_PROTOCOL_AUTO] = TRANSPORT_AUTO,
-		[NIC_PROTOCOL_VEROCE] = TRANSPORT_VEROCE,
-		[NIC_PROTOCOL_ROCEV2] = TRANSPORT_ROCEV2,
-	};
-	static const enum cc_algorithm ccs[] = {
-		[NIC_CC_SWIFT] = CC_SWIFT, [NIC_CC_DCTCP] = CC_DCTCP, [NIC_CC_NONE] = CC_NONE};
 	static const struct loss_ops *const losses[] = {
-		[NIC_LOSS_FAST] = &loss_fast, [NIC_LOSS_BASE] = &loss_base, [NIC_LOSS_IRN] = &loss_irn};
-	static const enum transport_order orders[] = {[NIC_ORDER_MESSAGE] = ORDER_MESSAGE,
-						      [NIC_ORDER_STRONG] = ORDER_STRONG,
-						      [NIC_ORDER_WEAK] = ORDER_WEAK};
+		[LOSS_FAST] = &loss_fast, [LOSS_BASE] = &loss_base, [LOSS_IRN] = &loss_irn};
+	const struct cc_link *cc = &tp->config.cc;
 	uint64_t half[2] = {siphash_u64(c->secret, 3), siphash_u64(c->secret, 4)};
+	bool shares;
 
 	memcpy(tp->secret, half, sizeof(half));
-	tp->protocol = protocols[c->protocol];
-	tp->order = orders[c->order];
-	tp->early_bytes_max = c->early_bytes ? c->early_bytes : EARLY_BYTES_MAX;
-	tp->fence_indicator = c->fence_indicator;
-	tp->caps_flags = c->base_only || c->loss == NIC_LOSS_BASE ? 0
-			 : VEROCE_CAPS_FLAGS | (c->trim ? CAPS_TRIM : 0) |
-				   (c->unsealed || c->no_payload ? 0 : CAPS_SEAL);
-	if (c->reth_base == NIC_RETH_MESSAGE) /* which is no extension */
-		tp->caps_flags |= CAPS_RETH_MESSAGE;
-	bool shares = tp->caps_flags & VEROCE_CAPS_FLAGS && c->cc_params && c->cc_params->rxshare;
-
-	rxshare_init(&tp->rxshare, shares ? c->line_rate_bps : 0, c->base_rtt_ns);
+	tp->caps_flags = caps_flags(c);
+	shares = tp->caps_flags & VEROCE_CAPS_FLAGS && cc->params && cc->params->rxshare;
+	rxshare_init(&tp->rxshare, shares ? cc->line_rate_bps : 0, cc->base_rtt_ns);
 	if (tp->rxshare.line_kbps)
 		tp->caps_flags |= CAPS_RXSHARE;
-	tp->veroce_port = c->veroce_port ? c->veroce_port : VEROCE_UDP_PORT;
-	tp->decoder.veroce_port = tp->veroce_port;
+	tp->decoder.veroce_port = tp->config.veroce.port;
 	tp->decoder.trims = tp->caps_flags & CAPS_TRIM;
-	memcpy(tp->sport_ipv4, c->sport_ipv4, sizeof(tp->sport_ipv4));
-	memcpy(tp->sport_ipv6, c->sport_ipv6, sizeof(tp->sport_ipv6));
-	tp->rx_window = c->rx_window ? c->rx_window : NIC_RX_WINDOW_MAX;
 	tp->lazy_ack_ns = VEROCE_ACK_NS;
-	tp->patience.local_ns = c->peer_patience_ns;
-	tp->pto_ns_min = c->pto_ns_min ? c->pto_ns_min : VEROCE_PTO_NS_MIN;
-	tp->local_ack_ns = tp->pto_ns_min / 4;
+	tp->local_ack_ns = tp->config.veroce.pto_ns_min / 4;
 	if (tp->local_ack_ns > VEROCE_ACK_NS_LOCAL)
 		tp->local_ack_ns = VEROCE_ACK_NS_LOCAL;
-	tp->loss = losses[c->loss];
-	pair_table_init(&tp->pairs,
-			&(struct pair_config){
-				.alloc = &tp->alloc,
-				.cc = ccs[c->cc],
-				.cc_params = c->cc_params,
-				.line_rate_bps = c->line_rate_bps,
-				.base_rtt_ns = c->base_rtt_ns,
-				.pace_slack_ns = c->pace_slack_ns,
-				.wire_overhead_bytes = c->wire_overhead_bytes,
-				.paths = c->paths,
-				.window_bytes = c->window_bytes,
-				.rto_min_ns = c->rto_ns_min ? c->rto_ns_min : VEROCE_RTO_NS_MIN,
-				.target_ns = c->cc_target_ns,
-				.flowlet_packets = c->flowlet ? c->flowlet : VEROCE_FLOWLET_PACKETS,
-				.flowlet_gap_ns = c->flowlet_gap_ns,
-				.one_user = c->cc_of_qps,
-			},
-			tp->secret);
+	tp->loss = losses[tp->config.veroce.loss];
+	pair_table_init(&tp->pairs, &tp->config, &tp->alloc, tp->secret);
 }
 
 void nic_set_paths(struct nic *nic, uint32_t paths, const uint16_t *sport_ipv4, const uint16_t *sport_ipv6)
 {
-	assert(paths && paths <= NIC_PATHS_MAX);
-	memcpy(nic->tp.sport_ipv4, sport_ipv4, paths * sizeof(*sport_ipv4));
-	memcpy(nic->tp.sport_ipv6, sport_ipv6, paths * sizeof(*sport_ipv6));
-	nic->tp.pairs.config.paths = paths;
+	assert(paths && paths <= PATHS_MAX);
+	memcpy(nic->tp.config.sport_ipv4, sport_ipv4, paths * sizeof(*sport_ipv4));
+	memcpy(nic->tp.config.sport_ipv6, sport_ipv6, paths * sizeof(*sport_ipv6));
+	nic->tp.config.paths = paths;
 }
 
 static void free_arena(struct nic *nic)
@@ -138,8 +86,8 @@ struct nic *nic_create(const struct nic_config *c)
 	list_init(&nic->pds);
 	list_init(&nic->cqs);
 	list_init(&nic->srqs);
-	nic->tp.window_bytes = c->window_bytes;
-	nic->tp.ack_delay_ns = c->ack_delay_ns;
+	nic->tp.config = c->transport;
+	transport_config_settle(&nic->tp.config);
 	nic->tp.tx.train_max = c->train_max && c->train_max < PKT_TRAIN_MAX ? c->train_max
 									    : PKT_TRAIN_MAX;
 	nic->tp.tx.icrc = c->no_payload ? NULL : &nic->icrc;
@@ -149,8 +97,6 @@ struct nic *nic_create(const struct nic_config *c)
 	half[0] = siphash_u64(c->secret, 0);
 	half[1] = siphash_u64(c->secret, 1);
 	memcpy(nic->qpn_secret, half, sizeof(half));
-	nic->udp_port = c->udp_port ? c->udp_port : ROCEV2_UDP_PORT;
-	congestion_setup(&nic->tp, c);
 	veroce_setup(&nic->tp, c);
 	nic->gid_count = c->gid_count < NIC_GIDS_MAX ? c->gid_count : NIC_GIDS_MAX;
 	memcpy(nic->gids, c->gids, nic->gid_count * sizeof(nic->gids[0]));
@@ -315,7 +261,7 @@ static void release_acks(struct nic *nic, struct list *held, uint64_t delay_ns, 
 
 static uint64_t held_ack_ns(const struct nic *nic)
 {
-	return nic->tp.hold_acks ? nic->tp.ack_delay_ns : 0;
+	return nic->tp.hold_acks ? nic->tp.config.ack_delay_ns : 0;
 }
 
 static bool has_turns(const struct transport *tp)

@@ -16,13 +16,13 @@
 
 #include "base/alloc.h"
 #include "base/pkt.h"
-#include "cc/params.h"
 #include "mem/mr.h"
 #include "queue/cq.h"
 #include "queue/event.h"
 #include "queue/rq.h"
 #include "queue/sq.h"
 #include "transport/attr.h"
+#include "transport/config.h"
 #include "transport/counters.h"
 #include "transport/srq.h"
 
@@ -44,34 +44,8 @@ enum {
 	NIC_MAX_SRQ_WR = 32768,
 	NIC_MAX_RD_ATOM = 128,     /* READs and atomics outstanding a QP, either direction; as rxe has it */
 	NIC_MTU_BYTES_MAX = 4096,
-	NIC_PATHS_MAX = 16,
 	NIC_TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 2048
 };
-
-/* AUTO: veRoCE with peers that answer to it, RoCEv2 with all others. */
-enum nic_protocol { NIC_PROTOCOL_AUTO, NIC_PROTOCOL_VEROCE, NIC_PROTOCOL_ROCEV2 };
-
-/* What makes a veRoCE queue pair slow down: delay and CE marks, CE marks alone, or nothing. */
-enum nic_cc { NIC_CC_SWIFT, NIC_CC_DCTCP, NIC_CC_NONE };
-
-/* How a veRoCE queue pair finds out which packets are lost. */
-enum nic_loss { NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN };
-
-/*
- * When a veRoCE receiver writes a packet to memory that came before others which were sent before it: in its
- * turn, unless it is of the oldest message that is not entirely there, and does not end it; always in its turn;
- * or at once.
- */
-enum nic_order { NIC_ORDER_MESSAGE, NIC_ORDER_STRONG, NIC_ORDER_WEAK };
-
-/*
- * Which address the packets of a veRoCE WRITE carry: their own, or their message's, to which the receiver adds
- * PO x PMTU. The latter is for peers that do so; between nics that tell each other it takes both to want it,
- * and a peer that tells nothing is spoken to as set here.
- */
-enum nic_reth_base { NIC_RETH_PACKET, NIC_RETH_MESSAGE };
-
-enum { NIC_RX_WINDOW_MIN = 128, NIC_RX_WINDOW_MAX = 65536 };
 
 #define NIC_MSG_BYTES_MAX (1u << 31)
 #define NIC_PKEY_DEFAULT  0xffffu
@@ -86,49 +60,7 @@ struct nic_config {
 	struct alloc alloc;
 	uint8_t secret[16];      /* QPNs and keys are drawn with it; from the OS in the product, a seed in tests */
 	uint32_t qpn_slot;       /* the high 7 bits of every QPN: 0 .. 126 */
-	uint16_t sport_ipv4[NIC_PATHS_MAX]; /* UDP source ports the back end sends from, host order */
-	uint16_t sport_ipv6[NIC_PATHS_MAX];
-	uint32_t paths;          /* of them; veRoCE spreads over all, RoCEv2 has the first; 0: 1 */
-	uint16_t udp_port;       /* RoCEv2's port, at every peer; 0: 4791 */
-	uint16_t veroce_port;    /* veRoCE's, at every peer; 0: 4794 */
-	enum nic_protocol protocol; /* what RC speaks */
-	enum nic_cc cc;             /* these three of veRoCE */
-	enum nic_loss loss;
-	uint32_t rx_window;         /* packets a queue pair takes ahead; a power of two; 0: 65536 */
-	enum nic_order order;       /* in which veRoCE receivers write memory */
-	uint64_t early_bytes;       /* most of packets that wait for their turn, of all QPs; 0: 64 MiB */
-	bool trim;                  /* offers packet trimming: data leaves with DSCP 8, trimmed comes with 9 */
-	enum nic_reth_base reth_base;
-	/* veRoCE WQEs that overlap older, incomplete ones harmfully wait for them, as if they had a fence */
-	bool fence_indicator;
-	bool base_only;             /* no extensions are offered: as a peer that knows the base protocol alone */
-	uint16_t flowlet;           /* packets that stay on one path, at least; 0: 8 */
-	bool cc_of_qps;             /* a QP has a window on each path, not all QPs to one host together */
-	/* a QP changes path only after it has sent nothing for so long, instead; 0: by packets */
-	uint64_t flowlet_gap_ns;
-	uint64_t rto_ns_min;        /* veRoCE's shortest retransmission timeout; 0: 500 us */
-	uint64_t pto_ns_min;        /* and tail probe timeout; 0: 100 us */
-	/*
-	 * RC QPs whose peer has an address of `gids`, so is a process of this host, are not given up before it has been
-	 * silent for so long, whatever their timeout and retry_cnt, unless it is said to be gone; 0: as all others.
-	 */
-	uint64_t peer_patience_ns;
-	/*
-	 * NULL: veRoCE has `cc` with its defaults, RoCEv2 a window of its own kind, which knows loss
-	 * only. Otherwise both obey this, but for QPs whose peer has an address of `gids`: no network lies
-	 * between. Borrowed as long as the nic lives.
-	 */
-	const struct cc_params *cc_params;
-	uint64_t line_rate_bps;  /* of the port; 0: unknown */
-	uint64_t base_rtt_ns;    /* of the longest way; 0: unknown */
-	uint64_t pace_slack_ns;  /* a paced packet may leave so much before its time, trains of half of it */
-	uint64_t cnp_interval_ns; /* a RoCEv2 QP sends CNPs no closer than that; 0: as cc_params has it, else 50 us */
-	uint32_t wire_overhead_bytes; /* around a packet's transport bytes, for the pace */
-	bool ce_echo;            /* RoCEv2 ACKs tell of marks in their BECN bit, and no CNPs are sent */
-	bool ce_is_cnp;          /* with ce_echo: such an ACK counts as a CNP, as the HPCC simulator has it */
-	uint64_t cc_target_ns;      /* queueing delay that Swift lets be, of both; 0: its own formula */
-	uint32_t window_bytes;   /* request bytes, READ responses included, a QP may have unacknowledged */
-	uint16_t ackreq_packets; /* of RoCEv2: an ACK is asked for at least this often, 1 .. 16; 0: 16 */
+	uint8_t qpn_bits;        /* room for 2^qpn_bits QPs, 1 .. NIC_QPN_BITS; 0: NIC_QPN_BITS */
 	uint16_t train_max;      /* packets that the back end sends as one train, 1 .. PKT_TRAIN_MAX; 0: that */
 	/*
 	 * Packets are described and not carried, for networks that exist in numbers only: payload is
@@ -137,19 +69,17 @@ struct nic_config {
 	 * read behind them; its len counts everything. Any multiple of 4 from 64 is a path MTU.
 	 */
 	bool no_payload;
-	bool unsealed;           /* veRoCE packets bear the plain ICRC, and prove nothing of their sender */
 	/*
 	 * NIC_TX_ARENA_BYTES, aligned to 64, that packets are laid out in; borrowed as long as the nic lives. Nics
 	 * may share them where what nic_output() lent is done with before another is called. NULL: its own.
 	 */
 	uint8_t *tx_arena;
-	uint8_t qpn_bits;        /* room for 2^qpn_bits QPs, 1 .. NIC_QPN_BITS; 0: NIC_QPN_BITS */
-	uint64_t ack_delay_ns;   /* how long an ACK may wait for a packet to travel with, while held */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	uint32_t gid_count;
+	struct transport_config transport;
 };
 
-/* Borrows nothing of config. NULL when memory runs out. */
+/* Borrows of config what transport/config.h says. NULL when memory runs out. */
 struct nic *nic_create(const struct nic_config *);
 /* Objects that are still there go with it. */
 void nic_destroy(struct nic *);

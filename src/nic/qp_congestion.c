@@ -34,7 +34,7 @@ bool nic_qp_congestion(const struct nic *nic, const struct qp *qp, uint32_t path
 		if (path || qp->type != QPT_RC)
 			return false;
 		if (g)
-			look(&g->cc, kind_of(nic->tp.cc, CC_NONE), out);
+			look(&g->cc, kind_of(nic->tp.config.cc.params, CC_NONE), out);
 		else
 			*out = (struct nic_congestion){.rate_bps = CC_UNPACED,
 						       .cwnd_bytes = qp->gbn->req.cc.window_bytes};
@@ -44,6 +44,6 @@ bool nic_qp_congestion(const struct nic *nic, const struct qp *qp, uint32_t path
 		return false;
 	/* Between addresses of this host there is none. */
 	look(pair_cc(&nic->tp.pairs, pair, path, &fresh),
-	     qp->local ? &cc_none_kind : kind_of(nic->tp.pairs.config.cc_params, nic->tp.pairs.config.cc), out);
+	     kind_of(qp->local ? NULL : nic->tp.config.cc.params, pair_algorithm(&nic->tp.config, qp->local)), out);
 	return true;
 }

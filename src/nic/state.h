@@ -30,7 +30,6 @@ struct nic {
 	struct list cqs;           /* struct nic_cq */
 	struct list srqs;          /* struct nic_srq */
 	bool own_arena;
-	uint16_t udp_port; /* that peers listen on */
 	uint32_t gid_count;
 	/* Large, and last: a page that nobody touches costs nothing in a network of thousands of these. */
 	struct nic_gid gids[NIC_GIDS_MAX];

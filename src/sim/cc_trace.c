@@ -12,7 +12,7 @@ struct traced {
 	struct traced *next;
 	const struct channel *channel;
 	uint32_t flow;
-	struct results_trace last[NIC_PATHS_MAX]; /* told; cwnd_bytes 0: nothing yet */
+	struct results_trace last[PATHS_MAX]; /* told; cwnd_bytes 0: nothing yet */
 };
 
 struct watcher {
@@ -58,7 +58,7 @@ static void look_at(const struct watcher *w, struct traced *f)
 	struct nic_congestion c;
 
 	for (uint32_t path = 0;
-	     path < NIC_PATHS_MAX && nic_qp_congestion(w->nic, channel_sender(f->channel), path, &c); path++)
+	     path < PATHS_MAX && nic_qp_congestion(w->nic, channel_sender(f->channel), path, &c); path++)
 		look_at_path(w->trace, f, path, &c);
 }
 

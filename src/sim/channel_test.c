@@ -64,7 +64,8 @@ static int setup(void **state)
 		.completed = completed,
 		.received = received,
 		.ctx = &t,
-		.nic = {.protocol = NIC_PROTOCOL_ROCEV2, .cc_params = &t.cc, .window_bytes = 1 << 30,
+		.nic = {.transport.protocol = PROTOCOL_ROCEV2, .transport.cc.params = &t.cc,
+			.transport.window_bytes = 1 << 30,
 			.qpn_bits = 4},
 	};
 	for (uint32_t i = 0; i < 2; i++) {

@@ -149,20 +149,20 @@ static void configure(struct host *h, struct nic_config *c)
 	c->train_max = 1;
 	c->tx_arena = network_scratch(h->network, NIC_TX_ARENA_BYTES);
 	c->qpn_slot = 1; /* so that no QPN is 0 or 1 */
-	for (uint16_t i = 0; i < NIC_PATHS_MAX; i++)
-		c->sport_ipv4[i] = (uint16_t)(SPORT_FIRST + i);
+	for (uint16_t i = 0; i < PATHS_MAX; i++)
+		c->transport.sport_ipv4[i] = (uint16_t)(SPORT_FIRST + i);
 	c->gid_count = 1;
 	memcpy(c->gids[0].raw, h->gid, sizeof(h->gid));
 	c->gids[0].ifindex = 1;
 	c->gids[0].ip_mtu = 9000;
-	if (!c->line_rate_bps)
-		c->line_rate_bps = network_host_rate_bps(h->network, h->index);
-	if (c->cc_params && cc_params_kind(c->cc_params)->needs & CC_NEEDS_MARKS) {
-		c->ce_echo = true;
-		c->ce_is_cnp = false;
+	if (!c->transport.cc.line_rate_bps)
+		c->transport.cc.line_rate_bps = network_host_rate_bps(h->network, h->index);
+	if (c->transport.cc.params && cc_params_kind(c->transport.cc.params)->needs & CC_NEEDS_MARKS) {
+		c->transport.rocev2.ce_echo = true;
+		c->transport.rocev2.ce_is_cnp = false;
 	}
 	if (h->config->window_rtt_ps)
-		c->window_bytes = window_bytes(h->config, c->line_rate_bps);
+		c->transport.window_bytes = window_bytes(h->config, c->transport.cc.line_rate_bps);
 }
 
 static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps);
@@ -473,7 +473,7 @@ static uint32_t on_the_wire(const struct host_config *c, const struct pkt *pkt, 
 /* A middle packet of a WRITE is what a long message consists of; veRoCE's has more headers, in each. */
 uint32_t host_packet_wire_bytes(const struct host_config *c)
 {
-	bool veroce = c->nic.protocol == NIC_PROTOCOL_VEROCE;
+	bool veroce = c->nic.transport.protocol == PROTOCOL_VEROCE;
 	uint32_t headers = veroce ? veroce_header_len(OP_RC_WRITE_MIDDLE) + TSETH_LEN
 				  : opcode_info(OP_RC_WRITE_MIDDLE)->header_len;
 	uint32_t around = c->header_bytes ? c->header_bytes : headers + ICRC_LEN + HOST_FRAME_BYTES;
@@ -484,7 +484,7 @@ uint32_t host_packet_wire_bytes(const struct host_config *c)
 /* A packet of a WRITE of one piece. */
 static uint32_t write_wire_bytes(const struct host_config *c, uint8_t opcode, uint32_t payload)
 {
-	bool veroce = c->nic.protocol == NIC_PROTOCOL_VEROCE;
+	bool veroce = c->nic.transport.protocol == PROTOCOL_VEROCE;
 	uint32_t headers = veroce ? veroce_header_len(opcode) : opcode_info(opcode)->header_len;
 
 	if (c->header_bytes)
@@ -494,7 +494,7 @@ static uint32_t write_wire_bytes(const struct host_config *c, uint8_t opcode, ui
 
 struct host_message host_message_wire(const struct host_config *c, uint64_t bytes, bool imm)
 {
-	bool veroce = c->nic.protocol == NIC_PROTOCOL_VEROCE;
+	bool veroce = c->nic.transport.protocol == PROTOCOL_VEROCE;
 	uint32_t ack = veroce ? veroce_header_len(OP_RC_ACK) : opcode_info(OP_RC_ACK)->header_len;
 	struct host_message m = {
 		.packets = (bytes + c->mtu_bytes - 1) / c->mtu_bytes,

@@ -20,15 +20,15 @@ struct host;
 struct channel;
 
 /*
- * Of all hosts of a run alike, but for what follows from a host's own line rate (nic.line_rate_bps 0: its link's);
- * borrowed until the last host is gone.
+ * Of all hosts of a run alike, but for what follows from a host's own line rate (nic.transport.cc.line_rate_bps
+ * 0: its link's); borrowed until the last host is gone.
  */
 struct host_config {
 	uint64_t seed;
 	struct nic_config nic;      /* what the host itself decides is overwritten: see host_create() */
 	/*
 	 * The window that no congestion control exceeds is two bandwidth-delay products of the host's own line and a
-	 * few packets; 0: nic.window_bytes.
+	 * few packets; 0: nic.transport.window_bytes.
 	 */
 	uint64_t window_rtt_ps;
 	uint32_t mtu_bytes;         /* payload of a full packet */

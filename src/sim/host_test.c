@@ -74,7 +74,7 @@ static void see(void *context, const struct packet *p, uint64_t now_ps)
 }
 
 /* A star; what host 0 sends is seen. */
-static void start(enum nic_protocol protocol, const struct network_config *network)
+static void start(enum protocol protocol, const struct network_config *network)
 {
 	struct topology star;
 
@@ -91,11 +91,11 @@ static void start(enum nic_protocol protocol, const struct network_config *netwo
 		.completed = completed,
 		.received = received,
 		.nic = {
-			.protocol = protocol,
-			.cc_params = &t.cc,
-			.paths = protocol == NIC_PROTOCOL_VEROCE ? 16 : 1,
-			.flowlet = 1,
-			.window_bytes = 1 << 30,
+			.transport.protocol = protocol,
+			.transport.cc.params = &t.cc,
+			.transport.paths = protocol == PROTOCOL_VEROCE ? 16 : 1,
+			.transport.veroce.flowlet_packets = 1,
+			.transport.window_bytes = 1 << 30,
 			.qpn_bits = 8,
 		},
 	};
@@ -157,7 +157,7 @@ static void a_packet_weighs_what_it_weighs_on_ethernet(void **state)
 {
 	struct network_config net = plain();
 
-	start(NIC_PROTOCOL_ROCEV2, &net);
+	start(PROTOCOL_ROCEV2, &net);
 	start_hosts();
 	transfer(0, 1, 2 * 1024 + 5);
 	assert_int_equal(t.good, 1);
@@ -175,7 +175,7 @@ static void a_scenario_may_say_what_packets_weigh(void **state)
 	struct network_config net = plain();
 
 	net.int_stamp = true;
-	start(NIC_PROTOCOL_ROCEV2, &net);
+	start(PROTOCOL_ROCEV2, &net);
 	t.config.header_bytes = 48;
 	t.config.ack_bytes = 60;
 	t.config.int_bytes = 42;
@@ -200,7 +200,7 @@ static void answers_go_in_the_class_that_they_are_to(void **state)
 	struct network_config net = plain();
 
 	for (int data_class = 0; data_class < 2; data_class++) {
-		start(NIC_PROTOCOL_ROCEV2, &net);
+		start(PROTOCOL_ROCEV2, &net);
 		t.config.ack_in_data_class = data_class;
 		start_hosts();
 		transfer(0, 1, 1000);
@@ -215,7 +215,7 @@ static void answers_go_in_the_class_that_they_are_to(void **state)
 
 static void a_channel_may_have_a_class_of_its_own(void **state)
 {
-	static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 	struct network_config net = plain();
 
 	for (int i = 0; i < 2; i++) {
@@ -241,7 +241,7 @@ static void data_is_ecn_capable_if_it_is_to_be(void **state)
 	struct network_config net = plain();
 
 	for (int ecn = 0; ecn < 2; ecn++) {
-		start(NIC_PROTOCOL_ROCEV2, &net);
+		start(PROTOCOL_ROCEV2, &net);
 		cc_params_default(&t.cc, CC_DCQCN);
 		t.config.ecn = ecn;
 		start_hosts();
@@ -253,7 +253,7 @@ static void data_is_ecn_capable_if_it_is_to_be(void **state)
 
 static void veroce_spreads_over_source_ports_and_rocev2_does_not(void **state)
 {
-	static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 	struct network_config net = plain();
 
 	for (int i = 0; i < 2; i++) {
@@ -281,7 +281,7 @@ static void two_queue_pairs_of_rocev2_may_take_two_ways(void **state)
 	struct network_config net = plain();
 	unsigned differ = 0;
 
-	start(NIC_PROTOCOL_ROCEV2, &net);
+	start(PROTOCOL_ROCEV2, &net);
 	start_hosts();
 	for (int i = 0; i < 20; i++)
 		transfer(0, 1, 100);
@@ -300,7 +300,7 @@ static void two_queue_pairs_of_rocev2_may_take_two_ways(void **state)
  */
 static void a_pause_stops_data_and_not_its_answers(void **state)
 {
-	static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 
 	for (int i = 0; i < 4; i++) {
 		struct network_config net = plain();
@@ -315,7 +315,7 @@ static void a_pause_stops_data_and_not_its_answers(void **state)
 		start(protocols[i % 2], &net);
 		t.config.ack_in_data_class = i >= 2;
 		t.config.timeout = 12;
-		t.config.nic.rto_ns_min = 20000000;
+		t.config.nic.transport.veroce.rto_ns_min = 20000000;
 		start_hosts();
 		for (unsigned k = 0; k < 4; k++) {
 			m[k] = (struct message_post){.bytes = 2000000};
@@ -341,7 +341,7 @@ static void a_pause_stops_data_and_not_its_answers(void **state)
 
 static void whoever_is_not_heard_breaks_the_queue_pair(void **state)
 {
-	static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 	struct network_config net = plain();
 
 	for (int i = 0; i < 2; i++) {
@@ -363,7 +363,7 @@ static void corrupt_and_late_packets_do_no_harm(void **state)
 	struct network_config net = plain();
 	const struct network_loss corrupt = {.corrupt_ppb = 20000000};
 
-	start(NIC_PROTOCOL_VEROCE, &net);
+	start(PROTOCOL_VEROCE, &net);
 	start_hosts();
 	assert_int_equal(network_set_loss(t.net, 0, 0, &corrupt), 0);
 	assert_int_equal(network_set_jitter(t.net, 1, 1, 20 * US), 0);

@@ -120,7 +120,7 @@ static bool parts_cc(const struct scenario *s, struct cc_params *cc, struct why 
 	return true;
 }
 
-enum { ACK_EVERY_MAX = 16 }; /* nic_config.ackreq_packets */
+enum { ACK_EVERY_MAX = 16 }; /* rocev2_config.ackreq_packets */
 
 /* What can be said in a scenario, and is not simulated. */
 static bool parts_supported(const struct scenario *s, struct why why)
@@ -137,18 +137,18 @@ static bool parts_supported(const struct scenario *s, struct why why)
 		return refuse(why, "cc.scope: of rocev2 qp or path, which are the same");
 	if (s->transport.protocol == SCENARIO_VEROCE && s->cc.scope == SCENARIO_CC_QP && s->transport.paths > 1)
 		return refuse(why, "cc.scope: of veroce path or hosts; qp needs transport.paths = 1");
-	if (s->transport.protocol == SCENARIO_VEROCE && s->transport.rx_window < NIC_RX_WINDOW_MIN)
+	if (s->transport.protocol == SCENARIO_VEROCE && s->transport.rx_window < RX_WINDOW_MIN)
 		return refuse(why, "transport.rx_window: %llu is less than %d",
-			      (unsigned long long)s->transport.rx_window, NIC_RX_WINDOW_MIN);
+			      (unsigned long long)s->transport.rx_window, RX_WINDOW_MIN);
 	if (s->transport.ack_every != SCENARIO_AUTO && s->transport.ack_every > ACK_EVERY_MAX)
 		return refuse(why, "transport.ack_every: %llu is more than %d",
 			      (unsigned long long)s->transport.ack_every, ACK_EVERY_MAX);
 	if (s->transport.payload_bytes > NIC_MTU_BYTES_MAX || s->transport.payload_bytes % 4)
 		return refuse(why, "transport.payload: %llu is no multiple of 4 up to %d",
 			      (unsigned long long)s->transport.payload_bytes, NIC_MTU_BYTES_MAX);
-	if (s->transport.paths > NIC_PATHS_MAX)
+	if (s->transport.paths > PATHS_MAX)
 		return refuse(why, "transport.paths: %llu is more than %d",
-			      (unsigned long long)s->transport.paths, NIC_PATHS_MAX);
+			      (unsigned long long)s->transport.paths, PATHS_MAX);
 	return true;
 }
 
@@ -202,11 +202,11 @@ static uint8_t qpn_bits(const struct scenario *s)
 bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t longest_queue_ps, struct cc_params *cc,
 		struct host_config *out, struct why why)
 {
-	static const enum nic_loss losses[] = {
-		[SCENARIO_LOSS_FAST] = NIC_LOSS_FAST,
-		[SCENARIO_LOSS_BASE] = NIC_LOSS_BASE,
-		[SCENARIO_LOSS_IRN] = NIC_LOSS_IRN,
-		[SCENARIO_LOSS_GBN] = NIC_LOSS_FAST, /* of RoCEv2, which has no choice */
+	static const enum veroce_loss losses[] = {
+		[SCENARIO_LOSS_FAST] = LOSS_FAST,
+		[SCENARIO_LOSS_BASE] = LOSS_BASE,
+		[SCENARIO_LOSS_IRN] = LOSS_IRN,
+		[SCENARIO_LOSS_GBN] = LOSS_FAST, /* of RoCEv2, which has no choice */
 	};
 	const struct scenario_transport *t = &s->transport;
 	bool veroce = t->protocol == SCENARIO_VEROCE;
@@ -241,32 +241,40 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 		/* veRoCE has timeouts of its own, and gives up by this one. */
 		.timeout = veroce ? VEROCE_TIMEOUT_CODE : timeout_code(rto_ps),
 		.nic = {
-			.protocol = veroce ? NIC_PROTOCOL_VEROCE : NIC_PROTOCOL_ROCEV2,
-			.loss = losses[t->loss],
-			.cc = NIC_CC_NONE,
-			.cc_params = cc,
-			.paths = veroce ? (uint32_t)t->paths : 1,
-			.rx_window = (uint32_t)t->rx_window,
-			.trim = s->sw.trim,
-			.flowlet = 1,
-			.flowlet_gap_ns = (t->flowlet_gap_ps + 999) / 1000,
-			.cc_of_qps = veroce && (s->cc.scope == SCENARIO_CC_QP ||
-						s->cc.scope == SCENARIO_CC_PATH),
-			.rto_ns_min = rto_ps / 1000,
-			.pto_ns_min = rtt_ps / 1000 + 1000,
-			.ackreq_packets =
-				t->ack_every == SCENARIO_AUTO ? 0 : (uint16_t)t->ack_every,
 			.qpn_bits = qpn_bits(s),
-			.base_rtt_ns = rtt_ps / 1000,
-			.cnp_interval_ns = t->cnp_interval_ps / 1000,
-			.ce_echo = !t->cnp_interval_ps,
-			.ce_is_cnp = true,
-			.wire_overhead_bytes = HOST_FRAME_BYTES,
+			.transport = {
+				.protocol = veroce ? PROTOCOL_VEROCE : PROTOCOL_ROCEV2,
+				.paths = veroce ? (uint32_t)t->paths : 1,
+				.cc = {
+					.params = cc,
+					.base_rtt_ns = rtt_ps / 1000,
+					.wire_overhead_bytes = HOST_FRAME_BYTES,
+				},
+				.rocev2 = {
+					.ackreq_packets =
+						t->ack_every == SCENARIO_AUTO ? 0 : (uint16_t)t->ack_every,
+					.cnp_interval_ns = t->cnp_interval_ps / 1000,
+					.ce_echo = !t->cnp_interval_ps,
+					.ce_is_cnp = true,
+				},
+				.veroce = {
+					.cc = VEROCE_CC_NONE,
+					.loss = losses[t->loss],
+					.rx_window = (uint32_t)t->rx_window,
+					.trim = s->sw.trim,
+					.flowlet_packets = 1,
+					.flowlet_gap_ns = (t->flowlet_gap_ps + 999) / 1000,
+					.cc_of_qps = veroce && (s->cc.scope == SCENARIO_CC_QP ||
+								s->cc.scope == SCENARIO_CC_PATH),
+					.rto_ns_min = rto_ps / 1000,
+					.pto_ns_min = rtt_ps / 1000 + 1000,
+				},
+			},
 		},
 	};
 	if (t->window_bytes == SCENARIO_NONE)
 		out->window_rtt_ps = rtt_ps;
 	else
-		out->nic.window_bytes = (uint32_t)(t->window_bytes < UINT32_MAX ? t->window_bytes : UINT32_MAX);
+		out->nic.transport.window_bytes = (uint32_t)(t->window_bytes < UINT32_MAX ? t->window_bytes : UINT32_MAX);
 	return true;
 }

@@ -20,7 +20,7 @@ void patience_doubt(struct transport *tp, const struct qp *qp)
 {
 	uint32_t slot = slot_of(qp);
 
-	if (qp->local && tp->patience.local_ns)
+	if (qp->local && tp->config.patience_ns)
 		tp->patience.doubted[slot / 64] |= 1ull << slot % 64;
 }
 
@@ -28,7 +28,7 @@ bool patience_keeps(struct transport *tp, const struct qp *qp, uint64_t since_ns
 {
 	const struct patience *p = &tp->patience;
 
-	if (!qp->local || now_ns - since_ns >= p->local_ns || is_gone(p, slot_of(qp), now_ns))
+	if (!qp->local || now_ns - since_ns >= tp->config.patience_ns || is_gone(p, slot_of(qp), now_ns))
 		return false;
 	patience_doubt(tp, qp);
 	return true;
@@ -43,7 +43,7 @@ uint64_t patience_late_ns(const struct transport *tp, uint64_t due_ns, uint64_t 
 {
 	uint64_t late_ns = now_ns - due_ns;
 
-	return late_ns > tp->pto_ns_min / 2 ? late_ns : 0;
+	return late_ns > tp->config.veroce.pto_ns_min / 2 ? late_ns : 0;
 }
 
 int patience_next(struct patience *p)

@@ -19,7 +19,6 @@ struct qp;
 struct transport;
 
 struct patience {
-	uint64_t local_ns; /* without a sign of life; 0: none */
 	uint64_t doubted[PATIENCE_SLOTS / 64]; /* a bit each: the owner is to be asked */
 	uint64_t gone_ns[PATIENCE_SLOTS];      /* when it said so; 0: never */
 };

@@ -26,6 +26,7 @@
 #include "queue/rq.h"
 #include "queue/sq.h"
 #include "transport/attr.h"
+#include "transport/config.h"
 #include "transport/counters.h"
 #include "transport/patience.h"
 #include "transport/rx.h"
@@ -46,12 +47,6 @@ enum {
 struct congestion;
 struct loss_ops;
 struct veroce;
-
-/* What RC QPs speak: AUTO is veRoCE with peers that answer to it. */
-enum transport_protocol { TRANSPORT_AUTO, TRANSPORT_VEROCE, TRANSPORT_ROCEV2 };
-
-/* What of an early packet may be in memory before all that was sent before it (veroce/early.c). */
-enum transport_order { ORDER_MESSAGE, ORDER_STRONG, ORDER_WEAK };
 
 enum { QP_SLS = 16 };
 
@@ -78,37 +73,16 @@ struct transport {
 	struct tx tx;
 	struct rx_decoder decoder;
 	struct nic_counters counters;
-	uint32_t window_bytes;
-	uint64_t ack_delay_ns; /* of held_acks */
+	struct transport_config config; /* settled; nothing but nic_set_paths() changes it */
 	bool hold_acks;
+	uint16_t paused_sls;     /* levels of which nothing with payload is sent: a turn is for answers */
 	struct patience patience;
 
-	/* congestion control */
-	const struct cc_params *cc;  /* NULL: RoCEv2 QPs have struct aimd, veRoCE its default */
-	uint64_t line_rate_bps;      /* 0: unknown */
-	uint64_t base_rtt_ns;        /* 0: unknown */
-	uint64_t cc_target_ns;       /* cc_config.target_ns */
-	uint64_t pace_slack_ns;      /* a packet may leave so much before its time: one wake-up for many */
-	uint64_t cnp_interval_ns;    /* of one QP */
-	uint32_t wire_overhead_bytes; /* of a packet, around its transport bytes, for the pace */
-	uint16_t ackreq_packets;     /* a RoCEv2 requester asks for an ACK at least this often */
-	bool ce_echo;                /* marks are told in ACKs, not by CNPs */
-	bool ce_is_cnp;              /* and count as CNPs */
-	uint16_t paused_sls;     /* levels of which nothing with payload is sent: a turn is for answers */
-
 	/* veRoCE */
-	enum transport_protocol protocol;
-	enum transport_order order;
 	uint64_t early_bytes;    /* of early packets that wait for their turn */
-	uint64_t early_bytes_max;
-	bool fence_indicator;    /* WQEs that overlap older ones wait, as if they had a fence */
 	uint16_t caps_flags;     /* offered */
-	uint16_t veroce_port;
-	uint16_t sport_ipv4[TX_PATHS_MAX], sport_ipv6[TX_PATHS_MAX];
-	uint32_t rx_window;      /* PSNs that a receiver records, a power of two */
 	uint64_t lazy_ack_ns;    /* how long lazy_acks wait */
 	uint64_t local_ack_ns;   /* and local_acks */
-	uint64_t pto_ns_min;
 	const struct loss_ops *loss;
 	struct pair_table pairs;
 	struct rxshare rxshare;

@@ -19,7 +19,7 @@ struct congestion_options {
 	uint64_t cnp_interval_ns;
 	bool ce_echo;
 	bool no_trains; /* acknowledgements go before data */
-	enum nic_protocol protocol;
+	enum protocol protocol;
 	uint32_t paths;
 };
 
@@ -30,7 +30,7 @@ static inline struct congestion_options congestion_options(enum cc_algorithm alg
 	struct congestion_options c = {
 		.window_bytes = 256 * 1024,
 		.line_rate_bps = 10000000000,
-		.protocol = NIC_PROTOCOL_ROCEV2,
+		.protocol = PROTOCOL_ROCEV2,
 		.paths = 1,
 	};
 
@@ -42,16 +42,16 @@ static inline void congestion_tweak(struct nic_config *c, enum duo_side side)
 {
 	const struct congestion_options *o = &congestion_opt;
 
-	c->protocol = o->protocol;
-	c->paths = o->paths;
-	c->cc_params = o->off[side] ? NULL : &o->params;
-	c->line_rate_bps = o->line_rate_bps;
-	c->base_rtt_ns = o->base_rtt_ns;
-	c->pace_slack_ns = o->slack_ns;
-	c->wire_overhead_bytes = o->overhead_bytes;
-	c->window_bytes = o->window_bytes;
-	c->cnp_interval_ns = o->cnp_interval_ns;
-	c->ce_echo = o->ce_echo;
+	c->transport.protocol = o->protocol;
+	c->transport.paths = o->paths;
+	c->transport.cc.params = o->off[side] ? NULL : &o->params;
+	c->transport.cc.line_rate_bps = o->line_rate_bps;
+	c->transport.cc.base_rtt_ns = o->base_rtt_ns;
+	c->transport.cc.pace_slack_ns = o->slack_ns;
+	c->transport.cc.wire_overhead_bytes = o->overhead_bytes;
+	c->transport.window_bytes = o->window_bytes;
+	c->transport.rocev2.cnp_interval_ns = o->cnp_interval_ns;
+	c->transport.rocev2.ce_echo = o->ce_echo;
 	if (o->no_trains)
 		c->train_max = 1;
 }

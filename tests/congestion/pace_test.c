@@ -8,7 +8,7 @@
 enum { MTU = 1024, OVERHEAD = 66, MESSAGE = 256 * 1024 };
 
 /* dcqcn holds the line rate where nothing marks. */
-static struct sim start(uint64_t line_bps, uint64_t slack_ns, enum nic_protocol protocol)
+static struct sim start(uint64_t line_bps, uint64_t slack_ns, enum protocol protocol)
 {
 	struct congestion_options c = congestion_options(CC_DCQCN);
 	struct duo_options o = duo_options();
@@ -20,7 +20,7 @@ static struct sim start(uint64_t line_bps, uint64_t slack_ns, enum nic_protocol 
 	c.window_bytes = 2 * MESSAGE;
 	c.protocol = protocol;
 	s = congestion_start_sim(&c, &o, 1, 4 << 20);
-	if (protocol == NIC_PROTOCOL_VEROCE)
+	if (protocol == PROTOCOL_VEROCE)
 		duo_idle(s.duo); /* capabilities are known */
 	return s;
 }
@@ -54,7 +54,7 @@ static size_t check_pace(const struct sim *s, uint64_t bps, uint64_t slack_ns)
 
 static void nothing_leaves_before_its_time(void **state)
 {
-	static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 	static const uint64_t rates[] = {10000000, 1000000000, 7777777777, 100000000000};
 
 	for (size_t i = 0; i < COUNT(protocols) * COUNT(rates); i++) {
@@ -76,7 +76,7 @@ static void nothing_leaves_before_its_time(void **state)
 
 static void slack_makes_trains_and_keeps_the_rate(void **state)
 {
-	static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+	static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 	enum { SLACK_NS = 100000 };
 	const uint64_t bps = 2000000000;
 
@@ -103,7 +103,7 @@ static void slack_makes_trains_and_keeps_the_rate(void **state)
 static void deadline_is_when_the_pace_lets_go(void **state)
 {
 	const uint64_t bps = 100000000;
-	struct sim s = start(bps, 0, NIC_PROTOCOL_ROCEV2);
+	struct sim s = start(bps, 0, PROTOCOL_ROCEV2);
 	struct pkt burst[8];
 	struct nic *nic = s.a->host->nic;
 	uint64_t now = s.duo->now_ns, due;
@@ -131,7 +131,7 @@ static void reads_ask_at_the_pace(void **state)
 {
 	const uint64_t bps = 1000000000;
 	enum { READS = 32, BYTES = 32 * 1024 };
-	struct sim s = start(bps, 0, NIC_PROTOCOL_ROCEV2);
+	struct sim s = start(bps, 0, PROTOCOL_ROCEV2);
 	uint64_t began = s.duo->now_ns;
 
 	for (uint64_t i = 0; i < READS; i++)
@@ -151,7 +151,7 @@ static void idle_time_is_not_saved_up(void **state)
 {
 	enum { SLACK_NS = 20000 };
 	const uint64_t bps = 1000000000;
-	struct sim s = start(bps, SLACK_NS, NIC_PROTOCOL_ROCEV2);
+	struct sim s = start(bps, SLACK_NS, PROTOCOL_ROCEV2);
 
 	for (uint64_t i = 0; i < 5; i++) {
 		congestion_write(&s, i, 64 * MTU);

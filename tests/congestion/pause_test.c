@@ -4,7 +4,7 @@
 
 enum { MTU = 1024, BYTES = 32 * MTU, PAUSE_NS = 100000 };
 
-static struct sim start(enum nic_protocol protocol, enum cc_algorithm algorithm)
+static struct sim start(enum protocol protocol, enum cc_algorithm algorithm)
 {
 	struct congestion_options c = congestion_options(algorithm);
 	struct duo_options o = duo_options();
@@ -31,7 +31,7 @@ static bool mark_data(void *ctx, const struct duo_packet *p, enum duo_fate *fate
 	return congestion_is_data(p);
 }
 
-static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 
 static void paused_requester_sends_no_data(void **state)
 {
@@ -75,7 +75,7 @@ static void paused_responder_answers_but_sends_no_read_responses(void **state)
 		congestion_write(&s, 1, BYTES);
 		duo_wait(s.duo, &s.a->sent, 1); /* acknowledged as ever */
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
-		if (protocols[i] == NIC_PROTOCOL_ROCEV2)
+		if (protocols[i] == PROTOCOL_ROCEV2)
 			assert_true(duo_count(s.duo, DUO_B, OP_CNP) > 0);
 		assert_true(duo_post(s.a, &r));
 		duo_run_for(s.duo, PAUSE_NS);
@@ -109,7 +109,7 @@ static void long_pause_is_survived(void **state)
 
 static void pausing_twice_or_with_nothing_to_do_is_harmless(void **state)
 {
-	struct sim s = start(NIC_PROTOCOL_ROCEV2, CC_DCQCN);
+	struct sim s = start(PROTOCOL_ROCEV2, CC_DCQCN);
 	struct nic *nic;
 
 	for (int i = 0; i < 2; i++)

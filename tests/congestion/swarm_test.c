@@ -49,8 +49,8 @@ static struct congestion_options choose_options(struct prng *r, uint64_t seed)
 	}
 	c.params.loss = (enum cc_loss_policy)prng_below(r, CC_LOSS_POLICIES);
 	c.params.window = chance(r, 30);
-	c.protocol = seed / CC_ALGORITHMS % 2 ? NIC_PROTOCOL_VEROCE : NIC_PROTOCOL_ROCEV2;
-	c.paths = c.protocol == NIC_PROTOCOL_VEROCE && chance(r, 50) ? 4 : 1;
+	c.protocol = seed / CC_ALGORITHMS % 2 ? PROTOCOL_VEROCE : PROTOCOL_ROCEV2;
+	c.paths = c.protocol == PROTOCOL_VEROCE && chance(r, 50) ? 4 : 1;
 	c.line_rate_bps = rates[prng_below(r, COUNT(rates))];
 	c.base_rtt_ns = chance(r, 50) ? 1000 + prng_below(r, 50000) : 0;
 	c.slack_ns = chance(r, 50) ? prng_below(r, 100000) : 0;
@@ -144,7 +144,7 @@ static void run(uint64_t seed)
 	/* 17 s a try: the least rate of an algorithm, a 2^14th of the slowest path's, takes 11 s a packet. */
 	o.timeout = 22;
 	printf("seed %ju: %s, %s\n", (uintmax_t)seed, cc_name(c.params.algorithm),
-	       c.protocol == NIC_PROTOCOL_VEROCE ? "veroce" : "rocev2");
+	       c.protocol == PROTOCOL_VEROCE ? "veroce" : "rocev2");
 	fflush(stdout);
 	congestion_opt = c;
 	d = duo_create(seed, congestion_tweak);

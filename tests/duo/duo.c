@@ -140,7 +140,7 @@ static void describe_veroce(struct duo_packet *p, const struct pkt *pkt)
 	if (!veroce_decode(&v, pkt->data, pkt->len))
 		return;
 	p->veroce = true;
-	p->path = (uint8_t)((pkt->flow->sport - DUO_SPORT_IPV4) % NIC_PATHS_MAX);
+	p->path = (uint8_t)((pkt->flow->sport - DUO_SPORT_IPV4) % PATHS_MAX);
 	p->info = v.info;
 	p->bth = v.bth;
 	p->payload_len = v.payload_len;
@@ -335,7 +335,7 @@ static void check_source_port(struct duo *d, const struct flow *flow)
 {
 	uint16_t first = flow_is_ipv4(flow) ? DUO_SPORT_IPV4 : DUO_SPORT_IPV6;
 
-	DUO_CHECK(d, flow->sport >= first && flow->sport < first + NIC_PATHS_MAX);
+	DUO_CHECK(d, flow->sport >= first && flow->sport < first + PATHS_MAX);
 }
 
 static struct duo_flight copy_flight(const struct duo_flight *f)

@@ -204,7 +204,7 @@ struct duo {
 	struct duo_host host[DUO_SIDES];
 	struct duo_faults faults[DUO_SIDES]; /* by sender */
 	/* More latency of veRoCE packets, by path; UINT64_MAX: the path is dead. */
-	uint64_t path_ns[NIC_PATHS_MAX];
+	uint64_t path_ns[PATHS_MAX];
 
 	struct duo_packet *wire; /* every packet sent, for the tests to look at */
 	size_t wire_count;

@@ -80,17 +80,17 @@ static void host_create(struct duo *d, enum duo_side side,
 	struct duo_host *h = &d->host[side];
 	struct nic_config c = {
 		.qpn_slot = 5 + side,
-		.protocol = NIC_PROTOCOL_ROCEV2,
-		.paths = 1,
-		.window_bytes = 256 * 1024,
-		.ack_delay_ns = 4000,
+		.transport.protocol = PROTOCOL_ROCEV2,
+		.transport.paths = 1,
+		.transport.window_bytes = 256 * 1024,
+		.transport.ack_delay_ns = 4000,
 		.gid_count = DUO_GIDS,
 	};
 	struct prng r;
 
-	for (uint16_t i = 0; i < NIC_PATHS_MAX; i++) {
-		c.sport_ipv4[i] = (uint16_t)(DUO_SPORT_IPV4 + i);
-		c.sport_ipv6[i] = (uint16_t)(DUO_SPORT_IPV6 + i);
+	for (uint16_t i = 0; i < PATHS_MAX; i++) {
+		c.transport.sport_ipv4[i] = (uint16_t)(DUO_SPORT_IPV4 + i);
+		c.transport.sport_ipv6[i] = (uint16_t)(DUO_SPORT_IPV6 + i);
 	}
 	prng_init(&r, d->seed * 2 + side);
 	for (size_t i = 0; i < sizeof(c.secret); i++)

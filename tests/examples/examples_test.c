@@ -42,12 +42,12 @@ static void phantom_queues_keep_the_real_one_short(void **state)
 
 	nudge_params(&nudge);
 	two_to_one(&without);
-	without.host.nic.cc_params = &nudge.params;
+	without.host.nic.transport.cc.params = &nudge.params;
 	assert_true(experiment_run(&without));
 	print("no marks", &without);
 
 	two_to_one(&with);
-	with.host.nic.cc_params = &nudge.params;
+	with.host.nic.transport.cc.params = &nudge.params;
 	with.network.marking_policy = &policy;
 	assert_true(experiment_run(&with));
 	print("phantom queue, nudge", &with);
@@ -74,13 +74,13 @@ static void nudge_serves_veroce_too(void **state)
 
 	nudge_params(&nudge);
 	two_to_one(&without);
-	without.host.nic.protocol = NIC_PROTOCOL_VEROCE;
-	without.host.nic.cc_params = &nudge.params;
+	without.host.nic.transport.protocol = PROTOCOL_VEROCE;
+	without.host.nic.transport.cc.params = &nudge.params;
 	assert_true(experiment_run(&without));
 	print("veRoCE, no marks", &without);
 	two_to_one(&with);
-	with.host.nic.protocol = NIC_PROTOCOL_VEROCE;
-	with.host.nic.cc_params = &nudge.params;
+	with.host.nic.transport.protocol = PROTOCOL_VEROCE;
+	with.host.nic.transport.cc.params = &nudge.params;
 	with.network.marking_policy = &policy;
 	assert_true(experiment_run(&with));
 	print("veRoCE, phantom, nudge", &with);
@@ -106,8 +106,8 @@ static void leaves(struct experiment *e)
 	e->to = to_next_leaf;
 	e->bytes = 2000000;
 	/* Packets may overtake each other where a flow moves: veRoCE does not mind. */
-	e->host.nic.protocol = NIC_PROTOCOL_VEROCE;
-	e->host.nic.paths = 1;
+	e->host.nic.transport.protocol = PROTOCOL_VEROCE;
+	e->host.nic.transport.paths = 1;
 }
 
 static void sticky_flows_part_where_hashes_collide(void **state)

@@ -43,10 +43,10 @@ void experiment_init(struct experiment *e)
 		.completed = completed,
 		.received = received,
 		.nic = {
-			.protocol = NIC_PROTOCOL_ROCEV2,
-			.cc = NIC_CC_NONE,
-			.window_bytes = 1 << 20,
-			.ackreq_packets = 1,
+			.transport.protocol = PROTOCOL_ROCEV2,
+			.transport.veroce.cc = VEROCE_CC_NONE,
+			.transport.window_bytes = 1 << 20,
+			.transport.rocev2.ackreq_packets = 1,
 			.qpn_bits = 8,
 		},
 	};

@@ -69,7 +69,7 @@ static bool matches(const struct judge *j, const struct watched *w, bool *missin
 {
 	const struct landing *l = &w->l[w->done];
 	const uint8_t *is = w->buf->p, *was = w->model;
-	bool strong = j->v.order == NIC_ORDER_STRONG;
+	bool strong = j->v.order == ORDER_STRONG;
 	uint64_t from = 0, to = 0;
 
 	*missing = false;
@@ -270,7 +270,7 @@ static void choose_faults(struct judge *j)
 	d->steps_left = UINT64_MAX;
 }
 
-static uint64_t judge(uint64_t seed, enum nic_protocol protocol, enum nic_order order)
+static uint64_t judge(uint64_t seed, enum protocol protocol, enum rx_order order)
 {
 	struct judge *j = calloc(1, sizeof(*j));
 	struct duo_options o = duo_options();
@@ -282,7 +282,7 @@ static uint64_t judge(uint64_t seed, enum nic_protocol protocol, enum nic_order 
 	j->v.order = order;
 	j->v.paths = seed % 4 ? 1 + (uint32_t)below(j, 16) : 1;
 	j->v.early_bytes = below(j, 4) ? 0 : 8192u << below(j, 6);
-	j->v.loss = below(j, 5) ? NIC_LOSS_FAST : NIC_LOSS_BASE;
+	j->v.loss = below(j, 5) ? LOSS_FAST : LOSS_BASE;
 	j->v.base[DUO_B] = below(j, 5) == 0;
 	o.mtu = 256u << below(j, 5);
 	o.psn[DUO_A] = 0xffffff - (uint32_t)below(j, 2000);
@@ -315,13 +315,13 @@ static uint64_t judge(uint64_t seed, enum nic_protocol protocol, enum nic_order 
 static void memory_is_written_in_the_order_posted(void **state)
 {
 	static const struct {
-		enum nic_protocol protocol;
-		enum nic_order order;
+		enum protocol protocol;
+		enum rx_order order;
 	} rows[] = {
-		{NIC_PROTOCOL_VEROCE, NIC_ORDER_MESSAGE},
-		{NIC_PROTOCOL_VEROCE, NIC_ORDER_STRONG},
-		{NIC_PROTOCOL_VEROCE, NIC_ORDER_MESSAGE},
-		{NIC_PROTOCOL_ROCEV2, NIC_ORDER_STRONG},
+		{PROTOCOL_VEROCE, ORDER_MESSAGE},
+		{PROTOCOL_VEROCE, ORDER_STRONG},
+		{PROTOCOL_VEROCE, ORDER_MESSAGE},
+		{PROTOCOL_ROCEV2, ORDER_STRONG},
 	};
 
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -335,7 +335,7 @@ static void memory_is_written_in_the_order_posted(void **state)
 static void by_weak_order_it_is_not(void **state)
 {
 	for (uint64_t seed = 1; seed <= 4; seed++)
-		assert_true(judge(seed, NIC_PROTOCOL_VEROCE, NIC_ORDER_WEAK) > 0);
+		assert_true(judge(seed, PROTOCOL_VEROCE, ORDER_WEAK) > 0);
 }
 
 int main(void)

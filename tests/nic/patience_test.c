@@ -11,18 +11,18 @@ static const uint64_t pause_ns = 3000000000, patience_ns = 5000000000;
 /* Timeout 14, retry 7: eight times 67 ms. */
 static const uint64_t given_up_ns = 540000000, one_timeout_ns = 70000000;
 
-static enum nic_protocol speaks;
+static enum protocol speaks;
 static bool same_host;
 static uint64_t patience;
 
-static const enum nic_protocol protocols[] = {NIC_PROTOCOL_ROCEV2, NIC_PROTOCOL_VEROCE};
+static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 
 static void tweak(struct nic_config *c, enum duo_side side)
 {
-	c->protocol = speaks;
-	c->paths = 1;
-	c->cc = NIC_CC_NONE;
-	c->peer_patience_ns = patience;
+	c->transport.protocol = speaks;
+	c->transport.paths = 1;
+	c->transport.veroce.cc = VEROCE_CC_NONE;
+	c->transport.patience_ns = patience;
 	c->qpn_slot = side == DUO_A ? 5 : 70;
 	if (same_host)
 		duo_same_host(c);

@@ -228,7 +228,7 @@ enum { CARRIERS = 4, GRH_BYTES = 40, QKEY = 0x11111111 };
 
 static void speak_veroce(struct nic_config *c, enum duo_side side)
 {
-	c->protocol = NIC_PROTOCOL_VEROCE;
+	c->transport.protocol = PROTOCOL_VEROCE;
 }
 
 static const struct carrier {

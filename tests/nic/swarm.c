@@ -111,8 +111,8 @@ static void choose_faults(struct swarm *s)
 /* ---- veRoCE ------------------------------------------------------------------------------------ */
 
 static struct nic_config wire; /* the members that choose_wire() sets */
-static struct cc_params shares; /* where wire.cc_params is set */
-static enum nic_reth_base reth_base[DUO_SIDES];
+static struct cc_params shares; /* where wire.transport.cc.params is set */
+static enum veroce_reth_base reth_base[DUO_SIDES];
 static bool same_host;
 
 static void choose_wire(struct swarm *s)
@@ -120,52 +120,52 @@ static void choose_wire(struct swarm *s)
 	bool found_out = chance(s, 25), irn = chance(s, 15);
 
 	wire = (struct nic_config){
-		.protocol = found_out ? NIC_PROTOCOL_AUTO : NIC_PROTOCOL_VEROCE,
-		.paths = chance(s, 30) ? 1 : 1 + (uint32_t)below(s, NIC_PATHS_MAX),
-		.cc = (enum nic_cc)below(s, 3),
-		.loss = irn ? NIC_LOSS_IRN : chance(s, 20) ? NIC_LOSS_BASE : NIC_LOSS_FAST,
-		.rx_window = 128u << below(s, 6),
-		.window_bytes = 16384u << below(s, 7),
-		.flowlet = (uint16_t)(1 + below(s, 16)),
-		.order = chance(s, 20) ? NIC_ORDER_WEAK : chance(s, 20) ? NIC_ORDER_STRONG : NIC_ORDER_MESSAGE,
-		.early_bytes = chance(s, 20) ? 4096u << below(s, 5) : 0,
-		.base_only = chance(s, 20),
-		.fence_indicator = chance(s, 30),
+		.transport.protocol = found_out ? PROTOCOL_AUTO : PROTOCOL_VEROCE,
+		.transport.paths = chance(s, 30) ? 1 : 1 + (uint32_t)below(s, PATHS_MAX),
+		.transport.veroce.cc = (enum veroce_cc)below(s, 3),
+		.transport.veroce.loss = irn ? LOSS_IRN : chance(s, 20) ? LOSS_BASE : LOSS_FAST,
+		.transport.veroce.rx_window = 128u << below(s, 6),
+		.transport.window_bytes = 16384u << below(s, 7),
+		.transport.veroce.flowlet_packets = (uint16_t)(1 + below(s, 16)),
+		.transport.veroce.order = chance(s, 20) ? ORDER_WEAK : chance(s, 20) ? ORDER_STRONG : ORDER_MESSAGE,
+		.transport.veroce.early_bytes_max = chance(s, 20) ? 4096u << below(s, 5) : 0,
+		.transport.veroce.base_only = chance(s, 20),
+		.transport.veroce.fence_indicator = chance(s, 30),
 	};
 	for (int side = 0; side < DUO_SIDES; side++)
-		reth_base[side] = chance(s, 30) ? NIC_RETH_MESSAGE : NIC_RETH_PACKET;
+		reth_base[side] = chance(s, 30) ? RETH_BASE_MESSAGE : RETH_BASE_PACKET;
 	same_host = chance(s, 20);
 	if (!chance(s, 25))
 		return;
-	cc_params_default(&shares, (const enum cc_algorithm[]){CC_SWIFT, CC_DCTCP, CC_NONE}[wire.cc]);
+	cc_params_default(&shares, (const enum cc_algorithm[]){CC_SWIFT, CC_DCTCP, CC_NONE}[wire.transport.veroce.cc]);
 	shares.rxshare = true;
-	wire.cc_params = &shares;
-	wire.line_rate_bps = UINT64_C(100000000000) << below(s, 5);
+	wire.transport.cc.params = &shares;
+	wire.transport.cc.line_rate_bps = UINT64_C(100000000000) << below(s, 5);
 }
 
 static void set_wire(struct nic_config *c, enum duo_side side)
 {
-	c->protocol = wire.protocol;
-	c->paths = wire.paths;
-	c->cc = wire.cc;
-	c->loss = wire.loss;
-	c->rx_window = wire.rx_window;
-	c->window_bytes = wire.window_bytes;
-	c->flowlet = wire.flowlet;
-	c->order = wire.order;
-	c->early_bytes = wire.early_bytes;
-	c->fence_indicator = wire.fence_indicator;
-	c->reth_base = reth_base[side];
-	c->base_only = side == DUO_A && wire.base_only;
-	c->cc_params = wire.cc_params;
-	c->line_rate_bps = wire.line_rate_bps;
+	c->transport.protocol = wire.transport.protocol;
+	c->transport.paths = wire.transport.paths;
+	c->transport.veroce.cc = wire.transport.veroce.cc;
+	c->transport.veroce.loss = wire.transport.veroce.loss;
+	c->transport.veroce.rx_window = wire.transport.veroce.rx_window;
+	c->transport.window_bytes = wire.transport.window_bytes;
+	c->transport.veroce.flowlet_packets = wire.transport.veroce.flowlet_packets;
+	c->transport.veroce.order = wire.transport.veroce.order;
+	c->transport.veroce.early_bytes_max = wire.transport.veroce.early_bytes_max;
+	c->transport.veroce.fence_indicator = wire.transport.veroce.fence_indicator;
+	c->transport.veroce.reth_base = reth_base[side];
+	c->transport.veroce.base_only = side == DUO_A && wire.transport.veroce.base_only;
+	c->transport.cc.params = wire.transport.cc.params;
+	c->transport.cc.line_rate_bps = wire.transport.cc.line_rate_bps;
 	if (same_host)
 		duo_same_host(c);
 }
 
 static void choose_paths(struct swarm *s)
 {
-	for (uint32_t i = 0; i < wire.paths; i++) {
+	for (uint32_t i = 0; i < wire.transport.paths; i++) {
 		if (chance(s, 50))
 			s->d->path_ns[i] = below(s, 50000);
 		if (i && chance(s, 5))
@@ -335,7 +335,8 @@ static void plan_write(struct swarm *s, struct lane *l, struct duo_wr *w, struct
 	uint64_t off = below(s, TARGET_BYTES - len + 1);
 
 	choose_source(s, l, w, bytes, len);
-	if (veroce && wire.order == NIC_ORDER_WEAK && !wire.fence_indicator && overlaps_write(l, off, len))
+	if (veroce && wire.transport.veroce.order == ORDER_WEAK && !wire.transport.veroce.fence_indicator &&
+		    overlaps_write(l, off, len))
 		w->flags |= WR_FENCE;
 	op->write_off = off;
 	op->write_len = len;
@@ -364,7 +365,7 @@ static void plan_read(struct swarm *s, struct lane *l, struct duo_wr *w, struct 
 	op->result_len = len;
 	memcpy(op->result, l->model + off, len);
 	/* RoCEv2, which the two may find out to speak, knows no indicator. */
-	l->must_fence = !wire.fence_indicator || wire.protocol != NIC_PROTOCOL_VEROCE;
+	l->must_fence = !wire.transport.veroce.fence_indicator || wire.transport.protocol != PROTOCOL_VEROCE;
 	s->useful_packets += 2 + len / s->mtu;
 }
 

@@ -16,7 +16,7 @@
 
 enum { MTU = 1024, PACKET = 1000, WINDOW = 64 * 1024 };
 
-static const uint64_t start_ns = 1000000, rto_min_ns = 500000;
+static const uint64_t start_ns = 1000000, rto_ns_min = 500000;
 static const uint8_t here[16] = {1}, there[16] = {2};
 
 static int64_t blocks;
@@ -44,6 +44,8 @@ static inline void put(void *ctx, void *p, size_t bytes)
 }
 
 struct fixture {
+	struct cc_params cc_params;
+	struct transport_config config;
 	struct pair_table table;
 	struct pair *pair;
 	struct flowlet flowlet;
@@ -59,16 +61,19 @@ static inline void start(struct fixture *f, uint32_t paths, enum cc_algorithm cc
 	static const uint8_t secret[16] = "pair_test";
 
 	f->flowlet = (struct flowlet){0};
-	pair_table_init(&f->table,
-			&(struct pair_config){.alloc = &alloc,
-					      .cc = cc,
-					      .paths = paths,
-					      .window_bytes = WINDOW,
-					      .rto_min_ns = rto_min_ns,
-					      .line_rate_bps = base_rtt_ns ? 10000000000 : 0,
-					      .base_rtt_ns = base_rtt_ns,
-					      .flowlet_packets = flowlet_packets},
-			secret);
+	cc_params_default(&f->cc_params, cc);
+	f->config = (struct transport_config){
+		.paths = paths,
+		.window_bytes = WINDOW,
+		.cc = {.params = &f->cc_params,
+		       .line_rate_bps = base_rtt_ns ? 10000000000 : 0,
+		       .base_rtt_ns = base_rtt_ns},
+		.veroce = {.cc = cc == CC_NONE ? VEROCE_CC_NONE : VEROCE_CC_SWIFT,
+			   .rto_ns_min = rto_ns_min,
+			   .flowlet_packets = flowlet_packets},
+	};
+	transport_config_settle(&f->config);
+	pair_table_init(&f->table, &f->config, &alloc, secret);
 	f->pair = pair_get(&f->table, here, there, false, MTU, start_ns);
 	assert_non_null(f->pair);
 	assert_true(pair_begin(&f->table, f->pair));
@@ -83,13 +88,13 @@ static inline void end(struct fixture *f)
 
 static inline int pick(struct fixture *f, uint32_t bytes)
 {
-	return pair_pick(f->pair, &f->table.config, &f->flowlet, bytes, false, TX_PATHS_MAX,
+	return pair_pick(f->pair, &f->config, &f->flowlet, bytes, false, PATHS_MAX,
 			 start_ns);
 }
 
 static inline int pick_again(struct fixture *f, uint8_t avoid)
 {
-	return pair_pick(f->pair, &f->table.config, &f->flowlet, PACKET, true, avoid, start_ns);
+	return pair_pick(f->pair, &f->config, &f->flowlet, PACKET, true, avoid, start_ns);
 }
 
 /* Sends one packet on whichever path is picked; false: none has room. */
@@ -98,7 +103,7 @@ static inline bool send(struct fixture *f, uint32_t bytes)
 	int path = pick(f, bytes);
 
 	if (path >= 0)
-		path_sent(&f->table.config, f->pair, (uint32_t)path, bytes, start_ns);
+		path_sent(&f->config, f->pair, (uint32_t)path, bytes, start_ns);
 	return path >= 0;
 }
 
@@ -109,7 +114,7 @@ static inline void ack(struct fixture *f, uint32_t path, uint32_t packets, uint6
 		.packets = packets,
 		.newest_tx_ns = tx_ns,
 		.sure = tx_ns ? packets : 0};
-	struct path_echo nothing = {.path = TX_PATHS_MAX};
+	struct path_echo nothing = {.path = PATHS_MAX};
 
 	path_acked(&f->table, f->pair, path, &n, &nothing, false, now_ns);
 }
@@ -118,7 +123,7 @@ static inline void ack(struct fixture *f, uint32_t path, uint32_t packets, uint6
 static inline void measure(struct fixture *f, const uint64_t *rtt_ns)
 {
 	for (uint32_t i = 0; i < f->pair->path_count; i++) {
-		path_sent(&f->table.config, f->pair, i, PACKET, start_ns);
+		path_sent(&f->config, f->pair, i, PACKET, start_ns);
 		ack(f, i, 1, start_ns, start_ns + rtt_ns[i]);
 	}
 }

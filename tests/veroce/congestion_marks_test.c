@@ -7,7 +7,7 @@
 
 enum { MTU = 1024, PATH = 2, PATHS = 4, CNP_NS = 50000, CE = 3 };
 
-static struct sim start(enum nic_cc cc)
+static struct sim start(enum veroce_cc cc)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -53,7 +53,7 @@ static bool mark_data(void *ctx, const struct duo_packet *p, enum duo_fate *fate
 
 static void acknowledged_marks_need_no_cnp(void **state)
 {
-	struct sim s = start(NIC_CC_NONE);
+	struct sim s = start(VEROCE_CC_NONE);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 20 * MTU, s.bbuf, 0);
 	struct duo_wr r = duo_read_wr(2, s.abuf, 0, 20 * MTU, s.bbuf, 0);
 	uint32_t told[DUO_SIDES] = {0};
@@ -77,7 +77,7 @@ static void acknowledged_marks_need_no_cnp(void **state)
 static void unacknowledged_marks_are_told_by_a_cnp_now_and_then(void **state)
 {
 	enum { STEP_NS = 1000, STEPS = 1000 };
-	struct sim s = start(NIC_CC_NONE);
+	struct sim s = start(VEROCE_CC_NONE);
 	uint64_t began_ns = s.duo->now_ns, last_ns = 0;
 	size_t n;
 
@@ -110,7 +110,7 @@ static void unacknowledged_marks_are_told_by_a_cnp_now_and_then(void **state)
 /* The last mark is not forgotten because another was told a moment before. */
 static void mark_within_the_interval_is_told_at_its_end(void **state)
 {
-	struct sim s = start(NIC_CC_NONE);
+	struct sim s = start(VEROCE_CC_NONE);
 
 	mark_beyond_the_window(&s);
 	duo_run_for(s.duo, 1000);
@@ -128,7 +128,7 @@ static void mark_within_the_interval_is_told_at_its_end(void **state)
 /* The NAK for a packet that was cut says what its mark would, once. */
 static void cut_packet_that_is_marked_too_gets_its_nak_only(void **state)
 {
-	struct sim s = start(NIC_CC_NONE);
+	struct sim s = start(VEROCE_CC_NONE);
 	struct veroce_packet p = {
 		.bth = {.opcode = OP_RC_WRITE_ONLY, .psn = s.a->opt.psn[DUO_A]}, .msn = 1};
 
@@ -144,7 +144,7 @@ static void cut_packet_that_is_marked_too_gets_its_nak_only(void **state)
 static void cnp_slows_the_path_that_its_port_names(void **state)
 {
 	for (uint32_t port = 0; port <= PATHS; port++) {
-		struct sim s = start(NIC_CC_SWIFT);
+		struct sim s = start(VEROCE_CC_SWIFT);
 		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0);
 		struct veroce_packet cnp = {.bth = {.opcode = OP_CNP, .becn = true}};
 		const struct path *path;
@@ -177,7 +177,7 @@ static void who_sent_nothing_learns_nothing_of_paths(void **state)
 		    {OP_RC_ACK_RSP, DUO_A, true},
 		    {OP_RTT_RESPONSE, DUO_B, false},
 		    {OP_SLOW_PACKET, DUO_B, false}};
-	struct sim s = start(NIC_CC_SWIFT);
+	struct sim s = start(VEROCE_CC_SWIFT);
 	const struct pair *pair = s.b->qp->veroce->pair;
 
 	for (uint64_t i = 0; i < 3; i++) {
@@ -211,7 +211,7 @@ static void who_sent_nothing_learns_nothing_of_paths(void **state)
 static void marked_packet_is_acknowledged_at_once(void **state)
 {
 	for (int marked = 0; marked < 2; marked++) {
-		struct sim s = start(NIC_CC_NONE);
+		struct sim s = start(VEROCE_CC_NONE);
 		struct duo_wr w = duo_write_wr(1, s.abuf, 0, 3 * MTU, s.bbuf, 0);
 		const struct duo_packet *ack;
 

@@ -181,7 +181,7 @@ static void kept_packets_that_waited_for_a_receive_are_given_back(void **state)
 	struct duo_wr w;
 	size_t lent;
 
-	v.order = NIC_ORDER_STRONG;
+	v.order = ORDER_STRONG;
 	s = veroce_start_sim(&v, &o, 1);
 	pool = &s.b->host->nic->tp.pool;
 	w = duo_write_wr(1, s.abuf, 0, 2 * MTU, s.bbuf, 0);

@@ -44,7 +44,7 @@ enum { KINDS = 2 * 3 };
 static void set_kind(struct veroce_options *v, int kind)
 {
 	v->base[DUO_A] = kind & 1;
-	v->loss = (enum nic_loss)(kind / 2);
+	v->loss = (enum veroce_loss)(kind / 2);
 }
 
 static void acknowledgement_lost(const struct veroce_options *v, const struct duo_options *o)
@@ -224,7 +224,7 @@ static void regions_that_go_after_their_reads_cost_nothing(void **state)
 
 		veroce_variant(&v, &o, seed % VEROCE_VARIANTS);
 		set_kind(&v, (int)(seed % KINDS));
-		v.paths = v.loss == NIC_LOSS_FAST ? 1 + seed % 4 : 1;
+		v.paths = v.loss == LOSS_FAST ? 1 + seed % 4 : 1;
 
 		struct sim s = veroce_start_sim(&v, &o, seed);
 

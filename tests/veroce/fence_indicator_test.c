@@ -33,7 +33,7 @@ static struct sim start(bool on, const struct veroce_options *variant, const str
 	struct veroce_options v = *variant;
 
 	v.fence_indicator = on;
-	v.order = NIC_ORDER_WEAK;
+	v.order = ORDER_WEAK;
 	return veroce_start_sim(&v, o, 1);
 }
 

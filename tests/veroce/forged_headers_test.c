@@ -155,7 +155,7 @@ static void a_peer_that_speaks_too_late_is_remembered(void **state)
 	struct sim s;
 
 	veroce_opt = v;
-	veroce_opt.protocol[DUO_A] = veroce_opt.protocol[DUO_B] = NIC_PROTOCOL_AUTO;
+	veroce_opt.protocol[DUO_A] = veroce_opt.protocol[DUO_B] = PROTOCOL_AUTO;
 	s.duo = duo_create(1, veroce_tweak);
 	lost[0] = duo_drop(s.duo, DUO_ANY, OP_CAPS_REQUEST, DUO_ANY);
 	lost[1] = duo_drop(s.duo, DUO_ANY, OP_CAPS_RESPONSE, DUO_ANY);
@@ -187,7 +187,7 @@ static void a_peer_that_is_known_cannot_be_talked_away(void **state)
 	struct veroce_packet p;
 	struct bth bth = {.opcode = OP_RC_SEND_ONLY, .pkey = 0xffff, .psn = B_PSN};
 
-	v.protocol[DUO_A] = v.protocol[DUO_B] = NIC_PROTOCOL_AUTO;
+	v.protocol[DUO_A] = v.protocol[DUO_B] = PROTOCOL_AUTO;
 	s = veroce_start_sim(&v, &o, 1);
 	expect_alive(&s, 1);
 	p = caps(&s, OP_CAPS_REQUEST);

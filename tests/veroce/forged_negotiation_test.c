@@ -22,8 +22,8 @@ static struct sim with_a_card(const struct duo_options *o)
 	struct sim s;
 
 	veroce_opt = veroce_options();
-	veroce_opt.protocol[DUO_A] = NIC_PROTOCOL_AUTO;
-	veroce_opt.protocol[DUO_B] = NIC_PROTOCOL_ROCEV2;
+	veroce_opt.protocol[DUO_A] = PROTOCOL_AUTO;
+	veroce_opt.protocol[DUO_B] = PROTOCOL_ROCEV2;
 	s = (struct sim){.duo = duo_create(1, veroce_tweak)};
 	duo_rule(s.duo, (struct duo_rule){.from = DUO_ANY,
 					  .opcode = DUO_ANY,
@@ -155,7 +155,7 @@ static void packets_of_strangers_deny_nothing(void **state)
 		struct duo_rule *wall;
 		struct sim s;
 
-		v.protocol[DUO_A] = v.protocol[DUO_B] = NIC_PROTOCOL_AUTO;
+		v.protocol[DUO_A] = v.protocol[DUO_B] = PROTOCOL_AUTO;
 		s = veroce_start_sim(&v, &o, 1);
 		if (!known)
 			pair_learn(s.a->qp->veroce->pair, PAIR_UNKNOWN, s.duo->now_ns);

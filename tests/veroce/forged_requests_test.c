@@ -321,7 +321,7 @@ static void more_reads_than_agreed_are_refused(void **state)
 static void trim_tweak(struct nic_config *c, enum duo_side side)
 {
 	veroce_tweak(c, side);
-	c->trim = true;
+	c->transport.veroce.trim = true;
 }
 
 /* veRoCE 8: asked for again, nothing marked, nothing acknowledged. */

@@ -21,11 +21,11 @@ static void peer_that_was_ready_late_is_asked_again(void **state)
 	struct sim s;
 
 	o.timeout = 17; /* 4 s */
-	v.protocol[DUO_A] = v.protocol[DUO_B] = NIC_PROTOCOL_AUTO;
+	v.protocol[DUO_A] = v.protocol[DUO_B] = PROTOCOL_AUTO;
 	s = veroce_start_sim(&v, &o, 1);
 	assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_VEROCE);
 	first = (struct duo_pair){s.a, s.b};
-	s.b->host->nic->tp.protocol = TRANSPORT_ROCEV2; /* as the next process there may be set */
+	s.b->host->nic->tp.config.protocol = PROTOCOL_ROCEV2; /* as the next process there may be set */
 	s.a = duo_qp_create(first.a->host, &o);
 	s.b = duo_qp_create(first.b->host, &o);
 	assert_int_equal(duo_qp_to_init(s.a) | duo_qp_to_init(s.b), 0);
@@ -52,7 +52,7 @@ static void peer_that_is_gone_is_asked_anew(void **state)
 	struct sim s;
 
 	o.timeout = 10;
-	v.protocol[DUO_A] = v.protocol[DUO_B] = NIC_PROTOCOL_AUTO;
+	v.protocol[DUO_A] = v.protocol[DUO_B] = PROTOCOL_AUTO;
 	s = veroce_start_sim(&v, &o, 1);
 	w = duo_write_wr(1, s.abuf, 0, 10, s.bbuf, 0);
 	gone = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
@@ -102,7 +102,7 @@ static void peer_that_is_silent_is_asked_on(void **state)
 	struct duo *d;
 
 	veroce_opt = v;
-	veroce_opt.protocol[DUO_A] = NIC_PROTOCOL_AUTO;
+	veroce_opt.protocol[DUO_A] = PROTOCOL_AUTO;
 	d = duo_create(1, veroce_tweak);
 	duo_drop(d, DUO_ANY, DUO_ANY, DUO_ANY);
 	duo_connect(d, &o);

@@ -7,7 +7,7 @@
 
 enum { MTU = 1024 };
 
-static struct veroce_options options_of(enum nic_loss loss)
+static struct veroce_options options_of(enum veroce_loss loss)
 {
 	struct veroce_options v = veroce_options();
 
@@ -53,7 +53,7 @@ static void expect_copies(const struct example *e, const uint8_t copies[EXAMPLE]
 }
 
 /* A round trip after the twelve were sent. psn + i is the example's PSN i + 1. */
-static void start_example(struct example *e, enum nic_loss loss, bool read, uint32_t psn)
+static void start_example(struct example *e, enum veroce_loss loss, bool read, uint32_t psn)
 {
 	struct veroce_options v = options_of(loss);
 	struct duo_options o = duo_options();
@@ -90,7 +90,7 @@ static void base_sends_exactly_the_copies_of_the_example(void **state)
 		struct transfer *t = &e.t;
 		uint32_t psn;
 
-		start_example(&e, NIC_LOSS_BASE, i & 1, psns[i / 2]);
+		start_example(&e, LOSS_BASE, i & 1, psns[i / 2]);
 		psn = t->psn - 1; /* psn + n is the example's PSN n */
 		expect_copies(&e, (uint8_t[EXAMPLE]){0});
 		/* SACK 1: aPSN 4, 7 has arrived, 8 has not. */
@@ -128,7 +128,7 @@ static void base_ignores_sacks_after_a_timeout(void **state)
 		struct transfer *t = &e.t;
 		uint32_t psn;
 
-		start_example(&e, NIC_LOSS_BASE, read, 0xfffffa);
+		start_example(&e, LOSS_BASE, read, 0xfffffa);
 		psn = t->psn - 1;
 		while (!t->sender->timeouts)
 			duo_run_for(t->duo, 10000);
@@ -192,7 +192,7 @@ static void run_example(struct transfer *t, const struct veroce_options *v, bool
 static void base_repairs_the_example_with_a_peer_that_answers(void **state)
 {
 	for (int i = 0; i < 8; i++) {
-		struct veroce_options v = options_of(NIC_LOSS_BASE);
+		struct veroce_options v = options_of(LOSS_BASE);
 		struct transfer t;
 
 		v.window_bytes = 110 * MTU;
@@ -210,7 +210,7 @@ static void base_repairs_the_example_with_a_peer_that_answers(void **state)
 static void fast_sends_second_copies_a_round_trip_later(void **state)
 {
 	for (int i = 0; i < 8; i++) {
-		struct veroce_options v = options_of(NIC_LOSS_FAST);
+		struct veroce_options v = options_of(LOSS_FAST);
 		struct transfer t;
 		/* What waits in the window's queue belongs to the round trip. */
 		uint64_t rtt_ns = 200000;
@@ -237,7 +237,7 @@ static void fast_sends_second_copies_a_round_trip_later(void **state)
 /* out-of-order O26 */
 static void lost_window_is_sent_again(void **state)
 {
-	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN};
+	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN};
 
 	for (unsigned i = 0; i < 4 * COUNT(losses); i++) {
 		struct veroce_options v = options_of(losses[i / 4]);
@@ -253,8 +253,8 @@ static void lost_window_is_sent_again(void **state)
 		duo_idle(t.duo);
 		transfer_check(&t);
 		/* One probe, the answer to which tells all, or one timeout. */
-		DUO_CHECK(t.duo, t.sender->timeouts == (v.loss != NIC_LOSS_FAST));
-		DUO_CHECK(t.duo, t.sender->tail_probes == (v.loss == NIC_LOSS_FAST));
+		DUO_CHECK(t.duo, t.sender->timeouts == (v.loss != LOSS_FAST));
+		DUO_CHECK(t.duo, t.sender->tail_probes == (v.loss == LOSS_FAST));
 		DUO_CHECK(t.duo, t.sender->retransmits == 256 && !t.receiver->rx_duplicates);
 		transfer_end(&t);
 	}
@@ -267,7 +267,7 @@ static void spread_holes_are_repaired_in_one_round_trip(void **state)
 	static struct losses l;
 
 	for (int i = 0; i < 4; i++) {
-		struct veroce_options v = options_of(NIC_LOSS_FAST);
+		struct veroce_options v = options_of(LOSS_FAST);
 		struct duo_options o = duo_options();
 		struct transfer t;
 		uint64_t first_ns = UINT64_MAX, last_ns = 0;
@@ -330,7 +330,7 @@ static void random_loss_costs_little_more_than_what_was_lost(void **state)
 		uint64_t free_ns = 0;
 
 		for (size_t k = 0; k < COUNT(percents); k++) {
-			struct veroce_options v = options_of(NIC_LOSS_FAST);
+			struct veroce_options v = options_of(LOSS_FAST);
 			struct duo_options o = duo_options();
 			struct transfer t;
 			uint64_t took_ns;
@@ -360,7 +360,7 @@ static void lost_acknowledgements_cost_little(void **state)
 		uint64_t took_ns[2];
 
 		for (int lossy = 0; lossy < 2; lossy++) {
-			struct veroce_options v = options_of(NIC_LOSS_FAST);
+			struct veroce_options v = options_of(LOSS_FAST);
 			struct duo_options o = duo_options();
 			struct transfer t;
 
@@ -384,7 +384,7 @@ static void lost_acknowledgements_cost_little(void **state)
 static void corrupted_packets_are_lost_packets(void **state)
 {
 	for (int i = 0; i < 4; i++) {
-		struct veroce_options v = options_of(NIC_LOSS_FAST);
+		struct veroce_options v = options_of(LOSS_FAST);
 		struct duo_options o = duo_options();
 		struct transfer t;
 

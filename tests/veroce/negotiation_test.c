@@ -38,7 +38,7 @@ static uint32_t spoken(const struct duo *d, int from, bool veroce, size_t since)
 }
 
 /* Hosts and buffers; the QPs are not connected yet. */
-static struct sim start(enum nic_protocol a, enum nic_protocol b, uint64_t seed)
+static struct sim start(enum protocol a, enum protocol b, uint64_t seed)
 {
 	veroce_opt = veroce_options();
 	veroce_opt.protocol[DUO_A] = a;
@@ -108,10 +108,10 @@ static void expect_by(struct sim *s, int who)
 
 static void two_that_can_speak_veroce(void **state)
 {
-	static const enum nic_protocol both[][2] = {
-		{NIC_PROTOCOL_AUTO, NIC_PROTOCOL_AUTO},
-		{NIC_PROTOCOL_AUTO, NIC_PROTOCOL_VEROCE},
-		{NIC_PROTOCOL_VEROCE, NIC_PROTOCOL_AUTO},
+	static const enum protocol both[][2] = {
+		{PROTOCOL_AUTO, PROTOCOL_AUTO},
+		{PROTOCOL_AUTO, PROTOCOL_VEROCE},
+		{PROTOCOL_VEROCE, PROTOCOL_AUTO},
 	};
 
 	for (size_t i = 0; i < COUNT(both); i++) {
@@ -144,7 +144,7 @@ static uint64_t asked_ns(const struct duo *d, uint32_t n)
 /* It would else wait for a millisecond, with no more in flight than a base peer takes. */
 static void a_question_that_was_lost_is_asked_again_once_the_peer_is_heard(void **state)
 {
-	struct sim s = start(NIC_PROTOCOL_VEROCE, NIC_PROTOCOL_VEROCE, 1);
+	struct sim s = start(PROTOCOL_VEROCE, PROTOCOL_VEROCE, 1);
 	uint64_t mask = 3; /* that of either */
 
 	s.duo->script = lose_by_mask;
@@ -167,9 +167,9 @@ static void a_peer_held_to_rocev2_is_spoken_to_in_rocev2(void **state)
 		for (uint64_t lost = 0; lost < 64 + 2; lost++) {
 			for (int who = 1; who < 4; who++) {
 				uint64_t mask = lost < 64 ? lost : lost == 64 ? UINT64_MAX : 0xfff;
-				enum nic_protocol p[2] = {NIC_PROTOCOL_AUTO, NIC_PROTOCOL_AUTO};
+				enum protocol p[2] = {PROTOCOL_AUTO, PROTOCOL_AUTO};
 
-				p[pinned] = NIC_PROTOCOL_ROCEV2;
+				p[pinned] = PROTOCOL_ROCEV2;
 
 				struct sim s = start(p[0], p[1], 1);
 
@@ -192,7 +192,7 @@ static void a_peer_held_to_rocev2_is_spoken_to_in_rocev2(void **state)
  */
 static void a_peer_that_is_silent_costs_a_tenth_of_a_second_once(void **state)
 {
-	struct sim s = start(NIC_PROTOCOL_AUTO, NIC_PROTOCOL_AUTO, 1);
+	struct sim s = start(PROTOCOL_AUTO, PROTOCOL_AUTO, 1);
 	uint64_t began;
 
 	lose(s.duo, DUO_ANY, is_veroce);
@@ -289,7 +289,7 @@ static bool chose_veroce(struct sim *s)
 static void forged_answers_change_nothing(void **state)
 {
 	for (size_t i = 0; i < COUNT(forgeries); i++) {
-		struct sim s = start(NIC_PROTOCOL_AUTO, NIC_PROTOCOL_AUTO, 1);
+		struct sim s = start(PROTOCOL_AUTO, PROTOCOL_AUTO, 1);
 		uint32_t nonce = 0;
 		size_t since;
 		struct duo_rule *wall;
@@ -320,7 +320,7 @@ static void true_answers_are_believed(void **state)
 	for (int i = 0; i < 4; i++) {
 		struct forgery truth = {.opcode = i & 1 ? OP_CAPS_RESPONSE : OP_CAPS_REQUEST,
 					.profile = i & 2 ? 3 : 0};
-		struct sim s = start(NIC_PROTOCOL_AUTO, NIC_PROTOCOL_AUTO, 1);
+		struct sim s = start(PROTOCOL_AUTO, PROTOCOL_AUTO, 1);
 		uint32_t nonce = 0;
 		struct duo_rule *wall;
 
@@ -343,7 +343,7 @@ static void true_answers_are_believed(void **state)
 static void forgeries_do_not_reach_a_running_connection(void **state)
 {
 	for (size_t i = 0; i < COUNT(forgeries); i++) {
-		struct sim s = start(NIC_PROTOCOL_AUTO, NIC_PROTOCOL_AUTO, 1);
+		struct sim s = start(PROTOCOL_AUTO, PROTOCOL_AUTO, 1);
 		uint32_t nonce = 0;
 
 		s.duo->tap = take_nonce;
@@ -388,8 +388,8 @@ static bool lose_caps_by_chance(void *ctx, const struct duo_packet *p, enum duo_
  */
 static void negotiate(uint64_t seed)
 {
-	static const enum nic_protocol choice[] = {NIC_PROTOCOL_AUTO, NIC_PROTOCOL_AUTO,
-						   NIC_PROTOCOL_AUTO, NIC_PROTOCOL_ROCEV2};
+	static const enum protocol choice[] = {PROTOCOL_AUTO, PROTOCOL_AUTO,
+						   PROTOCOL_AUTO, PROTOCOL_ROCEV2};
 	struct chance c = {.until_ns = UINT64_MAX};
 	struct duo_options o = duo_options();
 

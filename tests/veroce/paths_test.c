@@ -8,9 +8,9 @@
 enum { MTU = 1024, BULK = 4 << 20, MESSAGE = 1 << 18, LATENCY_NS = 2000 };
 
 /* Data packets that were sent from `from_ns` on, by path. */
-static void count_paths(const struct transfer *t, uint64_t from_ns, uint32_t count[NIC_PATHS_MAX])
+static void count_paths(const struct transfer *t, uint64_t from_ns, uint32_t count[PATHS_MAX])
 {
-	memset(count, 0, NIC_PATHS_MAX * sizeof(count[0]));
+	memset(count, 0, PATHS_MAX * sizeof(count[0]));
 	for (size_t i = 0; i < t->duo->wire_count; i++) {
 		const struct duo_packet *p = &t->duo->wire[i];
 
@@ -37,7 +37,7 @@ static void paths_of_different_length_are_all_used(void **state)
 	for (unsigned i = 0; i < 8; i++) {
 		struct veroce_options v = veroce_options();
 		struct duo_options o = duo_options();
-		uint32_t count[NIC_PATHS_MAX];
+		uint32_t count[PATHS_MAX];
 		struct transfer t;
 
 		v.paths = COUNT(skew_ns);
@@ -109,7 +109,7 @@ static void dead_path_is_left_and_used_again(void **state)
 	static const uint64_t dead_ns[] = {3000000, 25000000};
 
 	for (unsigned i = 0; i < 16; i++) {
-		uint32_t before[NIC_PATHS_MAX], dead[NIC_PATHS_MAX], after[NIC_PATHS_MAX];
+		uint32_t before[PATHS_MAX], dead[PATHS_MAX], after[PATHS_MAX];
 		uint64_t died_ns, returned_ns, done;
 		struct transfer t;
 		uint32_t paths = i & 2 ? 4 : 2;
@@ -148,7 +148,7 @@ static void dead_path_is_left_and_used_again(void **state)
 static void all_paths_may_be_dead_for_a_while(void **state)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		uint32_t after[NIC_PATHS_MAX];
+		uint32_t after[PATHS_MAX];
 		uint64_t returned_ns;
 		struct transfer t;
 		uint32_t paths = i & 2 ? 4 : 1;
@@ -204,7 +204,7 @@ static void path_that_is_dead_from_the_start_is_done_without(void **state)
  */
 static void timeouts_tell_of_a_dead_path(void **state)
 {
-	static const enum nic_loss losses[] = {NIC_LOSS_BASE, NIC_LOSS_IRN, NIC_LOSS_FAST};
+	static const enum veroce_loss losses[] = {LOSS_BASE, LOSS_IRN, LOSS_FAST};
 
 	for (unsigned i = 0; i < 2 * COUNT(losses); i++) {
 		struct veroce_options v = veroce_options();

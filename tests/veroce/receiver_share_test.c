@@ -16,8 +16,8 @@ static struct cc_params params[DUO_SIDES];
 static void tweak(struct nic_config *c, enum duo_side side)
 {
 	veroce_tweak(c, side);
-	c->cc_params = &params[side];
-	c->line_rate_bps = LINE_BPS;
+	c->transport.cc.params = &params[side];
+	c->transport.cc.line_rate_bps = LINE_BPS;
 }
 
 /* The windows let through more than the line could take. */
@@ -187,7 +187,7 @@ static void tell(struct sim *s, uint32_t share_kbps)
 			.ts = true,
 			.dqpn = s->a->qpn,
 			.psn = psn_add(s->a->opt.psn[DUO_A], 0xffffff)},
-		.tse = {.has_share = true, .share_kbps = share_kbps, .path_id = TX_PATHS_MAX},
+		.tse = {.has_share = true, .share_kbps = share_kbps, .path_id = PATHS_MAX},
 		.aeth = {.syndrome = AETH_ACK | AETH_CREDIT_INVALID},
 	};
 

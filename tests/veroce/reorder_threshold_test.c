@@ -6,7 +6,7 @@
 /* T starts at four a path: with sixteen the whole message may be upside down. */
 static void reordering_within_the_threshold_is_not_answered_by_sack(void **state)
 {
-	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE};
+	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE};
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
@@ -38,7 +38,7 @@ static void threshold_grows_to_the_reordering_seen(void **state)
 
 	v.base[DUO_B] = true;
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
-		v.loss = i & 1 ? NIC_LOSS_BASE : NIC_LOSS_FAST;
+		v.loss = i & 1 ? LOSS_BASE : LOSS_FAST;
 
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		struct duo_buf *from = duo_buf(s.a->host, VEROCE_REVERSED * o.mtu, ALL_ACCESS);
@@ -198,7 +198,7 @@ static void threshold_leaves_half_the_window(void **state)
 static void patient_tweak(struct nic_config *c, enum duo_side side)
 {
 	veroce_tweak(c, side);
-	c->pto_ns_min = 2000000; /* as the engine has it */
+	c->transport.veroce.pto_ns_min = 2000000; /* as the engine has it */
 	duo_same_host(c);
 }
 

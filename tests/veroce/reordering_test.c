@@ -87,7 +87,7 @@ static void receive_completion_waits_for_earlier_messages(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	v.order = NIC_ORDER_WEAK; /* the bytes of what does not complete are there */
+	v.order = ORDER_WEAK; /* the bytes of what does not complete are there */
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		uint32_t mtu = o.mtu, hole = psn_add(o.psn[DUO_A], 2);
@@ -211,7 +211,7 @@ static void unfenced_overlap_ends_with_either(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	v.order = NIC_ORDER_WEAK;
+	v.order = ORDER_WEAK;
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 
@@ -232,7 +232,7 @@ static void fenced_overlap_ends_with_the_second(void **state)
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
 
-	v.order = NIC_ORDER_WEAK;
+	v.order = ORDER_WEAK;
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 

@@ -9,9 +9,9 @@
 
 enum { MS = 1000000, NAK_ACCESS = AETH_NAK | NAK_REMOTE_ACCESS, SILENT_MS = 256 };
 
-static const enum nic_reth_base both[] = {NIC_RETH_PACKET, NIC_RETH_MESSAGE};
+static const enum veroce_reth_base both[] = {RETH_BASE_PACKET, RETH_BASE_MESSAGE};
 
-static struct veroce_options options(enum nic_reth_base a, enum nic_reth_base b)
+static struct veroce_options options(enum veroce_reth_base a, enum veroce_reth_base b)
 {
 	struct veroce_options v = veroce_options();
 
@@ -22,13 +22,13 @@ static struct veroce_options options(enum nic_reth_base a, enum nic_reth_base b)
 
 /* Every WRITE's packets of that side since then: what their RETHs say, of messages of `len` bytes at va. */
 static uint32_t expect_reths(const struct sim *s, enum duo_side from, size_t since,
-			     enum nic_reth_base base, uint64_t va, uint32_t len)
+			     enum veroce_reth_base base, uint64_t va, uint32_t len)
 {
 	uint32_t mtu = s->a->opt.mtu, n = 0;
 
 	for (size_t i = since; i < s->duo->wire_count; i++) {
 		const struct duo_packet *p = &s->duo->wire[i];
-		bool message = base == NIC_RETH_MESSAGE;
+		bool message = base == RETH_BASE_MESSAGE;
 
 		if (p->from != from || !veroce_is_data(p) || !(p->info->flags & F_WRITE))
 			continue;
@@ -100,10 +100,10 @@ static void packets_that_come_in_any_order_get_to_their_places(void **state)
 /* Memory in the order sent takes what was kept as it came. */
 static void packets_that_were_kept_get_to_their_places(void **state)
 {
-	struct veroce_options v = options(NIC_RETH_MESSAGE, NIC_RETH_MESSAGE);
+	struct veroce_options v = options(RETH_BASE_MESSAGE, RETH_BASE_MESSAGE);
 	struct duo_options o = duo_options();
 
-	v.order = NIC_ORDER_STRONG;
+	v.order = ORDER_STRONG;
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		uint32_t len = 12 * o.mtu + 1;
@@ -185,7 +185,7 @@ static void the_sum_is_checked_and_does_not_wrap(void **state)
 		};
 
 		for (size_t i = 0; i < COUNT(rows); i++) {
-			struct veroce_options v = options(NIC_RETH_MESSAGE, NIC_RETH_MESSAGE);
+			struct veroce_options v = options(RETH_BASE_MESSAGE, RETH_BASE_MESSAGE);
 			struct duo_options o = duo_options();
 			struct sim s;
 			struct mr *mr;
@@ -250,7 +250,7 @@ static void what_both_want_is_agreed_on_before_it_matters(void **state)
 			struct duo_options o = duo_options();
 			struct sim s = start_unconnected(&v);
 			uint64_t mask = lost;
-			enum nic_reth_base base = set == 3 ? NIC_RETH_MESSAGE : NIC_RETH_PACKET;
+			enum veroce_reth_base base = set == 3 ? RETH_BASE_MESSAGE : RETH_BASE_PACKET;
 			struct duo_wr w;
 
 			s.duo->script = lose_by_mask;
@@ -304,7 +304,7 @@ static void a_silent_peer_is_spoken_to_as_set(void **state)
 		assert_true(s.duo->now_ns - began < 10 * MS);
 		duo_wait(s.duo, &s.a->sent, 2);
 		first = duo_packet(s.duo, DUO_A, OP_RC_WRITE_FIRST, 0);
-		if (both[k] == NIC_RETH_MESSAGE)
+		if (both[k] == RETH_BASE_MESSAGE)
 			assert_true(first->sent_ns - began >= SILENT_MS / 2 * MS);
 		else
 			assert_true(first->sent_ns - began < MS);
@@ -350,7 +350,7 @@ static void a_peer_that_tells_too_late_must_agree(void **state)
 {
 	for (uint32_t i = 0; i < 8; i++) {
 		bool agrees = i & 1, sent = i & 2, placed = i & 4;
-		struct veroce_options v = options(NIC_RETH_MESSAGE, NIC_RETH_MESSAGE);
+		struct veroce_options v = options(RETH_BASE_MESSAGE, RETH_BASE_MESSAGE);
 		struct duo_options o = duo_options();
 		struct sim s = start_unconnected(&v);
 		bool fails = !agrees && (sent || placed);
@@ -386,7 +386,7 @@ static void a_peer_that_tells_too_late_must_agree(void **state)
 /* B begins a second after A, which is set to `message`; B is not. */
 static struct sim start_late(uint64_t *mask, bool a_writes)
 {
-	struct veroce_options v = options(NIC_RETH_MESSAGE, NIC_RETH_PACKET);
+	struct veroce_options v = options(RETH_BASE_MESSAGE, RETH_BASE_PACKET);
 	struct duo_options o = duo_options();
 	struct sim s = start_unconnected(&v);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 30000);

@@ -29,7 +29,7 @@ static void packets_outside_the_window_change_nothing(void **state)
 	struct duo_options o = duo_options();
 
 	v.rx_window = WINDOW;
-	v.order = NIC_ORDER_WEAK; /* what is taken is to be seen at once */
+	v.order = ORDER_WEAK; /* what is taken is to be seen at once */
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		const struct nic_counters *n = nic_counters(s.b->host->nic);
@@ -136,7 +136,7 @@ static void live(struct sim *s, uint64_t count)
 
 /* `back`: the new life begins with PSNs from which the old ones look old; else they look far ahead.
  */
-static void reborn(bool back, enum nic_protocol protocol)
+static void reborn(bool back, enum protocol protocol)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -199,7 +199,7 @@ static void reborn(bool back, enum nic_protocol protocol)
 static void packets_of_another_life_have_no_effect(void **state)
 {
 	for (int i = 0; i < 4; i++)
-		reborn(i & 1, i & 2 ? NIC_PROTOCOL_AUTO : NIC_PROTOCOL_VEROCE);
+		reborn(i & 1, i & 2 ? PROTOCOL_AUTO : PROTOCOL_VEROCE);
 }
 
 /*

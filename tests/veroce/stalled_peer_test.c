@@ -47,9 +47,9 @@ static bool not_run(void *ctx, const struct duo_packet *p, enum duo_fate *fate, 
 static void tweak(struct nic_config *c, enum duo_side side)
 {
 	veroce_tweak(c, side);
-	c->pto_ns_min = pto_ns;
-	c->rto_ns_min = rto_ns;
-	c->peer_patience_ns = 5000 * ms;
+	c->transport.veroce.pto_ns_min = pto_ns;
+	c->transport.veroce.rto_ns_min = rto_ns;
+	c->transport.patience_ns = 5000 * ms;
 	c->qpn_slot = side == DUO_A ? 5 : 70;
 }
 

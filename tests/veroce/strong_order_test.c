@@ -44,7 +44,7 @@ static struct sim begin(struct veroce_options *v, const struct duo_options *o, u
 {
 	struct sim s;
 
-	v->order = NIC_ORDER_STRONG;
+	v->order = ORDER_STRONG;
 	v->paths = 1 + seed % 4;
 	s = veroce_start_sim(v, o, seed);
 	memset(s.bbuf->p, 0, BUF_BYTES);
@@ -141,7 +141,7 @@ static void more_than_can_be_kept_is_sent_again(void **state)
 	struct duo_wr w;
 	struct sim s;
 
-	v.order = NIC_ORDER_STRONG;
+	v.order = ORDER_STRONG;
 	v.rx_window = 4096;
 	v.early_bytes = BYTES;
 	o.mtu = MTU;

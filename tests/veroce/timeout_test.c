@@ -22,7 +22,7 @@ static void trim(struct sim *s, uint32_t psn)
  */
 static void oldest_packet_is_the_one_that_leaves_without_room(void **state)
 {
-	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN};
+	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN};
 
 	for (size_t i = 0; i < COUNT(losses); i++) {
 		struct veroce_options v = veroce_options();

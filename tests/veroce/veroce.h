@@ -13,14 +13,14 @@ struct veroce_options {
 	uint32_t paths;
 	uint32_t window_bytes;
 	uint32_t rx_window;
-	enum nic_loss loss;
-	enum nic_cc cc;
-	enum nic_protocol protocol[DUO_SIDES];
+	enum veroce_loss loss;
+	enum veroce_cc cc;
+	enum protocol protocol[DUO_SIDES];
 	bool base[DUO_SIDES];
-	bool unsealed;
-	enum nic_reth_base reth_base[DUO_SIDES];
+	enum veroce_seal seal;
+	enum veroce_reth_base reth_base[DUO_SIDES];
 	bool fence_indicator;
-	enum nic_order order;
+	enum rx_order order;
 	uint64_t early_bytes;
 	bool trim;
 	bool same_host;
@@ -35,27 +35,27 @@ static inline struct veroce_options veroce_options(void)
 	return (struct veroce_options){
 		.paths = 1,
 		.window_bytes = 1 << 20,
-		.cc = NIC_CC_NONE,
-		.protocol = {NIC_PROTOCOL_VEROCE, NIC_PROTOCOL_VEROCE},
+		.cc = VEROCE_CC_NONE,
+		.protocol = {PROTOCOL_VEROCE, PROTOCOL_VEROCE},
 	};
 }
 
 static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 {
-	c->protocol = veroce_opt.protocol[side];
-	c->paths = veroce_opt.paths;
-	c->window_bytes = veroce_opt.window_bytes;
-	c->rx_window = veroce_opt.rx_window;
-	c->loss = veroce_opt.loss;
-	c->cc = veroce_opt.cc;
-	c->base_only = veroce_opt.base[side];
-	c->unsealed = veroce_opt.unsealed;
-	c->fence_indicator = veroce_opt.fence_indicator;
-	c->reth_base = veroce_opt.reth_base[side];
-	c->order = veroce_opt.order;
-	c->early_bytes = veroce_opt.early_bytes;
-	c->trim = veroce_opt.trim;
-	c->flowlet = veroce_opt.flowlet;
+	c->transport.protocol = veroce_opt.protocol[side];
+	c->transport.paths = veroce_opt.paths;
+	c->transport.window_bytes = veroce_opt.window_bytes;
+	c->transport.veroce.rx_window = veroce_opt.rx_window;
+	c->transport.veroce.loss = veroce_opt.loss;
+	c->transport.veroce.cc = veroce_opt.cc;
+	c->transport.veroce.base_only = veroce_opt.base[side];
+	c->transport.veroce.seal = veroce_opt.seal;
+	c->transport.veroce.fence_indicator = veroce_opt.fence_indicator;
+	c->transport.veroce.reth_base = veroce_opt.reth_base[side];
+	c->transport.veroce.order = veroce_opt.order;
+	c->transport.veroce.early_bytes_max = veroce_opt.early_bytes;
+	c->transport.veroce.trim = veroce_opt.trim;
+	c->transport.veroce.flowlet_packets = veroce_opt.flowlet;
 	if (veroce_opt.same_host)
 		duo_same_host(c);
 }

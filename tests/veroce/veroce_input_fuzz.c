@@ -99,11 +99,11 @@ static uint32_t offset(struct input *in)
 /* The mode bytes, bit by bit. */
 struct mode {
 	uint8_t paths;        /* 1:0 of the first: 1, 2, 5 or 16 */
-	enum nic_loss loss;   /* 3:2 */
+	enum veroce_loss loss;   /* 3:2 */
 	bool base[DUO_SIDES]; /* 5:4 */
-	enum nic_order order; /* 6, and 3 of the third: message, strong, weak, strong */
-	enum nic_cc cc;       /* 7 */
-	enum nic_protocol protocol[DUO_SIDES]; /* 1:0 of the second: AUTO where set */
+	enum rx_order order; /* 6, and 3 of the third: message, strong, weak, strong */
+	enum veroce_cc cc;       /* 7 */
+	enum protocol protocol[DUO_SIDES]; /* 1:0 of the second: AUTO where set */
 	bool small_rx;        /* 2 */
 	bool small_window;    /* 3 */
 	bool ipv6;            /* 4 */
@@ -119,10 +119,10 @@ static struct mode mode;
 static void read_mode(struct input *in)
 {
 	static const uint8_t paths[] = {1, 2, 5, 16};
-	static const enum nic_loss losses[] = {NIC_LOSS_FAST, NIC_LOSS_BASE, NIC_LOSS_IRN,
-					       NIC_LOSS_FAST};
-	static const enum nic_order orders[] = {NIC_ORDER_MESSAGE, NIC_ORDER_STRONG, NIC_ORDER_WEAK,
-						NIC_ORDER_STRONG};
+	static const enum veroce_loss losses[] = {LOSS_FAST, LOSS_BASE, LOSS_IRN,
+					       LOSS_FAST};
+	static const enum rx_order orders[] = {ORDER_MESSAGE, ORDER_STRONG, ORDER_WEAK,
+						ORDER_STRONG};
 	uint8_t a = take(in), b = take(in), c = take(in);
 
 	mode = (struct mode){
@@ -130,9 +130,9 @@ static void read_mode(struct input *in)
 		.loss = losses[a >> 2 & 3],
 		.base = {a >> 4 & 1, a >> 5 & 1},
 		.order = orders[(a >> 6 & 1) | (c >> 3 & 1) << 1],
-		.cc = a >> 7 ? NIC_CC_SWIFT : NIC_CC_NONE,
-		.protocol = {b & 1 ? NIC_PROTOCOL_AUTO : NIC_PROTOCOL_VEROCE,
-			     b & 2 ? NIC_PROTOCOL_AUTO : NIC_PROTOCOL_VEROCE},
+		.cc = a >> 7 ? VEROCE_CC_SWIFT : VEROCE_CC_NONE,
+		.protocol = {b & 1 ? PROTOCOL_AUTO : PROTOCOL_VEROCE,
+			     b & 2 ? PROTOCOL_AUTO : PROTOCOL_VEROCE},
 		.small_rx = b >> 2 & 1,
 		.small_window = b >> 3 & 1,
 		.ipv6 = b >> 4 & 1,
@@ -193,19 +193,19 @@ static void tweak(struct nic_config *c, enum duo_side side)
 {
 	kept[side].host = c->alloc;
 	c->alloc = (struct alloc){.get = kept_get, .put = kept_put, .ctx = &kept[side]};
-	c->paths = mode.paths;
-	c->loss = mode.loss;
-	c->base_only = mode.base[side];
-	c->order = mode.order;
-	c->early_bytes = mode.small_window ? 4096 : 0;
-	c->cc = mode.cc;
-	c->protocol = mode.protocol[side];
-	c->rx_window = mode.small_rx ? NIC_RX_WINDOW_MIN : 0;
-	c->window_bytes = mode.small_window ? 2048 : 64 * 1024;
-	c->trim = mode.trim[side];
-	c->reth_base = mode.reth_message[side] ? NIC_RETH_MESSAGE : NIC_RETH_PACKET;
-	c->fence_indicator = mode.fence_indicator;
-	c->flowlet = 2;
+	c->transport.paths = mode.paths;
+	c->transport.veroce.loss = mode.loss;
+	c->transport.veroce.base_only = mode.base[side];
+	c->transport.veroce.order = mode.order;
+	c->transport.veroce.early_bytes_max = mode.small_window ? 4096 : 0;
+	c->transport.veroce.cc = mode.cc;
+	c->transport.protocol = mode.protocol[side];
+	c->transport.veroce.rx_window = mode.small_rx ? RX_WINDOW_MIN : 0;
+	c->transport.window_bytes = mode.small_window ? 2048 : 64 * 1024;
+	c->transport.veroce.trim = mode.trim[side];
+	c->transport.veroce.reth_base = mode.reth_message[side] ? RETH_BASE_MESSAGE : RETH_BASE_PACKET;
+	c->transport.veroce.fence_indicator = mode.fence_indicator;
+	c->transport.veroce.flowlet_packets = 2;
 }
 
 static void tap(void *ctx, const struct duo_packet *p, const uint8_t *data)

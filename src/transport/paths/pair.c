@@ -15,14 +15,14 @@ enum {
 
 static const uint64_t speaks_ns = 60000000000ull;
 
-void pair_table_init(struct pair_table *t, const struct pair_config *c, const uint8_t secret[16])
+void pair_table_init(struct pair_table *t, const struct transport_config *c, const struct alloc *alloc,
+		     const uint8_t secret[16])
 {
-	t->config = *c;
+	t->config = c;
+	t->alloc = alloc;
 	memcpy(t->secret, secret, sizeof(t->secret));
 	t->seed = siphash_u64(secret, 2);
 	t->unused = 0;
-	if (!t->config.paths || t->config.paths > TX_PATHS_MAX)
-		t->config.paths = t->config.paths ? TX_PATHS_MAX : 1;
 	t->grown = NULL;
 	t->bucket_count = PAIR_BUCKETS_MIN;
 	t->count = 0;
@@ -36,7 +36,7 @@ static const struct cc_ops no_ops;
 	{                                                              \
 		.cc = {.ops = &no_ops, .deadline_ns = CC_NO_DEADLINE } \
 	}
-static const struct path unused_paths[TX_PATHS_MAX] = {UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED,
+static const struct path unused_paths[PATHS_MAX] = {UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED,
 						       UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, UNUSED,
 						       UNUSED, UNUSED, UNUSED, UNUSED};
 #undef UNUSED
@@ -46,8 +46,8 @@ static void pair_free(struct pair_table *t, struct pair *p)
 	list_remove(&p->link);
 	t->count--;
 	if (p->begun)
-		alloc_put(t->config.alloc, p->path, p->path_count * sizeof(*p->path));
-	alloc_put(t->config.alloc, p, sizeof(*p));
+		alloc_put(t->alloc, p->path, p->path_count * sizeof(*p->path));
+	alloc_put(t->alloc, p, sizeof(*p));
 }
 
 static struct list *buckets(struct pair_table *t)
@@ -61,7 +61,7 @@ void pair_table_fini(struct pair_table *t)
 		while (!list_empty(&buckets(t)[i]))
 			pair_free(t, container_of(buckets(t)[i].next, struct pair, link));
 	}
-	alloc_put(t->config.alloc, t->grown, t->bucket_count * sizeof(*t->grown));
+	alloc_put(t->alloc, t->grown, t->bucket_count * sizeof(*t->grown));
 	t->grown = NULL;
 	t->bucket_count = PAIR_BUCKETS_MIN;
 }
@@ -81,7 +81,7 @@ static struct list *bucket_of(struct pair_table *t, const uint8_t src[16], const
 static void grow(struct pair_table *t)
 {
 	uint32_t count = t->bucket_count;
-	struct list *old = buckets(t), *grown = alloc_get(t->config.alloc, 4 * count * sizeof(*grown));
+	struct list *old = buckets(t), *grown = alloc_get(t->alloc, 4 * count * sizeof(*grown));
 	bool had_grown = t->grown;
 
 	if (!grown)
@@ -99,7 +99,7 @@ static void grow(struct pair_table *t)
 		}
 	}
 	if (had_grown)
-		alloc_put(t->config.alloc, old, count * sizeof(*old));
+		alloc_put(t->alloc, old, count * sizeof(*old));
 }
 
 static struct pair *find(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16])
@@ -133,34 +133,36 @@ static void make_room(struct pair_table *t)
 	}
 }
 
-/* Between processes of one host there is no network: what delays is the processor's scheduling. */
-static enum cc_algorithm algorithm_of(const struct pair_config *c, bool local)
+enum cc_algorithm pair_algorithm(const struct transport_config *c, bool local)
 {
+	static const enum cc_algorithm defaults[] = {
+		[VEROCE_CC_SWIFT] = CC_SWIFT, [VEROCE_CC_DCTCP] = CC_DCTCP, [VEROCE_CC_NONE] = CC_NONE};
+
 	if (local)
 		return CC_NONE;
-	return c->cc_params ? c->cc_params->algorithm : c->cc;
+	return c->cc.params ? c->cc.params->algorithm : defaults[c->veroce.cc];
 }
 
-static void path_cc_init(const struct pair_config *c, const struct pair *p, struct cc *cc)
+static void path_cc_init(const struct transport_config *c, const struct pair *p, struct cc *cc)
 {
-	enum cc_algorithm algorithm = algorithm_of(c, p->local);
+	enum cc_algorithm algorithm = pair_algorithm(c, p->local);
 	struct cc_config config = {
-		.params = p->local ? NULL : c->cc_params,
+		.params = p->local ? NULL : c->cc.params,
 		.mtu_bytes = p->mtu_bytes,
-		.base_rtt_ns = c->base_rtt_ns,
+		.base_rtt_ns = c->cc.base_rtt_ns,
 		/* What the port lets through, all paths would share; a few may be dead or dull. */
-		.line_rate_bps = p->path_count > 1 ? 2 * c->line_rate_bps / p->path_count
-						   : c->line_rate_bps,
+		.line_rate_bps = p->path_count > 1 ? 2 * c->cc.line_rate_bps / p->path_count
+						   : c->cc.line_rate_bps,
 		.cwnd_bytes_start = c->window_bytes / WINDOW_STARTS / p->path_count,
 		.cwnd_bytes_min = 2 * p->mtu_bytes,
 		.cwnd_bytes_max = c->window_bytes * PAIR_WINDOW_FACTOR_MAX,
-		.target_ns = c->target_ns,
+		.target_ns = c->cc.target_ns,
 		.loss_ignored = true,
 	};
 
 	if (algorithm == CC_NONE)
 		config.cwnd_bytes_max = c->window_bytes;
-	if (c->line_rate_bps && c->base_rtt_ns)
+	if (c->cc.line_rate_bps && c->cc.base_rtt_ns)
 		config.cwnd_bytes_start = 0; /* a round trip of what the line takes */
 	if (config.cwnd_bytes_start && config.cwnd_bytes_start < 4 * p->mtu_bytes)
 		config.cwnd_bytes_start = 4 * p->mtu_bytes;
@@ -171,18 +173,18 @@ const struct cc *pair_cc(const struct pair_table *t, const struct pair *p, uint3
 {
 	if (p->begun)
 		return &p->path[path].cc;
-	path_cc_init(&t->config, p, fresh);
+	path_cc_init(t->config, p, fresh);
 	return fresh;
 }
 
 bool pair_take_paths(struct pair_table *t, struct pair *p)
 {
-	struct path *path = alloc_get(t->config.alloc, p->path_count * sizeof(*path));
+	struct path *path = alloc_get(t->alloc, p->path_count * sizeof(*path));
 
 	if (!path)
 		return false;
 	for (uint32_t i = 0; i < p->path_count; i++)
-		path_cc_init(&t->config, p, &path[i].cc);
+		path_cc_init(t->config, p, &path[i].cc);
 	p->path = path;
 	p->begun = true;
 	return true;
@@ -191,15 +193,15 @@ bool pair_take_paths(struct pair_table *t, struct pair *p)
 struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t dst[16], bool local,
 		      uint32_t mtu_bytes, uint64_t now_ns)
 {
-	const struct pair_config *c = &t->config;
-	struct pair *p = c->one_user ? NULL : find(t, src, dst);
-	bool controlled = algorithm_of(c, local) != CC_NONE;
+	const struct transport_config *c = t->config;
+	struct pair *p = c->veroce.cc_of_qps ? NULL : find(t, src, dst);
+	bool controlled = pair_algorithm(c, local) != CC_NONE;
 
 	if (p) {
 		t->unused -= !p->users++;
 		return p;
 	}
-	p = alloc_get(c->alloc, sizeof(*p));
+	p = alloc_get(t->alloc, sizeof(*p));
 	if (!p)
 		return NULL;
 	memcpy(p->src, src, 16);
@@ -213,12 +215,12 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 	p->path = (struct path *)(uintptr_t)unused_paths;
 	p->window_bytes = p->buffer_bytes = c->window_bytes;
 	p->cwnd_least_bytes = controlled ? 2 * mtu_bytes : 0;
-	p->rto_ns = RTO_UNKNOWN * c->rto_min_ns;
+	p->rto_ns = RTO_UNKNOWN * c->veroce.rto_ns_min;
 	prng_init(&p->prng, t->seed++);
 	p->cc_due_ns = CC_NO_DEADLINE;
 	p->paced_ns = CC_NO_DEADLINE;
-	p->blind_packets = controlled && p->path_count > 1 ? c->flowlet_packets : UINT32_MAX;
-	for (uint32_t i = 0; i < TX_PATHS_MAX; i++)
+	p->blind_packets = controlled && p->path_count > 1 ? c->veroce.flowlet_packets : UINT32_MAX;
+	for (uint32_t i = 0; i < PATHS_MAX; i++)
 		p->min_rtt_ns[i] = UINT64_MAX;
 	if (t->count++ == 2 * t->bucket_count && t->bucket_count < PAIR_BUCKETS_MAX)
 		grow(t);
@@ -231,7 +233,7 @@ void pair_put(struct pair_table *t, struct pair *p)
 	assert(p->users);
 	if (--p->users)
 		return;
-	if (t->config.one_user) {
+	if (t->config->veroce.cc_of_qps) {
 		pair_free(t, p);
 		return;
 	}

@@ -18,7 +18,7 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "cc/cc.h"
-#include "cc/params.h"
+#include "transport/config.h"
 #include "transport/paths/path.h"
 #include "transport/paths/trim_window.h"
 #include "transport/veroce/stall.h"
@@ -48,11 +48,11 @@ struct pair {
 	uint64_t cc_due_ns;  /* the first deadline of the paths' congestion control; CC_NO_DEADLINE */
 	uint64_t full_ns;    /* a QP last found no room for a packet; 0: none did */
 	uint64_t paced_ns;   /* a QP waits until then for a path's pace; CC_NO_DEADLINE: none does */
-	uint64_t min_rtt_ns[TX_PATHS_MAX]; /* UINT64_MAX: none measured */
+	uint64_t min_rtt_ns[PATHS_MAX]; /* UINT64_MAX: none measured */
 	struct path_arrivals {  /* of stamped packets, by the peer's path */
 		uint32_t packets;
 		uint32_t ce;
-	} arrivals[TX_PATHS_MAX];
+	} arrivals[PATHS_MAX];
 	struct prng prng;
 	/*
 	 * What a path may have in flight before its first acknowledgement. It may be slow, and a host with many
@@ -74,27 +74,12 @@ struct pair {
 	struct path *path;
 };
 
-struct pair_config {
-	const struct alloc *alloc;
-	enum cc_algorithm cc;
-	uint32_t paths;        /* to other hosts; one is enough to our own */
-	uint64_t window_bytes; /* what a peer's receive buffer holds */
-	uint64_t rto_min_ns;
-	uint64_t target_ns;    /* cc_config.target_ns */
-	const struct cc_params *cc_params; /* instead of cc and its defaults; borrowed; NULL: those */
-	uint64_t line_rate_bps, base_rtt_ns; /* 0: unknown */
-	uint64_t pace_slack_ns;
-	uint32_t wire_overhead_bytes;
-	uint32_t flowlet_packets;
-	uint64_t flowlet_gap_ns; /* instead of those, a silence; 0: those */
-	bool one_user;           /* each QP has a pair of its own, and its windows to itself */
-};
-
 enum { PAIR_WINDOW_FACTOR_MAX = 512 }; /* of window_bytes, for what the network itself holds */
 enum { PAIR_BUCKETS_MIN = 16, PAIR_BUCKETS_MAX = 4096, PAIR_UNUSED_MAX = 1024 };
 
 struct pair_table {
-	struct pair_config config;
+	const struct transport_config *config;
+	const struct alloc *alloc;
 	/* By address; `grown` are the buckets once there are more pairs than `few` are for. Few peers, little memory. */
 	struct list few[PAIR_BUCKETS_MIN];
 	struct list *grown;
@@ -105,16 +90,22 @@ struct pair_table {
 	uint64_t seed; /* of the next pair's choices */
 };
 
-/* Borrows config.alloc. */
-void pair_table_init(struct pair_table *, const struct pair_config *, const uint8_t secret[16]);
+/* Borrows the settled config, which may change paths, and alloc. */
+void pair_table_init(struct pair_table *, const struct transport_config *, const struct alloc *,
+		     const uint8_t secret[16]);
 void pair_table_fini(struct pair_table *);
 /*
- * The pair of those addresses, made if need be or if it is to have one_user, with one user more; NULL: no
+ * The pair of those addresses, made if need be or if it is to be of one QP (cc_of_qps), with one user more; NULL: no
  * memory. `local`: both addresses are this host's.
  */
 struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local,
 		      uint32_t mtu_bytes, uint64_t now_ns);
 void pair_put(struct pair_table *, struct pair *);
+/*
+ * What controls congestion between two hosts; `local`: on this one there is no network, and what delays is the
+ * processor's scheduling.
+ */
+enum cc_algorithm pair_algorithm(const struct transport_config *, bool local);
 /* Its congestion control of a path, as it is or will begin; `fresh` is room for the latter. */
 const struct cc *pair_cc(const struct pair_table *, const struct pair *, uint32_t path, struct cc *fresh);
 

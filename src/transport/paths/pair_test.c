@@ -25,7 +25,7 @@ static void a_pair_of_one_user_is_nobody_elses(void **state)
 	struct pair *other;
 
 	start(&f, 4, CC_NONE);
-	f.table.config.one_user = true;
+	f.config.veroce.cc_of_qps = true;
 	other = pair_get(&f.table, here, there, false, MTU, start_ns);
 	assert_non_null(other);
 	assert_ptr_not_equal(other, f.pair);
@@ -138,7 +138,7 @@ static void what_comes_before_anything_was_sent_changes_no_path(void **state)
 	start(&f, 16, CC_DCQCN);
 	p = pair_get(&f.table, here, other, false, MTU, start_ns);
 	pair_cnp(p, 3, start_ns);
-	pair_cnp(p, TX_PATHS_MAX, start_ns);
+	pair_cnp(p, PATHS_MAX, start_ns);
 	pair_expire(p, start_ns);
 	path_probe_answered(&f.table, p, 3, start_ns);
 	assert_int_equal(p->cc_due_ns, CC_NO_DEADLINE);

@@ -48,13 +48,13 @@ void pair_cnp(struct pair *pair, uint32_t path, uint64_t now_ns)
 	}
 }
 
-void path_sent(const struct pair_config *c, struct pair *pair, uint32_t path, uint32_t bytes,
+void path_sent(const struct transport_config *c, struct pair *pair, uint32_t path, uint32_t bytes,
 	       uint64_t now_ns)
 {
 	struct path *p = &pair->path[path];
 
 	if (p->cc.rate_bps != CC_UNPACED)
-		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->wire_overhead_bytes, c->pace_slack_ns,
+		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->cc.wire_overhead_bytes, c->cc.pace_slack_ns,
 			   now_ns);
 
 	cc_on_sent(&p->cc, now_ns, p->sent_bytes, bytes);
@@ -139,7 +139,7 @@ static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t
 			up(pair, p);
 	}
 	if (n->newest_tx_ns || told)
-		path_rtt_sample(&t->config, pair, path, rtt_ns ? rtt_ns : 1);
+		path_rtt_sample(t->config, pair, path, rtt_ns ? rtt_ns : 1);
 	path_reo_expire(p, now_ns);
 }
 
@@ -161,7 +161,7 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	/* Counted by the peer, or at worst all that this acknowledgement covers. */
 	if (told)
 		ack.ecn_packets = echo->ce_packets < n->packets ? echo->ce_packets : n->packets;
-	else if (becn && echo->path == TX_PATHS_MAX)
+	else if (becn && echo->path == PATHS_MAX)
 		ack.ecn_packets = n->packets;
 	if (ack.ecn_packets && n->packets)
 		ack.ecn_bytes = (uint64_t)n->bytes * ack.ecn_packets / n->packets;
@@ -174,11 +174,11 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 			up(pair, p);
 	}
 	if (n->newest_tx_ns || told) {
-		path_rtt_sample(&t->config, pair, path, ack.rtt_ns ? ack.rtt_ns : 1);
+		path_rtt_sample(t->config, pair, path, ack.rtt_ns ? ack.rtt_ns : 1);
 		ack.rtt_ns = path_rtt_round_ns(p, ack.rtt_ns ? ack.rtt_ns : 1, now_ns);
 		if (!ack.rtt_ns)
 			ack.remote_ns = 0;
-		else if (t->config.base_rtt_ns)
+		else if (t->config->cc.base_rtt_ns)
 			ack.rtt_ns -= path_detour_ns(pair, p, ack.rtt_ns, now_ns);
 	}
 	path_reo_expire(p, now_ns);

@@ -14,7 +14,7 @@
 #include "transport/veroce/tx_space.h"
 
 struct pair;
-struct pair_config;
+struct transport_config;
 struct pair_table;
 
 struct path {
@@ -45,7 +45,7 @@ struct path {
 	uint8_t good;        /* probes answered in a row while down */
 };
 
-void path_sent(const struct pair_config *, struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
+void path_sent(const struct transport_config *, struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 /* Lost, whatever the reason; a round trip with heavy loss counts as congestion. */
 void path_lost(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 /* A switch cut the payload off a packet, which path_lost() is told as well. */
@@ -54,7 +54,7 @@ void path_trimmed(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns)
 void path_forget(struct pair *, uint32_t path, uint32_t bytes);
 /* What an acknowledgement told about the way there and back (13.2), if it did. */
 struct path_echo {
-	uint32_t path; /* TX_PATHS_MAX: nothing */
+	uint32_t path; /* PATHS_MAX: nothing */
 	uint64_t rtt_ns;
 	uint64_t remote_ns; /* spent at the peer, not in rtt_ns */
 	uint32_t ce_packets;

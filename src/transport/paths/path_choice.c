@@ -38,18 +38,18 @@ static bool up_and_fits(const struct pair *pair, uint32_t i, uint32_t bytes)
 	       fits(pair, p, bytes);
 }
 
-static uint64_t paced_ns(const struct pair_config *c, const struct path *p)
+static uint64_t paced_ns(const struct transport_config *c, const struct path *p)
 {
-	return pacer_due_ns(&p->pacer, p->cc.rate_bps, c->pace_slack_ns);
+	return pacer_due_ns(&p->pacer, p->cc.rate_bps, c->cc.pace_slack_ns);
 }
 
-static bool usable(const struct pair *pair, const struct pair_config *c, uint32_t i, uint32_t bytes,
+static bool usable(const struct pair *pair, const struct transport_config *c, uint32_t i, uint32_t bytes,
 		   uint64_t now_ns)
 {
 	return up_and_fits(pair, i, bytes) && paced_ns(c, &pair->path[i]) <= now_ns;
 }
 
-uint64_t pair_paced_ns(const struct pair *pair, const struct pair_config *c, uint32_t bytes,
+uint64_t pair_paced_ns(const struct pair *pair, const struct transport_config *c, uint32_t bytes,
 		       uint64_t now_ns)
 {
 	uint64_t first = CC_NO_DEADLINE;
@@ -68,7 +68,7 @@ static bool doubtful(const struct path *p)
 	return !p->srtt_ns || p->silent;
 }
 
-static int pick_fastest(const struct pair *pair, const struct pair_config *c, uint32_t bytes,
+static int pick_fastest(const struct pair *pair, const struct transport_config *c, uint32_t bytes,
 			uint8_t avoid, uint64_t now_ns)
 {
 	int best = PAIR_NO_PATH;
@@ -90,7 +90,7 @@ static int pick_fastest(const struct pair *pair, const struct pair_config *c, ui
 }
 
 /* Two at random, the better of them; where neither has room, the first that has. */
-static int pick_new(struct pair *pair, const struct pair_config *c, uint32_t bytes, uint64_t now_ns)
+static int pick_new(struct pair *pair, const struct transport_config *c, uint32_t bytes, uint64_t now_ns)
 {
 	uint64_t draw = prng_next(&pair->prng);
 	uint32_t a = (uint32_t)(draw & UINT32_MAX) % pair->path_count;
@@ -126,14 +126,14 @@ int pair_pick_any(struct pair *pair, uint8_t avoid)
 }
 
 /* With a gap: the flowlet has not ended, nor has its path. */
-static bool is_in_gap(const struct pair *pair, const struct pair_config *c, const struct flowlet *f,
+static bool is_in_gap(const struct pair *pair, const struct transport_config *c, const struct flowlet *f,
 		      uint64_t now_ns)
 {
-	return f->left && now_ns - f->sent_ns < c->flowlet_gap_ns &&
+	return f->left && now_ns - f->sent_ns < c->veroce.flowlet_gap_ns &&
 	       (!pair->path[f->path].down || pair->down_count == pair->path_count);
 }
 
-int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f, uint32_t bytes,
+int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes,
 	      bool again, uint8_t avoid, uint64_t now_ns)
 {
 	uint64_t flying = pair->sent_bytes - pair->gone_bytes, packets;
@@ -145,13 +145,13 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 		return usable(pair, c, 0, bytes, now_ns) ? 0 : PAIR_NO_PATH;
 	if (again)
 		return pick_fastest(pair, c, bytes, avoid, now_ns);
-	if (c->flowlet_gap_ns && is_in_gap(pair, c, f, now_ns)) {
+	if (c->veroce.flowlet_gap_ns && is_in_gap(pair, c, f, now_ns)) {
 		if (!usable(pair, c, f->path, bytes, now_ns))
 			return PAIR_NO_PATH;
 		f->sent_ns = now_ns;
 		return f->path;
 	}
-	if (!c->flowlet_gap_ns && f->left && usable(pair, c, f->path, bytes, now_ns)) {
+	if (!c->veroce.flowlet_gap_ns && f->left && usable(pair, c, f->path, bytes, now_ns)) {
 		f->left--;
 		return f->path;
 	}
@@ -160,10 +160,10 @@ int pair_pick(struct pair *pair, const struct pair_config *c, struct flowlet *f,
 		return i;
 	/* Long trains where the window is wide, so that they cost as little as RoCEv2's. */
 	packets = pair->path[i].cc.cwnd_bytes / FLOWLETS_A_WINDOW / bytes;
-	if (packets < c->flowlet_packets)
-		packets = c->flowlet_packets;
+	if (packets < c->veroce.flowlet_packets)
+		packets = c->veroce.flowlet_packets;
 	f->path = (uint8_t)i;
-	f->left = (uint16_t)((packets < FLOWLET_MAX ? packets : FLOWLET_MAX) - !c->flowlet_gap_ns);
+	f->left = (uint16_t)((packets < FLOWLET_MAX ? packets : FLOWLET_MAX) - !c->veroce.flowlet_gap_ns);
 	f->sent_ns = now_ns;
 	return i;
 }

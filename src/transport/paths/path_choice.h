@@ -27,7 +27,7 @@ enum { PAIR_NO_PATH = -1 };
  * The path for a packet of so many bytes, or PAIR_NO_PATH: no window has room. `again`: a copy of what
  * was lost on `avoid`; the fastest other path is taken.
  */
-int pair_pick(struct pair *, const struct pair_config *, struct flowlet *, uint32_t bytes, bool again,
+int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, bool again,
 	      uint8_t avoid, uint64_t now_ns);
 
 /*
@@ -46,7 +46,7 @@ static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t c
  * When the pace of a path whose window has room lets a packet go; CC_NO_DEADLINE: that is not what keeps
  * any. A path whose pace lets it go already was not taken for another reason, and no time will change that.
  */
-uint64_t pair_paced_ns(const struct pair *, const struct pair_config *, uint32_t bytes, uint64_t now_ns);
+uint64_t pair_paced_ns(const struct pair *, const struct transport_config *, uint32_t bytes, uint64_t now_ns);
 
 /* A path that is up if any is, whatever its window; not `avoid` if there is another. */
 int pair_pick_any(struct pair *, uint8_t avoid);

@@ -101,30 +101,30 @@ static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 	int path, changes = 0;
 
 	start(&f, 16, CC_NONE);
-	f.table.config.flowlet_gap_ns = gap_ns;
-	path = pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns);
+	f.config.veroce.flowlet_gap_ns = gap_ns;
+	path = pair_pick(f.pair, &f.config, &f.flowlet, PACKET, false, PATHS_MAX, now_ns);
 	for (int i = 0; i < 1000; i++) {
 		now_ns += gap_ns - 1;
-		assert_int_equal(pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX,
+		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, false, PATHS_MAX,
 					   now_ns), path);
 	}
 	for (int i = 0; i < 100; i++) {
 		int next;
 
 		now_ns += gap_ns;
-		next = pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns);
+		next = pair_pick(f.pair, &f.config, &f.flowlet, PACKET, false, PATHS_MAX, now_ns);
 		changes += next != path;
 		path = next;
 	}
 	assert_in_range(changes, 80, 100);
 	/* It waits for its path's window, whatever room others have, and leaves one that is down. */
 	f.pair->path[path].cc.cwnd_bytes = PACKET;
-	path_sent(&f.table.config, f.pair, (uint32_t)path, PACKET, now_ns);
-	assert_int_equal(pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns),
+	path_sent(&f.config, f.pair, (uint32_t)path, PACKET, now_ns);
+	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, false, PATHS_MAX, now_ns),
 			 PAIR_NO_PATH);
 	f.pair->path[path].down = true;
 	f.pair->down_count = 1;
-	assert_int_not_equal(pair_pick(f.pair, &f.table.config, &f.flowlet, PACKET, false, TX_PATHS_MAX, now_ns),
+	assert_int_not_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, false, PATHS_MAX, now_ns),
 			     path);
 	end(&f);
 }
@@ -170,7 +170,7 @@ static void a_copy_takes_the_fastest_other_path(void **state)
 	measure(&f, rtt_ns);
 	assert_int_equal(pick_again(&f, 0), 1);
 	assert_int_equal(pick_again(&f, 1), 2);
-	assert_int_equal(pick_again(&f, TX_PATHS_MAX), 1);
+	assert_int_equal(pick_again(&f, PATHS_MAX), 1);
 	end(&f);
 }
 

@@ -15,15 +15,15 @@ static const uint64_t reo_ns_min = 20000000;
 static const uint64_t drain_rtt_ns = 200000; /* a host reads a window in so long, at least */
 static const uint64_t least_while_ns = 5000000000ull; /* as Swift's for a base RTT that it measures */
 
-uint64_t path_rto_ns(const struct pair_config *c, const struct path *p)
+uint64_t path_rto_ns(const struct transport_config *c, const struct path *p)
 {
 	uint64_t vary = 4 * p->rttvar_ns > 2 * p->srtt_ns ? 4 * p->rttvar_ns : 2 * p->srtt_ns;
 
 	/* Where round trips vary little it still leaves time for a tail probe and its answer. */
-	return p->srtt_ns + vary < c->rto_min_ns ? c->rto_min_ns : p->srtt_ns + vary;
+	return p->srtt_ns + vary < c->veroce.rto_ns_min ? c->veroce.rto_ns_min : p->srtt_ns + vary;
 }
 
-void path_rtt_sample(const struct pair_config *c, struct pair *pair, uint32_t path, uint64_t rtt_ns)
+void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32_t path, uint64_t rtt_ns)
 {
 	struct path *p = &pair->path[path];
 	uint64_t least = UINT64_MAX, factor;
@@ -51,7 +51,7 @@ void path_rtt_sample(const struct pair_config *c, struct pair *pair, uint32_t pa
 		pair->buffer_bytes =
 			c->window_bytes *
 			(factor < PAIR_WINDOW_FACTOR_MAX ? factor : PAIR_WINDOW_FACTOR_MAX);
-		if (c->cc == CC_NONE)
+		if (c->veroce.cc == VEROCE_CC_NONE)
 			pair->buffer_bytes = c->window_bytes;
 		if (pair->window_bytes > pair->buffer_bytes)
 			pair->window_bytes = pair->buffer_bytes;

@@ -11,9 +11,9 @@
 #include "transport/paths/pair.h"
 
 /* One was measured; it is not 0. */
-void path_rtt_sample(const struct pair_config *, struct pair *, uint32_t path, uint64_t rtt_ns);
+void path_rtt_sample(const struct transport_config *, struct pair *, uint32_t path, uint64_t rtt_ns);
 /* RTO of a path, before back-off. */
-uint64_t path_rto_ns(const struct pair_config *, const struct path *);
+uint64_t path_rto_ns(const struct transport_config *, const struct path *);
 
 /* It was sent again in vain: the first copy was only late. */
 void path_was_late(struct pair *, uint32_t path, uint64_t late_ns, uint64_t now_ns);

@@ -11,15 +11,15 @@ static void round_trips_are_smoothed_and_bound_the_timeout_from_below(void **sta
 	struct fixture f;
 
 	start(&f, 2, CC_NONE);
-	assert_int_equal(f.pair->rto_ns, 8 * rto_min_ns); /* before anything is known */
+	assert_int_equal(f.pair->rto_ns, 8 * rto_ns_min); /* before anything is known */
 	measure(&f, rtt_ns);
 	assert_int_equal(f.pair->path[0].srtt_ns, 1000000);
 	assert_int_equal(f.pair->path[0].rttvar_ns, 500000);
-	assert_int_equal(path_rto_ns(&f.table.config, &f.pair->path[0]), 3000000);
-	assert_int_equal(path_rto_ns(&f.table.config, &f.pair->path[1]), rto_min_ns);
+	assert_int_equal(path_rto_ns(&f.config, &f.pair->path[0]), 3000000);
+	assert_int_equal(path_rto_ns(&f.config, &f.pair->path[1]), rto_ns_min);
 	assert_int_equal(f.pair->rto_ns, 3000000); /* of the slowest that is up */
 	assert_int_equal(f.pair->min_rtt_ns[0], 1000000);
-	path_sent(&f.table.config, f.pair, 0, PACKET, start_ns);
+	path_sent(&f.config, f.pair, 0, PACKET, start_ns);
 	ack(&f, 0, 1, start_ns, start_ns + 200000);
 	assert_int_equal(f.pair->path[0].srtt_ns, 900000);
 	assert_int_equal(f.pair->min_rtt_ns[0], 200000);
@@ -31,7 +31,7 @@ static void copies_teach_nothing_of_the_path(void **state)
 	struct fixture f;
 
 	start(&f, 1, CC_NONE);
-	path_sent(&f.table.config, f.pair, 0, PACKET, start_ns);
+	path_sent(&f.config, f.pair, 0, PACKET, start_ns);
 	ack(&f, 0, 1, 0, start_ns + 5);
 	assert_int_equal(f.pair->path[0].srtt_ns, 0);
 	assert_true(f.pair->min_rtt_ns[0] == UINT64_MAX);
@@ -55,7 +55,7 @@ static void a_path_that_reorders_is_given_more_time_for_a_while(void **state)
 	assert_int_equal(p->reo_ns, 50000);
 	path_was_late(f.pair, 0, 50000, start_ns);
 	assert_int_equal(p->reo_ns, 80000); /* no more than a round trip */
-	path_sent(&f.table.config, f.pair, 0, PACKET, start_ns + 2000000000);
+	path_sent(&f.config, f.pair, 0, PACKET, start_ns + 2000000000);
 	ack(&f, 0, 1, 0, start_ns + 2000000000);
 	assert_int_equal(p->reo_ns, 10000);
 	assert_int_equal(p->reo_until_ns, 0);
@@ -74,7 +74,7 @@ static uint64_t round_trips(struct fixture *f, uint32_t path, uint64_t rtt_ns, i
 		uint64_t tx_ns = *now_ns;
 
 		for (uint32_t k = 0; k < packets; k++)
-			path_sent(&f->table.config, f->pair, path, PACKET, tx_ns);
+			path_sent(&f->config, f->pair, path, PACKET, tx_ns);
 		*now_ns += 2 * rtt_ns; /* the smoothed one lags behind */
 		ack(f, path, packets, *now_ns - rtt_ns, *now_ns);
 	}

@@ -16,7 +16,7 @@ static void random_loss_shrinks_no_window_but_heavy_loss_does(void **state)
 		start(&f, 1, CC_SWIFT);
 		before = least = f.pair->path[0].cc.cwnd_bytes;
 		for (uint32_t k = 1; k < 400; k++) {
-			path_sent(&f.table.config, f.pair, 0, PACKET, start_ns + k * 1000);
+			path_sent(&f.config, f.pair, 0, PACKET, start_ns + k * 1000);
 			if (k % rows[i].one_in)
 				ack(&f, 0, 1, start_ns + k * 1000, start_ns + k * 1000 + 500);
 			else
@@ -55,7 +55,7 @@ static void an_acknowledgement_between_timeouts_keeps_a_path_up(void **state)
 	start(&f, 4, CC_NONE);
 	for (int i = 0; i < 10; i++) {
 		path_silent(f.pair, 2, 4, start_ns);
-		path_sent(&f.table.config, f.pair, 2, PACKET, start_ns);
+		path_sent(&f.config, f.pair, 2, PACKET, start_ns);
 		ack(&f, 2, 1, start_ns, start_ns + 10);
 	}
 	assert_false(f.pair->path[2].down);
@@ -83,7 +83,7 @@ static void a_path_comes_up_with_the_next_acknowledgement(void **state)
 	struct fixture f;
 
 	start(&f, 2, CC_NONE);
-	path_sent(&f.table.config, f.pair, 1, PACKET, start_ns);
+	path_sent(&f.config, f.pair, 1, PACKET, start_ns);
 	path_silent(f.pair, 1, 4, start_ns);
 	path_silent(f.pair, 1, 4, start_ns);
 	assert_true(f.pair->path[1].down);

@@ -9,7 +9,7 @@ static void trim_all(struct fixture *f, uint32_t packets)
 {
 	for (uint32_t i = 0; i < f->pair->path_count; i++) {
 		for (uint32_t k = 0; k < packets; k++)
-			path_sent(&f->table.config, f->pair, i, PACKET, start_ns);
+			path_sent(&f->config, f->pair, i, PACKET, start_ns);
 	}
 	for (uint32_t i = 0; i < f->pair->path_count; i++) {
 		for (uint32_t k = 0; k < packets; k++) {
@@ -28,7 +28,7 @@ static void a_trim_cuts_its_path_and_no_other(void **state)
 	before = f.pair->path[1].cc.cwnd_bytes;
 	window = f.pair->window_bytes;
 	for (uint32_t i = 0; i < 2; i++)
-		path_sent(&f.table.config, f.pair, i, PACKET, start_ns);
+		path_sent(&f.config, f.pair, i, PACKET, start_ns);
 	path_trimmed(f.pair, 1, PACKET, start_ns);
 	assert_true(f.pair->path[1].cc.cwnd_bytes < before);
 	assert_int_equal(f.pair->path[0].cc.cwnd_bytes, before);
@@ -54,7 +54,7 @@ static void trims_that_no_path_can_answer_shrink_the_window_of_all(void **state)
 	/* ... which opens again while nothing more is trimmed. */
 	window = f.pair->window_bytes;
 	for (int i = 0; i < 200; i++) {
-		path_sent(&f.table.config, f.pair, 0, PACKET, now_ns);
+		path_sent(&f.config, f.pair, 0, PACKET, now_ns);
 		ack(&f, 0, 1, now_ns, now_ns + 1000);
 		now_ns += 1000;
 	}

@@ -17,13 +17,13 @@ struct congestion *congestion_of(struct transport *tp, struct qp *qp, uint64_t n
 {
 	struct congestion *g = qp->gbn->congestion;
 	struct cc_config c = {
-		.line_rate_bps = tp->line_rate_bps,
-		.base_rtt_ns = tp->base_rtt_ns,
+		.line_rate_bps = tp->config.cc.line_rate_bps,
+		.base_rtt_ns = tp->config.cc.base_rtt_ns,
 		.mtu_bytes = qp->mtu,
 		.cwnd_bytes_min = qp->mtu,
-		.cwnd_bytes_max = tp->window_bytes,
-		.target_ns = tp->cc_target_ns,
-		.params = tp->cc,
+		.cwnd_bytes_max = tp->config.window_bytes,
+		.target_ns = tp->config.cc.target_ns,
+		.params = tp->config.cc.params,
 	};
 
 	if (g)
@@ -32,7 +32,7 @@ struct congestion *congestion_of(struct transport *tp, struct qp *qp, uint64_t n
 	if (!g)
 		return NULL;
 	memset(g, 0, sizeof(*g));
-	cc_init(&g->cc, tp->cc ? tp->cc->algorithm : CC_NONE, &c, now_ns);
+	cc_init(&g->cc, tp->config.cc.params ? tp->config.cc.params->algorithm : CC_NONE, &c, now_ns);
 	qp->gbn->congestion = g;
 	return g;
 }
@@ -50,7 +50,7 @@ void congestion_free(struct transport *tp, struct qp *qp)
 void congestion_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	/* Between processes of one host there is no network: what delays is the processor's scheduling. */
-	if (!tp->cc || qp->type != QPT_RC || qp->local || !congestion_of(tp, qp, now_ns))
+	if (!tp->config.cc.params || qp->type != QPT_RC || qp->local || !congestion_of(tp, qp, now_ns))
 		return;
 	qp->gbn->congestion->governs = true;
 	congestion_set_ect(tp, qp);
@@ -58,7 +58,7 @@ void congestion_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 void congestion_set_ect(const struct transport *tp, struct qp *qp)
 {
-	if (qp->gbn && congestion_governing(qp) && cc_params_heed(tp->cc))
+	if (qp->gbn && congestion_governing(qp) && cc_params_heed(tp->config.cc.params))
 		qp->flow.tos = (uint8_t)((qp->flow.tos & ~3u) | 2); /* RFC 3168 */
 }
 
@@ -78,7 +78,8 @@ void congestion_sent(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t
 	struct requester *req = &qp->gbn->req;
 	struct congestion *g = qp->gbn->congestion;
 
-	pacer_sent(&g->pacer, g->cc.rate_bps, bytes + tp->wire_overhead_bytes, tp->pace_slack_ns, now_ns);
+	pacer_sent(&g->pacer, g->cc.rate_bps, bytes + tp->config.cc.wire_overhead_bytes,
+		   tp->config.cc.pace_slack_ns, now_ns);
 	if (again) {
 		g->timed_ns = 0; /* its ACK would be of either copy */
 		return;
@@ -111,11 +112,11 @@ void congestion_response_marked(struct transport *tp, struct qp *qp, uint64_t no
 
 	if (!g)
 		return;
-	if (tp->ce_echo) {
+	if (tp->config.rocev2.ce_echo) {
 		g->heard_ce = true;
 		return;
 	}
-	if (g->marked_ns && g->marked_ns + tp->cnp_interval_ns > now_ns)
+	if (g->marked_ns && g->marked_ns + tp->config.rocev2.cnp_interval_ns > now_ns)
 		return;
 	g->marked_ns = now_ns;
 	cc_on_cnp(&g->cc, now_ns);
@@ -140,11 +141,11 @@ void congestion_acked(const struct transport *tp, struct qp *qp, uint32_t packet
 			  .ack_seq = g->acked_bytes,
 			  .snd_nxt = g->acked_bytes +
 				     (uint64_t)((req->psn - req->una) & PSN_MASK) * qp->mtu,
-			  .ecn_packets = g->heard_ce && !tp->ce_is_cnp ? packets : 0,
+			  .ecn_packets = g->heard_ce && !tp->config.rocev2.ce_is_cnp ? packets : 0,
 			  .rtt_ns = rtt_ns,
 			  .int_stack = g->heard_int,
 		  });
-	if (g->heard_ce && tp->ce_is_cnp)
+	if (g->heard_ce && tp->config.rocev2.ce_is_cnp)
 		cc_on_cnp(&g->cc, now_ns);
 	g->heard_ce = false;
 	g->heard_int = NULL;
@@ -180,9 +181,9 @@ void congestion_arrival(struct transport *tp, struct qp *qp, const struct rx *rx
 	if (!ce)
 		return;
 	g->ce = true;
-	if (tp->ce_echo)
+	if (tp->config.rocev2.ce_echo)
 		return;
-	if (g->cnp_ns && g->cnp_ns + tp->cnp_interval_ns > rx->now_ns) {
+	if (g->cnp_ns && g->cnp_ns + tp->config.rocev2.cnp_interval_ns > rx->now_ns) {
 		g->cnp_later = true;
 		requester_wake_by(tp, qp);
 		return;
@@ -238,11 +239,11 @@ uint64_t congestion_deadline(const struct transport *tp, const struct qp *qp)
 	if (req->una != req->psn || g->paced)
 		at = g->cc.deadline_ns;
 	if (g->paced) {
-		due = congestion_due_ns(g, tp->pace_slack_ns);
+		due = congestion_due_ns(g, tp->config.cc.pace_slack_ns);
 		at = due < at ? due : at;
 	}
 	if (g->cnp_later) {
-		due = g->cnp_ns + tp->cnp_interval_ns;
+		due = g->cnp_ns + tp->config.rocev2.cnp_interval_ns;
 		at = due < at ? due : at;
 	}
 	return at;
@@ -256,11 +257,11 @@ void congestion_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	if (g->cc.deadline_ns <= now_ns)
 		cc_on_timer(&g->cc, now_ns);
-	if (g->paced && congestion_due_ns(g, tp->pace_slack_ns) <= now_ns) {
+	if (g->paced && congestion_due_ns(g, tp->config.cc.pace_slack_ns) <= now_ns) {
 		g->paced = false;
 		qp_activate(tp, qp);
 	}
-	if (g->cnp_later && g->cnp_ns + tp->cnp_interval_ns <= now_ns) {
+	if (g->cnp_later && g->cnp_ns + tp->config.rocev2.cnp_interval_ns <= now_ns) {
 		g->cnp_later = false;
 		g->cnp_due = true;
 		qp_activate_to_answer(tp, qp);

@@ -45,7 +45,7 @@ void requester_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	req->wqe = qp->sq.next;
 	req->retries = qp->retry_cnt;
 	req->rnr_retries = qp->rnr_retry;
-	aimd_init(&req->cc, tp->window_bytes, 2 * QP_ACKREQ_PACKETS * qp->mtu);
+	aimd_init(&req->cc, tp->config.window_bytes, 2 * QP_ACKREQ_PACKETS * qp->mtu);
 	congestion_start(tp, qp, now_ns);
 }
 
@@ -319,7 +319,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		 */
 		if (qp->type == QPT_RC && flying && flying + span > window && is_answered(req))
 			break;
-		if (g && congestion_due_ns(g, tp->pace_slack_ns) > now_ns) {
+		if (g && congestion_due_ns(g, tp->config.cc.pace_slack_ns) > now_ns) {
 			g->paced = true;
 			requester_rearm(tp, qp, now_ns);
 			break;
@@ -329,7 +329,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			break;
 		}
 		if (!send_packet(tp, qp, w, span,
-				 flying % tp->ackreq_packets == tp->ackreq_packets - 1u ||
+				 flying % tp->config.rocev2.ackreq_packets == tp->config.rocev2.ackreq_packets - 1u ||
 					 flying + span >= window || (g && !g->timed_ns),
 				 now_ns))
 			break;

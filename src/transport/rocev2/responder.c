@@ -338,7 +338,7 @@ static bool send_ack(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t 
 	if (!p)
 		return false;
 	encode_response(p, qp, OP_RC_ACK, psn, syndrome, qp->gbn->rsp.msn, 0,
-			g && g->ce && tp->ce_echo);
+			g && g->ce && tp->config.rocev2.ce_echo);
 	if (g) {
 		tx_telemetry(&tp->tx, g->telemetry ? &g->int_stack : NULL);
 		g->telemetry = false;

@@ -52,7 +52,7 @@ static uint32_t threshold(const struct transport *tp, const struct receiver *in)
 
 	if (t < T_MIN)
 		t = T_MIN;
-	return t < tp->rx_window / 2 ? t : tp->rx_window / 2;
+	return t < tp->config.veroce.rx_window / 2 ? t : tp->config.veroce.rx_window / 2;
 }
 
 static bool has_holes(const struct receiver *in)
@@ -111,7 +111,7 @@ static bool grow_trims(struct transport *tp, struct receiver *in)
 	uint32_t size = in->trims_size ? in->trims_size * 2 : TRIMS_MIN;
 	struct trimmed *trims;
 
-	trims = size <= tp->rx_window ? pool_get(&tp->pool, size * sizeof(*trims)) : NULL;
+	trims = size <= tp->config.veroce.rx_window ? pool_get(&tp->pool, size * sizeof(*trims)) : NULL;
 	if (!trims)
 		return false;
 	if (in->trims_count)
@@ -196,7 +196,7 @@ static uint32_t answer_path(struct qp *qp, uint32_t arrival_path)
 	struct pair *pair = qp->veroce->pair;
 	uint32_t path = arrival_path % pair->path_count;
 
-	return pair->path[path].down ? (uint32_t)pair_pick_any(pair, TX_PATHS_MAX) : path;
+	return pair->path[path].down ? (uint32_t)pair_pick_any(pair, PATHS_MAX) : path;
 }
 
 /* Lays out an acknowledgement of any kind, which answers the packet that came last or `t`. False: no room. */
@@ -224,7 +224,7 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 	p.po = po;
 	p.sacks = sacks;
 	p.sack_count = count;
-	if (rx1 && qp->veroce->caps & CAPS_TS && path < TX_PATHS_MAX) {
+	if (rx1 && qp->veroce->caps & CAPS_TS && path < PATHS_MAX) {
 		p.bth.ts = true;
 		p.tse = (struct tseeth){
 			.tx1 = tx1,

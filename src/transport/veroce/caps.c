@@ -51,9 +51,9 @@ static struct capseth ours(const struct transport *tp, const struct qp *qp)
 		.profile = qp->ops == &rc_ops ? 0 : VEROCE_PROFILE,
 		.flags = offered(tp, qp),
 		.mtu_code = mtu_code(qp->mtu),
-		.rx_window_q = tp->rx_window,
-		.rx_window_r = tp->rx_window,
-		.paths = (uint8_t)tp->pairs.config.paths,
+		.rx_window_q = tp->config.veroce.rx_window,
+		.rx_window_r = tp->config.veroce.rx_window,
+		.paths = (uint8_t)tp->config.paths,
 		.state = vr->caps & CAPS_SEAL ? CAPS_SEALS : 0,
 		.source_qpn = qp->qpn,
 		.ack_timer_us = (uint16_t)(tp->lazy_ack_ns / 1000),
@@ -330,7 +330,7 @@ static void fail(struct transport *tp, struct qp *qp, uint64_t now_ns)
 /* The choice is made for RoCEv2: who asks is told so. But the next QP of that host asks before it chooses. */
 static void too_late(struct transport *tp, struct qp *qp, const struct capseth *c, uint64_t now_ns)
 {
-	if (c->profile && tp->protocol == TRANSPORT_AUTO)
+	if (c->profile && tp->config.protocol == PROTOCOL_AUTO)
 		pair_learn(qp->veroce->pair, PAIR_UNKNOWN, now_ns);
 }
 
@@ -347,7 +347,7 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 	struct veroce *vr = qp->veroce;
 
 	if (!c->profile) {
-		if (vr->peer != PEER_CONFIRMED && tp->protocol == TRANSPORT_AUTO) {
+		if (vr->peer != PEER_CONFIRMED && tp->config.protocol == PROTOCOL_AUTO) {
 			pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
 			veroce_fall_back(tp, qp, now_ns);
 		}
@@ -417,7 +417,7 @@ bool caps_doubts(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
-	if (vr->peer == PEER_CONFIRMED || tp->protocol != TRANSPORT_AUTO ||
+	if (vr->peer == PEER_CONFIRMED || tp->config.protocol != PROTOCOL_AUTO ||
 	    pair_speaks(vr->pair, now_ns) == PAIR_VEROCE)
 		return false;
 	veroce_fall_back(tp, qp, now_ns);

@@ -44,15 +44,15 @@ int veroce_create(struct transport *tp, struct qp *qp, bool local, uint64_t now_
 	vr->r_window = VEROCE_BASE_WINDOW;
 	connect_spaces(qp);
 	speaks = pair_speaks(vr->pair, now_ns);
-	if (tp->protocol == TRANSPORT_ROCEV2 ||
-	    (speaks == PAIR_ROCEV2 && tp->protocol == TRANSPORT_AUTO)) {
+	if (tp->config.protocol == PROTOCOL_ROCEV2 ||
+	    (speaks == PAIR_ROCEV2 && tp->config.protocol == PROTOCOL_AUTO)) {
 		/* It answers who asks, and no more. */
 		if (gbn_create(tp, qp))
 			goto put_pair;
 		qp->ops = &rc_ops;
 		return 0;
 	}
-	if (speaks == PAIR_VEROCE || tp->protocol == TRANSPORT_VEROCE) {
+	if (speaks == PAIR_VEROCE || tp->config.protocol == PROTOCOL_VEROCE) {
 		qp->ops = &veroce_ops;
 		vr->peer = PEER_ASSUMED;
 	} else {

@@ -56,7 +56,7 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		break;
 	case OP_CNP:
 		tp->counters.cnps_received++;
-		pair_cnp(pair, pkt->flow->sport % TX_PATHS_MAX, now_ns);
+		pair_cnp(pair, pkt->flow->sport % PATHS_MAX, now_ns);
 		break;
 	default:
 		tp->counters.slow_signals++;

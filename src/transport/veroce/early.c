@@ -20,7 +20,7 @@ static uint32_t bytes_of(const struct veroce_packet *p)
 
 static bool fits(const struct transport *tp, const struct receiver *in, uint32_t bytes)
 {
-	return (uint64_t)in->early_bytes + bytes + tp->early_bytes <= tp->early_bytes_max;
+	return (uint64_t)in->early_bytes + bytes + tp->early_bytes <= tp->config.veroce.early_bytes_max;
 }
 
 /* Where payload is not carried, there is nothing to copy, and nobody will look. */

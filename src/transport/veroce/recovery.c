@@ -54,7 +54,7 @@ static bool is_not_its_turn(const struct pair *pair, const struct veroce_work *w
 /* With gaps a QP waits for its own path, and room on others is nothing to it: then nobody stands in line. */
 static bool stand_in_line(const struct transport *tp)
 {
-	return !tp->pairs.config.flowlet_gap_ns;
+	return !tp->config.veroce.flowlet_gap_ns;
 }
 
 static void wait_for_room(struct pair *pair, struct veroce_work *w, uint64_t now_ns)
@@ -79,8 +79,8 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		wait_for_room(vr->pair, vr->w, now_ns);
 		return PAIR_NO_PATH;
 	}
-	path = pair_pick(vr->pair, &tp->pairs.config, &s->flowlet, bytes, again,
-			 again ? again->path : TX_PATHS_MAX, now_ns);
+	path = pair_pick(vr->pair, &tp->config, &s->flowlet, bytes, again,
+			 again ? again->path : PATHS_MAX, now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
 	vr->pair->asks = shares_a_full_pair(qp, now_ns);
@@ -93,7 +93,7 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		return path;
 	}
 	wait_for_room(vr->pair, vr->w, now_ns);
-	vr->pair->paced_ns = pair_paced_ns(vr->pair, &tp->pairs.config, bytes, now_ns);
+	vr->pair->paced_ns = pair_paced_ns(vr->pair, &tp->config, bytes, now_ns);
 	return path;
 }
 
@@ -123,18 +123,18 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, uint32
 	s->probes = 0;
 	tx_space_sent(&s->tx, item, step, (uint8_t)path, (uint16_t)bytes, count, now_ns);
 	pair_took(qp->veroce->pair, &s->flowlet, count);
-	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, bytes * count, now_ns);
-	rxshare_sent(&qp->veroce->w->pace, (bytes + tp->wire_overhead_bytes) * count,
-		     tp->pace_slack_ns, now_ns);
+	path_sent(&tp->config, qp->veroce->pair, (uint32_t)path, bytes * count, now_ns);
+	rxshare_sent(&qp->veroce->w->pace, (bytes + tp->config.cc.wire_overhead_bytes) * count,
+		     tp->config.cc.pace_slack_ns, now_ns);
 }
 
 void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn, int path,
 		     uint64_t now_ns)
 {
 	tx_space_resent(&s->tx, psn, (uint8_t)path, now_ns);
-	path_sent(&tp->pairs.config, qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
-	rxshare_sent(&qp->veroce->w->pace, tx_record(&s->tx, psn)->bytes + tp->wire_overhead_bytes,
-		     tp->pace_slack_ns, now_ns);
+	path_sent(&tp->config, qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
+	rxshare_sent(&qp->veroce->w->pace, tx_record(&s->tx, psn)->bytes + tp->config.cc.wire_overhead_bytes,
+		     tp->config.cc.pace_slack_ns, now_ns);
 	s->active_ns = now_ns;
 	tp->counters.retransmits++;
 }
@@ -194,7 +194,7 @@ void recovery_end_turn(struct transport *tp, struct qp *qp, bool more)
 /* The four stamps of a round trip: TX1 and RX2 are ours, RX1 and TX2 the peer's (13.2). */
 static struct path_echo read_echo(struct pair *pair, const struct tseeth *stamps, uint64_t now_ns)
 {
-	struct path_echo echo = {.path = TX_PATHS_MAX};
+	struct path_echo echo = {.path = PATHS_MAX};
 	uint32_t there_and_back, remote;
 	struct path *path;
 
@@ -540,7 +540,7 @@ static uint64_t rto_ns(const struct transport *tp, const struct qp *qp, const st
 	rto <<= s->retries < RTO_SHIFT_MAX ? s->retries : RTO_SHIFT_MAX;
 	if (most && rto > most)
 		rto = most;
-	return rto > tp->pairs.config.rto_min_ns ? rto : tp->pairs.config.rto_min_ns;
+	return rto > tp->config.veroce.rto_ns_min ? rto : tp->config.veroce.rto_ns_min;
 }
 
 /* Of the paths that something flies on; 0: none was measured. */
@@ -603,8 +603,8 @@ static uint64_t pto_deadline(const struct transport *tp, const struct qp *qp, co
 
 	if (!srtt)
 		pto = qp->veroce->pair->rto_ns;
-	else if (pto < tp->pto_ns_min)
-		pto = tp->pto_ns_min;
+	else if (pto < tp->config.veroce.pto_ns_min)
+		pto = tp->config.veroce.pto_ns_min;
 	return s->active_ns + pto;
 }
 

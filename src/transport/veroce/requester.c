@@ -112,7 +112,7 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	/* Stronger than IBTA 10.8.3.3, as data in flight has no order here: everything before is done. */
 	if (w->flags & WR_FENCE && qp->sq.una != qp->sq.next)
 		return false;
-	if (tp->fence_indicator && overlaps_older(tp, qp, w))
+	if (tp->config.veroce.fence_indicator && overlaps_older(tp, qp, w))
 		return false;
 	status = request_judge(tp, qp, w);
 	if (status != WC_SUCCESS) {
@@ -392,7 +392,7 @@ void veroce_requester_ask_again(struct transport *tp, struct qp *qp, uint32_t in
 static bool send_question(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	uint32_t path = (uint32_t)pair_pick_any(vr->pair, TX_PATHS_MAX);
+	uint32_t path = (uint32_t)pair_pick_any(vr->pair, PATHS_MAX);
 
 	if ((int32_t)(vr->w->ask_again_wqe - qp->sq.una) >= 0 &&
 	    !lay_out(tp, qp, sq_at(&qp->sq, vr->w->ask_again_wqe), 0, path, true, true,

@@ -18,11 +18,10 @@
 
 #include "base/bitring.h"
 #include "base/pool.h"
+#include "transport/config.h"
 #include "wire/psn.h"
 
 enum {
-	RX_WINDOW_MIN = 128,
-	RX_WINDOW_MAX = 65536,
 	RX_GROUP = 128, /* PSNs that one block of a SACK covers: n * 128 .. n * 128 + 127 */
 	RX_GROUPS = 2 * RX_WINDOW_MAX / RX_GROUP
 };

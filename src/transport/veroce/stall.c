@@ -23,13 +23,13 @@ enum { ANSWER_NS_MAX = 1 << 30 };
 
 bool stall_matters(const struct transport *tp, const struct qp *qp)
 {
-	return qp->local && tp->patience.local_ns;
+	return qp->local && tp->config.patience_ns;
 }
 
 void stall_read(const struct transport *tp, struct pair *pair, uint64_t tx_ns, uint64_t now_ns)
 {
 	struct stall *st = &pair->stall;
-	uint64_t run_ns = tp->pto_ns_min >> RUN_SHIFT;
+	uint64_t run_ns = tp->config.veroce.pto_ns_min >> RUN_SHIFT;
 
 	st->asks = 0;
 	if (st->ask_ns > now_ns + run_ns)
@@ -60,7 +60,7 @@ bool stall_is_over(const struct transport *tp, const struct qp *qp, uint64_t sin
 
 uint64_t stall_deadline(const struct transport *tp, const struct qp *qp, uint64_t since_ns, uint64_t due_ns)
 {
-	uint64_t lead_ns = tp->pto_ns_min >> LEAD_SHIFT, ask_ns = qp->veroce->pair->stall.ask_ns;
+	uint64_t lead_ns = tp->config.veroce.pto_ns_min >> LEAD_SHIFT, ask_ns = qp->veroce->pair->stall.ask_ns;
 
 	if (stall_is_over(tp, qp, since_ns))
 		return due_ns;
@@ -78,7 +78,7 @@ static void ask(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		st->asks++;
 	if (st->asks >= DOUBTS)
 		patience_doubt(tp, qp);
-	st->ask_ns = now_ns + ((tp->pto_ns_min >> LEAD_SHIFT) << shift);
+	st->ask_ns = now_ns + ((tp->config.veroce.pto_ns_min >> LEAD_SHIFT) << shift);
 	qp->veroce->w->stall_ask = true;
 	qp_activate(tp, qp);
 }
@@ -91,9 +91,9 @@ bool stall_holds(struct transport *tp, struct qp *qp, uint64_t since_ns, uint64_
 		return now_ns < due_ns;
 	if (now_ns >= stall_deadline(tp, qp, since_ns, due_ns))
 		ask(tp, qp, now_ns);
-	if (st->forced_ns > since_ns && now_ns - st->silent_ns < ALL_FORCE * tp->pto_ns_min)
+	if (st->forced_ns > since_ns && now_ns - st->silent_ns < ALL_FORCE * tp->config.veroce.pto_ns_min)
 		since_ns = st->forced_ns;
-	if (now_ns < due_ns || now_ns - since_ns < FORCE * tp->pto_ns_min)
+	if (now_ns < due_ns || now_ns - since_ns < FORCE * tp->config.veroce.pto_ns_min)
 		return true;
 	st->forced_ns = now_ns;
 	return false;

@@ -74,7 +74,7 @@ static bool begin(struct tx_space *s, struct pool *pool)
 		pool_put(pool, chunk, chunk_bytes());
 		return false;
 	}
-	for (uint32_t i = 0; i < TX_PATHS_MAX; i++)
+	for (uint32_t i = 0; i < PATHS_MAX; i++)
 		ring->paths[i] = unused_path;
 	s->ring = ring;
 	s->size = TX_RING_MIN;

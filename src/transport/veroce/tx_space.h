@@ -20,10 +20,10 @@
 #include <stdint.h>
 
 #include "base/pool.h"
+#include "transport/config.h"
 #include "wire/psn.h"
 
 enum {
-	TX_PATHS_MAX = 16,
 	TX_CHUNK = 32,      /* records; with the ring of the smallest size two pieces of one size of the pool's */
 	TX_AHEAD = 128,     /* a chunk that una leaves is kept while there is room for fewer: a long train's */
 	TX_RING_MIN = 2048, /* PSNs that a ring has places for, in chunks */
@@ -58,7 +58,7 @@ struct tx_path {
 };
 
 struct tx_ring {
-	struct tx_path paths[TX_PATHS_MAX];
+	struct tx_path paths[PATHS_MAX];
 	struct tx_record *chunks[]; /* by PSN; there for those from una's to the one before end */
 };
 
@@ -86,7 +86,7 @@ struct tx_news {
 		uint32_t packets;
 		uint32_t sure;         /* of them, those that surely arrived over this path */
 		uint64_t newest_tx_ns; /* of those sent once only; 0: none */
-	} path[TX_PATHS_MAX];
+	} path[PATHS_MAX];
 };
 
 void tx_space_init(struct tx_space *, uint32_t psn);

@@ -59,11 +59,11 @@ struct row {
 struct model {
 	uint32_t una, nxt;
 	struct entry entry[LOG]; /* by PSN modulo LOG */
-	struct row flying[TX_PATHS_MAX];
+	struct row flying[PATHS_MAX];
 	struct row again;
-	uint32_t sent[TX_PATHS_MAX];
-	uint64_t newest[TX_PATHS_MAX];
-	uint32_t newest_order[TX_PATHS_MAX];
+	uint32_t sent[PATHS_MAX];
+	uint64_t newest[PATHS_MAX];
+	uint32_t newest_order[PATHS_MAX];
 };
 
 static struct entry *at(struct model *m, uint32_t psn)
@@ -97,7 +97,7 @@ static void model_forget(struct model *m)
 {
 	m->una = m->nxt;
 	m->again.n = 0;
-	for (int i = 0; i < TX_PATHS_MAX; i++) {
+	for (int i = 0; i < PATHS_MAX; i++) {
 		m->flying[i].n = 0;
 		m->sent[i] = 0;
 		m->newest[i] = 0;
@@ -191,7 +191,7 @@ static void must_agree(const struct tx_space *s, struct model *m)
 	}
 	must(s->size >= outstanding(m) + tx_space_room(s) && outstanding(m) + tx_space_room(s) <= TX_WINDOW_MAX);
 	must_list(s, s->again_head, s->again_tail, &m->again);
-	for (int i = 0; i < TX_PATHS_MAX; i++) {
+	for (int i = 0; i < PATHS_MAX; i++) {
 		const struct tx_path *p = &s->ring->paths[i];
 
 		must_list(s, p->head, p->tail, &m->flying[i]);
@@ -217,7 +217,7 @@ static void must_news(const struct tx_news *a, const struct tx_news *b)
 {
 	must(a->paths == b->paths && a->packets == b->packets && a->spurious == b->spurious);
 	must(a->late_paths == b->late_paths);
-	for (int i = 0; i < TX_PATHS_MAX; i++) {
+	for (int i = 0; i < PATHS_MAX; i++) {
 		const struct tx_path_news *p = &a->path[i], *q = &b->path[i];
 
 		if (!(a->paths & 1u << i))
@@ -234,7 +234,7 @@ struct world {
 	struct tx_space s;
 	struct model m;
 	uint64_t now_ns;
-	uint64_t min_rtt_ns[TX_PATHS_MAX];
+	uint64_t min_rtt_ns[PATHS_MAX];
 };
 
 static uint32_t least(uint32_t a, uint32_t b)

@@ -359,7 +359,7 @@ static void a_copy_answered_sooner_than_a_round_trip_was_sent_in_vain(void **sta
 	} rows[] = {{499, true, 1}, {501, true, 0}, {499, false, 0}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		uint64_t min_rtt_ns[TX_PATHS_MAX] = {[4] = 1000};
+		uint64_t min_rtt_ns[PATHS_MAX] = {[4] = 1000};
 		struct fixture f = start();
 
 		send(&f, 2, 4);

@@ -17,8 +17,8 @@ struct flow veroce_flow_of(const struct transport *tp, const struct qp *qp, uint
 {
 	struct flow f = qp->flow;
 
-	f.sport = (flow_is_ipv4(&f) ? tp->sport_ipv4 : tp->sport_ipv6)[path];
-	f.dport = tp->veroce_port;
+	f.sport = (flow_is_ipv4(&f) ? tp->config.sport_ipv4 : tp->config.sport_ipv6)[path];
+	f.dport = tp->config.veroce.port;
 	/* ECT(0); acknowledgements too, to travel with data, unless only data may be trimmed. */
 	f.tos = (uint8_t)((f.tos & ~3u) | 2);
 	if (trimmable)
@@ -43,7 +43,7 @@ void veroce_stamped(struct qp *qp, struct receiver *in, const struct veroce_pack
 {
 	in->echo_tx1 = p->ts.tx1;
 	in->echo_rx1 = (uint32_t)now_ns | 1; /* 0 says none; a nanosecond does not matter */
-	if (p->ts.path_id < TX_PATHS_MAX) {
+	if (p->ts.path_id < PATHS_MAX) {
 		qp->veroce->pair->arrivals[p->ts.path_id].packets++;
 		qp->veroce->pair->arrivals[p->ts.path_id].ce += ce;
 	}
@@ -117,7 +117,7 @@ static void count_arrival(struct transport *tp, struct qp *qp, const struct pkt 
 	bool data = p->info->flags & (F_REQUEST | F_RESPONSE) && !(p->info->flags & F_ACK);
 
 	rxshare_arrived(&tp->rxshare, data ? &qp->veroce->w->arrived : NULL,
-			qp->veroce->caps & CAPS_RXSHARE, pkt->len + tp->wire_overhead_bytes, now_ns);
+			qp->veroce->caps & CAPS_RXSHARE, pkt->len + tp->config.cc.wire_overhead_bytes, now_ns);
 }
 
 static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
@@ -156,7 +156,7 @@ static void rocev2_input(struct transport *tp, struct qp *qp, const struct rx *r
 	uint32_t flags = rx->info->flags;
 
 	/* Nothing of ours was sent in RoCEv2, so that there is only one packet that it can have sent first. */
-	if (vr->peer == PEER_CONFIRMED || tp->protocol == TRANSPORT_VEROCE || flags & F_RESPONSE ||
+	if (vr->peer == PEER_CONFIRMED || tp->config.protocol == PROTOCOL_VEROCE || flags & F_RESPONSE ||
 	    !(flags & F_START) || rx->bth->psn != qp->rq_psn) {
 		tp->counters.rx_wrong_source++;
 		return;
@@ -386,7 +386,7 @@ static uint64_t or_never(uint64_t ns)
  */
 static bool fires_soon(const struct transport *tp, const struct qp *qp, uint64_t now_ns)
 {
-	return timer_is_set(&qp->timer) && qp->timer.deadline_ns <= now_ns + tp->pto_ns_min;
+	return timer_is_set(&qp->timer) && qp->timer.deadline_ns <= now_ns + tp->config.veroce.pto_ns_min;
 }
 
 /* Something is due by then; 0 is never. */
@@ -411,7 +411,7 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 	    (vr->reads != w->reads_done && !w->watch_ns))
 		return false;
 	if ((tx_outstanding(&w->q.tx) || tx_outstanding(&w->r.tx)) &&
-	    (set_ns > now_ns + tp->pto_ns_min || vr->pair->cc_due_ns < set_ns))
+	    (set_ns > now_ns + tp->config.veroce.pto_ns_min || vr->pair->cc_due_ns < set_ns))
 		return false;
 	/* Nor is any of these set. */
 	if (!(w->q.reo_ns | w->r.reo_ns | w->q_in.hole_ns | w->r_in.hole_ns | w->watch_ns | w->rnr_until_ns) &&

@@ -400,7 +400,7 @@ static inline void veroce_arrival(struct qp *qp, struct receiver *in, const stru
 	/* RFC 3168. Of a packet that was cut the NAK tells, and more than a mark would. */
 	bool ce = (pkt->flow->tos & 3) == 3 && !veroce_is_trimmed(qp, pkt);
 
-	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % TX_PATHS_MAX);
+	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % PATHS_MAX);
 	if (ce) {
 		in->ce = true;
 		in->ce_path = in->path;
@@ -444,7 +444,7 @@ static inline bool caps_are_settled(const struct veroce *vr)
  */
 static inline uint32_t caps_rx_window(const struct transport *tp, const struct veroce *vr)
 {
-	return vr->caps_told || vr->caps_known ? tp->rx_window : VEROCE_BASE_WINDOW;
+	return vr->caps_told || vr->caps_known ? tp->config.veroce.rx_window : VEROCE_BASE_WINDOW;
 }
 
 void caps_expire(struct transport *, struct qp *, uint64_t now_ns);
@@ -571,8 +571,8 @@ struct early_packet {
 static inline bool early_lands(const struct transport *tp, const struct receiver *in,
 			       const struct veroce_packet *p)
 {
-	if (tp->order != ORDER_MESSAGE)
-		return tp->order == ORDER_WEAK;
+	if (tp->config.veroce.order != ORDER_MESSAGE)
+		return tp->config.veroce.order == ORDER_WEAK;
 	return p->msn == psn_add(in->amsn, 1) && !(p->info->flags & F_END) &&
 	       !((p->po - in->po - (p->bth.psn - in->rx.epsn)) & PSN_MASK);
 }

@@ -16,7 +16,7 @@
  */
 static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
 {
-	uint64_t half = qp->local ? tp->pairs.config.window_bytes / 2 / qp->mtu : 0;
+	uint64_t half = qp->local ? tp->config.window_bytes / 2 / qp->mtu : 0;
 	uint32_t packets = VEROCE_ACK_PACKETS_LOCAL;
 
 	while (packets > half && packets > least)
