@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What must hold of the tree itself: who may know whom, and a core without I/O, clocks or threads.
 
-Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core headers spdx citations
+Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core headers spdx citations pages
 
 `includes` reads the #include lines. `links` looks at what was compiled into BUILD: a function or variable of another
 module is an arrow by whatever header it came in.
 `citations` looks whether docs/veroce-wire.md has the sections and rules that comments name.
+`pages` follows the relative links in README.md, NEWS.md and docs/, headings included.
 """
 import json
 import pathlib
@@ -203,9 +204,42 @@ def check_citations(root):
                     yield f"{path}:{line}: docs/veroce-wire.md has no {cited}"
 
 
+# [text](target) and ![text](target). Code shows links, it does not make them.
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+CODE = re.compile(r"^```.*?^```|(?<=\n\n)(?:(?:    |\t)[^\n]*\n)+|`[^`\n]+`", flags=re.M | re.S)
+
+
+def blanked(text, pattern):
+    return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+
+
+def anchors(page):
+    """What `#...` can name in a page: its headings, in the form that GitHub and GitLab give them."""
+    seen = {}
+    for heading in re.findall(r"^#+ (.*)$", blanked(page, re.compile(r"^```.*?^```", flags=re.M | re.S)), flags=re.M):
+        name = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        seen[name] = seen.get(name, -1) + 1
+        yield f"{name}-{seen[name]}" if seen[name] else name
+
+
+def check_pages(root):
+    for page in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")]):
+        text = blanked(page.read_text(), CODE)
+        for m in LINK.finditer(text):
+            target, _, anchor = m.group(1).partition("#")
+            if re.match(r"\w+:", target):
+                continue
+            to = (page.parent / target) if target else page
+            line = text.count("\n", 0, m.start()) + 1
+            if not to.exists():
+                yield f"{page}:{line}: {target} does not exist"
+            elif anchor and anchor not in anchors(to.read_text()):
+                yield f"{page}:{line}: {target or page.name} has no heading #{anchor}"
+
+
 def main():
     checks = {"includes": check_includes, "links": check_links, "core": check_core, "headers": check_headers,
-              "spdx": check_spdx, "citations": check_citations}
+              "spdx": check_spdx, "citations": check_citations, "pages": check_pages}
     if len(sys.argv) < 3 or sys.argv[1] not in checks or len(sys.argv) != 3 + (sys.argv[1] == "links"):
         sys.exit(__doc__)
     problems = list(checks[sys.argv[1]](*map(pathlib.Path, sys.argv[2:])))
