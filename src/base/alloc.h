@@ -10,9 +10,9 @@
 #include <stddef.h>
 
 struct alloc {
-	/* Zeroed memory aligned to 64 bytes, or NULL. */
+	/* Returns zeroed memory aligned to 64 bytes, or NULL. */
 	void *(*get)(void *ctx, size_t bytes);
-	/* Returns what get() gave; `bytes` is what was asked for. */
+	/* Takes back what get() gave; `bytes` is the size that get() was called with. */
 	void (*put)(void *ctx, void *p, size_t bytes);
 	void *ctx;
 };

@@ -2,10 +2,10 @@
 /*
  * A window of bits over memory that the caller owns, addressed by free-running positions: position
  * pos is bit pos modulo the ring's size, so that a window wraps both at the ring's end and at 2^32.
- * Whoever moves the window clears the bits that it leaves behind.
+ * The caller that moves the window clears the bits that it leaves behind.
  *
- * `max` and `count` beyond the ring's size are allowed: the ring then repeats, as bitring_test()
- * would have it, and the work stays bounded by the ring's size.
+ * `max` and `count` beyond the ring's size are allowed: the ring then repeats, as it does for
+ * bitring_test(), and the work stays bounded by the ring's size.
  */
 #ifndef BASE_BITRING_H
 #define BASE_BITRING_H
@@ -42,7 +42,7 @@ uint32_t bitring_next_set(const struct bitring *, uint32_t from, uint32_t max);
 void bitring_get128(const struct bitring *, uint32_t from, uint64_t out[2], uint32_t max);
 /* Clears positions from .. from + count - 1. */
 void bitring_clear_range(struct bitring *, uint32_t from, uint32_t count);
-/* Clears all; also what makes a ring of uninitialised words usable. */
+/* Clears all bits; a ring of uninitialised words must be cleared before use. */
 void bitring_reset(struct bitring *);
 
 #endif

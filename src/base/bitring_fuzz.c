@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The first bytes choose a ring and where its positions start, then each five are one call with its
- * arguments; a ring of one byte a bit does the same and must agree. The words are an exact-size
- * heap block, so that the sanitizer sees a step outside.
+ * The first bytes choose a ring and where its positions start, then each five bytes are one call
+ * with its arguments. A model with a byte for each bit does the same and must agree. The words are
+ * an exact-size heap block, so that the sanitizer sees a step outside.
  */
 #include <stdint.h>
 #include <stdlib.h>

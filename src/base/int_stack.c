@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fields' widths and units, and nothing else: what a stack is for is its readers' business.
- * The codes of B are ours, since HPCC's are too few; they rise with the speed.
+ * This file knows the fields' widths and units, and nothing of what a stack is used for. The codes
+ * of B are ours, since HPCC's are too few; they rise with the speed.
  */
 #include "base/int_stack.h"
 

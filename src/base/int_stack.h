@@ -42,7 +42,7 @@ enum {
 struct int_hop {
 	uint64_t rate_bps;
 	uint64_t ts_ns;
-	uint64_t tx_bytes; /* counted since any moment */
+	uint64_t tx_bytes; /* since any moment */
 	uint32_t qlen_bytes;
 };
 
@@ -53,7 +53,10 @@ struct int_stack {
 	uint8_t hops;
 };
 
-/* Whether the field B has a code for exactly this speed. Others are told as the next lower one. */
+/*
+ * Whether the field B has a code for exactly this speed. Other speeds are encoded as the next lower
+ * one.
+ */
 bool int_rate_is_known(uint64_t rate_bps);
 
 /* Rounds down to the units of the fields, wraps and saturates. */

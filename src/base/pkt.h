@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet as a value: what crosses the line between the core and the world.
+ * A packet as a value: the only thing that passes between the core and the world.
  *
  * The core sees transport bytes (BTH .. ICRC for RoCEv2) and the addressing around them. IP and UDP
  * headers are not in the buffer: a UDP socket hides them, so they are described by `struct flow`
@@ -21,7 +21,7 @@ struct flow {
 	uint16_t dport;
 	uint8_t tos; /* IPv4 TOS or IPv6 traffic class: DSCP and ECN */
 	uint8_t ttl; /* IPv4 TTL or IPv6 hop limit */
-	uint8_t sl;  /* service level, 0 .. 15: what PFC pauses; sockets know none, and on receive it is 0 */
+	uint8_t sl;  /* service level, 0 .. 15: PFC's class; 0 on receipt from a socket */
 };
 
 struct int_stack; /* base/int_stack.h */
@@ -34,19 +34,20 @@ struct int_stack; /* base/int_stack.h */
  * computed with it, so a back end sends a train in one call or not as a train.
  *
  * On input `train` counts the packets from this one to the end of the datagram that the kernel
- * coalesced (GRO), and ip_id is a guess: the kernel does not tell it, but most often the sender's
- * has numbered the packets there 0, 1, 2 .. as above.
+ * coalesced (GRO), and ip_id is a guess: a UDP socket does not show it, but most often the sender's
+ * kernel has numbered the packets 0, 1, 2 .. as above.
  */
 struct pkt {
-	uint8_t *data;           /* first byte after UDP; ownership is told by the call that yields it */
+	uint8_t *data;           /* first byte after UDP; the yielding call says who owns it */
 	const struct flow *flow; /* lives as long as data */
 	uint32_t len;            /* bytes from data, ICRC included */
 	uint16_t ip_id;
 	uint16_t train;
 	/*
-	 * Telemetry of the switches on the way. On input: what this packet gathered, or, with an
-	 * acknowledgement, what its sender says the packet acknowledged gathered. On output: that. NULL
-	 * where there is none; lives as long as data. Networks that exist in numbers have it, no socket.
+	 * Telemetry of the switches on the way. On input: what this packet gathered; of an
+	 * acknowledgement, what the acknowledged packet gathered, as its receiver reports it. On output:
+	 * what to report. NULL where there is none; lives as long as data. Simulated networks have it,
+	 * sockets have not.
 	 */
 	const struct int_stack *int_stack;
 };
@@ -54,8 +55,8 @@ struct pkt {
 enum {
 	PKT_TRAIN_MAX = 64,         /* segments the kernel takes in one UDP_SEGMENT call, all releases */
 	/*
-	 * The longest train that no interface takes apart: Linux hands on whole what has less than 65,536
-	 * bytes with 14 of Ethernet, 4 of a VLAN tag, 40 of IPv6 and 8 of UDP.
+	 * The longest train that no interface takes apart: Linux passes a datagram on whole if it has
+	 * less than 65,536 bytes with 14 of Ethernet, 4 of a VLAN tag, 40 of IPv6 and 8 of UDP.
 	 */
 	PKT_TRAIN_BYTES_MAX = 65535 - 14 - 4 - 40 - 8
 };

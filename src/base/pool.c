@@ -4,8 +4,8 @@
  * from its untouched end, so that taking one does not walk it, and from its free list after that.
  * A piece finds its slab through a table by address, since an alloc aligns to no more than 64 bytes.
  * A large class takes each piece from the alloc. Invariants: a slab is in one of its class's lists
- * unless all of its pieces are lent, and in the table always; held_bytes is the sum of what was asked
- * of the alloc and not given back.
+ * unless all of its pieces are lent, and in the table always; held_bytes is the sum of the pieces that
+ * the alloc gave and has not got back.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -118,7 +118,7 @@ static inline struct pool_slab *slab_of(struct pool *p, const void *mem)
 	}
 }
 
-/* Makes the table twice as long. Without memory for it the chains become longer. */
+/* Makes the table twice as long. If there is no memory for it, the chains become longer. */
 static void grow_table(struct pool *p)
 {
 	uint32_t count = p->bucket_count;
@@ -186,7 +186,7 @@ static inline void unlink_slab(struct pool_slab **list, struct pool_slab *slab)
 		slab->next->prev = slab->prev;
 }
 
-/* So many slabs a class may have lying empty. */
+/* The number of empty slabs that a class may keep. */
 static inline uint32_t empty_max(const struct pool_class *cl)
 {
 	return 1 + cl->used_count / 4;
@@ -237,7 +237,7 @@ static void give_spares_back(struct pool *p)
 	}
 }
 
-/* The spares of other classes are worth nothing once the alloc has no more. */
+/* Once the alloc has no more memory, the spares of other classes are given back to it. */
 static void *take(struct pool *p, size_t bytes)
 {
 	void *mem = alloc_get(p->alloc, bytes);
@@ -294,7 +294,7 @@ static bool take_slab(struct pool *p, uint32_t c)
 	return true;
 }
 
-/* An empty slab is taken into use. */
+/* The slab was empty until now. */
 static bool use_slab(struct pool *p, uint32_t c)
 {
 	struct pool_class *cl = &p->classes[c];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory for what exists only while data is outstanding: powers of two from POOL_MIN_BYTES to
- * POOL_MAX_BYTES, the small ones carved out of slabs. A piece costs O(1) to get and to put. Held is
- * what is lent plus a little: slabs go back as they become empty, but for one and one for each four
- * of their class that are in use, large pieces when a few lie free. One thread at a time.
+ * POOL_MAX_BYTES, the small ones carved out of slabs. A piece costs O(1) to get and to put. The
+ * pool holds little more than it lends: an empty slab goes back to the alloc unless it is one of
+ * the few that its class may keep (one, and one for each four in use), and large pieces go back
+ * when a few lie free. One thread at a time.
  *
  * Under AddressSanitizer a piece that is not lent, and what lies beyond the bytes that were asked
  * for, is poisoned: a use after pool_put() is reported as one after free() would be.
@@ -51,9 +52,9 @@ struct pool {
 /* Borrows the alloc until pool_fini(); takes nothing from it yet. */
 void pool_init(struct pool *, const struct alloc *);
 /*
- * Gives back all slabs and spare pieces. All pieces should have been put: of those that were not,
- * the small ones go with their slab and must not be touched any more, the large ones stay with
- * whoever has them and are lost to the alloc. The pool is as after pool_init().
+ * Gives back all slabs and spare pieces. All pieces should have been put. Of those that were not, a
+ * small piece goes with its slab and must not be touched any more; a large piece stays with its
+ * user and never returns to the alloc. The pool is as after pool_init().
  */
 void pool_fini(struct pool *);
 /*
@@ -64,9 +65,9 @@ void *pool_get(struct pool *, size_t bytes);
 /* Takes back what pool_get() lent; `bytes` is what was asked for. Harmless on NULL. */
 void pool_put(struct pool *, void *, size_t bytes);
 
-/* What the pool has from its alloc now: lent, free and its own overhead. */
+/* The bytes that the pool has from its alloc now: lent, free, and its own overhead. */
 size_t pool_bytes(const struct pool *);
-/* What is lent now, each piece counted as its whole size class. */
+/* The bytes lent now; each piece counts as its whole size class. */
 size_t pool_lent_bytes(const struct pool *);
 
 #endif

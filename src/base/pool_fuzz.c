@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The first byte chooses how much memory there is, then each four are one get or put of a slot. The
- * model knows what is lent: pieces are aligned, keep what was written to their ends until they are
- * put, and are refused only when the memory is really used up. What is held beyond what is lent stays
- * within bounds, and nothing is left once the pool ends.
+ * The first byte chooses how much memory there is, then each four bytes are one get or put of a slot.
+ * The model checks what is lent: pieces are aligned, keep what was written to their ends until they
+ * are put, and are refused only when the memory is really used up. What is held beyond what is lent
+ * stays within bounds, and nothing is left once the pool ends.
  */
 #include <stdbool.h>
 #include <stdint.h>

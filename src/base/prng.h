@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Seeded pseudo-random numbers for faults, jitter and tests: fast, repeatable, not secret
- * (xoshiro256**, Blackman and Vigna 2018). What a peer must not guess comes from siphash.h.
+ * (xoshiro256**, Blackman and Vigna 2018). Numbers that a peer must not guess come from siphash.h.
  */
 #ifndef BASE_PRNG_H
 #define BASE_PRNG_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Deadlines in one intrusive pairing heap: no memory of its own, O(1) to set, O(log n) amortised to
- * take the earliest. Time is whatever the caller counts in nanoseconds.
+ * take the earliest. The caller chooses the clock; it counts nanoseconds.
  */
 #ifndef BASE_TIMER_H
 #define BASE_TIMER_H

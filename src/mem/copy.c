@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every instruction here that touches the memory of others stands in a short run of assembly that changes
- * registers and memory only, never the stack, and that names a label of its function. The run's first and
- * last address and the label's go to the section mem_faults. To leave the run anywhere for the label is
- * therefore what `asm goto` says of it, and the compiler has it right.
+ * Every instruction here that touches the program's memory stands in a short run of assembly. The run
+ * changes registers and memory only, never the stack, and names a label of its function. The addresses of
+ * its first and last instruction and of the label go to the section mem_faults. To the compiler a fault
+ * is a jump from the run to that label, which `asm goto` declares, so the code behind the label is right
+ * after a fault too.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #endif
 #endif
 
-/* A sanitizer sees no assembly: it is told what memcpy would tell it. */
+/* A sanitizer does not see into assembly, so this reports the access to it, as memcpy would. */
 #ifdef CHECKED
 void __asan_loadN(void *at, long len);
 void __asan_storeN(void *at, long len);
@@ -60,7 +61,10 @@ uintptr_t mem_fixup(uintptr_t pc)
 	return 0;
 }
 
-/* A run of instructions that goes on at the label `gone` of its function when one of them faults. */
+/*
+ * A run of instructions; when one of them faults, execution continues at the label `gone` of its
+ * function.
+ */
 #define RUN(instructions)                                                                          \
 	"1:\n" instructions "2:\n"                                                                 \
 	".pushsection mem_faults, \"a\"\n"                                                         \
@@ -70,7 +74,7 @@ uintptr_t mem_fixup(uintptr_t pc)
 	".long %l[gone] - .\n"                                                                     \
 	".popsection\n"
 
-/* One piece, of as many bytes as the name says. */
+/* One piece; its bytes are in the name. */
 #define MOVE(instructions, to, from, ...)                                                          \
 	__asm__ goto(RUN(instructions)                                                             \
 		     :                                                                             \
@@ -113,13 +117,13 @@ uintptr_t mem_fixup(uintptr_t pc)
 /* Stores are seen in the order of the program (TSO). */
 #define STORES_IN_ORDER()
 
-/* Whether there are the instructions of pieces of 64 bytes and more. */
+/* Whether the processor has the instructions for pieces of 64 bytes and more. */
 static inline bool has_wide_moves(void)
 {
 	return __builtin_cpu_supports("avx");
 }
 
-/* What follows may use the registers' lower halves only, which would be slow. */
+/* Without it, later instructions that use the registers' lower halves only would be slow. */
 static inline void end_wide_moves(void)
 {
 	__asm__ volatile("vzeroupper");
@@ -184,7 +188,7 @@ gone:
 	     "stp q4, q5, [%[t], 192]\nstp q6, q7, [%[t], 224]\n",                                 \
 	     t, f, "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7")
 
-/* They may be seen in any order. */
+/* Other processors may see the stores in any order. */
 #define STORES_IN_ORDER() atomic_thread_fence(memory_order_release)
 
 static inline bool has_wide_moves(void)
@@ -216,7 +220,10 @@ gone:
 bool mem_cmp_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *found)
 {
 	check(word, word, sizeof(*word));
-	/* What was found is stored in any case, so that memory that is only readable is told from other. */
+	/*
+	 * The word is stored even if it does not change, so that memory that is only readable
+	 * faults.
+	 */
 	__asm__ goto(RUN("3: ldaxr x9, [%[word]]\n"
 			 "cmp x9, %[compare]\n"
 			 "csel x10, %[swap], x9, eq\n"
@@ -234,7 +241,7 @@ gone:
 
 #endif
 
-/* Two pieces that overlap, or are one, are any length between theirs and twice that. */
+/* Two pieces that may overlap cover any length from one piece to two. */
 static inline bool copy_short(uint8_t *to, const uint8_t *from, size_t len)
 {
 	if (len >= 32) {
@@ -324,7 +331,7 @@ bool mem_copy(void *to, const void *from, size_t len)
 	return len <= 64 ? copy_short(to, from, len) : copy_long(to, from, len);
 }
 
-/* The last bytes, up to 8 and not beyond a multiple of 8, in pieces that are aligned each. */
+/* The last bytes, up to 8 and not beyond a multiple of 8, in pieces that are each aligned. */
 static inline bool place_end(uint8_t *to, const uint8_t *from, size_t len)
 {
 	STORES_IN_ORDER();
@@ -348,8 +355,8 @@ gone:
 }
 
 /*
- * A store that crosses a line of the cache may be seen by halves, in any order, so the last ones are aligned.
- * What does not reach the last multiple of 8 lies in one such word.
+ * Another processor may see the halves of a store that crosses a cache line in any order, so the last stores
+ * are aligned. The bytes after the last multiple of 8 lie in one aligned word.
  */
 static bool __attribute__((noinline)) place_long(uint8_t *to, const uint8_t *from, size_t len, size_t last)
 {

@@ -104,7 +104,10 @@ static void copies_what_memcpy_does(void **state)
 }
 
 #ifdef PC
-/* One byte too many, at either end and on either side: false, and everything goes on. */
+/*
+ * One byte too many, at either end and on either side: the call returns false and the process
+ * lives.
+ */
 static void memory_that_is_not_there_is_told(void **state)
 {
 	static uint8_t there[LONG + 64];

@@ -75,8 +75,8 @@ uint8_t *mr_check(const struct mr_table *t, uint32_t key, const struct pd *pd, u
 }
 
 /*
- * 0 and ~0 are values that programs use for "no key", and 0 is what uninitialised WRs hold: neither
- * ever opens anything.
+ * Programs use 0 and ~0 for "no key", and uninitialised WRs hold 0, so no region gets one of these
+ * keys.
  */
 static uint32_t draw_key(struct mr_table *t)
 {
@@ -201,7 +201,7 @@ void mr_destroy(struct mr_table *t, struct mr *mr)
 
 void mr_rekey(struct mr_table *t, struct mr *mr)
 {
-	uint32_t key = draw_key(t); /* while the old one is still taken */
+	uint32_t key = draw_key(t); /* the old key is still taken here */
 
 	take_out(t, mr);
 	mr->key = key;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Protection domains and memory regions: which bytes a key opens, to whom, for what (IBTA 10.6).
+ * Protection domains and memory regions: which bytes a key opens, for which QPs and which access
+ * (IBTA 10.6).
  *
  * A key is 32 random bits that no other live region has; L_Key and R_Key of a region are the same
- * number. Every local and remote access goes through mr_check(), for each packet anew, so a region
- * that is gone is never touched.
+ * number. Every local and remote access goes through mr_check(), again for each packet, so a
+ * deregistered region is never touched.
  */
 #ifndef MEM_MR_H
 #define MEM_MR_H
@@ -48,7 +49,7 @@ struct mr_table {
 	uint32_t count;
 	uint64_t serial; /* of the next key */
 	uint8_t secret[16];
-	bool no_payload; /* regions have addresses and no bytes: nothing is copied in or out */
+	bool no_payload; /* regions have addresses and no bytes; nothing is copied */
 	uint64_t *faults; /* borrowed, or NULL: counts accesses to memory that is not there any more */
 };
 
@@ -72,8 +73,8 @@ void mr_rekey(struct mr_table *, struct mr *);
 
 /*
  * The host address of [va, va + len) if key names a region of pd that grants every bit of `access`
- * (0: local read) there, else NULL. len 0 is not looked at: callers skip the check, as IBTA C9-88
- * does for zero-length RDMA.
+ * (0: local read) there, else NULL. Callers do not ask for len 0: zero-length RDMA needs no check
+ * (IBTA C9-88).
  */
 uint8_t *mr_check(const struct mr_table *, uint32_t key, const struct pd *, uint64_t va,
 		  uint64_t len, uint32_t access);
@@ -96,9 +97,9 @@ static inline bool mr_write(const struct mr_table *t, void *to, const void *from
 }
 
 /*
- * FETCH AND ADD, COMPARE AND SWAP on host memory (IBTA 9.4.5): atomic against every QP of the nic and, being
- * the processor's own, against the program. *found is what was there; compare is for COMPARE AND SWAP. False,
- * with nothing done: as above.
+ * FETCH AND ADD, COMPARE AND SWAP on host memory (IBTA 9.4.5): atomic against every QP of the nic and, since
+ * they are processor instructions, against the program. *found becomes the old value; compare is for COMPARE
+ * AND SWAP. False, with nothing done, if the memory is gone.
  */
 static inline bool mr_atomic(const struct mr_table *t, uint64_t *word, bool cmp_swap, uint64_t swap_add,
 			     uint64_t compare, uint64_t *found)

@@ -61,7 +61,10 @@ bool cq_push(struct cq *cq, const struct cqe *e, bool *fire)
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
 
-	/* After a loss what follows would look like the whole truth, so nothing follows. */
+	/*
+	 * After a loss no further completion is pushed: the program would take them for all there
+	 * were.
+	 */
 	if (cq->overrun || head - tail >= cq->capacity) {
 		cq->overrun = true;
 		return false;

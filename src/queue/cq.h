@@ -79,7 +79,7 @@ struct cq {
 	bool overrun;          /* nic: a completion was lost; the CQ is dead (IBTA C11-39) */
 	uint32_t users;        /* QPs that complete here */
 	void *owner;           /* the verbs object */
-	struct list fired;     /* nic: in the list of CQs whose event is to be delivered */
+	struct list fired;     /* nic: in the list of CQs that have an event to deliver */
 	struct event_source event; /* nic: CQ_ERR */
 };
 
@@ -89,14 +89,14 @@ void cq_fini(struct cq *, const struct alloc *);
 
 /*
  * Nic: appends a completion. False when the ring is full: then `overrun` is set and the completion
- * is lost. *fire is set to true when the program asked for an event by which this one counts, and
- * the CQ is disarmed by that.
+ * is lost. *fire becomes true when the program asked for an event and this completion raises it;
+ * that disarms the CQ.
  */
 bool cq_push(struct cq *, const struct cqe *, bool *fire);
 
 /*
  * Poller: the n-th oldest completion (0 first), or NULL; stays valid until consumed.
- * cq_consume() frees the `n` oldest and hands back the send queue slots that they covered.
+ * cq_consume() frees the `n` oldest and returns the send queue slots that they covered.
  */
 static inline const struct cqe *cq_peek(const struct cq *cq, uint32_t n)
 {
@@ -129,8 +129,8 @@ static inline uint32_t cq_depth(const struct cq *cq)
 void cq_arm(struct cq *, bool solicited_only);
 
 /*
- * Poller: whether an event is asked for any completion while some wait that came before the request. The
- * request is taken back then, as if its event had been raised.
+ * Poller: whether an event was requested for any completion while older completions wait. If so, the
+ * request is cancelled, as if its event had been raised.
  */
 bool cq_disarm_if_waiting(struct cq *);
 

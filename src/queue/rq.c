@@ -93,7 +93,10 @@ struct recv_wqe *rq_slot(struct rq *rq)
 	if (head == rq->free_tail)
 		return NULL;
 	w = slot_at(rq, *free_at(rq, rq->free_tail));
-	/* Here and not once for all, so that slots that are never used are never touched. */
+	/*
+	 * Set here and not when the queue is made, so that slots that are never used are never
+	 * touched.
+	 */
 	w->index = *free_at(rq, rq->free_tail);
 	return w;
 }

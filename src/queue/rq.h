@@ -41,7 +41,7 @@ void rq_post(struct rq *, struct recv_wqe *);
 
 /* Nic: the oldest posted WQE, taken out, or NULL; and back when it is completed. */
 struct recv_wqe *rq_take(struct rq *);
-/* Nic: the one that rq_take() would give, left where it is. */
+/* Nic: the WQE that rq_take() would give; it stays in the queue. */
 const struct recv_wqe *rq_peek(const struct rq *);
 void rq_release(struct rq *, struct recv_wqe *);
 /* WQEs posted and not taken. Nic only. */

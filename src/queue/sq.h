@@ -5,7 +5,7 @@
  *
  * Indices run freely over 32 bits. [una, head) are posted and not completed; `released` follows the
  * completions that the program has polled, so a program that posts until the queue is full never
- * overruns a CQ as large as the queue (hardware behaves so).
+ * overruns a CQ as large as the queue, as with hardware.
  *
  *     released <= una <= next <= head <= released + capacity
  */
