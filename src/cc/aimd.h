@@ -2,9 +2,9 @@
 /*
  * How much a RoCEv2 QP may have unacknowledged. The window begins at one train and doubles a round trip
  * until something is lost; then it halves with each loss and grows by an eighth of itself a round trip,
- * so that go-back-N senders sharing a receive buffer that is too small for all of them settle. A peer
- * that is slow, an emulated one for example, is thus not overrun time and again before it has answered
- * once. Bytes throughout.
+ * so that go-back-N senders sharing a receive buffer that is too small for all of them settle. So a
+ * slow peer, for example an emulated one, is not overrun again and again before its first
+ * acknowledgement. Bytes throughout.
  */
 #ifndef CC_AIMD_H
 #define CC_AIMD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of algorithms, and all that the rest of the tree has to be told of one: its header, a row, and what it
- * keeps. Everything else it says itself, in its struct cc_kind.
+ * The list of algorithms, and all that the rest of the tree needs of each: its header, a row, and its state.
+ * Everything else is in its struct cc_kind.
  */
 #ifndef CC_ALGORITHMS_H
 #define CC_ALGORITHMS_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Congestion control: how much may be in flight, and how fast. One control block serves one path
- * (or one QP). It is told what was sent, acknowledged, marked, measured and lost, and answers with
- * three numbers that the caller reads after any call:
+ * (or one QP). The caller reports what was sent, acknowledged, marked, measured and lost, and reads
+ * three numbers after any call:
  *
  *     cwnd_bytes    a packet of b bytes may leave when inflight + b <= cwnd_bytes, or when nothing
  *                   is in flight
  *     rate_bps      ... and not before the packet ahead of it has had its time at this rate
- *     deadline_ns   when cc_on_timer wants to be called
+ *     deadline_ns when to call cc_on_timer
  *
- * and one wish, probe_wanted, that only rttcc has. Algorithms that set a rate leave the window at
+ * and one flag, probe_wanted, that only rttcc sets. Algorithms that set a rate leave the window at
  * its widest unless their parameters say otherwise.
  *
  * A block owns nothing, allocates nothing and knows no clock: `now_ns` is the caller's, of any
@@ -17,7 +17,7 @@
  * calls give the same numbers on every machine. A block is plain memory: it may be copied, and
  * needs no freeing.
  *
- * docs/congestion-control.md tells what each algorithm takes and how to add one.
+ * docs/congestion-control.md says which parameters each algorithm has and how to add one.
  */
 #ifndef CC_CC_H
 #define CC_CC_H
@@ -37,19 +37,19 @@ enum cc_algorithm {
 		CC_ALGORITHMS
 };
 
-/* What the transport saw. One call an event, not one a lost packet. */
+/* What the transport saw. There is one call for an event, not one for each lost packet. */
 enum cc_loss {
 	CC_LOSS_TRIM,      /* a switch cut off the payload: a queue was full */
-	CC_LOSS_SACK_HOLE, /* a hole in what the peer has; may be reordering or a bad link */
+	CC_LOSS_SACK_HOLE, /* the peer lacks a packet: congestion, reordering or a bad link */
 	CC_LOSS_NAK,       /* a NAK for a PSN out of sequence */
-	CC_LOSS_RTO,       /* nothing was heard at all */
+	CC_LOSS_RTO,       /* a timeout: no acknowledgement came */
 };
 
-/* What becomes of a loss that is no timeout. Whatever it is, a timeout is always heard. */
+/* How a loss that is no timeout counts. A timeout always counts. */
 enum cc_loss_policy {
-	CC_LOSS_OWN,    /* as the algorithm has it */
-	CC_LOSS_IGNORE, /* likewise, but SACK holes are nothing: the link may be a bad one */
-	CC_LOSS_CNP,    /* as a CNP, or as a half where CNPs are nothing to the algorithm */
+	CC_LOSS_OWN,    /* the algorithm's own answer */
+	CC_LOSS_IGNORE, /* likewise, but SACK holes are ignored: the link may be bad */
+	CC_LOSS_CNP,    /* as a CNP, or as a half if the algorithm ignores CNPs */
 	CC_LOSS_HALVE,  /* half of the window or rate, once a round trip */
 	CC_LOSS_POLICIES
 };
@@ -63,16 +63,16 @@ enum cc_loss_policy {
 /* Any values are accepted; where the bounds contradict each other the lower one wins. */
 struct cc_config {
 	uint64_t line_rate_bps;    /* 0: unknown; those that set a rate take 100 Gbit/s */
-	uint64_t base_rtt_ns;      /* without any queue; 0: unknown, the least RTT seen stands in */
+	uint64_t base_rtt_ns;      /* without any queue; 0: unknown, the least RTT seen counts */
 	uint32_t mtu_bytes;        /* what one packet counts in the increase; 0: 1024 */
 	uint64_t cwnd_bytes_start; /* 0: line rate x base RTT if both are known, else 10 MTU */
 	uint64_t cwnd_bytes_min;   /* 0: 1 */
 	uint64_t cwnd_bytes_max;   /* 0: CC_CWND_BYTES_LIMIT */
 	uint64_t target_ns;        /* queueing allowed above the base RTT; 0: the algorithm's own */
-	bool loss_ignored;         /* SACK holes are not congestion, whatever `params` says */
+	bool loss_ignored;         /* SACK holes are not congestion, even if `params` says so */
 	/*
-	 * Of the same algorithm (CC_NONE takes any); borrowed for the life of the blocks. NULL: its
-	 * defaults.
+	 * The parameters of the same algorithm (CC_NONE takes any); borrowed for the life of the
+	 * blocks. NULL: the defaults.
 	 */
 	const struct cc_params *params;
 };
@@ -83,18 +83,18 @@ struct cc_ack {
 	uint64_t ack_seq; /* newest acknowledged, in a free-running count of this block's bytes */
 	uint64_t snd_nxt; /* next to be sent, same count */
 	uint32_t ecn_packets; /* of acked_packets, echoed as CE marked */
-	uint64_t ecn_bytes;   /* of acked_bytes, likewise; 0 with ecn_packets > 0: not told */
+	uint64_t ecn_bytes;   /* of acked_bytes, likewise; 0 with ecn_packets > 0: not known */
 	uint64_t rtt_ns;      /* of the newest packet; 0: none */
-	uint64_t remote_ns;   /* part of rtt_ns: the peer's, from arrival to ACK */
-	uint64_t local_ns;    /* part of rtt_ns: ours, the ACK's wait before it was read */
+	uint64_t remote_ns;   /* part of rtt_ns: at the peer, from arrival to ACK */
+	uint64_t local_ns;    /* part of rtt_ns: the ACK's wait here before it was read */
 	uint8_t hops;         /* switches passed; 0: unknown */
-	/* What they told of the newest packet; NULL: nothing. Lent for the call. */
+	/* What the switches recorded of the newest packet; NULL: nothing. Lent for the call. */
 	const struct int_stack *int_stack;
 };
 
 struct cc;
 
-/* A NULL member: the event is nothing to this algorithm. */
+/* A NULL member: the algorithm ignores this event. */
 struct cc_ops {
 	void (*on_sent)(struct cc *, uint64_t now_ns, uint64_t seq, uint32_t bytes);
 	void (*on_ack)(struct cc *, uint64_t now_ns, const struct cc_ack *);
@@ -127,11 +127,10 @@ struct cc {
 
 static_assert(sizeof(struct cc) <= 256, "a path is cheap");
 
-/* What an algorithm has to be told beside acknowledgements and losses, for whoever builds the
- * network around it. */
+/* What an algorithm needs beside acknowledgements and losses; the builder of the network provides
+ * it. */
 enum cc_needs {
-	CC_NEEDS_INT = 1, /* it is deaf without an INT stack in acknowledgements: switches have to
-			     stamp packets */
+	CC_NEEDS_INT = 1, /* an INT stack in acknowledgements: switches must stamp packets */
 	/*
 	 * Marks are to be told by each acknowledgement, as cc_ack.ecn_packets, and not by CNPs.
 	 * (veRoCE does both; RoCEv2 receivers send CNPs unless they are told: rocev2_config.ce_echo,
@@ -140,27 +139,30 @@ enum cc_needs {
 	CC_NEEDS_MARKS = 2
 };
 
-/* A look at a block from outside. Names have their units in them, "alpha_ppb"; static; NULL: it has
- * none. */
+/* A block as an observer sees it. Names end in their unit, "alpha_ppb"; they are static; NULL:
+ * there is no such value. */
 struct cc_look {
-	const char *signal_name, *target_name; /* what it goes by, and where it is heading */
+	const char *signal_name, *target_name; /* the algorithm's signal, and its target */
 	uint64_t signal, target;
 };
 
 struct cc_params;
 
-/* All there is to know of an algorithm. */
+/* Everything that the tree knows of an algorithm. */
 struct cc_kind {
 	/* Makes a block; the configuration is borrowed for the call, its params for the block's
 	 * life. */
 	void (*init)(struct cc *, const struct cc_config *, uint64_t now_ns);
 	unsigned needs; /* enum cc_needs */
-	/* The defaults of its struct x_params, which stand in cc_params. NULL: it has none. */
+	/*
+	 * The defaults of its struct x_params, which is a member of cc_params. NULL: it has no
+	 * parameters.
+	 */
 	const void *params;
 	size_t params_bytes;
-	/* The least time between two CNPs of a flow that it wants of a receiver; NULL: 50 us. */
+	/* The least time between two CNPs that a receiver sends for a flow; NULL: 50 us. */
 	uint64_t (*cnp_gap_ns)(const struct cc_params *);
-	/* Adds to a zeroed one; NULL: there is nothing to see. */
+	/* Fills in a zeroed cc_state; NULL: the algorithm has nothing to show. */
 	void (*look)(const struct cc *, struct cc_look *);
 };
 
@@ -179,13 +181,13 @@ const char *cc_name(enum cc_algorithm);
 /* False, with the output untouched, for a name that is none of these. */
 bool cc_by_name(const char *, enum cc_algorithm *);
 
-/* What programs of real networks must refuse: nothing there fills in an INT stack. */
+/* Programs on real networks must refuse these algorithms: nothing there fills in an INT stack. */
 static inline bool cc_needs_int(enum cc_algorithm algorithm)
 {
 	return cc_kind_of(algorithm)->needs & CC_NEEDS_INT;
 }
 
-/* A packet's `bytes` bytes left, the first of them number `seq`; retransmissions are not told. */
+/* A packet's `bytes` bytes left, the first of them number `seq`; retransmissions are not reported. */
 static inline void cc_on_sent(struct cc *c, uint64_t now_ns, uint64_t seq, uint32_t bytes)
 {
 	if (c->ops->on_sent)
@@ -198,7 +200,7 @@ static inline void cc_on_ack(struct cc *c, uint64_t now_ns, const struct cc_ack 
 		c->ops->on_ack(c, now_ns, ack);
 }
 
-/* Whether it matters what acknowledgements tell: there is an algorithm at all. */
+/* Whether acknowledgements matter to this block, that is, whether it has an algorithm. */
 static inline bool cc_heeds_acks(const struct cc *c)
 {
 	return c->ops->on_ack || c->ops->on_loss || c->ops->on_rtt;
@@ -211,7 +213,7 @@ static inline void cc_on_cnp(struct cc *c, uint64_t now_ns)
 		c->ops->on_cnp(c, now_ns);
 }
 
-/* The probe that was wanted left. */
+/* The probe for which probe_wanted asked left. */
 static inline void cc_on_probe(struct cc *c, uint64_t now_ns)
 {
 	if (c->ops->on_probe)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Any configuration and any sequence of events: the window stays between its bounds, the rate stays
- * positive, no timer is armed for longer than a second, a copy of the block that hears the same
- * says the same, and a block that hears nothing more has no timer within a second. The first bytes
- * are the configuration, then an event a byte, each with the bytes of argument it wants. Numbers
- * are written as a mantissa and a shift, so that extremes are common.
+ * positive, no timer is armed for longer than a second, a copy of the block that gets the same
+ * events gives the same numbers, and a block that gets no more events has no timer within a second.
+ * The first bytes are the configuration; then each byte is an event, with its arguments behind it.
+ * Numbers are written as a mantissa and a shift, so that extremes are common.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The contract of cc.h, whatever the algorithm. */
+/* The contract of cc.h, for every algorithm. */
 #include "cc/cc.h"
 
 #include <setjmp.h>
@@ -159,7 +159,7 @@ static void a_window_not_in_use_does_not_grow(void **state)
 	for (enum cc_algorithm a = FIRST_WINDOW; a <= LAST_WINDOW; a++) {
 		assert_int_equal(after_rounds(a, 1000, MTU), 64 << 10);
 		assert_int_equal(after_rounds(a, 1000, 6 * MTU), 64 << 10);
-		/* half of it is use, until it is half no more */
+		/* half of it is use */
 		assert_in_range(after_rounds(a, 1000, 8 * MTU), 16 * MTU + 1, 33 * MTU);
 	}
 }

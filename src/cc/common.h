@@ -11,12 +11,12 @@
 /* No rate is higher: leaves room to add two. */
 #define CC_RATE_BPS_LIMIT (UINT64_C(1) << 60)
 
-/* Stand in for what the configuration does not tell, where a number must be had. */
+/* Used for what the configuration leaves open, where a number is needed. */
 #define CC_LINE_RATE_BPS_UNKNOWN UINT64_C(100000000000)
 #define CC_BASE_RTT_NS_UNKNOWN   UINT64_C(13000)
 
 /*
- * The parts of the block that are no algorithm's: bounds in order, the start window between them,
+ * The parts of the block that all algorithms share: bounds in order, the start window between them,
  * no pacing, no timer.
  */
 static inline void cc_init_common(struct cc *c, const struct cc_config *config,
@@ -49,7 +49,7 @@ static inline void cc_init_common(struct cc *c, const struct cc_config *config,
 	c->cwnd_bytes = fx_min(fx_max(start, c->cwnd_bytes_min), c->cwnd_bytes_max);
 }
 
-/* What a loss is to be to the algorithm. */
+/* How a loss counts for the algorithm. */
 enum cc_loss_is { CC_LOSS_IS_NOTHING, CC_LOSS_IS_ITS_OWN, CC_LOSS_IS_CNP, CC_LOSS_IS_HALF };
 
 static inline enum cc_loss_is cc_judge_loss(const struct cc *c, enum cc_loss loss)
@@ -68,7 +68,7 @@ static inline enum cc_loss_is cc_judge_loss(const struct cc *c, enum cc_loss los
 	}
 }
 
-/* No counter of bytes need hold more than this, so that none can overflow. */
+/* Counters of bytes saturate here, so that none can overflow. */
 static inline uint64_t cc_acked_bytes(const struct cc_ack *ack)
 {
 	return fx_min(ack->acked_bytes, CC_CWND_BYTES_LIMIT);
@@ -110,7 +110,7 @@ static inline uint64_t cc_additive_q16(const struct cc *c, uint64_t cwnd_q16, ui
 			 fx_max(cwnd_q16, mtu_q16));
 }
 
-/* What a window comes to at this rate; UINT64_MAX where it does not fit. */
+/* The window of this rate; UINT64_MAX where it does not fit. */
 static inline uint64_t cc_pace_bps(uint64_t cwnd_q16, uint64_t rtt_ns)
 {
 	return fx_max(fx_muldiv(cwnd_q16, UINT64_C(8000000000), fx_max(rtt_ns, 1)) >> 16, 1);
@@ -138,7 +138,7 @@ static inline void cc_limiter_set(struct cc *c, const struct cc_limiter *l, uint
 				       c->cwnd_bytes_max);
 }
 
-/* After cc_init_common: the line rate, and with +w the window that was going to be the first. */
+/* After cc_init_common: sets the line rate, and with +w takes the first window for that rate. */
 static inline void cc_limiter_init(struct cc *c, struct cc_limiter *l,
 				   const struct cc_config *config, uint64_t rate_min,
 				   uint64_t now_ns)
@@ -158,7 +158,7 @@ static inline void cc_limiter_init(struct cc *c, struct cc_limiter *l,
 	cc_limiter_set(c, l, l->line_bps);
 }
 
-/* A loss that is to take a half: not if one just did. */
+/* Whether a loss may take a half: not if another one has just done so. */
 static inline bool cc_limiter_may_halve(struct cc_limiter *l, uint64_t now_ns)
 {
 	if (l->halved_ns != UINT64_MAX && fx_sub(now_ns, l->halved_ns) < l->halve_gap_ns)
@@ -167,7 +167,7 @@ static inline bool cc_limiter_may_halve(struct cc_limiter *l, uint64_t now_ns)
 	return true;
 }
 
-/* As cc_judge_loss(), but a half too soon after another is nothing. */
+/* As cc_judge_loss(), but a half too soon after another half is ignored. */
 static inline enum cc_loss_is cc_limiter_judge_loss(const struct cc *c, struct cc_limiter *l,
 						    enum cc_loss loss, uint64_t now_ns)
 {
@@ -182,7 +182,10 @@ static inline void cc_limiter_approach(struct cc *c, const struct cc_limiter *l,
 	cc_limiter_set(c, l, (c->rate_bps + target_bps + 1) / 2);
 }
 
-/* The end of the period after the one that ended at at_ns; called late, a whole one from now: no volley. */
+/*
+ * The end of the period after the one that ended at at_ns. If called late, a whole period from now,
+ * so that late calls do not come in a volley.
+ */
 static inline uint64_t cc_next_period_ns(uint64_t at_ns, uint64_t period_ns, uint64_t now_ns)
 {
 	return at_ns + period_ns > now_ns ? at_ns + period_ns : fx_add(now_ns, period_ns);

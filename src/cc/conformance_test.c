@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What holds of every algorithm, on one port with all signals on: RED, CNPs or echoed marks, INT,
- * probes. What is particular to one stands in its own test.
+ * Claims about every algorithm, on one port with all signals on: RED, CNPs or echoed marks, INT,
+ * probes. Claims about a single one are in its own test.
  */
 #include "cc/cc.h"
 
@@ -58,7 +58,7 @@ static void set_up(size_t i, uint64_t seed)
 	l.pmax_q32 = (UINT64_C(1) << 32) / 5;
 }
 
-/* Some look for the end of the line by overfilling it, unless a window keeps them from that. */
+/* Some algorithms probe for the line's capacity by overfilling it, unless a window prevents that. */
 static bool overfills(size_t i)
 {
 	switch (cases[i].algorithm) {
@@ -98,8 +98,9 @@ static void one_flow_takes_what_is_there_from_the_first_round_trip(void **state)
 
 /*
  * The second begins at full speed into the first's traffic; settled after the time, over the next
- * 2 ms. The others' tests have theirs, with what keeps them from it. Swift's two flows cut in
- * turns, each in its own phase of the other's queue, so that a difference of a tenth stays.
+ * 2 ms. The tests of the other algorithms have their own figures, and say why two flows do not
+ * settle. Swift's two flows cut in turns, each in its own phase of the other's queue, so that a
+ * difference of a tenth stays.
  */
 static void two_flows_share(void **state)
 {
@@ -145,7 +146,7 @@ static void two_flows_share(void **state)
 	}
 }
 
-/* Everything that the blocks said, in order. */
+/* Everything that the blocks returned, in order. */
 static uint64_t trace(size_t i, uint64_t seed)
 {
 	static const uint8_t key[16] = "conformance";
@@ -170,7 +171,7 @@ static uint64_t trace(size_t i, uint64_t seed)
 	return h;
 }
 
-/* Marks are drawn; whoever hears them must differ with the seed, and nobody else. */
+/* Marks are random, so algorithms that use marks must differ with the seed, and no others. */
 static void the_same_seed_gives_the_same_bits(void **state)
 {
 	for (size_t i = 0; i < CASES; i++) {
@@ -193,7 +194,7 @@ static void the_same_seed_gives_the_same_bits(void **state)
 	}
 }
 
-/* Four flows in the midst of it fall silent: nothing comes back, nothing more is sent. */
+/* Four busy flows fall silent: no acknowledgement comes back, nothing more is sent. */
 static void no_timer_outlives_a_second_of_silence(void **state)
 {
 	for (size_t i = 0; i < CASES; i++) {
@@ -215,7 +216,10 @@ static void no_timer_outlives_a_second_of_silence(void **state)
 	}
 }
 
-/* n times the least rate is below the link: whatever comes, the floor holds and is no more. */
+/*
+ * n times the least rate is below the link: under any events the floor holds, and no rate is above
+ * what it may be.
+ */
 static void no_rate_falls_below_the_least(void **state)
 {
 	for (size_t i = 0; i < CASES; i++) {

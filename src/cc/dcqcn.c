@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DCQCN, section 3 of the paper. The timer of alpha does not tick: nobody looks at alpha but the
- * next CNP, so the periods that passed are made up for then. What the paper leaves to the reader is
- * read as QCN has it: the target is the base of an increase, and hyper increase grows with the
- * rounds.
+ * DCQCN, section 3 of the paper. The timer of alpha does not tick: only the next CNP uses alpha, so
+ * the periods that passed are made up for then. Where the paper is silent QCN's rule holds: the
+ * target is the base of an increase, and hyper increase grows with the rounds.
  *
  * Invariant: rate_bps <= target_bps <= line rate; the rate timer runs while either is below it.
  */
@@ -115,7 +114,7 @@ static void on_timer(struct cc *c, uint64_t now_ns)
 	if (now_ns < d->inc_ns)
 		return;
 	if (cc_limiter_is_idle(&d->limiter, now_ns)) {
-		/* Ours: what is known is worth nothing by now; a new flow would begin like this. */
+		/* Ours: the state is too old to be of use; begin as a new flow would. */
 		set_free(c);
 		return;
 	}
@@ -138,8 +137,8 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 	default:
 		if (loss == CC_LOSS_RTO)
 			break;
-		/* DCQCN is for networks that lose nothing; elsewhere a loss is a mark, and the
-		 * receiver would not have told of more marks than this. */
+		/* DCQCN is for networks that lose nothing; elsewhere a loss is a mark, and a
+		 * receiver would not have sent more CNPs than this. */
 		if (d->loss_ns != UINT64_MAX && fx_sub(now_ns, d->loss_ns) < d->params->t_cnp_ns)
 			return;
 		d->loss_ns = now_ns;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DCQCN in the form of NIC firmware, as far as its parameters tell it and as the simulator of the
- * HPCC evaluation has it. The checks of alpha and of the rate are periodic from the first CNP on,
- * but nothing here ticks: alpha is brought up to date when it is needed, and a look at the rate is
- * only armed when a CNP came, for the time at which the period ends.
+ * DCQCN in the form of NIC firmware, as far as its public parameters describe it, and as in the
+ * simulator of the HPCC evaluation. The checks of alpha and of the rate are periodic from the first
+ * CNP on, but no timer here ticks: alpha is brought up to date when it is needed, and a check of
+ * the rate is armed only when a CNP came, for the end of the period.
  *
  * Invariant: rate_bps <= target_bps <= line rate. Increases are armed while either is below it.
  */
@@ -30,7 +30,7 @@ static void arm(struct cc *c)
 	c->deadline_ns = d->cnp_cut ? fx_min(d->inc_ns, d->look_ns) : d->inc_ns;
 }
 
-/* All periods that ended by now: the first of them with the CNP that came in it, if any. */
+/* Accounts for all periods that ended by now; a CNP counts for the first of them. */
 static void update_alpha(struct cc_dcqcn_fw *d, uint64_t now_ns)
 {
 	const struct dcqcn_fw_params *p = d->params;
@@ -48,7 +48,10 @@ static void update_alpha(struct cc_dcqcn_fw *d, uint64_t now_ns)
 	d->alpha_ns += periods * p->t_alpha_ns;
 }
 
-/* The looks come at whole periods after the first CNP, a nanosecond late so that alpha is ahead. */
+/*
+ * The checks come at whole periods after the first CNP, and a nanosecond later, so that alpha is
+ * updated first.
+ */
 static uint64_t next_look_ns(const struct cc_dcqcn_fw *d, uint64_t now_ns)
 {
 	uint64_t since = fx_sub(now_ns, d->first_ns), periods = 1;
@@ -112,7 +115,7 @@ static void on_cnp(struct cc *c, uint64_t now_ns)
 		d->alpha_q32 = d->params->alpha_start_q32;
 		cc_limiter_set(c, &d->limiter, q32_mul(c->rate_bps, d->params->rate_first_q32));
 		d->target_bps = c->rate_bps;
-		/* Without this a flow that is cut here and gets no look would stay so. */
+		/* Without this a flow that is cut here, and gets no check, would never recover. */
 		if (c->rate_bps < d->limiter.line_bps)
 			d->inc_ns = fx_add(now_ns, d->params->t_inc_ns);
 	} else {
@@ -133,7 +136,7 @@ static void on_timer(struct cc *c, uint64_t now_ns)
 	if (now_ns < c->deadline_ns)
 		return;
 	if (cc_limiter_is_idle(&d->limiter, now_ns)) {
-		/* Ours: what is known is worth nothing by now; a new flow would begin like this. */
+		/* Ours: the state is too old to be of use; begin as a new flow would. */
 		set_free(c);
 	} else if (d->cnp_cut && d->look_ns <= now_ns && d->look_ns <= d->inc_ns) {
 		update_alpha(d, now_ns);

@@ -17,7 +17,7 @@ struct cc_config;
 struct dcqcn_fw_params {
 	uint64_t t_cnp_ns;   /* for the peer: least time between CNPs; 0: one a marked packet */
 	uint64_t t_alpha_ns; /* between updates of alpha */
-	uint64_t t_dec_ns;   /* between looks whether to cut */
+	uint64_t t_dec_ns;   /* between checks whether to cut */
 	uint64_t t_inc_ns;   /* between increases */
 	uint64_t g_q32;      /* gain of alpha */
 	uint64_t alpha_start_q32;
@@ -39,12 +39,12 @@ struct cc_dcqcn_fw {
 	uint64_t rate_hai_bps;
 	uint64_t first_ns; /* the first CNP: the checks' periods are counted from here */
 	uint64_t alpha_ns; /* end of the last period that alpha_q32 accounts for */
-	uint64_t look_ns;  /* next look whether to cut, while cnp_cut is set */
+	uint64_t look_ns;  /* next check whether to cut, while cnp_cut is set */
 	uint64_t inc_ns;   /* next increase; CC_NO_DEADLINE: none */
 	uint32_t rounds;   /* increases since the last cut */
 	bool started;      /* first_ns is set */
 	bool cnp_alpha;    /* a CNP came in alpha's period */
-	bool cnp_cut;      /* a CNP came since the last look */
+	bool cnp_cut;      /* a CNP came since the last check */
 };
 
 /* cc_init with other parameters, borrowed for the life of the block. */

@@ -46,7 +46,7 @@ static void run(struct cc *c, uint64_t until_ns)
 }
 
 /*
- * The evaluation's code as it is there: every check is an event, whether or not there is anything
+ * The evaluation's code, unchanged in structure: every check is an event, even if there is nothing
  * to check. In real numbers and whole nanoseconds.
  */
 struct ticking {
@@ -119,7 +119,7 @@ static void sleeping_checks_do_what_ticking_ones_do(void **state)
 	prng_init(&prng, 9);
 	cc_init(&c, CC_DCQCN_FW, &k, 0);
 	for (int i = 0; i < 4000; i++) {
-		/* volleys of CNPs, pauses in which nothing but increases comes */
+		/* volleys of CNPs, and pauses with increases only */
 		now_ns += prng_below(&prng, i % 40 ? 3 * US : 5 * MS);
 		run(&c, now_ns);
 		ticking_run(&t, now_ns);
@@ -149,7 +149,7 @@ static void the_first_cnp_takes_half_a_look_later(void **state)
 	assert_int_equal(c.dcqcn_fw.target_bps, 100 * GBPS);
 }
 
-/* The target is where recovery leads to, so what is clamped decides how fast a rate comes back. */
+/* Recovery leads to the target, so the clamp of the target decides how fast a rate recovers. */
 static void only_the_clamp_lowers_a_target_twice_in_a_row(void **state)
 {
 	for (int clamp = 0; clamp < 2; clamp++) {
@@ -206,7 +206,10 @@ static void a_rate_comes_back_to_the_line_and_then_nothing_ticks(void **state)
 	assert_true(c.deadline_ns == CC_NO_DEADLINE);
 }
 
-/* An increase and then a look, 2 us after it, both late: in the order in which they were due. */
+/*
+ * An increase, and a check 2 us after it, both called late: they take effect in the order in which
+ * they were due.
+ */
 static void late_calls_keep_the_order(void **state)
 {
 	struct cc c;
@@ -215,7 +218,7 @@ static void late_calls_keep_the_order(void **state)
 	cc_init(&c, CC_DCQCN_FW, &config, 0);
 	cc_on_cnp(&c, 0);
 	run(&c, 300 * US);
-	cc_on_cnp(&c, 303 * US); /* the look is at 304 us, as is the increase: the increase waits */
+	cc_on_cnp(&c, 303 * US); /* check and increase are both due at 304 us: the increase waits */
 	assert_int_equal(c.deadline_ns, 304 * US + 1);
 	rate = c.rate_bps;
 	cc_on_timer(&c, 400 * US);
@@ -256,7 +259,7 @@ static void an_idle_flow_sleeps_within_a_second(void **state)
 	}
 	assert_in_range(at_ns, 500 * MS, 502 * MS);
 	assert_int_equal(c.rate_bps, 100 * GBPS);
-	cc_on_cnp(&c, 600 * MS + 2 * US); /* and it still hears, though alpha is all but gone */
+	cc_on_cnp(&c, 600 * MS + 2 * US); /* and CNPs still count, though alpha is nearly 0 */
 	run(&c, 600 * MS + 5 * US);
 	assert_true(c.rate_bps < 100 * GBPS);
 }

@@ -263,8 +263,8 @@ static double least_share(const struct cc_params *p, double *used)
 }
 
 /*
- * A flow hears a CNP every millisecond or so, each takes up to a half, and which flow it hits is
- * chance. So shares are even in the mean over many CNPs, not over 20 ms.
+ * A flow gets a CNP every millisecond or so, each CNP takes up to a half, and chance decides which
+ * flow gets it. So shares are even in the mean over many CNPs, not over 20 ms.
  */
 static void two_flows_share_in_the_mean(void **state)
 {
@@ -280,8 +280,8 @@ static void two_flows_share_in_the_mean(void **state)
 
 /*
  * CNPs come no closer than K, so alpha stays near 1 where many flows share a port, and each CNP
- * takes near a half of a rate that is small already. The window keeps the queue from which to make
- * up for it; without it the port runs dry now and then, the more the more flows there are.
+ * takes nearly a half of a rate that is small already. With a window a queue remains that fills the
+ * gap; without one the port runs dry now and then, more often with more flows.
  */
 static void many_flows_fill_the_port_as_far_as_the_window_lets_them(void **state)
 {

@@ -25,7 +25,7 @@ static void set_cwnd(struct cc *c, uint64_t cwnd_q16)
 	c->cwnd_bytes = c->dctcp.cwnd_q16 >> 16;
 	if (c->dctcp.pace_ns)
 		c->rate_bps = cc_pace_bps(c->dctcp.cwnd_q16, c->dctcp.pace_ns);
-	/* no more than this can be made use of */
+	/* more would be of no use */
 	c->dctcp.round_cwnd = fx_min(c->dctcp.round_cwnd, c->cwnd_bytes);
 }
 
@@ -62,8 +62,8 @@ static void end_round(struct cc *c)
 	struct cc_dctcp *d = &c->dctcp;
 
 	if (d->acked_bytes) {
-		/* A CNP (RoCEv2's, not the RFC's) tells no share: all of the round, as DCQCN has
-		 * it. */
+		/* A CNP (RoCEv2's, not the RFC's) reports no share of marks, so it counts for the
+		 * whole round, as in DCQCN. */
 		uint64_t m_q32 = d->cnp ? Q32_ONE : q32_div(d->marked_bytes, d->acked_bytes);
 
 		d->alpha_q32 +=
@@ -93,8 +93,7 @@ static void on_ack(struct cc *c, uint64_t now_ns, const struct cc_ack *ack)
 	d->acked_bytes = fx_min(d->acked_bytes + acked, CC_CWND_BYTES_LIMIT);
 	d->marked_bytes = fx_min(d->marked_bytes + marked, d->acked_bytes);
 
-	/* An application that sends little does not show what the path bears (RFC 7661's concern).
-	 */
+	/* An application that sends little does not show what the path can carry (RFC 7661). */
 	if (!d->used) {
 		d->used = cc_round_used(d->acked_bytes, d->round_cwnd);
 		acked = d->used ? d->acked_bytes : 0;

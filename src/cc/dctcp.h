@@ -40,7 +40,7 @@ struct cc_dctcp {
 	bool cwr;
 	bool cnp;     /* a CNP came in this round */
 	bool timeout; /* no ACK since the last RTO */
-	bool used;    /* the last round made use of the window */
+	bool used;    /* the last round used the window */
 };
 
 /* cc_init with other parameters, borrowed for the life of the block. */

@@ -174,7 +174,7 @@ static void a_timeout_leaves_one_packet_and_half_to_come_back_to(void **state)
 	cc_init(&c, CC_DCTCP, &config, 0);
 	cc_on_loss(&c, 0, CC_LOSS_RTO);
 	assert_int_equal(c.cwnd_bytes, MTU);
-	cc_on_loss(&c, 0, CC_LOSS_RTO); /* the second in a row is no news about the path */
+	cc_on_loss(&c, 0, CC_LOSS_RTO); /* the second timeout in a row says nothing new */
 	assert_int_equal(c.cwnd_bytes, MTU);
 	for (int i = 0; i < 6; i++)
 		round_trip(&c, &seq, 0);

@@ -52,7 +52,7 @@ static void store(struct cc_hpcc *h, const struct int_stack *s, uint64_t now_ns)
 	h->heard_ns = now_ns;
 }
 
-/* The paper's MeasureInflight. False: this stack tells nothing new. */
+/* The paper's MeasureInflight. False: this stack has nothing new. */
 static bool measure(struct cc_hpcc *h, const struct int_stack *s)
 {
 	uint64_t u = 0, dt_ns, of_u_ns = UINT64_MAX;
@@ -130,15 +130,15 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 		return;
 	case CC_LOSS_IS_ITS_OWN:
 		if (loss != CC_LOSS_RTO)
-			return; /* the paper has none: the queue that lost it is told of anyway */
+			return; /* ours; the paper has none, as telemetry shows the queue anyway */
 		break;
-	case CC_LOSS_IS_CNP: /* is nothing to HPCC */
+	case CC_LOSS_IS_CNP: /* HPCC ignores it */
 	case CC_LOSS_IS_HALF:
 		if (h->halved_ns != UINT64_MAX && fx_sub(now_ns, h->halved_ns) < h->t_ns)
 			return;
 	}
 	h->halved_ns = now_ns;
-	/* A window that is smaller than an MTU already does not grow by this. */
+	/* A window that is already smaller than an MTU must not grow by this. */
 	set_window(c,
 		   fx_max(h->window_q16 / 2, fx_min(h->window_q16, (uint64_t)c->mtu_bytes << 16)));
 	h->reference_q16 = h->window_q16;
@@ -149,7 +149,7 @@ static const struct cc_ops hpcc_ops = {
 	.on_loss = on_loss,
 };
 
-/* The additive part of all flows together is to fit into what eta leaves. */
+/* The additive parts of all flows together must fit into what eta leaves. */
 static uint64_t w_ai_q16(const struct cc_hpcc *h, uint64_t line_bps)
 {
 	const struct hpcc_params *p = h->params;

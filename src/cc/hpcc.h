@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * HPCC (Li et al., SIGCOMM 2019): switches tell what their ports carry, and the window goes
- * straight to where the busiest of them would be used to the share eta.
+ * HPCC (Li et al., SIGCOMM 2019): switches report what their ports carry, and the window goes
+ * straight to the value at which the busiest port would be used to the share eta.
  */
 #ifndef CC_HPCC_H
 #define CC_HPCC_H
@@ -15,9 +15,9 @@ struct cc;
 struct cc_config;
 
 struct hpcc_params {
-	uint64_t eta_q32;    /* the utilisation to be at */
+	uint64_t eta_q32;    /* the target utilisation */
 	uint32_t max_stage;  /* additive rounds in a row; 0: every round is multiplicative */
-	uint32_t flows;      /* W_AI is what this many may add together and stay below the link */
+	uint32_t flows;      /* flows whose additions W_AI together stay below the link */
 	uint64_t w_ai_bytes; /* W_AI itself; 0: see rate_ai */
 	uint64_t rate_ai;    /* W_AI / T: see relative.h; 0: from eta and flows */
 	uint64_t t;          /* T, in ns or base RTTs: see relative.h */
@@ -48,11 +48,11 @@ struct cc_hpcc {
 void hpcc_init(struct cc *, const struct cc_config *, const struct hpcc_params *, uint64_t now_ns);
 
 /*
- * The steps of the algorithm, for those that want them alone.
+ * The steps of the algorithm, for tests and readers of a single step.
  *
  * hpcc_hop_q32: utilisation of a hop between two readings of it: its queue, the smaller of the two,
  * and what it sent, over what it can in t_ns. dt_ns is the time between them; UINT64_MAX: these
- * readings tell nothing.
+ * readings say nothing.
  */
 uint64_t hpcc_hop_q32(const struct int_hop *later, const struct int_hop *earlier, uint64_t t_ns,
 		      uint64_t *dt_ns);

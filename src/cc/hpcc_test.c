@@ -292,8 +292,8 @@ static double least_share(const struct cc_params *p, uint64_t after_ns)
  * Near the fixed point eta/U = 1 - n W_AI/W, so a difference between two windows shrinks by that
  * much a round trip. With what two flows may add, 4 KB, the time constant is 20 round trips. With
  * the 81 bytes that let 100 flows stay below the link it is 950, and a single packet of 1000 bytes
- * in the queue adds 0.6 % to U. A paced flow finds the other's packets there and never its own, so
- * the smaller one measures the higher U, and the two need not ever meet.
+ * in the queue adds 0.6 % to U. A paced flow finds the other's packets in the queue and never its
+ * own, so the smaller flow measures the higher U, and the two may never become equal.
  */
 static void two_flows_share_as_soon_as_the_additive_part_lets_them(void **state)
 {

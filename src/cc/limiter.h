@@ -8,14 +8,14 @@
 
 #include <stdint.h>
 
-/* Nothing sent and nothing heard for this long: the flow is idle, and its timers stop. */
+/* After this long without a packet or an acknowledgement the flow is idle, and its timers stop. */
 #define CC_IDLE_NS UINT64_C(500000000)
 
 struct cc_limiter {
 	uint64_t line_bps;
 	uint64_t min_bps;
 	uint64_t window_bytes; /* at the line rate; 0: the widest, at any rate */
-	uint64_t active_ns;    /* when something was last sent or heard */
+	uint64_t active_ns;    /* when something was last sent or acknowledged */
 	uint64_t halved_ns;    /* when a loss last took a half; UINT64_MAX: never */
 	uint64_t halve_gap_ns; /* least time between two halves */
 };

@@ -3,8 +3,8 @@
  * For tests of this folder: one port of a switch, and hosts that send to it with all of the
  * contract: windows, pacing, RED marks at dequeue, CNPs, INT stacks, probes, timers. Data flows
  * without end, packets are of one size with an ACK each, nothing is lost, and all flows have the
- * same base RTT: what is sent at once reaches the queue at once, and what leaves it is acknowledged
- * the rest of the base RTT later. path_model.h is the smaller one, for windows alone.
+ * same base RTT: a packet reaches the queue as it is sent, and is acknowledged one base RTT after
+ * it leaves the queue. path_model.h is a smaller model, for windows alone.
  */
 #ifndef CC_LINK_MODEL_H
 #define CC_LINK_MODEL_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* No congestion control: the widest window, unpaced, whatever happens. */
+/* No congestion control: the widest window, unpaced, always. */
 #include "cc/common.h"
 
 static const struct cc_ops none_ops;

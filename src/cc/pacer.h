@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Keeps the pace that a control block sets: a packet may leave when the one before it has had its time at
- * the present rate, so that a change of rate moves a packet that waits already. Fractions of a nanosecond
- * are kept; a caller that comes in the nanosecond in which the packet is due is not late.
+ * the present rate, so a change of rate also moves a packet that already waits. Fractions of a nanosecond
+ * are kept; a call in the nanosecond in which the packet is due is not late.
  *
- * With slack a caller need not come for each packet: packets may leave slack_ns before their time, and
- * once none may any more, the next waits until half of the slack is there again. So a caller that wakes
- * up to half of the slack late keeps the rate, and what it sends at once is half of the slack's worth.
+ * With slack there need not be a call for each packet: packets may leave up to slack_ns before their
+ * time. Once the slack is used up, the next packet waits until half of it has come back. So a caller that
+ * wakes up to half of the slack late keeps the rate, and sends half of the slack's worth at once.
  */
 #ifndef CC_PACER_H
 #define CC_PACER_H
@@ -19,7 +19,7 @@
 /* All zeroes: nothing was sent yet. */
 struct pacer {
 	uint64_t last_ns;    /* when the last packet had its turn, */
-	uint32_t last_frac;  /* ... and so many 2^-32 ns */
+	uint32_t last_frac;  /* ... and its fraction, in 2^-32 ns */
 	uint32_t last_bytes; /* on the wire */
 	bool spent;          /* no packet could follow the last one at once */
 };

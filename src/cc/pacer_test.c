@@ -10,7 +10,7 @@
 
 #define G UINT64_C(1000000000)
 
-/* As whoever sends does it: each packet when it is due, by a clock of whole nanoseconds. */
+/* As a sender does it: each packet when it is due, by a clock of whole nanoseconds. */
 static uint64_t send(struct pacer *p, uint64_t rate_bps, uint32_t bytes, unsigned count)
 {
 	uint64_t now_ns = 1000;
@@ -67,7 +67,7 @@ static void a_new_rate_moves_the_packet_that_waits(void **state)
 	assert_int_equal(pacer_due_ns(&p, G / 10, 0), 1000 + 100000);
 }
 
-/* Else whoever had nothing to say would send a burst. */
+/* Otherwise a sender that was idle would send a burst. */
 static void silence_gives_no_credit(void **state)
 {
 	struct pacer p = {0};
@@ -77,7 +77,7 @@ static void silence_gives_no_credit(void **state)
 	assert_int_equal(pacer_due_ns(&p, G, 0), 510000);
 }
 
-/* Gaps are longer than the slack here: each packet spends it, and half of it is there for the next. */
+/* Gaps are longer than the slack here: each packet uses it up, and half of it is back for the next. */
 static void slack_does_not_add_up(void **state)
 {
 	struct pacer p = {0};

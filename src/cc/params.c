@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of parameters, and the parser that it steers. Defaults and bounds stand in the table as
- * text and are read by the same parser; the test holds the defaults against those that the
- * algorithms' files have in numbers.
+ * The table of parameters, and the parser that uses it. Defaults and bounds are text in the table
+ * and go through the same parser; the test compares the defaults with the numbers in the
+ * algorithms' files.
  */
 #include "cc/params.h"
 
@@ -290,7 +290,10 @@ struct decimal {
 	uint64_t scale;
 };
 
-/* Takes a decimal off the front. False: none, or more than 18 digits, which nothing needs. */
+/*
+ * Takes a decimal off the front. False: there is none, or it has more than 18 digits, which nothing
+ * needs.
+ */
 static bool take_decimal(struct text *t, struct decimal *d)
 {
 	unsigned int seen = 0;
@@ -313,7 +316,7 @@ static bool take_decimal(struct text *t, struct decimal *d)
 	return seen && !(point && d->scale == 1);
 }
 
-/* d x factor as a whole number that leaves CC_RELATIVE alone; false: it is none. */
+/* d x factor as a whole number below CC_RELATIVE; false: it is not one. */
 static bool exact(const struct decimal *d, uint64_t factor, uint64_t *value)
 {
 	unsigned __int128 wide = (unsigned __int128)d->digits * factor;
@@ -458,7 +461,7 @@ static bool parse(enum kind kind, const char *words, struct text t, uint64_t *va
 	return false;
 }
 
-/* Bounds hold for plain numbers; what is relative has sense in any size that parses. */
+/* Bounds hold for plain numbers; a relative value may have any size that parses. */
 static bool in_bounds(const struct cc_param_info *p, uint64_t value)
 {
 	uint64_t min, max;
@@ -502,7 +505,7 @@ static const struct cc_param_info *find(enum cc_algorithm algorithm, struct text
 			continue;
 		if (text_is(name, table[i].name) || (dot && text_is(name, dot + 1)))
 			return &table[i];
-		/* A variant goes by its own name as well. */
+		/* A variant of an algorithm may also use its own name. */
 		if (dot && name.len > own_len && !memcmp(name.at, own, own_len) &&
 		    text_is((struct text){name.at + own_len, name.len - own_len}, dot))
 			return &table[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The parameters of congestion control by name, as command lines and scenarios spell them. One
- * table holds all there is to know of a parameter, so that help, manuals and error messages say
- * what the parser does.
+ * table has every fact about a parameter, so help, manuals and error messages agree with the
+ * parser.
  *
  * A name is "hpcc.eta", or "eta" where the algorithm is hpcc; those of every algorithm ("window",
  * "loss", "rate_min") have no dot. Values are decimals with a unit, taken exactly:
@@ -31,14 +31,14 @@ struct cc_params {
 	enum cc_loss_policy loss;
 	uint64_t rate_min; /* relative.h; 0: the algorithm's own */
 	/*
-	 * Not NULL: an algorithm that has no row in the list; borrowed. `algorithm` is CC_NONE then. What it is to
-	 * know it finds around its config->params.
+	 * Not NULL: an algorithm that has no row in the list; borrowed. `algorithm` is then CC_NONE. The
+	 * algorithm's parameters lie around its config->params.
 	 */
 	const struct cc_kind *own;
-	bool rxshare;      /* the transport's, where its protocol can: receivers give out equal shares */
-	bool window;       /* +w: the window shrinks with the rate; nothing to those that set one */
+	bool rxshare;      /* for the transport: veRoCE receivers give out equal shares */
+	bool window;       /* +w: the window shrinks with the rate; window algorithms ignore it */
 	union {
-		uint8_t of_kind[1]; /* of whichever it is */
+		uint8_t of_kind[1]; /* the algorithm's own */
 #define CC_PARAMS(x) struct x##_params x;
 		CC_STATE_ROWS(CC_PARAMS)
 #undef CC_PARAMS
@@ -51,7 +51,7 @@ static inline const struct cc_kind *cc_params_kind(const struct cc_params *p)
 	return p->own ? p->own : cc_kind_of(p->algorithm);
 }
 
-/* Whether such blocks heed anything, marks among it: those of CC_NONE do not. */
+/* Whether such blocks react to anything, marks included; those of CC_NONE do not. */
 static inline bool cc_params_heed(const struct cc_params *p)
 {
 	return p->own || p->algorithm != CC_NONE;
@@ -89,11 +89,11 @@ int cc_params_set(struct cc_params *, const char *name, const char *value);
  */
 int cc_params_preset(struct cc_params *params, const char *name);
 
-/* What cc_params_set says no to, looked up the same way; NULL: no such parameter of this algorithm.
- */
+/* The row of the parameter by which cc_params_set() judges this name; NULL: this algorithm has no
+ * such parameter. */
 const struct cc_param_info *cc_param_find(enum cc_algorithm, const char *name);
 
-/* The least time between two CNPs of a flow that these want of a receiver; 0: one a marked packet. */
+/* The least time between two CNPs that a receiver sends for a flow; 0: one for each marked packet. */
 uint64_t cc_params_cnp_gap_ns(const struct cc_params *);
 
 const struct cc_param_info *cc_params_table(size_t *n);

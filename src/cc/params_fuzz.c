@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any text as names and values: a refusal changes nothing, and what is taken makes a block that
+ * Any text as names and values: a refusal changes nothing, and accepted values make a block that
  * works. The first byte chooses the algorithm, then words up to a space or NUL each: "name=value"
  * is set, any other is taken for a preset.
  */

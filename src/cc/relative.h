@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parameters that hang on the link: a rate may be a part of the line rate, a time a multiple of the
- * base RTT. The top bit of such a number says so. They become plain numbers when a block is made,
- * so one set of parameters serves links of every speed.
+ * Parameters that depend on the link: a rate may be a part of the line rate, a time a multiple of
+ * the base RTT. The top bit of such a number says so. They become plain numbers when a block is
+ * made, so one set of parameters serves links of every speed.
  */
 #ifndef CC_RELATIVE_H
 #define CC_RELATIVE_H

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One probe at a time: it is wanted when something was sent, and again with every answer, so that a
- * busy flow takes one sample a round trip and an idle one is silent. At one bottleneck all flows
- * measure the same RTT, and since the target falls with the rate, whoever has more gives more.
+ * One probe at a time: probe_wanted is set when something was sent, and again with every answer, so
+ * that a busy flow takes one sample a round trip and an idle one is silent. At one bottleneck all
+ * flows measure the same RTT, and since the target falls as the rate rises, a flow with more rate
+ * gives up more.
  *
- * A probe that is not back after max_delay is taken for one that came back after it, and again each
- * max_delay until it is given up. Otherwise flows that begin together build a queue faster than it
- * can tell them, since each probe takes longer than the one before.
+ * A probe that is not back after max_delay counts as one that came back then, and again each
+ * max_delay until it is given up. Otherwise flows that begin together would build a queue faster
+ * than the probes return, since each probe takes longer than the one before.
  *
- * The base RTT is the configured one, or else the least ever seen. A minimum over a second, which
- * such an algorithm would rather have, would take in the queue that the flows keep standing, and
- * with it the target would rise each second without end.
+ * The base RTT is the configured one, or else the least ever seen. A minimum over a second would
+ * include the queue that the flows keep standing, so the target would rise each second without end.
  */
 #include "cc/rttcc.h"
 
@@ -72,7 +72,7 @@ static void sample(struct cc *c, uint64_t rtt_ns)
 	rtt_ns = fx_min(rtt_ns, RTT_NS_MAX);
 	if (r->measured && (!r->base_rtt_ns || rtt_ns < r->base_rtt_ns))
 		r->base_rtt_ns = rtt_ns;
-	/* whole nanoseconds would be felt in the cuts */
+	/* whole nanoseconds would make the cuts inexact */
 	rtt_q8 = rtt_ns << 8;
 	target_q8 = rttcc_target(r->base_rtt_ns << 8, p->alpha_q32, r->share_q32);
 	if (r->nak || rtt_ns >= p->max_delay_ns) {
@@ -98,7 +98,7 @@ static void on_sent(struct cc *c, uint64_t now_ns, uint64_t seq, uint32_t bytes)
 	struct cc_rttcc *r = &c->rttcc;
 
 	if (cc_limiter_is_idle(&r->limiter, now_ns)) {
-		/* What is known is worth nothing by now; a new flow would begin like this. */
+		/* The state is too old to be of use; begin as a new flow would. */
 		r->good = 0;
 		r->nak = r->cnp = r->congested = false;
 		set_share(c, Q32_ONE);
@@ -137,7 +137,7 @@ static void on_probe(struct cc *c, uint64_t now_ns)
 	r->sent = false;
 }
 
-/* Ask for the next if there was traffic to ask for. */
+/* Asks for the next probe if there was traffic since the last one. */
 static void landed(struct cc *c)
 {
 	c->rttcc.flying = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion control by the round trips of probes, in the shape of NVIDIA's ZTR-RTTCC. How that one
- * computes is not public; what is here is ours: a target that grows as the rate falls, so that many
- * flows agree on one queue and on even shares, and AIMD around it.
+ * Congestion control by the round trips of probes, in the shape of NVIDIA's ZTR-RTTCC. NVIDIA's
+ * rules are not public; these are ours: a target that grows as the rate falls, so that many flows
+ * agree on one queue and on even shares, and AIMD around it.
  */
 #ifndef CC_RTTCC_H
 #define CC_RTTCC_H
@@ -39,7 +39,7 @@ struct cc_rttcc {
 	uint64_t ai_q32;      /* of the line rate */
 	uint64_t hai_q32;     /* likewise */
 	uint64_t base_rtt_ns; /* configured, or the least seen; 0: none yet */
-	uint64_t give_up_ns;  /* on the probe that is flying */
+	uint64_t give_up_ns;  /* of the probe under way */
 	uint64_t round_end;   /* snd_nxt at the last sample, without probes */
 	uint32_t good;        /* samples in a row */
 	uint8_t silent;       /* probes in a row without an answer */
@@ -54,7 +54,7 @@ struct cc_rttcc {
 void rttcc_init(struct cc *, const struct cc_config *, const struct rttcc_params *,
 		uint64_t now_ns);
 
-/* The RTT to be at, at this share of the line; in the unit of the base. */
+/* The target RTT at this share of the line, in the unit of the base. */
 uint64_t rttcc_target(uint64_t base_rtt, uint64_t alpha_q32, uint64_t share_q32);
 
 #endif

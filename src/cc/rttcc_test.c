@@ -35,7 +35,7 @@ static double root(double x)
 	return r;
 }
 
-/* At R = 1/n the queue that is aimed at is base x alpha x sqrt(n). */
+/* At R = 1/n the target queue is base x alpha x sqrt(n). */
 static void the_target_grows_with_the_root_of_the_flows(void **state)
 {
 	for (unsigned int n = 1; n <= 1 << 14; n *= 2) {
@@ -59,7 +59,7 @@ static void follows_a_model_of_real_numbers(void **state)
 	prng_init(&prng, 4);
 	cc_init(&c, CC_RTTCC, &k, 0);
 	for (int i = 0; i < 50000; i++) {
-		/* long calms, for hyper increase; queues about the target; catastrophes */
+		/* long calms, for hyper increase; queues about the target; extremes */
 		bool calm = (i / 30) % 2, cnp = !prng_below(&prng, 50),
 		     nak = !prng_below(&prng, 90);
 		uint64_t rtt = 12000 + prng_below(&prng, calm ? 1200 : i % 17 ? 8000 : 200000);
@@ -110,7 +110,7 @@ static void probes_follow_the_traffic_one_at_a_time(void **state)
 	assert_true(c.probe_wanted);
 	cc_on_probe(&c, 15000);
 	cc_on_sent(&c, 16000, 2000, 1000);
-	assert_false(c.probe_wanted); /* one is flying */
+	assert_false(c.probe_wanted); /* one is under way */
 	cc_on_rtt(&c, 27000, 12000);
 	assert_true(c.probe_wanted);
 }
@@ -285,8 +285,8 @@ static void two_flows_share_within_five_milliseconds(void **state)
 }
 
 /*
- * Flows that all begin at line rate overwhelm a port before the first probe is back, so the many
- * are for the window; and hyper increase, 1 % of the line for each of them, overshoots without it.
+ * Many flows that all begin at line rate overwhelm a port before the first probe is back, so they
+ * have a window here; and without one hyper increase, 1 % of the line for each of them, overshoots.
  */
 static void many_flows_fill_the_port_with_a_window(void **state)
 {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Swift, after section 3 of the paper (Kumar et al., SIGCOMM 2020), in bytes instead of packets.
- * Delay below target adds a packet a round trip, delay above it takes a share, and nothing takes a
- * share twice within a round trip. What is not in the paper is said to be ours where it is done:
+ * Delay below target adds a packet a round trip, delay above it takes a share, and no share is
+ * taken twice within a round trip. Comments mark with "ours" what is not in the paper:
  *
  *   - the base RTT may be measured, as the least fabric delay of the last seconds. Because a Swift
  *     flow keeps a queue standing for as long as it lives, a plain windowed minimum would take that
- *     queue for the base, aim above it, and so on without end. So before a measured base may rise
- * by much the window shrinks for two round trips until its own queue is gone, and what is then seen
- *     is believed. Buckets end at whole multiples of the clock, so that the flows of one host drain
+ *     queue for the base, aim above it, and so on without end. So before a measured base rises
+ * by much, the window shrinks for two round trips until its own queue is gone, and the delay seen
+ * then is the new base. Buckets end at whole multiples of the clock, so that the flows of one host
+ * drain
  *     together and see the path without each other's queues (BBR's ProbeRTT has the same purpose);
  *   - the window begins by doubling, and grows by a share of itself where delay stays low, because
  * a path of 10 ms at 4 Gbit/s takes minutes to fill at a packet a round trip;
- *   - CE marks and CNPs are heard, by the fabric's window alone;
- *   - the window grows only while it is made use of.
+ *   - CE marks and CNPs count, for the fabric's window alone;
+ *   - the window grows only while it is used.
  *
  * Invariant: both windows are between the bounds, cwnd_bytes is the smaller (smaller still while
- * draining). They grow apart, but a cut starts from the one in use, so that the one that did not
- * matter bites at once when it comes to matter.
+ * draining). They grow apart, but a cut starts from the one in use, so that the other takes effect
+ * at once when it becomes the smaller.
  */
 #include "cc/swift.h"
 
@@ -71,7 +72,7 @@ uint64_t swift_flow_scaling(const struct swift_params *p, uint64_t range_ns, uin
 			    range_ns, cwnd_q32);
 }
 
-/* The fabric delay to be at. */
+/* The target fabric delay. */
 static uint64_t fabric_target_ns(const struct cc *c, uint8_t hops)
 {
 	const struct cc_swift *s = &c->swift;
@@ -79,7 +80,7 @@ static uint64_t fabric_target_ns(const struct cc *c, uint8_t hops)
 	uint64_t base, range;
 
 	if (s->target_ns) {
-		/* Ours: the caller knows what queue it wants; scaling may double that. */
+		/* Ours: the caller has chosen a queue; scaling may double it. */
 		base = fx_add(s->base_rtt_ns, s->target_ns);
 		range = s->target_ns;
 	} else {
@@ -105,13 +106,13 @@ static void publish(struct cc *c)
 	c->cwnd_bytes = cwnd_q16 >> 16;
 	if (s->drain_rounds)
 		c->cwnd_bytes = fx_min(c->cwnd_bytes, s->drain_bytes);
-	s->round_cwnd = fx_min(s->round_cwnd, c->cwnd_bytes); /* no more can be made use of */
+	s->round_cwnd = fx_min(s->round_cwnd, c->cwnd_bytes); /* more would be of no use */
 	c->rate_bps = CC_UNPACED;
 	if (s->rtt_ns && c->cwnd_bytes < c->mtu_bytes)
 		c->rate_bps = fx_max(fx_muldiv(cwnd_q16, UINT64_C(8000000000), s->rtt_ns) >> 16, 1);
 }
 
-/* The end of all exuberance. */
+/* Ends doubling and the growth by shares. */
 static void disturb(struct swift_window *w)
 {
 	w->doubling = false;
@@ -171,7 +172,7 @@ static void start_draining(struct cc *c, uint64_t delay_ns)
 	s->drain_end = s->snd_nxt;
 }
 
-/* Ours: the least delay of this bucket and the last stands for the base RTT. */
+/* Ours: the least delay of this bucket and the last is taken for the base RTT. */
 static void measure_base(struct cc *c, uint64_t now_ns, uint64_t delay_ns)
 {
 	struct cc_swift *s = &c->swift;
@@ -180,7 +181,10 @@ static void measure_base(struct cc *c, uint64_t now_ns, uint64_t delay_ns)
 	uint64_t least;
 
 	if (bucket != s->bucket) {
-		/* Silence is no news: what was known before it lives one bucket longer. */
+		/*
+		 * Silence says nothing about the path: the value from before it lives one bucket
+		 * longer.
+		 */
 		s->bucket_ns[1] = bucket == s->bucket + 1 ? s->bucket_ns[0] : s->base_rtt_ns;
 		if (!s->bucket_ns[1])
 			s->bucket_ns[1] = UINT64_MAX;
@@ -190,7 +194,7 @@ static void measure_base(struct cc *c, uint64_t now_ns, uint64_t delay_ns)
 		if (!fresh && !s->drain_rounds &&
 		    fx_sub(least, s->base_rtt_ns) >
 			    fx_sub(fabric_target_ns(c, 0), s->base_rtt_ns) / 8) {
-			/* What was seen with the queue standing is forgotten. */
+			/* Forgets the delays that were seen while the queue was standing. */
 			s->bucket_ns[1] = UINT64_MAX;
 			start_draining(c, delay_ns);
 		}
@@ -204,8 +208,8 @@ static void measure_base(struct cc *c, uint64_t now_ns, uint64_t delay_ns)
 }
 
 /*
- * A delay decides what becomes of the bytes that were acknowledged up to it: all that wait for one
- * are for growth, a window at most. Hosts that tell nothing are taken to be quick.
+ * A delay decides whether the window grows for the bytes that were acknowledged up to it, a window
+ * of them at most. Hosts that report no delay are taken to be quick.
  */
 static void sample(struct cc *c, uint64_t now_ns, uint64_t rtt_ns, uint64_t host_ns, uint8_t hops)
 {
@@ -213,7 +217,7 @@ static void sample(struct cc *c, uint64_t now_ns, uint64_t rtt_ns, uint64_t host
 	uint64_t delay_ns, target_ns, bytes = 0;
 
 	if (host_ns >= rtt_ns)
-		host_ns = 0; /* cannot be: not believed at all */
+		host_ns = 0; /* impossible: ignored */
 	delay_ns = rtt_ns - host_ns;
 	s->rtt_ns = rtt_ns;
 	if (s->base_measured)

@@ -28,12 +28,12 @@ struct swift_params {
 	uint64_t fs_max_q32;    /* packets at which it adds nothing; > fs_min_q32 */
 	uint32_t retx_reset;    /* RTOs in a row after which the window falls to its minimum */
 
-	/* Ours: what a software NIC on a network it knows nothing of needs. */
+	/* Ours: what a software NIC needs on a network of which it knows nothing. */
 	uint64_t host_target_ns; /* of the hosts' window, or half of the base RTT if more */
 	bool doubling;           /* begin with a window that doubles a round trip */
 	uint32_t hyper_rounds;   /* calm rounds until the increase becomes a share; 0: never */
 	uint32_t hyper_shift;    /* ... of 2^-hyper_shift of the window a round trip */
-	uint64_t cnp_mdf_q32;    /* what a CNP, which tells no share of marks, takes */
+	uint64_t cnp_mdf_q32;    /* what a CNP takes, as it reports no share of marks */
 	uint64_t rtt_unknown_ns; /* least time between two cuts before the first RTT is known */
 	uint64_t base_bucket_ns; /* a measured base RTT is the least of this and the last */
 };
@@ -58,7 +58,7 @@ struct cc_swift {
 	uint64_t bucket_ns[2]; /* least fabric delay, this and last; UINT64_MAX: none */
 	uint32_t bucket;       /* number of the current one */
 	bool base_measured;
-	bool used; /* the last round made use of the window */
+	bool used; /* the last round used the window */
 	bool round_open;
 	uint8_t drain_rounds; /* left; 0: not draining */
 	uint8_t timeouts;
@@ -68,7 +68,7 @@ struct cc_swift {
 	uint64_t acked_bytes;   /* in this round */
 	uint64_t marked_bytes;  /* likewise */
 	uint64_t round_cwnd;    /* cwnd_bytes when the round began */
-	uint64_t pending_bytes; /* acknowledged, but no delay told yet whether to grow for them */
+	uint64_t pending_bytes; /* acknowledged, with no delay yet that decides about growth */
 	uint64_t drain_end;     /* snd_nxt when this round of draining began */
 	uint64_t drain_bytes;   /* the window while draining */
 	uint64_t fs_isqrt_max_q26;  /* 1/sqrt(fs_max) */

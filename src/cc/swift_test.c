@@ -194,7 +194,7 @@ static void above_target_takes_a_share_once_a_round_trip(void **state)
 
 	start(&f, &config, &p);
 	f.now_ns = SEC;
-	round_trip(&f, 50 * US, 0); /* 100 packets that all say so */
+	round_trip(&f, 50 * US, 0); /* 100 packets, all over target */
 	assert_close((double)f.c.cwnd_bytes, 100 * MTU * (1 - .8 * 25 / 50));
 	start(&f, &config, &p);
 	f.now_ns = SEC;
@@ -238,7 +238,7 @@ static void host_delay_has_a_window_of_its_own(void **state)
 	cc_on_ack(&f.c, SEC, &ack); /* 20 us in the fabric: no cut there */
 	assert_int_equal(f.c.swift.fabric.last_cut_ns, UINT64_MAX);
 	assert_int_equal(f.c.cwnd_bytes, 50 * MTU);
-	ack.remote_ns = UINT64_MAX; /* more than there was: a lie, not heard */
+	ack.remote_ns = UINT64_MAX; /* more than there was: impossible, ignored */
 	ack.rtt_ns = 20 * US;
 	cc_on_ack(&f.c, 2 * SEC, &ack);
 	assert_true(f.c.cwnd_bytes >= 50 * MTU);
@@ -433,7 +433,7 @@ static void measured_base_follows_a_longer_path(void **state)
 	for (int i = 0; i < 300; i++)
 		round_trip(&f, 20 * MS, 0);
 	assert_int_equal(f.c.swift.base_rtt_ns, 20 * MS);
-	f.now_ns += 3600 * SEC; /* silence is no news, and the first queue after it no base */
+	f.now_ns += 3600 * SEC; /* silence changes nothing; the queue after it is no base */
 	round_trip(&f, 25 * MS, 0);
 	assert_int_equal(f.c.swift.base_rtt_ns, 20 * MS);
 }
@@ -496,7 +496,7 @@ static double measure(int n, uint64_t until_ns, double *evenness)
 	return (double)sum * 8e9 / (double)(until_ns - from_ns);
 }
 
-/* Nothing is known about the path: 10 ms, 4 Gbit/s, from 64 KiB, and once more after a loss. */
+/* A path of which nothing is known: 10 ms, 4 Gbit/s, from 64 KiB, and once more after a loss. */
 static void fills_a_long_fat_path_within_a_second(void **state)
 {
 	struct cc_config k = {.mtu_bytes = MTU, .cwnd_bytes_start = 64 << 10, .target_ns = MS};
@@ -515,7 +515,7 @@ static void fills_a_long_fat_path_within_a_second(void **state)
 	assert_true(path.queue_ns_max < 2 * MS);
 }
 
-/* The queue that flows keep standing must not become the base that they aim above. */
+/* The queue that flows keep standing must not become their base RTT. */
 static void measured_base_does_not_creep(void **state)
 {
 	struct cc_config k = {.mtu_bytes = 1500, .target_ns = 5 * MS};

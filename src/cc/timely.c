@@ -2,7 +2,7 @@
 /*
  * TIMELY, Algorithm 1 of the paper, and the patched form of "ECN or Delay" (CoNEXT 2016, Algorithm
  * 2), which replaces the middle range: between additive increase and a decrease towards T_low it
- * turns smoothly with the gradient.
+ * changes smoothly with the gradient.
  *
  * A base RTT that is not configured is the least round trip seen. There is no timer, so a flow that
  * was idle begins anew at the line rate with its next packet.
@@ -58,7 +58,7 @@ static uint64_t lower(uint64_t rate_bps, uint64_t beta_q32, uint64_t by_q32)
 	return rate_bps - q32_mul(rate_bps, fx_min(share_q32, Q32_ONE));
 }
 
-/* w of the patched form: how much of a decrease this gradient is. */
+/* w of the patched form: the share of a decrease that this gradient causes. */
 static uint64_t weight_q32(int64_t grad_q32)
 {
 	int64_t w = 2 * grad_q32 + (int64_t)(Q32_ONE / 2);
@@ -165,9 +165,9 @@ static void on_loss(struct cc *c, uint64_t now_ns, enum cc_loss loss)
 		return;
 	case CC_LOSS_IS_ITS_OWN:
 		if (loss != CC_LOSS_RTO)
-			return; /* the paper has none */
+			return; /* ours; the paper has none */
 		break;
-	case CC_LOSS_IS_CNP: /* is nothing to TIMELY */
+	case CC_LOSS_IS_CNP: /* TIMELY ignores it */
 	case CC_LOSS_IS_HALF:
 		if (!cc_limiter_may_halve(&t->limiter, now_ns))
 			return;

@@ -47,7 +47,7 @@ struct cc_timely {
 	struct cc_limiter limiter;
 	uint64_t rate_ai_bps;
 	uint64_t base_rtt_ns; /* configured, or the least seen; 0: none yet */
-	uint64_t prev_ns;     /* the last sample's round trip; 0: none yet */
+	uint64_t prev_ns;     /* the last sample's round trip; 0: none */
 	int64_t diff_q16;     /* running difference of round trips, 1/65536 ns */
 	uint64_t sample_ns;   /* when the last sample was taken */
 	uint64_t round_end;   /* snd_nxt at that time */

@@ -16,7 +16,7 @@
 #define US   UINT64_C(1000)
 #define MS   UINT64_C(1000000)
 
-/* The paper's numbers at 10 Gbit/s, a sample at a time. */
+/* The paper's numbers at 10 Gbit/s, one sample at a time. */
 static struct cc_params worked(enum cc_algorithm algorithm)
 {
 	struct cc_params p;
@@ -58,7 +58,7 @@ static void samples_worked_out_by_hand(void **state)
 
 	k.params = &p;
 	cc_init(&c, CC_TIMELY, &k, 0);
-	cc_on_rtt(&c, 0, 60 * US); /* the first says nothing */
+	cc_on_rtt(&c, 0, 60 * US); /* the first sample has no gradient */
 	assert_int_equal(c.rate_bps, 10 * GBPS);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		cc_on_rtt(&c, (i + 1) * 300 * US, rows[i].us * US);
@@ -242,8 +242,8 @@ static void run(enum cc_algorithm a, unsigned int flows, bool window, double *us
 }
 
 /*
- * The running gradient of many slow flows is older than the queue that it tells of, so that they
- * rise and fall together: without a window the port is idle for a part of the time.
+ * The running gradient of many slow flows is older than the present queue, so they rise and fall
+ * together: without a window the port is idle for a part of the time.
  */
 static void a_port_is_filled_by_few_flows_or_with_a_window(void **state)
 {

@@ -13,7 +13,8 @@
  *     +-+-+-+---------+-----------------------------------------------+
  *
  * F and B (FECN, BECN) are those of RoCEv2 and of IBTA 1.3; older texts call the byte reserved.
- * R and T are those of veRoCE 2. RoCEv2 knows them as reserved: it sends 0 and never asks for them.
+ * R and T are those of veRoCE 2. In RoCEv2 they are reserved: it sends 0 and ignores them on
+ * receipt.
  */
 #ifndef WIRE_BTH_H
 #define WIRE_BTH_H

@@ -22,7 +22,7 @@
  *  28 |                    own nonce                                  |
  *     +---------------------------------------------------------------+
  *
- * State and own nonce are what CAPS_SEAL needs.
+ * State and own nonce serve CAPS_SEAL.
  */
 #ifndef WIRE_CAPSETH_H
 #define WIRE_CAPSETH_H
@@ -38,14 +38,14 @@ enum caps_flags {
 	CAPS_TS = 2,         /* BTH.T and its headers */
 	CAPS_PMTU8192 = 4,
 	CAPS_TRIM = 8,     /* switches cut payloads instead of dropping packets (veRoCE 8) */
-	CAPS_RXSHARE = 16, /* acknowledgements tell the share of the receive window */
+	CAPS_RXSHARE = 16, /* acknowledgements carry a share of the receiver's line */
 	CAPS_SACK_ANY = 32, /* a SACK is information and does not say that a packet is lost */
 	CAPS_RETH_MESSAGE = 64, /* packets of a WRITE carry the RETH of their message: VA + PO x PMTU (our choice) */
 	CAPS_SEAL = 128 /* the ICRC of what is sent to an end is XORed with the nonce of that end (our choice) */
 };
 
 enum caps_state {
-	CAPS_SEALS = 1 /* whatever the sender of this header sends from now on, but CAPS, is sealed */
+	CAPS_SEALS = 1 /* all that this sender sends from now on, except CAPS, is sealed */
 };
 
 struct capseth {
@@ -59,8 +59,8 @@ struct capseth {
 	uint32_t rx_window_q; /* 24 bits; packets the sender of this header can record, requests */
 	uint32_t rx_window_r; /* 24 bits; the same for responses */
 	uint32_t source_qpn;  /* 24 bits */
-	uint32_t nonce;       /* of who asks; echoed by the response */
-	uint32_t own_nonce;   /* of a response's sender; 0 in requests, which have it already */
+	uint32_t nonce;       /* the requester's; the response echoes it */
+	uint32_t own_nonce;   /* the responder's; 0 in requests */
 	uint16_t t_hint;      /* the out-of-order threshold expected (veRoCE 5.4) */
 	uint16_t ack_timer_us;
 };

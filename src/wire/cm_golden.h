@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connection management messages as Linux 6.12 sends them: captured between two machines with its soft RoCE driver,
- * 10.99.0.2 and 10.99.0.3, that ran rping (REQ to DREP), rping to a port where nobody listens (REJ), udaddy (SIDR_REQ,
- * SIDR_REP) and udaddy to nobody (the refusal). Whole MADs; what follows the last byte given is zero.
+ * 10.99.0.2 and 10.99.0.3, that ran rping (REQ to DREP), rping to a port without a listener (REJ), udaddy (SIDR_REQ,
+ * SIDR_REP) and udaddy to a port without a listener (the refusal). These are whole MADs; all bytes after the last one
+ * given are zero.
  */
 #ifndef WIRE_CM_GOLDEN_H
 #define WIRE_CM_GOLDEN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the connection management messages have in common: their place among MADs, and the header that the IP
- * addressing annex puts first into the private data of those that open a conversation (IBTA A11.2, A11.3).
+ * addressing annex puts first into the private data of REQ and SIDR_REQ (IBTA A11.2, A11.3).
  *
  *   0 major version:4 | minor version:4 | IP version:4 | reserved:4 | source port:16
  *   4 source address (16 bytes; an IPv4 one is the last four, behind zeros)

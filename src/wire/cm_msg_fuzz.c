@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any 256 bytes go through the codec that their attribute names, and back: what comes out differs from what went in
- * by reserved bits alone, and once those are gone by nothing. That every field has a place of its own shows here: one
- * that covered another would spoil it.
+ * Any 256 bytes go through the codec that their attribute names, and back. What comes out differs from what went in
+ * by reserved bits alone; a second pass changes nothing. So every field has a place of its own: one that overlapped
+ * another would spoil it.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void must(int claim)
 		abort();
 }
 
-/* Of each message the bytes with reserved bits, and which bits they are. */
+/* The bytes of each message that have reserved bits, and which bits these are. */
 struct reserved {
 	uint16_t attribute;
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MRA, which asks for patience (IBTA 12.6.6), and REJ, which refuses (IBTA 12.6.7). Offsets are from the byte behind
- * the MAD header; a row is four bytes, the first bit is the highest.
+ * MRA, which asks for more time (IBTA 12.6.6), and REJ, which refuses (IBTA 12.6.7). Offsets are from the byte
+ * behind the MAD header; a row is four bytes, the first bit is the highest.
  *
  *      MRA                                            REJ
  *   0 local communication id                       0 local communication id
@@ -21,7 +21,7 @@ enum { CM_MRA_DATA_LEN = 222, CM_REJ_DATA_LEN = 148, CM_REJ_INFO_LEN = 72 };
 /* Which message is answered. MRA has 2 for LAP, REJ for any other. */
 enum cm_answered { CM_ANSWERED_REQ = 0, CM_ANSWERED_REP = 1, CM_ANSWERED_OTHER = 2 };
 
-/* IBTA 12.6.7.2, those that this project sends or tells apart. */
+/* IBTA 12.6.7.2: the reasons that this project sends or distinguishes. */
 enum cm_rej_reason {
 	CM_REJ_TIMEOUT = 4,
 	CM_REJ_UNSUPPORTED = 5,
@@ -45,10 +45,10 @@ struct cm_mra {
 };
 
 struct cm_rej {
-	uint32_t local_comm_id; /* 0: its sender had none yet, or has forgotten it */
+	uint32_t local_comm_id; /* 0: the sender has none, or none any more */
 	uint32_t remote_comm_id;
 	uint8_t answered; /* 2 bits, enum cm_answered */
-	uint8_t info_len; /* 7 bits: bytes of `info` that mean something, which a peer may overstate */
+	uint8_t info_len; /* 7 bits: bytes used of `info`; a peer may overstate it */
 	uint16_t reason;
 	uint8_t info[CM_REJ_INFO_LEN];
 	uint8_t private_data[CM_REJ_DATA_LEN];

@@ -80,7 +80,10 @@ struct cm_req {
 	uint8_t private_data[CM_REQ_DATA_LEN];
 };
 
-/* Of MAD_DATA_LEN bytes. On decode reserved bits are ignored; on encode they are 0, and so is what a field has no room for. */
+/*
+ * Of MAD_DATA_LEN bytes. On decode reserved bits are ignored; on encode they are 0, and bits beyond
+ * a field's width are dropped.
+ */
 void cm_req_decode(struct cm_req *, const uint8_t *);
 void cm_req_encode(uint8_t *, const struct cm_req *);
 

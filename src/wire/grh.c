@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The GRH codec, and the GRH that a UD receiver is shown where the wire had an IP header instead.
- */
+/* The GRH codec, and the GRH that a UD receiver gets in place of the IP header that was on the
+ * wire. */
 #include "wire/grh.h"
 
 #include <assert.h>

@@ -23,7 +23,7 @@
 enum {
 	GRH_LEN = 40,
 	GRH_IPVER = 6,
-	GRH_NEXTHDR_IBA = 0x1b /* what follows in RoCEv1 and InfiniBand is a BTH */
+	GRH_NEXTHDR_IBA = 0x1b /* the next header is a BTH (RoCEv1, InfiniBand) */
 };
 
 struct grh {
@@ -36,15 +36,14 @@ struct grh {
 	uint8_t dgid[16];
 };
 
-/* IPVer is not kept: the caller that may meet something other than 6 looks at the high nibble
- * first. */
+/* IPVer is not kept: a caller that may get something other than 6 checks the high nibble first. */
 void grh_decode(struct grh *h, const uint8_t *p);
 void grh_encode(uint8_t *p, const struct grh *h);
 
 /*
  * The 40 bytes that a UD receiver finds ahead of the payload for a RoCEv2 packet (Annex A17.4.5.1):
  * the IPv6 header, or 20 bytes of 0 and the IPv4 header. udp_payload_len counts BTH .. ICRC. The
- * IPv4 identification is not known and stands as 0, under a header checksum that fits.
+ * IPv4 identification is not known; it is 0, and the header checksum fits that.
  */
 void grh_from_flow(uint8_t out[GRH_LEN], const struct flow *f, uint32_t udp_payload_len);
 

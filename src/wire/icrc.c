@@ -5,18 +5,18 @@
  * A CRC register holds a polynomial over GF(2) modulo P, bit 31 being the coefficient of x^0.
  * Feeding a zero byte multiplies it by x^8, and the register is linear in the message. So let D be
  * the difference between the ICRC received and the one computed with some identification: if the
- * packet is intact, D = d * x^(8n), where d is a register with what that identification is wrong
- * by, two bytes, in its low 16 bits and n counts the bytes from the identification to the ICRC.
- * Multiplying D by x^(-8n) brings d back: where its high 16 bits are 0, the low ones lead to the
- * only identification that explains the ICRC; where they are not, none does. n depends on the
- * length alone, and multiplication by a constant is eight table look-ups, one a nibble; icrc_ctx
- * keeps those tables for the lengths last seen.
+ * packet is intact, D = d * x^(8n), where the low 16 bits of the register d are the error of that
+ * identification, and n counts the bytes from the identification to the ICRC. Multiplying D by
+ * x^(-8n) gives d: if its high 16 bits are 0, the low ones lead to the only identification that
+ * explains the ICRC; otherwise none does. n depends on the length alone, and multiplication by a
+ * constant is eight table look-ups, one a nibble; icrc_ctx keeps those tables for the lengths last
+ * seen.
  *
- * For the same reason only the packet's own bytes are fed each time, in one piece. What the
- * register holds behind IP and UDP headers depends on flow and length, and is kept too; an
- * identification changes it by a sum of constants, one a bit. And a byte of the BTH that counts as
- * ones, where it is not, is a difference that can be put into the register before the BTH as well,
- * if it is divided by x^(8k), k being the bytes from there to it.
+ * For the same reason only the packet's own bytes are fed each time, in one piece. The register's
+ * value behind IP and UDP headers depends on flow and length, and is kept too; an identification
+ * changes it by a sum of constants, one for each bit. One byte of the BTH counts as ones though it
+ * is not. The difference can be added to the register before the BTH, divided by x^(8k), where k
+ * counts the bytes from there to that byte.
  */
 #include "wire/icrc.h"
 
@@ -179,7 +179,10 @@ void icrc_seal_one_of_many(struct icrc_ctx *ctx, struct pkt *pkt, uint32_t secre
 	seal(ctx_start(ctx, pkt->flow, pkt->len), pkt, secret);
 }
 
-/* What the identification is wrong by; over 16 bits: that is not it. */
+/*
+ * The error of the identification; if it has more than 16 bits, no identification explains the
+ * ICRC.
+ */
 static uint32_t unwind(struct icrc_ctx *ctx, uint32_t len, uint32_t diff)
 {
 	const struct icrc_unwind *u = ctx_unwind(ctx, len);

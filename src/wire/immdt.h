@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Immediate Data (IBTA 9.3): 4 bytes handed to the consumer of the peer.
+ * Immediate Data (IBTA 9.3): 4 bytes that the peer's consumer gets with its completion.
  *
  *      0                   1                   2                   3
  *      0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

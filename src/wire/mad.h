@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Management datagrams: the header that all have (IBTA 13.4.3). A MAD is 256 bytes, always.
+ * The header of all management datagrams (IBTA 13.4.3). A MAD always has 256 bytes.
  *
  *      0                   1                   2                   3
  *      0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -34,7 +34,7 @@ enum {
 	MAD_METHOD_SEND = 0x03 /* with R, the highest bit of its byte */
 };
 
-/* Where they go: the general services interface of a port (IBTA 3.9.4, 10.2.5). */
+/* Their destination: the general services interface of a port (IBTA 3.9.4, 10.2.5). */
 #define GSI_QPN  1u
 #define GSI_QKEY 0x80010000u
 

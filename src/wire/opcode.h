@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a BTH opcode says: the service, the headers that follow, and the packet's role in its
+ * What a BTH opcode means: the service, the headers that follow, and the packet's role in its
  * message (IBTA 9.2 and 9.4; CNP: Annex A17.9.3). The facts live in one table for each protocol:
  * RoCEv2's in opcode.c, veRoCE's in veroce.c. They share the numbers, but not which of them exist
  * and what follows the BTH.
@@ -36,7 +36,7 @@ enum opcode {
 	OP_RC_FETCH_ADD = 0x14,
 	OP_RC_SEND_LAST_INV = 0x16,
 	OP_RC_SEND_ONLY_INV = 0x17,
-	OP_RC_SACK = 0x18,     /* veRoCE 3, as all that says so below */
+	OP_RC_SACK = 0x18,     /* veRoCE 3, like all marked so below */
 	OP_RC_ACK_RSP = 0x19,  /* veRoCE: an acknowledgement of responses */
 	OP_RC_SACK_RSP = 0x1e, /* veRoCE */
 
@@ -102,7 +102,7 @@ enum {
 	F_WRITE = 1 << 3,
 	F_READ = 1 << 4,   /* the request and the responses */
 	F_ATOMIC = 1 << 5, /* the requests and the response */
-	F_ACK = 1 << 6,    /* acknowledges and does nothing else */
+	F_ACK = 1 << 6,    /* acknowledges and nothing else */
 	F_FIRST = 1 << 7, /* services 0..3: exactly one of FIRST, MIDDLE, LAST, ONLY; others none */
 	F_MIDDLE = 1 << 8,
 	F_LAST = 1 << 9,

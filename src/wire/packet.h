@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The length judge: the one place that decides whether the bytes of a packet are enough for what
- * its opcode promises. After it no decoder can fail.
+ * The length judge: the one place that decides whether a packet has the bytes that its opcode
+ * prescribes. After it no decoder can fail.
  *
  *     data                                                      data + len
  *     | BTH | extended headers | payload | 0..3 pad | ICRC (4 bytes) |

@@ -18,7 +18,7 @@
 
 enum {
 	POETH_LEN = 4,
-	POETH_NO_INFO = 0xffffff /* in acknowledgements alone: the sender does not say */
+	POETH_NO_INFO = 0xffffff /* not known; in acknowledgements only */
 };
 
 struct poeth {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers of RoCEv2 (IBTA Annex A17) and path MTU codes that belong to no one header. */
+/* Numbers of RoCEv2 (IBTA Annex A17) and path MTU codes, which belong to no single header. */
 #ifndef WIRE_ROCEV2_H
 #define WIRE_ROCEV2_H
 

@@ -24,7 +24,7 @@
 enum { SACKETH_LEN = 20, SACKETH_BITS = 128 };
 
 struct sacketh {
-	uint8_t valid_len;  /* bits that say something, 1..SACKETH_BITS; beyond is unknown */
+	uint8_t valid_len;  /* valid bits, 1..SACKETH_BITS; the others are unknown */
 	uint32_t start_psn; /* 24 bits */
 	uint64_t bits[2];   /* [0] is bits 0..63, [1] bits 64..127; 1: received */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Time stamp echo header (veRoCE 13.2), directly behind the BTH of an acknowledgement that has the
- * bit T. The counts are of the path that the echoed packet took, and never start again. The last word is
- * there where RXSHARE was agreed, which no bit tells: the packet's length does (wire/veroce.c).
+ * bit T. The counts are of the path that the echoed packet took, and are never reset. The last word is
+ * present if RXSHARE was agreed. No bit shows it; the packet's length does (wire/veroce.c).
  *
  *      0                   1                   2                   3
  *      0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -39,11 +39,11 @@ struct tseeth {
 	uint8_t dups;      /* duplicates among them, modulo 256 */
 	uint32_t path_ce;  /* 24 bits; packets that carried a congestion mark */
 	/*
-	 * What the QP may send, at most, headers and frames included; 0: as much as it likes. (A rate and no
-	 * window: docs/veroce.md.)
+	 * The highest rate at which the QP may send, headers and frames included; 0: any. (Why a rate and
+	 * not a window: docs/veroce.md.)
 	 */
 	uint32_t share_kbps;
-	bool has_share; /* not in the bytes: whether the last word is there */
+	bool has_share; /* not in the bytes: whether the last word is present */
 };
 
 static inline uint32_t tseeth_len(const struct tseeth *h)
@@ -51,7 +51,7 @@ static inline uint32_t tseeth_len(const struct tseeth *h)
 	return TSEETH_LEN + (h->has_share ? TSEETH_SHARE_LEN : 0);
 }
 
-/* Of tseeth_len() bytes: has_share is set before. */
+/* Reads or writes tseeth_len() bytes; the caller sets has_share first. */
 static inline void tseeth_decode(struct tseeth *h, const uint8_t *p)
 {
 	h->tx1 = get_be32(p);

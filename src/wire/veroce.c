@@ -13,7 +13,7 @@
 #include "wire/icrc.h"
 #include "wire/opcode_row.h"
 
-/* The stacks that several operations share. The RETH is in all packets of a Write (veRoCE 3). */
+/* The stacks that several operations share. All packets of a WRITE have the RETH (veRoCE 3). */
 #define H_START (H_BTH | H_MSNETH)
 #define H_NEXT  (H_BTH | H_MSNETH | H_POETH)
 #define H_ACK   (H_BTH | H_AETH | H_POETH)
@@ -89,20 +89,20 @@ static bool in_psn_space(uint32_t flags)
 	return flags & (F_REQUEST | F_RESPONSE);
 }
 
-/* At least; an echo may have a word more. */
+/* The least length; an echo may have one word more. */
 static uint32_t stamp_len(const struct bth *bth, uint32_t flags)
 {
 	return !bth->ts ? 0 : flags & F_ACK ? TSEETH_LEN : TSETH_LEN;
 }
 
-/* Whether body bytes of neither headers nor ICRC suit an opcode that carries no payload. */
+/* Whether `body` bytes between headers and ICRC are allowed for an opcode that carries no payload. */
 static bool sack_body_ok(uint32_t headers, uint32_t body)
 {
 	return headers & H_SACKETH && body % SACKETH_LEN == 0 &&
 	       body <= (VEROCE_SACKS_MAX - 1) * SACKETH_LEN;
 }
 
-/* The headers between BTH and what most packets have none of. Returns what follows. */
+/* The headers that most packets have, behind the BTH. Returns the first byte after them. */
 static inline const uint8_t *decode_numbers(struct veroce_packet *p, const uint8_t *data,
 					    uint32_t h, uint32_t flags)
 {
@@ -166,7 +166,10 @@ bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len)
 		return false;
 	p->tse.has_share = false;
 	if (!(flags & F_PAYLOAD)) {
-		/* Blocks are 20 bytes each: 4 more are the word that RXSHARE adds (13.2). */
+		/*
+		 * Each block has 20 bytes, so a remainder of 4 is the word that RXSHARE adds
+		 * (13.2).
+		 */
 		if (p->bth.ts && flags & F_ACK && body % SACKETH_LEN == TSEETH_SHARE_LEN && !pad) {
 			p->tse.has_share = true;
 			body -= TSEETH_SHARE_LEN;
@@ -224,7 +227,7 @@ static uint64_t first_bytes(const uint8_t *data)
 	return v;
 }
 
-/* Decoded as any other; and, where its layout follows from what is compared, remembered. */
+/* Decodes the packet as any other, and remembers it if its layout follows from the compared bytes. */
 static const struct veroce_packet *decode_anew(struct veroce_before *b, const uint8_t *data,
 					       uint32_t len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A veRoCE packet as one value (veRoCE 2 and 3), and its length judge: the one place that compares
- * a packet's length with what its opcode and its bit T promise. After it no decoder can fail.
+ * a packet's length with its opcode and its bit T. After it no decoder can fail.
  *
  *     data                                                               data + len
  *     | BTH | TSETH or TSEETH | other headers | payload | 0..3 pad | ICRC (4 bytes) |
@@ -35,7 +35,7 @@ enum {
 		BTH_LEN + TSEETH_LEN + TSEETH_SHARE_LEN + AETH_LEN + POETH_LEN + VEROCE_SACKS_MAX * SACKETH_LEN
 };
 
-/* The members of headers that the packet lacks are not set, those that say "always" excepted. */
+/* The members of a header that the packet lacks are not set, except those marked "always". */
 struct veroce_packet {
 	const struct opcode_info *info; /* not read by veroce_encode_headers */
 	struct bth bth;                 /* ts only if a time stamp header is there */
@@ -80,10 +80,10 @@ static inline uint32_t veroce_header_len(uint8_t opcode)
 /*
  * True where the opcode is known, the transport version 0, and len, which counts the ICRC, is one
  * that the opcode allows: headers, then payload and pad of a multiple of 4 bytes where payload is
- * allowed, otherwise neither; 1..VEROCE_SACKS_MAX SACKETHs in a SACK, and of both forms of the time stamp
- * echo the one whose length leaves that; a CNP with all of its
- * reserved bytes, which count as payload, or none. Any bytes at any length may be given. On false
- * *p is undefined. What p points to lies in data.
+ * allowed, otherwise neither; 1..VEROCE_SACKS_MAX SACKETHs in a SACK, where of the two forms of the time
+ * stamp echo the one counts that leaves whole SACKETHs; a CNP with all of its reserved bytes, which count
+ * as payload, or none. Any bytes at any length may be given. On false *p is undefined. What p points to
+ * lies in data.
  *
  * Not judged: P_Key, QPN, the ICRC's value, whether the payload suits the path MTU (F_FULL), and
  * what the headers say. BTH.T is read as 0 in packets outside the PSN spaces, where it is reserved.
@@ -91,18 +91,18 @@ static inline uint32_t veroce_header_len(uint8_t opcode)
 bool veroce_decode(struct veroce_packet *p, const uint8_t *data, uint32_t len);
 
 /*
- * The same for a receiver of many packets, which are alike, mostly: where the first 8 bytes, the
- * length and the bits before the PSN are those of the packet before, so are opcode, judgement and
- * layout, and only numbers are read. A decoder of zeros knows none before; it is used by one thread
- * at a time. No answer depends on its state. The packet is lent until the next call; NULL where
- * veroce_decode() says false.
+ * The same for a receiver of many packets, most of which are alike: if the first 8 bytes, the
+ * length and the bits before the PSN are those of the packet before, then opcode, judgement and
+ * layout are too, and only numbers are read. A decoder of zeros remembers no packet. One thread at
+ * a time uses it. No result depends on its state. The packet is lent until the next call; NULL
+ * where veroce_decode() says false.
  */
-enum { VEROCE_KINDS = 2 }; /* data and acknowledgements may take turns */
+enum { VEROCE_KINDS = 2 }; /* data and acknowledgements may alternate */
 
 struct veroce_decoder {
 	struct veroce_before {
 		uint64_t first; /* 8 bytes */
-		uint32_t len;   /* 0: none, or none that tells of the next */
+		uint32_t len;   /* 0: none, or it says nothing about the next */
 		uint8_t bits;   /* the byte before the PSN */
 		struct veroce_packet packet;
 	} before[VEROCE_KINDS];
@@ -120,9 +120,10 @@ const struct veroce_packet *veroce_decode_next(struct veroce_decoder *, const ui
 uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p);
 
 /*
- * The headers of the Middle packet that follows another one, whose bytes `before` are: the same but for
- * PSN, PO, path sequence number, the address of a WRITE, which is `va_step` further, and AckReq. Returns their
- * length. VEROCE_NEXT_ROOM bytes are read and written. The one before was sent for the first time.
+ * Writes the headers of a Middle packet that follows another Middle packet, whose bytes are at `before`: the
+ * same but for PSN, PO, path sequence number, the address of a WRITE, which grows by `va_step`, and AckReq.
+ * Returns their length. Reads and writes VEROCE_NEXT_ROOM bytes. The packet before must not be a
+ * retransmission.
  */
 enum { VEROCE_NEXT_ROOM = 48 };
 uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t va_step, bool ackreq);

@@ -18,8 +18,7 @@ static void must(int claim)
 		abort();
 }
 
-/* Clears the bits that the sender has no say in. The stamps lie behind the BTH, if there are any.
- */
+/* Clears the bits that a sender cannot set. The stamps lie behind the BTH, if there are any. */
 static void clear_reserved(uint8_t *headers, const struct veroce_packet *p, uint32_t stamps)
 {
 	static const struct {
@@ -88,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(out, 0xa5, sizeof(out));
 	must(veroce_encode_headers(out, &p) == header_len);
 	must(!memcmp(headers, out, header_len));
-	/* After whatever came before, and after itself. */
+	/* After any packet before, and after itself. */
 	for (int i = 0; i < 2; i++) {
 		const struct veroce_packet *q = veroce_decode_next(&decoder, data, (uint32_t)size);
 

@@ -287,7 +287,7 @@ static void veroce_encodes_the_stack_of_every_opcode(void **state)
 	}
 }
 
-/* What is written from the packet before is what would be written from nothing; the numbers wrap. */
+/* Headers written from the packet before equal headers written anew; the numbers wrap. */
 static void veroce_next_middle_is_the_one_before_with_numbers_one_further(void **state)
 {
 	static const uint8_t opcodes[] = {OP_RC_SEND_MIDDLE, OP_RC_WRITE_MIDDLE,
@@ -390,9 +390,9 @@ static void check_same(const struct veroce_packet *a, const struct veroce_packet
 }
 
 /*
- * A decoder that has seen other packets says what one says that has seen none: of a packet that
- * goes on with the one before, of one with a bit changed anywhere in its headers, and of each other
- * length.
+ * A decoder that has seen other packets gives the same result as one that has seen none: for a
+ * packet that continues the one before, for one with a bit changed anywhere in its headers, and for
+ * each other length.
  */
 static void veroce_decode_next_says_what_decode_says(void **state)
 {
@@ -504,7 +504,7 @@ static void veroce_decode_sets_the_numbers_a_packet_lacks_to_0(void **state)
 	assert_ptr_equal(p.payload, in + len);
 }
 
-/* The rule of veRoCE 1 to 3, told again: what may lie between the headers and the ICRC. */
+/* The rule of veRoCE 1 to 3, written a second time: what may lie between the headers and the ICRC. */
 static bool body_expected(const struct row *r, bool ts, uint32_t body, uint8_t pad)
 {
 	if (is_ack(r->opcode) && ts && body % 20 == 4) /* RXSHARE's word, 13.2 */
