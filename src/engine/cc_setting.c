@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cuts the text apart; the tables of src/cc say what is allowed, here as to the simulator. */
+/* Splits the text; the tables of src/cc say what is allowed, as for the simulator. */
 #include "engine/cc_setting.h"
 
 #include <assert.h>
@@ -11,8 +11,8 @@
 enum { WORD_BYTES = 64 }; /* more than any algorithm, preset, parameter or value needs */
 
 /*
- * Where no preset is named. Those that go by delay take their measure from NICs of silicon; here it is that
- * of threads which wait for a processor, as in the target that Swift has (start.c).
+ * The values where no preset is named. Algorithms that use delay have defaults for hardware NICs; here
+ * delays are those of threads that wait for a processor, as in Swift's target (start.c).
  */
 static const struct {
 	enum cc_algorithm algorithm;
@@ -28,7 +28,7 @@ static const struct {
 	{CC_RTTCC, "max_delay", "10ms"},
 };
 
-/* A sentence that grows; what does not fit is left out. */
+/* Appends to a sentence; words that do not fit are left out. */
 struct sentence {
 	char *text;
 	size_t bytes;

@@ -10,11 +10,11 @@
  *     swift,base=30us
  *     dctcp:hpcc-eval,rate_ai=100Mbps,loss=halve
  *
- * Without a preset the values are the defaults of src/cc, but for those of algorithms that go by delay:
- * they have what suits threads that wait for a processor. The preset "default" is src/cc's.
+ * Without a preset the values are the defaults of src/cc, except for algorithms that use delay: their
+ * values suit threads that wait for a processor. The preset "default" is src/cc's.
  *
- * Algorithms, presets, parameters and values are those of cc/cc.h and cc/params.h, less what a network
- * of real switches cannot feed: nothing fills in an INT stack there.
+ * Algorithms, presets, parameters and values are those of cc/cc.h and cc/params.h, except algorithms
+ * that need an INT stack: no real network provides one.
  */
 #ifndef ENGINE_CC_SETTING_H
 #define ENGINE_CC_SETTING_H
@@ -25,7 +25,7 @@
 #include "nic/nic.h"
 
 struct cc_setting {
-	bool given; /* false: auto, each engine has its own */
+	bool given; /* false: auto, each engine's own choice */
 	struct cc_params params;
 };
 
@@ -35,7 +35,7 @@ struct cc_setting {
  */
 int cc_setting_parse(const char *text, struct cc_setting *, char *why, size_t why_bytes);
 
-/* Swift: how much queueing it lets be was named. Otherwise it is for the engine to say. */
+/* Swift: the setting names the queueing that its target allows. Otherwise the engine chooses it. */
 bool cc_setting_has_target(const struct cc_setting *);
 
 #endif

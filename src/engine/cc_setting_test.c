@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* VERBENA_CC: what is taken, and that every mistake is named with what is allowed. */
+/* VERBENA_CC: which values are accepted; an error names the mistake and what is allowed. */
 #include "engine/cc_setting.h"
 
 #include <errno.h>

@@ -121,10 +121,10 @@ static const struct row rows[] = {
 /* VERBENA_ variables that are not settings: read by others or before the settings are. */
 static const char *const not_settings[] = {
 	"CONFIG", /* names the file */
-	"SYSFS",  /* where `verbena run` put the device tree */
-	"SYSFS_USE", /* the descriptor that says that it is used */
+	"SYSFS",  /* directory of `verbena run`'s device tree */
+	"SYSFS_USE", /* the descriptor that shows that the tree is in use */
 	"PATHS",  /* of the path redirection library; those of veRoCE are VEROCE_PATHS */
-	"QUIET",  /* holds where settings cannot be read, too */
+	"QUIET",  /* works even if the settings cannot be read */
 };
 
 struct loading {
@@ -139,7 +139,7 @@ struct loading {
 	FILE *stream;
 	int line;          /* being read */
 	int bad_line;      /* 0: none yet */
-	char why[WHY_BYTES]; /* what is bad there; empty: its form */
+	char why[WHY_BYTES]; /* the error there; empty: the form of the line */
 };
 
 static int fail(char *err, size_t bytes, const char *fmt, ...)
@@ -155,7 +155,7 @@ static int fail(char *err, size_t bytes, const char *fmt, ...)
 	return -EINVAL;
 }
 
-/* Whole of text to a number; K, M and G multiply where allowed. */
+/* Parses all of text as a number; K, M and G multiply where allowed. */
 static bool number_parse(const char *text, bool suffix, uint64_t *out)
 {
 	unsigned long long v;
@@ -182,7 +182,10 @@ static bool number_parse(const char *text, bool suffix, uint64_t *out)
 	return true;
 }
 
-/* Whole of text to bits a second: a whole number and a unit, as congestion control's rates have it. */
+/*
+ * Parses all of text as bits a second: a whole number and a unit, as for congestion control's
+ * rates.
+ */
 static bool rate_parse(const char *text, uint64_t *out)
 {
 	static const struct {
@@ -233,7 +236,7 @@ static const char *number_rest(enum kind kind)
 	return kind == KIND_U16_AUTO ? ", or auto" : "";
 }
 
-/* Sets one row from text; what is wrong with it goes to why. */
+/* Sets one row from text; an error goes to why. */
 static bool row_set(const struct row *r, struct config *c, const char *text, char *why,
 		    size_t why_bytes)
 {
@@ -413,13 +416,13 @@ static int variable_set(struct loading *l, const char *entry)
 	return 0;
 }
 
-/* What depends on two settings: once both are known, wherever they came from. */
+/* Checks that depend on two settings, once both are known. */
 static int ports_settle(struct loading *l)
 {
 	struct config *c = &l->config;
 
 	if (!c->veroce_port) {
-		/* At the upper end there is no port above. */
+		/* At the upper end of the range there is no port above. */
 		c->veroce_port = (uint16_t)(c->port <= UINT16_MAX - VEROCE_PORT_OFFSET
 						    ? c->port + VEROCE_PORT_OFFSET
 						    : c->port - VEROCE_PORT_OFFSET);

@@ -19,7 +19,7 @@ struct config {
 	char interfaces[512]; /* comma list; empty: every one that is up */
 	uint32_t window_bytes; /* 0: auto, from the size of the receive buffers */
 	uint32_t ack_delay_us;
-	uint16_t port;       /* UDP port of RoCEv2, 4791 */
+	uint16_t port;       /* UDP port of RoCEv2, by default 4791 */
 	uint16_t veroce_port; /* never `port` */
 	uint32_t veroce_paths; /* UDP source ports, 1 .. PATHS_MAX */
 	enum protocol protocol;
@@ -31,12 +31,12 @@ struct config {
 	unsigned fence_indicator; /* 0 or 1 */
 	enum veroce_reth_base reth_base;
 	unsigned trim;         /* 0 or 1 */
-	uint32_t patience_ms; /* a silent peer process of this host that lives is not given up sooner */
+	uint32_t patience_ms; /* how long a silent but living peer process of this host is kept */
 	unsigned seal;         /* 0 or 1 */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
 };
 
-/* 0, or -EINVAL with a sentence in err. Looks at the environment and perhaps one file. */
+/* 0, or -EINVAL with a sentence in err. Reads the environment and perhaps one file. */
 int config_load(struct config *, char *err, size_t err_bytes);
 
 /* One line a key: name, default, meaning; for `verbena` help and the man page. */

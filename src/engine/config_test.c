@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Settings: what is taken, who wins, and that every mistake is named. */
+/* Settings: which values are accepted, which source wins, and that every error names the mistake. */
 #include "engine/config.h"
 
 #include <errno.h>

@@ -54,7 +54,7 @@ bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
 	if (e->closed)
 		return false;
 	atomic_store_explicit(&e->deferred_kicks, 0, memory_order_relaxed);
-	/* A poster looks at the clock before it has the lock: another turn may have been since. */
+	/* A poster reads the clock before it has the lock; another turn may have come between. */
 	if (now_ns < e->turned_ns)
 		now_ns = e->turned_ns;
 	e->turned_ns = now_ns;
@@ -92,8 +92,8 @@ void engine_lock_quietly(struct engine *e)
 }
 
 /*
- * An ACK that waits for company must not be lost to what the caller is about to do: a QP that is
- * destroyed or reset would take it along, and leave a peer that got its data right to retry in vain.
+ * An ACK that waits for a packet must not be lost by the caller's next step: if its QP is destroyed
+ * or reset, the peer, whose data arrived, would retry in vain.
  */
 void engine_lock(struct engine *e)
 {
@@ -110,8 +110,8 @@ void engine_unlock(struct engine *e)
 
 /*
  * A poll that finds the lock held leaves the work to the holder and comes back at once. Where there are more
- * threads than processors the holder may be one that is not running, or be about to be one that waits, and who
- * polls keeps it from that: so of many such polls one gives the processor away. True: it has the lock.
+ * threads than processors the holder may not be running, and a thread that polls keeps the processor from it.
+ * So one of many such polls gives the processor away. True: it has the lock.
  */
 static bool bounce(struct engine *e)
 {
@@ -142,9 +142,9 @@ void engine_poll(struct engine *e)
 }
 
 /*
- * Whether to leave the sending to the poll that is sure to come, so that more WRs share a train: of a
- * QP that waits for an answer anyway, or of a program that posts one WR after the other. The latter
- * is all there is to tell a stream of UD messages from a single one.
+ * Whether to leave the sending to the next poll, so that more WRs share a train: if the QP waits for
+ * an answer anyway, or if the program posts one WR after the other. Only the latter distinguishes a
+ * stream of UD messages from a single one.
  */
 static bool may_defer(struct engine *e, const struct qp *qp, uint64_t now_ns)
 {
@@ -176,7 +176,7 @@ void engine_kick(struct engine *e, struct qp *qp)
 
 void engine_hand_over(struct engine *e)
 {
-	/* What came meanwhile, and ACKs that waited, need not wait for the thread to run. */
+	/* New packets, and ACKs that waited, need not wait for the thread to run. */
 	if (lock_try(&e->lock)) {
 		nic_hold_acks(e->loop.nic, false);
 		engine_turn(e, LOOP_ALL, engine_now_ns());

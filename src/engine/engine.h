@@ -27,7 +27,7 @@ struct engine_sink {
 };
 
 /*
- * The process's engine, started if need be. NULL with errno and, in err, a sentence that names what
+ * The process's engine, started if need be. NULL with errno and, in err, a sentence that says what
  * is wrong and what would help (port taken by another user, no address, bad VERBENA_* value).
  */
 struct engine *engine_get(const struct engine_sink *, char *err, size_t err_bytes);
@@ -38,14 +38,14 @@ void engine_lock(struct engine *);
 void engine_lock_quietly(struct engine *);
 /*
  * Whether this process was forked from the engine's: turns do nothing, and threads that held locks of verbs
- * objects at the fork are not here to let go of them.
+ * objects at the fork do not exist here to release them.
  */
 bool engine_is_lost(const struct engine *);
 void engine_unlock(struct engine *); /* work that appeared meanwhile is done or handed over */
 
 /*
- * Lock held. Makes the sockets of all paths: they are many, so it is done when a queue pair is about to lead to
- * another host (nic_qp_wants_paths), and not before.
+ * Lock held. Makes the sockets of all paths. They are many, so this is done only when a queue pair connects to
+ * another host (nic_qp_wants_paths).
  */
 void engine_add_paths(struct engine *);
 
@@ -56,7 +56,7 @@ uint64_t engine_now_ns(void);
 void engine_poll(struct engine *);
 /*
  * Work was posted to qp (nic_doorbell() was not called yet; this does). Sends at once when the QP
- * is idle; otherwise leaves it to the poll that is coming, bounded by what is in flight.
+ * is idle; otherwise leaves it to the next poll, with a bound by what is in flight.
  */
 void engine_kick(struct engine *, struct qp *);
 /* The caller is about to block: the engine thread takes over now rather than 50 us later. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The running engine, alone in its process: queue pairs talk to each other through 127.0.0.1 and
- * real sockets. What is tested is who does the work when: pollers, posters, the thread, or nobody.
+ * real sockets. The tests check who does the work when: pollers, posters, the thread, or nobody.
  */
 #include "engine/engine.h"
 
@@ -385,7 +385,7 @@ static void *poll_in_vain(void *arg)
 	return NULL;
 }
 
-/* Its holder may be one that waits for a processor, which those who poll have. */
+/* The holder may be waiting for a processor that the polling threads have. */
 static void polls_that_find_the_lock_held_give_the_processor_away(void **state)
 {
 	pthread_t poller;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The GID table: every local address that a peer can reach this host by, in an order that depends on
- * nothing but the configuration of the interfaces. Asking the kernel needs no privilege and joins
- * nothing, so tools use it beside running engines.
+ * nothing but the configuration of the interfaces. It needs no privilege and does not join a group,
+ * so tools use it beside running engines.
  */
 #ifndef ENGINE_GIDS_H
 #define ENGINE_GIDS_H
@@ -20,7 +20,7 @@ struct gid_table {
 	uint32_t count;
 };
 
-/* One address as the kernel tells it. */
+/* One address as the kernel reports it. */
 struct gid_candidate {
 	uint8_t raw[16]; /* GID form */
 	uint32_t sequence; /* the kernel's order */
@@ -31,7 +31,7 @@ struct gid_candidate {
 /*
  * Interfaces that are up, named in `only` (a comma list; NULL or empty: all of them). 0, or -errno
  * with a sentence in err: -ENODEV when a name in `only` is unknown, -EADDRNOTAVAIL when there is no
- * address at all. What exceeds the table is left out.
+ * address at all. Addresses for which the table has no room are left out.
  */
 int gids_load(struct gid_table *, const char *only, char *err, size_t err_bytes);
 

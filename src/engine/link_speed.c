@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asks by ioctl, not by sysfs: a /sys that was mounted in another network namespace tells of the
- * interfaces there.
+ * Uses an ioctl, not sysfs: a /sys that was mounted in another network namespace shows the
+ * interfaces of that one.
  */
 #include "engine/link_speed.h"
 
@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MASK_WORDS_MAX = 3 * 127 }; /* of link modes, as many as the kernel's count can say */
+enum { MASK_WORDS_MAX = 3 * 127 }; /* of link modes, the most that the kernel's count can express */
 
 static uint64_t ask(int fd, const char *interface)
 {
@@ -29,7 +29,10 @@ static uint64_t ask(int fd, const char *interface)
 		return 0;
 	strcpy(request.ifr_name, interface);
 	settings->cmd = ETHTOOL_GLINKSETTINGS;
-	/* The first answer says, below zero, for how many words of masks the question must have room. */
+	/*
+	 * The first answer is a negative number: the words of masks for which the request must have
+	 * room.
+	 */
 	if (ioctl(fd, SIOCETHTOOL, &request) < 0)
 		return 0;
 	words = -settings->link_mode_masks_nwords;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What does not say how fast it is has no speed; what does says a sane one. */
+/* An interface that reports no speed has none; one that does reports a sane one. */
 #include "engine/link_speed.h"
 
 #include <net/if.h>

@@ -26,7 +26,10 @@ bool lock_take_or_pend(struct lock *l)
 			if (atomic_compare_exchange_weak(&l->word, &w, LOCK_HELD))
 				return true;
 		} else if (w & LOCK_PENDING) {
-			/* A read would do for x86; the swap orders our work before the bit that is there. */
+			/*
+			 * A read would be enough on x86; the swap orders our work before the
+			 * present bit.
+			 */
 			if (atomic_compare_exchange_weak(&l->word, &w, w))
 				return false;
 		} else if (w & LOCK_HELD || w >= LOCK_WAITER) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engine's lock: a combining lock in one word. Whoever holds it does the work that others leave
- * behind, so that leaving work costs one atomic operation and never a wait.
+ * The engine's lock: a combining lock in one word. Its holder does the work that others leave
+ * behind, so leaving work costs one atomic operation and never a wait.
  *
  * The word is (waiters << 2 | pending << 1 | held). Every transition is one compare-and-swap on it,
  * so all of them are in one total order; the arguments below need nothing else.
@@ -9,10 +9,10 @@
  *   - No work is lost. A leaver makes its work visible first, then calls lock_take_or_pend(). That
  *     either takes the lock, or sets `pending` while the word still says that a holder, or a waiter
  *     sure to become one, is there. A holder lets go only by a swap from a word whose `pending` is
- *     clear, so it sees the bit, and by acquire/release the work, before it can leave.
+ *     clear, so it sees the bit, and by acquire/release the work, before it can release the lock.
  *   - A waiter does not starve. Takers that need not have the lock (pollers, leavers) yield to
- *     waiters: they take the word only when it is all zero. Only a waiter that gets no processor
- *     is passed over, by those who gave it theirs first: lock_pass().
+ *     waiters: they take the word only when it is all zero. Only a waiter that gets no processor is
+ *     overtaken, by takers that have first given it theirs: lock_pass().
  *   - No system call unless somebody sleeps in lock_wait().
  *
  * Not recursive.
@@ -45,8 +45,9 @@ static inline bool lock_try(struct lock *l)
 }
 
 /*
- * As lock_try(), past who waits. For a caller that tried many times and gave its processor away between: a
- * waiter that still has not taken what is free has none, and all others would stand behind it.
+ * As lock_try(), but overtakes waiters. For a caller that tried many times and gave its processor away in
+ * between: a waiter that still has not taken a free lock has no processor, and all others would wait for
+ * it.
  */
 static inline bool lock_pass(struct lock *l)
 {
@@ -55,15 +56,15 @@ static inline bool lock_pass(struct lock *l)
 	return !(w & LOCK_HELD) && atomic_compare_exchange_strong(&l->word, &w, w | LOCK_HELD);
 }
 
-/* True if the lock is the caller's now; else its holder will find the caller's work. */
+/* True if the caller has the lock now; otherwise its holder will find the caller's work. */
 bool lock_take_or_pend(struct lock *);
 
 /* Takes the lock, blocking. */
 void lock_wait(struct lock *);
 
 /*
- * Holder: lets go and returns true, or returns false and keeps the lock, because work was left; the
- * caller does it and tries again.
+ * Holder: releases the lock and returns true, or returns false and keeps it because work was left;
+ * the caller does that work and calls again.
  */
 bool lock_release(struct lock *);
 

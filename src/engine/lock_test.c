@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads of all three kinds hammer one lock; none gets in beside another and no work is lost. */
+/* Threads of all three kinds use one lock; no two hold it at once and no work is lost. */
 #include "engine/lock.h"
 
 #include <pthread.h>
@@ -88,7 +88,7 @@ static void no_work_is_lost_and_waiters_do_not_starve(void **state)
 
 	assert_int_equal(errors, 0);
 	assert_int_equal(lock.word, 0);
-	/* The poller may have been the last to look; without it the work would still be done. */
+	/* The poller may have done it; without the poller the work would still be done. */
 	assert_int_equal(done, (uint64_t)POSTERS * POSTS);
 }
 
@@ -116,7 +116,7 @@ static void takers_give_way_to_a_waiter(void **state)
 	assert_true(lock_is_wanted(&lock));
 }
 
-/* It is asleep, and has no processor to wake up on: it still gets the lock when it has one. */
+/* The waiter sleeps and has no processor to wake up on; it gets the lock when it has one. */
 static void waiter_that_does_not_come_is_passed(void **state)
 {
 	lock_init(&lock);

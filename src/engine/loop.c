@@ -17,7 +17,7 @@
 enum {
 	INPUT_BATCH = 64,
 	INPUT_PACKETS_MAX = 256, /* a turn */
-	UNREAD_TURNS_MAX = 64,   /* timers wait for so many turns of input, which is more than sockets hold */
+	UNREAD_TURNS_MAX = 64,   /* turns of input that timers wait for: more than sockets hold */
 	OUTPUT_BURST = 2 * PKT_TRAIN_MAX,
 	OUTPUT_BURSTS_MAX = 4, /* a turn */
 	OUTPUT_BYTES_MAX = 256 << 10,
@@ -41,7 +41,7 @@ static bool stash_is_empty(const struct loop_stash *s)
 	return s->first == s->count;
 }
 
-/* Keeps packets that the kernel had no room for; whole trains. */
+/* Keeps whole trains for which the kernel had no room. */
 static void stash_fill(struct loop_stash *s, const struct pkt *pkts, size_t n, uint64_t now_ns)
 {
 	uint8_t *to = s->bytes[0];
@@ -70,8 +70,8 @@ static bool stash_send(struct loop *l, uint64_t now_ns)
 }
 
 /*
- * The kernel picks the socket by a datagram's first packet and, while members come and go, by a
- * program that is a moment old; what is not ours goes to its owner, never into our nic.
+ * The kernel picks the socket by a datagram's first packet and, while members come and go, by
+ * indices that are a moment old. A packet that is not ours goes to its owner, never into our nic.
  */
 static void take_in(struct loop *l, const struct pkt *p, uint64_t now_ns)
 {
@@ -91,7 +91,7 @@ static bool input(struct loop *l, uint64_t now_ns)
 		for (size_t i = 0; i < n; i++)
 			take_in(l, &pkts[i], now_ns);
 		total += n;
-		/* A batch that is not full was all there was, mostly: no call to be told so. */
+		/* A batch that is not full was mostly all there was, so no further call is made. */
 	} while (n == INPUT_BATCH && total < INPUT_PACKETS_MAX);
 	l->unread = n == INPUT_BATCH;
 	l->unread_turns = l->unread ? l->unread_turns + 1 : 0;
@@ -99,8 +99,8 @@ static bool input(struct loop *l, uint64_t now_ns)
 }
 
 /*
- * Whether a process that does not answer may be waiting for a processor. This one is running, so a QP of its own that
- * is silent has nobody to answer for it. The group knows of the others: a member's name is gone with its process.
+ * Whether a process that does not answer may be waiting for a processor. This process is running, so no silent QP of
+ * its own is excused by that. The group knows about the others: a member's name is gone with its process.
  */
 static bool may_be_waiting(const struct loop *l, unsigned slot)
 {
@@ -118,10 +118,10 @@ static void doubts(struct loop *l, uint64_t now_ns)
 }
 
 /*
- * A timer says what has not come in time, which only who has looked at all that came can know: a process that
- * had to wait for a processor finds its acknowledgements in the socket and its deadlines past, both. So
- * timers come after input that left nothing behind. What lasts longer than a socket's buffer is no
- * backlog but the load, and time goes on under it.
+ * A timer means that a packet has not come in time, which is certain only when all input has been read: a
+ * process that had to wait for a processor finds its acknowledgements in the socket and its deadlines past.
+ * So timers run after input that left nothing behind. Input that lasts longer than a socket's buffer is the
+ * load and not a backlog; then timers run as well.
  */
 static bool expire(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
@@ -217,7 +217,7 @@ void loop_serve_group(struct loop *l, uint64_t now_ns)
 	do {
 		n = group_recv_forwarded(l->group, pkts, INPUT_BATCH);
 		for (size_t i = 0; i < n; i++) {
-			/* Passed on once and no further, so that nothing circles. */
+			/* Passed on once only, so that no packet circulates. */
 			if (group_slot_of(&pkts[i]) == l->slot)
 				nic_input(l->nic, &pkts[i], now_ns);
 		}

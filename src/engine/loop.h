@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One turn of the loop that pumps packets between a nic and an io. It knows no thread, lock or
- * clock: whoever holds the engine's lock calls it with the time.
+ * clock: the holder of the engine's lock calls it with the time.
  */
 #ifndef ENGINE_LOOP_H
 #define ENGINE_LOOP_H
@@ -26,9 +26,9 @@ struct loop {
 	struct stats_page *page; /* or NULL */
 	unsigned int slot;
 	bool unread; /* the last turn left input behind because of its bound */
-	uint32_t unread_turns; /* so many in a row did */
+	uint32_t unread_turns; /* how many turns in a row did so */
 	bool more; /* the last turn left output behind because of its bound */
-	uint64_t stirred_ns; /* when a packet last came, or left for another reason than that a timer fired */
+	uint64_t stirred_ns; /* when a packet last came, or left other than by a timer */
 	uint64_t page_due_ns;
 	struct loop_stash *stash; /* packets that the kernel had no room for */
 };
@@ -41,17 +41,17 @@ int loop_init(struct loop *);
 void loop_fini(struct loop *);
 
 enum loop_work {
-	LOOP_OUTPUT, /* output, events */
+	LOOP_OUTPUT, /* turns of output and events */
 	LOOP_ALL     /* input and expiry before them */
 };
 
 /* One bounded turn; true when a packet moved or may be waiting to, so another turn is worthwhile. */
 bool loop_turn(struct loop *, enum loop_work, uint64_t now_ns);
 
-/* Serves other processes of the group and takes in what they passed on. */
+/* Serves other processes of the group and takes the packets that they passed on. */
 void loop_serve_group(struct loop *, uint64_t now_ns);
 
-/* When the next turn is due although nothing arrives; UINT64_MAX: never, as things stand. */
+/* When the next turn is due although nothing arrives; UINT64_MAX: never, in the present state. */
 uint64_t loop_deadline_ns(const struct loop *);
 
 /* Before a rest: the counters page is brought up to date and files are flushed. */

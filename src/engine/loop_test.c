@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Turns of the loop in virtual time: one nic whose queue pairs talk to each other through a queue of packets,
- * as two processes do through the buffers of their sockets. What is tested is what a pause does, in which
- * nobody ran: everything that came meanwhile is there, and every deadline has passed.
+ * as two processes do through the buffers of their sockets. The tests check the effect of a pause in which no
+ * thread ran: everything that came meanwhile waits to be read, and every deadline has passed.
  */
 #include "engine/loop.h"
 
@@ -24,7 +24,7 @@ static const uint64_t step_ns = 1000;
 struct wire {
 	struct io io;
 	uint32_t head, tail; /* free-running */
-	bool floods; /* there is always one packet more, of no use to anybody */
+	bool floods; /* there is always one more packet, which is of no use */
 	struct flow flows[QUEUE];
 	uint32_t lens[QUEUE];
 	uint8_t bytes[QUEUE][PACKET_MAX];
@@ -248,7 +248,7 @@ static void write_and_pause(size_t count)
 
 static const enum protocol protocols[] = {PROTOCOL_ROCEV2, PROTOCOL_VEROCE};
 
-/* A program's thread comes back and posts: it has not looked what came. */
+/* A program's thread comes back and posts before it has read its input. */
 static void post_after_a_pause_repeats_nothing(void **state)
 {
 	for (size_t i = 0; i < 2; i++) {
@@ -264,7 +264,7 @@ static void post_after_a_pause_repeats_nothing(void **state)
 	}
 }
 
-/* More came than is looked at in a turn. */
+/* More came than one turn reads. */
 static void long_backlog_is_read_before_timers_judge(void **state)
 {
 	for (size_t i = 0; i < 2; i++) {
@@ -280,7 +280,7 @@ static void long_backlog_is_read_before_timers_judge(void **state)
 	}
 }
 
-/* Who is never without input has timers too. */
+/* Timers run even if input never ends. */
 static void endless_input_does_not_stop_the_clock(void **state)
 {
 	for (size_t i = 0; i < 2; i++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process's one engine: how it comes to be, what a fork does to it, and how it ends.
+ * The process's one engine: how it starts, what a fork does to it, and how it ends.
  *
  * Fork: the child gets copies of the parent's descriptors but not its thread. Verbs objects do not
  * survive a fork, so the child's copy of the engine is closed (calls into it do nothing) and
  * forgotten, and the child's first engine_get() starts one of its own.
  *
  * Exit: the last ACKs are sent and files flushed, within a tenth of a second; the kernel does the
- * rest. The thread is not joined: it may be anywhere.
+ * rest. The thread is not joined, because it may be in any state.
  */
 #include "engine/state.h"
 
@@ -34,22 +34,22 @@ enum {
 	WINDOW_BYTES_MIN = 64 << 10,
 	WINDOW_BYTES_MAX = 1 << 20,
 	/*
-	 * A peer is a process that may wait for a processor for milliseconds: that is neither loss nor
+	 * A peer is a process and may wait for a processor for milliseconds, which is neither loss nor
 	 * congestion.
 	 */
 	RTO_NS_MIN = 5000000,
 	PTO_NS_MIN = 2000000,
 	CC_TARGET_NS = 4000000,
 	/*
-	 * A wake-up costs some microseconds, and a packet that leaves alone several times what it costs in
-	 * a train. Half of this is what leaves at once: 62 KB at 10 Gbit/s, a train and as much as a
-	 * switch has room for; and so late a thread may wake, as threads do, without losing any of its rate.
+	 * A wake-up costs some microseconds, and a packet that leaves alone costs several times as much as
+	 * in a train. Half of this slack leaves at once: 62 KB at 10 Gbit/s, a train, for which a switch has
+	 * room. A thread may wake that late, as threads do, without losing any rate.
 	 */
 	PACE_SLACK_NS = 100000,
 	/* Preamble, Ethernet header, FCS and gap; IPv4 and UDP. IPv6's 20 bytes more do not matter. */
 	WIRE_OVERHEAD_BYTES = 8 + 14 + 4 + 12 + 20 + 8,
 	RCVBUF_WINDOWS = 4, /* a small packet counts twice its size or more in a receive buffer */
-	SPARE_FDS = 12, /* paths leave so many descriptors to the program */
+	SPARE_FDS = 12, /* descriptors that paths leave to the program */
 	EXIT_TRIES = 1000,
 	EXIT_TRY_US = 100
 };
@@ -90,7 +90,7 @@ static void pcap_report(void *ctx, const char *sentence)
 	fprintf(stderr, "verbena: %s\n", sentence);
 }
 
-/* The back end and its wrappers. What was opened when one fails is closed again. */
+/* The back end and its wrappers. If one fails, those opened before are closed again. */
 static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t why_bytes)
 {
 	struct pcap_config pcap = {
@@ -138,8 +138,8 @@ close:
 }
 
 /*
- * What one queue pair may have under way, where the user did not say: the peer's receive buffer
- * should hold it, and a peer has mostly what we have. Go-back-N pays dearly for every overflow.
+ * The window of one queue pair where the user set none: the peer's receive buffer should hold it,
+ * and a peer mostly has the same buffer as we. Every overflow is expensive for go-back-N.
  */
 static uint32_t window_bytes(const struct engine *e)
 {
@@ -151,7 +151,7 @@ static uint32_t window_bytes(const struct engine *e)
 	       : share > WINDOW_BYTES_MAX ? WINDOW_BYTES_MAX : (uint32_t)share;
 }
 
-/* Of the fastest interface: slower ones are congested sooner, which is found out. 0: unknown. */
+/* The rate of the fastest interface; congestion control finds slower ones. 0: unknown. */
 static uint64_t line_rate_bps(const struct engine *e)
 {
 	uint64_t fastest = 0;
@@ -248,7 +248,7 @@ static void engine_free(struct engine *e)
 	free(e);
 }
 
-/* Whatever it was that found none left. */
+/* Whichever call found no descriptor left. */
 static void explain_limit(char *why, size_t why_bytes)
 {
 	struct rlimit limit = {0};
@@ -291,7 +291,7 @@ static struct engine *engine_start(const struct engine_sink *sink, char *why, si
 		goto fail;
 	}
 
-	/* Both whatever the protocol is: all members of a group have the same ports. */
+	/* Both ports, with any protocol: all members of a group have the same ports. */
 	group = (struct group_config){
 		.ports = {e->config.port, e->config.veroce_port},
 		.port_count = 2,
@@ -341,7 +341,7 @@ static void fork_prepare(void)
 	pthread_mutex_lock(&the_mutex);
 	if (the_engine) {
 		lock_wait(&the_engine->lock);
-		/* What is buffered must not be written by both. */
+		/* Parent and child must not both write the buffered data. */
 		if (!the_engine->closed)
 			io_flush(the_engine->loop.io);
 	}
@@ -364,7 +364,7 @@ static void fork_child(void)
 		lock_init(&e->lock);
 		atomic_store(&e->state, THREAD_RUN);
 		group_child_after_fork(e->group);
-		/* What it buffered for a file is written already; no closed engine looks at it again. */
+		/* Its buffered data is written already; a closed engine never uses the file again. */
 		io_close(e->loop.io);
 		e->loop.io = NULL;
 		close(e->epoll_fd);

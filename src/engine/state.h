@@ -4,8 +4,8 @@
  *
  * Who does the work
  * -----------------
- * All work is turns of the loop, done under `lock` by whoever has it. The engine thread is in one of
- * three states, and leaves work to programs' threads in two of them:
+ * All work is turns of the loop; the holder of `lock` does them. The engine thread is in one of three
+ * states, and leaves work to programs' threads in two of them:
  *
  *     RUN      it looks by itself, now and soon again
  *     NAP      a program polls: the thread sleeps for 50 us or more at a time and looks whether it
@@ -21,17 +21,17 @@
  *      |
  *      +---> RUN     a packet, a request of the group, the deadline, or the wake-up descriptor
  *
- * The invariant: whenever the lock is free and work is outstanding, the thread will see to it.
+ * The invariant: whenever the lock is free and work is outstanding, the thread will do it.
  *
  *   packet in a socket   RUN and NAP look again by themselves; BLOCKED is in epoll on that socket,
  *                        level-triggered, so a packet that came before counts too.
  *   a deadline           as above; BLOCKED is entered under the lock with sleep_until_ns no later
- *                        than the deadline of that moment, and whoever holds the lock later and
- *                        leaves an earlier deadline behind writes the wake-up descriptor.
+ *                        than the deadline of that moment, and a later holder of the lock that leaves
+ *                        an earlier deadline behind writes the wake-up descriptor.
  *   a doorbell           engine_kick() rings it, then reads the state (both sequentially consistent).
  *                        Only if it reads NAP may it walk away without a turn: then the thread's
  *                        store of RUN comes later in the total order, so the turn that the thread
- *                        does after it hears the doorbell, unless a poll's turn heard it before.
+ *                        does after it finds the doorbell, unless a poll's turn found it before.
  *                        Otherwise it takes the lock or leaves a mark for the holder (lock.h).
  *
  * A thread in NAP sleeps on a futex, not in epoll, so packets that a poller will fetch wake nobody.
@@ -61,15 +61,15 @@ enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_BLOCKED };
 enum {
 	NAP_NS = 50000,             /* a program that has not polled for so long has stopped */
 	NAP_NS_MAX = 500000,
-	NAP_SHARE = 16, /* a nap may be this part of the time for which the program has polled */
-	POLLED_QUIET_NS = 1000000,  /* polled without traffic for so long, it blocks rather than naps */
-	SERVE_NS = 5000000,         /* how often a thread that is not in epoll looks after the group */
-	SERVE_LATE_NS = 20000000,   /* ... and how long it lets itself be kept from it by those who poll */
+	NAP_SHARE = 16, /* the longest nap, as a part of the time of polling */
+	POLLED_QUIET_NS = 1000000,  /* after polling this long without traffic it blocks */
+	SERVE_NS = 5000000,         /* interval of serving the group outside of epoll */
+	SERVE_LATE_NS = 20000000,   /* ... and how long pollers may delay that */
 	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
-	BOUNCES_A_YIELD = 64, /* so many polls of a thread that find the lock held, and it gives its processor away */
+	BOUNCES_A_YIELD = 64, /* polls that find the lock held, then the thread yields */
 	DEFERRED_KICKS_MAX = 32,
-	KICK_STREAM_NS = 2000, /* a post that comes so soon after the last one was sent is one of many */
-	HEARTBEAT_NS = 2000000, /* no sooner is anything due that is not about a packet just come: PTO_NS_MIN */
+	KICK_STREAM_NS = 2000, /* a post this soon after the last one was sent is one of many */
+	HEARTBEAT_NS = 2000000, /* the earliest deadline of anything older: PTO_NS_MIN */
 	HEARTBEAT_FOR_NS = 100000000
 };
 
@@ -106,15 +106,18 @@ struct engine {
 	uint64_t turned_ns;        /* the last turn's time: that of the next is no earlier */
 	_Atomic uint64_t moved_ns; /* when packets last moved; the thread peeks without the lock */
 	bool closed;               /* the process exits, or forked away: turns do nothing */
-	bool forked;               /* the latter */
+	bool forked;               /* forked away */
 };
 
-/* What source ports the back end has; before there is a thread, or with the lock held. */
+/* Reads the back end's source ports; before there is a thread, or with the lock held. */
 void engine_note_paths(struct engine *);
 
-/* Lock held. A turn with all that goes with it; true when packets moved. */
+/* Lock held. A turn and everything that follows from it; true when packets moved. */
 bool engine_turn(struct engine *, enum loop_work, uint64_t now_ns);
-/* Lock held: does what was left behind, wakes the thread if it sleeps too long, lets go. */
+/*
+ * Lock held: does the work that others left, wakes the thread if it would sleep too long, and
+ * releases the lock.
+ */
 void engine_leave(struct engine *);
 
 /* Makes epoll_fd and wake_fd, which stay the caller's, and the thread. 0 or a negative errno. */

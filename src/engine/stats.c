@@ -28,8 +28,8 @@ struct stats_page *stats_create(int *fd)
 	if (p == MAP_FAILED)
 		goto close;
 	/*
-	 * A reader must never fault on a page that shrank under it, and whoever is lent the descriptor must
-	 * not write: from here on our own mapping is the only one that can. Linux before 5.1 has no such seal.
+	 * A reader must never fault on a page that shrank, and a process that gets the descriptor must not
+	 * write: from here on only our own mapping can. Linux before 5.1 has no such seal.
 	 */
 	fcntl(*fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
 	fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
@@ -37,7 +37,7 @@ struct stats_page *stats_create(int *fd)
 	clock_gettime(CLOCK_REALTIME, &ts);
 	p->started_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 	p->pid = getpid();
-	/* Of the process, not of the thread that happens to be first. */
+	/* The process's name, not that of the thread that happens to be first. */
 	comm = fopen("/proc/self/comm", "re");
 	if (comm) {
 		if (fgets(p->comm, sizeof(p->comm), comm))
@@ -63,7 +63,10 @@ const struct stats_page *stats_map(int fd)
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
 
-	/* Who lends it may mean ill: without this seal it could be cut off under us, and we die of SIGBUS. */
+	/*
+	 * The lender may be hostile: without this seal it could truncate the file, and SIGBUS would
+	 * kill us.
+	 */
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 || st.st_size != sizeof(*p))
 		return NULL;
 	p = mmap(NULL, sizeof(*p), PROT_READ, MAP_SHARED, fd, 0);

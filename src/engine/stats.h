@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The counters page: what one process's engine did, in shared memory whose descriptor any other
- * process of the user may ask the group for. Readers see each number whole, but not all of one
- * instant; the nic's are at most about 10 ms old while there is traffic, and exact without.
+ * process of the user may ask the group for. Readers see each number whole, but not all numbers of
+ * one instant; the nic's are at most about 10 ms old while there is traffic, and exact without
+ * traffic.
  */
 #ifndef ENGINE_STATS_H
 #define ENGINE_STATS_H
@@ -17,7 +18,7 @@
 
 enum { STATS_VERSION = 2, STATS_COMM_BYTES = 16 };
 
-/* Written by one engine; every field lies as in all programs of the same STATS_VERSION and size. */
+/* Written by one engine; programs with the same STATS_VERSION and size have the same layout. */
 struct stats_page {
 	uint32_t magic;
 	uint32_t version;
@@ -26,7 +27,7 @@ struct stats_page {
 	uint32_t slot; /* the high bits of the process's QPNs */
 	uint32_t port; /* UDP ports: of RoCEv2 */
 	uint32_t veroce_port;
-	uint32_t zero; /* what follows is aligned */
+	uint32_t zero; /* aligns the next field */
 	char comm[STATS_COMM_BYTES];
 	uint64_t started_ns; /* CLOCK_REALTIME */
 	struct nic_counters nic;
@@ -40,13 +41,13 @@ struct stats_page {
 struct stats_page *stats_create(int *fd);
 
 /*
- * Maps the page behind fd, which may be anybody's, for reading, or NULL: not a page of this version, or one
- * that could shrink. The caller keeps fd and unmaps with stats_unmap().
+ * Maps the page behind fd, which may come from any process, for reading. NULL: it is no page of this
+ * version, or it could shrink. The caller keeps fd and unmaps with stats_unmap().
  */
 const struct stats_page *stats_map(int fd);
 void stats_unmap(const struct stats_page *);
 
-/* A counter by name, for tables and JSON; the order is the one to show them in. */
+/* A counter by name, for tables and JSON, in the order in which to show them. */
 struct stats_field {
 	const char *name;
 	size_t offset; /* of a uint64_t in struct stats_page */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The counters page in hands that do not mean well. */
+/* The counters page of a hostile lender, and with a hostile reader. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,7 @@ static void who_is_lent_a_page_cannot_write_it(void **state)
 	close(fd);
 }
 
-/* All but the seals is as it should be. */
+/* Everything but the seals is right. */
 static void a_page_that_can_shrink_is_refused(void **state)
 {
 	int good, bad = memfd_create("bad", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -17,9 +17,9 @@
 
 enum {
 	STACK_BYTES = 256 << 10,
-	/* A yield that took longer gave the processor to somebody who has a use for it, and then */
+	/* a longer yield gave the processor to a thread that needs it, and then */
 	YIELD_LONG_NS = 20000,
-	CROWDED_TIMES = 10, /* the thread does not spin for so many times as long, */
+	CROWDED_TIMES = 10, /* the thread does not spin for this many times as long, */
 	CROWDED_NS_MAX = 20000000, /* up to this */
 	EVENTS_MAX = IO_FDS_MAX + 2
 };
@@ -30,7 +30,7 @@ struct self {
 	uint64_t serve_due_ns;
 	uint64_t crowded_until_ns;
 	uint64_t polling_since_ns; /* 0: nobody polls */
-	bool looked_again;         /* the lock was held, and nobody seemed to poll */
+	bool looked_again;         /* the lock was held, and nobody polled */
 	bool group_asks;
 };
 
@@ -40,7 +40,7 @@ void thread_wake(struct engine *e)
 	int saved = errno;
 
 	if (write(e->wake_fd, &one, sizeof(one)) < 0) {
-		/* EAGAIN: it is about to wake anyway. */
+		/* EAGAIN: the thread is about to wake anyway. */
 	}
 	errno = saved;
 }
@@ -55,7 +55,7 @@ void thread_end_nap(struct engine *e)
 	errno = saved;
 }
 
-/* Whether a program polled within NAP_NS, and until when it counts as polling if it never does again. */
+/* Whether a program polled within NAP_NS, and until when that counts as polling. */
 static bool polled_lately(struct engine *e, uint64_t now_ns, uint64_t *until_ns)
 {
 	uint64_t polled_ns = atomic_load(&e->polled_ns);
@@ -80,7 +80,7 @@ static void nap(struct self *s, uint64_t now_ns, uint64_t until_ns)
 		until_ns = now_ns + NAP_NS_MAX;
 	ts.tv_nsec = (long)(until_ns - now_ns);
 	atomic_store(&e->state, THREAD_NAP);
-	/* A hand-over between our look at polled_ns and the store is seen here. */
+	/* A hand-over between our read of polled_ns and the store is seen here. */
 	if (atomic_load(&e->polled_ns))
 		syscall(SYS_futex, &e->state, FUTEX_WAIT_PRIVATE, THREAD_NAP, &ts, NULL, 0);
 	atomic_store(&e->state, THREAD_RUN);
@@ -135,7 +135,7 @@ static void block(struct self *s, uint64_t now_ns)
 	}
 }
 
-/* Gives others the processor; notices when they keep it, for then spinning only delays ourselves. */
+/* Gives others the processor, and notices when they keep it: spinning then only delays this thread. */
 static void yield(struct self *s, uint64_t before_ns)
 {
 	uint64_t now_ns, took_ns;
@@ -161,7 +161,10 @@ static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
 		s->polling_since_ns = now_ns;
 	/* moved_ns may be younger than now_ns: then the difference is huge, and negative. */
 	if ((int64_t)quiet_ns > POLLED_QUIET_NS || serve) {
-		/* A poller may have the lock whenever we try: but who asks the group is not to be forgotten. */
+		/*
+		 * A poller may have the lock whenever we try, but the group's requests must still
+		 * be answered.
+		 */
 		if (!lock_try(&e->lock)) {
 			if (!serve || now_ns < s->serve_due_ns + SERVE_LATE_NS) {
 				nap(s, now_ns, until_ns);
@@ -183,8 +186,8 @@ static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
 }
 
 /*
- * A fault that meets a blocked signal kills, whoever handles it. Not by way of libc: there somebody may look
- * after what the program asks of the two.
+ * A fault whose signal is blocked kills the process, even if there is a handler. This does not go through
+ * libc, where the preloaded library stands before the program's calls for these two signals.
  */
 static void let_faults_through(void)
 {
@@ -211,7 +214,10 @@ static void *thread_main(void *arg)
 				block(&s, now_ns);
 			continue;
 		}
-		/* Somebody may be in a turn that takes longer than a nap: look again before waiting. */
+		/*
+		 * Another thread may be in a turn that takes longer than a nap: check again before
+		 * waiting.
+		 */
 		if (!lock_try(&e->lock)) {
 			if (!s.looked_again) {
 				s.looked_again = true;
@@ -264,7 +270,7 @@ int thread_start(struct engine *e)
 			return -errno;
 	}
 
-	/* The program's signals are for its own threads. */
+	/* The program's own threads take its signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A member while it lives: answers joiners and tools, forwards and takes forwarded packets. How it
- * came to be is in group_join.c.
+ * A member while it lives: it answers joiners and tools, and forwards packets and takes forwarded
+ * ones. group_join.c makes a process a member.
  *
- * All descriptors that can wake us are in one epoll instance, whose own descriptor is what the
- * engine waits on.
+ * All descriptors that can wake us are in one epoll instance; the engine waits on that instance's
+ * descriptor.
  */
 #include "group/group.h"
 
@@ -56,7 +56,7 @@ static void close_fd(int *fd)
 
 void group_reset(struct group *g)
 {
-	/* Once nobody can find us we are dead to the others; until then our slot is not adopted. */
+	/* The name goes last: as long as others can find it, nobody adopts our slot. */
 	group_socks_close(g);
 	for (unsigned i = 0; i < GROUP_CLIENTS_MAX; i++)
 		close_fd(&g->clients[i]);
@@ -79,7 +79,7 @@ void group_close(struct group *g)
 
 void group_child_after_fork(struct group *g)
 {
-	/* close() takes nothing out of an epoll instance that the parent still has. */
+	/* close() removes nothing from an epoll instance that the parent still has. */
 	group_close(g);
 }
 
@@ -137,7 +137,7 @@ static void take_forwarded(struct group *g, const struct group_msg *m)
 	struct forwarded *f = &g->ring[(g->head + g->count) % GROUP_FORWARDED_MAX];
 
 	assert(g->count < GROUP_FORWARDED_MAX);
-	/* What is not ours is not passed on a second time: it would go round in circles. */
+	/* A packet that is not ours is not passed on a second time: it would circulate. */
 	if (group_slot_of(&p) != g->slot) {
 		g->counters->forward_dropped++;
 		return;
@@ -160,7 +160,10 @@ static bool same_lanes(const struct group *g, const struct group_msg *m)
 	return true;
 }
 
-/* Only a joiner gives, and who joins has the lock: no other process of the user, by mistake or otherwise. */
+/*
+ * Only a joiner may give sockets, and a joiner has the lock; so no other process of the user can,
+ * by mistake or otherwise.
+ */
 static bool has_lock(const struct group *g, struct link_peer who)
 {
 	for (unsigned level = 0; level < LINK_LOCKS; level++) {
@@ -192,7 +195,7 @@ static int adopt(struct group *g, unsigned client, const struct group_msg *m, co
 	return reply(g, link, GROUP_ACK, NULL, 0);
 }
 
-/* What one message causes. A negative errno: the client is not worth keeping. Takes fds. */
+/* Does what one message asks. A negative errno: drop the client. Takes fds. */
 static int handle(struct group *g, unsigned client, const struct group_msg *m, const int *fds,
 		  size_t n)
 {
@@ -241,7 +244,7 @@ static void serve_client(struct group *g, unsigned i)
 				continue;
 			break;
 		case GROUP_MSG_OTHER_VERSION:
-			/* Tell it which one we speak. */
+			/* Answer with the version that we speak. */
 			reply(g, g->clients[i], GROUP_INFO, NULL, 0);
 			link_close_all(fds, n);
 			break;
@@ -259,7 +262,7 @@ static void admit(struct group *g, int fd)
 	struct epoll_event ev = {.events = EPOLLIN};
 	uid_t uid = link_peer_of(fd).uid;
 
-	/* root may look at everybody's counters, as it may at everything else. */
+	/* root may read every user's counters. */
 	if (uid != geteuid() && uid != 0) {
 		close(fd);
 		return;
@@ -287,8 +290,8 @@ static void accept_clients(struct group *g)
 		}
 		if (errno != EMFILE && errno != ENFILE)
 			return;
-		/* Turn it away, or the listener stays readable and the engine never sleeps again.
-		 */
+		/* Refuse the connection; otherwise the listener stays readable and the engine never
+		 * sleeps again. */
 		close_fd(&g->spare);
 		fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)

@@ -5,30 +5,29 @@
  * Each member owns a slot, 0 .. 126, and one receive socket per lane (a UDP port and an IP family).
  * The sockets of a lane are an SO_REUSEPORT group with a classic BPF program that delivers to the
  * socket whose index is bits 23..17 of the BTH destination QPN: the slot. So a member draws its
- * QPNs from slot << 17 .. (slot << 17) + 0x1ffff. QPN 1 (CM) thus arrives at slot 0, and what is
- * addressed to a slot that nobody has may arrive at anybody: see group_forward.
+ * QPNs from slot << 17 .. (slot << 17) + 0x1ffff. QPN 1 (CM) thus arrives at slot 0, and a packet for a
+ * slot that nobody has may arrive at any member: see group_forward.
  *
  * The kernel numbers the sockets of a group in the order of bind. When one is closed, the last takes its
- * index. So the socket of slot s keeps its index, whatever others close and in whatever order, as long as
- * more than s sockets of the lane stay open: it could only move as the last of them. Therefore:
+ * index. So the socket of slot s keeps its index, whichever sockets others close, as long as more than s
+ * sockets of the lane stay open: only the last one ever moves. Therefore:
  *
- *	- every member of slot s holds descriptors of more than s sockets of each lane, its own among
- *	  them, and so depends on nobody;
- *	- which ones does not matter. Members pass them to each other, so that few are needed: who
- *	  joins is given all that the others hold, and gives them what it binds. Where nobody answers,
- *	  because all are stopped, it binds as many as it needs;
- *	- the sockets of a dead member live on, unread, in the others, and the next to join adopts
- *	  them. Only when the last member is gone is everything gone;
- *	- a newcomer proves with a datagram to itself that its index is its slot before it starts.
+ * - every member of slot s holds descriptors of more than s sockets of each lane, its own among them, and
+ * so depends on no other member; - which ones does not matter. Members pass them to each other, so that
+ * few are needed: a process that joins gets all that the others hold, and gives them the sockets that it
+ * binds. If nobody answers, because all are stopped, it binds as many as it needs; - the sockets of a
+ * dead member live on, unread, in the others, and the next joiner adopts them. They are closed when the
+ * last member is gone; - a joiner proves with a datagram to itself that its index is its slot before it
+ * starts.
  *
  * Members find each other by abstract socket names, which belong to a network namespace and vanish
- * with their owner, kill -9 included: "verbena.<uid>.<port>.<slot>", and ".lock" which a joiner
- * holds. A name grants nothing: both ends check the peer's uid.
+ * with their owner, kill -9 included: "verbena.<uid>.<port>.<slot>", and ".lock", which a joiner holds. A
+ * name grants no rights: both ends check the peer's uid.
  *
  * One user in one network namespace is one domain of trust. Any process of that user can have the
- * sockets of all members by asking, read what arrives and send from their ports, and can hand a member a
- * packet as if it came from anybody; it could do as much by binding the port, with no member's help.
- * Where a uid that we read may be more than one user's (link_uid_is_certain), there is no group.
+ * sockets of all members by asking, read what arrives and send from their ports, and can pass a member a
+ * packet with any source. It could do the same by binding the port, without any member. Where a uid may
+ * belong to more than one user (link_uid_is_certain), there is no group.
  *
  * Where a kernel coalesces the packets of one sender (GRO on a real interface), those of two slots
  * can come in one datagram, which goes where its first packet belongs.
@@ -49,9 +48,9 @@ enum {
 	GROUP_SLOT_SHIFT = 17,
 	GROUP_PORTS_MAX = 2,
 	GROUP_LANES_MAX = 2 * GROUP_PORTS_MAX,
-	GROUP_SOCKETS_MAX = 256,        /* of a lane: one for each slot, and what is held besides */
+	GROUP_SOCKETS_MAX = 256,        /* of a lane: one for each slot, and others held */
 	GROUP_FORWARD_BYTES_MAX = 9216, /* larger packets are not forwarded */
-	GROUP_WHY_BYTES = 256           /* room enough for every reason given below */
+	GROUP_WHY_BYTES = 256           /* room for every reason given below */
 };
 
 struct group;
@@ -63,22 +62,20 @@ struct group_config {
 	bool no_ipv6;
 	unsigned join_ms_max; /* how long to wait for the lock and for others; 0: 10 s */
 	/*
-	 * A descriptor lent to whoever of this user asks (`verbena stat`): a memfd with counters.
-	 * *Borrowed*; -1: none.
+	 * A descriptor that processes of this user get on request (`verbena stat`): a memfd with
+	 * counters. *Borrowed*; -1: none.
 	 */
 	int stat_fd;
 	struct io_counters *counters; /* *borrowed*; NULL: not counted */
 };
 
 /*
- * Joins. Blocks for some milliseconds, for about a second where members or other joiners do not answer, and
- * for at most about join_ms_max. 0, or a negative errno with a sentence in why:
- *	-EADDRINUSE  a port is used by another user or another program (who, where it can be told)
- *	-ENOSPC      all slots are taken, or the sockets of stopped members are in the way
- *	-ETIMEDOUT   other processes hold the lock too long (which), or datagrams to ourselves do not
- *	             arrive
- *	-EMFILE      the limit of open files is too low (what it is)
- *	-EPROTO      the members here speak another version or use other ports
+ * Joins. Blocks for some milliseconds, for about a second if members or other joiners do not answer, and
+ * for about join_ms_max at most. Returns 0, or a negative errno with a sentence in why: -EADDRINUSE a port
+ * is used by another user or another program (why names it if possible) -ENOSPC all slots are taken, or the
+ * sockets of stopped members are in the way -ETIMEDOUT other processes hold the lock too long (why names
+ * them), or datagrams to ourselves do not arrive -EMFILE the limit of open files is too low (what it is)
+ * -EPROTO the members here speak another version or use other ports
  */
 int group_open(struct group **, const struct group_config *, char *why, size_t why_bytes);
 
@@ -94,8 +91,8 @@ void group_child_after_fork(struct group *);
 unsigned group_slot(const struct group *);
 
 /*
- * Whether a process has that slot: false only if none has. A system call or three; never blocks. One that is
- * stopped lives.
+ * Whether a process has that slot: false only if none has. A stopped process has it still. One to three
+ * system calls; never blocks.
  */
 bool group_lives(const struct group *, unsigned slot);
 
@@ -106,7 +103,7 @@ bool group_has_ipv6(const struct group *);
 /* Becomes readable when group_service or group_recv_forwarded has something to do. */
 int group_fd(const struct group *);
 
-/* Answers what other processes ask. Never blocks; bounded work. Engine thread only. */
+/* Answers requests of other processes. Never blocks; bounded work. Engine thread only. */
 void group_service(struct group *);
 
 /*
@@ -116,7 +113,7 @@ void group_service(struct group *);
 bool group_forward(struct group *, unsigned slot, const struct pkt *);
 
 /*
- * Packets that other members handed over, as io_recv would have: *lent* until the next call. Each
+ * Packets that other members forwarded, in the form of io_recv: *lent* until the next call. Each
  * has a train of 1. Call until it returns 0.
  */
 size_t group_recv_forwarded(struct group *, struct pkt *pkts, size_t max);
@@ -137,9 +134,9 @@ struct group_member {
 enum { GROUP_ALL_SLOTS = -1 };
 
 /*
- * For tools that are no member: the live members of uid's group in this network namespace, or the
- * one of a slot. Waits for answers for wait_ms at most. Returns how many were stored, or a negative
- * errno.
+ * For tools, which are not members: the live members of uid's group in this network namespace, or
+ * the member of one slot. Waits for answers for wait_ms at most. Returns how many were stored, or a
+ * negative errno.
  */
 ssize_t group_query(uid_t uid, uint16_t port, int slot, unsigned wait_ms,
 		    struct group_member *members, size_t max);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A joiner and the members: who lives, what they hold, and what they are to hold too. All of it only saves
- * sockets and keeps the slots of the dead in use. A member that says nothing is passed over.
+ * A joiner's exchange with the members: who lives, which sockets they hold, and which they should also
+ * hold. It only saves sockets and makes the slots of dead members usable again, so a member that does not
+ * answer is skipped.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,8 +13,8 @@
 #include "group/group_join.h"
 
 enum {
-	ANSWER_MS_MAX = 250, /* what the live members get to answer in, all together */
-	ANSWER_MS = 20       /* whoever takes longer may be stopped */
+	ANSWER_MS_MAX = 250, /* time for all answers together */
+	ANSWER_MS = 20       /* a member that takes longer may be stopped */
 };
 
 static void hang_up(struct member *m)
@@ -66,7 +67,7 @@ static int call_everybody(struct join *j)
 
 typedef bool heard_fn(struct join *, struct member *, const struct group_msg *);
 
-/* One answer. True: this member has said all that was waited for. */
+/* Handles one answer. True: the member's answer is complete. */
 static bool hear(struct join *j, struct member *m, heard_fn *heard)
 {
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
@@ -89,8 +90,8 @@ static bool hear(struct join *j, struct member *m, heard_fn *heard)
 }
 
 /*
- * Waits until every member with a link that is not stopped has said something, which `heard` is told, or time
- * is up. heard returns false to hang up.
+ * Waits until every member that has a link and is not stopped has answered, or time is up. Each answer goes
+ * to `heard`, which returns false to close the link.
  */
 static void listen_to(struct join *j, heard_fn *heard)
 {
@@ -144,7 +145,10 @@ int join_call(struct join *j)
 
 /* ---- taking ---- */
 
-/* Whom to ask next: who holds most of those that hold something else than we do and were not asked. */
+/*
+ * The member to ask next: of those that were not asked and hold other sockets than we do, the one
+ * that holds most.
+ */
 static struct member *richest(struct join *j, const bool *asked)
 {
 	struct member *best = NULL;
@@ -234,7 +238,7 @@ static bool heard_ack(struct join *j, struct member *m, const struct group_msg *
 	return msg->type == GROUP_ACK;
 }
 
-/* A member that does not take them is none the worse for it, and neither are we. */
+/* A member that does not take them loses nothing, and neither do we. */
 void join_give(struct join *j)
 {
 	uint64_t ours = group_digest(j->g);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Joining a group. Who has the lock (group_lock.c)
+ * Joining a group. The process that has the lock (group_lock.c)
  *
- *	looks who lives (every name is tried), asks what each holds, and takes over what they give
- *	    (group_call.c);
- *	takes the lowest slot whose name is free, with the socket its last owner left behind, or else
- *	    with a new one, and proves by datagrams to itself that the index is the slot (group_place.c);
- *	publishes its name, and gives every member that answered what that one lacks.
+ * tries every name to find the live members, asks what each holds, and takes what they give
+ * (group_call.c); takes the lowest slot whose name is free, with the socket that its last owner left,
+ * or else with a new one, and proves by datagrams to itself that the index is the slot (group_place.c);
+ * publishes its name, and gives every member that answered the sockets that it lacks.
  *
- * Each step may be the last one for a while, or for good: a process is stopped, or killed. Until it has
- * published its name nobody counts on it, and what it has made by then is in nobody's way.
+ * The process may be stopped or killed after any step. Until it has published its name no other process
+ * relies on it, and the sockets that it has made by then disturb nobody.
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,7 +28,7 @@
 enum {
 	JOIN_MS_DEFAULT = 10000,
 	RETRY_MS = 10,
-	CLOSING_MS = 300, /* what the kernel gets to close the sockets of the dead in */
+	CLOSING_MS = 300, /* time for the kernel to close the sockets of the dead */
 	LISTENER_EVENT = 0xffff
 };
 
@@ -85,7 +84,7 @@ static bool host_has_ipv6(void)
 	return true;
 }
 
-/* The first member chooses; the others do as it does. */
+/* The first member chooses; the others follow. */
 static int settle_lanes(struct join *j)
 {
 	const struct group_config *cfg = j->cfg;
@@ -200,8 +199,8 @@ static int attempt_locked(struct join *j)
 }
 
 /*
- * A number that may be anybody's proves nothing, so there is no group then: one process has the ports, and
- * answers nobody.
+ * A uid that may belong to several users proves nothing, so then there is no group: one process has the
+ * ports, and answers no other.
  */
 static int attempt_alone(struct join *j)
 {

@@ -75,7 +75,7 @@ int link_listen(uid_t uid, uint16_t port, int slot)
 	return err < 0 ? err : fd;
 }
 
-/* Looked up once; two threads that do so at a time find the same. */
+/* Looked up once; two threads that do so at the same time get the same answer. */
 static uid_t overflow_uid(void)
 {
 	static _Atomic uid_t known;
@@ -97,7 +97,10 @@ bool link_uid_is_certain(uid_t uid)
 
 	if (uid != overflow_uid())
 		return true;
-	/* Where every user has a number, as outside of all user namespaces, it is a user like others. */
+	/*
+	 * Where every user has a number, as outside of all user namespaces, this number is an
+	 * ordinary user.
+	 */
 	f = fopen("/proc/self/uid_map", "re");
 	while (f && fscanf(f, "%*u %*u %llu", &count) == 1)
 		known += count;
@@ -118,7 +121,7 @@ bool link_is_stopped(pid_t pid)
 	if (!fgets(line, sizeof(line), f))
 		line[0] = 0;
 	fclose(f);
-	/* The state follows the name, which may have anything in it. */
+	/* The state follows the name, which may contain any character. */
 	end = strrchr(line, ')');
 	return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
 }

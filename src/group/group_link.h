@@ -12,43 +12,47 @@
 #include <sys/types.h>
 
 enum {
-	LINK_LOCK = -1, /* in place of a slot: the name that a joiner holds, and so on downwards */
+	LINK_LOCK = -1, /* in place of a slot: a lock's name; further locks count down */
 	LINK_LOCKS = 8
 };
 
 enum { LINK_NO_UID = -1 };
 
 struct link_peer {
-	pid_t pid; /* 0: not to be seen from our PID namespace */
+	pid_t pid; /* 0: not visible from our PID namespace */
 	uid_t uid; /* LINK_NO_UID: one that our user namespace has no number for */
 };
 
 /*
- * Whether this number is one user's. Where a user namespace has no number for somebody, the kernel shows the
- * overflow uid instead: the same for all such users, for ourselves too, and for a `nobody` who has that number.
+ * Whether this number belongs to one user only. For a user without a number in our user namespace the kernel
+ * shows the overflow uid: the same one for all such users, ourselves included, and for a `nobody` with that
+ * number.
  */
 bool link_uid_is_certain(uid_t uid);
 
-/* A socket with a name that nobody can reach yet, or a negative errno: -EADDRINUSE where somebody has it. */
+/*
+ * A socket with a name, which nobody can reach yet, or a negative errno; -EADDRINUSE: the name is
+ * taken.
+ */
 int link_reserve(uid_t uid, uint16_t port, int slot);
-/* From here on others reach it. 0 or a negative errno; it stays open. */
+/* Makes it reachable for others. 0 or a negative errno; it stays open. */
 int link_publish(int fd);
 
 /* Both at once. */
 int link_listen(uid_t uid, uint16_t port, int slot);
 
 /*
- * A socket connected to a name, and who listens there. -ECONNREFUSED: nobody; -EAGAIN: somebody who
- * does not accept; -EPERM with *peer set: somebody of another user.
+ * A socket connected to a name, and the process that listens there. -ECONNREFUSED: there is none;
+ * -EAGAIN: it does not accept; -EPERM with *peer set: it belongs to another user.
  */
 int link_connect(uid_t uid, uint16_t port, int slot, struct link_peer *peer);
 
-/* Who is at the other end of a connected socket. */
+/* The process at the other end of a connected socket. */
 struct link_peer link_peer_of(int fd);
 
 /*
- * Whether a process is stopped now, by a signal or a debugger, as far as /proc tells. Not to be relied on,
- * only so as not to wait for it in vain.
+ * Whether a process is stopped now, by a signal or a debugger, as far as /proc shows. Only a hint, which
+ * saves waiting in vain.
  */
 bool link_is_stopped(pid_t pid);
 
@@ -57,9 +61,9 @@ int link_send(int fd, const void *head, size_t head_len, const void *data, size_
 	      const int *fds, size_t fd_count);
 
 /*
- * Takes one record. The length; 0 at the end; -EAGAIN: none; -EMFILE: its descriptors found no
- * room here; -EMSGSIZE: it is longer than max. Descriptors are stored only with a positive length,
- * and then the caller owns them.
+ * Takes one record. The length; 0 at the end; -EAGAIN: none; -EMFILE: we have no room for its
+ * descriptors; -EMSGSIZE: it is longer than max. Descriptors are stored only with a positive
+ * length, and then the caller owns them.
  */
 ssize_t link_recv(int fd, void *buf, size_t max, int *fds, size_t fds_max, size_t *fd_count);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One process joins at a time, mostly: the holder of the lock, a listening name that vanishes with its
- * process. One that is stopped while it holds the lock, by Ctrl-Z or a debugger, would keep all others
- * waiting; so there are several such names, and whoever has seen the holder of one for PATIENCE_MS, or sees that
- * it is stopped, goes on to the next.
+ * Mostly one process joins at a time: the holder of the lock, a listening name that vanishes with its process. A
+ * holder that is stopped, by Ctrl-Z or a debugger, would keep all others waiting. So there are several such
+ * names, and a process that has waited PATIENCE_MS for the holder of one, or sees that it is stopped, tries the
+ * next.
  *
- * That a holder comes back to life when another has gone past it does no harm to members: none of them
- * depends on the order in which others come and go (group.h). It would be in the way of the one that joins
- * now, so a holder that finds its lease over begins anew.
+ * A holder that continues after another process has passed it harms no member: no member depends on the order in
+ * which others come and go (group.h). But it would disturb the process that joins now, so a holder whose lease
+ * is over begins anew.
  */
 #include <errno.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ enum {
 struct seen {
 	bool busy;
 	uint64_t since_ms;
-	int link; /* to its holder, closed when that lets go; -1: there is none */
+	int link; /* connection to the holder, which closes it; -1: none */
 	struct link_peer peer;
 	int err; /* why there is none */
 };
@@ -63,7 +63,7 @@ static bool is_overdue(const struct seen *s)
 	       (s->link >= 0 && link_is_stopped(s->peer.pid));
 }
 
-/* Until a holder lets go, or it is time to look again. */
+/* Waits until a holder releases a lock, or it is time to check again. */
 static void wait(struct join *j, struct seen *seen, unsigned level)
 {
 	struct pollfd p[LINK_LOCKS];
@@ -82,7 +82,7 @@ static void wait(struct join *j, struct seen *seen, unsigned level)
 			look_away(&seen[i]);
 }
 
-/* Takes the first lock that is free, where all before it have been held for too long. */
+/* Takes the first free lock, if all locks before it have been held for too long. */
 static int try_locks(struct join *j, struct seen *seen, unsigned *level)
 {
 	for (*level = 0; *level < LINK_LOCKS; ++*level) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every test of the group starts with. Members are forked processes that report what reaches them;
- * the test sends datagrams, kills members and starts others. VERBENA_TEST_SEED repeats a run.
+ * Support for all tests of the group. Members are forked processes that report what reaches them; the
+ * test sends datagrams, kills members and starts others. VERBENA_TEST_SEED repeats a run.
  */
 #ifndef GROUP_GROUP_MEMBERS_H
 #define GROUP_GROUP_MEMBERS_H
@@ -59,7 +59,7 @@ static uint16_t second_port;
 struct member {
 	pid_t pid;
 	unsigned slot;
-	bool stopped; /* nothing is sent to it, and nothing expected of it */
+	bool stopped; /* the test sends it nothing, and expects no report */
 };
 
 static struct member members[MEMBERS_MAX];
@@ -88,7 +88,7 @@ static inline void report_packet(enum report_kind kind, const struct group *g, c
 	(void)!write(reports[1], &r, sizeof(r));
 }
 
-/* What arrives although it is another's is passed on, as the core does. */
+/* A datagram for another member is passed on, as the core does. */
 static inline void take_packet(struct group *g, const struct pkt *p)
 {
 	unsigned slot = group_slot_of(p);
@@ -144,7 +144,7 @@ static inline void member_run(const struct group_config *cfg)
 static pid_t forked[4096];
 static size_t forked_count;
 
-/* So that whatever fails, nothing that was started stays. */
+/* So that no started process outlives a failed test. */
 static inline void note_forked(pid_t pid)
 {
 	assert_true(pid >= 0);
@@ -171,7 +171,7 @@ static inline bool next_report(struct report *r, int wait_ms)
 	return poll(&p, 1, wait_ms) > 0 && read(reports[0], r, sizeof(*r)) == sizeof(*r);
 }
 
-/* What others have reported of how they joined, until somebody asks for it. */
+/* Reports of how others joined, until the test asks for them. */
 static struct report kept[MEMBERS_MAX];
 static size_t kept_count;
 
@@ -357,7 +357,7 @@ static inline void expect_all_reached(void)
 	assert_false(next_report(&r, 0));
 }
 
-/* Of the test's port, and no member's. */
+/* On the test's port; it belongs to no member. */
 static inline int stray_socket(void)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -371,7 +371,7 @@ static inline int stray_socket(void)
 
 #define GROUP_TEST(f) cmocka_unit_test_setup_teardown(f, group_setup, group_teardown)
 
-/* What main() begins with. */
+/* Called first in main(). */
 static inline void group_begin(void)
 {
 	const char *env = getenv("VERBENA_TEST_SEED");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pure codec of the group's messages; what they cause is in group.c and group_join.c. */
+/* Pure codec of the group's messages; group.c and group_join.c act on them. */
 #include "group/group_msg.h"
 
 #include <assert.h>

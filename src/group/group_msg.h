@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the members of a group say to each other: one message is one SOCK_SEQPACKET record. Numbers
- * are in network order.
+ * The messages between members of a group: one message is one SOCK_SEQPACKET record. Numbers are in
+ * network order.
  *
- *	 0       1       2       3
- *	+-------+-------+-------+-------+
- *	| 'V'   | 'b'   | version       |
- *	| type  | lanes | slot          |
- *	| first         | count         |
- *	| held          | lane  | 0     |
- *	| family| 0     | port          |  four lanes, unused ones zero
- *	|  ...                          |
- *	| digest (8 bytes)              |
- *	+-------+-------+-------+-------+
- *	| flow (48 bytes), packet ...   |  FORWARD only
+ * 	 0       1       2       3
+ * 	+-------+-------+-------+-------+
+ * 	| 'V'   | 'b'   | version       |
+ * 	| type  | lanes | slot          |
+ * 	| first         | count         |
+ * 	| held          | lane  | 0     |
+ * 	| family| 0     | port          |  four lanes, unused ones zero
+ * 	|  ...                          |
+ * 	| digest (8 bytes)              |
+ * 	+-------+-------+-------+-------+
+ * 	| flow (48 bytes), packet ...   |  FORWARD only
  *
- *	HELLO    joiner: who are you?
- *	INFO     member: slot, lanes, how many sockets it holds of each, and the digest of what it holds
- *	FETCH    joiner: give me what you hold
- *	FDS      member: `count` sockets of a lane, of the indices from `first` on, as descriptors; the
- *	         last record has none
- *	ADOPT    joiner, while it holds the lock: hold these; as FDS
- *	ACK      member: that was the last of ADOPT
- *	STAT     tool: your counters, please
- *	STAT_FD  member: slot, and a descriptor if it has one
- *	FORWARD  member: a packet that came to me and is yours
+ * 	HELLO    joiner: who are you?
+ * 	INFO     member: slot, lanes, how many sockets it holds of each, and the digest of what it holds
+ * 	FETCH    joiner: give me what you hold
+ * 	FDS      member: `count` sockets of a lane, of the indices from `first` on, as descriptors; the
+ * 	         last record has none
+ * 	ADOPT    joiner, while it holds the lock: hold these; as FDS
+ * 	ACK      member: that was the last of ADOPT
+ * 	STAT     tool: your counters, please
+ * 	STAT_FD  member: slot, and a descriptor if it has one
+ * 	FORWARD  member: a packet that came to me and is yours
  */
 #ifndef GROUP_GROUP_MSG_H
 #define GROUP_GROUP_MSG_H
@@ -78,7 +78,7 @@ struct group_msg {
 
 enum group_msg_verdict { GROUP_MSG_OK, GROUP_MSG_BAD, GROUP_MSG_OTHER_VERSION };
 
-/* What is decoded as OK has every index and count within its bounds. */
+/* In a message decoded as OK every index and count is within its bounds. */
 enum group_msg_verdict group_msg_decode(struct group_msg *, const uint8_t *buf, size_t len);
 
 /*
@@ -87,7 +87,7 @@ enum group_msg_verdict group_msg_decode(struct group_msg *, const uint8_t *buf, 
  */
 size_t group_msg_encode(uint8_t *buf, const struct group_msg *);
 
-/* How many descriptors come with it: exactly this many, but for STAT_FD, where it may be 0 too. */
+/* How many descriptors come with the message: exactly this many; for STAT_FD also none. */
 size_t group_msg_fds(const struct group_msg *);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What decodes as good is within bounds, and is the same when encoded and decoded again. */
+/* A message that decodes is within bounds, and is the same when encoded and decoded again. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A place in the kernel's order of sockets for a process that joins: a slot whose name nobody has, and in
- * each lane a socket, held and unread, that has this index.
+ * A place in the kernel's order of sockets for a process that joins: a slot whose name is free, and in each
+ * lane a socket with this index, held and read by no member.
  *
- * First what is likely: the place of a dead member, or the end, where a new socket goes. A datagram to
- * ourselves proves it. It fails while the kernel still closes the sockets of a process that died a moment ago
- * (then the attempt is undone and made again, for a short while), and where there are sockets that no member
- * gave us or that moved when others were closed. So then it is found out: a datagram for each index shows
- * which of our sockets has it.
+ * The first attempt is a likely place: that of a dead member, or the end, where a new socket goes. A datagram
+ * to ourselves proves it. The proof fails while the kernel still closes the sockets of a process that died a
+ * moment ago (then the attempt is undone and repeated for a short while), and if there are sockets that no
+ * member gave us, or that moved when others were closed. In that case a search follows: a datagram for each
+ * index shows which of our sockets has it.
  *
- * An index beyond the last socket falls back on any socket, so that only those below the number that we hold
- * are told for certain; for the others we bind more, which the invariant (group_state.h) asks for anyway.
+ * A datagram for an index beyond the last socket may arrive at any socket, so the search is certain only for
+ * indices below the number of sockets that we hold. To reach higher ones we bind more sockets, which the
+ * invariant (group_state.h) requires anyway.
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,16 +28,16 @@
 #include "io/udp.h"
 
 enum {
-	PROOF_MS = 30, /* that a datagram may take from us to us, where a processor is to be had */
+	PROOF_MS = 30, /* time for a datagram from us to us, given a processor */
 	PROOF_TRIES = 3,
 	PROOF_BYTES = 28,
 	ROUNDS = 4,
-	DRAIN_MAX = 100000 /* datagrams thrown away from an adopted socket */
+	DRAIN_MAX = 100000 /* datagrams discarded from an adopted socket */
 };
 
 /* ---- reasons ---- */
 
-/* Looks up who has bound a UDP port, from /proc; -1: not to be seen. */
+/* Finds in /proc who has bound a UDP port; -1: not visible. */
 static long port_owner(uint16_t port)
 {
 	static const char *const files[] = {"/proc/net/udp", "/proc/net/udp6"};
@@ -147,7 +148,7 @@ static int attach_program(int fd)
 	};
 	struct sock_fprog prog;
 
-	/* Its padding too: the kernel is given every byte. */
+	/* Clears its padding too: the kernel reads every byte. */
 	memset(&prog, 0, sizeof(prog));
 	prog.len = sizeof(code) / sizeof(code[0]);
 	prog.filter = code;
@@ -225,7 +226,7 @@ static int bind_until(struct join *j, unsigned held)
 	return err;
 }
 
-/* What the last owner left unread is not for us. */
+/* Discards the packets that the last owner left unread. */
 static void drain(int fd)
 {
 	for (unsigned i = 0; i < DRAIN_MAX; i++)
@@ -253,8 +254,8 @@ static int prepare(struct join *j)
 /* ---- datagrams to ourselves ---- */
 
 /*
- * It looks like BTH with an opcode that nobody uses; who else gets it drops it. False: this host has no
- * loopback to send it over.
+ * The datagram looks like a BTH with an unused opcode, so any other receiver drops it. False: this host
+ * has no loopback to send it over.
  */
 static bool send_probe(const struct group_lane *lane, int fd, uint8_t *probe, unsigned slot)
 {
@@ -299,14 +300,14 @@ static bool proof_arrives(int fd, const uint8_t *proof, unsigned slot)
 	for (uint64_t now; (now = group_now_ms()) < until;) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 
-		/* What else arrives came for this slot's last owner. */
+		/* Other packets here were sent to this slot's last owner. */
 		if (poll(&p, 1, (int)(until - now)) > 0 && read_probe(fd, proof) == (int)slot)
 			return true;
 	}
 	return false;
 }
 
-/* Whether a datagram for our slot arrives at our socket, or there is no way to try. */
+/* Whether a datagram for our slot arrives at our socket; true also if it cannot be tried. */
 static bool prove_lane(const struct group *g, unsigned lane)
 {
 	int fd = probe_socket(&g->lanes[lane]);
@@ -327,7 +328,7 @@ static bool prove_lane(const struct group *g, unsigned lane)
 
 /* ---- what is likely ---- */
 
-/* -EAGAIN: somebody is about to take it. */
+/* -EAGAIN: another process is about to take it. */
 static int reserve(struct join *j, unsigned slot)
 {
 	struct group *g = j->g;
@@ -375,7 +376,7 @@ static int take_likely(struct join *j)
 	int err;
 
 	do {
-		/* More than once where another user has a name of ours. */
+		/* This runs more than once if another user has one of our names. */
 		while ((slot = likely_slot(j)) == GROUP_SLOTS) {
 			/* If there is a name left, its socket may have been mislaid. */
 			if (end(j) >= GROUP_SLOTS) {
@@ -402,7 +403,7 @@ static int take_likely(struct join *j)
 
 /* ---- what is found out ---- */
 
-/* By lane and index: where in socks the socket is that has it; -1: it is none of ours. */
+/* By lane and index: the place in socks of the socket with this index; -1: it is not ours. */
 struct found {
 	int16_t at[GROUP_LANES_MAX][GROUP_SLOTS];
 };
@@ -416,7 +417,7 @@ struct survey {
 	uint8_t probes[GROUP_LANES_MAX][PROOF_BYTES];
 };
 
-/* Sockets that nobody reads, and a datagram under way for each slot that nobody has. */
+/* Sends a datagram for each slot that nobody has, while nobody reads our sockets. */
 static void survey_begin(struct join *j, struct survey *v)
 {
 	struct group *g = j->g;
@@ -467,7 +468,7 @@ static void survey(struct join *j, struct survey *v, struct found *found)
 	}
 }
 
-/* Puts what was found for certain in its place. */
+/* Puts the sockets that were located for certain in their places. */
 static void put_in_order(struct group *g, struct found *found)
 {
 	unsigned certain = group_held(g) < GROUP_SLOTS ? group_held(g) : GROUP_SLOTS;
@@ -487,7 +488,7 @@ static void put_in_order(struct group *g, struct found *found)
 	}
 }
 
-/* The first slot of which every lane has the socket, for certain; GROUP_SLOTS: there is none. */
+/* The first slot whose sockets we certainly have in every lane; GROUP_SLOTS: there is none. */
 static unsigned found_slot(const struct join *j, const struct found *found)
 {
 	unsigned certain = group_held(j->g);
@@ -503,7 +504,7 @@ static unsigned found_slot(const struct join *j, const struct found *found)
 	return GROUP_SLOTS;
 }
 
-/* How many sockets will make the lowest index that we may have a certain one, and one in every lane. */
+/* How many sockets we need so that the lowest index we may have becomes certain in every lane. */
 static unsigned wanted(const struct group *g, const struct found *found)
 {
 	unsigned most = group_held(g) + 1;
@@ -525,7 +526,7 @@ static int take_found(struct join *j)
 	struct survey v;
 	struct found found;
 
-	j->digest = 0; /* what we made is not in its place any more: the members get all of it */
+	j->digest = 0; /* our sockets have moved: the members get all of them */
 	for (unsigned round = 0; round < ROUNDS && !join_lock_is_old(j); round++) {
 		unsigned slot;
 		int err;

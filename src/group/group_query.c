@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a tool that is no member can learn: who lives, and their counters. Asks one after another.
- */
+/* What a tool, which is not a member, can learn: the live members and their counters. Asks them one
+ * after another. */
 #include <errno.h>
 #include <poll.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sockets of all members that this one holds, and their way to others. */
+/* The sockets of all members that this one holds, and how others get them. */
 #include <assert.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static uint64_t cookie_of(int fd)
 	return cookie;
 }
 
-/* One that shares the port with ours has its place in the kernel's group for sure. */
+/* A socket that shares the port with ours certainly has a place in the kernel's group. */
 static bool is_socket_of_lane(int fd, const struct group_lane *lane)
 {
 	int type = 0, shares = 0;

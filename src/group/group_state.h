@@ -10,7 +10,7 @@
 #include "group/group_msg.h"
 
 enum {
-	GROUP_CLIENTS_MAX = 192, /* every other member forwarding to us, and some who ask */
+	GROUP_CLIENTS_MAX = 192, /* every other member forwarding to us, and some others */
 	GROUP_FORWARDED_MAX = 16
 };
 
@@ -27,12 +27,12 @@ struct group_socket {
 
 /*
  * Invariants of a member:
- *	it holds more sockets of each lane than `slot`, its own among them, and none twice;
- *	the index of its own in the kernel is `slot`.
+ * 	it holds more sockets of each lane than `slot`, its own among them, and none twice;
+ * 	the index of its own in the kernel is `slot`.
  *
- * The second follows from the first once it is true: see group.h. Where a socket stands in `socks` says
- * what its index was when it was last looked for. For those that a member receives on it is so; others
- * move.
+ * The second follows from the first once it is true: see group.h. A socket's place in `socks` is the
+ * index that it had when it was last located. For the sockets that this member receives on it is right;
+ * the others may have moved.
  */
 struct group {
 	unsigned slot;
@@ -42,10 +42,10 @@ struct group {
 	struct io_counters *counters;
 
 	int epoll;
-	int listener; /* -1: the process is alone by decree, and nobody finds it */
-	int spare;    /* given up for a moment to turn a caller away when no descriptor is left */
+	int listener; /* -1: the process is alone, and nobody can find it */
+	int spare;    /* closed for a moment to refuse a caller when no descriptor is left */
 	int clients[GROUP_CLIENTS_MAX];
-	bool gives[GROUP_CLIENTS_MAX]; /* in the middle of ADOPT, and may */
+	bool gives[GROUP_CLIENTS_MAX]; /* in the middle of ADOPT, with the right to */
 	int peers[GROUP_SLOTS];        /* connections that we forward over, made when needed */
 	struct group_socket socks[GROUP_LANES_MAX][GROUP_SOCKETS_MAX];
 
@@ -67,25 +67,25 @@ void group_reset(struct group *);
 void group_socks_init(struct group *);
 void group_socks_close(struct group *);
 
-/* How many are held of the lane that has fewest. */
+/* The least number of sockets held in any lane. */
 unsigned group_held(const struct group *);
 
-/* The same for two members if, and but by chance only if, they hold the same sockets. */
+/* Equal for two members that hold the same sockets, and otherwise different but by chance. */
 uint64_t group_digest(const struct group *);
 
 /*
  * Adds sockets of a lane that arrived, as those of the indices from `first` on, to those that are held.
- * Takes every descriptor: those of sockets that are held already, or find no room, are closed. What is
- * told last of an index is believed. False: one of them is not a socket of its lane, and none was taken in.
+ * Takes every descriptor: those of sockets that are held already, or find no room, are closed. The last
+ * message about an index is right. False: one of them is not a socket of its lane, and none was added.
  */
 bool group_hold(struct group *, unsigned lane, unsigned first, unsigned count, const int *fds);
 
-/* Lets two places of a lane change what they hold. */
+/* Swaps two places of a lane. */
 void group_swap(struct group *, unsigned lane, unsigned a, unsigned b);
 
 /*
- * Sends the sockets that are held, or of them those that `chosen` tells by lane and place, and then a record
- * with none. 0 or a negative errno.
+ * Sends the sockets that are held, or those of them that `chosen` names by lane and place, and then a record
+ * without any. 0 or a negative errno.
  */
 typedef bool group_chosen(const void *ctx, unsigned lane, unsigned at);
 int group_give(const struct group *, int link, enum group_msg_type type, group_chosen *chosen,

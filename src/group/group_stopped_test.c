@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Members and joiners that are stopped, as Ctrl-Z and a debugger do, or that nobody can ask: others join all
- * the same, and everybody is reached, while they are stopped, when they go on and when they are killed.
+ * Members and joiners that are stopped, as by Ctrl-Z or a debugger, or that cannot be reached: others join
+ * all the same, and every member gets its packets while they are stopped, when they continue and when they
+ * are killed.
  */
 #include "group/group_members.h"
 
@@ -9,7 +10,7 @@
 
 enum {
 	STOPPED_MAX = 4,
-	CALLS_MAX = 2000 /* system calls that a join takes less than */
+	CALLS_MAX = 2000 /* more system calls than a join makes */
 };
 
 static void a_stopped_member_keeps_nobody_out(void **state)
@@ -24,7 +25,7 @@ static void a_stopped_member_keeps_nobody_out(void **state)
 	expect_all_reached();
 	assert_int_equal(member_start().kind, JOINED);
 	expect_all_reached();
-	/* By now everybody holds everything again. */
+	/* By now every member holds all sockets again. */
 	for (size_t i = 1; i < 4; i++)
 		member_stop(i);
 	member_kill(0);
@@ -32,7 +33,7 @@ static void a_stopped_member_keeps_nobody_out(void **state)
 	expect_all_reached();
 }
 
-/* Nobody else held its sockets: they are closed, and the kernel moves others to their places. */
+/* No other member held its sockets: they are closed, and the kernel moves others to their places. */
 static void a_stopped_member_that_is_killed_moves_nobody(void **state)
 {
 	for (int round = 0; round < 3; round++) {
@@ -105,7 +106,7 @@ static void members_come_stop_go_on_and_die_at_random(void **state)
 
 /* ---- joiners ---- */
 
-/* False: it makes no system call for so long that it must have joined, and waits for packets. */
+/* False: it has made no system call for so long that it must have joined and wait for packets. */
 static bool stops(pid_t pid)
 {
 	uint64_t until = now_ms() + WAIT_MS;
@@ -148,7 +149,7 @@ static pid_t stop_at_call(const struct group_config *cfg, unsigned n)
 	return pid;
 }
 
-/* How many it takes, entries and exits counted, until it reports. */
+/* How many system calls it makes, entries and exits counted, until it reports. */
 static unsigned calls_of_a_join(const struct group_config *cfg)
 {
 	pid_t pid = fork();
@@ -184,7 +185,10 @@ static void take_in(struct report r)
 	members[member_count++] = (struct member){.pid = r.pid, .slot = r.slot};
 }
 
-/* Wherever joiners are stopped, with the lock or without: others join, and they too when they go on. */
+/*
+ * At whichever system call joiners are stopped, with the lock or without, others join; and so do
+ * they when they continue.
+ */
 static void joiners_are_stopped_anywhere(void **state)
 {
 	struct group_config cfg = config();
@@ -238,7 +242,7 @@ static void a_socket_of_nobodys_is_passed_over(void **state)
 	expect_all_reached();
 }
 
-/* As one that a dying member alone holds, and that the kernel has not closed yet. */
+/* Like the socket of a dying member that the kernel has not closed yet. */
 static void a_socket_that_is_about_to_be_closed_is_waited_for(void **state)
 {
 	int stray = stray_socket();
@@ -252,7 +256,7 @@ static void a_socket_that_is_about_to_be_closed_is_waited_for(void **state)
 
 	struct report r = member_start();
 
-	/* 1 where this machine was too busy to see the end of it in time. */
+	/* 1: this machine was too busy to finish in time. */
 	assert_true(r.kind == JOINED && r.slot <= 1);
 	expect_all_reached();
 	waitpid(pid, NULL, 0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of a group: members join, die, stop and pass on what is not theirs, and each is reached. */
+/*
+ * The life of a group: members join, die, stop and pass on packets of others, and each gets its
+ * packets.
+ */
 #include "group/group_members.h"
 
 #include <net/if.h>
@@ -17,7 +20,7 @@ static void a_dead_members_slot_is_taken_first(void **state)
 {
 	for (int i = 0; i < 4; i++)
 		member_start();
-	member_kill(1); /* slot 1; the last stands in its place in the table */
+	member_kill(1); /* slot 1; the last entry takes its place in the table */
 	expect_all_reached();
 	assert_int_equal(member_start().slot, 1);
 	expect_all_reached();
@@ -144,7 +147,10 @@ static void packets_are_forwarded_to_their_slot(void **state)
 	group_close(g);
 }
 
-/* No member there: the kernel gives the datagram to anybody, who passes it on or drops it. */
+/*
+ * No member has that slot: the kernel gives the datagram to any member, which passes it on or drops
+ * it.
+ */
 static void forwarded_packets_come_out_with_their_flow(void **state)
 {
 	struct group_config cfg = config();
@@ -265,18 +271,21 @@ static void only_sockets_of_the_lane_are_held_and_each_once(void **state)
 	assert_true(group_hold(g, 0, 0, 2, fds));
 	assert_int_equal(group_held(g), 2);
 	assert_int_equal(g->socks[0][0].fd, fds[0]);
-	/* Known already: closed, and what is told last of its index is believed. */
+	/* A socket known already is closed, and the last message about its index is right. */
 	assert_true(group_hold(g, 0, 1, 1, &again));
 	assert_true(fcntl(again, F_GETFD) < 0);
 	assert_int_equal(group_held(g), 2);
 	assert_int_equal(g->socks[0][1].fd, fds[0]);
 	assert_int_equal(g->socks[0][0].fd, fds[1]);
-	/* A place that is taken: whoever was there moves. */
+	/* A place that is taken: the socket that was there moves. */
 	again = stray_socket();
 	assert_true(group_hold(g, 0, 1, 1, &again));
 	assert_int_equal(group_held(g), 3);
 	assert_int_equal(g->socks[0][1].fd, again);
-	/* Another port, an address of its own, no socket at all, another lane, out of bounds: closed, not held. */
+	/*
+	 * A socket with another port or with an address, no socket at all, one of another lane, out
+	 * of bounds: each is closed, not held.
+	 */
 	fds[0] = stray_socket();
 	fds[1] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	assert_false(group_hold(g, 0, 3, 2, fds));
@@ -401,7 +410,10 @@ static int count_unread(struct group *g)
 	return unread ? 3 : 0;
 }
 
-/* Where a datagram to ourselves proves something, the search for it empties the sockets too; not here. */
+/*
+ * Where a datagram to ourselves proves the place, the search for it empties the sockets too; here
+ * it does not.
+ */
 static void what_was_left_unread_is_thrown_away_where_nothing_is_proven(void **state)
 {
 	struct group_config cfg = config();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is told of a group: to a process that cannot join, why, and of whom; to a tool, who its members are
- * and where their counters lie.
+ * What a group reports: to a process that cannot join, why not and because of which process; to a tool,
+ * the members and their counters.
  */
 #include "group/group_members.h"
 
@@ -66,7 +66,7 @@ static void a_held_lock_is_reported_with_its_holder(void **state)
 	close(lock);
 }
 
-/* By somebody who is alive, and does not let go all the same. */
+/* The holder is alive, and yet does not release it. */
 static void a_held_lock_is_passed_by_in_the_end(void **state)
 {
 	int lock = link_listen(geteuid(), port, LINK_LOCK);

@@ -2,11 +2,11 @@
 /*
  * A packet on its way in passes three stages: it is spoiled (dropped, corrupted, doubled, marked to
  * come late), it waits (delay, jitter, rate) in a heap ordered by release time, and it is handed
- * out, where one that is marked to come late steps aside for some that follow.
+ * out. A packet marked to come late then steps aside for some that follow.
  *
- * A packet that waits nowhere is passed on where it lies. One that waits is copied into a cell of a
- * pool fixed at open; a cell that was handed out is free again at the next call. No cell is in two
- * places: the free stack, the heap, `late` and `lent` together hold each one once.
+ * A packet that does not wait is passed on without a copy. One that waits is copied into a cell of
+ * a pool whose size is fixed at open; a cell that was handed out is free again at the next call.
+ * The free stack, the heap, `late` and `lent` together hold each cell once.
  */
 #include "io/impair.h"
 
@@ -27,7 +27,7 @@ enum {
 	LATE_PACKETS_MAX = 8,  /* later packets that overtake one */
 	LATE_NS_MAX = 1000000,
 	BURST_MAX = 256,
-	TURNS_MAX = 64, /* of asking the lower io in one call */
+	TURNS_MAX = 64, /* calls of the lower io in one call */
 	LIMIT_DEFAULT = 8192,
 	LIMIT_MAX = 65536,
 	ECN_MASK = 3, /* of the TOS, RFC 3168 s5 */
@@ -40,7 +40,7 @@ struct cell {
 	uint64_t order; /* of arrival: ties leave in it */
 	struct flow flow;
 	uint32_t len;
-	uint32_t late; /* later packets to let pass, then; 0: in its turn */
+	uint32_t late; /* later packets that must still pass; 0: in its turn */
 	uint8_t data[CELL_BYTES_MAX];
 };
 
@@ -51,7 +51,7 @@ struct impair {
 	struct impair_config cfg;
 	struct prng prng;
 	uint64_t order;
-	uint64_t busy_ns; /* when the link of the given rate is free again */
+	uint64_t busy_ns; /* when the link of that rate is free again */
 
 	struct cell *cells; /* [limit] */
 	uint32_t *unused;   /* stack */
@@ -63,7 +63,7 @@ struct impair {
 	uint32_t lent[BURST_MAX];
 	uint32_t lent_count;
 	struct pkt in[BURST_MAX];
-	struct flow marked[BURST_MAX]; /* of those that pass where they lie, by their place in the burst */
+	struct flow marked[BURST_MAX]; /* of those not copied, by their place in the burst */
 };
 
 static const struct io_ops impair_ops;
@@ -341,7 +341,7 @@ static void lend(struct impair *im, struct burst *b, uint32_t i)
 	im->lent[im->lent_count++] = i;
 }
 
-/* Those whose turn has come, by packets passed or by time. */
+/* Hands out those whose turn has come, by packets passed or by time. */
 static void lend_late(struct impair *im, struct burst *b, uint64_t now_ns)
 {
 	uint32_t kept = 0;
@@ -403,7 +403,7 @@ static double uniform(struct impair *im)
 	return (double)(prng_next(&im->prng) >> 11) * 0x1p-53;
 }
 
-/* The same eight numbers for every packet. */
+/* Draws eight numbers for every packet. */
 static struct dice throw(struct impair * im)
 {
 	const struct impair_config *c = &im->cfg;
@@ -467,7 +467,7 @@ static void take_in(struct impair *im, struct burst *b, struct pkt *p, uint64_t 
 	}
 
 	uint64_t at = release_time(im, p->len, d.jitter, now_ns);
-	/* What waits at all waits behind what is due and found no room in this burst. */
+	/* A packet that waits also waits behind those that are due and found no room in this burst. */
 	bool waits = at > now_ns || b->n == b->max ||
 		     (im->heap_count && im->cells[im->heap[0]].release_ns <= now_ns);
 
@@ -504,8 +504,8 @@ static bool is_lent_cell(const struct impair *im, const struct pkt *p)
 	return p->data >= (uint8_t *)im->cells && p->data < (uint8_t *)(im->cells + im->cfg.limit);
 }
 
-/* What passed where it lies counts to the end of its coalesced datagram again, less what is gone.
- */
+/* The train of a packet passed on without a copy counts to the end of its coalesced datagram, less
+ * the packets that are gone. */
 static void count_trains(const struct impair *im, struct burst *b)
 {
 	for (size_t i = b->n; i-- > 0;) {
@@ -526,9 +526,9 @@ static size_t impair_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t 
 	lend_late(im, &b, now_ns);
 	release_due(im, &b, now_ns);
 	/*
-	 * Once a packet is passed on where it lies, the lower io must not be asked again before the
-	 * next call. While everything it gives is dropped or waits, it is: 0 means that it has no
-	 * more.
+	 * Once a packet is passed on without a copy, the lower io must not be called again before
+	 * the next call. As long as all its packets are dropped or wait it is called again, until
+	 * it returns 0.
 	 */
 	for (unsigned turns = 0; b.n < b.max && turns < TURNS_MAX; turns++) {
 		size_t n = io_recv(im->lower, im->in, b.max - b.n, now_ns);
@@ -612,7 +612,10 @@ int impair_open(struct io **io, struct io *lower, const struct impair_config *cf
 	im->counters = counters;
 	im->cfg = *cfg;
 	prng_init(&im->prng, cfg->seed);
-	/* Cells are a stack: what is never needed is never touched, so it is only address space. */
+	/*
+	 * Cells are a stack: a cell that is never needed is never touched, so it takes only address
+	 * space.
+	 */
 	im->cells = mmap(NULL, sizeof(*im->cells) * cfg->limit, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (im->cells == MAP_FAILED)

@@ -38,7 +38,7 @@ struct impair_config {
 
 /*
  * 0 with *cfg set, or -EINVAL with a sentence in why that names the key, the value and what is
- * allowed. An empty text is a specification that spoils nothing.
+ * allowed. An empty text spoils nothing.
  */
 int impair_parse(const char *text, struct impair_config *cfg, char *why, size_t why_bytes);
 

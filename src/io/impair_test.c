@@ -218,7 +218,7 @@ static void a_seed_repeats_and_another_differs(void **state)
 	assert_true(n[0] != n[2] || memcmp(a, c, n[0] * sizeof(a[0])) != 0);
 }
 
-/* Which packets are lost is a matter of the seed, not of what else is spoiled. */
+/* The seed alone decides which packets are lost, not the other impairments. */
 static void losses_do_not_depend_on_other_keys(void **state)
 {
 	enum { N = 5000 };
@@ -305,7 +305,7 @@ static void corruption_flips_one_bit(void **state)
 	io_close(r.io);
 }
 
-/* RFC 3168 s5: only what says that it can be marked is, and nothing else of the TOS changes. */
+/* RFC 3168 s5: only ECN-capable packets are marked, and nothing else of the TOS changes. */
 static void ecn_capable_packets_are_marked(void **state)
 {
 	static const struct {
@@ -344,7 +344,7 @@ static void ecn_capable_packets_are_marked(void **state)
 	}
 }
 
-/* Of one datagram some are marked: each shows its own flow, those between keep the shared one. */
+/* If some packets of a datagram are marked, each has its own flow; the others keep the shared one. */
 static void a_share_of_a_datagram_is_marked(void **state)
 {
 	enum { N = 100000 };

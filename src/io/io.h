@@ -16,12 +16,12 @@
 #include "base/pkt.h"
 
 /*
- * What a struct io has done, in memory that the opener supplies and lends until close: it may be
- * shared with readers elsewhere. One writer; each counter is a plain aligned 64-bit store.
+ * Counters of a struct io, in memory that the opener lends until close; readers elsewhere may share
+ * it. One writer; each counter is a plain aligned 64-bit store.
  *
- * rx_* count what the kernel delivered to this process; what a wrapper then does to it is counted
- * in impair_*. tx_drops and rx_drops are packets that went no further, rx_overflow those that the
- * kernel discarded because the receive queue was full.
+ * rx_* count packets that the kernel delivered to this process, impair_* what a wrapper then did to
+ * them. tx_drops and rx_drops are packets that were dropped here, rx_overflow those that the kernel
+ * discarded because the receive queue was full.
  */
 struct io_counters {
 	uint64_t tx_packets;
@@ -37,7 +37,7 @@ struct io_counters {
 	uint64_t rx_trains; /* datagrams as the kernel coalesced them */
 	uint64_t rx_syscalls;
 	uint64_t rx_drops;    /* truncated, or without the address it was sent to */
-	uint64_t rx_overflow; /* discarded by the kernel, as SO_RXQ_OVFL tells; may lag */
+	uint64_t rx_overflow; /* discarded by the kernel (SO_RXQ_OVFL); may lag */
 
 	uint64_t impair_dropped;
 	uint64_t impair_duplicated;
@@ -46,7 +46,7 @@ struct io_counters {
 	uint64_t impair_marked;
 	uint64_t impair_overflow; /* found no room to be held back in */
 
-	uint64_t forward_sent; /* handed to the member of the group they belong to */
+	uint64_t forward_sent; /* forwarded to the group member they belong to */
 	uint64_t forward_received;
 	uint64_t forward_dropped;
 
@@ -74,10 +74,9 @@ struct io {
 /*
  * Takes up to max packets that have arrived. *Lends* data and flow until the next io_recv on the
  * same io; the data may be written to. pkt.train counts to the end of the datagram that the kernel
- * coalesced, beyond this burst where max cut it; ip_id is a guess, the packet's place in there.
- * Fewer than max does not mean that nothing is left. Nor does 0, for certain, to a caller that
- * never sleeps: it goes on calling; one that is about to sleep waits for io_fds, level-triggered,
- * and io_deadline_ns.
+ * coalesced, which may be beyond this burst; ip_id is a guess, the packet's place in that datagram.
+ * Fewer than max, or even 0, does not prove that nothing is left: a caller that polls calls again;
+ * one that is about to sleep waits for io_fds, level-triggered, and io_deadline_ns.
  */
 static inline size_t io_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now_ns)
 {
@@ -85,10 +84,11 @@ static inline size_t io_recv(struct io *io, struct pkt *pkts, size_t max, uint64
 }
 
 /*
- * Sends packets in order; *borrows* them for the call. Those of a train (pkt.train, told by the
- * first) leave in one message, several messages in one system call. Returns how many packets were
- * consumed, from the first: sent, or refused for good (unreachable, too big) and counted. Fewer
- * than n only if the kernel has no room now, and then always whole trains. n must end with a train.
+ * Sends packets in order; *borrows* them for the call. Those of a train (the first packet's
+ * pkt.train) leave in one message, several messages in one system call. Returns how many packets
+ * were consumed, from the first: sent, or refused for good (unreachable, too big) and counted.
+ * Fewer than n only if the kernel has no room now, and then always whole trains. n must end with a
+ * train.
  */
 static inline size_t io_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t now_ns)
 {
@@ -101,7 +101,7 @@ static inline size_t io_fds(const struct io *io, int *fds, size_t max)
 	return io->ops->fds(io, fds, max);
 }
 
-/* When io_recv has something to yield although no descriptor is readable; UINT64_MAX: never. */
+/* When io_recv will have a packet although no descriptor is readable; UINT64_MAX: never. */
 static inline uint64_t io_deadline_ns(const struct io *io)
 {
 	return io->ops->deadline_ns(io);
@@ -117,7 +117,7 @@ static inline size_t io_train_max(const struct io *io)
 	return io->ops->train_max(io);
 }
 
-/* Called when idle: what is buffered for a file goes there. May block on a file system. */
+/* Called when idle: writes buffered data to its file. May block on a file system. */
 static inline void io_flush(struct io *io)
 {
 	io->ops->flush(io);

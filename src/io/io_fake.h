@@ -28,7 +28,7 @@ static size_t fake_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t no
 	struct fake *f = (struct fake *)io;
 	size_t n = 0;
 
-	/* What was lent is gone: whoever still looks at it sees. */
+	/* Overwrites what was lent, so that a late read is noticed. */
 	memset(f->data, 0xdd, sizeof(f->data));
 	for (; n < max && n < FAKE_BURST_MAX && f->pending; n++, f->pending--) {
 		memset(f->data[n], 0, f->len);

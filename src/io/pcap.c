@@ -19,7 +19,7 @@
 enum {
 	SNAP_BYTES = 65535 + IPUDP_LEN_MAX,
 	FILE_BUFFER_BYTES = 256 << 10,
-	FLUSH_NS = 100 * 1000 * 1000, /* what a killed process loses at most */
+	FLUSH_NS = 100 * 1000 * 1000, /* the most that a killed process loses */
 	PATH_BYTES_MAX = 4096
 };
 
@@ -98,7 +98,7 @@ static int start(struct capture *c, FILE *file)
 		fclose(file);
 		return -ENOMEM;
 	}
-	/* The header is there at once, so that a capture of nothing can be opened too. */
+	/* Writes the header at once, so that an empty capture can be opened too. */
 	return pcap_dump_flush(c->dumper) < 0 ? -errno : 0;
 }
 

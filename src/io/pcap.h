@@ -20,12 +20,12 @@ struct pcap_config {
 	const char *file;             /* "%p" becomes the process id, "%%" a percent sign */
 	struct io_counters *counters; /* *borrowed* */
 	/*
-	 * The kernel does not tell a received packet's IPv4 identification. Whoever can find it
-	 * (from the ICRC) stores it and returns true; otherwise, or where this is NULL, 0 is
+	 * A UDP socket does not show a received packet's IPv4 identification. This function stores
+	 * it and returns true if it can find it (from the ICRC); otherwise, or if it is NULL, 0 is
 	 * written.
 	 */
 	bool (*ip_id)(void *ctx, const struct pkt *, uint16_t *id);
-	/* Told once, in one sentence, why capture stopped. May be NULL. */
+	/* Called once, with a sentence that says why capture stopped. May be NULL. */
 	void (*report)(void *ctx, const char *sentence);
 	void *ctx;
 };

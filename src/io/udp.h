@@ -4,15 +4,17 @@
  *
  * Receiving: at most one wildcard-bound socket per family and port, made elsewhere (group.h, or
  * udp_rx_socket below), which only this io reads; flow.dport tells the port. Sending: sockets of its
- * own, one a path and family, so that each process is told apart by its source ports; what arrives
- * at those ports is discarded. They are in 49152 .. 65535, and path i's is i modulo 16, except where
- * that part of the range is crowded: then the kernel chooses.
+ * own, one for each path and family, so that source ports distinguish processes; packets that arrive
+ * at those ports are discarded. The ports are in 49152 .. 65535, and that of path i is i modulo 16,
+ * unless that part of the range is crowded: then the kernel chooses.
  *
- * No peer's ICMP reaches a sender: sockets that are neither connected nor set to IP_RECVERR ignore it.
+ * ICMP from a peer never reaches a sender: sockets that are neither connected nor set to IP_RECVERR
+ * ignore it.
  *
- * IPv4 packets leave with DF set and an identification of 0, and 0, 1, 2 .. along a train: that is
- * what IP_PMTUDISC_PROBE gives (so does DO, but under DO a forged ICMP could shrink a path for us).
- * UDP checksums are on. The flow label of IPv6 is the kernel's choice; the ICRC does not cover it.
+ * IPv4 packets leave with DF set and an identification of 0, and 0, 1, 2 .. along a train:
+ * IP_PMTUDISC_PROBE does so (DO does too, but with DO a forged ICMP message could shrink our path
+ * MTU). UDP checksums are on. The flow label of IPv6 is the kernel's choice; the ICRC does not cover
+ * it.
  */
 #ifndef IO_UDP_H
 #define IO_UDP_H
@@ -28,7 +30,7 @@ enum udp_family { UDP_V4, UDP_V6, UDP_FAMILIES };
 enum {
 	UDP_RX_SOCKETS_MAX = 4,
 	UDP_PATHS_MAX = 16,
-	UDP_SOURCE_PORT_MIN = 49152, /* of those for dynamic use, RFC 6335 */
+	UDP_SOURCE_PORT_MIN = 49152, /* the ports for dynamic use, RFC 6335 */
 	UDP_RCVBUF_BYTES = 32 << 20, /* asked for; unprivileged processes get net.core.rmem_max */
 	UDP_SNDBUF_BYTES = 8 << 20
 };
@@ -38,7 +40,7 @@ struct udp_config {
 	size_t rx_count;
 	bool no_ipv6;                 /* make no IPv6 transmit sockets */
 	unsigned paths;               /* source ports wanted per family, 1 .. UDP_PATHS_MAX; 0 means 1 */
-	unsigned spare_fds;           /* how many descriptors to leave to others; more paths than one come behind */
+	unsigned spare_fds;           /* descriptors to leave to others when making further paths */
 	bool no_trains;               /* as on a kernel without UDP_SEGMENT; for tests */
 	struct io_counters *counters; /* *borrowed*, zeroed by the caller */
 };
@@ -49,21 +51,24 @@ struct udp_config {
  */
 int udp_open(struct io **, const struct udp_config *, char *why, size_t why_bytes);
 
-/* How many paths each family has: as many as wanted unless descriptors ran short, one at least. */
+/*
+ * How many paths each family has: as many as configured unless descriptors ran short, but at least
+ * one.
+ */
 unsigned udp_paths(const struct io *);
 
-/* Makes sockets for more paths, until there are so many; returns how many there are then. */
+/* Makes sockets until there are `paths` of them; returns how many there are. */
 unsigned udp_add_paths(struct io *, unsigned paths);
 
 /* The source port of a path, host order; 0: there is no such path. flow.sport must be one of them.
  */
 uint16_t udp_source_port(const struct io *, enum udp_family, unsigned path);
 
-/* What SO_RCVBUF the receive sockets really have, in the kernel's count; the smallest of them. */
+/* The smallest SO_RCVBUF that the receive sockets really have, in the kernel's count. */
 size_t udp_rcvbuf_bytes(const struct io *);
 
 /*
- * An unbound socket with every option that udp_open wants of a receive socket. A negative errno:
+ * An unbound socket with every option that udp_open needs in a receive socket. A negative errno:
  * -EAFNOSUPPORT where the host has no such family. The caller binds it, and closes it.
  */
 int udp_rx_socket(enum udp_family);

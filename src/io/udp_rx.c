@@ -12,13 +12,13 @@
 
 enum {
 	RX_BUFFER_BYTES = 65536, /* more than any UDP payload */
-	/* When trains come, four of them are 256 KiB: they are used up while still in the L2 cache. */
+	/* Four trains are 256 KiB: they are consumed while still in the L2 cache. */
 	RX_MESSAGES_OF_TRAINS = 4,
 	RX_TRAIN_BYTES = 8192, /* a mean size above which messages are trains */
-	RX_GROWTH = 4,         /* of the batch that is asked for, after a full one */
+	RX_GROWTH = 4,         /* of the batch size, after a full batch */
 	RX_STREAK_MAX = 8,     /* batches served by one socket before another gets the first turn */
-	RX_PATIENCE_MAX = 16,  /* calls that find the first socket empty before others are asked */
-	RX_PAUSE_NS = 20000    /* a caller that was away for so long asks them at once */
+	RX_PATIENCE_MAX = 16,  /* calls that find the first socket empty before others are polled */
+	RX_PAUSE_NS = 20000    /* after a pause of this length others are polled at once */
 };
 
 static_assert(RX_BUFFER_BYTES >= 65535, "no datagram is truncated");
@@ -210,8 +210,8 @@ static bool fill(struct udp_rx *u, struct udp_rx_socket *rx)
 		u->counters->rx_syscalls++;
 	} while (n < 0 && errno == EINTR);
 	/*
-	 * After a pause there is one message, mostly, and whoever waits for it waits for a vain look for a
-	 * second one too.
+	 * After a pause there is mostly one message, and its reader would also wait for a vain look for a
+	 * second one.
 	 */
 	if (n <= 0) {
 		u->ask = 1;
@@ -239,7 +239,7 @@ static bool fill(struct udp_rx *u, struct udp_rx_socket *rx)
 
 /*
  * The next socket after the first, in a circle, that has something to read, or rx_count. One call
- * asks them all, and costs as much as a vain look at one of them.
+ * polls them all, and costs as much as a vain look at one of them.
  */
 static size_t ask_others(struct udp_rx *u)
 {
@@ -271,13 +271,13 @@ static bool fill_other(struct udp_rx *u)
 }
 
 /*
- * A system call that finds nothing costs half as much as one that finds a packet, so two are
- * spared: the one after a batch that emptied the socket, and, mostly, the one that asks sockets that
- * were idle before too. Whoever waits for the descriptors misses nothing by it.
+ * A system call that finds nothing costs half as much as one that finds a packet, so two such calls
+ * are avoided: the one after a batch that emptied the socket, and mostly the one that polls sockets
+ * that were idle before. A caller that waits for the descriptors misses nothing.
  *
- * How often the idle ones are asked follows what came of it last time: traffic that changes between
- * sockets finds them asked at every call, and every RX_PATIENCE_MAX calls are enough for one that
- * has only one busy socket. A caller that comes back after a pause may have been woken by any.
+ * How often the idle ones are polled depends on the last result: if traffic changes between sockets,
+ * at every call; if only one socket is busy, every RX_PATIENCE_MAX calls. A caller that comes back
+ * after a pause may have been woken by any socket.
  */
 static bool fill_any(struct udp_rx *u, uint64_t now_ns)
 {
@@ -291,7 +291,7 @@ static bool fill_any(struct udp_rx *u, uint64_t now_ns)
 	}
 	if (!u->socket_count)
 		return false;
-	/* The busy socket is asked first; not for ever. */
+	/* The busy socket is polled first, but not for ever. */
 	if (u->streak == RX_STREAK_MAX) {
 		u->streak = 0;
 		if (fill_other(u))

@@ -5,7 +5,7 @@
  *
  * `cur` of `batch` received messages are spent, `offset` bytes of the next one too. No buffer is given to
  * the kernel again before all of a batch has been yielded, and the next batch starts at buffer 0 again: a
- * receiver that keeps up stays within the few that are in cache.
+ * receiver that keeps up uses only the few buffers that are in cache.
  */
 #ifndef IO_UDP_RX_H
 #define IO_UDP_RX_H
@@ -31,12 +31,12 @@ struct udp_rx {
 	uint32_t segments;      /* ... and how many are left */
 	struct udp_rx_socket *batch_socket;
 	size_t ask;     /* messages to ask the kernel for, next time */
-	size_t first;   /* socket that is asked first */
+	size_t first;   /* socket that is polled first */
 	unsigned streak;
-	unsigned idle;     /* calls that found the first socket empty since the others were asked */
-	unsigned patience; /* so many are let pass */
+	unsigned idle;     /* calls that found the first socket empty since others were polled */
+	unsigned patience; /* such calls before the others are polled */
 	uint64_t looked_ns;
-	bool drained; /* the kernel had fewer messages than it was asked for */
+	bool drained; /* the kernel had fewer messages than the batch */
 	struct udp_rx_socket sockets[UDP_RX_SOCKETS_MAX];
 	size_t socket_count;
 	uint8_t *buffers;
@@ -47,7 +47,7 @@ struct udp_rx {
 	struct udp_control control[UDP_RX_MESSAGES];
 };
 
-/* Of zeroed memory. Borrows the sockets. 0, or -ENOMEM: nothing is left to close. */
+/* *rx is zeroed memory. Borrows the sockets. 0, or -ENOMEM with nothing left to close. */
 int udp_rx_open(struct udp_rx *, const struct udp_config *);
 void udp_rx_close(struct udp_rx *);
 /* As io_ops.recv. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Options and addresses of UDP sockets, whichever direction they serve. */
+/* Options and addresses of UDP sockets of both directions. */
 #include "io/udp_socket.h"
 
 #include <errno.h>

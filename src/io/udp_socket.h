@@ -21,9 +21,9 @@ union udp_address {
 	struct sockaddr_in6 v6;
 };
 
-/* An option that is an improvement, and can be done without. */
+/* Sets an option that helps but is not needed; failure is ignored. */
 void udp_set_option(int fd, int level, int option, int value);
-/* Asks for so much with `force`, which needs a privilege, else with `plain`. */
+/* Sets a size with `force`, which needs a privilege, else with `plain`. */
 void udp_set_buffer(int fd, int force, int plain, int bytes);
 /* Unbound, IPv6 alone in that family. A negative errno. */
 int udp_make_socket(enum udp_family);

@@ -473,7 +473,7 @@ static void paths_come_later_and_leave_descriptors_to_others(void **state)
 	io_close(io);
 }
 
-/* Long runs make a TOS the socket's own; whatever it is, each packet has that of its flow. */
+/* Long runs make a TOS the socket's own; each packet has the TOS of its flow all the same. */
 static void every_packet_leaves_with_its_own_tos(void **state)
 {
 	enum { N = 3000, BURST = 40, PATHS = 3 };
@@ -513,7 +513,7 @@ static void every_packet_leaves_with_its_own_tos(void **state)
 	rig_free(r);
 }
 
-/* The ICMP error that nobody listens comes back before the next packet is sent. */
+/* The ICMP error "port unreachable" comes back before the next packet is sent. */
 static void unreachable_peers_are_no_send_errors(void **state)
 {
 	struct rig *r = rig_new(&(struct udp_config){.paths = 2});
@@ -626,7 +626,10 @@ static void idle_sockets_cost_little(void **state)
 		assert_int_equal(four_look(&q, SOON_NS, found), 0);
 	assert_in_range(q.rx_counters.rx_syscalls - calls, LOOKS, LOOKS + LOOKS / 16 + 1);
 
-	/* A ping-pong on one socket: a look that finds, one that is spared, some that wait. */
+	/*
+	 * A ping-pong on one socket: a call that finds a packet, one that is avoided, some that
+	 * wait.
+	 */
 	calls = q.rx_counters.rx_syscalls;
 	for (int i = 0; i < LOOKS; i++) {
 		four_send(&q, q.n - 1);
@@ -668,7 +671,7 @@ static void every_socket_is_found_soon(void **state)
 	four_close(&q);
 }
 
-/* Who was woken by a descriptor finds at the first look what woke him. */
+/* A caller that a descriptor woke finds its packet with the first call. */
 static void after_a_pause_one_look_finds_any_socket(void **state)
 {
 	struct four q = {0};
@@ -684,7 +687,7 @@ static void after_a_pause_one_look_finds_any_socket(void **state)
 		memset(found, 0, sizeof(found));
 		assert_int_equal(four_look(&q, PAUSE_NS, found), 1);
 		assert_int_equal(found[to], 1);
-		/* The look after a batch that emptied the socket is spared, but not after a pause. */
+		/* The call after a batch that emptied the socket is avoided, but not after a pause. */
 		four_send(&q, to);
 		assert_int_equal(four_look(&q, PAUSE_NS, found), 1);
 	}
@@ -726,7 +729,7 @@ static void overflow_is_counted(void **state)
 		assert_int_equal(io_send(r->tx, r->pkts, 1, 0), 1);
 	for (size_t n; (n = io_recv(r->rx, p, 16, 0)) > 0;)
 		got += n;
-	/* The kernel tells with the next datagram that it does take in. */
+	/* The kernel reports it with the next datagram that it accepts. */
 	assert_int_equal(io_send(r->tx, r->pkts, 1, 0), 1);
 	for (size_t n; (n = io_recv(r->rx, p, 16, 0)) > 0;)
 		got += n;

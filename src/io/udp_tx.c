@@ -20,7 +20,7 @@ enum {
 	TTL_DEFAULT = 64
 };
 
-/* RFC 768 payload, less the IPv4 header: what sendmsg takes at most. */
+/* RFC 768 payload, less the IPv4 header: the most that sendmsg takes. */
 static_assert(PKT_TRAIN_BYTES_MAX <= 65507, "a train must fit one UDP datagram");
 
 /* ---- open and close ---- */
@@ -31,7 +31,7 @@ static void discard_input(int fd)
 	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
 	struct sock_fprog prog;
 
-	/* Its padding too: the kernel is given every byte. */
+	/* Clears its padding too: the kernel reads every byte. */
 	memset(&prog, 0, sizeof(prog));
 	prog.len = 1;
 	prog.filter = code;
@@ -49,7 +49,7 @@ static bool bind_port(int fd, enum udp_family family, uint16_t port)
 
 /*
  * The low bits of a port name its path, so that it is found without a search; the high bits are
- * random, so that the paths of many processes are spread over whatever hashes them.
+ * random, so that switches that hash ports spread the paths of many processes.
  */
 static bool bind_path(int fd, enum udp_family family, unsigned path)
 {
@@ -100,7 +100,10 @@ static void close_path(struct udp_tx_socket *tx)
 	tx->fd = -1;
 }
 
-/* Descriptors that others will want; closed again when the paths have theirs. False: there are not so many. */
+/*
+ * Reserves descriptors for others; they are closed again when the paths have theirs. False: there
+ * are not enough.
+ */
 static bool hold_back(struct udp_tx *u, int *spare)
 {
 	for (unsigned i = 0; i < u->spare_fds; i++) {
@@ -111,7 +114,7 @@ static bool hold_back(struct udp_tx *u, int *spare)
 	return true;
 }
 
-/* False: it has no socket, in any family. */
+/* False: the path has no socket in any family. */
 static bool add_path(struct udp_tx *u, unsigned i)
 {
 	if (open_path(&u->sockets[UDP_V4][i], UDP_V4, i) < 0)
@@ -123,7 +126,8 @@ static bool add_path(struct udp_tx *u, unsigned i)
 }
 
 /*
- * Every path has a socket in each family that the first one has. Fewer paths than were asked for do no harm.
+ * Every path has a socket in each family that the first one has. Fewer paths than configured do no
+ * harm.
  */
 void udp_tx_add_paths(struct udp_tx *u, unsigned paths)
 {
@@ -153,7 +157,7 @@ static int open_paths(struct udp_tx *u, const struct udp_config *cfg)
 	return 0;
 }
 
-/* Linux 4.18 sends trains, and knows the option. */
+/* Linux sends trains, and has this option, from 4.18 on. */
 static bool kernel_sends_trains(int fd)
 {
 	int value;
@@ -212,9 +216,9 @@ static bool is_zero(const uint8_t *p, size_t n)
 }
 
 /*
- * Telling the kernel the source of a datagram costs 0.2 us. It chooses that one by itself from one of the
- * host's addresses to the same address: RFC 6724 rule 1, and the preferred source of IPv4's local routes,
- * which is the address but for those of 127.0.0.0/8.
+ * Telling the kernel the source of a datagram costs 0.2 us. Between an address of the host and itself the
+ * kernel chooses it anyway: by RFC 6724 rule 1, and by the preferred source of IPv4's local routes, which
+ * is the address itself except for 127.0.0.0/8.
  */
 static bool kernel_chooses_source(const struct flow *f)
 {
@@ -241,7 +245,7 @@ static void put_tos(struct msghdr *h, enum udp_family family, struct udp_tx_sock
 		put_cmsg(h, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
 }
 
-/* Not between two messages of one call: those built before count on the socket's TOS as it is. */
+/* Not between two messages of one call: messages built before rely on the socket's TOS. */
 static void settle_tos(struct udp_tx_socket *tx, enum udp_family family)
 {
 	int tos = tx->other_tos;
@@ -346,8 +350,8 @@ static int send_some(int fd, struct mmsghdr *messages, unsigned count)
 }
 
 /*
- * Sends messages 0 .. count-1 on fd; adds to *done the packets that are through with, one way or
- * the other. False: no room, stop.
+ * Sends messages 0 .. count-1 on fd; adds to *done the packets that were sent or dropped. False:
+ * the kernel has no room; stop.
  */
 static bool send_messages(struct udp_tx *u, int fd, size_t count, size_t *done)
 {

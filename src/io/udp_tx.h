@@ -10,8 +10,9 @@
 enum { UDP_TX_MESSAGES = 16 };
 
 /*
- * A message whose TOS is not the socket's own says so in a control message, for 0.1 us. What most of a
- * socket's messages have becomes its own: a path that carries veRoCE data is soon ECT(0) by itself.
+ * A message whose TOS is not the socket's own says so in a control message, for 0.1 us. The TOS of
+ * most messages becomes the socket's own, so a path that carries veRoCE data soon has ECT(0) without
+ * it.
  */
 struct udp_tx_socket {
 	int fd; /* -1: none */
@@ -28,15 +29,18 @@ struct udp_tx {
 	unsigned spare_fds;
 	struct udp_tx_socket sockets[UDP_FAMILIES][UDP_PATHS_MAX];
 	struct mmsghdr messages[UDP_TX_MESSAGES];
-	size_t packets[UDP_TX_MESSAGES]; /* how many packets each message holds */
+	size_t packets[UDP_TX_MESSAGES]; /* packets in each message */
 	struct iovec iov[UDP_TX_MESSAGES];
 	union udp_address to[UDP_TX_MESSAGES];
 	struct udp_control control[UDP_TX_MESSAGES];
 };
 
-/* Of zeroed memory. 0, or a negative errno where not even one path can be made: close it all the same. */
+/*
+ * *tx is zeroed memory. 0, or a negative errno if not even one path can be made; the caller closes
+ * it in either case.
+ */
 int udp_tx_open(struct udp_tx *, const struct udp_config *);
-/* More paths, up to so many, as far as descriptors go round. */
+/* Makes more paths, up to that many, as far as descriptors suffice. */
 void udp_tx_add_paths(struct udp_tx *, unsigned paths);
 void udp_tx_close(struct udp_tx *);
 /* As io_ops.send. */
