@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What must hold of a network between any two events: every packet is somewhere, every sum is the
- * sum of its parts, a buffer holds what is charged to it, nothing lossless was lost, and whoever is
- * paused has somebody who will resume it.
+ * The invariants of a network between any two events: no packet has vanished, every sum is the sum
+ * of its parts, a buffer holds what is charged to it, no lossless packet was lost, and every pause
+ * has a port that will end it.
  */
 #include "net/network_state.h"
 
@@ -53,7 +53,7 @@ static const char *check_wire(const struct network *net, const struct port *port
 	return NULL;
 }
 
-/* What waits in the switch, of those that came in by each port. */
+/* The packets that wait in the switch, by the port they came in by. */
 static const char *check_ingress(const struct network *net, const struct sim_switch *sw,
 				 uint32_t in)
 {
@@ -106,7 +106,10 @@ static const char *check_buffer(const struct network *net, const struct sim_swit
 	return NULL;
 }
 
-/* A frame about it is on its way, waits at the far end, or the far end means it; or it runs out. */
+/*
+ * Whether the pause will end: a frame about it is on its way or waits at the far end, the far end
+ * still means it, or it runs out.
+ */
 static const char *check_pause(const struct network *net, const struct port *port)
 {
 	uint8_t meant = port->back->pfc->pausing | port->back->pfc->due;

@@ -5,8 +5,8 @@
  * it is in the list of the present tick or in the heap; a near bucket holds one tick that shares
  * all bits above EVENT_NEAR_BITS with `tick` and comes after it; a far bucket of level n holds
  * ticks that first differ from `tick` in the bits of that level, and there are later. The newest
- * event of a bucket comes first in its list, so a list that is turned round is in order of
- * insertion, which for the many events of equal links and packets is nearly the order they come in.
+ * event of a bucket comes first in its list, so a reversed list is in order of insertion, which is
+ * nearly the order of time for the many events of equal links and packets.
  */
 #include "net/event.h"
 
@@ -19,7 +19,7 @@ enum {
 	SEQ_BITS = 56,
 	FIRST_NODES = 1024,
 	FIRST_HEAP = 64,
-	INSERTION_MAX = 24, /* events that are sorted by insertion; more are merged */
+	INSERTION_MAX = 24, /* events sorted by insertion; more are merged */
 	STEPS_MAX = 64,     /* past other nodes, for all of a list */
 	NEAR_WORDS = EVENT_NEAR_BUCKETS / 64
 };
@@ -63,7 +63,7 @@ static inline bool before(const struct event *a, const struct event *b)
 	return a->time_ps < b->time_ps || (a->time_ps == b->time_ps && a->order < b->order);
 }
 
-/* Twice as large, or as it was and out_of_memory. */
+/* Doubles the array, or leaves it and sets out_of_memory. */
 static __attribute__((noinline, cold)) void *grow(struct event_queue *q, void *array,
 						  uint32_t *size, size_t each)
 {
@@ -209,7 +209,7 @@ static inline int near_next(const struct event_queue *q, unsigned from)
 	return word * 64 + __builtin_ctzll(q->near_map[word]);
 }
 
-/* Takes a near bucket's list, whose tick is now. */
+/* Takes the list of a near bucket whose tick is now. */
 static inline uint32_t near_take(struct event_queue *q, uint32_t i)
 {
 	uint32_t node = q->near[i];
@@ -287,8 +287,8 @@ static bool sort_list(struct event_queue *q, uint32_t list)
 }
 
 /*
- * The list of a tick that is now, put in order. Most nodes, the newest first, belong at the front
- * of those that came before them; where many do not, the rest is sorted in one go.
+ * The list of a tick that is now, put in order. Most nodes, taken newest first, belong at the front
+ * of the list built so far; where many do not, the rest is sorted at once.
  */
 static bool open_list(struct event_queue *q, uint32_t node)
 {
@@ -311,7 +311,7 @@ static bool open_list(struct event_queue *q, uint32_t node)
 	return steps > 0 || sort_list(q, list);
 }
 
-/* Turns a list round, so that it is filed again in the order in which it was first. */
+/* Reverses a list, so that its nodes are filed again in their first order. */
 static uint32_t reversed(struct event_queue *q, uint32_t node)
 {
 	uint32_t last = 0;

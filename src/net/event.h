@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What will happen, in order: by time, then by class, then by who asked first. Nothing is
- * cancelled: whoever no longer wants an event knows it for a stale one when it comes.
+ * Pending events in order: by time, then by class, then by insertion. Events are not cancelled: a
+ * receiver that no longer needs one recognises it as stale.
  *
- * A radix heap: the nearest stretch of time is cut into buckets of one tick (2^tick_shift ps), what
- * lies further off into ever wider ones that are dealt out when their time has come; only the
- * events of one tick are ever sorted. So an event costs O(1) plus the sorting of the few beside it,
- * however many are pending, as long as a tick is about the distance between events; the order does
- * not depend on it.
+ * A radix heap: the nearest stretch of time is cut into buckets of one tick (2^tick_shift ps),
+ * later time into wider and wider ones, whose events are distributed when their time has come; only
+ * the events of one tick are ever sorted. So an event costs O(1) plus the sorting of the few in its
+ * tick, however many are pending, as long as a tick is about the distance between events. The order
+ * does not depend on the width of a tick.
  */
 #ifndef NET_EVENT_H
 #define NET_EVENT_H
@@ -46,14 +46,14 @@ struct event_node {
 /* Open for its size and the inline functions; the fields are the queue's own. */
 struct event_queue {
 	struct event_node *nodes;
-	uint64_t tick;      /* the one that is now */
+	uint64_t tick;      /* the present tick */
 	uint64_t inserted;
 	uint64_t pending;
 	uint32_t now;       /* the list of that tick's events, in order */
 	uint32_t free;
 	uint32_t tick_shift;
 	uint32_t heap_count;
-	struct event *heap; /* events that were pushed when their tick had already come */
+	struct event *heap; /* events pushed into the present tick or before */
 	uint32_t heap_size, node_count, node_size;
 	bool out_of_memory;
 	uint64_t near_words[EVENT_NEAR_BUCKETS / 64 / 64]; /* which words of near_map are not 0 */
@@ -99,7 +99,7 @@ static inline void event_push(struct event_queue *q, uint64_t time_ps, unsigned 
 	q->near_words[i / 64 / 64] |= UINT64_C(1) << i / 64 % 64;
 }
 
-/* When the next event is due; UINT64_MAX: there is none. */
+/* The time of the next event; UINT64_MAX: there is none. */
 uint64_t event_next_ps(struct event_queue *);
 
 /* The next event, taken out, if it is due by `until_ps`; else NULL. Lent until the next push or pop. */

@@ -69,7 +69,7 @@ static void nothing_comes_before_its_time(void **state)
 	event_queue_fini(&q);
 }
 
-/* A million events, each of which asks for the next: at any width of a tick they come in order. */
+/* A million events, each of which pushes the next: with any width of a tick they come in order. */
 static void order_does_not_depend_on_the_tick(void **state)
 {
 	static const unsigned ticks[] = {0, 3, 8, 13, 20, 40, 99};

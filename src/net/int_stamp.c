@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In-band telemetry at dequeue (HPCC): what the port has sent before the packet, and what waits
- * behind it.
+ * In-band telemetry at dequeue (HPCC): the bytes that the port has sent before the packet, and
+ * those that wait behind it.
  */
 #include "base/int_stack.h"
 #include "net/network_state.h"
@@ -15,7 +15,7 @@ void int_stamp(struct network *net, const struct port *port, struct packet *p)
 		.qlen_bytes = port->queued_bytes,
 	};
 
-	/* A full stack says so by its hop count; readers see another path. */
+	/* A full stack stays unchanged; its hop count shows that it is full. */
 	if (p->int_stack && p->flags & PACKET_DATA)
 		int_stack_push(p->int_stack, &hop, port->sw->node);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What goes wrong on a link: chance, lists, jitter, failure and repair at given times. PFC frames
+ * Faults of a link: random and listed losses, jitter, failure and repair at given times. PFC frames
  * are lost only with the link, so that a lossless class stays one on a link that loses packets.
  */
 #include <errno.h>
@@ -139,7 +139,7 @@ static bool chance(struct impairment *im, uint32_t ppb)
 	return ppb && prng_below(&im->prng, PPB) < ppb;
 }
 
-/* Entries that have had their packet are dropped, so that a list that is used up costs nothing. */
+/* Entries whose packet has come are dropped, so that a list that is used up costs nothing. */
 static bool is_listed(struct impairment *im, const struct packet *p)
 {
 	bool hit = false;
@@ -247,8 +247,8 @@ static void go_down(struct network *net, struct port *port)
 		p = next;
 	}
 	/*
-	 * Nobody is left who could resume it: what waits falls into the hole, as behind a failed
-	 * port.
+	 * No port is left that could end the pause: the waiting packets are lost, as behind a
+	 * failed port.
 	 */
 	pfc_release_all(net, port);
 }
@@ -274,7 +274,7 @@ static const enum network_event told_as[] = {
 	[FAULT_RATE] = NETWORK_LINK_RATE,
 };
 
-/* Comes twice for each fault: when it happens, and when routes follow. */
+/* Called twice for each fault: when it happens, and when routes follow. */
 void link_fault(struct network *net, struct fault *fault)
 {
 	struct port *port = &net->ports[net->link_ports[fault->link]];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What links do to packets, what can be seen of it, and queueing as the books have it. */
+/* Faults of links and their counters, and queueing as theory has it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -81,7 +81,7 @@ static void note_gap(struct flow_host *h, const struct packet *p, uint64_t now_p
 	last_number = number;
 }
 
-/* Bad periods of 20 packets, a hundredth of all; in them every packet is lost. */
+/* Bad periods of 20 packets, a hundredth of all packets; in them every packet is lost. */
 static void gilbert_elliott_loses_in_bursts(void **state)
 {
 	struct flow_host *hosts;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The shared memory of a switch. What waits in a lossless class is charged to the port it came in
- * by: to that port's reserve, then to the shared part up to a threshold that shrinks as the shared
- * part fills, then to headroom, which is only there for what was on its way when the pause was
- * sent. What waits in a lossy class is charged to the shared part, up to the same kind of threshold
- * for its queue, and a fixed one. A packet that need not wait is never charged. Control packets have queues of their
- * own.
+ * The shared memory of a switch. A packet that waits in a lossless class is charged to the port it came in by: to
+ * that port's reserve, then to the shared part up to a threshold that shrinks as the shared part fills, then to
+ * headroom, which is only for packets that were on their way when the pause was sent. A packet that waits in a lossy
+ * class is charged to the shared part, up to the same kind of threshold for its queue, and a fixed one. A packet
+ * that need not wait is never charged. Control packets have queues of their own.
  */
 #include <errno.h>
 

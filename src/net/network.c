@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A network from creation to destruction, the loop that lets time pass, and what hosts ask of it.
- */
+/* A network from creation to destruction, the loop that advances time, and the requests of hosts. */
 #include "net/network.h"
 
 #include <errno.h>
@@ -49,7 +47,7 @@ void network_kick(struct network *net, uint32_t host)
 	net->kicked_end = &h->next_kicked;
 }
 
-/* What hosts asked for in the call that has just returned. */
+/* Does what hosts requested in the call that has just returned. */
 static void answer_kicks(struct network *net)
 {
 	while (net->kicked) {
@@ -66,8 +64,8 @@ static void answer_kicks(struct network *net)
 }
 
 /*
- * An event that is pending and comes no later will do: when it comes, the host's wish is looked at
- * again. The places that remember events are few; one that is forgotten does no harm when it comes.
+ * An event that is pending and comes no later is enough: when it comes, the host's timer is checked
+ * again. Only a few pending events are remembered; a forgotten one does no harm when it comes.
  */
 void network_set_timer(struct network *net, uint32_t host, uint64_t at_ps)
 {
@@ -121,7 +119,7 @@ void network_stop(struct network *net)
 	net->stop = true;
 }
 
-/* Hosts that cannot be reached meanwhile are told so by drops. */
+/* Packets to hosts that cannot be reached meanwhile are dropped. */
 static void new_routes(struct network *net)
 {
 	uint32_t unreachable[2];
@@ -131,7 +129,7 @@ static void new_routes(struct network *net)
 		net->events.out_of_memory = true;
 }
 
-/* Part of the loop that lets time pass, which is its only hot caller. */
+/* Part of the loop that advances time, which is its only hot caller. */
 static inline __attribute__((always_inline)) void happen(struct network *net, enum event_what what,
 							 void *object)
 {

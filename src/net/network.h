@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The simulated network: switches and links as a topology names them, and hosts that are whoever
- * attaches to them. Packet level, one event queue, virtual time in picoseconds; the same topology,
+ * The simulated network: switches and links as a topology names them, and hosts that callers
+ * attach. Packet level, one event queue, virtual time in picoseconds; the same topology,
  * configuration, seed and hosts give the same events in the same order on every machine. Several
  * networks may run at once, each in a thread of its own: they share nothing.
  *
@@ -48,24 +48,21 @@ enum network_pfc {
 	NETWORK_PFC_HPCC
 };
 
-/*
- * RED on the queue of each class in the mask that a packet leaves by; PACKET_ECT packets are
- * marked.
- */
+/* RED on a packet's queue, for each class in the mask; it marks PACKET_ECT packets. */
 struct network_red {
 	uint8_t classes;     /* a mask; 0: no marks */
-	/* by the queue that a packet finds; else by the one that it leaves behind */
+	/* by the queue that a packet finds; else by the one behind it */
 	bool at_enqueue;
 	uint32_t kmin_bytes; /* no mark up to here */
 	uint32_t kmax_bytes; /* a mark always above; in between up to pmax */
 	uint32_t pmax_ppb;
-	/* of a port that kmin and kmax are meant for; others scale them. 0: no scaling */
+	/* the port rate for which kmin and kmax hold; others scale them. 0: no scaling */
 	uint64_t rate_bps;
 };
 
 /*
  * network_config_init() gives a plain network: ECMP, queues of one size with tail drop, no delay in
- * switches, and what the features that are off would use once they are on.
+ * switches, and defaults for the features that are off.
  */
 struct network_config {
 	uint64_t seed;
@@ -91,7 +88,7 @@ struct network_config {
 	const uint64_t *node_buffer_bytes;
 	/* -6 .. 3: a class's share of what is free, lossless or not */
 	int8_t alpha_log2[PACKET_CLASSES];
-	uint32_t class_queue_bytes;   /* and no more than this of a lossy class in one port; 0: no limit */
+	uint32_t class_queue_bytes;   /* most of a lossy class in one port; 0: no limit */
 
 	uint8_t lossless_classes;     /* a mask; needs a shared buffer */
 	enum network_pfc pfc;
@@ -103,9 +100,9 @@ struct network_config {
 	uint32_t resume_offset_bytes;
 	uint32_t mtu_bytes;           /* the largest packet's wire_bytes, for headroom */
 	uint32_t pause_wire_bytes;    /* a PFC frame's */
-	uint64_t pause_response_ps;   /* from the whole frame's arrival until it is obeyed */
+	uint64_t pause_response_ps;   /* from the whole frame's arrival to its effect */
 	uint16_t pause_quanta;        /* of 512 bit times; refreshed at half of it */
-	/* nobody is told that it may go on: a pause that is no longer refreshed runs out. Not of NETWORK_PFC_HPCC */
+	/* no resume frames: a pause that is not refreshed runs out. Not with NETWORK_PFC_HPCC */
 	bool no_resume_frames;
 
 	struct network_red red;
@@ -113,9 +110,9 @@ struct network_config {
 	bool int_stamp;               /* packets with PACKET_INT */
 	/* what is left of a PACKET_TRIMMABLE packet that finds no room; 0: it is dropped */
 	uint32_t trim_wire_bytes;
-	/* heads: the last packet that waits is cut, and the new one takes its place */
+	/* heads: the last waiting packet is cut, and the new one takes its place */
 	bool trim_coin;
-	/* RED marks what is left of it, too, by the data queue in which there was no room */
+	/* RED also marks the trimmed packet, by the data queue that was full */
 	bool trim_mark;
 
 	bool check;                   /* invariants after every event; slow */
@@ -128,30 +125,30 @@ void network_config_init(struct network_config *);
 void network_config_hpcc(struct network_config *, uint8_t lossless_classes);
 
 /*
- * Builds the network; borrows nothing of the topology. NULL when it refuses, with the reason in
- * error (what was wrong, and what is allowed).
+ * Builds the network; borrows nothing of the topology. NULL with the reason in error: what is
+ * wrong, and what is allowed.
  */
 struct network *network_create(const struct topology *, const struct network_config *,
 			       char error[NETWORK_ERROR_BYTES]);
-/* Packets that hosts still have become invalid. Harmless on NULL. */
+/* Packets that hosts still hold become invalid. Harmless on NULL. */
 void network_destroy(struct network *);
 
-/* Where a host's packets come from, and go when it has no more use for them. */
+/* The store from which a host takes packets, and to which it returns them. */
 struct packet_store *network_packets(struct network *);
 /*
- * Memory that all hosts share, for what is over when a call of theirs returns; aligned to 64, of as many bytes
- * as were asked for first. NULL: no memory.
+ * Memory that all hosts share, for use within one of their calls; aligned to 64. The first call sets its size.
+ * NULL: no memory.
  */
 void *network_scratch(struct network *, size_t bytes);
 
 /*
- * Makes `object` the host; borrows it until the network is destroyed. A host without one drops what
- * it gets.
+ * Makes `object` the host; borrows it until the network is destroyed. A host without an object
+ * drops its packets.
  */
 void network_attach(struct network *, uint32_t host, const struct endpoint_ops *, void *object);
-/* Who it is: what was attached, for somebody who wants to stand between it and the network. */
+/* The object attached, for a caller that puts another one between it and the network. */
 struct endpoint_ops network_endpoint(const struct network *, uint32_t host, void **object);
-/* The host has something to send: it is asked for it as soon as its port is idle. */
+/* The host has something to send: the network pulls it as soon as the host's port is idle. */
 void network_kick(struct network *, uint32_t host);
 /*
  * Sets the host's one timer, or moves it; NETWORK_NEVER_PS turns it off. A time that has passed is
@@ -160,14 +157,17 @@ void network_kick(struct network *, uint32_t host);
 void network_set_timer(struct network *, uint32_t host, uint64_t at_ps);
 
 /*
- * Makes the host a slow receiver, once: what is not control waits in a buffer of so many bytes and
- * arrives at the drain rate; lossless classes are paused in time. 0, -ENOMEM, or -EINVAL: no such
- * host, a buffer of no more than network_receiver_headroom_bytes() or of 2 GiB, a rate outside
- * NETWORK_RATE_BPS_MIN and _MAX.
+ * Makes the host a slow receiver; only once. Packets that are not control wait in a buffer of so
+ * many bytes and arrive at the drain rate; lossless classes are paused in time. 0, -ENOMEM, or
+ * -EINVAL: no such host, a buffer of no more than network_receiver_headroom_bytes() or of 2 GiB, a
+ * rate outside NETWORK_RATE_BPS_MIN and _MAX.
  */
 int network_set_receiver(struct network *, uint32_t host, uint64_t buffer_bytes,
 			 uint64_t drain_bps);
-/* Of a slow receiver's buffer, what is kept for packets that come while its pause is on its way. */
+/*
+ * The part of a slow receiver's buffer that is kept for packets that come while its pause is on its
+ * way.
+ */
 uint64_t network_receiver_headroom_bytes(const struct network *, uint32_t host);
 
 uint64_t network_now_ps(const struct network *);
@@ -175,28 +175,28 @@ uint64_t network_host_rate_bps(const struct network *, uint32_t host);
 
 /*
  * Links are named by their number in the topology, and a direction by the end it comes from: 0 for
- * link.a, 1 for link.b. That is also how the port at that end is named.
+ * link.a, 1 for link.b. The port at that end has the same name.
  */
 
-/* What a direction of a link does to packets; each is lost or not when its first bit is sent. */
+/* Faults of one direction of a link; a packet's fate is decided when its first bit is sent. */
 struct network_loss {
-	/* each packet, whatever the others; in Gilbert-Elliott's good state */
+	/* each packet independently; in Gilbert-Elliott's good state */
 	uint32_t loss_ppb;
 	uint32_t good_to_bad_ppb;   /* Gilbert-Elliott, a step a packet; 0: there is no bad state */
 	uint32_t bad_to_good_ppb;
 	uint32_t bad_loss_ppb;
-	/* of those that are not lost: takes all its time on the wire, and is counted where it arrives */
+	/* of those not lost: takes all its time on the wire, and is counted on arrival */
 	uint32_t corrupt_ppb;
 };
 
 /* 0, or -EINVAL when there is no such link, or a probability is above 10^9; -ENOMEM. */
 int network_set_loss(struct network *, uint32_t link, unsigned end, const struct network_loss *);
-/* The n-th (from 0) PACKET_DATA packet of a flow that is sent there from now on is lost. */
+/* The n-th (from 0) PACKET_DATA packet of a flow that is sent on this link from now on is lost. */
 int network_lose_packet(struct network *, uint32_t link, unsigned end, uint32_t flow, uint64_t n);
 /* Each packet is late by up to so much, drawn; packets overtake each other. A test tool. */
 int network_set_jitter(struct network *, uint32_t link, unsigned end, uint64_t jitter_ps);
 /*
- * Both directions. What is on the wire when a link goes down, and what is sent into it, is lost;
+ * Both directions. Packets on the wire when a link goes down, and packets sent into it, are lost;
  * routes follow after converge_ps. A new rate counts from the next packet on; the link stays in its
  * groups.
  */
@@ -210,12 +210,12 @@ enum network_stop {
 	NETWORK_EVENTS,        /* as many events as asked for */
 	NETWORK_STOPPED,       /* network_stop() */
 	NETWORK_OUT_OF_MEMORY,
-	NETWORK_BROKEN         /* an invariant does not hold: network_fault() tells which */
+	NETWORK_BROKEN         /* an invariant does not hold: network_fault() says which */
 };
 
 /*
- * Lets time pass until until_ps (inclusive, at most NETWORK_TIME_PS_MAX) or for max_events events. Where
- * nothing is left to happen it is until_ps then, too, unless that is NETWORK_TIME_PS_MAX.
+ * Advances time to until_ps (inclusive, at most NETWORK_TIME_PS_MAX) or by max_events events. If no
+ * event is left, time is until_ps afterwards, too, unless that is NETWORK_TIME_PS_MAX.
  */
 enum network_stop network_run(struct network *, uint64_t until_ps, uint64_t max_events);
 /* Ends network_run() after the present event. For hosts; also from a signal handler. */
@@ -238,7 +238,7 @@ void network_count(const struct network *, struct network_counts *);
 enum network_drop {
 	NETWORK_DROP_QUEUE,     /* the data queue, or its share of the buffer, is full */
 	NETWORK_DROP_CONTROL,   /* the control queue is full */
-	NETWORK_DROP_HEADROOM,  /* a lossless class's headroom is used up: must not happen */
+	NETWORK_DROP_HEADROOM,  /* a lossless class's headroom is full: must not happen */
 	NETWORK_DROP_LINK_LOSS, /* by chance or by list */
 	NETWORK_DROP_CORRUPT,
 	NETWORK_DROP_LINK_DOWN,
@@ -250,8 +250,9 @@ enum network_drop {
 };
 
 /*
- * Packets dropped or trimmed at one port, or everywhere. Loss in a switch counts where the packet was
- * to leave; one that came too far, or has no way on, where it came in.
+ * Packets dropped or trimmed at one port, or everywhere. A loss in a switch counts at the port by
+ * which the packet would have left; a packet with too many hops, or without a route, at the port it
+ * came in by.
  */
 struct network_drops {
 	uint64_t packets[PACKET_CLASSES][NETWORK_DROPS];
@@ -265,10 +266,10 @@ struct network_port_counts {
 	uint64_t sent_packets, sent_bytes; /* PFC frames left out */
 	uint64_t marked_packets, trimmed_packets;
 	uint32_t queue_bytes, queue_bytes_max;
-	/* PFC: what this port was told by the far end, and what it told. */
+	/* PFC: the pauses that this port received and sent. */
 	uint64_t pauses_received, resumes_received, pauses_sent, resumes_sent;
 	uint64_t paused_ps[PACKET_CLASSES], longest_pause_ps;
-	uint32_t headroom_bytes_max; /* used for what the far end sent to this port */
+	uint32_t headroom_bytes_max; /* headroom used for packets from the far end */
 	/* 1: the far end paused by itself; n: because it was paused at depth n - 1 */
 	uint8_t pause_depth_max;
 };
@@ -281,17 +282,18 @@ bool network_count_port_drops(const struct network *, uint32_t link, unsigned en
 			      struct network_drops *);
 /* How many bytes wait in a port now; a cheap call, for sampling. */
 uint32_t network_queue_bytes(const struct network *, uint32_t link, unsigned end);
-/* The most that waited in it since this was last asked. */
+/* The most bytes that waited in it since the last call. */
 uint32_t network_queue_longest_bytes(struct network *, uint32_t link, unsigned end);
 
 /*
- * From now on keeps how long a port's queue had each length: `bins` of NETWORK_HISTOGRAM_BIN_BYTES,
- * the last one also for what is longer. 0, -EINVAL, -ENOMEM.
+ * From now on records how long a port's queue had each length: `bins` of
+ * NETWORK_HISTOGRAM_BIN_BYTES, the last one also for longer queues. 0, -EINVAL, -ENOMEM.
  */
 int network_watch_queue(struct network *, uint32_t link, unsigned end, uint32_t bins);
 /*
- * The time in each bin up to now, lent until the network is run or destroyed; NULL: not watched. *bins:
- * those that the queue ever reached, and perhaps more; at most as many as were asked for.
+ * The time in each bin up to now, lent until the network is run or destroyed; NULL: not recorded.
+ * *bins: those that the queue ever reached, and perhaps more; at most as many as network_watch_queue()
+ * was given.
  */
 const uint64_t *network_queue_histogram(struct network *, uint32_t link, unsigned end,
 					uint32_t *bins);
@@ -310,10 +312,10 @@ void network_sample(struct network *, uint64_t period_ps, network_sampler, void 
 typedef void (*network_tap)(void *context, const struct packet *, uint64_t now_ps);
 int network_tap_port(struct network *, uint32_t link, unsigned end, network_tap, void *context);
 
-/* What a witness is told of, in the order in which it happens. */
+/* The events that a witness gets, in order. */
 enum network_event {
 	NETWORK_SENT,      /* the first bit leaves the port; of PFC frames too */
-	NETWORK_ARRIVED,   /* the packet is there as a whole, at the far end of the port's link */
+	NETWORK_ARRIVED,   /* the packet has arrived completely at the far end of the port's link */
 	NETWORK_DROPPED,   /* at the port, for `reason` */
 	NETWORK_TRIMMED,   /* at the port; the packet as it goes on */
 	NETWORK_WOKEN,     /* a host's timer */
@@ -334,18 +336,18 @@ struct network_record {
 };
 
 /*
- * Tells of everything from now on. That takes time, but changes nothing that is told. One at a time; NULL ends
- * it.
+ * Reports every event to the witness from now on. That takes time, but does not change the events. One witness
+ * at a time; NULL ends it.
  */
 typedef void (*network_witness)(void *context, const struct network_record *, uint64_t now_ps);
 void network_tell(struct network *, network_witness, void *context);
 
 /*
- * Holds now what must hold always? NULL, or what does not. For tests; network_config.check does it
- * all the time.
+ * Checks the invariants now. NULL, or the one that does not hold. For tests; network_config.check
+ * does it after every event.
  */
 const char *network_check(const struct network *);
-/* What network_run() found when it returned NETWORK_BROKEN; else NULL. */
+/* The invariant that network_run() found broken when it returned NETWORK_BROKEN; else NULL. */
 const char *network_fault(const struct network *);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a topology to ports, switches, hosts and routes, or to the reason why not. Everything is
+ * Turns a topology into ports, switches, hosts and routes, or says why it cannot. Everything is
  * sized here, once; nothing is added to a network later.
  */
 #include "net/network_build.h"
@@ -118,7 +118,7 @@ void network_config_hpcc(struct network_config *c, uint8_t lossless_classes)
 	c->pause_response_ps = 0;
 }
 
-/* What is 0 and cannot mean it. */
+/* Replaces members that are 0 and may not be. */
 static void complete_config(struct network_config *c)
 {
 	struct network_config usual;
@@ -381,7 +381,7 @@ static bool set_loss(struct network *net, const struct topology *topology)
 	return true;
 }
 
-/* What switches remember of packets that they spread. */
+/* The state of switches that spread packets. */
 static bool spread(struct network *net)
 {
 	uint32_t groups = net->routes.group_count;

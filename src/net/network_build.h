@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* What a generator's seed is made of beside the run's seed and the object's number. */
+/* The third part of a generator's seed, beside the run's seed and the object's number. */
 enum network_object {
 	OBJECT_SWITCH_HASH = 1,
 	OBJECT_SWITCH_CHOICE,

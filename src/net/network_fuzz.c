@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bytes choose a small topology, a configuration, flows, and what goes wrong when. Whatever they
- * choose, the network is refused with a reason or runs with all invariants held after each event,
- * until every packet has arrived or is counted as dropped.
+ * Bytes choose a small topology, a configuration, flows, and faults with their times. In every case
+ * the network is refused with a reason, or runs with all invariants held after each event, until
+ * every packet has arrived or is counted as dropped.
  */
 #include <stdint.h>
 #include <stdlib.h>

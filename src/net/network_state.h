@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the network's own files know of it: ports, switches, hosts, and the calls between those
- * files. Nobody else includes this.
+ * The inside of the network: ports, switches, hosts, and the calls between the network's own files.
+ * No other file includes this.
  *
  * A port is one direction of a link: the queues at its near end and the wire to its far end. At
  * most two events of a port are pending: the arrival of the first packet on its wire, and, only
@@ -33,7 +33,7 @@ enum event_what {
 	EVENT_TIMER,     /* host */
 	EVENT_DRAIN,     /* host: the first packet of its receive buffer is to be handed over */
 	EVENT_FAULT,     /* fault */
-	EVENT_PAUSE_END, /* port: a pause may have run out */
+	EVENT_PAUSE_END, /* port: a pause may have run out here */
 	EVENT_REFRESH,   /* port: pauses that it asked for run out soon */
 	EVENT_ROUTES,    /* network: what routes may use has changed */
 	EVENT_SAMPLE     /* network */
@@ -46,7 +46,7 @@ struct queue {
 	uint32_t bytes, packets;
 };
 
-/* What a port does beyond sending: looked at only when it is not 0. */
+/* What a port does beyond sending; 0 for most ports. */
 enum port_special {
 	SPECIAL_DOWN = 1 << 0,
 	SPECIAL_LOSS = 1 << 1,
@@ -67,7 +67,7 @@ enum switch_feature {
 
 struct port {
 	/* The wire. */
-	uint64_t free_ps; /* when what is being sent has left */
+	uint64_t free_ps; /* when the packet being sent has left */
 	struct packet *flight, *flight_last;
 	struct sim_switch *to_switch; /* what is at the far end: this or to_host */
 	struct host *to_host;
@@ -95,13 +95,13 @@ struct port {
 	uint32_t red_min_bytes, red_max_bytes;
 	uint64_t marked_packets, trimmed_packets;
 	struct prng prng;     /* marks and coins */
-	/* Seldom. */
+	/* Rarely used. */
 	uint64_t rate_bps, delay_ps;
 	struct impairment *impairment;
 	struct network_drops *drops;
 	uint32_t link;
 	uint32_t queued_bytes_ever; /* at most, before that */
-	bool avoided; /* by routes, as the link is down */
+	bool avoided; /* by routes, because the link is down */
 } __attribute__((aligned(64)));
 
 /* PFC at one port, both ways: what the far end has paused here, and what arrives from it. */
@@ -113,7 +113,7 @@ struct pfc_port {
 	uint32_t headroom_bytes_max;
 	uint8_t alpha_shift; /* HPCC's */
 	uint8_t pausing;     /* classes that the far end has been told to pause */
-	uint8_t due;         /* classes that it is to be told about */
+	uint8_t due;         /* classes about which a frame is due */
 	bool refresh_pending;
 	uint8_t depth_sent;
 	uint64_t pauses_sent, resumes_sent;
@@ -150,10 +150,10 @@ struct host {
 	struct endpoint_ops ops;
 	void *object;
 	struct port *port;
-	struct receiver *receiver; /* NULL: as fast as packets come */
+	struct receiver *receiver; /* NULL: takes packets as fast as they come */
 	struct host *next_kicked;
 	bool kicked;
-	uint64_t timer_ps;                  /* what the host wants */
+	uint64_t timer_ps;                  /* what the host set */
 	/* events that are pending for it; NETWORK_NEVER_PS: none */
 	uint64_t timer_events[TIMER_EVENTS];
 };
@@ -253,7 +253,7 @@ struct port *route_choose(struct network *, struct sim_switch *, const struct pa
 struct packet *sched_next(struct network *, struct port *);
 
 /* mmu.c */
-/* What may arrive from the far end of a port after it was told to pause. */
+/* The bytes that may still arrive from the far end of a port after a pause frame was sent. */
 uint64_t mmu_headroom_bytes(const struct network *, const struct port *);
 /* 0, or -ENOSPC: that node's buffer is not enough for its reserves and headroom. */
 int mmu_init(struct network *, uint32_t *node);
@@ -265,7 +265,7 @@ enum network_drop mmu_admit(struct network *, struct port *, struct packet *);
 void mmu_release(struct network *, struct sim_switch *, const struct packet *);
 
 /* pfc.c */
-/* The far end of an ingress port of a switch is to be told about a class. */
+/* A frame about a class is due to the far end of a switch's ingress port. */
 void pfc_pause(struct network *, struct port *, unsigned class);
 void pfc_resume(struct network *, struct port *, unsigned class);
 /* Makes the frame that is due at a port; NULL when memory runs out. */
@@ -276,7 +276,7 @@ void pfc_release_all(struct network *, struct port *);
 void pfc_expire(struct network *, struct port *);  /* the event */
 void pfc_refresh(struct network *, struct port *); /* the event */
 
-/* red.c: marks the packet or not, by its class's queue at the port as it is now. */
+/* red.c: marks the packet or not, by the present length of its class's queue at the port. */
 void red_mark(struct network *, struct port *, struct packet *);
 
 /* policy.c */
@@ -294,8 +294,8 @@ void policy_mark(struct network *, struct port *, struct packet *);
 void int_stamp(struct network *, const struct port *, struct packet *);
 
 /*
- * trim.c: the data packet finds no room at the port: cuts it, or another one. False: it is to be
- * dropped.
+ * trim.c: the data packet finds no room at the port: trims it, or another one. False: the caller
+ * must drop it.
  */
 bool trim_packet(struct network *, struct port *, struct packet **);
 
@@ -328,9 +328,9 @@ static inline void queue_changes(struct network *net, struct port *port, uint32_
 }
 void network_take_sample(struct network *); /* the event */
 void observe_fini(struct network *);
-/* Fills in where it happened, and tells the witness, who must be there. */
+/* Fills in the place and calls the witness, which must exist. */
 void tell_of_port(struct network *, const struct port *, struct network_record);
-/* Of an event that comes next, as far as that is about arrivals and hosts. */
+/* Reports the event that comes next, if it is about arrivals or hosts. */
 void tell_of_event(struct network *, const struct event *);
 
 #endif

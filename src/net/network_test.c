@@ -126,7 +126,7 @@ static void timers_come_when_they_were_last_set_to(void **state)
 	assert_int_equal(timed.fired, 0);
 	assert_int_equal(network_run(net, 7000, UINT64_MAX), NETWORK_IDLE);
 	assert_int_equal(timed.fired, 1);
-	/* Back and forth: what is far is not asked for again each time. */
+	/* A timer moved back and forth: a far time adds no event each time. */
 	for (uint64_t i = 0; i < 1000; i++) {
 		network_set_timer(net, 0, 100000000);
 		network_set_timer(net, 0, 8000 + i);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can be seen of a network from outside: counts, drops, queues over time. */
+/* A network as seen from outside: counts, drops, queues over time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net/network_state.h"
 
-enum { BINS_MAX = 1 << 20, BINS_FIRST = 14 }; /* with their header a piece of 128 bytes */
+enum { BINS_MAX = 1 << 20, BINS_FIRST = 14 }; /* with their header, a piece of 128 bytes */
 
-/* Most queues are never long: it has as many bins as the longest so far needed. */
+/* Most queues are never long: there are only as many bins as the longest queue so far needed. */
 struct histogram {
-	uint32_t bins;     /* there are */
-	uint32_t bins_max; /* that were asked for */
+	uint32_t bins;     /* allocated */
+	uint32_t bins_max; /* configured */
 	uint64_t time_ps[];
 };
 
@@ -119,7 +119,10 @@ static size_t histogram_bytes(uint32_t bins)
 	return sizeof(struct histogram) + bins * sizeof(uint64_t);
 }
 
-/* Makes room for the bin, if it is one of those asked for. Without memory the last there is stands for it. */
+/*
+ * Makes room for the bin, if it is within the configured number. Without memory the last bin counts
+ * for it.
+ */
 static __attribute__((noinline, cold)) struct histogram *reach(struct port *port, uint32_t bin)
 {
 	struct histogram *h = port->histogram;

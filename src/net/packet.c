@@ -2,7 +2,7 @@
 /*
  * The store of packets. A slab is 1024 packets behind a header of one cache line; packets go back
  * to one free list, last in first out, so that the next one lent is still in the cache. Short bodies
- * are kept likewise, two to a line, because most of a packet's memory would else be the empty part of
+ * are kept likewise, two to a line; otherwise most of a packet's memory would be the empty part of
  * its body.
  */
 #include "net/packet.h"

@@ -24,7 +24,7 @@ enum {
 	PACKET_CONTROL_CLASS = 0
 };
 
-/* A packet of no flow, or of one that nobody asked for. */
+/* A packet of no flow, or of one without a number. */
 #define PACKET_NO_FLOW UINT32_MAX
 
 enum { PACKET_SHORT_BODY_BYTES = 32 }; /* RoCEv2's headers of all but the first packet of a message, and its ACKs */
@@ -33,9 +33,9 @@ enum packet_flags {
 	PACKET_ECT = 1 << 0,     /* may be marked */
 	PACKET_CE = 1 << 1,      /* was marked */
 	PACKET_TRIMMABLE = 1 << 2,
-	PACKET_TRIMMED = 1 << 3, /* payload cut off: wire_bytes is what is left */
-	PACKET_INT = 1 << 4,     /* int_stack is there: switches append to it */
-	PACKET_DATA = 1 << 5,    /* what INT, marks and the n-th-packet loss lists are about */
+	PACKET_TRIMMED = 1 << 3, /* payload cut off; wire_bytes is the rest */
+	PACKET_INT = 1 << 4,     /* int_stack is set; switches append to it */
+	PACKET_DATA = 1 << 5,    /* data: subject to INT, marks and lists of losses */
 	PACKET_PAUSE = 1 << 6,   /* a PFC frame: never seen by hosts */
 	PACKET_CORRUPT = 1 << 7  /* on a wire: is lost at its end */
 };
@@ -52,10 +52,10 @@ struct pause_frame {
 };
 
 struct packet {
-	struct packet *next;         /* in the queue or on the wire that has it */
+	struct packet *next;         /* in its queue or on its wire */
 	void *body;                  /* the host's, from packet_body(); NULL: none */
 	struct int_stack *int_stack; /* from packet_int(), with PACKET_INT; else NULL */
-	uint64_t time_ps;            /* on a wire: when it is there; in a queue: since when */
+	uint64_t time_ps;            /* on a wire: when it arrives; in a queue: when it came */
 	/* all that takes time on a link: preamble, headers, FCS, gap */
 	uint32_t wire_bytes;
 	uint32_t src, dst;           /* hosts */
@@ -70,7 +70,7 @@ struct packet {
 	uint16_t body_bytes;         /* of body that hold headers */
 	/* after UDP, ICRC included, as the transport counts them; payload counted */
 	uint32_t transport_bytes;
-	uint16_t in_port;            /* of the switch it is in: what PFC accounts it to */
+	uint16_t in_port;            /* of the switch it is in; PFC charges it there */
 	uint8_t class;
 	uint8_t hops;                /* switches passed */
 };
@@ -83,14 +83,14 @@ struct packet_store {
 	struct packet_slab *slabs;
 	struct packet *fresh; /* of the newest slab, not lent yet */
 	uint32_t fresh_count;
-	uint64_t lent;        /* packets that somebody has */
-	uint64_t lent_total;  /* packets that were lent, ever */
+	uint64_t lent;        /* packets now lent */
+	uint64_t lent_total;  /* packets ever lent */
 	struct short_body *free_shorts;
 	struct pool pool;     /* longer bodies, and INT stacks */
 };
 
 void packet_store_init(struct packet_store *);
-/* Gives all memory back: packets that are still lent are gone as well. */
+/* Frees all memory, that of packets still lent included. */
 void packet_store_fini(struct packet_store *);
 
 /* Adds a slab; NULL when memory runs out. */
@@ -114,8 +114,8 @@ static inline struct packet *packet_get(struct packet_store *s)
 }
 
 /*
- * Lends the packet a body of `bytes` uninitialised bytes (1 .. UINT16_MAX), which goes when the
- * packet goes. The packet must have none yet, and its body_bytes stay what they become here. NULL when
+ * Lends the packet a body of `bytes` uninitialised bytes (1 .. UINT16_MAX), which is freed with the
+ * packet. The packet must have none yet. This sets body_bytes, which must not change later. NULL when
  * memory runs out.
  */
 void *packet_body(struct packet_store *, struct packet *, size_t bytes);

@@ -34,7 +34,10 @@ static void refresh_later(struct network *net, struct port *port)
 		   EVENT_CLASS_PAUSE, EVENT_REFRESH, port);
 }
 
-/* How deep the switch's own ports are paused in that class: what makes it pause others. */
+/*
+ * How deep the switch's own ports are paused in that class; these pauses are the reason to pause
+ * others.
+ */
 static uint8_t depth_above(const struct sim_switch *sw, unsigned class)
 {
 	uint8_t depth = 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A lossless class loses nothing, wastes nothing, and needs just the headroom it is said to need.
- */
+/* A lossless class loses nothing, wastes nothing, and needs exactly the computed headroom. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -132,7 +130,10 @@ static void headroom_is_used_up_to_the_formula_and_not_a_byte_is_spare(void **st
 	uint32_t most = 0;
 	uint64_t dropped;
 
-	/* The frame's wait depends on where in a packet of the other direction it becomes due. */
+	/*
+	 * The frame's wait depends on the moment, within a packet of the other direction, at which
+	 * it becomes due.
+	 */
 	for (uint32_t reverse = 900; reverse <= 1000; reverse += 10) {
 		uint32_t used = headroom_used(0, reverse, &dropped);
 
@@ -224,7 +225,7 @@ static void a_pause_is_for_its_class_only(void **state)
 	finish(net, hosts);
 }
 
-/* It takes a tenth of what is sent: the switch, and through it the sender, have to wait. */
+/* The host drains a tenth of what is sent, so the switch, and through it the sender, have to wait. */
 static void a_slow_receiver_pauses_its_switch(void **state)
 {
 	for (int lossy = 0; lossy < 2; lossy++) {
@@ -244,7 +245,7 @@ static void a_slow_receiver_pauses_its_switch(void **state)
 		must_end(net);
 		network_count_port(net, 1, 1, &counts);
 		if (lossy) {
-			/* A tenth is taken meanwhile, and a fill of what is not headroom. */
+			/* A tenth is drained meanwhile, and the buffer less its headroom is filled. */
 			assert_in_range(hosts[1].got, 120, 126);
 			assert_int_equal(drops_of(net, NETWORK_DROP_RECEIVER), 1000 - hosts[1].got);
 			assert_int_equal(counts.pauses_received, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between the network and policies that are not its own: their state, and what they are told. */
+/* Calls policies that are not the network's own: keeps their state, and fills in what they get. */
 #include "net/policy.h"
 
 #include <errno.h>

@@ -4,9 +4,9 @@
  * takes, and which packets are marked. A policy is a few functions in a file of its own, handed to
  * network_create() in struct network_config; docs/simulator.md walks through one.
  *
- * A policy is asked in the order of events and must answer from what it is given, its own state and
- * the generator alone, so that equal runs stay equal. State is zeroes at first, is the network's
- * memory, and is a policy's alone. Nothing given is kept beyond the call.
+ * A policy is called in the order of events. Its answer must depend on its arguments, its own state
+ * and the generator alone, so that equal runs stay equal. State is zeroes at first; the network
+ * owns its memory, and only the policy uses it. A policy keeps no argument beyond the call.
  */
 #ifndef NET_POLICY_H
 #define NET_POLICY_H
@@ -21,7 +21,10 @@ struct network;
 struct prng;
 struct sim_switch;
 
-/* A packet that is in a switch as a whole, and the ports on its shortest paths: numbered 0 .. count - 1. */
+/*
+ * A packet that has arrived completely in a switch, and the ports on its shortest paths: numbered 0
+ * .. count - 1.
+ */
 struct routing_question {
 	const struct network *network;
 	const struct sim_switch *sw;
@@ -34,19 +37,19 @@ struct routing_question {
 	struct prng *prng;   /* the switch's */
 };
 
-/* What waits in a port, and whether it is sending: bytes that wait, and 1 if it is. */
+/* The load of a port: the bytes that wait, plus 1 if it is sending. */
 uint64_t routing_load_bytes(const struct routing_question *, uint32_t port);
 uint64_t routing_rate_bps(const struct routing_question *, uint32_t port);
 
 struct routing_policy {
 	size_t switch_bytes; /* of state, for each switch; 0: none */
-	/* The port; what is not below count is taken modulo count. */
+	/* Returns the port's number, which is taken modulo count. */
 	uint32_t (*choose)(const void *parameters, void *state, const struct routing_question *,
 			   const struct packet *);
 	const void *parameters; /* the policy's, borrowed as long as the network lives */
 };
 
-/* A packet whose first bit leaves a switch's port now, and what it leaves behind. */
+/* A packet whose first bit leaves a switch's port now, and the queues behind it. */
 struct marking_question {
 	uint64_t now_ps;
 	uint64_t rate_bps;         /* of the port */
@@ -57,7 +60,10 @@ struct marking_question {
 
 struct marking_policy {
 	size_t port_bytes; /* of state, for each port of a switch; 0: none */
-	/* Asked for every packet. True: it is marked, if it may be; beside network_config.red. */
+	/*
+	 * Called for every packet, in addition to network_config.red. True: the packet is marked if
+	 * it is ECN-capable.
+	 */
 	bool (*marks)(const void *parameters, void *state, const struct marking_question *,
 		      const struct packet *);
 	const void *parameters;

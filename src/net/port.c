@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A port's life: packets wait in its queues, are sent one by one, and are on its wire until they
- * are there.
- */
+/* A port: packets wait in its queues, are sent one by one, and are on its wire until they arrive. */
 #include <stdlib.h>
 
 #include "net/network_state.h"
@@ -73,7 +70,7 @@ static inline void transmit(struct network *net, struct port *port, struct packe
 		return;
 	}
 	if (port->flight) {
-		/* A PFC frame takes longer, or jitter has ended. */
+		/* The last packet arrives later: a PFC frame takes longer, or jitter has ended. */
 		if (__builtin_expect(port->flight_last->time_ps > p->time_ps, 0)) {
 			port_insert_flight(net, port, p);
 			return;
@@ -249,7 +246,7 @@ void port_arrive(struct network *net, struct port *port)
 	port->flight = p->next;
 	if (p->next) {
 		event_push(&net->events, p->next->time_ps, EVENT_CLASS_ARRIVE, EVENT_ARRIVE, port);
-		/* What the next two arrivals read is cold: it was written a round trip's part ago. */
+		/* The next two arrivals read memory that is cold, as it was written long ago. */
 		__builtin_prefetch(p->next->next);
 		if (port->to_host)
 			__builtin_prefetch(p->next->body);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host that takes its time: data waits in a receive buffer and is handed over at the buffer's
- * drain rate, in order; control is handed over at once. Classes that are lossless in the network
- * are paused while what waits leaves no more than headroom; other data is dropped rather than use
- * that.
+ * A slow host: data waits in a receive buffer and is delivered in order at the buffer's drain rate;
+ * control is delivered at once. Classes that are lossless in the network are paused while the
+ * buffer has no more room than headroom; other data is dropped before it uses the headroom.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * RED on the length of the queue as it is, without averaging: marks by chance between two
- * thresholds.
- */
+/* RED on the present length of the queue, without averaging: random marks between two thresholds. */
 #include "net/network_state.h"
 
 enum { PPB = 1000000000 };

@@ -2,7 +2,7 @@
 /*
  * Shortest paths: a search from each group's switch outwards, over switches only, then for each
  * switch the ports that lead one step nearer. A set of ports that a switch has used before is not
- * stored again; a set is looked for by its first port, which finds it nearly always.
+ * stored again; a look-up by its first port nearly always finds it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { UNREACHED = UINT32_MAX, FIRST_MEMBERS = 1024 };
 
-/* A port between switches that routes may use. */
+/* A port between switches, which routes may use. */
 struct edge {
 	uint32_t to, port;
 };
@@ -48,7 +48,7 @@ static int find_groups(struct network *net, struct route_table *t, uint32_t *of_
 	for (uint32_t h = 0; h < net->host_count; h++) {
 		struct sim_switch *sw = net->hosts[h].port->to_switch;
 
-		if (!sw) { /* hosts back to back: no switch ever asks */
+		if (!sw) { /* two hosts and one link: there is no switch */
 			t->group_of[h] = 0;
 			continue;
 		}
@@ -61,7 +61,7 @@ static int find_groups(struct network *net, struct route_table *t, uint32_t *of_
 	return 0;
 }
 
-/* Ports are large, and edges are looked at once for each group. */
+/* Ports are large, and edges are visited once for each group. */
 static void find_edges(struct network *net, struct search *s)
 {
 	uint32_t count = 0;
@@ -144,7 +144,7 @@ static int members_room(struct route_table *t, uint32_t more)
 	return 0;
 }
 
-/* The ports of one switch that lead nearer. */
+/* The ports of one switch that lead one step nearer. */
 static int find_route(struct route_table *t, struct search *s, uint32_t at, struct route *route)
 {
 	uint32_t near = s->distance[at] - 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Which ports of a switch lie on a shortest path to a host. Hosts behind the same switch are one
- * group, so a switch has an entry a group, not one a host; the last hop is the host's own port.
+ * group, so a switch has an entry for each group, not for each host; the last hop is the host's own
+ * port.
  */
 #ifndef NET_ROUTE_H
 #define NET_ROUTE_H
@@ -23,15 +24,15 @@ struct route_table {
 	uint32_t *group_switch;  /* which switch each group is at */
 	struct route *routes;    /* [switch][group] */
 	uint32_t *members;
-	/* of each member, the sum of its route's up to and with it; NULL: all are equal */
+	/* of each member: the sum of its route's rates up to this one; NULL: all are equal */
 	uint64_t *weights;
 	uint32_t member_count, member_size;
 };
 
 /*
  * Finds all routes over the links that are up. 0, -ENOMEM, or -ENETUNREACH when some host cannot
- * reach another one, which are then named; routes that do exist are right even so. May be called
- * again.
+ * reach another one; the two are then named, and the routes that exist are right all the same. May
+ * be called again.
  */
 int route_build(struct network *, uint32_t unreachable[2]);
 void route_fini(struct route_table *);

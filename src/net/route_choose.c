@@ -23,7 +23,7 @@ static inline uint32_t below(uint32_t hash, uint32_t n)
 	return (uint32_t)((uint64_t)hash * n >> 32);
 }
 
-/* The member that a number drawn from all of 32 bits falls to, each by its weight. */
+/* The member for a random number of 32 bits, each member by its weight. */
 static uint32_t pick(const struct route_table *t, struct route r, uint32_t drawn)
 {
 	if (!t->weights)

@@ -63,7 +63,10 @@ static void ecmp_throws_flows_like_balls_into_bins(void **state)
 			chi += (uint64_t)(off * off);
 		}
 		assert_true(chi < 24300);
-		/* Nor is it too even to be chance: below 0.6 once in a thousand times. */
+		/*
+		 * It must not be too even for chance either: chi-squared is below 0.6 once in a
+		 * thousand times.
+		 */
 		assert_true(chi > 600);
 		finish(net, hosts);
 	}
@@ -86,7 +89,7 @@ static void ecmp_keeps_a_flow_on_one_path(void **state)
 	finish(net, hosts);
 }
 
-/* All hosts send at full rate to one of the other leaf, over just as much as they need. */
+/* All hosts send at full rate to a host of the other leaf, over just enough links. */
 static void sprayed_permutations_keep_queues_short(void **state)
 {
 	static const struct {
@@ -135,7 +138,7 @@ static void sprayed_permutations_keep_queues_short(void **state)
 	}
 }
 
-/* Packets numbered by their flow, which the hash does not look at. */
+/* Packets carry a number as their flow, which the hash does not use. */
 static struct packet *pull_numbered(void *host, uint32_t allowed, uint64_t now_ps)
 {
 	struct flow_host *h = host;
@@ -232,10 +235,7 @@ static struct network *failing(uint64_t converge_ps, struct flow_host **hosts)
 
 static void a_failed_link_is_a_hole_until_routes_follow(void **state)
 {
-	/*
-	 * 12.5 packets a us go into the hole: for as long as it takes routes to follow, or all the
-	 * time.
-	 */
+	/* 12.5 packets a us are lost: until routes follow, or all the time. */
 	static const struct {
 		uint64_t converge_ps, lost_min, lost_max;
 	} cases[] = {
@@ -258,8 +258,8 @@ static void a_failed_link_is_a_hole_until_routes_follow(void **state)
 		must_end(net);
 		after = sent_up(net, 3) - before;
 		/*
-		 * Never: sends into the hole all the time. Else not at all, and again once the link
-		 * is back.
+		 * If routes never follow, packets go into the failed link all the time; otherwise
+		 * none do until the link is back.
 		 */
 		assert_true(cases[i].converge_ps == NETWORK_NEVER_PS ? during > 1000 : during == 0);
 		assert_true(after > 100);

@@ -2,7 +2,7 @@
 /*
  * Which packet a switch sends next: control before data, as long as its burst allows; among the
  * data classes deficit weighted round robin (Shreedhar and Varghese 1995), byte shares in the
- * proportion of the quanta whatever the packets' sizes.
+ * proportion of the quanta, independent of packet sizes.
  */
 #include "net/network_state.h"
 

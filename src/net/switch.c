@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A packet that is in a switch as a whole: which port it leaves by. */
+/* Chooses the port by which a packet leaves once it has arrived completely. */
 #include "net/network_state.h"
 
 void switch_receive(struct network *net, struct sim_switch *sw, uint16_t in_port, struct packet *p)

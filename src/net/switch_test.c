@@ -36,8 +36,8 @@ static void dwrr_gives_shares_of_bytes_whatever_the_packets(void **state)
 	}
 	network_run(net, 200 * US, UINT64_MAX);
 	/*
-	 * Each lies within a quantum and a packet of its share of what has arrived, start and end
-	 * cut.
+	 * Each lies within a quantum and a packet of its share of the arrivals, without the start
+	 * and the end.
 	 */
 	uint64_t sum = hosts[0].got_bytes[1] + hosts[0].got_bytes[2] + hosts[0].got_bytes[3];
 
@@ -140,7 +140,7 @@ static void trimmed_packets_arrive_instead_of_getting_lost(void **state)
 	}
 }
 
-/* Beyond kmax a mark is certain, so that it is on every packet that was cut, or on none. */
+/* Beyond kmax a mark is certain, so every trimmed packet has one, or none has. */
 static void what_is_left_of_a_packet_is_marked_only_if_asked_for(void **state)
 {
 	for (int mark = 0; mark < 2; mark++) {
@@ -405,7 +405,7 @@ static void a_queue_has_a_limit_of_its_own_beside_a_shared_buffer(void **state)
 		} else if (cases[n].trim_wire_bytes) {
 			assert_int_equal(drops_of_all(net), 0);
 			assert_true(counts.trimmed_packets > 100);
-			/* Of data; 300 trimmed ones at most wait beside it. */
+			/* Bytes of data; at most 300 trimmed packets wait beside it. */
 			assert_true(counts.queue_bytes_max <= 20000 + 300 * 84);
 		} else {
 			assert_int_equal(counts.queue_bytes_max, 20000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reading the small text formats of topologies and workloads from memory: words, numbers with
- * units, and an error that says where and what. Nothing is copied; words point into the text.
+ * units, and an error with its line and reason. Nothing is copied; words point into the text.
  */
 #ifndef NET_TEXT_H
 #define NET_TEXT_H
@@ -14,13 +14,13 @@ enum { TEXT_ERROR_BYTES = 240 };
 
 struct text_error {
 	uint32_t line;                  /* 1: the first line of the text; 0: not about a line */
-	char message[TEXT_ERROR_BYTES]; /* what was wrong and what is allowed; NUL-terminated */
+	char message[TEXT_ERROR_BYTES]; /* what is wrong and what is allowed; NUL-terminated */
 };
 
 struct text {
 	const char *at, *end;
 	uint32_t line; /* of `at` */
-	bool begun;    /* something has been read of it */
+	bool begun;    /* a word has been read */
 };
 
 struct word {
@@ -30,15 +30,15 @@ struct word {
 
 void text_start(struct text *, const char *bytes, size_t size);
 
-/* The next word, of whichever line. False: the text has ended. */
+/* The next word, on this line or a later one. False: the text has ended. */
 bool text_token(struct text *, struct word *);
 
 /* The next word of the current line. False: the line has ended. */
 bool text_word(struct text *, struct word *);
 
 /*
- * Leaves the current line, or begins with the first, for the next one that has a word and does not
- * begin with '#'.
+ * Goes to the next line that has a word and does not begin with '#'; the first call goes to the
+ * first such line.
  */
 bool text_next_line(struct text *);
 

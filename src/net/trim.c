@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Packet trimming: a data packet that finds no room loses its payload and goes on as a control
- * packet. With the coin of NDP (Handley et al., SIGCOMM 2017) it is, half of the time, the last
- * packet that waits which is cut, so that no flow's phase decides whose packets are.
+ * packet. With the coin of NDP (Handley et al., SIGCOMM 2017) half of the time the last packet that
+ * waits is cut instead, so that no flow's phase decides whose packets are cut.
  */
 #include "net/network_state.h"
 
@@ -11,7 +11,7 @@ static bool may_cut(const struct network *net, const struct packet *p)
 	return p->flags & PACKET_TRIMMABLE && p->wire_bytes > net->config.trim_wire_bytes;
 }
 
-/* Puts a packet where the last one of its queue was, and returns that. */
+/* Replaces the last packet of a queue, and returns the packet that was there. */
 static struct packet *change_last(struct network *net, struct port *port, struct packet *p)
 {
 	struct queue *q = &port->queues[p->class];

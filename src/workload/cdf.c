@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The points of the four distributions stand here as text, the same text as in share/cdf, so that
- * there is one reader and one form.
+ * The points of the four distributions are text here, the same text as in share/cdf, so there is
+ * one reader and one form.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ uint64_t cdf_bytes(const struct cdf *c, uint64_t uniform)
 	uint32_t low = 0, high = c->count - 1;
 	uint64_t bytes;
 
-	/* The first point beyond the share: the last point is, its share being CDF_ONE. */
+	/* The first point beyond the share; the last point always is, since its share is CDF_ONE. */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 

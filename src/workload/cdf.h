@@ -19,7 +19,7 @@ enum { CDF_POINTS_MAX = 4096 };
 
 struct cdf_point {
 	uint64_t bytes;
-	uint64_t share; /* of messages that have this size or less, of CDF_ONE */
+	uint64_t share; /* share of messages of this size or less, of CDF_ONE */
 };
 
 struct cdf {
@@ -28,15 +28,16 @@ struct cdf {
 };
 
 /*
- * Reads "bytes percent" lines, '#' and blank lines apart: bytes and percent never fall, the last
- * percent is 100; two points of the same bytes are a step. Messages below the first point's percent
- * have its size. 0, -EINVAL with *err, -ENOMEM; the caller frees with cdf_free.
+ * Reads lines of "bytes percent"; lines that begin with '#' and blank lines are skipped. Bytes and
+ * percent never fall, the last percent is 100; two points with the same bytes are a step. Messages
+ * below the first point's percent have its size. 0, -EINVAL with *err, -ENOMEM; the caller frees
+ * with cdf_free.
  */
 int cdf_read(struct cdf *, const char *text, size_t bytes, struct text_error *err);
 
 /*
  * The distributions that come with the simulator, as share/cdf has them; names ended by NULL. The
- * text lasts for ever; NULL: no such name. Upper and lower case, - and _ are the same.
+ * text lasts for ever; NULL: no such name. Case does not matter, and - equals _.
  */
 extern const char *const cdf_names[];
 const char *cdf_text(const char *name);

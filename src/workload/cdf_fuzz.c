@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What reads as a distribution has its mean and its draws between its smallest and largest size. */
+/* An accepted distribution has its mean and its draws between its smallest and largest size. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -37,7 +37,10 @@ static void the_means_are_the_published_ones(void **state)
 		{"WebSearch", 12, 1711250000},
 		{"FB_Hadoop", 20, 120420750},
 		{"AliStorage2019", 9, 40869800},
-		/* Of the points here; the hundreds of the original have another one. */
+		/*
+		 * The mean of the points here; the original has hundreds of points and another
+		 * mean.
+		 */
 		{"GoogleRPC2008", 21, 3128306},
 	};
 
@@ -106,7 +109,7 @@ static void a_share_gives_the_size_on_the_line(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct text_error err;
 		struct cdf c;
-		/* Rounded up, so that it is not a hair below the share meant. */
+		/* Rounded up, so that it is not just below the intended share. */
 		unsigned __int128 u =
 			(((unsigned __int128)rows[i].percent_milli << 64) + 99999) / 100000;
 
@@ -206,7 +209,7 @@ static void more_points_than_allowed_are_refused(void **state)
 	free(text);
 }
 
-/* The files that users may copy and change are the tables that are compiled in. */
+/* The files that users may copy and change equal the tables that are compiled in. */
 static void the_files_are_the_tables(void **state)
 {
 	for (int i = 0; cdf_names[i]; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Merges the parts in order of time and carries reports to the part that a message came from. */
+/* Merges the parts in order of time, and passes reports to the part that a message came from. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -110,7 +110,10 @@ void part_release(struct workload_part *p, const struct message *m)
 {
 	struct workload *w = p->workload;
 
-	/* The reserve is what one report can release: the one before has been taken. */
+	/*
+	 * There is room for the messages that one report can release; those of the report before
+	 * have been taken.
+	 */
 	assert(w->count < w->capacity);
 	w->released[w->count] = *m;
 	to_workload(p, &w->released[w->count++]);
@@ -154,7 +157,7 @@ out:
 	return rc;
 }
 
-/* Parts of one kind draw differently, and a part of another kind changes nothing. */
+/* Parts of one kind have different draws, and a part of another kind does not change them. */
 static uint64_t part_seed(const struct workload *w, const char *kind, uint64_t seed)
 {
 	uint64_t of_kind = 0xcbf29ce484222325u, before = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who sends how much to whom and when. A workload is one or more *parts* (an all-to-all, a
- * background of random messages, a victim); each part is a generator that knows which messages wait
- * for which, so that a host needs no code for collectives and millions of messages need no memory.
+ * The messages of a run: source, destination, size and time. A workload is one or more *parts* (an
+ * all-to-all, a background of random messages, a victim); each part is a generator that knows which
+ * messages wait for which, so that a host needs no code for collectives and millions of messages
+ * need no memory.
  *
  * The simulation pulls and reports:
  *
@@ -12,10 +13,10 @@
  *   received   when all bytes of m have arrived at m.dst: workload_received(w, &m, now)
  *   then       while workload_released(w, &m): post m at m.start_ps, which is now or later
  *
- * sent and received are independent and may come in either order; each is told once a message. A
- * message is a value: the simulation keeps its copy as long as it likes and gives it back as it
- * was. Nothing here knows the time but by these calls, nor anything of the algorithms under test:
- * what is drawn at random depends on the seed, the part and the host alone.
+ * sent and received are independent and may come in either order; each is reported once for each
+ * message. A message is a value: the simulation keeps its copy as long as it likes and returns it
+ * unchanged. A workload learns the time by these calls alone, and nothing of the algorithms under
+ * test: random draws depend on the seed, the part and the host alone.
  */
 #ifndef WORKLOAD_WORKLOAD_H
 #define WORKLOAD_WORKLOAD_H
@@ -38,22 +39,25 @@ enum {
 };
 
 struct message {
-	uint64_t start_ps; /* not before */
-	/* 0: the connection is to exist, but nothing is sent; neither sent nor received is told. */
+	uint64_t start_ps; /* the earliest time to post it */
+	/*
+	 * 0: the connection exists, but nothing is sent, and neither `sent` nor `received` is
+	 * reported.
+	 */
 	uint64_t bytes;
 	/* Of its part, from 0; unique in the part. */
 	uint64_t number;
 	/*
 	 * Messages of one connection have the same src and dst, share a QP and are sent in the
-	 * order in which they were handed out. Unique in the workload, not dense: the part is in
-	 * the high bits.
+	 * order in which they were handed out. Unique in the workload but not consecutive: the part
+	 * is in the high bits.
 	 */
 	uint64_t connection;
 	uint32_t src, dst; /* hosts; never equal */
-	uint16_t tag;      /* for the report: the group of flows it counts to */
+	uint16_t tag;      /* the group of flows to which it counts in the report */
 	uint8_t part;
 	uint8_t class;
-	bool last; /* of its connection: the QP can go when it is done */
+	bool last; /* the connection's last: its QP can be destroyed afterwards */
 };
 
 struct workload;
@@ -73,8 +77,8 @@ struct workload_pair {
 };
 
 /*
- * What a part may be told; which kind reads what is said below. Zero is a sensible value of
- * everything not required. Pointers are borrowed during workload_add only.
+ * The parameters of a part; the table below says which kind reads which. Zero is a sensible value
+ * of every parameter that is not required. Pointers are borrowed during workload_add only.
  */
 struct workload_params {
 	uint64_t seed; /* of the run; parts of one kind and seed draw differently */
@@ -184,10 +188,10 @@ bool workload_next(struct workload *, struct message *);
 void workload_sent(struct workload *, const struct message *, uint64_t now_ps);
 void workload_received(struct workload *, const struct message *, uint64_t now_ps);
 
-/* A message that the last report has released; all are to be taken before the next report. */
+/* A message that the last report released; the caller takes all of them before the next report. */
 bool workload_released(struct workload *, struct message *);
 
-/* What is known of a part beforehand, for its report. */
+/* Facts about a part that are known beforehand, for its report. */
 struct workload_facts {
 	const char *kind;
 	uint64_t message_count; /* with bytes; 0: not known (open loop) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Allreduce by ring, by halving and doubling, and by a tree. A message's number tells step and
- * sender; what a host needs to remember is at most which steps have reached it.
+ * Allreduce by ring, by halving and doubling, and by a tree. A message's number encodes step and
+ * sender; the only state of a host is at most the set of steps that have reached it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ static void set_bus(struct workload_part *p, uint64_t bytes)
 	p->facts.bus_den = p->host_count;
 }
 
-/* The part `i` of `bytes` in `n` parts that differ by a byte at most. */
+/* Part `i` of `bytes` divided into `n` parts that differ by one byte at most. */
 static uint64_t share(uint64_t bytes, uint64_t n, uint64_t i)
 {
 	return bytes / n + (i < bytes % n);
@@ -130,7 +130,10 @@ int ring_create(struct workload_part **out, const struct workload_part *c,
 		free(g);
 		return -ENOMEM;
 	}
-	/* A stride without a common divisor with n visits every host; they are taken in turn. */
+	/*
+	 * A stride that has no common divisor with n visits every host; rings take these strides in
+	 * turn.
+	 */
 	for (uint32_t r = 0; r < rings; r++) {
 		do
 			stride = stride % n + 1;
@@ -153,7 +156,7 @@ int ring_create(struct workload_part **out, const struct workload_part *c,
 /*
  * Halving and doubling. In step s < q a host exchanges half of what it has with the host whose rank
  * differs in bit q-1-s; the steps q .. 2q-1 go back the same way. A host's step s waits for all
- * that was sent to it in steps before s.
+ * messages sent to it in earlier steps.
  */
 struct halving {
 	struct workload_part part;
@@ -257,8 +260,8 @@ int halving_doubling_create(struct workload_part **out, const struct workload_pa
 }
 
 /*
- * Tree: the parent of host i is (i - 1) / 2. Chunk by chunk, what both children have sent up goes
- * on up, and from the root down. Number: chunk x 2n + child, plus n on the way down.
+ * Tree: the parent of host i is (i - 1) / 2. A chunk goes up when both children have sent theirs,
+ * and from the root down. Number: chunk x 2n + child, plus n on the way down.
  */
 struct tree {
 	struct workload_part part;
@@ -267,7 +270,7 @@ struct tree {
 	uint64_t step_gap_ps;
 	uint32_t leaf0;    /* the first host without children */
 	uint64_t timed;    /* messages of leaves handed out */
-	uint8_t arrived[]; /* by chunk and host: children heard */
+	uint8_t arrived[]; /* by chunk and host: children that have sent */
 };
 
 static struct tree *tree_of(struct workload_part *p)

@@ -40,9 +40,9 @@ static void a_ring_allreduce_moves_2_n_minus_1_over_n_of_s_per_host(void **state
 }
 
 /*
- * An allreduce told by sets: what a host holds of each chunk is the set of hosts whose contribution
- * is in it. A ring step carries one chunk, and at the end every host must hold everyone's of every
- * chunk.
+ * An allreduce modelled by sets: for each chunk a host has the set of hosts whose contribution is
+ * in it. A ring step carries one chunk, and at the end every host must have all contributions to
+ * every chunk.
  */
 static void after_a_ring_allreduce_everyone_has_everything(void **state)
 {
@@ -54,7 +54,7 @@ static void after_a_ring_allreduce_everyone_has_everything(void **state)
 	for (uint32_t h = 0; h < N; h++)
 		for (uint32_t c = 0; c < N; c++)
 			holds[h][c] = 1u << h;
-	/* Starts are in order of time, and a message is built of what its sender held then. */
+	/* Starts are in order of time, and a message carries the sets that its sender had then. */
 	for (size_t i = 0; i < r.message_count; i++) {
 		const struct message *m = &r.messages[i];
 		uint32_t step = (uint32_t)(m->number / N), pos = (uint32_t)(m->number % N);
@@ -112,7 +112,7 @@ static void halving_doubling_takes_2_log2_n_steps_and_the_rings_volume(void **st
 	}
 }
 
-/* However late a message is, no host sends a step before all earlier ones have reached it. */
+/* Even if messages are late, no host sends a step before all earlier ones have reached it. */
 static void halving_doubling_never_overtakes(void **state)
 {
 	enum { N = 16, BITS = 4 };
@@ -138,7 +138,7 @@ static void halving_doubling_never_overtakes(void **state)
 	}
 }
 
-/* A step that comes early is not answered before the late one of the step before has come. */
+/* A step that comes early has no effect before the late message of the step before has come. */
 static void halving_doubling_waits_for_every_earlier_step(void **state)
 {
 	struct workload *w =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * All-to-all: host i's k-th message goes to another host than any before, so a message's number
- * says all of it, and the whole state is how far each host is. MoE's dispatch is the same with
- * other sizes, its combine the same pairs the other way round.
+ * determines it, and the only state is the progress of each host. MoE's dispatch is the same with
+ * other sizes; its combine has the same pairs in the opposite direction.
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,8 +27,8 @@ struct all_to_all {
 	bool combine;
 	uint64_t step_gap_ps;
 
-	uint32_t *next;               /* of every host: its message that is released next */
-	uint32_t timed_k, timed_host; /* of what starts at the beginning */
+	uint32_t *next;               /* of every host: the next message to be released */
+	uint32_t timed_k, timed_host; /* of the messages that start at once */
 };
 
 static struct all_to_all *of(struct workload_part *p)
@@ -36,7 +36,7 @@ static struct all_to_all *of(struct workload_part *p)
 	return (struct all_to_all *)p;
 }
 
-/* Which of its peers a host's k-th is, as how far behind it: 1 .. n-1. */
+/* The peer of a host's k-th message, as a distance: 1 .. n-1. */
 static uint32_t kth_distance(const struct all_to_all *a, uint32_t host, uint32_t k)
 {
 	uint8_t key[16] = {0};
@@ -137,7 +137,7 @@ static const struct workload_part_ops moe_ops = {.next = all_to_all_next,
 						 .received = moe_received,
 						 .free = all_to_all_free};
 
-/* The sizes and facts are the caller's to fill in. */
+/* The caller fills in sizes and facts. */
 static int create(struct all_to_all **out, const struct workload_part *c,
 		  const struct workload_params *p, struct text_error *err)
 {
@@ -185,7 +185,7 @@ static void count_bytes(struct all_to_all *a)
 
 	for (uint32_t h = 0; h < a->part.host_count; h++)
 		to_all += bytes_to(a, h);
-	/* Everyone sends to all but itself. */
+	/* Every host sends to all but itself. */
 	a->part.facts.bytes = to_all * a->peers;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Logarithms bit by bit: slow beside a libm's, but its last bit is ours. */
+/* Logarithms bit by bit: slower than libm's, but the same on every machine to the last bit. */
 #include <assert.h>
 
 #include "base/siphash.h"

@@ -10,7 +10,7 @@
 
 #include "base/prng.h"
 
-/* A seed for the object `id` of whatever `seed` is for. */
+/* A seed for the object `id`, derived from `seed`. */
 uint64_t draw_seed(uint64_t seed, uint64_t id);
 
 static inline void draw_init(struct prng *r, uint64_t seed, uint64_t id)

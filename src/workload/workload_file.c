@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counts are believed only as far as the text is long enough to hold what they announce. */
+/* A count is accepted only if the text is long enough for the items that it announces. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static int read_number(struct reader *r, struct word w, const char *what, uint64
 	return 0;
 }
 
-/* Hands the list over, its times counted from start_ps, or frees it after a failure. */
+/* Passes the list on, with times counted from start_ps, or frees it after a failure. */
 static int finish(struct reader *r, int rc, uint64_t start_ps, struct workload_part **out)
 {
 	if (rc) {
@@ -150,7 +150,7 @@ int hpcc_flows_create(struct workload_part **out, const struct workload_part *c,
 
 /* htsim-matrix */
 
-/* What a connection says of triggers, by the file's ids; 0: nothing. */
+/* The triggers of a connection, by the file's ids; 0: none. */
 struct ids {
 	uint32_t id, waits, sent, received;
 	uint32_t line;
@@ -172,7 +172,7 @@ struct matrix {
 	uint32_t named_count;
 };
 
-/* The header has told how much there will be. */
+/* The header has announced the counts. */
 static int begin_body(struct matrix *m)
 {
 	if (m->r.list)
@@ -420,7 +420,7 @@ static int check_ids(const struct matrix *m, uint32_t count)
 	return rc;
 }
 
-/* From ids to indices, and from "waits for" to lists of targets. */
+/* Turns ids into indices, and "waits for" into lists of targets. */
 static int resolve(struct matrix *m, struct listed *items)
 {
 	uint32_t count = list_count(m->r.list), at = 0;

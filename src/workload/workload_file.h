@@ -6,9 +6,9 @@
  *
  *   src dst class dport bytes start_s          3 1 3 100 200000000 2
  *
- * Words may be split over lines at will; what follows the last flow is not read, as there. `class`
- * is taken as the traffic class (0 to 7); dport is checked (0 to 65535) and has no further meaning
- * here.
+ * Words may be split over lines at will; text after the last flow is not read, as in that
+ * simulator. `class` is taken as the traffic class (0 to 7); dport is checked (0 to 65535) and has
+ * no further meaning here.
  *
  * htsim-matrix (connection matrices of csg-htsim): lines, '#' begins one that is a comment,
  *

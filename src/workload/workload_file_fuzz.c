@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What reads as a list of flows can be run to its end: times in order, each message once, as many
- * as were promised unless some wait for triggers that never fire. The first byte chooses the
+ * An accepted list of flows can be run to its end: times are in order, each message comes once, and
+ * as many as announced, unless some wait for triggers that never fire. The first byte chooses the
  * format.
  */
 #include <assert.h>

@@ -56,7 +56,10 @@ static void nothing_released(struct workload *w)
 
 static void hpcc_flows_are_read_as_their_simulator_reads_them(void **state)
 {
-	/* Of three announced the third is early; what follows is the file's own explanation. */
+	/*
+	 * Of three announced flows the third is early; the text behind them is the file's own
+	 * explanation.
+	 */
 	static const char text[] = "3 \n"
 				   "2 1 3 100 200000000 2\n"
 				   "3 1 3 100 1 2.000000001\n"
@@ -206,7 +209,7 @@ static void a_barrier_waits_for_its_count(void **state)
 	m = released(w);
 	assert_int_equal(m.bytes, 2);
 	nothing_released(w);
-	/* And triggers chain. */
+	/* Triggers may fire other triggers. */
 	workload_received(w, &m, 40);
 	assert_int_equal(released(w).bytes, 3);
 	workload_free(w);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whatever parameters are accepted, the workload can be run: hosts that exist and differ, times
- * that never go back, a message never released before its cause, and as many as were promised if it
+ * With any accepted parameters the workload can be run: its hosts exist and differ, times never go
+ * back, no message is released before its cause, and the messages are as many as announced if it
  * ends.
  */
 #include <assert.h>
@@ -30,7 +30,7 @@ static uint64_t take(struct input *in, int bytes)
 	return value;
 }
 
-/* The sizes that memory follows are kept small; the rest may be anything. */
+/* Sizes that need memory are kept small; the other parameters may be anything. */
 static struct workload_params take_params(struct input *in, const struct cdf *cdf)
 {
 	static struct workload_pair pairs[2];
@@ -77,8 +77,7 @@ static void check(const struct message *m, const uint32_t *hosts, uint32_t parts
 	assert(m->bytes <= WORKLOAD_BYTES_MAX);
 }
 
-/* Every message is sent and received as soon as it is its turn; time stands still while none
- * starts. */
+/* Every message is sent and received as soon as it can be; time stands still while none starts. */
 static void run(struct workload *w, const uint32_t *hosts)
 {
 	static struct message queue[QUEUE_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A part that is a list of messages, for what is small or comes from a file: some start at a time,
- * others when a trigger fires, which other messages' ends do.
+ * A part that is a list of messages, for small patterns and for files: some start at a given time,
+ * others when a trigger fires; the ends of other messages fire triggers.
  */
 #ifndef WORKLOAD_WORKLOAD_LIST_H
 #define WORKLOAD_WORKLOAD_LIST_H
@@ -18,7 +18,7 @@ struct listed {
 	uint64_t bytes;
 	uint64_t connection;
 	uint32_t src, dst; /* ranks */
-	/* Which triggers its ends fire, or LIST_NO_TRIGGER. */
+	/* The triggers that its ends fire, or LIST_NO_TRIGGER. */
 	uint32_t sent_trigger, received_trigger;
 	uint16_t tag;
 	uint8_t class;
@@ -35,7 +35,7 @@ struct list_trigger {
 	enum list_trigger_type type;
 	uint64_t count; /* LIST_BARRIER: firings needed */
 	uint64_t fired;
-	uint32_t first, target_count; /* targets[first ..]: items that wait for it */
+	uint32_t first, target_count; /* targets[first ..]: items that wait for this trigger */
 };
 
 struct list;
@@ -53,7 +53,7 @@ struct listed *list_items(struct list *);
 struct list_trigger *list_triggers(struct list *);
 uint32_t *list_targets(struct list *);
 
-/* Puts it in order; the list becomes *out. On failure (-ENOMEM) it is freed. */
+/* Sorts the list, which becomes *out. On failure (-ENOMEM) it is freed. */
 int list_finish(struct list *, struct workload_part **out);
 
 void list_free(struct list *);

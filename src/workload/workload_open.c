@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What goes on for as long as one lets it: Poisson arrivals, one host's apart from another's or
- * whole incasts, and the staircase of long flows. The next message is made when it is asked for.
+ * Open-ended traffic: Poisson arrivals, by each host or of whole incasts, and the staircase of long
+ * flows. Each message is made when the simulation pulls it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +18,10 @@ static uint64_t rate_of(const struct workload_params *p, uint32_t rank)
 	return p->rates_bps ? p->rates_bps[rank] : p->rate_bps;
 }
 
-/* Of all ranks together: fits, as there are 2^20 hosts at most. 0: *err says which rate cannot be. */
+/*
+ * The rate of all ranks together; it fits, as there are 2^20 hosts at most. 0: *err names the rate
+ * that is not allowed.
+ */
 static uint64_t rate_of_all(const struct workload_params *p, uint32_t host_count, struct text_error *err)
 {
 	uint64_t sum = 0;
@@ -43,7 +46,7 @@ static int mean_gap_q16(const struct workload_params *p, uint64_t bytes_milli, u
 
 	if (rc)
 		return rc;
-	/* The shift in two halves: all of it would leave 128 bits. */
+	/* The shift comes in two halves: all at once would exceed 128 bits. */
 	gap = bits / rate << 16 | ((bits % rate) << 16) / rate;
 	if (!gap || gap >> 63)
 		return text_fail(err, 0,
@@ -109,8 +112,8 @@ static bool poisson_next(struct workload_part *p, struct message *out)
 
 	if (h->at_ps >= s->end_ps || s->count == s->count_max)
 		return false;
-	/* One number each for destination, size and gap: how many hosts there are moves none of
-	 * them. */
+	/* One random number each for destination, size and gap, so the number of hosts changes none
+	 * of the later draws. */
 	m.src = h->rank;
 	m.dst = (uint32_t)prng_below(&h->draws, p->host_count - 1);
 	m.dst += m.dst >= m.src;
@@ -204,7 +207,7 @@ struct poisson_incast {
 	uint64_t at_ps; /* of the incast under way */
 	uint32_t dealt; /* its messages handed out */
 	struct prng draws;
-	uint32_t *ranks; /* any order of all; the first are target and senders of this incast */
+	uint32_t *ranks; /* a random order; the first are target and senders of this incast */
 };
 
 static struct poisson_incast *incast_of(struct workload_part *p)
@@ -212,7 +215,7 @@ static struct poisson_incast *incast_of(struct workload_part *p)
 	return (struct poisson_incast *)p;
 }
 
-/* The target and then the senders: the first of a shuffle that goes no further. */
+/* Draws the target and then the senders: the beginning of a shuffle. */
 static void draw_incast(struct poisson_incast *s)
 {
 	for (uint32_t i = 0; i <= s->senders; i++) {
@@ -297,7 +300,7 @@ int poisson_incast_create(struct workload_part **out, const struct workload_part
 	return 0;
 }
 
-/* Long flows as trains of messages: one that is sent releases the next, until the flow leaves. */
+/* Long flows as chains of messages: each one that is sent releases the next, until the flow leaves. */
 struct staircase {
 	struct workload_part part;
 	uint64_t bytes, interval_ps, end_ps;

@@ -117,7 +117,10 @@ static void another_host_changes_no_ones_gaps_and_sizes(void **state)
 			assert_true(workload_next(w, i ? &b[k] : &a[k]));
 		workload_free(w);
 	}
-	/* The k-th message of a host is the same in both but for its destination and its number. */
+	/*
+	 * The k-th message of a host is the same in both, except for its destination and its
+	 * number.
+	 */
 	for (uint32_t h = 0; h < HOSTS; h++)
 		for (uint32_t i = 0, j = 0; i < COUNT && j < COUNT; i++, j++) {
 			while (i < COUNT && a[i].src != h)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a kind of workload is to the rest: a generator behind four calls. A part speaks of hosts by
- * rank and numbers its connections from 0; workload.c turns both into what the simulation sees.
+ * A kind of workload as the others see it: a generator behind four calls. A part names hosts by
+ * rank and numbers its connections from 0; workload.c translates both for the simulation.
  */
 #ifndef WORKLOAD_WORKLOAD_PART_H
 #define WORKLOAD_WORKLOAD_PART_H
@@ -15,7 +15,7 @@ struct workload_part;
 
 struct workload_part_ops {
 	bool (*next)(struct workload_part *, struct message *);
-	/* May be NULL: nothing waits for it. */
+	/* May be NULL: no message waits for a report. */
 	void (*sent)(struct workload_part *, const struct message *, uint64_t now_ps);
 	void (*received)(struct workload_part *, const struct message *, uint64_t now_ps);
 	void (*free)(struct workload_part *);
@@ -36,13 +36,13 @@ struct workload_part {
 	struct workload *workload;
 	uint8_t number;
 	bool held; /* `next` is in `ahead` */
-	bool over; /* `next` has said so */
+	bool over; /* `next` returned false */
 	struct message ahead;
 };
 
 /*
  * A kind: checks its parameters, allocates a struct that begins with a workload_part, and fills in
- * ops, release_max and facts. The rest of *common is to be copied. 0, -EINVAL, -ENOMEM.
+ * ops, release_max and facts; the rest is a copy of *common. 0, -EINVAL, -ENOMEM.
  */
 typedef int workload_create_part(struct workload_part **out, const struct workload_part *common,
 				 const struct workload_params *, struct text_error *);
@@ -54,10 +54,10 @@ workload_create_part ring_create, halving_doubling_create, tree_create;
 workload_create_part poisson_create, poisson_incast_create;
 workload_create_part hpcc_flows_create, htsim_matrix_create;
 
-/* A message of this part with everything filled in that all its messages share. */
+/* A message of this part, with the members filled in that all its messages share. */
 struct message part_message(const struct workload_part *);
 
-/* Hands a message on to workload_released. */
+/* Passes a message to workload_released. */
 void part_release(struct workload_part *, const struct message *);
 
 /* Zeroed memory of `bytes` whose first member is a workload_part, a copy of *common. */

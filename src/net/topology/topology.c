@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a topology must be before anything walks over it. */
+/* Checks a topology before any other code walks over it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,7 +233,10 @@ int topology_set_tiers(struct topology *t)
 		for (uint32_t i = adj.first[n]; i < adj.first[n + 1]; i++) {
 			uint32_t other = topology_link_other(&t->links[adj.links[i]], n);
 
-			/* A row of more than 254 switches without hosts keeps the last number. */
+			/*
+			 * In a row of more than 254 switches without hosts the others keep the last
+			 * number.
+			 */
 			if (t->nodes[other].tier == UINT8_MAX && t->nodes[n].tier < UINT8_MAX - 1) {
 				t->nodes[other].tier = (uint8_t)(t->nodes[n].tier + 1);
 				queue[tail++] = other;

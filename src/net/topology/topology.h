@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who is connected to whom: nodes and full-duplex links, as plain data. Hosts are nodes 0 ..
- * host_count - 1, in rising order of their numbers; switches follow. Hosts do not forward.
+ * Nodes and the full-duplex links between them, as plain data. Hosts are nodes 0 .. host_count - 1,
+ * in rising order of their numbers; switches follow. Hosts do not forward.
  */
 #ifndef NET_TOPOLOGY_TOPOLOGY_H
 #define NET_TOPOLOGY_TOPOLOGY_H

@@ -25,7 +25,7 @@ struct site {
 
 struct kind {
 	const char *name;
-	/* Judges the parameters and says how much there will be. */
+	/* Checks the parameters and computes the sizes. */
 	int (*size)(const struct topology_params *, struct size *, struct text_error *);
 	void (*build)(struct site *);
 };
@@ -74,7 +74,7 @@ static void add_switches(struct site *s, uint32_t first, uint32_t count, uint8_t
 	add_nodes(s, s->switch0 + first, count, tier);
 }
 
-/* A parameter that has to be there. */
+/* A parameter that must be given. */
 static int need(const char *name, uint32_t value, uint32_t min, uint32_t max,
 		struct text_error *err)
 {

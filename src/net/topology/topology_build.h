@@ -15,8 +15,7 @@
  *                 the cores (k/2)i .. (k/2)i + k/2 - 1 are linked to the i-th aggregation
  *                 switch of every pod
  *   hpcc          5 pods of 4 ToR and 4 aggregation switches, 16 cores, 16 hosts a ToR: 320
- *                 hosts. Unless told otherwise 100 Gbit/s at hosts, four times the hosts' rate
- *                 above, 1 us
+ *                 hosts. By default 100 Gbit/s at hosts, four times the hosts' rate above, 1 us
  *   rail          `hosts` nodes of `nics` NICs; every NIC is a host (node x nics + rail); a
  *                 leaf for each rail and group of `hosts_per_leaf` nodes (0: all nodes); each
  *                 leaf linked to each spine
@@ -33,7 +32,7 @@
 
 #include "net/topology/topology.h"
 
-/* A delay left to the kind: as the host links', or 1 us for them. */
+/* The kind's own delay: that of the host links, which is 1 us by default. */
 #define TOPOLOGY_DELAY_DEFAULT UINT64_MAX
 
 struct topology_long_link {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counts are believed only as far as the text is long enough to hold what they announce. */
+/* A count is accepted only if the text is long enough for the items that it announces. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@ struct reader {
 	struct text text;
 	struct text_error *err;
 	struct topology t;
-	uint32_t *index; /* of a node's number; NONE: a switch not yet placed */
+	uint32_t *index; /* index of a node's number; NONE: a switch without one yet */
 	uint32_t nodes;
 };
 
@@ -104,7 +104,7 @@ static int read_all(struct reader *r)
 		rc = read_count(r, "the number of links", TOPOLOGY_LINKS_MAX, &links);
 	if (rc)
 		return rc;
-	/* A link is five words; a connected network has a link less than nodes at least. */
+	/* A link is five words; a connected network has at least one link less than nodes. */
 	if (nodes < 2 || links + 1 < nodes || links > bytes / 9)
 		return text_fail(r->err, r->text.line,
 				 "%u nodes with %u links in a text of %u bytes cannot be", nodes,

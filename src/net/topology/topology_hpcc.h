@@ -7,7 +7,7 @@
  *   a b rate delay error       one a link: 0 320 100Gbps 1000ns 0.000000
  *
  * Nodes are numbered 0 .. nodes-1; those that are no switches are hosts. `error` is the share of
- * packets lost. Words may be split over lines at will; what follows the last link is not read.
+ * packets lost. Words may be split over lines at will; text after the last link is not read.
  */
 #ifndef NET_TOPOLOGY_TOPOLOGY_HPCC_H
 #define NET_TOPOLOGY_TOPOLOGY_HPCC_H

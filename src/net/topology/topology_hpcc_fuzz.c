@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What reads as a topology passes its check, and any two of its hosts have a path. */
+/*
+ * A text that is accepted gives a topology that passes its check, and any two of its hosts have a
+ * path.
+ */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

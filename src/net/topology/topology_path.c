@@ -5,8 +5,8 @@
  * its own. A host's path to its point and a point's row of paths to all points add up, because
  * delay and serialisation do.
  *
- * The rates of a path's links are a leaf-to-root way in a tree that all paths share: networks have
- * many paths and few sequences of rates.
+ * The rates of a path's links are the way from a leaf to the root of a tree that all paths share,
+ * because networks have many paths and few sequences of rates.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct rates {
 	uint32_t parent, child, sibling; /* NO_RATES: none */
 };
 
-enum { NO_RATES = 0 }; /* the root: of no link */
+enum { NO_RATES = 0 }; /* the root: the empty sequence */
 
 struct topology_paths {
 	const struct topology *topology;
@@ -34,10 +34,10 @@ struct topology_paths {
 	uint32_t *host_point; /* of every host */
 	uint32_t *points;     /* nodes */
 	uint32_t point_count;
-	struct topology_path **rows; /* by point; NULL: not walked yet */
+	struct topology_path **rows; /* by point; NULL: not computed yet */
 	struct rates *rates;
 	uint32_t rates_count, rates_room;
-	bool out_of_memory; /* some sequence of rates could not be kept */
+	bool out_of_memory; /* there was no memory for some sequence of rates */
 
 	/* One walk's state, by node. */
 	uint32_t *queue;
@@ -141,7 +141,7 @@ static struct topology_path access_path(struct topology_paths *p, uint32_t host)
 	return over_link(p, nowhere, &p->topology->links[only_link(p, host)]);
 }
 
-/* One behind the other; the rates remain a's. */
+/* Joins two paths; the rates remain those of a. */
 static struct topology_path joined(struct topology_path a, const struct topology_path *b)
 {
 	a.hops += b->hops;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the network between two hosts is like when it is empty: base RTT, hops and the narrowest
- * link, along a path of the fewest links, and among those the one with the shortest base RTT.
+ * The empty network between two hosts: base RTT, hops and the narrowest link, along a path of the
+ * fewest links, and among those the one with the shortest base RTT.
  */
 #ifndef NET_TOPOLOGY_TOPOLOGY_PATH_H
 #define NET_TOPOLOGY_TOPOLOGY_PATH_H
@@ -12,7 +12,7 @@
 
 struct topology_path {
 	uint32_t hops;         /* links */
-	uint32_t rates;        /* which links' rates in a row; the paths' own */
+	uint32_t rates;        /* the sequence of links' rates; the paths' own */
 	uint64_t delay_ps;     /* one way, wire only */
 	uint64_t serialise_ps; /* of one packet on every link of the way, one way */
 	uint64_t rate_bps;     /* of the narrowest link */
@@ -20,7 +20,7 @@ struct topology_path {
 
 /*
  * As the HPCC simulator counts it: the wire both ways and the serialisation of a packet one way.
- * The answer's serialisation is not in it, nor a switch's latency.
+ * The answer's serialisation and a switch's latency are not included.
  */
 static inline uint64_t topology_path_base_rtt_ps(const struct topology_path *p)
 {
@@ -38,16 +38,16 @@ struct topology_paths *topology_paths_create(const struct topology *, uint32_t p
 void topology_paths_free(struct topology_paths *);
 
 /*
- * Between two hosts that differ. The first question about a host's switch walks the topology and
- * keeps the answers (32 bytes for each switch with hosts); later ones are a look-up. 0 or -ENOMEM;
+ * Between two hosts that differ. The first call for a host's switch walks the topology and keeps
+ * the results (32 bytes for each switch with hosts); later calls are a look-up. 0 or -ENOMEM;
  * -EINVAL: no such hosts.
  */
 int topology_paths_get(struct topology_paths *, uint32_t src, uint32_t dst,
 		       struct topology_path *out);
 
 /*
- * The links of that path in order, from src to dst. Returns how many there are, as `hops` tells, of
- * which the first `room` are in links[]; -EINVAL as above. Walks the topology each time.
+ * The links of that path in order, from src to dst. Returns their number, the path's `hops`; the
+ * first `room` are in links[]; -EINVAL as above. Walks the topology each time.
  */
 int64_t topology_paths_links(struct topology_paths *, uint32_t src, uint32_t dst, uint32_t *links,
 			     uint32_t room);
@@ -55,9 +55,9 @@ int64_t topology_paths_links(struct topology_paths *, uint32_t src, uint32_t dst
 enum { TOPOLOGY_HOPS_MAX = 64 };
 
 /*
- * The rates of that path's links in order, from src to dst. Returns how many there are, as `hops`
- * tells; those beyond TOPOLOGY_HOPS_MAX are not in rates_bps[]. -EINVAL as above. A look-up after
- * the first question.
+ * The rates of that path's links in order, from src to dst. Returns their number, the path's
+ * `hops`; those beyond TOPOLOGY_HOPS_MAX are not in rates_bps[]. -EINVAL as above. A look-up after
+ * the first call.
  */
 int64_t topology_paths_rates(struct topology_paths *, uint32_t src, uint32_t dst,
 			     uint64_t rates_bps[TOPOLOGY_HOPS_MAX]);

@@ -137,7 +137,7 @@ static void a_kind_has_the_nodes_and_links_its_name_promises(void **state)
 		for (uint32_t h = 0; h < t.host_count; h++)
 			assert_int_equal(degree(&t, h), 1);
 
-		/* The builder's tiers are the ones that distance from hosts gives. */
+		/* The builder's tiers equal those computed from distances to hosts. */
 		struct topology again = t;
 
 		again.nodes = malloc(t.node_count * sizeof(*t.nodes));
@@ -277,7 +277,7 @@ static void the_longest_rtt_is_that_of_the_worst_pair(void **state)
 	}
 }
 
-/* A path's links join end to end, hosts only at its ends, and add up to what the path says. */
+/* A path's links join end to end, hosts are only at its ends, and the sums are the path's. */
 static void the_links_of_a_path_are_the_path(void **state)
 {
 	static const struct topology_long_link far[] = {
@@ -506,7 +506,7 @@ static void a_host_is_found_by_its_number(void **state)
 	topology_free(&t);
 }
 
-/* The tree as the HPCC simulator's own file writes it is what the builder builds. */
+/* The tree in the HPCC simulator's own file equals the one that the builder builds. */
 static void the_hpcc_text_and_the_builder_agree(void **state)
 {
 	struct topology want = built("hpcc", (struct topology_params){0}), got;
