@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the protocol core does for a message: two real nics in one loop, one QP between them,
- * virtual time, no sockets. For counting: packets and trains (datagrams of the kernel's, where
- * there is one) come out exact, and instructions too, under callgrind:
+ * The work of the protocol core for a message: two real nics in one loop, one QP between them,
+ * virtual time, no sockets. It counts packets and trains (datagrams, where there is a kernel)
+ * exactly, and under callgrind instructions too:
  *
  *     valgrind --tool=callgrind --collect-atstart=no --toggle-collect=measured core [options]
  *
@@ -10,8 +10,8 @@
  *          [--protocol veroce|rocev2] [--remote]
  *
  * Both ends are of one host, as in `make bench`, unless --remote: then veRoCE has 16 paths and
- * congestion control. pingpong: SENDs to and fro, each posted when the other's receive completes,
- * both ends polling.
+ * congestion control. pingpong: SENDs to and fro: each is posted when the receive of the one before
+ * completes; both ends poll.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -158,7 +158,7 @@ static void poll(int side)
 	}
 }
 
-/* What one end has to send goes to the other at once. Returns the bytes. */
+/* Delivers one end's packets to the other at once. Returns the bytes. */
 static uint64_t carry(int side)
 {
 	struct end *e = &ends[side];
@@ -180,8 +180,8 @@ static uint64_t carry(int side)
 }
 
 /*
- * As the engine has it: a post sends, what comes in is answered in the same turn, and then the
- * program polls. Time goes on as if a link carried 100 Gbit/s.
+ * As in the engine: a post sends, input is answered in the same turn, and then the program polls.
+ * Time advances as if a link carried 100 Gbit/s.
  */
 static void turn(void)
 {
@@ -283,7 +283,7 @@ int main(int argc, char **argv)
 		post_receive(1);
 	}
 	for (int i = 0; i < 1000; i++)
-		turn(); /* what the ends have to agree on */
+		turn(); /* the CAPS of both ends */
 	if (set.op == OP_PINGPONG)
 		post(0);
 	run(WARM_UP);

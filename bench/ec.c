@@ -113,7 +113,7 @@ static double ours_encode(const struct groups *g, const struct ec_code *code)
 	return gbps(g, now_s() - start);
 }
 
-/* Pieces one by one, as a sender has them. */
+/* Pieces one by one, in the order in which a sender has them. */
 static double ours_encode_add(const struct groups *g, const struct ec_code *code)
 {
 	double start = now_s();

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What loss costs: two real nics on a channel of given bandwidth, delay and random loss, in virtual
- * time.
+ * The cost of loss: two real nics on a channel of given bandwidth, delay and random loss, in
+ * virtual time.
  *
  *     loss_sim [--bytes N] [--seed N] [--loss PERCENT] [--bdp PACKETS] [--paths N] [--mtu BYTES]
  *              [--rtt MICROSECONDS] [--skew PERCENT] [--window BDPS] [--backlog PACKETS]
  *              [--loss-detection fast|base|irn|rocev2] [--order message|strong|weak] [--quick]
  *
- * A table with one row for each combination of what is not given. WRITEs of 1 MiB follow each
- * other; the window is 4 bandwidth-delay products, as veRoCE 4.2 asks for, and nothing slows the
- * sender down but its own link, which takes what it can carry. Data and acknowledgements are lost
- * alike. Several paths share the link; their delays are spread evenly over `skew` of the round
- * trip, which is that of the middle. A host looks at its link once in TURN_NS, so it takes packets
- * in batches, as real ones do.
+ * Prints a table with one row for each combination of the options that are not given. WRITEs of 1
+ * MiB follow each other; the window is 4 bandwidth-delay products, as veRoCE 4.2 requires, and only
+ * the sender's own link slows it down. Data and acknowledgements have the same loss. Several paths
+ * share the link; their delays are spread evenly over `skew` of the round trip, around `rtt`. A
+ * host reads its link once in TURN_NS, so it takes packets in batches, as real hosts do.
  *
- * goodput is that of a run divided by that of the same run without loss; 1 - loss is the best there
- * can be. spurious are packets that came twice, of all sent.
+ * goodput is that of a run divided by that of the same run without loss; the ideal is 1 - loss.
+ * spurious is the share of packets sent that arrived twice.
  */
 #include <assert.h>
 #include <getopt.h>
@@ -100,7 +99,7 @@ struct end {
 	struct duo_qp *qp;
 	struct duo_buf *buf;
 	struct link out;
-	uint64_t next_ns; /* its next turn is not before */
+	uint64_t next_ns; /* the earliest time of its next turn */
 };
 
 struct channel {
@@ -108,7 +107,7 @@ struct channel {
 	struct duo *duo;
 	struct end end[DUO_SIDES];
 	double byte_ps;
-	uint64_t backlog_ns; /* an end sends while less than this waits in front of its link */
+	uint64_t backlog_ns; /* an end sends while fewer bytes than this wait for its link */
 	uint64_t delay_ns[PATHS_MAX];
 	struct packet *unused;
 	uint64_t posted, done;
@@ -375,7 +374,7 @@ static struct outcome run(const struct setting *set)
 	run_until(&c, c.duo->now_ns + negotiation_ns);
 	c.first_ns = c.duo->now_ns;
 	work(&c);
-	/* What takes many times as long as the wire needs is slow enough: its rate is known. */
+	/* A run that takes many times as long as the wire needs ends here: its rate is known. */
 	run_until(&c, c.first_ns +
 			      (uint64_t)(PATIENCE * packet_ns * (double)set->bytes / set->mtu));
 	if (c.done)
@@ -412,7 +411,7 @@ static void row(const struct setting *s, const struct outcome *o, double free_bp
 	fflush(stdout);
 }
 
-/* One loss-free run, which the others are measured by, and the others. */
+/* One run without loss, and the others in proportion to it. */
 static void rows(struct setting s, double loss)
 {
 	struct outcome o;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What many queue pairs cost: two real nics, each with as many connected RC QPs as it has numbers
+ * The cost of many queue pairs: two real nics, each with as many connected RC QPs as it has numbers
  * for, on a channel in memory and in virtual time.
  *
  *     scale [--qps N] [--seed N] [--mtu BYTES] [--wave QPS] [--runs N] [--protocol auto|veroce]
  *
- *     memory      bytes that one nic holds for each QP at rest, by what they are for. Every QP sent
+ *     memory      bytes that one nic holds for each QP at rest, by purpose. Every QP sent
  *                 a message and took one before, so many of them together (a wave). What the nic's
- *                 pool keeps of that is told apart; the last line is the same with all of them
- *                 together.
+ *                 pool keeps of that has a line of its own; the last line is the same with all of
+ *                 them together.
  *     set-up      a QP created and moved through INIT and RTR to RTS: wall clock, one thread.
  *     throughput  64 of the QPs, drawn anywhere among all of them, WRITE 64 KiB each again and
  *                 again; beside them 64 QPs alone in two fresh nics. Both ends are counted, in
  *                 bytes per second of processor time; runs alternate.
  *
- * A packet is handed from nic to nic without being copied, so nothing but the core's own work is in
- * the figures. The ends share one pair of buffers over all runs, so these are equally warm.
+ * A packet passes from nic to nic without a copy, so the figures contain the core's own work only.
+ * The ends share one pair of buffers over all runs, so these are equally warm.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -192,7 +192,7 @@ static uint64_t carry(struct world *w, int from)
 	return bytes;
 }
 
-/* Time goes on as if the link carried 100 Gbps, so that timers and round trips are plausible. */
+/* Time advances as if the link carried 100 Gbps, so that timers and round trips are plausible. */
 static bool turn(struct world *w)
 {
 	uint64_t bytes = 0, took_ns;
@@ -317,7 +317,7 @@ static double connect_batch(struct world *w, uint32_t from, uint32_t to)
 {
 	double began;
 
-	/* A names its peer in RTR, so that is there before the clock starts. */
+	/* A names its peer in RTR, so the peer must exist before the clock starts. */
 	for (uint32_t i = from; i < to; i++)
 		create(w, 1, i);
 	began = seconds(CLOCK_MONOTONIC);
@@ -385,7 +385,7 @@ static double median(double *v, uint32_t n)
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-/* Every QP of A WRITEs to its peer and takes a SEND from it, so many at a time. */
+/* Every QP of A WRITEs to its peer and gets a SEND from it, `wave` QPs at a time. */
 static void once_each(struct world *w, uint32_t wave)
 {
 	for (uint32_t i = 0; i < w->count; i++) {
@@ -452,7 +452,7 @@ static void measure_set_up(struct world *w)
 	free(rates);
 }
 
-/* The rings told are those of an idle QP: the active ones have longer send queues. */
+/* The printed rings are those of an idle QP: the active ones have longer send queues. */
 static void measure_memory(struct world *w, const struct heap *empty)
 {
 	const struct heap *now = &w->duo->host[DUO_A].heap;
@@ -498,7 +498,7 @@ static void measure_memory_together(struct world *w)
 	       ((double)w->duo->host[DUO_A].heap.bytes - (double)before) / w->count);
 }
 
-/* Each active QP WRITEs so often. */
+/* Each active QP makes that many WRITEs. */
 static void write_all(struct world *w, uint32_t messages)
 {
 	uint64_t wanted = w->completions + (uint64_t)w->active_count * messages;
@@ -531,7 +531,7 @@ static struct rate measure_rate(struct world *w)
 	struct rate r;
 	double began, took;
 
-	/* Whoever is measured has rested, and then found its windows. */
+	/* The measured QPs have rested, and then reached their windows. */
 	run_for(w, rest_ns);
 	write_all(w, WARM_UP_MESSAGES);
 	memset(memory[1], 0, MEMORY_BYTES);
@@ -584,7 +584,7 @@ static void measure_throughput(struct world *among)
 	for (uint32_t i = 0; i < n; i++) {
 		struct rate a, b;
 
-		/* Neither is always the second one. */
+		/* They alternate in being first. */
 		if (i % 2) {
 			b = measure_alone(set);
 			a = measure_rate(among);

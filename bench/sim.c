@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a simulation costs: hosts with the whole transport on a fat tree of 100 Gbit/s and 1 us a link.
+ * The cost of a simulation: hosts with the whole transport on a fat tree of 100 Gbit/s and 1 us a link.
  *
  *     sim [--run NAME] [--runs N] [--seed N] [-k K] [--bytes N]
  *
  * Runs are incast, permutation (RoCEv2, an ACK a packet, 1000 bytes of payload), the same over veRoCE as
  * it is by default (16 paths), set-up (a fat tree with hosts, without queue pairs), and big and big-veroce
- * (k = 32, a permutation of 8192 hosts under way; memory is what they are for). All of them without a name, each in a process of its own, so that
- * its peak of memory is its own; the median of N (5), and the fastest.
+ * (k = 32, a permutation of 8192 hosts under way, which measure memory). Without a name all of them run, each in a
+ * process of its own, so that its peak of memory is its own. Prints the median of N (5) and the fastest.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@ struct run {
 	bool veroce, incast, setup;
 	uint32_t k;
 	uint64_t bytes;    /* of each host's message */
-	uint64_t until_ps; /* 0: until all are there */
+	uint64_t until_ps; /* 0: until all have arrived */
 	const char *goal;
 };
 
@@ -46,7 +46,7 @@ static const struct run runs[] = {
 	{"big-veroce", .veroce = true, .k = 32, .bytes = 1000000, .until_ps = MS_PS / 50, .goal = "500 MB"},
 };
 
-/* What a run's process tells. */
+/* What a run's process reports. */
 struct figures {
 	double setup_s, hosts_s, run_s;
 	uint64_t hosts, events, hops, done, sent;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the simulated network costs by itself: hosts without a transport on a fat tree, each packet
+ * The cost of the simulated network by itself: hosts without a transport on a fat tree, each packet
  * answered with an ACK.
  *
  *     sim_net [--run incast|permutation|spray] [-k K] [--packets N] [--window N] [--seed N]

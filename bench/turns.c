@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One protocol beside the other by the clock, on a machine whose speed swings by half within seconds:
- * pairs of processes that take turns of some milliseconds, so that all of them meet the same phases.
+ * Compares protocols by the clock on a machine whose speed swings by half within seconds: pairs of
+ * processes take turns of some milliseconds, so that all of them meet the same phases.
  *
  *     turns [--verbena PATH] [--measure NAME] [--starts N] [--turns N] [--messages N] [--warm-up N]
  *           [--depth N] [--size BYTES] [--mtu BYTES] [NAME:VARIABLE=VALUE[,VARIABLE=VALUE...] ...]
  *
  * Each argument is a pair of processes that `verbena run` starts with these environment variables; pairs
- * of the same name count as one. Two pairs a protocol where none is given. --measure: write, read, send,
- * rate, pingpong; all of them unless given. Where a process's pages lie makes a few percent, so all are
- * started anew so often (--starts), with so many turns each (--turns).
+ * of the same name count as one. The default is two pairs for each protocol. --measure: write, read,
+ * send, rate, pingpong; the default is all of them. Where a process's pages lie changes its speed by a
+ * few percent, so all pairs are started anew --starts times, with --turns turns each.
  *
- * Of each turn the first messages are not counted, as the caches are another pair's. Printed are, for
- * each name, the median and the best tenth of its turns, and the median and the quartiles, over the
- * turns, of its speed divided by that of the first name; of the first name's second pair to its first
- * too, which tells what such a ratio is worth.
+ * The first messages of each turn do not count, because the caches still belong to another pair. The
+ * output has, for each name, the median and the best tenth of its turns, and the median and the
+ * quartiles, over the turns, of its speed divided by that of the first name. The ratio of the first
+ * name's second pair to its first shows the accuracy.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -64,14 +64,14 @@ static const struct measure measures[] = {
 enum { MEASURES = sizeof(measures) / sizeof(measures[0]), CLIENT = 0, SERVER = 1 };
 
 struct end {
-	_Atomic uint32_t steps; /* 1: what follows is told; 2: in RTS */
+	_Atomic uint32_t steps; /* 1: the members below are set; 2: in RTS */
 	uint32_t qpn, psn, rkey;
 	uint64_t address;
 	union ibv_gid gid;
 	sem_t go;
 };
 
-/* What all processes see. */
+/* Memory that all processes share. */
 struct shared {
 	struct measure m;
 	bool over;
@@ -271,7 +271,7 @@ static void stream(int side, uint32_t total)
 			post();
 			posted++;
 		}
-		/* One by one as long as the clock is to start with one of them. */
+		/* Polls one by one until the completion with which the clock starts. */
 		poll_cq(begun > 0 ? POLL : 1);
 		if (begun <= 0 && end.sent == shared->m.warm_up)
 			begun = now_s();
@@ -389,7 +389,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What pairs of one name took in a turn, together. */
+/* The time of a turn of all pairs of one name together. */
 static double seconds_of(const char *name, uint32_t turn)
 {
 	double sum = 0;
@@ -483,7 +483,7 @@ static void take_turns(const char *self, const struct measure *m, uint32_t first
 			start(self, fd, i, side);
 		}
 	await_connected();
-	/* Always in this order: nobody follows itself and finds its caches warm. */
+	/* Always in this order, so that no pair follows itself and finds its caches warm. */
 	for (uint32_t t = 0; t < IDLE_TURNS + turns_each; t++)
 		for (size_t i = 0; i < pair_count; i++) {
 			double seconds = take_turn(i);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * udp_pingpong [-n EXCHANGES] [-s BYTES] [-6]: the latency of bare UDP over loopback between two
- * processes, both of which poll. Prints half of a round trip in microseconds, median and mean: what
- * a NIC over UDP cannot go below.
+ * processes, both of which poll. Prints half of a round trip in microseconds, median and mean: the
+ * limit of any NIC over UDP.
  */
 #include <arpa/inet.h>
 #include <errno.h>

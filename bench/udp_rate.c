@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * udp_rate [-t SECONDS] [-s BYTES] [-b BATCH]: how many lone datagrams a second one process gets to
- * another over loopback, a message each, with sendmmsg and recvmmsg and no flow control. Prints what
- * was sent and what arrived: the rate of a NIC that spends a datagram on each message.
+ * udp_rate [-t SECONDS] [-s BYTES] [-b BATCH]: how many single datagrams a second one process sends
+ * to another over loopback, with sendmmsg and recvmmsg and no flow control. Prints the rates sent
+ * and received: those of a NIC that uses a datagram for each message.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena devices`: what a program will see, without joining the port that programs share. */
+/*
+ * `verbena devices`: shows the device that a program will see, without joining the group of
+ * programs that share the port.
+ */
 #include "tool.h"
 
 #include <getopt.h>

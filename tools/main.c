@@ -27,13 +27,13 @@ static const char usage[] =
 	"\n"
 	"  variable              default meaning\n";
 
-/* No setting: it holds where those cannot be read, too. */
+/* Not a setting: it works even if the settings cannot be read. */
 static const char quiet_help[] =
 	"  VERBENA_QUIET           -       any value: calls that fail say nothing on standard error\n";
 
 static const struct command {
 	const char *name;
-	char *title; /* what getopt's messages begin with */
+	char *title; /* the prefix of getopt's messages */
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"run", (char[]){"verbena run"}, cmd_run},

@@ -19,7 +19,7 @@
 
 #define VERBS_LIBRARY "libibverbs.so.1"
 
-enum { SCRIPTS_MAX = 4 /* deep, as the kernel has it */, LINE_BYTES = 256 };
+enum { SCRIPTS_MAX = 4 /* the kernel's limit of nesting */, LINE_BYTES = 256 };
 
 /* ---- which file ------------------------------------------------------------------------------ */
 
@@ -199,7 +199,7 @@ static const char *string(const struct image *m, uint64_t offset)
 	return NULL;
 }
 
-/* Whoever asks for no loader has none, but for the loader itself. */
+/* A file that names no loader is static, except the loader itself. */
 static bool is_static(const struct image *m)
 {
 	uint64_t flags = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbena run`: sets up the loader's and our environment and becomes the program. Everything that
- * can be found wrong is found before that.
+ * `verbena run`: sets up the loader's and our environment and becomes the program. All checks come
+ * before that.
  */
 #include "tool.h"
 
@@ -38,7 +38,7 @@ static const char usage[] =
 	"The exit status is COMMAND's; 125: verbena failed; 126: COMMAND cannot be executed; 127: it\n"
 	"was not found.\n";
 
-/* Puts text before or behind what a list variable holds. */
+/* Puts text before or behind the value of a list variable. */
 static void list_add(const char *variable, const char *text, bool before)
 {
 	const char *old = getenv(variable);
@@ -117,7 +117,7 @@ static int set_pcap(const char *file)
 	return 0;
 }
 
-/* Settings and files: the environment that our libraries will look at. */
+/* Sets the environment for our libraries: settings and files. */
 static int prepare_ours(void)
 {
 	struct gid_table *t;
@@ -136,7 +136,10 @@ static int prepare_ours(void)
 	free(t);
 	if (rc < 0)
 		return complain("%s", why);
-	/* It stays open, and so says for us, and for the program and its children, that the directory is used. */
+	/*
+	 * The descriptor stays open and marks the directory as used by us, the program and its
+	 * children.
+	 */
 	snprintf(use, sizeof(use), "%d", rc);
 	setenv("VERBENA_SYSFS", dir, 1);
 	setenv("VERBENA_SYSFS_USE", use, 1);
@@ -163,7 +166,7 @@ static int prepare_loader(bool preload_verbs)
 	return 0;
 }
 
-/* It is run all the same: a static shell may well start programs that are not. */
+/* The program runs all the same, since a static shell may start programs that are not static. */
 static void obstacle_say(const struct program *p)
 {
 	static const char *const why[] = {

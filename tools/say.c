@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How every subcommand says what is wrong, and writes JSON. */
+/* Error messages and JSON of all subcommands. */
 #include "tool.h"
 
 #include <stdarg.h>

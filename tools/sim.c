@@ -63,7 +63,7 @@ static void print_wrapped(const char *text, size_t indent)
 	putchar('\n');
 }
 
-/* "hpcc, dcqcn": whose parameter it is. */
+/* "hpcc, dcqcn": the algorithms that have the parameter. */
 static void algorithms_text(uint32_t algorithms, char *buf, size_t bytes)
 {
 	size_t n = 0;
@@ -119,7 +119,7 @@ static int keys_print(void)
 	return EXIT_SUCCESS;
 }
 
-/* Text of mdoc(7): what begins a line or an escape there is hidden. */
+/* Text for mdoc(7): characters that would begin a request or an escape are protected. */
 static void print_mdoc(const char *text)
 {
 	if (*text == '.' || *text == '\'')
@@ -132,7 +132,7 @@ static void print_mdoc(const char *text)
 	}
 }
 
-/* The list of keys as it stands in the manual. */
+/* The list of keys in the form of the manual. */
 static int keys_print_mdoc(void)
 {
 	size_t count;
@@ -214,7 +214,7 @@ int sim_one(const char *name, const char *const *sets, size_t set_count, const c
 	return rc;
 }
 
-/* Reads "3", or "1..10"; both ends are below 2^64 - 1. */
+/* Reads "3" or "1..10"; both ends must be below 2^64 - 1. */
 static bool seed_range(char *text, uint64_t *first, uint64_t *last)
 {
 	char *dots = strstr(text, "..");
@@ -225,7 +225,7 @@ static bool seed_range(char *text, uint64_t *first, uint64_t *last)
 	       whole_number(dots ? dots + 2 : text, UINT64_MAX - 1, last) && *first <= *last;
 }
 
-/* "1..3,7" as "run.seed=1,2,3,7". NULL after a complaint. *Caller frees.* */
+/* "1..3,7" as "run.seed=1,2,3,7". NULL after an error message. *Caller frees.* */
 static char *seeds_sweep(const char *text)
 {
 	char *copy = strdup(text), *rest = copy, *word, *out = NULL;
@@ -353,7 +353,7 @@ int cmd_sim(int argc, char **argv)
 	}
 	if (seeds && seed[0])
 		return complain("sim: --seed and --seeds: one of the two");
-	/* The last sweep turns fastest: runs that repeat each other stand together. */
+	/* The last sweep varies fastest, so runs that differ in their seed alone are neighbours. */
 	if (seeds)
 		sweeps[w.sweep_count++] = seeds;
 	if (compare) {

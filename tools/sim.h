@@ -13,7 +13,7 @@
 
 enum { SIM_TEXT_BYTES = 48, EXIT_INTERRUPTED = 130 };
 
-/* ---- sim_scenario.c: a scenario and all that belongs to it, in memory ---- */
+/* ---- sim_scenario.c: a scenario and its files, in memory ---- */
 
 struct sim_input {
 	char path[4096];                /* of the file that was found */
@@ -28,13 +28,12 @@ struct sim_input {
 
 /*
  * Finds NAME (a path, or the bare name of a scenario that came with verbena), reads it, applies the
- * overrides and reads the files it names. 0, or an exit status after a complaint.
+ * overrides and reads the files it names. 0, or an exit status after an error message.
  */
 int sim_input_load(struct sim_input *, const char *name, const char *const *sets, size_t set_count);
 void sim_input_free(struct sim_input *);
 
-/* Complains of what a simulation said, with file and line if it is about a key. Returns EXIT_OURS.
- */
+/* Prints a simulation's error, with file and line if it names a key. Returns EXIT_OURS. */
 int sim_input_refused(const struct sim_input *, const char *why);
 
 /* The scenarios that came with verbena: one line each, to f. */
@@ -44,13 +43,14 @@ void sim_scenarios_list(FILE *f);
 
 enum sim_outcome { SIM_ENDED, SIM_INTERRUPTED, SIM_FAILED, SIM_REFUSED };
 
-/* SIGINT and SIGTERM are noted from here on; a second one kills. */
+/* From here on SIGINT and SIGTERM set a flag; a second signal ends the process. */
 void sim_signals_catch(void);
 bool sim_interrupted(void);
 
 /*
- * Runs to the end or the first signal, and fills in the results; complains if it is refused. A capture
- * that the scenario asks for is written into the report's folder, which is NULL where there is none.
+ * Runs to the end or the first signal, and fills in the results; prints an error if the scenario is
+ * refused. A capture that the scenario configures is written into the report's folder; NULL: there is
+ * no folder.
  */
 enum sim_outcome sim_run(const struct sim_input *, struct results *, const char *report, bool progress);
 
@@ -59,13 +59,13 @@ enum sim_outcome sim_run(const struct sim_input *, struct results *, const char 
 struct sim_pcap;
 
 /*
- * A file in the folder, which exists, or elsewhere if its name begins with /. fill: what frames lack is
- * written as frame_fill() has it. NULL after a complaint.
+ * Opens a file in the folder, which exists, or elsewhere if its name begins with /. fill: frames are
+ * completed by frame_fill(). NULL after an error message.
  */
 struct sim_pcap *sim_pcap_open(const char *folder, const char *name, bool fill);
 /* A simulation_frame; the context is the capture. */
 void sim_pcap_frame(void *capture, const uint8_t *frame, size_t bytes, uint32_t length, uint64_t time_ps);
-/* 0 or EXIT_OURS after a complaint. Harmless on NULL. */
+/* 0, or EXIT_OURS after an error message. Harmless on NULL. */
 int sim_pcap_close(struct sim_pcap *);
 
 /* ---- sim_text.c: numbers for people ---- */
@@ -75,11 +75,11 @@ const char *rate_text(uint64_t bps, char buf[SIM_TEXT_BYTES]);
 const char *bytes_text(uint64_t bytes, char buf[SIM_TEXT_BYTES]);
 const char *count_text(uint64_t n, char buf[SIM_TEXT_BYTES]); /* 1 234 567 */
 
-/* What ran: as the results have it, else as the scenario asked for. */
+/* The algorithm that ran: from the results, else from the scenario. */
 const char *transport_text(const struct scenario *, const struct results *);
 const char *cc_text(const struct scenario *, const struct results *, char buf[SIM_TEXT_BYTES]);
 
-/* ---- sim_figures.c: what a run comes to, in a few numbers ---- */
+/* ---- sim_figures.c: a run in a few numbers ---- */
 
 enum { FIGURES_MAX = 64 };
 
@@ -110,31 +110,34 @@ const char *figure_text(const struct figure *, char buf[SIM_TEXT_BYTES]);
 void figure_number(FILE *, const struct figure *); /* for machines: in its unit */
 /* "ps", "bit/s", "bytes"; a count, a ratio and a share have words of their own. */
 const char *figure_unit(const struct figure *);
-/* Sets its kind. False: there is no such unit. */
+/* Sets the figure's kind from its unit. False: there is no such unit. */
 bool figure_of_unit(struct figure *, const char *unit);
 
 /* ---- sim_summary.c ---- */
 
 void sim_summary(FILE *, const struct sim_input *, const struct results *, const struct figures *);
 
-/* ---- sim_files.c: a folder of files that tells if it is not complete ---- */
+/* ---- sim_files.c: a folder of files, marked while it is not complete ---- */
 
 struct folder {
 	char path[4096];
 	FILE *open;      /* the file being written */
 	char name[256];  /* its */
-	int error;       /* errno of the first thing that went wrong */
-	char where[512]; /* ... and what it was */
+	int error;       /* errno of the first error */
+	char where[512]; /* ... and the failed step */
 };
 
-/* Makes the folder and its parents, and the file INCOMPLETE in it. 0, or the error is noted. */
+/* Makes the folder and its parents, and the file INCOMPLETE in it. 0, or the error is recorded. */
 int folder_open(struct folder *, const char *path);
 
-/* A file in it, to be written; after an error one that goes nowhere. Ends the one before. */
+/*
+ * Opens a file in it for writing; after an error one that discards everything. Closes the file
+ * before.
+ */
 FILE *folder_file(struct folder *, const char *name);
 
-/* Ends the last file; without an error, INCOMPLETE goes. Returns 0 or EXIT_OURS after a complaint.
- */
+/* Closes the last file and, if there was no error, removes INCOMPLETE. Returns 0, or EXIT_OURS
+ * after an error message. */
 int folder_close(struct folder *);
 
 /* ---- sim_csv.c, sim_json.c ---- */
@@ -144,7 +147,7 @@ void sim_csv_write(struct folder *, const struct sim_input *, const struct resul
 void sim_json_write(struct folder *, const struct sim_input *, const struct results *,
 		    const struct figures *);
 
-/* Goodput windows to a point of fairness over time: so many that the grain of what is told does not
+/* Goodput windows for a point of fairness over time: enough that the grain of goodput does not
  * matter. */
 uint32_t sim_fairness_windows(const struct results *);
 
@@ -154,28 +157,31 @@ void shell_word(FILE *, const char *);
 /* The line that repeats the run. */
 void sim_command_write(FILE *, const struct sim_input *);
 
-/* A field of CSV that may hold anything. */
+/* A field of CSV that may contain any character. */
 void csv_field(FILE *, const char *);
 
 /* ---- sim_plot.c: a drawing by gnuplot ---- */
 
 struct plot;
 
-/* False: there is no gnuplot, or it does not work; then plot_end gives NULL. */
+/* False: gnuplot is missing or does not work; plot_end then gives NULL. */
 bool plot_possible(void);
 
-/* Begins a drawing of these CSS pixels; *script takes gnuplot's commands after the common ones. */
+/*
+ * Begins a drawing of that size in CSS pixels; write gnuplot's commands to *script, after the
+ * common ones.
+ */
 struct plot *plot_begin(unsigned width, unsigned height, FILE **script);
 
-/* It is drawn with a logarithmic y axis as well, from what is above 0. */
+/* Also draws it with a logarithmic y axis, from the values above 0. */
 void plot_logarithmic(struct plot *);
 
-/* What came of one; all NULL: nothing. */
+/* The result of one; all NULL: there is none. */
 struct plotted {
 	char *svg;     /* an <svg> element without ids, in colours that follow the page */
-	char *svg_log; /* likewise, with a logarithmic axis; NULL: not asked for, or nothing is above 0 */
+	char *svg_log; /* likewise, with a logarithmic axis; NULL: none, or no value is above 0 */
 	char *table;   /* the numbers that are drawn, as gnuplot's `set table` writes them */
-	char *x, *y;   /* what the axes are called; NULL: nothing */
+	char *x, *y;   /* the names of the axes; NULL: none */
 };
 
 /* Runs it. *Caller calls plotted_free().* */
@@ -199,9 +205,9 @@ void page_begin(FILE *, const char *title);
 void page_end(FILE *);
 void page_card_begin(FILE *, const char *title, const char *note, bool wide);
 void page_card_end(FILE *);
-bool page_row_is_open(void);           /* there is room for a half beside the last card */
-void page_plot(FILE *, struct plot *); /* ends the plot; without gnuplot says so */
-/* A plot that has ended: its drawings, one at a time, and its numbers behind them. */
+bool page_row_is_open(void);           /* there is room for half a card beside the last one */
+void page_plot(FILE *, struct plot *); /* ends the plot; without gnuplot the card says so */
+/* Adds a plot that has ended: its drawings, one at a time, and its numbers behind them. */
 void page_plotted(FILE *, const struct plotted *);
 
 /* ---- sim_drawings.c: cards of a run's page ---- */
@@ -226,13 +232,13 @@ void draw_trace(FILE *, const struct results *);
 
 /* ---- sim_report.c ---- */
 
-/* All files of a run in `path`. 0 or EXIT_OURS after a complaint. */
+/* Writes all files of a run to `path`. 0, or EXIT_OURS after an error message. */
 int sim_report(const char *path, const struct sim_input *, const struct results *,
 	       const struct figures *);
 
 /* ---- sim.c ---- */
 
-/* One run with all that is asked for. The exit status; *g is filled in if it is 0 or
+/* One run with its reports. Returns the exit status; *g is filled in if that is 0 or
  * EXIT_INTERRUPTED. */
 int sim_one(const char *name, const char *const *sets, size_t set_count, const char *report,
 	    bool quiet, struct figures *g);
@@ -249,7 +255,7 @@ struct sweep_options {
 	unsigned jobs;
 	bool seed_pinned;
 	bool quiet;
-	bool print_commands; /* one for each run, instead of doing it */
+	bool print_commands; /* print a command for each run instead of running it */
 };
 
 struct sweep_run {
@@ -264,24 +270,24 @@ struct sweep_run {
 	struct figures figures;
 };
 
-/* Of a figure, over the runs of a group that are whole; in its unit, shares of 1. */
+/* The mean of a figure over the complete runs of a group; in its unit, shares of 1. */
 struct mean {
 	struct figure figure; /* its name, label and kind */
 	size_t runs;
-	double mean, half_95; /* the mean of all seeds is within so much of it, with a confidence of 95 % */
+	double mean, half_95; /* half width of the 95 % confidence interval */
 	double deviation, min, max;
 };
 
-/* False: no run has it. */
+/* False: no run has the figure. */
 bool sim_mean(const struct sweep_run *, size_t count, const char *group, const char *name, struct mean *);
-/* "11.3 ms" and "20.1 us"; the second is empty where one run tells nothing of it. */
+/* "11.3 ms" and "20.1 us"; the second is empty if there is one run only. */
 void mean_text(const struct mean *, char mean[SIM_TEXT_BYTES], char half[SIM_TEXT_BYTES]);
 /* Whether no run before this one is of its group; whether any group has two. */
 bool sim_group_begins(const struct sweep_run *, size_t i);
 bool sim_groups_repeat(const struct sweep_run *, size_t count);
 void sim_means_csv(FILE *, const struct sweep_run *, size_t count);
 
-/* The runs side by side: a table to f; CSV and a page in the folder. */
+/* Compares the runs: a table to f; CSV and a page in the folder. */
 void sim_compare_print(FILE *f, const struct sweep_run *, size_t count);
 int sim_compare_report(const char *path, const char *name, const struct sweep_run *, size_t count);
 
@@ -289,8 +295,8 @@ int sim_compare_report(const char *path, const char *name, const struct sweep_ru
 int sim_sweep(const struct sweep_options *);
 
 /*
- * The same of finished runs: each folder is a run's, or has runs in it. `report`: where it goes, or NULL.
- * The exit status.
+ * The same for finished runs: each folder is a run's, or has runs in it. `report`: the folder for the
+ * comparison, or NULL. Returns the exit status.
  */
 int sim_collect(char *const *folders, size_t count, const char *report, bool quiet);
 

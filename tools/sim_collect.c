@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Finished folders as the runs of a sweep, wherever and whenever they were made: totals.csv has the
- * figures, summary.json the settings. What the settings do not share tells the runs apart.
+ * figures, summary.json the settings. The settings in which runs differ are their names.
  */
 #include "sim.h"
 
@@ -23,7 +23,7 @@ struct collected {
 	size_t count, room;
 };
 
-/* Where a run is, and what it says of itself. */
+/* A run's folder, and its description of itself. */
 struct origin {
 	char *folder;   /* *owned* */
 	char *scenario; /* *owned*; NULL: not known */
@@ -32,7 +32,7 @@ struct origin {
 	size_t set_count;
 };
 
-/* The whole file; NULL: there is none. *Caller frees.* */
+/* Reads the whole file; NULL: there is none. *Caller frees.* */
 static char *file_text(const char *folder, const char *name)
 {
 	char *path = NULL, *text = NULL;
@@ -60,7 +60,7 @@ static char *file_text(const char *folder, const char *name)
 /* ---- summary.json, as sim_json.c writes it
  * ---------------------------------------------------------- */
 
-/* Behind "name": at the start of a line; NULL: it is not there. */
+/* The text behind "name": at the start of a line; NULL: there is none. */
 static const char *member(const char *json, const char *name)
 {
 	char begin[64];
@@ -253,8 +253,7 @@ static int add_folder(struct collected *c, const char *folder)
 	return 0;
 }
 
-/* ---- what tells them apart
- * -------------------------------------------------------------------------- */
+/* ---- how runs differ -------------------------------------------------------------------------- */
 
 static size_t key_length(const char *set)
 {
@@ -298,7 +297,7 @@ static void append(char label[LABEL_BYTES], const char *set, const char *value)
 		 (int)(set + n - key), key, value);
 }
 
-/* What the run has of all that runs do not share, in the order in which it has it. */
+/* The settings of the run in which runs differ, in the run's order. */
 static void label_of(const struct collected *c, const struct origin *o, bool seed, bool scenario,
 		     char label[LABEL_BYTES])
 {
@@ -324,7 +323,7 @@ static bool scenarios_differ(const struct collected *c)
 	return false;
 }
 
-/* Seeds are told where they tell runs apart that nothing else does. False: no memory. */
+/* Seeds are part of a name only if nothing else distinguishes two runs. False: no memory. */
 static bool label_all(struct collected *c)
 {
 	bool differ = scenarios_differ(c), repeat;
@@ -345,7 +344,7 @@ static bool label_all(struct collected *c)
 	return good;
 }
 
-/* The folder as it is called from the report's; as it was given where that is not to be known. */
+/* The folder's path from the report's folder; the path as given if that cannot be found. */
 static char *path_from(const char *report, const char *folder)
 {
 	char from[PATH_MAX], to[PATH_MAX], *out = NULL;
@@ -394,7 +393,7 @@ int sim_collect(char *const *folders, size_t count, const char *report, bool qui
 
 	for (size_t i = 0; i < count && !rc; i++)
 		rc = add_folder(&c, folders[i]);
-	/* So that there is a way from it to the runs. */
+	/* The report's folder must exist, so that paths from it to the runs can be found. */
 	if (!rc && report && (folder_open(&d, report) | folder_close(&d)))
 		rc = EXIT_OURS;
 	for (size_t i = 0; i < c.count && !rc; i++) {

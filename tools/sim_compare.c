@@ -42,7 +42,7 @@ static bool column_used(size_t c, const struct sweep_run *r, size_t count)
 	return false;
 }
 
-/* What to say of a run that has no figures, or not all. */
+/* The remark about a run that has no figures, or not all. */
 static const char *state_text(const struct sweep_run *r)
 {
 	return r->status == -1                 ? "not begun"
@@ -51,7 +51,7 @@ static const char *state_text(const struct sweep_run *r)
 					       : "";
 }
 
-/* How many runs of its group are whole. */
+/* How many runs of its group are complete. */
 static size_t group_runs(const struct sweep_run *r, size_t count, const char *group)
 {
 	size_t n = 0;
@@ -145,7 +145,7 @@ static void write_csv(FILE *f, const struct sweep_run *r, size_t count)
 	}
 }
 
-/* Where several settings are repeated, a curve for each: that of its first seed. */
+/* If settings are repeated with several seeds, each has one curve: that of its first seed. */
 static bool one_of_each(const struct sweep_run *r, size_t count)
 {
 	size_t groups = 0;
@@ -182,7 +182,7 @@ static void draw(FILE *f, const char *path, const struct sweep_run *r, size_t co
 	if (logarithmic)
 		plot_logarithmic(p);
 	plotted = plot_end(p);
-	/* A metric that no run has makes gnuplot fail; it has no card then. */
+	/* A metric that no run has makes gnuplot fail, and then has no card. */
 	if ((shown && plotted.svg) || !plot_possible()) {
 		page_card_begin(f, title, note, false);
 		if (plotted.svg)
@@ -283,7 +283,7 @@ static uint64_t most_of(const struct sweep_run *r, size_t count, const char *nam
 	return most;
 }
 
-/* Whether every run has flows of one size only: then there is nothing to sort by size. */
+/* Whether every run has flows of one size only, which cannot be sorted by size. */
 static bool sizes_are_one(const struct sweep_run *r, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {

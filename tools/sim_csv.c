@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One CSV file a metric. Units are in the column's name; times are picoseconds as whole numbers, so
- * that nothing is rounded. A metric without records has its header line alone.
+ * that nothing is rounded. A metric without records has only its header line.
  */
 #include "sim.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Of fairness over time: at most so many points, each of at least so many of the smallest steps. */
+/*
+ * Fairness over time has at most this many points, each of at least this many of the smallest
+ * steps.
+ */
 enum { FAIRNESS_POINTS = 128, FAIRNESS_GRAINS = 8 };
 
 #define U64 "%" PRIu64
@@ -108,8 +111,9 @@ static void write_ports(FILE *f, const struct results *r)
 }
 
 /*
- * Windows count to the end, those without anything too: what is missing would look like what was not
- * kept. A series that nothing was added to for long has narrower windows than it takes.
+ * All windows up to the end are written, empty ones too: a missing row would look like a window that
+ * was not kept. A series to which nothing was added for long has narrower windows than the run
+ * needs.
  */
 static uint32_t windows_until(uint64_t end_ps, uint64_t window_ps)
 {
@@ -123,7 +127,7 @@ static uint64_t wide_enough(const struct results *r, uint64_t window_ps)
 	return window_ps;
 }
 
-/* Of all queues alike; 0: there is none. */
+/* The same for all queues; 0: there is none. */
 static uint64_t queue_window(const struct results *r)
 {
 	uint64_t window = 0;
@@ -237,7 +241,7 @@ static void write_drops(FILE *f, const struct results *r)
 	}
 }
 
-/* When the last of its flows is done. */
+/* The end of its last flow. */
 static uint64_t curve_end_ps(const struct results *r, const struct results_curve *c)
 {
 	uint64_t end_ps = 0;
@@ -275,14 +279,14 @@ static void write_goodput(struct folder *d, const struct sim_input *in, const st
 		const struct results_flow *first = &r->flows[g->curve[i].first];
 		uint64_t end_ps = curve_end_ps(r, &g->curve[i]);
 
-		/* From its start to its end, and of those windows all. */
+		/* All windows from its start to its end. */
 		for (uint32_t k = w ? (uint32_t)(first->start_ps / w) : 0; k < windows_until(end_ps, w); k++)
 			fprintf(f, U32 "," U32 "," U32 "," U64 "," U64 "," U64 "\n", g->curve[i].first,
 				first->src, first->dst, k * w, w, results_bps(results_series_value(s, w, k), w));
 	}
 }
 
-/* Bytes that a flow gets in a window, on average while it is open. */
+/* The bytes that a flow gets in a window, on average while it is open. */
 static double window_bytes(const struct results *r)
 {
 	double acked = 0, open_ps = 0;

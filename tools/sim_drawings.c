@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a run's page draws: each function is one card, or none where there is nothing to draw. */
+/* The drawings of a run's page: each function makes one card, or none if there is nothing to draw. */
 #include "sim.h"
 
 #include <inttypes.h>
@@ -59,8 +59,8 @@ void draw_slowdown(FILE *f, const struct results *r)
 		struct results_bin all = {0};
 		size_t n = 0;
 
-		/* One size: the distribution instead. Percentiles come from the flows themselves.
-		 */
+		/* With one size, draws the distribution instead. Percentiles come from the flows
+		 * themselves. */
 		fprintf(s, "$d << EOD\n");
 		for (uint32_t i = 0; x && i < r->flow_count; i++) {
 			double v = results_slowdown(&r->flows[i]);
@@ -440,7 +440,7 @@ void draw_pfc(FILE *f, const struct results *r)
 	fprintf(s, "set xlabel 'time, ms'\nset ylabel 'frames'\nset yrange [0:*]\nset xrange "
 		   "[0:*]\nset key off\n"
 		   "$d << EOD\n");
-	/* A count per step, not a mean: what plot_series divides by is put back. */
+	/* A count for each step, not a mean, so this multiplies by the divisor of plot_series. */
 	window = plot_series(s, &r->pfc.frames, POINTS, 1);
 	fprintf(s,
 		"EOD\nplot $d using 1:($2*%g) with fillsteps fs solid 0.8 lc rgb '%s' title 'pause "

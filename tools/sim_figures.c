@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a run comes to: the numbers that summaries, JSON and comparisons are made of, in one list.
- */
+/* The figures of a run: the numbers in summaries, JSON and comparisons, in one list. */
 #include "sim.h"
 
 #include <assert.h>
@@ -9,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As files tell it, so that who reads them has the same numbers. */
+/* In the precision of the files, so that their readers get the same numbers. */
 static double six_digits(double v)
 {
 	return v < 1e12 ? (double)(uint64_t)(v * 1e6 + 0.5) / 1e6 : v;
@@ -101,7 +100,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of fairness over time the median: what it is like between the changes. */
+/* The median of fairness over time, which is its value between changes. */
 static int windows_add(struct figures *g, const struct results *r)
 {
 	struct results_fairness *over = malloc(RESULTS_SERIES_WINDOWS * sizeof(*over));
@@ -133,7 +132,7 @@ static int windows_add(struct figures *g, const struct results *r)
 	return n ? 0 : -ENOMEM;
 }
 
-/* Of the rate at which the hosts that receive could, payload in full packets, without INT. */
+/* As a share of the payload rate of the receiving hosts, with full packets and without INT. */
 static void goodput_share_add(struct figures *g, const struct results *r, uint64_t goodput_bps)
 {
 	double possible = (double)r->receivers_bps * (double)r->header_share_ppb / 1e9;
@@ -144,9 +143,9 @@ static void goodput_share_add(struct figures *g, const struct results *r, uint64
 }
 
 /*
- * Where a stretch is asked for, of the flows open throughout; else of every flow's mean rate over its own
- * time, for a stretch to the end would be of the slowest few alone. Mean rates of flows of different sizes,
- * or of pieces of one, say nothing of fairness.
+ * If a stretch is configured, the index of the flows open throughout; otherwise that of every flow's mean
+ * rate over its own time, because a stretch to the end would contain only the slowest few. Mean rates of
+ * flows of different sizes, or of pieces of one flow, say nothing about fairness.
  */
 static void fairness_add(struct figures *g, const struct scenario *s, const struct results *r, bool alike)
 {
@@ -225,7 +224,7 @@ static void network_add(struct figures *g, const struct results *r)
 		tx += p->tx_packets;
 	}
 	add_number(g, "queue_max", "longest queue", FIGURE_BYTES, queue_max);
-	/* Without samples nothing but the longest is known. */
+	/* Without samples only the longest queue is known. */
 	if (longest && results_queue_percentile(longest, 1000000)) {
 		add_number(g, "queue_p50", "... half of the time", FIGURE_BYTES,
 			   results_queue_percentile(longest, 500000));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A report's folder. The file INCOMPLETE is there from the first moment to the last, so that a
- * report cut short by a full disk, a signal or a power cut cannot be taken for a whole one.
+ * report cut short by a full disk, a signal or a power cut cannot be mistaken for a complete one.
  */
 #include "sim.h"
 
@@ -50,7 +50,7 @@ FILE *folder_file(struct folder *d, const char *name)
 	if (!d->open)
 		d->open = fopen("/dev/null", "we");
 	if (!d->open)
-		abort(); /* no descriptor and no memory are left to say anything with */
+		abort(); /* no descriptor and no memory are left for a message */
 	return d->open;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* summary.json, the same for the same seed; and simulator.json, what the machine took for it. */
+/* summary.json, the same for the same seed; and simulator.json, the time and memory of the machine. */
 #include "sim.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs that differ in nothing but their seed, as one: the mean of each figure, and how far that may
- * be from the mean of all seeds there are. What it is a mean of are the runs' figures: a mean of
- * p99s is no p99 of all flows together.
+ * Combines runs that differ in their seed alone: the mean of each figure, and how far that may be
+ * from the mean over all seeds. It is the mean of the runs' figures: a mean of p99s is not the p99
+ * of all flows together.
  */
 #include "sim.h"
 
@@ -118,7 +118,7 @@ void sim_means_csv(FILE *f, const struct sweep_run *r, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		if (!sim_group_begins(r, i))
 			continue;
-		/* What some run of the group lacks, the next one may have. */
+		/* If one run of the group lacks the figure, the next one may have it. */
 		for (size_t from = i; from < count; from++) {
 			const struct figures *g = &r[from].figures;
 

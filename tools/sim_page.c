@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The page's frame and looks: self-contained, light or dark as the reader has it, printable. */
+/* The page's frame and style: self-contained, light or dark by the reader's setting, printable. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static const char style[] =
 	"@media print{.plot "
 	"label,details{display:none}body{background:#fff}main{max-width:none;padding:0}}\n";
 
-static unsigned half_cards, plots; /* of this page so far */
+static unsigned half_cards, plots; /* drawings of this page so far */
 
 static void html_bytes(FILE *f, const char *s, size_t n)
 {
@@ -162,7 +162,7 @@ static void table_head(FILE *f, const struct plotted *d, bool two)
 	fputs("</tr>\n", f);
 }
 
-/* The heads of a table of gnuplot's are in comments: a title, and how many columns there are. */
+/* The head of gnuplot's table is in comments: a title, and the number of columns. */
 static void table_comment(FILE *f, const struct plotted *d, const char *line, size_t n, bool *open)
 {
 	static const char title[] = "# Curve title: \"", columns[] = "# x y";
@@ -180,8 +180,7 @@ static void table_comment(FILE *f, const struct plotted *d, const char *line, si
 	}
 }
 
-/* Of a row without the letter at its end, which tells of a point that is drawn from one that is
- * not. */
+/* The row without the letter at its end, which marks a point as drawn or not. */
 static void table_row(FILE *f, const char *line, size_t n)
 {
 	fputs("<tr>", f);

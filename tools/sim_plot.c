@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Drawings by gnuplot, as SVG text that stands in a page, with the numbers that are drawn. Scripts
- * and what comes of them pass through memory files, so that no pipe can fill up. Ink follows the
- * page's text colour; series have colours that can be told apart on white and on black.
+ * Drawings by gnuplot, as SVG text for a page, with the numbers that are drawn. Scripts and their
+ * output pass through memory files, so that no pipe can fill up. Ink follows the page's text
+ * colour; the colours of series differ on white and on black.
  */
 #include "sim.h"
 
@@ -21,10 +21,10 @@ struct plot {
 	bool logarithmic; /* it has a second drawing */
 };
 
-/* What a script makes, by descriptor: the standard output, and two more. */
+/* The outputs of a script, by descriptor: the standard output, and two more. */
 enum { DRAWN, TABLE, DRAWN_LOG, OUTPUTS };
 
-/* Stand for the page's text colour and for its faint version: nothing else is drawn in them. */
+/* Placeholders for the page's text colour and its faint version; nothing else has these colours. */
 #define INK   "#010203"
 #define FAINT "#040506"
 
@@ -95,8 +95,7 @@ static int memory_file(void)
 	return memfd_create("plot", MFD_CLOEXEC);
 }
 
-/* Where gnuplot finds an output that is not the standard one: beyond all that are open here for it.
- */
+/* The descriptor of an output other than the standard one: above all those open here. */
 static int name_of(int script, const int outputs[OUTPUTS], int i)
 {
 	int most = script;
@@ -188,7 +187,7 @@ struct plot *plot_begin(unsigned width, unsigned height, FILE **script)
 		free(p);
 		*script = fopen("/dev/null", "we");
 		if (!*script)
-			abort(); /* no descriptor and no memory are left to say anything with */
+			abort(); /* no descriptor and no memory are left for a message */
 		return NULL;
 	}
 	p->width = width;
@@ -205,7 +204,7 @@ void plot_logarithmic(struct plot *p)
 		p->logarithmic = true;
 }
 
-/* The <svg> element, with the stand-ins for ink replaced. */
+/* The <svg> element, with the placeholders for ink replaced. */
 static char *drawing_adopt(const char *text)
 {
 	const char *p = strstr(text, "<svg");
@@ -237,7 +236,7 @@ static char *drawing_adopt(const char *text)
 	return out;
 }
 
-/* The same again, as numbers and with a logarithmic axis. */
+/* Plots the same again, as numbers and with a logarithmic axis. */
 static void add_forms(const struct plot *p, const int outputs[OUTPUTS])
 {
 	int script = fileno(p->script);
@@ -253,7 +252,7 @@ static void add_forms(const struct plot *p, const int outputs[OUTPUTS])
 		name_of(script, outputs, DRAWN_LOG));
 }
 
-/* All of a memory file; NULL: it is empty. *Caller frees.* */
+/* The content of a memory file; NULL: it is empty. *Caller frees.* */
 static char *text_of(int fd)
 {
 	struct stat st;
@@ -279,7 +278,7 @@ static char *drawing_of(int fd)
 	return out;
 }
 
-/* What the script calls an axis. *Caller frees.* */
+/* The script's name of an axis. *Caller frees.* */
 static char *label_of(const char *script, const char *command)
 {
 	const char *begin = strstr(script, command), *end;
@@ -313,8 +312,8 @@ struct plotted plot_end(struct plot *p)
 		add_forms(p, outputs);
 		whole = !fflush(p->script) && !lseek(fileno(p->script), 0, SEEK_SET) &&
 			!gnuplot_run(fileno(p->script), outputs);
-		/* Where nothing is above 0 it fails with the logarithm; by then there is the rest.
-		 */
+		/* If no value is above 0, gnuplot fails at the logarithm, after it has written the
+		 * other outputs. */
 		out.table = text_of(outputs[TABLE]);
 		if (whole || out.table)
 			out.svg = drawing_of(outputs[DRAWN]);

@@ -35,7 +35,7 @@ static void tile_figure(FILE *f, const struct figures *g, const char *label, con
 	tile(f, label, figure_text(v, a), more);
 }
 
-/* Of what the index is stands below it: it is nothing without that. */
+/* The line below the index says what it covers; without that line the index means nothing. */
 static void tile_fairness(FILE *f, const struct figures *g)
 {
 	const struct figure *jain = figure_find(g, "jain"), *median = figure_find(g, "jain_median");

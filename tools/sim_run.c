@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The run itself: slices of about 50 ms, and between them a line of progress and a look at signals.
- */
+/* The run itself: slices of about 50 ms, with a progress line and a check for signals between them. */
 #include "sim.h"
 
 #include <errno.h>
@@ -50,7 +49,7 @@ static uint64_t clock_ns(clockid_t id)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* 0 .. 1: how far it is, by whatever ends it. */
+/* The progress, 0 .. 1, towards the end that will come first. */
 static double share_done(const struct scenario *s, const struct simulation_progress *p)
 {
 	double done = 0;
@@ -143,7 +142,7 @@ static FILE *start_log(struct simulation *sim, const struct sim_input *in, const
 	return f;
 }
 
-/* 0, or -1 after a complaint: the log is not whole. */
+/* 0, or -1 after an error message: the log is not complete. */
 static int end_log(FILE *log)
 {
 	bool bad = log && ferror(log);

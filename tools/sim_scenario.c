@@ -94,7 +94,7 @@ static int is_scenario(const struct dirent *d)
 	return n > strlen(SUFFIX) && !strcmp(d->d_name + n - strlen(SUFFIX), SUFFIX);
 }
 
-/* What the file's first comment line says. */
+/* The text of the file's first comment line. */
 static void print_line(FILE *f, const char *folder, const char *file)
 {
 	char path[2 * PATH_MAX], line[256] = "";
@@ -130,7 +130,7 @@ void sim_scenarios_list(FILE *f)
 	fprintf(f, "  (none is installed)\n");
 }
 
-/* The path of the scenario called so. */
+/* The path of the scenario with that name. */
 static int scenario_find(const char *name, char *path, size_t path_bytes)
 {
 	if (strlen(name) >= path_bytes)
@@ -176,7 +176,7 @@ int sim_input_refused(const struct sim_input *in, const char *why)
 	return complain("%s: %s", in->path, why);
 }
 
-/* Reads what the scenario names, relative to its own folder. */
+/* Reads the files that the scenario names, relative to its own folder. */
 static int files_read(struct sim_input *in)
 {
 	struct scenario_wanted wanted[FILES_MAX];

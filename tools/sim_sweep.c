@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A sweep: every combination of values is a run in a process of its own, a few at a time. All of
- * them are read and checked before the first begins. A child hands its figures back in a memory
- * file.
+ * them are read and checked before the first begins. A child returns its figures in a memory file.
  */
 #include "sim.h"
 
@@ -61,7 +60,7 @@ static const char *key_short(const char *sweep, int *n)
 	return p;
 }
 
-/* How many runs; 0 after a complaint. */
+/* The number of runs; 0 after an error message. */
 static size_t combinations(const struct sweep_options *w)
 {
 	size_t runs = 1;
@@ -113,7 +112,7 @@ static int run_make(const struct sweep_options *w, size_t i, size_t runs, bool o
 	memcpy(run->sets, w->sets, w->set_count * sizeof(*run->sets));
 	run->set_count = w->set_count;
 	snprintf(folder, sizeof(folder), "run-%0*zu", (int)width, i + 1);
-	/* The last sweep turns fastest. */
+	/* The last sweep varies fastest. */
 	for (size_t k = w->sweep_count; k-- > 0;) {
 		const char *sweep = w->sweeps[k], *value = "";
 		size_t n = value_count(sweep);
@@ -172,8 +171,8 @@ static void run_free(struct sweep_run *run)
 	free(run->folder);
 }
 
-/* Of its report, NULL where there is none: a run that is alone needs no folder of its own. -ENOMEM.
- */
+/* The folder of a run's report, NULL if there is none: a single run needs no folder of its own. 0
+ * or -ENOMEM. */
 static int run_path(const struct sweep_options *w, const struct sweep_run *run, char **path)
 {
 	*path = NULL;
@@ -183,7 +182,7 @@ static int run_path(const struct sweep_options *w, const struct sweep_run *run, 
 											   : 0;
 }
 
-/* Each stands alone: a shell does it, here or on another machine, in this folder. */
+/* Each command stands alone: any shell can run it in this folder, here or on another machine. */
 static int commands_print(const struct sweep_options *w, const struct sweep_run *runs, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -216,7 +215,7 @@ static void run_child(const struct sweep_options *w, const struct sweep_run *run
 	if (run_path(w, run, &path))
 		_exit(complain("out of memory"));
 	rc = sim_one(w->name, run->sets, run->set_count, path, true, &g);
-	/* Names and labels are constants of this very program: as pointers they are good in the
+	/* Names and labels are constants of this program, so their pointers are valid in the
 	 * parent. */
 	if ((!rc || rc == EXIT_INTERRUPTED) && pwrite(fd, &g, sizeof(g), 0) != (ssize_t)sizeof(g))
 		rc = complain("cannot hand over the figures: %s", strerror(errno));
@@ -307,7 +306,7 @@ static void runs_do(const struct sweep_options *w, struct sweep_run *runs, size_
 	free(jobs);
 }
 
-/* Whether each would be read; complains of the first that is not. */
+/* Whether each scenario can be read; prints an error for the first that cannot. */
 static int runs_check(const struct sweep_options *w, const struct sweep_run *runs, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers as people read them: four digits and a unit. */
+/* Numbers for people: four digits and a unit. */
 #include "sim.h"
 
 #include <inttypes.h>

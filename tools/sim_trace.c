@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cards of what congestion control did to chosen flows. */
+/* Cards that show what congestion control did to chosen flows. */
 #include "sim.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static bool has_window(const struct results *r, const struct results_trace *t)
 	return true;
 }
 
-/* Those that set a rate leave the window at its widest. */
+/* Algorithms that set a rate leave the window at its widest. */
 static bool windows_tell(const struct results *r)
 {
 	for (uint32_t i = 0; i < r->trace_count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * `verbena stat`: the counters of the user's running programs, read from the pages that they lend.
- * Nothing is asked of the programs but the descriptor; a busy or stopped one costs a short wait.
+ * The programs only pass a descriptor; a busy or stopped one costs a short wait.
  */
 #include "tool.h"
 
@@ -134,7 +134,7 @@ static void print_json(const struct stats_page *p, bool first)
 	printf("}}");
 }
 
-/* Our own view of the PID: the page says what its owner calls itself, in its own PID namespace. */
+/* The PID in our own PID namespace; the page has the PID in its owner's namespace. */
 static bool is_wanted(struct request *r, pid_t pid)
 {
 	bool wanted = r->pid_count == 0;
@@ -146,7 +146,7 @@ static bool is_wanted(struct request *r, pid_t pid)
 	return wanted;
 }
 
-/* Whoever else has programs here, by the names of their sockets. */
+/* Other users with programs here, by the names of their sockets. */
 static void tell_others(uint16_t port)
 {
 	unsigned told[UIDS_MAX];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The name of the directory holds a hash of all that is in it. It is rendered beside its place and
- * renamed into it, so nobody sees half of it; where one is there already, of the right owner and
- * contents, that one is used. Before that, directories of ours that nobody uses any more go: those of
- * processes that were killed.
+ * The directory's name contains a hash of its content. The directory is rendered beside its place and
+ * renamed into it, so no process sees half of it; if one with the right owner and content exists
+ * already, it is used. Before that, unused directories of ours are removed, which killed processes
+ * have left.
  */
 #include "tool.h"
 #include "sysfs_dir.h"
@@ -29,7 +29,7 @@ enum { OPEN_DIRS_MAX = 4, ATTEMPTS = 8, PLACES_MAX = 3, NAME_BYTES = 64 };
 static uint64_t walk_hash;
 static size_t walk_root_len;
 
-/* FNV-1a: tells contents apart, and nobody has an interest in fooling it. */
+/* FNV-1a: distinguishes contents; it need not resist attacks. */
 static uint64_t hash_bytes(uint64_t h, const void *p, size_t n)
 {
 	for (const uint8_t *b = p; n--; b++)
@@ -60,7 +60,7 @@ static int hash_one(const char *path, const struct stat *st, int type, struct FT
 			h = hash_bytes(h, buf, (size_t)n);
 		close(fd);
 	}
-	walk_hash += h; /* a sum, because the order of entries is the file system's */
+	walk_hash += h; /* a sum, because the file system decides the order of entries */
 	return n < 0 ? -1 : 0;
 }
 
@@ -82,7 +82,7 @@ static bool is_private(const char *dir)
 	       (st.st_mode & 077) == 0;
 }
 
-/* Where private directories may be made, the best first. */
+/* Places for private directories, the best first. */
 static size_t places(const char *found[PLACES_MAX])
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -133,12 +133,12 @@ struct fresh {
 	int use;
 };
 
-/* Renders into a directory of a name of its own. 0 or a negative errno, and then nothing is left. */
+/* Renders into a directory of a name of its own. 0, or a negative errno with nothing left behind. */
 static int fresh_make(struct fresh *f, const struct gid_table *t, const char *place)
 {
 	int rc = -ENOENT;
 
-	/* Whoever cleans may remove it before it is locked. */
+	/* A process that cleans up may remove it before it is locked. */
 	for (int i = 0; i < ATTEMPTS && rc == -ENOENT; i++) {
 		snprintf(f->path, sizeof(f->path), "%s/verbena-%u.XXXXXX", place, geteuid());
 		if (!mkdtemp(f->path)) /* mode 0700 */
@@ -163,7 +163,10 @@ static void fresh_drop(struct fresh *f)
 	close(f->use);
 }
 
-/* Puts it under the name that says what is in it, or takes what is there. The descriptor to be kept. */
+/*
+ * Renames it to the name with its hash, or takes the directory that has this name. Returns the
+ * descriptor to keep.
+ */
 static int settle(struct fresh *f, const char *place, char *path, size_t path_bytes)
 {
 	char aside[PATH_MAX];
@@ -185,7 +188,7 @@ static int settle(struct fresh *f, const char *place, char *path, size_t path_by
 			return use;
 		}
 		close(use);
-		/* Somebody cleaned up in there: put it out of the way and try again. */
+		/* Another process removed files in it: move it away and try again. */
 		snprintf(aside, sizeof(aside), "%s/verbena-%u.old.XXXXXX", place, geteuid());
 		if (mkdtemp(aside) && !rename(path, aside))
 			tree_remove(aside);

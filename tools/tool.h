@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the subcommands of `verbena` share. */
+/* Functions that the subcommands of `verbena` share. */
 #ifndef TOOLS_TOOL_H
 #define TOOLS_TOOL_H
 
@@ -7,25 +7,25 @@
 #include <stdio.h>
 
 enum {
-	EXIT_OURS = 125,        /* verbena itself failed, as env(1) and timeout(1) have it */
+	EXIT_OURS = 125,        /* verbena itself failed, as with env(1) and timeout(1) */
 	EXIT_NOT_EXECUTABLE = 126,
 	EXIT_NOT_FOUND = 127,
 	ADDRESS_BYTES = 48
 };
 
-/* Each is handed its own name as argv[0] and returns the exit status. */
+/* Each gets its own name as argv[0] and returns the exit status. */
 int cmd_run(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 
-/* "verbena: " and a sentence to stderr; returns EXIT_OURS. */
+/* Prints "verbena: " and a sentence to stderr; returns EXIT_OURS. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* After getopt said which option it does not know: where help is. Returns EXIT_OURS. */
+/* Says where help is, after getopt has named an unknown option. Returns EXIT_OURS. */
 int usage_error(const char *command);
 
-/* A GID as people write the address: 192.0.2.1, fe80::1. */
+/* A GID in the usual notation of addresses: 192.0.2.1, fe80::1. */
 const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES]);
 
 /* A JSON string, quotes included. */
