@@ -2,7 +2,7 @@
 /*
  * The public header of libibverbs, its functions visible outside the shared object, and the
  * exported functions that no installed header declares. Every file here that defines an exported
- * function includes this one, so the compiler holds it to its declaration.
+ * function includes this one, so the compiler checks it against its declaration.
  */
 #ifndef VERBS_ABI_H
 #define VERBS_ABI_H
@@ -12,7 +12,7 @@
 #include <infiniband/verbs.h>
 #include <infiniband/sa.h>
 
-/* Symbols that have the names of macros or of inline functions in the header. */
+/* Symbols with the names of macros or inline functions of the header. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova

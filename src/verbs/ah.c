@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Address handles: a flow, resolved once. Also the way back to the sender of a datagram, from the
- * global route header that precedes it in the buffer (IBTA A17.4.5.1): 40 bytes that hold an IPv6
- * header, or an IPv4 header in the last 20.
+ * Address handles: a flow, resolved once. Also the address of a datagram's sender, from the global
+ * route header that precedes it in the buffer (IBTA A17.4.5.1): 40 bytes that hold an IPv6 header,
+ * or an IPv4 header in the last 20.
  */
 #include <endian.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Asynchronous events: queued at the context that owns the object, port events at every context.
- * Whoever destroys a QP, CQ or SRQ waits until the events that were delivered for it have been
- * acknowledged.
+ * The destruction of a QP, CQ or SRQ waits until the program has acknowledged the events that were
+ * delivered for it.
  */
 #include "verbs/objects.h"
 
@@ -15,7 +15,7 @@ struct queued_event {
 
 static_assert(sizeof(struct ibv_async_event) == 16, "ABI");
 
-/* Memory that runs out loses the event: there is nobody left to tell. */
+/* Without memory the event is lost; there is no way to report it. */
 static void enqueue(struct abi_context *ctx, const struct queued_event *from)
 {
 	struct queued_event *e = malloc(sizeof(*e));

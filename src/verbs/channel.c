@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion channels. A CQ stands in its channel's queue once, with the number of events it has
- * there, so delivering one needs no memory. ibv_destroy_cq() takes undelivered events back and
- * waits for the acknowledgement of those that were delivered.
+ * Completion channels. A CQ is in its channel's queue once, with the number of its events, so
+ * delivering one needs no memory. ibv_destroy_cq() withdraws undelivered events and waits for the
+ * acknowledgement of those that were delivered.
  */
 #include <fcntl.h>
 
@@ -66,10 +66,10 @@ void channel_cq_event(void *cq_owner)
 }
 
 /*
- * A program that takes one event, asks for the next and polls only part of what is there would now
- * sleep on completions that it has. The cards most programs were written for raise an event in this
- * case (perftest's -e -b relies on it), and the manual allows events that bring nothing new. A
- * program that does not block looks after itself.
+ * A program that takes one event, asks for the next and polls only some of its completions would
+ * now sleep although it has completions. Common adapters raise an event in this case (perftest's -e
+ * -b relies on it), and the manual allows events without a new completion. A program that does not
+ * block needs no such event.
  */
 static void wake_for_missed(struct abi_channel *ch)
 {

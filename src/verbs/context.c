@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Opening and closing the device. Every open is a context of its own; all share the process's
- * engine, which the first one starts. Closing a context takes what the program left behind out of
- * the nic, newest first, as the kernel does when the descriptor goes; the structs stay, for the
- * program may still look at them.
+ * engine, which the first one starts. Closing a context removes the objects that the program left
+ * from the nic, newest first, as the kernel does when the descriptor is closed; the structs stay,
+ * because the program may still read them.
  */
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -59,8 +59,8 @@ void contexts_each(void (*f)(struct abi_context *, void *arg), void *arg)
 }
 
 /*
- * Nothing is ever sent through it, but some programs fcntl() or dup() it. What ibv_open_device
- * gives has a character device; where there is no /dev, another descriptor does.
+ * Nothing is ever sent through this descriptor, but some programs fcntl() or dup() it. In the
+ * kernel's case it is a character device; where there is no /dev, any descriptor does.
  */
 static int cmd_fd_open(void)
 {
@@ -69,7 +69,7 @@ static int cmd_fd_open(void)
 	return fd < 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : fd;
 }
 
-/* The header answers for the XRC verbs that are missing; who begins with this one wants XRC. */
+/* The header refuses the other XRC verbs; a program that uses XRC begins with this one. */
 static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
 	return fail_null(EXPLAIN(EOPNOTSUPP, "ibv_open_xrcd: XRC is not supported"));

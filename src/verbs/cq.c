@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues. A poll takes what is in the ring; only when that is empty does it do a turn of
- * the engine's loop, which may bring more.
+ * Completion queues. A poll takes completions from the ring; only if that is empty it does a turn
+ * of the engine's loop, which may bring more.
  */
 #include <endian.h>
 
@@ -83,7 +83,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 }
 
 /*
- * The engine and the pollers of one CQ, both held off. 0, or EIO in a child of fork() where a thread of the
+ * Holds off the engine and the pollers of one CQ. 0, or EIO in a child of fork() where a thread of the
  * parent's polled.
  */
 static int cq_quiesce(struct abi_cq *cq)
@@ -206,7 +206,7 @@ int poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
 	engine_poll(cq->engine);
 	spin_lock(&cq->poll_lock);
 	n = take(cq->core, count, wc);
-	/* Completions were lost: what is left of the CQ can only mislead (IBTA C11-39). */
+	/* Completions were lost, so the rest of the CQ would mislead the program (IBTA C11-39). */
 	if (!n && cq->core->overrun)
 		n = -EOVERFLOW;
 	spin_unlock(&cq->poll_lock);

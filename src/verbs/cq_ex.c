@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The extended CQ: one completion at a time is taken out of the ring and looked at through readers.
- * From a start_poll that succeeds to end_poll the thread holds the poll lock. Taking frees the send
- * queue's slots at once: a program posts the next request while it looks at the last one's end.
+ * From a start_poll that succeeds to end_poll the thread holds the poll lock. Taking a completion
+ * frees the send queue's slots at once, because programs post the next request while they read the
+ * last completion.
  */
 #include <endian.h>
 #include <time.h>
@@ -129,14 +130,14 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 }
 
 /*
- * What the wall clock showed when the engine's clock was 0. One number for the whole process, so
- * that two readings of a completion agree, and differences are those of the engine's clock, which
- * is never set back. A wall clock that is set later is not followed.
+ * The wall clock's time when the engine's clock was 0. One number for the whole process, so that
+ * two readings of a completion agree, and differences are those of the engine's clock, which is
+ * never set back. A wall clock that is set later is not followed.
  */
 static uint64_t wallclock_at_0_ns;
 static pthread_once_t wallclock_once = PTHREAD_ONCE_INIT;
 
-/* The two clocks cannot be read at once: of some readings the one that took the least time. */
+/* The two clocks cannot be read at once, so this takes the quickest of several readings. */
 static void wallclock_compare(void)
 {
 	enum { READINGS = 8 };
@@ -192,8 +193,9 @@ static void readers_fill(struct ibv_cq_ex *ex, uint64_t flags)
 }
 
 /*
- * A single-threaded CQ is locked all the same, since a QP's destruction reaches into it. To ignore
- * overruns is the program's promise that there are none; one that breaks it gets the CQ error.
+ * A single-threaded CQ is locked all the same, since a QP's destruction reaches into it. With
+ * "ignore overrun" the program promises that there are none; if there is one after all, the CQ is
+ * in error.
  */
 struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {

@@ -10,8 +10,8 @@
 #include "verbs/objects.h"
 
 /*
- * Providers' own libraries decide whether a device is theirs by the pointer that they keep behind
- * struct ibv_device: here they find zeros.
+ * Providers' libraries recognise their devices by a pointer that they keep behind struct
+ * ibv_device: here they find zeros.
  */
 static struct {
 	struct ibv_device pub;
@@ -38,7 +38,10 @@ static void device_fill(void)
 {
 	const char *root = ibv_get_sysfs_path();
 
-	/* A root too long for the struct leaves paths that do not exist, which readers cope with. */
+	/*
+	 * A root that is too long for the struct gives paths that do not exist; readers handle
+	 * that.
+	 */
 	if (snprintf(device.pub.dev_path, sizeof(device.pub.dev_path),
 		     "%s/class/infiniband_verbs/" DEVICE_UVERBS, root) >= IBV_SYSFS_PATH_MAX)
 		device.pub.dev_path[0] = '\0';

@@ -2,12 +2,12 @@
 /*
  * The descriptor is an eventfd in semaphore mode: every event adds one to it, which is a new edge
  * for epoll, and one read takes one away. The read happens outside the lock, so that it blocks,
- * restarts after a signal or fails with EAGAIN just as a read of the kernel's descriptor would; the
- * one who read a token then takes the first event of the list.
+ * restarts after a signal or fails with EAGAIN just as a read of the kernel's descriptor would; a
+ * reader with a token then takes the first event of the list.
  *
  * With the lock held, tokens + readers on their way to the lock >= events in the list. It is more
- * only when an event was withdrawn whose token somebody had read, or where the kernel cannot take
- * tokens without blocking: then a reader finds an empty list and asks again.
+ * only after an event was withdrawn whose token a reader had, or where the kernel cannot take
+ * tokens without blocking: then a reader finds an empty list and reads again.
  */
 #include <sys/eventfd.h>
 #include <sys/uio.h>

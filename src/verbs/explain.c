@@ -9,7 +9,7 @@
 
 enum { LINE_BYTES = 1024 };
 
-/* Looked up each time: programs set variables, and a cause is told no more than once. */
+/* Read each time: programs may set the variable later, and this runs only once for each cause. */
 static bool is_quiet(void)
 {
 	const char *quiet = getenv("VERBENA_QUIET");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * See faults.h. The kernel's action for each signal has the program's flags and mask and our handler, so
- * everything that happens before a handler is called happens as the program asked, and handing a signal on is
+ * everything that happens before a handler is called happens as the program asked, and passing a signal on is
  * a plain call.
  *
- * The lock is taken with every signal blocked, so no handler on this thread can want it meanwhile. A child of
- * vfork() has its parent's memory and actions of its own in the kernel: there, what the program asks goes to
- * the kernel and is not remembered.
+ * The lock is taken with every signal blocked, so no handler on this thread can need it meanwhile. A child of
+ * vfork() has its parent's memory, but its own actions in the kernel: there the program's requests go to the
+ * kernel and are not remembered.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -27,9 +27,9 @@
 enum { SIGNALS = 2, SIGSET_BYTES = 8 /* the kernel's */ };
 
 static const int signals[SIGNALS] = { SIGSEGV, SIGBUS };
-static struct sigaction program[SIGNALS]; /* what the program asked for; valid once claimed */
+static struct sigaction program[SIGNALS]; /* the program's action; valid once claimed */
 static fault_fixup *_Atomic fixup;        /* not NULL: claimed */
-static pid_t owner;                       /* whose actions these are */
+static pid_t owner;                       /* the process that has these actions */
 static atomic_flag locked = ATOMIC_FLAG_INIT;
 
 static void lock(uint64_t *mask)
@@ -57,13 +57,13 @@ static bool is_handler(const struct sigaction *a)
 	return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN;
 }
 
-/* Whether an instruction of this thread caused it, and will again. */
+/* Whether an instruction of this thread caused the signal, and would again. */
 static bool is_caused(int sig, const siginfo_t *info)
 {
 	return info->si_code > 0 && !(sig == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
-/* The process ends by the signal. */
+/* Ends the process by the signal. */
 static void die(int sig, siginfo_t *info)
 {
 	const struct sigaction act = { .sa_handler = SIG_DFL };
@@ -73,7 +73,7 @@ static void die(int sig, siginfo_t *info)
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), sig, info);
 }
 
-/* It waits, as the program asked, and so does the next one. */
+/* The signal waits, as the program asked, and so does the next one. */
 static void postpone(int sig, siginfo_t *info, void *context)
 {
 	int saved = errno;
@@ -82,14 +82,17 @@ static void postpone(int sig, siginfo_t *info, void *context)
 	if (info->si_code == SI_TKILL) {
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), sig, info);
 	} else if (syscall(SYS_rt_sigqueueinfo, getpid(), sig, info)) {
-		/* Only the first thread may say of a signal to the process that it came from kill(). */
+		/*
+		 * Only the first thread may send a signal to the process that looks as if it came
+		 * from kill().
+		 */
 		info->si_code = SI_QUEUE;
 		syscall(SYS_rt_sigqueueinfo, getpid(), sig, info);
 	}
 	errno = saved;
 }
 
-/* To the program, as the kernel would. */
+/* Passes the signal to the program, as the kernel would. */
 static void hand_on(int sig, siginfo_t *info, void *context)
 {
 	struct sigaction act;
@@ -100,7 +103,7 @@ static void hand_on(int sig, siginfo_t *info, void *context)
 	if (is_handler(&act) && act.sa_flags & (int)SA_RESETHAND)
 		program_of(sig)->sa_handler = SIG_DFL;
 	unlock(&mask);
-	/* A fault that is ignored, or blocked, kills: there is no way on. */
+	/* A fault that is ignored or blocked ends the process, since it cannot continue. */
 	if (act.sa_handler == SIG_DFL || (act.sa_handler == SIG_IGN && is_caused(sig, info)))
 		die(sig, info);
 	else if (act.sa_handler == SIG_IGN)

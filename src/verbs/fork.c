@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Fork: registered memory is touched by this process itself, not by a device at physical addresses,
- * so copy-on-write does it no harm and no range needs protection. (The engine sees to its threads.)
+ * so copy-on-write does no harm and no range needs protection. (The engine handles its threads.)
  */
 #include "verbs/objects.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The node GUID is a hash of the machine's id and of its name, which tells containers apart that
- * were made from one image. The universal/local bit says that nobody assigned it (EUI-64).
+ * The node GUID is a hash of the machine's id and of its name, so containers made from one image
+ * differ. The universal/local bit marks it as locally assigned (EUI-64).
  */
 #include <errno.h>
 #include <fcntl.h>

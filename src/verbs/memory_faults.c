@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Faults of the nic's copies are survived in every process that opens the device: by the preloaded library,
- * which sees what the program does with its signals, or, where that is not there, by a handler of our own.
+ * Every process that opens the device survives faults of the nic's copies: by the preloaded library, which
+ * sees the program's calls for its signals, or, without that library, by a handler of our own.
  */
 #include <dlfcn.h>
 
@@ -14,7 +14,7 @@ int faults_kernel_action(int sig, const struct sigaction *act, struct sigaction 
 	return sigaction(sig, act, old);
 }
 
-/* Here it is really blocked, and waits by itself. */
+/* Without the library a blocked signal is really blocked, and waits in the kernel. */
 bool faults_is_blocked(int sig, const sigset_t *mask)
 {
 	return false;

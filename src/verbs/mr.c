@@ -18,7 +18,7 @@ static_assert((int)IBV_ACCESS_LOCAL_WRITE == MR_LOCAL_WRITE &&
 		      (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED,
 	      "the numbers are one");
 
-/* Bits that only say how the memory is mapped, and the range that may be ignored by definition. */
+/* Bits that only describe the mapping, and the range of bits that may be ignored by definition. */
 #define ACCESS_IGNORED (IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB)
 
 static int access_clean(unsigned int *access)
@@ -32,7 +32,7 @@ static int access_clean(unsigned int *access)
 	return 0;
 }
 
-/* Whether there may be such a region, and its pages are there. */
+/* Whether such a region is allowed, and its pages exist. */
 static int range_check(const void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	const unsigned int remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For the library that stands before libc: the call that it stands before. */
+/* For the library that is loaded before libc: libc's own definition of a call. */
 #ifndef VERBS_NEXT_H
 #define VERBS_NEXT_H
 
@@ -9,7 +9,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /*
- * The next definition of each call, found when the library is loaded, or at the first call if
+ * The next definition of each call, looked up when the library is loaded, or at the first call if
  * another library's constructor comes earlier. The linker gathers the table.
  */
 struct next {

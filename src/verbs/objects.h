@@ -9,8 +9,8 @@
  *     the engine lock
  *     a channel's and a context's event lock
  *
- * A program may hold a CQ (ibv_start_poll) or an SQ (ibv_wr_start) while it calls us again, so
- * whoever has the engine lock only ever tries to get one of those; see quiesce() in qp.c.
+ * A program may hold a CQ (ibv_start_poll) or an SQ (ibv_wr_start) while it calls us again, so a
+ * thread that has the engine lock only tries to take one of those; see quiesce() in qp.c.
  */
 #ifndef VERBS_OBJECTS_H
 #define VERBS_OBJECTS_H
@@ -33,10 +33,10 @@ enum { CONTEXT_FRONT_BYTES = 368, QP_EX_BYTES = 360, DEVICE_TAIL_BYTES = 256 };
 
 enum { PORT = 1, PORT_COUNT = 1, COMP_VECTORS = 1 };
 
-/* A link in the list of what its context owns, in order of creation. Engine lock. */
+/* A link in the list of objects that a context owns, in order of creation. Engine lock. */
 struct object {
 	struct list link;
-	void (*reap)(struct object *); /* takes it out of the nic; engine locked, pollers gone */
+	void (*reap)(struct object *); /* removes it from the nic; engine locked, pollers gone */
 };
 
 /* A queue of events behind a descriptor that is readable while events are in it. */
@@ -91,7 +91,7 @@ struct abi_cq {
 	struct engine *engine;
 	struct cq *core;
 	struct spin poll_lock;
-	struct cqe current; /* what the readers of cq_ex.c look at; poll_lock */
+	struct cqe current; /* for the readers of cq_ex.c; poll_lock */
 
 	struct list of_channel;   /* channel's event lock */
 	struct list event;        /* in the channel's queue while events_pending > 0 */
@@ -226,7 +226,7 @@ void event_fd_added(struct event_fd *);
 void event_fd_withdrawn(struct event_fd *, uint32_t count);
 /*
  * Waits for an event, or fails at once if the descriptor is O_NONBLOCK: 0 with the queue locked and
- * a token used up, or -1 and errno. The list may be empty all the same: unlock and ask again.
+ * a token used up, or -1 and errno. The list may be empty all the same: unlock and call again.
  */
 int event_fd_take(struct event_fd *);
 bool event_fd_is_empty(struct event_fd *);
@@ -234,14 +234,17 @@ bool event_fd_is_empty(struct event_fd *);
 /* channel.c */
 void channel_cq_event(void *cq_owner); /* engine_sink.cq_event */
 void channel_attach(struct abi_cq *, struct ibv_comp_channel *);
-/* Off while the nic's CQ may go away: a program about to block looks at those of its channel. */
+/*
+ * Off while the nic's CQ may go away: a program that is about to block reads the CQs of its
+ * channel.
+ */
 void channel_watch(struct abi_cq *, bool watch);
-/* Takes the CQ's undelivered events back; no new ones may come any more. */
+/* Withdraws the CQ's undelivered events; no new ones may come any more. */
 void channel_detach(struct abi_cq *);
 
 /* async.c */
 void async_event(const struct async_event *); /* engine_sink.async_event */
-/* Takes the object's undelivered events back; no new ones may come any more. */
+/* Withdraws the object's undelivered events; no new ones may come any more. */
 void async_withdraw(struct abi_context *, const void *object);
 void async_flush(struct abi_context *);
 
@@ -266,7 +269,7 @@ int post_srq_recv(struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **b
 /* post_ex.c: fills the builder's functions; false when an operation asked for does not exist. */
 bool post_ex_init(struct abi_qp *, uint64_t send_ops_flags);
 
-/* memory_faults.c: copies from and to memory that the program has unmapped fail, and kill nobody. */
+/* memory_faults.c: from now on copies from and to unmapped memory fail, and do not end the process. */
 void memory_faults_claim(void);
 
 /* srq.c */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A library to preload: calls that name /sys/class/infiniband* or /dev/infiniband are led to the
- * tree that VERBENA_SYSFS names (see tree.h), and the device nodes to /dev/null, which is a
- * character device that anyone may open. VERBENA_PATHS=off leaves every call alone.
+ * A library to preload: it redirects calls that name /sys/class/infiniband* or /dev/infiniband to the
+ * tree that VERBENA_SYSFS names (see tree.h), and the device nodes to /dev/null, which is a character
+ * device that anyone may open. VERBENA_PATHS=off leaves every call alone.
  *
  * It lives in every child of the process, vfork children included: no call of its own allocates,
- * locks or changes errno. Only at the end of a process it does more: whoever is the last to use the tree
- * removes it (tree_use.h).
+ * locks or changes errno. Only at the end of a process it does more: the last user of the tree removes
+ * it (tree_use.h).
  */
 #undef _FORTIFY_SOURCE /* the calls are defined here, not called */
 #include <dirent.h>
@@ -27,8 +27,8 @@
 #include "verbs/tree_use.h"
 
 static char root[PATH_MAX]; /* empty: leave every call alone */
-static char tree[PATH_MAX]; /* empty: there is none, or it is not ours to remove */
-static int tree_fd = -1;    /* says that we use it */
+static char tree[PATH_MAX]; /* empty: there is none, or we must not remove it */
+static int tree_fd = -1;    /* shows that we use it */
 
 /* ---- where a path leads ------------------------------------------------------------------------ */
 
@@ -43,7 +43,7 @@ __attribute__((constructor)) static void root_find(void)
 
 		if (!(paths && !strcmp(paths, "off")))
 			strcpy(root, dir);
-		/* Nobody said so of a tree that somebody else made. */
+		/* A tree that another program made has no such descriptor. */
 		if (use)
 			strcpy(tree, dir);
 		if (use)
@@ -52,7 +52,7 @@ __attribute__((constructor)) static void root_find(void)
 	errno = saved;
 }
 
-/* Children that go on have the descriptor too, and then it is used. */
+/* A child that lives on has the descriptor too, so the tree is still in use. */
 __attribute__((destructor)) static void tree_leave(void)
 {
 	int saved = errno;
@@ -64,7 +64,7 @@ __attribute__((destructor)) static void tree_leave(void)
 	errno = saved;
 }
 
-/* Shells end so, and so do children of fork. */
+/* Shells and children of fork end this way. */
 static _Noreturn void end(int status)
 {
 	tree_leave();
@@ -82,7 +82,7 @@ EXPORT void _Exit(int status)
 	end(status);
 }
 
-/* What follows prefix in path, or NULL when it does not begin with it. */
+/* The rest of path after prefix, or NULL if it does not begin with it. */
 static const char *after(const char *path, const char *prefix)
 {
 	size_t len = strlen(prefix);
@@ -91,8 +91,8 @@ static const char *after(const char *path, const char *prefix)
 }
 
 /*
- * The path to use instead: `path` itself, or one in buf of PATH_MAX bytes. Too long a path is left
- * alone; there is no such file in /sys either.
+ * The path to use instead: `path` itself, or one in buf of PATH_MAX bytes. A path that is too long
+ * stays unchanged; there is no such file in /sys either.
  */
 static const char *lead(const char *path, char *buf)
 {

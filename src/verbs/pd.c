@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Protection domains. The nic counts what refers to one. */
+/* Protection domains. The nic counts the objects that refer to one. */
 #include "verbs/objects.h"
 
 static_assert(sizeof(struct ibv_pd) == 16, "ABI");

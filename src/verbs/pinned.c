@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether a range is there is told at once, as by a driver that pins it. Of a short one the pages are brought in
- * by madvise(), in one call; a long one may be most of an address space of which little is ever used, so
- * /proc/self/maps is asked, as on kernels before 5.14, which lack that advice.
+ * A registration fails at once if the range does not exist, as with a driver that pins it. For a short range one
+ * madvise() call brings its pages in. A long one may be most of an address space of which little is ever used,
+ * so /proc/self/maps is read instead, as on kernels before 5.14, which lack that advice.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static bool advice_is_known(void)
 	return madvise((void *)((uintptr_t)&here & ~(page - 1)), page, MADV_POPULATE_READ) == 0;
 }
 
-/* Whether maps, sorted by address, cover [at, end) with the permissions wanted. */
+/* Whether maps, sorted by address, cover [at, end) with the needed permissions. */
 static int maps_check(uintptr_t at, uintptr_t end, bool write)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -39,7 +39,7 @@ static int maps_check(uintptr_t at, uintptr_t end, bool write)
 	bool line_starts = true;
 
 	if (!f)
-		return 0; /* nobody to ask: believe the program */
+		return 0; /* cannot be checked: believe the program */
 	while (at < end && fgets(line, sizeof(line), f)) {
 		uintptr_t from, to;
 		char mode[5];
@@ -79,7 +79,7 @@ int pages_check(const void *addr, size_t length, bool write)
 	while (madvise((void *)from, to - from, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ)) {
 		if (errno == EINTR || errno == EAGAIN)
 			continue;
-		/* The advice says EINVAL of a mapping without the permission, too. */
+		/* The advice also fails with EINVAL for a mapping without the permission. */
 		err = errno != EINVAL || advice_is_known() ? EFAULT : maps_check(from, to, write);
 		break;
 	}

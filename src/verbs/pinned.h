@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether memory can be registered: what pinning its pages tells a kernel driver. */
+/* Whether memory can be registered, which a kernel driver learns by pinning its pages. */
 #ifndef VERBS_PINNED_H
 #define VERBS_PINNED_H
 
@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * 0, or EFAULT when a part of [addr, addr + length) is not there or, with `write`, may not be written. The
- * pages of a short range are in memory then, of a long one those that were.
+ * 0, or EFAULT when a part of [addr, addr + length) does not exist or, with `write`, may not be written.
+ * Afterwards all pages of a short range are in memory; those of a long one are as before.
  */
 int pages_check(const void *addr, size_t length, bool write);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Posting: a chain of work requests becomes WQEs, the nic sees them all at once, and the engine is
- * told once. What is wrong with a request that nobody but the poster could cause is answered here
- * with an errno value; keys and addresses are checked when the nic executes it.
+ * called once. Errors in the request's form are returned here as an errno value; the nic checks
+ * keys and addresses when it executes the request.
  */
 #include <endian.h>
 #include <stdatomic.h>
@@ -65,7 +65,7 @@ int send_wqe_sges(struct send_wqe *w, const struct sq *sq, const struct ibv_sge 
 		total += sge[i].length;
 	}
 	w->num_sge = (uint16_t)count;
-	/* More than any message may have either way; the nic says so in a completion. */
+	/* Longer than any message may be; the nic reports it in a completion. */
 	w->length = total > UINT32_MAX ? UINT32_MAX : (uint32_t)total;
 	return 0;
 }
@@ -139,7 +139,7 @@ static int send_wqe_fill(struct send_wqe *w, const struct abi_qp *qp, const stru
 	return send_wqe_sges(w, qp->sq, wr->sg_list, (size_t)wr->num_sge);
 }
 
-/* What was wrong with a request that may not be posted to this QP. */
+/* The errno value for a request that may not be posted to this QP. */
 static __attribute__((cold)) int explain_wr(const struct abi_qp *qp, const struct ibv_send_wr *wr)
 {
 	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT ||
@@ -241,7 +241,10 @@ int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	spin_lock(&qp->rq_lock);
 	left = recv_chain(qp->rq, wr, &err);
 	spin_unlock(&qp->rq_lock);
-	/* Either the nic saw these when it went to the error state, or we see that it has. */
+	/*
+	 * Either the nic saw these WQEs when the QP went to the error state, or we see that state
+	 * here.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (qp_state(qp->core) == QPS_ERR)
 		engine_kick(qp->engine, qp->core);

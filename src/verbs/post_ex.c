@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The send builder. From wr_start to wr_complete or wr_abort the thread holds the SQ lock; WQEs are
- * written where they will lie and become visible when the chain is complete. The first error sticks:
- * what follows it is ignored, and wr_complete posts nothing and returns it.
+ * written where they will lie and become visible when the chain is complete. The first error stays:
+ * later requests are ignored, and wr_complete posts nothing and returns that error.
  */
 #include <endian.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static struct send_wqe *begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 	b->needs_address = qp->pub.qp_type == IBV_QPT_UD;
 	b->wqe->wr_id = ex->wr_id;
 	b->wqe->opcode = (uint8_t)opcode;
-	/* Whether the data is inline is for the setter to say. */
+	/* The setter decides whether the data is inline. */
 	b->wqe->flags = (uint8_t)((ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE) |
 				  (qp->sig_all ? WR_SIGNALED : 0));
 	b->wqe->num_sge = 0;
@@ -175,7 +175,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
 	}
 }
 
-/* A setter's request, or NULL with the error made to stick: a setter without one is a mistake. */
+/* A setter's request, or NULL with the error recorded: a setter without a request is a mistake. */
 static struct send_wqe *current(struct wr_builder *b)
 {
 	if (!b->wqe)

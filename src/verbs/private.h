@@ -9,8 +9,8 @@
 #include "verbs/abi.h"
 
 /*
- * `body` is exported as `name` in the node of one family of releases. That of family 34, which
- * nearly every distribution has, is what a link without a version gets.
+ * `body` is exported as `name` in the node of one family of releases. A link without a version gets
+ * that of family 34, which nearly every distribution has.
  */
 #define IN_PRIVATE(body, name, at, n)                                                              \
 	__asm__(".symver " #body ", " #name at "IBVERBS_PRIVATE_" #n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the providers' own libraries import: they are linked to many programs, bound when those
- * start, and must find every name, though none is ever called for a device of ours. One body serves
- * all names of a kind; it takes no arguments, and those that a caller passes do no harm.
+ * Names that the providers' own libraries import: many programs link them and bind all names at
+ * start, so every name must exist, though none is ever called for a device of ours. One body serves
+ * all names of a kind; it takes no arguments and ignores those that a caller passes.
  */
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs: creation, the attributes in both directions, destruction. The state table is the
- * nic's; here structs and units change, nothing is decided.
+ * Queue pairs: creation, the attributes in both directions, destruction. The nic decides by its
+ * state table; this file only converts structs and units.
  */
 #include <string.h>
 
@@ -30,9 +30,9 @@ static struct cq *core_cq(struct ibv_cq *cq)
 }
 
 /*
- * Holds off the engine and the pollers of both CQs and, to empty the queues, the posters. Nobody
- * waits for a program's lock with the engine locked: a program may hold one and want the engine.
- * 0, or EIO in a child of fork() where a thread of the parent's had one of the locks.
+ * Holds off the engine and the pollers of both CQs and, to empty the queues, the posters. No thread
+ * waits for a program's lock with the engine locked: a program may hold one and need the engine. 0,
+ * or EIO in a child of fork() where a thread of the parent's had one of the locks.
  */
 static int quiesce(struct abi_qp *qp, bool posters)
 {
@@ -74,9 +74,9 @@ static void resume(struct abi_qp *qp, bool posters)
 }
 
 /*
- * What a completion told this program the peer shall learn too, before the QP stops answering: an
- * ACK may still be waiting for company. Unlocking does a turn of output, in which nothing of what is
- * queued may leave any more: its memory may be gone.
+ * Before the QP stops answering, the peer must get the ACKs of everything that a completion reported
+ * here; one may still wait for a packet to travel with. Unlocking does a turn of output, in which no
+ * queued WR may leave any more, because its memory may be gone.
  */
 static void acks_flush(struct abi_qp *qp)
 {
@@ -218,7 +218,7 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 					 attr->create_flags));
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 		return fail_null(EINVAL);
-	/* The struct begins with all of the smaller one. */
+	/* The struct begins with the whole smaller one. */
 	return qp_create(attr->pd, (struct ibv_qp_init_attr *)attr,
 			 attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, attr->send_ops_flags);
 }
@@ -241,7 +241,7 @@ static int attr_check(const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
-/* Access bits of operations that the nic lacks open nothing, and are left out as drivers do. */
+/* Access bits of operations that the nic lacks permit nothing; they are dropped, as drivers do. */
 static void attr_from_verbs(struct qp_attr *to, const struct ibv_qp_attr *from)
 {
 	*to = (struct qp_attr){
@@ -380,13 +380,13 @@ int ibv_destroy_qp(struct ibv_qp *pub)
 	return 0;
 }
 
-/* What arrives out of order may be placed out of order. */
+/* Packets that arrive out of order may be placed out of order. */
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	return 0;
 }
 
-/* No vendor's enhancement is negotiated: every offer is heard, none is taken. */
+/* No vendor's enhancement is negotiated: every offer is accepted as an argument and ignored. */
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	return ece->comp_mask ? fail(EOPNOTSUPP) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The nic says that it refuses and not why: here its checks are gone through again, by its
- * contract, in its order, until one is found that explains it.
+ * The nic refuses without a reason. Its checks are repeated here, by its contract and in its order,
+ * until one explains the refusal.
  */
 #include <string.h>
 
@@ -105,7 +105,7 @@ static const char *state_name(enum ibv_qp_state state)
 	return (size_t)state < sizeof(names) / sizeof(names[0]) ? names[state] : "an unknown state";
 }
 
-/* The first attribute in the mask whose value it cannot have. */
+/* The first attribute in the mask whose value is not allowed. */
 static const char *bad_value(const struct ibv_qp_attr *a, int mask)
 {
 	const struct {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is wrong with a queue pair's attributes or with an address, found out after it was refused.
- */
+/* Explains, after a refusal, what is wrong with a queue pair's attributes or with an address. */
 #ifndef VERBS_QP_EXPLAIN_H
 #define VERBS_QP_EXPLAIN_H
 

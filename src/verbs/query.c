@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the device, its port and their tables are. Everything claimed here is true of the nic: a
+ * The device, its port and their tables. Everything reported here is true of the nic, because a
  * program uses a feature as soon as it is reported.
  */
 #include <endian.h>
@@ -23,7 +23,7 @@ enum { PHYS_STATE_LINK_UP = 5, WIDTH_4X = 2, SPEED_25_GBPS = 32, VL_COUNT_1 = 1 
 /* The part of struct ibv_port_attr that programs of before 2019 know. */
 enum { PORT_ATTR_COMPAT_BYTES = 48 };
 
-/* The engine answers a peer within 4.096 us * 2^15 = 134 ms however busy the host is. */
+/* The engine answers a peer within 4.096 us * 2^15 = 134 ms, even on a busy host. */
 enum { LOCAL_ACK_DELAY = 15 };
 
 static void device_attr_fill(struct ibv_device_attr *a)

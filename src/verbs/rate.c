@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Static rates as multiples of 2.5 Gb/s and in Mb/s. A multiple is only defined for the rates that
- * are one; the signalling rates are those of IBTA table 'PathRecord Rate'.
+ * Static rates as multiples of 2.5 Gb/s and in Mb/s. The multiple is defined only for rates that
+ * are multiples; the signalling rates are those of IBTA table 'PathRecord Rate'.
  */
 #include "verbs/objects.h"
 

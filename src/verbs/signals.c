@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The other half of the library to preload: calls that set the action of SIGSEGV or SIGBUS go through
- * faults.c, which is between the program and the kernel once the device is open; and neither signal is really
- * blocked, because a fault that meets a blocked signal kills at once. What the program asked for is kept, and
- * told when it asks. Every other signal is none of ours.
+ * The other half of the library to preload. Calls that set the action of SIGSEGV or SIGBUS go through
+ * faults.c, which stands between the program and the kernel once the device is open. Neither signal is ever
+ * really blocked, because a fault whose signal is blocked ends the process at once. The library keeps what
+ * the program asked for, and returns it in queries. Other signals are untouched.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -45,7 +45,7 @@ void verbena_faults_claim(fault_fixup *f)
 	faults_claim(f);
 }
 
-static bool interrupts[2]; /* siginterrupt() said so; for later calls of signal() */
+static bool interrupts[2]; /* set by siginterrupt(), for later calls of signal() */
 
 static handler_fn set_handler(int sig, handler_fn handler, int flags)
 {
@@ -114,15 +114,15 @@ EXPORT int sigignore(int sig)
 
 /* ---- masks ------------------------------------------------------------------------------------- */
 
-/* Which of the two this thread has blocked, as the program sees it; valid once it has said something. */
+/* Which of the two this thread has blocked, as the program sees it; valid after its first call. */
 static __thread struct {
 	sigset_t blocked;
 	bool known;
 } mine __attribute__((tls_model("initial-exec")));
 
 /*
- * Until then the thread has what it inherited, of which the kernel knows all but these two: where everything
- * else is blocked, they were meant as well.
+ * Until then the thread has its inherited mask, which the kernel knows except for these two: if all other
+ * signals are blocked, these two count as blocked as well.
  */
 static bool has_everything_else(const sigset_t *mask)
 {
@@ -169,7 +169,7 @@ static int set_mask(mask_fn *call, int how, const sigset_t *set, sigset_t *old)
 	know(call);
 	before = mine.blocked;
 	if (set) {
-		/* First, as what waits for it comes before the call returns. */
+		/* This comes first, because waiting signals arrive before the call returns. */
 		note(how, SIGSEGV, set);
 		note(how, SIGBUS, set);
 		ours = *set;

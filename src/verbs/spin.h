@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A lock for sections of a few hundred instructions that several threads of the program may enter.
- * Whoever waits gives the processor away after a while: on a small machine the holder may not be
- * running.
+ * A waiting thread gives the processor away after a while, because on a small machine the holder
+ * may not be running.
  */
 #ifndef VERBS_SPIN_H
 #define VERBS_SPIN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where this process finds the kernel's description of the device: in the tree that VERBENA_SYSFS
- * names, and without one in the text that such a tree would have.
+ * The kernel's description of the device, as this process reads it: from the tree that
+ * VERBENA_SYSFS names, or, without one, from the text that such a tree would have.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One walk names every file with its text, as the kernel prints it; rendering and reading are two
- * visitors of it. Counters are left out: a file cannot count.
+ * visitors of it. Counters are left out, because a file cannot count.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,8 +59,8 @@ static const struct {
 };
 
 /*
- * Launchers choose by the name of a device's driver, which they read from where the link leads: not to the
- * bus, as the kernel's does, for what is there they could not follow (paths.c).
+ * Launchers choose by the name of a device's driver, which they read from a link's target. Unlike the
+ * kernel's link this one does not lead to the bus, where they could not follow it (paths.c).
  */
 static const struct {
 	const char *path;

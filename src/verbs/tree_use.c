@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See tree_use.h. A lock is one of a directory's inode: whoever has waited for it looks what the name is now.
- * Processes come here at their end, even from a signal handler: nothing allocates or takes a lock of libc's.
+ * See tree_use.h. The lock is on the directory's inode, so after waiting for it the name must be checked
+ * again. Processes call this at their end, even from a signal handler, so nothing here allocates or takes a
+ * lock of libc.
  */
 #include "verbs/tree_use.h"
 
@@ -25,7 +26,7 @@ static bool is_at(int fd, const char *dir)
 	       a.st_ino == b.st_ino;
 }
 
-/* A descriptor of the directory with that lock. */
+/* Returns a descriptor of the directory with that lock. */
 static int lock(const char *dir, int operation)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -40,7 +41,7 @@ static int lock(const char *dir, int operation)
 	return err;
 }
 
-/* The number that programs are not likely to want, as far as the limit has such. */
+/* A descriptor number that programs are unlikely to use, if the limit allows one. */
 static int move_away(int fd)
 {
 	struct rlimit limit = {.rlim_cur = NUMBER + 1};
@@ -66,7 +67,7 @@ int tree_use_inherited(const char *dir, int fd)
 	return fd >= 0 && is_at(fd, dir) ? fd : tree_use(dir);
 }
 
-struct entry { /* linux_dirent64, which no header of libc's has under this name */
+struct entry { /* linux_dirent64, which libc's headers lack under this name */
 	uint64_t ino;
 	int64_t off;
 	unsigned short bytes;
@@ -79,7 +80,7 @@ static bool is_dots(const char *name)
 	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
-/* What is in a directory; at most `depth` levels of it. True: there was something. */
+/* Removes the content of a directory, at most `depth` levels of it. True: there was some. */
 static bool empty(int dir, int depth)
 {
 	_Alignas(struct entry) char buf[BATCH_BYTES];
@@ -111,7 +112,7 @@ void tree_remove(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	/* A directory that changes while it is read may not show everything at once. */
+	/* A directory that changes while it is read may not show all entries at once. */
 	for (int i = 0; fd >= 0 && i < PASSES_MAX && empty(fd, DEPTH_MAX); i++)
 		lseek(fd, 0, SEEK_SET);
 	if (fd >= 0)

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who uses a rendered tree (tree.h): a shared lock on its directory, of a descriptor that programs inherit. So
- * the kernel knows when the last of them has ended, however it did, and the tree can be removed then, and
- * neither sooner nor twice. A process that closes every descriptor is not counted.
+ * The users of a rendered tree (tree.h): each has a shared lock on its directory, by a descriptor that
+ * programs inherit. So the kernel knows when the last of them has ended, in whatever way, and the tree is
+ * removed exactly then. A process that closes every descriptor is not counted.
  */
 #ifndef VERBS_TREE_USE_H
 #define VERBS_TREE_USE_H
 
 /*
- * A descriptor that says that the tree in dir is used: it stays open across exec, and its number is out of
- * the way of programs. Waits for one who is removing the tree. -ENOENT where the tree is gone by then, or
+ * A descriptor that marks the tree in dir as used: it stays open across exec, and its number does not
+ * disturb programs. Waits for a process that is removing the tree. -ENOENT if the tree is then gone, or
  * another negative errno.
  */
 int tree_use(const char *dir);
 
-/* The same for a descriptor that may have been inherited: fd, if it is one of dir's; else a new one. */
+/*
+ * The same with a descriptor that may have been inherited: returns fd if it belongs to dir,
+ * otherwise a new one.
+ */
 int tree_use_inherited(const char *dir, int fd);
 
 /* Removes the tree in dir, unless it is used. 0 or a negative errno: -EWOULDBLOCK if it is. */

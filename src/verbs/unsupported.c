@@ -2,7 +2,7 @@
 /*
  * Exported verbs of features that the nic does not have. Those that are reached through the context
  * (XRC, memory windows, flows, device memory, counters, work queues, thread and parent domains) are
- * null pointers there, for which the header's inline functions answer EOPNOTSUPP; but see
+ * null pointers there, for which the header's inline functions return EOPNOTSUPP; but see
  * open_xrcd().
  */
 #include "verbs/explain.h"
@@ -65,7 +65,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 
 /*
  * Verbs of later releases, which this release's header does not declare. Prototypes do not matter
- * to functions that look at no argument.
+ * to functions that read no argument.
  */
 #define LATER_INT(name)                                                                            \
 	EXPORT int name(void);                                                                     \
