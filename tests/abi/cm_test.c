@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cm_test LIBRARY: how the library that stands in librdmacm's place refuses, and under which names.
- */
+/* cm_test LIBRARY: how the library that replaces librdmacm refuses, and the names that it exports. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <netdb.h>
@@ -22,7 +21,7 @@ static void *name_at(const char *name, const char *version)
 	return f;
 }
 
-/* UCX and MPI libraries ask at every start, and are silent where this is the answer. */
+/* UCX and MPI libraries call it at every start, and print nothing if this is the answer. */
 static void there_is_no_device_to_begin_with(void **state)
 {
 	void *(*channel)(void) = name_at("rdma_create_event_channel", "RDMACM_1.0");

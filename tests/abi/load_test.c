@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * load_test LIBRARY: being loaded leaves no trace. Launchers and ldd-like probes load the library
- * and never open a device; one program in use takes an errno left by a constructor for a failure of
- * its own.
+ * load_test LIBRARY: loading the library has no effect. Launchers and ldd-like probes load it and
+ * never open a device; one program in use takes an errno left by a constructor for a failure of its
+ * own.
  */
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* paths_test LIBRARY: what ordinary programs see of /sys and /dev with the library preloaded. */
+/* paths_test LIBRARY: /sys and /dev as ordinary programs see them with the library preloaded. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static int tree_drop(void **state)
 	return system(command);
 }
 
-/* What a command prints, preloaded; its exit status is returned. */
+/* Runs a command with the library preloaded and stores its output; returns its exit status. */
 static int run(const char *environment, const char *command, char *out, size_t size)
 {
 	char line[1024];
@@ -75,7 +75,7 @@ static void programs_see_the_tree(void **state)
 		{ "ls /dev/infiniband", "rdma_cm\nuverbs0\n", 0 },
 		{ "cat /sys/class/infiniband_mad/abi_version >/dev/null 2>&1", "", 1 },
 		{ "test -e /sys/class/infiniband/verbena1", "", 1 },
-		/* What only begins alike, and everything else, stays what it is. */
+		/* A path that only has a similar beginning stays what it is, like all others. */
 		{ "test -e /dev/infinibandx", "", 1 },
 		{ "test -d /sys/class && test -c /dev/null && echo yes", "yes\n", 0 },
 		{ "python3 -c \"import os; print(os.path.exists(\\\"/sys/class/infiniband/verbena0\\\"), "

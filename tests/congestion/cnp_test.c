@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CE marks and CNPs of RoCEv2 (IBTA A17.9.3): who sends them and how often, what they look like, what
- * they do to a rate, and who is not concerned.
+ * CE marks and CNPs of RoCEv2 (IBTA A17.9.3): which QPs send them and how often, their format, their
+ * effect on a rate, and which QPs are exempt.
  */
 #include "congestion/congestion.h"
 
@@ -26,13 +26,13 @@ static struct sim start(const struct congestion_options *c)
 	return congestion_start_sim(c, &o, 1, 4 << 20);
 }
 
-/* What a QP's host has to send now, and with which TOS; the packets themselves are lost. */
+/* The packets that a QP's host has to send now, with their TOS; the packets are lost. */
 static size_t output(struct duo_qp *q, struct pkt *burst, size_t max)
 {
 	return nic_output(q->host->nic, burst, max, q->host->duo->now_ns);
 }
 
-/* A marked, empty WRITE, handed to B as A would send it. */
+/* Delivers a marked, empty WRITE to B, as A would send it. */
 static void forge_marked(struct sim *s, uint32_t psn)
 {
 	uint8_t buf[DUO_PACKET_MAX], ext[RETH_LEN] = {0};
@@ -53,7 +53,7 @@ static void cnp_looks_as_the_annex_draws_it(void **state)
 	struct congestion_options c = congestion_options(CC_DCQCN);
 	struct sim s = start(&c);
 	uint32_t qpn = s.a->qpn;
-	/* IBTA A17.9.3: BTH with BECN, 16 reserved bytes; the ICRC is the harness's to judge. */
+	/* IBTA A17.9.3: BTH with BECN, 16 reserved bytes; the harness checks the ICRC. */
 	uint8_t golden[] = {0x81, 0x00, 0xff, 0xff, 0x40, (uint8_t)(qpn >> 16), (uint8_t)(qpn >> 8),
 			    (uint8_t)qpn, 0, 0, 0, 0, /* */ 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 	struct pkt burst[8];
@@ -72,7 +72,7 @@ static void cnp_looks_as_the_annex_draws_it(void **state)
 	sim_end(&s);
 }
 
-/* Both, where each has a turn of its own: that of the first does not cost the second its place. */
+/* Both, with a turn for each: the first one's CNP does not delay the second's. */
 static void a_cnp_and_the_ack_behind_it_go_before_data(void **state)
 {
 	struct congestion_options c = congestion_options(CC_NONE);
@@ -96,14 +96,14 @@ static void a_cnp_and_the_ack_behind_it_go_before_data(void **state)
 	assert_int_equal(pkt.data[0], OP_RC_ACK);
 	assert_int_equal(output(s.b, &pkt, 1), 1);
 	assert_int_equal(pkt.data[0], OP_RC_WRITE_MIDDLE);
-	duo_idle(s.duo); /* what was taken above is lost */
+	duo_idle(s.duo); /* the packet taken above is lost */
 	duo_expect(s.duo, &other.b->sent, 1, WC_SUCCESS);
 	sim_end(&s);
 }
 
 static void marks_are_told_once_an_interval(void **state)
 {
-	/* Of the nic, or of the responder's algorithm, which the nic's goes before. */
+	/* The interval is the nic's, or, if that has none, that of the responder's algorithm. */
 	static const struct {
 		enum cc_algorithm algorithm;
 		const char *t_cnp;
@@ -209,7 +209,7 @@ static void cnp_cuts_the_rate_which_recovers(void **state)
 	}
 }
 
-/* At most once an interval, as a responder would tell. */
+/* At most once an interval, like a responder's CNPs. */
 static void marked_read_responses_cut_the_rate_of_who_asked(void **state)
 {
 	struct congestion_options c = congestion_options(CC_DCQCN);
@@ -228,7 +228,7 @@ static void marked_read_responses_cut_the_rate_of_who_asked(void **state)
 	sim_end(&s);
 }
 
-/* It tells others of marks, and keeps the window of its own kind, which a CNP does nothing to. */
+/* The QP reports marks to others, and keeps its own kind of window, which ignores CNPs. */
 static void nic_without_an_algorithm_answers_marks_and_obeys_none(void **state)
 {
 	struct congestion_options c = congestion_options(CC_DCQCN);
@@ -255,7 +255,7 @@ static void nic_without_an_algorithm_answers_marks_and_obeys_none(void **state)
 	s.duo->script = mark_responses;
 	duo_idle(s.duo);
 	duo_expect(s.duo, &s.b->sent, 2, WC_SUCCESS);
-	assert_true(s.b->qp->gbn->req.cc.window_bytes > window); /* grew, as loss knows nothing of marks */
+	assert_true(s.b->qp->gbn->req.cc.window_bytes > window); /* grew, since it ignores marks */
 	sim_end(&s);
 }
 
@@ -278,7 +278,10 @@ static void only_what_somebody_listens_to_is_ect(void **state)
 	}
 }
 
-/* What the program gave as traffic class is what it is told; new ones from SQD on are ECT as well. */
+/*
+ * A query returns the traffic class that the program gave; a new one set in SQD becomes ECT as
+ * well.
+ */
 static void traffic_class_is_answered_as_it_was_given(void **state)
 {
 	enum { GIVEN = 0x68, LATER = 0xa0 };

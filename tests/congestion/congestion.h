@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What tests of congestion control between two nics include: a pair that obeys an algorithm. */
+/* For tests of congestion control between two nics: a pair with an algorithm. */
 #ifndef CONGESTION_CONGESTION_H
 #define CONGESTION_CONGESTION_H
 
@@ -94,7 +94,7 @@ static inline void congestion_read(struct sim *s, uint64_t wr_id, uint32_t bytes
 	assert_true(duo_post(s->a, &w));
 }
 
-/* Carries payload, whatever the engine. */
+/* Whether the packet carries payload, for any engine. */
 static inline bool congestion_is_data(const struct duo_packet *p)
 {
 	return p->info && p->info->flags & F_PAYLOAD && p->payload_len &&

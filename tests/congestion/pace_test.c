@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pace, in both engines: no packet leaves before the rate lets it, slack makes trains and no more than its
- * share of a burst, and what is late is not lost. READs are paced by what they ask for.
+ * Pace, in both engines: no packet leaves before the rate lets it, slack allows trains but no longer
+ * bursts, and a late packet costs no rate. READs are paced by the bytes that they request.
  */
 #include "congestion/congestion.h"
 
 enum { MTU = 1024, OVERHEAD = 66, MESSAGE = 256 * 1024 };
 
-/* dcqcn holds the line rate where nothing marks. */
+/* Without marks dcqcn keeps the line rate. */
 static struct sim start(uint64_t line_bps, uint64_t slack_ns, enum protocol protocol)
 {
 	struct congestion_options c = congestion_options(CC_DCQCN);
@@ -31,8 +31,8 @@ static uint64_t wire_ns(uint64_t bytes, uint64_t bps)
 }
 
 /*
- * From any packet on, no more bytes have left by any time than the rate had room for then, and slack_ns
- * before. Returns how many times something left.
+ * From any packet on, no more bytes have left by any time than the rate allows for that time and
+ * slack_ns more. Returns how many times packets left.
  */
 static size_t check_pace(const struct sim *s, uint64_t bps, uint64_t slack_ns)
 {
@@ -66,7 +66,10 @@ static void nothing_leaves_before_its_time(void **state)
 		duo_wait(s.duo, &s.a->sent, 1);
 		took = s.duo->now_ns - began;
 		DUO_CHECK(s.duo, check_pace(&s, bps, 0) >= MESSAGE / MTU);
-		/* And nothing is wasted: packets, what headers there are at most, the last acknowledgement. */
+		/*
+		 * No time is wasted: there is time for the packets, the most headers, and the last
+		 * acknowledgement.
+		 */
 		DUO_CHECK(s.duo, took >= wire_ns(MESSAGE, bps) &&
 					 took <= wire_ns(MESSAGE / MTU * (MTU + OVERHEAD + 64), bps) + 150000);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
@@ -99,7 +102,10 @@ static void slack_makes_trains_and_keeps_the_rate(void **state)
 	}
 }
 
-/* A pace that one wake-up in time is enough for: packets that wait have a deadline, and it is no earlier. */
+/*
+ * One wake-up in time is enough for a pace: packets that wait have a deadline, which is not too
+ * early.
+ */
 static void deadline_is_when_the_pace_lets_go(void **state)
 {
 	const uint64_t bps = 100000000;
@@ -137,7 +143,7 @@ static void reads_ask_at_the_pace(void **state)
 	for (uint64_t i = 0; i < READS; i++)
 		congestion_read(&s, i, BYTES);
 	duo_wait(s.duo, &s.a->sent, READS);
-	/* The last is asked for when all before it have had their time. */
+	/* The last READ is requested when all before it have had their time. */
 	assert_true(s.duo->now_ns - began >= wire_ns((READS - 1) * BYTES, bps));
 	assert_true(s.duo->now_ns - began <= wire_ns((READS + 1) * (BYTES + BYTES / 8), bps));
 	assert_memory_equal(s.abuf->p, s.bbuf->p, BYTES);
@@ -146,7 +152,7 @@ static void reads_ask_at_the_pace(void **state)
 	sim_end(&s);
 }
 
-/* A pause in sending saves up nothing but the slack. */
+/* A pause in sending saves up only the slack. */
 static void idle_time_is_not_saved_up(void **state)
 {
 	enum { SLACK_NS = 20000 };

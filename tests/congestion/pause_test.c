@@ -89,7 +89,7 @@ static void paused_responder_answers_but_sends_no_read_responses(void **state)
 	}
 }
 
-/* A pause that lasts longer than the peer's patience costs retransmissions, and nothing else. */
+/* A pause longer than the peer's timeout costs retransmissions, and nothing else. */
 static void long_pause_is_survived(void **state)
 {
 	for (size_t i = 0; i < COUNT(protocols); i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every algorithm in both engines delivers everything, whatever a seed chooses: loss, reordering,
- * duplicates, marks, how marks are told, windows, line rates, slack, presets, and PFC pauses in between.
+ * Every algorithm in both engines delivers everything. A seed chooses loss, reordering, duplicates,
+ * marks, how marks are reported, windows, line rates, slack, presets, and PFC pauses in between.
  *
  *     congestion_swarm_test [SEED [COUNT]]
  *
@@ -37,7 +37,7 @@ static void choose_faults(struct duo *d, struct prng *r)
 static struct congestion_options choose_options(struct prng *r, uint64_t seed)
 {
 	static const uint64_t rates[] = {0, 100000000, 1000000000, 25000000000, 400000000000};
-	/* All come in turn: the seed chooses everything else. */
+	/* All algorithms come in turn; the seed chooses everything else. */
 	struct congestion_options c = congestion_options((enum cc_algorithm)(seed % CC_ALGORITHMS));
 	const struct cc_preset_info *presets;
 	size_t n;
@@ -62,7 +62,7 @@ static struct congestion_options choose_options(struct prng *r, uint64_t seed)
 	return c;
 }
 
-/* One side's memory: where it writes from and reads to, and what the peer may do the same to. */
+/* One side's memory: the source of its WRITEs, the target of its READs, and the peer's target. */
 struct end {
 	struct duo_qp *q;
 	struct duo_buf *own, *results, *target, *inbox;

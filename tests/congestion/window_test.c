@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Windows of RoCEv2 QPs: never more in flight than the algorithm lets, whatever tells it of marks. */
+/* Windows of RoCEv2 QPs: never more in flight than the algorithm allows, with any report of marks. */
 #include "congestion/congestion.h"
 
 enum { MTU = 1024 };
@@ -16,7 +16,7 @@ struct watch {
 	uint64_t widest, narrowest;
 };
 
-/* As packets leave; what is in flight is told by the requester's own PSNs, which only move up. */
+/* Called as packets leave; the requester's PSNs, which only grow, show what is in flight. */
 static void watch_window(void *ctx, const struct duo_packet *p, const uint8_t *data)
 {
 	struct watch *w = ctx;
@@ -57,7 +57,7 @@ static void no_more_is_in_flight_than_the_window(void **state)
 			assert_int_equal(w.narrowest, c.window_bytes);
 		else
 			assert_true(w.narrowest < w.widest);
-		/* The one or the other, never both. */
+		/* Marks are reported by one or the other, never by both. */
 		if (c.ce_echo)
 			assert_int_equal(duo_count(s.duo, DUO_ANY, OP_CNP), 0);
 		else
@@ -66,7 +66,7 @@ static void no_more_is_in_flight_than_the_window(void **state)
 	}
 }
 
-/* An ACK says that something was marked since the ACK before it, and only then. */
+/* An ACK reports a mark if and only if a packet since the last ACK was marked. */
 static void echo_is_of_what_the_ack_acknowledges(void **state)
 {
 	enum { MARKED = 5, WRITES = 10 };

@@ -110,7 +110,7 @@ static void trace_bytes(struct duo *d, const uint8_t *p, size_t n)
 
 /* ---- the channel ------------------------------------------------------------------------------- */
 
-/* Takes the flight's bytes. Those that arrive at once do so in the order sent. */
+/* Takes the flight's bytes. Packets that arrive at the same time do so in the order sent. */
 static void fly(struct duo *d, struct duo_flight f, uint64_t arrival_ns)
 {
 	struct duo_flight *copy = must(malloc(sizeof(*copy)));
@@ -120,7 +120,7 @@ static void fly(struct duo *d, struct duo_flight f, uint64_t arrival_ns)
 	DUO_CHECK(d, !d->flights.out_of_memory);
 }
 
-/* The next that has arrived by then, if any; its bytes are the caller's. */
+/* The next flight that has arrived by then, if any; the caller owns its bytes. */
 static bool land(struct duo *d, uint64_t until_ns, struct duo_flight *f)
 {
 	const struct event *e =
@@ -233,7 +233,7 @@ static enum duo_fate decide(struct duo *d, const struct duo_packet *p, uint64_t 
 	return faults_decide(d, p->from, n);
 }
 
-/* What a back end may rely on (base/pkt.h). */
+/* Checks what a back end may rely on (base/pkt.h). */
 static void check_trains(struct duo *d, const struct pkt *burst, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -267,7 +267,7 @@ void duo_seal(const struct duo *d, enum duo_side to, struct pkt *pkt)
 		pkt->data[pkt->len - ICRC_LEN + i] ^= (uint8_t)(qp->veroce->nonce >> 8 * i);
 }
 
-/* What the sender of a packet seals it with: its QP has been told by its peer, or there is nothing; 0. */
+/* The secret with which a packet's sender seals it: the one that its QP got from the peer, or 0. */
 static uint32_t secret_of(const struct duo *d, enum duo_side from, const struct pkt *pkt)
 {
 	struct bth bth;
@@ -299,7 +299,7 @@ static void check_sealed(struct duo *d, enum duo_side from, const struct pkt *pk
 
 /*
  * Flips a bit. A receiver does not know the IPv4 identification and takes any that explains the
- * ICRC, so 1 of 2^16 flips would pass; those are not what tests are about.
+ * ICRC, so 1 of 2^16 flips would pass; tests never make such flips.
  */
 static void corrupt(struct duo *d, struct duo_flight *f, uint64_t bit)
 {
@@ -428,7 +428,7 @@ static bool deliver(struct duo *d)
 		return false;
 
 	struct duo_host *to = addressee(d, &f.flow);
-	/* What a UDP socket does not tell is not told here either. */
+	/* Hides from the nic what a UDP socket hides. */
 	struct pkt pkt = {.data = f.data, .flow = &f.flow, .len = f.len, .ip_id = 0xdead, .train = 1};
 
 	if (to)
@@ -558,7 +558,10 @@ static void settle(struct duo *d)
 	collect(d);
 }
 
-/* One turn. False: nothing happens up to `until_ns`, which it now is unless that is never. */
+/*
+ * One turn. False: nothing more happens up to `until_ns`; time is then `until_ns`, unless that is
+ * UINT64_MAX.
+ */
 static bool turn(struct duo *d, uint64_t until_ns)
 {
 	uint64_t next;

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two nics on a scripted channel, in virtual time: a user of the nic's public contract and of
- * nothing else.
+ * Two nics on a scripted channel, in virtual time. It uses the nic's public contract only.
  *
  * A duo has two hosts. A packet that one sends reaches the host that has its destination address
- * `latency_ns` later, unless a rule or the seeded faults decide otherwise. Rules are looked at in
- * the order they were made; the first that matches decides. Everything is a function of the seed
- * and the calls made: the same twice gives the same `trace`.
+ * `latency_ns` later, unless a rule or the seeded faults decide otherwise. Rules apply in the order in which they
+ * were made; the first that matches decides. Everything is a function of the seed and the calls made: the same
+ * twice gives the same `trace`.
  *
- * Time is the simulator's: flights are events of its queue. The simulated network is not between the two: it
- * carries numbers, and here payloads are looked at byte by byte; its links have rates and its hosts give
- * it one packet at a time, and here nics are asked for trains, as a socket does, and scripts decide what
- * becomes of each packet.
+ * Time is the simulator's: flights are events of its queue. The simulated network is not between the two: that
+ * network carries lengths only, while here payloads are compared byte by byte; its hosts give it one packet at a
+ * time, while here nics send trains, as over a socket, and scripts decide each packet's fate.
  *
  * A duo is also two hosts without a channel, for programs that hand packets over themselves (bench/). Then memory
  * alone is checked.
  *
- * What no test should have to ask for is checked always, and a violation aborts with the last
- * packets on stderr: trains, ICRCs and source ports of packets sent, memory around every buffer, leaks, and a
- * bound on the work done.
+ * These are always checked, and a violation aborts with the last packets on stderr: trains, ICRCs and source
+ * ports of packets sent, memory around every buffer, leaks, and a bound on the work done.
  */
 #ifndef DUO_DUO_H
 #define DUO_DUO_H
@@ -90,7 +87,7 @@ struct duo_packet {
 };
 
 typedef bool duo_match(const struct duo_packet *, const void *arg);
-/* Sees every packet sent, whatever becomes of it. */
+/* Called for every packet sent, also if it is lost. */
 typedef void duo_tap(void *ctx, const struct duo_packet *, const uint8_t *data);
 
 struct duo_rule {
@@ -108,8 +105,8 @@ struct duo_rule {
 };
 
 /*
- * What a test decides packet by packet, before any rule: true with *fate and *n set, as in a rule;
- * false: leaves it to the rules.
+ * Decides packet by packet, before any rule: true with *fate and *n set, as in a rule; false: the
+ * rules decide.
  */
 typedef bool duo_script(void *ctx, const struct duo_packet *, enum duo_fate *fate, uint64_t *n);
 

@@ -54,7 +54,7 @@ static inline struct sim sim_default(void)
 	return sim_start(&o);
 }
 
-/* Nothing may be left to happen, and nothing may have happened that the test did not look at. */
+/* No event may be left, and no completion or event that the test did not check. */
 static inline void sim_end(struct sim *s)
 {
 	duo_idle(s->duo);

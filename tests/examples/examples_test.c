@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The examples do what they are for. */
+/* The examples have the effects that docs/simulator.md describes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void phantom_queues_keep_the_real_one_short(void **state)
 	assert_true(without.short_ps < without.time_ps / 10);
 	assert_true(with.marked_packets > 100);
 	assert_true(with.queue_bytes_max < 20000);
-	/* The price is what the phantom queue withholds, and a little. */
+	/* It costs the share that the phantom queue withholds, and a little more. */
 	assert_true(with.short_ps > with.time_ps / 2);
 	assert_true(with.last_ps > ideal_ps * 100 / 95);
 	assert_true(with.last_ps < ideal_ps * 100 / 85);
@@ -105,7 +105,7 @@ static void leaves(struct experiment *e)
 	e->topology.spines = 8;
 	e->to = to_next_leaf;
 	e->bytes = 2000000;
-	/* Packets may overtake each other where a flow moves: veRoCE does not mind. */
+	/* Packets may overtake each other when a flow moves, which is harmless for veRoCE. */
 	e->host.nic.transport.protocol = PROTOCOL_VEROCE;
 	e->host.nic.transport.paths = 1;
 }

@@ -16,9 +16,9 @@ struct experiment {
 	struct network_config network;
 	struct host_config host;
 	uint64_t bytes; /* of each message */
-	uint32_t (*to)(uint32_t from, uint32_t hosts); /* whom a host sends to; itself: nobody */
+	uint32_t (*to)(uint32_t from, uint32_t hosts); /* the host to send to; itself: none */
 	uint32_t watched_link;                         /* its queue towards link.a is watched */
-	/* What came of it. */
+	/* The results. */
 	uint32_t sent, done;
 	uint64_t last_ps;
 	uint64_t marked_packets; /* at the watched port, as are these */
@@ -31,7 +31,7 @@ struct experiment {
 
 /* A star of a hundred hosts at 100 Gbit/s that speak RoCEv2, 1024 bytes a packet, without congestion control. */
 void experiment_init(struct experiment *);
-/* Until all messages are there. False: the network refused, or a second was not enough. */
+/* Runs until all messages have arrived. False: the network was refused, or a second was not enough. */
 bool experiment_run(struct experiment *);
 
 #endif

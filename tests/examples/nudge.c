@@ -41,7 +41,7 @@ static void init(struct cc *c, const struct cc_config *config, uint64_t now_ns)
 	set(c, c->cwnd_bytes << 16);
 }
 
-/* ACKs are to tell of marks: CNPs are nothing to it. */
+/* ACKs must report marks: the algorithm ignores CNPs. */
 static const struct cc_kind kind = {.init = init, .needs = CC_NEEDS_MARKS};
 
 void nudge_params(struct nudge *n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The worked examples of docs/simulator.md: a marking policy, a routing policy and a congestion
- * control that the simulator does not bring, each in a file of its own.
+ * control from outside the simulator, each in a file of its own.
  */
 #ifndef EXAMPLES_POLICIES_H
 #define EXAMPLES_POLICIES_H

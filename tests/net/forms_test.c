@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whole simulations against what can be computed by hand: the real nic in hosts, ideal networks between
+ * Whole simulations against results computed by hand: the real nic in hosts, ideal networks between
  * them. One byte takes 80 ps at 100 Gbit/s.
  */
 #include <setjmp.h>
@@ -23,8 +23,8 @@ enum { BYTE_PS = 80, DATA = 1048, ACK = 60 }; /* on the wire, as the HPCC scenar
 /* ---- one flow ---------------------------------------------------------------------------------------- */
 
 /*
- * Everything leaves the host back to back and is never late again on links that are as fast: each further
- * link costs the last packet its own time once more. Then the ACK comes back, alone.
+ * Packets leave the host back to back and never wait on later links, which are as fast: each further link
+ * costs the last packet its own time once more. Then the ACK comes back, alone.
  */
 static uint64_t fct_ps(uint64_t sent_bytes, uint64_t last_bytes, uint64_t ack_bytes, uint64_t links,
 		       uint64_t delay_ps, uint64_t latency_ps)
@@ -33,7 +33,7 @@ static uint64_t fct_ps(uint64_t sent_bytes, uint64_t last_bytes, uint64_t ack_by
 	       2 * (links * delay_ps + (links - 1) * latency_ps);
 }
 
-/* What can be asked of a veRoCE peer is asked first; until the answer no more than this is in flight. */
+/* CAPS go first; until they are answered no more than this is in flight. */
 enum { BASE_WINDOW = 128 };
 
 static uint64_t stall_ps(uint64_t packets, uint64_t links, uint64_t delay_ps, uint64_t latency_ps)
@@ -44,7 +44,10 @@ static uint64_t stall_ps(uint64_t packets, uint64_t links, uint64_t delay_ps, ui
 	return packets > BASE_WINDOW && answer_ps > sent_ps ? answer_ps - sent_ps : 0;
 }
 
-/* The peer asks too, when it is asked first. Our answer takes its time if it goes before the last packet. */
+/*
+ * The peer sends a CAPS request too when it gets ours. Our answer takes time if it leaves before
+ * the last packet.
+ */
 static uint64_t told_ps(uint64_t packets, uint64_t links, uint64_t delay_ps, uint64_t latency_ps)
 {
 	uint64_t asked_ps = fct_ps(ACK, ACK, 2 * ACK, links, delay_ps, latency_ps);
@@ -155,7 +158,10 @@ static void an_incast_with_pfc_loses_nothing_and_no_time(void **state)
 	}
 }
 
-/* Its packets wait for up to ten milliseconds, and a timeout would send again what is only late. */
+/*
+ * Its packets wait for up to ten milliseconds, and a timeout would repeat packets that are only
+ * late.
+ */
 static void timers_are_patient_where_pfc_lets_packets_wait(void **state)
 {
 	static const char text[] = "[link]\nrate = 1Gbps\ndelay = 0\n[topology]\nkind = star\nhosts = 5\n"
@@ -214,7 +220,7 @@ static void hpcc_fills_a_link_up_to_eta_and_leaves_no_queue(void **state)
 	sim_run_do(&run, text, sets);
 	port = port_to(&run.results, 0);
 	assert_non_null(port);
-	/* U is what the port sent of what it could have; two of 10 MB take 1.8 ms. */
+	/* U is the share of its capacity that the port sent; two flows of 10 MB take 1.8 ms. */
 	share_ppm = (uint64_t)((unsigned __int128)port->tx_bytes * BYTE_PS * 1000000 / run.results.time_ps);
 	assert_in_range(share_ppm, 920000, 970000);
 	assert_true(results_queue_percentile(port, 500000) <= 2 * 1100);
@@ -226,7 +232,7 @@ static void hpcc_fills_a_link_up_to_eta_and_leaves_no_queue(void **state)
 	sim_run_free(&run);
 }
 
-/* A paced sender's last packets ask for no ACK, and then its window is smaller than what they fill. */
+/* A paced sender's last packets have no AckReq, and then its window shrinks below what they fill. */
 static void a_window_that_shrinks_is_opened_by_an_ack_not_by_the_timer(void **state)
 {
 	static const char text[] = "[link]\nrate = 400Gbps\ndelay = 0\n"
@@ -269,7 +275,7 @@ static void two_flows_of_dcqcn_share_a_link(void **state)
 	if (fair.min_bps * 100 < fair.max_bps * 95)
 		fail_msg("%llu and %llu bit/s", (unsigned long long)fair.min_bps,
 			 (unsigned long long)fair.max_bps);
-	/* Marks work before pauses have to. */
+	/* Marks slow senders down before pauses are needed. */
 	assert_true(fair.min_bps + fair.max_bps > UINT64_C(8500000000));
 	assert_true(run.results.recovery.cnps > 100);
 	assert_int_equal(run.results.recovery.retransmitted_packets, 0);
@@ -290,8 +296,8 @@ static void do_lost(struct sim_run *run, const char *protocol, const char *lost)
 }
 
 /*
- * Packet k is lost; k + 1 tells the receiver, its NAK the sender. What has left by then, from k on, goes once
- * more.
+ * Packet k is lost; k + 1 tells the receiver, its NAK the sender. All packets from k on that have left by
+ * then are sent again.
  */
 static void go_back_n_sends_again_what_theory_says(void **state)
 {

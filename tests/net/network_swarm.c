@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whole simulations of scenarios drawn at random: small networks, every kind of traffic, and whatever
- * can be switched on, together. Each is judged by what must be true of any run:
+ * Whole simulations of scenarios drawn at random: small networks, every kind of traffic, and any
+ * combination of features. Each run is checked against claims that hold for all runs:
  *
  *   - every invariant of the network holds after each event, and memory is given back (sanitizers tell);
- *   - it ends, with all bytes of all messages acknowledged, or says why not, and that can be the reason;
- *   - what is lost is lost for a reason that the scenario has; with PFC no switch loses data;
- *   - what is sent again has cause;
- *   - the same again gives the same results.
+ *   - it ends with all bytes of all messages acknowledged, or names a possible reason why not;
+ *   - every loss has a cause in the scenario; with PFC no switch loses data;
+ *   - every retransmission has a cause;
+ *   - a second run gives the same results.
  *
  *     network_swarm [FIRST [COUNT]]     one line for each scenario that fails its judgement
  */
@@ -124,7 +124,7 @@ static void draw_switches(struct drawn *d)
 
 	size_t routing = below(d, d->veroce ? 7 : 3);
 
-	d->overtakes = routing == 1; /* who was paused for longer than the gap may go another way */
+	d->overtakes = routing == 1; /* a flow paused for longer than the gap may change its path */
 	say(d, "[switch]\nrouting = %s\n", routings[routing]);
 	if (one_in(d, 3))
 		say(d, "latency = %uns\n", (unsigned)below(d, 1000));
@@ -284,7 +284,10 @@ static const char *judge_end(const struct drawn *d, const struct results *r)
 	if (!strcmp(r->partial_why, "queue pairs broke: their flows never ended"))
 		return d->loss || d->down || !d->pfc ? NULL : "a queue pair broke for nothing";
 	if (!strcmp(r->partial_why, "run.until came before all flows were done"))
-		/* Jitter is congestion to whoever goes by delay, and some hardly recover from timeouts. */
+		/*
+		 * To algorithms that use delay jitter is congestion, and some hardly recover from
+		 * timeouts.
+		 */
 		return d->down || d->jitter || d->loss ? NULL : "it takes too long";
 	return d->down ? NULL : "it came to a halt";
 }
@@ -324,7 +327,7 @@ static const char *judge_loss(const struct drawn *d, const struct results *r)
 	return NULL;
 }
 
-/* Where nothing is lost, nothing is sent again but by mistake, which timers may make in long queues. */
+/* Without loss packets are repeated only by timers, which may fire in long queues. */
 static const char *judge_recovery(const struct drawn *d, const struct results *r)
 {
 	if (r->drop_count || d->veroce || d->overtakes || r->partial)
@@ -366,7 +369,7 @@ int main(int argc, char **argv)
 		uint64_t hash;
 
 		draw(&d, seed);
-		fprintf(stderr, "%llu\r", (unsigned long long)seed); /* whoever aborts leaves it there */
+		fprintf(stderr, "%llu\r", (unsigned long long)seed); /* left behind by a run that aborts */
 		hash = run(d.text, &d, &wrong);
 		if (!wrong && seed % 8 == 0 && run(d.text, &d, &again) != hash)
 			wrong = "another time other results";

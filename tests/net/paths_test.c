@@ -41,8 +41,8 @@ static void a_pair_fills_a_longer_link_as_it_does_the_shorter(void **state)
 
 /*
  * 64 hosts with 16 paths each send to one, whose port's queue holds three packets for each host: less than a
- * path's least window. What is trimmed costs the port eight per cent of what it would have been: with two seeds
- * of three at least, as of one flow's last packet the last copy may be lost.
+ * path's least window. Trimming costs the port at most eight per cent of its goodput, with at least two of
+ * three seeds, because the last copy of a flow's last packet may be lost.
  */
 static void an_incast_over_switches_that_trim_sends_little_again(void **state)
 {

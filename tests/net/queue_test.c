@@ -96,7 +96,7 @@ static uint64_t begins_ps(const struct port *p)
 	return first == UINT64_MAX || first > p->free_ps ? first : p->free_ps;
 }
 
-/* What each flow takes if ports do just what they should. */
+/* The time of each flow if ports do exactly what they should. */
 static void expect(const struct results *r, uint64_t ack_ps, uint64_t *fct_ps)
 {
 	struct port ports[2];
@@ -131,7 +131,7 @@ static void expect(const struct results *r, uint64_t ack_ps, uint64_t *fct_ps)
 	}
 }
 
-/* Neither an acknowledgement behind data, nor one before an older one, nor data out of its turn. */
+/* No acknowledgement waits behind data or overtakes an older one, and no data leaves out of turn. */
 static void packets_leave_in_their_order(void **state)
 {
 	struct sim_run run;
@@ -161,9 +161,8 @@ enum {
 };
 
 /*
- * What is left of the packet that is on the wire, at any time that there is one: each step of the
- * way is as likely as how many have it. A step's share is half at its beginning and half at its
- * end.
+ * The rest of the packet on the wire, at a time when there is one: each step has the probability of
+ * the packets that include it. A step's share is half at its beginning and half at its end.
  */
 static void residual(double share[STEPS], double mean_steps)
 {
@@ -176,7 +175,7 @@ static void residual(double share[STEPS], double mean_steps)
 }
 
 /*
- * What data waits (Pollaczek and Khinchine): k such residuals with probability (1 - rho) rho^k,
+ * The wait of data (Pollaczek and Khinchine): k such residuals with probability (1 - rho) rho^k,
  * whose distribution is Panjer's recursion.
  */
 static void data_waits(double wait[STEPS], const double *left, double rho)
@@ -190,8 +189,7 @@ static void data_waits(double wait[STEPS], const double *left, double rho)
 	}
 }
 
-/* And its acknowledgement, which is next: what is left of the packet that it finds leaving, if any.
- */
+/* The wait of its acknowledgement, which is next: the rest of the packet being sent, if any. */
 static void both_wait(double both[STEPS], const double *data, const double *left, double rho)
 {
 	for (int i = 0; i < STEPS; i++) {

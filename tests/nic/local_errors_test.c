@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work requests that fail at home: never on the wire, by their own name, in their turn (IBTA 10.8.5). */
+/*
+ * Work requests that fail locally: they never reach the wire, and complete in turn with the right
+ * status (IBTA 10.8.5).
+ */
 #include "duo/sim.h"
 
 /* A WRITE that succeeds, the bad one, one that is flushed. */
@@ -76,7 +79,7 @@ static void key_that_does_not_open_is_a_protection_error(void **state)
 	}
 }
 
-/* Results are written: their memory needs local write. What is sent is only read. */
+/* Results are written, so their memory needs local write; data to be sent is only read. */
 static void local_write_is_needed_for_results_only(void **state)
 {
 	static const struct {
@@ -212,7 +215,10 @@ static void unreliable_qp_goes_to_sqe_and_back(void **state)
 	}
 }
 
-/* What a transport does not offer: WRs that verbs would refuse at post may still not do harm. */
+/*
+ * Operations that a transport does not offer: WRs that verbs would refuse at post must do no harm
+ * here.
+ */
 static void foreign_operations_are_operation_errors(void **state)
 {
 	static const struct {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program sees that looks at memory while WRITEs and READ results land in it, against a model in which they
- * do so one after the other, as they were posted: at any time some of them are there, of the next one a
- * part, without its end, and nothing of those behind it. By strong order that part is the first bytes; by weak
- * order none of this holds, which shows that the judge can tell.
+ * Memory as a program sees it while WRITEs and READ results land in it, against a model in which they land one
+ * after the other, as posted: at any time some have landed completely, the next one in part but without its end,
+ * and none of the others. In strong order that part is the first bytes; in weak order none of this holds, which
+ * shows that the test can fail.
  *
- * Each byte that lands is the stamp of its message, so one look tells which of them it is of. Seeds choose
- * protocol, paths, faults, lengths and places, how much may be kept, and when memory is looked at.
+ * Each byte that lands is the stamp of its message, so the byte shows which message it belongs to. Seeds choose
+ * protocol, paths, faults, lengths and places, how much may be kept, and when memory is read.
  */
 #include <inttypes.h>
 
@@ -28,7 +28,7 @@ struct landing {
 	uint8_t stamp;
 };
 
-/* Memory that `count` messages land in, of which the first `done` are known to be there. */
+/* Memory for `count` messages, of which the first `done` are known to have landed. */
 struct watched {
 	struct duo_buf *buf;
 	uint8_t *model;     /* with those */
@@ -38,7 +38,7 @@ struct watched {
 
 struct op {
 	struct watched *into; /* NULL: a READ of what was written */
-	uint32_t landing;     /* into which it is the so-manieth */
+	uint32_t landing;     /* its number among the messages to that place */
 	uint8_t *expected;
 	uint32_t len;
 	uint64_t slot;
@@ -53,7 +53,7 @@ struct judge {
 	struct watched written, fetched;
 	struct op ops[OPS];
 	uint32_t posted, done, receives;
-	uint32_t imms[OPS];                /* whose landing the n-th receive tells of */
+	uint32_t imms[OPS];                /* the message that the n-th receive reports */
 	uint32_t imm_count;
 	bool must_fence;
 	uint64_t differences;
@@ -64,7 +64,7 @@ static uint64_t below(struct judge *j, uint64_t n)
 	return prng_below(&j->prng, n);
 }
 
-/* Whether nothing is there but the model, and of the landing that is next what may be. */
+/* Whether memory equals the model, apart from an allowed part of the next landing. */
 static bool matches(const struct judge *j, const struct watched *w, bool *missing)
 {
 	const struct landing *l = &w->l[w->done];
@@ -86,7 +86,7 @@ static bool matches(const struct judge *j, const struct watched *w, bool *missin
 	return !memcmp(is, was, from) && !memcmp(is + to, was + to, WATCHED_BYTES - to);
 }
 
-/* Several may have come since the last look. */
+/* Several may have landed since the last check. */
 static void look(struct judge *j, struct watched *w)
 {
 	bool missing, right = matches(j, w, &missing);
@@ -132,7 +132,7 @@ static uint64_t stamped(const struct landing *l)
 	return (uint64_t)(l->stamp - 1) * LEN_MAX;
 }
 
-/* What is written there in the end by those posted so far. */
+/* The final content after the messages posted so far. */
 static void expect_written(struct judge *j, uint8_t *bytes, uint64_t off, uint32_t len)
 {
 	uint8_t *all = malloc(WATCHED_BYTES);
@@ -144,7 +144,10 @@ static void expect_written(struct judge *j, uint8_t *bytes, uint64_t off, uint32
 	free(all);
 }
 
-/* READs are in no order with WRITEs that follow, over any transport (IBTA 10.8.3.3): those have a fence. */
+/*
+ * A READ has no order with later WRITEs, over any transport (IBTA 10.8.3.3), so those WRITEs have a
+ * fence.
+ */
 static void plan_look_by_read(struct judge *j, struct op *op, struct duo_wr *w)
 {
 	uint64_t off;
@@ -191,7 +194,7 @@ static void post(struct judge *j)
 
 /* ---- looking ------------------------------------------------------------------------------------ */
 
-/* What is complete is there. */
+/* Completed messages have landed. */
 static void take_completions(struct judge *j)
 {
 	struct cqe_log *sent = &j->s.a->sent, *received = &j->s.b->received;

@@ -4,8 +4,8 @@
  *
  *     nic_input_corpus tests/nic/corpus/nic_input_fuzz
  *
- * Each file has one flow's packets, as records that are made right again when they are replayed, and
- * ahead of them the actions that let the other side expect them.
+ * Each file has one flow's packets, as records whose PSNs and keys are corrected in the replay,
+ * behind the actions that make the other side expect them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static void answer(struct file *f, uint8_t offset, uint8_t syndrome)
 		put(f, p[i]);
 }
 
-/* What requests may hear, in several orders, while A waits for two WRITEs, a READ and an atomic. */
+/* Possible answers, in several orders, while A waits for two WRITEs, a READ and an atomic. */
 static void make_answers(struct file *f, uint8_t first, uint8_t second)
 {
 	memset(f, 0, sizeof(*f));

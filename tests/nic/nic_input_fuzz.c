@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whatever arrives, the nic neither crashes nor reads or writes where it must not, and answers with a
+ * With any input the nic neither crashes nor reads or writes where it must not, and it answers with a
  * bounded number of well-formed packets.
  *
  * Two nics with an RC, a UC and a UD pair of QPs, at 256 bytes path MTU. An input is one mode byte
@@ -10,8 +10,8 @@
  *     packet   control, PSN offset (signed), length (9 bits in 2 bytes, little endian), so many bytes
  *     action   0xf0 | what, argument
  *
- * The control byte of a packet says to whom it goes and what is made right in it, so that deep code
- * can be reached; all else stays as the input has it:
+ * The control byte of a packet says where it goes and which fields are corrected, so that deep code
+ * is reached; the other fields stay as they are:
  *
  *     bit 0    to A or to B           bits 2:1   RC, UC, UD, or as it is
  *     bit 3    PSN                    bit 4      R_Key, and the address is near the region

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC, both protocols: what waits for a processor is not lost, and who waits for one is not dead. A pause in which
- * nobody ran has nothing repeated, and a silent peer of the same host is kept while nobody knows it to be gone.
+ * RC, both protocols: packets that wait for a processor are not lost, and a peer that waits for one is not dead.
+ * A pause in which no process ran causes no retransmission, and a silent peer of the same host is kept unless it
+ * is known to be gone.
  */
 #include "veroce/veroce.h"
 
@@ -63,7 +64,7 @@ static void expect_writes(struct sim *s)
 	assert_memory_equal(s->bbuf->p, s->abuf->p, WRITES * MTU);
 }
 
-/* Requests are under way, to be looked at when the pause is over: as is the time. */
+/* Requests are under way and are read when the pause is over; then the clock is read, too. */
 static void pause_of_both_ends_has_nothing_repeated(void **state)
 {
 	same_host = false;
@@ -84,7 +85,7 @@ static void pause_of_both_ends_has_nothing_repeated(void **state)
 	}
 }
 
-/* The pause is forgiven once: what is lost comes again, however late every timer is. */
+/* A pause is forgiven once: lost packets are repeated, even if every timer is late. */
 static void what_was_lost_in_a_pause_is_repeated(void **state)
 {
 	same_host = false;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The QP life cycle: which moves there are, what each needs and forbids (IBTA 10.3.1, 11.2.5.2), and draining. */
+/*
+ * The QP life cycle: the legal moves, what each requires and forbids (IBTA 10.3.1, 11.2.5.2), and
+ * draining.
+ */
 #include "duo/sim.h"
 
 static const enum qp_type types[] = {QPT_RC, QPT_UC, QPT_UD};
@@ -187,7 +190,7 @@ static void only_optional_attributes_may_be_added(void **state)
 	}
 }
 
-/* One wrong value, and nothing of the modify happens. */
+/* With one wrong value the modify changes nothing. */
 static void wrong_values_change_nothing(void **state)
 {
 	struct lone l;
@@ -292,7 +295,7 @@ static void query_tells_what_was_set(void **state)
 	struct qp_init init;
 
 	a.av.flow_label = 0xabcde;
-	a.av.hop_limit = 0; /* the device's own choice, and so it is told */
+	a.av.hop_limit = 0; /* the device's own choice, which a query returns */
 	a.av.traffic_class = 0x68;
 	a.av.sl = 3;
 	a.av.static_rate = 5;
@@ -397,7 +400,10 @@ static bool draining(const struct sim *s)
 	return a.sq_draining;
 }
 
-/* IBTA 10.3.1.5: what was begun is finished, what was not waits; then the event; RTS goes on. */
+/*
+ * IBTA 10.3.1.5: messages that were begun are finished, the others wait; then comes the event; RTS
+ * continues.
+ */
 static void drained_queue_finishes_what_it_began(void **state)
 {
 	for (int notify = 0; notify < 2; notify++) {
@@ -460,7 +466,7 @@ static void drained_qp_still_answers(void **state)
 
 /* ---- RTR ------------------------------------------------------------------------------------ */
 
-/* In RTR a QP receives and answers; the first packet is told, once, to the program. */
+/* In RTR a QP receives and answers; the program gets an event for the first packet, once. */
 static void rtr_receives_and_tells_so(void **state)
 {
 	struct lone l;
@@ -530,7 +536,7 @@ static void limits_are_checked_at_creation(void **state)
 	sim_end(&s);
 }
 
-/* Nothing of its send queue leaves; what it received it still acknowledges. */
+/* Nothing of its send queue leaves, but it still acknowledges what it receives. */
 static void muted_qp_answers_and_sends_nothing(void **state)
 {
 	for (size_t t = 0; t < COUNT(types); t++) {

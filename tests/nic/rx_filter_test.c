@@ -68,7 +68,10 @@ static bool had_effect(struct good *g)
 	       duo_count(g->s.duo, DUO_B, DUO_ANY) || qp_state(g->s.b->qp) != QPS_RTS;
 }
 
-/* The one that shows the others to be dropped for their own reason; ends the test. */
+/*
+ * Delivers a good packet, which shows that the others were dropped for their own reason; ends the
+ * test.
+ */
 static void take(struct good *g)
 {
 	uint8_t buf[DUO_PACKET_MAX];
@@ -234,7 +237,7 @@ static void broken_icrc_is_dropped(void **state)
 			continue;
 		}
 		for (uint32_t bit = 0; bit < len * 8; bit++) {
-			/* The bits a router may change are outside the ICRC's reach: BTH's F, B and
+			/* The ICRC does not cover the bits that a router may change: BTH's F, B and
 			 * reserved. */
 			if (bit / 8 == 4)
 				continue;
@@ -286,7 +289,7 @@ static void unknown_version_is_malformed(void **state)
 	}
 }
 
-/* Before RTR and in ERR a QP is deaf (IBTA 10.3.1). */
+/* Before RTR and in ERR a QP receives nothing (IBTA 10.3.1). */
 static void states_in_which_a_qp_is_deaf(void **state)
 {
 	for (size_t k = 0; k < COUNT(kinds); k++) {

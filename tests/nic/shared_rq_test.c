@@ -144,7 +144,7 @@ static void limit_fires_once_when_crossed(void **state)
 	stop(x);
 }
 
-/* The QP's share of an SRQ is what it holds: it is flushed, the rest stays for the others. */
+/* Of an SRQ only the WQEs that the QP holds are flushed; the rest stays for the others. */
 static void error_of_one_qp_leaves_the_queue_to_the_others(void **state)
 {
 	struct shared *x = start(QPT_RC);
@@ -222,7 +222,7 @@ static void queue_in_use_cannot_be_destroyed(void **state)
 	stop(x);
 }
 
-/* ---- whose memory: the SRQ's protection domain, not that of the QP that takes from it ---------- */
+/* ---- memory of the SRQ's protection domain, not of the QP's ---------- */
 
 enum { CARRIERS = 4, GRH_BYTES = 40, QKEY = 0x11111111 };
 

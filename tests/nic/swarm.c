@@ -4,13 +4,13 @@
  *
  * A lane is one direction of a connected pair: what `from` posts to `to`. The model of a lane is
  * its target memory as it is once every operation posted so far was executed, in order; it is
- * brought up to date at post time, and what each READ, atomic or message must show is noted then.
+ * brought up to date at post time, and what each READ, atomic or message must show is recorded then.
  *
  *     swarm [veroce] [SEED [COUNT]]       or VERBENA_SEED in the environment
  *
- * `veroce` has the seed also choose how RC travels: veRoCE or found out, paths and their latencies, loss
- * detection, congestion control, windows, order. By weak order, WRITEs that overlap have a fence between
- * them, since data in flight has no order, or leave that to the fence indicator.
+ * With `veroce` the seed also chooses how RC travels: veRoCE or negotiated, paths and their latencies,
+ * loss detection, congestion control, windows, order. In weak order WRITEs that overlap have a fence
+ * between them, since data in flight has no order, or rely on the fence indicator.
  *
  * It prints every seed before it runs it and, when one fails, the command that repeats it.
  */
@@ -39,7 +39,7 @@ enum {
 struct op {
 	enum wr_opcode opcode;
 	bool signaled;
-	uint8_t *result; /* what a READ or atomic must bring */
+	uint8_t *result; /* the expected result of a READ or atomic */
 	uint32_t result_len;
 	uint64_t write_off; /* WRITE: where in the target */
 	uint32_t write_len;
@@ -66,7 +66,7 @@ struct lane {
 	uint32_t recv_posted;
 	uint32_t recv_done;
 	uint32_t last_signal;
-	bool must_fence; /* the READ before looked at memory that later WRITEs change */
+	bool must_fence; /* the READ before read memory that later WRITEs change */
 	bool send_failed;
 	bool recv_failed;
 };
@@ -316,7 +316,7 @@ static void plan_send(struct swarm *s, struct lane *l, struct duo_wr *w)
 	s->useful_packets += 1 + len / s->mtu;
 }
 
-/* Whether a WRITE that may still be under way touches that range. */
+/* Whether a WRITE that may still be under way meets that range. */
 static bool overlaps_write(const struct lane *l, uint64_t off, uint32_t len)
 {
 	for (uint32_t i = l->done; i < l->posted; i++) {
@@ -364,7 +364,7 @@ static void plan_read(struct swarm *s, struct lane *l, struct duo_wr *w, struct 
 	op->result = malloc(len + 1);
 	op->result_len = len;
 	memcpy(op->result, l->model + off, len);
-	/* RoCEv2, which the two may find out to speak, knows no indicator. */
+	/* RoCEv2, which the two may negotiate, has no fence indicator. */
 	l->must_fence = !wire.transport.veroce.fence_indicator || wire.transport.protocol != PROTOCOL_VEROCE;
 	s->useful_packets += 2 + len / s->mtu;
 }
@@ -461,7 +461,7 @@ static void check_result(struct swarm *s, const struct lane *l, uint32_t seq)
 		DUO_CHECK(s->d, !memcmp(l->results->p + slot_of(seq), op->result, op->result_len));
 }
 
-/* Signaled successes in order, then at most one failure by name, then every one flushed. */
+/* Signaled successes in order, then at most one failure with its status, then all others flushed. */
 static void check_sent(struct swarm *s, struct lane *l)
 {
 	struct cqe_log *log = &l->from->sent;
@@ -529,7 +529,7 @@ static bool lane_over(const struct lane *l)
 	if (from_dead)
 		return l->done == l->posted;
 	if (qp_state(l->to->qp) == QPS_ERR)
-		return false; /* it has yet to find out, or never will when it has nothing to say */
+		return false; /* not decided yet, or never if it has nothing to send */
 	return l->posted == l->op_count && l->done == l->posted;
 }
 
@@ -595,8 +595,8 @@ static bool all_over(const struct swarm *s)
 }
 
 /*
- * Everything still missing is posted; whoever waits for a receive gets it. Where two paths of five are dead,
- * and messages wait for each other, each may take a timeout or two.
+ * Posts everything still missing, and a receive for every message that waits for one. Where two paths of
+ * five are dead, and messages wait for each other, each may take a timeout or two.
  */
 static void finish(struct swarm *s)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An ordinary verbs program that checks every byte: the client draws batches of operations from a
- * seed, SEND, WRITE (both with and without immediate), READ and both atomics, the server draws the
- * same ones and so knows what must have arrived. It is built against the distribution's libibverbs
- * and knows nothing of who provides it.
+ * seed: SEND, WRITE (both with and without immediate), READ and both atomics. The server draws the
+ * same ones and so knows what must have arrived. The program is built against the distribution's
+ * libibverbs and does not depend on the provider.
  *
- *	transfer [-p PORT] [-g GID] [-c RC|UC|UD] [-n BATCHES] [-s SEED] [-b BYTES_MAX] [-e]
- *		[-t TIMEOUT] [-r RETRIES] [-k] [HOST]
+ * 	transfer [-p PORT] [-g GID] [-c RC|UC|UD] [-n BATCHES] [-s SEED] [-b BYTES_MAX] [-e]
+ * 		[-t TIMEOUT] [-r RETRIES] [-k] [HOST]
  *
- * Between batches the two meet over TCP, so a batch's memory may be looked at in peace. -k: after
- * one batch the server kills itself, and the client reports what its work requests get then.
+ * Between batches the two synchronise over TCP, so that nothing changes while a batch's memory is
+ * checked. -k: after one batch the server kills itself, and the client reports the status of its
+ * work requests.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -180,7 +181,7 @@ static size_t plan(uint32_t batch, struct op ops[BATCH_OPS])
 
 		memset(o, 0, sizeof(*o));
 		o->opcode = rc[draw(&state) % kinds];
-		/* Nothing else tells when an unreliable batch has arrived. */
+		/* Nothing else shows when an unreliable batch has arrived. */
 		if (i == n - 1 && g.type != IBV_QPT_RC)
 			o->opcode = IBV_WR_SEND_WITH_IMM;
 		o->bytes = draw_bytes(&state);

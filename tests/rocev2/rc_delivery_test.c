@@ -169,7 +169,7 @@ static void messages_are_cut_as_the_spec_says(void **state)
 	sim_end(&s);
 }
 
-/* MSN counts completed messages (IBTA 9.7.7.1) and every ACK tells it. */
+/* MSN counts completed messages (IBTA 9.7.7.1), and every ACK carries it. */
 static void msn_counts_messages(void **state)
 {
 	struct sim s = sim_default();
@@ -346,7 +346,7 @@ static void loopback_works(void **state)
 	sim_end(&s);
 }
 
-/* What a caller asks for at a time must not matter. */
+/* The number of packets that a caller takes at a time must not matter. */
 static void any_burst_size_will_do(void **state)
 {
 	static const size_t bursts[] = {1, 2, 3, 17, 256};

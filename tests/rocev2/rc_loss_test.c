@@ -52,9 +52,9 @@ static struct duo_wr make(const struct sim *s, enum wr_opcode op, uint64_t id, u
 }
 
 /*
- * A message of 4 packets and one of 2 behind it; the k-th packet of the 6 is lost. While something
- * follows the gap, the responder says so once, with the PSN it wants, and the requester goes back
- * there at once; when nothing follows, the timer does it.
+ * A message of 4 packets and one of 2 behind it; the k-th packet of the 6 is lost. If packets
+ * follow the gap, the responder sends one NAK with the PSN that it expects, and the requester goes
+ * back there at once; otherwise the timer does it.
  */
 static void lose_one_of_six(enum wr_opcode op, uint32_t k)
 {
@@ -161,7 +161,7 @@ static void short_timers_take_the_long_end(void **state)
 	}
 }
 
-/* IBTA 9.7.5.2.8: a gap is reported once, whatever arrives behind it. */
+/* IBTA 9.7.5.2.8: a gap is reported once, even if more packets arrive behind it. */
 static void one_gap_is_one_nak(void **state)
 {
 	struct sim s = sim_default();
@@ -196,7 +196,7 @@ static void two_gaps_are_two_naks(void **state)
 	sim_end(&s);
 }
 
-/* What was sent again may be lost again; the same gap is not named twice, so the timer helps. */
+/* A retransmission may be lost again; the same gap is not reported twice, so the timer repairs it. */
 static void retransmission_lost_too(void **state)
 {
 	struct sim s = sim_default();
@@ -415,7 +415,10 @@ static void ce_mark_does_not_break_a_packet(void **state)
 	}
 }
 
-/* IBTA 9.7.5.1.4: an ACK for what was never sent, or for what was done long ago, means nothing. */
+/*
+ * IBTA 9.7.5.1.4: an ACK for a PSN that was never sent, or was acknowledged long ago, has no
+ * effect.
+ */
 static void ghost_acks_are_ignored(void **state)
 {
 	struct sim s = sim_default();

@@ -55,8 +55,9 @@ static void responses_are_numbered_and_cut_right(void **state)
 }
 
 /*
- * The k-th response is lost. Those behind it tell, so the remainder, and only that, is asked for
- * again at once: PSN, address and length start at the hole. Without any behind it, the timer tells.
+ * The k-th response is lost. Later responses show it, so the requester at once requests the
+ * remainder, and only that: PSN, address and length start at the hole. Without later responses the
+ * timer does it.
  */
 static void lose_response(int k, bool followed)
 {
@@ -94,7 +95,10 @@ static void lost_response_is_asked_for_again(void **state)
 	}
 }
 
-/* PSNs have 24 bits, the one after the last response's too: else the requester would wait for what is done. */
+/*
+ * PSNs have 24 bits, the one after the last response's too: otherwise the requester would wait for
+ * responses that have arrived.
+ */
 static void read_that_ends_at_the_last_psn_leaves_nothing_to_wait_for(void **state)
 {
 	struct duo_options o = duo_options();
@@ -180,7 +184,7 @@ static void responses_lost_repeatedly(void **state)
 	sim_end(&s);
 }
 
-/* A READ is not a snapshot: what is read again is what is there then. */
+/* A READ is not a snapshot: a repeated request reads memory as it is then. */
 static void duplicate_read_reads_again(void **state)
 {
 	struct sim s = sim_default();
@@ -196,7 +200,7 @@ static void duplicate_read_reads_again(void **state)
 	sim_end(&s);
 }
 
-/* IBTA 9.7.4.5.2: a duplicate asks for what the original asked for, or its tail, or it is nothing. */
+/* IBTA 9.7.4.5.2: a duplicate requests the range of the original, or its tail, or is ignored. */
 static void duplicate_read_may_not_ask_for_anything_else(void **state)
 {
 	struct sim s = sim_default();
@@ -252,7 +256,7 @@ static void set_word(struct duo_buf *b, uint64_t off, uint64_t v)
 	memcpy(b->p + off, &v, 8);
 }
 
-/* IBTA 9.7.5.1.5: the first result is told again, though memory has changed since. */
+/* IBTA 9.7.5.1.5: the first result is sent again, though memory has changed since. */
 static void lost_atomic_response_is_replayed(void **state)
 {
 	for (int cas = 0; cas < 2; cas++) {
@@ -337,7 +341,7 @@ static void atomics_are_executed_once_whatever_happens(void **state)
 	}
 }
 
-/* The most READ and atomic requests that were under way at any time, seen by the requester. */
+/* The most READ and atomic requests under way at any time, as the requester sees it. */
 static size_t most_outstanding(const struct sim *s)
 {
 	size_t most = 0;
@@ -393,7 +397,7 @@ static void max_rd_atomic_bounds_what_is_under_way(void **state)
 	}
 }
 
-/* What was executed is not forgotten when more is allowed: its answer is told again. */
+/* A larger limit does not discard executed requests: their answers are sent again. */
 static void a_higher_limit_forgets_nothing(void **state)
 {
 	struct duo_options o = duo_options();
@@ -479,7 +483,7 @@ static void long_read_is_whole_under_loss(void **state)
 	}
 }
 
-/* Responses that answer nothing: wrong PSN, wrong kind. Nothing is written, nothing completes. */
+/* Responses without a request: wrong PSN, wrong kind. Nothing is written, nothing completes. */
 static void ghost_responses_are_ignored(void **state)
 {
 	struct sim s = sim_default();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an RC responder refuses, by which NAK, and what that does to both sides (IBTA 9.7.4.1, 9.7.5.2
- * and 9.9.3): the request's WR fails by name, what is before it is done, what is behind it is
+ * Requests that an RC responder refuses: the NAK, and its effect on both sides (IBTA 9.7.4.1, 9.7.5.2
+ * and 9.9.3): the request's WR fails with the right status, WRs before it complete, WRs behind it are
  * flushed, the responder's QP goes to the error state with an affiliated event, and no byte outside
- * of what was granted changes.
+ * the granted range changes.
  */
 #include "duo/sim.h"
 #include "wire/atomiceth.h"
@@ -88,8 +88,8 @@ static void unknown_key_is_an_access_error(void **state)
 }
 
 /*
- * IBTA 9.9.3, class C: the error is its receive WQE's where it can be related to one. The first packet of
- * several does not tell that an immediate will follow.
+ * IBTA 9.9.3, class C: the error completes the receive WQE if it can be related to one. The first packet
+ * of several does not show that an immediate will follow.
  */
 static void receive_of_a_refused_immediate_fails_by_name(void **state)
 {
@@ -283,7 +283,10 @@ static void region_that_goes_away_midway_is_not_touched(void **state)
 		assert_int_equal(nic_mr_reg(h->nic, h->pd, mem, 10000, 0, ALL_ACCESS, &mr), 0);
 		w.rkey = mr->key;
 		w.remote_va = 0;
-		/* The 4th packet, or response, is lost: what comes again comes after the end. */
+		/*
+		 * The 4th packet, or response, is lost: the retransmission comes after the region's
+		 * end.
+		 */
 		duo_drop(s.duo, kind == WRITE ? DUO_A : DUO_B, DUO_ANY, 3);
 		duo_drop(s.duo, kind == WRITE ? DUO_B : DUO_A, kind == WRITE ? OP_RC_ACK : OP_RC_READ_REQUEST,
 			 kind == WRITE ? 0 : 1);
@@ -297,7 +300,7 @@ static void region_that_goes_away_midway_is_not_touched(void **state)
 	}
 }
 
-/* IBTA C9-88: without data there is nothing to protect. */
+/* IBTA C9-88: a request without data needs no key. */
 static void empty_write_and_read_need_no_key(void **state)
 {
 	for (int kind = WRITE; kind <= READ; kind++) {
@@ -348,7 +351,10 @@ static void too_many_reads_are_an_invalid_request(void **state)
 	}
 }
 
-/* The receive WQE that was too small fails by its own name at the responder (IBTA 10.8.3, WC_LOC_LEN_ERR). */
+/*
+ * The receive WQE that was too small fails with its own status at the responder (IBTA 10.8.3,
+ * WC_LOC_LEN_ERR).
+ */
 static void message_too_long_is_an_invalid_request(void **state)
 {
 	static const struct {
@@ -378,7 +384,7 @@ static void message_too_long_is_an_invalid_request(void **state)
 	}
 }
 
-/* The responder's own buffer is at fault: operational error for the peer, protection error here. */
+/* The responder's own buffer is wrong: operational error for the peer, protection error here. */
 static void bad_receive_buffer_is_an_operational_error(void **state)
 {
 	for (int which = 0; which < 3; which++) {
@@ -410,7 +416,7 @@ struct forged {
 	uint32_t reth_len;
 };
 
-/* B hears these packets from A's address, in order from the PSN it expects. */
+/* Delivers these packets to B from A's address, in order from the PSN that B expects. */
 static void hear(struct sim *s, const struct forged *f, size_t n)
 {
 	uint8_t payload[8192] = {0x77};
@@ -494,7 +500,7 @@ static void broken_messages_are_invalid_requests(void **state)
 	}
 }
 
-/* The smallest legal forms are accepted, lest the test above pass for the wrong reason. */
+/* The smallest legal forms are accepted, so that the test above cannot pass for the wrong reason. */
 static void whole_messages_are_accepted(void **state)
 {
 	static const struct {

@@ -173,7 +173,7 @@ static void progress_restores_the_counter(void **state)
 	sim_end(&s);
 }
 
-/* Only the oldest fails by its own name; what was acknowledged before is a success. */
+/* Only the oldest fails with its own status; WRs acknowledged before succeed. */
 static void what_was_acknowledged_is_a_success(void **state)
 {
 	struct sim s = sim_default();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receiver not ready: told with a timer code, waited for, tried again, given up (IBTA 9.7.5.2.8). */
+/* Receiver not ready: the NAK's timer code, the wait, the retry, and giving up (IBTA 9.7.5.2.8). */
 #include "duo/sim.h"
 #include "wire/psn.h"
 
@@ -69,7 +69,7 @@ static void rnr_retry_is_exhausted_after_that_many(void **state)
 		duo_expect(s.duo, &s.a->received, 9, WC_WR_FLUSH_ERR);
 		assert_int_equal(rnr_naks(&s), retry + 1);
 		assert_int_equal(qp_state(s.a->qp), QPS_ERR);
-		assert_int_equal(qp_state(s.b->qp), QPS_RTS); /* it did nothing wrong */
+		assert_int_equal(qp_state(s.b->qp), QPS_RTS); /* the responder is not in error */
 		sim_end(&s);
 	}
 }
@@ -91,7 +91,7 @@ static void rnr_retry_7_is_for_ever(void **state)
 	sim_end(&s);
 }
 
-/* The two counters are two: no RNR NAK is charged to retry_cnt. */
+/* The two counters are separate: no RNR NAK is charged to retry_cnt. */
 static void rnr_does_not_use_up_retry_cnt(void **state)
 {
 	struct duo_options o = duo_options();
@@ -111,7 +111,7 @@ static void rnr_does_not_use_up_retry_cnt(void **state)
 	sim_end(&s);
 }
 
-/* Each message has all its retries: the one before it does not eat them. */
+/* Each message has all its retries: the one before it uses none of them. */
 static void progress_restores_the_counter(void **state)
 {
 	struct duo_options o = duo_options();
@@ -136,7 +136,7 @@ static void progress_restores_the_counter(void **state)
 	sim_end(&s);
 }
 
-/* What is behind the message that must wait, waits with it; what is before it is done. */
+/* Messages behind the one that must wait also wait; messages before it complete. */
 static void order_is_kept_around_a_wait(void **state)
 {
 	struct sim s = sim_default();
@@ -163,7 +163,10 @@ static void order_is_kept_around_a_wait(void **state)
 	sim_end(&s);
 }
 
-/* Only what takes a receive WQE needs one, and WRITE with immediate not before its last packet. */
+/*
+ * Only messages that take a receive WQE need one, and a WRITE with immediate only for its last
+ * packet.
+ */
 static void who_needs_a_receive_wqe(void **state)
 {
 	static const struct {
@@ -221,7 +224,7 @@ static void lost_rnr_nak_is_made_up_by_the_timer(void **state)
 	sim_end(&s);
 }
 
-/* While it waits a requester says nothing, and posting more does not end the wait. */
+/* While it waits a requester sends nothing, and posting more does not end the wait. */
 static void waiting_is_silent(void **state)
 {
 	struct duo_options o = duo_options();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What RC operations mean to the programs: immediate data, invalidation, events, fences, signals. */
+/* RC operations as programs see them: immediate data, invalidation, events, fences, signals. */
 #include "duo/sim.h"
 #include "wire/psn.h"
 
@@ -91,7 +91,7 @@ static void invalidating_an_unknown_key_fails(void **state)
 	sim_end(&s);
 }
 
-/* The solicited event bit wakes a program that asked for nothing else. */
+/* The solicited event bit wakes a program that asked for solicited events only. */
 static void solicited_event_wakes_who_asked_for_it(void **state)
 {
 	static const struct {
@@ -139,7 +139,7 @@ static void errors_wake_a_solicited_request(void **state)
 	sim_end(&s);
 }
 
-/* IBTA 10.8.3.3: what is fenced waits for the READs and atomics before it; nothing else waits. */
+/* IBTA 10.8.3.3: a fenced WR waits for the READs and atomics before it; other WRs do not wait. */
 static void fence_waits_for_reads_and_atomics(void **state)
 {
 	for (int atomic = 0; atomic < 2; atomic++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* UC: like RC without answers; a message with a hole vanishes, the next one arrives (IBTA 9.8.2, 9.8.3). */
+/*
+ * UC: like RC without answers; a message with a hole is dropped, the next one arrives (IBTA 9.8.2,
+ * 9.8.3).
+ */
 #include "duo/sim.h"
 #include "wire/psn.h"
 
@@ -48,7 +51,7 @@ static void every_size_arrives(void **state)
 	}
 }
 
-/* Any packet of the middle one of three messages is lost: that one is, and no other. */
+/* Any packet of the middle one of three messages is lost: that message is lost, and no other. */
 static void message_with_a_hole_vanishes_alone(void **state)
 {
 	static const enum wr_opcode ops[] = {WR_SEND, WR_SEND_IMM, WR_WRITE_IMM};
@@ -103,7 +106,7 @@ static void message_without_a_receive_wqe_vanishes(void **state)
 	sim_end(&s);
 }
 
-/* A receive posted while a message that found none is still arriving is not for its tail. */
+/* A receive that is posted while a message without one still arrives is not used for its tail. */
 static void tail_of_a_lost_message_takes_no_wqe(void **state)
 {
 	struct sim s = start(1024, 5);
@@ -180,7 +183,7 @@ static void late_and_doubled_packets_do_no_harm(void **state)
 			assert_true(duo_post(p.a, &w));
 		}
 		duo_idle(d);
-		/* What arrives is whole. A single packet may be late; no message of ours is one. */
+		/* Messages arrive whole. A message of a single packet may be late; ours have more. */
 		assert_true(p.b->received.n > 10);
 		for (size_t i = 0; i < p.b->received.n; i++) {
 			const struct cqe *e = duo_expect(d, &p.b->received, i, WC_SUCCESS);

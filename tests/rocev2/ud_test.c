@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* UD: one packet a message, whoever sends it, behind 40 bytes that tell where it came from. */
+/* UD: a message is one packet, from any sender, behind 40 bytes with its source. */
 #include "duo/sim.h"
 #include "base/byteorder.h"
 #include "wire/deth.h"
@@ -257,7 +257,7 @@ static void datagrams_to_many_qps_keep_their_order(void **state)
 	sim_end(&u.s);
 }
 
-/* What is in the address handle decides, not what comes after the post. */
+/* The address handle's values at the post count, not later changes. */
 static void address_is_copied_at_post(void **state)
 {
 	struct ud u = start(DUO_GID_IPV4);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stands for the simulator in tests of `verbena sim`: results of every kind, made up from the seed
+ * Replaces the simulator in tests of `verbena sim`: results of every kind, derived from the seed
  * and the scenario's text. It simulates nothing.
  *
  * cc.algorithm = "refused" is refused; "broken" fails half way; "slow" takes 20 ms a slice.

@@ -6,7 +6,7 @@
 
 int main(int argc, char **argv)
 {
-	/* As a command that it printed calls it. */
+	/* As a command printed by --print-commands calls it. */
 	if (argc > 1 && !strcmp(argv[1], "sim")) {
 		argc--;
 		argv++;

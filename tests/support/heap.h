@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A struct alloc for tests: knows what is still out, and can run dry on purpose. */
+/* A struct alloc for tests: it counts what is allocated, and can run out on purpose. */
 #ifndef SUPPORT_HEAP_H
 #define SUPPORT_HEAP_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of pairs and their paths have in common: a pair, and packets sent and acknowledged on it. */
+/* For tests of pairs and their paths: a pair, and packets sent and acknowledged on it. */
 #ifndef SUPPORT_PAIR_FIXTURE_H
 #define SUPPORT_PAIR_FIXTURE_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a port's results say of its queue, from its lengths over time: the network counts by itself. */
+/*
+ * A port's results for its queue, computed from its lengths over time; the network has its own
+ * counts.
+ */
 #ifndef SUPPORT_RESULTS_QUEUE_H
 #define SUPPORT_RESULTS_QUEUE_H
 
@@ -39,7 +42,7 @@ static inline void results_queue_change(struct results_port *p, uint64_t now_ps,
 	p->queue_byte_ps_lo = (uint64_t)sum;
 	if (now_ps > since_ps)
 		*results_queue_bin(p) += now_ps - since_ps;
-	/* What stood still is in every window that it stood in. */
+	/* A length that does not change counts in every window. */
 	for (uint64_t at_ps = since_ps; window_ps && p->queue_bytes && at_ps < now_ps;
 	     at_ps = (at_ps / window_ps + 1) * window_ps)
 		results_series_add(&p->queue, at_ps, p->queue_bytes);

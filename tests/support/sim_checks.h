@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What tests of the simulated network share; after cmocka.h. */
+/* Functions for tests of the simulated network; to be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_SIM_CHECKS_H
 #define TESTS_SUPPORT_SIM_CHECKS_H
 

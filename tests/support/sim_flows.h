@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Hosts without a transport, for tests and benchmarks of the simulated network: each sends a number
- * of packets to one other host, as fast as its port and a window allow, and answers each packet
- * that it gets with an ACK if it is told to.
+ * of packets to one other host, as fast as its port and a window allow, and, if configured, answers
+ * each packet with an ACK.
  */
 #ifndef TESTS_SUPPORT_SIM_FLOWS_H
 #define TESTS_SUPPORT_SIM_FLOWS_H
@@ -25,8 +25,8 @@ struct flow_host {
 	uint16_t flags, sport;
 	uint8_t class;
 	bool new_sport; /* each packet has one of its own */
-	bool acks;      /* answers what it gets */
-	/* What happened. */
+	bool acks;      /* answers packets with ACKs */
+	/* The results. */
 	uint64_t sent, got, got_ce, got_trimmed, acked, last_ps, hash;
 	uint64_t got_class[PACKET_CLASSES], got_bytes[PACKET_CLASSES];
 	struct packet *ack_head, **ack_end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A scenario's text in, results out, for tests of whole simulations; after cmocka.h. */
+/* Runs a scenario's text, for tests of whole simulations; to be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_SIM_RUN_H
 #define TESTS_SUPPORT_SIM_RUN_H
 
@@ -11,7 +11,7 @@
 struct sim_run {
 	struct scenario *scenario;
 	struct results results;
-	struct simulation *simulation; /* NULL: refused, and why says it */
+	struct simulation *simulation; /* NULL: refused; the reason is in why */
 	char why[512];
 };
 
@@ -36,7 +36,7 @@ static inline void sim_run_read(struct sim_run *run, const char *text, const cha
 		fail_msg("%s: %s", e.key, e.what);
 }
 
-/* What was read, which has not begun. */
+/* A simulation of the scenario, which has not begun. */
 static inline void sim_run_create(struct sim_run *run)
 {
 	results_init(&run->results);
@@ -50,7 +50,7 @@ static inline void sim_run_start(struct sim_run *run, const char *text, const ch
 	sim_run_create(run);
 }
 
-/* To its end; it must not break an invariant. */
+/* Runs to the end; no invariant may break. */
 static inline void sim_run_end(struct sim_run *run)
 {
 	enum simulation_state state;
@@ -119,7 +119,7 @@ static inline void sim_mix_drops(uint64_t *h, const struct results *r, uint8_t c
 	}
 }
 
-/* Of all that is a whole number and does not depend on the machine. */
+/* A hash of all whole numbers that do not depend on the machine. */
 static inline uint64_t sim_hash(const struct results *r)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);

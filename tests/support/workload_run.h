@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Workloads made, and played through without a network, for tests; after cmocka.h. */
+/* Makes workloads and runs them without a network, for tests; to be included after cmocka.h. */
 #ifndef TESTS_SUPPORT_WORKLOAD_RUN_H
 #define TESTS_SUPPORT_WORKLOAD_RUN_H
 
@@ -175,7 +175,7 @@ static inline struct run ran(const char *kind, struct workload_params p)
 	struct run r = run_workload(w, 1, SIZE_MAX);
 	uint64_t bytes = 0, messages = 0;
 
-	/* What it promised of itself is what it did. */
+	/* The workload's facts agree with what it did. */
 	workload_facts(w, 0, &facts);
 	for (size_t i = 0; i < r.message_count; i++) {
 		bytes += r.messages[i].bytes;

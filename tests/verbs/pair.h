@@ -24,7 +24,7 @@ enum { A, B, SIDES, PORT = 1, QKEY = 0x11111111, GRH_BYTES = 40, BUF_BYTES = 1 <
 enum { ACCESS_ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		    IBV_ACCESS_REMOTE_ATOMIC };
 
-/* How a pair differs from the usual one: RC, 64 WRs, 4 SGEs, 256 inline bytes, MTU 1024. */
+/* How a pair differs from the default: RC, 64 WRs, 4 SGEs, 256 inline bytes, MTU 1024. */
 struct wishes {
 	enum ibv_qp_type type;
 	bool all_signaled;
@@ -86,7 +86,7 @@ void recv_post(struct pair *, int side, uint64_t wr_id, size_t offset, uint32_t 
 struct ibv_wc wc_await(struct ibv_cq *);
 /* None comes within some milliseconds. */
 void wc_none(struct ibv_cq *, int ms);
-/* What the buffer holds at offset i, for side and seed. */
+/* The buffer's byte at offset i, for side and seed. */
 void pattern_fill(uint8_t *, size_t len, unsigned int seed);
 void pattern_check(const uint8_t *, size_t len, unsigned int seed);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every operation on every service, and every way in which one can end. */
+/* Every operation on every service, and every way in which it can end. */
 #include <endian.h>
 #include <unistd.h>
 
@@ -583,7 +583,10 @@ static void local_keys_are_checked(void **state)
 	expect_dead(&p, A);
 	pair_destroy(&p);
 
-	/* ... and where a receive puts it: the receiver knows the cause, the sender that there is one. */
+	/*
+	 * ... and the target of a receive: the receiver learns the cause, the sender only that
+	 * there is one.
+	 */
 	pair_make(&p, (struct wishes){ 0 });
 	{
 		struct ibv_sge to = { .addr = (uintptr_t)p.side[B].buf, .length = 8, .lkey = 1 };
@@ -790,7 +793,7 @@ static void the_sender_of_a_datagram_can_be_answered(void **state)
 	} while (wc.opcode != IBV_WC_RECV);
 	pattern_check(p.side[A].buf + 1000 + GRH_BYTES, 32, 8);
 
-	/* A buffer that holds neither header is nobody's address. */
+	/* A buffer that has neither header gives no address. */
 	memset(grh, 0, sizeof(*grh));
 	wc.wc_flags = IBV_WC_GRH;
 	assert_int_equal(ibv_init_ah_from_wc(p.ctx, PORT, &wc, grh, &attr), -1);

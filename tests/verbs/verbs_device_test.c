@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device, its port and tables: what they say of themselves, and how they refuse. */
+/* The device, its port and tables: what they report, and how they refuse. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ static void the_list_names_one_device_that_outlives_it(void **state)
 	assert_int_equal(d->transport_type, IBV_TRANSPORT_IB);
 	assert_true(ibv_get_device_guid(d) != 0);
 	assert_ptr_equal(ctx->device, d);
-	/* What providers' own libraries look at to see whose device it is. */
+	/* The pointer by which providers' libraries recognise their devices. */
 	for (int i = 0; i < 128; i++)
 		assert_int_equal(((const uint8_t *)(d + 1))[i], 0);
 }

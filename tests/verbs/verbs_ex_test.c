@@ -71,7 +71,7 @@ static void readers_tell_what_a_completion_holds(void **state)
 	pair_destroy(&p);
 }
 
-/* However late and often a completion is read, and beside others, its time is one. */
+/* A completion's time stays the same, even if it is read late, often, or between others. */
 static void wallclock_times_are_fixed_and_never_go_back(void **state)
 {
 	enum { COMPLETIONS = 20, READINGS = 50 };

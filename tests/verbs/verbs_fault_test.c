@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Registered memory that is gone when a packet needs it, unmapped or behind the end of a file: the work request
- * fails by its name, at both ends, and the process goes on. cmocka has handlers of its own for both signals.
+ * fails with the right status at both ends, and the process goes on. cmocka has handlers of its own for both
+ * signals.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -102,7 +103,7 @@ static void others_work(void)
 	pair_destroy(&p);
 }
 
-/* What the peer asks for is gone at the target, from the first packet on or from a later one. */
+/* The target's memory is gone, from the first packet on or from a later one. */
 static void target_is_told_and_lives(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -142,7 +143,7 @@ static void target_is_told_and_lives(void **state)
 	others_work();
 }
 
-/* What it sends is gone at the requester, or where a result shall go; the list's first element is there. */
+/* The requester's memory is gone, for data or for a result; the list's first element exists. */
 static void requester_is_told_and_lives(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -205,7 +206,7 @@ static void receiver_is_told_and_lives(void **state)
 	others_work();
 }
 
-/* Unreliable services: the sender's own fault is its own, the receiver's is the receiver's. */
+/* Unreliable services: a fault at one end affects that end only. */
 static void unreliable_ends_are_told_and_live(void **state)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
@@ -238,7 +239,10 @@ static void unreliable_ends_are_told_and_live(void **state)
 	others_work();
 }
 
-/* A WRITE to a UC queue pair whose memory is gone is dropped, like any that may not be; the next one counts. */
+/*
+ * A WRITE to a UC queue pair whose memory is gone is dropped, like any that is not permitted; the
+ * next one lands.
+ */
 static void uc_write_is_dropped(void **state)
 {
 	struct pair p;
@@ -263,7 +267,7 @@ static void uc_write_is_dropped(void **state)
 	pair_destroy(&p);
 }
 
-/* Inline data is copied when it is posted, so it is the post that fails; the queue pair is none the worse. */
+/* Inline data is copied when it is posted, so the post fails; the queue pair is not affected. */
 static void inline_post_fails(void **state)
 {
 	struct pair p;

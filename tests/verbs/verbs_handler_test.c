@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program's own handlers of SIGSEGV and SIGBUS, its masks and its default actions, beside faults of the nic
- * that are survived. Each case is a process of its own, as some of them die.
+ * A program's own handlers of SIGSEGV and SIGBUS, its masks and its default actions, beside faults of the
+ * nic's copies. Each case is a process of its own, as some of them die.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -66,7 +66,10 @@ static void unset_all(void)
 	signal(SIGBUS, SIG_DFL);
 }
 
-/* A fault of the nic's, in this thread or the engine's: the peer is told, and no handler is. */
+/*
+ * A fault of the nic, in this thread or the engine's: the peer gets a NAK, and no handler is
+ * called.
+ */
 static void nic_fault(void)
 {
 	int before = calls;

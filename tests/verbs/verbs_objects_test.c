@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making and unmaking objects: what is granted, what is refused and with which errno. */
+/* Creating and destroying objects: what is granted, what is refused and with which errno. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -217,7 +217,7 @@ static void reregistration_changes_what_it_is_told(void **state)
 	assert_int_equal(ibv_dealloc_pd(other), 0);
 }
 
-/* Peers were told the key: it changes with the bytes that it opens, and with nothing else. */
+/* Peers know the key: it changes with the bytes that it opens, and with nothing else. */
 static void reregistration_keeps_the_key_of_the_same_bytes(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx), *other = ibv_alloc_pd(ctx);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is refused is told on standard error: one line, once a cause, none with VERBENA_QUIET. */
+/* A refusal is explained on standard error: one line for each cause, none with VERBENA_QUIET. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 enum { TOLD_BYTES = 2048 };
 
-/* What `refuse` makes the library print. */
+/* The text that the library prints during `refuse`. */
 static void listen_to(int (*refuse)(struct pair *), struct pair *p, int want, char told[TOLD_BYTES])
 {
 	int mine = dup(STDERR_FILENO), file = memfd_create("stderr", MFD_CLOEXEC), got;

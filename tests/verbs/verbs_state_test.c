@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The QP's life cycle as a program sees it: legal and illegal moves, and what a query tells. */
+/* The QP's life cycle as a program sees it: legal and illegal moves, and the results of queries. */
 #include "pair.h"
 
 static void make_unconnected(struct pair *p, enum ibv_qp_type type)
@@ -104,7 +104,7 @@ static void attributes_out_of_range_or_place_are_refused(void **state)
 	pair_destroy(&p);
 }
 
-/* Programs ask for flush, atomic write and what comes after where the device may have it. */
+/* Programs request flush, atomic write and later features where the device may have them. */
 static void unknown_access_bits_are_left_out(void **state)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = UINT32_MAX };

@@ -90,7 +90,7 @@ static void *destroy_doomed(void *arg)
 	return (void *)(intptr_t)ibv_destroy_qp(doomed);
 }
 
-/* Whoever looks at a completion may call any verb, whatever waits for the CQ elsewhere. */
+/* A thread that reads a completion may call any verb, even if other threads wait for the CQ. */
 static void a_held_cq_does_not_lock_the_device(void **state)
 {
 	struct ibv_qp_init_attr init = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
@@ -126,7 +126,7 @@ static void a_held_cq_does_not_lock_the_device(void **state)
 
 static atomic_int holding;
 
-/* Looks at a completion until it is told to stop. */
+/* Holds a completion until the test says stop. */
 static void *hold_cq(void *arg)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -140,7 +140,7 @@ static void *hold_cq(void *arg)
 	return NULL;
 }
 
-/* The thread that would let go of the CQ is not in the child: it is told so, and does not wait. */
+/* The thread that would release the CQ is not in the child: the call fails and does not wait. */
 static void a_child_does_not_wait_for_its_parents_threads(void **state)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a veRoCE receiver tells beside what has arrived: how many copies came in vain (13.2), which packet
- * was slow (9.1), and all that on a path that works (5.3, 5).
+ * What a veRoCE receiver reports beside arrivals: how many copies came in vain (13.2), which packet was
+ * slow (9.1), and all of it on a path that works (5.3, 5).
  */
 #include "nic/state.h"
 #include "veroce/veroce.h"
@@ -22,7 +22,7 @@ static void write_to(struct sim *s, uint64_t wr_id, uint32_t packets)
 	struct duo_wr w = duo_write_wr(wr_id, s->abuf, 0, packets * MTU, s->bbuf, 0);
 
 	assert_true(duo_post(s->a, &w));
-	duo_wait(s->duo, &s->a->sent, s->a->sent.taken + 1); /* no longer, lest the queue pairs rest */
+	duo_wait(s->duo, &s->a->sent, s->a->sent.taken + 1); /* no longer, or the queue pairs rest */
 	duo_expect(s->duo, &s->a->sent, wr_id, WC_SUCCESS);
 }
 
@@ -96,7 +96,7 @@ static void a_packet_far_behind_is_slow(void **state)
 	}
 }
 
-/* 9.1: three signals in 100 us are what counts there, so more of them than one in 30 us would say no more. */
+/* 9.1: three signals in 100 us count there, so more than one in 30 us would be of no use. */
 static void slow_packets_are_told_of_now_and_then(void **state)
 {
 	enum { LATE = 4, PACKETS = 40, STEP_NS = 5000 };
@@ -105,7 +105,7 @@ static void slow_packets_are_told_of_now_and_then(void **state)
 	struct sim s = start(1);
 	struct veroce_order order = {
 		.psn = s.a->opt.psn[DUO_A], .count = PACKETS, .rank = rank, .step_ns = STEP_NS};
-	/* Lest they be sent again. */
+	/* So that they are not sent again. */
 	struct duo_rule *lost = duo_drop(s.duo, DUO_B, OP_RC_SACK, DUO_ANY);
 	struct duo_wr w = duo_write_wr(1, s.abuf, 0, PACKETS * MTU, s.bbuf, 0);
 
@@ -121,7 +121,7 @@ static void slow_packets_are_told_of_now_and_then(void **state)
 	sim_end(&s);
 }
 
-/* B knows that nothing gets through on the path that A's packets come by. */
+/* B knows that the path of A's packets is down in its own direction. */
 static void answers_leave_a_path_that_is_down(void **state)
 {
 	struct sim s = start(2);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Blind injection (docs/veroce.md, "What a stranger can do"): someone who knows addresses, ports and QPNs, and
- * even keys, but has seen no packet, sends whatever he likes with PSNs at random. Between ends that have agreed
- * to seal none of it does anything: no byte lands, no connection is lost, and nobody waits.
+ * even keys, but has seen no packet, sends arbitrary packets with random PSNs. Between ends that have agreed to
+ * seal they have no effect: no byte lands, no connection is lost, and nothing is delayed.
  */
 #include "nic/state.h"
 #include "veroce/veroce.h"
@@ -26,7 +26,7 @@ static uint32_t random_bits(struct blind *b, uint32_t bits)
 	return (uint32_t)prng_next(&b->prng) & ((1u << bits) - 1);
 }
 
-/* Any packet, well formed, with plain numbers where a connection begins with such. */
+/* Any well-formed packet, with small numbers where those of a connection begin small. */
 static struct veroce_packet any_packet(struct blind *b, const uint8_t *sacks)
 {
 	const struct duo_qp *q = b->victim == DUO_A ? b->s.a : b->s.b;
@@ -69,7 +69,7 @@ static struct veroce_packet any_packet(struct blind *b, const uint8_t *sacks)
 	return p;
 }
 
-/* The ICRC plain or with a guess of the secret, and an identification of his own choice. */
+/* The ICRC plain or with a guess of the secret, and any identification. */
 static void forge(struct blind *b)
 {
 	uint8_t buf[DUO_PACKET_MAX], sacks[SACKETH_LEN];
@@ -110,7 +110,7 @@ static struct blind start(uint8_t gid, enum duo_side victim, uint64_t seed)
 	return b;
 }
 
-/* A WRITE, a SEND and a READ, to their ends, with so many forgeries on the way each half of a microsecond. */
+/* Runs a WRITE, a SEND and a READ to their ends, with so many forgeries each half of a microsecond. */
 static void work(struct blind *b, uint64_t forgeries)
 {
 	struct sim *s = &b->s;
@@ -132,7 +132,7 @@ static void work(struct blind *b, uint64_t forgeries)
 	b->told += COUNT(wr);
 }
 
-/* Memory is what the true packets made of it, and the connection goes on. */
+/* Memory has the bytes of the true packets, and the connection goes on. */
 static void expect_nothing_lost(struct blind *b)
 {
 	struct sim *s = &b->s;
@@ -266,7 +266,10 @@ static void expect_eight_messages(struct sim *s)
 	}
 }
 
-/* What a PSN proves is little, so what can be judged at once is, and a record can turn out to be false. */
+/*
+ * A PSN proves little, so everything possible is judged at once, and a record can turn out to be
+ * false.
+ */
 static void what_a_stranger_gets_recorded_is_replaced_by_the_truth(void **state)
 {
 	static const uint8_t opcodes[] = {OP_RC_READ_REQUEST, OP_RC_FETCH_ADD, OP_RC_WRITE_ONLY};
@@ -285,20 +288,20 @@ static void what_a_stranger_gets_recorded_is_replaced_by_the_truth(void **state)
 		if (!records || i & 4)
 			expect_eight_messages(&s);
 		else
-			duo_idle(s.duo); /* it may be true, for all that can be told */
+			duo_idle(s.duo); /* it may be true; nothing shows otherwise */
 		assert_int_equal(qp_state(s.b->qp), QPS_RTS);
 		sim_end(&s);
 	}
 }
 
-/* Who has not been told our window has no more than the base protocol's in flight. */
+/* A peer that does not know our window has no more than the base protocol's in flight. */
 static void no_packet_is_taken_from_further_ahead_than_the_peer_can_send(void **state)
 {
 	for (uint32_t i = 0; i < 4; i++) {
 		struct sim s = with_base_peers(i & 1);
 		struct veroce_packet p = early(&s, OP_RC_WRITE_ONLY, i & 2 ? 128 : 127);
 
-		/* The first one shows that it is veRoCE that the peer speaks. */
+		/* The first one shows that the peer speaks veRoCE. */
 		expect_eight_messages(&s);
 		p.bth.psn = psn_add(p.bth.psn, 8);
 		veroce_forge(s.duo, DUO_B, &p, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a completion tells of is there to be seen by the thread that polls (out-of-order R6):
- * programs post, poll and look at memory beside the thread that runs the nics. The order between
- * them is the rings' alone, nothing here orders anything; ThreadSanitizer, with which this and the
- * core are built (CMakeLists.txt), is the judge. Without it only the bytes are.
+ * The thread that polls a completion sees the bytes that the completion reports (out-of-order R6):
+ * programs post, poll and read memory beside the thread that runs the nics. Only the rings order
+ * the threads, nothing in this test does. ThreadSanitizer, with which this test and the core are
+ * built (CMakeLists.txt), judges it; without that only the bytes are compared.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -18,7 +18,7 @@ struct program {
 	struct duo_buf *buf, *peer;
 	enum wr_opcode opcode; /* what A does */
 	uint64_t slots;        /* of B's memory, used by turns */
-	uint64_t wrong;        /* completions or bytes that are not as they should be */
+	uint64_t wrong;        /* wrong completions or bytes */
 };
 
 static atomic_bool over;
@@ -154,7 +154,7 @@ static struct sim start(struct program p[DUO_SIDES])
 	return s;
 }
 
-/* The nics turn until the programs are done, or hours passed for them. */
+/* The nics run until the programs are done, or hours of virtual time have passed. */
 static void run(struct sim *s, struct program p[DUO_SIDES], void *(*a)(void *), void *(*b)(void *))
 {
 	pthread_t threads[DUO_SIDES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a receiver makes of CE marks (veRoCE 10): an acknowledgement tells of them, and a CNP where none
- * is due; what a sender makes of a CNP.
+ * How a receiver reports CE marks (veRoCE 10): by an acknowledgement, or by a CNP if none is due; and
+ * how a sender reacts to a CNP.
  */
 #include "veroce/veroce.h"
 
@@ -107,7 +107,7 @@ static void unacknowledged_marks_are_told_by_a_cnp_now_and_then(void **state)
 	sim_end(&s);
 }
 
-/* The last mark is not forgotten because another was told a moment before. */
+/* The last mark is not lost because another one was reported a moment before. */
 static void mark_within_the_interval_is_told_at_its_end(void **state)
 {
 	struct sim s = start(VEROCE_CC_NONE);
@@ -125,7 +125,7 @@ static void mark_within_the_interval_is_told_at_its_end(void **state)
 	sim_end(&s);
 }
 
-/* The NAK for a packet that was cut says what its mark would, once. */
+/* The NAK for a trimmed packet stands for its mark, once. */
 static void cut_packet_that_is_marked_too_gets_its_nak_only(void **state)
 {
 	struct sim s = start(VEROCE_CC_NONE);
@@ -140,7 +140,10 @@ static void cut_packet_that_is_marked_too_gets_its_nak_only(void **state)
 	sim_end(&s);
 }
 
-/* That path's window becomes smaller, and no other; a port of no path of ours means them all. */
+/*
+ * That path's window becomes smaller, and no other; a port that belongs to no path of ours stands
+ * for all paths.
+ */
 static void cnp_slows_the_path_that_its_port_names(void **state)
 {
 	for (uint32_t port = 0; port <= PATHS; port++) {
@@ -165,7 +168,7 @@ static void cnp_slows_the_path_that_its_port_names(void **state)
 	}
 }
 
-/* B only receives: whatever it is told is about packets that it never sent, and it keeps nothing of paths. */
+/* B only receives: every report is about packets that it never sent, so it keeps no state of paths. */
 static void who_sent_nothing_learns_nothing_of_paths(void **state)
 {
 	static const struct {
@@ -207,7 +210,7 @@ static void who_sent_nothing_learns_nothing_of_paths(void **state)
 	sim_end(&s);
 }
 
-/* 5.3, 2: the sender is to know now, not when the ACK timer or the next packet has one due. */
+/* 5.3, 2: the sender must know now, not when the ACK timer or the next packet makes one due. */
 static void marked_packet_is_acknowledged_at_once(void **state)
 {
 	for (int marked = 0; marked < 2; marked++) {

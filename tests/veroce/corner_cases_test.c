@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Corners in which the engine once hung, kept what it had taken, or believed what cannot be. */
+/* Regressions: cases in which the engine hung, leaked, or accepted the impossible. */
 #include "base/pool.h"
 #include "nic/state.h"
 #include "veroce/veroce.h"
@@ -54,7 +54,7 @@ static void answer(struct sim *s, uint32_t psn, uint8_t syndrome, uint32_t msn)
 	veroce_forge(s->duo, DUO_A, &p, NULL);
 }
 
-/* A QP that waits for room in the pair's window has its turn when the one that filled it is gone. */
+/* A QP that waits for room in the pair's window gets its turn when the QP that filled it is gone. */
 static void room_that_a_dead_qp_leaves_is_used(void **state)
 {
 	struct duo_pair other;
@@ -101,8 +101,7 @@ static void a_receive_that_cannot_be_remembered_costs_no_endless_turn(void **sta
 	sim_end(&s);
 }
 
-/* An acknowledgement whose message number cannot be right leaves nothing behind that no timer
- * watches. */
+/* An acknowledgement with an impossible message number leaves no state without a timer. */
 static void contradictory_acknowledgements_hang_nothing(void **state)
 {
 	static const uint32_t msns[] = {0, 2, 0x7fffff};
@@ -120,7 +119,7 @@ static void contradictory_acknowledgements_hang_nothing(void **state)
 	}
 }
 
-/* What answers a READ that has not left yet is no answer. */
+/* A response to a READ that has not left yet is no response. */
 static void an_answer_to_a_read_that_was_not_sent_is_dropped(void **state)
 {
 	static const uint8_t junk[100] = {0xee};
@@ -152,7 +151,7 @@ static void an_answer_to_a_read_that_was_not_sent_is_dropped(void **state)
 	sim_end(&s);
 }
 
-/* The watchdog asks again for what was received, not for what has not been sent. */
+/* The watchdog repeats requests that were received, not those that have not been sent. */
 static void a_read_that_was_not_sent_is_not_asked_for_again(void **state)
 {
 	struct duo_pair other;
@@ -171,7 +170,7 @@ static void a_read_that_was_not_sent_is_not_asked_for_again(void **state)
 	sim_end(&s);
 }
 
-/* Strong order: what was kept is given back too when its message had to wait for a receive WQE. */
+/* Strong order: kept packets are freed also when their message had to wait for a receive WQE. */
 static void kept_packets_that_waited_for_a_receive_are_given_back(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -202,7 +201,7 @@ static void kept_packets_that_waited_for_a_receive_are_given_back(void **state)
 	sim_end(&s);
 }
 
-/* What failed in its turn is not revived by an answer that comes after all. */
+/* A late response does not revive a READ that has failed. */
 static void a_read_that_failed_stays_failed(void **state)
 {
 	static const uint8_t junk[8] = {0xee};
@@ -266,7 +265,7 @@ static void reserved_syndromes_acknowledge_nothing(void **state)
 	sim_end(&s);
 }
 
-/* Of what was not sent nothing can be refused: an error NAK for the next PSN is no one's. */
+/* A packet that was not sent cannot be refused: an error NAK for the next PSN is dropped. */
 static void naks_of_what_was_not_sent_are_dropped(void **state)
 {
 	struct duo_rule *lost;
@@ -282,8 +281,8 @@ static void naks_of_what_was_not_sent_are_dropped(void **state)
 }
 
 /*
- * The READ is complete, but its responder found its region gone before it knew, and ended: what this QP has to
- * learn, though none of its requests has failed.
+ * The READ is complete, but its responder found the region gone before it knew that, and ended. This QP must
+ * learn it, though none of its requests has failed.
  */
 static void a_nak_for_what_is_complete_ends_the_connection(void **state)
 {
@@ -304,7 +303,7 @@ static void a_nak_for_what_is_complete_ends_the_connection(void **state)
 	sim_end(&s);
 }
 
-/* A receive that is posted before the RNR NAK has left makes it needless. */
+/* A receive that is posted before the RNR NAK has left makes the NAK unnecessary. */
 static void an_rnr_nak_that_was_overtaken_is_not_sent(void **state)
 {
 	struct sim s = veroce_default();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A responder's program may deregister a region as soon as the peer's program says that its READ is complete,
- * and so before the responder's nic knows: the ACK_Rsp may have been lost. What is sent again then must not
- * come from the region, and the connection has no reason to end (veRoCE 7.4, 7.7; our choice). If the
- * peer does miss something, its READ fails.
+ * A responder's program may deregister a region as soon as the peer's program reports that its READ is
+ * complete. That may be before the responder's nic knows, as the ACK_Rsp may have been lost. A retransmission
+ * must then not read the region, and the connection has no reason to end (veRoCE 7.4, 7.7; our choice). If
+ * the peer does miss packets, its READ fails.
  */
 #include "veroce/veroce.h"
 
@@ -38,7 +38,7 @@ static uint64_t told_since(const struct duo *d, size_t index)
 	return bytes;
 }
 
-/* With stamps in the packets and without, and whatever tells the responder what was lost. */
+/* With and without stamps in the packets, and with each way of detecting losses. */
 enum { KINDS = 2 * 3 };
 
 static void set_kind(struct veroce_options *v, int kind)
@@ -76,7 +76,7 @@ static void acknowledgement_lost(const struct veroce_options *v, const struct du
 	duo_wait(s.duo, &s.a->sent, 2);
 	duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, 3 * o->mtu);
-	/* What was asked once and answered is no answer for the next. */
+	/* The answer to one question does not answer the next. */
 	gone = duo_buf(s.b->host, o->mtu, ALL_ACCESS);
 	r = duo_read_wr(3, s.abuf, 0, o->mtu, gone, 0);
 	lose(s.duo, DUO_B, is_response, 0);
@@ -145,8 +145,8 @@ static void a_read_that_misses_something_fails_with_its_region(void **state)
 }
 
 /*
- * An acknowledgement that left before the question came says nothing about what came in between, however
- * late it arrives.
+ * An acknowledgement that left before the question came says nothing about later arrivals, even if it
+ * arrives late.
  */
 static void an_older_acknowledgement_is_no_answer(void **state)
 {
@@ -160,7 +160,7 @@ static void an_older_acknowledgement_is_no_answer(void **state)
 			struct duo_buf *gone = duo_buf(s.b->host, 5 * o.mtu, ALL_ACCESS);
 			struct duo_wr r = duo_read_wr(1, s.abuf, 0, 5 * o.mtu, gone, 0);
 			struct duo_rule *silent;
-			/* As A said it before anything had come. */
+			/* As A sent it before anything had arrived. */
 			struct veroce_packet old = {
 				.bth = {.opcode = OP_RC_ACK_RSP,
 					.dqpn = s.b->qpn,
@@ -208,8 +208,8 @@ static void watch(void *ctx, const struct duo_packet *p, const uint8_t *data)
 }
 
 /*
- * One region a READ, freed when the peer says that it is complete; WRITEs, atomics and invalidating SENDs
- * between them, and everything that a network does.
+ * One region for each READ, freed when the peer reports its completion; WRITEs, atomics and invalidating
+ * SENDs between them, and everything that a network does.
  */
 static void regions_that_go_after_their_reads_cost_nothing(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fence_indicator: work requests whose bytes meet do as they would one after the other, whatever the network
- * does, and no others wait (out-of-order R22). Each harm is shown to come about without it.
+ * fence_indicator: work requests whose bytes meet behave as if executed one after the other, on any network,
+ * and no others wait (out-of-order R22). Without it each test shows the damage.
  */
 #include "veroce/veroce.h"
 
@@ -56,7 +56,10 @@ static void post_all(struct sim *s, const struct duo_wr *w, uint32_t count)
 		duo_expect(s->duo, &s->a->sent, w[i].wr_id, WC_SUCCESS);
 }
 
-/* Runs `test` for every variant, with and without: with it all is in order, without it is not. */
+/*
+ * Runs `test` for every variant, with the indicator and without: with it everything is in order,
+ * without it is not.
+ */
 static void run(bool (*in_order)(struct sim *, const struct duo_options *))
 {
 	struct veroce_options v = veroce_options();
@@ -85,7 +88,10 @@ static bool write_sends_what_the_read_brought(struct sim *s, const struct duo_op
 	uint8_t *before = malloc(mtu);
 	bool right;
 
-	/* The first three packets of the WRITE are of what the READ brings, the fourth is not. */
+	/*
+	 * The first three packets of the WRITE send bytes of the READ's result, the fourth does
+	 * not.
+	 */
 	memcpy(before, s->abuf->p + len, mtu);
 	set_late(s, &l);
 	post_all(s, w, COUNT(w));
@@ -206,7 +212,7 @@ static void of_reads_into_the_same_bytes_the_later_stays(void **state)
 
 enum { CHAIN = 20 };
 
-/* WRITEs, READs and SENDs that share no byte but for what they only read; returns the trace. */
+/* WRITEs, READs and SENDs that share only bytes that they read; returns the trace. */
 static uint64_t run_chain(bool on)
 {
 	struct veroce_options v = veroce_options();
@@ -258,7 +264,7 @@ static uint64_t sent_ns(const struct sim *s, uint32_t msn)
 	return UINT64_MAX;
 }
 
-/* 3 meets 1 and waits for it, but not for the READ between them, which is not answered; 5 meets that one. */
+/* 3 meets 1 and waits for it, but not for the unanswered READ between them; 5 meets that READ. */
 static void it_waits_for_what_it_meets_and_for_no_more(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -277,7 +283,7 @@ static void it_waits_for_what_it_meets_and_for_no_more(void **state)
 	assert_true(sent_ns(&s, 1) == sent_ns(&s, 2));
 	assert_true(sent_ns(&s, 3) > sent_ns(&s, 1) && sent_ns(&s, 3) < UINT64_MAX);
 	assert_true(sent_ns(&s, 4) == sent_ns(&s, 3));
-	/* What stands behind one that waits waits with it. */
+	/* A request behind one that waits also waits. */
 	assert_true(sent_ns(&s, 5) == UINT64_MAX && sent_ns(&s, 6) == UINT64_MAX);
 	answer->off = true;
 	duo_idle(s.duo);
@@ -287,7 +293,7 @@ static void it_waits_for_what_it_meets_and_for_no_more(void **state)
 	sim_end(&s);
 }
 
-/* Two of those under way are met; the newest is the one to wait for, and with it the other is done. */
+/* A request meets two of those under way; it waits for the newest, and by then the other is done. */
 static void of_several_it_meets_it_waits_for_all(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -308,7 +314,7 @@ static void of_several_it_meets_it_waits_for_all(void **state)
 	sim_end(&s);
 }
 
-/* However the queue's indices stand, and with WQEs that complete unseen. */
+/* With any position of the queue's indices, and with unsignaled WQEs. */
 static void a_queue_that_is_always_full_goes_on(void **state)
 {
 	enum { ROUNDS = 500 };

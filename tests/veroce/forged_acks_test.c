@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * veRoCE: acknowledgements that the peer never sent. What was not sent or did not arrive is not completed, and
- * what is not outstanding is not sent again (veRoCE 11).
+ * veRoCE: acknowledgements that the peer never sent. A packet that was not sent or did not arrive is not
+ * completed, and one that is not outstanding is not sent again (veRoCE 11).
  */
 #include "veroce/forgery.h"
 #include "transport/veroce/veroce.h"
@@ -72,7 +72,10 @@ static void message_numbers_alone_complete_nothing(void **state)
 	sim_end(&s);
 }
 
-/* Bits of what is not outstanding say nothing; the others spare a copy and complete nothing. */
+/*
+ * Bits of packets that are not outstanding are ignored; the others save a copy and complete
+ * nothing.
+ */
 static void bitmaps_beyond_the_window_mean_nothing(void **state)
 {
 	static const uint32_t starts[] = {5, 128, 4096, 65536, 0x7fff80, 0x800000, 0xffff00};
@@ -101,7 +104,7 @@ static void bitmaps_beyond_the_window_mean_nothing(void **state)
 	sim_end(&s);
 }
 
-/* Selectively acknowledged by a liar, the packets still have to be acknowledged in order. */
+/* Packets that a forged SACK acknowledges must still be acknowledged in order. */
 static void a_lying_bitmap_completes_nothing(void **state)
 {
 	struct duo_options o = duo_options();
@@ -125,7 +128,7 @@ static void a_lying_bitmap_completes_nothing(void **state)
 	assert_int_equal(s.a->sent.n, 0);
 	lost->off = true;
 	duo_idle(s.duo);
-	/* Sent again all the same, or given up: never a success that was none. */
+	/* They are sent again or fail; they never complete with success. */
 	assert_int_equal(s.a->sent.n, 2);
 	if (s.a->sent.e[0].status == WC_SUCCESS)
 		assert_memory_equal(s.bbuf->p, s.abuf->p, 4 * MTU);
@@ -219,7 +222,7 @@ static void rnr_naks_make_wait_for_what_is_outstanding_only(void **state)
 	sim_end(&s);
 }
 
-/* 13.2: the peer cannot have held it for longer than it was away, nor have had it before it left. */
+/* 13.2: the peer cannot have held the packet for longer than the round trip, nor before it left. */
 static void stamps_that_cannot_be_measure_nothing(void **state)
 {
 	static const struct {
@@ -247,7 +250,7 @@ static void stamps_that_cannot_be_measure_nothing(void **state)
 	}
 }
 
-/* veRoCE 11: the peer cannot use our responses. Only what was sent can be refused. */
+/* veRoCE 11: the peer cannot use our responses. Only a response that was sent can be refused. */
 static void acknowledgements_of_responses_that_were_not_sent_are_dropped(void **state)
 {
 	struct sim s = veroce_default();
@@ -271,7 +274,10 @@ static void acknowledgements_of_responses_that_were_not_sent_are_dropped(void **
 	sim_end(&s);
 }
 
-/* 7.4: of a response whose packets are not acknowledged the place is kept, whatever message number is told. */
+/*
+ * 7.4: a response whose packets are not acknowledged keeps its slot, even if an acknowledgement's
+ * message number says otherwise.
+ */
 static void message_numbers_alone_release_no_response(void **state)
 {
 	struct sim s = veroce_default();
@@ -293,7 +299,7 @@ static void message_numbers_alone_release_no_response(void **state)
 	}
 	lost->off = true;
 	duo_idle(s.duo);
-	/* What it was told arrived did not: only the end can be sent again. */
+	/* Packets that a forgery acknowledged did not arrive, so the connection can only end. */
 	duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
 	duo_qp_to_state(s.b, QPS_ERR);
 	sim_end(&s);

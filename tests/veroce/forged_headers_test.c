@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * veRoCE: packets from others than the peer, or that are not for the QP, or outside the PSN spaces, made by
- * someone who knows addresses and numbers. They are dropped and counted, and change no state.
+ * veRoCE: packets that are not from the peer, not for the QP, or outside the PSN spaces, made by someone
+ * who knows addresses and numbers. They are dropped and counted, and change no state.
  */
 #include "veroce/forgery.h"
 #include "transport/veroce/veroce.h"
@@ -117,7 +117,7 @@ static void capabilities_of_others_are_not_believed(void **state)
 	sim_end(&s);
 }
 
-/* 4.2: below the base window no peer can be, and above ours nothing is kept of what is outstanding. */
+/* 4.2: no peer's window is below the base window, and no more than ours is ever outstanding. */
 static void windows_that_cannot_be_are_bounded(void **state)
 {
 	static const struct {
@@ -145,7 +145,7 @@ static void windows_that_cannot_be_are_bounded(void **state)
 	}
 }
 
-/* What is decided for a QP stays, but the next one to that host asks again. */
+/* A QP's decision stays, but the next QP to that host asks again. */
 static void a_peer_that_speaks_too_late_is_remembered(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -178,7 +178,7 @@ static void a_peer_that_speaks_too_late_is_remembered(void **state)
 	sim_end(&s);
 }
 
-/* Once it was heard to speak veRoCE, the peer cannot be said to speak something else. */
+/* Once the peer has proved veRoCE, a forgery cannot claim another protocol. */
 static void a_peer_that_is_known_cannot_be_talked_away(void **state)
 {
 	struct veroce_options v = veroce_options();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What nobody has proved decides nothing (veRoCE 13.1, src/transport/veroce/caps.c): strangers who know a peer's
- * address and the QPNs neither confirm that it speaks veRoCE nor that it does not, whatever they send but the one
- * packet that is due, and connections to peers that know nothing of veRoCE go on.
+ * Unproved packets decide nothing (veRoCE 13.1, src/transport/veroce/caps.c): strangers who know a peer's address
+ * and the QPNs can confirm neither that it speaks veRoCE nor that it does not, unless they hit the one packet
+ * that is due; connections to peers without veRoCE go on.
  */
 #include "nic/state.h"
 #include "veroce/veroce.h"
@@ -15,7 +15,7 @@ static bool is_veroce(const struct duo_packet *p, const void *arg)
 	return p->veroce;
 }
 
-/* B is a card that has never heard of veRoCE: nothing of it gets there, nothing of it comes from there. */
+/* B is a card without veRoCE: it receives and sends none of its packets. */
 static struct sim with_a_card(const struct duo_options *o)
 {
 	struct duo_pair p;
@@ -70,7 +70,7 @@ static void forge_each(struct sim *s, struct prng *r)
 	}
 }
 
-/* In both directions, with nothing before: 100 ms of asking at most. */
+/* In both directions, without earlier traffic: asking takes 100 ms at most. */
 static void expect_messages(struct sim *s, bool b_first)
 {
 	struct duo_wr w = duo_write_wr(1, s->abuf, 0, 5000, s->bbuf, 20000);
@@ -92,7 +92,7 @@ static void packets_of_strangers_confirm_nothing(void **state)
 		struct duo_options o = duo_options();
 		struct sim s = with_a_card(&o);
 		struct prng r;
-		bool ready = i & 2; /* it has spoken, and fallen back */
+		bool ready = i & 2; /* it has sent, and fallen back */
 
 		prng_init(&r, 1 + (uint64_t)i);
 		if (ready)
@@ -107,7 +107,10 @@ static void packets_of_strangers_confirm_nothing(void **state)
 	}
 }
 
-/* Whoever asks in the peer's name knows both QPNs: veRoCE is tried then, and given up if nobody answers. */
+/*
+ * A request in the peer's name has both QPNs right: veRoCE is then tried, and given up if no answer
+ * comes.
+ */
 static void a_question_of_a_stranger_costs_time_and_no_connection(void **state)
 {
 	static const uint8_t timeouts[] = {10, 14, 0};
@@ -140,7 +143,10 @@ static void a_question_of_a_stranger_costs_time_and_no_connection(void **state)
 	}
 }
 
-/* RoCEv2 in the peer's name, at an end that has said nothing yet: only the request that is due is the peer's. */
+/*
+ * RoCEv2 packets in the peer's name, to an end that has sent nothing yet: only the request that is
+ * due proves the peer.
+ */
 static void packets_of_strangers_deny_nothing(void **state)
 {
 	static const uint8_t opcodes[] = {OP_RC_SEND_ONLY, OP_RC_ACK, OP_RC_SEND_MIDDLE, OP_RC_READ_RESPONSE_ONLY};

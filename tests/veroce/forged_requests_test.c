@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * veRoCE: requests that the peer never sent. What cannot be right is dropped and counted, or answered as the
- * peer's mistake is (veRoCE 11); nothing is placed where it must not be, and nothing is executed twice.
+ * veRoCE: requests that the peer never sent. An impossible request is dropped and counted, or answered like
+ * a mistake of the peer (veRoCE 11); nothing is placed where it must not be, and nothing is executed twice.
  */
 #include "veroce/forgery.h"
 
@@ -44,7 +44,7 @@ static void psns_beyond_the_window_leave_no_trace(void **state)
 	sim_end(&s);
 }
 
-/* Whatever is wrong with it, what comes before its turn is dropped unmarked (out-of-order R11). */
+/* An early packet with any mistake is dropped and not recorded (out-of-order R11). */
 static void early_mistakes_are_dropped_and_harm_nothing(void **state)
 {
 	enum mistake { BEFORE, BEHIND, OTHER_KEY, NO_KEY, SEND_WITHOUT_RECEIVE, SEND_TOO_FAR,
@@ -123,7 +123,7 @@ struct mistake_row {
 	uint8_t syndrome;
 };
 
-/* In its turn a mistake is answered, once, and ends the connection (veRoCE 11). */
+/* In its turn a mistake is answered once and ends the connection (veRoCE 11). */
 static void mistakes_in_their_turn_are_answered(void **state)
 {
 	static const struct mistake_row rows[] = {
@@ -182,15 +182,14 @@ static void mistakes_in_their_turn_are_answered(void **state)
 		assert_int_equal(s.b->received.e[0].wr_id, 11);
 		assert_int_not_equal(s.b->received.e[0].status, WC_SUCCESS);
 		s.b->received.taken = 1;
-		/* These two had the right to be placed; what is wrong is found when they are
-		 * complete. */
+		/* These two were allowed to be placed; the mistake is found when they are complete. */
 		if (row->opcode != OP_RC_WRITE_ONLY_IMM && row->opcode != OP_RC_SEND_ONLY_INV)
 			expect_untouched(&s);
 		sim_end(&s);
 	}
 }
 
-/* It was taken early, as a packet is judged alone; the message that it makes is not one. */
+/* It was accepted early, because a packet is judged alone; its message turns out to be wrong. */
 static void early_ends_with_wrong_numbers_are_found_in_their_turn(void **state)
 {
 	static const struct {
@@ -219,7 +218,7 @@ static void early_ends_with_wrong_numbers_are_found_in_their_turn(void **state)
 	}
 }
 
-/* Its turn has come, but in the middle of a message it does not go on with (veRoCE 11). */
+/* Its turn has come in the middle of a message that it does not continue (veRoCE 11). */
 static void messages_that_do_not_go_on_are_refused(void **state)
 {
 	static const struct {
@@ -288,12 +287,12 @@ static void copied_atomics_are_executed_once(void **state)
 	}
 	assert_int_equal(*word, 101);
 	assert_int_equal(count_b(&s)->rx_duplicates, 19);
-	duo_ground(s.duo); /* A never asked, so it never says that it has the answer */
+	duo_ground(s.duo); /* A never asked, so it never acknowledges the answer */
 	duo_qp_to_state(s.b, QPS_ERR);
 	sim_end(&s);
 }
 
-/* More READs than were agreed: their answers would have no place to be kept (veRoCE 7.4). */
+/* More READs than were agreed: there are no slots for their answers (veRoCE 7.4). */
 static void more_reads_than_agreed_are_refused(void **state)
 {
 	struct duo_options o = duo_options();
@@ -324,7 +323,7 @@ static void trim_tweak(struct nic_config *c, enum duo_side side)
 	c->transport.veroce.trim = true;
 }
 
-/* veRoCE 8: asked for again, nothing marked, nothing acknowledged. */
+/* veRoCE 8: a NAK asks for it again; nothing is recorded, nothing acknowledged. */
 static void trimmed_packets_are_asked_for_again(void **state)
 {
 	for (uint32_t ahead = 0; ahead < 3; ahead++) {

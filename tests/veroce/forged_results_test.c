@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * veRoCE: responses that the peer never sent. What nobody asked for or does not fit is not placed; in its turn
- * it ends the connection (veRoCE 11).
+ * veRoCE: responses that the peer never sent. A response without a request, or one that does not fit, is not
+ * placed; in its turn it ends the connection (veRoCE 11).
  */
 #include "veroce/forgery.h"
 
@@ -153,7 +153,10 @@ static void a_result_that_does_not_fit_in_its_turn_ends_the_connection(void **st
 	sim_end(&s);
 }
 
-/* Each fits its request, but not what came before it: told when its turn comes (veRoCE 11). */
+/*
+ * Each fits its request, but not the responses before it: a NAK follows when its turn comes (veRoCE
+ * 11).
+ */
 static void results_out_of_place_end_the_connection(void **state)
 {
 	static const struct {
@@ -191,7 +194,7 @@ static void results_out_of_place_end_the_connection(void **state)
 		duo_idle(s.duo);
 		duo_expect(s.duo, &s.a->sent, 1, WC_BAD_RESP_ERR);
 		duo_expect(s.duo, &s.a->sent, 2, WC_WR_FLUSH_ERR);
-		/* The peer is told, if it is not deaf to it. */
+		/* The peer gets a NAK, if its QP still receives. */
 		nak = duo_packet(s.duo, DUO_A, OP_RC_ACK_RSP, duo_count(s.duo, DUO_A, OP_RC_ACK_RSP) - 1);
 		assert_non_null(nak);
 		assert_int_equal(nak->aeth.syndrome, AETH_NAK | NAK_INVALID_REQUEST);

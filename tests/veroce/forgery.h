@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of forged veRoCE packets have in common: packets that nobody sent, and what they must not do. */
+/*
+ * For tests of forged veRoCE packets: packets that the peer never sent, and checks that they had no
+ * effect.
+ */
 #ifndef VEROCE_FORGERY_H
 #define VEROCE_FORGERY_H
 
 #include "veroce/veroce.h"
 
-/* PSNs of A's first request and of B's; what is due when a test begins. */
+/* PSNs of A's first request and of B's, which are due when a test begins. */
 enum { A_PSN = 0x123456, B_PSN = 0x654321, MTU = 1024 };
 
 static inline const struct nic_counters *count_a(const struct sim *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * veRoCE: acknowledgements and NAKs that come twice, or after one that left later. What was learnt of
- * the later one stays, and what was told twice counts once.
+ * veRoCE: acknowledgements and NAKs that come twice, or after one that left later. What the later one
+ * reported stays, and a report that comes twice counts once.
  */
 #include "veroce/veroce.h"
 
@@ -46,7 +46,7 @@ static void end(struct sim *s, struct duo_rule *lost)
 	sim_end(s);
 }
 
-/* 13.2: the marks that B counted so far. What the overtaken one says of them was said. */
+/* 13.2: the marks that B counted so far. The overtaken acknowledgement says nothing new about them. */
 static void marks_are_not_taken_back(void **state)
 {
 	static const struct {
@@ -68,7 +68,7 @@ static void marks_are_not_taken_back(void **state)
 	end(&s, lost);
 }
 
-/* 7.2: it says again what is being waited for already. */
+/* 7.2: it repeats the wait that is already running. */
 static void an_rnr_nak_that_comes_twice_is_one_try(void **state)
 {
 	struct duo_options o = duo_options();
@@ -88,7 +88,7 @@ static void an_rnr_nak_that_comes_twice_is_one_try(void **state)
 	assert_int_equal(s.a->sent.n, 0);
 	lost->off = true;
 	duo_wait(s.duo, &s.a->sent, 1);
-	/* Nor is it waited for longer. */
+	/* The wait does not become longer. */
 	assert_in_range(s.a->sent.e[0].timestamp_ns - t, 1280000, 1300000);
 	end(&s, lost);
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * An end that took it for granted that its peer speaks veRoCE, and whose peer does not
- * (veRoCE 13.1).
- */
+/* An end that assumes that its peer speaks veRoCE, and whose peer does not (veRoCE 13.1). */
 #include "nic/state.h"
 #include "veroce/veroce.h"
 
 enum { MS = 1000000 };
 
 /*
- * A knows that B's host speaks veRoCE, but B has begun again and does not. What A asks while B's QP is not
- * ready nobody hears; its first message, which nobody takes either, must still find out.
+ * A knows that B's host speaks veRoCE, but B has restarted and does not. A's requests are lost while B's
+ * QP is not ready; A must still find out by its first message, which B drops too.
  */
 static void peer_that_was_ready_late_is_asked_again(void **state)
 {
@@ -42,7 +39,7 @@ static void peer_that_was_ready_late_is_asked_again(void **state)
 	sim_end(&s);
 }
 
-/* Who does not answer any more may have begun again: nothing is taken for granted next time. */
+/* A peer that stops answering may have restarted: next time nothing is assumed. */
 static void peer_that_is_gone_is_asked_anew(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -65,7 +62,10 @@ static void peer_that_is_gone_is_asked_anew(void **state)
 	sim_end(&s);
 }
 
-/* Who hears a peer and never its capabilities asks eight times by the clock, and six more for what it hears. */
+/*
+ * An end whose peer acknowledges but never sends CAPS asks eight times by the clock, and six more
+ * times after acknowledgements.
+ */
 static void peer_that_never_answers_is_not_asked_for_ever(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -94,7 +94,10 @@ static void peer_that_never_answers_is_not_asked_for_ever(void **state)
 	sim_end(&s);
 }
 
-/* Who does not know yet, and has nothing to send, asks on: after 1, 2, 4 .. ms, and every 200 ms in the end. */
+/*
+ * An end that does not know yet, and has nothing to send, goes on asking: after 1, 2, 4 .. ms, and
+ * every 200 ms in the end.
+ */
 static void peer_that_is_silent_is_asked_on(void **state)
 {
 	struct veroce_options v = veroce_options();

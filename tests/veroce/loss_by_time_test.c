@@ -58,7 +58,7 @@ static bool lose_first_twice(void *ctx, const struct duo_packet *p, enum duo_fat
 	return transfer_channel(ctx, p, fate, n);
 }
 
-/* Were the third copy lost alone, the window would close on it. Each of the two is counted. */
+/* If only one third copy were sent and lost, the window would close. Each of the two counts. */
 static void third_copy_goes_twice_and_counts_twice(void **state)
 {
 	for (int read = 0; read < 2; read++) {
@@ -89,8 +89,8 @@ static void third_copy_goes_twice_and_counts_twice(void **state)
 /*
  * out-of-order O27, R17, veRoCE 6.2: no loss, and a first window that makes a queue of 300 us in
  * front of paths of 10, 20 and 200 us. The long path's round trip was measured before the queue
- * grew; packets of other paths that were sent later and have been through it prove nothing against
- * its packets.
+ * grew; packets of other paths that were sent later and acknowledged do not prove that its packets
+ * are lost.
  */
 static void growing_queue_is_no_evidence_against_a_long_path(void **state)
 {

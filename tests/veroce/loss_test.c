@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets that are lost, and which copies that costs (veRoCE 6; out-of-order O22 to O24, O26, O28
- * to O30, O37; R18), in requests and in responses.
+ * Lost packets, and the copies that they cost (veRoCE 6; out-of-order O22 to O24, O26, O28 to O30,
+ * O37; R18), in requests and in responses.
  */
 #include "veroce/transfer.h"
 
@@ -20,8 +20,7 @@ static struct veroce_options options_of(enum veroce_loss loss)
 
 enum { EXAMPLE = 12, EXAMPLE_LATENCY_NS = 50000, WARM = 4 };
 
-/* Which of the twelve arrive, by copy; of what the peer says only what the test makes it say does.
- */
+/* Which of the twelve arrive, by copy; of the peer's packets only those that the test makes arrive. */
 struct example {
 	struct transfer t;
 	uint16_t arrives[3];
@@ -140,7 +139,7 @@ static void base_ignores_sacks_after_a_timeout(void **state)
 		}
 		DUO_CHECK(t->duo, t->sender->timeouts == 1);
 		expect_copies(&e, once);
-		/* Its una moves: SACKs tell again. */
+		/* Its una moves: SACKs count again. */
 		transfer_answer(t, psn + 1, WARM, psn + 2, 11, 0x780);
 		duo_run_for(t->duo, 10000);
 		expect_copies(&e, (uint8_t[EXAMPLE]){1, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1});
@@ -212,7 +211,7 @@ static void fast_sends_second_copies_a_round_trip_later(void **state)
 	for (int i = 0; i < 8; i++) {
 		struct veroce_options v = options_of(LOSS_FAST);
 		struct transfer t;
-		/* What waits in the window's queue belongs to the round trip. */
+		/* The queue of a window's packets is part of the round trip. */
 		uint64_t rtt_ns = 200000;
 
 		v.window_bytes = 200 * MTU;
@@ -260,7 +259,7 @@ static void lost_window_is_sent_again(void **state)
 	}
 }
 
-/* out-of-order O30: what one block cannot tell. */
+/* out-of-order O30: more than one block can report. */
 static void spread_holes_are_repaired_in_one_round_trip(void **state)
 {
 	enum { PACKETS = 1024, EVERY = 16, LATENCY_NS = 50000 };
@@ -292,8 +291,8 @@ static void spread_holes_are_repaired_in_one_round_trip(void **state)
 			first_ns = p->sent_ns < first_ns ? p->sent_ns : first_ns;
 			last_ns = p->sent_ns > last_ns ? p->sent_ns : last_ns;
 		}
-		/* Found as soon as they can be; a base peer tells in turns what one packet cannot.
-		 */
+		/* They are found as soon as possible; a base peer reports in several packets what
+		 * one cannot hold. */
 		DUO_CHECK(t.duo, first_ns == transfer_copy(&t, 0, 0)->sent_ns + 2 * LATENCY_NS);
 		DUO_CHECK(t.duo, last_ns - first_ns <= (i & 1 ? 4 * LATENCY_NS : 0));
 		DUO_CHECK(t.duo, !t.sender->timeouts && !t.sender->tail_probes);
@@ -322,8 +321,7 @@ static uint64_t run_bulk(struct transfer *t)
 static void random_loss_costs_little_more_than_what_was_lost(void **state)
 {
 	static const uint32_t percents[] = {0, 1, 2, 5, 10};
-	/* 2 ms do not weigh a slow end as 1 GB does: one probe costs a sixth.
-	 */
+	/* In a run of 2 ms a slow end weighs more than with 1 GB: one probe costs a sixth. */
 	static const double least[] = {1, 0.9, 0.9, 0.75, 0.6};
 
 	for (int i = 0; i < 4; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two ends that find out on the wire what both speak (veRoCE 13.1, src/transport/veroce/caps.c):
- * whatever is lost, late or forged, they end up with the same protocol and no message is executed
- * twice.
+ * Two ends that negotiate their protocol on the wire (veRoCE 13.1, src/transport/veroce/caps.c):
+ * with any packet lost, late or forged, they end up with the same protocol, and no message is
+ * executed twice.
  */
 #include "veroce/veroce.h"
 #include "veroce/caps.h"
@@ -64,7 +64,7 @@ static void connect(struct sim *s)
 	s->b = p.b;
 }
 
-/* A SEND and a FETCH_ADD, the second of which would tell of an execution too many. */
+/* A SEND and a FETCH_ADD; the latter would show a second execution. */
 static void post_pair(struct sim *s, enum duo_side side, uint64_t id)
 {
 	struct duo_qp *q = side == DUO_A ? s->a : s->b;
@@ -129,7 +129,7 @@ static void two_that_can_speak_veroce(void **state)
 	}
 }
 
-/* When a question was asked for the n-th time, by either; UINT64_MAX: it was not. */
+/* When either end sent its n-th CAPS request; UINT64_MAX: it did not. */
 static uint64_t asked_ns(const struct duo *d, uint32_t n)
 {
 	for (size_t i = 0; i < d->wire_count; i++) {
@@ -157,7 +157,7 @@ static void a_question_that_was_lost_is_asked_again_once_the_peer_is_heard(void 
 	duo_idle(s.duo);
 	expect_pairs(&s, DUO_A, 4);
 	DUO_CHECK(s.duo, asked_ns(s.duo, 2) - asked_ns(s.duo, 0) < MS / 4);
-	DUO_CHECK(s.duo, asked_ns(s.duo, 3) == UINT64_MAX); /* who was answered answers, to tell that it seals */
+	DUO_CHECK(s.duo, asked_ns(s.duo, 3) == UINT64_MAX); /* an answered end responds, to say that it seals */
 	sim_end(&s);
 }
 
@@ -276,7 +276,7 @@ static void forge(struct sim *s, const struct forgery *f, uint32_t nonce)
 	s->duo->host[DUO_B].gids[DUO_GID_IPV4] = truth;
 }
 
-/* Whether A, which hears nothing of B, has chosen veRoCE; it would have sent its message so. */
+/* Whether A, which receives nothing from B, has chosen veRoCE; it would then have sent its message. */
 static bool chose_veroce(struct sim *s)
 {
 	size_t since = s->duo->wire_count;
@@ -303,7 +303,7 @@ static void forged_answers_change_nothing(void **state)
 		duo_run_for(s.duo, MS);
 		since = s.duo->wire_count;
 		DUO_CHECK(s.duo, !chose_veroce(&s));
-		/* Nor did it choose RoCEv2. */
+		/* It did not choose RoCEv2 either. */
 		DUO_CHECK(s.duo, !spoken(s.duo, DUO_A, false, since));
 		DUO_CHECK(s.duo, !nic_counters(s.a->host->nic)->fallbacks);
 		wall->off = true;
@@ -314,7 +314,7 @@ static void forged_answers_change_nothing(void **state)
 	}
 }
 
-/* The test above would see it if one were believed. A question is not, where it says that RoCEv2 is spoken. */
+/* The test above would see an accepted forgery. A request that claims RoCEv2 is not accepted. */
 static void true_answers_are_believed(void **state)
 {
 	for (int i = 0; i < 4; i++) {
@@ -339,7 +339,7 @@ static void true_answers_are_believed(void **state)
 	}
 }
 
-/* Once veRoCE was spoken nothing makes an end leave it. */
+/* Once an end has used veRoCE, no forgery makes it leave. */
 static void forgeries_do_not_reach_a_running_connection(void **state)
 {
 	for (size_t i = 0; i < COUNT(forgeries); i++) {
@@ -447,7 +447,7 @@ static void negotiate(uint64_t seed)
 		duo_idle(s.duo);
 		expect_pairs(&s, DUO_A, posted[0]);
 		expect_pairs(&s, DUO_B, posted[1]);
-		/* The last of each end's words in the same language. */
+		/* The last packets of both ends use the same protocol. */
 		since = s.duo->wire_count;
 		post_pair(&s, DUO_A, 2 * posted[0]++);
 		duo_idle(s.duo);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A veRoCE queue pair that rests has to find memory to work: what it does when there is none. */
+/* A resting veRoCE queue pair needs memory to work: its behaviour when there is none. */
 #include "nic/state.h"
 #include "veroce/veroce.h"
 
@@ -17,7 +17,7 @@ static struct duo_wr wr_of(const struct sim *s, int kind)
 	}
 }
 
-/* Whichever piece is missing, and at whichever end: the QP looks again until it is there. */
+/* With any piece missing, at either end, the QP tries again until there is memory. */
 static void memory_that_comes_late_is_found(void **state)
 {
 	for (int i = 0; i < 3 * DUO_SIDES * GETS_MAX; i++) {
@@ -41,7 +41,7 @@ static void memory_that_comes_late_is_found(void **state)
 	}
 }
 
-/* It is not asked for more often than that, and not for ever: the program is told. */
+/* The QP does not try more often than that, and not for ever: the program gets an error. */
 static void memory_that_never_comes_ends_the_qp(void **state)
 {
 	for (int gets = 0; gets < 2; gets++) {
@@ -62,7 +62,7 @@ static void memory_that_never_comes_ends_the_qp(void **state)
 	}
 }
 
-/* What was lacking once does not count against the QP when it is lacking again. */
+/* A lack of memory that ended does not count when memory is lacking again. */
 static void memory_that_came_is_forgiven(void **state)
 {
 	struct sim s = veroce_default();

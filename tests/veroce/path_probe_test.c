@@ -33,7 +33,7 @@ static void finish(struct sim *s)
 	sim_end(s);
 }
 
-/* Three answers in a row: whatever is lost among them, or the other way, makes it begin anew. */
+/* Three answers in a row: a lost answer or probe makes the count begin anew. */
 static void three_answers_in_a_row_bring_a_path_up(void **state)
 {
 	static const struct {
@@ -65,7 +65,7 @@ static void three_answers_in_a_row_bring_a_path_up(void **state)
 	}
 }
 
-/* One that comes late, or that nobody asked for, says nothing of the probe that is on its way. */
+/* A late or forged answer says nothing about the probe that is on its way. */
 static void an_answer_to_another_probe_is_none(void **state)
 {
 	struct sim s = start();
@@ -91,7 +91,7 @@ static void an_answer_to_another_probe_is_none(void **state)
 	finish(&s);
 }
 
-/* With nothing to send there is nothing to find out: an idle queue pair sends nothing, whatever is down. */
+/* An idle queue pair sends nothing, even if a path is down. */
 static void paths_without_work_are_not_probed(void **state)
 {
 	struct veroce_options v = veroce_options();

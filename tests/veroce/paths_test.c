@@ -26,8 +26,8 @@ static void post_bulk(struct transfer *t)
 }
 
 /*
- * out-of-order O27, with 4 MB in place of 10. How many copies it costs to learn what the paths are
- * like depends on which packets take which; of the bytes of a long stream it is little.
+ * out-of-order O27, with 4 MB in place of 10. The number of copies that it costs to learn the paths
+ * depends on which packets take which path; for a long stream it is small.
  */
 static void paths_of_different_length_are_all_used(void **state)
 {
@@ -134,7 +134,7 @@ static void dead_path_is_left_and_used_again(void **state)
 		DUO_CHECK(t.duo, dead[1] <= dead[0] / 20);
 		DUO_CHECK(t.duo, t.sender->path_probes > 0);
 		DUO_CHECK(t.duo, after[1] > 1000);
-		/* The other path's acknowledgements tell, or those of a tail probe. */
+		/* The other path's acknowledgements show it, or those of a tail probe. */
 		DUO_CHECK(t.duo, t.sender->timeouts == 0);
 		/* A round trip is 0.4 ms, with what waits for the channel. */
 		DUO_CHECK(t.duo, last_repair_ns(&t, returned_ns) < died_ns + 2000000);
@@ -144,7 +144,7 @@ static void dead_path_is_left_and_used_again(void **state)
 	}
 }
 
-/* Nothing goes anywhere for a while that is shorter than the program's patience. */
+/* All paths are dead for a while, but shorter than the program's timeout. */
 static void all_paths_may_be_dead_for_a_while(void **state)
 {
 	for (unsigned i = 0; i < 4; i++) {
@@ -199,8 +199,8 @@ static void path_that_is_dead_from_the_start_is_done_without(void **state)
 }
 
 /*
- * What takes a hole for a loss has no evidence by path: there the timeouts tell that a path is dead, and
- * each of them is a wait.
+ * Loss detection that takes a hole for a loss has no evidence by path: there only timeouts show that a
+ * path is dead.
  */
 static void timeouts_tell_of_a_dead_path(void **state)
 {

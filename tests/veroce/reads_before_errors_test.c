@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What was sent before a mistake is done before the mistake is told (out-of-order R11, problem K).
- */
+/* Requests before a mistake are done before the mistake is reported (out-of-order R11, problem K). */
 #include "veroce/veroce.h"
 
 /* Nothing is lost, nothing reordered: READ and atomic were executed, so their answers are owed. */
@@ -32,7 +31,7 @@ static bool is_first_response(const struct duo_packet *p, const void *arg)
 	return veroce_is_data(p) && p->info->flags & F_RESPONSE && !p->bth.retrans;
 }
 
-/* They are owed until they have arrived. */
+/* The answers are due until they have arrived. */
 static void answers_that_are_lost_are_repeated_before_a_mistake_is_told(void **state)
 {
 	struct veroce_options v = veroce_options();

@@ -152,7 +152,7 @@ static void responses_that_are_all_lost_are_sent_again(void **state)
 	}
 }
 
-/* out-of-order O14: a new request says what the lost acknowledgements would have said. */
+/* out-of-order O14: a new request releases the slots in place of the lost acknowledgements. */
 static void new_reads_release_what_was_answered(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -212,7 +212,7 @@ static void lost_atomic_answer_is_repeated_not_executed(void **state)
 				duo_drop(s.duo, DUO_B, OP_RC_ATOMIC_ACK, 0);
 			assert_true(duo_post(s.a, &add));
 			duo_run_for(s.duo, 30000);
-			/* The word goes on to live; the answer tells what was found then. */
+			/* The word changes further; the answer carries the value found then. */
 			assert_int_equal(*word, 1003);
 			*word = 5;
 			duo_idle(s.duo);
@@ -361,7 +361,7 @@ static void atomics_count_exactly_whatever_happens(void **state)
 	}
 }
 
-/* 4.1, 4.2: as many as the peer records, also in space R; 128 where it has not said. */
+/* 4.1, 4.2: as many as the peer can record, also in space R; 128 if it has not announced it. */
 static void responses_are_never_more_than_the_peer_records(void **state)
 {
 	static const uint32_t windows[] = {0, 128, 512};
@@ -409,8 +409,8 @@ static void responses_are_never_more_than_the_peer_records(void **state)
 }
 
 /*
- * R13: a READ that was received and is not answered yet fails when the program's patience is at an end, as
- * whatever else is not answered, and not before, however slow the responder is.
+ * R13: a READ that was received and is not answered yet fails by the program's timeout, like any request
+ * without an answer, and not before, even if the responder is slow.
  */
 static void a_slow_responder_is_waited_for_as_long_as_the_program_says(void **state)
 {
@@ -461,8 +461,8 @@ static void a_slow_responder_is_waited_for_as_long_as_the_program_says(void **st
 }
 
 /*
- * A READ of which something came, and then nothing more, is asked for again as soon and as often as at first:
- * what came says that the responder is slow, not gone.
+ * A READ with some responses, and then no more, is requested again as soon and as often as at first: the
+ * responses show that the responder is slow, not gone.
  */
 static void asking_begins_anew_when_something_arrives(void **state)
 {
@@ -509,7 +509,7 @@ static void asking_begins_anew_when_something_arrives(void **state)
 	sim_end(&s);
 }
 
-/* What was executed is not forgotten when more is allowed: its answer is sent again as it was. */
+/* A larger limit does not discard executed requests: their answers are sent again unchanged. */
 static void a_higher_limit_forgets_nothing(void **state)
 {
 	struct qp_attr sqd = {.state = QPS_SQD}, more = {.max_dest_rd_atomic = 8, .max_rd_atomic = 8};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which receive WQE a message gets when messages overtake each other, and what happens when there
- * is none (veRoCE 4.4, 7.2, 7.3; out-of-order O5, O6, O9, O32, O33; R7, R10, R11).
+ * The receive WQE of a message when messages overtake each other, and the case that there is none
+ * (veRoCE 4.4, 7.2, 7.3; out-of-order O5, O6, O9, O32, O33; R7, R10, R11).
  */
 #include "veroce/veroce.h"
 
@@ -53,7 +53,7 @@ static void messages_use_receives_in_the_order_sent(void **state)
 	}
 }
 
-/* out-of-order O6: B is nobody's business till A is complete; then it is refused by name. */
+/* out-of-order O6: B is ignored until A is complete; then it gets an RNR NAK. */
 static void receive_that_is_missing_is_told_in_turn(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -93,8 +93,8 @@ static void receive_that_is_missing_is_told_in_turn(void **state)
 }
 
 /*
- * out-of-order O9: the data is there, the completion is not. `early`: so is not the packet before
- * it; `soon`: the receive comes while the requester still waits.
+ * out-of-order O9: the data has landed, but there is no completion. `early`: the packet before it
+ * is also missing; `soon`: the receive comes while the requester still waits.
  */
 static void immediate_without_receive(const struct veroce_options *v, const struct duo_options *o,
 				      bool early, bool soon)
@@ -119,7 +119,7 @@ static void immediate_without_receive(const struct veroce_options *v, const stru
 	assert_int_equal(s.b->received.n, 0);
 	assert_int_equal(s.a->sent.n, 0);
 	assert_memory_equal(s.bbuf->p, s.abuf->p, 2 * mtu);
-	/* What only waits for the receive is not placed again. */
+	/* A message that only waits for the receive is not placed again. */
 	memset(s.bbuf->p, 0, 6 * mtu);
 	ack = veroce_last(s.duo, DUO_B, OP_RC_ACK);
 	assert_int_equal(ack->aeth.msn, v->sent.messages);
@@ -150,7 +150,7 @@ static void immediate_waits_for_a_receive_and_completes_once(void **state)
 	}
 }
 
-/* A peer that never gets a receive gives up as it was told to. */
+/* A peer that never gets a receive gives up after its rnr_retry. */
 static void rnr_retries_are_counted(void **state)
 {
 	for (uint8_t retry = 0; retry < 7; retry += 3) {
@@ -170,7 +170,7 @@ static void rnr_retries_are_counted(void **state)
 	}
 }
 
-/* Each message has all of them (IBTA 9.7.5.2.8): those that came before are forgotten with their completion. */
+/* Each message has all retries (IBTA 9.7.5.2.8): a completion resets the count. */
 static void rnr_retries_are_counted_anew_for_each_message(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -196,8 +196,8 @@ static void rnr_retries_are_counted_anew_for_each_message(void **state)
 }
 
 /*
- * Many SENDs are under way when the receives come one by one, later than asked for. What is refused comes again, a
- * packet at a time while nothing is taken, and not the whole run of them each time.
+ * Many SENDs are under way when the receives come one by one, later than the RNR timer. A refused SEND is repeated
+ * alone, a packet at a time while none is accepted, and not the whole run each time.
  */
 static void slow_receives_do_not_have_everything_sent_again(void **state)
 {
@@ -233,7 +233,10 @@ static void slow_receives_do_not_have_everything_sent_again(void **state)
 	sim_end(&s);
 }
 
-/* All that was refused is there a few round trips after the receives are, however much it is. */
+/*
+ * All refused messages arrive a few round trips after the receives are posted, however many they
+ * are.
+ */
 static void refused_run_is_taken_soon(void **state)
 {
 	enum { SENDS = 60, LATENCY_NS = 10000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shares of a receiver's port (veRoCE 13.2, RXSHARE): told in the acknowledgements where both ends agreed
- * to, and kept to; no value that a peer may tell stops a QP.
+ * Shares of a receiver's port (veRoCE 13.2, RXSHARE): carried by acknowledgements if both ends agreed,
+ * and kept by senders; no value that a peer may send stops a QP.
  */
 #include "cc/params.h"
 #include "veroce/veroce.h"
@@ -158,7 +158,7 @@ static void one_end_alone_changes_nothing(void **state)
 
 /*
  * At a share of which a packet comes in 10 us, one that waits 20 us for an acknowledgement would gather one more:
- * each packet is acknowledged at once, and the sender hears of its share with each.
+ * each packet is acknowledged at once, and each acknowledgement carries the share.
  */
 static void packets_that_come_apart_are_acknowledged_at_once(void **state)
 {
@@ -215,7 +215,7 @@ static void no_share_that_is_told_stops_a_qp(void **state)
 	}
 }
 
-/* What came with a forged or stale acknowledgement is of no QP that did not agree. */
+/* A share in a forged or stale acknowledgement has no effect on a QP that did not agree. */
 static void share_that_was_not_agreed_on_is_not_heard(void **state)
 {
 	struct sim s = start(true, false);

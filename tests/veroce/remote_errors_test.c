@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a veRoCE responder refuses, it refuses in turn: a packet that is wrong and early is as good
- * as lost, until everything before it has arrived (out-of-order O4, O34; R11, problem K).
+ * A veRoCE responder refuses packets in turn: a wrong packet that is early counts as lost until
+ * everything before it has arrived (out-of-order O4, O34; R11, problem K).
  */
 #include "veroce/veroce.h"
 
@@ -24,7 +24,10 @@ static uint32_t naks(const struct duo *d, uint8_t syndrome, uint32_t *psn)
 	return n;
 }
 
-/* out-of-order O4: what can be placed is, the error is told when its packet is the next. */
+/*
+ * out-of-order O4: packets that can be placed are placed; the error is reported when its packet is
+ * the next.
+ */
 static void error_of_a_late_first_packet_is_told_in_turn(void **state)
 {
 	static const uint8_t rank[] = {4, 0, 2, 3, 1};
@@ -208,7 +211,7 @@ static void receives_of_later_messages_are_flushed(void **state)
 	}
 }
 
-/* Of two mistakes the first one sent is told, whichever comes first. */
+/* Of two mistakes the first one sent is reported, even if the other arrives first. */
 static void first_of_two_mistakes_is_told(void **state)
 {
 	static const uint8_t rank[] = {1, 0};
@@ -235,8 +238,7 @@ static void first_of_two_mistakes_is_told(void **state)
 	}
 }
 
-/* A NAK that is lost is not the end: the requester finds a peer that is silent, or hears it again.
- */
+/* A lost NAK is repeated, or the requester finds its peer silent. */
 static void lost_nak_ends_in_an_error_too(void **state)
 {
 	struct veroce_options v = veroce_options();

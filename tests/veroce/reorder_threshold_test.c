@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* T, the reordering that a receiver of a base peer lets be (veRoCE 5.4; out-of-order O2, O3, R17).
- */
+/* T, the reordering that a receiver tolerates before it sends SACKs to a base peer (veRoCE 5.4;
+ * out-of-order O2, O3, R17). */
 #include "veroce/veroce.h"
 
 /* T starts at four a path: with sixteen the whole message may be upside down. */
@@ -28,7 +28,7 @@ static void reordering_within_the_threshold_is_not_answered_by_sack(void **state
 }
 
 /*
- * out-of-order O3: what was seen once is no reason for a SACK again, also where the receiver sends
+ * out-of-order O3: reordering that was seen once causes no SACK again, also if the receiver sends
  * nothing.
  */
 static void threshold_grows_to_the_reordering_seen(void **state)
@@ -73,7 +73,7 @@ static void swap_two(struct sim *s, const struct duo_buf *from, const struct duo
 }
 
 /*
- * 5.4: an eighth less in 16 round trips, so that what paths were like once is forgotten; also where the
+ * 5.4: an eighth less in 16 round trips, so that earlier states of the paths are forgotten; also if the
  * receiver rests in between, which one with a request of its own does not.
  */
 static void threshold_shrinks_when_little_is_reordered(void **state)
@@ -117,7 +117,10 @@ static void threshold_shrinks_when_little_is_reordered(void **state)
 	}
 }
 
-/* 5.3, 4: while nothing arrives, a base peer is told of a hole that stays again, each time twice as late. */
+/*
+ * 5.3, 4: while nothing arrives, a lasting hole is reported to a base peer again, each time after
+ * twice as long.
+ */
 static void a_hole_that_stays_is_told_ever_later(void **state)
 {
 	enum { SACKS = 1 + 8 };
@@ -155,8 +158,8 @@ static void a_hole_that_stays_is_told_ever_later(void **state)
 }
 
 /*
- * Half of what is recorded at most: however much paths reorder, a loss is told while the sender can still send,
- * and not only once its window has closed on it and nothing arrives any more.
+ * T is at most half of the receive window: even if paths reorder a lot, a loss is reported while the sender can
+ * still send, and not only when its window has closed and nothing arrives any more.
  */
 static void threshold_leaves_half_the_window(void **state)
 {
@@ -204,7 +207,7 @@ static void patient_tweak(struct nic_config *c, enum duo_side side)
 
 /*
  * 5.3, 4, between processes of one host, where an acknowledgement may wait for four times as long as a hole:
- * the hole is told when its time has come.
+ * the hole is reported when its time has come.
  */
 static void hole_is_told_before_the_acknowledgement_that_waits(void **state)
 {

@@ -122,7 +122,7 @@ static void receive_completion_waits_for_earlier_messages(void **state)
 	}
 }
 
-/* out-of-order O8: what only the last packet tells is kept until the first one comes. */
+/* out-of-order O8: the values of the last packet are kept until the first one comes. */
 static void immediate_that_comes_first_waits_for_the_straggler(void **state)
 {
 	static const uint8_t rank[] = {3, 1, 2, 0};
@@ -205,7 +205,7 @@ static void overlap(struct sim *s, bool fence)
 	duo_expect(s->duo, &s->a->sent, 2, WC_SUCCESS);
 }
 
-/* out-of-order O19: either's bytes, in any mix of packets, and nothing else. */
+/* out-of-order O19: the bytes of either message, in any mix of packets, and nothing else. */
 static void unfenced_overlap_ends_with_either(void **state)
 {
 	struct veroce_options v = veroce_options();
@@ -242,7 +242,7 @@ static void fenced_overlap_ends_with_the_second(void **state)
 	}
 }
 
-/* out-of-order R15: of a fenced WR nothing is sent while anything before it is not complete. */
+/* out-of-order R15: no packet of a fenced WR leaves while any WR before it is not complete. */
 static void fence_waits_for_all_before_it(void **state)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -293,7 +293,7 @@ static void fence_waits_for_all_before_it(void **state)
 	}
 }
 
-/* ---- acknowledgements never tell of what has not arrived (out-of-order R4) ------------------- */
+/* ---- acknowledgements never cover what has not arrived (out-of-order R4) ------------------- */
 
 enum { WATCHED = 4096 };
 
@@ -428,7 +428,7 @@ static void acknowledgements_cover_no_hole(void **state)
 
 /* ---- placed once (out-of-order R3) ----------------------------------------------------------- */
 
-/* What completed belongs to the program: no copy that is still under way writes there. */
+/* Memory of a completed message belongs to the program: a late copy does not write there. */
 static void copies_write_nothing_after_completion(void **state)
 {
 	for (uint64_t seed = 1; seed <= 24; seed++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Which address a WRITE's packets carry: their own, or their message's (reth_base; veRoCE 3 leaves it
- * open). Either way each packet's bytes get where they belong, in any order; ends that are set differently
- * find out before one of them writes to the wrong place, or fail.
+ * open). In both cases each packet's bytes land where they belong, in any order; ends with different
+ * settings find out before one of them writes to the wrong place, or fail.
  */
 #include "veroce/veroce.h"
 #include "veroce/caps.h"
@@ -119,7 +119,7 @@ static void packets_that_were_kept_get_to_their_places(void **state)
 	}
 }
 
-/* ---- what is checked is the address that is written -------------------------------------------- */
+/* ---- the written address is checked -------------------------------------------- */
 
 static void a_write_that_leaves_its_region_is_refused(void **state)
 {
@@ -237,8 +237,8 @@ static void connect(struct sim *s, const struct duo_options *o)
 }
 
 /*
- * Both write before either knows the other, whatever is lost of what would tell them: nothing lands where
- * it should not, and what is agreed on is what both want, or that each packet has its own address.
+ * Both write before either knows the other's setting, with any of the CAPS lost: nothing lands where it
+ * should not, and they agree on the setting of both, or on each packet's own address.
  */
 static void what_both_want_is_agreed_on_before_it_matters(void **state)
 {
@@ -272,7 +272,7 @@ static void what_both_want_is_agreed_on_before_it_matters(void **state)
 	}
 }
 
-/* ---- a peer that tells nothing ------------------------------------------------------------------ */
+/* ---- a peer without CAPS ------------------------------------------------------------------ */
 
 static struct duo_rule *lose_caps(struct duo *d)
 {
@@ -283,7 +283,7 @@ static struct duo_rule *lose_caps(struct duo *d)
 					     .fate = DUO_DROP});
 }
 
-/* It is made for such a peer; but what is silent for a moment may be about to speak. */
+/* The setting is made for such a peer; but a peer that is silent for a moment may still answer. */
 static void a_silent_peer_is_spoken_to_as_set(void **state)
 {
 	for (size_t k = 0; k < COUNT(both); k++) {
@@ -343,8 +343,8 @@ static void tell(struct sim *s, uint16_t flags)
 }
 
 /*
- * A peer that was silent, and was taken at its silence, tells after all: what it means must be what was
- * taken for granted. Where nothing depended on it yet, it may tell what it likes.
+ * A silent peer, for which the setting was assumed, sends CAPS after all: they must agree with the
+ * assumption. If nothing depended on it yet, they may say either.
  */
 static void a_peer_that_tells_too_late_must_agree(void **state)
 {
@@ -404,7 +404,7 @@ static struct sim start_late(uint64_t *mask, bool a_writes)
 	return s;
 }
 
-/* What A sends again B may hear before A hears it. A finds out, whatever is lost of what tells it. */
+/* A retransmission may reach B before B's CAPS reach A. A finds out, with any of the CAPS lost. */
 static void a_peer_that_begins_late_and_differs_is_found_out(void **state)
 {
 	for (uint64_t lost = 0; lost < 64; lost++) {
@@ -414,7 +414,10 @@ static void a_peer_that_begins_late_and_differs_is_found_out(void **state)
 		duo_run_for(s.duo, 1000 * (uint64_t)MS);
 		assert_int_equal(qp_state(s.a->qp), QPS_ERR);
 		assert_true(duo_had_event(s.a->host, EVENT_QP_FATAL, s.a));
-		/* If what told A was not lost, it came before the acknowledgement of what went wrong. */
+		/*
+		 * If the CAPS to A were not lost, they came before the acknowledgement of the wrong
+		 * WRITE.
+		 */
 		if (!lost)
 			duo_expect(s.duo, &s.a->sent, 1, WC_WR_FLUSH_ERR);
 		s.a->sent.taken = s.a->sent.n;

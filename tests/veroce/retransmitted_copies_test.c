@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is sent again under veRoCE is what was sent (out-of-order R14): a copy differs in its Retrans bit, its
- * path, its time stamp and whether it asks for an acknowledgement, and in nothing else.
+ * A veRoCE retransmission equals the first copy (out-of-order R14): it differs in its Retrans bit, its path,
+ * its time stamp and AckReq, and in nothing else.
  */
 #include "veroce/veroce.h"
 

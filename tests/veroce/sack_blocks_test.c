@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* veRoCE: what the blocks of SACKs tell where one packet cannot hold them all (veRoCE 5.5). */
+/* veRoCE: the blocks of SACKs when one packet cannot hold them all (veRoCE 5.5). */
 #include "veroce/transfer.h"
 
 enum { MTU = 256, GROUPS = 24, PACKETS = GROUPS * 128, FAR = 20 * 128 + 5 };
@@ -15,8 +15,8 @@ static uint32_t sent(const struct duo *d, uint32_t psn)
 }
 
 /*
- * While the oldest hole stays, what a lost SACK told is told again by later ones, by turns: the sender needs
- * no probe to learn what is missing in the middle.
+ * While the oldest hole stays, later SACKs repeat by turns the blocks of a lost one: the sender needs no
+ * probe to learn what is missing in the middle.
  */
 static void what_a_lost_sack_told_is_told_again_by_turns(void **state)
 {
@@ -49,7 +49,10 @@ static void what_a_lost_sack_told_is_told_again_by_turns(void **state)
 	assert_true(sacks->hits);
 	sacks->off = true;
 	far->off = true;
-	/* What arrives now brings a SACK each: of seven blocks beside the first, one is of what is new. */
+	/*
+	 * Each arrival now causes a SACK: of seven blocks beside the first, one has the new
+	 * arrival.
+	 */
 	for (uint64_t i = 1; i <= GROUPS; i++) {
 		w = duo_write_wr(i, s.abuf, 0, MTU, s.bbuf, 0);
 		assert_true(duo_post(s.a, &w));
@@ -82,8 +85,8 @@ static bool lose_holes(void *ctx, const struct duo_packet *p, enum duo_fate *fat
 }
 
 /*
- * A probe asks for all that is known, which one packet does not hold; and that wherever the sender had to stop,
- * not only at the end of a message, where it asks anyway.
+ * A probe asks for the complete state, which one packet cannot hold. It does so wherever the sender had to
+ * stop, not only at the end of a message, where AckReq is set anyway.
  */
 static void a_probe_is_told_all_that_is_known(void **state)
 {

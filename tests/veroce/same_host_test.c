@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* veRoCE between processes of one host: no network lies between, and little is said of it. */
+/* veRoCE between processes of one host: no network lies between, and acknowledgements are few. */
 #include "veroce/veroce.h"
 
 enum { MIB = 1 << 20 };
@@ -105,8 +105,8 @@ static void half_of_the_window_is_acknowledged_at_once(void **state)
 }
 
 /*
- * The last packet, which asks, is lost: of the others a quarter of the tail probe's time later is told, by
- * itself, and not before.
+ * The last packet, which asks, is lost: the others are acknowledged by a timer after a quarter of the tail
+ * probe's time, and not before.
  */
 static void what_did_not_ask_is_acknowledged_after_a_while(void **state)
 {
@@ -145,7 +145,7 @@ static void what_is_lost_is_repaired_without_timeouts(void **state)
 	}
 }
 
-/* Each has less under way than it asks an acknowledgement for, all together have a window. */
+/* Each QP has fewer packets under way than its AckReq interval; all together fill a window. */
 static void queue_pairs_that_share_a_window_do_not_wait_for_a_probe(void **state)
 {
 	struct sim s = start(true, MIB / 4);

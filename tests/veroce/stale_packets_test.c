@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets that come too late, too early or to another life of their QP: they change nothing
- * (veRoCE 4.1, 7.7; out-of-order O21, O36; R12, R21). And a peer that knows the base protocol alone
- * (O38).
+ * Packets that come too late, too early or to a later life of their QP: they change nothing (veRoCE
+ * 4.1, 7.7; out-of-order O21, O36; R12, R21). And a peer that knows the base protocol alone (O38).
  */
 #include "veroce/veroce.h"
 
@@ -49,7 +48,7 @@ static void packets_outside_the_window_change_nothing(void **state)
 			forge_write(&s, old[k], psn_add(v.sent.messages, 2));
 			duo_idle(s.duo);
 			assert_int_equal(n->rx_duplicates, dups + 1);
-			/* Who sends it again did not hear of it (7.7). */
+			/* A sender that repeats it did not get the acknowledgement (7.7). */
 			assert_int_equal(n->acks_sent, acks + 1);
 		}
 		for (size_t k = 0; k < COUNT(beyond); k++) {
@@ -203,8 +202,8 @@ static void packets_of_another_life_have_no_effect(void **state)
 }
 
 /*
- * out-of-order R21: what waits for its turn goes with the connection, receives are flushed in
- * order.
+ * out-of-order R21: packets that wait for their turn are dropped with the connection, receives are
+ * flushed in order.
  */
 static void what_is_parked_goes_with_the_connection(void **state)
 {
@@ -312,10 +311,10 @@ static void base_peer(const struct veroce_options *v, const struct duo_options *
 	duo_idle(s.duo);
 	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 	assert_memory_equal(to->p, from->p, 400 * o->mtu);
-	/* As many as were told, or as any peer records (4.2). */
+	/* As many as the peer announced, or as any peer can record (4.2). */
 	assert_true(mute ? span.max == 128 : span.max > 128);
 	assert_int_equal(veroce_retransmits(s.duo), 0);
-	/* A hole smaller than T says nothing at first, and then once in a while (5.3). */
+	/* A hole smaller than T causes no SACK at first, and then one now and then (5.3). */
 	w = duo_write_wr(2, from, 0, 101 * o->mtu, to, 0);
 	assert_true(duo_post(s.a, &w));
 	duo_idle(s.duo);

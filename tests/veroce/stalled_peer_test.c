@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * veRoCE between processes of one host, of which the receiving one gets no processor now and then, for as long as a
- * busy machine makes it: nothing is lost then, and next to nothing is sent again. What is lost is, as soon as the
- * peer is known to run.
+ * veRoCE between processes of one host, where the receiver now and then gets no processor, for as long as on a busy
+ * machine: nothing is lost then, and next to nothing is sent again. Lost packets are repeated as soon as the peer
+ * is known to run.
  */
 #include "veroce/veroce.h"
 #include "support/sim_checks.h"
@@ -18,7 +18,7 @@ struct stalled {
 	struct duo_pair pair[PAIRS];
 	const struct nic_counters *n;
 	uint64_t from_ns, to_ns; /* B is not run */
-	uint32_t lose;           /* so many data packets that are the last of their WRITEs are lost first */
+	uint32_t lose;           /* how many last packets of WRITEs are lost first */
 	bool mute;               /* B answers no RTT requests */
 };
 
@@ -27,7 +27,7 @@ static bool is_last(const struct duo_packet *p)
 	return p->from == DUO_A && p->veroce && p->payload_len && p->info->flags & F_REQUEST;
 }
 
-/* What comes while B is not run waits in its socket; and what it would say it does not say before. */
+/* Packets for B wait in its socket while it is not run, and B sends nothing meanwhile. */
 static bool not_run(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
 {
 	struct stalled *t = ctx;
@@ -131,7 +131,7 @@ static void long_stall_is_probed_once_for_all_queue_pairs(void **state)
 	stalls(200 * ms, 1);
 }
 
-/* The pair of each QP is the same: who asks asks for all. */
+/* All QPs belong to one pair of hosts: one asks for all. */
 static void tails_that_are_lost_are_repaired_as_soon_as_the_peer_runs(void **state)
 {
 	static const uint64_t stall_ms[] = {0, 10, 50};
@@ -144,7 +144,7 @@ static void tails_that_are_lost_are_repaired_as_soon_as_the_peer_runs(void **sta
 		post(&t, 1);
 		duo_run_for(t.s.duo, 10 * DUO_LATENCY_NS);
 		stall(&t, stall_ms[i] * ms);
-		/* Between two questions of a peer that is silent there are 16 ms at most. */
+		/* Questions to a silent peer are at most 16 ms apart. */
 		duo_run_for(t.s.duo, stall_ms[i] * ms + (stall_ms[i] ? 20 * ms : 2 * pto_ns));
 		expect(&t, 1);
 		assert_int_equal(t.n->retransmits, PAIRS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * strong_order: a program that polls memory never sees a byte before one that was sent earlier, and
- * all completes as ever (veRoCE 7.6; out-of-order O35, R16).
+ * everything completes as usual (veRoCE 7.6; out-of-order O35, R16).
  */
 #include "nic/state.h"
 #include "veroce/veroce.h"
@@ -128,7 +128,7 @@ static void everything_completes_whatever_is_lost(void **state)
 	}
 }
 
-/* What is more than may be kept is dropped, and sent again when there is room. */
+/* Packets beyond the limit are dropped, and sent again when there is room. */
 static void more_than_can_be_kept_is_sent_again(void **state)
 {
 	enum { SENT = 1124, MTU = 256, BYTES = 1 << 20 };

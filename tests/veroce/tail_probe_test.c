@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The end of what was sent is lost, and nothing comes after it that would tell: tail probes repair
- * that without a timeout (veRoCE 6.2; out-of-order O25, R18), in requests and in responses.
+ * The last packets are lost, and no later packet shows it: tail probes repair that without a
+ * timeout (veRoCE 6.2; out-of-order O25, R18), in requests and in responses.
  */
 #include "veroce/transfer.h"
 
@@ -95,7 +95,7 @@ static void lost_end_of_many_packets_is_repaired_by_a_probe(void **state)
 	}
 }
 
-/* Each is answered at once, so the next need not wait for an acknowledgement that is delayed. */
+/* Each probe is answered at once, so the next one need not wait for a delayed acknowledgement. */
 static void lost_probes_are_followed_by_others(void **state)
 {
 	for (int i = 0; i < 4; i++) {

@@ -17,8 +17,8 @@ static void trim(struct sim *s, uint32_t psn)
 }
 
 /*
- * Only that one ends the stall, and only the end of the stall forgets the timeouts that retry_cnt counts. What
- * was found lost before it, and waits for room that there is none of, comes behind it.
+ * Only the oldest packet ends the stall, and only the end of the stall resets the count of timeouts. Packets
+ * found lost before, which wait for room, come behind it.
  */
 static void oldest_packet_is_the_one_that_leaves_without_room(void **state)
 {
@@ -64,8 +64,8 @@ static void oldest_packet_is_the_one_that_leaves_without_room(void **state)
 }
 
 /*
- * 6.2, on a path that reorders: only time tells that a packet is lost, and each packet has a time of its own. Two
- * that were overtaken are not late together, and the first is not kept waiting for the second.
+ * 6.2, on a path that reorders: only time shows that a packet is lost, and each packet has its own time. Of two
+ * overtaken packets each is judged by itself, and the first does not wait for the second.
  */
 static void earliest_of_two_late_packets_sets_the_timer(void **state)
 {

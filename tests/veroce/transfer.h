@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Bulk data one way, in requests (WRITEs of A) or in responses (A reads from B), and a channel with
- * a rate: what the tests of loss recovery measure with. What they claim holds for both PSN spaces
- * (veRoCE 6).
+ * a rate: for the measurements of loss recovery. Their claims hold for both PSN spaces (veRoCE 6).
  */
 #ifndef VEROCE_TRANSFER_H
 #define VEROCE_TRANSFER_H
@@ -124,7 +123,7 @@ static inline uint32_t transfer_copies(const struct transfer *t, uint32_t i)
 	return n;
 }
 
-/* A duo_script's question: which copy of which data packet is this. */
+/* For a duo_script: which copy of which data packet this is. */
 static inline uint32_t transfer_index(const struct transfer *t, const struct duo_packet *p)
 {
 	return (p->bth.psn - t->psn) & PSN_MASK;

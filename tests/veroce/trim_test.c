@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Switches that cut payloads off instead of dropping packets (veRoCE 8; out-of-order O31): what
- * comes without its payload is asked for at once, by a Packet Drop NAK, and sent again once.
+ * Switches that cut payloads off instead of dropping packets (veRoCE 8; out-of-order O31): a Packet
+ * Drop NAK at once reports a packet that comes without its payload, and it is sent again once.
  */
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 
 enum { MTU = 1024, LATENCY_NS = 50000, WARM = 4, CUTS_MAX = 1024, TRIMMED_TOS = 9 << 2 | 2 };
 
-/* What is left of a packet, on its way. */
+/* A trimmed packet on its way. */
 struct cut {
 	uint64_t arrival_ns;
 	struct flow flow;
@@ -40,7 +40,7 @@ static bool choose(void *ctx, const struct duo_packet *p, enum duo_fate *fate, u
 	return m->cut_this;
 }
 
-/* Headers as they were, pad count included; lengths and the ICRC are those of what is left. */
+/* Headers as they were, pad count included; lengths and the ICRC are those of the trimmed packet. */
 static void cut(void *ctx, const struct duo_packet *p, const uint8_t *data)
 {
 	struct trimming *m = ctx;
@@ -176,7 +176,7 @@ static void trimmed_packets_are_sent_again_once(void **state)
 	}
 }
 
-/* The copy may be cut too, and its copy. */
+/* The copy may be trimmed too, and so may its copy. */
 static void trimmed_copies_are_sent_again(void **state)
 {
 	for (unsigned i = 0; i < 4; i++) {
@@ -196,7 +196,7 @@ static void trimmed_copies_are_sent_again(void **state)
 	}
 }
 
-/* With nothing behind them that would tell of those that got no NAK (congestion control 2.5). */
+/* No packet behind them shows the loss of those without a NAK. */
 static void whole_message_may_be_trimmed(void **state)
 {
 	static const uint32_t packets[] = {9, 64, 400};
@@ -226,8 +226,7 @@ static void whole_message_may_be_trimmed(void **state)
 	}
 }
 
-/* Data may be cut, and nothing else; without trimming, or with a peer that has none, nothing may.
- */
+/* Only data may be trimmed; without trimming at both ends nothing may be. */
 static void data_alone_is_marked_trimmable(void **state)
 {
 	for (unsigned i = 0; i < 4; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What every veRoCE simulation test includes: a pair that speaks it, on as many paths as wanted. */
+/* For every veRoCE simulation test: a pair that speaks it, on any number of paths. */
 #ifndef VEROCE_VEROCE_H
 #define VEROCE_VEROCE_H
 
@@ -89,7 +89,7 @@ static inline struct sim veroce_default(void)
 	return veroce_start_sim(&v, &o, 1);
 }
 
-/* ---- what every scenario runs with (out-of-order 4, O40) ------------------------------------- */
+/* ---- the variants of every scenario (out-of-order 4, O40) ------------------------------------- */
 
 enum { VEROCE_VARIANTS = 24 };
 
@@ -178,7 +178,7 @@ static inline void veroce_write_reversed(struct sim *s, const struct duo_buf *fr
 	assert_memory_equal(to->p, from->p, len);
 }
 
-/* For rules: a request with the PSN at arg, whatever copy. */
+/* For rules: any copy of the request with the PSN at arg. */
 static inline bool veroce_has_psn(const struct duo_packet *p, const void *arg)
 {
 	return veroce_is_data(p) && p->info->flags & F_REQUEST &&

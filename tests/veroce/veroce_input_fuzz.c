@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whatever is forged at it, a veRoCE nic neither crashes nor reads or writes where it must not;
- * every work request completes once and in order, the work stays bounded and nothing leaks.
+ * With any forgery a veRoCE nic neither crashes nor reads or writes where it must not; every work
+ * request completes once and in order, the work stays bounded and nothing leaks.
  *
  * Two nics with two RC pairs of QPs, at 256 bytes path MTU, between which real traffic goes on. An
  * input is three mode bytes, see struct mode, and a sequence of records of one control byte and
@@ -81,7 +81,7 @@ static uint8_t take(struct input *in)
 	return *in->p++;
 }
 
-/* Mostly small, else where arithmetic of sequence numbers turns. */
+/* Mostly small, otherwise where sequence numbers wrap. */
 static uint32_t offset(struct input *in)
 {
 	static const int32_t far[] = {64,    127,     128,     129,	 1000,	    4095,
@@ -231,7 +231,7 @@ static void post_recv(struct world *w, int side, int pair, uint32_t len)
 		++*n;
 }
 
-/* What must not change. */
+/* Memory that must not change. */
 static const uint8_t *pattern(void)
 {
 	static uint8_t bytes[SINK];
@@ -331,7 +331,7 @@ static struct expected expect(const struct veroce *vr)
 				 .released = w->released};
 }
 
-/* Who is forged at. */
+/* The QP that gets the forgery. */
 struct target {
 	int side;
 	int pair;
@@ -374,7 +374,7 @@ static void forge(struct world *w, struct input *in, struct target *t, struct ve
 	p->bth.becn = flags >> 2 & 1;
 	p->bth.se = flags >> 3 & 1;
 	p->bth.pad = (uint8_t)(-p->payload_len & 3);
-	/* Stamps are worth believing or not. */
+	/* Stamps are plausible or not. */
 	if (veroce_opcode_table[p->bth.opcode].flags & (F_REQUEST | F_RESPONSE) && flags & 0x10) {
 		uint32_t now = (uint32_t)w->d->now_ns;
 
@@ -739,7 +739,10 @@ static void judge_log(const struct world *w, const struct cqe_log *log, uint64_t
 		DUO_CHECK(w->d, log->e[i].wr_id == i);
 }
 
-/* The network is good again, and memory there is: what was posted is done, one way or the other. */
+/*
+ * The network is good again and there is memory: every posted request completes, with success or
+ * not.
+ */
 static void judge(struct world *w)
 {
 	for (int s = 0; s < DUO_SIDES; s++) {
