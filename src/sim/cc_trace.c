@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host is stood before when its first traced flow begins, and is from then on: with no flow under way
- * that costs a call. What a nic does it does within arrive, pull and timer, so nothing is missed; when the
- * call returns the time is still the same.
+ * The trace wraps a host from when its first traced flow begins; without a flow under way that costs a
+ * call. A nic acts only within arrive, pull and timer, so the trace misses nothing, and the time is the
+ * same when the call returns.
  */
 #include "sim/cc_trace.h"
 
@@ -12,7 +12,7 @@ struct traced {
 	struct traced *next;
 	const struct channel *channel;
 	uint32_t flow;
-	struct results_trace last[PATHS_MAX]; /* told; cwnd_bytes 0: nothing yet */
+	struct results_trace last[PATHS_MAX]; /* last record; cwnd_bytes 0: none yet */
 };
 
 struct watcher {
@@ -28,7 +28,7 @@ struct cc_trace {
 	struct results *results;
 	struct host **hosts;
 	uint32_t host_count;
-	struct watcher **watchers; /* by host; NULL: not stood before */
+	struct watcher **watchers; /* by host; NULL: not wrapped */
 };
 
 static void look_at_path(struct cc_trace *t, struct traced *f, uint32_t path, const struct nic_congestion *c)

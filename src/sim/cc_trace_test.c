@@ -51,7 +51,7 @@ static const char *const protocols[] = {"transport.protocol=rocev2", "transport.
 
 static bool goes(const struct algorithm *a, int protocol)
 {
-	return !protocol || strcmp(a->sets[0], "cc.algorithm=hpcc") != 0; /* rocev2's alone */
+	return !protocol || strcmp(a->sets[0], "cc.algorithm=hpcc") != 0; /* only of rocev2 */
 }
 
 static void tracing_changes_nothing(void **state)
@@ -93,7 +93,10 @@ static void signal_and_target_are_the_algorithms_own(void **state)
 	}
 }
 
-/* Of one flow of four, in order of time, no two alike in a row, and from its start to its end. */
+/*
+ * Records of one flow of four are in order of time, no two alike in a row, from its start to its
+ * end.
+ */
 static void a_record_is_a_change_of_a_flow_that_was_asked_for(void **state)
 {
 	struct sim_run run;
@@ -118,7 +121,7 @@ static void a_record_is_a_change_of_a_flow_that_was_asked_for(void **state)
 	sim_run_free(&run);
 }
 
-/* Four senders at line rate meet, and DCQCN cuts: from the line's rate, alpha at most one. */
+/* Four senders at line rate meet, and DCQCN cuts: rates begin at the line's, alpha is at most one. */
 static void the_trace_of_dcqcn_is_dcqcn(void **state)
 {
 	uint64_t least = UINT64_MAX;

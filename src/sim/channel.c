@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages in order: `first` is the oldest not completed, `next` the one that pieces are being posted of.
- * wr_id of a piece is its length, as completions come in order.
+ * Messages in order: `first` is the oldest that is not completed, `next` the one whose pieces are being
+ * posted. wr_id of a piece is its length, as completions come in order.
  */
 #include "sim/channel.h"
 
@@ -18,10 +18,10 @@ struct channel {
 	void *owner;
 	uint32_t piece_bytes;
 	uint32_t posted;           /* work requests that are not completed */
-	uint64_t late_bytes;       /* of those, complete at the nic and not told of */
+	uint64_t late_bytes;       /* of those, complete at the nic and not yet reported */
 	uint32_t psn;              /* of the next piece's first packet */
 	uint64_t packet;           /* its number, from 0 */
-	uint32_t arrived_psn;      /* of the first packet that the receiver lacked when last asked */
+	uint32_t arrived_psn;      /* of the first packet that the receiver lacked, by the last query */
 	uint64_t arrived;          /* its number */
 };
 
@@ -93,7 +93,7 @@ struct channel *channel_open_in_class(struct host *from, struct host *to, uint32
 	host_connected(to, c->receiver, host_index(from), qp_number(c->sender));
 	c->psn = qp_number(c->sender) & PSN_MASK; /* as connect_one() has it */
 	c->arrived_psn = c->psn;
-	host_kick(from); /* the nic may have something to ask the peer */
+	host_kick(from); /* the nic may have CAPS to send */
 	return c;
 
 destroy_receiver:
@@ -145,7 +145,7 @@ const struct message_post *channel_received(struct channel *c, struct channel_cu
 	if (!at->begun) {
 		struct nic_received r = nic_qp_received(c->receiver);
 
-		/* Who asks too seldom, less than once for all PSNs, is told too little. */
+		/* A caller that asks less than once in all PSNs gets too low a number. */
 		c->arrived += (r.next - c->arrived_psn) & PSN_MASK;
 		c->arrived_psn = r.next;
 		*at = (struct channel_cursor){.begun = true, .next = c->first};

@@ -20,7 +20,7 @@ static struct {
 	struct message_post *done[DONE_MAX]; /* messages in the order of their completion */
 	uint32_t arrived[DONE_MAX];          /* immediates */
 	unsigned done_count, arrived_count, pieces, bad;
-	bool arrived_first;                  /* nobody heard of a completion before */
+	bool arrived_first;                  /* no completion was reported before */
 } t;
 
 static void completed(void *ctx, struct channel *c, uint64_t wr_id, uint64_t bytes, bool good)
@@ -174,7 +174,7 @@ static void progress_grows_to_the_whole(void **state)
 	channel_close(c);
 }
 
-/* In the middle of a transfer, too: what is under way is to nobody's harm. */
+/* In the middle of a transfer, too: packets under way do no harm. */
 static void a_channel_may_close_at_any_time(void **state)
 {
 	for (uint64_t at_ps = 0; at_ps < 20 * US; at_ps += 777777) {
@@ -207,7 +207,7 @@ static void a_break_completes_everything_that_was_posted(void **state)
 	channel_close(c);
 }
 
-/* 2^4 numbers, of which some are nobody's. */
+/* 2^4 numbers, some of which are unused. */
 static void numbers_run_out_and_come_back(void **state)
 {
 	struct channel *c[16];

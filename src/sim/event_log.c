@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Text of events. A host's packet is asked for its BTH; tests' packets may have no body. */
+/* Text of events. The BTH comes from a packet's body; packets of tests may have no body. */
 #include "sim/event_log.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "wire/rocev2.h"
 #include "wire/veroce.h"
 
-/* A line being written; what does not fit is cut. */
+/* A line being written; text that does not fit is cut. */
 struct line {
 	char *text;
 	size_t at;
@@ -19,7 +19,7 @@ struct line {
 
 static __attribute__((format(printf, 2, 3))) void add(struct line *l, const char *format, ...)
 {
-	size_t room = EVENT_LOG_LINE_BYTES - 1 - l->at; /* the newline has its place */
+	size_t room = EVENT_LOG_LINE_BYTES - 1 - l->at; /* there is always room for the newline */
 	va_list ap;
 	int n;
 

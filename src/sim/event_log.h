@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What happens in a network as lines of text, so that two runs can be compared with diff. A line is a time
- * in picoseconds, what happens, where, and what is known of it, in that order and with one blank between
- * them:
+ * The events of a network as lines of text, so that diff can compare two runs. A line has the time in
+ * picoseconds, the event, its place, and further facts, with one blank between them:
  *
  *     80000 sent 0-3 flow 2 RC_WRITE_FIRST psn 4711 qp 0x1c2a bytes 1122 class 3
  *     1169760 dropped 3-1 flow 2 RC_WRITE_MIDDLE psn 4719 qp 0x1c2a bytes 1106 class 3 queue 60830 buffer-full
  *
- * Ports are two nodes, from and to. An answer's flow is the one that its queue pair is at; "-" is none.
+ * Ports are two nodes, from and to. An answer's flow is the one that its queue pair is working on; "-" is
+ * none.
  */
 #ifndef SIM_EVENT_LOG_H
 #define SIM_EVENT_LOG_H

@@ -126,7 +126,7 @@ static void every_hop_and_every_loss_has_its_line(void **state)
 		do_logged(&run, &t, star, cases[i].sets);
 		dropped = lines_with(&t, " dropped ");
 		corrupt = lines_with(&t, " corrupt\n");
-		/* What is spoiled takes its way, but is no hop. */
+		/* A corrupted packet takes its time on the wire, but is no hop. */
 		arrived = lines_with(&t, " arrived ") - corrupt;
 		assert_true(dropped > 0);
 		assert_int_equal(dropped, sim_dropped(&run));

@@ -24,7 +24,7 @@ static void put_mac(uint8_t *at, uint32_t host)
 	memcpy(at, mac, sizeof(mac));
 }
 
-/* IEEE 802.1Q-2018 figure 36-3: opcode, which classes are meant, and eight times how long. 0: go on. */
+/* IEEE 802.1Q-2018 figure 36-3: opcode, class enable vector, and eight times. Time 0 resumes. */
 static size_t pfc_encode(uint8_t *frame, const struct pause_frame *p)
 {
 	static const uint8_t to[MAC_LEN] = {0x01, 0x80, 0xc2, 0, 0, 0x01};
@@ -72,7 +72,7 @@ size_t frame_encode(uint8_t frame[FRAME_BYTES_MAX], const struct packet *p, uint
 	return headers + (body < whole ? body : whole);
 }
 
-/* The flow is read back from the headers, where it is as far as the ICRC covers it. */
+/* Reads the flow back from the headers, which have all that the ICRC covers. */
 void frame_fill(uint8_t *frame, size_t bytes, uint32_t length)
 {
 	struct flow flow = {.src = {[10] = 0xff, [11] = 0xff}, .dst = {[10] = 0xff, [11] = 0xff}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between a nic and the network. Time is picoseconds there and nanoseconds here: a nic is never told a
- * time that has not come, and is woken no earlier than it asked.
+ * Between a nic and the network. Time is picoseconds there and nanoseconds here: a nic never gets a
+ * time that has not come, and is never called before its deadline.
  *
  * The port has no queue of its own: each packet is taken from the nic when the wire is free for it, so
  * windows, pace and the turns of QPs are judged at the last moment, as in an adapter.
@@ -24,7 +24,7 @@ enum {
 	SPORT_MASK = 0x3fff,
 	CQES = 4096,
 	CREDITS_AHEAD = 64,
-	LAZY_BYTES = 8193, /* above what is touched anyway, and would fill its last page badly */
+	LAZY_BYTES = 8193, /* more would mostly waste its last page */
 	SIM_TTL = 64,
 	DATA_CLASSES = 0xff & ~(1 << PACKET_CONTROL_CLASS)
 };
@@ -44,10 +44,10 @@ struct host {
 	struct pd *pd;
 	struct mr *mr;
 	struct srq *srq;
-	struct host_delay *delay; /* NULL: nothing takes time */
+	struct host_delay *delay; /* NULL: no delays */
 	uint32_t index;
 	uint8_t paused;           /* classes of data, as the nic knows it */
-	bool asks;                /* with delay: the nic may have more than what acknowledgements let it send */
+	bool asks;                /* with delay: acknowledgements may have let the nic send more */
 	uint32_t credits_ahead;
 	uint8_t gid[16];
 };
@@ -56,7 +56,7 @@ struct host {
 
 /*
  * Zeroed by the system, so that what is never touched costs nothing: most of a completion queue or of a slab
- * of the pool never is. calloc() promises that only for what it happens to have fresh.
+ * of the pool never is. calloc() has that effect only for fresh memory.
  */
 static void *get(void *ctx, size_t bytes)
 {
@@ -109,8 +109,8 @@ static uint32_t index_of(const uint8_t gid[16])
 /* ---- life ----------------------------------------------------------------------------------------- */
 
 /*
- * So many receive WQEs are kept posted, of all there may be: one packet takes no more, and what was never
- * posted was never touched. Those that wait for messages before theirs are beside these.
+ * The number of receive WQEs kept posted: one packet takes no more, and a WQE that was never posted was
+ * never touched. WQEs taken by early packets count in addition.
  */
 static void post_credits(struct host *h)
 {
@@ -315,13 +315,16 @@ uint64_t host_post_ps(struct host *h, struct channel *c)
 	return due_ps;
 }
 
-/* With delay: whether the nic is to be asked for packets now. */
+/* With delay: whether to ask the nic for packets now. */
 static bool may_ask(const struct host *h, uint64_t now_ps)
 {
 	return !host_delay_is_full(h->delay) && (h->asks || !host_delay_data_waits(h->delay, now_ps));
 }
 
-/* After anything that may have changed what the nic wants: a turn now, or to be woken. */
+/*
+ * Called after anything that may have changed the nic's state: gives it a turn now, or sets the
+ * timer.
+ */
 static void settle(struct host *h, uint64_t now_ns)
 {
 	uint64_t deadline_ns = nic_deadline(h->nic);
@@ -335,7 +338,7 @@ static void settle(struct host *h, uint64_t now_ns)
 		network_kick(h->network, h->index);
 		return;
 	}
-	/* The port may be busy for long, and what waits for the delays is not to wait for the port. */
+	/* The port may be busy for long, and packets for the delays must not wait for it. */
 	set_timer(h, UINT64_MAX);
 	if (may_ask(h, network_now_ps(h->network)))
 		network_kick(h->network, h->index);
@@ -364,7 +367,7 @@ static __attribute__((noinline)) bool is_told_later(struct host *h, const struct
 
 static void input(struct host *, struct packet *, uint64_t now_ps);
 
-/* The timer was the delays' or the nic's; what waited for its time happens. */
+/* The timer was that of the delays or of the nic; events whose time has come happen. */
 static __attribute__((noinline)) void catch_up(struct host *h, uint64_t now_ps)
 {
 	const struct host_config *c = h->config;
@@ -425,7 +428,7 @@ static const struct opcode_info *info_of(const struct flow *flow, const uint8_t 
 	return flow->dport == ROCEV2_UDP_PORT ? opcode_info(data[0]) : veroce_opcode_info(data[0]);
 }
 
-/* What bears an application's bytes, or asks for them; all else answers and controls. */
+/* Packets that carry an application's bytes, or request them; all others are answers and control. */
 static bool is_data(const struct opcode_info *info, uint8_t opcode)
 {
 	return opcode != OP_CNP && info->flags & (F_PAYLOAD | F_READ | F_ATOMIC);
@@ -443,8 +446,8 @@ static uint32_t header_len(const struct opcode_info *info, const struct pkt *pkt
 }
 
 /*
- * What ECMP hashes. A path of veRoCE is its source port. RoCEv2 adapters draw theirs from the QPs, so
- * that a QP stays on its path and two QPs of one pair of hosts may differ.
+ * What ECMP hashes. A path of veRoCE is its source port. RoCEv2 adapters derive theirs from the QPs,
+ * so that a QP stays on its path and two QPs of one pair of hosts may differ.
  */
 static uint16_t entropy(const struct host *h, const struct pkt *pkt)
 {
@@ -470,7 +473,7 @@ static uint32_t on_the_wire(const struct host_config *c, const struct pkt *pkt, 
 	return c->header_bytes ? payload + c->header_bytes : pkt->len + HOST_FRAME_BYTES;
 }
 
-/* A middle packet of a WRITE is what a long message consists of; veRoCE's has more headers, in each. */
+/* A long message consists of Middle packets of a WRITE; veRoCE's have more headers. */
 uint32_t host_packet_wire_bytes(const struct host_config *c)
 {
 	bool veroce = c->nic.transport.protocol == PROTOCOL_VEROCE;
@@ -521,7 +524,7 @@ static uint32_t flow_of(const struct host_config *c, uint32_t to, const uint8_t 
 	return c->flow_of(c->ctx, to, bth.dqpn, bth.psn, is_data);
 }
 
-/* What is told about the packet in numbers; its body is the nic's bytes. */
+/* Fills in the packet's descriptor; its body has the nic's bytes. */
 static inline __attribute__((always_inline)) struct packet *wrap(struct host *h, const struct pkt *pkt)
 {
 	const struct host_config *c = h->config;
@@ -586,7 +589,7 @@ static enum host_packet_kind kind_of(const struct opcode_info *info, uint8_t opc
 				       : HOST_PACKET_OTHER;
 }
 
-/* Hands the delays what the nic has made. */
+/* Passes the nic's packets to the delays. */
 static bool delay_sent(struct host *h, const struct pkt *pkt, uint64_t now_ps)
 {
 	const struct opcode_info *info = info_of(pkt->flow, pkt->data);
@@ -600,8 +603,8 @@ static bool delay_sent(struct host *h, const struct pkt *pkt, uint64_t now_ps)
 }
 
 /*
- * What the nic has goes through the delays, and data not before there is a place for it. Where the network
- * has paused data, the nic is told so even if it has nothing else: then only its timers count.
+ * The nic's packets go through the delays, data only when there is room for it. If the network has paused
+ * data, the nic learns it even if it has nothing else to send: then only its timers count.
  */
 static __attribute__((noinline)) struct packet *pull_delayed(struct host *h, uint32_t allowed_classes,
 							     uint8_t paused, uint64_t now_ps)
@@ -660,7 +663,7 @@ uint8_t packet_tos(const struct packet *p)
 
 /* ---- in ----------------------------------------------------------------------------------------------- */
 
-/* Whether the nic may have something to say to a packet that came, or only more room to send. */
+/* Whether the nic may answer a packet that came, or only gains room to send. */
 static bool asks_for_answer(const struct packet *p)
 {
 	const uint8_t *bth = p->body;

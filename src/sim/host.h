@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A simulated host: the nic that ships, behind the port of a network. The host turns the nic's packets
- * into the network's and back, lets the nic have its time, and polls its completion queue; what is
- * posted comes from channels (sim/channel.h).
+ * A simulated host: the nic that ships, behind the port of a network. The host translates the nic's
+ * packets into the network's and back, calls the nic when its deadline comes, and polls its completion
+ * queue. Channels (sim/channel.h) post the work.
  *
- * Nothing of a payload exists (nic_config.no_payload): a packet is its headers and a length.
+ * Payload does not exist (nic_config.no_payload): a packet is its headers and a length.
  */
 #ifndef SIM_HOST_H
 #define SIM_HOST_H
@@ -20,21 +20,21 @@ struct host;
 struct channel;
 
 /*
- * Of all hosts of a run alike, but for what follows from a host's own line rate (nic.transport.cc.line_rate_bps
- * 0: its link's); borrowed until the last host is gone.
+ * The same for all hosts of a run, except for what follows from a host's own line rate
+ * (nic.transport.cc.line_rate_bps 0: its link's); borrowed until the last host is gone.
  */
 struct host_config {
 	uint64_t seed;
-	struct nic_config nic;      /* what the host itself decides is overwritten: see host_create() */
+	struct nic_config nic;      /* the host overwrites some members: see host_create() */
 	/*
-	 * The window that no congestion control exceeds is two bandwidth-delay products of the host's own line and a
-	 * few packets; 0: nic.transport.window_bytes.
+	 * The widest window of congestion control is two bandwidth-delay products of the host's own line and a few
+	 * packets; 0: nic.transport.window_bytes.
 	 */
 	uint64_t window_rtt_ps;
 	uint32_t mtu_bytes;         /* payload of a full packet */
 	uint32_t header_bytes;      /* of a data packet on the wire, around its payload; 0: what it really has */
 	uint32_t ack_bytes;         /* of any other packet on the wire; 0: likewise */
-	uint32_t int_bytes;         /* that telemetry adds to a data packet */
+	uint32_t int_bytes;         /* bytes that telemetry adds to a data packet */
 	uint8_t data_class;         /* 1 .. 7, where a channel has no other */
 	/* answers share the data's class, of which there is one; otherwise PACKET_CONTROL_CLASS */
 	bool ack_in_data_class;
@@ -43,23 +43,26 @@ struct host_config {
 	uint32_t credits;           /* receive WQEs, for messages whose arrival is reported; 1 .. NIC_MAX_SRQ_WR */
 	struct host_delay_config delay;
 	uint8_t timeout;            /* of QPs: the local ACK timeout is 4.096 us x 2^timeout */
-	/* Called as it happens, at network_now_ps(); may post, open and close channels. */
+	/* Called at the time of the event, network_now_ps(); may post, open and close channels. */
 	void (*completed)(void *ctx, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
 	void (*received)(void *ctx, uint32_t imm);
 	/*
-	 * The flow of a packet to that host and queue pair, for packet.flow; PACKET_NO_FLOW: of none. `data`:
-	 * it bears payload, else it is an answer. NULL: nobody wants to know.
+	 * The flow of a packet to that host and queue pair, for packet.flow; PACKET_NO_FLOW: none. `data`: it
+	 * carries payload; otherwise it is an answer. NULL: flows are not needed.
 	 */
 	uint32_t (*flow_of)(void *ctx, uint32_t to, uint32_t qpn, uint32_t psn, bool data);
 	void *ctx;
 };
 
-/* What a packet weighs on Ethernet beside its transport bytes: IPv4, UDP, MAC header, FCS, preamble, gap. */
+/*
+ * A packet's bytes on Ethernet beside those of the transport: IPv4, UDP, MAC header, FCS, preamble,
+ * gap.
+ */
 enum { HOST_FRAME_BYTES = 20 + 8 + 14 + 4 + 8 + 12 };
 
 /*
  * Makes host number `index` and attaches it. The nic gets its address, seed and slot here, no_payload,
- * no trains, a table for 2^qpn_bits QPs, and ACKs that tell of marks where its congestion control wants to know
+ * no trains, a table for 2^qpn_bits QPs, and ACKs that report marks if its congestion control needs them
  * (CC_NEEDS_MARKS). NULL when memory runs out.
  */
 struct host *host_create(struct network *, uint32_t index, const struct host_config *);
@@ -72,7 +75,10 @@ struct nic *host_nic(const struct host *);
 /* A full data packet's, telemetry included. */
 uint32_t host_packet_wire_bytes(const struct host_config *);
 
-/* A message on the wire, without telemetry or time stamps, and the shortest answer that acknowledges it. */
+/*
+ * A message's packets on the wire, without telemetry or time stamps, and the shortest answer that
+ * acknowledges them.
+ */
 struct host_message {
 	uint64_t packets;                            /* 1 or more */
 	uint32_t first_bytes, full_bytes, last_bytes; /* of one packet: the last one's */
@@ -80,10 +86,10 @@ struct host_message {
 	uint32_t ack_bytes;
 };
 
-/* imm: the receiver's program hears of it. */
+/* imm: the receiver's program gets a completion. */
 struct host_message host_message_wire(const struct host_config *, uint64_t bytes, bool imm);
 
-/* What a packet's IPv4 header has for DSCP and ECN. */
+/* DSCP and ECN of a packet's IPv4 header. */
 uint8_t packet_tos(const struct packet *);
 
 /* ---- for channels ----------------------------------------------------------------------------- */
@@ -98,7 +104,7 @@ struct host_memory host_memory(const struct host *);
 /* A QP in RESET that completes to this host; NULL: no memory, or no number is free. */
 struct qp *host_qp_create(struct host *, uint32_t send_wrs, struct channel *owner);
 void host_qp_destroy(struct host *, struct qp *);
-/* The address of the host as others put it into an address vector. */
+/* The address of the host for the address vectors of others. */
 void host_address(uint32_t index, uint8_t gid[16]);
 const struct host_config *host_config(const struct host *);
 uint64_t host_now_ps(const struct host *);
@@ -106,13 +112,13 @@ uint64_t host_now_ns(const struct host *);
 /* Something was posted: the nic is given a turn. */
 void host_kick(struct host *);
 /*
- * A program posts something now: when the nic is to hear of it. If that is later than network_now_ps(),
+ * A program posts something now; returns when the nic gets it. If that is later than network_now_ps(),
  * channel_ring() is called then.
  */
 uint64_t host_post_ps(struct host *, struct channel *);
 /* The host's QP is connected to the peer's. */
 void host_connected(struct host *, const struct qp *, uint32_t peer, uint32_t peer_qpn);
-/* The channel closes: nothing of it is to happen any more. */
+/* The channel closes: its pending events are dropped. */
 void host_forget(struct host *, const struct channel *);
 
 #endif

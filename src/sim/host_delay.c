@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lines of things that wait, each in the order of its times, as what each line waits for takes all alike.
- * A packet that waits has its time in time_ps.
+ * Queues, each in the order of its times, because the delay of one queue is the same for all. A packet
+ * that waits has its time in time_ps.
  *
- * Out: every packet passes the QP cache, data in a place of its own so that answers get past it. Then an
- * acknowledgement or a CNP waits in a line, and data until the bus has read the payload before it. In:
- * one line, as packets stay in order.
+ * Out: every packet passes the QP cache, data in a place of its own so that answers can overtake it. Then
+ * an acknowledgement or a CNP waits in a queue, and data until the bus has read the payload before it.
+ * In: one queue, as packets stay in order.
  */
 #include "sim/host_delay.h"
 
@@ -14,7 +14,7 @@
 #include "sim/key_map.h"
 #include "sim/qp_cache.h"
 
-/* What waits for its program, or for the nic: a ring that grows. */
+/* Events for a program or for the nic: a ring that grows. */
 struct events {
 	struct host_event *ring;
 	uint32_t room, first, count;
@@ -41,10 +41,10 @@ struct host_delay {
 	/* Out. */
 	struct fetched data, answer;
 	struct line acks, cnps;
-	struct key_map cnps_waiting; /* a QP that has one waits with it for all its marks; 1 */
+	struct key_map cnps_waiting; /* waiting CNPs by QP: one stands for all its marks; 1 */
 	uint64_t cnp_ps;             /* when the next one may leave */
 	uint64_t read_ps;            /* when the bus has read what was sent */
-	bool read_on;                /* there has been something to read ever since */
+	bool read_on;                /* since when there is something to read */
 	/* In. */
 	struct line in;
 	uint64_t in_ps; /* of its last packet */
@@ -140,7 +140,7 @@ static void sooner(uint64_t *next_ps, uint64_t at_ps)
 		*next_ps = at_ps;
 }
 
-/* What the host knows to be due is asked for when its port is idle, or a class is resumed. */
+/* The host asks for packets that are due when its port is idle, or a class is resumed. */
 static void sooner_unless_woken(const struct host_delay *d, uint64_t *next_ps, uint64_t at_ps)
 {
 	if (at_ps > d->woken_ps)
@@ -246,7 +246,7 @@ void host_delay_forget(struct host_delay *d, const struct channel *c)
 
 /* ---- queue pairs --------------------------------------------------------------------------------- */
 
-/* A QP by its peer, which is how packets to it name it. */
+/* A QP's key from its peer, as packets to it name it. */
 static uint64_t key_of(uint32_t peer, uint32_t peer_qpn)
 {
 	return (uint64_t)peer << 24 | peer_qpn;
@@ -289,7 +289,7 @@ void host_delay_send(struct host_delay *d, struct packet *p, enum host_packet_ki
 	p->time_ps = d->cache ? qp_cache_use(d->cache, key, now_ps) : now_ps;
 }
 
-/* Its QP's mark is already told of by one that waits: false. */
+/* False: a CNP of its QP already waits. */
 static bool cnp_waits(struct host_delay *d, const struct fetched *f, uint64_t now_ps)
 {
 	uint64_t due_ps = later(now_ps, d->cnp_ps);
@@ -303,7 +303,7 @@ static bool cnp_waits(struct host_delay *d, const struct fetched *f, uint64_t no
 	return true;
 }
 
-/* The state of the answer's QP is here; the packet, if it may leave at once. */
+/* The state of the answer's QP is at hand. Returns the packet if it may leave at once. */
 static struct packet *answer(struct host_delay *d, uint64_t now_ps)
 {
 	struct fetched f = d->answer;
@@ -329,8 +329,8 @@ static uint64_t read_takes_ps(const struct host_delay *d, uint32_t bytes)
 }
 
 /*
- * The bus reads a packet while it is sent, and the next one behind it: ahead of the wire by one packet at
- * most, and only what there is.
+ * While a packet is sent the bus reads it and the next one: it is ahead of the wire by one packet at
+ * most, and only if there is one.
  */
 static void read_payload(struct host_delay *d, uint32_t bytes, uint64_t now_ps)
 {

@@ -14,7 +14,7 @@
 
 enum { SETS_MAX = 16 };
 
-/* All data packets weigh the same, and nothing but the host keeps one from leaving. */
+/* All data packets have the same size, and only the host delays them. */
 static const char pair[] = "[topology]\nkind = star\nhosts = 2\n"
 			   "[link]\nrate = 100Gbps\ndelay = 1us\n"
 			   "[transport]\nprotocol = rocev2\npayload = 4096\nheader_bytes = 64\nrto = 100ms\n"
@@ -55,7 +55,7 @@ static uint64_t slowest_ps(const char *text, const char *const *sets, const char
 
 /* ---- programs and acknowledgements --------------------------------------------------------------- */
 
-/* A post that waits lets pass what a queue pair of veRoCE asks its peer first. */
+/* While a post waits, the first CAPS of a veRoCE queue pair leave. */
 static void a_flow_takes_its_ideal_time_and_the_delays(void **state)
 {
 	static const struct {
@@ -106,11 +106,14 @@ static void each_step_of_a_collective_waits_for_its_programs(void **state)
 		took_ps[i] = run.results.collectives[0].time_ps;
 		sim_run_free(&run);
 	}
-	/* An ACK that went before the chunk has now gone long ago. */
+	/* The ACK that left before the chunk has left long ago. */
 	assert_in_range(took_ps[1], took_ps[0] + 6 * 5 * US - 6 * wire_ps(90), took_ps[0] + 6 * 5 * US);
 }
 
-/* One that closes with its completion, and one whose completion finds the next message on its way. */
+/*
+ * A channel that closes with its completion, and one whose completion finds the next message on its
+ * way.
+ */
 static void messages_of_a_connection_stay_apart(void **state)
 {
 	static const char *const sets[] = {"workload.w.repeat=20", "workload.w.interval=1us", "workload.w.size=10KB",
@@ -154,7 +157,7 @@ static void veroce_reads_no_faster_either(void **state)
 	assert_in_range(took_ps, PACKETS * 819200, (PACKETS + 10) * 819200);
 }
 
-/* ACKs of what comes in delay packets, and the bus has meanwhile read on. */
+/* ACKs of arriving data delay packets; meanwhile the bus reads on. */
 static void acknowledgements_take_nothing_from_the_bus(void **state)
 {
 	static const char both[] = "[topology]\nkind = star\nhosts = 2\n"
@@ -229,7 +232,7 @@ static void the_first_packet_waits_for_state_at_both_ends(void **state)
 	static const char *const cached[] = {"workload.w.size=100", "host.qp_cache=1", "host.qp_miss=1500ns", NULL};
 
 	assert_int_equal(slowest_ps(pair, cached, NULL), slowest_ps(pair, one, NULL) + 2 * 1500 * NS);
-	/* What comes during the receiver's fetch waits; later packets do not. */
+	/* Packets that come during the receiver's fetch wait; later packets do not. */
 	assert_int_equal(slowest_ps(pair, all, "host.qp_cache=1"), slowest_ps(pair, all, NULL) + 1 * US);
 }
 
@@ -292,7 +295,7 @@ static void cnps_of_a_port_keep_their_distance(void **state)
 		time_ps = run.results.time_ps;
 		sim_run_free(&run);
 	}
-	/* One receiver sends them all, and is never short of marks for long. */
+	/* One receiver sends all CNPs, and never lacks marks for long. */
 	assert_true(cnps[1] <= time_ps / (10 * US) + 1);
 	assert_true(cnps[1] > 8);
 	assert_true(cnps[0] > 2 * cnps[1]);

@@ -73,7 +73,7 @@ static void see(void *context, const struct packet *p, uint64_t now_ps)
 						      p->class, body[0], p->int_stack};
 }
 
-/* A star; what host 0 sends is seen. */
+/* A star; the test sees what host 0 sends. */
 static void start(enum protocol protocol, const struct network_config *network)
 {
 	struct topology star;
@@ -129,7 +129,7 @@ static struct network_config plain(void)
 	return c;
 }
 
-/* One message from a host to another, and all that comes of it. */
+/* Runs one message from a host to another to its end. */
 static void transfer(unsigned from, unsigned to, uint64_t bytes)
 {
 	struct message_post m = {.bytes = bytes};
@@ -295,8 +295,8 @@ static void two_queue_pairs_of_rocev2_may_take_two_ways(void **state)
 /* ---- PFC ----------------------------------------------------------------------------------------------- */
 
 /*
- * Host 0 sends to host 3, as do 1 and 2, and so is paused; what it gets from 3 meanwhile it acknowledges,
- * if answers have a class of their own.
+ * Host 0 sends to host 3, as do 1 and 2, and is therefore paused. If answers have a class of their own,
+ * it acknowledges data from host 3 meanwhile.
  */
 static void a_pause_stops_data_and_not_its_answers(void **state)
 {
@@ -351,7 +351,7 @@ static void whoever_is_not_heard_breaks_the_queue_pair(void **state)
 		transfer(0, 1, 5000);
 		assert_int_equal(t.good, 0);
 		assert_int_equal(t.bad, 1);
-		/* The next one does not care. */
+		/* The next message is not affected. */
 		transfer(0, 2, 5000);
 		assert_int_equal(t.good, 1);
 		stop();

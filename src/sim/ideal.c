@@ -14,7 +14,7 @@ enum { STAGES_MAX = IDEAL_LINKS_MAX + 1 }; /* and the receive buffer */
 
 struct pipeline {
 	uint32_t stages;
-	/* What the stages before this one take for the first, a full and the last packet. */
+	/* The time of the stages before this one for the first, a full and the last packet. */
 	uint64_t first[STAGES_MAX + 1], full[STAGES_MAX + 1], last[STAGES_MAX + 1];
 };
 
@@ -32,7 +32,7 @@ static void add_stage(struct pipeline *p, const struct host_message *m, uint64_t
 	p->last[i + 1] = p->last[i] + takes_ps(m->last_bytes, rate_bps);
 }
 
-/* Of `packets` packets, the first of which weighs as `first` says. */
+/* The time of `packets` packets, the first of which has the size `first`. */
 static uint64_t through_ps(const struct pipeline *p, const uint64_t *first, uint64_t packets)
 {
 	uint32_t n = p->stages;
@@ -59,9 +59,9 @@ static uint64_t through_ps(const struct pipeline *p, const uint64_t *first, uint
 }
 
 /*
- * A packet is read while the one before it is sent, and is not sent before it is read: the first
- * few may set the pace by being read, and the rest by what takes longest later. Either is best done
- * by all but those at the ends.
+ * A packet is read while the one before it is sent, and is not sent before it is read. So reading
+ * may set the pace of the first few packets, and the slowest later stage that of the rest. The
+ * longest staircase has all but the packets at the ends on one of the two.
  */
 static uint64_t through_after_reading_ps(const struct pipeline *p, uint64_t packets,
 					 uint64_t read_ps)

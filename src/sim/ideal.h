@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long a message takes that has the network for itself: the store-and-forward pipeline of its
- * packets along the links, every fixed delay on the way, and the way back of the answer to the last
- * packet. Nothing waits for a window, a pace or a fetched state: that is not the network's.
+ * The time of a message that is alone in the network: the store-and-forward pipeline of its packets
+ * along the links, every fixed delay on the way, and the way back of the answer to the last packet.
+ * Waiting for a window, a pace or a fetched state is not part of it.
  */
 #ifndef SIM_IDEAL_H
 #define SIM_IDEAL_H
@@ -18,11 +18,11 @@ struct ideal_way {
 		*rates_bps; /* of the links in order, `links` of them: 1 .. IDEAL_LINKS_MAX */
 	uint32_t links;
 	uint64_t delay_ps;   /* of all wires together, one way */
-	uint64_t latency_ps; /* of each switch, of which there is one between two links */
+	uint64_t latency_ps; /* of each switch; there is one between two links */
 	uint64_t read_bps;   /* at which the sender reads payload; 0: unlimited */
 	uint64_t drain_bps;  /* at which the receiver's buffer drains; 0: at once */
-	uint64_t hosts_ps;   /* what hosts add once: from post to NIC, before the ACK, to the
-				completion */
+	uint64_t hosts_ps;   /* delays of hosts: after the post, before the ACK, before
+				the completion */
 };
 
 /* From the post to the sender's completion. The same links lead back. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Open addressing with linear probing, at most half full. What is removed leaves no mark: those behind it
- * in its run move up, so that a lookup may end at the first free place.
+ * Open addressing with linear probing, at most half full. A removed key leaves no mark: the keys behind
+ * it in its run move up, so that a lookup may end at the first free place.
  */
 #include "sim/key_map.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* 64-bit keys to 64-bit values: a hash table for whoever looks something up by queue pair. */
+/* 64-bit keys to 64-bit values: a hash table for look-ups by queue pair. */
 #ifndef SIM_KEY_MAP_H
 #define SIM_KEY_MAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define KEY_MAP_NONE UINT64_MAX /* no key and no value is this */
+#define KEY_MAP_NONE UINT64_MAX /* neither a key nor a value */
 
 /* All zero is an empty map. */
 struct key_map {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Entries in a ring by use: `newest` was used last, and what is before it in the ring is the oldest. */
+/* Entries in a ring by use: `newest` was used last, and its predecessor in the ring is the oldest. */
 #include "sim/qp_cache.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The state of queue pairs that a NIC has at hand: so many of them, those used last. Another's is fetched
- * first, one after the other, and takes the place of the one that was not used for longest.
+ * The states of queue pairs that a NIC has at hand: a fixed number, those used last. Any other state is
+ * fetched first, one at a time, and replaces the one that was not used for longest.
  */
 #ifndef SIM_QP_CACHE_H
 #define SIM_QP_CACHE_H
@@ -10,17 +10,17 @@
 
 struct qp_cache;
 
-/* `room` queue pairs, 1 or more, none at first. NULL: no memory. */
+/* Room for `room` queue pairs, at least 1; empty at first. NULL: no memory. */
 struct qp_cache *qp_cache_create(uint32_t room, uint64_t miss_ps);
 /* Harmless on NULL. */
 void qp_cache_destroy(struct qp_cache *);
 
 /*
- * A queue pair is used: when its state is at hand, now_ps or later. `key` is anybody's number for it but
- * UINT64_MAX. Times of one cache never go back.
+ * A queue pair is used; returns when its state is at hand, now_ps or later. `key` identifies the queue
+ * pair and is not UINT64_MAX. Calls must not go back in time.
  */
 uint64_t qp_cache_use(struct qp_cache *, uint64_t key, uint64_t now_ps);
-/* How often it was not there. */
+/* How often a state was not at hand. */
 uint64_t qp_cache_misses(const struct qp_cache *);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records and series of a run, as they are put in. Sums are of integers; quotients are single IEEE
- * operations, so that every machine prints the same digits.
+ * Records and series of a run, as the simulation adds them. Sums are of integers; quotients are
+ * single IEEE operations, so that every machine prints the same digits.
  */
 #include "sim/results.h"
 
@@ -81,7 +81,7 @@ static uint32_t *curve_slot(const struct results_goodput *g, uint64_t connection
 	return &g->hash[i];
 }
 
-/* Gives the flow that was appended its curve, if there is one left. */
+/* Gives the appended flow its curve, if one is left. */
 static void curve_join(struct results *r, uint32_t flow)
 {
 	struct results_goodput *g = &r->goodput;

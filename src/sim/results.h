@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a simulation has to tell, and the arithmetic of the metrics over it. Whoever simulates
- * appends records and feeds the series; whoever reports reads the fields. Memory is bounded: series
- * that outgrow their length double their window, and what is not kept is counted.
+ * The results of a simulation, and the arithmetic of the metrics. The simulation appends records
+ * and feeds the series; reports read the fields. Memory is bounded: series that outgrow their
+ * length double their window, and records that are not kept are counted.
  *
- * Everything here is a pure function of what was put in. Two runs that put in the same get the same
+ * Everything here is a pure function of its input. Two runs with the same input get the same
  * numbers to the last bit, on every machine. Only `struct results_simulator` may differ between
  * them.
  */
@@ -40,7 +40,7 @@ enum {
 enum results_join { RESULTS_SUM, RESULTS_MAX };
 
 struct results_series {
-	uint64_t window_ps; /* now; a power of two of what it began with */
+	uint64_t window_ps; /* now; a power of two times the first one */
 	uint32_t count;     /* windows touched: up to the last one added to */
 	uint32_t capacity;  /* allocated */
 	enum results_join join;
@@ -53,13 +53,13 @@ struct results_flow {
 	uint32_t workload;   /* index into scenario's */
 	uint32_t qp;         /* index of the pair's queue pairs; information only */
 	uint64_t connection; /* flows of one number share a curve; 0: one of its own */
-	uint32_t curve;      /* set by results_flow_add: which of the goodput's it feeds */
+	uint32_t curve;      /* set by results_flow_add: the curve of the goodput that it feeds */
 	uint32_t curve_next; /* likewise: the next flow that feeds it, or RESULTS_NO_FLOW */
 	uint64_t bytes;
 	uint64_t start_ps; /* posted */
 	uint64_t fct_ps;   /* posted to last byte acknowledged at the sender; RESULTS_NOT_DONE */
 	uint64_t base_rtt_ps; /* of its hosts, as topology_path_base_rtt_ps() has it; 0: not known */
-	uint64_t ideal_ps; /* what it takes alone (sim/ideal.h), without INT bytes; 0: not known */
+	uint64_t ideal_ps; /* its time alone (sim/ideal.h), without INT bytes; 0: not known */
 	uint64_t received_bytes; /* by the receiver's NIC, each once */
 };
 
@@ -68,7 +68,7 @@ struct results_port {
 	uint32_t node, to;
 	uint16_t port; /* of the node */
 	uint8_t tier;  /* of the node, as the topology has it */
-	uint64_t rate_bps; /* at the end of the run, after what befell the link */
+	uint64_t rate_bps; /* at the end of the run, after faults of the link */
 
 	uint64_t tx_packets, tx_bytes, ce_packets, trimmed_packets;
 
@@ -83,8 +83,8 @@ struct results_port {
 	uint32_t sample_bins;
 	struct results_series queue; /* longest in each window; window_ps 0: not kept */
 
-	/* PFC: what this port's transmitter was told (received) and its receiver told the peer
-	 * (sent). */
+	/* PFC frames that paused this port's transmitter (received) and that its receiver sent to
+	 * the peer (sent). */
 	uint64_t pause_tx, resume_tx, pause_rx, resume_rx;
 	uint64_t paused_ps[RESULTS_CLASSES]; /* of this transmitter */
 	uint64_t longest_pause_ps;
@@ -103,7 +103,7 @@ enum results_reason {
 	RESULTS_DROP_CONTROL_FULL, /* a trimmed packet found the control queue full */
 	RESULTS_DROP_NO_ROUTE,
 	RESULTS_DROP_RX_BUFFER,     /* host's */
-	RESULTS_DROP_STALE,         /* trim and others: reached a QP that is gone */
+	RESULTS_DROP_STALE,         /* trim and others: for a QP that is gone */
 	RESULTS_TRIMMED,            /* the last; no loss: it goes on without its payload */
 	RESULTS_REASONS
 };
@@ -128,12 +128,12 @@ struct results_pfc {
 	struct results_series frames; /* pause frames sent per window */
 };
 
-/* What hosts did about loss and congestion, all of them together. */
+/* What all hosts together did about loss and congestion. */
 struct results_recovery {
 	uint64_t retransmitted_packets;
 	uint64_t spurious_packets;  /* of those: the first copy had arrived, as the sender learned later */
 	uint64_t timeouts;
-	uint64_t naks;              /* received, as are the rest */
+	uint64_t naks;              /* received, like the rest */
 	uint64_t cnps;
 	uint64_t trimmed_packets;
 };
@@ -149,7 +149,7 @@ struct results_collective {
 		bus_bps; /* S/t; times 2(n-1)/n for allreduce, (n-1)/n for all-to-all */
 };
 
-/* On change; of each path of a flow. What signal and target are tells results.trace_signal and _target. */
+/* On change; of each path of a flow. results.trace_signal and _target name signal and target. */
 struct results_trace {
 	uint64_t time_ps;
 	uint32_t flow, path;
@@ -163,8 +163,7 @@ struct results_simulator {
 	uint64_t wall_ns, cpu_ns, memory_bytes_peak;
 };
 
-/* The flows that one series tells of: one, or those of a connection, in the order of their starts.
- */
+/* The flows of one series: one, or those of a connection, in the order of their starts. */
 struct results_curve {
 	struct results_series series; /* *owned* */
 	uint64_t connection;
@@ -175,8 +174,8 @@ struct results_curve {
  * all. */
 struct results_goodput {
 	struct results_series total; /* window_ps 0: goodput over time is not kept */
-	uint64_t window_ps;          /* that they all began with */
-	uint64_t grain_bytes;        /* least that was told at once: no window tells finer */
+	uint64_t window_ps;          /* with which all began */
+	uint64_t grain_bytes;        /* the least amount added at once: no window is more exact */
 	struct results_curve *curve; /* *owned* */
 	uint32_t curve_count, curve_capacity;
 	uint32_t *hash;                     /* *owned*; of connections: curve + 1; 0: free */
@@ -193,7 +192,7 @@ struct results {
 	uint64_t
 		order_hash; /* of the order of all events: equal runs are equal here; 0: not kept */
 	uint32_t hosts, switches, links;
-	uint64_t base_rtt_ps;      /* longest of the topology */
+	uint64_t base_rtt_ps;      /* the longest of the topology */
 	uint64_t host_rate_bps;    /* of the fastest host */
 	uint64_t host_rate_bps_min; /* of the slowest */
 	uint64_t receivers_bps;    /* of all hosts at which flows end, together */
@@ -222,7 +221,7 @@ struct results {
 	struct results_simulator simulator;
 };
 
-/* ---- Filling. 0 or -ENOMEM, which leaves what is there as it was. ---- */
+/* ---- Filling. 0 or -ENOMEM, with nothing changed. ---- */
 
 void results_init(struct results *);
 void results_free(struct results *);
@@ -250,7 +249,7 @@ int results_goodput_start(struct results *, uint64_t window_ps, uint32_t flows, 
 /* Bytes newly received. Counts into received_bytes of the flow, too. */
 int results_goodput_add(struct results *, uint32_t flow, uint64_t now_ps, uint64_t bytes);
 
-/* What the ns-3 code does each 100 ns: how long is it now? */
+/* A sample of the present length, as the ns-3 code takes one each 100 ns. */
 int results_queue_sample(struct results_port *);
 
 void results_series_init(struct results_series *, uint64_t window_ps, enum results_join);
@@ -293,7 +292,7 @@ int results_bins_fixed(const struct results *, uint32_t workload,
 /* All done flows as one bin. */
 int results_bin_all(const struct results *, uint32_t workload, struct results_bin *);
 
-/* (sum x)^2 / (n * sum x^2); 1 of none or of zeros alone. */
+/* (sum x)^2 / (n * sum x^2); 1 for no values or only zeros. */
 double results_jain(const double *x, size_t n);
 
 /* bytes x 8 / time; 0 of no time */
@@ -301,7 +300,7 @@ uint64_t results_bps(uint64_t bytes, uint64_t time_ps);
 
 /*
  * The rates, bit/s, over windows [from, to) of the goodput's total, of the curves on which some
- * flow was open at all of that time. `bps` has room for curve_count. Returns how many.
+ * flow was open all that time. `bps` has room for curve_count. Returns how many.
  */
 uint32_t results_open_rates(const struct results *, uint32_t from, uint32_t to, double *bps);
 
@@ -309,23 +308,23 @@ uint32_t results_open_rates(const struct results *, uint32_t from, uint32_t to, 
 struct results_fairness {
 	uint64_t start_ps, window_ps;
 	uint32_t flows; /* that it is of */
-	uint32_t open;  /* of how many: open at some time of it */
+	uint32_t open;  /* curves open at some time of it */
 	double jain;
 	uint64_t min_bps, max_bps;
 };
 
 /*
  * One for each `per` windows of the goodput series, a power of two, in which at least two curves
- * were open throughout and something arrived: where nobody gets anything nothing is shared. At most
- * max. Returns how many there are.
+ * were open throughout and something arrived: without arrivals nothing is shared. At most max.
+ * Returns how many there are.
  */
 size_t results_fairness_over_time(const struct results *, uint32_t per, struct results_fairness *,
 				  size_t max);
 
 /*
  * Over one stretch, widened to whole windows; window_ps 0: to the end. flows 0: none was open
- * throughout. Where flows end it is of those that last longest, so whoever tells it tells `flows` and
- * `open`, too.
+ * throughout. Where flows end, the index is that of those that last longest, so a report shows
+ * `flows` and `open`, too.
  */
 struct results_fairness results_fairness_between(const struct results *, uint64_t start_ps,
 						 uint64_t window_ps);

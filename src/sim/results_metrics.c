@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The metrics over what a run put in: slowdowns by size, fairness. Sums go in the order of the
+ * The metrics over a run's records: slowdowns by size, fairness. Sums go in the order of the
  * records or of sorted values, so that every machine prints the same digits.
  */
 #include "sim/results.h"

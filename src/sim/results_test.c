@@ -215,7 +215,7 @@ static void queues_are_weighted_by_time(void **state)
 	assert_int_equal(results_queue_percentile(q, 600001), 2000);
 	assert_int_equal(results_queue_percentile(q, 990000), 3000);
 	assert_int_equal(results_queue_percentile_all(&r, 900000), 2000);
-	/* The curve: what stood still is in every window that it stood in. */
+	/* The curve: a queue that does not change counts in every window. */
 	assert_int_equal(results_series_value(&q->queue, 10, 5), 0);
 	assert_int_equal(results_series_value(&q->queue, 10, 6), 1500);
 	assert_int_equal(results_series_value(&q->queue, 10, 8), 1500);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A scenario's life from the first key to the last question: its source, where keys were given, which files
- * it names, and the list of keys. scenario_read.c reads, scenario_settle.c judges.
+ * The scenario while it is read and afterwards: its source, where keys were given, which files it names,
+ * and the list of keys. scenario_read.c reads, scenario_settle.c judges.
  */
 #include "sim/scenario.h"
 
@@ -77,7 +77,7 @@ uint32_t scenario_instance_find(const struct scenario_source *s, bool workload, 
 	return i;
 }
 
-/* *base and *line of a row, in the given instance if it is one's. */
+/* *base and *line of a row, in the given instance if the row belongs to instances. */
 void scenario_row_place(struct scenario_source *s, const struct scenario_row *r, uint32_t instance,
 		      void **base, int32_t **line)
 {
@@ -158,7 +158,7 @@ bool scenario_source_where(const struct scenario_source *s, const char *key,
 	return true;
 }
 
-/* One more, if the key names one. */
+/* Adds an instance, if the key names one. */
 static void want(struct scenario_wanted *wanted, size_t *n, size_t max, struct scenario_file *file,
 		 const char *workload, const char *key)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is to be simulated: a scenario, as plain data, and the one table of keys by which people
- * write it. Text comes in memory and leaves in memory; files that a scenario names are read by the
- * caller (scenario_files) before it is used.
+ * A scenario, the description of a simulation, as plain data, and the one table of keys in which
+ * people write it. Text is read from memory; files that a scenario names are read by the caller
+ * (scenario_files) before it is used.
  *
  * The text is INI: [section], `key = value`, comments on lines of their own that begin with # or ;.
  * [workload.NAME] and [failure.NAME] may stand more than once, under different names. Values carry
  * their units: 100Gbps, 1us, 100km (of fibre, 5 us each), 1000B, 32MB = 32 000 000 B, 64KiB, 1.5%,
- * 0.2, 1/8. Nothing is rounded: what has no exact number of picoseconds, bytes or bit/s is refused.
+ * 0.2, 1/8. Nothing is rounded: a value without an exact number of picoseconds, bytes or bit/s is
+ * an error.
  */
 #ifndef SIM_SCENARIO_H
 #define SIM_SCENARIO_H
@@ -16,8 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of a numeric field where the key allows the words auto, none, never or unlimited; see the field.
- */
+/* In a numeric field whose key allows the words auto, none, never or unlimited; see the field. */
 #define SCENARIO_AUTO  UINT64_MAX
 #define SCENARIO_NONE  UINT64_MAX
 #define SCENARIO_NEVER UINT64_MAX
@@ -212,7 +212,7 @@ struct scenario_transport {
 	uint64_t ack_every;       /* packets; SCENARIO_AUTO: as the transport does */
 	uint64_t cnp_interval_ps; /* 0: a CNP for each marked packet */
 	uint64_t cnp_gap_port_ps; /* between any two CNPs of a port */
-	uint64_t window_bytes; /* in flight, of a QP; SCENARIO_NONE: as congestion control says */
+	uint64_t window_bytes; /* in flight, of a QP; SCENARIO_NONE: congestion control's */
 	uint64_t rto_ps;       /* SCENARIO_AUTO */
 	uint64_t rx_window;    /* packets, a power of two */
 	uint64_t data_class;   /* 1 .. 7 */
@@ -232,7 +232,7 @@ struct scenario_cc {
 	char algorithm[SCENARIO_NAME_BYTES];
 	char preset[SCENARIO_NAME_BYTES]; /* empty: the algorithm's own defaults */
 	bool window;                      /* the +w form of rate algorithms */
-	unsigned scope;       /* enum scenario_cc_scope: what one control block serves */
+	unsigned scope;       /* enum scenario_cc_scope: who shares one control block */
 	uint64_t base_rtt_ps; /* SCENARIO_AUTO: the longest of the topology */
 	uint32_t param_count;
 	struct scenario_cc_param param[SCENARIO_CC_PARAMS_MAX];
@@ -271,7 +271,7 @@ struct scenario_workload {
 	uint64_t fan_in; /* senders of an incast; SCENARIO_AUTO: all but the receiver */
 	uint64_t qps;    /* queue pairs of each pair of hosts, sharing its bytes evenly */
 	uint64_t start_ps;
-	uint64_t stop_ps;   /* no flow begins later; SCENARIO_NEVER */
+	uint64_t stop_ps;   /* the last start of a flow; SCENARIO_NEVER */
 	uint64_t jitter_ps; /* starts are uniform in [0, this] later */
 	uint64_t interval_ps;
 	uint64_t repeat; /* rounds */
@@ -326,12 +326,12 @@ struct scenario {
 	struct scenario_output output;
 };
 
-/* What is wrong. A sentence, and where the text that it is about stands. */
+/* An error: a sentence, and the place of the text that caused it. */
 struct scenario_error {
 	char file[SCENARIO_PATH_BYTES];    /* "--set" for an override */
 	uint32_t line;                     /* 0: none */
 	char key[2 * SCENARIO_NAME_BYTES]; /* "switch.kmin"; empty: none */
-	char what[1024];                   /* what is wrong and what is allowed */
+	char what[1024];                   /* the error and what is allowed */
 };
 
 struct scenario_source; /* a scenario being read: it remembers where each key was given */
@@ -351,27 +351,30 @@ int scenario_source_text(struct scenario_source *, const char *file, const char 
 int scenario_source_set(struct scenario_source *, const char *assignment, struct scenario_error *e);
 
 /*
- * After the last of them: what depends on several keys. 0 with *out complete but for the text of
- * files, or -EINVAL. Paths are as written: relative to the scenario's file.
+ * Called last: checks and settles what depends on several keys. 0 with *out complete but for the
+ * text of files, or -EINVAL. Paths are as written: relative to the scenario's file.
  */
 int scenario_source_settle(const struct scenario_source *, struct scenario *out,
 			   struct scenario_error *e);
 
-/* Where "section.key" was given: *e's file, line and key. False: nowhere, it has its default. */
+/*
+ * Where "section.key" was given: fills in *e's file, line and key. False: it was not, and has its
+ * default.
+ */
 bool scenario_source_where(const struct scenario_source *, const char *key,
 			   struct scenario_error *e);
 
-/* A file that is to be read, and the key that names it. */
+/* A file that the caller must read, and the key that names it. */
 struct scenario_wanted {
 	struct scenario_file
 		*file; /* in the scenario: text and text_bytes are the caller's to set */
 	char key[2 * SCENARIO_NAME_BYTES];
 };
 
-/* The files that are to be read, at most max of them; returns how many there are. */
+/* The files that the caller must read, at most max of them; returns how many there are. */
 size_t scenario_files(struct scenario *, struct scenario_wanted *, size_t max);
 
-/* "FILE:LINE: KEY: WHAT" with the parts that there are. Returns snprintf's count. */
+/* "FILE:LINE: KEY: WHAT" with the parts that are known. Returns snprintf's count. */
 int scenario_error_text(const struct scenario_error *, char *buf, size_t bytes);
 
 /* The table, for listings: rows in the order of the documentation. */

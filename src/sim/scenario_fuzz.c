@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A scenario's text, and overrides in what follows a zero byte. Whatever it is: no crash, an error
- * says something, and what is accepted obeys its bounds.
+ * A scenario's text, and overrides after a zero byte. Nothing crashes, an error has a text, and
+ * accepted values are within their bounds.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "sim/scenario.h"
 
-/* Also where asserts are compiled out. */
+/* Works also where asserts are compiled out. */
 #define MUST(x)                                                                                    \
 	do {                                                                                       \
 		if (!(x))                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table's rows and sections by name, and what to say to a name that is none of them. */
+/* The table's rows and sections by name, and the message for a name that is none of them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { NEAR_MAX = 3 };
 
-/* How many letters to insert, drop or change; more than `limit` is told as limit + 1. */
+/* How many letters to insert, drop or change; limit + 1 if it is more than `limit`. */
 static unsigned name_distance(const char *a, const char *b, unsigned limit)
 {
 	unsigned row[SCENARIO_NAME_BYTES + 1];
@@ -97,7 +97,7 @@ void scenario_sections_list(char *buf, size_t bytes)
 	}
 }
 
-/* What was perhaps meant, and what there is. */
+/* The likely name, and the list of names. */
 void scenario_keys_suggest(const char *section, const char *name, char *buf, size_t bytes)
 {
 	size_t count;

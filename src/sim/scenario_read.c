@@ -9,7 +9,7 @@
 
 #include "sim/scenario_source.h"
 
-/* Where values go while text is read. */
+/* The state while text is read. */
 struct reading {
 	struct scenario_source *src;
 	struct scenario_error *error;
@@ -59,7 +59,7 @@ static int reading_fail(struct reading *r, const char *key, const char *fmt, ...
 	return 0;
 }
 
-/* "[name]" begins: only here can an empty section be seen, for inih tells of keys alone. */
+/* "[name]" begins: only here an empty section can be seen, because inih reports keys only. */
 static void section_enter(struct reading *r, const char *name)
 {
 	struct scenario_source *s = r->src;
@@ -130,7 +130,10 @@ static char *text_line(char *buf, int bytes, void *arg)
 	buf[n + 1] = 0;
 	if (r->line == 1 && !strncmp(buf, "\xef\xbb\xbf", 3))
 		line += 3;
-	/* inih takes an indented line for more of the one before; nobody means that here. */
+	/*
+	 * inih takes an indented line for a continuation of the one before, which is never meant
+	 * here.
+	 */
 	if ((*line == ' ' || *line == '\t') && !strchr(";#\r\n", line[strspn(line, " \t")]) &&
 	    line[strspn(line, " \t")]) {
 		reading_fail(r, "", "the line begins with a blank; keys begin their line");
@@ -217,7 +220,7 @@ static int entry(void *arg, const char *section, const char *name, const char *v
 	return 1;
 }
 
-/* The file's name without folder and suffix; what is no name character becomes '-'. */
+/* The file's name without folder and suffix; other characters than those of names become '-'. */
 static void name_from_file(char name[SCENARIO_NAME_BYTES], const char *file)
 {
 	const char *slash = strrchr(file, '/');
@@ -243,7 +246,7 @@ int scenario_source_text(struct scenario_source *s, const char *file, const char
 	snprintf(s->file, sizeof(s->file), "%s", file);
 	name_from_file(s->scenario.name, file);
 	line = ini_parse_stream(text_line, &r, entry, &r);
-	/* inih goes on after an error, and tells the first. */
+	/* inih continues after an error, and reports the first. */
 	if (line > 0 && (!r.failed || line < (int)e->line))
 		return scenario_fail(e, s->file, line, "", "not of the form key = value");
 	if (r.failed)

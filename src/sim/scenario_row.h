@@ -43,7 +43,7 @@ struct scenario_row {
 	const char *standard;
 	const char *help;
 	uint32_t kinds; /* of [topology] and [workload]: bits of the kinds that read it; 0: all */
-	bool read_file; /* SCENARIO_PATH: to be read by the caller */
+	bool read_file; /* SCENARIO_PATH: the caller reads it */
 };
 
 const struct scenario_row *scenario_rows(size_t *count);

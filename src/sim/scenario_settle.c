@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What depends on several keys, once all of them are read. */
+/* Checks that depend on several keys, once all of them are read. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void kinds_list(const char *section, uint32_t kinds, unsigned count, char
 	}
 }
 
-/* Keys that the kind at hand does not read were given for nothing: an error. */
+/* A key that the chosen kind does not read is an error. */
 static int kinds_check(const struct scenario_source *s, const char *section, unsigned kind,
 		       unsigned kind_count, const int32_t *lines, const char *prefix,
 		       struct scenario_error *e)
@@ -58,7 +58,7 @@ static int32_t line_of(const struct scenario_source *s, const char *section, con
 	return s->line[scenario_row_number(scenario_row_find(section, name))];
 }
 
-/* An error in an ordinary key; if it was not given, in the other. */
+/* An error in a key; if that key was not given, in the other one. */
 static int fail_key(const struct scenario_source *s, struct scenario_error *e, const char *section,
 		    const char *name, const char *what)
 {

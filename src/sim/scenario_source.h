@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A scenario while it is read: what is known so far, and where each key was given, so that whatever is
- * found wrong later can be laid at a line. For scenario*.c only.
+ * A scenario while it is read: its values so far, and where each key was given, so that a later error
+ * can name the line. For scenario*.c only.
  */
 #ifndef SIM_SCENARIO_SOURCE_H
 #define SIM_SCENARIO_SOURCE_H
@@ -13,7 +13,7 @@ enum { LINE_SET = -1 };
 struct scenario_source {
 	struct scenario scenario;
 	char file[SCENARIO_PATH_BYTES];
-	/* Lines where keys were given; 0: not; LINE_SET: by an override. */
+	/* Lines where keys were given; 0: not given; LINE_SET: by an override. */
 	int32_t line[SCENARIO_KEYS_MAX];
 	int32_t workload_line[SCENARIO_WORKLOADS_MAX][SCENARIO_KEYS_MAX];
 	int32_t failure_line[SCENARIO_FAILURES_MAX][SCENARIO_KEYS_MAX];
@@ -35,9 +35,9 @@ const struct scenario_row *scenario_row_find(const char *section, const char *na
 size_t scenario_row_number(const struct scenario_row *);
 /* "[topology], [link], ..." */
 void scenario_sections_list(char *buf, size_t bytes);
-/* What was perhaps meant, and what there is: follows "there is no such key". */
+/* The likely key, and the list of keys; follows "there is no such key". */
 void scenario_keys_suggest(const char *section, const char *name, char *buf, size_t bytes);
-/* To the end of a text; what does not fit is cut. */
+/* Appends to a text; what does not fit is cut. */
 void scenario_append(char *buf, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- scenario.c: instances, [workload.NAME] and [failure.NAME] ---- */
@@ -48,7 +48,7 @@ uint32_t scenario_instances(const struct scenario_source *, bool workload);
 const char *scenario_instance_name(const struct scenario_source *, bool workload, uint32_t i);
 /* How many there are, if none has the name. */
 uint32_t scenario_instance_find(const struct scenario_source *, bool workload, const char *name);
-/* *base and *line of a row, in the given instance if it is one's. */
+/* *base and *line of a row, in the given instance if the row belongs to instances. */
 void scenario_row_place(struct scenario_source *, const struct scenario_row *, uint32_t instance, void **base,
 			int32_t **line);
 

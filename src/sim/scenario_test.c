@@ -297,7 +297,7 @@ static void overrides_win_and_know_instances(void **state)
 	assert_non_null(strstr(e.what, "workload.a, workload.b"));
 	assert_int_not_equal(scenario_of(two, "workload.c.size=1MB", &e), 0);
 	assert_non_null(strstr(e.what, "workload.a, workload.b"));
-	/* What an override makes wrong is laid at the override. */
+	/* An error caused by an override names the override. */
 	assert_int_not_equal(scenario_of(text, "switch.kmin=1MB", &e), 0);
 	assert_string_equal(e.file, "--set");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Values of a scenario: text to a field, to its last character or not at all. Numbers are exact: a
- * decimal and a unit make a whole number of the field's unit, or an error.
+ * Values of a scenario: text becomes a field if all of it can be read, or is an error. Numbers are
+ * exact: a decimal and a unit make a whole number of the field's unit, or an error.
  */
 #include "sim/scenario_row.h"
 
@@ -64,7 +64,7 @@ static const struct unit shares[] = {
 	{NULL, 0},
 };
 
-/* What each kind is called, how one writes it, and its units. */
+/* The name of each kind, its notation, and its units. */
 static const struct {
 	const char *type;
 	const char *example;
@@ -105,7 +105,7 @@ const char *scenario_value_type(const struct scenario_row *r)
 	return r->kind == SCENARIO_CHOICE ? r->choices : kinds[r->kind].type;
 }
 
-/* A value as one would write it, for the bounds in messages. */
+/* A value in its notation, for the bounds in messages. */
 static void number_text(const struct scenario_row *r, uint64_t v, char *buf, size_t bytes)
 {
 	const struct unit *best = NULL;
@@ -147,7 +147,7 @@ static uint64_t power10(int n)
 	return p;
 }
 
-/* Digits with at most one point, and an exponent; *rest is what follows. NULL or what is wrong. */
+/* Digits with at most one point, and an exponent; *rest is the text behind it. NULL, or the error. */
 static const char *decimal_parse(const char *text, uint64_t *mantissa, int *exponent,
 				 const char **rest)
 {
@@ -191,8 +191,8 @@ static const char *number_scale(uint64_t mantissa, int exponent, uint64_t factor
 {
 	unsigned __int128 v = (unsigned __int128)mantissa * factor;
 
-	/* No factor has more than 13 digits: what is not whole after 37 of them is not zero either.
-	 */
+	/* No factor has more than 13 digits, so a number that is not whole after 37 digits cannot
+	 * become whole. */
 	for (; exponent < 0 && v; exponent++) {
 		if (v % 10)
 			return "finer than can be told";
@@ -413,7 +413,7 @@ bad:
 		      text);
 }
 
-/* Length of the UTF-8 character at p; 0: it is none (RFC 3629). */
+/* Length of the UTF-8 character at p; 0: there is none (RFC 3629). */
 static size_t utf8_length(const unsigned char *p)
 {
 	size_t n = p[0] < 0x80                    ? 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A run from a scenario: builds the network and its hosts, lets time pass from one post to the next,
- * and fills in the results. All that is random in it comes from the scenario's seed.
+ * A run of a scenario: builds the network and its hosts, advances time from one post to the next,
+ * and fills in the results. All randomness comes from the scenario's seed.
  */
 #include "sim/simulation.h"
 
@@ -50,9 +50,9 @@ struct simulation {
 /* ---- life ------------------------------------------------------------------------------------------- */
 
 /*
- * How long a packet may wait where PFC keeps all that switches have room for: behind the whole memory of each on
- * its way, at the rate of the narrowest link. The ways are those from the first host. Elsewhere long queues are
- * lost. SCENARIO_NONE: no memory.
+ * How long a packet may wait where PFC prevents losses: behind the whole memory of each switch on its way, at
+ * the rate of the narrowest link. The ways are those from the first host. Without PFC long queues lose packets.
+ * SCENARIO_NONE: no memory.
  */
 static uint64_t longest_queue_ps(const struct simulation *s)
 {
@@ -205,8 +205,8 @@ static bool make_results(struct simulation *s, struct why why)
 }
 
 /*
- * Receive WQEs are for messages whose arrival somebody waits for: as many as there are hosts that may
- * send one before another's turn. Of a workload without any the least will do.
+ * Receive WQEs are for messages that a part waits for: as many as hosts can have sent before the
+ * first is replaced. A workload without such messages needs the least number.
  */
 static uint32_t credits(const struct simulation *s)
 {
@@ -232,7 +232,7 @@ static void tell_pauses(struct simulation *s, uint64_t since_ps)
 	if (!s->results->pfc.frames.window_ps)
 		return;
 	network_count(s->network, &n);
-	/* Like a sample it may lack memory, and then be missing. */
+	/* If there is no memory it is missing, like a sample. */
 	if (n.pauses != s->pauses_told)
 		results_series_add(&s->results->pfc.frames, since_ps, n.pauses - s->pauses_told);
 	s->pauses_told = n.pauses;
@@ -259,7 +259,7 @@ static void arm_samples(struct simulation *s)
 		network_sample(s->network, wait_ps, sample, s);
 }
 
-/* What there was before now: a window ends before the moment at its end. */
+/* Counts up to just before now: a window ends before the moment at its end. */
 static void end_window(struct simulation *s, uint64_t now_ps)
 {
 	flows_sample(s->flows);
@@ -271,7 +271,7 @@ static void end_window(struct simulation *s, uint64_t now_ps)
 		if (!is_switch(s, p))
 			continue;
 		bytes = network_queue_longest_bytes(s->network, s->port_link[i] / 2, s->port_link[i] % 2);
-		/* A curve that runs out of memory ends early; the run does not. */
+		/* A curve that finds no memory ends early; the run goes on. */
 		if (bytes && p->queue.window_ps)
 			results_series_add(&p->queue, now_ps - 1, bytes);
 	}
@@ -302,7 +302,7 @@ static void sample(void *simulation, struct network *network, uint64_t now_ps)
 	arm_samples(s);
 }
 
-/* Histograms are the network's own; there are none where memory does not suffice. */
+/* Histograms are the network's own; without memory there are none. */
 static void watch_queues(struct simulation *s)
 {
 	const struct scenario_output *o = &s->scenario->output;
@@ -569,7 +569,7 @@ enum simulation_state simulation_run(struct simulation *s, uint64_t events)
 		stop = network_run(s->network, until, some);
 		flows_post_due(s->flows);
 		network_count(s->network, &after);
-		/* They end where nothing happens for a while. */
+		/* They end when nothing happens for a while. */
 		if (after.pending || next_ps <= network_now_ps(s->network))
 			arm_samples(s);
 		events -= after.events - before.events < events ? after.events - before.events : events;
@@ -622,7 +622,7 @@ static const struct {
 	[NETWORK_DROP_NO_HOST] = {RESULTS_AT_HOST, RESULTS_DROP_STALE},
 };
 
-/* Without memory what follows is missing. */
+/* Without memory the rest is missing. */
 static bool finish_port_drops(struct simulation *s, const struct network_drops *drops,
 			      const struct results_drop *at)
 {
@@ -635,7 +635,7 @@ static bool finish_port_drops(struct simulation *s, const struct network_drops *
 			d.reason = drop_as[why].reason;
 			d.packets = drops->packets[class][why];
 			d.bytes = drops->bytes[class][why];
-			/* What a host drops it drops at its own end of the link. */
+			/* A host's drops count at its own end of the link. */
 			d.node = d.place == RESULTS_AT_HOST ? at->to : at->node;
 			d.to = d.place == RESULTS_AT_HOST ? at->node : at->to;
 			if (d.packets && results_drop_add(s->results, &d))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A run: a scenario in, results out, in slices of work so that whoever waits can look at the clock
+ * A run turns a scenario into results, in slices of work, so that the caller can look at the clock
  * and at Ctrl-C between them.
  */
 #ifndef SIM_SIMULATION_H
@@ -17,7 +17,7 @@ struct simulation;
 
 enum simulation_state {
 	SIMULATION_RUNS,   /* call again */
-	SIMULATION_ENDED,  /* as the scenario has it; results may be partial and then say why */
+	SIMULATION_ENDED,  /* done; results may be partial and then say why */
 	SIMULATION_FAILED  /* an invariant does not hold, or no memory: results say why */
 };
 
@@ -35,15 +35,15 @@ struct simulation *simulation_create(const struct scenario *, struct results *, 
 				     size_t why_bytes);
 
 /*
- * A frame whose first bit a captured port sends, lent for the call: what there is of it (see
- * sim/frame.h), and how long it is on the wire. Times do not go backwards.
+ * A frame whose first bit a captured port sends, lent for the call: the bytes that exist (see
+ * sim/frame.h), and its length on the wire. Times do not go backwards.
  */
 typedef void (*simulation_frame)(void *context, const uint8_t *frame, size_t bytes, uint32_t length,
 				 uint64_t time_ps);
 
 /*
- * Shows from now on what crosses, in both directions, the links of output.pcap_hosts and those of
- * output.pcap_links. False: a host or link does not exist, and why says so as in simulation_create().
+ * Shows from now on every frame on the links of output.pcap_hosts and output.pcap_links, in both
+ * directions. False: a host or link does not exist; why says so as in simulation_create().
  */
 bool simulation_capture(struct simulation *, simulation_frame, void *context, char *why,
 			size_t why_bytes);
@@ -51,17 +51,20 @@ bool simulation_capture(struct simulation *, simulation_frame, void *context, ch
 /* A line of the event log (sim/event_log.h), which ends in a newline; lent for the call. */
 typedef void (*simulation_line)(void *context, const char *line, size_t bytes);
 
-/* Tells all that happens from now on, which changes nothing of it. Before the first simulation_run(). */
+/*
+ * Reports every event from now on, without changing the run. To be called before the first
+ * simulation_run().
+ */
 void simulation_log(struct simulation *, simulation_line, void *context);
 
-/* For about so many events. */
+/* Runs about so many events. */
 enum simulation_state simulation_run(struct simulation *, uint64_t events);
 
 void simulation_progress(const struct simulation *, struct simulation_progress *);
 
 /*
- * Final numbers into results; wherever the run is. Once. False: one of them cannot be, which is a fault of the
- * simulator's; results are partial then and say which.
+ * Puts the final numbers into the results, in any state of the run. Once. False: one of them is impossible, a
+ * fault of the simulator; the results are then partial and say which.
  */
 bool simulation_finish(struct simulation *);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A message has a slot from its post to the last of the two reports that the workload gets; the slot's
- * number travels as immediate data where the receiver has to report. Channels are found by their
- * connection in a hash table and close with their last message.
+ * A message has a slot from its post to the last of its two reports to the workload; the slot's number
+ * travels as immediate data if the receiver must report. Channels are found by their connection in a
+ * hash table and close with their last message.
  */
 #include "sim/simulation_flows.h"
 
@@ -117,7 +117,7 @@ static void widen(struct flows *f)
 	uint32_t old_mask = f->bucket_mask;
 
 	if (!more)
-		return; /* slower, no worse */
+		return; /* slower, but correct */
 	f->buckets = more;
 	f->bucket_mask = mask;
 	for (uint32_t i = 0; i <= old_mask; i++) {
@@ -313,7 +313,7 @@ static void know_way(const struct flows *f, const struct message *m, struct resu
 	record->ideal_ps = ideal_ps(&w, &wire, h->mtu_bytes);
 }
 
-/* Whether what waits for a message of this part has to know when it arrived. */
+/* Whether other messages of this part wait for the arrival of one. */
 static bool arrival_matters(const struct flows *f, const struct message *m)
 {
 	struct workload_facts facts;
@@ -348,7 +348,7 @@ static void post(struct flows *f, struct slot *s)
 	channel_post(s->line->channel, &s->post);
 }
 
-/* Takes a message in: posts it, or keeps it until its time. */
+/* Accepts a message: posts it, or keeps it until its time. */
 static void begin(struct flows *f, const struct message *m)
 {
 	uint64_t now_ps = network_now_ps(f->c.network);
@@ -364,7 +364,7 @@ static void begin(struct flows *f, const struct message *m)
 	};
 	struct slot *s;
 
-	if (!m->bytes) { /* a connection that is only to be there */
+	if (!m->bytes) { /* a connection without traffic */
 		if (!line_get(f, m))
 			lost_for_lack_of_memory(f);
 		return;
@@ -439,12 +439,12 @@ void flows_received(void *flows, uint32_t imm)
 {
 	struct flows *f = flows;
 
-	/* Its sender cannot know before: what is acknowledged has arrived. */
+	/* The sender cannot know before the receiver: acknowledged bytes have arrived. */
 	assert(imm / SLOTS_A_SLAB < f->slab_count);
 	report_received(f, slot_of(f, imm));
 }
 
-/* All there was before now: a window ends before the moment at its end. */
+/* Counts up to just before now: a window ends before the moment at its end. */
 static void tell(struct flows *f, struct slot *s, uint64_t received)
 {
 	uint64_t now_ps = network_now_ps(f->c.network);
@@ -495,8 +495,8 @@ void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t by
 		put_slot(f, s);
 	} else {
 		/*
-		 * The QP broke: what waits for this message will never begin. Its last packet may arrive all
-		 * the same, so the slot's number is not given to another.
+		 * The QP broke: messages that wait for this one will never begin. Its last packet may arrive
+		 * all the same, so its slot is not used again.
 		 */
 		f->failed++;
 		s->received = true;
@@ -504,7 +504,7 @@ void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t by
 	if (l->last && channel_is_idle(c))
 		line_put(f, l);
 	if (!f->open && !f->has_next)
-		network_stop(f->c.network); /* whoever waits for the last flow is not to wait longer */
+		network_stop(f->c.network); /* the wait for the last flow must end */
 }
 
 uint32_t flows_flow_of(void *flows, uint32_t to, uint32_t qpn, uint32_t psn, bool data)

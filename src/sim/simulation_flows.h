@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The messages of a run: from the workload that says what is to be sent, through channels, into the
- * results.
- */
+/* The messages of a run: from the workload, through channels, into the results. */
 #ifndef SIM_SIMULATION_FLOWS_H
 #define SIM_SIMULATION_FLOWS_H
 
@@ -23,12 +20,12 @@ struct flows_config {
 	struct workload *workload;
 	struct results *results;        /* likewise; gets a record for each message */
 	uint32_t piece_bytes;           /* of channel_open() */
-	uint64_t switch_latency_ps;     /* these two for what a message would take alone */
+	uint64_t switch_latency_ps;     /* these two for the ideal time of a message */
 	uint64_t drain_bps;             /* of receivers; 0: they do not wait */
-	const uint32_t *part_workload;  /* of each part of the workload, what the results call it */
+	const uint32_t *part_workload;  /* by part of the workload: its number in the results */
 	const uint8_t *workload_class;  /* of each of those, the class of its data */
 	bool named;                     /* flows_flow_of() will be asked */
-	/* Called as it happens, with the number that results have for the flow; NULL: nobody looks on. */
+	/* Called at the time of the event, with the flow's number in the results; may be NULL. */
 	void (*posted)(void *ctx, uint32_t flow, const struct channel *);
 	void (*ended)(void *ctx, uint32_t flow, const struct channel *, bool good);
 	void *ctx;
@@ -36,7 +33,7 @@ struct flows_config {
 
 /* NULL: no memory. */
 struct flows *flows_create(const struct flows_config *);
-/* Closes what channels are open. Harmless on NULL. */
+/* Closes the open channels. Harmless on NULL. */
 void flows_destroy(struct flows *);
 
 /* For struct host_config, with the flows as context. */
@@ -44,8 +41,8 @@ void flows_completed(void *flows, struct channel *, uint64_t wr_id, uint64_t byt
 void flows_received(void *flows, uint32_t imm);
 
 /*
- * For struct host_config, with the flows as context: of data the flow of its PSN, of an answer the flow that
- * its queue pair is at.
+ * For struct host_config, with the flows as context: the flow of a data packet's PSN, or the flow that an
+ * answer's queue pair is working on.
  */
 uint32_t flows_flow_of(void *flows, uint32_t to, uint32_t qpn, uint32_t psn, bool data);
 
@@ -54,13 +51,13 @@ uint64_t flows_next_ps(const struct flows *);
 /* Posts what is due at network_now_ps(). */
 void flows_post_due(struct flows *);
 
-/* Lets the results know how much of the messages under way has arrived by now, which is after the start. */
+/* Adds to the results what has arrived of the messages under way. */
 void flows_sample(struct flows *);
 
 struct flows_count {
 	uint64_t begun, done;
-	uint64_t failed;    /* of done: their QP broke */
-	bool out_of_memory; /* messages could not be begun, or not recorded */
+	uint64_t failed;    /* of those done: their QP broke */
+	bool out_of_memory; /* there was no memory to begin or record a message */
 	bool ended;         /* nothing is under way and nothing will begin */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Goodput is what receivers got, when they got it; and queues are as long as they were. */
+/* Goodput counts bytes when receivers get them, and queue lengths are right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void a_window_has_what_arrived_in_it(void **state)
 	}
 }
 
-/* The rest of a flow that is cut off counts, early packets too, and what is lost does not. */
+/* The part of a cut-off flow that arrived counts, early packets too; lost packets do not. */
 static void a_run_that_is_cut_off_tells_all_that_arrived(void **state)
 {
 	static const char *const lost[] = {"run.until=53us", "link.lost=0:5", "transport.rto=1ms",
@@ -95,7 +95,7 @@ static void a_run_that_is_cut_off_tells_all_that_arrived(void **state)
 	sim_run_free(&run);
 }
 
-/* Of a burst that comes and goes between two ends of windows nothing was seen at those. */
+/* A burst that comes and goes between two ends of windows is not visible at those. */
 static void a_queue_over_time_has_the_longest_of_each_window(void **state)
 {
 	static const char *const sets[] = {"output.goodput_window=200us", "switch.buffer=32MB",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a flow takes alone is what the results call its ideal time. */
+/* The time of a flow that is alone equals its ideal time in the results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@ static const char leaves[] = "[topology]\nkind = leaf-spine\nhosts = 1\nleaves =
 			     "[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\n";
 
 /*
- * The network rounds what a byte takes. An answer may wait for the one before it, which is as
- * short. veRoCE asks its peer first, and has time stamps and probes.
+ * The network rounds the time of a byte. An answer may wait for the one before it, which is as
+ * short. veRoCE sends CAPS first, and has time stamps and probes.
  */
 static void judge(const struct results_flow *f, bool veroce, const char *what)
 {
@@ -85,7 +85,10 @@ static void what_hosts_take_is_part_of_the_ideal_time(void **state)
 	takes_its_ideal(star, SETS("host.rx_drain=80Gbps"));
 }
 
-/* 1.28 was said of a flow behind switches of 600 ns that nobody disturbed. */
+/*
+ * A flow alone behind switches of 600 ns has slowdown 1, not the 1.28 of an ideal without
+ * latencies.
+ */
 static void a_slowdown_is_what_it_is(void **state)
 {
 	const struct results_flow quick = {.fct_ps = 99, .ideal_ps = 100},

@@ -67,7 +67,7 @@ static bool add_round(const struct scenario_workload *w, const char *kind,
 	return refuse(why, "workload.%s: %s", w->name, err.message[0] ? err.message : "out of memory");
 }
 
-/* The format says itself what it is: htsim's begins with the word Nodes. */
+/* The text shows its format: htsim's begins with the word Nodes. */
 static const char *file_kind(const struct scenario_file *f)
 {
 	return f->text_bytes >= 5 && !memcmp(f->text, "Nodes", 5) ? "htsim-matrix" : "hpcc-flows";
@@ -177,7 +177,7 @@ static bool add_one(const struct scenario *s, const struct scenario_workload *w,
 		return refuse(why, "out of memory");
 	}
 	p.rates_bps = rates_bps;
-	/* Pairs are of all hosts, by their numbers. */
+	/* Pairs name hosts by their numbers among all hosts. */
 	if (pairs) {
 		p.hosts = NULL;
 		p.host_count = t->host_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Scenario to network: switches, and what befalls links. */
+/* Scenario to network: switches, and faults of links. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static bool is_long(const struct topology *t, const struct topology_link *l)
 	return t->nodes[l->a].site != t->nodes[l->b].site;
 }
 
-/* Of each node, where those with a long link differ; NULL: no memory. */
+/* Buffers of each node, where those with a long link differ; NULL: no memory. */
 static uint64_t *border_buffers(const struct scenario *s, const struct topology *t)
 {
 	uint64_t *bytes = calloc(t->node_count, sizeof(*bytes));
@@ -182,7 +182,7 @@ static bool set_loss(const struct scenario *s, struct network *n, uint32_t link)
 
 /*
  * Draws round(share x count) of the links at a place, in an order that the seed gives and that the
- * share does not change: more of them are always a superset.
+ * share does not change: a greater share always draws a superset.
  */
 static bool draw_links(const struct scenario *s, const struct topology *t, uint64_t share_ppb,
 		       uint64_t draw, bool *chosen)

@@ -122,7 +122,7 @@ static bool parts_cc(const struct scenario *s, struct cc_params *cc, struct why 
 
 enum { ACK_EVERY_MAX = 16 }; /* rocev2_config.ackreq_packets */
 
-/* What can be said in a scenario, and is not simulated. */
+/* Refuses settings that a scenario can have but that are not simulated. */
 static bool parts_supported(const struct scenario *s, struct why why)
 {
 	for (uint32_t i = 0; i < s->workload_count; i++) {
@@ -179,7 +179,10 @@ bool parts_receivers(const struct scenario *s, struct network *n, uint32_t host_
 
 enum { VEROCE_TIMEOUT_CODE = 14 }; /* 67 ms, what programs usually ask for */
 
-/* The code whose time is the next above: 4.096 us x 2^code (IBTA 9.7.6.1.3), of which a QP waits up to four. */
+/*
+ * The code of the next longer time: 4.096 us x 2^code (IBTA 9.7.6.1.3); a QP waits up to four times
+ * that.
+ */
 static uint8_t timeout_code(uint64_t rto_ps)
 {
 	uint8_t code = 1;
@@ -189,7 +192,7 @@ static uint8_t timeout_code(uint64_t rto_ps)
 	return code;
 }
 
-/* A small table is a fast one; idle QPs are at both ends. */
+/* A small table is fast; idle QPs exist at both ends. */
 static uint8_t qpn_bits(const struct scenario *s)
 {
 	uint8_t bits = 14;
@@ -214,7 +217,10 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 	uint64_t rtt_ps = s->cc.base_rtt_ps == SCENARIO_AUTO ? auto_rtt_ps : s->cc.base_rtt_ps;
 	uint64_t rto_ps = t->rto_ps == SCENARIO_AUTO ? 4 * rtt_ps + 100000000 : t->rto_ps;
 
-	/* RoCEv2 never measures how long it takes; who gives up on a packet that only waits adds to the queue. */
+	/*
+	 * RoCEv2 measures no round trips; a timeout for a packet that only waits would add to the
+	 * queue.
+	 */
 	if (!veroce && t->rto_ps == SCENARIO_AUTO)
 		rto_ps += longest_queue_ps;
 	if (!parts_supported(s, why) || !parts_cc(s, cc, why))
@@ -238,7 +244,7 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 			.qp_cache = (uint32_t)or_zero(s->host.qp_cache),
 			.qp_miss_ps = s->host.qp_miss_ps,
 		},
-		/* veRoCE has timeouts of its own, and gives up by this one. */
+		/* veRoCE has timeouts of its own; this one decides when it gives up. */
 		.timeout = veroce ? VEROCE_TIMEOUT_CODE : timeout_code(rto_ps),
 		.nic = {
 			.qpn_bits = qpn_bits(s),

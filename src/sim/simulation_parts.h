@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a scenario becomes: a topology, a network's configuration, a host's, a workload. Each function
- * refuses with a sentence that begins with the key it is about ("switch.buffer: ...").
+ * Turns a scenario into a topology, a network's configuration, a host's, and a workload. Each
+ * function fails with a sentence that begins with the key that caused it ("switch.buffer: ...").
  */
 #ifndef SIM_SIMULATION_PARTS_H
 #define SIM_SIMULATION_PARTS_H
@@ -32,20 +32,20 @@ bool parts_topology(const struct scenario *, struct topology *out, struct why);
 bool parts_network(const struct scenario *, const struct topology *, struct network_config *out,
 		   uint64_t **buffers, struct why);
 
-/* Links that lose, are slow or down, now and at times to come; after network_create(). */
+/* Sets up links that lose, are slow or down, now or later; after network_create(). */
 bool parts_links(const struct scenario *, const struct topology *, struct network *, struct why);
 
-/* Receivers that are slow, where they are to be; after network_create(). */
+/* Sets up slow receivers; after network_create(). */
 bool parts_receivers(const struct scenario *, struct network *, uint32_t host_count, struct why);
 
 /*
- * *cc is what *out points to; longest_rtt_ps is the topology's, longest_queue_ps how long a packet may wait in
- * switches and not be lost.
+ * *out points to *cc; longest_rtt_ps is the topology's, longest_queue_ps the longest wait of a packet in
+ * switches without loss.
  */
 bool parts_host(const struct scenario *, uint64_t longest_rtt_ps, uint64_t longest_queue_ps, struct cc_params *cc,
 		struct host_config *out, struct why);
 
-/* Part i of the workload is scenario->workload[i / rounds ..]: *part_workload[i] says which. */
+/* Part i of the workload is scenario->workload[i / rounds ..]: *part_workload[i] is its index. */
 bool parts_workload(const struct scenario *, const struct topology *, const struct rates *, struct workload *,
 		    uint32_t part_workload[WORKLOAD_PARTS_MAX], struct why);
 

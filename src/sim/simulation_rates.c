@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What hosts can do, and what was done. */
+/* What hosts can do, and what a run did. */
 #include "sim/simulation_rates.h"
 
 #include <errno.h>
@@ -127,7 +127,7 @@ __attribute__((format(printf, 2, 3))) static bool impossible(struct results *r, 
 	return false;
 }
 
-/* A link may be given another rate while the run lasts; 0: none is. */
+/* The highest rate that a link gets during the run; 0: none changes. */
 static uint64_t later_bps(const struct scenario *s)
 {
 	uint64_t bps = 0;

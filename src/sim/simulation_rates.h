@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How fast each host is, what could be had of a network of such hosts, and whether what came out of
- * a run is possible: a figure above that would be a fault of the simulator.
+ * How fast each host is, what a network of such hosts could do at best, and whether a run's figures
+ * are possible: a higher figure would be a fault of the simulator.
  */
 #ifndef SIM_SIMULATION_RATES_H
 #define SIM_SIMULATION_RATES_H
@@ -25,8 +25,8 @@ struct rates {
 int rates_read(struct rates *, const struct network *, uint32_t hosts);
 void rates_free(struct rates *);
 
-/* Of all collectives: from the first message's start to the last one's completion. Once, after the
- * last flow. */
+/* Sets the times of all collectives: from the first message's start to the last one's completion.
+ * Once, after the last flow. */
 void rates_collectives(const struct rates *, const struct workload *, const uint32_t *part_workload,
 		       struct results *);
 
@@ -34,8 +34,8 @@ void rates_collectives(const struct rates *, const struct workload *, const uint
 uint64_t rates_of_receivers(const struct rates *, const struct results *);
 
 /*
- * Whether no port has sent, no flow arrived and no collective ended sooner than links allow. False:
- * results.partial and partial_why say which.
+ * Checks that no port sent, no flow arrived and no collective ended sooner than links allow. False:
+ * results.partial and partial_why say which one did.
  */
 bool rates_judge(const struct rates *, const struct scenario *, const struct topology *,
 		 const struct network *, struct results *);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hosts of different speeds, and figures that cannot be. */
+/* Hosts of different speeds, and impossible figures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,7 @@ static void a_collective_is_as_fast_as_its_slowest_host(void **state)
 	sim_run_free(&run);
 }
 
-/* Only a fault of the simulator's own could bring one about: here it is in the results. */
+/* Only a fault of the simulator could cause one, so here the test puts it into the results. */
 static void a_figure_that_cannot_be_is_an_internal_error(void **state)
 {
 	struct sim_run run;

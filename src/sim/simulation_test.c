@@ -242,7 +242,7 @@ static void slices_of_any_size_give_the_same_run(void **state)
 	}
 }
 
-/* The flow starts when they have all asked each other what they can. */
+/* The flow starts when all CAPS are exchanged. */
 static void idle_queue_pairs_do_not_slow_a_flow(void **state)
 {
 	static const char *const later[] = {"workload.w.start=100us", "cc.algorithm=none", NULL};
@@ -259,7 +259,7 @@ static void idle_queue_pairs_do_not_slow_a_flow(void **state)
 
 /* ---- classes ----------------------------------------------------------------------------------------- */
 
-/* Of the flow of a workload that has one. */
+/* The result of a workload's only flow. */
 static uint64_t fct_ps_of(const struct results *r, uint32_t workload)
 {
 	for (uint32_t i = 0; i < r->flow_count; i++) {
@@ -270,7 +270,7 @@ static uint64_t fct_ps_of(const struct results *r, uint32_t workload)
 	return 0;
 }
 
-/* Host 0 is one of four that host 4 takes from, and has something for host 3, which nobody else has. */
+/* Host 0 is one of four that send to host 4, and the only one that sends to host 3. */
 static void a_pause_stops_its_class_alone(void **state)
 {
 	static const char *const protocols[] = {"transport.protocol=rocev2", "transport.protocol=veroce"};
@@ -293,10 +293,13 @@ static void a_pause_stops_its_class_alone(void **state)
 		bps[i] = (uint64_t)((unsigned __int128)2000000 * 8 * 1000000000000 / fct_ps_of(&run.results, 1));
 		sim_run_free(&run);
 	}
-	/* Of one class they take turns at best; else the crowd leaves room, as host 4 lets little through. */
+	/*
+	 * In one class they take turns at best; in two the four leave room, as host 4 drains
+	 * little.
+	 */
 	assert_in_range(bps[0], 25000000000, 50000000000);
 	assert_in_range(bps[1], 60000000000, 75000000000);
-	/* A window keeps the crowd of veRoCE in check, too. */
+	/* With veRoCE a window limits the four, too. */
 	assert_in_range(bps[3], bps[2] + 1, 90000000000);
 }
 
@@ -324,7 +327,10 @@ static void classes_of_a_host_take_turns(void **state)
 
 /* ---- queue pairs of two hosts -------------------------------------------------------------------------- */
 
-/* Each has few packets in the windows that all share, and none may wait for another's lazy acknowledgement. */
+/*
+ * Each QP has few packets in the windows that all share, and none may wait for a delayed
+ * acknowledgement of another.
+ */
 static void queue_pairs_of_two_hosts_fill_the_line_together(void **state)
 {
 	static const char text[] = "[topology]\nkind = star\nhosts = 2\n[link]\nrate = 400Gbps\ndelay = 1us\n"
@@ -355,8 +361,8 @@ static void queue_pairs_of_two_hosts_fill_the_line_together(void **state)
 }
 
 /*
- * Windows for a few packets and many who want them: whoever waits has room in turn. The spread is what a few
- * turns make: of one path they are strict, and of more each is as good as the next.
+ * Windows for a few packets and many QPs that need them: QPs that wait get room in turn. The spread is that
+ * of a few turns: on one path turns are strict, and with more paths all are equally good.
  */
 static void queue_pairs_that_wait_for_room_get_it_in_turn(void **state)
 {
@@ -390,7 +396,7 @@ static void queue_pairs_that_wait_for_room_get_it_in_turn(void **state)
 
 /* ---- paths and windows ------------------------------------------------------------------------------- */
 
-/* Two queue pairs and a window that a round trip does not fill. */
+/* Two queue pairs, and a window that does not fill a round trip. */
 static void a_window_is_a_queue_pairs_or_all_of_theirs(void **state)
 {
 	static const char *const scopes[] = {"cc.scope=hosts", "cc.scope=auto", "cc.scope=path"};
@@ -442,7 +448,10 @@ static void a_flow_changes_its_path_after_a_silence(void **state)
 
 /* ---- broken queue pairs ------------------------------------------------------------------------------ */
 
-/* One of four cannot be reached: the rest of the collective waits for it in vain, and the run ends all the same. */
+/*
+ * One of four hosts cannot be reached: the rest of the collective waits for it in vain, but the run
+ * ends.
+ */
 static void a_broken_queue_pair_ends_a_collective(void **state)
 {
 	static const char *const protocols[] = {"transport.protocol=rocev2", "transport.protocol=veroce"};
@@ -479,7 +488,7 @@ static void totals_of_loss_are_those_of_all_hosts(void **state)
 			lost += run.results.drops[i].packets;
 	}
 	assert_true(lost > 5);
-	/* each that was lost once again, and those for nothing */
+	/* each lost packet once again, and those sent in vain */
 	assert_true(run.results.recovery.retransmitted_packets >= lost);
 	assert_true(run.results.recovery.retransmitted_packets <=
 		    2 * lost + run.results.recovery.spurious_packets);
@@ -492,7 +501,7 @@ static void loss_is_told_by_port_reason_and_class(void **state)
 	static const char text[] = "[topology]\nkind = star\nhosts = 3\n"
 				   "[workload.w]\nkind = incast\nreceivers = 2\nsize = 1MB\n"
 				   "start = 100us\n[cc]\nalgorithm = none\n";
-	/* By 100 us both ends know that packets may be cut. */
+	/* By 100 us both ends know that packets may be trimmed. */
 	static const char *const sets[][3] = {
 		{"transport.protocol=rocev2", "switch.port_limit=60KB", NULL},
 		{"switch.trim=on", "switch.trim_queue=60KB", NULL},
@@ -556,7 +565,7 @@ static void pause_frames_over_time_are_all_of_them(void **state)
 
 /* ---- exact loss -------------------------------------------------------------------------------------- */
 
-/* Two flows of host 0 take turns; the packets of a third come from elsewhere. */
+/* Two flows of host 0 take turns; a third flow comes from another host. */
 static void exact_packets_are_a_flows_and_not_a_hosts(void **state)
 {
 	static const char text[] = "[topology]\nkind = star\nhosts = 4\n"
@@ -585,7 +594,10 @@ static void exact_packets_are_a_flows_and_not_a_hosts(void **state)
 	}
 }
 
-/* Two messages at a time are under way on one queue pair: which a packet is of only its PSN tells. */
+/*
+ * Two messages at a time are under way on one queue pair: only a packet's PSN shows to which it
+ * belongs.
+ */
 static void messages_on_one_queue_pair_are_flows_of_their_own(void **state)
 {
 	static const char text[] = "[topology]\nkind = star\nhosts = 2\n"
@@ -682,7 +694,7 @@ static void a_port_tells_the_rate_that_its_link_came_to_have(void **state)
 	for (uint32_t i = 0; i < run.results.port_count; i++) {
 		const struct results_port *p = &run.results.ports[i];
 
-		/* Links of hosts are not among those that are drawn. */
+		/* Links of hosts are never drawn. */
 		assert_int_equal(p->rate_bps, p->node >= 4 && p->to >= 4 ? UINT64_C(25000000000)
 									 : UINT64_C(100000000000));
 	}
