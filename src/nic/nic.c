@@ -161,11 +161,9 @@ static bool receives(const struct qp *qp)
 /* A connected QP hears its peer alone, at the address it was told (IBTA A17.4.2, 9.6.1.2). */
 static bool is_from_peer(const struct qp *qp, const struct flow *flow)
 {
-	return qp->type == QPT_UD || (!memcmp(flow->src, qp->flow.dst, sizeof(flow->src)) &&
+	return qp->ops->datagram || (!memcmp(flow->src, qp->flow.dst, sizeof(flow->src)) &&
 				      !memcmp(flow->dst, qp->flow.src, sizeof(flow->dst)));
 }
-
-static const uint8_t service_of_type[] = {[QPT_RC] = SVC_RC, [QPT_UC] = SVC_UC, [QPT_UD] = SVC_UD};
 
 /* The QP may be NULL: then nobody has agreed with its peer on anything but the ICRC. */
 static inline bool is_intact(struct nic *nic, struct qp *qp, struct rx *rx)
@@ -194,7 +192,7 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 		n->rx_no_qp++;
 		return 0;
 	}
-	if (rx.service != service_of_type[qp->type] || !pkey_matches(rx.bth->pkey, qp->pkey) ||
+	if (rx.service != qp->ops->service || !pkey_matches(rx.bth->pkey, qp->pkey) ||
 	    !is_from_peer(qp, pkt->flow)) {
 		n->rx_wrong_source++;
 		return 0;

@@ -8,16 +8,8 @@
 #include <string.h>
 
 #include "nic/state.h"
-#include "transport/rocev2/congestion.h"
 #include "transport/request.h"
-#include "transport/veroce/veroce.h"
 #include "wire/psn.h"
-
-static const struct qp_ops *const ops_of_type[] = {
-	[QPT_RC] = &rc_ops,
-	[QPT_UC] = &uc_ops,
-	[QPT_UD] = &ud_ops,
-};
 
 enum { SEND_WR_MIN = 4 };
 
@@ -77,22 +69,17 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	err = rq_init(&qp->own_rq, alloc, granted.cap.max_recv_wr, granted.cap.max_recv_sge);
 	if (err)
 		goto free_sq;
-	if (init->type != QPT_RC) {
-		err = gbn_create(&nic->tp, qp);
-		if (err)
-			goto free_rq;
-	}
 	err = qp_table_add(nic, qp);
 	if (err)
-		goto free_gbn;
-	qp->ops = ops_of_type[init->type];
+		goto free_rq;
+	qp->ops = qp_engine(init->type);
 	qp->type = (uint8_t)init->type;
 	qp->pd = init->pd;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->srq = init->srq;
 	qp->sq_sig_all = init->sq_sig_all;
-	qp->mtu = init->type == QPT_UD ? nic_active_mtu(nic) : NIC_MTU_BYTES_MAX;
+	qp->mtu = qp->ops->datagram ? nic_active_mtu(nic) : NIC_MTU_BYTES_MAX;
 	list_init(&qp->active);
 	list_init(&qp->held);
 	timer_init(&qp->timer);
@@ -108,8 +95,6 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	*out = qp;
 	return 0;
 
-free_gbn:
-	gbn_destroy(&nic->tp, qp);
 free_rq:
 	rq_fini(&qp->own_rq, alloc);
 free_sq:
@@ -119,13 +104,13 @@ free_qp:
 	return err;
 }
 
-/* Out of every list that can lead to it; its completions are gone too. */
+/* Without a peer again, and out of every list that can lead to it; its completions are gone too. */
 static void detach(struct nic *nic, struct qp *qp)
 {
 	nic_hear_doorbells(nic);
-	veroce_destroy(&nic->tp, qp);
-	responder_reset(&nic->tp, qp);
-	requester_reset(&nic->tp, qp);
+	qp->ops->reset(&nic->tp, qp);
+	qp->ops = qp_engine((enum qp_type)qp->type);
+	qp_halt(&nic->tp, qp);
 	list_remove(&qp->active);
 	cq_purge(qp->send_cq, qp->event.owner);
 	if (qp->recv_cq != qp->send_cq)
@@ -139,7 +124,6 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 	detach(nic, qp);
 	list_remove(&qp->event.link);
 	qp_table_remove(nic, qp);
-	gbn_destroy(&nic->tp, qp);
 	rq_fini(&qp->own_rq, alloc);
 	sq_fini(&qp->sq, alloc);
 	qp->pd->users--;
@@ -217,8 +201,6 @@ static void apply(const struct nic *nic, struct qp *qp, const struct qp_attr *a,
 		};
 		qp->flow = *flow;
 		qp->local = nic_is_local(nic, flow->dst);
-		congestion_set_ect(&nic->tp, qp);
-		veroce_readdress(&nic->tp, qp);
 	}
 	if (mask & QPA_DEST_QPN)
 		qp->dest_qpn = a->dest_qpn;
@@ -247,9 +229,6 @@ static void reset(struct nic *nic, struct qp *qp)
 	sq_reset(&qp->sq);
 	if (!qp->srq)
 		rq_reset(&qp->own_rq);
-	requester_reset(&nic->tp, qp);
-	if (qp->type == QPT_RC)
-		gbn_destroy(&nic->tp, qp);
 	qp->comm_est = false;
 	qp->sq_draining = false;
 	atomic_store_explicit(&qp->state, QPS_RESET, memory_order_seq_cst);
@@ -266,20 +245,14 @@ static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_st
 		reset(nic, qp);
 		return;
 	}
-	if (from == QPS_INIT && to == QPS_RTR) {
-		if (qp->gbn)
-			qp->gbn->rsp.epsn = qp->rq_psn;
-	} else if (from == QPS_RTR && to == QPS_RTS) {
-		if (qp->gbn)
-			requester_start(&nic->tp, qp, now_ns);
-		veroce_start(&nic->tp, qp);
-	} else if (to == QPS_SQD && from == QPS_RTS) {
+	if (from == QPS_RTR && to == QPS_RTS)
+		qp->ops->start(&nic->tp, qp, now_ns);
+	else if (to == QPS_SQD && from == QPS_RTS)
 		qp->sq_draining = true;
-	}
 	atomic_store_explicit(&qp->state, (uint8_t)to, memory_order_seq_cst);
 	if (to == QPS_RTS)
 		qp_activate(&nic->tp, qp);
-	requester_check_drained(&nic->tp, qp);
+	qp_check_drained(&nic->tp, qp);
 }
 
 void nic_qp_mute(struct nic *nic, struct qp *qp, bool mute)
@@ -293,7 +266,7 @@ void nic_qp_mute(struct nic *nic, struct qp *qp, bool mute)
 
 bool nic_qp_wants_paths(const struct nic *nic, const struct qp *qp, const struct qp_attr *a, uint32_t mask)
 {
-	return qp->type == QPT_RC && mask & QPA_AV && a->av.is_global && !nic_is_local(nic, a->av.dgid);
+	return qp->ops->multipath && mask & QPA_AV && a->av.is_global && !nic_is_local(nic, a->av.dgid);
 }
 
 int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
@@ -319,18 +292,17 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 		if (err)
 			return err;
 	}
-	if (qp->type == QPT_RC && qp->gbn) {
-		err = gbn_fit(&nic->tp, qp,
-			      mask & QPA_MAX_RD_ATOMIC ? a->max_rd_atomic : qp->max_rd_atomic,
-			      mask & QPA_MAX_DEST_RD_ATOMIC ? a->max_dest_rd_atomic
-							    : qp->max_dest_rd_atomic);
+	if (qp->ops->fit) {
+		err = qp->ops->fit(&nic->tp, qp, mask & QPA_MAX_RD_ATOMIC ? a->max_rd_atomic : qp->max_rd_atomic,
+				   mask & QPA_MAX_DEST_RD_ATOMIC ? a->max_dest_rd_atomic
+								 : qp->max_dest_rd_atomic);
 		if (err)
 			return err;
 	}
-	if (qp->type == QPT_RC && from == QPS_INIT && to == QPS_RTR) {
+	if (from == QPS_INIT && to == QPS_RTR) {
 		/* From here on it knows its peer, so it can find out what the peer speaks. */
 		apply(nic, qp, a, mask, &flow);
-		err = veroce_create(&nic->tp, qp, qp->local, now_ns);
+		err = qp->ops->connect(&nic->tp, qp, now_ns);
 		if (err)
 			return err;
 	}
@@ -339,22 +311,11 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 	else if (to == QPS_SQD && from == QPS_RTS)
 		qp->sqd_notify = false;
 	apply(nic, qp, a, mask, &flow);
+	if (mask & QPA_AV && qp->ops->readdress)
+		qp->ops->readdress(&nic->tp, qp);
 	if (mask & QPA_STATE)
 		enter(nic, qp, from, to, now_ns);
 	return 0;
-}
-
-static void query_psns(const struct qp *qp, struct qp_attr *a)
-{
-	if (!qp->gbn) {
-		a->rq_psn = qp->rq_psn;
-		a->sq_psn = qp->sq_psn;
-		if (qp->veroce)
-			veroce_query(qp, &a->rq_psn, &a->sq_psn);
-		return;
-	}
-	a->rq_psn = qp->type == QPT_UD ? 0 : qp->gbn->rsp.epsn;
-	a->sq_psn = qp->type == QPT_UD ? qp->gbn->req.psn : qp->gbn->req.psn_new;
 }
 
 /* The rest of it is what the flow was made of (nic_resolve). */
@@ -380,11 +341,16 @@ static struct ah_attr address_vector(const struct qp *qp)
 void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		  struct qp_init *init)
 {
+	struct qp_psns psns;
+
+	qp->ops->query(qp, &psns);
 	*a = (struct qp_attr){
 		.state = qp_get_state(qp),
 		.cur_state = qp_get_state(qp),
 		.path_mtu_bytes = qp->mtu,
 		.qkey = qp->qkey,
+		.rq_psn = psns.rq_psn,
+		.sq_psn = psns.sq_psn,
 		.dest_qpn = qp->dest_qpn,
 		.access = qp->access,
 		.av = address_vector(qp),
@@ -397,7 +363,6 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		.retry_cnt = qp->retry_cnt,
 		.rnr_retry = qp->rnr_retry,
 	};
-	query_psns(qp, a);
 	*init = (struct qp_init){
 		.type = (enum qp_type)qp->type,
 		.pd = qp->pd,
@@ -444,37 +409,26 @@ bool qp_in_flight(const struct qp *qp)
 uint64_t nic_qp_progress(const struct qp *qp)
 {
 	const struct send_wqe *w;
-	uint32_t una;
+	struct qp_psns psns;
+	int32_t packets;
 
-	if (qp->type != QPT_RC || qp->sq.una == qp->sq.next)
+	if (!qp->ops->reliable || qp->sq.una == qp->sq.next)
 		return 0;
 	w = sq_at(&qp->sq, qp->sq.una);
 	if (request_wants_response(w))
 		return 0;
-	if (qp->gbn)
-		una = qp->gbn->req.una;
-	else if (qp->veroce && qp->veroce->w)
-		una = qp->veroce->w->q.tx.una;
-	else
-		return 0;
+	qp->ops->query(qp, &psns);
 	/* Acknowledged as a whole, but not yet complete. */
-	if (psn_diff(una, w->psn_last) > 0)
+	if (psn_diff(psns.una, w->psn_last) > 0)
 		return w->length;
-	return psn_diff(una, w->psn_first) > 0 ? (uint64_t)psn_diff(una, w->psn_first) * qp->mtu : 0;
+	packets = psn_diff(psns.una, w->psn_first);
+	return packets > 0 ? (uint64_t)packets * qp->mtu : 0;
 }
 
 struct nic_received nic_qp_received(const struct qp *qp)
 {
-	struct nic_received r = {.next = qp->rq_psn};
+	struct qp_psns psns;
 
-	if (qp->type != QPT_RC)
-		return r;
-	if (qp->gbn)
-		r.next = qp->gbn->rsp.epsn;
-	else if (qp->veroce && qp->veroce->w)
-		r = (struct nic_received){.next = qp->veroce->w->q_in.rx.epsn,
-					  .early = rx_early(&qp->veroce->w->q_in.rx)};
-	else if (qp->veroce)
-		r.next = qp->veroce->quiet.q_epsn;
-	return r;
+	qp->ops->query(qp, &psns);
+	return (struct nic_received){.next = psns.rq_psn, .early = psns.rq_early};
 }

@@ -164,29 +164,21 @@ void qp_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		flush_recv(tp, qp, w, now_ns);
 }
 
-/* Nothing is in flight any more and nothing will be answered. */
-static void silence(struct transport *tp, struct qp *qp)
+void qp_halt(struct transport *tp, struct qp *qp)
 {
 	timer_cancel(&tp->timers, &qp->timer);
 	list_remove(&qp->held);
-	if (qp->gbn)
-		qp->gbn->req.rnr_wait = false;
 	qp->failed = WC_SUCCESS;
 	atomic_store_explicit(&qp->in_flight, false, memory_order_relaxed);
 }
 
-/* What the responder holds of a message, and what it would still say. */
-static void silence_responder(struct transport *tp, struct qp *qp, uint64_t now_ns)
+void qp_check_drained(struct transport *tp, struct qp *qp)
 {
-	struct responder *rsp = &qp->gbn->rsp;
-	struct recv_wqe *held = rsp->rwqe;
-
-	rsp->ack_pending = false;
-	rsp->nak_pending = false;
-	rsp->res_emit = rsp->res_head;
-	rsp->rwqe = NULL;
-	if (held)
-		flush_recv(tp, qp, held, now_ns);
+	if (qp_get_state(qp) != QPS_SQD || !qp->sq_draining || qp->sq.una != qp->sq.next)
+		return;
+	qp->sq_draining = false;
+	if (qp->sqd_notify)
+		qp_raise(tp, qp, EVENT_SQ_DRAINED);
 }
 
 void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -195,9 +187,7 @@ void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	/* Before the flush: a poster that sees the old state posted early enough to be flushed below. */
 	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_seq_cst);
-	silence(tp, qp);
-	if (qp->gbn)
-		silence_responder(tp, qp, now_ns);
+	qp_halt(tp, qp);
 	if (qp->ops->silence)
 		qp->ops->silence(tp, qp, now_ns);
 	qp_flush(tp, qp, now_ns);
@@ -208,6 +198,6 @@ void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 void qp_to_sqe(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	atomic_store_explicit(&qp->state, QPS_SQE, memory_order_seq_cst);
-	silence(tp, qp);
+	qp_halt(tp, qp);
 	flush_sends(tp, qp, now_ns);
 }

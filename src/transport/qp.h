@@ -44,6 +44,8 @@ enum {
 #define NAK_AT_EPSN UINT32_MAX
 #define NIC_READ_BYTES_MAX (1u << 31)
 
+struct cc;
+struct cc_kind;
 struct congestion;
 struct loss_ops;
 struct veroce;
@@ -174,8 +176,44 @@ struct gbn {
 
 struct qp;
 
-/* What differs by QP type: chosen at creation, called for each packet. */
+/* Where the PSNs of a connected QP stand. */
+struct qp_psns {
+	uint32_t rq_psn;   /* of the request that is expected next */
+	uint32_t rq_early; /* requests that came before it, in packets */
+	uint32_t sq_psn;   /* of the next send WQE's first packet */
+	uint32_t una;      /* the oldest that is not acknowledged; sq_psn: none is outstanding */
+};
+
+/*
+ * An engine: what a QP does with its work and with packets. Each type begins with one (qp_engine), and RC changes
+ * when it knows its peer. What may be NULL says so.
+ */
 struct qp_ops {
+	enum opcode_service service; /* of the packets that it takes */
+	bool reliable;  /* requests are acknowledged */
+	bool datagram;  /* it has no peer: each packet and each WQE has one of its own */
+	bool multipath; /* it can make use of more than one path to its peer */
+
+	/*
+	 * INIT to RTR: the QP has the attributes that name its peer. Takes what the connection needs, and may choose
+	 * another engine. 0, or -ENOMEM, and nothing was taken.
+	 */
+	int (*connect)(struct transport *, struct qp *, uint64_t now_ns);
+	/* RTR to RTS: it has the attributes of a sender. */
+	void (*start)(struct transport *, struct qp *, uint64_t now_ns);
+	/* qp->flow is another. NULL: all look there each time. */
+	void (*readdress)(struct transport *, struct qp *);
+	/*
+	 * Room for so many READs and atomics at a time, as requester and as responder; 0 or -ENOMEM. Called with or
+	 * without a connection. NULL: room is made when they come.
+	 */
+	int (*fit)(struct transport *, struct qp *, uint32_t max_rd_atomic, uint32_t max_dest_rd_atomic);
+	/*
+	 * Forgets the connection, with or without one, and gives back what was taken for it. Receive WQEs of messages
+	 * that were begun go back without completions.
+	 */
+	void (*reset)(struct transport *, struct qp *);
+
 	/*
 	 * Whether to take a packet whose ICRC differs from what its bytes, the guess at its IPv4 identification and
 	 * qp->secret come to. Sets rx->ip_id, or counts what is wrong.
@@ -197,10 +235,21 @@ struct qp_ops {
 	void (*expire)(struct transport *, struct qp *, uint64_t now_ns);
 	/*
 	 * On the way into ERR: forgets what is outstanding, flushes the receive WQEs of messages that were
-	 * begun. NULL: there is nothing beyond struct requester and responder.
+	 * begun. NULL: there are none.
 	 */
 	void (*silence)(struct transport *, struct qp *, uint64_t now_ns);
+
+	void (*query)(const struct qp *, struct qp_psns *);
+	/*
+	 * What congestion control there is on a path, and its kind. May make it up in *scratch. NULL: none on that path,
+	 * or of that QP; the pointer may be NULL too.
+	 */
+	const struct cc *(*congestion)(const struct transport *, const struct qp *, uint32_t path,
+				       struct cc *scratch, const struct cc_kind **);
 };
+
+/* What a QP of that type has while it does not know its peer. */
+const struct qp_ops *qp_engine(enum qp_type);
 
 /*
  * What an idle QP costs is this and, if it speaks veRoCE, struct veroce: 512 bytes in all is the limit
@@ -325,6 +374,10 @@ void complete_send(struct transport *, struct qp *, enum wc_status, uint64_t now
  */
 void complete_recv(struct transport *, struct qp *, struct recv_wqe *, struct cqe *cqe,
 		   uint64_t now_ns);
+/* Nothing is in flight any more and nothing will be answered: no timer runs, no ACK waits. */
+void qp_halt(struct transport *, struct qp *);
+/* WQEs [sq->una, ...) of a QP in SQD that had begun are done: say so. */
+void qp_check_drained(struct transport *, struct qp *);
 /* To ERR: everything outstanding is flushed, in order. Harmless when it is there already. */
 void qp_to_error(struct transport *, struct qp *, uint64_t now_ns);
 /* A send WQE failed locally on UC or UD: to SQE, the rest of the send queue is flushed. */
@@ -344,14 +397,14 @@ enum ack_wait {
 /* Activates the QP now or later; never later than was said before. */
 void ack_schedule(struct transport *, struct qp *, enum ack_wait, uint64_t now_ns);
 
-/* ---- gbn.c ------------------------------------------------------------------------------------ */
+/* ---- gbn.c: what RC over RoCEv2, UC and UD have alike of struct qp_ops --------------------- */
 
-/* Makes qp->gbn, with rings for what the attributes allow; 0 or -ENOMEM. */
-int gbn_create(struct transport *, struct qp *);
-/* Harmless without one. */
-void gbn_destroy(struct transport *, struct qp *);
-/* Room for so many READs and atomics, as requester and as responder; 0 or -ENOMEM. */
+/* See struct qp_ops. Makes qp->gbn, with rings for what the attributes allow. */
+int gbn_connect(struct transport *, struct qp *, uint64_t now_ns);
 int gbn_fit(struct transport *, struct qp *, uint32_t max_rd_atomic, uint32_t max_dest_rd_atomic);
+void gbn_reset(struct transport *, struct qp *);
+void gbn_silence(struct transport *, struct qp *, uint64_t now_ns);
+void gbn_query(const struct qp *, struct qp_psns *);
 
 /* ---- requester.c, completer.c, responder.c -------------------------------------------------- */
 
@@ -364,12 +417,8 @@ uint64_t requester_local_ack_ns(const struct qp *);
 void requester_rearm(struct transport *, struct qp *, uint64_t now_ns);
 /* Sets the timer for whatever is due first. */
 void requester_wake_by(struct transport *, struct qp *);
-void requester_reset(struct transport *, struct qp *); /* harmless without gbn */
 /* The attributes of RTR -> RTS are known: PSNs, retry counters, window. */
 void requester_start(struct transport *, struct qp *, uint64_t now_ns);
-/* WQEs [sq->una, ...) of a QP in SQD that had begun are done: say so. */
-void requester_check_drained(struct transport *, struct qp *);
-
 void completer_input(struct transport *, struct qp *, const struct rx *);
 /* A CNP: its sender had a packet of ours that was marked. */
 void completer_cnp(struct transport *, struct qp *, uint64_t now_ns);
@@ -381,6 +430,5 @@ bool responder_output(struct transport *, struct qp *, uint64_t now_ns);
 bool responder_output_ack(struct transport *, struct qp *);
 /* Whether a NAK, or an ACK that waits for no company, is what is to be sent next. */
 bool responder_has_answer(const struct qp *);
-void responder_reset(struct transport *, struct qp *);
 
 #endif

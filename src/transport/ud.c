@@ -166,9 +166,24 @@ static void ud_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 }
 
+/* A datagram's PSN says nothing to its receiver. */
+static void ud_query(const struct qp *qp, struct qp_psns *psns)
+{
+	uint32_t next = qp->gbn ? qp->gbn->req.psn : qp->sq_psn;
+
+	*psns = (struct qp_psns){.sq_psn = next, .una = next};
+}
+
 const struct qp_ops ud_ops = {
+	.service = SVC_UD,
+	.datagram = true,
+	.connect = gbn_connect,
+	.start = requester_start,
+	.reset = gbn_reset,
 	.opens = rx_opens,
 	.input = ud_input,
 	.output = ud_output,
 	.expire = ud_expire,
+	.silence = gbn_silence,
+	.query = ud_query,
 };

@@ -62,7 +62,7 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 		fail_oldest(tp, qp, status, now_ns);
 		return;
 	}
-	requester_check_drained(tp, qp);
+	qp_check_drained(tp, qp);
 	qp_activate(tp, qp);
 }
 

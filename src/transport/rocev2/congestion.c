@@ -56,7 +56,7 @@ void congestion_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	congestion_set_ect(tp, qp);
 }
 
-void congestion_set_ect(const struct transport *tp, struct qp *qp)
+void congestion_set_ect(struct transport *tp, struct qp *qp)
 {
 	if (qp->gbn && congestion_governing(qp) && cc_params_heed(tp->config.cc.params))
 		qp->flow.tos = (uint8_t)((qp->flow.tos & ~3u) | 2); /* RFC 3168 */
@@ -266,4 +266,20 @@ void congestion_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		g->cnp_due = true;
 		qp_activate_to_answer(tp, qp);
 	}
+}
+
+/* ---- from outside ------------------------------------------------------------------------------------ */
+
+const struct cc *congestion_look(const struct transport *tp, const struct qp *qp, uint32_t path,
+				 struct cc *scratch, const struct cc_kind **kind)
+{
+	const struct congestion *g = qp->gbn ? congestion_governing(qp) : NULL;
+
+	if (path || !qp->gbn)
+		return NULL;
+	*kind = g && tp->config.cc.params ? cc_params_kind(tp->config.cc.params) : &cc_none_kind;
+	if (g)
+		return &g->cc;
+	*scratch = (struct cc){.rate_bps = CC_UNPACED, .cwnd_bytes = qp->gbn->req.cc.window_bytes};
+	return scratch;
 }

@@ -57,7 +57,7 @@ void congestion_free(struct transport *, struct qp *);
 /* As requester it obeys the nic's algorithm from now on. Not without memory, nor towards this host. */
 void congestion_start(struct transport *, struct qp *, uint64_t now_ns);
 /* What goes to qp->flow may be marked (ECT(0)), if there is somebody who listens to marks. */
-void congestion_set_ect(const struct transport *, struct qp *);
+void congestion_set_ect(struct transport *, struct qp *);
 
 /* Payload bytes that may be unacknowledged. */
 uint64_t congestion_window(const struct congestion *);
@@ -85,5 +85,9 @@ bool congestion_output(struct transport *, struct qp *, uint64_t now_ns);
 /* When congestion_expire() wants to be called. */
 uint64_t congestion_deadline(const struct transport *, const struct qp *);
 void congestion_expire(struct transport *, struct qp *, uint64_t now_ns);
+
+/* See struct qp_ops. */
+const struct cc *congestion_look(const struct transport *, const struct qp *, uint32_t path, struct cc *scratch,
+				 const struct cc_kind **);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester and responder of in-order QPs: made, and their rings of READs and atomics. */
+/* The requester and responder of in-order QPs: their life, and their rings of READs and atomics. */
 #include <errno.h>
 #include <string.h>
 
+#include "transport/message.h"
 #include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
 
@@ -33,10 +34,14 @@ static void *grow(const struct alloc *alloc, void *old, uint8_t *entries, uint32
 int gbn_fit(struct transport *tp, struct qp *qp, uint32_t max_rd_atomic,
 	    uint32_t max_dest_rd_atomic)
 {
-	struct requester *req = &qp->gbn->req;
-	struct responder *rsp = &qp->gbn->rsp;
+	struct requester *req;
+	struct responder *rsp;
 	void *ring;
 
+	if (!qp->gbn)
+		return 0; /* gbn_connect() sees to it */
+	req = &qp->gbn->req;
+	rsp = &qp->gbn->rsp;
 	if (max_dest_rd_atomic) {
 		ring = grow(&tp->alloc, rsp->res, &rsp->res_entries, max_dest_rd_atomic,
 			    sizeof(*rsp->res));
@@ -54,7 +59,18 @@ int gbn_fit(struct transport *tp, struct qp *qp, uint32_t max_rd_atomic,
 	return 0;
 }
 
-int gbn_create(struct transport *tp, struct qp *qp)
+static void destroy(struct transport *tp, struct qp *qp)
+{
+	struct gbn *g = qp->gbn;
+
+	congestion_free(tp, qp);
+	alloc_put(&tp->alloc, g->rsp.res, g->rsp.res_entries * sizeof(*g->rsp.res));
+	alloc_put(&tp->alloc, g->req.rd_end, g->req.rd_entries * sizeof(*g->req.rd_end));
+	alloc_put(&tp->alloc, g, sizeof(*g));
+	qp->gbn = NULL;
+}
+
+int gbn_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	int err;
 
@@ -67,19 +83,40 @@ int gbn_create(struct transport *tp, struct qp *qp)
 	qp->gbn->req.rto_ns = TIMER_NEVER;
 	err = gbn_fit(tp, qp, qp->max_rd_atomic, qp->max_dest_rd_atomic);
 	if (err)
-		gbn_destroy(tp, qp);
+		destroy(tp, qp);
 	return err;
 }
 
-void gbn_destroy(struct transport *tp, struct qp *qp)
+void gbn_reset(struct transport *tp, struct qp *qp)
 {
-	struct gbn *g = qp->gbn;
-
-	if (!g)
+	if (!qp->gbn)
 		return;
-	congestion_free(tp, qp);
-	alloc_put(&tp->alloc, g->rsp.res, g->rsp.res_entries * sizeof(*g->rsp.res));
-	alloc_put(&tp->alloc, g->req.rd_end, g->req.rd_entries * sizeof(*g->req.rd_end));
-	alloc_put(&tp->alloc, g, sizeof(*g));
-	qp->gbn = NULL;
+	if (qp->gbn->rsp.rwqe)
+		rq_release(qp_source(qp), qp->gbn->rsp.rwqe);
+	destroy(tp, qp);
+}
+
+void gbn_silence(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct responder *rsp;
+
+	if (!qp->gbn)
+		return;
+	rsp = &qp->gbn->rsp;
+	qp->gbn->req.rnr_wait = false;
+	rsp->ack_pending = false;
+	rsp->nak_pending = false;
+	rsp->res_emit = rsp->res_head;
+	message_fail(tp, qp, WC_WR_FLUSH_ERR, now_ns);
+}
+
+void gbn_query(const struct qp *qp, struct qp_psns *psns)
+{
+	const struct gbn *g = qp->gbn;
+
+	*psns = (struct qp_psns){
+		.rq_psn = g ? g->rsp.epsn : qp->rq_psn,
+		.sq_psn = g ? g->req.psn_new : qp->sq_psn,
+		.una = g ? g->req.una : qp->sq_psn,
+	};
 }

@@ -47,8 +47,6 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (qp->veroce && !caps_output(tp, qp, now_ns))
 		return true;
-	if (!qp->gbn)
-		return false; /* it has no peer yet */
 	if (!congestion_output(tp, qp, now_ns) || responder_output(tp, qp, now_ns) ||
 	    (acks_go_first(tp) && list_empty(&qp->held) && responder_output_ack(tp, qp)))
 		return true;
@@ -74,10 +72,27 @@ static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return more;
 }
 
+/* The peer may have been asked whether it speaks veRoCE. */
+static void rc_reset(struct transport *tp, struct qp *qp)
+{
+	veroce_reset(tp, qp);
+	gbn_reset(tp, qp);
+}
+
 const struct qp_ops rc_ops = {
+	.service = SVC_RC,
+	.reliable = true,
+	.connect = gbn_connect,
+	.start = requester_start,
+	.readdress = congestion_set_ect,
+	.fit = gbn_fit,
+	.reset = rc_reset,
 	.input = rc_input,
 	.opens = veroce_opens,
 	.secret = veroce_secret,
 	.output = rc_output,
 	.expire = completer_expire,
+	.silence = gbn_silence,
+	.query = gbn_query,
+	.congestion = congestion_look,
 };

@@ -21,18 +21,6 @@
 #include "wire/psn.h"
 #include "wire/reth.h"
 
-void requester_reset(struct transport *tp, struct qp *qp)
-{
-	struct requester *req = qp->gbn ? &qp->gbn->req : NULL;
-
-	timer_cancel(&tp->timers, &qp->timer);
-	qp->failed = WC_SUCCESS;
-	if (req)
-		*req = (struct requester){
-			.rd_end = req->rd_end, .rd_entries = req->rd_entries, .wqe = qp->sq.next, .rto_ns = TIMER_NEVER};
-	atomic_store_explicit(&qp->in_flight, false, memory_order_relaxed);
-}
-
 void requester_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
@@ -108,15 +96,6 @@ void requester_wake_by(struct transport *tp, struct qp *qp)
 		timer_cancel(&tp->timers, &qp->timer);
 	else if (!timer_is_set(&qp->timer) || qp->timer.deadline_ns > at)
 		timer_set(&tp->timers, &qp->timer, at);
-}
-
-void requester_check_drained(struct transport *tp, struct qp *qp)
-{
-	if (qp_get_state(qp) != QPS_SQD || !qp->sq_draining || qp->sq.una != qp->sq.next)
-		return;
-	qp->sq_draining = false;
-	if (qp->sqd_notify)
-		qp_raise(tp, qp, EVENT_SQ_DRAINED);
 }
 
 static void start_wqe(struct qp *qp, struct send_wqe *w)
@@ -276,7 +255,7 @@ static void complete_unacknowledged(struct transport *tp, struct qp *qp, uint64_
 	qp->gbn->req.una = qp->gbn->req.psn;
 	while (qp->sq.una != qp->gbn->req.wqe && qp_get_state(qp) != QPS_ERR)
 		complete_send(tp, qp, WC_SUCCESS, now_ns);
-	requester_check_drained(tp, qp);
+	qp_check_drained(tp, qp);
 }
 
 bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)

@@ -18,19 +18,6 @@
 #include "wire/psn.h"
 #include "wire/reth.h"
 
-void responder_reset(struct transport *tp, struct qp *qp)
-{
-	struct responder *rsp = qp->gbn ? &qp->gbn->rsp : NULL;
-
-	list_remove(&qp->held);
-	if (!rsp)
-		return;
-	if (rsp->rwqe)
-		rq_release(qp_source(qp), rsp->rwqe);
-	*rsp = (struct responder){
-		.res = rsp->res, .res_entries = rsp->res_entries, .nak_psn = NAK_AT_EPSN};
-}
-
 static struct rd_resource *resource(const struct qp *qp, uint8_t index)
 {
 	return &qp->gbn->rsp.res[index % qp->gbn->rsp.res_entries];

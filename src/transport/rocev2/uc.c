@@ -50,7 +50,7 @@ static bool uc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		qp_flush(tp, qp, now_ns);
 		return false;
 	}
-	return requester_output(tp, qp, now_ns);
+	return qp->gbn && requester_output(tp, qp, now_ns);
 }
 
 static void uc_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -58,8 +58,14 @@ static void uc_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 }
 
 const struct qp_ops uc_ops = {
+	.service = SVC_UC,
+	.connect = gbn_connect,
+	.start = requester_start,
+	.reset = gbn_reset,
 	.opens = rx_opens,
 	.input = uc_input,
 	.output = uc_output,
 	.expire = uc_expire,
+	.silence = gbn_silence,
+	.query = gbn_query,
 };

@@ -84,7 +84,7 @@ void veroce_completer_complete(struct transport *tp, struct qp *qp, uint64_t now
 		qp_to_error(tp, qp, now_ns);
 		return;
 	}
-	requester_check_drained(tp, qp);
+	qp_check_drained(tp, qp);
 	if (veroce_has_more(qp))
 		qp_activate(tp, qp);
 }

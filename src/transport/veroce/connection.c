@@ -29,14 +29,14 @@ static void connect_spaces(struct qp *qp)
 	vr->psn_new = qp->sq_psn;
 }
 
-int veroce_create(struct transport *tp, struct qp *qp, bool local, uint64_t now_ns)
+int veroce_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = alloc_get(&tp->alloc, sizeof(*vr));
 	enum pair_speaks speaks;
 
 	if (!vr)
 		return -ENOMEM;
-	vr->pair = pair_get(&tp->pairs, qp->flow.src, qp->flow.dst, local, qp->mtu, now_ns);
+	vr->pair = pair_get(&tp->pairs, qp->flow.src, qp->flow.dst, qp->local, qp->mtu, now_ns);
 	if (!vr->pair)
 		goto free_vr;
 	qp->veroce = vr;
@@ -47,7 +47,7 @@ int veroce_create(struct transport *tp, struct qp *qp, bool local, uint64_t now_
 	if (tp->config.protocol == PROTOCOL_ROCEV2 ||
 	    (speaks == PAIR_ROCEV2 && tp->config.protocol == PROTOCOL_AUTO)) {
 		/* It answers who asks, and no more. */
-		if (gbn_create(tp, qp))
+		if (gbn_connect(tp, qp, now_ns))
 			goto put_pair;
 		qp->ops = &rc_ops;
 		return 0;
@@ -69,7 +69,7 @@ free_vr:
 	return -ENOMEM;
 }
 
-void veroce_destroy(struct transport *tp, struct qp *qp)
+void veroce_reset(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -82,16 +82,13 @@ void veroce_destroy(struct transport *tp, struct qp *qp)
 	alloc_put(&tp->alloc, vr, sizeof(*vr));
 	qp->veroce = NULL;
 	qp->secret = 0;
-	qp->ops = &rc_ops;
 }
 
 /* sq_psn is known only now (IBTA 11.2.5.2). */
-void veroce_start(struct transport *tp, struct qp *qp)
+void veroce_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
-	if (!vr)
-		return;
 	vr->psn_new = qp->sq_psn;
 	vr->quiet.r_epsn = qp->sq_psn;
 	if (!vr->w)
@@ -100,14 +97,6 @@ void veroce_start(struct transport *tp, struct qp *qp)
 	veroce_receiver_init(tp, qp, &vr->w->r_in, qp->sq_psn, 0, vr->quiet.r_ext);
 	vr->w->wqe = qp->sq.next;
 	vr->w->rnr_retries = qp->rnr_retry;
-}
-
-void veroce_query(const struct qp *qp, uint32_t *rq_psn, uint32_t *sq_psn)
-{
-	const struct veroce *vr = qp->veroce;
-
-	*rq_psn = vr->w ? vr->w->q_in.rx.epsn : vr->quiet.q_epsn;
-	*sq_psn = vr->psn_new;
 }
 
 void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -122,7 +111,7 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	tp->counters.fallbacks++;
 	timer_cancel(&tp->timers, &qp->timer);
 	qp->sq.next = qp->sq.una;
-	if (gbn_create(tp, qp)) {
+	if (gbn_connect(tp, qp, now_ns)) {
 		qp_raise(tp, qp, EVENT_QP_FATAL);
 		qp_to_error(tp, qp, now_ns);
 		return;
@@ -132,9 +121,9 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp_activate(tp, qp);
 }
 
-void veroce_readdress(const struct transport *tp, struct qp *qp)
+void veroce_readdress(struct transport *tp, struct qp *qp)
 {
-	if (qp->veroce && qp->veroce->w)
+	if (qp->veroce->w)
 		qp->veroce->w->flow = veroce_flow_of(tp, qp, 0, false);
 }
 

@@ -472,19 +472,37 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 }
 
 const struct qp_ops veroce_ops = {
+	.service = SVC_RC,
+	.reliable = true,
+	.multipath = true,
+	.connect = veroce_connect,
+	.start = veroce_start,
+	.readdress = veroce_readdress,
+	.reset = veroce_reset,
 	.opens = veroce_opens,
 	.secret = veroce_secret,
 	.input = input,
 	.output = output,
 	.expire = expire,
 	.silence = veroce_silence,
+	.query = veroce_query,
+	.congestion = veroce_congestion,
 };
 
 const struct qp_ops veroce_asking_ops = {
+	.service = SVC_RC,
+	.reliable = true,
+	.multipath = true,
+	.connect = veroce_connect,
+	.start = veroce_start,
+	.readdress = veroce_readdress,
+	.reset = veroce_reset,
 	.opens = veroce_opens,
 	.secret = veroce_secret,
 	.input = input,
 	.output = asking_output,
 	.expire = expire,
 	.silence = veroce_silence,
+	.query = veroce_query,
+	.congestion = veroce_congestion,
 };

@@ -10,6 +10,7 @@
  *     connection.c made, started, given up for RoCEv2
  *     work.c       what a QP takes from the pool while something is outstanding
  *     control.c    CNPs, RTT probes, slow-packet signals           (either)
+ *     look.c       what is to be seen from outside
  *     seal.c       whether a packet proves that it is the peer's (either)
  *     caps.c       whether the peer speaks veRoCE, and what beyond its base (13.1)
  *     requester.c  send WQEs to packets in Q
@@ -262,22 +263,18 @@ extern const struct qp_ops veroce_asking_ops;
 
 /* ---- connection.c -------------------------------------------------------------------------------- */
 
-/* At INIT to RTR; the peer is known. 0 or -ENOMEM. Sets qp->ops. */
-int veroce_create(struct transport *, struct qp *, bool local, uint64_t now_ns);
-/* Forgets the connection; qp->ops is RoCEv2's again. Harmless without one. */
-void veroce_destroy(struct transport *, struct qp *);
-/* qp->flow is another: packets to come go there. Harmless without a connection. */
-void veroce_readdress(const struct transport *, struct qp *);
-/* At RTR to RTS. */
-void veroce_start(struct transport *, struct qp *);
-/* The PSNs that a query of the QP shows. */
-void veroce_query(const struct qp *, uint32_t *rq_psn, uint32_t *sq_psn);
+/* These are of struct qp_ops. veroce_connect() chooses between RoCEv2, veRoCE, and asking the peer. */
+int veroce_connect(struct transport *, struct qp *, uint64_t now_ns);
+void veroce_start(struct transport *, struct qp *, uint64_t now_ns);
+void veroce_readdress(struct transport *, struct qp *);
+/* Harmless without a connection. */
+void veroce_reset(struct transport *, struct qp *);
+/* w stays until the QP is reset: the caller may be in the midst of it. */
+void veroce_silence(struct transport *, struct qp *, uint64_t now_ns);
 /* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
 void veroce_fall_back(struct transport *, struct qp *, uint64_t now_ns);
 /* 64 bits that no peer can guess. */
 uint64_t transport_secret(struct transport *);
-/* On the way into ERR: everything outstanding is forgotten. w stays until the QP is reset: its caller may use it. */
-void veroce_silence(struct transport *, struct qp *, uint64_t now_ns);
 
 /* ---- work.c --------------------------------------------------------------------------------------- */
 
@@ -419,6 +416,12 @@ bool veroce_opens(struct transport *, struct qp *, struct rx *);
 uint32_t veroce_secret(const struct qp *, const struct rx *, bool *sure);
 /* From now on what the peer sends is sealed, or is not the peer's. */
 void veroce_demand_seal(struct qp *);
+
+/* ---- look.c, of struct qp_ops -------------------------------------------------------------------- */
+
+void veroce_query(const struct qp *, struct qp_psns *);
+const struct cc *veroce_congestion(const struct transport *, const struct qp *, uint32_t path, struct cc *scratch,
+				   const struct cc_kind **);
 
 /* ---- caps.c -------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which engine a QP begins with, and RC's, which only waits for a peer: what to speak is chosen when it has one. */
+#include "transport/qp.h"
+#include "transport/veroce/veroce.h"
+
+static void start(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+}
+
+static void reset(struct transport *tp, struct qp *qp)
+{
+}
+
+static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
+{
+	tp->counters.rx_wrong_source++;
+}
+
+static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	if (qp_get_state(qp) == QPS_ERR)
+		qp_flush(tp, qp, now_ns);
+	return false;
+}
+
+static void query(const struct qp *qp, struct qp_psns *psns)
+{
+	*psns = (struct qp_psns){.rq_psn = qp->rq_psn, .sq_psn = qp->sq_psn, .una = qp->sq_psn};
+}
+
+static const struct qp_ops rc_alone_ops = {
+	.service = SVC_RC,
+	.reliable = true,
+	.multipath = true,
+	.connect = veroce_connect,
+	.start = start,
+	.reset = reset,
+	.opens = rx_opens,
+	.input = input,
+	.output = output,
+	.expire = start,
+	.query = query,
+};
+
+const struct qp_ops *qp_engine(enum qp_type type)
+{
+	static const struct qp_ops *const engines[] = {
+		[QPT_RC] = &rc_alone_ops, [QPT_UC] = &uc_ops, [QPT_UD] = &ud_ops};
+
+	return engines[type];
+}

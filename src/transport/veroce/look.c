@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is to be seen of a QP from outside; see struct qp_ops. Nothing is changed. */
+#include "transport/veroce/veroce.h"
+
+void veroce_query(const struct qp *qp, struct qp_psns *psns)
+{
+	const struct veroce *vr = qp->veroce;
+	const struct veroce_work *w = vr->w;
+
+	*psns = (struct qp_psns){
+		.rq_psn = w ? w->q_in.rx.epsn : vr->quiet.q_epsn,
+		.rq_early = w ? rx_early(&w->q_in.rx) : 0,
+		.sq_psn = vr->psn_new,
+		.una = w ? w->q.tx.una : vr->psn_new,
+	};
+}
+
+const struct cc *veroce_congestion(const struct transport *tp, const struct qp *qp, uint32_t path, struct cc *scratch,
+				   const struct cc_kind **kind)
+{
+	const struct cc_params *p = tp->config.cc.params;
+	const struct pair *pair = qp->veroce->pair;
+
+	if (path >= pair->path_count)
+		return NULL;
+	*kind = p && !qp->local ? cc_params_kind(p) : cc_kind_of(pair_algorithm(&tp->config, qp->local));
+	return pair_cc(&tp->pairs, pair, path, scratch);
+}
