@@ -55,7 +55,7 @@ static bool is_loopback(const uint8_t gid[16])
 /* What the kernel carries to one of the host's own addresses never leaves it, whatever the interface. */
 bool nic_is_local(const struct nic *nic, const uint8_t gid[16])
 {
-	for (uint32_t i = 0; i < nic->gid_count; i++) {
+	for (uint32_t i = 0; i < nic->gid_count && !is_zero(gid); i++) {
 		if (!memcmp(nic->gids[i].raw, gid, sizeof(nic->gids[i].raw)))
 			return true;
 	}

@@ -269,6 +269,26 @@ bool nic_qp_wants_paths(const struct nic *nic, const struct qp *qp, const struct
 	return qp->ops->multipath && mask & QPA_AV && a->av.is_global && !nic_is_local(nic, a->av.dgid);
 }
 
+/*
+ * It knows its peer, so it can find out what the peer speaks: for that it has its attributes, but not if there is no
+ * memory for a connection.
+ */
+static int connect(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
+		   const struct flow *flow, uint64_t now_ns)
+{
+	struct flow flow_before = qp->flow;
+	struct qp_attr before;
+	struct qp_init init;
+	int err;
+
+	nic_qp_query(nic, qp, &before, &init);
+	apply(nic, qp, a, mask, flow);
+	err = qp->ops->connect(&nic->tp, qp, now_ns);
+	if (err)
+		apply(nic, qp, &before, mask, &flow_before);
+	return err;
+}
+
 int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
 		  uint64_t now_ns)
 {
@@ -300,17 +320,16 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 			return err;
 	}
 	if (from == QPS_INIT && to == QPS_RTR) {
-		/* From here on it knows its peer, so it can find out what the peer speaks. */
-		apply(nic, qp, a, mask, &flow);
-		err = qp->ops->connect(&nic->tp, qp, now_ns);
+		err = connect(nic, qp, a, mask, &flow, now_ns);
 		if (err)
 			return err;
+	} else {
+		apply(nic, qp, a, mask, &flow);
 	}
 	if (mask & QPA_EN_SQD_ASYNC_NOTIFY)
 		qp->sqd_notify = a->en_sqd_async_notify;
 	else if (to == QPS_SQD && from == QPS_RTS)
 		qp->sqd_notify = false;
-	apply(nic, qp, a, mask, &flow);
 	if (mask & QPA_AV && qp->ops->readdress)
 		qp->ops->readdress(&nic->tp, qp);
 	if (mask & QPA_STATE)

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nic/nic.h"
+#include "nic/state.h"
+
+/* The allocation that fails, counted from 0; -1: none does. */
+static int to_fail = -1;
+
+static void *get(void *ctx, size_t bytes)
+{
+	void *p;
+
+	if (!to_fail--)
+		return NULL;
+	p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
+static void put(void *ctx, void *p, size_t bytes)
+{
+	free(p);
+}
+
+struct fixture {
+	struct nic *nic;
+	struct pd *pd;
+	struct cq *cq;
+	struct qp *qp;
+};
+
+static const uint8_t gid[16] = {[10] = 0xff, [11] = 0xff, 192, 0, 2, 1};
+
+static struct fixture qp_in_init(enum qp_type type, struct nic_config *c)
+{
+	struct fixture f;
+	struct qp_init init = {.type = type, .cap = {.max_send_wr = 4, .max_recv_wr = 4}};
+	struct qp_attr a = {.state = QPS_INIT, .port = 1};
+	uint32_t mask = QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | (type == QPT_UD ? QPA_QKEY : QPA_ACCESS_FLAGS);
+
+	c->alloc = (struct alloc){.get = get, .put = put};
+	/* Behind an empty entry: what a QP without a peer has for its address is not that one. */
+	c->gid_count = 2;
+	memcpy(c->gids[1].raw, gid, sizeof(gid));
+	c->gids[1].ip_mtu = 9000;
+	f.nic = nic_create(c);
+	assert_non_null(f.nic);
+	assert_int_equal(nic_pd_alloc(f.nic, &f.pd), 0);
+	assert_int_equal(nic_cq_create(f.nic, 16, NULL, &f.cq), 0);
+	init.pd = f.pd;
+	init.send_cq = init.recv_cq = f.cq;
+	assert_int_equal(nic_qp_create(f.nic, &init, &f.qp), 0);
+	assert_int_equal(nic_qp_modify(f.nic, f.qp, &a, mask, 0), 0);
+	return f;
+}
+
+static struct qp_attr peer(void)
+{
+	struct qp_attr a = {
+		.state = QPS_RTR,
+		.path_mtu_bytes = 1024,
+		.rq_psn = 0x123456,
+		.dest_qpn = 0x654321,
+		.access = MR_REMOTE_WRITE,
+		.av = {.sgid_index = 1, .hop_limit = 3, .traffic_class = 8, .sl = 2, .port = 1, .is_global = 1},
+		.min_rnr_timer = 12,
+		.max_dest_rd_atomic = 16,
+	};
+
+	memcpy(a.av.dgid, gid, sizeof(gid));
+	a.av.dgid[15] = 9;
+	return a;
+}
+
+static uint32_t peer_mask(enum qp_type type)
+{
+	if (type == QPT_UD)
+		return QPA_STATE;
+	return QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN | QPA_ACCESS_FLAGS |
+	       (type == QPT_RC ? QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER : 0);
+}
+
+/* All that a modify can change, as bytes that can be compared. */
+static void look(const struct fixture *f, struct qp *copy)
+{
+	memcpy((void *)copy, f->qp, sizeof(*copy));
+}
+
+/* Each allocation of a modify fails in its turn, until none does. Returns how many there were. */
+static int modify_out_of_memory(struct fixture *f, const struct qp_attr *a, uint32_t mask)
+{
+	struct qp before, after;
+
+	for (int failed = 0;; failed++) {
+		int err;
+
+		look(f, &before);
+		to_fail = failed;
+		err = nic_qp_modify(f->nic, f->qp, a, mask, 1);
+		to_fail = -1;
+		if (!err)
+			return failed;
+		assert_int_equal(err, -ENOMEM);
+		look(f, &after);
+		assert_memory_equal(&before, &after, sizeof(before));
+	}
+}
+
+static void modify_changes_nothing_without_memory(void **state)
+{
+	static const struct {
+		enum qp_type type;
+		enum protocol protocol;
+		int allocations;
+	} rows[] = {
+		{QPT_RC, PROTOCOL_AUTO, 2},      /* veroce, pair */
+		{QPT_RC, PROTOCOL_VEROCE, 2},
+		{QPT_RC, PROTOCOL_ROCEV2, 4},    /* besides, requester and responder, their ring */
+		{QPT_UC, PROTOCOL_AUTO, 1},
+		{QPT_UD, PROTOCOL_AUTO, 1},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct nic_config *c = calloc(1, sizeof(*c));
+		struct fixture f;
+		struct qp_attr a = peer();
+
+		assert_non_null(c);
+		c->transport.protocol = rows[i].protocol;
+		f = qp_in_init(rows[i].type, c);
+		/* A pair that was made for nothing stays for those that come. */
+		assert_in_range(modify_out_of_memory(&f, &a, peer_mask(rows[i].type)), 1, rows[i].allocations);
+		assert_int_equal(qp_state(f.qp), QPS_RTR);
+		nic_destroy(f.nic);
+		free(c);
+	}
+}
+
+static void more_reads_than_there_is_memory_for_change_nothing(void **state)
+{
+	struct nic_config *c = calloc(1, sizeof(*c));
+	struct fixture f;
+	struct qp_attr a = peer(), send = {.state = QPS_RTS, .timeout = 14, .max_rd_atomic = 64};
+
+	assert_non_null(c);
+	c->transport.protocol = PROTOCOL_ROCEV2;
+	f = qp_in_init(QPT_RC, c);
+	assert_int_equal(nic_qp_modify(f.nic, f.qp, &a, peer_mask(QPT_RC), 1), 0);
+	assert_int_equal(modify_out_of_memory(&f, &send,
+					      QPA_STATE | QPA_TIMEOUT | QPA_RETRY_CNT | QPA_RNR_RETRY |
+						      QPA_SQ_PSN | QPA_MAX_RD_ATOMIC),
+			 1);
+	assert_int_equal(qp_state(f.qp), QPS_RTS);
+	nic_destroy(f.nic);
+	free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(modify_changes_nothing_without_memory),
+		cmocka_unit_test(more_reads_than_there_is_memory_for_change_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
