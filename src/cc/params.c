@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/quantity.h"
 #include "cc/relative.h"
 
 enum kind {
@@ -279,120 +280,34 @@ static struct text text_of(const char *s)
 	return (struct text){s, strlen(s)};
 }
 
-static bool is_digit(char c)
+static bool parse_form(struct text t, const struct quantity_form *form, uint64_t *value)
 {
-	return c >= '0' && c <= '9';
+	return quantity_parse(t.at, t.len, form, value) == QUANTITY_GOOD && !cc_is_relative(*value);
 }
 
-/* "12.345" is 12345 / 10^3. */
-struct decimal {
-	uint64_t digits;
-	uint64_t scale;
-};
-
-/*
- * Takes a decimal off the front. False: there is none, or it has more than 18 digits, which nothing
- * needs.
- */
-static bool take_decimal(struct text *t, struct decimal *d)
+static bool parse_ratio(struct text t, uint8_t bits, uint64_t *value)
 {
-	unsigned int seen = 0;
-	bool point = false;
-
-	*d = (struct decimal){.scale = 1};
-	for (; t->len; t->at++, t->len--) {
-		if (*t->at == '.' && !point && seen) {
-			point = true;
-			continue;
-		}
-		if (!is_digit(*t->at))
-			break;
-		if (++seen > 18)
-			return false;
-		d->digits = d->digits * 10 + (uint64_t)(*t->at - '0');
-		if (point)
-			d->scale *= 10;
-	}
-	return seen && !(point && d->scale == 1);
+	return parse_form(t, &(struct quantity_form){.shift = bits, .flags = QUANTITY_FRACTION | QUANTITY_NEAREST},
+			  value);
 }
 
-/* d x factor as a whole number below CC_RELATIVE; false: it is not one. */
-static bool exact(const struct decimal *d, uint64_t factor, uint64_t *value)
+static bool parse_ns(struct text t, uint64_t *value)
 {
-	unsigned __int128 wide = (unsigned __int128)d->digits * factor;
+	static const struct quantity_form form = {.units = quantity_times, .exponent = 9, .flags = QUANTITY_UNIT};
 
-	if (wide % d->scale || wide / d->scale >= CC_RELATIVE)
-		return false;
-	*value = (uint64_t)(wide / d->scale);
-	return true;
-}
-
-/* d/den in so many fraction bits, to nearest. */
-static bool fraction(const struct decimal *d, uint64_t den, unsigned int bits, uint64_t *value)
-{
-	unsigned __int128 num = ((unsigned __int128)d->digits << bits), by = d->scale;
-
-	by *= den;
-	num = (num + by / 2) / by;
-	if (num >= CC_RELATIVE)
-		return false;
-	*value = (uint64_t)num;
-	return true;
-}
-
-static bool parse_ratio(struct text t, unsigned int bits, uint64_t *value)
-{
-	struct decimal d, den;
-
-	if (!take_decimal(&t, &d))
-		return false;
-	if (!t.len)
-		return fraction(&d, 1, bits, value);
-	if (*t.at++ != '/')
-		return false;
-	t.len--;
-	return take_decimal(&t, &den) && !t.len && den.scale == 1 && den.digits && d.scale == 1 &&
-	       fraction(&d, den.digits, bits, value);
-}
-
-struct unit {
-	const char *name;
-	uint64_t factor;
-};
-
-static const struct unit times[] = {
-	{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
-static const struct unit rates[] = {
-	{"bps", 1}, {"kbps", 1000}, {"Mbps", 1000000}, {"Gbps", 1000000000}, {NULL, 0}};
-static const struct unit sizes[] = {{"B", 1},           {"KB", 1000},     {"MB", 1000000},
-				    {"GB", 1000000000}, {"KiB", 1 << 10}, {"MiB", 1 << 20},
-				    {"GiB", 1 << 30},   {NULL, 0}};
-
-static bool parse_with_unit(struct text t, const struct unit *units, uint64_t *value)
-{
-	struct decimal d;
-
-	if (!take_decimal(&t, &d))
-		return false;
-	if (!t.len && !d.digits) {
-		*value = 0;
-		return true;
-	}
-	for (; units->name; units++) {
-		if (text_is(t, units->name))
-			return exact(&d, units->factor, value);
-	}
-	return false;
+	return parse_form(t, &form, value);
 }
 
 static bool parse_time(struct text t, uint64_t *value)
 {
-	struct text rest = t;
-	struct decimal d;
+	static const char rtt[] = "rtt";
+	static const struct quantity_form form = {.shift = 32, .flags = QUANTITY_NEAREST};
+	size_t len = sizeof(rtt) - 1;
 
-	if (!take_decimal(&rest, &d) || !text_is(rest, "rtt"))
-		return parse_with_unit(t, times, value);
-	if (!d.digits || !fraction(&d, 1, 32, value) || *value > 1000 * Q32_ONE)
+	if (t.len < len || memcmp(t.at + t.len - len, rtt, len))
+		return parse_ns(t, value);
+	t.len -= len;
+	if (!parse_form(t, &form, value) || !*value || *value > 1000 * Q32_ONE)
 		return false;
 	*value |= CC_RELATIVE;
 	return true;
@@ -401,24 +316,25 @@ static bool parse_time(struct text t, uint64_t *value)
 static bool parse_rate(struct text t, uint64_t *value)
 {
 	static const char line[] = "line/";
-	struct decimal d;
+	static const struct quantity_form form = {.units = quantity_rates, .flags = QUANTITY_UNIT};
+	size_t len = sizeof(line) - 1;
+	uint64_t part;
 
-	if (t.len < sizeof(line) - 1 || memcmp(t.at, line, sizeof(line) - 1))
-		return parse_with_unit(t, rates, value);
-	t.at += sizeof(line) - 1;
-	t.len -= sizeof(line) - 1;
-	if (!take_decimal(&t, &d) || t.len || d.scale != 1 || !d.digits ||
-	    d.digits > UINT64_C(1000000000))
+	if (t.len < len || memcmp(t.at, line, len))
+		return parse_form(t, &form, value);
+	t.at += len;
+	t.len -= len;
+	if (!parse_form(t, &quantity_whole, &part) || !part || part > UINT64_C(1000000000))
 		return false;
-	*value = CC_LINE_PART(d.digits);
+	*value = CC_LINE_PART(part);
 	return true;
 }
 
-static bool parse_count(struct text t, uint64_t *value)
+static bool parse_bytes(struct text t, uint64_t *value)
 {
-	struct decimal d;
+	static const struct quantity_form form = {.units = quantity_bytes, .flags = QUANTITY_UNIT};
 
-	return take_decimal(&t, &d) && !t.len && d.scale == 1 && exact(&d, 1, value);
+	return parse_form(t, &form, value);
 }
 
 static bool parse_choice(struct text t, const char *words, uint64_t *value)
@@ -442,15 +358,15 @@ static bool parse(enum kind kind, const char *words, struct text t, uint64_t *va
 	case KIND_SMALL:
 		return parse_ratio(t, 16, value);
 	case KIND_COUNT:
-		return parse_count(t, value);
+		return parse_form(t, &quantity_whole, value);
 	case KIND_TIME:
 		return parse_time(t, value);
 	case KIND_NS:
-		return parse_with_unit(t, times, value);
+		return parse_ns(t, value);
 	case KIND_RATE:
 		return parse_rate(t, value);
 	case KIND_BYTES:
-		return parse_with_unit(t, sizes, value);
+		return parse_bytes(t, value);
 	case KIND_SWITCH:
 		return parse_choice(t, "off|on", value);
 	case KIND_CHOICE:

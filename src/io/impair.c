@@ -8,6 +8,7 @@
  * a pool whose size is fixed at open; a cell that was handed out is free again at the next call.
  * The free stack, the heap, `late` and `lent` together hold each cell once.
  */
+#include "base/quantity.h"
 #include "io/impair.h"
 
 #include <assert.h>
@@ -70,99 +71,58 @@ static const struct io_ops impair_ops;
 
 /* ---- the specification ---- */
 
-static bool parse_number(const char *text, double *value, const char **end)
+static bool parse_quantity(const char *text, const struct quantity_form *form, uint64_t max, uint64_t *out)
 {
-	char *e;
+	uint64_t v;
 
-	/* strtod would take "inf", "nan", hexadecimal and leading blanks. */
-	if ((*text < '0' || *text > '9') && *text != '.')
+	if (quantity_parse(text, strlen(text), form, &v) || v > max)
 		return false;
-	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
-		return false;
-	errno = 0;
-	*value = strtod(text, &e);
-	*end = e;
-	return e != text && errno == 0 && isfinite(*value);
+	*out = v;
+	return true;
 }
 
 static bool parse_probability(const char *text, void *out)
 {
-	double v;
-	const char *end;
+	static const struct quantity_form form = {
+		.units = quantity_shares, .exponent = 18, .flags = QUANTITY_NEAREST};
+	uint64_t v;
 
-	if (!parse_number(text, &v, &end))
+	if (!parse_quantity(text, &form, UINT64_C(1000000000000000000), &v))
 		return false;
-	if (*end == '%') {
-		v /= 100;
-		end++;
-	}
-	if (*end || v < 0 || v > 1)
-		return false;
-	*(double *)out = v;
+	*(double *)out = (double)v / 1e18;
 	return true;
-}
-
-struct unit {
-	const char *name;
-	double factor;
-};
-
-static bool parse_with_unit(const char *text, const struct unit *units, double max, uint64_t *out)
-{
-	double v;
-	const char *end;
-
-	if (!parse_number(text, &v, &end))
-		return false;
-	for (; units->name; units++) {
-		if (strcmp(end, units->name) != 0)
-			continue;
-		v *= units->factor;
-		if (v < 0 || v > max)
-			return false;
-		*out = (uint64_t)(v + 0.5);
-		return true;
-	}
-	return false;
 }
 
 static bool parse_time(const char *text, void *out)
 {
-	static const struct unit units[] = {
-		{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0},
-	};
+	static const struct quantity_form form = {
+		.units = quantity_times, .exponent = 9, .flags = QUANTITY_UNIT | QUANTITY_NEAREST};
 
-	if (strcmp(text, "0") == 0) {
-		*(uint64_t *)out = 0;
-		return true;
-	}
-	return parse_with_unit(text, units, 60e9, out);
+	return parse_quantity(text, &form, UINT64_C(60000000000), out);
 }
 
 static bool parse_rate(const char *text, void *out)
 {
-	static const struct unit units[] = {
-		{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {NULL, 0},
-	};
+	static const struct quantity_form form = {.units = quantity_rates, .flags = QUANTITY_NEAREST};
 	uint64_t v;
 
-	if (!parse_with_unit(text, units, 1e13, &v) || v < 1000)
+	if (!parse_quantity(text, &form, UINT64_C(10000000000000), &v) || v < 1000)
 		return false;
 	*(uint64_t *)out = v;
 	return true;
 }
 
+/* Seeds are mostly written in hexadecimal. */
 static bool parse_integer(const char *text, uint64_t max, uint64_t *out)
 {
 	char *end;
+	uint64_t v;
 
-	if (*text < '0' || *text > '9')
-		return false;
+	if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X'))
+		return parse_quantity(text, &quantity_whole, max, out);
 	errno = 0;
-
-	unsigned long long v = strtoull(text, &end, 0);
-
-	if (*end || errno || v > max)
+	v = strtoull(text, &end, 16);
+	if (*end || end == text + 1 || errno || v > max)
 		return false;
 	*out = v;
 	return true;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/quantity.h"
 #include "net/text.h"
 
 enum { SHOWN_WORD_MAX = 40 };
@@ -71,135 +72,38 @@ bool word_is(struct word w, const char *s)
 	return strlen(s) == w.len && memcmp(w.at, s, w.len) == 0;
 }
 
-static bool digit(char c)
+static bool parse(struct word w, const struct quantity_form *form, uint64_t *out)
 {
-	return c >= '0' && c <= '9';
-}
-
-/* Reads a number from the word's front and tells how much of the word it was; 0: none. */
-static size_t number_prefix(struct word w, int exponent, uint64_t *out)
-{
-	enum { EXPONENT_MAX = 60 };
-	unsigned __int128 value = 0, most = (unsigned __int128)1 << 120;
-	size_t i = 0, digits = 0;
-	bool point = false;
-
-	for (; i < w.len; i++) {
-		if (w.at[i] == '.' && !point) {
-			point = true;
-		} else if (digit(w.at[i])) {
-			digits++;
-			/* Digits that no result of 64 bits can show are dropped, not counted. */
-			if (value < most / 16) {
-				value = value * 10 + (unsigned)(w.at[i] - '0');
-				exponent -= point;
-			} else {
-				exponent += !point;
-			}
-		} else {
-			break;
-		}
-	}
-	if (!digits)
-		return 0;
-	if (i < w.len && (w.at[i] == 'e' || w.at[i] == 'E')) {
-		size_t j = i + 1;
-		bool minus = false;
-		int e = 0;
-
-		if (j < w.len && (w.at[j] == '+' || w.at[j] == '-'))
-			minus = w.at[j++] == '-';
-		if (j < w.len && digit(w.at[j])) {
-			for (; j < w.len && digit(w.at[j]); j++)
-				if (e < 10 * EXPONENT_MAX)
-					e = e * 10 + (w.at[j] - '0');
-			exponent += minus ? -e : e;
-			i = j;
-		}
-	}
-	for (; exponent > 0 && value; exponent--) {
-		if (value > UINT64_MAX)
-			return 0;
-		value *= 10;
-	}
-	if (exponent < -EXPONENT_MAX) {
-		value = 0;
-	} else if (exponent < 0) {
-		for (; exponent < -1; exponent++)
-			value /= 10;
-		value = (value + 5) / 10;
-	}
-	if (value > UINT64_MAX)
-		return 0;
-	*out = (uint64_t)value;
-	return i;
+	return quantity_parse(w.at, w.len, form, out) == QUANTITY_GOOD;
 }
 
 bool word_number(struct word w, int exponent, uint64_t *out)
 {
-	uint64_t value;
-
-	if (!w.len || number_prefix(w, exponent, &value) != w.len)
-		return false;
-	*out = value;
-	return true;
+	return parse(w, &(struct quantity_form){.exponent = (int8_t)exponent, .flags = QUANTITY_NEAREST}, out);
 }
 
 bool word_count(struct word w, uint64_t max, uint64_t *out)
 {
-	uint64_t value = 0;
+	uint64_t value;
 
-	if (!w.len)
-		return false;
-	for (size_t i = 0; i < w.len; i++) {
-		if (!digit(w.at[i]) || value > (UINT64_MAX - 9) / 10)
-			return false;
-		value = value * 10 + (unsigned)(w.at[i] - '0');
-	}
-	if (value > max)
+	if (!parse(w, &quantity_whole, &value) || value > max)
 		return false;
 	*out = value;
 	return true;
 }
 
-struct unit {
-	const char *name;
-	int exponent;
-};
-
-static bool with_unit(struct word w, const struct unit *units, size_t count, uint64_t *out)
-{
-	uint64_t value;
-	size_t n = number_prefix(w, 0, &value);
-
-	if (!n)
-		return false;
-
-	struct word number = {w.at, n}, unit = {w.at + n, w.len - n};
-
-	for (size_t i = 0; i < count; i++)
-		if (word_is(unit, units[i].name))
-			return word_number(number, units[i].exponent, out);
-	return false;
-}
-
 bool word_rate_bps(struct word w, uint64_t *out)
 {
-	static const struct unit units[] = {
-		{"", 0},  {"bps", 0},  {"K", 3}, {"k", 3},    {"Kbps", 3}, {"kbps", 3},
-		{"M", 6}, {"Mbps", 6}, {"G", 9}, {"Gbps", 9}, {"T", 12},   {"Tbps", 12},
-	};
+	static const struct quantity_form form = {.units = quantity_rates, .flags = QUANTITY_NEAREST};
 
-	return with_unit(w, units, sizeof(units) / sizeof(units[0]), out);
+	return parse(w, &form, out);
 }
 
 bool word_time_ps(struct word w, uint64_t *out)
 {
-	static const struct unit units[] = {
-		{"", 12}, {"s", 12}, {"ms", 9}, {"us", 6}, {"ns", 3}, {"ps", 0},
-	};
+	static const struct quantity_form form = {.units = quantity_times, .exponent = 12, .flags = QUANTITY_NEAREST};
 
-	return with_unit(w, units, sizeof(units) / sizeof(units[0]), out);
+	return parse(w, &form, out);
 }
 
 struct message_buffer {

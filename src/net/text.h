@@ -51,10 +51,10 @@ bool word_is(struct word, const char *s);
  */
 bool word_number(struct word, int exponent, uint64_t *out);
 
-/* A whole number up to `max`. */
+/* Digits and nothing else: a whole number up to `max`. */
 bool word_count(struct word, uint64_t max, uint64_t *out);
 
-/* "100Gbps", "25G", "1e9": bit/s. Units: bps, Kbps, Mbps, Gbps, Tbps, without "bps" too. */
+/* "100Gbps", "25G", "1e9": bit/s. Units: those of base/quantity.h; none means bit/s. */
 bool word_rate_bps(struct word, uint64_t *out);
 
 /* "1000ns", "0.001ms": picoseconds. Units: ps, ns, us, ms, s; none means seconds. */

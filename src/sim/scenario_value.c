@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Values of a scenario: text becomes a field if all of it can be read, or is an error. Numbers are
- * exact: a decimal and a unit make a whole number of the field's unit, or an error.
+ * Values of a scenario: text becomes a field if all of it can be read, or is an error. Numbers are quantities
+ * (base/quantity.h).
  */
+#include "base/quantity.h"
 #include "sim/scenario_row.h"
 
 #include <ctype.h>
@@ -11,70 +12,26 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DIGITS_MAX = 19, EXPONENT_MAX = 18 };
+/* Of light in it. */
+static const struct quantity_unit fibre[] = {{"km", 5, -6, 0}, {NULL, 0, 0, 0}};
 
-struct unit {
-	const char *name;
-	uint64_t factor;
-};
+static const struct quantity_form rates = {quantity_rates, NULL, 0, 0, QUANTITY_UNIT | QUANTITY_BLANK},
+				  times = {quantity_times, fibre, 12, 0, QUANTITY_UNIT | QUANTITY_BLANK},
+				  sizes = {quantity_bytes, NULL, 0, 0, QUANTITY_BLANK},
+				  counts = {quantity_counts, NULL, 0, 0, QUANTITY_BLANK},
+				  shares = {quantity_shares, NULL, 9, 0, QUANTITY_BLANK | QUANTITY_FRACTION};
 
-static const struct unit rates[] = {
-	{"bps", 1},
-	{"kbps", 1000},
-	{"Mbps", 1000000},
-	{"Gbps", 1000000000},
-	{"Tbps", UINT64_C(1000000000000)},
-	{"bit/s", 1},
-	{"kbit/s", 1000},
-	{"Mbit/s", 1000000},
-	{"Gbit/s", 1000000000},
-	{"Tbit/s", UINT64_C(1000000000000)},
-	{NULL, 0},
-};
-static const struct unit times[] = {
-	{"ps", 1},
-	{"ns", 1000},
-	{"us", 1000000},
-	{"ms", 1000000000},
-	{"s", UINT64_C(1000000000000)},
-	{"km", 5000000},
-	{NULL, 0},
-};
-static const struct unit sizes[] = {
-	{"", 1},
-	{"B", 1},
-	{"kB", 1000},
-	{"KB", 1000},
-	{"MB", 1000000},
-	{"GB", 1000000000},
-	{"TB", UINT64_C(1000000000000)},
-	{"KiB", 1 << 10},
-	{"MiB", 1 << 20},
-	{"GiB", 1 << 30},
-	{"TiB", UINT64_C(1) << 40},
-	{NULL, 0},
-};
-static const struct unit counts[] = {
-	{"", 1},         {"k", 1000},     {"M", 1000000}, {"G", 1000000000},
-	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {NULL, 0},
-};
-static const struct unit shares[] = {
-	{"", 1000000000},
-	{"%", 10000000},
-	{NULL, 0},
-};
-
-/* The name of each kind, its notation, and its units. */
+/* What each kind is called, how one writes it, and what it takes. */
 static const struct {
 	const char *type;
 	const char *example;
-	const struct unit *units;
+	const struct quantity_form *form;
 } kinds[] = {
-	[SCENARIO_RATE] = {"rate", "bps, kbps, Mbps, Gbps or Tbps", rates},
-	[SCENARIO_TIME] = {"time", "ps, ns, us, ms, s, or km of fibre", times},
-	[SCENARIO_BYTES] = {"bytes", "B, KB, MB, GB, KiB, MiB or GiB", sizes},
-	[SCENARIO_COUNT] = {"number", "k, M, G, Ki or Mi, or nothing", counts},
-	[SCENARIO_SHARE] = {"share", "%, or nothing; or a fraction as 1/8", shares},
+	[SCENARIO_RATE] = {"rate", "bps, kbps, Mbps, Gbps or Tbps", &rates},
+	[SCENARIO_TIME] = {"time", "ps, ns, us, ms, s, or km of fibre", &times},
+	[SCENARIO_BYTES] = {"bytes", "B, KB, MB, GB, KiB, MiB or GiB", &sizes},
+	[SCENARIO_COUNT] = {"number", "k, M, G, Ki or Mi, or nothing", &counts},
+	[SCENARIO_SHARE] = {"share", "%, or nothing; or a fraction as 1/8", &shares},
 	[SCENARIO_SWITCH] = {"off|on", NULL, NULL},
 	[SCENARIO_NAME] = {"name", NULL, NULL},
 	[SCENARIO_TEXT] = {"text", NULL, NULL},
@@ -106,161 +63,40 @@ const char *scenario_value_type(const struct scenario_row *r)
 }
 
 /* A value in its notation, for the bounds in messages. */
-static void number_text(const struct scenario_row *r, uint64_t v, char *buf, size_t bytes)
+static void number_text(const struct scenario_row *r, uint64_t v, char text[QUANTITY_TEXT_BYTES])
 {
-	const struct unit *best = NULL;
-
-	if (r->kind == SCENARIO_SHARE) {
-		snprintf(buf, bytes, "%.9g", (double)v / 1e9);
-		return;
-	}
-	for (const struct unit *u = kinds[r->kind].units; u->name; u++) {
-		if (!strcmp(u->name, "km") || (u->factor & (u->factor - 1)) == 0)
-			continue;
-		if (v && v % u->factor == 0 && (!best || u->factor > best->factor))
-			best = u;
-	}
-	if (!best)
-		best = kinds[r->kind].units;
-	snprintf(buf, bytes, "%" PRIu64 "%s", v / best->factor, best->name);
+	if (r->kind == SCENARIO_SHARE)
+		snprintf(text, QUANTITY_TEXT_BYTES, "%.9g", (double)v / 1e9);
+	else
+		quantity_write(kinds[r->kind].form, v, text);
 }
 
 static bool number_refuse(const struct scenario_row *r, const char *text, const char *wrong,
 			  char *why, size_t why_bytes)
 {
-	char min[32], max[32];
+	char min[QUANTITY_TEXT_BYTES], max[QUANTITY_TEXT_BYTES];
 
-	number_text(r, r->min, min, sizeof(min));
-	number_text(r, r->max, max, sizeof(max));
+	number_text(r, r->min, min);
+	number_text(r, r->max, max);
 	return refuse(why, why_bytes,
 		      "'%.64s': %s; allowed is a %s from %s to %s, with the unit %s%s%s", text,
 		      wrong, kinds[r->kind].type, min, r->max == UINT64_MAX - 1 ? "2^64 - 2" : max,
 		      kinds[r->kind].example, r->word ? "; or " : "", r->word ? r->word : "");
 }
 
-static uint64_t power10(int n)
-{
-	uint64_t p = 1;
-
-	while (n-- > 0)
-		p *= 10;
-	return p;
-}
-
-/* Digits with at most one point, and an exponent; *rest is the text behind it. NULL, or the error. */
-static const char *decimal_parse(const char *text, uint64_t *mantissa, int *exponent,
-				 const char **rest)
-{
-	const char *p = text;
-	int point = 0, seen = 0;
-	bool fraction = false;
-
-	*mantissa = 0;
-	for (; isdigit((unsigned char)*p) || (*p == '.' && !fraction); p++) {
-		if (*p == '.') {
-			fraction = true;
-			continue;
-		}
-		seen = 1;
-		if (__builtin_mul_overflow(*mantissa, 10, mantissa) ||
-		    __builtin_add_overflow(*mantissa, (uint64_t)(*p - '0'), mantissa) ||
-		    (point += fraction) > DIGITS_MAX)
-			return "too many digits";
-	}
-	if (!seen || p[-1] == '.')
-		return "not a number";
-	*exponent = -point;
-	if ((*p == 'e' || *p == 'E') &&
-	    (isdigit((unsigned char)p[1]) || (p[1] == '-' && isdigit((unsigned char)p[2])))) {
-		bool negative = *++p == '-';
-		int e = 0;
-
-		for (p += negative; isdigit((unsigned char)*p); p++) {
-			e = e * 10 + (*p - '0');
-			if (e > EXPONENT_MAX)
-				return "too large an exponent";
-		}
-		*exponent += negative ? -e : e;
-	}
-	*rest = p;
-	return NULL;
-}
-
-/* mantissa * 10^exponent * factor, if that is whole and fits. */
-static const char *number_scale(uint64_t mantissa, int exponent, uint64_t factor, uint64_t *out)
-{
-	unsigned __int128 v = (unsigned __int128)mantissa * factor;
-
-	/* No factor has more than 13 digits, so a number that is not whole after 37 digits cannot
-	 * become whole. */
-	for (; exponent < 0 && v; exponent++) {
-		if (v % 10)
-			return "finer than can be told";
-		v /= 10;
-	}
-	if (exponent > 0 && v) {
-		if (exponent > EXPONENT_MAX || v > UINT64_MAX)
-			return "too large";
-		v *= power10(exponent);
-	}
-	if (v > UINT64_MAX - 1)
-		return "too large";
-	*out = (uint64_t)v;
-	return NULL;
-}
-
-/* 1/8 of 10^9. */
-static const char *fraction_parse(const char *text, uint64_t *out)
-{
-	uint64_t num = 0, den = 0;
-	const char *p = text;
-
-	for (; isdigit((unsigned char)*p) && num < 1000000; p++)
-		num = num * 10 + (uint64_t)(*p - '0');
-	if (p == text || *p++ != '/')
-		return "not a number";
-	if (!isdigit((unsigned char)*p))
-		return "not a fraction";
-	for (; isdigit((unsigned char)*p) && den < 1000000; p++)
-		den = den * 10 + (uint64_t)(*p - '0');
-	if (*p || !den)
-		return "not a fraction";
-	*out = (num * SCENARIO_PPB + den / 2) / den;
-	return NULL;
-}
-
 static bool number_set(const struct scenario_row *r, uint64_t *field, const char *text, char *why,
 		       size_t why_bytes)
 {
-	const struct unit *u = kinds[r->kind].units;
-	uint64_t mantissa, v;
-	const char *rest, *wrong;
-	int exponent;
+	enum quantity_fault wrong;
+	uint64_t v;
 
 	if (r->word && !strcmp(text, r->word)) {
 		*field = UINT64_MAX;
 		return true;
 	}
-	if (r->kind == SCENARIO_SHARE && strchr(text, '/')) {
-		wrong = fraction_parse(text, &v);
-	} else {
-		wrong = decimal_parse(text, &mantissa, &exponent, &rest);
-		if (!wrong) {
-			while (*rest == ' ')
-				rest++;
-			while (u->name && strcmp(u->name, rest))
-				u++;
-			/* Zero needs no unit. */
-			if (!u->name && mantissa == 0 && !*rest)
-				u = kinds[r->kind].units;
-			if (!u->name)
-				wrong = *rest ? "no such unit" : "its unit is missing";
-			else
-				wrong = number_scale(mantissa, exponent, u->factor, &v);
-		}
-	}
+	wrong = quantity_parse(text, strlen(text), kinds[r->kind].form, &v);
 	if (wrong)
-		return number_refuse(r, text, wrong, why, why_bytes);
+		return number_refuse(r, text, quantity_fault_text(wrong), why, why_bytes);
 	if (v < r->min || v > r->max)
 		return number_refuse(r, text, "out of range", why, why_bytes);
 	*field = v;
