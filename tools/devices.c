@@ -48,7 +48,7 @@ static void print_table(const struct config *c, const struct gid_table *t)
 
 	printf("%s: node GUID %016" PRIx64 ", one Ethernet port, RoCEv2 on UDP port %u, "
 	       "veRoCE on %u\n\n",
-	       DEVICE_NAME, hostid_guid(), c->port, c->veroce_port);
+	       DEVICE_NAME, hostid_guid(), c->transport.rocev2.port, c->transport.veroce.port);
 	printf("%5s  %-39s  %-15s  %6s  %8s\n", "GID", "ADDRESS", "INTERFACE", "MTU", "PATH MTU");
 	for (uint32_t i = 0; i < t->count; i++)
 		printf("%5u  %-39s  %-15s  %6u  %8u\n", i, gid_text(t->gids[i].raw, address),
@@ -65,7 +65,7 @@ static void print_json(const struct config *c, const struct gid_table *t)
 	printf("{\"devices\": [{\"name\": \"%s\", \"node_guid\": \"%016" PRIx64 "\", \"ports\": [{"
 	       "\"port\": 1, \"link_layer\": \"Ethernet\", \"udp_port\": %u, \"veroce_port\": %u, "
 	       "\"gids\": [",
-	       DEVICE_NAME, hostid_guid(), c->port, c->veroce_port);
+	       DEVICE_NAME, hostid_guid(), c->transport.rocev2.port, c->transport.veroce.port);
 	for (uint32_t i = 0; i < t->count; i++) {
 		printf("%s\n  {\"index\": %u, \"address\": \"%s\", \"type\": \"RoCE v2\", \"interface\": ",
 		       i ? "," : "", i, gid_text(t->gids[i].raw, address));

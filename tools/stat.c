@@ -295,7 +295,7 @@ int cmd_stat(int argc, char **argv)
 	if (config_load(&c, why, sizeof(why)))
 		return complain("%s", why);
 	for (;;) {
-		rc = show(&r, c.port);
+		rc = show(&r, c.transport.rocev2.port);
 		if (!watch_s || rc || ferror(stdout))
 			return rc;
 		nanosleep(&(struct timespec){(time_t)watch_s,

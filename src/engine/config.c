@@ -17,12 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/quantity.h"
 #include "io/impair.h"
 
 #define PREFIX "VERBENA_"
 
 enum { WHY_BYTES = 768, VEROCE_PORT_OFFSET = 3 /* 4791 and 4794 */ };
 
+#define RATE_MIN_BPS UINT64_C(1000000)
 #define RATE_MAX_BPS UINT64_C(1000000000000)
 
 extern char **environ;
@@ -34,8 +36,11 @@ enum kind {
 	KIND_U16_AUTO,
 	KIND_U32,
 	KIND_POWER, /* of two, 32 bits */
-	KIND_BYTES,
-	KIND_RATE, /* bits a second, 64 bits */
+	KIND_BYTES, /* 32 bits; auto: 0 */
+	KIND_RATE,  /* bits a second, 64 bits; auto: 0 */
+	KIND_US,    /* kept in ns, 64 bits */
+	KIND_MS,    /* likewise */
+	KIND_SWITCH, /* bool: off or on */
 	KIND_CHOICE,
 	KIND_CC
 };
@@ -77,11 +82,17 @@ static const char *const orders[] = {
 	NULL,
 };
 
+static const char *const seals[] = {
+	[SEAL_ON] = "on",
+	[SEAL_OFF] = "off",
+	NULL,
+};
+
 static const char *const switches[] = {"off", "on", NULL};
 
 static_assert(sizeof(enum protocol) == sizeof(unsigned) && sizeof(enum veroce_loss) == sizeof(unsigned) &&
 		      sizeof(enum veroce_reth_base) == sizeof(unsigned) &&
-		      sizeof(enum rx_order) == sizeof(unsigned),
+		      sizeof(enum rx_order) == sizeof(unsigned) && sizeof(enum veroce_seal) == sizeof(unsigned),
 	      "a choice is stored as an unsigned");
 
 #define TEXT(k, f, s, m) { k, KIND_TEXT, 0, sizeof(((struct config *)0)->f), offsetof(struct config, f), s, m, NULL }
@@ -89,6 +100,7 @@ static_assert(sizeof(enum protocol) == sizeof(unsigned) && sizeof(enum veroce_lo
 #define NUMBER(k, kind, f, min, max, s, m) { k, kind, min, max, offsetof(struct config, f), s, m, NULL }
 #define CC(k, f, s, m) { k, KIND_CC, 0, 0, offsetof(struct config, f), s, m, NULL }
 #define RATE(k, f, s, m) { k, KIND_RATE, 0, 0, offsetof(struct config, f), s, m, NULL }
+#define SWITCH(k, f, s, m) { k, KIND_SWITCH, 0, 0, offsetof(struct config, f), s, m, switches }
 #define CHOICE(k, f, names, s, m) { k, KIND_CHOICE, 0, 0, offsetof(struct config, f), s, m, names }
 
 /* clang-format off */
@@ -96,22 +108,22 @@ static const struct row rows[] = {
 	TEXT("pcap", pcap, "", "capture file, opened by Wireshark; %p is the process id"),
 	SPEC("impair", impair, "", "faults on purpose, for example drop=0.01,seed=7"),
 	TEXT("interfaces", interfaces, "", "comma list of the interfaces to use; empty: every one that is up"),
-	CHOICE("protocol", protocol, protocols, "auto", "what RC queue pairs speak: auto, veroce or rocev2; auto: veRoCE with peers that answer to it"),
-	NUMBER("port", KIND_U16, port, 1, 65535, "4791", "UDP port of RoCEv2"),
-	NUMBER("veroce_port", KIND_U16_AUTO, veroce_port, 1, 65535, "auto", "UDP port of veRoCE; auto: port + 3, so 4794"),
-	NUMBER("veroce_paths", KIND_U32, veroce_paths, 1, PATHS_MAX, "16", "UDP source ports over which veRoCE spreads a queue pair"),
+	CHOICE("protocol", transport.protocol, protocols, "auto", "what RC queue pairs speak: auto, veroce or rocev2; auto: veRoCE with peers that answer to it"),
+	NUMBER("port", KIND_U16, transport.rocev2.port, 1, 65535, "4791", "UDP port of RoCEv2"),
+	NUMBER("veroce_port", KIND_U16_AUTO, transport.veroce.port, 1, 65535, "auto", "UDP port of veRoCE; auto: port + 3, so 4794"),
+	NUMBER("veroce_paths", KIND_U32, transport.paths, 1, PATHS_MAX, "16", "UDP source ports over which veRoCE spreads a queue pair"),
 	CC("cc", cc, "auto", "congestion control, as algorithm[:preset][,parameter=value]...; auto: Swift for veRoCE, for RoCEv2 a window that knows loss alone"),
-	RATE("line_rate", line_rate_bps, "auto", "what congestion control takes for the speed of the link, for example 25Gbps; auto: what the fastest interface says"),
-	CHOICE("loss", loss, losses, "fast", "loss detection of veRoCE: fast, base or irn"),
-	NUMBER("rx_window", KIND_POWER, rx_window, RX_WINDOW_MIN, RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),
-	CHOICE("order", order, orders, "message", "in which veRoCE writes memory: message by message, strong: packet by packet, weak: as packets come"),
-	CHOICE("fence_indicator", fence_indicator, switches, "off", "on: a veRoCE work request whose bytes an older one still reads or writes waits for it"),
-	CHOICE("reth_base", reth_base, reth_bases, "packet", "address in the packets of a veRoCE WRITE: packet, its own; message, its message's, for peers that do so"),
-	CHOICE("seal", seal, switches, "on", "off: veRoCE packets bear the plain ICRC and prove nothing of their sender, for tools that know no other"),
-	CHOICE("trim", trim, switches, "off", "on: veRoCE's data may be trimmed by switches (DSCP 8, trimmed 9)"),
-	NUMBER("window_bytes", KIND_BYTES, window_bytes, 4096, 1u << 30, "auto", "bytes a queue pair may have unacknowledged"),
-	NUMBER("ack_delay_us", KIND_U32, ack_delay_us, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),
-	NUMBER("patience_ms", KIND_U32, patience_ms, 0, 3600000, "5000", "how long a silent peer is kept that is a living process of this host, at least"),
+	RATE("line_rate", transport.cc.line_rate_bps, "auto", "what congestion control takes for the speed of the link, for example 25Gbps; auto: what the fastest interface says"),
+	CHOICE("loss", transport.veroce.loss, losses, "fast", "loss detection of veRoCE: fast, base or irn"),
+	NUMBER("rx_window", KIND_POWER, transport.veroce.rx_window, RX_WINDOW_MIN, RX_WINDOW_MAX, "65536", "receive window of a veRoCE queue pair, packets"),
+	CHOICE("order", transport.veroce.order, orders, "message", "in which veRoCE writes memory: message by message, strong: packet by packet, weak: as packets come"),
+	SWITCH("fence_indicator", transport.veroce.fence_indicator, "off", "on: a veRoCE work request whose bytes an older one still reads or writes waits for it"),
+	CHOICE("reth_base", transport.veroce.reth_base, reth_bases, "packet", "address in the packets of a veRoCE WRITE: packet, its own; message, its message's, for peers that do so"),
+	CHOICE("seal", transport.veroce.seal, seals, "on", "off: veRoCE packets bear the plain ICRC and prove nothing of their sender, for tools that know no other"),
+	SWITCH("trim", transport.veroce.trim, "off", "on: veRoCE's data may be trimmed by switches (DSCP 8, trimmed 9)"),
+	NUMBER("window_bytes", KIND_BYTES, transport.window_bytes, 4096, 1u << 30, "auto", "bytes a queue pair may have unacknowledged"),
+	NUMBER("ack_delay_us", KIND_US, transport.ack_delay_ns, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),
+	NUMBER("patience_ms", KIND_MS, transport.patience_ns, 0, 3600000, "5000", "how long a silent peer is kept that is a living process of this host, at least"),
 	NUMBER("spin_us", KIND_U32, spin_us, 0, 1000000, "50", "how long the engine thread looks for more after traffic before it sleeps"),
 };
 /* clang-format on */
@@ -155,59 +167,22 @@ static int fail(char *err, size_t bytes, const char *fmt, ...)
 	return -EINVAL;
 }
 
-/* Parses all of text as a number; K, M and G multiply where allowed. */
-static bool number_parse(const char *text, bool suffix, uint64_t *out)
+static bool quantity(const char *text, const struct quantity_form *form, uint64_t min, uint64_t max, uint64_t *out)
 {
-	unsigned long long v;
-	char *end;
-
-	if (!isdigit((unsigned char)text[0]))
-		return false;
-	errno = 0;
-	v = strtoull(text, &end, 10);
-	if (errno || v > UINT32_MAX)
-		return false;
-	if (suffix && *end) {
-		int shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20
-			    : *end == 'G' || *end == 'g' ? 30 : 0;
-
-		if (!shift)
-			return false;
-		v <<= shift;
-		end++;
-	}
-	if (*end)
-		return false;
-	*out = v;
-	return true;
+	return !quantity_parse(text, strlen(text), form, out) && *out >= min && *out <= max;
 }
 
-/*
- * Parses all of text as bits a second: a whole number and a unit, as for congestion control's
- * rates.
- */
-static bool rate_parse(const char *text, uint64_t *out)
+static bool rate_set(uint64_t *field, const char *text, char *why, size_t why_bytes)
 {
-	static const struct {
-		const char *name;
-		uint64_t factor;
-	} units[] = {{"Mbps", 1000000}, {"M", 1000000}, {"Gbps", 1000000000}, {"G", 1000000000}};
-	unsigned long long v;
-	char *end;
+	static const struct quantity_form form = {.units = quantity_rates, .flags = QUANTITY_UNIT};
+	uint64_t v = 0;
 
-	if (!isdigit((unsigned char)text[0]))
+	if (strcmp(text, "auto") && !quantity(text, &form, RATE_MIN_BPS, RATE_MAX_BPS, &v)) {
+		snprintf(why, why_bytes, "allowed is a rate from 1Mbps to 1000Gbps, with its unit, or auto");
 		return false;
-	errno = 0;
-	v = strtoull(text, &end, 10);
-	if (errno || !v || v > RATE_MAX_BPS)
-		return false;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(end, units[i].name) || v > RATE_MAX_BPS / units[i].factor)
-			continue;
-		*out = v * units[i].factor;
-		return true;
 	}
-	return false;
+	*field = v;
+	return true;
 }
 
 static bool choice_set(const struct row *r, void *field, const char *text, char *why,
@@ -236,12 +211,51 @@ static const char *number_rest(enum kind kind)
 	return kind == KIND_U16_AUTO ? ", or auto" : "";
 }
 
-/* Sets one row from text; an error goes to why. */
+static void number_store(enum kind kind, void *field, uint64_t v)
+{
+	switch (kind) {
+	case KIND_U16:
+	case KIND_U16_AUTO:
+		*(uint16_t *)field = (uint16_t)v;
+		break;
+	case KIND_US:
+		*(uint64_t *)field = v * 1000;
+		break;
+	case KIND_MS:
+		*(uint64_t *)field = v * 1000000;
+		break;
+	default:
+		*(uint32_t *)field = (uint32_t)v;
+	}
+}
+
+static bool number_set(const struct row *r, void *field, const char *text, char *why, size_t why_bytes)
+{
+	static const struct quantity_unit binary[] = {{"K", 1, 0, 10}, {"k", 1, 0, 10}, {"M", 1, 0, 20},
+						      {"m", 1, 0, 20}, {"G", 1, 0, 30}, {"g", 1, 0, 30},
+						      {NULL, 0, 0, 0}};
+	static const struct quantity_form bytes = {.units = quantity_bytes, .also = binary};
+	const struct quantity_form *form = r->kind == KIND_BYTES ? &bytes : &quantity_whole;
+	bool can_be_auto = r->kind == KIND_BYTES || r->kind == KIND_U16_AUTO;
+	uint64_t v = 0;
+
+	if (!(can_be_auto && !strcmp(text, "auto")) &&
+	    (!quantity(text, form, r->min, r->max, &v) || (r->kind == KIND_POWER && v & (v - 1)))) {
+		snprintf(why, why_bytes, "allowed is a %s from %u to %u%s",
+			 r->kind == KIND_POWER ? "power of two" : "whole number", r->min, r->max,
+			 number_rest(r->kind));
+		return false;
+	}
+	number_store(r->kind, field, v);
+	return true;
+}
+
+/* Sets one row from text; what is wrong with it goes to why. */
 static bool row_set(const struct row *r, struct config *c, const char *text, char *why,
 		    size_t why_bytes)
 {
 	void *field = (char *)c + r->offset;
-	uint64_t v;
+	unsigned choice;
 
 	switch (r->kind) {
 	case KIND_IMPAIR: {
@@ -260,37 +274,23 @@ static bool row_set(const struct row *r, struct config *c, const char *text, cha
 		return true;
 	case KIND_CHOICE:
 		return choice_set(r, field, text, why, why_bytes);
+	case KIND_SWITCH:
+		if (!choice_set(r, &choice, text, why, why_bytes))
+			return false;
+		*(bool *)field = choice;
+		return true;
 	case KIND_CC:
 		return !cc_setting_parse(text, field, why, why_bytes);
 	case KIND_RATE:
-		if (!strcmp(text, "auto")) {
-			v = 0;
-		} else if (!rate_parse(text, &v)) {
-			snprintf(why, why_bytes,
-				 "allowed is a whole number of Mbps or Gbps from 1Mbps to 1000Gbps, or auto");
-			return false;
-		}
-		*(uint64_t *)field = v;
-		return true;
+		return rate_set(field, text, why, why_bytes);
 	case KIND_U16:
 	case KIND_U16_AUTO:
 	case KIND_U32:
 	case KIND_POWER:
 	case KIND_BYTES:
-		if ((r->kind == KIND_BYTES || r->kind == KIND_U16_AUTO) && !strcmp(text, "auto"))
-			v = 0;
-		else if (!number_parse(text, r->kind == KIND_BYTES, &v) || v < r->min || v > r->max ||
-			 (r->kind == KIND_POWER && v & (v - 1))) {
-			snprintf(why, why_bytes, "allowed is a %s from %u to %u%s",
-				 r->kind == KIND_POWER ? "power of two" : "whole number", r->min, r->max,
-				 number_rest(r->kind));
-			return false;
-		}
-		if (r->kind == KIND_U16 || r->kind == KIND_U16_AUTO)
-			*(uint16_t *)field = (uint16_t)v;
-		else
-			*(uint32_t *)field = (uint32_t)v;
-		return true;
+	case KIND_US:
+	case KIND_MS:
+		return number_set(r, field, text, why, why_bytes);
 	}
 	return false;
 }
@@ -354,7 +354,7 @@ static int file_entry(void *arg, const char *section, const char *key, const cha
 		fail(l->why, sizeof(l->why), "%s = %s: %s", key, value, why);
 	} else {
 		l->seen[r - rows] = true;
-		if (r->offset == offsetof(struct config, veroce_port))
+		if (r->offset == offsetof(struct config, transport.veroce.port))
 			l->veroce_port_line = l->line;
 		return 1;
 	}
@@ -411,7 +411,7 @@ static int variable_set(struct loading *l, const char *entry)
 	}
 	if (!row_set(r, &l->config, value, why, sizeof(why)))
 		return fail(l->err, l->err_bytes, PREFIX "%s: %s", entry, why);
-	if (r->offset == offsetof(struct config, veroce_port))
+	if (r->offset == offsetof(struct config, transport.veroce.port))
 		l->veroce_port = entry;
 	return 0;
 }
@@ -421,21 +421,21 @@ static int ports_settle(struct loading *l)
 {
 	struct config *c = &l->config;
 
-	if (!c->veroce_port) {
-		/* At the upper end of the range there is no port above. */
-		c->veroce_port = (uint16_t)(c->port <= UINT16_MAX - VEROCE_PORT_OFFSET
-						    ? c->port + VEROCE_PORT_OFFSET
-						    : c->port - VEROCE_PORT_OFFSET);
+	if (!c->transport.veroce.port) {
+		/* At the upper end there is no port above. */
+		c->transport.veroce.port = (uint16_t)(c->transport.rocev2.port <= UINT16_MAX - VEROCE_PORT_OFFSET
+						    ? c->transport.rocev2.port + VEROCE_PORT_OFFSET
+						    : c->transport.rocev2.port - VEROCE_PORT_OFFSET);
 		return 0;
 	}
-	if (c->veroce_port != c->port)
+	if (c->transport.veroce.port != c->transport.rocev2.port)
 		return 0;
 	if (l->veroce_port)
 		return fail(l->err, l->err_bytes, PREFIX "%s: allowed is any port but %u, which is RoCEv2's",
-			    l->veroce_port, c->port);
+			    l->veroce_port, c->transport.rocev2.port);
 	return fail(l->err, l->err_bytes,
 		    "%s:%d: veroce_port = %u: allowed is any port but %u, which is RoCEv2's", l->file,
-		    l->veroce_port_line, c->veroce_port, c->port);
+		    l->veroce_port_line, c->transport.veroce.port, c->transport.rocev2.port);
 }
 
 int config_load(struct config *out, char *err, size_t err_bytes)

@@ -17,23 +17,14 @@ struct config {
 	char pcap[4096];     /* capture file, %p is the PID; empty: none */
 	char impair[512];    /* spec of io/impair.h; empty: none */
 	char interfaces[512]; /* comma list; empty: every one that is up */
-	uint32_t window_bytes; /* 0: auto, from the size of the receive buffers */
-	uint32_t ack_delay_us;
-	uint16_t port;       /* UDP port of RoCEv2, by default 4791 */
-	uint16_t veroce_port; /* never `port` */
-	uint32_t veroce_paths; /* UDP source ports, 1 .. PATHS_MAX */
-	enum protocol protocol;
 	struct cc_setting cc;
-	uint64_t line_rate_bps; /* 0: auto, what the interfaces say */
-	enum veroce_loss loss;
-	uint32_t rx_window;  /* packets, a power of two */
-	enum rx_order order;
-	unsigned fence_indicator; /* 0 or 1 */
-	enum veroce_reth_base reth_base;
-	unsigned trim;         /* 0 or 1 */
-	uint32_t patience_ms; /* how long a silent but living peer process of this host is kept */
-	unsigned seal;         /* 0 or 1 */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
+	/*
+	 * What the nic goes by, but for what the engine finds out: source ports, cc, and the shortest timeouts. paths
+	 * is how many there may be. 0: window_bytes follows from the receive buffers, cc.line_rate_bps from what
+	 * the interfaces say. veroce.port is never rocev2.port.
+	 */
+	struct transport_config transport;
 };
 
 /* 0, or -EINVAL with a sentence in err. Reads the environment and perhaps one file. */

@@ -43,22 +43,22 @@ static void without_settings_there_are_defaults(void **state)
 	char err[1024];
 
 	assert_int_equal(load(&c, NULL, NULL, err), 0);
-	assert_int_equal(c.port, 4791);
-	assert_int_equal(c.veroce_port, 4794);
-	assert_int_equal(c.veroce_paths, 16);
-	assert_int_equal(c.protocol, PROTOCOL_AUTO);
+	assert_int_equal(c.transport.rocev2.port, 4791);
+	assert_int_equal(c.transport.veroce.port, 4794);
+	assert_int_equal(c.transport.paths, 16);
+	assert_int_equal(c.transport.protocol, PROTOCOL_AUTO);
 	assert_false(c.cc.given);
-	assert_int_equal(c.line_rate_bps, 0);
-	assert_int_equal(c.loss, LOSS_FAST);
-	assert_int_equal(c.rx_window, 65536);
-	assert_int_equal(c.order, ORDER_MESSAGE);
-	assert_int_equal(c.fence_indicator, 0);
-	assert_int_equal(c.seal, 1);
-	assert_int_equal(c.reth_base, RETH_BASE_PACKET);
-	assert_int_equal(c.trim, 0);
-	assert_int_equal(c.patience_ms, 5000);
+	assert_int_equal(c.transport.cc.line_rate_bps, 0);
+	assert_int_equal(c.transport.veroce.loss, LOSS_FAST);
+	assert_int_equal(c.transport.veroce.rx_window, 65536);
+	assert_int_equal(c.transport.veroce.order, ORDER_MESSAGE);
+	assert_int_equal(c.transport.veroce.fence_indicator, 0);
+	assert_int_equal(c.transport.veroce.seal, SEAL_ON);
+	assert_int_equal(c.transport.veroce.reth_base, RETH_BASE_PACKET);
+	assert_int_equal(c.transport.veroce.trim, 0);
+	assert_int_equal(c.transport.patience_ns, UINT64_C(5000000000));
 	assert_int_equal(c.spin_us, 50);
-	assert_int_equal(c.window_bytes, 0);
+	assert_int_equal(c.transport.window_bytes, 0);
 	assert_string_equal(c.pcap, "");
 	assert_string_equal(c.impair, "");
 	assert_string_equal(c.interfaces, "");
@@ -74,8 +74,8 @@ static void the_environment_wins_over_the_file(void **state)
 			      "pcap = /tmp/%p.pcap ; why not\nimpair = drop=0.01,seed=7\n",
 			      err),
 			 0);
-	assert_int_equal(c.port, 5000);
-	assert_int_equal(c.window_bytes, 2 << 20);
+	assert_int_equal(c.transport.rocev2.port, 5000);
+	assert_int_equal(c.transport.window_bytes, 2 << 20);
 	assert_string_equal(c.pcap, "/tmp/%p.pcap");
 	assert_string_equal(c.impair, "drop=0.01,seed=7");
 }
@@ -108,16 +108,16 @@ static void choices_are_taken_by_name(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (load(&c, NULL, rows[i].text, err))
 			fail_msg("%s: %s", rows[i].text, err);
-		assert_int_equal(c.protocol, rows[i].protocol);
+		assert_int_equal(c.transport.protocol, rows[i].protocol);
 		assert_true(c.cc.given);
 		assert_int_equal(c.cc.params.algorithm, rows[i].cc);
-		assert_int_equal(c.loss, rows[i].loss);
-		assert_int_equal(c.rx_window, rows[i].rx_window);
-		assert_int_equal(c.veroce_paths, rows[i].veroce_paths);
-		assert_int_equal(c.order, rows[i].order);
-		assert_int_equal(c.trim, i == 1);
-		assert_int_equal(c.fence_indicator, i == 1);
-		assert_int_equal(c.reth_base, i == 1 ? RETH_BASE_MESSAGE : RETH_BASE_PACKET);
+		assert_int_equal(c.transport.veroce.loss, rows[i].loss);
+		assert_int_equal(c.transport.veroce.rx_window, rows[i].rx_window);
+		assert_int_equal(c.transport.paths, rows[i].veroce_paths);
+		assert_int_equal(c.transport.veroce.order, rows[i].order);
+		assert_int_equal(c.transport.veroce.trim, i == 1);
+		assert_int_equal(c.transport.veroce.fence_indicator, i == 1);
+		assert_int_equal(c.transport.veroce.reth_base, i == 1 ? RETH_BASE_MESSAGE : RETH_BASE_PACKET);
 	}
 }
 
@@ -143,8 +143,8 @@ static void the_port_of_veroce_follows_the_other(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (load(&c, rows[i].variable, rows[i].text, err))
 			fail_msg("%s: %s", rows[i].variable, err);
-		assert_int_equal(c.port, rows[i].port);
-		assert_int_equal(c.veroce_port, rows[i].veroce_port);
+		assert_int_equal(c.transport.rocev2.port, rows[i].port);
+		assert_int_equal(c.transport.veroce.port, rows[i].veroce_port);
 	}
 }
 
@@ -187,7 +187,7 @@ static void a_line_rate_has_a_unit(void **state)
 	} rows[] = {
 		{"VERBENA_LINE_RATE=25Gbps", 25000000000},  {"VERBENA_LINE_RATE=25G", 25000000000},
 		{"VERBENA_LINE_RATE=1Mbps", 1000000},	    {"VERBENA_LINE_RATE=2500M", 2500000000},
-		{"VERBENA_LINE_RATE=1000G", 1000000000000},
+		{"VERBENA_LINE_RATE=1000G", 1000000000000}, {"VERBENA_LINE_RATE=2.5Gbit/s", 2500000000},
 	};
 	struct config c;
 	char err[1024];
@@ -195,7 +195,7 @@ static void a_line_rate_has_a_unit(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (load(&c, rows[i].variable, NULL, err))
 			fail_msg("%s: %s", rows[i].variable, err);
-		assert_int_equal(c.line_rate_bps, rows[i].bps);
+		assert_int_equal(c.transport.cc.line_rate_bps, rows[i].bps);
 	}
 }
 
@@ -210,7 +210,7 @@ static void congestion_control_is_read_from_the_file_too(void **state)
 	assert_true(c.cc.given);
 	assert_int_equal(c.cc.params.algorithm, CC_DCQCN);
 	assert_int_equal(c.cc.params.dcqcn.t_cnp_ns, 10000);
-	assert_int_equal(c.line_rate_bps, 40000000000);
+	assert_int_equal(c.transport.cc.line_rate_bps, 40000000000);
 	assert_int_equal(load(&c, NULL, "\ncc = hpcc\n", err), -EINVAL);
 	assert_non_null(strstr(err, ":2: cc = hpcc: hpcc needs telemetry"));
 	if (load(&c, "VERBENA_CC=auto", "cc = dcqcn\n", err))
@@ -248,7 +248,7 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_PROTOCOL=auto ", "allowed is"},
 		{"VERBENA_CC=cubic", "VERBENA_CC=cubic: no congestion control 'cubic'; allowed is one of auto, none, swift, "},
 		{"VERBENA_CC=dcqcn,g=7", "VERBENA_CC=dcqcn,g=7: g=7: allowed is a ratio such as "},
-		{"VERBENA_LINE_RATE=0", "VERBENA_LINE_RATE=0: allowed is a whole number of Mbps or Gbps from 1Mbps to 1000Gbps, or auto"},
+		{"VERBENA_LINE_RATE=0", "VERBENA_LINE_RATE=0: allowed is a rate from 1Mbps to 1000Gbps, with its unit, or auto"},
 		{"VERBENA_LINE_RATE=0Gbps", "allowed is"},
 		{"VERBENA_LINE_RATE=10", "allowed is"},
 		{"VERBENA_LINE_RATE=10gbps", "allowed is"},
@@ -257,7 +257,7 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_LINE_RATE=-1G", "allowed is"},
 		{"VERBENA_LOSS=sr", "VERBENA_LOSS=sr: allowed is fast, base or irn"},
 		{"VERBENA_FENCE_INDICATOR=yes", "VERBENA_FENCE_INDICATOR=yes: allowed is off or on"},
-		{"VERBENA_SEAL=1", "VERBENA_SEAL=1: allowed is off or on"},
+		{"VERBENA_SEAL=1", "VERBENA_SEAL=1: allowed is on or off"},
 		{"VERBENA_RETH_BASE=region", "VERBENA_RETH_BASE=region: allowed is packet or message"},
 		{"VERBENA_VEROCE_PORT=0", "VERBENA_VEROCE_PORT=0: allowed is a whole number from 1 to 65535, or auto"},
 		{"VERBENA_VEROCE_PORT=4791", "VERBENA_VEROCE_PORT=4791: allowed is any port but 4791, which is RoCEv2's"},

@@ -41,7 +41,7 @@ void engine_note_paths(struct engine *e)
 
 void engine_add_paths(struct engine *e)
 {
-	uint32_t wanted = e->config.protocol == PROTOCOL_ROCEV2 ? 1 : e->config.veroce_paths;
+	uint32_t wanted = e->config.transport.protocol == PROTOCOL_ROCEV2 ? 1 : e->config.transport.paths;
 
 	if (e->closed || e->paths >= wanted || udp_add_paths(e->udp, wanted) == e->paths)
 		return;

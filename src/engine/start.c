@@ -145,8 +145,8 @@ static uint32_t window_bytes(const struct engine *e)
 {
 	size_t share = e->rcvbuf_bytes / RCVBUF_WINDOWS;
 
-	if (e->config.window_bytes)
-		return e->config.window_bytes;
+	if (e->config.transport.window_bytes)
+		return e->config.transport.window_bytes;
 	return share < WINDOW_BYTES_MIN ? WINDOW_BYTES_MIN
 	       : share > WINDOW_BYTES_MAX ? WINDOW_BYTES_MAX : (uint32_t)share;
 }
@@ -156,8 +156,8 @@ static uint64_t line_rate_bps(const struct engine *e)
 {
 	uint64_t fastest = 0;
 
-	if (e->config.line_rate_bps)
-		return e->config.line_rate_bps;
+	if (e->config.transport.cc.line_rate_bps)
+		return e->config.transport.cc.line_rate_bps;
 	for (uint32_t i = 0; i < e->gids.count; i++) {
 		const struct engine_interface *f = &e->gids.interfaces[i];
 		uint64_t bps = i && f->ifindex == f[-1].ifindex ? 0 : link_speed_bps(f->name);
@@ -168,18 +168,31 @@ static uint64_t line_rate_bps(const struct engine *e)
 	return fastest;
 }
 
-static void cc_start(const struct engine *e, struct nic_config *c)
+static void cc_start(const struct engine *e, struct transport_config *c)
 {
 	const struct cc_setting *s = &e->config.cc;
 
-	c->transport.veroce.cc = s->given && s->params.algorithm == CC_NONE ? VEROCE_CC_NONE : VEROCE_CC_SWIFT;
-	c->transport.cc.target_ns = cc_setting_has_target(s) ? 0 : CC_TARGET_NS;
+	c->veroce.cc = s->given && s->params.algorithm == CC_NONE ? VEROCE_CC_NONE : VEROCE_CC_SWIFT;
+	c->cc.target_ns = cc_setting_has_target(s) ? 0 : CC_TARGET_NS;
+	c->cc.line_rate_bps = s->given ? line_rate_bps(e) : 0;
 	if (!s->given)
 		return;
-	c->transport.cc.params = &s->params;
-	c->transport.cc.line_rate_bps = line_rate_bps(e);
-	c->transport.cc.pace_slack_ns = PACE_SLACK_NS;
-	c->transport.cc.wire_overhead_bytes = WIRE_OVERHEAD_BYTES;
+	c->cc.params = &s->params;
+	c->cc.pace_slack_ns = PACE_SLACK_NS;
+	c->cc.wire_overhead_bytes = WIRE_OVERHEAD_BYTES;
+}
+
+/* The user's settings, and what only the engine knows. */
+static void transport_start(const struct engine *e, struct transport_config *c)
+{
+	*c = e->config.transport;
+	c->paths = e->paths;
+	memcpy(c->sport_ipv4, e->sport_ipv4, sizeof(c->sport_ipv4));
+	memcpy(c->sport_ipv6, e->sport_ipv6, sizeof(c->sport_ipv6));
+	c->window_bytes = window_bytes(e);
+	c->veroce.rto_ns_min = RTO_NS_MIN;
+	c->veroce.pto_ns_min = PTO_NS_MIN;
+	cc_start(e, c);
 }
 
 static int nic_start(struct engine *e, char *why, size_t why_bytes)
@@ -189,26 +202,8 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 	if (c) {
 		c->alloc = (struct alloc){.get = memory_get, .put = memory_put};
 		c->qpn_slot = group_slot(e->group);
-		c->transport.paths = e->paths;
-		memcpy(c->transport.sport_ipv4, e->sport_ipv4, sizeof(c->transport.sport_ipv4));
-		memcpy(c->transport.sport_ipv6, e->sport_ipv6, sizeof(c->transport.sport_ipv6));
-		c->transport.rocev2.port = e->config.port;
-		c->transport.veroce.port = e->config.veroce_port;
-		c->transport.protocol = e->config.protocol;
-		cc_start(e, c);
-		c->transport.veroce.loss = e->config.loss;
-		c->transport.veroce.rx_window = e->config.rx_window;
-		c->transport.veroce.order = e->config.order;
-		c->transport.veroce.fence_indicator = e->config.fence_indicator;
-		c->transport.veroce.reth_base = e->config.reth_base;
-		c->transport.veroce.trim = e->config.trim;
-		c->transport.veroce.seal = e->config.seal ? SEAL_ON : SEAL_OFF;
-		c->transport.veroce.rto_ns_min = RTO_NS_MIN;
-		c->transport.veroce.pto_ns_min = PTO_NS_MIN;
-		c->transport.patience_ns = (uint64_t)e->config.patience_ms * 1000000;
-		c->transport.window_bytes = window_bytes(e);
 		c->train_max = (uint16_t)io_train_max(e->loop.io);
-		c->transport.ack_delay_ns = (uint64_t)e->config.ack_delay_us * 1000;
+		transport_start(e, &c->transport);
 		memcpy(c->gids, e->gids.gids, sizeof(c->gids));
 		c->gid_count = e->gids.count;
 		if (getrandom(c->secret, sizeof(c->secret), 0) != sizeof(c->secret)) {
@@ -293,7 +288,7 @@ static struct engine *engine_start(const struct engine_sink *sink, char *why, si
 
 	/* Both ports, with any protocol: all members of a group have the same ports. */
 	group = (struct group_config){
-		.ports = {e->config.port, e->config.veroce_port},
+		.ports = {e->config.transport.rocev2.port, e->config.transport.veroce.port},
 		.port_count = 2,
 		.stat_fd = e->stat_fd,
 		.counters = &e->loop.page->io,
@@ -303,8 +298,8 @@ static struct engine *engine_start(const struct engine_sink *sink, char *why, si
 		goto fail;
 	e->loop.group = e->group;
 	e->loop.page->slot = group_slot(e->group);
-	e->loop.page->port = e->config.port;
-	e->loop.page->veroce_port = e->config.veroce_port;
+	e->loop.page->port = e->config.transport.rocev2.port;
+	e->loop.page->veroce_port = e->config.transport.veroce.port;
 
 	udp = (struct udp_config){
 		.no_ipv6 = !group_has_ipv6(e->group),
