@@ -9,7 +9,7 @@
 
 #include "sdr/verbs/objects.h"
 
-enum { WR_COUNT_SHIFT = 16, WR_CHANNEL_SHIFT = 32, PACE_BURST_NS = 1000000 };
+enum { WR_COUNT_SHIFT = 16, WR_CHANNEL_SHIFT = 32, PACE_BURST_NS = 4000000 };
 
 static uint64_t wr_id_of(const struct lane *l, uint32_t channel)
 {

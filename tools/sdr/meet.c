@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* TCP for those that are about to use something else. */
+#include <endian.h>
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sdr/meet.h"
+
+enum { CONNECT_S = 10, INFO_BYTES_MAX = 1 << 16 };
+
+void die(const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static struct addrinfo *resolve(const char *host, uint16_t port)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+				 .ai_flags = host ? 0 : AI_PASSIVE,
+				 .ai_family = host ? AF_UNSPEC : AF_INET6};
+	struct addrinfo *res;
+	char service[8];
+	int err;
+
+	snprintf(service, sizeof(service), "%u", port);
+	err = getaddrinfo(host, service, &hints, &res);
+	if (err)
+		die("%s: %s", host ? host : "any address", gai_strerror(err));
+	return res;
+}
+
+static int connect_once(const struct addrinfo *res)
+{
+	for (; res; res = res->ai_next) {
+		int s = socket(res->ai_family, res->ai_socktype | SOCK_CLOEXEC, 0);
+
+		if (s >= 0 && !connect(s, res->ai_addr, res->ai_addrlen))
+			return s;
+		if (s >= 0)
+			close(s);
+	}
+	return -1;
+}
+
+static int to_server(const char *host, uint16_t port)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	struct addrinfo *res = resolve(host, port);
+	uint64_t end = now_ns() + CONNECT_S * UINT64_C(1000000000);
+	int s;
+
+	while ((s = connect_once(res)) < 0) {
+		if (now_ns() > end)
+			die("%s, TCP port %u: %s", host, port, strerror(errno));
+		nanosleep(&pause, NULL);
+	}
+	freeaddrinfo(res);
+	return s;
+}
+
+static int from_client(uint16_t port)
+{
+	struct addrinfo *res = resolve(NULL, port);
+	int one = 1, tcp, s = socket(res->ai_family, res->ai_socktype | SOCK_CLOEXEC, 0);
+
+	if (s < 0)
+		die("TCP: %s", strerror(errno));
+	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(s, res->ai_addr, res->ai_addrlen) || listen(s, 1))
+		die("TCP port %u: %s", port, strerror(errno));
+	tcp = accept4(s, NULL, NULL, SOCK_CLOEXEC);
+	if (tcp < 0)
+		die("TCP port %u: %s", port, strerror(errno));
+	close(s);
+	freeaddrinfo(res);
+	return tcp;
+}
+
+int meet(const char *host, uint16_t port)
+{
+	return host ? to_server(host, port) : from_client(port);
+}
+
+void meet_send(int tcp, const void *data, size_t bytes)
+{
+	const char *p = data;
+
+	while (bytes) {
+		ssize_t n = send(tcp, p, bytes, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			die("the peer is gone: %s", strerror(errno));
+		p += n;
+		bytes -= (size_t)n;
+	}
+}
+
+void meet_recv(int tcp, void *data, size_t bytes)
+{
+	if (recv(tcp, data, bytes, MSG_WAITALL) != (ssize_t)bytes)
+		die("the peer is gone");
+}
+
+void meet_send_numbers(int tcp, const uint64_t *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t wire = htobe64(numbers[i]);
+
+		meet_send(tcp, &wire, sizeof(wire));
+	}
+}
+
+void meet_recv_numbers(int tcp, uint64_t *numbers, size_t count)
+{
+	meet_recv(tcp, numbers, count * sizeof(*numbers));
+	for (size_t i = 0; i < count; i++)
+		numbers[i] = be64toh(numbers[i]);
+}
+
+size_t meet_poll(int tcp, void *records, size_t bytes, size_t max, int wait_ms)
+{
+	struct pollfd fd = {.fd = tcp, .events = POLLIN};
+	int there = 0;
+	size_t n;
+	char c;
+
+	if (poll(&fd, 1, wait_ms) <= 0)
+		return 0;
+	if (ioctl(tcp, FIONREAD, &there) ||
+	    (!there && recv(tcp, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
+		die("the peer is gone");
+	n = (size_t)there / bytes < max ? (size_t)there / bytes : max;
+	if (n)
+		meet_recv(tcp, records, n * bytes);
+	return n;
+}
+
+void meet_connect(int tcp, struct verbena_sdr_qp *qp)
+{
+	uint64_t bytes[2];
+	uint8_t *info;
+	size_t size;
+
+	verbena_sdr_qp_info_size_get(qp, &size);
+	info = malloc(INFO_BYTES_MAX);
+	if (!info || verbena_sdr_qp_info_get(qp, info, size))
+		die("the queue pair has no description: %s", strerror(errno));
+	bytes[0] = size;
+	meet_send_numbers(tcp, bytes, 1);
+	meet_send(tcp, info, size);
+	meet_recv_numbers(tcp, bytes, 1);
+	if (bytes[0] > INFO_BYTES_MAX)
+		die("the peer is no program of this kind");
+	meet_recv(tcp, info, bytes[0]);
+	if (verbena_sdr_qp_connect(qp, info, bytes[0]))
+		die("cannot connect to the peer's queue pair: %s", strerror(errno));
+	free(info);
+	/* Neither end goes on before both are connected. */
+	meet_send_numbers(tcp, bytes, 1);
+	meet_recv_numbers(tcp, bytes, 1);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How two SDR programs find each other: a TCP connection, over which they tell each other what they
+ * want and how their ends are reached, and later what has arrived. Whatever goes wrong ends the
+ * program with a sentence that says what.
+ */
+#ifndef TOOLS_SDR_MEET_H
+#define TOOLS_SDR_MEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <verbena/sdr.h>
+
+/* Prints "PROGRAM: ..." and exits with 1. */
+void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* Connects to host, waiting up to ten seconds for a server to come; NULL: waits for a client. A
+ * descriptor. */
+int meet(const char *host, uint16_t port);
+
+/* All of it, or the end of the program. */
+void meet_send(int tcp, const void *data, size_t bytes);
+void meet_recv(int tcp, void *data, size_t bytes);
+/* The same of numbers, in network order. */
+void meet_send_numbers(int tcp, const uint64_t *numbers, size_t count);
+void meet_recv_numbers(int tcp, uint64_t *numbers, size_t count);
+/* As many whole records of `bytes` as have come, at most max; waits up to wait_ms for the first. */
+size_t meet_poll(int tcp, void *records, size_t bytes, size_t max, int wait_ms);
+
+/* Tells the peer of our end, hears of its, and connects them. */
+void meet_connect(int tcp, struct verbena_sdr_qp *);
+
+uint64_t now_ns(void);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line of sdr_write_bw. Options that perftest has too are called as they are there. */
+#include <errno.h>
+#include <getopt.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sdr/meet.h"
+#include "sdr/write_bw.h"
+
+#define OPTION(member) offsetof(struct options, member)
+#define PLAN(number)   offsetof(struct options, plan[number])
+
+/* Numbers; `power` are powers of two. */
+static const struct row {
+	char letter;
+	const char *name;
+	size_t at;
+	uint64_t low, high, normal;
+	bool power;
+	const char *what;
+} rows[] = {
+	/* clang-format off */
+	{'s', "size", PLAN(PLAN_SIZE), 1, UINT64_C(1) << 30, 8 << 20, false, "bytes of a message"},
+	{'n', "iters", PLAN(PLAN_ITERS), 1, UINT32_MAX, 1000, false, "messages"},
+	{'w', "warmup", PLAN(PLAN_WARMUP), 0, UINT32_MAX, 10, false, "messages before time is taken"},
+	{'t', "tx-depth", PLAN(PLAN_IN_FLIGHT), 1, 1024, 128, true, "messages under way"},
+	{'m', "mtu", PLAN(PLAN_MTU), 0, 4096, 0, true, "bytes of a packet; 0: what both ports carry"},
+	{'k', "chunk", PLAN(PLAN_CHUNK), 64, 262144, 65536, true, "bytes of a chunk"},
+	{'c', "channels", PLAN(PLAN_CHANNELS), 1, 128, 8, false, "channels"},
+	{'g', "generations", PLAN(PLAN_GENERATIONS), 1, 16, 4, false, "sets of queue pairs"},
+	{'p', "port", OPTION(port), 1, 65535, 18516, false, "TCP port to meet on"},
+	{'i', "ib-port", OPTION(ib_port), 1, 255, 1, false, "port of the device"},
+	{'x', "gid-index", OPTION(gid_index), 0, 255, 0, false, "index in the port's GID table"},
+	{'T', "threads", OPTION(workers), 0, 128, 0, false, "threads that watch the device; 0: the program itself"},
+	{'b', "batch", OPTION(batch), 1, 64, 8, false, "packets posted at a time"},
+	{'r', "rate", OPTION(rate_mbps), 0, UINT32_MAX, 0, false, "Mbit/s that are sent at most; 0: no limit"},
+	/* clang-format on */
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static void usage(void)
+{
+	printf("Usage: sdr_write_bw [OPTION ...] [HOST]\n"
+	       "Sends messages whose chunks complete one by one, and tells how fast and how many "
+	       "were lost.\n"
+	       "Without HOST it is the server. The options marked * are the client's.\n\n");
+	for (int i = 0; i < ROWS; i++)
+		printf("  -%c, --%-12s N  %s (%llu)%s\n", rows[i].letter, rows[i].name,
+		       rows[i].what, (unsigned long long)rows[i].normal,
+		       rows[i].at >= PLAN(0) ? " *" : "");
+	printf("  -d, --ib-dev NAME     the device (the first)\n"
+	       "  -R, --rc              reliable connections, which lose nothing *\n"
+	       "  -V, --verify          every chunk that arrives is compared with what was sent *\n"
+	       "  -h, --help            this\n");
+}
+
+static bool row_takes(const struct row *r, uint64_t v)
+{
+	return v >= r->low && v <= r->high && (!r->power || !(v & (v - 1)));
+}
+
+static void number_read(struct options *o, const struct row *r, const char *text)
+{
+	char *end;
+	uint64_t v;
+
+	errno = 0;
+	v = strtoull(text, &end, 0);
+	if (end == text || *end || errno || *text == '-' || !row_takes(r, v))
+		die("--%s %s: a %s of %llu to %llu is allowed", r->name, text,
+		    r->power ? "power of two" : "number", (unsigned long long)r->low,
+		    (unsigned long long)r->high);
+	*(uint64_t *)((char *)o + r->at) = v;
+}
+
+static void option_take(struct options *o, int letter)
+{
+	for (int i = 0; i < ROWS; i++) {
+		if (rows[i].letter == letter)
+			number_read(o, &rows[i], optarg);
+	}
+	if (letter == 'd')
+		o->device = optarg;
+	if (letter == 'R')
+		o->plan[PLAN_RC] = 1;
+	if (letter == 'V')
+		o->plan[PLAN_VERIFY] = 1;
+	if (letter == 'h') {
+		usage();
+		exit(0);
+	}
+	if (letter == '?') {
+		fprintf(stderr, "sdr_write_bw --help lists the options\n");
+		exit(1);
+	}
+}
+
+void options_read(struct options *o, int argc, char **argv)
+{
+	struct option longs[ROWS + 5] = {{0}};
+	char letters[2 * ROWS + 8];
+	int at = 0, letter;
+
+	*o = (struct options){0};
+	for (int i = 0; i < ROWS; i++) {
+		at += sprintf(letters + at, "%c:", rows[i].letter);
+		longs[i] = (struct option){rows[i].name, required_argument, NULL, rows[i].letter};
+		*(uint64_t *)((char *)o + rows[i].at) = rows[i].normal;
+	}
+	strcpy(letters + at, "d:RVh");
+	longs[ROWS] = (struct option){"ib-dev", required_argument, NULL, 'd'};
+	longs[ROWS + 1] = (struct option){"rc", no_argument, NULL, 'R'};
+	longs[ROWS + 2] = (struct option){"verify", no_argument, NULL, 'V'};
+	longs[ROWS + 3] = (struct option){"help", no_argument, NULL, 'h'};
+	while ((letter = getopt_long(argc, argv, letters, longs, NULL)) != -1)
+		option_take(o, letter);
+	if (argc - optind > 1)
+		die("one host at most, not '%s' too", argv[optind + 1]);
+	o->host = argv[optind];
+}
+
+bool plan_valid(const uint64_t *plan)
+{
+	for (int i = 0; i < ROWS; i++) {
+		size_t number = (rows[i].at - PLAN(0)) / sizeof(*plan);
+
+		if (rows[i].at >= PLAN(0) && !row_takes(&rows[i], plan[number]))
+			return false;
+	}
+	return plan[PLAN_RC] <= 1 && plan[PLAN_VERIFY] <= 1;
+}
