@@ -368,6 +368,8 @@ static bool forward(struct group *g, unsigned slot, const struct pkt *p)
 
 bool group_forward(struct group *g, unsigned slot, const struct pkt *p)
 {
+	if (group_is_probe(p))
+		return false;
 	if (!forward(g, slot, p)) {
 		g->counters->forward_dropped++;
 		return false;

@@ -12,13 +12,16 @@
  * index. So the socket of slot s keeps its index, whichever sockets others close, as long as more than s
  * sockets of the lane stay open: only the last one ever moves. Therefore:
  *
- * - every member of slot s holds descriptors of more than s sockets of each lane, its own among them, and
- * so depends on no other member; - which ones does not matter. Members pass them to each other, so that
- * few are needed: a process that joins gets all that the others hold, and gives them the sockets that it
- * binds. If nobody answers, because all are stopped, it binds as many as it needs; - the sockets of a
- * dead member live on, unread, in the others, and the next joiner adopts them. They are closed when the
- * last member is gone; - a joiner proves with a datagram to itself that its index is its slot before it
- * starts.
+ *	- every member of slot s holds descriptors of more than s sockets of each lane, its own among
+ *	  them, and so depends on no other member;
+ *	- which ones does not matter. Members pass them to each other, so that few are needed: a process
+ *	  that joins gets all that the others hold, and gives them the sockets that it binds. If nobody
+ *	  answers, because all are stopped, it binds as many as it needs;
+ *	- the sockets of a dead member live on, unread, in the others, and the next joiner adopts them.
+ *	  They are closed when the last member is gone;
+ *	- a joiner proves with a datagram to itself that its index is its slot before it starts, and
+ *	  writes its slot on the socket. A socket that bears the slot of a living member is read by that
+ *	  member alone, whatever a joiner was told of its index: UC and UD packets are not sent again.
  *
  * Members find each other by abstract socket names, which belong to a network namespace and vanish
  * with their owner, kill -9 included: "verbena.<uid>.<port>.<slot>", and ".lock", which a joiner holds. A
@@ -107,8 +110,8 @@ int group_fd(const struct group *);
 void group_service(struct group *);
 
 /*
- * Hands a packet that belongs to another slot to its member; *borrows* it. False: it was dropped,
- * because nobody has the slot, or its member is behind, or it is our own slot. Never blocks.
+ * Hands a packet that belongs to another slot to its member; *borrows* it. False: it was dropped, because
+ * nobody has the slot, or its member is behind, or it is our own slot, or a joiner sent it to itself. Never blocks.
  */
 bool group_forward(struct group *, unsigned slot, const struct pkt *);
 

@@ -159,7 +159,8 @@ static struct member *richest(struct join *j, const bool *asked)
 		bool like_another = m->digest == ours;
 
 		for (unsigned i = 0; i < GROUP_SLOTS; i++)
-			like_another |= asked[i] && j->members[i].digest == m->digest;
+			like_another |= asked[i] && j->members[i].state == ALIVE &&
+					j->members[i].digest == m->digest;
 		if (m->state == ALIVE && m->link >= 0 && !asked[s] && !like_another &&
 		    (!best || m->held > best->held))
 			best = m;
@@ -203,6 +204,26 @@ static int fetch_from(struct join *j, struct member *m, uint64_t until)
 	return err;
 }
 
+/* What members receive on goes where it belongs, wherever others believe it to be. */
+static void put_in_place(struct join *j)
+{
+	struct group *g = j->g;
+
+	for (unsigned lane = 0; lane < g->lane_count; lane++) {
+		for (unsigned i = 0; i < GROUP_SOCKETS_MAX; i++) {
+			int owner = group_owner(g, lane, i);
+
+			/* Each exchange puts one in its place for good. */
+			while (owner != GROUP_NOBODY && owner != (int)i &&
+			       j->members[owner].state != NOBODY &&
+			       group_owner(g, lane, (unsigned)owner) != owner) {
+				group_swap(g, lane, i, (unsigned)owner);
+				owner = group_owner(g, lane, i);
+			}
+		}
+	}
+}
+
 int join_fetch(struct join *j)
 {
 	uint64_t until = group_now_ms() + ANSWER_MS_MAX;
@@ -210,7 +231,9 @@ int join_fetch(struct join *j)
 	struct member *m;
 
 	while ((m = richest(j, asked))) {
-		int err = fetch_from(j, m, until);
+		/* One that is slow leaves time for another. */
+		uint64_t now = group_now_ms();
+		int err = fetch_from(j, m, now < until ? now + (until - now) / 2 : until);
 
 		asked[m - j->members] = true;
 		if (err == -EMFILE || err == -ETOOMANYREFS)
@@ -220,6 +243,7 @@ int join_fetch(struct join *j)
 			hang_up(m);
 		}
 	}
+	put_in_place(j);
 	j->digest = group_digest(j->g);
 	return 0;
 }

@@ -30,7 +30,6 @@
 enum {
 	PROOF_MS = 30, /* time for a datagram from us to us, given a processor */
 	PROOF_TRIES = 3,
-	PROOF_BYTES = 28,
 	ROUNDS = 4,
 	DRAIN_MAX = 100000 /* datagrams discarded from an adopted socket */
 };
@@ -234,16 +233,46 @@ static void drain(int fd)
 			return;
 }
 
+/*
+ * Whether nobody receives on the socket at a place. Its last owner's name is free then, and *name, a descriptor to
+ * close, keeps it so; -1 where none is needed.
+ */
+static bool is_left(struct join *j, unsigned lane, unsigned at, int *name)
+{
+	int owner = group_owner(j->g, lane, at);
+
+	*name = -1;
+	if (owner == GROUP_NOBODY || (j->g->listener >= 0 && owner == (int)j->g->slot))
+		return true;
+	if (name_is_free(j, (unsigned)owner))
+		*name = link_reserve(j->uid, j->cfg->ports[0], owner);
+	return *name >= 0;
+}
+
+/* Our slot's name is ours, so nobody receives on another socket that has it. */
+static void claim(struct group *g, unsigned lane)
+{
+	for (unsigned i = 0; i < GROUP_SOCKETS_MAX; i++)
+		if (group_owner(g, lane, i) == (int)g->slot)
+			group_claim(g, lane, i, GROUP_NOBODY);
+	group_claim(g, lane, g->slot, (int)g->slot);
+}
+
 static int prepare(struct join *j)
 {
 	struct group *g = j->g;
 
 	for (unsigned lane = 0; lane < g->lane_count; lane++) {
 		int fd = g->socks[lane][g->slot].fd;
-		int err = attach_program(fd);
+		int err = attach_program(fd), name;
 
 		if (err < 0)
 			return join_explain(j, err, "attach a program to the UDP socket");
+		if (!is_left(j, lane, g->slot, &name))
+			return explain_unproven(j, lane);
+		claim(g, lane);
+		if (name >= 0)
+			close(name);
 		udp_rx_prepare(fd, g->lanes[lane].family);
 		drain(fd);
 		j->fresh[lane][g->slot] = true;
@@ -267,9 +296,9 @@ static bool send_probe(const struct group_lane *lane, int fd, uint8_t *probe, un
 				  .sin6_addr = in6addr_loopback};
 	bool is_v4 = lane->family == UDP_V4;
 
-	probe[0] = 0xff;
+	probe[0] = GROUP_PROBE_OPCODE;
 	probe[5] = (uint8_t)(slot << 1);
-	return sendto(fd, probe, PROOF_BYTES, 0,
+	return sendto(fd, probe, GROUP_PROBE_BYTES, 0,
 		      is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
 		      is_v4 ? sizeof(v4) : sizeof(v6)) >= 0 ||
 	       (errno != ENETUNREACH && errno != EADDRNOTAVAIL && errno != ENETDOWN &&
@@ -285,10 +314,10 @@ static int probe_socket(const struct group_lane *lane)
 /* The slot that a datagram read from fd was sent for, if it is like `probe`; -1: it is another. */
 static int read_probe(int fd, const uint8_t *probe)
 {
-	uint8_t buf[PROOF_BYTES + 1];
+	uint8_t buf[GROUP_PROBE_BYTES + 1];
 
-	if (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) != PROOF_BYTES || memcmp(buf, probe, 5) != 0 ||
-	    memcmp(buf + 6, probe + 6, PROOF_BYTES - 6) != 0)
+	if (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) != GROUP_PROBE_BYTES || memcmp(buf, probe, 5) != 0 ||
+	    memcmp(buf + 6, probe + 6, GROUP_PROBE_BYTES - 6) != 0)
 		return -1;
 	return buf[5] >> 1;
 }
@@ -314,7 +343,7 @@ static bool prove_lane(const struct group *g, unsigned lane)
 	bool proven = false;
 
 	for (unsigned i = 0; fd >= 0 && !proven && i < PROOF_TRIES; i++) {
-		uint8_t proof[PROOF_BYTES];
+		uint8_t proof[GROUP_PROBE_BYTES];
 
 		if (getrandom(proof, sizeof(proof), 0) != sizeof(proof))
 			break;
@@ -347,10 +376,20 @@ static int reserve(struct join *j, unsigned slot)
 
 static void let_go(struct join *j)
 {
+	for (unsigned lane = 0; j->g->listener >= 0 && lane < j->g->lane_count; lane++)
+		if (group_owner(j->g, lane, j->g->slot) == (int)j->g->slot)
+			group_claim(j->g, lane, j->g->slot, GROUP_NOBODY);
 	if (j->g->listener >= 0)
 		close(j->g->listener);
 	j->g->listener = -1;
 	j->g->slot = 0;
+}
+
+static bool is_likely_left(const struct join *j, unsigned lane, unsigned at)
+{
+	int owner = group_owner(j->g, lane, at);
+
+	return owner == GROUP_NOBODY || name_is_free(j, (unsigned)owner);
 }
 
 /* GROUP_SLOTS: there is none. */
@@ -361,8 +400,8 @@ static unsigned likely_slot(const struct join *j)
 	for (unsigned s = 0; s < GROUP_SLOTS; s++) {
 		bool whole = name_is_free(j, s);
 
-		for (unsigned lane = 0; lane < g->lane_count; lane++)
-			whole &= g->socks[lane][s].fd >= 0;
+		for (unsigned lane = 0; whole && lane < g->lane_count; lane++)
+			whole = g->socks[lane][s].fd >= 0 && is_likely_left(j, lane, s);
 		if (whole)
 			return s;
 	}
@@ -412,37 +451,69 @@ struct survey {
 	struct pollfd fds[GROUP_LANES_MAX * GROUP_SOCKETS_MAX];
 	struct {
 		uint16_t lane, at;
+		int owner;
 	} of[GROUP_LANES_MAX * GROUP_SOCKETS_MAX];
 	nfds_t count;
-	uint8_t probes[GROUP_LANES_MAX][PROOF_BYTES];
+	uint8_t probes[GROUP_LANES_MAX][GROUP_PROBE_BYTES];
+	int names[GROUP_SLOTS]; /* of the dead whose sockets are read: nobody takes them meanwhile; -1: none */
 };
 
-/* Sends a datagram for each slot that nobody has, while nobody reads our sockets. */
+static void survey_add(struct join *j, struct survey *v, unsigned lane, unsigned at)
+{
+	int owner = group_owner(j->g, lane, at), name;
+
+	if (owner == GROUP_NOBODY || v->names[owner] < 0) {
+		if (!is_left(j, lane, at, &name))
+			return;
+		if (owner != GROUP_NOBODY)
+			v->names[owner] = name;
+	}
+	drain(j->g->socks[lane][at].fd);
+	v->fds[v->count] = (struct pollfd){.fd = j->g->socks[lane][at].fd, .events = POLLIN};
+	v->of[v->count].lane = (uint16_t)lane;
+	v->of[v->count].at = (uint16_t)at;
+	v->of[v->count++].owner = owner;
+}
+
+/* Finds the sockets that nobody reads, and sends a datagram for each slot that nobody has. */
 static void survey_begin(struct join *j, struct survey *v)
 {
 	struct group *g = j->g;
 
 	v->count = 0;
+	memset(v->names, 0xff, sizeof(v->names));
 	for (unsigned lane = 0; lane < g->lane_count; lane++) {
 		int fd = probe_socket(&g->lanes[lane]);
 
-		for (unsigned i = 0; i < GROUP_SOCKETS_MAX; i++) {
-			if (g->socks[lane][i].fd < 0 || (i < GROUP_SLOTS && !name_is_free(j, i)))
-				continue;
-			drain(g->socks[lane][i].fd);
-			v->fds[v->count] =
-				(struct pollfd){.fd = g->socks[lane][i].fd, .events = POLLIN};
-			v->of[v->count].lane = (uint16_t)lane;
-			v->of[v->count++].at = (uint16_t)i;
-		}
-		if (getrandom(v->probes[lane], PROOF_BYTES, 0) != PROOF_BYTES)
-			memset(v->probes[lane], (int)lane, PROOF_BYTES);
+		for (unsigned i = 0; i < GROUP_SOCKETS_MAX; i++)
+			if (g->socks[lane][i].fd >= 0)
+				survey_add(j, v, lane, i);
+		if (getrandom(v->probes[lane], GROUP_PROBE_BYTES, 0) != GROUP_PROBE_BYTES)
+			memset(v->probes[lane], (int)lane, GROUP_PROBE_BYTES);
 		for (unsigned s = 0; fd >= 0 && s < GROUP_SLOTS; s++)
 			if (name_is_free(j, s))
 				send_probe(&g->lanes[lane], fd, v->probes[lane], s);
 		if (fd >= 0)
 			close(fd);
 	}
+}
+
+/* As read_probe. Where joiners are two, as when one went past the lock, the other may have taken a socket by now. */
+static int survey_read(struct join *j, struct survey *v, nfds_t i)
+{
+	unsigned lane = v->of[i].lane;
+
+	if (group_owner(j->g, lane, v->of[i].at) == v->of[i].owner)
+		return read_probe(v->fds[i].fd, v->probes[lane]);
+	v->fds[i].fd = -1;
+	return -1;
+}
+
+static void survey_end(struct survey *v)
+{
+	for (unsigned s = 0; s < GROUP_SLOTS; s++)
+		if (v->names[s] >= 0)
+			close(v->names[s]);
 }
 
 static void survey(struct join *j, struct survey *v, struct found *found)
@@ -457,8 +528,7 @@ static void survey(struct join *j, struct survey *v, struct found *found)
 			continue;
 		for (nfds_t i = 0; i < v->count; i++) {
 			unsigned lane = v->of[i].lane;
-			int slot =
-				v->fds[i].revents ? read_probe(v->fds[i].fd, v->probes[lane]) : -1;
+			int slot = v->fds[i].revents ? survey_read(j, v, i) : -1;
 
 			if (slot < 0 || slot >= GROUP_SLOTS)
 				continue;
@@ -466,6 +536,7 @@ static void survey(struct join *j, struct survey *v, struct found *found)
 			quiet_from = now + PROOF_MS;
 		}
 	}
+	survey_end(v);
 }
 
 /* Puts the sockets that were located for certain in their places. */
@@ -547,6 +618,7 @@ static int take_found(struct join *j)
 			err = prepare(j);
 		if (err != -EAGAIN)
 			return err;
+		let_go(j);
 	}
 	return explain_unproven(j, 0);
 }

@@ -9,6 +9,7 @@
 #include "group/group_link.h"
 #include "group/group_state.h"
 #include "io/udp.h"
+#include "io/udp_socket.h"
 
 void group_socks_init(struct group *g)
 {
@@ -90,6 +91,41 @@ static bool is_socket_of_lane(int fd, const struct group_lane *lane)
 	return ntohs(a.sin6_port) == lane->port &&
 	       (lane->family == UDP_V4 ? a4->sin_addr.s_addr == htonl(INADDR_ANY)
 				       : IN6_IS_ADDR_UNSPECIFIED(&a.sin6_addr));
+}
+
+/*
+ * The label is the TTL of multicasts: it is a number of the socket itself, whoever has a descriptor of it may set
+ * it, and it does nothing else, as these sockets send nothing.
+ */
+static const struct {
+	int level, option;
+} label[UDP_FAMILIES] = {
+	[UDP_V4] = {IPPROTO_IP, IP_MULTICAST_TTL},
+	[UDP_V6] = {IPPROTO_IPV6, IPV6_MULTICAST_HOPS},
+};
+
+enum { LABEL_NONE = 1 /* what a new socket has */, LABEL_FIRST = 128 };
+
+static_assert((int)LABEL_FIRST + (int)GROUP_SLOTS <= 255, "every slot is a TTL");
+
+int group_owner(const struct group *g, unsigned lane, unsigned at)
+{
+	unsigned family = g->lanes[lane].family;
+	int value = LABEL_NONE;
+	socklen_t len = sizeof(value);
+
+	if (g->socks[lane][at].fd >= 0)
+		getsockopt(g->socks[lane][at].fd, label[family].level, label[family].option, &value, &len);
+	return value >= LABEL_FIRST && value < LABEL_FIRST + (int)GROUP_SLOTS ? value - LABEL_FIRST
+									      : (int)GROUP_NOBODY;
+}
+
+void group_claim(const struct group *g, unsigned lane, unsigned at, int slot)
+{
+	unsigned family = g->lanes[lane].family;
+
+	udp_set_option(g->socks[lane][at].fd, label[family].level, label[family].option,
+		       slot == GROUP_NOBODY ? (int)LABEL_NONE : LABEL_FIRST + slot);
 }
 
 void group_swap(struct group *g, unsigned lane, unsigned a, unsigned b)

@@ -11,8 +11,16 @@
 
 enum {
 	GROUP_CLIENTS_MAX = 192, /* every other member forwarding to us, and some others */
-	GROUP_FORWARDED_MAX = 16
+	GROUP_FORWARDED_MAX = 16,
+	GROUP_PROBE_BYTES = 28,
+	GROUP_PROBE_OPCODE = 0xff /* of BTH; unused by any protocol */
 };
+
+/* Whether a packet is a joiner's datagram to itself (group_place.c) that went astray. */
+static inline bool group_is_probe(const struct pkt *p)
+{
+	return p->len == GROUP_PROBE_BYTES && p->data[0] == GROUP_PROBE_OPCODE;
+}
 
 struct forwarded {
 	struct flow flow;
@@ -27,12 +35,13 @@ struct group_socket {
 
 /*
  * Invariants of a member:
- * 	it holds more sockets of each lane than `slot`, its own among them, and none twice;
- * 	the index of its own in the kernel is `slot`.
+ *	it holds more sockets of each lane than `slot`, its own among them, and none twice;
+ *	the index of its own in the kernel is `slot`;
+ *	its own bear `slot` (group_claim).
  *
  * The second follows from the first once it is true: see group.h. A socket's place in `socks` is the
- * index that it had when it was last located. For the sockets that this member receives on it is right;
- * the others may have moved.
+ * index that it had when somebody last located it. It may have moved since, unless a member receives on
+ * it, so the place is a guess. Its owner is known for certain: the socket bears it.
  */
 struct group {
 	unsigned slot;
@@ -79,6 +88,15 @@ uint64_t group_digest(const struct group *);
  * message about an index is right. False: one of them is not a socket of its lane, and none was added.
  */
 bool group_hold(struct group *, unsigned lane, unsigned first, unsigned count, const int *fds);
+
+/*
+ * The slot of the member that receives on the socket at a place, or of the last one that did. It is written on the
+ * socket, where all who hold it see the same: what processes tell each other may be old.
+ */
+enum { GROUP_NOBODY = -1 };
+int group_owner(const struct group *, unsigned lane, unsigned at);
+/* Only for the process that has the slot's name; GROUP_NOBODY takes back. */
+void group_claim(const struct group *, unsigned lane, unsigned at, int slot);
 
 /* Swaps two places of a lane. */
 void group_swap(struct group *, unsigned lane, unsigned a, unsigned b);

@@ -23,7 +23,7 @@ PORT = 4791
 # ---- the attacker's tools: what a member of a group speaks -----------------------------------------
 
 def message(version, kind, slot=0, first=0, count=0, held=0, lanes=()):
-    """As group_msg.h says, of either version: the second has a digest behind the lanes."""
+    """As group_msg.h says, of any version: the first had no digest behind the lanes."""
     m = b"Vb" + struct.pack(">HBBHHHHH", version, kind, len(lanes), slot, first, count, held, 0)
     for family, port in lanes:
         m += struct.pack(">BBH", family, 0, port)
@@ -37,17 +37,16 @@ class Link:
         self.s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.s.settimeout(3)
         self.s.connect("\0verbena.%d.%d.%s" % (uid, PORT, slot))
-        self.version = 2
+        self.version = 3
         self.say(HELLO)
         got = self.hear()
-        if got and got[0][4] == INFO:
-            self.version = struct.unpack(">H", got[0][2:4])[0]
-        if not got or self.version == 1:
+        if not got or self.version != struct.unpack(">H", got[0][2:4])[0]:
+            # It has hung up, but told its version unless that is 1.
+            self.version = struct.unpack(">H", got[0][2:4])[0] if got else 1
             self.s.close()
             self.s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             self.s.settimeout(3)
             self.s.connect("\0verbena.%d.%d.%s" % (uid, PORT, slot))
-            self.version = 1
 
     def say(self, kind, fds=(), **fields):
         try:
