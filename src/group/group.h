@@ -15,8 +15,9 @@
  *	- every member of slot s holds descriptors of more than s sockets of each lane, its own among
  *	  them, and so depends on no other member;
  *	- which ones does not matter. Members pass them to each other, so that few are needed: a process
- *	  that joins gets all that the others hold, and gives them the sockets that it binds. If nobody
- *	  answers, because all are stopped, it binds as many as it needs;
+ *	  that joins gets all that the others hold, and gives them the sockets that it binds. From members
+ *	  that do not answer, because they are stopped or wait for a processor, it takes them where the
+ *	  kernel permits that (pidfd_getfd(2)); else it binds as many as it needs;
  *	- the sockets of a dead member live on, unread, in the others, and the next joiner adopts them.
  *	  They are closed when the last member is gone;
  *	- a joiner proves with a datagram to itself that its index is its slot before it starts, and
@@ -63,6 +64,7 @@ struct group_config {
 		ports[GROUP_PORTS_MAX]; /* UDP ports to receive on; the first one names the group */
 	size_t port_count;
 	bool no_ipv6;
+	bool no_taking;       /* as where no process may look into another; for tests */
 	unsigned join_ms_max; /* how long to wait for the lock and for others; 0: 10 s */
 	/*
 	 * A descriptor that processes of this user get on request (`verbena stat`): a memfd with

@@ -243,6 +243,7 @@ int join_fetch(struct join *j)
 			hang_up(m);
 		}
 	}
+	join_take(j, until);
 	put_in_place(j);
 	j->digest = group_digest(j->g);
 	return 0;

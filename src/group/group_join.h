@@ -67,6 +67,11 @@ bool join_lock_is_old(const struct join *);
 int join_call(struct join *);
 /* Takes the sockets that members give. */
 int join_fetch(struct join *);
+/*
+ * Takes the sockets of members that do not answer, where the kernel lets this process look into them
+ * (ptrace(2), "Ptrace access mode checking"); stops at until_ms.
+ */
+void join_take(struct join *, uint64_t until_ms);
 /* Gives the members the sockets that they lack. */
 void join_give(struct join *);
 void join_hang_up(struct join *);

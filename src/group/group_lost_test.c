@@ -145,7 +145,8 @@ static void members_that_stay_lose_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		GROUP_TEST(a_member_that_slept_gives_away_nobodys_socket),
+		GROUP_TEST_NO_TAKING(a_member_that_slept_gives_away_nobodys_socket),
+		GROUP_TEST_NO_TAKING(members_that_stay_lose_nothing),
 		GROUP_TEST(members_that_stay_lose_nothing),
 	};
 

@@ -56,6 +56,7 @@ static int reports[2]; /* [0] is the test's end */
 static struct prng rng;
 static uint16_t port;
 static uint16_t second_port;
+static bool no_taking;
 
 /* What the test knows of a process that has joined. */
 struct member {
@@ -218,7 +219,8 @@ static inline struct group_config config(void)
 {
 	return (struct group_config){.ports = {port, second_port},
 				     .port_count = 2,
-				     .stat_fd = -1};
+				     .stat_fd = -1,
+				     .no_taking = no_taking};
 }
 
 static inline struct report member_start(void)
@@ -276,8 +278,16 @@ static inline int group_setup(void **state)
 	return 0;
 }
 
+/* Where the kernel lets no process look into another. */
+static inline int group_setup_no_taking(void **state)
+{
+	no_taking = true;
+	return group_setup(state);
+}
+
 static inline int group_teardown(void **state)
 {
+	no_taking = false;
 	while (member_count)
 		member_kill(member_count - 1);
 	for (; forked_count; forked_count--) {
@@ -381,6 +391,8 @@ static inline int stray_socket(void)
 	return fd;
 }
 
+#define GROUP_TEST_NO_TAKING(f)                                                                   \
+	cmocka_unit_test_setup_teardown(f, group_setup_no_taking, group_teardown)
 #define GROUP_TEST(f) cmocka_unit_test_setup_teardown(f, group_setup, group_teardown)
 
 /* Called first in main(). */

@@ -176,6 +176,30 @@ static void hold_one(struct group *g, unsigned lane, unsigned at, int fd)
 	}
 }
 
+int group_lane_of(const struct group *g, int fd)
+{
+	for (unsigned lane = 0; lane < g->lane_count; lane++)
+		if (is_socket_of_lane(fd, &g->lanes[lane]))
+			return (int)lane;
+	return -1;
+}
+
+unsigned group_add(struct group *g, unsigned lane, unsigned at, int fd)
+{
+	struct group_socket *socks = g->socks[lane];
+	uint64_t cookie = cookie_of(fd);
+	unsigned known = find(socks, has_cookie, cookie);
+
+	while (at < GROUP_SOCKETS_MAX && socks[at].fd >= 0)
+		at++;
+	if (known < GROUP_SOCKETS_MAX || at >= GROUP_SOCKETS_MAX) {
+		close(fd);
+		return known;
+	}
+	socks[at] = (struct group_socket){.fd = fd, .cookie = cookie};
+	return at;
+}
+
 bool group_hold(struct group *g, unsigned lane, unsigned first, unsigned count, const int *fds)
 {
 	if (lane >= g->lane_count || first + count > GROUP_SOCKETS_MAX) {

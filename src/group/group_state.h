@@ -98,6 +98,15 @@ int group_owner(const struct group *, unsigned lane, unsigned at);
 /* Only for the process that has the slot's name; GROUP_NOBODY takes back. */
 void group_claim(const struct group *, unsigned lane, unsigned at, int slot);
 
+/* The lane that a descriptor is a receive socket of; -1: of none. */
+int group_lane_of(const struct group *, int fd);
+
+/*
+ * Adds a socket of a lane, of unknown index, at the first free place from `at` on, unless it is held already.
+ * Takes fd. Returns its place; GROUP_SOCKETS_MAX: there was no room.
+ */
+unsigned group_add(struct group *, unsigned lane, unsigned at, int fd);
+
 /* Swaps two places of a lane. */
 void group_swap(struct group *, unsigned lane, unsigned a, unsigned b);
 

@@ -7,6 +7,7 @@
 #include "group/group_members.h"
 
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 enum {
 	STOPPED_MAX = 4,
@@ -81,6 +82,42 @@ static void each_may_be_stopped_before_the_next(void **state)
 	for (size_t i = 0; i < member_count; i++)
 		member_continue(i);
 	expect_all_reached();
+	assert_int_equal(member_start().kind, JOINED);
+	expect_all_reached();
+}
+
+static bool may_look_into_a_child(void)
+{
+	pid_t pid = fork();
+	int pidfd, fd;
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	fd = (int)syscall(SYS_pidfd_getfd, pidfd, reports[0], 0);
+	if (fd >= 0)
+		close(fd);
+	if (pidfd >= 0)
+		close(pidfd);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return fd >= 0;
+}
+
+/* However many: what the stopped hold is taken from them. */
+static void stopped_members_use_one_slot_each(void **state)
+{
+	if (!may_look_into_a_child())
+		skip();
+	for (unsigned i = 0; i < 12; i++) {
+		assert_int_equal(member_start().slot, i);
+		expect_all_reached();
+		member_stop(i);
+	}
+	while (member_count > 1)
+		member_kill(prng_below(&rng, member_count));
 	assert_int_equal(member_start().kind, JOINED);
 	expect_all_reached();
 }
@@ -267,9 +304,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		GROUP_TEST(a_stopped_member_keeps_nobody_out),
+		GROUP_TEST_NO_TAKING(a_stopped_member_keeps_nobody_out),
 		GROUP_TEST(a_stopped_member_that_is_killed_moves_nobody),
+		GROUP_TEST_NO_TAKING(a_stopped_member_that_is_killed_moves_nobody),
 		GROUP_TEST(each_may_be_stopped_before_the_next),
+		GROUP_TEST_NO_TAKING(each_may_be_stopped_before_the_next),
+		GROUP_TEST(stopped_members_use_one_slot_each),
 		GROUP_TEST(members_come_stop_go_on_and_die_at_random),
+		GROUP_TEST_NO_TAKING(members_come_stop_go_on_and_die_at_random),
 		GROUP_TEST(joiners_are_stopped_anywhere),
 		GROUP_TEST(a_socket_of_nobodys_is_passed_over),
 		GROUP_TEST(a_socket_that_is_about_to_be_closed_is_waited_for),
