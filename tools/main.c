@@ -15,6 +15,7 @@ static const char usage[] =
 	"       verbena devices [--json]\n"
 	"       verbena stat [OPTION...] [PID...]\n"
 	"       verbena sim [OPTION...] SCENARIO\n"
+	"       verbena sdr model|plan [OPTION...]\n"
 	"       verbena help [COMMAND]\n"
 	"       verbena --version\n"
 	"\n"
@@ -22,6 +23,7 @@ static const char usage[] =
 	"  devices  shows the device, its port, addresses (GIDs) and limits\n"
 	"  stat     shows live counters of running programs\n"
 	"  sim      simulates a network of hosts that run Verbena's transport\n"
+	"  sdr      computes what reliability costs over a long link, and recommends one\n"
 	"\n"
 	"settings: in the environment, or in the file that VERBENA_CONFIG names\n"
 	"\n"
@@ -40,6 +42,7 @@ static const struct command {
 	{"devices", (char[]){"verbena devices"}, cmd_devices},
 	{"stat", (char[]){"verbena stat"}, cmd_stat},
 	{"sim", (char[]){"verbena sim"}, cmd_sim},
+	{"sdr", (char[]){"verbena sdr"}, cmd_sdr},
 };
 
 const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES])
@@ -66,7 +69,7 @@ static int help(const char *name)
 	char *argv[] = {(char *)name, "--help", NULL};
 
 	if (name && !c)
-		return complain("there is no command '%s'; there are: run, devices, stat, sim, help", name);
+		return complain("there is no command '%s'; there are: run, devices, stat, sim, sdr, help", name);
 	if (c)
 		return c->run(2, argv);
 	printf("%s%s%s", usage, config_help(), quiet_help);
@@ -91,7 +94,7 @@ int main(int argc, char **argv)
 	if (!c && argv[1][0] == '-')
 		return complain("there is no option '%s'; see 'verbena --help'", argv[1]);
 	if (!c)
-		return complain("there is no command '%s'; there are: run, devices, stat, sim, help; did you "
+		return complain("there is no command '%s'; there are: run, devices, stat, sim, sdr, help; did you "
 				"mean 'verbena run %s'?", argv[1], argv[1]);
 	argv[1] = c->title;
 	return c->run(argc - 1, argv + 1);

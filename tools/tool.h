@@ -18,6 +18,7 @@ int cmd_run(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
+int cmd_sdr(int argc, char **argv);
 
 /* Prints "verbena: " and a sentence to stderr; returns EXIT_OURS. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -78,14 +78,16 @@ _verbena() {
 
 	_init_completion -n = || return
 	if ((cword == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run devices stat sim help --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "run devices stat sim sdr help --help --version" -- "$cur")
 		return
 	fi
 	case ${words[1]} in
 	run) _verbena_run ;;
 	sim) _verbena_sim ;;
+	sdr) mapfile -t COMPREPLY < <(compgen -W "model plan $("${words[0]}" sdr --help 2>/dev/null |
+		grep -oE -- '--[a-z]+' | sort -u)" -- "$cur") ;;
 	devices) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
-	help) mapfile -t COMPREPLY < <(compgen -W "run devices stat sim" -- "$cur") ;;
+	help) mapfile -t COMPREPLY < <(compgen -W "run devices stat sim sdr" -- "$cur") ;;
 	stat)
 		if [[ $cur == -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "--all --json --watch --help" -- "$cur")

@@ -293,7 +293,7 @@ static double largest_group(double chunks, double parity, double loss, double da
 	return low;
 }
 
-void model_tail(const struct model_message *m, double parity, double data_max, double fail_max,
+double model_tail(const struct model_message *m, double parity, double data_max, double fail_max,
 		struct model_time *t, double *data)
 {
 	double loss = m->chunk_loss, tail = fmin(m->chunks, ceil(m->rtt_s / m->inject_s));
@@ -311,4 +311,5 @@ void model_tail(const struct model_message *m, double parity, double data_max, d
 		.p999_s = fails > 0.001 ? late : base,
 		.extra = coded / m->chunks,
 	};
+	return fails;
 }

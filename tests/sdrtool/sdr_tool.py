@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`verbena sdr`: numbers that are known from elsewhere, what is recommended where, and what is said to wrong words."""
+import csv
+import io
+import pathlib
+import subprocess
+import sys
+
+TOOL = sys.argv[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def sdr(*words, status=0):
+    p = subprocess.run([TOOL, "sdr", *words], capture_output=True, text=True, timeout=60)
+    if p.returncode != status:
+        sys.exit("verbena sdr %s: status %d, %d expected\n%s%s" % (" ".join(words), p.returncode, status, p.stdout, p.stderr))
+    return p.stderr if status else p.stdout
+
+
+def rows(*words):
+    return list(csv.DictReader(io.StringIO(sdr("model", "--csv", *words))))
+
+
+def near(got, want, what):
+    if abs(float(got) - want) > 5e-4 * want:
+        sys.exit("%s: %s, %s expected" % (what, got, want))
+
+
+# Milliseconds at 400 Gbit/s and 25 ms with chunks of a packet: mean and 99.9 %, by an independent computation.
+KNOWN = [("128MiB", "1e-5", "SR", 48.286, 102.677), ("128MiB", "0.1%", "SR", 104.982, 177.606),
+         ("128MiB", "1/1000", "NACK", 53.369, 77.606), ("8GiB", "1e-3", "SR", 297.719, 346.795),
+         ("128MiB", "1%", "EC", 28.355, 28.355)]
+
+
+def known():
+    for size, loss, scheme, mean, p999 in KNOWN:
+        row = next(r for r in rows("-s", size, "-l", loss, "-c", "4KiB") if r["scheme"] == scheme)
+        near(float(row["mean_s"]) * 1e3, mean, "%s at %s by %s: mean" % (size, loss, scheme))
+        near(float(row["p999_s"]) * 1e3, p999, "%s at %s by %s: 99.9 %%" % (size, loss, scheme))
+    by_time = rows("--rtt", "25ms", "--size", "1MiB,1GiB", "--loss", "0,1%")
+    by_length = rows("--distance", "3750km", "--size", "1MiB,1GiB", "--loss", "0,1%")
+    if by_time != by_length or len(by_time) != 2 * 2 * 6:
+        sys.exit("3750 km are not 25 ms, or lines are missing")
+    table = sdr("model")
+    for word in ("SR", "NACK", "XOR", "EC", "TAIL", "bound", "400 Gbps", "25 ms", "64 KiB"):
+        if word not in table:
+            sys.exit("the table does not say %s:\n%s" % (word, table))
+
+
+# Where hardly anything is lost or injection hides every repeat, parity is not worth its share; else it is.
+PLANS = [(("-s", "128KiB", "-l", "0"), "Use SR"), (("-s", "128MiB", "-l", "1e-3"), "Use TAIL"),
+         (("-s", "1TiB", "-l", "1e-5", "-d", "10km"), "Use SR"), (("-s", "128MiB", "-l", "5%", "-c", "4KiB"), "Use TAIL")]
+
+WRONG = [(("model", "-s", "12x"), "size '12x': no such unit; allowed: 1B to 1PB"),
+         (("model", "-s", "0"), "size '0': out of range"), (("model", "-s", "1MiB,"), "size '': not a number"),
+         (("model", "-l", "51%"), "loss '51%': out of range; allowed: 0 to 50%"),
+         (("model", "-l", "-1"), "loss '-1': not a number"),
+         (("plan", "-r", "400"), "rate '400'"), (("plan", "-d", "3750"), "distance '3750'"),
+         (("plan", "-t", "0s"), "round trip '0s': out of range"), (("plan", "-c", "10000"), "no whole number of packets"),
+         (("plan", "-o", "nan"), "timer 'nan': not a number"), (("model", "-s", ",".join(["1"] * 33)), "more than 32 values"),
+         ((), "one of 'model' and 'plan'"), (("model", "plan"), "one of 'model' and 'plan'"),
+         (("mdoel",), "one of 'model' and 'plan'"), (("model", "--sise", "1"), "sise")]
+
+
+def main():
+    known()
+    for words, said in PLANS:
+        if said not in sdr("plan", *words):
+            sys.exit("plan %s does not say '%s':\n%s" % (" ".join(words), said, sdr("plan", *words)))
+    for words, said in WRONG:
+        if said not in sdr(*words, status=125):
+            sys.exit("%s: '%s' is not said, but: %s" % (" ".join(words), said, sdr(*words, status=125)))
+    man, text = (ROOT / "man/verbena-sdr.1").read_text(), sdr("--help")
+    for line in text.splitlines():
+        option = line.split("--")[1].split()[0].split("[")[0] if "  -" in line else None
+        if option and "-" + option not in man:
+            sys.exit("man/verbena-sdr.1 does not have --" + option)
+
+
+main()

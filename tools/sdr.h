@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of `verbena sdr` share: a question about links and messages, and the schemes that
+ * answer it. */
+#ifndef TOOLS_SDR_H
+#define TOOLS_SDR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "sdr/model/completion.h"
+
+enum { SDR_VALUES_MAX = 32 };
+
+struct sdr_list {
+	double values[SDR_VALUES_MAX];
+	size_t n;
+};
+
+/* Units: bytes, bit/s, seconds, chances. */
+struct sdr_question {
+	struct sdr_list sizes, losses; /* losses are of packets */
+	double rate_bps, rtt_s;
+	double packet_bytes, chunk_bytes; /* a chunk is a whole number of packets */
+	double rto_rtts;                  /* of selective repeat by timer */
+};
+
+enum sdr_scheme { SDR_SR, SDR_NACK, SDR_XOR, SDR_MDS, SDR_TAIL, SDR_BOUND, SDR_SCHEMES };
+
+struct sdr_answer {
+	struct model_time time;
+	double ideal_s;
+	double fails; /* the chance that a message needs a second round: a retransmission, or more
+			 than its parity */
+	double data;  /* pieces of a group; 0: no code */
+	double parity;
+};
+
+/* "SR", "NACK" .., as the paper names them where it has them. */
+const char *sdr_scheme_name(enum sdr_scheme);
+const char *sdr_scheme_title(enum sdr_scheme);
+
+/* What a message of `size` bytes at that packet loss has of the scheme. */
+void sdr_answer(const struct sdr_question *, double size, double loss, enum sdr_scheme,
+		struct sdr_answer *);
+
+/* ---- sdr_model.c, sdr_plan.c: what the subcommands print ---- */
+
+void sdr_model_table(const struct sdr_question *);
+void sdr_model_csv(const struct sdr_question *, FILE *);
+void sdr_plan(const struct sdr_question *);
+
+#endif

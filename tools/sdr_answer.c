@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What each scheme makes of a link and a message, by src/sdr/model. */
+#include "sdr.h"
+
+#include <math.h>
+
+enum { DATA = 32, PARITY = 8, TAIL_PARITY = 8, TAIL_DATA_MAX = 65536 };
+
+/* At most one message in ten thousand needs a second round. */
+static const double tail_fail_max = 1e-4;
+
+static const struct {
+	const char *name, *title;
+} schemes[] = {
+	[SDR_SR] = {"SR", "selective repeat by timer"},
+	[SDR_NACK] = {"NACK", "selective repeat by negative acknowledgement"},
+	[SDR_XOR] = {"XOR", "XOR parity (32,8), then selective repeat"},
+	[SDR_MDS] = {"EC", "Cauchy parity (32,8), then selective repeat"},
+	[SDR_TAIL] = {"TAIL", "NACK, and parity over the packets of the last round trip"},
+	[SDR_BOUND] = {"bound", "what no scheme can beat"},
+};
+
+const char *sdr_scheme_name(enum sdr_scheme s)
+{
+	return schemes[s].name;
+}
+
+const char *sdr_scheme_title(enum sdr_scheme s)
+{
+	return schemes[s].title;
+}
+
+static struct model_message message(const struct sdr_question *q, double size, double unit_bytes,
+				    double packet_loss)
+{
+	return (struct model_message){
+		.chunks = ceil(size / unit_bytes),
+		.inject_s = unit_bytes * 8 / q->rate_bps,
+		.rtt_s = q->rtt_s,
+		.chunk_loss = model_chunk_loss(packet_loss, unit_bytes / q->packet_bytes),
+	};
+}
+
+static void repeat(const struct model_message *chunks, double rto_s, struct sdr_answer *a)
+{
+	model_sr(chunks, rto_s, &a->time);
+	a->fails = model_chunk_loss(chunks->chunk_loss, chunks->chunks);
+}
+
+static void code(const struct model_message *chunks, bool parities_are_xor, double rto_s,
+		 struct sdr_answer *a)
+{
+	struct model_code c = {.parities_are_xor = parities_are_xor,
+			       .data = DATA,
+			       .parity = PARITY,
+			       .wait_rtts = 1};
+
+	model_ec(chunks, &c, rto_s, &a->time);
+	a->fails = model_falls_back(chunks, &c);
+	a->data = DATA;
+	a->parity = PARITY;
+}
+
+static void tail(const struct model_message *packets, struct sdr_answer *a)
+{
+	a->parity = TAIL_PARITY;
+	a->fails =
+		model_tail(packets, TAIL_PARITY, TAIL_DATA_MAX, tail_fail_max, &a->time, &a->data);
+}
+
+void sdr_answer(const struct sdr_question *q, double size, double loss, enum sdr_scheme scheme,
+		struct sdr_answer *a)
+{
+	struct model_message packets = message(q, size, q->packet_bytes, loss);
+	struct model_message chunks = message(q, size, q->chunk_bytes, loss);
+	double rto_s = q->rto_rtts * q->rtt_s;
+
+	*a = (struct sdr_answer){.ideal_s = model_ideal(&packets)};
+	switch (scheme) {
+	case SDR_SR:
+		repeat(&chunks, rto_s, a);
+		break;
+	case SDR_NACK:
+		repeat(&chunks, q->rtt_s, a);
+		break;
+	case SDR_XOR:
+		code(&chunks, true, rto_s, a);
+		break;
+	case SDR_MDS:
+		code(&chunks, false, rto_s, a);
+		break;
+	case SDR_TAIL:
+		tail(&packets, a);
+		break;
+	case SDR_BOUND:
+	case SDR_SCHEMES:
+		model_bound(&packets, &a->time);
+		break;
+	}
+}
