@@ -5,21 +5,24 @@
 
 #include "base/ipudp.h"
 #include "nic/state.h"
+#include "wire/encap.h"
 
 enum {
 	HOP_LIMIT_DEFAULT = 64,
 	/*
-	 * IPv6 and UDP headers, BTH, the most that a packet with payload carries, which is veRoCE's WRITE
-	 * with immediate (time stamp, MSNETH, RETH, RQETH, POETH, ImmDt), ICRC
+	 * BTH, the most that a packet with payload carries, which is veRoCE's WRITE with immediate (time stamp,
+	 * MSNETH, RETH, RQETH, POETH, ImmDt), ICRC
 	 */
-	HEADER_BYTES_MAX = 40 + 8 + 12 + 8 + 4 + 16 + 4 + 4 + 4 + 4
+	PACKET_HEADER_BYTES_MAX = 12 + 8 + 4 + 16 + 4 + 4 + 4 + 4
 };
 
 uint32_t nic_path_mtu(uint32_t ip_mtu)
 {
+	/* One port stands for both families: the longer headers. */
+	uint32_t headers = encaps[ENCAP_VEROCE_IPV6].header_bytes + PACKET_HEADER_BYTES_MAX;
 	uint32_t mtu = NIC_MTU_BYTES_MAX;
 
-	while (mtu > 256 && mtu + HEADER_BYTES_MAX > ip_mtu)
+	while (mtu > 256 && mtu + headers > ip_mtu)
 		mtu /= 2;
 	return mtu;
 }

@@ -87,5 +87,5 @@ void frame_fill(uint8_t *frame, size_t bytes, uint32_t length)
 	flow.sport = (uint16_t)(udp[0] << 8 | udp[1]);
 	flow.dport = (uint16_t)(udp[2] << 8 | udp[3]);
 	pkt.len = length - ETHERNET_LEN - IPUDP_V4_LEN;
-	icrc_seal(&pkt);
+	icrc_seal(NULL, &pkt, 0);
 }

@@ -4,7 +4,7 @@
 
 #include "transport/qp.h"
 #include "transport/veroce/veroce.h"
-#include "wire/rocev2.h"
+#include "wire/encap.h"
 #include "wire/veroce.h"
 
 enum {
@@ -15,7 +15,7 @@ enum {
 static void rocev2_settle(struct rocev2_config *c, const struct cc_params *params)
 {
 	if (!c->port)
-		c->port = ROCEV2_UDP_PORT;
+		c->port = encaps[ENCAP_ROCEV2_IPV4].udp_port;
 	if (!c->ackreq_packets || c->ackreq_packets > QP_ACKREQ_PACKETS)
 		c->ackreq_packets = QP_ACKREQ_PACKETS;
 	if (!c->cnp_interval_ns)
@@ -25,7 +25,7 @@ static void rocev2_settle(struct rocev2_config *c, const struct cc_params *param
 static void veroce_settle(struct veroce_config *c)
 {
 	if (!c->port)
-		c->port = VEROCE_UDP_PORT;
+		c->port = encaps[ENCAP_VEROCE_IPV4].udp_port;
 	if (!c->flowlet_packets)
 		c->flowlet_packets = VEROCE_FLOWLET_PACKETS;
 	if (!c->rx_window)

@@ -68,7 +68,7 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t l
 			    .int_stack = tx->int_stack};
 	tx->int_stack = NULL;
 	if (tx->icrc)
-		icrc_seal_one_of_many(tx->icrc, pkt, tx->secret);
+		icrc_seal(tx->icrc, pkt, tx->secret);
 	tx->train_open = len == tx->train_len;
 	tx->train_bytes += len;
 	tx->train_count++;

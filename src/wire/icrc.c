@@ -28,6 +28,7 @@
 #include "base/byteorder.h"
 #include "base/ipudp.h"
 #include "wire/bth.h"
+#include "wire/encap.h"
 
 enum {
 	IPV4_ID_OFFSET = 4,
@@ -84,48 +85,20 @@ static uint32_t resv8a_effect(uint8_t byte)
 	return resv8a_part[0][byte & 0xf] ^ resv8a_part[1][byte >> 4];
 }
 
-/*
- * IP and UDP as the ICRC sees them: what ipudp_encode() writes, with ones where the fields are
- * variant and identification 0. Returns the length.
- */
-static size_t masked_head(uint8_t *p, const struct flow *f, bool ipv4, uint32_t len)
+static const struct icrc_start *start_fill(struct icrc_start *s, const struct flow *f, uint32_t len)
 {
-	uint16_t udp_len = (uint16_t)(IPUDP_UDP_LEN + len);
-	size_t n;
-
-	if (ipv4) {
-		put_be32(p, 0x45ff0000u | (IPUDP_V4_LEN + len)); /* TOS */
-		put_be32(p + 4, 0x4000);
-		put_be32(p + 8, 0xff11ffffu); /* TTL, header checksum */
-		memcpy(p + 12, f->src + 12, 4);
-		memcpy(p + 16, f->dst + 12, 4);
-		n = IPUDP_IPV4_LEN;
-	} else {
-		put_be32(p, 0x6fffffffu); /* traffic class, flow label */
-		put_be32(p + 4, (uint32_t)udp_len << 16 | 0x11ff); /* hop limit */
-		memcpy(p + 8, f->src, 16);
-		memcpy(p + 24, f->dst, 16);
-		n = IPUDP_V6_LEN - IPUDP_UDP_LEN;
-	}
-	put_be16(p + n, f->sport);
-	put_be16(p + n + 2, f->dport);
-	put_be32(p + n + 4, (uint32_t)udp_len << 16 | 0xffff); /* UDP checksum */
-	return n + IPUDP_UDP_LEN;
-}
-
-static void start_fill(struct icrc_start *s, const struct flow *f, uint32_t len)
-{
-	uint8_t head[IPUDP_LEN_MAX];
-	bool ipv4 = flow_is_ipv4(f);
-	size_t n = masked_head(head, f, ipv4, len);
+	const struct encap *encap = encap_of(f);
+	uint8_t head[ENCAP_HEAD_MAX];
+	size_t n = encap->masked_head(head, f, len);
 
 	*s = (struct icrc_start){.sport = f->sport,
 				 .dport = f->dport,
 				 .len = len,
-				 .ipv4 = ipv4,
+				 .hides_id = encap->hides_id,
 				 .crc = crc32_gzip_refl(CRC_LRH, head, n) ^ resv8a_effect(0xff)};
 	memcpy(s->src, f->src, sizeof(s->src));
 	memcpy(s->dst, f->dst, sizeof(s->dst));
+	return s;
 }
 
 static const struct icrc_start *ctx_start(struct icrc_ctx *ctx, const struct flow *f, uint32_t len)
@@ -146,37 +119,26 @@ static uint32_t icrc_compute(const struct icrc_start *s, const struct pkt *pkt)
 {
 	uint32_t crc = s->crc;
 
-	if (s->ipv4 && pkt->ip_id)
+	if (s->hides_id && pkt->ip_id)
 		crc ^= id_effect(pkt->ip_id);
 	if (pkt->data[BTH_RESV8A])
 		crc ^= resv8a_effect(pkt->data[BTH_RESV8A]);
 	return crc32_gzip_refl(crc, pkt->data, pkt->len - ICRC_LEN);
 }
 
-static void seal(const struct icrc_start *s, struct pkt *pkt, uint32_t secret)
+void icrc_seal(struct icrc_ctx *ctx, struct pkt *pkt, uint32_t secret)
 {
-	uint32_t crc = icrc_compute(s, pkt) ^ secret;
 	uint8_t *p = pkt->data + pkt->len - ICRC_LEN;
+	struct icrc_start once;
+	uint32_t crc;
 
+	assert(icrc_len_ok(pkt->len));
+	crc = icrc_compute(ctx ? ctx_start(ctx, pkt->flow, pkt->len) : start_fill(&once, pkt->flow, pkt->len),
+			   pkt) ^ secret;
 	p[0] = (uint8_t)crc;
 	p[1] = (uint8_t)(crc >> 8);
 	p[2] = (uint8_t)(crc >> 16);
 	p[3] = (uint8_t)(crc >> 24);
-}
-
-void icrc_seal(struct pkt *pkt)
-{
-	struct icrc_start s;
-
-	assert(icrc_len_ok(pkt->len));
-	start_fill(&s, pkt->flow, pkt->len);
-	seal(&s, pkt, 0);
-}
-
-void icrc_seal_one_of_many(struct icrc_ctx *ctx, struct pkt *pkt, uint32_t secret)
-{
-	assert(icrc_len_ok(pkt->len));
-	seal(ctx_start(ctx, pkt->flow, pkt->len), pkt, secret);
 }
 
 /*
@@ -210,7 +172,7 @@ bool icrc_check(struct icrc_ctx *ctx, const struct pkt *pkt, uint32_t secret, ui
 	if (!icrc_len_ok(pkt->len))
 		return false;
 	diff = diff_of(ctx, pkt) ^ secret;
-	if (!flow_is_ipv4(pkt->flow)) {
+	if (!encap_of(pkt->flow)->hides_id) {
 		if (diff)
 			return false;
 		*ip_id = 0;

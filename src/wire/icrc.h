@@ -4,7 +4,7 @@
  * InfiniBand packet has its LRH), the IP and UDP headers and the transport bytes, with the fields
  * that routers may change set to ones; 4 bytes at the packet's end, least significant first.
  *
- * IP and UDP headers are recomputed from the flow: IPv4 without options and with DF set, as
+ * IP and UDP headers are recomputed from the flow (wire/encap.h): IPv4 without options and with DF set, as
  * A17.3.1.1 prescribes.
  */
 #ifndef WIRE_ICRC_H
@@ -32,7 +32,7 @@ struct icrc_ctx {
 		uint16_t sport, dport;
 		uint32_t len; /* of the packet; 0: empty */
 		uint32_t crc; /* up to the BTH, of identification 0 */
-		bool ipv4;
+		bool hides_id; /* struct encap */
 	} start[ICRC_CTX_STARTS];
 	struct icrc_unwind {
 		uint32_t len;         /* the packet length this row serves; 0: empty */
@@ -43,13 +43,11 @@ struct icrc_ctx {
 /*
  * Writes the packet's last 4 bytes, computed from the others, its flow and its ip_id (ignored for
  * IPv6). The packet is at least BTH_LEN + ICRC_LEN long and fits one UDP datagram.
+ *
+ * `ctx` may be NULL, for callers that seal few packets. The ICRC is XORed with `secret`, which only the peer knows, or
+ * 0. So a packet proves, without a further byte, that its sender knows the secret.
  */
-void icrc_seal(struct pkt *pkt);
-/*
- * The same with a cache, for packets that are alike; the ICRC is XORed with `secret`, which only the peer
- * knows, or 0. So a packet proves, without a further byte, that its sender knows the secret.
- */
-void icrc_seal_one_of_many(struct icrc_ctx *ctx, struct pkt *pkt, uint32_t secret);
+void icrc_seal(struct icrc_ctx *ctx, struct pkt *pkt, uint32_t secret);
 
 /*
  * The XOR of the last 4 bytes and the ICRC of a packet with the identification pkt->ip_id: 0, or the secret with

@@ -603,7 +603,7 @@ static void check_seal(uint8_t *packet, const uint8_t *expect, uint32_t len, uin
 	uint16_t id = 0x5a5a;
 
 	memset(packet + len - ICRC_LEN, 0, ICRC_LEN);
-	icrc_seal(&pkt);
+	icrc_seal(NULL, &pkt, 0);
 	assert_memory_equal(packet, expect, len);
 	assert_true(icrc_check(&ctx, &pkt, 0, &id));
 	assert_int_equal(id, 0);

@@ -254,17 +254,15 @@ static void check_trains(struct duo *d, const struct pkt *burst, size_t n)
 
 void duo_seal(const struct duo *d, enum duo_side to, struct pkt *pkt)
 {
+	uint32_t secret = 0;
 	struct bth bth;
 	const struct qp *qp;
 
 	bth_decode(&bth, pkt->data);
 	qp = qp_table_find(d->host[to].nic, bth.dqpn);
-	icrc_seal(pkt);
-	if (pkt->flow->dport != VEROCE_UDP_PORT || opcode_is_caps(bth.opcode) || !qp || !qp->veroce ||
-	    !qp->veroce->sealed)
-		return;
-	for (uint32_t i = 0; i < ICRC_LEN; i++)
-		pkt->data[pkt->len - ICRC_LEN + i] ^= (uint8_t)(qp->veroce->nonce >> 8 * i);
+	if (pkt->flow->dport == VEROCE_UDP_PORT && !opcode_is_caps(bth.opcode) && qp)
+		secret = qp->secret;
+	icrc_seal(NULL, pkt, secret);
 }
 
 /* The secret with which a packet's sender seals it: the one that its QP got from the peer, or 0. */
@@ -751,7 +749,7 @@ uint32_t duo_build(struct duo *d, enum duo_side to, uint8_t gid, struct bth *bth
 	pkt.len += payload_len;
 	memset(buf + pkt.len, 0, bth->pad);
 	pkt.len += bth->pad + ICRC_LEN;
-	icrc_seal(&pkt);
+	icrc_seal(NULL, &pkt, 0);
 	return pkt.len;
 }
 

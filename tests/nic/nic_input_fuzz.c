@@ -213,7 +213,7 @@ static void packet(struct world *w, struct input *in, uint8_t control)
 		flow.src[15] ^= 0x80;
 	pkt.len = len;
 	if (len >= BTH_LEN + ICRC_LEN)
-		icrc_seal(&pkt);
+		icrc_seal(NULL, &pkt, 0);
 	duo_inject(w->d, side, &flow, buf, len);
 }
 

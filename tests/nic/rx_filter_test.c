@@ -153,7 +153,7 @@ static void connected_qp_hears_its_peer_alone(void **state)
 				if (which == 3) /* both ends right, but of the other family */
 					flow = duo_flow(g.s.duo, DUO_B, !gid);
 				pkt.len = build(&g, buf);
-				icrc_seal(&pkt);
+				icrc_seal(NULL, &pkt, 0);
 				expect_drop(&g, buf, pkt.len, &flow, 0, COUNTER(rx_wrong_source));
 			}
 			take(&g);
@@ -172,7 +172,7 @@ static void source_port_does_not_matter(void **state)
 		g.flow.tos = 0x55;
 		g.flow.ttl = 3;
 		pkt.len = build(&g, buf);
-		icrc_seal(&pkt);
+		icrc_seal(NULL, &pkt, 0);
 		assert_int_equal(duo_inject(g.s.duo, DUO_B, &g.flow, buf, pkt.len), 0);
 		assert_true(had_effect(&g));
 		g.s.b->received.taken = g.s.b->received.n;
@@ -265,7 +265,7 @@ static void truncated_packet_is_malformed(void **state)
 		/* With a good ICRC, too, when the headers do not fit. */
 		for (pkt.len = BTH_LEN + ICRC_LEN; pkt.len < BTH_LEN + g.ext_len + ICRC_LEN; pkt.len++) {
 			len = build(&g, buf);
-			icrc_seal(&pkt);
+			icrc_seal(NULL, &pkt, 0);
 			expect_drop(&g, buf, pkt.len, &g.flow, -EBADMSG, COUNTER(rx_malformed));
 		}
 		take(&g);

@@ -85,7 +85,7 @@ static void forge(struct blind *b)
 	pkt.len = veroce_encode_headers(buf, &p);
 	memcpy(buf + pkt.len, junk, p.payload_len);
 	pkt.len += p.payload_len + ICRC_LEN;
-	icrc_seal(&pkt);
+	icrc_seal(NULL, &pkt, 0);
 	for (uint32_t i = 0; i < ICRC_LEN; i++)
 		buf[pkt.len - ICRC_LEN + i] ^= (uint8_t)(guess >> 8 * i);
 	duo_inject(b->s.duo, b->victim, &flow, buf, pkt.len);

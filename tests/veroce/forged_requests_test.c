@@ -354,7 +354,7 @@ static void trimmed_packets_are_asked_for_again(void **state)
 		flow.dport = VEROCE_UDP_PORT;
 		flow.tos = 9 << 2 | 2;
 		pkt.len = veroce_encode_headers(buf, &p) + ICRC_LEN;
-		icrc_seal(&pkt);
+		icrc_seal(NULL, &pkt, 0);
 		duo_inject(s.duo, DUO_B, &flow, buf, pkt.len);
 		duo_idle(s.duo);
 		assert_int_equal(count_b(&s)->rx_trimmed, 1);

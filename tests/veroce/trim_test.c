@@ -59,7 +59,7 @@ static void cut(void *ctx, const struct duo_packet *p, const uint8_t *data)
 	pkt.len = p->len - p->payload_len - p->bth.pad;
 	assert_true(pkt.len <= sizeof(c->data));
 	memcpy(c->data, data, pkt.len - ICRC_LEN);
-	icrc_seal(&pkt);
+	icrc_seal(NULL, &pkt, 0);
 	c->len = pkt.len;
 }
 
