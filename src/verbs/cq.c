@@ -198,13 +198,15 @@ int poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
 
 	if (count <= 0)
 		return count < 0 ? -fail(EINVAL) : 0;
-	spin_lock(&cq->poll_lock);
+	if (spin_lock(&cq->poll_lock, cq->engine))
+		return -fail(EIO);
 	n = take(cq->core, count, wc);
 	spin_unlock(&cq->poll_lock);
 	if (n)
 		return n;
 	engine_poll(cq->engine);
-	spin_lock(&cq->poll_lock);
+	if (spin_lock(&cq->poll_lock, cq->engine))
+		return -fail(EIO);
 	n = take(cq->core, count, wc);
 	/* Completions were lost, so the rest of the CQ would mislead the program (IBTA C11-39). */
 	if (!n && cq->core->overrun)

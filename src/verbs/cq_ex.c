@@ -48,12 +48,14 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 	if (attr->comp_mask)
 		return fail(EINVAL);
-	spin_lock(&cq->poll_lock);
+	if (spin_lock(&cq->poll_lock, cq->engine))
+		return fail(EIO);
 	if (take(cq))
 		return 0;
 	spin_unlock(&cq->poll_lock);
 	engine_poll(cq->engine);
-	spin_lock(&cq->poll_lock);
+	if (spin_lock(&cq->poll_lock, cq->engine))
+		return fail(EIO);
 	if (take(cq))
 		return 0;
 	err = cq->core->overrun ? EOVERFLOW : ENOENT;

@@ -114,6 +114,7 @@ struct wr_builder {
 	uint32_t count;
 	int err;
 	bool needs_address; /* UD, and no address was given yet */
+	bool lost;          /* sq_lock was not to be had: spin_lock() */
 };
 
 struct abi_qp {

@@ -168,7 +168,10 @@ int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **b
 		*bad = wr;
 		return fail(EXPLAIN(EINVAL, "ibv_post_send: the QP is not in RTS yet"));
 	}
-	spin_lock(&qp->sq_lock);
+	if (spin_lock(&qp->sq_lock, qp->engine)) {
+		*bad = wr;
+		return fail(EIO);
+	}
 	for (; wr; wr = wr->next, count++) {
 		struct send_wqe *w = sq_slot(qp->sq, count);
 
@@ -238,7 +241,10 @@ int post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 		return fail(!qp->rq ? EXPLAIN(EINVAL, "ibv_post_recv: the QP takes its receives from an SRQ")
 				    : EXPLAIN(EINVAL, "ibv_post_recv: the QP is in RESET"));
 	}
-	spin_lock(&qp->rq_lock);
+	if (spin_lock(&qp->rq_lock, qp->engine)) {
+		*bad = wr;
+		return fail(EIO);
+	}
 	left = recv_chain(qp->rq, wr, &err);
 	spin_unlock(&qp->rq_lock);
 	/*
@@ -260,7 +266,10 @@ int post_srq_recv(struct ibv_srq *pub, struct ibv_recv_wr *wr, struct ibv_recv_w
 	struct ibv_recv_wr *left;
 	int err = 0;
 
-	spin_lock(&srq->post_lock);
+	if (spin_lock(&srq->post_lock, context_of(pub->context)->engine)) {
+		*bad = wr;
+		return fail(EIO);
+	}
 	left = recv_chain(&srq->core->rq, wr, &err);
 	spin_unlock(&srq->post_lock);
 	if (!err)

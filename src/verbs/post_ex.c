@@ -40,8 +40,10 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct abi_qp *qp = ex_of(ex);
 
-	spin_lock(&qp->sq_lock);
-	qp->builder = (struct wr_builder){ .err = qp_may_send(qp) ? 0 : EINVAL };
+	if (spin_lock(&qp->sq_lock, qp->engine))
+		qp->builder = (struct wr_builder){ .err = EIO, .lost = true };
+	else
+		qp->builder = (struct wr_builder){ .err = qp_may_send(qp) ? 0 : EINVAL };
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -52,6 +54,8 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 	if (!err && qp->builder.needs_address)
 		err = EINVAL;
+	if (qp->builder.lost)
+		return fail(err);
 	if (!err && count)
 		sq_post(qp->sq, count);
 	spin_unlock(&qp->sq_lock);
@@ -67,7 +71,8 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	spin_unlock(&ex_of(ex)->sq_lock);
+	if (!ex_of(ex)->builder.lost)
+		spin_unlock(&ex_of(ex)->sq_lock);
 }
 
 /* The next request of the chain, with no data yet; NULL after an error. */

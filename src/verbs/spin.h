@@ -7,9 +7,12 @@
 #ifndef VERBS_SPIN_H
 #define VERBS_SPIN_H
 
+#include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+
+#include "engine/engine.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #define spin_pause() __builtin_ia32_pause()
@@ -28,14 +31,21 @@ static inline bool spin_trylock(struct spin *s)
 	return !atomic_exchange_explicit(&s->held, 1, memory_order_acquire);
 }
 
-static inline void spin_lock(struct spin *s)
+/*
+ * Takes the lock, waiting for it. 0, or EIO in a child of fork(): the holder may be a thread of the parent's, which
+ * does not exist here to release it.
+ */
+static inline int spin_lock(struct spin *s, const struct engine *e)
 {
 	for (unsigned int turns = 1; !spin_trylock(s); turns++) {
 		if (turns % 64)
 			spin_pause();
+		else if (engine_is_lost(e))
+			return EIO;
 		else
 			sched_yield();
 	}
+	return 0;
 }
 
 static inline void spin_unlock(struct spin *s)

@@ -140,6 +140,19 @@ static void *hold_cq(void *arg)
 	return NULL;
 }
 
+static int child_status(pid_t pid)
+{
+	int status = 0;
+
+	for (int i = 0; i < 2000 && waitpid(pid, &status, WNOHANG) == 0; i++)
+		usleep(10000);
+	if (waitpid(pid, NULL, WNOHANG) == 0) {
+		kill(pid, SIGKILL);
+		fail_msg("the child waits");
+	}
+	return status;
+}
+
 /* The thread that would release the CQ is not in the child: the call fails and does not wait. */
 static void a_child_does_not_wait_for_its_parents_threads(void **state)
 {
@@ -164,12 +177,66 @@ static void a_child_does_not_wait_for_its_parents_threads(void **state)
 
 		_exit(told && !ibv_destroy_qp(shared.side[B].qp) ? 0 : 1);
 	}
-	for (int i = 0; i < 2000 && waitpid(pid, &status, WNOHANG) == 0; i++)
-		usleep(10000);
-	if (waitpid(pid, NULL, WNOHANG) == 0) {
-		kill(pid, SIGKILL);
-		fail_msg("the child waits");
+	status = child_status(pid);
+	holding = 2;
+	pthread_join(thread, NULL);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	pair_destroy(&shared);
+}
+
+static struct ibv_qp_ex *started;
+
+/* A thread that describes a chain of requests and reads a CQ, and so has the locks of both. */
+static void *hold_cq_and_sq(void *arg)
+{
+	ibv_wr_start(started);
+	hold_cq(arg);
+	ibv_wr_abort(started);
+	return NULL;
+}
+
+static bool lost_calls_fail(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad = NULL;
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct ibv_wc wc;
+
+	if (ibv_poll_cq(shared.side[A].cq, 1, &wc) != -EIO || ibv_start_poll(held, &attr) != EIO ||
+	    ibv_post_send(shared.side[A].qp, &wr, &bad) != EIO || bad != &wr)
+		return false;
+	/* More than once: nothing is taken, so nothing is given back. */
+	for (int i = 0; i < 2; i++) {
+		ibv_wr_start(started);
+		ibv_wr_rdma_write(started, 1, 0);
+		if (ibv_wr_complete(started) != EIO)
+			return false;
+		ibv_wr_start(started);
+		ibv_wr_abort(started);
 	}
+	return true;
+}
+
+static void a_child_does_not_spin_where_its_parents_threads_were(void **state)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	pair_make(&shared, (struct wishes){ .extended = true, .all_signaled = true });
+	held = shared.side[A].cq_ex;
+	started = ibv_qp_to_qp_ex(shared.side[A].qp);
+	holding = 0;
+	assert_int_equal(ibv_post_send(shared.side[A].qp, &wr, &bad), 0);
+	assert_int_equal(pthread_create(&thread, NULL, hold_cq_and_sq, NULL), 0);
+	while (!holding)
+		sched_yield();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(lost_calls_fail() ? 0 : 1);
+	status = child_status(pid);
 	holding = 2;
 	pthread_join(thread, NULL);
 	assert_true(WIFEXITED(status));
@@ -222,6 +289,7 @@ int main(void)
 		cmocka_unit_test(a_held_cq_does_not_lock_the_device),
 		cmocka_unit_test(a_child_can_open_the_device_for_itself),
 		cmocka_unit_test(a_child_does_not_wait_for_its_parents_threads),
+		cmocka_unit_test(a_child_does_not_spin_where_its_parents_threads_were),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
