@@ -11,45 +11,8 @@
 
 #include "base/siphash.h"
 #include "nic/state.h"
-#include "transport/veroce/veroce.h"
-#include "wire/rocev2.h"
 
 static_assert((int)NIC_TX_ARENA_BYTES == (int)TX_ARENA_BYTES, "what is asked for is what is used");
-/* The extensions that CAPS packets offer; RETH_BASE is none. */
-static uint16_t caps_flags(const struct nic_config *c)
-{
-	const struct veroce_config *v = &c->transport.veroce;
-	uint16_t flags = v->reth_base == RETH_BASE_MESSAGE ? CAPS_RETH_MESSAGE : 0;
-
-	if (v->base_only || v->loss == LOSS_BASE)
-		return flags;
-	return flags | VEROCE_CAPS_FLAGS | (v->trim ? CAPS_TRIM : 0) |
-	       (v->seal == SEAL_OFF || c->no_payload ? 0 : CAPS_SEAL);
-}
-
-static void veroce_setup(struct transport *tp, const struct nic_config *c)
-{
-	static const struct loss_ops *const losses[] = {
-		[LOSS_FAST] = &loss_fast, [LOSS_BASE] = &loss_base, [LOSS_IRN] = &loss_irn};
-	const struct cc_link *cc = &tp->config.cc;
-	uint64_t half[2] = {siphash_u64(c->secret, 3), siphash_u64(c->secret, 4)};
-	bool shares;
-
-	memcpy(tp->secret, half, sizeof(half));
-	tp->caps_flags = caps_flags(c);
-	shares = tp->caps_flags & VEROCE_CAPS_FLAGS && cc->params && cc->params->rxshare;
-	rxshare_init(&tp->rxshare, shares ? cc->line_rate_bps : 0, cc->base_rtt_ns);
-	if (tp->rxshare.line_kbps)
-		tp->caps_flags |= CAPS_RXSHARE;
-	tp->decoder.veroce_port = tp->config.veroce.port;
-	tp->decoder.trims = tp->caps_flags & CAPS_TRIM;
-	tp->lazy_ack_ns = VEROCE_ACK_NS;
-	tp->local_ack_ns = tp->config.veroce.pto_ns_min / 4;
-	if (tp->local_ack_ns > VEROCE_ACK_NS_LOCAL)
-		tp->local_ack_ns = VEROCE_ACK_NS_LOCAL;
-	tp->loss = losses[tp->config.veroce.loss];
-	pair_table_init(&tp->pairs, &tp->config, &tp->alloc, tp->secret);
-}
 
 void nic_set_paths(struct nic *nic, uint32_t paths, const uint16_t *sport_ipv4, const uint16_t *sport_ipv6)
 {
@@ -72,32 +35,18 @@ struct nic *nic_create(const struct nic_config *c)
 
 	if (!nic)
 		return NULL;
-	nic->tp.alloc = c->alloc;
-	pool_init(&nic->tp.pool, &nic->tp.alloc);
-	list_init(&nic->tp.answering);
-	for (int i = 0; i < QP_SLS; i++)
-		list_init(&nic->tp.active[i]);
-	list_init(&nic->tp.paused);
-	list_init(&nic->tp.held_acks);
-	list_init(&nic->tp.lazy_acks);
-	list_init(&nic->tp.local_acks);
-	list_init(&nic->tp.fired_cqs);
-	list_init(&nic->tp.events);
+	transport_init(&nic->tp, &c->transport, &c->alloc, c->secret, c->no_payload ? NULL : &nic->icrc);
 	list_init(&nic->pds);
 	list_init(&nic->cqs);
 	list_init(&nic->srqs);
-	nic->tp.config = c->transport;
-	transport_config_settle(&nic->tp.config);
 	nic->tp.tx.train_max = c->train_max && c->train_max < PKT_TRAIN_MAX ? c->train_max
 									    : PKT_TRAIN_MAX;
-	nic->tp.tx.icrc = c->no_payload ? NULL : &nic->icrc;
 	nic->qpn_base = c->qpn_slot << NIC_QPN_BITS;
 	nic->qpn_bits = c->qpn_bits && c->qpn_bits < NIC_QPN_BITS ? c->qpn_bits : NIC_QPN_BITS;
 	/* Keys and QPNs must not tell of each other, so each has a secret of its own. */
 	half[0] = siphash_u64(c->secret, 0);
 	half[1] = siphash_u64(c->secret, 1);
 	memcpy(nic->qpn_secret, half, sizeof(half));
-	veroce_setup(&nic->tp, c);
 	nic->gid_count = c->gid_count < NIC_GIDS_MAX ? c->gid_count : NIC_GIDS_MAX;
 	memcpy(nic->gids, c->gids, nic->gid_count * sizeof(nic->gids[0]));
 	qp_table_init(nic);
@@ -131,8 +80,7 @@ void nic_destroy(struct nic *nic)
 	while (!list_empty(&nic->cqs))
 		nic_cq_destroy(nic, &container_of(nic->cqs.next, struct nic_cq, link)->cq);
 	mr_table_fini(&nic->tp.mrs);
-	pair_table_fini(&nic->tp.pairs);
-	pool_fini(&nic->tp.pool);
+	transport_fini(&nic->tp);
 	while (!list_empty(&nic->pds)) {
 		struct nic_pd *p = container_of(nic->pds.next, struct nic_pd, link);
 

@@ -55,7 +55,7 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	struct qp *qp;
 	int err;
 
-	if ((init->type != QPT_RC && init->type != QPT_UC && init->type != QPT_UD) || !init->pd ||
+	if (!qp_engine(init->type) || !init->pd ||
 	    !init->send_cq || !init->recv_cq || !cap_is_legal(init))
 		return -EINVAL;
 	grant(&granted);

@@ -47,5 +47,5 @@ const struct qp_ops *qp_engine(enum qp_type type)
 	static const struct qp_ops *const engines[] = {
 		[QPT_RC] = &rc_alone_ops, [QPT_UC] = &uc_ops, [QPT_UD] = &ud_ops};
 
-	return engines[type];
+	return (unsigned)type < sizeof(engines) / sizeof(*engines) ? engines[type] : NULL;
 }

@@ -93,6 +93,15 @@ struct transport {
 };
 
 /*
+ * Makes what the QPs of a nic share out of zeros, with the settings that `config` has or leaves open. Borrows icrc, which
+ * is NULL where packets exist in numbers; no timer runs yet, no region is there, and the arena is to be given to tx.
+ */
+void transport_init(struct transport *, const struct transport_config *config, const struct alloc *,
+		    const uint8_t secret[16], struct icrc_ctx *icrc);
+/* No QP is left. */
+void transport_fini(struct transport *);
+
+/*
  * One READ or atomic request at the responder, kept after it was answered so that a duplicate gets
  * the same answer (IBTA 9.7.4.5.x: as many as max_dest_rd_atomic).
  */
@@ -248,7 +257,7 @@ struct qp_ops {
 				       struct cc *scratch, const struct cc_kind **);
 };
 
-/* What a QP of that type has while it does not know its peer. */
+/* What a QP of that type has while it does not know its peer; NULL: there is no such type here. */
 const struct qp_ops *qp_engine(enum qp_type);
 
 /*

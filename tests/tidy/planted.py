@@ -15,6 +15,7 @@ GOOD = {
     "nic/nic.h": '#include "wire/bth.h"\nint nic_input(int);\n',
     "nic/nic.c": '#include "nic/nic.h"\nint nic_input(int x) { return bth_decode(x); }\n',
     "engine/engine.c": '#include "nic/nic.h"\nint engine_turn(int x) { return nic_input(x); }\n',
+    "transport/veroce/veroce.h": "int veroce_connect(int);\n",
     "verbs/post.c": "int ibv_post(int x) { return x; }\n",
     "sdr/slot.h": "int slot_open(int);\n",
     "sdr/slot.c": '#include "sdr/slot.h"\nint slot_open(int x) { return x; }\n',
@@ -39,6 +40,13 @@ PLANTED = [
      "sdr/verbs may not use nic_input of nic"),
     ("links", "sdr/slot.c", "int ibv_post(int);\nint slot_open(int x) { return ibv_post(x); }\n",
      "sdr may not use ibv_post of verbs"),
+    ("engines", "nic/nic.c", '#include "transport/veroce/veroce.h"\n', "nic may not name"),
+    ("engines", "nic/nic.c", "void gbn_reset(void);\nint nic_input(int x) { gbn_reset(); return x; }\n",
+     "nic may not name gbn_reset("),
+    ("engines", "nic/nic.c", "struct qp { void *gbn; };\nint has(struct qp *qp) { return !!qp->gbn; }\n",
+     "nic may not name ->gbn"),
+    ("engines", "nic/nic.c", "enum { QPT_RC };\nint is_rc(int type) { return type == QPT_RC; }\n",
+     "nic may not name QPT_RC"),
 ]
 
 
@@ -67,7 +75,7 @@ def said(work, check):
 def main():
     with tempfile.TemporaryDirectory() as work:
         make(pathlib.Path(work), GOOD)
-        for check in ("includes", "links"):
+        for check in ("includes", "engines", "links"):
             if said(pathlib.Path(work), check) != "nothing found\n":
                 sys.exit("%s finds fault with what is right: %s" % (check, said(pathlib.Path(work), check)))
     for check, name, text, words in PLANTED:

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What must hold of the tree itself: who may know whom, and a core without I/O, clocks or threads.
 
-Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core headers spdx citations pages
+Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core engines headers spdx citations pages
 
 `includes` reads the #include lines. `links` looks at what was compiled into BUILD: a function or variable of another
 module is an arrow by whatever header it came in.
+`engines` holds src/nic to call an engine through its row, struct qp_ops, and by nothing else.
 `citations` looks whether docs/veroce-wire.md has the sections and rules that comments name.
 `pages` follows the relative links in README.md, NEWS.md and docs/, headings included.
 """
@@ -141,6 +142,23 @@ def check_core(root):
                 yield f"{path}:{n}: {m.group().strip()} has no place in the core"
 
 
+# What nobody but an engine may know of an engine. QP types are the verbs' contract, of which qp_state.c is the table.
+ENGINES = re.compile(
+    r'(#\s*include\s+"transport/(rocev2|veroce|paths)/[^"]*"'
+    r"|\b(veroce|rocev2|gbn|rc|uc|ud|caps|pair|rxshare|congestion|requester|completer|responder)_\w+\s*\("
+    r"|\b(rc|uc|ud|veroce|veroce_asking)_ops\b"
+    r"|->\s*(gbn|veroce)\b)")
+TYPES = re.compile(r"\bQPT_\w+")
+
+
+def check_engines(root):
+    for _, path in product_files(root, ["nic"]):
+        for n, line in enumerate(strip_comments(path.read_text()).splitlines(), 1):
+            m = ENGINES.search(line) or (path.name != "qp_state.c" and TYPES.search(line))
+            if m:
+                yield f"{path}:{n}: nic may not name {m.group().strip()}: struct qp_ops has what engines do"
+
+
 def check_headers(root):
     cc = ["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-fsyntax-only", "-x", "c", "-I", str(root / "src"),
           "-I", str(root / "include")]
@@ -238,7 +256,7 @@ def check_pages(root):
 
 
 def main():
-    checks = {"includes": check_includes, "links": check_links, "core": check_core, "headers": check_headers,
+    checks = {"includes": check_includes, "links": check_links, "core": check_core, "engines": check_engines, "headers": check_headers,
               "spdx": check_spdx, "citations": check_citations, "pages": check_pages}
     if len(sys.argv) < 3 or sys.argv[1] not in checks or len(sys.argv) != 3 + (sys.argv[1] == "links"):
         sys.exit(__doc__)

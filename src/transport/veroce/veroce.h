@@ -7,6 +7,7 @@
  * `receiver` puts in order what came in one.
  *
  *     veroce.c     the QP's ops: where packets go, who sends when, which timers run
+ *     setup.c      what all QPs of a nic have alike
  *     connection.c made, started, given up for RoCEv2
  *     work.c       what a QP takes from the pool while something is outstanding
  *     control.c    CNPs, RTT probes, slow-packet signals           (either)
@@ -260,6 +261,11 @@ static inline uint32_t *veroce_read(const struct veroce *vr, uint32_t r)
 
 extern const struct qp_ops veroce_ops;
 extern const struct qp_ops veroce_asking_ops;
+
+/* ---- setup.c ------------------------------------------------------------------------------------- */
+
+/* Of a struct transport that has its config, its memory and its icrc. */
+void veroce_setup(struct transport *, const uint8_t secret[16]);
 
 /* ---- connection.c -------------------------------------------------------------------------------- */
 

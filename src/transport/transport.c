@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the queue pairs of a nic share: made and unmade. */
+#include "transport/qp.h"
+#include "transport/veroce/veroce.h"
+
+void transport_init(struct transport *tp, const struct transport_config *config, const struct alloc *alloc,
+		    const uint8_t secret[16], struct icrc_ctx *icrc)
+{
+	struct list *lists[] = {&tp->answering, &tp->paused,    &tp->held_acks, &tp->lazy_acks,
+				&tp->local_acks, &tp->fired_cqs, &tp->events};
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+		list_init(lists[i]);
+	for (int i = 0; i < QP_SLS; i++)
+		list_init(&tp->active[i]);
+	tp->alloc = *alloc;
+	pool_init(&tp->pool, &tp->alloc);
+	tp->config = *config;
+	transport_config_settle(&tp->config);
+	tp->tx.icrc = icrc;
+	veroce_setup(tp, secret);
+}
+
+void transport_fini(struct transport *tp)
+{
+	pair_table_fini(&tp->pairs);
+	pool_fini(&tp->pool);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What all veRoCE QPs of a nic have alike: what they offer their peers, how long ACKs wait, how they find losses. */
+#include <string.h>
+
+#include "base/siphash.h"
+#include "transport/veroce/veroce.h"
+
+/* The extensions that CAPS packets offer; RETH_BASE is none. */
+static uint16_t caps_flags(const struct transport *tp)
+{
+	const struct veroce_config *v = &tp->config.veroce;
+	uint16_t flags = v->reth_base == RETH_BASE_MESSAGE ? CAPS_RETH_MESSAGE : 0;
+
+	if (v->base_only || v->loss == LOSS_BASE)
+		return flags;
+	return flags | VEROCE_CAPS_FLAGS | (v->trim ? CAPS_TRIM : 0) |
+	       (v->seal == SEAL_OFF || !tp->tx.icrc ? 0 : CAPS_SEAL);
+}
+
+void veroce_setup(struct transport *tp, const uint8_t secret[16])
+{
+	static const struct loss_ops *const losses[] = {
+		[LOSS_FAST] = &loss_fast, [LOSS_BASE] = &loss_base, [LOSS_IRN] = &loss_irn};
+	const struct cc_link *cc = &tp->config.cc;
+	uint64_t half[2] = {siphash_u64(secret, 3), siphash_u64(secret, 4)};
+	bool shares;
+
+	memcpy(tp->secret, half, sizeof(half));
+	tp->caps_flags = caps_flags(tp);
+	shares = tp->caps_flags & VEROCE_CAPS_FLAGS && cc->params && cc->params->rxshare;
+	rxshare_init(&tp->rxshare, shares ? cc->line_rate_bps : 0, cc->base_rtt_ns);
+	if (tp->rxshare.line_kbps)
+		tp->caps_flags |= CAPS_RXSHARE;
+	tp->decoder.veroce_port = tp->config.veroce.port;
+	tp->decoder.trims = tp->caps_flags & CAPS_TRIM;
+	tp->lazy_ack_ns = VEROCE_ACK_NS;
+	tp->local_ack_ns = tp->config.veroce.pto_ns_min / 4;
+	if (tp->local_ack_ns > VEROCE_ACK_NS_LOCAL)
+		tp->local_ack_ns = VEROCE_ACK_NS_LOCAL;
+	tp->loss = losses[tp->config.veroce.loss];
+	pair_table_init(&tp->pairs, &tp->config, &tp->alloc, tp->secret);
+}
