@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Everything that is told is read from the bitmap at that moment; what is kept is when to tell it.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "sdr/sr_receiver.h"
+
+enum { FINALS = 3, ACK_BITS_MAX = 8192, NACK_RUNS_MAX = 128 };
+
+int sr_receiver_init(struct sr_receiver *r, const struct sr_receiver_config *config,
+		     const uint64_t *bits, uint32_t chunks, uint64_t now_ns,
+		     const struct alloc *alloc)
+{
+	assert(chunks > 0);
+	assert(config->rtt_ns && config->ack_ns);
+	*r = (struct sr_receiver){
+		.config = *config,
+		.chunks = chunks,
+		.came_ns = now_ns,
+		.ack_ns = UINT64_MAX,
+		.nack_ns = UINT64_MAX,
+		.bits = bits,
+		.alloc = alloc,
+	};
+	if (!config->nack)
+		return 0;
+	r->named_ns = alloc_get(alloc, chunks * sizeof(*r->named_ns));
+	return r->named_ns ? 0 : -ENOMEM;
+}
+
+void sr_receiver_free(struct sr_receiver *r)
+{
+	alloc_put(r->alloc, r->named_ns, r->chunks * sizeof(*r->named_ns));
+	r->named_ns = NULL;
+}
+
+static uint64_t word(const struct sr_receiver *r, uint32_t i)
+{
+	return __atomic_load_n(&r->bits[i], __ATOMIC_ACQUIRE);
+}
+
+static bool there(const struct sr_receiver *r, uint32_t chunk)
+{
+	return word(r, chunk / 64) >> chunk % 64 & 1;
+}
+
+/* Counts anew from the word of the first hole on; those before are full. */
+static uint32_t count(struct sr_receiver *r)
+{
+	uint32_t first = r->cum / 64, have = first * 64;
+
+	for (uint32_t i = first; i < (r->chunks + 63) / 64; i++) {
+		uint64_t w = word(r, i);
+
+		have += (uint32_t)__builtin_popcountll(w);
+		if (w)
+			r->highest = i * 64 + 64 - (uint32_t)__builtin_clzll(w);
+	}
+	while (r->cum < r->chunks && there(r, r->cum))
+		r->cum++;
+	return have;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+bool sr_receiver_look(struct sr_receiver *r, uint64_t now_ns)
+{
+	bool was_whole = sr_receiver_whole(r);
+	uint32_t have = was_whole ? r->have : count(r);
+
+	if (have == r->have)
+		return false;
+	r->have = have;
+	r->came_ns = now_ns;
+	if (sr_receiver_whole(r) && !was_whole) {
+		r->finals = FINALS;
+		r->ack_ns = now_ns;
+		r->nack_ns = UINT64_MAX;
+		return true;
+	}
+	if (r->ack_ns == UINT64_MAX)
+		r->ack_ns =
+			r->last_ack_ns ? later(now_ns, r->last_ack_ns + r->config.ack_ns) : now_ns;
+	if (r->config.nack)
+		r->nack_ns = now_ns;
+	return true;
+}
+
+void sr_receiver_probed(struct sr_receiver *r, uint64_t now_ns)
+{
+	r->ack_ns = now_ns;
+}
+
+uint64_t sr_receiver_deadline(const struct sr_receiver *r)
+{
+	return r->ack_ns < r->nack_ns ? r->ack_ns : r->nack_ns;
+}
+
+/* The next one: of the whole an eighth and a quarter of an RTT after the first; otherwise once
+ * after a pause, so that the sender hears of the last chunks even if this one is lost. */
+static void schedule_ack(struct sr_receiver *r, uint64_t now_ns)
+{
+	bool news = r->told != r->have;
+
+	r->told = r->have;
+	r->last_ack_ns = now_ns;
+	if (r->finals)
+		r->finals--;
+	if (r->finals)
+		r->ack_ns = now_ns + r->config.rtt_ns / 8;
+	else if (news && !sr_receiver_whole(r))
+		r->ack_ns = now_ns + r->config.ack_ns;
+	else
+		r->ack_ns = UINT64_MAX;
+}
+
+/* The 64 bits from a chunk on. */
+static uint64_t bits_from(const struct sr_receiver *r, uint32_t chunk)
+{
+	uint32_t at = chunk / 64, shift = chunk % 64;
+	uint64_t low = word(r, at) >> shift;
+
+	if (!shift || at + 1 >= (r->chunks + 63) / 64)
+		return low;
+	return low | word(r, at + 1) << (64 - shift);
+}
+
+static uint16_t tell_ack(struct sr_receiver *r, uint8_t *p, size_t max, uint64_t now_ns)
+{
+	size_t room = (max - SR_ACK_FIXED_LEN) * 8;
+	uint32_t bits = r->highest > r->cum ? r->highest - r->cum : 0;
+	uint8_t bitmap[ACK_BITS_MAX / 8];
+	struct sr_ack ack = {.cum = r->cum};
+
+	if (room > ACK_BITS_MAX)
+		room = ACK_BITS_MAX;
+	ack.bits = (uint16_t)(bits < room ? bits : room);
+	for (uint32_t i = 0; i < ack.bits; i += 64) {
+		uint64_t w = bits_from(r, ack.cum + i);
+
+		memcpy(bitmap + i / 8, &w, sizeof(w));
+	}
+	schedule_ack(r, now_ns);
+	return sr_ack_encode(p, &ack, bitmap);
+}
+
+/* The end of what may be asked for: all when it has been silent, otherwise what has been overtaken.
+ */
+static uint32_t overdue_end(const struct sr_receiver *r, uint64_t now_ns)
+{
+	if (now_ns - r->came_ns >= r->config.rtt_ns / 4)
+		return r->chunks;
+	return r->highest > r->config.reorder ? r->highest - r->config.reorder : 0;
+}
+
+static bool may_name(const struct sr_receiver *r, uint32_t chunk, uint64_t now_ns)
+{
+	return !there(r, chunk) &&
+	       (!r->named_ns[chunk] || now_ns - r->named_ns[chunk] >= r->config.rtt_ns);
+}
+
+/* Adds a chunk to the runs; false if it needs one more than there is room for. */
+static bool name(struct chunk_run *runs, uint16_t *n, size_t room, uint32_t chunk)
+{
+	if (*n && runs[*n - 1].first + runs[*n - 1].count == chunk)
+		runs[*n - 1].count++;
+	else if (*n < room && *n < NACK_RUNS_MAX)
+		runs[(*n)++] = (struct chunk_run){chunk, 1};
+	else
+		return false;
+	return true;
+}
+
+static uint16_t tell_nack(struct sr_receiver *r, uint8_t *p, size_t max, uint64_t now_ns)
+{
+	uint32_t end = overdue_end(r, now_ns);
+	size_t room = (max - SR_NACK_FIXED_LEN) / SR_NACK_RUN_LEN;
+	struct chunk_run runs[NACK_RUNS_MAX];
+	uint16_t n = 0;
+	uint32_t i;
+
+	for (i = r->cum; i < end; i++) {
+		if (i % 64 == 0 && word(r, i / 64) == UINT64_MAX) {
+			i += 63;
+			continue;
+		}
+		if (!may_name(r, i, now_ns))
+			continue;
+		if (!name(runs, &n, room, i))
+			break;
+		r->named_ns[i] = now_ns;
+	}
+	/* What did not fit comes at once; what is lost again, or has not been overtaken yet, in a
+	 * while. */
+	if (i >= end)
+		r->nack_ns = now_ns + r->config.rtt_ns / 4;
+	return n ? sr_nack_encode(p, runs, n) : 0;
+}
+
+/* Before anything has come the sender may not have begun. */
+uint16_t sr_receiver_tell(struct sr_receiver *r, uint8_t *p, size_t max, enum control_type *type,
+			  uint64_t now_ns)
+{
+	if (now_ns >= r->ack_ns) {
+		*type = CONTROL_SR_ACK;
+		return tell_ack(r, p, max, now_ns);
+	}
+	if (r->config.nack && r->have && now_ns >= r->nack_ns && !sr_receiver_whole(r)) {
+		*type = CONTROL_SR_NACK;
+		return tell_nack(r, p, max, now_ns);
+	}
+	return 0;
+}

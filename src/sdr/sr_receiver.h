@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Selective Repeat, the receiving end: looks at the bitmap of one message and tells the sender what
+ * is there, and if asked to also what seems to be lost.
+ *
+ * An acknowledgement is due soon after chunks have come, at most every ack_ns, and once more when
+ * nothing has come for that long; three times when all is there; and whenever the sender probes. A
+ * chunk is named missing when one at least `reorder` places behind it is there, or when nothing has
+ * come for a quarter of an RTT; not twice within an RTT.
+ *
+ * The owner calls sr_receiver_look() when it likes and at sr_receiver_deadline(), then
+ * sr_receiver_tell() until it has nothing to tell. One thread.
+ */
+#ifndef SDR_SR_RECEIVER_H
+#define SDR_SR_RECEIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "sdr/control.h"
+
+struct sr_receiver_config {
+	uint64_t rtt_ns;
+	uint64_t ack_ns;
+	uint32_t reorder; /* chunks */
+	bool nack;
+};
+
+struct sr_receiver {
+	struct sr_receiver_config config;
+	uint32_t chunks;
+	uint32_t cum;     /* chunks before are there */
+	uint32_t highest; /* one more than the last that is there */
+	uint32_t have;
+	uint32_t told;    /* `have` of the last acknowledgement */
+	uint32_t finals;  /* acknowledgements of the whole that are left */
+	uint64_t came_ns; /* the last arrival, or the start */
+	uint64_t ack_ns;  /* when the next acknowledgement is due; UINT64_MAX: none */
+	uint64_t last_ack_ns;
+	uint64_t nack_ns; /* when to look for holes again; UINT64_MAX: not before something comes */
+	uint64_t *named_ns;   /* of each chunk: when it was named missing; with `nack` alone */
+	const uint64_t *bits; /* as slot.h has them; read with acquire */
+	const struct alloc *alloc;
+};
+
+/* chunks > 0, times > 0. Borrows bits and alloc until sr_receiver_free(). -ENOMEM. */
+int sr_receiver_init(struct sr_receiver *, const struct sr_receiver_config *, const uint64_t *bits,
+		     uint32_t chunks, uint64_t now_ns, const struct alloc *);
+void sr_receiver_free(struct sr_receiver *);
+
+/* Sees what has come; whether anything has. */
+bool sr_receiver_look(struct sr_receiver *, uint64_t now_ns);
+static inline bool sr_receiver_whole(const struct sr_receiver *r)
+{
+	return r->cum == r->chunks;
+}
+/* The sender asks, or sent something that was there. */
+void sr_receiver_probed(struct sr_receiver *, uint64_t now_ns);
+
+uint64_t sr_receiver_deadline(const struct sr_receiver *);
+/* Writes the payload of what is due, CONTROL_SR_ACK or CONTROL_SR_NACK, of at most max bytes, at
+ * least 64; its length, or 0 when nothing is. */
+uint16_t sr_receiver_tell(struct sr_receiver *, uint8_t *, size_t max, enum control_type *,
+			  uint64_t now_ns);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Selective Repeat, the sending end: one message, its chunks sent in order and each one again until the receiver has it.
+ * A chunk is sent again when it was not acknowledged for as long as an RTO, or at once when the receiver names it missing.
+ * Nothing else is assumed of the network than that what was sent arrives or does not; a stale acknowledgement takes nothing
+ * back.
+ *
+ *      UNSENT ---> SENT <---> DUE ---> (SENT)          DUE: waits to be sent again
+ *                    \________/________> ACKED
+ *
+ * The owner asks for chunks when it can send, hands over what the receiver says, and calls sr_sender_expire() when
+ * sr_sender_deadline() has come. One thread.
+ */
+#ifndef SDR_SR_SENDER_H
+#define SDR_SR_SENDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "sdr/control.h"
+
+struct sr_config {
+	uint64_t rtt_ns;
+	uint64_t rto_ns;     /* from a chunk's sending to its repetition without any word of it */
+	uint64_t timeout_ns; /* of the whole message, from its start */
+	uint32_t tries_max;  /* of a chunk */
+};
+
+enum sr_state { SR_UNSENT, SR_SENT, SR_DUE, SR_ACKED };
+
+/* Why nothing more will come of it. */
+enum sr_end { SR_RUNNING, SR_DONE, SR_TIMED_OUT, SR_TRIED_TOO_OFTEN, SR_ABORTED };
+
+struct sr_chunk {
+	uint64_t sent_ns;
+	uint32_t next, prev; /* in the list of its state */
+	uint8_t state;
+	uint8_t tries;
+};
+
+/* Indices of chunks; SR_NONE where there is none. */
+struct sr_list {
+	uint32_t first, last;
+};
+
+struct sr_sender {
+	struct sr_config config;
+	uint32_t chunks, unsent, acked; /* unsent: the first that was never sent */
+	uint32_t cum;                   /* chunks before were acknowledged together */
+	struct sr_list sent, due;       /* by time */
+	uint64_t end_ns;                /* the message's timeout */
+	uint64_t word_ns;               /* the last word of the receiver, or the last PROBE */
+	bool probe;                     /* one is to be sent */
+	enum sr_end end;
+	uint64_t resent, suppressed; /* chunks */
+	struct sr_chunk *chunk;
+	const struct alloc *alloc;
+};
+
+/* chunks > 0; times in the config > 0, 0 < tries_max < 256. Borrows alloc until sr_sender_free(). -ENOMEM. */
+int sr_sender_init(struct sr_sender *, const struct sr_config *, uint32_t chunks, uint64_t now_ns,
+		   const struct alloc *);
+void sr_sender_free(struct sr_sender *);
+
+/* The chunk to send next: one that is due again before a new one. False if there is none now. */
+bool sr_sender_next(const struct sr_sender *, uint32_t *chunk);
+/* It was handed to the network. */
+void sr_sender_sent(struct sr_sender *, uint32_t chunk, uint64_t now_ns);
+
+/* What the receiver says. False, and nothing changed, if it cannot be of this message. */
+bool sr_sender_ack(struct sr_sender *, const struct sr_ack *, const uint8_t *bitmap,
+		   uint64_t now_ns);
+/* Chunks asked for: those that were never sent, or sent again less than an RTT ago, are not due. */
+bool sr_sender_nack(struct sr_sender *, const uint8_t *payload, uint64_t now_ns);
+/* The receiver has all it needs, whatever was acknowledged; or gives up. */
+void sr_sender_finish(struct sr_sender *, enum sr_end);
+
+/* When to call sr_sender_expire(); UINT64_MAX: never. */
+uint64_t sr_sender_deadline(const struct sr_sender *);
+void sr_sender_expire(struct sr_sender *, uint64_t now_ns);
+/* Whether to send a PROBE; asked once. */
+bool sr_sender_take_probe(struct sr_sender *);
+
+#endif
