@@ -104,7 +104,7 @@ int cmd_devices(int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return complain("devices: what is '%s'? There are no arguments", argv[optind]);
+		return complain("devices: '%s': no argument is allowed", argv[optind]);
 	if (!t)
 		return complain("out of memory");
 	if (config_load(&c, why, sizeof(why)) || gids_load(t, c.interfaces, why, sizeof(why))) {

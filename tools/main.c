@@ -31,7 +31,7 @@ static const char usage[] =
 
 /* Not a setting: it works even if the settings cannot be read. */
 static const char quiet_help[] =
-	"  VERBENA_QUIET           -       any value: calls that fail say nothing on standard error\n";
+	"  VERBENA_QUIET           -       any value: calls that fail print nothing on standard error\n";
 
 static const struct command {
 	const char *name;

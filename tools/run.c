@@ -26,12 +26,12 @@
 static const char usage[] =
 	"usage: verbena run [OPTION...] [--] COMMAND [ARGUMENT...]\n"
 	"\n"
-	"Runs COMMAND with Verbena's libibverbs, and so with its device, instead of the system's.\n"
+	"Runs COMMAND with Verbena's libibverbs and device in place of the system's.\n"
 	"\n"
-	"      --pcap FILE      capture what is sent and received; %p in FILE is the process id\n"
-	"      --impair SPEC    spoil what is received, for example drop=1%,seed=7; keys: drop dup\n"
+	"      --pcap FILE      capture sent and received packets; %p in FILE is the process id\n"
+	"      --impair SPEC    spoil received packets, for example drop=1%,seed=7; keys: drop dup\n"
 	"                       reorder corrupt ce delay jitter rate limit seed\n"
-	"      --set KEY=VALUE  any setting of 'verbena help', without VERBENA_\n"
+	"      --set KEY=VALUE  set any setting of 'verbena help', named without VERBENA_\n"
 	"      --preload        preload libibverbs too, for libraries with a run path of their own\n"
 	"  -h, --help           this text\n"
 	"\n"
@@ -64,7 +64,7 @@ static int library_dir(char dir[PATH_MAX])
 	const char *base;
 
 	if (n < 0)
-		return complain("cannot find out where it lies: /proc/self/exe: %s", strerror(errno));
+		return complain("cannot find verbena's own path: /proc/self/exe: %s", strerror(errno));
 	exe[n] = 0;
 	base = dirname(exe);
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
@@ -92,10 +92,10 @@ static int set_setting(const char *assignment)
 	int n;
 
 	if (!equals || equals == assignment)
-		return complain("--set %s: not of the form KEY=VALUE", assignment);
+		return complain("--set %s: allowed is KEY=VALUE", assignment);
 	n = snprintf(name, sizeof(name), "VERBENA_%.*s", (int)(equals - assignment), assignment);
 	if (n >= (int)sizeof(name))
-		return complain("--set %s: no such setting", assignment);
+		return complain("--set %s: no such setting; 'verbena help' has the list", assignment);
 	for (char *p = name; *p; p++)
 		*p = (char)toupper((unsigned char)*p);
 	setenv(name, equals + 1, 1);
@@ -108,7 +108,7 @@ static int set_pcap(const char *file)
 	char cwd[PATH_MAX], path[2 * PATH_MAX];
 
 	if (!file[0])
-		return complain("--pcap: the file's name is empty");
+		return complain("--pcap: the name of a file is needed");
 	if (file[0] == '/' || !getcwd(cwd, sizeof(cwd)))
 		snprintf(path, sizeof(path), "%s", file);
 	else
@@ -223,7 +223,7 @@ int cmd_run(int argc, char **argv)
 			return rc;
 	}
 	if (optind == argc) {
-		complain("run: what? A command is missing");
+		complain("run: the command to run is missing");
 		return usage_error("run");
 	}
 	if (program_look(argv[optind], &program)) {

@@ -24,21 +24,21 @@ static const char usage[] =
 	"name of a\n"
 	"scenario that came with verbena.\n"
 	"\n"
-	"      --set KEY=VALUE      overrides a key: switch.kmin=100KB, workload.NAME.load=50%\n"
+	"      --set KEY=VALUE      overrides a key, for example switch.kmin=100KB\n"
 	"      --seed N             overrides run.seed\n"
 	"      --seeds A..B         one run for each seed, and the mean of each figure; also "
 	"A,B,C\n"
-	"      --sweep KEY=V1,V2... one run for each value; given again, for each combination\n"
+	"      --sweep KEY=V1,V2... one run for each value; several --sweep: for each combination\n"
 	"      --report DIR         writes CSV, JSON and a page with drawings, report.html\n"
 	"      --print-commands     prints a command for each run instead of running it\n"
 	"      --compare            compares finished runs: the folders that --report made\n"
-	"  -j, --jobs N             runs of a sweep at a time; as many as there are processors\n"
-	"  -q, --quiet              no progress, no summary\n"
-	"      --keys               every key of a scenario, with its default\n"
-	"      --list               the scenarios that came with verbena\n"
+	"  -j, --jobs N             runs of a sweep at a time; default: one for each processor\n"
+	"  -q, --quiet              print no progress and no summary\n"
+	"      --keys               list every key of a scenario, with its default\n"
+	"      --list               list the scenarios that came with verbena\n"
 	"  -h, --help               this text\n"
 	"\n"
-	"Ctrl-C ends a run early: what there is by then is reported, marked partial, with status "
+	"Ctrl-C ends a run early: it reports the results so far, marked partial, and exits with status "
 	"130.\n";
 
 /* Text in lines of KEYS_WIDTH, all but the first indented. */
@@ -297,7 +297,7 @@ int cmd_sim(int argc, char **argv)
 		case OPT_SET:
 		case OPT_SWEEP:
 			if (w.set_count + w.sweep_count + 2 >= SETS_MAX)
-				return complain("sim: at most %d --set and --sweep", SETS_MAX - 2);
+				return complain("sim: at most %d --set and --sweep are allowed in all", SETS_MAX - 2);
 			if (opt == OPT_SET)
 				sets[w.set_count++] = optarg;
 			else
@@ -352,25 +352,25 @@ int cmd_sim(int argc, char **argv)
 		}
 	}
 	if (seeds && seed[0])
-		return complain("sim: --seed and --seeds: one of the two");
+		return complain("sim: --seed and --seeds: only one of the two is allowed");
 	/* The last sweep varies fastest, so runs that differ in their seed alone are neighbours. */
 	if (seeds)
 		sweeps[w.sweep_count++] = seeds;
 	if (compare) {
 		if (w.set_count || w.sweep_count || seed[0] || w.print_commands)
-			return complain("sim: --compare: takes folders of runs that are done, and "
-					"--report");
+			return complain("sim: --compare: only folders of finished runs and --report are "
+					"allowed");
 		if (optind == argc)
-			return complain("sim: --compare: which folders?");
+			return complain("sim: --compare: the folders of finished runs are needed");
 		return sim_collect(argv + optind, (size_t)(argc - optind), w.report, w.quiet);
 	}
 	if (optind == argc) {
-		complain("sim: which scenario? A file, or one of");
+		complain("sim: a scenario is needed: a file, or one of");
 		sim_scenarios_list(stderr);
 		return EXIT_OURS;
 	}
 	if (optind + 1 < argc)
-		return complain("sim: one scenario at a time; '%s' is one too many",
+		return complain("sim: only one scenario is allowed; '%s' is one too many",
 				argv[optind + 1]);
 	if (w.print_commands && !w.report)
 		return complain(

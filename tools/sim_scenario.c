@@ -134,7 +134,7 @@ void sim_scenarios_list(FILE *f)
 static int scenario_find(const char *name, char *path, size_t path_bytes)
 {
 	if (strlen(name) >= path_bytes)
-		return complain("%.64s...: too long a name", name);
+		return complain("%.64s...: the name of a scenario has fewer than %zu characters", name, path_bytes);
 	strcpy(path, name);
 	if (strchr(name, '/') || !access(name, F_OK))
 		return 0;
@@ -147,7 +147,7 @@ static int scenario_find(const char *name, char *path, size_t path_bytes)
 		    !access(path, F_OK))
 			return 0;
 	}
-	complain("%s: there is no such file, nor a scenario of that name; there are", name);
+	complain("%s: there is no such file, and no scenario of that name; there are", name);
 	sim_scenarios_list(stderr);
 	return EXIT_OURS;
 }
@@ -231,7 +231,7 @@ int sim_input_load(struct sim_input *in, const char *name, const char *const *se
 		goto bad;
 	}
 	if (strlen(in->text) != bytes) {
-		rc = complain("%s: holds a zero byte: it is no text", in->path);
+		rc = complain("%s: not a text: it contains a zero byte", in->path);
 		goto bad;
 	}
 	in->source = scenario_source_create();

@@ -79,12 +79,12 @@ static size_t combinations(const struct sweep_options *w)
 			const char *v;
 
 			if (value_at(w->sweeps[i], k, &v) == 0) {
-				complain("--sweep %s: value %zu is empty", w->sweeps[i], k + 1);
+				complain("--sweep %s: value %zu is empty; allowed is section.key=value,value,...", w->sweeps[i], k + 1);
 				return 0;
 			}
 		}
 		if (n > RUNS_MAX / runs) {
-			complain("--sweep: more than %d runs", RUNS_MAX);
+			complain("--sweep: too many combinations: at most %d runs are allowed", RUNS_MAX);
 			return 0;
 		}
 		runs *= n;
@@ -218,7 +218,7 @@ static void run_child(const struct sweep_options *w, const struct sweep_run *run
 	/* Names and labels are constants of this program, so their pointers are valid in the
 	 * parent. */
 	if ((!rc || rc == EXIT_INTERRUPTED) && pwrite(fd, &g, sizeof(g), 0) != (ssize_t)sizeof(g))
-		rc = complain("cannot hand over the figures: %s", strerror(errno));
+		rc = complain("cannot pass on the figures: %s", strerror(errno));
 	fflush(NULL);
 	_exit(rc);
 }
@@ -232,7 +232,7 @@ static bool job_start(const struct sweep_options *w, struct sweep_run *runs, siz
 	if (!j->pid)
 		run_child(w, &runs[run], j->fd);
 	if (j->pid < 0) {
-		complain("cannot begin a run: %s", strerror(errno));
+		complain("cannot start a run: %s", strerror(errno));
 		if (j->fd >= 0)
 			close(j->fd);
 		j->pid = 0;

@@ -28,8 +28,8 @@ static const char usage[] =
 	"PIDs are given.\n"
 	"\n"
 	"  -a, --all            every counter that is not zero\n"
-	"  -j, --json           every counter, as JSON: one line each time\n"
-	"  -w, --watch SECONDS  again and again\n"
+	"  -j, --json           every counter, as one line of JSON\n"
+	"  -w, --watch SECONDS  again each time so many seconds have passed\n"
 	"  -h, --help           this text\n";
 
 struct request {
@@ -224,7 +224,7 @@ static int show(struct request *r, uint16_t port)
 	tell_others(port);
 	for (int i = 0; i < r->pid_count; i++) {
 		if (!r->matched[i])
-			complain("process %d does not run on verbena, or is not yours", r->pids[i]);
+			complain("process %d does not run on Verbena, or is another user's", r->pids[i]);
 	}
 	for (int i = 0; i < r->pid_count; i++) {
 		if (!r->matched[i])
@@ -285,9 +285,9 @@ int cmd_stat(int argc, char **argv)
 	}
 	for (; optind < argc; optind++) {
 		if (r.pid_count == (int)sizeof(r.matched))
-			return complain("stat: at most %zu processes at once", sizeof(r.matched));
+			return complain("stat: at most %zu process ids are allowed", sizeof(r.matched));
 		if (!pid_parse(argv[optind], &pids[r.pid_count]))
-			return complain("stat: '%s' is not a process id", argv[optind]);
+			return complain("stat: '%s': allowed are process ids, numbers from 1 on", argv[optind]);
 		r.pid_count++;
 		r.all = true;
 	}

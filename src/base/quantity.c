@@ -233,7 +233,7 @@ const char *quantity_fault_text(enum quantity_fault fault)
 		[QUANTITY_NO_UNIT] = "its unit is missing",
 		[QUANTITY_STRANGE_UNIT] = "no such unit",
 		[QUANTITY_TOO_LONG] = "too many digits",
-		[QUANTITY_TOO_FINE] = "finer than can be told",
+		[QUANTITY_TOO_FINE] = "too fine: no exact value",
 		[QUANTITY_TOO_LARGE] = "too large",
 	};
 

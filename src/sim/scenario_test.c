@@ -172,7 +172,7 @@ static void what_is_wrong_names_line_key_and_what_is_allowed(void **state)
 		{"[link]\nrate = fast\n", 2, "link.rate", {"not a number"}},
 		{"[link]\nrate = -1Gbps\n", 2, "link.rate", {"not a number"}},
 		{"[link]\nrate = 99Tbps\n", 2, "link.rate", {"out of range", "8Tbps"}},
-		{"[link]\nrate = 1.5bps\n", 2, "link.rate", {"finer than can be told"}},
+		{"[link]\nrate = 1.5bps\n", 2, "link.rate", {"too fine: no exact value"}},
 		{"[link]\nrate = 99999999999999999999bps\n", 2, "link.rate", {"too large"}},
 		{"[link]\nrate = 100000000000000000000000000001bps\n", 2, "link.rate", {"too many digits"}},
 		{"[link]\nrate = 1e99bps\n", 2, "link.rate", {"too large"}},

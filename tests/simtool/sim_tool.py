@@ -84,7 +84,7 @@ def words(place):
                    "--quiet", "--keys", "--list"):
         check(option in out, "no %s in\n%s" % (option, out))
     a = place.file("a.ini", SMALL)
-    refused([], ["which scenario"], 30)
+    refused([], ["a scenario is needed"], 30)
     refused([a, a], ["one too many"])
     refused([a, "--seed", "x"], ["--seed x", "2^64"])
     refused([a, "--seed", "-1"], ["--seed -1"])
@@ -364,7 +364,7 @@ def seeds(place):
     check("mean of" not in out, out)
     for wrong in ("", "x", "3..1", "1..", "1..5000", "1,,2", "-1..2"):
         refused([a, "--seeds", wrong], ["--seeds %s: " % wrong, "1..10"])
-    refused([a, "--seeds", "1..2", "--seed", "1"], ["one of the two"])
+    refused([a, "--seeds", "1..2", "--seed", "1"], ["only one of the two"])
 
 
 def commands(place):
@@ -397,11 +397,11 @@ def commands(place):
     out, _ = run(a, "--print-commands", "--report", place.at("one"))
     check(len(out.splitlines()) == 1 and out.rstrip().endswith(place.at("one")), out)
     refused([a, "--print-commands"], ["--report DIR"])
-    refused(["--compare"], ["which folders"])
+    refused(["--compare"], ["folders of finished runs are needed"])
     refused(["--compare", place.at("nosuch")], ["nosuch", "No such file"])
     os.mkdir(place.at("empty"))
     refused(["--compare", place.at("empty")], ["summary.json"])
-    refused(["--compare", place.at("there"), "--seed", "1"], ["takes folders"])
+    refused(["--compare", place.at("there"), "--seed", "1"], ["only folders of finished runs"])
 
 
 def commands_as_documented(place):
@@ -427,7 +427,7 @@ def sweep_wrong(place):
     refused([a, "--sweep", "cc.algorithm=a,,b"], ["value 2 is empty"])
     refused([a, "--sweep", "link.rate=1Gbps,2"], ["--set: link.rate: ", "'2'"])
     refused([a, "--sweep", "run.seed=" + ",".join(["1"] * 100), "--sweep", "run.until=" + ",".join(["1s"] * 100)],
-            ["more than"])
+            ["at most", "runs are allowed"])
     _, err = run(a, "--sweep", "cc.algorithm=swift,broken", "--report", place.at("s"), status=125)
     check("algorithm=broken" in err, err)
     check([r["state"] for r in read_csv(place.at("s", "sweep.csv"))] == ["done", "failed"], "state")
