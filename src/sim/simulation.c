@@ -87,7 +87,7 @@ static bool make_network(struct simulation *s, struct why why)
 	if (!parts_topology(s->scenario, &s->topology, why))
 		return false;
 	s->paths = topology_paths_create(&s->topology, (uint32_t)s->scenario->transport.payload_bytes);
-	if (!s->paths || topology_paths_longest_rtt_ps(s->paths, &rtt_ps))
+	if (!s->paths || topology_paths_longest_rtt_ps(s->paths, s->scenario->sw.latency_ps, &rtt_ps))
 		return refuse(why, "out of memory");
 	if (!parts_network(s->scenario, &s->topology, &c, &buffers, why))
 		return false;

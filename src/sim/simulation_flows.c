@@ -305,7 +305,7 @@ static void know_way(const struct flows *f, const struct message *m, struct resu
 
 	if (topology_paths_get(f->c.paths, m->src, m->dst, &way))
 		return;
-	record->base_rtt_ps = topology_path_base_rtt_ps(&way);
+	record->base_rtt_ps = topology_path_base_rtt_ps(&way, f->c.switch_latency_ps);
 	if (links < 1 || links > IDEAL_LINKS_MAX)
 		return;
 	w.links = (uint32_t)links;

@@ -75,6 +75,19 @@ static void one_flow_alone_takes_its_ideal_time(void **state)
 				     "link.fabric_delay=3us"));
 }
 
+/* What a congestion control is told, and reports show. */
+static void the_base_rtt_counts_the_latency_of_switches(void **state)
+{
+	struct sim_run without, with;
+
+	sim_run_do(&without, leaves, SETS("workload.w.size=1KB"));
+	sim_run_do(&with, leaves, SETS("workload.w.size=1KB", "switch.latency=600ns"));
+	/* Leaf, spine and leaf, there and back. */
+	assert_int_equal(with.results.base_rtt_ps, without.results.base_rtt_ps + 2 * 3 * 600000);
+	sim_run_free(&without);
+	sim_run_free(&with);
+}
+
 static void what_hosts_take_is_part_of_the_ideal_time(void **state)
 {
 	takes_its_ideal(star, SETS("host.post_delay=700ns"));
@@ -103,6 +116,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_flow_alone_takes_its_ideal_time),
+		cmocka_unit_test(the_base_rtt_counts_the_latency_of_switches),
 		cmocka_unit_test(what_hosts_take_is_part_of_the_ideal_time),
 		cmocka_unit_test(a_slowdown_is_what_it_is),
 	};

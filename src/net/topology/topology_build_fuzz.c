@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (t.node_count < 300) {
 		struct topology_paths *paths = topology_paths_create(&t, 1000);
 
-		assert(paths && topology_paths_longest_rtt_ps(paths, &longest) == 0);
+		assert(paths && topology_paths_longest_rtt_ps(paths, 0, &longest) == 0);
 		topology_paths_free(paths);
 	}
 	topology_free(&t);

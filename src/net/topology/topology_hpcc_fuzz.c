@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	struct topology_paths *paths = topology_paths_create(&t, 1000);
 
-	assert(paths && topology_paths_longest_rtt_ps(paths, &longest) == 0);
+	assert(paths && topology_paths_longest_rtt_ps(paths, 0, &longest) == 0);
 	prng_init(&r, size);
 	for (int i = 0; i < 20; i++) {
 		uint32_t src = (uint32_t)prng_below(&r, t.host_count);
@@ -42,9 +42,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(topology_paths_get(paths, dst, src, &back) == 0);
 		assert(p.hops >= 1 && p.hops < t.node_count);
 		assert(p.rate_bps >= TOPOLOGY_RATE_BPS_MIN && p.rate_bps <= TOPOLOGY_RATE_BPS_MAX);
-		assert(topology_path_base_rtt_ps(&p) <= longest);
+		assert(topology_path_base_rtt_ps(&p, 0) <= longest);
 		assert(topology_paths_links(paths, src, dst, NULL, 0) == p.hops);
-		assert(topology_path_base_rtt_ps(&p) == topology_path_base_rtt_ps(&back));
+		assert(topology_path_base_rtt_ps(&p, 0) == topology_path_base_rtt_ps(&back, 0));
 	}
 	topology_paths_free(paths);
 	topology_free(&t);

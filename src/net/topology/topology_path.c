@@ -88,11 +88,15 @@ static struct topology_path over_link(struct topology_paths *p, struct topology_
 	return path;
 }
 
+/* Of paths, or parts of paths, of as many links, whose switches take as long. */
+static bool takes_longer(const struct topology_path *a, const struct topology_path *b)
+{
+	return topology_path_base_rtt_ps(a, 0) > topology_path_base_rtt_ps(b, 0);
+}
+
 static bool better(const struct topology_path *a, const struct topology_path *b)
 {
-	uint64_t x = topology_path_base_rtt_ps(a), y = topology_path_base_rtt_ps(b);
-
-	return x < y || (x == y && a->rate_bps > b->rate_bps);
+	return takes_longer(b, a) || (!takes_longer(a, b) && a->rate_bps > b->rate_bps);
 }
 
 static const struct topology_path nowhere = {.rate_bps = UINT64_MAX};
@@ -310,11 +314,12 @@ int64_t topology_paths_links(struct topology_paths *p, uint32_t src, uint32_t ds
 	return hops;
 }
 
-int topology_paths_longest_rtt_ps(struct topology_paths *p, uint64_t *out)
+int topology_paths_longest_rtt_ps(struct topology_paths *p, uint64_t switch_latency_ps,
+				  uint64_t *out)
 {
 	/* The longest and the second longest way from a host of a point to the point. */
 	struct {
-		uint64_t first, second;
+		struct topology_path first, second;
 		uint32_t hosts;
 	} *far = calloc(p->point_count, sizeof(*far));
 	uint64_t longest = 0;
@@ -324,26 +329,25 @@ int topology_paths_longest_rtt_ps(struct topology_paths *p, uint64_t *out)
 	for (uint32_t h = 0; h < p->topology->host_count; h++) {
 		uint32_t point = p->host_point[h];
 		struct topology_path path = access_path(p, h);
-		uint64_t rtt = topology_path_base_rtt_ps(&path);
 
-		if (rtt > far[point].first) {
+		if (!far[point].hosts++ || takes_longer(&path, &far[point].first)) {
 			far[point].second = far[point].first;
-			far[point].first = rtt;
-		} else if (rtt > far[point].second) {
-			far[point].second = rtt;
+			far[point].first = path;
+		} else if (far[point].hosts == 2 || takes_longer(&path, &far[point].second)) {
+			far[point].second = path;
 		}
-		far[point].hosts++;
 	}
 	for (uint32_t i = 0; i < p->point_count; i++) {
-		if (far[i].hosts > 1 && far[i].first + far[i].second > longest)
-			longest = far[i].first + far[i].second;
+		struct topology_path way = joined(far[i].first, &far[i].second);
+		uint64_t rtt = topology_path_base_rtt_ps(&way, switch_latency_ps);
+
+		if (far[i].hosts > 1 && rtt > longest)
+			longest = rtt;
 		walk(p, p->points[i]);
 		for (uint32_t j = 0; j < p->point_count; j++) {
-			const struct topology_path *path = &p->reached[p->points[j]];
-			uint64_t rtt =
-				far[i].first + topology_path_base_rtt_ps(path) + far[j].first;
-
-			if (i != j && path->rate_bps && rtt > longest)
+			way = joined(joined(far[i].first, &p->reached[p->points[j]]), &far[j].first);
+			rtt = topology_path_base_rtt_ps(&way, switch_latency_ps);
+			if (i != j && p->reached[p->points[j]].rate_bps && rtt > longest)
 				longest = rtt;
 		}
 	}

@@ -19,12 +19,16 @@ struct topology_path {
 };
 
 /*
- * As the HPCC simulator counts it: the wire both ways and the serialisation of a packet one way.
- * The answer's serialisation and a switch's latency are not included.
+ * Of a whole path, one switch between each two links: as the HPCC simulator counts it, the wire both ways and the
+ * serialisation of a packet one way, and besides, which that simulator has not, each switch's latency both ways. The
+ * answer's serialisation is not included.
  */
-static inline uint64_t topology_path_base_rtt_ps(const struct topology_path *p)
+static inline uint64_t topology_path_base_rtt_ps(const struct topology_path *p,
+						 uint64_t switch_latency_ps)
 {
-	return 2 * p->delay_ps + p->serialise_ps;
+	uint64_t switches = p->hops ? p->hops - 1 : 0;
+
+	return 2 * (p->delay_ps + switches * switch_latency_ps) + p->serialise_ps;
 }
 
 struct topology_paths;
@@ -63,7 +67,8 @@ int64_t topology_paths_rates(struct topology_paths *, uint32_t src, uint32_t dst
 			     uint64_t rates_bps[TOPOLOGY_HOPS_MAX]);
 
 /* The longest base RTT between any two hosts, which HPCC and others take as T; keeps nothing. */
-int topology_paths_longest_rtt_ps(struct topology_paths *, uint64_t *out);
+int topology_paths_longest_rtt_ps(struct topology_paths *, uint64_t switch_latency_ps,
+				  uint64_t *out);
 
 /* A BDP at that RTT: rate x RTT / 8. */
 static inline uint64_t topology_bdp_bytes(uint64_t rate_bps, uint64_t rtt_ps)

@@ -49,13 +49,13 @@ static uint32_t nodes_of_tier(const struct topology *t, uint8_t tier)
 	return n;
 }
 
-static uint64_t longest_rtt_ps(const struct topology *t)
+static uint64_t longest_rtt_ps(const struct topology *t, uint64_t switch_latency_ps)
 {
 	struct topology_paths *p = topology_paths_create(t, 1000);
 	uint64_t rtt;
 
 	assert_non_null(p);
-	assert_int_equal(topology_paths_longest_rtt_ps(p, &rtt), 0);
+	assert_int_equal(topology_paths_longest_rtt_ps(p, switch_latency_ps, &rtt), 0);
 	topology_paths_free(p);
 	return rtt;
 }
@@ -192,7 +192,7 @@ static void leaves_deal_their_uplinks_evenly(void **state)
 static void the_hpcc_tree_is_the_published_one(void **state)
 {
 	struct topology t = built("hpcc", (struct topology_params){0});
-	uint64_t rtt = longest_rtt_ps(&t);
+	uint64_t rtt = longest_rtt_ps(&t, 0);
 
 	for (uint32_t i = 0; i < t.link_count; i++) {
 		assert_int_equal(t.links[i].rate_bps, i < 320 ? 100 * GBPS : 400 * GBPS);
@@ -228,8 +228,11 @@ static void base_rtt_counts_wire_twice_and_serialisation_once(void **state)
 		assert_int_equal(p.delay_ps, rows[i].delay_us * US);
 		assert_int_equal(p.serialise_ps, rows[i].serialise_ps);
 		assert_int_equal(p.rate_bps, rows[i].rate);
-		assert_int_equal(topology_path_base_rtt_ps(&p),
+		assert_int_equal(topology_path_base_rtt_ps(&p, 0),
 				 2 * rows[i].delay_us * US + rows[i].serialise_ps);
+		assert_int_equal(topology_path_base_rtt_ps(&p, 7),
+				 2 * rows[i].delay_us * US + rows[i].serialise_ps +
+					 2 * (rows[i].hops - 1) * 7);
 	}
 	topology_free(&t);
 }
@@ -257,7 +260,7 @@ static void the_longest_rtt_is_that_of_the_worst_pair(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct topology t = built(rows[i].kind, rows[i].p);
 		struct topology_paths *paths = topology_paths_create(&t, 1000);
-		uint64_t worst = 0;
+		uint64_t worst = 0, worst_slow = 0;
 
 		/* One host farther away than others, so that hosts of one switch differ. */
 		t.links[0].delay_ps += 12345;
@@ -268,10 +271,14 @@ static void the_longest_rtt_is_that_of_the_worst_pair(void **state)
 				if (a == b)
 					continue;
 				assert_int_equal(topology_paths_get(paths, a, b, &p), 0);
-				if (topology_path_base_rtt_ps(&p) > worst)
-					worst = topology_path_base_rtt_ps(&p);
+				if (topology_path_base_rtt_ps(&p, 0) > worst)
+					worst = topology_path_base_rtt_ps(&p, 0);
+				/* Switches that take longer than all wires: now the hops decide. */
+				if (topology_path_base_rtt_ps(&p, 100 * US) > worst_slow)
+					worst_slow = topology_path_base_rtt_ps(&p, 100 * US);
 			}
-		assert_int_equal(longest_rtt_ps(&t), worst);
+		assert_int_equal(longest_rtt_ps(&t, 0), worst);
+		assert_int_equal(longest_rtt_ps(&t, 100 * US), worst_slow);
 		topology_paths_free(paths);
 		topology_free(&t);
 	}
@@ -402,7 +409,7 @@ static void two_hosts_and_a_wire_are_a_network(void **state)
 
 	assert_int_equal(topology_read_hpcc(&t, text, sizeof(text) - 1, &err), 0);
 	assert_int_equal(t.links[0].loss_ppb, 500000000);
-	assert_int_equal(longest_rtt_ps(&t), 2 * US + 800000);
+	assert_int_equal(longest_rtt_ps(&t, 0), 2 * US + 800000);
 	topology_free(&t);
 }
 
