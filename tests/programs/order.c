@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An ordinary verbs program that relies on the order in which an adapter writes memory, as many do, and counts
- * violations. The client writes, the server reads its memory. It is built against the distribution's
- * libibverbs and does not depend on the provider.
+ * violations. The client writes, the server reads its memory. end.h has what it shares with transfer.c.
  *
  * 	order -k rewritten|last|flag|random [-p PORT] [-g GID] [-n ROUNDS] [-s SEED] [-b BYTES] [HOST]
  *
@@ -15,199 +14,63 @@
  *
  * A byte's value is the number of the WRITE that put it there.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <infiniband/verbs.h>
-#include <netdb.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "end.h"
 
 enum { REWRITES = 16, OPS = 40, SENDS_MAX = 128, STUCK_S = 40 };
 
-struct hello {
-	uint32_t qpn, psn, rkey, mtu;
-	uint64_t addr;
-	union ibv_gid gid;
-};
-
 static struct {
-	const char *host;
-	int port, gid;
 	uint32_t rounds, bytes;
 	uint64_t seed;
 
-	int tcp;
-	struct ibv_context *context;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	struct hello mine, theirs;
 	uint8_t *memory;    /* `bytes` that are written and looked at, then a counter, then what READs bring */
 	uint8_t *source;    /* of the client: what is being written */
 	size_t source_bytes, source_used;
 	struct ibv_mr *source_mr;
 	uint32_t under_way;
 	uint64_t wrong, looked;
-} g = {.port = 18515, .rounds = 100, .seed = 1, .bytes = 65536};
-
-static void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-static void die(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	fprintf(stderr, "%s failed: ", g.host ? "client" : "server");
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
-	exit(1);
-}
-
-#define CHECK(cond, ...)                      \
-	do {                                  \
-		if (!(cond))                  \
-			die(__VA_ARGS__);     \
-	} while (0)
-
-static double now_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t x = *state += 0x9e3779b97f4a7c15u;
-
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
-
-/* ---- TCP ------------------------------------------------------------------------------------ */
-
-static void tcp_open(void)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_INET6,
-				 .ai_flags = AI_PASSIVE};
-	struct addrinfo *res;
-	char port[8];
-	int s, one = 1;
-
-	if (g.host)
-		hints = (struct addrinfo){.ai_socktype = SOCK_STREAM};
-	snprintf(port, sizeof(port), "%d", g.port);
-	CHECK(!getaddrinfo(g.host, port, &hints, &res), "no such address");
-	s = socket(res->ai_family, res->ai_socktype, 0);
-	CHECK(s >= 0, "socket: %s", strerror(errno));
-	if (g.host) {
-		CHECK(!connect(s, res->ai_addr, res->ai_addrlen), "connect: %s", strerror(errno));
-		g.tcp = s;
-	} else {
-		setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		CHECK(!bind(s, res->ai_addr, res->ai_addrlen) && !listen(s, 1), "listen: %s",
-		      strerror(errno));
-		g.tcp = accept(s, NULL, NULL);
-		CHECK(g.tcp >= 0, "accept: %s", strerror(errno));
-		close(s);
-	}
-	freeaddrinfo(res);
-}
-
-static void tcp_swap(const void *mine, void *theirs, size_t n)
-{
-	CHECK(send(g.tcp, mine, n, MSG_NOSIGNAL) == (ssize_t)n, "the peer is gone");
-	CHECK(recv(g.tcp, theirs, n, MSG_WAITALL) == (ssize_t)n, "the peer is gone");
-}
+} g = {.rounds = 100, .seed = 1, .bytes = 65536};
 
 static void meet(void)
 {
-	char c = 0;
-
-	tcp_swap(&c, &c, 1);
+	end_meet(0);
 }
 
 /* ---- verbs ------------------------------------------------------------------------------------ */
 
-static void device_open(void)
+static void open_all(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_port_attr port;
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
 					.cap = {.max_send_wr = SENDS_MAX, .max_recv_wr = 1,
 						.max_send_sge = 1, .max_recv_sge = 1}};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	size_t bytes = 2 * (size_t)g.bytes + 8;
 
-	CHECK(list && list[0], "no device");
-	g.context = ibv_open_device(list[0]);
-	CHECK(g.context, "open: %s", strerror(errno));
-	ibv_free_device_list(list);
-	CHECK(!ibv_query_port(g.context, 1, &port), "query_port");
-	CHECK(!ibv_query_gid(g.context, 1, g.gid, &g.mine.gid), "query_gid %d", g.gid);
-	g.mine.mtu = port.active_mtu;
-	g.mine.psn = (uint32_t)getpid() & 0xffffff;
-	g.pd = ibv_alloc_pd(g.context);
+	end_open();
 	g.memory = calloc(1, bytes);
-	CHECK(g.pd && g.memory, "memory");
-	g.mr = ibv_reg_mr(g.pd, g.memory, bytes, access);
+	CHECK(g.memory, "memory");
+	g.mr = ibv_reg_mr(end.pd, g.memory, bytes, access);
 	CHECK(g.mr, "reg_mr: %s", strerror(errno));
-	if (g.host) {
+	if (end.host) {
 		g.source_bytes = (g.bytes > 100000 ? 4 : REWRITES) * (size_t)g.bytes + 8;
 		g.source = calloc(1, g.source_bytes);
 		CHECK(g.source, "memory");
-		g.source_mr = ibv_reg_mr(g.pd, g.source, g.source_bytes, 0);
+		g.source_mr = ibv_reg_mr(end.pd, g.source, g.source_bytes, 0);
 		CHECK(g.source_mr, "reg_mr: %s", strerror(errno));
 	}
-	g.cq = ibv_create_cq(g.context, SENDS_MAX, NULL, NULL, 0);
-	CHECK(g.cq, "create_cq: %s", strerror(errno));
-	init.send_cq = init.recv_cq = g.cq;
-	g.qp = ibv_create_qp(g.pd, &init);
-	CHECK(g.qp, "create_qp: %s", strerror(errno));
-	attr.qp_access_flags = (unsigned)access;
-	CHECK(!ibv_modify_qp(g.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						  IBV_QP_ACCESS_FLAGS),
-	      "to INIT");
-	g.mine.qpn = g.qp->qp_num;
-	g.mine.rkey = g.mr->rkey;
-	g.mine.addr = (uintptr_t)g.memory;
-}
-
-static void connect_qp(void)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.min_rnr_timer = 1,
-		.max_dest_rd_atomic = 4,
-		.ah_attr = {.is_global = 1,
-			    .port_num = 1,
-			    .grh = {.dgid = g.theirs.gid, .sgid_index = (uint8_t)g.gid, .hop_limit = 64}},
-		.path_mtu = g.mine.mtu < g.theirs.mtu ? g.mine.mtu : g.theirs.mtu,
-		.dest_qp_num = g.theirs.qpn,
-		.rq_psn = g.theirs.psn,
-	};
-
-	CHECK(!ibv_modify_qp(g.qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-						  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-						  IBV_QP_MIN_RNR_TIMER),
-	      "to RTR");
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = g.mine.psn, .rnr_retry = 7,
-				    .timeout = 14, .retry_cnt = 7, .max_rd_atomic = 4};
-	CHECK(!ibv_modify_qp(g.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-						  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						  IBV_QP_MAX_QP_RD_ATOMIC),
-	      "to RTS");
+	end.cq = ibv_create_cq(end.context, SENDS_MAX, NULL, NULL, 0);
+	CHECK(end.cq, "create_cq: %s", strerror(errno));
+	end_create_qp(&init, access);
+	end.mine.rkey = g.mr->rkey;
+	end.mine.addr = (uintptr_t)g.memory;
+	end_connect(14, 7);
 }
 
 static uint64_t counter_off(void)
@@ -226,23 +89,23 @@ static void post(enum ibv_wr_opcode opcode, void *local, uint32_t lkey, uint64_t
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode,
 				 .send_flags = IBV_SEND_SIGNALED}, *bad;
 
-	wr.wr.rdma.remote_addr = g.theirs.addr + remote_off;
-	wr.wr.rdma.rkey = g.theirs.rkey;
-	CHECK(!ibv_post_send(g.qp, &wr, &bad), "post_send");
+	wr.wr.rdma.remote_addr = end.theirs.addr + remote_off;
+	wr.wr.rdma.rkey = end.theirs.rkey;
+	CHECK(!ibv_post_send(end.qp, &wr, &bad), "post_send");
 	g.under_way++;
 }
 
 static void wait_all(void)
 {
-	double end = now_s() + STUCK_S;
+	double until = now_s() + STUCK_S;
 
 	while (g.under_way) {
 		struct ibv_wc wc;
-		int n = ibv_poll_cq(g.cq, 1, &wc);
+		int n = ibv_poll_cq(end.cq, 1, &wc);
 
 		CHECK(n >= 0 && (!n || wc.status == IBV_WC_SUCCESS), "completion: %s",
 		      n < 0 ? "none" : ibv_wc_status_str(wc.status));
-		CHECK(now_s() < end, "stuck");
+		CHECK(now_s() < until, "stuck");
 		g.under_way -= (uint32_t)n;
 	}
 }
@@ -286,9 +149,9 @@ static uint64_t counter(void)
 	return __atomic_load_n((uint64_t *)(g.memory + counter_off()), __ATOMIC_ACQUIRE);
 }
 
-static void wait_a_little(double end)
+static void wait_a_little(double until)
 {
-	CHECK(now_s() < end, "stuck");
+	CHECK(now_s() < until, "stuck");
 	sched_yield();
 }
 
@@ -304,11 +167,11 @@ static void expect_all(uint8_t stamp)
 
 static void rewritten(uint32_t round)
 {
-	for (uint32_t i = 0; g.host && i < REWRITES; i++)
+	for (uint32_t i = 0; end.host && i < REWRITES; i++)
 		write_stamp((uint8_t)(round * REWRITES + i), 0, g.bytes);
 	wait_all();
 	meet();
-	if (!g.host)
+	if (!end.host)
 		expect_all((uint8_t)(round * REWRITES + REWRITES - 1));
 	meet();
 }
@@ -316,13 +179,13 @@ static void rewritten(uint32_t round)
 static void last(uint32_t round)
 {
 	uint8_t stamp = (uint8_t)(round % 255 + 1);
-	double end = now_s() + STUCK_S;
+	double until = now_s() + STUCK_S;
 
-	if (g.host) {
+	if (end.host) {
 		write_stamp(stamp, 0, g.bytes);
 	} else {
 		while (byte_at(g.bytes - 1) != stamp)
-			wait_a_little(end);
+			wait_a_little(until);
 		expect_all(stamp);
 	}
 	wait_all();
@@ -332,14 +195,14 @@ static void last(uint32_t round)
 static void flag(uint32_t round)
 {
 	uint8_t stamp = (uint8_t)(round % 255 + 1);
-	double end = now_s() + STUCK_S;
+	double until = now_s() + STUCK_S;
 
-	if (g.host) {
+	if (end.host) {
 		write_stamp(stamp, 0, g.bytes);
 		write_counter(round + 1);
 	} else {
 		while (counter() != round + 1)
-			wait_a_little(end);
+			wait_a_little(until);
 		expect_all(stamp);
 	}
 	wait_all();
@@ -392,12 +255,12 @@ static void random_client(const struct op ops[OPS], uint8_t *model)
 
 static void random_server(const struct op ops[OPS], uint8_t *model)
 {
-	double end = now_s() + STUCK_S;
+	double until = now_s() + STUCK_S;
 	uint64_t done = 0, seen;
 
 	while (done <= OPS) {
 		while ((seen = counter()) == done)
-			wait_a_little(end);
+			wait_a_little(until);
 		g.wrong += seen < done || seen > OPS + 1;
 		g.looked++;
 		for (; done < seen && done < OPS; done++) {
@@ -418,13 +281,13 @@ static void random_round(uint32_t round)
 	plan(round, ops);
 	memset(g.memory, 0, g.bytes + 8);
 	meet();
-	if (g.host) {
+	if (end.host) {
 		random_client(ops, model);
 	} else {
 		random_server(ops, model);
 	}
 	meet();
-	if (!g.host)
+	if (!end.host)
 		g.wrong += memcmp(g.memory, model, g.bytes) != 0;
 	meet();
 	free(model);
@@ -441,8 +304,8 @@ int main(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "p:g:n:s:b:k:")) != -1) {
 		switch (c) {
-		case 'p': g.port = atoi(optarg); break;
-		case 'g': g.gid = atoi(optarg); break;
+		case 'p': end.port = atoi(optarg); break;
+		case 'g': end.gid = atoi(optarg); break;
 		case 'n': g.rounds = (uint32_t)atoi(optarg); break;
 		case 's': g.seed = strtoull(optarg, NULL, 0); break;
 		case 'b': g.bytes = ((uint32_t)atoi(optarg) + 7) & ~7u; break;
@@ -456,18 +319,14 @@ int main(int argc, char **argv)
 		}
 	}
 	CHECK(round && g.bytes, "-k rewritten, last, flag or random");
-	g.host = argv[optind];
-	device_open();
-	tcp_open();
-	tcp_swap(&g.mine, &g.theirs, sizeof(g.mine));
-	connect_qp();
+	end.host = argv[optind];
+	open_all();
 	meet();
 	for (uint32_t i = 0; i < g.rounds; i++)
 		round(i);
 	meet();
-	CHECK(!ibv_destroy_qp(g.qp) && !ibv_destroy_cq(g.cq) && !ibv_dereg_mr(g.mr), "destroy");
-	CHECK(!g.source_mr || !ibv_dereg_mr(g.source_mr), "destroy");
-	CHECK(!ibv_dealloc_pd(g.pd) && !ibv_close_device(g.context), "close");
+	CHECK(!ibv_dereg_mr(g.mr) && (!g.source_mr || !ibv_dereg_mr(g.source_mr)), "dereg_mr");
+	end_close(NULL);
 	printf("looked %llu times, %llu wrong\n", (unsigned long long)g.looked, (unsigned long long)g.wrong);
 	return 0;
 }

@@ -2,8 +2,7 @@
 /*
  * An ordinary verbs program that checks every byte: the client draws batches of operations from a
  * seed: SEND, WRITE (both with and without immediate), READ and both atomics. The server draws the
- * same ones and so knows what must have arrived. The program is built against the distribution's
- * libibverbs and does not depend on the provider.
+ * same ones and so knows what must have arrived. end.h has what it shares with order.c.
  *
  * 	transfer [-p PORT] [-g GID] [-c RC|UC|UD] [-n BATCHES] [-s SEED] [-b BYTES_MAX] [-e]
  * 		[-t TIMEOUT] [-r RETRIES] [-k] [HOST]
@@ -14,18 +13,15 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <infiniband/verbs.h>
-#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "end.h"
 
 enum {
 	BATCH_OPS = 16,
@@ -34,13 +30,6 @@ enum {
 	STUCK_S = 60,
 	DOOMED_SENDS = 8,
 	DOOMED_RECVS = 4
-};
-
-/* What travels over TCP before the QPs are connected. Both ends are the same program. */
-struct hello {
-	uint32_t qpn, psn, rkey, mtu;
-	uint64_t addr;
-	union ibv_gid gid;
 };
 
 struct op {
@@ -54,70 +43,21 @@ struct op {
 };
 
 static struct {
-	const char *host;
-	int port, gid;
 	enum ibv_qp_type type;
 	uint32_t batches, bytes_max, timeout, retries;
 	uint64_t seed;
 	bool events, kill;
 
-	int tcp;
-	struct ibv_context *context;
-	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
 	struct ibv_ah *ah;
 	struct ibv_mr *mr;
-	struct hello mine, theirs;
 	size_t slot_bytes;
 	uint8_t *memory;     /* BATCH_OPS slots for one-sided data, then as many for receives */
 	uint64_t ops_done, bytes_done;
-} g = {.port = 18515, .type = IBV_QPT_RC, .batches = 50, .bytes_max = 200000, .timeout = 14,
+} g = {.type = IBV_QPT_RC, .batches = 50, .bytes_max = 200000, .timeout = 14,
        .retries = 7, .seed = 1};
 
-static void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-static void die(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	fprintf(stderr, "%s failed: ", g.host ? "client" : "server");
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
-	exit(1);
-}
-
-#define CHECK(cond, ...)                      \
-	do {                                  \
-		if (!(cond))                  \
-			die(__VA_ARGS__);     \
-	} while (0)
-
-static double now_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-/* ---- numbers and patterns ----------------------------------------------------------------- */
-
-static uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15u;
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
-
-static uint64_t draw(uint64_t *state)
-{
-	*state += 0x9e3779b97f4a7c15u;
-	return mix(*state);
-}
+/* ---- patterns ----------------------------------------------------------------- */
 
 static void pattern_fill(uint8_t *p, size_t n, uint64_t key)
 {
@@ -206,128 +146,34 @@ static bool is_atomic(const struct op *o)
 	return o->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || o->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* ---- TCP ------------------------------------------------------------------------------------ */
-
-static void tcp_open(void)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_INET6,
-				 .ai_flags = AI_PASSIVE};
-	struct addrinfo *res;
-	char port[8];
-	int s, one = 1;
-
-	if (g.host)
-		hints = (struct addrinfo){.ai_socktype = SOCK_STREAM};
-	snprintf(port, sizeof(port), "%d", g.port);
-	CHECK(!getaddrinfo(g.host, port, &hints, &res), "no such address");
-	s = socket(res->ai_family, res->ai_socktype, 0);
-	CHECK(s >= 0, "socket: %s", strerror(errno));
-	if (g.host) {
-		CHECK(!connect(s, res->ai_addr, res->ai_addrlen), "connect: %s", strerror(errno));
-		g.tcp = s;
-	} else {
-		setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		CHECK(!bind(s, res->ai_addr, res->ai_addrlen) && !listen(s, 1), "listen: %s",
-		      strerror(errno));
-		g.tcp = accept(s, NULL, NULL);
-		CHECK(g.tcp >= 0, "accept: %s", strerror(errno));
-		close(s);
-	}
-	freeaddrinfo(res);
-}
-
-static void tcp_swap(const void *mine, void *theirs, size_t n)
-{
-	CHECK(send(g.tcp, mine, n, MSG_NOSIGNAL) == (ssize_t)n, "the peer is gone");
-	CHECK(recv(g.tcp, theirs, n, MSG_WAITALL) == (ssize_t)n, "the peer is gone");
-}
-
-/* Both ends have come to the same point, which the number names. */
-static void meet(uint32_t where)
-{
-	uint32_t theirs = ~where;
-
-	tcp_swap(&where, &theirs, sizeof(where));
-	CHECK(theirs == where, "the ends are out of step: %u and %u", where, theirs);
-}
-
 /* ---- verbs ------------------------------------------------------------------------------------ */
 
-static void device_open(void)
+static void open_all(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_port_attr port;
 	struct ibv_qp_init_attr init = {
+		.qp_type = g.type,
 		.cap = {.max_send_wr = BATCH_OPS, .max_recv_wr = BATCH_OPS, .max_send_sge = 3,
 			.max_recv_sge = 2}};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x11111111};
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		     IBV_ACCESS_REMOTE_ATOMIC;
-	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	struct ibv_ah_attr way;
 
-	CHECK(list && list[0], "no device");
-	g.context = ibv_open_device(list[0]);
-	CHECK(g.context, "open: %s", strerror(errno));
-	ibv_free_device_list(list);
-	CHECK(!ibv_query_port(g.context, 1, &port), "query_port");
-	CHECK(!ibv_query_gid(g.context, 1, g.gid, &g.mine.gid), "query_gid %d", g.gid);
-	g.mine.mtu = port.active_mtu;
-	g.mine.psn = (uint32_t)(mix(g.seed ^ (uint64_t)getpid()) & 0xffffff);
-
+	end_open();
 	g.slot_bytes = ((size_t)g.bytes_max + GRH_BYTES + 32 + CANARY_BYTES + 4095) & ~(size_t)4095;
 	g.memory = aligned_alloc(4096, 2 * BATCH_OPS * g.slot_bytes);
-	g.pd = ibv_alloc_pd(g.context);
-	CHECK(g.memory && g.pd, "memory");
-	g.mr = ibv_reg_mr(g.pd, g.memory, 2 * BATCH_OPS * g.slot_bytes, access);
+	CHECK(g.memory, "memory");
+	g.mr = ibv_reg_mr(end.pd, g.memory, 2 * BATCH_OPS * g.slot_bytes, access);
 	CHECK(g.mr, "reg_mr: %s", strerror(errno));
 	if (g.events)
-		g.channel = ibv_create_comp_channel(g.context);
-	g.cq = ibv_create_cq(g.context, 2 * BATCH_OPS, NULL, g.channel, 0);
-	CHECK(g.cq, "create_cq: %s", strerror(errno));
-
-	init.send_cq = init.recv_cq = g.cq;
-	init.qp_type = g.type;
-	g.qp = ibv_create_qp(g.pd, &init);
-	CHECK(g.qp, "create_qp: %s", strerror(errno));
-	if (g.type == IBV_QPT_UD)
-		mask |= IBV_QP_QKEY;
-	else
-		mask |= IBV_QP_ACCESS_FLAGS;
-	attr.qp_access_flags = (unsigned)access;
-	CHECK(!ibv_modify_qp(g.qp, &attr, mask), "to INIT");
-	g.mine.qpn = g.qp->qp_num;
-	g.mine.rkey = g.mr->rkey;
-	g.mine.addr = (uintptr_t)g.memory;
-}
-
-static void connect_qp(void)
-{
-	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 1};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .min_rnr_timer = 1, .max_dest_rd_atomic = 4};
-	int mask = IBV_QP_STATE;
-
-	ah.grh.dgid = g.theirs.gid;
-	ah.grh.sgid_index = (uint8_t)g.gid;
-	ah.grh.hop_limit = 64;
-	attr.ah_attr = ah;
-	attr.path_mtu = g.mine.mtu < g.theirs.mtu ? g.mine.mtu : g.theirs.mtu;
-	attr.dest_qp_num = g.theirs.qpn;
-	attr.rq_psn = g.theirs.psn;
-	if (g.type != IBV_QPT_UD)
-		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (g.type == IBV_QPT_RC)
-		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	CHECK(!ibv_modify_qp(g.qp, &attr, mask), "to RTR");
-
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = g.mine.psn, .rnr_retry = 7,
-				    .timeout = (uint8_t)g.timeout, .retry_cnt = (uint8_t)g.retries,
-				    .max_rd_atomic = 4};
-	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (g.type == IBV_QPT_RC)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-	CHECK(!ibv_modify_qp(g.qp, &attr, mask), "to RTS");
+		g.channel = ibv_create_comp_channel(end.context);
+	end.cq = ibv_create_cq(end.context, 2 * BATCH_OPS, NULL, g.channel, 0);
+	CHECK(end.cq, "create_cq: %s", strerror(errno));
+	end_create_qp(&init, access);
+	end.mine.rkey = g.mr->rkey;
+	end.mine.addr = (uintptr_t)g.memory;
+	way = end_connect((uint8_t)g.timeout, (uint8_t)g.retries);
 	if (g.type == IBV_QPT_UD) {
-		g.ah = ibv_create_ah(g.pd, &ah);
+		g.ah = ibv_create_ah(end.pd, &way);
 		CHECK(g.ah, "create_ah: %s", strerror(errno));
 	}
 }
@@ -335,23 +181,23 @@ static void connect_qp(void)
 /* Waits for one completion, polling or by events. */
 static struct ibv_wc next_wc(const char *what)
 {
-	double end = now_s() + STUCK_S;
+	double until = now_s() + STUCK_S;
 	struct ibv_wc wc;
 
 	for (;;) {
-		int n = ibv_poll_cq(g.cq, 1, &wc);
+		int n = ibv_poll_cq(end.cq, 1, &wc);
 
 		CHECK(n >= 0, "poll_cq: %d", n);
 		if (n)
 			return wc;
-		CHECK(now_s() < end, "no completion for %d s: %s", STUCK_S, what);
+		CHECK(now_s() < until, "no completion for %d s: %s", STUCK_S, what);
 		if (g.channel) {
 			struct pollfd fd = {.fd = g.channel->fd, .events = POLLIN};
 			struct ibv_cq *cq;
 			void *context;
 
-			CHECK(!ibv_req_notify_cq(g.cq, 0), "req_notify_cq");
-			n = ibv_poll_cq(g.cq, 1, &wc);
+			CHECK(!ibv_req_notify_cq(end.cq, 0), "req_notify_cq");
+			n = ibv_poll_cq(end.cq, 1, &wc);
 			if (n)
 				return wc;
 			if (poll(&fd, 1, 1000) > 0) {
@@ -370,7 +216,7 @@ static void recv_post(size_t i)
 				  g.mr->lkey}};
 	struct ibv_recv_wr *bad, wr = {.wr_id = 1000 + i, .sg_list = sge, .num_sge = 2};
 
-	CHECK(!ibv_post_recv(g.qp, &wr, &bad), "post_recv");
+	CHECK(!ibv_post_recv(end.qp, &wr, &bad), "post_recv");
 }
 
 static void send_post(const struct op *o, size_t i)
@@ -382,25 +228,25 @@ static void send_post(const struct op *o, size_t i)
 				 {(uintptr_t)data + first + second, o->bytes - first - second, g.mr->lkey}};
 	struct ibv_send_wr *bad, wr = {.wr_id = i, .sg_list = sge, .num_sge = 3, .opcode = o->opcode,
 				       .send_flags = IBV_SEND_SIGNALED, .imm_data = htonl(o->imm)};
-	uint64_t remote = g.theirs.addr + i * g.slot_bytes + o->offset;
+	uint64_t remote = end.theirs.addr + i * g.slot_bytes + o->offset;
 
 	if (is_atomic(o)) {
 		sge[0].length = 8;
 		wr.num_sge = 1;
 		wr.wr.atomic.remote_addr = remote;
-		wr.wr.atomic.rkey = g.theirs.rkey;
+		wr.wr.atomic.rkey = end.theirs.rkey;
 		wr.wr.atomic.compare_add =
 			o->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? o->compare : o->add;
 		wr.wr.atomic.swap = o->swap;
 	} else if (g.type == IBV_QPT_UD) {
 		wr.wr.ud.ah = g.ah;
-		wr.wr.ud.remote_qpn = g.theirs.qpn;
+		wr.wr.ud.remote_qpn = end.theirs.qpn;
 		wr.wr.ud.remote_qkey = 0x11111111;
 	} else {
 		wr.wr.rdma.remote_addr = remote;
-		wr.wr.rdma.rkey = g.theirs.rkey;
+		wr.wr.rdma.rkey = end.theirs.rkey;
 	}
-	CHECK(!ibv_post_send(g.qp, &wr, &bad), "post_send");
+	CHECK(!ibv_post_send(end.qp, &wr, &bad), "post_send");
 }
 
 /* ---- the client: asks for everything --------------------------------------------------------- */
@@ -417,7 +263,7 @@ static void client_batch(uint32_t batch)
 		if (!answer)
 			pattern_fill(slot(i) + ops[i].offset, ops[i].bytes, ops[i].key);
 	}
-	meet(3 * batch);
+	end_meet(3 * batch);
 	for (size_t i = 0; i < n; i++)
 		send_post(&ops[i], i);
 	for (size_t i = 0; i < n; i++) {
@@ -444,7 +290,7 @@ static void client_batch(uint32_t batch)
 		g.ops_done++;
 		g.bytes_done += o->bytes;
 	}
-	meet(3 * batch + 1);
+	end_meet(3 * batch + 1);
 }
 
 /* ---- the server: is acted upon, and looks -------------------------------------------------------- */
@@ -468,7 +314,7 @@ static void check_recv(const struct op *o, size_t r, uint32_t batch)
 	CHECK(wc.byte_len == o->bytes + grh, "batch %u, receive %zu: %u bytes, not %u", batch, r,
 	      wc.byte_len, o->bytes + grh);
 	if (grh)
-		CHECK(wc.wc_flags & IBV_WC_GRH && wc.src_qp == g.theirs.qpn, "no GRH or wrong QPN");
+		CHECK(wc.wc_flags & IBV_WC_GRH && wc.src_qp == end.theirs.qpn, "no GRH or wrong QPN");
 	if (!write) {
 		size_t at = pattern_check(data, o->bytes, o->key);
 
@@ -493,13 +339,13 @@ static void server_batch(uint32_t batch)
 			recv_post(recvs++);
 		}
 	}
-	meet(3 * batch);
+	end_meet(3 * batch);
 	recvs = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (ops[i].takes_recv)
 			check_recv(&ops[i], recvs++, batch);
 	}
-	meet(3 * batch + 1);
+	end_meet(3 * batch + 1);
 
 	for (size_t i = 0; i < n; i++) {
 		const struct op *o = &ops[i];
@@ -548,7 +394,7 @@ static void doomed(void)
 	size_t sends = 0, recvs = 0;
 	char byte;
 
-	CHECK(recv(g.tcp, &byte, 1, 0) <= 0, "the server lives");
+	CHECK(recv(end.tcp, &byte, 1, 0) <= 0, "the server lives");
 	for (size_t i = 0; i < DOOMED_RECVS; i++)
 		recv_post(i);
 	begun = now_s();
@@ -565,7 +411,7 @@ static void doomed(void)
 		       ibv_wc_status_str(wc.status));
 		CHECK(wc.wr_id == due, "completion of %lu, not of %zu", (unsigned long)wc.wr_id, due);
 	}
-	CHECK(!ibv_query_qp(g.qp, &attr, IBV_QP_STATE, &init), "query_qp");
+	CHECK(!ibv_query_qp(end.qp, &attr, IBV_QP_STATE, &init), "query_qp");
 	printf("first error after %.3f s, QP state %d\n", first, attr.qp_state);
 }
 
@@ -575,8 +421,8 @@ int main(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "p:g:c:n:s:b:t:r:ek")) != -1) {
 		switch (c) {
-		case 'p': g.port = atoi(optarg); break;
-		case 'g': g.gid = atoi(optarg); break;
+		case 'p': end.port = atoi(optarg); break;
+		case 'g': end.gid = atoi(optarg); break;
 		case 'c':
 			g.type = !strcmp(optarg, "UD") ? IBV_QPT_UD
 				 : !strcmp(optarg, "UC") ? IBV_QPT_UC : IBV_QPT_RC;
@@ -591,32 +437,28 @@ int main(int argc, char **argv)
 		default: return 2;
 		}
 	}
-	g.host = argv[optind];
+	end.host = argv[optind];
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("seed %llu\n", (unsigned long long)g.seed);
-	device_open();
-	tcp_open();
-	tcp_swap(&g.mine, &g.theirs, sizeof(g.mine));
-	connect_qp();
-	meet(~1u);
+	open_all();
+	end_meet(~1u);
 	for (uint32_t b = 0; b < (g.kill ? 1 : g.batches); b++) {
-		if (g.host)
+		if (end.host)
 			client_batch(b);
 		else
 			server_batch(b);
 	}
-	if (g.kill && !g.host) {
+	if (g.kill && !end.host) {
 		kill(getpid(), SIGKILL);
 	} else if (g.kill) {
 		doomed();
 		return 0;
 	}
-	meet(~2u);
+	end_meet(~2u);
 	if (g.ah)
 		CHECK(!ibv_destroy_ah(g.ah), "destroy_ah");
-	CHECK(!ibv_destroy_qp(g.qp) && !ibv_destroy_cq(g.cq) && !ibv_dereg_mr(g.mr), "destroy");
-	CHECK(!g.channel || !ibv_destroy_comp_channel(g.channel), "destroy_comp_channel");
-	CHECK(!ibv_dealloc_pd(g.pd) && !ibv_close_device(g.context), "close");
+	CHECK(!ibv_dereg_mr(g.mr), "dereg_mr");
+	end_close(g.channel);
 	printf("done: %llu operations, %llu bytes, every one right\n", (unsigned long long)g.ops_done,
 	       (unsigned long long)g.bytes_done);
 	return 0;
