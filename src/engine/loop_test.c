@@ -25,6 +25,7 @@ struct wire {
 	struct io io;
 	uint32_t head, tail; /* free-running */
 	bool floods; /* there is always one more packet, which is of no use */
+	size_t takes; /* packets that wire_send() takes until it has room again */
 	struct flow flows[QUEUE];
 	uint32_t lens[QUEUE];
 	uint8_t bytes[QUEUE][PACKET_MAX];
@@ -57,6 +58,8 @@ static size_t wire_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t no
 
 static size_t wire_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t now_ns)
 {
+	n = n < wire.takes ? n : wire.takes;
+	wire.takes -= n;
 	for (size_t i = 0; i < n; i++) {
 		uint32_t at = wire.tail++ % QUEUE;
 
@@ -158,6 +161,7 @@ static void start(enum protocol protocol)
 	heap = (struct heap){.gets_left = -1};
 	wire.io.ops = &wire_ops;
 	wire.head = wire.tail;
+	wire.takes = SIZE_MAX;
 	now_ns = 1000000;
 	loop = (struct loop){.nic = nic_create(&c), .io = &wire.io, .sink = &sink};
 	assert_non_null(loop.nic);
@@ -274,6 +278,8 @@ static void long_backlog_is_read_before_timers_judge(void **state)
 		expect_no_repetition();
 		assert_in_range(completions(), 1, PAIRS - 1);
 		assert_int_equal(loop_deadline_ns(&loop), 0);
+		/* Those of the others are past, and still to be looked at. */
+		assert_true(nic_deadline(loop.nic) <= now_ns);
 		settle();
 		expect_no_repetition();
 		end();
@@ -301,12 +307,36 @@ static void endless_input_does_not_stop_the_clock(void **state)
 	}
 }
 
+/* Each queue pair's packet is a train of its own, so the back end may take any number of them. */
+static void what_the_back_end_has_no_room_for_goes_first_when_it_has(void **state)
+{
+	enum { POSTED = 10, TAKEN = 3 };
+
+	for (size_t i = 0; i < 2; i++) {
+		start(protocols[i]);
+		wire.takes = TAKEN;
+		for (size_t k = 0; k < POSTED; k++)
+			post(requesters[k]);
+		loop_turn(&loop, LOOP_OUTPUT, now_ns);
+		assert_int_equal(wire.tail - wire.head, TAKEN);
+		/* It is tried again after a while, and until then nothing is due. */
+		assert_in_range(loop_deadline_ns(&loop), now_ns + 1, now_ns + 1000000);
+		now_ns = loop_deadline_ns(&loop);
+		wire.takes = SIZE_MAX;
+		settle();
+		assert_int_equal(completions(), POSTED);
+		expect_no_repetition();
+		end();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(post_after_a_pause_repeats_nothing),
 		cmocka_unit_test(long_backlog_is_read_before_timers_judge),
 		cmocka_unit_test(endless_input_does_not_stop_the_clock),
+		cmocka_unit_test(what_the_back_end_has_no_room_for_goes_first_when_it_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,33 @@ static void incast_takes_as_long_as_its_bytes_and_loses_nothing(void **state)
 	}
 }
 
+/* A class goes on when that much more than what paused it has left, so the larger it is the fewer pauses there are. */
+static void a_resume_offset_spares_pauses(void **state)
+{
+	uint64_t resumes[2];
+
+	for (size_t m = 0; m < 2; m++) {
+		struct network_config config = lossless(NETWORK_PFC);
+		struct network_port_counts first;
+		struct topology t;
+
+		config.buffer_bytes = 1500 << 10;
+		config.resume_offset_bytes = m ? 40000 : 0;
+		tree_star(&t, SENDERS + 1, G100, US);
+		struct network *net = must_create(&t, &config);
+		struct flow_host *hosts = flow_hosts(net, SENDERS + 1);
+
+		for (uint32_t i = 1; i <= SENDERS; i++)
+			flow_start(&hosts[i], 0, PACKETS, 1000);
+		must_end(net);
+		assert_int_equal(drops_of_all(net), 0);
+		assert_true(network_count_port(net, 1, 0, &first));
+		resumes[m] = first.resumes_received;
+		finish(net, hosts);
+	}
+	assert_true(resumes[1] && resumes[1] < resumes[0]);
+}
+
 /* 256 quanta are 1.3 us: each pause lasts that long after its last frame, whatever the queue does. */
 static void without_resume_frames_pauses_run_out_by_themselves(void **state)
 {
@@ -279,6 +306,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(incast_takes_as_long_as_its_bytes_and_loses_nothing),
+		cmocka_unit_test(a_resume_offset_spares_pauses),
 		cmocka_unit_test(without_resume_frames_pauses_run_out_by_themselves),
 		cmocka_unit_test(headroom_is_used_up_to_the_formula_and_not_a_byte_is_spare),
 		cmocka_unit_test(pauses_spread_as_a_tree_whose_depth_is_told),

@@ -49,6 +49,29 @@ static void dwrr_gives_shares_of_bytes_whatever_the_packets(void **state)
 	finish(net, hosts);
 }
 
+/* What a class could not use it has lost when its queue is empty: it is no credit for later. */
+static void an_empty_class_saves_nothing(void **state)
+{
+	struct network_config config;
+	struct topology t;
+
+	network_config_init(&config);
+	tree_star(&t, 3, G100, US);
+	struct network *net = must_create(&t, &config);
+	struct flow_host *hosts = flow_hosts(net, 3);
+
+	for (uint8_t i = 1; i < 3; i++) {
+		hosts[i].class = i;
+		flow_start(&hosts[i], 0, 19, 300); /* no multiple of a quantum */
+	}
+	must_end(net);
+	assert_int_equal(hosts[0].got, 38);
+	for (uint32_t p = 0; p < net->port_count; p++)
+		for (unsigned class = 0; class < PACKET_CLASSES; class ++)
+			assert_int_equal(net->ports[p].deficit_bytes[class], 0);
+	finish(net, hosts);
+}
+
 static void control_overtakes_data(void **state)
 {
 	struct network_config config;
@@ -419,6 +442,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dwrr_gives_shares_of_bytes_whatever_the_packets),
+		cmocka_unit_test(an_empty_class_saves_nothing),
 		cmocka_unit_test(control_overtakes_data),
 		cmocka_unit_test(a_control_burst_lets_data_through),
 		cmocka_unit_test(trimmed_packets_arrive_instead_of_getting_lost),

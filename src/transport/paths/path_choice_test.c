@@ -174,6 +174,27 @@ static void a_copy_takes_the_fastest_other_path(void **state)
 	end(&f);
 }
 
+/* Whatever load there is on the only path that is known to work. */
+static void a_copy_takes_a_path_that_was_heard_of(void **state)
+{
+	static const uint64_t rtt_ns[] = {50000, 20000, 30000, 90000};
+	struct fixture f;
+
+	start(&f, 4, CC_NONE);
+	path_sent(&f.config, f.pair, 2, PACKET, start_ns);
+	ack(&f, 2, 1, start_ns, start_ns + 90000);
+	assert_int_equal(pick_again(&f, PATHS_MAX), 2);
+	end(&f);
+
+	start(&f, 4, CC_NONE);
+	measure(&f, rtt_ns);
+	f.pair->path[0].silent = 1;
+	f.pair->path[1].silent = 1;
+	assert_int_equal(pick_again(&f, PATHS_MAX), 2);
+	assert_int_equal(pick_again(&f, 2), 3);
+	end(&f);
+}
+
 static void a_copy_takes_its_own_path_where_there_is_no_other(void **state)
 {
 	struct fixture f;
@@ -196,6 +217,7 @@ int main(void)
 		cmocka_unit_test(every_path_is_used),
 		cmocka_unit_test(the_path_with_less_before_it_is_preferred),
 		cmocka_unit_test(a_copy_takes_the_fastest_other_path),
+		cmocka_unit_test(a_copy_takes_a_path_that_was_heard_of),
 		cmocka_unit_test(a_copy_takes_its_own_path_where_there_is_no_other),
 	};
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Faults that the tests must notice. Each is one wrong decision in one function: `old`, which occurs once in functions
+of that name, becomes `new`, and `test` must fail. A fault is found by the name of its function, so files may
+move; when the code itself changes, run.py says so, and the fault is to be written anew.
+"""
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    function: str
+    old: str
+    new: str
+    test: str
+
+
+FAULTS = [
+    # ---- wire
+    Fault("psn_without_wrap", "psn_diff", "(int32_t)((a - b) << 8) >> 8", "(int32_t)(a - b)", "unit/psn_test"),
+    Fault("icrc_covers_tos", "masked_ipv4", "0x45ff0000u", "0x45000000u", "unit/icrc_test"),
+
+    # ---- mem
+    Fault("mr_end_overflows", "mr_check", "len > mr->length - off", "off + len > mr->length", "unit/mr_test"),
+    Fault("mr_of_any_pd", "mr_check", "mr->pd != pd || ", "", "sim/rocev2_rc_remote_errors_test"),
+    Fault("mr_hole_stops_a_search", "take_out", "from_home < ((i - hole) & t->mask)",
+          "from_home <= ((i - hole) & t->mask)", "unit/mr_test"),
+
+    # ---- queue
+    Fault("error_is_not_solicited", "cq_push", "(e->solicited || e->status != WC_SUCCESS)", "e->solicited",
+          "unit/cq_test"),
+    Fault("overrun_is_forgotten", "cq_push", "cq->overrun || head - tail", "head - tail", "unit/cq_test"),
+    Fault("arming_is_weakened", "cq_arm", "atomic_compare_exchange_strong(&cq->armed, &none, CQ_ARMED_SOLICITED);",
+          "atomic_store(&cq->armed, none = CQ_ARMED_SOLICITED);", "unit/cq_test"),
+    Fault("resize_loses_the_wrap", "cq_resize", "ring[(tail + i) & mask]", "ring[i & mask]", "unit/cq_test"),
+    Fault("sq_takes_one_too_many", "sq_slot", "used < sq->capacity", "used <= sq->capacity", "unit/sq_test"),
+
+    # ---- transport, RoCEv2
+    Fault("progress_restores_nothing", "progress", "req->retries = qp->retry_cnt;", "", "sim/rocev2_rc_retry_test"),
+    Fault("gap_has_many_naks", "responder_input", "if (!rsp->nak_sent)", "if (true)", "sim/rocev2_rc_loss_test"),
+    Fault("oldest_answer_is_lost", "find_resource", "n <= rsp->res_count", "n < rsp->res_count",
+          "sim/rocev2_rc_read_test"),
+    Fault("duplicate_read_by_any_key", "is_same_read", "reth->rkey == r->rkey && ", "", "sim/rocev2_rc_read_test"),
+    Fault("first_answer_makes_way", "take_resource", "|| !resource(qp, rsp->res_emit)->again", "",
+          "sim/rocev2_rc_remote_errors_test"),
+    Fault("loss_is_told_each_time", "responses_lost", "req->lost_seen && req->lost_psn == req->una", "false",
+          "sim/rocev2_rc_read_test"),
+    Fault("write_may_be_short", "judge_write", "received != len", "received > len",
+          "sim/rocev2_rc_remote_errors_test"),
+
+    # ---- transport, veRoCE
+    Fault("latest_deadline_is_kept", "examine", "late_ns(path, r) < s->reo_ns", "late_ns(path, r) > s->reo_ns",
+          "sim/veroce_timeout_test"),
+    Fault("msn_of_another_message", "msn_fits", "return psn_diff(msn, w->msn) == (psn == w->psn_last ? 0 : -1);",
+          "return true;", "sim/veroce_corner_cases_test"),
+    Fault("old_marks_count_again", "read_echo", "echo.ce_packets > PSN_MASK / 2", "false",
+          "sim/veroce_late_acks_test"),
+    Fault("block_serves_twice", "rx_step_window", "*block_of(w, s->epsn) = NULL;", "", "unit/rx_space_test"),
+    Fault("holes_at_a_blocks_end_are_untold", "block_at", "h->valid_len = SACKETH_BITS;", ";",
+          "sim/veroce_loss_test"),
+    Fault("down_path_answers", "answer_path",
+          "pair->path[path].down ? (uint32_t)pair_pick_any(pair, PATHS_MAX) : path", "path",
+          "sim/veroce_ack_reports_test"),
+    Fault("last_path_goes_down", "path_silent", "|| pair->down_count + 1 >= pair->path_count", "", "unit/path_test"),
+    Fault("one_probe_brings_up", "path_probe_answered", "++p->good >= PATH_GOOD_PROBES", "++p->good >= 1",
+          "sim/veroce_path_probe_test"),
+    Fault("copy_on_a_silent_path", "pick_fastest", "doubtful(p) < doubtful(q) ||", "", "unit/path_choice_test"),
+
+    # ---- congestion control
+    Fault("cut_twice_a_window", "in_cwr", "ack_seq <= d->cwr_end", "ack_seq < d->cwr_end", "unit/dctcp_test"),
+    Fault("pace_loses_fractions", "pacer_due_ns", "at += frac != 0;", "", "unit/pacer_test"),
+    Fault("hpcc_takes_the_least_hop", "measure", "of_hop > u ||", "of_hop < u ||", "unit/hpcc_test"),
+
+    # ---- group
+    Fault("lane_beyond_the_last", "group_msg_decode", "m->lane < m->lane_count", "m->lane <= m->lane_count",
+          "unit/group_msg_test"),
+    Fault("digest_unmixed", "group_digest", "sum += x ^ x >> 31;", "sum += g->socks[lane][i].cookie;",
+          "unit/group_socks_test"),
+
+    # ---- engine
+    Fault("timers_before_input", "expire", "|| (l->unread && l->unread_turns < UNREAD_TURNS_MAX)", "",
+          "unit/loop_test"),
+    Fault("endless_input_stops_time", "expire", "l->unread && l->unread_turns < UNREAD_TURNS_MAX", "l->unread",
+          "unit/loop_test"),
+    Fault("pending_work_is_dropped", "lock_release", "if (w & LOCK_PENDING) {",
+          "if (w & LOCK_PENDING && w >= LOCK_WAITER) {", "unit/lock_test"),
+    Fault("rest_of_a_burst_is_lost", "output", "stash_fill(l->stash, burst + sent, n - sent, now_ns);",
+          "stash_fill(l->stash, burst + sent, 0, now_ns);", "unit/loop_test"),
+
+    # ---- the simulated network
+    Fault("red_by_another_queue", "red_mark", "port->queues[p->class].bytes", "port->queued_bytes", "unit/switch_test"),
+    Fault("deficit_is_saved", "sched_next", "port->deficit_bytes[class] = 0;", "", "unit/switch_test"),
+    Fault("both_of_two_are_one", "least_of_2", "b += b >= a;", "", "unit/route_test"),
+    Fault("headroom_is_not_given_back", "mmu_release", "pfc->headroom_bytes[class] -= headroom;", "",
+          "unit/pfc_test"),
+    Fault("resume_at_the_threshold", "mmu_release", "after + net->config.resume_offset_bytes <=", "after <=",
+          "unit/pfc_test"),
+    Fault("percentile_one_below", "rank", "i < n ? i : n - 1", "i ? i - 1 : 0", "unit/results_test"),
+    Fault("size_at_the_lower_point", "cdf_bytes", "a->bytes + (uint64_t)", "a->bytes + 0 * (uint64_t)",
+          "unit/cdf_test"),
+]
