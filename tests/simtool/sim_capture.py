@@ -31,6 +31,9 @@ pcap = x.pcap
 """
 
 
+TIME_S = 300  # a limit for what hangs, not for what is slow
+
+
 def check(condition, text):
     if not condition:
         sys.exit("FAILED: " + text)
@@ -40,7 +43,7 @@ def simulate(folder, *words, status=0):
     with open(os.path.join(folder, "s.ini"), "w") as f:
         f.write(SCENARIO)
     p = subprocess.run([VERBENA, "sim", os.path.join(folder, "s.ini"), "-q"] + list(words),
-                       capture_output=True, text=True, timeout=60)
+                       capture_output=True, text=True, timeout=TIME_S)
     check(p.returncode == status, "%s: status %d\n%s" % (words, p.returncode, p.stderr))
     return p.stderr
 
@@ -54,7 +57,7 @@ def capture(folder, *keys):
 
 def tshark(path, *words):
     p = subprocess.run(["tshark", "-X", "lua_script:" + LUA, "-n", "-r", path] + list(words),
-                       capture_output=True, text=True, timeout=120)
+                       capture_output=True, text=True, timeout=TIME_S)
     check(p.returncode == 0, p.stderr)
     return p.stdout
 

@@ -17,6 +17,7 @@ import time
 BUILD = os.environ["BUILD_DIR"]
 SOURCE = os.environ["SOURCE_DIR"]
 FAKE = os.path.join(BUILD, "sim_tool_fake")
+TIME_S = 300  # a limit for what hangs, not for what is slow
 MACHINE = "simulator.json"  # the one file that may differ between equal runs
 FILES = """cc_trace.csv collectives.csv drops.csv fairness.csv flows.csv goodput.csv goodput_flows.csv
     pfc_over_time.csv pfc_ports.csv ports.csv queue_histogram.csv queue_longest.csv queue_over_time.csv
@@ -57,7 +58,7 @@ class Place:
 
 def run(*words, status=0, env=None, tool=FAKE):
     """Its standard output and error."""
-    p = subprocess.run([tool] + list(words), capture_output=True, text=True, timeout=60,
+    p = subprocess.run([tool] + list(words), capture_output=True, text=True, timeout=TIME_S,
                        stdin=subprocess.DEVNULL, env=dict(os.environ, **(env or {})))
     check(p.returncode == status, "%s: status %d\n%s%s" % (" ".join(words), p.returncode, p.stdout, p.stderr))
     return p.stdout, p.stderr
@@ -269,7 +270,7 @@ def interrupted(place):
         p = subprocess.Popen([FAKE, a, "--report", r], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(1)
         p.send_signal(number)
-        out, err = p.communicate(timeout=30)
+        out, err = p.communicate(timeout=TIME_S)
         check(p.returncode == 130, "status %d\n%s%s" % (p.returncode, out, err))
         check("PARTIAL" in out and "interrupted" in out, out)
         with open(os.path.join(r, "summary.json")) as f:
@@ -376,7 +377,7 @@ def commands(place):
     lines = out.splitlines()
     check(len(lines) == 4 and not os.path.exists(place.at("there")), out)
     for line in reversed(lines):
-        p = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60)
+        p = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=TIME_S)
         check(not p.returncode and not p.stdout and not p.stderr, "%s: %s%s" % (line, p.stdout, p.stderr))
     out, _ = run("--compare", place.at("there"), "--report", place.at("there"))
     check("algorithm=dctcp seed=2" in out and "mean of 2 runs" in out, out)
@@ -415,7 +416,7 @@ def commands_as_documented(place):
             os.fchmod(f.fileno(), 0o755)
         path += ":" + place.path
     p = subprocess.run(["sh", "-ec", "\n".join(line[4:] for line in example[1].splitlines())], capture_output=True,
-                       text=True, timeout=100, cwd=place.path, env=dict(os.environ, PATH=path + ":" + os.environ["PATH"]))
+                       text=True, timeout=TIME_S, cwd=place.path, env=dict(os.environ, PATH=path + ":" + os.environ["PATH"]))
     check(not p.returncode and "mean of" in p.stdout, "%s%s" % (p.stdout, p.stderr))
     rows = read_csv(place.at("compared", "sweep.csv"))
     check(len(rows) > 2 and {r["state"] for r in rows} == {"done"}, str(rows))
@@ -439,7 +440,7 @@ def sweep_interrupted(place):
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(1)
     p.send_signal(signal.SIGTERM)
-    out, err = p.communicate(timeout=30)
+    out, err = p.communicate(timeout=TIME_S)
     check(p.returncode == 130, "status %d\n%s%s" % (p.returncode, out, err))
     states = [r["state"] for r in read_csv(place.at("s", "sweep.csv"))]
     check(states == ["partial", "partial", "not begun", "not begun"], str(states))
