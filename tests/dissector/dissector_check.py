@@ -114,6 +114,26 @@ def judge(pcap_path, notes=False, port=PORT, script=LUA):
     return complaints
 
 
+def joined(paths, to):
+    """One capture file of several of the same kind, one after the other; its path."""
+    with open(to, "wb") as f:
+        for n, path in enumerate(paths):
+            with open(path, "rb") as part:
+                data = part.read()
+            f.write(data if n == 0 else data[24:])
+    return to
+
+
+def judge_all(pcap_path):
+    """(what judge() says, the opcodes of veRoCE in the capture)"""
+    rows = dissect(pcap_path, ["veroce.bth.opcode", "veroce.icrc.status", "_ws.expert", "udp.dstport", "icmp", "icmpv6"])
+    rows = [row for row in rows if "icmp" not in row and "icmpv6" not in row]
+    mine = [row for row in rows if "veroce.bth.opcode" in row]
+    fine = all(row["veroce.icrc.status"] == ["1"] and "_ws.expert" not in row for row in mine)
+    fine = fine and not any(row["udp.dstport"] == [str(PORT)] for row in rows if "veroce.bth.opcode" not in row)
+    return [] if fine else judge(pcap_path), {int(row["veroce.bth.opcode"][0], 16) for row in mine}
+
+
 # ---------------------------------------------------------------------------------------------------
 # Layouts: (field, bits), most significant first; veRoCE 2, 13.1, 13.2
 
@@ -395,6 +415,7 @@ class Bench:
 
     def __init__(self, folder):
         self.folder, self.failed, self.done = folder, 0, 0
+        self.waiting = []
         self.rng = random.Random(4794)
         fields = [line.split("\t")[2] for line in tshark(["-G", "fields"]).splitlines()
                   if line.startswith("F\t") and line.split("\t")[2].startswith("veroce.")]
@@ -445,6 +466,13 @@ class Bench:
             if want != have:
                 problems.append("%s is %s, not %s" % (name, str(have)[:200], str(want)[:200]))
         return problems
+
+    def frames_later(self, cases):
+        """As frames(), but all of them in one run of tshark: none of them tells the dissector a secret of another."""
+        self.waiting += cases
+
+    def frames_now(self):
+        self.frames(self.waiting)
 
     def frames(self, cases, **more):
         """Each (name, frame) is a check."""
@@ -506,7 +534,7 @@ class Bench:
             cases.append((name, frame))
         check(cases[1][1].fields["veroce.sack.received"] == ["7, 9"], "SACK vector")
         check(cases[1][1].fields["veroce.sack.missing"] == ["5-6, 8"], "SACK vector")
-        self.frames(cases)
+        self.frames_later(cases)
 
     def check_opcodes(self):
         """Every field of every opcode, with and without time stamps, IPv4 and IPv6."""
@@ -518,7 +546,7 @@ class Bench:
                         body = Body(op, self.rng, t=t)
                         cases.append(("%s IPv%d%s %d" % (op.name, version, " T" if t else "", n),
                                       Frame(body, version, sport=self.rng.randint(49152, 65535))))
-        self.frames(cases)
+        self.frames_later(cases)
 
     def check_payloads(self):
         cases = []
@@ -527,7 +555,7 @@ class Bench:
                      "any": [0, 1, 2, 3, 4, 5, 1023, 1024, 8191, 8192]}[op.payload]
             for n in sizes:
                 cases.append(("%s with %d bytes" % (op.name, n), Frame(Body(op, self.rng, self.rng.randbytes(n)))))
-        self.frames(cases)
+        self.frames_later(cases)
 
     def check_control(self):
         rng = self.rng
@@ -552,7 +580,7 @@ class Bench:
             for name in names:
                 cases.append(("%s with %s" % (OPS[code].name, name),
                               Frame(Body(OPS[code], rng, **{"rtt__" + name: 1}), complaints=["value"])))
-        self.frames(cases)
+        self.frames_later(cases)
 
     def check_syndromes(self):
         rng, cases = self.rng, []
@@ -625,7 +653,7 @@ class Bench:
         cases.append(("SACK across 2^24", Frame(Body(SACK, rng, bth__psn=0xfffffd, sack__valid_len=6,
                                                      sack__start_psn=0xfffffe, sack__bitmap=0b100110))))
         check(cases[-1][1].fields["veroce.sack.received"] == ["16777215-0, 3"], "ranges() across 2^24")
-        self.frames(cases)
+        self.frames_later(cases)
 
     def check_header_bits(self):
         rng, cases = self.rng, []
@@ -652,7 +680,7 @@ class Bench:
         for code in (0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b):
             cases.append(("DMA length in " + OPS[code].name,
                           Frame(Body(OPS[code], rng, reth__len=3000), complaints=["unusual"])))
-        self.frames(cases)
+        self.frames_later(cases)
 
         unknown = [code for code in range(256) if code not in OPS]
         rows = self.rows([Frame(bytes([code]) + bytes(11 + self.rng.randint(0, 40))).bytes for code in unknown])
@@ -677,11 +705,14 @@ class Bench:
         return rest % 4 == 0 and (4 if op.payload == "some" else 0) <= rest <= 8192
 
     def check_lengths(self):
-        """Every opcode in every length to 260, and around the PMTUs: "length" if and only if it does not fit."""
+        """
+        Every opcode in every length that its headers end in, SACKs to 260, and around the PMTUs: "length" if and only
+        if it does not fit.
+        """
         cases = []
         for op in OPS.values():
             for t in (False, True):
-                lengths = list(range(12, 261))
+                lengths = list(range(12, 261 if "SACKETH" in op.stack else op.size + 8 * t + 32))
                 for pmtu in PMTUS:
                     at = op.size + 8 * t + pmtu
                     lengths += range(at - 2, at + 5)
@@ -812,7 +843,7 @@ class Bench:
         cases.append(("DSCP 9 with its payload", Frame(Body(OPS[0x02], rng, b"abc"), tos=9 << 2)))
         cases.append(("ACK with DSCP 9", Frame(Body(ACK, rng), tos=9 << 2)))
         cases.append(("DSCP 8 without payload", Frame(Body(OPS[0x02], rng, b""), tos=8 << 2, complaints=["length"])))
-        self.frames(cases)
+        self.frames_later(cases)
 
     def check_port(self):
         rng = self.rng
@@ -912,6 +943,12 @@ class Bench:
         self.report("judge", None if got == [(2, "icrc"), (3, "tver")] else str(got))
         got = [(n, text.split(":")[0]) for n, text in judge(path, notes=True)]
         self.report("judge with notes", None if got == [(2, "icrc"), (3, "tver"), (4, "unusual")] else str(got))
+        wrong, opcodes = judge_all(path)
+        self.report("judge_all", None if [n for n, _ in wrong] == [2, 3] and opcodes == {0x04, 0x0a, 0x11} else
+                    "%s %s" % (wrong, opcodes))
+        wrong, opcodes = judge_all(joined([self.pcap([good]), path], os.path.join(self.folder, "joined.pcap")))
+        self.report("joined captures", None if len(wrong) == 0 and opcodes == {0x04} else "%s %s" % (wrong, opcodes))
+        path = self.pcap(packets)
         rows = dissect(path, ["frame.number", "veroce.bth.opcode"], "veroce.bth.opcode == 0x0a")
         self.report("dissect with a filter", None if rows == [{"frame.number": ["4"], "veroce.bth.opcode": ["0x0a"]}]
                     else str(rows))
@@ -997,6 +1034,7 @@ def main():
                     getattr(bench, name)()
                 except Failure as e:
                     bench.report(name, str(e))
+            bench.frames_now()
     except Missing as e:
         print("skipped: %s" % e)
         return SKIP

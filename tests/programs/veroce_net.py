@@ -15,7 +15,7 @@ from data import TRANSFER, transfer
 from pair import ROOT, Failure, Pair, Skip, check, folder, main, perftest, sh
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "dissector"))
-from dissector_check import Missing, dissect, judge  # noqa: E402
+from dissector_check import Missing, dissect, joined, judge_all  # noqa: E402
 
 ROCEV2, VEROCE = 4791, 4794
 
@@ -115,7 +115,7 @@ def ecmp(place):
     before = [received(place, end) for end in (0, 1)]
     for seed in range(4):
         transfer(place, ["-n", 50, "-s", seed, "-b", 300000])
-        perftest(place, "ib_write_bw", ["-b"], iters=1000, sizes=[65536])
+        perftest(place, "ib_write_bw", ["-b"], iters=300, sizes=[65536])
     perftest(place, "ib_read_bw", ["-q", 4], iters=300, sizes=[65536])
     perftest(place, "ib_send_bw", ["-b", "-q", 4], iters=300, sizes=[65536])
     for end in (0, 1):
@@ -123,11 +123,14 @@ def ecmp(place):
         check(min(counts) > sum(counts) * 0.02, "packets by link to end %d: %s" % (end, counts))
 
 
-def over_dying_link(place, kill, revive):
+DYING = (["ib_write_bw", "-D", 6], ["ib_send_bw", "-D", 6, "-b", "-q", 2], ["ib_read_bw", "-D", 6])
+
+
+def over_dying_link(place, kill, revive, runs=DYING):
     """While a transfer runs, a link dies and comes back; `kill` and `revive` take a link's number."""
     if len(place.links) < 2:
         raise Skip("needs an ecmp place")
-    for options in (["ib_write_bw", "-D", 6], ["ib_send_bw", "-D", 6, "-b", "-q", 2], ["ib_read_bw", "-D", 6]):
+    for options in runs:
         data_end = 1 if options[0] == "ib_read_bw" else 0  # who gets the data
         pair = Pair(place, options[0], ["-F"] + options[1:], gid_flag="-x").go()
         pair.underway(0.5)
@@ -157,14 +160,18 @@ def over_dying_link(place, kill, revive):
         pair.finish(30)
 
 
-def path_dies(place):
+def path_dies(place, runs=DYING[:1]):
     """Set down at the end of the server: the client's kernel goes on sending into it."""
     if place.ipv6:
         raise Skip("IPv6 addresses and routes of a link that is set down are gone for good")
 
     def set_link(word):
         return lambda n: sh("ip", "-n", place.spaces[0], "link", "set", place.links[n][0], word)
-    over_dying_link(place, set_link("down"), set_link("up"))
+    over_dying_link(place, set_link("down"), set_link("up"), runs)
+
+
+def path_dies_all(place):
+    path_dies(place, DYING)
 
 
 def path_blackhole(place):
@@ -220,24 +227,23 @@ class Captured:
         found = [os.path.join(self.where, name) for name in sorted(os.listdir(self.where))]
         return [path for path in found if os.path.getsize(path) > 24]
 
+    def all(self):
+        """Those one after the other in one file, as tshark takes longer to start than to read."""
+        return joined(self.paths(), os.path.join(self.where, "all.pcap"))
+
     def judge(self):
         """The veRoCE opcodes seen, after every packet was found good."""
-        seen = set()
-        for path in self.paths():
-            wrong = judge(path)
-            check(not wrong, "%s: %d complaints: %s" % (path, len(wrong), wrong[:5]))
-            for row in dissect(path, ["veroce.bth.opcode"], "veroce"):
-                seen.add(int(row["veroce.bth.opcode"][0], 16))
+        wrong, seen = judge_all(self.all())
+        check(not wrong, "%d complaints: %s" % (len(wrong), wrong[:5]))
         return seen
 
     def ports(self):
         """{(protocol's port, opcode): packets}"""
         count = {}
-        for path in self.paths():
-            for row in dissect(path, ["udp.dstport", "veroce.bth.opcode", "infiniband.bth.opcode"]):
-                code = row.get("veroce.bth.opcode") or row.get("infiniband.bth.opcode")
-                key = int(row["udp.dstport"][0]), int(code[0], 0)
-                count[key] = count.get(key, 0) + 1
+        for row in dissect(self.all(), ["udp.dstport", "veroce.bth.opcode", "infiniband.bth.opcode"]):
+            code = row.get("veroce.bth.opcode") or row.get("infiniband.bth.opcode")
+            key = int(row["udp.dstport"][0]), int(code[0], 0)
+            count[key] = count.get(key, 0) + 1
         return count
 
     def close(self):
@@ -294,7 +300,8 @@ def falls_back(place):
 
 
 if __name__ == "__main__":
-    main({"nft_loss": nft_loss, "ecmp": ecmp, "path_dies": path_dies, "path_blackhole": path_blackhole,
+    main({"nft_loss": nft_loss, "ecmp": ecmp, "path_dies": path_dies, "path_dies_all": path_dies_all,
+          "path_blackhole": path_blackhole,
           "impair_1": impair("drop=1%,seed=1"), "impair_2": impair("drop=2%,seed=2"),
           "impair_5": impair("drop=5%,seed=3"), "impair_reorder": impair("reorder=30%,jitter=300us,seed=4"),
           "impair_duplicate": impair("dup=20%,seed=5"), "impair_corrupt": impair("corrupt=2%,seed=6"),
