@@ -32,18 +32,19 @@ build() {
 	fi
 }
 
-# leg NAME BUILD_DIR CTEST_ARGS...: prints a line as each test ends, and what those that failed printed.
+# leg NAME NICE BUILD_DIR CTEST_ARGS...: prints a line as each test ends, and what those that failed printed.
 leg() {
 	name=$1
-	dir=$2
-	shift 2
-	ctest --test-dir "$dir" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$logs/$name" |
+	nice=$2
+	dir=$3
+	shift 3
+	nice -n "$nice" ctest --test-dir "$dir" --output-on-failure --no-tests=error "$@" 2>&1 | tee "$logs/$name" |
 		grep --line-buffered -vE '^ +Start |^Internal ctest|^Test project|^$'
 }
 
 if [ "$tier" = check ]; then
 	build release
-	leg release build -j $((processors * 2)) -L '^(unit|corpus|sim|abi|tidy|check)$' -LE '^all$'
+	leg release 0 build -j "$processors" -L '^(unit|corpus|sim|abi|tidy|check)$' -LE '^all$'
 else
 	build release
 	build debug
@@ -54,10 +55,10 @@ else
 		# Simulations say the same in both builds; of the swarms this one has ten times the seeds.
 		release='^(swarm|abi|tidy|verbs|program)$'
 	fi
-	# Programs wait for each other more than they compute, simulations only compute: together they fill the
-	# processors.
-	leg debug build-debug -j "$processors" -L '^(unit|corpus|sim)$' ${except:+-LE "$except"} &
-	leg release build -j $((processors * 2)) -L "$release" -LE "${except:-^never$}"
+	# Programs poll while they wait for each other: with more pairs than processors, or beside others that compute,
+	# they take half as much processor time again. So simulations have what programs leave.
+	leg debug 15 build-debug -j "$processors" -L '^(unit|corpus|sim)$' ${except:+-LE "$except"} &
+	leg release 0 build -j "$processors" -L "$release" -LE "${except:-^never$}"
 	wait
 fi
 
@@ -82,6 +83,8 @@ fi
 echo "== the ten slowest"
 cat "$logs"/debug "$logs"/release 2>/dev/null |
 	sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec *$/\2 s  \1/p' | sort -rn | head -n 10
+times >"$logs/times"
+echo "== processor time, user and system: $(tail -n 1 "$logs/times")"
 [ "$skipped" -eq 0 ] || echo "$skipped skipped: they say why when run alone, as ctest --test-dir build -V -R NAME"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

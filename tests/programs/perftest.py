@@ -30,7 +30,7 @@ def send_bw(place):
 def send_srq(place):
     perftest(place, "ib_send_bw", ["--use-srq"], iters=300, sizes=[65536])
     perftest(place, "ib_send_bw", ["--use-srq", "-q", 8, "-s", 1024], iters=100, sizes=[1024])
-    perftest(place, "ib_send_lat", ["--use-srq"], iters=500, sizes=[2])
+    perftest(place, "ib_send_lat", ["--use-srq"], iters=200, sizes=[2])
     perftest(place, "ib_send_lat", ["--use-srq", "-e", "-s", 5000], iters=200, sizes=[5000])
 
 
@@ -38,8 +38,8 @@ def send_uc_ud(place):
     perftest(place, "ib_send_bw", ["-c", "UC", "-s", 1024, "-t", 16], iters=200, sizes=[1024])
     perftest(place, "ib_send_bw", ["-c", "UD", "-s", 1024, "-t", 16], iters=200, sizes=[1024])
     perftest(place, "ib_send_bw", ["-c", "UD", "-s", 256, "-t", 16, "-q", 4], iters=50, sizes=[256])
-    perftest(place, "ib_send_lat", ["-c", "UC", "-s", 3000], iters=500, sizes=[3000])
-    perftest(place, "ib_send_lat", ["-c", "UD", "-s", 1000], iters=500, sizes=[1000])
+    perftest(place, "ib_send_lat", ["-c", "UC", "-s", 3000], iters=200, sizes=[3000])
+    perftest(place, "ib_send_lat", ["-c", "UD", "-s", 1000], iters=200, sizes=[1000])
     perftest(place, "ib_send_lat", ["-c", "UD", "-e"], iters=300, sizes=[2])
     perftest(place, "ib_send_lat", ["-c", "UC", "-e"], iters=300, sizes=[2])
 
@@ -52,7 +52,7 @@ def send_inline(place):
 
 
 def send_lat(place):
-    perftest(place, "ib_send_lat", ["-e"], iters=500, sizes=[2])
+    perftest(place, "ib_send_lat", ["-e"], iters=200, sizes=[2])
     perftest(place, "ib_send_lat", ["-s", 100000, "-r", 4], iters=100, sizes=[100000])
 
 
@@ -69,13 +69,13 @@ def write_bw(place):
 
 def write_uc(place):
     perftest(place, "ib_write_bw", ["-c", "UC", "-t", 4, "-s", 8192], iters=100, sizes=[8192])
-    perftest(place, "ib_write_lat", ["-c", "UC", "-s", 1500], iters=500, sizes=[1500])
+    perftest(place, "ib_write_lat", ["-c", "UC", "-s", 1500], iters=200, sizes=[1500])
 
 
 def write_inline(place):
     perftest(place, "ib_write_bw", ["-I", 128, "-s", 128], iters=1000, sizes=[128])
-    perftest(place, "ib_write_lat", ["-I", 64, "-s", 64], iters=500, sizes=[64])
-    perftest(place, "ib_write_lat", ["-c", "UC", "-I", 32, "-s", 32], iters=500, sizes=[32])
+    perftest(place, "ib_write_lat", ["-I", 64, "-s", 64], iters=200, sizes=[64])
+    perftest(place, "ib_write_lat", ["-c", "UC", "-I", 32, "-s", 32], iters=200, sizes=[32])
 
 
 def read_more(place):
@@ -91,7 +91,7 @@ def read_more(place):
 def atomic_more(place):
     for kind in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
         perftest(place, "ib_atomic_bw", ["-A", kind], iters=500, sizes=[8])
-        perftest(place, "ib_atomic_lat", ["-A", kind], iters=500, sizes=[8])
+        perftest(place, "ib_atomic_lat", ["-A", kind], iters=200, sizes=[8])
     perftest(place, "ib_atomic_bw", ["-b"], iters=300, sizes=[8])
     perftest(place, "ib_atomic_bw", ["-q", 16], iters=50, sizes=[8])
     perftest(place, "ib_atomic_bw", ["-e", "-o", 1], iters=200, sizes=[8])
