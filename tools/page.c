@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The page's frame and style: self-contained, light or dark by the reader's setting, printable. */
-#include "sim.h"
+#include "page.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,14 +116,16 @@ void html_text(FILE *f, const char *s)
 	html_bytes(f, s, strlen(s));
 }
 
-void page_begin(FILE *f, const char *title)
+void page_begin(FILE *f, const char *title, const char *maker)
 {
 	half_cards = plots = 0;
 	fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
 	      f);
 	html_text(f, title);
-	fprintf(f, " - verbena sim</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n", style);
+	fputs(" - ", f);
+	html_text(f, maker);
+	fprintf(f, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n", style);
 }
 
 void page_end(FILE *f)

@@ -4,7 +4,7 @@
  * output pass through memory files, so that no pipe can fill up. Ink follows the page's text
  * colour; the colours of series differ on white and on black.
  */
-#include "sim.h"
+#include "plot.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -70,24 +70,6 @@ void plot_quote(FILE *f, const char *s)
 			fputc(*s, f);
 	}
 	fputc('\'', f);
-}
-
-uint64_t plot_series(FILE *f, const struct results_series *s, unsigned points, double scale)
-{
-	uint32_t per = 1;
-	double factor;
-
-	while (s->count / per > points)
-		per *= 2;
-	/* Sums become means of the windows joined. */
-	factor = s->join == RESULTS_SUM ? scale / per : scale;
-	for (uint32_t i = 0; i * per < s->count; i++) {
-		uint64_t w = s->window_ps * per;
-
-		fprintf(f, "%.9g %.9g\n", (double)(i * w) / 1e9,
-			(double)results_series_value(s, w, i) * factor);
-	}
-	return s->window_ps * per;
 }
 
 static int memory_file(void)

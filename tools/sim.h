@@ -160,57 +160,11 @@ void sim_command_write(FILE *, const struct sim_input *);
 /* A field of CSV that may contain any character. */
 void csv_field(FILE *, const char *);
 
-/* ---- sim_plot.c: a drawing by gnuplot ---- */
-
-struct plot;
-
-/* False: gnuplot is missing or does not work; plot_end then gives NULL. */
-bool plot_possible(void);
-
-/*
- * Begins a drawing of that size in CSS pixels; write gnuplot's commands to *script, after the
- * common ones.
- */
-struct plot *plot_begin(unsigned width, unsigned height, FILE **script);
-
-/* Also draws it with a logarithmic y axis, from the values above 0. */
-void plot_logarithmic(struct plot *);
-
-/* The result of one; all NULL: there is none. */
-struct plotted {
-	char *svg;     /* an <svg> element without ids, in colours that follow the page */
-	char *svg_log; /* likewise, with a logarithmic axis; NULL: none, or no value is above 0 */
-	char *table;   /* the numbers that are drawn, as gnuplot's `set table` writes them */
-	char *x, *y;   /* the names of the axes; NULL: none */
-};
-
-/* Runs it. *Caller calls plotted_free().* */
-struct plotted plot_end(struct plot *);
-void plotted_free(struct plotted *);
-
-/* The colour of series i, the same in every drawing. */
-const char *plot_colour(unsigned i);
+/* ---- sim_drawings.c: cards of a run's page ---- */
 
 /* Steps of a series with at most `points` of them, as rows "time_ms value x scale". Returns their
  * window. */
 uint64_t plot_series(FILE *, const struct results_series *, unsigned points, double scale);
-
-/* Text in gnuplot's quotes. */
-void plot_quote(FILE *, const char *);
-
-/* ---- sim_page.c: HTML ---- */
-
-void html_text(FILE *, const char *);
-void page_begin(FILE *, const char *title);
-void page_end(FILE *);
-void page_card_begin(FILE *, const char *title, const char *note, bool wide);
-void page_card_end(FILE *);
-bool page_row_is_open(void);           /* there is room for half a card beside the last one */
-void page_plot(FILE *, struct plot *); /* ends the plot; without gnuplot the card says so */
-/* Adds a plot that has ended: its drawings, one at a time, and its numbers behind them. */
-void page_plotted(FILE *, const struct plotted *);
-
-/* ---- sim_drawings.c: cards of a run's page ---- */
 
 /* "host 3", "switch 131" */
 const char *node_text(const struct results *, uint32_t node, char buf[SIM_TEXT_BYTES]);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "page.h"
+
 #include "tool.h"
 
 enum { HALF_W = 540, HALF_H = 320, CURVES = 8, SMOOTH_POINTS = 150, LABEL_WIDTH = 34 };
@@ -334,7 +336,7 @@ static void write_page(FILE *f, const char *path, const char *name, const struct
 
 	for (size_t i = 0; i < count; i++)
 		ended += r[i].status == 0;
-	page_begin(f, name);
+	page_begin(f, name, "verbena sim");
 	fputs("<header><h1>", f);
 	html_text(f, name);
 	fprintf(f,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "page.h"
+
 enum {
 	HALF_W = 540,
 	HALF_H = 280, /* of a drawing in one column, CSS pixels */
@@ -13,6 +15,24 @@ enum {
 	FLOW_CURVES = 8,
 	QUEUE_CURVES = 4
 };
+
+uint64_t plot_series(FILE *f, const struct results_series *s, unsigned points, double scale)
+{
+	uint32_t per = 1;
+	double factor;
+
+	while (s->count / per > points)
+		per *= 2;
+	/* Sums become means of the windows joined. */
+	factor = s->join == RESULTS_SUM ? scale / per : scale;
+	for (uint32_t i = 0; i * per < s->count; i++) {
+		uint64_t w = s->window_ps * per;
+
+		fprintf(f, "%.9g %.9g\n", (double)(i * w) / 1e9,
+			(double)results_series_value(s, w, i) * factor);
+	}
+	return s->window_ps * per;
+}
 
 const char *node_text(const struct results *r, uint32_t node, char buf[SIM_TEXT_BYTES])
 {

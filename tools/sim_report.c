@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "page.h"
+
 enum { TABLE_PORTS = 8 };
 
 static void tile(FILE *f, const char *label, const char *value, const char *more)
@@ -237,7 +239,7 @@ static void write_page(FILE *f, const struct sim_input *in, const struct results
 	const struct scenario *s = in->scenario;
 	char text[128], a[SIM_TEXT_BYTES];
 
-	page_begin(f, s->name);
+	page_begin(f, s->name, "verbena sim");
 	fputs("<header><h1>", f);
 	html_text(f, s->name);
 	fputs("</h1>\n", f);

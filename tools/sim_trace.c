@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "page.h"
+
 enum { HALF_W = 540, HALF_H = 280, POINTS = 400, TRACE_CURVES = 6, TRACE_PATHS = 16 };
 
 /* One number of a flow's trace, of all its paths together. */
