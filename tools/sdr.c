@@ -14,10 +14,13 @@
 static const char usage[] =
 	"usage: verbena sdr model [OPTION...]\n"
 	"       verbena sdr plan [OPTION...]\n"
+	"       verbena sdr figures FILE.html\n"
 	"\n"
 	"How long a reliable Write takes over a long link that loses packets, by computation; "
 	"nothing is sent.\n"
-	"model shows what each scheme of reliability gives, plan which one to use, and why.\n"
+	"model shows what each scheme of reliability gives, plan which one to use, and why; "
+	"figures writes a\n"
+	"page that draws the schemes over size, distance and loss.\n"
 	"\n"
 	"  -s, --size BYTES[,...]  of a message (128MiB)\n"
 	"  -l, --loss SHARE[,...]  of the packets: 0.1%, 1e-3 (0.1%)\n"
@@ -191,9 +194,12 @@ int cmd_sdr(int argc, char **argv)
 		else if ((status = read_option(option, optarg, &q)) != 0)
 			return status;
 	}
+	if (optind + 2 == argc && strcmp(argv[optind], "figures") == 0)
+		return sdr_figures(argv[optind + 1]);
 	if (optind + 1 != argc ||
 	    (strcmp(argv[optind], "model") != 0 && strcmp(argv[optind], "plan") != 0))
-		return complain("sdr: one of 'model' and 'plan' is needed; `verbena sdr --help` "
+		return complain("sdr: one of 'model', 'plan' and 'figures FILE.html' is needed; "
+				"`verbena sdr --help` "
 				"has the options");
 	status = check(&q);
 	if (status != 0)

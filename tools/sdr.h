@@ -50,4 +50,7 @@ void sdr_model_table(const struct sdr_question *);
 void sdr_model_csv(const struct sdr_question *, FILE *);
 void sdr_plan(const struct sdr_question *);
 
+/* Writes the page. 0, or EXIT_OURS after an error message. */
+int sdr_figures(const char *path);
+
 #endif

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """`verbena sdr`: numbers that are known from elsewhere, what is recommended where, and what is said to wrong words."""
 import csv
+import html.parser
 import io
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 TOOL = sys.argv[1]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -59,12 +61,45 @@ WRONG = [(("model", "-s", "12x"), "size '12x': no such unit; allowed: 1B to 1PB"
          (("plan", "-r", "400"), "rate '400'"), (("plan", "-d", "3750"), "distance '3750'"),
          (("plan", "-t", "0s"), "round trip '0s': out of range"), (("plan", "-c", "10000"), "no whole number of packets"),
          (("plan", "-o", "nan"), "timer 'nan': not a number"), (("model", "-s", ",".join(["1"] * 33)), "more than 32 values"),
-         ((), "one of 'model' and 'plan'"), (("model", "plan"), "one of 'model' and 'plan'"),
-         (("mdoel",), "one of 'model' and 'plan'"), (("model", "--sise", "1"), "sise")]
+         ((), "one of 'model', 'plan' and 'figures"), (("model", "plan"), "one of 'model', 'plan' and 'figures"),
+         (("mdoel",), "one of 'model', 'plan' and 'figures"), (("model", "--sise", "1"), "sise")]
+
+
+class Headings(html.parser.HTMLParser):
+    """The texts of h2, and whether anything is fetched from elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.inside, self.found, self.fetched = False, [], False
+
+    def handle_starttag(self, tag, attrs):
+        self.inside = tag == "h2"
+        self.fetched |= tag in ("script", "link", "img", "iframe")
+
+    def handle_data(self, data):
+        if self.inside:
+            self.found.append(data)
+        self.inside = False
+
+
+def figures():
+    with tempfile.TemporaryDirectory() as work:
+        page = pathlib.Path(work) / "page.html"
+        sdr("figures", str(page))
+        seen = Headings()
+        seen.feed(page.read_text())
+        for n in ("3a", "3b", "3c", "9", "10", "11", "12", "13"):
+            if not any(n in h for h in seen.found):
+                sys.exit("the page has no figure " + n)
+        if seen.fetched:
+            sys.exit("the page is not self-contained")
+        if "cannot write" not in sdr("figures", work + "/no/such/folder.html", status=125):
+            sys.exit("a page that cannot be written is not said to be so")
 
 
 def main():
     known()
+    figures()
     for words, said in PLANS:
         if said not in sdr("plan", *words):
             sys.exit("plan %s does not say '%s':\n%s" % (" ".join(words), said, sdr("plan", *words)))
