@@ -249,6 +249,8 @@ static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_st
 		qp->ops->start(&nic->tp, qp, now_ns);
 	else if (to == QPS_SQD && from == QPS_RTS)
 		qp->sq_draining = true;
+	else if (to == QPS_RTS)
+		qp->sq_draining = false;
 	atomic_store_explicit(&qp->state, (uint8_t)to, memory_order_seq_cst);
 	if (to == QPS_RTS)
 		qp_activate(&nic->tp, qp);

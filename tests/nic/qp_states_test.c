@@ -432,6 +432,24 @@ static void drained_queue_finishes_what_it_began(void **state)
 	}
 }
 
+/* Back in RTS before that: it is not draining any more, and of the end of what was begun there is no event. */
+static void queue_that_goes_on_is_not_draining(void **state)
+{
+	struct sim s = sim_default();
+	struct duo_wr w = duo_write_wr(1, s.abuf, 0, 5000, s.bbuf, 0);
+
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 10);
+	assert_int_equal(drain(&s, true), 0);
+	assert_true(draining(&s));
+	assert_int_equal(duo_qp_to_state(s.a, QPS_RTS), 0);
+	assert_false(draining(&s));
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	assert_false(duo_had_event(s.a->host, EVENT_SQ_DRAINED, s.a));
+	sim_end(&s);
+}
+
 static void idle_queue_is_drained_at_once(void **state)
 {
 	static const enum qp_type all[] = {QPT_RC, QPT_UC, QPT_UD};
@@ -590,6 +608,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(query_tells_the_capacities_granted),
 	cmocka_unit_test(modify_without_a_state_keeps_it),
 	cmocka_unit_test(drained_queue_finishes_what_it_began),
+	cmocka_unit_test(queue_that_goes_on_is_not_draining),
 	cmocka_unit_test(idle_queue_is_drained_at_once),
 	cmocka_unit_test(drained_qp_still_answers),
 	cmocka_unit_test(muted_qp_answers_and_sends_nothing),
