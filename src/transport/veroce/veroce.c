@@ -106,7 +106,7 @@ static bool output_rearms(const struct qp *qp, const struct veroce_packet *p)
 {
 	bool data = p->info->flags & (F_REQUEST | F_RESPONSE) && !(p->info->flags & F_ACK);
 
-	return qp->veroce->w && qp_get_state(qp) != QPS_ERR &&
+	return qp->veroce->w &&
 	       (!list_empty(&qp->active) || (data && !list_empty(&qp->held)));
 }
 
@@ -140,7 +140,8 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 			count_arrival(tp, qp, rx->pkt, p, now_ns);
 		dispatch(tp, qp, rx->pkt, p, now_ns);
 	}
-	if (qp->ops == &veroce_ops && !output_rearms(qp, p))
+	/* No timer runs for a QP that is dead. */
+	if (qp_get_state(qp) != QPS_ERR && qp->ops == &veroce_ops && !output_rearms(qp, p))
 		veroce_rearm(tp, qp, now_ns);
 }
 
