@@ -135,7 +135,7 @@ static void a_question_of_a_stranger_costs_time_and_no_connection(void **state)
 		p.bth.psn = s.a->opt.psn[DUO_A];
 		p.caps.source_qpn = s.b->qpn;
 		veroce_forge(s.duo, DUO_A, &p, NULL);
-		assert_int_not_equal(s.a->qp->veroce->peer, PEER_CONFIRMED);
+		assert_false(veroce_is_confirmed(s.a->qp->veroce));
 		assert_int_equal(pair_speaks(s.a->qp->veroce->pair, s.duo->now_ns), PAIR_UNKNOWN);
 		expect_messages(&s, i & 1);
 		assert_int_equal(nic_counters(s.a->host->nic)->fallbacks, 1);

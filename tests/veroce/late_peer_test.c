@@ -90,7 +90,7 @@ static void peer_that_never_answers_is_not_asked_for_ever(void **state)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 	}
 	assert_int_equal(duo_count(s.duo, DUO_A, OP_CAPS_REQUEST), 8 + 6);
-	assert_false(s.a->qp->veroce->caps_known);
+	assert_false(veroce_is_answered(s.a->qp->veroce));
 	sim_end(&s);
 }
 

@@ -18,7 +18,6 @@
 
 enum {
 	TRIES_MAX = 8,
-	TRIES_SILENT,
 	HURRIES_MAX = 6,
 	IP_ID_LONE_MAX = 1 /* of CAPS, which begin a train: a response, then a request */
 };
@@ -48,7 +47,7 @@ static struct capseth ours(const struct transport *tp, const struct qp *qp)
 	return (struct capseth){
 		.magic = CAPS_MAGIC,
 		.version = CAPS_VERSION,
-		.profile = qp->ops == &rc_ops ? 0 : VEROCE_PROFILE,
+		.profile = vr->state == VEROCE_ROCEV2 ? 0 : VEROCE_PROFILE,
 		.flags = offered(tp, qp),
 		.mtu_code = mtu_code(qp->mtu),
 		.rx_window_q = tp->config.veroce.rx_window,
@@ -134,13 +133,14 @@ bool caps_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 /* A peer we have asked often enough without an answer is base; one of which we know nothing is asked on. */
 static bool asks_on(const struct veroce *vr)
 {
-	return !caps_are_settled(vr) && (vr->peer == PEER_ASKING || vr->caps_tries < TRIES_MAX);
+	return !caps_are_settled(vr) && (vr->state == VEROCE_ASKING || vr->caps_tries < TRIES_MAX);
 }
 
 /* The last question may still be answered. */
 static bool awaits_last(const struct veroce *vr)
 {
-	return !vr->caps_known && vr->peer != PEER_ASKING && vr->caps_tries == TRIES_MAX;
+	return (vr->state == VEROCE_ASSUMED || vr->state == VEROCE_CONFIRMED) && vr->caps_tries == TRIES_MAX &&
+	       !vr->caps_silent;
 }
 
 uint64_t caps_deadline_asking(const struct qp *qp)
@@ -167,7 +167,7 @@ void caps_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		vr->caps_ask = true;
 		qp_activate(tp, qp);
 	} else if (awaits_last(vr)) {
-		vr->caps_tries = TRIES_SILENT;
+		vr->caps_silent = true;
 		qp_activate(tp, qp);
 	}
 }
@@ -195,9 +195,10 @@ void caps_heard(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
 
-	if (!(tp->caps_flags & CAPS_RETH_MESSAGE) || vr->caps_known || vr->caps_tries < TRIES_MAX)
+	if (!(tp->caps_flags & CAPS_RETH_MESSAGE) || veroce_is_answered(vr) || vr->caps_tries < TRIES_MAX)
 		return;
 	vr->caps_tries = 0;
+	vr->caps_silent = false;
 	vr->caps_ask = true;
 	qp_activate(tp, qp);
 }
@@ -206,9 +207,9 @@ bool caps_reth_settled(struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
 
-	if (!vr->caps_known && vr->caps_tries == TRIES_SILENT)
+	if (vr->caps_silent)
 		vr->caps |= CAPS_RETH_MESSAGE;
-	return vr->caps_known || vr->caps & CAPS_RETH_MESSAGE;
+	return veroce_is_answered(vr) || vr->caps & CAPS_RETH_MESSAGE;
 }
 
 /* Work came while we do not know how to send it. */
@@ -259,16 +260,17 @@ static void asked(const struct transport *tp, struct qp *qp, const struct capset
 {
 	struct veroce *vr = qp->veroce;
 
-	if (!vr->caps_known && c->profile && has_begun(qp)) {
+	if (!veroce_is_answered(vr) && c->profile && has_begun(qp)) {
 		vr->caps &= CAPS_RETH_MESSAGE;
 		vr->caps |= c->flags & offered(tp, qp) & (uint16_t)~(CAPS_RETH_MESSAGE | CAPS_SEAL);
 		take_windows(vr, c);
 	}
-	if (vr->caps_known || vr->caps_ask || !vr->caps_tries ||
+	if (veroce_is_answered(vr) || vr->caps_ask || !vr->caps_tries ||
 	    vr->ask_ns - ask_wait_ns(vr->caps_tries) + ask_ns_min > now_ns)
 		return;
 	if (vr->caps_tries >= TRIES_MAX)
 		vr->caps_tries = TRIES_MAX - 1;
+	vr->caps_silent = false;
 	vr->caps_ask = true;
 }
 
@@ -291,10 +293,10 @@ static void seal(struct qp *qp, const struct capseth *c, uint16_t ip_id)
 	vr->peer_nonce = c->own_nonce;
 	if (!vr->caps_seals)
 		vr->caps_reply = true;
-	if (!vr->sealed)
+	if (vr->state != VEROCE_SEALED)
 		vr->ids_kept = ip_id <= IP_ID_LONE_MAX;
-	if (c->state & CAPS_SEALS)
-		veroce_demand_seal(qp);
+	if (vr->state == VEROCE_AGREED && c->state & CAPS_SEALS)
+		veroce_move(qp, VEROCE_SEALED);
 }
 
 static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
@@ -302,8 +304,10 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
 	struct veroce *vr = qp->veroce;
 
 	vr->caps = agreed(tp, qp, c);
-	vr->caps_known = true;
+	if (vr->state == VEROCE_CONFIRMED)
+		veroce_move(qp, VEROCE_AGREED);
 	vr->caps_ask = false;
+	vr->caps_silent = false;
 	take_windows(vr, c);
 	qp_activate(tp, qp);
 }
@@ -312,7 +316,7 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
 static bool contradicts(const struct transport *tp, const struct qp *qp, const struct capseth *c)
 {
 	const struct veroce *vr = qp->veroce;
-	uint16_t settled = vr->caps_known ? CAPS_RETH_MESSAGE | CAPS_SEAL : vr->caps & CAPS_RETH_MESSAGE;
+	uint16_t settled = veroce_is_answered(vr) ? CAPS_RETH_MESSAGE | CAPS_SEAL : vr->caps & CAPS_RETH_MESSAGE;
 
 	return (vr->caps ^ agreed(tp, qp, c)) & settled;
 }
@@ -347,7 +351,7 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 	struct veroce *vr = qp->veroce;
 
 	if (!c->profile) {
-		if (vr->peer != PEER_CONFIRMED && tp->config.protocol == PROTOCOL_AUTO) {
+		if (!veroce_is_confirmed(vr) && tp->config.protocol == PROTOCOL_AUTO) {
 			pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
 			veroce_fall_back(tp, qp, now_ns);
 		}
@@ -359,7 +363,7 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 		agree(tp, qp, c);
 		if (vr->caps & CAPS_SEAL)
 			seal(qp, c, ip_id);
-	} else if (!vr->caps_known) {
+	} else if (!veroce_is_answered(vr)) {
 		fail(tp, qp, now_ns);
 	} else {
 		tp->counters.rx_dropped++; /* a peer does not change its mind */
@@ -383,7 +387,7 @@ void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet 
 		vr->peer_nonce = c->nonce;
 		qp_activate(tp, qp);
 	}
-	if (qp->ops == &rc_ops) {
+	if (vr->state == VEROCE_ROCEV2) {
 		too_late(tp, qp, c, now_ns);
 	} else if (!request) {
 		answered(tp, qp, c, ip_id, now_ns);
@@ -400,14 +404,13 @@ void caps_hears(struct transport *tp, struct qp *qp, bool proved, uint64_t now_n
 {
 	struct veroce *vr = qp->veroce;
 
-	if (vr->peer == PEER_ASKING) {
-		vr->peer = PEER_ASSUMED;
-		qp->ops = &veroce_ops;
+	if (vr->state == VEROCE_ASKING) {
+		veroce_move(qp, VEROCE_ASSUMED);
 		vr->decide_ns = 0;
 		qp_activate(tp, qp);
 	}
-	if (proved && vr->peer == PEER_ASSUMED) {
-		vr->peer = PEER_CONFIRMED;
+	if (proved && vr->state == VEROCE_ASSUMED) {
+		veroce_move(qp, VEROCE_CONFIRMED);
 		pair_learn(vr->pair, PAIR_VEROCE, now_ns);
 		caps_heard(tp, qp);
 	}
@@ -417,7 +420,7 @@ bool caps_doubts(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
-	if (vr->peer == PEER_CONFIRMED || tp->config.protocol != PROTOCOL_AUTO ||
+	if (veroce_is_confirmed(vr) || tp->config.protocol != PROTOCOL_AUTO ||
 	    pair_speaks(vr->pair, now_ns) == PAIR_VEROCE)
 		return false;
 	veroce_fall_back(tp, qp, now_ns);
@@ -435,8 +438,8 @@ bool caps_is_plausible(const struct veroce *vr, const struct veroce_packet *p)
 	uint32_t flags = p->info->flags;
 
 	if (flags & F_REQUEST)
-		return caps_is_due(vr, p) || (vr->peer == PEER_ASSUMED && (vr->caps_reply || vr->caps_told));
-	if (vr->peer == PEER_ASKING || !vr->w)
+		return caps_is_due(vr, p) || (vr->state == VEROCE_ASSUMED && (vr->caps_reply || vr->caps_told));
+	if (vr->state == VEROCE_ASKING || !vr->w)
 		return false; /* nothing was sent */
 	if (p->bth.opcode == OP_RC_ACK)
 		return tx_is_outstanding(&vr->w->q.tx, p->bth.psn);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of a connection: made when the QP learns its peer, started when it may send, given up for RoCEv2 or for
- * good.
+ * The life of a connection (state.h): made when the QP learns its peer, started when it may send, given up for
+ * RoCEv2 or for good.
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "base/siphash.h"
@@ -12,6 +13,84 @@ uint64_t transport_secret(struct transport *tp)
 {
 	return siphash_u64(tp->secret, tp->secret_serial++);
 }
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+#define TO(state) (1u << VEROCE_##state)
+
+/* What may be set, by a bit each. */
+enum fact {
+	HAS_GBN = 1 << 0,      /* RoCEv2's requester and responder */
+	HAS_WORK = 1 << 1,     /* w */
+	HAS_CAPS = 1 << 2,     /* some flag */
+	HAS_SEAL = 1 << 3,     /* that flag */
+	HAS_SECRET = 1 << 4,   /* qp->secret, our nonce */
+	HAS_QUESTION = 1 << 5, /* caps_ask */
+	HAS_DECISION = 1 << 6, /* decide_ns */
+	IS_SILENT = 1 << 7,    /* caps_silent */
+	IS_STARVED = 1 << 8    /* starved_ms */
+};
+
+/* clang-format off */
+static const struct {
+	const struct qp_ops *ops;
+	uint8_t next; /* states to go to */
+	uint16_t must, may;
+} states[VEROCE_STATES] = {
+	[VEROCE_NONE]      = { NULL,               TO(ROCEV2) | TO(ASKING) | TO(ASSUMED), 0, 0 },
+	[VEROCE_ROCEV2]    = { &rc_ops,            0, HAS_GBN, 0 },
+	[VEROCE_ASKING]    = { &veroce_asking_ops, TO(ASSUMED) | TO(ROCEV2), 0, HAS_QUESTION | HAS_DECISION },
+	[VEROCE_ASSUMED]   = { &veroce_ops,        TO(CONFIRMED) | TO(ROCEV2), 0,
+			       HAS_WORK | HAS_CAPS | HAS_QUESTION | IS_SILENT | IS_STARVED },
+	[VEROCE_CONFIRMED] = { &veroce_ops,        TO(AGREED), 0,
+			       HAS_WORK | HAS_CAPS | HAS_QUESTION | IS_SILENT | IS_STARVED },
+	[VEROCE_AGREED]    = { &veroce_ops,        TO(SEALED), 0,
+			       HAS_WORK | HAS_CAPS | HAS_SEAL | HAS_QUESTION | IS_STARVED },
+	[VEROCE_SEALED]    = { &veroce_ops,        0, HAS_CAPS | HAS_SEAL | HAS_SECRET,
+			       HAS_WORK | HAS_QUESTION | IS_STARVED },
+};
+/* clang-format on */
+
+void veroce_move(struct qp *qp, enum veroce_state to)
+{
+	struct veroce *vr = qp->veroce;
+
+	assert(states[vr->state].next >> to & 1);
+	vr->state = (uint8_t)to;
+	qp->ops = states[to].ops;
+	qp->secret = to == VEROCE_SEALED ? vr->nonce : 0;
+}
+
+static unsigned facts(const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+
+	return (qp->gbn ? HAS_GBN : 0u) | (vr->w ? HAS_WORK : 0u) | (vr->caps ? HAS_CAPS : 0u) |
+	       (vr->caps & CAPS_SEAL ? HAS_SEAL : 0u) |
+	       (qp->secret && qp->secret == vr->nonce ? HAS_SECRET : 0u) | (vr->caps_ask ? HAS_QUESTION : 0u) |
+	       (vr->decide_ns ? HAS_DECISION : 0u) | (vr->caps_silent ? IS_SILENT : 0u) |
+	       (vr->starved_ms ? IS_STARVED : 0u);
+}
+
+void veroce_check(const struct transport *tp, const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+	bool dead = qp_get_state(qp) == QPS_ERR;
+	unsigned has = facts(qp), must = states[vr->state].must, may = states[vr->state].may;
+
+	if (dead)
+		has |= must & HAS_GBN; /* perhaps there was no memory for it */
+	assert(vr->state != VEROCE_NONE);
+	assert(qp->ops == states[vr->state].ops);
+	assert((has & must) == must);
+	assert(!(has & ~(must | may)));
+	assert(vr->pair->users > 0);
+	assert(vr->state != VEROCE_ASKING || dead || veroce_is_scheduled(qp));
+	if (vr->w)
+		veroce_check_work(tp, qp);
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
 
 /* rq_psn is the peer's initial Q PSN, and so that of the responses to it (veRoCE 4.1, our choice). */
 static void connect_spaces(struct qp *qp)
@@ -49,15 +128,10 @@ int veroce_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		/* It answers who asks, and no more. */
 		if (gbn_connect(tp, qp, now_ns))
 			goto put_pair;
-		qp->ops = &rc_ops;
+		veroce_move(qp, VEROCE_ROCEV2);
 		return 0;
 	}
-	if (speaks == PAIR_VEROCE || tp->config.protocol == PROTOCOL_VEROCE) {
-		qp->ops = &veroce_ops;
-		vr->peer = PEER_ASSUMED;
-	} else {
-		qp->ops = &veroce_asking_ops;
-	}
+	veroce_move(qp, speaks == PAIR_VEROCE || tp->config.protocol == PROTOCOL_VEROCE ? VEROCE_ASSUMED : VEROCE_ASKING);
 	caps_start(tp, qp, now_ns);
 	return 0;
 
@@ -105,9 +179,12 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	veroce_drop_work(tp, qp);
 	connect_spaces(qp);
+	veroce_move(qp, VEROCE_ROCEV2);
 	vr->decide_ns = 0;
+	vr->starved_ms = 0;
+	vr->caps = 0;
 	vr->caps_ask = false;
-	qp->ops = &rc_ops;
+	vr->caps_silent = false;
 	tp->counters.fallbacks++;
 	timer_cancel(&tp->timers, &qp->timer);
 	qp->sq.next = qp->sq.una;

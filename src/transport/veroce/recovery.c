@@ -317,7 +317,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint
 		s->probes = 0;
 	}
 	account(tp, qp, &news, a, now_ns);
-	if (!vr->caps_known)
+	if (!veroce_is_answered(vr))
 		caps_unanswered(tp, qp, now_ns);
 	if (d >= 0)
 		take_msn(tp, qp, s, a->msn, now_ns);
@@ -746,7 +746,7 @@ void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 	}
 	blame_paths(qp, s, now_ns);
 	/* Perhaps it never hears us because it speaks RoCEv2: its answer may have been lost. */
-	if (vr->peer == PEER_ASSUMED)
+	if (vr->state == VEROCE_ASSUMED)
 		vr->caps_ask = true;
 	if (s->retries > 1) /* the first one may be chance */
 		cc_on_loss(&vr->pair->path[tx_record(&s->tx, s->tx.una)->path].cc, now_ns,

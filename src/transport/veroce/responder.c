@@ -319,7 +319,7 @@ static void disbelieve(struct transport *tp, struct qp *qp, uint32_t flags, enum
 {
 	struct receiver *in = &qp->veroce->w->q_in;
 
-	if (qp->veroce->sealed) {
+	if (qp->veroce->state == VEROCE_SEALED) {
 		fatal(tp, qp, flags, v, now_ns);
 		return;
 	}

@@ -30,23 +30,25 @@ static bool seals_already(const struct transport *tp, struct qp *qp, const struc
 {
 	const struct veroce *vr = qp->veroce;
 
-	if (vr->sealed || !vr->caps_told || !(tp->caps_flags & CAPS_SEAL) || !is_sealed(tp, vr, pkt))
+	if (vr->state == VEROCE_SEALED || !vr->caps_told || !(tp->caps_flags & CAPS_SEAL) || !is_sealed(tp, vr, pkt))
 		return false;
-	if (vr->caps_known)
-		veroce_demand_seal(qp);
+	if (vr->state == VEROCE_AGREED && vr->caps & CAPS_SEAL)
+		veroce_move(qp, VEROCE_SEALED);
 	return true;
 }
 
 bool veroce_opens(struct transport *tp, struct qp *qp, struct rx *rx)
 {
 	struct veroce *vr = qp->veroce;
+	bool sealed;
 
 	if (!rx->veroce || !vr)
 		return rx_opens(tp, qp, rx);
-	if (vr->sealed && is_sealed(tp, vr, rx->pkt))
+	sealed = vr->state == VEROCE_SEALED;
+	if (sealed && is_sealed(tp, vr, rx->pkt))
 		return true;
 	if (icrc_check(tp->tx.icrc, rx->pkt, 0, &rx->ip_id)) {
-		if (!vr->sealed || opcode_is_caps(rx->bth->opcode) || may_be_unsealed(qp, rx))
+		if (!sealed || opcode_is_caps(rx->bth->opcode) || may_be_unsealed(qp, rx))
 			return true;
 		tp->counters.rx_dropped++;
 		return false;
@@ -57,18 +59,12 @@ bool veroce_opens(struct transport *tp, struct qp *qp, struct rx *rx)
 	return false;
 }
 
-void veroce_demand_seal(struct qp *qp)
-{
-	qp->veroce->sealed = true;
-	qp->secret = qp->veroce->nonce;
-}
-
 uint32_t veroce_secret(const struct qp *qp, const struct rx *rx, bool *sure)
 {
 	const struct veroce *vr = qp->veroce;
 
 	if (!rx->veroce || !vr || opcode_is_caps(rx->bth->opcode))
 		return 0;
-	*sure = vr->sealed;
+	*sure = vr->state == VEROCE_SEALED;
 	return vr->nonce;
 }

@@ -128,7 +128,7 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 	if (opcode_is_caps(p->bth.opcode)) {
 		caps_input(tp, qp, p, rx->ip_id, now_ns);
 	} else {
-		bool proved = qp->veroce->peer == PEER_CONFIRMED;
+		bool proved = veroce_is_confirmed(qp->veroce);
 
 		if ((!proved && !caps_is_plausible(qp->veroce, p)) || !veroce_wake(tp, qp)) {
 			tp->counters.rx_dropped++;
@@ -141,13 +141,13 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 		dispatch(tp, qp, rx->pkt, p, now_ns);
 	}
 	/* No timer runs for a QP that is dead. */
-	if (qp_get_state(qp) != QPS_ERR && qp->ops == &veroce_ops && !output_rearms(qp, p))
+	if (qp_get_state(qp) != QPS_ERR && veroce_is_spoken(qp->veroce) && !output_rearms(qp, p))
 		veroce_rearm(tp, qp, now_ns);
 }
 
 static bool is_settled(const struct transport *tp, const struct qp *qp)
 {
-	return qp->veroce->w && qp->veroce->peer == PEER_CONFIRMED && !tp->rxshare.line_kbps;
+	return qp->veroce->w && veroce_is_confirmed(qp->veroce) && !tp->rxshare.line_kbps;
 }
 
 /* RoCEv2 of this peer, for this QP: it has decided, so we have (see caps.c). */
@@ -157,7 +157,7 @@ static void rocev2_input(struct transport *tp, struct qp *qp, const struct rx *r
 	uint32_t flags = rx->info->flags;
 
 	/* Nothing of ours was sent in RoCEv2, so that there is only one packet that it can have sent first. */
-	if (vr->peer == PEER_CONFIRMED || tp->config.protocol == PROTOCOL_VEROCE || flags & F_RESPONSE ||
+	if (veroce_is_confirmed(vr) || tp->config.protocol == PROTOCOL_VEROCE || flags & F_RESPONSE ||
 	    !(flags & F_START) || rx->bth->psn != qp->rq_psn) {
 		tp->counters.rx_wrong_source++;
 		return;
@@ -336,11 +336,11 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 
 	caps_expire(tp, qp, now_ns);
-	if (qp->ops == &rc_ops)
+	if (vr->state == VEROCE_ROCEV2)
 		return;
 	if (vr->starved_ms)
 		qp_activate(tp, qp);
-	if (qp->ops == &veroce_ops && vr->w) {
+	if (veroce_is_spoken(vr) && vr->w) {
 		if (vr->pair->cc_due_ns <= now_ns)
 			pair_expire(vr->pair, now_ns);
 		if (vr->pair->paced_ns <= now_ns) {
@@ -354,7 +354,7 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
 			veroce_requester_end_rnr(tp, qp, now_ns);
 		recovery_expire(tp, qp, &vr->w->q, now_ns);
-		if (qp->ops == &rc_ops)
+		if (vr->state == VEROCE_ROCEV2)
 			return; /* it fell back */
 		if (qp_get_state(qp) != QPS_ERR)
 			recovery_expire(tp, qp, &vr->w->r, now_ns);
@@ -439,11 +439,11 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct veroce *vr = qp->veroce;
 	uint64_t at;
 
-	if (qp->ops == &veroce_ops && vr->w && timer_is_right(tp, qp, now_ns))
+	if (veroce_is_spoken(vr) && vr->w && timer_is_right(tp, qp, now_ns))
 		return;
 	at = caps_deadline(qp);
 
-	if (qp->ops == &veroce_ops && vr->w) {
+	if (veroce_is_spoken(vr) && vr->w) {
 		bool soon = fires_soon(tp, qp, now_ns);
 
 		if (vr->reads != vr->w->reads_done && !vr->w->watch_ns) {

@@ -39,6 +39,7 @@
 #include "transport/paths/pair.h"
 #include "transport/paths/path_choice.h"
 #include "transport/veroce/rx_space.h"
+#include "transport/veroce/state.h"
 #include "transport/veroce/tx_space.h"
 #include "wire/icrc.h"
 #include "wire/veroce.h"
@@ -134,12 +135,6 @@ struct receiver {
 	uint32_t early_bytes;  /* of packets that wait for their turn (early.c) */
 };
 
-enum veroce_peer {
-	PEER_ASKING,    /* nothing is sent before we know what it speaks */
-	PEER_ASSUMED,   /* its host speaks veRoCE, or somebody asked in its name: nothing is proved */
-	PEER_CONFIRMED  /* it sent what nobody else could for this QP: our nonce, or PSNs that were due */
-};
-
 /*
  * What a QP needs while something is outstanding, from the pool: taken when a packet comes or work is
  * there, given back when all is quiet (rest, veroce.c).
@@ -224,25 +219,22 @@ struct veroce {
 	uint32_t q_window, r_window; /* the peer's; VEROCE_BASE_WINDOW till CAPS */
 
 	/* negotiation */
-	uint8_t peer;          /* enum veroce_peer */
-	bool caps_known;       /* the peer has answered: it knew our nonce */
+	uint8_t state;         /* enum veroce_state; veroce_move() alone writes it */
 	bool caps_reply : 1;   /* a response is due */
 	bool caps_ask : 1;     /* a request is due */
 	bool caps_told : 1;    /* a response was sent: the peer may know our window, and our nonce */
 	bool caps_seals : 1;   /* it told the peer that all is sealed from now on */
-	/*
-	 * What comes is sealed with our nonce, or is nobody's: the peer said so, or a packet of its was. It said so
-	 * in a packet with the IP identification that its host gives a lone datagram: nobody changes it on the way.
-	 */
-	bool sealed : 1, ids_kept : 1;
-	uint8_t caps_tries;
+	bool caps_silent : 1;  /* the last question had no answer either: the peer is taken for a base one */
+	/* CAPS came with the IP identification that a host gives a lone datagram: nobody changes it on the way. */
+	bool ids_kept : 1;
+	uint8_t caps_tries;    /* questions since the last news of the peer */
 	uint8_t caps_hurries;  /* times that it asked sooner, as it heard the peer but no answer */
 	uint16_t caps;         /* flags that both ends have; 0 before the answer, but see caps_reth_settled() */
 	uint32_t starved_ms;   /* since when memory for what is to be sent is lacking; 0: it is not */
 	uint32_t nonce;        /* ours; what comes is sealed with it */
 	uint32_t peer_nonce;   /* what is said to be the peer's; it is, once caps has CAPS_SEAL */
 	uint64_t ask_ns;       /* when to ask again */
-	uint64_t decide_ns;    /* PEER_ASKING with work to do: RoCEv2 from then on; 0: not set */
+	uint64_t decide_ns;    /* ASKING with work to do: RoCEv2 from then on; 0: not set */
 };
 
 /*
@@ -257,6 +249,24 @@ static_assert((sizeof(struct qp) + 63) / 64 + (sizeof(struct veroce) + 63) / 64 
 static inline uint32_t *veroce_read(const struct veroce *vr, uint32_t r)
 {
 	return &vr->w->reads[r & (vr->w->reads_size - 1)];
+}
+
+/* The peer has proved that it speaks veRoCE with this QP. */
+static inline bool veroce_is_confirmed(const struct veroce *vr)
+{
+	return vr->state >= VEROCE_CONFIRMED;
+}
+
+/* The peer has answered our CAPS. */
+static inline bool veroce_is_answered(const struct veroce *vr)
+{
+	return vr->state >= VEROCE_AGREED;
+}
+
+/* The peer is spoken to in veRoCE. */
+static inline bool veroce_is_spoken(const struct veroce *vr)
+{
+	return vr->state >= VEROCE_ASSUMED;
 }
 
 extern const struct qp_ops veroce_ops;
@@ -299,6 +309,13 @@ void veroce_rest(struct transport *, struct qp *);
 void veroce_forget(struct transport *, struct qp *);
 /* Both; harmless without w. */
 void veroce_drop_work(struct transport *, struct qp *);
+/* Something will give the QP another turn. */
+static inline bool veroce_is_scheduled(const struct qp *qp)
+{
+	return timer_is_set(&qp->timer) || !list_empty(&qp->active) || !list_empty(&qp->held);
+}
+/* Asserts what holds of w, which is there, between two events. */
+void veroce_check_work(const struct transport *, const struct qp *);
 void veroce_sender_init(const struct transport *, const struct qp *, struct sender *, uint32_t psn,
 			uint32_t peer_window);
 void veroce_receiver_init(const struct transport *, const struct qp *, struct receiver *, uint32_t epsn,
@@ -420,8 +437,6 @@ static inline void veroce_arrival(struct qp *qp, struct receiver *in, const stru
 /* See struct qp_ops. The QP may be one that speaks RoCEv2, or whose connection is forgotten. */
 bool veroce_opens(struct transport *, struct qp *, struct rx *);
 uint32_t veroce_secret(const struct qp *, const struct rx *, bool *sure);
-/* From now on what the peer sends is sealed, or is not the peer's. */
-void veroce_demand_seal(struct qp *);
 
 /* ---- look.c, of struct qp_ops -------------------------------------------------------------------- */
 
@@ -444,7 +459,7 @@ static inline bool caps_output(struct transport *tp, struct qp *qp, uint64_t now
 /* There is nothing to ask: the peer answered, and seals if both can. */
 static inline bool caps_are_settled(const struct veroce *vr)
 {
-	return vr->caps_known && (vr->sealed || !(vr->caps & CAPS_SEAL));
+	return vr->state == VEROCE_SEALED || (vr->state == VEROCE_AGREED && !(vr->caps & CAPS_SEAL));
 }
 
 /*
@@ -453,7 +468,7 @@ static inline bool caps_are_settled(const struct veroce *vr)
  */
 static inline uint32_t caps_rx_window(const struct transport *tp, const struct veroce *vr)
 {
-	return vr->caps_told || vr->caps_known ? tp->config.veroce.rx_window : VEROCE_BASE_WINDOW;
+	return vr->caps_told || veroce_is_answered(vr) ? tp->config.veroce.rx_window : VEROCE_BASE_WINDOW;
 }
 
 void caps_expire(struct transport *, struct qp *, uint64_t now_ns);

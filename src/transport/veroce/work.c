@@ -6,6 +6,7 @@
  *
  * Invariant: nothing of a quiet QP is lost by giving its work back and taking it again, but what may fade.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "transport/veroce/veroce.h"
@@ -155,4 +156,63 @@ void veroce_drop_work(struct transport *tp, struct qp *qp)
 		return;
 	veroce_forget(tp, qp);
 	veroce_rest(tp, qp);
+}
+
+/* ---- what holds between two events ------------------------------------------------------------- */
+
+static void check_sender(const struct veroce_work *w, const struct sender *s, bool dead)
+{
+	uint32_t out = tx_outstanding(&s->tx);
+
+	assert(out <= TX_WINDOW_MAX);
+	assert(!out || s->tx.ring);
+	assert(!dead || !out);
+	assert(s->tx.flying + s->tx.lost <= out);
+	assert(!s->tx.lost || tx_is_outstanding(&s->tx, s->tx.again_head));
+	assert(!dead || list_empty(&w->waiting));
+}
+
+static void check_receiver(const struct receiver *in)
+{
+	assert(rx_has_holes(&in->rx) == (rx_distance(&in->rx) > 0));
+	assert(!in->early_bytes || rx_has_holes(&in->rx));
+	assert(!in->stalled || rx_has_holes(&in->rx));
+	assert(in->trims_count <= in->trims_size);
+	assert(in->trims_sent <= in->trims_count);
+}
+
+/* A power of two, or none. */
+static bool is_ring_size(uint32_t size)
+{
+	return !(size & (size - 1));
+}
+
+void veroce_check_work(const struct transport *tp, const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+	const struct veroce_work *w = vr->w;
+	bool dead = qp_get_state(qp) == QPS_ERR;
+
+	assert(w->qp == qp);
+	check_sender(w, &w->q, dead);
+	check_sender(w, &w->r, dead);
+	check_receiver(&w->q_in);
+	check_receiver(&w->r_in);
+	/* Requester: each READ that is not answered has its place. */
+	assert(is_ring_size(w->reads_size));
+	assert(((vr->reads - w->reads_done) & PSN_MASK) <= w->reads_size);
+	assert((int32_t)(w->wqe - qp->sq.una) >= 0 || dead);
+	assert((int32_t)(qp->sq.next - w->wqe) >= 0 || dead);
+	/* Responder: released <= emit - 1 <= executed, and each READ that is not released has its slot. */
+	assert(is_ring_size(w->slots_size));
+	assert(psn_diff(w->released, w->emit) < 0);
+	assert(psn_diff(w->emit, vr->executed) <= 1);
+	assert(((vr->executed - w->released) & PSN_MASK) <= w->slots_size);
+	assert(psn_diff(vr->rq_done, w->rq_bound) <= 0);
+	assert(((w->rq_bound - vr->rq_done) & PSN_MASK) <= w->bound_size);
+	assert(!w->fatal || w->q_in.nak_due || dead);
+	/* What is in flight is not forgotten. */
+	assert(dead || !(tx_outstanding(&w->q.tx) || tx_outstanding(&w->r.tx)) || veroce_is_scheduled(qp));
+	assert(w->q.peer_window == vr->q_window);
+	assert(w->r.peer_window == vr->r_window);
 }
