@@ -146,6 +146,7 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 		return 0;
 	}
 	qp->ops->input(&nic->tp, qp, &rx);
+	qp_checked(&nic->tp, qp);
 	return 0;
 }
 
@@ -261,6 +262,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 			qp_activate(tp, qp);
 		else if (tp->paused_sls && list_empty(&qp->active))
 			list_append(&tp->paused, &qp->active);
+		qp_checked(tp, qp);
 		/* A QP whose turn finds no room would lose its place for nothing, and its answers with it. */
 		qp = next_turn(tp);
 	} while (qp && tx_room(&tp->tx, NIC_MTU_BYTES_MAX + TX_HEADROOM_MAX));
@@ -317,6 +319,7 @@ void nic_expire(struct nic *nic, uint64_t now_ns)
 		struct qp *qp = container_of(t, struct qp, timer);
 
 		qp->ops->expire(&nic->tp, qp, now_ns);
+		qp_checked(&nic->tp, qp);
 	}
 }
 

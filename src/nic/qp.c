@@ -231,7 +231,7 @@ static void reset(struct nic *nic, struct qp *qp)
 		rq_reset(&qp->own_rq);
 	qp->comm_est = false;
 	qp->sq_draining = false;
-	atomic_store_explicit(&qp->state, QPS_RESET, memory_order_seq_cst);
+	qp_move(qp, QPS_RESET);
 }
 
 static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_state to,
@@ -251,7 +251,7 @@ static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_st
 		qp->sq_draining = true;
 	else if (to == QPS_RTS)
 		qp->sq_draining = false;
-	atomic_store_explicit(&qp->state, (uint8_t)to, memory_order_seq_cst);
+	qp_move(qp, to);
 	if (to == QPS_RTS)
 		qp_activate(&nic->tp, qp);
 	qp_check_drained(&nic->tp, qp);
@@ -336,6 +336,7 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 		qp->ops->readdress(&nic->tp, qp);
 	if (mask & QPA_STATE)
 		enter(nic, qp, from, to, now_ns);
+	qp_checked(&nic->tp, qp);
 	return 0;
 }
 

@@ -186,7 +186,7 @@ void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
 	/* Before the flush: a poster that sees the old state posted early enough to be flushed below. */
-	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_seq_cst);
+	qp_move(qp, QPS_ERR);
 	qp_halt(tp, qp);
 	if (qp->ops->silence)
 		qp->ops->silence(tp, qp, now_ns);
@@ -197,7 +197,7 @@ void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 void qp_to_sqe(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	atomic_store_explicit(&qp->state, QPS_SQE, memory_order_seq_cst);
+	qp_move(qp, QPS_SQE);
 	qp_halt(tp, qp);
 	flush_sends(tp, qp, now_ns);
 }

@@ -349,6 +349,32 @@ static inline enum qp_state qp_get_state(const struct qp *qp)
 	return (enum qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
+/* ---- qp_check.c: the life cycle (IBTA 10.3.1) ----------------------------------------------------- */
+
+/*
+ *     RESET --> INIT --> RTR --> RTS <--> SQD        RTS, SQD --> SQE --> RTS   (UC and UD)
+ *                                                    any --> ERR, any --> RESET
+ *
+ *     RESET, INIT   nothing is in flight, no timer runs, no peer is known: RC has neither of its engines
+ *     RTR           nothing of the send queue has begun; timers and acknowledgements are the responder's
+ *     RTS           the send queue is served
+ *     SQD           what has begun goes on; sq_draining until it is complete
+ *     SQE           the send queue is flushed, as is what is posted to it; the receive queue is served
+ *     ERR           both are flushed: nothing is in flight, no timer runs, no acknowledgement waits
+ */
+
+/* The one that moves. The move is one of the diagram, or stays. */
+void qp_move(struct qp *, enum qp_state to);
+/* Asserts what its state, and that of its connection, say of a QP between two events. O(1). */
+void qp_check(const struct transport *, const struct qp *);
+/* Called for each QP that an event was about: in the debug build alone. */
+static inline void qp_checked(const struct transport *tp, const struct qp *qp)
+{
+#ifdef VERBENA_DEBUG
+	qp_check(tp, qp);
+#endif
+}
+
 extern const struct qp_ops rc_ops;
 extern const struct qp_ops uc_ops;
 extern const struct qp_ops ud_ops;

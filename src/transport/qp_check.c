@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The life cycle of a QP (qp.h): which states follow which, and what holds in each between two events. A program's own
+ * moves, and the attributes that they need, are the stricter table of nic/qp_state.c.
+ */
+#include <assert.h>
+
+#include "transport/qp.h"
+#include "transport/veroce/state.h"
+
+#define TO(state) (1u << QPS_##state)
+
+/* What may be set, by a bit each. */
+enum fact {
+	IN_FLIGHT = 1 << 0,     /* WQEs that have begun and are not complete */
+	HAS_TIMER = 1 << 1,     /* a timer runs */
+	HAS_HELD_ACK = 1 << 2,  /* an acknowledgement waits for company */
+	HAS_FAILED = 1 << 3,    /* a WQE fails once those before it are complete */
+	IS_DRAINING = 1 << 4,   /* sq_draining */
+	HAS_CONNECTION = 1 << 5 /* struct veroce */
+};
+
+/* clang-format off */
+static const struct {
+	uint8_t next; /* beside RESET and ERR, where every state may go */
+	uint8_t may;
+} states[QPS_COUNT] = {
+	[QPS_RESET] = { TO(INIT), 0 },
+	[QPS_INIT]  = { TO(INIT) | TO(RTR), 0 },
+	[QPS_RTR]   = { TO(RTS), HAS_TIMER | HAS_HELD_ACK | HAS_CONNECTION },
+	[QPS_RTS]   = { TO(RTS) | TO(SQD) | TO(SQE),
+			IN_FLIGHT | HAS_TIMER | HAS_HELD_ACK | HAS_FAILED | HAS_CONNECTION },
+	[QPS_SQD]   = { TO(SQD) | TO(RTS) | TO(SQE),
+			IN_FLIGHT | HAS_TIMER | HAS_HELD_ACK | HAS_FAILED | IS_DRAINING | HAS_CONNECTION },
+	[QPS_SQE]   = { TO(RTS), HAS_HELD_ACK },
+	[QPS_ERR]   = { 0, IS_DRAINING | HAS_CONNECTION },
+};
+/* clang-format on */
+
+void qp_move(struct qp *qp, enum qp_state to)
+{
+	assert(to == QPS_RESET || to == QPS_ERR || states[qp_get_state(qp)].next >> to & 1);
+	/* Posters read it without a lock: one that sees the old state has posted early enough to be flushed. */
+	atomic_store_explicit(&qp->state, (uint8_t)to, memory_order_seq_cst);
+}
+
+static unsigned facts(const struct qp *qp)
+{
+	return (qp->sq.una != qp->sq.next ? IN_FLIGHT : 0u) | (timer_is_set(&qp->timer) ? HAS_TIMER : 0u) |
+	       (!list_empty(&qp->held) ? HAS_HELD_ACK : 0u) | (qp->failed ? HAS_FAILED : 0u) |
+	       (qp->sq_draining ? IS_DRAINING : 0u) | (qp->veroce ? HAS_CONNECTION : 0u);
+}
+
+void qp_check(const struct transport *tp, const struct qp *qp)
+{
+	enum qp_state state = qp_get_state(qp);
+	uint32_t posted = sq_head(&qp->sq) - qp->sq.una;
+
+	assert(state != QPS_SQE || qp->type != QPT_RC);
+	assert(!(facts(qp) & ~states[state].may));
+	assert(posted <= qp->sq.capacity);
+	assert(qp->sq.next - qp->sq.una <= posted);
+	assert(!qp->failed || qp->failed_wqe - qp->sq.una < posted);
+	assert(!qp->answering || !list_empty(&qp->active));
+	/* The rings of RoCEv2 are there from the start, or from when the peer is known to speak it. */
+	assert(qp->type == QPT_RC || qp->gbn);
+	assert(!qp->gbn || qp->type != QPT_RC || qp->veroce);
+	assert(qp->type != QPT_RC || qp->veroce || state == QPS_RESET || state == QPS_INIT || state == QPS_ERR);
+	if (qp->veroce)
+		veroce_check(tp, qp);
+}
