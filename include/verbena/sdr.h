@@ -82,18 +82,18 @@ struct verbena_sdr_qp_attr {
 	uint32_t bitmap_chunk_size_log_bytes;
 	/* Receives outstanding: at most 2^msg_id_bits. Default 7. */
 	uint32_t max_log_num_msgs;
-	/* Bytes of all these together. A message has at most 2^(this - max_log_num_msgs) bytes, which
-	 * is at least a chunk. Default 30. */
+	/* Bytes of all these together. A message has at most 2^(this - max_log_num_msgs) bytes,
+	 * which is at least a chunk. Default 30. */
 	uint32_t max_in_flight_log_bytes;
 	/* At least one. Default: both. */
 	bool send_enable, recv_enable;
 	/* Of payload. 0, the default: as fast as it goes. */
 	uint32_t rate_limit_mbps;
-	/* 1 to 16; default 4. A packet that is late by fewer than this times as many messages as can
-	 * be outstanding is told from new ones. */
+	/* 1 to 16; default 4. A packet that is late by fewer than this times as many messages as
+	 * can be outstanding is told from new ones. */
 	uint32_t generations;
-	/* How the 32 bits of a packet's immediate are split. imm_bits is 1, 2, 4 or 8. Default 10, 18
-	 * and 4. */
+	/* How the 32 bits of a packet's immediate are split. imm_bits is 1, 2, 4 or 8. Default 10,
+	 * 18 and 4. */
 	uint32_t msg_id_bits, offset_bits, imm_bits;
 	/* Default VERBENA_SDR_UC. */
 	enum verbena_sdr_transport transport;
@@ -210,6 +210,47 @@ VERBENA_SDR_API int verbena_sdr_send_stream_end(const struct verbena_sdr_send *)
  * something else; that says nothing of its arrival. Once it is done the handle is invalid. ERROR
  * with EIO: the connection is broken, and the handle invalid. */
 VERBENA_SDR_API int verbena_sdr_send_poll(const struct verbena_sdr_send *, bool *done);
+
+/* ---- reliable messages: Selective Repeat */
+
+/* Both ends of a message say how: the receiver acknowledges chunks, and the sender sends again
+ * those that are not. */
+struct verbena_sdr_sr_attr {
+	/* Of the path. Less than 20 ms, the default 1 ms included, is taken for 20: for so long a
+	 * process may not be run. */
+	uint64_t rtt_ns;
+	/* Until a chunk is sent again by itself. 0, the default: 3 RTT. */
+	uint64_t rto_ns;
+	/* Of a message. 0, the default: 100 RTT and 10 s. */
+	uint64_t timeout_ns;
+	/* Of a chunk: 1 to 255. Default 64. */
+	uint32_t tries_max;
+	/* A chunk is missed when one this many behind it is there. Default 2. */
+	uint32_t reorder;
+	/* The receiver names what it misses. Default: it does. */
+	bool nack;
+};
+
+VERBENA_SDR_API void verbena_sdr_sr_attr_init(struct verbena_sdr_sr_attr *);
+
+/* Sends a block that fills the receive it meets, and sends again what is lost. attr: NULL for the
+ * defaults. As verbena_sdr_send_post() otherwise. Between here and the end of it
+ * verbena_sdr_progress() must be called, if the context has no workers. */
+VERBENA_SDR_API int verbena_sdr_sr_send(struct verbena_sdr_qp *, const struct verbena_sdr_block *,
+					const struct verbena_sdr_sr_attr *attr,
+					struct verbena_sdr_send *);
+/* Whether the peer has all of it, and its memory may be used for something else. Once it is, or has
+ * failed, the handle is invalid. ERROR: ETIMEDOUT: the message's time is over, or a chunk was sent
+ * too often; ECONNABORTED: the peer has completed the receive before it was whole; EIO: the
+ * connection is broken. */
+VERBENA_SDR_API int verbena_sdr_sr_poll(const struct verbena_sdr_send *, bool *done);
+
+/* From here on a posted receive is acknowledged, until it is completed; also before the
+ * connection's other end sends. */
+VERBENA_SDR_API int verbena_sdr_sr_recv(const struct verbena_sdr_recv *,
+					const struct verbena_sdr_sr_attr *attr);
+/* Whether it is whole. ERROR with ECONNABORTED: the sender has given up. */
+VERBENA_SDR_API int verbena_sdr_sr_recv_poll(const struct verbena_sdr_recv *, bool *done);
 
 /* ---- counters */
 

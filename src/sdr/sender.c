@@ -69,6 +69,14 @@ static bool queue_full(const struct sender *s)
 	return s->tail - s->head >= SENDER_BLOCKS;
 }
 
+bool sender_granted(const struct sender *s, uint64_t *bytes)
+{
+	if (!can_start(s))
+		return false;
+	*bytes = s->grants[shape_slot(&s->shape, s->started)].bytes;
+	return true;
+}
+
 int sender_start(struct sender *s, const uint32_t *imm, uint64_t *number)
 {
 	uint32_t slot = shape_slot(&s->shape, s->started);

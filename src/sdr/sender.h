@@ -72,6 +72,8 @@ void sender_free(struct sender *);
 /* Takes a CTS; whatever it says again or too early is ignored. */
 void sender_cts(struct sender *, const struct cts *, const uint8_t *payload);
 
+/* The bytes of the receive that the next message meets; false while it is not granted. */
+bool sender_granted(const struct sender *, uint64_t *bytes);
 /* Starts the next message: -EAGAIN when it is not granted or the slot is not free. imm: NULL for
  * none. */
 int sender_start(struct sender *, const uint32_t *imm, uint64_t *number);
@@ -87,8 +89,13 @@ int sender_post(struct sender *, const uint32_t *imm, const struct send_block *,
 /* Whether the message has ended and the transport has given everything back; then the slot is free
  * again, and the number unknown. -EINVAL: unknown. */
 int sender_done(struct sender *, uint64_t number);
-/* How far the message is from that: blocks queued and packets outstanding. */
+/* Whether nothing is queued. */
 bool sender_idle(const struct sender *);
+/* Blocks of all messages that are queued. */
+static inline uint32_t sender_queued(const struct sender *s)
+{
+	return s->tail - s->head;
+}
 
 /* The packet to hand over next; false if there is none. sender_sent() says that it was taken. */
 bool sender_peek(const struct sender *, struct send_packet *);

@@ -99,7 +99,8 @@ static void take_cts(struct verbena_sdr_qp *qp, const struct control *c, const u
 }
 
 /* Takes what belongs to this end's part of the connection. */
-static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload)
+static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload,
+		 uint64_t now_ns)
 {
 	switch (c->type) {
 	case CONTROL_CTS:
@@ -113,7 +114,7 @@ static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8
 		grants_confirm(&qp->grants, number_near(qp->grants.known, get_be32(payload)));
 		return true;
 	default:
-		return false;
+		return repeat_take(qp, c, payload, now_ns);
 	}
 }
 
@@ -123,7 +124,7 @@ void control_take(struct verbena_sdr_qp *qp, const uint8_t *message, size_t len,
 
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->connected || !control_decode(&c, message, len, qp->mine.tag) ||
-	    !take(qp, &c, message + CONTROL_HEADER_LEN))
+	    !take(qp, &c, message + CONTROL_HEADER_LEN, now_ns))
 		qp->dropped_control++;
 	pthread_mutex_unlock(&qp->lock);
 }

@@ -21,6 +21,7 @@
 #include "sdr/info.h"
 #include "sdr/receiver.h"
 #include "sdr/sender.h"
+#include "sdr/verbs/repeat.h"
 #include <verbena/sdr.h>
 
 enum {
@@ -129,6 +130,8 @@ struct verbena_sdr_qp {
 	struct recv_memory *memory; /* a slot each */
 	struct grants grants;
 
+	struct repeat repeat;
+
 	uint8_t *control_memory;
 	struct ibv_mr *control_mr;
 	uint32_t control_next, control_out;
@@ -166,6 +169,12 @@ uint32_t worker_pass(struct sdr_worker *, uint64_t *due_ns);
 /* Whatever this end of the queue pair can do now; under its lock. How much it did. */
 uint32_t send_pump(struct verbena_sdr_qp *, uint64_t now_ns);
 uint32_t send_collect(struct verbena_sdr_qp *);
+/* What the calls that send begin and end with. 0 or a negative errno, and the block as the sender
+ * has it: */
+int send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_block *,
+	       struct send_block *);
+/* What such an errno comes to for the program; pumps, and gives the lock up. */
+int send_settle(struct verbena_sdr_qp *, int err);
 void control_take(struct verbena_sdr_qp *, const uint8_t *message, size_t len, uint64_t now_ns);
 void control_tell_grants(struct verbena_sdr_qp *, uint64_t now_ns);
 void control_returned(struct verbena_sdr_qp *);

@@ -218,7 +218,7 @@ static int ends_make(struct verbena_sdr_qp *qp, uint64_t rtt_ns)
 	qp->memory = calloc(qp->shape.slots, sizeof(*qp->memory));
 	qp->data = calloc(data_count(qp), sizeof(struct ibv_qp *));
 	errno = -err;
-	return !err && qp->counts && qp->memory && qp->data ? 0 : -1;
+	return !err && qp->counts && qp->memory && qp->data ? repeat_make(qp) : -1;
 }
 
 static void transports_destroy(struct verbena_sdr_qp *qp)
@@ -251,6 +251,7 @@ static void qp_free(struct verbena_sdr_qp *qp)
 	windows_close(qp);
 	if (qp->control_mr)
 		ibv_dereg_mr(qp->control_mr);
+	repeat_free(qp);
 	sender_free(&qp->sender);
 	receiver_free(&qp->receiver);
 	grants_free(&qp->grants);

@@ -134,6 +134,7 @@ static void close_slot(struct verbena_sdr_qp *qp, struct slot *slot, uint64_t nu
 	memory_close(&qp->memory[shape_slot(&qp->shape, number)]);
 	while (slot_busy(slot))
 		sched_yield();
+	repeat_completed(qp, number, sdr_now_ns());
 	if (slot->touched)
 		grants_confirm(&qp->grants, number + 1);
 	slot_reset(slot);

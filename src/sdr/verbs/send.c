@@ -155,8 +155,16 @@ static int block_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr_
 	return 0;
 }
 
-/* What a call of the sender's came to; then what is queued goes, or the worker is told of it. */
-static int settle(struct verbena_sdr_qp *qp, int err)
+int send_ready(const struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block,
+	       struct send_block *b)
+{
+	int err = ready(qp);
+
+	return err ? -err : -block_read(qp, block, b);
+}
+
+/* What is queued goes, or the worker is told of it. */
+int send_settle(struct verbena_sdr_qp *qp, int err)
 {
 	bool left;
 
@@ -188,14 +196,12 @@ int verbena_sdr_send_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_bl
 	if (!qp || !send)
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&qp->lock);
-	err = -ready(qp);
-	if (!err)
-		err = -block_read(qp, block, &b);
+	err = send_ready(qp, block, &b);
 	if (!err)
 		err = sender_post(&qp->sender, imm, &b, &number);
 	if (!err)
 		*send = (struct verbena_sdr_send){qp, number};
-	return settle(qp, err);
+	return send_settle(qp, err);
 }
 
 int verbena_sdr_send_stream_start(struct verbena_sdr_qp *qp, const uint32_t *imm,
@@ -212,7 +218,7 @@ int verbena_sdr_send_stream_start(struct verbena_sdr_qp *qp, const uint32_t *imm
 		err = sender_start(&qp->sender, imm, &number);
 	if (!err)
 		*send = (struct verbena_sdr_send){qp, number};
-	return settle(qp, err);
+	return send_settle(qp, err);
 }
 
 int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send,
@@ -224,12 +230,10 @@ int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send,
 	if (!send || !send->qp)
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&send->qp->lock);
-	err = -ready(send->qp);
-	if (!err)
-		err = -block_read(send->qp, block, &b);
+	err = send_ready(send->qp, block, &b);
 	if (!err)
 		err = sender_add(&send->qp->sender, send->number, &b);
-	return settle(send->qp, err);
+	return send_settle(send->qp, err);
 }
 
 int verbena_sdr_send_stream_end(const struct verbena_sdr_send *send)
@@ -242,7 +246,7 @@ int verbena_sdr_send_stream_end(const struct verbena_sdr_send *send)
 	err = -ready(send->qp);
 	if (!err)
 		err = sender_end(&send->qp->sender, send->number);
-	return settle(send->qp, err);
+	return send_settle(send->qp, err);
 }
 
 int verbena_sdr_send_poll(const struct verbena_sdr_send *send, bool *done)

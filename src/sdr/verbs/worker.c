@@ -37,8 +37,11 @@ void gates_open(struct verbena_sdr_context *ctx)
 
 static void leave_slot(struct sdr_worker *w)
 {
-	if (w->inside)
-		worker_rest(&w->inside->counts[w->index]);
+	if (!w->inside)
+		return;
+	worker_rest(&w->inside->counts[w->index]);
+	if (w->inside->owner != w)
+		worker_wake(w->inside->owner); /* it may have to tell the peer of what has come */
 	w->inside = NULL;
 }
 
@@ -123,6 +126,7 @@ static uint32_t serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_
 	if (qp->connected) {
 		if (qp->unreturned)
 			done = send_collect(qp);
+		done += repeat_serve(qp, now_ns, due_ns);
 		done += send_pump(qp, now_ns);
 		if (grants_due(&qp->grants) <= now_ns)
 			control_tell_grants(qp, now_ns);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Selective Repeat on a queue pair: drives the state machines of sdr/sr_sender.h and sr_receiver.h
+ * with the sender's queue, the bitmaps and the control path. Everything here is under the queue
+ * pair's lock.
+ */
+#ifndef SDR_VERBS_REPEAT_H
+#define SDR_VERBS_REPEAT_H
+
+#include "sdr/control.h"
+#include "sdr/sr_receiver.h"
+#include "sdr/sr_sender.h"
+
+struct verbena_sdr_qp;
+
+/* A message that is repeated until the peer has it. */
+struct repeated {
+	struct sr_sender sr;
+	uint64_t number;
+	uint64_t addr, bytes;
+	uint32_t lkey;
+	bool ended; /* no more blocks will come of it */
+};
+
+/* A receive that is acknowledged. */
+struct acknowledged {
+	struct sr_receiver sr;
+	uint64_t number;
+	bool aborted; /* the sender has given up */
+};
+
+/* What is remembered of a receive that was completed, for a sender that has not heard of it. */
+struct finished {
+	uint64_t number;
+	uint32_t chunks;
+	bool known, whole;
+};
+
+/* A slot each. */
+struct repeat {
+	struct repeated **sends;
+	struct acknowledged **receives;
+	struct finished *finished;
+	uint32_t open; /* sends and receives */
+};
+
+int repeat_make(struct verbena_sdr_qp *);
+void repeat_free(struct verbena_sdr_qp *);
+
+/* Hands over chunks and says what is due; how much it did. *due_ns is brought down to when it is
+ * needed next. */
+uint32_t repeat_serve(struct verbena_sdr_qp *, uint64_t now_ns, uint64_t *due_ns);
+/* Takes a control message of the layer; false if it makes no sense. */
+bool repeat_take(struct verbena_sdr_qp *, const struct control *, const uint8_t *payload,
+		 uint64_t now_ns);
+/* A receive is about to be completed. */
+void repeat_completed(struct verbena_sdr_qp *, uint64_t number, uint64_t now_ns);
+
+#endif

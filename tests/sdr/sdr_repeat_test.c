@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages that are repeated until they are whole; ctest runs it on a network that loses, doubles
+ * and reorders. */
+#include "ends.h"
+
+static int make(void **state)
+{
+	static struct ends e;
+
+	ends_make(&e, ends_attr(2), VERBENA_SDR_NO_WORKERS);
+	*state = &e;
+	return 0;
+}
+
+static int unmake(void **state)
+{
+	ends_destroy(*state);
+	return 0;
+}
+
+static struct verbena_sdr_sr_attr attr_with(bool nack, uint64_t timeout_ms)
+{
+	struct verbena_sdr_sr_attr attr;
+
+	verbena_sdr_sr_attr_init(&attr);
+	attr.nack = nack;
+	attr.timeout_ns = timeout_ms * 1000000;
+	return attr;
+}
+
+static bool sr_done(const struct verbena_sdr_send *send)
+{
+	bool done;
+
+	assert_int_equal(verbena_sdr_sr_poll(send, &done), VERBENA_SDR_SUCCESS);
+	return done;
+}
+
+static bool sr_whole(const struct verbena_sdr_recv *recv)
+{
+	bool done;
+
+	assert_int_equal(verbena_sdr_sr_recv_poll(recv, &done), VERBENA_SDR_SUCCESS);
+	return done;
+}
+
+static void exchange(struct ends *e, const struct verbena_sdr_sr_attr *attr, size_t bytes,
+		     uint32_t n)
+{
+	struct verbena_sdr_block b = block(e, 0, bytes);
+	struct verbena_sdr_recv recv;
+	struct verbena_sdr_send send;
+	bool done;
+
+	e->source[0] = (uint8_t)n;
+	AWAIT(e, recv_post(e, n % 4, bytes, &recv) == VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_sr_recv(&recv, attr), VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_sr_send(e->from, &b, attr, &send) == VERBENA_SDR_SUCCESS);
+	AWAIT(e, sr_whole(&recv));
+	assert_memory_equal(e->sink + n % 4 * MESSAGE, e->source, bytes);
+	/* At once: what the sender has not heard of by then, it asks. */
+	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+	AWAIT(e, sr_done(&send));
+	assert_int_equal(verbena_sdr_sr_poll(&send, &done), VERBENA_SDR_ERROR);
+}
+
+static void every_message_arrives_with_nack(void **state)
+{
+	const struct verbena_sdr_sr_attr attr = attr_with(true, 0);
+
+	for (uint32_t n = 0; n < 40; n++)
+		exchange(*state, &attr, 1 + n * 397 % MESSAGE, n);
+}
+
+static void every_message_arrives_without(void **state)
+{
+	const struct verbena_sdr_sr_attr attr = attr_with(false, 0);
+
+	for (uint32_t n = 0; n < 15; n++)
+		exchange(*state, &attr, 1 + n * 997 % MESSAGE, n);
+}
+
+/* Threads acknowledge and repeat, and the program only asks whether it is done. */
+static void workers_repeat_and_acknowledge(void **state)
+{
+	struct ends e;
+
+	ends_make(&e, ends_attr(2), 2);
+	for (uint32_t n = 0; n < 15; n++)
+		exchange(&e, NULL, MESSAGE - n, n);
+	ends_destroy(&e);
+}
+
+static void a_receive_given_up_ends_the_send(void **state)
+{
+	const struct verbena_sdr_sr_attr attr = attr_with(true, 0);
+	struct ends *e = *state;
+	struct verbena_sdr_block b = block(e, 0, MESSAGE);
+	struct verbena_sdr_recv recv;
+	struct verbena_sdr_send send;
+	bool done;
+
+	assert_int_equal(recv_post(e, 0, MESSAGE, &recv), VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_sr_recv(&recv, &attr), VERBENA_SDR_SUCCESS);
+	settle(e);
+	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_sr_send(e->from, &b, &attr, &send) == VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_sr_poll(&send, &done) == VERBENA_SDR_ERROR);
+	assert_int_equal(errno, ECONNABORTED);
+	assert_int_equal(verbena_sdr_sr_poll(&send, &done), VERBENA_SDR_ERROR);
+	assert_int_equal(errno, EINVAL);
+}
+
+/* The receiver never acknowledges: the sender's time runs out, and the next message is not
+ * disturbed. */
+static void a_silent_peer_times_out(void **state)
+{
+	const struct verbena_sdr_sr_attr attr = attr_with(true, 300);
+	struct ends *e = *state;
+	struct verbena_sdr_block b = block(e, 0, MESSAGE);
+	struct verbena_sdr_recv recv;
+	struct verbena_sdr_send send;
+	bool done;
+
+	assert_int_equal(recv_post(e, 0, MESSAGE, &recv), VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_sr_send(e->from, &b, &attr, &send) == VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_sr_poll(&send, &done) == VERBENA_SDR_ERROR);
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+	exchange(e, NULL, MESSAGE, 1);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	struct verbena_sdr_sr_attr attr = attr_with(true, 0);
+	struct ends *e = *state;
+	struct verbena_sdr_block b = block(e, 0, CHUNK), all = block(e, 0, 2 * CHUNK);
+	struct verbena_sdr_recv recv, none = {0};
+	struct verbena_sdr_send send;
+	bool done;
+
+	assert_int_equal(verbena_sdr_sr_send(e->from, &all, NULL, &send), VERBENA_SDR_RETRY);
+	assert_int_equal(recv_post(e, 0, 2 * CHUNK, &recv), VERBENA_SDR_SUCCESS);
+	settle(e);
+	settle(e);
+	assert_int_equal(verbena_sdr_sr_recv_poll(&recv, &done),
+			 VERBENA_SDR_ERROR); /* is not acknowledged */
+	assert_int_equal(verbena_sdr_sr_recv(&none, NULL), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_sr_recv(&recv, NULL), VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_sr_recv(&recv, NULL), VERBENA_SDR_ERROR); /* once */
+	assert_int_equal(verbena_sdr_sr_send(e->from, &b, NULL, &send),
+			 VERBENA_SDR_ERROR); /* does not fill it */
+	assert_int_equal(errno, EINVAL);
+	attr.tries_max = 0;
+	assert_int_equal(verbena_sdr_sr_send(e->from, &all, &attr, &send), VERBENA_SDR_ERROR);
+	attr.tries_max = 256;
+	assert_int_equal(verbena_sdr_sr_send(e->from, &all, &attr, &send), VERBENA_SDR_ERROR);
+	attr = attr_with(true, 0);
+	attr.rtt_ns = 0;
+	assert_int_equal(verbena_sdr_sr_send(e->from, &all, &attr, &send), VERBENA_SDR_ERROR);
+	attr.rtt_ns = UINT64_MAX;
+	assert_int_equal(verbena_sdr_sr_send(e->from, &all, &attr, &send), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_sr_send(e->to, &all, NULL, &send), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_sr_poll(NULL, &done), VERBENA_SDR_ERROR);
+	AWAIT(e, verbena_sdr_sr_send(e->from, &all, NULL, &send) == VERBENA_SDR_SUCCESS);
+	AWAIT(e, sr_done(&send));
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make, unmake)
+	const struct CMUnitTest tests[] = {
+		CASE(every_message_arrives_with_nack),
+		CASE(every_message_arrives_without),
+		cmocka_unit_test(workers_repeat_and_acknowledge),
+		CASE(a_receive_given_up_ends_the_send),
+		CASE(a_silent_peer_times_out),
+		CASE(what_makes_no_sense_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
