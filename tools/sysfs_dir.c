@@ -193,7 +193,7 @@ static int settle(struct fresh *f, const char *place, char *path, size_t path_by
 		if (mkdtemp(aside) && !rename(path, aside))
 			tree_remove(aside);
 	}
-	/* The name is taken by somebody else: a directory of this run alone. */
+	/* Another user has the name: a directory of this run alone. */
 	snprintf(path, path_bytes, "%s", f->path);
 	return f->use;
 }

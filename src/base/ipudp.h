@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IP and UDP headers made from a `struct flow`, for whoever needs the bytes that a UDP socket
+ * IP and UDP headers made from a `struct flow`, for code that needs the bytes that a UDP socket
  * hides: ICRC, the GRH of UD, raw frames, capture files.
  */
 #ifndef BASE_IPUDP_H
@@ -22,7 +22,7 @@ enum {
 	IPUDP_PAYLOAD_MAX = 65535 - IPUDP_V4_LEN /* the same bound for both, the lower one */
 };
 
-/* Both addresses of a flow are of one family; the destination tells which. */
+/* Both addresses of a flow are of one family, that of the destination. */
 bool flow_is_ipv4(const struct flow *f);
 
 /*

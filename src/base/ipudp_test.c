@@ -77,7 +77,7 @@ static void ipudp_checksum_completes_golden_headers(void **state)
 	ipudp_checksum(buf, payload, sizeof(payload));
 	assert_memory_equal(buf, golden6, IPUDP_V6_LEN);
 	ipudp_checksum(buf, payload, sizeof(payload));
-	assert_memory_equal(buf, golden6, IPUDP_V6_LEN); /* whatever stood there before */
+	assert_memory_equal(buf, golden6, IPUDP_V6_LEN); /* overwrites any earlier bytes */
 }
 
 /* The sum over everything, checksum included, is all ones; as a byte-wise model computes it. */

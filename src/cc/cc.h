@@ -132,9 +132,9 @@ static_assert(sizeof(struct cc) <= 256, "a path is cheap");
 enum cc_needs {
 	CC_NEEDS_INT = 1, /* an INT stack in acknowledgements: switches must stamp packets */
 	/*
-	 * Marks are to be told by each acknowledgement, as cc_ack.ecn_packets, and not by CNPs.
-	 * (veRoCE does both; RoCEv2 receivers send CNPs unless they are told: rocev2_config.ce_echo,
-	 * which a simulated host sets itself.)
+	 * Each acknowledgement must report marks (cc_ack.ecn_packets) in place of CNPs. (veRoCE does
+	 * both. RoCEv2 receivers send CNPs unless rocev2_config.ce_echo is set, as a simulated host
+	 * does.)
 	 */
 	CC_NEEDS_MARKS = 2
 };

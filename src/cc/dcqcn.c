@@ -85,7 +85,7 @@ static void on_sent(struct cc *c, uint64_t now_ns, uint64_t seq, uint32_t bytes)
 	d->bytes += bytes;
 	if (d->bytes < d->params->bytes)
 		return;
-	d->bytes %= d->params->bytes; /* one step a packet, whatever its size */
+	d->bytes %= d->params->bytes; /* one step for each packet of any size */
 	if (d->byte_rounds < UINT32_MAX)
 		d->byte_rounds++;
 	increase(c);

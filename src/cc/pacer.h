@@ -51,7 +51,7 @@ static inline uint64_t pacer_due_ns(const struct pacer *p, uint64_t rate_bps, ui
 	return at > slack_ns ? at - slack_ns : 0;
 }
 
-/* A packet of so many bytes on the wire leaves. */
+/* A packet with that many bytes on the wire leaves. */
 static inline void pacer_sent(struct pacer *p, uint64_t rate_bps, uint32_t bytes, uint64_t slack_ns,
 			      uint64_t now_ns)
 {

@@ -69,7 +69,7 @@ struct cc_param_info {
 	uint16_t kind, offset; /* for cc_params_set alone */
 };
 
-/* A set of values that somebody published. All text is static. */
+/* A published set of values. All text is static. */
 struct cc_preset_info {
 	enum cc_algorithm algorithm;
 	const char *name;

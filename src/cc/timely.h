@@ -31,7 +31,7 @@ struct timely_params {
 	uint64_t beta_q32;         /* of a decrease */
 	uint64_t beta_patched_q32; /* of the patched form's, between the two times */
 	uint64_t rate_ai;          /* delta: bit/s or a part of the line */
-	uint64_t t_low;            /* below it the rate rises, whatever the gradient */
+	uint64_t t_low;            /* below it the rate rises, with any gradient */
 	uint64_t t_high;           /* above it the rate falls likewise */
 	uint64_t min_rtt;          /* what the gradient is measured in */
 	uint32_t hai_after;        /* steps in a row, as hai_counts, until the step is five */

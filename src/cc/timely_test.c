@@ -45,7 +45,7 @@ static void samples_worked_out_by_hand(void **state)
 {
 	static const struct {
 		uint64_t us;
-		double gradient, mbps; /* 0: not told */
+		double gradient, mbps; /* 0: not configured */
 	} rows[] = {
 		{62, 0.002000, 9984.0000},  {70, 0.009960, 9904.4475},  {100, 0.039761, 9589.4005},
 		{600, 0.538966, 8310.8138}, {90, 0.018186, 8189.8996},  {80, 0.007823, 8138.6469},

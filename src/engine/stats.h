@@ -35,8 +35,8 @@ struct stats_page {
 };
 
 /*
- * A fresh page in a memory file, mapped for writing; *fd is the caller's, opened close-on-exec, and whoever
- * it is passed to can only read. NULL with errno.
+ * A fresh page in a memory file, mapped for writing; *fd is the caller's, opened close-on-exec, and a
+ * process that gets it can only read. NULL with errno.
  */
 struct stats_page *stats_create(int *fd);
 

@@ -30,7 +30,7 @@ struct forwarded {
 
 struct group_socket {
 	int fd;          /* -1: none */
-	uint64_t cookie; /* tells sockets apart, however many descriptors they have */
+	uint64_t cookie; /* identifies a socket, also through several descriptors */
 };
 
 /*
@@ -51,7 +51,7 @@ struct group {
 	struct io_counters *counters;
 
 	int epoll;
-	int listener; /* -1: the process is alone, and nobody can find it */
+	int listener; /* -1: the process is alone, and no other can find it */
 	int spare;    /* closed for a moment to refuse a caller when no descriptor is left */
 	int clients[GROUP_CLIENTS_MAX];
 	bool gives[GROUP_CLIENTS_MAX]; /* in the middle of ADOPT, with the right to */
@@ -61,7 +61,7 @@ struct group {
 	/* Forwarded to us: `lent` from head on are with the caller, count in all. */
 	struct forwarded *ring;
 	unsigned head, lent, count;
-	struct io_counters own_counters; /* where the opener wants none */
+	struct io_counters own_counters; /* for an opener that counts nothing */
 	uint8_t message[GROUP_MSG_BYTES_MAX];
 };
 

@@ -230,7 +230,7 @@ static void joiners_are_stopped_anywhere(void **state)
 {
 	struct group_config cfg = config();
 	const char *all = getenv(
-		"VERBENA_TEST_CALLS"); /* so many steps, evenly spread; else a few at random */
+		"VERBENA_TEST_CALLS"); /* this many steps, evenly spread; else a few at random */
 	unsigned steps = all ? (unsigned)atoi(all) : 1;
 
 	member_start();
@@ -263,7 +263,7 @@ static void joiners_are_stopped_anywhere(void **state)
 	}
 }
 
-/* ---- sockets that nobody can ask for ---- */
+/* ---- sockets that no member can give ---- */
 
 static void a_socket_of_nobodys_is_passed_over(void **state)
 {

@@ -4,9 +4,9 @@
  * there are, so that seven that are stopped one after the other, each before the next one comes,
  * would use up all slots.
  *
- * Whoever may debug a process may have copies of its descriptors, and the process does not notice.
- * Where that is forbidden (another PID namespace, Yama, a container's filter of system calls)
- * nothing is taken.
+ * A process that may debug another one may have copies of its descriptors, and the other does not
+ * notice. Where that is forbidden (another PID namespace, Yama, a container's filter of system
+ * calls) nothing is taken.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -25,7 +25,10 @@ static bool is_held(const struct group *g, unsigned lane, unsigned slot)
 	return false;
 }
 
-/* Whoever holds the sockets that a member receives on holds, mostly, all that the member does. */
+/*
+ * A process that holds the sockets on which a member receives mostly holds all that the member
+ * does.
+ */
 static bool has_news(const struct group *g, unsigned slot)
 {
 	for (unsigned lane = 0; lane < g->lane_count; lane++)

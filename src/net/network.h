@@ -245,7 +245,7 @@ enum network_drop {
 	NETWORK_DROP_NO_ROUTE,
 	NETWORK_DROP_HOPS,      /* too many switches */
 	NETWORK_DROP_RECEIVER,  /* a slow receiver's buffer is full */
-	NETWORK_DROP_NO_HOST,   /* nobody is attached */
+	NETWORK_DROP_NO_HOST,   /* no host is attached */
 	NETWORK_DROPS
 };
 
@@ -257,7 +257,7 @@ enum network_drop {
 struct network_drops {
 	uint64_t packets[PACKET_CLASSES][NETWORK_DROPS];
 	uint64_t bytes[PACKET_CLASSES][NETWORK_DROPS];
-	/* not lost: they arrive without so many bytes of payload; by the class they had */
+	/* not lost: they arrive without that many bytes of payload; by their former class */
 	uint64_t trimmed_packets[PACKET_CLASSES], trimmed_bytes[PACKET_CLASSES];
 };
 

@@ -31,7 +31,7 @@ enum event_what {
 	EVENT_ARRIVE,    /* port: the first packet on its wire is there */
 	EVENT_SEND,      /* port: the wire is free and something may wait */
 	EVENT_TIMER,     /* host */
-	EVENT_DRAIN,     /* host: the first packet of its receive buffer is to be handed over */
+	EVENT_DRAIN,     /* host: the first packet of its receive buffer is due */
 	EVENT_FAULT,     /* fault */
 	EVENT_PAUSE_END, /* port: a pause may have run out here */
 	EVENT_REFRESH,   /* port: pauses that it asked for run out soon */
@@ -52,7 +52,7 @@ enum port_special {
 	SPECIAL_LOSS = 1 << 1,
 	SPECIAL_JITTER = 1 << 2,
 	SPECIAL_TAP = 1 << 3,
-	SPECIAL_TOLD = 1 << 4 /* a witness is told what is sent */
+	SPECIAL_TOLD = 1 << 4 /* a witness sees what is sent */
 };
 
 /* What a switch does beyond forwarding. */
@@ -78,7 +78,7 @@ struct port {
 	uint8_t paused;       /* classes that the far end has paused */
 	uint8_t special;      /* enum port_special */
 	bool send_pending;    /* an EVENT_SEND is */
-	bool pause_due;       /* a PFC frame is to be sent next */
+	bool pause_due;       /* a PFC frame is sent next */
 	uint8_t turn;         /* the data class whose turn it is */
 	/* The queues. */
 	struct sim_switch *sw; /* what is at the near end: this or host */
@@ -112,7 +112,7 @@ struct pfc_port {
 	uint32_t headroom_limit_bytes;
 	uint32_t headroom_bytes_max;
 	uint8_t alpha_shift; /* HPCC's */
-	uint8_t pausing;     /* classes that the far end has been told to pause */
+	uint8_t pausing;     /* classes that the far end is asked to pause */
 	uint8_t due;         /* classes about which a frame is due */
 	bool refresh_pending;
 	uint8_t depth_sent;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Priority-based flow control (IEEE 802.1Qbb): frames that pause and resume classes. One frame
- * tells about all classes that are due at a port, as they are when it leaves (struct pause_frame).
+ * carries all classes that are due at a port, in their state when it leaves (struct pause_frame).
  */
 #include "net/network_state.h"
 
@@ -65,7 +65,10 @@ void pfc_resume(struct network *net, struct port *port, unsigned class)
 {
 	port->pfc->pausing &= (uint8_t) ~(1u << class);
 	if (net->config.no_resume_frames && has_timer(net)) {
-		/* A pause that has not been sent yet need not be; the other classes that are due still are. */
+		/*
+		 * A pause that was not sent yet is dropped too; other classes that are due stay
+		 * due.
+		 */
 		port->pfc->due &= (uint8_t) ~(1u << class);
 		port->pause_due = port->pfc->due != 0;
 		return;

@@ -93,7 +93,7 @@ static void a_resume_offset_spares_pauses(void **state)
 	assert_true(resumes[1] && resumes[1] < resumes[0]);
 }
 
-/* 256 quanta are 1.3 us: each pause lasts that long after its last frame, whatever the queue does. */
+/* 256 quanta are 1.3 us: each pause lasts that long after its last frame, independent of the queue. */
 static void without_resume_frames_pauses_run_out_by_themselves(void **state)
 {
 	const uint64_t quanta_ps = 256 * 512 * 10;

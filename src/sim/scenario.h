@@ -275,7 +275,7 @@ struct scenario_workload {
 	uint64_t jitter_ps; /* starts are uniform in [0, this] later */
 	uint64_t interval_ps;
 	uint64_t repeat; /* rounds */
-	uint64_t flows;  /* at most so many; SCENARIO_NONE */
+	uint64_t flows;  /* at most this many; SCENARIO_NONE */
 	unsigned order;  /* enum scenario_order */
 	uint64_t active; /* peers at a time; SCENARIO_NONE */
 	uint64_t rings;
@@ -295,7 +295,7 @@ struct scenario_output {
 	bool queue_histograms;
 	uint64_t queue_sample_ps;   /* SCENARIO_NONE */
 	uint64_t goodput_window_ps; /* SCENARIO_NONE */
-	uint64_t goodput_flows;     /* the first so many flows have a curve each */
+	uint64_t goodput_flows;     /* the number of first flows with a curve each */
 	uint64_t fairness_start_ps,
 		fairness_window_ps;      /* window: SCENARIO_NONE, as the goodput's */
 	struct scenario_ranges cc_trace; /* flows; see cc_trace_all */

@@ -40,7 +40,7 @@ struct flows {
 	uint32_t slab_count, slab_room;
 	uint32_t free;
 	struct line **buckets;
-	struct key_map names; /* the channel of each queue pair, if they are to be named */
+	struct key_map names; /* the channel of each queue pair, if flows are named */
 	uint32_t bucket_mask, line_count;
 	struct slot **due;  /* min-heap by start, then by slot: released, but not yet */
 	uint32_t due_count, due_room;

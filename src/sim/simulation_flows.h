@@ -46,7 +46,7 @@ void flows_received(void *flows, uint32_t imm);
  */
 uint32_t flows_flow_of(void *flows, uint32_t to, uint32_t qpn, uint32_t psn, bool data);
 
-/* When the next message is to be posted; NETWORK_NEVER_PS: only if another is done before. */
+/* When to post the next message; NETWORK_NEVER_PS: not before another one is done. */
 uint64_t flows_next_ps(const struct flows *);
 /* Posts what is due at network_now_ps(). */
 void flows_post_due(struct flows *);

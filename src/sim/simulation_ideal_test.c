@@ -75,7 +75,7 @@ static void one_flow_alone_takes_its_ideal_time(void **state)
 				     "link.fabric_delay=3us"));
 }
 
-/* What a congestion control is told, and reports show. */
+/* The base RTT for congestion control and in reports. */
 static void the_base_rtt_counts_the_latency_of_switches(void **state)
 {
 	struct sim_run without, with;

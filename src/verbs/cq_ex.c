@@ -92,7 +92,7 @@ static __be32 read_imm_data(struct ibv_cq_ex *ex)
 {
 	const struct cqe *e = &ex_of(ex)->current;
 
-	/* ibv_wc_read_invalidated_rkey() comes here as well and wants host order. */
+	/* ibv_wc_read_invalidated_rkey() comes here as well and needs host order. */
 	return e->flags & WC_WITH_INV ? (__be32)e->imm_or_key : htobe32(e->imm_or_key);
 }
 

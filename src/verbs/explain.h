@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-/* Prints the line, unless *told shows that it was printed. Returns err and keeps errno. */
+/* Prints the line, unless *told shows that this was done. Returns err and keeps errno. */
 int explain(atomic_flag *told, int err, const char *fmt, ...)
 	__attribute__((cold, format(printf, 3, 4)));
 

@@ -20,7 +20,10 @@ enum { ENCAP_HEAD_MAX = IPUDP_LEN_MAX };
 struct encap {
 	uint16_t udp_port;     /* where nobody says otherwise */
 	uint16_t header_bytes; /* between the link layer's header and the BTH */
-	/* The ICRC covers an identification that a UDP socket neither sets nor tells: pkt.ip_id is a guess. */
+	/*
+	 * The ICRC covers an identification that a UDP socket can neither set nor read: pkt.ip_id
+	 * is a guess.
+	 */
 	bool hides_id;
 	/*
 	 * Writes what the ICRC covers between the 8 bytes of ones and the BTH, and returns its length, at most

@@ -36,9 +36,9 @@ static inline uint64_t sacketh_low(unsigned n)
 }
 
 /*
- * Whatever the peer sent, valid_len is at most SACKETH_BITS afterwards and the bits from valid_len
- * on are 0. veRoCE 2 gives no meaning to a ValidLen of 0 or above 128: they are read as no bit and
- * as all.
+ * With any bytes of the peer, valid_len is at most SACKETH_BITS afterwards and the bits from
+ * valid_len on are 0. veRoCE 2 gives no meaning to a ValidLen of 0 or above 128: they are read as
+ * no bit and as all.
  */
 static inline void sacketh_decode(struct sacketh *h, const uint8_t *p)
 {

@@ -5,8 +5,8 @@
  *
  *     congestion_swarm_test [SEED [COUNT]]
  *
- * Each side writes to, reads from and sends to memory that nobody else touches. It prints every seed
- * before it runs it, so that the last one printed is the one to repeat.
+ * Each side writes to, reads from and sends to memory that no other operation touches. It prints
+ * every seed before it runs it, so that the last one printed is the one to repeat.
  */
 #include "congestion/congestion.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Routing: a flow keeps its port until another one's queue is shorter by a margin, and goes there.
- * Flows are told apart by their hash, so two may share an entry, and then move together.
+ * Flows are distinguished by their hash, so two may share an entry, and then move together.
  */
 #include "policies.h"
 

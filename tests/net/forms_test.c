@@ -296,8 +296,8 @@ static void do_lost(struct sim_run *run, const char *protocol, const char *lost)
 }
 
 /*
- * Packet k is lost; k + 1 tells the receiver, its NAK the sender. All packets from k on that have left by
- * then are sent again.
+ * Packet k is lost; the receiver learns it by k + 1, the sender by the NAK. All packets from k on that
+ * have left by then are sent again.
  */
 static void go_back_n_sends_again_what_theory_says(void **state)
 {

@@ -231,7 +231,7 @@ static void plan(uint32_t round, struct op ops[OPS])
 	}
 }
 
-/* WRITEs behind a READ may be seen by it, whatever the adapter: they wait until it is complete. */
+/* With any adapter a READ may see WRITEs behind it: they wait until it is complete. */
 static void random_client(const struct op ops[OPS], uint8_t *model)
 {
 	for (uint32_t i = 0; i < OPS; i++) {

@@ -379,7 +379,7 @@ static void max_rd_atomic_bounds_what_is_under_way(void **state)
 		o.max_rd_atomic = limits[i];
 		o.max_dest_rd_atomic = limits[i];
 		o.cap.max_send_wr = REQUESTS;
-		o.mtu = 256; /* so many packets fit the first window */
+		o.mtu = 256; /* the first window's packets */
 
 		struct sim s = sim_start(&o);
 

@@ -149,7 +149,7 @@ static void no_receive_wqe_is_a_silent_drop(void **state)
 	sim_end(&u.s);
 }
 
-/* Anyone who knows the Q_Key may send one: it takes no receive, and the QP lives on. */
+/* Any sender with the Q_Key may send such a datagram: it takes no receive, and the QP lives on. */
 static void datagram_longer_than_the_receive_is_dropped(void **state)
 {
 	static const uint32_t lens[] = {1000, 101, 4096, 100};

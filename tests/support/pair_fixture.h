@@ -52,7 +52,7 @@ struct fixture {
 };
 
 static uint16_t flowlet_packets = 8; /* of the next start() */
-static uint64_t base_rtt_ns;         /* likewise; 0: not told */
+static uint64_t base_rtt_ns;         /* likewise; 0: not configured */
 
 /* In place, as the table's lists must not move. */
 static inline void start(struct fixture *f, uint32_t paths, enum cc_algorithm cc)

@@ -179,7 +179,10 @@ static void run(struct sim *s, struct program p[DUO_SIDES], void *(*a)(void *), 
 	sim_end(s);
 }
 
-/* What a SEND fills comes back with a new receive; of a WRITE nobody waits for the peer's program. */
+/*
+ * A buffer that a SEND fills comes back with a new receive; after a WRITE no program waits for the
+ * peer's.
+ */
 static void a_receive_completion_comes_after_the_bytes(void **state)
 {
 	static const struct {

@@ -31,7 +31,7 @@ static struct sim start_full(struct duo_pair *other)
 	return s;
 }
 
-/* WR 1 of A, a WRITE of 100 bytes, is lost, as is whatever A sends, until *lost is off. */
+/* WR 1 of A, a WRITE of 100 bytes, is lost, as are all packets of A, until *lost is off. */
 static struct sim start_lost(struct duo_rule **lost)
 {
 	struct sim s = veroce_default();
@@ -228,7 +228,7 @@ static void a_read_that_failed_stays_failed(void **state)
 		.payload_len = 8, /* not as many as were asked for */
 	};
 	veroce_forge(s.duo, DUO_A, &p, junk);
-	duo_drop(s.duo, DUO_A, OP_RC_ACK_RSP, 0); /* that B hears nothing of it */
+	duo_drop(s.duo, DUO_A, OP_RC_ACK_RSP, 0); /* so that B gets none of it */
 	lost->off = true;
 	duo_idle(s.duo);
 	w.wr_id = 3;

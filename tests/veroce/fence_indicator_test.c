@@ -208,7 +208,10 @@ static void of_reads_into_the_same_bytes_the_later_stays(void **state)
 	run(later_read_stays);
 }
 
-/* ---- who waits, and for how long ------------------------------------------------------------------ */
+/*
+ * ---- which requests wait, and for how long
+ * ------------------------------------------------------------------
+ */
 
 enum { CHAIN = 20 };
 

@@ -88,7 +88,7 @@ static void results_beyond_the_window_leave_no_trace(void **state)
 	sim_end(&s);
 }
 
-/* A READ is to be answered by two or three packets; these are none of them. */
+/* A READ has an answer of two or three packets; these are none of them. */
 static void results_that_do_not_fit_are_not_placed(void **state)
 {
 	static const struct {

@@ -251,7 +251,7 @@ static void lost_window_is_sent_again(void **state)
 		duo_ground(t.duo);
 		duo_idle(t.duo);
 		transfer_check(&t);
-		/* One probe, the answer to which tells all, or one timeout. */
+		/* One probe, whose answer reports everything, or one timeout. */
 		DUO_CHECK(t.duo, t.sender->timeouts == (v.loss != LOSS_FAST));
 		DUO_CHECK(t.duo, t.sender->tail_probes == (v.loss == LOSS_FAST));
 		DUO_CHECK(t.duo, t.sender->retransmits == 256 && !t.receiver->rx_duplicates);

@@ -90,7 +90,10 @@ static void atomics_execute_once_and_answer(void **state)
 	sim_end(&s);
 }
 
-/* The source ports of the other IP version are another socket's, or nobody's; the channel looks. */
+/*
+ * The source ports of the other IP version belong to another socket, or to none; the channel
+ * checks.
+ */
 static void every_path_of_either_ip_version_is_used(void **state)
 {
 	static const uint8_t gids[] = {DUO_GID_IPV4, DUO_GID_IPV6};
@@ -154,7 +157,7 @@ static void send_some(struct sim *s)
 	}
 }
 
-/* veroce_set_sent() is honest: what it makes is what so many messages make. */
+/* veroce_set_sent() is right: the state that it makes equals that after as many messages. */
 static void numbers_set_are_those_of_messages_sent(void **state)
 {
 	struct veroce_options v = veroce_options();

@@ -256,7 +256,7 @@ static void lost_nak_ends_in_an_error_too(void **state)
 	sim_end(&s);
 }
 
-/* The QP's own access, whatever the region allows (IBTA 9.7.4.1.1). */
+/* The QP's own access, for any access of the region (IBTA 9.7.4.1.1). */
 static void access_that_the_qp_does_not_give_is_refused(void **state)
 {
 	static const uint32_t gives[] = {MR_REMOTE_READ | MR_REMOTE_ATOMIC, MR_REMOTE_WRITE | MR_REMOTE_ATOMIC,

@@ -381,7 +381,7 @@ static void acknowledgements_cover_no_hole(void **state)
 		w->duo = s.duo;
 		for (int side = 0; side < DUO_SIDES; side++) {
 			w->space[side][0].psn = o.psn[side];
-			/* Responses begin with the first PSN of who is answered (veRoCE 4.1). */
+			/* Responses begin with the requester's first PSN (veRoCE 4.1). */
 			w->space[side][1].psn = o.psn[!side];
 			w->space[side][0].msn = v.sent.messages;
 			w->space[side][1].msn = v.sent.reads;

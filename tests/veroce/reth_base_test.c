@@ -322,7 +322,7 @@ static void a_silent_peer_is_spoken_to_as_set(void **state)
 	}
 }
 
-/* As B, which never did, would tell A what it means. */
+/* CAPS as B, which never sent any, would send them. */
 static void tell(struct sim *s, uint16_t flags)
 {
 	struct veroce_packet p = {
@@ -372,7 +372,7 @@ static void a_peer_that_tells_too_late_must_agree(void **state)
 		duo_run_for(s.duo, MS);
 		assert_int_equal(qp_state(s.a->qp), fails ? QPS_ERR : QPS_RTS);
 		assert_int_equal(duo_had_event(s.a->host, EVENT_QP_FATAL, s.a), fails);
-		/* Once told it is not asked what else it might mean. */
+		/* Once it has answered it is not asked again. */
 		if (!fails) {
 			tell(&s, agrees ? 0 : CAPS_RETH_MESSAGE);
 			assert_int_equal(nic_counters(s.a->host->nic)->rx_dropped > 0, true);

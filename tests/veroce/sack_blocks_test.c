@@ -70,10 +70,10 @@ static void what_a_lost_sack_told_is_told_again_by_turns(void **state)
 
 struct holes {
 	struct transfer t;
-	uint32_t every; /* first copies of data packets that are lost: the sixth of so many */
+	uint32_t every; /* first copies of data packets: every n-th is lost */
 };
 
-/* Until there was a probe nothing is heard of the receiver. */
+/* Until there was a probe no acknowledgement arrives. */
 static bool lose_holes(void *ctx, const struct duo_packet *p, enum duo_fate *fate, uint64_t *n)
 {
 	const struct holes *h = ctx;

@@ -18,7 +18,7 @@ struct veroce_sent {
 
 /*
  * Makes `from` one that sent, and its peer one that received, so much, all of it complete. Neither
- * has sent anything yet. operations_test.c compares with what so many messages do.
+ * has sent anything yet. operations_test.c compares with the state after as many messages.
  */
 static inline void veroce_set_sent(struct duo_qp *from, const struct veroce_sent *n)
 {

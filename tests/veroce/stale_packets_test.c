@@ -28,7 +28,7 @@ static void packets_outside_the_window_change_nothing(void **state)
 	struct duo_options o = duo_options();
 
 	v.rx_window = WINDOW;
-	v.order = ORDER_WEAK; /* what is taken is to be seen at once */
+	v.order = ORDER_WEAK; /* an accepted packet shows at once */
 	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
 		struct sim s = veroce_start_sim(&v, &o, 1);
 		const struct nic_counters *n = nic_counters(s.b->host->nic);

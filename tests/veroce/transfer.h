@@ -12,7 +12,7 @@ struct transfer {
 	struct sim s;
 	struct duo *duo;
 	bool read;
-	enum duo_side from; /* who sends the data */
+	enum duo_side from; /* the sender of the data */
 	struct duo_buf *src, *dst;
 	uint32_t psn; /* of the first data packet that was not sent when it started */
 	uint64_t posted;
@@ -31,7 +31,7 @@ static inline bool transfer_is_data(const struct transfer *t, const struct duo_p
 	       !(p->info->flags & F_RESPONSE) == !t->read;
 }
 
-/* A duo_script. Packets of data follow each other at a rate, whatever their path. */
+/* A duo_script. Packets of data follow each other at a rate, on any path. */
 static inline bool transfer_channel(void *ctx, const struct duo_packet *p, enum duo_fate *fate,
 				    uint64_t *n)
 {
@@ -89,7 +89,7 @@ static inline void transfer_start(struct transfer *t, const struct veroce_option
 		duo_wait(t->duo, &t->s.a->sent, t->posted);
 		duo_expect(t->duo, &t->s.a->sent, i, WC_SUCCESS);
 	}
-	/* Responses begin with the first PSN of who is answered (veRoCE 4.1). */
+	/* Responses begin with the requester's first PSN (veRoCE 4.1). */
 	t->psn = psn_add(o->psn[DUO_A], warm);
 	memset(t->dst->p, 0, len);
 }

@@ -116,7 +116,7 @@ static struct veroce_options trim_options(void)
 	return v;
 }
 
-/* The only packet there is, so that nothing else can tell that it was lost. */
+/* The only packet, so that no other can show that it was lost. */
 static void lone_trimmed_packet_is_sent_again_at_once(void **state)
 {
 	static const uint32_t lengths[] = {1, 4, 1023, 1024};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whatever parameters are accepted, the topology passes its check and keeps to the limits. */
+/* With any accepted parameters the topology passes its check and keeps to the limits. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
