@@ -18,7 +18,7 @@ enum {
 
 uint32_t nic_path_mtu(uint32_t ip_mtu)
 {
-	/* One port stands for both families: the longer headers. */
+	/* One port stands for both families, so the longer headers count. */
 	uint32_t headers = encaps[ENCAP_VEROCE_IPV6].header_bytes + PACKET_HEADER_BYTES_MAX;
 	uint32_t mtu = NIC_MTU_BYTES_MAX;
 
@@ -55,7 +55,7 @@ static bool is_loopback(const uint8_t gid[16])
 	return !memcmp(gid, ipv6, sizeof(ipv6)) || !memcmp(gid, ipv4, sizeof(ipv4));
 }
 
-/* What the kernel carries to one of the host's own addresses never leaves it, whatever the interface. */
+/* Packets to one of the host's own addresses never leave the host, on any interface. */
 bool nic_is_local(const struct nic *nic, const uint8_t gid[16])
 {
 	for (uint32_t i = 0; i < nic->gid_count && !is_zero(gid); i++) {
@@ -93,7 +93,7 @@ int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *ou
 	if (flow_is_ipv4(&f) != !memcmp(f.src, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12))
 		return -EINVAL; /* one end IPv4, the other IPv6 */
 	f.flow_label = av->flow_label & 0xfffff;
-	/* A link-local destination means nothing without the interface. */
+	/* A link-local destination is ambiguous without the interface. */
 	if (f.dst[0] == 0xfe && (f.dst[1] & 0xc0) == 0x80)
 		f.ifindex = g->ifindex;
 	f.sport = (flow_is_ipv4(&f) ? nic->tp.config.sport_ipv4 : nic->tp.config.sport_ipv6)[0];

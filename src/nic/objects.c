@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Protection domains, memory regions, completion queues, shared receive queues: made and unmade. */
+/*
+ * Protection domains, memory regions, completion queues, shared receive queues: creation and
+ * destruction.
+ */
 #include <errno.h>
 
 #include "nic/state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs made, changed, asked and unmade (IBTA 10.2.4, 11.2.5). A modify is judged as a whole
- * before anything of it is applied, so one that fails changes nothing.
+ * Queue pairs: create, modify, query, destroy (IBTA 10.2.4, 11.2.5). A modify is checked completely
+ * before any of it is applied, so one that fails changes nothing.
  */
 #include <assert.h>
 #include <errno.h>
@@ -31,9 +31,9 @@ static void grant(struct qp_init *init)
 	if (c->max_send_wr && !c->max_send_sge)
 		c->max_send_sge = 1;
 	/*
-	 * Programs exist that ask for a queue of one, post into it when the answer to the last request has
-	 * come, and look for that request's completion after (perftest's ib_send_lat -e). No adapter
-	 * grants as little as one.
+	 * Some programs ask for a queue of one WQE, and post the next one when the answer to the last
+	 * request has come, before they poll its completion (perftest's ib_send_lat -e). No adapter grants
+	 * only one.
 	 */
 	if (c->max_send_wr && c->max_send_wr < SEND_WR_MIN)
 		c->max_send_wr = SEND_WR_MIN;
@@ -104,7 +104,7 @@ free_qp:
 	return err;
 }
 
-/* Without a peer again, and out of every list that can lead to it; its completions are gone too. */
+/* Detaches the QP from its peer and from every list, and drops its completions. */
 static void detach(struct nic *nic, struct qp *qp)
 {
 	nic_hear_doorbells(nic);
@@ -139,7 +139,10 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 
 static bool is_mtu(const struct nic *nic, uint32_t bytes)
 {
-	/* What has no bytes has no buffers of a size either: studies like packets of 1000. */
+	/*
+	 * Without payload there are no buffers of a certain size; studies use packets of 1000
+	 * bytes.
+	 */
 	if (nic->tp.mrs.no_payload)
 		return bytes >= 64 && bytes <= NIC_MTU_BYTES_MAX && bytes % 4 == 0;
 	return bytes == 256 || bytes == 512 || bytes == 1024 || bytes == 2048 || bytes == 4096;
@@ -159,7 +162,7 @@ static int judge_values(const struct nic *nic, const struct qp_attr *a, uint32_t
 	    (mask & QPA_DEST_QPN && a->dest_qpn > PSN_MASK) ||
 	    (mask & QPA_PATH_MIG_STATE && a->path_mig_state) || mask & QPA_CAP)
 		return -EINVAL;
-	/* There is one port and so no other path to migrate to. */
+	/* There is one port, and so no other path to migrate to. */
 	return mask & QPA_ALT_PATH ? -EOPNOTSUPP : 0;
 }
 
@@ -271,10 +274,7 @@ bool nic_qp_wants_paths(const struct nic *nic, const struct qp *qp, const struct
 	return qp->ops->multipath && mask & QPA_AV && a->av.is_global && !nic_is_local(nic, a->av.dgid);
 }
 
-/*
- * It knows its peer, so it can find out what the peer speaks: for that it has its attributes, but not if there is no
- * memory for a connection.
- */
+/* The QP knows its peer and can find out its protocol, unless there is no memory for a connection. */
 static int connect(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint32_t mask,
 		   const struct flow *flow, uint64_t now_ns)
 {
@@ -301,7 +301,7 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 
 	if (mask & ~(uint32_t)QPA_KNOWN || (unsigned)to >= QPS_COUNT)
 		return -EINVAL;
-	/* The program may know better than we where the QP is, but it must be right. */
+	/* The program may name the current state, but it must be right. */
 	if (mask & QPA_CUR_STATE && a->cur_state != from)
 		return -EINVAL;
 	if (!qp_transition_is_legal(qp->type, from, to, mask))
@@ -340,7 +340,7 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 	return 0;
 }
 
-/* The rest of it is what the flow was made of (nic_resolve). */
+/* The rest is read back from the flow (nic_resolve). */
 static struct ah_attr address_vector(const struct qp *qp)
 {
 	struct ah_attr av = {
@@ -440,7 +440,7 @@ uint64_t nic_qp_progress(const struct qp *qp)
 	if (request_wants_response(w))
 		return 0;
 	qp->ops->query(qp, &psns);
-	/* Acknowledged as a whole, but not yet complete. */
+	/* The request is acknowledged completely, but not yet complete. */
 	if (psn_diff(psns.una, w->psn_last) > 0)
 		return w->length;
 	packets = psn_diff(psns.una, w->psn_first);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A look at congestion control from outside: changes nothing, and costs nothing while nobody looks. */
+/*
+ * Congestion control as an observer sees it: a query changes nothing, and costs nothing unless it
+ * is called.
+ */
 #include "cc/cc.h"
 #include "nic/state.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The QP life cycle as a table (IBTA 10.3.1 and the Modify QP attributes of 11.2.5.2): which moves
- * there are, and which attributes each needs and allows, by QP type. A move that has no row does not
- * exist, but for RESET and ERR, which can be reached from everywhere with no attribute at all.
+ * The QP life cycle as a table (IBTA 10.3.1 and the Modify QP attributes of 11.2.5.2): the legal
+ * moves, and the attributes that each requires and allows, by QP type. A move without a row is
+ * illegal, except to RESET and ERR, which can be reached from every state without any attribute.
  */
 #include "nic/state.h"
 

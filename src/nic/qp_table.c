@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QPNs, and which QP has one. The low bits, 17 unless the nic is made for fewer QPs, run through a keyed
- * permutation, so that a number comes back as late as can be and tells nothing about the next one; the high
- * 7 are the process's slot on this host. As the permutation spreads them, the lowest bits are hash enough.
+ * QPNs, and the table of QPs by QPN. The low bits, 17 unless the nic is made for fewer QPs, run through a
+ * keyed permutation, so that a number comes back as late as possible and reveals nothing about the next
+ * one; the high 7 bits are the process's slot on this host. Since the permutation spreads them, the lowest
+ * bits serve as the hash.
  */
 #include <errno.h>
 
@@ -50,7 +51,7 @@ static void enter(struct nic *nic, struct qp *qp)
 	*bucket = qp;
 }
 
-/* Twice as many buckets. Without memory for them there are more QPs in each. */
+/* Twice as many buckets. If there is no memory for them, each bucket has more QPs. */
 static void grow(struct nic *nic)
 {
 	size_t count = nic->qps_mask + 1ull;

@@ -9,7 +9,7 @@
 
 #include "nic/state.h"
 
-enum { QPN_BITS = 10, NUMBERS = (1 << QPN_BITS) - 2 /* 0 and 1 are nobody's */ };
+enum { QPN_BITS = 10, NUMBERS = (1 << QPN_BITS) - 2 /* 0 and 1 are reserved */ };
 
 static bool out_of_memory;
 

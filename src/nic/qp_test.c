@@ -46,7 +46,7 @@ static struct fixture qp_in_init(enum qp_type type, struct nic_config *c)
 	uint32_t mask = QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | (type == QPT_UD ? QPA_QKEY : QPA_ACCESS_FLAGS);
 
 	c->alloc = (struct alloc){.get = get, .put = put};
-	/* Behind an empty entry: what a QP without a peer has for its address is not that one. */
+	/* An entry behind an empty one: the address of a QP without a peer must not match it. */
 	c->gid_count = 2;
 	memcpy(c->gids[1].raw, gid, sizeof(gid));
 	c->gids[1].ip_mtu = 9000;
@@ -93,7 +93,7 @@ static void look(const struct fixture *f, struct qp *copy)
 	memcpy((void *)copy, f->qp, sizeof(*copy));
 }
 
-/* Each allocation of a modify fails in its turn, until none does. Returns how many there were. */
+/* Lets each allocation of a modify fail in turn, until none fails. Returns how many there were. */
 static int modify_out_of_memory(struct fixture *f, const struct qp_attr *a, uint32_t mask)
 {
 	struct qp before, after;
@@ -135,7 +135,7 @@ static void modify_changes_nothing_without_memory(void **state)
 		assert_non_null(c);
 		c->transport.protocol = rows[i].protocol;
 		f = qp_in_init(rows[i].type, c);
-		/* A pair that was made for nothing stays for those that come. */
+		/* A pair that was made in vain stays for later QPs. */
 		assert_in_range(modify_out_of_memory(&f, &a, peer_mask(rows[i].type)), 1, rows[i].allocations);
 		assert_int_equal(qp_state(f.qp), QPS_RTR);
 		nic_destroy(f.nic);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a QP is told when it is created and modified: the IBA's QP attributes (IBTA 11.2.5). */
+/* The attributes with which a QP is created and modified (IBTA 11.2.5). */
 #ifndef TRANSPORT_ATTR_H
 #define TRANSPORT_ATTR_H
 
@@ -92,7 +92,7 @@ struct qp_init {
 	struct cq *send_cq;
 	struct cq *recv_cq;
 	struct srq *srq; /* or NULL */
-	struct qp_cap cap; /* wanted; what was granted is written back, never less */
+	struct qp_cap cap; /* requested; the granted number is written back, never less */
 	bool sq_sig_all;
 	void *owner; /* comes back in completions and events */
 };

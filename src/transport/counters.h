@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a nic counts. Plain integers, written by the thread inside the nic; a reader elsewhere may see them
- * torn in time.
+ * A nic's counters: plain integers, written by the thread inside the nic; another reader may see counters
+ * of different times.
  */
 #ifndef TRANSPORT_COUNTERS_H
 #define TRANSPORT_COUNTERS_H
@@ -29,7 +29,7 @@ struct nic_counters {
 	uint64_t sacks_sent;
 	uint64_t spurious;             /* sent again although the first copy was only late */
 	uint64_t tail_probes;
-	uint64_t path_timeouts;        /* a path was silent while others were not */
+	uint64_t path_timeouts;        /* a path was declared down, silent while others were not */
 	uint64_t rx_beyond_window;     /* too far ahead to be recorded */
 	uint64_t rx_early_kept;        /* packets that waited for their turn */
 	uint64_t path_probes;
@@ -41,7 +41,7 @@ struct nic_counters {
 	uint64_t completions;
 	uint64_t completion_errors;
 	uint64_t cq_overruns;
-	uint64_t memory_faults;        /* copies from or to registered memory that was not there */
+	uint64_t memory_faults;        /* copies from or to registered memory that is gone */
 	uint64_t qps, cqs, mrs, pds, srqs; /* alive now */
 };
 

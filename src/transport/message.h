@@ -18,7 +18,7 @@ enum rx_verdict {
 	RX_VERDICTS
 };
 
-/* What a verdict causes at an RC responder (IBTA 9.9.3, table of responder errors). */
+/* The consequence of a verdict at an RC responder (IBTA 9.9.3, table of responder errors). */
 struct rx_consequence {
 	uint8_t syndrome;
 	/*
@@ -33,13 +33,13 @@ extern const struct rx_consequence rx_consequences[RX_VERDICTS];
 
 /*
  * Judges one SEND or WRITE packet by the message so far. Takes a receive WQE for a SEND that begins and
- * for an immediate (it stays in rsp->rwqe whatever the verdict); changes nothing else.
+ * for an immediate (it stays in rsp->rwqe with any verdict); changes nothing else.
  */
 enum rx_verdict message_judge(struct transport *, struct qp *, const struct rx *);
 /*
- * Places the packet that was judged RX_EXECUTE; at the message's end completes what is to be
- * completed. RX_LOCAL_FAULT or RX_ACCESS when a region or the memory behind it vanished or the receive
- * WQE's keys are bad; then nothing is completed.
+ * Places the packet that was judged RX_EXECUTE; at the message's end completes its receive WQE.
+ * RX_LOCAL_FAULT or RX_ACCESS when a region or the memory behind it vanished or the receive WQE's keys
+ * are bad; then nothing is completed.
  */
 enum rx_verdict message_execute(struct transport *, struct qp *, const struct rx *);
 /* The region of that key loses its remote access, if it is there; its L_Key goes on working. */

@@ -19,25 +19,27 @@ struct qp;
 struct transport;
 
 struct patience {
-	uint64_t doubted[PATIENCE_SLOTS / 64]; /* a bit each: the owner is to be asked */
-	uint64_t gone_ns[PATIENCE_SLOTS];      /* when it said so; 0: never */
+	uint64_t doubted[PATIENCE_SLOTS / 64]; /* a bit each: the owner must be asked */
+	uint64_t gone_ns[PATIENCE_SLOTS];      /* when the owner reported it gone; 0: never */
 };
 
-/* The QP has tried in vain, so its peer may be gone: to be called before it gives up, so that it is known then. */
+/*
+ * The QP has tried in vain, so its peer may be gone. Called before the QP gives up, so that the
+ * owner can answer in time.
+ */
 void patience_doubt(struct transport *, const struct qp *);
-/* Whether a QP that would give up shall not, as nothing was heard since `since_ns`. */
+/* Whether a QP that would give up must still wait; its peer is silent since `since_ns`. */
 bool patience_keeps(struct transport *, const struct qp *, uint64_t since_ns, uint64_t now_ns);
-/* Whether none is left with the QP's peer, as it is known to be gone. */
+/* Whether there is no patience with the QP's peer, because it is known to be gone. */
 bool patience_is_over(const struct transport *, const struct qp *, uint64_t now_ns);
-/* A slot that was doubted, once; -1: none. */
+/* A slot that is in doubt, returned once; -1: none. */
 int patience_next(struct patience *);
 /*
- * By how much a retransmission timer that was due at `due_ns` comes late, if that is more than it may: then we were
- * not running, and whoever was to answer has perhaps not either. Nothing is concluded from it for as long
- * again, once. 0: it is in time.
+ * By how much a retransmission timer that was due at `due_ns` is too late: this process was not running then, and
+ * the peer perhaps not either. So the timer waits as long again, once. 0: it is in time.
  */
 uint64_t patience_late_ns(const struct transport *, uint64_t due_ns, uint64_t now_ns);
-/* Nobody has that slot. Believed for a while, as slots are used again. */
+/* No process has that slot. This holds for a while only, because slots are used again. */
 void patience_gone(struct patience *, uint32_t slot, uint64_t now_ns);
 
 #endif

@@ -59,15 +59,15 @@ struct transport {
 	struct mr_table mrs;
 	struct timers timers;
 	/*
-	 * QPs with something to send. First those whose turn it is to answer, in the order in which they
-	 * had to; then service levels take turns, and the QPs of each.
+	 * QPs with something to send. First those that must answer, in the order in which that became
+	 * due; then service levels take turns, and so do the QPs of each.
 	 */
 	struct list answering;
 	struct list active[QP_SLS];
 	uint16_t active_sls;     /* levels that may have some */
 	uint8_t turn;            /* the level that had the last one */
 	struct list paused;      /* QPs that had their turn while paused, and may have data */
-	struct list held_acks;   /* QPs whose ACK waits for company, oldest first */
+	struct list held_acks;   /* QPs whose ACK waits for a packet to travel with, oldest first */
 	struct list lazy_acks;   /* QPs whose ACK waits for more to acknowledge, oldest first */
 	struct list local_acks;  /* likewise, of QPs whose peer is a process of this host */
 	struct list fired_cqs;
@@ -77,7 +77,7 @@ struct transport {
 	struct nic_counters counters;
 	struct transport_config config; /* settled; nothing but nic_set_paths() changes it */
 	bool hold_acks;
-	uint16_t paused_sls;     /* levels of which nothing with payload is sent: a turn is for answers */
+	uint16_t paused_sls;     /* levels that send no payload: a turn is for answers */
 	struct patience patience;
 
 	/* veRoCE */
@@ -93,12 +93,13 @@ struct transport {
 };
 
 /*
- * Makes what the QPs of a nic share out of zeros, with the settings that `config` has or leaves open. Borrows icrc, which
- * is NULL where packets exist in numbers; no timer runs yet, no region is there, and the arena is to be given to tx.
+ * Initialises zeroed memory that the QPs of a nic share, with the settings of `config` and defaults for the others.
+ * Borrows icrc, which is NULL without payload. No timer runs yet, there is no region, and the caller gives tx its
+ * arena.
  */
 void transport_init(struct transport *, const struct transport_config *config, const struct alloc *,
 		    const uint8_t secret[16], struct icrc_ctx *icrc);
-/* No QP is left. */
+/* Called when no QP is left. */
 void transport_fini(struct transport *);
 
 /*
@@ -155,12 +156,12 @@ struct responder {
 	uint32_t msn;
 	uint16_t message;    /* F_SEND or F_WRITE while inside one, else 0 */
 	uint16_t unacked;    /* packets since the last ACK */
-	bool nak_sent;       /* out of sequence or not ready was said; say no more till epsn comes */
+	bool nak_sent;       /* a sequence or RNR NAK was sent; send no other until epsn comes */
 	bool ack_pending;
 	bool nak_pending;
 	uint8_t nak_syndrome;
-	uint32_t nak_psn;    /* NAK_AT_EPSN, or a READ response that cannot be given any more */
-	bool fatal;          /* the pending NAK is the last thing this QP says */
+	uint32_t nak_psn;    /* NAK_AT_EPSN, or a READ response that cannot be sent any more */
+	bool fatal;          /* the pending NAK is this QP's last packet */
 	uint8_t res_head;    /* free-running; [res_emit, res_head) may have responses to send */
 	uint8_t res_emit;
 	uint8_t res_count;   /* valid entries before res_head, at most max_dest_rd_atomic */
@@ -180,12 +181,12 @@ struct responder {
 struct gbn {
 	struct requester req;
 	struct responder rsp;
-	struct congestion *congestion; /* NULL: none wanted, or nothing to tell yet */
+	struct congestion *congestion; /* NULL: none configured, or nothing to report yet */
 };
 
 struct qp;
 
-/* Where the PSNs of a connected QP stand. */
+/* The present PSNs of a connected QP. */
 struct qp_psns {
 	uint32_t rq_psn;   /* of the request that is expected next */
 	uint32_t rq_early; /* requests that came before it, in packets */
@@ -194,14 +195,14 @@ struct qp_psns {
 };
 
 /*
- * An engine: what a QP does with its work and with packets. Each type begins with one (qp_engine), and RC changes
- * when it knows its peer. What may be NULL says so.
+ * An engine: how a QP handles work and packets. Each type begins with one (qp_engine), and RC changes it when it
+ * knows its peer. Members that may be NULL say so.
  */
 struct qp_ops {
 	enum opcode_service service; /* of the packets that it takes */
 	bool reliable;  /* requests are acknowledged */
 	bool datagram;  /* it has no peer: each packet and each WQE has one of its own */
-	bool multipath; /* it can make use of more than one path to its peer */
+	bool multipath; /* it can use more than one path to its peer */
 
 	/*
 	 * INIT to RTR: the QP has the attributes that name its peer. Takes what the connection needs, and may choose
@@ -210,7 +211,7 @@ struct qp_ops {
 	int (*connect)(struct transport *, struct qp *, uint64_t now_ns);
 	/* RTR to RTS: it has the attributes of a sender. */
 	void (*start)(struct transport *, struct qp *, uint64_t now_ns);
-	/* qp->flow is another. NULL: all look there each time. */
+	/* qp->flow has changed. NULL: the engine reads it each time. */
 	void (*readdress)(struct transport *, struct qp *);
 	/*
 	 * Room for so many READs and atomics at a time, as requester and as responder; 0 or -ENOMEM. Called with or
@@ -218,8 +219,8 @@ struct qp_ops {
 	 */
 	int (*fit)(struct transport *, struct qp *, uint32_t max_rd_atomic, uint32_t max_dest_rd_atomic);
 	/*
-	 * Forgets the connection, with or without one, and gives back what was taken for it. Receive WQEs of messages
-	 * that were begun go back without completions.
+	 * Forgets the connection, if there is one, and frees its memory. Receive WQEs of messages that were begun go
+	 * back without completions.
 	 */
 	void (*reset)(struct transport *, struct qp *);
 
@@ -229,15 +230,15 @@ struct qp_ops {
 	 */
 	bool (*opens)(struct transport *, struct qp *, struct rx *);
 	/*
-	 * What the packet's ICRC may have been XORed with; 0: nothing. Sets *sure where it has been, if the peer is
-	 * its sender. NULL: nothing, in all packets.
+	 * The secret with which the packet's ICRC may have been XORed; 0: none. Sets *sure if a packet of the peer
+	 * certainly was. NULL: never any.
 	 */
 	uint32_t (*secret)(const struct qp *, const struct rx *, bool *sure);
 	/* A packet for this QP, checked for length, ICRC, service, P_Key and source. */
 	void (*input)(struct transport *, struct qp *, const struct rx *);
 	/*
-	 * Lays packets into transport->tx; true: there is more, call again. Who still has to answer then has
-	 * said so to qp_activate_to_answer().
+	 * Lays packets into transport->tx; true: there is more, call again. A QP that must still answer has
+	 * then called qp_activate_to_answer().
 	 */
 	bool (*output)(struct transport *, struct qp *, uint64_t now_ns);
 	/* qp->timer fired. */
@@ -250,19 +251,19 @@ struct qp_ops {
 
 	void (*query)(const struct qp *, struct qp_psns *);
 	/*
-	 * What congestion control there is on a path, and its kind. May make it up in *scratch. NULL: none on that path,
-	 * or of that QP; the pointer may be NULL too.
+	 * The congestion control of a path, and its kind; it may be built in *scratch. NULL: there is none on that
+	 * path, or for that QP; the pointer may be NULL too.
 	 */
 	const struct cc *(*congestion)(const struct transport *, const struct qp *, uint32_t path,
 				       struct cc *scratch, const struct cc_kind **);
 };
 
-/* What a QP of that type has while it does not know its peer; NULL: there is no such type here. */
+/* The engine of a QP of that type while it does not know its peer; NULL: the type is not supported. */
 const struct qp_ops *qp_engine(enum qp_type);
 
 /*
- * What an idle QP costs is this and, if it speaks veRoCE, struct veroce: 512 bytes in all is the limit
- * (veroce.h), so nothing is told twice. A line here is one of 64 bytes.
+ * An idle QP takes this and, if it speaks veRoCE, struct veroce: the limit for both is 512 bytes
+ * (veroce.h), so no fact is stored twice. "Line" here means 64 bytes.
  */
 struct qp {
 	/* every packet */
@@ -277,7 +278,7 @@ struct qp {
 	struct cq *send_cq;
 	struct cq *recv_cq;
 	struct gbn *gbn;       /* NULL: an RC QP that speaks veRoCE, or does not know its peer yet */
-	struct veroce *veroce; /* what it takes to speak veRoCE; NULL: it cannot */
+	struct veroce *veroce; /* the state of veRoCE; NULL: the QP cannot speak it */
 
 	struct list active; /* in transport->answering, active or paused */
 	struct qp *table_next; /* with the same lowest bits of its QPN */
@@ -304,7 +305,7 @@ struct qp {
 	uint32_t sq_psn;
 
 	struct event_source event; /* its owner is the QP's */
-	struct qp_av {             /* what the flow does not tell of the address vector */
+	struct qp_av {             /* members of the address vector that the flow lacks */
 		uint16_t dlid;
 		uint8_t sgid_index;
 		uint8_t hop_limit;
@@ -312,7 +313,7 @@ struct qp {
 		uint8_t is_global;
 		uint8_t static_rate;
 		uint8_t src_path_bits;
-		uint8_t traffic_class; /* the flow's may say ECT, which the program did not */
+		uint8_t traffic_class; /* the program's; the flow's may be ECT */
 	} av;
 	uint8_t max_rd_atomic;
 	uint8_t max_dest_rd_atomic;
@@ -325,20 +326,20 @@ struct qp {
 	bool sq_draining : 1;
 	bool sqd_notify : 1;
 	bool comm_est : 1;
-	bool muted : 1; /* sends nothing of its send queue: it is about to go */
+	bool muted : 1; /* sends nothing of its send queue: it is about to be destroyed */
 	bool local : 1; /* the peer has an address of this host */
 	bool answering; /* `active` is in transport->answering */
-	/* The ICRC of what the peer sends is XORed with it; 0: with nothing, as far as is known. */
+	/* The peer's packets have their ICRC XORed with it; 0: with nothing, as far as is known. */
 	uint32_t secret;
 };
 
-/* Where it takes receive WQEs from: its own queue or the SRQ's. */
+/* The queue from which it takes receive WQEs: its own or the SRQ's. */
 static inline struct rq *qp_source(struct qp *qp)
 {
 	return qp->srq ? &qp->srq->rq : &qp->own_rq;
 }
 
-/* Whose regions the elements of those may name: the SRQ's PD, where there is one (IBTA 10.2.9). */
+/* The PD whose regions receive WQEs may name: the SRQ's, if there is one (IBTA 10.2.9). */
 static inline const struct pd *qp_source_pd(const struct qp *qp)
 {
 	return qp->srq ? qp->srq->pd : qp->pd;
@@ -382,12 +383,12 @@ extern const struct qp_ops ud_ops;
 /* The QP has, or may have, something to send. */
 void qp_activate(struct transport *, struct qp *);
 /*
- * It has something to answer. Where acknowledgements travel alone it goes before all that has data, and keeps its
- * place among those that answer.
+ * The QP must answer. Where acknowledgements travel alone it goes before all QPs with data, and keeps its place
+ * among those that answer.
  */
 void qp_activate_to_answer(struct transport *, struct qp *);
 
-/* Its data is not to leave (nic_pause). */
+/* Its data must not leave (nic_pause). */
 static inline bool qp_is_paused(const struct transport *tp, const struct qp *qp)
 {
 	return tp->paused_sls >> qp->flow.sl & 1;
@@ -411,9 +412,9 @@ void complete_recv(struct transport *, struct qp *, struct recv_wqe *, struct cq
 		   uint64_t now_ns);
 /* Nothing is in flight any more and nothing will be answered: no timer runs, no ACK waits. */
 void qp_halt(struct transport *, struct qp *);
-/* WQEs [sq->una, ...) of a QP in SQD that had begun are done: say so. */
+/* The WQEs [sq->una, ...) of a QP in SQD that had begun are done: raises the event. */
 void qp_check_drained(struct transport *, struct qp *);
-/* To ERR: everything outstanding is flushed, in order. Harmless when it is there already. */
+/* To ERR: everything outstanding is flushed, in order. Harmless if the QP is already in ERR. */
 void qp_to_error(struct transport *, struct qp *, uint64_t now_ns);
 /* A send WQE failed locally on UC or UD: to SQE, the rest of the send queue is flushed. */
 void qp_to_sqe(struct transport *, struct qp *, uint64_t now_ns);
@@ -426,13 +427,13 @@ struct recv_wqe *qp_take_recv(struct transport *, struct qp *);
 /* How long an acknowledgement that has become due may wait. */
 enum ack_wait {
 	ACK_NOW,
-	ACK_HELD, /* for a packet to travel with, if the caller of the nic comes back soon */
+	ACK_HELD, /* for a packet to travel with, if the nic's caller comes back soon */
 	ACK_LAZY  /* for more to acknowledge */
 };
 /* Activates the QP now or later; never later than was said before. */
 void ack_schedule(struct transport *, struct qp *, enum ack_wait, uint64_t now_ns);
 
-/* ---- gbn.c: what RC over RoCEv2, UC and UD have alike of struct qp_ops --------------------- */
+/* ---- gbn.c: the part of struct qp_ops that RC over RoCEv2, UC and UD share --------------------- */
 
 /* See struct qp_ops. Makes qp->gbn, with rings for what the attributes allow. */
 int gbn_connect(struct transport *, struct qp *, uint64_t now_ns);
@@ -455,7 +456,7 @@ void requester_wake_by(struct transport *, struct qp *);
 /* The attributes of RTR -> RTS are known: PSNs, retry counters, window. */
 void requester_start(struct transport *, struct qp *, uint64_t now_ns);
 void completer_input(struct transport *, struct qp *, const struct rx *);
-/* A CNP: its sender had a packet of ours that was marked. */
+/* A CNP arrived: its sender got a marked packet of ours. */
 void completer_cnp(struct transport *, struct qp *, uint64_t now_ns);
 void completer_expire(struct transport *, struct qp *, uint64_t now_ns);
 
@@ -463,7 +464,7 @@ void responder_input(struct transport *, struct qp *, const struct rx *);
 /* Responses and NAKs; then, behind requests of the same turn, the ACK. True: call again. */
 bool responder_output(struct transport *, struct qp *, uint64_t now_ns);
 bool responder_output_ack(struct transport *, struct qp *);
-/* Whether a NAK, or an ACK that waits for no company, is what is to be sent next. */
+/* Whether a NAK, or an ACK that does not wait for a packet to travel with, must be sent next. */
 bool responder_has_answer(const struct qp *);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What every requester does with a send WQE, whatever the wire: judge it, read its bytes, fail it. */
+/* What every requester does with a send WQE, for any protocol: judge it, read its bytes, fail it. */
 #ifndef TRANSPORT_REQUEST_H
 #define TRANSPORT_REQUEST_H
 
@@ -41,12 +41,12 @@ static inline enum request_place request_place(bool first, bool last)
 	return last ? REQUEST_LAST : REQUEST_MIDDLE;
 }
 
-/* Looks at a WQE before its first packet; WC_SUCCESS: it may go. */
+/* Judges a WQE before its first packet; WC_SUCCESS: it may be sent. */
 enum wc_status request_judge(const struct transport *, const struct qp *, const struct send_wqe *);
 /* Copies message bytes off .. off + len - 1; false: an L_Key does not open them, or their memory is gone. */
 bool request_gather(const struct transport *, const struct qp *, struct send_wqe *, uint32_t off,
 		    uint8_t *to, uint32_t len);
-/* The WQE with that SQ index fails by itself, but not before all earlier ones are done. */
+/* The WQE with that SQ index fails locally, but not before all earlier ones are done. */
 void request_fail_in_turn(struct transport *, struct qp *, uint32_t index, enum wc_status,
 			  uint64_t now_ns);
 

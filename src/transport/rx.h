@@ -18,7 +18,7 @@
 struct qp;
 struct transport;
 
-/* All that it points to is borrowed for the call that it is handed to, and lives until the next rx_decode(). */
+/* Its pointers are borrowed for the call that gets it, and valid until the next rx_decode(). */
 struct rx {
 	const struct pkt *pkt;
 	const struct opcode_info *info; /* of the opcode, in the protocol that the packet came by */
@@ -32,22 +32,25 @@ struct rx {
 	uint64_t now_ns;      /* when it came */
 };
 
-/* Decodes; what it decoded last lies in it. */
+/* The decoder; the last decoded packet lies in it. */
 struct rx_decoder {
-	uint16_t veroce_port; /* what comes to it is veRoCE's, all else RoCEv2's */
-	bool trims;           /* a switch may cut veRoCE packets */
+	uint16_t veroce_port; /* packets to this port are veRoCE's, all others RoCEv2's */
+	bool trims;           /* switches may trim veRoCE packets */
 	struct bth bth;
 	struct veroce_decoder veroce;
-	uint8_t trimmed[VEROCE_HEADERS_MAX + ICRC_LEN]; /* a packet that was cut, with headers that say so */
+	uint8_t trimmed[VEROCE_HEADERS_MAX + ICRC_LEN]; /* a trimmed packet, by its headers */
 };
 
-/* What rx_decode() does with a RoCEv2 packet, and with a veRoCE packet whose length contradicts its headers. */
+/*
+ * The part of rx_decode() for a RoCEv2 packet, and for a veRoCE packet whose length contradicts its
+ * headers.
+ */
 bool rx_decode_rocev2(struct rx_decoder *, struct rx *);
 const struct veroce_packet *rx_decode_trimmed(struct rx_decoder *, const struct pkt *);
 
 /*
  * Judges length, opcode and transport version, and decodes: the packet is rx->pkt. False, with *rx undefined: it is
- * none of the protocol whose port it came to.
+ * no packet of the protocol to whose port it came.
  */
 static inline bool rx_decode(struct rx_decoder *d, const struct pkt *pkt, uint64_t now_ns, struct rx *rx)
 {
@@ -78,7 +81,7 @@ static inline const uint8_t *rx_header(const struct rx *rx, uint16_t h)
 	return rx->pkt->data + opcode_header_offset(rx->info, h);
 }
 
-/* RFC 3168: a switch has marked it on its way. */
+/* RFC 3168: whether a switch has marked it on its way. */
 static inline bool rx_is_marked(const struct rx *rx)
 {
 	return (rx->pkt->flow->tos & 3) == 3;

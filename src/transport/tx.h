@@ -25,8 +25,8 @@ struct tx {
 	struct pkt *burst; /* the caller's array */
 	size_t count;
 	size_t max;
-	struct icrc_ctx *icrc; /* borrowed; NULL: packets exist in numbers, and none is sealed */
-	uint32_t secret;    /* goes into the ICRC of what is committed; 0 but during the turn of a QP that has one */
+	struct icrc_ctx *icrc; /* borrowed; NULL: there is no payload, and no packet is sealed */
+	uint32_t secret;    /* XORed into ICRCs; 0 but in the turn of a QP that has one */
 	uint16_t train_max; /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
 	uint64_t bytes;
 	/* the train being built */
@@ -46,9 +46,9 @@ struct tx {
 void tx_start(struct tx *, struct pkt *burst, size_t max);
 
 /*
- * Room for a packet of up to `len` bytes, or NULL: the turn is full. Nothing is taken yet. A turn
- * ends with its last train that nothing can join any more: what would only be the stub of another
- * one is worth a turn of its own.
+ * Room for a packet of up to `len` bytes, or NULL: the turn is full. Nothing is committed yet. A
+ * turn ends with its last full train: a packet that would only begin another train waits for the
+ * next turn.
  */
 static inline uint8_t *tx_room(const struct tx *tx, uint32_t len)
 {
@@ -75,15 +75,15 @@ static inline const uint8_t *tx_last(const struct tx *tx)
 const struct flow *tx_keep_flow(struct tx *, const struct flow *);
 
 /*
- * The flow that was kept last if it was said to be this one; NULL: it is to be made and kept. Spares
- * those with a flow for each of several paths to make it for each packet.
+ * The flow that was kept last, if it has this owner and index; NULL: the caller makes it and keeps
+ * it. So callers with a flow for each of several paths do not make one for each packet.
  */
 static inline const struct flow *tx_kept_flow(const struct tx *tx, const void *whose, uint32_t which)
 {
 	return tx->kept_for == whose && tx->kept_which == which ? tx->kept : NULL;
 }
 
-/* Says so of the flow that was kept last. */
+/* Names owner and index of the flow that was kept last. */
 static inline void tx_name_flow(struct tx *tx, const void *whose, uint32_t which)
 {
 	tx->kept_for = whose;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A pair of hosts: what all QPs between two addresses know together (veRoCE 10): whether the peer host
- * speaks veRoCE at all, and of every path there, its round trip, its window and what is in flight. Cost
- * is pairs times paths, whatever the number of QPs.
+ * A pair of hosts: the state that all QPs between two addresses share (veRoCE 10): whether the peer
+ * host speaks veRoCE at all, and for every path there its round trip, its window and its bytes in
+ * flight. Cost is pairs times paths, whatever the number of QPs.
  *
  * A path is a UDP source port of ours. All QPs of the pair share each path's congestion window; their
  * turns at the nic share it out. A QP that finds no room waits in `waiting` and is activated when
@@ -27,7 +27,7 @@
 enum pair_speaks {
 	PAIR_UNKNOWN,
 	PAIR_VEROCE,
-	PAIR_ROCEV2, /* nobody answered on veRoCE's port */
+	PAIR_ROCEV2, /* no answer came from veRoCE's port */
 };
 
 struct pair {
@@ -40,14 +40,14 @@ struct pair {
 	uint64_t sent_bytes; /* over all paths */
 	uint64_t gone_bytes;
 	uint64_t window_bytes; /* of all paths together; at most buffer_bytes */
-	uint64_t buffer_bytes; /* what the peer's receive buffer and the network hold */
+	uint64_t buffer_bytes; /* the capacity of the peer's receive buffer and the network */
 	struct trim_window trims;
-	uint32_t cwnd_least_bytes; /* no path's window is less; 0: nothing controls any */
+	uint32_t cwnd_least_bytes; /* no path's window is less; 0: no congestion control */
 	uint64_t srtt_ns;    /* smoothed over all paths; 0: none */
 	uint64_t rto_ns;     /* the longest of the paths that are up */
 	uint64_t cc_due_ns;  /* the first deadline of the paths' congestion control; CC_NO_DEADLINE */
-	uint64_t full_ns;    /* a QP last found no room for a packet; 0: none did */
-	uint64_t paced_ns;   /* a QP waits until then for a path's pace; CC_NO_DEADLINE: none does */
+	uint64_t full_ns;    /* when a QP last found no room for a packet; 0: never */
+	uint64_t paced_ns;   /* end of a wait for a path's pace; CC_NO_DEADLINE: none */
 	uint64_t min_rtt_ns[PATHS_MAX]; /* UINT64_MAX: none measured */
 	struct path_arrivals {  /* of stamped packets, by the peer's path */
 		uint32_t packets;
@@ -55,8 +55,8 @@ struct pair {
 	} arrivals[PATHS_MAX];
 	struct prng prng;
 	/*
-	 * What a path may have in flight before its first acknowledgement. It may be slow, and a host with many
-	 * peers would send most of what it has before it knew.
+	 * The bytes that a path may have in flight before its first acknowledgement. The path may be slow, and
+	 * a host with many peers would otherwise send most of its data before it knew.
 	 */
 	uint32_t blind_packets;
 	uint32_t path_count;
@@ -68,19 +68,23 @@ struct pair {
 	uint64_t made_ns;
 	struct stall stall; /* of a peer on this host */
 	/*
-	 * path_count of them: to a host of one path there are no more. What only receives has none of its own:
-	 * until it has begun, these are nobody's, to be read only, and as of paths that nothing was sent on.
+	 * path_count of them: to a host of one path there are no more. A pair that only receives has no paths
+	 * of its own: until pair_begin() this points to constant paths on which nothing was sent, to be read
+	 * only.
 	 */
 	struct path *path;
 };
 
-enum { PAIR_WINDOW_FACTOR_MAX = 512 }; /* of window_bytes, for what the network itself holds */
+enum { PAIR_WINDOW_FACTOR_MAX = 512 }; /* of window_bytes: the part for the network itself */
 enum { PAIR_BUCKETS_MIN = 16, PAIR_BUCKETS_MAX = 4096, PAIR_UNUSED_MAX = 1024 };
 
 struct pair_table {
 	const struct transport_config *config;
 	const struct alloc *alloc;
-	/* By address; `grown` are the buckets once there are more pairs than `few` are for. Few peers, little memory. */
+	/*
+	 * By address; `grown` are the buckets once there are too many pairs for `few`; so few peers
+	 * take little memory.
+	 */
 	struct list few[PAIR_BUCKETS_MIN];
 	struct list *grown;
 	uint32_t bucket_count;
@@ -95,22 +99,22 @@ void pair_table_init(struct pair_table *, const struct transport_config *, const
 		     const uint8_t secret[16]);
 void pair_table_fini(struct pair_table *);
 /*
- * The pair of those addresses, made if need be or if it is to be of one QP (cc_of_qps), with one user more; NULL: no
- * memory. `local`: both addresses are this host's.
+ * The pair of those addresses, made if need be, or always if it serves one QP (cc_of_qps), with one user more; NULL:
+ * no memory. `local`: both addresses are this host's.
  */
 struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local,
 		      uint32_t mtu_bytes, uint64_t now_ns);
 void pair_put(struct pair_table *, struct pair *);
 /*
- * What controls congestion between two hosts; `local`: on this one there is no network, and what delays is the
- * processor's scheduling.
+ * The congestion control between two hosts; `local`: within this host there is no network, and delays come
+ * from the scheduler.
  */
 enum cc_algorithm pair_algorithm(const struct transport_config *, bool local);
-/* Its congestion control of a path, as it is or will begin; `fresh` is room for the latter. */
+/* A path's congestion control, in its present state or, in `fresh`, in its first one. */
 const struct cc *pair_cc(const struct pair_table *, const struct pair *, uint32_t path, struct cc *fresh);
 
 bool pair_take_paths(struct pair_table *, struct pair *);
-/* To be called before a path is picked for the first packet. False: no memory. */
+/* Called before a path is picked for the first packet. False: no memory. */
 static inline bool pair_begin(struct pair_table *t, struct pair *p)
 {
 	return p->begun || pair_take_paths(t, p);

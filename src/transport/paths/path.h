@@ -31,9 +31,9 @@ struct path {
 	uint64_t reo_ns;     /* how much later a packet may arrive than one sent after it */
 	uint64_t reo_until_ns;
 	uint64_t heard_ns;   /* when a packet sent on it was last acknowledged */
-	uint64_t probe_ns;   /* down: when the next probe is due */
+	uint64_t probe_ns;   /* if the path is down: when the next probe is due */
 	uint64_t probe_sent_ns; /* 0: none on its way */
-	uint64_t round_end;  /* of the loss count: when gone_bytes reaches it */
+	uint64_t round_end;  /* end of the loss count: when gone_bytes reaches it */
 	uint32_t round_lost_bytes;
 	uint32_t stamp_seq;  /* of the next packet that is stamped (13.2) */
 	uint32_t ce_seen;    /* the peer's count of CE marks on this path */
@@ -46,32 +46,35 @@ struct path {
 };
 
 void path_sent(const struct transport_config *, struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
-/* Lost, whatever the reason; a round trip with heavy loss counts as congestion. */
+/* Bytes were lost, for any reason; a round trip with heavy loss counts as congestion. */
 void path_lost(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
-/* A switch cut the payload off a packet, which path_lost() is told as well. */
+/* A switch cut the payload off a packet; path_lost() is called as well. */
 void path_trimmed(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
-/* Its QP is gone: neither lost nor acknowledged. */
+/* The QP of these bytes is gone: they are neither lost nor acknowledged. */
 void path_forget(struct pair *, uint32_t path, uint32_t bytes);
-/* What an acknowledgement told about the way there and back (13.2), if it did. */
+/* What an acknowledgement reports about the way there and back (13.2). */
 struct path_echo {
 	uint32_t path; /* PATHS_MAX: nothing */
 	uint64_t rtt_ns;
 	uint64_t remote_ns; /* spent at the peer, not in rtt_ns */
 	uint32_t ce_packets;
 };
-/* What it confirmed; becn: something that it covers was marked CE. */
+/* Bytes were acknowledged; becn: a packet among them was marked CE. */
 void path_acked(struct pair_table *, struct pair *, uint32_t path, const struct tx_path_news *,
 		const struct path_echo *, bool becn, uint64_t now_ns);
-/* So many packets sent on it were lost, and nothing was acknowledged since. */
+/* That many packets sent on it were lost, and none was acknowledged since. */
 void path_silent(struct pair *, uint32_t path, uint32_t packets, uint64_t now_ns);
-/* The peer says that a packet on it was slow: several in a row move new flowlets away for a while (9.1). */
+/*
+ * The peer signalled that a packet on it was slow: several in a row move new flowlets away for a
+ * while (9.1).
+ */
 void path_slow(struct pair *, uint32_t path, uint64_t now_ns);
 /* The probe of a path that is down came back. */
 void path_probe_answered(struct pair_table *, struct pair *, uint32_t path, uint64_t now_ns);
 
 /* A CNP, of that path or, where there is no such path, of all. */
 void pair_cnp(struct pair *, uint32_t path, uint64_t now_ns);
-/* Congestion control's timers that are due at cc_due_ns. */
+/* Runs congestion control's timers that are due at cc_due_ns. */
 void pair_expire(struct pair *, uint64_t now_ns);
 
 #endif

@@ -13,7 +13,7 @@
 /*
  * A QP's place in spreading: a run of packets stays on one path, so that it can travel as a train. With
  * flowlet_gap_ns it stays there, and waits for that path's window and pace, until it has sent nothing for
- * so long; on most networks nothing is reordered then.
+ * that long; most networks then reorder nothing.
  */
 struct flowlet {
 	uint8_t path;
@@ -24,16 +24,16 @@ struct flowlet {
 enum { PAIR_NO_PATH = -1 };
 
 /*
- * The path for a packet of so many bytes, or PAIR_NO_PATH: no window has room. `again`: a copy of what
- * was lost on `avoid`; the fastest other path is taken.
+ * The path for a packet of so many bytes, or PAIR_NO_PATH: no window has room. `again`: a copy of a
+ * packet that was lost on `avoid`; takes the fastest other path.
  */
 int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, bool again,
 	      uint8_t avoid, uint64_t now_ns);
 
 /*
- * After pair_pick() gave a path for a packet that is new: for how many such packets, that one included and
- * `max` at most, it would give the same one, as far as is known without looking at each; and they are taken
- * from the flowlet by pair_took() once it is known how many went.
+ * After pair_pick() gave a path for a packet that is new: for how many such packets, this one included and
+ * `max` at most, it would give the same one, without checking each. pair_took() takes them from the flowlet
+ * once their number is known.
  */
 uint32_t pair_run(const struct pair *, const struct flowlet *, uint32_t path, uint32_t bytes, uint32_t max);
 static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t count)
@@ -43,12 +43,12 @@ static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t c
 }
 
 /*
- * When the pace of a path whose window has room lets a packet go; CC_NO_DEADLINE: that is not what keeps
- * any. A path whose pace lets it go already was not taken for another reason, and no time will change that.
+ * When the pace of a path whose window has room allows a packet; CC_NO_DEADLINE: the pace holds no path
+ * back. A path whose pace allows one already was rejected for another reason, which time will not change.
  */
 uint64_t pair_paced_ns(const struct pair *, const struct transport_config *, uint32_t bytes, uint64_t now_ns);
 
-/* A path that is up if any is, whatever its window; not `avoid` if there is another. */
+/* A path that is up if any is, with any window; not `avoid` if there is another. */
 int pair_pick_any(struct pair *, uint8_t avoid);
 
 #endif

@@ -11,17 +11,17 @@
 
 struct pair;
 
-/* Of a pair that begins, all 0. */
+/* All 0 for a pair that begins. */
 struct trim_window {
 	uint64_t round_end;                  /* when the pair's gone_bytes reaches it */
-	uint64_t round_bytes, trimmed_bytes; /* of this round: all, and what was trimmed */
+	uint64_t round_bytes, trimmed_bytes; /* bytes of this round: all, and those trimmed */
 	uint8_t heavy; /* rounds in a row in which much was trimmed */
-	uint8_t calm;  /* rounds in a row without a trim that no path could answer */
+	uint8_t calm;  /* rounds in a row in which every trim was answered by its path */
 };
 
 /* A packet of so many bytes, headers counted, was trimmed, on a path whose window is the least or is not. */
 void trim_window_cut(struct pair *, uint32_t bytes, bool path_is_least);
-/* Something was acknowledged, and has left the pair. */
+/* Bytes were acknowledged, and have left the pair. */
 void trim_window_grow(struct pair *);
 
 #endif

@@ -35,7 +35,7 @@ struct congestion {
 	uint64_t marked_ns;    /* when a marked READ response last counted as a CNP; 0: never */
 
 	/* responder */
-	bool ce;               /* a packet that no ACK has acknowledged was marked */
+	bool ce;               /* a packet that no ACK has covered was marked */
 	bool telemetry;        /* int_stack is the newest request's */
 	bool cnp_due;          /* to be sent with the next output */
 	bool cnp_later;        /* marked since the last CNP: one more when its interval ends */
@@ -43,7 +43,7 @@ struct congestion {
 	struct int_stack int_stack;
 };
 
-/* What the requester obeys; NULL: nothing but its struct aimd. The QP has a gbn. */
+/* The requester's algorithm; NULL: only its struct aimd. The QP has a gbn. */
 static inline struct congestion *congestion_governing(const struct qp *qp)
 {
 	struct congestion *g = qp->gbn->congestion;
@@ -54,9 +54,12 @@ static inline struct congestion *congestion_governing(const struct qp *qp)
 /* The block of a QP, made if need be; NULL: no memory. */
 struct congestion *congestion_of(struct transport *, struct qp *, uint64_t now_ns);
 void congestion_free(struct transport *, struct qp *);
-/* As requester it obeys the nic's algorithm from now on. Not without memory, nor towards this host. */
+/*
+ * From now on the requester uses the nic's algorithm, unless there is no memory or the peer is on
+ * this host.
+ */
 void congestion_start(struct transport *, struct qp *, uint64_t now_ns);
-/* What goes to qp->flow may be marked (ECT(0)), if there is somebody who listens to marks. */
+/* Packets to qp->flow become ECT(0) if an algorithm reacts to marks. */
 void congestion_set_ect(struct transport *, struct qp *);
 
 /* Payload bytes that may be unacknowledged. */
@@ -65,15 +68,18 @@ uint64_t congestion_window(const struct congestion *);
 uint64_t congestion_due_ns(const struct congestion *, uint64_t slack_ns);
 /*
  * A packet leaves that puts so many transport bytes on the way: its own, or those of the READ
- * responses that it asks for. `again`: not for the first time.
+ * responses that it requests. `again`: it is a retransmission.
  */
 void congestion_sent(struct transport *, struct qp *, uint32_t psn, uint32_t bytes, bool again,
 		     uint64_t now_ns);
-/* What an acknowledgement says beside its PSN, before and until it is looked at: its BECN, its telemetry. */
+/* The BECN bit and the telemetry of an acknowledgement, set before it is handled. */
 void congestion_heard(struct qp *, bool ce, const struct int_stack *);
-/* A READ response was marked: what it asked for is too much. Before it is looked at. */
+/*
+ * A READ response was marked: the requester asked for too much. Called before the response is
+ * handled.
+ */
 void congestion_response_marked(struct transport *, struct qp *, uint64_t now_ns);
-/* So many PSNs were acknowledged, the last of them the one before req->una. */
+/* That many PSNs were acknowledged; the last of them is the one before req->una. */
 void congestion_acked(const struct transport *, struct qp *, uint32_t packets, uint64_t now_ns);
 void congestion_lost(struct qp *, enum cc_loss, uint64_t now_ns);
 
@@ -82,7 +88,7 @@ void congestion_arrival(struct transport *, struct qp *, const struct rx *);
 /* Sends the CNP that is due, if any. False: no room in this turn. */
 bool congestion_output(struct transport *, struct qp *, uint64_t now_ns);
 
-/* When congestion_expire() wants to be called. */
+/* When to call congestion_expire(). */
 uint64_t congestion_deadline(const struct transport *, const struct qp *);
 void congestion_expire(struct transport *, struct qp *, uint64_t now_ns);
 

@@ -28,7 +28,10 @@ enum {
 
 struct early_packet;
 
-/* What an early packet leaves behind until its turn comes, if it ends a message or is kept as it came. */
+/*
+ * The record of an early packet until its turn comes, if the packet ends a message or is kept as it
+ * came.
+ */
 struct rx_meta {
 	uint8_t opcode;
 	bool se;
@@ -82,7 +85,7 @@ static inline uint32_t rx_distance(const struct rx_space *s)
 	return (s->hpsn + 1 - s->epsn) & PSN_MASK;
 }
 
-/* How many packets beyond epsn have arrived. By the size of the window: for who looks on. */
+/* How many packets beyond epsn have arrived. Takes time in proportion to the window; for observers. */
 uint32_t rx_early(const struct rx_space *);
 
 /* limit: PSNs from epsn on that may be recorded, at most RX_WINDOW_MAX. */
@@ -107,7 +110,7 @@ bool rx_record(struct rx_space *, struct pool *, uint32_t psn, const struct rx_m
 
 void rx_step_window(struct rx_space *, struct pool *);
 /*
- * The packet at epsn has been dealt with: steps over it, and gives the window back when nothing is
+ * The packet at epsn has been handled: steps over it, and gives the window back when nothing is
  * early any more. rx_epsn_arrived() tells whether the next one is there; *meta is its meta, or NULL
  * when none was kept; valid until the step.
  */
@@ -120,7 +123,7 @@ static inline void rx_step(struct rx_space *s, struct pool *pool)
 	s->hpsn = s->epsn;
 	s->epsn = psn_add(s->epsn, 1);
 }
-/* The packet at epsn, which has arrived, was none: it is yet to come. */
+/* The record of the packet at epsn was false: the packet is yet to come. */
 void rx_forget(struct rx_space *, struct pool *);
 bool rx_epsn_arrived(const struct rx_space *, const struct rx_meta **meta);
 /* The meta that is kept of a PSN in [epsn, hpsn], or NULL; valid until the next record or step. */
@@ -132,7 +135,7 @@ struct rx_meta *rx_meta_at(const struct rx_space *, uint32_t psn);
 void rx_arrived128(const struct rx_space *, uint32_t from, uint64_t bits[2]);
 /*
  * The first group at or after the one of PSN `from`, no further than that of hpsn, with arrivals that were
- * not told yet: its first PSN, and it counts as told. False: there is none.
+ * not reported yet: its first PSN; it then counts as reported. False: there is none.
  */
 bool rx_take_fresh(struct rx_space *, uint32_t from, uint32_t *psn);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shares of a receiver's port (veRoCE 10, 13.2): where many QPs send to one nic, it tells all of them the
- * same rate in its acknowledgements, and each leaves a gap behind every packet that is its time at that
- * rate. So they get the same, to the packet, whatever their windows do; these hold beside it.
+ * Shares of a receiver's port (veRoCE 10, 13.2): where many QPs send to one nic, its acknowledgements
+ * give all of them the same rate, and each leaves a gap behind every packet for its time at that rate. So
+ * they get the same rate, to the packet, in addition to the limits of their windows.
  *
- * The receiver (struct rxshare, one a nic) looks at what arrives in rounds. A QP that sent nearly its
- * share is full: it would send more. What the others leave of the line is divided by the full ones, which
- * is max-min fairness, and found in a few rounds from wherever it starts. Nothing is told while nobody
- * is held back: to a single QP, or where the line is not used up.
+ * The receiver (struct rxshare, one for each nic) counts arrivals in rounds. A QP that sent nearly its
+ * share is full: it would send more. The full QPs divide what the others leave of the line, which is
+ * max-min fairness and is reached in a few rounds from any start. No share is sent while no QP is held
+ * back: to a single QP, or if the line is not used up.
  *
- * Rates count everything that is on the wire, frames and headers included. Whole numbers, and no sum that
- * is rounded twice: two QPs that are told the same never drift apart.
+ * Rates count everything that is on the wire, frames and headers included. All are whole numbers, and no
+ * sum is rounded twice, so two QPs with the same share never drift apart.
  */
 #ifndef TRANSPORT_VEROCE_RXSHARE_H
 #define TRANSPORT_VEROCE_RXSHARE_H
@@ -20,7 +20,7 @@
 
 enum {
 	RXSHARE_PACKET_BYTES = 4200, /* the longest, about */
-	RXSHARE_KBPS_MIN = 3360 /* told and obeyed at least: such a packet in 10 ms, whatever a peer says */
+	RXSHARE_KBPS_MIN = 3360 /* the least share sent and accepted: such a packet in 10 ms */
 };
 
 /* ---- the receiver -------------------------------------------------------------------------------- */
@@ -31,7 +31,7 @@ struct rxshare {
 	uint64_t round_ns;     /* when this round began, */
 	uint64_t length_ns;    /* ... and how long it lasts */
 	uint32_t round;        /* its number, never 0 */
-	uint32_t share_kbps;   /* told; 0: none */
+	uint32_t share_kbps;   /* the present share; 0: none */
 	uint64_t packet_ns;    /* of a packet of RXSHARE_PACKET_BYTES at that rate */
 	uint64_t full_at;      /* bytes in a round from which a QP is full */
 	uint64_t bytes;        /* that arrived in the round; */
@@ -44,18 +44,18 @@ struct rxshare {
 /* Of one QP, about the round that has this number. All zeroes: none. */
 struct rxshare_sender {
 	uint32_t round;
-	bool full; /* and so to be told its share: it obeys */
+	bool full; /* and therefore gets a share, which it keeps */
 	uint64_t bytes;
 };
 
 /* line_bps 0: unknown, so no shares. Rounds outlast the way to the senders and back several times. */
 void rxshare_init(struct rxshare *, uint64_t line_bps, uint64_t rtt_ns);
-/* The time of this round is over. */
+/* Ends the round whose time is over. */
 void rxshare_end_round(struct rxshare *, uint64_t now_ns);
 
 /*
- * So many bytes on the wire arrived, from this QP; NULL: they are no data, and nobody's share. `obeys`:
- * it agreed to. Only where there are shares.
+ * So many bytes on the wire arrived from this QP; NULL: they are not data, and count for no share.
+ * `obeys`: the peer agreed to shares. Called only if there are shares.
  */
 static inline void rxshare_arrived(struct rxshare *s, struct rxshare_sender *from, bool obeys,
 				   uint32_t bytes, uint64_t now_ns)
@@ -81,21 +81,24 @@ static inline void rxshare_arrived(struct rxshare *s, struct rxshare_sender *fro
 
 /* ---- the sender ---------------------------------------------------------------------------------- */
 
-/* Of one QP, for all its data. All zeroes: nothing was told. */
+/* The share of one QP, for all its data. All zeroes: none. */
 struct rxshare_pace {
 	uint32_t share_kbps; /* 0: none, or none any more */
 	bool waits;          /* a packet was held back until next_ns */
 	uint64_t packet_ns;  /* of a packet of RXSHARE_PACKET_BYTES */
-	uint64_t until_ns;   /* the share is believed; what is older tells nothing */
+	uint64_t until_ns;   /* until when the share is valid */
 	uint64_t next_ns;    /* when the next packet may leave */
 };
 
-/* Any value may be told. */
+/* A share arrived; any value is accepted. */
 void rxshare_told(struct rxshare_pace *, uint32_t share_kbps, uint64_t now_ns);
-/* A packet that has so many bytes on the wire leaves, held back or not. Only while there is a share. */
+/*
+ * A packet with so many bytes on the wire leaves, held back or not. Called only while there is a
+ * share.
+ */
 void rxshare_leaves(struct rxshare_pace *, uint32_t bytes, uint64_t slack_ns, uint64_t now_ns);
 
-/* Whether the next packet has to wait, until next_ns. */
+/* Whether the next packet must wait until next_ns. */
 static inline bool rxshare_holds(struct rxshare_pace *p, uint64_t now_ns)
 {
 	if (!p->share_kbps)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sequencing at the sender: one PSN space, its packets that are not acknowledged yet, and the queue of
- * those to be sent again (veRoCE 4.1, 6). A QP end has two: requests (Q) and responses (R). What is in a
- * packet is the owner's business; a record only names the item (WQE or response) that it belongs to.
+ * those to be sent again (veRoCE 4.1, 6). A QP end has two: requests (Q) and responses (R). The owner knows
+ * the content of a packet; a record only names its item (WQE or response).
  *
  *     una <= PSN < nxt       has a record, which is FLYING, LOST (in the retransmit queue) or ACKED
  *
- * FLYING records of one path form a list in the order in which they were sent, since only what
- * happened to later packets of the same path tells of the loss of an earlier one (6.2).
+ * FLYING records of one path form a list in the order in which they were sent, since only later packets of
+ * the same path show the loss of an earlier one (6.2).
  *
- * Records lie in chunks from a pool, in the order of their PSNs. As una leaves a chunk it goes to the other
- * end, or back to the pool if there is room enough: memory follows what is outstanding, not the most that
- * ever was. One chunk is kept, with the ring that names it, until the space is dropped.
+ * Records lie in chunks from a pool, in the order of their PSNs. When una leaves a chunk it moves to the
+ * other end, or goes back to the pool if there is room enough: memory follows what is outstanding. One
+ * chunk is kept, with the ring that names it, until the space is dropped.
  */
 #ifndef TRANSPORT_VEROCE_TX_SPACE_H
 #define TRANSPORT_VEROCE_TX_SPACE_H
@@ -45,8 +45,8 @@ struct tx_record {
 	uint8_t path_before; /* of the copy before, if there was one */
 	uint8_t copies;
 	uint8_t state; /* enum tx_state */
-	bool probe;    /* wants an answer at once and no window */
-	bool timed_out; /* lost by the clock alone: that it was late says nothing of order */
+	bool probe;    /* a probe: needs an immediate answer and no window */
+	bool timed_out; /* taken for lost by the clock alone, so a late arrival is no reordering */
 };
 
 struct tx_path {
@@ -67,7 +67,7 @@ struct tx_space {
 	uint32_t size;        /* of the ring, a power of two; 0: none */
 	uint32_t una;
 	uint32_t nxt;
-	uint32_t end;         /* there are records for the PSNs before it */
+	uint32_t end;         /* end of the PSNs that have places for records */
 	uint32_t used;        /* bit i: something was sent on path i since nothing was outstanding */
 	uint32_t flying;
 	uint32_t lost;       /* in the retransmit queue */
@@ -75,11 +75,14 @@ struct tx_space {
 	uint32_t again_tail;
 };
 
-/* What an acknowledgement told, by path. Set `paths` to 0 before use; the rest follows from it. */
+/*
+ * What an acknowledgement reported, by path. Set `paths` to 0 before use; the other members depend
+ * on it.
+ */
 struct tx_news {
 	uint32_t paths;    /* bit i: something that flew on path i was acknowledged */
 	uint32_t packets;  /* newly acknowledged, whatever their path */
-	uint32_t spurious; /* acknowledged sooner after they were sent again than a copy takes */
+	uint32_t spurious; /* acknowledged sooner after the retransmission than a copy could be */
 	uint32_t late_paths; /* bit i: of one of them the copy before was overtaken on path i */
 	struct tx_path_news {
 		uint32_t bytes;
@@ -103,19 +106,19 @@ static inline bool tx_is_outstanding(const struct tx_space *s, uint32_t psn)
 	return ((psn - s->una) & PSN_MASK) < tx_outstanding(s);
 }
 
-/* Of an outstanding PSN. */
+/* The record of an outstanding PSN. */
 static inline struct tx_record *tx_record(const struct tx_space *s, uint32_t psn)
 {
 	return &s->ring->chunks[(psn & (s->size - 1)) / TX_CHUNK][psn % TX_CHUNK];
 }
 
 bool tx_space_grow(struct tx_space *, struct pool *);
-/* Room for one more, at most TX_WINDOW_MAX. False: no memory, or none left to take. */
+/* Makes room for one more, at most TX_WINDOW_MAX. False: no memory, or the window is full. */
 static inline bool tx_space_reserve(struct tx_space *s, struct pool *pool)
 {
 	return s->nxt != s->end || tx_space_grow(s, pool);
 }
-/* For how many more there is room without asking for memory. */
+/* For how many more there is room without new memory. */
 static inline uint32_t tx_space_room(const struct tx_space *s)
 {
 	return (s->end - s->nxt) & PSN_MASK;
@@ -130,15 +133,15 @@ void tx_space_sent(struct tx_space *, uint32_t item, uint32_t step, uint8_t path
 void tx_space_resent(struct tx_space *, uint32_t psn, uint8_t path, uint64_t now_ns);
 
 /*
- * PSN una .. psn are acknowledged, or one PSN is. min_rtt_ns of the path, by index, tells spurious
- * retransmissions; NULL: not told apart. Adds to news. tx_space_ack_to() empties the space when nothing
- * is left: what was kept of paths is forgotten, and a ring that had to grow goes back.
+ * PSN una .. psn are acknowledged, or one PSN is. min_rtt_ns of the paths, by index, reveals spurious
+ * retransmissions; NULL: they are not detected. Adds to news. tx_space_ack_to() empties the space when
+ * nothing is left: the state of paths is forgotten, and a ring that grew goes back to the pool.
  */
 void tx_space_ack_to(struct tx_space *, struct pool *, uint32_t psn, const uint64_t *min_rtt_ns,
 		     uint64_t now_ns, struct tx_news *);
 void tx_space_ack_one(struct tx_space *, uint32_t psn, const uint64_t *min_rtt_ns, uint64_t now_ns,
 		      struct tx_news *);
-/* A FLYING or ACKED record is to be sent again, behind those that are already. Harmless when LOST. */
+/* A FLYING or ACKED record joins the end of the retransmit queue. Harmless if it is LOST. */
 void tx_space_lose(struct tx_space *, uint32_t psn);
 /* A LOST record becomes the first to be sent again. */
 void tx_space_hurry(struct tx_space *, uint32_t psn);

@@ -45,18 +45,18 @@
 #include "wire/veroce.h"
 
 enum {
-	VEROCE_BASE_WINDOW = 128,   /* of a peer that has not said (4.2) */
-	VEROCE_ACK_PACKETS = 16,    /* acknowledged at least so often (5.3) */
-	VEROCE_ACKREQ_PACKETS = 32, /* asked for at least so often (12.2) */
+	VEROCE_BASE_WINDOW = 128,   /* of a peer that has not announced one (4.2) */
+	VEROCE_ACK_PACKETS = 16,    /* packets for an acknowledgement (5.3) */
+	VEROCE_ACKREQ_PACKETS = 32, /* packets for an AckReq (12.2) */
 	/*
 	 * Between processes of one host each of the two is half of the window, at most this and never less
-	 * than above: nothing is learnt from acknowledgements but that there is room (our choice).
+	 * than above: acknowledgements only show that there is room (our choice).
 	 */
 	VEROCE_ACK_PACKETS_LOCAL = 512,
 	VEROCE_PROFILE = 3
 };
 
-/* Defaults (12.3), where the nic's owner says nothing. */
+/* Defaults (12.3), where the nic's owner sets nothing. */
 enum {
 	VEROCE_ACK_NS = 20000,
 	VEROCE_ACK_NS_LOCAL = 100000, /* of a peer on this host; at most a fourth of the tail probe's time */
@@ -66,10 +66,10 @@ enum {
 	VEROCE_FLOWLET_PACKETS = 8
 };
 
-/* Without memory to begin: how often a QP looks again, and how long before it fails (our choice). */
+/* Without memory to begin: how often a QP tries again, and after how long it fails (our choice). */
 enum { VEROCE_STARVED_NS = 1000000, VEROCE_STARVED_MS = 2000 };
 
-/* So many RTOs without a result of a READ that the peer has, and it is asked for again (our choice). */
+/* RTOs without a result until a READ that the peer acknowledged is requested again (our choice). */
 enum { VEROCE_WATCH_RTOS = 4 };
 
 #define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS)
@@ -86,7 +86,7 @@ struct sender {
 	uint64_t grace_ns;      /* no timer acts before: it was woken late */
 	bool graced;            /* ... once; the next time it acts */
 	uint8_t retries;        /* timeouts since una last moved */
-	uint64_t reo_ns;        /* fast: when what is missing is not late any more, but lost; 0: not set */
+	uint64_t reo_ns;        /* fast: when missing packets become lost; 0: not set */
 	uint8_t probes;         /* tail probes this stall (6.2) */
 	/* base and irn */
 	bool recovering;        /* base: rto_mode; irn: in recovery */
@@ -96,7 +96,7 @@ struct sender {
 	uint64_t rxt_ns;
 };
 
-/* A packet that came without its payload: what its Packet Drop NAK says. */
+/* A packet that came without its payload: the fields of its Packet Drop NAK. */
 struct trimmed {
 	uint32_t psn;
 	uint32_t tx1, rx1; /* as echo_tx1 and echo_rx1 */
@@ -109,10 +109,10 @@ struct receiver {
 	uint32_t po;           /* of the packet at epsn, if its message goes on */
 	uint32_t message;      /* F_SEND or F_WRITE while inside one, both when not known, else 0 */
 	uint16_t unacked;
-	uint16_t ack_packets;  /* so many are acknowledged at once */
-	bool ack_due;          /* something is to be acknowledged */
-	bool asked;            /* by a probe: tell everything */
-	bool ce;               /* a CE mark that the peer was not told of */
+	uint16_t ack_packets;  /* packets for an acknowledgement */
+	bool ack_due;          /* an acknowledgement is due */
+	bool asked;            /* to a probe: report everything */
+	bool ce;               /* a CE mark that was not reported yet */
 	uint8_t ce_path;       /* the one that it came on */
 	bool stalled;          /* the message at epsn is complete, but there is no receive WQE (7.2) */
 	uint8_t path;          /* of the last packet, by its time stamp or source port */
@@ -122,13 +122,13 @@ struct receiver {
 	bool nak_due;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
-	struct trimmed *trims; /* whose Packet Drop NAKs are due; NULL: none's is */
+	struct trimmed *trims; /* packets whose Packet Drop NAKs are due; NULL: none */
 	uint32_t trims_size, trims_count;
 	uint32_t trims_sent;   /* of trims_count */
 	uint16_t ext;          /* greatest reordering seen, packets (5.4) */
 	uint32_t sack_hpsn;    /* when the last SACK was sent */
 	uint32_t sack_turn;    /* of the blocks in the middle */
-	uint64_t hole_ns;      /* base peers: when a SACK for an old hole becomes due; 0: none */
+	uint64_t hole_ns;      /* base peers: when a SACK for an old hole is due; 0: none */
 	bool hole_due;
 	uint8_t hole_tries;
 	uint64_t ext_ns;       /* when ext next shrinks */
@@ -136,8 +136,8 @@ struct receiver {
 };
 
 /*
- * What a QP needs while something is outstanding, from the pool: taken when a packet comes or work is
- * there, given back when all is quiet (rest, veroce.c).
+ * A QP's memory while something is outstanding, from the pool: taken when a packet or work comes,
+ * given back when the QP is idle (rest, veroce.c).
  */
 struct veroce_work {
 	struct qp *qp;
@@ -157,7 +157,7 @@ struct veroce_work {
 	uint64_t rnr_until_ns; /* nothing is sent in Q before; 0: none */
 	uint8_t rnr_retries;
 	uint8_t rnr_again;     /* RNR NAKs since una last moved */
-	bool refused;          /* of what the peer had no receive WQE for, no more goes than up to let_psn */
+	bool refused;          /* after an RNR NAK: requests may leave up to let_psn only */
 	uint32_t let_psn;
 	uint32_t let_wqes;     /* so many are let through at a time; 0: a packet */
 	uint64_t watch_ns;     /* when a READ that was acknowledged, but not answered, is asked for again */
@@ -179,19 +179,19 @@ struct veroce_work {
 	uint32_t slots_size;   /* a power of two, at least max_dest_rd_atomic; 0: none yet */
 	uint64_t asked_ns;     /* when the peer was first asked for asked_psn; 0: nothing is asked */
 	uint32_t asked_psn;    /* of R: lost, and its region is gone */
-	bool fatal;            /* the NAK that is due is the last thing this QP says ... */
+	bool fatal;            /* the NAK that is due is this QP's last packet ... */
 	bool cut_short;        /* ... even if responses are under way */
 
 	/* control packets */
 	bool rtt_reply;        /* rtt is to be sent back */
-	bool stall_ask;        /* the peer is to be asked whether it runs (stall.h) */
+	bool stall_ask;        /* an RTT request to a silent peer is due (stall.h) */
 	bool slow_due;         /* slow_psn of Q is to be signalled */
 	uint32_t slow_psn;
 	uint64_t slow_ns;      /* not again before */
 	uint64_t cnp_ns;       /* no CNP before */
 	struct rtteth rtt;
-	uint64_t rest_ns;      /* when nothing was to happen any more, and then some */
-	bool starved;          /* this turn: what is to be sent found no memory */
+	uint64_t rest_ns;      /* when the QP may rest */
+	bool starved;          /* in this turn: no memory for a packet */
 };
 
 struct veroce {
@@ -209,7 +209,7 @@ struct veroce {
 	uint32_t rq_done;      /* RQMSNs whose messages are complete */
 	uint32_t executed;     /* READs and atomics, the response MSN of the last one */
 
-	/* what w is made of when it is made again; between, w has the truth */
+	/* saved values from which w is made again; while there is a w, w's are right */
 	struct veroce_quiet {
 		uint32_t r_psn;          /* Q's is psn_new */
 		uint32_t q_epsn, r_epsn;
@@ -222,17 +222,17 @@ struct veroce {
 	uint8_t state;         /* enum veroce_state; veroce_move() alone writes it */
 	bool caps_reply : 1;   /* a response is due */
 	bool caps_ask : 1;     /* a request is due */
-	bool caps_told : 1;    /* a response was sent: the peer may know our window, and our nonce */
-	bool caps_seals : 1;   /* it told the peer that all is sealed from now on */
+	bool caps_told : 1;    /* a response was sent: the peer may know our window and nonce */
+	bool caps_seals : 1;   /* it announced that all is sealed from now on */
 	bool caps_silent : 1;  /* the last question had no answer either: the peer is taken for a base one */
 	/* CAPS came with the IP identification that a host gives a lone datagram: nobody changes it on the way. */
 	bool ids_kept : 1;
 	uint8_t caps_tries;    /* questions since the last news of the peer */
 	uint8_t caps_hurries;  /* times that it asked sooner, as it heard the peer but no answer */
 	uint16_t caps;         /* flags that both ends have; 0 before the answer, but see caps_reth_settled() */
-	uint32_t starved_ms;   /* since when memory for what is to be sent is lacking; 0: it is not */
-	uint32_t nonce;        /* ours; what comes is sealed with it */
-	uint32_t peer_nonce;   /* what is said to be the peer's; it is, once caps has CAPS_SEAL */
+	uint32_t starved_ms;   /* since when there is no memory for packets; 0: there is */
+	uint32_t nonce;        /* ours; incoming packets are sealed with it */
+	uint32_t peer_nonce;   /* the peer's as announced; proved once caps has CAPS_SEAL */
 	uint64_t ask_ns;       /* when to ask again */
 	uint64_t decide_ns;    /* ASKING with work to do: RoCEv2 from then on; 0: not set */
 };
@@ -285,9 +285,9 @@ void veroce_start(struct transport *, struct qp *, uint64_t now_ns);
 void veroce_readdress(struct transport *, struct qp *);
 /* Harmless without a connection. */
 void veroce_reset(struct transport *, struct qp *);
-/* w stays until the QP is reset: the caller may be in the midst of it. */
+/* w stays until the QP is reset, because the caller may still use it. */
 void veroce_silence(struct transport *, struct qp *, uint64_t now_ns);
-/* From now on this QP speaks RoCEv2; nothing of it was executed by the peer. */
+/* From now on this QP speaks RoCEv2; the peer has executed none of its requests. */
 void veroce_fall_back(struct transport *, struct qp *, uint64_t now_ns);
 /* 64 bits that no peer can guess. */
 uint64_t transport_secret(struct transport *);
@@ -301,9 +301,9 @@ static inline bool veroce_wake(struct transport *tp, struct qp *qp)
 {
 	return qp->veroce->w || veroce_take_work(tp, qp);
 }
-/* Nothing is outstanding, waited for or owed in either direction. */
+/* Nothing is outstanding, awaited or due in either direction. */
 bool veroce_is_quiet(const struct qp *);
-/* Gives back what is taken to wake. The next packet or WQE takes it again. */
+/* Gives back w. The next packet or WQE takes it again. */
 void veroce_rest(struct transport *, struct qp *);
 /* Everything outstanding is forgotten, in both directions; bound receive WQEs were given up before. */
 void veroce_forget(struct transport *, struct qp *);
@@ -324,8 +324,8 @@ void veroce_receiver_init(const struct transport *, const struct qp *, struct re
 /* ---- veroce.c ---------------------------------------------------------------------------------- */
 
 /*
- * Room for one more packet of that space; false: no memory. Where nothing in flight would bring another
- * turn, the QP is starved: it looks again by itself, and fails after VEROCE_STARVED_MS.
+ * Room for one more packet of that space; false: no memory. If nothing in flight would bring another
+ * turn, the QP is starved: it tries again by a timer, and fails after VEROCE_STARVED_MS.
  */
 static inline bool veroce_reserve(struct transport *tp, struct veroce_work *w, struct sender *s)
 {
@@ -358,7 +358,7 @@ static inline const struct flow *veroce_flow(struct transport *tp, const struct 
 	return kept ? kept : veroce_make_flow(tp, qp, path, trimmable);
 }
 
-/* Stamps a packet of a PSN space that leaves on `path`, if the peer understands (13.2). */
+/* Stamps a packet of a PSN space that leaves on `path`, if TS was agreed (13.2). */
 static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t path,
 				uint64_t now_ns)
 {
@@ -413,11 +413,11 @@ static inline bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
 
 void veroce_stamped(struct qp *, struct receiver *, const struct veroce_packet *, bool ce,
 		    uint64_t now_ns);
-/* What a packet of a PSN space tells by itself: its path, its stamp, its CE mark. */
+/* What every packet of a PSN space reports: its path, its stamp, its CE mark. */
 static inline void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
 				  const struct veroce_packet *p, uint64_t now_ns)
 {
-	/* RFC 3168. Of a packet that was cut the NAK tells, and more than a mark would. */
+	/* RFC 3168. A trimmed packet's NAK stands for its mark. */
 	bool ce = (pkt->flow->tos & 3) == 3 && !veroce_is_trimmed(qp, pkt);
 
 	in->path = p->bth.ts ? p->ts.path_id : (uint8_t)(pkt->flow->sport % PATHS_MAX);
@@ -463,8 +463,8 @@ static inline bool caps_are_settled(const struct veroce *vr)
 }
 
 /*
- * How far ahead a packet may be: no further than what the peer can have in flight. It knows our window by our
- * answer alone, or is of the base protocol.
+ * How far ahead a packet may be: no further than what the peer can have in flight. It knows our window only
+ * by our answer; otherwise the base protocol's holds.
  */
 static inline uint32_t caps_rx_window(const struct transport *tp, const struct veroce *vr)
 {
@@ -481,34 +481,37 @@ static inline uint64_t caps_deadline(const struct qp *qp)
 }
 
 /*
- * To be asked where our setting is that packets of a WRITE carry the RETH of their message, before one that is
- * not a message's first is sent or placed: whether it is known what they carry. It is once the peer has told,
- * and once it has been silent for so long that it is taken for a base one: then our setting holds, since it is
+ * Whether it is known which RETH the packets of a WRITE carry. Needed if our setting is that of the message,
+ * before a packet that is not its message's first is sent or placed. It is known once the peer has answered,
+ * and once it has been silent for so long that it counts as a base peer: then our setting holds, since it is
  * made for such a peer.
  */
 bool caps_reth_settled(struct qp *);
 /*
- * The peer was heard for the first time, but for its CAPS. If it was silent for too long, it may have begun only
- * now: it is asked anew, as it may mean something else than was taken for granted.
+ * The first packet of the peer arrived, other than CAPS. If the peer was silent for too long, it may have
+ * started only now: it is asked anew, because its setting may differ from the assumed one.
  */
 void caps_heard(struct transport *, struct qp *);
-/* The peer acknowledged something, or sent what cannot be taken yet, and has not answered. */
+/*
+ * The peer acknowledged a packet, or sent one that cannot be accepted yet, and has not answered
+ * CAPS.
+ */
 void caps_unanswered(struct transport *, struct qp *, uint64_t now_ns);
-/* The peer, or who says so, spoke veRoCE of this QP; `proved`: nobody else could have. */
+/* A veRoCE packet came in the peer's name; `proved`: only the peer can have sent it. */
 void caps_hears(struct transport *, struct qp *, bool proved, uint64_t now_ns);
 /*
- * It did not answer, as long as the program is patient. True: what it speaks was only assumed, for no better
- * reason than that somebody asked in its name, so that it is spoken to in RoCEv2 from now on.
+ * The peer did not answer within the program's timeout. True: veRoCE was only assumed, because of a request
+ * in the peer's name, and the QP speaks RoCEv2 from now on.
  */
 bool caps_doubts(struct transport *, struct qp *, uint64_t now_ns);
-/* The first request of a peer: nothing else begins with the PSN that is due. */
+/* Whether this is the first request of a peer: no other packet begins with the PSN that is due. */
 bool caps_is_due(const struct veroce *, const struct veroce_packet *);
 /*
- * Of a peer that has proved nothing yet the request that is due is taken, early ones if it has asked, and what
- * answers our own. Whatever else comes may be a stranger's, who has guessed a QPN. False: it is dropped.
+ * From a peer that has proved nothing yet, the request that is due is accepted, early ones if it has asked,
+ * and answers to our own. Any other packet may be a stranger's, who has guessed a QPN. False: it is dropped.
  */
 bool caps_is_plausible(const struct veroce *, const struct veroce_packet *);
-/* Work came before it is known how to send it. */
+/* Work came before the protocol is known. */
 void caps_hurry(struct qp *, uint64_t now_ns);
 
 /* ---- control.c ------------------------------------------------------------------------------------- */
@@ -528,8 +531,8 @@ static inline bool control_output(struct transport *tp, struct qp *qp, uint64_t 
 
 bool control_send_cnp(struct transport *, struct qp *, uint64_t now_ns);
 /*
- * A CNP for CE marks that no acknowledgement tells of (10): after those of this turn were sent. False: no
- * room.
+ * A CNP for CE marks that no acknowledgement reports (10); called after those of this turn were sent.
+ * False: no room.
  */
 static inline bool control_output_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -538,7 +541,7 @@ static inline bool control_output_cnp(struct transport *tp, struct qp *qp, uint6
 	return (!w->q_in.ce && !w->r_in.ce) || control_send_cnp(tp, qp, now_ns);
 }
 
-/* The packet with that PSN came far behind the others: the peer shall know (9.1). */
+/* The packet with that PSN came far behind the others: signals it to the peer (9.1). */
 void control_slow(struct transport *, struct qp *, uint32_t psn, uint64_t now_ns);
 uint64_t control_deadline(const struct qp *);
 void control_expire(struct transport *, struct qp *, uint64_t now_ns);
@@ -547,9 +550,9 @@ void control_expire(struct transport *, struct qp *, uint64_t now_ns);
 
 /* Requests, lost ones first. True: stopped for lack of room or budget only. */
 bool veroce_requester_output(struct transport *, struct qp *, uint64_t now_ns);
-/* The time that an RNR NAK asked for is over. */
+/* The wait after an RNR NAK is over. */
 void veroce_requester_end_rnr(struct transport *, struct qp *, uint64_t now_ns);
-/* Something of what was refused was taken now: more of it may go. To be called while w->refused. */
+/* The peer accepted a request that it had refused: more may follow. Called while w->refused. */
 void veroce_requester_let_more(struct transport *, struct qp *);
 /* Sends the READ or atomic of that SQ index once more, although it was acknowledged. */
 void veroce_requester_ask_again(struct transport *, struct qp *, uint32_t index);
@@ -559,9 +562,9 @@ void veroce_requester_ask_again(struct transport *, struct qp *, uint32_t index)
 void veroce_responder_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		     uint64_t now_ns);
 /*
- * Does what veroce_responder_input() does with what most packets of a long message are: a Middle one in
- * its turn, of which nothing is to be said now. False: it is not, or cannot be taken, and nothing
- * was done.
+ * The fast path of veroce_responder_input() for most packets of a long message: a Middle packet in its
+ * turn that needs no acknowledgement now. False: it is not such a packet, or cannot be accepted;
+ * nothing was done.
  */
 bool veroce_responder_middle(struct transport *, struct qp *, const struct pkt *,
 		      const struct veroce_packet *, uint64_t now_ns);
@@ -589,8 +592,8 @@ struct early_packet {
 };
 
 /*
- * Whether an early packet's payload is placed when it comes. By message order that is the oldest message's that
- * is not entirely here, but for its end: PO and PSN are as far from those that are due, so it belongs there.
+ * Whether an early packet's payload is placed when it comes. In message order it is, if it belongs to the
+ * oldest incomplete message and does not end it: its PO is as far from the one that is due as its PSN.
  */
 static inline bool early_lands(const struct transport *tp, const struct receiver *in,
 			       const struct veroce_packet *p)
@@ -603,7 +606,7 @@ static inline bool early_lands(const struct transport *tp, const struct receiver
 
 /* Copies and records an early packet that was judged RX_NEW. False: no room, and nothing was done. */
 bool early_keep(struct transport *, struct receiver *, const struct veroce_packet *);
-/* Hands the packet of that record over to the caller, who frees it. */
+/* Passes the packet of that record to the caller, who frees it. */
 struct early_packet *early_take(struct transport *, struct receiver *, struct rx_meta *);
 void early_free(struct transport *, struct early_packet *);
 /* Frees all that are recorded; the records are to be dropped next. */
@@ -614,7 +617,7 @@ void early_drop(struct transport *, struct receiver *);
 /* Executes a READ or atomic whose turn has come. */
 enum rx_verdict responder_reads_execute(struct transport *, struct qp *, const struct rx_meta *,
 				  uint64_t now_ns);
-/* What that would say but for the order: of one that comes before its turn. */
+/* The verdict on a READ or atomic that comes before its turn, apart from its order. */
 enum rx_verdict responder_reads_judge(const struct transport *, const struct qp *, const struct rx_meta *);
 bool responder_reads_send(struct transport *, struct qp *, uint64_t now_ns);
 /* Whether there is a packet to cut or to send again. */
@@ -630,7 +633,7 @@ static inline bool responder_reads_output(struct transport *tp, struct qp *qp, u
 	return responder_reads_due(qp) && responder_reads_send(tp, qp, now_ns);
 }
 
-/* Whether a turn, now that there is more room or less to wait for, is of any use. */
+/* Whether a turn is of any use, now that there is more room or less to wait for. */
 static inline bool veroce_has_more(const struct qp *qp)
 {
 	const struct veroce_work *w = qp->veroce->w;
@@ -641,8 +644,8 @@ static inline bool veroce_has_more(const struct qp *qp)
 /* Whether a response is still to be sent, or to be acknowledged. */
 bool responder_reads_pending(const struct qp *);
 /*
- * An acknowledgement of responses, after it was taken: whether the peer misses one whose region is gone, which
- * ends the connection. To be called while w->asked_ns is set.
+ * Checks, after an acknowledgement of responses, whether the peer misses one whose region is gone, which ends
+ * the connection. Called while w->asked_ns is set.
  */
 void responder_reads_answered(struct transport *, struct qp *, const struct veroce_packet *,
 			uint64_t now_ns);
@@ -661,16 +664,16 @@ void veroce_completer_complete(struct transport *, struct qp *, uint64_t now_ns)
 
 /* ---- acks.c ---------------------------------------------------------------------------------- */
 
-/* What a packet's arrival does to what is to be acknowledged; `now`: at once. */
+/* A packet arrived and makes an acknowledgement due; `now`: at once. */
 void acks_note(struct transport *, struct qp *, struct receiver *, bool now, uint64_t now_ns);
 /* A NAK for that PSN; in space R a NAK_Rsp. */
 void acks_nak(struct transport *, struct qp *, struct receiver *, uint32_t psn, uint8_t syndrome);
 /* The greatest reordering, in packets, that stands for the start value of T (5.4). */
 uint16_t acks_ext_start(uint32_t paths);
-/* Whether a NAK is due and may go: the one that ends the QP comes behind all responses. */
+/* Whether a NAK is due and may leave: the one that ends the QP comes behind all responses. */
 bool acks_nak_ready(const struct qp *);
 bool acks_send(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
-/* Sends what is due of one space. False: no room. */
+/* Sends the acknowledgement that is due in one space. False: no room. */
 static inline bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in,
 			       uint64_t now_ns)
 {
@@ -679,12 +682,12 @@ static inline bool acks_output(struct transport *tp, struct qp *qp, struct recei
 
 void acks_arrived_news(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
 		       uint32_t hpsn, bool had_holes, uint64_t now_ns);
-/* A new packet was taken, in its turn or early; hpsn and had_holes are what was before it. */
+/* A new packet was accepted, in its turn or early; hpsn and had_holes are the values before it. */
 static inline void acks_arrived(struct transport *tp, struct qp *qp, struct receiver *in,
 				const struct veroce_packet *p, uint32_t hpsn, bool had_holes,
 				uint64_t now_ns)
 {
-	/* One more in order, and what is due says it too. */
+	/* One more packet in order, which the acknowledgement that is due covers. */
 	if (in->ack_due && !had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans && !p->bth.ackreq &&
 	    !in->ce && in->unacked + 1 < in->ack_packets)
 		in->unacked++;
@@ -704,13 +707,13 @@ static inline bool acks_counts_only(const struct receiver *in, const struct pkt 
 }
 /* A switch cut the payload of the packet with that PSN off (veRoCE 8). */
 void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t psn);
-/* Of those, none is to be said any more. */
+/* Drops the Packet Drop NAKs that are due. */
 void acks_drop(struct transport *, struct receiver *);
 void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 
 /* ---- recovery.c ------------------------------------------------------------------------------ */
 
-/* What an acknowledgement says beside its PSN. */
+/* The content of an acknowledgement beside its PSN. */
 struct acknowledgement {
 	const uint8_t *sacks;        /* sack_count SACKETHs back to back */
 	const struct tseeth *stamps; /* NULL: it carries none */
@@ -724,7 +727,7 @@ void recovery_input(struct transport *, struct qp *, struct sender *, const stru
 		    uint64_t now_ns);
 /*
  * Something else than an acknowledgement shows that the peer has every packet up to that outstanding PSN and every
- * message up to that MSN: has the effect of an ACK that says no more. May complete WQEs, and so end the QP.
+ * message up to that MSN: has the effect of a plain ACK. May complete WQEs, and so end the QP.
  */
 void recovery_acked_to(struct transport *, struct qp *, struct sender *, uint32_t psn, uint32_t msn,
 		       uint64_t now_ns);
@@ -732,8 +735,9 @@ void recovery_expire(struct transport *, struct qp *, struct sender *, uint64_t 
 uint64_t recovery_deadline(const struct transport *, const struct qp *, const struct sender *);
 uint64_t recovery_deadline_of_both(const struct transport *, const struct qp *);
 /*
- * After so many tries without an answer since `since_ns`: retry_cnt of them in a row, and the program's own
- * patience at an end, and ours if the peer is a process of this host (our choice: docs/veroce.md).
+ * Whether the QP fails after so many tries without an answer since `since_ns`: there were more than
+ * retry_cnt in a row, the program's timeout is over, and so is our patience if the peer is a process of
+ * this host (our choice: docs/veroce.md).
  */
 bool recovery_is_hopeless(struct transport *, const struct qp *, uint8_t tries, uint64_t since_ns, uint64_t now_ns);
 /* A path for the next packet of the space; PAIR_NO_PATH: wait for an acknowledgement. */
@@ -753,12 +757,12 @@ void recovery_sent(struct transport *, struct qp *, struct sender *, uint32_t it
 void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t psn, int path,
 		     uint64_t now_ns);
 /*
- * There may be room for QPs that wait for some. The first of them is activated, and the next after its turn if
- * it had room, or needed none: so each waits for as long as the others do, and an acknowledgement costs no
- * more where thousands wait. One that had none stays the first.
+ * There may be room for QPs that wait. The first of them is activated, and the next after its turn if it had
+ * room, or needed none: so all wait equally long, and an acknowledgement costs no more if thousands wait. A QP
+ * that found no room stays the first.
  */
 void recovery_wake(struct transport *, struct pair *);
-/* After a QP's turn at the nic; more: it will have another one, whatever happens. */
+/* Called after a QP's turn at the nic; more: it will have another one in any case. */
 void recovery_end_turn(struct transport *, struct qp *, bool more);
 /* Takes a record for lost. */
 void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t psn, uint64_t now_ns);
@@ -768,7 +772,7 @@ void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t ps
  */
 bool recovery_doubles(const struct sender *, uint32_t psn);
 
-/* Whether AckReq shall be set in the packet with that PSN, one that is outstanding or about to be. */
+/* Whether to set AckReq in the packet with that PSN, which is outstanding or about to be. */
 static inline bool recovery_wants_ack(const struct qp *qp, const struct sender *s, uint32_t psn)
 {
 	uint32_t out = tx_outstanding(&s->tx), ahead = (psn - s->tx.una) & PSN_MASK;
@@ -778,8 +782,8 @@ static inline bool recovery_wants_ack(const struct qp *qp, const struct sender *
 }
 
 /*
- * Loss detection: one of these, by setting. `acked` looks after every acknowledgement (a SACK's block, if
- * there was one), `timeout` after the retransmission timer fired.
+ * Loss detection: one of these, by setting. `acked` is called after every acknowledgement (with a SACK's
+ * block, if there was one), `timeout` after the retransmission timer fired.
  */
 struct loss_ops {
 	void (*acked)(struct transport *, struct qp *, struct sender *, const struct tx_news *,
@@ -787,7 +791,7 @@ struct loss_ops {
 	void (*timeout)(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
 	/* At sender.reo_ns; NULL: it is never set. */
 	void (*late)(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
-	/* From when on the retransmission timeout counts; NULL: since una last moved. */
+	/* When the retransmission timeout begins to count; NULL: when una last moved. */
 	uint64_t (*since)(const struct qp *, const struct sender *);
 	bool probes; /* tail probes */
 };
