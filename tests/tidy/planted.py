@@ -47,6 +47,11 @@ PLANTED = [
      "nic may not name ->gbn"),
     ("engines", "nic/nic.c", "enum { QPT_RC };\nint is_rc(int type) { return type == QPT_RC; }\n",
      "nic may not name QPT_RC"),
+    ("sizes", "wire/bth.c", "int bth_decode(int a, int b, int c, int (*d)(int, int), int e, int f)\n{\n\treturn a;\n}\n"
+     "int wide(int a, int b, int c, int d, int e, int f,\n\t int g)\n{\n\treturn a;\n}\n", "wide() has 7 parameters"),
+    ("sizes", "engine/engine.c", "static int engine_turn(int x)\n{\n" + 88 * "\tx++;\n" + "\treturn x;\n}\n",
+     "engine_turn() has 91 lines"),
+    ("sizes", "verbs/post.c", 801 * "\n", "801 lines"),
 ]
 
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What must hold of the tree itself: who may know whom, and a core without I/O, clocks or threads.
+"""What must hold of the tree itself: who may know whom, a core without I/O, clocks or threads, and functions of a size.
 
-Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core engines headers spdx citations pages
+Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core engines headers spdx citations pages sizes
 
 `includes` reads the #include lines. `links` looks at what was compiled into BUILD: a function or variable of another
 module is an arrow by whatever header it came in.
 `engines` holds src/nic to call an engine through its row, struct qp_ops, and by nothing else.
 `citations` looks whether docs/veroce-wire.md has the sections and rules that comments name.
+`sizes` looks how long functions and files are, and how many parameters functions on a packet's path have.
 `pages` follows the relative links in README.md, NEWS.md and docs/, headings included.
 """
 import json
@@ -255,9 +256,49 @@ def check_pages(root):
                 yield f"{page}:{line}: {target or page.name} has no heading #{anchor}"
 
 
+# Lines of a function from its opening to its closing brace. Tests and fuzz targets are not looked at.
+MEDIAN_MAX, P90_MAX, LINES_MAX, FILE_MAX, PARAMETERS_MAX = 12, 30, 90, 800, 6
+PACKET_PATH = {"transport", "nic", "wire", "io"}
+# These have more parameters still. No other may join them.
+WIDE = set("""acked_controlled acks_arrived acks_arrived_news complete_message encode_headers encode_response lay_out nic_mr_reg
+nic_srq_create pair_pick path_acked recovery_sent send_blocks tx_space_sent""".split())
+FUNCTION = re.compile(r"^(?P<head>(?![ \t#/*}])[^;{}=]*?\b(?P<name>\w+)\((?P<parameters>[^;{}]*)\))\n\{\n(?P<body>.*?)^\}\n",
+                      re.M | re.S)
+
+
+def parameters_of(text):
+    """How many there are; a comma within brackets separates none."""
+    depth, count = 0, 1
+    for c in text:
+        depth += (c in "([") - (c in ")]")
+        count += c == "," and not depth
+    return 0 if text.strip() in ("", "void") else count
+
+
+def check_sizes(root):
+    lengths = []
+    for module, path in product_files(root):
+        text = path.read_text()
+        if path.suffix == ".c" and text.count("\n") > FILE_MAX:
+            yield f"{path.relative_to(root)}: {text.count(chr(10))} lines: what is its second subject?"
+        for m in FUNCTION.finditer(strip_comments(text)):
+            lines, parameters = m["body"].count("\n") + 2, parameters_of(m["parameters"])
+            lengths.append(lines)
+            if lines > LINES_MAX:
+                yield f"{path.relative_to(root)}: {m['name']}() has {lines} lines"
+            if parameters > PARAMETERS_MAX and module.split("/")[0] in PACKET_PATH and m["name"] not in WIDE:
+                yield f"{path.relative_to(root)}: {m['name']}() has {parameters} parameters"
+    lengths.sort()
+    for what, share, most in (("half", 50, MEDIAN_MAX), ("nine tenths", 90, P90_MAX)):
+        longest = lengths[len(lengths) * share // 100] if lengths else 0
+        if longest > most:
+            yield f"{what} of the functions are to have {most} lines at most, and have {longest}"
+
+
 def main():
-    checks = {"includes": check_includes, "links": check_links, "core": check_core, "engines": check_engines, "headers": check_headers,
-              "spdx": check_spdx, "citations": check_citations, "pages": check_pages}
+    checks = {"includes": check_includes, "links": check_links, "core": check_core, "engines": check_engines,
+              "headers": check_headers, "spdx": check_spdx, "citations": check_citations, "pages": check_pages,
+              "sizes": check_sizes}
     if len(sys.argv) < 3 or sys.argv[1] not in checks or len(sys.argv) != 3 + (sys.argv[1] == "links"):
         sys.exit(__doc__)
     problems = list(checks[sys.argv[1]](*map(pathlib.Path, sys.argv[2:])))
