@@ -15,7 +15,7 @@ static const char usage[] =
 	"       verbena devices [--json]\n"
 	"       verbena stat [OPTION...] [PID...]\n"
 	"       verbena sim [OPTION...] SCENARIO\n"
-	"       verbena sdr model|plan|figures [OPTION...]\n"
+	"       verbena sdr model|plan|ring|figures [OPTION...]\n"
 	"       verbena help [COMMAND]\n"
 	"       verbena --version\n"
 	"\n"

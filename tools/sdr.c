@@ -14,30 +14,36 @@
 static const char usage[] =
 	"usage: verbena sdr model [OPTION...]\n"
 	"       verbena sdr plan [OPTION...]\n"
+	"       verbena sdr ring [OPTION...]\n"
 	"       verbena sdr figures FILE.html\n"
 	"\n"
 	"How long a reliable Write takes over a long link that loses packets, by computation; "
-	"nothing is sent.\n"
-	"model shows what each scheme of reliability gives, plan which one to use, and why; "
-	"figures writes a\n"
-	"page that draws the schemes over size, distance and loss.\n"
+	"nothing\n"
+	"is sent. model shows what each scheme of reliability gives, plan which one to use, and "
+	"why;\n"
+	"ring does the same for an all-reduce between data centres; figures writes a page that "
+	"draws\n"
+	"the schemes over size, distance and loss.\n"
 	"\n"
-	"  -s, --size BYTES[,...]  of a message (128MiB)\n"
+	"  -s, --size BYTES[,...]  of a message, of ring the buffer (128MiB)\n"
 	"  -l, --loss SHARE[,...]  of the packets: 0.1%, 1e-3 (0.1%)\n"
 	"  -r, --rate RATE         of the link (400Gbps)\n"
 	"  -d, --distance LENGTH   of the link: 3750km (3750km, which is a round trip of 25 ms)\n"
 	"  -t, --rtt TIME          the round trip, in place of the distance\n"
 	"  -p, --packet BYTES      of payload (4KiB)\n"
-	"  -c, --chunk BYTES       what is repeated or coded as one: a whole number of packets "
-	"(64KiB)\n"
+	"  -c, --chunk BYTES       what is repeated or coded as one, whole packets (64KiB)\n"
 	"  -o, --rto NUMBER        the timer of selective repeat, in round trips (3)\n"
-	"      --csv               model: CSV in place of the table\n"
+	"  -k, --code DATA,PARITY  chunks of a group of XOR and EC (32,8)\n"
+	"  -n, --nodes NUMBER      of the ring (4)\n"
+	"      --receiver-gated    ring: a round begins when data is there, not when it is "
+	"acknowledged\n"
+	"      --csv               model, ring: CSV in place of the table\n"
 	"  -h, --help              this text\n";
 
 /* Light in fibre: 3 * 10^5 km/s is what the paper reckons with. */
 static const double metres_per_second = 3e8;
 
-enum { OPTION_CSV = 256 };
+enum { OPTION_CSV = 256, OPTION_RECEIVER_GATED };
 
 static const struct option options[] = {
 	{"size", required_argument, NULL, 's'},
@@ -48,6 +54,9 @@ static const struct option options[] = {
 	{"packet", required_argument, NULL, 'p'},
 	{"chunk", required_argument, NULL, 'c'},
 	{"rto", required_argument, NULL, 'o'},
+	{"code", required_argument, NULL, 'k'},
+	{"nodes", required_argument, NULL, 'n'},
+	{"receiver-gated", no_argument, NULL, OPTION_RECEIVER_GATED},
 	{"csv", no_argument, NULL, OPTION_CSV},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -97,7 +106,9 @@ static const struct taken
 	       {.exponent = 6, .flags = QUANTITY_NEAREST},
 	       1e-6,
 	       0.1,
-	       1000};
+	       1000},
+	pieces = {"chunks of a group", "1 to 254", {.flags = QUANTITY_DIGITS}, 1, 1, 254},
+	nodes = {"nodes", "2 to 64", {.flags = QUANTITY_DIGITS}, 1, 2, 64};
 
 static int read_one(const struct taken *t, const char *text, size_t len, double *value)
 {
@@ -131,6 +142,23 @@ static int read_list(const struct taken *t, const char *text, struct sdr_list *l
 	}
 }
 
+static int read_code(const char *text, struct sdr_question *q)
+{
+	struct sdr_list numbers;
+	int status = read_list(&pieces, text, &numbers);
+
+	if (status != 0)
+		return status;
+	if (numbers.n != 2 || numbers.values[0] + numbers.values[1] > 255 ||
+	    numbers.values[1] > numbers.values[0])
+		return complain("code '%s': allowed: DATA,PARITY, at most 255 in all and no more "
+				"parity than data",
+				text);
+	q->data = numbers.values[0];
+	q->parity = numbers.values[1];
+	return 0;
+}
+
 static int read_option(int option, const char *text, struct sdr_question *q)
 {
 	double metres = 0;
@@ -154,6 +182,10 @@ static int read_option(int option, const char *text, struct sdr_question *q)
 		return read_one(&packet, text, strlen(text), &q->packet_bytes);
 	case 'c':
 		return read_one(&chunk, text, strlen(text), &q->chunk_bytes);
+	case 'k':
+		return read_code(text, q);
+	case 'n':
+		return read_one(&nodes, text, strlen(text), &q->nodes);
 	default:
 		return read_one(&rto, text, strlen(text), &q->rto_rtts);
 	}
@@ -168,6 +200,54 @@ static int check(const struct sdr_question *q)
 	return 0;
 }
 
+enum subcommand { MODEL, PLAN, RING, FIGURES, SUBCOMMANDS };
+
+static const struct {
+	const char *name;
+	int operands; /* behind the name */
+} subcommands[] = {[MODEL] = {"model", 0},
+		   [PLAN] = {"plan", 0},
+		   [RING] = {"ring", 0},
+		   [FIGURES] = {"figures", 1}};
+
+static enum subcommand subcommand_of(int argc, char **argv)
+{
+	int s = MODEL;
+
+	while (s < SUBCOMMANDS &&
+	       (argc != 1 + subcommands[s].operands || strcmp(argv[0], subcommands[s].name) != 0))
+		s++;
+	return (enum subcommand)s;
+}
+
+static int answer(int argc, char **argv, const struct sdr_question *q, bool csv)
+{
+	int status = check(q);
+
+	if (status != 0)
+		return status;
+	switch (subcommand_of(argc, argv)) {
+	case MODEL:
+		if (csv)
+			sdr_model_csv(q, stdout);
+		else
+			sdr_model_table(q);
+		return EXIT_SUCCESS;
+	case PLAN:
+		sdr_plan(q);
+		return EXIT_SUCCESS;
+	case RING:
+		sdr_ring(q, csv);
+		return EXIT_SUCCESS;
+	case FIGURES:
+		return sdr_figures(argv[1]);
+	default:
+		return complain(
+			"sdr: one of 'model', 'plan', 'ring' and 'figures FILE.html' is needed; "
+			"`verbena sdr --help` has the options");
+	}
+}
+
 int cmd_sdr(int argc, char **argv)
 {
 	struct sdr_question q = {
@@ -178,11 +258,14 @@ int cmd_sdr(int argc, char **argv)
 		.packet_bytes = 4096,
 		.chunk_bytes = 65536,
 		.rto_rtts = 3,
+		.data = 32,
+		.parity = 8,
+		.nodes = 4,
 	};
 	bool csv = false;
 	int option, status;
 
-	while ((option = getopt_long(argc, argv, "s:l:r:d:t:p:c:o:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "s:l:r:d:t:p:c:o:k:n:h", options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(usage, stdout);
 			return EXIT_SUCCESS;
@@ -191,24 +274,10 @@ int cmd_sdr(int argc, char **argv)
 			return usage_error("sdr");
 		if (option == OPTION_CSV)
 			csv = true;
+		else if (option == OPTION_RECEIVER_GATED)
+			q.receiver_gated = true;
 		else if ((status = read_option(option, optarg, &q)) != 0)
 			return status;
 	}
-	if (optind + 2 == argc && strcmp(argv[optind], "figures") == 0)
-		return sdr_figures(argv[optind + 1]);
-	if (optind + 1 != argc ||
-	    (strcmp(argv[optind], "model") != 0 && strcmp(argv[optind], "plan") != 0))
-		return complain("sdr: one of 'model', 'plan' and 'figures FILE.html' is needed; "
-				"`verbena sdr --help` "
-				"has the options");
-	status = check(&q);
-	if (status != 0)
-		return status;
-	if (strcmp(argv[optind], "plan") == 0)
-		sdr_plan(&q);
-	else if (csv)
-		sdr_model_csv(&q, stdout);
-	else
-		sdr_model_table(&q);
-	return EXIT_SUCCESS;
+	return answer(argc - optind, argv + optind, &q, csv);
 }

@@ -23,6 +23,9 @@ struct sdr_question {
 	double rate_bps, rtt_s;
 	double packet_bytes, chunk_bytes; /* a chunk is a whole number of packets */
 	double rto_rtts;                  /* of selective repeat by timer */
+	double data, parity;              /* chunks of a group of XOR and EC */
+	double nodes;                     /* of a ring */
+	bool receiver_gated;              /* its rounds begin when data is there, not when it is acknowledged */
 };
 
 enum sdr_scheme { SDR_SR, SDR_NACK, SDR_XOR, SDR_MDS, SDR_TAIL, SDR_BOUND, SDR_SCHEMES };
@@ -49,6 +52,7 @@ void sdr_answer(const struct sdr_question *, double size, double loss, enum sdr_
 void sdr_model_table(const struct sdr_question *);
 void sdr_model_csv(const struct sdr_question *, FILE *);
 void sdr_plan(const struct sdr_question *);
+void sdr_ring(const struct sdr_question *, bool csv);
 
 /* Writes the page. 0, or EXIT_OURS after an error message. */
 int sdr_figures(const char *path);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { DATA = 32, PARITY = 8, TAIL_PARITY = 8, TAIL_DATA_MAX = 65536 };
+enum { TAIL_PARITY = 8, TAIL_DATA_MAX = 65536 };
 
 /* At most one message in ten thousand needs a second round. */
 static const double tail_fail_max = 1e-4;
@@ -14,8 +14,8 @@ static const struct {
 } schemes[] = {
 	[SDR_SR] = {"SR", "selective repeat by timer"},
 	[SDR_NACK] = {"NACK", "selective repeat by negative acknowledgement"},
-	[SDR_XOR] = {"XOR", "XOR parity (32,8), then selective repeat"},
-	[SDR_MDS] = {"EC", "Cauchy parity (32,8), then selective repeat"},
+	[SDR_XOR] = {"XOR", "groups with XOR parity, then selective repeat"},
+	[SDR_MDS] = {"EC", "groups with Cauchy parity, then selective repeat"},
 	[SDR_TAIL] = {"TAIL", "NACK, and parity over the packets of the last round trip"},
 	[SDR_BOUND] = {"bound", "what no scheme can beat"},
 };
@@ -47,18 +47,18 @@ static void repeat(const struct model_message *chunks, double rto_s, struct sdr_
 	a->fails = model_chunk_loss(chunks->chunk_loss, chunks->chunks);
 }
 
-static void code(const struct model_message *chunks, bool parities_are_xor, double rto_s,
+static void code(const struct sdr_question *q, const struct model_message *chunks, bool parities_are_xor,
 		 struct sdr_answer *a)
 {
 	struct model_code c = {.parities_are_xor = parities_are_xor,
-			       .data = DATA,
-			       .parity = PARITY,
+			       .data = q->data,
+			       .parity = q->parity,
 			       .wait_rtts = 1};
 
-	model_ec(chunks, &c, rto_s, &a->time);
+	model_ec(chunks, &c, q->rto_rtts * q->rtt_s, &a->time);
 	a->fails = model_falls_back(chunks, &c);
-	a->data = DATA;
-	a->parity = PARITY;
+	a->data = q->data;
+	a->parity = q->parity;
 }
 
 static void tail(const struct model_message *packets, struct sdr_answer *a)
@@ -84,10 +84,10 @@ void sdr_answer(const struct sdr_question *q, double size, double loss, enum sdr
 		repeat(&chunks, q->rtt_s, a);
 		break;
 	case SDR_XOR:
-		code(&chunks, true, rto_s, a);
+		code(q, &chunks, true, a);
 		break;
 	case SDR_MDS:
-		code(&chunks, false, rto_s, a);
+		code(q, &chunks, false, a);
 		break;
 	case SDR_TAIL:
 		tail(&packets, a);

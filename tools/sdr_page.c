@@ -21,7 +21,9 @@ static const struct sdr_question paper = {.rate_bps = 400e9,
 					  .rtt_s = 25e-3,
 					  .packet_bytes = 4096,
 					  .chunk_bytes = 4096,
-					  .rto_rtts = 3};
+					  .rto_rtts = 3,
+					  .data = 32,
+					  .parity = 8};
 
 static double slowdown(const struct sdr_question *q, double size, double loss, enum sdr_scheme s,
 		       bool of_tail)

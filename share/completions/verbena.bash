@@ -84,7 +84,7 @@ _verbena() {
 	case ${words[1]} in
 	run) _verbena_run ;;
 	sim) _verbena_sim ;;
-	sdr) mapfile -t COMPREPLY < <(compgen -W "model plan figures $("${words[0]}" sdr --help 2>/dev/null |
+	sdr) mapfile -t COMPREPLY < <(compgen -W "model plan ring figures $("${words[0]}" sdr --help 2>/dev/null |
 		grep -oE -- '--[a-z]+' | sort -u)" -- "$cur") ;;
 	devices) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
 	help) mapfile -t COMPREPLY < <(compgen -W "run devices stat sim sdr" -- "$cur") ;;

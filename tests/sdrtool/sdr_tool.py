@@ -50,6 +50,16 @@ def known():
             sys.exit("the table does not say %s:\n%s" % (word, table))
 
 
+def ring():
+    table = list(csv.DictReader(io.StringIO(sdr("ring", "--csv", "-c", "4KiB", "-l", "0,1%", "-n", "4"))))
+    of = {(r["packet_loss"], r["scheme"]): float(r["p999_s"]) for r in table}
+    near(of["0", "SR"], 6 * 25.671e-3, "a ring of four without loss")
+    if not 7.3 < of["0.01", "SR"] / of["0.01", "EC"] < 8.2:
+        sys.exit("a ring of four at 1 %%: SR takes %s times as long as EC" % (of["0.01", "SR"] / of["0.01", "EC"]))
+    gated = list(csv.DictReader(io.StringIO(sdr("ring", "--csv", "-c", "4KiB", "-l", "0", "-n", "4", "--receiver-gated"))))
+    near(gated[0]["p999_s"], 6 * 13.171e-3 + 12.5e-3, "the same, begun by what has come")
+
+
 # Where hardly anything is lost or injection hides every repeat, parity is not worth its share; else it is.
 PLANS = [(("-s", "128KiB", "-l", "0"), "Use SR"), (("-s", "128MiB", "-l", "1e-3"), "Use TAIL"),
          (("-s", "1TiB", "-l", "1e-5", "-d", "10km"), "Use SR"), (("-s", "128MiB", "-l", "5%", "-c", "4KiB"), "Use TAIL")]
@@ -60,9 +70,11 @@ WRONG = [(("model", "-s", "12x"), "size '12x': no such unit; allowed: 1B to 1PB"
          (("model", "-l", "-1"), "loss '-1': not a number"),
          (("plan", "-r", "400"), "rate '400'"), (("plan", "-d", "3750"), "distance '3750'"),
          (("plan", "-t", "0s"), "round trip '0s': out of range"), (("plan", "-c", "10000"), "no whole number of packets"),
+         (("model", "-k", "8,9"), "code '8,9': allowed"), (("model", "-k", "32"), "code '32': allowed"),
+         (("model", "-k", "0,1"), "chunks of a group '0': out of range"), (("ring", "-n", "1"), "nodes '1': out of range"),
          (("plan", "-o", "nan"), "timer 'nan': not a number"), (("model", "-s", ",".join(["1"] * 33)), "more than 32 values"),
-         ((), "one of 'model', 'plan' and 'figures"), (("model", "plan"), "one of 'model', 'plan' and 'figures"),
-         (("mdoel",), "one of 'model', 'plan' and 'figures"), (("model", "--sise", "1"), "sise")]
+         ((), "one of 'model', 'plan', 'ring' and 'figures"), (("model", "plan"), "one of 'model', 'plan', 'ring' and 'figures"),
+         (("mdoel",), "one of 'model', 'plan', 'ring' and 'figures"), (("model", "--sise", "1"), "sise")]
 
 
 class Headings(html.parser.HTMLParser):
@@ -99,6 +111,7 @@ def figures():
 
 def main():
     known()
+    ring()
     figures()
     for words, said in PLANS:
         if said not in sdr("plan", *words):
