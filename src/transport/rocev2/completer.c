@@ -272,7 +272,7 @@ void completer_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 		tp->counters.rx_duplicates++;
 		return;
 	}
-	congestion_heard(qp, rx->bth->becn, rx->pkt->int_stack);
+	congestion_echo(qp, rx->bth->becn, rx->pkt->int_stack);
 	if (rx->info->flags & F_ACK) {
 		aeth_decode(&aeth, rx_header(rx, H_AETH));
 		acknowledge_input(tp, qp, rx->bth->psn, aeth.syndrome, rx->now_ns);
@@ -281,7 +281,7 @@ void completer_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 			congestion_response_marked(tp, qp, rx->now_ns);
 		response_input(tp, qp, rx);
 	}
-	congestion_heard(qp, false, NULL);
+	congestion_echo(qp, false, NULL);
 }
 
 void completer_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)

@@ -92,7 +92,7 @@ void congestion_sent(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t
 	}
 }
 
-void congestion_heard(struct qp *qp, bool ce, const struct int_stack *telemetry)
+void congestion_echo(struct qp *qp, bool ce, const struct int_stack *telemetry)
 {
 	struct congestion *g = qp->gbn->congestion;
 

@@ -72,8 +72,8 @@ uint64_t congestion_due_ns(const struct congestion *, uint64_t slack_ns);
  */
 void congestion_sent(struct transport *, struct qp *, uint32_t psn, uint32_t bytes, bool again,
 		     uint64_t now_ns);
-/* The BECN bit and the telemetry of an acknowledgement, set before it is handled. */
-void congestion_heard(struct qp *, bool ce, const struct int_stack *);
+/* The ECN echo (BECN bit) and the telemetry of an acknowledgement, set before it is handled. */
+void congestion_echo(struct qp *, bool ce, const struct int_stack *);
 /*
  * A READ response was marked: the requester asked for too much. Called before the response is
  * handled.

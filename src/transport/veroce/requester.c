@@ -218,7 +218,7 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
 	len = lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path, true,
-		      r->probe || recovery_wants_ack(qp, s, psn), now_ns);
+		      r->probe || recovery_sets_ackreq(qp, s, psn), now_ns);
 	if (len > 0) {
 		recovery_resent(tp, qp, s, psn, path, now_ns);
 		if (twice && lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path,
@@ -236,7 +236,7 @@ static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint
 {
 	const struct sender *s = &qp->veroce->w->q;
 	uint32_t at;
-	uint8_t *out = veroce_next(tp, qp, (uint32_t)path, recovery_wants_ack(qp, s, psn), &at);
+	uint8_t *out = veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at);
 
 	if (!out || !request_gather(tp, qp, w, po * qp->mtu, out + at, qp->mtu))
 		return false;
@@ -303,7 +303,7 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 	path = recovery_pick(tp, qp, s, bytes, NULL, now_ns);
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
-	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_wants_ack(qp, s, psn), now_ns);
+	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_sets_ackreq(qp, s, psn), now_ns);
 	if (len < 0)
 		request_fail_in_turn(tp, qp, index, WC_LOC_PROT_ERR, now_ns);
 	if (len <= 0)

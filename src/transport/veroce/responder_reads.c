@@ -312,7 +312,7 @@ static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource
 	const uint8_t *from = mr_check(&tp->mrs, res->rkey, qp->pd, res->va + (uint64_t)po * qp->mtu,
 				       qp->mtu, MR_REMOTE_READ);
 	uint32_t at;
-	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_wants_ack(qp, s, psn), &at)
+	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at)
 			    : NULL;
 
 	if (!out || !mr_read(&tp->mrs, out + at, from, qp->mtu))
@@ -349,7 +349,7 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	if (path == PAIR_NO_PATH)
 		return -1;
 	len = lay_out(tp, qp, r, psn, po, (uint32_t)path, again,
-		      (again && rec->probe) || recovery_wants_ack(qp, s, psn), now_ns);
+		      (again && rec->probe) || recovery_sets_ackreq(qp, s, psn), now_ns);
 	if (len < 0 && again)
 		len = ask(tp, qp, psn, (uint32_t)path, now_ns);
 	if (len < 0) {
