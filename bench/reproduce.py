@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Simulates what others have published, and what this project wants, and writes docs/results.md.
+"""Simulates published results and this project's goals, and writes docs/results.md.
 
 Each run is `verbena sim` with a scenario of bench/scenarios and settings; the page names them, so that
 any line of it can be had again. --quick takes minutes off by simulating less time; --only picks parts or

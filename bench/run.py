@@ -83,7 +83,7 @@ def listens(pid, port):
 
 
 def pair(name, server, client, port, env=None, meanwhile=None):
-    """Runs both ends; the client's output. Remembers the commands under name."""
+    """Runs both ends; returns the client's output. Records the commands under name."""
     env = env or {}
     commands[name] = [" ".join(["%s=%s" % kv for kv in env.items()] + [os.path.relpath(w, ROOT)
                       if w.startswith(BUILD) else w for w in c]) for c in (server, client) if c]
@@ -168,7 +168,7 @@ def write_rate(name):
 
 
 def over(protocol, measure):
-    """The same measure with that protocol, whatever both ends would choose."""
+    """The same measure with that protocol at both ends."""
     def run(name):
         options.protocol = protocol
         try:

@@ -133,7 +133,7 @@ def unfair(named, table):
 
 
 def tail_gbps(run):
-    """What nine tenths of the user flows of 100 KB and more are faster than."""
+    """The rate that nine tenths of the user flows of 100 KB and more exceed."""
     rates = [int(f["bytes"]) * 8e3 / int(f["fct_ps"]) for f in run.flows()
              if f["workload"] == "users" and int(f["bytes"]) >= 100000]
     return percentile(rates, 10)

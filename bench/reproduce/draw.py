@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A drawing of slowdown by size, what is here beside what was published, as an SVG file that stands by itself."""
+"""A drawing of slowdown by size, simulated and published, as a self-contained SVG file."""
 
 COLOURS = ("#1b6ca8", "#d1495b", "#2e8b57", "#8a5fb0")    # of the algorithms, in turn
 PANEL, HEIGHT, LEFT, TOP, BELOW = 380, 250, 44, 40, 44
@@ -43,7 +43,7 @@ def panel(left, title, sizes, lines):
 
 
 def slowdowns(path, title, names, points):
-    """points: (label, percentile, a value or None for each name, what was published for each)."""
+    """points: (label, percentile, a value or None for each name, the published value of each)."""
     shares = sorted({p[1] for p in points})
     width = PANEL * len(shares)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{TOP + HEIGHT + BELOW}" '

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What this project wants of its transport."""
+"""This project's goals for its transport."""
 from reproduce.run import Run
 
-TITLE = "What this project wants"
+TITLE = "Goals of this project"
 
 
 def runs(quick):
@@ -79,7 +79,7 @@ The incast's receiver gives out shares (`cc.rxshare`); a packet of 4 KB in a sec
 
 
 def ends_ps(run):
-    """When each host has sent all that it has to."""
+    """When each host has sent all of its data."""
     ends = {}
     for f in run.rows("flows.csv"):
         ends[f["src"]] = max(ends.get(f["src"], 0), int(f["start_ps"]) + int(f["fct_ps"]))
@@ -137,4 +137,4 @@ def page(runs, out):
             f"an idle one takes {each:.0f} B, the simulator's records of it included", a, b)
     if rows:
         out.append(PROSE + drift(named))
-        out += ["\n| goal | wanted | here | command |", "|---|---|---|---|"] + rows
+        out += ["\n| what | goal | here | command |", "|---|---|---|---|"] + rows

@@ -46,8 +46,7 @@ ALGORITHMS = [
 ]
 
 
-# In which flows begin: the higher the load and the longer the flows, the longer until queues are what they
-# will be.
+# The time in which flows begin: with higher load and longer flows, queues take longer to settle.
 SPAN = {("websearch", 30): "20ms", ("websearch", 50): "50ms", ("fb_hadoop", 30): "20ms", ("fb_hadoop", 50): "30ms"}
 
 
@@ -67,7 +66,7 @@ HEADER_BYTES = 48    # transport.header_bytes of the scenario
 
 
 def slowdown(run, flow):
-    """As HPCC's simulator counts it: at least 1, and the ideal is a base RTT and the bytes at the hosts' rate."""
+    """Slowdown as in HPCC's simulator: at least 1, and the ideal is a base RTT and the bytes at the hosts' rate."""
     size = int(flow["bytes"])
     wire = 8e12 * (size + -(-size // 1000) * HEADER_BYTES) / run.summary["host_rate_bps"]
     return max(1.0, int(flow["fct_ps"]) / (int(flow["base_rtt_ps"]) + wire))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the paper of HPCC and its site say besides the curves of slowdown by size."""
+"""Statements of the HPCC paper and its site besides the curves of slowdown by size."""
 from reproduce.hpcc import ALGORITHMS, by_size, twentieths
 from reproduce.run import Run, Table, done, percentile
 
@@ -59,7 +59,7 @@ def of_testbed(named, table):
     if a and b:
         peak = a.queue_max_kb(0), b.queue_max_kb(0)
         drain = drained_us(a, 2000), drained_us(b, 2000)
-        # A window of each arrives before anyone can know; 25 Gbit/s take so long to send that.
+        # A window of each flow arrives before any feedback; 25 Gbit/s take this long to send it.
         least = peak[0] * 8 / 25
         table.row("7:1 beside a long flow: longest queue, and until it is drained, HPCC (that queue at 25 Gbit/s: "
                   f"{least:.0f} us); DCQCN", "HPCC drained in about one RTT; DCQCN 550 KB",

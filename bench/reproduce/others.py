@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the papers of TIMELY, its critics and NDP say, as far as it can be simulated here."""
+"""Statements of the papers on TIMELY, of its critics and on NDP, as far as they can be simulated here."""
 import statistics
 
 from reproduce.run import Run, Table, done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What this project wants of lossy networks, of switches without features, and of links between data centres."""
+"""This project's goals for lossy networks, switches without features, and links between data centres."""
 import statistics
 
 from reproduce.goals import share

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""One simulation: the command that repeats it, what it left in its folder, and figures that several parts read from that."""
+"""One simulation: the command that repeats it, the files in its folder, and figures that several parts read from them."""
 import argparse
 import csv
 import json
@@ -82,7 +82,7 @@ class Run:
                     if int(r["time_ps"]) >= begin * self.figure("time")), default=0) / 1e3
 
     def pauses_at(self, nodes):
-        """Pause frames that these switches sent or heard."""
+        """Pause frames that these switches sent or received."""
         return sum(int(r["pause_tx"]) + int(r["pause_rx"]) for r in self.rows("ports.csv") if int(r["node"]) in nodes)
 
     def flows(self):
@@ -90,7 +90,7 @@ class Run:
 
 
 def percentile(values, p):
-    """As the plots of the HPCC simulator have it."""
+    """A percentile as in the plots of the HPCC simulator."""
     values = sorted(values)
     return values[min(len(values) * p // 100, len(values) - 1)] if values else None
 
@@ -101,7 +101,7 @@ def done(runs):
 
 
 class Table:
-    """Statements beside what they are here: a row each, with the commands that repeat it."""
+    """Published statements beside the simulated ones: a row each, with the commands that repeat it."""
 
     def __init__(self):
         self.lines, self.held, self.missed = [], 0, 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Small runs with exact inputs, beside what the reference simulators do with the same."""
+"""Small runs with exact inputs, beside the reference simulators' results."""
 from reproduce.run import Run
 
 TITLE = "Small runs with exact inputs"
@@ -45,7 +45,7 @@ def page(runs, out):
 
 
 def check(runs):
-    """HPCC's incast has no chance in it but the order of the starts: it must be the reference's."""
+    """HPCC's incast has no randomness but the order of the starts, so it must equal the reference."""
     references = {name: reference for name, _, _, _, reference in SMALL}
     for r in runs:
         name, reference = r.name, references[r.name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""veRoCE on the tree and with the sizes of published htsim runs, beside what UEC's NSCC, NDP and RoCE do there."""
+"""veRoCE on the tree and with the sizes of published htsim runs, beside UEC's NSCC, NDP and RoCE."""
 from reproduce.run import Run, done
 from reproduce.small import fct_us
 

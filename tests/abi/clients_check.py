@@ -47,7 +47,7 @@ def objects():
 
 
 def unresolved(path, library):
-    """What the loader itself misses, all relocations done; other libraries' faults aside."""
+    """Names that the loader misses with all relocations done, without the faults of other libraries."""
     env = dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(os.path.abspath(library)))
     out = subprocess.run(["ldd", "-r", path], env=env, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True, check=False).stdout

@@ -453,7 +453,7 @@ class Bench:
         return {name.rpartition(".")[2] for name in row if name.startswith("veroce.expert.")}
 
     def differences(self, row, frame):
-        """What of a row is not what the frame should give."""
+        """The parts of a row that differ from the frame."""
         problems = []
         if self.complaints(row) != frame.complaints:
             problems.append("complaints %s, not %s" % (sorted(self.complaints(row)), sorted(frame.complaints)))
@@ -468,7 +468,7 @@ class Bench:
         return problems
 
     def frames_later(self, cases):
-        """As frames(), but all of them in one run of tshark: none of them tells the dissector a secret of another."""
+        """As frames(), but all of them in one run of tshark: none shows the dissector a secret of another."""
         self.waiting += cases
 
     def frames_now(self):
@@ -957,7 +957,7 @@ class Bench:
                     else str(judge(moved)))
 
     def check_secrets(self):
-        """What is sent to an end is sealed with the nonce that it told: in a question, or in an answer."""
+        """Packets to an end are sealed with the nonce that it sent, in a request or in a response."""
         rng, there, here = self.rng, {"src": "10.0.0.1", "dst": "10.0.0.2"}, {"src": "10.0.0.2", "dst": "10.0.0.1"}
 
         def data(qpn, secret, ip, op=SEND_ONLY):

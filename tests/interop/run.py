@@ -147,7 +147,7 @@ def run(server, client, program, options, family, gids, env=None):
     for where in ("host", "guest"):
         words[where] = [program, "-p", str(port)] + [str(o) for o in options]
         words[where] += [flag, str(gids[where])] + ([] if flag == "-g" else ["-F"])
-    # They meet over IPv4 whatever GID they use: the servers listen on 0.0.0.0.
+    # They connect over IPv4 with any GID: the servers listen on 0.0.0.0.
     meet = ADDRESS[4][server]
     s = c = None
     try:
@@ -190,7 +190,7 @@ def check_result(program, options, client, server, both):
 
 
 def guest_counters():
-    """What rxe counted; a wrong ICRC is silent there but for this."""
+    """rxe's counters; only they show a wrong ICRC."""
     r = guest("rdma statistic show link rxe0")
     return dict(re.findall(r"(\w+) (\d+)", r.stdout))
 

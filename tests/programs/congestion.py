@@ -61,7 +61,7 @@ class Marking:
 
 
 def counters(place, process, end):
-    """What `verbena stat` says of it."""
+    """The counters that `verbena stat` shows."""
     found = json.loads(place.tool(end, "stat", "--json"))["processes"]
     mine = [p["counters"] for p in found if p["pid"] == process.pid]
     check(len(mine) == 1, "verbena stat does not know process %d" % process.pid)
@@ -86,12 +86,12 @@ def cnps(place, server_cc="dcqcn", client_cc="dcqcn", program="ib_write_bw", pro
 
 
 def rocev2_cnps(place):
-    """Who gets marked data tells its sender; nobody else says anything."""
+    """An end that gets marked data sends CNPs to the sender; the other end sends none."""
     (server, client), marked = cnps(place)
     check(marked > 0, "nothing was marked")
     check(server[0] > 0 and client[1] > 0, "of the server %s, of the client %s" % (server, client))
     check(server[1] == 0 and client[0] == 0, "of the server %s, of the client %s" % (server, client))
-    # A responder without an algorithm tells others; a requester without one is not ECT.
+    # A responder without an algorithm sends CNPs; a requester without one is not ECT.
     (server, client), marked = cnps(place, server_cc=None)
     check(server[0] > 0 and client[1] > 0 and marked > 0, "no setting: %s, %s" % (server, client))
     (server, client), marked = cnps(place, client_cc=None)
@@ -125,7 +125,7 @@ def and_loss(protocol):
 
 
 def loopback(place):
-    """Nothing leaves the host, so an algorithm and a line rate of nothing at all change nothing."""
+    """Nothing leaves the host, so neither an algorithm nor a tiny line rate changes anything."""
     for protocol in ("rocev2", "veroce"):
         env = {"VERBENA_CC": "dcqcn", "VERBENA_LINE_RATE": "1Mbps", "VERBENA_PROTOCOL": protocol}
         # 64 MB would take nine minutes at that rate.

@@ -67,7 +67,7 @@ def spoiled_perftest(place):
 
 
 def spoiled_counts(place):
-    """The faults that were asked for did happen, and the counters tell."""
+    """The configured faults did happen, as the counters show."""
     pair = Pair(place, TRANSFER, ["-n", 400, "-s", 5, "-b", 60000],
                 env={"VERBENA_IMPAIR": "drop=2%,seed=9"}).go()
     pair.client.wait_text("seed")

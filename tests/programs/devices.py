@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What ibv_devices, ibv_devinfo, `verbena devices` and `verbena stat` say, and that it is one truth."""
+"""The output of ibv_devices, ibv_devinfo, `verbena devices` and `verbena stat`, and that it agrees."""
 import json
 import re
 import time
@@ -47,7 +47,7 @@ def ibv_devinfo(place):
                  "max_srq_wr", "max_srq_sge", "max_pkeys"):
         check(int(field(out, name)) > 0, "%s is %s" % (name, field(out, name)))
     check(int(field(out, "max_mr_size"), 16) >= 1 << 31, "max_mr_size " + field(out, "max_mr_size"))
-    # What we do not have must not be promised.
+    # Features that we lack must not be reported.
     for name in ("max_mcast_grp", "max_mw", "max_raw_ethy_qp"):
         check(int(field(out, name)) == 0, "%s is %s" % (name, field(out, name)))
 

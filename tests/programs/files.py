@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The directory that stands for /sys under `verbena run`: there for whoever uses it, gone with the last."""
+"""The directory that stands for /sys under `verbena run`: it exists as long as a program uses it."""
 import os
 import re
 import signal
@@ -12,7 +12,7 @@ NODE_TYPE = "/sys/class/infiniband/verbena0/node_type"
 
 
 class Runtime:
-    """A runtime directory of our own, in which nobody else's runs leave anything."""
+    """A runtime directory of our own, in which no other runs leave files."""
 
     def __init__(self, place):
         self.place = place
@@ -60,7 +60,7 @@ def gone_with_the_last(place):
 
 
 def left_by_the_dead(place):
-    """Of other content, half made, of another user, and not ours at all."""
+    """Directories with other content, half made, of another user, and unrelated ones."""
     r = Runtime(place)
     names = ["verbena-%d%s" % (os.getuid(), rest) for rest in ("-0123456789abcdef", ".abcdef", ".old.abcdef")]
     others = ["verbena-%d-0123456789abcdef" % (os.getuid() + 1), "verbena-%d0-1" % os.getuid(), "mine"]
@@ -96,7 +96,7 @@ def children_keep_it(place):
 
 
 def closed_descriptors(place):
-    """A program that gives its children no descriptors: they say anew that they use it."""
+    """A program that passes no descriptors to its children: they mark the directory as used themselves."""
     r = Runtime(place)
     out = r.run("/usr/bin/python3", "-c",
                 "import subprocess as s; s.run(['true'], close_fds=True); "
@@ -121,7 +121,7 @@ def no_room(place):
 
 
 def few_descriptors(place):
-    """A program that may open 40 files runs; one that may open too few is told of the limit."""
+    """A program that may open 40 files runs; one that may open too few gets a message about the limit."""
     def limited(count):
         p = Process(["prlimit", "--nofile=%d" % count, place.verbena, "run", "ibv_devinfo"])
         status = p.wait(15)

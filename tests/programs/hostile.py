@@ -20,7 +20,7 @@ HELLO, INFO, FETCH, FDS, ADOPT, ACK, STAT, STAT_FD, FORWARD = range(1, 10)
 PORT = 4791
 
 
-# ---- the attacker's tools: what a member of a group speaks -----------------------------------------
+# ---- the attacker's tools: the messages of a group's members -----------------------------------------
 
 def message(version, kind, slot=0, first=0, count=0, held=0, lanes=()):
     """As group_msg.h says, of any version: the first had no digest behind the lanes."""
@@ -31,7 +31,7 @@ def message(version, kind, slot=0, first=0, count=0, held=0, lanes=()):
 
 
 class Link:
-    """A connection to a member, whoever it is; says hello to learn its version."""
+    """A connection to any member; says hello to learn its version."""
 
     def __init__(self, uid, slot=0):
         self.s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -41,7 +41,7 @@ class Link:
         self.say(HELLO)
         got = self.hear()
         if not got or self.version != struct.unpack(">H", got[0][2:4])[0]:
-            # It has hung up, but told its version unless that is 1.
+            # It has closed the connection, but sent its version unless that is 1.
             self.version = struct.unpack(">H", got[0][2:4])[0] if got else 1
             self.s.close()
             self.s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -87,7 +87,7 @@ def attack_fetch(uid):
 
 
 def attack_join(uid):
-    """Takes its counters, by which it is known what it does."""
+    """Takes its counters, which show what it does."""
     return Link(int(uid)).stat_fd() is not None
 
 
@@ -108,7 +108,7 @@ def attack_counters(uid):
 
 
 def attack_adopt(uid):
-    """Has sockets adopted that are no joiner's."""
+    """Makes a member adopt sockets that are no joiner's."""
     link = Link(int(uid))
     lanes = [(f, p) for p in (PORT, PORT + 3) for f in (0, 1)]
     sockets = []
@@ -133,7 +133,7 @@ ATTACKS = {f.__name__: f for f in (attack_fetch, attack_join, attack_counters, a
 
 
 def lend(uid, page):
-    """A member to look at, which lends a page of counters that it can cut off while it is being read."""
+    """Poses as a member, and lends a page of counters that it can truncate while it is being read."""
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.bind("\0verbena.%s.%d.126" % (uid, PORT))
     s.listen(8)
@@ -151,7 +151,7 @@ def lend(uid, page):
 # ---- the victim's side -----------------------------------------------------------------------------
 
 def as_uid(uid, command, unmapped=False):
-    """Under another user; unmapped: in a user namespace that has no number for anybody."""
+    """Under another user; unmapped: in a user namespace without numbers for other users."""
     return (["setpriv", "--reuid=%d" % uid, "--regid=%d" % uid, "--clear-groups"] +
             (["unshare", "--user"] if unmapped else []) + command)
 
@@ -178,7 +178,7 @@ class Victim:
         self.p.wait_listen(18600)
 
     def attacked(self, attack, uid, by, unmapped=False):
-        """What an attack on the victim, which is known as `uid`, comes to."""
+        """The result of an attack on the victim, whose uid is `uid`."""
         p = Process(spaced(self.place, as_uid(by, ["/usr/bin/python3", "-B", self.script(), attack, str(uid)],
                                               unmapped)))
         status = p.wait(20)
@@ -236,7 +236,7 @@ def another_user(place):
 
 
 def counters(place):
-    """Of the same user, but no business of its."""
+    """A process of the same user that is not a joiner."""
     need(place)
     v = Victim(place, VICTIM)
     check(not v.attacked("attack_counters", VICTIM, VICTIM), "counters were forged")
@@ -251,7 +251,7 @@ def adopt(place):
 
 
 def stat(place):
-    """A page that could be cut off under its reader, who would die of it, is not read."""
+    """A page that could be truncated under its reader, which would be killed, is not read."""
     need(place)
     v = Victim(place, VICTIM)
     page = os.path.join(os.path.dirname(readable(place)), "page")

@@ -27,7 +27,7 @@ NOBODY = 65534
 TIME_S = 120  # for one run of one pair, unless it says otherwise: it is for what hangs, and not for what is slow
 SKIP = 77
 
-# What no program prints when all is well.
+# Words that no program prints when all is well.
 COMPLAINT = re.compile(
     r"couldn't|could not|failed|failure|invalid|unexpected|unable|error|abort|segmentation|"
     r"parse|sanitizer|assert|not supported|unsupported|mismatch|timed? ?out", re.I)
@@ -52,7 +52,7 @@ def check(condition, text):
 # ---- the guardian ---------------------------------------------------------------------------
 
 class Guardian:
-    """A process of its own session, not our child, which ends what we leave behind."""
+    """A process of its own session, not our child, which ends processes that we leave behind."""
 
     def __init__(self):
         out, self.pipe = os.pipe()
