@@ -276,6 +276,68 @@ static void refused_run_is_taken_soon(void **state)
 	sim_end(&s);
 }
 
+/*
+ * After an RNR NAK the named packet goes alone, and what was refused behind it waits for its acknowledgement. That one
+ * is lost, before any round trip was measured and with a local ACK timeout of a fraction of the RTO: a timeout sends the
+ * named packet again although others count as lost. `told`: meanwhile a SACK names it as arrived, which acknowledges
+ * it selectively and no more; it is sent again all the same.
+ */
+static void rnr_nak_and_a_lost_ack(bool told)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct veroce_packet p = {.bth = {.opcode = OP_RC_SACK}};
+	const struct nic_counters *n;
+	uint8_t block[SACKETH_LEN];
+	struct sim s;
+
+	o.min_rnr_timer = 1; /* 10 us */
+	o.timeout = 7;       /* 524 us */
+	o.retry_cnt = 1;
+	s = veroce_start_sim(&v, &o, 1);
+	n = nic_counters(s.a->host->nic);
+	for (uint64_t i = 0; i < 3; i++) {
+		struct duo_wr w = duo_send_wr(i, s.abuf, i * 100, 100);
+
+		assert_true(duo_post(s.a, &w));
+	}
+	while (!n->rnrs_received)
+		duo_run_for(s.duo, 100);
+	for (uint64_t i = 0; i < 3; i++)
+		assert_true(duo_recv(s.b, i, s.bbuf, i * 100, 100));
+	duo_drop(s.duo, DUO_B, OP_RC_ACK, 0);
+	duo_run_for(s.duo, 100000);
+	assert_int_equal(s.b->received.n, 1);
+	assert_int_equal(s.a->sent.n, 0);
+	if (told) {
+		p.bth.dqpn = s.a->qpn;
+		p.bth.psn = (o.psn[DUO_A] - 1) & PSN_MASK;
+		p.aeth = (struct aeth){.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = v.sent.messages};
+		sacketh_encode(block, &(struct sacketh){.valid_len = 1, .start_psn = o.psn[DUO_A], .bits = {1}});
+		p.sacks = block;
+		p.sack_count = 1;
+		veroce_forge(s.duo, DUO_A, &p, NULL);
+		assert_int_equal(tx_record(&s.a->qp->veroce->w->q.tx, o.psn[DUO_A])->state, TX_ACKED);
+	}
+	duo_idle(s.duo);
+	for (uint64_t i = 0; i < 3; i++) {
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+		duo_expect(s.duo, &s.b->received, i, WC_SUCCESS);
+	}
+	assert_in_range(n->timeouts, 1, 2);
+	sim_end(&s);
+}
+
+static void named_packet_whose_ack_was_lost_is_sent_again(void **state)
+{
+	rnr_nak_and_a_lost_ack(false);
+}
+
+static void named_packet_that_is_known_to_be_there_is_sent_again(void **state)
+{
+	rnr_nak_and_a_lost_ack(true);
+}
+
 /* ---- a shared receive queue (out-of-order O32, R7) ------------------------------------------- */
 
 enum { QPS = 2, MESSAGES = 80, SLOTS = 24 };
@@ -447,6 +509,8 @@ int main(void)
 		cmocka_unit_test(rnr_retries_are_counted_anew_for_each_message),
 		cmocka_unit_test(slow_receives_do_not_have_everything_sent_again),
 		cmocka_unit_test(refused_run_is_taken_soon),
+		cmocka_unit_test(named_packet_whose_ack_was_lost_is_sent_again),
+		cmocka_unit_test(named_packet_that_is_known_to_be_there_is_sent_again),
 		cmocka_unit_test(shared_queue_keeps_each_connection_in_order),
 		cmocka_unit_test(invalidation_waits_for_its_turn),
 	};
