@@ -521,7 +521,8 @@ local function sack_block(p)
 
 	if len < 1 or len > 128 then
 		complain(p, e.validlen, string.format("ValidLen is %d, not 1..128", len), len_item)
-	elseif set[#set] ~= len - 1 then -- veRoCE 2: ValidLen = index of the highest set bit + 1
+	-- veRoCE 2: ValidLen = index of the highest set bit + 1, or 128 where something beyond the block has come
+	elseif len < 128 and set[#set] ~= len - 1 then
 		complain(p, e.unusual, "The highest valid bit is not set", len_item)
 	end
 	if above then

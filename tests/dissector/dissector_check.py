@@ -641,6 +641,7 @@ class Bench:
         sack("bit 127 alone", 128, 100, 1 << 127)
         sack("one bit, further on", 1, 1000, 1)
         sack("a whole group", 128, 1000, everything)
+        sack("128 valid, the highest of them missing", 128, 100, everything >> 1 ^ 1)
         sack("ValidLen 0", 0, 100, 0, "valid_len")
         sack("ValidLen 129", 129, 100, 1 << 127, "valid_len")
         sack("ValidLen 255", 255, 100, everything ^ 1, "valid_len")
