@@ -69,7 +69,11 @@ enum {
 	BOUNCES_A_YIELD = 64, /* polls that find the lock held, then the thread yields */
 	DEFERRED_KICKS_MAX = 32,
 	KICK_STREAM_NS = 2000, /* a post this soon after the last one was sent is one of many */
-	HEARTBEAT_NS = 2000000, /* the earliest deadline of anything older: PTO_NS_MIN */
+	/*
+	 * PTO_NS_MIN: no timer that a poller's turn sets acts sooner. Only the question to a peer process that may not
+	 * be run is due half of that ahead of its timer, and asks without harm when the timer acts.
+	 */
+	HEARTBEAT_NS = 2000000,
 	HEARTBEAT_FOR_NS = 100000000
 };
 
