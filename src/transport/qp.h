@@ -84,7 +84,7 @@ struct transport {
 	uint64_t early_bytes;    /* of early packets that wait for their turn */
 	uint16_t caps_flags;     /* offered */
 	uint64_t lazy_ack_ns;    /* how long lazy_acks wait */
-	uint64_t local_ack_ns;   /* and local_acks */
+	uint64_t same_host_ack_ns; /* how long local_acks wait */
 	const struct loss_ops *loss;
 	struct pair_table pairs;
 	struct rxshare rxshare;
@@ -448,8 +448,9 @@ void gbn_query(const struct qp *, struct qp_psns *);
 bool requester_output(struct transport *, struct qp *, uint64_t now_ns);
 /* Starts again at the oldest unacknowledged PSN. */
 void requester_go_back(struct qp *);
+/* How long the local ACK timer runs. */
+uint64_t requester_timer_ns(const struct qp *);
 /* Sets the retransmission timer for what is in flight, or stops it when nothing is. */
-uint64_t requester_local_ack_ns(const struct qp *);
 void requester_rearm(struct transport *, struct qp *, uint64_t now_ns);
 /* Sets the timer for whatever is due first. */
 void requester_wake_by(struct transport *, struct qp *);

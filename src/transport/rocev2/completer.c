@@ -309,7 +309,7 @@ void completer_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	req->rto_ns = TIMER_NEVER;
 	req->graced = late_ns && !req->graced && !req->rnr_wait && req->una != req->psn;
 	if (req->graced) {
-		uint64_t most_ns = requester_local_ack_ns(qp);
+		uint64_t most_ns = requester_timer_ns(qp);
 
 		req->rto_ns = now_ns + (late_ns < most_ns ? late_ns : most_ns);
 	} else if (req->rnr_wait) {

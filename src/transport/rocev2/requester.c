@@ -62,7 +62,7 @@ void requester_go_back(struct qp *qp)
  * How long the local ACK timer runs: IBTA 9.7.6.1.3 has it end between T and 4 T. A peer that is a process
  * may wait for a processor for milliseconds, and is not dead then: short timers take the long end.
  */
-uint64_t requester_local_ack_ns(const struct qp *qp)
+uint64_t requester_timer_ns(const struct qp *qp)
 {
 	const uint64_t hiccup_ns = 16000000;
 	uint64_t t = 4096ull << qp->timeout;
@@ -81,7 +81,7 @@ void requester_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (req->una == req->psn || !qp->timeout)
 		req->rto_ns = TIMER_NEVER;
 	else
-		req->rto_ns = now_ns + requester_local_ack_ns(qp);
+		req->rto_ns = now_ns + requester_timer_ns(qp);
 	requester_wake_by(tp, qp);
 }
 

@@ -321,16 +321,6 @@ static bool contradicts(const struct transport *tp, const struct qp *qp, const s
 	return (vr->caps ^ agreed(tp, qp, c)) & settled;
 }
 
-/*
- * A peer that was silent for too long, and does not mean by a WRITE's address what was taken for granted: some
- * of its bytes or of ours may lie where they do not belong.
- */
-static void fail(struct transport *tp, struct qp *qp, uint64_t now_ns)
-{
-	qp_raise(tp, qp, EVENT_QP_FATAL);
-	qp_to_error(tp, qp, now_ns);
-}
-
 /* The choice is made for RoCEv2: who asks is told so. But the next QP of that host asks before it chooses. */
 static void too_late(struct transport *tp, struct qp *qp, const struct capseth *c, uint64_t now_ns)
 {
@@ -364,7 +354,8 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 		if (vr->caps & CAPS_SEAL)
 			seal(qp, c, ip_id);
 	} else if (!veroce_is_answered(vr)) {
-		fail(tp, qp, now_ns);
+		/* It means by a WRITE's address something else than was taken for granted while it was silent. */
+		veroce_fail_qp(tp, qp, now_ns);
 	} else {
 		tp->counters.rx_dropped++; /* a peer does not change its mind */
 	}

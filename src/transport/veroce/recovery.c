@@ -1,36 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sender's bookkeeping: what acknowledgements confirm, what time brings. What is taken for lost is
- * the loss detection's judgement (struct loss_ops); here are the rules that all of them share.
+ * A sender's bookkeeping: what may leave and what left, and what acknowledgements confirm. What is taken for lost is
+ * the loss detection's judgement (struct loss_ops); here, in nak.c and in timeouts.c are the rules that all of them
+ * share.
  */
 #include <assert.h>
 
-#include "transport/request.h"
 #include "transport/paths/path_rtt.h"
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
 
-enum {
-	RTO_SHIFT_MAX = 6,
-	RNR_SHIFT_MAX = 10,
-	PROBES_MAX = 3, /* a stall; each may be lost, or its answer */
-	DOUBTS = 7,     /* timeouts in a row after which a peer is doubted, where the program never gives up */
-	SILENT_A_TIMEOUT = 4 /* packets that a timeout counts for against a path */
-};
-
 static const uint64_t asks_ns = 10000000;
-static const uint64_t rnr_ns_max = 1000000; /* that a wait grows to by itself */
-
-/* The local ACK timeout that the program asked for (IBTA 9.7.6.1.3); 0: none. */
-static uint64_t local_ack_ns(const struct qp *qp)
-{
-	return qp->timeout ? 4096ull << qp->timeout : 0;
-}
-
-static bool is_q(const struct qp *qp, const struct sender *s)
-{
-	return s == &qp->veroce->w->q;
-}
 
 /*
  * Many QPs that share the windows of a pair have few packets under way each, too few for a receiver to
@@ -157,7 +137,7 @@ void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32
 		path_lost(qp->veroce->pair, r->path, r->bytes, now_ns);
 	tx_space_lose(&s->tx, psn);
 	/* What may not go yet would keep it. */
-	if (is_q(qp, s) && qp->veroce->w->refused && psn_diff(psn, qp->veroce->w->let_psn) <= 0)
+	if (veroce_is_q(qp, s) && qp->veroce->w->refused && psn_diff(psn, qp->veroce->w->let_psn) <= 0)
 		tx_space_hurry(&s->tx, psn);
 	qp_activate(tp, qp);
 }
@@ -281,7 +261,7 @@ static void take_msn(struct transport *tp, struct qp *qp, const struct sender *s
 {
 	struct veroce *vr = qp->veroce;
 
-	if (!is_q(qp, s)) {
+	if (!veroce_is_q(qp, s)) {
 		responder_reads_release(qp, msn);
 		return;
 	}
@@ -305,9 +285,9 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint
 	if (d > 0) {
 		tx_space_ack_to(&s->tx, &tp->pool, psn, min_rtt_ns, now_ns, &news);
 		moved(s, now_ns);
-		if (is_q(qp, s) && vr->w->rnr_again)
+		if (veroce_is_q(qp, s) && vr->w->rnr_again)
 			vr->w->rnr_again = 0;
-		if (is_q(qp, s) && vr->w->refused)
+		if (veroce_is_q(qp, s) && vr->w->refused)
 			veroce_requester_let_more(tp, qp);
 	}
 	if (d >= 0)
@@ -338,145 +318,6 @@ void recovery_acked_to(struct transport *tp, struct qp *qp, struct sender *s, ui
 	take_ack(tp, qp, s, psn, &bare, now_ns);
 }
 
-/* ---- NAKs ---------------------------------------------------------------------------------------- */
-
-/* The index of the WQE that PSN belongs to; -1: none that is not complete. */
-static int64_t wqe_of(const struct qp *qp, uint32_t psn)
-{
-	for (uint32_t i = qp->sq.una; i != qp->sq.next; i++) {
-		const struct send_wqe *w = sq_at(&qp->sq, i);
-
-		if (((psn - w->psn_first) & PSN_MASK) < w->packets)
-			return i;
-	}
-	return -1;
-}
-
-/* The connection is over, and no WQE is to blame. */
-static void fail_qp(struct transport *tp, struct qp *qp, uint64_t now_ns)
-{
-	qp_raise(tp, qp, EVENT_QP_FATAL);
-	qp_to_error(tp, qp, now_ns);
-}
-
-/*
- * The WQE that PSN belongs to fails, once everything before it is done. If it is complete already, the peer
- * has given up the connection for something that does not matter any more.
- */
-static void fail_wqe(struct transport *tp, struct qp *qp, uint32_t psn, enum wc_status status,
-		     uint64_t now_ns)
-{
-	int64_t index = wqe_of(qp, psn);
-
-	if (index < 0) {
-		fail_qp(tp, qp, now_ns);
-		return;
-	}
-	while (qp->sq.una != (uint32_t)index && qp_get_state(qp) != QPS_ERR) {
-		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
-
-		/* Not answered yet, it never will be: then it is the first that failed (IBTA 10.3.1). */
-		if (request_wants_response(w) && !w->done) {
-			status = WC_RETRY_EXC_ERR;
-			break;
-		}
-		complete_send(tp, qp, WC_SUCCESS, now_ns);
-	}
-	if (qp_get_state(qp) == QPS_ERR)
-		return;
-	complete_send(tp, qp, status, now_ns);
-	qp_to_error(tp, qp, now_ns);
-}
-
-/*
- * At least what the peer asks for (IBTA 9.7.5.2.8). That may be microseconds, and a program that gets no processor
- * posts nothing for milliseconds, nor will it sooner for being asked: so when the same packet is refused again,
- * it waits twice as long, within limits (our choice).
- */
-static uint64_t rnr_wait_ns(struct veroce_work *w, uint64_t asked_ns)
-{
-	uint64_t wait_ns = asked_ns << w->rnr_again;
-
-	if (w->rnr_again < RNR_SHIFT_MAX)
-		w->rnr_again++;
-	if (wait_ns > rnr_ns_max)
-		wait_ns = rnr_ns_max;
-	return wait_ns > asked_ns ? wait_ns : asked_ns;
-}
-
-static void rnr_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
-		    uint8_t code, uint64_t now_ns)
-{
-	struct veroce *vr = qp->veroce;
-
-	tp->counters.rnrs_received++;
-	if (vr->w->rnr_until_ns || !tx_is_outstanding(&s->tx, psn))
-		return;
-	if (!vr->w->rnr_retries) {
-		fail_wqe(tp, qp, psn, WC_RNR_RETRY_EXC_ERR, now_ns);
-		return;
-	}
-	if (qp->rnr_retry != 7)
-		vr->w->rnr_retries--;
-	/* The receiver has it, but wants to be asked again (7.2). */
-	if (tx_record(&s->tx, psn)->state == TX_ACKED)
-		recovery_lose(tp, qp, s, psn, now_ns);
-	vr->w->rnr_until_ns = now_ns + rnr_wait_ns(vr->w, aeth_rnr_ns(code));
-}
-
-static void error_nak(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
-		      uint8_t code, uint64_t now_ns)
-{
-	static const enum wc_status status[] = {
-		[NAK_INVALID_REQUEST] = WC_REM_INV_REQ_ERR,
-		[NAK_REMOTE_ACCESS] = WC_REM_ACCESS_ERR,
-		[NAK_REMOTE_OPERATIONAL] = WC_REM_OP_ERR,
-	};
-
-	tp->counters.naks_received++;
-	if (!is_q(qp, s)) {
-		/* The peer cannot use our responses (veRoCE 11): the connection is over. */
-		fail_qp(tp, qp, now_ns);
-		return;
-	}
-	fail_wqe(tp, qp, psn,
-		 code < sizeof(status) / sizeof(status[0]) && status[code] ? status[code]
-									   : WC_BAD_RESP_ERR,
-		 now_ns);
-}
-
-/*
- * Whether a Packet Drop NAK is of the last copy of its packet, and not of the one before, of which a SACK told
- * sooner. Its time stamp is the copy's. Without one, of what has not been there and back nothing is told yet;
- * but what was trimmed stood in no queue, so no round trip that was measured is sure to be as short.
- */
-static bool is_of_last_copy(const struct pair *pair, const struct veroce_packet *p,
-			    const struct tx_record *r, uint64_t now_ns)
-{
-	uint64_t min_rtt_ns = pair->min_rtt_ns[r->path];
-
-	if (p->bth.ts)
-		return p->tse.tx1 == (uint32_t)r->tx_ns;
-	return r->copies == 1 || min_rtt_ns == UINT64_MAX || now_ns - r->tx_ns >= min_rtt_ns / 2;
-}
-
-/* A switch cut its payload off: nothing else is lost, and nothing is acknowledged by it (5.2, 8). */
-static void drop_nak(struct transport *tp, struct qp *qp, struct sender *s,
-		     const struct veroce_packet *p, uint64_t now_ns)
-{
-	struct pair *pair = qp->veroce->pair;
-	const struct tx_record *r;
-
-	tp->counters.naks_received++;
-	if (!tx_is_outstanding(&s->tx, p->bth.psn))
-		return;
-	r = tx_record(&s->tx, p->bth.psn);
-	if (r->state != TX_FLYING || !is_of_last_copy(pair, p, r, now_ns))
-		return;
-	path_trimmed(pair, r->path, r->bytes, now_ns);
-	recovery_lose(tp, qp, s, p->bth.psn, now_ns);
-}
-
 /*
  * Whether the message number can be right where that PSN is acknowledged: all of a message is received
  * with its last packet. Believed, a wrong one would leave nothing outstanding and a WQE that is not done.
@@ -485,7 +326,7 @@ static bool msn_fits(const struct qp *qp, const struct sender *s, uint32_t psn, 
 {
 	const struct send_wqe *w;
 
-	if (!is_q(qp, s) || !tx_is_outstanding(&s->tx, psn))
+	if (!veroce_is_q(qp, s) || !tx_is_outstanding(&s->tx, psn))
 		return true;
 	w = sq_at(&qp->sq, tx_record(&s->tx, psn)->item);
 	return psn_diff(msn, w->msn) == (psn == w->psn_last ? 0 : -1);
@@ -506,7 +347,7 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 	int32_t ahead = psn_diff(psn_add(psn, 1), s->tx.nxt);
 
 	if (kind == AETH_NAK && value == NAK_PSN_SEQUENCE && !p->sack_count) {
-		drop_nak(tp, qp, s, p, now_ns);
+		nak_drop(tp, qp, s, p, now_ns);
 		return;
 	}
 	/* Acknowledges what was never sent: forged, or of another life of the QP. */
@@ -522,248 +363,10 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 	take_ack(tp, qp, s, psn, &a, now_ns);
 	if (ack || qp_get_state(qp) == QPS_ERR)
 		return;
-	if (kind == AETH_RNR_NAK && is_q(qp, s))
-		rnr_nak(tp, qp, s, p->bth.psn, value, now_ns);
+	if (kind == AETH_RNR_NAK && veroce_is_q(qp, s))
+		nak_rnr(tp, qp, s, p->bth.psn, value, now_ns);
 	else if (kind == AETH_NAK)
-		error_nak(tp, qp, s, p->bth.psn, value, now_ns);
+		nak_error(tp, qp, s, p->bth.psn, value, now_ns);
 	if (vr->w->rnr_until_ns)
 		veroce_rearm(tp, qp, now_ns);
-}
-
-/* ---- time ------------------------------------------------------------------------------------------ */
-
-static uint64_t rto_ns(const struct transport *tp, const struct qp *qp, const struct sender *s)
-{
-	uint64_t rto = qp->veroce->pair->rto_ns + tp->lazy_ack_ns;
-	uint64_t most = local_ack_ns(qp);
-
-	rto <<= s->retries < RTO_SHIFT_MAX ? s->retries : RTO_SHIFT_MAX;
-	if (most && rto > most)
-		rto = most;
-	return rto > tp->config.veroce.rto_ns_min ? rto : tp->config.veroce.rto_ns_min;
-}
-
-/* Of the paths that something flies on; 0: none was measured. */
-static uint64_t slowest_srtt_ns(const struct qp *qp, const struct sender *s)
-{
-	const struct pair *pair = qp->veroce->pair;
-	uint64_t srtt = 0;
-
-	for (uint32_t i = 0; s->tx.ring && i < pair->path_count; i++) {
-		if (s->tx.ring->paths[i].head != TX_NIL && pair->path[i].srtt_ns > srtt)
-			srtt = pair->path[i].srtt_ns;
-	}
-	return srtt ? srtt : pair->srtt_ns;
-}
-
-/* Since when the first packet that is unacknowledged has waited, or has again. */
-static uint64_t rto_since(const struct transport *tp, const struct qp *qp, const struct sender *s)
-{
-	uint64_t since = tp->loss->since ? tp->loss->since(qp, s) : s->progress_ns;
-
-	if (s->retries && s->timeout_ns > since)
-		since = s->timeout_ns;
-	return s->from_ns > since ? s->from_ns : since;
-}
-
-/* When that is too long. */
-static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
-{
-	uint64_t since = rto_since(tp, qp, s) + rto_ns(tp, qp, s);
-
-	if (s->probes && !s->retries) { /* its answer comes first */
-		uint64_t answer = s->active_ns + slowest_srtt_ns(qp, s) * 3 / 2 + tp->lazy_ack_ns;
-
-		since = since > answer ? since : answer;
-	}
-	return since;
-}
-
-static bool may_probe(const struct transport *tp, const struct sender *s)
-{
-	return tp->loss->probes && s->probes < PROBES_MAX && !s->retries && !s->tx.lost;
-}
-
-/*
- * No timeout before the first probe, however old the oldest packet is: the last acknowledgement may be young,
- * and all that is left be on a path that died.
- */
-static bool must_probe(const struct transport *tp, const struct sender *s)
-{
-	return may_probe(tp, s) && !s->probes;
-}
-
-/*
- * A probe is answered at once (5.3), so the next one waits for no acknowledgement that is delayed: two round
- * trips, as RFC 8985 7.2, and not the 6.2 of who may be answered late.
- */
-static uint64_t pto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
-{
-	uint64_t srtt = slowest_srtt_ns(qp, s), pto = s->probes ? 2 * srtt : srtt + srtt / 2 + tp->lazy_ack_ns;
-
-	if (!srtt)
-		pto = qp->veroce->pair->rto_ns;
-	else if (pto < tp->config.veroce.pto_ns_min)
-		pto = tp->config.veroce.pto_ns_min;
-	return s->active_ns + pto;
-}
-
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-uint64_t recovery_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
-{
-	uint64_t at = TIMER_NEVER;
-
-	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && qp->veroce->w->rnr_until_ns))
-		return TIMER_NEVER;
-	if (!must_probe(tp, s))
-		at = stall_deadline(tp, qp, rto_since(tp, qp, s), rto_deadline(tp, qp, s));
-	if (may_probe(tp, s))
-		at = sooner(at, stall_deadline(tp, qp, s->active_ns, pto_deadline(tp, qp, s)));
-	if (at < s->grace_ns)
-		at = s->grace_ns;
-	return s->reo_ns ? sooner(at, s->reo_ns) : at;
-}
-
-uint64_t recovery_deadline_of_both(const struct transport *tp, const struct qp *qp)
-{
-	return sooner(recovery_deadline(tp, qp, &qp->veroce->w->q), recovery_deadline(tp, qp, &qp->veroce->w->r));
-}
-
-static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
-			    uint64_t now_ns)
-{
-	recovery_lose(tp, qp, s, psn, now_ns);
-	tx_record(&s->tx, psn)->probe = true;
-	tx_record(&s->tx, psn)->timed_out = true;
-}
-
-/*
- * Resends the highest PSN that is unacknowledged, so that the answer tells what is missing (6.2), and the
- * lowest, which most likely is. If all were acknowledged selectively, the peer's last word was lost: any
- * PSN makes it say that again.
- */
-static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
-{
-	uint32_t psn = s->tx.nxt;
-
-	s->probes++;
-	s->active_ns = now_ns;
-	do {
-		psn = (psn - 1) & PSN_MASK;
-	} while (psn != s->tx.una && tx_record(&s->tx, psn)->state != TX_FLYING);
-	tp->counters.tail_probes++;
-	resend_as_probe(tp, qp, s, psn, now_ns);
-	if (psn != s->tx.una && tx_record(&s->tx, s->tx.una)->state == TX_FLYING)
-		resend_as_probe(tp, qp, s, s->tx.una, now_ns);
-}
-
-bool recovery_is_hopeless(struct transport *tp, const struct qp *qp, uint8_t tries, uint64_t since_ns,
-			  uint64_t now_ns)
-{
-	uint64_t patience = (qp->retry_cnt + 1ull) * local_ack_ns(qp);
-
-	if (tries >= qp->retry_cnt)
-		patience_doubt(tp, qp);
-	return tries > qp->retry_cnt && patience && now_ns - since_ns >= patience &&
-	       !patience_keeps(tp, qp, since_ns, now_ns);
-}
-
-/* Paths that said nothing since something was sent on them that is unacknowledged. */
-static void blame_paths(struct qp *qp, const struct sender *s, uint64_t now_ns)
-{
-	struct pair *pair = qp->veroce->pair;
-
-	for (uint32_t i = 0; i < pair->path_count; i++) {
-		uint32_t head = s->tx.ring->paths[i].head;
-
-		if (head != TX_NIL && pair->path[i].heard_ns < tx_record(&s->tx, head)->tx_ns)
-			path_silent(pair, i, SILENT_A_TIMEOUT, now_ns);
-	}
-}
-
-/*
- * Whether what was due then waits still, since we come late to it ourselves. That time does not count, for the peer
- * may have had as little of the processor as we; but the next time it does.
- */
-static bool grace(const struct transport *tp, const struct qp *qp, struct sender *s, uint64_t due_ns,
-		  uint64_t now_ns)
-{
-	uint64_t late_ns = patience_late_ns(tp, due_ns, now_ns), most_ns = qp->veroce->pair->rto_ns;
-
-	if (stall_matters(tp, qp))
-		return false; /* what is known of its turns is more */
-	s->graced = late_ns && !s->graced;
-	if (s->graced) {
-		s->grace_ns = now_ns + (late_ns < most_ns ? late_ns : most_ns);
-		s->progress_ns = now_ns - s->progress_ns < late_ns ? now_ns : s->progress_ns + late_ns;
-	}
-	return s->graced;
-}
-
-void recovery_expire(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
-{
-	struct veroce *vr = qp->veroce;
-	bool hopeless, proved;
-
-	if (!tx_outstanding(&s->tx) || (is_q(qp, s) && vr->w->rnr_until_ns))
-		return;
-	if (s->reo_ns && s->reo_ns <= now_ns) {
-		s->reo_ns = 0;
-		tp->loss->late(tp, qp, s, now_ns);
-	}
-	if (now_ns < s->grace_ns)
-		return;
-	if (may_probe(tp, s) && !stall_holds(tp, qp, s->active_ns, pto_deadline(tp, qp, s), now_ns)) {
-		if (!grace(tp, qp, s, pto_deadline(tp, qp, s), now_ns))
-			probe(tp, qp, s, now_ns);
-		return;
-	}
-	if (must_probe(tp, s))
-		return;
-	proved = stall_is_over(tp, qp, rto_since(tp, qp, s));
-	if (stall_holds(tp, qp, rto_since(tp, qp, s), rto_deadline(tp, qp, s), now_ns) ||
-	    grace(tp, qp, s, rto_deadline(tp, qp, s), now_ns))
-		return;
-	tp->counters.timeouts++;
-	s->timeout_ns = now_ns;
-	if (s->retries < UINT8_MAX)
-		s->retries++;
-	hopeless = recovery_is_hopeless(tp, qp, s->retries, s->progress_ns, now_ns);
-	if ((hopeless || (!qp->timeout && s->retries > DOUBTS)) && caps_doubts(tp, qp, now_ns))
-		return;
-	if (hopeless) {
-		pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
-		if (is_q(qp, s)) {
-			fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);
-		} else {
-			fail_qp(tp, qp, now_ns);
-		}
-		return;
-	}
-	blame_paths(qp, s, now_ns);
-	/* Perhaps it never hears us because it speaks RoCEv2: its answer may have been lost. */
-	if (vr->state == VEROCE_ASSUMED)
-		vr->caps_ask = true;
-	if (s->retries > 1) /* the first one may be chance */
-		cc_on_loss(&vr->pair->path[tx_record(&s->tx, s->tx.una)->path].cc, now_ns,
-			   CC_LOSS_RTO);
-	if (proved)
-		tp->loss->timeout(tp, qp, s, now_ns);
-	/*
-	 * What is lost may have to wait until the oldest is taken, after an RNR NAK. The peer may have taken it, and
-	 * said so but for an acknowledgement that was lost: a copy has it said again.
-	 */
-	if (!s->tx.lost || (is_q(qp, s) && vr->w->refused &&
-			    tx_record(&s->tx, s->tx.una)->state != TX_LOST))
-		recovery_lose(tp, qp, s, s->tx.una, now_ns);
-	/* One at least goes out, whatever is held to be in flight: else nothing might ever again. */
-	if (tx_record(&s->tx, s->tx.una)->state == TX_LOST)
-		tx_space_hurry(&s->tx, s->tx.una);
-	if (s->tx.lost)
-		tx_record(&s->tx, s->tx.again_head)->probe = true;
-	qp_activate(tp, qp);
 }

@@ -34,9 +34,9 @@ void veroce_setup(struct transport *tp, const uint8_t secret[16])
 	tp->decoder.veroce_port = tp->config.veroce.port;
 	tp->decoder.trims = tp->caps_flags & CAPS_TRIM;
 	tp->lazy_ack_ns = VEROCE_ACK_NS;
-	tp->local_ack_ns = tp->config.veroce.pto_ns_min / 4;
-	if (tp->local_ack_ns > VEROCE_ACK_NS_LOCAL)
-		tp->local_ack_ns = VEROCE_ACK_NS_LOCAL;
+	tp->same_host_ack_ns = tp->config.veroce.pto_ns_min / 4;
+	if (tp->same_host_ack_ns > VEROCE_ACK_NS_LOCAL)
+		tp->same_host_ack_ns = VEROCE_ACK_NS_LOCAL;
 	tp->loss = losses[tp->config.veroce.loss];
 	pair_table_init(&tp->pairs, &tp->config, &tp->alloc, tp->secret);
 }

@@ -324,7 +324,7 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (tries < UINT8_MAX)
 		vr->w->watch_tries++;
-	if (recovery_is_hopeless(tp, qp, vr->w->watch_tries, vr->w->watch_since_ns, now_ns)) {
+	if (timeouts_is_hopeless(tp, qp, vr->w->watch_tries, vr->w->watch_since_ns, now_ns)) {
 		request_fail_in_turn(tp, qp, index, WC_RETRY_EXC_ERR, now_ns);
 		return;
 	}
@@ -353,11 +353,11 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		}
 		if (vr->w->rnr_until_ns && vr->w->rnr_until_ns <= now_ns)
 			veroce_requester_end_rnr(tp, qp, now_ns);
-		recovery_expire(tp, qp, &vr->w->q, now_ns);
+		timeouts_expire(tp, qp, &vr->w->q, now_ns);
 		if (vr->state == VEROCE_ROCEV2)
 			return; /* it fell back */
 		if (qp_get_state(qp) != QPS_ERR)
-			recovery_expire(tp, qp, &vr->w->r, now_ns);
+			timeouts_expire(tp, qp, &vr->w->r, now_ns);
 		if (qp_get_state(qp) != QPS_ERR)
 			watch(tp, qp, now_ns);
 		if (qp_get_state(qp) == QPS_ERR)
@@ -450,8 +450,8 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			vr->w->watch_ns = now_ns + VEROCE_WATCH_RTOS * vr->pair->rto_ns;
 			vr->w->watch_since_ns = now_ns;
 		}
-		at = sooner(at, soon ? or_never(vr->w->q.reo_ns) : recovery_deadline(tp, qp, &vr->w->q));
-		at = sooner(at, soon ? or_never(vr->w->r.reo_ns) : recovery_deadline(tp, qp, &vr->w->r));
+		at = sooner(at, soon ? or_never(vr->w->q.reo_ns) : timeouts_deadline(tp, qp, &vr->w->q));
+		at = sooner(at, soon ? or_never(vr->w->r.reo_ns) : timeouts_deadline(tp, qp, &vr->w->r));
 		at = sooner(at, control_deadline(qp));
 		at = sooner(at, or_never(vr->w->rnr_until_ns));
 		if (!list_empty(&vr->w->waiting))

@@ -22,7 +22,9 @@
  *     early.c      early packets that wait for their turn         (either)
  *     acks.c       when a receiver acknowledges, and how          (either)
  *     rxshare.c    equal shares of the receiver's port (13.2)      (either)
- *     recovery.c   what acknowledgements and time do to a sender  (either)
+ *     recovery.c   what a sender may send, and what acknowledgements confirm  (either)
+ *     nak.c        what NAKs do to a sender                       (either)
+ *     timeouts.c   what time does to a sender                     (either)
  *     loss_fast.c loss_base.c loss_irn.c   what is taken for lost
  *     pair.h path.h path_rtt.h path_choice.h trim_window.h   what all QPs of two hosts know of the paths between
  *     tx_space.h rx_space.h                PSNs sent and received, by the packet
@@ -711,7 +713,40 @@ void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t p
 void acks_drop(struct transport *, struct receiver *);
 void acks_expire(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 
+/* ---- nak.c ------------------------------------------------------------------------------------- */
+
+void nak_rnr(struct transport *, struct qp *, struct sender *, uint32_t psn, uint8_t code, uint64_t now_ns);
+/* NAKs that end the connection; in space R any does. */
+void nak_error(struct transport *, struct qp *, struct sender *, uint32_t psn, uint8_t code, uint64_t now_ns);
+/* A Packet Drop NAK: a switch cut the payload off. Nothing else is lost, and nothing is acknowledged by it (5.2, 8). */
+void nak_drop(struct transport *, struct qp *, struct sender *, const struct veroce_packet *, uint64_t now_ns);
+/* The connection is over, and no WQE is to blame. */
+void veroce_fail_qp(struct transport *, struct qp *, uint64_t now_ns);
+/*
+ * The WQE that PSN belongs to fails, once everything before it is done. If it is complete already, the peer
+ * has given up the connection for something that does not matter any more.
+ */
+void veroce_fail_wqe(struct transport *, struct qp *, uint32_t psn, enum wc_status, uint64_t now_ns);
+
+/* ---- timeouts.c --------------------------------------------------------------------------------- */
+
+void timeouts_expire(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
+uint64_t timeouts_deadline(const struct transport *, const struct qp *, const struct sender *);
+uint64_t timeouts_deadline_of_both(const struct transport *, const struct qp *);
+/*
+ * Whether the QP fails after so many tries without an answer since `since_ns`: there were more than
+ * retry_cnt in a row, the program's timeout is over, and so is our patience if the peer is a process of
+ * this host (our choice: docs/veroce.md).
+ */
+bool timeouts_is_hopeless(struct transport *, const struct qp *, uint8_t tries, uint64_t since_ns, uint64_t now_ns);
+
 /* ---- recovery.c ------------------------------------------------------------------------------ */
+
+/* Whether it is the sender of requests, not of responses. */
+static inline bool veroce_is_q(const struct qp *qp, const struct sender *s)
+{
+	return s == &qp->veroce->w->q;
+}
 
 /* The content of an acknowledgement beside its PSN. */
 struct acknowledgement {
@@ -731,15 +766,6 @@ void recovery_input(struct transport *, struct qp *, struct sender *, const stru
  */
 void recovery_acked_to(struct transport *, struct qp *, struct sender *, uint32_t psn, uint32_t msn,
 		       uint64_t now_ns);
-void recovery_expire(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
-uint64_t recovery_deadline(const struct transport *, const struct qp *, const struct sender *);
-uint64_t recovery_deadline_of_both(const struct transport *, const struct qp *);
-/*
- * Whether the QP fails after so many tries without an answer since `since_ns`: there were more than
- * retry_cnt in a row, the program's timeout is over, and so is our patience if the peer is a process of
- * this host (our choice: docs/veroce.md).
- */
-bool recovery_is_hopeless(struct transport *, const struct qp *, uint8_t tries, uint64_t since_ns, uint64_t now_ns);
 /* A path for the next packet of the space; PAIR_NO_PATH: wait for an acknowledgement. */
 int recovery_pick(struct transport *, struct qp *, struct sender *, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns);

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What time does to a sender: tail probes, retransmission timeouts, and the end of patience (veRoCE 6.2, 12.3). A peer
+ * process that may only wait for a processor is given its turn first (stall.h).
+ */
+#include "transport/veroce/veroce.h"
+
+enum {
+	RTO_SHIFT_MAX = 6,
+	PROBES_MAX = 3, /* a stall; each may be lost, or its answer */
+	DOUBTS = 7,     /* timeouts in a row after which a peer is doubted, where the program never gives up */
+	SILENT_A_TIMEOUT = 4 /* packets that a timeout counts for against a path */
+};
+
+/* The local ACK timeout that the program asked for (IBTA 9.7.6.1.3); 0: none. */
+static uint64_t program_timeout_ns(const struct qp *qp)
+{
+	return qp->timeout ? 4096ull << qp->timeout : 0;
+}
+
+static uint64_t rto_ns(const struct transport *tp, const struct qp *qp, const struct sender *s)
+{
+	uint64_t rto = qp->veroce->pair->rto_ns + tp->lazy_ack_ns;
+	uint64_t most = program_timeout_ns(qp);
+
+	rto <<= s->retries < RTO_SHIFT_MAX ? s->retries : RTO_SHIFT_MAX;
+	if (most && rto > most)
+		rto = most;
+	return rto > tp->config.veroce.rto_ns_min ? rto : tp->config.veroce.rto_ns_min;
+}
+
+/* Of the paths that something flies on; 0: none was measured. */
+static uint64_t slowest_srtt_ns(const struct qp *qp, const struct sender *s)
+{
+	const struct pair *pair = qp->veroce->pair;
+	uint64_t srtt = 0;
+
+	for (uint32_t i = 0; s->tx.ring && i < pair->path_count; i++) {
+		if (s->tx.ring->paths[i].head != TX_NIL && pair->path[i].srtt_ns > srtt)
+			srtt = pair->path[i].srtt_ns;
+	}
+	return srtt ? srtt : pair->srtt_ns;
+}
+
+/* Since when the first packet that is unacknowledged has waited, or has again. */
+static uint64_t rto_since(const struct transport *tp, const struct qp *qp, const struct sender *s)
+{
+	uint64_t since = tp->loss->since ? tp->loss->since(qp, s) : s->progress_ns;
+
+	if (s->retries && s->timeout_ns > since)
+		since = s->timeout_ns;
+	return s->from_ns > since ? s->from_ns : since;
+}
+
+/* When that is too long. */
+static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
+{
+	uint64_t since = rto_since(tp, qp, s) + rto_ns(tp, qp, s);
+
+	if (s->probes && !s->retries) { /* its answer comes first */
+		uint64_t answer = s->active_ns + slowest_srtt_ns(qp, s) * 3 / 2 + tp->lazy_ack_ns;
+
+		since = since > answer ? since : answer;
+	}
+	return since;
+}
+
+static bool may_probe(const struct transport *tp, const struct sender *s)
+{
+	return tp->loss->probes && s->probes < PROBES_MAX && !s->retries && !s->tx.lost;
+}
+
+/*
+ * No timeout before the first probe, however old the oldest packet is: the last acknowledgement may be young,
+ * and all that is left be on a path that died.
+ */
+static bool must_probe(const struct transport *tp, const struct sender *s)
+{
+	return may_probe(tp, s) && !s->probes;
+}
+
+/*
+ * A probe is answered at once (5.3), so the next one waits for no acknowledgement that is delayed: two round
+ * trips, as RFC 8985 7.2, and not the 6.2 of who may be answered late.
+ */
+static uint64_t pto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
+{
+	uint64_t srtt = slowest_srtt_ns(qp, s), pto = s->probes ? 2 * srtt : srtt + srtt / 2 + tp->lazy_ack_ns;
+
+	if (!srtt)
+		pto = qp->veroce->pair->rto_ns;
+	else if (pto < tp->config.veroce.pto_ns_min)
+		pto = tp->config.veroce.pto_ns_min;
+	return s->active_ns + pto;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t timeouts_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
+{
+	uint64_t at = TIMER_NEVER;
+
+	if (!tx_outstanding(&s->tx) || (veroce_is_q(qp, s) && qp->veroce->w->rnr_until_ns))
+		return TIMER_NEVER;
+	if (!must_probe(tp, s))
+		at = stall_deadline(tp, qp, rto_since(tp, qp, s), rto_deadline(tp, qp, s));
+	if (may_probe(tp, s))
+		at = sooner(at, stall_deadline(tp, qp, s->active_ns, pto_deadline(tp, qp, s)));
+	if (at < s->grace_ns)
+		at = s->grace_ns;
+	return s->reo_ns ? sooner(at, s->reo_ns) : at;
+}
+
+uint64_t timeouts_deadline_of_both(const struct transport *tp, const struct qp *qp)
+{
+	return sooner(timeouts_deadline(tp, qp, &qp->veroce->w->q), timeouts_deadline(tp, qp, &qp->veroce->w->r));
+}
+
+static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
+			    uint64_t now_ns)
+{
+	recovery_lose(tp, qp, s, psn, now_ns);
+	tx_record(&s->tx, psn)->probe = true;
+	tx_record(&s->tx, psn)->timed_out = true;
+}
+
+/*
+ * Resends the highest PSN that is unacknowledged, so that the answer tells what is missing (6.2), and the
+ * lowest, which most likely is. If all were acknowledged selectively, the peer's last word was lost: any
+ * PSN makes it say that again.
+ */
+static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+{
+	uint32_t psn = s->tx.nxt;
+
+	s->probes++;
+	s->active_ns = now_ns;
+	do {
+		psn = (psn - 1) & PSN_MASK;
+	} while (psn != s->tx.una && tx_record(&s->tx, psn)->state != TX_FLYING);
+	tp->counters.tail_probes++;
+	resend_as_probe(tp, qp, s, psn, now_ns);
+	if (psn != s->tx.una && tx_record(&s->tx, s->tx.una)->state == TX_FLYING)
+		resend_as_probe(tp, qp, s, s->tx.una, now_ns);
+}
+
+bool timeouts_is_hopeless(struct transport *tp, const struct qp *qp, uint8_t tries, uint64_t since_ns,
+			  uint64_t now_ns)
+{
+	uint64_t patience = (qp->retry_cnt + 1ull) * program_timeout_ns(qp);
+
+	if (tries >= qp->retry_cnt)
+		patience_doubt(tp, qp);
+	return tries > qp->retry_cnt && patience && now_ns - since_ns >= patience &&
+	       !patience_keeps(tp, qp, since_ns, now_ns);
+}
+
+/* Paths that said nothing since something was sent on them that is unacknowledged. */
+static void blame_paths(struct qp *qp, const struct sender *s, uint64_t now_ns)
+{
+	struct pair *pair = qp->veroce->pair;
+
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint32_t head = s->tx.ring->paths[i].head;
+
+		if (head != TX_NIL && pair->path[i].heard_ns < tx_record(&s->tx, head)->tx_ns)
+			path_silent(pair, i, SILENT_A_TIMEOUT, now_ns);
+	}
+}
+
+/*
+ * Whether what was due then waits still, since we come late to it ourselves. That time does not count, for the peer
+ * may have had as little of the processor as we; but the next time it does.
+ */
+static bool grace(const struct transport *tp, const struct qp *qp, struct sender *s, uint64_t due_ns,
+		  uint64_t now_ns)
+{
+	uint64_t late_ns = patience_late_ns(tp, due_ns, now_ns), most_ns = qp->veroce->pair->rto_ns;
+
+	if (stall_matters(tp, qp))
+		return false; /* what is known of its turns is more */
+	s->graced = late_ns && !s->graced;
+	if (s->graced) {
+		s->grace_ns = now_ns + (late_ns < most_ns ? late_ns : most_ns);
+		s->progress_ns = now_ns - s->progress_ns < late_ns ? now_ns : s->progress_ns + late_ns;
+	}
+	return s->graced;
+}
+
+void timeouts_expire(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+	bool hopeless, proved;
+
+	if (!tx_outstanding(&s->tx) || (veroce_is_q(qp, s) && vr->w->rnr_until_ns))
+		return;
+	if (s->reo_ns && s->reo_ns <= now_ns) {
+		s->reo_ns = 0;
+		tp->loss->late(tp, qp, s, now_ns);
+	}
+	if (now_ns < s->grace_ns)
+		return;
+	if (may_probe(tp, s) && !stall_holds(tp, qp, s->active_ns, pto_deadline(tp, qp, s), now_ns)) {
+		if (!grace(tp, qp, s, pto_deadline(tp, qp, s), now_ns))
+			probe(tp, qp, s, now_ns);
+		return;
+	}
+	if (must_probe(tp, s))
+		return;
+	proved = stall_is_over(tp, qp, rto_since(tp, qp, s));
+	if (stall_holds(tp, qp, rto_since(tp, qp, s), rto_deadline(tp, qp, s), now_ns) ||
+	    grace(tp, qp, s, rto_deadline(tp, qp, s), now_ns))
+		return;
+	tp->counters.timeouts++;
+	s->timeout_ns = now_ns;
+	if (s->retries < UINT8_MAX)
+		s->retries++;
+	hopeless = timeouts_is_hopeless(tp, qp, s->retries, s->progress_ns, now_ns);
+	if ((hopeless || (!qp->timeout && s->retries > DOUBTS)) && caps_doubts(tp, qp, now_ns))
+		return;
+	if (hopeless) {
+		pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
+		if (veroce_is_q(qp, s)) {
+			veroce_fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);
+		} else {
+			veroce_fail_qp(tp, qp, now_ns);
+		}
+		return;
+	}
+	blame_paths(qp, s, now_ns);
+	/* Perhaps it never hears us because it speaks RoCEv2: its answer may have been lost. */
+	if (vr->state == VEROCE_ASSUMED)
+		vr->caps_ask = true;
+	if (s->retries > 1) /* the first one may be chance */
+		cc_on_loss(&vr->pair->path[tx_record(&s->tx, s->tx.una)->path].cc, now_ns,
+			   CC_LOSS_RTO);
+	if (proved)
+		tp->loss->timeout(tp, qp, s, now_ns);
+	/*
+	 * What is lost may have to wait until the oldest is taken, after an RNR NAK. The peer may have taken it, and
+	 * said so but for an acknowledgement that was lost: a copy has it said again.
+	 */
+	if (!s->tx.lost || (veroce_is_q(qp, s) && vr->w->refused &&
+			    tx_record(&s->tx, s->tx.una)->state != TX_LOST))
+		recovery_lose(tp, qp, s, s->tx.una, now_ns);
+	/* One at least goes out, whatever is held to be in flight: else nothing might ever again. */
+	if (tx_record(&s->tx, s->tx.una)->state == TX_LOST)
+		tx_space_hurry(&s->tx, s->tx.una);
+	if (s->tx.lost)
+		tx_record(&s->tx, s->tx.again_head)->probe = true;
+	qp_activate(tp, qp);
+}
