@@ -190,12 +190,61 @@ static bool grace(const struct transport *tp, const struct qp *qp, struct sender
 	return s->graced;
 }
 
-void timeouts_expire(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+/* Whether that was the last timeout: the peer is spoken to in RoCEv2 now, or the connection is over. */
+static bool gives_up(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+{
+	bool hopeless = timeouts_is_hopeless(tp, qp, s->retries, s->progress_ns, now_ns);
+
+	if ((hopeless || (!qp->timeout && s->retries > DOUBTS)) && caps_doubts(tp, qp, now_ns))
+		return true;
+	if (!hopeless)
+		return false;
+	pair_learn(qp->veroce->pair, PAIR_UNKNOWN, now_ns);
+	if (veroce_is_q(qp, s))
+		veroce_fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);
+	else
+		veroce_fail_qp(tp, qp, now_ns);
+	return true;
+}
+
+/*
+ * Whether the oldest packet is sent again although others are lost: after an RNR NAK those wait until it is taken. The
+ * peer may have taken it, and only the acknowledgement that says so was lost: a copy is acknowledged again.
+ */
+static bool holds_back_others(const struct qp *qp, const struct sender *s)
+{
+	return veroce_is_q(qp, s) && qp->veroce->w->refused && tx_record(&s->tx, s->tx.una)->state != TX_LOST;
+}
+
+/* `proved`: the peer had its turn at a processor, so that the loss detection may judge. */
+static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool proved, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	bool hopeless, proved;
+	uint32_t una = s->tx.una;
 
-	if (!tx_outstanding(&s->tx) || (veroce_is_q(qp, s) && vr->w->rnr_until_ns))
+	blame_paths(qp, s, now_ns);
+	/* Perhaps the peer never takes our packets because it speaks RoCEv2: its answer may have been lost. */
+	if (vr->state == VEROCE_ASSUMED)
+		vr->caps_ask = true;
+	if (s->retries > 1) /* the first one may be chance */
+		cc_on_loss(&vr->pair->path[tx_record(&s->tx, una)->path].cc, now_ns, CC_LOSS_RTO);
+	if (proved)
+		tp->loss->timeout(tp, qp, s, now_ns);
+	if (!s->tx.lost || holds_back_others(qp, s))
+		recovery_lose(tp, qp, s, una, now_ns);
+	/* One packet at least leaves, whatever counts as in flight: else none might ever again. */
+	if (tx_record(&s->tx, una)->state == TX_LOST)
+		tx_space_hurry(&s->tx, una);
+	if (s->tx.lost)
+		tx_record(&s->tx, s->tx.again_head)->probe = true;
+	qp_activate(tp, qp);
+}
+
+void timeouts_expire(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
+{
+	bool proved;
+
+	if (!tx_outstanding(&s->tx) || (veroce_is_q(qp, s) && qp->veroce->w->rnr_until_ns))
 		return;
 	if (s->reo_ns && s->reo_ns <= now_ns) {
 		s->reo_ns = 0;
@@ -218,38 +267,6 @@ void timeouts_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 	s->timeout_ns = now_ns;
 	if (s->retries < UINT8_MAX)
 		s->retries++;
-	hopeless = timeouts_is_hopeless(tp, qp, s->retries, s->progress_ns, now_ns);
-	if ((hopeless || (!qp->timeout && s->retries > DOUBTS)) && caps_doubts(tp, qp, now_ns))
-		return;
-	if (hopeless) {
-		pair_learn(vr->pair, PAIR_UNKNOWN, now_ns);
-		if (veroce_is_q(qp, s)) {
-			veroce_fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);
-		} else {
-			veroce_fail_qp(tp, qp, now_ns);
-		}
-		return;
-	}
-	blame_paths(qp, s, now_ns);
-	/* Perhaps it never hears us because it speaks RoCEv2: its answer may have been lost. */
-	if (vr->state == VEROCE_ASSUMED)
-		vr->caps_ask = true;
-	if (s->retries > 1) /* the first one may be chance */
-		cc_on_loss(&vr->pair->path[tx_record(&s->tx, s->tx.una)->path].cc, now_ns,
-			   CC_LOSS_RTO);
-	if (proved)
-		tp->loss->timeout(tp, qp, s, now_ns);
-	/*
-	 * What is lost may have to wait until the oldest is taken, after an RNR NAK. The peer may have taken it, and
-	 * said so but for an acknowledgement that was lost: a copy has it said again.
-	 */
-	if (!s->tx.lost || (veroce_is_q(qp, s) && vr->w->refused &&
-			    tx_record(&s->tx, s->tx.una)->state != TX_LOST))
-		recovery_lose(tp, qp, s, s->tx.una, now_ns);
-	/* One at least goes out, whatever is held to be in flight: else nothing might ever again. */
-	if (tx_record(&s->tx, s->tx.una)->state == TX_LOST)
-		tx_space_hurry(&s->tx, s->tx.una);
-	if (s->tx.lost)
-		tx_record(&s->tx, s->tx.again_head)->probe = true;
-	qp_activate(tp, qp);
+	if (!gives_up(tp, qp, s, now_ns))
+		time_out(tp, qp, s, proved, now_ns);
 }
