@@ -231,10 +231,11 @@ static void number_store(enum kind kind, void *field, uint64_t v)
 
 static bool number_set(const struct row *r, void *field, const char *text, char *why, size_t why_bytes)
 {
-	static const struct quantity_unit binary[] = {{"K", 1, 0, 10}, {"k", 1, 0, 10}, {"M", 1, 0, 20},
-						      {"m", 1, 0, 20}, {"G", 1, 0, 30}, {"g", 1, 0, 30},
-						      {NULL, 0, 0, 0}};
-	static const struct quantity_form bytes = {.units = quantity_bytes, .also = binary};
+	/* Powers of 1024 alone: beside K, nobody would take KB for 1000. */
+	static const struct quantity_unit binary[] = {
+		{"K", 1, 0, 10},   {"k", 1, 0, 10},   {"KiB", 1, 0, 10}, {"M", 1, 0, 20},   {"m", 1, 0, 20},
+		{"MiB", 1, 0, 20}, {"G", 1, 0, 30},   {"g", 1, 0, 30},   {"GiB", 1, 0, 30}, {NULL, 0, 0, 0}};
+	static const struct quantity_form bytes = {.units = binary};
 	const struct quantity_form *form = r->kind == KIND_BYTES ? &bytes : &quantity_whole;
 	bool can_be_auto = r->kind == KIND_BYTES || r->kind == KIND_U16_AUTO;
 	uint64_t v = 0;

@@ -240,7 +240,7 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_WINDOW_BYTES=2G", "allowed is"},
 		{"VERBENA_WINDOW_BYTES=0", "allowed is"},
 		{"VERBENA_PORT=auto", "allowed is"},
-		{"VERBENA_WINDOW_BYTES=1KB", "allowed is"},
+		{"VERBENA_WINDOW_BYTES=64KB", "allowed is"},
 		{"VERBENA_WINDOW_BYTES=4294967295G", "allowed is"},
 		{"VERBENA_PROTOCOL=iwarp", "VERBENA_PROTOCOL=iwarp: allowed is auto, veroce or rocev2"},
 		{"VERBENA_PROTOCOL=", "VERBENA_PROTOCOL=: allowed is"},
