@@ -17,7 +17,7 @@
 static const char usage[] =
 	"usage: verbena devices [--json]\n"
 	"\n"
-	"Shows the device that programs see, its port's addresses (the GID table) and its limits.\n"
+	"Shows the devices that programs see, their port's addresses (the GID table) and their limits.\n"
 	"\n"
 	"  -j, --json  as JSON\n"
 	"  -h, --help  this text\n";
@@ -44,12 +44,14 @@ enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
 
 static void print_table(const struct config *c, const struct gid_table *t)
 {
-	char address[ADDRESS_BYTES];
+	char address[ADDRESS_BYTES], name[DEVICE_NAME_BYTES];
 
-	printf("%s: node GUID %016" PRIx64 ", one Ethernet port, RoCEv2 on UDP port %u, "
-	       "veRoCE on %u\n\n",
-	       DEVICE_NAME, hostid_guid(), c->transport.rocev2.port, c->transport.veroce.port);
-	printf("%5s  %-39s  %-15s  %6s  %8s\n", "GID", "ADDRESS", "INTERFACE", "MTU", "PATH MTU");
+	for (unsigned d = 0; d < c->devices; d++) {
+		snprintf(name, sizeof(name), DEVICE_NAME, d);
+		printf("%s: node GUID %016" PRIx64 ", one Ethernet port, RoCEv2 on UDP port %u, veRoCE on %u\n",
+		       name, device_guid(hostid_guid(), d), c->transport.rocev2.port, c->transport.veroce.port);
+	}
+	printf("\n%5s  %-39s  %-15s  %6s  %8s\n", "GID", "ADDRESS", "INTERFACE", "MTU", "PATH MTU");
 	for (uint32_t i = 0; i < t->count; i++)
 		printf("%5u  %-39s  %-15s  %6u  %8u\n", i, gid_text(t->gids[i].raw, address),
 		       t->interfaces[i].name, t->gids[i].ip_mtu, nic_path_mtu(t->gids[i].ip_mtu));
@@ -58,14 +60,15 @@ static void print_table(const struct config *c, const struct gid_table *t)
 		printf("%-16s  %10" PRIu64 "\n", limits[i].name, limits[i].value);
 }
 
-static void print_json(const struct config *c, const struct gid_table *t)
+static void print_json_device(const struct config *c, const struct gid_table *t, unsigned device)
 {
-	char address[ADDRESS_BYTES];
+	char address[ADDRESS_BYTES], name[DEVICE_NAME_BYTES];
 
-	printf("{\"devices\": [{\"name\": \"%s\", \"node_guid\": \"%016" PRIx64 "\", \"ports\": [{"
+	snprintf(name, sizeof(name), DEVICE_NAME, device);
+	printf("{\"name\": \"%s\", \"node_guid\": \"%016" PRIx64 "\", \"ports\": [{"
 	       "\"port\": 1, \"link_layer\": \"Ethernet\", \"udp_port\": %u, \"veroce_port\": %u, "
 	       "\"gids\": [",
-	       DEVICE_NAME, hostid_guid(), c->transport.rocev2.port, c->transport.veroce.port);
+	       name, device_guid(hostid_guid(), device), c->transport.rocev2.port, c->transport.veroce.port);
 	for (uint32_t i = 0; i < t->count; i++) {
 		printf("%s\n  {\"index\": %u, \"address\": \"%s\", \"type\": \"RoCE v2\", \"interface\": ",
 		       i ? "," : "", i, gid_text(t->gids[i].raw, address));
@@ -73,10 +76,20 @@ static void print_json(const struct config *c, const struct gid_table *t)
 		printf(", \"mtu\": %u, \"path_mtu\": %u}", t->gids[i].ip_mtu,
 		       nic_path_mtu(t->gids[i].ip_mtu));
 	}
-	printf("]}],\n \"limits\": {");
+	printf("]}]}");
+}
+
+static void print_json(const struct config *c, const struct gid_table *t)
+{
+	printf("{\"devices\": [");
+	for (unsigned d = 0; d < c->devices; d++) {
+		printf("%s", d ? ",\n " : "");
+		print_json_device(c, t, d);
+	}
+	printf("],\n \"limits\": {");
 	for (int i = 0; i < LIMITS; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", limits[i].name, limits[i].value);
-	printf("}}]}\n");
+	printf("}}\n");
 }
 
 int cmd_devices(int argc, char **argv)

@@ -18,6 +18,7 @@
 #include "engine/config.h"
 #include "engine/stats.h"
 #include "group/group.h"
+#include "verbs/hostid.h"
 
 enum { WAIT_MS = 300, UIDS_MAX = 16 };
 
@@ -108,8 +109,8 @@ static void print_all(const struct stats_page *p)
 	size_t count;
 	const struct stats_field *f = stats_fields(&count);
 
-	printf("%d %.15s: slot %u, UDP ports %u and %u, running for %.0f s\n", p->pid, p->comm, p->slot,
-	       p->port, p->veroce_port, age_s(p));
+	printf("%d %.15s: " DEVICE_NAME ", slot %u, UDP ports %u and %u, running for %.0f s\n", p->pid, p->comm,
+	       p->device, p->slot, p->port, p->veroce_port, age_s(p));
 	for (size_t i = 0; i < count; i++) {
 		uint64_t v = stats_value(p, &f[i]);
 
@@ -127,8 +128,8 @@ static void print_json(const struct stats_page *p, bool first)
 	snprintf(comm, sizeof(comm), "%.15s", p->comm);
 	printf("%s{\"pid\": %d, \"command\": ", first ? "" : ", ", p->pid);
 	json_string(stdout, comm);
-	printf(", \"slot\": %u, \"udp_port\": %u, \"veroce_port\": %u, \"seconds\": %.3f, "
-	       "\"counters\": {", p->slot, p->port, p->veroce_port, age_s(p));
+	printf(", \"device\": \"" DEVICE_NAME "\", \"slot\": %u, \"udp_port\": %u, \"veroce_port\": %u, \"seconds\": %.3f, "
+	       "\"counters\": {", p->device, p->slot, p->port, p->veroce_port, age_s(p));
 	for (size_t i = 0; i < count; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", f[i].name, stats_value(p, &f[i]));
 	printf("}}");

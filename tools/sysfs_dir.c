@@ -114,10 +114,11 @@ static void clean(const char *place)
 		closedir(d);
 }
 
-static int render(const char *dir, const struct gid_table *t)
+static int render(const char *dir, const struct gid_table *t, unsigned device_count)
 {
 	struct tree_gid gids[NIC_GIDS_MAX];
-	struct tree_facts facts = {.guid = hostid_guid(), .gids = gids, .gid_count = t->count};
+	struct tree_facts facts = {
+		.guid = hostid_guid(), .device_count = device_count, .gids = gids, .gid_count = t->count};
 
 	memset(gids, 0, sizeof(gids));
 	for (uint32_t i = 0; i < t->count; i++) {
@@ -134,7 +135,7 @@ struct fresh {
 };
 
 /* Renders into a directory of a name of its own. 0, or a negative errno with nothing left behind. */
-static int fresh_make(struct fresh *f, const struct gid_table *t, const char *place)
+static int fresh_make(struct fresh *f, const struct gid_table *t, unsigned device_count, const char *place)
 {
 	int rc = -ENOENT;
 
@@ -146,7 +147,7 @@ static int fresh_make(struct fresh *f, const struct gid_table *t, const char *pl
 		rc = f->use = tree_use(f->path);
 	}
 	if (rc >= 0)
-		rc = render(f->path, t);
+		rc = render(f->path, t, device_count);
 	if (!rc && tree_hash(f->path, &f->hash))
 		rc = -errno;
 	if (rc) {
@@ -198,8 +199,8 @@ static int settle(struct fresh *f, const char *place, char *path, size_t path_by
 	return f->use;
 }
 
-int sysfs_dir_get(const struct gid_table *t, char *path, size_t path_bytes, char *why,
-		  size_t why_bytes)
+int sysfs_dir_get(const struct gid_table *t, unsigned device_count, char *path, size_t path_bytes,
+		  char *why, size_t why_bytes)
 {
 	const char *found[PLACES_MAX];
 	size_t n = places(found), len = 0;
@@ -210,7 +211,7 @@ int sysfs_dir_get(const struct gid_table *t, char *path, size_t path_bytes, char
 		clean(found[i]);
 	len = (size_t)snprintf(why, why_bytes, "there is no room for the device's files:");
 	for (size_t i = 0; i < n; i++) {
-		rc = fresh_make(&f, t, found[i]);
+		rc = fresh_make(&f, t, device_count, found[i]);
 		if (!rc)
 			return settle(&f, found[i], path, path_bytes);
 		if (len < why_bytes)

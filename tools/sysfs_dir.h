@@ -15,7 +15,7 @@
  * The path of the directory, which is complete and private to the user, and a descriptor that all its users
  * inherit; or a negative errno and a sentence.
  */
-int sysfs_dir_get(const struct gid_table *, char *path, size_t path_bytes, char *why,
+int sysfs_dir_get(const struct gid_table *, unsigned device_count, char *path, size_t path_bytes, char *why,
 		  size_t why_bytes);
 
 #endif

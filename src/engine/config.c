@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/quantity.h"
+#include "engine/engine.h"
 #include "io/impair.h"
 
 #define PREFIX "VERBENA_"
@@ -108,6 +109,7 @@ static const struct row rows[] = {
 	TEXT("pcap", pcap, "", "capture file, opened by Wireshark; %p is the process id"),
 	SPEC("impair", impair, "", "faults on purpose, for example drop=0.01,seed=7"),
 	TEXT("interfaces", interfaces, "", "comma list of the interfaces to use; empty: every one that is up"),
+	NUMBER("devices", KIND_U32, devices, 1, ENGINE_DEVICES_MAX, "1", "devices that a program sees: verbena0, verbena1 and so on, each a NIC of its own"),
 	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce or rocev2; auto: veRoCE with peers that answer in it"),
 	NUMBER("port", KIND_U16, transport.rocev2.port, 1, 65535, "4791", "UDP port of RoCEv2"),
 	NUMBER("veroce_port", KIND_U16_AUTO, transport.veroce.port, 1, 65535, "auto", "UDP port of veRoCE; auto: port + 3, so 4794"),

@@ -18,6 +18,7 @@ struct config {
 	char impair[512];    /* spec of io/impair.h; empty: none */
 	char interfaces[512]; /* comma list; empty: every one that is up */
 	struct cc_setting cc;
+	uint32_t devices;    /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
 	/*
 	 * What the nic goes by, but for what the engine finds out: source ports, cc, and the shortest timeouts. paths

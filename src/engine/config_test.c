@@ -58,6 +58,7 @@ static void without_settings_there_are_defaults(void **state)
 	assert_int_equal(c.transport.veroce.trim, 0);
 	assert_int_equal(c.transport.patience_ns, UINT64_C(5000000000));
 	assert_int_equal(c.spin_us, 50);
+	assert_int_equal(c.devices, 1);
 	assert_int_equal(c.transport.window_bytes, 0);
 	assert_string_equal(c.pcap, "");
 	assert_string_equal(c.impair, "");
@@ -255,6 +256,9 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_LINE_RATE=1001Gbps", "allowed is"},
 		{"VERBENA_LINE_RATE=18446744073709551615G", "allowed is"},
 		{"VERBENA_LINE_RATE=-1G", "allowed is"},
+		{"VERBENA_DEVICES=0", "VERBENA_DEVICES=0: allowed is a whole number from 1 to 8"},
+		{"VERBENA_DEVICES=9", "VERBENA_DEVICES=9: allowed is"},
+		{"VERBENA_DEVICES=two", "VERBENA_DEVICES=two: allowed is"},
 		{"VERBENA_LOSS=sr", "VERBENA_LOSS=sr: allowed is fast, base or irn"},
 		{"VERBENA_FENCE_INDICATOR=yes", "VERBENA_FENCE_INDICATOR=yes: allowed is off or on"},
 		{"VERBENA_SEAL=1", "VERBENA_SEAL=1: allowed is on or off"},
@@ -328,7 +332,7 @@ static void help_has_every_key(void **state)
 	static const char *const keys[] = {"PCAP", "IMPAIR", "INTERFACES", "PORT", "WINDOW_BYTES",
 					   "ACK_DELAY_US", "SPIN_US", "PROTOCOL", "VEROCE_PORT",
 					   "VEROCE_PATHS", "CC", "LINE_RATE", "LOSS", "RX_WINDOW",
-					   "RETH_BASE", "FENCE_INDICATOR", "SEAL"};
+					   "RETH_BASE", "FENCE_INDICATOR", "SEAL", "DEVICES"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		assert_non_null(strstr(config_help(), keys[i]));

@@ -3,7 +3,8 @@
  * The engine runs one nic on this host: sockets, the real clock, a thread, and the right of a
  * polling application thread to do the engine's work itself.
  *
- * There is one engine a process, started by the first engine_get() and kept until exit. Threads:
+ * A process has one engine for each of its devices, started by the first engine_get() and kept until exit. Each has
+ * a thread, sockets and a slot of the group of its own, so to each other they are as those of two processes. Threads:
  *   - the control path (create, modify, destroy) takes engine_lock();
  *   - a poller calls engine_poll(), which does a turn of the loop if nobody else is doing one;
  *   - after posting, a program's thread calls engine_kick();
@@ -26,11 +27,16 @@ struct engine_sink {
 	void (*async_event)(const struct async_event *);
 };
 
+enum { ENGINE_DEVICES_MAX = 8 };
+
+/* How many devices the settings ask for; 1 if they are wrong, which engine_get() then explains. */
+uint32_t engine_device_count(void);
+
 /*
- * The process's engine, started if need be. NULL with errno and, in err, a sentence that says what
- * is wrong and what would help (port taken by another user, no address, bad VERBENA_* value).
+ * The process's engine of a device (0 .. ENGINE_DEVICES_MAX - 1), started if need be. NULL with errno and, in err, a
+ * sentence that names what is wrong and what would help (port taken by another user, no address, bad VERBENA_* value).
  */
-struct engine *engine_get(const struct engine_sink *, char *err, size_t err_bytes);
+struct engine *engine_get(unsigned device, const struct engine_sink *, char *err, size_t err_bytes);
 
 struct nic *engine_nic(struct engine *);
 void engine_lock(struct engine *);

@@ -418,7 +418,7 @@ static void a_child_gets_an_engine_of_its_own(void **state)
 		engine_lock(parents);
 		engine_unlock(parents);
 		engine_hand_over(parents);
-		engine = engine_get(&sink, why, sizeof(why));
+		engine = engine_get(0, &sink, why, sizeof(why));
 		if (!engine || engine == parents)
 			rc = 1;
 		else if (nic_counters(engine_nic(engine))->qps)
@@ -445,12 +445,12 @@ static int start(void **state)
 	struct engine_interface i;
 	struct nic_gid gid;
 
-	engine = engine_get(&sink, why, sizeof(why));
+	engine = engine_get(0, &sink, why, sizeof(why));
 	if (!engine) {
 		print_error("%s\n", why);
 		return -1;
 	}
-	assert_ptr_equal(engine_get(&sink, why, sizeof(why)), engine);
+	assert_ptr_equal(engine_get(0, &sink, why, sizeof(why)), engine);
 	nic = engine_nic(engine);
 	while (!engine_gid_interface(engine, loopback_gid, &i) &&
 	       (nic_gid(nic, loopback_gid, &gid) || gid.raw[12] != 127))

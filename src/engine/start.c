@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process's one engine: how it starts, what a fork does to it, and how it ends.
+ * The process's engines, one a device: how they start, what a fork does to them, and how they end.
  *
  * Fork: the child gets copies of the parent's descriptors but not its thread. Verbs objects do not
- * survive a fork, so the child's copy of the engine is closed (calls into it do nothing) and
- * forgotten, and the child's first engine_get() starts one of its own.
+ * survive a fork, so the child's copies of the engines are closed (calls into them do nothing) and
+ * forgotten, and the child's engine_get() starts its own.
  *
  * Exit: the last ACKs are sent and files flushed, within a tenth of a second; the kernel does the
  * rest. The thread is not joined, because it may be in any state.
@@ -55,7 +55,7 @@ enum {
 };
 
 static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct engine *the_engine;
+static struct engine *engines[ENGINE_DEVICES_MAX]; /* by device; NULL: not started */
 
 static void *memory_get(void *ctx, size_t bytes)
 {
@@ -94,7 +94,6 @@ static void pcap_report(void *ctx, const char *sentence)
 static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t why_bytes)
 {
 	struct pcap_config pcap = {
-		.file = e->config.pcap,
 		.counters = &e->loop.page->io,
 		.ip_id = pcap_ip_id,
 		.report = pcap_report,
@@ -121,7 +120,13 @@ static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t 
 			goto close;
 	}
 	if (e->config.pcap[0]) {
-		char reason[256];
+		char reason[256], file[sizeof(e->config.pcap) + 16];
+		int n = snprintf(file, sizeof(file), "%s", e->config.pcap);
+
+		/* No two devices write to one file. */
+		if (e->device)
+			snprintf(file + n, sizeof(file) - (size_t)n, ".%u", e->device);
+		pcap.file = file;
 
 		rc = pcap_io_open(&io, io, &pcap, reason, sizeof(reason));
 		if (rc) {
@@ -256,7 +261,7 @@ static void explain_limit(char *why, size_t why_bytes)
 		 (unsigned long long)limit.rlim_cur);
 }
 
-static struct engine *engine_start(const struct engine_sink *sink, char *why, size_t why_bytes)
+static struct engine *engine_start(unsigned device, const struct engine_sink *sink, char *why, size_t why_bytes)
 {
 	struct engine *e = aligned_alloc(_Alignof(struct engine), sizeof(*e));
 	struct group_config group;
@@ -272,6 +277,7 @@ static struct engine *engine_start(const struct engine_sink *sink, char *why, si
 	lock_init(&e->lock);
 	e->stat_fd = e->epoll_fd = e->wake_fd = -1;
 	e->loop.sink = sink;
+	e->device = device;
 
 	rc = config_load(&e->config, why, why_bytes);
 	if (rc)
@@ -298,6 +304,7 @@ static struct engine *engine_start(const struct engine_sink *sink, char *why, si
 		goto fail;
 	e->loop.group = e->group;
 	e->loop.page->slot = group_slot(e->group);
+	e->loop.page->device = device;
 	e->loop.page->port = e->config.transport.rocev2.port;
 	e->loop.page->veroce_port = e->config.transport.veroce.port;
 
@@ -334,43 +341,61 @@ fail:
 static void fork_prepare(void)
 {
 	pthread_mutex_lock(&the_mutex);
-	if (the_engine) {
-		lock_wait(&the_engine->lock);
-		/* Parent and child must not both write the buffered data. */
-		if (!the_engine->closed)
-			io_flush(the_engine->loop.io);
+	for (unsigned d = 0; d < ENGINE_DEVICES_MAX; d++) {
+		struct engine *e = engines[d];
+
+		if (!e)
+			continue;
+		lock_wait(&e->lock);
+		/* What is buffered must not be written by both. */
+		if (!e->closed)
+			io_flush(e->loop.io);
 	}
 }
 
 static void fork_parent(void)
 {
-	if (the_engine)
-		engine_leave(the_engine);
-	pthread_mutex_unlock(&the_mutex);
-}
-
-static void fork_child(void)
-{
-	struct engine *e = the_engine;
-
-	if (e) {
-		e->closed = true;
-		e->forked = true;
-		lock_init(&e->lock);
-		atomic_store(&e->state, THREAD_RUN);
-		group_child_after_fork(e->group);
-		/* Its buffered data is written already; a closed engine never uses the file again. */
-		io_close(e->loop.io);
-		e->loop.io = NULL;
-		close(e->epoll_fd);
-		close(e->wake_fd);
-		close(e->stat_fd);
-		the_engine = NULL;
+	for (unsigned d = 0; d < ENGINE_DEVICES_MAX; d++) {
+		if (engines[d])
+			engine_leave(engines[d]);
 	}
 	pthread_mutex_unlock(&the_mutex);
 }
 
-struct engine *engine_get(const struct engine_sink *sink, char *err, size_t err_bytes)
+static void engine_lose(struct engine *e)
+{
+	e->closed = true;
+	e->forked = true;
+	lock_init(&e->lock);
+	atomic_store(&e->state, THREAD_RUN);
+	group_child_after_fork(e->group);
+	/* What it buffered for a file is written already; no closed engine looks at it again. */
+	io_close(e->loop.io);
+	e->loop.io = NULL;
+	close(e->epoll_fd);
+	close(e->wake_fd);
+	close(e->stat_fd);
+}
+
+static void fork_child(void)
+{
+	for (unsigned d = 0; d < ENGINE_DEVICES_MAX; d++) {
+		if (engines[d])
+			engine_lose(engines[d]);
+		engines[d] = NULL;
+	}
+	pthread_mutex_unlock(&the_mutex);
+}
+
+uint32_t engine_device_count(void)
+{
+	struct config c;
+	char why[WHY_BYTES];
+
+	return config_load(&c, why, sizeof(why)) ? 1 : c.devices;
+}
+
+struct engine *engine_get(unsigned device, const struct engine_sink *sink, char *err, size_t err_bytes)
 {
 	static bool registered;
 	char why[WHY_BYTES] = "";
@@ -379,22 +404,20 @@ struct engine *engine_get(const struct engine_sink *sink, char *err, size_t err_
 	pthread_mutex_lock(&the_mutex);
 	if (!registered)
 		registered = !pthread_atfork(fork_prepare, fork_parent, fork_child);
-	if (!the_engine) {
-		the_engine = engine_start(sink, why, sizeof(why));
-		if (!the_engine)
+	if (!engines[device]) {
+		engines[device] = engine_start(device, sink, why, sizeof(why));
+		if (!engines[device])
 			snprintf(err, err_bytes, "%s", why);
 	}
-	e = the_engine;
+	e = engines[device];
 	pthread_mutex_unlock(&the_mutex);
 	return e;
 }
 
-__attribute__((destructor)) static void engine_at_exit(void)
+/* Within `tries`, which are used up. */
+static void engine_end(struct engine *e, int *tries)
 {
-	struct engine *e = the_engine;
-	int saved = errno;
-
-	for (int i = 0; e && i < EXIT_TRIES; i++) {
+	for (; *tries; (*tries)--) {
 		if (lock_try(&e->lock)) {
 			nic_hold_acks(e->loop.nic, false);
 			engine_turn(e, LOOP_ALL, engine_now_ns());
@@ -402,9 +425,19 @@ __attribute__((destructor)) static void engine_at_exit(void)
 				loop_rest(&e->loop);
 			e->closed = true;
 			engine_leave(e);
-			break;
+			return;
 		}
 		usleep(EXIT_TRY_US);
+	}
+}
+
+__attribute__((destructor)) static void engine_at_exit(void)
+{
+	int saved = errno, tries = EXIT_TRIES;
+
+	for (unsigned d = 0; d < ENGINE_DEVICES_MAX; d++) {
+		if (engines[d])
+			engine_end(engines[d], &tries);
 	}
 	errno = saved;
 }

@@ -80,6 +80,7 @@ enum {
 struct engine {
 	/* Read by every call, written by few. */
 	struct config config;
+	unsigned device;
 	struct gid_table gids;
 	struct group *group;
 	struct io *udp; /* innermost of loop.io, which closes it */

@@ -27,7 +27,7 @@ struct stats_page {
 	uint32_t slot; /* the high bits of the process's QPNs */
 	uint32_t port; /* UDP ports: of RoCEv2 */
 	uint32_t veroce_port;
-	uint32_t zero; /* aligns the next field */
+	uint32_t device; /* which of the process's devices it is */
 	char comm[STATS_COMM_BYTES];
 	uint64_t started_ns; /* CLOCK_REALTIME */
 	struct nic_counters nic;

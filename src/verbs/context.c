@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Opening and closing the device. Every open is a context of its own; all share the process's
+ * Opening and closing a device. Every open is a context of its own; all of one device share its
  * engine, which the first one starts. Closing a context removes the objects that the program left
  * from the nic, newest first, as the kernel does when the descriptor is closed; the structs stay,
  * because the program may still read them.
@@ -105,13 +105,13 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	char why[512] = "the engine did not start";
 	struct abi_context *ctx;
 	struct engine *engine;
-	int err;
+	int err, index = device_index(device);
 
-	if (!device_is_ours(device))
+	if (index < 0)
 		return fail_null(ENODEV);
 	memory_faults_claim();
 	errno = 0;
-	engine = engine_get(&sink, why, sizeof(why));
+	engine = engine_get((unsigned)index, &sink, why, sizeof(why));
 	if (!engine) {
 		err = errno ? errno : EIO;
 		return fail_null(EXPLAIN(err, "%s", why));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device list: one device, which is static because programs keep using it after they have freed
- * the list. Nothing is started here: MPI launchers list devices and never open one.
+ * The device list. Devices are static because programs keep using them after they have freed the
+ * list. Nothing is started here: MPI launchers list devices and never open one.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -16,16 +16,10 @@
 static struct {
 	struct ibv_device pub;
 	uint8_t tail[DEVICE_TAIL_BYTES];
-} device = {
-	.pub = {
-		.node_type = IBV_NODE_CA,
-		.transport_type = IBV_TRANSPORT_IB,
-		.name = DEVICE_NAME,
-		.dev_name = DEVICE_UVERBS,
-	},
-};
+} devices[ENGINE_DEVICES_MAX];
 
-static pthread_once_t device_once = PTHREAD_ONCE_INIT;
+static unsigned device_count;
+static pthread_once_t devices_once = PTHREAD_ONCE_INIT;
 
 static_assert(sizeof(struct ibv_device) == 664, "ABI");
 static_assert(offsetof(struct ibv_device, node_type) == 16, "ABI");
@@ -34,43 +28,55 @@ static_assert(offsetof(struct ibv_device, dev_name) == 88, "ABI");
 static_assert(offsetof(struct ibv_device, dev_path) == 152, "ABI");
 static_assert(offsetof(struct ibv_device, ibdev_path) == 408, "ABI");
 
-static void device_fill(void)
+static void device_fill(struct ibv_device *d, unsigned device)
 {
 	const char *root = ibv_get_sysfs_path();
 
-	/*
-	 * A root that is too long for the struct gives paths that do not exist; readers handle
-	 * that.
-	 */
-	if (snprintf(device.pub.dev_path, sizeof(device.pub.dev_path),
-		     "%s/class/infiniband_verbs/" DEVICE_UVERBS, root) >= IBV_SYSFS_PATH_MAX)
-		device.pub.dev_path[0] = '\0';
-	if (snprintf(device.pub.ibdev_path, sizeof(device.pub.ibdev_path),
-		     "%s/class/infiniband/" DEVICE_NAME, root) >= IBV_SYSFS_PATH_MAX)
-		device.pub.ibdev_path[0] = '\0';
+	d->node_type = IBV_NODE_CA;
+	d->transport_type = IBV_TRANSPORT_IB;
+	snprintf(d->name, sizeof(d->name), DEVICE_NAME, device);
+	snprintf(d->dev_name, sizeof(d->dev_name), DEVICE_UVERBS, device);
+	/* A root too long for the struct leaves paths that do not exist, which readers cope with. */
+	if (snprintf(d->dev_path, sizeof(d->dev_path), "%s/class/infiniband_verbs/%s", root, d->dev_name) >=
+	    IBV_SYSFS_PATH_MAX)
+		d->dev_path[0] = '\0';
+	if (snprintf(d->ibdev_path, sizeof(d->ibdev_path), "%s/class/infiniband/%s", root, d->name) >=
+	    IBV_SYSFS_PATH_MAX)
+		d->ibdev_path[0] = '\0';
 }
 
-struct ibv_device *device_get(void)
+static void devices_fill(void)
 {
-	pthread_once(&device_once, device_fill);
-	return &device.pub;
+	device_count = engine_device_count();
+	for (unsigned i = 0; i < device_count; i++)
+		device_fill(&devices[i].pub, i);
 }
 
-bool device_is_ours(const struct ibv_device *d)
+struct ibv_device *device_get(unsigned device)
 {
-	return d == &device.pub;
+	pthread_once(&devices_once, devices_fill);
+	return device < device_count ? &devices[device].pub : NULL;
+}
+
+int device_index(const struct ibv_device *d)
+{
+	for (unsigned i = 0; i < device_count; i++) {
+		if (d == &devices[i].pub)
+			return (int)i;
+	}
+	return -1;
 }
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-	struct ibv_device **list = calloc(2, sizeof(*list));
+	struct ibv_device **list = calloc(ENGINE_DEVICES_MAX + 1, sizeof(*list));
+	int n = 0;
 
+	while (list && n < ENGINE_DEVICES_MAX && (list[n] = device_get((unsigned)n)))
+		n++;
 	if (num_devices)
-		*num_devices = list ? 1 : 0;
-	if (!list)
-		return fail_null(ENOMEM);
-	list[0] = device_get();
-	return list;
+		*num_devices = n;
+	return list ? list : fail_null(ENOMEM);
 }
 
 void ibv_free_device_list(struct ibv_device **list)
@@ -85,10 +91,12 @@ const char *ibv_get_device_name(struct ibv_device *d)
 
 int ibv_get_device_index(struct ibv_device *d)
 {
-	return device_is_ours(d) ? 0 : -1;
+	return device_index(d);
 }
 
 __be64 ibv_get_device_guid(struct ibv_device *d)
 {
-	return htobe64(hostid_guid());
+	int device = device_index(d);
+
+	return device < 0 ? 0 : htobe64(device_guid(hostid_guid(), (unsigned)device));
 }

@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The name by which this host's device is known. */
+/* The names by which this host's devices are known. */
 #ifndef VERBS_HOSTID_H
 #define VERBS_HOSTID_H
 
 #include <stdint.h>
 
-#define DEVICE_NAME       "verbena0"
-#define DEVICE_UVERBS     "uverbs0"
+/* With the number of the device, from 0. */
+#define DEVICE_NAME       "verbena%u"
+#define DEVICE_UVERBS     "uverbs%u"
+#define DEVICE_NAME_BYTES 24
 #define DEVICE_BOARD_ID   "verbena"
 #define DEVICE_VENDOR_ID  0x025642u /* locally administered, so no vendor's OUI */
 #define DEVICE_PART_ID    1u
 #define DEVICE_HW_VERSION 0u
 
-/* The node GUID, the same for every process of a host, in host order. Keeps errno. */
+/*
+ * The GUID of the host, the same for every process, in host order: the system image GUID, and the node GUID of device
+ * 0. Keeps errno.
+ */
 uint64_t hostid_guid(void);
+
+/* The node GUID of a device of the host with that GUID. */
+static inline uint64_t device_guid(uint64_t hostid, unsigned device)
+{
+	return (hostid & ~UINT64_C(0xff)) | ((hostid + device) & 0xff);
+}
 
 #endif

@@ -203,8 +203,8 @@ static inline void object_add(struct abi_context *ctx, struct object *o,
 }
 
 /* device.c */
-bool device_is_ours(const struct ibv_device *);
-struct ibv_device *device_get(void);
+struct ibv_device *device_get(unsigned device); /* NULL: there are not so many */
+int device_index(const struct ibv_device *);    /* -1: it is none of ours */
 
 /* context.c */
 /* Runs f for every open context, with the list of contexts locked. */

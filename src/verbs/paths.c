@@ -90,6 +90,25 @@ static const char *after(const char *path, const char *prefix)
 	return strncmp(path, prefix, len) ? NULL : path + len;
 }
 
+/* Whether the tree has a node of that name in /dev/infiniband. */
+static bool is_node(const char *name)
+{
+	static const char below[] = "/dev/infiniband/";
+	size_t base = strlen(root), len = strlen(name);
+	int saved = errno;
+	char path[PATH_MAX];
+	bool there;
+
+	if (!*name || strchr(name, '/') || base + sizeof(below) + len > sizeof(path))
+		return false;
+	memcpy(path, root, base);
+	memcpy(path + base, below, sizeof(below) - 1);
+	memcpy(path + base + sizeof(below) - 1, name, len + 1);
+	there = !syscall(SYS_faccessat, AT_FDCWD, path, F_OK);
+	errno = saved;
+	return there;
+}
+
 /*
  * The path to use instead: `path` itself, or one in buf of PATH_MAX bytes. A path that is too long
  * stays unchanged; there is no such file in /sys either.
@@ -102,7 +121,7 @@ static const char *lead(const char *path, char *buf)
 	if (!root[0] || !path || path[0] != '/')
 		return path;
 	rest = after(path, "/dev/infiniband/");
-	if (rest && (!strcmp(rest, "uverbs0") || !strcmp(rest, "rdma_cm")))
+	if (rest && is_node(rest))
 		return "/dev/null";
 	if (!after(path, "/sys/class/infiniband")) {
 		rest = after(path, "/dev/infiniband");

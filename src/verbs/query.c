@@ -26,10 +26,10 @@ enum { PORT_ATTR_COMPAT_BYTES = 48 };
 /* The engine answers a peer within 4.096 us * 2^15 = 134 ms, even on a busy host. */
 enum { LOCAL_ACK_DELAY = 15 };
 
-static void device_attr_fill(struct ibv_device_attr *a)
+static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr *a)
 {
 	*a = (struct ibv_device_attr){
-		.node_guid = htobe64(hostid_guid()),
+		.node_guid = ibv_get_device_guid(context->device),
 		.sys_image_guid = htobe64(hostid_guid()),
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = 0xfffff000,
@@ -63,7 +63,7 @@ static void device_attr_fill(struct ibv_device_attr *a)
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	device_attr_fill(attr);
+	device_attr_fill(context, attr);
 	return 0;
 }
 
@@ -80,7 +80,7 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 		return fail(EINVAL);
 	if (size < sizeof(attr->orig_attr))
 		return fail(EINVAL);
-	device_attr_fill(&all.orig_attr);
+	device_attr_fill(context, &all.orig_attr);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));

@@ -47,16 +47,28 @@ static int read_file(const char *path, char *buf, size_t size)
 	return (int)len;
 }
 
+static const struct ibv_device *device_at(const char *dir)
+{
+	const struct ibv_device *d;
+
+	for (unsigned i = 0; (d = device_get(i)); i++) {
+		if (!strcmp(dir, d->ibdev_path))
+			return d;
+	}
+	return NULL;
+}
+
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
-	const char *ours = device_get()->ibdev_path;
+	const struct ibv_device *d = private_tree() ? NULL : device_at(dir);
 	char path[4096];
 	ssize_t len;
 
-	if (!private_tree() && !strcmp(dir, ours)) {
-		const struct tree_facts facts = { .guid = hostid_guid() };
+	if (d) {
+		const struct tree_facts facts = {
+			.guid = hostid_guid(), .device_count = (unsigned)device_index(d) + 1};
 
-		snprintf(path, sizeof(path), "class/infiniband/" DEVICE_NAME "/%s", file);
+		snprintf(path, sizeof(path), "class/infiniband/%s/%s", d->name, file);
 		len = tree_read(&facts, path, buf, size);
 		return len < 0 ? fail_minus_one((int)-len) : (int)len;
 	}

@@ -14,74 +14,73 @@
 #include "verbs/hostid.h"
 #include "verbs/tree.h"
 
-#define DEV  "class/infiniband/" DEVICE_NAME "/"
-#define PORT DEV "ports/1/"
-
 enum { PATH_BYTES = 4096, TEXT_BYTES = 128, GID_TABLE_LEN = 64 };
 
 /* A path that ends in a slash is a directory. False ends the walk. */
 typedef bool (*tree_visit)(void *arg, const char *path, const char *text);
 
-static const struct {
+struct file {
 	const char *path;
-	const char *text;
-} constant[] = {
-	{ "class/infiniband_verbs/abi_version", "6" },
-	{ "class/infiniband_verbs/" DEVICE_UVERBS "/ibdev", DEVICE_NAME },
-	{ "class/infiniband_verbs/" DEVICE_UVERBS "/abi_version", "1" },
-	{ DEV "node_type", "1: CA" },
-	{ DEV "node_desc", DEVICE_NAME },
-	{ DEV "fw_ver", VERBENA_VERSION },
-	{ DEV "board_id", DEVICE_BOARD_ID },
-	{ DEV "hca_type", "verbena" },
-	{ DEV "hw_rev", "0" },
-	{ DEV "device/vendor", "0x025642" },
-	{ DEV "device/device", "0x0001" },
-	{ DEV "device/numa_node", "-1" },
-	{ DEV "device/net/", NULL },
-	{ DEV "device/drivers/verbena/", NULL },
-	{ PORT "state", "4: ACTIVE" },
-	{ PORT "phys_state", "5: LinkUp" },
-	{ PORT "rate", "100 Gb/sec (4X EDR)" },
-	{ PORT "link_layer", "Ethernet" },
-	{ PORT "lid", "0x0" },
-	{ PORT "lid_mask_count", "0" },
-	{ PORT "sm_lid", "0x0" },
-	{ PORT "sm_sl", "0" },
-	{ PORT "cap_mask", "0x04010000" },
-	{ PORT "pkeys/0", "0xffff" },
-	{ PORT "gids/", NULL },
-	{ PORT "gid_attrs/types/", NULL },
-	{ PORT "gid_attrs/ndevs/", NULL },
-	{ PORT "counters/", NULL },
-	{ PORT "hw_counters/", NULL },
-	{ "dev/infiniband/", NULL },
+	const char *text; /* NULL: the device's name */
 };
 
-/*
- * Launchers choose by the name of a device's driver, which they read from a link's target. Unlike the
- * kernel's link this one does not lead to the bus, where they could not follow it (paths.c).
- */
-static const struct {
-	const char *path;
-	const char *target;
-} links[] = {
-	{ "dev/infiniband/" DEVICE_UVERBS, "/dev/null" },
-	{ "dev/infiniband/rdma_cm", "/dev/null" },
-	{ DEV "device/driver", "drivers/verbena" },
+/* Below class/infiniband/<device>/. A path that ends in a slash needs no text. */
+static const struct file device_files[] = {
+	{ "node_type", "1: CA" },
+	{ "node_desc", NULL },
+	{ "fw_ver", VERBENA_VERSION },
+	{ "board_id", DEVICE_BOARD_ID },
+	{ "hca_type", "verbena" },
+	{ "hw_rev", "0" },
+	{ "device/vendor", "0x025642" },
+	{ "device/device", "0x0001" },
+	{ "device/numa_node", "-1" },
+	{ "device/net/", NULL },
+	{ "device/drivers/verbena/", NULL },
+	{ "ports/1/state", "4: ACTIVE" },
+	{ "ports/1/phys_state", "5: LinkUp" },
+	{ "ports/1/rate", "100 Gb/sec (4X EDR)" },
+	{ "ports/1/link_layer", "Ethernet" },
+	{ "ports/1/lid", "0x0" },
+	{ "ports/1/lid_mask_count", "0" },
+	{ "ports/1/sm_lid", "0x0" },
+	{ "ports/1/sm_sl", "0" },
+	{ "ports/1/cap_mask", "0x04010000" },
+	{ "ports/1/pkeys/0", "0xffff" },
+	{ "ports/1/gids/", NULL },
+	{ "ports/1/gid_attrs/types/", NULL },
+	{ "ports/1/gid_attrs/ndevs/", NULL },
+	{ "ports/1/counters/", NULL },
+	{ "ports/1/hw_counters/", NULL },
 };
 
-static bool visit_guids(const struct tree_facts *f, tree_visit visit, void *arg)
+/* A walk in progress: whom it tells, and the device that it is at. */
+struct walk {
+	tree_visit visit;
+	void *arg;
+	unsigned device;
+	char name[DEVICE_NAME_BYTES];
+};
+
+static bool visit_file(const struct walk *w, const char *path, const char *text)
+{
+	char full[2 * TEXT_BYTES];
+
+	snprintf(full, sizeof(full), "class/infiniband/%s/%s", w->name, path);
+	return w->visit(w->arg, full, text);
+}
+
+static bool visit_guid(const struct walk *w, const char *path, uint64_t guid)
 {
 	char text[TEXT_BYTES];
 
-	snprintf(text, sizeof(text), "%04x:%04x:%04x:%04x", (unsigned int)(f->guid >> 48),
-		 (unsigned int)(f->guid >> 32 & 0xffff), (unsigned int)(f->guid >> 16 & 0xffff),
-		 (unsigned int)(f->guid & 0xffff));
-	return visit(arg, DEV "node_guid", text) && visit(arg, DEV "sys_image_guid", text);
+	snprintf(text, sizeof(text), "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48),
+		 (unsigned int)(guid >> 32 & 0xffff), (unsigned int)(guid >> 16 & 0xffff),
+		 (unsigned int)(guid & 0xffff));
+	return visit_file(w, path, text);
 }
 
-static bool visit_gid(const struct tree_gid *gid, size_t index, tree_visit visit, void *arg)
+static bool visit_gid(const struct walk *w, const struct tree_gid *gid, size_t index)
 {
 	static const struct tree_gid none;
 	char path[TEXT_BYTES], text[TEXT_BYTES];
@@ -92,31 +91,69 @@ static bool visit_gid(const struct tree_gid *gid, size_t index, tree_visit visit
 	for (int i = 0; i < 16; i += 2)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%02x%02x", i ? ":" : "",
 				       gid->raw[i], gid->raw[i + 1]);
-	snprintf(path, sizeof(path), PORT "gids/%zu", index);
-	if (!visit(arg, path, text))
+	snprintf(path, sizeof(path), "ports/1/gids/%zu", index);
+	if (!visit_file(w, path, text))
 		return false;
 	if (gid == &none)
 		return true;
-	snprintf(path, sizeof(path), PORT "gid_attrs/types/%zu", index);
-	if (!visit(arg, path, "RoCE v2"))
+	snprintf(path, sizeof(path), "ports/1/gid_attrs/types/%zu", index);
+	if (!visit_file(w, path, "RoCE v2"))
 		return false;
-	snprintf(path, sizeof(path), PORT "gid_attrs/ndevs/%zu", index);
-	if (!visit(arg, path, gid->interface))
+	snprintf(path, sizeof(path), "ports/1/gid_attrs/ndevs/%zu", index);
+	if (!visit_file(w, path, gid->interface))
 		return false;
-	snprintf(path, sizeof(path), DEV "device/net/%s/", gid->interface);
-	return visit(arg, path, NULL);
+	snprintf(path, sizeof(path), "device/net/%s/", gid->interface);
+	return visit_file(w, path, NULL);
+}
+
+static bool is_directory(const char *path)
+{
+	return path[strlen(path) - 1] == '/';
+}
+
+/* What a device has below class/infiniband_verbs. */
+static bool visit_uverbs(const struct walk *w)
+{
+	char path[TEXT_BYTES];
+
+	snprintf(path, sizeof(path), "class/infiniband_verbs/" DEVICE_UVERBS "/ibdev", w->device);
+	if (!w->visit(w->arg, path, w->name))
+		return false;
+	snprintf(path, sizeof(path), "class/infiniband_verbs/" DEVICE_UVERBS "/abi_version", w->device);
+	return w->visit(w->arg, path, "1");
+}
+
+static bool visit_device(const struct walk *w, const struct tree_facts *f)
+{
+	if (!visit_uverbs(w))
+		return false;
+	for (size_t i = 0; i < sizeof(device_files) / sizeof(device_files[0]); i++) {
+		const struct file *d = &device_files[i];
+
+		if (!visit_file(w, d->path, d->text || is_directory(d->path) ? d->text : w->name))
+			return false;
+	}
+	if (!visit_guid(w, "node_guid", device_guid(f->guid, w->device)) ||
+	    !visit_guid(w, "sys_image_guid", f->guid))
+		return false;
+	for (size_t i = 0; i < GID_TABLE_LEN; i++) {
+		if (!visit_gid(w, i < f->gid_count ? &f->gids[i] : NULL, i))
+			return false;
+	}
+	return true;
 }
 
 static void walk(const struct tree_facts *f, tree_visit visit, void *arg)
 {
-	for (size_t i = 0; i < sizeof(constant) / sizeof(constant[0]); i++)
-		if (!visit(arg, constant[i].path, constant[i].text))
-			return;
-	if (!visit_guids(f, visit, arg))
+	struct walk w = { .visit = visit, .arg = arg };
+
+	if (!visit(arg, "class/infiniband_verbs/abi_version", "6") || !visit(arg, "dev/infiniband/", NULL))
 		return;
-	for (size_t i = 0; i < GID_TABLE_LEN; i++)
-		if (!visit_gid(i < f->gid_count ? &f->gids[i] : NULL, i, visit, arg))
+	for (; w.device < f->device_count; w.device++) {
+		snprintf(w.name, sizeof(w.name), DEVICE_NAME, w.device);
+		if (!visit_device(&w, f))
 			return;
+	}
 }
 
 struct rendering {
@@ -173,13 +210,32 @@ static int link_make(const char *dir, const char *relative, const char *target)
 	return symlink(target, path) && errno != EEXIST ? -errno : 0;
 }
 
+/*
+ * Launchers choose by the name of a device's driver, which they read from the target of the link. It does not point
+ * to the bus, as the kernel's does, because they could not follow it there (paths.c).
+ */
+static int device_links_make(const char *dir, unsigned device)
+{
+	char path[TEXT_BYTES];
+	int err;
+
+	snprintf(path, sizeof(path), "dev/infiniband/" DEVICE_UVERBS, device);
+	err = link_make(dir, path, "/dev/null");
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "class/infiniband/" DEVICE_NAME "/device/driver", device);
+	return link_make(dir, path, "drivers/verbena");
+}
+
 int tree_render(const char *dir, const struct tree_facts *f)
 {
 	struct rendering r = { .dir = dir };
 
 	walk(f, render_one, &r);
-	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]) && !r.err; i++)
-		r.err = link_make(dir, links[i].path, links[i].target);
+	if (!r.err)
+		r.err = link_make(dir, "dev/infiniband/rdma_cm", "/dev/null");
+	for (unsigned d = 0; d < f->device_count && !r.err; d++)
+		r.err = device_links_make(dir, d);
 	return r.err;
 }
 

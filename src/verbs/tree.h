@@ -17,6 +17,7 @@ struct tree_gid {
 
 struct tree_facts {
 	uint64_t guid; /* hostid_guid() */
+	unsigned device_count; /* all alike but for name and GUID */
 	const struct tree_gid *gids;
 	size_t gid_count;
 };

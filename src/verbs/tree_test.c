@@ -23,6 +23,7 @@ static const struct tree_gid gids[] = {
 
 static const struct tree_facts facts = {
 	.guid = UINT64_C(0x0211223344556677),
+	.device_count = 2,
 	.gids = gids,
 	.gid_count = 2,
 };
@@ -44,6 +45,13 @@ static const struct expectation expected[] = {
 	{ "class/infiniband/verbena0/ports/1/gid_attrs/types/1", "RoCE v2" },
 	{ "class/infiniband/verbena0/ports/1/gid_attrs/ndevs/0", "eth0" },
 	{ "class/infiniband/verbena0/ports/1/pkeys/0", "0xffff" },
+	{ "class/infiniband/verbena0/sys_image_guid", "0211:2233:4455:6677" },
+	{ "class/infiniband_verbs/uverbs1/ibdev", "verbena1" },
+	{ "class/infiniband/verbena1/node_desc", "verbena1" },
+	{ "class/infiniband/verbena1/node_guid", "0211:2233:4455:6678" },
+	{ "class/infiniband/verbena1/sys_image_guid", "0211:2233:4455:6677" },
+	{ "class/infiniband/verbena1/ports/1/gids/0", "fe80:0000:0000:0000:0000:0000:0000:0001" },
+	{ "class/infiniband/verbena1/ports/1/gid_attrs/ndevs/0", "eth0" },
 };
 
 enum { EXPECTED_COUNT = sizeof(expected) / sizeof(expected[0]) };
@@ -111,6 +119,11 @@ static void rendering_can_be_repeated_and_files_end_with_a_newline(void **state)
 	snprintf(path, sizeof(path), "%s/dev/infiniband/uverbs0", dir);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(S_ISCHR(st.st_mode));
+	snprintf(path, sizeof(path), "%s/dev/infiniband/uverbs1", dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISCHR(st.st_mode));
+	snprintf(path, sizeof(path), "%s/dev/infiniband/uverbs2", dir);
+	assert_int_not_equal(stat(path, &st), 0);
 	snprintf(path, sizeof(path), "%s/class/infiniband/verbena0/device/net/eth0", dir);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(S_ISDIR(st.st_mode));

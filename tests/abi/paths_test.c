@@ -21,7 +21,7 @@ static const struct tree_gid gid = { { [0] = 0xfe, [1] = 0x80, [15] = 9 }, "eth7
 
 static int tree_make(void **state)
 {
-	const struct tree_facts facts = { .guid = 1, .gids = &gid, .gid_count = 1 };
+	const struct tree_facts facts = { .guid = 1, .device_count = 1, .gids = &gid, .gid_count = 1 };
 
 	return !mkdtemp(dir) || tree_render(dir, &facts);
 }
@@ -75,6 +75,7 @@ static void programs_see_the_tree(void **state)
 		{ "ls /dev/infiniband", "rdma_cm\nuverbs0\n", 0 },
 		{ "cat /sys/class/infiniband_mad/abi_version >/dev/null 2>&1", "", 1 },
 		{ "test -e /sys/class/infiniband/verbena1", "", 1 },
+		{ "test -e /dev/infiniband/uverbs1", "", 1 },
 		/* A path that only has a similar beginning stays what it is, like all others. */
 		{ "test -e /dev/infinibandx", "", 1 },
 		{ "test -d /sys/class && test -c /dev/null && echo yes", "yes\n", 0 },

@@ -15,6 +15,34 @@ def ibv_devices(place):
     check(rows[0][0] == "verbena0" and int(rows[0][1], 16), out)
 
 
+TWO = {"VERBENA_DEVICES": "2"}
+
+
+def two(place):
+    """Two devices of a program: all who list them agree, and programs meet from one to the other."""
+    status, out = place.run(0, ["ibv_devices"], env=TWO)
+    rows = re.findall(r"^\s+(\S+)\s+([0-9a-f]{16})$", out, re.M)
+    check(status == 0 and [name for name, _ in rows] == ["verbena0", "verbena1"] and rows[0][1] != rows[1][1], out)
+    status, out = place.run(0, ["ibv_devinfo", "-d", "verbena1"], env=TWO)
+    check(status == 0 and field(out, "hca_id") == "verbena1", out)
+    check(field(out, "node_guid").replace(":", "") == rows[1][1], out)
+    check(field(out, "sys_image_guid").replace(":", "") == rows[0][1], out)
+    status, out = place.run(0, [place.verbena, "devices", "--json"], env=TWO)
+    told = [(d["name"], d["node_guid"]) for d in json.loads(out)["devices"]]
+    check(status == 0 and told == rows, out)
+    status, out = place.run(0, ["cat", "/sys/class/infiniband/verbena1/node_desc", "/sys/class/infiniband_verbs/uverbs1/ibdev"],
+                            env=TWO)
+    check(status == 0 and out.split() == ["verbena1", "verbena1"], out)
+    status, out = place.run(0, ["ls", "/dev/infiniband/uverbs2"], env=TWO)
+    check(status != 0, "a third device: " + out)
+    for a, b in ((0, 1), (1, 1), (1, 0)):
+        outs = Pair(place, "ibv_rc_pingpong", ["-d", "verbena%d" % a, "-n", 200, "-c"],
+                    ["-d", "verbena%d" % b, "-n", 200, "-c"], env=TWO).go().finish()
+        check(all("200 iters" in o for o in outs), "\n".join(outs))
+    # A server with two devices, a client that knows one.
+    Pair(place, "ibv_rc_pingpong", ["-d", "verbena1", "-n", 200], ["-n", 200], server_env=TWO).go().finish()
+
+
 def field(out, name):
     m = re.search(r"^\s*%s:\s+(.*?)\s*$" % re.escape(name), out, re.M)
     check(m, "no %s in\n%s" % (name, out))
@@ -115,4 +143,4 @@ def stat(place):
 
 if __name__ == "__main__":
     main({"ibv_devices": ibv_devices, "ibv_devinfo": ibv_devinfo,
-          "verbena_devices": verbena_devices, "stat": stat}, shared=True)
+          "verbena_devices": verbena_devices, "two": two, "stat": stat}, shared=True)
