@@ -66,6 +66,7 @@ bench-sim:
 reproduce:
 	@cmake/install-packages.sh build
 	@$(MAKE) --no-print-directory build
+	@bench/reproduce_sdr.py --page docs/sdr-results.md
 	@bench/reproduce.py --page docs/results.md $(REPRODUCE_ARGS)
 
 interop:
