@@ -66,8 +66,10 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 		      granted.cap.max_inline);
 	if (err)
 		goto free_qp;
-	err = rq_init(&qp->own_rq, alloc, granted.cap.max_recv_wr, granted.cap.max_recv_sge);
-	if (err)
+	err = -ENOMEM;
+	qp->rq = init->srq ? &init->srq->rq
+			   : rq_create(alloc, granted.cap.max_recv_wr, granted.cap.max_recv_sge);
+	if (!qp->rq)
 		goto free_sq;
 	err = qp_table_add(nic, qp);
 	if (err)
@@ -96,7 +98,8 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	return 0;
 
 free_rq:
-	rq_fini(&qp->own_rq, alloc);
+	if (!init->srq)
+		rq_destroy(qp->rq, alloc);
 free_sq:
 	sq_fini(&qp->sq, alloc);
 free_qp:
@@ -124,7 +127,8 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 	detach(nic, qp);
 	list_remove(&qp->event.link);
 	qp_table_remove(nic, qp);
-	rq_fini(&qp->own_rq, alloc);
+	if (!qp->srq)
+		rq_destroy(qp->rq, alloc);
 	sq_fini(&qp->sq, alloc);
 	qp->pd->users--;
 	qp->send_cq->users--;
@@ -231,7 +235,7 @@ static void reset(struct nic *nic, struct qp *qp)
 	detach(nic, qp);
 	sq_reset(&qp->sq);
 	if (!qp->srq)
-		rq_reset(&qp->own_rq);
+		rq_reset(qp->rq);
 	qp->comm_est = false;
 	qp->sq_draining = false;
 	qp_move(qp, QPS_RESET);
@@ -392,9 +396,9 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 		.recv_cq = qp->recv_cq,
 		.srq = qp->srq,
 		.cap = {.max_send_wr = qp->sq.capacity,
-			.max_recv_wr = qp->own_rq.capacity,
+			.max_recv_wr = qp->srq ? 0 : qp->rq->capacity,
 			.max_send_sge = qp->sq.max_sge,
-			.max_recv_sge = qp->own_rq.max_sge,
+			.max_recv_sge = qp->srq ? 0 : qp->rq->max_sge,
 			.max_inline = qp->sq.max_inline},
 		.sq_sig_all = qp->sq_sig_all,
 		.owner = qp->event.owner,
@@ -410,7 +414,7 @@ struct sq *qp_sq(struct qp *qp)
 
 struct rq *qp_rq(struct qp *qp)
 {
-	return qp->srq ? NULL : &qp->own_rq;
+	return qp->srq ? NULL : qp->rq;
 }
 
 uint32_t qp_number(const struct qp *qp)

@@ -75,6 +75,23 @@ void rq_fini(struct rq *rq, const struct alloc *alloc)
 	*rq = (struct rq){0};
 }
 
+struct rq *rq_create(const struct alloc *alloc, uint32_t max_wr, uint32_t max_sge)
+{
+	struct rq *rq = alloc_get(alloc, sizeof(*rq));
+
+	if (rq && rq_init(rq, alloc, max_wr, max_sge)) {
+		alloc_put(alloc, rq, sizeof(*rq));
+		return NULL;
+	}
+	return rq;
+}
+
+void rq_destroy(struct rq *rq, const struct alloc *alloc)
+{
+	rq_fini(rq, alloc);
+	alloc_put(alloc, rq, sizeof(*rq));
+}
+
 void rq_reset(struct rq *rq)
 {
 	for (uint32_t i = 0; i < rq->capacity; i++)

@@ -29,6 +29,9 @@ struct rq {
 
 int rq_init(struct rq *, const struct alloc *, uint32_t max_wr, uint32_t max_sge);
 void rq_fini(struct rq *, const struct alloc *);
+/* One in memory of its own, or NULL. */
+struct rq *rq_create(const struct alloc *, uint32_t max_wr, uint32_t max_sge);
+void rq_destroy(struct rq *, const struct alloc *);
 /* Every slot is free again; neither side may be using the queue, no WQE may be held. */
 void rq_reset(struct rq *);
 

@@ -29,7 +29,7 @@ int sq_init(struct sq *sq, const struct alloc *alloc, uint32_t max_wr, uint32_t 
 	uint64_t stride = sizeof(struct send_wqe) + (tail > max_inline ? tail : max_inline);
 
 	stride = (stride + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
-	if (max_wr > (uint32_t)1 << 31 || stride > UINT32_MAX)
+	if (max_wr > (uint32_t)1 << 31 || stride > UINT16_MAX)
 		return -ENOMEM;
 
 	uint32_t slots = slots_for(max_wr);
@@ -43,10 +43,10 @@ int sq_init(struct sq *sq, const struct alloc *alloc, uint32_t max_wr, uint32_t 
 	*sq = (struct sq){
 		.ring = ring,
 		.mask = slots ? slots - 1 : 0,
-		.stride = (uint32_t)stride,
+		.stride = (uint16_t)stride,
 		.capacity = max_wr,
-		.max_sge = max_sge,
-		.max_inline = max_inline,
+		.max_sge = (uint16_t)max_sge,
+		.max_inline = (uint16_t)max_inline,
 	};
 	return 0;
 }

@@ -21,10 +21,10 @@
 struct sq {
 	uint8_t *ring;
 	uint32_t mask;     /* slots - 1 */
-	uint32_t stride;   /* bytes a slot */
 	uint32_t capacity; /* WRs that fit, <= slots */
-	uint32_t max_sge;
-	uint32_t max_inline;
+	uint16_t stride;   /* bytes a slot */
+	uint16_t max_sge;
+	uint16_t max_inline;
 
 	_Atomic uint32_t head;     /* poster writes */
 	_Atomic uint32_t released; /* poller writes */

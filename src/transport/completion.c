@@ -124,13 +124,13 @@ void complete_recv(struct transport *tp, struct qp *qp, struct recv_wqe *w, stru
 	cqe->qpn = qp->qpn;
 	cqe->pkey_index = 0; /* there is one P_Key */
 	cqe->timestamp_ns = now_ns;
-	rq_release(qp_source(qp), w);
+	rq_release(qp->rq, w);
 	push(tp, qp, qp->recv_cq, cqe, now_ns);
 }
 
 struct recv_wqe *qp_take_recv(struct transport *tp, struct qp *qp)
 {
-	struct recv_wqe *w = rq_take(qp_source(qp));
+	struct recv_wqe *w = rq_take(qp->rq);
 	struct srq *srq = qp->srq;
 
 	if (w && srq && srq->limit && rq_posted(&srq->rq) < srq->limit) {
@@ -160,7 +160,7 @@ void qp_flush(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	flush_sends(tp, qp, now_ns);
 	if (qp_get_state(qp) != QPS_ERR || qp->srq)
 		return;
-	while ((w = rq_take(qp_source(qp))))
+	while ((w = rq_take(qp->rq)))
 		flush_recv(tp, qp, w, now_ns);
 }
 

@@ -263,7 +263,8 @@ const struct qp_ops *qp_engine(enum qp_type);
 
 /*
  * An idle QP takes this and, if it speaks veRoCE, struct veroce: the limit for both is 512 bytes
- * (veroce.h), so no fact is stored twice. "Line" here means 64 bytes.
+ * (veroce.h), so no fact is stored twice. A receive queue of its own is counted with its ring, as an SRQ
+ * takes its place where QPs are many. "Line" here means 64 bytes.
  */
 struct qp {
 	/* every packet */
@@ -295,10 +296,10 @@ struct qp {
 	struct timer timer;
 	struct list held; /* in transport->held_acks, lazy_acks or local_acks */
 	uint64_t ack_since_ns;
-	struct srq *srq;
+	struct rq *rq;   /* where it takes receive WQEs from: its own, or the SRQ's */
+	struct srq *srq; /* or NULL */
 
-	struct rq own_rq;
-	/* attributes */
+	/* What few packets need: attributes, events, the way to flush. */
 	uint32_t qkey;
 	uint32_t access;
 	uint32_t rq_psn;
@@ -332,12 +333,6 @@ struct qp {
 	/* The peer's packets have their ICRC XORed with it; 0: with nothing, as far as is known. */
 	uint32_t secret;
 };
-
-/* The queue from which it takes receive WQEs: its own or the SRQ's. */
-static inline struct rq *qp_source(struct qp *qp)
-{
-	return qp->srq ? &qp->srq->rq : &qp->own_rq;
-}
 
 /* The PD whose regions receive WQEs may name: the SRQ's, if there is one (IBTA 10.2.9). */
 static inline const struct pd *qp_source_pd(const struct qp *qp)

@@ -36,7 +36,7 @@ static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const
  */
 static struct recv_wqe *take_recv(struct transport *tp, struct qp *qp, uint32_t payload_len)
 {
-	const struct recv_wqe *next = rq_peek(qp_source(qp));
+	const struct recv_wqe *next = rq_peek(qp->rq);
 
 	if (!next || payload_len > qp->mtu) {
 		tp->counters.rx_dropped++;

@@ -92,7 +92,7 @@ void gbn_reset(struct transport *tp, struct qp *qp)
 	if (!qp->gbn)
 		return;
 	if (qp->gbn->rsp.rwqe)
-		rq_release(qp_source(qp), qp->gbn->rsp.rwqe);
+		rq_release(qp->rq, qp->gbn->rsp.rwqe);
 	destroy(tp, qp);
 }
 

@@ -57,7 +57,7 @@ static struct recv_wqe *bind(struct transport *tp, struct qp *qp, uint32_t rqmsn
 	int32_t more = psn_diff(rqmsn, vr->w->rq_bound) + 1;
 
 	if (more > 0) {
-		if ((uint32_t)more > rq_posted(qp_source(qp)) ||
+		if ((uint32_t)more > rq_posted(qp->rq) ||
 		    !grow_bound(tp, vr, ((rqmsn - vr->rq_done) & PSN_MASK) + 1))
 			return NULL;
 		for (; more; more--) {
@@ -100,7 +100,7 @@ void veroce_responder_flush(struct transport *tp, struct qp *qp, uint64_t now_ns
 void veroce_responder_drop(struct transport *tp, struct qp *qp)
 {
 	while (qp->veroce->rq_done != qp->veroce->w->rq_bound)
-		rq_release(qp_source(qp), unbind(tp, qp->veroce));
+		rq_release(qp->rq, unbind(tp, qp->veroce));
 }
 
 /* ---- verdicts on one packet ---------------------------------------------------------------------- */
