@@ -44,38 +44,39 @@ def spread_kbps(run):
 
 
 PROSE = """\
-A collective's share is of what its bytes with headers take at the hosts' rate, until its slowest host is done. \
-Acknowledgements share the ports: 0.6 % of all bytes with 2 MB for each peer, 0.9 % with 125 KB.
+A collective's share compares its time, up to the end of its slowest host, with the time of its bytes and headers at \
+the hosts' rate. Acknowledgements share the ports: 0.6 % of all bytes with 2 MB for each peer, 0.9 % with 125 KB.
 
-A link at half rate between an edge switch and one of its four aggregation switches takes an eighth off what the four \
-hosts below can exchange with the rest, and all others wait for them: with 1 % of the links degraded no more than 89.6 % \
-is possible for the all-to-all of 128 hosts, of which 124 parts of 127 leave those four, 88.7 % with acknowledgements, and \
-93.3 % for the 16 rings, of which 60 parts of 64 do. In the all-to-all of 128 hosts the four links into such an edge switch \
-are 97.8 % busy from the first packet to the last. What is missing is the end: each path of each of 32 pairs keeps a packet \
-in flight whatever it is told, so 3 MB and more wait at the slow link, 130 us, when the others have nothing left. Narrower \
-least windows, a quarter of a packet, cost more than they gain (82.9 %), wider ones, three packets, too (86.1 %). With 1024 \
-hosts an edge switch has eight such links, and 94.4 % is possible, 93.6 % with acknowledgements. For nine tenths of the \
-time the hosts below receive at that rate (0.94), in the last tenth at 0.39 of the line: the queue at a slow link, up to \
-3.5 MB, takes longer to leave than the 80 us of a flow of 125 KB, and 31 packets over 16 paths are no time to learn which \
-are slow.
+A link at half rate between an edge switch and one of its four aggregation switches takes an eighth off what the \
+four hosts below can exchange with the rest, and all others wait for them. With 1 % of the links degraded the \
+all-to-all of 128 hosts can reach 89.6 % at most, because 124 parts of 127 leave those four (88.7 % with \
+acknowledgements), and the 16 rings 93.3 %, where 60 parts of 64 leave. In the all-to-all of 128 hosts the four \
+links into such an edge switch are 97.8 % busy from the first packet to the last. The rest is lost at the end: each \
+path of each of 32 pairs keeps at least a packet in flight, so 3 MB and more wait at the slow link, 130 us, when the \
+other hosts have nothing left to send. Narrower least windows, a quarter of a packet, cost more than they gain (82.9 \
+%), and so do wider ones, three packets (86.1 %). With 1024 hosts an edge switch has eight such links, and 94.4 % is \
+possible, 93.6 % with acknowledgements. For nine tenths of the time the hosts below receive at that rate (0.94), in \
+the last tenth at 0.39 of the line: the queue at a slow link, up to 3.5 MB, takes longer to drain than the 80 us of \
+a flow of 125 KB, and with 31 packets over 16 paths a flow has no time to learn which paths are slow.
 
-A step of the ring of 1024 hosts is 16 KB in each of 16 rings, 5 us of a host's rate, and the network's longest round trip \
-is 6.5 us: what is missing there is latency, not rate. 128 hosts with as much a step (32 MB) have 88 %, with eight times as \
-much 98.7 %; 1024 with eight times as much would be simulated for five hours.
+A step of the ring of 1024 hosts is 16 KB in each of 16 rings, 5 us of a host's rate, while the network's longest \
+round trip is 6.5 us: latency limits it, not rate. 128 hosts with steps of the same size (32 MB) reach 88 %, with \
+steps eight times as large 98.7 %; simulating 1024 hosts with those would take five hours.
 
-The all-to-all of 1024 hosts has no drop and no timeout. It loses by hosts that drift apart. A host turns to its next peer \
-when one is done, and its NIC gives each of 32 queue pairs a turn; so a receiver to whom 20 send at the moment gets 20 \
-parts in 32 of its line, and one to whom 45 send gathers a queue. Flows are over before windows settle (125 KB are 31 \
-packets, 16 of them the first on their paths), and nothing draws hosts together again: the longer it lasts the further they \
-are apart. With 128 MB, 24 to 41 send to a receiver all along, at 97.8 to 98.8 % of the rate. With twice as much (256 MB, \
-94.8 %) it is the same until half is done, 98.6 %; then 9 to 53 send to one, receivers to whom fewer than 25 send are a \
-fifth to two fifths idle, the rate is 96.7 %, and when the average host is done the slowest one needs 2.8 % of the time more. \
-250 hosts with 1 MB for each peer stay in step and have 98.3 %. With 250 KB (128 hosts, 32 MB: 96.0 %, 84.0 % degraded) 16 \
-peers at a time instead of 32 are worse (92.4 %), 64 little better (96.6 %; 250 hosts have 96.9 % with either) and worse where \
-links are slow (76.2 %). Shares \
-of the receiver's port (`cc.rxshare=on`) do not help, as their rounds outlast such a flow (91.2 %).
+The all-to-all of 1024 hosts has no drop and no timeout. It loses because hosts drift apart. A host turns to its \
+next peer when one is done, and its NIC gives each of 32 queue pairs a turn; so a receiver with 20 senders at the \
+moment gets 20 parts in 32 of its line, and one with 45 senders builds a queue. Flows are over before windows settle \
+(125 KB are 31 packets, 16 of them the first on their paths), and nothing brings hosts together again: the longer it \
+lasts, the further apart they are. With 128 MB a receiver has 24 to 41 senders throughout, and 97.8 to 98.8 % of the \
+rate is used. With twice as much (256 MB, 94.8 %) the first half is the same, 98.6 %. In the second half a receiver \
+has 9 to 53 senders, those with fewer than 25 are idle for a fifth to two fifths of the time, and 96.7 % of the rate \
+is used; when the average host is done the slowest one needs 2.8 % of the time more. 250 hosts with 1 MB for each \
+peer stay in step and reach 98.3 %. With 250 KB (128 hosts, 32 MB: 96.0 %, 84.0 % degraded) 16 peers at a time \
+instead of 32 are worse (92.4 %), and 64 are little better (96.6 %; 250 hosts reach 96.9 % with either) but worse \
+with slow links (76.2 %). Shares of the receiver's port (`cc.rxshare=on`) do not help, because their rounds last \
+longer than such a flow (91.2 %).
 
-The incast's receiver gives out shares (`cc.rxshare`); a packet of 4 KB in a second is 33 kbit/s."""
+The incast's receiver gives out shares (`cc.rxshare`); one packet of 4 KB in a second is 33 kbit/s."""
 
 
 def ends_ps(run):
