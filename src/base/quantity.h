@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Is so much: factor x 2^shift x 10^exponent. */
+/* One unit: factor x 2^shift x 10^exponent. */
 struct quantity_unit {
 	const char *name; /* NULL: the list's end */
 	uint16_t factor;
@@ -42,7 +42,7 @@ enum quantity_flags {
 	QUANTITY_DIGITS = 1 << 4    /* digits and nothing else; all other members are 0 */
 };
 
-/* What a caller takes. The result is the number x its unit x 10^exponent x 2^shift. */
+/* The form that a caller accepts. The result is the number x its unit x 10^exponent x 2^shift. */
 struct quantity_form {
 	const struct quantity_unit *units; /* NULL: none */
 	const struct quantity_unit *also;  /* units that this caller alone has; NULL: none */
@@ -65,17 +65,17 @@ enum quantity_fault {
 	QUANTITY_TOO_LARGE
 };
 
-/* Reads `len` bytes to the last one. *out is set only if they are good. */
+/* Parses all of `len` bytes. *out is set only on success. */
 enum quantity_fault quantity_parse(const char *text, size_t len, const struct quantity_form *, uint64_t *out);
 
-/* "not a number", "no such unit", ...: what is wrong with the text, to be shown behind it. Static. */
+/* "not a number", "no such unit", ...: the error in the text, to be shown behind it. Static. */
 const char *quantity_fault_text(enum quantity_fault);
 
 enum { QUANTITY_TEXT_BYTES = 32 };
 
 /*
- * Writes a result of that form as one would write it, "25Gbps": with the largest unit of which it is a whole number.
- * The form has no shift, and a unit (or none, if that is allowed) that is worth 1. quantity_parse() gives the same
+ * Writes a result of that form in its notation, "25Gbps": with the largest unit of which it is a whole number. The
+ * form has no shift, and a unit (or none, if that is allowed) that is worth 1. quantity_parse() gives the same
  * number back.
  */
 void quantity_write(const struct quantity_form *, uint64_t, char text[QUANTITY_TEXT_BYTES]);

@@ -7,7 +7,7 @@
  *     cwnd_bytes    a packet of b bytes may leave when inflight + b <= cwnd_bytes, or when nothing
  *                   is in flight
  *     rate_bps      ... and not before the packet ahead of it has had its time at this rate
- *     deadline_ns when to call cc_on_timer
+ *     deadline_ns   when to call cc_on_timer
  *
  * and one flag, probe_wanted, that only rttcc sets. Algorithms that set a rate leave the window at
  * its widest unless their parameters say otherwise.

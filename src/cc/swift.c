@@ -6,13 +6,13 @@
  *
  *   - the base RTT may be measured, as the least fabric delay of the last seconds. Because a Swift
  *     flow keeps a queue standing for as long as it lives, a plain windowed minimum would take that
- *     queue for the base, aim above it, and so on without end. So before a measured base rises
- * by much, the window shrinks for two round trips until its own queue is gone, and the delay seen
- * then is the new base. Buckets end at whole multiples of the clock, so that the flows of one host
- * drain
- *     together and see the path without each other's queues (BBR's ProbeRTT has the same purpose);
+ *     queue for the base, aim above it, and so on without end. So before a measured base rises by
+ *     much, the window shrinks for two round trips until its own queue is gone, and the delay seen
+ *     then is the new base. Buckets end at whole multiples of the clock, so that the flows of one
+ *     host drain together and see the path without each other's queues (BBR's ProbeRTT has the same
+ *     purpose);
  *   - the window begins by doubling, and grows by a share of itself where delay stays low, because
- * a path of 10 ms at 4 Gbit/s takes minutes to fill at a packet a round trip;
+ *     a path of 10 ms at 4 Gbit/s takes minutes to fill at a packet a round trip;
  *   - CE marks and CNPs count, for the fabric's window alone;
  *   - the window grows only while it is used.
  *

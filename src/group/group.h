@@ -22,7 +22,7 @@
  *	  They are closed when the last member is gone;
  *	- a joiner proves with a datagram to itself that its index is its slot before it starts, and
  *	  writes its slot on the socket. A socket that bears the slot of a living member is read by that
- *	  member alone, whatever a joiner was told of its index: UC and UD packets are not sent again.
+ *	  member alone, even if a joiner got another index for it: UC and UD packets are not sent again.
  *
  * Members find each other by abstract socket names, which belong to a network namespace and vanish
  * with their owner, kill -9 included: "verbena.<uid>.<port>.<slot>", and ".lock", which a joiner holds. A
@@ -64,7 +64,7 @@ struct group_config {
 		ports[GROUP_PORTS_MAX]; /* UDP ports to receive on; the first one names the group */
 	size_t port_count;
 	bool no_ipv6;
-	bool no_taking;       /* as where no process may look into another; for tests */
+	bool no_taking;       /* as if no process may inspect another; for tests */
 	unsigned join_ms_max; /* how long to wait for the lock and for others; 0: 10 s */
 	/*
 	 * A descriptor that processes of this user get on request (`verbena stat`): a memfd with
@@ -76,11 +76,13 @@ struct group_config {
 
 /*
  * Joins. Blocks for some milliseconds, for about a second if members or other joiners do not answer, and
- * for about join_ms_max at most. Returns 0, or a negative errno with a sentence in why: -EADDRINUSE a port
- * is used by another user or another program (why names it if possible) -ENOSPC all slots are taken, or the
- * sockets of stopped members are in the way -ETIMEDOUT other processes hold the lock too long (why names
- * them), or datagrams to ourselves do not arrive -EMFILE the limit of open files is too low (what it is)
- * -EPROTO the members here speak another version or use other ports
+ * for about join_ms_max at most. Returns 0, or a negative errno with a sentence in why:
+ *	-EADDRINUSE  a port is used by another user or another program (why names it if possible)
+ *	-ENOSPC      all slots are taken, or the sockets of stopped members are in the way
+ *	-ETIMEDOUT   other processes hold the lock too long (why names them), or datagrams to ourselves
+ *	             do not arrive
+ *	-EMFILE      the limit of open files is too low (why has the limit)
+ *	-EPROTO      the members here speak another version or use other ports
  */
 int group_open(struct group **, const struct group_config *, char *why, size_t why_bytes);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Nothing that is sent to a living member is lost while others join, stop, go on and die around it.
- * UC and UD have nobody to send it again.
+ * No datagram to a living member is lost while others join, stop, continue and die. UC and UD would
+ * not repeat it.
  */
 #include "group/group_members.h"
 
 enum { GAP_US = 50, ROUNDS_OF_CHURN = 12, OTHERS_MAX = 10, STUCK_MS = 3000 };
 
-/* What the sender and the test share. */
+/* Memory that the sender and the test share. */
 struct traffic {
 	_Atomic bool over;
 	unsigned slots[MEMBERS_MAX];
@@ -32,7 +32,7 @@ static void send_for_ever(void)
 	_exit(0);
 }
 
-/* From here on datagrams are sent to every member that there is. */
+/* From here on every member gets datagrams. */
 static void traffic_start(void)
 {
 	traffic = mmap(NULL, sizeof(*traffic), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -48,7 +48,7 @@ static void traffic_start(void)
 		send_for_ever();
 }
 
-/* All of them have come. */
+/* All datagrams have arrived. */
 static void traffic_stop(void)
 {
 	uint64_t until;
@@ -75,8 +75,8 @@ static size_t member_of(unsigned slot)
 }
 
 /*
- * What a member tells of the sockets of others is as old as its last news. Here one sleeps while
- * sockets move and others take them, and then tells the next joiner where they were.
+ * A member may have outdated places for the sockets of others. Here one sleeps while sockets move
+ * and others take them, and then gives the next joiner the old places.
  */
 static void a_member_that_slept_gives_away_nobodys_socket(void **state)
 {
@@ -87,8 +87,8 @@ static void a_member_that_slept_gives_away_nobodys_socket(void **state)
 	member_stop(1);
 	assert_int_equal(member_start().slot, 3);
 	assert_int_equal(member_start().slot, 4);
-	/* The last two move to the places of the dead 1, and are taken there; 3 sleeps meanwhile.
-	 */
+	/* The last two sockets move to the places of the dead 1, and are taken there; 3 sleeps
+	 * meanwhile. */
 	member_kill(1);
 	member_stop(member_of(3));
 	assert_int_equal(member_start().slot, 1);

@@ -3,28 +3,28 @@
  * The messages between members of a group: one message is one SOCK_SEQPACKET record. Numbers are in
  * network order.
  *
- * 	 0       1       2       3
- * 	+-------+-------+-------+-------+
- * 	| 'V'   | 'b'   | version       |
- * 	| type  | lanes | slot          |
- * 	| first         | count         |
- * 	| held          | lane  | 0     |
- * 	| family| 0     | port          |  four lanes, unused ones zero
- * 	|  ...                          |
- * 	| digest (8 bytes)              |
- * 	+-------+-------+-------+-------+
- * 	| flow (48 bytes), packet ...   |  FORWARD only
+ *	 0       1       2       3
+ *	+-------+-------+-------+-------+
+ *	| 'V'   | 'b'   | version       |
+ *	| type  | lanes | slot          |
+ *	| first         | count         |
+ *	| held          | lane  | 0     |
+ *	| family| 0     | port          |  four lanes, unused ones zero
+ *	|  ...                          |
+ *	| digest (8 bytes)              |
+ *	+-------+-------+-------+-------+
+ *	| flow (48 bytes), packet ...   |  FORWARD only
  *
- * 	HELLO    joiner: who are you?
- * 	INFO     member: slot, lanes, how many sockets it holds of each, and the digest of what it holds
- * 	FETCH    joiner: give me what you hold
- * 	FDS      member: `count` sockets of a lane, of the indices from `first` on, as descriptors; the
- * 	         last record has none
- * 	ADOPT    joiner, while it holds the lock: hold these; as FDS
- * 	ACK      member: that was the last of ADOPT
- * 	STAT     tool: your counters, please
- * 	STAT_FD  member: slot, and a descriptor if it has one
- * 	FORWARD  member: a packet that came to me and is yours
+ *	HELLO    joiner: who are you?
+ *	INFO     member: slot, lanes, how many sockets it holds of each, and the digest of what it holds
+ *	FETCH    joiner: give me what you hold
+ *	FDS      member: `count` sockets of a lane, of the indices from `first` on, as descriptors; the
+ *	         last record has none
+ *	ADOPT    joiner, while it holds the lock: hold these; as FDS
+ *	ACK      member: that was the last of ADOPT
+ *	STAT     tool: your counters, please
+ *	STAT_FD  member: slot, and a descriptor if it has one
+ *	FORWARD  member: a packet that came to me and is yours
  */
 #ifndef GROUP_GROUP_MSG_H
 #define GROUP_GROUP_MSG_H

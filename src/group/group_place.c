@@ -234,8 +234,8 @@ static void drain(int fd)
 }
 
 /*
- * Whether nobody receives on the socket at a place. Its last owner's name is free then, and *name, a descriptor to
- * close, keeps it so; -1 where none is needed.
+ * Whether no member receives on the socket at a place. Its last owner's name is free then, and *name, a descriptor
+ * to close, keeps it so; -1 where none is needed.
  */
 static bool is_left(struct join *j, unsigned lane, unsigned at, int *name)
 {
@@ -249,7 +249,7 @@ static bool is_left(struct join *j, unsigned lane, unsigned at, int *name)
 	return *name >= 0;
 }
 
-/* Our slot's name is ours, so nobody receives on another socket that has it. */
+/* Our slot's name is ours, so no member receives on another socket that bears the slot. */
 static void claim(struct group *g, unsigned lane)
 {
 	for (unsigned i = 0; i < GROUP_SOCKETS_MAX; i++)
@@ -475,7 +475,7 @@ static void survey_add(struct join *j, struct survey *v, unsigned lane, unsigned
 	v->of[v->count++].owner = owner;
 }
 
-/* Finds the sockets that nobody reads, and sends a datagram for each slot that nobody has. */
+/* Finds the sockets that no member reads, and sends a datagram for each slot that none has. */
 static void survey_begin(struct join *j, struct survey *v)
 {
 	struct group *g = j->g;
@@ -498,7 +498,10 @@ static void survey_begin(struct join *j, struct survey *v)
 	}
 }
 
-/* As read_probe. Where joiners are two, as when one went past the lock, the other may have taken a socket by now. */
+/*
+ * As read_probe. If there are two joiners, as when one passed the lock, the other may have taken a
+ * socket by now.
+ */
 static int survey_read(struct join *j, struct survey *v, nfds_t i)
 {
 	unsigned lane = v->of[i].lane;

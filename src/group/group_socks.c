@@ -95,7 +95,7 @@ static bool is_socket_of_lane(int fd, const struct group_lane *lane)
 
 /*
  * The label is the TTL of multicasts: it is a number of the socket itself, which every process with a descriptor
- * of it may set it, and it does nothing else, as these sockets send nothing.
+ * of it may set; it has no other effect, as these sockets send nothing.
  */
 static const struct {
 	int level, option;

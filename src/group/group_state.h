@@ -40,8 +40,8 @@ struct group_socket {
  *	its own bear `slot` (group_claim).
  *
  * The second follows from the first once it is true: see group.h. A socket's place in `socks` is the
- * index that it had when somebody last located it. It may have moved since, unless a member receives on
- * it, so the place is a guess. Its owner is known for certain: the socket bears it.
+ * index that it had when it was last located. It may have moved since, unless a member receives on it,
+ * so the place is a guess. Its owner is known for certain: the socket bears it.
  */
 struct group {
 	unsigned slot;
@@ -91,7 +91,7 @@ bool group_hold(struct group *, unsigned lane, unsigned first, unsigned count, c
 
 /*
  * The slot of the member that receives on the socket at a place, or of the last one that did. It is written on the
- * socket, where all who hold it see the same: what processes tell each other may be old.
+ * socket, where all its holders see the same value; messages between processes may be outdated.
  */
 enum { GROUP_NOBODY = -1 };
 int group_owner(const struct group *, unsigned lane, unsigned at);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The sockets of a member that does not answer. Without them a joiner has to bind one more than
- * there are, so that seven that are stopped one after the other, each before the next one comes,
- * would use up all slots.
+ * there are, so seven members, each stopped before the next one joins, would use up all slots.
  *
  * A process that may debug another one may have copies of its descriptors, and the other does not
  * notice. Where that is forbidden (another PID namespace, Yama, a container's filter of system
@@ -37,8 +36,8 @@ static bool has_news(const struct group *g, unsigned slot)
 	return false;
 }
 
-/* Takes fd. What a process bound in a row has its indices in a row; *next has, by lane, the one
- * that is due. */
+/* Takes fd. Sockets that a process bound in sequence have indices in sequence; *next has, by lane,
+ * the index that is due. */
 static void keep(struct group *g, int fd, unsigned *next)
 {
 	int lane = group_lane_of(g, fd), owner;
@@ -59,8 +58,8 @@ static void keep(struct group *g, int fd, unsigned *next)
 	next[lane] = at + 1;
 }
 
-/* A descriptor of our own of what another process has by this name in /proc/PID/fd, if it is a
- * socket; or -1. */
+/* Our own descriptor of the socket that another process has under this name in /proc/PID/fd; -1: it
+ * is no socket. */
 static int copy_socket(int pidfd, int dir, const char *name)
 {
 	static const char prefix[] = "socket:";
@@ -80,7 +79,7 @@ static void take_from(struct join *j, pid_t pid, uint64_t until_ms)
 
 	snprintf(path, sizeof(path), "/proc/%ld/fd", (long)pid);
 	dir = pidfd < 0 ? NULL : opendir(path);
-	/* In the order of their numbers, which is, mostly, that of bind. */
+	/* In the order of their numbers, which is mostly that of bind. */
 	for (struct dirent *e; dir && group_now_ms() < until_ms && (e = readdir(dir));) {
 		int fd = copy_socket(pidfd, dirfd(dir), e->d_name);
 

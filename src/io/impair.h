@@ -5,13 +5,13 @@
  *
  * A specification is a list of key=value with commas between, in any order, each key once:
  *
- * 	drop, dup, reorder, corrupt   probability per packet: 0.01 or 1%
- * 	ce                            probability that an ECN-capable packet is marked
- * 	delay, jitter                 time: 5ms, 300us, 10ns, 1s; each packet waits delay and a
- * 	                              uniform share of jitter, so jitter also reorders
- * 	rate                          bits of UDP payload a second: 1G, 100M, 64k
- * 	limit                         packets held back at most, 1 .. 65536 (8192); more are dropped
- * 	seed                          unsigned integer (1)
+ *	drop, dup, reorder, corrupt   probability per packet: 0.01 or 1%
+ *	ce                            probability that an ECN-capable packet is marked
+ *	delay, jitter                 time: 5ms, 300us, 10ns, 1s; each packet waits delay and a
+ *	                              uniform share of jitter, so jitter also reorders
+ *	rate                          bits of UDP payload a second: 1G, 100M, 64k
+ *	limit                         packets held back at most, 1 .. 65536 (8192); more are dropped
+ *	seed                          unsigned integer (1)
  *
  * A reordered packet is held until 1 to 8 later ones have passed, or a millisecond has. A corrupted
  * one has one bit of its payload flipped. A marked one has arrived as ECT(0) or ECT(1) and goes on as

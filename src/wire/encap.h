@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Encapsulations: what stands before the BTH. A packet's own bytes, BTH to ICRC, are alike in all of them, and what is
- * not alike is told by a row of this table and by nothing else.
+ * Encapsulations: what stands before the BTH. A packet's own bytes, BTH to ICRC, are the same in all of them; every
+ * difference is in a row of this table.
  */
 #ifndef WIRE_ENCAP_H
 #define WIRE_ENCAP_H
@@ -18,7 +18,7 @@ enum encap_kind { ENCAP_ROCEV2_IPV4, ENCAP_ROCEV2_IPV6, ENCAP_VEROCE_IPV4, ENCAP
 enum { ENCAP_HEAD_MAX = IPUDP_LEN_MAX };
 
 struct encap {
-	uint16_t udp_port;     /* where nobody says otherwise */
+	uint16_t udp_port;     /* the default */
 	uint16_t header_bytes; /* between the link layer's header and the BTH */
 	/*
 	 * The ICRC covers an identification that a UDP socket can neither set nor read: pkt.ip_id

@@ -3,14 +3,15 @@
  * An ordinary verbs program that relies on the order in which an adapter writes memory, as many do, and counts
  * violations. The client writes, the server reads its memory. end.h has what it shares with transfer.c.
  *
- * 	order -k rewritten|last|flag|random [-p PORT] [-g GID] [-n ROUNDS] [-s SEED] [-b BYTES] [HOST]
+ *	order -k rewritten|last|flag|random [-p PORT] [-g GID] [-n ROUNDS] [-s SEED] [-b BYTES] [HOST]
  *
- * rewritten: a round is 16 WRITEs over the same bytes; when they are complete, memory has the last one's
- * bytes. last: a reader that sees the last byte of a WRITE sees all others. flag: a reader that sees the
- * second of two WRITEs sees all of the first. random: WRITEs of 1 to BYTES bytes over each other, with
- * counters of them in between: a reader that sees a counter finds at each place the bytes that this many
- * WRITEs left there, or newer ones. READs of the same bytes return what was posted before them, and at the end
- * memory is as if the operations had been executed one after the other.
+ * rewritten: a round is 16 WRITEs over the same bytes; when they are complete, memory has the last one's bytes.
+ * last: a reader that sees the last byte of a WRITE sees all others.
+ * flag: a reader that sees the second of two WRITEs sees all of the first.
+ * random: WRITEs of 1 to BYTES bytes over each other, with counters of them in between: a reader that sees a
+ * counter finds at each place the bytes that this many WRITEs left there, or newer ones. READs of the same
+ * bytes return what was posted before them, and at the end memory is as if the operations had been executed
+ * one after the other.
  *
  * A byte's value is the number of the WRITE that put it there.
  */

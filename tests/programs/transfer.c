@@ -4,8 +4,8 @@
  * seed: SEND, WRITE (both with and without immediate), READ and both atomics. The server draws the
  * same ones and so knows what must have arrived. end.h has what it shares with order.c.
  *
- * 	transfer [-p PORT] [-g GID] [-c RC|UC|UD] [-n BATCHES] [-s SEED] [-b BYTES_MAX] [-e]
- * 		[-t TIMEOUT] [-r RETRIES] [-k] [HOST]
+ *	transfer [-p PORT] [-g GID] [-c RC|UC|UD] [-n BATCHES] [-s SEED] [-b BYTES_MAX] [-e]
+ *		[-t TIMEOUT] [-r RETRIES] [-k] [HOST]
  *
  * Between batches the two synchronise over TCP, so that nothing changes while a batch's memory is
  * checked. -k: after one batch the server kills itself, and the client reports the status of its
