@@ -7,6 +7,7 @@
  * takes it for a loss, so it gets one when a packet is further ahead of the oldest hole than the paths
  * reorder (T), or when a hole has stood for a while with nothing arriving (5.3, 3 and 4).
  */
+#include <assert.h>
 #include <string.h>
 
 #include "transport/veroce/veroce.h"
@@ -183,6 +184,26 @@ void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
 		in->unacked++;
 	acks_note(tp, qp, in,
 		  p->bth.ackreq || p->bth.retrans || (had_holes && !rx_has_holes(&in->rx)), now_ns);
+}
+
+void acks_check_counted(const struct transport *tp, const struct qp *qp, const struct receiver *before,
+			const struct receiver *in, const struct veroce_packet *p)
+{
+	/* It is one that the general rule takes, as the next in order. */
+	assert(rx_judge(&before->rx, p->bth.psn, caps_rx_window(tp, qp->veroce)) == RX_NEW);
+	assert(p->bth.psn == before->rx.epsn && p->po == before->po);
+	assert(p->msn == psn_add(before->amsn, 1));
+	assert(p->info->flags & F_MIDDLE);
+	assert(!before->stalled && !before->early_bytes);
+	/* It is stepped over inside of its message ... */
+	assert(in->rx.epsn == psn_add(before->rx.epsn, 1) && in->rx.hpsn == before->rx.epsn && !in->rx.window);
+	assert(in->po == psn_add(before->po, 1));
+	assert(in->message == before->message && in->amsn == before->amsn);
+	/* ... and acks_arrived() would have counted it. */
+	assert(in->ack_due && before->ack_due);
+	assert(in->unacked == before->unacked + 1 && in->unacked < in->ack_packets);
+	assert(in->nak_due == before->nak_due && in->hole_ns == before->hole_ns && in->dups == before->dups);
+	assert(!in->ce);
 }
 
 /* ---- packets ------------------------------------------------------------------------------------ */

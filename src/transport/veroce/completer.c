@@ -148,6 +148,7 @@ bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct p
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->r_in;
+	const struct receiver before = *in; /* for the debug build */
 	uint64_t off = (uint64_t)p->po * qp->mtu;
 	struct send_wqe *w;
 
@@ -168,6 +169,7 @@ bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct p
 	rx_step(&in->rx, &tp->pool);
 	in->unacked++;
 	watched(vr, now_ns);
+	acks_counted(tp, qp, &before, in, p);
 	return true;
 }
 

@@ -504,6 +504,7 @@ bool veroce_responder_middle(struct transport *tp, struct qp *qp, const struct p
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->q_in;
+	const struct receiver before = *in; /* for the debug build */
 
 	if (!acks_counts_only(in, pkt, p) || vr->w->fatal || !follows(vr, p))
 		return false;
@@ -514,6 +515,7 @@ bool veroce_responder_middle(struct transport *tp, struct qp *qp, const struct p
 	veroce_arrival(qp, in, pkt, p, now_ns);
 	step_inside(tp, in, 0);
 	in->unacked++;
+	acks_counted(tp, qp, &before, in, p);
 	return true;
 }
 

@@ -707,6 +707,20 @@ static inline bool acks_counts_only(const struct receiver *in, const struct pkt 
 	       !p->bth.ackreq && !p->bth.retrans && !in->ce && (pkt->flow->tos & 3) != 3 &&
 	       in->unacked + 1 < in->ack_packets;
 }
+/*
+ * Asserts that such a packet, taken by a fast path, left what the general rule leaves of it: `before` is the receiver as
+ * it was.
+ */
+void acks_check_counted(const struct transport *, const struct qp *, const struct receiver *before,
+			const struct receiver *, const struct veroce_packet *);
+/* In the debug build alone. */
+static inline void acks_counted(const struct transport *tp, const struct qp *qp, const struct receiver *before,
+				const struct receiver *in, const struct veroce_packet *p)
+{
+#ifdef VERBENA_DEBUG
+	acks_check_counted(tp, qp, before, in, p);
+#endif
+}
 /* A switch cut the payload of the packet with that PSN off (veRoCE 8). */
 void acks_trimmed(struct transport *, struct qp *, struct receiver *, uint32_t psn);
 /* Drops the Packet Drop NAKs that are due. */
