@@ -25,7 +25,7 @@ struct path {
 	uint64_t srtt_ns;    /* 0: none measured */
 	uint64_t rttvar_ns;
 	uint64_t cc_rtt_ns;  /* the least of this round trip's samples; 0: none */
-	uint64_t cc_round_ns; /* when cc is told of it */
+	uint64_t cc_round_ns; /* when congestion control is given it */
 	uint64_t least_ns[2]; /* the least of those, of this while and the one before; 0: none */
 	uint32_t least_while; /* number of this one */
 	uint64_t reo_ns;     /* how much later a packet may arrive than one sent after it */

@@ -78,7 +78,7 @@ static int pick_fastest(const struct pair *pair, const struct transport_config *
 
 		if (i == avoid || !usable(pair, c, i, bytes, now_ns))
 			continue;
-		/* One that nothing was heard of may be dead, which is for new packets to find out. */
+		/* A path without an acknowledgement so far may be dead: new packets find that out, not copies. */
 		if (best < 0 || doubtful(p) < doubtful(q) ||
 		    (doubtful(p) == doubtful(q) && path_load(p) < path_load(q)))
 			best = (int)i;

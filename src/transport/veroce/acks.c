@@ -3,7 +3,7 @@
  * Acknowledgement (veRoCE 5): when a receiver answers, and with what. One ACK or SACK a space and turn
  * covers all that arrived since the last one.
  *
- * To a peer that takes a SACK for information (CAPS_SACK_ANY) every hole is told as it is. A base peer
+ * To a peer that takes a SACK for information (CAPS_SACK_ANY) every hole is reported as it is. A base peer
  * takes it for a loss, so it gets one when a packet is further ahead of the oldest hole than the paths
  * reorder (T), or when a hole has stood for a while with nothing arriving (5.3, 3 and 4).
  */
@@ -172,7 +172,7 @@ void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
 {
 	bool order = !had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans;
 
-	/* Whatever it asks for. */
+	/* It is acknowledged next in any case, whether or not it asks for that. */
 	if (order && in->ack_due && goes_next(tp, qp)) {
 		if (in->unacked < UINT16_MAX)
 			in->unacked++;
@@ -295,8 +295,8 @@ static bool has_block(const struct sacketh *h, uint32_t count, uint32_t psn)
 }
 
 /*
- * The blocks of one answer: from aPSN + 1 on (5.5), then every group of 128 in which something arrived
- * that was not told yet, then, by turns, the others, as earlier answers may have been lost.
+ * The blocks of one answer: from aPSN + 1 on (5.5), then every group of 128 in which something arrived that no SACK
+ * has reported yet, then the other groups by turns, as earlier answers may have been lost.
  */
 static uint32_t blocks(struct receiver *in, struct sacketh *h, uint32_t max)
 {

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Negotiation (veRoCE 13.1): verbs programs tell each other QPNs and PSNs and nothing of protocols, so the
- * two ends ask on the wire. docs/veroce.md tells the protocol and why both ends always decide alike:
+ * Negotiation (veRoCE 13.1): verbs programs exchange QPNs and PSNs but no protocols, so the two ends ask on the wire.
+ * docs/veroce.md has the protocol and why both ends always decide alike:
  *
- *     A QP that does not know its peer asks until it hears veRoCE of the peer's QP, or RoCEv2. With work
- *     to do it waits for DECIDE_NS at most and then speaks RoCEv2, for good: it answers profile 0 from
- *     then on. Whoever began with veRoCE because the peer's host does, or because it was asked, and has
- *     heard nothing else of the peer yet, falls back when told profile 0; nothing was executed then.
+ *     A QP that does not know its peer asks until veRoCE of the peer's QP arrives, or RoCEv2. With work to do it waits
+ *     for DECIDE_NS at most and then speaks RoCEv2, for good: it answers profile 0 from then on. An end that began
+ *     with veRoCE because the peer's host speaks it, or because it was asked, falls back when it is answered profile 0
+ *     and nothing else of the peer has arrived; nothing was executed then.
  *
- * A stranger who knows the peer's address can guess QPNs. So a choice is final only by what a stranger cannot
- * send: an answer with our nonce, or the packet that is due by its PSN. A question proves nothing. It is
- * answered, and who has made no choice begins with veRoCE; but if nothing is ever heard then, not even of what
- * was sent, it falls back.
+ * A stranger who knows the peer's address can guess QPNs. So a choice is final only by what a stranger cannot send: an
+ * answer with our nonce, or the packet that is due by its PSN. A question proves nothing. It is answered, and an end
+ * that has made no choice begins with veRoCE; it falls back if the peer never acknowledges anything then.
  */
 #include "transport/veroce/veroce.h"
 #include "wire/icrc.h"
@@ -31,9 +30,9 @@ static uint8_t mtu_code(uint32_t bytes)
 }
 
 /*
- * Between processes of one host there is no port to share, and no network whose delay and marks a time stamp
- * could tell; and without it an acknowledgement is shorter than any message and so ends the message's train
- * (our choice).
+ * Between processes of one host there is no port to share, and no network whose delay and marks a time stamp could
+ * show. Without a time stamp an acknowledgement is shorter than any message and so ends the message's train (our
+ * choice).
  */
 static uint16_t offered(const struct transport *tp, const struct qp *qp)
 {
@@ -173,9 +172,9 @@ void caps_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 }
 
 /*
- * What is acknowledged went after the question and was heard, so that one was lost, or its answer. Without it
- * no more than the base window may be in flight: it is asked again after one and a half round trips, three, six
- * ...; these are not of those after which a peer is taken for base.
+ * The peer acknowledges what was sent after the question, so the question was lost, or its answer. Without an answer no
+ * more than the base window may be in flight: the question is sent again after one and a half round trips, three, six
+ * ..; these questions do not count among those after which a peer is taken for a base one.
  */
 void caps_unanswered(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -220,8 +219,8 @@ void caps_hurry(struct qp *qp, uint64_t now_ns)
 }
 
 /*
- * The PSN that it expects of us first. (13.1: not the sender's own, which a verbs program
- * tells its device only after RTR.) Not judged before ours is known.
+ * CAPS carry the PSN that their sender expects first. (13.1: not the sender's own, which a verbs program gives its
+ * device only after RTR.) The PSN is not judged before ours is known.
  */
 static bool has_begun(const struct qp *qp)
 {
@@ -252,8 +251,8 @@ static void take_windows(struct veroce *vr, const struct capseth *c)
 }
 
 /*
- * The peer asks, or somebody does in its name. If it is true the peer hears us by now, and need not be asked
- * later only. What it offers is used until it answers, if it knows the PSN that we begin with; but that can be
+ * The peer asks, or somebody does in its name. If it is the peer, our packets reach it by now, and the next question is
+ * sent at once. What it offers is used until it answers, if it knows the PSN that we begin with; but that PSN can be
  * guessed where programs choose it badly, so nothing is used that would be final.
  */
 static void asked(const struct transport *tp, struct qp *qp, const struct capseth *c, uint64_t now_ns)
@@ -282,9 +281,9 @@ static uint16_t agreed(const struct transport *tp, const struct qp *qp, const st
 }
 
 /*
- * From now on what leaves is sealed, and the peer is told so, as it has to know. It has told us so, or will:
- * then what comes must be. A lone datagram has identification 0, and what is sealed has the place in its train;
- * where that is not what came, somebody on the way gives packets others, and they prove nothing (IPv4).
+ * From now on what leaves is sealed, and a response says so to the peer. Once the peer has said the same, what arrives
+ * must be sealed. A lone datagram has identification 0, and a sealed packet has the place in its train; where another
+ * identification arrives, somebody on the way changes them, and they prove nothing (IPv4).
  */
 static void seal(struct qp *qp, const struct capseth *c, uint16_t ip_id)
 {
@@ -321,14 +320,14 @@ static bool contradicts(const struct transport *tp, const struct qp *qp, const s
 	return (vr->caps ^ agreed(tp, qp, c)) & settled;
 }
 
-/* The choice is made for RoCEv2: who asks is told so. But the next QP of that host asks before it chooses. */
+/* The choice is made for RoCEv2, and the answer says so. But the next QP of that host asks before it chooses. */
 static void too_late(struct transport *tp, struct qp *qp, const struct capseth *c, uint64_t now_ns)
 {
 	if (c->profile && tp->config.protocol == PROTOCOL_AUTO)
 		pair_learn(qp->veroce->pair, PAIR_UNKNOWN, now_ns);
 }
 
-/* Of the peer, once it is known beyond doubt: it does not change in the life of a connection. */
+/* The peer's nonce does not change in the life of a connection, once it is known beyond doubt. */
 static uint32_t known_nonce(const struct veroce *vr, const struct capseth *c)
 {
 	return vr->caps & CAPS_SEAL ? vr->peer_nonce : c->nonce;
@@ -389,7 +388,7 @@ void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet 
 	}
 }
 
-/* ---- what others tell of the peer ------------------------------------------------------------------ */
+/* ---- what other packets show of the peer ---------------------------------------------------------- */
 
 void caps_hears(struct transport *tp, struct qp *qp, bool proved, uint64_t now_ns)
 {

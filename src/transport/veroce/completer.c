@@ -20,7 +20,7 @@ static struct send_wqe *wqe_of(const struct qp *qp, uint32_t r)
 	return sq_at(&qp->sq, *veroce_read(qp->veroce, r));
 }
 
-/* Whether it was sent: what answers a request that was not is no answer. */
+/* Whether the request was sent: before that nothing can answer it. */
 static bool is_asked(const struct veroce *vr, const struct send_wqe *w)
 {
 	return psn_diff(w->psn_first, vr->w->q.tx.nxt) < 0;
@@ -119,7 +119,7 @@ static void step(struct transport *tp, struct qp *qp, bool end, uint64_t now_ns)
 	finish(tp, qp, in->amsn, now_ns);
 }
 
-/* Something of what is waited for came. */
+/* Part of an answer arrived: the READ is not asked for again so soon. */
 static void watched(struct veroce *vr, uint64_t now_ns)
 {
 	if (!vr->w->watch_ns)
@@ -152,13 +152,12 @@ bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct p
 	uint64_t off = (uint64_t)p->po * qp->mtu;
 	struct send_wqe *w;
 
-	/* The First one of the message has shown that it was asked for, and until the Last it is
-	 * not done. */
+	/* The First packet has shown that the message was asked for, and the WQE is not done before the Last. */
 	if (!acks_counts_only(in, pkt, p) || !in->po || p->po != in->po ||
 	    p->msn != psn_add(in->amsn, 1))
 		return false;
 	w = wqe_of(qp, p->msn);
-	/* What fits() and place() say of such a packet and do with it. */
+	/* What fits() and place() come to for such a packet. */
 	if (p->aeth.msn != w->msn || !request_is_read(w) || p->payload_len != qp->mtu ||
 	    off + qp->mtu >= w->length ||
 	    !sge_scatter(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, off, p->payload,
@@ -183,7 +182,7 @@ static struct send_wqe *answered(const struct qp *qp, const struct veroce_packet
 	return *asked && fits(qp, w, p) ? w : NULL;
 }
 
-/* The one that was waited for. False: not taken. */
+/* Takes the packet that was due. False: not taken. */
 static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct receiver *in = &qp->veroce->w->r_in;
@@ -205,7 +204,7 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 	return true;
 }
 
-/* Goes on as far as packets have arrived. False: what is next is nothing that can be. */
+/* Goes on as far as packets have arrived. False: the next one cannot be an answer. */
 static bool advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	const struct rx_meta *kept;

@@ -125,7 +125,7 @@ int veroce_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	speaks = pair_speaks(vr->pair, now_ns);
 	if (tp->config.protocol == PROTOCOL_ROCEV2 ||
 	    (speaks == PAIR_ROCEV2 && tp->config.protocol == PROTOCOL_AUTO)) {
-		/* It answers who asks, and no more. */
+		/* It answers CAPS requests, and no more. */
 		if (gbn_connect(tp, qp, now_ns))
 			goto put_pair;
 		veroce_move(qp, VEROCE_ROCEV2);
@@ -211,6 +211,6 @@ void veroce_silence(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!qp->veroce->w)
 		return;
 	veroce_responder_flush(tp, qp, now_ns);
-	/* Who calls this may be in the middle of w: it stays until the QP is reset or destroyed. */
+	/* The caller may be in the middle of w, which stays until the QP is reset or destroyed. */
 	veroce_forget(tp, qp);
 }

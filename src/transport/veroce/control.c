@@ -3,7 +3,7 @@
  * Packets outside the PSN spaces (veRoCE 9.1, 10): congestion notification, round-trip probes of paths
  * that are down, and the signal that a packet was slow.
  *
- * A CE mark is told by the BECN bit of the acknowledgement that it hurries, and by a CNP only where none
+ * A CE mark is echoed by the BECN bit of the acknowledgement that it hurries, and by a CNP only where none
  * comes of it: when the packet was too far ahead, or refused until its turn. Then a QP sends one at most
  * in VEROCE_CNP_NS, and a mark that comes sooner waits for the end of that time, or for an acknowledgement.
  *
@@ -29,7 +29,7 @@ static void stall_answer(struct transport *tp, struct qp *qp, const struct rttet
 		tp->counters.rx_dropped++;
 }
 
-/* Its source port tells the path (10); from a port that is none of ours, it means them all. */
+/* The source port of a CNP names the path (10); one that is none of ours stands for all paths. */
 void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		   const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -45,7 +45,7 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		qp_activate(tp, qp);
 		break;
 	case OP_RTT_RESPONSE:
-		/* Of a probe that is on its way: its TX1 comes back. */
+		/* It answers a probe that is on its way, whose TX1 comes back. */
 		if (p->rtt.context & CONTEXT_STALL)
 			stall_answer(tp, qp, &p->rtt, now_ns);
 		else if (path < pair->path_count && pair->path[path].probe_sent_ns &&
@@ -166,7 +166,7 @@ bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return true;
 }
 
-/* What was marked in one of the spaces and is not told by what is due; NULL: nothing. */
+/* The space with a mark that no acknowledgement which is due reports; NULL: there is none. */
 static struct receiver *untold(struct veroce_work *w)
 {
 	struct receiver *ins[] = {&w->q_in, &w->r_in};

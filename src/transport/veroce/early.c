@@ -12,7 +12,7 @@
 
 #include "transport/veroce/veroce.h"
 
-/* What a kept packet takes, its share of the record among it. */
+/* What a kept packet takes, with its share of the record. */
 static uint32_t bytes_of(const struct veroce_packet *p)
 {
 	return (uint32_t)(sizeof(struct early_packet) + sizeof(struct rx_meta)) + p->payload_len;

@@ -32,10 +32,10 @@ static uint64_t late_ns(const struct path *path, const struct tx_record *r)
 }
 
 /*
- * Evidence from other paths: an acknowledgement of a packet that was due later, by what is known of both
- * paths' round trips. A pause of the peer delays all of them alike, and proves nothing against any. Nor
- * does a queue that they share and that grows: what is known of a path that was quiet is old then, so the
- * other's round trip counts for no more than its own.
+ * Evidence from other paths: an acknowledgement of a packet that was due later, by what is known of both paths' round
+ * trips. A pause of the peer delays all paths alike, and proves nothing against any. A queue that the paths share and
+ * that grows proves as little: what is known of a quiet path is old then, so the other path's round trip counts for no
+ * more than its own.
  */
 static uint64_t due_ns(const struct qp *qp, const struct sender *s, uint32_t paths,
 		       uint64_t srtt_ns_max)
@@ -64,7 +64,7 @@ static uint64_t overdue_ns(const struct pair *pair, const struct tx_record *r)
 	return r->tx_ns + (path->srtt_ns ? path->srtt_ns + slack : pair->rto_ns);
 }
 
-/* A PSN that is missing at the peer; heard: the paths of what was just acknowledged. */
+/* Judges a PSN that is missing at the peer; `heard` has the paths of what was just acknowledged. */
 static void examine(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
 		    uint32_t heard, uint64_t now_ns)
 {
@@ -133,7 +133,7 @@ static void acked(struct transport *tp, struct qp *qp, struct sender *s, const s
 	}
 	if (qp->veroce->pair->down_count)
 		abandon(tp, qp, s, now_ns);
-	/* While acknowledgements come they tell, and more than a clock knows. */
+	/* While acknowledgements come they show more than a clock does. */
 	if (s->reo_ns) {
 		uint64_t quiet = now_ns + (qp->veroce->pair->srtt_ns >> QUIET_SHIFT);
 

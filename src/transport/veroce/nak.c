@@ -84,7 +84,7 @@ void nak_rnr(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn
 	}
 	if (qp->rnr_retry != 7)
 		vr->w->rnr_retries--;
-	/* The receiver has it, but wants to be asked again (7.2). */
+	/* The receiver has it, but finishes it only when it arrives again (7.2). */
 	if (tx_record(&s->tx, psn)->state == TX_ACKED)
 		recovery_lose(tp, qp, s, psn, now_ns);
 	vr->w->rnr_until_ns = now_ns + rnr_wait_ns(vr->w, aeth_rnr_ns(code));
@@ -112,9 +112,10 @@ void nak_error(struct transport *tp, struct qp *qp, struct sender *s, uint32_t p
 }
 
 /*
- * Whether a Packet Drop NAK is of the last copy of its packet, and not of the one before, of which a SACK told
- * sooner. Its time stamp is the copy's. Without one, of what has not been there and back nothing is told yet;
- * but what was trimmed stood in no queue, so no round trip that was measured is sure to be as short.
+ * Whether a Packet Drop NAK is of the last copy of its packet, and not of the copy before, whose loss a SACK reported
+ * sooner. With a time stamp, the stamp is the copy's. Without one, a NAK that comes sooner than a round trip is of the
+ * copy before. But a packet that was trimmed waited in no queue, so its round trip may be half of the least that was
+ * measured.
  */
 static bool is_of_last_copy(const struct pair *pair, const struct veroce_packet *p,
 			    const struct tx_record *r, uint64_t now_ns)

@@ -81,7 +81,7 @@ uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uin
 {
 	uint32_t window = s->peer_window - tx_outstanding(&s->tx), room = tx_space_room(&s->tx);
 
-	/* Of its share of the receiver's port a packet leaves at a time. */
+	/* A QP with a share of the receiver's port sends one packet at a time. */
 	if (qp->veroce->w->pace.share_kbps)
 		return 1;
 	if (max > window)

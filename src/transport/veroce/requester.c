@@ -244,7 +244,7 @@ static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint
 	return true;
 }
 
-/* Middle packets behind the one of that PO, at most max packets with that one. Returns how many with it. */
+/* Lays out Middle packets behind the one of that PO, at most max with that one. Returns how many with it. */
 static uint32_t send_middles(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po,
 			     int path, uint32_t max)
 {
@@ -255,13 +255,16 @@ static uint32_t send_middles(struct transport *tp, struct qp *qp, struct send_wq
 	return count;
 }
 
-/* Whether that WQE's packet differs from w's, which is its message's only one, in no more than numbers. */
+/* Whether `next` and w, which is a message of one packet, differ only in numbers. */
 static bool is_alike(const struct send_wqe *w, const struct send_wqe *next)
 {
 	return next->opcode == w->opcode && next->length == w->length && !request_wants_response(w);
 }
 
-/* The WQEs behind the one of that SQ index, where each is a packet like its; else as send_middles(). */
+/*
+ * Lays out the WQEs behind the one of that SQ index, as long as each is a packet that differs from its only in numbers.
+ * At most max with that one; returns how many with it.
+ */
 static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index, int path, uint32_t max,
 			    uint64_t now_ns)
 {
@@ -281,8 +284,8 @@ static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index,
 }
 
 /*
- * One packet, and as many more as go the same way and differ in nothing but their numbers: *budget at
- * most, and what it was is taken from that.
+ * Sends one packet, and behind it as many as take the same path and differ only in numbers: at most *budget, from which
+ * they are taken.
  */
 static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget, uint64_t now_ns)
 {
@@ -324,10 +327,10 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 }
 
 /*
- * What the peer refused for want of a receive WQE are SENDs, the one that it named and all behind it that came
- * early: it dropped them, and took everything else. How many of them it takes now only they can find out, and
- * each that comes too soon is refused again. So the packet that was named goes alone; when it was taken, its
- * message, and then twice as many messages in each round.
+ * For want of a receive WQE the peer refused SENDs: the packet that it named, and those behind it that came early. It
+ * dropped them and took everything else. How many of them find a receive WQE now only they can show, and each that comes
+ * too soon is refused again. So the named packet goes alone; once it is acknowledged the rest of its message, and then
+ * twice as many messages in each round.
  */
 void veroce_requester_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -422,7 +425,7 @@ bool veroce_requester_output(struct transport *tp, struct qp *qp, uint64_t now_n
 		if (!budget)
 			return true;
 		if (vr->w->refused && (!s->tx.lost || psn_diff(s->tx.again_head, vr->w->let_psn) > 0))
-			return false; /* what is acknowledged next lets more */
+			return false; /* the next acknowledgement lets more go */
 		if (s->tx.lost) {
 			sent = send_again(tp, qp, now_ns);
 			budget--;

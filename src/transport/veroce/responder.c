@@ -48,8 +48,8 @@ static bool grow_bound(struct transport *tp, struct veroce *vr, uint32_t count)
 }
 
 /*
- * The receive WQE of that RQMSN, with all before it taken in order (4.4, out-of-order R7), or NULL:
- * there are not as many posted.
+ * The receive WQE of that RQMSN; those before it are taken first, in order (4.4, out-of-order R7). NULL: fewer are
+ * posted.
  */
 static struct recv_wqe *bind(struct transport *tp, struct qp *qp, uint32_t rqmsn)
 {
@@ -151,7 +151,7 @@ static enum rx_verdict judge_write(const struct transport *tp, const struct qp *
 	return *to ? RX_EXECUTE : RX_ACCESS;
 }
 
-/* Places a SEND or WRITE packet, or keeps one that could be placed for its turn, or refuses it; nothing else. */
+/* Places a SEND or WRITE packet, or keeps one that could be placed for its turn, or refuses it. Nothing else. */
 static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
 			     bool waits)
 {
@@ -192,7 +192,7 @@ static bool follows(const struct veroce *vr, const struct veroce_packet *p)
 
 /* ---- in order -------------------------------------------------------------------------------------- */
 
-/* The QP says one last NAK, to a packet with those flags, and is dead (IBTA 9.9.3). */
+/* The QP sends one last NAK, which answers a packet with those flags, and is dead (IBTA 9.9.3). */
 static void fatal(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_verdict v,
 		  uint64_t now_ns)
 {
@@ -255,13 +255,13 @@ static bool key_is_ours(const struct transport *tp, const struct qp *qp, uint32_
 	return mr && mr->pd == qp->pd;
 }
 
-/* Nobody is told of the end of such a message. */
+/* The responder's program gets no completion for such a message. */
 static bool ends_silently(uint32_t flags)
 {
 	return flags & F_WRITE && !(flags & F_IMM);
 }
 
-/* Everything up to the end of this message is here. RX_NOT_READY: but for a receive WQE. */
+/* Finishes a message that is here to its end. RX_NOT_READY: all that lacks is a receive WQE. */
 static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct rx_meta *m,
 			      uint64_t now_ns)
 {
@@ -284,7 +284,7 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 	return RX_EXECUTE;
 }
 
-/* What it was told to wait for is here. */
+/* The packet that an RNR NAK named is here. */
 static void forget_rnr(struct receiver *in)
 {
 	in->stalled = false;
@@ -292,7 +292,7 @@ static void forget_rnr(struct receiver *in)
 		in->nak_due = false;
 }
 
-/* The packet at epsn ends no message: on to the next one. */
+/* Steps over the packet at epsn, which ends no message. */
 static void step_inside(struct transport *tp, struct receiver *in, uint32_t flags)
 {
 	if (flags & F_START)
@@ -312,8 +312,8 @@ static void step_over_end(struct transport *tp, struct receiver *in)
 }
 
 /*
- * What was recorded at epsn cannot be what the peer sent there. Where nothing but its PSN spoke for it, it may be a
- * stranger's: it was never there, and the true one comes again, to be judged in its turn.
+ * What was recorded at epsn cannot be what the peer sent there. Where only its PSN spoke for it, it may be a stranger's:
+ * the record is forgotten, and the peer's own packet comes again, to be judged in its turn.
  */
 static void disbelieve(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_verdict v, uint64_t now_ns)
 {
@@ -328,7 +328,7 @@ static void disbelieve(struct transport *tp, struct qp *qp, uint32_t flags, enum
 	acks_note(tp, qp, in, true, now_ns);
 }
 
-/* The packet at epsn ends a message; it is here, or was `kept`. False: it cannot be finished, now or ever. */
+/* The packet at epsn, which has come or was `kept`, ends a message. False: it cannot be finished, now or ever. */
 static bool pass_end(struct transport *tp, struct qp *qp, const struct rx_meta *m, bool kept, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -378,7 +378,7 @@ static struct rx_meta meta_of(const struct veroce_packet *p)
 	return m;
 }
 
-/* The one that was waited for: everything happens now; it is here, or was `kept`. False: not finished. */
+/* Takes the packet that was due, which has come or was `kept`: everything happens now. False: not finished. */
 static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, bool kept,
 		 uint64_t now_ns)
 {
@@ -420,7 +420,7 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 	m = meta_of(p);
 	if (pass_end(tp, qp, &m, kept, now_ns))
 		return true;
-	/* Placed, but not finished: it is not to be placed again (7.2). */
+	/* It is placed, but not finished: the record keeps it from being placed again (7.2). */
 	if (in->stalled && !rx_record(&in->rx, &tp->pool, p->bth.psn, &m))
 		in->stalled = false;
 	return false;
@@ -449,7 +449,7 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		uint32_t flags;
 
 		if (!kept) {
-			/* Of what was placed before its turn, and ends nothing, is known that it came. */
+			/* Placed before its turn, and no end of a message: only its arrival is recorded. */
 			step_inside(tp, in, in->po ? 0 : F_START | F_SEND | F_WRITE);
 			continue;
 		}
@@ -470,7 +470,7 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 }
 
-/* Where a message begins says its first packet, whatever the others carry. */
+/* The first packet of a WRITE says where the message begins, whatever the others carry. */
 static bool has_known_place(struct qp *qp, const struct veroce_packet *p)
 {
 	return !(p->info->flags & F_WRITE) || !p->po || caps_reth_settled(qp);
@@ -537,7 +537,7 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 		tp->counters.rx_beyond_window++;
 		return;
 	case RX_OLD:
-		/* Never placed, never executed again; said at once (7.7). */
+		/* It is neither placed nor executed again, and acknowledged at once (7.7). */
 		tp->counters.rx_duplicates++;
 		in->dups++;
 		if (in->stalled && p->bth.psn == in->rx.epsn) {
@@ -581,7 +581,7 @@ void veroce_responder_retry_stalled(struct transport *tp, struct qp *qp, uint64_
 	struct receiver *in = &qp->veroce->w->q_in;
 	uint32_t epsn = in->rx.epsn;
 
-	/* Not before there is one, and memory to remember it: else it would be refused again at once. */
+	/* Only once there is a receive WQE, and memory to remember it: else the message would be refused again at once. */
 	if (!bind(tp, qp, qp->veroce->rq_done))
 		return;
 	in->stalled = false;

@@ -34,7 +34,7 @@ void responder_reads_release(struct qp *qp, uint32_t r)
 {
 	struct veroce_work *w = qp->veroce->w;
 
-	/* Never what has not been sent in full: a forged MSN frees nothing. */
+	/* A slot is live until its answer was sent in full: a forged MSN frees nothing. */
 	while (psn_diff(r, w->released) > 0 && psn_diff(psn_add(w->released, 1), w->emit) < 0) {
 		const struct rd_resource *res = slot(qp, psn_add(w->released, 1));
 
@@ -65,7 +65,7 @@ static bool make_room(struct transport *tp, struct qp *qp, uint32_t k, uint64_t 
 	return true;
 }
 
-/* *word gets what it is to be executed on. */
+/* *word gets the address of the operand. */
 static enum rx_verdict judge_atomic(const struct transport *tp, const struct qp *qp, const struct rx_meta *m,
 				    uint64_t **word)
 {
@@ -109,7 +109,7 @@ enum rx_verdict responder_reads_judge(const struct transport *tp, const struct q
 	return m->opcode == OP_RC_READ_REQUEST ? judge_read(tp, qp, m) : judge_atomic(tp, qp, m, &word);
 }
 
-/* Slots for as many as may be outstanding. */
+/* Makes slots for as many READs and atomics as may be outstanding. */
 static bool fit_slots(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
@@ -184,7 +184,7 @@ static uint32_t payload_of(const struct qp *qp, const struct rd_resource *res, u
 	return left < qp->mtu ? left : qp->mtu;
 }
 
-/* As requester.c: 0: no room; -1: the region or its memory is gone. */
+/* Lays out a packet. Its length; 0: no room in this turn; -1: the region or its memory is gone. */
 static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t psn, uint32_t po,
 		       uint32_t path, bool again, bool ackreq, uint64_t now_ns)
 {
@@ -198,7 +198,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t
 	if (!out)
 		return 0;
 	if (payload) {
-		/* Again for each packet: the region may be gone since the READ began. */
+		/* Checked for each packet: the region may be gone since the READ began. */
 		from = mr_check(&tp->mrs, res->rkey, qp->pd, res->va + (uint64_t)po * qp->mtu,
 				payload, MR_REMOTE_READ);
 		if (!from)
@@ -241,9 +241,9 @@ static void region_gone(struct transport *tp, struct qp *qp, uint32_t r)
 }
 
 /*
- * The region of a packet that is to be sent again is gone. Most likely nobody misses it: the READ was complete,
- * and only its acknowledgement was lost. A PSN that was acknowledged is never looked into and answered at
- * once (7.7), so an empty response with the last of those asks, and counts as the copy (our choice).
+ * The region of a packet that was lost is gone. Most likely the READ was complete, and only its acknowledgement was
+ * lost. The requester answers a PSN that it has acknowledged at once, without a look at the payload (7.7): so an empty
+ * response with the last such PSN asks how things stand, and counts as the copy (our choice).
  */
 static int32_t ask(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t path, uint64_t now_ns)
 {
@@ -285,7 +285,7 @@ static bool is_answer(const struct qp *qp, const struct veroce_packet *p, uint64
 		return false;
 	if (p->bth.ts)
 		return (int32_t)(p->tse.tx1 - (uint32_t)vr->w->asked_ns) >= 0;
-	/* Without stamps: what was under way has come by then, or is lost. */
+	/* Without stamps: what was under way when the question left has arrived by then, or is lost. */
 	return now_ns - vr->w->asked_ns >= vr->pair->rto_ns;
 }
 
@@ -299,12 +299,12 @@ void responder_reads_answered(struct transport *tp, struct qp *qp, const struct 
 		return;
 	if (!tx_is_outstanding(tx, w->asked_psn) ||
 	    tx_record(tx, w->asked_psn)->state == TX_ACKED)
-		w->asked_ns = 0; /* it had it */
+		w->asked_ns = 0; /* the requester has it */
 	else if (is_answer(qp, p, now_ns))
 		region_gone(tp, qp, tx_record(tx, w->asked_psn)->item);
 }
 
-/* As requester.c: lays out Middle packet `po` of a READ's response behind the one before it. */
+/* Lays out Middle packet `po` of a READ's response behind the one before it. False: no room, or the region is gone. */
 static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource *res, uint32_t po,
 		   int path, uint32_t psn)
 {
@@ -321,7 +321,7 @@ static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource
 	return true;
 }
 
-/* 1: sent, one packet or a run of them, which *budget counts; 0: no room in this turn; -1: not now. */
+/* Sends one packet, or a run, which *budget counts. 1: sent; 0: no room in this turn; -1: not now. */
 static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;

@@ -59,7 +59,7 @@ struct rx_window {
 	struct bitring arrived;
 	struct bitring last;      /* its meta is kept */
 	struct rx_meta **meta;    /* blocks of 64, by PSN; NULL: none of the 64 is kept */
-	uint64_t fresh[RX_GROUPS / 64]; /* groups with arrivals that no SACK has told of, by number modulo */
+	uint64_t fresh[RX_GROUPS / 64]; /* groups with arrivals that no SACK has reported, by number modulo */
 };
 
 struct rx_space {

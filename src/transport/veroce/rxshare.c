@@ -14,7 +14,7 @@ enum {
 	FULL_PART = 8,       /* who sent all but an eighth of its share is full, */
 	ROUND_PACKETS = 16,  /* ... of so many packets at least, so that one does not matter, */
 	ROUND_LINE_PACKETS = 2048, /* ... nor of all that arrive, */
-	ROUND_RTTS = 4,      /* ... and those who are told have long obeyed */
+	ROUND_RTTS = 4,      /* ... and those that were given a share have long kept to it */
 	IDLE_ROUNDS = 4,     /* after which nothing is known any more */
 	STEADY_PART = 256,   /* a share stays as it is if it would change by less than that */
 	CREDIT_PACKETS = 4,  /* that a sender which was held up may send at once */

@@ -41,7 +41,7 @@ struct rxshare {
 	uint32_t full;
 };
 
-/* Of one QP, about the round that has this number. All zeroes: none. */
+/* What one QP sent in the round that has this number. All zeroes: nothing. */
 struct rxshare_sender {
 	uint32_t round;
 	bool full; /* and therefore gets a share, which it keeps */

@@ -29,7 +29,7 @@ static uint64_t rto_ns(const struct transport *tp, const struct qp *qp, const st
 	return rto > tp->config.veroce.rto_ns_min ? rto : tp->config.veroce.rto_ns_min;
 }
 
-/* Of the paths that something flies on; 0: none was measured. */
+/* The longest smoothed round trip of the paths that something flies on; 0: none was measured. */
 static uint64_t slowest_srtt_ns(const struct qp *qp, const struct sender *s)
 {
 	const struct pair *pair = qp->veroce->pair;
@@ -128,9 +128,9 @@ static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *
 }
 
 /*
- * Resends the highest PSN that is unacknowledged, so that the answer tells what is missing (6.2), and the
- * lowest, which most likely is. If all were acknowledged selectively, the peer's last word was lost: any
- * PSN makes it say that again.
+ * Resends the highest PSN that is unacknowledged, so that the answer shows what is missing (6.2), and the lowest, which
+ * most likely is. If all were acknowledged selectively, the last acknowledgement was lost: any PSN makes the peer send
+ * it again.
  */
 static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {

@@ -335,7 +335,7 @@ static void note(struct tx_news *news, struct tx_ring *ring, const struct tx_rec
 	n->packets++;
 	if (r->copies == 1 && r->tx_ns > n->newest_tx_ns)
 		n->newest_tx_ns = r->tx_ns;
-	/* Of several copies the last one is meant, unless it cannot have been there and back (RFC 8985 6.2). */
+	/* It acknowledges the last of several copies, unless that one cannot have been there and back (RFC 8985 6.2). */
 	if (r->copies > 1 && (!min_rtt_ns || now_ns - r->tx_ns < min_rtt_ns[r->path]))
 		return;
 	n->sure++;

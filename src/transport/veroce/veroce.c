@@ -177,7 +177,7 @@ static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
 		rocev2_input(tp, qp, rx);
 		return;
 	}
-	/* Of those that only add to an acknowledgement which is due no timer needs to know. */
+	/* No timer depends on a packet that only adds to an acknowledgement which is due. */
 	if (flags & F_MIDDLE && is_settled(tp, qp) &&
 	    (flags & F_REQUEST ? veroce_responder_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)
 			       : can_send(qp) && veroce_completer_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)))
@@ -210,7 +210,7 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	size_t before;
 
 	if (qp_get_state(qp) == QPS_ERR) {
-		/* What ended it at the requester: the peer is told (11). */
+		/* The NAK_Rsp that ended the connection is still to be sent (11). */
 		if (vr->w && vr->w->r_in.nak_due && !acks_send(tp, qp, &vr->w->r_in, now_ns))
 			return true;
 		qp_flush(tp, qp, now_ns);
@@ -414,7 +414,7 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 	if ((tx_outstanding(&w->q.tx) || tx_outstanding(&w->r.tx)) &&
 	    (set_ns > now_ns + tp->config.veroce.pto_ns_min || vr->pair->cc_due_ns < set_ns))
 		return false;
-	/* Nor is any of these set. */
+	/* None of these is set either. */
 	if (!(w->q.reo_ns | w->r.reo_ns | w->q_in.hole_ns | w->r_in.hole_ns | w->watch_ns | w->rnr_until_ns) &&
 	    caps_are_settled(vr))
 		return true;

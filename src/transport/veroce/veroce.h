@@ -230,7 +230,7 @@ struct veroce {
 	/* CAPS came with the IP identification that a host gives a lone datagram: nobody changes it on the way. */
 	bool ids_kept : 1;
 	uint8_t caps_tries;    /* questions since the last news of the peer */
-	uint8_t caps_hurries;  /* times that it asked sooner, as it heard the peer but no answer */
+	uint8_t caps_hurries;  /* questions that went sooner, as the peer acknowledged but did not answer */
 	uint16_t caps;         /* flags that both ends have; 0 before the answer, but see caps_reth_settled() */
 	uint32_t starved_ms;   /* since when there is no memory for packets; 0: there is */
 	uint32_t nonce;        /* ours; incoming packets are sealed with it */
@@ -276,7 +276,7 @@ extern const struct qp_ops veroce_asking_ops;
 
 /* ---- setup.c ------------------------------------------------------------------------------------- */
 
-/* Of a struct transport that has its config, its memory and its icrc. */
+/* For a struct transport that has its config, its memory and its icrc. */
 void veroce_setup(struct transport *, const uint8_t secret[16]);
 
 /* ---- connection.c -------------------------------------------------------------------------------- */

@@ -11,10 +11,7 @@
 
 #include "transport/veroce/veroce.h"
 
-/*
- * Of which the peer hears, or we do, in one acknowledgement: a power of two, as `least` is, which it is where
- * there is a network.
- */
+/* How many packets one acknowledgement covers: a power of two, as `least` is. */
 static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
 {
 	uint64_t half = qp->local ? tp->config.window_bytes / 2 / qp->mtu : 0;
@@ -89,7 +86,7 @@ bool veroce_is_quiet(const struct qp *qp)
 	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
 }
 
-/* T fades in time (5.4), and a QP that rests has had some: else who rests often would never forget. */
+/* T fades in time (5.4). Time has passed for a QP that rests: else one that rests often would never forget. */
 static uint16_t rested_ext(const struct receiver *in)
 {
 	return in->ext_ns ? (uint16_t)(in->ext - in->ext / 8) : in->ext;
@@ -119,7 +116,7 @@ void veroce_rest(struct transport *tp, struct qp *qp)
 	vr->w = NULL;
 }
 
-/* What is in flight fills no path any more. */
+/* Takes what is in flight off the paths. */
 static void forget_flying(struct veroce *vr, const struct sender *s)
 {
 	for (uint32_t psn = s->tx.una; s->tx.ring && psn != s->tx.nxt; psn = psn_add(psn, 1)) {
