@@ -133,15 +133,14 @@ static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 	return left < chunk ? left : chunk;
 }
 
-/* Writes BTH and what follows it up to the payload; returns the length. */
-static uint32_t encode_headers(uint8_t *p, const struct qp *qp, const struct send_wqe *w,
-			       enum request_place place, bool ackreq, uint32_t pad, uint32_t chunk_bytes,
-			       uint32_t done_bytes)
+/* The BTH of the packet at the cursor. */
+static struct bth request_bth(const struct qp *qp, const struct send_wqe *w, enum request_place place, bool ackreq,
+			      uint32_t pad)
 {
 	uint8_t opcode = request_opcode[w->opcode][place];
-	uint16_t headers = opcode_table[opcode].headers;
 	bool end = place == REQUEST_LAST || place == REQUEST_ONLY;
-	struct bth bth = {
+
+	return (struct bth){
 		.opcode = qp->type == QPT_UC ? opcode + UC_OPCODES : opcode,
 		.se = end && w->flags & WR_SOLICITED && w->opcode != WR_WRITE,
 		.migreq = true, /* Migrated, the only state of a QP without an alternate path */
@@ -151,9 +150,16 @@ static uint32_t encode_headers(uint8_t *p, const struct qp *qp, const struct sen
 		.dqpn = qp->dest_qpn,
 		.psn = qp->gbn->req.psn,
 	};
+}
+
+/* Writes BTH and what follows it up to the payload; returns the length. */
+static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct send_wqe *w, uint32_t chunk_bytes,
+			       uint32_t done_bytes)
+{
+	uint16_t headers = opcode_table[bth->opcode].headers;
 	uint32_t at = BTH_LEN;
 
-	bth_encode(p, &bth);
+	bth_encode(p, bth);
 	if (headers & H_RETH) {
 		reth_encode(p + at, &(struct reth){.va = w->remote_va + done_bytes,
 						   .rkey = w->rkey,
@@ -201,7 +207,8 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	uint32_t bytes = last ? w->length - done : span * qp->mtu;
 	uint32_t payload = request_wants_response(w) ? 0 : bytes;
 	uint32_t pad = -payload & 3;
-	uint32_t at = encode_headers(p, qp, w, place, ackreq || last, pad, bytes, done);
+	struct bth bth = request_bth(qp, w, place, ackreq || last, pad);
+	uint32_t at = encode_headers(p, &bth, w, bytes, done);
 	bool again = offset(req, req->psn) < offset(req, req->high);
 
 	if (!request_gather(tp, qp, w, done, p + at, payload)) {

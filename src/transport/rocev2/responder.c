@@ -297,35 +297,42 @@ void responder_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 
 /* ---- what goes back ------------------------------------------------------------------------- */
 
-static uint32_t encode_response(uint8_t *p, const struct qp *qp, uint8_t opcode, uint32_t psn,
-				uint8_t syndrome, uint32_t msn, uint32_t pad, bool becn)
+static inline struct bth response_bth(const struct qp *qp, uint8_t opcode, uint32_t psn)
 {
-	struct bth bth = {
+	return (struct bth){
 		.opcode = opcode,
-		.becn = becn,
 		.migreq = true,
-		.pad = (uint8_t)pad,
 		.pkey = qp->pkey,
 		.dqpn = qp->dest_qpn,
 		.psn = psn,
 	};
+}
 
+/* Of the response that is next; a MIDDLE one has no AETH. Returns the headers' length. */
+static uint32_t encode_response(uint8_t *p, const struct qp *qp, const struct rd_resource *r, uint8_t opcode,
+				uint32_t pad)
+{
+	struct bth bth = response_bth(qp, opcode, r->psn_next);
+
+	bth.pad = (uint8_t)pad;
 	bth_encode(p, &bth);
 	if (!(opcode_table[opcode].headers & H_AETH))
 		return BTH_LEN;
-	aeth_encode(p + BTH_LEN, &(struct aeth){.syndrome = syndrome, .msn = msn});
+	aeth_encode(p + BTH_LEN, &(struct aeth){.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = r->msn});
 	return BTH_LEN + AETH_LEN;
 }
 
 static bool send_ack(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t syndrome)
 {
 	struct congestion *g = qp->gbn->congestion;
+	struct bth bth = response_bth(qp, OP_RC_ACK, psn);
 	uint8_t *p = tx_room(&tp->tx, TX_HEADROOM_MAX);
 
 	if (!p)
 		return false;
-	encode_response(p, qp, OP_RC_ACK, psn, syndrome, qp->gbn->rsp.msn, 0,
-			g && g->ce && tp->config.rocev2.ce_echo);
+	bth.becn = g && g->ce && tp->config.rocev2.ce_echo;
+	bth_encode(p, &bth);
+	aeth_encode(p + BTH_LEN, &(struct aeth){.syndrome = syndrome, .msn = qp->gbn->rsp.msn});
 	if (g) {
 		tx_telemetry(&tp->tx, g->telemetry ? &g->int_stack : NULL);
 		g->telemetry = false;
@@ -342,8 +349,7 @@ static bool send_atomic_result(struct transport *tp, struct qp *qp, struct rd_re
 
 	if (!p)
 		return false;
-	at = encode_response(p, qp, OP_RC_ATOMIC_ACK, r->psn_next, AETH_ACK | AETH_CREDIT_INVALID,
-			     r->msn, 0, false);
+	at = encode_response(p, qp, r, OP_RC_ATOMIC_ACK, 0);
 	atomicacketh_encode(p + at, &(struct atomicacketh){.orig = r->orig});
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + ATOMICACKETH_LEN + ICRC_LEN);
 	r->psn_next = psn_add(r->psn_next, 1);
@@ -370,8 +376,7 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 
 	if (!p)
 		return false;
-	at = encode_response(p, qp, read_response_opcode(r), r->psn_next,
-			     AETH_ACK | AETH_CREDIT_INVALID, r->msn, pad, false);
+	at = encode_response(p, qp, r, read_response_opcode(r), pad);
 	if (len) {
 		from = mr_check(&tp->mrs, r->rkey, qp->pd, r->va + done, len, MR_REMOTE_READ);
 		if (!from || !mr_read(&tp->mrs, p + at, from, len)) {
