@@ -196,9 +196,10 @@ int nic_srq_destroy(struct nic *, struct srq *); /* -EBUSY while a QP uses it */
  */
 int nic_qp_create(struct nic *, struct qp_init *init, struct qp **out);
 /*
- * Moves or changes a QP by the IB state table: -EINVAL names nothing more; the mask must hold every
- * required and no forbidden attribute of the transition. The pollers of both CQs must be held off
- * when the state becomes RESET.
+ * Moves or changes a QP by the IB state table; the mask must hold every required and no forbidden attribute of the
+ * transition. -EINVAL for a move, a mask, a value or an address that is not allowed; -EOPNOTSUPP for an alternate path;
+ * -ENOMEM where a connection, or more READs at a time, find no memory. The pollers of both CQs must be held off when the
+ * state becomes RESET.
  */
 int nic_qp_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t mask,
 		  uint64_t now_ns);
@@ -237,7 +238,10 @@ uint32_t nic_gid_count(const struct nic *);
  * them and programs take it for their path MTU; 4096 if there is only loopback.
  */
 uint32_t nic_active_mtu(const struct nic *);
-/* The largest path MTU (256 .. 4096) that fits an IP MTU with RoCEv2's headers. */
+/*
+ * The largest path MTU (256 .. 4096) whose packets fit an IP MTU, with the longest headers that either protocol has over
+ * IPv6; 256 where none fits.
+ */
 uint32_t nic_path_mtu(uint32_t ip_mtu);
 
 #endif
