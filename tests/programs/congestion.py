@@ -12,7 +12,7 @@ import subprocess
 
 from capture import packets
 from data import transfer
-from pair import Pair, Skip, check, folder, main, perftest, perftest_check
+from pair import Pair, Skip, TooSoon, check, folder, long_enough, main, perftest, perftest_check
 
 ROCEV2, VEROCE = 4791, 4794
 ALGORITHMS = ["none", "swift", "dctcp", "dcqcn", "dcqcn_fw", "timely", "timely_patched", "rttcc"]
@@ -64,18 +64,24 @@ def counters(place, process, end):
     """The counters that `verbena stat` shows."""
     found = json.loads(place.tool(end, "stat", "--json"))["processes"]
     mine = [p["counters"] for p in found if p["pid"] == process.pid]
-    check(len(mine) == 1, "verbena stat does not know process %d" % process.pid)
+    if len(mine) != 1:
+        raise TooSoon("verbena stat does not know process %d" % process.pid)
     return mine[0]
 
 
 # ---- cases -------------------------------------------------------------------------------------------
 
-def cnps(place, server_cc="dcqcn", client_cc="dcqcn", program="ib_write_bw", protocol="rocev2"):
+def cnps(place, server_cc="dcqcn", client_cc="dcqcn"):
     """(CNPs sent and received by the server, and by the client) while data with ECT is marked."""
-    envs = [{"VERBENA_PROTOCOL": protocol, **({"VERBENA_CC": cc} if cc else {})} for cc in (server_cc, client_cc)]
+    return long_enough(lambda seconds: cnps_while(place, server_cc, client_cc, seconds), 2, 6, 30)
+
+
+def cnps_while(place, server_cc, client_cc, seconds):
+    envs = [{"VERBENA_PROTOCOL": "rocev2", **({"VERBENA_CC": cc} if cc else {})} for cc in (server_cc, client_cc)]
     with Marking(place) as marking:
-        pair = Pair(place, program, ["-F", "-D", 3], gid_flag="-x", server_env=envs[0], client_env=envs[1]).go()
-        pair.underway(1.0)
+        pair = Pair(place, "ib_write_bw", ["-F", "-D", seconds], gid_flag="-x",
+                    server_env=envs[0], client_env=envs[1]).go()
+        pair.underway(0.5)
         server, client = counters(place, pair.server, 0), counters(place, pair.client, 1)
         perftest_check(pair, pair.finish())
         marked = marking.marked(0) + marking.marked(1)
