@@ -4,6 +4,7 @@
  * moves, and the attributes that they need, are the stricter table of nic/qp_state.c.
  */
 #include <assert.h>
+#include <stddef.h>
 
 #include "transport/qp.h"
 #include "transport/veroce/state.h"
@@ -55,6 +56,7 @@ void qp_check(const struct transport *tp, const struct qp *qp)
 {
 	enum qp_state state = qp_get_state(qp);
 	uint32_t posted = sq_head(&qp->sq) - qp->sq.una;
+	bool unconnected = state == QPS_RESET || state == QPS_INIT;
 
 	assert(state != QPS_SQE || qp->type != QPT_RC);
 	assert(!(facts(qp) & ~states[state].may));
@@ -62,10 +64,9 @@ void qp_check(const struct transport *tp, const struct qp *qp)
 	assert(qp->sq.next - qp->sq.una <= posted);
 	assert(!qp->failed || qp->failed_wqe - qp->sq.una < posted);
 	assert(!qp->answering || !list_empty(&qp->active));
-	/* The rings of RoCEv2 are there from the start, or from when the peer is known to speak it. */
-	assert(qp->type == QPT_RC || qp->gbn);
-	assert(!qp->gbn || qp->type != QPT_RC || qp->veroce);
-	assert(qp->type != QPT_RC || qp->veroce || state == QPS_RESET || state == QPS_INIT || state == QPS_ERR);
+	/* What it takes to speak to the peer is there from INIT to RTR on. */
+	assert(!unconnected || (!qp->gbn && !qp->veroce));
+	assert(unconnected || state == QPS_ERR || (qp->type == QPT_RC ? qp->veroce != NULL : qp->gbn != NULL));
 	if (qp->veroce)
 		veroce_check(tp, qp);
 }
