@@ -246,6 +246,9 @@ static bool is_left(struct join *j, unsigned lane, unsigned at, int *name)
 		return true;
 	if (name_is_free(j, (unsigned)owner))
 		*name = link_reserve(j->uid, j->cfg->ports[0], owner);
+	/* Another joiner has it, perhaps one that is stopped: this attempt does without the socket. */
+	if (*name == -EADDRINUSE)
+		j->members[owner].state = RESERVED;
 	return *name >= 0;
 }
 
