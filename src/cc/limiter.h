@@ -2,6 +2,8 @@
 /*
  * What algorithms that set a rate have in common: they start at the line rate, stay between a least
  * rate and the line's, and may carry a window that shrinks with the rate ("+w" of the HPCC paper).
+ *
+ * Private to src/cc.
  */
 #ifndef CC_LIMITER_H
 #define CC_LIMITER_H

@@ -5,6 +5,8 @@
  * without end, packets are of one size with an ACK each, nothing is lost, and all flows have the
  * same base RTT: a packet reaches the queue as it is sent, and is acknowledged one base RTT after
  * it leaves the queue. path_model.h is a smaller model, for windows alone.
+ *
+ * Private to src/cc.
  */
 #ifndef CC_LINK_MODEL_H
 #define CC_LINK_MODEL_H

@@ -4,6 +4,8 @@
  * always have something to send. Packets of one size, an ACK each; all flows have the same base
  * RTT, so packets are acknowledged in the order in which they were sent and a ring is the whole
  * network.
+ *
+ * Private to src/cc.
  */
 #ifndef CC_PATH_MODEL_H
 #define CC_PATH_MODEL_H

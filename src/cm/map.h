@@ -2,6 +2,8 @@
 /*
  * An intrusive hash table by 64-bit keys, which need not be unique. It grows with what it holds; where there is no
  * memory to grow it only becomes slower. Keys that a peer chooses are hashed with a secret by the caller first.
+ *
+ * Private to src/cm.
  */
 #ifndef CM_MAP_H
 #define CM_MAP_H

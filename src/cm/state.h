@@ -34,6 +34,8 @@
  *   TIMEWAIT        as REQ_RCVD, as far as it was known      its end    -
  *   SIDR_REQ_SENT   local id                                 repeat     SIDR_REQ
  *   SIDR_REQ_RCVD   local id, peer's id                      -          -
+ *
+ * Private to src/cm.
  */
 #ifndef CM_STATE_H
 #define CM_STATE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The speed that a network interface reports for its link. Needs no privilege. */
+/* The speed that a network interface reports for its link. Needs no privilege. Private to src/engine. */
 #ifndef ENGINE_LINK_SPEED_H
 #define ENGINE_LINK_SPEED_H
 

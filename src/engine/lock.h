@@ -16,6 +16,8 @@
  *   - No system call unless somebody sleeps in lock_wait().
  *
  * Not recursive.
+ *
+ * Private to src/engine.
  */
 #ifndef ENGINE_LOCK_H
 #define ENGINE_LOCK_H

@@ -2,6 +2,8 @@
 /*
  * One turn of the loop that pumps packets between a nic and an io. It knows no thread, lock or
  * clock: the holder of the engine's lock calls it with the time.
+ *
+ * Private to src/engine.
  */
 #ifndef ENGINE_LOOP_H
 #define ENGINE_LOOP_H

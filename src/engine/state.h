@@ -39,6 +39,8 @@
  * A poller never makes a system call for the thread's sake but one: the write above. To make even
  * that rare, BLOCKED lasts at most HEARTBEAT_NS as long as there was traffic in the last
  * HEARTBEAT_FOR_NS; a new deadline is mostly later than that. An idle process sleeps for good.
+ *
+ * Private to src/engine.
  */
 #ifndef ENGINE_STATE_H
 #define ENGINE_STATE_H

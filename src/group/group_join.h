@@ -2,6 +2,8 @@
 /*
  * What a process knows while it joins, and the parts of joining: the lock, the members, a place. It
  * depends on no member's answer: a stopped member neither answers nor releases anything.
+ *
+ * Private to src/group.
  */
 #ifndef GROUP_GROUP_JOIN_H
 #define GROUP_GROUP_JOIN_H

@@ -2,6 +2,8 @@
 /*
  * Abstract-name sockets between processes of one user, and records with descriptors over them. All
  * sockets are SOCK_SEQPACKET, close-on-exec and non-blocking.
+ *
+ * Private to src/group.
  */
 #ifndef GROUP_GROUP_LINK_H
 #define GROUP_GROUP_LINK_H

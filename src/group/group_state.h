@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a group, shared by the files that build it (group_join.h) and group.c, which runs it. */
+/*
+ * The inside of a group, shared by the files that build it (group_join.h) and group.c, which runs it.
+ * Private to src/group.
+ */
 #ifndef GROUP_GROUP_STATE_H
 #define GROUP_GROUP_STATE_H
 

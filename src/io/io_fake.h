@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A back end for tests of wrappers: yields numbered packets, remembers what is sent. */
+/* A back end for tests of wrappers: yields numbered packets, remembers what is sent. Private to src/io. */
 #ifndef IO_IO_FAKE_H
 #define IO_IO_FAKE_H
 

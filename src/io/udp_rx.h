@@ -6,6 +6,8 @@
  * `cur` of `batch` received messages are spent, `offset` bytes of the next one too. No buffer is given to
  * the kernel again before all of a batch has been yielded, and the next batch starts at buffer 0 again: a
  * receiver that keeps up uses only the few buffers that are in cache.
+ *
+ * Private to src/io.
  */
 #ifndef IO_UDP_RX_H
 #define IO_UDP_RX_H

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sending over UDP: one socket a path and family, trains as one message each. Internal to the UDP back end.
+ *
+ * Private to src/io.
  */
 #ifndef IO_UDP_TX_H
 #define IO_UDP_TX_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers that a network is built with; for the network's own files. */
+/* Numbers that a network is built with; for the network's own files. Private to src/net. */
 #ifndef NET_NETWORK_BUILD_H
 #define NET_NETWORK_BUILD_H
 

@@ -7,6 +7,8 @@
  * most two events of a port are pending: the arrival of the first packet on its wire, and, only
  * while packets wait, the end of the packet being sent. The port numbers of a network run over the
  * hosts' ports first (number = host), then over the switches', one switch after the other.
+ *
+ * Private to src/net.
  */
 #ifndef NET_NETWORK_STATE_H
 #define NET_NETWORK_STATE_H

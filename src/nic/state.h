@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside of the nic: what it owns, and the calls between its files. Not for other modules.
+ * Inside of the nic: what it owns, and the calls between its files.
+ *
+ * Private to src/nic.
  */
 #ifndef NIC_STATE_H
 #define NIC_STATE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* 64-bit keys to 64-bit values: a hash table for look-ups by queue pair. */
+/* 64-bit keys to 64-bit values: a hash table for look-ups by queue pair. Private to src/sim. */
 #ifndef SIM_KEY_MAP_H
 #define SIM_KEY_MAP_H
 

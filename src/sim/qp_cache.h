@@ -2,6 +2,8 @@
 /*
  * The states of queue pairs that a NIC has at hand: a fixed number, those used last. Any other state is
  * fetched first, one at a time, and replaces the one that was not used for longest.
+ *
+ * Private to src/sim.
  */
 #ifndef SIM_QP_CACHE_H
 #define SIM_QP_CACHE_H

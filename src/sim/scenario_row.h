@@ -2,6 +2,8 @@
 /*
  * The rows of the scenario's table and how a value becomes a field. For scenario*.c only; tests may
  * look.
+ *
+ * Private to src/sim.
  */
 #ifndef SIM_SCENARIO_ROW_H
 #define SIM_SCENARIO_ROW_H

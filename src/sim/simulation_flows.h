@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The messages of a run: from the workload, through channels, into the results. */
+/* The messages of a run: from the workload, through channels, into the results. Private to src/sim. */
 #ifndef SIM_SIMULATION_FLOWS_H
 #define SIM_SIMULATION_FLOWS_H
 

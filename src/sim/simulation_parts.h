@@ -2,6 +2,8 @@
 /*
  * Turns a scenario into a topology, a network's configuration, a host's, and a workload. Each
  * function fails with a sentence that begins with the key that caused it ("switch.buffer: ...").
+ *
+ * Private to src/sim.
  */
 #ifndef SIM_SIMULATION_PARTS_H
 #define SIM_SIMULATION_PARTS_H

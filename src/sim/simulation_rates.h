@@ -2,6 +2,8 @@
 /*
  * How fast each host is, what a network of such hosts could do at best, and whether a run's figures
  * are possible: a higher figure would be a fault of the simulator.
+ *
+ * Private to src/sim.
  */
 #ifndef SIM_SIMULATION_RATES_H
 #define SIM_SIMULATION_RATES_H

@@ -2,6 +2,8 @@
 /*
  * SEND and RDMA WRITE at the responder, whatever carries them: the checks on one packet, then its
  * effect. RC answers a verdict with a NAK, UC drops the message.
+ *
+ * Private to src/transport.
  */
 #ifndef TRANSPORT_MESSAGE_H
 #define TRANSPORT_MESSAGE_H

@@ -6,6 +6,8 @@
  * the patience is at its end, its QPs go on trying.
  *
  * A process is known by the high bits of its QPNs, its slot.
+ *
+ * Private to src/transport.
  */
 #ifndef TRANSPORT_PATIENCE_H
 #define TRANSPORT_PATIENCE_H

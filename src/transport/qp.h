@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue pair as its engine sees it, and what all QPs of one nic share. Open to transport/ and
- * nic/ only.
+ * The queue pair as its engine sees it, and what all QPs of one nic share.
+ * Private to src/transport and src/nic.
  *
  * A QP is split by role: the requester turns send WQEs into request packets, the completer turns
  * responses into completions, the responder turns requests into memory accesses and responses.

@@ -2,6 +2,8 @@
 /*
  * A packet on its way in: its bytes, and what they say. rx_decode() makes one; behind it no decoder can fail, and
  * everybody takes the packet as this one value.
+ *
+ * Private to src/transport.
  */
 #ifndef TRANSPORT_RX_H
 #define TRANSPORT_RX_H

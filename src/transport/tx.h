@@ -2,6 +2,8 @@
 /*
  * Where a turn of output is laid out: packets one behind the other in one arena, so that those of a
  * train are one piece of memory. Decides which packets form a train and seals each with its ICRC.
+ *
+ * Private to src/transport.
  */
 #ifndef TRANSPORT_TX_H
 #define TRANSPORT_TX_H

@@ -11,6 +11,8 @@
  *
  * A program may hold a CQ (ibv_start_poll) or an SQ (ibv_wr_start) while it calls us again, so a
  * thread that has the engine lock only tries to take one of those; see quiesce() in qp.c.
+ *
+ * Private to src/verbs.
  */
 #ifndef VERBS_OBJECTS_H
 #define VERBS_OBJECTS_H

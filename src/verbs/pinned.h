@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether memory can be registered, which a kernel driver learns by pinning its pages. */
+/* Whether memory can be registered, which a kernel driver learns by pinning its pages. Private to src/verbs. */
 #ifndef VERBS_PINNED_H
 #define VERBS_PINNED_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What ibv_post_send() and the builder of post_ex.c share. Return 0 or an errno value. */
+/* What ibv_post_send() and the builder of post_ex.c share. Return 0 or an errno value. Private to src/verbs. */
 #ifndef VERBS_POST_H
 #define VERBS_POST_H
 

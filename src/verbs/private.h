@@ -2,6 +2,8 @@
 /*
  * The provider-private side of the ABI: its version nodes, and how one body is exported under
  * several of them.
+ *
+ * Private to src/verbs.
  */
 #ifndef VERBS_PRIVATE_H
 #define VERBS_PRIVATE_H

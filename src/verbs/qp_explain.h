@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Explains, after a refusal, what is wrong with a queue pair's attributes or with an address. */
+/* Explains, after a refusal, what is wrong with a queue pair's attributes or with an address. Private to src/verbs. */
 #ifndef VERBS_QP_EXPLAIN_H
 #define VERBS_QP_EXPLAIN_H
 

@@ -3,6 +3,8 @@
  * A lock for sections of a few hundred instructions that several threads of the program may enter.
  * A waiting thread gives the processor away after a while, because on a small machine the holder
  * may not be running.
+ *
+ * Private to src/verbs.
  */
 #ifndef VERBS_SPIN_H
 #define VERBS_SPIN_H

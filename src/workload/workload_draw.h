@@ -2,6 +2,8 @@
 /*
  * Random draws that are the same on every machine and compiler: integers only, and a generator for
  * each object, so that one object's draws do not depend on how many others there are.
+ *
+ * Private to src/workload.
  */
 #ifndef WORKLOAD_WORKLOAD_DRAW_H
 #define WORKLOAD_WORKLOAD_DRAW_H

@@ -23,6 +23,8 @@
  * meaning here. A oneshot releases all its flows, a multishot the next of them each time it fires,
  * a barrier all of them when it has fired c times. Failures are not read: links fail by other means
  * here.
+ *
+ * Private to src/workload.
  */
 #ifndef WORKLOAD_WORKLOAD_FILE_H
 #define WORKLOAD_WORKLOAD_FILE_H

@@ -2,6 +2,8 @@
 /*
  * A part that is a list of messages, for small patterns and for files: some start at a given time,
  * others when a trigger fires; the ends of other messages fire triggers.
+ *
+ * Private to src/workload.
  */
 #ifndef WORKLOAD_WORKLOAD_LIST_H
 #define WORKLOAD_WORKLOAD_LIST_H

@@ -2,6 +2,8 @@
 /*
  * A kind of workload as the others see it: a generator behind four calls. A part names hosts by
  * rank and numbers its connections from 0; workload.c translates both for the simulation.
+ *
+ * Private to src/workload.
  */
 #ifndef WORKLOAD_WORKLOAD_PART_H
 #define WORKLOAD_WORKLOAD_PART_H

@@ -4,7 +4,7 @@
 
 Usage: tidy.py CHECK ROOT [BUILD], CHECK one of: includes links core engines headers spdx citations pages sizes
 
-`includes` reads the #include lines. `links` looks at what was compiled into BUILD: a function or variable of another
+`includes` reads the #include lines; a header whose opening comment says "Private to src/x." is for that folder alone. `links` looks at what was compiled into BUILD: a function or variable of another
 module is an arrow by whatever header it came in.
 `engines` holds src/nic to call an engine through its row, struct qp_ops, and by nothing else.
 `citations` looks whether docs/veroce-wire.md has the sections and rules that comments name.
@@ -42,7 +42,7 @@ GRAPH = {
 }
 # A header that another module's contract is made of comes with that contract: nic.h speaks in terms
 # of these, so whoever may include nic may see them.
-CONTRACT_OF_NIC = {"transport/attr.h", "transport/counters.h", "transport/srq.h"}
+CONTRACT_OF_NIC = {"transport/attr.h", "transport/config.h", "transport/counters.h", "transport/srq.h"}
 CORE = ["base", "wire", "mem", "queue", "cc", "transport", "iwarp", "nic", "cm", "sdr"]
 FORBIDDEN_HEADERS = re.compile(
     r"<(sys/(?!types\.h|cdefs\.h).*|pthread|threads|time|unistd|fcntl|signal|stdio|poll|dlfcn|netinet/.*|"
@@ -69,7 +69,41 @@ def strip_comments(text):
     return re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
 
 
+PRIVATE = re.compile(r"Private to (src/[\w/]+(?: and src/[\w/]+)*)\.")
+
+
+def folders_of(header):
+    """Whom a header of ours is for, if its opening comment says "Private to src/x." or "... src/x and src/y."."""
+    m = PRIVATE.search(" ".join(header.read_text().split("*/")[:2])) if header.exists() else None
+    return m.group(1).split(" and ") if m else None
+
+
+def includers(root):
+    """Product files and whoever else is not a test, which may look inside."""
+    for _, path in product_files(root):
+        yield path
+    for folder in ("tools", "bench"):
+        yield from sorted((root / folder).glob("**/*.[ch]"))
+
+
+def check_private(root):
+    of = {}
+    for path in includers(root):
+        place = path.relative_to(root).as_posix()
+        for n, line in enumerate(path.read_text().splitlines(), 1):
+            m = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if not m:
+                continue
+            target = m.group(1)
+            if target not in of:
+                of[target] = folders_of(root / "src" / target)
+            folders = of[target]
+            if folders and not any(place.startswith(f + "/") for f in folders):
+                yield f"{path}:{n}: {target} is private to {' and '.join(folders)}"
+
+
 def check_includes(root):
+    yield from check_private(root)
     for module, path in product_files(root):
         allowed = set(GRAPH[module].split()) | {module}
         for n, line in enumerate(path.read_text().splitlines(), 1):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The links at each node, as one array, for walks over a topology. */
+/* The links at each node, as one array, for walks over a topology. Private to src/net. */
 #ifndef NET_TOPOLOGY_TOPOLOGY_ADJACENT_H
 #define NET_TOPOLOGY_TOPOLOGY_ADJACENT_H
 

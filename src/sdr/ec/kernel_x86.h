@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernels of x86-64 processors; ec_kernels[] lists them, nobody else needs their names. */
+/*
+ * The kernels of x86-64 processors; ec_kernels[] lists them, nobody else needs their names.
+ * Private to src/sdr/ec.
+ */
 #ifndef SDR_EC_KERNEL_X86_H
 #define SDR_EC_KERNEL_X86_H
 

@@ -9,6 +9,8 @@
  * its lock; the packets that come go into its receiver without one.
  *
  * Order of locks: gates, then a queue pair's, then the context's for memory.
+ *
+ * Private to src/sdr/verbs.
  */
 #ifndef SDR_VERBS_OBJECTS_H
 #define SDR_VERBS_OBJECTS_H

@@ -2,6 +2,8 @@
 /*
  * The window that all paths of a pair get together where switches trim more than the paths' own windows
  * can answer (our choice: docs/veroce.md). Without trims it is what the peer's buffer takes.
+ *
+ * Private to src/transport/paths.
  */
 #ifndef TRANSPORT_PATHS_TRIM_WINDOW_H
 #define TRANSPORT_PATHS_TRIM_WINDOW_H

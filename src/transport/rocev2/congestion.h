@@ -7,6 +7,8 @@
  * Bytes of window are counted in whole path MTUs, as PSNs are. What an ACK says of marks is in its
  * BECN bit, which IBTA gives a meaning in CNPs alone: our choice, for networks in which both ends are
  * ours (struct transport, ce_echo).
+ *
+ * Private to src/transport.
  */
 #ifndef TRANSPORT_ROCEV2_CONGESTION_H
 #define TRANSPORT_ROCEV2_CONGESTION_H

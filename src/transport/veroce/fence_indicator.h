@@ -27,6 +27,8 @@
  *
  * (The last two of remote bytes only.) What is not seen: local bytes that are remote ones too, the peer being
  * this process or sharing its memory; the same remote bytes under different addresses; other queue pairs.
+ *
+ * Private to src/transport/veroce.
  */
 #ifndef TRANSPORT_VEROCE_FENCE_INDICATOR_H
 #define TRANSPORT_VEROCE_FENCE_INDICATOR_H

@@ -9,6 +9,8 @@
  * While everything comes in order there is nothing but these two numbers. The window, two bitmaps and
  * what has to be kept of some packets (56 bytes each, and never payload: out-of-order R2), comes from a
  * pool when the first packet is early, and goes back when none is.
+ *
+ * Private to src/transport/veroce.
  */
 #ifndef TRANSPORT_VEROCE_RX_SPACE_H
 #define TRANSPORT_VEROCE_RX_SPACE_H

@@ -28,6 +28,8 @@
  *     loss_fast.c loss_base.c loss_irn.c   what is taken for lost
  *     pair.h path.h path_rtt.h path_choice.h trim_window.h   what all QPs of two hosts know of the paths between
  *     tx_space.h rx_space.h                PSNs sent and received, by the packet
+ *
+ * Private to src/transport.
  */
 #ifndef TRANSPORT_VEROCE_VEROCE_H
 #define TRANSPORT_VEROCE_VEROCE_H
