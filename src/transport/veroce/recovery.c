@@ -367,6 +367,6 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 		nak_rnr(tp, qp, s, p->bth.psn, value, now_ns);
 	else if (kind == AETH_NAK)
 		nak_error(tp, qp, s, p->bth.psn, value, now_ns);
-	if (vr->w->rnr_until_ns)
+	if (vr->w->rnr_until_ns && qp_get_state(qp) != QPS_ERR)
 		veroce_rearm(tp, qp, now_ns);
 }
