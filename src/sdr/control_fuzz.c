@@ -12,18 +12,9 @@
 #include "sdr/info.h"
 #include "sdr/sender.h"
 #include "support/heap.h"
+#include "support/sdr_small.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static const struct shape small = {
-	.split = {10, 18, 4},
-	.mtu = 64,
-	.chunk_bytes = 256,
-	.slots = 4,
-	.generations = 3,
-	.channels = 2,
-	.message_bytes = 16384,
-};
 
 static void must(int claim)
 {

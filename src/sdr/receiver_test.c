@@ -10,17 +10,7 @@
 
 #include "sdr/receiver.h"
 #include "support/heap.h"
-
-/* Messages of up to 256 packets of 64 bytes, 4 of them to a chunk, in 4 slots and 3 generations. */
-static const struct shape small = {
-	.split = {10, 18, 4},
-	.mtu = 64,
-	.chunk_bytes = 256,
-	.slots = 4,
-	.generations = 3,
-	.channels = 2,
-	.message_bytes = 16384,
-};
+#include "support/sdr_small.h"
 
 struct fixture {
 	struct heap heap;

@@ -13,17 +13,7 @@
 #include "sdr/receiver.h"
 #include "sdr/sender.h"
 #include "support/heap.h"
-
-/* As in receiver_test.c. */
-static const struct shape small = {
-	.split = {10, 18, 4},
-	.mtu = 64,
-	.chunk_bytes = 256,
-	.slots = 4,
-	.generations = 3,
-	.channels = 2,
-	.message_bytes = 16384,
-};
+#include "support/sdr_small.h"
 
 enum { ITV_NS = 1000, CTS_BYTES = CTS_FIXED_LEN + 4 * CTS_GRANT_LEN };
 

@@ -107,10 +107,26 @@ static inline void ends_destroy(struct ends *e)
 	free(e->sink);
 }
 
-/* Lets things happen until the condition holds; five seconds of nothing fail the test. */
+/* Ends without workers and with four receives, for a test's set-up. */
+static inline int ends_setup(void **state)
+{
+	static struct ends e;
+
+	ends_make(&e, ends_attr(2), VERBENA_SDR_NO_WORKERS);
+	*state = &e;
+	return 0;
+}
+
+static inline int ends_teardown(void **state)
+{
+	ends_destroy(*state);
+	return 0;
+}
+
+/* Lets things happen until the condition holds; a minute of waiting fails the test. */
 #define AWAIT(e, condition)                                                                        \
 	do {                                                                                       \
-		time_t end_ = time(NULL) + 5;                                                      \
+		time_t end_ = time(NULL) + 60;                                                     \
 		while (!(condition)) {                                                             \
 			verbena_sdr_progress((e)->ctx);                                            \
 			assert_true(time(NULL) <= end_);                                           \

@@ -3,21 +3,6 @@
  * and reorders. */
 #include "ends.h"
 
-static int make(void **state)
-{
-	static struct ends e;
-
-	ends_make(&e, ends_attr(2), VERBENA_SDR_NO_WORKERS);
-	*state = &e;
-	return 0;
-}
-
-static int unmake(void **state)
-{
-	ends_destroy(*state);
-	return 0;
-}
-
 static struct verbena_sdr_sr_attr attr_with(bool nack, uint64_t timeout_ms)
 {
 	struct verbena_sdr_sr_attr attr;
@@ -168,7 +153,7 @@ static void what_makes_no_sense_is_refused(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make, unmake)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, ends_setup, ends_teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(every_message_arrives_with_nack),
 		CASE(every_message_arrives_without),

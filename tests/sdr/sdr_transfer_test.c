@@ -2,21 +2,6 @@
 /* Messages between two ends: what arrives, where, and what never does. */
 #include "ends.h"
 
-static int make(void **state)
-{
-	static struct ends e;
-
-	ends_make(&e, ends_attr(2), VERBENA_SDR_NO_WORKERS);
-	*state = &e;
-	return 0;
-}
-
-static int unmake(void **state)
-{
-	ends_destroy(*state);
-	return 0;
-}
-
 static void post_when_granted(struct ends *e, const struct verbena_sdr_block *b,
 			      const uint32_t *imm, struct verbena_sdr_send *send)
 {
@@ -282,7 +267,7 @@ static void it_runs_over_rc_too(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make, unmake)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, ends_setup, ends_teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(a_message_arrives_whole_with_every_bit),
 		CASE(a_send_that_is_shorter_leaves_the_rest_unset),

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A small shape for SDR's tests: messages of up to 256 packets, 4 to a chunk, in 4 slots and 3
+ * generations. */
+#ifndef SUPPORT_SDR_SMALL_H
+#define SUPPORT_SDR_SMALL_H
+
+#include "sdr/shape.h"
+
+static const struct shape small = {
+	.split = {10, 18, 4},
+	.mtu = 64,
+	.chunk_bytes = 256,
+	.slots = 4,
+	.generations = 3,
+	.channels = 2,
+	.message_bytes = 16384,
+};
+
+#endif
