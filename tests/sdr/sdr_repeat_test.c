@@ -148,6 +148,10 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_int_equal(verbena_sdr_sr_send(e->to, &all, NULL, &send), VERBENA_SDR_ERROR);
 	assert_int_equal(verbena_sdr_sr_poll(NULL, &done), VERBENA_SDR_ERROR);
 	AWAIT(e, verbena_sdr_sr_send(e->from, &all, NULL, &send) == VERBENA_SDR_SUCCESS);
+	/* A send that is repeated is not the program's to go on with. */
+	assert_int_equal(verbena_sdr_send_stream_continue(&send, &b), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_send_stream_end(&send), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_send_poll(&send, &done), VERBENA_SDR_ERROR);
 	AWAIT(e, sr_done(&send));
 }
 

@@ -145,15 +145,15 @@ void meet_recv_numbers(int tcp, uint64_t *numbers, size_t count)
 
 size_t meet_poll(int tcp, void *records, size_t bytes, size_t max, int wait_ms)
 {
-	struct pollfd fd = {.fd = tcp, .events = POLLIN};
+	struct pollfd fd = {.fd = tcp, .events = POLLIN | POLLRDHUP};
 	int there = 0;
 	size_t n;
-	char c;
 
 	if (poll(&fd, 1, wait_ms) <= 0)
 		return 0;
+	/* Less than a record is no more than it will ever be when the peer has closed. */
 	if (ioctl(tcp, FIONREAD, &there) ||
-	    (!there && recv(tcp, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
+	    ((size_t)there < bytes && fd.revents & (POLLRDHUP | POLLHUP | POLLERR)))
 		die("the peer is gone");
 	n = (size_t)there / bytes < max ? (size_t)there / bytes : max;
 	if (n)

@@ -68,6 +68,11 @@ static struct repeated *send_of(const struct verbena_sdr_qp *qp, uint64_t number
 	return m && m->number == number ? m : NULL;
 }
 
+bool repeat_owns(const struct verbena_sdr_qp *qp, uint64_t number)
+{
+	return send_of(qp, number);
+}
+
 static struct acknowledged *receive_of(const struct verbena_sdr_qp *qp, uint64_t number)
 {
 	struct acknowledged *m = qp->repeat.receives[shape_slot(&qp->shape, number)];

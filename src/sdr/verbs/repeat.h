@@ -47,6 +47,9 @@ struct repeat {
 int repeat_make(struct verbena_sdr_qp *);
 void repeat_free(struct verbena_sdr_qp *);
 
+/* Whether the send is repeated: then no other call may go on with it or end it. */
+bool repeat_owns(const struct verbena_sdr_qp *, uint64_t number);
+
 /* Hands over chunks and says what is due; how much it did. *due_ns is brought down to when it is
  * needed next. */
 uint32_t repeat_serve(struct verbena_sdr_qp *, uint64_t now_ns, uint64_t *due_ns);

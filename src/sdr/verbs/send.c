@@ -231,6 +231,8 @@ int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send,
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&send->qp->lock);
 	err = send_ready(send->qp, block, &b);
+	if (!err && repeat_owns(send->qp, send->number))
+		err = -EINVAL;
 	if (!err)
 		err = sender_add(&send->qp->sender, send->number, &b);
 	return send_settle(send->qp, err);
@@ -244,6 +246,8 @@ int verbena_sdr_send_stream_end(const struct verbena_sdr_send *send)
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&send->qp->lock);
 	err = -ready(send->qp);
+	if (!err && repeat_owns(send->qp, send->number))
+		err = -EINVAL;
 	if (!err)
 		err = sender_end(&send->qp->sender, send->number);
 	return send_settle(send->qp, err);
@@ -260,7 +264,11 @@ int verbena_sdr_send_poll(const struct verbena_sdr_send *send, bool *done)
 	pthread_mutex_lock(&qp->lock);
 	if (qp->unreturned)
 		send_collect(qp);
-	r = qp->broken ? -EIO : sender_done(&qp->sender, send->number);
+	if (qp->broken)
+		r = -EIO;
+	else
+		r = repeat_owns(qp, send->number) ? -EINVAL
+						  : sender_done(&qp->sender, send->number);
 	pthread_mutex_unlock(&qp->lock);
 	if (r < 0)
 		return sdr_fail(-r);
