@@ -36,6 +36,7 @@ struct nic *nic_create(const struct nic_config *c)
 	if (!nic)
 		return NULL;
 	transport_init(&nic->tp, &c->transport, &c->alloc, c->secret, c->no_payload ? NULL : &nic->icrc);
+	gsi_init(&nic->gsi);
 	list_init(&nic->pds);
 	list_init(&nic->cqs);
 	list_init(&nic->srqs);
@@ -137,7 +138,10 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 	n->rx_packets++;
 	n->rx_bytes += pkt->len;
 	if (!qp || !receives(qp)) {
-		n->rx_no_qp++;
+		if (rx.bth->dqpn == GSI_QPN)
+			gsi_input(nic, &rx);
+		else
+			n->rx_no_qp++;
 		return 0;
 	}
 	if (rx.service != qp->ops->service || !pkey_matches(rx.bth->pkey, qp->pkey) ||
@@ -249,10 +253,12 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	release_acks(nic, &nic->tp.lazy_acks, nic->tp.lazy_ack_ns, now_ns);
 	release_acks(nic, &nic->tp.local_acks, nic->tp.same_host_ack_ns, now_ns);
 	qp = next_turn(tp);
-	if (!qp)
+	if (!qp && list_empty(&nic->gsi.out))
 		return 0;
 	tx_start(&tp->tx, burst, max);
-	do {
+	gsi_output(nic);
+	/* A QP whose turn finds no room would lose its place for nothing, and its answers with it. */
+	for (; qp && tx_room(&tp->tx, NIC_MTU_BYTES_MAX + TX_HEADROOM_MAX); qp = next_turn(tp)) {
 		list_remove(&qp->active);
 		if (qp->answering)
 			qp->answering = false;
@@ -263,9 +269,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 		else if (tp->paused_sls && list_empty(&qp->active))
 			list_append(&tp->paused, &qp->active);
 		qp_checked(tp, qp);
-		/* A QP whose turn finds no room would lose its place for nothing, and its answers with it. */
-		qp = next_turn(tp);
-	} while (qp && tx_room(&tp->tx, NIC_MTU_BYTES_MAX + TX_HEADROOM_MAX));
+	}
 	count = tx_finish(&tp->tx);
 	tp->counters.tx_packets += count;
 	tp->counters.tx_bytes += tp->tx.bytes;
@@ -297,7 +301,7 @@ uint64_t nic_deadline(const struct nic *nic)
 {
 	uint64_t deadline = timers_deadline(&nic->tp.timers), due;
 
-	if (has_turns(&nic->tp) || nic_has_doorbells(nic))
+	if (has_turns(&nic->tp) || nic_has_doorbells(nic) || !list_empty(&nic->gsi.out))
 		return 0;
 	due = acks_due(&nic->tp.held_acks, held_ack_ns(nic));
 	if (due < deadline)

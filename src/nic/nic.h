@@ -149,6 +149,16 @@ struct nic_congestion {
 /* False, with *out untouched: the QP has no such path (they count from 0), or no peer. */
 bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, struct nic_congestion *out);
 
+/* ---- management datagrams: QPN 1 --------------------------------------------------------- */
+
+/* One that came: *flow and MAD_LEN bytes (wire/mad.h) are written. False: none waits. */
+bool nic_mad_take(struct nic *, struct flow *, uint8_t *mad);
+/*
+ * Takes a copy of one to send; of the flow addresses, interface, TOS, TTL and flow label count. False: too many wait, or
+ * memory is short.
+ */
+bool nic_mad_send(struct nic *, const struct flow *, const uint8_t *mad);
+
 /* ---- what happened ------------------------------------------------------------------------ */
 
 /* The next CQ whose program asked to be told, or NULL. */

@@ -12,8 +12,16 @@
 #include "nic/nic.h"
 #include "transport/qp.h"
 #include "wire/icrc.h"
+#include "wire/mad.h"
 
 enum { NIC_FEW_QPS = 8 };
+
+/* What came for QPN 1 and waits for its taker, and what is to be sent from there (gsi.c). */
+struct gsi {
+	struct list in, out;
+	uint32_t in_count, out_count;
+	uint32_t psn;
+};
 
 struct nic {
 	struct transport tp;
@@ -31,6 +39,7 @@ struct nic {
 	struct list pds;           /* struct nic_pd */
 	struct list cqs;           /* struct nic_cq */
 	struct list srqs;          /* struct nic_srq */
+	struct gsi gsi;
 	bool own_arena;
 	uint32_t gid_count;
 	/* Large, and last: a page that nobody touches costs nothing in a network of thousands of these. */
@@ -70,6 +79,12 @@ bool qp_transition_is_legal(enum qp_type, enum qp_state from, enum qp_state to, 
 
 /* Whether that address is one of the host's own. */
 bool nic_is_local(const struct nic *, const uint8_t gid[16]);
+
+void gsi_init(struct gsi *);
+/* A packet for QPN 1. */
+void gsi_input(struct nic *, const struct rx *);
+/* Within a turn: lays out what waits, as far as there is room. */
+void gsi_output(struct nic *);
 
 /* Doorbells that rang so far put their QPs in the active list. */
 void nic_hear_doorbells(struct nic *);
