@@ -107,6 +107,23 @@ void cm_input(struct cm *cm, const struct flow *in, const uint8_t *mad, uint64_t
 	input(cm, in, &h, mad + MAD_HEADER_LEN, now_ns);
 }
 
+bool cm_concerns(const struct cm *cm, const struct flow *in, const uint8_t *mad)
+{
+	struct mad h;
+
+	mad_decode(&h, mad);
+	switch (h.attribute) {
+	case CM_REQ:
+		return passive_concerns(cm, in, mad + MAD_HEADER_LEN);
+	case CM_REJ:
+		return hangup_concerns(cm, in, mad + MAD_HEADER_LEN);
+	case CM_SIDR_REQ:
+		return sidr_concerns(cm, in, mad + MAD_HEADER_LEN);
+	default:
+		return true; /* nothing that others should be asked about */
+	}
+}
+
 /* ---- out, and time ------------------------------------------------------------------------------------ */
 
 bool cm_output(struct cm *cm, struct flow *flow, uint8_t *mad)

@@ -80,7 +80,7 @@ struct cm_event {
 	int32_t status;      /* a negative errno, the reason of a REJ, or the status of a SIDR_REP */
 	uint64_t uid;        /* of the id; of a CM_CONNECT_REQUEST that of the listener */
 	uint32_t number;     /* of the id; of a CM_CONNECT_REQUEST that of the new one */
-	bool datagram;       /* `ah` and `qkey` mean something, the parameters of connections do not */
+	bool datagram;       /* the id's: `ah` and `qkey` may mean something, the parameters of connections do not */
 	struct ah_attr ah;   /* to the peer */
 	struct cm_param param; /* the peer's, depths as this end is to use them */
 };
@@ -100,6 +100,9 @@ struct cm *cm_create(const struct cm_config *);
 /* Says nothing to anybody; channels and ids go with it. */
 void cm_destroy(struct cm *);
 
+/* All ids are destroyed, and their peers told: the program ends. */
+void cm_hang_up(struct cm *, uint64_t now_ns);
+
 /* ---- the four calls -------------------------------------------------------------------------- */
 
 /*
@@ -107,6 +110,11 @@ void cm_destroy(struct cm *);
  * send is an error.
  */
 void cm_input(struct cm *, const struct flow *, const uint8_t *mad, uint64_t now_ns);
+/*
+ * Whether a message that names no communication id of a receiver's would find one here: a listener, or a conversation that
+ * it belongs to. Nothing is done; a host with several of these machines asks each.
+ */
+bool cm_concerns(const struct cm *, const struct flow *, const uint8_t *mad);
 /* A MAD to send from QPN 1: *flow and MAD_LEN bytes are written. False: none now. */
 bool cm_output(struct cm *, struct flow *, uint8_t *mad);
 /* When cm_expire() wants to be called; UINT64_MAX: never, 0: cm_output() has something. */

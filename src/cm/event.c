@@ -20,13 +20,24 @@ int cm_channel_create(struct cm *cm, void *owner, struct cm_channel **out)
 	return 0;
 }
 
-void cm_channel_destroy(struct cm_channel *ch, uint64_t now_ns)
+static void destroy_ids(struct cm_channel *ch, uint64_t now_ns)
 {
 	while (!list_empty(&ch->ids))
 		cm_id_destroy(container_of(ch->ids.next, struct cm_id, link), now_ns);
+}
+
+void cm_channel_destroy(struct cm_channel *ch, uint64_t now_ns)
+{
+	destroy_ids(ch, now_ns);
 	list_remove(&ch->link);
 	list_remove(&ch->stirred);
 	pool_put(&ch->cm->pool, ch, sizeof(*ch));
+}
+
+void cm_hang_up(struct cm *cm, uint64_t now_ns)
+{
+	for (struct list *l = cm->channels.next; l != &cm->channels; l = l->next)
+		destroy_ids(container_of(l, struct cm_channel, link), now_ns);
 }
 
 void *cm_channel_owner(const struct cm_channel *ch)
@@ -64,7 +75,10 @@ static struct event *event_add(struct cm_id *id, enum cm_event_type type, const 
 
 	if (!e)
 		return NULL;
-	*e = (struct event){.id = id, .event = {.type = type, .uid = id->uid, .number = id->number}};
+	*e = (struct event){.id = id, .event = {.type = type,
+				       .uid = id->uid,
+				       .number = id->number,
+				       .datagram = id->qp_type == QPT_UD}};
 	if (param)
 		e->event.param = *param;
 	list_append(&id->channel->events, &e->link);
@@ -111,13 +125,11 @@ void event_tell_datagram(struct cm_id *id, const struct ah_attr *ah, const struc
 {
 	struct event *e = id->uid && concerns(id, CM_ESTABLISHED) ? event_add(id, CM_ESTABLISHED, param) : NULL;
 
-	if (!e)
-		return;
-	e->event.datagram = true;
-	e->event.ah = *ah;
+	if (e)
+		e->event.ah = *ah;
 }
 
-int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *param, bool datagram)
+int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *param)
 {
 	struct cm *cm = listener->cm;
 	struct event *e;
@@ -130,7 +142,6 @@ int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct 
 		return -ENOMEM;
 	e->made = made;
 	e->event.number = made->number;
-	e->event.datagram = datagram;
 	listener->backlog--;
 	made->request = e;
 	cm->half_open_count++;

@@ -108,7 +108,7 @@ void hangup_refuse(struct conn *c, uint16_t reason, const uint8_t *data, size_t 
 }
 
 /* What a REJ is about. A peer that gave up before it knew our id says by its GUID who it is (IBTA 12.6.7.2). */
-static struct conn *rejected(struct cm *cm, const struct flow *in, const struct cm_rej *rej)
+static struct conn *rejected(const struct cm *cm, const struct flow *in, const struct cm_rej *rej)
 {
 	struct conn *c;
 
@@ -121,6 +121,14 @@ static struct conn *rejected(struct cm *cm, const struct flow *in, const struct 
 	if (c->state != CONN_REQ_SENT && rej->local_comm_id != c->remote_comm_id)
 		return NULL;
 	return c;
+}
+
+bool hangup_concerns(const struct cm *cm, const struct flow *in, const uint8_t *msg)
+{
+	struct cm_rej rej;
+
+	cm_rej_decode(&rej, msg);
+	return rejected(cm, in, &rej) != NULL;
 }
 
 static void tell_rejected(struct cm_id *id, const struct cm_rej *rej)

@@ -17,7 +17,6 @@ struct request {
 	const struct flow *in;
 	uint64_t tid;
 	struct cm_req req;
-	enum cm_space space;
 	struct cm_addr local, remote; /* by its IP header */
 	struct cm_id *listener;
 	int gid_index;
@@ -48,12 +47,7 @@ static uint16_t judge(struct cm *cm, struct request *r)
 
 	if (!transport_is_known(&r->req))
 		return CM_REJ_TRANSPORT;
-	/* Without a header that can be read the packet's own address says who is meant. */
-	if (!addressed)
-		r->local = (struct cm_addr){.port = (uint16_t)r->req.service_id};
-	if (!addressed)
-		memcpy(r->local.ip, r->in->dst, sizeof(r->local.ip));
-	r->listener = service_space(r->req.service_id, &r->space) ? port_listener(cm, r->space, &r->local) : NULL;
+	r->listener = port_listener_for(cm, r->in, r->req.service_id);
 	if (!r->listener || r->listener->qp_type == QPT_UD)
 		return CM_REJ_SERVICE_ID;
 	if (!gids_are_the_packets(r))
@@ -145,7 +139,7 @@ static void admit(struct cm *cm, const struct request *r)
 	take_req(c, r);
 	id->ack_timeout = c->ack_timeout;
 	id->tos = c->traffic_class;
-	if (event_tell_request(r->listener, id, &param, false))
+	if (event_tell_request(r->listener, id, &param))
 		goto close_conn;
 	conn_move(c, CONN_REQ_RCVD);
 	return;
@@ -155,6 +149,15 @@ close_conn:
 drop_id:
 	if (id)
 		id_drop(id);
+}
+
+bool passive_concerns(const struct cm *cm, const struct flow *in, const uint8_t *msg)
+{
+	struct cm_req req;
+
+	cm_req_decode(&req, msg);
+	return port_listener_for(cm, in, req.service_id) || conn_find_remote(cm, in, req.ca_guid, req.local_comm_id) ||
+	       conn_find_remote_qpn(cm, in, req.ca_guid, req.qpn);
 }
 
 void passive_req(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)

@@ -118,6 +118,15 @@ static int fit(const struct cm_id *id, const struct cm_addr *to)
 	return id->local.family == CM_IPV6 && !id->afonly ? 1 : 0;
 }
 
+struct cm_id *port_listener_for(const struct cm *cm, const struct flow *in, uint64_t service_id)
+{
+	struct cm_addr to = {.port = (uint16_t)service_id};
+	enum cm_space space;
+
+	memcpy(to.ip, in->dst, sizeof(to.ip));
+	return service_space(service_id, &space) ? port_listener(cm, space, &to) : NULL;
+}
+
 struct cm_id *port_listener(const struct cm *cm, enum cm_space space, const struct cm_addr *to)
 {
 	struct cm_id *best = NULL;

@@ -118,7 +118,7 @@ static void admit(struct cm *cm, const struct flow *in, uint64_t tid, const stru
 	c->flow_label = flow_label_of(local->port, remote->port);
 	conn_know_remote(c, address_key(cm, in->src), req->request_id, 0);
 	memcpy(p.data, req->private_data + CM_IP_LEN, CM_SIDR_REQ_PRIVATE);
-	if (event_tell_request(listener, id, &p, true))
+	if (event_tell_request(listener, id, &p))
 		goto close_conn;
 	conn_move(c, CONN_SIDR_REQ_RCVD);
 	return;
@@ -130,20 +130,27 @@ drop_id:
 		id_drop(id);
 }
 
+bool sidr_concerns(const struct cm *cm, const struct flow *in, const uint8_t *msg)
+{
+	struct cm_sidr_req req;
+
+	cm_sidr_req_decode(&req, msg);
+	return port_listener_for(cm, in, req.service_id) ||
+	       conn_find_remote(cm, in, address_key(cm, in->src), req.request_id);
+}
+
 void sidr_req(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)
 {
 	struct cm_addr local, remote;
 	struct cm_id *listener = NULL;
 	struct cm_sidr_req req;
-	enum cm_space space;
 
 	cm_sidr_req_decode(&req, msg);
 	if (gid_index_of(cm, in->dst, in->ifindex) < 0 || !req.request_id ||
 	    conn_find_remote(cm, in, address_key(cm, in->src), req.request_id))
 		return;
-	if (service_space(req.service_id, &space) &&
-	    ip_decode(req.private_data, in, req.service_id, &local, &remote))
-		listener = port_listener(cm, space, &local);
+	if (ip_decode(req.private_data, in, req.service_id, &local, &remote))
+		listener = port_listener_for(cm, in, req.service_id);
 	if (listener && listener->qp_type == QPT_UD) {
 		admit(cm, in, mad->tid, &req, listener, &local, &remote);
 	} else {

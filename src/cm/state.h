@@ -280,6 +280,11 @@ void sidr_refuse(struct conn *, const uint8_t *data, size_t len);
 void sidr_req(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 void sidr_rep(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 
+/* See cm_concerns(). */
+bool passive_concerns(const struct cm *, const struct flow *in, const uint8_t *msg);
+bool hangup_concerns(const struct cm *, const struct flow *in, const uint8_t *msg);
+bool sidr_concerns(const struct cm *, const struct flow *in, const uint8_t *msg);
+
 /* ---- event.c ------------------------------------------------------------------------------------ */
 
 /*
@@ -289,7 +294,7 @@ void sidr_rep(struct cm *, const struct flow *in, const struct mad *, const uint
 void event_tell(struct cm_id *, enum cm_event_type, int status, const struct cm_param *);
 void event_tell_datagram(struct cm_id *, const struct ah_attr *, const struct cm_param *);
 /* A request for `made`, told to its listener. -ENOMEM, or -EAGAIN: it has too many already. */
-int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *, bool datagram);
+int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *);
 /* Those that nobody took, the request that made the id among them; requests for it are refused. */
 void event_forget(struct cm_id *, uint64_t now_ns);
 void event_move(struct cm_id *, struct cm_channel *to);
@@ -314,6 +319,8 @@ void port_leave(struct cm_id *);
 bool port_is_alone(const struct cm_id *);
 /* The listener for what comes to this address, or NULL. */
 struct cm_id *port_listener(const struct cm *, enum cm_space, const struct cm_addr *to);
+/* Likewise for a service asked for by this flow, whatever is said besides. */
+struct cm_id *port_listener_for(const struct cm *, const struct flow *in, uint64_t service_id);
 
 /* ---- ip.c: the IP header in private data --------------------------------------------------------- */
 
