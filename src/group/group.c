@@ -138,7 +138,7 @@ static void take_forwarded(struct group *g, const struct group_msg *m)
 
 	assert(g->count < GROUP_FORWARDED_MAX);
 	/* A packet that is not ours is not passed on a second time: it would circulate. */
-	if (group_slot_of(&p) != g->slot) {
+	if (group_slot_of(&p) != g->slot && group_slot_of(&p) != GROUP_ANY_SLOT) {
 		g->counters->forward_dropped++;
 		return;
 	}

@@ -5,8 +5,9 @@
  * Each member owns a slot, 0 .. 126, and one receive socket per lane (a UDP port and an IP family).
  * The sockets of a lane are an SO_REUSEPORT group with a classic BPF program that delivers to the
  * socket whose index is bits 23..17 of the BTH destination QPN: the slot. So a member draws its
- * QPNs from slot << 17 .. (slot << 17) + 0x1ffff. QPN 1 (CM) thus arrives at slot 0, and a packet for a
- * slot that nobody has may arrive at any member: see group_forward.
+ * QPNs from slot << 17 .. (slot << 17) + 0x1ffff. QPN 1 is every member's: a message of connection management
+ * goes by the communication id that it names, whose highest 7 bits are a slot too; one that names none, a request,
+ * arrives at slot 0. A packet for a slot that nobody has may arrive at any member: see group_forward.
  *
  * The kernel numbers the sockets of a group in the order of bind. When one is closed, the last takes its
  * index. So the socket of slot s keeps its index, whichever sockets others close, as long as more than s
@@ -125,10 +126,20 @@ bool group_forward(struct group *, unsigned slot, const struct pkt *);
  */
 size_t group_recv_forwarded(struct group *, struct pkt *pkts, size_t max);
 
+/* A packet for QPN 1 that names nobody's communication id: whoever finds that it concerns him has it. */
+enum { GROUP_ANY_SLOT = GROUP_SLOTS };
+
+/* Of a packet for QPN 1, GROUP_ANY_SLOT included. */
+unsigned group_slot_of_mad(const struct pkt *);
+
 /* The slot that a packet with BTH at data belongs to; shorter ones belong to slot 0. */
 static inline unsigned group_slot_of(const struct pkt *p)
 {
-	return p->len < 6 ? 0 : p->data[5] >> 1;
+	if (p->len < 8)
+		return 0;
+	if (p->data[5] || p->data[6] || p->data[7] != 1)
+		return p->data[5] >> 1;
+	return group_slot_of_mad(p);
 }
 
 struct group_member {

@@ -98,7 +98,7 @@ static inline void take_packet(struct group *g, const struct pkt *p)
 {
 	unsigned slot = group_slot_of(p);
 
-	if (slot == group_slot(g))
+	if (slot == group_slot(g) || slot == GROUP_ANY_SLOT)
 		report_packet(GOT, g, p);
 	else if (group_forward(g, slot, p))
 		report_packet(SENT_ON, g, p);

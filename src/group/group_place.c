@@ -15,7 +15,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -25,6 +24,7 @@
 #include <unistd.h>
 
 #include "group/group_join.h"
+#include "group/group_steer.h"
 #include "io/udp.h"
 
 enum {
@@ -137,25 +137,6 @@ static int explain_unproven(struct join *j, unsigned lane)
 
 /* ---- sockets ---- */
 
-/* The socket index is the slot: destination QPN bits 23..17, in byte 5 of BTH (IBTA 9.2). */
-static int attach_program(int fd)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 5),
-		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 1),
-		BPF_STMT(BPF_RET | BPF_A, 0),
-	};
-	struct sock_fprog prog;
-
-	/* Clears its padding too: the kernel reads every byte. */
-	memset(&prog, 0, sizeof(prog));
-	prog.len = sizeof(code) / sizeof(code[0]);
-	prog.filter = code;
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)) < 0
-		       ? -errno
-		       : 0;
-}
-
 static int bind_lane(struct join *j, const struct group_lane *lane, bool shared)
 {
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(lane->port)};
@@ -173,7 +154,7 @@ static int bind_lane(struct join *j, const struct group_lane *lane, bool shared)
 		close(fd);
 		return explain_bind(j, err, lane->port);
 	}
-	err = shared ? attach_program(fd) : 0;
+	err = shared ? steer_attach(fd) : 0;
 	if (err < 0) {
 		close(fd);
 		return join_explain(j, err, "attach a program to the UDP socket");
@@ -267,7 +248,7 @@ static int prepare(struct join *j)
 
 	for (unsigned lane = 0; lane < g->lane_count; lane++) {
 		int fd = g->socks[lane][g->slot].fd;
-		int err = attach_program(fd), name;
+		int err = steer_attach(fd), name;
 
 		if (err < 0)
 			return join_explain(j, err, "attach a program to the UDP socket");
