@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <time.h>
 
 uint64_t engine_now_ns(void)
@@ -20,6 +21,24 @@ uint64_t engine_now_ns(void)
 struct nic *engine_nic(struct engine *e)
 {
 	return e->loop.nic;
+}
+
+struct cm *engine_cm(struct engine *e)
+{
+	return e->loop.cm;
+}
+
+void engine_set_cm_sink(struct engine *e, const struct engine_cm_sink *sink)
+{
+	e->loop.cm_sink = sink;
+}
+
+int engine_watch(struct engine *e, int fd)
+{
+	/* Nothing but the end is asked for, and that is always told. */
+	struct epoll_event ev = {.data.fd = fd};
+
+	return epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
 int engine_gid_interface(const struct engine *e, uint32_t gid_index, struct engine_interface *out)

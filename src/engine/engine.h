@@ -19,6 +19,8 @@
 
 #include "nic/nic.h"
 
+struct cm;
+struct cm_channel;
 struct engine;
 
 /* Called with the engine locked, after a turn of the loop, by whichever thread did the turn. */
@@ -39,6 +41,7 @@ uint32_t engine_device_count(void);
 struct engine *engine_get(unsigned device, const struct engine_sink *, char *err, size_t err_bytes);
 
 struct nic *engine_nic(struct engine *);
+struct cm *engine_cm(struct engine *);
 void engine_lock(struct engine *);
 /* Likewise, and nothing is sent before it returns. */
 void engine_lock_quietly(struct engine *);
@@ -57,6 +60,20 @@ void engine_add_paths(struct engine *);
 
 /* Now, on the clock that the nic is driven by (CLOCK_MONOTONIC), nanoseconds. */
 uint64_t engine_now_ns(void);
+
+/* Both called with the engine locked. */
+struct engine_cm_sink {
+	void (*event)(struct cm_channel *); /* after a turn: it has other events than before */
+	void (*hung_up)(void);              /* some of the descriptors watched have no other end any more */
+};
+
+/* Lock held. Who hears of the connection manager's events; borrowed for good. */
+void engine_set_cm_sink(struct engine *, const struct engine_cm_sink *);
+/*
+ * Lock held. From now on the end of what is at the other end of fd is told to the sink, as often as it takes until fd is
+ * closed. 0 or a negative errno.
+ */
+int engine_watch(struct engine *, int fd);
 
 /* One turn of the loop, without ever blocking: input, expiry, output. */
 void engine_poll(struct engine *);

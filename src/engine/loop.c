@@ -70,13 +70,34 @@ static bool stash_send(struct loop *l, uint64_t now_ns)
 }
 
 /*
+ * A request for a connection is for whoever listens. It arrives at the lowest slot and goes upwards from there, so it comes
+ * to everybody once, and the last one says that nobody does. (A MAD lies behind BTH and DETH.)
+ */
+static void take_request(struct loop *l, const struct pkt *p, uint64_t now_ns)
+{
+	enum { MAD_AT = 20 };
+
+	if (p->len >= MAD_AT + MAD_LEN && !cm_concerns(l->cm, p->flow, p->data + MAD_AT)) {
+		for (unsigned slot = l->slot + 1; slot < GROUP_SLOTS; slot++) {
+			if (group_lives(l->group, slot) && group_forward(l->group, slot, p))
+				return;
+		}
+	}
+	nic_input(l->nic, p, now_ns);
+}
+
+/*
  * The kernel picks the socket by a datagram's first packet and, while members come and go, by
  * indices that are a moment old. A packet that is not ours goes to its owner, never into our nic.
  */
 static void take_in(struct loop *l, const struct pkt *p, uint64_t now_ns)
 {
-	if (l->group && group_slot_of(p) != l->slot)
-		group_forward(l->group, group_slot_of(p), p);
+	unsigned slot = l->group ? group_slot_of(p) : l->slot;
+
+	if (slot == GROUP_ANY_SLOT)
+		take_request(l, p, now_ns);
+	else if (slot != l->slot)
+		group_forward(l->group, slot, p);
 	else
 		nic_input(l->nic, p, now_ns);
 }
@@ -96,6 +117,26 @@ static bool input(struct loop *l, uint64_t now_ns)
 	l->unread = n == INPUT_BATCH;
 	l->unread_turns = l->unread ? l->unread_turns + 1 : 0;
 	return total > 0;
+}
+
+/*
+ * Between the nic's QPN 1 and the connection manager. Its answers leave in this turn; its timers, too, come after input.
+ */
+static bool manage(struct loop *l, enum loop_work work, uint64_t now_ns)
+{
+	uint8_t mad[MAD_LEN];
+	struct flow flow;
+	bool moved = false;
+
+	while (nic_mad_take(l->nic, &flow, mad)) {
+		cm_input(l->cm, &flow, mad, now_ns);
+		moved = true;
+	}
+	if (work == LOOP_ALL && !l->unread && cm_deadline(l->cm) <= now_ns)
+		cm_expire(l->cm, now_ns);
+	while (cm_output(l->cm, &flow, mad))
+		moved |= nic_mad_send(l->nic, &flow, mad);
+	return moved;
 }
 
 /*
@@ -174,6 +215,7 @@ static bool output(struct loop *l, uint64_t now_ns)
 
 static void events(struct loop *l)
 {
+	struct cm_channel *channel;
 	struct async_event ev;
 	struct cq *cq;
 
@@ -181,6 +223,8 @@ static void events(struct loop *l)
 		l->sink->cq_event(cq->owner);
 	while (nic_next_async_event(l->nic, &ev))
 		l->sink->async_event(&ev);
+	while (l->cm_sink && (channel = cm_next_stirred(l->cm)))
+		l->cm_sink->event(channel);
 }
 
 static void page_update(struct loop *l)
@@ -193,9 +237,10 @@ bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
 	bool came = work == LOOP_ALL && input(l, now_ns);
 	bool due = expire(l, work, now_ns);
+	bool managed = l->cm && manage(l, work, now_ns);
 	bool moved = output(l, now_ns);
 
-	if (came || (moved && !due))
+	if (came || (moved && (!due || managed)))
 		l->stirred_ns = now_ns;
 	moved |= came;
 	events(l);
@@ -217,8 +262,10 @@ void loop_serve_group(struct loop *l, uint64_t now_ns)
 	do {
 		n = group_recv_forwarded(l->group, pkts, INPUT_BATCH);
 		for (size_t i = 0; i < n; i++) {
-			/* Passed on once only, so that no packet circulates. */
-			if (group_slot_of(&pkts[i]) == l->slot)
+			/* Passed on once only, so that no packet circulates; requests go one way. */
+			if (group_slot_of(&pkts[i]) == GROUP_ANY_SLOT)
+				take_request(l, &pkts[i], now_ns);
+			else if (group_slot_of(&pkts[i]) == l->slot)
 				nic_input(l->nic, &pkts[i], now_ns);
 		}
 		total += n;
@@ -228,9 +275,12 @@ void loop_serve_group(struct loop *l, uint64_t now_ns)
 uint64_t loop_deadline_ns(const struct loop *l)
 {
 	uint64_t nic = nic_deadline(l->nic), io = io_deadline_ns(l->io), first = nic < io ? nic : io;
+	uint64_t cm = l->cm ? cm_deadline(l->cm) : UINT64_MAX;
 
 	if (l->more || l->unread)
 		return 0;
+	if (cm < first)
+		first = cm;
 	if (!stash_is_empty(l->stash) && l->stash->retry_ns < first)
 		return l->stash->retry_ns;
 	return first;

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cm/cm.h"
 #include "engine/engine.h"
 #include "engine/stats.h"
 #include "group/group.h"
@@ -22,9 +23,11 @@ struct loop_stash;
 
 struct loop {
 	struct nic *nic;
+	struct cm *cm; /* or NULL: nobody hears management datagrams */
 	struct io *io;
 	struct group *group; /* or NULL */
 	const struct engine_sink *sink;
+	const struct engine_cm_sink *cm_sink; /* or NULL */
 	struct stats_page *page; /* or NULL */
 	unsigned int slot;
 	bool unread; /* the last turn left input behind because of its bound */
@@ -36,7 +39,7 @@ struct loop {
 };
 
 /*
- * The caller has set nic, io, group, sink and page, which are borrowed until loop_fini(); the rest
+ * The caller has set nic, cm, io, group, sink and page, which are borrowed until loop_fini(); the rest
  * is zero. 0 or -ENOMEM.
  */
 int loop_init(struct loop *);

@@ -228,9 +228,59 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 	return 0;
 }
 
+/* Where the host lets ports be drawn from. */
+static void local_ports(uint16_t *first, uint16_t *last)
+{
+	FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+	unsigned a, b;
+
+	*first = 32768;
+	*last = 60999;
+	if (!f)
+		return;
+	if (fscanf(f, "%u %u", &a, &b) == 2 && a && a <= b && b <= UINT16_MAX) {
+		*first = (uint16_t)a;
+		*last = (uint16_t)b;
+	}
+	fclose(f);
+}
+
+/*
+ * To its peers every process is a channel adapter of its own: what they remember of one that has ended, or of one in
+ * another network namespace of this host, is never taken for this one's (docs/rdmacm.md 1.8).
+ */
+static int cm_start(struct engine *e, char *why, size_t why_bytes)
+{
+	struct cm_config c = {.alloc = {.get = memory_get, .put = memory_put},
+			      .slot = group_slot(e->group),
+			      .gid_count = e->gids.count};
+	struct {
+		uint8_t secret[sizeof(c.secret)];
+		uint64_t guid;
+	} drawn;
+
+	if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn)) {
+		snprintf(why, why_bytes, "no random numbers from the kernel: %s", strerror(errno));
+		return -EIO;
+	}
+	memcpy(c.secret, drawn.secret, sizeof(c.secret));
+	/* EUI-64: assigned by nobody, and no group's. */
+	c.ca_guid = (drawn.guid | UINT64_C(1) << 57) & ~(UINT64_C(1) << 56);
+	memcpy(c.gids, e->gids.gids, sizeof(c.gids));
+	local_ports(&c.port_first, &c.port_last);
+	e->loop.cm = cm_create(&c);
+	explicit_bzero(&c, sizeof(c));
+	explicit_bzero(&drawn, sizeof(drawn));
+	if (e->loop.cm)
+		return 0;
+	snprintf(why, why_bytes, "out of memory");
+	return -ENOMEM;
+}
+
 static void engine_free(struct engine *e)
 {
 	loop_fini(&e->loop);
+	cm_destroy(e->loop.cm);
 	if (e->loop.nic)
 		nic_destroy(e->loop.nic);
 	if (e->loop.io)
@@ -319,6 +369,8 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 	if (rc)
 		goto fail;
 	rc = nic_start(e, why, why_bytes);
+	if (!rc)
+		rc = cm_start(e, why, why_bytes);
 	if (rc)
 		goto fail;
 	rc = loop_init(&e->loop);
@@ -420,6 +472,8 @@ static void engine_end(struct engine *e, int *tries)
 	for (; *tries; (*tries)--) {
 		if (lock_try(&e->lock)) {
 			nic_hold_acks(e->loop.nic, false);
+			if (!e->closed)
+				cm_hang_up(e->loop.cm, engine_now_ns());
 			engine_turn(e, LOOP_ALL, engine_now_ns());
 			if (!e->closed)
 				loop_rest(&e->loop);

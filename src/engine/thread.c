@@ -32,6 +32,7 @@ struct self {
 	uint64_t polling_since_ns; /* 0: nobody polls */
 	bool looked_again;         /* the lock was held, and nobody polled */
 	bool group_asks;
+	bool hung_up; /* a descriptor that is watched */
 };
 
 void thread_wake(struct engine *e)
@@ -132,6 +133,8 @@ static void block(struct self *s, uint64_t now_ns)
 			continue;
 		if (e->group && ev[i].data.fd == group_fd(e->group))
 			s->group_asks = true;
+		if (ev[i].events & EPOLLHUP)
+			s->hung_up = true;
 	}
 }
 
@@ -233,6 +236,9 @@ static void *thread_main(void *arg)
 			return NULL;
 		}
 		nic_hold_acks(e->loop.nic, false);
+		if (s.hung_up && e->loop.cm_sink)
+			e->loop.cm_sink->hung_up();
+		s.hung_up = false;
 		moved = engine_turn(e, LOOP_ALL, now_ns);
 		if (s.group_asks || now_ns >= s.serve_due_ns) {
 			loop_serve_group(&e->loop, now_ns);
