@@ -77,7 +77,7 @@ static void take_request(struct loop *l, const struct pkt *p, uint64_t now_ns)
 {
 	enum { MAD_AT = 20 };
 
-	if (p->len >= MAD_AT + MAD_LEN && !cm_concerns(l->cm, p->flow, p->data + MAD_AT)) {
+	if (l->cm && p->len >= MAD_AT + MAD_LEN && !cm_concerns(l->cm, p->flow, p->data + MAD_AT)) {
 		for (unsigned slot = l->slot + 1; slot < GROUP_SLOTS; slot++) {
 			if (group_lives(l->group, slot) && group_forward(l->group, slot, p))
 				return;

@@ -100,22 +100,28 @@ static void context_fill(struct abi_context *ctx)
 	pthread_mutex_init(&c->mutex, NULL);
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
+struct engine *device_engine(unsigned index)
 {
 	char why[512] = "the engine did not start";
+	struct engine *engine;
+
+	memory_faults_claim();
+	errno = 0;
+	engine = engine_get(index, &sink, why, sizeof(why));
+	return engine ? engine : fail_null(EXPLAIN(errno ? errno : EIO, "%s", why));
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
 	struct abi_context *ctx;
 	struct engine *engine;
 	int err, index = device_index(device);
 
 	if (index < 0)
 		return fail_null(ENODEV);
-	memory_faults_claim();
-	errno = 0;
-	engine = engine_get((unsigned)index, &sink, why, sizeof(why));
-	if (!engine) {
-		err = errno ? errno : EIO;
-		return fail_null(EXPLAIN(err, "%s", why));
-	}
+	engine = device_engine((unsigned)index);
+	if (!engine)
+		return NULL;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return fail_null(ENOMEM);

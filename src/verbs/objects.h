@@ -12,7 +12,7 @@
  * A program may hold a CQ (ibv_start_poll) or an SQ (ibv_wr_start) while it calls us again, so a
  * thread that has the engine lock only tries to take one of those; see quiesce() in qp.c.
  *
- * Private to src/verbs.
+ * Private to src/verbs and src/rdmacm.
  */
 #ifndef VERBS_OBJECTS_H
 #define VERBS_OBJECTS_H
@@ -209,6 +209,8 @@ struct ibv_device *device_get(unsigned device); /* NULL: there are not so many *
 int device_index(const struct ibv_device *);    /* -1: it is none of ours */
 
 /* context.c */
+/* The engine of the device with that index, started if need be; NULL and errno, and why is explained. */
+struct engine *device_engine(unsigned index);
 /* Runs f for every open context, with the list of contexts locked. */
 void contexts_each(void (*f)(struct abi_context *, void *arg), void *arg);
 

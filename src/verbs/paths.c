@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "verbs/cdev.h"
 #include "verbs/next.h"
 #include "verbs/tree_use.h"
 
@@ -197,6 +198,7 @@ static bool takes_mode(int flags)
 	{                                                                                          \
 		char buf[PATH_MAX];                                                                \
 		mode_t mode = 0;                                                                   \
+		int fd;                                                                            \
 		NEXT(name);                                                            \
 		if (takes_mode(flags)) {                                                           \
 			va_list args;                                                              \
@@ -204,6 +206,8 @@ static bool takes_mode(int flags)
 			mode = va_arg(args, mode_t);                                               \
 			va_end(args);                                                              \
 		}                                                                                  \
+		if (cdev_open_path(path, flags, &fd))                                              \
+			return fd;                                                                 \
 		return call(lead(path, buf), flags, mode);                                         \
 	}
 

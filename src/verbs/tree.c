@@ -147,7 +147,8 @@ static void walk(const struct tree_facts *f, tree_visit visit, void *arg)
 {
 	struct walk w = { .visit = visit, .arg = arg };
 
-	if (!visit(arg, "class/infiniband_verbs/abi_version", "6") || !visit(arg, "dev/infiniband/", NULL))
+	if (!visit(arg, "class/infiniband_verbs/abi_version", "6") ||
+	    !visit(arg, "class/misc/rdma_cm/abi_version", "4") || !visit(arg, "dev/infiniband/", NULL))
 		return;
 	for (; w.device < f->device_count; w.device++) {
 		snprintf(w.name, sizeof(w.name), DEVICE_NAME, w.device);

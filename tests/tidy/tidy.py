@@ -131,8 +131,8 @@ def symbols(obj):
     return defined, wanted
 
 
-# Loaded into programs beside the core and not linked with it: they export libc's and librdmacm's names.
-OTHER_LIBRARIES = re.compile(r"/(verbena-paths|rdmacm)\.dir/")
+# Loaded into programs beside the core and not linked with it: it exports libc's names.
+OTHER_LIBRARIES = re.compile(r"/verbena-paths\.dir/")
 
 
 def module_objects(build):

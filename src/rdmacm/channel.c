@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Event channels as descriptors. A program's is one end of a pair of sockets, and ours the other: in it lies a byte for
+ * each event that waits, so that poll(), epoll and edges work as on the kernel's device; and its hang-up says that the
+ * program has closed every copy of its end, by whatever means.
+ *
+ * Everything here is under the engine's lock but for what is said to be otherwise. A program's thread that waits for an
+ * event waits without it, in poll() on its own end.
+ */
+#include <dlfcn.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "engine/engine.h"
+#include "rdmacm/source.h"
+#include "rdmacm/ucma.h"
+#include "verbs/cdev.h"
+#include "verbs/objects.h"
+
+enum { DEVICE = 0 }; /* of the process's devices the one whose addresses and queue pairs connections are made for */
+
+struct event_channel {
+	struct list link;
+	struct engine *engine; /* in a child of fork, one that is lost */
+	struct cm_channel *cm;
+	int fd;       /* our end */
+	dev_t dev;    /* and which socket the program's is */
+	ino_t ino;
+	size_t bytes; /* in it */
+};
+
+static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the engine's */
+static struct list channels = {&channels, &channels};
+static _Atomic(struct engine *) newest_engine; /* there is one a process, but children of fork get another */
+
+/* ---- which channel a descriptor is -------------------------------------------------------------- */
+
+/* Any thread; what it lends is safe to look at under the engine's lock alone. */
+static struct event_channel *channel_with(dev_t dev, ino_t ino)
+{
+	struct event_channel *found = NULL;
+
+	pthread_mutex_lock(&channels_lock);
+	for (struct list *l = channels.next; l != &channels && !found; l = l->next) {
+		struct event_channel *ch = container_of(l, struct event_channel, link);
+
+		if (ch->ino == ino && ch->dev == dev)
+			found = ch;
+	}
+	pthread_mutex_unlock(&channels_lock);
+	return found;
+}
+
+static struct event_channel *device_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? NULL : channel_with(st.st_dev, st.st_ino);
+}
+
+static struct cm_channel *host_channel(void *ctx, int fd)
+{
+	struct event_channel *ch = device_of(fd);
+
+	return ch ? ch->cm : NULL;
+}
+
+static int host_route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
+{
+	return source_find(src, dst);
+}
+
+/* ---- a byte for each event ---------------------------------------------------------------------- */
+
+/* More events than the socket has room for leave it readable all the same; the rest follows as they are taken. */
+static void bytes_add(struct event_channel *ch)
+{
+	static const char byte;
+
+	while (ch->bytes < cm_channel_events(ch->cm) &&
+	       send(ch->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(byte))
+		ch->bytes++;
+}
+
+/* fd is the program's end. */
+static void bytes_take(struct event_channel *ch, int fd)
+{
+	char byte;
+
+	while (ch->bytes > cm_channel_events(ch->cm) && recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) == sizeof(byte))
+		ch->bytes--;
+	bytes_add(ch);
+}
+
+static void event(struct cm_channel *cm)
+{
+	bytes_add(cm_channel_owner(cm));
+}
+
+static void destroy(struct event_channel *ch)
+{
+	pthread_mutex_lock(&channels_lock);
+	list_remove(&ch->link);
+	pthread_mutex_unlock(&channels_lock);
+	cm_channel_destroy(ch->cm, engine_now_ns());
+	close(ch->fd);
+	free(ch);
+}
+
+static bool is_hung_up(const struct event_channel *ch)
+{
+	struct pollfd p = {.fd = ch->fd};
+
+	return poll(&p, 1, 0) > 0 && p.revents & POLLHUP;
+}
+
+static void hung_up(void)
+{
+	struct list *next;
+
+	for (struct list *l = channels.next; l != &channels; l = next) {
+		struct event_channel *ch = container_of(l, struct event_channel, link);
+
+		next = l->next;
+		if (!engine_is_lost(ch->engine) && is_hung_up(ch))
+			destroy(ch);
+	}
+}
+
+static const struct engine_cm_sink sink = {.event = event, .hung_up = hung_up};
+
+/* ---- open --------------------------------------------------------------------------------------- */
+
+/* The engine's lock is taken here. 0 or a negative errno. */
+static int channel_start(struct event_channel *ch)
+{
+	int err;
+
+	engine_lock(ch->engine);
+	engine_set_cm_sink(ch->engine, &sink);
+	err = cm_channel_create(engine_cm(ch->engine), ch, &ch->cm);
+	if (err)
+		goto unlock;
+	err = engine_watch(ch->engine, ch->fd);
+	if (err) {
+		cm_channel_destroy(ch->cm, engine_now_ns());
+		goto unlock;
+	}
+	atomic_store(&newest_engine, ch->engine);
+	pthread_mutex_lock(&channels_lock);
+	list_append(&channels, &ch->link);
+	pthread_mutex_unlock(&channels_lock);
+unlock:
+	engine_unlock(ch->engine);
+	return err;
+}
+
+static int cdev_open(int flags)
+{
+	int type = SOCK_STREAM | (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) | (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0);
+	struct event_channel *ch = calloc(1, sizeof(*ch));
+	int ends[2], err;
+	struct stat st;
+
+	if (!ch)
+		return fail_minus_one(ENOMEM);
+	list_init(&ch->link);
+	ch->engine = device_engine(DEVICE);
+	if (!ch->engine) {
+		err = errno;
+		goto free_channel;
+	}
+	if (socketpair(AF_UNIX, type, 0, ends)) {
+		err = errno;
+		goto free_channel;
+	}
+	err = fstat(ends[0], &st) || fcntl(ends[1], F_SETFD, FD_CLOEXEC) ? errno : 0;
+	ch->fd = ends[1];
+	ch->dev = st.st_dev;
+	ch->ino = st.st_ino;
+	if (!err)
+		err = -channel_start(ch);
+	if (!err)
+		return ends[0];
+	close(ends[0]);
+	close(ends[1]);
+free_channel:
+	free(ch);
+	return fail_minus_one(err);
+}
+
+/* ---- write -------------------------------------------------------------------------------------- */
+
+/*
+ * The engine's lock is taken here, and the descriptor looked up under it: another thread may have closed it. A child of
+ * fork has a copy of it, but not what is behind it.
+ */
+static ssize_t command(struct engine *engine, int fd, const void *buf, size_t len)
+{
+	const struct ucma_host host = {.route = host_route,
+				       .channel = host_channel,
+				       .node_guid = ibv_get_device_guid(device_get(DEVICE)),
+				       .device_index = (uint32_t)ibv_get_device_index(device_get(DEVICE)),
+				       .port_first = source_first_port()};
+	struct event_channel *ch;
+	ssize_t rc = -EBADF;
+
+	engine_lock(engine);
+	ch = device_of(fd);
+	if (ch && ch->engine == engine) {
+		rc = ucma_command(&host, engine_cm(engine), ch->cm, buf, len, engine_now_ns());
+		bytes_take(ch, fd);
+	}
+	engine_unlock(engine);
+	return rc;
+}
+
+static bool may_wait(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+/* As the kernel's read of an event: a signal ends it, and so does the thread's cancellation. */
+static int wait_for_event(struct engine *engine, int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	engine_hand_over(engine);
+	return poll(&p, 1, -1) < 0 ? -errno : 0;
+}
+
+static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
+{
+	struct engine *engine = atomic_load(&newest_engine);
+	ssize_t rc = -EBADF;
+	int cancel;
+
+	if (!device_of(fd))
+		return false;
+	while (engine && !engine_is_lost(engine)) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+		rc = command(engine, fd, buf, len);
+		pthread_setcancelstate(cancel, &cancel);
+		if (rc != -EAGAIN || !may_wait(fd))
+			break;
+		rc = wait_for_event(engine, fd);
+		if (rc)
+			break;
+	}
+	if (rc < 0)
+		errno = (int)-rc;
+	*written = rc < 0 ? -1 : rc;
+	return true;
+}
+
+static bool cdev_has(dev_t dev, ino_t ino)
+{
+	return channel_with(dev, ino) != NULL;
+}
+
+static const struct cdev_ops ops = {.open = cdev_open, .write = cdev_write, .has = cdev_has};
+
+static void fork_lock(void)
+{
+	pthread_mutex_lock(&channels_lock);
+}
+
+static void fork_unlock(void)
+{
+	pthread_mutex_unlock(&channels_lock);
+}
+
+/* Without the preloaded library there is no device, and librdmacm says so. */
+__attribute__((constructor)) static void cdev_announce(void)
+{
+	cdev_register_fn *announce = (cdev_register_fn *)dlsym(RTLD_DEFAULT, CDEV_REGISTER);
+
+	if (!announce)
+		return;
+	pthread_atfork(fork_lock, fork_unlock, fork_unlock);
+	announce(&ops);
+}

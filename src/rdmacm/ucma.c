@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A table of commands; each is a function that has its id looked up and its bytes copied, so that what it reads does
+ * not change under it. Errors are those of Linux (drivers/infiniband/core/ucma.c, as the program sees them): programs
+ * take different ways by them.
+ */
+#include "rdmacm/ucma.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <netinet/in.h>
+#include <rdma/rdma_user_cm.h>
+
+#include "rdmacm/ucma_addr.h"
+
+static_assert(sizeof(struct rdma_ucm_cmd_hdr) == 8, "ABI");
+static_assert(sizeof(struct rdma_ucm_connect) == 288, "ABI");
+static_assert(sizeof(struct rdma_ucm_accept) == 296, "ABI");
+static_assert(sizeof(struct rdma_ucm_event_resp) == 336, "ABI");
+static_assert(sizeof(struct rdma_ucm_query_route_resp) == 208, "ABI");
+static_assert(sizeof(struct rdma_ucm_query_addr_resp) == 280, "ABI");
+static_assert(sizeof(struct ib_uverbs_qp_attr) == 144, "ABI");
+static_assert(sizeof(struct ib_user_path_rec) == 64, "ABI");
+
+enum {
+	COMMAND_BYTES_MAX = 320,
+	CONNECT_BYTES_MIN = offsetof(struct rdma_ucm_connect, ece),
+	ACCEPT_BYTES_MIN = offsetof(struct rdma_ucm_accept, ece),
+	EVENT_BYTES_MIN = offsetof(struct rdma_ucm_event_resp, ece),
+	ROUTE_BYTES_MIN = offsetof(struct rdma_ucm_query_route_resp, ibdev_index),
+	ADDR_BYTES_MIN = offsetof(struct rdma_ucm_query_addr_resp, ibdev_index),
+	PATH_BYTES = 72, /* of IB_PATH's records: flags, reserved, path */
+	PATH_FLAGS = 0x2b, /* IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL | ..: the one that counts */
+	REJECT_CONSUMER = 28,
+	REJECT_VENDOR_OPTION = 35,
+	EVENT_COMM_ESTABLISHED = 4, /* IBV_EVENT_COMM_EST */
+	PACKET_LIFE_TIME = 16,
+	EXACTLY = 2, /* how a path record's MTU, rate and life time are meant */
+	RATE_100_GBPS = 16 /* the port's, as query_port says */
+};
+
+struct call {
+	const struct ucma_host *host;
+	struct cm *cm;
+	struct cm_channel *channel;
+	struct cm_id *id; /* of commands that name one */
+	size_t out;       /* bytes that the program has room for */
+	uint64_t now_ns;
+};
+
+/* ---- answers ------------------------------------------------------------------------------------- */
+
+/* As much of the answer as there is room for; older libraries know less of it. */
+static int answer(const struct call *c, uint64_t to, const void *from, size_t len)
+{
+	if (!to)
+		return -EFAULT;
+	memcpy((void *)(uintptr_t)to, from, len < c->out ? len : c->out);
+	return 0;
+}
+
+static int answer_u32(const struct call *c, uint64_t to, uint32_t value)
+{
+	return answer(c, to, &value, sizeof(value));
+}
+
+/* ---- ids ------------------------------------------------------------------------------------------- */
+
+/* -1: no such port space or type. */
+static int qp_type_of(uint16_t space, uint8_t asked)
+{
+	switch (space) {
+	case RDMA_PS_TCP:
+		return QPT_RC;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		return QPT_UD;
+	case RDMA_PS_IB:
+		return asked;
+	default:
+		return -1;
+	}
+}
+
+static int create_id(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_create_id *cmd = bytes;
+	int type = qp_type_of(cmd->ps, cmd->qp_type);
+	struct cm_id *id;
+	int err;
+
+	if (type < 0)
+		return -EINVAL;
+	if (!cmd->response)
+		return -EFAULT;
+	err = cm_id_create(c->channel, (enum cm_space)cmd->ps, (enum qp_type)type, cmd->uid, &id);
+	return err ? err : answer_u32(c, cmd->response, cm_id_number(id));
+}
+
+static int destroy_id(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_destroy_id *cmd = bytes;
+
+	if (!cmd->response)
+		return -EFAULT;
+	return answer_u32(c, cmd->response, cm_id_destroy(c->id, c->now_ns));
+}
+
+static int migrate_id(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_migrate_id *cmd = bytes;
+	struct cm_channel *from = c->host->channel(c->host->ctx, (int)cmd->fd);
+	struct cm_id *id = cm_id_find(c->cm, cmd->id);
+
+	if (!from)
+		return -EINVAL;
+	if (!id || cm_id_channel(id) != from)
+		return -ENOENT;
+	if (!cmd->response)
+		return -EFAULT;
+	return answer_u32(c, cmd->response, cm_id_migrate(id, c->channel));
+}
+
+/* ---- addresses -------------------------------------------------------------------------------------- */
+
+static int bind_to(struct call *c, const void *sockaddr, size_t len)
+{
+	struct cm_addr a;
+	int err = ucma_addr_read(&a, sockaddr, len);
+
+	if (err)
+		return err;
+	if (a.port && a.port < c->host->port_first)
+		return -EACCES;
+	return cm_id_bind(c->id, &a);
+}
+
+static int bind_ip(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_bind_ip *cmd = bytes;
+
+	return bind_to(c, &cmd->addr, sizeof(cmd->addr));
+}
+
+static int bind_any(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_bind *cmd = bytes;
+
+	if (!cmd->addr_size || cmd->addr_size > sizeof(cmd->addr))
+		return -EINVAL;
+	return bind_to(c, &cmd->addr, cmd->addr_size);
+}
+
+/* Which address the program wants to be known by: what it says, else what it has bound. */
+static int source_of(const struct call *c, struct cm_addr *src, const void *sockaddr, size_t len)
+{
+	struct cm_id_info info;
+	sa_family_t family = AF_UNSPEC;
+
+	cm_id_query(c->id, &info);
+	if (len >= sizeof(family))
+		memcpy(&family, sockaddr, sizeof(family));
+	if (info.local.family == CM_NO_FAMILY && family != AF_UNSPEC)
+		return ucma_addr_read(src, sockaddr, len);
+	*src = info.local;
+	return 0;
+}
+
+static int resolve(struct call *c, const void *from, size_t from_len, const void *to, size_t to_len)
+{
+	struct cm_addr src = {0}, dst;
+	int err = ucma_addr_read(&dst, to, to_len);
+
+	if (!err)
+		err = source_of(c, &src, from, from_len);
+	if (err)
+		return err;
+	if (src.family != CM_NO_FAMILY && src.family != dst.family)
+		return -EINVAL;
+	err = c->host->route(c->host->ctx, &src, &dst);
+	return err ? cm_id_unresolved(c->id, err) : cm_id_resolve_addr(c->id, &src, &dst);
+}
+
+static int resolve_ip(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_resolve_ip *cmd = bytes;
+
+	return resolve(c, &cmd->src_addr, sizeof(cmd->src_addr), &cmd->dst_addr, sizeof(cmd->dst_addr));
+}
+
+static int resolve_addr(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_resolve_addr *cmd = bytes;
+
+	if (cmd->src_size > sizeof(cmd->src_addr) || cmd->dst_size > sizeof(cmd->dst_addr))
+		return -EINVAL;
+	return resolve(c, &cmd->src_addr, cmd->src_size, &cmd->dst_addr, cmd->dst_size);
+}
+
+static int resolve_route(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_resolve_route *cmd = bytes;
+
+	return cmd->timeout_ms ? cm_id_resolve_route(c->id) : -EINVAL;
+}
+
+static struct ib_user_path_rec path_of(const struct cm_id_info *info)
+{
+	struct ib_user_path_rec p = {.flow_label = htobe32(info->flow_label),
+				     .reversible = 1,
+				     .mtu = info->mtu,
+				     .pkey = htobe16(NIC_PKEY_DEFAULT),
+				     .hop_limit = 64,
+				     .traffic_class = info->tos,
+				     .numb_path = 1,
+				     .mtu_selector = EXACTLY,
+				     .rate_selector = EXACTLY,
+				     .rate = RATE_100_GBPS,
+				     .packet_life_time_selector = EXACTLY,
+				     .packet_life_time = PACKET_LIFE_TIME};
+
+	memcpy(p.sgid, info->local.ip, sizeof(p.sgid));
+	memcpy(p.dgid, info->remote.ip, sizeof(p.dgid));
+	return p;
+}
+
+static int query_route(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_query *cmd = bytes;
+	struct rdma_ucm_query_route_resp r = {0};
+	struct cm_id_info info;
+
+	cm_id_query(c->id, &info);
+	ucma_addr_write(&r.src_addr, sizeof(r.src_addr), &info.local);
+	ucma_addr_write(&r.dst_addr, sizeof(r.dst_addr), &info.remote);
+	if (info.gid_index >= 0) {
+		r.node_guid = c->host->node_guid;
+		r.port_num = 1;
+		r.ibdev_index = c->host->device_index;
+	}
+	if (info.gid_index >= 0 && info.resolved) {
+		r.num_paths = 1;
+		r.ib_route[0] = path_of(&info);
+	}
+	return answer(c, cmd->response, &r, sizeof(r));
+}
+
+/* GIDs are told as addresses of family AF_IB, which no librdmacm asks for that was refused to bind to one. */
+static int query(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_query *cmd = bytes;
+	struct rdma_ucm_query_addr_resp r = {0};
+	struct cm_id_info info;
+
+	if (cmd->option != RDMA_USER_CM_QUERY_ADDR)
+		return -ENOSYS;
+	if (c->out < ADDR_BYTES_MIN)
+		return -ENOSPC;
+	cm_id_query(c->id, &info);
+	r.src_size = (uint16_t)ucma_addr_write(&r.src_addr, sizeof(r.src_addr), &info.local);
+	r.dst_size = (uint16_t)ucma_addr_write(&r.dst_addr, sizeof(r.dst_addr), &info.remote);
+	if (info.gid_index >= 0) {
+		r.node_guid = c->host->node_guid;
+		r.port_num = 1;
+		r.pkey = NIC_PKEY_DEFAULT;
+		r.ibdev_index = c->host->device_index;
+	}
+	return answer(c, cmd->response, &r, sizeof(r));
+}
+
+/* ---- conversations ------------------------------------------------------------------------------------ */
+
+static void param_read(struct cm_param *to, const struct rdma_ucm_conn_param *from)
+{
+	*to = (struct cm_param){.qpn = from->qp_num & 0xffffff,
+				.qkey = from->qkey,
+				.responder_resources = from->responder_resources,
+				.initiator_depth = from->initiator_depth,
+				.flow_control = from->flow_control,
+				.retry_count = from->retry_count,
+				.rnr_retry_count = from->rnr_retry_count,
+				.srq = from->srq,
+				.data_len = from->private_data_len};
+	memcpy(to->data, from->private_data, sizeof(from->private_data));
+}
+
+static int connect_to(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_connect *cmd = bytes;
+	struct cm_param p;
+
+	if (!cmd->conn_param.valid)
+		return -EINVAL;
+	param_read(&p, &cmd->conn_param);
+	return cm_id_connect(c->id, &p, c->now_ns);
+}
+
+static int listen_for(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_listen *cmd = bytes;
+
+	return cm_id_listen(c->id, (int)cmd->backlog);
+}
+
+/* Without parameters it is the active side that accepts the answer. */
+static int accept_it(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_accept *cmd = bytes;
+	struct cm_param p;
+
+	if (!cmd->conn_param.valid)
+		return cm_id_confirm(c->id, c->now_ns);
+	param_read(&p, &cmd->conn_param);
+	return cm_id_accept(c->id, cmd->uid, &p, c->now_ns);
+}
+
+static int reject(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_reject *cmd = bytes;
+	uint8_t reason = cmd->reason ? cmd->reason : REJECT_CONSUMER;
+
+	if (reason != REJECT_CONSUMER && reason != REJECT_VENDOR_OPTION)
+		return -EINVAL;
+	return cm_id_reject(c->id, reason, cmd->private_data, cmd->private_data_len);
+}
+
+static int disconnect(struct call *c, const void *bytes)
+{
+	return cm_id_disconnect(c->id, c->now_ns);
+}
+
+static int notify(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_notify *cmd = bytes;
+
+	return cmd->event == EVENT_COMM_ESTABLISHED ? cm_id_established(c->id) : -EINVAL;
+}
+
+static void ah_write(struct ib_uverbs_ah_attr *to, const struct ah_attr *from)
+{
+	*to = (struct ib_uverbs_ah_attr){.grh = {.flow_label = from->flow_label,
+						 .sgid_index = from->sgid_index,
+						 .hop_limit = from->hop_limit,
+						 .traffic_class = from->traffic_class},
+					 .sl = from->sl,
+					 .is_global = from->is_global,
+					 .port_num = from->port};
+	memcpy(to->grh.dgid, from->dgid, sizeof(to->grh.dgid));
+}
+
+static uint32_t mtu_code(uint32_t bytes)
+{
+	return bytes ? (uint32_t)__builtin_ctz(bytes) - 7 : 0;
+}
+
+static int init_qp_attr(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_init_qp_attr *cmd = bytes;
+	struct ib_uverbs_qp_attr r = {0};
+	struct qp_attr a = {.state = (enum qp_state)cmd->qp_state};
+	uint32_t mask;
+	int err;
+
+	if (cmd->qp_state >= QPS_COUNT)
+		return -EINVAL;
+	err = cm_id_qp_attr(c->id, &a, &mask);
+	if (err)
+		return err;
+	r.qp_attr_mask = mask;
+	r.qp_state = a.state;
+	r.path_mtu = mtu_code(a.path_mtu_bytes);
+	r.qkey = a.qkey;
+	r.rq_psn = a.rq_psn;
+	r.sq_psn = a.sq_psn;
+	r.dest_qp_num = a.dest_qpn;
+	r.qp_access_flags = a.access;
+	ah_write(&r.ah_attr, &a.av);
+	r.pkey_index = a.pkey_index;
+	r.max_rd_atomic = a.max_rd_atomic;
+	r.max_dest_rd_atomic = a.max_dest_rd_atomic;
+	r.min_rnr_timer = a.min_rnr_timer;
+	r.port_num = a.port;
+	r.timeout = a.timeout;
+	r.retry_cnt = a.retry_cnt;
+	r.rnr_retry = a.rnr_retry;
+	return answer(c, cmd->response, &r, sizeof(r));
+}
+
+/* ---- events -------------------------------------------------------------------------------------------- */
+
+static uint8_t data_len_of(const struct cm_param *p)
+{
+	return p->data_len < UINT8_MAX ? (uint8_t)p->data_len : UINT8_MAX;
+}
+
+static void conn_write(struct rdma_ucm_conn_param *to, const struct cm_param *from)
+{
+	*to = (struct rdma_ucm_conn_param){.qp_num = from->qpn,
+					   .private_data_len = data_len_of(from),
+					   .srq = from->srq,
+					   .responder_resources = from->responder_resources,
+					   .initiator_depth = from->initiator_depth,
+					   .flow_control = from->flow_control,
+					   .retry_count = from->retry_count,
+					   .rnr_retry_count = from->rnr_retry_count};
+	memcpy(to->private_data, from->data, sizeof(to->private_data));
+}
+
+static void ud_write(struct rdma_ucm_ud_param *to, const struct cm_event *e)
+{
+	*to = (struct rdma_ucm_ud_param){.qp_num = e->param.qpn,
+					 .qkey = e->param.qkey,
+					 .private_data_len = data_len_of(&e->param)};
+	ah_write(&to->ah_attr, &e->ah);
+	memcpy(to->private_data, e->param.data, sizeof(to->private_data));
+}
+
+static int get_event(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_get_event *cmd = bytes;
+	struct rdma_ucm_event_resp r = {0};
+	struct cm_event e;
+
+	if (!cmd->response)
+		return -EFAULT;
+	if (!cm_channel_take_event(c->channel, &e))
+		return -EAGAIN;
+	r.uid = e.uid;
+	r.id = e.number;
+	r.event = e.type;
+	r.status = (uint32_t)e.status;
+	if (e.datagram)
+		ud_write(&r.param.ud, &e);
+	else
+		conn_write(&r.param.conn, &e.param);
+	return answer(c, cmd->response, &r, sizeof(r));
+}
+
+/* ---- options -------------------------------------------------------------------------------------------- */
+
+static int set_id_option(struct call *c, const struct rdma_ucm_set_option *cmd)
+{
+	int value = 0;
+
+	if (cmd->optlen == 1)
+		value = *(const uint8_t *)(uintptr_t)cmd->optval;
+	else if (cmd->optlen == sizeof(value))
+		memcpy(&value, (const void *)(uintptr_t)cmd->optval, sizeof(value));
+	switch (cmd->optname) {
+	case RDMA_OPTION_ID_TOS:
+		if (cmd->optlen != 1)
+			return -EINVAL;
+		cm_id_set_tos(c->id, (uint8_t)value);
+		return 0;
+	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		return cmd->optlen == 1 ? cm_id_set_ack_timeout(c->id, (uint8_t)value) : -EINVAL;
+	case RDMA_OPTION_ID_REUSEADDR:
+		return cmd->optlen == sizeof(value) ? cm_id_set_reuse(c->id, value) : -EINVAL;
+	case RDMA_OPTION_ID_AFONLY:
+		return cmd->optlen == sizeof(value) ? cm_id_set_afonly(c->id, value) : -EINVAL;
+	default:
+		return -ENOSYS;
+	}
+}
+
+/* A program that has its paths from elsewhere; on Ethernet they say nothing that we do not know. */
+static int set_ib_path(struct call *c, const struct rdma_ucm_set_option *cmd)
+{
+	const uint8_t *records = (const uint8_t *)(uintptr_t)cmd->optval;
+
+	if (!cmd->optlen || cmd->optlen % PATH_BYTES)
+		return -EINVAL;
+	for (size_t at = 0; at < cmd->optlen; at += PATH_BYTES) {
+		uint32_t flags;
+
+		memcpy(&flags, records + at, sizeof(flags));
+		if ((flags & PATH_FLAGS) == PATH_FLAGS)
+			return cm_id_resolve_route(c->id);
+	}
+	return -EINVAL;
+}
+
+static int set_option(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_set_option *cmd = bytes;
+
+	if (!cmd->optval)
+		return -EFAULT;
+	if (cmd->level == RDMA_OPTION_ID)
+		return set_id_option(c, cmd);
+	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
+		return set_ib_path(c, cmd);
+	return -ENOSYS;
+}
+
+static int refuse(struct call *c, const void *bytes)
+{
+	return -EOPNOTSUPP;
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------- */
+
+typedef int command_fn(struct call *, const void *bytes);
+
+enum { NO_ID = -1 };
+
+#define ROW(number, function, type, in, id_at, out)                                                \
+	[RDMA_USER_CM_CMD_##number] = {function, sizeof(struct type), in, id_at, out}
+#define ID(type) offsetof(struct type, id)
+
+static const struct command {
+	command_fn *run;
+	uint16_t bytes;  /* of the command as we know it */
+	uint16_t in_min; /* what an older library gives at least */
+	int16_t id_at;   /* where the id is that must be the channel's, or NO_ID */
+	uint16_t out_min;
+} commands[] = {
+	ROW(CREATE_ID, create_id, rdma_ucm_create_id, 24, NO_ID, 4),
+	ROW(DESTROY_ID, destroy_id, rdma_ucm_destroy_id, 16, ID(rdma_ucm_destroy_id), 4),
+	ROW(BIND_IP, bind_ip, rdma_ucm_bind_ip, 40, ID(rdma_ucm_bind_ip), 0),
+	ROW(RESOLVE_IP, resolve_ip, rdma_ucm_resolve_ip, 64, ID(rdma_ucm_resolve_ip), 0),
+	ROW(RESOLVE_ROUTE, resolve_route, rdma_ucm_resolve_route, 8, ID(rdma_ucm_resolve_route), 0),
+	ROW(QUERY_ROUTE, query_route, rdma_ucm_query, 12, ID(rdma_ucm_query), ROUTE_BYTES_MIN),
+	ROW(CONNECT, connect_to, rdma_ucm_connect, CONNECT_BYTES_MIN, ID(rdma_ucm_connect), 0),
+	ROW(LISTEN, listen_for, rdma_ucm_listen, 8, ID(rdma_ucm_listen), 0),
+	ROW(ACCEPT, accept_it, rdma_ucm_accept, ACCEPT_BYTES_MIN, ID(rdma_ucm_accept), 0),
+	ROW(REJECT, reject, rdma_ucm_reject, 264, ID(rdma_ucm_reject), 0),
+	ROW(DISCONNECT, disconnect, rdma_ucm_disconnect, 4, ID(rdma_ucm_disconnect), 0),
+	ROW(INIT_QP_ATTR, init_qp_attr, rdma_ucm_init_qp_attr, 16, ID(rdma_ucm_init_qp_attr), 144),
+	ROW(GET_EVENT, get_event, rdma_ucm_get_event, 8, NO_ID, EVENT_BYTES_MIN),
+	ROW(SET_OPTION, set_option, rdma_ucm_set_option, 24, ID(rdma_ucm_set_option), 0),
+	ROW(NOTIFY, notify, rdma_ucm_notify, 8, ID(rdma_ucm_notify), 0),
+	ROW(JOIN_IP_MCAST, refuse, rdma_ucm_join_ip_mcast, 44, ID(rdma_ucm_join_ip_mcast), 0),
+	ROW(LEAVE_MCAST, refuse, rdma_ucm_destroy_id, 16, NO_ID, 0),
+	ROW(MIGRATE_ID, migrate_id, rdma_ucm_migrate_id, 16, NO_ID, 4),
+	ROW(QUERY, query, rdma_ucm_query, 16, ID(rdma_ucm_query), 0),
+	ROW(BIND, bind_any, rdma_ucm_bind, 8, ID(rdma_ucm_bind), 0),
+	ROW(RESOLVE_ADDR, resolve_addr, rdma_ucm_resolve_addr, 16, ID(rdma_ucm_resolve_addr), 0),
+	ROW(JOIN_MCAST, refuse, rdma_ucm_join_mcast, 24, ID(rdma_ucm_join_mcast), 0),
+};
+
+static_assert(sizeof(struct rdma_ucm_accept) <= COMMAND_BYTES_MAX, "the largest command");
+static_assert(sizeof(struct rdma_ucm_resolve_addr) <= COMMAND_BYTES_MAX, "the largest command");
+
+/* The id that the command names, which must be the channel's. */
+static int find_id(struct call *c, const struct command *cmd, const uint8_t *bytes)
+{
+	uint32_t number;
+
+	if (cmd->id_at == NO_ID)
+		return 0;
+	memcpy(&number, bytes + cmd->id_at, sizeof(number));
+	c->id = cm_id_find(c->cm, number);
+	if (!c->id)
+		return -ENOENT;
+	return cm_id_channel(c->id) == c->channel ? 0 : -EINVAL;
+}
+
+ssize_t ucma_command(const struct ucma_host *host, struct cm *cm, struct cm_channel *channel, const void *buf, size_t len,
+		     uint64_t now_ns)
+{
+	struct call c = {.host = host, .cm = cm, .channel = channel, .now_ns = now_ns};
+	_Alignas(8) uint8_t bytes[COMMAND_BYTES_MAX] = {0};
+	struct rdma_ucm_cmd_hdr hdr;
+	const struct command *cmd;
+	int err;
+
+	if (len < sizeof(hdr))
+		return -EINVAL;
+	memcpy(&hdr, buf, sizeof(hdr));
+	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || hdr.in + sizeof(hdr) > len)
+		return -EINVAL;
+	cmd = &commands[hdr.cmd];
+	if (!cmd->run)
+		return -ENOSYS;
+	if (hdr.in < cmd->in_min)
+		return -EINVAL;
+	if (hdr.out < cmd->out_min)
+		return -ENOSPC;
+	memcpy(bytes, (const uint8_t *)buf + sizeof(hdr), hdr.in < cmd->bytes ? hdr.in : cmd->bytes);
+	c.out = hdr.out;
+	err = find_id(&c, cmd, bytes);
+	if (!err)
+		err = cmd->run(&c, bytes);
+	return err ? err : (ssize_t)len;
+}

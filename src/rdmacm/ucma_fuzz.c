@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A program that writes what it likes: the input is commands one after the other, each two bytes (which, and how long)
+ * and its own. Pointers in them lead to a page of ours or to nothing; all else is as given. What the machine sends comes
+ * back to it, so that one end of a conversation may be the program's mistake and the other its right.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdmacm/ucma.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { HEADER_LEN = 8, COMMAND_MAX = 320, OTHER_FD = 5 };
+
+static struct cm_channel *channels[2];
+static _Alignas(8) uint8_t page[65536];
+
+static void *get(void *ctx, size_t bytes)
+{
+	void *p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
+static void put(void *ctx, void *p, size_t bytes)
+{
+	free(p);
+}
+
+static const struct cm_addr here = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}, .family = CM_IPV4};
+
+static int route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
+{
+	uint16_t port = src->port;
+
+	*src = here;
+	src->port = port;
+	memcpy(dst->ip, here.ip, sizeof(dst->ip));
+	return 0;
+}
+
+static struct cm_channel *channel_of_fd(void *ctx, int fd)
+{
+	return fd == OTHER_FD ? channels[1] : NULL;
+}
+
+/* Where the kernel's structs have pointers: what a fuzzer draws would be memory of the process that is not there. */
+static void lead_pointers(uint32_t number, uint8_t *command)
+{
+	static const struct {
+		uint8_t number, at;
+	} pointers[] = {{0, 8}, {1, 0}, {5, 0}, {11, 0}, {12, 0}, {14, 0}, {16, 0}, {17, 0}, {18, 0}, {19, 0}, {22, 0}};
+	uint64_t at;
+
+	for (size_t i = 0; i < sizeof(pointers) / sizeof(pointers[0]); i++) {
+		if (pointers[i].number != number)
+			continue;
+		memcpy(&at, command + pointers[i].at, sizeof(at));
+		at = at & 1 ? 0 : (uint64_t)(uintptr_t)page;
+		memcpy(command + pointers[i].at, &at, sizeof(at));
+	}
+	if (number == 14) {
+		uint32_t len;
+
+		memcpy(&len, command + 20, sizeof(len));
+		len %= sizeof(page);
+		memcpy(command + 20, &len, sizeof(len));
+	}
+}
+
+static void settle(struct cm *cm, uint64_t now_ns)
+{
+	uint8_t mad[MAD_LEN];
+	struct flow flow;
+
+	for (int i = 0; i < 1000 && cm_output(cm, &flow, mad); i++)
+		cm_input(cm, &flow, mad, now_ns);
+	cm_expire(cm, now_ns);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct ucma_host host = {.route = route, .channel = channel_of_fd};
+	struct cm_config config = {.alloc = {.get = get, .put = put}, .gid_count = 1, .port_first = 32768, .port_last = 60999};
+	struct cm *cm;
+	uint64_t now_ns = 0;
+
+	memcpy(config.gids[0].raw, here.ip, sizeof(here.ip));
+	config.gids[0].ip_mtu = 1500;
+	cm = cm_create(&config);
+	if (!cm || cm_channel_create(cm, NULL, &channels[0]) || cm_channel_create(cm, NULL, &channels[1]))
+		abort();
+	while (size >= 4) {
+		uint8_t buf[HEADER_LEN + COMMAND_MAX] = {0};
+		uint32_t number = data[0] & 0x1f;
+		uint16_t in = (uint16_t)((data[1] << 1) % COMMAND_MAX), out = (uint16_t)(data[2] << 2);
+		struct cm_channel *ch = channels[data[0] >> 5 & 1];
+		size_t given = size - 3 < in ? size - 3 : in;
+
+		now_ns += (uint64_t)(data[0] >> 6) * 1000000000;
+		memcpy(buf, &number, sizeof(number));
+		memcpy(buf + 4, &in, sizeof(in));
+		memcpy(buf + 6, &out, sizeof(out));
+		memcpy(buf + HEADER_LEN, data + 3, given);
+		lead_pointers(number, buf + HEADER_LEN);
+		if (ucma_command(&host, cm, ch, buf, HEADER_LEN + in, now_ns) > (ssize_t)(HEADER_LEN + in))
+			abort();
+		settle(cm, now_ns);
+		data += 3 + given;
+		size -= 3 + given;
+	}
+	cm_destroy(cm);
+	return 0;
+}

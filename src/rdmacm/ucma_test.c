@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Commands as librdmacm writes them, on one machine that talks to itself. What it answers to what is wrong is as Linux's
+ * drivers/infiniband/core/ucma.c has it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/rdma_user_cm.h>
+
+#include "rdmacm/ucma.h"
+
+enum { OTHER_FD = 42, PORT = 7174 };
+
+static struct cm *cm;
+static struct cm_channel *channel, *other;
+static uint64_t now_ns;
+static int route_error;
+
+static void *get(void *ctx, size_t bytes)
+{
+	void *p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
+static void put(void *ctx, void *p, size_t bytes)
+{
+	free(p);
+}
+
+static struct cm_addr address(uint16_t port)
+{
+	return (struct cm_addr){.ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}, .port = port, .family = CM_IPV4};
+}
+
+static int route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
+{
+	uint16_t port = src->port;
+
+	if (route_error)
+		return route_error;
+	*src = address(port);
+	return 0;
+}
+
+static struct cm_channel *channel_of_fd(void *ctx, int fd)
+{
+	return fd == OTHER_FD ? other : NULL;
+}
+
+static const struct ucma_host host = {
+	.route = route, .channel = channel_of_fd, .node_guid = 0x1122334455667788, .device_index = 3, .port_first = 1024};
+
+static int setup(void **state)
+{
+	struct cm_config c = {.alloc = {.get = get, .put = put},
+			      .ca_guid = 1,
+			      .gid_count = 1,
+			      .port_first = 32768,
+			      .port_last = 60999};
+	struct cm_addr a = address(0);
+
+	memcpy(c.gids[0].raw, a.ip, sizeof(a.ip));
+	c.gids[0].ip_mtu = 1500;
+	cm = cm_create(&c);
+	assert_non_null(cm);
+	assert_int_equal(cm_channel_create(cm, NULL, &channel), 0);
+	assert_int_equal(cm_channel_create(cm, NULL, &other), 0);
+	now_ns = 1000;
+	route_error = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	cm_destroy(cm);
+	return 0;
+}
+
+/* What one machine says to itself arrives. */
+static void settle(void)
+{
+	uint8_t mad[MAD_LEN];
+	struct flow flow;
+
+	now_ns += 1000;
+	while (cm_output(cm, &flow, mad))
+		cm_input(cm, &flow, mad, now_ns);
+}
+
+/* ---- a write() -------------------------------------------------------------------------------------- */
+
+struct written {
+	struct rdma_ucm_cmd_hdr hdr;
+	uint8_t command[320];
+};
+
+static ssize_t run_on(struct cm_channel *ch, uint32_t number, const void *command, size_t in, size_t out)
+{
+	struct written w = {.hdr = {.cmd = number, .in = (uint16_t)in, .out = (uint16_t)out}};
+	ssize_t rc;
+
+	memcpy(w.command, command, in);
+	rc = ucma_command(&host, cm, ch, &w, sizeof(w.hdr) + in, now_ns);
+	if (rc >= 0)
+		assert_int_equal(rc, sizeof(w.hdr) + in);
+	settle();
+	return rc < 0 ? rc : 0;
+}
+
+#define RUN(name, command, out) run_on(channel, RDMA_USER_CM_CMD_##name, &(command), sizeof(command), out)
+#define AT(p)                   ((uint64_t)(uintptr_t)(p))
+
+static uint32_t create(uint64_t uid, uint16_t space)
+{
+	struct rdma_ucm_create_id_resp resp = {.id = 99};
+	struct rdma_ucm_create_id cmd = {.uid = uid, .response = AT(&resp), .ps = space, .qp_type = 2};
+
+	assert_int_equal(RUN(CREATE_ID, cmd, sizeof(resp)), 0);
+	return resp.id;
+}
+
+static struct sockaddr_in6 sockaddr(uint16_t port)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct sockaddr_in6 out = {0};
+
+	inet_pton(AF_INET, "10.0.0.1", &in.sin_addr);
+	memcpy(&out, &in, sizeof(in));
+	return out;
+}
+
+static ssize_t bind_id(uint32_t id, uint16_t port)
+{
+	struct rdma_ucm_bind_ip cmd = {.addr = sockaddr(port), .id = id};
+
+	return RUN(BIND_IP, cmd, 0);
+}
+
+static struct rdma_ucm_event_resp event(uint32_t type)
+{
+	struct rdma_ucm_event_resp resp;
+	struct rdma_ucm_get_event cmd = {.response = AT(&resp)};
+
+	assert_int_equal(RUN(GET_EVENT, cmd, sizeof(resp)), 0);
+	assert_int_equal(resp.event, type);
+	return resp;
+}
+
+static uint32_t resolved(uint64_t uid, uint16_t space)
+{
+	uint32_t id = create(uid, space);
+	struct rdma_ucm_resolve_ip to = {.dst_addr = sockaddr(PORT), .id = id, .timeout_ms = 2000};
+	struct rdma_ucm_resolve_route via = {.id = id, .timeout_ms = 2000};
+
+	assert_int_equal(RUN(RESOLVE_IP, to, 0), 0);
+	assert_int_equal(event(0).uid, uid);
+	assert_int_equal(RUN(RESOLVE_ROUTE, via, 0), 0);
+	assert_int_equal(event(2).uid, uid);
+	return id;
+}
+
+static uint32_t listening(uint16_t space)
+{
+	uint32_t id = create(1, space);
+	struct rdma_ucm_listen cmd = {.id = id, .backlog = 0};
+
+	assert_int_equal(bind_id(id, PORT), 0);
+	assert_int_equal(RUN(LISTEN, cmd, 0), 0);
+	return id;
+}
+
+static struct rdma_ucm_conn_param param(uint32_t qpn, const char *data)
+{
+	struct rdma_ucm_conn_param p = {.qp_num = qpn,
+					.private_data_len = (uint8_t)(strlen(data) + 1),
+					.responder_resources = 2,
+					.initiator_depth = 3,
+					.retry_count = 7,
+					.rnr_retry_count = 7,
+					.valid = 1};
+
+	strcpy((char *)p.private_data, data);
+	return p;
+}
+
+static uint32_t events_of_destroyed(uint32_t id)
+{
+	struct rdma_ucm_destroy_id_resp resp = {.events_reported = 99};
+	struct rdma_ucm_destroy_id cmd = {.response = AT(&resp), .id = id};
+
+	assert_int_equal(RUN(DESTROY_ID, cmd, sizeof(resp)), 0);
+	return resp.events_reported;
+}
+
+/* ---- what programs do ------------------------------------------------------------------------------- */
+
+static void a_connection_from_its_beginning_to_its_end(void **state)
+{
+	uint32_t listener = listening(RDMA_PS_TCP), client = resolved(2, RDMA_PS_TCP), server;
+	struct rdma_ucm_connect connect = {.conn_param = param(0x11, "hello"), .id = client};
+	struct rdma_ucm_accept accept = {.uid = 3, .conn_param = param(0x12, "welcome")};
+	struct rdma_ucm_accept confirm = {.id = client};
+	struct rdma_ucm_event_resp e;
+	struct ib_uverbs_qp_attr attr;
+	struct rdma_ucm_init_qp_attr to = {.response = AT(&attr), .id = client, .qp_state = 2};
+	struct rdma_ucm_disconnect hang_up = {.id = client};
+
+	assert_int_equal(RUN(INIT_QP_ATTR, to, sizeof(attr)), -EINVAL);
+	assert_int_equal(RUN(CONNECT, connect, 0), 0);
+	e = event(4);
+	assert_int_equal(e.uid, 1);
+	assert_int_not_equal(e.id, listener);
+	assert_int_equal(e.param.conn.qp_num, 0x11);
+	assert_int_equal(e.param.conn.private_data_len, 56);
+	assert_string_equal((char *)e.param.conn.private_data, "hello");
+	assert_int_equal(e.param.conn.responder_resources, 3);
+	assert_int_equal(e.param.conn.initiator_depth, 2);
+	server = e.id;
+	accept.id = server;
+	assert_int_equal(RUN(ACCEPT, accept, 0), 0);
+	e = event(5);
+	assert_int_equal(e.uid, 2);
+	assert_int_equal(e.id, client);
+	assert_int_equal(e.param.conn.private_data_len, 196);
+	assert_string_equal((char *)e.param.conn.private_data, "welcome");
+	assert_int_equal(RUN(INIT_QP_ATTR, to, sizeof(attr)), 0);
+	assert_int_equal(attr.dest_qp_num, 0x12);
+	assert_int_equal(attr.path_mtu, 5); /* to ourselves */
+	assert_int_equal(attr.max_dest_rd_atomic, 2);
+	assert_int_equal(attr.ah_attr.is_global, 1);
+	assert_memory_equal(attr.ah_attr.grh.dgid, address(0).ip, 16);
+	assert_int_equal(RUN(ACCEPT, confirm, 0), 0);
+	e = event(9);
+	assert_int_equal(e.uid, 3);
+	assert_int_equal(e.id, server);
+	assert_int_equal(RUN(DISCONNECT, hang_up, 0), 0);
+	assert_int_equal(event(10).uid, 3);
+	assert_int_equal(events_of_destroyed(server), 2);
+	assert_int_equal(event(10).uid, 2);
+	assert_int_equal(events_of_destroyed(client), 4);
+	assert_int_equal(events_of_destroyed(listener), 1);
+}
+
+static void datagrams_have_a_layout_of_their_own(void **state)
+{
+	uint32_t client;
+	struct rdma_ucm_connect connect = {.conn_param = param(0, "hello")};
+	struct rdma_ucm_accept accept = {.uid = 3, .conn_param = param(0x12, "welcome")};
+	struct rdma_ucm_event_resp e;
+
+	listening(RDMA_PS_UDP);
+	client = resolved(2, RDMA_PS_UDP);
+	connect.id = client;
+	assert_int_equal(RUN(CONNECT, connect, 0), 0);
+	e = event(4);
+	assert_int_equal(e.param.ud.private_data_len, 180);
+	assert_string_equal((char *)e.param.ud.private_data, "hello");
+	accept.id = e.id;
+	assert_int_equal(RUN(ACCEPT, accept, 0), 0);
+	e = event(9);
+	assert_int_equal(e.uid, 2);
+	assert_int_equal(e.param.ud.qp_num, 0x12);
+	assert_int_equal(e.param.ud.qkey, 0x01234567);
+	assert_string_equal((char *)e.param.ud.private_data, "welcome");
+	assert_memory_equal(e.param.ud.ah_attr.grh.dgid, address(0).ip, 16);
+	assert_int_equal(e.param.ud.ah_attr.port_num, 1);
+}
+
+static void a_route_is_told_as_far_as_it_is_known(void **state)
+{
+	struct rdma_ucm_query_route_resp r;
+	struct rdma_ucm_query q = {.response = AT(&r), .id = create(1, RDMA_PS_TCP)};
+	struct sockaddr_in in;
+
+	assert_int_equal(RUN(QUERY_ROUTE, q, sizeof(r)), 0);
+	assert_true(r.node_guid == 0);
+	assert_int_equal(r.num_paths, 0);
+	q.id = resolved(2, RDMA_PS_TCP);
+	assert_int_equal(RUN(QUERY_ROUTE, q, sizeof(r)), 0);
+	assert_true(r.node_guid == 0x1122334455667788);
+	assert_int_equal(r.ibdev_index, 3);
+	assert_int_equal(r.port_num, 1);
+	assert_int_equal(r.num_paths, 1);
+	assert_memory_equal(r.ib_route[0].sgid, address(0).ip, 16);
+	assert_int_equal(r.ib_route[0].pkey, 0xffff);
+	memcpy(&in, &r.dst_addr, sizeof(in));
+	assert_int_equal(in.sin_family, AF_INET);
+	assert_int_equal(ntohs(in.sin_port), PORT);
+}
+
+static void what_cannot_be_reached_is_an_event(void **state)
+{
+	struct rdma_ucm_resolve_ip to = {.dst_addr = sockaddr(PORT), .id = create(2, RDMA_PS_TCP), .timeout_ms = 1};
+
+	route_error = -ENETUNREACH;
+	assert_int_equal(RUN(RESOLVE_IP, to, 0), 0);
+	assert_int_equal((int32_t)event(1).status, -ENETUNREACH);
+}
+
+static void options_are_taken_by_their_length(void **state)
+{
+	static const struct {
+		uint32_t level, name, len;
+		ssize_t rc;
+	} row[] = {{0, 0, 1, 0},        {0, 0, 4, -EINVAL},  {0, 1, 4, 0},        {0, 1, 1, -EINVAL},
+		   {0, 2, 4, 0},        {0, 2, 8, -EINVAL},  {0, 3, 1, 0},        {0, 3, 4, -EINVAL},
+		   {0, 4, 4, -ENOSYS},  {1, 1, 71, -EINVAL}, {1, 1, 0, -EINVAL},  {1, 1, 72, -EINVAL},
+		   {1, 2, 72, -ENOSYS}, {2, 0, 4, -ENOSYS}};
+	uint8_t value[72] = {1};
+	struct rdma_ucm_set_option cmd = {.id = create(1, RDMA_PS_TCP)};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		cmd.optval = AT(value);
+		cmd.level = row[i].level;
+		cmd.optname = row[i].name;
+		cmd.optlen = row[i].len;
+		assert_int_equal(RUN(SET_OPTION, cmd, 0), row[i].rc);
+	}
+	cmd.optval = 0;
+	assert_int_equal(RUN(SET_OPTION, cmd, 0), -EFAULT);
+}
+
+static void an_id_moves_to_another_channel(void **state)
+{
+	struct rdma_ucm_migrate_resp resp;
+	struct rdma_ucm_migrate_id cmd = {.response = AT(&resp), .fd = OTHER_FD};
+	struct rdma_ucm_listen listen = {.backlog = 1};
+	struct cm_id *id;
+
+	assert_int_equal(cm_id_create(other, CM_SPACE_TCP, QPT_RC, 9, &id), 0);
+	cmd.id = listen.id = cm_id_number(id);
+	assert_int_equal(RUN(LISTEN, listen, 0), -EINVAL); /* not yet this channel's */
+	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), 0);
+	assert_int_equal(resp.events_reported, 0);
+	assert_int_equal(RUN(LISTEN, listen, 0), 0);
+	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -ENOENT); /* it is not there any more */
+	cmd.fd = OTHER_FD + 1;
+	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -EINVAL);
+}
+
+/* ---- what is wrong ------------------------------------------------------------------------------------ */
+
+static void what_is_no_command_is_refused(void **state)
+{
+	uint8_t bytes[320] = {0};
+	struct rdma_ucm_cmd_hdr hdr = {.cmd = RDMA_USER_CM_CMD_GET_EVENT, .in = 8, .out = 400};
+
+	assert_int_equal(ucma_command(&host, cm, channel, &hdr, 7, 0), -EINVAL);
+	assert_int_equal(ucma_command(&host, cm, channel, &hdr, 8, 0), -EINVAL); /* less than it says */
+	assert_int_equal(run_on(channel, 23, bytes, 8, 0), -EINVAL);
+	assert_int_equal(run_on(channel, UINT32_MAX, bytes, 8, 0), -EINVAL);
+	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_OPTION, bytes, 8, 0), -ENOSYS);
+	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_LISTEN, bytes, 4, 0), -EINVAL);
+	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_LISTEN, bytes, 8, 0), -ENOENT);
+	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_CREATE_ID, bytes, 24, 0), -ENOSPC);
+	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_CREATE_ID, bytes, 24, 4), -EINVAL);
+	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_EVENT, bytes, 8, 336), -EFAULT);
+	memset(bytes, 1, 8);
+	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_EVENT, bytes, 8, 336), -EAGAIN);
+}
+
+static void addresses_of_another_kind_are_refused(void **state)
+{
+	enum { FAMILY_IB = 27 };
+	struct rdma_ucm_bind cmd = {.id = create(1, RDMA_PS_TCP), .addr_size = 48, .addr = {.ss_family = FAMILY_IB}};
+
+	assert_int_equal(RUN(BIND, cmd, 0), -EAFNOSUPPORT); /* so librdmacm uses the commands for IP */
+	cmd.addr.ss_family = AF_INET;
+	cmd.addr_size = 4;
+	assert_int_equal(RUN(BIND, cmd, 0), -EINVAL);
+	cmd.addr_size = 0;
+	assert_int_equal(RUN(BIND, cmd, 0), -EINVAL);
+	assert_int_equal(bind_id(cmd.id, 1023), -EACCES);
+	assert_int_equal(bind_id(cmd.id, 1024), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_connection_from_its_beginning_to_its_end),
+		T(datagrams_have_a_layout_of_their_own),
+		T(a_route_is_told_as_far_as_it_is_known),
+		T(what_cannot_be_reached_is_an_event),
+		T(options_are_taken_by_their_length),
+		T(an_id_moves_to_another_channel),
+		T(what_is_no_command_is_refused),
+		T(addresses_of_another_kind_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Debian's librdmacm and its programs, unmodified: two processes find each other through the connection manager.
+
+A listener of rdma_cm is seen by no tool, so a client that comes too early, and is told so, comes again.
+"""
+import time
+
+from pair import TIME_S, check, main
+
+TOO_EARLY = ("error 8", "error: 8", "REJECTED", "Connection refused", "UNREACHABLE, error: 1")
+
+
+def talk(place, server, client, env=None, seconds=TIME_S):
+    """Both programs to their end; what they printed."""
+    s = place.start(0, server, env)
+    end = time.monotonic() + seconds
+    while True:
+        status, out = place.run(1, client, seconds, env)
+        if status == 0 or not s.running() or not any(words in out for words in TOO_EARLY):
+            break
+        check(time.monotonic() < end, "never heard: %s\n%s" % (" ".join(client), out))
+        time.sleep(0.1)
+    check(status == 0, "%s: status %s\n%s\nserver:\n%s" % (" ".join(client), status, out, s.output()))
+    status = s.wait(end - time.monotonic())
+    check(status == 0, "%s: status %s\n%s" % (" ".join(server), status, s.output()))
+    outs = s.output(), out
+    s.kill()
+    return outs
+
+
+def rping(place):
+    at = place.addresses[0]
+    outs = talk(place, ["rping", "-s", "-a", at, "-C", "10", "-v", "-V"],
+                ["rping", "-c", "-a", at, "-C", "10", "-v", "-V"])
+    for out in outs:
+        check(out.count("ping data") == 10, "not ten pings:\n%s" % out)
+    # The program moves the queue pair itself.
+    talk(place, ["rping", "-s", "-q", "-a", at, "-C", "3"], ["rping", "-c", "-q", "-a", at, "-C", "3"])
+
+
+def ucmatose(place):
+    at = place.addresses[0]
+    for options in (["-c", "20", "-C", "50", "-S", "4096"], ["-m", "-c", "3", "-C", "5"], ["-P", "ib", "-c", "3", "-C", "5"]):
+        talk(place, ["ucmatose", "-b", at] + options, ["ucmatose", "-s", at] + options)
+
+
+def udaddy(place):
+    at = place.addresses[0]
+    talk(place, ["udaddy", "-b", at, "-c", "5", "-C", "10"], ["udaddy", "-s", at, "-c", "5", "-C", "10"])
+
+
+def client_server(place):
+    talk(place, ["rdma_server"], ["rdma_client", "-s", place.addresses[0]])
+
+
+def lossy(place):
+    """A tenth of all packets is lost, both ways: connections take longer, and all are made."""
+    at = place.addresses[0]
+    options = ["-c", "30", "-C", "5", "-S", "100"]
+    talk(place, ["ucmatose", "-b", at] + options, ["ucmatose", "-s", at] + options,
+         {"VERBENA_IMPAIR": "drop=10%,seed=3"})
+
+
+def third(place):
+    """The listener is not the first process of its host: what asks for it arrives elsewhere."""
+    at = place.addresses[0]
+    first = place.start(0, ["rping", "-s", "-a", at, "-p", "9000"])
+    time.sleep(1)
+    talk(place, ["rping", "-s", "-a", at, "-p", "9001", "-C", "3"], ["rping", "-c", "-a", at, "-p", "9001", "-C", "3"])
+    check(first.running(), "the first server ended:\n%s" % first.output())
+    status, out = place.run(1, ["rping", "-c", "-a", at, "-p", "9002", "-C", "3"])
+    check(status != 0 and "error 8" in out, "somebody answered where nobody listens: %s\n%s" % (status, out))
+    first.kill()
+
+
+if __name__ == "__main__":
+    main({"rping": rping, "ucmatose": ucmatose, "udaddy": udaddy, "client_server": client_server, "lossy": lossy,
+          "third": third})
