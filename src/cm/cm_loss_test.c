@@ -148,6 +148,25 @@ static void a_message_that_is_late_is_as_one_in_time(void **state)
 	}
 }
 
+/* Its process has ended, and nobody answers for it: no program is kept from its own end for long. */
+static void a_hang_up_is_given_up_sooner(void **state)
+{
+	struct connection c;
+
+	world_init(&w, wire_drops, 1);
+	c = connected(&w);
+	w.attribute = CM_DREQ;
+	w.spoil = UINT32_MAX;
+	assert_int_equal(cm_id_disconnect(c.client, w.now_ns), 0);
+	run_for(&w, 11 * SECONDS);
+	nothing_to_take(&w, CLIENT);
+	run_for(&w, SECONDS);
+	assert_int_equal(take(&w, CLIENT, CM_DISCONNECTED).status, -ETIMEDOUT);
+	assert_int_equal(w.sent[CLIENT][CM_DREQ], 6);
+	w.spoil = 0;
+	world_fini(&w);
+}
+
 static void a_message_that_never_comes_is_given_up(void **state)
 {
 	/* how often each end is told that it failed, and that it was disconnected */
@@ -316,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_message_lost_a_few_times_costs_time_alone),
 		cmocka_unit_test(a_message_that_comes_thrice_is_as_one),
 		cmocka_unit_test(a_message_that_is_late_is_as_one_in_time),
+		cmocka_unit_test(a_hang_up_is_given_up_sooner),
 		cmocka_unit_test(a_message_that_never_comes_is_given_up),
 		cmocka_unit_test(any_program_over_any_wire),
 	};

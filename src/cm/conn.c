@@ -248,6 +248,11 @@ void conn_be_patient(struct conn *c, uint8_t service_timeout, uint64_t now_ns)
 	timer_set(&c->cm->timers, &c->timer, now_ns + timeout_ns(code) + timeout_ns(c->ack_timeout));
 }
 
+static uint8_t sends_max(const struct conn *c)
+{
+	return c->state == CONN_DREQ_SENT ? CM_DREQ_SENDS_MAX : CM_SENDS_MAX;
+}
+
 /* Nobody answered. */
 static void give_up(struct conn *c, uint64_t now_ns)
 {
@@ -275,7 +280,7 @@ void conn_expire(struct conn *c, uint64_t now_ns)
 	if (c->state == CONN_TIMEWAIT) {
 		conn_close(c);
 		event_tell(id, CM_TIMEWAIT_EXIT, 0, NULL);
-	} else if (c->sends < CM_SENDS_MAX) {
+	} else if (c->sends < sends_max(c)) {
 		conn_send_repeatedly(c, now_ns);
 	} else {
 		give_up(c, now_ns);

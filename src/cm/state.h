@@ -66,6 +66,7 @@ enum conn_state {
 
 enum {
 	CM_SENDS_MAX = 16,              /* of one message (IBTA 12.9.8.5: max CM retries 15) */
+	CM_DREQ_SENDS_MAX = 6,          /* of a DREQ: 12 s (docs/rdmacm.md 2.4) */
 	CM_OUT_MAX = 4096,              /* answers that wait to be sent; more are lost, as on the wire */
 	CM_SERVICE_TIMEOUT = 24,        /* what our MRA asks for: 68.7 s */
 	CM_SERVICE_TIMEOUT_MAX = 24,    /* what a peer's gets */
