@@ -37,10 +37,10 @@ static void device_fill(struct ibv_device *d, unsigned device)
 	snprintf(d->name, sizeof(d->name), DEVICE_NAME, device);
 	snprintf(d->dev_name, sizeof(d->dev_name), DEVICE_UVERBS, device);
 	/* A root too long for the struct leaves paths that do not exist, which readers cope with. */
-	if (snprintf(d->dev_path, sizeof(d->dev_path), "%s/class/infiniband_verbs/%s", root, d->dev_name) >=
+	if (snprintf(d->dev_path, sizeof(d->dev_path), "%s/class/infiniband_verbs/" DEVICE_UVERBS, root, device) >=
 	    IBV_SYSFS_PATH_MAX)
 		d->dev_path[0] = '\0';
-	if (snprintf(d->ibdev_path, sizeof(d->ibdev_path), "%s/class/infiniband/%s", root, d->name) >=
+	if (snprintf(d->ibdev_path, sizeof(d->ibdev_path), "%s/class/infiniband/" DEVICE_NAME, root, device) >=
 	    IBV_SYSFS_PATH_MAX)
 		d->ibdev_path[0] = '\0';
 }
