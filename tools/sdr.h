@@ -43,7 +43,7 @@ struct sdr_answer {
 const char *sdr_scheme_name(enum sdr_scheme);
 const char *sdr_scheme_title(enum sdr_scheme);
 
-/* What a message of `size` bytes at that packet loss has of the scheme. */
+/* How a message of `size` bytes fares with the scheme when packets are lost with chance `loss`. */
 void sdr_answer(const struct sdr_question *, double size, double loss, enum sdr_scheme,
 		struct sdr_answer *);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What each scheme makes of a link and a message, by src/sdr/model. */
+/* Answers a question for each scheme with the closed forms of src/sdr/model. */
 #include "sdr.h"
 
 #include <math.h>

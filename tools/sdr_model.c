@@ -15,7 +15,7 @@ static const struct unit {
   rate_units[] = {{1e12, "Tbps"}, {1e9, "Gbps"}, {1e6, "Mbps"},
 		  {1e3, "kbps"},  {1, "bps"},    {0, NULL}};
 
-/* In the largest unit of which it is at least one. */
+/* Writes the value in the largest unit of which it is at least one. */
 static const char *text_in(const struct unit *unit, double value, char text[TEXT_BYTES])
 {
 	while (unit[1].name && value < unit->of)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbena sdr figures`: a page with the figures of the paper (Khalilov et al., SC'25) that its
- * model draws, drawn by ours, and ours added. The paper's curves cannot be read off to the digit;
- * what its text says of them stands in the notes.
+ * `verbena sdr figures`: a page with those figures of the paper (Khalilov et al., SC'25) that come
+ * from its model, drawn by our model, and figures of our own. The paper's curves cannot be read off
+ * to the digit; the notes repeat what its text says of them.
  */
 #include "sdr.h"
 
@@ -15,8 +15,7 @@
 
 enum { HALF_W = 540, HALF_H = 300, TRIALS = 4000, SEED = 1 };
 
-/* 400 Gbit/s, 3750 km and a chunk of one packet, with which the paper's figures 3, 9 and 13 come
- * out. */
+/* With 400 Gbit/s, 3750 km and a chunk of one packet we get the paper's figures 3, 9 and 13. */
 static const struct sdr_question paper = {.rate_bps = 400e9,
 					  .rtt_s = 25e-3,
 					  .packet_bytes = 4096,
@@ -70,8 +69,8 @@ static const enum sdr_scheme drawn[] = {SDR_SR, SDR_NACK, SDR_MDS, SDR_TAIL, SDR
 
 enum { DRAWN = sizeof(drawn) / sizeof(drawn[0]) };
 
-/* One curve a scheme of what `at` gives for x, from x to `end`, each `step` times the one before.
- */
+/* A curve for each scheme: what `at` gives for x from `begin` to `end`, each x `step` times the one
+ * before. */
 struct sweep {
 	double begin, end, step, shown; /* shown: x is divided by it */
 	double (*at)(double x, enum sdr_scheme);

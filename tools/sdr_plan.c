@@ -7,8 +7,8 @@
 
 #include "tool.h"
 
-/* Of two schemes whose 99.9th percentiles differ by less than this, the one that sends less is
- * better. */
+/* When the 99.9th percentiles of two schemes differ by less than this factor, we choose the one that
+ * sends less. */
 static const double alike = 1.005;
 
 static enum sdr_scheme best_of(const struct sdr_answer *answers)
@@ -25,7 +25,7 @@ static enum sdr_scheme best_of(const struct sdr_answer *answers)
 	return best;
 }
 
-/* What decides: how much of the time is injection, and how likely a loss is. */
+/* Prints what decides: how much of the time is injection, and how likely a loss is. */
 static void say_situation(const struct sdr_question *q, double size, double loss)
 {
 	double inject_s = size * 8 / q->rate_bps, packets = ceil(size / q->packet_bytes);

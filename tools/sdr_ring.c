@@ -9,8 +9,8 @@
 
 enum { TRIALS = 8000, SEED = 1 };
 
-/* Without losses: 2 * nodes - 2 rounds of injection and a round trip, or half of one where the
- * receiver's data starts them. */
+/* Without losses each of the 2 * nodes - 2 rounds takes the injection and a round trip, or half a
+ * round trip where a round starts when the data is there. */
 static double ideal_s(const struct model_ring *r)
 {
 	double half = r->receiver_gated ? r->message.rtt_s / 2 : 0;
