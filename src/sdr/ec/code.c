@@ -21,7 +21,7 @@ static size_t memory_bytes(const struct ec_code *code)
 	       code->parity * (sizeof(*code->rows) + (size_t)code->data * sizeof(**code->rows));
 }
 
-/* Row i is of parity i: 1 / (k + i + j). k + i and j differ, so nothing is divided by 0. */
+/* Row i is of parity i: element j is 1 / ((k + i) ^ j). k + i and j differ, so this never divides by 0. */
 static void cauchy_rows(struct ec_code *code)
 {
 	uint8_t *row = (uint8_t *)(code->rows + code->parity);

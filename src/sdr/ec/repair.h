@@ -33,10 +33,10 @@ int ec_repair_init(struct ec_repair *repair, const struct ec_code *code, const b
 void ec_repair_fini(struct ec_repair *repair);
 
 /*
- * Writes the lost data pieces of one group. pieces[0 .. data + parity - 1], of `length` bytes, none
- * overlapping: what was lost is written, whatever stood there; data that is present is only read.
- * The parity pieces of repair->parity_used hold nothing of use afterwards; other parity pieces are
- * not looked at and may be NULL.
+ * Writes the lost data pieces of one group. pieces[0 .. data + parity - 1] have `length` bytes each
+ * and do not overlap. Lost pieces are overwritten, data that is present is only read. The parity
+ * pieces of repair->parity_used are undefined afterwards; other parity pieces are not looked at and
+ * may be NULL.
  */
 void ec_repair_run(const struct ec_repair *repair, uint8_t *const *pieces, size_t length);
 
