@@ -83,7 +83,7 @@ static double sr_within(const struct done *d, double t_s)
 	return model_sr_done(d->message, d->rto_s, t_s);
 }
 
-/* The chance not to be done, integrated over what comes behind the ideal time, cycle by cycle. */
+/* The mean: the chance not to be done yet, integrated cycle by cycle from the ideal time on. */
 static double sr_mean(const struct model_message *m, double rto_s)
 {
 	enum { POINTS = 4000, CYCLES_MAX = 10000 };
@@ -269,7 +269,7 @@ void model_bound(const struct model_message *m, struct model_time *t)
 	};
 }
 
-/* The chance that one of the groups of `data` that a tail of `chunks` is cut into is short. */
+/* A tail of `chunks` is cut into groups of `data`: the chance that one of them is short. */
 static double tail_fails(double chunks, double data, double parity, double loss)
 {
 	double in_group = fmin(data, chunks);

@@ -4,7 +4,7 @@
  * first packet's injection to the sender's notice that all has arrived. After Khalilov et al.,
  * "SDR-RDMA: Software-Defined Reliability Architecture for Planetary Scale RDMA Communication"
  * (SC'25), sections 4 and 5: losses are independent, control messages are free and arrive, there is
- * no congestion, and encoding is hidden behind injection. docs/sdr.md tells what each scheme does.
+ * no congestion, and encoding is hidden behind injection. verbena-sdr(1) says what each scheme does.
  *
  * Times are seconds.
  */
@@ -74,8 +74,9 @@ double model_quantile(const struct model_message *, const struct model_code *cod
 		      double q);
 
 /*
- * What no scheme can beat, with or without feedback or codes: as many chunks must get through as
- * the message has, each at its turn, so the last success is negative binomial; and a round trip.
+ * The time that no scheme can beat, with or without feedback or codes. As many chunks must get through
+ * as the message has, each on its own attempt, so the number of attempts is negative binomial; and a
+ * round trip follows.
  */
 void model_bound(const struct model_message *, struct model_time *);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A ring all-reduce between data centres: `nodes` nodes, 2 * nodes - 2 rounds, in each of which a
- * node sends a message to the next one; a node begins a round when it has ended the one before and
- * has what its neighbour sent in that.
+ * A ring all-reduce between data centres, of 2 * nodes - 2 rounds. In each round a node sends a
+ * message to the next node. A node begins a round when it has ended the round before and has its
+ * neighbour's message of that round.
  */
 #ifndef SDR_MODEL_RING_H
 #define SDR_MODEL_RING_H
@@ -31,7 +31,7 @@ struct model_ring {
  */
 void model_ring_run(const struct model_ring *, uint64_t seed, double *times_s, unsigned trials);
 
-/* What `trials` ascending times amount to; `extra` is 0. */
+/* The mean and the percentiles of `trials` ascending times; `extra` is 0. */
 void model_time_of(const double *times_s, unsigned trials, struct model_time *);
 
 #endif
