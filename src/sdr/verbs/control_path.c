@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The control path of a connection: a UC queue pair of its own. A message that is lost is told
- * again by whoever needs it to be known, so nothing here waits or repeats, and one for which there
- * is no room is as good as lost.
+ * The control path of a connection: a UC queue pair of its own. Nothing here waits or repeats: the
+ * layer that sent a message sends it again if it was lost, and a message for which there is no room
+ * counts as lost.
  */
 #include "base/byteorder.h"
 #include "sdr/verbs/objects.h"
@@ -98,7 +98,7 @@ static void take_cts(struct verbena_sdr_qp *qp, const struct control *c, const u
 		tell_known(qp);
 }
 
-/* Takes what belongs to this end's part of the connection. */
+/* Takes a message if it is one for this end: a sender or a receiver. */
 static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload,
 		 uint64_t now_ns)
 {

@@ -121,7 +121,7 @@ struct verbena_sdr_qp {
 	struct sender sender;
 	struct lane *lanes; /* a channel each */
 	struct ibv_cq *send_cq;
-	uint32_t unreturned; /* packets and control messages that send_cq will tell of */
+	uint32_t unreturned; /* packets and control messages whose completions send_cq will have */
 	uint32_t batch;
 	uint64_t rate_bps, pace_ns; /* pace_ns: when the next packet may go */
 	bool broken;
@@ -165,17 +165,16 @@ const struct route *route_find(const struct verbena_sdr_context *, uint32_t qpn)
 
 /* Takes a batch of what has come; how many. */
 uint32_t worker_take_arrived(struct sdr_worker *, uint64_t now_ns);
-/* One pass of a worker, which holds its gate; how much it did. *due_ns is brought down to when the
- * next is needed. */
+/* One pass of a worker, which holds its gate. Returns how much it did, and lowers *due_ns to the time
+ * of the next pass if that is earlier. */
 uint32_t worker_pass(struct sdr_worker *, uint64_t *due_ns);
-/* Whatever this end of the queue pair can do now; under its lock. How much it did. */
+/* Does all that this end of the queue pair can do now, under its lock. Returns how much it did. */
 uint32_t send_pump(struct verbena_sdr_qp *, uint64_t now_ns);
 uint32_t send_collect(struct verbena_sdr_qp *);
-/* What the calls that send begin and end with. 0 or a negative errno, and the block as the sender
- * has it: */
+/* The calls that send begin with this one: 0 or a negative errno, and the block as sender.h has it. */
 int send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_block *,
 	       struct send_block *);
-/* What such an errno comes to for the program; pumps, and gives the lock up. */
+/* And they end with this one: it pumps, unlocks, and makes the result for the program from err. */
 int send_settle(struct verbena_sdr_qp *, int err);
 void control_take(struct verbena_sdr_qp *, const uint8_t *message, size_t len, uint64_t now_ns);
 void control_tell_grants(struct verbena_sdr_qp *, uint64_t now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A connection's life: its transport QPs, what the peer must know of them, and their way to RTS. */
+/* A connection's life: its transport QPs, their description for the peer, and their way to RTS. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,9 +334,9 @@ struct verbena_sdr_qp *verbena_sdr_qp_create(struct verbena_sdr_context *ctx,
 	return sdr_fail_null(err);
 }
 
-/* Receives that packets have taken out of the shared queues come back as completions, which a
- * device may forget with the QP: so nothing comes any more first, then everything is taken, and
- * only then the QP goes. */
+/* Packets have taken receives out of the shared queues. These come back as completions, which a device
+ * may drop when the QP is destroyed. So the QPs stop receiving first, then all completions are taken,
+ * and only then the QPs are destroyed. */
 static void drain(struct verbena_sdr_qp *qp)
 {
 	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};

@@ -83,7 +83,7 @@ int verbena_sdr_recv_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_re
 	if (err)
 		return sdr_fail(-err);
 	*recv = (struct verbena_sdr_recv){qp, number};
-	worker_wake(qp->owner); /* the grant may have to be told again */
+	worker_wake(qp->owner); /* the grant may have to be sent again */
 	return VERBENA_SDR_SUCCESS;
 }
 
@@ -127,8 +127,8 @@ int verbena_sdr_recv_bitmap_chunk_expand(const struct verbena_sdr_recv *recv, ui
 	return VERBENA_SDR_SUCCESS;
 }
 
-/* The key goes first, so that nothing more is written; then the workers that still note packets
- * leave. They do not wait for the lock while they are inside. */
+/* Revokes the key first, so that nothing more is written, then waits for the workers that are inside.
+ * They do not wait for the lock while they are inside. */
 static void close_slot(struct verbena_sdr_qp *qp, struct slot *slot, uint64_t number)
 {
 	memory_close(&qp->memory[shape_slot(&qp->shape, number)]);

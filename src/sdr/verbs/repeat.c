@@ -9,7 +9,7 @@
 #include "base/byteorder.h"
 #include "sdr/verbs/objects.h"
 
-/* A process may not be run for this long, and a round trip goes through two of them. */
+/* A process may wait this long for a processor, and a round trip takes two processes. */
 #define RTT_NS_MIN UINT64_C(20000000)
 
 enum { QUEUED_CHUNKS = 16 };
@@ -110,7 +110,7 @@ static uint32_t feed(struct verbena_sdr_qp *qp, struct repeated *m, uint64_t now
 	return n;
 }
 
-/* Nothing more will come of it: the message ends here, and if it has failed there, too. */
+/* Ends the message here and, if this end has given it up, sends an ABORT to the peer. */
 static void wind_up(struct verbena_sdr_qp *qp, struct repeated *m)
 {
 	uint8_t *payload;
@@ -197,7 +197,7 @@ static void abort_send(struct verbena_sdr_qp *qp, uint64_t number)
 	control_post(qp, CONTROL_ABORT, (uint32_t)number, 2, 0);
 }
 
-/* The last word, of a receive that was completed. */
+/* Sends the last message about a receive that was completed. */
 static void say_finished(struct verbena_sdr_qp *qp, const struct finished *f)
 {
 	if (f->whole)
@@ -244,7 +244,7 @@ static bool take_nack(struct verbena_sdr_qp *qp, const struct control *c, const 
 	return !m || sr_sender_nack(&m->sr, payload, now_ns);
 }
 
-/* Of a receive that is open, that was completed, or that was never acknowledged. */
+/* The PROBE may be of a receive that is open, that was completed, or that was never acknowledged. */
 static bool take_probe(struct verbena_sdr_qp *qp, const struct control *c, uint64_t now_ns)
 {
 	uint64_t number = number_near(qp->receiver.posted, c->number);

@@ -29,7 +29,7 @@ struct acknowledged {
 	bool aborted; /* the sender has given up */
 };
 
-/* What is remembered of a receive that was completed, for a sender that has not heard of it. */
+/* What is kept of a receive that was completed, in case its last acknowledgement was lost. */
 struct finished {
 	uint64_t number;
 	uint32_t chunks;
@@ -50,8 +50,8 @@ void repeat_free(struct verbena_sdr_qp *);
 /* Whether the send is repeated: then no other call may go on with it or end it. */
 bool repeat_owns(const struct verbena_sdr_qp *, uint64_t number);
 
-/* Hands over chunks and says what is due; how much it did. *due_ns is brought down to when it is
- * needed next. */
+/* Hands over chunks and sends the control messages that are due. Returns how much it did, and lowers
+ * *due_ns to the time of the next call if that is earlier. */
 uint32_t repeat_serve(struct verbena_sdr_qp *, uint64_t now_ns, uint64_t *due_ns);
 /* Takes a control message of the layer; false if it makes no sense. */
 bool repeat_take(struct verbena_sdr_qp *, const struct control *, const uint8_t *payload,

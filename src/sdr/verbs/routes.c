@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the number of a transport QP to whose it is: a table with open addressing, at most half
- * full. */
+/* Finds the owner of a transport QP by its number: a table with open addressing, at most half full. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sending end: packets of the sender's queue go into lanes, one a channel, and a lane is posted
- * as one list when it is full or its packets would no longer be of one message. The last of a list
- * is signalled, and what the completion says of, message, channel and how many, is in its wr_id.
+ * The sending end: packets of the sender's queue go into lanes, one for each channel. A lane is posted
+ * as one list when it is full or the next packet is of another message. The last packet of a list is
+ * signalled; its wr_id holds the message, the channel and the number of packets in the list.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,8 +25,7 @@ static void returned(struct verbena_sdr_qp *qp, uint64_t wr_id)
 	qp->lanes[wr_id >> WR_CHANNEL_SHIFT & 0xff].in_flight -= count;
 }
 
-/* A list that the device does not take breaks the connection: what is told of its packets is that
- * they are back. */
+/* A list that the device refuses breaks the connection; the sender gets its packets back. */
 static void lane_post(struct verbena_sdr_qp *qp, uint32_t channel)
 {
 	struct lane *l = &qp->lanes[channel];
@@ -78,8 +77,7 @@ static void lane_add(struct verbena_sdr_qp *qp, const struct send_packet *p)
 		lane_post(qp, p->channel);
 }
 
-/* Whether the rate allows a packet now; one that could have gone a while ago is not owed for longer
- * than a burst. */
+/* Whether the rate allows a packet now. Time in which nothing was sent counts for a burst at most. */
 static bool pace(struct verbena_sdr_qp *qp, uint32_t bytes, uint64_t now_ns)
 {
 	if (!qp->rate_bps)

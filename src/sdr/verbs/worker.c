@@ -41,7 +41,7 @@ static void leave_slot(struct sdr_worker *w)
 		return;
 	worker_rest(&w->inside->counts[w->index]);
 	if (w->inside->owner != w)
-		worker_wake(w->inside->owner); /* it may have to tell the peer of what has come */
+		worker_wake(w->inside->owner); /* it may have to acknowledge what has come */
 	w->inside = NULL;
 }
 
@@ -173,7 +173,7 @@ void worker_wake(struct sdr_worker *w)
 		(void)!write(w->wake_fd, &one, sizeof(one));
 }
 
-/* Asks for events of what comes, and where more is to be sent of what has been. */
+/* Asks for events of what comes, and of sends that are done where more waits to be sent. */
 static void ask_for_events(struct sdr_worker *w)
 {
 	ibv_req_notify_cq(w->cq, 0);
@@ -208,8 +208,8 @@ static void sleep_until(struct sdr_worker *w, uint64_t due_ns)
 	ppoll(fds, 2, due_ns == UINT64_MAX ? NULL : &ts, NULL);
 }
 
-/* One pass; when it is to be the last before a sleep, events are asked for first, so that nothing
- * falls between. */
+/* One pass. Before a sleep the worker asks for events first, so that a completion between the pass and
+ * the sleep wakes it. */
 static uint32_t pass(struct sdr_worker *w, bool before_sleep, uint64_t *due_ns)
 {
 	uint32_t done;
