@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Length is judged once, by control_decode(): a payload has exactly the bytes that its type and its
- * own count say. What the numbers mean is for those who know the message.
+ * own count say. The sender and the receiver judge the values.
  */
 #include <string.h>
 
 #include "base/byteorder.h"
 #include "sdr/control.h"
 
-/* How long the payload must be, from its fixed part; negative: it is none. */
+/* How long the payload must be, by its fixed part; negative: no payload begins like this. */
 static int32_t cts_len(const uint8_t *p)
 {
 	uint16_t count = get_be16(p + 8);

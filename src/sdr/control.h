@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The messages of the control path, which tell the sender what it may send and what has come. Every one of them may be
- * lost, doubled or overtaken: they carry what is, not what has changed. Integers are big-endian.
+ * The messages of the control path: receivers grant and acknowledge, senders probe. Each message may be lost, doubled
+ * or overtaken, so it carries the present state and never a change of it. Integers are big-endian.
  *
  *      0        2     3      4                8               12       14      16
  *     +--------+-----+------+----------------+----------------+--------+-------+----------------
@@ -56,7 +56,7 @@ enum control_type {
 };
 
 enum {
-	CONTROL_ANSWER = 1, /* flag of a CTS: wants a CTS_KNOWN */
+	CONTROL_ANSWER = 1, /* flag of a CTS: asks for a CTS_KNOWN */
 };
 
 struct control {
@@ -89,8 +89,8 @@ struct chunk_run {
 
 /* Room for the header is before the payload that the encoders below write. */
 void control_encode(uint8_t *, const struct control *);
-/* Reads a header: false if this is no control message of this version and tag with a payload as long as its type
- * has; whatever decoder belongs to the type then finds its bytes. Says nothing of the values. */
+/* Reads a header. False unless this is a control message of this version and tag, whose payload is as long as its type
+ * says; the type's decoder may then read it. The values are not judged. */
 bool control_decode(struct control *, const uint8_t *, size_t len, uint32_t tag);
 
 /* Payloads: the encoders return their length. Decoders take what control_decode() has judged. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `told` runs up to `made` each time something is due, and falls back to `known` when the wait is
- * over. */
+/* `told` runs up to `made` when something is due, and falls back to `known` when the wait for the
+ * peer's confirmation is over. */
 #include <assert.h>
 #include <errno.h>
 
@@ -49,7 +49,7 @@ void grants_confirm(struct grants *g, uint64_t known)
 		g->due_ns = UINT64_MAX;
 }
 
-/* What could be told is told: wait, then begin again with what the peer does not know. */
+/* All grants were sent: waits, then begins again with the first that the peer has not confirmed. */
 static void wait_for_answer(struct grants *g, uint64_t now_ns)
 {
 	g->due_ns = now_ns + g->wait_ns;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiving end's side of clear-to-send: the grants that the peer is not known to have, and
- * when to tell them again. A grant is told at once when it is made, and again after a while that
- * doubles up to GRANTS_WAIT_FACTOR times the first, until the peer says that it has it or sends
- * what only a grant allows.
+ * The receiving end's side of clear-to-send: the grants that the peer has not confirmed, and when to
+ * send them again. A grant is sent when it is made, and again after a wait that doubles up to
+ * GRANTS_WAIT_FACTOR times the first one, until the peer confirms the grant or sends a packet that
+ * only the grant allows.
  */
 #ifndef SDR_GRANTS_H
 #define SDR_GRANTS_H
@@ -29,19 +29,19 @@ struct grants {
 int grants_init(struct grants *, uint32_t slots, uint64_t interval_ns, const struct alloc *);
 void grants_free(struct grants *);
 
-/* Whether one more can be kept. */
+/* Whether there is room for one more grant. */
 bool grants_room(const struct grants *);
-/* There is room. The grant is for the message number `made`. */
+/* Adds the grant of message number `made`. grants_room() is true. */
 void grants_add(struct grants *, struct grant, uint64_t now_ns);
-/* The peer has all grants below `known`; a number that was not made, or is old, says nothing. */
+/* The peer has confirmed all grants below `known`. A number that is old or was not made is ignored. */
 void grants_confirm(struct grants *, uint64_t known);
 /* When to call grants_tell(). */
 static inline uint64_t grants_due(const struct grants *g)
 {
 	return g->due_ns;
 }
-/* Writes the next CTS payload of at most max bytes, its flags too; its length, or 0 when nothing is
- * due. To be called until it returns 0. max >= CTS_FIXED_LEN + CTS_GRANT_LEN. */
+/* Writes the next CTS payload of at most max bytes, and its flags. Returns its length, or 0 when
+ * nothing is due: call it until then. max >= CTS_FIXED_LEN + CTS_GRANT_LEN. */
 uint16_t grants_tell(struct grants *, uint8_t *, size_t max, uint16_t *flags, uint64_t now_ns);
 
 #endif

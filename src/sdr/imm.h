@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the 32 bits of immediate data of a transport Write say in SDR: to which message the packet belongs, where in it
- * the packet lies, and a fragment of the user's own immediate. With the default split of 10, 18 and 4 bits:
+ * The 32 bits of immediate data of a transport Write name the packet's message and its place in that message, and carry
+ * a fragment of the user's own immediate. With the default split of 10, 18 and 4 bits:
  *
  *      31                22 21                                    4 3       0
  *     +--------------------+---------------------------------------+---------+

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the two ends of a connection tell each other before they connect, by whatever way the user has. Big-endian:
+ * The description of an end, which the user carries to the other end before the two connect. Big-endian:
  *
  *      0        4         6        8       9            10        12        16            20
  *     +--------+---------+--------+-------+------------+---------+---------+-------------+---------------
@@ -45,7 +45,7 @@ static inline size_t info_len(const struct shape *s)
 	return INFO_FIXED_LEN + (size_t)4 * s->generations * s->channels;
 }
 
-/* Writes info_len() bytes, but for the QPNs: see info_put_qpn(). */
+/* Writes info_len() bytes except the QPNs, which info_put_qpn() writes. */
 void info_encode(uint8_t *, const struct info *);
 void info_put_qpn(uint8_t *, const struct shape *, uint32_t generation, uint32_t channel,
 		  uint32_t qpn);

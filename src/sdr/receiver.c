@@ -91,7 +91,8 @@ void worker_rest(struct worker *w)
 	w->inside = NULL;
 }
 
-/* Stays inside the slot of the packet before: packets of one message come together. */
+/* Enters the packet's slot. A worker stays inside it for the next packet, which mostly is of the same
+ * message. */
 static bool worker_enter(struct worker *w, const struct receiver *r, uint32_t generation,
 			 uint32_t id)
 {

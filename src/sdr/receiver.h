@@ -20,7 +20,7 @@ struct receiver {
 	const struct alloc *alloc;
 };
 
-/* Counts, and the slot that the worker is inside of. Zeroed is fresh. */
+/* A worker's counts, and the slot that it is inside of. All zero: a new one. */
 struct worker {
 	uint64_t verdicts[SDR_VERDICTS];
 	struct slot *inside;
@@ -35,16 +35,15 @@ void receiver_free(struct receiver *);
 
 /* Whether the next receive's slot is free. */
 bool receiver_can_post(const struct receiver *);
-/* Posts one: -EINVAL for a length of 0 or beyond message_bytes, -EAGAIN while its slot is taken. */
+/* Posts a receive. -EINVAL: the length is 0 or beyond message_bytes; -EAGAIN: its slot is taken. */
 int receiver_post(struct receiver *, uint64_t bytes, uint64_t *number);
 /* The slot of a message that is posted and not completed; NULL for any other number. */
 struct slot *receiver_slot(const struct receiver *, uint64_t number);
-/* Ends a receive, whole or not. Returns its slot: once it is not slot_busy() any more, slot_reset()
- * makes it free. NULL for a number that is not posted. */
+/* Ends a receive, whole or not. Returns its slot, which slot_reset() frees once it is no longer
+ * slot_busy(). NULL for a number that is not posted. */
 struct slot *receiver_complete(struct receiver *, uint64_t number);
 
-/* One more than the newest message of which something has come; 0: nothing of those that are open.
- */
+/* One more than the number of the newest open message of which a packet has come; 0: there is none. */
 uint64_t receiver_newest_touched(const struct receiver *);
 
 /* Notes a packet that came by a QP of this generation: its immediate as the wire has it, and the

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue holds blocks of all messages in the order in which they were handed over: a
- * retransmission goes before new data when the layer above hands it over before.
+ * The queue holds blocks of all messages in the order in which they were handed over. The layer
+ * above decides what goes first: a retransmission that it hands over before new data goes before it.
  *
- * The user's immediate travels in fragments, the packet at offset o with the one of place o mod
- * their count. A block with fewer packets than fragments has packets without payload behind it for
- * the others, where these must be repeated: in a one-shot send, and with the last bytes of the
- * buffer. What a streaming message has never sent follows at its end.
+ * The user's immediate travels in fragments: the packet at offset o carries fragment o mod their
+ * count. A block may have fewer packets than there are fragments. In a one-shot send, and for the
+ * block that ends with the buffer, packets without payload then follow it with the other fragments.
+ * In a streaming message, fragments that no block has carried follow at the end of the message.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,8 +35,8 @@ void sender_free(struct sender *s)
 	s->queue = NULL;
 }
 
-/* Grants are taken in order: one that is missing comes again. At most as many as there are slots
- * are kept. */
+/* Grants are taken in order: one that is missing comes again. No more are kept than there are
+ * slots. */
 void sender_cts(struct sender *s, const struct cts *cts, const uint8_t *payload)
 {
 	uint64_t first = number_near(s->granted, cts->first);
@@ -94,7 +94,7 @@ int sender_start(struct sender *s, const uint32_t *imm, uint64_t *number)
 	return 0;
 }
 
-/* Offsets are whole chunks, and so are lengths but for the one that ends with the buffer. */
+/* A block starts at a chunk's start, and ends at a chunk's end or at the end of the buffer. */
 static bool block_fits(const struct sender *s, const struct grant *g, const struct send_block *b)
 {
 	if (b->offset % s->shape.chunk_bytes || b->offset > g->bytes ||
@@ -148,8 +148,8 @@ int sender_add(struct sender *s, uint64_t number, const struct send_block *b)
 	return 0;
 }
 
-/* What no block has carried goes now: packets without payload, at the offsets that are their
- * places. */
+/* Queues the fragments that no block has carried: packets without payload, each at the offset that is
+ * the fragment's place. */
 static void enqueue_rest(struct sender *s, struct sending *m)
 {
 	struct send_block none = {0};

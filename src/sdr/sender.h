@@ -4,9 +4,8 @@
  * each, and the packets that come of it, one after the other. A packet is one Write Only with
  * Immediate of its own, so that no loss and no order touches another.
  *
- * A message is started, given blocks and ended; a one-shot send does all three at once. It is done
- * when it has ended and each of its packets was handed to the transport and given back. One thread
- * at a time.
+ * A message is started, given blocks and ended; a one-shot send does all three at once. A message is
+ * done when it has ended and the transport has given each of its packets back. One thread at a time.
  */
 #ifndef SDR_SENDER_H
 #define SDR_SENDER_H
@@ -69,10 +68,10 @@ struct sender {
 int sender_init(struct sender *, const struct shape *, const struct alloc *);
 void sender_free(struct sender *);
 
-/* Takes a CTS; whatever it says again or too early is ignored. */
+/* Takes a CTS. Grants that are old or come too early are ignored. */
 void sender_cts(struct sender *, const struct cts *, const uint8_t *payload);
 
-/* The bytes of the receive that the next message meets; false while it is not granted. */
+/* The length of the receive that the next message goes to; false while none is granted. */
 bool sender_granted(const struct sender *, uint64_t *bytes);
 /* Starts the next message: -EAGAIN when it is not granted or the slot is not free. imm: NULL for
  * none. */
@@ -81,9 +80,10 @@ int sender_start(struct sender *, const uint32_t *imm, uint64_t *number);
  * within a chunk, ends within one before the buffer's end, or leaves what was granted; -EAGAIN when
  * the queue is full. */
 int sender_add(struct sender *, uint64_t number, const struct send_block *);
-/* No more blocks. -EINVAL: has ended or is unknown; -EAGAIN: the queue is full. */
+/* Ends the message: no more blocks. -EINVAL: it has ended or is unknown; -EAGAIN: the queue is full. */
 int sender_end(struct sender *, uint64_t number);
-/* All three; on any error no number is used. A block of no bytes needs an immediate: -EINVAL. */
+/* Starts a message of one block and ends it; on any error no number is used. -EINVAL also for a block
+ * of no bytes without an immediate. */
 int sender_post(struct sender *, const uint32_t *imm, const struct send_block *, uint64_t *number);
 
 /* Whether the message has ended and the transport has given everything back; then the slot is free
@@ -97,10 +97,10 @@ static inline uint32_t sender_queued(const struct sender *s)
 	return s->tail - s->head;
 }
 
-/* The packet to hand over next; false if there is none. sender_sent() says that it was taken. */
+/* The packet to hand over next; false if there is none. Call sender_sent() once it is handed over. */
 bool sender_peek(const struct sender *, struct send_packet *);
 void sender_sent(struct sender *);
-/* The transport gives packets of a slot back. */
+/* The transport has given `count` packets of a slot back. */
 void sender_returned(struct sender *, uint32_t slot, uint32_t count);
 
 #endif

@@ -35,7 +35,7 @@ static uint64_t ones(uint32_t n)
 	return n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
-/* A worker that was refused may not have left yet: the users stay. */
+/* Keeps the count of workers: one that was refused may not have left yet. */
 static void activate(struct slot *slot, uint64_t number)
 {
 	uint64_t old = atomic_load_explicit(&slot->state, memory_order_relaxed);
@@ -118,7 +118,7 @@ static uint32_t expected_bytes(const struct slot *slot, const struct shape *shap
 	return offset == slot->packets - 1 ? slot->last_bytes : shape->mtu;
 }
 
-/* Sets the packet's bit; what the chunk has with it, or 0 if the packet was there. */
+/* Sets the packet's bit. Returns the chunk's packets with this one, or 0 if this one was there. */
 static uint64_t set_packet(struct slot *slot, const struct shape *shape, uint32_t offset)
 {
 	uint64_t bit = UINT64_C(1) << offset % 64;

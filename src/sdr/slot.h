@@ -66,7 +66,7 @@ void slot_leave(struct slot *);
  * byte of the chunk. */
 enum sdr_verdict slot_note(struct slot *, const struct shape *, struct imm, uint32_t bytes);
 
-/* The user's immediate; false until every fragment of it has come. */
+/* Writes the user's immediate; false until every fragment of it has come. */
 bool slot_imm(const struct slot *, struct imm_split, uint32_t *user);
 /* The packets of a chunk that have come, bit j for packet j. chunk < chunks. */
 uint64_t slot_chunk_mask(const struct slot *, const struct shape *, uint32_t chunk);

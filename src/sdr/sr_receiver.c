@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Everything that is told is read from the bitmap at that moment; what is kept is when to tell it.
- */
+/* Each message is made from the bitmap as it is at that moment; only the times of messages are kept. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -46,7 +45,7 @@ static bool there(const struct sr_receiver *r, uint32_t chunk)
 	return word(r, chunk / 64) >> chunk % 64 & 1;
 }
 
-/* Counts anew from the word of the first hole on; those before are full. */
+/* Counts the chunks again, from the word with the first hole on; the words before it are full. */
 static uint32_t count(struct sr_receiver *r)
 {
 	uint32_t first = r->cum / 64, have = first * 64;
@@ -101,8 +100,8 @@ uint64_t sr_receiver_deadline(const struct sr_receiver *r)
 	return r->ack_ns < r->nack_ns ? r->ack_ns : r->nack_ns;
 }
 
-/* The next one: of the whole an eighth and a quarter of an RTT after the first; otherwise once
- * after a pause, so that the sender hears of the last chunks even if this one is lost. */
+/* Schedules the next acknowledgement. When all is there, two more follow the first, an eighth and a
+ * quarter of an RTT later; otherwise one more follows a pause, in case this one is lost. */
 static void schedule_ack(struct sr_receiver *r, uint64_t now_ns)
 {
 	bool news = r->told != r->have;
@@ -149,8 +148,8 @@ static uint16_t tell_ack(struct sr_receiver *r, uint8_t *p, size_t max, uint64_t
 	return sr_ack_encode(p, &ack, bitmap);
 }
 
-/* The end of what may be asked for: all when it has been silent, otherwise what has been overtaken.
- */
+/* The end of the chunks that may be named missing: all of them after a silence, otherwise those that
+ * were overtaken. */
 static uint32_t overdue_end(const struct sr_receiver *r, uint64_t now_ns)
 {
 	if (now_ns - r->came_ns >= r->config.rtt_ns / 4)
@@ -195,14 +194,14 @@ static uint16_t tell_nack(struct sr_receiver *r, uint8_t *p, size_t max, uint64_
 			break;
 		r->named_ns[i] = now_ns;
 	}
-	/* What did not fit comes at once; what is lost again, or has not been overtaken yet, in a
-	 * while. */
+	/* Chunks that did not fit are named in the next message, at once; those that are lost again
+	 * or were not overtaken yet, in a while. */
 	if (i >= end)
 		r->nack_ns = now_ns + r->config.rtt_ns / 4;
 	return n ? sr_nack_encode(p, runs, n) : 0;
 }
 
-/* Before anything has come the sender may not have begun. */
+/* Names nothing missing before the first chunk has come: the sender may not have begun. */
 uint16_t sr_receiver_tell(struct sr_receiver *r, uint8_t *p, size_t max, enum control_type *type,
 			  uint64_t now_ns)
 {

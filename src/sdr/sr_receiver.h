@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Selective Repeat, the receiving end: looks at the bitmap of one message and tells the sender what
- * is there, and if asked to also what seems to be lost.
+ * Selective Repeat, the receiving end: looks at the bitmap of one message and acknowledges the
+ * chunks that are there. With `nack` it also names those that seem to be lost.
  *
- * An acknowledgement is due soon after chunks have come, at most every ack_ns, and once more when
- * nothing has come for that long; three times when all is there; and whenever the sender probes. A
+ * An acknowledgement is due soon after chunks have come, at most every ack_ns; once more when nothing
+ * has come for that long; and whenever the sender probes. When all is there it is sent three times. A
  * chunk is named missing when one at least `reorder` places behind it is there, or when nothing has
- * come for a quarter of an RTT; not twice within an RTT.
+ * come for a quarter of an RTT, but not twice within an RTT.
  *
- * The owner calls sr_receiver_look() when it likes and at sr_receiver_deadline(), then
- * sr_receiver_tell() until it has nothing to tell. One thread.
+ * The owner calls sr_receiver_look() as often as it likes and at sr_receiver_deadline(), then
+ * sr_receiver_tell() until that returns 0. One thread.
  */
 #ifndef SDR_SR_RECEIVER_H
 #define SDR_SR_RECEIVER_H
@@ -50,18 +50,18 @@ int sr_receiver_init(struct sr_receiver *, const struct sr_receiver_config *, co
 		     uint32_t chunks, uint64_t now_ns, const struct alloc *);
 void sr_receiver_free(struct sr_receiver *);
 
-/* Sees what has come; whether anything has. */
+/* Looks at the bitmap; returns whether chunks have come since the last look. */
 bool sr_receiver_look(struct sr_receiver *, uint64_t now_ns);
 static inline bool sr_receiver_whole(const struct sr_receiver *r)
 {
 	return r->cum == r->chunks;
 }
-/* The sender asks, or sent something that was there. */
+/* The sender has probed, or has sent a chunk that was there. */
 void sr_receiver_probed(struct sr_receiver *, uint64_t now_ns);
 
 uint64_t sr_receiver_deadline(const struct sr_receiver *);
-/* Writes the payload of what is due, CONTROL_SR_ACK or CONTROL_SR_NACK, of at most max bytes, at
- * least 64; its length, or 0 when nothing is. */
+/* Writes the payload of the message that is due, CONTROL_SR_ACK or CONTROL_SR_NACK. Returns its
+ * length, at most max, or 0 when none is due. max >= 64. */
 uint16_t sr_receiver_tell(struct sr_receiver *, uint8_t *, size_t max, enum control_type *,
 			  uint64_t now_ns);
 

@@ -98,7 +98,7 @@ void sr_sender_sent(struct sr_sender *s, uint32_t i, uint64_t now_ns)
 	s->resent += c->state == SR_DUE;
 	if (i == s->unsent) {
 		s->unsent++;
-		/* Acknowledged before it was sent: a receiver that knows it otherwise. */
+		/* A receiver may acknowledge a chunk that was never sent: it knows the data otherwise. */
 		while (s->unsent < s->chunks && s->chunk[s->unsent].state == SR_ACKED)
 			s->unsent++;
 	}
@@ -151,7 +151,7 @@ static bool runs_valid(const struct sr_sender *s, const uint8_t *payload)
 	return true;
 }
 
-/* What was asked for once may be asked for again before the answer can have come. */
+/* The receiver may name a chunk again before the one sent again can have arrived. */
 static void ask_again(struct sr_sender *s, uint32_t i, uint64_t now_ns)
 {
 	const struct sr_chunk *c = &s->chunk[i];
@@ -197,8 +197,8 @@ uint64_t sr_sender_deadline(const struct sr_sender *s)
 	return due_ns;
 }
 
-/* A chunk that times out without any word since an RTO may be there, and its acknowledgement lost:
- * a PROBE asks. */
+/* When nothing has come from the receiver for an RTO, its acknowledgement may be lost and the chunk
+ * there: a PROBE asks. */
 static void time_out(struct sr_sender *s, uint32_t i, uint64_t now_ns)
 {
 	if (s->chunk[i].tries >= s->config.tries_max) {

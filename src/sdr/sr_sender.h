@@ -2,8 +2,7 @@
 /*
  * Selective Repeat, the sending end: one message, its chunks sent in order and each one again until the receiver has it.
  * A chunk is sent again when it was not acknowledged for as long as an RTO, or at once when the receiver names it missing.
- * Nothing else is assumed of the network than that what was sent arrives or does not; a stale acknowledgement takes nothing
- * back.
+ * The network may lose, delay and reorder; a stale acknowledgement takes nothing back.
  *
  *      UNSENT ---> SENT <---> DUE ---> (SENT)          DUE: waits to be sent again
  *                    \________/________> ACKED
@@ -22,14 +21,14 @@
 
 struct sr_config {
 	uint64_t rtt_ns;
-	uint64_t rto_ns;     /* from a chunk's sending to its repetition without any word of it */
+	uint64_t rto_ns;     /* from a chunk's sending to its repetition without an answer */
 	uint64_t timeout_ns; /* of the whole message, from its start */
 	uint32_t tries_max;  /* of a chunk */
 };
 
 enum sr_state { SR_UNSENT, SR_SENT, SR_DUE, SR_ACKED };
 
-/* Why nothing more will come of it. */
+/* How the sending of a message has ended. */
 enum sr_end { SR_RUNNING, SR_DONE, SR_TIMED_OUT, SR_TRIED_TOO_OFTEN, SR_ABORTED };
 
 struct sr_chunk {
@@ -65,21 +64,21 @@ void sr_sender_free(struct sr_sender *);
 
 /* The chunk to send next: one that is due again before a new one. False if there is none now. */
 bool sr_sender_next(const struct sr_sender *, uint32_t *chunk);
-/* It was handed to the network. */
+/* The chunk was handed to the network. */
 void sr_sender_sent(struct sr_sender *, uint32_t chunk, uint64_t now_ns);
 
-/* What the receiver says. False, and nothing changed, if it cannot be of this message. */
+/* Takes an acknowledgement. False, and nothing changes, if it cannot be of this message. */
 bool sr_sender_ack(struct sr_sender *, const struct sr_ack *, const uint8_t *bitmap,
 		   uint64_t now_ns);
-/* Chunks asked for: those that were never sent, or sent again less than an RTT ago, are not due. */
+/* Takes a NACK. Chunks that were never sent, or were sent again less than an RTT ago, do not become due. */
 bool sr_sender_nack(struct sr_sender *, const uint8_t *payload, uint64_t now_ns);
-/* The receiver has all it needs, whatever was acknowledged; or gives up. */
+/* Ends the sending: the receiver has all it needs, or one of the two has given up. */
 void sr_sender_finish(struct sr_sender *, enum sr_end);
 
 /* When to call sr_sender_expire(); UINT64_MAX: never. */
 uint64_t sr_sender_deadline(const struct sr_sender *);
 void sr_sender_expire(struct sr_sender *, uint64_t now_ns);
-/* Whether to send a PROBE; asked once. */
+/* Whether to send a PROBE now; the next call returns false. */
 bool sr_sender_take_probe(struct sr_sender *);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Selective Repeat over a channel in virtual time: chunks leave one behind the other, each may be lost, and so may what the
- * receiver says. What is checked is that everything arrives, how long that takes, and what bad words do.
+ * Selective Repeat over a channel in virtual time: chunks leave one behind the other, and chunks and control messages
+ * may be lost. The tests check that everything arrives, and when, and that wrong control messages do no harm.
  */
 #include <errno.h>
 #include <math.h>
