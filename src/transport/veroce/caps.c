@@ -190,7 +190,7 @@ void caps_unanswered(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp_activate(tp, qp);
 }
 
-void caps_heard(struct transport *tp, struct qp *qp)
+void caps_confirmed(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -347,7 +347,7 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 		return;
 	}
 	pair_learn(vr->pair, PAIR_VEROCE, now_ns);
-	caps_hears(tp, qp, true, now_ns);
+	caps_packet_came(tp, qp, true, now_ns);
 	if (!contradicts(tp, qp, c)) {
 		agree(tp, qp, c);
 		if (vr->caps & CAPS_SEAL)
@@ -383,14 +383,14 @@ void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet 
 		answered(tp, qp, c, ip_id, now_ns);
 	} else {
 		if (c->profile)
-			caps_hears(tp, qp, false, now_ns);
+			caps_packet_came(tp, qp, false, now_ns);
 		asked(tp, qp, c, now_ns);
 	}
 }
 
 /* ---- what other packets show of the peer ---------------------------------------------------------- */
 
-void caps_hears(struct transport *tp, struct qp *qp, bool proved, uint64_t now_ns)
+void caps_packet_came(struct transport *tp, struct qp *qp, bool proved, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 
@@ -402,7 +402,7 @@ void caps_hears(struct transport *tp, struct qp *qp, bool proved, uint64_t now_n
 	if (proved && vr->state == VEROCE_ASSUMED) {
 		veroce_move(qp, VEROCE_CONFIRMED);
 		pair_learn(vr->pair, PAIR_VEROCE, now_ns);
-		caps_heard(tp, qp);
+		caps_confirmed(tp, qp);
 	}
 }
 

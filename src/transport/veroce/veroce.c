@@ -135,7 +135,7 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 			return;
 		}
 		if (!proved && (!(p->info->flags & F_REQUEST) || caps_is_due(qp->veroce, p)))
-			caps_hears(tp, qp, true, now_ns);
+			caps_packet_came(tp, qp, true, now_ns);
 		if (tp->rxshare.line_kbps)
 			count_arrival(tp, qp, rx->pkt, p, now_ns);
 		dispatch(tp, qp, rx->pkt, p, now_ns);

@@ -495,14 +495,14 @@ bool caps_reth_settled(struct qp *);
  * The first packet of the peer arrived, other than CAPS. If the peer was silent for too long, it may have
  * started only now: it is asked anew, because its setting may differ from the assumed one.
  */
-void caps_heard(struct transport *, struct qp *);
+void caps_confirmed(struct transport *, struct qp *);
 /*
  * The peer acknowledged a packet, or sent one that cannot be accepted yet, and has not answered
  * CAPS.
  */
 void caps_unanswered(struct transport *, struct qp *, uint64_t now_ns);
 /* A veRoCE packet came in the peer's name; `proved`: only the peer can have sent it. */
-void caps_hears(struct transport *, struct qp *, bool proved, uint64_t now_ns);
+void caps_packet_came(struct transport *, struct qp *, bool proved, uint64_t now_ns);
 /*
  * The peer did not answer within the program's timeout. True: veRoCE was only assumed, because of a request
  * in the peer's name, and the QP speaks RoCEv2 from now on.
