@@ -207,7 +207,7 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 
 	tp->counters.spurious += news->spurious;
 	if (a->stamps && a->stamps->has_share && qp->veroce->caps & CAPS_RXSHARE)
-		rxshare_told(&qp->veroce->w->pace, a->stamps->share_kbps, now_ns);
+		rxshare_set(&qp->veroce->w->pace, a->stamps->share_kbps, now_ns);
 	while (paths) {
 		uint32_t i = (uint32_t)__builtin_ctz(paths);
 

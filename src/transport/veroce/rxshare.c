@@ -111,7 +111,7 @@ void rxshare_end_round(struct rxshare *s, uint64_t now_ns)
 
 /* ---- the sender ---------------------------------------------------------------------------------- */
 
-void rxshare_told(struct rxshare_pace *p, uint32_t share_kbps, uint64_t now_ns)
+void rxshare_set(struct rxshare_pace *p, uint32_t share_kbps, uint64_t now_ns)
 {
 	if (share_kbps && share_kbps < RXSHARE_KBPS_MIN)
 		share_kbps = RXSHARE_KBPS_MIN;

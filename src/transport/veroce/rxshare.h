@@ -91,7 +91,7 @@ struct rxshare_pace {
 };
 
 /* A share arrived; any value is accepted. */
-void rxshare_told(struct rxshare_pace *, uint32_t share_kbps, uint64_t now_ns);
+void rxshare_set(struct rxshare_pace *, uint32_t share_kbps, uint64_t now_ns);
 /*
  * A packet with so many bytes on the wire leaves, held back or not. Called only while there is a
  * share.

@@ -75,7 +75,7 @@ static void send(struct sender *s)
 	s->packets++;
 	rxshare_arrived(&l.share, &s->seen, !s->deaf, PACKET, l.now_ns);
 	if (!s->deaf)
-		rxshare_told(&s->pace, l.share.share_kbps, l.now_ns);
+		rxshare_set(&s->pace, l.share.share_kbps, l.now_ns);
 }
 
 static void run(uint64_t ns)
@@ -239,7 +239,7 @@ static void gaps_do_not_drift(void **state)
 	struct rxshare_pace p = {0};
 	uint64_t now_ns = 1000 * MS, gap_ns, first_ns;
 
-	rxshare_told(&p, 777777, now_ns);
+	rxshare_set(&p, 777777, now_ns);
 	rxshare_sent(&p, PACKET, 0, now_ns);
 	first_ns = p.next_ns;
 	gap_ns = PACKET * UINT64_C(8000000) / 777777 + 1;
@@ -248,7 +248,7 @@ static void gaps_do_not_drift(void **state)
 		assert_true(rxshare_holds(&p, p.next_ns - 1));
 		/* Late by this and that, and told the same again. */
 		now_ns = p.next_ns + i * 7919 % (3 * gap_ns);
-		rxshare_told(&p, 777777, now_ns);
+		rxshare_set(&p, 777777, now_ns);
 		assert_false(rxshare_holds(&p, now_ns));
 		rxshare_sent(&p, PACKET, 0, now_ns);
 	}
@@ -260,7 +260,7 @@ static void who_was_held_up_long_catches_up_a_few_packets(void **state)
 	uint64_t now_ns = 1000 * MS;
 	uint32_t n = 0;
 
-	rxshare_told(&p, 1000000, now_ns);
+	rxshare_set(&p, 1000000, now_ns);
 	while (!rxshare_holds(&p, now_ns)) {
 		rxshare_sent(&p, PACKET, 0, now_ns);
 		n++;
@@ -277,7 +277,7 @@ static void no_share_stops_a_sender(void **state)
 		uint64_t now_ns = 1000 * MS;
 
 		for (uint32_t n = 0; n < 100; n++) {
-			rxshare_told(&p, told[i], now_ns);
+			rxshare_set(&p, told[i], now_ns);
 			rxshare_sent(&p, PACKET, 0, now_ns);
 			assert_true(p.next_ns <= now_ns + 10 * MS);
 			now_ns = p.next_ns > now_ns ? p.next_ns : now_ns;
@@ -297,9 +297,9 @@ static void share_of_0_is_none(void **state)
 {
 	struct rxshare_pace p = {0};
 
-	rxshare_told(&p, 1, 1000 * MS);
+	rxshare_set(&p, 1, 1000 * MS);
 	send_until_held(&p, 1000 * MS);
-	rxshare_told(&p, 0, 1000 * MS);
+	rxshare_set(&p, 0, 1000 * MS);
 	assert_false(rxshare_holds(&p, 1000 * MS));
 	rxshare_sent(&p, PACKET, 0, 1000 * MS);
 	assert_false(rxshare_holds(&p, 1000 * MS));
@@ -309,10 +309,10 @@ static void higher_share_ends_a_long_wait(void **state)
 {
 	struct rxshare_pace p = {0};
 
-	rxshare_told(&p, RXSHARE_KBPS_MIN, 1000 * MS);
+	rxshare_set(&p, RXSHARE_KBPS_MIN, 1000 * MS);
 	send_until_held(&p, 1000 * MS);
 	assert_true(rxshare_holds(&p, 1009 * MS));
-	rxshare_told(&p, 33600, 1001 * MS);
+	rxshare_set(&p, 33600, 1001 * MS);
 	assert_true(rxshare_holds(&p, 1001 * MS));
 	assert_false(rxshare_holds(&p, 1002 * MS));
 }
@@ -321,7 +321,7 @@ static void old_share_is_not_believed(void **state)
 {
 	struct rxshare_pace p = {0};
 
-	rxshare_told(&p, 336000, 1000 * MS); /* a packet in 100 us */
+	rxshare_set(&p, 336000, 1000 * MS); /* a packet in 100 us */
 	send_until_held(&p, 1000 * MS);
 	p.next_ns = UINT64_MAX;
 	assert_true(rxshare_holds(&p, 1002 * MS));
@@ -334,7 +334,7 @@ static void what_does_not_wait_delays_the_next_by_a_gap(void **state)
 {
 	struct rxshare_pace p = {0};
 
-	rxshare_told(&p, 33600, 1000 * MS);
+	rxshare_set(&p, 33600, 1000 * MS);
 	for (int i = 0; i < 100; i++)
 		rxshare_sent(&p, PACKET, 0, 1000 * MS);
 	assert_int_equal(p.next_ns, 1001 * MS);
