@@ -441,7 +441,7 @@ uint64_t nic_qp_progress(const struct qp *qp)
 	if (!qp->ops->reliable || qp->sq.una == qp->sq.next)
 		return 0;
 	w = sq_at(&qp->sq, qp->sq.una);
-	if (request_wants_response(w))
+	if (request_has_response(w))
 		return 0;
 	qp->ops->query(qp, &psns);
 	/* The request is acknowledged completely, but not yet complete. */

@@ -23,7 +23,7 @@ static const uint64_t message_bytes_max = 1u << 31; /* IBTA 9.7.6 */
 
 static bool sges_open(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
 {
-	uint32_t access = request_wants_response(w) ? MR_LOCAL_WRITE : 0;
+	uint32_t access = request_has_response(w) ? MR_LOCAL_WRITE : 0;
 
 	return w->flags & WR_INLINE || sge_check(&tp->mrs, qp->pd, (const struct sge *)w->sge,
 						 w->num_sge, access);
@@ -34,13 +34,13 @@ enum wc_status request_judge(const struct transport *tp, const struct qp *qp,
 {
 	if (!request_opcode[w->opcode][REQUEST_ONLY] && w->opcode != WR_SEND)
 		return WC_LOC_QP_OP_ERR;
-	if (qp->type == QPT_UC && (request_wants_response(w) || w->opcode == WR_SEND_INV))
+	if (qp->type == QPT_UC && (request_has_response(w) || w->opcode == WR_SEND_INV))
 		return WC_LOC_QP_OP_ERR;
-	if (request_wants_response(w) && !qp->max_rd_atomic)
+	if (request_has_response(w) && !qp->max_rd_atomic)
 		return WC_LOC_QP_OP_ERR;
 	if (w->length > message_bytes_max)
 		return WC_LOC_LEN_ERR;
-	if (request_wants_response(w) && !request_is_read(w) && w->length != 8)
+	if (request_has_response(w) && !request_is_read(w) && w->length != 8)
 		return WC_LOC_LEN_ERR;
 	return sges_open(tp, qp, w) ? WC_SUCCESS : WC_LOC_PROT_ERR;
 }

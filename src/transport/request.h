@@ -23,7 +23,7 @@ static inline bool request_is_read(const struct send_wqe *w)
 	return w->opcode == WR_READ;
 }
 
-static inline bool request_wants_response(const struct send_wqe *w)
+static inline bool request_has_response(const struct send_wqe *w)
 {
 	return w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
 }

@@ -103,7 +103,7 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 	struct requester *req = &qp->gbn->req;
 
 	w->packets = request_packets(w->length, qp->mtu);
-	if (request_wants_response(w) && !request_is_read(w))
+	if (request_has_response(w) && !request_is_read(w))
 		w->packets = 1;
 	w->psn_first = req->psn_new;
 	w->psn_last = psn_add(w->psn_first, w->packets - 1);
@@ -205,7 +205,7 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	bool first = k == 0, last = k + span == w->packets;
 	enum request_place place = request_place(first, last);
 	uint32_t bytes = last ? w->length - done : span * qp->mtu;
-	uint32_t payload = request_wants_response(w) ? 0 : bytes;
+	uint32_t payload = request_has_response(w) ? 0 : bytes;
 	uint32_t pad = -payload & 3;
 	struct bth bth = request_bth(qp, w, place, ackreq || last, pad);
 	uint32_t at = encode_headers(p, &bth, w, bytes, done);
@@ -224,12 +224,12 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	if (again) {
 		tp->counters.retransmits++;
 	} else {
-		if (request_wants_response(w))
+		if (request_has_response(w))
 			req->rd_end[req->rd_head++ % req->rd_entries] = psn_add(req->psn, span - 1);
 		req->high = psn_add(req->psn, span);
 	}
 	req->psn = psn_add(req->psn, span);
-	if (ackreq || last || request_wants_response(w))
+	if (ackreq || last || request_has_response(w))
 		req->asked = (req->psn - 1) & PSN_MASK;
 	if (last)
 		req->wqe++;
@@ -291,7 +291,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			continue;
 		}
 		w = sq_at(&qp->sq, req->wqe);
-		if (request_wants_response(w)) {
+		if (request_has_response(w)) {
 			bool again = flying < offset(req, req->high);
 
 			if (!again && (uint8_t)(req->rd_head - req->rd_tail) >= qp->max_rd_atomic)

@@ -66,7 +66,7 @@ void veroce_completer_complete(struct transport *tp, struct qp *qp, uint64_t now
 	       !(qp->failed && qp->sq.una == qp->failed_wqe)) {
 		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 
-		if (request_wants_response(w)) {
+		if (request_has_response(w)) {
 			if (!w->done)
 				break;
 		} else if (psn_diff(w->msn, vr->acked_msn) > 0 ||

@@ -42,7 +42,7 @@ void veroce_fail_wqe(struct transport *tp, struct qp *qp, uint32_t psn, enum wc_
 		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 
 		/* Not answered yet, it never will be: then it is the first that failed (IBTA 10.3.1). */
-		if (request_wants_response(w) && !w->done) {
+		if (request_has_response(w) && !w->done) {
 			status = WC_RETRY_EXC_ERR;
 			break;
 		}

@@ -38,13 +38,13 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 	struct veroce *vr = qp->veroce;
 
 	/* One PSN for a READ, however long its answer (4.1). */
-	w->packets = request_wants_response(w) ? 1 : request_packets(w->length, qp->mtu);
+	w->packets = request_has_response(w) ? 1 : request_packets(w->length, qp->mtu);
 	w->psn_first = vr->psn_new;
 	w->psn_last = psn_add(w->psn_first, w->packets - 1);
 	w->done = false;
 	vr->msn = psn_add(vr->msn, 1);
 	w->msn = vr->msn;
-	if (request_wants_response(w)) {
+	if (request_has_response(w)) {
 		vr->reads = psn_add(vr->reads, 1);
 		w->number = vr->reads;
 		*veroce_read(vr, vr->reads) = qp->sq.next;
@@ -121,10 +121,10 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (tp->caps_flags & CAPS_RETH_MESSAGE && is_long_write(qp, w) && !caps_reth_settled(qp))
 		return false; /* what settles it activates the QP */
-	if (request_wants_response(w) &&
+	if (request_has_response(w) &&
 	    ((vr->reads - vr->w->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
 		return false;
-	if (request_wants_response(w) && !fit_reads(tp, qp)) {
+	if (request_has_response(w) && !fit_reads(tp, qp)) {
 		vr->w->starved = true;
 		return false;
 	}
@@ -152,7 +152,7 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 	p->rqmsn = w->number;
 	p->po = po;
 	p->imm_or_key = w->imm_or_key;
-	if (request_wants_response(w) && !request_is_read(w)) {
+	if (request_has_response(w) && !request_is_read(w)) {
 		p->atomic = (struct atomiceth){
 			.va = w->remote_va,
 			.rkey = w->rkey,
@@ -170,7 +170,7 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 
 static uint32_t payload_of(const struct qp *qp, const struct send_wqe *w, uint32_t po)
 {
-	if (request_wants_response(w))
+	if (request_has_response(w))
 		return 0;
 	return po + 1 == w->packets ? w->length - po * qp->mtu : qp->mtu;
 }
@@ -258,7 +258,7 @@ static uint32_t send_middles(struct transport *tp, struct qp *qp, struct send_wq
 /* Whether `next` and w, which is a message of one packet, differ only in numbers. */
 static bool is_alike(const struct send_wqe *w, const struct send_wqe *next)
 {
-	return next->opcode == w->opcode && next->length == w->length && !request_wants_response(w);
+	return next->opcode == w->opcode && next->length == w->length && !request_has_response(w);
 }
 
 /*
