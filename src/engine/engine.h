@@ -54,7 +54,7 @@ void engine_unlock(struct engine *); /* work that appeared meanwhile is done or 
 
 /*
  * Lock held. Makes the sockets of all paths. They are many, so this is done only when a queue pair connects to
- * another host (nic_qp_wants_paths).
+ * another host (nic_qp_needs_paths).
  */
 void engine_add_paths(struct engine *);
 

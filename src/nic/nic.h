@@ -217,7 +217,7 @@ int nic_qp_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t ma
  * Whether this modify gives a QP its first use for more paths than one: what leads to another host may then have
  * those that nic_set_paths() tells before it.
  */
-bool nic_qp_wants_paths(const struct nic *, const struct qp *, const struct qp_attr *, uint32_t mask);
+bool nic_qp_needs_paths(const struct nic *, const struct qp *, const struct qp_attr *, uint32_t mask);
 /* More paths than nic_config told, for pairs of hosts that are met from here on; host order. */
 void nic_set_paths(struct nic *, uint32_t paths, const uint16_t *sport_ipv4, const uint16_t *sport_ipv6);
 void nic_qp_query(const struct nic *, const struct qp *, struct qp_attr *, struct qp_init *);

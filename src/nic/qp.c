@@ -273,7 +273,7 @@ void nic_qp_mute(struct nic *nic, struct qp *qp, bool mute)
 		qp_activate(&nic->tp, qp);
 }
 
-bool nic_qp_wants_paths(const struct nic *nic, const struct qp *qp, const struct qp_attr *a, uint32_t mask)
+bool nic_qp_needs_paths(const struct nic *nic, const struct qp *qp, const struct qp_attr *a, uint32_t mask)
 {
 	return qp->ops->multipath && mask & QPA_AV && a->av.is_global && !nic_is_local(nic, a->av.dgid);
 }

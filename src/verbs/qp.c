@@ -310,7 +310,7 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
 		engine_lock(qp->engine);
 	else if (quiesce(qp, true))
 		return fail(EIO);
-	if (nic_qp_wants_paths(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask))
+	if (nic_qp_needs_paths(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask))
 		engine_add_paths(qp->engine);
 	err = -nic_qp_modify(context_of(pub->context)->nic, qp->core, &core, (uint32_t)mask,
 			     engine_now_ns());
