@@ -86,7 +86,8 @@ static int topology_settle(const struct scenario_source *s, struct scenario *out
 	if (t->kind == SCENARIO_TOPOLOGY_FILE && !t->file.path[0])
 		return fail_key(s, e, "topology", "file", "kind = file needs the path of one");
 	if (t->k % 2)
-		return fail_key(s, e, "topology", "k", "allowed are even numbers");
+		return scenario_fail(e, s->file, line_of(s, "topology", "k"), "topology.k",
+				     "%u is odd; use an even number", (unsigned)t->k);
 	if (l->fabric_rate_bps == SCENARIO_AUTO)
 		l->fabric_rate_bps = hpcc ? 4 * l->rate_bps : l->rate_bps;
 	if (l->border_rate_bps == SCENARIO_AUTO)
@@ -101,6 +102,16 @@ static int topology_settle(const struct scenario_source *s, struct scenario *out
 	return 0;
 }
 
+static int kmin_fail(const struct scenario_source *s, const struct scenario_switch *w,
+		     struct scenario_error *e)
+{
+	int32_t line = line_of(s, "switch", "kmin");
+
+	return scenario_fail(e, s->file, line ? line : line_of(s, "switch", "kmax"),
+			     line ? "switch.kmin" : "switch.kmax", "kmin, %llu bytes, is above kmax, %llu",
+			     (unsigned long long)w->kmin_bytes, (unsigned long long)w->kmax_bytes);
+}
+
 static int switch_settle(const struct scenario_source *s, struct scenario *out,
 			 struct scenario_error *e)
 {
@@ -110,11 +121,11 @@ static int switch_settle(const struct scenario_source *s, struct scenario *out,
 	if (w->border_buffer_bytes == SCENARIO_AUTO)
 		w->border_buffer_bytes = w->buffer_bytes;
 	if (w->kmin_bytes > w->kmax_bytes)
-		return fail_key(s, e, "switch", line_of(s, "switch", "kmin") ? "kmin" : "kmax",
-				"kmin is above kmax");
+		return kmin_fail(s, w, e);
 	if (alpha64 % SCENARIO_PPB || !is_power_of_two(alpha64 / SCENARIO_PPB))
-		return fail_key(s, e, "switch", "pfc_alpha",
-				"allowed are powers of two from 1/64 to 8");
+		return scenario_fail(e, s->file, line_of(s, "switch", "pfc_alpha"), "switch.pfc_alpha",
+				     "%g is not allowed; use a power of two from 1/64 to 8",
+				     (double)w->pfc_alpha_ppb / SCENARIO_PPB);
 	return 0;
 }
 
@@ -130,12 +141,13 @@ static int transport_settle(const struct scenario_source *s, struct scenario *ou
 		loss = 1 + (rocev2 ? SCENARIO_LOSS_GBN : SCENARIO_LOSS_FAST);
 	if ((loss - 1 == SCENARIO_LOSS_GBN) != rocev2)
 		return fail_key(s, e, "transport", "loss",
-				rocev2 ? "rocev2 does gbn (go-back-N) only"
-				       : "veroce does fast, base or irn; gbn is rocev2's");
+				rocev2 ? "fast, base and irn are veroce's; rocev2 does gbn (go-back-N) only"
+				       : "gbn is rocev2's; veroce does fast, base or irn");
 	t->loss = loss - 1;
 	if (!is_power_of_two(t->rx_window))
-		return fail_key(s, e, "transport", "rx_window",
-				"allowed are powers of two from 64 to 65536");
+		return scenario_fail(e, s->file, line_of(s, "transport", "rx_window"), "transport.rx_window",
+				     "%llu is not allowed; use a power of two from 64 to 65536",
+				     (unsigned long long)t->rx_window);
 	return 0;
 }
 
