@@ -25,6 +25,8 @@
  *	STAT     tool: your counters, please
  *	STAT_FD  member: slot, and a descriptor if it has one
  *	FORWARD  member: a packet that came to me and is yours
+ *
+ * Private to src/group.
  */
 #ifndef GROUP_GROUP_MSG_H
 #define GROUP_GROUP_MSG_H

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What every requester does with a send WQE, for any protocol: judge it, read its bytes, fail it. */
+/*
+ * What every requester does with a send WQE, for any protocol: judge it, read its bytes, fail it.
+ *
+ * Private to src/transport and src/nic.
+ */
 #ifndef TRANSPORT_REQUEST_H
 #define TRANSPORT_REQUEST_H
 

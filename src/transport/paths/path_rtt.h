@@ -2,6 +2,8 @@
 /*
  * Round trips of a path, and what follows from them: its timeout, its reordering time, and the bytes that
  * the pair may have in flight.
+ *
+ * Private to src/transport.
  */
 #ifndef TRANSPORT_PATHS_PATH_RTT_H
 #define TRANSPORT_PATHS_PATH_RTT_H
