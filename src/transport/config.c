@@ -3,14 +3,10 @@
 #include "transport/config.h"
 
 #include "transport/qp.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/engine.h"
 #include "wire/encap.h"
-#include "wire/veroce.h"
 
-enum {
-	CNP_INTERVAL_NS = 50000, /* the DCQCN paper's */
-	EARLY_BYTES_MAX = 64 << 20
-};
+enum { CNP_INTERVAL_NS = 50000 }; /* the DCQCN paper's */
 
 static void rocev2_settle(struct rocev2_config *c, const struct cc_params *params)
 {
@@ -20,22 +16,6 @@ static void rocev2_settle(struct rocev2_config *c, const struct cc_params *param
 		c->ackreq_packets = QP_ACKREQ_PACKETS;
 	if (!c->cnp_interval_ns)
 		c->cnp_interval_ns = params ? cc_params_cnp_gap_ns(params) : CNP_INTERVAL_NS;
-}
-
-static void veroce_settle(struct veroce_config *c)
-{
-	if (!c->port)
-		c->port = encaps[ENCAP_VEROCE_IPV4].udp_port;
-	if (!c->flowlet_packets)
-		c->flowlet_packets = VEROCE_FLOWLET_PACKETS;
-	if (!c->rx_window)
-		c->rx_window = RX_WINDOW_MAX;
-	if (!c->early_bytes_max)
-		c->early_bytes_max = EARLY_BYTES_MAX;
-	if (!c->rto_ns_min)
-		c->rto_ns_min = VEROCE_RTO_NS_MIN;
-	if (!c->pto_ns_min)
-		c->pto_ns_min = VEROCE_PTO_NS_MIN;
 }
 
 void transport_config_settle(struct transport_config *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which engine a QP begins with, and RC's, which only waits for a peer: what to speak is chosen when it has one. */
 #include "transport/qp.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/engine.h"
 
 static void start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {

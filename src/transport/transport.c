@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the queue pairs of a nic share: made and unmade. */
 #include "transport/qp.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/engine.h"
 
 void transport_init(struct transport *tp, const struct transport_config *config, const struct alloc *alloc,
 		    const uint8_t secret[16], struct icrc_ctx *icrc)

@@ -2,7 +2,7 @@
 /* Reliable connection over RoCEv2: joins requester, completer and responder. */
 #include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/engine.h"
 
 static void note_established(struct transport *tp, struct qp *qp)
 {
@@ -45,7 +45,7 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		qp_flush(tp, qp, now_ns);
 		return false;
 	}
-	if (qp->veroce && !caps_output(tp, qp, now_ns))
+	if (qp->veroce && !caps_answer(tp, qp, now_ns))
 		return true;
 	if (!congestion_output(tp, qp, now_ns) || responder_output(tp, qp, now_ns) ||
 	    (acks_go_first(tp) && list_empty(&qp->held) && responder_output_ack(tp, qp)))

@@ -437,3 +437,8 @@ bool caps_is_plausible(const struct veroce *vr, const struct veroce_packet *p)
 		return tx_is_outstanding(&vr->w->q.tx, psn_add(p->bth.psn, 1));
 	return flags & F_RESPONSE && !(flags & F_ACK) && p->bth.psn == vr->w->r_in.rx.epsn && vr->w->reads_done != vr->reads;
 }
+
+bool caps_answer(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	return caps_output(tp, qp, now_ns);
+}

@@ -4,6 +4,25 @@
 
 #include "base/siphash.h"
 #include "transport/veroce/veroce.h"
+#include "wire/encap.h"
+
+enum { EARLY_BYTES_MAX = 64 << 20 };
+
+void veroce_settle(struct veroce_config *c)
+{
+	if (!c->port)
+		c->port = encaps[ENCAP_VEROCE_IPV4].udp_port;
+	if (!c->flowlet_packets)
+		c->flowlet_packets = VEROCE_FLOWLET_PACKETS;
+	if (!c->rx_window)
+		c->rx_window = RX_WINDOW_MAX;
+	if (!c->early_bytes_max)
+		c->early_bytes_max = EARLY_BYTES_MAX;
+	if (!c->rto_ns_min)
+		c->rto_ns_min = VEROCE_RTO_NS_MIN;
+	if (!c->pto_ns_min)
+		c->pto_ns_min = VEROCE_PTO_NS_MIN;
+}
 
 /* The extensions that CAPS packets offer; RETH_BASE is none. */
 static uint16_t caps_flags(const struct transport *tp)

@@ -29,7 +29,9 @@
  *     pair.h path.h path_rtt.h path_choice.h trim_window.h   what all QPs of two hosts know of the paths between
  *     tx_space.h rx_space.h                PSNs sent and received, by the packet
  *
- * Private to src/transport.
+ * What the rest of transport/ may know is engine.h.
+ *
+ * Private to src/transport/veroce.
  */
 #ifndef TRANSPORT_VEROCE_VEROCE_H
 #define TRANSPORT_VEROCE_VEROCE_H
@@ -42,6 +44,7 @@
 #include "transport/qp.h"
 #include "transport/paths/pair.h"
 #include "transport/paths/path_choice.h"
+#include "transport/veroce/engine.h"
 #include "transport/veroce/rx_space.h"
 #include "transport/veroce/state.h"
 #include "transport/veroce/tx_space.h"
@@ -276,19 +279,11 @@ static inline bool veroce_is_spoken(const struct veroce *vr)
 extern const struct qp_ops veroce_ops;
 extern const struct qp_ops veroce_asking_ops;
 
-/* ---- setup.c ------------------------------------------------------------------------------------- */
-
-/* For a struct transport that has its config, its memory and its icrc. */
-void veroce_setup(struct transport *, const uint8_t secret[16]);
-
 /* ---- connection.c -------------------------------------------------------------------------------- */
 
-/* These are of struct qp_ops. veroce_connect() chooses between RoCEv2, veRoCE, and asking the peer. */
-int veroce_connect(struct transport *, struct qp *, uint64_t now_ns);
+/* These are of struct qp_ops. */
 void veroce_start(struct transport *, struct qp *, uint64_t now_ns);
 void veroce_readdress(struct transport *, struct qp *);
-/* Harmless without a connection. */
-void veroce_reset(struct transport *, struct qp *);
 /* w stays until the QP is reset, because the caller may still use it. */
 void veroce_silence(struct transport *, struct qp *, uint64_t now_ns);
 /* From now on this QP speaks RoCEv2; the peer has executed none of its requests. */
@@ -436,12 +431,6 @@ static inline void veroce_arrival(struct qp *qp, struct receiver *in, const stru
 		veroce_stamped(qp, in, p, ce, now_ns);
 }
 
-/* ---- seal.c -------------------------------------------------------------------------------------- */
-
-/* See struct qp_ops. The QP may be one that speaks RoCEv2, or whose connection is forgotten. */
-bool veroce_opens(struct transport *, struct qp *, struct rx *);
-uint32_t veroce_secret(const struct qp *, const struct rx *, bool *sure);
-
 /* ---- look.c, of struct qp_ops -------------------------------------------------------------------- */
 
 void veroce_query(const struct qp *, struct qp_psns *);
@@ -451,8 +440,6 @@ const struct cc *veroce_congestion(const struct transport *, const struct qp *, 
 /* ---- caps.c -------------------------------------------------------------------------------------- */
 
 void caps_start(struct transport *, struct qp *, uint64_t now_ns);
-/* ip_id is that of the packet; 0 over IPv6. */
-void caps_input(struct transport *, struct qp *, const struct veroce_packet *, uint16_t ip_id, uint64_t now_ns);
 bool caps_send(struct transport *, struct qp *, uint64_t now_ns);
 /* False: no room. */
 static inline bool caps_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
