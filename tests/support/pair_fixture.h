@@ -116,7 +116,7 @@ static inline void ack(struct fixture *f, uint32_t path, uint32_t packets, uint6
 		.sure = tx_ns ? packets : 0};
 	struct path_echo nothing = {.path = PATHS_MAX};
 
-	path_acked(&f->table, f->pair, path, &n, &nothing, false, now_ns);
+	path_acked(&f->table, f->pair, path, &n, &nothing, now_ns);
 }
 
 /* A round trip of that length on each path. */

@@ -144,7 +144,7 @@ static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t
 }
 
 static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t path,
-			     const struct tx_path_news *n, const struct path_echo *echo, bool becn,
+			     const struct tx_path_news *n, const struct path_echo *echo,
 			     uint64_t now_ns)
 {
 	struct path *p = &pair->path[path];
@@ -161,7 +161,7 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	/* Counted by the peer, or at worst all that this acknowledgement covers. */
 	if (told)
 		ack.ecn_packets = echo->ce_packets < n->packets ? echo->ce_packets : n->packets;
-	else if (becn && echo->path == PATHS_MAX)
+	else if (echo->becn && echo->path == PATHS_MAX)
 		ack.ecn_packets = n->packets;
 	if (ack.ecn_packets && n->packets)
 		ack.ecn_bytes = (uint64_t)n->bytes * ack.ecn_packets / n->packets;
@@ -193,11 +193,10 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 }
 
 void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
-		const struct tx_path_news *n, const struct path_echo *echo, bool becn,
-		uint64_t now_ns)
+		const struct tx_path_news *n, const struct path_echo *echo, uint64_t now_ns)
 {
 	if (cc_heeds_acks(&pair->path[path].cc))
-		acked_controlled(t, pair, path, n, echo, becn, now_ns);
+		acked_controlled(t, pair, path, n, echo, now_ns);
 	else
 		acked_uncontrolled(t, pair, path, n, echo, now_ns);
 }

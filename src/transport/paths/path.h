@@ -58,10 +58,11 @@ struct path_echo {
 	uint64_t rtt_ns;
 	uint64_t remote_ns; /* spent at the peer, not in rtt_ns */
 	uint32_t ce_packets;
+	bool becn; /* a packet among those acknowledged was marked CE; with or without a path */
 };
-/* Bytes were acknowledged; becn: a packet among them was marked CE. */
+/* Bytes were acknowledged. */
 void path_acked(struct pair_table *, struct pair *, uint32_t path, const struct tx_path_news *,
-		const struct path_echo *, bool becn, uint64_t now_ns);
+		const struct path_echo *, uint64_t now_ns);
 /* That many packets sent on it were lost, and none was acknowledged since. */
 void path_silent(struct pair *, uint32_t path, uint32_t packets, uint64_t now_ns);
 /*

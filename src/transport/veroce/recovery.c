@@ -172,9 +172,10 @@ void recovery_end_turn(struct transport *tp, struct qp *qp, bool more)
 }
 
 /* The four stamps of a round trip: TX1 and RX2 are ours, RX1 and TX2 the peer's (13.2). */
-static struct path_echo read_echo(struct pair *pair, const struct tseeth *stamps, uint64_t now_ns)
+static struct path_echo read_echo(struct pair *pair, const struct acknowledgement *a, uint64_t now_ns)
 {
-	struct path_echo echo = {.path = PATHS_MAX};
+	const struct tseeth *stamps = a->stamps;
+	struct path_echo echo = {.path = PATHS_MAX, .becn = a->becn};
 	uint32_t there_and_back, remote;
 	struct path *path;
 
@@ -203,7 +204,7 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 {
 	struct pair *pair = qp->veroce->pair;
 	uint32_t paths = news->paths;
-	struct path_echo echo = read_echo(pair, a->stamps, now_ns);
+	struct path_echo echo = read_echo(pair, a, now_ns);
 
 	tp->counters.spurious += news->spurious;
 	if (a->stamps && a->stamps->has_share && qp->veroce->caps & CAPS_RXSHARE)
@@ -214,7 +215,7 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 		paths &= paths - 1;
 		if (pair->local && news->path[i].newest_tx_ns)
 			stall_read(tp, pair, news->path[i].newest_tx_ns, now_ns);
-		path_acked(&tp->pairs, pair, i, &news->path[i], &echo, a->becn, now_ns);
+		path_acked(&tp->pairs, pair, i, &news->path[i], &echo, now_ns);
 	}
 	for (uint32_t late = news->late_paths; late; late &= late - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(late);
