@@ -88,13 +88,12 @@ static inline void end(struct fixture *f)
 
 static inline int pick(struct fixture *f, uint32_t bytes)
 {
-	return pair_pick(f->pair, &f->config, &f->flowlet, bytes, false, PATHS_MAX,
-			 start_ns);
+	return pair_pick(f->pair, &f->config, &f->flowlet, bytes, start_ns);
 }
 
 static inline int pick_again(struct fixture *f, uint8_t avoid)
 {
-	return pair_pick(f->pair, &f->config, &f->flowlet, PACKET, true, avoid, start_ns);
+	return pair_pick_again(f->pair, &f->config, PACKET, avoid, start_ns);
 }
 
 /* Sends one packet on whichever path is picked; false: none has room. */

@@ -133,18 +133,33 @@ static bool is_in_gap(const struct pair *pair, const struct transport_config *c,
 	       (!pair->path[f->path].down || pair->down_count == pair->path_count);
 }
 
-int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes,
-	      bool again, uint8_t avoid, uint64_t now_ns)
+/* Whether the bytes that all its paths may have in flight have room for some more; if nothing is, they have. */
+static inline bool pair_has_room(const struct pair *pair, uint32_t bytes)
 {
-	uint64_t flying = pair->sent_bytes - pair->gone_bytes, packets;
-	int i;
+	uint64_t flying = pair->sent_bytes - pair->gone_bytes;
 
-	if (flying && flying + bytes > pair->window_bytes)
+	return !flying || flying + bytes <= pair->window_bytes;
+}
+
+int pair_pick_again(struct pair *pair, const struct transport_config *c, uint32_t bytes, uint8_t avoid,
+		    uint64_t now_ns)
+{
+	if (!pair_has_room(pair, bytes))
 		return PAIR_NO_PATH;
 	if (pair->path_count == 1)
 		return usable(pair, c, 0, bytes, now_ns) ? 0 : PAIR_NO_PATH;
-	if (again)
-		return pick_fastest(pair, c, bytes, avoid, now_ns);
+	return pick_fastest(pair, c, bytes, avoid, now_ns);
+}
+
+int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes, uint64_t now_ns)
+{
+	uint64_t packets;
+	int i;
+
+	if (!pair_has_room(pair, bytes))
+		return PAIR_NO_PATH;
+	if (pair->path_count == 1)
+		return usable(pair, c, 0, bytes, now_ns) ? 0 : PAIR_NO_PATH;
 	if (c->veroce.flowlet_gap_ns && is_in_gap(pair, c, f, now_ns)) {
 		if (!usable(pair, c, f->path, bytes, now_ns))
 			return PAIR_NO_PATH;

@@ -23,15 +23,13 @@ struct flowlet {
 
 enum { PAIR_NO_PATH = -1 };
 
-/*
- * The path for a packet of so many bytes, or PAIR_NO_PATH: no window has room. `again`: a copy of a
- * packet that was lost on `avoid`; takes the fastest other path.
- */
-int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, bool again,
-	      uint8_t avoid, uint64_t now_ns);
+/* The path for a packet of so many bytes that is new, or PAIR_NO_PATH: no window has room. */
+int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, uint64_t now_ns);
+/* The one for a copy of a packet that was lost on `avoid`: the fastest other path. */
+int pair_pick_again(struct pair *, const struct transport_config *, uint32_t bytes, uint8_t avoid, uint64_t now_ns);
 
 /*
- * After pair_pick() gave a path for a packet that is new: for how many such packets, this one included and
+ * After pair_pick() gave a path for a packet: for how many such packets, this one included and
  * `max` at most, it would give the same one, without checking each. pair_took() takes them from the flowlet
  * once their number is known.
  */

@@ -102,17 +102,16 @@ static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 
 	start(&f, 16, CC_NONE);
 	f.config.veroce.flowlet_gap_ns = gap_ns;
-	path = pair_pick(f.pair, &f.config, &f.flowlet, PACKET, false, PATHS_MAX, now_ns);
+	path = pair_pick(f.pair, &f.config, &f.flowlet, PACKET, now_ns);
 	for (int i = 0; i < 1000; i++) {
 		now_ns += gap_ns - 1;
-		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, false, PATHS_MAX,
-					   now_ns), path);
+		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, now_ns), path);
 	}
 	for (int i = 0; i < 100; i++) {
 		int next;
 
 		now_ns += gap_ns;
-		next = pair_pick(f.pair, &f.config, &f.flowlet, PACKET, false, PATHS_MAX, now_ns);
+		next = pair_pick(f.pair, &f.config, &f.flowlet, PACKET, now_ns);
 		changes += next != path;
 		path = next;
 	}
@@ -120,11 +119,11 @@ static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 	/* It waits for its path's window, whatever room others have, and leaves one that is down. */
 	f.pair->path[path].cc.cwnd_bytes = PACKET;
 	path_sent(&f.config, f.pair, (uint32_t)path, PACKET, now_ns);
-	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, false, PATHS_MAX, now_ns),
+	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, now_ns),
 			 PAIR_NO_PATH);
 	f.pair->path[path].down = true;
 	f.pair->down_count = 1;
-	assert_int_not_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, false, PATHS_MAX, now_ns),
+	assert_int_not_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, now_ns),
 			     path);
 	end(&f);
 }

@@ -59,8 +59,8 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		wait_for_room(vr->pair, vr->w, now_ns);
 		return PAIR_NO_PATH;
 	}
-	path = pair_pick(vr->pair, &tp->config, &s->flowlet, bytes, again,
-			 again ? again->path : PATHS_MAX, now_ns);
+	path = again ? pair_pick_again(vr->pair, &tp->config, bytes, again->path, now_ns)
+		     : pair_pick(vr->pair, &tp->config, &s->flowlet, bytes, now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
 	vr->pair->asks = shares_a_full_pair(qp, now_ns);
