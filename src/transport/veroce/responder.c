@@ -220,25 +220,33 @@ static void not_ready(struct transport *tp, struct qp *qp)
 	acks_nak(tp, qp, in, in->rx.epsn, AETH_RNR_NAK | qp->min_rnr_timer);
 }
 
-static inline void complete_message(struct transport *tp, struct qp *qp, uint32_t flags,
-				    uint32_t byte_len, bool solicited, uint32_t imm_or_key,
+/* What the last packet of a message that takes a receive WQE says of it. */
+struct message_end {
+	uint32_t flags; /* the opcode's */
+	uint32_t byte_len;
+	uint32_t imm_or_key;
+	bool solicited;
+};
+
+static inline void complete_message(struct transport *tp, struct qp *qp, const struct message_end *m,
 				    uint64_t now_ns)
 {
+	uint32_t flags = m->flags;
 	struct cqe cqe = {
 		.status = WC_SUCCESS,
 		.opcode = flags & F_WRITE ? WC_RECV_RDMA_WITH_IMM : WC_RECV,
-		.byte_len = byte_len,
+		.byte_len = m->byte_len,
 		.src_qp = qp->dest_qpn,
 		.sl = qp->flow.sl,
-		.solicited = solicited,
-		.imm_or_key = imm_or_key,
+		.solicited = m->solicited,
+		.imm_or_key = m->imm_or_key,
 		.flags = flags & F_IMM   ? WC_WITH_IMM
 			 : flags & F_INV ? WC_WITH_INV
 					 : 0,
 	};
 
 	if (flags & F_INV)
-		message_invalidate(tp, imm_or_key);
+		message_invalidate(tp, m->imm_or_key);
 	complete_recv(tp, qp, unbind(tp, qp->veroce), &cqe, now_ns);
 }
 
@@ -279,8 +287,12 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 		return RX_NOT_READY;
 	if (info->flags & F_INV && !key_is_ours(tp, qp, m->imm_or_key))
 		return RX_ACCESS;
-	complete_message(tp, qp, info->flags, m->po * qp->mtu + m->payload_len, m->se,
-			 m->imm_or_key, now_ns);
+	complete_message(tp, qp,
+			 &(struct message_end){.flags = info->flags,
+					       .byte_len = m->po * qp->mtu + m->payload_len,
+					       .imm_or_key = m->imm_or_key,
+					       .solicited = m->se},
+			 now_ns);
 	return RX_EXECUTE;
 }
 
@@ -410,8 +422,12 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 	}
 	if (ends_plainly(flags)) {
 		/* Its place and its receive WQE were judged with its bytes. */
-		complete_message(tp, qp, flags, p->po * qp->mtu + p->payload_len, p->bth.se,
-				 p->imm_or_key, now_ns);
+		complete_message(tp, qp,
+				 &(struct message_end){.flags = flags,
+						       .byte_len = p->po * qp->mtu + p->payload_len,
+						       .imm_or_key = p->imm_or_key,
+						       .solicited = p->bth.se},
+				 now_ns);
 		if (qp_get_state(qp) == QPS_ERR)
 			return false; /* a CQ overran */
 		step_over_end(tp, in);
