@@ -168,9 +168,9 @@ static bool goes_next(const struct transport *tp, const struct qp *qp)
 }
 
 void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
-		       const struct veroce_packet *p, uint32_t hpsn, bool had_holes, uint64_t now_ns)
+		       const struct veroce_packet *p, struct acks_before before, uint64_t now_ns)
 {
-	bool order = !had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans;
+	bool order = !before.had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans;
 
 	/* It is acknowledged next in any case, whether or not it asks for that. */
 	if (order && in->ack_due && goes_next(tp, qp)) {
@@ -178,12 +178,12 @@ void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
 			in->unacked++;
 		return;
 	}
-	if (psn_diff(p->bth.psn, hpsn) < 0)
-		reordered(tp, qp, in, p, (uint32_t)psn_diff(hpsn, p->bth.psn), now_ns);
+	if (psn_diff(p->bth.psn, before.hpsn) < 0)
+		reordered(tp, qp, in, p, (uint32_t)psn_diff(before.hpsn, p->bth.psn), now_ns);
 	if (in->unacked < UINT16_MAX)
 		in->unacked++;
 	acks_note(tp, qp, in,
-		  p->bth.ackreq || p->bth.retrans || (had_holes && !rx_has_holes(&in->rx)), now_ns);
+		  p->bth.ackreq || p->bth.retrans || (before.had_holes && !rx_has_holes(&in->rx)), now_ns);
 }
 
 void acks_check_counted(const struct transport *tp, const struct qp *qp, const struct receiver *before,

@@ -253,8 +253,7 @@ void veroce_completer_input(struct transport *tp, struct qp *qp, const struct pk
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->r_in;
-	uint32_t hpsn = in->rx.hpsn;
-	bool had_holes = rx_has_holes(&in->rx);
+	struct acks_before before = acks_before(in);
 
 	veroce_arrival(qp, in, pkt, p, now_ns);
 	switch (rx_judge(&in->rx, p->bth.psn, caps_rx_window(tp, vr))) {
@@ -283,5 +282,5 @@ void veroce_completer_input(struct transport *tp, struct qp *qp, const struct pk
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
 	watched(vr, now_ns);
-	acks_arrived(tp, qp, in, p, hpsn, had_holes, now_ns);
+	acks_arrived(tp, qp, in, p, before, now_ns);
 }

@@ -540,8 +540,7 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 {
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->q_in;
-	uint32_t hpsn = in->rx.hpsn;
-	bool had_holes = rx_has_holes(&in->rx);
+	struct acks_before before = acks_before(in);
 
 	veroce_arrival(qp, in, pkt, p, now_ns);
 	if (vr->w->fatal) {
@@ -589,7 +588,7 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 	}
 	if (qp_get_state(qp) == QPS_ERR || vr->w->fatal)
 		return;
-	acks_arrived(tp, qp, in, p, hpsn, had_holes, now_ns);
+	acks_arrived(tp, qp, in, p, before, now_ns);
 }
 
 void veroce_responder_retry_stalled(struct transport *tp, struct qp *qp, uint64_t now_ns)

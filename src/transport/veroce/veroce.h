@@ -671,19 +671,28 @@ static inline bool acks_output(struct transport *tp, struct qp *qp, struct recei
 	return (!in->ack_due && !in->nak_due && !in->trims) || acks_send(tp, qp, in, now_ns);
 }
 
+/* Of a receiver before a packet: which was the highest PSN, and whether some below it were missing. */
+struct acks_before {
+	uint32_t hpsn;
+	bool had_holes;
+};
+static inline struct acks_before acks_before(const struct receiver *in)
+{
+	return (struct acks_before){.hpsn = in->rx.hpsn, .had_holes = rx_has_holes(&in->rx)};
+}
+
 void acks_arrived_news(struct transport *, struct qp *, struct receiver *, const struct veroce_packet *,
-		       uint32_t hpsn, bool had_holes, uint64_t now_ns);
-/* A new packet was accepted, in its turn or early; hpsn and had_holes are the values before it. */
+		       struct acks_before, uint64_t now_ns);
+/* A new packet was accepted, in its turn or early. */
 static inline void acks_arrived(struct transport *tp, struct qp *qp, struct receiver *in,
-				const struct veroce_packet *p, uint32_t hpsn, bool had_holes,
-				uint64_t now_ns)
+				const struct veroce_packet *p, struct acks_before before, uint64_t now_ns)
 {
 	/* One more packet in order, which the acknowledgement that is due covers. */
-	if (in->ack_due && !had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans && !p->bth.ackreq &&
+	if (in->ack_due && !before.had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans && !p->bth.ackreq &&
 	    !in->ce && in->unacked + 1 < in->ack_packets)
 		in->unacked++;
 	else
-		acks_arrived_news(tp, qp, in, p, hpsn, had_holes, now_ns);
+		acks_arrived_news(tp, qp, in, p, before, now_ns);
 }
 /*
  * Whether it is the next one in order, with none early, of which acks_arrived() would only count,
