@@ -318,7 +318,13 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 		max = recovery_run(qp, s, path, bytes, *budget);
 		count = send_alikes(tp, qp, index, path, max, now_ns);
 	}
-	recovery_sent(tp, qp, s, index, only, path, (uint32_t)len, count, now_ns);
+	recovery_sent(tp, qp, s,
+		      (struct tx_run){.item = index,
+				      .step = only,
+				      .count = count,
+				      .bytes = (uint16_t)len,
+				      .path = (uint8_t)path},
+		      now_ns);
 	atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
 	if (only || count == left)
 		vr->w->wqe += only ? count : 1;

@@ -374,7 +374,9 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 		while (count < max && follow(tp, qp, res, po + count, path, psn_add(psn, count)))
 			count++;
 	}
-	recovery_sent(tp, qp, s, r, 0, path, (uint32_t)len, count, now_ns);
+	recovery_sent(tp, qp, s,
+		      (struct tx_run){.item = r, .count = count, .bytes = (uint16_t)len, .path = (uint8_t)path},
+		      now_ns);
 	if (po + count == packets)
 		vr->w->emit = psn_add(vr->w->emit, 1);
 	*budget -= count;

@@ -123,12 +123,15 @@ static inline uint32_t tx_space_room(const struct tx_space *s)
 {
 	return (s->end - s->nxt) & PSN_MASK;
 }
-/*
- * Enters `count` PSNs from nxt on as sent, each of so many bytes, all on that path; they belong to items
- * item, item + step, ... tx_space_reserve() said yes, and for more than one there is room.
- */
-void tx_space_sent(struct tx_space *, uint32_t item, uint32_t step, uint8_t path, uint16_t bytes,
-		   uint32_t count, uint64_t now_ns);
+/* New packets that went together: each of so many bytes, all on that path, of items item, item + step, ... */
+struct tx_run {
+	uint32_t item, step;
+	uint32_t count;
+	uint16_t bytes;
+	uint8_t path;
+};
+/* Enters them as sent, from nxt on. tx_space_reserve() said yes, and for more than one there is room. */
+void tx_space_sent(struct tx_space *, struct tx_run, uint64_t now_ns);
 /* A LOST record leaves the retransmit queue and flies again. */
 void tx_space_resent(struct tx_space *, uint32_t psn, uint8_t path, uint64_t now_ns);
 

@@ -254,7 +254,13 @@ static void do_send(struct world *w, uint32_t count, uint8_t path, uint16_t byte
 		}
 		n = least(least(count, tx_space_room(&w->s)), OUTSTANDING_MAX - outstanding(&w->m));
 		must(n);
-		tx_space_sent(&w->s, item, STEP, path, bytes, n, w->now_ns);
+		tx_space_sent(&w->s,
+			      (struct tx_run){.item = item,
+					      .step = STEP,
+					      .count = n,
+					      .bytes = bytes,
+					      .path = path},
+			      w->now_ns);
 		for (count -= n; n; n--, item += STEP) {
 			uint32_t psn = w->m.nxt;
 

@@ -66,7 +66,12 @@ static void send(struct fixture *f, uint32_t count, uint8_t path)
 {
 	while (count--) {
 		assert_true(tx_space_reserve(&f->s, &f->pool));
-		tx_space_sent(&f->s, (f->s.nxt - first) & PSN_MASK, 0, path, BYTES, 1, f->now_ns++);
+		tx_space_sent(&f->s,
+			      (struct tx_run){.item = (f->s.nxt - first) & PSN_MASK,
+					      .count = 1,
+					      .bytes = BYTES,
+					      .path = path},
+			      f->now_ns++);
 	}
 }
 
@@ -189,7 +194,8 @@ static void a_dry_pool_refuses_and_changes_nothing(void **state)
 	dry = true;
 	/* What the pool has left of its slabs may serve some more. */
 	while (tx_space_reserve(&f.s, &f.pool))
-		tx_space_sent(&f.s, tx_outstanding(&f.s), 0, 0, BYTES, 1, 0);
+		tx_space_sent(&f.s, (struct tx_run){.item = tx_outstanding(&f.s), .count = 1, .bytes = BYTES},
+			      0);
 	for (uint32_t i = 0; i < tx_outstanding(&f.s); i++)
 		assert_int_equal(tx_record(&f.s, nth(i))->item, i);
 	dry = false;

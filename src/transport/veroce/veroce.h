@@ -786,12 +786,8 @@ int recovery_pick(struct transport *, struct qp *, struct sender *, uint32_t byt
  * on that path now, at most max, that one included.
  */
 uint32_t recovery_run(const struct qp *, const struct sender *, int path, uint32_t bytes, uint32_t max);
-/*
- * Enters `count` packets that were laid out, of so many bytes each: one, or as recovery_run() allows. They
- * are of items item, item + step, ...
- */
-void recovery_sent(struct transport *, struct qp *, struct sender *, uint32_t item, uint32_t step,
-		   int path, uint32_t bytes, uint32_t count, uint64_t now_ns);
+/* Enters packets that were laid out: one, or as many as recovery_run() allows. */
+void recovery_sent(struct transport *, struct qp *, struct sender *, struct tx_run, uint64_t now_ns);
 void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t psn, int path,
 		     uint64_t now_ns);
 /*
