@@ -220,11 +220,23 @@ static uint32_t answer_path(struct qp *qp, uint32_t arrival_path)
 	return pair->path[path].down ? (uint32_t)pair_pick_any(pair, PATHS_MAX) : path;
 }
 
-/* Lays out an acknowledgement of any kind, which answers the packet that came last or `t`. False: no room. */
-static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *in, uint8_t opcode,
-		    uint32_t psn, uint8_t syndrome, uint32_t po, const uint8_t *sacks,
-		    uint32_t count, bool becn, const struct trimmed *t, uint64_t now_ns)
+/* An acknowledgement of any kind, beside what each reports of its receiver. */
+struct answer {
+	uint8_t opcode;
+	uint8_t syndrome;
+	bool becn;
+	uint32_t psn;
+	uint32_t po;
+	const uint8_t *sacks; /* sack_count SACKETHs back to back */
+	uint32_t sack_count;
+	const struct trimmed *trimmed; /* the packet that it answers; NULL: the one that came last */
+};
+
+/* Lays one out. False: no room. */
+static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *in, const struct answer *a,
+		    uint64_t now_ns)
 {
+	const struct trimmed *t = a->trimmed;
 	struct veroce_packet p;
 	uint32_t tx1 = t ? t->tx1 : in->echo_tx1, rx1 = t ? t->rx1 : in->echo_rx1;
 	uint8_t path = t ? t->path : in->path;
@@ -235,16 +247,16 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 	if (!out)
 		return false;
 	/* What an acknowledgement has no header for is not set. */
-	p.bth = (struct bth){.opcode = opcode,
+	p.bth = (struct bth){.opcode = a->opcode,
 			     .migreq = true,
 			     .pkey = qp->pkey,
-			     .becn = becn,
+			     .becn = a->becn,
 			     .dqpn = qp->dest_qpn,
-			     .psn = psn};
-	p.aeth = (struct aeth){.syndrome = syndrome, .msn = in->amsn};
-	p.po = po;
-	p.sacks = sacks;
-	p.sack_count = count;
+			     .psn = a->psn};
+	p.aeth = (struct aeth){.syndrome = a->syndrome, .msn = in->amsn};
+	p.po = a->po;
+	p.sacks = a->sacks;
+	p.sack_count = a->sack_count;
 	if (rx1 && qp->veroce->caps & CAPS_TS && path < PATHS_MAX) {
 		p.bth.ts = true;
 		p.tse = (struct tseeth){
@@ -319,19 +331,6 @@ static uint32_t blocks(struct receiver *in, struct sacketh *h, uint32_t max)
 	return count;
 }
 
-/* One SACK packet of `count` blocks. */
-static bool send_blocks(struct transport *tp, struct qp *qp, const struct receiver *in,
-			const struct sacketh *h, uint32_t count, bool becn, uint64_t now_ns)
-{
-	uint8_t bytes[VEROCE_SACKS_MAX * SACKETH_LEN];
-
-	for (uint32_t i = 0; i < count; i++)
-		sacketh_encode(bytes + i * SACKETH_LEN, &h[i]);
-	return lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_SACK_RSP : OP_RC_SACK,
-		       (in->rx.epsn - 1) & PSN_MASK, AETH_ACK | AETH_CREDIT_INVALID, in->po, bytes,
-		       count, becn, NULL, now_ns);
-}
-
 /*
  * What has arrived beyond aPSN. Several packets where one may hold one block only, or where a probe asks
  * how things stand: its sender has nothing else to go by.
@@ -342,14 +341,25 @@ static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, 
 	uint32_t packets = !several ? BASE_SACKS_MAX : in->asked ? FULL_PACKETS : 1;
 	uint32_t room = several ? VEROCE_SACKS_MAX : 1;
 	struct sacketh h[FULL_PACKETS * VEROCE_SACKS_MAX];
+	uint8_t bytes[sizeof(h) / sizeof(*h) * SACKETH_LEN];
 	uint32_t count = blocks(in, h, packets * room), sent = 0;
+	struct answer a = {
+		.opcode = is_rsp(qp, in) ? OP_RC_SACK_RSP : OP_RC_SACK,
+		.syndrome = AETH_ACK | AETH_CREDIT_INVALID,
+		.becn = in->ce,
+		.psn = (in->rx.epsn - 1) & PSN_MASK,
+		.po = in->po,
+	};
 
+	for (uint32_t i = 0; i < count; i++)
+		sacketh_encode(bytes + i * SACKETH_LEN, &h[i]);
 	while (sent < count) {
-		uint32_t n = count - sent < room ? count - sent : room;
-
-		if (!send_blocks(tp, qp, in, h + sent, n, in->ce && !sent, now_ns))
+		a.sacks = bytes + sent * SACKETH_LEN;
+		a.sack_count = count - sent < room ? count - sent : room;
+		if (!lay_out(tp, qp, in, &a, now_ns))
 			break;
-		sent += n;
+		sent += a.sack_count;
+		a.becn = false;
 	}
 	if (!sent)
 		return false;
@@ -358,14 +368,25 @@ static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, 
 	return true;
 }
 
+static uint8_t ack_opcode(const struct qp *qp, const struct receiver *in)
+{
+	return is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK;
+}
+
 /* These acknowledge nothing (5.2). */
 static bool send_trims(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
 	for (; in->trims_sent < in->trims_count; in->trims_sent++) {
 		const struct trimmed *t = &in->trims[in->trims_sent];
+		const struct answer a = {
+			.opcode = ack_opcode(qp, in),
+			.syndrome = AETH_NAK | NAK_PSN_SEQUENCE,
+			.psn = t->psn,
+			.po = POETH_NO_INFO,
+			.trimmed = t,
+		};
 
-		if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK, t->psn,
-			     AETH_NAK | NAK_PSN_SEQUENCE, POETH_NO_INFO, NULL, 0, false, t, now_ns))
+		if (!lay_out(tp, qp, in, &a, now_ns))
 			return false;
 		tp->counters.naks_sent++;
 	}
@@ -375,8 +396,14 @@ static bool send_trims(struct transport *tp, struct qp *qp, struct receiver *in,
 
 static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
-	if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK, in->nak_psn,
-		     in->nak_syndrome, POETH_NO_INFO, NULL, 0, false, NULL, now_ns))
+	const struct answer a = {
+		.opcode = ack_opcode(qp, in),
+		.syndrome = in->nak_syndrome,
+		.psn = in->nak_psn,
+		.po = POETH_NO_INFO,
+	};
+
+	if (!lay_out(tp, qp, in, &a, now_ns))
 		return false;
 	in->nak_due = false;
 	if (aeth_kind(in->nak_syndrome) == AETH_RNR_NAK)
@@ -385,6 +412,22 @@ static bool send_nak(struct transport *tp, struct qp *qp, struct receiver *in, u
 		tp->counters.naks_sent++;
 	if (qp->veroce->w->fatal)
 		qp_to_error(tp, qp, now_ns);
+	return true;
+}
+
+static bool send_ack(struct transport *tp, struct qp *qp, const struct receiver *in, uint64_t now_ns)
+{
+	const struct answer a = {
+		.opcode = ack_opcode(qp, in),
+		.syndrome = AETH_ACK | AETH_CREDIT_INVALID,
+		.becn = in->ce,
+		.psn = (in->rx.epsn - 1) & PSN_MASK,
+		.po = in->po,
+	};
+
+	if (!lay_out(tp, qp, in, &a, now_ns))
+		return false;
+	tp->counters.acks_sent++;
 	return true;
 }
 
@@ -407,12 +450,8 @@ bool acks_send(struct transport *tp, struct qp *qp, struct receiver *in, uint64_
 		if (in->hole_due && in->hole_tries < HOLE_TRIES_MAX)
 			in->hole_ns = now_ns + (hole_round_ns(qp) << in->hole_tries++);
 		in->hole_due = false;
-	} else if (!lay_out(tp, qp, in, is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK,
-			    (in->rx.epsn - 1) & PSN_MASK, AETH_ACK | AETH_CREDIT_INVALID, in->po,
-			    NULL, 0, in->ce, NULL, now_ns)) {
+	} else if (!send_ack(tp, qp, in, now_ns)) {
 		return false;
-	} else {
-		tp->counters.acks_sent++;
 	}
 	in->ack_due = false;
 	in->asked = false;
