@@ -175,13 +175,21 @@ static uint32_t payload_of(const struct qp *qp, const struct send_wqe *w, uint32
 	return po + 1 == w->packets ? w->length - po * qp->mtu : qp->mtu;
 }
 
-/*
- * Lays out packet `po` of a WQE. 0: no room in this turn; -1: its memory is gone; else its length.
- */
-static int32_t lay_out(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po,
-		       uint32_t path, bool again, bool ackreq, uint64_t now_ns)
+/* A packet to be laid out: which one of its WQE, where to, and what it says of itself. */
+struct request {
+	struct send_wqe *w;
+	uint32_t po;
+	int path;
+	bool again;  /* a copy */
+	bool ackreq; /* the last of a WQE has it in any case */
+};
+
+/* Its length; 0: no room in this turn; -1: the WQE's memory is gone. */
+static int32_t lay_out(struct transport *tp, struct qp *qp, const struct request *r, uint64_t now_ns)
 {
-	const struct flow *flow = veroce_flow(tp, qp, path, true);
+	const struct flow *flow = veroce_flow(tp, qp, (uint32_t)r->path, true);
+	struct send_wqe *w = r->w;
+	uint32_t po = r->po;
 	uint32_t payload = payload_of(qp, w, po), at;
 	struct veroce_packet p;
 	uint8_t *out = flow ? tx_room(&tp->tx, payload + REQUEST_HEADROOM) : NULL;
@@ -189,9 +197,9 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, struct send_wqe *w, 
 	if (!out)
 		return 0;
 	fill_headers(&p, qp, w, po, payload);
-	p.bth.retrans = again;
-	p.bth.ackreq = ackreq || po + 1 == w->packets;
-	veroce_stamp(qp, &p, path, now_ns);
+	p.bth.retrans = r->again;
+	p.bth.ackreq = r->ackreq || po + 1 == w->packets;
+	veroce_stamp(qp, &p, (uint32_t)r->path, now_ns);
 	at = veroce_encode_headers(out, &p);
 	if (!request_gather(tp, qp, w, po * qp->mtu, out + at, payload))
 		return -1;
@@ -213,16 +221,23 @@ static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns
 	int path = recovery_pick(tp, qp, s, r->bytes, r, now_ns);
 	uint32_t item = r->item;
 	bool twice = recovery_doubles(s, psn);
+	struct request copy;
 	int32_t len;
 
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
-	len = lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path, true,
-		      r->probe || recovery_sets_ackreq(qp, s, psn), now_ns);
+	copy = (struct request){
+		.w = w,
+		.po = (psn - w->psn_first) & PSN_MASK,
+		.path = path,
+		.again = true,
+		.ackreq = r->probe || recovery_sets_ackreq(qp, s, psn),
+	};
+	len = lay_out(tp, qp, &copy, now_ns);
 	if (len > 0) {
 		recovery_resent(tp, qp, s, psn, path, now_ns);
-		if (twice && lay_out(tp, qp, w, (psn - w->psn_first) & PSN_MASK, (uint32_t)path,
-				     true, false, now_ns) > 0)
+		copy.ackreq = false;
+		if (twice && lay_out(tp, qp, &copy, now_ns) > 0)
 			tp->counters.retransmits++;
 	}
 	if (len < 0)
@@ -277,7 +292,7 @@ static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index,
 		if (index + count == qp->sq.next && !start_next(tp, qp, now_ns))
 			break;
 		if (!is_alike(w, next) ||
-		    lay_out(tp, qp, next, 0, (uint32_t)path, false, true, now_ns) <= 0)
+		    lay_out(tp, qp, &(struct request){.w = next, .path = path, .ackreq = true}, now_ns) <= 0)
 			break;
 	}
 	return count;
@@ -306,7 +321,9 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 	path = recovery_pick(tp, qp, s, bytes, NULL, now_ns);
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
-	len = lay_out(tp, qp, w, po, (uint32_t)path, false, recovery_sets_ackreq(qp, s, psn), now_ns);
+	len = lay_out(tp, qp,
+		      &(struct request){.w = w, .po = po, .path = path, .ackreq = recovery_sets_ackreq(qp, s, psn)},
+		      now_ns);
 	if (len < 0)
 		request_fail_in_turn(tp, qp, index, WC_LOC_PROT_ERR, now_ns);
 	if (len <= 0)
@@ -401,11 +418,14 @@ void veroce_requester_ask_again(struct transport *tp, struct qp *qp, uint32_t in
 static bool send_question(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	uint32_t path = (uint32_t)pair_pick_any(vr->pair, PATHS_MAX);
+	const struct request question = {
+		.w = sq_at(&qp->sq, vr->w->ask_again_wqe),
+		.path = pair_pick_any(vr->pair, PATHS_MAX),
+		.again = true,
+		.ackreq = true,
+	};
 
-	if ((int32_t)(vr->w->ask_again_wqe - qp->sq.una) >= 0 &&
-	    !lay_out(tp, qp, sq_at(&qp->sq, vr->w->ask_again_wqe), 0, path, true, true,
-		     now_ns))
+	if ((int32_t)(vr->w->ask_again_wqe - qp->sq.una) >= 0 && !lay_out(tp, qp, &question, now_ns))
 		return false;
 	vr->w->ask_again = false;
 	tp->counters.retransmits++;

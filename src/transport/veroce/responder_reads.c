@@ -184,13 +184,22 @@ static uint32_t payload_of(const struct qp *qp, const struct rd_resource *res, u
 	return left < qp->mtu ? left : qp->mtu;
 }
 
-/* Lays out a packet. Its length; 0: no room in this turn; -1: the region or its memory is gone. */
-static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t psn, uint32_t po,
-		       uint32_t path, bool again, bool ackreq, uint64_t now_ns)
+/* A packet to be laid out: which one of a response, where to, and what it says of itself. */
+struct response {
+	uint32_t msn; /* the response's */
+	uint32_t psn;
+	uint32_t po;
+	int path;
+	bool again;  /* a copy */
+	bool ackreq; /* the last of a response has it in any case */
+};
+
+/* Its length; 0: no room in this turn; -1: the region or its memory is gone. */
+static int32_t lay_out(struct transport *tp, struct qp *qp, const struct response *r, uint64_t now_ns)
 {
-	const struct rd_resource *res = slot(qp, r);
-	uint32_t payload = payload_of(qp, res, po), packets = slot_packets(qp, res), at;
-	const struct flow *flow = veroce_flow(tp, qp, path, true);
+	const struct rd_resource *res = slot(qp, r->msn);
+	uint32_t po = r->po, payload = payload_of(qp, res, po), packets = slot_packets(qp, res), at;
+	const struct flow *flow = veroce_flow(tp, qp, (uint32_t)r->path, true);
 	uint8_t *out = flow ? tx_room(&tp->tx, payload + TX_HEADROOM_MAX) : NULL;
 	const uint8_t *from = NULL;
 	struct veroce_packet p;
@@ -209,16 +218,16 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, uint32_t r, uint32_t
 		.migreq = true,
 		.pad = (uint8_t)(-payload & 3),
 		.pkey = qp->pkey,
-		.ackreq = ackreq || po + 1 == packets,
-		.retrans = again,
+		.ackreq = r->ackreq || po + 1 == packets,
+		.retrans = r->again,
 		.dqpn = qp->dest_qpn,
-		.psn = psn,
+		.psn = r->psn,
 	};
-	p.msn = r;
+	p.msn = r->msn;
 	p.po = po;
 	p.aeth = (struct aeth){.syndrome = AETH_ACK | AETH_CREDIT_INVALID, .msn = res->msn};
 	p.orig = res->orig;
-	veroce_stamp(qp, &p, path, now_ns);
+	veroce_stamp(qp, &p, (uint32_t)r->path, now_ns);
 	at = veroce_encode_headers(out, &p);
 	if (payload && !mr_read(&tp->mrs, out + at, from, payload))
 		return -1;
@@ -331,6 +340,7 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	const struct tx_record *rec = again ? tx_record(&s->tx, psn) : NULL;
 	uint32_t r = again ? rec->item : vr->w->emit, po, bytes, packets, count = 1, max = *budget;
 	struct rd_resource *res = slot(qp, r);
+	struct response packet;
 	int path;
 	int32_t len;
 
@@ -348,8 +358,15 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	path = recovery_pick(tp, qp, s, bytes, rec, now_ns);
 	if (path == PAIR_NO_PATH)
 		return -1;
-	len = lay_out(tp, qp, r, psn, po, (uint32_t)path, again,
-		      (again && rec->probe) || recovery_sets_ackreq(qp, s, psn), now_ns);
+	packet = (struct response){
+		.msn = r,
+		.psn = psn,
+		.po = po,
+		.path = path,
+		.again = again,
+		.ackreq = (again && rec->probe) || recovery_sets_ackreq(qp, s, psn),
+	};
+	len = lay_out(tp, qp, &packet, now_ns);
 	if (len < 0 && again)
 		len = ask(tp, qp, psn, (uint32_t)path, now_ns);
 	if (len < 0) {
@@ -359,8 +376,8 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	if (!len)
 		return 0;
 	if (again) {
-		if (recovery_doubles(s, psn) &&
-		    lay_out(tp, qp, r, psn, po, (uint32_t)path, true, false, now_ns) > 0)
+		packet.ackreq = false;
+		if (recovery_doubles(s, psn) && lay_out(tp, qp, &packet, now_ns) > 0)
 			tp->counters.retransmits++;
 		recovery_resent(tp, qp, s, psn, path, now_ns);
 		--*budget;
