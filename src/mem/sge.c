@@ -2,11 +2,12 @@
 /* Walks scatter/gather lists. Elements without bytes need no key and are passed over. */
 #include "mem/sge.h"
 
-bool sge_check(const struct mr_table *t, const struct pd *pd, const struct sge *sge, uint32_t count,
-	       uint32_t access)
+bool sge_check(const struct mr_table *t, const struct pd *pd, struct sge_list list, uint32_t access)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		if (sge[i].len && !mr_check(t, sge[i].lkey, pd, sge[i].addr, sge[i].len, access))
+	for (uint32_t i = 0; i < list.count; i++) {
+		const struct sge *sge = &list.sge[i];
+
+		if (sge->len && !mr_check(t, sge->lkey, pd, sge->addr, sge->len, access))
 			return false;
 	}
 	return true;
@@ -19,9 +20,9 @@ struct cursor {
 	uint64_t off;
 };
 
-static struct cursor seek(const struct sge *sge, uint32_t count, uint64_t off)
+static struct cursor seek(struct sge_list list, uint64_t off)
 {
-	const struct sge *end = sge + count;
+	const struct sge *sge = list.sge, *end = sge + list.count;
 
 	while (sge < end && off >= sge->len)
 		off -= (sge++)->len;
@@ -51,21 +52,21 @@ static uint8_t *advance(struct cursor *c, const struct mr_table *t, const struct
 }
 
 /* Most lists have one element, and of others most packets lie in the first. */
-static inline bool is_in_first(const struct sge *sge, uint32_t count, uint64_t off, uint64_t len)
+static inline bool is_in_first(struct sge_list list, uint64_t off, uint64_t len)
 {
-	return count && len && off < sge->len && len <= sge->len - off;
+	return list.count && len && off < list.sge->len && len <= list.sge->len - off;
 }
 
-bool sge_gather(const struct mr_table *t, const struct pd *pd, const struct sge *sge,
-		uint32_t count, uint64_t off, uint8_t *to, uint64_t len)
+bool sge_gather(const struct mr_table *t, const struct pd *pd, struct sge_list list, uint64_t off, uint8_t *to,
+		uint64_t len)
 {
-	if (is_in_first(sge, count, off, len)) {
-		const uint8_t *p = mr_check(t, sge->lkey, pd, sge->addr + off, len, 0);
+	if (is_in_first(list, off, len)) {
+		const uint8_t *p = mr_check(t, list.sge->lkey, pd, list.sge->addr + off, len, 0);
 
 		return p && mr_read(t, to, p, len);
 	}
 
-	struct cursor c = seek(sge, count, off);
+	struct cursor c = seek(list, off);
 	uint64_t piece;
 
 	for (; len; len -= piece, to += piece) {
@@ -77,16 +78,16 @@ bool sge_gather(const struct mr_table *t, const struct pd *pd, const struct sge 
 	return true;
 }
 
-bool sge_scatter(const struct mr_table *t, const struct pd *pd, const struct sge *sge,
-		 uint32_t count, uint64_t off, const uint8_t *from, uint64_t len)
+bool sge_scatter(const struct mr_table *t, const struct pd *pd, struct sge_list list, uint64_t off,
+		 const uint8_t *from, uint64_t len)
 {
-	if (is_in_first(sge, count, off, len)) {
-		uint8_t *p = mr_check(t, sge->lkey, pd, sge->addr + off, len, MR_LOCAL_WRITE);
+	if (is_in_first(list, off, len)) {
+		uint8_t *p = mr_check(t, list.sge->lkey, pd, list.sge->addr + off, len, MR_LOCAL_WRITE);
 
 		return p && mr_write(t, p, from, len);
 	}
 
-	struct cursor c = seek(sge, count, off);
+	struct cursor c = seek(list, off);
 	uint64_t piece;
 
 	for (; len; len -= piece, from += piece) {

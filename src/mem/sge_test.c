@@ -68,10 +68,10 @@ static void check_looks_at_every_element(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_int_equal(sge_check(&w->table, &w->pd, rows[i].sge, rows[i].count,
+		assert_int_equal(sge_check(&w->table, &w->pd, (struct sge_list){rows[i].sge, rows[i].count},
 					   rows[i].access),
 				 rows[i].ok);
-	assert_false(sge_check(&w->table, &w->other_pd, rows[1].sge, 1, 0));
+	assert_false(sge_check(&w->table, &w->other_pd, (struct sge_list){rows[1].sge, 1}, 0));
 }
 
 static void copies_agree_with_a_byte_by_byte_model(void **state)
@@ -94,6 +94,7 @@ static void copies_agree_with_a_byte_by_byte_model(void **state)
 			at += len;
 		}
 
+		const struct sge_list list = {sge, count};
 		uint64_t total = sge_total(sge, count);
 		uint64_t off = prng_below(&r, total + 1), len = prng_below(&r, total - off + 1);
 		uint8_t msg[ELEMENTS * 300], want[REGION_BYTES], flat[ELEMENTS * 300];
@@ -108,7 +109,7 @@ static void copies_agree_with_a_byte_by_byte_model(void **state)
 			w->rw_mem[i] = (uint8_t)prng_next(&r);
 		for (size_t i = 0; i < n; i++)
 			flat[i] = *where[i];
-		assert_true(sge_gather(&w->table, &w->pd, sge, count, off, msg, len));
+		assert_true(sge_gather(&w->table, &w->pd, list, off, msg, len));
 		assert_memory_equal(msg, flat + off, len);
 
 		for (size_t i = 0; i < len; i++)
@@ -116,7 +117,7 @@ static void copies_agree_with_a_byte_by_byte_model(void **state)
 		memcpy(want, w->rw_mem, sizeof(want));
 		for (size_t i = 0; i < len; i++)
 			want[where[off + i] - w->rw_mem] = msg[i];
-		assert_true(sge_scatter(&w->table, &w->pd, sge, count, off, msg, len));
+		assert_true(sge_scatter(&w->table, &w->pd, list, off, msg, len));
 		assert_memory_equal(w->rw_mem, want, REGION_BYTES);
 	}
 }
@@ -125,21 +126,23 @@ static void copies_stop_at_a_key_that_does_not_open(void **state)
 {
 	struct world *w = *state;
 	uint8_t msg[64] = {0};
-	const struct sge good_then_bad[] = {{IOVA, 16, w->rw->key}, {IOVA, 16, 0}};
-	const struct sge read_only[] = {{IOVA, 16, w->ro->key}};
+	const struct sge two[] = {{IOVA, 16, w->rw->key}, {IOVA, 16, 0}};
+	const struct sge one[] = {{IOVA, 16, w->ro->key}};
+	const struct sge_list good_then_bad = {two, 2}, read_only = {one, 1};
 
-	assert_true(sge_gather(&w->table, &w->pd, good_then_bad, 2, 0, msg, 16));
-	assert_false(sge_gather(&w->table, &w->pd, good_then_bad, 2, 0, msg, 17));
-	assert_false(sge_scatter(&w->table, &w->pd, good_then_bad, 2, 16, msg, 1));
-	assert_true(sge_gather(&w->table, &w->pd, read_only, 1, 0, msg, 16));
-	assert_false(sge_scatter(&w->table, &w->pd, read_only, 1, 0, msg, 1));
+	assert_true(sge_gather(&w->table, &w->pd, good_then_bad, 0, msg, 16));
+	assert_false(sge_gather(&w->table, &w->pd, good_then_bad, 0, msg, 17));
+	assert_false(sge_scatter(&w->table, &w->pd, good_then_bad, 16, msg, 1));
+	assert_true(sge_gather(&w->table, &w->pd, read_only, 0, msg, 16));
+	assert_false(sge_scatter(&w->table, &w->pd, read_only, 0, msg, 1));
 
 	/* A region that went away between two packets of one message is not touched. */
-	const struct sge going[] = {{IOVA, 16, w->rw->key}};
+	const struct sge live[] = {{IOVA, 16, w->rw->key}};
+	const struct sge_list going = {live, 1};
 
-	assert_true(sge_scatter(&w->table, &w->pd, going, 1, 0, msg, 8));
+	assert_true(sge_scatter(&w->table, &w->pd, going, 0, msg, 8));
 	mr_rekey(&w->table, w->rw);
-	assert_false(sge_scatter(&w->table, &w->pd, going, 1, 8, msg, 8));
+	assert_false(sge_scatter(&w->table, &w->pd, going, 8, msg, 8));
 }
 
 static void lengths_add_up_beyond_32_bits(void **state)

@@ -116,8 +116,8 @@ static enum rx_verdict place_send(struct transport *tp, struct qp *qp, const str
 {
 	const struct responder *rsp = &qp->gbn->rsp;
 
-	if (!rx->payload_len || sge_scatter(&tp->mrs, qp_source_pd(qp), (struct sge *)rsp->rwqe->sge,
-					    rsp->rwqe->num_sge, rsp->received, rx->payload, rx->payload_len))
+	if (!rx->payload_len || sge_scatter(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(rsp->rwqe), rsp->received,
+					    rx->payload, rx->payload_len))
 		return RX_EXECUTE;
 	return RX_LOCAL_FAULT;
 }

@@ -463,4 +463,15 @@ bool responder_output_ack(struct transport *, struct qp *);
 /* Whether a NAK, or an ACK that does not wait for a packet to travel with, must be sent next. */
 bool responder_has_answer(const struct qp *);
 
+/* A WQE's elements, as src/mem reads them. */
+static inline struct sge_list send_wqe_sges(const struct send_wqe *w)
+{
+	return (struct sge_list){(const struct sge *)w->sge, w->num_sge};
+}
+
+static inline struct sge_list recv_wqe_sges(const struct recv_wqe *w)
+{
+	return (struct sge_list){(const struct sge *)w->sge, w->num_sge};
+}
+
 #endif

@@ -25,8 +25,7 @@ static bool sges_open(const struct transport *tp, const struct qp *qp, const str
 {
 	uint32_t access = request_has_response(w) ? MR_LOCAL_WRITE : 0;
 
-	return w->flags & WR_INLINE || sge_check(&tp->mrs, qp->pd, (const struct sge *)w->sge,
-						 w->num_sge, access);
+	return w->flags & WR_INLINE || sge_check(&tp->mrs, qp->pd, send_wqe_sges(w), access);
 }
 
 enum wc_status request_judge(const struct transport *tp, const struct qp *qp,
@@ -52,8 +51,7 @@ bool request_gather(const struct transport *tp, const struct qp *qp, struct send
 		memcpy(to, send_wqe_inline(w) + off, len);
 		return true;
 	}
-	return !len || sge_gather(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, off, to,
-				  len);
+	return !len || sge_gather(&tp->mrs, qp->pd, send_wqe_sges(w), off, to, len);
 }
 
 void request_fail_in_turn(struct transport *tp, struct qp *qp, uint32_t index,

@@ -20,14 +20,14 @@ enum { UD_SL_IPV6 = 1, UD_SL_IPV4 = 2, UD_SL_UDP = 8 };
 /* The 40 bytes ahead of the payload and the payload, into the receive WQE. */
 static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const struct rx *rx)
 {
-	const struct sge *sge = (const struct sge *)w->sge;
+	struct sge_list list = recv_wqe_sges(w);
 	const struct pd *pd = qp_source_pd(qp);
 	uint8_t grh[GRH_LEN];
 
 	grh_from_flow(grh, rx->pkt->flow, rx->pkt->len);
-	return sge_scatter(&tp->mrs, pd, sge, w->num_sge, 0, grh, GRH_LEN) &&
+	return sge_scatter(&tp->mrs, pd, list, 0, grh, GRH_LEN) &&
 	       (!rx->payload_len ||
-		sge_scatter(&tp->mrs, pd, sge, w->num_sge, GRH_LEN, rx->payload, rx->payload_len));
+		sge_scatter(&tp->mrs, pd, list, GRH_LEN, rx->payload, rx->payload_len));
 }
 
 /*
@@ -89,8 +89,7 @@ static enum wc_status judge_wqe(const struct transport *tp, const struct qp *qp,
 		return WC_LOC_QP_OP_ERR;
 	if (w->length > qp->mtu)
 		return WC_LOC_LEN_ERR;
-	if (!(w->flags & WR_INLINE) &&
-	    !sge_check(&tp->mrs, qp->pd, (const struct sge *)w->sge, w->num_sge, 0))
+	if (!(w->flags & WR_INLINE) && !sge_check(&tp->mrs, qp->pd, send_wqe_sges(w), 0))
 		return WC_LOC_PROT_ERR;
 	return WC_SUCCESS;
 }

@@ -169,8 +169,8 @@ static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct v
 	if (to)
 		return mr_write(&tp->mrs, to, p->payload, p->payload_len) ? RX_EXECUTE : RX_ACCESS;
 	if (w && p->payload_len &&
-	    !sge_scatter(&tp->mrs, qp_source_pd(qp), (struct sge *)w->sge, w->num_sge,
-			 (uint64_t)p->po * qp->mtu, p->payload, p->payload_len))
+	    !sge_scatter(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(w), (uint64_t)p->po * qp->mtu, p->payload,
+			 p->payload_len))
 		return RX_LOCAL_FAULT;
 	return RX_EXECUTE;
 }
