@@ -264,7 +264,8 @@ static void tweak(struct nic_config *c, enum duo_side side)
 static void host_open(struct world *w, int side)
 {
 	struct duo_host *h = &w->duo->host[side];
-	int err = nic_mr_reg(h->nic, h->pd, memory[side], MEMORY_BYTES, (uintptr_t)memory[side],
+	int err = nic_mr_reg(h->nic, h->pd,
+			     (struct mr_range){memory[side], MEMORY_BYTES, (uintptr_t)memory[side]},
 			     MR_LOCAL_WRITE | MR_REMOTE_WRITE, &w->mr[side]);
 
 	if (!err)

@@ -348,7 +348,9 @@ static void all_kinds_of_threads_at_once_lose_nothing(void **state)
 
 		while (atomic_load(&s[i].done) < MANY && engine_now_ns() < end_ns) {
 			engine_lock(engine);
-			assert_int_equal(nic_mr_reg(nic, pd, memory, BYTES, 0, 0, &other), 0);
+			assert_int_equal(
+				nic_mr_reg(nic, pd, (struct mr_range){memory, BYTES, 0}, 0, &other),
+				0);
 			nic_mr_dereg(nic, other);
 			engine_unlock(engine);
 			rounds++;
@@ -457,8 +459,10 @@ static int start(void **state)
 		loopback_gid++;
 	engine_lock(engine);
 	assert_int_equal(nic_pd_alloc(nic, &pd), 0);
-	assert_int_equal(nic_mr_reg(nic, pd, memory, sizeof(memory), (uintptr_t)memory,
-				    MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &mr), 0);
+	assert_int_equal(nic_mr_reg(nic, pd,
+				    (struct mr_range){memory, sizeof(memory), (uintptr_t)memory},
+				    MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &mr),
+			 0);
 	engine_unlock(engine);
 	return 0;
 }

@@ -167,7 +167,8 @@ static void start(enum protocol protocol)
 	assert_non_null(loop.nic);
 	assert_int_equal(loop_init(&loop), 0);
 	assert_int_equal(nic_pd_alloc(loop.nic, &pd), 0);
-	assert_int_equal(nic_mr_reg(loop.nic, pd, memory, sizeof(memory), (uintptr_t)memory,
+	assert_int_equal(nic_mr_reg(loop.nic, pd,
+				    (struct mr_range){memory, sizeof(memory), (uintptr_t)memory},
 				    MR_LOCAL_WRITE | MR_REMOTE_WRITE, &mr),
 			 0);
 	assert_int_equal(nic_cq_create(loop.nic, 4 * PAIRS, NULL, &cq), 0);

@@ -152,10 +152,10 @@ int mr_validate(const void *addr, uint64_t length, uint64_t iova, uint32_t acces
 	return 0;
 }
 
-int mr_create(struct mr_table *t, struct pd *pd, void *addr, uint64_t length, uint64_t iova,
-	      uint32_t access, struct mr **out)
+int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t access,
+	      struct mr **out)
 {
-	int err = mr_validate(addr, length, iova, access);
+	int err = mr_validate(range.addr, range.length, range.iova, access);
 
 	if (!err && t->no_payload && access & MR_REMOTE_ATOMIC)
 		err = -EINVAL;
@@ -172,9 +172,9 @@ int mr_create(struct mr_table *t, struct pd *pd, void *addr, uint64_t length, ui
 	if (!mr)
 		return -ENOMEM;
 	*mr = (struct mr){
-		.addr = addr,
-		.iova = access & MR_ZERO_BASED ? 0 : iova,
-		.length = length,
+		.addr = range.addr,
+		.iova = access & MR_ZERO_BASED ? 0 : range.iova,
+		.length = range.length,
 		.pd = pd,
 		.key = draw_key(t),
 		.access = access,

@@ -58,13 +58,18 @@ int mr_table_init(struct mr_table *, const struct alloc *alloc, const uint8_t se
 /* Regions that are still there are freed with it. */
 void mr_table_fini(struct mr_table *);
 
+/* Bytes of this process, and the address by which requests and peers call the first of them. */
+struct mr_range {
+	void *addr;
+	uint64_t length;
+	uint64_t iova;
+};
+
 /*
- * A region of `length` bytes at addr, known as iova. 0, -EINVAL (unknown access bits; remote write
- * or atomic without local write, IBTA 10.6.3.1; a range that wraps; atomics on regions that have no
- * bytes) or -ENOMEM. The table owns the result until mr_destroy().
+ * A region of those bytes. 0, -EINVAL (unknown access bits; remote write or atomic without local
+ * write, IBTA 10.6.3.1; a range that wraps; atomics on regions that have no bytes) or -ENOMEM. The table owns the result until mr_destroy().
  */
-int mr_create(struct mr_table *, struct pd *, void *addr, uint64_t length, uint64_t iova,
-	      uint32_t access, struct mr **out);
+int mr_create(struct mr_table *, struct pd *, struct mr_range, uint32_t access, struct mr **out);
 /* Whether mr_create() would refuse these, without creating: 0 or -EINVAL. */
 int mr_validate(const void *addr, uint64_t length, uint64_t iova, uint32_t access);
 void mr_destroy(struct mr_table *, struct mr *);

@@ -77,7 +77,9 @@ static void check_opens_exactly_the_range(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct mr *mr;
 
-		assert_int_equal(mr_create(&w->table, &w->pd, mem, rows[i].length, rows[i].iova, 0, &mr),
+		assert_int_equal(mr_create(&w->table, &w->pd,
+					   (struct mr_range){mem, rows[i].length, rows[i].iova}, 0,
+					   &mr),
 				 0);
 		uint8_t *p = mr_check(&w->table, mr->key, &w->pd, rows[i].va, rows[i].len, 0);
 
@@ -97,7 +99,8 @@ static void check_wants_every_access_bit_and_the_pd(void **state)
 	for (uint32_t granted = 0; granted <= MR_ACCESS_KNOWN; granted++) {
 		struct mr *mr;
 
-		if (mr_create(&w->table, &w->pd, mem, sizeof(mem), 0, granted, &mr))
+		if (mr_create(&w->table, &w->pd, (struct mr_range){mem, sizeof(mem), 0}, granted,
+			      &mr))
 			continue;
 		for (uint32_t asked = 0; asked < MR_MW_BIND; asked++) {
 			bool want = (asked & granted) == asked;
@@ -144,9 +147,11 @@ static void validate_refuses_what_no_region_may_be(void **state)
 		assert_int_equal(mr_validate(rows[i].addr, rows[i].length, rows[i].iova,
 					     rows[i].access),
 				 rows[i].result);
-		assert_int_equal(mr_create(&w->table, &w->pd, rows[i].addr, rows[i].length,
-					   rows[i].iova, rows[i].access, &mr),
-				 rows[i].result);
+		assert_int_equal(
+			mr_create(&w->table, &w->pd,
+				  (struct mr_range){rows[i].addr, rows[i].length, rows[i].iova},
+				  rows[i].access, &mr),
+			rows[i].result);
 		if (!rows[i].result)
 			mr_destroy(&w->table, mr);
 	}
@@ -159,7 +164,8 @@ static void zero_based_region_starts_at_0(void **state)
 	struct world *w = *state;
 	struct mr *mr;
 
-	assert_int_equal(mr_create(&w->table, &w->pd, mem, sizeof(mem), (uintptr_t)mem,
+	assert_int_equal(mr_create(&w->table, &w->pd,
+				   (struct mr_range){mem, sizeof(mem), (uintptr_t)mem},
 				   MR_ZERO_BASED, &mr),
 			 0);
 	assert_ptr_equal(mr_check(&w->table, mr->key, &w->pd, 3, 61, 0), mem + 3);
@@ -172,8 +178,8 @@ static void pd_counts_its_regions(void **state)
 	struct world *w = *state;
 	struct mr *a, *b;
 
-	assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, 0, 0, &a), 0);
-	assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, 0, 0, &b), 0);
+	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &a), 0);
+	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &b), 0);
 	assert_int_equal(w->pd.users, 2);
 	mr_rekey(&w->table, a);
 	assert_int_equal(w->pd.users, 2);
@@ -188,7 +194,7 @@ static void rekey_closes_the_old_key(void **state)
 	struct world *w = *state;
 	struct mr *mr;
 
-	assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, 0, 0, &mr), 0);
+	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &mr), 0);
 	for (int i = 0; i < 100; i++) {
 		uint32_t old = mr->key;
 
@@ -207,7 +213,8 @@ static void keys_0_and_all_ones_open_nothing(void **state)
 	struct mr *mr;
 
 	for (int i = 0; i < 40; i++)
-		assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, 0, 0, &mr), 0);
+		assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &mr),
+				 0);
 	assert_null(mr_find(&w->table, 0));
 	assert_null(mr_find(&w->table, UINT32_MAX));
 }
@@ -224,9 +231,11 @@ static void keys_depend_on_the_secret(void **state)
 	assert_int_equal(mr_table_init(&same, &w->alloc, secret), 0);
 	assert_int_equal(mr_table_init(&different, &w->alloc, other), 0);
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, 0, 0, &a), 0);
-		assert_int_equal(mr_create(&same, &w->pd, mem, 8, 0, 0, &b), 0);
-		assert_int_equal(mr_create(&different, &w->pd, mem, 8, 0, 0, &c), 0);
+		assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &a),
+				 0);
+		assert_int_equal(mr_create(&same, &w->pd, (struct mr_range){mem, 8, 0}, 0, &b), 0);
+		assert_int_equal(mr_create(&different, &w->pd, (struct mr_range){mem, 8, 0}, 0, &c),
+				 0);
 		assert_int_equal(a->key, b->key);
 		assert_int_not_equal(a->key, c->key);
 	}
@@ -245,7 +254,7 @@ static void create_without_memory_changes_nothing(void **state)
 		uint32_t count = w->table.count;
 
 		w->heap.gets_left = i % 3;
-		if (mr_create(&w->table, &w->pd, mem, 8, 0, 0, &mr)) {
+		if (mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, 0}, 0, &mr)) {
 			assert_int_equal(w->table.count, count);
 			assert_int_equal(w->pd.users, count);
 			failures++;
@@ -272,7 +281,9 @@ static void table_agrees_with_a_naive_model(void **state)
 		uint32_t dice = (uint32_t)prng_below(&r, 10);
 
 		if (dice < (growing ? 6u : 3u) && n < LIVE_MAX) {
-			assert_int_equal(mr_create(&w->table, &w->pd, mem, 8, n, 0, &live[n]), 0);
+			assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){mem, 8, n},
+						   0, &live[n]),
+					 0);
 			n++;
 		} else if (dice < 9 && n) {
 			uint32_t k = (uint32_t)prng_below(&r, n);

@@ -30,10 +30,13 @@ static int setup(void **state)
 	w->heap.gets_left = -1;
 	w->alloc = heap_alloc(&w->heap);
 	assert_int_equal(mr_table_init(&w->table, &w->alloc, secret), 0);
-	assert_int_equal(mr_create(&w->table, &w->pd, w->rw_mem, REGION_BYTES, IOVA, MR_LOCAL_WRITE,
+	assert_int_equal(mr_create(&w->table, &w->pd,
+				   (struct mr_range){w->rw_mem, REGION_BYTES, IOVA}, MR_LOCAL_WRITE,
 				   &w->rw),
 			 0);
-	assert_int_equal(mr_create(&w->table, &w->pd, w->ro_mem, REGION_BYTES, IOVA, 0, &w->ro), 0);
+	assert_int_equal(mr_create(&w->table, &w->pd,
+				   (struct mr_range){w->ro_mem, REGION_BYTES, IOVA}, 0, &w->ro),
+			 0);
 	*state = w;
 	return 0;
 }

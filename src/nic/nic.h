@@ -180,8 +180,7 @@ int nic_pd_alloc(struct nic *, struct pd **out);
 int nic_pd_free(struct nic *, struct pd *); /* -EBUSY while something uses it */
 
 /* See mr_create(). The nic owns the region until nic_mr_dereg(). */
-int nic_mr_reg(struct nic *, struct pd *, void *addr, uint64_t length, uint64_t iova,
-	       uint32_t access, struct mr **out);
+int nic_mr_reg(struct nic *, struct pd *, struct mr_range, uint32_t access, struct mr **out);
 /*
  * As ibv_rereg_mr: NULL pd/addr or access -1 leave that attribute. Peers that know the key go on with it,
  * unless it would open other bytes than before or the same by another address: then another is drawn.

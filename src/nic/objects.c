@@ -35,14 +35,14 @@ int nic_pd_free(struct nic *nic, struct pd *pd)
 	return 0;
 }
 
-int nic_mr_reg(struct nic *nic, struct pd *pd, void *addr, uint64_t length, uint64_t iova,
-	       uint32_t access, struct mr **out)
+int nic_mr_reg(struct nic *nic, struct pd *pd, struct mr_range range, uint32_t access,
+	       struct mr **out)
 {
 	int err;
 
 	if (nic->tp.counters.mrs >= NIC_MAX_MR)
 		return -ENOMEM;
-	err = mr_create(&nic->tp.mrs, pd, addr, length, iova, access, out);
+	err = mr_create(&nic->tp.mrs, pd, range, access, out);
 	if (err)
 		return err;
 	nic->tp.counters.mrs++;

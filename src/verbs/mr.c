@@ -87,7 +87,8 @@ static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, uint6
 		return fail_null(ENOMEM);
 	ctx = context_of(pd->context);
 	engine_lock(ctx->engine);
-	err = -nic_mr_reg(ctx->nic, pd_of(pd)->core, addr, length, iova, access, &mr->core);
+	err = -nic_mr_reg(ctx->nic, pd_of(pd)->core, (struct mr_range){addr, length, iova}, access,
+			  &mr->core);
 	if (!err) {
 		object_add(ctx, &mr->object, mr_reap);
 		mr_publish(mr);

@@ -32,7 +32,8 @@ struct duo_buf *duo_buf(struct duo_host *h, uint64_t len, uint32_t access)
 	};
 	d->bufs = b;
 	memset(b->p, 0, len);
-	DUO_CHECK(d, !nic_mr_reg(h->nic, h->pd, b->p, len, b->iova, access, &b->mr));
+	DUO_CHECK(d, !nic_mr_reg(h->nic, h->pd, (struct mr_range){b->p, len, b->iova}, access,
+				 &b->mr));
 	return b;
 }
 

@@ -59,7 +59,8 @@ static void key_that_does_not_open_is_a_protection_error(void **state)
 				break;
 			default:
 				assert_int_equal(nic_pd_alloc(s.a->host->nic, &pd), 0);
-				assert_int_equal(nic_mr_reg(s.a->host->nic, pd, mem, 8, 0,
+				assert_int_equal(nic_mr_reg(s.a->host->nic, pd,
+							    (struct mr_range){mem, 8, 0},
 							    ALL_ACCESS, &mr),
 						 0);
 				w.sge[0].addr = 0;
@@ -145,7 +146,9 @@ static void region_gone_before_a_repeat_is_a_protection_error(void **state)
 		struct duo_wr w = read ? duo_read_wr(2, s.abuf, 0, 5000, s.bbuf, 0)
 				       : duo_write_wr(2, s.abuf, 0, 5000, s.bbuf, 0);
 
-		assert_int_equal(nic_mr_reg(h->nic, h->pd, mem, 5000, 0, ALL_ACCESS, &mr), 0);
+		assert_int_equal(
+			nic_mr_reg(h->nic, h->pd, (struct mr_range){mem, 5000, 0}, ALL_ACCESS, &mr),
+			0);
 		w.sge[0] = (struct sge){.addr = 0, .len = 5000, .lkey = mr->key};
 		duo_drop(s.duo, DUO_A, DUO_ANY, 0);
 		assert_true(duo_post(s.a, &w));

@@ -270,8 +270,9 @@ static void foreign_start(struct foreign *f, const struct carrier *c, bool of_sr
 	f->pair = duo_connect(f->duo, &o);
 	f->from = duo_buf(&f->duo->host[DUO_A], FOREIGN_BYTES, ALL_ACCESS);
 	duo_fill(f->from, 1);
-	assert_int_equal(nic_mr_reg(b->nic, of_srq ? f->pd : b->pd, f->to, FOREIGN_ROOM, 0x1000,
-				    MR_LOCAL_WRITE, &f->mr),
+	assert_int_equal(nic_mr_reg(b->nic, of_srq ? f->pd : b->pd,
+				    (struct mr_range){f->to, FOREIGN_ROOM, 0x1000}, MR_LOCAL_WRITE,
+				    &f->mr),
 			 0);
 }
 

@@ -130,7 +130,9 @@ static void receive_of_an_immediate_without_its_region_fails_by_name(void **stat
 	uint8_t mem[1030];
 	struct mr *mr;
 
-	assert_int_equal(nic_mr_reg(h->nic, h->pd, mem, sizeof(mem), 0, ALL_ACCESS, &mr), 0);
+	assert_int_equal(
+		nic_mr_reg(h->nic, h->pd, (struct mr_range){mem, sizeof(mem), 0}, ALL_ACCESS, &mr),
+		0);
 	w.opcode = WR_WRITE_IMM;
 	w.rkey = mr->key;
 	w.remote_va = 0;
@@ -232,7 +234,10 @@ static void region_of_another_pd_is_an_access_error(void **state)
 		struct mr *mr;
 
 		assert_int_equal(nic_pd_alloc(h->nic, &pd), 0);
-		assert_int_equal(nic_mr_reg(h->nic, pd, secret, sizeof(secret), 0, ALL_ACCESS, &mr), 0);
+		assert_int_equal(nic_mr_reg(h->nic, pd,
+					    (struct mr_range){secret, sizeof(secret), 0},
+					    ALL_ACCESS, &mr),
+				 0);
 		w.rkey = mr->key;
 		w.remote_va = 0;
 		refuse(&s, &w, &access_error);
@@ -253,8 +258,9 @@ static void region_that_is_gone_is_an_access_error(void **state)
 			uint8_t mem[64] = {0};
 			struct mr *mr;
 
-			assert_int_equal(nic_mr_reg(h->nic, h->pd, mem, sizeof(mem), 0, ALL_ACCESS,
-						    &mr),
+			assert_int_equal(nic_mr_reg(h->nic, h->pd,
+						    (struct mr_range){mem, sizeof(mem), 0},
+						    ALL_ACCESS, &mr),
 					 0);
 			w.rkey = mr->key;
 			w.remote_va = 0;
@@ -280,7 +286,9 @@ static void region_that_goes_away_midway_is_not_touched(void **state)
 		uint8_t *mem = calloc(1, 10000);
 		struct mr *mr;
 
-		assert_int_equal(nic_mr_reg(h->nic, h->pd, mem, 10000, 0, ALL_ACCESS, &mr), 0);
+		assert_int_equal(nic_mr_reg(h->nic, h->pd, (struct mr_range){mem, 10000, 0},
+					    ALL_ACCESS, &mr),
+				 0);
 		w.rkey = mr->key;
 		w.remote_va = 0;
 		/*
@@ -575,7 +583,9 @@ static void atomic_on_unaligned_memory_is_an_access_error(void **state)
 	uint8_t before[16];
 	struct mr *mr;
 
-	assert_int_equal(nic_mr_reg(b->nic, b->pd, s.bbuf->p + 1, 64, 0x1000, ALL_ACCESS, &mr), 0);
+	assert_int_equal(nic_mr_reg(b->nic, b->pd, (struct mr_range){s.bbuf->p + 1, 64, 0x1000},
+				    ALL_ACCESS, &mr),
+			 0);
 	memcpy(before, s.bbuf->p, sizeof(before));
 	w.remote_va = 0x1000;
 	w.rkey = mr->key;

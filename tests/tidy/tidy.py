@@ -294,7 +294,7 @@ def check_pages(root):
 MEDIAN_MAX, P90_MAX, LINES_MAX, FILE_MAX, PARAMETERS_MAX = 12, 30, 90, 800, 6
 PACKET_PATH = {"transport", "nic", "wire", "io"}
 # These have more parameters still. No other may join them.
-WIDE = set("""nic_mr_reg nic_srq_create""".split())
+WIDE = set("""nic_srq_create""".split())
 FUNCTION = re.compile(r"^(?P<head>(?![ \t#/*}])[^;{}=]*?\b(?P<name>\w+)\((?P<parameters>[^;{}]*)\))\n\{\n(?P<body>.*?)^\}\n",
                       re.M | re.S)
 

@@ -193,7 +193,8 @@ static void the_sum_is_checked_and_does_not_wrap(void **state)
 
 			o.mtu = mtu;
 			s = veroce_start_sim(&v, &o, 1);
-			assert_int_equal(nic_mr_reg(s.b->host->nic, s.b->host->pd, s.bbuf->p, BUF_BYTES, 0,
+			assert_int_equal(nic_mr_reg(s.b->host->nic, s.b->host->pd,
+						    (struct mr_range){s.bbuf->p, BUF_BYTES, 0},
 						    ALL_ACCESS, &mr),
 					 0);
 			memset(s.bbuf->p, 0, BUF_BYTES);
