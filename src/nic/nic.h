@@ -193,8 +193,8 @@ int nic_cq_create(struct nic *, uint32_t cqe, void *owner, struct cq **out);
 int nic_cq_resize(struct nic *, struct cq *, uint32_t cqe); /* poller held off too */
 int nic_cq_destroy(struct nic *, struct cq *);              /* -EBUSY while a QP uses it */
 
-int nic_srq_create(struct nic *, struct pd *, uint32_t max_wr, uint32_t max_sge, uint32_t limit,
-		   void *owner, struct srq **out);
+/* -EINVAL: max_wr is 0, or a number is above the limits above, or `limit` above max_wr. */
+int nic_srq_create(struct nic *, struct pd *, const struct srq_init *, struct srq **out);
 /* Arms the limit event; fires at once if fewer WQEs than that are posted. -EINVAL above max_wr. */
 int nic_srq_set_limit(struct nic *, struct srq *, uint32_t limit);
 int nic_srq_destroy(struct nic *, struct srq *); /* -EBUSY while a QP uses it */

@@ -131,28 +131,28 @@ int nic_cq_destroy(struct nic *nic, struct cq *cq)
 	return 0;
 }
 
-int nic_srq_create(struct nic *nic, struct pd *pd, uint32_t max_wr, uint32_t max_sge,
-		   uint32_t limit, void *owner, struct srq **out)
+int nic_srq_create(struct nic *nic, struct pd *pd, const struct srq_init *init, struct srq **out)
 {
 	struct nic_srq *s;
 	int err;
 
-	if (!max_wr || max_wr > NIC_MAX_SRQ_WR || max_sge > NIC_MAX_SGE || limit > max_wr)
+	if (!init->max_wr || init->max_wr > NIC_MAX_SRQ_WR || init->max_sge > NIC_MAX_SGE ||
+	    init->limit > init->max_wr)
 		return -EINVAL;
 	if (nic->tp.counters.srqs >= NIC_MAX_SRQ)
 		return -ENOMEM;
 	s = alloc_get(&nic->tp.alloc, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	err = rq_init(&s->srq.rq, &nic->tp.alloc, max_wr, max_sge ? max_sge : 1);
+	err = rq_init(&s->srq.rq, &nic->tp.alloc, init->max_wr, init->max_sge ? init->max_sge : 1);
 	if (err) {
 		alloc_put(&nic->tp.alloc, s, sizeof(*s));
 		return err;
 	}
 	s->srq.pd = pd;
-	s->srq.limit = limit;
+	s->srq.limit = init->limit;
 	list_init(&s->srq.event.link);
-	s->srq.event.owner = owner;
+	s->srq.event.owner = init->owner;
 	list_append(&nic->srqs, &s->link);
 	pd->users++;
 	nic->tp.counters.srqs++;

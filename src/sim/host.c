@@ -194,7 +194,8 @@ struct host *host_create(struct network *network, uint32_t index, const struct h
 	if (!h->nic)
 		goto free_delay;
 	if (nic_pd_alloc(h->nic, &h->pd) || nic_cq_create(h->nic, CQES, h, &h->cq) ||
-	    nic_srq_create(h->nic, h->pd, config->credits, 0, 0, h, &h->srq) ||
+	    nic_srq_create(h->nic, h->pd, &(struct srq_init){.max_wr = config->credits, .owner = h},
+			   &h->srq) ||
 	    nic_mr_reg(h->nic, h->pd,
 		       (struct mr_range){(void *)(uintptr_t)MEMORY_VA, MEMORY_BYTES, MEMORY_VA},
 		       MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &h->mr))

@@ -9,6 +9,14 @@
 #include "queue/event.h"
 #include "queue/rq.h"
 
+/* What a program asks of one. */
+struct srq_init {
+	uint32_t max_wr;
+	uint32_t max_sge; /* of each WQE; 0: 1 */
+	uint32_t limit;   /* as of struct srq */
+	void *owner;      /* of its events */
+};
+
 struct srq {
 	struct rq rq;
 	struct pd *pd;

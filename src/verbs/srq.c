@@ -40,8 +40,10 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 	pthread_cond_init(&srq->pub.cond, NULL);
 	engine_lock(ctx->engine);
 	/* srq_limit means nothing at creation. */
-	err = -nic_srq_create(ctx->nic, pd_of(pd)->core, attr->max_wr, attr->max_sge, 0, srq,
-			      &srq->core);
+	err = -nic_srq_create(
+		ctx->nic, pd_of(pd)->core,
+		&(struct srq_init){.max_wr = attr->max_wr, .max_sge = attr->max_sge, .owner = srq},
+		&srq->core);
 	if (!err) {
 		attr->max_wr = srq->core->rq.capacity;
 		attr->max_sge = srq->core->rq.max_sge;

@@ -20,9 +20,11 @@ static struct shared *start(enum qp_type type)
 	struct duo_options o = duo_options();
 
 	x->duo = duo_create(3, NULL);
-	assert_int_equal(nic_srq_create(x->duo->host[DUO_B].nic, x->duo->host[DUO_B].pd, ROOM, 2, 0,
-					&x->owner, &x->srq),
-			 0);
+	assert_int_equal(
+		nic_srq_create(x->duo->host[DUO_B].nic, x->duo->host[DUO_B].pd,
+			       &(struct srq_init){.max_wr = ROOM, .max_sge = 2, .owner = &x->owner},
+			       &x->srq),
+		0);
 	o.type = type;
 	o.srq[DUO_B] = x->srq;
 	for (int i = 0; i < PAIRS; i++)
@@ -211,12 +213,17 @@ static void queue_in_use_cannot_be_destroyed(void **state)
 	struct srq *own;
 
 	assert_int_equal(nic_srq_destroy(nic, x->srq), -EBUSY);
-	assert_int_equal(nic_srq_create(nic, x->duo->host[DUO_B].pd, 4, 1, 0, NULL, &own), 0);
+	assert_int_equal(nic_srq_create(nic, x->duo->host[DUO_B].pd,
+					&(struct srq_init){.max_wr = 4, .max_sge = 1}, &own),
+			 0);
 	assert_int_equal(nic_srq_destroy(nic, own), 0);
-	assert_int_equal(nic_srq_create(nic, x->duo->host[DUO_B].pd, NIC_MAX_SRQ_WR + 1, 1, 0, NULL,
-					&own),
-			 -EINVAL);
-	assert_int_equal(nic_srq_create(nic, x->duo->host[DUO_B].pd, 4, NIC_MAX_SGE + 1, 0, NULL,
+	assert_int_equal(
+		nic_srq_create(nic, x->duo->host[DUO_B].pd,
+			       &(struct srq_init){.max_wr = NIC_MAX_SRQ_WR + 1, .max_sge = 1},
+			       &own),
+		-EINVAL);
+	assert_int_equal(nic_srq_create(nic, x->duo->host[DUO_B].pd,
+					&(struct srq_init){.max_wr = 4, .max_sge = NIC_MAX_SGE + 1},
 					&own),
 			 -EINVAL);
 	stop(x);
@@ -263,7 +270,9 @@ static void foreign_start(struct foreign *f, const struct carrier *c, bool of_sr
 	*f = (struct foreign){.duo = duo_create(5, c->tweak), .to = calloc(1, FOREIGN_ROOM)};
 	b = &f->duo->host[DUO_B];
 	assert_int_equal(nic_pd_alloc(b->nic, &f->pd), 0);
-	assert_int_equal(nic_srq_create(b->nic, f->pd, ROOM, 2, 0, NULL, &f->srq), 0);
+	assert_int_equal(nic_srq_create(b->nic, f->pd,
+					&(struct srq_init){.max_wr = ROOM, .max_sge = 2}, &f->srq),
+			 0);
 	o.type = c->type;
 	o.qkey = QKEY;
 	o.srq[DUO_B] = f->srq;

@@ -163,8 +163,10 @@ static void datagram_longer_than_the_receive_is_dropped(void **state)
 		struct srq *srq;
 
 		if (shared) {
-			assert_int_equal(nic_srq_create(b->host->nic, b->host->pd, 4, 1, 0, NULL, &srq),
-					 0);
+			assert_int_equal(
+				nic_srq_create(b->host->nic, b->host->pd,
+					       &(struct srq_init){.max_wr = 4, .max_sge = 1}, &srq),
+				0);
 			o.type = QPT_UD;
 			o.srq[DUO_B] = srq;
 			b = duo_connect(u.s.duo, &o).b;

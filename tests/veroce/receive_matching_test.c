@@ -413,7 +413,10 @@ static void shared_queue(uint64_t seed)
 	x->slot_bytes = 3 * o.mtu;
 	x->inbox = duo_buf(x->s.b->host, QPS * MESSAGES * x->slot_bytes, ALL_ACCESS);
 	assert_int_equal(
-		nic_srq_create(x->s.b->host->nic, x->s.b->host->pd, SLOTS, 1, 0, x, &x->srq), 0);
+		nic_srq_create(x->s.b->host->nic, x->s.b->host->pd,
+			       &(struct srq_init){.max_wr = SLOTS, .max_sge = 1, .owner = x},
+			       &x->srq),
+		0);
 	o.srq[DUO_B] = x->srq;
 	for (int q = 0; q < QPS; q++)
 		x->pair[q] = duo_connect(x->s.duo, &o);
