@@ -240,14 +240,11 @@ static int wait_for_event(struct engine *engine, int fd)
 	return poll(&p, 1, -1) < 0 ? -errno : 0;
 }
 
-static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
+static ssize_t command_done(struct engine *engine, int fd, const void *buf, size_t len)
 {
-	struct engine *engine = atomic_load(&newest_engine);
 	ssize_t rc = -EBADF;
 	int cancel;
 
-	if (!device_of(fd))
-		return false;
 	while (engine && !engine_is_lost(engine)) {
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 		rc = command(engine, fd, buf, len);
@@ -258,6 +255,32 @@ static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
 		if (rc)
 			break;
 	}
+	return rc;
+}
+
+static void close_held(void *fd)
+{
+	if (*(int *)fd >= 0)
+		close(*(int *)fd);
+}
+
+/*
+ * As a system call holds the file that it was called with, a copy of the descriptor is held: rping closes a channel on which
+ * another of its threads waits, and that thread goes on waiting.
+ */
+static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
+{
+	struct engine *engine = atomic_load(&newest_engine);
+	int held = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	ssize_t rc;
+
+	if (!device_of(held >= 0 ? held : fd)) {
+		close_held(&held);
+		return false;
+	}
+	pthread_cleanup_push(close_held, &held);
+	rc = command_done(engine, held >= 0 ? held : fd, buf, len);
+	pthread_cleanup_pop(1);
 	if (rc < 0)
 		errno = (int)-rc;
 	*written = rc < 0 ? -1 : rc;
