@@ -112,8 +112,8 @@ verbena_sdr_qp_create(struct verbena_sdr_context *, const struct verbena_sdr_qp_
 /* Its handles are invalid from here on, and buffers belong to the user again when it returns. */
 VERBENA_SDR_API int verbena_sdr_qp_destroy(struct verbena_sdr_qp *);
 
-/* What the peer must be told to connect: `size` bytes, to be carried there by whatever way the
- * program has. */
+/* The description of this end, which the peer needs to connect: `size` bytes. The program carries
+ * them to the peer by any way it has. */
 VERBENA_SDR_API int verbena_sdr_qp_info_size_get(const struct verbena_sdr_qp *, size_t *size);
 VERBENA_SDR_API int verbena_sdr_qp_info_get(const struct verbena_sdr_qp *, void *info, size_t size);
 /* Connects with the end that `info` describes; it is borrowed. ERROR: EINVAL: no such description;
@@ -213,11 +213,11 @@ VERBENA_SDR_API int verbena_sdr_send_poll(const struct verbena_sdr_send *, bool 
 
 /* ---- reliable messages: Selective Repeat */
 
-/* Both ends of a message say how: the receiver acknowledges chunks, and the sender sends again
- * those that are not. */
+/* Each end of a message has its own: the receiver acknowledges chunks, and the sender sends again
+ * those that are not acknowledged. */
 struct verbena_sdr_sr_attr {
-	/* Of the path. Less than 20 ms, the default 1 ms included, is taken for 20: for so long a
-	 * process may not be run. */
+	/* Of the path. Less than 20 ms, the default 1 ms included, is taken for 20: a process may
+	 * wait that long for a processor. */
 	uint64_t rtt_ns;
 	/* Until a chunk is sent again by itself. 0, the default: 3 RTT. */
 	uint64_t rto_ns;
@@ -265,7 +265,7 @@ struct verbena_sdr_stats {
 	uint64_t dropped_length;  /* not as long as the packet of that place is */
 	uint64_t dropped_control; /* control messages that made no sense */
 	uint64_t sent;            /* packets handed to the device */
-	uint64_t cts_sent;        /* messages that told the peer of receives */
+	uint64_t cts_sent;        /* messages that granted receives to the peer */
 	uint64_t cts_repeated;    /* of these, repetitions */
 	uint64_t retries;         /* calls that returned VERBENA_SDR_RETRY */
 };
