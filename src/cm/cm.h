@@ -97,7 +97,7 @@ struct cm_config {
 
 /* Borrows nothing of config. NULL when memory runs out. */
 struct cm *cm_create(const struct cm_config *);
-/* Says nothing to anybody; channels and ids go with it. */
+/* Sends nothing; channels and ids are destroyed with it. */
 void cm_destroy(struct cm *);
 
 /* All ids are destroyed, and their peers told: the program ends. */
@@ -117,7 +117,7 @@ void cm_input(struct cm *, const struct flow *, const uint8_t *mad, uint64_t now
 bool cm_concerns(const struct cm *, const struct flow *, const uint8_t *mad);
 /* A MAD to send from QPN 1: *flow and MAD_LEN bytes are written. False: none now. */
 bool cm_output(struct cm *, struct flow *, uint8_t *mad);
-/* When cm_expire() wants to be called; UINT64_MAX: never, 0: cm_output() has something. */
+/* When cm_expire() must be called; UINT64_MAX: never, 0: cm_output() has something. */
 uint64_t cm_deadline(const struct cm *);
 void cm_expire(struct cm *, uint64_t now_ns);
 
@@ -161,7 +161,7 @@ int cm_id_bind(struct cm_id *, const struct cm_addr *);
  * came of it.
  */
 int cm_id_resolve_addr(struct cm_id *, const struct cm_addr *src, const struct cm_addr *dst);
-/* Tells that there is no way, with a negative errno: the caller has found none. -EINVAL as cm_id_resolve_addr(). */
+/* The caller has found no way to the destination: status is a negative errno. -EINVAL as cm_id_resolve_addr(). */
 int cm_id_unresolved(struct cm_id *, int status);
 int cm_id_resolve_route(struct cm_id *);
 /* Not bound: to a port that is drawn, on all addresses. -EADDRINUSE: somebody shares the port. */
@@ -170,9 +170,9 @@ int cm_id_listen(struct cm_id *, int backlog);
 int cm_id_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
 /* Answers the request that made the id, which from then on has this uid. -EINVAL: the request is not there any more. */
 int cm_id_accept(struct cm_id *, uint64_t uid, const struct cm_param *, uint64_t now_ns);
-/* The answer was taken in and the queue pair is ready: tells the peer so. */
+/* The program has taken REP and its queue pair is ready: sends RTU. */
 int cm_id_confirm(struct cm_id *, uint64_t now_ns);
-/* The peer was heard on the queue pair, so its RTU may be lost. -EINVAL: the id waits for none. */
+/* A packet of the peer came on the queue pair, so its RTU may be lost. -EINVAL: the id waits for none. */
 int cm_id_established(struct cm_id *);
 /* reason: CM_REJ_CONSUMER or CM_REJ_VENDOR_OPTION. */
 int cm_id_reject(struct cm_id *, uint16_t reason, const uint8_t *data, size_t len);

@@ -88,8 +88,8 @@ static struct event *event_add(struct cm_id *id, enum cm_event_type type, const 
 }
 
 /*
- * Whether an id in its state is still told of it: a program that has been told that a connection has ended is told
- * no more but when its queue pair may be used again, and of the end it is told once.
+ * Whether an id in its state still gets the event. A program gets the end of a connection once, and after it only the
+ * event that its queue pair may be used again.
  */
 static bool concerns(struct cm_id *id, enum cm_event_type type)
 {

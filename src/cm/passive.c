@@ -24,7 +24,7 @@ struct request {
 
 enum { NOT_REFUSED = 0 };
 
-/* What no peer in its right mind sends is not answered: REQ's sender cannot be named then. */
+/* A REQ that fails here comes from no conforming peer, and is not answered. */
 static bool req_makes_sense(const struct cm_req *req)
 {
 	return req->local_comm_id && req->qpn > GSI_QPN && req->qpn != 0xffffff && req->mtu >= 1 && req->mtu <= 5;

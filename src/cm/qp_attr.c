@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a queue pair is to be set to so that it belongs to the connection (IBTA 12.9.8.1 to 12.9.8.2, table 113). */
+/* The attributes that make a queue pair part of the connection (IBTA 12.9.8.1 to 12.9.8.2, table 113). */
 #include <errno.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams: SIDR_REQ asks which queue pair has a service, SIDR_REP tells, and that is all (IBTA 12.11). The peer has
- * no GUID here; it is known by its address and request id.
+ * Datagrams: SIDR_REQ asks which queue pair has a service, and SIDR_REP answers (IBTA 12.11). The peer sends no GUID
+ * here; it is known by its address and request id.
  */
 #include <errno.h>
 #include <string.h>
