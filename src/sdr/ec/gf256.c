@@ -31,17 +31,31 @@ uint8_t gf256_inv(uint8_t a)
 	return inverse;
 }
 
+/* The sum of those of four elements whose bit in x is set. */
+static uint8_t sum_of(const uint8_t elements[4], unsigned x)
+{
+	uint8_t sum = 0;
+
+	for (unsigned i = 0; i < 4; i++) {
+		if (x >> i & 1)
+			sum ^= elements[i];
+	}
+	return sum;
+}
+
 void gf256_factor_init(struct gf256_factor *f, uint8_t a)
 {
+	uint8_t times[8] = {a}; /* a * 2^i */
+
+	for (unsigned i = 1; i < 8; i++)
+		times[i] = gf256_mul(times[i - 1], 2);
 	for (unsigned x = 0; x < 16; x++) {
-		f->low[x] = gf256_mul(a, (uint8_t)x);
-		f->high[x] = gf256_mul(a, (uint8_t)(x << 4));
+		f->low[x] = sum_of(times, x);
+		f->high[x] = sum_of(times + 4, x);
 	}
 	f->matrix = 0;
 	for (unsigned in = 0; in < 8; in++) {
-		uint8_t column = gf256_mul(a, (uint8_t)(1u << in));
-
 		for (unsigned out = 0; out < 8; out++)
-			f->matrix |= (uint64_t)(column >> out & 1) << ((7 - out) * 8 + in);
+			f->matrix |= (uint64_t)(times[in] >> out & 1) << ((7 - out) * 8 + in);
 	}
 }
