@@ -271,13 +271,13 @@ static void close_held(void *fd)
 static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
 {
 	struct engine *engine = atomic_load(&newest_engine);
-	int held = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	ssize_t rc;
+	int held;
 
-	if (!device_of(held >= 0 ? held : fd)) {
-		close_held(&held);
+	/* Looked at before it is copied: closing a copy of a program's file would drop the file's POSIX locks. */
+	if (!device_of(fd))
 		return false;
-	}
+	held = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	pthread_cleanup_push(close_held, &held);
 	rc = command_done(engine, held >= 0 ? held : fd, buf, len);
 	pthread_cleanup_pop(1);
