@@ -60,21 +60,22 @@ PLANTED = [
 ]
 
 
-def make(work, files):
+def make(work, files, objects):
     for name, text in files.items():
         source = work / "src" / name
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_text(text)
     commands = []
     for name in files:
-        if name.endswith(".c"):
+        if objects and name.endswith(".c"):
             source = work / "src" / name
             obj = work / "build/src" / pathlib.Path(name).parent / "CMakeFiles/mod.dir" / (source.name + ".o")
             obj.parent.mkdir(parents=True, exist_ok=True)
             command = ["gcc", "-c", "-I", str(work / "src"), str(source), "-o", str(obj)]
             subprocess.run(command, check=True)
             commands.append({"directory": str(work / "build"), "command": " ".join(command)})
-    (work / "build/compile_commands.json").write_text(json.dumps(commands))
+    if objects:
+        (work / "build/compile_commands.json").write_text(json.dumps(commands))
 
 
 def said(work, check):
@@ -84,13 +85,13 @@ def said(work, check):
 
 def main():
     with tempfile.TemporaryDirectory() as work:
-        make(pathlib.Path(work), GOOD)
+        make(pathlib.Path(work), GOOD, True)
         for check in ("includes", "engines", "links"):
             if said(pathlib.Path(work), check) != "nothing found\n":
                 sys.exit("%s finds fault with what is right: %s" % (check, said(pathlib.Path(work), check)))
     for check, name, text, words in PLANTED:
         with tempfile.TemporaryDirectory() as work:
-            make(pathlib.Path(work), {**GOOD, name: text})
+            make(pathlib.Path(work), {**GOOD, name: text}, check == "links")
             out = said(pathlib.Path(work), check)
             if words not in out:
                 sys.exit("%s does not see what was planted in %s: %s" % (check, name, out))

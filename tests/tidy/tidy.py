@@ -119,16 +119,18 @@ def check_includes(root):
                 yield f"{path}:{n}: {module} may not include {target}"
 
 
-def symbols(obj):
-    """(defined, wanted): the names that an object file gives to others, and those it takes from them."""
-    defined, wanted = set(), set()
-    for line in subprocess.run(["nm", "-P", str(obj)], capture_output=True, text=True, check=True).stdout.splitlines():
-        name, kind = line.split()[:2]
+def symbols(objects):
+    """{object: (defined, wanted)}: the names that an object file gives to others, and those it takes from them."""
+    found = {str(obj): (set(), set()) for obj in objects}
+    out = subprocess.run(["nm", "-P", "-A", *found], capture_output=True, text=True, check=True).stdout if found else ""
+    for line in out.splitlines():
+        obj, rest = line.split(": ", 1)
+        name, kind = rest.split()[:2]
         if kind == "U":
-            wanted.add(name)
+            found[obj][1].add(name)
         elif kind.isupper():
-            defined.add(name)
-    return defined, wanted
+            found[obj][0].add(name)
+    return found
 
 
 # Loaded into programs beside the core and not linked with it: it exports libc's names.
@@ -152,8 +154,10 @@ PUBLIC = {"sdr/verbs": re.compile(r"ibv_\w+$")}
 
 def check_links(root, build):
     of, wants = {}, []
-    for module, obj in module_objects(build):
-        defined, wanted = symbols(obj)
+    objects = list(module_objects(build))
+    names = symbols(obj for _, obj in objects)
+    for module, obj in objects:
+        defined, wanted = names[str(obj)]
         for name in sorted(defined):
             if of.setdefault(name, module) != module:
                 yield f"{obj.name[:-2]}: {name} is a name of {of[name]} too"
