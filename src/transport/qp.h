@@ -263,7 +263,7 @@ const struct qp_ops *qp_engine(enum qp_type);
 
 /*
  * An idle QP takes this and, if it speaks veRoCE, struct veroce: the limit for both is 512 bytes
- * (veroce.h), so no fact is stored twice. A receive queue of its own is counted with its ring, as an SRQ
+ * (veroce/connection.h), so no fact is stored twice. A receive queue of its own is counted with its ring, as an SRQ
  * takes its place where QPs are many. "Line" here means 64 bytes.
  */
 struct qp {

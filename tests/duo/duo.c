@@ -12,7 +12,7 @@
 #include "base/siphash.h"
 #include "nic/state.h"
 #include "duo/duo.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/connection.h"
 #include "wire/packet.h"
 #include "wire/rocev2.h"
 

@@ -6,6 +6,7 @@
  */
 #include "nic/state.h"
 #include "veroce/veroce.h"
+#include "transport/veroce/work.h"
 
 enum { MTU = 1024, FORGERIES = 1000000, KINDS = 8 };
 enum { DATA = 20 * MTU, SEND_OFF = 24 * 1024, READ_OFF = 32 * 1024 };

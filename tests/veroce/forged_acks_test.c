@@ -4,7 +4,7 @@
  * completed, and one that is not outstanding is not sent again (veRoCE 11).
  */
 #include "veroce/forgery.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/work.h"
 
 static void acknowledgements_of_what_was_not_sent_are_dropped(void **state)
 {

@@ -4,7 +4,8 @@
  * who knows addresses and numbers. They are dropped and counted, and change no state.
  */
 #include "veroce/forgery.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/caps.h"
+#include "transport/veroce/work.h"
 
 static void what_a_stranger_sends_is_dropped(void **state)
 {

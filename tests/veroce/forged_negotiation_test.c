@@ -7,6 +7,8 @@
 #include "nic/state.h"
 #include "veroce/veroce.h"
 #include "veroce/caps.h"
+#include "transport/veroce/caps.h"
+#include "transport/veroce/veroce.h"
 
 enum { MS = 1000000, MTU = 1024 };
 

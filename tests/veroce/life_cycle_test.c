@@ -10,6 +10,7 @@
 
 #include "nic/state.h"
 #include "veroce/veroce.h"
+#include "transport/veroce/veroce.h"
 
 static void quiet(void)
 {

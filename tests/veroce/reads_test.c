@@ -4,6 +4,7 @@
  * responder itself repairs (veRoCE 7.4, 7.5; out-of-order O10 to O17; R8, R9, R13).
  */
 #include "veroce/veroce.h"
+#include "transport/veroce/work.h"
 
 /* Of space R. */
 static bool is_response(const struct duo_packet *p, const void *arg)

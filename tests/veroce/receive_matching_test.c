@@ -4,6 +4,7 @@
  * (veRoCE 4.4, 7.2, 7.3; out-of-order O5, O6, O9, O32, O33; R7, R10, R11).
  */
 #include "veroce/veroce.h"
+#include "transport/veroce/work.h"
 
 /* SEND A of three packets, B of two, all of B before A. */
 static const uint8_t b_before_a[] = {2, 3, 4, 0, 1};

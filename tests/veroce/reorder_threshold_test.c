@@ -2,6 +2,7 @@
 /* T, the reordering that a receiver tolerates before it sends SACKs to a base peer (veRoCE 5.4;
  * out-of-order O2, O3, R17). */
 #include "veroce/veroce.h"
+#include "transport/veroce/work.h"
 
 /* T starts at four a path: with sixteen the whole message may be upside down. */
 static void reordering_within_the_threshold_is_not_answered_by_sack(void **state)

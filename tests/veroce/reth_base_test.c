@@ -6,6 +6,7 @@
  */
 #include "veroce/veroce.h"
 #include "veroce/caps.h"
+#include "transport/veroce/veroce.h"
 
 enum { MS = 1000000, NAK_ACCESS = AETH_NAK | NAK_REMOTE_ACCESS, SILENT_MS = 256 };
 

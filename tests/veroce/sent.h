@@ -7,7 +7,7 @@
 #define VEROCE_SENT_H
 
 #include "duo/duo.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/connection.h"
 
 /* What each end of a pair has sent, modulo 2^24: where its MSN, RQMSN and response MSN are. */
 struct veroce_sent {

@@ -20,7 +20,7 @@
 #include "base/pool.h"
 #include "nic/state.h"
 #include "duo/duo.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/work.h"
 #include "wire/rocev2.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,9 +10,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "transport/message.h"
+#include "transport/veroce/acks.h"
+#include "transport/veroce/caps.h"
+#include "transport/veroce/control.h"
+#include "transport/veroce/responder_reads.h"
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
-#include "wire/icrc.h"
 
 enum {
 	T_MIN = 3,

@@ -12,8 +12,11 @@
  * answer with our nonce, or the packet that is due by its PSN. A question proves nothing. It is answered, and an end
  * that has made no choice begins with veRoCE; it falls back if the peer never acknowledges anything then.
  */
+#include "transport/veroce/caps.h"
+
+#include "transport/veroce/engine.h"
+#include "transport/veroce/nak.h"
 #include "transport/veroce/veroce.h"
-#include "wire/icrc.h"
 
 enum {
 	TRIES_MAX = 8,

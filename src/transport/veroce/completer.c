@@ -7,7 +7,14 @@
  * A SEND or WRITE is done when the peer's aMSN has reached it, a READ or atomic when all of its response
  * is in memory. WQEs complete in the order they were posted (out-of-order R5).
  */
+#include "transport/veroce/completer.h"
+
+#include "transport/message.h"
 #include "transport/request.h"
+#include "transport/veroce/acks.h"
+#include "transport/veroce/caps.h"
+#include "transport/veroce/early.h"
+#include "transport/veroce/recovery.h"
 #include "transport/veroce/veroce.h"
 
 static bool is_outstanding(const struct veroce *vr, uint32_t r)

@@ -6,7 +6,13 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "transport/veroce/connection.h"
+
 #include "base/siphash.h"
+#include "transport/veroce/acks.h"
+#include "transport/veroce/caps.h"
+#include "transport/veroce/engine.h"
+#include "transport/veroce/responder.h"
 #include "transport/veroce/veroce.h"
 
 uint64_t transport_secret(struct transport *tp)

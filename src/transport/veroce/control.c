@@ -5,18 +5,21 @@
  *
  * A CE mark is echoed by the BECN bit of the acknowledgement that it hurries, and by a CNP only where none
  * comes of it: when the packet was too far ahead, or refused until its turn. Then a QP sends one at most
- * in VEROCE_CNP_NS, and a mark that comes sooner waits for the end of that time, or for an acknowledgement.
+ * in cnp_period_ns, and a mark that comes sooner waits for the end of that time, or for an acknowledgement.
  *
  * A probe's CC context is the index of its path, and its answer comes back on that one, as far as a
  * source port can be chosen.
  */
 #include <string.h>
 
+#include "transport/veroce/control.h"
+
+#include "transport/veroce/timeouts.h"
 #include "transport/veroce/veroce.h"
-#include "wire/icrc.h"
 
 enum { CONTEXT_STALL = 0x100 }; /* beside the path: asked by stall.c */
 
+static const uint64_t cnp_period_ns = 50000; /* 12.3 */
 static const uint64_t probe_lost_ns = 20000000;
 static const uint64_t slow_period_ns = 30000; /* three fit in the 100 us in which they are counted */
 
@@ -203,7 +206,7 @@ bool control_send_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	memset(out + at, 0, CNP_RESV_LEN);
 	tx_commit(&tp->tx, flow, qp->dest_qpn, at + CNP_RESV_LEN + ICRC_LEN);
 	tp->counters.cnps_sent++;
-	vr->w->cnp_ns = now_ns + VEROCE_CNP_NS;
+	vr->w->cnp_ns = now_ns + cnp_period_ns;
 	in->ce = false;
 	return true;
 }

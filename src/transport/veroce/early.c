@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/early.h"
 
 /* What a kept packet takes, with its share of the record. */
 static uint32_t bytes_of(const struct veroce_packet *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The veRoCE engine, as the rest of transport/ knows it: how it is set up, how a QP comes to it or back from it, and what
- * RoCEv2's engine owes a peer that asks for veRoCE. What is inside is veroce.h.
+ * The veRoCE engine, as the rest of transport/ knows it: how it is set up, how a QP changes to it or back from it, and
+ * how RoCEv2's engine answers a peer that asks for veRoCE. veroce.h lists the files inside.
  *
  * Private to src/transport.
  */

@@ -4,7 +4,9 @@
  * bitmap; RxtPSN keeps later SACKs from having the same packets sent again, until it has stood still for
  * a round trip. After a timeout SACKs cause nothing until the PSN that timed out is acknowledged.
  */
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/loss.h"
+#include "transport/veroce/recovery.h"
+#include "transport/veroce/work.h"
 
 static void examine(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
 		    uint64_t now_ns)

@@ -10,7 +10,9 @@
  *
  * Once a path has been seen to reorder, only the time counts on it for a while.
  */
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/loss.h"
+#include "transport/veroce/recovery.h"
+#include "transport/veroce/work.h"
 
 enum {
 	DUP_MAX = 3,

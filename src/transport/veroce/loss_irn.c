@@ -5,7 +5,9 @@
  * acknowledged; in it the oldest hole is sent again, then each hole below the highest selectively
  * acknowledged PSN, once. A partial acknowledgement has the new oldest hole sent again.
  */
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/loss.h"
+#include "transport/veroce/recovery.h"
+#include "transport/veroce/work.h"
 
 /* Sends again what is missing below `high` and was not sent again in this recovery. */
 static void fill_holes(struct transport *tp, struct qp *qp, struct sender *s, uint32_t high,

@@ -3,8 +3,11 @@
  * What a NAK does to a sender (veRoCE 5.2, 7.2, 8, 11): it waits and sends again, or a WQE fails and the connection with
  * it.
  */
+#include "transport/veroce/nak.h"
+
 #include "transport/request.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/recovery.h"
+#include "transport/veroce/work.h"
 #include "wire/aeth.h"
 
 enum { RNR_SHIFT_MAX = 10 };

@@ -6,7 +6,14 @@
  */
 #include <assert.h>
 
+#include "transport/veroce/recovery.h"
+
 #include "transport/paths/path_rtt.h"
+#include "transport/veroce/caps.h"
+#include "transport/veroce/completer.h"
+#include "transport/veroce/loss.h"
+#include "transport/veroce/nak.h"
+#include "transport/veroce/requester.h"
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
 

@@ -7,10 +7,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "transport/veroce/requester.h"
+
 #include "transport/request.h"
+#include "transport/veroce/caps.h"
 #include "transport/veroce/fence_indicator.h"
+#include "transport/veroce/recovery.h"
 #include "transport/veroce/veroce.h"
-#include "wire/icrc.h"
 
 enum { REQUEST_HEADROOM = TX_HEADROOM_MAX };
 

@@ -10,6 +10,13 @@
  */
 #include <assert.h>
 
+#include "transport/veroce/responder.h"
+
+#include "transport/message.h"
+#include "transport/veroce/acks.h"
+#include "transport/veroce/caps.h"
+#include "transport/veroce/early.h"
+#include "transport/veroce/responder_reads.h"
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
 

@@ -13,10 +13,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "transport/veroce/responder_reads.h"
+
 #include "transport/request.h"
+#include "transport/veroce/acks.h"
+#include "transport/veroce/recovery.h"
 #include "transport/veroce/veroce.h"
 #include "wire/aeth.h"
-#include "wire/icrc.h"
 
 static struct rd_resource *slot(const struct qp *qp, uint32_t r)
 {

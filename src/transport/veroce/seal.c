@@ -3,6 +3,7 @@
  * Whether a packet is the peer's: between ends that have agreed on it, its ICRC is XORed with a secret that only
  * the peer has been told, and nothing else is taken (veRoCE 13.1, our choice).
  */
+#include "transport/veroce/engine.h"
 #include "transport/veroce/veroce.h"
 
 /*

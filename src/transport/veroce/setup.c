@@ -3,25 +3,36 @@
 #include <string.h>
 
 #include "base/siphash.h"
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/caps.h"
+#include "transport/veroce/engine.h"
+#include "transport/veroce/loss.h"
 #include "wire/encap.h"
+#include "wire/veroce.h"
 
-enum { EARLY_BYTES_MAX = 64 << 20 };
+/* Defaults (12.3), where the nic's owner sets nothing. */
+enum {
+	ACK_NS = 20000,
+	ACK_NS_LOCAL = 100000, /* of a peer on this host; at most a fourth of the tail probe's time */
+	PTO_NS_MIN = 100000,
+	RTO_NS_MIN = 500000,
+	FLOWLET_PACKETS = 8,
+	EARLY_BYTES_MAX = 64 << 20
+};
 
 void veroce_settle(struct veroce_config *c)
 {
 	if (!c->port)
 		c->port = encaps[ENCAP_VEROCE_IPV4].udp_port;
 	if (!c->flowlet_packets)
-		c->flowlet_packets = VEROCE_FLOWLET_PACKETS;
+		c->flowlet_packets = FLOWLET_PACKETS;
 	if (!c->rx_window)
 		c->rx_window = RX_WINDOW_MAX;
 	if (!c->early_bytes_max)
 		c->early_bytes_max = EARLY_BYTES_MAX;
 	if (!c->rto_ns_min)
-		c->rto_ns_min = VEROCE_RTO_NS_MIN;
+		c->rto_ns_min = RTO_NS_MIN;
 	if (!c->pto_ns_min)
-		c->pto_ns_min = VEROCE_PTO_NS_MIN;
+		c->pto_ns_min = PTO_NS_MIN;
 }
 
 /* The extensions that CAPS packets offer; RETH_BASE is none. */
@@ -52,10 +63,10 @@ void veroce_setup(struct transport *tp, const uint8_t secret[16])
 		tp->caps_flags |= CAPS_RXSHARE;
 	tp->decoder.veroce_port = tp->config.veroce.port;
 	tp->decoder.trims = tp->caps_flags & CAPS_TRIM;
-	tp->lazy_ack_ns = VEROCE_ACK_NS;
+	tp->lazy_ack_ns = ACK_NS;
 	tp->same_host_ack_ns = tp->config.veroce.pto_ns_min / 4;
-	if (tp->same_host_ack_ns > VEROCE_ACK_NS_LOCAL)
-		tp->same_host_ack_ns = VEROCE_ACK_NS_LOCAL;
+	if (tp->same_host_ack_ns > ACK_NS_LOCAL)
+		tp->same_host_ack_ns = ACK_NS_LOCAL;
 	tp->loss = losses[tp->config.veroce.loss];
 	pair_table_init(&tp->pairs, &tp->config, &tp->alloc, tp->secret);
 }

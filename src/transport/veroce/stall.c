@@ -6,7 +6,7 @@
  */
 #include "transport/veroce/stall.h"
 
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/work.h"
 
 /* All in terms of the shortest tail probe timeout: 2 ms where there are processes. */
 enum {

@@ -3,7 +3,14 @@
  * What time does to a sender: tail probes, retransmission timeouts, and the end of patience (veRoCE 6.2, 12.3). A peer
  * process that may only wait for a processor is given its turn first (stall.h).
  */
-#include "transport/veroce/veroce.h"
+#include "transport/veroce/timeouts.h"
+
+#include "transport/veroce/caps.h"
+#include "transport/veroce/loss.h"
+#include "transport/veroce/nak.h"
+#include "transport/veroce/recovery.h"
+#include "transport/veroce/stall.h"
+#include "transport/veroce/work.h"
 
 enum {
 	RTO_SHIFT_MAX = 6,

@@ -3,11 +3,25 @@
  * Reliable connection over veRoCE: joins the engine's files. A QP begins in `veroce_asking_ops`, unless
  * what its peer's host speaks is known, and ends up with `veroce_ops` or RoCEv2's.
  */
-#include "base/ipudp.h"
-#include "transport/request.h"
 #include "transport/veroce/veroce.h"
 
+#include "base/ipudp.h"
+#include "transport/request.h"
+#include "transport/veroce/acks.h"
+#include "transport/veroce/caps.h"
+#include "transport/veroce/completer.h"
+#include "transport/veroce/control.h"
+#include "transport/veroce/engine.h"
+#include "transport/veroce/recovery.h"
+#include "transport/veroce/requester.h"
+#include "transport/veroce/responder.h"
+#include "transport/veroce/responder_reads.h"
+#include "transport/veroce/timeouts.h"
+
 enum { WATCH_SHIFT_MAX = 6 };
+
+/* Without memory to begin: how often a QP tries again, and after how long it fails (our choice). */
+enum { STARVED_NS = 1000000, STARVED_MS = 2000 };
 
 static const uint64_t rest_after_ns = 10000000;
 
@@ -194,13 +208,13 @@ static void starve(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (!vr->starved_ms)
 		vr->starved_ms = ms | 1;
-	if ((int32_t)(ms - vr->starved_ms) >= VEROCE_STARVED_MS) {
+	if ((int32_t)(ms - vr->starved_ms) >= STARVED_MS) {
 		qp_raise(tp, qp, EVENT_QP_FATAL);
 		qp_to_error(tp, qp, now_ns);
 		return;
 	}
-	if (qp->timer.deadline_ns > now_ns + VEROCE_STARVED_NS)
-		timer_set(&tp->timers, &qp->timer, now_ns + VEROCE_STARVED_NS);
+	if (qp->timer.deadline_ns > now_ns + STARVED_NS)
+		timer_set(&tp->timers, &qp->timer, now_ns + STARVED_NS);
 }
 
 static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)

@@ -9,6 +9,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "transport/veroce/work.h"
+
+#include "transport/veroce/acks.h"
+#include "transport/veroce/early.h"
+#include "transport/veroce/recovery.h"
+#include "transport/veroce/responder.h"
 #include "transport/veroce/veroce.h"
 
 /* How many packets one acknowledgement covers: a power of two, as `least` is. */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Negotiation: whether the peer speaks veRoCE, and with which extensions (veRoCE 13.1). engine.h has the calls that
+ * RoCEv2's engine makes.
+ *
+ * Private to src/transport/veroce.
+ */
+#ifndef TRANSPORT_VEROCE_CAPS_H
+#define TRANSPORT_VEROCE_CAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/timer.h"
+#include "transport/veroce/connection.h"
+
+struct veroce_packet;
+
+enum { VEROCE_PROFILE = 3 };
+
+#define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS)
+
+/* Begins to ask the peer. */
+void caps_start(struct transport *, struct qp *, uint64_t now_ns);
+bool caps_send(struct transport *, struct qp *, uint64_t now_ns);
+/* Sends the CAPS packets that are due. False: no room. */
+static inline bool caps_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	return (!qp->veroce->caps_reply && !qp->veroce->caps_ask) || caps_send(tp, qp, now_ns);
+}
+
+/* Nothing is left to ask: the peer has answered, and seals if both ends can. */
+static inline bool caps_are_settled(const struct veroce *vr)
+{
+	return vr->state == VEROCE_SEALED || (vr->state == VEROCE_AGREED && !(vr->caps & CAPS_SEAL));
+}
+
+/*
+ * How far ahead of epsn a packet is accepted: as many PSNs as the peer can have in flight. The peer knows our window
+ * from our response only; without one it keeps to the base protocol's.
+ */
+static inline uint32_t caps_rx_window(const struct transport *tp, const struct veroce *vr)
+{
+	return vr->caps_told || veroce_is_answered(vr) ? tp->config.veroce.rx_window : VEROCE_BASE_WINDOW;
+}
+
+void caps_expire(struct transport *, struct qp *, uint64_t now_ns);
+uint64_t caps_deadline_asking(const struct qp *);
+static inline uint64_t caps_deadline(const struct qp *qp)
+{
+	const struct veroce *vr = qp->veroce;
+
+	return caps_are_settled(vr) && !vr->decide_ns ? TIMER_NEVER : caps_deadline_asking(qp);
+}
+
+/*
+ * Whether both ends agree which RETH the packets of a WRITE carry. If our setting is the RETH of the message, this
+ * must hold before a packet that is not its message's first is sent or placed. It holds once the peer has answered,
+ * or has been silent for so long that it counts as a base peer: our setting then applies, as it is made for such a
+ * peer.
+ */
+bool caps_reth_settled(struct qp *);
+/*
+ * The first packet of the peer other than CAPS arrived. If we had stopped asking, the peer may have started only
+ * now: it is asked again, because its setting may differ from the assumed one.
+ */
+void caps_confirmed(struct transport *, struct qp *);
+/* The peer acknowledged a packet, or sent one that cannot be accepted yet, but has not answered CAPS. */
+void caps_unanswered(struct transport *, struct qp *, uint64_t now_ns);
+/* A veRoCE packet arrived in the peer's name; `proved`: only the peer can have sent it. */
+void caps_packet_came(struct transport *, struct qp *, bool proved, uint64_t now_ns);
+/*
+ * The peer acknowledged nothing within the program's timeout. True: veRoCE was only assumed, because of a request
+ * in the peer's name, and the QP speaks RoCEv2 from now on.
+ */
+bool caps_doubts(struct transport *, struct qp *, uint64_t now_ns);
+/* Whether this request begins a message and has the PSN that is due. */
+bool caps_is_due(const struct veroce *, const struct veroce_packet *);
+/*
+ * Whether to accept a packet of a peer that has proved nothing yet: the request that is due, early requests if the
+ * peer has sent CAPS, and answers to our own requests. Any other packet may be that of a stranger who has guessed a
+ * QPN; the caller drops it.
+ */
+bool caps_is_plausible(const struct veroce *, const struct veroce_packet *);
+/* Work was posted before the protocol is known: sets decide_ns. */
+void caps_hurry(struct qp *, uint64_t now_ns);
+
+#endif

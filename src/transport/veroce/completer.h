@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The completer: packets in space R to memory, and the completion of send WQEs.
+ *
+ * Private to src/transport/veroce.
+ */
+#ifndef TRANSPORT_VEROCE_COMPLETER_H
+#define TRANSPORT_VEROCE_COMPLETER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pkt;
+struct qp;
+struct transport;
+struct veroce_packet;
+
+void veroce_completer_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
+			    uint64_t now_ns);
+/* As veroce_responder_middle(), for READ responses. */
+bool veroce_completer_middle(struct transport *, struct qp *, const struct pkt *,
+			     const struct veroce_packet *, uint64_t now_ns);
+/* Completes, in order, every WQE that is done. */
+void veroce_completer_complete(struct transport *, struct qp *, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What time does to a sender: tail probes, retransmission timeouts, and failure (veRoCE 6.2).
+ *
+ * Private to src/transport/veroce.
+ */
+#ifndef TRANSPORT_VEROCE_TIMEOUTS_H
+#define TRANSPORT_VEROCE_TIMEOUTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct qp;
+struct sender;
+struct transport;
+
+void timeouts_expire(struct transport *, struct qp *, struct sender *, uint64_t now_ns);
+uint64_t timeouts_deadline(const struct transport *, const struct qp *, const struct sender *);
+/* The earlier one of both senders. */
+uint64_t timeouts_deadline_of_both(const struct transport *, const struct qp *);
+/*
+ * Whether the QP fails after `tries` without an answer since `since_ns`: there were more than retry_cnt in a row, the
+ * program's timeout has passed, and, if the peer is a process of this host, so has our patience (our choice:
+ * docs/veroce.md).
+ */
+bool timeouts_is_hopeless(struct transport *, const struct qp *, uint8_t tries, uint64_t since_ns, uint64_t now_ns);
+
+#endif
