@@ -265,6 +265,11 @@ static void recovery_add(struct figures *g, const struct results *r)
 	add_number(g, "rtos", "retransmission timeouts", FIGURE_COUNT, r->recovery.timeouts);
 	add_number(g, "naks", "NAKs", FIGURE_COUNT, r->recovery.naks);
 	add_number(g, "cnps", "CNPs", FIGURE_COUNT, r->recovery.cnps);
+	if (!r->recovery.line_packets)
+		return;
+	add_number(g, "sdr_packets", "packets of SDR, with data or parity", FIGURE_COUNT, r->recovery.line_packets);
+	add_number(g, "parity_packets", "... with parity", FIGURE_COUNT, r->recovery.parity_packets);
+	add_number(g, "sdr_words", "control messages of SDR", FIGURE_COUNT, r->recovery.words);
 }
 
 static void collectives_add(struct figures *g, const struct results *r)

@@ -70,7 +70,10 @@ const char *transport_text(const struct scenario *s, const struct results *r)
 {
 	if (r->transport[0])
 		return r->transport;
-	return s->transport.protocol == SCENARIO_ROCEV2 ? "RoCEv2" : "veRoCE";
+	static const char *const names[] = {
+		[SCENARIO_VEROCE] = "veRoCE", [SCENARIO_ROCEV2] = "RoCEv2", [SCENARIO_SDR] = "SDR"};
+
+	return names[s->transport.protocol];
 }
 
 const char *cc_text(const struct scenario *s, const struct results *r, char buf[SIM_TEXT_BYTES])

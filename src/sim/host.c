@@ -14,6 +14,7 @@
 #include "base/siphash.h"
 #include "sim/channel.h"
 #include "sim/host.h"
+#include "sim/host_state.h"
 #include "wire/icrc.h"
 #include "wire/opcode.h"
 #include "wire/rocev2.h"
@@ -22,35 +23,13 @@
 enum {
 	SPORT_FIRST = 49152, /* path i leaves from this one and i more */
 	SPORT_MASK = 0x3fff,
-	CQES = 4096,
 	CREDITS_AHEAD = 64,
+	SHORTEST_WORD_BYTES = 24, /* an acknowledgement of the whole (sdr/control.h) */
 	LAZY_BYTES = 8193, /* more would mostly waste its last page */
-	SIM_TTL = 64,
 	DATA_CLASSES = 0xff & ~(1 << PACKET_CONTROL_CLASS)
 };
 
 #define PS_A_NS UINT64_C(1000)
-
-/* Regions have no bytes: these are numbers. */
-#define MEMORY_VA    UINT64_C(0x10000)
-#define MEMORY_BYTES (UINT64_C(1) << 40)
-
-struct host {
-	struct nic *nic;
-	struct network *network;
-	const struct host_config *config;
-	struct packet_store *packets;
-	struct cq *cq;
-	struct pd *pd;
-	struct mr *mr;
-	struct srq *srq;
-	struct host_delay *delay; /* NULL: no delays */
-	uint32_t index;
-	uint8_t paused;           /* classes of data, as the nic knows it */
-	bool asks;                /* with delay: acknowledgements may have let the nic send more */
-	uint32_t credits_ahead;
-	uint8_t gid[16];
-};
 
 /* ---- memory ------------------------------------------------------------------------------------- */
 
@@ -217,6 +196,8 @@ void host_destroy(struct host *h)
 {
 	if (!h)
 		return;
+	if (h->guest_calls)
+		h->guest_calls->destroy(h->guest);
 	nic_destroy(h->nic);
 	host_delay_destroy(h->delay);
 	free(h);
@@ -296,6 +277,14 @@ void host_kick(struct host *h)
 	network_kick(h->network, h->index);
 }
 
+/* Of the nic, and of the guest. */
+static uint64_t deadline(const struct host *h)
+{
+	uint64_t nic_ns = nic_deadline(h->nic), guest_ns = h->guest_calls ? h->guest_calls->deadline(h->guest) : UINT64_MAX;
+
+	return guest_ns < nic_ns ? guest_ns : nic_ns;
+}
+
 static void set_timer(struct host *h, uint64_t deadline_ns)
 {
 	uint64_t at_ps = deadline_ns > NETWORK_TIME_PS_MAX / PS_A_NS ? NETWORK_NEVER_PS : deadline_ns * PS_A_NS;
@@ -329,13 +318,15 @@ static bool may_ask(const struct host *h, uint64_t now_ps)
  */
 static void settle(struct host *h, uint64_t now_ns)
 {
-	uint64_t deadline_ns = nic_deadline(h->nic);
+	uint64_t deadline_ns = deadline(h);
 
 	if (deadline_ns > now_ns) {
 		set_timer(h, deadline_ns);
 		return;
 	}
 	nic_expire(h->nic, now_ns);
+	if (h->guest_calls)
+		h->guest_calls->expire(h->guest, now_ns);
 	if (!h->delay) {
 		network_kick(h->network, h->index);
 		return;
@@ -391,11 +382,25 @@ static __attribute__((noinline)) void catch_up(struct host *h, uint64_t now_ps)
 	network_kick(h->network, h->index);
 }
 
+static __attribute__((noinline)) void poll_guest(struct host *h)
+{
+	const struct cqe *e;
+
+	while ((e = cq_peek(h->guest_cq, 0))) {
+		struct cqe done = *e;
+
+		cq_consume(h->guest_cq, 1);
+		h->guest_calls->completed(h->guest, &done);
+	}
+}
+
 static void poll_completions(struct host *h)
 {
 	const struct host_config *c = h->config;
 	const struct cqe *e;
 
+	if (h->guest_calls)
+		poll_guest(h);
 	while ((e = cq_peek(h->cq, 0))) {
 		struct cqe done = *e;
 
@@ -417,6 +422,8 @@ static void expire(void *host, uint64_t now_ps)
 	struct host *h = host;
 
 	nic_expire(h->nic, now_ps / PS_A_NS);
+	if (h->guest_calls)
+		h->guest_calls->expire(h->guest, now_ps / PS_A_NS);
 	if (h->delay)
 		catch_up(h, now_ps);
 	poll_completions(h);
@@ -507,6 +514,13 @@ struct host_message host_message_wire(const struct host_config *c, uint64_t byte
 	};
 
 	m.last_payload_bytes = (uint32_t)(bytes - (m.packets - 1) * c->mtu_bytes);
+	if (c->datagrams) {
+		m.first_bytes = write_wire_bytes(c, OP_RC_WRITE_ONLY_IMM, c->mtu_bytes);
+		m.full_bytes = m.first_bytes;
+		m.last_bytes = write_wire_bytes(c, OP_RC_WRITE_ONLY_IMM, m.last_payload_bytes);
+		m.ack_bytes = write_wire_bytes(c, OP_RC_WRITE_ONLY_IMM, SHORTEST_WORD_BYTES);
+		return m;
+	}
 	if (m.packets == 1) {
 		m.last_bytes = write_wire_bytes(c, imm ? OP_RC_WRITE_ONLY_IMM : OP_RC_WRITE_ONLY,
 						m.last_payload_bytes);
@@ -645,6 +659,8 @@ static struct packet *pull(void *host, uint32_t allowed_classes, uint64_t now_ps
 		p = pull_delayed(h, allowed_classes, paused, now_ps);
 	} else {
 		pause(h, paused);
+		if (h->guest_calls)
+			h->guest_calls->fill(h->guest, now_ps / PS_A_NS);
 		if (nic_output(h->nic, &pkt, 1, now_ps / PS_A_NS))
 			p = wrap(h, &pkt);
 	}

@@ -42,6 +42,7 @@ struct host_config {
 	bool telemetry;             /* data gathers INT */
 	uint32_t credits;           /* receive WQEs, for messages whose arrival is reported; 1 .. NIC_MAX_SRQ_WR */
 	struct host_delay_config delay;
+	bool datagrams;             /* messages go by lines (sim/sdr_line.h): each packet is a Write Only with Immediate */
 	uint8_t timeout;            /* of QPs: the local ACK timeout is 4.096 us x 2^timeout */
 	/* Called at the time of the event, network_now_ps(); may post, open and close channels. */
 	void (*completed)(void *ctx, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
@@ -120,5 +121,33 @@ uint64_t host_post_ps(struct host *, struct channel *);
 void host_connected(struct host *, const struct qp *, uint32_t peer, uint32_t peer_qpn);
 /* The channel closes: its pending events are dropped. */
 void host_forget(struct host *, const struct channel *);
+
+/* ---- for a guest ------------------------------------------------------------------------------- */
+
+/*
+ * A guest uses the nic beside the channels, by unreliable connections. The nic's deadline is not its own: the host asks
+ * both. Of a host with delays there is none.
+ */
+struct host_guest {
+	void (*fill)(void *guest, uint64_t now_ns);  /* a packet can leave: posts what is to go next */
+	void (*completed)(void *guest, const struct cqe *);
+	uint64_t (*deadline)(const void *guest);     /* UINT64_MAX: none */
+	void (*expire)(void *guest, uint64_t now_ns);
+	void (*destroy)(void *guest);
+};
+
+/* NULL before host_set_guest(). */
+void *host_guest(const struct host *);
+/* The host takes the guest, and borrows its calls. Once. False: no memory. */
+bool host_set_guest(struct host *, const struct host_guest *, void *guest);
+/* A UC QP in RESET, whose completions are the guest's; receives take WQEs that the host keeps posted. NULL: no room. */
+struct qp *host_guest_qp(struct host *, uint32_t send_wrs, void *owner);
+/* Connects QPs of two hosts, from `at` to its peer `to`, for `class`. */
+int host_guest_connect(struct host *at, struct qp *, const struct host *to, const struct qp *peer, uint8_t class);
+/* A region of its own, from address 0 on. NULL: no memory. */
+struct mr *host_region(struct host *, uint64_t bytes);
+void host_region_end(struct host *, struct mr *);
+/* How long a Write Only with Immediate of so much payload, one packet, takes to leave. */
+uint64_t host_packet_ps(const struct host *, uint32_t payload_bytes);
 
 #endif

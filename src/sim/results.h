@@ -136,6 +136,9 @@ struct results_recovery {
 	uint64_t naks;              /* received, like the rest */
 	uint64_t cnps;
 	uint64_t trimmed_packets;
+	uint64_t line_packets;      /* of SDR: with data or parity, first ones and others */
+	uint64_t parity_packets;    /* of these */
+	uint64_t words;             /* of SDR: control messages, both ways */
 };
 
 struct results_collective {

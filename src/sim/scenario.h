@@ -195,7 +195,7 @@ struct scenario_host {
 	uint64_t idle_qps; /* besides those that the workload needs */
 };
 
-enum scenario_protocol { SCENARIO_VEROCE, SCENARIO_ROCEV2 };
+enum scenario_protocol { SCENARIO_VEROCE, SCENARIO_ROCEV2, SCENARIO_SDR };
 enum scenario_loss { SCENARIO_LOSS_FAST, SCENARIO_LOSS_BASE, SCENARIO_LOSS_IRN, SCENARIO_LOSS_GBN };
 enum scenario_ack_class { SCENARIO_ACK_CONTROL, SCENARIO_ACK_DATA };
 
@@ -217,6 +217,14 @@ struct scenario_transport {
 	uint64_t rx_window;    /* packets, a power of two */
 	uint64_t data_class;   /* 1 .. 7 */
 	bool ecn;              /* data is ECN-capable */
+};
+
+/* With SCENARIO_SDR: how messages over UC are made reliable. */
+struct scenario_sdr {
+	unsigned scheme;      /* enum sdr_scheme of sim/sdr_line.h */
+	uint64_t chunk_bytes; /* a power of two times the payload of a packet, at most 64 times */
+	uint64_t channels;
+	uint64_t rto_rtts;
 };
 
 /* A parameter of the algorithm, as written: `kmin = 3us` under [cc]. */
@@ -320,6 +328,7 @@ struct scenario {
 	struct scenario_host host;
 	struct scenario_transport transport;
 	struct scenario_cc cc;
+	struct scenario_sdr sdr;
 	uint32_t workload_count;
 	struct scenario_workload workload[SCENARIO_WORKLOADS_MAX]; /* in the order written */
 	struct scenario_run run;

@@ -135,7 +135,7 @@ static int transport_settle(const struct scenario_source *s, struct scenario *ou
 	struct scenario_transport *t = &out->transport;
 	/* The row's choices are auto and then enum scenario_loss. */
 	unsigned loss = t->loss;
-	bool rocev2 = t->protocol == SCENARIO_ROCEV2;
+	bool rocev2 = t->protocol != SCENARIO_VEROCE;
 
 	if (!loss)
 		loss = 1 + (rocev2 ? SCENARIO_LOSS_GBN : SCENARIO_LOSS_FAST);
@@ -148,6 +148,20 @@ static int transport_settle(const struct scenario_source *s, struct scenario *ou
 		return scenario_fail(e, s->file, line_of(s, "transport", "rx_window"), "transport.rx_window",
 				     "%llu is not allowed; use a power of two from 64 to 65536",
 				     (unsigned long long)t->rx_window);
+	return 0;
+}
+
+static int sdr_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
+{
+	const struct scenario_transport *t = &out->transport;
+	uint64_t packets = out->sdr.chunk_bytes / t->payload_bytes;
+
+	if (t->protocol != SCENARIO_SDR)
+		return 0;
+	if (!is_power_of_two(t->payload_bytes))
+		return fail_key(s, e, "transport", "payload", "with protocol = sdr a power of two");
+	if (out->sdr.chunk_bytes % t->payload_bytes || !is_power_of_two(packets) || packets > 64)
+		return fail_key(s, e, "sdr", "chunk", "1, 2, 4, .. or 64 times transport.payload");
 	return 0;
 }
 
@@ -221,7 +235,7 @@ int scenario_source_settle(const struct scenario_source *s, struct scenario *out
 	if (!c)
 		return -ENOMEM;
 	*c = s->scenario;
-	if (topology_settle(s, c, e) || switch_settle(s, c, e) || transport_settle(s, c, e) ||
+	if (topology_settle(s, c, e) || switch_settle(s, c, e) || transport_settle(s, c, e) || sdr_settle(s, c, e) ||
 	    failures_settle(s, c, e))
 		goto out;
 	if (!c->workload_count) {

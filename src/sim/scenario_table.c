@@ -128,7 +128,7 @@ static const struct scenario_row rows[] = {
 	NUM("host", "qp_miss", TIME, AT(host.qp_miss_ps), 0, SECOND, NULL, "1us", "time to fetch the state of another one; one fetch at a time, and packets that need it wait"),
 	NUM("host", "idle_qps", COUNT, AT(host.idle_qps), 0, 1 << 20, NULL, "0", "queue pairs of each host that do nothing"),
 
-	PICK("transport", "protocol", AT(transport.protocol), "veroce|rocev2", "veroce", "protocol of queue pairs"),
+	PICK("transport", "protocol", AT(transport.protocol), "veroce|rocev2|sdr", "veroce", "protocol of queue pairs; sdr: messages over UC of rocev2, made reliable by [sdr]"),
 	PICK("transport", "loss", AT(transport.loss), "auto|fast|base|irn|gbn", "auto", "loss detection: of veroce fast, base or irn; of rocev2 gbn, go-back-N; auto: fast, gbn"),
 	NUM("transport", "paths", COUNT, AT(transport.paths), 1, 256, NULL, "16", "UDP source ports of a queue pair"),
 	NUM("transport", "flowlet_gap", TIME, AT(transport.flowlet_gap_ps), 0, SECOND, NULL, "0", "of veroce: silence after which a queue pair changes path; 0: each packet may"),
@@ -151,6 +151,11 @@ static const struct scenario_row rows[] = {
 	ONOFF("cc", "window", AT(cc.window), "off", "the +w form: a window in step with the rate"),
 	PICK("cc", "scope", AT(cc.scope), "auto|qp|path|hosts", "auto", "who has a control block: a queue pair, each path of it, or each path of a pair of hosts; auto: qp with rocev2, hosts with veroce"),
 	NUM("cc", "base_rtt", TIME, AT(cc.base_rtt_ps), 1000, SECOND, "auto", "auto", "auto: the longest of the topology"),
+
+	PICK("sdr", "scheme", AT(sdr.scheme), "sr|nack", "nack", "with transport.protocol = sdr: selective repeat by timer alone, or also when the receiver names a hole"),
+	NUM("sdr", "chunk", BYTES, AT(sdr.chunk_bytes), 64, 1 << 20, NULL, "64KiB", "what is acknowledged and repeated; a power of two times transport.payload"),
+	NUM("sdr", "channels", COUNT, AT(sdr.channels), 1, 16, NULL, "1", "UC queue pairs that share the packets of a connection; each has its path"),
+	NUM("sdr", "rto", COUNT, AT(sdr.rto_rtts), 1, 100, NULL, "3", "round trips from a chunk to its repetition without an answer"),
 
 	PICK("workload", "kind", IN_W(kind), "incast|incast-poisson|permutation|all-to-all|ring-allreduce|halving-doubling|tree-allreduce|moe|cdf|flow|staircase|victim|file", "flow",
 	     "traffic pattern"),

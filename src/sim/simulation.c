@@ -139,7 +139,9 @@ static bool make_results(struct simulation *s, struct why why)
 	snprintf(r->cc, sizeof(r->cc), s->scenario->cc.preset[0] ? "%.20s (%.20s)" : "%.20s",
 		 s->scenario->cc.algorithm, s->scenario->cc.preset);
 	snprintf(r->transport, sizeof(r->transport), "%s",
-		 s->scenario->transport.protocol == SCENARIO_VEROCE ? "veroce" : "rocev2");
+		 s->scenario->transport.protocol == SCENARIO_VEROCE ? "veroce"
+		 : s->scenario->transport.protocol == SCENARIO_SDR  ? "sdr"
+								     : "rocev2");
 	r->hosts = t->host_count;
 	r->switches = t->node_count - t->host_count;
 	r->links = t->link_count;
@@ -336,6 +338,40 @@ static bool make_trace(struct simulation *s, struct why why)
 	return s->trace || refuse(why, "out of memory");
 }
 
+/* The longest message of all workloads; of distributions no more than a GiB is known. */
+static uint64_t longest_message(const struct scenario *s)
+{
+	uint64_t bytes = UINT64_C(1) << 20;
+
+	for (uint32_t i = 0; i < s->workload_count; i++) {
+		const struct scenario_workload *w = &s->workload[i];
+		bool known = w->kind != SCENARIO_CDF && w->kind != SCENARIO_FILE_FLOWS;
+		uint64_t most = known ? w->size_bytes : UINT64_C(1) << 30;
+
+		if (most > bytes)
+			bytes = most;
+	}
+	return bytes;
+}
+
+static const struct sdr_config *make_sdr(struct simulation *s)
+{
+	const struct scenario_sdr *c = &s->scenario->sdr;
+
+	if (s->scenario->transport.protocol != SCENARIO_SDR)
+		return NULL;
+	s->sdr = (struct sdr_config){
+		.scheme = c->scheme,
+		.chunk_bytes = (uint32_t)c->chunk_bytes,
+		.channels = (uint32_t)c->channels,
+		.rto_rtts = (uint32_t)c->rto_rtts,
+		.message_bytes = longest_message(s->scenario),
+		.sent = flows_line_sent,
+		.received = flows_line_received,
+	};
+	return &s->sdr;
+}
+
 struct simulation *simulation_create(const struct scenario *scenario, struct results *results,
 				     char *why_text, size_t why_bytes)
 {
@@ -378,6 +414,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		.posted = flow_posted,
 		.ended = flow_ended,
 		.ctx = s,
+		.sdr = make_sdr(s),
 		.piece_bytes = CHANNEL_PIECE_BYTES_MAX,
 		.switch_latency_ps = scenario->sw.latency_ps,
 		.drain_bps = scenario->host.rx_drain_bps == SCENARIO_NONE ? 0 : scenario->host.rx_drain_bps,
@@ -387,6 +424,7 @@ struct simulation *simulation_create(const struct scenario *scenario, struct res
 		goto destroy;
 	}
 	s->host_config.ctx = s->flows;
+	s->sdr.ctx = s->flows;
 	watch_queues(s);
 	return s;
 

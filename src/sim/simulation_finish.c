@@ -160,6 +160,16 @@ static void finish_hosts(struct simulation *s)
 	}
 }
 
+static void finish_lines(const struct host *h, struct results_recovery *r)
+{
+	struct sdr_counts n = sdr_counts_of(h);
+
+	r->retransmitted_packets += n.resent_packets;
+	r->line_packets += n.packets;
+	r->parity_packets += n.parity_packets;
+	r->words += n.words;
+}
+
 static void finish_recovery(struct simulation *s)
 {
 	struct results_recovery *r = &s->results->recovery;
@@ -173,6 +183,7 @@ static void finish_recovery(struct simulation *s)
 		r->naks += n->naks_received;
 		r->cnps += n->cnps_received;
 		r->trimmed_packets += n->rx_trimmed;
+		finish_lines(s->hosts[i], r);
 	}
 }
 

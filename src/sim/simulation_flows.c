@@ -13,9 +13,10 @@
 #include "sim/ideal.h"
 #include "sim/key_map.h"
 
-struct line { /* a channel and the connection that it is */
+struct line { /* a channel, or a line of SDR, and the connection that it is */
 	struct line *next; /* in the bucket */
-	struct channel *channel;
+	struct channel *channel; /* NULL: it is the other */
+	struct sdr_line *sdr;
 	uint64_t connection;
 	uint32_t src, dst;
 	bool last;         /* nothing more will be posted */
@@ -25,6 +26,7 @@ struct slot {
 	struct message_post post; /* first, so that it is the slot */
 	struct message message;
 	struct line *line;
+	struct sdr_message sdr;
 	uint32_t flow;            /* of the results */
 	uint32_t number;          /* of this slot */
 	uint32_t free_next;
@@ -142,14 +144,43 @@ static bool name(struct flows *f, const struct line *l)
 {
 	uint64_t channel = (uintptr_t)l->channel;
 
-	return !f->c.named || (key_map_set(&f->names, name_of(l->src, channel_sender_qpn(l->channel)), channel) &&
+	return !f->c.named || !l->channel || (key_map_set(&f->names, name_of(l->src, channel_sender_qpn(l->channel)), channel) &&
 			       key_map_set(&f->names, name_of(l->dst, channel_receiver_qpn(l->channel)), channel));
 }
 
 static void forget_name(struct flows *f, const struct line *l)
 {
+	if (!l->channel)
+		return;
 	key_map_remove(&f->names, name_of(l->src, channel_sender_qpn(l->channel)));
 	key_map_remove(&f->names, name_of(l->dst, channel_receiver_qpn(l->channel)));
+}
+
+static bool open_channel(struct flows *f, struct line *l, const struct message *m)
+{
+	struct host *src = f->c.hosts[m->src], *dst = f->c.hosts[m->dst];
+	uint8_t class = f->c.workload_class[f->c.part_workload[m->part]];
+	struct topology_path way;
+
+	if (f->c.sdr) {
+		if (topology_paths_get(f->c.paths, m->src, m->dst, &way))
+			return false;
+		l->sdr = sdr_line_open(src, dst, f->c.sdr,
+				       topology_path_base_rtt_ps(&way, f->c.switch_latency_ps) / 1000 + 1, class);
+		if (l->sdr)
+			sdr_line_set_owner(l->sdr, l);
+		return l->sdr;
+	}
+	l->channel = channel_open_in_class(src, dst, f->c.piece_bytes, class);
+	if (l->channel)
+		channel_set_owner(l->channel, l);
+	return l->channel;
+}
+
+static void close_channel(struct line *l)
+{
+	channel_close(l->channel);
+	sdr_line_close(l->sdr);
 }
 
 static struct line *line_get(struct flows *f, const struct message *m)
@@ -163,11 +194,8 @@ static struct line *line_get(struct flows *f, const struct message *m)
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return NULL;
-	l->channel = channel_open_in_class(f->c.hosts[m->src], f->c.hosts[m->dst], f->c.piece_bytes,
-					   f->c.workload_class[f->c.part_workload[m->part]]);
-	if (!l->channel)
+	if (!open_channel(f, l, m))
 		goto free_line;
-	channel_set_owner(l->channel, l);
 	l->connection = m->connection;
 	l->src = m->src;
 	l->dst = m->dst;
@@ -181,7 +209,7 @@ static struct line *line_get(struct flows *f, const struct message *m)
 
 close_channel:
 	forget_name(f, l);
-	channel_close(l->channel);
+	close_channel(l);
 free_line:
 	free(l);
 	return NULL;
@@ -196,7 +224,7 @@ static void line_put(struct flows *f, struct line *l)
 	*at = l->next;
 	f->line_count--;
 	forget_name(f, l);
-	channel_close(l->channel);
+	close_channel(l);
 	free(l);
 }
 
@@ -345,7 +373,12 @@ static void post(struct flows *f, struct slot *s)
 	};
 	if (f->c.posted)
 		f->c.posted(f->c.ctx, s->flow, s->line->channel);
-	channel_post(s->line->channel, &s->post);
+	if (s->line->sdr) {
+		s->sdr = (struct sdr_message){.bytes = s->message.bytes, .owner = s};
+		sdr_line_post(s->line->sdr, &s->sdr);
+	} else {
+		channel_post(s->line->channel, &s->post);
+	}
 }
 
 /* Accepts a message: posts it, or keeps it until its time. */
@@ -456,6 +489,11 @@ static void tell(struct flows *f, struct slot *s, uint64_t received)
 	s->told = received;
 }
 
+static void tell_of_line(void *flows, struct sdr_message *m, uint64_t bytes)
+{
+	tell(flows, m->owner, bytes);
+}
+
 void flows_sample(struct flows *f)
 {
 	for (uint32_t i = 0; i <= f->bucket_mask; i++) {
@@ -464,32 +502,29 @@ void flows_sample(struct flows *f)
 			const struct message_post *m;
 			uint64_t bytes;
 
-			while ((m = channel_received(l->channel, &at, &bytes)))
+			if (l->sdr)
+				sdr_line_progress(l->sdr, tell_of_line, f);
+			while (l->channel && (m = channel_received(l->channel, &at, &bytes)))
 				tell(f, slot_of(f, m->imm), bytes);
 		}
 	}
 }
 
-void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t bytes, bool good)
+static bool is_idle(const struct line *l)
 {
-	struct flows *f = flows;
-	struct line *l = channel_owner(c);
-	uint64_t now_ps = network_now_ps(f->c.network), piece;
-	struct slot *s;
-	bool done;
+	return l->sdr ? sdr_line_is_idle(l->sdr) : channel_is_idle(l->channel);
+}
 
-	(void)bytes;
-	s = (struct slot *)channel_completed(c, wr_id, &piece, &done);
-	if (good)
-		tell(f, s, s->post.completed);
-	if (!done)
-		return;
+static void end_flow(struct flows *f, struct slot *s, bool good)
+{
+	struct line *l = s->line;
+
 	f->done++;
 	f->open--;
 	if (f->c.ended)
-		f->c.ended(f->c.ctx, s->flow, c, good);
+		f->c.ended(f->c.ctx, s->flow, l->channel, good);
 	if (good) {
-		results_flow_done(f->c.results, s->flow, now_ps);
+		results_flow_done(f->c.results, s->flow, network_now_ps(f->c.network));
 		report_received(f, s);
 		report_sent(f, s);
 		put_slot(f, s);
@@ -501,10 +536,40 @@ void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t by
 		f->failed++;
 		s->received = true;
 	}
-	if (l->last && channel_is_idle(c))
+	if (l->last && is_idle(l))
 		line_put(f, l);
 	if (!f->open && !f->has_next)
 		network_stop(f->c.network); /* the wait for the last flow must end */
+}
+
+void flows_completed(void *flows, struct channel *c, uint64_t wr_id, uint64_t bytes, bool good)
+{
+	struct flows *f = flows;
+	uint64_t piece;
+	struct slot *s;
+	bool done;
+
+	(void)bytes;
+	s = (struct slot *)channel_completed(c, wr_id, &piece, &done);
+	if (good)
+		tell(f, s, s->post.completed);
+	if (done)
+		end_flow(f, s, good);
+}
+
+void flows_line_received(void *flows, struct sdr_message *m)
+{
+	report_received(flows, m->owner);
+}
+
+void flows_line_sent(void *flows, struct sdr_message *m, bool good)
+{
+	struct flows *f = flows;
+	struct slot *s = m->owner;
+
+	if (good)
+		tell(f, s, m->bytes);
+	end_flow(f, s, good);
 }
 
 uint32_t flows_flow_of(void *flows, uint32_t to, uint32_t qpn, uint32_t psn, bool data)

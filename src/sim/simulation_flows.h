@@ -8,6 +8,7 @@
 
 #include "sim/channel.h"
 #include "sim/results.h"
+#include "sim/sdr_line.h"
 #include "net/topology/topology_path.h"
 #include "workload/workload.h"
 
@@ -25,7 +26,11 @@ struct flows_config {
 	const uint32_t *part_workload;  /* by part of the workload: its number in the results */
 	const uint8_t *workload_class;  /* of each of those, the class of its data */
 	bool named;                     /* flows_flow_of() will be asked */
-	/* Called at the time of the event, with the flow's number in the results; may be NULL. */
+	const struct sdr_config *sdr;   /* messages go by lines of SDR; NULL: by channels */
+	/*
+	 * Called at the time of the event, with the flow's number in the results, and of lines without a channel;
+	 * may be NULL.
+	 */
 	void (*posted)(void *ctx, uint32_t flow, const struct channel *);
 	void (*ended)(void *ctx, uint32_t flow, const struct channel *, bool good);
 	void *ctx;
@@ -39,6 +44,10 @@ void flows_destroy(struct flows *);
 /* For struct host_config, with the flows as context. */
 void flows_completed(void *flows, struct channel *, uint64_t wr_id, uint64_t bytes, bool good);
 void flows_received(void *flows, uint32_t imm);
+
+/* For struct sdr_config, likewise. */
+void flows_line_sent(void *flows, struct sdr_message *, bool good);
+void flows_line_received(void *flows, struct sdr_message *);
 
 /*
  * For struct host_config, with the flows as context: the flow of a data packet's PSN, or the flow that an

@@ -122,6 +122,12 @@ static bool parts_cc(const struct scenario *s, struct cc_params *cc, struct why 
 
 enum { ACK_EVERY_MAX = 16 }; /* rocev2_config.ackreq_packets */
 
+static bool has_delays(const struct scenario_host *h)
+{
+	return h->post_delay_ps || h->completion_delay_ps || h->ack_delay_ps || h->read_rate_bps != SCENARIO_NONE ||
+	       h->qp_cache != SCENARIO_NONE;
+}
+
 /* Refuses settings that a scenario can have but that are not simulated. */
 static bool parts_supported(const struct scenario *s, struct why why)
 {
@@ -131,9 +137,17 @@ static bool parts_supported(const struct scenario *s, struct why why)
 			return refuse(why, "workload.%s.class: with transport.ack_class = data all data has "
 				      "transport.class", s->workload[i].name);
 	}
-	if (s->transport.protocol == SCENARIO_ROCEV2 && s->transport.flowlet_gap_ps)
+	if (s->transport.protocol == SCENARIO_SDR && strcmp(s->cc.algorithm, cc_name(CC_NONE)))
+		return refuse(why, "cc.algorithm: sdr has no congestion control; say none");
+	if (s->transport.protocol == SCENARIO_SDR && (s->output.cc_trace_all || s->output.cc_trace.count))
+		return refuse(why, "output.cc_trace: sdr has no congestion control");
+	if (s->transport.protocol == SCENARIO_SDR && s->host.idle_qps)
+		return refuse(why, "host.idle_qps: not with transport.protocol = sdr");
+	if (s->transport.protocol == SCENARIO_SDR && has_delays(&s->host))
+		return refuse(why, "transport.protocol: sdr is not simulated with delays of hosts");
+	if (s->transport.protocol != SCENARIO_VEROCE && s->transport.flowlet_gap_ps)
 		return refuse(why, "transport.flowlet_gap: a queue pair of rocev2 has one path; take veroce");
-	if (s->transport.protocol == SCENARIO_ROCEV2 && s->cc.scope == SCENARIO_CC_HOSTS)
+	if (s->transport.protocol != SCENARIO_VEROCE && s->cc.scope == SCENARIO_CC_HOSTS)
 		return refuse(why, "cc.scope: of rocev2 qp or path, which are the same");
 	if (s->transport.protocol == SCENARIO_VEROCE && s->cc.scope == SCENARIO_CC_QP && s->transport.paths > 1)
 		return refuse(why, "cc.scope: of veroce path or hosts; qp needs transport.paths = 1");
@@ -235,6 +249,7 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 		.ack_in_data_class = t->ack_class == SCENARIO_ACK_DATA,
 		.ecn = t->ecn,
 		.telemetry = s->sw.int_on,
+		.datagrams = t->protocol == SCENARIO_SDR,
 		.delay = {
 			.post_ps = s->host.post_delay_ps,
 			.completion_ps = s->host.completion_delay_ps,

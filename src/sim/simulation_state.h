@@ -26,6 +26,7 @@ struct simulation {
 	struct network *network;
 	struct cc_params cc;
 	struct host_config host_config;
+	struct sdr_config sdr;
 	struct host **hosts;
 	struct workload *workload;
 	struct flows *flows;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A host from inside. Private to src/sim. */
+#ifndef SIM_HOST_STATE_H
+#define SIM_HOST_STATE_H
+
+#include "sim/host.h"
+
+enum { CQES = 4096, SIM_TTL = 64 };
+
+/* Regions have no bytes: these are numbers. */
+#define MEMORY_VA    UINT64_C(0x10000)
+#define MEMORY_BYTES (UINT64_C(1) << 40)
+
+struct host {
+	struct nic *nic;
+	struct network *network;
+	const struct host_config *config;
+	struct packet_store *packets;
+	struct cq *cq;
+	struct pd *pd;
+	struct mr *mr;
+	struct srq *srq;
+	struct host_delay *delay; /* NULL: no delays */
+	const struct host_guest *guest_calls; /* NULL: no guest */
+	void *guest;
+	struct cq *guest_cq;
+	uint32_t index;
+	uint8_t paused;           /* classes of data, as the nic knows it */
+	bool asks;                /* with delay: acknowledgements may have let the nic send more */
+	uint32_t credits_ahead;
+	uint8_t gid[16];
+};
+
+#endif

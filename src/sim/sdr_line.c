@@ -1,0 +1,693 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lines and their transfers. A host with lines has a guest (host.h), which knows the lines that send from it and the
+ * deadlines of the ends that are on it. At most one packet of a line waits in the nic, so what goes next is decided when
+ * the wire is free.
+ *
+ * A program that is told something may close the line it was told of. So every call that may tell holds the line busy,
+ * and a line that is closed while busy goes when the last such call returns.
+ */
+#include "sim/sdr_line.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/sdr_line_state.h"
+#include "sim/sdr_words.h"
+
+enum { SLOTS = 4, GENERATIONS = 2, DATA_WRS = 4, WORD_WRS = 4096, FRAG_BITS = 2, OFFSET_BITS_MIN = 18, WORD_ALIGN = 64 };
+
+/* A queue pair as its owner pointer. */
+struct uc_end {
+	struct sdr_line *line;
+	uint32_t generation;
+	enum sdr_end end;
+	bool words; /* and not data */
+};
+
+struct guest {
+	struct sdr_line *sending; /* lines that have transfers */
+	struct timers timers;
+	struct sdr_counts counts;
+};
+
+/* ---- memory ------------------------------------------------------------------------------------------- */
+
+static void *get(void *ctx, size_t bytes)
+{
+	size_t room = (bytes + WORD_ALIGN - 1) / WORD_ALIGN * WORD_ALIGN;
+	void *p = aligned_alloc(WORD_ALIGN, room ? room : WORD_ALIGN);
+
+	(void)ctx;
+	return p ? memset(p, 0, room) : NULL;
+}
+
+static void put(void *ctx, void *p, size_t bytes)
+{
+	(void)ctx;
+	(void)bytes;
+	free(p);
+}
+
+const struct alloc sdr_line_alloc = {.get = get, .put = put};
+
+/* ---- guests ------------------------------------------------------------------------------------------- */
+
+static void guest_fill(void *, uint64_t now_ns);
+static void guest_completed(void *, const struct cqe *);
+static uint64_t guest_deadline(const void *);
+static void guest_expire(void *, uint64_t now_ns);
+
+static const struct host_guest guest_calls = {
+	.fill = guest_fill,
+	.completed = guest_completed,
+	.deadline = guest_deadline,
+	.expire = guest_expire,
+	.destroy = free,
+};
+
+static struct guest *guest_of(struct host *h)
+{
+	struct guest *g = host_guest(h);
+
+	if (g)
+		return g;
+	g = calloc(1, sizeof(*g));
+	if (g && host_set_guest(h, &guest_calls, g))
+		return g;
+	free(g);
+	return NULL;
+}
+
+struct sdr_counts sdr_counts_of(const struct host *h)
+{
+	const struct guest *g = host_guest(h);
+
+	return g ? g->counts : (struct sdr_counts){0};
+}
+
+static uint64_t guest_deadline(const void *guest)
+{
+	return timers_deadline(&((const struct guest *)guest)->timers);
+}
+
+/* ---- life --------------------------------------------------------------------------------------------- */
+
+static uint32_t log2_up(uint64_t n)
+{
+	uint32_t bits = 0;
+
+	while (UINT64_C(1) << bits < n)
+		bits++;
+	return bits;
+}
+
+static struct shape shape_of(const struct host *h, const struct sdr_config *c)
+{
+	uint32_t mtu = host_config(h)->mtu_bytes, bits = log2_up(c->message_bytes);
+	uint64_t message = UINT64_C(1) << bits;
+	uint32_t offset_bits;
+
+	if (message < c->chunk_bytes)
+		message = c->chunk_bytes;
+	offset_bits = log2_up(message / mtu);
+	if (offset_bits < OFFSET_BITS_MIN)
+		offset_bits = OFFSET_BITS_MIN;
+	return (struct shape){
+		.split = {.id_bits = (uint8_t)(32 - FRAG_BITS - offset_bits),
+			  .offset_bits = (uint8_t)offset_bits,
+			  .frag_bits = FRAG_BITS},
+		.mtu = mtu,
+		.chunk_bytes = c->chunk_bytes,
+		.slots = SLOTS,
+		.generations = GENERATIONS,
+		.channels = c->channels,
+		.message_bytes = message,
+	};
+}
+
+/* Pair i of queue pairs; the last pair is for words. */
+static bool make_pair(struct sdr_line *l, uint32_t i, uint8_t class)
+{
+	bool words = i == l->qp_count - 1;
+	struct qp **qp = &l->qps[2 * i];
+
+	for (uint32_t end = SDR_SENDING; end <= SDR_RECEIVING; end++) {
+		struct host *h = end == SDR_SENDING ? l->from : l->to;
+
+		l->ends[2 * i + end] = (struct uc_end){
+			.line = l, .generation = i / l->shape.channels, .end = end, .words = words};
+		qp[end] = host_guest_qp(h, words ? WORD_WRS : DATA_WRS, &l->ends[2 * i + end]);
+		if (!qp[end])
+			return false;
+	}
+	return !host_guest_connect(l->from, qp[0], l->to, qp[1], class) &&
+	       !host_guest_connect(l->to, qp[1], l->from, qp[0], class);
+}
+
+static void destroy_qps(struct sdr_line *l)
+{
+	for (uint32_t i = 0; l->qps && i < 2 * l->qp_count; i++) {
+		if (l->qps[i])
+			nic_qp_destroy(host_nic(i % 2 ? l->to : l->from), l->qps[i]);
+	}
+}
+
+static void line_free(struct sdr_line *l)
+{
+	sender_free(&l->sender);
+	receiver_free(&l->receiver);
+	sdr_words_destroy(l->words);
+	free(l->qps);
+	free(l->ends);
+	free(l);
+}
+
+struct sdr_line *sdr_line_open(struct host *from, struct host *to, const struct sdr_config *config, uint64_t rtt_ns,
+			       uint8_t class)
+{
+	struct guest *here = guest_of(from), *there = guest_of(to);
+	struct sdr_line *l = calloc(1, sizeof(*l));
+	bool good;
+
+	if (!l || !here || !there) {
+		free(l);
+		return NULL;
+	}
+	*l = (struct sdr_line){.config = config, .from = from, .to = to, .rtt_ns = rtt_ns, .counts = &here->counts};
+	l->shape = shape_of(from, config);
+	l->qp_count = GENERATIONS * config->channels + 1;
+	l->qps = calloc(2 * (size_t)l->qp_count, sizeof(*l->qps));
+	l->ends = calloc(2 * (size_t)l->qp_count, sizeof(*l->ends));
+	l->words = sdr_words_create();
+	good = l->qps && l->ends && l->words && shape_valid(&l->shape) &&
+	       !sender_init(&l->sender, &l->shape, &sdr_line_alloc) &&
+	       !receiver_init(&l->receiver, &l->shape, &sdr_line_alloc);
+	for (uint32_t i = 0; good && i < l->qp_count; i++)
+		good = make_pair(l, i, class);
+	if (good)
+		return l;
+	destroy_qps(l);
+	line_free(l);
+	return NULL;
+}
+
+void sdr_line_set_owner(struct sdr_line *l, void *owner)
+{
+	l->owner = owner;
+}
+
+void *sdr_line_owner(const struct sdr_line *l)
+{
+	return l->owner;
+}
+
+bool sdr_line_is_idle(const struct sdr_line *l)
+{
+	for (const struct transfer *t = l->transfers; t; t = t->next) {
+		if (t->message)
+			return false;
+	}
+	return !l->first;
+}
+
+static void enter(struct sdr_line *l)
+{
+	l->busy++;
+}
+
+static void leave(struct sdr_line *l)
+{
+	if (!--l->busy && l->closed)
+		line_free(l);
+}
+
+/* ---- the list of lines that send from a host ------------------------------------------------------------ */
+
+static bool is_listed(const struct guest *g, const struct sdr_line *l)
+{
+	return l->prev || l->next || g->sending == l;
+}
+
+static void list(struct sdr_line *l)
+{
+	struct guest *g = guest_of(l->from);
+
+	if (is_listed(g, l))
+		return;
+	l->next = g->sending;
+	if (l->next)
+		l->next->prev = l;
+	g->sending = l;
+}
+
+static void unlist(struct sdr_line *l)
+{
+	struct guest *g = guest_of(l->from);
+
+	if (!is_listed(g, l))
+		return;
+	if (l->prev)
+		l->prev->next = l->next;
+	else
+		g->sending = l->next;
+	if (l->next)
+		l->next->prev = l->prev;
+	l->next = NULL;
+	l->prev = NULL;
+}
+
+/* ---- words -------------------------------------------------------------------------------------------- */
+
+static void say(struct sdr_line *l, enum sdr_end end, const struct control *c, const uint8_t *payload)
+{
+	struct host *at = end == SDR_SENDING ? l->from : l->to, *peer = end == SDR_SENDING ? l->to : l->from;
+	struct qp *qp = l->qps[2 * (l->qp_count - 1) + end];
+	struct host_memory here = host_memory(at), there = host_memory(peer);
+	struct send_wqe *w = sq_slot(qp_sq(qp), 0);
+	uint32_t number = l->words_said++, len = sdr_words_put(l->words, number, c, payload);
+
+	if (!w || !len)
+		return; /* lost, as any word may be */
+	*w = (struct send_wqe){
+		.opcode = WR_WRITE_IMM,
+		.flags = WR_SIGNALED,
+		.num_sge = 1,
+		.length = len,
+		.imm_or_key = number,
+		.rkey = there.key,
+		.remote_va = there.va,
+	};
+	w->sge[0] = (struct wqe_sge){.addr = here.va, .len = len, .lkey = here.key};
+	sq_post(qp_sq(qp), 1);
+	nic_doorbell(host_nic(at), qp);
+	l->counts->words++;
+	host_kick(at);
+}
+
+static void set_timer(struct transfer *t, enum sdr_end end)
+{
+	struct guest *g = guest_of(end == SDR_SENDING ? t->line->from : t->line->to);
+	uint64_t at_ns = t->scheme->deadline(t, end);
+
+	if (at_ns == UINT64_MAX)
+		timer_cancel(&g->timers, &t->timer[end].timer);
+	else
+		timer_set(&g->timers, &t->timer[end].timer, at_ns);
+}
+
+/* All that an end has to say now, and its next deadline. */
+static void speak(struct transfer *t, enum sdr_end end, uint64_t now_ns)
+{
+	uint8_t payload[SDR_WORD_BYTES_MAX];
+	enum control_type type;
+	int len;
+
+	while ((len = t->scheme->tell(t, end, payload, &type, now_ns)) >= 0) {
+		const struct control c = {
+			.type = type, .number = (uint32_t)t->part[0].number, .length = (uint16_t)len};
+
+		say(t->line, end, &c, payload);
+	}
+	set_timer(t, end);
+	if (end == SDR_SENDING)
+		host_kick(t->line->from);
+}
+
+/* ---- transfers ---------------------------------------------------------------------------------------- */
+
+static void end_receive(struct transfer *t, struct sdr_part *p)
+{
+	struct slot *slot;
+
+	if (!p->mr)
+		return;
+	host_region_end(t->line->to, p->mr);
+	p->mr = NULL;
+	worker_rest(&t->line->worker);
+	slot = receiver_complete(&t->line->receiver, p->number);
+	if (slot)
+		slot_reset(slot);
+}
+
+static void transfer_free(struct transfer *t)
+{
+	struct sdr_line *l = t->line;
+	struct transfer **at = &l->transfers;
+
+	while (*at != t)
+		at = &(*at)->next;
+	*at = t->next;
+	if (l->turn == t)
+		l->turn = t->next;
+	for (int i = 0; i < SDR_PARTS; i++)
+		end_receive(t, &t->part[i]);
+	timer_cancel(&guest_of(l->from)->timers, &t->timer[SDR_SENDING].timer);
+	timer_cancel(&guest_of(l->to)->timers, &t->timer[SDR_RECEIVING].timer);
+	t->scheme->close(t);
+	free(t);
+}
+
+void sdr_line_close(struct sdr_line *l)
+{
+	if (!l)
+		return;
+	unlist(l);
+	while (l->transfers)
+		transfer_free(l->transfers);
+	destroy_qps(l);
+	l->closed = true;
+	if (!l->busy)
+		line_free(l);
+}
+
+/* Posts the receive of a part and grants it to the sender, which starts its message. */
+static bool open_part(struct transfer *t, struct sdr_part *p, uint64_t bytes)
+{
+	struct sdr_line *l = t->line;
+	uint8_t payload[CTS_FIXED_LEN + CTS_GRANT_LEN];
+	struct cts cts = {.count = 1};
+	struct grant grant = {.bytes = bytes};
+	uint64_t number;
+
+	p->mr = host_region(l->to, bytes);
+	if (!p->mr || receiver_post(&l->receiver, bytes, &p->number))
+		return false;
+	grant.key = p->mr->key;
+	cts.first = (uint32_t)p->number;
+	cts.posted = (uint32_t)l->receiver.posted;
+	cts_encode(payload, &cts, &grant);
+	sender_cts(&l->sender, &cts, payload);
+	p->bytes = bytes;
+	return !sender_start(&l->sender, NULL, &number) && number == p->number;
+}
+
+static const struct scheme *scheme_of(const struct sdr_config *c)
+{
+	static const struct scheme *const schemes[] = {
+		[SDR_SCHEME_SR] = &scheme_repeat,
+		[SDR_SCHEME_NACK] = &scheme_repeat,
+	};
+
+	return schemes[c->scheme];
+}
+
+static bool both_free(const struct sdr_line *l, uint32_t parts)
+{
+	uint64_t number = l->receiver.posted;
+
+	for (uint32_t i = 0; i < parts; i++) {
+		uint32_t slot = shape_slot(&l->shape, number + i);
+
+		if (l->receiver.slots[slot].open || l->sender.slots[slot].taken)
+			return false;
+	}
+	return true;
+}
+
+static void append(struct sdr_line *l, struct transfer *t)
+{
+	struct transfer **at = &l->transfers;
+
+	while (*at)
+		at = &(*at)->next;
+	*at = t;
+	list(l);
+}
+
+/* Begins a transfer of the first message that waits; false: it goes on waiting. */
+static bool begin(struct sdr_line *l, uint64_t now_ns)
+{
+	struct sdr_message *m = l->first;
+	const struct scheme *scheme = scheme_of(l->config);
+	uint64_t parity = m && scheme->parity_bytes ? scheme->parity_bytes(l, m->bytes) : 0;
+	struct transfer *t;
+
+	if (!m || !both_free(l, parity ? 2 : 1))
+		return false;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return false;
+	l->first = m->next;
+	*t = (struct transfer){
+		.line = l, .message = m, .packets = shape_packets(&l->shape, m->bytes), .scheme = scheme};
+	for (uint32_t end = SDR_SENDING; end <= SDR_RECEIVING; end++) {
+		timer_init(&t->timer[end].timer);
+		t->timer[end].transfer = t;
+		t->timer[end].end = end;
+	}
+	append(l, t);
+	if (!open_part(t, &t->part[0], m->bytes) || (parity && !open_part(t, &t->part[1], parity)) ||
+	    !scheme->open(t, now_ns)) {
+		/* As if it had failed: without memory the run ends soon. */
+		transfer_free(t);
+		l->config->sent(l->config->ctx, m, false);
+		return true;
+	}
+	speak(t, SDR_SENDING, now_ns);
+	speak(t, SDR_RECEIVING, now_ns);
+	return true;
+}
+
+void sdr_line_post(struct sdr_line *l, struct sdr_message *m)
+{
+	m->next = NULL;
+	if (l->first)
+		l->last->next = m;
+	else
+		l->first = m;
+	l->last = m;
+	enter(l);
+	while (!l->closed && begin(l, host_now_ns(l->from)))
+		;
+	leave(l);
+}
+
+/* Frees the transfer once both ends are done with it, and begins another in its place. */
+static void settle(struct transfer *t, uint64_t now_ns)
+{
+	struct sdr_line *l = t->line;
+
+	for (int i = 0; i < SDR_PARTS; i++) {
+		struct sdr_part *p = &t->part[i];
+
+		if (t->scheme->end(t) == SR_RUNNING)
+			return;
+		if (p->bytes && !p->ended)
+			p->ended = !sender_end(&l->sender, p->number);
+		if (p->bytes && p->ended && !p->returned)
+			p->returned = sender_done(&l->sender, p->number) == 1;
+		if (p->bytes && !p->returned)
+			return;
+	}
+	if (t->message || (t->scheme->end(t) == SR_DONE && !t->scheme->quiet(t)))
+		return;
+	transfer_free(t);
+	if (!l->transfers)
+		unlist(l);
+	while (!l->closed && begin(l, now_ns))
+		;
+}
+
+/* Tells the programs what has happened at an end. The line may be closed afterwards, and the transfer gone. */
+static void report(struct transfer *t, enum sdr_end end, uint64_t now_ns)
+{
+	struct sdr_line *l = t->line;
+	const struct sdr_config *c = l->config;
+	struct sdr_message *m = t->message;
+
+	if (end == SDR_RECEIVING && m && !t->received && t->scheme->whole(t)) {
+		t->received = true;
+		c->received(c->ctx, m);
+		if (l->closed)
+			return;
+	}
+	if (end == SDR_SENDING && m && t->scheme->end(t) != SR_RUNNING) {
+		bool good = t->scheme->end(t) == SR_DONE;
+
+		t->message = NULL;
+		c->sent(c->ctx, m, good);
+		if (l->closed)
+			return;
+	}
+	settle(t, now_ns);
+}
+
+void sdr_line_progress(const struct sdr_line *l, void (*each)(void *ctx, struct sdr_message *, uint64_t bytes),
+		       void *ctx)
+{
+	for (const struct transfer *t = l->transfers; t; t = t->next) {
+		uint64_t bytes = t->message ? (uint64_t)t->scheme->have(t) * l->shape.mtu : 0;
+
+		if (bytes)
+			each(ctx, t->message, bytes < t->message->bytes ? bytes : t->message->bytes);
+	}
+}
+
+/* ---- out ---------------------------------------------------------------------------------------------- */
+
+static void post_packet(struct sdr_line *l, const struct send_packet *p)
+{
+	struct qp *qp = l->qps[2 * (p->generation * l->shape.channels + p->channel)];
+	struct host_memory here = host_memory(l->from);
+	struct send_wqe *w = sq_slot(qp_sq(qp), 0);
+
+	*w = (struct send_wqe){
+		.wr_id = p->slot,
+		.opcode = WR_WRITE_IMM,
+		.flags = WR_SIGNALED,
+		.num_sge = 1,
+		.length = p->bytes,
+		.imm_or_key = p->imm,
+		.rkey = p->rkey,
+		.remote_va = p->offset,
+	};
+	w->sge[0] = (struct wqe_sge){.addr = here.va, .len = p->bytes, .lkey = here.key};
+	sq_post(qp_sq(qp), 1);
+	nic_doorbell(host_nic(l->from), qp);
+	l->posted++;
+	l->counts->packets++;
+}
+
+uint64_t sdr_line_send_ns(const struct sdr_line *l, uint64_t bytes)
+{
+	uint32_t mtu = l->shape.mtu, full = (uint32_t)(bytes / mtu), rest = (uint32_t)(bytes % mtu);
+
+	return (full * host_packet_ps(l->from, mtu) + (rest ? host_packet_ps(l->from, rest) : 0)) / 1000;
+}
+
+/* Asks the transfers in turn for a piece. */
+static bool feed(struct sdr_line *l, uint64_t now_ns)
+{
+	struct transfer *first = l->turn ? l->turn : l->transfers, *t = first;
+
+	while (t) {
+		struct send_block b;
+		uint32_t part = 0;
+
+		if (t->scheme->next(t, &part, &b, now_ns)) {
+			l->turn = t->next;
+			l->counts->parity_packets += part;
+			set_timer(t, SDR_SENDING);
+			return !sender_add(&l->sender, t->part[part].number, &b);
+		}
+		t = t->next ? t->next : l->transfers;
+		if (t == first)
+			break;
+	}
+	return false;
+}
+
+static void guest_fill(void *guest, uint64_t now_ns)
+{
+	struct guest *g = guest;
+	struct send_packet p;
+
+	for (struct sdr_line *l = g->sending; l; l = l->next) {
+		if (l->posted)
+			continue;
+		if (sender_peek(&l->sender, &p) || (feed(l, now_ns) && sender_peek(&l->sender, &p))) {
+			post_packet(l, &p);
+			sender_sent(&l->sender);
+		}
+	}
+}
+
+/* ---- in ----------------------------------------------------------------------------------------------- */
+
+static struct transfer *transfer_of(const struct sdr_line *l, uint32_t number)
+{
+	struct transfer *t = l->transfers;
+
+	while (t && (uint32_t)t->part[0].number != number)
+		t = t->next;
+	return t;
+}
+
+static void take_word(struct sdr_line *l, enum sdr_end end, uint32_t number, uint64_t now_ns)
+{
+	struct transfer *t;
+	struct control c;
+	uint32_t len;
+	const uint8_t *word = sdr_words_get(l->words, number, &len);
+
+	if (!word || !control_decode(&c, word, len, 0))
+		return;
+	t = transfer_of(l, c.number);
+	if (!t)
+		return;
+	t->scheme->heard(t, end, &c, word + CONTROL_HEADER_LEN, now_ns);
+	speak(t, end, now_ns);
+	report(t, end, now_ns);
+}
+
+static void take_packet(struct sdr_line *l, const struct uc_end *q, const struct cqe *e, uint64_t now_ns)
+{
+	struct imm imm = imm_unpack(l->shape.split, e->imm_or_key);
+	enum sdr_verdict v = worker_note(&l->worker, &l->receiver, q->generation, e->imm_or_key, e->byte_len);
+
+	worker_rest(&l->worker);
+	if (v != SDR_TAKEN && v != SDR_CHUNK)
+		return;
+	for (struct transfer *t = l->transfers; t; t = t->next) {
+		for (uint32_t i = 0; i < SDR_PARTS; i++) {
+			if (!t->part[i].mr || shape_slot(&l->shape, t->part[i].number) != imm.id)
+				continue;
+			t->scheme->came(t, i, imm.offset, v, now_ns);
+			speak(t, SDR_RECEIVING, now_ns);
+			report(t, SDR_RECEIVING, now_ns);
+			return;
+		}
+	}
+}
+
+/* Packets that went leave room for the next; the last one of a message may end its transfer. */
+static void take_returned(struct sdr_line *l, const struct cqe *e, uint64_t now_ns)
+{
+	l->posted--;
+	sender_returned(&l->sender, (uint32_t)e->wr_id, 1);
+	for (struct transfer *t = l->transfers; t; t = t->next) {
+		if (t->scheme->end(t) != SR_RUNNING) {
+			settle(t, now_ns);
+			return;
+		}
+	}
+}
+
+static void guest_completed(void *guest, const struct cqe *e)
+{
+	const struct uc_end *q = e->qp_owner;
+	struct sdr_line *l = q->line;
+	uint64_t now_ns = host_now_ns(l->from);
+
+	(void)guest;
+	enter(l);
+	if (e->status == WC_SUCCESS && e->opcode & WC_RECV && q->words)
+		take_word(l, q->end, e->imm_or_key, now_ns);
+	else if (e->status == WC_SUCCESS && e->opcode & WC_RECV)
+		take_packet(l, q, e, now_ns);
+	else if (!q->words)
+		take_returned(l, e, now_ns);
+	leave(l);
+}
+
+/* ---- time --------------------------------------------------------------------------------------------- */
+
+static void guest_expire(void *guest, uint64_t now_ns)
+{
+	struct guest *g = guest;
+	struct timer *timer;
+
+	while ((timer = timers_take_due(&g->timers, now_ns))) {
+		struct end_timer *due = (struct end_timer *)timer;
+		struct transfer *t = due->transfer;
+		struct sdr_line *l = t->line;
+		enum sdr_end end = due->end;
+
+		enter(l);
+		t->scheme->expire(t, end, now_ns);
+		speak(t, end, now_ns);
+		report(t, end, now_ns);
+		leave(l);
+	}
+}

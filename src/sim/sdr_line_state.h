@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A line from inside: for sdr_line.c, which moves packets and words, and for the schemes, which decide what goes.
+ *
+ * Private to src/sim.
+ */
+#ifndef SIM_SDR_LINE_STATE_H
+#define SIM_SDR_LINE_STATE_H
+
+#include "base/timer.h"
+#include "sdr/control.h"
+#include "sdr/receiver.h"
+#include "sdr/sender.h"
+#include "sdr/sr_receiver.h"
+#include "sdr/sr_sender.h"
+#include "sim/sdr_line.h"
+
+enum { SDR_WORD_BYTES_MAX = 1024, SDR_PARTS = 2 };
+
+/* The two ends of a transfer; each has a deadline of its own. */
+enum sdr_end { SDR_SENDING, SDR_RECEIVING };
+
+/* An SDR message: the data of a transfer, or its parity. */
+struct sdr_part {
+	uint64_t number; /* the message's, at both ends */
+	uint64_t bytes;  /* of the receive; 0: the transfer has no such part */
+	struct mr *mr;   /* the receive's region; NULL: completed */
+	bool ended;      /* sender_end() */
+	bool returned;   /* the transport has given everything back */
+};
+
+struct end_timer {
+	struct timer timer; /* first, so that it is the end_timer */
+	struct transfer *transfer;
+	enum sdr_end end;
+};
+
+/* A message of the workload under way. No call of one end looks at the other's state. */
+struct transfer {
+	struct transfer *next;
+	struct sdr_line *line;
+	struct sdr_message *message; /* NULL: reported to the sender's program */
+	struct sdr_part part[SDR_PARTS];
+	struct end_timer timer[2]; /* by enum sdr_end */
+	uint32_t packets;      /* of the data */
+	bool received;         /* reported */
+	uint32_t came;         /* chunks that the worker has published */
+	uint64_t looked_ns;    /* when the receiver last looked at its bitmap */
+	const struct scheme *scheme;
+	struct {
+		struct sr_sender tx;
+		struct sr_receiver rx;
+	} sr;
+};
+
+/* What sends, repeats and acknowledges: one for each enum sdr_scheme. */
+struct scheme {
+	/* Bytes of the parity's receive; NULL: none is needed. */
+	uint64_t (*parity_bytes)(const struct sdr_line *, uint64_t bytes);
+	/* Receives are open, messages started. False: no memory, and nothing is left behind. */
+	bool (*open)(struct transfer *, uint64_t now_ns);
+	void (*close)(struct transfer *);
+	/* The next piece to send, handed over by this call; false: none now. */
+	bool (*next)(struct transfer *, uint32_t *part, struct send_block *, uint64_t now_ns);
+	/* A packet of a part came; verdict SDR_TAKEN or SDR_CHUNK. */
+	void (*came)(struct transfer *, uint32_t part, uint32_t packet, enum sdr_verdict, uint64_t now_ns);
+	void (*heard)(struct transfer *, enum sdr_end, const struct control *, const uint8_t *payload, uint64_t now_ns);
+	/* Writes the payload of the next message that is due, at most SDR_WORD_BYTES_MAX; -1: none is. */
+	int (*tell)(struct transfer *, enum sdr_end, uint8_t *, enum control_type *, uint64_t now_ns);
+	uint64_t (*deadline)(const struct transfer *, enum sdr_end);
+	void (*expire)(struct transfer *, enum sdr_end, uint64_t now_ns);
+	bool (*whole)(const struct transfer *); /* the receiver has, or can compute, all of it */
+	bool (*quiet)(const struct transfer *); /* and has said so as often as it will by itself */
+	enum sr_end (*end)(const struct transfer *);
+	uint32_t (*have)(const struct transfer *); /* packets */
+};
+
+extern const struct scheme scheme_repeat;
+extern const struct alloc sdr_line_alloc;
+
+struct sdr_line {
+	struct sdr_line *next, *prev; /* of the sending host */
+	const struct sdr_config *config;
+	struct host *from, *to;
+	void *owner;
+	uint64_t rtt_ns;
+	struct shape shape;
+	struct sender sender;
+	struct receiver receiver;
+	struct worker worker;
+	struct qp **qps; /* pairs: at the sender and at the receiver; generations x channels, then control */
+	struct uc_end *ends;
+	uint32_t qp_count;
+	struct sdr_message *first, *last; /* that wait for a slot */
+	struct transfer *transfers;       /* in the order in which they began */
+	struct transfer *turn;            /* whose turn it is to send; NULL: the first */
+	uint32_t posted;                  /* work requests with data that are not complete */
+	struct word **words;              /* on their way, by number; see sdr_words.c */
+	uint32_t words_said;
+	uint32_t busy;                    /* calls into the line that have not returned */
+	bool closed;
+	struct sdr_counts *counts;
+};
+
+/* How long so many bytes of packets take to leave. */
+uint64_t sdr_line_send_ns(const struct sdr_line *, uint64_t bytes);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * SDR over the nic in a simulated network: times are those of the closed form in src/sdr/model, everything arrives
+ * whatever the link does, and equal runs are equal.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "sdr/model/completion.h"
+#include "support/sim_run.h"
+
+/* 8 MiB in 2048 packets of 4194 bytes: 0.17 ms of 25. */
+static const char text[] = "[topology]\n"
+			   "kind = dumbbell\n"
+			   "hosts = 1\n"
+			   "[link]\n"
+			   "rate = 400Gbps\n"
+			   "delay = 0\n"
+			   "fabric_delay = 12.5ms\n"
+			   "loss_place = fabric\n"
+			   "[switch]\n"
+			   "buffer = 256MB\n"
+			   "[transport]\n"
+			   "protocol = sdr\n"
+			   "[sdr]\n"
+			   "chunk = 4KiB\n"
+			   "[cc]\n"
+			   "algorithm = none\n"
+			   "[workload.message]\n"
+			   "kind = flow\n"
+			   "senders = 0\n"
+			   "receivers = 1\n"
+			   "size = 8MiB\n"
+			   "repeat = 60\n"
+			   "interval = 2s\n"
+			   "[output]\n"
+			   "goodput_window = none\n";
+
+enum { WIRE_BYTES = 4194 };
+
+static void all_arrived(const struct sim_run *run)
+{
+	assert_false(run->results.partial);
+	assert_int_equal(run->results.flows_done, run->results.flow_count);
+	for (uint32_t i = 0; i < run->results.flow_count; i++)
+		assert_int_equal(run->results.flows[i].received_bytes, run->results.flows[i].bytes);
+}
+
+/* The mean time of a message, in seconds, over `seeds` runs. */
+static double mean_s(const char *const *sets, int seeds)
+{
+	double sum = 0;
+	uint32_t n = 0;
+
+	for (int seed = 1; seed <= seeds; seed++) {
+		char word[32];
+		const char *more[8] = {word};
+		struct sim_run run;
+
+		snprintf(word, sizeof(word), "run.seed=%d", seed);
+		for (int i = 0; sets[i]; i++)
+			more[i + 1] = sets[i];
+		sim_run_do(&run, text, more);
+		all_arrived(&run);
+		for (uint32_t i = 0; i < run.results.flow_count; i++, n++)
+			sum += (double)run.results.flows[i].fct_ps / 1e12;
+		sim_run_free(&run);
+	}
+	return sum / n;
+}
+
+static const struct model_message message = {
+	.chunks = 2048, .inject_s = WIRE_BYTES * 8 / 400e9, .rtt_s = 0.025, .chunk_loss = 1e-3};
+
+static void near(double value, double expected, double share)
+{
+	if (fabs(value - expected) > share * expected)
+		fail_msg("%g is not within %g of %g", value, share, expected);
+}
+
+static void a_message_alone_takes_its_ideal_time(void **state)
+{
+	struct sim_run run;
+
+	(void)state;
+	sim_run_do(&run, text, NULL);
+	all_arrived(&run);
+	for (uint32_t i = 0; i < run.results.flow_count; i++)
+		near((double)run.results.flows[i].fct_ps, (double)run.results.flows[i].ideal_ps, 1e-3);
+	assert_int_equal(run.results.recovery.line_packets, 60 * 2048);
+	assert_int_equal(run.results.recovery.retransmitted_packets, 0);
+	sim_run_free(&run);
+}
+
+/* 240 messages of two losses each: the mean's standard error is 2 %. */
+static void a_timer_repeats_as_the_model_says(void **state)
+{
+	const char *const sets[] = {"link.loss=0.001", "sdr.scheme=sr", NULL};
+	struct model_time t;
+
+	(void)state;
+	model_sr(&message, 3 * message.rtt_s, &t);
+	near(mean_s(sets, 4), t.mean_s, 0.06);
+}
+
+/* The model's receiver names a hole as it appears; ours after two more packets, and the last ones after a pause. */
+static void nacks_repeat_as_the_model_says(void **state)
+{
+	const char *const sets[] = {"link.loss=0.001", "sdr.scheme=nack", NULL};
+	struct model_time t;
+
+	(void)state;
+	model_sr(&message, message.rtt_s, &t);
+	near(mean_s(sets, 4), t.mean_s, 0.06);
+}
+
+static void everything_arrives_over(const char *const *sets)
+{
+	struct sim_run run;
+	uint64_t hash;
+
+	sim_run_do(&run, text, sets);
+	all_arrived(&run);
+	hash = sim_hash(&run.results);
+	sim_run_free(&run);
+	sim_run_do(&run, text, sets);
+	assert_int_equal(sim_hash(&run.results), hash);
+	sim_run_free(&run);
+}
+
+static void everything_arrives_over_bad_links(void **state)
+{
+	static const char *const links[][8] = {
+		{"link.loss=0.1"},
+		{"link.ge_bad=0.001", "link.ge_good=0.0625"},
+		{"link.jitter=20us", "link.loss=0.01", "sdr.channels=4"},
+		{"link.loss=0.05", "sdr.chunk=64KiB"},
+		{"link.loss=0.5", "workload.message.size=100000B"},
+		{"link.loss=0.01", "workload.message.interval=1ms"}, /* more messages than slots */
+	};
+	static const char *const schemes[] = {"sdr.scheme=sr", "sdr.scheme=nack"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		for (size_t k = 0; k < sizeof(schemes) / sizeof(schemes[0]); k++) {
+			const char *sets[10] = {"workload.message.repeat=4", schemes[k]};
+
+			for (int w = 0; links[i][w]; w++)
+				sets[w + 2] = links[i][w];
+			everything_arrives_over(sets);
+		}
+	}
+}
+
+static void a_ring_of_four_sites_ends(void **state)
+{
+	static const char *const sets[] = {"topology.kind=star", "topology.hosts=4", "link.delay=6ms", "link.loss=0.001",
+					   "link.loss_place=all", NULL};
+	static const char ring[] = "[link]\nrate=400Gbps\n[switch]\nbuffer=256MB\n[transport]\nprotocol=sdr\n"
+				   "[cc]\nalgorithm=none\n[sdr]\nchunk=4KiB\n"
+				   "[workload.ring]\nkind=ring-allreduce\nsize=4MiB\n[output]\ngoodput_window=none\n";
+	struct sim_run run;
+
+	(void)state;
+	sim_run_do(&run, ring, sets);
+	all_arrived(&run);
+	assert_int_equal(run.results.flow_count, 24);
+	assert_int_equal(run.results.collective_count, 1);
+	sim_run_free(&run);
+}
+
+static void what_is_not_simulated_is_refused(void **state)
+{
+	static const char *const wrong[][2] = {
+		{"cc.algorithm=swift", "cc.algorithm"},
+		{"host.ack_delay=1us", "transport.protocol"},
+		{"host.idle_qps=1", "host.idle_qps"},
+		{"output.cc_trace=all", "output.cc_trace"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		const char *const sets[] = {wrong[i][0], NULL};
+		struct sim_run run;
+
+		sim_run_start(&run, text, sets);
+		assert_null(run.simulation);
+		assert_memory_equal(run.why, wrong[i][1], strlen(wrong[i][1]));
+		sim_run_free(&run);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_message_alone_takes_its_ideal_time),
+		cmocka_unit_test(a_timer_repeats_as_the_model_says),
+		cmocka_unit_test(nacks_repeat_as_the_model_says),
+		cmocka_unit_test(everything_arrives_over_bad_links),
+		cmocka_unit_test(a_ring_of_four_sites_ends),
+		cmocka_unit_test(what_is_not_simulated_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

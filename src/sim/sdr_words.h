@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The bytes of a line's control messages while they are on their way. Private to src/sim. */
+#ifndef SIM_SDR_WORDS_H
+#define SIM_SDR_WORDS_H
+
+#include <stdint.h>
+
+#include "sdr/control.h"
+
+struct word;
+
+/* NULL: no memory. */
+struct word **sdr_words_create(void);
+/* Harmless on NULL. */
+void sdr_words_destroy(struct word **);
+/* Keeps a message under its number, which a line counts up from 0; returns its length, 0 without memory. */
+uint32_t sdr_words_put(struct word **, uint32_t number, const struct control *, const uint8_t *payload);
+/* The message; NULL: it was lost, and its place taken. Lends until the next put. */
+const uint8_t *sdr_words_get(struct word *const *, uint32_t number, uint32_t *len);
+
+#endif
