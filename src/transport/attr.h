@@ -94,7 +94,7 @@ struct qp_init {
 	struct srq *srq; /* or NULL */
 	struct qp_cap cap; /* requested; the granted number is written back, never less */
 	bool sq_sig_all;
-	void *owner; /* comes back in completions and events */
+	void *owner; /* returned in completions and events */
 };
 
 #endif

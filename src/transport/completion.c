@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completions, and the states in which a QP only flushes. Shared by every engine.
+ * Completions, and the states in which a QP only flushes. Every engine uses them.
  *
  * Invariants: a queue's WQEs complete in the order they were posted; a WQE completes once; after the
  * first completion in error everything that follows in its queue is flushed (IBTA 10.3.1).
@@ -18,7 +18,7 @@ static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
 void qp_activate(struct transport *tp, struct qp *qp)
 {
 	if (tp->paused_sls && !qp->answering)
-		list_remove(&qp->active); /* from those that wait for the pause to end */
+		list_remove(&qp->active); /* of the QPs that wait for the pause to end */
 	if (list_empty(&qp->active)) {
 		list_append(&tp->active[qp->flow.sl], &qp->active);
 		tp->active_sls |= (uint16_t)(1u << qp->flow.sl);
@@ -63,7 +63,7 @@ void qp_raise(struct transport *tp, struct qp *qp, enum event_type type)
 	event_raise(&tp->events, &qp->event, type);
 }
 
-/* A lost completion kills the CQ and, with it, every QP that has one to lose (IBTA C11-39). */
+/* A lost completion puts the CQ in error and, with it, every QP that loses one (IBTA C11-39). */
 static void push(struct transport *tp, struct qp *qp, struct cq *cq, const struct cqe *cqe,
 		 uint64_t now_ns)
 {

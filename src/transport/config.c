@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The defaults of what a nic's owner leaves open. */
+/* The defaults of settings that a nic's owner leaves at 0. */
 #include "transport/config.h"
 
 #include "transport/qp.h"

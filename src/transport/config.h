@@ -43,13 +43,13 @@ enum veroce_seal { SEAL_ON, SEAL_OFF };
 /* What congestion control knows of the port and the network behind it. */
 struct cc_link {
 	/*
-	 * NULL: veRoCE has veroce.cc with its defaults, RoCEv2 a window of its own kind, which reacts to loss
-	 * only. Otherwise both use this, except for QPs whose peer has an address of this host, as no network
-	 * lies between. Borrowed as long as the nic lives.
+	 * NULL: veRoCE uses veroce.cc with its defaults, and RoCEv2 a window that reacts to loss only
+	 * (cc/aimd.h). Otherwise both use this, except for QPs whose peer has an address of this host, as no
+	 * network lies between. Borrowed as long as the nic lives.
 	 */
 	const struct cc_params *params;
 	uint64_t line_rate_bps; /* of the port; 0: unknown */
-	uint64_t base_rtt_ns;   /* of the longest way; 0: unknown */
+	uint64_t base_rtt_ns;   /* of the longest path; 0: unknown */
 	uint64_t target_ns;     /* queueing delay that Swift allows; 0: its own formula */
 	uint64_t pace_slack_ns; /* how early a paced packet may leave; trains take half of it */
 	uint32_t wire_overhead_bytes; /* around a packet's transport bytes, for the pace */
@@ -57,9 +57,9 @@ struct cc_link {
 
 struct rocev2_config {
 	uint16_t port;            /* UDP, at every peer; 0: 4791 */
-	uint16_t ackreq_packets;  /* an ACK is asked for at least this often, 1 .. 16; 0: 16 */
+	uint16_t ackreq_packets;  /* at most this many packets from one AckReq to the next, 1 .. 16; 0: 16 */
 	bool ce_echo;             /* ACKs report marks in their BECN bit, and no CNPs are sent */
-	bool ce_is_cnp;           /* with ce_echo: such an ACK counts as a CNP, as the HPCC simulator has it */
+	bool ce_is_cnp;           /* with ce_echo: such an ACK counts as a CNP, as in the HPCC simulator */
 	uint64_t cnp_interval_ns; /* least time between CNPs; 0: that of cc.params, else 50 us */
 };
 
@@ -70,14 +70,14 @@ struct veroce_config {
 	enum rx_order order;
 	enum veroce_reth_base reth_base;
 	enum veroce_seal seal;
-	bool trim;                /* offers packet trimming: data leaves with DSCP 8, trimmed comes with 9 */
+	bool trim;                /* offers packet trimming: data leaves with DSCP 8, trimmed packets arrive with 9 */
 	bool fence_indicator;     /* WQEs that overlap older, incomplete ones harmfully wait, as with a fence */
-	bool base_only;           /* no extensions are offered, as by a base peer */
+	bool base_only;           /* offers no extensions, as a base peer does not */
 	bool cc_of_qps;           /* a QP has a window on each path, not all QPs to one host together */
-	uint16_t flowlet_packets; /* that stay on one path, at least; 0: 8 */
-	uint64_t flowlet_gap_ns;  /* instead, a QP changes path only after such a silence; 0: by packets */
-	uint32_t rx_window;       /* packets a QP takes ahead; a power of two; 0: RX_WINDOW_MAX */
-	uint64_t early_bytes_max; /* of packets that wait for their turn, of all QPs; 0: 64 MiB */
+	uint16_t flowlet_packets; /* the least number that stay on one path; 0: 8 */
+	uint64_t flowlet_gap_ns;  /* instead, a QP changes path only after so long a silence; 0: by packets */
+	uint32_t rx_window;       /* how far ahead a QP accepts packets; a power of two; 0: RX_WINDOW_MAX */
+	uint64_t early_bytes_max; /* payload of early packets, of all QPs together; 0: 64 MiB */
 	uint64_t rto_ns_min;      /* the shortest retransmission timeout; 0: 500 us */
 	uint64_t pto_ns_min;      /* and tail probe timeout; 0: 100 us */
 };

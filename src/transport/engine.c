@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which engine a QP begins with, and RC's, which only waits for a peer: what to speak is chosen when it has one. */
+/*
+ * The engine that a QP begins with. RC's only waits for a peer: the protocol is chosen when the QP has one.
+ */
 #include "transport/qp.h"
 #include "transport/veroce/engine.h"
 

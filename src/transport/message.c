@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The message a responder is in the middle of (struct responder: message, rwqe, write_*, received).
+ * The message that a responder is receiving (struct responder: message, rwqe, write_*, received).
  *
  * Invariant: rwqe is held from a SEND's first packet, or from a WRITE-with-immediate's last, to its
  * completion; a UC message that is dropped leaves it for the next one.
@@ -18,7 +18,7 @@ const struct rx_consequence rx_consequences[RX_VERDICTS] = {
 	[RX_LOCAL_FAULT] = {AETH_NAK | NAK_REMOTE_OPERATIONAL, WC_LOC_PROT_ERR, EVENT_QP_FATAL},
 };
 
-/* IBTA 9.7.4.1.2, 9.8.3.1: FIRST and ONLY begin a message, MIDDLE and LAST go on with one of their kind. */
+/* IBTA 9.7.4.1.2, 9.8.3.1: FIRST and ONLY begin a message, MIDDLE and LAST continue one of their kind. */
 static bool fits_sequence(const struct responder *rsp, const struct opcode_info *info)
 {
 	if (info->flags & F_START)
@@ -74,11 +74,11 @@ static enum rx_verdict judge_write(struct transport *tp, struct qp *qp, const st
 		if (!(qp->access & MR_REMOTE_WRITE))
 			return RX_INVALID;
 		reth_decode(&reth, rx_header(rx, H_RETH));
-		/* IBTA C9-88: the R_Key of a zero-length WRITE is not looked at. */
+		/* IBTA C9-88: the R_Key of a zero-length WRITE is not checked. */
 		if (reth.len && !mr_check(&tp->mrs, reth.rkey, qp->pd, reth.va, reth.len,
 					  MR_REMOTE_WRITE)) {
 			if (flags & F_IMM)
-				hold_recv(tp, qp); /* the program learns of it there */
+				hold_recv(tp, qp); /* its completion reports the error */
 			return RX_ACCESS;
 		}
 		len = reth.len;
@@ -106,7 +106,7 @@ static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const st
 
 	if (!rx->payload_len)
 		return RX_EXECUTE;
-	/* Again for each packet: the region may be gone since the message began. */
+	/* Checked for each packet: the region may be gone since the message began. */
 	to = mr_check(&tp->mrs, rsp->write_rkey, qp->pd, rsp->write_va + rsp->received,
 		      rx->payload_len, MR_REMOTE_WRITE);
 	return to && mr_write(&tp->mrs, to, rx->payload, rx->payload_len) ? RX_EXECUTE : RX_ACCESS;
@@ -122,7 +122,6 @@ static enum rx_verdict place_send(struct transport *tp, struct qp *qp, const str
 	return RX_LOCAL_FAULT;
 }
 
-/* The region loses its remote access; its L_Key goes on working (IBTA 10.6.7.2, C10-70). */
 void message_invalidate(struct transport *tp, uint32_t rkey)
 {
 	struct mr *mr = mr_find(&tp->mrs, rkey);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SEND and RDMA WRITE at the responder, whatever carries them: the checks on one packet, then its
+ * SEND and RDMA WRITE at the responder, in any protocol: the checks on one packet, then its
  * effect. RC answers a verdict with a NAK, UC drops the message.
  *
  * Private to src/transport.
@@ -12,11 +12,11 @@
 
 enum rx_verdict {
 	RX_EXECUTE,
-	RX_INVALID,     /* an opcode that does not fit the message, a length that does not fit it */
-	RX_TOO_LONG,    /* more bytes than the receive WQE has room for */
+	RX_INVALID,     /* an opcode or a length that does not fit the message */
+	RX_TOO_LONG,    /* longer than the receive WQE */
 	RX_NOT_READY,   /* no receive WQE */
 	RX_ACCESS,      /* the R_Key does not open the range, or its memory is gone */
-	RX_LOCAL_FAULT, /* our own receive WQE does not open its memory, or that is gone */
+	RX_LOCAL_FAULT, /* an L_Key of our receive WQE does not open its range, or the memory is gone */
 	RX_VERDICTS
 };
 
@@ -34,17 +34,17 @@ struct rx_consequence {
 extern const struct rx_consequence rx_consequences[RX_VERDICTS];
 
 /*
- * Judges one SEND or WRITE packet by the message so far. Takes a receive WQE for a SEND that begins and
+ * Judges one SEND or WRITE packet by the message so far. Takes a receive WQE at the beginning of a SEND and
  * for an immediate (it stays in rsp->rwqe with any verdict); changes nothing else.
  */
 enum rx_verdict message_judge(struct transport *, struct qp *, const struct rx *);
 /*
  * Places the packet that was judged RX_EXECUTE; at the message's end completes its receive WQE.
- * RX_LOCAL_FAULT or RX_ACCESS when a region or the memory behind it vanished or the receive WQE's keys
- * are bad; then nothing is completed.
+ * RX_LOCAL_FAULT or RX_ACCESS if a region or the memory behind it is gone, or a key of the receive WQE is
+ * invalid; then nothing is completed.
  */
 enum rx_verdict message_execute(struct transport *, struct qp *, const struct rx *);
-/* The region of that key loses its remote access, if it is there; its L_Key goes on working. */
+/* Invalidates the R_Key, if a region has it; the region's L_Key stays valid (IBTA 10.6.7.2, C10-70). */
 void message_invalidate(struct transport *, uint32_t rkey);
 /* Completes the held receive WQE, if any, with an error. */
 void message_fail(struct transport *, struct qp *, enum wc_status, uint64_t now_ns);

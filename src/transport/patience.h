@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long a peer that says nothing is kept, beyond what the program asked for with timeout and retry_cnt. A peer on
- * this host is a process: it waits for a processor as long as others keep it, which is no loss, and whether it
- * lives can be known, though not here. So the nic's owner is asked, and until it says that the peer is gone, or
- * the patience is at its end, its QPs go on trying.
+ * How long QPs go on trying with a silent peer, beyond the program's timeout and retry_cnt. A peer on this host is a
+ * process: it may wait long for a processor, which is no loss. Whether it lives can be found out, but not in the core,
+ * so the nic's owner is asked. The peer's QPs go on trying until the owner reports the peer gone, or the patience ends.
  *
- * A process is known by the high bits of its QPNs, its slot.
+ * A process is identified by its slot, the high bits of its QPNs.
  *
  * Private to src/transport.
  */
@@ -21,7 +20,7 @@ struct qp;
 struct transport;
 
 struct patience {
-	uint64_t doubted[PATIENCE_SLOTS / 64]; /* a bit each: the owner must be asked */
+	uint64_t doubted[PATIENCE_SLOTS / 64]; /* one bit for each slot: the owner must be asked */
 	uint64_t gone_ns[PATIENCE_SLOTS];      /* when the owner reported it gone; 0: never */
 };
 
@@ -30,15 +29,15 @@ struct patience {
  * owner can answer in time.
  */
 void patience_doubt(struct transport *, const struct qp *);
-/* Whether a QP that would give up must still wait; its peer is silent since `since_ns`. */
+/* Whether a QP that would give up must still wait; its peer has been silent since `since_ns`. */
 bool patience_keeps(struct transport *, const struct qp *, uint64_t since_ns, uint64_t now_ns);
-/* Whether there is no patience with the QP's peer, because it is known to be gone. */
+/* Whether the QP's peer is known to be gone, so that nothing waits for it. */
 bool patience_is_over(const struct transport *, const struct qp *, uint64_t now_ns);
 /* A slot that is in doubt, returned once; -1: none. */
 int patience_next(struct patience *);
 /*
- * By how much a retransmission timer that was due at `due_ns` is too late: this process was not running then, and
- * the peer perhaps not either. So the timer waits as long again, once. 0: it is in time.
+ * By how much a retransmission timer that was due at `due_ns` is late. This process was not running then, and perhaps
+ * the peer was not either, so the timer waits once more for as long. 0: it is in time.
  */
 uint64_t patience_late_ns(const struct transport *, uint64_t due_ns, uint64_t now_ns);
 /* No process has that slot. This holds for a while only, because slots are used again. */

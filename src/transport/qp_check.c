@@ -11,19 +11,19 @@
 
 #define TO(state) (1u << QPS_##state)
 
-/* What may be set, by a bit each. */
+/* Facts about a QP, one bit each. */
 enum fact {
 	IN_FLIGHT = 1 << 0,     /* WQEs that have begun and are not complete */
 	HAS_TIMER = 1 << 1,     /* a timer runs */
 	HAS_HELD_ACK = 1 << 2,  /* an acknowledgement waits for company */
-	HAS_FAILED = 1 << 3,    /* a WQE fails once those before it are complete */
+	HAS_FAILED = 1 << 3,    /* a WQE will fail once those before it are complete */
 	IS_DRAINING = 1 << 4,   /* sq_draining */
 	HAS_CONNECTION = 1 << 5 /* struct veroce */
 };
 
 /* clang-format off */
 static const struct {
-	uint8_t next; /* beside RESET and ERR, where every state may go */
+	uint8_t next; /* other than RESET and ERR, which may follow every state */
 	uint8_t may;
 } states[QPS_COUNT] = {
 	[QPS_RESET] = { TO(INIT), 0 },
@@ -41,7 +41,7 @@ static const struct {
 void qp_move(struct qp *qp, enum qp_state to)
 {
 	assert(to == QPS_RESET || to == QPS_ERR || states[qp_get_state(qp)].next >> to & 1);
-	/* Posters read it without a lock: one that sees the old state has posted early enough to be flushed. */
+	/* Posters read the state without a lock: one that sees the old state has posted early enough to be flushed. */
 	atomic_store_explicit(&qp->state, (uint8_t)to, memory_order_seq_cst);
 }
 
@@ -64,7 +64,7 @@ void qp_check(const struct transport *tp, const struct qp *qp)
 	assert(qp->sq.next - qp->sq.una <= posted);
 	assert(!qp->failed || qp->failed_wqe - qp->sq.una < posted);
 	assert(!qp->answering || !list_empty(&qp->active));
-	/* What it takes to speak to the peer is there from INIT to RTR on. */
+	/* A QP has the state of a connection from INIT to RTR on. */
 	assert(!unconnected || (!qp->gbn && !qp->veroce));
 	assert(unconnected || state == QPS_ERR || (qp->type == QPT_RC ? qp->veroce != NULL : qp->gbn != NULL));
 	if (qp->veroce)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Send WQEs, the part that does not depend on how they travel. */
+/* Send WQEs: the part that is the same in every protocol. */
 #include <string.h>
 
 #include "transport/request.h"

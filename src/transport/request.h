@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every requester does with a send WQE, for any protocol: judge it, read its bytes, fail it.
+ * What a requester of any protocol does with a send WQE: judges it, reads its bytes, fails it.
  *
  * Private to src/transport and src/nic.
  */
@@ -32,7 +32,7 @@ static inline bool request_has_response(const struct send_wqe *w)
 	return w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
 }
 
-/* Packets that `bytes` are cut into; one for none. */
+/* Packets that `bytes` are cut into; 0 bytes are one packet. */
 static inline uint32_t request_packets(uint32_t bytes, uint32_t mtu)
 {
 	return bytes > mtu ? (bytes - 1) / mtu + 1 : 1;
@@ -50,7 +50,7 @@ enum wc_status request_judge(const struct transport *, const struct qp *, const 
 /* Copies message bytes off .. off + len - 1; false: an L_Key does not open them, or their memory is gone. */
 bool request_gather(const struct transport *, const struct qp *, struct send_wqe *, uint32_t off,
 		    uint8_t *to, uint32_t len);
-/* The WQE with that SQ index fails locally, but not before all earlier ones are done. */
+/* The WQE with that SQ index fails locally, once all earlier ones are complete. */
 void request_fail_in_turn(struct transport *, struct qp *, uint32_t index, enum wc_status,
 			  uint64_t now_ns);
 

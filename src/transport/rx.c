@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bytes become a judged packet: what rx.h leaves to a call. */
+/* Decoding of a packet on its way in: the part that rx.h does not inline. */
 #include "transport/rx.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet on its way in: its bytes, and what they say. rx_decode() makes one; behind it no decoder can fail, and
- * everybody takes the packet as this one value.
+ * A packet on its way in: its bytes and its decoded headers. rx_decode() makes one; after that no decoder can fail, and
+ * every call takes the packet as this one value.
  *
  * Private to src/transport.
  */
@@ -20,27 +20,27 @@
 struct qp;
 struct transport;
 
-/* Its pointers are borrowed for the call that gets it, and valid until the next rx_decode(). */
+/* A call borrows its pointers; they are valid until the next rx_decode(). */
 struct rx {
 	const struct pkt *pkt;
-	const struct opcode_info *info; /* of the opcode, in the protocol that the packet came by */
+	const struct opcode_info *info; /* of the opcode, in the packet's protocol */
 	const struct bth *bth;
 	const uint8_t *payload;
 	uint32_t payload_len; /* without pad */
-	uint16_t ip_id;       /* pkt's guess; what the sender had, where rx_opens() had to find it out */
-	uint8_t service;      /* enum opcode_service of the QPs that may have it; a CNP is RC's */
+	uint16_t ip_id;       /* pkt's guess, or the sender's own, where rx_opens() had to find it */
+	uint8_t service;      /* enum opcode_service of the QPs that accept it; RC accepts CNPs */
 	/* A veRoCE packet's headers. NULL: it is RoCEv2's, and they are at rx_header(). */
 	const struct veroce_packet *veroce;
-	uint64_t now_ns;      /* when it came */
+	uint64_t now_ns;      /* when it arrived */
 };
 
-/* The decoder; the last decoded packet lies in it. */
+/* The decoder. It holds the packet that was decoded last. */
 struct rx_decoder {
 	uint16_t veroce_port; /* packets to this port are veRoCE's, all others RoCEv2's */
 	bool trims;           /* switches may trim veRoCE packets */
 	struct bth bth;
 	struct veroce_decoder veroce;
-	uint8_t trimmed[VEROCE_HEADERS_MAX + ICRC_LEN]; /* a trimmed packet, by its headers */
+	uint8_t trimmed[VEROCE_HEADERS_MAX + ICRC_LEN]; /* the headers of a trimmed packet */
 };
 
 /*
@@ -51,8 +51,8 @@ bool rx_decode_rocev2(struct rx_decoder *, struct rx *);
 const struct veroce_packet *rx_decode_trimmed(struct rx_decoder *, const struct pkt *);
 
 /*
- * Judges length, opcode and transport version, and decodes: the packet is rx->pkt. False, with *rx undefined: it is
- * no packet of the protocol to whose port it came.
+ * Judges length, opcode and transport version of pkt, and decodes it into *rx. False, with *rx undefined: it is not a
+ * packet of the protocol whose port it arrived at.
  */
 static inline bool rx_decode(struct rx_decoder *d, const struct pkt *pkt, uint64_t now_ns, struct rx *rx)
 {
@@ -83,15 +83,15 @@ static inline const uint8_t *rx_header(const struct rx *rx, uint16_t h)
 	return rx->pkt->data + opcode_header_offset(rx->info, h);
 }
 
-/* RFC 3168: whether a switch has marked it on its way. */
+/* Whether a switch on the way has marked it CE (RFC 3168). */
 static inline bool rx_is_marked(const struct rx *rx)
 {
 	return (rx->pkt->flow->tos & 3) == 3;
 }
 
 /*
- * Whether the ICRC is the packet's, with whatever IPv4 identification; sets rx->ip_id, or counts an error. Of the
- * struct qp_ops of a QP without secrets, which is not looked at and may be NULL.
+ * `opens` of struct qp_ops for QPs without secrets: whether the ICRC fits the packet with any IPv4 identification. Sets
+ * rx->ip_id, or counts an error. Does not read the QP, which may be NULL.
  */
 bool rx_opens(struct transport *, struct qp *, struct rx *);
 

@@ -9,11 +9,11 @@
 #include "queue/event.h"
 #include "queue/rq.h"
 
-/* What a program asks of one. */
+/* The attributes with which a program creates one. */
 struct srq_init {
 	uint32_t max_wr;
 	uint32_t max_sge; /* of each WQE; 0: 1 */
-	uint32_t limit;   /* as of struct srq */
+	uint32_t limit;   /* as in struct srq */
 	void *owner;      /* of its events */
 };
 

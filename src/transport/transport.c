@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the queue pairs of a nic share: made and unmade. */
+/* Creates and destroys the state that the queue pairs of a nic share. */
 #include "transport/qp.h"
 #include "transport/veroce/engine.h"
 

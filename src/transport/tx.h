@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a turn of output is laid out: packets one behind the other in one arena, so that those of a
+ * The packets of a turn of output, one behind the other in one arena, so that those of a
  * train are one piece of memory. Decides which packets form a train and seals each with its ICRC.
  *
  * Private to src/transport.
@@ -15,7 +15,7 @@
 #include "base/pkt.h"
 
 enum {
-	TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 2048, /* two full trains, and flows that are kept */
+	TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 2048, /* two full trains, and kept flows */
 	TX_HEADROOM_MAX = 96 /* headers, pad and ICRC around a payload of one path MTU */
 };
 
@@ -28,7 +28,7 @@ struct tx {
 	size_t count;
 	size_t max;
 	struct icrc_ctx *icrc; /* borrowed; NULL: there is no payload, and no packet is sealed */
-	uint32_t secret;    /* XORed into ICRCs; 0 but in the turn of a QP that has one */
+	uint32_t secret;    /* XORed into ICRCs; not 0 only in the turn of a QP that has one */
 	uint16_t train_max; /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
 	uint64_t bytes;
 	/* the train being built */
@@ -40,17 +40,16 @@ struct tx {
 	bool train_open; /* the last packet was as long as the first */
 	const struct int_stack *int_stack; /* of the next packet */
 	const struct flow *kept; /* by tx_keep_flow in this turn */
-	const void *kept_for;    /* whose it is, in the eyes of who kept it, and which of its flows; NULL: */
-	uint32_t kept_which;     /* nobody said */
+	const void *kept_for;    /* its owner, and which of the owner's flows it is, as tx_name_flow() */
+	uint32_t kept_which;     /* was told; NULL: it was not */
 };
 
 /* Starts a turn that fills `burst`, at most max packets. */
 void tx_start(struct tx *, struct pkt *burst, size_t max);
 
 /*
- * Room for a packet of up to `len` bytes, or NULL: the turn is full. Nothing is committed yet. A
- * turn ends with its last full train: a packet that would only begin another train waits for the
- * next turn.
+ * Room for a packet of up to `len` bytes, or NULL: the turn is full. Commits nothing. A turn ends with
+ * its last full train: a packet that would begin another train then waits for the next turn.
  */
 static inline uint8_t *tx_room(const struct tx *tx, uint32_t len)
 {
@@ -71,7 +70,7 @@ static inline const uint8_t *tx_last(const struct tx *tx)
 
 /*
  * A copy of a flow that may change or vanish before the turn's packets are sent (an address handle's,
- * in a WQE that is completed at once); the same pointer again for the flow that was copied last, so
+ * in a WQE that is completed at once). Returns the same pointer for a flow equal to the one copied last, so
  * that trains form. NULL: the turn is full.
  */
 const struct flow *tx_keep_flow(struct tx *, const struct flow *);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unreliable datagram: one packet a message, to whom each work request says (IBTA 9.8.3). */
+/* Unreliable datagram: one packet a message, to the destination in its work request (IBTA 9.8.3). */
 #include <string.h>
 
 #include "base/ipudp.h"
@@ -12,12 +12,12 @@
 #include "wire/psn.h"
 
 /*
- * IBTA A17.4.5.1 wants a UD completion to tell the kind of IP header, and verbs has no field for it.
- * ConnectX puts it in the service level, which means nothing in RoCEv2, and UCX reads it there.
+ * IBTA A17.4.5.1 requires a UD completion to report the kind of IP header, and verbs has no field for it.
+ * ConnectX reports it in the service level, which RoCEv2 does not use, and UCX reads it there.
  */
 enum { UD_SL_IPV6 = 1, UD_SL_IPV4 = 2, UD_SL_UDP = 8 };
 
-/* The 40 bytes ahead of the payload and the payload, into the receive WQE. */
+/* Places the 40 bytes ahead of the payload, and the payload, in the receive WQE. */
 static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const struct rx *rx)
 {
 	struct sge_list list = recv_wqe_sges(w);
@@ -31,7 +31,7 @@ static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const
 }
 
 /*
- * The receive WQE for a datagram, or NULL: it is dropped, and takes none. Whoever knows the Q_Key
+ * The receive WQE for a datagram, or NULL: it is dropped, and takes none. Anyone who knows the Q_Key
  * may send any length, so one that does not fit is not the receiver's error (IBTA 9.9.3, class D).
  */
 static struct recv_wqe *take_recv(struct transport *tp, struct qp *qp, uint32_t payload_len)
@@ -135,7 +135,7 @@ static bool ud_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		qp_flush(tp, qp, now_ns);
 		return false;
 	}
-	/* Each datagram has a level of its own: any pause stops them all. */
+	/* Each datagram has a service level of its own: a pause of any level stops them all. */
 	if (state != QPS_RTS || tp->paused_sls || qp->muted)
 		return false;
 	for (uint32_t budget = QP_OUTPUT_QUANTUM; qp->sq.next != sq_head(&qp->sq);) {
@@ -165,7 +165,7 @@ static void ud_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 }
 
-/* A datagram's PSN says nothing to its receiver. */
+/* A receiver of datagrams does not check PSNs. */
 static void ud_query(const struct qp *qp, struct qp_psns *psns)
 {
 	uint32_t next = qp->gbn ? qp->gbn->req.psn : qp->sq_psn;

@@ -2,8 +2,8 @@
 /*
  * RC completer: what responses do to the send queue (IBTA 9.7.5, 9.7.6).
  *
- * Acknowledgement is cumulative. A response for PSN p says that everything before p arrived; if a
- * READ or atomic before p has no result yet, its response was lost and is asked for again.
+ * Acknowledgement is cumulative. A response with PSN p acknowledges every request before p; if a
+ * READ or atomic before p has no result yet, its response was lost and is requested again.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@ static bool wants_response(const struct send_wqe *w)
 	return w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
 }
 
-/* The oldest WQE fails by what the peer said or did not say; the QP with it. */
+/* The oldest WQE fails by a NAK, or for lack of an answer; the QP with it. */
 static void fail_oldest(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
 {
 	complete_send(tp, qp, status, now_ns);
@@ -66,7 +66,7 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 	qp_activate(tp, qp);
 }
 
-/* PSNs from una on, `count` of them, are acknowledged. False: stopped before a READ or atomic. */
+/* The peer acknowledged `count` PSNs from una on. False: stopped before a READ or atomic. */
 static bool acknowledge(struct transport *tp, struct qp *qp, uint32_t count, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
@@ -96,7 +96,7 @@ static bool acknowledge(struct transport *tp, struct qp *qp, uint32_t count, uin
 	return whole;
 }
 
-/* Something was lost: again from una, unless the counter says no more. */
+/* A packet was lost: goes back to una, unless no retries are left. */
 static void retry(struct transport *tp, struct qp *qp, enum cc_loss loss, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
@@ -119,7 +119,7 @@ static void retry(struct transport *tp, struct qp *qp, enum cc_loss loss, uint64
 	qp_activate(tp, qp);
 }
 
-/* Once per una: the packets behind the loss all tell the same. */
+/* Once for each una: all packets behind the loss report the same loss. */
 static void responses_lost(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
@@ -166,7 +166,7 @@ static void nak(struct transport *tp, struct qp *qp, uint8_t code, uint64_t now_
 	case NAK_REMOTE_OPERATIONAL:
 		fail_oldest(tp, qp, WC_REM_OP_ERR, now_ns);
 		break;
-	default: /* reserved codes, and invalid RD request, which RC never is */
+	default: /* reserved codes, and Invalid RD Request, which RC never gets */
 		fail_oldest(tp, qp, WC_BAD_RESP_ERR, now_ns);
 		break;
 	}
@@ -194,7 +194,7 @@ static void acknowledge_input(struct transport *tp, struct qp *qp, uint32_t psn,
 		nak(tp, qp, aeth_value(syndrome), now_ns);
 }
 
-/* The result for PSN una of the oldest WQE; false: it does not fit what was asked. */
+/* The result for PSN una of the oldest WQE; false: it does not fit the request. */
 static bool place_response(struct transport *tp, struct qp *qp, const struct rx *rx,
 			   enum wc_status *status)
 {
@@ -267,7 +267,7 @@ void completer_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 		return;
 	}
 	if (offset(req, rx->bth->psn) >= offset(req, req->high)) {
-		/* Old news, or a ghost: an answer to what was never asked (IBTA 9.7.5.1.4). */
+		/* A duplicate, or a ghost: the answer to a request that was never sent (IBTA 9.7.5.1.4). */
 		tp->counters.rx_duplicates++;
 		return;
 	}
@@ -289,7 +289,7 @@ void completer_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	tp->counters.cnps_received++;
 	if (!g)
-		return; /* the window of such a QP knows nothing of congestion notification */
+		return; /* the window of such a QP does not react to congestion notification */
 	cc_on_cnp(&g->cc, now_ns);
 	requester_wake_by(tp, qp);
 }

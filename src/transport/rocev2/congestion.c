@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between a RoCEv2 QP and its algorithm: counts, times and paces; sends CNPs. */
+/* Joins a RoCEv2 QP and its algorithm: counts bytes, times packets, paces; sends CNPs. */
 #include "transport/rocev2/congestion.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum {
 	CNP_RESERVED_BYTES = 16, /* IBTA A17.9.3: after the BTH, all 0 */
-	DSCP_CNP = 48            /* what adapters send CNPs with, for the class of control */
+	DSCP_CNP = 48            /* adapters send CNPs with it, for the traffic class of control */
 };
 
 struct congestion *congestion_of(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -49,7 +49,7 @@ void congestion_free(struct transport *tp, struct qp *qp)
 
 void congestion_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
-	/* Between processes of one host there is no network: what delays is the processor's scheduling. */
+	/* Between processes of one host there is no network: delays come from the processor's scheduling. */
 	if (!tp->config.cc.params || qp->type != QPT_RC || qp->local || !congestion_of(tp, qp, now_ns))
 		return;
 	qp->gbn->congestion->governs = true;
@@ -81,7 +81,7 @@ void congestion_sent(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t
 	pacer_sent(&g->pacer, g->cc.rate_bps, bytes + tp->config.cc.wire_overhead_bytes,
 		   tp->config.cc.pace_slack_ns, now_ns);
 	if (again) {
-		g->timed_ns = 0; /* its ACK would be of either copy */
+		g->timed_ns = 0; /* its ACK could acknowledge either copy */
 		return;
 	}
 	cc_on_sent(&g->cc, now_ns,
@@ -103,8 +103,8 @@ void congestion_echo(struct qp *qp, bool ce, const struct int_stack *telemetry)
 }
 
 /*
- * The responder has no window and no pace for its responses: who asks for them is told, as if it had
- * been told by a CNP or an ACK.
+ * The responder has no window and no pace for its responses. The requester has, so a marked response counts
+ * like a CNP or a marked ACK.
  */
 void congestion_response_marked(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -149,7 +149,7 @@ void congestion_acked(const struct transport *tp, struct qp *qp, uint32_t packet
 		cc_on_cnp(&g->cc, now_ns);
 	g->heard_ce = false;
 	g->heard_int = NULL;
-	/* Each ACK is as good as a probe's answer. */
+	/* Each ACK serves as the answer to a probe. */
 	if (g->cc.probe_wanted && rtt_ns) {
 		cc_on_probe(&g->cc, now_ns);
 		cc_on_rtt(&g->cc, now_ns, rtt_ns);
@@ -171,7 +171,7 @@ void congestion_arrival(struct transport *tp, struct qp *qp, const struct rx *rx
 	struct congestion *g = qp->gbn->congestion;
 
 	if (!g && (ce || telemetry))
-		g = congestion_of(tp, qp, rx->now_ns); /* without memory nothing is echoed */
+		g = congestion_of(tp, qp, rx->now_ns); /* without memory no mark is echoed */
 	if (!g)
 		return;
 	if (telemetry) {
@@ -235,7 +235,7 @@ uint64_t congestion_deadline(const struct transport *tp, const struct qp *qp)
 
 	if (!g)
 		return at;
-	/* What an idle flow's timers would do is done when it sends again. */
+	/* The timers of an idle flow are made up for when it sends again. */
 	if (req->una != req->psn || g->paced)
 		at = g->cc.deadline_ns;
 	if (g->paced) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion control of one RoCEv2 QP, where the nic is told to have it: as requester a window and a
- * pace; as responder what the other requester needs to hear: CNPs (IBTA A17.9.3), the marks of the
- * packets that an ACK acknowledges, and their telemetry.
+ * Congestion control of one RoCEv2 QP, where the nic is configured to have it. The requester has a window and a
+ * pace. The responder reports to the other requester: with CNPs (IBTA A17.9.3), and in ACKs the marks and the
+ * telemetry of the packets that they acknowledge.
  *
- * Bytes of window are counted in whole path MTUs, as PSNs are. What an ACK says of marks is in its
+ * Bytes of window are counted in whole path MTUs, as PSNs are. An ACK reports marks in its
  * BECN bit, which IBTA gives a meaning in CNPs alone: our choice, for networks in which both ends are
- * ours (struct transport, ce_echo).
+ * ours (rocev2.ce_echo in transport/config.h).
  *
  * Private to src/transport.
  */
@@ -28,18 +28,18 @@ struct congestion {
 	/* requester */
 	uint64_t acked_bytes;  /* free-running */
 	struct pacer pacer;
-	uint64_t timed_ns;     /* when timed_psn left, asking for an ACK; 0: no packet is being timed */
+	uint64_t timed_ns;     /* when timed_psn left with AckReq; 0: no packet is being timed */
 	uint32_t timed_psn;
-	const struct int_stack *heard_int; /* with the ACK being looked at */
+	const struct int_stack *heard_int; /* of the ACK being handled */
 	bool heard_ce;         /* likewise */
 	bool governs;          /* the window and the pace hold; false: the QP keeps its struct aimd */
 	bool paced;            /* data waits for congestion_due_ns */
 	uint64_t marked_ns;    /* when a marked READ response last counted as a CNP; 0: never */
 
 	/* responder */
-	bool ce;               /* a packet that no ACK has covered was marked */
-	bool telemetry;        /* int_stack is the newest request's */
-	bool cnp_due;          /* to be sent with the next output */
+	bool ce;               /* a packet that no ACK has acknowledged yet was marked */
+	bool telemetry;        /* int_stack is that of the newest request */
+	bool cnp_due;          /* sent with the next output */
 	bool cnp_later;        /* marked since the last CNP: one more when its interval ends */
 	uint64_t cnp_ns;       /* when the last CNP left */
 	struct int_stack int_stack;
@@ -53,7 +53,7 @@ static inline struct congestion *congestion_governing(const struct qp *qp)
 	return g && g->governs ? g : NULL;
 }
 
-/* The block of a QP, made if need be; NULL: no memory. */
+/* The state of a QP, allocated if there is none; NULL: no memory. */
 struct congestion *congestion_of(struct transport *, struct qp *, uint64_t now_ns);
 void congestion_free(struct transport *, struct qp *);
 /*
@@ -69,7 +69,7 @@ uint64_t congestion_window(const struct congestion *);
 /* When the next packet may leave, if packets may leave slack_ns before their time. */
 uint64_t congestion_due_ns(const struct congestion *, uint64_t slack_ns);
 /*
- * A packet leaves that puts so many transport bytes on the way: its own, or those of the READ
+ * A packet leaves. `bytes` are the transport bytes that it puts on the path: its own, or those of the READ
  * responses that it requests. `again`: it is a retransmission.
  */
 void congestion_sent(struct transport *, struct qp *, uint32_t psn, uint32_t bytes, bool again,
@@ -81,7 +81,7 @@ void congestion_echo(struct qp *, bool ce, const struct int_stack *);
  * handled.
  */
 void congestion_response_marked(struct transport *, struct qp *, uint64_t now_ns);
-/* That many PSNs were acknowledged; the last of them is the one before req->una. */
+/* `packets` PSNs were acknowledged; the last of them is the one before req->una. */
 void congestion_acked(const struct transport *, struct qp *, uint32_t packets, uint64_t now_ns);
 void congestion_lost(struct qp *, enum cc_loss, uint64_t now_ns);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester and responder of in-order QPs: their life, and their rings of READs and atomics. */
+/* The requester and responder of in-order QPs: how they begin and end, and their rings of READs and atomics. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 /*
  * A ring with room for `least` entries: `old` itself, or a larger one in its place, in which every
- * free-running index finds what it found before. NULL: no memory, nothing was changed.
+ * free-running index still leads to the same entry. NULL: no memory, nothing was changed.
  */
 static void *grow(const struct alloc *alloc, void *old, uint8_t *entries, uint32_t least,
 		       size_t entry_bytes)
@@ -39,7 +39,7 @@ int gbn_fit(struct transport *tp, struct qp *qp, uint32_t max_rd_atomic,
 	void *ring;
 
 	if (!qp->gbn)
-		return 0; /* gbn_connect() sees to it */
+		return 0; /* gbn_connect() makes the rings */
 	req = &qp->gbn->req;
 	rsp = &qp->gbn->rsp;
 	if (max_dest_rd_atomic) {

@@ -12,7 +12,7 @@ static void note_established(struct transport *tp, struct qp *qp)
 	qp_raise(tp, qp, EVENT_COMM_EST);
 }
 
-/* Decided for RoCEv2: who asks is told so, anything else of veRoCE is not for this QP. */
+/* This QP has chosen RoCEv2: it answers CAPS requests with profile 0, and drops all other veRoCE packets. */
 static void veroce_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	if (qp->veroce && rx->bth->opcode == OP_CAPS_REQUEST)
@@ -54,8 +54,8 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (requester_output(tp, qp, now_ns))
 		return true;
 	/*
-	 * Last, and the shortest: an ACK can end the train of the requests before it. One that waits
-	 * for such company goes on waiting if there was none.
+	 * An ACK is the shortest packet and comes last, so that it can end the train of the requests before
+	 * it. One that waits for such a train goes on waiting if there was none.
 	 */
 	if (!list_empty(&qp->held) && tp->tx.count == before)
 		return false;

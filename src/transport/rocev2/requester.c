@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RC and UC requester: cuts send WQEs into request packets (IBTA 9.7.2, 9.7.3, 9.8.2). Go-back-N:
- * what is lost is sent again from the oldest unacknowledged PSN on, by moving one cursor.
+ * after a loss it sends again from the oldest unacknowledged PSN on, by moving one cursor.
  *
- * A long READ is asked for in chunks, each a READ request of its own: responses carry no AckReq and
- * know no window, so this is what keeps a responder from flooding us. Each chunk counts against
- * max_rd_atomic. When a READ is asked for again, the chunks end where they ended the first time, as
- * a duplicate may not ask for more than the original did (IBTA 9.7.4.5.2).
+ * A long READ is split into chunks, each a READ request of its own: responses carry no AckReq and
+ * are subject to no window, so only this keeps a responder from flooding us. Each chunk counts against
+ * max_rd_atomic. When a READ is requested again, the chunks end where they ended the first time, as
+ * a duplicate may not request more than the original did (IBTA 9.7.4.5.2).
  */
 #include <assert.h>
 #include <string.h>
@@ -59,8 +59,8 @@ void requester_go_back(struct qp *qp)
 }
 
 /*
- * How long the local ACK timer runs: IBTA 9.7.6.1.3 has it end between T and 4 T. A peer that is a process
- * may wait for a processor for milliseconds, and is not dead then: short timers take the long end.
+ * How long the local ACK timer runs: IBTA 9.7.6.1.3 allows T to 4 T. A peer that is a process may wait
+ * milliseconds for a processor without being dead, so short timers run for 4 T.
  */
 uint64_t requester_timer_ns(const struct qp *qp)
 {
@@ -85,7 +85,7 @@ void requester_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	requester_wake_by(tp, qp);
 }
 
-/* A timer that fires too early finds the later deadline and is set again. */
+/* The timer may fire early: it then finds the later deadline and is set again. */
 void requester_wake_by(struct transport *tp, struct qp *qp)
 {
 	uint64_t at = qp->gbn->req.rto_ns, other = congestion_deadline(tp, qp);
@@ -111,7 +111,7 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 	qp->sq.next++;
 }
 
-/* How many packets of responses the READ request for `psn` asks for, and whether it may be sent. */
+/* How many response packets the READ request for `psn` requests, and whether it may be sent. */
 static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 {
 	const struct requester *req = &qp->gbn->req;
@@ -126,7 +126,7 @@ static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 				return offset(req, end) - offset(req, req->psn) + 1;
 		}
 	}
-	/* Two under way keep the responder busy; more would only be shorter, and end more trains early. */
+	/* Two chunks under way keep the responder busy; more would be shorter, and end more trains early. */
 	chunk = req->cc.window_bytes_max / (qp->max_rd_atomic > 1 ? 2 : 1) / qp->mtu;
 	if (chunk > window)
 		chunk = window ? window : 1;
@@ -152,7 +152,7 @@ static struct bth request_bth(const struct qp *qp, const struct send_wqe *w, enu
 	};
 }
 
-/* Writes BTH and what follows it up to the payload; returns the length. */
+/* Writes the headers from the BTH to the payload; returns their length. */
 static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct send_wqe *w, uint32_t chunk_bytes,
 			       uint32_t done_bytes)
 {
@@ -194,7 +194,7 @@ static bool is_answered(const struct requester *req)
 	return psn_diff(req->asked, req->una) >= 0;
 }
 
-/* The packet at the cursor, and the cursor past it. False: the WQE failed, nothing was sent. */
+/* Sends the packet at the cursor and moves the cursor past it. False: the WQE failed, nothing was sent. */
 static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t span,
 			bool ackreq, uint64_t now_ns)
 {
@@ -256,7 +256,7 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return true;
 }
 
-/* UC has no acknowledgements: a message is done when its last packet is on its way (IBTA 9.8.2). */
+/* UC has no acknowledgements: a message is complete when its last packet has left (IBTA 9.8.2). */
 static void complete_unacknowledged(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	qp->gbn->req.una = qp->gbn->req.psn;
@@ -300,8 +300,8 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 				span = read_chunk(qp, w);
 		}
 		/*
-		 * A window that shrank may be full of packets that ask for no ACK: then one more does, or
-		 * nothing would open it but a timeout.
+		 * A window that shrank may be full of packets without AckReq. Then one more packet leaves with
+		 * AckReq; otherwise only a timeout would open the window.
 		 */
 		if (qp->type == QPT_RC && flying && flying + span > window && is_answered(req))
 			break;

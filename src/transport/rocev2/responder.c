@@ -43,7 +43,7 @@ static void schedule_ack(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	ack_schedule(tp, qp, rsp->unacked >= QP_ACK_NOW_PACKETS ? ACK_NOW : ACK_HELD, now_ns);
 }
 
-/* The QP says one last NAK and is dead (IBTA 9.9.3: class B and C). */
+/* The QP sends one last NAK and goes to ERR (IBTA 9.9.3: class B and C). */
 static void fatal(struct transport *tp, struct qp *qp, enum rx_verdict v, uint64_t now_ns)
 {
 	const struct rx_consequence *c = &rx_consequences[v];
@@ -93,7 +93,7 @@ static enum rx_verdict message_input(struct transport *tp, struct qp *qp, const 
 	return v;
 }
 
-/* A free entry for a new request, or NULL: more are outstanding than was agreed. */
+/* A free entry for a new request, or NULL: more are outstanding than max_dest_rd_atomic. */
 static struct rd_resource *take_resource(struct qp *qp)
 {
 	struct responder *rsp = &qp->gbn->rsp;
@@ -101,7 +101,7 @@ static struct rd_resource *take_resource(struct qp *qp)
 	while (rsp->res_emit != rsp->res_head && answered(resource(qp, rsp->res_emit)))
 		rsp->res_emit++;
 	while ((uint8_t)(rsp->res_head - rsp->res_emit) >= qp->max_dest_rd_atomic) {
-		/* An answer given again to a duplicate makes way; a first answer never does. */
+		/* A repeated answer gives up its entry; a first answer never does. */
 		if (rsp->res_emit == rsp->res_head || !resource(qp, rsp->res_emit)->again)
 			return NULL;
 		rsp->res_emit++;
@@ -167,7 +167,7 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 	if (h.va & 7)
 		return RX_INVALID; /* IBTA 9.4.5 */
 	word = (uint64_t *)mr_check(&tp->mrs, h.rkey, qp->pd, h.va, 8, MR_REMOTE_ATOMIC);
-	/* An iova may be aligned where the memory behind it is not. */
+	/* An iova may be aligned although the memory behind it is not. */
 	if (!word || (uintptr_t)word & 7)
 		return RX_ACCESS;
 	r = take_resource(qp);
@@ -175,7 +175,7 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 		return RX_INVALID;
 	if (!mr_atomic(&tp->mrs, word, rx->bth->opcode == OP_RC_CMP_SWAP, h.swap_add,
 		       h.compare, &found)) {
-		qp->gbn->rsp.res_head--; /* not to be answered */
+		qp->gbn->rsp.res_head--; /* it gets no answer */
 		return RX_ACCESS;
 	}
 	*r = (struct rd_resource){
@@ -208,7 +208,7 @@ static struct rd_resource *find_resource(const struct qp *qp, uint32_t psn, uint
 	return NULL;
 }
 
-/* Whether a duplicate READ asks for the tail of what the original asked for. */
+/* Whether a duplicate READ requests the tail of the original's bytes. */
 static bool is_same_read(const struct qp *qp, const struct rd_resource *r, const struct reth *reth,
 			 uint32_t psn)
 {
@@ -219,8 +219,8 @@ static bool is_same_read(const struct qp *qp, const struct rd_resource *r, const
 }
 
 /*
- * IBTA 9.7.4.5.1: executed long ago. SEND and WRITE are acknowledged again, a READ is read again, an
- * atomic's result is told again; what the ring no longer holds is dropped in silence.
+ * A duplicate request (IBTA 9.7.4.5.1). A SEND or WRITE is acknowledged again, a READ is read again, an
+ * atomic gets its first result again. One that the ring no longer holds is dropped silently.
  */
 static void duplicate_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
@@ -248,7 +248,7 @@ static void duplicate_input(struct transport *tp, struct qp *qp, const struct rx
 		return;
 	}
 	if (!answered(r) && !r->again && r->psn_next == r->psn_first)
-		return; /* not answered even once: that answer is on its way */
+		return; /* its first answer is still being sent */
 	answer_from(r, psn, end, true);
 	if ((uint8_t)(rsp->res_head - index) > (uint8_t)(rsp->res_head - rsp->res_emit))
 		rsp->res_emit = index;
@@ -308,7 +308,7 @@ static inline struct bth response_bth(const struct qp *qp, uint8_t opcode, uint3
 	};
 }
 
-/* Of the response that is next; a MIDDLE one has no AETH. Returns the headers' length. */
+/* Writes the headers of the next response; a MIDDLE one has no AETH. Returns their length. */
 static uint32_t encode_response(uint8_t *p, const struct qp *qp, const struct rd_resource *r, uint8_t opcode,
 				uint32_t pad)
 {
@@ -365,7 +365,7 @@ static uint8_t read_response_opcode(const struct rd_resource *r)
 	return last ? OP_RC_READ_RESPONSE_LAST : OP_RC_READ_RESPONSE_MIDDLE;
 }
 
-/* False: no room. A region, or memory behind it, that is gone meanwhile ends the QP with a NAK instead. */
+/* False: no room. If the region or the memory behind it is gone, ends the QP with a NAK instead. */
 static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_resource *r,
 			       uint64_t now_ns)
 {
@@ -412,7 +412,7 @@ static bool send_pending_nak(struct transport *tp, struct qp *qp, uint64_t now_n
 	return true;
 }
 
-/* READ and atomic responses, in PSN order. True: there are more. */
+/* Sends READ and atomic responses, in PSN order. True: there are more. */
 static bool send_responses(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct responder *rsp = &qp->gbn->rsp;
@@ -446,7 +446,7 @@ bool responder_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return qp->gbn->rsp.nak_pending && !send_pending_nak(tp, qp, now_ns);
 }
 
-/* What is behind READ responses has its time after them. */
+/* A NAK or ACK behind READ responses leaves after them. */
 bool responder_has_answer(const struct qp *qp)
 {
 	const struct responder *rsp = &qp->gbn->rsp;

@@ -25,7 +25,7 @@ static void uc_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 		tp->counters.rx_out_of_sequence++;
 		rsp->message = 0;
 	}
-	/* Whatever comes next, it is expected from here on (IBTA 9.8.2.2.2). */
+	/* The next packet is expected behind this one, even after a gap (IBTA 9.8.2.2.2). */
 	rsp->epsn = psn_add(rx->bth->psn, 1);
 	if (rx->info->flags & F_START)
 		rsp->message = 0; /* the end of the message before it was lost */
