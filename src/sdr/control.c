@@ -28,7 +28,12 @@ static int32_t sr_nack_len(const uint8_t *p)
 
 static int32_t ec_nack_len(const uint8_t *p)
 {
-	return p[0] ? -1 : EC_NACK_FIXED_LEN + get_be16(p + 1) * 4;
+	return p[0] ? -1 : EC_NACK_FIXED_LEN + get_be16(p + 1) * EC_NACK_GROUP_LEN;
+}
+
+static int32_t ec_short_len(const uint8_t *p)
+{
+	return EC_SHORT_FIXED_LEN + get_be16(p + 8) * EC_SHORT_GROUP_LEN;
 }
 
 static const struct {
@@ -38,12 +43,14 @@ static const struct {
 	[CONTROL_CTS] = {CTS_FIXED_LEN, cts_len},
 	[CONTROL_SR_ACK] = {SR_ACK_FIXED_LEN, sr_ack_len},
 	[CONTROL_SR_NACK] = {SR_NACK_FIXED_LEN, sr_nack_len},
-	[CONTROL_EC_ACK] = {0, NULL},
+	[CONTROL_EC_ACK] = {EC_ACK_LEN, NULL},
 	[CONTROL_EC_NACK] = {EC_NACK_FIXED_LEN, ec_nack_len},
 	[CONTROL_PROBE] = {0, NULL},
 	[CONTROL_DONE] = {4, NULL},
 	[CONTROL_ABORT] = {2, NULL},
 	[CONTROL_CTS_KNOWN] = {4, NULL},
+	[CONTROL_EC_SHORT] = {EC_SHORT_FIXED_LEN, ec_short_len},
+	[CONTROL_EC_END] = {EC_END_LEN, NULL},
 };
 
 void control_encode(uint8_t *p, const struct control *c)
@@ -143,4 +150,46 @@ struct chunk_run sr_nack_run(const uint8_t *p, uint32_t i)
 {
 	p += SR_NACK_FIXED_LEN + i * SR_NACK_RUN_LEN;
 	return (struct chunk_run){get_be32(p), get_be32(p + 4)};
+}
+
+uint16_t ec_nack_encode(uint8_t *p, const uint32_t *groups, uint16_t count)
+{
+	p[0] = 0;
+	put_be16(p + 1, count);
+	for (uint32_t i = 0; i < count; i++)
+		put_be32(p + EC_NACK_FIXED_LEN + i * EC_NACK_GROUP_LEN, groups[i]);
+	return (uint16_t)(EC_NACK_FIXED_LEN + count * EC_NACK_GROUP_LEN);
+}
+
+uint16_t ec_nack_count(const uint8_t *p)
+{
+	return get_be16(p + 1);
+}
+
+uint32_t ec_nack_group(const uint8_t *p, uint32_t i)
+{
+	return get_be32(p + EC_NACK_FIXED_LEN + i * EC_NACK_GROUP_LEN);
+}
+
+uint16_t ec_short_encode(uint8_t *p, const struct ec_short *s, const struct ec_lack *lacks)
+{
+	put_be32(p, s->marker);
+	put_be32(p + 4, s->groups);
+	put_be16(p + 8, s->count);
+	for (uint32_t i = 0; i < s->count; i++) {
+		put_be32(p + EC_SHORT_FIXED_LEN + i * EC_SHORT_GROUP_LEN, lacks[i].group);
+		put_be16(p + EC_SHORT_FIXED_LEN + i * EC_SHORT_GROUP_LEN + 4, lacks[i].pieces);
+	}
+	return (uint16_t)(EC_SHORT_FIXED_LEN + s->count * EC_SHORT_GROUP_LEN);
+}
+
+void ec_short_decode(struct ec_short *s, const uint8_t *p)
+{
+	*s = (struct ec_short){get_be32(p), get_be32(p + 4), get_be16(p + 8)};
+}
+
+struct ec_lack ec_short_lack(const uint8_t *p, uint32_t i)
+{
+	p += EC_SHORT_FIXED_LEN + i * EC_SHORT_GROUP_LEN;
+	return (struct ec_lack){.group = get_be32(p), .pieces = get_be16(p + 4)};
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The messages of the control path: receivers grant and acknowledge, senders probe. Each message may be lost, doubled
- * or overtaken, so it carries the present state and never a change of it. Integers are big-endian.
+ * The messages of the control path: receivers grant and acknowledge, senders probe. Each message
+ * may be lost, doubled or overtaken, so it carries the present state and never a change of it.
+ * Integers are big-endian.
  *
  *      0        2     3      4                8               12       14      16
  *     +--------+-----+------+----------------+----------------+--------+-------+----------------
@@ -9,16 +10,18 @@
  *     +--------+-----+------+----------------+----------------+--------+-------+----------------
  *
  *     type        payload                                        meaning
- *     CTS         posted 32, first 32, count 16,                 receives posted, and count of the grants from first on
- *                 count x {length 64, key 32}
- *     SR_ACK      cum 32, bits 16, bitmap                        the first cum chunks are there; bits for those after
- *     SR_NACK     count 16, count x {first 32, run 32}           chunks asked for
- *     EC_ACK                                                     the message can be recovered
- *     EC_NACK     mode 8, count 16, count x group 32             groups that cannot be recovered
- *     PROBE                                                      asks for the state of the message
- *     DONE        low 32                                         every message below low is finished
- *     ABORT       code 16                                        the sender of this gives up
- *     CTS_KNOWN   known 32                                       the grants below known have arrived
+ *     CTS         posted 32, first 32, count 16,                 receives posted, and count of the
+ * grants from first on count x {length 64, key 32} SR_ACK      cum 32, bits 16, bitmap the first
+ * cum chunks are there; bits for those after SR_NACK     count 16, count x {first 32, run 32}
+ * chunks asked for EC_ACK      lost 32                                        the message can be
+ * recovered; so many of its data pieces had not come EC_NACK     mode 8 (0), count 16, count x
+ * group 32         groups that cannot be recovered PROBE asks for the state of the message DONE low
+ * 32                                         every message below low is finished ABORT       code
+ * 16                                        the sender of this gives up CTS_KNOWN   known 32 the
+ * grants below known have arrived EC_SHORT    marker 32, groups 32, count 16,                the
+ * first so many groups can be recovered; these lack count x {group 32, pieces 16} so many pieces,
+ * of what was sent before the marker EC_END      marker 32 everything was sent; the n-th time that
+ * this is so
  *
  * Message numbers are 64 bits long inside, their lower 32 bits on the wire.
  */
@@ -39,7 +42,12 @@ enum {
 	SR_ACK_FIXED_LEN = 6,
 	SR_NACK_FIXED_LEN = 2,
 	SR_NACK_RUN_LEN = 8,
+	EC_ACK_LEN = 4,
 	EC_NACK_FIXED_LEN = 3,
+	EC_NACK_GROUP_LEN = 4,
+	EC_SHORT_FIXED_LEN = 10,
+	EC_SHORT_GROUP_LEN = 6,
+	EC_END_LEN = 4,
 };
 
 enum control_type {
@@ -52,6 +60,8 @@ enum control_type {
 	CONTROL_DONE,
 	CONTROL_ABORT,
 	CONTROL_CTS_KNOWN,
+	CONTROL_EC_SHORT,
+	CONTROL_EC_END,
 	CONTROL_TYPE_END
 };
 
@@ -87,10 +97,22 @@ struct chunk_run {
 	uint32_t first, count;
 };
 
+struct ec_short {
+	uint32_t marker;
+	uint32_t groups; /* the first so many can be recovered */
+	uint16_t count;
+};
+
+/* A group and how many more pieces of it are wanted. */
+struct ec_lack {
+	uint32_t group;
+	uint16_t pieces;
+};
+
 /* Room for the header is before the payload that the encoders below write. */
 void control_encode(uint8_t *, const struct control *);
-/* Reads a header. False unless this is a control message of this version and tag, whose payload is as long as its type
- * says; the type's decoder may then read it. The values are not judged. */
+/* Reads a header. False unless this is a control message of this version and tag, whose payload is
+ * as long as its type says; the type's decoder may then read it. The values are not judged. */
 bool control_decode(struct control *, const uint8_t *, size_t len, uint32_t tag);
 
 /* Payloads: the encoders return their length. Decoders take what control_decode() has judged. */
@@ -102,6 +124,12 @@ void sr_ack_decode(struct sr_ack *, const uint8_t *);
 uint16_t sr_nack_encode(uint8_t *, const struct chunk_run *, uint16_t count);
 uint16_t sr_nack_count(const uint8_t *);
 struct chunk_run sr_nack_run(const uint8_t *, uint32_t i);
+uint16_t ec_nack_encode(uint8_t *, const uint32_t *groups, uint16_t count);
+uint16_t ec_nack_count(const uint8_t *);
+uint32_t ec_nack_group(const uint8_t *, uint32_t i);
+uint16_t ec_short_encode(uint8_t *, const struct ec_short *, const struct ec_lack *);
+void ec_short_decode(struct ec_short *, const uint8_t *);
+struct ec_lack ec_short_lack(const uint8_t *, uint32_t i);
 
 /* The 64-bit number that a 32-bit one of the wire means, near to one that is known. */
 static inline uint64_t number_near(uint64_t known, uint32_t wire)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The control messages and the description of an end, against bytes written by hand from the diagrams. */
+/* The control messages and the description of an end, against bytes written by hand from the
+ * diagrams. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -82,6 +83,76 @@ static void control_decodes_golden_bytes(void **state)
 	assert_int_equal(sr_nack_count(golden_sr_nack + CONTROL_HEADER_LEN), 1);
 	assert_int_equal(sr_nack_run(golden_sr_nack + CONTROL_HEADER_LEN, 0).first, 3);
 	assert_int_equal(sr_nack_run(golden_sr_nack + CONTROL_HEADER_LEN, 0).count, 2);
+}
+
+static const uint8_t golden_ec_short[] = {
+	0x53, 0x44, 1, 10, 0, 0, 0, 9, 0, 0, 0, 7, 0, 22, 0, 0, /* message 7 */
+	0,    0,    0, 3,  0, 0, 0, 5, 0, 2,                    /* marker 3, 5 groups are there */
+	0,    0,    0, 6,  0, 1, 0, 0, 1, 0, 1, 2,              /* 6 lacks 1, 256 lacks 258 */
+};
+
+static const uint8_t golden_ec_nack[] = {
+	0x53, 0x44, 1, 5, 0, 0, 0, 9, 0, 0, 0, 7, 0, 11, 0, 0, /* message 7 */
+	0,    0,    2, 0, 0, 0, 6, 0, 0, 1, 0,                 /* groups 6 and 256 */
+};
+
+static const uint8_t golden_ec_end[] = {
+	0x53, 0x44, 1, 11, 0, 0, 0, 9, 0, 0, 0, 7, 0, 4, 0, 0, 0, 0, 0, 3,
+};
+
+static const uint8_t golden_ec_ack[] = {
+	0x53, 0x44, 1, 4, 0, 0, 0, 9, 0, 0, 0, 7, 0, 4, 0, 0, 0, 0, 0, 8,
+};
+
+static void ec_messages_are_as_they_are_drawn(void **state)
+{
+	const struct ec_short said = {.marker = 3, .groups = 5, .count = 2};
+	const struct ec_lack lacks[] = {{6, 1}, {256, 258}};
+	const uint32_t groups[] = {6, 256};
+	uint8_t buf[64];
+	struct control c;
+	struct ec_short got;
+
+	assert_int_equal(ec_short_encode(buf, &said, lacks), 22);
+	assert_memory_equal(buf, golden_ec_short + CONTROL_HEADER_LEN, 22);
+	assert_int_equal(ec_nack_encode(buf, groups, 2), 11);
+	assert_memory_equal(buf, golden_ec_nack + CONTROL_HEADER_LEN, 11);
+	assert_true(control_decode(&c, golden_ec_short, sizeof(golden_ec_short), 9));
+	assert_int_equal(c.type, CONTROL_EC_SHORT);
+	ec_short_decode(&got, golden_ec_short + CONTROL_HEADER_LEN);
+	assert_true(got.marker == 3 && got.groups == 5 && got.count == 2);
+	assert_int_equal(ec_short_lack(golden_ec_short + CONTROL_HEADER_LEN, 1).group, 256);
+	assert_int_equal(ec_short_lack(golden_ec_short + CONTROL_HEADER_LEN, 1).pieces, 258);
+	assert_true(control_decode(&c, golden_ec_nack, sizeof(golden_ec_nack), 9));
+	assert_int_equal(ec_nack_count(golden_ec_nack + CONTROL_HEADER_LEN), 2);
+	assert_int_equal(ec_nack_group(golden_ec_nack + CONTROL_HEADER_LEN, 1), 256);
+	assert_true(control_decode(&c, golden_ec_end, sizeof(golden_ec_end), 9));
+	assert_int_equal(c.type, CONTROL_EC_END);
+	assert_true(control_decode(&c, golden_ec_ack, sizeof(golden_ec_ack), 9));
+	assert_int_equal(c.type, CONTROL_EC_ACK);
+}
+
+/* A byte more or less, a count of one more, a mode that is none. */
+static void ec_messages_of_another_length_are_ignored(void **state)
+{
+	uint8_t buf[64] = {0};
+	struct control c;
+
+	for (size_t len = 0; len < sizeof(golden_ec_short); len++)
+		assert_false(control_decode(&c, golden_ec_short, len, 9));
+	memcpy(buf, golden_ec_short, sizeof(golden_ec_short));
+	buf[25] = 3;
+	assert_false(control_decode(&c, buf, sizeof(golden_ec_short), 9));
+	buf[24] = 255;
+	assert_false(control_decode(&c, buf, sizeof(golden_ec_short), 9));
+	memcpy(buf, golden_ec_nack, sizeof(golden_ec_nack));
+	buf[16] = 1;
+	assert_false(control_decode(&c, buf, sizeof(golden_ec_nack), 9));
+	memcpy(buf, golden_ec_end, sizeof(golden_ec_end));
+	buf[13] = 0;
+	assert_false(control_decode(&c, buf, CONTROL_HEADER_LEN, 9));
+	buf[3] = CONTROL_EC_ACK;
+	assert_false(control_decode(&c, buf, CONTROL_HEADER_LEN, 9));
 }
 
 /* Each row spoils one byte of the CTS. */
@@ -218,6 +289,8 @@ int main(void)
 		cmocka_unit_test(control_encodes_golden_bytes),
 		cmocka_unit_test(control_decodes_golden_bytes),
 		cmocka_unit_test(control_ignores_what_is_not_its_own),
+		cmocka_unit_test(ec_messages_are_as_they_are_drawn),
+		cmocka_unit_test(ec_messages_of_another_length_are_ignored),
 		cmocka_unit_test(numbers_are_found_near_to_what_is_known),
 		cmocka_unit_test(info_encodes_golden_bytes),
 		cmocka_unit_test(info_decodes_golden_bytes),

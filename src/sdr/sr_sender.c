@@ -82,6 +82,23 @@ static void chunk_move(struct sr_sender *s, uint32_t i, enum sr_state state)
 	enter_list(s, i);
 }
 
+void sr_sender_hold(struct sr_sender *s)
+{
+	for (uint32_t i = 0; i < s->chunks; i++)
+		s->chunk[i].state = SR_ACKED;
+	s->acked = s->unsent = s->chunks;
+	s->end = SR_DONE;
+}
+
+void sr_sender_want(struct sr_sender *s, uint32_t i)
+{
+	if (s->chunk[i].state != SR_ACKED || s->end > SR_DONE)
+		return;
+	s->acked--;
+	s->end = SR_RUNNING;
+	chunk_move(s, i, SR_DUE);
+}
+
 bool sr_sender_next(const struct sr_sender *s, uint32_t *chunk)
 {
 	if (s->end != SR_RUNNING || (s->due.first == SR_NONE && s->unsent == s->chunks))
@@ -98,7 +115,8 @@ void sr_sender_sent(struct sr_sender *s, uint32_t i, uint64_t now_ns)
 	s->resent += c->state == SR_DUE;
 	if (i == s->unsent) {
 		s->unsent++;
-		/* A receiver may acknowledge a chunk that was never sent: it knows the data otherwise. */
+		/* A receiver may acknowledge a chunk that was never sent: it knows the data
+		 * otherwise. */
 		while (s->unsent < s->chunks && s->chunk[s->unsent].state == SR_ACKED)
 			s->unsent++;
 	}

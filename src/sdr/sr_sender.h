@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Selective Repeat, the sending end: one message, its chunks sent in order and each one again until the receiver has it.
- * A chunk is sent again when it was not acknowledged for as long as an RTO, or at once when the receiver names it missing.
- * The network may lose, delay and reorder; a stale acknowledgement takes nothing back.
+ * Selective Repeat, the sending end: one message, its chunks sent in order and each one again until
+ * the receiver has it. A chunk is sent again when it was not acknowledged for as long as an RTO, or
+ * at once when the receiver names it missing. The network may lose, delay and reorder; a stale
+ * acknowledgement takes nothing back.
  *
  *      UNSENT ---> SENT <---> DUE ---> (SENT)          DUE: waits to be sent again
  *                    \________/________> ACKED
  *
- * The owner asks for chunks when it can send, hands over what the receiver says, and calls sr_sender_expire() when
- * sr_sender_deadline() has come. One thread.
+ * The owner asks for chunks when it can send, hands over what the receiver says, and calls
+ * sr_sender_expire() when sr_sender_deadline() has come. One thread.
  */
 #ifndef SDR_SR_SENDER_H
 #define SDR_SR_SENDER_H
@@ -57,10 +58,17 @@ struct sr_sender {
 	const struct alloc *alloc;
 };
 
-/* chunks > 0; times in the config > 0, 0 < tries_max < 256. Borrows alloc until sr_sender_free(). -ENOMEM. */
+/* chunks > 0; times in the config > 0, 0 < tries_max < 256. Borrows alloc until sr_sender_free().
+ * -ENOMEM. */
 int sr_sender_init(struct sr_sender *, const struct sr_config *, uint32_t chunks, uint64_t now_ns,
 		   const struct alloc *);
 void sr_sender_free(struct sr_sender *);
+
+/* Before anything is sent: nothing is to be sent but what sr_sender_want() names. Such a sender is
+ * SR_DONE whenever it has nothing left to do, and runs on when something is wanted again. */
+void sr_sender_hold(struct sr_sender *);
+/* The chunk is wanted, if it counts as acknowledged. */
+void sr_sender_want(struct sr_sender *, uint32_t chunk);
 
 /* The chunk to send next: one that is due again before a new one. False if there is none now. */
 bool sr_sender_next(const struct sr_sender *, uint32_t *chunk);
@@ -70,7 +78,8 @@ void sr_sender_sent(struct sr_sender *, uint32_t chunk, uint64_t now_ns);
 /* Takes an acknowledgement. False, and nothing changes, if it cannot be of this message. */
 bool sr_sender_ack(struct sr_sender *, const struct sr_ack *, const uint8_t *bitmap,
 		   uint64_t now_ns);
-/* Takes a NACK. Chunks that were never sent, or were sent again less than an RTT ago, do not become due. */
+/* Takes a NACK. Chunks that were never sent, or were sent again less than an RTT ago, do not become
+ * due. */
 bool sr_sender_nack(struct sr_sender *, const uint8_t *payload, uint64_t now_ns);
 /* Ends the sending: the receiver has all it needs, or one of the two has given up. */
 void sr_sender_finish(struct sr_sender *, enum sr_end);

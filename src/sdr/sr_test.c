@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Selective Repeat over a channel in virtual time: chunks leave one behind the other, and chunks and control messages
- * may be lost. The tests check that everything arrives, and when, and that wrong control messages do no harm.
+ * Selective Repeat over a channel in virtual time: chunks leave one behind the other, and chunks
+ * and control messages may be lost. The tests check that everything arrives, and when, and that
+ * wrong control messages do no harm.
  */
 #include <errno.h>
 #include <math.h>
@@ -17,17 +18,12 @@
 #include "base/prng.h"
 #include "sdr/sr_receiver.h"
 #include "sdr/sr_sender.h"
+#include "support/events.h"
 #include "support/heap.h"
 
-enum { CHUNKS_MAX = 4096, EVENTS_MAX = 65536, PAYLOAD_MAX = 1024, WORDS_MAX = 256 };
+enum { CHUNKS_MAX = 4096, PAYLOAD_MAX = 1024, WORDS_MAX = 256 };
 
 #define MS UINT64_C(1000000)
-
-/* Something under way; kind 0 is a chunk, 1 a word of the receiver's, 2 a PROBE. */
-struct event {
-	uint64_t at_ns;
-	uint32_t kind, index;
-};
 
 /* How a run differs from a channel without losses. */
 struct wish {
@@ -49,8 +45,7 @@ static struct run {
 	struct sr_receiver r;
 	struct prng rng;
 	uint64_t bits[CHUNKS_MAX / 64];
-	struct event heap_of_events[EVENTS_MAX]; /* a binary heap by time */
-	uint32_t events;
+	struct events events; /* kind 0 is a chunk, 1 a word of the receiver's, 2 a PROBE */
 	struct {
 		enum control_type type;
 		uint8_t payload[PAYLOAD_MAX];
@@ -58,48 +53,6 @@ static struct run {
 	uint32_t said, chunks_sent, probes;
 	uint64_t now_ns, free_ns; /* free_ns: when the link takes the next chunk */
 } run;
-
-static bool earlier(uint32_t a, uint32_t b)
-{
-	return run.heap_of_events[a].at_ns < run.heap_of_events[b].at_ns;
-}
-
-static void swap(uint32_t a, uint32_t b)
-{
-	struct event e = run.heap_of_events[a];
-
-	run.heap_of_events[a] = run.heap_of_events[b];
-	run.heap_of_events[b] = e;
-}
-
-static void event_add(uint64_t at_ns, uint32_t kind, uint32_t index)
-{
-	uint32_t i = run.events++;
-
-	assert_true(run.events < EVENTS_MAX);
-	run.heap_of_events[i] = (struct event){at_ns, kind, index};
-	for (; i && earlier(i, (i - 1) / 2); i = (i - 1) / 2)
-		swap(i, (i - 1) / 2);
-}
-
-static struct event event_take(void)
-{
-	struct event e = run.heap_of_events[0];
-
-	swap(0, --run.events);
-	for (uint32_t i = 0;;) {
-		uint32_t least = i;
-
-		for (uint32_t k = 2 * i + 1; k <= 2 * i + 2; k++) {
-			if (k < run.events && earlier(k, least))
-				least = k;
-		}
-		if (least == i)
-			return e;
-		swap(i, least);
-		i = least;
-	}
-}
 
 static bool drawn(double chance)
 {
@@ -148,12 +101,12 @@ static void send_some(void)
 		sr_sender_sent(&run.s, chunk, run.free_ns);
 		run.chunks_sent++;
 		if (!(first && chunk == run.w.lost_chunk) && !drawn(run.w.loss))
-			event_add(run.free_ns + way_ns(), 0, chunk);
+			events_add(&run.events, run.free_ns + way_ns(), 0, chunk);
 	}
 	if (sr_sender_take_probe(&run.s)) {
 		run.probes++;
 		if (!drawn(run.w.control_loss))
-			event_add(run.now_ns + way_ns(), 2, 0);
+			events_add(&run.events, run.now_ns + way_ns(), 2, 0);
 	}
 }
 
@@ -173,7 +126,7 @@ static void tell_some(void)
 			continue;
 		}
 		if (!drawn(run.w.control_loss))
-			event_add(run.now_ns + way_ns(), 1, i);
+			events_add(&run.events, run.now_ns + way_ns(), 1, i);
 	}
 }
 
@@ -220,13 +173,13 @@ static uint64_t play(void)
 		assert_true(steps++ < 10000000);
 		if (sr_sender_next(&run.s, &chunk))
 			next = least(next, run.free_ns);
-		if (run.events)
-			next = least(next, run.heap_of_events[0].at_ns);
+		if (run.events.count)
+			next = least(next, run.events.heap[0].at_ns);
 		assert_true(next != UINT64_MAX);
 		if (next > run.now_ns)
 			run.now_ns = next;
-		while (run.events && run.heap_of_events[0].at_ns <= run.now_ns)
-			happen(event_take());
+		while (run.events.count && run.events.heap[0].at_ns <= run.now_ns)
+			happen(events_take(&run.events));
 		sr_sender_expire(&run.s, run.now_ns);
 		tell_some();
 		send_some();
@@ -352,8 +305,9 @@ static void sr_everything_arrives_on_bad_channels(void **state)
 	}
 }
 
-/* The completion times of a message of 128 MiB in chunks of 64 KiB at 400 Gbit/s and 25 ms, with a chunk in a thousand
- * lost: 92.379 ms on average where only the RTO repairs (the closed form of the maximum of geometric times). */
+/* The completion times of a message of 128 MiB in chunks of 64 KiB at 400 Gbit/s and 25 ms, with a
+ * chunk in a thousand lost: 92.379 ms on average where only the RTO repairs (the closed form of the
+ * maximum of geometric times). */
 static void sr_mean_time_is_the_closed_forms(void **state)
 {
 	const uint32_t runs = 600;

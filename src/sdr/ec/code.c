@@ -3,7 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdbool.h>
+#include <string.h>
 
 #include "sdr/ec/kernel.h"
 
@@ -21,7 +21,8 @@ static size_t memory_bytes(const struct ec_code *code)
 	       code->parity * (sizeof(*code->rows) + (size_t)code->data * sizeof(**code->rows));
 }
 
-/* Row i is of parity i: element j is 1 / ((k + i) ^ j). k + i and j differ, so this never divides by 0. */
+/* Row i is of parity i: element j is 1 / ((k + i) ^ j). k + i and j differ, so this never divides
+ * by 0. */
 static void cauchy_rows(struct ec_code *code)
 {
 	uint8_t *row = (uint8_t *)(code->rows + code->parity);
@@ -60,60 +61,67 @@ void ec_code_fini(struct ec_code *code)
 	code->factors = NULL;
 }
 
-/* Parity i gets the sources of its class; source 0 is the data piece number f->column. */
-static void xor_encode(const struct ec_code *code, const struct ec_fold *f, unsigned i)
+/* Parity i gets the sources of its class; source 0 is the data piece number column. A portion may
+ * have none of it. */
+static void xor_encode(const struct ec_code *code, const struct ec_portion *p, unsigned i)
 {
 	const uint8_t *of_class[EC_PIECES_MAX];
 	unsigned n = 0;
-	bool set = f->set;
 
-	for (unsigned s = (i + code->parity - f->column % code->parity) % code->parity;
-	     s < f->n_sources; s += code->parity) {
-		of_class[n++] = f->sources[s];
-		if (n == EC_PIECES_MAX) {
-			code->kernel->add(f->targets[i], of_class, n, f->length, set);
-			set = false;
-			n = 0;
-		}
-	}
+	for (unsigned s = (i + code->parity - p->column % code->parity) % code->parity;
+	     s < p->n_sources; s += code->parity)
+		of_class[n++] = p->sources[s];
 	if (n > 0)
-		code->kernel->add(f->targets[i], of_class, n, f->length, set);
+		code->kernel->add(p->targets[i], of_class, n, p->length, p->set);
+	else if (p->set)
+		memset(p->targets[i], 0, p->length);
 }
 
-static void encode(const struct ec_code *code, struct ec_fold *fold)
+void ec_encode_portion(const struct ec_code *code, const struct ec_portion *p)
 {
-	fold->n_targets = code->parity;
+	assert(p->column <= code->data && p->n_sources <= code->data - p->column);
+	assert(p->row <= code->parity && p->n_targets <= code->parity - p->row);
 	if (code->kind == EC_CAUCHY) {
-		fold->factors = code->factors;
-		fold->rows = code->rows;
-		code->kernel->fold(fold);
+		const struct ec_fold fold = {.factors = code->factors,
+					     .rows = code->rows + p->row,
+					     .column = p->column,
+					     .targets = p->targets,
+					     .sources = p->sources,
+					     .n_targets = p->n_targets,
+					     .n_sources = p->n_sources,
+					     .length = p->length,
+					     .set = p->set};
+
+		code->kernel->fold(&fold);
 		return;
 	}
+	assert(p->row == 0 && p->n_targets == code->parity);
 	for (unsigned i = 0; i < code->parity; i++)
-		xor_encode(code, fold, i);
+		xor_encode(code, p, i);
 }
 
 void ec_encode(const struct ec_code *code, const uint8_t *const *data, uint8_t *const *parity,
 	       size_t length)
 {
-	struct ec_fold all = {.sources = data,
-			      .n_sources = code->data,
-			      .targets = parity,
-			      .length = length,
-			      .set = true};
+	const struct ec_portion all = {.n_sources = code->data,
+				       .sources = data,
+				       .n_targets = code->parity,
+				       .targets = parity,
+				       .length = length,
+				       .set = true};
 
-	encode(code, &all);
+	ec_encode_portion(code, &all);
 }
 
 void ec_encode_add(const struct ec_code *code, unsigned first, unsigned count,
 		   const uint8_t *const *sources, uint8_t *const *parity, size_t length)
 {
-	struct ec_fold portion = {.column = first,
-				  .sources = sources,
-				  .n_sources = count,
-				  .targets = parity,
-				  .length = length};
+	const struct ec_portion some = {.column = first,
+					.n_sources = count,
+					.sources = sources,
+					.n_targets = code->parity,
+					.targets = parity,
+					.length = length};
 
-	assert(first <= code->data && count <= code->data - first);
-	encode(code, &portion);
+	ec_encode_portion(code, &some);
 }

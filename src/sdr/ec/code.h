@@ -4,17 +4,19 @@
  * functions: no clock, no thread, no state but what is passed. A code is only read once it is made,
  * so threads may share it.
  *
- * - EC_CAUCHY: any k of the k + m pieces give the others (a maximum distance separable code). Parity
- *   i is the sum over data j of data[j] / ((k + i) ^ j) in GF(2^8), where addition is XOR and k + i is
- *   the piece's number. The bytes are those of ISA-L's gf_gen_cauchy1_matrix().
- * - EC_XOR: parity i is the XOR of all data j with j mod m = i. One loss in each of these classes can
- *   be repaired. m <= k.
+ * - EC_CAUCHY: any k of the k + m pieces give the others (a maximum distance separable code).
+ * Parity i is the sum over data j of data[j] / ((k + i) ^ j) in GF(2^8), where addition is XOR and
+ * k + i is the piece's number. The bytes are those of ISA-L's gf_gen_cauchy1_matrix().
+ * - EC_XOR: parity i is the XOR of all data j with j mod m = i. One loss in each of these classes
+ * can be repaired. m <= k.
  *
- * k + m <= 255 for both. Pieces are numbered data first: 0 .. k - 1 are data, k .. k + m - 1 parity.
+ * k + m <= 255 for both. Pieces are numbered data first: 0 .. k - 1 are data, k .. k + m - 1
+ * parity.
  */
 #ifndef SDR_EC_CODE_H
 #define SDR_EC_CODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,9 +42,9 @@ struct ec_code {
 
 /*
  * Makes a code of `data` and `parity` pieces a group that computes with `kernel`, which is
- * ec_kernel_best() except in tests. Borrows kernel and alloc until ec_code_fini(). -EINVAL: a number
- * is 0 or beyond what the kind allows. -ENOMEM: there is no memory for 10 KiB and data * parity
- * bytes. On failure *code is as it was.
+ * ec_kernel_best() except in tests. Borrows kernel and alloc until ec_code_fini(). -EINVAL: a
+ * number is 0 or beyond what the kind allows. -ENOMEM: there is no memory for 10 KiB and data *
+ * parity bytes. On failure *code is as it was.
  */
 int ec_code_init(struct ec_code *code, enum ec_kind kind, unsigned data, unsigned parity,
 		 const struct ec_kernel *kernel, const struct alloc *alloc);
@@ -52,6 +54,22 @@ void ec_code_fini(struct ec_code *code);
  */
 void ec_encode(const struct ec_code *code, const uint8_t *const *data, uint8_t *const *parity,
 	       size_t length);
+
+/*
+ * Some of the parities from some of the data: adds the data pieces column .. column + n_sources - 1
+ * to the parities row .. row + n_targets - 1, or with `set` sets these to what the sources give.
+ * Of EC_XOR all parities are wanted: row = 0, and n_targets is the code's parity.
+ */
+struct ec_portion {
+	unsigned column, n_sources;
+	const uint8_t *const *sources;
+	unsigned row, n_targets;
+	uint8_t *const *targets;
+	size_t length;
+	bool set;
+};
+
+void ec_encode_portion(const struct ec_code *code, const struct ec_portion *portion);
 
 /*
  * The same in portions, as data becomes known: adds the data pieces first .. first + count - 1,
