@@ -147,7 +147,8 @@ add_field("caps_rxshare", "bool", "caps.flags.rxshare", "RXSHARE", 16, nil, 0x00
 add_field("caps_sack_any", "bool", "caps.flags.sack_any", "SACK_ANY", 16, nil, 0x0020)
 add_field("caps_reth_message", "bool", "caps.flags.reth_message", "RETH_MESSAGE", 16, nil, 0x0040)
 add_field("caps_seal", "bool", "caps.flags.seal", "SEAL", 16, nil, 0x0080)
-add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xff00)
+add_field("caps_alike", "bool", "caps.flags.alike", "ALIKE", 16, nil, 0x0100)
+add_field("caps_flags_resv", "uint16", "caps.flags.resv", "Reserved", base.HEX, nil, 0xfe00)
 add_field("caps_pmtu", "uint8", "caps.pmtu", "PMTU code", base.DEC, PMTU_CODES)
 add_field("caps_rxwinq", "uint24", "caps.rxwinq", "Receive window, requests (packets)", base.DEC)
 add_field("caps_paths", "uint8", "caps.numpaths", "Number of paths (0 means 256)", base.DEC)
@@ -641,7 +642,7 @@ function H.CAPSETH(p)
 	local flags_tree = tree:add(f.caps_flags, flags)
 	local names = {}
 	for i, key in ipairs({ "multi_sack", "ts", "pmtu8192", "trim", "rxshare", "sack_any",
-		"reth_message", "seal" }) do
+		"reth_message", "seal", "alike" }) do
 		flags_tree:add(f["caps_" .. key], flags)
 		if floor(flags:uint() / 2 ^ (i - 1)) % 2 == 1 then
 			names[#names + 1] = key:upper()
@@ -863,7 +864,7 @@ local function check_meaning(p)
 		end
 	elseif p.po == NO_PO then
 		complain(p, e.value, "PO 0xffffff outside an acknowledgement", p.po_item)
-	elseif p.po == 0 and op.data then -- veRoCE 2: only the first packet has PO 0, and it has no POETH
+	elseif p.po == 0 and op.data and not op.name:find("Middle") then -- veRoCE 2: it cannot be the first packet
 		complain(p, e.value, "PO of " .. op.name .. " is 0", p.po_item)
 	end
 end

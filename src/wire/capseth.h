@@ -41,7 +41,8 @@ enum caps_flags {
 	CAPS_RXSHARE = 16, /* acknowledgements carry a share of the receiver's line */
 	CAPS_SACK_ANY = 32, /* a SACK is information and does not say that a packet is lost */
 	CAPS_RETH_MESSAGE = 64, /* packets of a WRITE carry the RETH of their message: VA + PO x PMTU (our choice) */
-	CAPS_SEAL = 128 /* the ICRC of what is sent to an end is XORed with the nonce of that end (our choice) */
+	CAPS_SEAL = 128,   /* the ICRC of what is sent to an end is XORed with the nonce of that end (our choice) */
+	CAPS_ALIKE = 256   /* a Middle packet of PO 0 is the first of its message (our choice) */
 };
 
 enum caps_state {

@@ -65,6 +65,12 @@ static inline const struct opcode_info *veroce_opcode_info(uint8_t opcode)
 	return info->name ? info : NULL;
 }
 
+/* A First or Only packet, or a Middle one that stands for a First (veRoCE 13.1, CAPS_ALIKE). */
+static inline bool veroce_starts_message(const struct veroce_packet *p)
+{
+	return p->info->flags & F_START || (p->info->flags & F_MIDDLE && !p->po);
+}
+
 /* Those two are never sealed with a secret (13.1, our choice). */
 static inline bool opcode_is_caps(uint8_t opcode)
 {

@@ -180,10 +180,17 @@ static struct duo_packet describe(struct duo *d, enum duo_side from, const struc
 	return p;
 }
 
+/* A Middle packet that starts its message is found as its First. */
+static bool has_opcode(const struct duo_packet *p, int opcode)
+{
+	bool starts = p->veroce && p->info && p->info->flags & F_MIDDLE && !p->po;
+
+	return opcode == DUO_ANY || (p->info && opcode == p->bth.opcode - starts);
+}
+
 static bool matches(const struct duo_rule *r, const struct duo_packet *p)
 {
-	return (r->from == DUO_ANY || r->from == (int)p->from) &&
-	       (r->opcode == DUO_ANY || (p->info && r->opcode == p->bth.opcode)) &&
+	return (r->from == DUO_ANY || r->from == (int)p->from) && has_opcode(p, r->opcode) &&
 	       (!r->match || r->match(p, r->arg));
 }
 
@@ -642,7 +649,7 @@ const struct duo_packet *duo_packet(const struct duo *d, int from, int opcode, s
 		const struct duo_packet *p = &d->wire[i];
 
 		if ((from == DUO_ANY || from == (int)p->from) &&
-		    (opcode == DUO_ANY || (p->info && opcode == p->bth.opcode)) && n-- == 0)
+		    has_opcode(p, opcode) && n-- == 0)
 			return p;
 	}
 	return NULL;

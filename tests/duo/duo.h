@@ -92,7 +92,7 @@ typedef void duo_tap(void *ctx, const struct duo_packet *, const uint8_t *data);
 
 struct duo_rule {
 	int from;         /* enum duo_side or DUO_ANY */
-	int opcode;       /* enum opcode or DUO_ANY */
+	int opcode;       /* enum opcode or DUO_ANY; First finds a Middle that starts a message (veRoCE 3, ALIKE), too */
 	int nth;          /* the n-th that matches otherwise, from 0, or DUO_ANY */
 	duo_match *match; /* or NULL */
 	const void *arg;
@@ -308,7 +308,7 @@ void duo_ground(struct duo *);
 
 /* ---- the wire ------------------------------------------------------------------------------------ */
 
-/* Packets sent so far that match; DUO_ANY for any opcode or side. */
+/* Packets sent so far that match; DUO_ANY for any opcode or side; opcodes as in a rule. */
 size_t duo_count(const struct duo *, int from, int opcode);
 /* The n-th of them, or NULL. */
 const struct duo_packet *duo_packet(const struct duo *, int from, int opcode, size_t n);

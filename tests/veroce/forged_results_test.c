@@ -97,7 +97,8 @@ static void results_that_do_not_fit_are_not_placed(void **state)
 	} rows[] = {
 		{OP_RC_READ_RESPONSE_FIRST, MTU, 2, 1, 0, 0},
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 2, 1, 0}, /* of another request */
-		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0, 0}, /* the place of the first */
+		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0, 452}, /* starts nothing: there is one packet */
+		{OP_RC_READ_RESPONSE_LAST, 452, 1, 1, 0, 0}, /* the place of the first */
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 3, 0}, /* behind the end */
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU, 1, 1, 0xffffff, 0},
 		{OP_RC_READ_RESPONSE_MIDDLE, MTU - 4, 1, 1, 1, 0},

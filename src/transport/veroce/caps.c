@@ -39,7 +39,14 @@ static uint8_t mtu_code(uint32_t bytes)
  */
 static uint16_t offered(const struct transport *tp, const struct qp *qp)
 {
-	return (uint16_t)(tp->caps_flags & (qp->local ? ~(CAPS_TS | CAPS_RXSHARE) : UINT16_MAX));
+	uint16_t flags = tp->caps_flags;
+
+	if (qp->local)
+		flags &= (uint16_t)~(CAPS_TS | CAPS_RXSHARE);
+	/* Four bytes a message would buy nothing. */
+	if (tp->tx.train_max == 1)
+		flags &= (uint16_t)~CAPS_ALIKE;
+	return flags;
 }
 
 static struct capseth ours(const struct transport *tp, const struct qp *qp)
@@ -422,7 +429,7 @@ bool caps_doubts(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 bool caps_is_due(const struct veroce *vr, const struct veroce_packet *p)
 {
-	return p->info->flags & F_START &&
+	return veroce_starts_message(p) &&
 	       p->bth.psn == (vr->w ? vr->w->q_in.rx.epsn : vr->quiet.q_epsn);
 }
 

@@ -18,7 +18,7 @@ struct veroce_packet;
 
 enum { VEROCE_PROFILE = 3 };
 
-#define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS)
+#define VEROCE_CAPS_FLAGS (CAPS_MULTI_SACK | CAPS_SACK_ANY | CAPS_TS | CAPS_ALIKE)
 
 /* Begins to ask the peer. */
 void caps_start(struct transport *, struct qp *, uint64_t now_ns);

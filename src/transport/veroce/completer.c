@@ -44,7 +44,7 @@ static bool fits(const struct qp *qp, const struct send_wqe *w, const struct ver
 	if (p->info->flags & F_ATOMIC)
 		return !request_is_read(w);
 	if (!request_is_read(w) || (p->po && off >= w->length) ||
-	    !(p->info->flags & F_START) != (p->po > 0) || !(p->info->flags & F_END) == last)
+	    veroce_starts_message(p) != !p->po || !(p->info->flags & F_END) == last)
 		return false;
 	return p->payload_len == (last ? w->length - off : qp->mtu);
 }

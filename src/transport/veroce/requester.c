@@ -143,7 +143,7 @@ static void fill_headers(struct veroce_packet *p, const struct qp *qp, const str
 	bool of_message = request_is_read(w) || qp->veroce->caps & CAPS_RETH_MESSAGE;
 
 	p->bth = (struct bth){
-		.opcode = request_opcode[w->opcode][request_place(first, last)],
+		.opcode = request_opcode[w->opcode][veroce_place(qp, first, last)],
 		.se = last && w->flags & WR_SOLICITED && w->opcode != WR_WRITE,
 		.migreq = true,
 		.pad = (uint8_t)(-payload & 3),
@@ -331,7 +331,7 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 		request_fail_in_turn(tp, qp, index, WC_LOC_PROT_ERR, now_ns);
 	if (len <= 0)
 		return len ? SENT_FAILED : SENT_NO_ROOM;
-	if (po && left > 2) {
+	if (left > 2 && (po || veroce_starts_alike(qp))) {
 		max = recovery_run(qp, s, path, bytes, left - 1 < *budget ? left - 1 : *budget);
 		count = send_middles(tp, qp, w, po, path, max);
 	} else if (only && index + 1 != sq_head(&qp->sq)) {

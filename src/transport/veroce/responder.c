@@ -192,7 +192,7 @@ static bool follows(const struct veroce *vr, const struct veroce_packet *p)
 		return false;
 	if (flags & F_SEND && p->rqmsn != vr->rq_done)
 		return false;
-	if (flags & F_START)
+	if (veroce_starts_message(p))
 		return !in->message;
 	return in->message & flags & (F_SEND | F_WRITE);
 }
@@ -314,7 +314,7 @@ static void forget_rnr(struct receiver *in)
 /* Steps over the packet at epsn, which ends no message. */
 static void step_inside(struct transport *tp, struct receiver *in, uint32_t flags)
 {
-	if (flags & F_START)
+	if (!in->po)
 		in->message = flags & (F_SEND | F_WRITE);
 	in->po = psn_add(in->po, 1);
 	forget_rnr(in);
@@ -473,7 +473,7 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 		if (!kept) {
 			/* Placed before its turn, and no end of a message: only its arrival is recorded. */
-			step_inside(tp, in, in->po ? 0 : F_START | F_SEND | F_WRITE);
+			step_inside(tp, in, F_SEND | F_WRITE);
 			continue;
 		}
 		if (kept->early) {
@@ -536,7 +536,7 @@ bool veroce_responder_middle(struct transport *tp, struct qp *qp, const struct p
 	if (place(tp, qp, p, false) != RX_EXECUTE)
 		return false;
 	veroce_arrival(qp, in, pkt, p, now_ns);
-	step_inside(tp, in, 0);
+	step_inside(tp, in, p->info->flags);
 	in->unacked++;
 	acks_counted(tp, qp, &before, in, p);
 	return true;

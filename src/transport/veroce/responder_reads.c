@@ -166,7 +166,7 @@ enum rx_verdict responder_reads_execute(struct transport *tp, struct qp *qp, con
 
 /* ---- packets ------------------------------------------------------------------------------------ */
 
-static uint8_t response_opcode(const struct rd_resource *res, uint32_t po, uint32_t packets)
+static uint8_t response_opcode(const struct qp *qp, const struct rd_resource *res, uint32_t po, uint32_t packets)
 {
 	static const uint8_t read[REQUEST_PLACES] = {
 		[REQUEST_FIRST] = OP_RC_READ_RESPONSE_FIRST,
@@ -175,7 +175,7 @@ static uint8_t response_opcode(const struct rd_resource *res, uint32_t po, uint3
 		[REQUEST_ONLY] = OP_RC_READ_RESPONSE_ONLY,
 	};
 
-	return res->atomic ? OP_RC_ATOMIC_ACK : read[request_place(po == 0, po + 1 == packets)];
+	return res->atomic ? OP_RC_ATOMIC_ACK : read[veroce_place(qp, po == 0, po + 1 == packets)];
 }
 
 static uint32_t payload_of(const struct qp *qp, const struct rd_resource *res, uint32_t po)
@@ -217,7 +217,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct respons
 			return -1;
 	}
 	p.bth = (struct bth){
-		.opcode = response_opcode(res, po, packets),
+		.opcode = response_opcode(qp, res, po, packets),
 		.migreq = true,
 		.pad = (uint8_t)(-payload & 3),
 		.pkey = qp->pkey,
@@ -387,7 +387,7 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 		return 1;
 	}
 	packets = slot_packets(qp, res);
-	if (po && po + 2 < packets) {
+	if (po + 2 < packets && (po || veroce_starts_alike(qp))) {
 		if (max > packets - 1 - po)
 			max = packets - 1 - po;
 		max = recovery_run(qp, s, path, bytes, max);

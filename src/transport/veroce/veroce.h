@@ -44,6 +44,7 @@
 #include <stdint.h>
 
 #include "transport/paths/pair.h"
+#include "transport/request.h"
 #include "transport/tx.h"
 #include "transport/veroce/work.h"
 #include "wire/icrc.h"
@@ -114,6 +115,20 @@ static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t
 static inline uint32_t veroce_va_step(const struct qp *qp)
 {
 	return qp->veroce->caps & CAPS_RETH_MESSAGE ? 0 : qp->mtu;
+}
+
+/*
+ * Whether messages of several packets start with a Middle packet (veRoCE 3): as long as those that follow, so that
+ * messages share a train.
+ */
+static inline bool veroce_starts_alike(const struct qp *qp)
+{
+	return qp->veroce->caps & CAPS_ALIKE;
+}
+
+static inline enum request_place veroce_place(const struct qp *qp, bool first, bool last)
+{
+	return request_place(first && (last || !veroce_starts_alike(qp)), last);
 }
 
 /*

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* veRoCE 3: a message of several packets starts with a packet as long as the others, so that messages share trains. */
+#include "veroce/veroce.h"
+
+enum { MTU = 1024, MESSAGES = 8 };
+
+enum kind { WRITES, SENDS, READS, KINDS };
+
+static void post(struct sim *s, enum kind kind, uint64_t i, uint32_t bytes)
+{
+	uint32_t off = (uint32_t)i * bytes;
+	struct duo_wr w = kind == WRITES  ? duo_write_wr(i, s->abuf, off, bytes, s->bbuf, off)
+			  : kind == SENDS ? duo_send_wr(i, s->abuf, off, bytes)
+					  : duo_read_wr(i, s->abuf, off, bytes, s->bbuf, off);
+
+	if (kind == SENDS)
+		assert_true(duo_recv(s->b, i, s->bbuf, off, bytes));
+	assert_true(duo_post(s->a, &w));
+}
+
+/* All are posted before the first turn of output. */
+static void run(struct sim *s, enum kind kind, uint32_t bytes)
+{
+	for (uint64_t i = 0; i < MESSAGES; i++)
+		post(s, kind, i, bytes);
+	duo_idle(s->duo);
+	for (uint64_t i = 0; i < MESSAGES; i++) {
+		duo_expect(s->duo, &s->a->sent, i, WC_SUCCESS);
+		if (kind == SENDS)
+			duo_expect(s->duo, &s->b->received, i, WC_SUCCESS);
+	}
+	assert_memory_equal(s->abuf->p, s->bbuf->p, MESSAGES * bytes);
+}
+
+/* Packets of full length that one side sent, and in *trains how many trains begin with one. */
+static size_t data_packets(const struct duo *d, enum duo_side from, size_t *trains)
+{
+	size_t n = 0, left = 0;
+
+	*trains = 0;
+	for (size_t i = 0; i < d->wire_count; i++) {
+		const struct duo_packet *p = &d->wire[i];
+
+		if (p->from != from)
+			continue;
+		if (p->payload_len == MTU) {
+			n++;
+			*trains += !left;
+		}
+		left = left ? left - 1 : p->train - 1u;
+	}
+	return n;
+}
+
+static void messages_share_a_train(void **state)
+{
+	for (int kind = 0; kind < KINDS; kind++) {
+		for (uint32_t packets = 2; packets <= 5; packets++) {
+			struct sim s = veroce_default();
+			enum duo_side from = kind == READS ? DUO_B : DUO_A;
+			size_t trains;
+
+			run(&s, kind, packets * MTU);
+			assert_int_equal(data_packets(s.duo, from, &trains), MESSAGES * packets);
+			assert_int_equal(trains, 1);
+			sim_end(&s);
+		}
+	}
+}
+
+/* Whether any packet has the opcode itself, not one that stands for it. */
+static bool was_sent(const struct duo *d, uint8_t opcode)
+{
+	for (size_t i = 0; i < d->wire_count; i++)
+		if (d->wire[i].info && d->wire[i].bth.opcode == opcode)
+			return true;
+	return false;
+}
+
+static void a_base_peer_gets_first_packets(void **state)
+{
+	static const uint8_t first[KINDS] = {OP_RC_WRITE_FIRST, OP_RC_SEND_FIRST, OP_RC_READ_RESPONSE_FIRST};
+
+	for (int base = 0; base < 2; base++) {
+		for (int kind = 0; kind < KINDS; kind++) {
+			struct veroce_options v = veroce_options();
+			struct duo_options o = duo_options();
+			struct sim s;
+
+			v.base[DUO_B] = base;
+			s = veroce_start_sim(&v, &o, 1);
+			run(&s, kind, 3 * MTU);
+			assert_int_equal(was_sent(s.duo, first[kind]), base);
+			sim_end(&s);
+		}
+	}
+}
+
+/* Early, lost, doubled: the packet that starts a message is as good as any. */
+static void a_first_packet_may_be_lost(void **state)
+{
+	static const enum duo_fate fates[] = {DUO_DROP, DUO_HOLD, DUO_DUPLICATE};
+
+	for (int kind = 0; kind < KINDS; kind++) {
+		for (size_t i = 0; i < COUNT(fates); i++) {
+			for (int nth = 0; nth < MESSAGES; nth++) {
+				static const int first[KINDS] = {OP_RC_WRITE_FIRST, OP_RC_SEND_FIRST,
+								 OP_RC_READ_RESPONSE_FIRST};
+				struct sim s = veroce_default();
+
+				duo_rule(s.duo, (struct duo_rule){.from = DUO_ANY,
+								  .opcode = first[kind],
+								  .nth = nth,
+								  .fate = fates[i],
+								  .n = 3});
+				run(&s, kind, 3 * MTU);
+				sim_end(&s);
+			}
+		}
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(messages_share_a_train),
+	cmocka_unit_test(a_base_peer_gets_first_packets),
+	cmocka_unit_test(a_first_packet_may_be_lost),
+};
+
+SIM_MAIN(tests)
