@@ -18,7 +18,7 @@ enum {
 
 uint32_t nic_path_mtu(uint32_t ip_mtu)
 {
-	/* One port stands for both families, so the longer headers count. */
+	/* One port serves both families, so the longer headers count. */
 	uint32_t headers = encaps[ENCAP_VEROCE_IPV6].header_bytes + PACKET_HEADER_BYTES_MAX;
 	uint32_t mtu = NIC_MTU_BYTES_MAX;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QPN 1, the general services interface (IBTA 3.9.4, 10.2.5): management datagrams in and out, as values. It is no QP
- * of anybody's: what comes is kept for whoever asks, what is sent goes before the QPs' turns.
+ * QPN 1, the general services interface (IBTA 3.9.4, 10.2.5): management datagrams in and out, as values. No program owns
+ * it. Datagrams that arrive are kept for nic_mad_take(); those that are sent leave before the QPs' turns.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "wire/deth.h"
 #include "wire/psn.h"
 
-enum { GSI_WAITING_MAX = 1024 /* in either direction; a flood of them is lost, as at a receive queue */ };
+enum { GSI_WAITING_MAX = 1024 /* in either direction; more of them are dropped, as at a receive queue */ };
 
 struct gsi_mad {
 	struct list link;
@@ -53,7 +53,7 @@ static void drop(struct nic *nic, struct gsi_mad *m, uint32_t *count)
 
 /* ---- in -------------------------------------------------------------------------------------------- */
 
-/* A MAD is one UD packet of its length without immediate data, from QPN 1, with the Q_Key of all (IBTA 13.5.2). */
+/* A MAD is one UD packet of MAD_LEN without immediate data, from QPN 1, with the well-known Q_Key (IBTA 13.5.2). */
 static bool is_mad(const struct rx *rx)
 {
 	struct deth deth;
@@ -70,7 +70,7 @@ void gsi_input(struct nic *nic, const struct rx *rx)
 	struct nic_counters *n = &nic->tp.counters;
 
 	if (nic->tp.mrs.no_payload || !is_mad(rx))
-		n->rx_no_qp++; /* for all else there is none with that number */
+		n->rx_no_qp++; /* other packets find no QP with that number */
 	else if (!keep(nic, &nic->gsi.in, &nic->gsi.in_count, rx->pkt->flow, rx->payload))
 		n->rx_dropped++;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Management datagrams between two nics, and what else may come to QPN 1. */
+/* Management datagrams between two nics, and other packets to QPN 1. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -72,7 +72,7 @@ static void a_mad_arrives_as_it_was_sent(void **state)
 	assert_int_equal(nic_output(a, burst, 4, 0), 2);
 	assert_true(nic_deadline(a) > 0);
 	for (int i = 0; i < 2; i++) {
-		/* As Linux's soft RoCE sends them: 280 bytes with Q_Key, QPN 1 to QPN 1, a PSN that counts. */
+		/* As Linux's soft RoCE sends them: 280 bytes with Q_Key, QPN 1 to QPN 1, PSNs in sequence. */
 		static const uint8_t head[20] = {0x64, 0x40, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 0x80, 0x01, 0, 0, 0, 0, 0, 1};
 		uint8_t expect[20];
 
@@ -93,7 +93,7 @@ static void a_mad_arrives_as_it_was_sent(void **state)
 	assert_false(nic_mad_take(b, &came, mad));
 }
 
-/* One packet as nic a sends it, with a byte of it changed and the ICRC made anew. */
+/* A packet of nic a with one byte changed and a new ICRC: whether nic b accepts it. */
 static bool is_taken(size_t at, uint8_t value, uint32_t cut)
 {
 	struct flow flow = a_to_b(), came;

@@ -2,7 +2,7 @@
 /*
  * The four calls, and the doorbells between posters and the nic.
  *
- * A doorbell is one push onto a lock-free stack, made once until it is heard: `rung` is cleared
+ * A doorbell is one push onto a lock-free stack, made once until the nic collects it: `rung` is cleared
  * before the send queue's head is read, so a WQE posted after that rings again.
  */
 #include <assert.h>
@@ -44,7 +44,7 @@ struct nic *nic_create(const struct nic_config *c)
 									    : PKT_TRAIN_MAX;
 	nic->qpn_base = c->qpn_slot << NIC_QPN_BITS;
 	nic->qpn_bits = c->qpn_bits && c->qpn_bits < NIC_QPN_BITS ? c->qpn_bits : NIC_QPN_BITS;
-	/* Keys and QPNs must not tell of each other, so each has a secret of its own. */
+	/* Keys must not reveal QPNs, or QPNs keys, so each has a secret of its own. */
 	half[0] = siphash_u64(c->secret, 0);
 	half[1] = siphash_u64(c->secret, 1);
 	memcpy(nic->qpn_secret, half, sizeof(half));
@@ -107,14 +107,14 @@ static bool receives(const struct qp *qp)
 	return state == QPS_RTR || state == QPS_RTS || state == QPS_SQD || state == QPS_SQE;
 }
 
-/* A connected QP hears its peer alone, at the address it was told (IBTA A17.4.2, 9.6.1.2). */
+/* A connected QP accepts packets of its peer's address alone (IBTA A17.4.2, 9.6.1.2). */
 static bool is_from_peer(const struct qp *qp, const struct flow *flow)
 {
 	return qp->ops->datagram || (!memcmp(flow->src, qp->flow.dst, sizeof(flow->src)) &&
 				      !memcmp(flow->dst, qp->flow.src, sizeof(flow->dst)));
 }
 
-/* The QP may be NULL: then nobody has agreed with its peer on anything but the ICRC. */
+/* The QP may be NULL: then only the plain ICRC counts. */
 static inline bool is_intact(struct nic *nic, struct qp *qp, struct rx *rx)
 {
 	if (nic->tp.mrs.no_payload || icrc_diff(&nic->icrc, rx->pkt) == (qp ? qp->secret : 0))
@@ -257,7 +257,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 		return 0;
 	tx_start(&tp->tx, burst, max);
 	gsi_output(nic);
-	/* A QP whose turn finds no room would lose its place for nothing, and its answers with it. */
+	/* A QP whose turn finds no room would lose its place, and delay its answers, for nothing. */
 	for (; qp && tx_room(&tp->tx, NIC_MTU_BYTES_MAX + TX_HEADROOM_MAX); qp = next_turn(tp)) {
 		list_remove(&qp->active);
 		if (qp->answering)
@@ -327,7 +327,7 @@ void nic_expire(struct nic *nic, uint64_t now_ns)
 	}
 }
 
-/* ---- what happened --------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------- */
 
 struct cq *nic_next_cq_event(struct nic *nic)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The NIC: the one contract between the protocol core and whoever runs it.
+ * The NIC: the one contract between the protocol core and its caller.
  *
  * Four calls move it: packets in, packets out, when to wake, wake. The rest creates and changes
  * objects. Nothing here does I/O, reads a clock or takes a lock. The caller lets one thread in at a
- * time; only what is marked "any thread" may be called beside it. Functions return 0 or a negative
- * errno unless they say otherwise and change nothing when they fail.
+ * time; only calls marked "any thread" may run at the same time. Functions return 0 or a negative
+ * errno unless they say otherwise, and change nothing when they fail.
  */
 #ifndef NIC_NIC_H
 #define NIC_NIC_H
@@ -42,7 +42,7 @@ enum {
 	NIC_MAX_PD = 1 << 16,
 	NIC_MAX_SRQ = 1 << 16,
 	NIC_MAX_SRQ_WR = 32768,
-	NIC_MAX_RD_ATOM = 128,     /* READs and atomics outstanding a QP, either direction; as rxe has it */
+	NIC_MAX_RD_ATOM = 128,     /* READs and atomics outstanding a QP, either direction; as in rxe */
 	NIC_MTU_BYTES_MAX = 4096,
 	NIC_TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 2048
 };
@@ -70,8 +70,8 @@ struct nic_config {
 	 */
 	bool no_payload;
 	/*
-	 * NIC_TX_ARENA_BYTES, aligned to 64, that packets are laid out in; borrowed as long as the nic lives. Nics
-	 * may share them where what nic_output() lent is done with before another is called. NULL: its own.
+	 * NIC_TX_ARENA_BYTES, aligned to 64, for the packets of nic_output(); borrowed as long as the nic lives. Nics
+	 * may share it if the packets that one lent are used up before another one is called. NULL: its own.
 	 */
 	uint8_t *tx_arena;
 	struct nic_gid gids[NIC_GIDS_MAX];
@@ -79,9 +79,9 @@ struct nic_config {
 	struct transport_config transport;
 };
 
-/* Borrows of config what transport/config.h says. NULL when memory runs out. */
+/* Borrows the pointers in config that transport/config.h says. NULL when memory runs out. */
 struct nic *nic_create(const struct nic_config *);
-/* Objects that are still there go with it. */
+/* Destroys the objects that are left, too. */
 void nic_destroy(struct nic *);
 
 /* ---- the four calls ---------------------------------------------------------------------- */
@@ -89,11 +89,11 @@ void nic_destroy(struct nic *);
 /* Takes one packet in; borrows pkt and its bytes. 0, or -EBADMSG when it was malformed and counted. */
 int nic_input(struct nic *, const struct pkt *, uint64_t now_ns);
 /*
- * The next packets to send, at most `max`, in trains (see struct pkt); 0: nothing now. Lends the
+ * The next packets to send, at most `max`, in trains (see struct pkt); 0: none now. Lends the
  * packets' memory until the next call into the nic.
  */
 size_t nic_output(struct nic *, struct pkt *burst, size_t max, uint64_t now_ns);
-/* When nic_expire() wants to be called; UINT64_MAX: never, as things stand. */
+/* When to call nic_expire(); UINT64_MAX: no timer runs. */
 uint64_t nic_deadline(const struct nic *);
 void nic_expire(struct nic *, uint64_t now_ns);
 
@@ -104,25 +104,25 @@ void nic_expire(struct nic *, uint64_t now_ns);
 void nic_hold_acks(struct nic *, bool hold);
 
 /*
- * PFC stopped these service levels (a bit each, of the address vectors' sl), and no others: of their QPs
- * neither requests with payload nor READ responses are yielded, only what answers (ACK, NAK, CNP, probes);
- * of UD QPs nothing while any is stopped. 0, as at the start: all goes on.
+ * PFC has paused these service levels (one bit each, of the address vectors' sl), and no others. nic_output()
+ * yields no requests with payload and no READ responses of their QPs, only ACKs, NAKs, CNPs and probes; and
+ * nothing of UD QPs while any level is paused. 0, as at the start: none is paused.
  */
 void nic_pause(struct nic *, uint16_t sls);
 
 /* Any thread: work was posted to this QP. */
 void nic_doorbell(struct nic *, struct qp *);
-/* Any thread: whether a doorbell rang that no nic_output() has heard. */
+/* Any thread: whether a doorbell has rung since the last nic_output() collected them. */
 bool nic_has_doorbells(const struct nic *);
-/* Any thread, a hint: whether the QP has requests unacknowledged, so more progress is sure to come. */
+/* Any thread, a hint: whether the QP has unacknowledged requests, so that more progress will follow. */
 bool qp_in_flight(const struct qp *);
 /*
- * How many bytes of the oldest request that is not complete are acknowledged without a gap; 0 where there
- * is none, and of READs and atomics. In whole path MTUs.
+ * How many bytes of the oldest incomplete request are acknowledged without a gap, in whole path MTUs; 0 if there
+ * is none, and for READs and atomics.
  */
 uint64_t nic_qp_progress(const struct qp *);
 /*
- * What an RC QP has taken in of its peer's requests, by the packet: everything before PSN `next`, and
+ * The request packets that an RC QP has accepted: all before PSN `next`, and
  * `early` packets from there on.
  */
 struct nic_received {
@@ -132,14 +132,14 @@ struct nic_received {
 struct nic_received nic_qp_received(const struct qp *);
 
 /*
- * How congestion control stands with a QP that sends, to look at. Over RoCEv2 it is the QP's own; over
+ * The state of a sending QP's congestion control, for observers. Over RoCEv2 it is the QP's own; over
  * veRoCE there is one for each path, which all QPs to the same address share.
  */
 struct nic_congestion {
 	uint64_t rate_bps;       /* UINT64_MAX: not paced */
 	uint64_t cwnd_bytes;
 	/*
-	 * What the algorithm goes by, and where it is heading, as numbers whose units are in their names
+	 * The algorithm's input, and its target, as numbers whose units are in their names
 	 * ("alpha_ppb", "rtt_ns", "target_bps"). Static; NULL: it has none.
 	 */
 	const char *signal_name, *target_name;
@@ -151,46 +151,46 @@ bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, str
 
 /* ---- management datagrams: QPN 1 --------------------------------------------------------- */
 
-/* One that came: *flow and MAD_LEN bytes (wire/mad.h) are written. False: none waits. */
+/* Takes the next one that has arrived: writes *flow and MAD_LEN bytes (wire/mad.h). False: none waits. */
 bool nic_mad_take(struct nic *, struct flow *, uint8_t *mad);
 /*
- * Takes a copy of one to send; of the flow addresses, interface, TOS, TTL and flow label count. False: too many wait, or
+ * Copies one to send it; of the flow, the addresses, interface, TOS, TTL and flow label count. False: too many wait, or
  * memory is short.
  */
 bool nic_mad_send(struct nic *, const struct flow *, const uint8_t *mad);
 
-/* ---- what happened ------------------------------------------------------------------------ */
+/* ---- events ------------------------------------------------------------------------ */
 
-/* The next CQ whose program asked to be told, or NULL. */
+/* The next CQ with an event that its program requested, or NULL. */
 struct cq *nic_next_cq_event(struct nic *);
 bool nic_next_async_event(struct nic *, struct async_event *);
 /*
- * A process of this host that does not answer: its slot, the high bits of its QPNs, once each time it is doubted.
- * -1: none. Who knows whether it is dead says so, and its peers' QPs fail as their programs asked for.
+ * The slot (the high bits of the QPNs) of a process of this host that does not answer, once each time it is doubted;
+ * -1: none. After nic_peer_gone() the QPs connected to it fail by their programs' timeout and retry_cnt.
  */
 int nic_next_doubt(struct nic *);
 void nic_peer_gone(struct nic *, uint32_t slot, uint64_t now_ns);
 const struct nic_counters *nic_counters(const struct nic *);
-/* Capture files want the IPv4 identification that a UDP socket hides; the ICRC reveals it. */
+/* The IPv4 identification, for capture files: a UDP socket hides it, but the ICRC reveals it. */
 bool nic_ip_id(struct nic *, const struct pkt *, uint16_t *ip_id);
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
 int nic_pd_alloc(struct nic *, struct pd **out);
-int nic_pd_free(struct nic *, struct pd *); /* -EBUSY while something uses it */
+int nic_pd_free(struct nic *, struct pd *); /* -EBUSY while an object uses it */
 
 /* See mr_create(). The nic owns the region until nic_mr_dereg(). */
 int nic_mr_reg(struct nic *, struct pd *, struct mr_range, uint32_t access, struct mr **out);
 /*
- * As ibv_rereg_mr: NULL pd/addr or access -1 leave that attribute. Peers that know the key go on with it,
- * unless it would open other bytes than before or the same by another address: then another is drawn.
+ * As ibv_rereg_mr: NULL pd/addr or access -1 leave that attribute. The key stays valid for peers that know it,
+ * unless it would open other bytes than before, or the same bytes at another address: then a new one is drawn.
  */
 int nic_mr_rereg(struct nic *, struct mr *, struct pd *pd, void *addr, uint64_t length,
 		 int64_t access);
 void nic_mr_dereg(struct nic *, struct mr *);
 
 int nic_cq_create(struct nic *, uint32_t cqe, void *owner, struct cq **out);
-int nic_cq_resize(struct nic *, struct cq *, uint32_t cqe); /* poller held off too */
+int nic_cq_resize(struct nic *, struct cq *, uint32_t cqe); /* hold the poller off too */
 int nic_cq_destroy(struct nic *, struct cq *);              /* -EBUSY while a QP uses it */
 
 /* -EINVAL: max_wr is 0, or a number is above the limits above, or `limit` above max_wr. */
@@ -207,22 +207,22 @@ int nic_qp_create(struct nic *, struct qp_init *init, struct qp **out);
 /*
  * Moves or changes a QP by the IB state table; the mask must hold every required and no forbidden attribute of the
  * transition. -EINVAL for a move, a mask, a value or an address that is not allowed; -EOPNOTSUPP for an alternate path;
- * -ENOMEM where a connection, or more READs at a time, find no memory. The pollers of both CQs must be held off when the
- * state becomes RESET.
+ * -ENOMEM without memory for a connection, or for more READs at a time. The pollers of both CQs must be held off when
+ * the state becomes RESET.
  */
 int nic_qp_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t mask,
 		  uint64_t now_ns);
 /*
- * Whether this modify gives a QP its first use for more paths than one: what leads to another host may then have
- * those that nic_set_paths() tells before it.
+ * Whether this modify gives a QP its first use for more than one path: it connects to another host, over an engine
+ * that can use several. Paths that nic_set_paths() adds before the modify are used.
  */
 bool nic_qp_needs_paths(const struct nic *, const struct qp *, const struct qp_attr *, uint32_t mask);
-/* More paths than nic_config told, for pairs of hosts that are met from here on; host order. */
+/* More paths than in nic_config, for pairs of hosts that are connected from now on; host order. */
 void nic_set_paths(struct nic *, uint32_t paths, const uint16_t *sport_ipv4, const uint16_t *sport_ipv6);
 void nic_qp_query(const struct nic *, const struct qp *, struct qp_attr *, struct qp_init *);
 /*
- * Muted, the QP sends nothing of its send queue, whatever is posted, and goes on answering: so one that is
- * about to be destroyed can say its last acknowledgements first.
+ * A muted QP sends nothing of its send queue, whatever is posted, but goes on answering. So a QP that is
+ * about to be destroyed can send its last acknowledgements first.
  */
 void nic_qp_mute(struct nic *, struct qp *, bool mute);
 /* Drops its completions from the CQs too: pollers of both must be held off. */
@@ -236,20 +236,20 @@ enum qp_state qp_state(const struct qp *);
 
 /*
  * Turns an address vector into a flow: -EINVAL for a bad port, GID index or a vector without GRH.
- * ip_mtu gets the interface's MTU, or 65535 to an address of this host. A UD address handle is just this flow.
+ * *ip_mtu gets the interface's MTU, or 65535 for an address of this host. A UD address handle is just this flow.
  */
 int nic_resolve(const struct nic *, const struct ah_attr *, struct flow *out, uint32_t *ip_mtu);
 /* The GID table: -EINVAL outside it; an empty slot is all zero. */
 int nic_gid(const struct nic *, uint32_t index, struct nic_gid *out);
 uint32_t nic_gid_count(const struct nic *);
 /*
- * The port's active MTU: what every interface but loopback can carry, as one port stands for all of
+ * The port's active MTU: the largest that every interface but loopback can carry, as one port serves all of
  * them and programs take it for their path MTU; 4096 if there is only loopback.
  */
 uint32_t nic_active_mtu(const struct nic *);
 /*
- * The largest path MTU (256 .. 4096) whose packets fit an IP MTU, with the longest headers that either protocol has over
- * IPv6; 256 where none fits.
+ * The largest path MTU (256 .. 4096) whose packets fit an IP MTU, with the longest headers of either protocol over
+ * IPv6; 256 if none fits.
  */
 uint32_t nic_path_mtu(uint32_t ip_mtu);
 

@@ -31,8 +31,8 @@ static void grant(struct qp_init *init)
 	if (c->max_send_wr && !c->max_send_sge)
 		c->max_send_sge = 1;
 	/*
-	 * Some programs ask for a queue of one WQE, and post the next one when the answer to the last
-	 * request has come, before they poll its completion (perftest's ib_send_lat -e). No adapter grants
+	 * Some programs request a queue of one WQE, and post the next one when the answer to the last
+	 * request has arrived, before they poll its completion (perftest's ib_send_lat -e). No adapter grants
 	 * only one.
 	 */
 	if (c->max_send_wr && c->max_send_wr < SEND_WR_MIN)
@@ -144,7 +144,7 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 static bool is_mtu(const struct nic *nic, uint32_t bytes)
 {
 	/*
-	 * Without payload there are no buffers of a certain size; studies use packets of 1000
+	 * Without payload the sizes of buffers do not limit the path MTU; studies use packets of 1000
 	 * bytes.
 	 */
 	if (nic->tp.mrs.no_payload)
@@ -229,7 +229,7 @@ static void apply(const struct nic *nic, struct qp *qp, const struct qp_attr *a,
 		qp->max_dest_rd_atomic = a->max_dest_rd_atomic;
 }
 
-/* Back to how it was created; the CQs' pollers are held off. */
+/* Resets it to the state after its creation; the CQs' pollers are held off. */
 static void reset(struct nic *nic, struct qp *qp)
 {
 	detach(nic, qp);
@@ -344,7 +344,7 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 	return 0;
 }
 
-/* The rest is read back from the flow (nic_resolve). */
+/* The other members are taken from the flow (nic_resolve). */
 static struct ah_attr address_vector(const struct qp *qp)
 {
 	struct ah_attr av = {
@@ -444,7 +444,7 @@ uint64_t nic_qp_progress(const struct qp *qp)
 	if (request_has_response(w))
 		return 0;
 	qp->ops->query(qp, &psns);
-	/* The request is acknowledged completely, but not yet complete. */
+	/* All of the request is acknowledged, but it is not yet complete. */
 	if (psn_diff(psns.una, w->psn_last) > 0)
 		return w->length;
 	packets = psn_diff(psns.una, w->psn_first);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion control as an observer sees it: a query changes nothing, and costs nothing unless it
- * is called.
+ * Queries of congestion control, for observers. They change nothing, and cost nothing unless they
+ * are called.
  */
 #include "cc/cc.h"
 #include "nic/state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QPNs, and the table of QPs by QPN. The low bits, 17 unless the nic is made for fewer QPs, run through a
- * keyed permutation, so that a number comes back as late as possible and reveals nothing about the next
+ * QPNs, and the table of QPs by QPN. The low bits, 17 unless the nic is created for fewer QPs, run through a
+ * keyed permutation, so that a number is reused as late as possible and reveals nothing about the next
  * one; the high 7 bits are the process's slot on this host. Since the permutation spreads them, the lowest
  * bits serve as the hash.
  */

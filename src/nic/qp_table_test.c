@@ -70,7 +70,7 @@ static void every_number_is_given_once_and_finds_its_qp(void **state)
 	free(qps);
 }
 
-/* Every slot has as many as the device says, though only the first lacks the two reserved ones. */
+/* Every slot has as many as the device reports, though only the first lacks the two reserved ones. */
 static void there_are_as_many_as_the_device_says(void **state)
 {
 	struct qp *qps = calloc(NIC_MAX_QP + 1, sizeof(*qps));
@@ -104,7 +104,7 @@ static void a_number_that_was_given_back_finds_nobody(void **state)
 		qp_table_remove(nic, &qps[i]);
 		assert_null(qp_table_find(nic, qps[i].qpn));
 	}
-	/* They come again, to others. */
+	/* They are given to other QPs. */
 	for (uint32_t i = 0; i < NUMBERS; i += 3)
 		assert_int_equal(qp_table_add(nic, &qps[i]), 0);
 	check_all(nic, qps);

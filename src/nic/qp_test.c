@@ -87,7 +87,7 @@ static uint32_t peer_mask(enum qp_type type)
 	       (type == QPT_RC ? QPA_MAX_DEST_RD_ATOMIC | QPA_MIN_RNR_TIMER : 0);
 }
 
-/* All that a modify can change, as bytes that can be compared. */
+/* Copies everything that a modify can change, for a comparison. */
 static void look(const struct fixture *f, struct qp *copy)
 {
 	memcpy((void *)copy, f->qp, sizeof(*copy));
@@ -122,7 +122,7 @@ static void modify_changes_nothing_without_memory(void **state)
 	} rows[] = {
 		{QPT_RC, PROTOCOL_AUTO, 2},      /* veroce, pair */
 		{QPT_RC, PROTOCOL_VEROCE, 2},
-		{QPT_RC, PROTOCOL_ROCEV2, 4},    /* besides, requester and responder, their ring */
+		{QPT_RC, PROTOCOL_ROCEV2, 4},    /* and requester and responder, their ring */
 		{QPT_UC, PROTOCOL_AUTO, 1},
 		{QPT_UD, PROTOCOL_AUTO, 1},
 	};

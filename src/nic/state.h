@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside of the nic: what it owns, and the calls between its files.
+ * The nic's state, and the calls between its files.
  *
  * Private to src/nic.
  */
@@ -16,7 +16,7 @@
 
 enum { NIC_FEW_QPS = 8 };
 
-/* What came for QPN 1 and waits for its taker, and what is to be sent from there (gsi.c). */
+/* Datagrams to QPN 1 that wait for nic_mad_take(), and those that leave from it (gsi.c). */
 struct gsi {
 	struct list in, out;
 	uint32_t in_count, out_count;
@@ -25,8 +25,8 @@ struct gsi {
 
 struct nic {
 	struct transport tp;
-	_Atomic(struct qp *) rung; /* doorbells not yet heard, newest first */
-	/* QPs by the lowest bits of the QPN: a bucket a QP at least, in few_qps as long as these are enough. */
+	_Atomic(struct qp *) rung; /* doorbells not yet collected, newest first */
+	/* QPs by the lowest bits of the QPN: at least as many buckets as QPs, in few_qps while these are enough. */
 	struct qp **qps;
 	uint32_t qps_mask;
 	uint32_t qp_count;
@@ -42,7 +42,7 @@ struct nic {
 	struct gsi gsi;
 	bool own_arena;
 	uint32_t gid_count;
-	/* Large, and last: a page that nobody touches costs nothing in a network of thousands of these. */
+	/* Large, and last: pages that are never touched cost nothing in a network of thousands of nics. */
 	struct nic_gid gids[NIC_GIDS_MAX];
 	struct icrc_ctx icrc;
 };
@@ -68,7 +68,7 @@ struct qp *qp_table_find(const struct nic *, uint32_t qpn);
 int qp_table_add(struct nic *, struct qp *);
 void qp_table_remove(struct nic *, struct qp *);
 void qp_table_init(struct nic *);
-/* Destroys the QPs that are still there. */
+/* Destroys the QPs that are left. */
 void qp_table_fini(struct nic *);
 
 /*
@@ -83,10 +83,10 @@ bool nic_is_local(const struct nic *, const uint8_t gid[16]);
 void gsi_init(struct gsi *);
 /* A packet for QPN 1. */
 void gsi_input(struct nic *, const struct rx *);
-/* Within a turn: lays out what waits, as far as there is room. */
+/* Within a turn: lays out the waiting datagrams, as far as there is room. */
 void gsi_output(struct nic *);
 
-/* Doorbells that rang so far put their QPs in the active list. */
+/* Collects the doorbells that have rung: their QPs join the active lists. */
 void nic_hear_doorbells(struct nic *);
 
 #endif

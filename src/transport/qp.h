@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue pair as its engine sees it, and what all QPs of one nic share.
+ * The queue pair as its engine sees it, and the state that all QPs of one nic share.
  * Private to src/transport and src/nic.
  *
  * A QP is split by role: the requester turns send WQEs into request packets, the completer turns
@@ -36,9 +36,9 @@
 #include "transport/veroce/rxshare.h"
 
 enum {
-	QP_ACKREQ_PACKETS = 16,     /* a requester asks for an ACK at least this often */
-	QP_ACK_NOW_PACKETS = 16,    /* a responder does not hold back an ACK for more than these */
-	QP_OUTPUT_QUANTUM = 128     /* packets a QP sends before the next one has its turn */
+	QP_ACKREQ_PACKETS = 16,     /* from one AckReq of a requester to the next, at most */
+	QP_ACK_NOW_PACKETS = 16,    /* a responder acknowledges at once after so many */
+	QP_OUTPUT_QUANTUM = 128     /* packets a QP sends before the next QP's turn */
 };
 
 #define NAK_AT_EPSN UINT32_MAX
@@ -52,20 +52,20 @@ struct veroce;
 
 enum { QP_SLS = 16 };
 
-/* What a nic gives its QPs. */
+/* The state that a nic's QPs share. */
 struct transport {
 	struct alloc alloc;
-	struct pool pool; /* for what exists while data is outstanding */
+	struct pool pool; /* for state that exists only while data is outstanding */
 	struct mr_table mrs;
 	struct timers timers;
 	/*
-	 * QPs with something to send. First those that must answer, in the order in which that became
+	 * QPs with packets to send. First those that must answer, in the order in which their answers became
 	 * due; then service levels take turns, and so do the QPs of each.
 	 */
 	struct list answering;
 	struct list active[QP_SLS];
-	uint16_t active_sls;     /* levels that may have some */
-	uint8_t turn;            /* the level that had the last one */
+	uint16_t active_sls;     /* levels that may have QPs in `active` */
+	uint8_t turn;            /* the level whose turn was last */
 	struct list paused;      /* QPs that had their turn while paused, and may have data */
 	struct list held_acks;   /* QPs whose ACK waits for a packet to travel with, oldest first */
 	struct list lazy_acks;   /* QPs whose ACK waits for more to acknowledge, oldest first */
@@ -75,13 +75,13 @@ struct transport {
 	struct tx tx;
 	struct rx_decoder decoder;
 	struct nic_counters counters;
-	struct transport_config config; /* settled; nothing but nic_set_paths() changes it */
+	struct transport_config config; /* settled; only nic_set_paths() changes it */
 	bool hold_acks;
-	uint16_t paused_sls;     /* levels that send no payload: a turn is for answers */
+	uint16_t paused_sls;     /* levels that send no payload: their turns are for answers only */
 	struct patience patience;
 
 	/* veRoCE */
-	uint64_t early_bytes;    /* of early packets that wait for their turn */
+	uint64_t early_bytes;    /* payload of early packets that wait for their turn */
 	uint16_t caps_flags;     /* offered */
 	uint64_t lazy_ack_ns;    /* how long lazy_acks wait */
 	uint64_t same_host_ack_ns; /* how long local_acks wait */
@@ -134,10 +134,10 @@ struct requester {
 	uint32_t psn;
 	uint32_t high;
 	uint32_t psn_new;
-	uint32_t asked;      /* the last PSN sent that will be answered by itself */
+	uint32_t asked;      /* the last PSN sent with AckReq, or with a response */
 	uint32_t wqe;        /* SQ index that psn lies in, or sq->next */
 	uint32_t lost_psn;   /* una when READ responses were last found missing */
-	uint32_t *rd_end;    /* ring: last response PSN of each READ/atomic on its way; NULL: none may be */
+	uint32_t *rd_end;    /* ring: last response PSN of each outstanding READ/atomic; NULL: none may be sent */
 	uint8_t rd_entries;  /* of the ring: a power of two, at least max_rd_atomic */
 	uint8_t rd_head;     /* free-running; [rd_tail, rd_head) are outstanding */
 	uint8_t rd_tail;
@@ -146,7 +146,7 @@ struct requester {
 	bool lost_seen;      /* lost_psn is valid */
 	bool rnr_wait;       /* the timer runs for an RNR NAK: nothing is sent */
 	bool graced;         /* the timer fired late, and was set again */
-	uint64_t rto_ns;     /* of the retransmission or the RNR wait; TIMER_NEVER: neither */
+	uint64_t rto_ns;     /* when the retransmission timer or the RNR wait ends; TIMER_NEVER: neither runs */
 	uint64_t stalled_ns; /* of the first timeout since una moved; 0: there was none */
 	struct aimd cc;
 };
@@ -156,7 +156,7 @@ struct responder {
 	uint32_t msn;
 	uint16_t message;    /* F_SEND or F_WRITE while inside one, else 0 */
 	uint16_t unacked;    /* packets since the last ACK */
-	bool nak_sent;       /* a sequence or RNR NAK was sent; send no other until epsn comes */
+	bool nak_sent;       /* a sequence or RNR NAK was sent; no other is sent until epsn arrives */
 	bool ack_pending;
 	bool nak_pending;
 	uint8_t nak_syndrome;
@@ -170,7 +170,7 @@ struct responder {
 	uint64_t write_len;  /* RETH's */
 	uint64_t received;   /* payload bytes of the message so far */
 	struct recv_wqe *rwqe;
-	struct rd_resource *res; /* ring; NULL: none may come */
+	struct rd_resource *res; /* ring; NULL: none is accepted */
 	uint8_t res_entries; /* of the ring: a power of two, at least max_dest_rd_atomic */
 };
 
@@ -181,15 +181,15 @@ struct responder {
 struct gbn {
 	struct requester req;
 	struct responder rsp;
-	struct congestion *congestion; /* NULL: none configured, or nothing to report yet */
+	struct congestion *congestion; /* NULL: none is configured, or none was needed yet */
 };
 
 struct qp;
 
 /* The present PSNs of a connected QP. */
 struct qp_psns {
-	uint32_t rq_psn;   /* of the request that is expected next */
-	uint32_t rq_early; /* requests that came before it, in packets */
+	uint32_t rq_psn;   /* of the next request expected */
+	uint32_t rq_early; /* packets of later requests that have arrived */
 	uint32_t sq_psn;   /* of the next send WQE's first packet */
 	uint32_t una;      /* the oldest that is not acknowledged; sq_psn: none is outstanding */
 };
@@ -199,7 +199,7 @@ struct qp_psns {
  * knows its peer. Members that may be NULL say so.
  */
 struct qp_ops {
-	enum opcode_service service; /* of the packets that it takes */
+	enum opcode_service service; /* of the packets that it accepts */
 	bool reliable;  /* requests are acknowledged */
 	bool datagram;  /* it has no peer: each packet and each WQE has one of its own */
 	bool multipath; /* it can use more than one path to its peer */
@@ -214,8 +214,8 @@ struct qp_ops {
 	/* qp->flow has changed. NULL: the engine reads it each time. */
 	void (*readdress)(struct transport *, struct qp *);
 	/*
-	 * Room for so many READs and atomics at a time, as requester and as responder; 0 or -ENOMEM. Called with or
-	 * without a connection. NULL: room is made when they come.
+	 * Makes room for as many READs and atomics at a time, as requester and as responder; 0 or -ENOMEM. Called with
+	 * or without a connection. NULL: room is made when they arrive.
 	 */
 	int (*fit)(struct transport *, struct qp *, uint32_t max_rd_atomic, uint32_t max_dest_rd_atomic);
 	/*
@@ -225,8 +225,8 @@ struct qp_ops {
 	void (*reset)(struct transport *, struct qp *);
 
 	/*
-	 * Whether to take a packet whose ICRC differs from what its bytes, the guess at its IPv4 identification and
-	 * qp->secret come to. Sets rx->ip_id, or counts what is wrong.
+	 * Whether to accept a packet whose ICRC differs from the one computed from its bytes, the guess at its IPv4
+	 * identification and qp->secret. Sets rx->ip_id, or counts an error.
 	 */
 	bool (*opens)(struct transport *, struct qp *, struct rx *);
 	/*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of pairs: by address, kept for a while without users for what they know.
+ * The table of pairs, by address. A pair without users is kept for a while, with what it has measured.
  */
 #include <assert.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "transport/paths/pair.h"
 
 enum {
-	RTO_UNKNOWN = 8, /* shortest timeouts, as long as no round trip was measured */
+	RTO_UNKNOWN = 8, /* shortest timeouts, before a round trip was measured */
 	WINDOW_STARTS = 4
 };
 
@@ -30,7 +30,7 @@ void pair_table_init(struct pair_table *t, const struct transport_config *c, con
 		list_init(&t->few[i]);
 }
 
-/* The congestion control of a path that nothing was sent on: whatever happens is nothing to it. */
+/* The congestion control of a path that nothing was sent on: it reacts to nothing. */
 static const struct cc_ops no_ops;
 #define UNUSED                                                         \
 	{                                                              \
@@ -77,7 +77,7 @@ static struct list *bucket_of(struct pair_table *t, const uint8_t src[16], const
 	return &buckets(t)[h & (t->bucket_count - 1)];
 }
 
-/* Four times as many buckets; each keeps its pairs from the oldest on. Without memory for it they get long. */
+/* Four times as many buckets; each keeps its pairs in order of age. Without memory the old ones grow longer. */
 static void grow(struct pair_table *t)
 {
 	uint32_t count = t->bucket_count;
@@ -115,7 +115,7 @@ static struct pair *find(struct pair_table *t, const uint8_t src[16], const uint
 	return NULL;
 }
 
-/* What is known of strangers is bounded: the oldest one of some bucket makes room. */
+/* The number of pairs without users is bounded: the oldest one of some bucket is freed. */
 static void make_room(struct pair_table *t)
 {
 	for (uint32_t i = 0; t->unused > PAIR_UNUSED_MAX && i < t->bucket_count; i++) {
@@ -150,7 +150,7 @@ static void path_cc_init(const struct transport_config *c, const struct pair *p,
 		.params = p->local ? NULL : c->cc.params,
 		.mtu_bytes = p->mtu_bytes,
 		.base_rtt_ns = c->cc.base_rtt_ns,
-		/* What the port lets through, all paths would share; a few may be dead or dull. */
+		/* All paths share the port's rate; each may have twice its part, as some may be dead or slow. */
 		.line_rate_bps = p->path_count > 1 ? 2 * c->cc.line_rate_bps / p->path_count
 						   : c->cc.line_rate_bps,
 		.cwnd_bytes_start = c->window_bytes / WINDOW_STARTS / p->path_count,
@@ -163,7 +163,7 @@ static void path_cc_init(const struct transport_config *c, const struct pair *p,
 	if (algorithm == CC_NONE)
 		config.cwnd_bytes_max = c->window_bytes;
 	if (c->cc.line_rate_bps && c->cc.base_rtt_ns)
-		config.cwnd_bytes_start = 0; /* a round trip of what the line takes */
+		config.cwnd_bytes_start = 0; /* one round trip at line rate */
 	if (config.cwnd_bytes_start && config.cwnd_bytes_start < 4 * p->mtu_bytes)
 		config.cwnd_bytes_start = 4 * p->mtu_bytes;
 	cc_init(cc, algorithm, &config, p->made_ns);

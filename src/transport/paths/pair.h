@@ -2,11 +2,11 @@
 /*
  * A pair of hosts: the state that all QPs between two addresses share (veRoCE 10): whether the peer
  * host speaks veRoCE at all, and for every path there its round trip, its window and its bytes in
- * flight. Cost is pairs times paths, whatever the number of QPs.
+ * flight. Memory is pairs times paths, independent of the number of QPs.
  *
- * A path is a UDP source port of ours. All QPs of the pair share each path's congestion window; their
- * turns at the nic share it out. A QP that finds no room waits in `waiting` and is activated when
- * something is acknowledged.
+ * A path is a UDP source port of ours. All QPs of the pair share each path's congestion window, by their
+ * turns at the nic. A QP that finds no room waits in `waiting` and is activated when
+ * packets are acknowledged.
  */
 #ifndef TRANSPORT_PATHS_PAIR_H
 #define TRANSPORT_PATHS_PAIR_H
@@ -27,12 +27,12 @@
 enum pair_speaks {
 	PAIR_UNKNOWN,
 	PAIR_VEROCE,
-	PAIR_ROCEV2, /* no answer came from veRoCE's port */
+	PAIR_ROCEV2, /* CAPS had no answer */
 };
 
 struct pair {
 	struct list link;    /* in the table's bucket */
-	struct list waiting; /* QPs: struct veroce.waiting */
+	struct list waiting; /* of struct veroce_work */
 	uint8_t src[16], dst[16];
 	uint32_t users;
 	enum pair_speaks speaks;
@@ -55,22 +55,22 @@ struct pair {
 	} arrivals[PATHS_MAX];
 	struct prng prng;
 	/*
-	 * The bytes that a path may have in flight before its first acknowledgement. The path may be slow, and
-	 * a host with many peers would otherwise send most of its data before it knew.
+	 * Packets that a path may have in flight before its first acknowledgement. The path may be slow, and a
+	 * host with many peers would otherwise send most of its data before it found out.
 	 */
 	uint32_t blind_packets;
 	uint32_t path_count;
 	uint32_t down_count;
-	bool asks; /* each packet asks for its acknowledgement: QPs wait for the room that it makes */
+	bool asks; /* each packet has AckReq: QPs wait for the room that its acknowledgement makes */
 	bool begun; /* pair_begin() */
 	bool local;
 	uint32_t mtu_bytes;
 	uint64_t made_ns;
 	struct stall stall; /* of a peer on this host */
 	/*
-	 * path_count of them: to a host of one path there are no more. A pair that only receives has no paths
-	 * of its own: until pair_begin() this points to constant paths on which nothing was sent, to be read
-	 * only.
+	 * path_count of them; for a peer on this host there is one. A pair that only receives has no paths
+	 * of its own: until pair_begin() this points to constant paths on which nothing was sent, which are
+	 * only read.
 	 */
 	struct path *path;
 };
@@ -82,14 +82,14 @@ struct pair_table {
 	const struct transport_config *config;
 	const struct alloc *alloc;
 	/*
-	 * By address; `grown` are the buckets once there are too many pairs for `few`; so few peers
-	 * take little memory.
+	 * Buckets of pairs by address: `few`, so that a few peers take little memory, and `grown` once there are
+	 * too many pairs for those.
 	 */
 	struct list few[PAIR_BUCKETS_MIN];
 	struct list *grown;
 	uint32_t bucket_count;
 	uint32_t count; /* pairs */
-	uint32_t unused; /* pairs without users, kept for what they know */
+	uint32_t unused; /* pairs without users */
 	uint8_t secret[16];
 	uint64_t seed; /* of the next pair's choices */
 };
@@ -99,8 +99,8 @@ void pair_table_init(struct pair_table *, const struct transport_config *, const
 		     const uint8_t secret[16]);
 void pair_table_fini(struct pair_table *);
 /*
- * The pair of those addresses, made if need be, or always if it serves one QP (cc_of_qps), with one user more; NULL:
- * no memory. `local`: both addresses are this host's.
+ * The pair of those addresses, with one user more: the one in the table, or a new one. With cc_of_qps always a new
+ * one, for one QP. NULL: no memory. `local`: both addresses are this host's.
  */
 struct pair *pair_get(struct pair_table *, const uint8_t src[16], const uint8_t dst[16], bool local,
 		      uint32_t mtu_bytes, uint64_t now_ns);
@@ -110,7 +110,7 @@ void pair_put(struct pair_table *, struct pair *);
  * from the scheduler.
  */
 enum cc_algorithm pair_algorithm(const struct transport_config *, bool local);
-/* A path's congestion control, in its present state or, in `fresh`, in its first one. */
+/* A path's congestion control: the present state or, if it has none yet, the initial one, built in *fresh. */
 const struct cc *pair_cc(const struct pair_table *, const struct pair *, uint32_t path, struct cc *fresh);
 
 bool pair_take_paths(struct pair_table *, struct pair *);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What becomes of packets on a path, and what congestion control and its timers make of it.
+ * Sent, lost and acknowledged packets of a path, and how its congestion control and timers react to them.
  *
- * A path goes down when PATH_SILENT_MAX packets in a row were lost on it and nothing that was sent on it
- * is acknowledged, while another path is up: random loss does not look like that. It comes up again when
- * probes on it are answered: a slow path is never shut, only a dead one (veRoCE 9.1).
+ * A path goes down when PATH_SILENT_MAX packets in a row were lost on it and none that was sent on it
+ * is acknowledged, while another path is up. Random loss hardly does that. The path comes up again when
+ * probes on it are answered: only a dead path goes down, not a slow one (veRoCE 9.1).
  */
 #include "transport/paths/path.h"
 
@@ -79,8 +79,8 @@ static void leave(struct pair *pair, struct path *p, uint64_t bytes)
 }
 
 /*
- * Random loss is not congestion, and one in twenty packets must not halve a window. A fourth of all
- * bytes of a round trip lost is more than any link does by itself: our choice.
+ * Random loss is not congestion, and the loss of one packet in twenty must not halve a window. If a fourth of all
+ * bytes of a round trip are lost, the cause is not the link alone: our choice.
  */
 static void count_round(struct path *p, uint32_t lost_bytes, uint64_t now_ns)
 {
@@ -123,7 +123,7 @@ void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
 	leave(pair, &pair->path[path], bytes);
 }
 
-/* A path without congestion control, as between processes of one host: what timeouts go by is all. */
+/* A path without congestion control, as between processes of one host: only the timeouts are updated. */
 static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t path,
 			       const struct tx_path_news *n, const struct path_echo *echo,
 			       uint64_t now_ns)
@@ -158,7 +158,7 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 		.remote_ns = told ? echo->remote_ns : 0,
 	};
 
-	/* Counted by the peer, or at worst all that this acknowledgement covers. */
+	/* The peer counted them; otherwise all packets of this acknowledgement may be marked. */
 	if (told)
 		ack.ecn_packets = echo->ce_packets < n->packets ? echo->ce_packets : n->packets;
 	else if (echo->becn && echo->path == PATHS_MAX)
@@ -183,7 +183,7 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	}
 	path_reo_expire(p, now_ns);
 	cc_on_ack(&p->cc, now_ns, &ack);
-	/* Each acknowledgement is as good as a probe's answer. */
+	/* Each acknowledgement serves as the answer to a probe. */
 	if (p->cc.probe_wanted && ack.rtt_ns) {
 		cc_on_probe(&p->cc, now_ns);
 		cc_on_rtt(&p->cc, now_ns, ack.rtt_ns);

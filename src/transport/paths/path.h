@@ -24,15 +24,15 @@ struct path {
 	uint64_t gone_bytes; /* of those, no longer in flight: acknowledged or lost */
 	uint64_t srtt_ns;    /* 0: none measured */
 	uint64_t rttvar_ns;
-	uint64_t cc_rtt_ns;  /* the least of this round trip's samples; 0: none */
-	uint64_t cc_round_ns; /* when congestion control is given it */
-	uint64_t least_ns[2]; /* the least of those, of this while and the one before; 0: none */
-	uint32_t least_while; /* number of this one */
+	uint64_t cc_rtt_ns;  /* the shortest sample of this round trip; 0: none */
+	uint64_t cc_round_ns; /* when congestion control gets it */
+	uint64_t least_ns[2]; /* the shortest of those, of this period and the one before; 0: none */
+	uint32_t least_while; /* number of this period */
 	uint64_t reo_ns;     /* how much later a packet may arrive than one sent after it */
 	uint64_t reo_until_ns;
 	uint64_t heard_ns;   /* when a packet sent on it was last acknowledged */
 	uint64_t probe_ns;   /* if the path is down: when the next probe is due */
-	uint64_t probe_sent_ns; /* 0: none on its way */
+	uint64_t probe_sent_ns; /* 0: none is under way */
 	uint64_t round_end;  /* end of the loss count: when gone_bytes reaches it */
 	uint32_t round_lost_bytes;
 	uint32_t stamp_seq;  /* of the next packet that is stamped (13.2) */
@@ -41,7 +41,7 @@ struct path {
 	uint8_t slow_signals;
 	uint64_t slow_first_ns; /* of slow_signals */
 	uint64_t slow_until_ns; /* new flowlets go elsewhere */
-	uint8_t silent;      /* packets lost in a row without anything acknowledged */
+	uint8_t silent;      /* packets lost in a row, with none acknowledged between */
 	uint8_t good;        /* probes answered in a row while down */
 };
 
@@ -52,30 +52,30 @@ void path_lost(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 void path_trimmed(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 /* The QP of these bytes is gone: they are neither lost nor acknowledged. */
 void path_forget(struct pair *, uint32_t path, uint32_t bytes);
-/* What an acknowledgement reports about the way there and back (13.2). */
+/* What an acknowledgement reports about the round trip (13.2). */
 struct path_echo {
 	uint32_t path; /* PATHS_MAX: nothing */
 	uint64_t rtt_ns;
-	uint64_t remote_ns; /* spent at the peer, not in rtt_ns */
+	uint64_t remote_ns; /* spent at the peer; not part of rtt_ns */
 	uint32_t ce_packets;
-	bool becn; /* a packet among those acknowledged was marked CE; with or without a path */
+	bool becn; /* one of the acknowledged packets was marked CE, on any path */
 };
 /* Bytes were acknowledged. */
 void path_acked(struct pair_table *, struct pair *, uint32_t path, const struct tx_path_news *,
 		const struct path_echo *, uint64_t now_ns);
-/* That many packets sent on it were lost, and none was acknowledged since. */
+/* `packets` sent on the path were lost, and none was acknowledged since. */
 void path_silent(struct pair *, uint32_t path, uint32_t packets, uint64_t now_ns);
 /*
- * The peer signalled that a packet on it was slow: several in a row move new flowlets away for a
- * while (9.1).
+ * The peer signalled that a packet on the path was slow. After several signals in a row, new flowlets avoid the path
+ * for a while (9.1).
  */
 void path_slow(struct pair *, uint32_t path, uint64_t now_ns);
-/* The probe of a path that is down came back. */
+/* The probe of a path that is down was answered. */
 void path_probe_answered(struct pair_table *, struct pair *, uint32_t path, uint64_t now_ns);
 
-/* A CNP, of that path or, where there is no such path, of all. */
+/* A CNP arrived, for that path or, if there is no such path, for all. */
 void pair_cnp(struct pair *, uint32_t path, uint64_t now_ns);
-/* Runs congestion control's timers that are due at cc_due_ns. */
+/* Runs the timers of congestion control that are due. */
 void pair_expire(struct pair *, uint64_t now_ns);
 
 #endif

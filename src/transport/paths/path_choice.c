@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The choice of a path. New packets go in flowlets, the better of two paths at random; a copy goes where it
- * arrives first. A path that is down, or whose window or pace lets nothing go, is passed over.
+ * The choice of a path. New packets leave in flowlets, on the better of two random paths; a copy leaves on the path
+ * where it arrives first. A path that is down, or whose window or pace allows no packet, is not chosen.
  */
 #include "transport/paths/path_choice.h"
 
@@ -24,7 +24,7 @@ static bool fits(const struct pair *pair, const struct path *p, uint32_t bytes)
 	return !flying || flying + bytes <= most;
 }
 
-/* How long until what is sent now arrives, roughly: half a round trip behind what is in the way. */
+/* Roughly when a packet sent now arrives: half a round trip after the queue ahead of it. */
 static uint64_t path_load(const struct path *p)
 {
 	return p->srtt_ns / 2 + path_flying(p) * (p->srtt_ns + 1) / (p->cc.cwnd_bytes + 1);
@@ -78,7 +78,7 @@ static int pick_fastest(const struct pair *pair, const struct transport_config *
 
 		if (i == avoid || !usable(pair, c, i, bytes, now_ns))
 			continue;
-		/* A path without an acknowledgement so far may be dead: new packets find that out, not copies. */
+		/* A path without any acknowledgement so far may be dead: new packets try it, not copies. */
 		if (best < 0 || doubtful(p) < doubtful(q) ||
 		    (doubtful(p) == doubtful(q) && path_load(p) < path_load(q)))
 			best = (int)i;
@@ -89,7 +89,7 @@ static int pick_fastest(const struct pair *pair, const struct transport_config *
 	return best;
 }
 
-/* Two at random, the better of them; where neither has room, the first that has. */
+/* The better of two random paths; if neither has room, the first path that has. */
 static int pick_new(struct pair *pair, const struct transport_config *c, uint32_t bytes, uint64_t now_ns)
 {
 	uint64_t draw = prng_next(&pair->prng);
@@ -133,7 +133,7 @@ static bool is_in_gap(const struct pair *pair, const struct transport_config *c,
 	       (!pair->path[f->path].down || pair->down_count == pair->path_count);
 }
 
-/* Whether the bytes that all its paths may have in flight have room for some more; if nothing is, they have. */
+/* Whether the window of all paths together has room for `bytes`; it has if nothing is in flight. */
 static inline bool pair_has_room(const struct pair *pair, uint32_t bytes)
 {
 	uint64_t flying = pair->sent_bytes - pair->gone_bytes;
@@ -189,7 +189,7 @@ uint32_t pair_run(const struct pair *pair, const struct flowlet *f, uint32_t pat
 	const struct path *p = &pair->path[path];
 	uint64_t all = pair->sent_bytes - pair->gone_bytes, flying = path_flying(p), room;
 
-	/* Under a pace each has a time of its own. */
+	/* Under a pace each packet has a time of its own. */
 	if (p->cc.rate_bps != CC_UNPACED || (p->down && pair->down_count != pair->path_count))
 		return 1;
 	if (pair->path_count > 1 && max > f->left + 1u)

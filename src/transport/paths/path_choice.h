@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The path that a packet takes (veRoCE 9.1), of those whose window has room and whose pace lets it go.
+ * The choice of a packet's path (veRoCE 9.1), among those whose window has room and whose pace allows it.
  */
 #ifndef TRANSPORT_PATHS_PATH_CHOICE_H
 #define TRANSPORT_PATHS_PATH_CHOICE_H
@@ -17,27 +17,27 @@
  */
 struct flowlet {
 	uint8_t path;
-	uint16_t left;    /* packets; with a gap 0 only where there is no path yet */
-	uint64_t sent_ns; /* the last packet, with a gap */
+	uint16_t left;    /* packets; with a gap it is 0 only before the first path is chosen */
+	uint64_t sent_ns; /* with a gap: when the last packet left */
 };
 
 enum { PAIR_NO_PATH = -1 };
 
-/* The path for a packet of so many bytes that is new, or PAIR_NO_PATH: no window has room. */
+/* The path for a new packet of `bytes`, or PAIR_NO_PATH: no window has room. */
 int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, uint64_t now_ns);
-/* The one for a copy of a packet that was lost on `avoid`: the fastest other path. */
+/* The path for a copy of a packet that was lost on `avoid`: the fastest other one. */
 int pair_pick_again(struct pair *, const struct transport_config *, uint32_t bytes, uint8_t avoid, uint64_t now_ns);
 
 /*
- * After pair_pick() gave a path for a packet: for how many such packets, this one included and
- * `max` at most, it would give the same one, without checking each. pair_took() takes them from the flowlet
+ * After pair_pick() returned a path for a packet: for how many such packets, this one included and
+ * `max` at most, it would return the same one. pair_took() takes them from the flowlet
  * once their number is known.
  */
 uint32_t pair_run(const struct pair *, const struct flowlet *, uint32_t path, uint32_t bytes, uint32_t max);
 static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t count)
 {
 	if (p->path_count > 1)
-		f->left = (uint16_t)(f->left - (count - 1)); /* one is what pair_pick() took */
+		f->left = (uint16_t)(f->left - (count - 1)); /* pair_pick() took one */
 }
 
 /*
@@ -46,7 +46,7 @@ static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t c
  */
 uint64_t pair_paced_ns(const struct pair *, const struct transport_config *, uint32_t bytes, uint64_t now_ns);
 
-/* A path that is up if any is, with any window; not `avoid` if there is another. */
+/* A path that is up if any is, whatever its window; not `avoid` if there is another. */
 int pair_pick_any(struct pair *, uint8_t avoid);
 
 #endif

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a path's round trips teach: its timeout (RFC 6298, per path), how late a packet may be there, and how
- * much the network holds; and what of them congestion control is told.
+ * Round trips of a path, and what is derived from them: its timeout (RFC 6298, per path), how late a packet may
+ * arrive on it, how many bytes the network holds, and the round trips that congestion control gets.
  */
 #include "transport/paths/path_rtt.h"
 
 enum {
-	REO_ROUNDS = 256, /* round trips that a path is taken for one that reorders */
+	REO_ROUNDS = 256, /* round trips for which a path counts as one that reorders */
 	REO_SHIFT = 3,    /* of the round trip, to begin with */
-	DETOUR = 4 /* a path may be longer than the shortest by a fourth of that one */
+	DETOUR = 4 /* a path counts as longer than the shortest by at most a fourth of that */
 };
 
 static const uint64_t reo_ns_min = 20000000;
-static const uint64_t drain_rtt_ns = 200000; /* a host reads a window in so long, at least */
+static const uint64_t drain_rtt_ns = 200000; /* a host takes at least as long to read a window */
 static const uint64_t least_while_ns = 5000000000ull; /* as Swift's for a base RTT that it measures */
 
 uint64_t path_rto_ns(const struct transport_config *c, const struct path *p)
 {
 	uint64_t vary = 4 * p->rttvar_ns > 2 * p->srtt_ns ? 4 * p->rttvar_ns : 2 * p->srtt_ns;
 
-	/* Where round trips vary little it still leaves time for a tail probe and its answer. */
+	/* Even where round trips vary little, this leaves time for a tail probe and its answer. */
 	return p->srtt_ns + vary < c->veroce.rto_ns_min ? c->veroce.rto_ns_min : p->srtt_ns + vary;
 }
 
@@ -44,7 +44,7 @@ void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32
 			if (pair->min_rtt_ns[i] < least)
 				least = pair->min_rtt_ns[i];
 		}
-		/* What the network itself holds comes on top of what the peer's buffer does. */
+		/* The network holds bytes in addition to those in the peer's buffer. */
 		factor = 1 + least / drain_rtt_ns;
 		if (pair->window_bytes == pair->buffer_bytes)
 			pair->window_bytes = UINT64_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Round trips of a path, and what follows from them: its timeout, its reordering time, and the bytes that
+ * Round trips of a path, and what is derived from them: its timeout, its reordering time, and the bytes that
  * the pair may have in flight.
  *
  * Private to src/transport.
@@ -17,15 +17,15 @@ void path_rtt_sample(const struct transport_config *, struct pair *, uint32_t pa
 /* RTO of a path, before back-off. */
 uint64_t path_rto_ns(const struct transport_config *, const struct path *);
 
-/* A packet was sent again in vain: the first copy was only late. */
+/* A packet was retransmitted although the first copy was only late. */
 void path_was_late(struct pair *, uint32_t path, uint64_t late_ns, uint64_t now_ns);
-/* Lowers the reordering time of a path that has reordered nothing for long. */
+/* Lowers the reordering time of a path that has not reordered for a while. */
 void path_reo_expire(struct path *, uint64_t now_ns);
 
 /*
- * The round trip for congestion control: once in each, the least that was measured in it. A standing queue
- * delays every packet; a host that did not run for a while, ours or the peer's, delays only some. 0: not
- * now.
+ * The round trip for congestion control: once in each round trip, the shortest sample in it. A standing queue
+ * delays every packet; a host that did not run for a while, ours or the peer's, delays only some. 0: none
+ * is due now.
  */
 uint64_t path_rtt_round_ns(struct path *, uint64_t rtt_ns, uint64_t now_ns);
 /*

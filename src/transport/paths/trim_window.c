@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A trim is congestion, and its path's window is cut for it, once a round trip. That does where one
- * path of many is too full. Where much is trimmed on all, it is the number of paths: of a hundred hosts
- * that send to one, sixteen paths each hold more in their least windows than the last queue. Once a
- * fourth of all is trimmed for a while all paths together get a window, which each trim that its path
- * cannot answer takes its bytes off, so that after a round trip it is what arrived; and which grows
- * slowly, as a hundred others grow too, until for many rounds nothing more is trimmed so.
+ * A trim is congestion, and cuts its path's window, once a round trip. That is enough where one path of many
+ * is too full. Where all paths are trimmed, there are too many of them: if a hundred hosts send to one on
+ * sixteen paths each, even the smallest windows hold more than the last queue. Once a fourth of all bytes has
+ * been trimmed for a while, all paths together get a window. A trim on a path whose window is already the
+ * smallest takes its bytes off that window, which after a round trip is as large as what arrived. It grows
+ * slowly, as a hundred others grow too, until no such trim has happened for many rounds.
  */
 #include "transport/paths/trim_window.h"
 
@@ -13,10 +13,10 @@
 
 enum {
 	HEAVY = 4, /* a fourth of a round, ... */
-	ROUND_LEAST = 8, /* ... which is what is in flight and so many least windows of a path, ... */
-	ROUNDS = 3, /* ... so often in a row: a burst is over by then */
-	GROWTH = 32, /* of the least window of a path, a round */
-	CALM = 8, /* rounds until it is twice as much */
+	ROUND_LEAST = 8, /* ... which is what is in flight and as many smallest windows of a path, ... */
+	ROUNDS = 3, /* ... and as many rounds in a row: a burst is over by then */
+	GROWTH = 32, /* it grows by 1/32 of a path's smallest window a round */
+	CALM = 8, /* calm rounds until it grows twice as fast */
 	CALM_MAX = 12
 };
 
@@ -33,7 +33,7 @@ static bool is_heavy(const struct trim_window *t)
 static void begin_round(struct pair *pair)
 {
 	struct trim_window *t = &pair->trims;
-	/* A whole one may have gone since in which nothing was trimmed. */
+	/* A whole round may have passed since in which nothing was trimmed. */
 	bool heavy = is_heavy(t) && pair->gone_bytes < t->round_end + t->round_bytes;
 
 	t->heavy = heavy ? (uint8_t)(t->heavy + (t->heavy < ROUNDS)) : 0;

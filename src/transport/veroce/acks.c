@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Acknowledgement (veRoCE 5): when a receiver answers, and with what. One ACK or SACK a space and turn
- * covers all that arrived since the last one.
+ * Acknowledgement (veRoCE 5): when a receiver acknowledges, and how. One ACK or SACK a space and turn
+ * covers all packets that arrived since the last one.
  *
- * To a peer that takes a SACK for information (CAPS_SACK_ANY) every hole is reported as it is. A base peer
- * takes it for a loss, so it gets one when a packet is further ahead of the oldest hole than the paths
- * reorder (T), or when a hole has stood for a while with nothing arriving (5.3, 3 and 4).
+ * To a peer with CAPS_SACK_ANY, which takes a SACK for information, every hole is reported at once. A base peer
+ * takes a SACK for a loss, so it gets one when a packet is further ahead of the oldest hole than the paths
+ * reorder (T), or when a hole has been there for a while and nothing arrives (5.3, 3 and 4).
  */
 #include <assert.h>
 #include <string.h>
@@ -21,11 +21,11 @@
 enum {
 	T_MIN = 3,
 	T_START_A_PATH = 4,
-	EXT_ROUNDS = 16, /* round trips after which the greatest reordering seen fades by an eighth */
-	BASE_SACKS_MAX = 4, /* packets of one block each, where one may not hold several */
+	EXT_ROUNDS = 16, /* round trips after which the greatest reordering measured shrinks by an eighth */
+	BASE_SACKS_MAX = 4, /* packets of one block each, where a packet may not hold several */
 	FULL_PACKETS = 4, /* SACK packets that answer a probe */
 	SLOW_LAG_A_PATH = 16, /* a packet that is further behind is slow (9.1) */
-	HOLE_TRIES_MAX = 8, /* SACKs for a hole that stays, each twice as late as the one before */
+	HOLE_TRIES_MAX = 8, /* SACKs for a hole that stays, each after twice the time */
 	TRIMS_MIN = 16
 };
 
@@ -72,7 +72,7 @@ static uint64_t hole_round_ns(const struct qp *qp)
 	return srtt > hole_ns_min ? srtt : hole_ns_min;
 }
 
-/* Packets of a QP that has its share come so far apart that an ACK which waits gathers one more at most. */
+/* Packets of a QP with a share arrive so far apart that an ACK that waits would cover one more at most. */
 static bool come_apart(const struct transport *tp, const struct qp *qp)
 {
 	return qp->veroce->caps & CAPS_RXSHARE && 2 * tp->rxshare.packet_ns >= tp->lazy_ack_ns;
@@ -110,7 +110,7 @@ void acks_nak(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t
 	qp_activate_to_answer(tp, qp);
 }
 
-/* As many as PSNs may be on their way, whatever a peer or switch makes up. */
+/* Up to as many as PSNs may be under way, whatever a peer or switch makes up. */
 static bool grow_trims(struct transport *tp, struct receiver *in)
 {
 	uint32_t size = in->trims_size ? in->trims_size * 2 : TRIMS_MIN;
@@ -130,7 +130,7 @@ static bool grow_trims(struct transport *tp, struct receiver *in)
 void acks_trimmed(struct transport *tp, struct qp *qp, struct receiver *in, uint32_t psn)
 {
 	tp->counters.rx_trimmed++;
-	/* Without memory it is as good as lost, which the sender finds out by itself. */
+	/* Without memory the packet counts as lost, which the sender detects by itself. */
 	if (in->trims_count == in->trims_size && !grow_trims(tp, in))
 		return;
 	in->trims[in->trims_count++] = (struct trimmed){
@@ -145,7 +145,7 @@ void acks_drop(struct transport *tp, struct receiver *in)
 	in->trims_size = in->trims_count = in->trims_sent = 0;
 }
 
-/* A packet came after one that was sent `lag` PSNs later: T follows (5.4). */
+/* A packet arrived after one that was sent `lag` PSNs later: updates T (5.4). */
 static void reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 		      const struct veroce_packet *p, uint32_t lag, uint64_t now_ns)
 {
@@ -165,7 +165,7 @@ static void reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 	in->ext = (uint16_t)(lag < UINT16_MAX ? lag : UINT16_MAX);
 }
 
-/* The QP's turn comes without being asked for, and its acknowledgement does not wait for company. */
+/* The QP has a turn soon in any case, and its acknowledgement does not wait for a packet to travel with. */
 static bool goes_next(const struct transport *tp, const struct qp *qp)
 {
 	return !list_empty(&qp->active) && list_empty(&qp->held) && !qp_is_paused(tp, qp);
@@ -176,7 +176,7 @@ void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
 {
 	bool order = !before.had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans;
 
-	/* It is acknowledged next in any case, whether or not it asks for that. */
+	/* The next turn acknowledges it in any case, with or without AckReq. */
 	if (order && in->ack_due && goes_next(tp, qp)) {
 		if (in->unacked < UINT16_MAX)
 			in->unacked++;
@@ -193,13 +193,13 @@ void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
 void acks_check_counted(const struct transport *tp, const struct qp *qp, const struct receiver *before,
 			const struct receiver *in, const struct veroce_packet *p)
 {
-	/* It is one that the general rule takes, as the next in order. */
+	/* The general rule would have accepted it, as the next one in order. */
 	assert(rx_judge(&before->rx, p->bth.psn, caps_rx_window(tp, qp->veroce)) == RX_NEW);
 	assert(p->bth.psn == before->rx.epsn && p->po == before->po);
 	assert(p->msn == psn_add(before->amsn, 1));
 	assert(p->info->flags & F_MIDDLE);
 	assert(!before->stalled && !before->early_bytes);
-	/* It is stepped over inside of its message ... */
+	/* epsn has moved over it, inside its message ... */
 	assert(in->rx.epsn == psn_add(before->rx.epsn, 1) && in->rx.hpsn == before->rx.epsn && !in->rx.window);
 	assert(in->po == psn_add(before->po, 1));
 	assert((in->message == before->message || !before->po) && in->amsn == before->amsn);
@@ -213,8 +213,8 @@ void acks_check_counted(const struct transport *tp, const struct qp *qp, const s
 /* ---- packets ------------------------------------------------------------------------------------ */
 
 /*
- * 5.3, 5: the path of the packet that is answered. Its source port is the peer's; ours of the same index
- * is the nearest to it that a socket can have.
+ * 5.3, 5: the path of the packet that is answered. Its source port is the peer's; our port of the same index
+ * is the nearest equivalent that a socket can have.
  */
 static uint32_t answer_path(struct qp *qp, uint32_t arrival_path)
 {
@@ -224,7 +224,7 @@ static uint32_t answer_path(struct qp *qp, uint32_t arrival_path)
 	return pair->path[path].down ? (uint32_t)pair_pick_any(pair, PATHS_MAX) : path;
 }
 
-/* An acknowledgement of any kind, beside what each reports of its receiver. */
+/* An acknowledgement of any kind, without the fields that all kinds take from the receiver. */
 struct answer {
 	uint8_t opcode;
 	uint8_t syndrome;
@@ -233,7 +233,7 @@ struct answer {
 	uint32_t po;
 	const uint8_t *sacks; /* sack_count SACKETHs back to back */
 	uint32_t sack_count;
-	const struct trimmed *trimmed; /* the packet that it answers; NULL: the one that came last */
+	const struct trimmed *trimmed; /* the packet that it answers; NULL: the one that arrived last */
 };
 
 /* Lays one out. False: no room. */
@@ -250,7 +250,7 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 
 	if (!out)
 		return false;
-	/* What an acknowledgement has no header for is not set. */
+	/* Members of headers that an acknowledgement lacks are not set. */
 	p.bth = (struct bth){.opcode = a->opcode,
 			     .migreq = true,
 			     .pkey = qp->pkey,
@@ -286,13 +286,13 @@ static uint32_t highest_bit(const uint64_t bits[2])
 	return bits[0] ? 64 - (uint32_t)__builtin_clzll(bits[0]) : 0;
 }
 
-/* One block from `from` on. False: nothing has arrived in its reach. */
+/* One block from `from` on. False: nothing in its range has arrived. */
 static bool block_at(const struct receiver *in, uint32_t from, struct sacketh *h)
 {
 	rx_arrived128(&in->rx, from, h->bits);
 	h->start_psn = from;
 	h->valid_len = (uint8_t)highest_bit(h->bits);
-	/* What is below hPSN is missing where its bit is 0; above it nothing is known. */
+	/* PSNs below hPSN whose bit is 0 are missing; those above it are unknown. */
 	if (psn_diff(in->rx.hpsn, psn_add(from, SACKETH_BITS - 1)) >= 0)
 		h->valid_len = SACKETH_BITS;
 	if (h->valid_len)
@@ -311,8 +311,8 @@ static bool has_block(const struct sacketh *h, uint32_t count, uint32_t psn)
 }
 
 /*
- * The blocks of one answer: from aPSN + 1 on (5.5), then every group of 128 in which something arrived that no SACK
- * has reported yet, then the other groups by turns, as earlier answers may have been lost.
+ * The blocks of one answer: from aPSN + 1 on (5.5), then every group of 128 with arrivals that no SACK has reported
+ * yet, then the other groups by turns, as earlier answers may have been lost.
  */
 static uint32_t blocks(struct receiver *in, struct sacketh *h, uint32_t max)
 {
@@ -336,8 +336,8 @@ static uint32_t blocks(struct receiver *in, struct sacketh *h, uint32_t max)
 }
 
 /*
- * What has arrived beyond aPSN. Several packets where one may hold one block only, or where a probe asks
- * how things stand: its sender has nothing else to go by.
+ * Reports the packets that have arrived beyond aPSN. Sends several SACKs where each may hold one block only, or
+ * in answer to a probe, whose sender knows nothing else.
  */
 static bool send_sack(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
@@ -377,7 +377,7 @@ static uint8_t ack_opcode(const struct qp *qp, const struct receiver *in)
 	return is_rsp(qp, in) ? OP_RC_ACK_RSP : OP_RC_ACK;
 }
 
-/* These acknowledge nothing (5.2). */
+/* Sends the Packet Drop NAKs that are due. They acknowledge nothing (5.2). */
 static bool send_trims(struct transport *tp, struct qp *qp, struct receiver *in, uint64_t now_ns)
 {
 	for (; in->trims_sent < in->trims_count; in->trims_sent++) {

@@ -3,14 +3,14 @@
  * Negotiation (veRoCE 13.1): verbs programs exchange QPNs and PSNs but no protocols, so the two ends ask on the wire.
  * docs/veroce.md has the protocol and why both ends always decide alike:
  *
- *     A QP that does not know its peer asks until veRoCE of the peer's QP arrives, or RoCEv2. With work to do it waits
- *     for DECIDE_NS at most and then speaks RoCEv2, for good: it answers profile 0 from then on. An end that began
- *     with veRoCE because the peer's host speaks it, or because it was asked, falls back when it is answered profile 0
- *     and nothing else of the peer has arrived; nothing was executed then.
+ *     A QP that does not know its peer's protocol sends CAPS requests until a veRoCE or RoCEv2 packet of the peer's QP
+ *     arrives. With work to do it waits for decide_ns at most and then speaks RoCEv2, for good: it answers profile 0
+ *     from then on. An end that began with veRoCE, because the peer's host speaks it or because a CAPS request arrived,
+ *     falls back when it is answered profile 0 and nothing else of the peer has arrived; nothing was executed then.
  *
- * A stranger who knows the peer's address can guess QPNs. So a choice is final only by what a stranger cannot send: an
- * answer with our nonce, or the packet that is due by its PSN. A question proves nothing. It is answered, and an end
- * that has made no choice begins with veRoCE; it falls back if the peer never acknowledges anything then.
+ * A stranger who knows the peer's address can guess QPNs. So only packets that a stranger cannot send make a choice
+ * final: an answer with our nonce, or the packet that is due by its PSN. A CAPS request proves nothing. It is answered,
+ * and an end that has made no choice begins with veRoCE; it falls back if the peer then never acknowledges anything.
  */
 #include "transport/veroce/caps.h"
 
@@ -21,11 +21,11 @@
 enum {
 	TRIES_MAX = 8,
 	HURRIES_MAX = 6,
-	IP_ID_LONE_MAX = 1 /* of CAPS, which begin a train: a response, then a request */
+	IP_ID_LONE_MAX = 1 /* of a CAPS packet, the first or second of its train: a response, then a request */
 };
 
 static const uint64_t ask_ns_min = 1000000, ask_ns_max = 200000000;
-static const uint64_t decide_ns = 100000000; /* a first message waits for so long at most */
+static const uint64_t decide_ns = 100000000; /* the longest that a first message waits */
 
 static uint8_t mtu_code(uint32_t bytes)
 {
@@ -34,7 +34,7 @@ static uint8_t mtu_code(uint32_t bytes)
 
 /*
  * Between processes of one host there is no port to share, and no network whose delay and marks a time stamp could
- * show. Without a time stamp an acknowledgement is shorter than any message and so ends the message's train (our
+ * show. Without a time stamp an acknowledgement is shorter than any message, so it can end the message's train (our
  * choice).
  */
 static uint16_t offered(const struct transport *tp, const struct qp *qp)
@@ -74,13 +74,13 @@ void caps_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	do
 		vr->nonce = (uint32_t)transport_secret(tp);
-	while (!vr->nonce); /* 0 is none */
+	while (!vr->nonce); /* 0 means none */
 	vr->caps_ask = true;
 	vr->ask_ns = now_ns;
 	qp_activate(tp, qp);
 }
 
-/* Never sealed: who begins anew does not know the secret. */
+/* CAPS packets are never sealed: a peer that begins anew does not know the secret. */
 static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode)
 {
 	struct veroce *vr = qp->veroce;
@@ -111,7 +111,7 @@ static bool send_caps(struct transport *tp, struct qp *qp, uint8_t opcode)
 	return true;
 }
 
-/* How long after so many questions the next one is due. */
+/* The time from the `tries`-th request to the next one. */
 static uint64_t ask_wait_ns(uint32_t tries)
 {
 	uint64_t wait = ask_ns_min << (tries - 1);
@@ -139,13 +139,13 @@ bool caps_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return true;
 }
 
-/* A peer we have asked often enough without an answer is base; one of which we know nothing is asked on. */
+/* A peer that has left TRIES_MAX requests unanswered counts as base; in ASKING the requests go on. */
 static bool asks_on(const struct veroce *vr)
 {
 	return !caps_are_settled(vr) && (vr->state == VEROCE_ASKING || vr->caps_tries < TRIES_MAX);
 }
 
-/* The last question may still be answered. */
+/* The last request may still be answered. */
 static bool awaits_last(const struct veroce *vr)
 {
 	return (vr->state == VEROCE_ASSUMED || vr->state == VEROCE_CONFIRMED) && vr->caps_tries == TRIES_MAX &&
@@ -182,9 +182,9 @@ void caps_expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 }
 
 /*
- * The peer acknowledges what was sent after the question, so the question was lost, or its answer. Without an answer no
- * more than the base window may be in flight: the question is sent again after one and a half round trips, three, six
- * ..; these questions do not count among those after which a peer is taken for a base one.
+ * The peer acknowledges packets that were sent after the request, so the request or its answer was lost. Without an
+ * answer only the base window may be in flight, so the request is sent again after one and a half round trips, three,
+ * six and so on. These requests do not count among those after which a peer counts as base.
  */
 void caps_unanswered(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -221,7 +221,6 @@ bool caps_reth_settled(struct qp *qp)
 	return veroce_is_answered(vr) || vr->caps & CAPS_RETH_MESSAGE;
 }
 
-/* Work came while we do not know how to send it. */
 void caps_hurry(struct qp *qp, uint64_t now_ns)
 {
 	if (!qp->veroce->decide_ns)
@@ -230,7 +229,7 @@ void caps_hurry(struct qp *qp, uint64_t now_ns)
 
 /*
  * CAPS carry the PSN that their sender expects first. (13.1: not the sender's own, which a verbs program gives its
- * device only after RTR.) The PSN is not judged before ours is known.
+ * device only after RTR.) It is checked only once our own initial PSN is known.
  */
 static bool has_begun(const struct qp *qp)
 {
@@ -244,7 +243,7 @@ static bool is_of_another_life(const struct qp *qp, uint32_t psn)
 	return has_begun(qp) && psn != qp->sq_psn;
 }
 
-/* Below the base window no peer can be; above ours no record is kept. */
+/* No peer records less than the base window, and we keep no more than TX_WINDOW_MAX records. */
 static uint32_t bounded(uint32_t window)
 {
 	return window < VEROCE_BASE_WINDOW ? VEROCE_BASE_WINDOW : window > TX_WINDOW_MAX ? TX_WINDOW_MAX : window;
@@ -261,9 +260,9 @@ static void take_windows(struct veroce *vr, const struct capseth *c)
 }
 
 /*
- * The peer asks, or somebody does in its name. If it is the peer, our packets reach it by now, and the next question is
- * sent at once. What it offers is used until it answers, if it knows the PSN that we begin with; but that PSN can be
- * guessed where programs choose it badly, so nothing is used that would be final.
+ * A CAPS request arrived from the peer, or in its name. If it is the peer's, our packets reach it by now, and our next
+ * request is sent at once. If the sender knows our initial PSN, the flags that it offers are used until the answer. But
+ * that PSN can be guessed where programs choose it badly, so no flag is used that would be final.
  */
 static void asked(const struct transport *tp, struct qp *qp, const struct capseth *c, uint64_t now_ns)
 {
@@ -291,9 +290,9 @@ static uint16_t agreed(const struct transport *tp, const struct qp *qp, const st
 }
 
 /*
- * From now on what leaves is sealed, and a response says so to the peer. Once the peer has said the same, what arrives
- * must be sealed. A lone datagram has identification 0, and a sealed packet has the place in its train; where another
- * identification arrives, somebody on the way changes them, and they prove nothing (IPv4).
+ * From now on our packets are sealed, and a response announces that to the peer. Once the peer has announced the same,
+ * its packets must be sealed. Over IPv4 a lone datagram has identification 0, and a sealed packet its place in its
+ * train. If another identification arrives, a device on the way changes them, and they prove nothing.
  */
 static void seal(struct qp *qp, const struct capseth *c, uint16_t ip_id)
 {
@@ -321,7 +320,7 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
 	qp_activate(tp, qp);
 }
 
-/* What was settled before is not what its flags come to. */
+/* Whether its flags differ from those that were settled before. */
 static bool contradicts(const struct transport *tp, const struct qp *qp, const struct capseth *c)
 {
 	const struct veroce *vr = qp->veroce;
@@ -330,20 +329,20 @@ static bool contradicts(const struct transport *tp, const struct qp *qp, const s
 	return (vr->caps ^ agreed(tp, qp, c)) & settled;
 }
 
-/* The choice is made for RoCEv2, and the answer says so. But the next QP of that host asks before it chooses. */
+/* This QP has chosen RoCEv2, and its answer reports that. But the next QP to that host asks before it chooses. */
 static void too_late(struct transport *tp, struct qp *qp, const struct capseth *c, uint64_t now_ns)
 {
 	if (c->profile && tp->config.protocol == PROTOCOL_AUTO)
 		pair_learn(qp->veroce->pair, PAIR_UNKNOWN, now_ns);
 }
 
-/* The peer's nonce does not change in the life of a connection, once it is known beyond doubt. */
+/* The peer's nonce does not change during a connection, once it is proved. */
 static uint32_t known_nonce(const struct veroce *vr, const struct capseth *c)
 {
 	return vr->caps & CAPS_SEAL ? vr->peer_nonce : c->nonce;
 }
 
-/* It echoes our nonce: all that it says is the peer's word. */
+/* A response arrived that echoes our nonce, so the peer sent it. */
 static void answered(struct transport *tp, struct qp *qp, const struct capseth *c, uint16_t ip_id,
 		     uint64_t now_ns)
 {
@@ -363,10 +362,10 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 		if (vr->caps & CAPS_SEAL)
 			seal(qp, c, ip_id);
 	} else if (!veroce_is_answered(vr)) {
-		/* It means by a WRITE's address something else than was taken for granted while it was silent. */
+		/* Its packets of a WRITE carry another address than was assumed while it was silent. */
 		veroce_fail_qp(tp, qp, now_ns);
 	} else {
-		tp->counters.rx_dropped++; /* a peer does not change its mind */
+		tp->counters.rx_dropped++; /* a peer does not change its flags */
 	}
 }
 
@@ -398,7 +397,7 @@ void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet 
 	}
 }
 
-/* ---- what other packets show of the peer ---------------------------------------------------------- */
+/* ---- proof by other packets of the peer ---------------------------------------------------------- */
 
 void caps_packet_came(struct transport *tp, struct qp *qp, bool proved, uint64_t now_ns)
 {
@@ -443,7 +442,7 @@ bool caps_is_plausible(const struct veroce *vr, const struct veroce_packet *p)
 		return false; /* nothing was sent */
 	if (p->bth.opcode == OP_RC_ACK)
 		return tx_is_outstanding(&vr->w->q.tx, p->bth.psn);
-	if (p->bth.opcode == OP_RC_SACK) /* perhaps the first one is missing */
+	if (p->bth.opcode == OP_RC_SACK) /* the first packet may be missing */
 		return tx_is_outstanding(&vr->w->q.tx, psn_add(p->bth.psn, 1));
 	return flags & F_RESPONSE && !(flags & F_ACK) && p->bth.psn == vr->w->r_in.rx.epsn && vr->w->reads_done != vr->reads;
 }

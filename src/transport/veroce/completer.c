@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Results of READs and atomics at the requester: packets of space R in any order, placed by response MSN
- * and place in the message (veRoCE 7.4), when they come or in their turn, as early_lands() says; and the
+ * and place in the message (veRoCE 7.4), when they arrive or in their turn, as early_lands() decides; and the
  * order in which WQEs complete.
  *
  * A SEND or WRITE is done when the peer's aMSN has reached it, a READ or atomic when all of its response
@@ -27,13 +27,13 @@ static struct send_wqe *wqe_of(const struct qp *qp, uint32_t r)
 	return sq_at(&qp->sq, *veroce_read(qp->veroce, r));
 }
 
-/* Whether the request was sent: before that nothing can answer it. */
+/* Whether the request was sent; there is no response to it before. */
 static bool is_asked(const struct veroce *vr, const struct send_wqe *w)
 {
 	return psn_diff(w->psn_first, vr->w->q.tx.nxt) < 0;
 }
 
-/* Whether the response answers what was asked: both numbers, the kind, the place, the length. */
+/* Whether the response fits the request: both numbers, the kind, the place, the length. */
 static bool fits(const struct qp *qp, const struct send_wqe *w, const struct veroce_packet *p)
 {
 	uint64_t off = (uint64_t)p->po * qp->mtu;
@@ -95,7 +95,7 @@ void veroce_completer_complete(struct transport *tp, struct qp *qp, uint64_t now
 		qp_activate(tp, qp);
 }
 
-/* The whole of the oldest response is here. */
+/* The oldest response has arrived completely. */
 static void finish(struct transport *tp, struct qp *qp, uint32_t r, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -105,7 +105,7 @@ static void finish(struct transport *tp, struct qp *qp, uint32_t r, uint64_t now
 	vr->w->reads_done = r;
 	vr->w->watch_tries = 0;
 	vr->w->watch_ns = 0;
-	/* The answer to a request acknowledges it and all requests before it: they were executed in order. */
+	/* The response to a request acknowledges it and all requests before it: they were executed in order. */
 	if (tx_is_outstanding(&vr->w->q.tx, w->psn_first))
 		recovery_acked_to(tp, qp, &vr->w->q, w->psn_first, w->msn, now_ns);
 	veroce_completer_complete(tp, qp, now_ns);
@@ -125,24 +125,24 @@ static void step(struct transport *tp, struct qp *qp, bool end, uint64_t now_ns)
 	finish(tp, qp, in->amsn, now_ns);
 }
 
-/* Part of an answer arrived: the READ is not asked for again so soon. */
+/* A packet of a response arrived: the READ is requested again later. */
 static void watched(struct veroce *vr, uint64_t now_ns)
 {
 	if (!vr->w->watch_ns)
 		return;
 	vr->w->watch_ns = now_ns + VEROCE_WATCH_RTOS * vr->pair->rto_ns;
 	vr->w->watch_since_ns = now_ns;
-	vr->w->watch_tries = 0; /* a responder may be slow: its pace, not ours */
+	vr->w->watch_tries = 0; /* a slow responder is no failure */
 }
 
-/* A response that cannot be ours, in its turn (veRoCE 11). */
+/* The response whose turn it is fits no request (veRoCE 11). */
 static void fail(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	uint32_t index;
 
 	acks_nak(tp, qp, &vr->w->r_in, vr->w->r_in.rx.epsn, AETH_NAK | NAK_INVALID_REQUEST);
-	index = vr->w->reads_done == vr->reads ? qp->sq.una /* nothing was asked */
+	index = vr->w->reads_done == vr->reads ? qp->sq.una /* nothing was requested */
 					    : *veroce_read(vr, psn_add(vr->w->reads_done, 1));
 	if (index == qp->sq.next)
 		return;
@@ -158,12 +158,12 @@ bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct p
 	uint64_t off = (uint64_t)p->po * qp->mtu;
 	struct send_wqe *w;
 
-	/* The First packet has shown that the message was asked for, and the WQE is not done before the Last. */
+	/* The First packet has shown that the message was requested, and the WQE is not done before the Last. */
 	if (!acks_counts_only(in, pkt, p) || !in->po || p->po != in->po ||
 	    p->msn != psn_add(in->amsn, 1))
 		return false;
 	w = wqe_of(qp, p->msn);
-	/* What fits() and place() come to for such a packet. */
+	/* The checks of fits() and place() for such a packet. */
 	if (p->aeth.msn != w->msn || !request_is_read(w) || p->payload_len != qp->mtu ||
 	    off + qp->mtu >= w->length ||
 	    !sge_scatter(&tp->mrs, qp->pd, send_wqe_sges(w), off, p->payload, qp->mtu))
@@ -177,7 +177,7 @@ bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct p
 	return true;
 }
 
-/* The WQE that the packet is of and fits to; NULL: none. */
+/* The WQE that the packet responds to, if it fits; NULL: none. */
 static struct send_wqe *answered(const struct qp *qp, const struct veroce_packet *p, bool *asked)
 {
 	const struct veroce *vr = qp->veroce;
@@ -187,7 +187,7 @@ static struct send_wqe *answered(const struct qp *qp, const struct veroce_packet
 	return *asked && fits(qp, w, p) ? w : NULL;
 }
 
-/* Takes the packet that was due. False: not taken. */
+/* Handles the packet that was due. False: it was not accepted. */
 static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct receiver *in = &qp->veroce->w->r_in;
@@ -209,7 +209,7 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 	return true;
 }
 
-/* Goes on as far as packets have arrived. False: the next one cannot be an answer. */
+/* Handles the packets that have arrived, up to the next hole. False: the next one fits no request. */
 static bool advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	const struct rx_meta *kept;
@@ -236,7 +236,7 @@ static bool advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return true;
 }
 
-/* Before its turn: placed or kept, and marked. False: dropped unmarked. */
+/* A packet before its turn: places or keeps it, and records it. False: dropped without a record. */
 static bool early(struct transport *tp, struct qp *qp, const struct veroce_packet *p)
 {
 	struct receiver *in = &qp->veroce->w->r_in;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of a connection (state.h): made when the QP learns its peer, started when it may send, given up for
+ * The life of a connection (state.h): created when the QP learns its peer, started when it may send, given up for
  * RoCEv2 or for good.
  */
 #include <assert.h>
@@ -24,12 +24,12 @@ uint64_t transport_secret(struct transport *tp)
 
 #define TO(state) (1u << VEROCE_##state)
 
-/* What may be set, by a bit each. */
+/* Facts about a connection, one bit each. */
 enum fact {
 	HAS_GBN = 1 << 0,      /* RoCEv2's requester and responder */
 	HAS_WORK = 1 << 1,     /* w */
-	HAS_CAPS = 1 << 2,     /* some flag */
-	HAS_SEAL = 1 << 3,     /* that flag */
+	HAS_CAPS = 1 << 2,     /* any flag in caps */
+	HAS_SEAL = 1 << 3,     /* CAPS_SEAL in caps */
 	HAS_SECRET = 1 << 4,   /* qp->secret, our nonce */
 	HAS_QUESTION = 1 << 5, /* caps_ask */
 	HAS_DECISION = 1 << 6, /* decide_ns */
@@ -40,7 +40,7 @@ enum fact {
 /* clang-format off */
 static const struct {
 	const struct qp_ops *ops;
-	uint8_t next; /* states to go to */
+	uint8_t next; /* the states that may follow */
 	uint16_t must, may;
 } states[VEROCE_STATES] = {
 	[VEROCE_NONE]      = { NULL,               TO(ROCEV2) | TO(ASKING) | TO(ASSUMED), 0, 0 },
@@ -98,7 +98,7 @@ void veroce_check(const struct transport *tp, const struct qp *qp)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
-/* rq_psn is the peer's initial Q PSN, and so that of the responses to it (veRoCE 4.1, our choice). */
+/* rq_psn is the peer's initial PSN in Q, and our initial PSN in R (veRoCE 4.1, our choice). */
 static void connect_spaces(struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
@@ -131,7 +131,7 @@ int veroce_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	speaks = pair_speaks(vr->pair, now_ns);
 	if (tp->config.protocol == PROTOCOL_ROCEV2 ||
 	    (speaks == PAIR_ROCEV2 && tp->config.protocol == PROTOCOL_AUTO)) {
-		/* It answers CAPS requests, and no more. */
+		/* struct veroce stays, to answer CAPS requests. */
 		if (gbn_connect(tp, qp, now_ns))
 			goto put_pair;
 		veroce_move(qp, VEROCE_ROCEV2);
@@ -217,6 +217,6 @@ void veroce_silence(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!qp->veroce->w)
 		return;
 	veroce_responder_flush(tp, qp, now_ns);
-	/* The caller may be in the middle of w, which stays until the QP is reset or destroyed. */
+	/* The caller may still use w, so it stays until the QP is reset or destroyed. */
 	veroce_forget(tp, qp);
 }

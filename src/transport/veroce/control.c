@@ -3,11 +3,11 @@
  * Packets outside the PSN spaces (veRoCE 9.1, 10): congestion notification, round-trip probes of paths
  * that are down, and the signal that a packet was slow.
  *
- * A CE mark is echoed by the BECN bit of the acknowledgement that it hurries, and by a CNP only where none
- * comes of it: when the packet was too far ahead, or refused until its turn. Then a QP sends one at most
- * in cnp_period_ns, and a mark that comes sooner waits for the end of that time, or for an acknowledgement.
+ * A CE mark makes an acknowledgement due, whose BECN bit reports it. It is reported by a CNP only if the packet leads
+ * to no acknowledgement: when it was too far ahead, or dropped until its turn. A QP sends at most one CNP in
+ * cnp_period_ns; a mark that arrives sooner waits for the end of that time, or for an acknowledgement.
  *
- * A probe's CC context is the index of its path, and its answer comes back on that one, as far as a
+ * A probe's CC context is the index of its path, and its answer returns on the same path, as far as a
  * source port can be chosen.
  */
 #include <string.h>
@@ -17,13 +17,13 @@
 #include "transport/veroce/timeouts.h"
 #include "transport/veroce/veroce.h"
 
-enum { CONTEXT_STALL = 0x100 }; /* beside the path: asked by stall.c */
+enum { CONTEXT_STALL = 0x100 }; /* in addition to the path: stall.c asked */
 
 static const uint64_t cnp_period_ns = 50000; /* 12.3 */
 static const uint64_t probe_lost_ns = 20000000;
 static const uint64_t slow_period_ns = 30000; /* three fit in the 100 us in which they are counted */
 
-/* The peer runs. Who asked looks at once whether that proves anything; the others do when they meant to. */
+/* The peer runs. The QP that asked evaluates that at once; the others do when their timers fire. */
 static void stall_answer(struct transport *tp, struct qp *qp, const struct rtteth *rtt, uint64_t now_ns)
 {
 	if (stall_answered(tp, qp->veroce->pair, rtt->tx1, now_ns))
@@ -32,7 +32,7 @@ static void stall_answer(struct transport *tp, struct qp *qp, const struct rttet
 		tp->counters.rx_dropped++;
 }
 
-/* The source port of a CNP names the path (10); one that is none of ours stands for all paths. */
+/* The source port of a CNP names the path (10); a port that is none of ours stands for all paths. */
 void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		   const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -48,7 +48,7 @@ void control_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		qp_activate(tp, qp);
 		break;
 	case OP_RTT_RESPONSE:
-		/* It answers a probe that is on its way, whose TX1 comes back. */
+		/* It answers a probe that is under way, if it returns that probe's TX1. */
 		if (p->rtt.context & CONTEXT_STALL)
 			stall_answer(tp, qp, &p->rtt, now_ns);
 		else if (path < pair->path_count && pair->path[path].probe_sent_ns &&
@@ -80,7 +80,7 @@ void control_slow(struct transport *tp, struct qp *qp, uint32_t psn, uint64_t no
 	qp_activate(tp, qp);
 }
 
-/* On the path of the packet: nothing but its PSN (our reading of 9.1). */
+/* The signal carries only the PSN of the slow packet (our reading of 9.1). */
 static bool send_slow(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
@@ -161,7 +161,7 @@ bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			continue;
 		if (!send_rtt(tp, qp, OP_RTT_REQUEST, i, &rtt))
 			return false;
-		path->good = path->probe_sent_ns ? 0 : path->good; /* the one before was lost */
+		path->good = path->probe_sent_ns ? 0 : path->good; /* the probe before was lost */
 		path->probe_sent_ns = now_ns;
 		path->probe_ns = now_ns + probe_lost_ns;
 		tp->counters.path_probes++;
@@ -169,7 +169,7 @@ bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return true;
 }
 
-/* The space with a mark that no acknowledgement which is due reports; NULL: there is none. */
+/* The space with a mark that no acknowledgement due will report; NULL: there is none. */
 static struct receiver *untold(struct veroce_work *w)
 {
 	struct receiver *ins[] = {&w->q_in, &w->r_in};
@@ -216,7 +216,7 @@ uint64_t control_deadline(const struct qp *qp)
 	const struct veroce *vr = qp->veroce;
 	uint64_t at = untold(vr->w) ? vr->w->cnp_ns : TIMER_NEVER;
 
-	/* Paths without work need no probes: they are asked when there is some. */
+	/* Without work to send no path needs a probe. */
 	if (!vr->pair->down_count || qp->sq.una == qp->sq.next)
 		return at;
 	for (uint32_t i = 0; i < vr->pair->path_count; i++) {

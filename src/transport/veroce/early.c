@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Early packets that wait for their turn (veRoCE 7.6, out-of-order R16; docs/veroce.md, "Order in memory"):
- * each is copied as it came, headers decoded, and hangs from its record (struct rx_meta) until everything
- * before it was taken. Which of them wait says early_lands().
+ * each is copied as it arrived, with its headers decoded, and its record (struct rx_meta) points to it until all
+ * packets before it are handled. early_lands() decides which packets wait.
  *
  * Invariant: transport.early_bytes is the sum of all receivers' early_bytes, at most early_bytes_max. A
- * receiver may have as much as it leaves free, so one alone gets half of it all, and none gets nothing.
- * What finds no room is dropped unmarked, and sent again; the packet whose turn it is needs none.
+ * receiver may keep as much as is left free, so a single one gets half of the whole, and each gets some.
+ * A packet that finds no room is dropped without a record, and sent again; the packet whose turn it is needs none.
  */
 #include <string.h>
 
 #include "transport/veroce/early.h"
 
-/* What a kept packet takes, with its share of the record. */
+/* The memory of a kept packet, with its part of the record. */
 static uint32_t bytes_of(const struct veroce_packet *p)
 {
 	return (uint32_t)(sizeof(struct early_packet) + sizeof(struct rx_meta)) + p->payload_len;
@@ -23,7 +23,7 @@ static bool fits(const struct transport *tp, const struct receiver *in, uint32_t
 	return (uint64_t)in->early_bytes + bytes + tp->early_bytes <= tp->config.veroce.early_bytes_max;
 }
 
-/* Where payload is not carried, there is nothing to copy, and nobody will look. */
+/* Without payload (no_payload) there is nothing to copy. */
 static bool copy_payload(struct transport *tp, struct early_packet *k, const struct veroce_packet *p)
 {
 	uint8_t *to;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which two work requests may not be under way together: places, what is done to them, and who meets whom. */
+/* Which two work requests may not be under way together: their places, their accesses, and which pairs overlap. */
 #include "transport/veroce/fence_indicator.h"
 
 #include <stdint.h>
@@ -37,7 +37,7 @@ static bool meet_remotely(const struct send_wqe *a, const struct send_wqe *b)
 	return meet(a->remote_va, remote_len(a), b->remote_va, remote_len(b));
 }
 
-/* Inline bytes were taken when they were posted: their memory is the program's again. */
+/* Inline bytes were copied when they were posted, so their memory does not count. */
 static uint32_t elements(const struct send_wqe *w)
 {
 	return w->flags & WR_INLINE ? 0 : w->num_sge;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is to be seen of a QP from outside; see struct qp_ops. Nothing is changed. */
+/* Queries of a QP, for struct qp_ops. They change nothing. */
 #include "transport/veroce/veroce.h"
 
 void veroce_query(const struct qp *qp, struct qp_psns *psns)

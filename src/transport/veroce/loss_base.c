@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Loss detection "base" (veRoCE 6.1): a SACK says that aPSN + 1 is lost, and so is every zero of its
- * bitmap; RxtPSN keeps later SACKs from having the same packets sent again, until it has stood still for
- * a round trip. After a timeout SACKs cause nothing until the PSN that timed out is acknowledged.
+ * Loss detection "base" (veRoCE 6.1): after a SACK, aPSN + 1 and every PSN with a zero in its bitmap count as
+ * lost. RxtPSN keeps later SACKs from causing the same retransmissions, until it has not moved for a round
+ * trip. After a timeout SACKs cause no retransmissions until the PSN that timed out is acknowledged.
  */
 #include "transport/veroce/loss.h"
 #include "transport/veroce/recovery.h"
@@ -23,7 +23,7 @@ static void acked(struct transport *tp, struct qp *qp, struct sender *s, const s
 
 	if (s->recovering && psn_diff(una, s->recover_psn) > 0)
 		s->recovering = false;
-	/* RxtPSN is never behind aPSN, and goes back to it after a round trip. */
+	/* RxtPSN is never behind aPSN, and is set back to it after a round trip. */
 	if (psn_diff(s->rxt_psn, una) < 0 ||
 	    (s->rxt_ns && now_ns - s->rxt_ns > qp->veroce->pair->srtt_ns)) {
 		s->rxt_psn = (una - 1) & PSN_MASK;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Loss detection "fast", the default (veRoCE 6.2): packets of one path arrive in the order in which they
- * were sent, or nearly so. A packet is lost when the peer says that it has not arrived, although one was
+ * were sent, or nearly so. A packet is lost when the peer reports it missing, although one was
  * acknowledged that was sent on the same path DUP_MAX packets later, or more than reo_ns later. A copy is
- * judged as its original was, so a lost copy is found a round trip later, without a timeout.
+ * judged like its original, so a lost copy is found a round trip later, without a timeout.
  *
- * What no block of a SACK covers is unknown, not missing (5.5): it is judged when one does. aPSN + 1 is
- * always known to be missing.
+ * A PSN that no block of a SACK covers is unknown, not missing (5.5): it is judged when a block covers it.
+ * aPSN + 1 is always known to be missing.
  *
- * Once a path has been seen to reorder, only the time counts on it for a while.
+ * After a path has reordered packets, only the time counts on it for a while.
  */
 #include "transport/veroce/loss.h"
 #include "transport/veroce/recovery.h"
@@ -16,10 +16,10 @@
 
 enum {
 	DUP_MAX = 3,
-	QUIET_SHIFT = 2 /* of the round trip: without an acknowledgement for so long, the clock judges */
+	QUIET_SHIFT = 2 /* of the round trip: after so long without an acknowledgement the clock judges */
 };
 
-/* How many packets later on its path the newest one went that was acknowledged. */
+/* How many packets later on its path the newest acknowledged packet was sent. */
 static int32_t later(const struct sender *s, const struct tx_record *r)
 {
 	const struct tx_path *l = &s->tx.ring->paths[r->path];
@@ -27,17 +27,16 @@ static int32_t later(const struct sender *s, const struct tx_record *r)
 	return l->newest_order ? (int32_t)(l->newest_order - 1 - r->order) : 0;
 }
 
-/* When the answer to one that was overtaken is later than its path's answers are. */
+/* When the acknowledgement of a packet that was overtaken would be later than any on its path. */
 static uint64_t late_ns(const struct path *path, const struct tx_record *r)
 {
 	return r->tx_ns + path->srtt_ns + path->reo_ns;
 }
 
 /*
- * Evidence from other paths: an acknowledgement of a packet that was due later, by what is known of both paths' round
- * trips. A pause of the peer delays all paths alike, and proves nothing against any. A queue that the paths share and
- * that grows proves as little: what is known of a quiet path is old then, so the other path's round trip counts for no
- * more than its own.
+ * Evidence from other paths: an acknowledgement of a packet that was due later, by the round trips of both paths. A
+ * pause of the peer delays all paths alike, and proves no loss on any. Neither does a growing queue that the paths
+ * share: the round trip of a quiet path is outdated then, so the other path's counts as no longer than it.
  */
 static uint64_t due_ns(const struct qp *qp, const struct sender *s, uint32_t paths,
 		       uint64_t srtt_ns_max)
@@ -56,17 +55,17 @@ static uint64_t due_ns(const struct qp *qp, const struct sender *s, uint32_t pat
 	return due;
 }
 
-/* When nothing else is left to say of a packet that it is late. */
+/* When a packet without other evidence counts as late. */
 static uint64_t overdue_ns(const struct pair *pair, const struct tx_record *r)
 {
 	const struct path *path = &pair->path[r->path];
-	/* A queue that grows makes a whole round trip of difference between what is known and what is. */
+	/* If a queue grows, the present round trip may be twice as long as the measured one. */
 	uint64_t slack = 4 * path->rttvar_ns > path->srtt_ns ? 4 * path->rttvar_ns : path->srtt_ns;
 
 	return r->tx_ns + (path->srtt_ns ? path->srtt_ns + slack : pair->rto_ns);
 }
 
-/* Judges a PSN that is missing at the peer; `heard` has the paths of what was just acknowledged. */
+/* Judges a PSN that is missing at the peer; `heard` has the paths of the packets just acknowledged. */
 static void examine(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn,
 		    uint32_t heard, uint64_t now_ns)
 {
@@ -109,7 +108,7 @@ static void examine_block(struct transport *tp, struct qp *qp, struct sender *s,
 	}
 }
 
-/* Nothing has been sent on a path since it went down, and of what was before nothing will come. */
+/* Takes for lost what is in flight on paths that are down: none of it will arrive. */
 static void abandon(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	const struct pair *pair = qp->veroce->pair;
@@ -135,7 +134,7 @@ static void acked(struct transport *tp, struct qp *qp, struct sender *s, const s
 	}
 	if (qp->veroce->pair->down_count)
 		abandon(tp, qp, s, now_ns);
-	/* While acknowledgements come they show more than a clock does. */
+	/* While acknowledgements arrive they show more than a clock does. */
 	if (s->reo_ns) {
 		uint64_t quiet = now_ns + (qp->veroce->pair->srtt_ns >> QUIET_SHIFT);
 
@@ -143,7 +142,7 @@ static void acked(struct transport *tp, struct qp *qp, struct sender *s, const s
 	}
 }
 
-/* No acknowledgement came, and what was overtaken cannot be merely late any more. */
+/* No acknowledgement arrived, and packets that were overtaken are later than reordering explains. */
 static void late(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < qp->veroce->pair->path_count; i++) {
@@ -156,7 +155,7 @@ static void late(struct transport *tp, struct qp *qp, struct sender *s, uint64_t
 	}
 }
 
-/* Everything that is older than the RTO is lost; what was sent since may be on its way. */
+/* Packets older than the RTO are lost; those sent since may be under way. */
 static void timeout(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	for (uint32_t psn = s->tx.una; psn != s->tx.nxt; psn = psn_add(psn, 1)) {
@@ -170,8 +169,8 @@ static void timeout(struct transport *tp, struct qp *qp, struct sender *s, uint6
 }
 
 /*
- * A hole may take many round trips to mend while everything else goes on. Time is up only for packets
- * that have flown too long, whatever una does.
+ * A hole may take many round trips to mend while other packets are acknowledged. The timeout counts from
+ * packets that have flown too long, whether or not una moves.
  */
 static uint64_t since(const struct qp *qp, const struct sender *s)
 {

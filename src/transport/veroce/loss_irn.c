@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Loss detection of IRN (Mittal et al., SIGCOMM 2018), kept to compare with: any arrival out of order is
- * a loss. The first NACK (here: SACK) begins a recovery that ends when everything sent before it is
- * acknowledged; in it the oldest hole is sent again, then each hole below the highest selectively
- * acknowledged PSN, once. A partial acknowledgement has the new oldest hole sent again.
+ * Loss detection of IRN (Mittal et al., SIGCOMM 2018), for comparison: any arrival out of order counts as
+ * a loss. The first NACK (here: SACK) begins a recovery that ends when all packets sent before it are
+ * acknowledged. During it the oldest hole is sent again, then each hole below the highest selectively
+ * acknowledged PSN, once. After a partial acknowledgement the new oldest hole is sent again.
  */
 #include "transport/veroce/loss.h"
 #include "transport/veroce/recovery.h"
 #include "transport/veroce/work.h"
 
-/* Sends again what is missing below `high` and was not sent again in this recovery. */
+/* Sends again the PSNs missing below `high` that were not sent again in this recovery. */
 static void fill_holes(struct transport *tp, struct qp *qp, struct sender *s, uint32_t high,
 		       uint64_t now_ns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a NAK does to a sender (veRoCE 5.2, 7.2, 8, 11): it waits and sends again, or a WQE fails and the connection with
- * it.
+ * The effect of a NAK on a sender (veRoCE 5.2, 7.2, 8, 11): it waits and sends again, or a WQE and the connection
+ * fail.
  */
 #include "transport/veroce/nak.h"
 
@@ -12,9 +12,9 @@
 
 enum { RNR_SHIFT_MAX = 10 };
 
-static const uint64_t rnr_ns_max = 1000000; /* that a wait grows to by itself */
+static const uint64_t rnr_ns_max = 1000000; /* the longest wait that doubling leads to */
 
-/* The index of the WQE that PSN belongs to; -1: none that is not complete. */
+/* The index of the incomplete WQE that the PSN belongs to; -1: there is none. */
 static int64_t wqe_of(const struct qp *qp, uint32_t psn)
 {
 	for (uint32_t i = qp->sq.una; i != qp->sq.next; i++) {
@@ -44,7 +44,7 @@ void veroce_fail_wqe(struct transport *tp, struct qp *qp, uint32_t psn, enum wc_
 	while (qp->sq.una != (uint32_t)index && qp_get_state(qp) != QPS_ERR) {
 		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 
-		/* Not answered yet, it never will be: then it is the first that failed (IBTA 10.3.1). */
+		/* It gets no answer any more, so it is the first one that fails (IBTA 10.3.1). */
 		if (request_has_response(w) && !w->done) {
 			status = WC_RETRY_EXC_ERR;
 			break;
@@ -58,9 +58,9 @@ void veroce_fail_wqe(struct transport *tp, struct qp *qp, uint32_t psn, enum wc_
 }
 
 /*
- * At least what the peer asks for (IBTA 9.7.5.2.8). That may be microseconds, and a program that gets no processor
- * posts nothing for milliseconds, nor will it sooner for being asked: so when the same packet is refused again,
- * it waits twice as long, within limits (our choice).
+ * At least as long as the RNR NAK demands (IBTA 9.7.5.2.8). That may be microseconds, while a program that gets no
+ * processor posts nothing for milliseconds. So when the same packet is refused again, the wait doubles, within limits
+ * (our choice).
  */
 static uint64_t rnr_wait_ns(struct veroce_work *w, uint64_t asked_ns)
 {
@@ -87,7 +87,7 @@ void nak_rnr(struct transport *tp, struct qp *qp, struct sender *s, uint32_t psn
 	}
 	if (qp->rnr_retry != 7)
 		vr->w->rnr_retries--;
-	/* The receiver has it, but finishes it only when it arrives again (7.2). */
+	/* The receiver has the packet, but finishes its message only when it arrives again (7.2). */
 	if (tx_record(&s->tx, psn)->state == TX_ACKED)
 		recovery_lose(tp, qp, s, psn, now_ns);
 	vr->w->rnr_until_ns = now_ns + rnr_wait_ns(vr->w, aeth_rnr_ns(code));
@@ -104,7 +104,7 @@ void nak_error(struct transport *tp, struct qp *qp, struct sender *s, uint32_t p
 
 	tp->counters.naks_received++;
 	if (!veroce_is_q(qp, s)) {
-		/* The peer cannot use our responses (veRoCE 11): the connection is over. */
+		/* The peer cannot use our responses: the connection ends (veRoCE 11). */
 		veroce_fail_qp(tp, qp, now_ns);
 		return;
 	}
@@ -115,10 +115,9 @@ void nak_error(struct transport *tp, struct qp *qp, struct sender *s, uint32_t p
 }
 
 /*
- * Whether a Packet Drop NAK is of the last copy of its packet, and not of the copy before, whose loss a SACK reported
- * sooner. With a time stamp, the stamp is the copy's. Without one, a NAK that comes sooner than a round trip is of the
- * copy before. But a packet that was trimmed waited in no queue, so its round trip may be half of the least that was
- * measured.
+ * Whether a Packet Drop NAK reports the last copy of its packet, and not the copy before, whose loss a SACK reported
+ * earlier. A time stamp identifies the copy. Without one, a NAK that arrives sooner than a round trip reports the
+ * copy before. A trimmed packet waited in no queue, so its round trip may be half of the shortest one measured.
  */
 static bool is_of_last_copy(const struct pair *pair, const struct veroce_packet *p,
 			    const struct tx_record *r, uint64_t now_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sender's bookkeeping: what may leave and what left, and what acknowledgements confirm. What is taken for lost is
- * the loss detection's judgement (struct loss_ops); here, in nak.c and in timeouts.c are the rules that all of them
+ * A sender's bookkeeping: which packets may leave, which have left, and which are acknowledged. The loss detection
+ * (struct loss_ops) decides which are lost; this file, nak.c and timeouts.c have the rules that all of its variants
  * share.
  */
 #include <assert.h>
@@ -21,8 +21,8 @@ static const uint64_t asks_ns = 10000000;
 
 /*
  * Many QPs that share the windows of a pair have few packets under way each, too few for a receiver to
- * acknowledge them without being asked; and one's acknowledgement is what another waits for. Since with that
- * none waits any more, the pair has to be remembered as full for a while (our choice).
+ * acknowledge them without AckReq; and one QP waits for the acknowledgement of another. With AckReq in every
+ * packet no QP waits any more, so the pair counts as full for a while longer (our choice).
  */
 static bool shares_a_full_pair(const struct qp *qp, uint64_t now_ns)
 {
@@ -31,14 +31,14 @@ static bool shares_a_full_pair(const struct qp *qp, uint64_t now_ns)
 	return pair->users > 1 && !qp->local && pair->full_ns && now_ns - pair->full_ns <= asks_ns;
 }
 
-/* Others came before. Where nothing is in flight, nothing would wake them either. */
+/* Other QPs wait already. If nothing is in flight, no acknowledgement would wake them. */
 static bool is_not_its_turn(const struct pair *pair, const struct veroce_work *w)
 {
 	return !w->woken && !list_empty(&pair->waiting) && pair->waiting.next != &w->waiting &&
 	       pair->sent_bytes != pair->gone_bytes;
 }
 
-/* With gaps a QP waits for its own path, and room on others is nothing to it: then nobody stands in line. */
+/* With gaps a QP waits for its own path, and room on others does not help it: then there is no queue. */
 static bool stand_in_line(const struct transport *tp)
 {
 	return !tp->config.veroce.flowlet_gap_ns;
@@ -130,7 +130,7 @@ bool recovery_doubles(const struct sender *s, uint32_t psn)
 	const struct tx_record *r = tx_record(&s->tx, psn);
 	uint32_t distance = (s->tx.nxt - psn) & PSN_MASK;
 
-	/* The window moved on by distance / copies in each round; the next copy's answer is two rounds away. */
+	/* The window has moved by distance / copies in each round; the next copy's answer is two rounds away. */
 	return r->copies > 1 && !r->probe && distance + 2 * (distance / r->copies) > s->peer_window;
 }
 
@@ -142,7 +142,7 @@ void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32
 	if (r->state == TX_FLYING)
 		path_lost(qp->veroce->pair, r->path, r->bytes, now_ns);
 	tx_space_lose(&s->tx, psn);
-	/* What may not go yet would keep it. */
+	/* Packets that may not leave yet would hold it back. */
 	if (veroce_is_q(qp, s) && qp->veroce->w->refused && psn_diff(psn, qp->veroce->w->let_psn) <= 0)
 		tx_space_hurry(&s->tx, psn);
 	qp_activate(tp, qp);
@@ -189,7 +189,7 @@ static struct path_echo read_echo(struct pair *pair, const struct acknowledgemen
 		return echo;
 	there_and_back = (uint32_t)now_ns - stamps->tx1;
 	remote = stamps->tx2 - stamps->rx1;
-	/* Stamps that cannot be: of a peer that makes them up. */
+	/* Such stamps are impossible; the peer has made them up. */
 	if (remote > there_and_back || there_and_back > 1u << 31)
 		return echo;
 	path = &pair->path[stamps->path_id];
@@ -198,13 +198,13 @@ static struct path_echo read_echo(struct pair *pair, const struct acknowledgemen
 	echo.remote_ns = remote;
 	echo.ce_packets = (stamps->path_ce - path->ce_seen) & PSN_MASK;
 	if (echo.ce_packets > PSN_MASK / 2)
-		echo.ce_packets = 0; /* an older acknowledgement, overtaken */
+		echo.ce_packets = 0; /* a newer acknowledgement has overtaken this one */
 	else
 		path->ce_seen = stamps->path_ce;
 	return echo;
 }
 
-/* What was confirmed opens the paths' windows for every QP of the pair. */
+/* Acknowledged packets make room in the paths' windows for every QP of the pair. */
 static void account(struct transport *tp, struct qp *qp, const struct tx_news *news,
 		    const struct acknowledgement *a, uint64_t now_ns)
 {
@@ -246,7 +246,7 @@ static void mark_blocks(struct sender *s, const uint64_t *min_rtt_ns,
 				uint32_t psn = psn_add(h.start_psn, i);
 
 				bits &= bits - 1;
-				/* Forged or stale bits name what is not outstanding. */
+				/* Forged or stale bits may name PSNs that are not outstanding. */
 				if (tx_is_outstanding(&s->tx, psn))
 					tx_space_ack_one(&s->tx, psn, min_rtt_ns, now_ns, news);
 			}
@@ -262,7 +262,7 @@ static void moved(struct sender *s, uint64_t now_ns)
 	s->grace_ns = 0;
 }
 
-/* AETH.MSN: what is complete at the peer. Never beyond what was sent, never backwards (4.3). */
+/* AETH.MSN: the last message that is complete at the peer. Never beyond the last one sent, never backwards (4.3). */
 static void take_msn(struct transport *tp, struct qp *qp, const struct sender *s, uint32_t msn,
 		     uint64_t now_ns)
 {
@@ -310,7 +310,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint
 		take_msn(tp, qp, s, a->msn, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return;
-	if (tx_outstanding(&s->tx) && d >= 0) /* else it was overtaken by a newer one */
+	if (tx_outstanding(&s->tx) && d >= 0) /* otherwise a newer one has overtaken it */
 		tp->loss->acked(tp, qp, s, &news, a, now_ns);
 	if (news.packets && veroce_has_more(qp))
 		qp_activate(tp, qp);
@@ -326,8 +326,8 @@ void recovery_acked_to(struct transport *tp, struct qp *qp, struct sender *s, ui
 }
 
 /*
- * Whether the message number can be right where that PSN is acknowledged: all of a message is received
- * with its last packet. Believed, a wrong one would leave nothing outstanding and a WQE that is not done.
+ * Whether the message number fits the acknowledged PSN: a message is complete once its last packet is. If a wrong one
+ * were accepted, a WQE could stay incomplete with nothing outstanding.
  */
 static bool msn_fits(const struct qp *qp, const struct sender *s, uint32_t psn, uint32_t msn)
 {
@@ -357,7 +357,7 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 		nak_drop(tp, qp, s, p, now_ns);
 		return;
 	}
-	/* Acknowledges what was never sent: forged, or of another life of the QP. */
+	/* It acknowledges PSNs that were never sent: forged, or from an earlier connection of the QP. */
 	if (ahead > 0 || !msn_fits(qp, s, psn, p->aeth.msn) ||
 	    (!ack && kind != AETH_RNR_NAK && kind != AETH_NAK) ||
 	    (!ack && psn_diff(p->bth.psn, s->tx.nxt) >= 0) ||

@@ -2,7 +2,7 @@
 /*
  * The requester: send WQEs cut into packets of space Q (veRoCE 7). Every packet can be placed by itself:
  * a WRITE has its address in each, a SEND the number of its receive WQE and its place in the message.
- * What was lost goes before what is new, with the same bytes but for the path and the Retrans bit.
+ * Lost packets leave before new ones, with the same bytes except for the path and the Retrans bit.
  */
 #include <assert.h>
 #include <string.h>
@@ -17,20 +17,20 @@
 
 enum { REQUEST_HEADROOM = TX_HEADROOM_MAX };
 
-/* RQMSN: SENDs and WRITEs with immediate are counted (4.4). */
+/* RQMSN counts SENDs and WRITEs with immediate (4.4). */
 static bool takes_recv(const struct send_wqe *w)
 {
 	return w->opcode == WR_SEND || w->opcode == WR_SEND_IMM || w->opcode == WR_SEND_INV ||
 	       w->opcode == WR_WRITE_IMM;
 }
 
-/* Its packets need a receive WQE to be placed at all. */
+/* Its packets can be placed only in a receive WQE. */
 static bool is_send(const struct send_wqe *w)
 {
 	return takes_recv(w) && w->opcode != WR_WRITE_IMM;
 }
 
-/* Some of its packets are not the first of their message. */
+/* It has packets that are not the first of their message. */
 static bool is_long_write(const struct qp *qp, const struct send_wqe *w)
 {
 	return (w->opcode == WR_WRITE || w->opcode == WR_WRITE_IMM) && w->length > qp->mtu;
@@ -40,7 +40,7 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 {
 	struct veroce *vr = qp->veroce;
 
-	/* One PSN for a READ, however long its answer (4.1). */
+	/* A READ takes one PSN, however long its response (4.1). */
 	w->packets = request_has_response(w) ? 1 : request_packets(w->length, qp->mtu);
 	w->psn_first = vr->psn_new;
 	w->psn_last = psn_add(w->psn_first, w->packets - 1);
@@ -59,7 +59,7 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 	qp->sq.next++;
 }
 
-/* Room to remember as many READs and atomics as may be outstanding. */
+/* Makes room for as many READs and atomics as may be outstanding. */
 static bool fit_reads(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
@@ -81,8 +81,8 @@ static bool fit_reads(struct transport *tp, struct qp *qp)
 }
 
 /*
- * Whether the next WQE overlaps one that is not complete: the newest of those, with which all before it will be
- * complete too. A look at each of them is taken when it is that WQE's turn and when the one found is complete.
+ * Whether the next WQE overlaps an incomplete one. Remembers the newest of those: when it completes, all before it
+ * have. All incomplete WQEs are compared on the next WQE's first turn, and again when the remembered one is complete.
  */
 static bool overlaps_older(struct transport *tp, struct qp *qp, const struct send_wqe *w)
 {
@@ -112,7 +112,7 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (qp_get_state(qp) != QPS_RTS || qp->sq.next == sq_head(&qp->sq) || qp->failed)
 		return false;
 	w = sq_at(&qp->sq, qp->sq.next);
-	/* Stronger than IBTA 10.8.3.3, as data in flight has no order here: everything before is done. */
+	/* Stronger than IBTA 10.8.3.3, as data in flight has no order here: waits for all WQEs before. */
 	if (w->flags & WR_FENCE && qp->sq.una != qp->sq.next)
 		return false;
 	if (tp->config.veroce.fence_indicator && overlaps_older(tp, qp, w))
@@ -123,7 +123,7 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return false;
 	}
 	if (tp->caps_flags & CAPS_RETH_MESSAGE && is_long_write(qp, w) && !caps_reth_settled(qp))
-		return false; /* what settles it activates the QP */
+		return false; /* the answer to CAPS activates the QP */
 	if (request_has_response(w) &&
 	    ((vr->reads - vr->w->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
 		return false;
@@ -178,7 +178,7 @@ static uint32_t payload_of(const struct qp *qp, const struct send_wqe *w, uint32
 	return po + 1 == w->packets ? w->length - po * qp->mtu : qp->mtu;
 }
 
-/* A packet to be laid out: which one of its WQE, where to, and what it says of itself. */
+/* A packet to be laid out: its WQE, its place in it, its path and its flags. */
 struct request {
 	struct send_wqe *w;
 	uint32_t po;
@@ -187,7 +187,7 @@ struct request {
 	bool ackreq; /* the last of a WQE has it in any case */
 };
 
-/* Its length; 0: no room in this turn; -1: the WQE's memory is gone. */
+/* Returns its length; 0: no room in this turn; -1: the WQE's memory is gone. */
 static int32_t lay_out(struct transport *tp, struct qp *qp, const struct request *r, uint64_t now_ns)
 {
 	const struct flow *flow = veroce_flow(tp, qp, (uint32_t)r->path, true);
@@ -262,7 +262,7 @@ static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint
 	return true;
 }
 
-/* Lays out Middle packets behind the one of that PO, at most max with that one. Returns how many with it. */
+/* Lays out Middle packets behind the one of that PO, `max` with it at most. Returns their number with it. */
 static uint32_t send_middles(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t po,
 			     int path, uint32_t max)
 {
@@ -273,15 +273,15 @@ static uint32_t send_middles(struct transport *tp, struct qp *qp, struct send_wq
 	return count;
 }
 
-/* Whether `next` and w, which is a message of one packet, differ only in numbers. */
+/* Whether `next` and w, a message of one packet, make packets that differ only in numbers. */
 static bool is_alike(const struct send_wqe *w, const struct send_wqe *next)
 {
 	return next->opcode == w->opcode && next->length == w->length && !request_has_response(w);
 }
 
 /*
- * Lays out the WQEs behind the one of that SQ index, as long as each is a packet that differs from its only in numbers.
- * At most max with that one; returns how many with it.
+ * Lays out the WQEs behind the one of that SQ index, as long as each makes a packet that differs from its packet only in
+ * numbers; `max` with it at most. Returns their number with it.
  */
 static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index, int path, uint32_t max,
 			    uint64_t now_ns)
@@ -302,8 +302,8 @@ static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index,
 }
 
 /*
- * Sends one packet, and behind it as many as take the same path and differ only in numbers: at most *budget, from which
- * they are taken.
+ * Sends one packet, and behind it those that take the same path and differ only in numbers: at most *budget, which it
+ * reduces.
  */
 static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget, uint64_t now_ns)
 {
@@ -353,10 +353,10 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 }
 
 /*
- * For want of a receive WQE the peer refused SENDs: the packet that it named, and those behind it that came early. It
- * dropped them and took everything else. How many of them find a receive WQE now only they can show, and each that comes
- * too soon is refused again. So the named packet goes alone; once it is acknowledged the rest of its message, and then
- * twice as many messages in each round.
+ * For lack of a receive WQE the peer refused SENDs with an RNR NAK: the packet that the NAK named, and those behind it
+ * that arrived early. It dropped them and accepted all others. How many of them find a receive WQE now is unknown, and
+ * each that arrives too soon is refused again. So the named packet leaves alone. Once it is acknowledged the rest of its
+ * message follows, and then twice as many messages in each round.
  */
 void veroce_requester_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -373,7 +373,7 @@ void veroce_requester_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_
 	w->refused = true;
 	w->let_psn = s->tx.una;
 	w->let_wqes = 0;
-	/* Last to first, each before the others: so the oldest is the first that goes. */
+	/* From last to first, each to the front of the queue: so the oldest leaves first. */
 	for (uint32_t psn = s->tx.nxt; psn != s->tx.una;) {
 		const struct tx_record *r;
 
@@ -384,7 +384,7 @@ void veroce_requester_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_
 		if (r->state == TX_LOST)
 			tx_space_hurry(&s->tx, psn);
 	}
-	/* It asks for its acknowledgement, as what follows waits for that. */
+	/* It has AckReq, as the packets behind it wait for its acknowledgement. */
 	tx_record(&s->tx, s->tx.una)->probe = true;
 }
 
@@ -417,7 +417,7 @@ void veroce_requester_ask_again(struct transport *tp, struct qp *qp, uint32_t in
 	qp_activate(tp, qp);
 }
 
-/* The copy has no record: the original was acknowledged, and the answer is what counts. */
+/* The copy has no record: the original was acknowledged, and only the response is missing. */
 static bool send_question(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -454,7 +454,7 @@ bool veroce_requester_output(struct transport *tp, struct qp *qp, uint64_t now_n
 		if (!budget)
 			return true;
 		if (vr->w->refused && (!s->tx.lost || psn_diff(s->tx.again_head, vr->w->let_psn) > 0))
-			return false; /* the next acknowledgement lets more go */
+			return false; /* the next acknowledgement makes room */
 		if (s->tx.lost) {
 			sent = send_again(tp, qp, now_ns);
 			budget--;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The responder: packets of space Q in any order (veRoCE 7, out-of-order R1 to R12). A packet is judged
- * and placed by itself, when it comes or, where memory is to be written in some order, when its turn
- * comes (early_lands()); what depends on order, receive completions, immediate data, invalidation, READs,
- * atomics and every error, waits until everything before it has arrived.
+ * and placed by itself, when it arrives or, where memory is written in some order, when its turn
+ * comes (early_lands()). Effects that depend on order wait until all packets before have arrived: receive
+ * completions, immediate data, invalidation, READs, atomics and every error.
  *
- * Invariants: a PSN is placed once, for the test comes before the memory; the receive WQE of RQMSN n is
- * the n-th that was taken, `bound` holds those of messages that are not complete.
+ * Invariants: a PSN is placed once, as it is checked before memory is written; the receive WQE of RQMSN n is
+ * the n-th that was taken; `bound` holds those of messages that are not complete.
  */
 #include <assert.h>
 
@@ -55,7 +55,7 @@ static bool grow_bound(struct transport *tp, struct veroce *vr, uint32_t count)
 }
 
 /*
- * The receive WQE of that RQMSN; those before it are taken first, in order (4.4, out-of-order R7). NULL: fewer are
+ * The receive WQE of that RQMSN. Takes those before it first, in order (4.4, out-of-order R7). NULL: too few are
  * posted.
  */
 static struct recv_wqe *bind(struct transport *tp, struct qp *qp, uint32_t rqmsn)
@@ -121,14 +121,14 @@ static bool fits_mtu(const struct qp *qp, const struct veroce_packet *p)
 	return p->payload_len <= qp->mtu;
 }
 
-/* A SEND's bytes belong at this place of its message; *w gets the receive WQE. */
+/* Judges a SEND's place in its message; *w gets the receive WQE. */
 static enum rx_verdict judge_send(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
 				  struct recv_wqe **w)
 {
 	struct veroce *vr = qp->veroce;
 
 	if (psn_diff(p->rqmsn, vr->rq_done) < 0)
-		return RX_INVALID; /* that one is complete */
+		return RX_INVALID; /* that message is complete */
 	*w = bind(tp, qp, p->rqmsn);
 	if (!*w)
 		return RX_NOT_READY;
@@ -145,20 +145,20 @@ static enum rx_verdict judge_write(const struct transport *tp, const struct qp *
 	*to = NULL;
 	if (!(qp->access & MR_REMOTE_WRITE))
 		return RX_INVALID;
-	/* IBTA C9-88: the R_Key of a zero-length WRITE is not looked at. */
+	/* IBTA C9-88: the R_Key of a zero-length WRITE is not checked. */
 	if (!p->payload_len)
 		return RX_EXECUTE;
 	if (qp->veroce->caps & CAPS_RETH_MESSAGE) {
 		va += (uint64_t)p->po * qp->mtu;
 		if (va < p->reth.va)
-			return RX_ACCESS; /* no region goes on at address 0 */
+			return RX_ACCESS; /* no region continues at address 0 */
 	}
-	/* The bytes that came, at the address that came with them: never DMALen (veRoCE 3). */
+	/* The payload's length at the packet's address counts, never DMALen (veRoCE 3). */
 	*to = mr_check(&tp->mrs, p->reth.rkey, qp->pd, va, p->payload_len, MR_REMOTE_WRITE);
 	return *to ? RX_EXECUTE : RX_ACCESS;
 }
 
-/* Places a SEND or WRITE packet, or keeps one that could be placed for its turn, or refuses it. Nothing else. */
+/* Only judges a SEND or WRITE packet, and places it, or keeps it until its turn if it could be placed. */
 static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct veroce_packet *p,
 			     bool waits)
 {
@@ -182,7 +182,7 @@ static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct v
 	return RX_EXECUTE;
 }
 
-/* Whether the packet at epsn goes on with what the packet before it left (veRoCE 11). */
+/* Whether the packet at epsn continues the message of the packet before it (veRoCE 11). */
 static bool follows(const struct veroce *vr, const struct veroce_packet *p)
 {
 	const struct receiver *in = &vr->w->q_in;
@@ -199,7 +199,7 @@ static bool follows(const struct veroce *vr, const struct veroce_packet *p)
 
 /* ---- in order -------------------------------------------------------------------------------------- */
 
-/* The QP sends one last NAK, which answers a packet with those flags, and is dead (IBTA 9.9.3). */
+/* The QP sends one last NAK, which answers a packet with those flags, and goes to ERR (IBTA 9.9.3). */
 static void fatal(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_verdict v,
 		  uint64_t now_ns)
 {
@@ -227,7 +227,7 @@ static void not_ready(struct transport *tp, struct qp *qp)
 	acks_nak(tp, qp, in, in->rx.epsn, AETH_RNR_NAK | qp->min_rnr_timer);
 }
 
-/* What the last packet of a message that takes a receive WQE says of it. */
+/* The end of a message that takes a receive WQE, from its last packet. */
 struct message_end {
 	uint32_t flags; /* the opcode's */
 	uint32_t byte_len;
@@ -276,7 +276,7 @@ static bool ends_silently(uint32_t flags)
 	return flags & F_WRITE && !(flags & F_IMM);
 }
 
-/* Finishes a message that is here to its end. RX_NOT_READY: all that lacks is a receive WQE. */
+/* Finishes a message that has arrived completely. RX_NOT_READY: only a receive WQE is missing. */
 static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct rx_meta *m,
 			      uint64_t now_ns)
 {
@@ -303,7 +303,7 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 	return RX_EXECUTE;
 }
 
-/* The packet that an RNR NAK named is here. */
+/* The packet that an RNR NAK named has arrived. */
 static void forget_rnr(struct receiver *in)
 {
 	in->stalled = false;
@@ -331,8 +331,8 @@ static void step_over_end(struct transport *tp, struct receiver *in)
 }
 
 /*
- * What was recorded at epsn cannot be what the peer sent there. Where only its PSN spoke for it, it may be a stranger's:
- * the record is forgotten, and the peer's own packet comes again, to be judged in its turn.
+ * The packet recorded at epsn cannot be the one that the peer sent. If only its PSN had proved its origin, a stranger
+ * may have sent it: its record is dropped, and the peer's own packet arrives again, to be judged in its turn.
  */
 static void disbelieve(struct transport *tp, struct qp *qp, uint32_t flags, enum rx_verdict v, uint64_t now_ns)
 {
@@ -347,7 +347,7 @@ static void disbelieve(struct transport *tp, struct qp *qp, uint32_t flags, enum
 	acks_note(tp, qp, in, true, now_ns);
 }
 
-/* The packet at epsn, which has come or was `kept`, ends a message. False: it cannot be finished, now or ever. */
+/* The packet at epsn, just arrived or `kept`, ends a message. False: it cannot be finished, now or ever. */
 static bool pass_end(struct transport *tp, struct qp *qp, const struct rx_meta *m, bool kept, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -397,7 +397,7 @@ static struct rx_meta meta_of(const struct veroce_packet *p)
 	return m;
 }
 
-/* Takes the packet that was due, which has come or was `kept`: everything happens now. False: not finished. */
+/* Handles the packet that was due, just arrived or `kept`, completely. False: it is not finished. */
 static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, bool kept,
 		 uint64_t now_ns)
 {
@@ -428,7 +428,7 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 		return true;
 	}
 	if (ends_plainly(flags)) {
-		/* Its place and its receive WQE were judged with its bytes. */
+		/* place() has judged its place and its receive WQE. */
 		complete_message(tp, qp,
 				 &(struct message_end){.flags = flags,
 						       .byte_len = p->po * qp->mtu + p->payload_len,
@@ -443,25 +443,25 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 	m = meta_of(p);
 	if (pass_end(tp, qp, &m, kept, now_ns))
 		return true;
-	/* It is placed, but not finished: the record keeps it from being placed again (7.2). */
+	/* It is placed, but not finished: the record prevents that it is placed again (7.2). */
 	if (in->stalled && !rx_record(&in->rx, &tp->pool, p->bth.psn, &m))
 		in->stalled = false;
 	return false;
 }
 
-/* The packet at epsn was kept as it came. False: its turn has come, but it cannot be finished. */
+/* Handles the packet at epsn, which was kept whole. False: it cannot be finished. */
 static bool take_kept(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct receiver *in = &qp->veroce->w->q_in;
 	struct early_packet *k = early_take(tp, in, rx_meta_at(&in->rx, in->rx.epsn));
 	bool taken = take(tp, qp, &k->p, true, now_ns);
 
-	/* A SEND got its receive WQE when it came: what stalls is placed, and recorded anew as an end. */
+	/* A SEND got its receive WQE when it arrived: one that stalls is placed, and recorded anew as an end. */
 	early_free(tp, k);
 	return taken;
 }
 
-/* Goes on as far as packets have arrived. */
+/* Handles the packets that have arrived, up to the next hole. */
 static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct receiver *in = &qp->veroce->w->q_in;
@@ -472,7 +472,7 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		uint32_t flags;
 
 		if (!kept) {
-			/* Placed before its turn, and no end of a message: only its arrival is recorded. */
+			/* It was placed before its turn and ends no message: only its arrival is recorded. */
 			step_inside(tp, in, F_SEND | F_WRITE);
 			continue;
 		}
@@ -493,13 +493,13 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 }
 
-/* The first packet of a WRITE says where the message begins, whatever the others carry. */
+/* The first packet of a WRITE has the address of its message, in either setting of RETH_BASE. */
 static bool has_known_place(struct qp *qp, const struct veroce_packet *p)
 {
 	return !(p->info->flags & F_WRITE) || !p->po || caps_reth_settled(qp);
 }
 
-/* Before its turn: placed or kept, marked, and no error yet (out-of-order R11). False: dropped unmarked. */
+/* A packet before its turn: places or keeps it, and records it; no error yet (out-of-order R11). False: dropped. */
 static bool early(struct transport *tp, struct qp *qp, const struct veroce_packet *p)
 {
 	struct receiver *in = &qp->veroce->w->q_in;
@@ -559,7 +559,7 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 		tp->counters.rx_beyond_window++;
 		return;
 	case RX_OLD:
-		/* It is neither placed nor executed again, and acknowledged at once (7.7). */
+		/* A duplicate is neither placed nor executed again, and acknowledged at once (7.7). */
 		tp->counters.rx_duplicates++;
 		in->dups++;
 		if (in->stalled && p->bth.psn == in->rx.epsn) {
@@ -578,7 +578,7 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 		return;
 	}
 	if (tp->caps_flags & CAPS_RETH_MESSAGE && !has_known_place(qp, p)) {
-		/* As if it were lost: it comes again. */
+		/* Dropped as if it were lost: it is sent again. */
 		tp->counters.rx_dropped++;
 		caps_unanswered(tp, qp, now_ns);
 		return;
@@ -603,7 +603,7 @@ void veroce_responder_retry_stalled(struct transport *tp, struct qp *qp, uint64_
 	struct receiver *in = &qp->veroce->w->q_in;
 	uint32_t epsn = in->rx.epsn;
 
-	/* Only once there is a receive WQE, and memory to remember it: else the message would be refused again at once. */
+	/* Only with a receive WQE, and memory to list it: otherwise the message would be refused again at once. */
 	if (!bind(tp, qp, qp->veroce->rq_done))
 		return;
 	in->stalled = false;

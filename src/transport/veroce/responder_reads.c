@@ -3,10 +3,10 @@
  * READs and atomics at the responder (veRoCE 7.4, 7.5): executed when their turn comes, answered in
  * space R, which has acknowledgements and a retransmission of its own.
  *
- * Response MSN r answers the r-th READ or atomic; its slot is r modulo the ring. A slot is live from its
- * execution to its release, by ACK_Rsp or, when those are lost, by the request that could not have been
- * sent while it was live. An atomic's result stays in the slot, so that whatever is sent again is the
- * same.
+ * Response MSN r answers the r-th READ or atomic; its slot is r modulo the ring. A slot is live from the
+ * execution to the release, by ACK_Rsp or, when those are lost, by a request that the peer could not have
+ * sent while the slot was live. An atomic's result stays in the slot, so a response that is sent again is
+ * the same.
  *
  *     released <= emit - 1 <= executed
  */
@@ -37,7 +37,7 @@ void responder_reads_release(struct qp *qp, uint32_t r)
 {
 	struct veroce_work *w = qp->veroce->w;
 
-	/* A slot is live until its answer was sent in full: a forged MSN frees nothing. */
+	/* A slot stays live until its response was sent completely: a forged MSN does not free it. */
 	while (psn_diff(r, w->released) > 0 && psn_diff(psn_add(w->released, 1), w->emit) < 0) {
 		const struct rd_resource *res = slot(qp, psn_add(w->released, 1));
 
@@ -48,8 +48,8 @@ void responder_reads_release(struct qp *qp, uint32_t r)
 }
 
 /*
- * Request k is here, so request k - max_dest_rd_atomic has its answer: the peer would not have sent this
- * one before (implicit release, 7.4). Its packets count as acknowledged.
+ * Request k has arrived, so the peer has the response to request k - max_dest_rd_atomic: it would not have sent this
+ * one before (implicit release, 7.4). The packets of that response count as acknowledged.
  */
 static bool make_room(struct transport *tp, struct qp *qp, uint32_t k, uint64_t now_ns)
 {
@@ -60,7 +60,7 @@ static bool make_room(struct transport *tp, struct qp *qp, uint32_t k, uint64_t 
 		const struct rd_resource *res = slot(qp, r);
 
 		if (psn_diff(r, vr->w->emit) >= 0)
-			return false; /* not answered yet: more are outstanding than was agreed */
+			return false; /* its response was not sent yet: more are outstanding than max_dest_rd_atomic */
 		if (psn_diff(res->psn_last, vr->w->r.tx.una) >= 0)
 			recovery_acked_to(tp, qp, &vr->w->r, res->psn_last, r, now_ns);
 		vr->w->released = r;
@@ -157,7 +157,7 @@ enum rx_verdict responder_reads_execute(struct transport *tp, struct qp *qp, con
 		v = execute_atomic(tp, qp, m, &res);
 	if (v != RX_EXECUTE)
 		return v;
-	res.psn_first = UINT32_MAX; /* given when its first packet is sent */
+	res.psn_first = UINT32_MAX; /* set when its first packet is sent */
 	*slot(qp, r) = res;
 	vr->executed = r;
 	qp_activate(tp, qp);
@@ -187,7 +187,7 @@ static uint32_t payload_of(const struct qp *qp, const struct rd_resource *res, u
 	return left < qp->mtu ? left : qp->mtu;
 }
 
-/* A packet to be laid out: which one of a response, where to, and what it says of itself. */
+/* A packet to be laid out: its response, its place in it, its path and its flags. */
 struct response {
 	uint32_t msn; /* the response's */
 	uint32_t psn;
@@ -197,7 +197,7 @@ struct response {
 	bool ackreq; /* the last of a response has it in any case */
 };
 
-/* Its length; 0: no room in this turn; -1: the region or its memory is gone. */
+/* Returns its length; 0: no room in this turn; -1: the region or its memory is gone. */
 static int32_t lay_out(struct transport *tp, struct qp *qp, const struct response *r, uint64_t now_ns)
 {
 	const struct rd_resource *res = slot(qp, r->msn);
@@ -241,7 +241,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct respons
 	return (int32_t)at;
 }
 
-/* The peer learns that its READ cannot be answered; the connection is over (IBTA 9.9.3). */
+/* A NAK reports that the READ cannot be answered; the connection ends (IBTA 9.9.3). */
 static void region_gone(struct transport *tp, struct qp *qp, uint32_t r)
 {
 	struct veroce *vr = qp->veroce;
@@ -253,9 +253,9 @@ static void region_gone(struct transport *tp, struct qp *qp, uint32_t r)
 }
 
 /*
- * The region of a packet that was lost is gone. Most likely the READ was complete, and only its acknowledgement was
- * lost. The requester answers a PSN that it has acknowledged at once, without a look at the payload (7.7): so an empty
- * response with the last such PSN asks how things stand, and counts as the copy (our choice).
+ * The region of a lost packet is gone. Most likely the READ was complete, and only its acknowledgement was lost. The
+ * requester answers a duplicate PSN at once, whatever its payload (7.7): so an empty response with the last PSN that it
+ * acknowledged makes it acknowledge again, and counts as the copy (our choice).
  */
 static int32_t ask(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t path, uint64_t now_ns)
 {
@@ -287,7 +287,7 @@ static int32_t ask(struct transport *tp, struct qp *qp, uint32_t psn, uint32_t p
 	return (int32_t)len;
 }
 
-/* Whether that acknowledgement left its sender after the question had come. */
+/* Whether that acknowledgement was sent after the question had arrived. */
 static bool is_answer(const struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
 {
 	const struct veroce *vr = qp->veroce;
@@ -297,7 +297,7 @@ static bool is_answer(const struct qp *qp, const struct veroce_packet *p, uint64
 		return false;
 	if (p->bth.ts)
 		return (int32_t)(p->tse.tx1 - (uint32_t)vr->w->asked_ns) >= 0;
-	/* Without stamps: what was under way when the question left has arrived by then, or is lost. */
+	/* Without stamps: after an RTO the acknowledgements that were under way have arrived or are lost. */
 	return now_ns - vr->w->asked_ns >= vr->pair->rto_ns;
 }
 

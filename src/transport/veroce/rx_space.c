@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The window grows by doubling to what the distance demands. Invariants: a bit is set only for PSNs in
+ * The window doubles until it covers the distance. Invariants: a bit is set only for PSNs in
  * [epsn, hpsn]; the bit of hpsn is set, that of epsn only while its owner cannot go on (RNR).
  */
 #include <assert.h>
@@ -73,7 +73,7 @@ static bool grow(struct rx_space *s, struct pool *pool, uint32_t distance)
 	uint32_t size = s->window ? s->window->size : RX_WINDOW_MIN;
 	struct rx_window *w, *old = s->window;
 
-	/* Room to spare: a block of metas is given back as a whole before its PSNs come round again. */
+	/* With room to spare, so that a block of metas is freed before its places serve other PSNs. */
 	while (size < distance + META_BLOCK)
 		size *= 2;
 	if (old && old->size >= size)
@@ -139,7 +139,7 @@ void rx_step_window(struct rx_space *s, struct pool *pool)
 
 	bitring_clear(&w->arrived, s->epsn);
 	bitring_clear(&w->last, s->epsn);
-	/* A block whose PSNs have all been passed will serve those a window later: keep none. */
+	/* The PSNs of this block have all been passed; its places will serve those a window later. */
 	if (s->epsn % META_BLOCK == META_BLOCK - 1) {
 		pool_put(pool, *block_of(w, s->epsn), block_bytes());
 		*block_of(w, s->epsn) = NULL;

@@ -3,11 +3,11 @@
  * Sequencing at the receiver: which PSNs of one space have arrived (veRoCE 4.1, 12.1). A QP end has two:
  * requests of the peer (Q) and responses to its own READs and atomics (R).
  *
- *     epsn = aPSN + 1        everything before it was received and done with
+ *     epsn = aPSN + 1        all packets before it were received and handled
  *     [epsn, hpsn]           arrived, where its bit is set
  *
- * While everything comes in order there is nothing but these two numbers. The window, two bitmaps and
- * what has to be kept of some packets (56 bytes each, and never payload: out-of-order R2), comes from a
+ * While packets arrive in order these two numbers are all the state. The window has two bitmaps and
+ * records of some packets (56 bytes each, without payload: out-of-order R2). It comes from a
  * pool when the first packet is early, and goes back when none is.
  *
  * Private to src/transport/veroce.
@@ -31,8 +31,8 @@ enum {
 struct early_packet;
 
 /*
- * The record of an early packet until its turn comes, if the packet ends a message or is kept as it
- * came.
+ * The record of an early packet until its turn comes, if the packet ends a message or is kept whole
+ * (early.h).
  */
 struct rx_meta {
 	uint8_t opcode;
@@ -40,7 +40,7 @@ struct rx_meta {
 	uint16_t payload_len;
 	uint32_t msn;
 	uint32_t po;
-	struct early_packet *early; /* the whole of it, which is the owner's, and nothing else here counts */
+	struct early_packet *early; /* the whole packet, which the owner frees; then no other member is set */
 	union {
 		struct {
 			uint32_t rqmsn;
@@ -61,7 +61,7 @@ struct rx_window {
 	struct bitring arrived;
 	struct bitring last;      /* its meta is kept */
 	struct rx_meta **meta;    /* blocks of 64, by PSN; NULL: none of the 64 is kept */
-	uint64_t fresh[RX_GROUPS / 64]; /* groups with arrivals that no SACK has reported, by number modulo */
+	uint64_t fresh[RX_GROUPS / 64]; /* groups with arrivals that no SACK has reported, by number modulo RX_GROUPS */
 };
 
 struct rx_space {
@@ -70,7 +70,7 @@ struct rx_space {
 	struct rx_window *window;
 };
 
-/* The verdict on a PSN, before anything is touched (out-of-order R3, R12). */
+/* The verdict on a PSN; nothing has changed yet (out-of-order R3, R12). */
 enum rx_place { RX_NEW, RX_OLD, RX_BEYOND };
 
 void rx_space_init(struct rx_space *, uint32_t epsn);
@@ -87,7 +87,7 @@ static inline uint32_t rx_distance(const struct rx_space *s)
 	return (s->hpsn + 1 - s->epsn) & PSN_MASK;
 }
 
-/* How many packets beyond epsn have arrived. Takes time in proportion to the window; for observers. */
+/* How many packets beyond epsn have arrived. Takes time in proportion to the window; for queries only. */
 uint32_t rx_early(const struct rx_space *);
 
 /* limit: PSNs from epsn on that may be recorded, at most RX_WINDOW_MAX. */
@@ -105,15 +105,15 @@ static inline enum rx_place rx_judge(const struct rx_space *s, uint32_t psn, uin
 }
 
 /*
- * Records an early packet, or the one at epsn when its message cannot be finished now; meta where one is
- * to be kept, else NULL. False: no memory, nothing is recorded. psn was judged RX_NEW.
+ * Records an early packet, or the one at epsn when its message cannot be finished now. Copies *meta, if it is
+ * not NULL. False: no memory, nothing is recorded. psn was judged RX_NEW.
  */
 bool rx_record(struct rx_space *, struct pool *, uint32_t psn, const struct rx_meta *);
 
 void rx_step_window(struct rx_space *, struct pool *);
 /*
  * The packet at epsn has been handled: steps over it, and gives the window back when nothing is
- * early any more. rx_epsn_arrived() tells whether the next one is there; *meta is its meta, or NULL
+ * early any more. rx_epsn_arrived() returns whether the next one has arrived; *meta is its meta, or NULL
  * when none was kept; valid until the step.
  */
 static inline void rx_step(struct rx_space *s, struct pool *pool)
@@ -125,7 +125,7 @@ static inline void rx_step(struct rx_space *s, struct pool *pool)
 	s->hpsn = s->epsn;
 	s->epsn = psn_add(s->epsn, 1);
 }
-/* The record of the packet at epsn was false: the packet is yet to come. */
+/* The record of the packet at epsn was wrong: the packet has not arrived yet. */
 void rx_forget(struct rx_space *, struct pool *);
 bool rx_epsn_arrived(const struct rx_space *, const struct rx_meta **meta);
 /* The meta that is kept of a PSN in [epsn, hpsn], or NULL; valid until the next record or step. */
@@ -136,8 +136,8 @@ struct rx_meta *rx_meta_at(const struct rx_space *, uint32_t psn);
  */
 void rx_arrived128(const struct rx_space *, uint32_t from, uint64_t bits[2]);
 /*
- * The first group at or after the one of PSN `from`, no further than that of hpsn, with arrivals that were
- * not reported yet: its first PSN; it then counts as reported. False: there is none.
+ * Finds the first group from that of PSN `from` to that of hpsn with arrivals that were not reported yet, and marks
+ * it as reported. *psn is its first PSN. False: there is none.
  */
 bool rx_take_fresh(struct rx_space *, uint32_t from, uint32_t *psn);
 

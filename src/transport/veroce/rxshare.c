@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shares: what a round comes to at the receiver, and the gaps of a sender.
+ * Shares: how the receiver evaluates a round, and the gaps of a sender.
  *
- * The port is used up when what arrives fills it but for 1/SPARE_FULL. It cannot be seen how much more
- * waits in front of it, so as long as that is so a little less is given out than there is, and the queue
- * goes; then all but 1/SPARE, which keeps it away. Both margins are wider than what a packet more or less
- * in a round makes of them.
+ * The port is used up when arrivals fill all of it but 1/SPARE_FULL. The receiver does not know how much more
+ * waits in front of the port, so while it is used up the shares add up to a little less than the line, and the
+ * queue shrinks; otherwise they add up to all but 1/SPARE, so that none builds up. Both margins are wider than
+ * the effect of one packet more or less in a round.
  */
 #include "transport/veroce/rxshare.h"
 
 enum {
-	SPARE_FULL = 512, SPARE = 128, SPARE_DRAIN = 16, /* of the line, a part in so many */
-	FULL_PART = 8,       /* who sent all but an eighth of its share is full, */
-	ROUND_PACKETS = 16,  /* ... of so many packets at least, so that one does not matter, */
-	ROUND_LINE_PACKETS = 2048, /* ... nor of all that arrive, */
-	ROUND_RTTS = 4,      /* ... and those that were given a share have long kept to it */
-	IDLE_ROUNDS = 4,     /* after which nothing is known any more */
+	SPARE_FULL = 512, SPARE = 128, SPARE_DRAIN = 16, /* parts of the line: one in so many */
+	FULL_PART = 8,       /* a QP that sent all but an eighth of its share is full */
+	ROUND_PACKETS = 16,  /* a round has at least so many packets of a QP with a share, so that one does not matter; */
+	ROUND_LINE_PACKETS = 2048, /* ... at least so many of all QPs; */
+	ROUND_RTTS = 4,      /* ... and lasts for so many round trips, so that QPs keep to the last round's shares */
+	IDLE_ROUNDS = 4,     /* after which shares are forgotten */
 	STEADY_PART = 256,   /* a share stays as it is if it would change by less than that */
-	CREDIT_PACKETS = 4,  /* that a sender which was held up may send at once */
+	CREDIT_PACKETS = 4,  /* that a sender may send at once after it was held up */
 	KEEP_PACKETS = 16
 };
 
@@ -72,7 +72,7 @@ void rxshare_init(struct rxshare *s, uint64_t line_bps, uint64_t rtt_ns)
 	begin_round(s, 0, 0);
 }
 
-/* What a full QP may have after a round of that time; 0: as much as it likes. */
+/* The share of a full QP after a round of that time; 0: unlimited. */
 static uint32_t next_share(const struct rxshare *s, uint64_t round_ns)
 {
 	bool used_up = rate_kbps(s->bytes, round_ns) >= s->line_kbps - s->line_kbps / SPARE_FULL;
@@ -84,11 +84,11 @@ static uint32_t next_share(const struct rxshare *s, uint64_t round_ns)
 		return 0;
 	if (s->full)
 		next = (give > others ? give - others : 0) / s->full;
-	else if (used_up) /* by those whom no share held back: who has most gives a little */
+	else if (used_up) /* by QPs that no share held back: the one with most gives up a little */
 		next = top - top / SPARE_DRAIN;
 	else
 		next = 2 * (uint64_t)s->share_kbps;
-	/* Nobody has to have less, however much the others send. */
+	/* No QP gets less than this, however much the others send. */
 	even = give / s->senders;
 	if (next < even)
 		next = even;
@@ -121,14 +121,14 @@ void rxshare_set(struct rxshare_pace *p, uint32_t share_kbps, uint64_t now_ns)
 	if (!share_kbps)
 		return;
 	p->until_ns = now_ns + keep_ns + KEEP_PACKETS * p->packet_ns;
-	/* What waits by a smaller share than this waits no longer. */
+	/* A packet that waits for a smaller share stops waiting. */
 	if (p->next_ns > now_ns + p->packet_ns)
 		p->next_ns = now_ns + p->packet_ns;
 }
 
 /*
- * The gap begins where the one before ended, not when the packet could leave at last: who was held up, by
- * a window or because a host was late, catches up, as far as the credit reaches.
+ * The gap begins where the one before ended, not when the packet actually left: a sender that was held up, by
+ * a window or because its host was late, catches up, as far as the credit reaches.
  */
 void rxshare_leaves(struct rxshare_pace *p, uint32_t bytes, uint64_t slack_ns, uint64_t now_ns)
 {
@@ -138,6 +138,6 @@ void rxshare_leaves(struct rxshare_pace *p, uint32_t bytes, uint64_t slack_ns, u
 	if (p->next_ns + credit_ns < now_ns)
 		p->next_ns = now_ns - credit_ns;
 	p->next_ns += gap_ns;
-	if (p->next_ns > now_ns + gap_ns) /* it did not wait, as probes do not */
+	if (p->next_ns > now_ns + gap_ns) /* the packet did not wait; probes do not */
 		p->next_ns = now_ns + gap_ns;
 }

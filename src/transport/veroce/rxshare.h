@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 enum {
-	RXSHARE_PACKET_BYTES = 4200, /* the longest, about */
+	RXSHARE_PACKET_BYTES = 4200, /* about the longest */
 	RXSHARE_KBPS_MIN = 3360 /* the least share sent and accepted: such a packet in 10 ms */
 };
 
@@ -44,17 +44,17 @@ struct rxshare {
 /* What one QP sent in the round that has this number. All zeroes: nothing. */
 struct rxshare_sender {
 	uint32_t round;
-	bool full; /* and therefore gets a share, which it keeps */
+	bool full; /* ... and therefore gets a share, and keeps it */
 	uint64_t bytes;
 };
 
-/* line_bps 0: unknown, so no shares. Rounds outlast the way to the senders and back several times. */
+/* line_bps 0: unknown, so no shares. A round lasts several round trips to the senders. */
 void rxshare_init(struct rxshare *, uint64_t line_bps, uint64_t rtt_ns);
 /* Ends the round whose time is over. */
 void rxshare_end_round(struct rxshare *, uint64_t now_ns);
 
 /*
- * So many bytes on the wire arrived from this QP; NULL: they are not data, and count for no share.
+ * `bytes` on the wire arrived from this QP; NULL: they are not data, and count for no share.
  * `obeys`: the peer agreed to shares. Called only if there are shares.
  */
 static inline void rxshare_arrived(struct rxshare *s, struct rxshare_sender *from, bool obeys,
@@ -93,7 +93,7 @@ struct rxshare_pace {
 /* A share arrived; any value is accepted. */
 void rxshare_set(struct rxshare_pace *, uint32_t share_kbps, uint64_t now_ns);
 /*
- * A packet with so many bytes on the wire leaves, held back or not. Called only while there is a
+ * A packet of `bytes` on the wire leaves, whether or not it was held back. Called only while there is a
  * share.
  */
 void rxshare_leaves(struct rxshare_pace *, uint32_t bytes, uint64_t slack_ns, uint64_t now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shares: a line that carries a packet at a time, senders that obey what it tells them. */
+/* Shares: a line that carries a packet at a time, and senders that keep to their shares. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static bool may_send(struct sender *s)
 	return s->want_kbps && s->ready_ns <= l.now_ns && !rxshare_holds(&s->pace, l.now_ns);
 }
 
-/* By turns, the next one that may. */
+/* The next sender, by turns, that may send. */
 static struct sender *pick(void)
 {
 	for (uint32_t i = 0; i <= l.count; i++) {
@@ -133,7 +133,7 @@ static void equal_senders_get_the_same_to_the_packet(void **state)
 	}
 }
 
-/* What windows would come to is nothing to it. */
+/* Shares do not depend on the senders' weights. */
 static void greed_gets_no_more(void **state)
 {
 	line_init(64);
@@ -161,7 +161,7 @@ static void who_wants_less_leaves_it_to_the_others(void **state)
 	assert_used(100 * MS);
 }
 
-/* It takes what it likes, but not from what each of the others has a right to. */
+/* It takes as much as it can, but no other sender gets less than its even share. */
 static void who_does_not_obey_has_the_rest(void **state)
 {
 	line_init(9);
@@ -246,7 +246,7 @@ static void gaps_do_not_drift(void **state)
 	for (uint64_t i = 0; i < 100000; i++) {
 		assert_int_equal(p.next_ns, first_ns + i * gap_ns);
 		assert_true(rxshare_holds(&p, p.next_ns - 1));
-		/* Late by this and that, and told the same again. */
+		/* Late by various times, and given the same share again. */
 		now_ns = p.next_ns + i * 7919 % (3 * gap_ns);
 		rxshare_set(&p, 777777, now_ns);
 		assert_false(rxshare_holds(&p, now_ns));
@@ -329,7 +329,7 @@ static void old_share_is_not_believed(void **state)
 	assert_int_equal(p.share_kbps, 0);
 }
 
-/* Whatever left without waiting, the next one waits for no more than its gap. */
+/* After a packet that left without waiting, the next one waits for no more than its gap. */
 static void what_does_not_wait_delays_the_next_by_a_gap(void **state)
 {
 	struct rxshare_pace p = {0};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether a packet is the peer's: between ends that have agreed on it, its ICRC is XORed with a secret that only
- * the peer has been told, and nothing else is taken (veRoCE 13.1, our choice).
+ * Whether the peer sent a packet: between ends that have agreed on it, the ICRC is XORed with a secret that only
+ * the peer knows, and no other packet is accepted (veRoCE 13.1, our choice).
  */
 #include "transport/veroce/engine.h"
 #include "transport/veroce/veroce.h"
 
 /*
- * Whether the packet's sender knows the secret that only the peer has been told, whatever place the packet has in
- * its train. Of a random packet 26 bits have to be right over IPv4, and 32 over IPv6.
+ * Whether the packet's sender knows the secret, for any place that the packet may have in its train. A random packet
+ * must have 26 bits right over IPv4, and 32 over IPv6.
  */
 static bool is_sealed(const struct transport *tp, const struct veroce *vr, const struct pkt *pkt)
 {
@@ -17,7 +17,7 @@ static bool is_sealed(const struct transport *tp, const struct veroce *vr, const
 	return icrc_check(tp->tx.icrc, pkt, vr->nonce, &ip_id) && (ip_id < PKT_TRAIN_MAX || !vr->ids_kept);
 }
 
-/* What comes without its seal where there should be one: only what a switch cut, which cannot make one. */
+/* Whether the packet may lack the seal that was agreed: only one that a switch has cut, which cannot seal it. */
 static bool may_be_unsealed(const struct qp *qp, const struct rx *rx)
 {
 	uint32_t flags = rx->info->flags;
@@ -26,7 +26,7 @@ static bool may_be_unsealed(const struct qp *qp, const struct rx *rx)
 	       veroce_is_trimmed(qp, rx->pkt);
 }
 
-/* The peer may know our nonce sooner than we know that it does. */
+/* The peer may seal with our nonce before its response, which says that it does, has arrived. */
 static bool seals_already(const struct transport *tp, struct qp *qp, const struct pkt *pkt)
 {
 	const struct veroce *vr = qp->veroce;

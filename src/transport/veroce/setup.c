@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What all veRoCE QPs of a nic have alike: what they offer their peers, how long ACKs wait, how they find losses. */
+/* Settings that all veRoCE QPs of a nic share: the flags they offer, how long ACKs wait, how losses are detected. */
 #include <string.h>
 
 #include "base/siphash.h"
@@ -12,7 +12,7 @@
 /* Defaults (12.3), where the nic's owner sets nothing. */
 enum {
 	ACK_NS = 20000,
-	ACK_NS_LOCAL = 100000, /* of a peer on this host; at most a fourth of the tail probe's time */
+	ACK_NS_LOCAL = 100000, /* to a peer on this host; at most a fourth of the tail probe timeout */
 	PTO_NS_MIN = 100000,
 	RTO_NS_MIN = 500000,
 	FLOWLET_PACKETS = 8,
@@ -35,7 +35,7 @@ void veroce_settle(struct veroce_config *c)
 		c->pto_ns_min = PTO_NS_MIN;
 }
 
-/* The extensions that CAPS packets offer; RETH_BASE is none. */
+/* The flags that CAPS packets offer: the extensions, and RETH_MESSAGE, which is none. */
 static uint16_t caps_flags(const struct transport *tp)
 {
 	const struct veroce_config *v = &tp->config.veroce;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is known of a peer process's turns at a processor. Its socket is a queue: with one packet it has read all
- * that was sent before. It may lose the processor between reading and acknowledging, so one proof is not
- * enough: a second one, of something that was sent a while after the first was heard, shows that it ran on.
+ * When a peer process last ran, as far as its answers prove it. Its socket is a queue: a process that has read one
+ * packet has read all that were sent before. It may lose the processor between reading and acknowledging, so one proof
+ * is not enough. A second proof, of a packet that was sent a while after the first proof arrived, shows that it ran on.
  */
 #include "transport/veroce/stall.h"
 
@@ -10,15 +10,15 @@
 
 /* All in terms of the shortest tail probe timeout: 2 ms where there are processes. */
 enum {
-	RUN_SHIFT = 2,   /* a fourth of it: for so long the peer ran on, at least; acknowledgements wait for less */
-	LEAD_SHIFT = 1,  /* half of it before something is due it is asked for, so that the proof is there by then */
-	ASKS_SHIFT_MAX = 4, /* of the time between questions, half of it at first */
+	RUN_SHIFT = 2,   /* a fourth of it: the peer ran on for at least as long; acknowledgements wait for less */
+	LEAD_SHIFT = 1,  /* half of it: the peer is asked as long before a timer is due */
+	ASKS_SHIFT_MAX = 4, /* doublings of the time between questions, which is half of it at first */
 	DOUBTS = 6,      /* questions without an answer after which the peer may be dead */
-	FORCE = 64,      /* without proof something happens after so many */
-	ALL_FORCE = 512, /* ... and after so many to all QPs at once, and not to one at a time */
+	FORCE = 64,      /* after so many one QP acts without proof */
+	ALL_FORCE = 512, /* ... and after so many all QPs act at once, not one at a time */
 };
 
-/* An answer that took longer is none: time stamps have 32 bits. */
+/* A later answer does not count: time stamps have 32 bits. */
 enum { ANSWER_NS_MAX = 1 << 30 };
 
 bool stall_matters(const struct transport *tp, const struct qp *qp)

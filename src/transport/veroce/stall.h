@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer process of this host that is not run. Between processes of one host hardly anything is lost; an
+ * A peer process of this host that does not get a processor. Between processes of one host hardly anything is lost; an
  * unacknowledged packet usually waits because its receiver waits for a processor. A clock cannot tell that from
  * loss, so no probe and no timeout of such a pair acts before the receiver has shown that it ran: it has read a
  * packet that was sent later, and ran on for long enough to acknowledge everything.
@@ -28,11 +28,11 @@ struct transport;
  * compared.
  */
 struct stall {
-	uint64_t ran_ns;    /* the peer has read all that was sent until then, and ran on for a while */
-	uint64_t read_ns;   /* ... has read all that was sent until then: known since told_ns */
+	uint64_t ran_ns;    /* the peer has read all packets sent until then, and ran on for a while */
+	uint64_t read_ns;   /* ... has read all packets sent until then: known since told_ns */
 	uint64_t told_ns;
 	uint64_t asked_ns;  /* TX1 of the last question; 0: none */
-	uint64_t ask_ns;    /* no question before */
+	uint64_t ask_ns;    /* no question leaves earlier */
 	uint64_t silent_ns; /* when the first of `asks` was asked */
 	uint64_t forced_ns; /* when a QP last acted without proof */
 	uint8_t asks;       /* in a row without an answer */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What time does to a sender: tail probes, retransmission timeouts, and the end of patience (veRoCE 6.2, 12.3). A peer
- * process that may only wait for a processor is given its turn first (stall.h).
+ * The effect of time on a sender: tail probes, retransmission timeouts, failure (veRoCE 6.2, 12.3). Where a peer
+ * process may only be waiting for a processor, the timers wait for it (stall.h).
  */
 #include "transport/veroce/timeouts.h"
 
@@ -14,12 +14,12 @@
 
 enum {
 	RTO_SHIFT_MAX = 6,
-	PROBES_MAX = 3, /* a stall; each may be lost, or its answer */
-	DOUBTS = 7,     /* timeouts in a row after which a peer is doubted, where the program never gives up */
-	SILENT_A_TIMEOUT = 4 /* packets that a timeout counts for against a path */
+	PROBES_MAX = 3, /* before a timeout; each may be lost, or its answer */
+	DOUBTS = 7,     /* timeouts in a row after which a peer is doubted, if the program's timeout is unlimited */
+	SILENT_A_TIMEOUT = 4 /* lost packets that a timeout on a path counts as */
 };
 
-/* The local ACK timeout that the program asked for (IBTA 9.7.6.1.3); 0: none. */
+/* The program's local ACK timeout (IBTA 9.7.6.1.3); 0: none. */
 static uint64_t program_timeout_ns(const struct qp *qp)
 {
 	return qp->timeout ? 4096ull << qp->timeout : 0;
@@ -36,7 +36,7 @@ static uint64_t rto_ns(const struct transport *tp, const struct qp *qp, const st
 	return rto > tp->config.veroce.rto_ns_min ? rto : tp->config.veroce.rto_ns_min;
 }
 
-/* The longest smoothed round trip of the paths that something flies on; 0: none was measured. */
+/* The longest smoothed round trip of the paths with packets in flight; 0: none was measured. */
 static uint64_t slowest_srtt_ns(const struct qp *qp, const struct sender *s)
 {
 	const struct pair *pair = qp->veroce->pair;
@@ -49,7 +49,7 @@ static uint64_t slowest_srtt_ns(const struct qp *qp, const struct sender *s)
 	return srtt ? srtt : pair->srtt_ns;
 }
 
-/* Since when the first packet that is unacknowledged has waited, or has again. */
+/* Since when the timeout counts. */
 static uint64_t rto_since(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
 	uint64_t since = tp->loss->since ? tp->loss->since(qp, s) : s->progress_ns;
@@ -59,12 +59,12 @@ static uint64_t rto_since(const struct transport *tp, const struct qp *qp, const
 	return s->from_ns > since ? s->from_ns : since;
 }
 
-/* When that is too long. */
+/* When the retransmission timeout is due. */
 static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
 	uint64_t since = rto_since(tp, qp, s) + rto_ns(tp, qp, s);
 
-	if (s->probes && !s->retries) { /* its answer comes first */
+	if (s->probes && !s->retries) { /* the probe's answer may still arrive */
 		uint64_t answer = s->active_ns + slowest_srtt_ns(qp, s) * 3 / 2 + tp->lazy_ack_ns;
 
 		since = since > answer ? since : answer;
@@ -78,8 +78,8 @@ static bool may_probe(const struct transport *tp, const struct sender *s)
 }
 
 /*
- * No timeout before the first probe, however old the oldest packet is: the last acknowledgement may be young,
- * and all that is left be on a path that died.
+ * A probe comes before any timeout, however old the oldest packet is: the last acknowledgement may be recent, and
+ * all remaining packets on a path that died.
  */
 static bool must_probe(const struct transport *tp, const struct sender *s)
 {
@@ -87,8 +87,8 @@ static bool must_probe(const struct transport *tp, const struct sender *s)
 }
 
 /*
- * A probe is answered at once (5.3), so the next one waits for no acknowledgement that is delayed: two round
- * trips, as RFC 8985 7.2, and not the 6.2 of who may be answered late.
+ * A probe is answered at once (5.3), so the next probe need not allow for a delayed acknowledgement: it leaves after
+ * two round trips (RFC 8985 7.2), and only the first waits as long as 6.2 says.
  */
 static uint64_t pto_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
@@ -135,7 +135,7 @@ static void resend_as_probe(struct transport *tp, struct qp *qp, struct sender *
 }
 
 /*
- * Resends the highest PSN that is unacknowledged, so that the answer shows what is missing (6.2), and the lowest, which
+ * Resends the highest unacknowledged PSN, so that the answer shows which ones are missing (6.2), and the lowest, which
  * most likely is. If all were acknowledged selectively, the last acknowledgement was lost: any PSN makes the peer send
  * it again.
  */
@@ -165,7 +165,7 @@ bool timeouts_is_hopeless(struct transport *tp, const struct qp *qp, uint8_t tri
 	       !patience_keeps(tp, qp, since_ns, now_ns);
 }
 
-/* Paths that said nothing since something was sent on them that is unacknowledged. */
+/* Counts a timeout against each path with unacknowledged packets and no acknowledgement since they were sent. */
 static void blame_paths(struct qp *qp, const struct sender *s, uint64_t now_ns)
 {
 	struct pair *pair = qp->veroce->pair;
@@ -179,8 +179,8 @@ static void blame_paths(struct qp *qp, const struct sender *s, uint64_t now_ns)
 }
 
 /*
- * Whether what was due then waits still, since we come late to it ourselves. That time does not count, for the peer
- * may have had as little of the processor as we; but the next time it does.
+ * Whether a timer that was due at due_ns waits longer because this process is late. The delay does not count, since
+ * the peer may have had as little of the processor as we had; the next time it does.
  */
 static bool grace(const struct transport *tp, const struct qp *qp, struct sender *s, uint64_t due_ns,
 		  uint64_t now_ns)
@@ -188,7 +188,7 @@ static bool grace(const struct transport *tp, const struct qp *qp, struct sender
 	uint64_t late_ns = patience_late_ns(tp, due_ns, now_ns), most_ns = qp->veroce->pair->rto_ns;
 
 	if (stall_matters(tp, qp))
-		return false; /* what is known of its turns is more */
+		return false; /* stall.h knows more of the peer */
 	s->graced = late_ns && !s->graced;
 	if (s->graced) {
 		s->grace_ns = now_ns + (late_ns < most_ns ? late_ns : most_ns);
@@ -197,7 +197,7 @@ static bool grace(const struct transport *tp, const struct qp *qp, struct sender
 	return s->graced;
 }
 
-/* Whether that was the last timeout: the peer is spoken to in RoCEv2 now, or the connection is over. */
+/* Whether that was the last timeout: the QP speaks RoCEv2 now, or the connection has ended. */
 static bool gives_up(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	bool hopeless = timeouts_is_hopeless(tp, qp, s->retries, s->progress_ns, now_ns);
@@ -215,8 +215,8 @@ static bool gives_up(struct transport *tp, struct qp *qp, struct sender *s, uint
 }
 
 /*
- * Whether the oldest packet is sent again although others are lost: after an RNR NAK those wait until it is taken. The
- * peer may have taken it, and only the acknowledgement that says so was lost: a copy is acknowledged again.
+ * Whether the oldest packet is sent again although others are lost: after an RNR NAK those wait until it is accepted.
+ * The peer may have accepted it, and only the acknowledgement was lost: a copy is acknowledged again.
  */
 static bool holds_back_others(const struct qp *qp, const struct sender *s)
 {
@@ -230,16 +230,16 @@ static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool
 	uint32_t una = s->tx.una;
 
 	blame_paths(qp, s, now_ns);
-	/* Perhaps the peer never takes our packets because it speaks RoCEv2: its answer may have been lost. */
+	/* The peer may speak RoCEv2, and drop our packets: its answer to CAPS may have been lost. */
 	if (vr->state == VEROCE_ASSUMED)
 		vr->caps_ask = true;
-	if (s->retries > 1) /* the first one may be chance */
+	if (s->retries > 1) /* the first timeout may be accidental */
 		cc_on_loss(&vr->pair->path[tx_record(&s->tx, una)->path].cc, now_ns, CC_LOSS_RTO);
 	if (proved)
 		tp->loss->timeout(tp, qp, s, now_ns);
 	if (!s->tx.lost || holds_back_others(qp, s))
 		recovery_lose(tp, qp, s, una, now_ns);
-	/* One packet at least leaves, whatever counts as in flight: else none might ever again. */
+	/* At least one packet leaves, however many count as in flight: otherwise none might ever leave again. */
 	if (tx_record(&s->tx, una)->state == TX_LOST)
 		tx_space_hurry(&s->tx, una);
 	if (s->tx.lost)

@@ -14,7 +14,7 @@ static_assert(sizeof(struct tx_record) * TX_CHUNK == 1024 &&
 static_assert(TX_RING_MIN * TX_RING_GROWTH * TX_RING_GROWTH * TX_RING_GROWTH >= TX_WINDOW_MAX + TX_CHUNK,
 	      "a ring of the largest window has a place for a chunk more");
 
-enum { AHEAD_SHARE = 2 }; /* of what is outstanding: so much room more is made at once, and TX_AHEAD at most */
+enum { AHEAD_SHARE = 2 }; /* the part of what is outstanding for which room is made at once, TX_AHEAD at most */
 
 void tx_space_init(struct tx_space *s, uint32_t psn)
 {
@@ -43,7 +43,7 @@ static uint32_t chunk_start(uint32_t psn)
 	return psn & ~(uint32_t)(TX_CHUNK - 1);
 }
 
-/* One behind the last record that there is; `end` is less where the largest window is. */
+/* One behind the last record; `end` is less at the largest window. */
 static uint32_t chunks_end(const struct tx_space *s)
 {
 	return (s->end + TX_CHUNK - 1) & PSN_MASK & ~(uint32_t)(TX_CHUNK - 1);
@@ -63,7 +63,7 @@ void tx_space_drop(struct tx_space *s, struct pool *pool)
 
 static const struct tx_path unused_path = {.head = TX_NIL, .tail = TX_NIL};
 
-/* With a first chunk, nxt's. */
+/* Makes the ring and its first chunk, that of nxt. */
 static bool begin(struct tx_space *s, struct pool *pool)
 {
 	struct tx_ring *ring = pool_get(pool, ring_bytes(TX_RING_MIN));
@@ -83,7 +83,7 @@ static bool begin(struct tx_space *s, struct pool *pool)
 	return true;
 }
 
-/* More places. */
+/* Moves the chunks into a larger ring. */
 static bool widen(struct tx_space *s, struct pool *pool)
 {
 	uint32_t size = s->size * TX_RING_GROWTH;
@@ -100,27 +100,27 @@ static bool widen(struct tx_space *s, struct pool *pool)
 	return true;
 }
 
-/* There are records up to that PSN, of which the largest window's may be used. */
+/* There are records up to that PSN. Those within the largest window may be used. */
 static void set_end(struct tx_space *s, uint32_t end)
 {
 	s->end = ((end - s->una) & PSN_MASK) > TX_WINDOW_MAX ? psn_add(s->una, TX_WINDOW_MAX) : end;
 }
 
-/* A chunk behind the last one would be of use. */
+/* Whether one more chunk at the end would be used soon. */
 static bool wants_chunk(const struct tx_space *s, uint32_t room)
 {
 	return tx_space_room(s) < room && s->end % TX_CHUNK == 0 &&
 	       ((s->end - s->una) & PSN_MASK) < TX_WINDOW_MAX;
 }
 
-/* It has its place. */
+/* The ring has a place for it. */
 static void append_chunk(struct tx_space *s, struct tx_record *chunk)
 {
 	*chunk_of(s, s->end) = chunk;
 	set_end(s, psn_add(s->end, TX_CHUNK));
 }
 
-/* False: no memory. */
+/* Makes room for a chunk's records. False: no memory. */
 static bool add_chunk(struct tx_space *s, struct pool *pool)
 {
 	struct tx_record *chunk;
@@ -147,7 +147,7 @@ bool tx_space_grow(struct tx_space *s, struct pool *pool)
 	return s->nxt != s->end;
 }
 
-/* una has come here from there. What it left goes where more will be sent. */
+/* una has moved on from `from`. The chunks that it left move to the end, or back to the pool. */
 static void leave_chunks(struct tx_space *s, struct pool *pool, uint32_t from)
 {
 	uint32_t start = chunk_start(s->una);
@@ -162,7 +162,7 @@ static void leave_chunks(struct tx_space *s, struct pool *pool, uint32_t from)
 	}
 }
 
-/* Nothing is outstanding any more. What is kept is as good as new: few paths were used, mostly. */
+/* Nothing is outstanding any more: resets the state of the paths that were used, which are few. */
 static void empty(struct tx_space *s, struct pool *pool)
 {
 	uint32_t first_end = psn_add(chunk_start(s->una), TX_CHUNK);
@@ -256,7 +256,7 @@ void tx_space_sent(struct tx_space *s, struct tx_run run, uint64_t now_ns)
 	s->nxt = psn;
 }
 
-/* Out of the list that its state puts it in. */
+/* Removes the record from the list of its state. */
 static void leave(struct tx_space *s, struct tx_record *r)
 {
 	if (r->state == TX_FLYING) {
@@ -320,7 +320,7 @@ static void note(struct tx_news *news, struct tx_ring *ring, const struct tx_rec
 	news->packets++;
 	if (r->copies > 1 && min_rtt_ns && min_rtt_ns[r->path] != UINT64_MAX &&
 	    now_ns - r->tx_ns < min_rtt_ns[r->path] / 2) {
-		news->spurious++; /* it was the copy before that arrived */
+		news->spurious++; /* the copy before this one arrived */
 		if (!r->timed_out)
 			news->late_paths |= 1u << r->path_before;
 	}
@@ -334,7 +334,7 @@ static void note(struct tx_news *news, struct tx_ring *ring, const struct tx_rec
 	n->packets++;
 	if (r->copies == 1 && r->tx_ns > n->newest_tx_ns)
 		n->newest_tx_ns = r->tx_ns;
-	/* It acknowledges the last of several copies, unless that one cannot have been there and back (RFC 8985 6.2). */
+	/* Of several copies the last one arrived, unless it left less than a round trip ago (RFC 8985 6.2). */
 	if (r->copies > 1 && (!min_rtt_ns || now_ns - r->tx_ns < min_rtt_ns[r->path]))
 		return;
 	n->sure++;
@@ -357,8 +357,8 @@ void tx_space_ack_one(struct tx_space *s, uint32_t psn, const uint64_t *min_rtt_
 }
 
 /*
- * What tx_space_ack_one() does, for packets that follow each other on one path, all flying and sent once:
- * what comes in when nothing is lost. Returns the first PSN that is not of this kind, or end.
+ * tx_space_ack_one() for consecutive packets of one path that are all flying and were sent once, as
+ * they are when nothing is lost. Returns the first PSN that is not of this kind, or end.
  */
 static uint32_t ack_run(struct tx_space *s, uint32_t psn, uint32_t end, struct tx_news *news)
 {
@@ -406,9 +406,8 @@ static uint32_t ack_run(struct tx_space *s, uint32_t psn, uint32_t end, struct t
 }
 
 /*
- * What ack_run() does, for the only packet outstanding: a message by itself. Of what its path knows
- * nothing is kept when the space is empty. Not where it was sent again, or is not the first thing
- * told.
+ * ack_run() for the only packet outstanding. The space is empty then, so its path's state need not be updated
+ * first. Not for a packet that was sent again, nor if `news` has reported anything before.
  */
 static void ack_only(struct tx_space *s, struct tx_news *news)
 {

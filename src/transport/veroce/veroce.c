@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reliable connection over veRoCE: joins the engine's files. A QP begins in `veroce_asking_ops`, unless
- * what its peer's host speaks is known, and ends up with `veroce_ops` or RoCEv2's.
+ * Reliable connection over veRoCE: joins the engine's files. A QP begins with `veroce_asking_ops`, unless the
+ * protocol of its peer's host is known, and gets `veroce_ops` or RoCEv2's later.
  */
 #include "transport/veroce/veroce.h"
 
@@ -33,7 +33,7 @@ struct flow veroce_flow_of(const struct transport *tp, const struct qp *qp, uint
 
 	f.sport = (flow_is_ipv4(&f) ? tp->config.sport_ipv4 : tp->config.sport_ipv6)[path];
 	f.dport = tp->config.veroce.port;
-	/* ECT(0); acknowledgements too, to travel with data, unless only data may be trimmed. */
+	/* ECT(0) for acknowledgements too, so that they can travel with data, unless only data may be trimmed. */
 	f.tos = (uint8_t)((f.tos & ~3u) | 2);
 	if (trimmable)
 		f.tos = VEROCE_DSCP_TRIMMABLE << 2 | 2;
@@ -56,7 +56,7 @@ void veroce_stamped(struct qp *qp, struct receiver *in, const struct veroce_pack
 		    uint64_t now_ns)
 {
 	in->echo_tx1 = p->ts.tx1;
-	in->echo_rx1 = (uint32_t)now_ns | 1; /* 0 says none; a nanosecond does not matter */
+	in->echo_rx1 = (uint32_t)now_ns | 1; /* 0 means none; a nanosecond does not matter */
 	if (p->ts.path_id < PATHS_MAX) {
 		qp->veroce->pair->arrivals[p->ts.path_id].packets++;
 		qp->veroce->pair->arrivals[p->ts.path_id].ce += ce;
@@ -113,8 +113,8 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 }
 
 /*
- * A turn of output comes, and ends with that: at once, or when the acknowledgement of the data that came is
- * due. Data by itself brings nothing nearer than that.
+ * Whether a turn of output will set the timer: at once, or when the acknowledgement of this data is due. Data by
+ * itself makes no deadline earlier than that.
  */
 static bool output_rearms(const struct qp *qp, const struct veroce_packet *p)
 {
@@ -124,7 +124,7 @@ static bool output_rearms(const struct qp *qp, const struct veroce_packet *p)
 	       (!list_empty(&qp->active) || (data && !list_empty(&qp->held)));
 }
 
-/* A packet of what a share is given of, or of what fills the line beside that. */
+/* Counts a packet for its sender's share, or as one that fills the line without a share. */
 static void count_arrival(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 			  const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -154,7 +154,7 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 			count_arrival(tp, qp, rx->pkt, p, now_ns);
 		dispatch(tp, qp, rx->pkt, p, now_ns);
 	}
-	/* No timer runs for a QP that is dead. */
+	/* No timer runs for a QP in ERR. */
 	if (qp_get_state(qp) != QPS_ERR && veroce_is_spoken(qp->veroce) && !output_rearms(qp, p))
 		veroce_rearm(tp, qp, now_ns);
 }
@@ -164,13 +164,13 @@ static bool is_settled(const struct transport *tp, const struct qp *qp)
 	return qp->veroce->w && veroce_is_confirmed(qp->veroce) && !tp->rxshare.line_kbps;
 }
 
-/* RoCEv2 of this peer, for this QP: it has decided, so we have (see caps.c). */
+/* A RoCEv2 packet of this QP's peer: the peer has chosen RoCEv2, so this QP does too (see caps.c). */
 static void rocev2_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
 	struct veroce *vr = qp->veroce;
 	uint32_t flags = rx->info->flags;
 
-	/* Nothing of ours was sent in RoCEv2, so that there is only one packet that it can have sent first. */
+	/* We sent nothing in RoCEv2, so only one packet can be the peer's first. */
 	if (veroce_is_confirmed(vr) || tp->config.protocol == PROTOCOL_VEROCE || flags & F_RESPONSE ||
 	    !(flags & F_START) || rx->bth->psn != qp->rq_psn) {
 		tp->counters.rx_wrong_source++;
@@ -191,7 +191,7 @@ static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
 		rocev2_input(tp, qp, rx);
 		return;
 	}
-	/* No timer depends on a packet that only adds to an acknowledgement which is due. */
+	/* A packet that only adds to an acknowledgement already due changes no timer. */
 	if (flags & F_MIDDLE && is_settled(tp, qp) &&
 	    (flags & F_REQUEST ? veroce_responder_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)
 			       : can_send(qp) && veroce_completer_middle(tp, qp, rx->pkt, rx->veroce, rx->now_ns)))
@@ -224,7 +224,7 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	size_t before;
 
 	if (qp_get_state(qp) == QPS_ERR) {
-		/* The NAK_Rsp that ended the connection is still to be sent (11). */
+		/* The NAK_Rsp that ended the connection has not left yet (11). */
 		if (vr->w && vr->w->r_in.nak_due && !acks_send(tp, qp, &vr->w->r_in, now_ns))
 			return true;
 		qp_flush(tp, qp, now_ns);
@@ -254,7 +254,7 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		more = veroce_requester_output(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
-	/* Last, and short: an acknowledgement can end a train. One that waits for company goes on waiting. */
+	/* An acknowledgement is short and comes last, so it can end a train. One that waits for a train waits on. */
 	if (list_empty(&qp->held) || tp->tx.count != before || acks_nak_ready(qp) ||
 	    vr->w->q_in.trims || vr->w->r_in.trims) {
 		if (!acks_output(tp, qp, &vr->w->q_in, now_ns) ||
@@ -314,7 +314,7 @@ static bool asking_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 /* ---- time ------------------------------------------------------------------------------------------- */
 
-/* A READ that was received, but not answered, is asked for again (7.4). */
+/* Requests a READ again that was received but not answered (7.4). */
 static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -334,7 +334,7 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	w = sq_at(&qp->sq, index);
 	if (psn_diff(w->psn_first, vr->w->q.tx.una) >= 0) {
 		vr->w->watch_since_ns = now_ns;
-		return; /* not even received, or not sent yet: that is Q's to repair */
+		return; /* not received, or not sent yet: Q's recovery repairs that */
 	}
 	if (tries < UINT8_MAX)
 		vr->w->watch_tries++;
@@ -369,7 +369,7 @@ static void expire(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			veroce_requester_end_rnr(tp, qp, now_ns);
 		timeouts_expire(tp, qp, &vr->w->q, now_ns);
 		if (vr->state == VEROCE_ROCEV2)
-			return; /* it fell back */
+			return; /* the QP fell back to RoCEv2 */
 		if (qp_get_state(qp) != QPS_ERR)
 			timeouts_expire(tp, qp, &vr->w->r, now_ns);
 		if (qp_get_state(qp) != QPS_ERR)
@@ -396,23 +396,23 @@ static uint64_t or_never(uint64_t ns)
 }
 
 /*
- * Whether the timer fires no later than what is sent or acknowledged now could demand: it is set again then,
- * so there is no need to look when exactly.
+ * Whether the timer fires before anything sent or acknowledged now can be due. It is set again when it fires,
+ * so the exact deadline is not needed now.
  */
 static bool fires_soon(const struct transport *tp, const struct qp *qp, uint64_t now_ns)
 {
 	return timer_is_set(&qp->timer) && qp->timer.deadline_ns <= now_ns + tp->config.veroce.pto_ns_min;
 }
 
-/* Something is due by then; 0 is never. */
+/* Whether ns is a time before until_ns; 0 means never. */
 static bool due_before(uint64_t ns, uint64_t until_ns)
 {
 	return ns - 1 < until_ns - 1;
 }
 
 /*
- * Whether the timer need not be touched, which is so for most packets: it is set, fires in time for what was
- * sent, if there is any, and nothing of what happens seldom comes sooner.
+ * Whether the timer can stay as it is, as after most packets: it is set, fires in time for the packets in flight, if
+ * there are any, and no rare deadline is earlier.
  */
 static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint64_t now_ns)
 {
@@ -420,7 +420,7 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 	const struct veroce_work *w = vr->w;
 	uint64_t set_ns = qp->timer.deadline_ns;
 
-	/* Mostly none of them is: one branch instead of six. */
+	/* Mostly none of them is set: one branch instead of six. */
 	if (!timer_is_set(&qp->timer) || !list_empty(&w->waiting) ||
 	    (vr->decide_ns | vr->pair->down_count | w->pace.waits | w->q_in.ce | w->r_in.ce) ||
 	    (vr->reads != w->reads_done && !w->watch_ns))
@@ -440,10 +440,10 @@ static bool timer_is_right(const struct transport *tp, const struct qp *qp, uint
 
 void veroce_set_timer(struct transport *tp, struct qp *qp, uint64_t at_ns, uint64_t now_ns)
 {
-	/* What is due already waits for the next output only. */
+	/* A deadline that has passed is handled by the next output. */
 	if (at_ns <= now_ns)
 		at_ns = now_ns + 1;
-	/* A timer that fires too early finds the later deadline and is set again. */
+	/* The timer may fire early: it then finds the later deadline and is set again. */
 	if (at_ns != TIMER_NEVER && (!timer_is_set(&qp->timer) || qp->timer.deadline_ns > at_ns))
 		timer_set(&tp->timers, &qp->timer, at_ns);
 }
@@ -478,7 +478,7 @@ void veroce_rearm(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		at = sooner(at, or_never(vr->w->q_in.hole_ns));
 		at = sooner(at, or_never(vr->w->r_in.hole_ns));
 	}
-	/* When nothing is to happen any more, the QP may rest, after a while. */
+	/* A QP without deadlines rests after a while. */
 	if (at == TIMER_NEVER && vr->w && !timer_is_set(&qp->timer) && veroce_is_quiet(qp)) {
 		vr->w->rest_ns = now_ns + rest_after_ns;
 		at = vr->w->rest_ns;

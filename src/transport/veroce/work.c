@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a QP has from the pool while something is outstanding, waited for or owed: struct veroce_work. A packet or a
- * WQE takes it (veroce_wake), and it goes back when all has been quiet for a while. Between, struct veroce_quiet keeps
- * what the next one begins with.
+ * The memory that a QP has from the pool while something is outstanding, awaited or due: struct veroce_work. A packet or
+ * a WQE takes it (veroce_wake), and it goes back when the QP has been quiet for a while. In between, struct veroce_quiet
+ * keeps the values that the next one begins with.
  *
- * Invariant: nothing of a quiet QP is lost by giving its work back and taking it again, but what may fade.
+ * Invariant: a quiet QP that gives its work back and takes it again loses only state that expires anyway.
  */
 #include <assert.h>
 #include <string.h>
@@ -92,7 +92,7 @@ bool veroce_is_quiet(const struct qp *qp)
 	       !w->rnr_until_ns && !w->rtt_reply && !w->slow_due && !w->ask_again && !qp->failed;
 }
 
-/* T fades in time (5.4). Time has passed for a QP that rests: else one that rests often would never forget. */
+/* T shrinks with time (5.4). Each rest counts as such a time: otherwise the T of a QP that rests often never would. */
 static uint16_t rested_ext(const struct receiver *in)
 {
 	return in->ext_ns ? (uint16_t)(in->ext - in->ext / 8) : in->ext;
@@ -122,7 +122,7 @@ void veroce_rest(struct transport *tp, struct qp *qp)
 	vr->w = NULL;
 }
 
-/* Takes what is in flight off the paths. */
+/* Removes the packets in flight from the paths' counts. */
 static void forget_flying(struct veroce *vr, const struct sender *s)
 {
 	for (uint32_t psn = s->tx.una; s->tx.ring && psn != s->tx.nxt; psn = psn_add(psn, 1)) {
@@ -161,7 +161,7 @@ void veroce_drop_work(struct transport *tp, struct qp *qp)
 	veroce_rest(tp, qp);
 }
 
-/* ---- what holds between two events ------------------------------------------------------------- */
+/* ---- invariants between two events ------------------------------------------------------------- */
 
 static void check_sender(const struct veroce_work *w, const struct sender *s, bool dead)
 {
@@ -201,7 +201,7 @@ void veroce_check_work(const struct transport *tp, const struct qp *qp)
 	check_sender(w, &w->r, dead);
 	check_receiver(&w->q_in, dead);
 	check_receiver(&w->r_in, dead);
-	/* Requester: each READ that is not answered has its place. */
+	/* Requester: each READ without a complete answer has its place. */
 	assert(is_ring_size(w->reads_size));
 	assert(((vr->reads - w->reads_done) & PSN_MASK) <= w->reads_size);
 	assert((int32_t)(w->wqe - qp->sq.una) >= 0 || dead);
@@ -214,7 +214,7 @@ void veroce_check_work(const struct transport *tp, const struct qp *qp)
 	assert(psn_diff(vr->rq_done, w->rq_bound) <= 0);
 	assert(((w->rq_bound - vr->rq_done) & PSN_MASK) <= w->bound_size);
 	assert(!w->fatal || w->q_in.nak_due || dead);
-	/* What is in flight is not forgotten. */
+	/* While packets are in flight the QP gets another turn. */
 	assert(dead || !(tx_outstanding(&w->q.tx) || tx_outstanding(&w->r.tx)) || veroce_is_scheduled(qp));
 	assert(w->q.peer_window == vr->q_window);
 	assert(w->r.peer_window == vr->r_window);
