@@ -4,7 +4,7 @@
 
 Each run is `verbena sim` with a scenario of bench/scenarios and settings; the page names them, so that
 any line of it can be had again. --quick takes minutes off by simulating less time; --only picks parts or
-runs. What is run and how it is judged stands in bench/reproduce, a file for each part of the page.
+runs. bench/reproduce has the runs and how they are judged, a file for each part of the page.
 """
 import argparse
 import concurrent.futures

@@ -6,8 +6,8 @@
  *     scale [--qps N] [--seed N] [--mtu BYTES] [--wave QPS] [--runs N] [--protocol auto|veroce]
  *
  *     memory      bytes that one nic holds for each QP at rest, by purpose. Every QP sent
- *                 a message and took one before, so many of them together (a wave). What the nic's
- *                 pool keeps of that has a line of its own; the last line is the same with all of
+ *                 a message and took one before, so many of them together (a wave). The memory that
+ *                 the nic's pool keeps has a line of its own; the last line is the same with all of
  *                 them together.
  *     set-up      a QP created and moved through INIT and RTR to RTS: wall clock, one thread.
  *     throughput  64 of the QPs, drawn anywhere among all of them, WRITE 64 KiB each again and

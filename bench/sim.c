@@ -46,7 +46,7 @@ static const struct run runs[] = {
 	{"big-veroce", .veroce = true, .k = 32, .bytes = 1000000, .until_ps = MS_PS / 50, .goal = "500 MB"},
 };
 
-/* What a run's process reports. */
+/* The report of a run's process. */
 struct figures {
 	double setup_s, hosts_s, run_s;
 	uint64_t hosts, events, hops, done, sent;

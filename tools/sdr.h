@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of `verbena sdr` share: a question about links and messages, and the schemes that
+/* Common parts of `verbena sdr`: a question about links and messages, and the schemes that
  * answer it. */
 #ifndef TOOLS_SDR_H
 #define TOOLS_SDR_H

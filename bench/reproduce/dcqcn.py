@@ -2,7 +2,7 @@
 """The paper of DCQCN and what followed: convergence, queues, PFC's harm with and without it, and where it ends.
 
 Settings that the papers leave open are ours: flows have no window but their rate, and no timer ends early
-(a lossless network needs none). What the papers measured on their testbed ran for minutes; here it is 0.06 to 0.8 s.
+(a lossless network needs none). The papers' measurements on a testbed ran for minutes; here they are 0.06 to 0.8 s.
 """
 import statistics
 

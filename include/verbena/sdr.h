@@ -90,7 +90,7 @@ struct verbena_sdr_qp_attr {
 	/* Of payload. 0, the default: as fast as it goes. */
 	uint32_t rate_limit_mbps;
 	/* 1 to 16; default 4. A packet that is late by fewer than this times as many messages as
-	 * can be outstanding is told from new ones. */
+	 * can be outstanding is distinguished from new ones. */
 	uint32_t generations;
 	/* How the 32 bits of a packet's immediate are split. imm_bits is 1, 2, 4 or 8. Default 10,
 	 * 18 and 4. */
@@ -150,8 +150,8 @@ struct verbena_sdr_recv_attr {
 	uint32_t lkey;     /* of a region with VERBENA_SDR_REMOTE_WRITE that the buffer lies in */
 };
 
-/* Posts a buffer, which is the device's until verbena_sdr_recv_complete(). RETRY: as many as can be
- * are outstanding, or the peer has yet to hear of so many. ERROR: EINVAL: length, range or key;
+/* Posts a buffer, which is the device's until verbena_sdr_recv_complete(). RETRY: as many as
+ * allowed are outstanding, or too many of them are not yet known to the peer. ERROR: EINVAL: length, range or key;
  * ENOTCONN; EOPNOTSUPP: not a receiving end. */
 VERBENA_SDR_API int verbena_sdr_recv_post(struct verbena_sdr_qp *,
 					  const struct verbena_sdr_recv_attr *,

@@ -2,8 +2,8 @@
 /*
  * In-band network telemetry as HPCC carries it (Li et al., SIGCOMM 2019, section 4.1): each switch
  * on the way pushes eight bytes about the port that the packet leaves by, behind a header of two.
- * What is stored here is what the wire holds, so a reader sees the same coarse, wrapping values in
- * a simulation as it would of hardware.
+ * The stored values are those of the wire, so a reader sees the same coarse, wrapping values in
+ * a simulation as from hardware.
  *
  *      15  12 11             0
  *     +------+----------------+     pathID: XOR of the switches' numbers, so that another path

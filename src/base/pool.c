@@ -22,7 +22,7 @@ struct pool_slab {
 	struct pool_slab *chain;       /* in the bucket */
 };
 
-/* What a free piece holds. */
+/* A free piece. */
 struct pool_piece {
 	struct pool_piece *next;
 };

@@ -2,8 +2,8 @@
 /*
  * The first byte chooses how much memory there is, then each four bytes are one get or put of a slot.
  * The model checks what is lent: pieces are aligned, keep what was written to their ends until they
- * are put, and are refused only when the memory is really used up. What is held beyond what is lent
- * stays within bounds, and nothing is left once the pool ends.
+ * are put, and are refused only when the memory is really used up. Memory that is held but not lent
+ * stays within bounds, and none is left once the pool ends.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ enum {
 	LOOK_EVERY = 8 /* operations */
 };
 
-/* What the pool has from its alloc. */
+/* A block that the pool has from its alloc. */
 struct block {
 	uint8_t *mem; /* NULL: none */
 	size_t bytes;

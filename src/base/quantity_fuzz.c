@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any text as any quantity: a form, then the text. What was read and is then written is read again as the same, where
- * a form can be written; rounding never differs from the exact value where there is one.
+ * Any text as any quantity: a form, then the text. A value that is read and written is read again as the same, in
+ * forms that can be written; rounding never differs from the exact value where there is one.
  */
 #include <assert.h>
 #include <stdbool.h>

@@ -37,7 +37,7 @@ enum cc_algorithm {
 		CC_ALGORITHMS
 };
 
-/* What the transport saw. There is one call for an event, not one for each lost packet. */
+/* Kinds of loss. There is one call for an event, not one for each lost packet. */
 enum cc_loss {
 	CC_LOSS_TRIM,      /* a switch cut off the payload: a queue was full */
 	CC_LOSS_SACK_HOLE, /* the peer lacks a packet: congestion, reordering or a bad link */
@@ -88,7 +88,7 @@ struct cc_ack {
 	uint64_t remote_ns;   /* part of rtt_ns: at the peer, from arrival to ACK */
 	uint64_t local_ns;    /* part of rtt_ns: the ACK's wait here before it was read */
 	uint8_t hops;         /* switches passed; 0: unknown */
-	/* What the switches recorded of the newest packet; NULL: nothing. Lent for the call. */
+	/* The switches' telemetry of the newest packet; NULL: none. Lent for the call. */
 	const struct int_stack *int_stack;
 };
 

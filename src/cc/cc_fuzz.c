@@ -49,7 +49,7 @@ static uint64_t bound(uint64_t bytes, uint64_t otherwise)
 	return bytes < CC_CWND_BYTES_LIMIT ? bytes : CC_CWND_BYTES_LIMIT;
 }
 
-/* What a peer could send: any words, and any count of them that the decoder lets pass. */
+/* Telemetry that a peer could send: any words, and any count of them that the decoder accepts. */
 static void stack(struct input *in, struct int_stack *s)
 {
 	uint8_t b = byte(in);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the algorithms share. For this folder only. */
+/* Helpers that the algorithms share. For this folder only. */
 #ifndef CC_COMMON_H
 #define CC_COMMON_H
 

@@ -27,7 +27,7 @@ struct cm_id;      /* one end of a conversation, or a listener */
 
 enum {
 	CM_IDS_MAX = 65536,
-	CM_EVENTS_MAX = 16384,    /* of a channel; then requests are not heard */
+	CM_EVENTS_MAX = 16384,    /* of a channel; further requests are dropped */
 	CM_BACKLOG_MAX = 1024,    /* requests of a listener that no program has seen */
 	CM_HALF_OPEN_MAX = 4096,  /* such requests of all listeners */
 	CM_DATA_MAX = 256,
@@ -100,7 +100,7 @@ struct cm *cm_create(const struct cm_config *);
 /* Sends nothing; channels and ids are destroyed with it. */
 void cm_destroy(struct cm *);
 
-/* All ids are destroyed, and their peers told: the program ends. */
+/* Destroys all ids, with a DREQ or REJ to their peers: the program ends. */
 void cm_hang_up(struct cm *, uint64_t now_ns);
 
 /* ---- the four calls -------------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ struct cm_channel *cm_next_stirred(struct cm *);
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-/* -EINVAL: no such space or type of queue pair; -ENOMEM. Events bear `uid`; those of an id that has 0 are not told. */
+/* -EINVAL: no such space or type of queue pair; -ENOMEM. Events bear `uid`; an id with uid 0 reports none. */
 int cm_id_create(struct cm_channel *, enum cm_space, enum qp_type, uint64_t uid, struct cm_id **out);
 /*
  * Hangs up or refuses, forgets the events that nobody took, and of a listener the requests among them. How many events
@@ -157,8 +157,8 @@ struct cm_channel *cm_id_channel(const struct cm_id *);
 int cm_id_bind(struct cm_id *, const struct cm_addr *);
 /*
  * How the destination is reached: `src` is the local address for it, which the caller has asked the host for. -ENODEV:
- * `src` is not among the GIDs; and as cm_id_bind(), which is done first where the id is not bound. An event tells what
- * came of it.
+ * `src` is not among the GIDs; and as cm_id_bind(), which is called first if the id is not bound. An event reports
+ * the result.
  */
 int cm_id_resolve_addr(struct cm_id *, const struct cm_addr *src, const struct cm_addr *dst);
 /* The caller has found no way to the destination: status is a negative errno. -EINVAL as cm_id_resolve_addr(). */
@@ -184,7 +184,7 @@ int cm_id_set_ack_timeout(struct cm_id *, uint8_t code); /* 4.096 us << code, 0 
 int cm_id_set_reuse(struct cm_id *, bool);
 int cm_id_set_afonly(struct cm_id *, bool);
 
-/* What is to be set for the queue pair to reach attr->state: INIT, RTR or RTS. -EINVAL: that is not known yet. */
+/* The attributes with which the queue pair reaches attr->state: INIT, RTR or RTS. -EINVAL: they are not known yet. */
 int cm_id_qp_attr(const struct cm_id *, struct qp_attr *attr, uint32_t *mask);
 
 struct cm_id_info {

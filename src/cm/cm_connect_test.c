@@ -53,7 +53,7 @@ static void each_side_learns_what_the_other_said(void **state)
 	run_for(&w, SECONDS / 10);
 	e = take(&w, SERVER, CM_CONNECT_REQUEST);
 	assert_int_equal(e.param.qpn, 0x1234);
-	assert_int_equal(e.param.responder_resources, 6); /* swapped: what the client wants of us */
+	assert_int_equal(e.param.responder_resources, 6); /* swapped: the client's view */
 	assert_int_equal(e.param.initiator_depth, 4);
 	assert_int_equal(e.param.retry_count, 5);
 	assert_int_equal(e.param.rnr_retry_count, 6);
@@ -252,7 +252,7 @@ static void a_slow_program_is_waited_for(void **state)
 	take(&w, SERVER, CM_ESTABLISHED);
 }
 
-/* What the peer sent last, again. */
+/* Repeats the peer's last message. */
 static void send_again(int from)
 {
 	struct flow flow = {0};

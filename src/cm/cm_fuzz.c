@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One machine between a program and a peer that both do as the input says. The peer's messages are forged with numbers
- * that the machine itself uses where the input wants that, so that they get past the gate. After it, time goes on until
+ * One machine between a program and a peer that both do as the input says. Where the input says so, the peer's
+ * messages have numbers that the machine itself uses, so that they are not dropped at once. After it, time goes on until
  * nobody has patience any more, and nothing may be left.
  */
 #include "base/byteorder.h"
@@ -52,7 +52,7 @@ static struct cm_id *some_id(struct cm_channel *ch, unsigned which)
 	return l == &ch->ids ? NULL : container_of(l, struct cm_id, link);
 }
 
-/* What the peer sends: any bytes, then the numbers of a conn where they belong. */
+/* A message of the peer: any bytes, then the numbers of a conn in their places. */
 static void peer_sends(struct input *in)
 {
 	static const uint8_t attributes[] = {CM_REQ, CM_MRA, CM_REJ, CM_REP, CM_RTU, CM_DREQ, CM_DREP, CM_SIDR_REQ, CM_SIDR_REP};

@@ -251,7 +251,7 @@ static struct cm_req good_req(void)
 	return r;
 }
 
-/* What the server answers to that REQ: a reason, 0 where it is silent, -1 where it takes it. */
+/* The server's answer to that REQ: the reason of its REJ, 0 if it is silent, -1 if it accepts. */
 static int answer_to(const struct cm_req *r, const struct flow *in)
 {
 	uint8_t mad[MAD_LEN];

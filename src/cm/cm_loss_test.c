@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What may happen to a message on its way: each kind of message lost, doubled or late, once or every time, and then all
- * of it at random under programs that do what they like. Either both ends agree in the end or both are told that they
- * do not, in bounded time, and nothing is left behind. VERBENA_SEED repeats one run of the swarm.
+ * Faults of the network: each kind of message lost, doubled or late, once or every time, and then all of them at random
+ * under programs that make random calls. In the end both ends agree, or both get an event that they do not, in bounded
+ * time, and nothing is left behind. VERBENA_SEED repeats one run of the swarm.
  */
 #include <stdio.h>
 
@@ -38,7 +38,7 @@ static void wire_delays(struct world *world, int from, const struct flow *flow, 
 	fly(world, from, flow, mad, spoils(mad) ? 3 * SECONDS / 2 : WIRE_NS);
 }
 
-/* ---- programs that answer to what they are told ------------------------------------------------- */
+/* ---- programs that answer their events ------------------------------------------------- */
 
 struct story {
 	unsigned established[2], disconnected[2], failed[2];
@@ -169,7 +169,7 @@ static void a_hang_up_is_given_up_sooner(void **state)
 
 static void a_message_that_never_comes_is_given_up(void **state)
 {
-	/* how often each end is told that it failed, and that it was disconnected */
+	/* how many events of failure, and of disconnection, each end gets */
 	static const struct {
 		uint16_t attribute;
 		unsigned failed[2], disconnected[2];

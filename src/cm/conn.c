@@ -40,7 +40,7 @@ uint64_t timeout_ns(uint8_t code)
 
 enum { LOCAL_BITS = CM_SLOT_SHIFT };
 
-/* Keys for siphash, so that no number tells of another. */
+/* Keys for siphash, so that no number reveals another. */
 static uint64_t draw(struct cm *cm)
 {
 	return siphash_u64(cm->secret, cm->serial++);

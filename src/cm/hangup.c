@@ -107,7 +107,7 @@ void hangup_refuse(struct conn *c, uint16_t reason, const uint8_t *data, size_t 
 	conn_close(c);
 }
 
-/* What a REJ is about. A peer that gave up before it knew our id says by its GUID who it is (IBTA 12.6.7.2). */
+/* The connection that a REJ names. A peer that gave up before it knew our id names itself by GUID (IBTA 12.6.7.2). */
 static struct conn *rejected(const struct cm *cm, const struct flow *in, const struct cm_rej *rej)
 {
 	struct conn *c;
@@ -117,7 +117,7 @@ static struct conn *rejected(const struct cm *cm, const struct flow *in, const s
 	c = conn_find(cm, rej->remote_comm_id);
 	if (!c || !conn_is_peer(c, in))
 		return NULL;
-	/* Who refuses a REQ may have no id yet, and we know none. */
+	/* A peer that refuses a REQ may have no id yet, and we know none. */
 	if (c->state != CONN_REQ_SENT && rej->local_comm_id != c->remote_comm_id)
 		return NULL;
 	return c;

@@ -85,7 +85,7 @@ uint32_t cm_id_destroy(struct cm_id *id, uint64_t now_ns)
 	uint32_t taken = id->events_taken;
 
 	if (id->state == ID_LISTENING)
-		id->state = ID_BOUND; /* hears no request any more */
+		id->state = ID_BOUND; /* accepts no request any more */
 	event_forget(id, now_ns);
 	if (id->conn)
 		conn_abandon(id->conn, now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is sent: a queue of MADs, and the answers that need no state of their own. */
+/* Messages to send: a queue of MADs, and the answers that need no state of their own. */
 #include <string.h>
 
 #include "cm/state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who has which port of a port space. Two ids may share one where no request could be for both: on different
- * addresses, or where both said that they share and neither listens.
+ * The ids that have each port of a port space. Two ids may share a port where no request could be for both: on different
+ * addresses, or where both allow it (reuse) and neither listens.
  */
 #include <errno.h>
 #include <string.h>

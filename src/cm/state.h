@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of cm share.
+ * State and calls that the files of cm share.
  *
  * An id is the program's end of a conversation, a conn is the wire's. An id gets its conn when it asks for a connection
  * or is made by a request for one; the conn may go first (refused, timed out) and may outlive the id (hanging up,
@@ -84,7 +84,7 @@ enum {
 
 struct conn {
 	struct cm *cm;
-	struct cm_id *id; /* NULL: nobody is told any more */
+	struct cm_id *id; /* NULL: no program gets events any more */
 	struct list link; /* in cm->conns */
 	enum conn_state state;
 	bool active;      /* this end sent REQ */
@@ -238,7 +238,7 @@ void conn_close(struct conn *);
 void conn_abandon(struct conn *, uint64_t now_ns);
 /* Sends `mad`, which is complete, and repeats it while the state lasts. */
 void conn_send_repeatedly(struct conn *, uint64_t now_ns);
-/* The peer asks for 4.096 us << service_timeout; heard once a state. */
+/* The peer's MRA requests 4.096 us << service_timeout; it counts once in each state. */
 void conn_be_patient(struct conn *, uint8_t service_timeout, uint64_t now_ns);
 void conn_to_timewait(struct conn *, uint64_t now_ns);
 void conn_expire(struct conn *, uint64_t now_ns);
@@ -294,7 +294,7 @@ bool sidr_concerns(const struct cm *, const struct flow *in, const uint8_t *msg)
  */
 void event_tell(struct cm_id *, enum cm_event_type, int status, const struct cm_param *);
 void event_tell_datagram(struct cm_id *, const struct ah_attr *, const struct cm_param *);
-/* A request for `made`, told to its listener. -ENOMEM, or -EAGAIN: it has too many already. */
+/* Reports a request for `made` to its listener. -ENOMEM, or -EAGAIN: it has too many already. */
 int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *);
 /* Those that nobody took, the request that made the id among them; requests for it are refused. */
 void event_forget(struct cm_id *, uint64_t now_ns);

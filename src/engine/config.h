@@ -21,9 +21,9 @@ struct config {
 	uint32_t devices;    /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
 	/*
-	 * What the nic goes by, but for what the engine finds out: source ports, cc, and the shortest timeouts. paths
-	 * is how many there may be. 0: window_bytes follows from the receive buffers, cc.line_rate_bps from what
-	 * the interfaces say. veroce.port is never rocev2.port.
+	 * The nic's settings, except for those that the engine finds out: source ports, cc, and the shortest timeouts.
+	 * paths is the most there may be. 0: window_bytes follows from the receive buffers, cc.line_rate_bps from the
+	 * interfaces' speed. veroce.port is never rocev2.port.
 	 */
 	struct transport_config transport;
 };

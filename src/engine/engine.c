@@ -35,7 +35,7 @@ void engine_set_cm_sink(struct engine *e, const struct engine_cm_sink *sink)
 
 int engine_watch(struct engine *e, int fd)
 {
-	/* Nothing but the end is asked for, and that is always told. */
+	/* No events are requested: EPOLLHUP is always reported. */
 	struct epoll_event ev = {.data.fd = fd};
 
 	return epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;

@@ -67,11 +67,11 @@ struct engine_cm_sink {
 	void (*hung_up)(void);              /* some of the descriptors watched have no other end any more */
 };
 
-/* Lock held. Who hears of the connection manager's events; borrowed for good. */
+/* Lock held. Sets the receiver of the connection manager's events; borrowed for good. */
 void engine_set_cm_sink(struct engine *, const struct engine_cm_sink *);
 /*
- * Lock held. From now on the end of what is at the other end of fd is told to the sink, as often as it takes until fd is
- * closed. 0 or a negative errno.
+ * Lock held. From now on, when the other end of fd is closed, the sink is called, repeatedly until fd is closed
+ * too. 0 or a negative errno.
  */
 int engine_watch(struct engine *, int fd);
 

@@ -23,7 +23,7 @@ struct loop_stash;
 
 struct loop {
 	struct nic *nic;
-	struct cm *cm; /* or NULL: nobody hears management datagrams */
+	struct cm *cm; /* or NULL: management datagrams are dropped */
 	struct io *io;
 	struct group *group; /* or NULL */
 	const struct engine_sink *sink;

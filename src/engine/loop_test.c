@@ -226,7 +226,7 @@ static void expect_no_repetition(void)
 	assert_int_equal(n->retransmits, 0);
 }
 
-/* So many WRITEs on as many QPs, whose acknowledgements are all on their way when the pause begins. */
+/* `count` WRITEs on as many QPs, whose acknowledgements are all under way when the pause begins. */
 static void write_and_pause(size_t count)
 {
 	for (size_t i = 0; i < count; i++)

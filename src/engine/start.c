@@ -399,7 +399,7 @@ static void fork_prepare(void)
 		if (!e)
 			continue;
 		lock_wait(&e->lock);
-		/* What is buffered must not be written by both. */
+		/* Parent and child must not both write the buffered packets. */
 		if (!e->closed)
 			io_flush(e->loop.io);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What engine.c (the calls of programs' threads) and thread.c (the engine's own) share.
+ * State that engine.c (the calls of programs' threads) and thread.c (the engine's own) share.
  *
  * Who does the work
  * -----------------

@@ -24,7 +24,7 @@ enum {
 	EVENTS_MAX = IO_FDS_MAX + 2
 };
 
-/* What the thread alone knows. */
+/* The thread's own state. */
 struct self {
 	struct engine *e;
 	uint64_t serve_due_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a process knows while it joins, and the parts of joining: the lock, the members, a place. It
+ * The state of a process while it joins, and the parts of joining: the lock, the members, a place. Joining
  * depends on no member's answer: a stopped member neither answers nor releases anything.
  *
  * Private to src/group.

@@ -60,7 +60,7 @@ static uint16_t port;
 static uint16_t second_port;
 static bool no_taking;
 
-/* What the test knows of a process that has joined. */
+/* A process that has joined, as the test sees it. */
 struct member {
 	pid_t pid;
 	unsigned slot;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a tool, which is not a member, can learn: the live members and their counters. Asks them one
+/* Queries of a tool, which is not a member: the live members and their counters. Asks them one
  * after another. */
 #include <errno.h>
 #include <poll.h>

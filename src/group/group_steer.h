@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who of a group gets a packet: as a program for the kernel and as a function, which must agree.
+ * The member of a group that gets a packet: as a program for the kernel and as a function, which must agree.
  *
  * A packet for QPN 1 is a management datagram behind BTH and DETH (IBTA 9.8.3, 13.4.3). Connection management messages
  * (IBTA 12.6) name the receiver's communication id, or of a SIDR_REP its request id; REQ and SIDR_REQ name none, nor does

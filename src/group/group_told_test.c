@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a group reports: to a process that cannot join, why not and because of which process; to a tool,
+ * Reports of a group: to a process that cannot join, the reason and the process in its way; to a tool,
  * the members and their counters.
  */
 #include "group/group_members.h"

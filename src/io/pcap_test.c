@@ -118,7 +118,7 @@ static void what_passed_can_be_read_again(void **state)
 	p[0] = (struct pkt){.data = data, .flow = &v6, .len = sizeof(data), .train = 1};
 	p[1] = (struct pkt){.data = data, .flow = &r.fake->flow, .len = 50, .ip_id = 3, .train = 1};
 	assert_int_equal(io_send(r.io, p, 2, 0), 2);
-	/* What was not accepted is not captured. */
+	/* A packet that was not accepted is not captured. */
 	r.fake->send_max = 0;
 	assert_int_equal(io_send(r.io, p, 2, 0), 0);
 	assert_int_equal(r.counters.pcap_packets, 6);

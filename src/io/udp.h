@@ -3,7 +3,7 @@
  * The back end over UDP sockets.
  *
  * Receiving: at most one wildcard-bound socket per family and port, made elsewhere (group.h, or
- * udp_rx_socket below), which only this io reads; flow.dport tells the port. Sending: sockets of its
+ * udp_rx_socket below), which only this io reads; flow.dport is the port. Sending: sockets of its
  * own, one for each path and family, so that source ports distinguish processes; packets that arrive
  * at those ports are discarded. The ports are in 49152 .. 65535, and that of path i is i modulo 16,
  * unless that part of the range is crowded: then the kernel chooses.

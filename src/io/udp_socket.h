@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the sockets of both directions (udp_rx.h, udp_tx.h) have in common; internal to the UDP back end. */
+/* Common parts of the sockets of both directions (udp_rx.h, udp_tx.h); internal to the UDP back end. */
 #ifndef IO_UDP_SOCKET_H
 #define IO_UDP_SOCKET_H
 

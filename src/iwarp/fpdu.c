@@ -47,7 +47,7 @@ static void step(struct fpdu_framing *f, uint32_t raw)
 	f->pos = (uint16_t)((f->pos + raw) % FPDU_MARKER_SPACING);
 }
 
-/* What a marker that stands `at` bytes from the start of its FPDU says; `first` is where the first one stands. */
+/* The distance in a marker that stands `at` bytes from the start of its FPDU; the first marker is at `first`. */
 static uint16_t distance(uint32_t at, uint32_t first)
 {
 	return (uint16_t)(first || !at ? at : at - FPDU_MARKER_LEN);

@@ -36,7 +36,7 @@ enum mpa_rtr { MPA_RTR_SEND = 1, MPA_RTR_WRITE = 2, MPA_RTR_READ = 4 };
 
 struct mpa_frame {
 	bool reply;
-	bool markers;  /* M: the sender of this frame wants markers */
+	bool markers;  /* M: the sender of this frame requests markers */
 	bool crc;      /* C */
 	bool rejected; /* R */
 	bool enhanced; /* S: what follows up to ord means something */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any bytes as a ULPDU: what passes the judge goes through the decoders that its opcode names, and back. What comes out
- * differs from what went in by reserved bits alone.
+ * Any bytes as a ULPDU: what passes the judge goes through the decoders that its opcode names, and back. The output
+ * differs from the input by reserved bits alone.
  */
 #include <stdint.h>
 #include <stdlib.h>

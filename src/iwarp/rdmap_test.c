@@ -121,7 +121,7 @@ static void atomic_golden_fields(void **state)
 	assert_memory_equal(out, s.header, ATOMIC_RESPONSE_LEN);
 }
 
-/* What is wrong with a form, and the code that says so (RFC 5040 7, RFC 5041 7). */
+/* Each error in a form, and its code (RFC 5040 7, RFC 5041 7). */
 static void a_wrong_form_has_its_code(void **state)
 {
 	static const struct {

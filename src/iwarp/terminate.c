@@ -50,7 +50,7 @@ uint32_t terminate_encode(uint8_t *p, const struct terminate *t)
 
 /*
  * M, D and R of byte 2. siw has them in its three low bits, with layer and error type swapped. Where it sets none, only
- * the numbers can tell: without a header there are the layers' own errors, 0/0, 1/0 and 2/0.
+ * the error numbers are left: the layers' own errors, 0/0, 1/0 and 2/0, have no header.
  */
 static uint8_t control(const uint8_t *p, enum term_cause *cause)
 {

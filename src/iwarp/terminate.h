@@ -58,12 +58,12 @@ enum term_cause {
 
 enum { TERM_CONTROL_LEN = 4, TERM_LENGTH_LEN = 2, TERM_MAX = 4 + 2 + 18 + 28 };
 
-/* What a Terminate says, the bytes of headers lent by whoever had them. */
+/* The content of a Terminate; the headers' bytes are borrowed. */
 struct terminate {
 	enum term_cause cause;
 	uint16_t segment_len;   /* ULPDU_Length of the refused segment */
-	const uint8_t *ddp;     /* its DDP header, 14 or 18 bytes by its T bit; NULL: not told */
-	const uint8_t *request; /* READ_REQUEST_LEN bytes behind it; NULL: not told */
+	const uint8_t *ddp;     /* its DDP header, 14 or 18 bytes by its T bit; NULL: absent */
+	const uint8_t *request; /* READ_REQUEST_LEN bytes behind it; NULL: absent */
 };
 
 /*

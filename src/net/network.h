@@ -41,7 +41,7 @@ enum network_routing {
 	NETWORK_SPRAY_LEAST        /* the shortest queue, a drawn one of equals */
 };
 
-/* Who computes when to pause (congestion-control notes, 2.3). */
+/* The rule for when to pause (congestion-control notes, 2.3). */
 enum network_pfc {
 	NETWORK_PFC,     /* thresholds from alpha, headroom from physics, quanta and refresh */
 	/* as the reference simulator of HPCC: 1/8 of what is free, pause without a timer */

@@ -48,7 +48,7 @@ struct queue {
 	uint32_t bytes, packets;
 };
 
-/* What a port does beyond sending; 0 for most ports. */
+/* Functions of a port beyond sending; 0 for most ports. */
 enum port_special {
 	SPECIAL_DOWN = 1 << 0,
 	SPECIAL_LOSS = 1 << 1,
@@ -57,7 +57,7 @@ enum port_special {
 	SPECIAL_TOLD = 1 << 4 /* a witness sees what is sent */
 };
 
-/* What a switch does beyond forwarding. */
+/* Functions of a switch beyond forwarding. */
 enum switch_feature {
 	FEATURE_MMU = 1 << 0,
 	FEATURE_PFC = 1 << 1,

@@ -41,7 +41,7 @@ enum packet_flags {
 };
 
 /*
- * What a PFC frame says (IEEE 802.1Qbb). Classes whose bit is not in `classes` stay as they are; of the others those in
+ * A PFC frame (IEEE 802.1Qbb). Classes whose bit is not in `classes` stay as they are; of the others those in
  * `pause` stop for `quanta`, and the rest may go on.
  */
 struct pause_frame {

@@ -49,7 +49,7 @@ static void dwrr_gives_shares_of_bytes_whatever_the_packets(void **state)
 	finish(net, hosts);
 }
 
-/* What a class could not use it has lost when its queue is empty: it is no credit for later. */
+/* A class that leaves its turn unused because its queue is empty gets no credit for later. */
 static void an_empty_class_saves_nothing(void **state)
 {
 	struct network_config config;

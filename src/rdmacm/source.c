@@ -64,7 +64,7 @@ int source_find(struct cm_addr *src, struct cm_addr *dst)
 
 	name_oneself(&to);
 	if (!to.port)
-		to.port = 1; /* the kernel wants one; it goes nowhere */
+		to.port = 1; /* the kernel demands a port; no packet is sent */
 	if (from.family == CM_NO_FAMILY)
 		from = (struct cm_addr){.family = to.family};
 	fd = (int)syscall(SYS_socket, to.family == CM_IPV4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -153,7 +153,7 @@ static int bind_any(struct call *c, const void *bytes)
 	return bind_to(c, &cmd->addr, cmd->addr_size);
 }
 
-/* Which address the program wants to be known by: what it says, else what it has bound. */
+/* The program's source address: the one in the command, otherwise the one that it has bound. */
 static int source_of(const struct call *c, struct cm_addr *src, const void *sockaddr, size_t len)
 {
 	struct cm_id_info info;
@@ -247,7 +247,7 @@ static int query_route(struct call *c, const void *bytes)
 	return answer(c, cmd->response, &r, sizeof(r));
 }
 
-/* GIDs are told as addresses of family AF_IB, which no librdmacm asks for that was refused to bind to one. */
+/* GIDs are addresses of family AF_IB, which librdmacm does not query after it could not bind to one. */
 static int query(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_query *cmd = bytes;

@@ -12,7 +12,7 @@
 
 #include "cm/cm.h"
 
-/* What the interpreter asks of whoever owns the channels. */
+/* The calls that the interpreter makes to the owner of the channels. */
 struct ucma_host {
 	/*
 	 * The local address by which this host reaches *dst, or, where *src has one already, whether it can be used.
@@ -28,7 +28,7 @@ struct ucma_host {
 };
 
 /*
- * One write() to a channel: its length, or a negative errno as the kernel gives it. -EAGAIN is told by GET_EVENT alone:
+ * One write() to a channel: its length, or a negative errno as the kernel gives it. Only GET_EVENT returns -EAGAIN:
  * no event waits.
  */
 ssize_t ucma_command(const struct ucma_host *, struct cm *, struct cm_channel *, const void *buf, size_t len,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A program that writes what it likes: the input is commands one after the other, each two bytes (which, and how long)
- * and its own. Pointers in them lead to a page of ours or to nothing; all else is as given. What the machine sends comes
- * back to it, so that one end of a conversation may be the program's mistake and the other its right.
+ * and its own. Pointers in them lead to a page of ours or to nothing; all else is as given. The machine's messages come
+ * back to it, so that it is both ends of a conversation.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@ struct grants {
 	uint64_t told;  /* grants below were told at least once */
 	uint64_t known; /* grants below are known to the peer */
 	uint64_t interval_ns, wait_ns;
-	uint64_t due_ns;         /* UINT64_MAX: nothing to tell */
+	uint64_t due_ns;         /* UINT64_MAX: no grant is due */
 	uint64_t sent, repeated; /* CTS messages */
 	struct grant *ring;
 	const struct alloc *alloc;

@@ -24,7 +24,7 @@ struct send_block {
 	uint32_t lkey;
 };
 
-/* What is posted to a transport QP. */
+/* A packet, as it is posted to a transport QP. */
 struct send_packet {
 	uint32_t slot;
 	uint32_t generation, channel; /* the QP */

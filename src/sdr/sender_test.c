@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a sending end may do, the packets that come of it, and the grants that it lives on. */
+/* A sending end: its calls, the packets that they make, and the grants that they need. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Selective Repeat's sender hears any words at any time, between sending what it asks for. A model
+ * Selective Repeat's sender gets any words at any time, and sends the chunks that it returns. A model
  * with a flag for each chunk must agree on what is acknowledged; a chunk that is acknowledged is
  * never sent again, one that is not can always be had, now or after its time, and lists and
  * counters stay whole.

@@ -243,7 +243,7 @@ static void sr_sends_what_the_receiver_names_at_once(void **state)
 	assert_int_equal(run.chunks_sent, 101);
 }
 
-/* Nothing overtakes the last chunk: a quarter of a round trip of silence tells. */
+/* No packet overtakes the last chunk: a silence of a quarter of a round trip shows its loss. */
 static void sr_names_the_tail_after_a_silence(void **state)
 {
 	struct wish w = usual();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a host gives its guest: a completion queue, UC queue pairs, regions. host.c calls the guest. */
+/* Resources of a host's guest: a completion queue, UC queue pairs, regions. host.c calls the guest. */
 #include "sim/host.h"
 #include "sim/host_state.h"
 

@@ -29,7 +29,7 @@ enum scenario_value_kind {
 	SCENARIO_CDF_NAME /* struct scenario_workload: cdf or cdf_file */
 };
 
-/* What a row's offset is from. */
+/* The struct that a row's offset counts from. */
 enum scenario_base { SCENARIO_OF_ALL, SCENARIO_OF_WORKLOAD, SCENARIO_OF_FAILURE };
 
 struct scenario_row {

@@ -4,8 +4,8 @@
  * deadlines of the ends that are on it. At most one packet of a line waits in the nic, so what goes next is decided when
  * the wire is free.
  *
- * A program that is told something may close the line it was told of. So every call that may tell holds the line busy,
- * and a line that is closed while busy goes when the last such call returns.
+ * A callback may close its line. So every call that may make a callback holds the line busy,
+ * and a line that is closed while busy is freed when the last such call returns.
  */
 #include "sim/sdr_line.h"
 

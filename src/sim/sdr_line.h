@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A line: an SDR connection from one host to another, and reliable messages over it. Its packets are those of
- * libverbena-sdr, RDMA WRITE Only with Immediate on UC queue pairs of the nic, cut, counted and repeated by src/sdr; what
- * the ends tell each other goes over UC too and is lost like data.
+ * libverbena-sdr, RDMA WRITE Only with Immediate on UC queue pairs of the nic, cut, counted and repeated by src/sdr;
+ * control messages travel over UC too and are lost like data.
  *
  * As with channels, set-up takes no time, and the receives of all messages were posted and granted long before: a
  * message's clear-to-send does not travel.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the ends of a line tell each other. A nic without payload carries a message's length and its immediate; the bytes
- * wait here under the number that is the immediate. What was lost on the way is forgotten when its place is needed.
+ * Control messages between the ends of a line. A nic without payload carries a message's length and its immediate; the
+ * bytes wait here under the number that is the immediate. A message that was lost is dropped when its place is needed.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -21,8 +21,8 @@ static const char lossy[] =
 
 enum { WINDOW_US = 10, LINE_BYTES_A_US = 12500, FLOWS = 4, PACKET_BYTES = 1000 };
 
-/* What a port of 100 Gbit/s carries in a window, and a packet of each flow that began in the one
- * before. */
+/* At most as much as a port of 100 Gbit/s carries in a window, and a packet of each flow that began in the
+ * window before. */
 static void fits(const struct results_series *s, uint64_t ports)
 {
 	uint64_t windows = s->window_ps / (WINDOW_US * UINT64_C(1000000));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a requester of any protocol does with a send WQE: judges it, reads its bytes, fails it.
+ * Send WQEs at a requester of any protocol: judging one, reading its bytes, failing it.
  *
  * Private to src/transport and src/nic.
  */

@@ -18,7 +18,7 @@ struct cdev_ops {
 	int (*open)(int flags);
 	/* As write(). False: the descriptor is none of ours, whatever its number was before, and nothing was done. */
 	bool (*write)(int fd, const void *buf, size_t len, ssize_t *written);
-	/* Whether what fstat() tells this of is ours. Keeps errno. */
+	/* Whether a file of which fstat() returns these numbers is ours. Keeps errno. */
 	bool (*has)(dev_t, ino_t);
 };
 

@@ -54,7 +54,7 @@ static const struct file device_files[] = {
 	{ "ports/1/hw_counters/", NULL },
 };
 
-/* A walk in progress: whom it tells, and the device that it is at. */
+/* A walk in progress: its callback, and the device that it is at. */
 struct walk {
 	tree_visit visit;
 	void *arg;
@@ -111,7 +111,7 @@ static bool is_directory(const char *path)
 	return path[strlen(path) - 1] == '/';
 }
 
-/* What a device has below class/infiniband_verbs. */
+/* A device's files below class/infiniband_verbs. */
 static bool visit_uverbs(const struct walk *w)
 {
 	char path[TEXT_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the connection management messages have in common: their place among MADs, and the header that the IP
+ * Common parts of the connection management messages: their place among MADs, and the header that the IP
  * addressing annex puts first into the private data of REQ and SIDR_REQ (IBTA A11.2, A11.3).
  *
  *   0 major version:4 | minor version:4 | IP version:4 | reserved:4 | source port:16

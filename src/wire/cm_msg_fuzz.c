@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any 256 bytes go through the codec that their attribute names, and back. What comes out differs from what went in
+ * Any 256 bytes go through the codec that their attribute names, and back. The output differs from the input
  * by reserved bits alone; a second pass changes nothing. So every field has a place of its own: one that overlapped
  * another would spoil it.
  */

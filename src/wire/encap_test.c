@@ -32,7 +32,7 @@ static void a_flow_has_the_row_of_its_addresses(void **state)
 	assert_ptr_equal(encap_of(&flow6), &encaps[ENCAP_ROCEV2_IPV6]);
 }
 
-/* Whatever is not a one in the masked bytes is what the wire has (IBTA A17.3.3). */
+/* The masked bytes are those on the wire, or ones (IBTA A17.3.3). */
 static void a_masked_head_is_the_head_on_the_wire_but_for_ones(void **state)
 {
 	for (int i = 0; i < ENCAP_KINDS; i++) {

@@ -248,7 +248,7 @@ def ranges(psns):
 
 class Body:
     """
-    From the BTH to the pad. Whatever is not said is random, but such that a dissector has nothing to
+    From the BTH to the pad. All bytes that a test leaves open are random, but such that a dissector has nothing to
     complain of. `fields` is what it should show.
     """
 

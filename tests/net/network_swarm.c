@@ -3,7 +3,7 @@
  * Whole simulations of scenarios drawn at random: small networks, every kind of traffic, and any
  * combination of features. Each run is checked against claims that hold for all runs:
  *
- *   - every invariant of the network holds after each event, and memory is given back (sanitizers tell);
+ *   - every invariant of the network holds after each event, and memory is given back (sanitizers check);
  *   - it ends with all bytes of all messages acknowledged, or names a possible reason why not;
  *   - every loss has a cause in the scenario; with PFC no switch loses data;
  *   - every retransmission has a cause;

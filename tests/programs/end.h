@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One end of an ordinary verbs program with two: a TCP connection to the other end, a device, and a queue pair
- * connected to the other's. It is built against the distribution's libibverbs and knows nothing of who
- * provides it. Whatever goes wrong ends the program with a line on stderr and status 1.
+ * connected to the other's. It is built against the distribution's libibverbs and does not know
+ * which device serves it. Any error ends the program with a line on stderr and status 1.
  */
 #ifndef PROGRAMS_END_H
 #define PROGRAMS_END_H

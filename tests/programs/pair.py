@@ -278,7 +278,7 @@ class Place:
         self.links = []  # pairs of device names
         self.env = [{}, {}]  # of every program at that end
         self.addresses = ["::1" if self.ipv6 else "127.0.0.1"] * 2
-        # What the client connects to. Debian's servers listen on the first address that getaddrinfo
+        # The address that the client connects to. Debian's servers listen on the first address that getaddrinfo
         # gives them, 0.0.0.0, so over IPv6 too the two ends meet by IPv4; the GIDs say what carries.
         self.meet = "127.0.0.1"
         self.mtu = 65536
@@ -433,7 +433,7 @@ class Place:
         return status, out
 
     def gid_index(self, end):
-        """The index of this end's address, as ibv_devinfo tells it."""
+        """The index of this end's address, as ibv_devinfo prints it."""
         if end not in self._gids:
             status, out = self.run(end, ["ibv_devinfo", "-v"])
             check(status == 0, "ibv_devinfo -v: status %s\n%s" % (status, out))

@@ -121,7 +121,7 @@ def no_gid(place):
 
 
 def brief(place):
-    """One run of each program, for a place where the rest would tell nothing new."""
+    """One run of each program, for a place where the rest would show nothing new."""
     perftest(place, "ib_send_bw", iters=200, sizes=[65536])
     perftest(place, "ib_send_lat", iters=300, sizes=[2])
     perftest(place, "ib_send_bw", ["-c", "UD", "-s", 1024, "-t", 16], iters=100, sizes=[1024])

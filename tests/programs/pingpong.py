@@ -43,7 +43,7 @@ def rc_more(place):
 
 
 def rc_timestamps(place):
-    """-t where the device has time stamps; where it has none the program must be told so."""
+    """-t where the device has time stamps; where it has none the program must get an error."""
     status, out = place.run(0, ["ibv_devinfo", "-v"])
     if "completion_timestamp_mask not supported" in out or "completion timestamp_mask" not in out:
         _, out = place.run(0, ["ibv_rc_pingpong", "-t", "-g", place.gid_index(0)], seconds=5)

@@ -3,7 +3,7 @@
 """
 Debian's librdmacm and its programs, unmodified: two processes find each other through the connection manager.
 
-A listener of rdma_cm is seen by no tool, so a client that comes too early, and is told so, comes again.
+No tool shows a listener of rdma_cm, so a client that is refused because it came too early tries again.
 """
 import time
 

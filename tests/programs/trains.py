@@ -36,8 +36,8 @@ def start_pair(place, service):
 
 def start_pair_behind_a_sleeper(place, service):
     """
-    The pair, and others that have joined: of these one slept while a dead one's place was taken, and tells those who
-    join next where it was before.
+    The pair, and others that have joined: one of these slept while a dead one's place was taken, and reports
+    its old place to those that join next.
     """
     others = []
     for _ in range(2):

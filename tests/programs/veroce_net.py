@@ -187,7 +187,7 @@ def path_dies_all(place):
 
 
 def path_blackhole(place):
-    """Nothing tells either kernel: the link is up and everything on it is lost."""
+    """Neither kernel notices: the link is up and everything on it is lost."""
     def kill(n):
         for end in (0, 1):
             nft_rules(place, end, ['iifname "%s" udp dport { %d, %d } counter drop'
@@ -305,7 +305,7 @@ def falls_back(place):
         what = "server %s, client %s" % (server, client)
         pair = Pair(place, TRANSFER, program, server_env=envs[0], client_env=envs[1]).go()
         pair.finish(60)
-        # Whoever asks in vain has sent CAPS requests, and nothing else, to that port.
+        # An end without an answer has sent CAPS requests, and nothing else, to that port.
         ports = {port for port, code in c.ports() if code not in (0xf0, 0xf1)}
         check(ports == {expected}, "%s: spoken on ports %s" % (what, ports))
         c.close()

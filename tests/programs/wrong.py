@@ -132,7 +132,7 @@ def obstructed(status, out, path, words):
 
 
 def linked_otherwise(place):
-    """A static program is told of; one with a run path of the old kind has our device all the same."""
+    """A static program is reported; one with a run path of the old kind has our device all the same."""
     path = built("list_rpath")
     status, out = place.run(0, [path])
     check(status == 0 and out == "verbena0\n1 devices\n", "status %s\n%s" % (status, out))
@@ -293,7 +293,7 @@ def no_address(place):
 
 
 def two_users(place):
-    """While nobody's pair runs, root's program is told, and the pair is not disturbed."""
+    """While nobody's pair runs, root's program gets an error, and the pair is not disturbed."""
     if place.user is None:
         raise Skip("needs two users: a nobody place")
     pair = Pair(place, "ibv_rc_pingpong", ["-e", "-c", "-n", 20000]).go().underway(0.1)

@@ -163,7 +163,7 @@ static void fence_waits_for_reads_and_atomics(void **state)
 			uint64_t sent_ns = duo_packet(s.duo, DUO_A, OP_RC_SEND_FIRST, 0)->sent_ns;
 
 			if (fenced) {
-				/* What was read is what is sent. */
+				/* The SEND has the bytes that the READ brought. */
 				assert_memory_equal(s.bbuf->p + 40000, want, 8);
 				assert_true(sent_ns >= DUO_START_NS + 2 * DUO_LATENCY_NS);
 			} else {

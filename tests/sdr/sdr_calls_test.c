@@ -236,7 +236,7 @@ static void receives_wait_for_a_slot(void **state)
 	AWAIT(e, recv_post(e, 4, CHUNK, &more) == VERBENA_SDR_SUCCESS);
 }
 
-/* A peer that has not heard of receives is not told of ever more. */
+/* While a peer does not acknowledge receives, it is sent no more of them. */
 static void receives_wait_for_the_peer_to_hear_of_them(void **state)
 {
 	struct ends *e = *state;

@@ -43,7 +43,7 @@ static void exchange(struct ends *e, const struct verbena_sdr_sr_attr *attr, siz
 	AWAIT(e, verbena_sdr_sr_send(e->from, &b, attr, &send) == VERBENA_SDR_SUCCESS);
 	AWAIT(e, sr_whole(&recv));
 	assert_memory_equal(e->sink + n % 4 * MESSAGE, e->source, bytes);
-	/* At once: what the sender has not heard of by then, it asks. */
+	/* At once: the sender probes for acknowledgements that it lacks by then. */
 	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
 	AWAIT(e, sr_done(&send));
 	assert_int_equal(verbena_sdr_sr_poll(&send, &done), VERBENA_SDR_ERROR);

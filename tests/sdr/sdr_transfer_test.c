@@ -167,7 +167,7 @@ static void late_packets_write_nothing_and_set_nothing(void **state)
 }
 
 /* The payload of a late message has no key; a part of its immediate has no payload, and the
- * generation tells. */
+ * generation shows that it is late. */
 static void a_late_immediate_does_not_become_another_messages(void **state)
 {
 	struct ends *e = *state;

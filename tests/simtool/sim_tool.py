@@ -117,7 +117,7 @@ def wrong_scenario(place):
     with open(place.at("b.ini"), "wb") as f:
         f.write(b"[run]\0\n")
     refused([place.at("b.ini")], ["b.ini", "zero byte"])
-    # What only the simulation can tell is laid at the line as well.
+    # Errors that only the simulation finds name the line as well.
     refused([place.file("a.ini", "[cc]\nalgorithm = refused\n" + SMALL)],
             ["a.ini:2: cc.algorithm: 'refused': there are"])
     refused([place.file("a.ini", SMALL), "--set", "cc.algorithm=refused"], ["--set: cc.algorithm: "])
@@ -384,7 +384,7 @@ def commands(place):
     names = ["sweep.csv", "means.csv", "report.html"]
     _, different, missing = filecmp.cmpfiles(place.at("here"), place.at("there"), names, shallow=False)
     check(not different and not missing, "differ: %s" % (different + missing))
-    # From elsewhere: the runs themselves, and a way to them; what is not whole is told.
+    # From another folder: the runs themselves, and a path to them; incomplete runs are reported.
     runs = [place.at("there", r["folder"]) for r in read_csv(place.at("there", "sweep.csv"))]
     open(os.path.join(runs[3], "INCOMPLETE"), "w").close()
     run("--compare", *runs, "-q", "--report", place.at("else", "where"))

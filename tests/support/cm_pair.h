@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests of cm start with: two machines, a wire between them that does to each message what a test says, and
+ * The fixture of cm's tests: two machines, a wire between them that does to each message what a test says, and
  * virtual time. Like the product's engine it makes the four calls, and no others, to move them.
  */
 #ifndef SUPPORT_CM_PAIR_H
@@ -58,7 +58,7 @@ struct world {
 	/* What went by, whatever became of it: so many of each attribute from each end, and the last. */
 	unsigned sent[2][CM_APR + 1];
 	uint8_t last[2][MAD_LEN];
-	uint16_t attribute; /* which messages a wire spoils, for those that need to be told */
+	uint16_t attribute; /* the messages that a wire spoils, if it does not spoil all */
 	unsigned spoil;     /* and how many of them it still does */
 	void *context;
 };

@@ -148,7 +148,7 @@ def module_objects(build):
             yield module, obj
 
 
-# What is linked with as any program is: the verbs are whoever's library the loader finds.
+# Symbols of the library that the loader finds, as for any program.
 PUBLIC = {"sdr/verbs": re.compile(r"ibv_\w+$")}
 
 

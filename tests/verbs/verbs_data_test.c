@@ -562,7 +562,7 @@ static void local_keys_are_checked(void **state)
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = { .wr_id = 1, .num_sge = 1, .sg_list = &sge };
 
-	/* What is sent ... */
+	/* The bytes of a SEND ... */
 	pair_make(&p, (struct wishes){ 0 });
 	recv_post(&p, B, 5, 0, 100);
 	sge = sge_at(&p, A, BUF_BYTES - 4, 8);

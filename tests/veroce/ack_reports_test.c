@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a veRoCE receiver reports beside arrivals: how many copies came in vain (13.2), which packet was
- * slow (9.1), and all of it on a path that works (5.3, 5).
+ * Reports of a veRoCE receiver other than arrivals: how many duplicates it received (13.2), which packet was
+ * slow (9.1), and all of them on a path that works (5.3, 5).
  */
 #include "nic/state.h"
 #include "veroce/veroce.h"

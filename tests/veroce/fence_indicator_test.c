@@ -7,7 +7,7 @@
 
 enum { PACKETS = 4 };
 
-/* What is late, in nanoseconds: by PSN since `psn`, in either space. */
+/* Packets that are late: from `psn` on, in either space. */
 struct late {
 	bool responses;
 	uint32_t psn, count;

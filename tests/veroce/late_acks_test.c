@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * veRoCE: acknowledgements and NAKs that come twice, or after one that left later. What the later one
- * reported stays, and a report that comes twice counts once.
+ * veRoCE: acknowledgements and NAKs that arrive twice, or after one that left later. The later one's report
+ * stays, and a report that arrives twice counts once.
  */
 #include "veroce/veroce.h"
 

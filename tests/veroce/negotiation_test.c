@@ -91,7 +91,7 @@ static void expect_pairs(struct sim *s, enum duo_side side, uint64_t count)
 	DUO_CHECK(s->duo, *(uint64_t *)to->p == count);
 }
 
-/* Who posts first: bit 0 for A, bit 1 for B. */
+/* `who` posts first: bit 0 for A, bit 1 for B. */
 static void post_by(struct sim *s, int who)
 {
 	for (int side = 0; side < DUO_SIDES; side++) {

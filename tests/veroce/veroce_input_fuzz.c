@@ -296,7 +296,7 @@ static void start(struct world *w)
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-/* What a QP expects next, and what it waits for, whether it rests or not. */
+/* The numbers that a QP expects next, whether it rests or not. */
 struct expected {
 	uint32_t q_una, r_una;
 	uint32_t q_epsn, r_epsn;

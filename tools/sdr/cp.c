@@ -24,7 +24,7 @@ enum {
 	PATH_BYTES = 4096
 };
 
-/* What the sender says and both do; the order is that of the wire. */
+/* Settings that the sender sends and both use, in the order of the wire. */
 enum plan_number {
 	PLAN_MAGIC,
 	PLAN_BYTES,
@@ -404,7 +404,7 @@ static uint64_t recv_all(int fd)
 	return sum;
 }
 
-/* The sender may not have heard that all is there, so it is answered until it has. */
+/* The sender may not know yet that all has arrived, so it is answered until it does. */
 static uint64_t sum_of_sender(void)
 {
 	uint64_t sum;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How two SDR programs find each other: a TCP connection, over which they tell each other what they
- * want and how their ends are reached, and later what has arrived. Whatever goes wrong ends the
- * program with a sentence that says what.
+ * How two SDR programs find each other: a TCP connection, over which they exchange their settings and
+ * the addresses of their ends, and later report what has arrived. Any error ends the program with a
+ * sentence that names it.
  */
 #ifndef TOOLS_SDR_MEET_H
 #define TOOLS_SDR_MEET_H
@@ -29,7 +29,7 @@ void meet_recv_numbers(int tcp, uint64_t *numbers, size_t count);
 /* As many whole records of `bytes` as have come, at most max; waits up to wait_ms for the first. */
 size_t meet_poll(int tcp, void *records, size_t bytes, size_t max, int wait_ms);
 
-/* Tells the peer of our end, hears of its, and connects them. */
+/* Exchanges the ends' addresses with the peer, and connects them. */
 void meet_connect(int tcp, struct verbena_sdr_qp *);
 
 uint64_t now_ns(void);

@@ -13,11 +13,11 @@
 #include "sdr/meet.h"
 #include "sdr/write_bw.h"
 
-/* What the server does not wait for any longer: a message of which nothing came for a while,
- * although later ones have begun, or nothing at all. */
+/* The server gives a message up of which nothing arrived for a while, although later ones have
+ * begun, or when nothing arrives at all. */
 enum { OVERTAKEN_NS = 5000000, SILENT_NS = 200000000, ACKS_MAX = 64, STUCK_S = 30 };
 
-/* Told of every message, over TCP; big-endian. */
+/* The server's report on a message, over TCP; big-endian. */
 struct ack {
 	uint32_t missing, wrong; /* chunks */
 };
@@ -287,7 +287,7 @@ static void serve(void)
 
 struct sending {
 	struct verbena_sdr_send *send; /* depth of them */
-	uint64_t sent, left, acked;    /* messages posted, gone from here, told of */
+	uint64_t sent, left, acked;    /* messages posted, sent, and reported by the server */
 	uint64_t missing, wrong;
 };
 
@@ -333,7 +333,7 @@ static bool acks_taken(struct sending *s, int wait_ms)
 	return n;
 }
 
-/* Sends messages up to that number, and waits until the server has told of all of them. */
+/* Sends messages up to that number, and waits until the server has reported all of them. */
 static void send_until(struct sending *s, uint64_t end)
 {
 	uint64_t last_ns = now_ns();

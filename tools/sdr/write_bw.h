@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the client says and the server does likewise; the order is that of the wire. */
+/* Settings that the client sends and the server takes over, in the order of the wire. */
 enum plan_number {
 	PLAN_SIZE,
 	PLAN_ITERS,

@@ -15,7 +15,7 @@ struct size {
 	uint64_t hosts, switches, links;
 };
 
-/* What a builder adds to: a site's hosts and switches, each from a first index of its own. */
+/* The site that a builder adds to: hosts and switches, each from a first index of its own. */
 struct site {
 	struct topology *t;
 	const struct topology_params *p;

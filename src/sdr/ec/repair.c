@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * For e lost pieces we take e parities that are there and subtract the data that is there from them.
- * What is left of the generator is again a Cauchy matrix, of e x e. Its inverse has a closed form
+ * The remaining part of the generator is again a Cauchy matrix, of e x e. Its inverse has a closed form
  * (Knuth, The Art of Computer Programming, volume 1, 1.2.3, exercise 41), so no elimination is
  * needed and no pattern of losses is singular.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the handles of libverbena-sdr point to, and who may touch it.
+ * The objects behind the handles of libverbena-sdr, and the threads that may touch them.
  *
  * A context has workers. Worker w serves the channels c with c mod workers = w of every queue pair,
  * by one shared receive queue and one completion queue, and drives the sends and the control path
@@ -72,7 +72,7 @@ struct verbena_sdr_context {
 	uint8_t port, gid_index;
 	bool threads;
 	_Atomic bool stopping;
-	_Atomic uint32_t changing; /* threads that want all gates */
+	_Atomic uint32_t changing; /* threads that wait for all gates */
 	_Atomic uint32_t made;     /* queue pairs, ever: they go to the workers in turn */
 	struct sdr_worker *workers;
 	/* All gates, or a worker's own gate to read. */

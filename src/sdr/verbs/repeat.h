@@ -29,7 +29,7 @@ struct acknowledged {
 	bool aborted; /* the sender has given up */
 };
 
-/* What is kept of a receive that was completed, in case its last acknowledgement was lost. */
+/* A receive that was completed, kept in case its last acknowledgement was lost. */
 struct finished {
 	uint64_t number;
 	uint32_t chunks;

@@ -161,7 +161,7 @@ int send_ready(const struct verbena_sdr_qp *qp, const struct verbena_sdr_block *
 	return err ? -err : -block_read(qp, block, b);
 }
 
-/* What is queued goes, or the worker is told of it. */
+/* Sends what is queued, or passes it to the worker. */
 int send_settle(struct verbena_sdr_qp *qp, int err)
 {
 	bool left;

@@ -173,7 +173,7 @@ static void a_copy_takes_the_fastest_other_path(void **state)
 	end(&f);
 }
 
-/* Whatever load there is on the only path that is known to work. */
+/* Even if the only path that is known to work is loaded. */
 static void a_copy_takes_a_path_that_was_heard_of(void **state)
 {
 	static const uint64_t rtt_ns[] = {50000, 20000, 30000, 90000};

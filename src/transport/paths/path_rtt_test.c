@@ -64,7 +64,7 @@ static void a_path_that_reorders_is_given_more_time_for_a_while(void **state)
 
 /* ---- paths of different length -------------------------------------------------------- */
 
-/* So many round trips of that length, each of them a window. Returns what becomes of the window, per cent. */
+/* `count` round trips of that length, each of them a window. Returns the window after them, per cent. */
 static uint64_t round_trips(struct fixture *f, uint32_t path, uint64_t rtt_ns, int count, uint64_t *now_ns)
 {
 	uint64_t before = f->pair->path[path].cc.cwnd_bytes;

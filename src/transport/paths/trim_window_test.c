@@ -4,7 +4,7 @@
 
 /* ---- among paths ------------------------------------------------------------------------------------- */
 
-/* So many packets leave on each path and every one is trimmed. */
+/* `packets` leave on each path and every one is trimmed. */
 static void trim_all(struct fixture *f, uint32_t packets)
 {
 	for (uint32_t i = 0; i < f->pair->path_count; i++) {

@@ -60,7 +60,7 @@ static void a_pair_counts_where_weak_order_could_be_seen(void **state)
 			assert_int_equal(fence_indicated(older, wqe(&b, opcodes[k], 1000, 9000, 8)),
 					 local[i][k] == 'x' || remote[i][k] == 'x');
 			assert_false(fence_indicated(older, wqe(&b, opcodes[k], 3000, 5000, 8)));
-			/* What is local to one is not what is remote to the other. */
+			/* Local bytes of one and remote bytes of the other do not overlap. */
 			assert_false(fence_indicated(older, wqe(&b, opcodes[k], 9000, 1000, 8)));
 		}
 	}

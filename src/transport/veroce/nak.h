@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What NAKs do to a sender, and how a connection or a send WQE fails.
+ * The effect of NAKs on a sender, and how a connection or a send WQE fails.
  *
  * Private to src/transport/veroce.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a receiver keeps: the state that puts the packets of one PSN space in order (veRoCE 4.1), and the
+ * A receiver's state: it puts the packets of one PSN space in order (veRoCE 4.1), and has the
  * acknowledgements and NAKs that are due for them. acks.h sends those; early.h keeps packets that arrive early.
  *
  * Private to src/transport/veroce.

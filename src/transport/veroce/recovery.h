@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a sender may send, and what acknowledgements confirm.
+ * A sender's bookkeeping: the packets that it may send, and those that acknowledgements confirm.
  *
  * Private to src/transport/veroce.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The first bytes choose where the PSNs start and how far ahead may be recorded, then each four are one
- * call with its arguments; a model with one entry a PSN does the same and must agree. What a call's owner
- * promises is kept: only what was judged new is recorded, and only what is in reach is asked about.
+ * call with its arguments; a model with one entry a PSN does the same and must agree. The calls keep to their
+ * contract: only PSNs that were judged new are recorded, and only those in [epsn, hpsn] are queried.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static uint8_t *kind_of(struct world *w, uint32_t psn)
 	return &w->kind[psn % MODEL];
 }
 
-/* What is kept says of which PSN it is. */
+/* A record whose values follow from its PSN. */
 static struct rx_meta meta_for(uint32_t psn)
 {
 	return (struct rx_meta){

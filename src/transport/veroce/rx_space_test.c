@@ -184,7 +184,7 @@ static void the_window_grows_and_keeps_what_it_knew(void **state)
 	end(&f);
 }
 
-/* Out-of-order R19: bits for 4096 PSNs, with those that the blocks of metas want spared. */
+/* Out-of-order R19: bits for 4096 PSNs, and the spare ones for the blocks of metas. */
 static void a_window_of_4096_packets_takes_2_kb(void **state)
 {
 	struct fixture f = start();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a sender keeps: the state that recovers the packets sent in one PSN space (veRoCE 4.1). recovery.h, nak.h,
+ * A sender's state: it recovers the packets sent in one PSN space (veRoCE 4.1). recovery.h, nak.h,
  * timeouts.h and loss.h have what acknowledgements, NAKs and time do to it.
  *
  * Private to src/transport/veroce.

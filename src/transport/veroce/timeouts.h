@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What time does to a sender: tail probes, retransmission timeouts, and failure (veRoCE 6.2).
+ * The effect of time on a sender: tail probes, retransmission timeouts, and failure (veRoCE 6.2).
  *
  * Private to src/transport/veroce.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The first bytes choose the first PSN, then each three are one call with its arguments; a model that
- * keeps every list as an array does the same and must agree. What a call's owner promises is kept: only
+ * keeps every list as an array does the same and must agree. The calls keep to their contract: only
  * outstanding PSNs are named, only lost ones sent again or hurried.
  */
 #include <stdint.h>

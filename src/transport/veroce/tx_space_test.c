@@ -192,7 +192,7 @@ static void a_dry_pool_refuses_and_changes_nothing(void **state)
 	dry = false;
 	send(&f, TX_CHUNK, 0);
 	dry = true;
-	/* What the pool has left of its slabs may serve some more. */
+	/* The pool may still have pieces of its slabs. */
 	while (tx_space_reserve(&f.s, &f.pool))
 		tx_space_sent(&f.s, (struct tx_run){.item = tx_outstanding(&f.s), .count = 1, .bytes = BYTES},
 			      0);
