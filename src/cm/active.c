@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The side that asks: REQ, and what REP leads to (IBTA 12.9.7.1). */
+/* The active side: sends REQ, handles REP (IBTA 12.9.7.1). */
 #include <errno.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static uint8_t at_most(uint8_t value, uint8_t limit)
 	return value < limit ? value : limit;
 }
 
-/* Both ways of one path; without LIDs, which RoCE has none of (IBTA A17.4.4; Linux: both 0xffff, hop limit 64). */
+/* Both directions of one path, without LIDs, as RoCE has none (IBTA A17.4.4; Linux: both 0xffff, hop limit 64). */
 static struct cm_path path_of(const struct conn *c)
 {
 	struct cm_path p = {.local_lid = 0xffff,
@@ -88,8 +88,8 @@ int active_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_
 }
 
 /*
- * What REP grants is what was asked for or less. The RNR retry count is the peer's: each side sets what the other's
- * sender does. An ACK takes as long as both ends and the way take: within one of each other, they are twice as long.
+ * REP grants what REQ asked for or less. The RNR retry count is the peer's: each side sets it for the other's
+ * sender. An ACK takes as long as both ends and the path: if the two codes differ by at most one, twice the longer.
  */
 static void take_rep(struct conn *c, const struct cm_rep *rep)
 {
@@ -120,7 +120,7 @@ static void tell_response(struct conn *c, const struct cm_rep *rep)
 	event_tell(c->id, CM_CONNECT_RESPONSE, 0, &p);
 }
 
-/* IBTA 12.9.8.3.1: that queue pair of the peer's is in a connection with us, says what we know. */
+/* IBTA 12.9.8.3.1: by our state, that queue pair of the peer is already in a connection with us. */
 static void refuse_stale(struct conn *c, const struct cm_rep *rep, uint64_t now_ns)
 {
 	struct cm_id *id = c->id;
@@ -152,7 +152,7 @@ void active_rep(struct cm *cm, const struct flow *in, const struct mad *mad, con
 		if (rep.local_comm_id != c->remote_comm_id || rep.qpn != c->remote_qpn)
 			return; /* the first one counts */
 		if (c->state == CONN_REP_RCVD)
-			message_mra(c, CM_ANSWERED_REP); /* the program is slow */
+			message_mra(c, CM_ANSWERED_REP); /* the program has not confirmed yet */
 		else if (c->state == CONN_ESTABLISHED)
 			message_rtu(c); /* ours was lost */
 		return;

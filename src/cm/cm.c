@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The four calls, and the gate that every MAD comes through. */
+/* The four calls, and the checks that every MAD passes. */
 #include <string.h>
 
 #include "base/siphash.h"
@@ -68,21 +68,21 @@ void cm_destroy(struct cm *cm)
 
 typedef void input_fn(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 
-/* LAP and APR ask for another path, which RoCE has none of: like Linux, no answer. */
+/* LAP and APR are about alternate paths, which RoCE does not have: no answer, as Linux. */
 static input_fn *const input_of[] = {
 	[CM_REQ] = passive_req,   [CM_MRA] = hangup_mra,   [CM_REJ] = hangup_rej,
 	[CM_REP] = active_rep,    [CM_RTU] = passive_rtu,  [CM_DREQ] = hangup_dreq,
 	[CM_DREP] = hangup_drep,  [CM_SIDR_REQ] = sidr_req, [CM_SIDR_REP] = sidr_rep,
 };
 
-/* A REQ of another class version is answered; nothing else that is not to be understood is (IBTA 12.6.7.2). */
+/* A REQ of another class version is answered with REJ; all other unknown messages are dropped (IBTA 12.6.7.2). */
 static bool header_makes_sense(const struct mad *h)
 {
 	return h->base_version == MAD_BASE_VERSION && h->mgmt_class == CM_CLASS && h->method == MAD_METHOD_SEND &&
 	       !h->status && (h->class_version == CM_CLASS_VERSION || h->attribute == CM_REQ);
 }
 
-/* Only a host can be answered: nobody answers to a group, or to nobody. */
+/* Only a host can be answered, not a group or the unspecified address. */
 static bool source_is_a_host(const struct flow *in)
 {
 	struct cm_addr from = {0};
@@ -120,7 +120,7 @@ bool cm_concerns(const struct cm *cm, const struct flow *in, const uint8_t *mad)
 	case CM_SIDR_REQ:
 		return sidr_concerns(cm, in, mad + MAD_HEADER_LEN);
 	default:
-		return true; /* nothing that others should be asked about */
+		return true; /* no other machine needs to be asked */
 	}
 }
 

@@ -2,11 +2,11 @@
 /*
  * Connection management: how two programs find each other and learn each other's queue pairs.
  *
- * Two layers in one machine. Below, the communication manager of IBTA chapter 12: REQ, REP, RTU and what else crosses
- * the wire, with its states, repeats and stale connections. Above, ids as rdma_cm has them: bound to a port of a port
- * space, resolved, listening or connecting, with events in channels (docs/rdmacm.md).
+ * Two layers in one machine. Below, the communication manager of IBTA chapter 12: the messages on the wire, with
+ * their states, repeats and stale connections. Above, ids as rdma_cm has them: bound to a port of a port space,
+ * resolved, listening or connecting, with events in channels (docs/rdmacm.md).
  *
- * Like the nic it is moved by four calls, does no I/O, reads no clock and takes no lock; one thread at a time.
+ * Like the nic it has four calls, does no I/O, reads no clock and takes no lock; one thread calls it at a time.
  * Functions return 0 or a negative errno unless they say otherwise, and change nothing when they fail.
  */
 #ifndef CM_CM_H
@@ -22,7 +22,7 @@
 #include "wire/mad.h"
 
 struct cm;
-struct cm_channel; /* a queue of events, and the ids whose events those are */
+struct cm_channel; /* a queue of events, and the ids that they are about */
 struct cm_id;      /* one end of a conversation, or a listener */
 
 enum {
@@ -31,7 +31,7 @@ enum {
 	CM_BACKLOG_MAX = 1024,    /* requests of a listener that no program has seen */
 	CM_HALF_OPEN_MAX = 4096,  /* such requests of all listeners */
 	CM_DATA_MAX = 256,
-	CM_SLOT_SHIFT = 25        /* the slot of a communication id, as the high bits of a QPN have it */
+	CM_SLOT_SHIFT = 25        /* the slot of a communication id, in the same place as that of a QPN */
 };
 
 /* The numbers of enum rdma_port_space and enum rdma_cm_event_type. */
@@ -61,7 +61,7 @@ struct cm_addr {
 	uint8_t family; /* enum cm_family: an IPv4 address given as an IPv6 one is CM_IPV6 */
 };
 
-/* What one end says to the other: as struct rdma_conn_param has it. */
+/* The parameters that one end sends to the other, as in struct rdma_conn_param. */
 struct cm_param {
 	uint32_t qpn;
 	uint32_t qkey; /* datagrams */
@@ -71,7 +71,7 @@ struct cm_param {
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
 	bool srq;
-	uint16_t data_len; /* on input what counts of `data`; in events the most that there can be, padded with zeros */
+	uint16_t data_len; /* on input the length of `data`; in events the most that the message holds, padded with zeros */
 	uint8_t data[CM_DATA_MAX];
 };
 
@@ -80,9 +80,9 @@ struct cm_event {
 	int32_t status;      /* a negative errno, the reason of a REJ, or the status of a SIDR_REP */
 	uint64_t uid;        /* of the id; of a CM_CONNECT_REQUEST that of the listener */
 	uint32_t number;     /* of the id; of a CM_CONNECT_REQUEST that of the new one */
-	bool datagram;       /* the id's: `ah` and `qkey` may mean something, the parameters of connections do not */
+	bool datagram;       /* the id is for datagrams: `ah` and `qkey` may be set, the parameters of connections are not */
 	struct ah_attr ah;   /* to the peer */
-	struct cm_param param; /* the peer's, depths as this end is to use them */
+	struct cm_param param; /* the peer's; the depths are those for this end's queue pair */
 };
 
 struct cm_config {
@@ -90,9 +90,9 @@ struct cm_config {
 	uint8_t secret[16]; /* communication ids, PSNs and ports are drawn with it */
 	uint32_t slot;      /* the high 7 bits of every communication id: 0 .. 126 */
 	uint64_t ca_guid;
-	struct nic_gid gids[NIC_GIDS_MAX]; /* the nic's, so that indices mean the same */
+	struct nic_gid gids[NIC_GIDS_MAX]; /* the nic's, with the same indices */
 	uint32_t gid_count;
-	uint16_t port_first, port_last; /* which ports are drawn from where none is asked for */
+	uint16_t port_first, port_last; /* a port is drawn from these when a program gives none */
 };
 
 /* Borrows nothing of config. NULL when memory runs out. */
@@ -106,13 +106,13 @@ void cm_hang_up(struct cm *, uint64_t now_ns);
 /* ---- the four calls -------------------------------------------------------------------------- */
 
 /*
- * Takes in what came for QPN 1: the flow it came by, and MAD_LEN bytes of MAD. Borrows both. Nothing that a peer may
- * send is an error.
+ * Takes a datagram to QPN 1: its flow, and MAD_LEN bytes of MAD. Borrows both. No message of a peer is an
+ * error.
  */
 void cm_input(struct cm *, const struct flow *, const uint8_t *mad, uint64_t now_ns);
 /*
- * Whether a message that names no communication id of a receiver's would find one here: a listener, or a conversation that
- * it belongs to. Nothing is done; a host with several of these machines asks each.
+ * Whether a message without a communication id of its receiver belongs here: to a listener, or to a conversation.
+ * Changes nothing; a host with several of these machines asks each.
  */
 bool cm_concerns(const struct cm *, const struct flow *, const uint8_t *mad);
 /* A MAD to send from QPN 1: *flow and MAD_LEN bytes are written. False: none now. */
@@ -131,7 +131,7 @@ void *cm_channel_owner(const struct cm_channel *);
 size_t cm_channel_events(const struct cm_channel *);
 /* False: there is none. */
 bool cm_channel_take_event(struct cm_channel *, struct cm_event *);
-/* A channel that has other events than when it was asked for last, or NULL. */
+/* A channel whose events have changed since this call last returned it, or NULL. */
 struct cm_channel *cm_next_stirred(struct cm *);
 
 /* ---- ids ------------------------------------------------------------------------------------- */
@@ -139,40 +139,41 @@ struct cm_channel *cm_next_stirred(struct cm *);
 /* -EINVAL: no such space or type of queue pair; -ENOMEM. Events bear `uid`; an id with uid 0 reports none. */
 int cm_id_create(struct cm_channel *, enum cm_space, enum qp_type, uint64_t uid, struct cm_id **out);
 /*
- * Hangs up or refuses, forgets the events that nobody took, and of a listener the requests among them. How many events
- * were taken.
+ * Hangs up or refuses, and forgets the events that were not taken, and a listener's requests among them. Returns how
+ * many events were taken.
  */
 uint32_t cm_id_destroy(struct cm_id *, uint64_t now_ns);
-/* The id goes to another channel with the events that nobody took. How many were taken. */
+/* Moves the id to another channel, with the events that were not taken. Returns how many were taken. */
 uint32_t cm_id_migrate(struct cm_id *, struct cm_channel *to);
-/* Counted from 0; a number that was in use comes again late. */
+/* Counted from 0; a number is reused late. */
 uint32_t cm_id_number(const struct cm_id *);
 struct cm_id *cm_id_find(const struct cm *, uint32_t number); /* or NULL */
 struct cm_channel *cm_id_channel(const struct cm_id *);
 
 /*
  * Binds an id that is not bound yet. Port 0: one is drawn. -EINVAL: it is bound; -EADDRNOTAVAIL: the address is not one
- * of this host, or the port is another's on the wildcard, or on an address while the wildcard is wanted; -EADDRINUSE.
+ * of this host, or another id has the port, and one of the two binds the wildcard; -EADDRINUSE: another id has the port
+ * on the same address.
  */
 int cm_id_bind(struct cm_id *, const struct cm_addr *);
 /*
- * How the destination is reached: `src` is the local address for it, which the caller has asked the host for. -ENODEV:
+ * Resolves the destination's address: `src` is the local address for it, from the host's routing. -ENODEV:
  * `src` is not among the GIDs; and as cm_id_bind(), which is called first if the id is not bound. An event reports
  * the result.
  */
 int cm_id_resolve_addr(struct cm_id *, const struct cm_addr *src, const struct cm_addr *dst);
-/* The caller has found no way to the destination: status is a negative errno. -EINVAL as cm_id_resolve_addr(). */
+/* The caller has found no route to the destination: status is a negative errno. -EINVAL as cm_id_resolve_addr(). */
 int cm_id_unresolved(struct cm_id *, int status);
 int cm_id_resolve_route(struct cm_id *);
-/* Not bound: to a port that is drawn, on all addresses. -EADDRINUSE: somebody shares the port. */
+/* An id that is not bound gets a drawn port on all addresses. -EADDRINUSE: another id shares the port. */
 int cm_id_listen(struct cm_id *, int backlog);
-/* -EINVAL also where more private data is given than fits. */
+/* -EINVAL also if there is more private data than fits. */
 int cm_id_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
-/* Answers the request that made the id, which from then on has this uid. -EINVAL: the request is not there any more. */
+/* Answers the request that created the id, and gives it this uid. -EINVAL: the request has ended. */
 int cm_id_accept(struct cm_id *, uint64_t uid, const struct cm_param *, uint64_t now_ns);
-/* The program has taken REP and its queue pair is ready: sends RTU. */
+/* The program has handled REP and its queue pair is ready: sends RTU. */
 int cm_id_confirm(struct cm_id *, uint64_t now_ns);
-/* A packet of the peer came on the queue pair, so its RTU may be lost. -EINVAL: the id waits for none. */
+/* A packet of the peer arrived on the queue pair, so its RTU may be lost. -EINVAL: the id waits for no RTU. */
 int cm_id_established(struct cm_id *);
 /* reason: CM_REJ_CONSUMER or CM_REJ_VENDOR_OPTION. */
 int cm_id_reject(struct cm_id *, uint16_t reason, const uint8_t *data, size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections as they are made, refused and ended when nothing is lost: rows of the tables in docs/rdmacm.md 3. */
+/* Connections that are made, refused and ended without loss: rows of the tables in docs/rdmacm.md 3. */
 #include "support/cm_pair.h"
 
 static struct world w;
@@ -86,7 +86,7 @@ static void each_side_learns_what_the_other_said(void **state)
 	assert_memory_equal(ca.av.dgid, w.ends[SERVER].addr.ip, 16);
 	assert_memory_equal(sa.av.dgid, w.ends[CLIENT].addr.ip, 16);
 	assert_int_equal(ca.max_dest_rd_atomic, 4);
-	assert_int_equal(cs.max_rd_atomic, 4); /* of the 6 that it wanted the server serves 4 */
+	assert_int_equal(cs.max_rd_atomic, 4); /* of the 6 that it requested the server grants 4 */
 	assert_int_equal(sa.max_dest_rd_atomic, 4);
 	assert_int_equal(ss.max_rd_atomic, 6);
 	assert_int_equal(ss.retry_cnt, 5);
@@ -134,7 +134,7 @@ static void a_request_that_is_destroyed_is_refused(void **state)
 	assert_int_equal(take(&w, CLIENT, CM_REJECTED).status, CM_REJ_CONSUMER);
 	connecting(&w, 0x1235);
 	run_for(&w, SECONDS / 10);
-	/* The listener goes with what nobody has seen of it; of two events one was taken. */
+	/* The listener goes, and the request that no program has seen; of two events one was taken. */
 	assert_int_equal(cm_id_destroy(listener, w.now_ns), 1);
 	run_for(&w, SECONDS / 10);
 	assert_int_equal(take(&w, CLIENT, CM_REJECTED).status, CM_REJ_CONSUMER);
@@ -239,7 +239,7 @@ static void a_slow_program_is_waited_for(void **state)
 	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
 	client = connecting(&w, 0x1234);
 	run_for(&w, 60 * SECONDS);
-	assert_int_equal(w.sent[CLIENT][CM_REQ], 2); /* then it was asked for patience */
+	assert_int_equal(w.sent[CLIENT][CM_REQ], 2); /* then an MRA arrived */
 	assert_int_equal(w.sent[SERVER][CM_MRA], 1);
 	server = requested(&w);
 	accept_it(&w, server, 0x5678);
@@ -281,7 +281,7 @@ static void who_waits_for_the_end_still_answers(void **state)
 	assert_int_equal(state_of(c.server), CONN_TIMEWAIT);
 }
 
-/* Patience is asked for once; who asks again and again is given up all the same. */
+/* An MRA counts once; a peer that repeats it is given up all the same. */
 static void asking_for_patience_has_an_end(void **state)
 {
 	struct cm_id *client;
@@ -297,19 +297,19 @@ static void asking_for_patience_has_an_end(void **state)
 	assert_true(w.now_ns - start < 130 * SECONDS);
 }
 
-/* A peer that forgot: the same queue pair asks again under another id. */
+/* A peer that forgot: a REQ for the same queue pair with another id. */
 static void a_stale_connection_is_ended(void **state)
 {
 	struct connection c = connected(&w);
 
-	c.client->conn->id = NULL; /* as if the machine had started anew */
+	c.client->conn->id = NULL; /* as if the machine had restarted */
 	conn_move(c.client->conn, CONN_TIMEWAIT);
 	conn_close(c.client->conn);
 	c.client->conn = NULL;
 	connecting(&w, 0x1234);
 	run_for(&w, SECONDS);
 	assert_int_equal(take(&w, CLIENT, CM_REJECTED).status, CM_REJ_STALE);
-	take(&w, SERVER, CM_DISCONNECTED); /* the DREQ that nobody knows was answered */
+	take(&w, SERVER, CM_DISCONNECTED); /* the DREQ for an unknown connection was answered */
 	run_for(&w, SECONDS);
 	take(&w, SERVER, CM_TIMEWAIT_EXIT);
 	connecting(&w, 0x1234);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One machine between a program and a peer that both do as the input says. Where the input says so, the peer's
- * messages have numbers that the machine itself uses, so that they are not dropped at once. After it, time goes on until
- * nobody has patience any more, and nothing may be left.
+ * messages have numbers that the machine itself uses, so that they are not dropped at once. Afterwards time goes on
+ * until all timers have ended, and nothing may be left.
  */
 #include "base/byteorder.h"
 #include "support/cm_pair.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids, ports and channels without a peer; and what a peer may not do. */
+/* Ids, ports and channels without a peer; and messages that a peer may not send. */
 #include "support/cm_pair.h"
 
 static struct world w;
@@ -46,7 +46,7 @@ static struct cm_id *new_id(void)
 static void two_ids_on_one_port(void **state)
 {
 	static const struct {
-		enum cm_family first, second; /* of a wildcard; CM_NO_FAMILY: the address itself */
+		enum cm_family first, second; /* of a wildcard; CM_NO_FAMILY: the address */
 		bool reuse, afonly;
 		int err;
 	} row[] = {
@@ -155,7 +155,7 @@ static void the_listener_that_fits_best_hears(void **state)
 	assert_ptr_equal(port_listener(w.ends[SERVER].cm, CM_SPACE_TCP, &at), c);
 }
 
-/* ---- what may be asked when ---------------------------------------------------------------------------- */
+/* ---- calls in wrong states ---------------------------------------------------------------------------- */
 
 static void calls_come_in_their_order_or_fail(void **state)
 {
@@ -224,7 +224,7 @@ static void channels_that_stirred_are_named_once(void **state)
 	assert_ptr_equal(cm_channel_owner(w.ends[SERVER].channel), &w.ends[SERVER]);
 }
 
-/* ---- what a peer may not do ------------------------------------------------------------------------------ */
+/* ---- messages that a peer may not send ------------------------------------------------------------------------------ */
 
 static struct flow from_client(void)
 {
@@ -371,7 +371,7 @@ static void only_the_peer_can_end_a_connection(void **state)
 	cm_input(w.ends[SERVER].cm, &in, mad, w.now_ns);
 	assert_int_equal(state_of(c.server), CONN_ESTABLISHED);
 	nothing_to_take(&w, SERVER);
-	/* And the peer itself must know the queue pair. */
+	/* The peer itself must name the right queue pair. */
 	in = from_client();
 	message_start(mad, CM_DREQ, 1);
 	cm_dreq_encode(mad + MAD_HEADER_LEN, &(struct cm_dreq){.local_comm_id = c.client->conn->local_comm_id,

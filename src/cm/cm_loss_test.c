@@ -148,7 +148,7 @@ static void a_message_that_is_late_is_as_one_in_time(void **state)
 	}
 }
 
-/* Its process has ended, and nobody answers for it: no program is kept from its own end for long. */
+/* The peer's process has ended without an answer: no program waits long for the end of its connection. */
 static void a_hang_up_is_given_up_sooner(void **state)
 {
 	struct connection c;

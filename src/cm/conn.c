@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life cycle of a conn: which moves there are, the one function that moves, the names by which a conn is found,
- * repeats, and what the end of patience means in each state.
+ * The life cycle of a conn: the legal moves, the one function that moves, the keys by which a conn is found,
+ * repeats, and the effect of the last timeout in each state.
  */
 #include <assert.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ uint64_t timeout_ns(uint8_t code)
 	return UINT64_C(4096) << (code & 31);
 }
 
-/* ---- numbers that cannot be foretold ---------------------------------------------------------- */
+/* ---- numbers that cannot be guessed ---------------------------------------------------------- */
 
 enum { LOCAL_BITS = CM_SLOT_SHIFT };
 
@@ -56,7 +56,7 @@ uint64_t random_tid(struct cm *cm, uint32_t comm_id)
 	return draw(cm) << 32 | comm_id;
 }
 
-/* The slot above, a number that nobody can foretell and that is in nobody's use below; never 0. */
+/* The slot in the high bits, below them an unpredictable number that is not in use; never 0. */
 static uint32_t new_comm_id(struct cm *cm)
 {
 	uint32_t id;
@@ -171,7 +171,7 @@ void conn_close(struct conn *c)
 	pool_put(&cm->pool, c, sizeof(*c));
 }
 
-/* IBTA 12.9.8.4: until nothing of the connection can be under way. */
+/* IBTA 12.9.8.4: until no packet of the connection can be under way. */
 void conn_to_timewait(struct conn *c, uint64_t now_ns)
 {
 	conn_move(c, CONN_TIMEWAIT);
@@ -253,7 +253,7 @@ static uint8_t sends_max(const struct conn *c)
 	return c->state == CONN_DREQ_SENT ? CM_DREQ_SENDS_MAX : CM_SENDS_MAX;
 }
 
-/* Nobody answered. */
+/* All repeats stayed without an answer. */
 static void give_up(struct conn *c, uint64_t now_ns)
 {
 	struct cm_id *id = c->id;
@@ -264,7 +264,7 @@ static void give_up(struct conn *c, uint64_t now_ns)
 		event_tell(id, CM_DISCONNECTED, -ETIMEDOUT, NULL);
 		break;
 	case CONN_REP_SENT:
-		hangup_refuse(c, CM_REJ_TIMEOUT, NULL, 0); /* IBTA 12.9.7.2; Linux says nothing */
+		hangup_refuse(c, CM_REJ_TIMEOUT, NULL, 0); /* IBTA 12.9.7.2; Linux sends none */
 		event_tell(id, CM_UNREACHABLE, -ETIMEDOUT, NULL);
 		break;
 	default:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Channels and what waits in them. */
+/* Channels and their events. */
 #include <errno.h>
 #include <string.h>
 
@@ -88,8 +88,8 @@ static struct event *event_add(struct cm_id *id, enum cm_event_type type, const 
 }
 
 /*
- * Whether an id in its state still gets the event. A program gets the end of a connection once, and after it only the
- * event that its queue pair may be used again.
+ * Whether an id in its state still gets the event. A program gets the end of a connection once, and after that only the
+ * event that its queue pair may be reused.
  */
 static bool concerns(struct cm_id *id, enum cm_event_type type)
 {
@@ -114,7 +114,7 @@ void event_tell(struct cm_id *id, enum cm_event_type type, int status, const str
 		return;
 	if (type == CM_DISCONNECTED)
 		id->state = ID_DISCONNECTED;
-	if (!id->uid) /* nobody has asked about it yet; who accepts it will find it gone */
+	if (!id->uid) /* no program has accepted it yet; accepting it will fail */
 		return;
 	e = event_add(id, type, param);
 	if (e)
@@ -150,7 +150,7 @@ int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct 
 
 /* ---- out ------------------------------------------------------------------------------------------ */
 
-/* A request is no burden of its listener's any more. */
+/* The request no longer counts for its listener's backlog. */
 static void unburden(struct event *e)
 {
 	if (!e->made)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Refusing, hanging up, and asking for patience: REJ, DREQ, DREP, MRA (IBTA 12.9.7, 12.10). */
+/* Refusing, hanging up, and delaying: REJ, DREQ, DREP, MRA (IBTA 12.9.7, 12.10). */
 #include <string.h>
 
 #include "cm/state.h"
@@ -25,7 +25,7 @@ void hangup_answer(struct conn *c, uint64_t now_ns)
 	conn_to_timewait(c, now_ns);
 }
 
-/* Nobody here has such a connection, so it is over; the peer need not wait until it gives up (IBTA 12.10.3). */
+/* There is no such connection here; with an answer the peer need not wait for its timeout (IBTA 12.10.3). */
 static void answer_unknown(struct cm *cm, const struct flow *in, const struct mad *mad, const struct cm_dreq *dreq)
 {
 	struct flow back = message_flow_back(in);
@@ -33,7 +33,7 @@ static void answer_unknown(struct cm *cm, const struct flow *in, const struct ma
 	message_drep(cm, &back, mad->tid, dreq->remote_comm_id, dreq->local_comm_id);
 }
 
-/* Both hung up at once: no program has to be asked before the answer. */
+/* Both hung up at once: the answer need not wait for the program. */
 static void crossed(struct conn *c, uint64_t now_ns)
 {
 	struct cm_id *id = c->id;
@@ -60,7 +60,7 @@ void hangup_dreq(struct cm *cm, const struct flow *in, const struct mad *mad, co
 	case CONN_REP_SENT: /* its RTU was lost */
 	case CONN_ESTABLISHED:
 		c->tid = mad->tid;
-		conn_move(c, CONN_DREQ_RCVD); /* answered when the program hangs up, too */
+		conn_move(c, CONN_DREQ_RCVD); /* DREP leaves when the program hangs up, too */
 		event_tell(c->id, CM_DISCONNECTED, 0, NULL);
 		break;
 	case CONN_DREQ_SENT:
@@ -139,7 +139,7 @@ static void tell_rejected(struct cm_id *id, const struct cm_rej *rej)
 	event_tell(id, CM_REJECTED, rej->reason, &p);
 }
 
-/* A queue pair that may have sent or been sent to keeps its numbers a while. */
+/* The numbers of a queue pair that may have exchanged packets are not reused for a while. */
 static bool ends_in_timewait(const struct conn *c, uint16_t reason)
 {
 	switch (c->state) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids: what a program may ask of one in which state (rdma_cm(7)). */
+/* Ids: the calls that a program may make in each state (rdma_cm(7)). */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool space_is_known(enum cm_space space)
 	return space == CM_SPACE_TCP || space == CM_SPACE_UDP || space == CM_SPACE_IB || space == CM_SPACE_IPOIB;
 }
 
-/* The numbers go round, so that a stale one is noticed. */
+/* Numbers are taken in turn, so that a stale one is noticed. */
 static uint32_t new_number(struct cm *cm)
 {
 	while (cm_id_find(cm, cm->next_number))
@@ -143,7 +143,7 @@ uint8_t mtu_code(uint32_t bytes)
 	return code;
 }
 
-/* To an address of this host no interface lies on the way (nic_resolve()). */
+/* The path to an address of this host uses no interface (nic_resolve()). */
 uint8_t path_mtu_code(const struct cm *cm, int gid_index, const uint8_t *remote)
 {
 	if (gid_index_of(cm, remote, 0) >= 0)
@@ -151,7 +151,7 @@ uint8_t path_mtu_code(const struct cm *cm, int gid_index, const uint8_t *remote)
 	return mtu_code(nic_path_mtu(cm->gids[gid_index].ip_mtu));
 }
 
-/* So that flows of one pair of hosts take several ways (IBTA A17.4.7; the rule is Linux's). */
+/* So that flows of one pair of hosts take several paths (IBTA A17.4.7; the rule is Linux's). */
 uint32_t flow_label_of(uint16_t sport, uint16_t dport)
 {
 	return (sport * 31u + dport) & 0xfffff;
@@ -336,7 +336,7 @@ int cm_id_set_ack_timeout(struct cm_id *id, uint8_t code)
 	return 0;
 }
 
-/* Not only before the bind: what is taken back then is of use to who binds next. */
+/* Not only before the bind: an id that is bound may stop sharing, for those that bind later. */
 int cm_id_set_reuse(struct cm_id *id, bool reuse)
 {
 	if (reuse && id->state != ID_IDLE && id->state != ID_BOUND)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Chains, and twice the buckets when there are more nodes than buckets. */
+/* Chains; the buckets double when there are more nodes than buckets. */
 #include "cm/map.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An intrusive hash table by 64-bit keys, which need not be unique. It grows with what it holds; where there is no
- * memory to grow it only becomes slower. Keys that a peer chooses are hashed with a secret by the caller first.
+ * An intrusive hash table by 64-bit keys, which need not be unique. It grows with its number of nodes; without
+ * memory to grow it becomes slower. The caller hashes keys that a peer chooses with a secret first.
  *
  * Private to src/cm.
  */
@@ -31,13 +31,13 @@ struct map {
 
 /* Borrows alloc for the table's life; takes nothing from it yet. */
 void map_init(struct map *, const struct alloc *);
-/* Nodes that are still there stay the caller's. */
+/* The nodes that are left stay the caller's. */
 void map_fini(struct map *);
 /* The node must be in no table. */
 void map_add(struct map *, struct map_node *, uint64_t key);
 /* Harmless on a node that is in no table. */
 void map_remove(struct map *, struct map_node *);
-/* The first of those with the key, and the next after one; NULL: there is none (any more). */
+/* The first node with the key, and the next one after a node; NULL: there is none. */
 struct map_node *map_first(const struct map *, uint64_t key);
 struct map_node *map_next(const struct map_node *);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The side that is asked (IBTA 12.9.7.2). A REQ's way in is a list of checks, each a row of what is wrong with it; the
- * first that fails decides the answer. The program then has its time: the peer is asked for patience when it repeats
- * itself.
+ * The passive side (IBTA 12.9.7.2). A REQ passes a list of checks, one for each error; the first that fails decides
+ * the answer. The program may then take its time: when the peer repeats its REQ, an MRA makes it wait.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,7 +23,7 @@ struct request {
 
 enum { NOT_REFUSED = 0 };
 
-/* A REQ that fails here comes from no conforming peer, and is not answered. */
+/* A REQ that fails here is not from a conforming peer, and is not answered. */
 static bool req_makes_sense(const struct cm_req *req)
 {
 	return req->local_comm_id && req->qpn > GSI_QPN && req->qpn != 0xffffff && req->mtu >= 1 && req->mtu <= 5;
@@ -70,7 +69,7 @@ static void refuse(struct cm *cm, const struct request *r, uint16_t reason)
 				      .info_len = reason == CM_REJ_MTU ? 1 : 0});
 }
 
-/* The same REQ again, or one that bears a number we still know (IBTA 12.9.8.3.2, 12.10.4). */
+/* The same REQ again, or one with a communication id that is still in use (IBTA 12.9.8.3.2, 12.10.4). */
 static void answer_again(struct conn *c, const struct request *r)
 {
 	if (c->state == CONN_REQ_RCVD)
@@ -80,7 +79,7 @@ static void answer_again(struct conn *c, const struct request *r)
 	/* In other states our REP or DREQ has a timer of its own. */
 }
 
-/* IBTA 12.9.8.3.1: the peer has forgotten a connection with this queue pair of its own, so it is over for us too. */
+/* IBTA 12.9.8.3.1: the peer has forgotten a connection of this queue pair of its own, so it ends here too. */
 static void end_stale(struct conn *stale, const struct request *r, uint64_t now_ns)
 {
 	refuse(stale->cm, r, CM_REJ_STALE);
@@ -95,7 +94,7 @@ static void take_req(struct conn *c, const struct request *r)
 	c->tid = r->tid;
 	c->sq_psn = req->psn;
 	c->rq_psn = random_psn(c->cm);
-	/* Each side's wish is the other's promise. */
+	/* A depth that one side requests is the one that the other grants. */
 	c->responder_resources = req->initiator_depth;
 	c->initiator_depth = req->responder_resources;
 	c->retry_count = req->retry_count;
@@ -124,8 +123,8 @@ static struct cm_param param_of(const struct cm_req *req)
 }
 
 /*
- * An id and a conn for the request, shown to the listener. What there is no room for is not answered: the peer repeats
- * itself, and there may be room then.
+ * Creates an id and a conn for the request, and reports it to the listener. Without room the REQ is not answered: the
+ * peer repeats it, and there may be room then.
  */
 static void admit(struct cm *cm, const struct request *r)
 {

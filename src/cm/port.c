@@ -37,7 +37,7 @@ static struct cm_id *next_on(const struct cm_id *id)
 	return n ? container_of(n, struct cm_id, by_port) : NULL;
 }
 
-/* 0, or why the two cannot both have the port; `shares`: the one that comes is content with a part of it. */
+/* 0, or the errno why the two cannot both have the port; `shares`: the new one may share it. */
 static int clash(const struct cm_id *there, const struct cm_addr *addr, bool shares, bool afonly)
 {
 	if (shares && there->reuse && there->state != ID_LISTENING)
@@ -60,7 +60,7 @@ static int judge(const struct cm_id *id, const struct cm_addr *addr, bool shares
 	return 0;
 }
 
-/* A port of our class that nobody has; 0: there is none. */
+/* A free port of our class; 0: there is none. */
 static uint16_t draw(struct cm_id *id)
 {
 	struct cm *cm = id->cm;

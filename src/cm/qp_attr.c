@@ -59,7 +59,7 @@ static void to_rts(const struct cm_id *id, struct qp_attr *a, uint32_t *mask)
 	*mask |= QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC | QPA_TIMEOUT;
 }
 
-/* The peer's queue pair is known, and the connection not yet over. */
+/* The peer's queue pair is known, and the connection has not ended. */
 static bool peer_is_known(const struct conn *c)
 {
 	return c && (c->state == CONN_REQ_RCVD || c->state == CONN_REP_RCVD || c->state == CONN_REP_SENT ||
@@ -74,7 +74,7 @@ int cm_id_qp_attr(const struct cm_id *id, struct qp_attr *attr, uint32_t *mask)
 		return -EINVAL;
 	if (state != QPS_INIT && (state > QPS_RTS || state == QPS_RESET))
 		return -EINVAL;
-	/* A queue pair for datagrams has no peer: nothing more is known than before. */
+	/* A queue pair for datagrams has no peer, and so no further attributes. */
 	if (state != QPS_INIT && id->qp_type != QPT_UD && !peer_is_known(id->conn))
 		return -EINVAL;
 	*attr = (struct qp_attr){.state = state};

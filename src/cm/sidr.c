@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams: SIDR_REQ asks which queue pair has a service, and SIDR_REP answers (IBTA 12.11). The peer sends no GUID
- * here; it is known by its address and request id.
+ * Datagrams: SIDR_REQ asks for the queue pair of a service, and SIDR_REP answers (IBTA 12.11). The peer sends no GUID
+ * here; its address and request id identify it.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "cm/state.h"
 #include "wire/cm_sidr.h"
 
-/* In a GUID's place in the tables. */
+/* Takes a GUID's place in the tables. */
 static uint64_t address_key(const struct cm *cm, const uint8_t *ip)
 {
 	return siphash_u64(cm->table_secret, siphash_u64(cm->table_secret, get_be64(ip)) ^ get_be64(ip + 8));
 }
 
-/* ---- the side that asks ---------------------------------------------------------------------------- */
+/* ---- the active side ---------------------------------------------------------------------------- */
 
 int sidr_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
 {
@@ -85,13 +85,13 @@ void sidr_rep(struct cm *cm, const struct flow *in, const struct mad *mad, const
 	memcpy(p.data, rep.private_data, CM_SIDR_REP_DATA_LEN);
 	if (rep.status != CM_SIDR_SUCCESS)
 		event_tell(id, CM_UNREACHABLE, rep.status, &p);
-	else if (rep.qkey != CM_QKEY) /* the queue pair has the port space's */
+	else if (rep.qkey != CM_QKEY) /* the queue pair has the port space's Q_Key */
 		event_tell(id, CM_ADDR_ERROR, -EINVAL, NULL);
 	else
 		event_tell_datagram(id, &ah, &p);
 }
 
-/* ---- the side that is asked ---------------------------------------------------------------------- */
+/* ---- the passive side ---------------------------------------------------------------------- */
 
 static void reply(struct cm *cm, const struct flow *to, uint64_t tid, const struct cm_sidr_rep *rep)
 {

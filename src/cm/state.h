@@ -2,16 +2,16 @@
 /*
  * State and calls that the files of cm share.
  *
- * An id is the program's end of a conversation, a conn is the wire's. An id gets its conn when it asks for a connection
- * or is made by a request for one; the conn may go first (refused, timed out) and may outlive the id (hanging up,
- * waiting until nothing of the old connection can be under way).
+ * An id is the program's end of a conversation, a conn is the wire's. An id gets its conn when it requests a connection
+ * or when a request creates it; the conn may end first (refused, timed out) and may outlive the id (hanging up,
+ * waiting until no packet of the old connection can be under way).
  *
  * The life cycle of a conn (IBTA 12.9.7, 12.9.8). Left the active side, right the passive:
  *
  *      REQ_SENT                          REQ_RCVD
  *         | REP                             | accept
  *      REP_RCVD                          REP_SENT
- *         | confirm: RTU                    | RTU, or heard on the queue pair
+ *         | confirm: RTU                    | RTU, or a packet on the queue pair
  *         +---------> ESTABLISHED <---------+
  *        disconnect |             | DREQ
  *            DREQ_SENT -------> DREQ_RCVD
@@ -20,8 +20,8 @@
  *
  *      SIDR_REQ_SENT                     SIDR_REQ_RCVD
  *
- * From every state but TIMEWAIT a refusal, a loss of patience or the end of the id leads to CLOSED or TIMEWAIT. A conn
- * that is CLOSED is gone: conn_close() is the last that may be done with it.
+ * From every state but TIMEWAIT a refusal, the last timeout or the end of the id leads to CLOSED or TIMEWAIT. A conn
+ * that is CLOSED is freed: conn_close() is the last call with it.
  *
  *   state           in the tables by                         timer      `mad` is repeated
  *   REQ_SENT        local id                                 repeat     REQ
@@ -49,7 +49,7 @@
 #include "wire/cm_msg.h"
 
 enum conn_state {
-	CONN_NEW, /* not yet anything */
+	CONN_NEW, /* just created */
 	CONN_REQ_SENT,
 	CONN_REP_RCVD,
 	CONN_REQ_RCVD,
@@ -68,10 +68,10 @@ enum {
 	CM_SENDS_MAX = 16,              /* of one message (IBTA 12.9.8.5: max CM retries 15) */
 	CM_DREQ_SENDS_MAX = 6,          /* of a DREQ: 12 s (docs/rdmacm.md 2.4) */
 	CM_OUT_MAX = 4096,              /* answers that wait to be sent; more are lost, as on the wire */
-	CM_SERVICE_TIMEOUT = 24,        /* what our MRA asks for: 68.7 s */
-	CM_SERVICE_TIMEOUT_MAX = 24,    /* what a peer's gets */
+	CM_SERVICE_TIMEOUT = 24,        /* of our MRA: 68.7 s */
+	CM_SERVICE_TIMEOUT_MAX = 24,    /* the most that a peer's MRA gets */
 	CM_ACK_TIMEOUT = 17,            /* 0.54 s, unless the program says otherwise */
-	CM_REMOTE_CM_TIMEOUT = 20,      /* 4.3 s: what REQ grants the peer for its answer */
+	CM_REMOTE_CM_TIMEOUT = 20,      /* 4.3 s: REQ grants the peer as much for its answer */
 	CM_LOCAL_CM_TIMEOUT = 18,       /* 1.07 s: how soon the peer may repeat REP */
 	CM_HOP_LIMIT = 64,
 	CM_REQ_PRIVATE = 56,            /* of a program's bytes, behind the IP header */
@@ -88,7 +88,7 @@ struct conn {
 	struct list link; /* in cm->conns */
 	enum conn_state state;
 	bool active;      /* this end sent REQ */
-	bool patient;     /* the peer's MRA in this state was heeded */
+	bool patient;     /* the peer's MRA in this state has counted */
 	uint8_t sends;    /* of `mad` */
 	struct timer timer;
 	struct flow flow; /* to the peer */
@@ -99,7 +99,7 @@ struct conn {
 	uint32_t local_qpn, remote_qpn;
 	struct map_node by_local, by_remote, by_remote_qpn;
 
-	/* As this end's queue pair is to have it. */
+	/* Attributes of this end's queue pair. */
 	uint32_t rq_psn, sq_psn;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry_count;
@@ -109,17 +109,17 @@ struct conn {
 	uint32_t flow_label;
 	uint64_t service_id;
 
-	uint8_t mad[MAD_LEN]; /* what is repeated */
+	uint8_t mad[MAD_LEN]; /* the message that is repeated */
 };
 
-/* The program's side of the story; kernels call these by the same names. */
+/* The states of an id; Linux's kernel has the same names. */
 enum id_state {
 	ID_IDLE,
 	ID_BOUND,
 	ID_ADDR_RESOLVED,
 	ID_ROUTE_RESOLVED,
 	ID_LISTENING,
-	ID_CONNECTING, /* asked, was asked, or is connected */
+	ID_CONNECTING, /* a request was sent or received, or it is connected */
 	ID_DISCONNECTED
 };
 
@@ -144,7 +144,7 @@ struct cm_id {
 	uint8_t tos;
 	uint8_t ack_timeout; /* code */
 	bool ack_timeout_set, reuse, afonly;
-	struct event *request; /* made it, and no program has taken it; NULL: otherwise */
+	struct event *request; /* created it and was not taken yet; NULL: otherwise */
 };
 
 struct cm_channel {
@@ -157,7 +157,7 @@ struct cm_channel {
 	void *owner;
 };
 
-/* An event that nobody took. */
+/* An event that was not taken yet. */
 struct event {
 	struct list link;
 	struct cm_id *id;     /* whose events_taken counts it */
@@ -174,7 +174,7 @@ struct out {
 struct cm {
 	struct alloc alloc;
 	struct pool pool;
-	struct prng prng; /* ports; what a peer must not guess comes from the secret */
+	struct prng prng; /* ports; numbers that a peer must not guess come from the secret */
 	struct timers timers;
 	uint8_t secret[16];       /* of numbers that are drawn */
 	uint8_t table_secret[16]; /* of hash keys */
@@ -201,16 +201,16 @@ struct cm {
 	uint32_t out_count;
 };
 
-/* ---- message.c: what is sent ------------------------------------------------------------------ */
+/* ---- message.c: sending ------------------------------------------------------------------ */
 
 /* Starts a MAD in *mad: header and zeros. */
 void message_start(uint8_t *mad, enum cm_attribute, uint64_t tid);
-/* Takes a copy; lost where too many wait or memory runs out, as it might be on the wire. */
+/* Copies it; drops it if too many wait or memory runs out, as the network may. */
 void message_send(struct cm *, const struct flow *, const uint8_t *mad);
-/* Where an answer to what came by this flow goes. */
+/* The flow of an answer to a message of this flow. */
 struct flow message_flow_back(const struct flow *);
 
-/* A refusal. `info` and `data` may be NULL with a length of 0; what is too long for the message is cut. */
+/* A REJ. `info` and `data` may be NULL with a length of 0; they are cut to the message's length. */
 struct refusal {
 	uint32_t local_comm_id, remote_comm_id;
 	uint8_t answered; /* enum cm_answered */
@@ -230,11 +230,11 @@ void message_drep(struct cm *, const struct flow *to, uint64_t tid, uint32_t loc
 
 /* With a communication id of its own, in CONN_NEW; NULL: no memory. */
 struct conn *conn_create(struct cm *, struct cm_id *, const struct flow *);
-/* The one that moves. The move must be a legal one; the state's invariants are set up by it. */
+/* Alone changes the state. The move must be legal; it sets up the state's invariants. */
 void conn_move(struct conn *, enum conn_state);
-/* To CLOSED, and away with it; its id, if any, has no conn then. */
+/* Moves it to CLOSED and frees it; its id, if there is one, has no conn then. */
 void conn_close(struct conn *);
-/* The id lets go of it: it goes on by itself, or is closed. */
+/* Its id ends: the conn goes on alone, or is closed. */
 void conn_abandon(struct conn *, uint64_t now_ns);
 /* Sends `mad`, which is complete, and repeats it while the state lasts. */
 void conn_send_repeatedly(struct conn *, uint64_t now_ns);
@@ -243,13 +243,13 @@ void conn_be_patient(struct conn *, uint8_t service_timeout, uint64_t now_ns);
 void conn_to_timewait(struct conn *, uint64_t now_ns);
 void conn_expire(struct conn *, uint64_t now_ns);
 
-/* Makes the peer's names known, by which the conn is found. */
+/* Sets the keys of the peer by which the conn is found. */
 void conn_know_remote(struct conn *, uint64_t guid, uint32_t comm_id, uint32_t qpn);
 struct conn *conn_find(const struct cm *, uint32_t local_comm_id);
 /* One with that peer: the same GUID and communication id, or QPN, from the same address. */
 struct conn *conn_find_remote(const struct cm *, const struct flow *in, uint64_t guid, uint32_t comm_id);
 struct conn *conn_find_remote_qpn(const struct cm *, const struct flow *in, uint64_t guid, uint32_t qpn);
-/* Whether what came by this flow is from the conn's peer. */
+/* Whether a message of this flow is from the conn's peer. */
 bool conn_is_peer(const struct conn *, const struct flow *in);
 uint64_t timeout_ns(uint8_t code); /* 4.096 us << code */
 uint32_t random_psn(struct cm *);
@@ -268,7 +268,7 @@ void passive_rtu(struct cm *, const struct flow *in, const struct mad *, const u
 
 void hangup_start(struct conn *, uint64_t now_ns); /* DREQ */
 void hangup_answer(struct conn *, uint64_t now_ns); /* DREP */
-/* REJ to the peer, whatever it waits for; the conn is closed. */
+/* Sends the peer a REJ, in any state, and closes the conn. */
 void hangup_refuse(struct conn *, uint16_t reason, const uint8_t *data, size_t len);
 void hangup_dreq(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 void hangup_drep(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
@@ -289,14 +289,14 @@ bool sidr_concerns(const struct cm *, const struct flow *in, const uint8_t *msg)
 /* ---- event.c ------------------------------------------------------------------------------------ */
 
 /*
- * An event for the id of a conversation that goes on, if it has a uid. Out of memory, it is not told; the id's state
- * says the same at the next call.
+ * An event for the id of a conversation that goes on, if it has a uid. Without memory it is lost; the next call fails by
+ * the id's state.
  */
 void event_tell(struct cm_id *, enum cm_event_type, int status, const struct cm_param *);
 void event_tell_datagram(struct cm_id *, const struct ah_attr *, const struct cm_param *);
 /* Reports a request for `made` to its listener. -ENOMEM, or -EAGAIN: it has too many already. */
 int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *);
-/* Those that nobody took, the request that made the id among them; requests for it are refused. */
+/* Forgets the events that were not taken, the request that created the id among them; refuses requests for it. */
 void event_forget(struct cm_id *, uint64_t now_ns);
 void event_move(struct cm_id *, struct cm_channel *to);
 
@@ -304,12 +304,12 @@ void event_move(struct cm_id *, struct cm_channel *to);
 
 /* An id for a request: bound to the listener's port, with the conversation's addresses. NULL: no memory, too many. */
 struct cm_id *id_for_request(struct cm_id *listener, const struct cm_addr *local, const struct cm_addr *remote);
-/* It was never shown to a program, and will not be; refuses nothing. */
+/* Drops an id that no program has seen. Sends no REJ. */
 void id_drop(struct cm_id *);
 /* A GID index, or -1. */
 int gid_index_of(const struct cm *, const uint8_t *ip, uint32_t ifindex);
 uint8_t mtu_code(uint32_t bytes);
-/* The largest that the way to `remote` carries from our side, as a code. */
+/* The largest MTU that the path to `remote` carries from our side, as a code. */
 uint8_t path_mtu_code(const struct cm *, int gid_index, const uint8_t *remote);
 bool addr_is_wildcard(const struct cm_addr *);
 uint32_t flow_label_of(uint16_t sport, uint16_t dport);
@@ -318,17 +318,17 @@ int port_bind(struct cm_id *, const struct cm_addr *);
 void port_leave(struct cm_id *);
 /* Whether the id may listen: nobody shares its port. */
 bool port_is_alone(const struct cm_id *);
-/* The listener for what comes to this address, or NULL. */
+/* The listener for requests to this address, or NULL. */
 struct cm_id *port_listener(const struct cm *, enum cm_space, const struct cm_addr *to);
-/* Likewise for a service asked for by this flow, whatever is said besides. */
+/* Likewise for a service requested by this flow; the message's other fields do not count. */
 struct cm_id *port_listener_for(const struct cm *, const struct flow *in, uint64_t service_id);
 
 /* ---- ip.c: the IP header in private data --------------------------------------------------------- */
 
 bool ip_is_ipv4(const uint8_t *ip);
-/* Addresses as the annex has them, before `len` bytes of a program's. */
+/* Writes addresses in the annex's form, before `len` bytes of a program's. */
 void ip_encode(uint8_t *private_data, const struct cm_id *);
-/* False: the header is none of version 0, or speaks of other addresses than the packet's own. */
+/* False: the header is not of version 0, or has other addresses than the packet. */
 bool ip_decode(const uint8_t *private_data, const struct flow *in, uint64_t service_id, struct cm_addr *local,
 	       struct cm_addr *remote);
 uint64_t service_id_of(enum cm_space, uint16_t port);
