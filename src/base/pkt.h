@@ -15,7 +15,8 @@
 struct flow {
 	uint8_t src[16];
 	uint8_t dst[16];
-	uint32_t flow_label; /* IPv6 flow label, 20 bits; on receive 0 where the back end cannot know */
+	/* IPv6 flow label, 20 bits; on receive 0 where the back end cannot know. Of a stream's packet: its stream. */
+	uint32_t flow_label;
 	uint32_t ifindex;    /* interface of a link-local address; 0: any */
 	uint16_t sport;      /* UDP ports, host order */
 	uint16_t dport;
@@ -36,13 +37,22 @@ struct int_stack; /* base/int_stack.h */
  * On input `train` counts the packets from this one to the end of the datagram that the kernel
  * coalesced (GRO), and ip_id is a guess: a UDP socket does not show it, but most often the sender's
  * kernel has numbered the packets 0, 1, 2 .. as above.
+ *
+ * Of a TCP stream a packet is a piece of any length, or something that happened to it: its `kind`. Pieces
+ * come in order. Streams have numbers, which whoever opens one chooses (flow->flow_label).
  */
 struct pkt {
 	uint8_t *data;           /* first byte after UDP; the yielding call says who owns it */
 	const struct flow *flow; /* lives as long as data */
 	uint32_t len;            /* bytes from data, ICRC included */
-	uint16_t ip_id;
-	uint16_t train;
+	union {
+		uint16_t ip_id;
+		uint16_t segment_bytes; /* PKT_OPEN, on input: the largest TCP segment now */
+	};
+	union {
+		uint16_t train;
+		uint16_t kind; /* enum pkt_kind, of a stream's packet */
+	};
 	/*
 	 * Telemetry of the switches on the way. On input: what this packet gathered; of an
 	 * acknowledgement, what the acknowledged packet gathered, as its receiver reports it. On output:
@@ -50,6 +60,18 @@ struct pkt {
 	 * sockets have not.
 	 */
 	const struct int_stack *int_stack;
+};
+
+enum pkt_kind {
+	PKT_BYTES,
+	/*
+	 * Output: connect to flow->dst and dport, from src and, if it can be had, sport. Input: connected, or
+	 * accepted at a listener; `len` bytes may be sent.
+	 */
+	PKT_OPEN,
+	PKT_ROOM, /* input: `len` more bytes may be sent */
+	PKT_FIN,  /* the sender has sent all: no more bytes come behind it in this direction */
+	PKT_RESET /* the stream is gone; input: `len` is the errno that says why, 0: it was connected before */
 };
 
 enum {

@@ -25,6 +25,7 @@
 #include "transport/config.h"
 #include "transport/counters.h"
 #include "transport/srq.h"
+#include "transport/stream.h"
 
 struct nic;
 struct qp;
@@ -158,6 +159,29 @@ bool nic_mad_take(struct nic *, struct flow *, uint8_t *mad);
  * memory is short.
  */
 bool nic_mad_send(struct nic *, const struct flow *, const uint8_t *mad);
+
+/* ---- streams: of a nic whose protocol is PROTOCOL_IWARP ------------------------------------- */
+
+/*
+ * Such a nic has RC QPs alone, and no packets but those of streams. nic_output() yields them, with the stream's number in
+ * flow->flow_label. The caller that set a stream up gives it to a QP and hands over what comes by it; the
+ * nic does not look for the QP of a stream.
+ */
+struct qp *nic_qp_find(const struct nic *, uint32_t qpn); /* or NULL */
+/*
+ * INIT to RTS. -EINVAL: the QP is not in INIT, more READs than NIC_MAX_RD_ATOM, or no such nic; -ENOMEM.
+ */
+int nic_stream_start(struct nic *, struct qp *, const struct stream_start *, uint64_t now_ns);
+/* The stream's number; 0: the QP has none. */
+uint32_t nic_qp_stream(const struct qp *);
+/* A packet of the QP's stream, as nic_input() takes one. */
+void nic_stream_input(struct nic *, struct qp *, const struct pkt *, uint64_t now_ns);
+/* All that was posted so far is sent and answered; then the stream ends from this side. */
+void nic_stream_finish(struct nic *, struct qp *, uint64_t now_ns);
+/* Whether the peer has sent an FPDU. */
+bool nic_stream_is_heard(const struct qp *);
+/* Counts QPs that ended their streams by themselves, or were destroyed or reset with one. */
+uint64_t nic_streams_ended(const struct nic *);
 
 /* ---- events ------------------------------------------------------------------------ */
 

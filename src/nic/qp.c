@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "iwarp/iwarp.h"
 #include "nic/state.h"
 #include "transport/request.h"
 #include "wire/psn.h"
@@ -48,6 +49,12 @@ static void grant(struct qp_init *init)
 		c->max_inline = c->max_send_sge * (uint32_t)sizeof(struct wqe_sge);
 }
 
+/* What a QP begins with; NULL: the nic has no QPs of that type. */
+static const struct qp_ops *engine_of(const struct nic *nic, enum qp_type type)
+{
+	return nic->tp.config.protocol == PROTOCOL_IWARP ? iwarp_engine(type) : qp_engine(type);
+}
+
 int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 {
 	const struct alloc *alloc = &nic->tp.alloc;
@@ -55,7 +62,7 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	struct qp *qp;
 	int err;
 
-	if (!qp_engine(init->type) || !init->pd ||
+	if (!engine_of(nic, init->type) || !init->pd ||
 	    !init->send_cq || !init->recv_cq || !cap_is_legal(init))
 		return -EINVAL;
 	grant(&granted);
@@ -74,7 +81,7 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	err = qp_table_add(nic, qp);
 	if (err)
 		goto free_rq;
-	qp->ops = qp_engine(init->type);
+	qp->ops = engine_of(nic, init->type);
 	qp->type = (uint8_t)init->type;
 	qp->pd = init->pd;
 	qp->send_cq = init->send_cq;
@@ -112,7 +119,7 @@ static void detach(struct nic *nic, struct qp *qp)
 {
 	nic_hear_doorbells(nic);
 	qp->ops->reset(&nic->tp, qp);
-	qp->ops = qp_engine((enum qp_type)qp->type);
+	qp->ops = engine_of(nic, (enum qp_type)qp->type);
 	qp_halt(&nic->tp, qp);
 	list_remove(&qp->active);
 	cq_purge(qp->send_cq, qp->event.owner);
@@ -241,8 +248,7 @@ static void reset(struct nic *nic, struct qp *qp)
 	qp_move(qp, QPS_RESET);
 }
 
-static void enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_state to,
-		  uint64_t now_ns)
+void qp_enter(struct nic *nic, struct qp *qp, enum qp_state from, enum qp_state to, uint64_t now_ns)
 {
 	if (to == QPS_ERR) {
 		qp_to_error(&nic->tp, qp, now_ns);
@@ -305,6 +311,8 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 
 	if (mask & ~(uint32_t)QPA_KNOWN || (unsigned)to >= QPS_COUNT)
 		return -EINVAL;
+	if (qp->ops->stream)
+		return stream_modify(nic, qp, a, mask, now_ns);
 	/* The program may name the current state, but it must be right. */
 	if (mask & QPA_CUR_STATE && a->cur_state != from)
 		return -EINVAL;
@@ -339,7 +347,7 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 	if (mask & QPA_AV && qp->ops->readdress)
 		qp->ops->readdress(&nic->tp, qp);
 	if (mask & QPA_STATE)
-		enter(nic, qp, from, to, now_ns);
+		qp_enter(nic, qp, from, to, now_ns);
 	qp_checked(&nic->tp, qp);
 	return 0;
 }

@@ -80,6 +80,11 @@ bool qp_transition_is_legal(enum qp_type, enum qp_state from, enum qp_state to, 
 /* Whether that address is one of the host's own. */
 bool nic_is_local(const struct nic *, const uint8_t gid[16]);
 
+/* Moves the QP, with what the move brings about; judged and applied before. */
+void qp_enter(struct nic *, struct qp *, enum qp_state from, enum qp_state to, uint64_t now_ns);
+/* nic_qp_modify() of a QP whose engine has streams. */
+int stream_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t mask, uint64_t now_ns);
+
 void gsi_init(struct gsi *);
 /* A packet for QPN 1. */
 void gsi_input(struct nic *, const struct rx *);

@@ -15,8 +15,11 @@
 
 enum { PATHS_MAX = 16, RX_WINDOW_MIN = 128, RX_WINDOW_MAX = 65536 };
 
-/* The protocol of RC. AUTO: veRoCE with peers that answer in it, RoCEv2 with all others. */
-enum protocol { PROTOCOL_AUTO, PROTOCOL_VEROCE, PROTOCOL_ROCEV2 };
+/*
+ * The protocol of RC. AUTO: veRoCE with peers that answer in it, RoCEv2 with all others. IWARP: streams and no datagrams,
+ * so there is no UC or UD.
+ */
+enum protocol { PROTOCOL_AUTO, PROTOCOL_VEROCE, PROTOCOL_ROCEV2, PROTOCOL_IWARP };
 
 /* The congestion control of a veRoCE queue pair: by delay and CE marks, by CE marks alone, or none. */
 enum veroce_cc { VEROCE_CC_SWIFT, VEROCE_CC_DCTCP, VEROCE_CC_NONE };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The queue pair as its engine sees it, and the state that all QPs of one nic share.
- * Private to src/transport and src/nic.
+ * Private to src/transport and src/iwarp and src/nic.
  *
  * A QP is split by role: the requester turns send WQEs into request packets, the completer turns
  * responses into completions, the responder turns requests into memory accesses and responses.
@@ -31,6 +31,7 @@
 #include "transport/patience.h"
 #include "transport/rx.h"
 #include "transport/srq.h"
+#include "transport/stream.h"
 #include "transport/tx.h"
 #include "transport/paths/pair.h"
 #include "transport/veroce/rxshare.h"
@@ -90,6 +91,9 @@ struct transport {
 	struct rxshare rxshare;
 	uint8_t secret[16];      /* of nonces */
 	uint64_t secret_serial;
+
+	/* iWARP */
+	uint64_t streams_ended;  /* counts QPs that ended their streams */
 };
 
 /*
@@ -256,6 +260,20 @@ struct qp_ops {
 	 */
 	const struct cc *(*congestion)(const struct transport *, const struct qp *, uint32_t path,
 				       struct cc *scratch, const struct cc_kind **);
+
+	/* Of an engine whose peer is at the other end of a stream; NULL: packets. Then connect and input are not called. */
+	const struct stream_ops *stream;
+};
+
+struct stream_ops {
+	/* INIT to RTS: what begins on the stream is FPDUs. 0 or -ENOMEM. */
+	int (*start)(struct transport *, struct qp *, const struct stream_start *, uint64_t now_ns);
+	/* A packet of the stream, but PKT_OPEN. */
+	void (*input)(struct transport *, struct qp *, const struct pkt *, uint64_t now_ns);
+	/* All that was posted so far is sent and answered; then the stream ends from this side. */
+	void (*finish)(struct transport *, struct qp *, uint64_t now_ns);
+	/* The peer has sent an FPDU. */
+	bool (*is_heard)(const struct qp *);
 };
 
 /* The engine of a QP of that type while it does not know its peer; NULL: the type is not supported. */
@@ -279,7 +297,10 @@ struct qp {
 	struct cq *send_cq;
 	struct cq *recv_cq;
 	struct gbn *gbn;       /* NULL: an RC QP that speaks veRoCE, or does not know its peer yet */
-	struct veroce *veroce; /* the state of veRoCE; NULL: the QP cannot speak it */
+	union {
+		struct veroce *veroce; /* the state of veRoCE; NULL: the QP cannot speak it */
+		struct iwarp *iwarp;   /* of an engine with streams: its state; NULL: it has no stream */
+	};
 
 	struct list active; /* in transport->answering, active or paused */
 	struct qp *table_next; /* with the same lowest bits of its QPN */

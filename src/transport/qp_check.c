@@ -67,6 +67,6 @@ void qp_check(const struct transport *tp, const struct qp *qp)
 	/* A QP has the state of a connection from INIT to RTR on. */
 	assert(!unconnected || (!qp->gbn && !qp->veroce));
 	assert(unconnected || state == QPS_ERR || (qp->type == QPT_RC ? qp->veroce != NULL : qp->gbn != NULL));
-	if (qp->veroce)
+	if (qp->veroce && !qp->ops->stream)
 		veroce_check(tp, qp);
 }

@@ -2,7 +2,7 @@
 /*
  * Send WQEs at a requester of any protocol: judging one, reading its bytes, failing it.
  *
- * Private to src/transport and src/nic.
+ * Private to src/transport and src/iwarp and src/nic.
  */
 #ifndef TRANSPORT_REQUEST_H
 #define TRANSPORT_REQUEST_H

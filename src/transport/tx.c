@@ -77,6 +77,21 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t l
 	tx->count++;
 }
 
+void tx_commit_stream(struct tx *tx, const struct flow *flow, enum pkt_kind kind, uint32_t len)
+{
+	struct pkt *last = tx->count ? &tx->burst[tx->count - 1] : NULL;
+
+	assert(tx->count < tx->max);
+	assert(tx->used + len <= TX_ARENA_BYTES);
+	if (kind == PKT_BYTES && last && last->flow == flow && last->kind == PKT_BYTES)
+		last->len += len;
+	else
+		tx->burst[tx->count++] =
+			(struct pkt){.data = tx->arena + tx->used, .flow = flow, .len = len, .kind = kind};
+	tx->used += len;
+	tx->bytes += len;
+}
+
 size_t tx_finish(struct tx *tx)
 {
 	for (size_t i = tx->count; i-- > 1;) {

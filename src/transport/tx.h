@@ -3,7 +3,7 @@
  * The packets of a turn of output, one behind the other in one arena, so that those of a
  * train are one piece of memory. Decides which packets form a train and seals each with its ICRC.
  *
- * Private to src/transport.
+ * Private to src/transport and src/iwarp.
  */
 #ifndef TRANSPORT_TX_H
 #define TRANSPORT_TX_H
@@ -98,6 +98,18 @@ static inline void tx_name_flow(struct tx *tx, const void *whose, uint32_t which
  * coalesced datagram by its first QPN.
  */
 void tx_commit(struct tx *, const struct flow *flow, uint32_t dqpn, uint32_t len);
+
+/* Bytes of the arena that are left. */
+static inline size_t tx_left(const struct tx *tx)
+{
+	return tx->count == tx->max ? 0 : TX_ARENA_BYTES - tx->used;
+}
+
+/*
+ * Takes `len` bytes of a stream that were written at tx_left(), or, with another kind, says what happens to the stream
+ * behind them. Bytes of one flow (the same pointer) that follow each other become one packet.
+ */
+void tx_commit_stream(struct tx *, const struct flow *flow, enum pkt_kind, uint32_t len);
 
 /* The next packet carries this telemetry, which is borrowed until the next turn; NULL: none. */
 static inline void tx_telemetry(struct tx *tx, const struct int_stack *int_stack)

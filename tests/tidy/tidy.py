@@ -26,9 +26,9 @@ GRAPH = {
     "queue": "base",
     "cc": "base",
     "transport": "wire mem queue cc base",
-    "iwarp": "wire mem queue base",
+    "iwarp": "transport wire mem queue cc base",
     "nic": "transport iwarp wire mem queue cc base",
-    "cm": "nic mem queue wire base",
+    "cm": "nic iwarp mem queue wire base",
     "sdr": "base",
     "sdr/verbs": "sdr base",
     "io": "base",
@@ -42,7 +42,7 @@ GRAPH = {
 }
 # A header that another module's contract is made of comes with that contract: nic.h speaks in terms
 # of these, so whoever may include nic may see them.
-CONTRACT_OF_NIC = {"transport/attr.h", "transport/config.h", "transport/counters.h", "transport/srq.h"}
+CONTRACT_OF_NIC = {"transport/attr.h", "transport/config.h", "transport/counters.h", "transport/srq.h", "transport/stream.h"}
 CORE = ["base", "wire", "mem", "queue", "cc", "transport", "iwarp", "nic", "cm", "sdr"]
 FORBIDDEN_HEADERS = re.compile(
     r"<(sys/(?!types\.h|cdefs\.h).*|pthread|threads|time|unistd|fcntl|signal|stdio|poll|dlfcn|netinet/.*|"

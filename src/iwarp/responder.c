@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Takes each segment by its opcode: a list of checks from top to bottom, each with the cause of the Terminate that answers
+ * its failure (RFC 5040 7, RFC 5041 7), then the placement. Nothing of a refused segment is placed.
+ */
+#include <assert.h>
+
+#include "iwarp/state.h"
+#include "transport/request.h"
+
+/* ---- regions ------------------------------------------------------------------------------------- */
+
+/* Why a region does not open: the same reasons have codes of their own at DDP and at RDMAP. */
+enum refusal { REFUSE_STAG, REFUSE_BOUNDS, REFUSE_STREAM, REFUSE_WRAP, REFUSE_ACCESS };
+
+static const enum term_cause tagged_causes[] = {
+	[REFUSE_STAG] = TERM_TAGGED_STAG,     [REFUSE_BOUNDS] = TERM_TAGGED_BOUNDS,
+	[REFUSE_STREAM] = TERM_TAGGED_STREAM, [REFUSE_WRAP] = TERM_TAGGED_WRAP,
+	[REFUSE_ACCESS] = TERM_TAGGED_STAG, /* DDP has no code for it */
+};
+
+static const enum term_cause protection_causes[] = {
+	[REFUSE_STAG] = TERM_PROTECTION_STAG,	  [REFUSE_BOUNDS] = TERM_PROTECTION_BOUNDS,
+	[REFUSE_STREAM] = TERM_PROTECTION_STREAM, [REFUSE_WRAP] = TERM_PROTECTION_WRAP,
+	[REFUSE_ACCESS] = TERM_PROTECTION_ACCESS,
+};
+
+/* Of an access that mr_check() refused. */
+static enum refusal refusal_of(const struct transport *tp, const struct qp *qp, uint32_t stag, uint64_t to, uint64_t len)
+{
+	const struct mr *mr = mr_find(&tp->mrs, stag);
+
+	if (!mr)
+		return REFUSE_STAG;
+	if (mr->pd != qp->pd)
+		return REFUSE_STREAM;
+	if (to + len < to)
+		return REFUSE_WRAP;
+	return mr_check(&tp->mrs, stag, qp->pd, to, len, 0) ? REFUSE_ACCESS : REFUSE_BOUNDS;
+}
+
+/* ---- RDMA Write ---------------------------------------------------------------------------------- */
+
+/* STag and TO of a message without bytes are not looked at (RFC 5040 5.4). */
+static enum term_cause take_write(struct transport *tp, struct qp *qp, const struct rdmap_segment *s)
+{
+	uint8_t *to;
+
+	if (!s->payload_len)
+		return TERM_NONE;
+	if (!(qp->access & MR_REMOTE_WRITE))
+		return TERM_TAGGED_STAG;
+	to = mr_check(&tp->mrs, s->ddp.stag, qp->pd, s->ddp.to, s->payload_len, MR_REMOTE_WRITE);
+	if (!to)
+		return tagged_causes[refusal_of(tp, qp, s->ddp.stag, s->ddp.to, s->payload_len)];
+	return mr_write(&tp->mrs, to, s->payload, s->payload_len) ? TERM_NONE : TERM_TAGGED_STAG;
+}
+
+/* ---- Sends --------------------------------------------------------------------------------------- */
+
+static enum term_cause judge_send(struct transport *tp, struct qp *qp, const struct rdmap_segment *s)
+{
+	struct iwarp *iw = qp->iwarp;
+	bool begins = !iw->rwqe;
+
+	if (s->ddp.msn != iw->send_msn_in)
+		return TERM_UNTAGGED_MSN;
+	if (begins) {
+		iw->rwqe = qp_take_recv(tp, qp);
+		iw->received = 0;
+		iw->opcode = s->ddp.opcode;
+	}
+	if (!iw->rwqe)
+		return TERM_UNTAGGED_NO_BUFFER; /* there is no RNR: RFC 5041 7.2 */
+	if (s->ddp.mo != iw->received)
+		return TERM_UNTAGGED_MO;
+	if (s->ddp.opcode != iw->opcode)
+		return TERM_OPERATION_OPCODE;
+	return (uint64_t)iw->received + s->payload_len > iw->rwqe->length ? TERM_UNTAGGED_TOO_LONG : TERM_NONE;
+}
+
+/* The region loses its remote access; its L_Key goes on working. */
+static enum term_cause invalidate(struct transport *tp, const struct qp *qp, uint32_t stag)
+{
+	struct mr *mr = mr_find(&tp->mrs, stag);
+
+	if (!mr || mr->pd != qp->pd)
+		return TERM_PROTECTION_NO_INVALIDATE;
+	mr->access &= ~(uint32_t)(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
+	return TERM_NONE;
+}
+
+static void complete(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
+{
+	bool inv = s->info->flags & RDMAP_F_INV;
+	struct iwarp *iw = qp->iwarp;
+	struct recv_wqe *w = iw->rwqe;
+	struct cqe cqe = {.status = WC_SUCCESS,
+			  .opcode = WC_RECV,
+			  .byte_len = iw->received,
+			  .imm_or_key = inv ? s->ddp.stag : 0,
+			  .flags = inv ? WC_WITH_INV : 0,
+			  .solicited = (s->info->flags & RDMAP_F_SE) != 0};
+
+	iw->rwqe = NULL;
+	iw->send_msn_in++;
+	complete_recv(tp, qp, w, &cqe, now_ns);
+}
+
+static enum term_cause take_send(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
+{
+	struct iwarp *iw = qp->iwarp;
+	enum term_cause cause = judge_send(tp, qp, s);
+
+	if (cause != TERM_NONE)
+		return cause;
+	if (s->payload_len && !sge_scatter(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(iw->rwqe), iw->received, s->payload,
+					   s->payload_len))
+		return TERM_DDP_CATASTROPHIC;
+	iw->received += s->payload_len;
+	if (!s->ddp.last)
+		return TERM_NONE;
+	if (s->info->flags & RDMAP_F_INV)
+		cause = invalidate(tp, qp, s->ddp.stag);
+	if (cause == TERM_NONE)
+		complete(tp, qp, s, now_ns);
+	return cause;
+}
+
+/* ---- READs that the peer asks for ---------------------------------------------------------------- */
+
+static enum term_cause take_read_request(struct transport *tp, struct qp *qp, const struct rdmap_segment *s)
+{
+	struct iwarp *iw = qp->iwarp;
+	struct read_request r;
+
+	read_request_decode(&r, s->header);
+	if (s->ddp.msn != iw->read_msn_in)
+		return TERM_UNTAGGED_MSN;
+	if ((uint8_t)(iw->read_head - iw->read_tail) >= qp->max_dest_rd_atomic)
+		return TERM_OPERATION_STREAM; /* more than were agreed on: RFC 6581 4.4 */
+	if (r.size && !(qp->access & MR_REMOTE_READ))
+		return TERM_PROTECTION_ACCESS;
+	if (r.size && !mr_check(&tp->mrs, r.source_stag, qp->pd, r.source_to, r.size, MR_REMOTE_READ))
+		return protection_causes[refusal_of(tp, qp, r.source_stag, r.source_to, r.size)];
+	if (!iw->reads)
+		iw->reads = pool_get(&tp->pool, sizeof(*iw->reads) * iwarp_read_entries(qp));
+	if (!iw->reads)
+		return TERM_LOCAL_CATASTROPHIC;
+	iw->read_msn_in++;
+	*iwarp_read_at(qp, iw->read_head++) = (struct iwarp_read){.request = r};
+	qp_activate(tp, qp);
+	return TERM_NONE;
+}
+
+void iwarp_read_answered(struct transport *tp, struct qp *qp)
+{
+	struct iwarp *iw = qp->iwarp;
+
+	iw->read_tail++;
+	if (!iwarp_has_reads(iw))
+		iwarp_drop_reads(tp, qp);
+}
+
+void iwarp_drop_reads(struct transport *tp, struct qp *qp)
+{
+	struct iwarp *iw = qp->iwarp;
+
+	pool_put(&tp->pool, iw->reads, sizeof(*iw->reads) * iwarp_read_entries(qp));
+	iw->reads = NULL;
+	iw->read_tail = iw->read_head;
+}
+
+/* ---- responses to ours --------------------------------------------------------------------------- */
+
+/* A response fits the oldest READ to the byte, or is not placed (RFC 5040 5.1, 8.1). */
+static enum term_cause judge_response(const struct iwarp *iw, const struct send_wqe *w, const struct rdmap_segment *s)
+{
+	const struct wqe_sge *sink = w->sge;
+
+	if (s->payload_len > w->length - iw->read_done)
+		return TERM_TAGGED_BOUNDS;
+	if (s->ddp.last != (iw->read_done + s->payload_len == w->length))
+		return TERM_TAGGED_BOUNDS;
+	if (!s->payload_len)
+		return TERM_NONE;
+	while (!sink->len)
+		sink++;
+	if (s->ddp.stag != sink->lkey)
+		return TERM_TAGGED_STAG;
+	return s->ddp.to == sink->addr + iw->read_done ? TERM_NONE : TERM_TAGGED_BOUNDS;
+}
+
+static void read_done(struct transport *tp, struct qp *qp, struct send_wqe *w, uint64_t now_ns)
+{
+	struct iwarp *iw = qp->iwarp;
+
+	w->done = 1;
+	iw->read_done = 0;
+	if (!--iw->reads_out)
+		atomic_store_explicit(&qp->in_flight, false, memory_order_relaxed);
+	do
+		iw->read_wqe++;
+	while (iw->reads_out && sq_at(&qp->sq, iw->read_wqe)->opcode != WR_READ);
+	iwarp_advance(tp, qp, now_ns);
+	if (qp_get_state(qp) != QPS_ERR)
+		qp_activate(tp, qp); /* a fence, or a READ that waited for its turn */
+}
+
+static enum term_cause take_response(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
+{
+	struct iwarp *iw = qp->iwarp;
+	struct send_wqe *w;
+	enum term_cause cause;
+
+	if (!iw->reads_out)
+		return TERM_OPERATION_OPCODE; /* nobody asked */
+	w = sq_at(&qp->sq, iw->read_wqe);
+	cause = judge_response(iw, w, s);
+	if (cause != TERM_NONE)
+		return cause;
+	if (s->payload_len &&
+	    !sge_scatter(&tp->mrs, qp->pd, send_wqe_sges(w), iw->read_done, s->payload, s->payload_len)) {
+		request_fail_in_turn(tp, qp, iw->read_wqe, WC_LOC_PROT_ERR, now_ns);
+		return TERM_DDP_CATASTROPHIC;
+	}
+	iw->read_done += s->payload_len;
+	if (s->ddp.last)
+		read_done(tp, qp, w, now_ns);
+	return TERM_NONE;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------ */
+
+static enum term_cause take(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
+{
+	switch (s->ddp.opcode) {
+	case RDMAP_WRITE:
+		return take_write(tp, qp, s);
+	case RDMAP_READ_REQUEST:
+		return take_read_request(tp, qp, s);
+	case RDMAP_READ_RESPONSE:
+		return take_response(tp, qp, s, now_ns);
+	case RDMAP_SEND:
+	case RDMAP_SEND_INV:
+	case RDMAP_SEND_SE:
+	case RDMAP_SEND_SE_INV:
+		return take_send(tp, qp, s, now_ns);
+	case RDMAP_TERMINATE:
+		iwarp_terminated(tp, qp, s, now_ns);
+		return TERM_NONE;
+	default:
+		return TERM_OPERATION_OPCODE; /* RFC 7306 is not offered */
+	}
+}
+
+void iwarp_receive(struct transport *tp, struct qp *qp, const uint8_t *ulpdu, uint32_t len, uint64_t now_ns)
+{
+	struct rdmap_segment s;
+	enum term_cause cause = rdmap_judge(&s, ulpdu, len);
+
+	if (cause == TERM_NONE)
+		cause = take(tp, qp, &s, now_ns);
+	if (cause != TERM_NONE)
+		iwarp_fail(tp, qp, cause, &s, now_ns);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* When WQEs complete, what waits for what, and who may speak first. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "iwarp/pipe.h"
+
+static struct pipe p;
+
+/* RFC 5040 5.5: a Write is complete when its bytes are TCP's, not when they arrive. */
+static void a_write_completes_when_it_is_sent(void **state)
+{
+	struct pkt burst[4];
+
+	pipe_open(&p, &(struct pipe_config){.seed = 1});
+	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 1000, .wr_id = 1});
+	assert_int_equal(nic_output(p.end[PIPE_A].nic, burst, 4, p.now_ns), 1);
+	pipe_expect(&p, PIPE_A, 1, WC_SUCCESS);
+	assert_int_equal(p.end[PIPE_B].mem[0], 0);
+	pipe_close(&p);
+}
+
+/* A WQE behind a READ completes behind it, though its bytes left long before. */
+static void completions_keep_the_order_of_posting(void **state)
+{
+	struct cqe e;
+
+	pipe_open(&p, &(struct pipe_config){.seed = 1});
+	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_READ, .len = 1000, .wr_id = 1});
+	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 1000, .wr_id = 2});
+	pipe_step(&p); /* both left, nothing came back */
+	assert_false(pipe_poll(&p, PIPE_A, &e));
+	pipe_run(&p);
+	pipe_expect(&p, PIPE_A, 1, WC_SUCCESS);
+	pipe_expect(&p, PIPE_A, 2, WC_SUCCESS);
+	pipe_close(&p);
+}
+
+/* IBTA 10.8.3.3, RFC 5040 5.5: what is behind a fence does not leave before earlier READs are answered. */
+static void a_fence_waits_for_reads(void **state)
+{
+	uint64_t before;
+
+	pipe_open(&p, &(struct pipe_config){.seed = 1});
+	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_READ, .len = 1000, .wr_id = 1});
+	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .flags = WR_FENCE, .len = 1000, .wr_id = 2});
+	pipe_step(&p);
+	before = p.end[PIPE_A].sent_bytes;
+	assert_int_equal(before, 52); /* the Read Request alone */
+	pipe_run(&p);
+	assert_true(p.end[PIPE_A].sent_bytes > before + 1000);
+	pipe_expect(&p, PIPE_A, 1, WC_SUCCESS);
+	pipe_expect(&p, PIPE_A, 2, WC_SUCCESS);
+	pipe_close(&p);
+}
+
+/* RFC 6581 4.4: no more Read Requests at a time than the responder takes. */
+static void reads_outstanding_are_bounded(void **state)
+{
+	pipe_open(&p, &(struct pipe_config){.seed = 1, .reads = 3});
+	for (uint32_t i = 0; i < 10; i++)
+		pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_READ, .len = 8, .wr_id = i});
+	pipe_step(&p);
+	assert_int_equal(p.end[PIPE_A].sent_bytes, 3 * 52);
+	pipe_run(&p);
+	for (uint32_t i = 0; i < 10; i++)
+		pipe_expect(&p, PIPE_A, i, WC_SUCCESS);
+	assert_int_equal(p.end[PIPE_A].sent_bytes, 10 * 52);
+	pipe_close(&p);
+}
+
+/* RFC 5044 7.1.2: the responder's WQEs wait for the initiator's first message. */
+static void a_responder_does_not_speak_first(void **state)
+{
+	pipe_open(&p, &(struct pipe_config){.seed = 1, .hears_first = true});
+	pipe_post_recv(&p, PIPE_A, 7, 0, 100);
+	pipe_post(&p, PIPE_B, &(struct pipe_wr){.opcode = WR_SEND, .len = 10, .wr_id = 1});
+	pipe_run(&p);
+	assert_int_equal(p.end[PIPE_B].sent_bytes, 0);
+	assert_false(nic_stream_is_heard(p.end[PIPE_B].qp));
+	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 1, .wr_id = 2});
+	pipe_run(&p);
+	assert_true(nic_stream_is_heard(p.end[PIPE_B].qp));
+	pipe_expect(&p, PIPE_A, 2, WC_SUCCESS);
+	pipe_expect(&p, PIPE_A, 7, WC_SUCCESS);
+	pipe_expect(&p, PIPE_B, 1, WC_SUCCESS);
+	pipe_close(&p);
+}
+
+/* RFC 6581 9: a zero-length Write by itself, so that it may. */
+static void peer_to_peer_lets_the_responder_speak(void **state)
+{
+	pipe_open(&p, &(struct pipe_config){.seed = 1, .hears_first = true, .sends_first = true});
+	pipe_post_recv(&p, PIPE_A, 7, 0, 100);
+	pipe_post(&p, PIPE_B, &(struct pipe_wr){.opcode = WR_SEND, .len = 10, .wr_id = 1});
+	pipe_run(&p);
+	assert_int_equal(p.end[PIPE_A].sent_bytes, 20);
+	pipe_expect(&p, PIPE_A, 7, WC_SUCCESS);
+	pipe_expect(&p, PIPE_B, 1, WC_SUCCESS);
+	pipe_close(&p);
+}
+
+/* Nothing leaves without room, and all leaves when there is some again. */
+static void room_bounds_what_is_sent(void **state)
+{
+	pipe_open(&p, &(struct pipe_config){.seed = 1, .segment_bytes = 65483});
+	for (uint32_t i = 0; i < 4; i++)
+		pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = PIPE_MEM / 2, .wr_id = i});
+	for (int i = 0; i < 20; i++) {
+		struct pkt burst[16];
+		size_t n = nic_output(p.end[PIPE_A].nic, burst, 16, p.now_ns);
+
+		for (size_t k = 0; k < n; k++)
+			p.end[PIPE_A].sent_bytes += burst[k].len;
+	}
+	assert_true(p.end[PIPE_A].sent_bytes > PIPE_ROOM / 2 && p.end[PIPE_A].sent_bytes <= PIPE_ROOM);
+	assert_true(nic_deadline(p.end[PIPE_A].nic) == UINT64_MAX); /* it waits to be told */
+	pipe_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_write_completes_when_it_is_sent),
+		cmocka_unit_test(completions_keep_the_order_of_posting),
+		cmocka_unit_test(a_fence_waits_for_reads),
+		cmocka_unit_test(reads_outstanding_are_bounded),
+		cmocka_unit_test(a_responder_does_not_speak_first),
+		cmocka_unit_test(peer_to_peer_lets_the_responder_speak),
+		cmocka_unit_test(room_bounds_what_is_sent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
