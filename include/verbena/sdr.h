@@ -252,6 +252,84 @@ VERBENA_SDR_API int verbena_sdr_sr_recv(const struct verbena_sdr_recv *,
 /* Whether it is whole. ERROR with ECONNABORTED: the sender has given up. */
 VERBENA_SDR_API int verbena_sdr_sr_recv_poll(const struct verbena_sdr_recv *, bool *done);
 
+/* ---- reliable messages: erasure coding */
+
+/* A message's packets are dealt out to groups, and behind the packets of some groups go parities,
+ * from which the receiver computes what was lost. What cannot be computed is sent again, or more
+ * parities are. The sender alone chooses how a message is coded. */
+enum verbena_sdr_code {
+	VERBENA_SDR_MDS = 0, /* any parity of a group stands for any packet of it */
+	VERBENA_SDR_XOR = 1, /* parity i stands for one of the packets i, i + parity, .. */
+};
+
+enum verbena_sdr_fallback {
+	/* The receiver says how many pieces each group lacks, and the sender answers with parities
+	 * that it has not sent before. Not with VERBENA_SDR_XOR. */
+	VERBENA_SDR_FALLBACK_PARITY = 0,
+	/* The receiver names the groups, and Selective Repeat delivers their data. */
+	VERBENA_SDR_FALLBACK_SR = 1,
+};
+
+struct verbena_sdr_ec_attr {
+	enum verbena_sdr_code code;
+	/* Of a group: packets, parities sent unasked, and parities there may be; data + parity_max
+	 * <= 255. Default 32, 8 and 16. parity_max is lowered to what there is room for: parities
+	 * have half as many bytes as the message and 16 packets, or a chunk. */
+	uint32_t data, parity, parity_max;
+	uint32_t depth; /* groups that packets are dealt out to in turn. Default 8 */
+	size_t uncoded; /* bytes at the beginning whose groups have no parity sent unasked */
+	bool chunks;    /* chunks are coded, not packets */
+	enum verbena_sdr_fallback fallback;
+	bool end_marker; /* the receiver is told that all was sent. Default: it is */
+	bool nack;       /* with VERBENA_SDR_FALLBACK_SR: as verbena_sdr_sr_attr's */
+	uint64_t rtt_ns, rto_ns, timeout_ns; /* as verbena_sdr_sr_attr's */
+	uint32_t tries_max;                  /* of a group, likewise */
+	double loss;                         /* that is reckoned with: 0 to 0.5. Default 0.01 */
+	uint64_t rate_mbps;                  /* at which it is sent; 0: not known */
+};
+
+VERBENA_SDR_API void verbena_sdr_ec_attr_init(struct verbena_sdr_ec_attr *);
+
+/* What is known of a link. */
+struct verbena_sdr_link {
+	uint64_t rate_mbps, rtt_ns; /* > 0 */
+	uint64_t sent, lost;        /* packets; 0: nothing is known */
+};
+
+/* Chooses a code for a message of so many bytes, behind which `behind` more bytes will be sent, and
+ * says in a constant sentence why. ERROR: EINVAL. */
+VERBENA_SDR_API int verbena_sdr_ec_choose(const struct verbena_sdr_qp *,
+					  const struct verbena_sdr_link *, size_t bytes,
+					  uint64_t behind, struct verbena_sdr_ec_attr *,
+					  const char **reason);
+
+/* Sends a block that fills the receive it meets, which verbena_sdr_ec_recv_post() has posted. As
+ * verbena_sdr_sr_send() otherwise, but that it takes two numbers: the handle's, and the next for the
+ * parities. ERROR: EOPNOTSUPP: over VERBENA_SDR_RC, or only one receive can be outstanding. */
+VERBENA_SDR_API int verbena_sdr_ec_send(struct verbena_sdr_qp *, const struct verbena_sdr_block *,
+					const struct verbena_sdr_ec_attr *attr,
+					struct verbena_sdr_send *);
+/* As verbena_sdr_sr_poll(). */
+VERBENA_SDR_API int verbena_sdr_ec_poll(const struct verbena_sdr_send *, bool *done);
+
+/* Posts a buffer for a coded message, and memory of the library for its parities: two receives. As
+ * verbena_sdr_recv_post() otherwise; verbena_sdr_recv_complete() ends both. */
+VERBENA_SDR_API int verbena_sdr_ec_recv_post(struct verbena_sdr_qp *,
+					     const struct verbena_sdr_recv_attr *,
+					     struct verbena_sdr_recv *);
+/* Whether it is whole. The call that finds it so computes what was lost, which takes as long as it
+ * takes, and revokes the key before. ERROR: ECONNABORTED: the sender has given up; ENOMEM: nothing
+ * has changed, call again. */
+VERBENA_SDR_API int verbena_sdr_ec_recv_poll(const struct verbena_sdr_recv *, bool *done);
+
+/* ---- round trips */
+
+/* Sends a PING, which the peer answers when it looks. RETRY: there is no room. ERROR: ENOTCONN. */
+VERBENA_SDR_API int verbena_sdr_ping(struct verbena_sdr_qp *);
+/* The shortest round trip that was measured, and a mean that fades. RETRY: none was. */
+VERBENA_SDR_API int verbena_sdr_rtt_get(struct verbena_sdr_qp *, uint64_t *least_ns,
+					uint64_t *mean_ns);
+
 /* ---- counters */
 
 struct verbena_sdr_stats {
@@ -268,6 +346,9 @@ struct verbena_sdr_stats {
 	uint64_t cts_sent;        /* messages that granted receives to the peer */
 	uint64_t cts_repeated;    /* of these, repetitions */
 	uint64_t retries;         /* calls that returned VERBENA_SDR_RETRY */
+	/* Of coded messages: packets of those that were sent and acknowledged, how many of these had
+	 * not come by then, and what was computed of those that were received. */
+	uint64_t ec_pieces, ec_lost, ec_recovered;
 };
 
 /* Of a queue pair, since it was made. */

@@ -51,6 +51,9 @@ static const struct {
 	[CONTROL_CTS_KNOWN] = {4, NULL},
 	[CONTROL_EC_SHORT] = {EC_SHORT_FIXED_LEN, ec_short_len},
 	[CONTROL_EC_END] = {EC_END_LEN, NULL},
+	[CONTROL_EC_PLAN] = {EC_PLAN_LEN, NULL},
+	[CONTROL_PING] = {PING_LEN, NULL},
+	[CONTROL_PONG] = {PING_LEN, NULL},
 };
 
 void control_encode(uint8_t *p, const struct control *c)

@@ -9,19 +9,27 @@
  *     | 0x5344 | ver | type | connection tag | message number | length | flags | payload (length)
  *     +--------+-----+------+----------------+----------------+--------+-------+----------------
  *
- *     type        payload                                        meaning
- *     CTS         posted 32, first 32, count 16,                 receives posted, and count of the
- * grants from first on count x {length 64, key 32} SR_ACK      cum 32, bits 16, bitmap the first
- * cum chunks are there; bits for those after SR_NACK     count 16, count x {first 32, run 32}
- * chunks asked for EC_ACK      lost 32                                        the message can be
- * recovered; so many of its data pieces had not come EC_NACK     mode 8 (0), count 16, count x
- * group 32         groups that cannot be recovered PROBE asks for the state of the message DONE low
- * 32                                         every message below low is finished ABORT       code
- * 16                                        the sender of this gives up CTS_KNOWN   known 32 the
- * grants below known have arrived EC_SHORT    marker 32, groups 32, count 16,                the
- * first so many groups can be recovered; these lack count x {group 32, pieces 16} so many pieces,
- * of what was sent before the marker EC_END      marker 32 everything was sent; the n-th time that
- * this is so
+ *     type        payload                                      meaning
+ *     CTS         posted 32, first 32, count 16,               receives posted, and count of the
+ *                 count x {length 64, key 32}                  grants from first on
+ *     SR_ACK      cum 32, bits 16, bitmap                      the first cum chunks are there; bits
+ *                                                              for those after
+ *     SR_NACK     count 16, count x {first 32, run 32}         chunks asked for
+ *     EC_ACK      lost 32                                      the message can be recovered; so many
+ *                                                              of its data pieces had not come
+ *     EC_NACK     mode 8 (0), count 16, count x group 32       groups that cannot be recovered
+ *     PROBE                                                    asks for the state of the message
+ *     DONE        low 32                                       every message below low is finished
+ *     ABORT       code 16                                      the sender of this gives up
+ *     CTS_KNOWN   known 32                                     the grants below known have arrived
+ *     EC_SHORT    marker 32, groups 32, count 16,              the first so many groups can be
+ *                 count x {group 32, pieces 16}                recovered; these lack so many pieces,
+ *                                                              of what was sent before the marker
+ *     EC_END      marker 32                                    everything was sent; the n-th time
+ *                                                              that this is so
+ *     EC_PLAN     see ec_plan.h                                how the message is coded
+ *     PING        stamp 64                                     asks for a PONG
+ *     PONG        stamp 64                                     the stamp of a PING
  *
  * Message numbers are 64 bits long inside, their lower 32 bits on the wire.
  */
@@ -48,6 +56,8 @@ enum {
 	EC_SHORT_FIXED_LEN = 10,
 	EC_SHORT_GROUP_LEN = 6,
 	EC_END_LEN = 4,
+	EC_PLAN_LEN = 28,
+	PING_LEN = 8,
 };
 
 enum control_type {
@@ -62,6 +72,9 @@ enum control_type {
 	CONTROL_CTS_KNOWN,
 	CONTROL_EC_SHORT,
 	CONTROL_EC_END,
+	CONTROL_EC_PLAN,
+	CONTROL_PING,
+	CONTROL_PONG,
 	CONTROL_TYPE_END
 };
 

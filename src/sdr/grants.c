@@ -25,14 +25,14 @@ void grants_free(struct grants *g)
 	g->ring = NULL;
 }
 
-bool grants_room(const struct grants *g)
+bool grants_room(const struct grants *g, uint32_t count)
 {
-	return g->made - g->known < g->slots;
+	return g->made - g->known + count <= g->slots;
 }
 
 void grants_add(struct grants *g, struct grant grant, uint64_t now_ns)
 {
-	assert(grants_room(g));
+	assert(grants_room(g, 1));
 	g->ring[g->made++ & (g->slots - 1)] = grant;
 	g->wait_ns = g->interval_ns;
 	g->due_ns = now_ns;

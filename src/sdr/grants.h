@@ -29,9 +29,9 @@ struct grants {
 int grants_init(struct grants *, uint32_t slots, uint64_t interval_ns, const struct alloc *);
 void grants_free(struct grants *);
 
-/* Whether there is room for one more grant. */
-bool grants_room(const struct grants *);
-/* Adds the grant of message number `made`. grants_room() is true. */
+/* Whether there is room for so many more grants. */
+bool grants_room(const struct grants *, uint32_t count);
+/* Adds the grant of message number `made`. There is room. */
 void grants_add(struct grants *, struct grant, uint64_t now_ns);
 /* The peer has confirmed all grants below `known`. A number that is old or was not made is ignored. */
 void grants_confirm(struct grants *, uint64_t known);

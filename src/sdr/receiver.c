@@ -41,16 +41,20 @@ static struct slot *slot_of(const struct receiver *r, uint64_t number)
 	return &r->slots[shape_slot(&r->shape, number)];
 }
 
-bool receiver_can_post(const struct receiver *r)
+bool receiver_can_post(const struct receiver *r, uint32_t count)
 {
-	return !slot_of(r, r->posted)->open;
+	for (uint32_t i = 0; i < count; i++) {
+		if (slot_of(r, r->posted + i)->open)
+			return false;
+	}
+	return count <= r->shape.slots;
 }
 
 int receiver_post(struct receiver *r, uint64_t bytes, uint64_t *number)
 {
 	if (!bytes || bytes > r->shape.message_bytes)
 		return -EINVAL;
-	if (!receiver_can_post(r))
+	if (!receiver_can_post(r, 1))
 		return -EAGAIN;
 	slot_open(slot_of(r, r->posted), &r->shape, r->posted, bytes);
 	*number = r->posted++;

@@ -33,8 +33,8 @@ int receiver_init(struct receiver *, const struct shape *, const struct alloc *)
 /* No worker is inside any slot. */
 void receiver_free(struct receiver *);
 
-/* Whether the next receive's slot is free. */
-bool receiver_can_post(const struct receiver *);
+/* Whether the slots of the next `count` receives are free. */
+bool receiver_can_post(const struct receiver *, uint32_t count);
 /* Posts a receive. -EINVAL: the length is 0 or beyond message_bytes; -EAGAIN: its slot is taken. */
 int receiver_post(struct receiver *, uint64_t bytes, uint64_t *number);
 /* The slot of a message that is posted and not completed; NULL for any other number. */

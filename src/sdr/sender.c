@@ -69,12 +69,20 @@ static bool queue_full(const struct sender *s)
 	return s->tail - s->head >= SENDER_BLOCKS;
 }
 
+bool sender_granted_ahead(const struct sender *s, uint32_t ahead, uint64_t *bytes)
+{
+	uint64_t number = s->started + ahead;
+	uint32_t slot = shape_slot(&s->shape, number);
+
+	if (number >= s->granted || s->slots[slot].taken)
+		return false;
+	*bytes = s->grants[slot].bytes;
+	return true;
+}
+
 bool sender_granted(const struct sender *s, uint64_t *bytes)
 {
-	if (!can_start(s))
-		return false;
-	*bytes = s->grants[shape_slot(&s->shape, s->started)].bytes;
-	return true;
+	return sender_granted_ahead(s, 0, bytes);
 }
 
 int sender_start(struct sender *s, const uint32_t *imm, uint64_t *number)
@@ -94,13 +102,12 @@ int sender_start(struct sender *s, const uint32_t *imm, uint64_t *number)
 	return 0;
 }
 
-/* A block starts at a chunk's start, and ends at a chunk's end or at the end of the buffer. */
-static bool block_fits(const struct sender *s, const struct grant *g, const struct send_block *b)
+/* A block starts where a unit starts, and ends where one ends or at the end of the buffer. */
+static bool block_fits(const struct grant *g, const struct send_block *b, uint32_t unit)
 {
-	if (b->offset % s->shape.chunk_bytes || b->offset > g->bytes ||
-	    b->bytes > g->bytes - b->offset)
+	if (b->offset % unit || b->offset > g->bytes || b->bytes > g->bytes - b->offset)
 		return false;
-	return b->bytes % s->shape.chunk_bytes == 0 || b->offset + b->bytes == g->bytes;
+	return b->bytes % unit == 0 || b->offset + b->bytes == g->bytes;
 }
 
 static uint32_t all_places(const struct sender *s)
@@ -136,16 +143,26 @@ static void enqueue(struct sender *s, struct sending *m, const struct send_block
 	m->blocks++;
 }
 
-int sender_add(struct sender *s, uint64_t number, const struct send_block *b)
+static int add(struct sender *s, uint64_t number, const struct send_block *b, uint32_t unit)
 {
 	struct sending *m = sending_of(s, number);
 
-	if (!m || m->ended || !b->bytes || !block_fits(s, &m->grant, b))
+	if (!m || m->ended || !b->bytes || !block_fits(&m->grant, b, unit))
 		return -EINVAL;
 	if (queue_full(s))
 		return -EAGAIN;
 	enqueue(s, m, b, b->offset + b->bytes == m->grant.bytes);
 	return 0;
+}
+
+int sender_add(struct sender *s, uint64_t number, const struct send_block *b)
+{
+	return add(s, number, b, s->shape.chunk_bytes);
+}
+
+int sender_add_packets(struct sender *s, uint64_t number, const struct send_block *b)
+{
+	return add(s, number, b, s->shape.mtu);
 }
 
 /* Queues the fragments that no block has carried: packets without payload, each at the offset that is
@@ -182,7 +199,7 @@ int sender_post(struct sender *s, const uint32_t *imm, const struct send_block *
 		return -EINVAL;
 	if (!can_start(s) || queue_full(s))
 		return -EAGAIN;
-	if (!block_fits(s, &s->grants[shape_slot(&s->shape, s->started)], b))
+	if (!block_fits(&s->grants[shape_slot(&s->shape, s->started)], b, s->shape.chunk_bytes))
 		return -EINVAL;
 	sender_start(s, imm, number);
 	m = sending_of(s, *number);
@@ -204,6 +221,13 @@ int sender_done(struct sender *s, uint64_t number)
 	return 1;
 }
 
+bool sender_left(const struct sender *s, uint64_t number)
+{
+	const struct sending *m = &s->slots[shape_slot(&s->shape, number)];
+
+	return !m->taken || m->number != number || (!m->blocks && !m->outstanding);
+}
+
 bool sender_idle(const struct sender *s)
 {
 	return s->head == s->tail;
@@ -222,12 +246,14 @@ static void data_packet(const struct sender *s, const struct queued *q, struct s
 
 bool sender_peek(const struct sender *s, struct send_packet *p)
 {
-	const struct queued *q = &s->queue[s->head % SENDER_BLOCKS];
-	const struct sending *m = &s->slots[q->slot];
+	const struct queued *q;
+	const struct sending *m;
 	uint32_t index;
 
 	if (s->head == s->tail)
 		return false;
+	q = &s->queue[s->head % SENDER_BLOCKS];
+	m = &s->slots[q->slot];
 	*p = (struct send_packet){.slot = q->slot, .rkey = m->grant.key};
 	if (q->packet < q->packets)
 		data_packet(s, q, p);

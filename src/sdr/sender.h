@@ -73,6 +73,8 @@ void sender_cts(struct sender *, const struct cts *, const uint8_t *payload);
 
 /* The length of the receive that the next message goes to; false while none is granted. */
 bool sender_granted(const struct sender *, uint64_t *bytes);
+/* The same of the message that comes `ahead` after the next one; ahead < slots. */
+bool sender_granted_ahead(const struct sender *, uint32_t ahead, uint64_t *bytes);
 /* Starts the next message: -EAGAIN when it is not granted or the slot is not free. imm: NULL for
  * none. */
 int sender_start(struct sender *, const uint32_t *imm, uint64_t *number);
@@ -80,6 +82,9 @@ int sender_start(struct sender *, const uint32_t *imm, uint64_t *number);
  * within a chunk, ends within one before the buffer's end, or leaves what was granted; -EAGAIN when
  * the queue is full. */
 int sender_add(struct sender *, uint64_t number, const struct send_block *);
+/* The same for the layers above, which may send whole packets of a chunk: -EINVAL when it starts or
+ * ends within a packet instead. */
+int sender_add_packets(struct sender *, uint64_t number, const struct send_block *);
 /* Ends the message: no more blocks. -EINVAL: it has ended or is unknown; -EAGAIN: the queue is full. */
 int sender_end(struct sender *, uint64_t number);
 /* Starts a message of one block and ends it; on any error no number is used. -EINVAL also for a block
@@ -89,6 +94,8 @@ int sender_post(struct sender *, const uint32_t *imm, const struct send_block *,
 /* Whether the message has ended and the transport has given everything back; then the slot is free
  * again, and the number unknown. -EINVAL: unknown. */
 int sender_done(struct sender *, uint64_t number);
+/* Whether all that was handed over for the message has left. True for one that is unknown. */
+bool sender_left(const struct sender *, uint64_t number);
 /* Whether nothing is queued. */
 bool sender_idle(const struct sender *);
 /* Blocks of all messages that are queued. */

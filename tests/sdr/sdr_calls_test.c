@@ -186,6 +186,33 @@ static void ends_connect_with_what_fits_them_and_once(void **state)
 	assert_int_equal(verbena_sdr_qp_destroy(qp), VERBENA_SDR_SUCCESS);
 }
 
+/* The last queue pair cannot be connected when all others have been; another try finds all as they
+ * were. */
+static void a_connection_that_fails_halfway_can_be_tried_again(void **state)
+{
+	struct ends *e = *state;
+	struct verbena_sdr_qp_attr attr = ends_attr(1);
+	struct verbena_sdr_qp *qp = verbena_sdr_qp_create(e->ctx, &attr);
+	struct verbena_sdr_block b = block(e, 0, CHUNK);
+	struct verbena_sdr_recv_attr r = {
+		.address = e->sink, .max_length = CHUNK, .lkey = e->sink_key};
+	struct verbena_sdr_recv recv;
+	struct verbena_sdr_send send;
+	size_t size;
+
+	assert_non_null(qp);
+	assert_int_equal(verbena_sdr_qp_info_size_get(qp, &size), VERBENA_SDR_SUCCESS);
+	connect_spoilt(qp, size - 4, 0xff, EINVAL); /* a number of 32 bits */
+	FAILS(verbena_sdr_recv_post(qp, &r, &recv), ENOTCONN);
+	ends_connect(qp, qp);
+	assert_int_equal(verbena_sdr_recv_post(qp, &r, &recv), VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_send_post(qp, &b, NULL, &send) == VERBENA_SDR_SUCCESS);
+	AWAIT(e, chunks_arrived(&recv, 0, 1));
+	AWAIT(e, send_done(&send));
+	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_qp_destroy(qp), VERBENA_SDR_SUCCESS);
+}
+
 static void directions_are_kept_to(void **state)
 {
 	struct ends *e = *state;
@@ -363,6 +390,7 @@ int main(void)
 		CASE(queue_pairs_are_within_their_limits),
 		CASE(queue_pairs_are_as_many_as_the_context_has),
 		CASE(ends_connect_with_what_fits_them_and_once),
+		CASE(a_connection_that_fails_halfway_can_be_tried_again),
 		CASE(directions_are_kept_to),
 		CASE(receives_lie_in_memory_that_may_be_written),
 		CASE(receives_wait_for_a_slot),

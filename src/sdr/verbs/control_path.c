@@ -4,6 +4,9 @@
  * layer that sent a message sends it again if it was lost, and a message for which there is no room
  * counts as lost.
  */
+#include <errno.h>
+#include <string.h>
+
 #include "base/byteorder.h"
 #include "sdr/verbs/objects.h"
 
@@ -98,6 +101,69 @@ static void take_cts(struct verbena_sdr_qp *qp, const struct control *c, const u
 		tell_known(qp);
 }
 
+static void answer_ping(struct verbena_sdr_qp *qp, const uint8_t *stamp)
+{
+	uint8_t *payload = control_buffer(qp);
+
+	if (!payload)
+		return;
+	memcpy(payload, stamp, PING_LEN);
+	control_post(qp, CONTROL_PONG, 0, PING_LEN, 0);
+}
+
+/* The PONG of the last PING counts, once. */
+static bool take_pong(struct verbena_sdr_qp *qp, const uint8_t *stamp, uint64_t now_ns)
+{
+	struct round_trips *r = &qp->rtt;
+	uint64_t rtt_ns = now_ns - r->pinged_ns;
+
+	if (!r->pinged_ns || get_be64(stamp) != r->pinged_ns || now_ns < r->pinged_ns)
+		return false;
+	r->pinged_ns = 0;
+	r->least_ns = r->count && r->least_ns < rtt_ns ? r->least_ns : rtt_ns;
+	r->mean_ns = r->count ? r->mean_ns - r->mean_ns / 8 + rtt_ns / 8 : rtt_ns;
+	r->count++;
+	return true;
+}
+
+int verbena_sdr_ping(struct verbena_sdr_qp *qp)
+{
+	uint8_t *payload;
+	int err = 0;
+
+	if (!qp)
+		return sdr_fail(EINVAL);
+	pthread_mutex_lock(&qp->lock);
+	if (!qp->connected)
+		err = ENOTCONN;
+	payload = err ? NULL : control_buffer(qp);
+	if (payload) {
+		qp->rtt.pinged_ns = sdr_now_ns();
+		put_be64(payload, qp->rtt.pinged_ns);
+		control_post(qp, CONTROL_PING, 0, PING_LEN, 0);
+	}
+	pthread_mutex_unlock(&qp->lock);
+	if (err)
+		return sdr_fail(err);
+	return payload ? VERBENA_SDR_SUCCESS : VERBENA_SDR_RETRY;
+}
+
+int verbena_sdr_rtt_get(struct verbena_sdr_qp *qp, uint64_t *least_ns, uint64_t *mean_ns)
+{
+	struct round_trips r;
+
+	if (!qp || !least_ns || !mean_ns)
+		return sdr_fail(EINVAL);
+	pthread_mutex_lock(&qp->lock);
+	r = qp->rtt;
+	pthread_mutex_unlock(&qp->lock);
+	if (!r.count)
+		return VERBENA_SDR_RETRY;
+	*least_ns = r.least_ns;
+	*mean_ns = r.mean_ns;
+	return VERBENA_SDR_SUCCESS;
+}
+
 /* Takes a message if it is one for this end: a sender or a receiver. */
 static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_t *payload,
 		 uint64_t now_ns)
@@ -113,8 +179,13 @@ static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8
 			return false;
 		grants_confirm(&qp->grants, number_near(qp->grants.known, get_be32(payload)));
 		return true;
+	case CONTROL_PING:
+		answer_ping(qp, payload);
+		return true;
+	case CONTROL_PONG:
+		return take_pong(qp, payload, now_ns);
 	default:
-		return repeat_take(qp, c, payload, now_ns);
+		return coded_take(qp, c, payload, now_ns);
 	}
 }
 

@@ -23,6 +23,7 @@
 #include "sdr/info.h"
 #include "sdr/receiver.h"
 #include "sdr/sender.h"
+#include "sdr/verbs/coded.h"
 #include "sdr/verbs/repeat.h"
 #include <verbena/sdr.h>
 
@@ -99,6 +100,13 @@ struct recv_memory {
 	struct verbena_sdr_mr *region;
 };
 
+/* Round trips that PINGs have measured. */
+struct round_trips {
+	uint64_t pinged_ns; /* the last PING; 0: none is out */
+	uint64_t least_ns, mean_ns;
+	uint32_t count;
+};
+
 /* Packets gathered for one post to one transport QP. */
 struct lane {
 	struct ibv_send_wr wr[SEND_BATCH_MAX];
@@ -118,6 +126,7 @@ struct verbena_sdr_qp {
 	bool connected; /* under the lock; set once */
 	pthread_mutex_t lock;
 
+	/* Of an end that sends; all zero otherwise. */
 	struct sender sender;
 	struct lane *lanes; /* a channel each */
 	struct ibv_cq *send_cq;
@@ -133,6 +142,8 @@ struct verbena_sdr_qp {
 	struct grants grants;
 
 	struct repeat repeat;
+	struct coded coded;
+	struct round_trips rtt;
 
 	uint8_t *control_memory;
 	struct ibv_mr *control_mr;
@@ -176,6 +187,14 @@ int send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_block *,
 	       struct send_block *);
 /* And they end with this one: it pumps, unlocks, and makes the result for the program from err. */
 int send_settle(struct verbena_sdr_qp *, int err);
+/* Whether `count` receives may be posted, the first of that length: 0, -EAGAIN, or why not. */
+int recv_ready(const struct verbena_sdr_qp *, size_t length, uint32_t count);
+/* Posts a receive that recv_ready() allows. */
+int recv_open(struct verbena_sdr_qp *, const struct verbena_sdr_recv_attr *, uint64_t *number);
+/* Revokes the key of a posted receive: nothing writes into its buffer any more. */
+void recv_revoke(struct verbena_sdr_qp *, uint64_t number);
+/* Completes a receive; false if it is not posted. */
+bool recv_close(struct verbena_sdr_qp *, uint64_t number);
 void control_take(struct verbena_sdr_qp *, const uint8_t *message, size_t len, uint64_t now_ns);
 void control_tell_grants(struct verbena_sdr_qp *, uint64_t now_ns);
 void control_returned(struct verbena_sdr_qp *);

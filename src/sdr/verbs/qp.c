@@ -81,6 +81,19 @@ static struct sdr_worker *channel_worker(const struct verbena_sdr_qp *qp, uint32
 	return &qp->ctx->workers[channel % qp->ctx->worker_count];
 }
 
+/* 0 or an errno. */
+static int to_init(const struct verbena_sdr_qp *qp, struct ibv_qp *to)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = qp->ctx->port,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+
+	return ibv_modify_qp(to, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
 static struct ibv_qp *transport_make(struct verbena_sdr_qp *qp, struct sdr_worker *w,
 				     struct ibv_srq *srq, uint32_t sends)
 {
@@ -92,16 +105,8 @@ static struct ibv_qp *transport_make(struct verbena_sdr_qp *qp, struct sdr_worke
 		.qp_type = qp->mine.transport == VERBENA_SDR_RC && srq == w->data ? IBV_QPT_RC
 										  : IBV_QPT_UC,
 	};
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = qp->ctx->port,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-	};
 	struct ibv_qp *to = ibv_create_qp(qp->ctx->pd, &init);
-	int err = to ? ibv_modify_qp(to, &attr,
-				     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					     IBV_QP_ACCESS_FLAGS)
-		     : 0;
+	int err = to ? to_init(qp, to) : 0;
 
 	if (!err)
 		return to;
@@ -187,19 +192,37 @@ static int transports_connect(const struct verbena_sdr_qp *qp)
 	return err;
 }
 
+/* After a failure some are in RTS or RTR and others are not: all go back to INIT, so that the program
+ * may try again with another description. */
+static void transports_disconnect(const struct verbena_sdr_qp *qp)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	for (uint32_t i = 0; i <= data_count(qp); i++) {
+		struct ibv_qp *to = i < data_count(qp) ? qp->data[i] : qp->control;
+
+		ibv_modify_qp(to, &reset, IBV_QP_STATE);
+		to_init(qp, to);
+	}
+}
+
 /* ---- what a queue pair is made of */
 
 static int sending_make(struct verbena_sdr_qp *qp)
 {
 	const size_t bytes = (size_t)CONTROL_SENDS * CONTROL_BYTES;
 
+	bool sends = qp->mine.roles & INFO_SENDS;
+
 	/* Each list of packets and each control message under way has one completion. */
 	qp->send_cq = ibv_create_cq(qp->ctx->ibv,
-				    (int)(qp->shape.channels * CHANNEL_DEPTH) + CONTROL_SENDS, NULL,
-				    qp->owner->channel, 0);
+				    (sends ? (int)(qp->shape.channels * CHANNEL_DEPTH) : 0) +
+					    CONTROL_SENDS,
+				    NULL, qp->owner->channel, 0);
 	qp->control_memory = alloc_get(&sdr_heap, bytes);
-	qp->lanes = alloc_get(&sdr_heap, qp->shape.channels * sizeof(*qp->lanes));
-	if (!qp->send_cq || !qp->control_memory || !qp->lanes)
+	if (sends)
+		qp->lanes = alloc_get(&sdr_heap, qp->shape.channels * sizeof(*qp->lanes));
+	if (!qp->send_cq || !qp->control_memory || (sends && !qp->lanes))
 		return -1;
 	qp->control_mr = ibv_reg_mr(qp->ctx->pd, qp->control_memory, bytes, 0);
 	return qp->control_mr ? 0 : -1;
@@ -208,7 +231,7 @@ static int sending_make(struct verbena_sdr_qp *qp)
 static int ends_make(struct verbena_sdr_qp *qp, uint64_t rtt_ns)
 {
 	uint64_t interval_ns = rtt_ns / 4 > 1000000 ? rtt_ns / 4 : 1000000;
-	int err = sender_init(&qp->sender, &qp->shape, &sdr_heap);
+	int err = qp->mine.roles & INFO_SENDS ? sender_init(&qp->sender, &qp->shape, &sdr_heap) : 0;
 
 	if (!err)
 		err = receiver_init(&qp->receiver, &qp->shape, &sdr_heap);
@@ -218,7 +241,9 @@ static int ends_make(struct verbena_sdr_qp *qp, uint64_t rtt_ns)
 	qp->memory = calloc(qp->shape.slots, sizeof(*qp->memory));
 	qp->data = calloc(data_count(qp), sizeof(struct ibv_qp *));
 	errno = -err;
-	return !err && qp->counts && qp->memory && qp->data ? repeat_make(qp) : -1;
+	if (err || !qp->counts || !qp->memory || !qp->data)
+		return -1;
+	return repeat_make(qp) || coded_make(qp) ? -1 : 0;
 }
 
 static void transports_destroy(struct verbena_sdr_qp *qp)
@@ -252,7 +277,9 @@ static void qp_free(struct verbena_sdr_qp *qp)
 	if (qp->control_mr)
 		ibv_dereg_mr(qp->control_mr);
 	repeat_free(qp);
-	sender_free(&qp->sender);
+	coded_free(qp);
+	if (qp->sender.alloc)
+		sender_free(&qp->sender);
 	receiver_free(&qp->receiver);
 	grants_free(&qp->grants);
 	free(qp->control_memory);
@@ -407,6 +434,8 @@ static int connect_with(struct verbena_sdr_qp *qp, const struct info *peer)
 		return EPROTO;
 	qp->peer = *peer;
 	err = transports_connect(qp);
+	if (err)
+		transports_disconnect(qp);
 	qp->peer.qpns = NULL;
 	qp->connected = !err;
 	return err;
@@ -450,6 +479,9 @@ int verbena_sdr_qp_stats_get(const struct verbena_sdr_qp *qp, struct verbena_sdr
 		.cts_sent = qp->grants.sent,
 		.cts_repeated = qp->grants.repeated,
 		.retries = qp->retries,
+		.ec_pieces = qp->coded.pieces,
+		.ec_lost = qp->coded.lost,
+		.ec_recovered = qp->coded.recovered,
 	};
 	return VERBENA_SDR_SUCCESS;
 }

@@ -35,14 +35,14 @@ static int memory_open(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_
 
 static void memory_close(struct recv_memory *m)
 {
+	if (!m->window)
+		return;
 	ibv_dereg_mr(m->window);
 	memory_release(m->region);
 	*m = (struct recv_memory){0};
 }
 
-/* There is a free slot, and room for the grant. */
-static int post(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr,
-		uint64_t *number)
+int recv_open(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr, uint64_t *number)
 {
 	struct recv_memory *m = &qp->memory[shape_slot(&qp->shape, qp->receiver.posted)];
 	uint64_t now_ns = sdr_now_ns();
@@ -60,6 +60,17 @@ static int post(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *a
 	return 0;
 }
 
+int recv_ready(const struct verbena_sdr_qp *qp, size_t length, uint32_t count)
+{
+	int err = ready(qp);
+
+	if (!err && (!length || length > qp->shape.message_bytes))
+		err = -EINVAL;
+	if (!err && (!receiver_can_post(&qp->receiver, count) || !grants_room(&qp->grants, count)))
+		err = -EAGAIN;
+	return err;
+}
+
 int verbena_sdr_recv_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr,
 			  struct verbena_sdr_recv *recv)
 {
@@ -69,13 +80,9 @@ int verbena_sdr_recv_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_re
 	if (!qp || !attr || !recv)
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&qp->lock);
-	err = ready(qp);
-	if (!err && (!attr->max_length || attr->max_length > qp->shape.message_bytes))
-		err = -EINVAL;
-	if (!err && (!receiver_can_post(&qp->receiver) || !grants_room(&qp->grants)))
-		err = -EAGAIN;
+	err = recv_ready(qp, attr->max_length, 1);
 	if (!err)
-		err = post(qp, attr, &number);
+		err = recv_open(qp, attr, &number);
 	qp->retries += err == -EAGAIN;
 	pthread_mutex_unlock(&qp->lock);
 	if (err == -EAGAIN)
@@ -127,29 +134,60 @@ int verbena_sdr_recv_bitmap_chunk_expand(const struct verbena_sdr_recv *recv, ui
 	return VERBENA_SDR_SUCCESS;
 }
 
+static void wait_for_workers(const struct slot *slot)
+{
+	while (slot_busy(slot))
+		sched_yield();
+}
+
 /* Revokes the key first, so that nothing more is written, then waits for the workers that are inside.
  * They do not wait for the lock while they are inside. */
 static void close_slot(struct verbena_sdr_qp *qp, struct slot *slot, uint64_t number)
 {
 	memory_close(&qp->memory[shape_slot(&qp->shape, number)]);
-	while (slot_busy(slot))
-		sched_yield();
-	repeat_completed(qp, number, sdr_now_ns());
+	wait_for_workers(slot);
 	if (slot->touched)
 		grants_confirm(&qp->grants, number + 1);
 	slot_reset(slot);
 }
 
+void recv_revoke(struct verbena_sdr_qp *qp, uint64_t number)
+{
+	memory_close(&qp->memory[shape_slot(&qp->shape, number)]);
+}
+
+bool recv_close(struct verbena_sdr_qp *qp, uint64_t number)
+{
+	struct slot *slot = receiver_complete(&qp->receiver, number);
+
+	if (slot)
+		close_slot(qp, slot, number);
+	return slot;
+}
+
 int verbena_sdr_recv_complete(const struct verbena_sdr_recv *recv)
 {
+	uint64_t now_ns = sdr_now_ns();
+	struct verbena_sdr_qp *qp;
 	struct slot *slot;
 
 	if (!slot_of(recv))
 		return sdr_fail(EINVAL);
-	pthread_mutex_lock(&recv->qp->lock);
-	slot = receiver_complete(&recv->qp->receiver, recv->number);
-	if (slot)
-		close_slot(recv->qp, slot, recv->number);
-	pthread_mutex_unlock(&recv->qp->lock);
+	qp = recv->qp;
+	pthread_mutex_lock(&qp->lock);
+	/* The parities of a coded message go with it. */
+	slot = recv->number && coded_receive_of(qp, recv->number - 1)
+		       ? NULL
+		       : receiver_complete(&qp->receiver, recv->number);
+	if (slot) {
+		recv_revoke(qp, recv->number);
+		wait_for_workers(slot);
+		if (coded_completed(qp, recv->number, now_ns))
+			recv_close(qp, recv->number + 1);
+		else
+			repeat_completed(qp, recv->number, now_ns);
+		close_slot(qp, slot, recv->number);
+	}
+	pthread_mutex_unlock(&qp->lock);
 	return slot ? VERBENA_SDR_SUCCESS : sdr_fail(EINVAL);
 }

@@ -9,9 +9,6 @@
 #include "base/byteorder.h"
 #include "sdr/verbs/objects.h"
 
-/* A process may wait this long for a processor, and a round trip takes two processes. */
-#define RTT_NS_MIN UINT64_C(20000000)
-
 enum { QUEUED_CHUNKS = 16 };
 
 int repeat_make(struct verbena_sdr_qp *qp)
@@ -197,29 +194,46 @@ static void abort_send(struct verbena_sdr_qp *qp, uint64_t number)
 	control_post(qp, CONTROL_ABORT, (uint32_t)number, 2, 0);
 }
 
+static void acknowledge_coded(struct verbena_sdr_qp *qp, uint64_t number, uint32_t lost)
+{
+	uint8_t *payload = control_buffer(qp);
+
+	if (!payload)
+		return;
+	put_be32(payload, lost);
+	control_post(qp, CONTROL_EC_ACK, (uint32_t)number, EC_ACK_LEN, 0);
+}
+
 /* Sends the last message about a receive that was completed. */
 static void say_finished(struct verbena_sdr_qp *qp, const struct finished *f)
 {
-	if (f->whole)
+	if (f->whole && f->coded)
+		acknowledge_coded(qp, f->number, f->chunks);
+	else if (f->whole)
 		acknowledge_all(qp, f->number, f->chunks);
 	else
 		abort_send(qp, f->number);
+}
+
+void repeat_finish(struct verbena_sdr_qp *qp, const struct finished *f)
+{
+	qp->repeat.finished[shape_slot(&qp->shape, f->number)] = *f;
+	say_finished(qp, f);
 }
 
 void repeat_completed(struct verbena_sdr_qp *qp, uint64_t number, uint64_t now_ns)
 {
 	uint32_t slot = shape_slot(&qp->shape, number);
 	struct acknowledged *m = receive_of(qp, number);
+	struct finished f = {.number = number, .known = true};
 
 	if (!m)
 		return;
 	sr_receiver_look(&m->sr, now_ns);
-	qp->repeat.finished[slot] = (struct finished){.number = number,
-						      .chunks = m->sr.chunks,
-						      .known = true,
-						      .whole = sr_receiver_whole(&m->sr)};
+	f.chunks = m->sr.chunks;
+	f.whole = sr_receiver_whole(&m->sr);
 	receive_free(qp, slot);
-	say_finished(qp, &qp->repeat.finished[slot]);
+	repeat_finish(qp, &f);
 }
 
 /* ---- what the peer says */
@@ -283,6 +297,8 @@ bool repeat_take(struct verbena_sdr_qp *qp, const struct control *c, const uint8
 	case CONTROL_SR_NACK:
 		return take_nack(qp, c, payload, now_ns);
 	case CONTROL_PROBE:
+	case CONTROL_EC_PLAN:
+	case CONTROL_EC_END:
 		return take_probe(qp, c, now_ns);
 	case CONTROL_ABORT:
 		return take_abort(qp, c, payload);
@@ -455,7 +471,7 @@ int verbena_sdr_sr_recv(const struct verbena_sdr_recv *recv, const struct verben
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&recv->qp->lock);
 	slot = receiver_slot(&recv->qp->receiver, recv->number);
-	if (slot && !receive_of(recv->qp, recv->number))
+	if (slot && !receive_of(recv->qp, recv->number) && !coded_receives(recv->qp, recv->number))
 		err = open_receive(recv->qp, &a, slot, recv->number);
 	pthread_mutex_unlock(&recv->qp->lock);
 	if (err)

@@ -13,6 +13,9 @@
 
 struct verbena_sdr_qp;
 
+/* A process may wait this long for a processor, and a round trip takes two processes. */
+#define RTT_NS_MIN UINT64_C(20000000)
+
 /* A message that is repeated until the peer has it. */
 struct repeated {
 	struct sr_sender sr;
@@ -32,8 +35,8 @@ struct acknowledged {
 /* A receive that was completed, kept in case its last acknowledgement was lost. */
 struct finished {
 	uint64_t number;
-	uint32_t chunks;
-	bool known, whole;
+	uint32_t chunks; /* of one that is coded: the pieces that had not come */
+	bool known, whole, coded;
 };
 
 /* A slot each. */
@@ -56,6 +59,8 @@ uint32_t repeat_serve(struct verbena_sdr_qp *, uint64_t now_ns, uint64_t *due_ns
 /* Takes a control message of the layer; false if it makes no sense. */
 bool repeat_take(struct verbena_sdr_qp *, const struct control *, const uint8_t *payload,
 		 uint64_t now_ns);
+/* Remembers a receive that is about to be completed, and sends the last message about it. */
+void repeat_finish(struct verbena_sdr_qp *, const struct finished *);
 /* A receive is about to be completed. */
 void repeat_completed(struct verbena_sdr_qp *, uint64_t number, uint64_t now_ns);
 

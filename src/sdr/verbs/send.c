@@ -48,7 +48,7 @@ static void lane_post(struct verbena_sdr_qp *qp, uint32_t channel)
 
 static void lanes_post(struct verbena_sdr_qp *qp)
 {
-	for (uint32_t c = 0; c < qp->shape.channels; c++) {
+	for (uint32_t c = 0; qp->lanes && c < qp->shape.channels; c++) {
 		if (qp->lanes[c].count)
 			lane_post(qp, c);
 	}
@@ -219,6 +219,12 @@ int verbena_sdr_send_stream_start(struct verbena_sdr_qp *qp, const uint32_t *imm
 	return send_settle(qp, err);
 }
 
+/* Whether the send is a reliability layer's. */
+static bool owned(const struct verbena_sdr_send *send)
+{
+	return repeat_owns(send->qp, send->number) || coded_owns(send->qp, send->number);
+}
+
 int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send,
 				     const struct verbena_sdr_block *block)
 {
@@ -229,7 +235,7 @@ int verbena_sdr_send_stream_continue(const struct verbena_sdr_send *send,
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&send->qp->lock);
 	err = send_ready(send->qp, block, &b);
-	if (!err && repeat_owns(send->qp, send->number))
+	if (!err && owned(send))
 		err = -EINVAL;
 	if (!err)
 		err = sender_add(&send->qp->sender, send->number, &b);
@@ -244,7 +250,7 @@ int verbena_sdr_send_stream_end(const struct verbena_sdr_send *send)
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&send->qp->lock);
 	err = -ready(send->qp);
-	if (!err && repeat_owns(send->qp, send->number))
+	if (!err && owned(send))
 		err = -EINVAL;
 	if (!err)
 		err = sender_end(&send->qp->sender, send->number);
@@ -256,7 +262,7 @@ int verbena_sdr_send_poll(const struct verbena_sdr_send *send, bool *done)
 	struct verbena_sdr_qp *qp;
 	int r;
 
-	if (!send || !send->qp || !done)
+	if (!send || !send->qp || !done || !(send->qp->mine.roles & INFO_SENDS))
 		return sdr_fail(EINVAL);
 	qp = send->qp;
 	pthread_mutex_lock(&qp->lock);
@@ -265,8 +271,7 @@ int verbena_sdr_send_poll(const struct verbena_sdr_send *send, bool *done)
 	if (qp->broken)
 		r = -EIO;
 	else
-		r = repeat_owns(qp, send->number) ? -EINVAL
-						  : sender_done(&qp->sender, send->number);
+		r = owned(send) ? -EINVAL : sender_done(&qp->sender, send->number);
 	pthread_mutex_unlock(&qp->lock);
 	if (r < 0)
 		return sdr_fail(-r);

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Coded messages; ctest runs it on a network that loses, doubles and reorders, and on one that does
+ * not. Every message is compared byte by byte. */
+#include "ends.h"
+
+static struct verbena_sdr_ec_attr attr_of(uint32_t data, uint32_t parity, uint32_t parity_max)
+{
+	struct verbena_sdr_ec_attr attr;
+
+	verbena_sdr_ec_attr_init(&attr);
+	attr.data = data;
+	attr.parity = parity;
+	attr.parity_max = parity_max;
+	return attr;
+}
+
+static bool ec_done(const struct verbena_sdr_send *send)
+{
+	bool done;
+
+	assert_int_equal(verbena_sdr_ec_poll(send, &done), VERBENA_SDR_SUCCESS);
+	return done;
+}
+
+static bool ec_whole(const struct verbena_sdr_recv *recv)
+{
+	bool done;
+
+	assert_int_equal(verbena_sdr_ec_recv_poll(recv, &done), VERBENA_SDR_SUCCESS);
+	return done;
+}
+
+static int ec_post(struct ends *e, uint32_t buffer, size_t bytes, struct verbena_sdr_recv *recv)
+{
+	struct verbena_sdr_recv_attr attr = {.address = e->sink + (size_t)buffer * MESSAGE,
+					     .max_length = bytes,
+					     .lkey = e->sink_key};
+
+	return verbena_sdr_ec_recv_post(e->to, &attr, recv);
+}
+
+static void fill(struct ends *e, uint32_t n)
+{
+	for (size_t i = 0; i < MESSAGE; i++)
+		e->source[i] = (uint8_t)(i * 31 + i / 256 * n + n);
+	memset(e->sink + (size_t)(n % 4) * MESSAGE, 0xaa, MESSAGE);
+}
+
+static void exchange(struct ends *e, const struct verbena_sdr_ec_attr *attr, size_t bytes,
+		     uint32_t n)
+{
+	struct verbena_sdr_block b = block(e, 0, bytes);
+	struct verbena_sdr_recv recv;
+	struct verbena_sdr_send send;
+	bool done;
+
+	fill(e, n);
+	AWAIT(e, ec_post(e, n % 4, bytes, &recv) == VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_ec_send(e->from, &b, attr, &send) == VERBENA_SDR_SUCCESS);
+	AWAIT(e, ec_whole(&recv));
+	assert_memory_equal(e->sink + (size_t)(n % 4) * MESSAGE, e->source, bytes);
+	/* At once: what the sender has not heard of by then, it asks. */
+	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+	AWAIT(e, ec_done(&send));
+	assert_int_equal(verbena_sdr_ec_poll(&send, &done), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_ec_recv_poll(&recv, &done), VERBENA_SDR_ERROR);
+}
+
+static void every_message_arrives_by_parity_on_demand(void **state)
+{
+	for (uint32_t n = 0; n < 30; n++) {
+		struct verbena_sdr_ec_attr attr = attr_of(4 + n, n % 4, 4 + n % 8);
+
+		attr.depth = 1 + n % 5;
+		attr.uncoded = n % 3 ? 0 : MESSAGE / 2;
+		exchange(*state, &attr, 1 + n * 3971 % MESSAGE, n);
+	}
+}
+
+static void every_message_arrives_with_chunks(void **state)
+{
+	for (uint32_t n = 0; n < 10; n++) {
+		struct verbena_sdr_ec_attr attr = attr_of(4, 1, 2);
+
+		attr.chunks = true;
+		exchange(*state, &attr, 1 + n * 1597 % MESSAGE, n);
+	}
+}
+
+static void every_message_arrives_by_the_repeat(void **state)
+{
+	for (uint32_t n = 0; n < 10; n++) {
+		struct verbena_sdr_ec_attr attr = attr_of(16, 4, 4);
+
+		attr.fallback = VERBENA_SDR_FALLBACK_SR;
+		attr.code = n % 2 ? VERBENA_SDR_XOR : VERBENA_SDR_MDS;
+		attr.end_marker = n % 3;
+		exchange(*state, &attr, 1 + n * 1597 % MESSAGE, n);
+	}
+}
+
+/* Threads send and answer, and the program only asks whether it is done. */
+static void workers_code_and_acknowledge(void **state)
+{
+	struct ends e;
+
+	ends_make(&e, ends_attr(2), 2);
+	for (uint32_t n = 0; n < 15; n++)
+		exchange(&e, NULL, MESSAGE - n, n);
+	ends_destroy(&e);
+}
+
+/* Two at a time, and plain and repeated messages among them: numbers do not get mixed up. */
+static void other_messages_may_come_between(void **state)
+{
+	struct ends *e = *state;
+	struct verbena_sdr_block b = block(e, 0, MESSAGE);
+	struct verbena_sdr_recv recv[2];
+	struct verbena_sdr_send send[2];
+
+	for (uint32_t n = 0; n < 6; n++) {
+		fill(e, n);
+		AWAIT(e, ec_post(e, 0, MESSAGE, &recv[0]) == VERBENA_SDR_SUCCESS);
+		AWAIT(e, recv_post(e, 1, MESSAGE, &recv[1]) == VERBENA_SDR_SUCCESS);
+		assert_int_equal(verbena_sdr_sr_recv(&recv[1], NULL), VERBENA_SDR_SUCCESS);
+		AWAIT(e, verbena_sdr_ec_send(e->from, &b, NULL, &send[0]) == VERBENA_SDR_SUCCESS);
+		AWAIT(e, verbena_sdr_sr_send(e->from, &b, NULL, &send[1]) == VERBENA_SDR_SUCCESS);
+		AWAIT(e, ec_whole(&recv[0]));
+		AWAIT(e, ({
+			      bool done;
+			      verbena_sdr_sr_recv_poll(&recv[1], &done) ==
+				      VERBENA_SDR_SUCCESS &&done;
+		      }));
+		assert_memory_equal(e->sink, e->source, MESSAGE);
+		assert_memory_equal(e->sink + MESSAGE, e->source, MESSAGE);
+		assert_int_equal(verbena_sdr_recv_complete(&recv[0]), VERBENA_SDR_SUCCESS);
+		assert_int_equal(verbena_sdr_recv_complete(&recv[1]), VERBENA_SDR_SUCCESS);
+		AWAIT(e, ec_done(&send[0]));
+		AWAIT(e, ({
+			      bool done;
+			      verbena_sdr_sr_poll(&send[1], &done) == VERBENA_SDR_SUCCESS &&done;
+		      }));
+	}
+}
+
+static void a_receive_given_up_ends_the_send(void **state)
+{
+	struct ends *e = *state;
+	struct verbena_sdr_block b = block(e, 0, MESSAGE);
+	struct verbena_sdr_recv recv;
+	struct verbena_sdr_send send;
+	bool done;
+
+	assert_int_equal(ec_post(e, 0, MESSAGE, &recv), VERBENA_SDR_SUCCESS);
+	settle(e);
+	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_ec_send(e->from, &b, NULL, &send) == VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_ec_poll(&send, &done) == VERBENA_SDR_ERROR);
+	assert_int_equal(errno, ECONNABORTED);
+	exchange(e, NULL, MESSAGE, 1);
+}
+
+/* The receiver does not expect a coded message. */
+static void a_silent_peer_times_out(void **state)
+{
+	struct verbena_sdr_ec_attr attr = attr_of(32, 8, 16);
+	struct ends *e = *state;
+	struct verbena_sdr_block b = block(e, 0, MESSAGE);
+	struct verbena_sdr_recv recv[2];
+	struct verbena_sdr_send send;
+	bool done;
+
+	attr.timeout_ns = 300000000;
+	assert_int_equal(recv_post(e, 0, MESSAGE, &recv[0]), VERBENA_SDR_SUCCESS);
+	assert_int_equal(recv_post(e, 1, MESSAGE, &recv[1]), VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_ec_send(e->from, &b, &attr, &send) == VERBENA_SDR_SUCCESS);
+	AWAIT(e, verbena_sdr_ec_poll(&send, &done) == VERBENA_SDR_ERROR);
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_int_equal(verbena_sdr_recv_complete(&recv[0]), VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_recv_complete(&recv[1]), VERBENA_SDR_SUCCESS);
+	exchange(e, NULL, MESSAGE, 1);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	const struct verbena_sdr_ec_attr good = attr_of(16, 4, 8);
+	struct ends *e = *state;
+	struct verbena_sdr_block b = block(e, 0, CHUNK), all = block(e, 0, 2 * CHUNK);
+	struct verbena_sdr_ec_attr bad[12];
+	struct verbena_sdr_recv recv, parities;
+	struct verbena_sdr_send send;
+	bool done;
+
+	assert_int_equal(verbena_sdr_ec_send(e->from, &all, NULL, &send), VERBENA_SDR_RETRY);
+	assert_int_equal(ec_post(e, 0, 0, &recv), VERBENA_SDR_ERROR);
+	assert_int_equal(ec_post(e, 0, MESSAGE + 1, &recv), VERBENA_SDR_ERROR);
+	assert_int_equal(ec_post(e, 0, 2 * CHUNK, &recv), VERBENA_SDR_SUCCESS);
+	settle(e);
+	settle(e);
+	parities = (struct verbena_sdr_recv){recv.qp, recv.number + 1};
+	assert_int_equal(verbena_sdr_recv_complete(&parities), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_sr_recv(&recv, NULL), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_sr_recv(&parities, NULL), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_ec_recv_poll(&parities, &done), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_ec_send(e->from, &b, NULL, &send), VERBENA_SDR_ERROR);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		bad[i] = good;
+	bad[0].data = 0;
+	bad[1].data = 256;
+	bad[2].parity = 9;
+	bad[3].parity_max = 240;
+	bad[3].parity = 100; /* no room for so many */
+	bad[4].depth = 0;
+	bad[5].tries_max = 0;
+	bad[6].loss = 0.6;
+	bad[7].rtt_ns = 0;
+	bad[8].code = VERBENA_SDR_XOR; /* has no fresh parities */
+	bad[9].tries_max = 256;
+	bad[10].loss = -0.1;
+	bad[11].timeout_ns = UINT64_MAX;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(verbena_sdr_ec_send(e->from, &all, &bad[i], &send),
+				 VERBENA_SDR_ERROR);
+		assert_int_equal(errno, EINVAL);
+	}
+	assert_int_equal(verbena_sdr_ec_send(e->to, &all, NULL, &send), VERBENA_SDR_ERROR);
+	assert_int_equal(verbena_sdr_ec_poll(NULL, &done), VERBENA_SDR_ERROR);
+	AWAIT(e, verbena_sdr_ec_send(e->from, &all, &good, &send) == VERBENA_SDR_SUCCESS);
+	/* A send that is coded is not the program's to go on with; its parities neither. */
+	for (int i = 0; i < 2; i++, send.number++) {
+		assert_int_equal(verbena_sdr_send_stream_continue(&send, &b), VERBENA_SDR_ERROR);
+		assert_int_equal(verbena_sdr_send_stream_end(&send), VERBENA_SDR_ERROR);
+		assert_int_equal(verbena_sdr_send_poll(&send, &done), VERBENA_SDR_ERROR);
+	}
+	send.number -= 2;
+	AWAIT(e, ec_done(&send));
+}
+
+static void round_trips_are_measured(void **state)
+{
+	struct ends *e = *state;
+	uint64_t least_ns, mean_ns;
+
+	assert_int_equal(verbena_sdr_rtt_get(e->from, &least_ns, &mean_ns), VERBENA_SDR_RETRY);
+	assert_int_equal(verbena_sdr_ping(NULL), VERBENA_SDR_ERROR);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(verbena_sdr_ping(e->from), VERBENA_SDR_SUCCESS);
+		settle(e);
+	}
+	assert_int_equal(verbena_sdr_rtt_get(e->from, &least_ns, &mean_ns), VERBENA_SDR_SUCCESS);
+	assert_true(least_ns > 0 && least_ns <= mean_ns);
+}
+
+static void a_choice_says_why(void **state)
+{
+	struct verbena_sdr_link link = {.rate_mbps = 1000, .rtt_ns = 100000000};
+	struct verbena_sdr_ec_attr attr;
+	struct ends *e = *state;
+	const char *why;
+
+	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 0, &attr, &why),
+			 VERBENA_SDR_SUCCESS);
+	assert_true(attr.parity > 0 && strlen(why) > 0);
+	exchange(e, &attr, MESSAGE, 1);
+	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 1 << 30, &attr, &why),
+			 VERBENA_SDR_SUCCESS);
+	assert_int_equal(attr.parity, 0);
+	exchange(e, &attr, MESSAGE, 2);
+	link.lost = 1;
+	assert_int_equal(verbena_sdr_ec_choose(e->from, &link, MESSAGE, 0, &attr, &why),
+			 VERBENA_SDR_ERROR);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, ends_setup, ends_teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(every_message_arrives_by_parity_on_demand),
+		CASE(every_message_arrives_with_chunks),
+		CASE(every_message_arrives_by_the_repeat),
+		cmocka_unit_test(workers_code_and_acknowledge),
+		CASE(other_messages_may_come_between),
+		CASE(a_receive_given_up_ends_the_send),
+		CASE(a_silent_peer_times_out),
+		CASE(what_makes_no_sense_is_refused),
+		CASE(round_trips_are_measured),
+		CASE(a_choice_says_why),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
