@@ -266,6 +266,7 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 			.transport = {
 				.protocol = veroce ? PROTOCOL_VEROCE : PROTOCOL_ROCEV2,
 				.paths = veroce ? (uint32_t)t->paths : 1,
+				.window_fixed = true,
 				.cc = {
 					.params = cc,
 					.base_rtt_ns = rtt_ps / 1000,
@@ -279,7 +280,6 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 					.ce_is_cnp = true,
 				},
 				.veroce = {
-					.cc = VEROCE_CC_NONE,
 					.loss = losses[t->loss],
 					.rx_window = (uint32_t)t->rx_window,
 					.trim = s->sw.trim,

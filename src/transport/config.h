@@ -95,6 +95,11 @@ struct transport_config {
 	uint16_t sport_ipv6[PATHS_MAX];
 	uint32_t paths;        /* how many of them there are; 0: 1 */
 	uint32_t window_bytes; /* request bytes, READ responses included, a QP may have unacknowledged */
+	/*
+	 * veRoCE: a pair of hosts has never more in flight than window_bytes. Otherwise congestion control adds what
+	 * the network holds, in proportion to the round trip.
+	 */
+	bool window_fixed;
 	uint64_t ack_delay_ns; /* how long an ACK may wait for a packet to travel with, while held */
 	/*
 	 * RC QPs whose peer is a process of this host do not fail before it has been silent for so long,

@@ -143,6 +143,13 @@ enum cc_algorithm pair_algorithm(const struct transport_config *c, bool local)
 	return c->cc.params ? c->cc.params->algorithm : defaults[c->veroce.cc];
 }
 
+bool pair_is_controlled(const struct transport_config *c, bool local)
+{
+	if (c->cc.params && !local)
+		return cc_params_heed(c->cc.params);
+	return pair_algorithm(c, local) != CC_NONE;
+}
+
 static void path_cc_init(const struct transport_config *c, const struct pair *p, struct cc *cc)
 {
 	enum cc_algorithm algorithm = pair_algorithm(c, p->local);
@@ -160,7 +167,7 @@ static void path_cc_init(const struct transport_config *c, const struct pair *p,
 		.loss_ignored = true,
 	};
 
-	if (algorithm == CC_NONE)
+	if (!pair_is_controlled(c, p->local))
 		config.cwnd_bytes_max = c->window_bytes;
 	if (c->cc.line_rate_bps && c->cc.base_rtt_ns)
 		config.cwnd_bytes_start = 0; /* one round trip at line rate */
@@ -195,7 +202,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 {
 	const struct transport_config *c = t->config;
 	struct pair *p = c->veroce.cc_of_qps ? NULL : find(t, src, dst);
-	bool controlled = pair_algorithm(c, local) != CC_NONE;
+	bool controlled = pair_is_controlled(c, local);
 
 	if (p) {
 		t->unused -= !p->users++;

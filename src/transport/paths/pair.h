@@ -110,6 +110,8 @@ void pair_put(struct pair_table *, struct pair *);
  * from the scheduler.
  */
 enum cc_algorithm pair_algorithm(const struct transport_config *, bool local);
+/* Whether that reacts to anything: it is not CC_NONE, or it is an algorithm without a row (cc_params.own). */
+bool pair_is_controlled(const struct transport_config *, bool local);
 /* A path's congestion control: the present state or, if it has none yet, the initial one, built in *fresh. */
 const struct cc *pair_cc(const struct pair_table *, const struct pair *, uint32_t path, struct cc *fresh);
 

@@ -51,7 +51,7 @@ void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32
 		pair->buffer_bytes =
 			c->window_bytes *
 			(factor < PAIR_WINDOW_FACTOR_MAX ? factor : PAIR_WINDOW_FACTOR_MAX);
-		if (c->veroce.cc == VEROCE_CC_NONE)
+		if (c->window_fixed || !pair_is_controlled(c, pair->local))
 			pair->buffer_bytes = c->window_bytes;
 		if (pair->window_bytes > pair->buffer_bytes)
 			pair->window_bytes = pair->buffer_bytes;

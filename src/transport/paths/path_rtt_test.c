@@ -26,6 +26,35 @@ static void round_trips_are_smoothed_and_bound_the_timeout_from_below(void **sta
 	end(&f);
 }
 
+/* By the algorithm that the pair has, whatever veroce.cc says: cc.params goes before it. */
+static void a_controlled_pair_has_room_for_what_the_network_holds(void **state)
+{
+	static const struct {
+		enum cc_algorithm cc;
+		enum veroce_cc unused;
+		bool fixed;
+		uint64_t factor;
+	} rows[] = {
+		{CC_SWIFT, VEROCE_CC_NONE, false, 6},
+		{CC_DCTCP, VEROCE_CC_NONE, false, 6},
+		{CC_SWIFT, VEROCE_CC_NONE, true, 1},
+		{CC_NONE, VEROCE_CC_SWIFT, false, 1},
+	};
+	static const uint64_t rtt_ns[] = {1000000};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct fixture f;
+
+		start(&f, 1, rows[i].cc);
+		f.config.veroce.cc = rows[i].unused;
+		f.config.window_fixed = rows[i].fixed;
+		measure(&f, rtt_ns);
+		assert_int_equal(f.pair->buffer_bytes, rows[i].factor * WINDOW);
+		assert_int_equal(f.pair->window_bytes, f.pair->buffer_bytes);
+		end(&f);
+	}
+}
+
 static void copies_teach_nothing_of_the_path(void **state)
 {
 	struct fixture f;
@@ -148,6 +177,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trips_are_smoothed_and_bound_the_timeout_from_below),
+		cmocka_unit_test(a_controlled_pair_has_room_for_what_the_network_holds),
 		cmocka_unit_test(copies_teach_nothing_of_the_path),
 		cmocka_unit_test(a_path_that_reorders_is_given_more_time_for_a_while),
 		cmocka_unit_test(what_a_path_is_longer_than_the_shortest_is_no_queue),
