@@ -30,6 +30,11 @@ struct cm *cm_create(const struct cm_config *c)
 	memcpy(cm->gids, c->gids, cm->gid_count * sizeof(cm->gids[0]));
 	cm->port_first = c->port_first;
 	cm->port_last = c->port_last;
+	cm->registry = (struct registry){.page = c->registry, .slot = c->slot, .lives = c->lives, .ctx = c->lives_ctx};
+	registry_join(&cm->registry, (uint32_t)siphash_u64(c->secret, 6) | 1);
+	/* Whoever had our slot before may have been killed. */
+	cm->sweep = (struct registry_sweep){.slot = c->slot, .end = c->slot + 1, .looked = true};
+	cm->sweeping = cm->registry.page;
 	list_init(&cm->conns);
 	list_init(&cm->channels);
 	list_init(&cm->stirred);
@@ -60,6 +65,7 @@ void cm_destroy(struct cm *cm)
 	map_fini(&cm->by_remote_qpn);
 	map_fini(&cm->by_number);
 	map_fini(&cm->by_port);
+	registry_leave(&cm->registry);
 	pool_fini(&cm->pool);
 	alloc_put(&alloc, cm, sizeof(*cm));
 }
@@ -107,23 +113,6 @@ void cm_input(struct cm *cm, const struct flow *in, const uint8_t *mad, uint64_t
 	input(cm, in, &h, mad + MAD_HEADER_LEN, now_ns);
 }
 
-bool cm_concerns(const struct cm *cm, const struct flow *in, const uint8_t *mad)
-{
-	struct mad h;
-
-	mad_decode(&h, mad);
-	switch (h.attribute) {
-	case CM_REQ:
-		return passive_concerns(cm, in, mad + MAD_HEADER_LEN);
-	case CM_REJ:
-		return hangup_concerns(cm, in, mad + MAD_HEADER_LEN);
-	case CM_SIDR_REQ:
-		return sidr_concerns(cm, in, mad + MAD_HEADER_LEN);
-	default:
-		return true; /* no other machine needs to be asked */
-	}
-}
-
 /* ---- out, and time ------------------------------------------------------------------------------------ */
 
 bool cm_output(struct cm *cm, struct flow *flow, uint8_t *mad)
@@ -143,7 +132,7 @@ bool cm_output(struct cm *cm, struct flow *flow, uint8_t *mad)
 
 uint64_t cm_deadline(const struct cm *cm)
 {
-	return list_empty(&cm->out) ? timers_deadline(&cm->timers) : 0;
+	return list_empty(&cm->out) && !cm->sweeping ? timers_deadline(&cm->timers) : 0;
 }
 
 void cm_expire(struct cm *cm, uint64_t now_ns)
@@ -152,4 +141,5 @@ void cm_expire(struct cm *cm, uint64_t now_ns)
 
 	while ((t = timers_take_due(&cm->timers, now_ns)))
 		conn_expire(container_of(t, struct conn, timer), now_ns);
+	will_expire(cm, now_ns);
 }

@@ -85,6 +85,16 @@ struct cm_event {
 	struct cm_param param; /* the peer's; the depths are those for this end's queue pair */
 };
 
+/* What happened since the start, but for the last lines, which say what there is now. */
+struct cm_counters {
+	uint64_t requests_sent, requests_received, repeats;
+	uint64_t rejects_sent, rejects_received;
+	uint64_t requests_dropped; /* for want of room, or of one source too many */
+	uint64_t rejects_withheld; /* by the limit of docs/rdmacm.md 5 */
+	uint64_t wills;            /* hung up for processes that were killed */
+	uint64_t ids, listeners, connecting, established, disconnecting;
+};
+
 struct cm_config {
 	struct alloc alloc;
 	uint8_t secret[16]; /* communication ids, PSNs and ports are drawn with it */
@@ -93,6 +103,13 @@ struct cm_config {
 	struct nic_gid gids[NIC_GIDS_MAX]; /* the nic's, with the same indices */
 	uint32_t gid_count;
 	uint16_t port_first, port_last; /* a port is drawn from these when a program gives none */
+	/*
+	 * Memory of registry_bytes() (cm/registry.h) that all processes of the host share, and whether the process with a slot
+	 * exists still, which is asked when something of its is in the way. Borrowed; NULL: there are no others.
+	 */
+	struct registry_page *registry;
+	bool (*lives)(void *ctx, uint32_t slot);
+	void *lives_ctx;
 };
 
 /* Borrows nothing of config. NULL when memory runs out. */
@@ -111,10 +128,26 @@ void cm_hang_up(struct cm *, uint64_t now_ns);
  */
 void cm_input(struct cm *, const struct flow *, const uint8_t *mad, uint64_t now_ns);
 /*
- * Whether a message without a communication id of its receiver belongs here: to a listener, or to a conversation.
- * Changes nothing; a host with several of these machines asks each.
+ * Where on this host a message belongs that names no communication id of a receiver's: a request, or the REJ of a peer that
+ * knew none. The slot of another process, or one of these. `notes`: also by what is remembered of requests, which a message
+ * that was passed on already is not asked by again.
  */
-bool cm_concerns(const struct cm *, const struct flow *, const uint8_t *mad);
+enum { CM_HERE = -1, CM_NOWHERE = -2 };
+int cm_route(struct cm *, const struct flow *, const uint8_t *mad, bool notes);
+/* Whether the process with a slot that cm_route() gave has ended: nothing is routed to it any more then. */
+bool cm_is_gone(struct cm *, int slot);
+
+/*
+ * One process of the host, the registrar, gets what is for nobody in particular, and tells the peers of processes that were
+ * killed. Its slot, or -1: there is none yet. Without a registry each process is its own.
+ */
+int cm_registrar(const struct cm *);
+/* This process is the registrar now if `from` (or -1) still was. False: another one came first. */
+bool cm_take_over(struct cm *, int from);
+uint32_t cm_listeners(const struct cm *); /* ids that listen */
+uint32_t cm_listens(const struct cm *);   /* how often one has begun to, modulo 2^32 */
+/* Somebody may have ended: those who did are found, and their peers told, in the turns that follow. */
+void cm_look_for_the_dead(struct cm *);
 /* A MAD to send from QPN 1: *flow and MAD_LEN bytes are written. False: none now. */
 bool cm_output(struct cm *, struct flow *, uint8_t *mad);
 /* When cm_expire() must be called; UINT64_MAX: never, 0: cm_output() has something. */

@@ -18,7 +18,7 @@ enum { END = TO(CONN_TIMEWAIT) | TO(CONN_CLOSED) };
 /* The legal moves (the diagram in state.h). */
 static const uint32_t moves[CONN_STATES] = {
 	[CONN_NEW] = TO(CONN_REQ_SENT) | TO(CONN_REQ_RCVD) | TO(CONN_SIDR_REQ_SENT) | TO(CONN_SIDR_REQ_RCVD) |
-		     TO(CONN_CLOSED),
+		     TO(CONN_DREQ_SENT) | TO(CONN_CLOSED),
 	[CONN_REQ_SENT] = TO(CONN_REP_RCVD) | END,
 	[CONN_REP_RCVD] = TO(CONN_ESTABLISHED) | END,
 	[CONN_REQ_RCVD] = TO(CONN_REP_SENT) | END,
@@ -125,6 +125,11 @@ struct conn *conn_find_remote_qpn(const struct cm *cm, const struct flow *in, ui
 
 struct conn *conn_create(struct cm *cm, struct cm_id *id, const struct flow *flow)
 {
+	return conn_create_as(cm, id, flow, new_comm_id(cm));
+}
+
+struct conn *conn_create_as(struct cm *cm, struct cm_id *id, const struct flow *flow, uint32_t local_comm_id)
+{
 	struct conn *c = pool_get(&cm->pool, sizeof(*c));
 
 	if (!c)
@@ -133,7 +138,8 @@ struct conn *conn_create(struct cm *cm, struct cm_id *id, const struct flow *flo
 	c->cm = cm;
 	c->id = id;
 	c->flow = *flow;
-	c->local_comm_id = new_comm_id(cm);
+	c->local_comm_id = local_comm_id;
+	c->will = REGISTRY_NO_ROW;
 	timer_init(&c->timer);
 	map_add(&cm->by_local, &c->by_local, c->local_comm_id);
 	list_append(&cm->conns, &c->link);
@@ -149,6 +155,7 @@ void conn_move(struct conn *c, enum conn_state state)
 	c->state = state;
 	c->sends = 0;
 	c->patient = false;
+	will_update(c);
 }
 
 static void let_go_of_id(struct conn *c)
@@ -250,6 +257,8 @@ void conn_be_patient(struct conn *c, uint8_t service_timeout, uint64_t now_ns)
 
 static uint8_t sends_max(const struct conn *c)
 {
+	if (c->willed)
+		return CM_WILL_SENDS_MAX;
 	return c->state == CONN_DREQ_SENT ? CM_DREQ_SENDS_MAX : CM_SENDS_MAX;
 }
 

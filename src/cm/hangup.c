@@ -123,12 +123,13 @@ static struct conn *rejected(const struct cm *cm, const struct flow *in, const s
 	return c;
 }
 
-bool hangup_concerns(const struct cm *cm, const struct flow *in, const uint8_t *msg)
+struct route_key hangup_route(const struct cm *cm, const struct flow *in, const uint8_t *msg)
 {
 	struct cm_rej rej;
 
 	cm_rej_decode(&rej, msg);
-	return rejected(cm, in, &rej) != NULL;
+	return (struct route_key){.known = rejected(cm, in, &rej),
+				  .note = request_note(in, get_be64(rej.info), rej.local_comm_id)};
 }
 
 static void tell_rejected(struct cm_id *id, const struct cm_rej *rej)

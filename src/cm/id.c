@@ -34,6 +34,7 @@ static struct cm_id *id_new(struct cm_channel *ch, enum cm_space space, enum qp_
 			     .number = new_number(cm),
 			     .space = space,
 			     .qp_type = qp_type,
+			     .row = REGISTRY_NO_ROW,
 			     .gid_index = -1,
 			     .ack_timeout = CM_ACK_TIMEOUT};
 	map_add(&cm->by_number, &id->by_number, id->number);
@@ -84,8 +85,10 @@ uint32_t cm_id_destroy(struct cm_id *id, uint64_t now_ns)
 {
 	uint32_t taken = id->events_taken;
 
-	if (id->state == ID_LISTENING)
+	if (id->state == ID_LISTENING) {
 		id->state = ID_BOUND; /* accepts no request any more */
+		id->cm->listener_count--;
+	}
 	event_forget(id, now_ns);
 	if (id->conn)
 		conn_abandon(id->conn, now_ns);
@@ -162,7 +165,7 @@ static bool addr_is_ours(const struct cm *cm, const struct cm_addr *a)
 	return addr_is_wildcard(a) || gid_index_of(cm, a->ip, a->ifindex) >= 0;
 }
 
-int cm_id_bind(struct cm_id *id, const struct cm_addr *addr)
+static int bind_to(struct cm_id *id, const struct cm_addr *addr, bool asked)
 {
 	int err;
 
@@ -170,13 +173,18 @@ int cm_id_bind(struct cm_id *id, const struct cm_addr *addr)
 		return -EINVAL;
 	if (!addr_is_ours(id->cm, addr))
 		return -EADDRNOTAVAIL;
-	err = port_bind(id, addr);
+	err = port_bind(id, addr, asked);
 	if (err)
 		return err;
 	if (!addr_is_wildcard(addr))
 		id->gid_index = gid_index_of(id->cm, addr->ip, addr->ifindex);
 	id->state = ID_BOUND;
 	return 0;
+}
+
+int cm_id_bind(struct cm_id *id, const struct cm_addr *addr)
+{
+	return bind_to(id, addr, true);
 }
 
 static bool may_resolve(const struct cm_id *id)
@@ -194,7 +202,7 @@ int cm_id_resolve_addr(struct cm_id *id, const struct cm_addr *src, const struct
 	if (index < 0)
 		return -ENODEV;
 	if (id->state == ID_IDLE) {
-		err = cm_id_bind(id, &from);
+		err = bind_to(id, &from, false);
 		if (err)
 			return err;
 	}
@@ -235,11 +243,24 @@ int cm_id_listen(struct cm_id *id, int backlog)
 		return err;
 	if (id->state != ID_BOUND)
 		return -EINVAL;
-	if (!port_is_alone(id))
-		return -EADDRINUSE;
+	err = port_listen(id);
+	if (err)
+		return err == -ENOMEM ? err : -EADDRINUSE;
 	id->backlog = backlog > 0 && backlog < CM_BACKLOG_MAX ? backlog : CM_BACKLOG_MAX;
 	id->state = ID_LISTENING;
+	id->cm->listener_count++;
+	id->cm->listens++;
 	return 0;
+}
+
+uint32_t cm_listeners(const struct cm *cm)
+{
+	return cm->listener_count;
+}
+
+uint32_t cm_listens(const struct cm *cm)
+{
+	return cm->listens;
 }
 
 int cm_id_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
@@ -342,6 +363,7 @@ int cm_id_set_reuse(struct cm_id *id, bool reuse)
 	if (reuse && id->state != ID_IDLE && id->state != ID_BOUND)
 		return -EINVAL;
 	id->reuse = reuse;
+	port_amend(id);
 	return 0;
 }
 
@@ -350,6 +372,7 @@ int cm_id_set_afonly(struct cm_id *id, bool afonly)
 	if (id->state != ID_IDLE && id->state != ID_BOUND)
 		return -EINVAL;
 	id->afonly = afonly;
+	port_amend(id);
 	return 0;
 }
 

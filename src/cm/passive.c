@@ -141,6 +141,7 @@ static void admit(struct cm *cm, const struct request *r)
 	if (event_tell_request(r->listener, id, &param))
 		goto close_conn;
 	conn_move(c, CONN_REQ_RCVD);
+	registry_note(&cm->registry, request_note(r->in, r->req.ca_guid, r->req.local_comm_id));
 	return;
 
 close_conn:
@@ -150,13 +151,15 @@ drop_id:
 		id_drop(id);
 }
 
-bool passive_concerns(const struct cm *cm, const struct flow *in, const uint8_t *msg)
+struct route_key passive_route(const struct cm *cm, const struct flow *in, const uint8_t *msg)
 {
 	struct cm_req req;
 
 	cm_req_decode(&req, msg);
-	return port_listener_for(cm, in, req.service_id) || conn_find_remote(cm, in, req.ca_guid, req.local_comm_id) ||
-	       conn_find_remote_qpn(cm, in, req.ca_guid, req.qpn);
+	return (struct route_key){.known = conn_find_remote(cm, in, req.ca_guid, req.local_comm_id) ||
+					   conn_find_remote_qpn(cm, in, req.ca_guid, req.qpn),
+				  .service_id = req.service_id,
+				  .note = request_note(in, req.ca_guid, req.local_comm_id)};
 }
 
 void passive_req(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ids that have each port of a port space. Two ids may share a port where no request could be for both: on different
- * addresses, or where both allow it (reuse) and neither listens.
+ * addresses, or where both allow it (reuse) and neither listens. Ids of other processes are in the registry.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "cm/state.h"
 
-/* Processes draw from classes of their own, so that they need not ask each other (7 bits of slot: 127 of them). */
+/* Where processes draw from first, each from a class of its own, they are not in each other's way (7 bits of slot). */
 enum { PORT_CLASSES = 127 };
 
 static uint64_t port_key(enum cm_space space, uint16_t port)
@@ -37,22 +37,21 @@ static struct cm_id *next_on(const struct cm_id *id)
 	return n ? container_of(n, struct cm_id, by_port) : NULL;
 }
 
-/* 0, or the errno why the two cannot both have the port; `shares`: the new one may share it. */
-static int clash(const struct cm_id *there, const struct cm_addr *addr, bool shares, bool afonly)
+static struct registry_claim claim_of(const struct cm_id *id)
 {
-	if (shares && there->reuse && there->state != ID_LISTENING)
-		return 0;
-	if (afonly && there->afonly && there->local.family != addr->family)
-		return 0;
-	if (!memcmp(there->local.ip, addr->ip, sizeof(addr->ip)))
-		return -EADDRINUSE;
-	return addr_is_wildcard(addr) || addr_is_wildcard(&there->local) ? -EADDRNOTAVAIL : 0;
+	return (struct registry_claim){.space = id->space,
+				       .addr = id->local,
+				       .reuse = id->reuse,
+				       .afonly = id->afonly,
+				       .listening = id->state == ID_LISTENING};
 }
 
-static int judge(const struct cm_id *id, const struct cm_addr *addr, bool shares)
+/* Whether any other id of ours keeps it from the port. */
+static int judge(const struct cm_id *id, const struct registry_claim *wanted)
 {
-	for (struct cm_id *i = first_on(id->cm, id->space, addr->port); i; i = next_on(i)) {
-		int err = i == id ? 0 : clash(i, addr, shares, id->afonly);
+	for (struct cm_id *i = first_on(id->cm, id->space, wanted->addr.port); i; i = next_on(i)) {
+		struct registry_claim there = claim_of(i);
+		int err = i == id ? 0 : registry_clash(&there, wanted);
 
 		if (err)
 			return err;
@@ -60,8 +59,26 @@ static int judge(const struct cm_id *id, const struct cm_addr *addr, bool shares
 	return 0;
 }
 
-/* A free port of our class; 0: there is none. */
-static uint16_t draw(struct cm_id *id)
+/* A port that is not for a listener needs no row: nothing is asked about it but whether it is taken. */
+static int take(struct cm_id *id, const struct registry_claim *wanted, bool asked)
+{
+	struct registry *r = &id->cm->registry;
+
+	if (asked)
+		return registry_bind(r, wanted, &id->row);
+	id->drawn = registry_draw(r, id->space, wanted->addr.port);
+	return id->drawn ? 0 : -EADDRINUSE;
+}
+
+/* Takes the port if nobody at all has it. */
+static bool take_drawn(struct cm_id *id, struct registry_claim *wanted, uint32_t port, bool asked)
+{
+	wanted->addr.port = (uint16_t)port;
+	return !first_on(id->cm, id->space, wanted->addr.port) && !take(id, wanted, asked);
+}
+
+/* A free port of our class, in which nobody else draws before its own is used up, else any. -EADDRNOTAVAIL: there is none. */
+static int draw(struct cm_id *id, struct registry_claim *wanted, bool asked)
 {
 	struct cm *cm = id->cm;
 	uint32_t range = cm->port_last - cm->port_first + 1u;
@@ -71,72 +88,90 @@ static uint16_t draw(struct cm_id *id)
 	for (uint32_t i = 0; i < groups; i++) {
 		uint32_t port = cm->port_first + (start + i) % groups * PORT_CLASSES + cm->slot;
 
-		if (port <= cm->port_last && !first_on(cm, id->space, (uint16_t)port))
-			return (uint16_t)port;
+		if (port <= cm->port_last && take_drawn(id, wanted, port, asked))
+			return 0;
 	}
-	return 0;
+	start = (uint32_t)prng_below(&cm->prng, range);
+	for (uint32_t i = 0; i < range; i++) {
+		if (take_drawn(id, wanted, cm->port_first + (start + i) % range, asked))
+			return 0;
+	}
+	return -EADDRNOTAVAIL;
 }
 
-int port_bind(struct cm_id *id, const struct cm_addr *addr)
+int port_bind(struct cm_id *id, const struct cm_addr *addr, bool asked)
 {
-	struct cm_addr bound = *addr;
+	struct registry_claim wanted = claim_of(id);
 	int err;
 
-	if (!bound.port)
-		bound.port = draw(id);
-	if (!bound.port)
-		return -EADDRNOTAVAIL;
-	err = judge(id, &bound, id->reuse);
+	wanted.addr = *addr;
+	if (!addr->port) {
+		err = draw(id, &wanted, asked);
+	} else {
+		err = judge(id, &wanted);
+		if (!err)
+			err = take(id, &wanted, true);
+	}
 	if (err)
 		return err;
-	id->local = bound;
-	map_add(&id->cm->by_port, &id->by_port, port_key(id->space, bound.port));
+	id->local = wanted.addr;
+	map_add(&id->cm->by_port, &id->by_port, port_key(id->space, id->local.port));
 	return 0;
 }
 
 void port_leave(struct cm_id *id)
 {
-	map_remove(&id->cm->by_port, &id->by_port);
+	struct cm *cm = id->cm;
+
+	if (!id->by_port.in)
+		return;
+	map_remove(&cm->by_port, &id->by_port);
+	if (id->drawn)
+		registry_undraw(&cm->registry, id->space, id->local.port);
+	registry_release(&cm->registry, id->row, first_on(cm, id->space, id->local.port));
+	id->row = REGISTRY_NO_ROW;
+	id->drawn = false;
 }
 
-bool port_is_alone(const struct cm_id *id)
+int port_listen(struct cm_id *id)
 {
-	return !judge(id, &id->local, false);
+	struct registry_claim wanted = claim_of(id);
+	int err;
+
+	wanted.listening = true;
+	err = judge(id, &wanted);
+	return err ? err : registry_change(&id->cm->registry, &id->row, &wanted);
 }
 
-/* How well a listener fits: the address itself before a wildcard of its family before the other's. */
-static int fit(const struct cm_id *id, const struct cm_addr *to)
+void port_amend(struct cm_id *id)
 {
-	if (id->state != ID_LISTENING)
-		return 0;
-	if (!memcmp(id->local.ip, to->ip, sizeof(to->ip)))
-		return 3;
-	if (!addr_is_wildcard(&id->local))
-		return 0;
-	if ((id->local.family == CM_IPV4) == ip_is_ipv4(to->ip))
-		return 2;
-	return id->local.family == CM_IPV6 && !id->afonly ? 1 : 0;
+	struct registry_claim changed = claim_of(id);
+
+	/* What it shared before it may share still: only who comes next is judged by it. */
+	registry_amend(&id->cm->registry, id->row, &changed);
 }
 
 struct cm_id *port_listener_for(const struct cm *cm, const struct flow *in, uint64_t service_id)
 {
 	struct cm_addr to = {.port = (uint16_t)service_id};
 	enum cm_space space;
+	int fit;
 
 	memcpy(to.ip, in->dst, sizeof(to.ip));
-	return service_space(service_id, &space) ? port_listener(cm, space, &to) : NULL;
+	return service_space(service_id, &space) ? port_listener(cm, space, &to, &fit) : NULL;
 }
 
-struct cm_id *port_listener(const struct cm *cm, enum cm_space space, const struct cm_addr *to)
+struct cm_id *port_listener(const struct cm *cm, enum cm_space space, const struct cm_addr *to, int *fit)
 {
 	struct cm_id *best = NULL;
-	int best_fit = 0;
 
+	*fit = 0;
 	for (struct cm_id *i = first_on(cm, space, to->port); i; i = next_on(i)) {
-		int f = fit(i, to);
+		struct registry_claim there = claim_of(i);
+		int f = registry_fit(&there, to->ip);
 
-		if (f > best_fit) {
-			best_fit = f;
+		if (f > *fit) {
+			*fit = f;
 			best = i;
 		}
 	}

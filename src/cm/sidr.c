@@ -121,6 +121,7 @@ static void admit(struct cm *cm, const struct flow *in, uint64_t tid, const stru
 	if (event_tell_request(listener, id, &p))
 		goto close_conn;
 	conn_move(c, CONN_SIDR_REQ_RCVD);
+	registry_note(&cm->registry, request_note(in, 0, req->request_id));
 	return;
 
 close_conn:
@@ -130,13 +131,14 @@ drop_id:
 		id_drop(id);
 }
 
-bool sidr_concerns(const struct cm *cm, const struct flow *in, const uint8_t *msg)
+struct route_key sidr_route(const struct cm *cm, const struct flow *in, const uint8_t *msg)
 {
 	struct cm_sidr_req req;
 
 	cm_sidr_req_decode(&req, msg);
-	return port_listener_for(cm, in, req.service_id) ||
-	       conn_find_remote(cm, in, address_key(cm, in->src), req.request_id);
+	return (struct route_key){.known = conn_find_remote(cm, in, address_key(cm, in->src), req.request_id),
+				  .service_id = req.service_id,
+				  .note = request_note(in, 0, req.request_id)};
 }
 
 void sidr_req(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)

@@ -46,6 +46,7 @@
 #include "base/timer.h"
 #include "cm/cm.h"
 #include "cm/map.h"
+#include "cm/registry.h"
 #include "wire/cm_msg.h"
 
 enum conn_state {
@@ -67,6 +68,7 @@ enum conn_state {
 enum {
 	CM_SENDS_MAX = 16,              /* of one message (IBTA 12.9.8.5: max CM retries 15) */
 	CM_DREQ_SENDS_MAX = 6,          /* of a DREQ: 12 s (docs/rdmacm.md 2.4) */
+	CM_WILL_SENDS_MAX = 3,          /* of a dead process's, to which nobody gets the answer */
 	CM_OUT_MAX = 4096,              /* answers that wait to be sent; more are lost, as on the wire */
 	CM_SERVICE_TIMEOUT = 24,        /* of our MRA: 68.7 s */
 	CM_SERVICE_TIMEOUT_MAX = 24,    /* the most that a peer's MRA gets */
@@ -89,6 +91,7 @@ struct conn {
 	enum conn_state state;
 	bool active;      /* this end sent REQ */
 	bool patient;     /* the peer's MRA in this state has counted */
+	bool willed;      /* a dead process's: will.c */
 	uint8_t sends;    /* of `mad` */
 	struct timer timer;
 	struct flow flow; /* to the peer */
@@ -109,6 +112,7 @@ struct conn {
 	uint32_t flow_label;
 	uint64_t service_id;
 
+	uint32_t will; /* in the registry, while the peer is connected; REGISTRY_NO_ROW: none */
 	uint8_t mad[MAD_LEN]; /* the message that is repeated */
 };
 
@@ -131,6 +135,8 @@ struct cm_id {
 	struct list link; /* in channel->ids */
 	struct map_node by_number;
 	struct map_node by_port; /* bound: where ports are looked up */
+	uint32_t row;   /* bound: in the registry, or REGISTRY_NO_ROW */
+	bool drawn;     /* bound: to a port that was drawn, without a row */
 	uint64_t uid;
 	uint32_t number;
 	uint32_t events_taken;
@@ -186,6 +192,7 @@ struct cm {
 	uint32_t gid_count;
 	uint16_t port_first, port_last;
 
+	struct registry registry;
 	struct list conns;
 	struct map by_local;  /* comm id -> conn */
 	struct map by_remote; /* the peer's GUID and comm id, or address and request id -> conn */
@@ -196,6 +203,11 @@ struct cm {
 	struct map by_port;   /* port space and port -> id */
 	uint32_t id_count, next_number;
 	uint32_t half_open_count;
+	uint32_t listener_count, listens;
+
+	struct registry_sweep sweep;
+	bool sweeping;
+	struct cm_counters counters;
 
 	struct list out;
 	uint32_t out_count;
@@ -230,6 +242,8 @@ void message_drep(struct cm *, const struct flow *to, uint64_t tid, uint32_t loc
 
 /* With a communication id of its own, in CONN_NEW; NULL: no memory. */
 struct conn *conn_create(struct cm *, struct cm_id *, const struct flow *);
+/* Likewise, with a communication id that was given. */
+struct conn *conn_create_as(struct cm *, struct cm_id *, const struct flow *, uint32_t local_comm_id);
 /* Alone changes the state. The move must be legal; it sets up the state's invariants. */
 void conn_move(struct conn *, enum conn_state);
 /* Moves it to CLOSED and frees it; its id, if there is one, has no conn then. */
@@ -281,10 +295,24 @@ void sidr_refuse(struct conn *, const uint8_t *data, size_t len);
 void sidr_req(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 void sidr_rep(struct cm *, const struct flow *in, const struct mad *, const uint8_t *msg, uint64_t now_ns);
 
-/* See cm_concerns(). */
-bool passive_concerns(const struct cm *, const struct flow *in, const uint8_t *msg);
-bool hangup_concerns(const struct cm *, const struct flow *in, const uint8_t *msg);
-bool sidr_concerns(const struct cm *, const struct flow *in, const uint8_t *msg);
+/* See cm_route(). */
+struct route_key {
+	bool known;          /* it belongs to a conversation here */
+	uint64_t service_id; /* whoever listens there may have it; 0: it is for one that knows it alone */
+	uint64_t note;       /* what the registry remembers it by */
+};
+
+struct route_key passive_route(const struct cm *, const struct flow *in, const uint8_t *msg);
+struct route_key hangup_route(const struct cm *, const struct flow *in, const uint8_t *msg);
+struct route_key sidr_route(const struct cm *, const struct flow *in, const uint8_t *msg);
+/* What a request by this peer and number is remembered by; equal in all processes. */
+uint64_t request_note(const struct flow *in, uint64_t guid, uint32_t comm_id);
+
+/* ---- will.c --------------------------------------------------------------------------------------- */
+
+/* The state has changed. */
+void will_update(struct conn *);
+void will_expire(struct cm *, uint64_t now_ns);
 
 /* ---- event.c ------------------------------------------------------------------------------------ */
 
@@ -314,12 +342,15 @@ uint8_t path_mtu_code(const struct cm *, int gid_index, const uint8_t *remote);
 bool addr_is_wildcard(const struct cm_addr *);
 uint32_t flow_label_of(uint16_t sport, uint16_t dport);
 
-int port_bind(struct cm_id *, const struct cm_addr *);
+/* asked: a program has asked for the port by name or by 0; else it is for a connection from here, and may be any. */
+int port_bind(struct cm_id *, const struct cm_addr *, bool asked);
 void port_leave(struct cm_id *);
-/* Whether the id may listen: nobody shares its port. */
-bool port_is_alone(const struct cm_id *);
-/* The listener for requests to this address, or NULL. */
-struct cm_id *port_listener(const struct cm *, enum cm_space, const struct cm_addr *to);
+/* Before it listens: fails where somebody shares the port. */
+int port_listen(struct cm_id *);
+/* The id's flags have changed. */
+void port_amend(struct cm_id *);
+/* The listener for requests to this address and how well it fits, or NULL. */
+struct cm_id *port_listener(const struct cm *, enum cm_space, const struct cm_addr *to, int *fit);
 /* Likewise for a service requested by this flow; the message's other fields do not count. */
 struct cm_id *port_listener_for(const struct cm *, const struct flow *in, uint64_t service_id);
 

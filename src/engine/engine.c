@@ -10,6 +10,8 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "engine/registrar.h"
+
 uint64_t engine_now_ns(void)
 {
 	struct timespec ts;
@@ -31,6 +33,7 @@ struct cm *engine_cm(struct engine *e)
 void engine_set_cm_sink(struct engine *e, const struct engine_cm_sink *sink)
 {
 	e->loop.cm_sink = sink;
+	registrar_join(&e->loop, engine_now_ns());
 }
 
 int engine_watch(struct engine *e, int fd)

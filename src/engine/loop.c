@@ -14,6 +14,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "engine/registrar.h"
+#include "engine/requests.h"
+
 enum {
 	INPUT_BATCH = 64,
 	INPUT_PACKETS_MAX = 256, /* a turn */
@@ -70,23 +73,6 @@ static bool stash_send(struct loop *l, uint64_t now_ns)
 }
 
 /*
- * A request for a connection is for whoever listens. It arrives at the lowest slot and goes upwards from there, so it comes
- * to everybody once, and the last one says that nobody does. (A MAD lies behind BTH and DETH.)
- */
-static void take_request(struct loop *l, const struct pkt *p, uint64_t now_ns)
-{
-	enum { MAD_AT = 20 };
-
-	if (l->cm && p->len >= MAD_AT + MAD_LEN && !cm_concerns(l->cm, p->flow, p->data + MAD_AT)) {
-		for (unsigned slot = l->slot + 1; slot < GROUP_SLOTS; slot++) {
-			if (group_lives(l->group, slot) && group_forward(l->group, slot, p))
-				return;
-		}
-	}
-	nic_input(l->nic, p, now_ns);
-}
-
-/*
  * The kernel picks the socket by a datagram's first packet and, while members come and go, by
  * indices that are a moment old. A packet that is not ours goes to its owner, never into our nic.
  */
@@ -95,9 +81,9 @@ static void take_in(struct loop *l, const struct pkt *p, uint64_t now_ns)
 	unsigned slot = l->group ? group_slot_of(p) : l->slot;
 
 	if (slot == GROUP_ANY_SLOT)
-		take_request(l, p, now_ns);
+		requests_take(l, p, 0, now_ns);
 	else if (slot != l->slot)
-		group_forward(l->group, slot, p);
+		group_forward(l->group, slot, p, 0);
 	else
 		nic_input(l->nic, p, now_ns);
 }
@@ -237,12 +223,13 @@ bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
 	bool came = work == LOOP_ALL && input(l, now_ns);
 	bool due = expire(l, work, now_ns);
+	bool again = l->cm && requests_again(l, now_ns);
 	bool managed = l->cm && manage(l, work, now_ns);
 	bool moved = output(l, now_ns);
 
 	if (came || (moved && (!due || managed)))
 		l->stirred_ns = now_ns;
-	moved |= came;
+	moved |= came || again;
 	events(l);
 	if (moved && now_ns >= l->page_due_ns) {
 		page_update(l);
@@ -259,12 +246,13 @@ void loop_serve_group(struct loop *l, uint64_t now_ns)
 	if (!l->group)
 		return;
 	group_service(l->group);
+	registrar_serve(l, now_ns);
 	do {
 		n = group_recv_forwarded(l->group, pkts, INPUT_BATCH);
 		for (size_t i = 0; i < n; i++) {
-			/* Passed on once only, so that no packet circulates; requests go one way. */
+			/* Passed on once only, so that no packet circulates; requests a few times. */
 			if (group_slot_of(&pkts[i]) == GROUP_ANY_SLOT)
-				take_request(l, &pkts[i], now_ns);
+				requests_take(l, &pkts[i], group_hops(l->group, i), now_ns);
 			else if (group_slot_of(&pkts[i]) == l->slot)
 				nic_input(l->nic, &pkts[i], now_ns);
 		}
@@ -272,10 +260,20 @@ void loop_serve_group(struct loop *l, uint64_t now_ns)
 	} while (n && total < INPUT_PACKETS_MAX);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t manage_deadline_ns(const struct loop *l)
+{
+	return least(cm_deadline(l->cm), least(requests_deadline_ns(l), registrar_deadline_ns(l)));
+}
+
 uint64_t loop_deadline_ns(const struct loop *l)
 {
 	uint64_t nic = nic_deadline(l->nic), io = io_deadline_ns(l->io), first = nic < io ? nic : io;
-	uint64_t cm = l->cm ? cm_deadline(l->cm) : UINT64_MAX;
+	uint64_t cm = l->cm ? manage_deadline_ns(l) : UINT64_MAX;
 
 	if (l->more || l->unread)
 		return 0;
@@ -301,6 +299,7 @@ int loop_init(struct loop *l)
 	if (stash == MAP_FAILED)
 		return -ENOMEM;
 	l->stash = stash;
+	l->requests = requests_new(); /* without, what nobody listens for is refused at once */
 	l->slot = l->group ? group_slot(l->group) : 0;
 	return 0;
 }
@@ -309,4 +308,5 @@ void loop_fini(struct loop *l)
 {
 	if (l->stash)
 		munmap(l->stash, sizeof(*l->stash));
+	requests_free(l->requests);
 }

@@ -20,6 +20,7 @@
 #include "nic/nic.h"
 
 struct loop_stash;
+struct requests;
 
 struct loop {
 	struct nic *nic;
@@ -36,6 +37,13 @@ struct loop {
 	uint64_t stirred_ns; /* when a packet last came, or left other than by a timer */
 	uint64_t page_due_ns;
 	struct loop_stash *stash; /* packets that the kernel had no room for */
+	struct requests *requests; /* that came before their listener; or NULL */
+	struct {
+		bool takes_part;  /* the process uses connection management */
+		bool serves;      /* it is the registrar, and has looked for the dead since it is */
+		int watched;      /* the registrar's slot, if it is another's */
+		uint64_t look_ns; /* when to look whether it is stopped */
+	} registrar;
 };
 
 /*

@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cm/registry.h"
 #include "engine/link_speed.h"
 #include "io/impair.h"
 #include "io/pcap.h"
@@ -245,6 +246,19 @@ static void local_ports(uint16_t *first, uint16_t *last)
 	fclose(f);
 }
 
+static bool slot_lives(void *group, uint32_t slot)
+{
+	return group_lives(group, slot);
+}
+
+/* Before the process has a slot. */
+static unsigned requests_slot(const void *shared)
+{
+	int slot = registry_requests_slot(shared);
+
+	return slot < 0 ? 0 : (unsigned)slot;
+}
+
 /*
  * To its peers every process is a channel adapter of its own: what they remember of one that has ended, or of one in
  * another network namespace of this host, is never taken for this one's (docs/rdmacm.md 1.8).
@@ -253,7 +267,10 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct cm_config c = {.alloc = {.get = memory_get, .put = memory_put},
 			      .slot = group_slot(e->group),
-			      .gid_count = e->gids.count};
+			      .gid_count = e->gids.count,
+			      .registry = group_shared(e->group),
+			      .lives = slot_lives,
+			      .lives_ctx = e->group};
 	struct {
 		uint8_t secret[sizeof(c.secret)];
 		uint64_t guid;
@@ -348,6 +365,8 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 		.port_count = 2,
 		.stat_fd = e->stat_fd,
 		.counters = &e->loop.page->io,
+		.shared_bytes = registry_bytes(),
+		.requests_slot = requests_slot,
 	};
 	rc = group_open(&e->group, &group, why, why_bytes);
 	if (rc)

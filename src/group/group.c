@@ -19,6 +19,7 @@
 
 #include "group/group_link.h"
 #include "group/group_state.h"
+#include "group/group_steer.h"
 #include "io/udp.h"
 
 enum {
@@ -40,7 +41,7 @@ struct group *group_new(void)
 		free(g);
 		return NULL;
 	}
-	g->epoll = g->listener = g->spare = g->stat_fd = -1;
+	g->epoll = g->listener = g->spare = g->stat_fd = g->shared_fd = g->watch = -1;
 	memset(g->clients, 0xff, sizeof(g->clients));
 	memset(g->peers, 0xff, sizeof(g->peers));
 	group_socks_init(g);
@@ -62,11 +63,14 @@ void group_reset(struct group *g)
 		close_fd(&g->clients[i]);
 	for (unsigned i = 0; i < GROUP_SLOTS; i++)
 		close_fd(&g->peers[i]);
+	group_unwatch(g);
+	group_shared_close(g);
 	close_fd(&g->epoll);
 	close_fd(&g->spare);
 	close_fd(&g->listener);
 	g->slot = 0;
 	g->lane_count = 0;
+	g->requests_slot = 0;
 	g->head = g->lent = g->count = 0;
 }
 
@@ -115,6 +119,8 @@ int group_fd(const struct group *g)
 static void drop_client(struct group *g, unsigned i)
 {
 	g->gives[i] = false;
+	g->somebody_left |= g->watches[i];
+	g->watches[i] = false;
 	close_fd(&g->clients[i]);
 }
 
@@ -143,6 +149,7 @@ static void take_forwarded(struct group *g, const struct group_msg *m)
 		return;
 	}
 	f->flow = m->flow;
+	f->hops = m->first + 1u;
 	f->len = m->data_len;
 	memcpy(f->data, m->data, m->data_len);
 	g->count++;
@@ -214,6 +221,11 @@ static int handle(struct group *g, unsigned client, const struct group_msg *m, c
 		return adopt(g, client, m, fds);
 	case GROUP_STAT:
 		return reply(g, link, GROUP_STAT_FD, &g->stat_fd, g->stat_fd >= 0);
+	case GROUP_SHARE:
+		return reply(g, link, GROUP_SHARE_FD, &g->shared_fd, g->shared_fd >= 0);
+	case GROUP_WATCH:
+		g->watches[client] = true;
+		return 0;
 	case GROUP_FORWARD:
 		take_forwarded(g, m);
 		return 0;
@@ -302,6 +314,24 @@ static void accept_clients(struct group *g)
 	}
 }
 
+/* Nothing is ever said on it but the end. */
+static bool watch_is_over(struct group *g)
+{
+	uint8_t junk;
+
+	return g->watch >= 0 && (recv(g->watch, &junk, sizeof(junk), MSG_DONTWAIT) >= 0 || errno != EAGAIN);
+}
+
+int group_steer_requests(struct group *g, unsigned slot)
+{
+	int err = 0;
+
+	g->requests_slot = slot;
+	for (unsigned lane = 0; lane < g->lane_count && !err; lane++)
+		err = steer_attach(g->socks[lane][g->slot].fd, slot);
+	return err;
+}
+
 void group_service(struct group *g)
 {
 	struct epoll_event ev[EVENTS_MAX];
@@ -310,6 +340,8 @@ void group_service(struct group *g)
 	for (int i = 0; i < n; i++) {
 		if (ev[i].data.u32 == LISTENER_EVENT)
 			accept_clients(g);
+		else if (ev[i].data.u32 == GROUP_WATCH_EVENT)
+			g->watch_ended = watch_is_over(g);
 		else if (g->clients[ev[i].data.u32] >= 0)
 			serve_client(g, ev[i].data.u32);
 	}
@@ -341,9 +373,9 @@ static int peer_link(struct group *g, unsigned slot)
 	return g->peers[slot];
 }
 
-static bool forward(struct group *g, unsigned slot, const struct pkt *p)
+static bool forward(struct group *g, unsigned slot, const struct pkt *p, unsigned hops)
 {
-	struct group_msg m = {.type = GROUP_FORWARD, .slot = (uint16_t)g->slot, .flow = *p->flow};
+	struct group_msg m = {.type = GROUP_FORWARD, .slot = (uint16_t)g->slot, .first = (uint16_t)hops, .flow = *p->flow};
 	uint8_t head[GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN];
 	size_t len = group_msg_encode(head, &m);
 
@@ -366,16 +398,21 @@ static bool forward(struct group *g, unsigned slot, const struct pkt *p)
 	return false;
 }
 
-bool group_forward(struct group *g, unsigned slot, const struct pkt *p)
+bool group_forward(struct group *g, unsigned slot, const struct pkt *p, unsigned hops)
 {
 	if (group_is_probe(p))
 		return false;
-	if (!forward(g, slot, p)) {
+	if (!forward(g, slot, p, hops)) {
 		g->counters->forward_dropped++;
 		return false;
 	}
 	g->counters->forward_sent++;
 	return true;
+}
+
+unsigned group_hops(const struct group *g, size_t i)
+{
+	return g->ring[(g->head + i) % GROUP_FORWARDED_MAX].hops;
 }
 
 size_t group_recv_forwarded(struct group *g, struct pkt *pkts, size_t max)

@@ -7,7 +7,7 @@
  * socket whose index is bits 23..17 of the BTH destination QPN: the slot. So a member draws its
  * QPNs from slot << 17 .. (slot << 17) + 0x1ffff. QPN 1 is every member's: a message of connection management
  * goes by the communication id that it names, whose highest 7 bits are a slot too; one that names none, a request,
- * arrives at slot 0. A packet for a slot that nobody has may arrive at any member: see group_forward.
+ * arrives at the slot of group_steer_requests(). A packet for a slot that nobody has may arrive at any member: see group_forward.
  *
  * The kernel numbers the sockets of a group in the order of bind. When one is closed, the last takes its
  * index. So the socket of slot s keeps its index, whichever sockets others close, as long as more than s
@@ -73,6 +73,10 @@ struct group_config {
 	 */
 	int stat_fd;
 	struct io_counters *counters; /* *borrowed*; NULL: not counted */
+	/* How much memory all members share, the same for all; it is zero at first. 0: none. */
+	size_t shared_bytes;
+	/* By what is in it, the slot that packets go to which name nobody; NULL: 0. */
+	unsigned (*requests_slot)(const void *shared);
 };
 
 /*
@@ -98,6 +102,25 @@ void group_child_after_fork(struct group *);
 
 unsigned group_slot(const struct group *);
 
+/* Memory that every process of the group may write at any time: the reader judges what it reads. NULL: there is none. */
+void *group_shared(const struct group *);
+
+/* From now on packets that name nobody arrive at that slot's member. 0 or a negative errno. */
+int group_steer_requests(struct group *, unsigned slot);
+
+/*
+ * The end of the process with another slot is noticed by group_service() from now on, instead of any that was watched
+ * before; and that one notices ours. 0, or a negative errno; -ECONNREFUSED: it has ended already.
+ */
+int group_watch(struct group *, unsigned slot);
+void group_unwatch(struct group *);
+bool group_is_watching(const struct group *);
+bool group_watch_ended(const struct group *);
+/* Whether that process is stopped, as far as that can be seen. A look into /proc. */
+bool group_watched_is_stopped(const struct group *);
+/* Whether a process that watches us has ended since the last call. */
+bool group_somebody_left(struct group *);
+
 /*
  * Whether a process has that slot: false only if none has. A stopped process has it still. One to three
  * system calls; never blocks.
@@ -117,14 +140,18 @@ void group_service(struct group *);
 /*
  * Hands a packet that belongs to another slot to its member; *borrows* it. False: it was dropped, because
  * nobody has the slot, or its member is behind, or it is our own slot, or a joiner sent it to itself. Never blocks.
+ * hops: how often it was passed on before.
  */
-bool group_forward(struct group *, unsigned slot, const struct pkt *);
+bool group_forward(struct group *, unsigned slot, const struct pkt *, unsigned hops);
 
 /*
  * Packets that other members forwarded, in the form of io_recv: *lent* until the next call. Each
  * has a train of 1. Call until it returns 0.
  */
 size_t group_recv_forwarded(struct group *, struct pkt *pkts, size_t max);
+
+/* How often the packet with this index of group_recv_forwarded() was passed on, ours included. */
+unsigned group_hops(const struct group *, size_t i);
 
 /* A packet for QPN 1 that names nobody's communication id: whoever finds that it concerns him has it. */
 enum { GROUP_ANY_SLOT = GROUP_SLOTS };

@@ -3,7 +3,7 @@
  * Joining a group. The process that has the lock (group_lock.c)
  *
  *	tries every name to find the live members, asks what each holds, and takes what they give
- *	    (group_call.c);
+ *	    (group_call.c), and the memory that they share (group_shared.c);
  *	takes the lowest slot whose name is free, with the socket that its last owner left, or else
  *	    with a new one, and proves by datagrams to itself that the index is the slot (group_place.c);
  *	publishes its name, and gives every member that answered the sockets that it lacks.
@@ -161,6 +161,8 @@ static int attempt(struct join *j)
 	if (err == 0)
 		err = settle_lanes(j);
 	if (err == 0)
+		join_share(j);
+	if (err == 0)
 		err = join_fetch(j);
 	if (err == 0)
 		err = join_place(j);
@@ -207,6 +209,8 @@ static int attempt_alone(struct join *j)
 {
 	int err = settle_lanes(j);
 
+	if (err == 0)
+		join_share(j);
 	if (err == 0)
 		err = join_place_alone(j);
 	if (err == 0)

@@ -67,6 +67,8 @@ bool join_lock_is_old(const struct join *);
  * attempt.
  */
 int join_call(struct join *);
+/* Gets the memory that the members share, or makes it. */
+void join_share(struct join *);
 /* Takes the sockets that members give. */
 int join_fetch(struct join *);
 /*

@@ -100,7 +100,7 @@ static inline void take_packet(struct group *g, const struct pkt *p)
 
 	if (slot == group_slot(g) || slot == GROUP_ANY_SLOT)
 		report_packet(GOT, g, p);
-	else if (group_forward(g, slot, p))
+	else if (group_forward(g, slot, p, 0))
 		report_packet(SENT_ON, g, p);
 }
 

@@ -82,7 +82,7 @@ size_t group_msg_fds(const struct group_msg *m)
 {
 	if (m->type == GROUP_FDS || m->type == GROUP_ADOPT)
 		return m->count;
-	return m->type == GROUP_STAT_FD;
+	return m->type == GROUP_STAT_FD || m->type == GROUP_SHARE_FD;
 }
 
 static bool lanes_are_good(const struct group_msg *m)
@@ -99,7 +99,7 @@ enum group_msg_verdict group_msg_decode(struct group_msg *m, const uint8_t *buf,
 		return GROUP_MSG_BAD;
 	if (get_be16(buf + AT_VERSION) != GROUP_MSG_VERSION)
 		return GROUP_MSG_OTHER_VERSION;
-	if (buf[AT_TYPE] < GROUP_HELLO || buf[AT_TYPE] > GROUP_FORWARD ||
+	if (buf[AT_TYPE] < GROUP_HELLO || buf[AT_TYPE] >= GROUP_MSG_TYPES_END ||
 	    buf[AT_LANE_COUNT] > GROUP_LANES_MAX)
 		return GROUP_MSG_BAD;
 

@@ -24,7 +24,10 @@
  *	ACK      member: that was the last of ADOPT
  *	STAT     tool: your counters, please
  *	STAT_FD  member: slot, and a descriptor if it has one
- *	FORWARD  member: a packet that came to me and is yours
+ *	FORWARD  member: a packet that came to me and is yours; `first` says how often it was passed on before
+ *	SHARE    joiner, tool: the memory that you share, please
+ *	SHARE_FD member: slot, and a descriptor if it has one
+ *	WATCH    member: while I live this connection does
  *
  * Private to src/group.
  */
@@ -46,11 +49,15 @@ enum group_msg_type {
 	GROUP_ACK,
 	GROUP_STAT,
 	GROUP_STAT_FD,
-	GROUP_FORWARD
+	GROUP_FORWARD,
+	GROUP_SHARE,
+	GROUP_SHARE_FD,
+	GROUP_WATCH,
+	GROUP_MSG_TYPES_END
 };
 
 enum {
-	GROUP_MSG_VERSION = 4,
+	GROUP_MSG_VERSION = 5,
 	GROUP_MSG_HEADER_LEN = 40,
 	GROUP_MSG_FLOW_LEN = 48,
 	GROUP_MSG_BYTES_MAX = GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN + GROUP_FORWARD_BYTES_MAX,
@@ -89,7 +96,7 @@ enum group_msg_verdict group_msg_decode(struct group_msg *, const uint8_t *buf, 
  */
 size_t group_msg_encode(uint8_t *buf, const struct group_msg *);
 
-/* How many descriptors come with the message: exactly this many; for STAT_FD also none. */
+/* How many descriptors come with the message: exactly this many; for STAT_FD and SHARE_FD also none. */
 size_t group_msg_fds(const struct group_msg *);
 
 #endif

@@ -154,7 +154,7 @@ static int bind_lane(struct join *j, const struct group_lane *lane, bool shared)
 		close(fd);
 		return explain_bind(j, err, lane->port);
 	}
-	err = shared ? steer_attach(fd) : 0;
+	err = shared ? steer_attach(fd, j->g->requests_slot) : 0;
 	if (err < 0) {
 		close(fd);
 		return join_explain(j, err, "attach a program to the UDP socket");
@@ -248,7 +248,7 @@ static int prepare(struct join *j)
 
 	for (unsigned lane = 0; lane < g->lane_count; lane++) {
 		int fd = g->socks[lane][g->slot].fd;
-		int err = steer_attach(fd), name;
+		int err = steer_attach(fd, g->requests_slot), name;
 
 		if (err < 0)
 			return join_explain(j, err, "attach a program to the UDP socket");

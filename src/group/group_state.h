@@ -13,8 +13,9 @@
 #include "group/group_msg.h"
 
 enum {
-	GROUP_CLIENTS_MAX = 192, /* every other member forwarding to us, and some others */
+	GROUP_CLIENTS_MAX = 320, /* every other member forwarding to us, each watching us, and some others */
 	GROUP_FORWARDED_MAX = 16,
+	GROUP_WATCH_EVENT = 0xfffe, /* of `watch`; clients' are below */
 	GROUP_PROBE_BYTES = 28,
 	GROUP_PROBE_OPCODE = 0xff /* of BTH; unused by any protocol */
 };
@@ -28,6 +29,7 @@ static inline bool group_is_probe(const struct pkt *p)
 struct forwarded {
 	struct flow flow;
 	uint32_t len;
+	unsigned hops;
 	uint8_t data[GROUP_FORWARD_BYTES_MAX];
 };
 
@@ -58,6 +60,15 @@ struct group {
 	int spare;    /* closed for a moment to refuse a caller when no descriptor is left */
 	int clients[GROUP_CLIENTS_MAX];
 	bool gives[GROUP_CLIENTS_MAX]; /* in the middle of ADOPT, with the right to */
+	bool watches[GROUP_CLIENTS_MAX]; /* its end is told */
+	bool somebody_left;            /* one of them has ended */
+	int watch;                     /* to the member whose end we want to know; -1: none */
+	pid_t watched_pid;
+	bool watch_ended;
+	int shared_fd; /* -1: none */
+	void *shared;
+	size_t shared_bytes;
+	unsigned requests_slot; /* where packets go that name nobody */
 	int peers[GROUP_SLOTS];        /* connections that we forward over, made when needed */
 	struct group_socket socks[GROUP_LANES_MAX][GROUP_SOCKETS_MAX];
 
@@ -73,6 +84,8 @@ struct group *group_new(void);
 
 /* Closes every descriptor and forgets lanes, slot and connections; the group can be built again. */
 void group_reset(struct group *);
+
+void group_shared_close(struct group *);
 
 /* ---- the sockets that are held: group_socks.c ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The socket's index is the slot: destination QPN bits 23..17, or bits 31..25 of a communication id. */
+/* The socket's index is the slot: destination QPN bits 23..17, or bits 31..25 of a communication id; else one that is given. */
 #include "group/group_steer.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ enum {
 	ATTRIBUTE_SIDR_REP = 0x18
 };
 
-int steer_attach(int fd)
+int steer_attach(int fd, unsigned requests)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, QPN_AT),
@@ -35,15 +35,16 @@ int steer_attach(int fd)
 		/* QPN 1 */
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, ATTRIBUTE_AT),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ATTRIBUTE_SIDR_REP, 4, 0),
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, ATTRIBUTE_MRA, 0, 6),
-		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, ATTRIBUTE_DREP, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, ATTRIBUTE_MRA, 0, 7),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, ATTRIBUTE_DREP, 6, 0),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, REMOTE_COMM_ID_AT),
 		BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, REQUEST_ID_AT),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0),
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, COMM_ID_SHIFT),
 		BPF_STMT(BPF_RET | BPF_A, 0),
 		/* It names none. */
-		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, requests),
 	};
 	struct sock_fprog prog;
 

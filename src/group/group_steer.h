@@ -9,7 +9,7 @@
 #ifndef GROUP_GROUP_STEER_H
 #define GROUP_GROUP_STEER_H
 
-/* For a socket of a lane, and so for all of them. 0 or a negative errno. */
-int steer_attach(int fd);
+/* For a socket of a lane, and so for all of them. What names nobody goes to the slot `requests`. 0 or a negative errno. */
+int steer_attach(int fd, unsigned requests);
 
 #endif

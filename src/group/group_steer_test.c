@@ -15,7 +15,7 @@
 #include "group/group.h"
 #include "group/group_steer.h"
 
-enum { SOCKETS = 6, PACKET_LEN = 280 };
+enum { SOCKETS = 6, PACKET_LEN = 280, REQUESTS = 3 };
 
 static int socks[SOCKETS], sender;
 static struct sockaddr_in at = {.sin_family = AF_INET};
@@ -32,7 +32,7 @@ static int setup(void **state)
 		assert_int_equal(bind(socks[i], (struct sockaddr *)&at, sizeof(at)), 0);
 		assert_int_equal(getsockname(socks[i], (struct sockaddr *)&at, &len), 0);
 	}
-	assert_int_equal(steer_attach(socks[2]), 0);
+	assert_int_equal(steer_attach(socks[2], REQUESTS), 0);
 	sender = socket(AF_INET, SOCK_DGRAM, 0);
 	return 0;
 }
@@ -89,7 +89,7 @@ static void messages_go_by_the_id_that_they_name(void **state)
 			put_be32(packet + 48, 3u << 25);
 			if (row[i].id_at)
 				put_be32(packet + row[i].id_at, slot << 25 | 7);
-			assert_int_equal(kernel_slot(packet, PACKET_LEN), row[i].id_at ? slot : 0);
+			assert_int_equal(kernel_slot(packet, PACKET_LEN), row[i].id_at ? slot : REQUESTS);
 			assert_int_equal(group_slot_of(&p), row[i].id_at ? slot : GROUP_ANY_SLOT);
 		}
 	}
@@ -101,7 +101,7 @@ static void who_gave_up_early_names_nobody(void **state)
 	struct pkt p = {.data = packet, .len = PACKET_LEN};
 
 	put_be16(packet + 36, 0x12);
-	assert_int_equal(kernel_slot(packet, PACKET_LEN), 0);
+	assert_int_equal(kernel_slot(packet, PACKET_LEN), REQUESTS);
 	assert_int_equal(group_slot_of(&p), GROUP_ANY_SLOT);
 }
 

@@ -113,17 +113,17 @@ static void packets_are_forwarded_to_their_slot(void **state)
 	for (uint32_t i = 0; i < 100; i++) {
 		put_be24(data + 5, (i % 2) << GROUP_SLOT_SHIFT | i);
 		put_be32(data + 12, 0x40000000u + i);
-		assert_true(group_forward(g, i % 2, &p));
+		assert_true(group_forward(g, i % 2, &p, 0));
 		assert_true(next_report(&r, WAIT_MS));
 		assert_int_equal(r.kind, FORWARDED);
 		assert_int_equal(r.slot, i % 2);
 		assert_int_equal(r.nonce, 0x40000000u + i);
 	}
 	/* A member that is not there, our own slot, a slot that does not match the packet. */
-	assert_false(group_forward(g, 9, &p));
-	assert_false(group_forward(g, 2, &p));
-	assert_false(group_forward(g, 127, &p));
-	assert_true(group_forward(g, 0, &p));
+	assert_false(group_forward(g, 9, &p, 0));
+	assert_false(group_forward(g, 2, &p, 0));
+	assert_false(group_forward(g, 127, &p, 0));
+	assert_true(group_forward(g, 0, &p, 0));
 	assert_false(next_report(&r, 50));
 	/* After kill and adoption the connection is made anew. */
 	member_kill(1);
@@ -138,7 +138,7 @@ static void packets_are_forwarded_to_their_slot(void **state)
 	assert_int_equal(r.kind, JOINED);
 	assert_int_equal(r.slot, 1);
 	members[member_count++] = (struct member){.pid = pid, .slot = 1};
-	assert_true(group_forward(g, 1, &p));
+	assert_true(group_forward(g, 1, &p, 0));
 	assert_true(next_report(&r, WAIT_MS));
 	assert_int_equal(r.kind, FORWARDED);
 	assert_int_equal(r.pid, pid);
@@ -175,7 +175,7 @@ static void forwarded_packets_come_out_with_their_flow(void **state)
 			_exit(1);
 		for (uint32_t i = 0; i < 40; i++) {
 			put_be32(data + 12, i);
-			if (!group_forward(child, 0, &p))
+			if (!group_forward(child, 0, &p, 0))
 				_exit(2);
 		}
 		_exit(0);

@@ -172,7 +172,7 @@ static inline void settle(struct world *w)
 
 		moved |= pump_in(w);
 		for (int e = 0; e < 2; e++) {
-			if (cm_deadline(w->ends[e].cm) <= w->now_ns && timers_deadline(&w->ends[e].cm->timers) <= w->now_ns) {
+			if (cm_deadline(w->ends[e].cm) <= w->now_ns && list_empty(&w->ends[e].cm->out)) {
 				cm_expire(w->ends[e].cm, w->now_ns);
 				moved = true;
 			}

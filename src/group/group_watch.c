@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Members that want to know of each other's end. A connection hangs up when a process at one of its ends has ended, however
+ * it ended, so one connection between two members tells both.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "group/group_link.h"
+#include "group/group_state.h"
+
+void group_unwatch(struct group *g)
+{
+	if (g->watch >= 0)
+		close(g->watch);
+	g->watch = -1;
+	g->watch_ended = false;
+}
+
+int group_watch(struct group *g, unsigned slot)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = GROUP_WATCH_EVENT};
+	struct group_msg m = {.type = GROUP_WATCH, .slot = (uint16_t)g->slot};
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+	struct link_peer peer;
+	int link, err;
+
+	group_unwatch(g);
+	link = link_connect(geteuid(), g->lanes[0].port, (int)slot, &peer);
+	if (link < 0)
+		return link;
+	err = link_send(link, buf, group_msg_encode(buf, &m), NULL, 0, NULL, 0);
+	if (!err && epoll_ctl(g->epoll, EPOLL_CTL_ADD, link, &ev) < 0)
+		err = -errno;
+	if (err) {
+		close(link);
+		return err;
+	}
+	g->watch = link;
+	g->watched_pid = peer.pid;
+	return 0;
+}
+
+bool group_is_watching(const struct group *g)
+{
+	return g->watch >= 0 && !g->watch_ended;
+}
+
+bool group_watch_ended(const struct group *g)
+{
+	return g->watch_ended;
+}
+
+bool group_watched_is_stopped(const struct group *g)
+{
+	return g->watch >= 0 && link_is_stopped(g->watched_pid);
+}
+
+bool group_somebody_left(struct group *g)
+{
+	bool left = g->somebody_left;
+
+	g->somebody_left = false;
+	return left;
+}

@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Connection management between the processes of one host: who has a port, who gets a request, and what others notice of one
+that is killed. party.c is the program at both ends; place 0 has the listeners, place 1 the clients.
+"""
+import os
+import re
+import signal
+import time
+
+from pair import BUILD, check, clear, main
+
+PARTY = os.path.join(BUILD, "tests/programs/party")
+SOON_S = 20  # for what takes a moment on a quiet machine
+
+
+def listen(place, port, *options, address=None):
+    p = place.start(0, [PARTY, "-l", *options, address or place.addresses[0], port])
+    p.wait_text("listening")
+    return p
+
+
+def connect(place, port, *options, end=1):
+    return place.start(end, [PARTY, *options, place.addresses[0], port])
+
+
+def connected(place, port, count):
+    p = connect(place, port, "-n", count)
+    p.wait_text("established %d failed 0" % count)
+    return p
+
+
+def all_connect(place, port, count=20, end=1):
+    status, out = place.run(end, [PARTY, "-e", "-n", count, place.addresses[0], port], SOON_S)
+    check(status == 0 and "established %d failed 0" % count in out, "port %d: status %s\n%s" % (port, status, out))
+
+
+def refused(place, error, port, *options, address=None):
+    status, out = place.run(0, [PARTY, "-l", *options, address or place.addresses[0], port], 5)
+    check(status == 2 and error in out, "port %d: status %s\n%s" % (port, status, out))
+
+
+def disconnected(p, count):
+    p.wait_text(r"disconnected %d\b" % count, SOON_S)
+
+
+def ports(place):
+    """A port of another process is refused at bind, but where both share it, or with addresses that differ."""
+    wildcard = "::" if place.ipv6 else "0.0.0.0"
+    first = listen(place, 9000)
+    refused(place, "bind: EADDRINUSE", 9000)
+    refused(place, "bind: EADDRNOTAVAIL", 9000, address=wildcard)
+    refused(place, "bind: EADDRINUSE", 9000, "-r")
+    every = listen(place, 9001, address=wildcard)
+    refused(place, "bind: EADDRNOTAVAIL", 9001)
+    all_connect(place, 9000)
+    all_connect(place, 9001)
+    first.kill()
+    listen(place, 9000).kill()
+    every.kill()
+    drawn = [listen(place, 0) for _ in range(4)]
+    check(len({re.search(r"listening (\d+)", p.output()).group(1) for p in drawn}) == 4, "a port was drawn twice")
+
+
+def killed(place):
+    """Each of several listeners is killed, the registrar first: its port is free, and the others go on."""
+    servers = [listen(place, 9000 + i) for i in range(5)]
+    for i, server in enumerate(servers):
+        server.signal(signal.SIGKILL)
+        for k in range(i + 1, 5):
+            all_connect(place, 9000 + k)
+        again = listen(place, 9000 + i)
+        all_connect(place, 9000 + i)
+        again.kill()
+
+
+def peers_are_told(place):
+    """Connections of a process that is killed end at the other end, if it was the registrar or not."""
+    first, second = listen(place, 9000), listen(place, 9001)
+    a, b = connected(place, 9000, 30), connected(place, 9001, 300)
+    b.signal(signal.SIGKILL)
+    if place.spaces[0] == place.spaces[1]:
+        disconnected(second, 300)
+    first.signal(signal.SIGKILL)
+    disconnected(a, 30)
+    check(second.running(), "the second server ended:\n%s" % second.output())
+
+
+def registrar_killed_meanwhile(place):
+    """While clients connect and hang up without end the registrar is killed, several times: no connection fails."""
+    idle = [listen(place, 9100 + i) for i in range(3)]
+    listen(place, 9000)
+    client = connect(place, 9000, "-e", "-n", 20, "-t", 4)
+    for p in idle:
+        time.sleep(1)
+        p.signal(signal.SIGKILL)
+    check(client.wait(60) == 0, "the client: %s" % client.output())
+    check(re.search(r"established \d+ failed 0 ", client.output()), client.output())
+
+
+def registrar_stopped(place):
+    """A registrar that is stopped keeps nobody from connecting for long."""
+    idle = listen(place, 9100)
+    listen(place, 9000)
+    idle.signal(signal.SIGSTOP)
+    try:
+        all_connect(place, 9000)
+    finally:
+        idle.signal(signal.SIGCONT)
+    all_connect(place, 9000)
+    all_connect(place, 9100)
+
+
+def nobody_listens(place):
+    """Who asks for what nobody listens on is told so, whoever else is there."""
+    other = listen(place, 9100)
+    status, out = place.run(1, [PARTY, "-e", "-n", "1", place.addresses[0], "9000"], SOON_S)
+    check("REJECTED: status 8" in out, "nobody listens, and: %s\n%s" % (status, out))
+    check(other.running(), other.output())
+
+
+def alone(case):
+    """The case, and nothing of it left for the next."""
+    def run(place):
+        case(place)
+        clear()
+    return run
+
+
+if __name__ == "__main__":
+    main({case.__name__: alone(case) for case in
+          (ports, killed, peers_are_told, registrar_killed_meanwhile, registrar_stopped, nobody_listens)})
