@@ -8,28 +8,10 @@
 #include <cmocka.h>
 
 #include "base/byteorder.h"
+#include "base/flow_golden.h"
 #include "base/ipudp.h"
 
 enum { GOLDEN_PAYLOAD_LEN = 13, V4_UDP = IPUDP_IPV4_LEN, V6_UDP = IPUDP_IPV6_LEN };
-
-static const struct flow flow4 = {
-	.src = {[10] = 0xff, [11] = 0xff, 10, 1, 2, 3},
-	.dst = {[10] = 0xff, [11] = 0xff, 192, 168, 7, 9},
-	.sport = 50000,
-	.dport = 4791,
-	.tos = 0x68,
-	.ttl = 63,
-};
-
-static const struct flow flow6 = {
-	.src = {0x20, 0x01, 0x0d, 0xb8, [15] = 1},
-	.dst = {0xfe, 0x80, [14] = 0xab, 0xcd},
-	.sport = 50000,
-	.dport = 4791,
-	.flow_label = 0x12345,
-	.tos = 0x68,
-	.ttl = 63,
-};
 
 /* Scapy 2.5, UDP checksum included; the payload is 13 bytes 3, 10, 17 .. */
 static const uint8_t golden4[IPUDP_V4_LEN] = {

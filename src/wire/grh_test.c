@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/flow_golden.h"
 #include "base/prng.h"
 #include "wire/grh.h"
 
@@ -91,14 +92,6 @@ static void grh_from_an_ipv6_flow_is_the_ipv6_header(void **state)
 
 static void grh_from_an_ipv4_flow_is_zeros_and_the_ipv4_header(void **state)
 {
-	const struct flow f = {
-		.src = {[10] = 0xff, [11] = 0xff, 10, 1, 2, 3},
-		.dst = {[10] = 0xff, [11] = 0xff, 192, 168, 7, 9},
-		.sport = 50000,
-		.dport = 4791,
-		.tos = 0x68,
-		.ttl = 63,
-	};
 	/* Scapy 2.5: IP(src='10.1.2.3', dst='192.168.7.9', id=0, flags='DF', ttl=63, tos=0x68). */
 	static const uint8_t expect[GRH_LEN] = {[20] = 0x45, 0x68, 0x00, 0x29, 0x00, 0x00, 0x40,
 						0x00,        0x3f, 0x11, 0x67, 0xa7, 0x0a, 0x01,
@@ -106,7 +99,7 @@ static void grh_from_an_ipv4_flow_is_zeros_and_the_ipv4_header(void **state)
 	uint8_t out[GRH_LEN];
 
 	memset(out, 0xa5, sizeof(out));
-	grh_from_flow(out, &f, 13);
+	grh_from_flow(out, &flow4, 13);
 	assert_memory_equal(out, expect, sizeof(expect));
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/flow_golden.h"
 #include "base/ipudp.h"
 #include "base/prng.h"
 #include "wire/bth.h"
@@ -16,25 +17,6 @@ enum { BUF_LEN = 65536 };
 
 static uint8_t buf[BUF_LEN];
 static struct icrc_ctx ctx;
-
-static const struct flow flow4 = {
-	.src = {[10] = 0xff, [11] = 0xff, 10, 1, 2, 3},
-	.dst = {[10] = 0xff, [11] = 0xff, 192, 168, 7, 9},
-	.sport = 50000,
-	.dport = 4791,
-	.tos = 0x68,
-	.ttl = 63,
-};
-
-static const struct flow flow6 = {
-	.src = {0x20, 0x01, 0x0d, 0xb8, [15] = 1},
-	.dst = {0xfe, 0x80, [14] = 0xab, 0xcd},
-	.sport = 50000,
-	.dport = 4791,
-	.flow_label = 0x12345,
-	.tos = 0x68,
-	.ttl = 63,
-};
 
 /* A packet in buf whose n bytes behind BTH are 3, 10, 17 .. as in the golden vectors. */
 static struct pkt make(uint8_t opcode, uint32_t n, const struct flow *f, uint16_t ip_id)
