@@ -223,13 +223,13 @@ struct host_memory host_memory(const struct host *h)
 	return (struct host_memory){.va = MEMORY_VA, .key = h->mr->key};
 }
 
-struct qp *host_qp_create(struct host *h, uint32_t send_wrs, struct channel *owner)
+struct qp *host_make_qp(struct host *h, enum qp_type type, struct cq *cq, uint32_t send_wrs, void *owner)
 {
 	struct qp_init init = {
-		.type = QPT_RC,
+		.type = type,
 		.pd = h->pd,
-		.send_cq = h->cq,
-		.recv_cq = h->cq,
+		.send_cq = cq,
+		.recv_cq = cq,
 		.srq = h->srq,
 		.cap = {.max_send_wr = send_wrs, .max_send_sge = 1},
 		.sq_sig_all = true,
@@ -238,6 +238,11 @@ struct qp *host_qp_create(struct host *h, uint32_t send_wrs, struct channel *own
 	struct qp *qp;
 
 	return nic_qp_create(h->nic, &init, &qp) ? NULL : qp;
+}
+
+struct qp *host_qp_create(struct host *h, uint32_t send_wrs, struct channel *owner)
+{
+	return host_make_qp(h, QPT_RC, h->cq, send_wrs, owner);
 }
 
 void host_qp_destroy(struct host *h, struct qp *qp)

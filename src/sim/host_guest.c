@@ -19,19 +19,7 @@ bool host_set_guest(struct host *h, const struct host_guest *calls, void *guest)
 
 struct qp *host_guest_qp(struct host *h, uint32_t send_wrs, void *owner)
 {
-	struct qp_init init = {
-		.type = QPT_UC,
-		.pd = h->pd,
-		.send_cq = h->guest_cq,
-		.recv_cq = h->guest_cq,
-		.srq = h->srq,
-		.cap = {.max_send_wr = send_wrs, .max_send_sge = 1},
-		.sq_sig_all = true,
-		.owner = owner,
-	};
-	struct qp *qp;
-
-	return nic_qp_create(h->nic, &init, &qp) ? NULL : qp;
+	return host_make_qp(h, QPT_UC, h->guest_cq, send_wrs, owner);
 }
 
 int host_guest_connect(struct host *at, struct qp *qp, const struct host *to, const struct qp *peer, uint8_t class)

@@ -31,4 +31,7 @@ struct host {
 	uint8_t gid[16];
 };
 
+/* A QP in RESET, with that CQ and the host's SRQ; NULL: no memory. */
+struct qp *host_make_qp(struct host *, enum qp_type, struct cq *, uint32_t send_wrs, void *owner);
+
 #endif
