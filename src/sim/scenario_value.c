@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Values of a scenario: text becomes a field if all of it can be read, or is an error. Numbers are quantities
- * (base/quantity.h).
+ * Values of a scenario: text becomes a field if all of it can be read, or is an error. Numbers are
+ * quantities (base/quantity.h); scenario_list.c has lists.
  */
 #include "base/quantity.h"
+#include "sim/scenario_list.h"
 #include "sim/scenario_row.h"
 
 #include <ctype.h>
@@ -15,11 +16,14 @@
 /* Of light in it. */
 static const struct quantity_unit fibre[] = {{"km", 5, -6, 0}, {NULL, 0, 0, 0}};
 
-static const struct quantity_form rates = {quantity_rates, NULL, 0, 0, QUANTITY_UNIT | QUANTITY_BLANK},
-				  times = {quantity_times, fibre, 12, 0, QUANTITY_UNIT | QUANTITY_BLANK},
+static const struct quantity_form rates = {quantity_rates, NULL, 0, 0,
+					   QUANTITY_UNIT | QUANTITY_BLANK},
+				  times = {quantity_times, fibre, 12, 0,
+					   QUANTITY_UNIT | QUANTITY_BLANK},
 				  sizes = {quantity_bytes, NULL, 0, 0, QUANTITY_BLANK},
 				  counts = {quantity_counts, NULL, 0, 0, QUANTITY_BLANK},
-				  shares = {quantity_shares, NULL, 9, 0, QUANTITY_BLANK | QUANTITY_FRACTION};
+				  shares = {quantity_shares, NULL, 9, 0,
+					    QUANTITY_BLANK | QUANTITY_FRACTION};
 
 /* What each kind is called, how one writes it, and what it takes. */
 static const struct {
@@ -44,19 +48,6 @@ static const struct {
 	[SCENARIO_CDF_NAME] = {"WebSearch|FB_Hadoop|AliStorage2019|GoogleRPC2008|file", NULL, NULL},
 };
 
-static bool refuse(char *why, size_t bytes, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static bool refuse(char *why, size_t bytes, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, bytes, fmt, ap);
-	va_end(ap);
-	return false;
-}
-
 const char *scenario_value_type(const struct scenario_row *r)
 {
 	return r->kind == SCENARIO_CHOICE ? r->choices : kinds[r->kind].type;
@@ -78,10 +69,10 @@ static bool number_refuse(const struct scenario_row *r, const char *text, const 
 
 	number_text(r, r->min, min);
 	number_text(r, r->max, max);
-	return refuse(why, why_bytes,
-		      "'%.64s': %s; allowed is a %s from %s to %s, with the unit %s%s%s", text,
-		      wrong, kinds[r->kind].type, min, r->max == UINT64_MAX - 1 ? "2^64 - 2" : max,
-		      kinds[r->kind].example, r->word ? "; or " : "", r->word ? r->word : "");
+	return scenario_refuse(
+		why, why_bytes, "'%.64s': %s; allowed is a %s from %s to %s, with the unit %s%s%s",
+		text, wrong, kinds[r->kind].type, min, r->max == UINT64_MAX - 1 ? "2^64 - 2" : max,
+		kinds[r->kind].example, r->word ? "; or " : "", r->word ? r->word : "");
 }
 
 static bool number_set(const struct scenario_row *r, uint64_t *field, const char *text, char *why,
@@ -119,7 +110,7 @@ static bool choice_set(const struct scenario_row *r, unsigned *field, const char
 			break;
 		p += n + 1;
 	}
-	refuse(why, why_bytes, "'%.64s': allowed is ", text);
+	scenario_refuse(why, why_bytes, "'%.64s': allowed is ", text);
 	for (p = r->choices; *p; p += n + (p[n] == '|')) {
 		size_t used = strlen(why);
 
@@ -131,122 +122,6 @@ static bool choice_set(const struct scenario_row *r, unsigned *field, const char
 			 (int)n, p);
 	}
 	return false;
-}
-
-/* A whole number below 2^32; *text moves behind it. */
-static bool u32_parse(const char **text, uint32_t *out)
-{
-	uint64_t v = 0;
-	const char *p = *text;
-
-	if (!isdigit((unsigned char)*p))
-		return false;
-	for (; isdigit((unsigned char)*p); p++) {
-		v = v * 10 + (uint64_t)(*p - '0');
-		if (v >= UINT32_MAX)
-			return false;
-	}
-	*out = (uint32_t)v;
-	*text = p;
-	return true;
-}
-
-static void blanks_skip(const char **p)
-{
-	while (**p == ' ' || **p == '\t')
-		(*p)++;
-}
-
-/* Behind an element of a list: the comma, or the end. */
-static bool list_goes_on(const char **p, bool *more)
-{
-	blanks_skip(p);
-	*more = **p == ',';
-	if (*more)
-		(*p)++;
-	blanks_skip(p);
-	return *more || !**p;
-}
-
-static bool ranges_set(struct scenario_ranges *field, const char *text, char *why, size_t why_bytes)
-{
-	struct scenario_ranges r = {0};
-	const char *p = text;
-	bool more = *text;
-
-	while (more) {
-		if (r.count == SCENARIO_RANGES_MAX)
-			return refuse(why, why_bytes, "'%.64s': more than %d ranges", text,
-				      SCENARIO_RANGES_MAX);
-		if (!u32_parse(&p, &r.range[r.count].first))
-			goto bad;
-		r.range[r.count].last = r.range[r.count].first;
-		if (*p == '-') {
-			p++;
-			if (!u32_parse(&p, &r.range[r.count].last))
-				goto bad;
-		}
-		if (r.range[r.count].last < r.range[r.count].first)
-			return refuse(why, why_bytes,
-				      "'%.64s': the range %" PRIu32 "-%" PRIu32 " runs backwards",
-				      text, r.range[r.count].first, r.range[r.count].last);
-		r.count++;
-		if (!list_goes_on(&p, &more))
-			goto bad;
-	}
-	*field = r;
-	return true;
-bad:
-	return refuse(why, why_bytes,
-		      "'%.64s': allowed are numbers from 0 and ranges, as 0-7,12; or all", text);
-}
-
-static bool lost_set(struct scenario_link *link, const char *text, char *why, size_t why_bytes)
-{
-	struct scenario_lost_packet lost[SCENARIO_RANGES_MAX];
-	uint32_t count = 0;
-	const char *p = text;
-	bool more = *text;
-
-	while (more) {
-		if (count == SCENARIO_RANGES_MAX)
-			return refuse(why, why_bytes, "'%.64s': more than %d packets", text,
-				      SCENARIO_RANGES_MAX);
-		if (!u32_parse(&p, &lost[count].flow) || *p++ != ':' ||
-		    !u32_parse(&p, &lost[count].nth) || !lost[count].nth ||
-		    !list_goes_on(&p, &more))
-			return refuse(why, why_bytes,
-				      "'%.64s': allowed is FLOW:N, with commas between: the "
-				      "N-th data packet of a flow, N from 1, FLOW from 0",
-				      text);
-		count++;
-	}
-	memcpy(link->lost, lost, count * sizeof(lost[0]));
-	link->lost_count = count;
-	return true;
-}
-
-static bool weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why,
-			size_t why_bytes)
-{
-	uint32_t w[SCENARIO_CLASSES];
-	const char *p = text;
-	bool more = true;
-
-	for (int i = 0; i < SCENARIO_CLASSES; i++) {
-		if (!more || !u32_parse(&p, &w[i]) || w[i] > 1000 || (i && !w[i]) ||
-		    !list_goes_on(&p, &more))
-			goto bad;
-	}
-	if (more)
-		goto bad;
-	memcpy(field, w, sizeof(w));
-	return true;
-bad:
-	return refuse(why, why_bytes,
-		      "'%.64s': allowed are the weights of classes 0 to 7, 1 to 1000, with commas "
-		      "between; 0 for class 0, which is control: strict priority",
-		      text);
 }
 
 /* Length of the UTF-8 character at p; 0: there is none (RFC 3629). */
@@ -271,13 +146,15 @@ static size_t utf8_length(const unsigned char *p)
 static bool text_set(char *field, size_t field_bytes, const char *text, char *why, size_t why_bytes)
 {
 	if (strlen(text) >= field_bytes)
-		return refuse(why, why_bytes, "'%.64s...': allowed are at most %zu characters",
-			      text, field_bytes - 1);
+		return scenario_refuse(why, why_bytes,
+				       "'%.64s...': allowed are at most %zu characters", text,
+				       field_bytes - 1);
 	for (const unsigned char *p = (const unsigned char *)text; *p; p += utf8_length(p)) {
 		if (*p < 0x20 || *p == 0x7f)
-			return refuse(why, why_bytes, "holds a control character (%d)", *p);
+			return scenario_refuse(why, why_bytes, "holds a control character (%d)",
+					       *p);
 		if (!utf8_length(p))
-			return refuse(why, why_bytes, "is not UTF-8 (byte %d)", *p);
+			return scenario_refuse(why, why_bytes, "is not UTF-8 (byte %d)", *p);
 	}
 	memset(field, 0, field_bytes);
 	memcpy(field, text, strlen(text));
@@ -299,10 +176,11 @@ static bool cdf_set(struct scenario_workload *w, const char *text, char *why, si
 		}
 	}
 	if (!strpbrk(text, "./"))
-		return refuse(why, why_bytes,
-			      "'%.64s': allowed is WebSearch, FB_Hadoop, AliStorage2019, "
-			      "GoogleRPC2008, or the path of a file, with a '.' or '/' in it",
-			      text);
+		return scenario_refuse(
+			why, why_bytes,
+			"'%.64s': allowed is WebSearch, FB_Hadoop, AliStorage2019, "
+			"GoogleRPC2008, or the path of a file, with a '.' or '/' in it",
+			text);
 	if (!text_set(w->cdf_file.path, sizeof(w->cdf_file.path), text, why, why_bytes))
 		return false;
 	memset(w->cdf, 0, sizeof(w->cdf));
@@ -325,7 +203,8 @@ bool scenario_value_set(const struct scenario_row *r, void *base, const char *te
 		return choice_set(r, field, text, why, why_bytes);
 	case SCENARIO_SWITCH:
 		if (strcmp(text, "on") && strcmp(text, "off"))
-			return refuse(why, why_bytes, "'%.64s': allowed is off or on", text);
+			return scenario_refuse(why, why_bytes, "'%.64s': allowed is off or on",
+					       text);
 		*(bool *)field = text[1] == 'n';
 		return true;
 	case SCENARIO_NAME:
@@ -336,37 +215,29 @@ bool scenario_value_set(const struct scenario_row *r, void *base, const char *te
 		return text_set(((struct scenario_file *)field)->path, SCENARIO_PATH_BYTES, text,
 				why, why_bytes);
 	case SCENARIO_RANGES:
-		return ranges_set(field, strcmp(text, "all") ? text : "", why, why_bytes);
+		return scenario_ranges_set(field, strcmp(text, "all") ? text : "", why, why_bytes);
 	case SCENARIO_FLOWS: {
 		struct scenario_output *o =
 			(void *)((char *)field - offsetof(struct scenario_output, cc_trace));
 		bool all = !strcmp(text, "all");
 
-		if (!ranges_set(&o->cc_trace, all || !strcmp(text, "none") ? "" : text, why,
-				why_bytes))
+		if (!scenario_ranges_set(&o->cc_trace, all || !strcmp(text, "none") ? "" : text,
+					 why, why_bytes))
 			return false;
 		o->cc_trace_all = all;
 		return true;
 	}
 	case SCENARIO_LOST:
-		return lost_set((void *)((char *)field - offsetof(struct scenario_link, lost)),
-				text, why, why_bytes);
-	case SCENARIO_LINK: {
-		uint32_t *ends = field, a, b;
-		const char *p = text;
-
-		if (!u32_parse(&p, &a) || *p++ != '-' || !u32_parse(&p, &b) || *p || a == b)
-			return refuse(why, why_bytes,
-				      "'%.64s': allowed is A-B, the numbers of two nodes", text);
-		ends[0] = a;
-		ends[1] = b;
-		return true;
-	}
+		return scenario_lost_set(
+			(void *)((char *)field - offsetof(struct scenario_link, lost)), text, why,
+			why_bytes);
+	case SCENARIO_LINK:
+		return scenario_link_set(field, text, why, why_bytes);
 	case SCENARIO_WEIGHTS:
-		return weights_set(field, text, why, why_bytes);
+		return scenario_weights_set(field, text, why, why_bytes);
 	case SCENARIO_CDF_NAME:
 		return cdf_set((void *)((char *)field - offsetof(struct scenario_workload, cdf)),
 			       text, why, why_bytes);
 	}
-	return refuse(why, why_bytes, "cannot be set");
+	return scenario_refuse(why, why_bytes, "cannot be set");
 }

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lists in the values of a scenario. A list that cannot be read leaves its field as it was. */
+#include "sim/scenario_list.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool scenario_refuse(char *why, size_t bytes, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, bytes, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+/* A whole number below 2^32; *text moves behind it. */
+static bool u32_parse(const char **text, uint32_t *out)
+{
+	uint64_t v = 0;
+	const char *p = *text;
+
+	if (!isdigit((unsigned char)*p))
+		return false;
+	for (; isdigit((unsigned char)*p); p++) {
+		v = v * 10 + (uint64_t)(*p - '0');
+		if (v >= UINT32_MAX)
+			return false;
+	}
+	*out = (uint32_t)v;
+	*text = p;
+	return true;
+}
+
+static void blanks_skip(const char **p)
+{
+	while (**p == ' ' || **p == '\t')
+		(*p)++;
+}
+
+/* Behind an element of a list: the comma, or the end. */
+static bool list_goes_on(const char **p, bool *more)
+{
+	blanks_skip(p);
+	*more = **p == ',';
+	if (*more)
+		(*p)++;
+	blanks_skip(p);
+	return *more || !**p;
+}
+
+bool scenario_ranges_set(struct scenario_ranges *field, const char *text, char *why,
+			 size_t why_bytes)
+{
+	struct scenario_ranges r = {0};
+	const char *p = text;
+	bool more = *text;
+
+	while (more) {
+		if (r.count == SCENARIO_RANGES_MAX)
+			return scenario_refuse(why, why_bytes, "'%.64s': more than %d ranges", text,
+					       SCENARIO_RANGES_MAX);
+		if (!u32_parse(&p, &r.range[r.count].first))
+			goto bad;
+		r.range[r.count].last = r.range[r.count].first;
+		if (*p == '-') {
+			p++;
+			if (!u32_parse(&p, &r.range[r.count].last))
+				goto bad;
+		}
+		if (r.range[r.count].last < r.range[r.count].first)
+			return scenario_refuse(why, why_bytes,
+					       "'%.64s': the range %" PRIu32 "-%" PRIu32
+					       " runs backwards",
+					       text, r.range[r.count].first, r.range[r.count].last);
+		r.count++;
+		if (!list_goes_on(&p, &more))
+			goto bad;
+	}
+	*field = r;
+	return true;
+bad:
+	return scenario_refuse(why, why_bytes,
+			       "'%.64s': allowed are numbers from 0 and ranges, as 0-7,12; or all",
+			       text);
+}
+
+bool scenario_lost_set(struct scenario_link *link, const char *text, char *why, size_t why_bytes)
+{
+	struct scenario_lost_packet lost[SCENARIO_RANGES_MAX];
+	uint32_t count = 0;
+	const char *p = text;
+	bool more = *text;
+
+	while (more) {
+		if (count == SCENARIO_RANGES_MAX)
+			return scenario_refuse(why, why_bytes, "'%.64s': more than %d packets",
+					       text, SCENARIO_RANGES_MAX);
+		if (!u32_parse(&p, &lost[count].flow) || *p++ != ':' ||
+		    !u32_parse(&p, &lost[count].nth) || !lost[count].nth ||
+		    !list_goes_on(&p, &more))
+			return scenario_refuse(
+				why, why_bytes,
+				"'%.64s': allowed is FLOW:N, with commas between: the "
+				"N-th data packet of a flow, N from 1, FLOW from 0",
+				text);
+		count++;
+	}
+	memcpy(link->lost, lost, count * sizeof(lost[0]));
+	link->lost_count = count;
+	return true;
+}
+
+bool scenario_weights_set(uint32_t field[SCENARIO_CLASSES], const char *text, char *why,
+			  size_t why_bytes)
+{
+	uint32_t w[SCENARIO_CLASSES];
+	const char *p = text;
+	bool more = true;
+
+	for (int i = 0; i < SCENARIO_CLASSES; i++) {
+		if (!more || !u32_parse(&p, &w[i]) || w[i] > 1000 || (i && !w[i]) ||
+		    !list_goes_on(&p, &more))
+			goto bad;
+	}
+	if (more)
+		goto bad;
+	memcpy(field, w, sizeof(w));
+	return true;
+bad:
+	return scenario_refuse(
+		why, why_bytes,
+		"'%.64s': allowed are the weights of classes 0 to 7, 1 to 1000, with commas "
+		"between; 0 for class 0, which is control: strict priority",
+		text);
+}
+
+bool scenario_link_set(uint32_t ends[2], const char *text, char *why, size_t why_bytes)
+{
+	const char *p = text;
+	uint32_t a, b;
+
+	if (!u32_parse(&p, &a) || *p++ != '-' || !u32_parse(&p, &b) || *p || a == b)
+		return scenario_refuse(why, why_bytes,
+				       "'%.64s': allowed is A-B, the numbers of two nodes", text);
+	ends[0] = a;
+	ends[1] = b;
+	return true;
+}
