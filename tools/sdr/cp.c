@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "sdr/meet.h"
+#include "sdr/number.h"
 
 enum {
 	MESSAGE_LOG = 22,
@@ -79,42 +80,29 @@ static void usage(void)
 	       "  -h, --help          this\n");
 }
 
-static uint64_t number(const char *name, const char *text, uint64_t low, uint64_t high)
-{
-	char *end;
-	uint64_t v;
-
-	errno = 0;
-	v = strtoull(text, &end, 0);
-	if (end == text || *end || errno || *text == '-' || v < low || v > high)
-		die("--%s %s: a number of %llu to %llu is allowed", name, text,
-		    (unsigned long long)low, (unsigned long long)high);
-	return v;
-}
-
 static void option_take(int letter)
 {
 	switch (letter) {
 	case 'p':
-		g.port = number("port", optarg, 1, 65535);
+		g.port = number_read("port", optarg, (struct number_range){1, 65535, false});
 		break;
 	case 'd':
 		g.device = optarg;
 		break;
 	case 'x':
-		g.gid_index = number("gid-index", optarg, 0, 255);
+		g.gid_index = number_read("gid-index", optarg, (struct number_range){0, 255, false});
 		break;
 	case 'r':
-		g.rate_mbps = number("rate", optarg, 1, UINT32_MAX);
+		g.rate_mbps = number_read("rate", optarg, (struct number_range){1, UINT32_MAX, false});
 		break;
 	case 'k':
-		g.plan[PLAN_CHUNK] = number("chunk", optarg, 64, 262144);
+		g.plan[PLAN_CHUNK] = number_read("chunk", optarg, (struct number_range){64, 262144, true});
 		break;
 	case 'm':
-		g.plan[PLAN_MTU] = number("mtu", optarg, 64, 4096);
+		g.plan[PLAN_MTU] = number_read("mtu", optarg, (struct number_range){64, 4096, true});
 		break;
 	case 't':
-		g.plan[PLAN_RTT_US] = number("rtt", optarg, 1, 100000000);
+		g.plan[PLAN_RTT_US] = number_read("rtt", optarg, (struct number_range){1, 100000000, false});
 		break;
 	case 'a':
 		g.plan[PLAN_NACK] = 0;

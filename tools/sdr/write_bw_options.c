@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The command line of sdr_write_bw. Options that perftest has too are called as they are there. */
-#include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,35 +7,36 @@
 #include <string.h>
 
 #include "sdr/meet.h"
+#include "sdr/number.h"
 #include "sdr/write_bw.h"
 
 #define OPTION(member) offsetof(struct options, member)
 #define PLAN(number)   offsetof(struct options, plan[number])
 
-/* Numbers; `power` are powers of two. */
+/* Options with a number. */
 static const struct row {
 	char letter;
 	const char *name;
 	size_t at;
-	uint64_t low, high, normal;
-	bool power;
+	struct number_range range;
+	uint64_t normal;
 	const char *what;
 } rows[] = {
 	/* clang-format off */
-	{'s', "size", PLAN(PLAN_SIZE), 1, UINT64_C(1) << 30, 8 << 20, false, "bytes of a message"},
-	{'n', "iters", PLAN(PLAN_ITERS), 1, UINT32_MAX, 1000, false, "messages"},
-	{'w', "warmup", PLAN(PLAN_WARMUP), 0, UINT32_MAX, 10, false, "messages before time is taken"},
-	{'t', "tx-depth", PLAN(PLAN_IN_FLIGHT), 1, 1024, 128, true, "messages under way"},
-	{'m', "mtu", PLAN(PLAN_MTU), 0, 4096, 0, true, "bytes of a packet; 0: what both ports carry"},
-	{'k', "chunk", PLAN(PLAN_CHUNK), 64, 262144, 65536, true, "bytes of a chunk"},
-	{'c', "channels", PLAN(PLAN_CHANNELS), 1, 128, 8, false, "channels"},
-	{'g', "generations", PLAN(PLAN_GENERATIONS), 1, 16, 4, false, "sets of queue pairs"},
-	{'p', "port", OPTION(port), 1, 65535, 18516, false, "TCP port to meet on"},
-	{'i', "ib-port", OPTION(ib_port), 1, 255, 1, false, "port of the device"},
-	{'x', "gid-index", OPTION(gid_index), 0, 255, 0, false, "index in the port's GID table"},
-	{'T', "threads", OPTION(workers), 0, 128, 0, false, "threads that watch the device; 0: the program itself"},
-	{'b', "batch", OPTION(batch), 1, 64, 8, false, "packets posted at a time"},
-	{'r', "rate", OPTION(rate_mbps), 0, UINT32_MAX, 0, false, "Mbit/s that are sent at most; 0: no limit"},
+	{'s', "size", PLAN(PLAN_SIZE), {1, UINT64_C(1) << 30, false}, 8 << 20, "bytes of a message"},
+	{'n', "iters", PLAN(PLAN_ITERS), {1, UINT32_MAX, false}, 1000, "messages"},
+	{'w', "warmup", PLAN(PLAN_WARMUP), {0, UINT32_MAX, false}, 10, "messages before time is taken"},
+	{'t', "tx-depth", PLAN(PLAN_IN_FLIGHT), {1, 1024, true}, 128, "messages under way"},
+	{'m', "mtu", PLAN(PLAN_MTU), {0, 4096, true}, 0, "bytes of a packet; 0: what both ports carry"},
+	{'k', "chunk", PLAN(PLAN_CHUNK), {64, 262144, true}, 65536, "bytes of a chunk"},
+	{'c', "channels", PLAN(PLAN_CHANNELS), {1, 128, false}, 8, "channels"},
+	{'g', "generations", PLAN(PLAN_GENERATIONS), {1, 16, false}, 4, "sets of queue pairs"},
+	{'p', "port", OPTION(port), {1, 65535, false}, 18516, "TCP port to meet on"},
+	{'i', "ib-port", OPTION(ib_port), {1, 255, false}, 1, "port of the device"},
+	{'x', "gid-index", OPTION(gid_index), {0, 255, false}, 0, "index in the port's GID table"},
+	{'T', "threads", OPTION(workers), {0, 128, false}, 0, "threads that watch the device; 0: the program itself"},
+	{'b', "batch", OPTION(batch), {1, 64, false}, 8, "packets posted at a time"},
+	{'r', "rate", OPTION(rate_mbps), {0, UINT32_MAX, false}, 0, "Mbit/s that are sent at most; 0: no limit"},
 	/* clang-format on */
 };
 
@@ -58,30 +58,11 @@ static void usage(void)
 	       "  -h, --help            this\n");
 }
 
-static bool row_takes(const struct row *r, uint64_t v)
-{
-	return v >= r->low && v <= r->high && (!r->power || !(v & (v - 1)));
-}
-
-static void number_read(struct options *o, const struct row *r, const char *text)
-{
-	char *end;
-	uint64_t v;
-
-	errno = 0;
-	v = strtoull(text, &end, 0);
-	if (end == text || *end || errno || *text == '-' || !row_takes(r, v))
-		die("--%s %s: a %s of %llu to %llu is allowed", r->name, text,
-		    r->power ? "power of two" : "number", (unsigned long long)r->low,
-		    (unsigned long long)r->high);
-	*(uint64_t *)((char *)o + r->at) = v;
-}
-
 static void option_take(struct options *o, int letter)
 {
 	for (int i = 0; i < ROWS; i++) {
 		if (rows[i].letter == letter)
-			number_read(o, &rows[i], optarg);
+			*(uint64_t *)((char *)o + rows[i].at) = number_read(rows[i].name, optarg, rows[i].range);
 	}
 	if (letter == 'd')
 		o->device = optarg;
@@ -128,7 +109,7 @@ bool plan_valid(const uint64_t *plan)
 	for (int i = 0; i < ROWS; i++) {
 		size_t number = (rows[i].at - PLAN(0)) / sizeof(*plan);
 
-		if (rows[i].at >= PLAN(0) && !row_takes(&rows[i], plan[number]))
+		if (rows[i].at >= PLAN(0) && !number_allowed(rows[i].range, plan[number]))
 			return false;
 	}
 	return plan[PLAN_RC] <= 1 && plan[PLAN_VERIFY] <= 1;
