@@ -208,7 +208,7 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 	if (c) {
 		c->alloc = (struct alloc){.get = memory_get, .put = memory_put};
 		c->qpn_slot = group_slot(e->group);
-		c->train_max = (uint16_t)io_train_max(e->loop.io);
+		c->transport.train_max = (uint16_t)io_train_max(e->loop.io);
 		transport_start(e, &c->transport);
 		memcpy(c->gids, e->gids.gids, sizeof(c->gids));
 		c->gid_count = e->gids.count;

@@ -40,8 +40,6 @@ struct nic *nic_create(const struct nic_config *c)
 	list_init(&nic->pds);
 	list_init(&nic->cqs);
 	list_init(&nic->srqs);
-	nic->tp.tx.train_max = c->train_max && c->train_max < PKT_TRAIN_MAX ? c->train_max
-									    : PKT_TRAIN_MAX;
 	nic->qpn_base = c->qpn_slot << NIC_QPN_BITS;
 	nic->qpn_bits = c->qpn_bits && c->qpn_bits < NIC_QPN_BITS ? c->qpn_bits : NIC_QPN_BITS;
 	/* Keys must not reveal QPNs, or QPNs keys, so each has a secret of its own. */

@@ -62,7 +62,6 @@ struct nic_config {
 	uint8_t secret[16];      /* QPNs and keys are drawn with it; from the OS in the product, a seed in tests */
 	uint32_t qpn_slot;       /* the high 7 bits of every QPN: 0 .. 126 */
 	uint8_t qpn_bits;        /* room for 2^qpn_bits QPs, 1 .. NIC_QPN_BITS; 0: NIC_QPN_BITS */
-	uint16_t train_max;      /* packets that the back end sends as one train, 1 .. PKT_TRAIN_MAX; 0: that */
 	/*
 	 * Packets are described and not carried, for networks that exist in numbers only: payload is
 	 * not copied, regions have addresses but need no memory (and allow no atomics), the ICRC is

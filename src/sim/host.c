@@ -125,7 +125,7 @@ static void configure(struct host *h, struct nic_config *c)
 	memcpy(c->secret, secret, sizeof(c->secret));
 	c->alloc = (struct alloc){.get = get, .put = put};
 	c->no_payload = true;
-	c->train_max = 1;
+	c->transport.train_max = 1;
 	c->tx_arena = network_scratch(h->network, NIC_TX_ARENA_BYTES);
 	c->qpn_slot = 1; /* so that no QPN is 0 or 1 */
 	for (uint16_t i = 0; i < PATHS_MAX; i++)

@@ -2,6 +2,7 @@
 /* The defaults of settings that a nic's owner leaves at 0. */
 #include "transport/config.h"
 
+#include "base/pkt.h"
 #include "transport/qp.h"
 #include "transport/veroce/engine.h"
 #include "wire/encap.h"
@@ -22,6 +23,8 @@ void transport_config_settle(struct transport_config *c)
 {
 	if (!c->paths || c->paths > PATHS_MAX)
 		c->paths = c->paths ? PATHS_MAX : 1;
+	if (!c->train_max || c->train_max > PKT_TRAIN_MAX)
+		c->train_max = PKT_TRAIN_MAX;
 	rocev2_settle(&c->rocev2, c->cc.params);
 	veroce_settle(&c->veroce);
 }

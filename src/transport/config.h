@@ -94,6 +94,7 @@ struct transport_config {
 	uint16_t sport_ipv4[PATHS_MAX];
 	uint16_t sport_ipv6[PATHS_MAX];
 	uint32_t paths;        /* how many of them there are; 0: 1 */
+	uint16_t train_max;    /* packets that the back end sends as one train, 1 .. PKT_TRAIN_MAX; 0: that */
 	uint32_t window_bytes; /* request bytes, READ responses included, a QP may have unacknowledged */
 	/*
 	 * veRoCE: a pair of hosts has never more in flight than window_bytes. Otherwise congestion control adds what

@@ -413,7 +413,7 @@ static inline bool qp_is_paused(const struct transport *tp, const struct qp *qp)
 /* Acknowledgements find no train to end: they go before data. */
 static inline bool acks_go_first(const struct transport *tp)
 {
-	return tp->tx.train_max == 1;
+	return tp->config.train_max == 1;
 }
 
 /* ---- completion.c: completions in order, flushing, the way into the error states ---------- */

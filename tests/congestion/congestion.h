@@ -53,7 +53,7 @@ static inline void congestion_tweak(struct nic_config *c, enum duo_side side)
 	c->transport.rocev2.cnp_interval_ns = o->cnp_interval_ns;
 	c->transport.rocev2.ce_echo = o->ce_echo;
 	if (o->no_trains)
-		c->train_max = 1;
+		c->transport.train_max = 1;
 }
 
 static inline struct sim congestion_start_sim(const struct congestion_options *c,

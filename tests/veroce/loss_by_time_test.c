@@ -90,13 +90,14 @@ static void third_copy_goes_twice_and_counts_twice(void **state)
  * out-of-order O27, R17, veRoCE 6.2: no loss, and a first window that makes a queue of 300 us in
  * front of paths of 10, 20 and 200 us. The long path's round trip was measured before the queue
  * grew; packets of other paths that were sent later and acknowledged do not prove that its packets
- * are lost.
+ * are lost. Of all runs' packets: a single wrong verdict takes a whole flowlet.
  */
 static void growing_queue_is_no_evidence_against_a_long_path(void **state)
 {
-	enum { BULK = 4 << 20, MESSAGE = 1 << 18 };
+	enum { BULK = 4 << 20, MESSAGE = 1 << 18, RUNS = 40 };
+	uint64_t retransmits = 0;
 
-	for (unsigned i = 0; i < 40; i++) {
+	for (unsigned i = 0; i < RUNS; i++) {
 		struct veroce_options v = veroce_options();
 		struct duo_options o = duo_options();
 		struct transfer t;
@@ -113,9 +114,10 @@ static void growing_queue_is_no_evidence_against_a_long_path(void **state)
 			transfer_post(&t, off, MESSAGE);
 		duo_idle(t.duo);
 		transfer_check(&t);
-		DUO_CHECK(t.duo, t.sender->retransmits * 1000 <= BULK / MTU);
+		retransmits += t.sender->retransmits;
 		transfer_end(&t);
 	}
+	assert_true(retransmits * 5000 <= (uint64_t)RUNS * BULK / MTU);
 }
 
 int main(void)

@@ -5,6 +5,8 @@
  */
 #include "transport/paths/path_choice.h"
 
+#include "base/pkt.h"
+
 enum {
 	FLOWLETS_A_WINDOW = 4,
 	FLOWLET_MAX = 64
@@ -89,6 +91,19 @@ static int pick_fastest(const struct pair *pair, const struct transport_config *
 	return best;
 }
 
+/* Long where the window is wide, but whole trains: what is left over costs as much as a train. */
+static uint32_t flowlet_packets(const struct transport_config *c, const struct path *p, uint32_t bytes)
+{
+	uint64_t packets = p->cc.cwnd_bytes / FLOWLETS_A_WINDOW / bytes;
+	uint32_t train = c->train_max > 1 ? PKT_TRAIN_BYTES_MAX / bytes : 0, most = FLOWLET_MAX;
+
+	if (train && train < most)
+		most -= most % train;
+	if (packets < c->veroce.flowlet_packets)
+		packets = c->veroce.flowlet_packets;
+	return packets < most ? (uint32_t)packets : most;
+}
+
 /* The better of two random paths; if neither has room, the first path that has. */
 static int pick_new(struct pair *pair, const struct transport_config *c, uint32_t bytes, uint64_t now_ns)
 {
@@ -153,7 +168,6 @@ int pair_pick_again(struct pair *pair, const struct transport_config *c, uint32_
 
 int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes, uint64_t now_ns)
 {
-	uint64_t packets;
 	int i;
 
 	if (!pair_has_room(pair, bytes))
@@ -173,12 +187,8 @@ int pair_pick(struct pair *pair, const struct transport_config *c, struct flowle
 	i = pick_new(pair, c, bytes, now_ns);
 	if (i < 0)
 		return i;
-	/* Long trains where the window is wide, so that they cost as little as RoCEv2's. */
-	packets = pair->path[i].cc.cwnd_bytes / FLOWLETS_A_WINDOW / bytes;
-	if (packets < c->veroce.flowlet_packets)
-		packets = c->veroce.flowlet_packets;
 	f->path = (uint8_t)i;
-	f->left = (uint16_t)((packets < FLOWLET_MAX ? packets : FLOWLET_MAX) - !c->veroce.flowlet_gap_ns);
+	f->left = (uint16_t)(flowlet_packets(c, &pair->path[i], bytes) - !c->veroce.flowlet_gap_ns);
 	f->sent_ns = now_ns;
 	return i;
 }

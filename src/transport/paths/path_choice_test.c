@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which path a packet takes, and when none has room. */
+#include "base/pkt.h"
 #include "support/pair_fixture.h"
 
 /* ---- windows -------------------------------------------------------------------------- */
@@ -91,6 +92,27 @@ static void a_run_of_packets_stays_on_one_path(void **state)
 		f.flowlet.left = 0;
 	}
 	end(&f);
+}
+
+/* Packets that are left over would be a train of their own. */
+static void a_flowlet_ends_where_a_train_does(void **state)
+{
+	for (int trains = 0; trains < 2; trains++) {
+		for (uint32_t bytes = 256; bytes <= 4096; bytes *= 4) {
+			uint32_t train = PKT_TRAIN_BYTES_MAX / bytes;
+			struct fixture f;
+
+			start(&f, 16, CC_NONE);
+			f.config.train_max = trains ? PKT_TRAIN_MAX : 1;
+			for (int i = 0; i < 16; i++)
+				f.pair->path[i].cc.cwnd_bytes = 64 * 4096 * 4;
+			pick(&f, bytes);
+			if (trains && train < 64)
+				assert_int_equal((f.flowlet.left + 1) % train, 0);
+			assert_in_range(f.flowlet.left + 1, 33, 64);
+			end(&f);
+		}
+	}
 }
 
 static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
@@ -212,6 +234,7 @@ int main(void)
 		cmocka_unit_test(a_packet_larger_than_the_window_goes_alone),
 		cmocka_unit_test(what_is_acknowledged_lost_or_forgotten_makes_room),
 		cmocka_unit_test(a_run_of_packets_stays_on_one_path),
+		cmocka_unit_test(a_flowlet_ends_where_a_train_does),
 		cmocka_unit_test(with_a_gap_a_flowlet_ends_with_a_silence),
 		cmocka_unit_test(every_path_is_used),
 		cmocka_unit_test(the_path_with_less_before_it_is_preferred),

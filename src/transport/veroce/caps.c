@@ -44,7 +44,7 @@ static uint16_t offered(const struct transport *tp, const struct qp *qp)
 	if (qp->local)
 		flags &= (uint16_t)~(CAPS_TS | CAPS_RXSHARE);
 	/* Four bytes a message would buy nothing. */
-	if (tp->tx.train_max == 1)
+	if (tp->config.train_max == 1)
 		flags &= (uint16_t)~CAPS_ALIKE;
 	return flags;
 }
