@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of memory regions. Owns every struct mr.
+ * The table of keys and the regions in it. Owns every struct mr and struct mw.
  *
- * Open addressing over pointers: a key is uniformly random, so its low bits are the hash. At most
+ * Open addressing over pointers: a key's upper 24 bits are uniformly random, so they are the hash. At most
  * half of the slots are taken, and a deletion shifts its successors back instead of leaving a
  * tombstone, so a probe ends after two slots on average, for keys that do not exist too: a peer that
  * guesses keys costs no more than one that knows them.
@@ -15,7 +15,8 @@
 #include <string.h>
 
 #include "base/siphash.h"
-#include "mem/mr.h"
+#include "mem/mr_table.h"
+#include "mem/mw.h"
 
 enum { SLOTS_MIN = 64 };
 
@@ -37,16 +38,22 @@ static void free_slots(const struct mr_table *t)
 
 void mr_table_fini(struct mr_table *t)
 {
+	mw_free_all(t);
 	for (size_t i = 0; i <= t->mask; i++)
 		alloc_put(t->alloc, t->slot[i], sizeof(struct mr));
 	free_slots(t);
 	*t = (struct mr_table){0};
 }
 
+static uint32_t home(uint32_t key, uint32_t mask)
+{
+	return key >> MR_FAMILY_BITS & mask;
+}
+
 /* The slot that holds key, or the empty one where the search for it ends. */
 static uint32_t probe(struct mr *const *slot, uint32_t mask, uint32_t key)
 {
-	uint32_t i = key & mask;
+	uint32_t i = home(key, mask);
 
 	while (slot[i] && slot[i]->key != key)
 		i = (i + 1) & mask;
@@ -58,33 +65,84 @@ struct mr *mr_find(const struct mr_table *t, uint32_t key)
 	return t->slot[probe(t->slot, t->mask, key)];
 }
 
+static inline uint8_t *check(const struct mr *mr, uint64_t va, uint64_t len, uint32_t access)
+{
+	/* Below iova the difference wraps to more than any length that mr_validate() lets in. */
+	uint64_t off = va - mr->iova;
+
+	if ((access & ~mr->access) || off > mr->length || len > mr->length - off)
+		return NULL;
+	return mr->addr + off;
+}
+
 uint8_t *mr_check(const struct mr_table *t, uint32_t key, const struct pd *pd, uint64_t va,
 		  uint64_t len, uint32_t access)
 {
 	const struct mr *mr = mr_find(t, key);
 
+	return mr && mr->pd == pd ? check(mr, va, len, access) : NULL;
+}
+
+uint8_t *mr_check_remote(const struct mr_table *t, uint32_t key, const struct mr_user *user, uint64_t va,
+			 uint64_t len, uint32_t access)
+{
+	const struct mr *mr = mr_find(t, key);
+
 	if (!mr)
 		return NULL;
-
-	/* Below iova the difference wraps to more than any length that mr_validate() lets in. */
-	uint64_t off = va - mr->iova;
-
-	if (mr->pd != pd || (access & ~mr->access) || off > mr->length || len > mr->length - off)
+	/* No call in here: of a region nothing has to be kept across one. */
+	if (mr->pd != user->pd && mr->opener != user && mr->opener != user->pd)
 		return NULL;
-	return mr->addr + off;
+	return check(mr, va, len, access);
+}
+
+/* Whether another key with the same upper bits is there, of a window or of anything. */
+static bool has_relative(const struct mr_table *t, uint32_t key, bool of_window)
+{
+	for (uint32_t i = home(key, t->mask); t->slot[i]; i = (i + 1) & t->mask) {
+		if (!((t->slot[i]->key ^ key) >> MR_FAMILY_BITS) &&
+		    (!of_window || t->slot[i]->kind == MR_WINDOW_FAMILY))
+			return true;
+	}
+	return false;
+}
+
+bool mr_is_taken(const struct mr_table *t, uint32_t key)
+{
+	return mr_find(t, key) || has_relative(t, key, true);
 }
 
 /*
- * Programs use 0 and ~0 for "no key", and uninitialised WRs hold 0, so no region gets one of these
- * keys.
+ * Programs use 0 and ~0 for "no key", and uninitialised WRs hold 0, so nothing gets one of these keys, or one from
+ * which adding to the low byte leads there.
  */
-static uint32_t draw_key(struct mr_table *t)
+static uint32_t draw(struct mr_table *t)
 {
 	uint32_t key;
 
 	do
 		key = (uint32_t)siphash_u64(t->secret, t->serial++);
-	while (key == 0 || key == UINT32_MAX || mr_find(t, key));
+	while (key >> MR_FAMILY_BITS == 0 || key >> MR_FAMILY_BITS == UINT32_MAX >> MR_FAMILY_BITS);
+	return key;
+}
+
+uint32_t mr_draw_key(struct mr_table *t)
+{
+	uint32_t key;
+
+	do
+		key = draw(t);
+	while (mr_is_taken(t, key));
+	return key;
+}
+
+uint32_t mr_draw_family(struct mr_table *t)
+{
+	uint32_t key;
+
+	do
+		key = draw(t);
+	while (has_relative(t, key, false));
 	return key;
 }
 
@@ -109,20 +167,27 @@ static int grow(struct mr_table *t)
 	return 0;
 }
 
-static void insert(struct mr_table *t, struct mr *mr)
+int mr_table_fit(struct mr_table *t, uint32_t more)
+{
+	if (((uint64_t)t->count + more) * 2 > (uint64_t)t->mask + 1)
+		return grow(t);
+	return 0;
+}
+
+void mr_insert(struct mr_table *t, struct mr *mr)
 {
 	t->slot[probe(t->slot, t->mask, mr->key)] = mr;
 	t->count++;
 }
 
 /* Backward shift (Knuth 6.4 R): a later entry moves into the hole unless its home lies behind it. */
-static void take_out(struct mr_table *t, const struct mr *mr)
+void mr_take_out(struct mr_table *t, const struct mr *mr)
 {
 	uint32_t hole = probe(t->slot, t->mask, mr->key);
 
 	assert(t->slot[hole] == mr);
 	for (uint32_t i = (hole + 1) & t->mask; t->slot[i]; i = (i + 1) & t->mask) {
-		uint32_t from_home = (i - t->slot[i]->key) & t->mask;
+		uint32_t from_home = (i - home(t->slot[i]->key, t->mask)) & t->mask;
 
 		if (from_home < ((i - hole) & t->mask))
 			continue;
@@ -161,11 +226,9 @@ int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t
 		err = -EINVAL;
 	if (err)
 		return err;
-	if (((uint64_t)t->count + 1) * 2 > (uint64_t)t->mask + 1) {
-		err = grow(t);
-		if (err)
-			return err;
-	}
+	err = mr_table_fit(t, 1);
+	if (err)
+		return err;
 
 	struct mr *mr = alloc_get(t->alloc, sizeof(*mr));
 
@@ -176,10 +239,10 @@ int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t
 		.iova = access & MR_ZERO_BASED ? 0 : range.iova,
 		.length = range.length,
 		.pd = pd,
-		.key = draw_key(t),
+		.key = mr_draw_key(t),
 		.access = access,
 	};
-	insert(t, mr);
+	mr_insert(t, mr);
 	pd->users++;
 	*out = mr;
 	return 0;
@@ -194,16 +257,17 @@ bool mr_fault(const struct mr_table *t)
 
 void mr_destroy(struct mr_table *t, struct mr *mr)
 {
-	take_out(t, mr);
+	assert(!mr->windows);
+	mr_take_out(t, mr);
 	mr->pd->users--;
 	alloc_put(t->alloc, mr, sizeof(*mr));
 }
 
 void mr_rekey(struct mr_table *t, struct mr *mr)
 {
-	uint32_t key = draw_key(t); /* the old key is still taken here */
+	uint32_t key = mr_draw_key(t); /* the old key is still taken here */
 
-	take_out(t, mr);
+	mr_take_out(t, mr);
 	mr->key = key;
-	insert(t, mr);
+	mr_insert(t, mr);
 }

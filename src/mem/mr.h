@@ -3,9 +3,9 @@
  * Protection domains and memory regions: which bytes a key opens, for which QPs and which access
  * (IBTA 10.6).
  *
- * A key is 32 random bits that no other live region has; L_Key and R_Key of a region are the same
- * number. Every local and remote access goes through mr_check(), again for each packet, so a
- * deregistered region is never touched.
+ * A key is 32 random bits that nothing else that lives has; L_Key and R_Key of a region are the same
+ * number. Every local access goes through mr_check(), every remote one through mr_check_remote(), again for
+ * each packet, so a deregistered region is never touched.
  */
 #ifndef MEM_MR_H
 #define MEM_MR_H
@@ -30,21 +30,40 @@ enum mr_access {
 
 struct pd {
 	uint32_t handle;
-	uint32_t users; /* regions, QPs, SRQs and address handles that name this PD */
+	uint32_t users; /* regions, windows, QPs, SRQs and address handles that name this PD */
+};
+
+struct mw;
+
+/* Who opens remote keys: a QP. What a window of type 2 opens is for the QP alone that bound it. */
+struct mr_user {
+	struct pd *pd;
+	struct mw *windows; /* of type 2 that it bound */
+};
+
+enum mr_kind {
+	MR_REGION,
+	MR_WINDOW,        /* what a memory window of type 1 opens, mw.h */
+	MR_WINDOW_FAMILY, /* of type 2: all keys with these upper 24 bits are its */
+	MR_ANCHOR         /* opens nothing */
 };
 
 struct mr {
 	uint8_t *addr;   /* first byte in this process */
 	uint64_t iova;   /* the address by which work requests and peers call the first byte */
 	uint64_t length; /* bytes; 0 is legal and opens nothing */
-	struct pd *pd;
+	struct pd *pd;   /* NULL: it is no region */
 	uint32_t key;
 	uint32_t access; /* enum mr_access */
+	/* Of a bound window: the struct pd, or of type 2 the struct mr_user, that it opens for. NULL: it is none. */
+	const void *opener;
+	uint32_t windows; /* bound to it */
+	uint8_t kind;     /* enum mr_kind */
 };
 
 struct mr_table {
 	const struct alloc *alloc;
-	struct mr **slot; /* open addressing, linear probing; the key is its own hash */
+	struct mr **slot; /* open addressing, linear probing; the key's upper 24 bits are its hash */
 	uint32_t mask;
 	uint32_t count;
 	uint64_t serial; /* of the next key */
@@ -55,7 +74,7 @@ struct mr_table {
 
 /* 0 or -ENOMEM. Borrows alloc for the table's life. */
 int mr_table_init(struct mr_table *, const struct alloc *alloc, const uint8_t secret[16]);
-/* Regions that are still there are freed with it. */
+/* Regions and windows that are still there are freed with it. */
 void mr_table_fini(struct mr_table *);
 
 /* Bytes of this process, and the address by which requests and peers call the first of them. */
@@ -72,6 +91,7 @@ struct mr_range {
 int mr_create(struct mr_table *, struct pd *, struct mr_range, uint32_t access, struct mr **out);
 /* Whether mr_create() would refuse these, without creating: 0 or -EINVAL. */
 int mr_validate(const void *addr, uint64_t length, uint64_t iova, uint32_t access);
+/* No window is bound to it. */
 void mr_destroy(struct mr_table *, struct mr *);
 /* The key stops working and another one is drawn (rereg). */
 void mr_rekey(struct mr_table *, struct mr *);
@@ -83,6 +103,13 @@ void mr_rekey(struct mr_table *, struct mr *);
  */
 uint8_t *mr_check(const struct mr_table *, uint32_t key, const struct pd *, uint64_t va,
 		  uint64_t len, uint32_t access);
+
+/*
+ * Likewise for a peer's access by an R_Key, of a region or of a window that is bound; `access` is not 0. Of a window its
+ * own range and access count, not the region's (IBTA 10.6.7.2.1).
+ */
+uint8_t *mr_check_remote(const struct mr_table *, uint32_t key, const struct mr_user *, uint64_t va,
+			 uint64_t len, uint32_t access);
 
 /* Counts one and returns false. */
 bool mr_fault(const struct mr_table *);
@@ -114,7 +141,7 @@ static inline bool mr_atomic(const struct mr_table *t, uint64_t *word, bool cmp_
 	       mr_fault(t);
 }
 
-/* The region of that key, or NULL. */
+/* What has that key, of whatever kind, or NULL. */
 struct mr *mr_find(const struct mr_table *, uint32_t key);
 
 #endif
