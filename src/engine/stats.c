@@ -99,7 +99,7 @@ static const struct stats_field fields[] = {
 	NIC(overlaps_fenced),
 	NIC(completions), NIC(completion_errors), NIC(cq_overruns),
 	NIC(memory_faults),
-	NIC(qps), NIC(cqs), NIC(mrs), NIC(pds), NIC(srqs),
+	NIC(qps), NIC(cqs), NIC(mrs), NIC(mws), NIC(pds), NIC(srqs),
 	IO(tx_packets), IO(tx_bytes), IO(tx_trains), IO(tx_syscalls), IO(tx_drops), IO(tx_again),
 	IO(rx_packets), IO(rx_bytes), IO(rx_trains), IO(rx_syscalls), IO(rx_drops), IO(rx_overflow),
 	IO(impair_dropped), IO(impair_duplicated), IO(impair_reordered), IO(impair_corrupted),

@@ -199,7 +199,7 @@ static void lay_request(struct transport *tp, struct qp *qp, uint64_t now_ns)
 /* The key and range of a READ were judged when it came; since then the region may have gone. */
 static const uint8_t *source_bytes(const struct transport *tp, const struct qp *qp, const struct iwarp_read *r, uint32_t n)
 {
-	return mr_check(&tp->mrs, r->request.source_stag, qp->pd, r->request.source_to + r->done, n, MR_REMOTE_READ);
+	return mr_check_remote(&tp->mrs, r->request.source_stag, &qp->user, r->request.source_to + r->done, n, MR_REMOTE_READ);
 }
 
 static void lay_response(struct transport *tp, struct qp *qp, uint64_t now_ns)

@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 
+#include "mem/mw.h"
 #include "iwarp/state.h"
 #include "transport/request.h"
 
@@ -32,11 +33,11 @@ static enum refusal refusal_of(const struct transport *tp, const struct qp *qp, 
 
 	if (!mr)
 		return REFUSE_STAG;
-	if (mr->pd != qp->pd)
+	if (mr->pd != qp->user.pd)
 		return REFUSE_STREAM;
 	if (to + len < to)
 		return REFUSE_WRAP;
-	return mr_check(&tp->mrs, stag, qp->pd, to, len, 0) ? REFUSE_ACCESS : REFUSE_BOUNDS;
+	return mr_check(&tp->mrs, stag, qp->user.pd, to, len, 0) ? REFUSE_ACCESS : REFUSE_BOUNDS;
 }
 
 /* ---- RDMA Write ---------------------------------------------------------------------------------- */
@@ -50,7 +51,7 @@ static enum term_cause take_write(struct transport *tp, struct qp *qp, const str
 		return TERM_NONE;
 	if (!(qp->access & MR_REMOTE_WRITE))
 		return TERM_TAGGED_STAG;
-	to = mr_check(&tp->mrs, s->ddp.stag, qp->pd, s->ddp.to, s->payload_len, MR_REMOTE_WRITE);
+	to = mr_check_remote(&tp->mrs, s->ddp.stag, &qp->user, s->ddp.to, s->payload_len, MR_REMOTE_WRITE);
 	if (!to)
 		return tagged_causes[refusal_of(tp, qp, s->ddp.stag, s->ddp.to, s->payload_len)];
 	return mr_write(&tp->mrs, to, s->payload, s->payload_len) ? TERM_NONE : TERM_TAGGED_STAG;
@@ -79,14 +80,11 @@ static enum term_cause judge_send(struct transport *tp, struct qp *qp, const str
 	return (uint64_t)iw->received + s->payload_len > iw->rwqe->length ? TERM_UNTAGGED_TOO_LONG : TERM_NONE;
 }
 
-/* The region loses its remote access; its L_Key goes on working. */
 static enum term_cause invalidate(struct transport *tp, const struct qp *qp, uint32_t stag)
 {
-	struct mr *mr = mr_find(&tp->mrs, stag);
-
-	if (!mr || mr->pd != qp->pd)
+	if (!mw_may_invalidate(&tp->mrs, stag, &qp->user))
 		return TERM_PROTECTION_NO_INVALIDATE;
-	mr->access &= ~(uint32_t)(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
+	mw_invalidate(&tp->mrs, stag, &qp->user);
 	return TERM_NONE;
 }
 
@@ -141,7 +139,7 @@ static enum term_cause take_read_request(struct transport *tp, struct qp *qp, co
 		return TERM_OPERATION_STREAM; /* more than were agreed on: RFC 6581 4.4 */
 	if (r.size && !(qp->access & MR_REMOTE_READ))
 		return TERM_PROTECTION_ACCESS;
-	if (r.size && !mr_check(&tp->mrs, r.source_stag, qp->pd, r.source_to, r.size, MR_REMOTE_READ))
+	if (r.size && !mr_check_remote(&tp->mrs, r.source_stag, &qp->user, r.source_to, r.size, MR_REMOTE_READ))
 		return protection_causes[refusal_of(tp, qp, r.source_stag, r.source_to, r.size)];
 	if (!iw->reads)
 		iw->reads = pool_get(&tp->pool, sizeof(*iw->reads) * iwarp_read_entries(qp));
@@ -220,7 +218,7 @@ static enum term_cause take_response(struct transport *tp, struct qp *qp, const 
 	if (cause != TERM_NONE)
 		return cause;
 	if (s->payload_len &&
-	    !sge_scatter(&tp->mrs, qp->pd, send_wqe_sges(w), iw->read_done, s->payload, s->payload_len)) {
+	    !sge_scatter(&tp->mrs, qp->user.pd, send_wqe_sges(w), iw->read_done, s->payload, s->payload_len)) {
 		request_fail_in_turn(tp, qp, iw->read_wqe, WC_LOC_PROT_ERR, now_ns);
 		return TERM_DDP_CATASTROPHIC;
 	}

@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/pkt.h"
 #include "mem/mr.h"
+#include "mem/mw.h"
 #include "queue/cq.h"
 #include "queue/event.h"
 #include "queue/rq.h"
@@ -39,7 +40,8 @@ enum {
 	NIC_MAX_INLINE = 1024,
 	NIC_MAX_CQE = 1 << 22,
 	NIC_MAX_CQ = 1 << 16,
-	NIC_MAX_MR = 1 << 24,
+	NIC_MAX_MR = 1 << 22,
+	NIC_MAX_MW = 1 << 21,
 	NIC_MAX_PD = 1 << 16,
 	NIC_MAX_SRQ = 1 << 16,
 	NIC_MAX_SRQ_WR = 32768,
@@ -206,11 +208,20 @@ int nic_pd_free(struct nic *, struct pd *); /* -EBUSY while an object uses it */
 int nic_mr_reg(struct nic *, struct pd *, struct mr_range, uint32_t access, struct mr **out);
 /*
  * As ibv_rereg_mr: NULL pd/addr or access -1 leave that attribute. The key stays valid for peers that know it,
- * unless it would open other bytes than before, or the same bytes at another address: then a new one is drawn.
+ * unless it would open other bytes than before, or the same bytes at another address: then a new one is drawn. -EBUSY
+ * while a window is bound to it.
  */
 int nic_mr_rereg(struct nic *, struct mr *, struct pd *pd, void *addr, uint64_t length,
 		 int64_t access);
-void nic_mr_dereg(struct nic *, struct mr *);
+int nic_mr_dereg(struct nic *, struct mr *); /* -EBUSY while a window is bound to it */
+/* Unbinds all windows from it. */
+void nic_mr_unbind(struct nic *, struct mr *);
+
+/* See mw_create(). The nic owns the window until nic_mw_free(), bound or not. */
+int nic_mw_alloc(struct nic *, struct pd *, enum mw_type, struct mw **out);
+void nic_mw_free(struct nic *, struct mw *);
+/* An R_Key that nothing has: for the next binding of a window of type 1. */
+uint32_t nic_mw_draw_key(struct nic *);
 
 int nic_cq_create(struct nic *, uint32_t cqe, void *owner, struct cq **out);
 int nic_cq_resize(struct nic *, struct cq *, uint32_t cqe); /* hold the poller off too */

@@ -61,6 +61,8 @@ int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint
 
 	if (!err && nic->tp.mrs.no_payload && new_access & MR_REMOTE_ATOMIC)
 		err = -EINVAL;
+	if (!err && mr->windows)
+		err = -EBUSY;
 	if (err)
 		return err;
 	if (pd) {
@@ -77,10 +79,41 @@ int nic_mr_rereg(struct nic *nic, struct mr *mr, struct pd *pd, void *addr, uint
 	return 0;
 }
 
-void nic_mr_dereg(struct nic *nic, struct mr *mr)
+int nic_mr_dereg(struct nic *nic, struct mr *mr)
 {
+	if (mr->windows)
+		return -EBUSY;
 	nic->tp.counters.mrs--;
 	mr_destroy(&nic->tp.mrs, mr);
+	return 0;
+}
+
+void nic_mr_unbind(struct nic *nic, struct mr *mr)
+{
+	mw_unbind_all(&nic->tp.mrs, mr);
+}
+
+int nic_mw_alloc(struct nic *nic, struct pd *pd, enum mw_type type, struct mw **out)
+{
+	int err;
+
+	if (nic->tp.counters.mws >= NIC_MAX_MW)
+		return -ENOMEM;
+	err = mw_create(&nic->tp.mrs, pd, type, out);
+	if (!err)
+		nic->tp.counters.mws++;
+	return err;
+}
+
+void nic_mw_free(struct nic *nic, struct mw *mw)
+{
+	nic->tp.counters.mws--;
+	mw_destroy(&nic->tp.mrs, mw);
+}
+
+uint32_t nic_mw_draw_key(struct nic *nic)
+{
+	return mw_draw_key(&nic->tp.mrs);
 }
 
 int nic_cq_create(struct nic *nic, uint32_t cqe, void *owner, struct cq **out)

@@ -83,7 +83,7 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 		goto free_rq;
 	qp->ops = engine_of(nic, init->type);
 	qp->type = (uint8_t)init->type;
-	qp->pd = init->pd;
+	qp->user.pd = init->pd;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->srq = init->srq;
@@ -94,7 +94,7 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	timer_init(&qp->timer);
 	list_init(&qp->event.link);
 	qp->event.owner = init->owner;
-	qp->pd->users++;
+	qp->user.pd->users++;
 	qp->send_cq->users++;
 	qp->recv_cq->users++;
 	if (qp->srq)
@@ -132,12 +132,13 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 	const struct alloc *alloc = &nic->tp.alloc;
 
 	detach(nic, qp);
+	mw_forget_user(&qp->user);
 	list_remove(&qp->event.link);
 	qp_table_remove(nic, qp);
 	if (!qp->srq)
 		rq_destroy(qp->rq, alloc);
 	sq_fini(&qp->sq, alloc);
-	qp->pd->users--;
+	qp->user.pd->users--;
 	qp->send_cq->users--;
 	qp->recv_cq->users--;
 	if (qp->srq)
@@ -399,7 +400,7 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 	};
 	*init = (struct qp_init){
 		.type = (enum qp_type)qp->type,
-		.pd = qp->pd,
+		.pd = qp->user.pd,
 		.send_cq = qp->send_cq,
 		.recv_cq = qp->recv_cq,
 		.srq = qp->srq,

@@ -40,6 +40,7 @@ enum wc_opcode {
 	WC_READ = 2,
 	WC_CMP_SWAP = 3,
 	WC_FETCH_ADD = 4,
+	WC_BIND_MW = 5,
 	WC_LOCAL_INV = 6,
 	WC_RECV = 128,
 	WC_RECV_RDMA_WITH_IMM = 129

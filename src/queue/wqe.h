@@ -20,6 +20,7 @@ enum wr_opcode {
 	WR_CMP_SWAP = 5,
 	WR_FETCH_ADD = 6,
 	WR_LOCAL_INV = 7,
+	WR_BIND_MW = 8,
 	WR_SEND_INV = 9,
 	WR_OPCODE_COUNT = 10
 };
@@ -59,6 +60,13 @@ struct send_wqe {
 			uint32_t dqpn;
 			uint32_t qkey; /* the WR's; bit 31 set: use the QP's (IBTA 10.2.5) */
 		} ud;
+		struct wqe_bind {
+			uint64_t addr;
+			uint64_t length;
+			uint32_t handle;
+			uint32_t lkey;
+			uint32_t access;
+		} bind; /* BIND_MW: as struct mw_binding, whose rkey is the WQE's */
 	};
 
 	/* requester's own, meaningless before the WQE is first sent */
@@ -67,7 +75,7 @@ struct send_wqe {
 	uint32_t packets; /* 0: not yet started */
 	uint32_t msn;     /* veRoCE */
 	uint32_t number;  /* veRoCE: RQMSN of a SEND, response MSN of a READ or atomic */
-	uint8_t done;     /* READ or atomic: all of its result is in memory */
+	uint8_t done;     /* READ or atomic: all of its result is in memory; BIND_MW, LOCAL_INV: it is done */
 
 	/* num_sge elements, or `length` inline bytes */
 	struct wqe_sge sge[];

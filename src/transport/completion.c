@@ -8,11 +8,13 @@
 #include <assert.h>
 
 #include "transport/qp.h"
+#include "transport/request.h"
 
 static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
 	[WR_WRITE] = WC_WRITE,	     [WR_WRITE_IMM] = WC_WRITE,	    [WR_SEND] = WC_SEND,
 	[WR_SEND_IMM] = WC_SEND,     [WR_READ] = WC_READ,	    [WR_CMP_SWAP] = WC_CMP_SWAP,
 	[WR_FETCH_ADD] = WC_FETCH_ADD, [WR_LOCAL_INV] = WC_LOCAL_INV, [WR_SEND_INV] = WC_SEND,
+	[WR_BIND_MW] = WC_BIND_MW,
 };
 
 void qp_activate(struct transport *tp, struct qp *qp)
@@ -86,7 +88,8 @@ static void push(struct transport *tp, struct qp *qp, struct cq *cq, const struc
 		list_append(&tp->fired_cqs, &cq->fired);
 }
 
-void complete_send(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
+/* The oldest. */
+static inline __attribute__((always_inline)) void complete_one(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
 {
 	struct sq *sq = &qp->sq;
 	const struct send_wqe *w = sq_at(sq, sq->una);
@@ -114,6 +117,25 @@ void complete_send(struct transport *tp, struct qp *qp, enum wc_status status, u
 		.timestamp_ns = now_ns,
 	};
 	push(tp, qp, qp->send_cq, &cqe, now_ns);
+}
+
+/* And what had no packet to wait for, behind what is complete then. */
+static __attribute__((noinline)) void complete_with_locals(struct transport *tp, struct qp *qp,
+							   enum wc_status status, uint64_t now_ns)
+{
+	complete_one(tp, qp, status, now_ns);
+	while (status == WC_SUCCESS && qp->sq.una != qp->sq.next && qp_get_state(qp) != QPS_ERR &&
+	       request_is_local(sq_at(&qp->sq, qp->sq.una)))
+		complete_one(tp, qp, WC_SUCCESS, now_ns);
+	qp->locals_wait = qp->sq.una != qp->sq.next;
+}
+
+void complete_send(struct transport *tp, struct qp *qp, enum wc_status status, uint64_t now_ns)
+{
+	if (qp->locals_wait)
+		complete_with_locals(tp, qp, status, now_ns);
+	else
+		complete_one(tp, qp, status, now_ns);
 }
 
 void complete_recv(struct transport *tp, struct qp *qp, struct recv_wqe *w, struct cqe *cqe,

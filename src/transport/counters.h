@@ -42,7 +42,7 @@ struct nic_counters {
 	uint64_t completion_errors;
 	uint64_t cq_overruns;
 	uint64_t memory_faults;        /* copies from or to registered memory that was unmapped */
-	uint64_t qps, cqs, mrs, pds, srqs; /* alive now */
+	uint64_t qps, cqs, mrs, mws, pds, srqs; /* alive now */
 };
 
 #endif

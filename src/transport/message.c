@@ -5,6 +5,7 @@
  * Invariant: rwqe is held from a SEND's first packet, or from a WRITE-with-immediate's last, to its
  * completion; a UC message that is dropped leaves it for the next one.
  */
+#include "mem/mw.h"
 #include "transport/message.h"
 #include "wire/aeth.h"
 #include "wire/ieth.h"
@@ -53,11 +54,9 @@ static enum rx_verdict judge_send(struct transport *tp, struct qp *qp, const str
 		return RX_TOO_LONG;
 	if (rx->info->flags & F_INV) {
 		struct ieth ieth;
-		const struct mr *mr;
 
 		ieth_decode(&ieth, rx_header(rx, H_IETH));
-		mr = mr_find(&tp->mrs, ieth.rkey);
-		if (!mr || mr->pd != qp->pd)
+		if (!mw_may_invalidate(&tp->mrs, ieth.rkey, &qp->user))
 			return RX_ACCESS;
 	}
 	return RX_EXECUTE;
@@ -75,7 +74,7 @@ static enum rx_verdict judge_write(struct transport *tp, struct qp *qp, const st
 			return RX_INVALID;
 		reth_decode(&reth, rx_header(rx, H_RETH));
 		/* IBTA C9-88: the R_Key of a zero-length WRITE is not checked. */
-		if (reth.len && !mr_check(&tp->mrs, reth.rkey, qp->pd, reth.va, reth.len,
+		if (reth.len && !mr_check_remote(&tp->mrs, reth.rkey, &qp->user, reth.va, reth.len,
 					  MR_REMOTE_WRITE)) {
 			if (flags & F_IMM)
 				hold_recv(tp, qp); /* its completion reports the error */
@@ -107,7 +106,7 @@ static enum rx_verdict place_write(struct transport *tp, struct qp *qp, const st
 	if (!rx->payload_len)
 		return RX_EXECUTE;
 	/* Checked for each packet: the region may be gone since the message began. */
-	to = mr_check(&tp->mrs, rsp->write_rkey, qp->pd, rsp->write_va + rsp->received,
+	to = mr_check_remote(&tp->mrs, rsp->write_rkey, &qp->user, rsp->write_va + rsp->received,
 		      rx->payload_len, MR_REMOTE_WRITE);
 	return to && mr_write(&tp->mrs, to, rx->payload, rx->payload_len) ? RX_EXECUTE : RX_ACCESS;
 }
@@ -120,14 +119,6 @@ static enum rx_verdict place_send(struct transport *tp, struct qp *qp, const str
 					    rx->payload, rx->payload_len))
 		return RX_EXECUTE;
 	return RX_LOCAL_FAULT;
-}
-
-void message_invalidate(struct transport *tp, uint32_t rkey)
-{
-	struct mr *mr = mr_find(&tp->mrs, rkey);
-
-	if (mr)
-		mr->access &= ~(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
 }
 
 static void finish(struct transport *tp, struct qp *qp, const struct rx *rx)
@@ -157,7 +148,7 @@ static void finish(struct transport *tp, struct qp *qp, const struct rx *rx)
 		struct ieth ieth;
 
 		ieth_decode(&ieth, rx_header(rx, H_IETH));
-		message_invalidate(tp, ieth.rkey);
+		mw_invalidate(&tp->mrs, ieth.rkey, &qp->user);
 		cqe.imm_or_key = ieth.rkey;
 		cqe.flags = WC_WITH_INV;
 	}

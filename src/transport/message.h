@@ -44,8 +44,6 @@ enum rx_verdict message_judge(struct transport *, struct qp *, const struct rx *
  * invalid; then nothing is completed.
  */
 enum rx_verdict message_execute(struct transport *, struct qp *, const struct rx *);
-/* Invalidates the R_Key, if a region has it; the region's L_Key stays valid (IBTA 10.6.7.2, C10-70). */
-void message_invalidate(struct transport *, uint32_t rkey);
 /* Completes the held receive WQE, if any, with an error. */
 void message_fail(struct transport *, struct qp *, enum wc_status, uint64_t now_ns);
 

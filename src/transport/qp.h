@@ -293,7 +293,7 @@ struct qp {
 	uint16_t pkey;
 	_Atomic uint8_t state; /* enum qp_state; posters look at it */
 	uint8_t type;          /* enum qp_type */
-	struct pd *pd;
+	struct mr_user user;
 	struct cq *send_cq;
 	struct cq *recv_cq;
 	struct gbn *gbn;       /* NULL: an RC QP that speaks veRoCE, or does not know its peer yet */
@@ -312,6 +312,7 @@ struct qp {
 	_Atomic bool in_flight;
 	_Atomic bool rung; /* doorbell: an intrusive stack that posters push to */
 	bool ack_lazy;     /* in lazy_acks or local_acks */
+	bool locals_wait;  /* requests without packets may be executed and not complete */
 	struct qp *rung_next;
 
 	struct timer timer;
@@ -358,7 +359,7 @@ struct qp {
 /* The PD whose regions receive WQEs may name: the SRQ's, if there is one (IBTA 10.2.9). */
 static inline const struct pd *qp_source_pd(const struct qp *qp)
 {
-	return qp->srq ? qp->srq->pd : qp->pd;
+	return qp->srq ? qp->srq->pd : qp->user.pd;
 }
 
 static inline enum qp_state qp_get_state(const struct qp *qp)

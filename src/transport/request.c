@@ -2,6 +2,7 @@
 /* Send WQEs: the part that is the same in every protocol. */
 #include <string.h>
 
+#include "mem/mw.h"
 #include "transport/request.h"
 
 const uint8_t request_opcode[WR_OPCODE_COUNT][REQUEST_PLACES] = {
@@ -25,7 +26,7 @@ static bool sges_open(const struct transport *tp, const struct qp *qp, const str
 {
 	uint32_t access = request_has_response(w) ? MR_LOCAL_WRITE : 0;
 
-	return w->flags & WR_INLINE || sge_check(&tp->mrs, qp->pd, send_wqe_sges(w), access);
+	return w->flags & WR_INLINE || sge_check(&tp->mrs, qp->user.pd, send_wqe_sges(w), access);
 }
 
 enum wc_status request_judge(const struct transport *tp, const struct qp *qp,
@@ -51,7 +52,44 @@ bool request_gather(const struct transport *tp, const struct qp *qp, struct send
 		memcpy(to, send_wqe_inline(w) + off, len);
 		return true;
 	}
-	return !len || sge_gather(&tp->mrs, qp->pd, send_wqe_sges(w), off, to, len);
+	return !len || sge_gather(&tp->mrs, qp->user.pd, send_wqe_sges(w), off, to, len);
+}
+
+static bool execute(struct transport *tp, struct qp *qp, const struct send_wqe *w)
+{
+	if (w->opcode == WR_BIND_MW)
+		return mw_bind(&tp->mrs,
+			       &(struct mw_binding){
+				       .addr = w->bind.addr,
+				       .length = w->bind.length,
+				       .handle = w->bind.handle,
+				       .rkey = w->rkey,
+				       .lkey = w->bind.lkey,
+				       .access = w->bind.access,
+			       },
+			       &qp->user);
+	if (!mw_may_invalidate(&tp->mrs, w->imm_or_key, &qp->user))
+		return false;
+	mw_invalidate(&tp->mrs, w->imm_or_key, &qp->user);
+	return true;
+}
+
+bool request_execute(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	uint32_t index = qp->sq.next;
+	struct send_wqe *w = sq_at(&qp->sq, index);
+
+	/* A QP that falls back to RoCEv2 starts its WQEs anew. */
+	if (!w->done && (qp->type == QPT_UD || !execute(tp, qp, w))) {
+		request_fail_in_turn(tp, qp, index, WC_MW_BIND_ERR, now_ns);
+		return false;
+	}
+	w->done = true;
+	qp->sq.next++;
+	qp->locals_wait = true;
+	if (qp->sq.una == index)
+		complete_send(tp, qp, WC_SUCCESS, now_ns);
+	return qp_get_state(qp) != QPS_ERR;
 }
 
 void request_fail_in_turn(struct transport *tp, struct qp *qp, uint32_t index,

@@ -32,6 +32,12 @@ static inline bool request_has_response(const struct send_wqe *w)
 	return w->opcode == WR_READ || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
 }
 
+/* No packet is sent for it: it is done when its turn comes, and complete when all before it are. */
+static inline bool request_is_local(const struct send_wqe *w)
+{
+	return w->opcode == WR_BIND_MW || w->opcode == WR_LOCAL_INV;
+}
+
 /* Packets that `bytes` are cut into; 0 bytes are one packet. */
 static inline uint32_t request_packets(uint32_t bytes, uint32_t mtu)
 {
@@ -45,6 +51,11 @@ static inline enum request_place request_place(bool first, bool last)
 	return last ? REQUEST_LAST : REQUEST_MIDDLE;
 }
 
+/*
+ * Executes the local request at qp->sq.next (IBTA 10.6.7.1.2, 10.6.7.2.5), once, and counts it as started. False: it is
+ * not allowed and fails in turn, or a CQ overran.
+ */
+bool request_execute(struct transport *, struct qp *, uint64_t now_ns);
 /* Judges a WQE before its first packet; WC_SUCCESS: it may be sent. */
 enum wc_status request_judge(const struct transport *, const struct qp *, const struct send_wqe *);
 /* Copies message bytes off .. off + len - 1; false: an L_Key does not open them, or their memory is gone. */

@@ -89,7 +89,7 @@ static enum wc_status judge_wqe(const struct transport *tp, const struct qp *qp,
 		return WC_LOC_QP_OP_ERR;
 	if (w->length > qp->mtu)
 		return WC_LOC_LEN_ERR;
-	if (!(w->flags & WR_INLINE) && !sge_check(&tp->mrs, qp->pd, send_wqe_sges(w), 0))
+	if (!(w->flags & WR_INLINE) && !sge_check(&tp->mrs, qp->user.pd, send_wqe_sges(w), 0))
 		return WC_LOC_PROT_ERR;
 	return WC_SUCCESS;
 }

@@ -264,6 +264,7 @@ struct duo_wr {
 	const struct flow *flow; /* UD */
 	uint32_t dqpn;
 	uint32_t qkey;
+	struct wqe_bind bind; /* BIND_MW */
 	const void *inline_data; /* with WR_INLINE: `inline_len` bytes */
 	uint32_t inline_len;
 };

@@ -397,6 +397,8 @@ static void fill_slot(struct duo_qp *q, struct send_wqe *s, const struct duo_wr 
 		s->atomic.compare_add = w->compare_add;
 		s->atomic.swap = w->swap;
 	}
+	if (w->opcode == WR_BIND_MW)
+		s->bind = w->bind;
 	if (w->flow) {
 		s->ud.flow = *w->flow;
 		s->ud.dqpn = w->dqpn;

@@ -229,7 +229,7 @@ static void foreign_operations_are_operation_errors(void **state)
 		enum wr_opcode op;
 	} rows[] = {{QPT_UC, WR_READ}, {QPT_UC, WR_FETCH_ADD}, {QPT_UC, WR_SEND_INV},
 		    {QPT_UD, WR_READ}, {QPT_UD, WR_WRITE},     {QPT_UD, WR_CMP_SWAP},
-		    {QPT_UD, WR_SEND_INV}};
+		    {QPT_UD, WR_SEND_INV}, {QPT_UD, WR_BIND_MW},   {QPT_UD, WR_LOCAL_INV}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct duo_options o = duo_options();

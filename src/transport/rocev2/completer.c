@@ -223,7 +223,7 @@ static bool place_response(struct transport *tp, struct qp *qp, const struct rx 
 		*status = WC_BAD_RESP_ERR;
 		return true;
 	}
-	if (payload_len && !sge_scatter(&tp->mrs, qp->pd, send_wqe_sges(w), done, payload, payload_len))
+	if (payload_len && !sge_scatter(&tp->mrs, qp->user.pd, send_wqe_sges(w), done, payload, payload_len))
 		*status = WC_LOC_PROT_ERR;
 	return true;
 }

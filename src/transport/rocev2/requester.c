@@ -194,6 +194,15 @@ static bool is_answered(const struct requester *req)
 	return psn_diff(req->asked, req->una) >= 0;
 }
 
+/* The cursor passes requests that were done without packets. */
+static void skip_local(struct qp *qp)
+{
+	struct requester *req = &qp->gbn->req;
+
+	while (req->wqe != qp->sq.next && request_is_local(sq_at(&qp->sq, req->wqe)))
+		req->wqe++;
+}
+
 /* Sends the packet at the cursor and moves the cursor past it. False: the WQE failed, nothing was sent. */
 static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w, uint32_t span,
 			bool ackreq, uint64_t now_ns)
@@ -231,8 +240,23 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	req->psn = psn_add(req->psn, span);
 	if (ackreq || last || request_has_response(w))
 		req->asked = (req->psn - 1) & PSN_MASK;
-	if (last)
+	if (last) {
 		req->wqe++;
+		if (qp->locals_wait)
+			skip_local(qp);
+	}
+	return true;
+}
+
+/* The next WQE needs no packet. */
+static bool execute_next(struct transport *tp, struct qp *qp, struct send_wqe *w, uint64_t now_ns)
+{
+	w->packets = 0;
+	w->psn_first = qp->gbn->req.psn_new;
+	w->psn_last = (w->psn_first - 1) & PSN_MASK;
+	if (!request_execute(tp, qp, now_ns))
+		return false;
+	skip_local(qp);
 	return true;
 }
 
@@ -247,6 +271,8 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	w = sq_at(&qp->sq, qp->sq.next);
 	if (w->flags & WR_FENCE && qp->gbn->req.rd_head != qp->gbn->req.rd_tail)
 		return false; /* IBTA 10.8.3.3: after all earlier READs and atomics */
+	if (request_is_local(w))
+		return execute_next(tp, qp, w, now_ns);
 	status = request_judge(tp, qp, w);
 	if (status != WC_SUCCESS) {
 		request_fail_in_turn(tp, qp, qp->gbn->req.wqe, status, now_ns);

@@ -136,7 +136,7 @@ static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const str
 	if (reth.len > NIC_READ_BYTES_MAX)
 		return RX_INVALID;
 	if (reth.len &&
-	    !mr_check(&tp->mrs, reth.rkey, qp->pd, reth.va, reth.len, MR_REMOTE_READ))
+	    !mr_check_remote(&tp->mrs, reth.rkey, &qp->user, reth.va, reth.len, MR_REMOTE_READ))
 		return RX_ACCESS;
 	r = take_resource(qp);
 	if (!r)
@@ -166,7 +166,7 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 	atomiceth_decode(&h, rx_header(rx, H_ATOMICETH));
 	if (h.va & 7)
 		return RX_INVALID; /* IBTA 9.4.5 */
-	word = (uint64_t *)mr_check(&tp->mrs, h.rkey, qp->pd, h.va, 8, MR_REMOTE_ATOMIC);
+	word = (uint64_t *)mr_check_remote(&tp->mrs, h.rkey, &qp->user, h.va, 8, MR_REMOTE_ATOMIC);
 	/* An iova may be aligned although the memory behind it is not. */
 	if (!word || (uintptr_t)word & 7)
 		return RX_ACCESS;
@@ -378,7 +378,7 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 		return false;
 	at = encode_response(p, qp, r, read_response_opcode(r), pad);
 	if (len) {
-		from = mr_check(&tp->mrs, r->rkey, qp->pd, r->va + done, len, MR_REMOTE_READ);
+		from = mr_check_remote(&tp->mrs, r->rkey, &qp->user, r->va + done, len, MR_REMOTE_READ);
 		if (!from || !mr_read(&tp->mrs, p + at, from, len)) {
 			qp->gbn->rsp.nak_psn = r->psn_next;
 			fatal(tp, qp, RX_ACCESS, now_ns);

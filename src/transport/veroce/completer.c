@@ -60,7 +60,7 @@ static bool place(struct transport *tp, struct qp *qp, struct send_wqe *w,
 		len = sizeof(p->orig);
 		off = 0;
 	}
-	return !len || sge_scatter(&tp->mrs, qp->pd, send_wqe_sges(w), off, from, len);
+	return !len || sge_scatter(&tp->mrs, qp->user.pd, send_wqe_sges(w), off, from, len);
 }
 
 void veroce_completer_complete(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -166,7 +166,7 @@ bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct p
 	/* The checks of fits() and place() for such a packet. */
 	if (p->aeth.msn != w->msn || !request_is_read(w) || p->payload_len != qp->mtu ||
 	    off + qp->mtu >= w->length ||
-	    !sge_scatter(&tp->mrs, qp->pd, send_wqe_sges(w), off, p->payload, qp->mtu))
+	    !sge_scatter(&tp->mrs, qp->user.pd, send_wqe_sges(w), off, p->payload, qp->mtu))
 		return false;
 	veroce_arrival(qp, in, pkt, p, now_ns);
 	in->po = psn_add(in->po, 1);

@@ -117,6 +117,12 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return false;
 	if (tp->config.veroce.fence_indicator && overlaps_older(tp, qp, w))
 		return false;
+	if (request_is_local(w)) {
+		w->packets = 0;
+		w->psn_first = qp->veroce->psn_new;
+		w->psn_last = (w->psn_first - 1) & PSN_MASK;
+		return request_execute(tp, qp, now_ns);
+	}
 	status = request_judge(tp, qp, w);
 	if (status != WC_SUCCESS) {
 		request_fail_in_turn(tp, qp, qp->sq.next, status, now_ns);
@@ -462,8 +468,13 @@ bool veroce_requester_output(struct transport *tp, struct qp *qp, uint64_t now_n
 		}
 		if (qp->failed && vr->w->wqe == qp->failed_wqe)
 			return false;
-		if (vr->w->wqe == qp->sq.next && !start_next(tp, qp, now_ns))
-			return false;
+		while (vr->w->wqe != qp->sq.next && request_is_local(sq_at(&qp->sq, vr->w->wqe)))
+			vr->w->wqe++;
+		if (vr->w->wqe == qp->sq.next) {
+			if (!start_next(tp, qp, now_ns))
+				return false;
+			continue;
+		}
 		sent = send_new(tp, qp, &budget, now_ns);
 	}
 	return sent == SENT_NO_ROOM;

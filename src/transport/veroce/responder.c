@@ -12,6 +12,7 @@
 
 #include "transport/veroce/responder.h"
 
+#include "mem/mw.h"
 #include "transport/message.h"
 #include "transport/veroce/acks.h"
 #include "transport/veroce/caps.h"
@@ -154,7 +155,7 @@ static enum rx_verdict judge_write(const struct transport *tp, const struct qp *
 			return RX_ACCESS; /* no region continues at address 0 */
 	}
 	/* The payload's length at the packet's address counts, never DMALen (veRoCE 3). */
-	*to = mr_check(&tp->mrs, p->reth.rkey, qp->pd, va, p->payload_len, MR_REMOTE_WRITE);
+	*to = mr_check_remote(&tp->mrs, p->reth.rkey, &qp->user, va, p->payload_len, MR_REMOTE_WRITE);
 	return *to ? RX_EXECUTE : RX_ACCESS;
 }
 
@@ -253,7 +254,7 @@ static inline void complete_message(struct transport *tp, struct qp *qp, const s
 	};
 
 	if (flags & F_INV)
-		message_invalidate(tp, m->imm_or_key);
+		mw_invalidate(&tp->mrs, m->imm_or_key, &qp->user);
 	complete_recv(tp, qp, unbind(tp, qp->veroce), &cqe, now_ns);
 }
 
@@ -261,13 +262,6 @@ static inline void complete_message(struct transport *tp, struct qp *qp, const s
 static bool ends_plainly(uint32_t flags)
 {
 	return flags & F_SEND && !(flags & F_INV);
-}
-
-static bool key_is_ours(const struct transport *tp, const struct qp *qp, uint32_t key)
-{
-	const struct mr *mr = mr_find(&tp->mrs, key);
-
-	return mr && mr->pd == qp->pd;
 }
 
 /* The responder's program gets no completion for such a message. */
@@ -292,7 +286,7 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 		return RX_INVALID;
 	if (!bind(tp, qp, m->rqmsn))
 		return RX_NOT_READY;
-	if (info->flags & F_INV && !key_is_ours(tp, qp, m->imm_or_key))
+	if (info->flags & F_INV && !mw_may_invalidate(&tp->mrs, m->imm_or_key, &qp->user))
 		return RX_ACCESS;
 	complete_message(tp, qp,
 			 &(struct message_end){.flags = info->flags,

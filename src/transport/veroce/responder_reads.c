@@ -74,7 +74,7 @@ static enum rx_verdict judge_atomic(const struct transport *tp, const struct qp 
 {
 	if (!(qp->access & MR_REMOTE_ATOMIC) || m->va & 7)
 		return RX_INVALID; /* IBTA 9.4.5 */
-	*word = (uint64_t *)mr_check(&tp->mrs, m->rkey, qp->pd, m->va, 8, MR_REMOTE_ATOMIC);
+	*word = (uint64_t *)mr_check_remote(&tp->mrs, m->rkey, &qp->user, m->va, 8, MR_REMOTE_ATOMIC);
 	return *word && !((uintptr_t)*word & 7) ? RX_EXECUTE : RX_ACCESS;
 }
 
@@ -98,7 +98,7 @@ static enum rx_verdict judge_read(const struct transport *tp, const struct qp *q
 {
 	if (!(qp->access & MR_REMOTE_READ) || m->len > NIC_READ_BYTES_MAX)
 		return RX_INVALID;
-	if (m->len && !mr_check(&tp->mrs, m->rkey, qp->pd, m->va, m->len, MR_REMOTE_READ))
+	if (m->len && !mr_check_remote(&tp->mrs, m->rkey, &qp->user, m->va, m->len, MR_REMOTE_READ))
 		return RX_ACCESS;
 	return RX_EXECUTE;
 }
@@ -211,7 +211,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct respons
 		return 0;
 	if (payload) {
 		/* Checked for each packet: the region may be gone since the READ began. */
-		from = mr_check(&tp->mrs, res->rkey, qp->pd, res->va + (uint64_t)po * qp->mtu,
+		from = mr_check_remote(&tp->mrs, res->rkey, &qp->user, res->va + (uint64_t)po * qp->mtu,
 				payload, MR_REMOTE_READ);
 		if (!from)
 			return -1;
@@ -321,7 +321,7 @@ static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource
 		   int path, uint32_t psn)
 {
 	const struct sender *s = &qp->veroce->w->r;
-	const uint8_t *from = mr_check(&tp->mrs, res->rkey, qp->pd, res->va + (uint64_t)po * qp->mtu,
+	const uint8_t *from = mr_check_remote(&tp->mrs, res->rkey, &qp->user, res->va + (uint64_t)po * qp->mtu,
 				       qp->mtu, MR_REMOTE_READ);
 	uint32_t at;
 	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at)
