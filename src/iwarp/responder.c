@@ -5,8 +5,8 @@
  */
 #include <assert.h>
 
-#include "mem/mw.h"
 #include "iwarp/state.h"
+#include "mem/mw.h"
 #include "transport/request.h"
 
 /* ---- regions ------------------------------------------------------------------------------------- */

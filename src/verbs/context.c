@@ -25,6 +25,8 @@ static_assert(offsetof(struct ibv_context, mutex) == 280, "ABI");
 static_assert(offsetof(struct ibv_context, abi_compat) == 320, "ABI");
 static_assert(sizeof(struct ibv_context_ops) == 256, "ABI");
 static_assert(offsetof(struct ibv_context_ops, alloc_mw) == 56, "ABI");
+static_assert(offsetof(struct ibv_context_ops, bind_mw) == 64, "ABI");
+static_assert(offsetof(struct ibv_context_ops, dealloc_mw) == 72, "ABI");
 static_assert(offsetof(struct ibv_context_ops, poll_cq) == 88, "ABI");
 static_assert(offsetof(struct ibv_context_ops, req_notify_cq) == 96, "ABI");
 static_assert(offsetof(struct ibv_context_ops, post_srq_recv) == 160, "ABI");
@@ -89,6 +91,9 @@ static void context_fill(struct abi_context *ctx)
 	ctx->v.get_srq_num = get_srq_num;
 	ctx->v.open_xrcd = open_xrcd;
 
+	c->ops.alloc_mw = alloc_mw;
+	c->ops.bind_mw = bind_mw;
+	c->ops.dealloc_mw = dealloc_mw;
 	c->ops.poll_cq = poll_cq;
 	c->ops.req_notify_cq = req_notify_cq;
 	c->ops.post_send = post_send;

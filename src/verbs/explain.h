@@ -2,7 +2,7 @@
 /*
  * Says why a call is refused, for programs that can report no more than an errno: one line on
  * standard error, once for each cause, and none with VERBENA_QUIET. Calls by which programs probe
- * for a feature (memory windows, dmabufs, more and more inline bytes) are refused silently.
+ * for a feature (dmabufs, more and more inline bytes) are refused silently.
  *
  * Private to src/verbs.
  */

@@ -57,6 +57,7 @@ static void mr_reap(struct object *o)
 {
 	struct abi_mr *mr = container_of(o, struct abi_mr, object);
 
+	nic_mr_unbind(context_of(mr->pub.context)->nic, mr->core);
 	nic_mr_dereg(context_of(mr->pub.context)->nic, mr->core);
 }
 
@@ -186,11 +187,15 @@ int ibv_dereg_mr(struct ibv_mr *pub)
 {
 	struct abi_mr *mr = mr_of(pub);
 	struct abi_context *ctx = context_of(pub->context);
+	int err;
 
 	engine_lock(ctx->engine);
-	nic_mr_dereg(ctx->nic, mr->core);
-	list_remove(&mr->object.link);
+	err = -nic_mr_dereg(ctx->nic, mr->core);
+	if (!err)
+		list_remove(&mr->object.link);
 	engine_unlock(ctx->engine);
+	if (err)
+		return fail(EXPLAIN(err, "ibv_dereg_mr: a memory window is bound to the region"));
 	free(mr);
 	return 0;
 }

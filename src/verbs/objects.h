@@ -72,6 +72,14 @@ struct abi_mr {
 	struct mr *core;
 };
 
+struct abi_mw {
+	struct ibv_mw pub;
+	struct object object;
+	struct mw *core;
+	uint32_t handle;
+	enum ibv_mw_type type;
+};
+
 struct abi_ah {
 	struct ibv_ah pub;
 	struct object object;
@@ -260,6 +268,11 @@ int poll_cq(struct ibv_cq *, int count, struct ibv_wc *);
 int req_notify_cq(struct ibv_cq *, int solicited_only);
 /* cq_ex.c */
 struct ibv_cq_ex *create_cq_ex(struct ibv_context *, struct ibv_cq_init_attr_ex *);
+
+/* mw.c */
+struct ibv_mw *alloc_mw(struct ibv_pd *, enum ibv_mw_type);
+int dealloc_mw(struct ibv_mw *);
+int bind_mw(struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *);
 
 /* ah.c */
 void ah_attr_from_verbs(struct ah_attr *, const struct ibv_ah_attr *);

@@ -29,7 +29,8 @@ static_assert((int)IBV_WR_RDMA_WRITE == WR_WRITE && (int)IBV_WR_RDMA_READ == WR_
 	      "the numbers are one");
 
 #define OPS_UD ((1u << WR_SEND) | (1u << WR_SEND_IMM))
-#define OPS_UC (OPS_UD | (1u << WR_WRITE) | (1u << WR_WRITE_IMM))
+#define OPS_LOCAL ((1u << WR_BIND_MW) | (1u << WR_LOCAL_INV))
+#define OPS_UC (OPS_UD | (1u << WR_WRITE) | (1u << WR_WRITE_IMM) | OPS_LOCAL)
 #define OPS_RC                                                                                     \
 	(OPS_UC | (1u << WR_READ) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD) | (1u << WR_SEND_INV))
 
@@ -118,10 +119,20 @@ static int operation_fill(struct send_wqe *w, const struct abi_qp *qp, const str
 	return 0;
 }
 
-static int send_wqe_fill(struct send_wqe *w, const struct abi_qp *qp, const struct ibv_send_wr *wr)
+/* What needs no packet has no data: neither SGEs nor IBV_SEND_INLINE are looked at. */
+static __attribute__((noinline)) int local_fill(struct send_wqe *w, const struct abi_qp *qp,
+						const struct ibv_send_wr *wr, enum ibv_mw_type type)
 {
-	int err;
+	w->num_sge = 0;
+	w->length = 0;
+	w->imm_or_key = wr->invalidate_rkey;
+	if (wr->opcode == IBV_WR_LOCAL_INV)
+		return 0;
+	return send_wqe_bind(w, qp, &(struct bind){type, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info});
+}
 
+static inline int send_wqe_begin(struct send_wqe *w, const struct abi_qp *qp, const struct ibv_send_wr *wr)
+{
 	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT ||
 	    !(1u << wr->opcode & ops_by_type[qp->pub.qp_type]) ||
 	    wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN || wr->num_sge < 0)
@@ -131,6 +142,17 @@ static int send_wqe_fill(struct send_wqe *w, const struct abi_qp *qp, const stru
 	w->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? WR_SIGNALED : 0));
 	w->packets = 0;
 	w->done = 0;
+	return 0;
+}
+
+static int send_wqe_fill(struct send_wqe *w, const struct abi_qp *qp, const struct ibv_send_wr *wr)
+{
+	int err = send_wqe_begin(w, qp, wr);
+
+	if (err)
+		return err;
+	if (1u << w->opcode & OPS_LOCAL)
+		return local_fill(w, qp, wr, IBV_MW_TYPE_2);
 	err = operation_fill(w, qp, wr);
 	if (err)
 		return err;
@@ -151,6 +173,9 @@ static __attribute__((cold)) int explain_wr(const struct abi_qp *qp, const struc
 			       wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN);
 	if (qp->pub.qp_type == IBV_QPT_UD && (!wr->wr.ud.ah || wr->wr.ud.ah->pd != qp->pub.pd))
 		return EXPLAIN(EINVAL, "ibv_post_send: no address handle of the QP's protection domain");
+	if (wr->opcode == IBV_WR_BIND_MW)
+		return EXPLAIN(EINVAL, "ibv_post_send: IBV_WR_BIND_MW is for a window of type 2 of the QP's device, with "
+				       "remote access flags and IBV_ACCESS_ZERO_BASED alone");
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return EXPLAIN(EINVAL, "ibv_post_send: inline data are for SEND and WRITE, and the QP has room for "
 				       "%u bytes (max_inline_data)", qp->sq->max_inline);
@@ -188,6 +213,29 @@ int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **b
 		return 0;
 	*bad = wr;
 	return fail(err == EINVAL ? explain_wr(qp, wr) : err);
+}
+
+int post_bind(struct ibv_qp *pub, const struct ibv_send_wr *wr)
+{
+	struct abi_qp *qp = qp_of(pub);
+	struct send_wqe *w;
+	int err;
+
+	if (!qp_may_send(qp))
+		return fail(EXPLAIN(EINVAL, "ibv_bind_mw: the QP is not in RTS yet"));
+	if (spin_lock(&qp->sq_lock, qp->engine))
+		return fail(EIO);
+	w = sq_slot(qp->sq, 0);
+	err = w ? send_wqe_begin(w, qp, wr) : ENOMEM;
+	if (!err)
+		err = local_fill(w, qp, wr, IBV_MW_TYPE_1);
+	if (!err)
+		sq_post(qp->sq, 1);
+	spin_unlock(&qp->sq_lock);
+	if (err)
+		return fail(err);
+	engine_kick(qp->engine, qp->core);
+	return 0;
 }
 
 static int recv_wqe_fill(struct recv_wqe *w, const struct rq *rq, const struct ibv_recv_wr *wr)

@@ -12,4 +12,16 @@ int send_wqe_sges(struct send_wqe *, const struct sq *, const struct ibv_sge *, 
 int send_wqe_address(struct send_wqe *, const struct abi_qp *, struct ibv_ah *, uint32_t qpn,
 		     uint32_t qkey);
 
+/* mw.c: the part of a BIND_MW request that is its own. */
+struct bind {
+	enum ibv_mw_type type; /* that the window must be of */
+	const struct ibv_mw *mw;
+	uint32_t rkey;
+	const struct ibv_mw_bind_info *info;
+};
+
+int send_wqe_bind(struct send_wqe *, const struct abi_qp *, const struct bind *);
+/* post.c: ibv_post_send() of one BIND_MW request, for a window of type 1. */
+int post_bind(struct ibv_qp *, const struct ibv_send_wr *);
+
 #endif

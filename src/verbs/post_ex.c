@@ -19,7 +19,8 @@ static_assert(offsetof(struct ibv_qp_ex, wr_start) == 320, "ABI");
 static_assert(offsetof(struct ibv_qp_ex, wr_abort) == 336, "ABI");
 
 #define OPS_UD (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
-#define OPS_UC (OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+#define OPS_UC (OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
+		IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV)
 #define OPS_RC                                                                                     \
 	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                   \
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV)
@@ -180,6 +181,27 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
 	}
 }
 
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct send_wqe *w = begin(ex, WR_LOCAL_INV);
+
+	if (w)
+		w->imm_or_key = rkey;
+	ex_of(ex)->builder.wqe = NULL; /* it has no data to be set */
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct abi_qp *qp = ex_of(ex);
+	struct send_wqe *w = begin(ex, WR_BIND_MW);
+	int err = w ? send_wqe_bind(w, qp, &(struct bind){IBV_MW_TYPE_2, mw, rkey, info}) : 0;
+
+	if (err)
+		stick(&qp->builder, err);
+	qp->builder.wqe = NULL;
+}
+
 /* A setter's request, or NULL with the error recorded: a setter without a request is a mistake. */
 static struct send_wqe *current(struct wr_builder *b)
 {
@@ -281,6 +303,10 @@ bool post_ex_init(struct abi_qp *qp, uint64_t flags)
 		ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	if (flags & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 		ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	if (flags & IBV_QP_EX_WITH_LOCAL_INV)
+		ex->wr_local_inv = wr_local_inv;
+	if (flags & IBV_QP_EX_WITH_BIND_MW)
+		ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;

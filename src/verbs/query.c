@@ -39,12 +39,14 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		.max_qp = NIC_MAX_QP,
 		.max_qp_wr = NIC_MAX_QP_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
-				    IBV_DEVICE_RC_RNR_NAK_GEN,
+				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS,
 		.max_sge = NIC_MAX_SGE,
 		.max_sge_rd = NIC_MAX_SGE,
 		.max_cq = NIC_MAX_CQ,
 		.max_cqe = NIC_MAX_CQE,
 		.max_mr = NIC_MAX_MR,
+		.max_mw = NIC_MAX_MW,
 		.max_pd = NIC_MAX_PD,
 		.max_qp_rd_atom = NIC_MAX_RD_ATOM,
 		.max_res_rd_atom = NIC_MAX_RD_ATOM * NIC_MAX_QP,

@@ -444,11 +444,16 @@ static void a_qp_is_granted_what_it_asks_or_refused(void **state)
 				      IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE |
 				      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
 				      IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-				      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD },
+				      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+				      IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV },
 		  0 },
-		{ "builder with windows",
-		  { .qp_type = IBV_QPT_RC, .comp_mask = ops_mask, .cap = plain,
+		{ "UD builder with windows",
+		  { .qp_type = IBV_QPT_UD, .comp_mask = ops_mask, .cap = plain,
 		    .send_ops_flags = IBV_QP_EX_WITH_BIND_MW },
+		  EOPNOTSUPP },
+		{ "builder that segments",
+		  { .qp_type = IBV_QPT_RC, .comp_mask = ops_mask, .cap = plain,
+		    .send_ops_flags = IBV_QP_EX_WITH_TSO },
 		  EOPNOTSUPP },
 		{ "UC builder that reads",
 		  { .qp_type = IBV_QPT_UC, .comp_mask = ops_mask, .cap = plain,
