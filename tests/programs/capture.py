@@ -229,7 +229,7 @@ def wire(place):
         subprocess.run(["ip", "netns", "exec", space, "ethtool", "-K", device, "tx-udp-segmentation", "off",
                         "gso", "off", "tx", "off"], capture_output=True)
     where = folder()
-    for transport, options in (("RC", ["-n", 25, "-s", 3, "-b", 50000]), ("UD", ["-n", 20, "-b", 1000])):
+    for transport, options in (("RC", ["-n", 10, "-s", 3, "-b", 20000]), ("UD", ["-n", 10, "-b", 1000])):
         path = "%s/%s.pcap" % (where, transport)
         sniffer = Process(["ip", "netns", "exec", place.spaces[0], sys.executable,
                            os.path.abspath(__file__), "--sniff", devices[0], path])
@@ -262,8 +262,8 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--sniff"]:
         sniff(*sys.argv[2:])
         sys.exit(0)
-    cases = {"rc": transfer("RC", ["-n", 25, "-s", 1, "-b", 20000]),
-             "uc": transfer("UC", ["-n", 25, "-s", 1, "-b", 6000]),
-             "ud": transfer("UD", ["-n", 20, "-s", 1, "-b", 1000]),
+    cases = {"rc": transfer("RC", ["-n", 12, "-s", 1, "-b", 20000]),
+             "uc": transfer("UC", ["-n", 12, "-s", 1, "-b", 6000]),
+             "ud": transfer("UD", ["-n", 10, "-s", 1, "-b", 1000]),
              "perftest": perftest_runs, "spoiled": spoiled, "wire": wire}
     main({name: over_rocev2(case) for name, case in cases.items()})

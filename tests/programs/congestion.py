@@ -111,8 +111,7 @@ def every_algorithm(protocol):
         with Marking(place) as marking:
             for name in ALGORITHMS + ["dcqcn_fw:connectx,window=on"]:
                 env = {"VERBENA_CC": name, "VERBENA_PROTOCOL": protocol}
-                perftest(place, "ib_write_bw", ["-s", 65536], iters=200, sizes=[65536], env=env)
-                perftest(place, "ib_read_bw", ["-s", 65536, "-q", 2], iters=50, sizes=[65536], env=env)
+                perftest(place, "ib_write_bw", ["-s", 65536, "-q", 2], iters=60, sizes=[65536], env=env)
                 transfer(place, ["-n", 20, "-s", 71, "-b", 30000], env=env)
             check(marking.marked(0) > 0 and marking.marked(1) > 0, "nothing was marked")
     return run
@@ -124,9 +123,9 @@ def and_loss(protocol):
         for name in ("dcqcn", "swift", "timely"):
             env = {"VERBENA_CC": name, "VERBENA_PROTOCOL": protocol, "VERBENA_LINE_RATE": "500Mbps",
                    "VERBENA_IMPAIR": "drop=0.5%,reorder=1%,ce=5%,seed=8"}
-            perftest(place, "ib_write_bw", ["-s", 65536, "-q", 2], iters=50, sizes=[65536], env=env)
-            perftest(place, "ib_send_bw", ["-s", 30000], iters=100, sizes=[30000], env=env)
-            transfer(place, ["-n", 20, "-s", 72, "-b", 50000], env=env)
+            perftest(place, "ib_write_bw", ["-s", 65536, "-q", 2], iters=20, sizes=[65536], env=env)
+            perftest(place, "ib_send_bw", ["-s", 30000], iters=40, sizes=[30000], env=env)
+            transfer(place, ["-n", 10, "-s", 72, "-b", 50000], env=env)
     return run
 
 

@@ -556,7 +556,7 @@ def complaints(out):
 
 # ---- what the programs print ------------------------------------------------------------------
 
-def pingpong(place, program, options=(), iters=300, size=4096, seconds=TIME_S, qps=1, **kw):
+def pingpong(place, program, options=(), iters=100, size=4096, seconds=TIME_S, qps=1, **kw):
     """Runs ibv_*_pingpong; checks the amounts that both ends report. Returns microseconds an exchange."""
     options = list(options) + ["-n", iters, "-s", size]
     pair = Pair(place, program, options, **kw).go()

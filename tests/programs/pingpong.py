@@ -14,32 +14,32 @@ def common(program):
     def run(place):
         pingpong(place, program, ["-c"])
         pingpong(place, program, ["-e"])
-        pingpong(place, program, ["-c", "-e", "-r", 1], iters=100)
-        pingpong(place, program, ["-c", "-r", 16], iters=300)
+        pingpong(place, program, ["-c", "-e", "-r", 1])
+        pingpong(place, program, ["-c", "-r", 16])
     return run
 
 
 def sizes(program):
     def run(place):
         pingpong(place, program, ["-c"], size=1)
-        pingpong(place, program, ["-c"], size=65536, iters=300)
-        pingpong(place, program, ["-c"], size=1000000, iters=50)
-        pingpong(place, program, ["-c", "-e"], size=1000000, iters=20)
+        pingpong(place, program, ["-c"], size=65536)
+        pingpong(place, program, ["-c"], size=1000000, iters=15)
+        pingpong(place, program, ["-c", "-e"], size=1000000, iters=10)
     return run
 
 
 def mtu(program):
     def run(place):
         for m in mtus(place):
-            pingpong(place, program, ["-c", "-m", m], size=20001, iters=100)
+            pingpong(place, program, ["-c", "-m", m], size=20001, iters=40)
     return run
 
 
 def rc_more(place):
     pingpong(place, "ibv_rc_pingpong", ["-N"])
-    pingpong(place, "ibv_rc_pingpong", ["-N", "-e", "-c"], size=70000, iters=100)
-    pingpong(place, "ibv_rc_pingpong", ["-l", 3, "-c"], iters=100)
-    pingpong(place, "ibv_rc_pingpong", ["-d", "verbena0", "-i", 1], iters=100)
+    pingpong(place, "ibv_rc_pingpong", ["-N", "-e", "-c"], size=70000, iters=50)
+    pingpong(place, "ibv_rc_pingpong", ["-l", 3, "-c"])
+    pingpong(place, "ibv_rc_pingpong", ["-d", "verbena0", "-i", 1])
 
 
 def rc_timestamps(place):
@@ -65,14 +65,14 @@ def rc_bad_options(place):
 def ud_all(place):
     pingpong(place, "ibv_ud_pingpong", ["-c"], size=1024)
     pingpong(place, "ibv_ud_pingpong", ["-e"], size=512)
-    pingpong(place, "ibv_ud_pingpong", ["-c", "-e", "-r", 2], size=1000, iters=200)
-    pingpong(place, "ibv_ud_pingpong", ["-c"], size=1, iters=500)
-    pingpong(place, "ibv_ud_pingpong", ["-c", "-l", 1], size=min(place.path_mtu(), place.port_mtu()), iters=500)
+    pingpong(place, "ibv_ud_pingpong", ["-c", "-e", "-r", 2], size=1000)
+    pingpong(place, "ibv_ud_pingpong", ["-c"], size=1)
+    pingpong(place, "ibv_ud_pingpong", ["-c", "-l", 1], size=min(place.path_mtu(), place.port_mtu()))
 
 
 def srq_all(place):
-    pingpong(place, "ibv_srq_pingpong", ["-c"], iters=100)
-    pingpong(place, "ibv_srq_pingpong", ["-e", "-q", 1], iters=200)
+    pingpong(place, "ibv_srq_pingpong", ["-c"])
+    pingpong(place, "ibv_srq_pingpong", ["-e", "-q", 1])
     pingpong(place, "ibv_srq_pingpong", ["-e", "-c", "-q", 64], iters=20)
     pingpong(place, "ibv_srq_pingpong", ["-c", "-q", 4, "-r", 20], size=100000, iters=40)
 

@@ -29,34 +29,45 @@ def undisturbed(place):
     finish_all(start_all(place))
 
 
-def victim(place, end, program, options, gid_flag):
-    """A pair in mid-run, of which one end is killed while three others work."""
-    doomed = Pair(place, program, options, gid_flag=gid_flag).go().underway()
+PINGPONG = ("ibv_rc_pingpong", ["-e", "-n", 100000000], "-g")
+WRITES = ("ib_write_bw", ["-F", "-N", "-n", 100000000, "-t", 4], "-x")
+
+
+def victims(place, *ends):
+    """Pairs in mid-run, each with the end of it (0: the server) that is killed while three others work."""
+    doomed = [(Pair(place, program, options, gid_flag=gid_flag).go().underway(), end)
+              for end, (program, options, gid_flag) in ends]
     pairs = start_all(place)
     for p in pairs:
         p.underway(0)
-    (doomed.server if end == 0 else doomed.client).signal(signal.SIGKILL)
+    for p, end in doomed:
+        (p.server if end == 0 else p.client).signal(signal.SIGKILL)
     finish_all(pairs)
     # One that starts now may be given the number of the dead.
     late = Pair(place, "ibv_rc_pingpong", ["-c", "-n", 200]).go()
     pingpong_check(late, late.finish(), 200, 4096)
-    doomed.kill()
+    for p, _ in doomed:
+        p.kill()
+
+
+def client_and_target_killed(place):
+    victims(place, (1, PINGPONG), (0, WRITES))
 
 
 def client_killed(place):
-    victim(place, 1, "ibv_rc_pingpong", ["-e", "-n", 100000000], "-g")
+    victims(place, (1, PINGPONG))
 
 
 def server_killed(place):
-    victim(place, 0, "ibv_rc_pingpong", ["-e", "-n", 100000000], "-g")
+    victims(place, (0, PINGPONG))
 
 
 def writer_killed(place):
-    victim(place, 1, "ib_write_bw", ["-F", "-N", "-n", 100000000, "-t", 4], "-x")
+    victims(place, (1, WRITES))
 
 
 def target_killed(place):
-    victim(place, 0, "ib_write_bw", ["-F", "-N", "-n", 100000000, "-t", 4], "-x")
+    victims(place, (0, WRITES))
 
 
 def stopped(place):
@@ -84,5 +95,6 @@ def many(place):
 
 
 if __name__ == "__main__":
-    main({"undisturbed": undisturbed, "client_killed": client_killed, "server_killed": server_killed,
+    main({"undisturbed": undisturbed, "client_and_target_killed": client_and_target_killed,
+          "client_killed": client_killed, "server_killed": server_killed,
           "writer_killed": writer_killed, "target_killed": target_killed, "stopped": stopped, "many": many})

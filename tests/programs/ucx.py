@@ -11,7 +11,7 @@ def run(place, transports, *words, **env):
     if not shutil.which("ucx_perftest"):
         raise Skip("needs ucx_perftest")
     env.update(UCX_TLS=transports + ",self", UCX_NET_DEVICES="verbena0:1")
-    pair = Pair(place, "ucx_perftest", [], ["-f", *words], gid_flag=None, env=env).go()
+    pair = Pair(place, "ucx_perftest", [], ["-f", "-w", 20, *words], gid_flag=None, env=env).go()
     _, out = pair.finish()
     rows = [line for line in out.splitlines() if re.match(r"[ \d.]+$", line) and len(line.split()) >= 7]
     check(rows, "%s over %s: no result\n%s" % (pair.title, transports, out))
@@ -19,28 +19,28 @@ def run(place, transports, *words, **env):
 
 
 def ud(place):
-    run(place, "ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 1000)
+    run(place, "ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 300)
     run(place, "ud_verbs", "-t", "tag_bw", "-s", 20000, "-n", 200)
 
 
 def ud_ipv6(place):
     gids = devices_json(place)["devices"][0]["ports"][0]["gids"]
     index = next(g["index"] for g in gids if ":" in g["address"] and not g["address"].startswith("fe80"))
-    run(place, "ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 1000, UCX_IB_GID_INDEX=str(index))
+    run(place, "ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 300, UCX_IB_GID_INDEX=str(index))
 
 
 def rc(place):
-    run(place, "rc_verbs,ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 2000)
-    run(place, "rc_verbs,ud_verbs", "-t", "tag_bw", "-s", 1048576, "-n", 100)
-    run(place, "rc_verbs,ud_verbs", "-t", "stream_bw", "-s", 100, "-n", 2000)
+    run(place, "rc_verbs,ud_verbs", "-t", "tag_lat", "-s", 8, "-n", 300)
+    run(place, "rc_verbs,ud_verbs", "-t", "tag_bw", "-s", 1048576, "-n", 40)
+    run(place, "rc_verbs,ud_verbs", "-t", "stream_bw", "-s", 100, "-n", 1000)
 
 
 def one_sided(place):
-    run(place, "ib", "-t", "ucp_put_lat", "-s", 8, "-n", 1000)
-    run(place, "ib", "-t", "ucp_put_bw", "-s", 65536, "-n", 500)
-    run(place, "ib", "-t", "ucp_get", "-s", 65536, "-n", 500)
-    run(place, "ib", "-t", "ucp_fadd", "-n", 1000)
-    run(place, "ib", "-t", "ucp_cswap", "-n", 1000)
+    run(place, "ib", "-t", "ucp_put_lat", "-s", 8, "-n", 300)
+    run(place, "ib", "-t", "ucp_put_bw", "-s", 65536, "-n", 200)
+    run(place, "ib", "-t", "ucp_get", "-s", 65536, "-n", 200)
+    run(place, "ib", "-t", "ucp_fadd", "-n", 300)
+    run(place, "ib", "-t", "ucp_cswap", "-n", 300)
 
 
 if __name__ == "__main__":

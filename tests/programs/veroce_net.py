@@ -92,18 +92,18 @@ def nft_loss(place):
     for end in (0, 1):
         nft_rules(place, end, ["udp dport { %d, %d } numgen random mod 1000 < 20 counter drop" % (ROCEV2, VEROCE)])
     try:
-        lossy(place, "ib_write_bw", ["-s", 1 << 20], iters=100, sizes=[1 << 20])
-        lossy(place, "ib_write_bw", ["-q", 8], iters=100, sizes=[65536])
-        lossy(place, "ib_read_bw", ["-s", 1 << 20], iters=100, sizes=[1 << 20])
-        lossy(place, "ib_send_bw", ["-s", 1 << 20], iters=100, sizes=[1 << 20])
-        lossy(place, "ib_send_bw", ["-b"], iters=200, sizes=[65536])
-        lossy(place, "ib_write_lat", [], iters=300, sizes=[2])
+        lossy(place, "ib_write_bw", ["-s", 1 << 20], iters=30, sizes=[1 << 20])
+        lossy(place, "ib_write_bw", ["-q", 8], iters=50, sizes=[65536])
+        lossy(place, "ib_read_bw", ["-s", 1 << 20], iters=30, sizes=[1 << 20])
+        lossy(place, "ib_send_bw", ["-s", 1 << 20], iters=30, sizes=[1 << 20])
+        lossy(place, "ib_send_bw", ["-b"], iters=100, sizes=[65536])
+        lossy(place, "ib_write_lat", [], iters=100, sizes=[2])
         # Not with -e: then it posts its next send without looking whether the one before, all that its
         # queue has room for, was acknowledged; a pong need not mean that.
-        lossy(place, "ib_send_lat", [], iters=300, sizes=[2])
-        lossy(place, "ib_atomic_bw", [], iters=500, sizes=[8])
-        transfer(place, ["-n", 150, "-s", 31, "-b", 200000])
-        transfer(place, ["-n", 50, "-s", 32, "-e"])
+        lossy(place, "ib_send_lat", [], iters=100, sizes=[2])
+        lossy(place, "ib_atomic_bw", [], iters=200, sizes=[8])
+        transfer(place, ["-n", 40, "-s", 31, "-b", 200000])
+        transfer(place, ["-n", 20, "-s", 32, "-e"])
         dropped = [nft_dropped(place, end) for end in (0, 1)]
         check(min(dropped) > 100, "nftables dropped %s packets" % dropped)
     finally:
@@ -122,10 +122,10 @@ def ecmp(place):
         raise Skip("needs an ecmp place")
     before = [received(place, end) for end in (0, 1)]
     for seed in range(4):
-        transfer(place, ["-n", 50, "-s", seed, "-b", 300000])
-        perftest(place, "ib_write_bw", ["-b"], iters=300, sizes=[65536])
-    perftest(place, "ib_read_bw", ["-q", 4], iters=300, sizes=[65536])
-    perftest(place, "ib_send_bw", ["-b", "-q", 4], iters=300, sizes=[65536])
+        transfer(place, ["-n", 15, "-s", seed, "-b", 300000])
+        perftest(place, "ib_write_bw", ["-b"], iters=100, sizes=[65536])
+    perftest(place, "ib_read_bw", ["-q", 4], iters=100, sizes=[65536])
+    perftest(place, "ib_send_bw", ["-b", "-q", 4], iters=100, sizes=[65536])
     for end in (0, 1):
         counts = [after - was for after, was in zip(received(place, end), before[end])]
         check(min(counts) > sum(counts) * 0.02, "packets by link to end %d: %s" % (end, counts))
@@ -134,7 +134,7 @@ def ecmp(place):
 DYING = (["ib_write_bw"], ["ib_send_bw", "-b", "-q", 2], ["ib_read_bw"])
 
 
-def over_dying_link(place, kill, revive, runs=DYING):
+def over_dying_link(place, kill, revive, runs):
     """While a transfer runs, a link dies and comes back; `kill` and `revive` take a link's number."""
     if len(place.links) < 2:
         raise Skip("needs an ecmp place")
@@ -186,7 +186,7 @@ def path_dies_all(place):
     path_dies(place, DYING)
 
 
-def path_blackhole(place):
+def path_blackhole(place, runs=DYING[::2]):
     """Neither kernel notices: the link is up and everything on it is lost."""
     def kill(n):
         for end in (0, 1):
@@ -196,7 +196,11 @@ def path_blackhole(place):
     def revive(n):
         for end in (0, 1):
             nft_rules(place, end, [])
-    over_dying_link(place, kill, revive)
+    over_dying_link(place, kill, revive, runs)
+
+
+def path_blackhole_all(place):
+    path_blackhole(place, DYING)
 
 
 # ---- loss that is ours ----------------------------------------------------------------------
@@ -205,15 +209,15 @@ def impair(spec):
     def run(place):
         env = {"VERBENA_IMPAIR": spec}
         for program in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
-            lossy(place, program, ["-q", 2], iters=200, sizes=[65536], env=env)
-            lossy(place, program, ["-s", 1 << 20], iters=30, sizes=[1 << 20], env=env)
-        lossy(place, "ib_send_bw", ["--use-srq", "-q", 4, "-s", 5000], iters=200, sizes=[5000], env=env)
-        lossy(place, "ib_write_bw", ["-b", "-s", 64], iters=3000, sizes=[64], env=env)
-        lossy(place, "ib_atomic_bw", ["-q", 2], iters=300, sizes=[8], env=env)
+            lossy(place, program, ["-q", 2], iters=60, sizes=[65536], env=env)
+            lossy(place, program, ["-s", 1 << 20], iters=10, sizes=[1 << 20], env=env)
+        lossy(place, "ib_send_bw", ["--use-srq", "-q", 4, "-s", 5000], iters=100, sizes=[5000], env=env)
+        lossy(place, "ib_write_bw", ["-b", "-s", 64], iters=1000, sizes=[64], env=env)
+        lossy(place, "ib_atomic_bw", ["-q", 2], iters=100, sizes=[8], env=env)
         for program in ("ib_write_lat", "ib_send_lat", "ib_read_lat"):
-            lossy(place, program, ["-s", 3000], iters=200, sizes=[3000], env=env)
-        transfer(place, ["-n", 100, "-s", 41, "-b", 100000], env=env)
-        transfer(place, ["-n", 100, "-s", 42, "-b", 3000, "-e"], env=env)
+            lossy(place, program, ["-s", 3000], iters=100, sizes=[3000], env=env)
+        transfer(place, ["-n", 40, "-s", 41, "-b", 100000], env=env)
+        transfer(place, ["-n", 40, "-s", 42, "-b", 3000, "-e"], env=env)
     return run
 
 
@@ -283,7 +287,7 @@ def capture(place):
     for spec, rows in ((None, DATA), ("drop=3%,seed=6", {**DATA, **LOSS}), ("reorder=20%,dup=5%,seed=7", DATA)):
         c = Captured()
         env = dict(c.env, **({"VERBENA_IMPAIR": spec} if spec else {}))
-        transfer(place, ["-n", 25, "-s", 51, "-b", 40000], env=env)
+        transfer(place, ["-n", 12, "-s", 51, "-b", 20000], env=env)
         if not spec:
             perftest(place, "ib_write_bw", ["-s", 30000], iters=10, env=env)
             perftest(place, "ib_read_bw", ["-s", 30000], iters=10, env=env)
@@ -313,7 +317,7 @@ def falls_back(place):
 
 if __name__ == "__main__":
     main({"nft_loss": nft_loss, "ecmp": ecmp, "path_dies": path_dies, "path_dies_all": path_dies_all,
-          "path_blackhole": path_blackhole,
+          "path_blackhole": path_blackhole, "path_blackhole_all": path_blackhole_all,
           "impair_1": impair("drop=1%,seed=1"), "impair_2": impair("drop=2%,seed=2"),
           "impair_5": impair("drop=5%,seed=3"), "impair_reorder": impair("reorder=30%,jitter=300us,seed=4"),
           "impair_duplicate": impair("dup=20%,seed=5"), "impair_corrupt": impair("corrupt=2%,seed=6"),
