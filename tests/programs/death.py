@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 A peer that dies: status 12, transport retry counter exceeded, within the time that timeout and retry
-count say. A timer of T may take T to 4 T (IBTA C9-141, 11.6), and retry_cnt retries follow the first.
+count say. A timer of T may take T to 4 T (IBTA C9-141, 11.6), and retry_cnt retries follow the first. On a busy
+machine a program gets a processor late; sim/nic_patience_test has the times exactly.
 """
 import json
 import re
@@ -12,7 +13,7 @@ import time
 from data import TRANSFER
 from pair import Pair, check, main
 
-SLACK_S = 1.0
+SLACK_S = 5.0
 
 
 def timeout_s(code):
@@ -35,7 +36,7 @@ def killed(place, program, options, gid_flag, text, code, retries):
         pair = Pair(place, program, options, gid_flag=gid_flag).go().underway()
         pair.server.signal(signal.SIGKILL)
         begun = time.monotonic()
-        status = pair.client.wait(4 * timeout_s(code) * (retries + 1) + 2)
+        status = pair.client.wait(4 * timeout_s(code) * (retries + 1) + SLACK_S + 1)
         took = time.monotonic() - begun
         out = pair.client.output()
         again = status is None and "pingpong" in program and waits_for_nothing(place, pair)
