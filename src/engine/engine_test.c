@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { PAIRS = 3, DEPTH = 64, BYTES = 64, MANY = 20000, WAIT_MS = 2000 };
+enum { PAIRS = 3, DEPTH = 64, BYTES = 64, MANY = 20000, WAIT_MS = 30000 };
 
 struct end {
 	struct qp *qp;

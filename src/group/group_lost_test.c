@@ -121,7 +121,7 @@ static void members_that_stay_lose_nothing(void **state)
 		for (size_t i = 0; i < count; i++)
 			joiners[i] = member_fork(&cfg);
 		for (size_t i = 0; i < count; i++) {
-			struct report r = report_of(joiners[i], 15000);
+			struct report r = report_of(joiners[i], JOIN_MS);
 
 			if (r.kind == FAILED)
 				fail_msg("%s", r.why);

@@ -37,7 +37,7 @@
 #include "group/group_state.h"
 #include "io/udp.h"
 
-enum { ROUNDS = 20, MEMBERS_MAX = GROUP_SLOTS + 1, DATAGRAM = 40, WAIT_MS = 3000 };
+enum { ROUNDS = 20, MEMBERS_MAX = GROUP_SLOTS + 1, DATAGRAM = 40, WAIT_MS = 30000, JOIN_MS = 60000 };
 
 #define NUMBERED 0x80000000u /* in the nonce of datagrams that are only counted */
 
@@ -222,6 +222,7 @@ static inline struct group_config config(void)
 	return (struct group_config){.ports = {port, second_port},
 				     .port_count = 2,
 				     .stat_fd = -1,
+				     .join_ms_max = JOIN_MS,
 				     .no_taking = no_taking};
 }
 
@@ -229,7 +230,7 @@ static inline struct report member_start(void)
 {
 	struct group_config cfg = config();
 	pid_t pid = member_fork(&cfg);
-	struct report r = report_of(pid, 15000);
+	struct report r = report_of(pid, JOIN_MS);
 
 	if (r.kind == FAILED) {
 		waitpid(pid, NULL, 0);

@@ -11,6 +11,7 @@
 
 enum {
 	STOPPED_MAX = 4,
+	IDLE_MS = 3000,  /* a joiner that makes no system call for so long has joined */
 	CALLS_MAX = 2000 /* more system calls than an attempt to join makes */
 };
 
@@ -146,7 +147,7 @@ static void members_come_stop_go_on_and_die_at_random(void **state)
 /* False: it has made no system call for so long that it must have joined and wait for packets. */
 static bool stops(pid_t pid)
 {
-	uint64_t until = now_ms() + WAIT_MS;
+	uint64_t until = now_ms() + IDLE_MS;
 	pid_t got;
 	int status;
 
@@ -193,13 +194,10 @@ static pid_t stop_at_call(const struct group_config *cfg, unsigned n)
 static unsigned calls_of_a_join(void)
 {
 	struct group_config cfg = config();
+	pid_t pid = fork();
 	struct report r;
 	int status;
 	unsigned n = 0;
-	pid_t pid;
-
-	cfg.join_ms_max = 60000;
-	pid = fork();
 
 	note_forked(pid);
 	if (pid == 0) {
@@ -215,7 +213,7 @@ static unsigned calls_of_a_join(void)
 	}
 	if (n == CALLS_MAX) {
 		ptrace(PTRACE_DETACH, pid, NULL, NULL);
-		r = report_of(pid, 15000);
+		r = report_of(pid, JOIN_MS);
 	}
 	assert_int_equal(r.kind, JOINED);
 	kill(pid, SIGKILL);
@@ -254,7 +252,7 @@ static void joiners_are_stopped_anywhere(void **state)
 							    : (unsigned)prng_below(&rng, calls));
 		if (!all && prng_below(&rng, 2))
 			member_stop(0);
-		take_in(report_of(member_fork(&cfg), 15000));
+		take_in(report_of(member_fork(&cfg), JOIN_MS));
 		expect_all_reached();
 		for (unsigned i = 0; i < count; i++) {
 			if (prng_below(&rng, 4) == 0) {
@@ -263,7 +261,7 @@ static void joiners_are_stopped_anywhere(void **state)
 				continue;
 			}
 			kill(joiners[i], SIGCONT);
-			take_in(report_of(joiners[i], 15000));
+			take_in(report_of(joiners[i], JOIN_MS));
 		}
 		for (size_t i = 0; i < member_count; i++)
 			member_continue(i);

@@ -20,7 +20,7 @@ static void a_tool_finds_the_members_and_their_counters(void **state)
 	member_start();
 
 	pid_t pid = member_fork(&cfg);
-	struct report r = report_of(pid, 15000);
+	struct report r = report_of(pid, JOIN_MS);
 
 	assert_int_equal(r.kind, JOINED);
 	members[member_count++] = (struct member){.pid = pid, .slot = r.slot};

@@ -5,7 +5,7 @@
 
 #include "pair.h"
 
-enum { AWAIT_MS = 5000, MAX_WR = 64, MAX_SGE = 4, MAX_INLINE = 256, PSN = 0xfffff0 };
+enum { AWAIT_MS = 30000, MAX_WR = 64, MAX_SGE = 4, MAX_INLINE = 256, PSN = 0xfffff0 };
 
 struct ibv_context *device_open(void)
 {
