@@ -499,7 +499,7 @@ class Pair:
 
     def underway(self, seconds=0.3):
         """Waits until there is traffic, and that long; both must still run. (Their output is buffered.)"""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         packets = 0
         while packets < 100 and self.client.running():
             check(time.monotonic() < end, "%s: no traffic\n%s%s"

@@ -1,52 +1,65 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Several pairs on one address: none disturbs another, not even by dying."""
+import json
 import signal
+import time
 
-from pair import Pair, main, perftest_check, pingpong_check
+from pair import TIME_S, Pair, check, main, perftest_check, pingpong_check
 
-# A second on an idle machine; beside others that want its processors each wait for an event takes milliseconds.
-ITERS = 12000
-SRQ_ITERS = 24000
-SENDS = 60000
+FOR_EVER = 100000000
 
 
-def start_all(place):
+def start_all(place, iters, srq_iters, sends):
     """Three pairs that sleep between messages, so that two processors carry them."""
-    pairs = [Pair(place, "ibv_rc_pingpong", ["-e", "-c", "-n", ITERS, "-s", 8192]),
-             Pair(place, "ibv_srq_pingpong", ["-e", "-c", "-n", SRQ_ITERS, "-q", 8]),
-             Pair(place, "ib_send_bw", ["-F", "-e", "-n", SENDS, "-N", "-s", 4096], gid_flag="-x")]
+    pairs = [Pair(place, "ibv_rc_pingpong", ["-e", "-c", "-n", iters, "-s", 8192]),
+             Pair(place, "ibv_srq_pingpong", ["-e", "-c", "-n", srq_iters, "-q", 8]),
+             Pair(place, "ib_send_bw", ["-F", "-e", "-n", sends, "-N", "-s", 4096], gid_flag="-x")]
     return [p.go() for p in pairs]
 
 
-def finish_all(pairs):
-    pingpong_check(pairs[0], pairs[0].finish(), ITERS, 8192)
-    pairs[1].finish()
-    perftest_check(pairs[2], pairs[2].finish(), SENDS, [4096])
-
-
 def undisturbed(place):
-    finish_all(start_all(place))
+    pairs = start_all(place, 1000, 2000, 5000)
+    pingpong_check(pairs[0], pairs[0].finish(), 1000, 8192)
+    pairs[1].finish()
+    perftest_check(pairs[2], pairs[2].finish(), 5000, [4096])
 
 
-PINGPONG = ("ibv_rc_pingpong", ["-e", "-n", 100000000], "-g")
-WRITES = ("ib_write_bw", ["-F", "-N", "-n", 100000000, "-t", 4], "-x")
+def go_on(place, pairs, packets=500):
+    """Each end sends so many packets more, and has not seen an error."""
+    ends = {p.pid: pair.title for pair in pairs for p in (pair.server, pair.client)}
+    first, end = {}, time.monotonic() + TIME_S
+    while ends:
+        for p in json.loads(place.tool(0, "stat", "--json"))["processes"]:
+            count = p["counters"]
+            check(p["pid"] not in ends or count["completion_errors"] == 0, "%s: %s" % (ends.get(p["pid"]), count))
+            if count["tx_packets"] >= first.setdefault(p["pid"], count["tx_packets"]) + packets:
+                ends.pop(p["pid"], None)
+        for pair in pairs:
+            pair.still_runs()
+        check(time.monotonic() < end, "no progress: %s" % list(ends.values()))
+        time.sleep(0.05)
+
+
+PINGPONG = ("ibv_rc_pingpong", ["-e", "-n", FOR_EVER], "-g")
+WRITES = ("ib_write_bw", ["-F", "-N", "-n", FOR_EVER, "-t", 4], "-x")
 
 
 def victims(place, *ends):
     """Pairs in mid-run, each with the end of it (0: the server) that is killed while three others work."""
     doomed = [(Pair(place, program, options, gid_flag=gid_flag).go().underway(), end)
               for end, (program, options, gid_flag) in ends]
-    pairs = start_all(place)
+    pairs = start_all(place, FOR_EVER, FOR_EVER, FOR_EVER)
     for p in pairs:
         p.underway(0)
     for p, end in doomed:
         (p.server if end == 0 else p.client).signal(signal.SIGKILL)
-    finish_all(pairs)
+    go_on(place, pairs)
     # One that starts now may be given the number of the dead.
     late = Pair(place, "ibv_rc_pingpong", ["-c", "-n", 200]).go()
     pingpong_check(late, late.finish(), 200, 4096)
-    for p, _ in doomed:
+    go_on(place, pairs)
+    for p in [*pairs, *(p for p, _ in doomed)]:
         p.kill()
 
 
