@@ -10,7 +10,7 @@ help:
 	@echo "make deb      the Debian package, build/deb/verbena.deb"
 	@echo "make demo     install what is missing, build, run ibv_rc_pingpong and ib_write_bw over Verbena"
 	@echo "make check    units, simulations and a pair of processes a program: a minute and a half"
-	@echo "make test     what a change must pass: sanitizers, and programs over two kinds of network: minutes"
+	@echo "make test     what a change must pass: sanitizers, and programs in several places: five minutes"
 	@echo "make test-all every test in every place, 10,000 seeds, all fuzzers: as long as it takes"
 	@echo "make bench    perftest over Verbena beside its peers: medians and ratios"
 	@echo "make bench-loss  what loss costs veRoCE, IRN and RoCEv2: simulated, then over nftables (root)"

@@ -3,8 +3,8 @@
 # run.sh [check|test|all]: builds and runs the tests of a tier; the last line is "N passed, N failed".
 #
 #   check   the release build: units, corpora, simulations, the ABI, and one pair of processes a program
-#   test    besides: units, corpora and simulations under ASan and UBSan, and the programs in two kinds of
-#           network in full, in the others in brief
+#   test    besides: units, corpora and simulations under ASan and UBSan, and the programs over loopback in full,
+#           between network namespaces and as another user what depends on that
 #   all     everything in every place, 10,000 seeds of the swarms, each fuzzer for FUZZ_SECONDS (60)
 #
 # A test's label says what it is, and three labels in which tier it runs: "check" also in `check`, "all" in
