@@ -61,7 +61,7 @@ function(verbena_test file label)
 	add_executable(${t} ${file} ${ARGN})
 	target_link_libraries(${t} PRIVATE verbena_static PkgConfig::CMOCKA)
 	add_test(NAME ${label}/${t} COMMAND ${t})
-	set_tests_properties(${label}/${t} PROPERTIES LABELS ${label} TIMEOUT 300)
+	set_tests_properties(${label}/${t} PROPERTIES LABELS ${label} TIMEOUT 1200)
 endfunction()
 
 # verbena_fuzz(FILE [OPTION ...]): with VERBENA_FUZZ a libFuzzer program, otherwise a program that replays
@@ -77,7 +77,7 @@ function(verbena_fuzz file)
 		add_executable(${f} ${file} ${PROJECT_SOURCE_DIR}/tests/support/fuzz_replay.c)
 		add_test(NAME corpus/${f}
 			COMMAND ${f} ${ARGN} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${f})
-		set_tests_properties(corpus/${f} PROPERTIES LABELS corpus TIMEOUT 300)
+		set_tests_properties(corpus/${f} PROPERTIES LABELS corpus TIMEOUT 1200)
 	endif()
 	target_link_libraries(${f} PRIVATE verbena_static)
 endfunction()

@@ -56,8 +56,9 @@ else
 		release='^(swarm|abi|tidy|verbs|program)$'
 	fi
 	# Programs poll while they wait for each other: with more pairs than processors, or beside others that compute,
-	# they take half as much processor time again. So simulations have what programs leave.
-	leg debug 15 build-debug -j "$processors" -L '^(unit|corpus|sim)$' ${except:+-LE "$except"} &
+	# they take half as much processor time again. So simulations have what programs leave, and a tenth beside those
+	# that leave nothing: some of their tests have processes that wait for each other.
+	leg debug 10 build-debug -j "$processors" -L '^(unit|corpus|sim)$' ${except:+-LE "$except"} &
 	leg release 0 build -j "$processors" -L "$release" -LE "${except:-^never$}"
 	wait
 fi

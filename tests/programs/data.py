@@ -21,17 +21,17 @@ def transfer(place, options, seconds=TIME_S, env=None):
 
 
 def clean(place):
-    transfer(place, ["-n", 150, "-s", 11])
-    transfer(place, ["-n", 50, "-s", 12, "-e"])
-    transfer(place, ["-n", 100, "-s", 13, "-c", "UD", "-b", 1000])
+    transfer(place, ["-n", 60, "-s", 11])
+    transfer(place, ["-n", 25, "-s", 12, "-e"])
+    transfer(place, ["-n", 50, "-s", 13, "-c", "UD", "-b", 1000])
     transfer(place, ["-n", 6, "-s", 15, "-b", 3000000])
 
 
 def clean_uc(place):
-    transfer(place, ["-n", 100, "-s", 14, "-c", "UC", "-b", 8000])
+    transfer(place, ["-n", 60, "-s", 14, "-c", "UC", "-b", 8000])
 
 
-def spoiled(spec, batches=150, most=60000):
+def spoiled(spec, batches=80, most=60000):
     """Faults at both ends."""
     def run(place):
         env = {"VERBENA_IMPAIR": spec}
