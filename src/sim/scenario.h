@@ -225,6 +225,8 @@ struct scenario_sdr {
 	uint64_t chunk_bytes; /* a power of two times the payload of a packet, at most 64 times */
 	uint64_t channels;
 	uint64_t rto_rtts;
+	uint64_t code_data, code_parity; /* chunks of a group */
+	uint64_t assumed_ppb;            /* loss of packets; SCENARIO_AUTO: estimated */
 };
 
 /* A parameter of the algorithm, as written: `kmin = 3us` under [cc]. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/scenario_source.h"
+#include "sim/sdr_line.h"
 
 static const char *choice_name(const char *section, unsigned value, char buf[SCENARIO_NAME_BYTES])
 {
@@ -162,6 +163,10 @@ static int sdr_settle(const struct scenario_source *s, struct scenario *out, str
 		return fail_key(s, e, "transport", "payload", "with protocol = sdr a power of two");
 	if (out->sdr.chunk_bytes % t->payload_bytes || !is_power_of_two(packets) || packets > 64)
 		return fail_key(s, e, "sdr", "chunk", "1, 2, 4, .. or 64 times transport.payload");
+	if (out->sdr.code_data + out->sdr.code_parity > 255)
+		return fail_key(s, e, "sdr", "data", "with parity at most 255 chunks");
+	if (out->sdr.scheme == SDR_SCHEME_XOR && out->sdr.code_parity > out->sdr.code_data)
+		return fail_key(s, e, "sdr", "parity", "of xor no more than data");
 	return 0;
 }
 

@@ -152,10 +152,13 @@ static const struct scenario_row rows[] = {
 	PICK("cc", "scope", AT(cc.scope), "auto|qp|path|hosts", "auto", "who has a control block: a queue pair, each path of it, or each path of a pair of hosts; auto: qp with rocev2, hosts with veroce"),
 	NUM("cc", "base_rtt", TIME, AT(cc.base_rtt_ps), 1000, SECOND, "auto", "auto", "auto: the longest of the topology"),
 
-	PICK("sdr", "scheme", AT(sdr.scheme), "sr|nack", "nack", "with transport.protocol = sdr: selective repeat by timer alone, or also when the receiver names a hole"),
-	NUM("sdr", "chunk", BYTES, AT(sdr.chunk_bytes), 64, 1 << 20, NULL, "64KiB", "what is acknowledged and repeated; a power of two times transport.payload"),
+	PICK("sdr", "scheme", AT(sdr.scheme), "sr|nack|xor|mds|demand|tail", "tail", "with transport.protocol = sdr: selective repeat by timer alone, or also when the receiver names a hole; parities of each group (xor, mds) with selective repeat behind; mds with parities on demand; parities of the tail alone"),
+	NUM("sdr", "chunk", BYTES, AT(sdr.chunk_bytes), 64, 1 << 20, NULL, "64KiB", "what is acknowledged and repeated, a power of two times transport.payload; of tail always a packet"),
 	NUM("sdr", "channels", COUNT, AT(sdr.channels), 1, 16, NULL, "1", "UC queue pairs that share the packets of a connection; each has its path"),
 	NUM("sdr", "rto", COUNT, AT(sdr.rto_rtts), 1, 100, NULL, "3", "round trips from a chunk to its repetition without an answer"),
+	NUM("sdr", "data", COUNT, AT(sdr.code_data), 1, 254, NULL, "32", "xor, mds, demand: chunks of a group"),
+	NUM("sdr", "parity", COUNT, AT(sdr.code_parity), 1, 254, NULL, "8", "... and its parities"),
+	NUM("sdr", "assumed_loss", SHARE, AT(sdr.assumed_ppb), 1, ONE / 2, "auto", "auto", "of packets, as demand and tail reckon; auto: tail estimates it, demand takes 1 %"),
 
 	PICK("workload", "kind", IN_W(kind), "incast|incast-poisson|permutation|all-to-all|ring-allreduce|halving-doubling|tree-allreduce|moe|cdf|flow|staircase|victim|file", "flow",
 	     "traffic pattern"),

@@ -15,7 +15,7 @@
 #include "sim/sdr_line_state.h"
 #include "sim/sdr_words.h"
 
-enum { SLOTS = 4, GENERATIONS = 2, DATA_WRS = 4, WORD_WRS = 4096, FRAG_BITS = 2, OFFSET_BITS_MIN = 18, WORD_ALIGN = 64 };
+enum { SLOTS = 4, GENERATIONS = 2, DATA_WRS = 4, WORD_WRS = 4096, FRAG_BITS = 2, OFFSET_BITS_MIN = 18, WORD_ALIGN = 64, SOON_NS = 1000 };
 
 /* A queue pair as its owner pointer. */
 struct uc_end {
@@ -25,7 +25,15 @@ struct uc_end {
 	bool words; /* and not data */
 };
 
+/* What a host knows of the way to another. */
+struct known_way {
+	struct known_way *next;
+	const struct host *to;
+	struct loss_estimate estimate;
+};
+
 struct guest {
+	struct known_way *ways;
 	struct sdr_line *sending; /* lines that have transfers */
 	struct timers timers;
 	struct sdr_counts counts;
@@ -57,13 +65,14 @@ static void guest_fill(void *, uint64_t now_ns);
 static void guest_completed(void *, const struct cqe *);
 static uint64_t guest_deadline(const void *);
 static void guest_expire(void *, uint64_t now_ns);
+static void guest_destroy(void *);
 
 static const struct host_guest guest_calls = {
 	.fill = guest_fill,
 	.completed = guest_completed,
 	.deadline = guest_deadline,
 	.expire = guest_expire,
-	.destroy = free,
+	.destroy = guest_destroy,
 };
 
 static struct guest *guest_of(struct host *h)
@@ -77,6 +86,35 @@ static struct guest *guest_of(struct host *h)
 		return g;
 	free(g);
 	return NULL;
+}
+
+static void guest_destroy(void *guest)
+{
+	struct guest *g = guest;
+	struct known_way *next;
+
+	for (struct known_way *w = g->ways; w; w = next) {
+		next = w->next;
+		free(w);
+	}
+	free(g);
+}
+
+static struct loss_estimate *estimate_of(struct guest *g, const struct host *to)
+{
+	struct known_way *w = g->ways;
+
+	while (w && w->to != to)
+		w = w->next;
+	if (w)
+		return &w->estimate;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	*w = (struct known_way){.next = g->ways, .to = to};
+	loss_estimate_init(&w->estimate);
+	g->ways = w;
+	return &w->estimate;
 }
 
 struct sdr_counts sdr_counts_of(const struct host *h)
@@ -105,11 +143,13 @@ static uint32_t log2_up(uint64_t n)
 static struct shape shape_of(const struct host *h, const struct sdr_config *c)
 {
 	uint32_t mtu = host_config(h)->mtu_bytes, bits = log2_up(c->message_bytes);
+	uint32_t chunk = c->scheme == SDR_SCHEME_TAIL ? mtu : c->chunk_bytes;
 	uint64_t message = UINT64_C(1) << bits;
 	uint32_t offset_bits;
 
-	if (message < c->chunk_bytes)
-		message = c->chunk_bytes;
+	/* Parities may be more than a short message, and a chunk is the shortest. */
+	if (message < 512 * (uint64_t)chunk)
+		message = 512 * (uint64_t)chunk;
 	offset_bits = log2_up(message / mtu);
 	if (offset_bits < OFFSET_BITS_MIN)
 		offset_bits = OFFSET_BITS_MIN;
@@ -118,7 +158,7 @@ static struct shape shape_of(const struct host *h, const struct sdr_config *c)
 			  .offset_bits = (uint8_t)offset_bits,
 			  .frag_bits = FRAG_BITS},
 		.mtu = mtu,
-		.chunk_bytes = c->chunk_bytes,
+		.chunk_bytes = chunk,
 		.slots = SLOTS,
 		.generations = GENERATIONS,
 		.channels = c->channels,
@@ -180,7 +220,8 @@ struct sdr_line *sdr_line_open(struct host *from, struct host *to, const struct 
 	l->qps = calloc(2 * (size_t)l->qp_count, sizeof(*l->qps));
 	l->ends = calloc(2 * (size_t)l->qp_count, sizeof(*l->ends));
 	l->words = sdr_words_create();
-	good = l->qps && l->ends && l->words && shape_valid(&l->shape) &&
+	l->estimate = estimate_of(here, to);
+	good = l->estimate && l->qps && l->ends && l->words && shape_valid(&l->shape) &&
 	       !sender_init(&l->sender, &l->shape, &sdr_line_alloc) &&
 	       !receiver_init(&l->receiver, &l->shape, &sdr_line_alloc);
 	for (uint32_t i = 0; good && i < l->qp_count; i++)
@@ -285,7 +326,8 @@ static void say(struct sdr_line *l, enum sdr_end end, const struct control *c, c
 	host_kick(at);
 }
 
-static void set_timer(struct transfer *t, enum sdr_end end)
+/* A time that has passed is soon: a sender that waits for the wire has such. */
+static void set_timer(struct transfer *t, enum sdr_end end, uint64_t now_ns)
 {
 	struct guest *g = guest_of(end == SDR_SENDING ? t->line->from : t->line->to);
 	uint64_t at_ns = t->scheme->deadline(t, end);
@@ -293,10 +335,10 @@ static void set_timer(struct transfer *t, enum sdr_end end)
 	if (at_ns == UINT64_MAX)
 		timer_cancel(&g->timers, &t->timer[end].timer);
 	else
-		timer_set(&g->timers, &t->timer[end].timer, at_ns);
+		timer_set(&g->timers, &t->timer[end].timer, at_ns > now_ns ? at_ns : now_ns + SOON_NS);
 }
 
-/* All that an end has to say now, and its next deadline. */
+/* All that an end has to say now, and its next deadline. What it has to send is asked for by guest_fill(). */
 static void speak(struct transfer *t, enum sdr_end end, uint64_t now_ns)
 {
 	uint8_t payload[SDR_WORD_BYTES_MAX];
@@ -309,9 +351,7 @@ static void speak(struct transfer *t, enum sdr_end end, uint64_t now_ns)
 
 		say(t->line, end, &c, payload);
 	}
-	set_timer(t, end);
-	if (end == SDR_SENDING)
-		host_kick(t->line->from);
+	set_timer(t, end, now_ns);
 }
 
 /* ---- transfers ---------------------------------------------------------------------------------------- */
@@ -387,6 +427,10 @@ static const struct scheme *scheme_of(const struct sdr_config *c)
 	static const struct scheme *const schemes[] = {
 		[SDR_SCHEME_SR] = &scheme_repeat,
 		[SDR_SCHEME_NACK] = &scheme_repeat,
+		[SDR_SCHEME_XOR] = &scheme_code,
+		[SDR_SCHEME_MDS] = &scheme_code,
+		[SDR_SCHEME_DEMAND] = &scheme_code,
+		[SDR_SCHEME_TAIL] = &scheme_tail,
 	};
 
 	return schemes[c->scheme];
@@ -446,6 +490,7 @@ static bool begin(struct sdr_line *l, uint64_t now_ns)
 	}
 	speak(t, SDR_SENDING, now_ns);
 	speak(t, SDR_RECEIVING, now_ns);
+	host_kick(l->from);
 	return true;
 }
 
@@ -568,7 +613,7 @@ static bool feed(struct sdr_line *l, uint64_t now_ns)
 		if (t->scheme->next(t, &part, &b, now_ns)) {
 			l->turn = t->next;
 			l->counts->parity_packets += part;
-			set_timer(t, SDR_SENDING);
+			speak(t, SDR_SENDING, now_ns);
 			return !sender_add(&l->sender, t->part[part].number, &b);
 		}
 		t = t->next ? t->next : l->transfers;
@@ -618,6 +663,7 @@ static void take_word(struct sdr_line *l, enum sdr_end end, uint32_t number, uin
 		return;
 	t->scheme->heard(t, end, &c, word + CONTROL_HEADER_LEN, now_ns);
 	speak(t, end, now_ns);
+	host_kick(l->from);
 	report(t, end, now_ns);
 }
 
@@ -687,6 +733,7 @@ static void guest_expire(void *guest, uint64_t now_ns)
 		enter(l);
 		t->scheme->expire(t, end, now_ns);
 		speak(t, end, now_ns);
+		host_kick(l->from);
 		report(t, end, now_ns);
 		leave(l);
 	}

@@ -17,7 +17,14 @@
 
 struct sdr_line;
 
-enum sdr_scheme { SDR_SCHEME_SR, SDR_SCHEME_NACK };
+enum sdr_scheme {
+	SDR_SCHEME_SR,     /* sdr/sr_sender.h, by timer */
+	SDR_SCHEME_NACK,   /* the same, and the receiver names holes */
+	SDR_SCHEME_XOR,    /* sdr/ec_sender.h with XOR and Selective Repeat */
+	SDR_SCHEME_MDS,    /* the same with a maximum distance separable code */
+	SDR_SCHEME_DEMAND, /* the same with parities on demand and an end marker */
+	SDR_SCHEME_TAIL    /* sdr/tail_sender.h; its chunk is a packet */
+};
 
 /* The caller's; the line has the members from `next` on while the message is under way. */
 struct sdr_message {
@@ -32,6 +39,8 @@ struct sdr_config {
 	uint32_t chunk_bytes;   /* a power of two: 1 to 64 packets */
 	uint32_t channels;      /* UC queue pairs that share the packets, 1 .. 16 */
 	uint64_t message_bytes; /* the longest message */
+	uint32_t code_data, code_parity; /* chunks of a group: of XOR, MDS, DEMAND */
+	double assumed_loss;    /* of packets, as TAIL and DEMAND reckon; 0: estimated */
 	uint32_t rto_rtts;      /* from a chunk's sending to its repetition without an answer, in round trips */
 	/*
 	 * Called at the time of the event, network_now_ps(); may open lines, post, and close this one. `sent`: the

@@ -9,10 +9,14 @@
 
 #include "base/timer.h"
 #include "sdr/control.h"
+#include "sdr/ec_receiver.h"
+#include "sdr/ec_sender.h"
 #include "sdr/receiver.h"
 #include "sdr/sender.h"
 #include "sdr/sr_receiver.h"
 #include "sdr/sr_sender.h"
+#include "sdr/tail_receiver.h"
+#include "sdr/tail_sender.h"
 #include "sim/sdr_line.h"
 
 enum { SDR_WORD_BYTES_MAX = 1024, SDR_PARTS = 2 };
@@ -46,11 +50,23 @@ struct transfer {
 	bool received;         /* reported */
 	uint32_t came;         /* chunks that the worker has published */
 	uint64_t looked_ns;    /* when the receiver last looked at its bitmap */
+	uint32_t came_all;     /* likewise, with those of the parity */
+	bool unseen;           /* some of these came after that look */
 	const struct scheme *scheme;
-	struct {
-		struct sr_sender tx;
-		struct sr_receiver rx;
-	} sr;
+	union {
+		struct {
+			struct sr_sender tx;
+			struct sr_receiver rx;
+		} sr;
+		struct {
+			struct ec_sender tx;
+			struct ec_receiver rx;
+		} ec;
+		struct {
+			struct tail_sender tx;
+			struct tail_receiver rx;
+		} tail;
+	};
 };
 
 /* What sends, repeats and acknowledges: one for each enum sdr_scheme. */
@@ -75,7 +91,7 @@ struct scheme {
 	uint32_t (*have)(const struct transfer *); /* packets */
 };
 
-extern const struct scheme scheme_repeat;
+extern const struct scheme scheme_repeat, scheme_code, scheme_tail;
 extern const struct alloc sdr_line_alloc;
 
 struct sdr_line {
@@ -100,6 +116,7 @@ struct sdr_line {
 	uint32_t busy;                    /* calls into the line that have not returned */
 	bool closed;
 	struct sdr_counts *counts;
+	struct loss_estimate *estimate; /* of the way to that host */
 };
 
 /* How long so many bytes of packets take to leave. */

@@ -13,8 +13,9 @@
 
 #include "sdr/model/completion.h"
 #include "support/sim_run.h"
+#include "support/tail_link.h"
 
-/* 8 MiB in 2048 packets of 4194 bytes: 0.17 ms of 25. */
+/* 8 MiB in 2048 packets of 4198 bytes: 0.17 ms of 25. */
 static const char text[] = "[topology]\n"
 			   "kind = dumbbell\n"
 			   "hosts = 1\n"
@@ -29,6 +30,7 @@ static const char text[] = "[topology]\n"
 			   "protocol = sdr\n"
 			   "[sdr]\n"
 			   "chunk = 4KiB\n"
+			   "scheme = nack\n"
 			   "[cc]\n"
 			   "algorithm = none\n"
 			   "[workload.message]\n"
@@ -41,7 +43,7 @@ static const char text[] = "[topology]\n"
 			   "[output]\n"
 			   "goodput_window = none\n";
 
-enum { WIRE_BYTES = 4194 };
+enum { WIRE_BYTES = 4198 };
 
 static void all_arrived(const struct sim_run *run)
 {
@@ -119,6 +121,45 @@ static void nacks_repeat_as_the_model_says(void **state)
 	near(mean_s(sets, 4), t.mean_s, 0.06);
 }
 
+/* Three groups in ten fall back; the timer is that of the expected end and a round trip. */
+static void codes_fall_back_as_the_model_says(void **state)
+{
+	const char *const sets[] = {"link.loss=0.02", "sdr.scheme=mds", "sdr.parity=4", NULL};
+	const struct model_code code = {.data = 32, .parity = 4, .wait_rtts = 1};
+	struct model_message m = message;
+	struct model_time t;
+
+	(void)state;
+	m.chunk_loss = 0.02;
+	model_ec(&m, &code, 3 * m.rtt_s, &t);
+	near(mean_s(sets, 4), t.mean_s, 0.1);
+}
+
+/* Loss is assumed five times too low, so that many messages need a second round. */
+static void packets_and_the_link_in_numbers_agree(void **state)
+{
+	const char *const sets[] = {"link.loss=0.01", "sdr.scheme=tail", "sdr.assumed_loss=0.002", NULL};
+	struct tail_link_wish w = {.packets = 2048, .rtt_ns = 25000246, .packet_ns = 84, .loss = 0.01, .word_loss = -1,
+				   .assumed = 0.002};
+	struct loss_estimate e;
+	double sum_s = 0;
+
+	(void)state;
+	loss_estimate_init(&e);
+	for (w.seed = 0; w.seed < 1000; w.seed++)
+		sum_s += (double)tail_link_run(&w, &e).done_ns / 1e9;
+	assert_true(sum_s / 1000 > 1.1 * 0.0252);
+	near(mean_s(sets, 4), sum_s / 1000, 0.06);
+}
+
+static void tails_need_no_second_round(void **state)
+{
+	const char *const sets[] = {"link.loss=0.001", "sdr.scheme=tail", NULL};
+
+	(void)state;
+	near(mean_s(sets, 4), 0.025 + 2048 * message.inject_s, 0.005);
+}
+
 static void everything_arrives_over(const char *const *sets)
 {
 	struct sim_run run;
@@ -143,7 +184,8 @@ static void everything_arrives_over_bad_links(void **state)
 		{"link.loss=0.5", "workload.message.size=100000B"},
 		{"link.loss=0.01", "workload.message.interval=1ms"}, /* more messages than slots */
 	};
-	static const char *const schemes[] = {"sdr.scheme=sr", "sdr.scheme=nack"};
+	static const char *const schemes[] = {"sdr.scheme=sr",  "sdr.scheme=nack",   "sdr.scheme=xor",
+					      "sdr.scheme=mds", "sdr.scheme=demand", "sdr.scheme=tail"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
@@ -201,6 +243,9 @@ int main(void)
 		cmocka_unit_test(a_message_alone_takes_its_ideal_time),
 		cmocka_unit_test(a_timer_repeats_as_the_model_says),
 		cmocka_unit_test(nacks_repeat_as_the_model_says),
+		cmocka_unit_test(codes_fall_back_as_the_model_says),
+		cmocka_unit_test(packets_and_the_link_in_numbers_agree),
+		cmocka_unit_test(tails_need_no_second_round),
 		cmocka_unit_test(everything_arrives_over_bad_links),
 		cmocka_unit_test(a_ring_of_four_sites_ends),
 		cmocka_unit_test(what_is_not_simulated_is_refused),

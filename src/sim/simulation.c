@@ -365,7 +365,11 @@ static const struct sdr_config *make_sdr(struct simulation *s)
 		.chunk_bytes = (uint32_t)c->chunk_bytes,
 		.channels = (uint32_t)c->channels,
 		.rto_rtts = (uint32_t)c->rto_rtts,
-		.message_bytes = longest_message(s->scenario),
+		.code_data = (uint32_t)c->code_data,
+		.code_parity = (uint32_t)c->code_parity,
+		.assumed_loss = c->assumed_ppb == SCENARIO_AUTO ? 0 : (double)c->assumed_ppb / SCENARIO_PPB,
+		/* Parities of a message may be as long as it is. */
+		.message_bytes = longest_message(s->scenario) + (1 << 20),
 		.sent = flows_line_sent,
 		.received = flows_line_received,
 	};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How many packets a link loses, estimated upwards: too high costs a little parity, too low a round trip. Of what was
+ * seen, older packets count less; before anything was seen the estimate is one in a hundred.
+ */
+#ifndef SDR_LOSS_ESTIMATE_H
+#define SDR_LOSS_ESTIMATE_H
+
+#include <stdint.h>
+
+struct loss_estimate {
+	double seen, lost, bursts; /* packets, of these lost, and in how many runs */
+};
+
+void loss_estimate_init(struct loss_estimate *);
+/* bursts <= lost <= seen. */
+void loss_estimate_add(struct loss_estimate *, uint32_t seen, uint32_t lost, uint32_t bursts);
+/* The loss that the true one exceeds once in a hundred cases; 1e-5 .. 0.5. */
+double loss_estimate_high(const struct loss_estimate *);
+/* Lost packets in a row; 1 or more. */
+double loss_estimate_burst(const struct loss_estimate *);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A group's losses are taken as Poisson many hits of geometrically many packets each: of a burst, a group that gets every
+ * depth-th packet sees the next one lost with the chance that the burst lasts so long. For single losses that is the
+ * binomial's tail, a little on the safe side.
+ */
+#include <assert.h>
+
+#include "sdr/tail_plan.h"
+
+enum { PARITY_MAX = 127, COPIES_MAX = 8, SLACK_PACKETS = 64 };
+
+/* e^-a for a below 128, without a library: the series for a / 256, squared eight times. */
+static double exp_minus(double a)
+{
+	double x = a / 256, term = 1, sum = 1;
+
+	for (int i = 1; i < 20; i++) {
+		term *= -x / i;
+		sum += term;
+	}
+	for (int i = 0; i < 8; i++)
+		sum *= sum;
+	return sum;
+}
+
+static double power(double x, uint32_t n)
+{
+	double y = 1;
+
+	for (; n; n >>= 1, x *= x)
+		y *= n & 1 ? x : 1;
+	return y;
+}
+
+/* The chance that more than m packets of n are lost: hits come with rate n * loss * (1 - again) and are of j packets with
+ * chance (1 - again) * again^(j - 1). Panjer's recursion. */
+static double more_than(uint32_t m, uint32_t n, double loss, double again)
+{
+	double rate = n * loss * (1 - again), f[PARITY_MAX + 1], sum;
+
+	f[0] = exp_minus(rate);
+	sum = f[0];
+	for (uint32_t k = 1; k <= m; k++) {
+		double weight = 1 - again, all = 0;
+
+		for (uint32_t j = 1; j <= k; j++, weight *= again)
+			all += j * weight * f[k - j];
+		f[k] = rate / k * all;
+		sum += f[k];
+	}
+	return sum < 1 ? 1 - sum : 0;
+}
+
+static uint32_t least(uint64_t a, uint64_t b)
+{
+	return (uint32_t)(a < b ? a : b);
+}
+
+static uint32_t ceil_div(uint32_t a, uint32_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* Blocks of about the same depth: a burst would take too much of the groups of a shallow one. */
+static uint32_t depth_for(uint32_t groups)
+{
+	return ceil_div(groups, ceil_div(groups, TAIL_DEPTH_MAX));
+}
+
+/* Whether so many parities do, for groups of `size`. */
+static bool does(const struct tail_plan *p, const struct tail_link *l, uint32_t coded)
+{
+	uint32_t groups = ceil_div(coded, p->size);
+	double again = l->burst > 1 ? power(1 - 1 / l->burst, depth_for(groups)) : 0;
+
+	return groups * more_than(p->parity, p->size + p->parity, l->loss, again) <= TAIL_FAIL;
+}
+
+/* Words that name losses come up to an RTT / 32 after an RTT. */
+uint32_t tail_plan_coded(uint32_t packets, uint64_t rtt_ns, uint64_t packet_ns)
+{
+	return least((rtt_ns + rtt_ns / 32) / packet_ns + SLACK_PACKETS, packets);
+}
+
+void tail_plan_make(struct tail_plan *p, uint32_t packets, const struct tail_link *l)
+{
+	uint32_t coded = tail_plan_coded(packets, l->rtt_ns, l->packet_ns);
+	bool settled;
+
+	assert(packets && l->packet_ns);
+	*p = (struct tail_plan){.packets = packets, .tail = packets - coded};
+	for (;; p->parity++) {
+		p->size = (uint16_t)ceil_div(coded, ceil_div(coded, TAIL_CODE_MAX - p->parity));
+		if (p->parity == PARITY_MAX || does(p, l, coded))
+			break;
+	}
+	p->depth = (uint16_t)depth_for(ceil_div(coded, p->size));
+	settled = tail_plan_settle(p);
+	assert(settled);
+}
+
+static uint32_t block_packets(const struct tail_plan *p)
+{
+	return (uint32_t)p->depth * p->size;
+}
+
+bool tail_plan_settle(struct tail_plan *p)
+{
+	uint32_t coded = p->packets - p->tail, full, rest;
+
+	if (!p->packets || p->tail >= p->packets || !p->size || !p->depth || p->depth > TAIL_DEPTH_MAX ||
+	    p->size + p->parity > TAIL_CODE_MAX)
+		return false;
+	full = coded / block_packets(p);
+	rest = coded % block_packets(p);
+	p->groups = full * p->depth + ceil_div(rest, p->size);
+	return true;
+}
+
+uint32_t tail_plan_blocks(const struct tail_plan *p)
+{
+	return ceil_div(p->packets - p->tail, block_packets(p));
+}
+
+struct tail_block tail_plan_block_at(const struct tail_plan *p, uint32_t block)
+{
+	uint32_t first = block * p->depth, packet = p->tail + block * block_packets(p);
+
+	return (struct tail_block){
+		.first = first,
+		.count = least(p->depth, p->groups - first),
+		.packet = packet,
+		.packets = least(block_packets(p), p->packets - packet),
+	};
+}
+
+uint32_t tail_plan_block(const struct tail_plan *p, uint32_t packet)
+{
+	return (packet - p->tail) / block_packets(p);
+}
+
+uint32_t tail_plan_group(const struct tail_plan *p, uint32_t packet)
+{
+	struct tail_block b = tail_plan_block_at(p, tail_plan_block(p, packet));
+
+	return b.first + (packet - b.packet) % b.count;
+}
+
+uint32_t tail_plan_size(const struct tail_plan *p, uint32_t group)
+{
+	struct tail_block b = tail_plan_block_at(p, group / p->depth);
+
+	return (b.packets - (group - b.first) + b.count - 1) / b.count;
+}
+
+uint32_t tail_plan_packet(const struct tail_plan *p, uint32_t group, uint32_t i)
+{
+	struct tail_block b = tail_plan_block_at(p, group / p->depth);
+
+	return b.packet + (group - b.first) + i * b.count;
+}
+
+uint32_t tail_copies(double count, double loss)
+{
+	uint32_t copies = 1;
+
+	for (double left = count * loss; left > TAIL_FAIL && copies < COPIES_MAX; left *= loss)
+		copies++;
+	return copies;
+}

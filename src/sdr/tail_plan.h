@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which packets of a message get parities, and how many. What was sent more than a round trip before the end is repaired
+ * meanwhile, at no cost in time; so only the tail is coded, the packets on whose loss no word can come before the last
+ * one has left. The tail is cut into groups of an erasure code, any `size` of whose packets give the others, and dealt out
+ * to the groups of a block in turn, so that a burst of losses takes few packets of each.
+ *
+ *      0 .. tail - 1 uncoded | block 0: depth x size packets, parities 0, parities 1, .. | block 1: ..
+ *
+ * The last block has no more groups than it needs. Parity i of group g is packet i * groups + g of the parity message.
+ */
+#ifndef SDR_TAIL_PLAN_H
+#define SDR_TAIL_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TAIL_CODE_MAX = 255, TAIL_DEPTH_MAX = 64 }; /* packets of a group with parities; groups of a block */
+
+struct tail_plan {
+	uint32_t packets; /* of the message, at least 1 */
+	uint32_t tail;    /* the first coded packet, < packets */
+	uint16_t size;    /* packets of a group, at most */
+	uint16_t depth;   /* groups of a block, at most */
+	uint16_t parity;  /* packets of each group; may be 0 */
+	uint32_t groups;  /* derived */
+};
+
+/* What is known of the link. */
+struct tail_link {
+	uint64_t rtt_ns;
+	uint64_t packet_ns; /* what a packet takes to leave; at least 1 */
+	double loss;        /* of a packet, 0 .. 1 */
+	double burst;       /* lost packets in a row, on average; at least 1 */
+};
+
+/* A plan whose message needs a second round with a chance of at most TAIL_FAIL, by these figures. */
+#define TAIL_FAIL 3e-4
+/* Packets of the tail. */
+uint32_t tail_plan_coded(uint32_t packets, uint64_t rtt_ns, uint64_t packet_ns);
+void tail_plan_make(struct tail_plan *, uint32_t packets, const struct tail_link *);
+/* Derives `groups`. False, and nothing changes, unless all members are within their limits. */
+bool tail_plan_settle(struct tail_plan *);
+
+/* The group of a packet of the tail. */
+uint32_t tail_plan_group(const struct tail_plan *, uint32_t packet);
+uint32_t tail_plan_block(const struct tail_plan *, uint32_t packet);
+uint32_t tail_plan_blocks(const struct tail_plan *);
+/* Block b is groups first .. first + count - 1, and packets from `packet` on. */
+struct tail_block {
+	uint32_t first, count;
+	uint32_t packet, packets;
+};
+struct tail_block tail_plan_block_at(const struct tail_plan *, uint32_t block);
+/* Data packets of a group; the i-th of them. */
+uint32_t tail_plan_size(const struct tail_plan *, uint32_t group);
+uint32_t tail_plan_packet(const struct tail_plan *, uint32_t group, uint32_t i);
+
+/* Of a repair that gets no second chance: how often each of its `count` packets goes, 1 .. 8. */
+uint32_t tail_copies(double count, double loss);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Plans: every packet of the tail is in one group, sizes add up, parities grow with loss and stay few; estimates. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "sdr/loss_estimate.h"
+#include "sdr/tail_words.h"
+
+/* 4 KiB at 400 Gbit/s, 3750 km. */
+static struct tail_link link_with(double loss, double burst)
+{
+	return (struct tail_link){.rtt_ns = 25000000, .packet_ns = 84, .loss = loss, .burst = burst};
+}
+
+static void each_packet_of_the_tail_is_in_one_group(void **state)
+{
+	static const uint32_t sizes[] = {1, 2, 7, 255, 256, 2048, 32768, 32769, 262144, 700000};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct tail_link l = link_with(1e-2, 1);
+		struct tail_plan p;
+		uint8_t *in = calloc(sizes[i], 1);
+		uint32_t all = 0;
+
+		tail_plan_make(&p, sizes[i], &l);
+		for (uint32_t g = 0; g < p.groups; g++) {
+			assert_in_range(tail_plan_size(&p, g), 1, p.size);
+			for (uint32_t k = 0; k < tail_plan_size(&p, g); k++, all++) {
+				uint32_t packet = tail_plan_packet(&p, g, k);
+
+				assert_in_range(packet, p.tail, sizes[i] - 1);
+				assert_int_equal(tail_plan_group(&p, packet), g);
+				assert_int_equal(in[packet]++, 0);
+			}
+		}
+		assert_int_equal(all, sizes[i] - p.tail);
+		free(in);
+	}
+}
+
+static void only_what_no_word_can_reach_is_coded(void **state)
+{
+	struct tail_link l = link_with(1e-3, 1);
+	struct tail_plan p;
+
+	(void)state;
+	tail_plan_make(&p, 2097152, &l);
+	assert_in_range(p.packets - p.tail, 25000000 / 84, 25000000 / 84 * 21 / 20);
+	tail_plan_make(&p, 32768, &l);
+	assert_int_equal(p.tail, 0);
+}
+
+/* 128 MiB: 131 groups of 250 need 5 parities at 1e-3, as P(Poisson(0.255) > 5) = 3e-7 and P(.. > 4) = 7e-6. */
+static void parities_are_as_few_as_do(void **state)
+{
+	static const struct {
+		double loss;
+		uint32_t least, most;
+	} want[] = {{0, 0, 0}, {1e-5, 1, 2}, {1e-4, 2, 3}, {1e-3, 5, 5}, {1e-2, 12, 14}, {5e-2, 28, 34}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct tail_link l = link_with(want[i].loss, 1);
+		struct tail_plan p;
+
+		tail_plan_make(&p, 32768, &l);
+		assert_in_range(p.parity, want[i].least, want[i].most);
+		assert_true(p.size + p.parity <= TAIL_CODE_MAX);
+	}
+}
+
+static void bursts_cost_little_where_groups_are_many(void **state)
+{
+	struct tail_link single = link_with(1e-3, 1), bursts = link_with(1e-3, 16);
+	struct tail_plan a, b;
+
+	(void)state;
+	tail_plan_make(&a, 32768, &single);
+	tail_plan_make(&b, 32768, &bursts);
+	assert_in_range(b.parity, a.parity, a.parity + 2);
+	tail_plan_make(&a, 256, &single);
+	tail_plan_make(&b, 256, &bursts);
+	assert_true(b.parity > 4 * a.parity); /* two groups share each burst */
+}
+
+static void a_plan_is_read_as_it_was_written(void **state)
+{
+	static const uint8_t golden[TAIL_PLAN_LEN] = {0, 0, 0x80, 0, 0, 0, 0x10, 0, 0, 250, 0, 44, 0, 5, 0, 1};
+	struct tail_plan p = {.packets = 32768, .tail = 4096, .size = 250, .depth = 44, .parity = 5}, q;
+	uint8_t at[TAIL_PLAN_LEN];
+	bool ended;
+
+	(void)state;
+	assert_int_equal(tail_plan_encode(at, &p, true), TAIL_PLAN_LEN);
+	assert_memory_equal(at, golden, sizeof(golden));
+	assert_true(tail_plan_decode(&q, &ended, at));
+	assert_true(ended);
+	assert_int_equal(q.tail, 4096);
+	assert_int_equal(q.groups, 115);
+	at[9] = 251; /* and 5 parities are 256 */
+	assert_false(tail_plan_decode(&q, &ended, at));
+	at[9] = 0;
+	assert_false(tail_plan_decode(&q, &ended, at));
+}
+
+static void a_state_is_read_as_it_was_written(void **state)
+{
+	static const uint8_t golden[TAIL_STATE_LEN] = {0, 0, 1, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1};
+	struct tail_state s = {256, 3, 2, true}, t;
+	uint8_t at[TAIL_STATE_LEN];
+
+	(void)state;
+	tail_state_encode(at, &s);
+	assert_memory_equal(at, golden, sizeof(golden));
+	assert_true(tail_state_decode(&t, at));
+	assert_int_equal(t.seen, 256);
+	assert_true(t.whole);
+	at[11] = 4; /* more bursts than losses */
+	assert_false(tail_state_decode(&t, at));
+}
+
+static void the_estimate_is_upwards_and_comes_near(void **state)
+{
+	struct loss_estimate e;
+
+	(void)state;
+	loss_estimate_init(&e);
+	assert_true(loss_estimate_high(&e) >= 1e-2);
+	for (int i = 0; i < 10; i++) {
+		loss_estimate_add(&e, 32768, 33, 33);
+		assert_true(loss_estimate_high(&e) > 1e-3);
+	}
+	assert_true(loss_estimate_high(&e) < 1.25e-3);
+	for (int i = 0; i < 10; i++)
+		loss_estimate_add(&e, 1 << 20, 1049, 66);
+	assert_true(loss_estimate_burst(&e) > 10);
+	loss_estimate_init(&e);
+	loss_estimate_add(&e, 1 << 22, 0, 0);
+	assert_true(loss_estimate_high(&e) <= 1.01e-5);
+}
+
+static void copies_grow_with_loss(void **state)
+{
+	(void)state;
+	assert_int_equal(tail_copies(300, 1e-3), 2); /* 300 packets, 1e-6 */
+	assert_int_equal(tail_copies(3000, 1e-2), 4);
+	assert_int_equal(tail_copies(1, 0), 1);
+	assert_int_equal(tail_copies(1e6, 0.5), 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_packet_of_the_tail_is_in_one_group),
+		cmocka_unit_test(only_what_no_word_can_reach_is_coded),
+		cmocka_unit_test(parities_are_as_few_as_do),
+		cmocka_unit_test(bursts_cost_little_where_groups_are_many),
+		cmocka_unit_test(a_plan_is_read_as_it_was_written),
+		cmocka_unit_test(a_state_is_read_as_it_was_written),
+		cmocka_unit_test(the_estimate_is_upwards_and_comes_near),
+		cmocka_unit_test(copies_grow_with_loss),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tail coding over a link in virtual time that loses packets and words: how long messages take, and what lies do. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "support/tail_link.h"
+
+static const struct tail_link_wish base = {
+	.packets = 2048, .rtt_ns = 25000000, .packet_ns = 84, .word_loss = -1, .seed = 1};
+
+static double ideal_ns(const struct tail_link_wish *w)
+{
+	return (double)w->packets * (double)w->packet_ns + (double)w->rtt_ns;
+}
+
+struct times {
+	double mean, most; /* by the ideal time */
+	double extra;      /* packets beyond the message's, by these */
+};
+
+static struct times run_many(struct tail_link_wish w, uint32_t count, struct loss_estimate *e)
+{
+	struct times t = {0};
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct tail_link_result r;
+		double by;
+
+		w.seed += i + 1;
+		r = tail_link_run(&w, e);
+		assert_int_equal(r.end, SR_DONE);
+		assert_true(r.whole_ns <= r.done_ns);
+		by = (double)r.done_ns / ideal_ns(&w);
+		t.mean += by / count;
+		t.most = by > t.most ? by : t.most;
+		t.extra += ((double)r.packets / w.packets - 1) / count;
+	}
+	return t;
+}
+
+static void train(struct loss_estimate *e, const struct tail_link_wish *w)
+{
+	loss_estimate_init(e);
+	run_many(*w, 50, e);
+}
+
+static void a_link_without_loss_costs_little(void **state)
+{
+	struct tail_link_wish w = base;
+	struct loss_estimate e;
+	struct times t;
+
+	(void)state;
+	train(&e, &w);
+	t = run_many(w, 20, &e);
+	assert_true(t.most < 1.001);
+	assert_true(t.extra < 0.02);
+}
+
+static void losses_are_made_good_without_a_second_round(void **state)
+{
+	static const double losses[] = {1e-3, 1e-2, 5e-2};
+	static const double extras[] = {0.025, 0.085, 0.25};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
+		struct tail_link_wish w = base;
+		struct loss_estimate e;
+		struct times t;
+
+		w.loss = losses[i];
+		train(&e, &w);
+		t = run_many(w, 200, &e);
+		assert_true(t.mean < 1.02);
+		assert_true(t.extra < extras[i]);
+	}
+}
+
+static void bursts_are_spread_over_groups(void **state)
+{
+	struct tail_link_wish w = base;
+	struct loss_estimate e;
+
+	(void)state;
+	w.packets = 32768;
+	w.loss = 1e-3;
+	w.burst = 16;
+	train(&e, &w);
+	assert_true(run_many(w, 30, &e).most < 1.1);
+}
+
+/* A message of many round trips: what is lost early is repaired meanwhile, and only the tail has parities. */
+static void early_losses_cost_no_time(void **state)
+{
+	struct tail_link_wish w = base;
+	struct loss_estimate e;
+	struct times t;
+
+	(void)state;
+	w.packets = 60000;
+	w.rtt_ns = 500000; /* 6000 packets */
+	w.loss = 1e-2;
+	train(&e, &w);
+	t = run_many(w, 20, &e);
+	assert_true(t.mean < 1.03);
+	assert_true(t.extra < 0.03); /* 1 % of these were lost */
+}
+
+/* Assumed ten times too low, a message needs a second round, and not a third; ten times too high costs parities. */
+static void a_wrong_assumption_costs_a_round_at_most(void **state)
+{
+	struct tail_link_wish w = base;
+	struct loss_estimate e;
+	struct times low, high;
+
+	(void)state;
+	loss_estimate_init(&e);
+	w.loss = 1e-2;
+	w.assumed = 1e-3;
+	low = run_many(w, 200, &e);
+	assert_true(low.most > 1.9);
+	assert_true(low.most < 2.2);
+	w.assumed = 0.1;
+	high = run_many(w, 50, &e);
+	assert_true(high.most < 1.02);
+}
+
+static void everything_arrives_over_terrible_links(void **state)
+{
+	struct loss_estimate e;
+
+	(void)state;
+	for (uint32_t i = 0; i < 60; i++) {
+		struct tail_link_wish w = base;
+
+		w.packets = 1 + i * 37;
+		w.loss = 0.3 + 0.005 * i;
+		w.burst = i % 3 ? 0 : 8;
+		w.rtt_ns = 20000 + i * 100000;
+		w.seed = i;
+		w.assumed = i % 4 == 1 ? 1e-5 : 0;
+		loss_estimate_init(&e);
+		run_many(w, 1, &e);
+	}
+}
+
+static void a_receiver_that_never_answers_ends_the_message(void **state)
+{
+	struct tail_link_wish w = base;
+	struct loss_estimate e;
+	struct tail_link_result r;
+
+	(void)state;
+	loss_estimate_init(&e);
+	w.word_loss = 1;
+	w.timeout_ns = 20 * w.rtt_ns;
+	r = tail_link_run(&w, &e);
+	assert_int_equal(r.end, SR_TIMED_OUT);
+	assert_true(r.packets < 2 * w.packets);
+}
+
+/* ---- lies --------------------------------------------------------------------------------------------- */
+
+static struct heap heap = HEAP_INIT;
+
+static void sender_with(struct tail_sender *s, uint32_t packets, const struct alloc *alloc)
+{
+	const struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
+	struct loss_estimate e;
+	struct tail_send p;
+
+	loss_estimate_init(&e);
+	assert_int_equal(tail_sender_init(s, &c, packets, &e, 0, alloc), 0);
+	while (tail_sender_next(s, &p, 0))
+		;
+}
+
+/* Who names every packet all the time has each sent eight times a round trip at most, and the message ends. */
+static void naming_everything_bounds_what_is_sent(void **state)
+{
+	const struct alloc alloc = heap_alloc(&heap);
+	uint8_t all[SR_NACK_FIXED_LEN + SR_NACK_RUN_LEN];
+	struct chunk_run run = {0, 300};
+	struct tail_sender s;
+	struct tail_send p;
+	uint64_t sent = 0;
+
+	(void)state;
+	sender_with(&s, 300, &alloc);
+	sr_nack_encode(all, &run, 1);
+	for (uint64_t now_ns = 0; now_ns < 10000000; now_ns += 1000) {
+		assert_true(tail_sender_named(&s, all, now_ns));
+		tail_sender_expire(&s, now_ns);
+		while (tail_sender_next(&s, &p, now_ns))
+			sent++;
+	}
+	assert_true(sent <= 300 * 8 * 14); /* a naming counts after 3/4 of a round trip */
+	tail_sender_free(&s);
+	assert_int_equal(heap.blocks, 0);
+}
+
+static void words_of_no_such_message_are_refused(void **state)
+{
+	const struct alloc alloc = heap_alloc(&heap);
+	static const struct chunk_run wrong[] = {{300, 1}, {299, 2}, {0, 0}, {1, UINT32_MAX}};
+	static const struct tail_state lies[] = {{301, 0, 0, false}, {300, 301, 1, false}, {300, 1, 2, false}};
+	static const struct tail_plan plans[] = {
+		{.packets = 301, .size = 10, .depth = 1, .parity = 1},
+		{.packets = 300, .tail = 300, .size = 10, .depth = 1},
+		{.packets = 300, .size = 1, .depth = 1, .parity = 200}, /* more than there is room for */
+	};
+	uint8_t bytes[64];
+	struct tail_sender s;
+	struct tail_receiver r;
+
+	(void)state;
+	sender_with(&s, 300, &alloc);
+	assert_int_equal(tail_receiver_init(&r, 1000000, 300, 600, 0, &alloc), 0);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		sr_nack_encode(bytes, &wrong[i], 1);
+		assert_false(tail_sender_named(&s, bytes, 5000000));
+	}
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		tail_state_encode(bytes, &lies[i]);
+		assert_false(tail_sender_state(&s, bytes, 5000000));
+	}
+	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+		tail_plan_encode(bytes, &plans[i], true);
+		assert_false(tail_receiver_plan(&r, bytes, 0));
+	}
+	assert_false(r.planned);
+	tail_receiver_came(&r, false, 300, 0);
+	tail_receiver_came(&r, true, 600, 0);
+	assert_int_equal(r.have, 0);
+	tail_sender_free(&s);
+	tail_receiver_free(&r);
+}
+
+static void memory_may_run_out(void **state)
+{
+	const struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
+	const struct alloc alloc = heap_alloc(&heap);
+	struct loss_estimate e;
+	struct tail_receiver r;
+	struct tail_sender s;
+
+	(void)state;
+	loss_estimate_init(&e);
+	for (int i = 0; i < 3; i++) {
+		heap.gets_left = i;
+		assert_int_equal(tail_sender_init(&s, &c, 300, &e, 0, &alloc), -ENOMEM);
+		heap.gets_left = i;
+		assert_int_equal(tail_receiver_init(&r, 1000000, 300, 600, 0, &alloc), -ENOMEM);
+		assert_int_equal(heap.blocks, 0);
+	}
+	heap.gets_left = -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_link_without_loss_costs_little),
+		cmocka_unit_test(losses_are_made_good_without_a_second_round),
+		cmocka_unit_test(bursts_are_spread_over_groups),
+		cmocka_unit_test(early_losses_cost_no_time),
+		cmocka_unit_test(a_wrong_assumption_costs_a_round_at_most),
+		cmocka_unit_test(everything_arrives_over_terrible_links),
+		cmocka_unit_test(a_receiver_that_never_answers_ends_the_message),
+		cmocka_unit_test(naming_everything_bounds_what_is_sent),
+		cmocka_unit_test(words_of_no_such_message_are_refused),
+		cmocka_unit_test(memory_may_run_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One message by tail coding over a link in numbers alone: a queue of packets that each take packet_ns to leave, half a
+ * round trip of way, losses of packets and of words, alike, in runs if asked for. What is under way is in two queues in
+ * order of time, so a packet costs some tens of nanoseconds of a processor. For the tests of src/sdr and for bench.
+ */
+#ifndef SUPPORT_TAIL_LINK_H
+#define SUPPORT_TAIL_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/prng.h"
+#include "sdr/tail_receiver.h"
+#include "sdr/tail_sender.h"
+#include "support/heap.h"
+
+enum { TAIL_LINK_WORD_BYTES = 1024 };
+
+struct tail_link_wish {
+	uint32_t packets;
+	uint64_t rtt_ns, packet_ns;
+	double loss;        /* of packets and of words */
+	double burst;       /* lost in a row, on average; 0: single losses */
+	double word_loss;   /* instead of `loss` for words; negative: the same */
+	double assumed;     /* struct tail_config's loss */
+	uint64_t timeout_ns; /* 0: long */
+	uint64_t seed;
+};
+
+struct tail_link_result {
+	uint64_t done_ns;  /* the sender knows; UINT64_MAX: it gave up */
+	uint64_t whole_ns; /* the receiver has all, or can compute it */
+	uint64_t packets, parities, resent, words;
+	uint64_t have; /* packets that came */
+	enum sr_end end;
+	uint32_t most_sent_again; /* of a packet: how often it went */
+};
+
+struct tail_link_packet {
+	uint64_t at_ns;
+	uint32_t packet; /* parities from 2^31 on */
+};
+
+struct tail_link_word {
+	uint64_t at_ns;
+	bool to_sender;
+	enum control_type type;
+	uint8_t bytes[TAIL_LINK_WORD_BYTES];
+};
+
+struct tail_link_run {
+	struct tail_link_wish w;
+	struct tail_sender s;
+	struct tail_receiver r;
+	struct tail_link_packet *way; /* packets under way: a ring */
+	uint32_t way_mask, way_head, way_tail;
+	struct tail_link_word *words[2]; /* to the receiver, to the sender */
+	uint32_t word_head[2], word_tail[2], word_mask;
+	struct prng rng;
+	bool bad;
+	double bad_to_good, good_to_bad;
+	uint64_t now_ns, free_ns;
+	uint8_t *times;
+	struct tail_link_result out;
+};
+
+static inline bool tail_link_drawn(struct tail_link_run *t, double chance)
+{
+	return (double)(prng_next(&t->rng) >> 11) * 0x1p-53 < chance;
+}
+
+static inline bool tail_link_lost(struct tail_link_run *t)
+{
+	if (!t->w.burst)
+		return tail_link_drawn(t, t->w.loss);
+	t->bad = tail_link_drawn(t, t->bad ? 1 - t->bad_to_good : t->good_to_bad);
+	return t->bad;
+}
+
+static inline void tail_link_say(struct tail_link_run *t, int way, enum control_type type, const uint8_t *bytes)
+{
+	struct tail_link_word *w = &t->words[way][t->word_tail[way] & t->word_mask];
+
+	t->out.words++;
+	if (t->w.word_loss >= 0 ? tail_link_drawn(t, t->w.word_loss) : tail_link_drawn(t, t->w.loss))
+		return;
+	assert(t->word_tail[way] - t->word_head[way] <= t->word_mask);
+	/* Behind the packet that is leaving. */
+	w->at_ns = (way || t->free_ns < t->now_ns ? t->now_ns : t->free_ns) + t->w.rtt_ns / 2;
+	w->type = type;
+	memcpy(w->bytes, bytes, TAIL_LINK_WORD_BYTES);
+	t->word_tail[way]++;
+}
+
+static inline void tail_link_speak(struct tail_link_run *t)
+{
+	uint8_t bytes[TAIL_LINK_WORD_BYTES];
+	enum control_type type;
+
+	while (tail_sender_tell(&t->s, bytes, t->now_ns))
+		tail_link_say(t, 0, CONTROL_TAIL_PLAN, bytes);
+	while (tail_receiver_tell(&t->r, bytes, sizeof(bytes), &type, t->now_ns))
+		tail_link_say(t, 1, type, bytes);
+}
+
+static inline void tail_link_send(struct tail_link_run *t)
+{
+	struct tail_send p;
+
+	while (t->free_ns <= t->now_ns && tail_sender_next(&t->s, &p, t->now_ns)) {
+		t->free_ns = t->now_ns + t->w.packet_ns;
+		t->out.packets++;
+		if (t->times && !p.parity && ++t->times[p.packet] > t->out.most_sent_again)
+			t->out.most_sent_again = t->times[p.packet];
+		if (tail_link_lost(t))
+			continue;
+		assert(t->way_tail - t->way_head <= t->way_mask);
+		t->way[t->way_tail++ & t->way_mask] = (struct tail_link_packet){
+			t->free_ns + t->w.rtt_ns / 2, p.packet | (uint32_t)p.parity << 31};
+	}
+}
+
+static inline void tail_link_hear(struct tail_link_run *t, int way)
+{
+	const struct tail_link_word *w = &t->words[way][t->word_head[way]++ & t->word_mask];
+
+	if (!way)
+		tail_receiver_plan(&t->r, w->bytes, t->now_ns);
+	else if (w->type == CONTROL_SR_NACK)
+		tail_sender_named(&t->s, w->bytes, t->now_ns);
+	else
+		tail_sender_state(&t->s, w->bytes, t->now_ns);
+}
+
+/* A packet that was there is not reported again, as a worker does not. */
+static inline void tail_link_arrive(struct tail_link_run *t)
+{
+	uint32_t p = t->way[t->way_head++ & t->way_mask].packet;
+	uint32_t before = t->r.have;
+
+	tail_receiver_came(&t->r, p >> 31, p & INT32_MAX, t->now_ns);
+	t->out.have += t->r.have - before;
+}
+
+static inline void tail_link_step(struct tail_link_run *t)
+{
+	uint64_t next = UINT64_MAX, at[5];
+
+	at[0] = tail_sender_deadline(&t->s);
+	at[0] = at[0] <= t->now_ns ? UINT64_MAX : at[0];
+	at[1] = tail_receiver_deadline(&t->r);
+	at[2] = t->way_head == t->way_tail ? UINT64_MAX : t->way[t->way_head & t->way_mask].at_ns;
+	for (int i = 0; i < 2; i++)
+		at[3 + i] = t->word_head[i] == t->word_tail[i] ? UINT64_MAX
+							       : t->words[i][t->word_head[i] & t->word_mask].at_ns;
+	for (int i = 0; i < 5; i++)
+		next = at[i] < next ? at[i] : next;
+	if (t->free_ns > t->now_ns && t->free_ns < next)
+		next = t->free_ns;
+	assert(next != UINT64_MAX);
+	t->now_ns = next > t->now_ns ? next : t->now_ns;
+	if (at[2] <= t->now_ns)
+		tail_link_arrive(t);
+	for (int i = 0; i < 2; i++) {
+		if (at[3 + i] <= t->now_ns)
+			tail_link_hear(t, i);
+	}
+	if (at[0] <= t->now_ns)
+		tail_sender_expire(&t->s, t->now_ns);
+	if (at[1] <= t->now_ns)
+		tail_receiver_expire(&t->r, t->now_ns);
+	if (t->r.state.whole && t->out.whole_ns == UINT64_MAX)
+		t->out.whole_ns = t->now_ns;
+	tail_link_send(t);
+	tail_link_speak(t);
+}
+
+static inline uint32_t tail_link_room(uint64_t n)
+{
+	uint32_t room = 64;
+
+	while (room < n)
+		room *= 2;
+	return room;
+}
+
+/* The estimate is read and brought up to date. */
+static inline struct tail_link_result tail_link_run(const struct tail_link_wish *w, struct loss_estimate *estimate)
+{
+	struct heap heap = HEAP_INIT;
+	const struct alloc alloc = heap_alloc(&heap);
+	const struct tail_config config = {
+		.rtt_ns = w->rtt_ns,
+		.packet_ns = w->packet_ns,
+		.timeout_ns = w->timeout_ns ? w->timeout_ns : 1000 * w->rtt_ns,
+		.loss = w->assumed,
+	};
+	struct tail_link_run t = {.w = *w, .out = {.whole_ns = UINT64_MAX, .done_ns = UINT64_MAX}};
+	uint32_t room = tail_link_room(w->rtt_ns / w->packet_ns + 64);
+
+	prng_init(&t.rng, w->seed);
+	t.bad_to_good = w->burst ? 1 / w->burst : 0;
+	t.good_to_bad = w->burst ? w->loss / (1 - w->loss) * t.bad_to_good : 0;
+	t.way_mask = room - 1;
+	t.way = calloc(room, sizeof(*t.way));
+	t.word_mask = 4095;
+	t.words[0] = calloc(t.word_mask + 1, sizeof(**t.words));
+	t.words[1] = calloc(t.word_mask + 1, sizeof(**t.words));
+	if (w->packets <= 65536)
+		t.times = calloc(w->packets, 1);
+	if (tail_sender_init(&t.s, &config, w->packets, estimate, 0, &alloc) ||
+	    tail_receiver_init(&t.r, w->rtt_ns, w->packets, tail_parity_packets(&config, w->packets), 0, &alloc))
+		abort();
+	tail_link_send(&t);
+	tail_link_speak(&t);
+	while (t.s.end == SR_RUNNING)
+		tail_link_step(&t);
+	t.out.end = t.s.end;
+	t.out.done_ns = t.s.end == SR_DONE ? t.now_ns : UINT64_MAX;
+	t.out.parities = t.s.parities;
+	t.out.resent = t.s.resent;
+	*estimate = t.s.estimate;
+	tail_sender_free(&t.s);
+	tail_receiver_free(&t.r);
+	assert(!heap.blocks);
+	free(t.way);
+	free(t.words[0]);
+	free(t.words[1]);
+	free(t.times);
+	return t.out;
+}
+
+#endif
