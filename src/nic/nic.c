@@ -254,7 +254,8 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	if (!qp && list_empty(&nic->gsi.out))
 		return 0;
 	tx_start(&tp->tx, burst, max);
-	gsi_output(nic);
+	if (!list_empty(&nic->gsi.out))
+		gsi_output(nic);
 	/* A QP whose turn finds no room would lose its place, and delay its answers, for nothing. */
 	for (; qp && tx_room(&tp->tx, NIC_MTU_BYTES_MAX + TX_HEADROOM_MAX); qp = next_turn(tp)) {
 		list_remove(&qp->active);

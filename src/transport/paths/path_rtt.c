@@ -23,10 +23,31 @@ uint64_t path_rto_ns(const struct transport_config *c, const struct path *p)
 	return p->srtt_ns + vary < c->veroce.rto_ns_min ? c->veroce.rto_ns_min : p->srtt_ns + vary;
 }
 
+/* A round trip was the shortest on its path: the network holds so much less, or is known at all. */
+static __attribute__((noinline)) void shortest(const struct transport_config *c, struct pair *pair, uint32_t path,
+					       uint64_t rtt_ns)
+{
+	uint64_t least = UINT64_MAX, factor;
+
+	pair->min_rtt_ns[path] = rtt_ns;
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		if (pair->min_rtt_ns[i] < least)
+			least = pair->min_rtt_ns[i];
+	}
+	/* The network holds bytes in addition to those in the peer's buffer. */
+	factor = 1 + least / drain_rtt_ns;
+	if (pair->window_bytes == pair->buffer_bytes)
+		pair->window_bytes = UINT64_MAX;
+	pair->buffer_bytes = c->window_bytes * (factor < PAIR_WINDOW_FACTOR_MAX ? factor : PAIR_WINDOW_FACTOR_MAX);
+	if (c->window_fixed || !pair_is_controlled(c, pair->local))
+		pair->buffer_bytes = c->window_bytes;
+	if (pair->window_bytes > pair->buffer_bytes)
+		pair->window_bytes = pair->buffer_bytes;
+}
+
 void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32_t path, uint64_t rtt_ns)
 {
 	struct path *p = &pair->path[path];
-	uint64_t least = UINT64_MAX, factor;
 
 	if (!p->srtt_ns) {
 		p->srtt_ns = rtt_ns;
@@ -38,24 +59,8 @@ void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32
 		p->rttvar_ns = (3 * p->rttvar_ns + off) / 4;
 		p->srtt_ns = (7 * p->srtt_ns + rtt_ns) / 8;
 	}
-	if (rtt_ns < pair->min_rtt_ns[path]) {
-		pair->min_rtt_ns[path] = rtt_ns;
-		for (uint32_t i = 0; i < pair->path_count; i++) {
-			if (pair->min_rtt_ns[i] < least)
-				least = pair->min_rtt_ns[i];
-		}
-		/* The network holds bytes in addition to those in the peer's buffer. */
-		factor = 1 + least / drain_rtt_ns;
-		if (pair->window_bytes == pair->buffer_bytes)
-			pair->window_bytes = UINT64_MAX;
-		pair->buffer_bytes =
-			c->window_bytes *
-			(factor < PAIR_WINDOW_FACTOR_MAX ? factor : PAIR_WINDOW_FACTOR_MAX);
-		if (c->window_fixed || !pair_is_controlled(c, pair->local))
-			pair->buffer_bytes = c->window_bytes;
-		if (pair->window_bytes > pair->buffer_bytes)
-			pair->window_bytes = pair->buffer_bytes;
-	}
+	if (rtt_ns < pair->min_rtt_ns[path])
+		shortest(c, pair, path, rtt_ns);
 	pair->srtt_ns = pair->srtt_ns ? (7 * pair->srtt_ns + rtt_ns) / 8 : rtt_ns;
 	pair->rto_ns = 0;
 	for (uint32_t i = 0; i < pair->path_count; i++) {

@@ -98,7 +98,8 @@ uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uin
 	return pair_run(qp->veroce->pair, &s->flowlet, (uint32_t)path, bytes, max);
 }
 
-void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, struct tx_run run, uint64_t now_ns)
+void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_run *run,
+		   uint64_t now_ns)
 {
 	if (!tx_outstanding(&s->tx)) {
 		s->progress_ns = now_ns;
@@ -108,9 +109,9 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, struct
 	s->active_ns = now_ns;
 	s->probes = 0;
 	tx_space_sent(&s->tx, run, now_ns);
-	pair_took(qp->veroce->pair, &s->flowlet, run.count);
-	path_sent(&tp->config, qp->veroce->pair, run.path, run.bytes * run.count, now_ns);
-	rxshare_sent(&qp->veroce->w->pace, (run.bytes + tp->config.cc.wire_overhead_bytes) * run.count,
+	pair_took(qp->veroce->pair, &s->flowlet, run->count);
+	path_sent(&tp->config, qp->veroce->pair, run->path, run->bytes * run->count, now_ns);
+	rxshare_sent(&qp->veroce->w->pace, (run->bytes + tp->config.cc.wire_overhead_bytes) * run->count,
 		     tp->config.cc.pace_slack_ns, now_ns);
 }
 

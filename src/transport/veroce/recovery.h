@@ -40,7 +40,7 @@ int recovery_pick(struct transport *, struct qp *, struct sender *, uint32_t byt
  */
 uint32_t recovery_run(const struct qp *, const struct sender *, int path, uint32_t bytes, uint32_t max);
 /* Records packets that were laid out: one, or as many as recovery_run() allows. */
-void recovery_sent(struct transport *, struct qp *, struct sender *, struct tx_run, uint64_t now_ns);
+void recovery_sent(struct transport *, struct qp *, struct sender *, const struct tx_run *, uint64_t now_ns);
 void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t psn, int path,
 		     uint64_t now_ns);
 /*

@@ -345,7 +345,7 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 		count = send_alikes(tp, qp, index, path, max, now_ns);
 	}
 	recovery_sent(tp, qp, s,
-		      (struct tx_run){.item = index,
+		      &(struct tx_run){.item = index,
 				      .step = only,
 				      .count = count,
 				      .bytes = (uint16_t)len,

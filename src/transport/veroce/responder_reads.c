@@ -395,7 +395,7 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 			count++;
 	}
 	recovery_sent(tp, qp, s,
-		      (struct tx_run){.item = r, .count = count, .bytes = (uint16_t)len, .path = (uint8_t)path},
+		      &(struct tx_run){.item = r, .count = count, .bytes = (uint16_t)len, .path = (uint8_t)path},
 		      now_ns);
 	if (po + count == packets)
 		vr->w->emit = psn_add(vr->w->emit, 1);

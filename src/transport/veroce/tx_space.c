@@ -218,30 +218,30 @@ static void fly(struct tx_space *s, uint32_t psn, uint8_t path, uint64_t now_ns)
 	append(s, &p->head, &p->tail, psn);
 }
 
-void tx_space_sent(struct tx_space *s, struct tx_run run, uint64_t now_ns)
+void tx_space_sent(struct tx_space *s, const struct tx_run *run, uint64_t now_ns)
 {
-	struct tx_path *p = &s->ring->paths[run.path];
-	uint32_t psn = s->nxt, last = psn_add(psn, run.count - 1), prev = p->tail;
+	struct tx_path *p = &s->ring->paths[run->path];
+	uint32_t psn = s->nxt, last = psn_add(psn, run->count - 1), prev = p->tail;
 	struct tx_record *r = tx_record(s, psn);
 
-	assert(run.count <= tx_space_room(s));
+	assert(run->count <= tx_space_room(s));
 	if (prev == TX_NIL)
 		p->head = psn;
 	else
 		tx_record(s, prev)->next = psn;
-	for (uint32_t i = 0; i < run.count; i++, r++) {
+	for (uint32_t i = 0; i < run->count; i++, r++) {
 		uint32_t next = psn_add(psn, 1);
 
 		if (psn % TX_CHUNK == 0)
 			r = tx_record(s, psn);
 		*r = (struct tx_record){
 			.tx_ns = now_ns,
-			.item = run.item + i * run.step,
+			.item = run->item + i * run->step,
 			.order = p->sent + i,
 			.prev = prev,
 			.next = psn == last ? TX_NIL : next,
-			.bytes = run.bytes,
-			.path = run.path,
+			.bytes = run->bytes,
+			.path = run->path,
 			.copies = 1,
 			.state = TX_FLYING,
 		};
@@ -249,10 +249,10 @@ void tx_space_sent(struct tx_space *s, struct tx_run run, uint64_t now_ns)
 		psn = next;
 	}
 	p->tail = last;
-	s->used |= 1u << run.path;
-	p->sent += run.count;
-	p->flying += run.count;
-	s->flying += run.count;
+	s->used |= 1u << run->path;
+	p->sent += run->count;
+	p->flying += run->count;
+	s->flying += run->count;
 	s->nxt = psn;
 }
 

@@ -131,7 +131,7 @@ struct tx_run {
 	uint8_t path;
 };
 /* Records them as sent, from nxt on. tx_space_reserve() returned true, and there is room for all of them. */
-void tx_space_sent(struct tx_space *, struct tx_run, uint64_t now_ns);
+void tx_space_sent(struct tx_space *, const struct tx_run *, uint64_t now_ns);
 /* A LOST record leaves the retransmit queue and flies again. */
 void tx_space_resent(struct tx_space *, uint32_t psn, uint8_t path, uint64_t now_ns);
 

@@ -255,7 +255,7 @@ static void do_send(struct world *w, uint32_t count, uint8_t path, uint16_t byte
 		n = least(least(count, tx_space_room(&w->s)), OUTSTANDING_MAX - outstanding(&w->m));
 		must(n);
 		tx_space_sent(&w->s,
-			      (struct tx_run){.item = item,
+			      &(struct tx_run){.item = item,
 					      .step = STEP,
 					      .count = n,
 					      .bytes = bytes,

@@ -67,7 +67,7 @@ static void send(struct fixture *f, uint32_t count, uint8_t path)
 	while (count--) {
 		assert_true(tx_space_reserve(&f->s, &f->pool));
 		tx_space_sent(&f->s,
-			      (struct tx_run){.item = (f->s.nxt - first) & PSN_MASK,
+			      &(struct tx_run){.item = (f->s.nxt - first) & PSN_MASK,
 					      .count = 1,
 					      .bytes = BYTES,
 					      .path = path},
@@ -194,7 +194,7 @@ static void a_dry_pool_refuses_and_changes_nothing(void **state)
 	dry = true;
 	/* The pool may still have pieces of its slabs. */
 	while (tx_space_reserve(&f.s, &f.pool))
-		tx_space_sent(&f.s, (struct tx_run){.item = tx_outstanding(&f.s), .count = 1, .bytes = BYTES},
+		tx_space_sent(&f.s, &(struct tx_run){.item = tx_outstanding(&f.s), .count = 1, .bytes = BYTES},
 			      0);
 	for (uint32_t i = 0; i < tx_outstanding(&f.s); i++)
 		assert_int_equal(tx_record(&f.s, nth(i))->item, i);
