@@ -5,6 +5,7 @@
  */
 #include "tool.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -104,6 +105,46 @@ static void print_line(const struct stats_page *p)
 	putchar('\n');
 }
 
+static const char *space_name(enum cm_space space)
+{
+	return space == CM_SPACE_TCP ? "tcp" : space == CM_SPACE_UDP ? "udp" : "ib";
+}
+
+static void address_text(const struct cm_listener *l, char *address)
+{
+	bool ipv4 = l->addr.family == CM_IPV4;
+
+	inet_ntop(ipv4 ? AF_INET : AF_INET6, l->addr.ip + (ipv4 ? 12 : 0), address, INET6_ADDRSTRLEN);
+}
+
+static uint32_t listener_count(const struct stats_page *p)
+{
+	return p->listener_count < STATS_LISTENERS_MAX ? p->listener_count : STATS_LISTENERS_MAX;
+}
+
+static void print_listeners(const struct stats_page *p)
+{
+	char address[INET6_ADDRSTRLEN];
+
+	for (uint32_t i = 0; i < listener_count(p); i++) {
+		address_text(&p->listeners[i], address);
+		printf("  listens: %s %s port %u\n", space_name(p->listeners[i].space), address, p->listeners[i].addr.port);
+	}
+}
+
+static void print_listeners_json(const struct stats_page *p)
+{
+	char address[INET6_ADDRSTRLEN];
+
+	printf(", \"listeners\": [");
+	for (uint32_t i = 0; i < listener_count(p); i++) {
+		address_text(&p->listeners[i], address);
+		printf("%s{\"space\": \"%s\", \"address\": \"%s\", \"port\": %u}", i ? ", " : "",
+		       space_name(p->listeners[i].space), address, p->listeners[i].addr.port);
+	}
+	printf("]");
+}
+
 static void print_all(const struct stats_page *p)
 {
 	size_t count;
@@ -115,8 +156,9 @@ static void print_all(const struct stats_page *p)
 		uint64_t v = stats_value(p, &f[i]);
 
 		if (v)
-			printf("  %-20s %20" PRIu64 "\n", f[i].name, v);
+			printf("  %-30s %10" PRIu64 "\n", f[i].name, v);
 	}
+	print_listeners(p);
 }
 
 static void print_json(const struct stats_page *p, bool first)
@@ -132,7 +174,9 @@ static void print_json(const struct stats_page *p, bool first)
 	       "\"counters\": {", p->device, p->slot, p->port, p->veroce_port, age_s(p));
 	for (size_t i = 0; i < count; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", f[i].name, stats_value(p, &f[i]));
-	printf("}}");
+	printf("}");
+	print_listeners_json(p);
+	printf("}");
 }
 
 /* The PID in our own PID namespace; the page has the PID in its owner's namespace. */

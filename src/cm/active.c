@@ -47,11 +47,13 @@ static void write_req(struct conn *c, const struct cm_param *param)
 			     .rnr_retry_count = c->rnr_retry_count,
 			     .max_cm_retries = CM_SENDS_MAX - 1,
 			     .srq = param->srq,
+			     .vendor_id = param->ece_vendor & 0xffffff,
 			     .primary = path_of(c)};
 
 	ip_encode(req.private_data, c->id);
 	memcpy(req.private_data + CM_IP_LEN, param->data, param->data_len);
 	message_start(c->mad, CM_REQ, c->tid);
+	message_set_modifier(c->mad, param->ece_options);
 	cm_req_encode(c->mad + MAD_HEADER_LEN, &req);
 }
 
@@ -82,6 +84,7 @@ int active_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_
 	c->flow_label = flow_label_of(id->local.port, id->remote.port);
 	c->service_id = service_id_of(id->space, id->remote.port);
 	write_req(c, param);
+	cm->counters.requests_sent++;
 	conn_move(c, CONN_REQ_SENT);
 	conn_send_repeatedly(c, now_ns);
 	return 0;
@@ -106,7 +109,7 @@ static void take_rep(struct conn *c, const struct cm_rep *rep)
 		c->ack_timeout = at_most((uint8_t)(own + 1), 31);
 }
 
-static void tell_response(struct conn *c, const struct cm_rep *rep)
+static void tell_response(struct conn *c, const struct mad *mad, const struct cm_rep *rep)
 {
 	struct cm_param p = {.qpn = rep->qpn,
 			     .responder_resources = rep->initiator_depth,
@@ -114,6 +117,8 @@ static void tell_response(struct conn *c, const struct cm_rep *rep)
 			     .flow_control = rep->flow_control,
 			     .rnr_retry_count = rep->rnr_retry_count,
 			     .srq = rep->srq,
+			     .ece_vendor = rep->vendor_id,
+			     .ece_options = mad->modifier,
 			     .data_len = CM_REP_DATA_LEN};
 
 	memcpy(p.data, rep->private_data, CM_REP_DATA_LEN);
@@ -163,7 +168,7 @@ void active_rep(struct cm *cm, const struct flow *in, const struct mad *mad, con
 	}
 	take_rep(c, &rep);
 	conn_move(c, CONN_REP_RCVD);
-	tell_response(c, &rep);
+	tell_response(c, mad, &rep);
 }
 
 void active_confirm(struct conn *c)

@@ -30,6 +30,9 @@ enum {
 	CM_EVENTS_MAX = 16384,    /* of a channel; further requests are dropped */
 	CM_BACKLOG_MAX = 1024,    /* requests of a listener that no program has seen */
 	CM_HALF_OPEN_MAX = 4096,  /* such requests of all listeners */
+	CM_HALF_OPEN_MAX_OF_ONE = 256, /* such requests from one address */
+	CM_REFUSALS_MAX = 1000, /* of requests, a second */
+	CM_REFUSALS_MAX_OF_ONE = 100, /* likewise, to one address */
 	CM_DATA_MAX = 256,
 	CM_SLOT_SHIFT = 25        /* the slot of a communication id, in the same place as that of a QPN */
 };
@@ -71,6 +74,7 @@ struct cm_param {
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
 	bool srq;
+	uint32_t ece_vendor, ece_options; /* enhanced connection establishment: vendor id (24 bits) and options; 0: none */
 	uint16_t data_len; /* on input the length of `data`; in events the most that the message holds, padded with zeros */
 	uint8_t data[CM_DATA_MAX];
 };
@@ -85,14 +89,24 @@ struct cm_event {
 	struct cm_param param; /* the peer's; the depths are those for this end's queue pair */
 };
 
-/* What happened since the start, but for the last lines, which say what there is now. */
+/* REJs by reason: 8, 28, 10, 4, all others. */
+struct cm_rejects {
+	uint64_t no_listener, program, stale, timeout, other;
+};
+
+/* Events since the start, and from `ids` on the present numbers. */
 struct cm_counters {
 	uint64_t requests_sent, requests_received, repeats;
-	uint64_t rejects_sent, rejects_received;
-	uint64_t requests_dropped; /* for want of room, or of one source too many */
+	uint64_t requests_dropped; /* no room, or too many from one source */
+	struct cm_rejects rejects_sent, rejects_received;
 	uint64_t rejects_withheld; /* by the limit of docs/rdmacm.md 5 */
-	uint64_t wills;            /* hung up for processes that were killed */
+	uint64_t wills;            /* connections of killed processes that were ended */
 	uint64_t ids, listeners, connecting, established, disconnecting;
+};
+
+struct cm_listener {
+	enum cm_space space;
+	struct cm_addr addr;
 };
 
 struct cm_config {
@@ -153,6 +167,15 @@ bool cm_output(struct cm *, struct flow *, uint8_t *mad);
 /* When cm_expire() must be called; UINT64_MAX: never, 0: cm_output() has something. */
 uint64_t cm_deadline(const struct cm *);
 void cm_expire(struct cm *, uint64_t now_ns);
+
+void cm_report(const struct cm *, struct cm_counters *);
+/* How many were stored. */
+size_t cm_report_listeners(const struct cm *, struct cm_listener *, size_t max);
+/*
+ * The slot of the process that the last bind or listen to fail with -EADDRINUSE or -EADDRNOTAVAIL failed for, or -1: this
+ * process itself, or none.
+ */
+int cm_in_the_way(const struct cm *);
 
 /* ---- channels and events --------------------------------------------------------------------- */
 

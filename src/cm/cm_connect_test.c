@@ -93,6 +93,64 @@ static void each_side_learns_what_the_other_said(void **state)
 	assert_int_equal(cs.timeout, CM_ACK_TIMEOUT);
 }
 
+static void the_vendors_word_travels_both_ways(void **state)
+{
+	struct cm_id *client = resolved(&w, CM_SPACE_TCP, SERVER_PORT, CLIENT_UID);
+	struct cm_param p = param_with(0x1234, "");
+	struct cm_event e;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	p.ece_vendor = 0x15b3;
+	p.ece_options = 0x30000002;
+	assert_int_equal(cm_id_connect(client, &p, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	e = take(&w, SERVER, CM_CONNECT_REQUEST);
+	assert_int_equal(e.param.ece_vendor, 0x15b3);
+	assert_int_equal(e.param.ece_options, 0x30000002);
+	p.ece_options = 0x10000002;
+	assert_int_equal(cm_id_accept(cm_id_find(w.ends[SERVER].cm, e.number), CHILD_UID, &p, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	e = take(&w, CLIENT, CM_CONNECT_RESPONSE);
+	assert_int_equal(e.param.ece_vendor, 0x15b3);
+	assert_int_equal(e.param.ece_options, 0x10000002);
+}
+
+static void one_source_leaves_room_for_others(void **state)
+{
+	struct cm_counters c;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, CM_BACKLOG_MAX);
+	for (int i = 0; i < CM_HALF_OPEN_MAX_OF_ONE + 10; i++)
+		connecting(&w, 0x1234 + (uint32_t)i);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(cm_channel_events(w.ends[SERVER].channel), CM_HALF_OPEN_MAX_OF_ONE);
+	cm_report(w.ends[SERVER].cm, &c);
+	assert_int_equal(c.requests_dropped, 10);
+	assert_int_equal(c.connecting, CM_HALF_OPEN_MAX_OF_ONE);
+	/* Each that a program takes makes room for one that comes again. */
+	for (int i = 0; i < 10; i++)
+		take(&w, SERVER, CM_CONNECT_REQUEST);
+	run_for(&w, SECONDS);
+	assert_int_equal(cm_channel_events(w.ends[SERVER].channel), CM_HALF_OPEN_MAX_OF_ONE);
+}
+
+static void refusals_are_no_flood(void **state)
+{
+	struct cm_counters c;
+
+	for (int i = 0; i < CM_REFUSALS_MAX_OF_ONE + 50; i++)
+		connecting(&w, 0x1234 + (uint32_t)i);
+	run_for(&w, SECONDS / 10);
+	cm_report(w.ends[SERVER].cm, &c);
+	assert_int_equal(c.rejects_sent.no_listener, CM_REFUSALS_MAX_OF_ONE);
+	assert_int_equal(c.rejects_withheld, 50);
+	run_for(&w, 3 * SECONDS); /* they come again, in another second */
+	cm_report(w.ends[SERVER].cm, &c);
+	assert_int_equal(c.rejects_sent.no_listener, CM_REFUSALS_MAX_OF_ONE + 50);
+	cm_report(w.ends[CLIENT].cm, &c);
+	assert_int_equal(c.rejects_received.no_listener, CM_REFUSALS_MAX_OF_ONE + 50);
+}
+
 static void where_nobody_listens_reason_8_is_told(void **state)
 {
 	struct cm_id *client = connecting(&w, 0x1234);
@@ -369,6 +427,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_connection_is_made_and_ended),
 		T(each_side_learns_what_the_other_said),
+		T(the_vendors_word_travels_both_ways),
+		T(one_source_leaves_room_for_others),
+		T(refusals_are_no_flood),
 		T(where_nobody_listens_reason_8_is_told),
 		T(a_refusal_carries_the_programs_words),
 		T(a_request_that_is_destroyed_is_refused),

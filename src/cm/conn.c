@@ -140,6 +140,7 @@ struct conn *conn_create_as(struct cm *cm, struct cm_id *id, const struct flow *
 	c->flow = *flow;
 	c->local_comm_id = local_comm_id;
 	c->will = REGISTRY_NO_ROW;
+	cm->in_state[CONN_NEW]++;
 	timer_init(&c->timer);
 	map_add(&cm->by_local, &c->by_local, c->local_comm_id);
 	list_append(&cm->conns, &c->link);
@@ -152,6 +153,8 @@ void conn_move(struct conn *c, enum conn_state state)
 {
 	assert(moves[c->state] & TO(state));
 	timer_cancel(&c->cm->timers, &c->timer);
+	c->cm->in_state[c->state]--;
+	c->cm->in_state[state]++;
 	c->state = state;
 	c->sends = 0;
 	c->patient = false;
@@ -290,6 +293,7 @@ void conn_expire(struct conn *c, uint64_t now_ns)
 		conn_close(c);
 		event_tell(id, CM_TIMEWAIT_EXIT, 0, NULL);
 	} else if (c->sends < sends_max(c)) {
+		c->cm->counters.repeats++;
 		conn_send_repeatedly(c, now_ns);
 	} else {
 		give_up(c, now_ns);

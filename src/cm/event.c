@@ -134,17 +134,18 @@ int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct 
 	struct cm *cm = listener->cm;
 	struct event *e;
 
-	if (listener->backlog <= 0 || cm->half_open_count >= CM_HALF_OPEN_MAX ||
-	    listener->channel->event_count >= CM_EVENTS_MAX)
+	if (listener->backlog <= 0 || listener->channel->event_count >= CM_EVENTS_MAX ||
+	    !limit_half_open(cm, made->remote.ip))
 		return -EAGAIN;
 	e = event_add(listener, CM_CONNECT_REQUEST, param);
-	if (!e)
+	if (!e) {
+		limit_half_open_done(cm, made->remote.ip);
 		return -ENOMEM;
+	}
 	e->made = made;
 	e->event.number = made->number;
 	listener->backlog--;
 	made->request = e;
-	cm->half_open_count++;
 	return 0;
 }
 
@@ -157,7 +158,7 @@ static void unburden(struct event *e)
 		return;
 	e->id->backlog++;
 	e->made->request = NULL;
-	e->id->cm->half_open_count--;
+	limit_half_open_done(e->id->cm, e->made->remote.ip);
 }
 
 static void event_remove(struct event *e)

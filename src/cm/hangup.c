@@ -175,6 +175,7 @@ void hangup_rej(struct cm *cm, const struct flow *in, const struct mad *mad, con
 		return;
 	}
 	id = c->id;
+	count_reject(&cm->counters.rejects_received, rej.reason);
 	if (ends_in_timewait(c, rej.reason))
 		conn_to_timewait(c, now_ns);
 	else

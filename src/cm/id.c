@@ -171,6 +171,7 @@ static int bind_to(struct cm_id *id, const struct cm_addr *addr, bool asked)
 
 	if (id->state != ID_IDLE || id->space == CM_SPACE_IPOIB)
 		return -EINVAL;
+	id->cm->registry.in_the_way = REGISTRY_NOBODY;
 	if (!addr_is_ours(id->cm, addr))
 		return -EADDRNOTAVAIL;
 	err = port_bind(id, addr, asked);

@@ -18,6 +18,15 @@ void message_start(uint8_t *mad, enum cm_attribute attribute, uint64_t tid)
 				      .attribute = attribute});
 }
 
+void message_set_modifier(uint8_t *mad, uint32_t modifier)
+{
+	struct mad h;
+
+	mad_decode(&h, mad);
+	h.modifier = modifier;
+	mad_encode(mad, &h);
+}
+
 void message_send(struct cm *cm, const struct flow *flow, const uint8_t *mad)
 {
 	struct out *o = cm->out_count < CM_OUT_MAX ? pool_get(&cm->pool, sizeof(*o)) : NULL;
@@ -48,6 +57,7 @@ void message_rej(struct cm *cm, const struct flow *to, uint64_t tid, const struc
 			     .reason = r->reason};
 	uint8_t mad[MAD_LEN];
 
+	count_reject(&cm->counters.rejects_sent, r->reason);
 	if (r->info_len)
 		memcpy(rej.info, r->info, r->info_len < CM_REJ_INFO_LEN ? r->info_len : CM_REJ_INFO_LEN);
 	if (r->data_len)

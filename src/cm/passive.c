@@ -15,6 +15,8 @@
 struct request {
 	const struct flow *in;
 	uint64_t tid;
+	uint32_t ece_options;
+	uint64_t now_ns;
 	struct cm_req req;
 	struct cm_addr local, remote; /* by its IP header */
 	struct cm_id *listener;
@@ -61,6 +63,8 @@ static void refuse(struct cm *cm, const struct request *r, uint16_t reason)
 	struct flow back = message_flow_back(r->in);
 	uint8_t mtu = (uint8_t)(path_mtu_code(cm, r->gid_index, r->in->src) << 4);
 
+	if (!limit_refusal(cm, r->in->src, r->now_ns))
+		return;
 	message_rej(cm, &back, r->tid,
 		    &(struct refusal){.remote_comm_id = r->req.local_comm_id,
 				      .answered = CM_ANSWERED_REQ,
@@ -107,8 +111,9 @@ static void take_req(struct conn *c, const struct request *r)
 	conn_know_remote(c, req->ca_guid, req->local_comm_id, req->qpn);
 }
 
-static struct cm_param param_of(const struct cm_req *req)
+static struct cm_param param_of(const struct request *r)
 {
+	const struct cm_req *req = &r->req;
 	struct cm_param p = {.qpn = req->qpn,
 			     .responder_resources = req->initiator_depth,
 			     .initiator_depth = req->responder_resources,
@@ -116,6 +121,8 @@ static struct cm_param param_of(const struct cm_req *req)
 			     .retry_count = req->retry_count,
 			     .rnr_retry_count = req->rnr_retry_count,
 			     .srq = req->srq,
+			     .ece_vendor = req->vendor_id,
+			     .ece_options = r->ece_options,
 			     .data_len = CM_REQ_PRIVATE};
 
 	memcpy(p.data, req->private_data + CM_IP_LEN, CM_REQ_PRIVATE);
@@ -129,7 +136,7 @@ static struct cm_param param_of(const struct cm_req *req)
 static void admit(struct cm *cm, const struct request *r)
 {
 	struct flow back = message_flow_back(r->in);
-	struct cm_param param = param_of(&r->req);
+	struct cm_param param = param_of(r);
 	struct cm_id *id = id_for_request(r->listener, &r->local, &r->remote);
 	struct conn *c = id ? conn_create(cm, id, &back) : NULL;
 
@@ -147,6 +154,7 @@ static void admit(struct cm *cm, const struct request *r)
 close_conn:
 	conn_close(c);
 drop_id:
+	cm->counters.requests_dropped++;
 	if (id)
 		id_drop(id);
 }
@@ -164,13 +172,14 @@ struct route_key passive_route(const struct cm *cm, const struct flow *in, const
 
 void passive_req(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)
 {
-	struct request r = {.in = in, .tid = mad->tid, .gid_index = gid_index_of(cm, in->dst, in->ifindex)};
+	struct request r = {.in = in, .tid = mad->tid, .ece_options = mad->modifier, .now_ns = now_ns, .gid_index = gid_index_of(cm, in->dst, in->ifindex)};
 	struct conn *known;
 	uint16_t reason;
 
 	cm_req_decode(&r.req, msg);
 	if (r.gid_index < 0 || !req_makes_sense(&r.req))
 		return;
+	cm->counters.requests_received++;
 	if (mad->class_version != CM_CLASS_VERSION) {
 		refuse(cm, &r, CM_REJ_CLASS_VERSION);
 		return;
@@ -205,6 +214,7 @@ int passive_accept(struct conn *c, const struct cm_param *param, uint64_t now_ns
 			     .flow_control = param->flow_control,
 			     .rnr_retry_count = param->rnr_retry_count < 7 ? param->rnr_retry_count : 7,
 			     .srq = param->srq,
+			     .vendor_id = param->ece_vendor & 0xffffff,
 			     .ca_guid = c->cm->ca_guid};
 
 	if (c->state != CONN_REQ_RCVD || param->data_len > CM_REP_DATA_LEN)
@@ -214,6 +224,7 @@ int passive_accept(struct conn *c, const struct cm_param *param, uint64_t now_ns
 	c->responder_resources = param->responder_resources;
 	c->initiator_depth = param->initiator_depth;
 	message_start(c->mad, CM_REP, c->tid);
+	message_set_modifier(c->mad, param->ece_options);
 	cm_rep_encode(c->mad + MAD_HEADER_LEN, &rep);
 	conn_move(c, CONN_REP_SENT);
 	conn_send_repeatedly(c, now_ns);

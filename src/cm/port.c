@@ -99,11 +99,17 @@ static int draw(struct cm_id *id, struct registry_claim *wanted, bool asked)
 	return -EADDRNOTAVAIL;
 }
 
+int cm_in_the_way(const struct cm *cm)
+{
+	return cm->registry.in_the_way;
+}
+
 int port_bind(struct cm_id *id, const struct cm_addr *addr, bool asked)
 {
 	struct registry_claim wanted = claim_of(id);
 	int err;
 
+	id->cm->registry.in_the_way = REGISTRY_NOBODY;
 	wanted.addr = *addr;
 	if (!addr->port) {
 		err = draw(id, &wanted, asked);
@@ -139,6 +145,7 @@ int port_listen(struct cm_id *id)
 	int err;
 
 	wanted.listening = true;
+	id->cm->registry.in_the_way = REGISTRY_NOBODY;
 	err = judge(id, &wanted);
 	return err ? err : registry_change(&id->cm->registry, &id->row, &wanted);
 }

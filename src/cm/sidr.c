@@ -43,6 +43,7 @@ int sidr_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns
 	memcpy(req.private_data + CM_IP_LEN, param->data, param->data_len);
 	message_start(c->mad, CM_SIDR_REQ, c->tid);
 	cm_sidr_req_encode(c->mad + MAD_HEADER_LEN, &req);
+	cm->counters.requests_sent++;
 	conn_move(c, CONN_SIDR_REQ_SENT);
 	conn_send_repeatedly(c, now_ns);
 	return 0;
@@ -127,6 +128,7 @@ static void admit(struct cm *cm, const struct flow *in, uint64_t tid, const stru
 close_conn:
 	conn_close(c);
 drop_id:
+	cm->counters.requests_dropped++;
 	if (id)
 		id_drop(id);
 }
@@ -151,11 +153,12 @@ void sidr_req(struct cm *cm, const struct flow *in, const struct mad *mad, const
 	if (gid_index_of(cm, in->dst, in->ifindex) < 0 || !req.request_id ||
 	    conn_find_remote(cm, in, address_key(cm, in->src), req.request_id))
 		return;
+	cm->counters.requests_received++;
 	if (ip_decode(req.private_data, in, req.service_id, &local, &remote))
 		listener = port_listener_for(cm, in, req.service_id);
 	if (listener && listener->qp_type == QPT_UD) {
 		admit(cm, in, mad->tid, &req, listener, &local, &remote);
-	} else {
+	} else if (limit_refusal(cm, in->src, now_ns)) {
 		struct flow back = message_flow_back(in);
 
 		reply(cm, &back, mad->tid,

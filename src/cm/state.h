@@ -66,6 +66,7 @@ enum conn_state {
 };
 
 enum {
+	CM_SOURCES = 1024, /* counters by source address */
 	CM_SENDS_MAX = 16,              /* of one message (IBTA 12.9.8.5: max CM retries 15) */
 	CM_DREQ_SENDS_MAX = 6,          /* of a DREQ: 12 s (docs/rdmacm.md 2.4) */
 	CM_WILL_SENDS_MAX = 3,          /* of a dead process's, to which nobody gets the answer */
@@ -111,7 +112,6 @@ struct conn {
 	uint8_t traffic_class;
 	uint32_t flow_label;
 	uint64_t service_id;
-
 	uint32_t will; /* in the registry, while the peer is connected; REGISTRY_NO_ROW: none */
 	uint8_t mad[MAD_LEN]; /* the message that is repeated */
 };
@@ -203,6 +203,11 @@ struct cm {
 	struct map by_port;   /* port space and port -> id */
 	uint32_t id_count, next_number;
 	uint32_t half_open_count;
+	uint16_t half_open_of[CM_SOURCES];
+	uint32_t refusals; /* since refusals_since_ns, a second long */
+	uint8_t refusals_of[CM_SOURCES];
+	uint64_t refusals_since_ns;
+	uint32_t in_state[CONN_STATES]; /* conns */
 	uint32_t listener_count, listens;
 
 	struct registry_sweep sweep;
@@ -217,6 +222,7 @@ struct cm {
 
 /* Starts a MAD in *mad: header and zeros. */
 void message_start(uint8_t *mad, enum cm_attribute, uint64_t tid);
+void message_set_modifier(uint8_t *mad, uint32_t modifier); /* of its attribute */
 /* Copies it; drops it if too many wait or memory runs out, as the network may. */
 void message_send(struct cm *, const struct flow *, const uint8_t *mad);
 /* The flow of an answer to a message of this flow. */
@@ -313,6 +319,15 @@ uint64_t request_note(const struct flow *in, uint64_t guid, uint32_t comm_id);
 /* The state has changed. */
 void will_update(struct conn *);
 void will_expire(struct cm *, uint64_t now_ns);
+
+/* ---- limit.c, report.c ---------------------------------------------------------------------------- */
+
+/* Another request that no program has seen, from this address; false: there are too many. */
+bool limit_half_open(struct cm *, const uint8_t *source);
+void limit_half_open_done(struct cm *, const uint8_t *source);
+/* Another refusal of a request; false: there were too many in this second, and this one is not sent. */
+bool limit_refusal(struct cm *, const uint8_t *source, uint64_t now_ns);
+void count_reject(struct cm_rejects *, uint16_t reason);
 
 /* ---- event.c ------------------------------------------------------------------------------------ */
 

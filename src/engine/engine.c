@@ -36,6 +36,11 @@ void engine_set_cm_sink(struct engine *e, const struct engine_cm_sink *sink)
 	registrar_join(&e->loop, engine_now_ns());
 }
 
+long engine_pid_of(const struct engine *e, int slot)
+{
+	return slot < 0 ? 0 : (long)group_pid(e->group, (unsigned)slot);
+}
+
 int engine_watch(struct engine *e, int fd)
 {
 	/* No events are requested: EPOLLHUP is always reported. */

@@ -61,6 +61,9 @@ void engine_add_paths(struct engine *);
 /* Now, on the clock that the nic is driven by (CLOCK_MONOTONIC), nanoseconds. */
 uint64_t engine_now_ns(void);
 
+/* Lock held. The process with a slot (cm_in_the_way()), or 0. */
+long engine_pid_of(const struct engine *, int slot);
+
 /* Both called with the engine locked. */
 struct engine_cm_sink {
 	void (*event)(struct cm_channel *); /* after a turn: it has other events than before */

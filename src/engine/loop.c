@@ -215,8 +215,16 @@ static void events(struct loop *l)
 
 static void page_update(struct loop *l)
 {
-	if (l->page)
-		l->page->nic = *nic_counters(l->nic);
+	if (!l->page)
+		return;
+	l->page->nic = *nic_counters(l->nic);
+	if (!l->cm)
+		return;
+	cm_report(l->cm, &l->page->cm);
+	if (l->listens_shown == cm_listens(l->cm) && l->page->listener_count <= cm_listeners(l->cm))
+		return;
+	l->listens_shown = cm_listens(l->cm);
+	l->page->listener_count = (uint32_t)cm_report_listeners(l->cm, l->page->listeners, STATS_LISTENERS_MAX);
 }
 
 bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)

@@ -36,6 +36,7 @@ struct loop {
 	bool more; /* the last turn left output behind because of its bound */
 	uint64_t stirred_ns; /* when a packet last came, or left other than by a timer */
 	uint64_t page_due_ns;
+	uint32_t listens_shown; /* the page's listeners are those of then */
 	struct loop_stash *stash; /* packets that the kernel had no room for */
 	struct requests *requests; /* that came before their listener; or NULL */
 	struct {

@@ -85,6 +85,13 @@ void stats_unmap(const struct stats_page *p)
 }
 
 #define NIC(f) { #f, offsetof(struct stats_page, nic.f) }
+#define CM(f) { "cm_" #f, offsetof(struct stats_page, cm.f) }
+#define REJECTS(way)                                                                               \
+	{ "cm_rejects_" #way "_no_listener", offsetof(struct stats_page, cm.rejects_##way.no_listener) }, \
+	{ "cm_rejects_" #way "_program", offsetof(struct stats_page, cm.rejects_##way.program) },  \
+	{ "cm_rejects_" #way "_stale", offsetof(struct stats_page, cm.rejects_##way.stale) },      \
+	{ "cm_rejects_" #way "_timeout", offsetof(struct stats_page, cm.rejects_##way.timeout) },  \
+	{ "cm_rejects_" #way "_other", offsetof(struct stats_page, cm.rejects_##way.other) }
 #define IO(f) { "io_" #f, offsetof(struct stats_page, io.f) }
 
 static const struct stats_field fields[] = {
@@ -106,11 +113,13 @@ static const struct stats_field fields[] = {
 	IO(impair_marked), IO(impair_overflow),
 	IO(forward_sent), IO(forward_received), IO(forward_dropped),
 	IO(pcap_packets), IO(pcap_errors),
+	CM(requests_sent), CM(requests_received), CM(repeats), CM(requests_dropped), REJECTS(sent), REJECTS(received),
+	CM(rejects_withheld), CM(wills), CM(ids), CM(listeners), CM(connecting), CM(established), CM(disconnecting),
 };
 
 /* A counter that is added to either struct must be added here. */
 static_assert(sizeof(fields) / sizeof(fields[0]) ==
-		      (sizeof(struct nic_counters) + sizeof(struct io_counters)) / sizeof(uint64_t),
+		      (sizeof(struct nic_counters) + sizeof(struct io_counters) + sizeof(struct cm_counters)) / sizeof(uint64_t),
 	      "every counter is named once");
 
 const struct stats_field *stats_fields(size_t *count)

@@ -11,12 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cm/cm.h"
 #include "io/io.h"
 #include "nic/nic.h"
 
 #define STATS_MAGIC 0x76626e61u /* "vbna" */
 
-enum { STATS_VERSION = 2, STATS_COMM_BYTES = 16 };
+enum { STATS_VERSION = 3, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32 };
 
 /* Written by one engine; programs with the same STATS_VERSION and size have the same layout. */
 struct stats_page {
@@ -32,6 +33,9 @@ struct stats_page {
 	uint64_t started_ns; /* CLOCK_REALTIME */
 	struct nic_counters nic;
 	struct io_counters io; /* the back end counts here directly */
+	struct cm_counters cm; /* as old as the nic's */
+	uint32_t listener_count;
+	struct cm_listener listeners[STATS_LISTENERS_MAX]; /* the first ones */
 };
 
 /*

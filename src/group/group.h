@@ -121,6 +121,9 @@ bool group_watched_is_stopped(const struct group *);
 /* Whether a process that watches us has ended since the last call. */
 bool group_somebody_left(struct group *);
 
+/* The process with another slot, as our PID namespace numbers it; 0: none that can be seen. */
+pid_t group_pid(const struct group *, unsigned slot);
+
 /*
  * Whether a process has that slot: false only if none has. A stopped process has it still. One to three
  * system calls; never blocks.

@@ -42,6 +42,16 @@ int group_watch(struct group *g, unsigned slot)
 	return 0;
 }
 
+pid_t group_pid(const struct group *g, unsigned slot)
+{
+	struct link_peer peer = {0};
+	int link = slot < GROUP_SLOTS ? link_connect(geteuid(), g->lanes[0].port, (int)slot, &peer) : -EINVAL;
+
+	if (link >= 0)
+		close(link);
+	return link >= 0 ? peer.pid : 0;
+}
+
 bool group_is_watching(const struct group *g)
 {
 	return g->watch >= 0 && !g->watch_ended;

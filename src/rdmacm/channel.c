@@ -24,6 +24,7 @@
 #include "rdmacm/source.h"
 #include "rdmacm/ucma.h"
 #include "verbs/cdev.h"
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 
 enum { DEVICE = 0 }; /* of the process's devices the one whose addresses and queue pairs connections are made for */
@@ -200,6 +201,16 @@ free_channel:
 
 /* ---- write -------------------------------------------------------------------------------------- */
 
+/* A program can say no more than that the port is taken. */
+static void explain_port(struct engine *engine, int err)
+{
+	long pid = engine_pid_of(engine, cm_in_the_way(engine_cm(engine)));
+
+	if (pid)
+		EXPLAIN(err, "rdma_bind_addr or rdma_listen: the port is taken by process %ld of this user "
+			"(`verbena stat --all %ld` shows its listeners)", pid, pid);
+}
+
 /*
  * The engine's lock is taken here, and the descriptor looked up under it: another thread may have closed it. A child of
  * fork has a copy of it, but not what is behind it.
@@ -219,6 +230,8 @@ static ssize_t command(struct engine *engine, int fd, const void *buf, size_t le
 	if (ch && ch->engine == engine) {
 		rc = ucma_command(&host, engine_cm(engine), ch->cm, buf, len, engine_now_ns());
 		bytes_take(ch, fd);
+		if (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL)
+			explain_port(engine, (int)-rc);
 	}
 	engine_unlock(engine);
 	return rc;

@@ -286,6 +286,13 @@ static void param_read(struct cm_param *to, const struct rdma_ucm_conn_param *fr
 	memcpy(to->data, from->private_data, sizeof(from->private_data));
 }
 
+/* An older library's command ends before it; then it is zeros. */
+static void ece_read(struct cm_param *to, const struct rdma_ucm_ece *from)
+{
+	to->ece_vendor = from->vendor_id;
+	to->ece_options = from->attr_mod;
+}
+
 static int connect_to(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_connect *cmd = bytes;
@@ -294,6 +301,7 @@ static int connect_to(struct call *c, const void *bytes)
 	if (!cmd->conn_param.valid)
 		return -EINVAL;
 	param_read(&p, &cmd->conn_param);
+	ece_read(&p, &cmd->ece);
 	return cm_id_connect(c->id, &p, c->now_ns);
 }
 
@@ -313,6 +321,7 @@ static int accept_it(struct call *c, const void *bytes)
 	if (!cmd->conn_param.valid)
 		return cm_id_confirm(c->id, c->now_ns);
 	param_read(&p, &cmd->conn_param);
+	ece_read(&p, &cmd->ece);
 	return cm_id_accept(c->id, cmd->uid, &p, c->now_ns);
 }
 
@@ -435,6 +444,8 @@ static int get_event(struct call *c, const void *bytes)
 		ud_write(&r.param.ud, &e);
 	else
 		conn_write(&r.param.conn, &e.param);
+	r.ece.vendor_id = e.param.ece_vendor;
+	r.ece.attr_mod = e.param.ece_options;
 	return answer(c, cmd->response, &r, sizeof(r));
 }
 

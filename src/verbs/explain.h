@@ -4,7 +4,7 @@
  * standard error, once for each cause, and none with VERBENA_QUIET. Calls by which programs probe
  * for a feature (dmabufs, more and more inline bytes) are refused silently.
  *
- * Private to src/verbs.
+ * Private to src/verbs and src/rdmacm.
  */
 #ifndef VERBS_EXPLAIN_H
 #define VERBS_EXPLAIN_H
