@@ -47,7 +47,7 @@ def prefix(work):
     sh(["cmake", "--install", BUILD, "--prefix", where])
     libdir = next(where.glob("lib/**/verbena")).parent
     for name in ("bin/verbena", "share/man/man1/verbena.1", "share/man/man1/verbena-sdr.1", "share/man/man1/verbena-sim.1", "share/man/man7/verbena.7",
-                 "share/man/man1/sdr_write_bw.1", "share/man/man1/sdr_cp.1", "share/man/man3/verbena_sdr.3", "share/man/man7/verbena-sdr.7",
+                 "share/man/man1/sdr_write_bw.1", "share/man/man1/sdr_cp.1", "share/man/man1/sdr_write_lat.1", "share/man/man1/sdr_allreduce.1", "share/man/man3/verbena_sdr.3", "share/man/man7/verbena-sdr.7",
                  "share/man/man3/verbena_sdr_recv_post.3", "include/verbena/sdr.h", "share/verbena/scenarios/incast.ini", "share/bash-completion/completions/verbena"):
         check((where / name).is_file(), "not installed: " + name)
     check((libdir / "wireshark/plugins/veroce.lua").is_file(), "not installed: the dissector")
@@ -82,6 +82,8 @@ def library(where, libdir, work):
     sh(["cc", "-o", work / "open", source, *flags, "-Wl,-rpath," + str(libdir)])
     sh([where / "bin/verbena", "run", work / "open"], env=env)
     check("--rate" in sh([where / "bin/sdr_cp", "--help"]), "sdr_cp does not start")
+    for tool in ("sdr_write_lat", "sdr_allreduce"):
+        check("--scheme" in sh([where / "bin" / tool, "--help"]), tool + " does not start")
     check("--verify" in sh([where / "bin/sdr_write_bw", "--help"]), "sdr_write_bw does not start")
     page = (where / "share/man/man3/verbena_sdr.3").read_text()
     for call in re.findall(r"\b(verbena_sdr_\w+)\(", (where / "include/verbena/sdr.h").read_text()):

@@ -8,10 +8,13 @@ import os
 import random
 import re
 
-from pair import BUILD, Pair, check, folder, main
+from pair import BUILD, TIME_S, Pair, check, folder, main
 
 WRITE_BW = os.path.join(BUILD, "sdr_write_bw")
 CP = os.path.join(BUILD, "sdr_cp")
+WRITE_LAT = os.path.join(BUILD, "sdr_write_lat")
+ALLREDUCE = os.path.join(BUILD, "sdr_allreduce")
+SCHEMES = ("auto", "nack", "rto", "mds", "xor")
 
 
 def write_bw(place, client, server=(), env=None):
@@ -85,7 +88,47 @@ def cp(place):
 def cp_spoiled(place):
     env = {"VERBENA_IMPAIR": "drop=5%,dup=2%,reorder=5%,corrupt=1%,seed=4"}
     copied(place, 3000001, ["-k", 16384], env)
-    copied(place, 1000001, ["-k", 4096, "-a", "-m", 1024], env)
+    for scheme in SCHEMES:
+        copied(place, 300001, ["-k", 4096, "-m", 1024, "-S", scheme], env)
+
+
+def lat(place):
+    """Every message arrives, as it was sent, and takes some time."""
+    for scheme in SCHEMES:
+        pair = Pair(place, WRITE_LAT, (), ["-n", 6, "-s", 150001, "-k", 4096, "-S", scheme], gid_flag="-x",
+                    env={"VERBENA_IMPAIR": "drop=3%,dup=2%,reorder=5%,seed=6"}).go()
+        _, out = pair.finish()
+        times = [float(t) for t in re.findall(r"(\d+\.\d)(?=,|\n)", out.split("acknowledged:")[1])]
+        check(len(times) == 6 and sorted(times[1:]) == times[1:] and times[1] > 0, "%s: %s" % (pair.title, out))
+
+
+def ring(place, ranks, options, env=None):
+    """The outputs of sdr_allreduce's ranks; the even ones are at one end of the place, the odd ones at the other."""
+    port = 20000 + random.randrange(20000)
+    hosts = [place.addresses[r % 2] for r in range(ranks)]
+    run = [place.start(r % 2, [ALLREDUCE, "-p", port, "-x", place.gid_index(r % 2), *options, r, *hosts], env) for r in range(ranks)]
+    for p in run:
+        check(p.wait(TIME_S) == 0, "sdr_allreduce %s\n%s" % (options, "".join(p.output() for p in run)))
+    return [p.output() for p in run]
+
+
+def allreduce(place):
+    env = {"VERBENA_IMPAIR": "drop=2%,reorder=3%,seed=8"}
+    for ranks, options in ((2, []), (4, []), (3, ["-g"]), (3, ["-S", "nack"])):
+        for out in ring(place, ranks, ["-n", 3, "-s", 50001, "-k", 4096, *options], env):
+            check("us for a sum" in out, out)
+
+
+def allreduce_wrong(place):
+    """Ranks that were given different options say so, and nobody waits for the other."""
+    port = 20000 + random.randrange(20000)
+    a = place.start(0, [ALLREDUCE, "-p", port, "-s", 1000, 0, "127.0.0.1", "127.0.0.1"])
+    b = place.start(0, [ALLREDUCE, "-p", port, "-s", 2000, 1, "127.0.0.1", "127.0.0.1"])
+    check(b.wait(30) == 1 and "rank 0 has other options" in b.output(), b.output())
+    check(a.wait(30) == 1 and "the peer is gone" in a.output(), a.output())
+    for words, said in (([2, "a", "b"], "--rank 2"), ([0, "a"], "a rank and 2 to"), (["-S", "x", 0, "a", "b"], "--scheme x: one of")):
+        p = place.start(0, [ALLREDUCE, *words])
+        check(p.wait(20) == 1 and said in p.output(), "%s: %s" % (words, p.output()))
 
 
 def cp_killed(place):
@@ -107,6 +150,6 @@ def cp_killed(place):
 
 if __name__ == "__main__":
     main({"clean": clean, "mtu": mtu, "threads": threads, "rc": rc, "cp": cp,
-          "cp_spoiled": cp_spoiled, "cp_killed": cp_killed, "wrong_options": wrong_options,
+          "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "cp_spoiled": cp_spoiled, "cp_killed": cp_killed, "wrong_options": wrong_options,
           "drop": spoiled("drop=2%,seed=1", True), "everything": spoiled("drop=1%,dup=3%,reorder=5%,corrupt=1%,seed=2", True),
           "reorder": spoiled("dup=5%,reorder=10%,seed=3", False)})

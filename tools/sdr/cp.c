@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sdr_cp: copies a file to a server that waits for it, by messages that are repeated until they are
- * whole. The file has its name there only when its checksum is the sender's.
+ * sdr_cp: copies a file to a server that waits for it, by messages that are coded or repeated until they
+ * are whole. The file has its name there only when its checksum is the sender's.
  */
 #include <endian.h>
 #include <errno.h>
@@ -16,10 +16,11 @@
 
 #include "sdr/meet.h"
 #include "sdr/number.h"
+#include "sdr/scheme.h"
 
 enum {
 	MESSAGE_LOG = 22,
-	DEPTH_LOG = 3,
+	DEPTH_LOG = 4,
 	DEPTH = 1 << DEPTH_LOG,
 	MESSAGE = 1 << MESSAGE_LOG,
 	PATH_BYTES = 4096
@@ -32,15 +33,16 @@ enum plan_number {
 	PLAN_MTU,
 	PLAN_CHUNK,
 	PLAN_RTT_US,
-	PLAN_NACK,
+	PLAN_SCHEME,
+	PLAN_RATE,
 	PLAN_NUMBERS
 };
 
-#define MAGIC UINT64_C(0x7364725f63703031) /* "sdr_cp01" */
+#define MAGIC UINT64_C(0x7364725f63703032) /* "sdr_cp02" */
 
 static struct {
 	const char *host, *path, *device;
-	uint64_t port, gid_index, rate_mbps;
+	uint64_t port, gid_index;
 	uint64_t plan[PLAN_NUMBERS];
 	char part[PATH_BYTES]; /* what is being written; empty: nothing */
 
@@ -51,9 +53,11 @@ static struct {
 	uint8_t *memory; /* the file, or DEPTH messages */
 	uint32_t lkey;
 	uint64_t messages;
-	struct verbena_sdr_sr_attr sr;
+	struct scheme_way way;
+	uint64_t start_ns;
+	struct verbena_sdr_ec_attr said; /* the choice that was printed last */
 } g = {.port = 18517,
-       .plan = {[PLAN_MAGIC] = MAGIC, [PLAN_CHUNK] = 65536, [PLAN_RTT_US] = 1000, [PLAN_NACK] = 1}};
+       .plan = {[PLAN_MAGIC] = MAGIC, [PLAN_CHUNK] = 65536, [PLAN_SCHEME] = SCHEME_AUTO}};
 
 static void remove_part(void)
 {
@@ -74,9 +78,8 @@ static void usage(void)
 	       "  -r, --rate N        Mbit/s that are sent at most (no limit)\n"
 	       "  -k, --chunk N       bytes that are repeated together, a power of two (65536)\n"
 	       "  -m, --mtu N         bytes of a packet, a power of two (what both ports carry)\n"
-	       "  -t, --rtt N         microseconds that a round trip takes (1000)\n"
-	       "  -a, --acks-only     the receiver does not name what is lost: everything waits "
-	       "for a timeout\n"
+	       "  -t, --rtt N         microseconds that a round trip takes (measured)\n"
+	       "  -S, --scheme NAME   how losses are repaired: " SCHEME_NAMES " (auto)\n"
 	       "  -h, --help          this\n");
 }
 
@@ -90,22 +93,27 @@ static void option_take(int letter)
 		g.device = optarg;
 		break;
 	case 'x':
-		g.gid_index = number_read("gid-index", optarg, (struct number_range){0, 255, false});
+		g.gid_index =
+			number_read("gid-index", optarg, (struct number_range){0, 255, false});
 		break;
 	case 'r':
-		g.rate_mbps = number_read("rate", optarg, (struct number_range){1, UINT32_MAX, false});
+		g.plan[PLAN_RATE] =
+			number_read("rate", optarg, (struct number_range){1, 10000000, false});
 		break;
 	case 'k':
-		g.plan[PLAN_CHUNK] = number_read("chunk", optarg, (struct number_range){64, 262144, true});
+		g.plan[PLAN_CHUNK] =
+			number_read("chunk", optarg, (struct number_range){64, 262144, true});
 		break;
 	case 'm':
-		g.plan[PLAN_MTU] = number_read("mtu", optarg, (struct number_range){64, 4096, true});
+		g.plan[PLAN_MTU] =
+			number_read("mtu", optarg, (struct number_range){64, 4096, true});
 		break;
 	case 't':
-		g.plan[PLAN_RTT_US] = number_read("rtt", optarg, (struct number_range){1, 100000000, false});
+		g.plan[PLAN_RTT_US] =
+			number_read("rtt", optarg, (struct number_range){1, 100000000, false});
 		break;
-	case 'a':
-		g.plan[PLAN_NACK] = 0;
+	case 'S':
+		g.plan[PLAN_SCHEME] = scheme_named(optarg);
 		break;
 	case 'h':
 		usage();
@@ -125,12 +133,12 @@ static void options_read(int argc, char **argv)
 					      {"chunk", required_argument, NULL, 'k'},
 					      {"mtu", required_argument, NULL, 'm'},
 					      {"rtt", required_argument, NULL, 't'},
-					      {"acks-only", no_argument, NULL, 'a'},
+					      {"scheme", required_argument, NULL, 'S'},
 					      {"help", no_argument, NULL, 'h'},
 					      {0}};
 	int letter;
 
-	while ((letter = getopt_long(argc, argv, "p:d:x:r:k:m:t:ah", longs, NULL)) != -1)
+	while ((letter = getopt_long(argc, argv, "p:d:x:r:k:m:t:S:h", longs, NULL)) != -1)
 		option_take(letter);
 	if (argc - optind < 1 || argc - optind > 2)
 		die("a file, and a host to send it to, are wanted; --help tells");
@@ -160,38 +168,36 @@ static uint64_t checksum(uint64_t sum, const uint8_t *p, uint64_t bytes)
 	return sum;
 }
 
-static uint32_t log2_of(uint64_t v)
-{
-	if (!v || v & (v - 1))
-		die("%llu bytes: a power of two is allowed", (unsigned long long)v);
-	return (uint32_t)__builtin_ctzll(v);
-}
-
 static void qp_open(void)
 {
-	struct verbena_sdr_context_attr attr;
-	struct verbena_sdr_qp_attr qa;
+	const struct meet_device device = {
+		.name = g.device,
+		.gid_index = g.gid_index,
+		.mtu = g.plan[PLAN_MTU],
+		.chunk = g.plan[PLAN_CHUNK],
+		.messages_log = DEPTH_LOG + 1,
+		.message_bytes = MESSAGE,
+		.sends = g.host,
+		.receives = !g.host,
+		.rate_mbps = g.plan[PLAN_RATE],
+		.rtt_ns = g.plan[PLAN_RTT_US] * 1000,
+	};
 
-	verbena_sdr_context_attr_init(&attr);
-	attr.num_workers = VERBENA_SDR_NO_WORKERS;
-	attr.gid_index = (uint32_t)g.gid_index;
-	g.ctx = verbena_sdr_context_create(g.device, &attr);
-	if (!g.ctx)
-		die("device %s: %s", g.device ? g.device : "", strerror(errno));
-	verbena_sdr_qp_attr_init(&qa);
-	qa.mtu = (uint32_t)g.plan[PLAN_MTU];
-	qa.bitmap_chunk_size_log_bytes = log2_of(g.plan[PLAN_CHUNK]);
-	qa.max_log_num_msgs = DEPTH_LOG;
-	qa.max_in_flight_log_bytes = DEPTH_LOG + MESSAGE_LOG;
-	qa.send_enable = g.host;
-	qa.recv_enable = !g.host;
-	qa.rate_limit_mbps = (uint32_t)g.rate_mbps;
-	qa.rtt_ns = g.plan[PLAN_RTT_US] * 1000;
-	g.qp = verbena_sdr_qp_create(g.ctx, &qa);
-	if (!g.qp)
-		die("no queue pair for chunks of %llu bytes, packets of %llu: %s",
-		    (unsigned long long)g.plan[PLAN_CHUNK], (unsigned long long)g.plan[PLAN_MTU],
-		    strerror(errno));
+	g.ctx = meet_context(&device);
+	g.qp = meet_qp(g.ctx, &device);
+}
+
+/* Both ends are connected. */
+static void way_find(void)
+{
+	g.way = (struct scheme_way){.scheme = (enum scheme)g.plan[PLAN_SCHEME],
+				    .rtt_ns = scheme_rtt_ns(g.ctx, g.qp, g.tcp, g.host),
+				    .rate_mbps = g.plan[PLAN_RATE],
+				    .chunk = g.plan[PLAN_CHUNK]};
+	if (g.plan[PLAN_RTT_US])
+		g.way.rtt_ns = g.plan[PLAN_RTT_US] * 1000;
+	if (!g.way.rtt_ns)
+		die("no round trip could be measured; --rtt tells it");
 }
 
 static void memory_register(uint64_t bytes, uint32_t flags)
@@ -209,12 +215,10 @@ static void agree(void)
 		meet_recv_numbers(g.tcp, g.plan, PLAN_NUMBERS);
 	if (g.plan[PLAN_MAGIC] != MAGIC || g.plan[PLAN_BYTES] > INT64_MAX ||
 	    g.plan[PLAN_MTU] > 4096 || g.plan[PLAN_CHUNK] > 262144 ||
-	    g.plan[PLAN_RTT_US] > 100000000 || !g.plan[PLAN_RTT_US])
+	    g.plan[PLAN_RTT_US] > 100000000 || g.plan[PLAN_SCHEME] >= SCHEMES ||
+	    g.plan[PLAN_RATE] > 10000000)
 		die("the peer is not the sdr_cp of this version");
 	g.messages = (g.plan[PLAN_BYTES] + MESSAGE - 1) / MESSAGE;
-	verbena_sdr_sr_attr_init(&g.sr);
-	g.sr.rtt_ns = g.plan[PLAN_RTT_US] * 1000;
-	g.sr.nack = g.plan[PLAN_NACK];
 }
 
 static void close_all(void)
@@ -260,14 +264,41 @@ static void source_map(int fd)
 	memory_register(g.plan[PLAN_BYTES], 0);
 }
 
+/* Says what is chosen, and why, when it is another code than before. */
+static void say_choice(const struct verbena_sdr_ec_attr *a, const char *reason)
+{
+	if (a->data == g.said.data && a->parity == g.said.parity)
+		return;
+	if (a->parity)
+		printf("%u parities with %u packets, at %.2g %% of loss: %s\n", a->parity, a->data,
+		       a->loss * 100, reason);
+	else
+		printf("parities on demand alone: %s\n", reason);
+	g.said = *a;
+}
+
+/* How fast it has gone so far, where no rate was given. */
+static void learn_rate(uint64_t there)
+{
+	uint64_t ns = now_ns() - g.start_ns;
+
+	if (!g.plan[PLAN_RATE] && there > DEPTH)
+		g.way.rate_mbps = there * MESSAGE * 8000 / (ns + 1) + 1;
+}
+
 static bool send_one(struct verbena_sdr_send *sends, uint64_t n)
 {
 	struct verbena_sdr_block b = {
 		.address = g.memory + n * MESSAGE, .length = message_bytes(n), .lkey = g.lkey};
-	int r = verbena_sdr_sr_send(g.qp, &b, &g.sr, &sends[n % DEPTH]);
+	uint64_t behind = g.plan[PLAN_BYTES] - n * MESSAGE - message_bytes(n);
+	struct verbena_sdr_ec_attr attr = {0};
+	const char *reason;
+	int r = scheme_send(g.qp, &g.way, &b, behind, &attr, &reason, &sends[n % DEPTH]);
 
 	if (r == VERBENA_SDR_ERROR)
 		die("sending: %s", strerror(errno));
+	if (!r && attr.data)
+		say_choice(&attr, reason);
 	return r == VERBENA_SDR_SUCCESS;
 }
 
@@ -282,9 +313,11 @@ static void send_all(void)
 		while (sent < g.messages && sent - there < DEPTH && send_one(sends, sent))
 			sent++;
 		while (there < sent && done) {
-			if (verbena_sdr_sr_poll(&sends[there % DEPTH], &done))
+			if (scheme_poll(&g.way, &sends[there % DEPTH], &done))
 				die("sending: %s", strerror(errno));
 			there += done;
+			if (done)
+				learn_rate(there);
 			busy |= done;
 		}
 		rest(!busy);
@@ -293,7 +326,7 @@ static void send_all(void)
 
 static void send_file(void)
 {
-	uint64_t sum, verdict, start_ns, ns;
+	uint64_t sum, verdict, ns;
 	struct verbena_sdr_stats stats;
 	int fd = source_open();
 
@@ -302,19 +335,20 @@ static void send_file(void)
 	qp_open();
 	source_map(fd);
 	meet_connect(g.tcp, g.qp);
-	start_ns = now_ns();
+	way_find();
+	g.start_ns = now_ns();
 	send_all();
-	ns = now_ns() - start_ns;
+	ns = now_ns() - g.start_ns;
 	sum = checksum(0, g.memory, g.plan[PLAN_BYTES]);
 	meet_send_numbers(g.tcp, &sum, 1);
 	meet_recv_numbers(g.tcp, &verdict, 1);
 	if (verdict)
 		die("%s has arrived, but not as it was sent", g.path);
 	verbena_sdr_qp_stats_get(g.qp, &stats);
-	printf("%llu bytes in %.3f s, %.3f Gbit/s, %llu packets\n",
+	printf("%llu bytes in %.3f s, %.3f Gbit/s, %llu packets, a round trip of %.1f ms\n",
 	       (unsigned long long)g.plan[PLAN_BYTES], (double)ns / 1e9,
 	       (double)g.plan[PLAN_BYTES] * 8 / (double)(ns ? ns : 1),
-	       (unsigned long long)stats.sent);
+	       (unsigned long long)stats.sent, (double)g.way.rtt_ns / 1e6);
 	close_all();
 	close(fd);
 }
@@ -343,11 +377,11 @@ static bool post_one(struct verbena_sdr_recv *recvs, uint64_t n)
 	struct verbena_sdr_recv_attr attr = {.address = g.memory + n % DEPTH * MESSAGE,
 					     .max_length = message_bytes(n),
 					     .lkey = g.lkey};
-	int r = verbena_sdr_recv_post(g.qp, &attr, &recvs[n % DEPTH]);
+	int r = scheme_recv_post(g.qp, &g.way, &attr, &recvs[n % DEPTH]);
 
 	if (r == VERBENA_SDR_RETRY)
 		return false;
-	if (r || verbena_sdr_sr_recv(&recvs[n % DEPTH], &g.sr))
+	if (r)
 		die("posting a receive: %s", strerror(errno));
 	return true;
 }
@@ -377,7 +411,7 @@ static uint64_t recv_all(int fd)
 
 		while (posted < g.messages && posted - there < DEPTH && post_one(recvs, posted))
 			posted++;
-		if (there < posted && verbena_sdr_sr_recv_poll(&recvs[there % DEPTH], &done))
+		if (there < posted && scheme_recv_poll(&g.way, &recvs[there % DEPTH], &done))
 			die("receiving: %s", strerror(errno));
 		if (done) {
 			uint8_t *p = g.memory + there % DEPTH * MESSAGE;
@@ -418,6 +452,7 @@ static void recv_file(void)
 	memset(g.memory, 0, (size_t)DEPTH * MESSAGE);
 	memory_register((uint64_t)DEPTH * MESSAGE, VERBENA_SDR_REMOTE_WRITE);
 	meet_connect(g.tcp, g.qp);
+	way_find();
 	sum = recv_all(fd);
 	verdict = sum != sum_of_sender();
 	if (fsync(fd) || close(fd))
@@ -428,8 +463,9 @@ static void recv_file(void)
 		g.part[0] = 0;
 	meet_send_numbers(g.tcp, &verdict, 1);
 	verbena_sdr_qp_stats_get(g.qp, &stats);
-	printf("%llu bytes, %llu packets, %llu again, %llu late\n", (unsigned long long)g.plan[PLAN_BYTES],
-	       (unsigned long long)stats.packets, (unsigned long long)stats.duplicates,
+	printf("%llu bytes, %llu packets, %llu computed, %llu again, %llu late\n",
+	       (unsigned long long)g.plan[PLAN_BYTES], (unsigned long long)stats.packets,
+	       (unsigned long long)stats.ec_recovered, (unsigned long long)stats.duplicates,
 	       (unsigned long long)stats.dropped_late);
 	close_all();
 	free(g.memory);

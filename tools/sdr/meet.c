@@ -185,3 +185,54 @@ void meet_connect(int tcp, struct verbena_sdr_qp *qp)
 	meet_send_numbers(tcp, bytes, 1);
 	meet_recv_numbers(tcp, bytes, 1);
 }
+
+static uint32_t log2_up(uint64_t v)
+{
+	uint32_t log = 0;
+
+	while (UINT64_C(1) << log < v)
+		log++;
+	return log;
+}
+
+struct verbena_sdr_context *meet_context(const struct meet_device *d)
+{
+	struct verbena_sdr_context_attr attr;
+	struct verbena_sdr_context *ctx;
+
+	verbena_sdr_context_attr_init(&attr);
+	attr.num_workers = VERBENA_SDR_NO_WORKERS;
+	attr.gid_index = (uint32_t)d->gid_index;
+	ctx = verbena_sdr_context_create(d->name, &attr);
+	if (!ctx)
+		die("device %s: %s", d->name ? d->name : "", strerror(errno));
+	return ctx;
+}
+
+struct verbena_sdr_qp *meet_qp(struct verbena_sdr_context *ctx, const struct meet_device *d)
+{
+	uint64_t longest = d->message_bytes > d->chunk ? d->message_bytes : d->chunk;
+	struct verbena_sdr_qp_attr attr;
+	struct verbena_sdr_qp *qp;
+
+	if (!d->chunk || d->chunk & (d->chunk - 1))
+		die("chunks of %llu bytes: a power of two is allowed",
+		    (unsigned long long)d->chunk);
+	verbena_sdr_qp_attr_init(&attr);
+	attr.mtu = (uint32_t)d->mtu;
+	attr.bitmap_chunk_size_log_bytes = log2_up(d->chunk);
+	attr.max_log_num_msgs = d->messages_log;
+	/* The parities of a small message may have a chunk more than it. */
+	attr.max_in_flight_log_bytes = d->messages_log + log2_up(longest + d->chunk);
+	attr.send_enable = d->sends;
+	attr.recv_enable = d->receives;
+	attr.rate_limit_mbps = (uint32_t)d->rate_mbps;
+	if (d->rtt_ns)
+		attr.rtt_ns = d->rtt_ns;
+	qp = verbena_sdr_qp_create(ctx, &attr);
+	if (!qp)
+		die("no queue pair for messages of %llu bytes, chunks of %llu, packets of %llu: %s",
+		    (unsigned long long)d->message_bytes, (unsigned long long)d->chunk,
+		    (unsigned long long)d->mtu, strerror(errno));
+	return qp;
+}

@@ -32,6 +32,23 @@ size_t meet_poll(int tcp, void *records, size_t bytes, size_t max, int wait_ms);
 /* Exchanges the ends' addresses with the peer, and connects them. */
 void meet_connect(int tcp, struct verbena_sdr_qp *);
 
+/* What the programs want of a device, and of a queue pair of it. */
+struct meet_device {
+	const char *name; /* NULL: the first */
+	uint64_t gid_index;
+	uint64_t mtu; /* 0: what the port carries */
+	uint64_t chunk;
+	uint32_t messages_log;  /* receives outstanding */
+	uint64_t message_bytes; /* of the longest */
+	bool sends, receives;
+	uint64_t rate_mbps; /* 0: no limit */
+	uint64_t rtt_ns;    /* 0: not known */
+};
+
+/* Without workers. */
+struct verbena_sdr_context *meet_context(const struct meet_device *);
+struct verbena_sdr_qp *meet_qp(struct verbena_sdr_context *, const struct meet_device *);
+
 uint64_t now_ns(void);
 
 #endif

@@ -111,15 +111,18 @@ static void answer_ping(struct verbena_sdr_qp *qp, const uint8_t *stamp)
 	control_post(qp, CONTROL_PONG, 0, PING_LEN, 0);
 }
 
-/* The PONG of the last PING counts, once. */
+/* Each of the last few PINGs counts once. */
 static bool take_pong(struct verbena_sdr_qp *qp, const uint8_t *stamp, uint64_t now_ns)
 {
 	struct round_trips *r = &qp->rtt;
-	uint64_t rtt_ns = now_ns - r->pinged_ns;
+	uint64_t pinged_ns = get_be64(stamp), rtt_ns = now_ns - pinged_ns;
+	uint32_t i = 0;
 
-	if (!r->pinged_ns || get_be64(stamp) != r->pinged_ns || now_ns < r->pinged_ns)
+	while (i < PINGS_OUT && r->pinged_ns[i] != pinged_ns)
+		i++;
+	if (!pinged_ns || i == PINGS_OUT || now_ns < pinged_ns)
 		return false;
-	r->pinged_ns = 0;
+	r->pinged_ns[i] = 0;
 	r->least_ns = r->count && r->least_ns < rtt_ns ? r->least_ns : rtt_ns;
 	r->mean_ns = r->count ? r->mean_ns - r->mean_ns / 8 + rtt_ns / 8 : rtt_ns;
 	r->count++;
@@ -138,8 +141,10 @@ int verbena_sdr_ping(struct verbena_sdr_qp *qp)
 		err = ENOTCONN;
 	payload = err ? NULL : control_buffer(qp);
 	if (payload) {
-		qp->rtt.pinged_ns = sdr_now_ns();
-		put_be64(payload, qp->rtt.pinged_ns);
+		uint64_t *pinged_ns = &qp->rtt.pinged_ns[qp->rtt.pings++ % PINGS_OUT];
+
+		*pinged_ns = sdr_now_ns();
+		put_be64(payload, *pinged_ns);
 		control_post(qp, CONTROL_PING, 0, PING_LEN, 0);
 	}
 	pthread_mutex_unlock(&qp->lock);

@@ -35,6 +35,7 @@ enum {
 	CONTROL_BYTES = SHAPE_MTU_MAX,
 	CHANNEL_DEPTH = 128, /* packets under way, of a channel of a queue pair */
 	SEND_BATCH_MAX = 64,
+	PINGS_OUT = 8,
 };
 
 /* The wr_id of control messages; those of packets are below. */
@@ -102,7 +103,8 @@ struct recv_memory {
 
 /* Round trips that PINGs have measured. */
 struct round_trips {
-	uint64_t pinged_ns; /* the last PING; 0: none is out */
+	uint64_t pinged_ns[PINGS_OUT]; /* of PINGs that are out; 0: none */
+	uint32_t pings;
 	uint64_t least_ns, mean_ns;
 	uint32_t count;
 };

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <endian.h>
+#include <string.h>
+
+#include "sdr/meet.h"
+#include "sdr/scheme.h"
+
+enum { PINGS = 8, PINGS_LOST = 6, WAIT_NS = 100000000 };
+
+static const char *const names[SCHEMES] = {"auto", "rto", "nack", "xor", "mds"};
+
+enum scheme scheme_named(const char *name)
+{
+	for (int i = 0; i < SCHEMES; i++) {
+		if (!strcmp(name, names[i]))
+			return (enum scheme)i;
+	}
+	die("--scheme %s: one of " SCHEME_NAMES " is allowed", name);
+}
+
+const char *scheme_name(enum scheme s)
+{
+	return names[s];
+}
+
+static struct verbena_sdr_sr_attr sr_attr(const struct scheme_way *w)
+{
+	struct verbena_sdr_sr_attr attr;
+
+	verbena_sdr_sr_attr_init(&attr);
+	attr.rtt_ns = w->rtt_ns;
+	attr.nack = w->scheme == SCHEME_NACK;
+	return attr;
+}
+
+static bool coded(const struct scheme_way *w)
+{
+	return scheme_numbers(w->scheme) == 2;
+}
+
+int scheme_recv_post(struct verbena_sdr_qp *qp, const struct scheme_way *w,
+		     const struct verbena_sdr_recv_attr *attr, struct verbena_sdr_recv *recv)
+{
+	struct verbena_sdr_sr_attr sr = sr_attr(w);
+	int r;
+
+	if (coded(w))
+		return verbena_sdr_ec_recv_post(qp, attr, recv);
+	r = verbena_sdr_recv_post(qp, attr, recv);
+	return r ? r : verbena_sdr_sr_recv(recv, &sr);
+}
+
+int scheme_recv_poll(const struct scheme_way *w, const struct verbena_sdr_recv *recv, bool *done)
+{
+	return coded(w) ? verbena_sdr_ec_recv_poll(recv, done)
+			: verbena_sdr_sr_recv_poll(recv, done);
+}
+
+/* The paper's. Messages that are smaller than a group of chunks have groups of packets. */
+static void fixed_attr(const struct scheme_way *w, size_t bytes, struct verbena_sdr_ec_attr *attr)
+{
+	verbena_sdr_ec_attr_init(attr);
+	attr->code = w->scheme == SCHEME_XOR ? VERBENA_SDR_XOR : VERBENA_SDR_MDS;
+	attr->fallback = VERBENA_SDR_FALLBACK_SR;
+	attr->parity_max = attr->parity;
+	attr->depth = 1;
+	attr->chunks = bytes >= 32 * w->chunk;
+	attr->end_marker = false;
+	attr->nack = false;
+}
+
+static int choose(struct verbena_sdr_qp *qp, const struct scheme_way *w, size_t bytes,
+		  uint64_t behind, struct verbena_sdr_ec_attr *attr, const char **reason)
+{
+	struct verbena_sdr_link link = {.rate_mbps = w->rate_mbps ? w->rate_mbps : 1000,
+					.rtt_ns = w->rtt_ns};
+	struct verbena_sdr_stats stats;
+
+	if (w->scheme != SCHEME_AUTO) {
+		fixed_attr(w, bytes, attr);
+		*reason = "it was asked for";
+	} else {
+		if (verbena_sdr_qp_stats_get(qp, &stats))
+			return VERBENA_SDR_ERROR;
+		link.sent = stats.ec_pieces;
+		link.lost = stats.ec_lost;
+		if (verbena_sdr_ec_choose(qp, &link, bytes, behind, attr, reason))
+			return VERBENA_SDR_ERROR;
+	}
+	attr->rtt_ns = w->rtt_ns;
+	attr->rate_mbps = w->rate_mbps;
+	return VERBENA_SDR_SUCCESS;
+}
+
+int scheme_send(struct verbena_sdr_qp *qp, const struct scheme_way *w,
+		const struct verbena_sdr_block *block, uint64_t behind,
+		struct verbena_sdr_ec_attr *attr, const char **reason,
+		struct verbena_sdr_send *send)
+{
+	struct verbena_sdr_sr_attr sr = sr_attr(w);
+	struct verbena_sdr_ec_attr ec;
+	const char *why;
+	int r;
+
+	if (!coded(w))
+		return verbena_sdr_sr_send(qp, block, &sr, send);
+	if (choose(qp, w, block->length, behind, &ec, &why))
+		return VERBENA_SDR_ERROR;
+	r = verbena_sdr_ec_send(qp, block, &ec, send);
+	if (!r && attr)
+		*attr = ec;
+	if (!r && reason)
+		*reason = why;
+	return r;
+}
+
+int scheme_poll(const struct scheme_way *w, const struct verbena_sdr_send *send, bool *done)
+{
+	return coded(w) ? verbena_sdr_ec_poll(send, done) : verbena_sdr_sr_poll(send, done);
+}
+
+/* Whether an answer has come. */
+static bool answered(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp, uint64_t before_ns,
+		     uint64_t wait_ns)
+{
+	uint64_t end_ns = now_ns() + wait_ns, least_ns, mean_ns;
+
+	while (now_ns() < end_ns) {
+		verbena_sdr_progress(ctx);
+		if (!verbena_sdr_rtt_get(qp, &least_ns, &mean_ns) && mean_ns != before_ns)
+			return true;
+	}
+	return false;
+}
+
+static uint64_t measure(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp)
+{
+	uint64_t least_ns = 0, mean_ns = 0, wait_ns = WAIT_NS;
+
+	for (int i = 0, lost = 0; i < PINGS && lost < PINGS_LOST; i++) {
+		if (verbena_sdr_ping(qp) == VERBENA_SDR_ERROR)
+			return 0;
+		if (answered(ctx, qp, mean_ns, wait_ns))
+			verbena_sdr_rtt_get(qp, &least_ns, &mean_ns);
+		else
+			lost++;
+		/* The first answer is waited for longer and longer, the others a little. */
+		wait_ns = mean_ns ? 2 * mean_ns + 20000000 : 2 * wait_ns;
+	}
+	return least_ns;
+}
+
+uint64_t scheme_rtt_ns(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp, int tcp,
+		       bool measures)
+{
+	uint64_t rtt_ns;
+
+	if (measures) {
+		rtt_ns = measure(ctx, qp);
+		meet_send_numbers(tcp, &rtt_ns, 1);
+		return rtt_ns;
+	}
+	while (!meet_poll(tcp, &rtt_ns, sizeof(rtt_ns), 1, 0))
+		verbena_sdr_progress(ctx);
+	return be64toh(rtt_ns);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ways in which programs send messages that must arrive, behind one set of calls. */
+#ifndef TOOLS_SDR_SCHEME_H
+#define TOOLS_SDR_SCHEME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <verbena/sdr.h>
+
+/* The order is that of the wire. */
+enum scheme {
+	SCHEME_AUTO, /* parities as verbena_sdr_ec_choose() has them */
+	SCHEME_RTO,  /* Selective Repeat, by timers alone */
+	SCHEME_NACK, /* Selective Repeat, and the receiver names what it misses */
+	SCHEME_XOR,  /* 32 chunks and 8 parities, then Selective Repeat */
+	SCHEME_MDS,  /* the same with parities that stand for any chunk */
+	SCHEMES
+};
+
+/* Ends the program if there is no scheme of that name. */
+enum scheme scheme_named(const char *name);
+const char *scheme_name(enum scheme);
+/* Their names, for a program's help. */
+#define SCHEME_NAMES "auto, rto, nack, xor, mds"
+
+/* What messages are sent with; both ends have the same. */
+struct scheme_way {
+	enum scheme scheme;
+	uint64_t rtt_ns;
+	uint64_t rate_mbps; /* 0: not known */
+	uint64_t chunk;
+};
+
+/* How many numbers a message takes. */
+static inline uint32_t scheme_numbers(enum scheme s)
+{
+	return s == SCHEME_RTO || s == SCHEME_NACK ? 1 : 2;
+}
+
+/* As the library's calls for the scheme: a result, and errno. */
+int scheme_recv_post(struct verbena_sdr_qp *, const struct scheme_way *,
+		     const struct verbena_sdr_recv_attr *, struct verbena_sdr_recv *);
+int scheme_recv_poll(const struct scheme_way *, const struct verbena_sdr_recv *, bool *done);
+/* behind: how many more bytes will follow. attr: what SCHEME_AUTO has chosen is written there with
+ * the reason, if these are not NULL. */
+int scheme_send(struct verbena_sdr_qp *, const struct scheme_way *,
+		const struct verbena_sdr_block *, uint64_t behind, struct verbena_sdr_ec_attr *attr,
+		const char **reason, struct verbena_sdr_send *);
+int scheme_poll(const struct scheme_way *, const struct verbena_sdr_send *, bool *done);
+
+/* The shortest of some round trips, or 0 if nothing came back for six seconds. Both ends call it, with
+ * `measures` at one of them, which tells the other over TCP; contexts without workers alone. */
+uint64_t scheme_rtt_ns(struct verbena_sdr_context *, struct verbena_sdr_qp *, int tcp,
+		       bool measures);
+
+#endif

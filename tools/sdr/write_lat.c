@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sdr_write_lat: how long a message takes that must arrive, from the first packet's sending to the
+ * sender's notice that all has arrived. One message at a time; the server compares every byte.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sdr/meet.h"
+#include "sdr/number.h"
+#include "sdr/scheme.h"
+
+enum { MESSAGES_LOG = 2, MESSAGES = 1 << MESSAGES_LOG, MESSAGE_MAX = 1 << 28 };
+
+/* What the client says and both do; the order is that of the wire. */
+enum plan_number {
+	PLAN_MAGIC,
+	PLAN_SIZE,
+	PLAN_ITERS,
+	PLAN_SCHEME,
+	PLAN_CHUNK,
+	PLAN_RATE,
+	PLAN_RTT_US,
+	PLAN_NUMBERS
+};
+
+#define MAGIC UINT64_C(0x7364725f6c617431) /* "sdr_lat1" */
+
+static struct {
+	const char *host, *device;
+	uint64_t port, gid_index;
+	uint64_t plan[PLAN_NUMBERS];
+	int tcp;
+	struct verbena_sdr_context *ctx;
+	struct verbena_sdr_qp *qp;
+	struct verbena_sdr_mr *mr;
+	uint8_t *memory; /* the client's is one message, the server's MESSAGES */
+	uint32_t lkey;
+	struct scheme_way way;
+} g = {.port = 18518, .plan = {MAGIC, 65536, 1000, SCHEME_AUTO, 65536, 0, 0}};
+
+static void usage(void)
+{
+	printf("Usage: sdr_write_lat [OPTION ...] [HOST]\n"
+	       "Tells how long messages take until the sender knows that they have arrived.\n"
+	       "Without HOST it is the server.\n\n"
+	       "  -p, --port N        TCP port to meet on (18518)\n"
+	       "  -d, --ib-dev NAME   the device (the first)\n"
+	       "  -x, --gid-index N   index in its port's GID table (0)\n"
+	       "The client's:\n"
+	       "  -s, --size N        bytes of a message (65536)\n"
+	       "  -n, --iters N       messages (1000)\n"
+	       "  -S, --scheme NAME   how losses are repaired: " SCHEME_NAMES " (auto)\n"
+	       "  -k, --chunk N       bytes of a chunk, a power of two (65536)\n"
+	       "  -r, --rate N        Mbit/s that are sent at most (no limit)\n"
+	       "  -t, --rtt N         microseconds that a round trip takes (measured)\n"
+	       "  -h, --help          this\n");
+}
+
+static void option_take(int letter)
+{
+	switch (letter) {
+	case 'p':
+		g.port = number_read("port", optarg, (struct number_range){1, 65535, false});
+		break;
+	case 'd':
+		g.device = optarg;
+		break;
+	case 'x':
+		g.gid_index =
+			number_read("gid-index", optarg, (struct number_range){0, 255, false});
+		break;
+	case 's':
+		g.plan[PLAN_SIZE] =
+			number_read("size", optarg, (struct number_range){1, MESSAGE_MAX, false});
+		break;
+	case 'n':
+		g.plan[PLAN_ITERS] =
+			number_read("iters", optarg, (struct number_range){1, 10000000, false});
+		break;
+	case 'S':
+		g.plan[PLAN_SCHEME] = scheme_named(optarg);
+		break;
+	case 'k':
+		g.plan[PLAN_CHUNK] =
+			number_read("chunk", optarg, (struct number_range){64, 262144, true});
+		break;
+	case 'r':
+		g.plan[PLAN_RATE] =
+			number_read("rate", optarg, (struct number_range){1, 10000000, false});
+		break;
+	case 't':
+		g.plan[PLAN_RTT_US] =
+			number_read("rtt", optarg, (struct number_range){1, 100000000, false});
+		break;
+	case 'h':
+		usage();
+		exit(0);
+	default:
+		fprintf(stderr, "sdr_write_lat --help lists the options\n");
+		exit(1);
+	}
+}
+
+static void options_read(int argc, char **argv)
+{
+	static const struct option longs[] = {{"port", required_argument, NULL, 'p'},
+					      {"ib-dev", required_argument, NULL, 'd'},
+					      {"gid-index", required_argument, NULL, 'x'},
+					      {"size", required_argument, NULL, 's'},
+					      {"iters", required_argument, NULL, 'n'},
+					      {"scheme", required_argument, NULL, 'S'},
+					      {"chunk", required_argument, NULL, 'k'},
+					      {"rate", required_argument, NULL, 'r'},
+					      {"rtt", required_argument, NULL, 't'},
+					      {"help", no_argument, NULL, 'h'},
+					      {0}};
+	int letter;
+
+	while ((letter = getopt_long(argc, argv, "p:d:x:s:n:S:k:r:t:h", longs, NULL)) != -1)
+		option_take(letter);
+	if (argc - optind > 1)
+		die("one host at most, not '%s' too", argv[optind + 1]);
+	g.host = argv[optind];
+}
+
+/* ---- both ends */
+
+static void agree(void)
+{
+	if (g.host)
+		meet_send_numbers(g.tcp, g.plan, PLAN_NUMBERS);
+	else
+		meet_recv_numbers(g.tcp, g.plan, PLAN_NUMBERS);
+	if (g.plan[PLAN_MAGIC] != MAGIC || !g.plan[PLAN_SIZE] || g.plan[PLAN_SIZE] > MESSAGE_MAX ||
+	    g.plan[PLAN_SCHEME] >= SCHEMES || g.plan[PLAN_CHUNK] > 262144 ||
+	    g.plan[PLAN_RATE] > 10000000 || g.plan[PLAN_RTT_US] > 100000000)
+		die("the peer is not the sdr_write_lat of this version");
+}
+
+static void open_all(void)
+{
+	const struct meet_device device = {
+		.name = g.device,
+		.gid_index = g.gid_index,
+		.chunk = g.plan[PLAN_CHUNK],
+		.messages_log = MESSAGES_LOG + 1,
+		.message_bytes = g.plan[PLAN_SIZE],
+		.sends = g.host,
+		.receives = !g.host,
+		.rate_mbps = g.plan[PLAN_RATE],
+		.rtt_ns = g.plan[PLAN_RTT_US] * 1000,
+	};
+	uint64_t bytes = g.plan[PLAN_SIZE] * (g.host ? 1 : MESSAGES);
+
+	g.ctx = meet_context(&device);
+	g.qp = meet_qp(g.ctx, &device);
+	g.memory = calloc(1, bytes);
+	if (!g.memory)
+		die("no memory");
+	g.mr = verbena_sdr_mr_reg(g.ctx, g.memory, bytes, g.host ? 0 : VERBENA_SDR_REMOTE_WRITE);
+	if (!g.mr || verbena_sdr_mr_lkey_get(g.mr, &g.lkey))
+		die("registering %llu bytes: %s", (unsigned long long)bytes, strerror(errno));
+	meet_connect(g.tcp, g.qp);
+	g.way = (struct scheme_way){.scheme = (enum scheme)g.plan[PLAN_SCHEME],
+				    .rtt_ns = scheme_rtt_ns(g.ctx, g.qp, g.tcp, g.host),
+				    .rate_mbps = g.plan[PLAN_RATE],
+				    .chunk = g.plan[PLAN_CHUNK]};
+	if (g.plan[PLAN_RTT_US])
+		g.way.rtt_ns = g.plan[PLAN_RTT_US] * 1000;
+	if (!g.way.rtt_ns)
+		die("no round trip could be measured; --rtt tells it");
+}
+
+static void close_all(void)
+{
+	verbena_sdr_qp_destroy(g.qp);
+	verbena_sdr_mr_dereg(g.mr);
+	verbena_sdr_context_destroy(g.ctx);
+	free(g.memory);
+}
+
+static void fill(uint8_t *p, uint64_t n)
+{
+	for (uint64_t i = 0; i < g.plan[PLAN_SIZE]; i++)
+		p[i] = (uint8_t)(i * 7 + i / 256 * 31 + n * 13);
+}
+
+static bool right(const uint8_t *p, uint64_t n)
+{
+	for (uint64_t i = 0; i < g.plan[PLAN_SIZE]; i++) {
+		if (p[i] != (uint8_t)(i * 7 + i / 256 * 31 + n * 13))
+			return false;
+	}
+	return true;
+}
+
+/* ---- the server */
+
+static bool post_one(struct verbena_sdr_recv *recvs, uint64_t n)
+{
+	struct verbena_sdr_recv_attr attr = {.address = g.memory + n % MESSAGES * g.plan[PLAN_SIZE],
+					     .max_length = g.plan[PLAN_SIZE],
+					     .lkey = g.lkey};
+	int r = scheme_recv_post(g.qp, &g.way, &attr, &recvs[n % MESSAGES]);
+
+	if (r == VERBENA_SDR_ERROR)
+		die("posting a receive: %s", strerror(errno));
+	return r == VERBENA_SDR_SUCCESS;
+}
+
+/* The client tells its figures last: until then it is answered. */
+static void serve(void)
+{
+	struct verbena_sdr_recv recvs[MESSAGES];
+	uint64_t posted = 0, there = 0, wrong = 0, end;
+
+	while (there < g.plan[PLAN_ITERS]) {
+		uint32_t busy = verbena_sdr_progress(g.ctx);
+		bool done = false;
+
+		while (posted < g.plan[PLAN_ITERS] && posted - there < MESSAGES &&
+		       post_one(recvs, posted))
+			posted++;
+		if (there < posted && scheme_recv_poll(&g.way, &recvs[there % MESSAGES], &done))
+			die("receiving: %s", strerror(errno));
+		if (done) {
+			wrong += !right(g.memory + there % MESSAGES * g.plan[PLAN_SIZE], there);
+			if (verbena_sdr_recv_complete(&recvs[there++ % MESSAGES]))
+				die("completing a receive: %s", strerror(errno));
+		} else if (!busy) {
+			meet_poll(g.tcp, &end, sizeof(end), 0, 0); /* notices a peer that is gone */
+		}
+	}
+	while (!meet_poll(g.tcp, &end, sizeof(end), 1, 0))
+		verbena_sdr_progress(g.ctx);
+	meet_send_numbers(g.tcp, &wrong, 1);
+}
+
+/* ---- the client */
+
+static uint64_t send_one(uint64_t n)
+{
+	struct verbena_sdr_block b = {
+		.address = g.memory, .length = g.plan[PLAN_SIZE], .lkey = g.lkey};
+	struct verbena_sdr_send send;
+	uint64_t start_ns, none;
+	bool done = false;
+	int r;
+
+	fill(g.memory, n);
+	do {
+		verbena_sdr_progress(g.ctx);
+		meet_poll(g.tcp, &none, sizeof(none), 0, 0);
+		start_ns = now_ns();
+		r = scheme_send(g.qp, &g.way, &b, 0, NULL, NULL, &send);
+	} while (r == VERBENA_SDR_RETRY);
+	while (!r && !done) {
+		verbena_sdr_progress(g.ctx);
+		r = scheme_poll(&g.way, &send, &done);
+	}
+	if (r)
+		die("sending: %s", strerror(errno));
+	return now_ns() - start_ns;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void report(uint64_t *ns, uint64_t count)
+{
+	const struct {
+		const char *name;
+		double share;
+	} quantiles[] = {
+		{"least", 0}, {"median", 0.5}, {"99 %", 0.99}, {"99.9 %", 0.999}, {"most", 1}};
+	double sum = 0;
+
+	qsort(ns, count, sizeof(*ns), by_value);
+	for (uint64_t i = 0; i < count; i++)
+		sum += (double)ns[i] / 1e3;
+	printf("%llu messages of %llu bytes, scheme %s, a round trip of %.1f us\n",
+	       (unsigned long long)count, (unsigned long long)g.plan[PLAN_SIZE],
+	       scheme_name(g.way.scheme), (double)g.way.rtt_ns / 1e3);
+	printf("us until acknowledged: mean %.1f", sum / (double)count);
+	for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+		printf(", %s %.1f", quantiles[i].name,
+		       (double)ns[(uint64_t)((double)(count - 1) * quantiles[i].share)] / 1e3);
+	printf("\n");
+}
+
+static int ask(void)
+{
+	uint64_t *ns = calloc(g.plan[PLAN_ITERS], sizeof(*ns));
+	uint64_t wrong;
+
+	if (!ns)
+		die("no memory");
+	for (uint64_t i = 0; i < g.plan[PLAN_ITERS]; i++)
+		ns[i] = send_one(i);
+	report(ns, g.plan[PLAN_ITERS]);
+	free(ns);
+	meet_send_numbers(g.tcp, g.plan, 1);
+	meet_recv_numbers(g.tcp, &wrong, 1);
+	if (wrong)
+		fprintf(stderr,
+			"sdr_write_lat: %llu messages arrived with other bytes than were sent\n",
+			(unsigned long long)wrong);
+	return wrong ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	int status = 0;
+
+	options_read(argc, argv);
+	g.tcp = meet(g.host, (uint16_t)g.port);
+	agree();
+	open_all();
+	if (g.host)
+		status = ask();
+	else
+		serve();
+	close_all();
+	return status;
+}
