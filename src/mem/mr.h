@@ -97,7 +97,7 @@ void mr_destroy(struct mr_table *, struct mr *);
 void mr_rekey(struct mr_table *, struct mr *);
 
 /*
- * The host address of [va, va + len) if key names a region of pd that grants every bit of `access`
+ * The access check: the host address of [va, va + len) if key names a region of pd that grants every bit of `access`
  * (0: local read) there, else NULL. Callers do not ask for len 0: zero-length RDMA needs no check
  * (IBTA C9-88).
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Priority-based flow control (IEEE 802.1Qbb): frames that pause and resume classes. One frame
+ * Priority-based flow control, PFC (IEEE 802.1Qbb): PFC pause frames, which pause and resume classes. One frame
  * carries all classes that are due at a port, in their state when it leaves (struct pause_frame).
  */
 #include "net/network_state.h"

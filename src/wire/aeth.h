@@ -67,7 +67,7 @@ static inline uint8_t aeth_value(uint8_t syndrome)
 	return syndrome & AETH_VALUE_MASK;
 }
 
-/* The least wait that an RNR NAK prescribes (Table 45); only the low 5 bits of code count. */
+/* The RNR timer: the least wait that an RNR NAK prescribes (Table 45); only the low 5 bits of code count. */
 uint64_t aeth_rnr_ns(uint8_t code);
 
 #endif

@@ -5,7 +5,7 @@
  * that routers may change set to ones; 4 bytes at the packet's end, least significant first.
  *
  * IP and UDP headers are recomputed from the flow (wire/encap.h): IPv4 without options and with DF set, as
- * A17.3.1.1 prescribes.
+ * A17.3.1.1 prescribes. The IPv4 identification, which a UDP socket hides, is guessed, and found from the ICRC.
  */
 #ifndef WIRE_ICRC_H
 #define WIRE_ICRC_H

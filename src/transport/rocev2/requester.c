@@ -340,6 +340,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			more = true;
 			break;
 		}
+		/* AckReq placement: at least each ackreq_packets, in the last packet that the window allows, and to time it. */
 		if (!send_packet(tp, qp, w, span,
 				 flying % tp->config.rocev2.ackreq_packets == tp->config.rocev2.ackreq_packets - 1u ||
 					 flying + span >= window || (g && !g->timed_ns),

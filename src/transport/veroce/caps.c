@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Negotiation (veRoCE 13.1): verbs programs exchange QPNs and PSNs but no protocols, so the two ends ask on the wire.
+ * CAPS negotiation (veRoCE 13.1): verbs programs exchange QPNs and PSNs but no protocols, so the two ends ask on the wire.
  * docs/veroce.md has the protocol and why both ends always decide alike:
  *
  *     A QP that does not know its peer's protocol sends CAPS requests until a veRoCE or RoCEv2 packet of the peer's QP

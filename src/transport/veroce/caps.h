@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Negotiation: whether the peer speaks veRoCE, and with which extensions (veRoCE 13.1). engine.h has the calls that
+ * CAPS negotiation: whether the peer speaks veRoCE, and with which extensions (veRoCE 13.1). engine.h has the calls that
  * RoCEv2's engine makes.
  *
  * Private to src/transport/veroce.

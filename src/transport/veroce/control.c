@@ -3,7 +3,7 @@
  * Packets outside the PSN spaces (veRoCE 9.1, 10): congestion notification, round-trip probes of paths
  * that are down, and the signal that a packet was slow.
  *
- * A CE mark makes an acknowledgement due, whose BECN bit reports it. It is reported by a CNP only if the packet leads
+ * ECN echo: a CE mark makes an acknowledgement due, whose BECN bit reports it. It is reported by a CNP only if the packet leads
  * to no acknowledgement: when it was too far ahead, or dropped until its turn. A QP sends at most one CNP in
  * cnp_period_ns; a mark that arrives sooner waits for the end of that time, or for an acknowledgement.
  *

@@ -59,7 +59,7 @@ void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t ps
  */
 bool recovery_doubles(const struct sender *, uint32_t psn);
 
-/* Whether to set AckReq in the packet with that PSN, which is outstanding or about to be. */
+/* AckReq placement (12.2): whether to set it in the packet with that PSN, which is outstanding or about to be. */
 static inline bool recovery_sets_ackreq(const struct qp *qp, const struct sender *s, uint32_t psn)
 {
 	uint32_t out = tx_outstanding(&s->tx), ahead = (psn - s->tx.una) & PSN_MASK;
