@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How long messages take by src/sdr's codes over the tail, over a link in numbers (tests/support/tail_link.h): as the
+ * simulator's, some ten times as fast, so that the largest messages and the rarest cases can be counted. `sdr_line_test`
+ * holds the two to each other. Prints a line of CSV; times are multiples of the ideal one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sdr/model/completion.h"
+#include "support/tail_link.h"
+
+static int order(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "sdr_tail [-n MESSAGES] [-w EARLIER_MESSAGES] [-l LOSS] [-b BURST] [-a ASSUMED_LOSS] [-s SEED]\n"
+			"         [-r ROUND_TRIP_NS] [-t PACKET_NS] PACKETS\n");
+	return 2;
+}
+
+struct totals {
+	double *times;
+	double sum, packets, parities, again, words;
+};
+
+static int run(struct tail_link_wish *w, struct loss_estimate *e, uint32_t messages, uint64_t seed, struct totals *t)
+{
+	double ideal_ns = (double)w->packets * (double)w->packet_ns + (double)w->rtt_ns;
+
+	for (uint32_t i = 0; i < messages; i++) {
+		struct tail_link_result r;
+
+		w->seed = seed + i;
+		r = tail_link_run(w, e);
+		if (r.end != SR_DONE) {
+			fprintf(stderr, "seed %llu: the message did not end\n", (unsigned long long)w->seed);
+			return 1;
+		}
+		t->times[i] = (double)r.done_ns / ideal_ns;
+		t->sum += t->times[i];
+		t->packets += (double)r.packets;
+		t->parities += (double)r.parities;
+		t->again += (double)r.resent;
+		t->words += (double)r.words;
+	}
+	qsort(t->times, messages, sizeof(*t->times), order);
+	return 0;
+}
+
+static void print(const struct tail_link_wish *w, const struct totals *t, uint32_t n)
+{
+	const struct model_message m = {.chunks = w->packets,
+					.inject_s = (double)w->packet_ns / 1e9,
+					.rtt_s = (double)w->rtt_ns / 1e9,
+					.chunk_loss = w->loss};
+	double all = (double)w->packets * n;
+	struct model_time bound;
+
+	model_bound(&m, &bound);
+	printf("packets,loss,burst,assumed,messages,mean,p999,most,parity,sent_again,words,bound_mean,bound_p999\n");
+	printf("%u,%g,%g,%g,%u,%.6f,%.6f,%.6f,%.6f,%.6f,%.1f,%.6f,%.6f\n", w->packets, w->loss, w->burst, w->assumed, n,
+	       t->sum / n, t->times[(uint64_t)n * 999 / 1000], t->times[n - 1], t->parities / all, t->again / all,
+	       t->words / n, bound.mean_s / model_ideal(&m), bound.p999_s / model_ideal(&m));
+}
+
+int main(int argc, char **argv)
+{
+	struct tail_link_wish w = {.rtt_ns = 25000000, .packet_ns = 84, .word_loss = -1};
+	uint32_t messages = 1000, earlier = 0;
+	struct totals t = {0}, unused = {0};
+	struct loss_estimate e;
+	uint64_t seed = 1;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "n:w:l:b:a:s:r:t:")) != -1) {
+		switch (opt) {
+		case 'n': messages = (uint32_t)strtoul(optarg, NULL, 10); break;
+		case 'w': earlier = (uint32_t)strtoul(optarg, NULL, 10); break;
+		case 'l': w.loss = strtod(optarg, NULL); break;
+		case 'b': w.burst = strtod(optarg, NULL); break;
+		case 'a': w.assumed = strtod(optarg, NULL); break;
+		case 's': seed = strtoull(optarg, NULL, 10); break;
+		case 'r': w.rtt_ns = strtoull(optarg, NULL, 10); break;
+		case 't': w.packet_ns = strtoull(optarg, NULL, 10); break;
+		default: return usage();
+		}
+	}
+	if (optind + 1 != argc || !messages || !w.rtt_ns || !w.packet_ns || w.loss < 0 || w.loss > 0.9)
+		return usage();
+	w.packets = (uint32_t)strtoul(argv[optind], NULL, 10);
+	if (!w.packets || w.packets > 1u << 25)
+		return usage();
+	t.times = calloc(messages, sizeof(double));
+	unused.times = calloc(earlier + 1, sizeof(double));
+	loss_estimate_init(&e);
+	if (!t.times || !unused.times || run(&w, &e, earlier, seed + 1000000000, &unused) ||
+	    run(&w, &e, messages, seed, &t))
+		return 1;
+	print(&w, &t, messages);
+	free(t.times);
+	free(unused.times);
+	return 0;
+}
