@@ -114,11 +114,11 @@ static void clean(const char *place)
 		closedir(d);
 }
 
-static int render(const char *dir, const struct gid_table *t, unsigned device_count)
+static int render(const char *dir, const struct gid_table *t, const struct sysfs_devices *devices)
 {
 	struct tree_gid gids[NIC_GIDS_MAX];
 	struct tree_facts facts = {
-		.guid = hostid_guid(), .device_count = device_count, .gids = gids, .gid_count = t->count};
+		.guid = hostid_guid(), .device_count = devices->count, .iwarp = devices->iwarp, .gids = gids, .gid_count = t->count};
 
 	memset(gids, 0, sizeof(gids));
 	for (uint32_t i = 0; i < t->count; i++) {
@@ -135,7 +135,7 @@ struct fresh {
 };
 
 /* Renders into a directory of a name of its own. 0, or a negative errno with nothing left behind. */
-static int fresh_make(struct fresh *f, const struct gid_table *t, unsigned device_count, const char *place)
+static int fresh_make(struct fresh *f, const struct gid_table *t, const struct sysfs_devices *devices, const char *place)
 {
 	int rc = -ENOENT;
 
@@ -147,7 +147,7 @@ static int fresh_make(struct fresh *f, const struct gid_table *t, unsigned devic
 		rc = f->use = tree_use(f->path);
 	}
 	if (rc >= 0)
-		rc = render(f->path, t, device_count);
+		rc = render(f->path, t, devices);
 	if (!rc && tree_hash(f->path, &f->hash))
 		rc = -errno;
 	if (rc) {
@@ -199,7 +199,7 @@ static int settle(struct fresh *f, const char *place, char *path, size_t path_by
 	return f->use;
 }
 
-int sysfs_dir_get(const struct gid_table *t, unsigned device_count, char *path, size_t path_bytes,
+int sysfs_dir_get(const struct gid_table *t, const struct sysfs_devices *devices, char *path, size_t path_bytes,
 		  char *why, size_t why_bytes)
 {
 	const char *found[PLACES_MAX];
@@ -211,7 +211,7 @@ int sysfs_dir_get(const struct gid_table *t, unsigned device_count, char *path, 
 		clean(found[i]);
 	len = (size_t)snprintf(why, why_bytes, "there is no room for the device's files:");
 	for (size_t i = 0; i < n; i++) {
-		rc = fresh_make(&f, t, device_count, found[i]);
+		rc = fresh_make(&f, t, devices, found[i]);
 		if (!rc)
 			return settle(&f, found[i], path, path_bytes);
 		if (len < why_bytes)

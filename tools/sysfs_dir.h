@@ -7,15 +7,21 @@
 #ifndef TOOLS_SYSFS_DIR_H
 #define TOOLS_SYSFS_DIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "engine/gids.h"
+
+struct sysfs_devices {
+	unsigned count;
+	bool iwarp;
+};
 
 /*
  * The path of the directory, which is complete and private to the user, and a descriptor that all its users
  * inherit; or a negative errno and a sentence.
  */
-int sysfs_dir_get(const struct gid_table *, unsigned device_count, char *path, size_t path_bytes, char *why,
+int sysfs_dir_get(const struct gid_table *, const struct sysfs_devices *, char *path, size_t path_bytes, char *why,
 		  size_t why_bytes);
 
 #endif

@@ -45,6 +45,7 @@ struct cm *cm_create(const struct cm_config *c)
 	map_init(&cm->by_remote_qpn, &cm->alloc);
 	map_init(&cm->by_number, &cm->alloc);
 	map_init(&cm->by_port, &cm->alloc);
+	mpa_init(cm, c->streams_of);
 	return cm;
 }
 
@@ -57,6 +58,7 @@ void cm_destroy(struct cm *cm)
 	alloc = cm->alloc;
 	while (!list_empty(&cm->channels))
 		cm_channel_destroy(container_of(cm->channels.next, struct cm_channel, link), 0);
+	mpa_fini(cm);
 	while (!list_empty(&cm->conns))
 		conn_close(container_of(cm->conns.next, struct conn, link));
 	while (!list_empty(&cm->out))
@@ -133,13 +135,17 @@ bool cm_output(struct cm *cm, struct flow *flow, uint8_t *mad)
 
 uint64_t cm_deadline(const struct cm *cm)
 {
-	return list_empty(&cm->out) && !cm->sweeping ? timers_deadline(&cm->timers) : 0;
+	uint64_t mads = list_empty(&cm->out) && !cm->sweeping ? timers_deadline(&cm->timers) : 0;
+	uint64_t streams = mpa_deadline(cm);
+
+	return mads < streams ? mads : streams;
 }
 
 void cm_expire(struct cm *cm, uint64_t now_ns)
 {
 	struct timer *t;
 
+	mpa_expire(cm, now_ns);
 	while ((t = timers_take_due(&cm->timers, now_ns)))
 		conn_expire(container_of(t, struct conn, timer), now_ns);
 	will_expire(cm, now_ns);

@@ -124,6 +124,11 @@ struct cm_config {
 	struct registry_page *registry;
 	bool (*lives)(void *ctx, uint32_t slot);
 	void *lives_ctx;
+	/*
+	 * Whose protocol is PROTOCOL_IWARP: connections are streams, and no MADs are exchanged. Borrowed, for good. NULL:
+	 * none.
+	 */
+	struct nic *streams_of;
 };
 
 /* Borrows nothing of config. NULL when memory runs out. */
@@ -164,7 +169,17 @@ uint32_t cm_listens(const struct cm *);   /* how often one has begun to, modulo 
 void cm_look_for_the_dead(struct cm *);
 /* A MAD to send from QPN 1: *flow and MAD_LEN bytes are written. False: none now. */
 bool cm_output(struct cm *, struct flow *, uint8_t *mad);
-/* When cm_expire() must be called; UINT64_MAX: never, 0: cm_output() has something. */
+/*
+ * Of a cm with streams: takes a packet of one, which goes on to its QP if that has the stream. Borrows it. Streams that
+ * were accepted have numbers that no cm gives.
+ */
+void cm_stream_input(struct cm *, const struct pkt *, uint64_t now_ns);
+/*
+ * A packet for the back end, which is lent until the next call; false: none now. A PKT_RESET with a listener's number is for
+ * the listener.
+ */
+bool cm_stream_output(struct cm *, struct pkt *);
+/* When cm_expire() must be called; UINT64_MAX: never, 0: cm_output() or cm_stream_output() has something. */
 uint64_t cm_deadline(const struct cm *);
 void cm_expire(struct cm *, uint64_t now_ns);
 
@@ -223,6 +238,10 @@ int cm_id_unresolved(struct cm_id *, int status);
 int cm_id_resolve_route(struct cm_id *);
 /* An id that is not bound gets a drawn port on all addresses. -EADDRINUSE: another id shares the port. */
 int cm_id_listen(struct cm_id *, int backlog);
+/* Where connections are streams: the number by which the back end is to listen for the id; else, and of others, 0. */
+uint32_t cm_id_listener(const struct cm_id *);
+/* The back end could not: the id is bound and nothing more. */
+void cm_id_unlisten(struct cm_id *);
 /* -EINVAL also if there is more private data than fits. */
 int cm_id_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
 /* Answers the request that created the id, and gives it this uid. -EINVAL: the request has ended. */

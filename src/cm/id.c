@@ -58,6 +58,8 @@ int cm_id_create(struct cm_channel *ch, enum cm_space space, enum qp_type qp_typ
 {
 	struct cm_id *id;
 
+	if (cm_has_streams(&ch->cm->streams) && qp_type != QPT_RC)
+		return -EINVAL;
 	if (!space_is_known(space) || (qp_type != QPT_RC && qp_type != QPT_UC && qp_type != QPT_UD))
 		return -EINVAL;
 	id = id_new(ch, space, qp_type);
@@ -92,6 +94,7 @@ uint32_t cm_id_destroy(struct cm_id *id, uint64_t now_ns)
 	event_forget(id, now_ns);
 	if (id->conn)
 		conn_abandon(id->conn, now_ns);
+	mpa_abandon(id, now_ns);
 	id_drop(id);
 	return taken;
 }
@@ -251,7 +254,7 @@ int cm_id_listen(struct cm_id *id, int backlog)
 	id->state = ID_LISTENING;
 	id->cm->listener_count++;
 	id->cm->listens++;
-	return 0;
+	return cm_has_streams(&id->cm->streams) ? mpa_listen(id) : 0;
 }
 
 uint32_t cm_listeners(const struct cm *cm)
@@ -270,16 +273,35 @@ int cm_id_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_n
 
 	if (id->state != ID_ROUTE_RESOLVED)
 		return -EINVAL;
-	err = id->qp_type == QPT_UD ? sidr_connect(id, param, now_ns) : active_connect(id, param, now_ns);
+	if (cm_has_streams(&id->cm->streams))
+		err = mpa_connect(id, param, now_ns);
+	else
+		err = id->qp_type == QPT_UD ? sidr_connect(id, param, now_ns) : active_connect(id, param, now_ns);
 	if (!err)
 		id->state = ID_CONNECTING;
 	return err;
+}
+
+/* Events bear the uid, so the program is told of the connection after it is known. */
+static int mpa_accept_as(struct cm_id *id, uint64_t uid, const struct cm_param *param, uint64_t now_ns)
+{
+	static const struct cm_param nothing;
+	int established = mpa_accept(id, param, now_ns);
+
+	if (established < 0)
+		return established;
+	id->uid = uid;
+	if (established)
+		event_tell(id, CM_ESTABLISHED, 0, &nothing);
+	return 0;
 }
 
 int cm_id_accept(struct cm_id *id, uint64_t uid, const struct cm_param *param, uint64_t now_ns)
 {
 	int err;
 
+	if (cm_has_streams(&id->cm->streams))
+		return mpa_accept_as(id, uid, param, now_ns);
 	if (!id->conn)
 		return -EINVAL;
 	err = id->qp_type == QPT_UD ? sidr_accept(id->conn, param) : passive_accept(id->conn, param, now_ns);
@@ -308,6 +330,8 @@ int cm_id_reject(struct cm_id *id, uint16_t reason, const uint8_t *data, size_t 
 {
 	struct conn *c = id->conn;
 
+	if (cm_has_streams(&id->cm->streams))
+		return mpa_reject(id, data, len);
 	if (!c)
 		return -EINVAL;
 	switch (c->state) {
@@ -335,6 +359,8 @@ int cm_id_disconnect(struct cm_id *id, uint64_t now_ns)
 
 	if (id->gid_index < 0)
 		return -EINVAL;
+	if (cm_has_streams(&id->cm->streams))
+		mpa_disconnect(id, now_ns);
 	if (c && c->state == CONN_ESTABLISHED)
 		hangup_start(c, now_ns);
 	else if (c && c->state == CONN_DREQ_RCVD)

@@ -70,6 +70,8 @@ int cm_id_qp_attr(const struct cm_id *id, struct qp_attr *attr, uint32_t *mask)
 {
 	enum qp_state state = attr->state;
 
+	if (cm_has_streams(&id->cm->streams))
+		return mpa_qp_attr(id, attr, mask);
 	if (id->gid_index < 0)
 		return -EINVAL;
 	if (state != QPS_INIT && (state > QPS_RTS || state == QPS_RESET))

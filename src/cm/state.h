@@ -46,6 +46,7 @@
 #include "base/timer.h"
 #include "cm/cm.h"
 #include "cm/map.h"
+#include "cm/mpa.h"
 #include "cm/registry.h"
 #include "wire/cm_msg.h"
 
@@ -146,6 +147,8 @@ struct cm_id {
 	struct cm_addr local, remote;
 	int gid_index;
 	struct conn *conn;
+	struct mpa *mpa;   /* instead, where connections are streams */
+	uint32_t listener; /* of such a listener its number, else 0 */
 	int backlog; /* a listener: requests that may still wait */
 	uint8_t tos;
 	uint8_t ack_timeout; /* code */
@@ -216,6 +219,8 @@ struct cm {
 
 	struct list out;
 	uint32_t out_count;
+
+	struct mpa_streams streams;
 };
 
 /* ---- message.c: sending ------------------------------------------------------------------ */

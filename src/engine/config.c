@@ -61,6 +61,7 @@ static const char *const protocols[] = {
 	[PROTOCOL_AUTO] = "auto",
 	[PROTOCOL_VEROCE] = "veroce",
 	[PROTOCOL_ROCEV2] = "rocev2",
+	[PROTOCOL_IWARP] = "iwarp",
 	NULL,
 };
 static const char *const losses[] = {
@@ -110,7 +111,7 @@ static const struct row rows[] = {
 	SPEC("impair", impair, "", "faults on purpose, for example drop=0.01,seed=7"),
 	TEXT("interfaces", interfaces, "", "comma list of the interfaces to use; empty: every one that is up"),
 	NUMBER("devices", KIND_U32, devices, 1, ENGINE_DEVICES_MAX, "1", "devices that a program sees: verbena0, verbena1 and so on, each a NIC of its own"),
-	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce or rocev2; auto: veRoCE with peers that answer in it"),
+	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce, rocev2 or iwarp; auto: veRoCE with peers that answer in it"),
 	NUMBER("port", KIND_U16, transport.rocev2.port, 1, 65535, "4791", "UDP port of RoCEv2"),
 	NUMBER("veroce_port", KIND_U16_AUTO, transport.veroce.port, 1, 65535, "auto", "UDP port of veRoCE; auto: port + 3, so 4794"),
 	NUMBER("veroce_paths", KIND_U32, transport.paths, 1, PATHS_MAX, "16", "UDP source ports over which veRoCE spreads a queue pair"),

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "engine/registrar.h"
+#include "io/tcp.h"
 
 uint64_t engine_now_ns(void)
 {
@@ -74,6 +75,11 @@ void engine_add_paths(struct engine *e)
 		return;
 	engine_note_paths(e);
 	nic_set_paths(e->loop.nic, e->paths, e->sport_ipv4, e->sport_ipv6);
+}
+
+int engine_listen(struct engine *e, uint32_t number, const struct flow *at, int backlog)
+{
+	return tcp_listen(e->loop.io, number, at, backlog);
 }
 
 bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)

@@ -33,6 +33,8 @@ enum { ENGINE_DEVICES_MAX = 8 };
 
 /* How many devices the settings ask for; 1 if they are wrong, which engine_get() then explains. */
 uint32_t engine_device_count(void);
+/* Whether they are iWARP's: RC over TCP connections, which rdma_cm alone makes. */
+bool engine_has_streams(void);
 
 /*
  * The process's engine of a device (0 .. ENGINE_DEVICES_MAX - 1), started if need be. NULL with errno and, in err, a
@@ -57,6 +59,12 @@ void engine_unlock(struct engine *); /* work that appeared meanwhile is done or 
  * another host (nic_qp_needs_paths).
  */
 void engine_add_paths(struct engine *);
+
+/*
+ * Lock held, where there are streams: listens for connections to that address and port under that number (cm_id_listener()).
+ * 0 or a negative errno.
+ */
+int engine_listen(struct engine *, uint32_t number, const struct flow *at, int backlog);
 
 /* Now, on the clock that the nic is driven by (CLOCK_MONOTONIC), nanoseconds. */
 uint64_t engine_now_ns(void);

@@ -80,7 +80,9 @@ static void take_in(struct loop *l, const struct pkt *p, uint64_t now_ns)
 {
 	unsigned slot = l->group ? group_slot_of(p) : l->slot;
 
-	if (slot == GROUP_ANY_SLOT)
+	if (l->streams)
+		cm_stream_input(l->cm, p, now_ns);
+	else if (slot == GROUP_ANY_SLOT)
 		requests_take(l, p, 0, now_ns);
 	else if (slot != l->slot)
 		group_forward(l->group, slot, p, 0);
@@ -112,6 +114,7 @@ static bool manage(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
 	uint8_t mad[MAD_LEN];
 	struct flow flow;
+	struct pkt pkt;
 	bool moved = false;
 
 	while (nic_mad_take(l->nic, &flow, mad)) {
@@ -122,6 +125,8 @@ static bool manage(struct loop *l, enum loop_work work, uint64_t now_ns)
 		cm_expire(l->cm, now_ns);
 	while (cm_output(l->cm, &flow, mad))
 		moved |= nic_mad_send(l->nic, &flow, mad);
+	while (cm_stream_output(l->cm, &pkt))
+		moved |= io_send(l->io, &pkt, 1, now_ns) > 0;
 	return moved;
 }
 
@@ -308,7 +313,8 @@ int loop_init(struct loop *l)
 		return -ENOMEM;
 	l->stash = stash;
 	l->requests = requests_new(); /* without, what nobody listens for is refused at once */
-	l->slot = l->group ? group_slot(l->group) : 0;
+	if (l->group)
+		l->slot = group_slot(l->group);
 	return 0;
 }
 

@@ -31,6 +31,7 @@ struct loop {
 	const struct engine_cm_sink *cm_sink; /* or NULL */
 	struct stats_page *page; /* or NULL */
 	unsigned int slot;
+	bool streams; /* packets are those of streams, and the cm's to deal out */
 	bool unread; /* the last turn left input behind because of its bound */
 	uint32_t unread_turns; /* how many turns in a row did so */
 	bool more; /* the last turn left output behind because of its bound */

@@ -25,6 +25,7 @@
 #include "engine/link_speed.h"
 #include "io/impair.h"
 #include "io/pcap.h"
+#include "io/tcp.h"
 #include "io/udp.h"
 
 static_assert((int)PATHS_MAX == (int)UDP_PATHS_MAX, "a nic knows every path of its back end");
@@ -89,6 +90,27 @@ static bool pcap_ip_id(void *ctx, const struct pkt *p, uint16_t *id)
 static void pcap_report(void *ctx, const char *sentence)
 {
 	fprintf(stderr, "verbena: %s\n", sentence);
+}
+
+static bool has_streams(const struct engine *e)
+{
+	return e->config.transport.protocol == PROTOCOL_IWARP;
+}
+
+/* The kernel's own connections: tcpdump captures them, and they lose nothing that could be dropped here. */
+static int tcp_start(struct engine *e, char *why, size_t why_bytes)
+{
+	const char *setting = e->config.pcap[0] ? "VERBENA_PCAP" : "VERBENA_IMPAIR";
+
+	if (e->config.pcap[0] || e->config.impair[0]) {
+		snprintf(why, why_bytes, "%s: not with VERBENA_PROTOCOL=iwarp, whose packets are the kernel's%s", setting,
+			 e->config.pcap[0] ? ": tcpdump captures them" : "");
+		return -EINVAL;
+	}
+	e->loop.streams = true;
+	/* No other process is asked, so ports are drawn from a class that others hardly have. */
+	e->loop.slot = (unsigned)getpid() % (GROUP_SLOTS - 1);
+	return tcp_open(&e->loop.io, &e->loop.page->io, why, why_bytes);
 }
 
 /* The back end and its wrappers. If one fails, those opened before are closed again. */
@@ -207,7 +229,7 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 
 	if (c) {
 		c->alloc = (struct alloc){.get = memory_get, .put = memory_put};
-		c->qpn_slot = group_slot(e->group);
+		c->qpn_slot = e->loop.slot;
 		c->transport.train_max = (uint16_t)io_train_max(e->loop.io);
 		transport_start(e, &c->transport);
 		memcpy(c->gids, e->gids.gids, sizeof(c->gids));
@@ -266,11 +288,12 @@ static unsigned requests_slot(const void *shared)
 static int cm_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct cm_config c = {.alloc = {.get = memory_get, .put = memory_put},
-			      .slot = group_slot(e->group),
+			      .slot = e->loop.slot,
 			      .gid_count = e->gids.count,
-			      .registry = group_shared(e->group),
+			      .registry = e->group ? group_shared(e->group) : NULL,
 			      .lives = slot_lives,
-			      .lives_ctx = e->group};
+			      .lives_ctx = e->group,
+			      .streams_of = has_streams(e) ? e->loop.nic : NULL};
 	struct {
 		uint8_t secret[sizeof(c.secret)];
 		uint64_t guid;
@@ -328,11 +351,40 @@ static void explain_limit(char *why, size_t why_bytes)
 		 (unsigned long long)limit.rlim_cur);
 }
 
+/* A place in the group that shares the ports, and the sockets. */
+static int udp_start(struct engine *e, char *why, size_t why_bytes)
+{
+	/* Both ports, with any protocol: all members of a group have the same ports. */
+	const struct group_config group = {
+		.ports = {e->config.transport.rocev2.port, e->config.transport.veroce.port},
+		.port_count = 2,
+		.stat_fd = e->stat_fd,
+		.counters = &e->loop.page->io,
+		.shared_bytes = registry_bytes(),
+		.requests_slot = requests_slot,
+	};
+	struct udp_config udp = {
+		.paths = 1, /* most programs never need another: engine_add_paths */
+		.spare_fds = SPARE_FDS,
+		.counters = &e->loop.page->io,
+	};
+	int rc = group_open(&e->group, &group, why, why_bytes);
+
+	if (rc)
+		return rc;
+	e->loop.group = e->group;
+	e->loop.slot = group_slot(e->group);
+	e->loop.page->slot = e->loop.slot;
+	e->loop.page->port = e->config.transport.rocev2.port;
+	e->loop.page->veroce_port = e->config.transport.veroce.port;
+	udp.no_ipv6 = !group_has_ipv6(e->group);
+	udp.rx_count = group_rx_fds(e->group, udp.rx_fds, UDP_RX_SOCKETS_MAX);
+	return io_start(e, &udp, why, why_bytes);
+}
+
 static struct engine *engine_start(unsigned device, const struct engine_sink *sink, char *why, size_t why_bytes)
 {
 	struct engine *e = aligned_alloc(_Alignof(struct engine), sizeof(*e));
-	struct group_config group;
-	struct udp_config udp;
 	int rc = -ENOMEM;
 
 	if (!e) {
@@ -359,32 +411,8 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 		goto fail;
 	}
 
-	/* Both ports, with any protocol: all members of a group have the same ports. */
-	group = (struct group_config){
-		.ports = {e->config.transport.rocev2.port, e->config.transport.veroce.port},
-		.port_count = 2,
-		.stat_fd = e->stat_fd,
-		.counters = &e->loop.page->io,
-		.shared_bytes = registry_bytes(),
-		.requests_slot = requests_slot,
-	};
-	rc = group_open(&e->group, &group, why, why_bytes);
-	if (rc)
-		goto fail;
-	e->loop.group = e->group;
-	e->loop.page->slot = group_slot(e->group);
 	e->loop.page->device = device;
-	e->loop.page->port = e->config.transport.rocev2.port;
-	e->loop.page->veroce_port = e->config.transport.veroce.port;
-
-	udp = (struct udp_config){
-		.no_ipv6 = !group_has_ipv6(e->group),
-		.paths = 1, /* most programs never need another: engine_add_paths */
-		.spare_fds = SPARE_FDS,
-		.counters = &e->loop.page->io,
-	};
-	udp.rx_count = group_rx_fds(e->group, udp.rx_fds, UDP_RX_SOCKETS_MAX);
-	rc = io_start(e, &udp, why, why_bytes);
+	rc = has_streams(e) ? tcp_start(e, why, why_bytes) : udp_start(e, why, why_bytes);
 	if (rc)
 		goto fail;
 	rc = nic_start(e, why, why_bytes);
@@ -439,7 +467,8 @@ static void engine_lose(struct engine *e)
 	e->forked = true;
 	lock_init(&e->lock);
 	atomic_store(&e->state, THREAD_RUN);
-	group_child_after_fork(e->group);
+	if (e->group)
+		group_child_after_fork(e->group);
 	/* What it buffered for a file is written already; no closed engine looks at it again. */
 	io_close(e->loop.io);
 	e->loop.io = NULL;
@@ -464,6 +493,14 @@ uint32_t engine_device_count(void)
 	char why[WHY_BYTES];
 
 	return config_load(&c, why, sizeof(why)) ? 1 : c.devices;
+}
+
+bool engine_has_streams(void)
+{
+	struct config c;
+	char why[WHY_BYTES];
+
+	return !config_load(&c, why, sizeof(why)) && c.transport.protocol == PROTOCOL_IWARP;
 }
 
 struct engine *engine_get(unsigned device, const struct engine_sink *sink, char *err, size_t err_bytes)

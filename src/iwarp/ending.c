@@ -156,11 +156,13 @@ bool iwarp_end(struct transport *tp, struct qp *qp)
 
 	if (iw->fin_sent || !iw->fin_due)
 		return false;
-	if (tx_left(&tp->tx) < BYTES || tp->tx.max - tp->tx.count < 2)
+	if (tx_left(&tp->tx) < BYTES)
 		return true;
 	/* RFC 5044 7.1.2: a responder that has heard nothing sends no FPDU. */
 	if (iw->last && (!iw->hears_first || iw->heard))
 		send_terminate(tp, qp);
+	if (!tx_left(&tp->tx))
+		return true;
 	tx_commit_stream(&tp->tx, &qp->flow, PKT_FIN, 0);
 	iw->fin_sent = true;
 	return false;

@@ -74,6 +74,9 @@ int stream_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 {
 	enum qp_state from = qp_get_state(qp), to = mask & QPA_STATE ? a->state : from;
 
+	/* A connection that the peer has ended is hung up by its program all the same (rdma_disconnect). */
+	if (mask & QPA_STATE && from == QPS_ERR && to == QPS_SQD)
+		return 0;
 	if ((mask & QPA_STATE && !is_legal(from, to)) || (mask & QPA_CUR_STATE && a->cur_state != from) ||
 	    (mask & QPA_PORT && a->port != 1))
 		return -EINVAL;

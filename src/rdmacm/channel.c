@@ -80,6 +80,18 @@ static int host_route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
 	return source_find(src, dst);
 }
 
+static int host_listen(void *ctx, const struct cm_id *id, int backlog)
+{
+	struct cm_id_info info;
+	struct flow at = {0};
+
+	cm_id_query(id, &info);
+	memcpy(at.src, info.local.ip, sizeof(at.src));
+	at.sport = info.local.port;
+	at.ifindex = info.local.ifindex;
+	return engine_listen(ctx, cm_id_listener(id), &at, backlog > 0 ? backlog : CM_BACKLOG_MAX);
+}
+
 /* ---- a byte for each event ---------------------------------------------------------------------- */
 
 /* More events than the socket has room for leave it readable all the same; the rest follows as they are taken. */
@@ -219,6 +231,8 @@ static ssize_t command(struct engine *engine, int fd, const void *buf, size_t le
 {
 	const struct ucma_host host = {.route = host_route,
 				       .channel = host_channel,
+				       .listen = host_listen,
+				       .ctx = engine,
 				       .node_guid = ibv_get_device_guid(device_get(DEVICE)),
 				       .device_index = (uint32_t)ibv_get_device_index(device_get(DEVICE)),
 				       .port_first = source_first_port()};

@@ -308,8 +308,14 @@ static int connect_to(struct call *c, const void *bytes)
 static int listen_for(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_listen *cmd = bytes;
+	int err = cm_id_listen(c->id, (int)cmd->backlog);
 
-	return cm_id_listen(c->id, (int)cmd->backlog);
+	if (err || !cm_id_listener(c->id) || !c->host->listen)
+		return err;
+	err = c->host->listen(c->host->ctx, c->id, (int)cmd->backlog);
+	if (err)
+		cm_id_unlisten(c->id);
+	return err;
 }
 
 /* Without parameters it is the active side that accepts the answer. */

@@ -21,6 +21,8 @@ struct ucma_host {
 	int (*route)(void *ctx, struct cm_addr *src, struct cm_addr *dst);
 	/* NULL: that descriptor is no channel of this process. */
 	struct cm_channel *(*channel)(void *ctx, int fd);
+	/* Where connections are streams (cm_id_listener() is not 0): listens for the id. 0 or a negative errno. NULL: never. */
+	int (*listen)(void *ctx, const struct cm_id *, int backlog);
 	void *ctx;
 	uint64_t node_guid; /* as ibv_get_device_guid() has it: in network order */
 	uint32_t device_index;

@@ -32,16 +32,17 @@ static void device_fill(struct ibv_device *d, unsigned device)
 {
 	const char *root = ibv_get_sysfs_path();
 
-	d->node_type = IBV_NODE_CA;
-	d->transport_type = IBV_TRANSPORT_IB;
-	snprintf(d->name, sizeof(d->name), DEVICE_NAME, device);
+	bool iwarp = engine_has_streams();
+
+	d->node_type = iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
+	d->transport_type = iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+	snprintf(d->name, sizeof(d->name), iwarp ? DEVICE_NAME_IWARP : DEVICE_NAME, device);
 	snprintf(d->dev_name, sizeof(d->dev_name), DEVICE_UVERBS, device);
 	/* A root too long for the struct leaves paths that do not exist, which readers cope with. */
 	if (snprintf(d->dev_path, sizeof(d->dev_path), "%s/class/infiniband_verbs/" DEVICE_UVERBS, root, device) >=
 	    IBV_SYSFS_PATH_MAX)
 		d->dev_path[0] = '\0';
-	if (snprintf(d->ibdev_path, sizeof(d->ibdev_path), "%s/class/infiniband/" DEVICE_NAME, root, device) >=
-	    IBV_SYSFS_PATH_MAX)
+	if (snprintf(d->ibdev_path, sizeof(d->ibdev_path), "%s/class/infiniband/%s", root, d->name) >= IBV_SYSFS_PATH_MAX)
 		d->ibdev_path[0] = '\0';
 }
 

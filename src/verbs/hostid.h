@@ -7,6 +7,7 @@
 
 /* With the number of the device, from 0. */
 #define DEVICE_NAME       "verbena%u"
+#define DEVICE_NAME_IWARP "verbena_iw%u"
 #define DEVICE_UVERBS     "uverbs%u"
 #define DEVICE_NAME_BYTES 24
 #define DEVICE_BOARD_ID   "verbena"

@@ -39,6 +39,16 @@ static_assert((int)IBV_WR_RDMA_WRITE == WR_WRITE && (int)IBV_WR_RDMA_READ == WR_
 /* What may be posted to a send queue, by QP type (IBTA table 'Work Request Modifiers'). */
 static const uint32_t ops_by_type[] = { [QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD };
 
+/* Of iWARP (RFC 5040): no immediates, and atomics are RFC 7306's. */
+#define OPS_IWARP ((1u << WR_SEND) | (1u << WR_WRITE) | (1u << WR_READ) | (1u << WR_SEND_INV))
+
+static uint32_t ops_of(const struct abi_qp *qp)
+{
+	if (qp->pub.context->device->transport_type == IBV_TRANSPORT_IWARP)
+		return OPS_IWARP;
+	return ops_by_type[qp->pub.qp_type];
+}
+
 bool qp_may_send(const struct abi_qp *qp)
 {
 	return qp_state(qp->core) >= QPS_RTS; /* IBTA C10-29: an immediate error before */
@@ -134,7 +144,7 @@ static __attribute__((noinline)) int local_fill(struct send_wqe *w, const struct
 static inline int send_wqe_begin(struct send_wqe *w, const struct abi_qp *qp, const struct ibv_send_wr *wr)
 {
 	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT ||
-	    !(1u << wr->opcode & ops_by_type[qp->pub.qp_type]) ||
+	    !(1u << wr->opcode & ops_of(qp)) ||
 	    wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN || wr->num_sge < 0)
 		return EINVAL;
 	w->wr_id = wr->wr_id;
@@ -165,7 +175,7 @@ static int send_wqe_fill(struct send_wqe *w, const struct abi_qp *qp, const stru
 static __attribute__((cold)) int explain_wr(const struct abi_qp *qp, const struct ibv_send_wr *wr)
 {
 	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT ||
-	    !(1u << wr->opcode & ops_by_type[qp->pub.qp_type]))
+	    !(1u << wr->opcode & ops_of(qp)))
 		return EXPLAIN(EINVAL, "ibv_post_send: a QP of this type does not do operation %d",
 			       (int)wr->opcode);
 	if (wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN)

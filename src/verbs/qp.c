@@ -108,8 +108,11 @@ static int init_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *at
 {
 	switch ((int)attr->qp_type) {
 	case IBV_QPT_RC:
+		break;
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
+		if (pd && pd->context->device->transport_type == IBV_TRANSPORT_IWARP)
+			return EOPNOTSUPP;
 		break;
 	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:

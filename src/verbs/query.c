@@ -26,6 +26,15 @@ enum { PORT_ATTR_COMPAT_BYTES = 48 };
 /* The engine answers a peer within 4.096 us * 2^15 = 134 ms, even on a busy host. */
 enum { LOCAL_ACK_DELAY = 15 };
 
+/* RFC 5040: a Read Request names one sink, there is no RNR, and atomics are an extension that is not offered. */
+static void device_attr_iwarp(struct ibv_device_attr *a)
+{
+	a->device_cap_flags &= ~(unsigned int)IBV_DEVICE_RC_RNR_NAK_GEN;
+	a->max_sge_rd = 1;
+	a->atomic_cap = IBV_ATOMIC_NONE;
+	a->max_ah = 0;
+}
+
 static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr *a)
 {
 	*a = (struct ibv_device_attr){
@@ -61,6 +70,8 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		.phys_port_cnt = PORT_COUNT,
 	};
 	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", VERBENA_VERSION);
+	if (context->device->transport_type == IBV_TRANSPORT_IWARP)
+		device_attr_iwarp(a);
 }
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)

@@ -26,7 +26,6 @@ struct file {
 
 /* Below class/infiniband/<device>/. A path that ends in a slash needs no text. */
 static const struct file device_files[] = {
-	{ "node_type", "1: CA" },
 	{ "node_desc", NULL },
 	{ "fw_ver", VERBENA_VERSION },
 	{ "board_id", DEVICE_BOARD_ID },
@@ -125,7 +124,7 @@ static bool visit_uverbs(const struct walk *w)
 
 static bool visit_device(const struct walk *w, const struct tree_facts *f)
 {
-	if (!visit_uverbs(w))
+	if (!visit_uverbs(w) || !visit_file(w, "node_type", f->iwarp ? "4: RNIC" : "1: CA"))
 		return false;
 	for (size_t i = 0; i < sizeof(device_files) / sizeof(device_files[0]); i++) {
 		const struct file *d = &device_files[i];
@@ -151,7 +150,7 @@ static void walk(const struct tree_facts *f, tree_visit visit, void *arg)
 	    !visit(arg, "class/misc/rdma_cm/abi_version", "4") || !visit(arg, "dev/infiniband/", NULL))
 		return;
 	for (; w.device < f->device_count; w.device++) {
-		snprintf(w.name, sizeof(w.name), DEVICE_NAME, w.device);
+		snprintf(w.name, sizeof(w.name), f->iwarp ? DEVICE_NAME_IWARP : DEVICE_NAME, w.device);
 		if (!visit_device(&w, f))
 			return;
 	}
@@ -215,7 +214,7 @@ static int link_make(const char *dir, const char *relative, const char *target)
  * Launchers choose by the name of a device's driver, which they read from the target of the link. It does not point
  * to the bus, as the kernel's does, because they could not follow it there (paths.c).
  */
-static int device_links_make(const char *dir, unsigned device)
+static int device_links_make(const char *dir, const struct tree_facts *f, unsigned device)
 {
 	char path[TEXT_BYTES];
 	int err;
@@ -224,7 +223,8 @@ static int device_links_make(const char *dir, unsigned device)
 	err = link_make(dir, path, "/dev/null");
 	if (err)
 		return err;
-	snprintf(path, sizeof(path), "class/infiniband/" DEVICE_NAME "/device/driver", device);
+	snprintf(path, sizeof(path), f->iwarp ? "class/infiniband/" DEVICE_NAME_IWARP "/device/driver"
+					      : "class/infiniband/" DEVICE_NAME "/device/driver", device);
 	return link_make(dir, path, "drivers/verbena");
 }
 
@@ -236,7 +236,7 @@ int tree_render(const char *dir, const struct tree_facts *f)
 	if (!r.err)
 		r.err = link_make(dir, "dev/infiniband/rdma_cm", "/dev/null");
 	for (unsigned d = 0; d < f->device_count && !r.err; d++)
-		r.err = device_links_make(dir, d);
+		r.err = device_links_make(dir, f, d);
 	return r.err;
 }
 

@@ -6,6 +6,7 @@
 #ifndef VERBS_TREE_H
 #define VERBS_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,6 +19,7 @@ struct tree_gid {
 struct tree_facts {
 	uint64_t guid; /* hostid_guid() */
 	unsigned device_count; /* all alike but for name and GUID */
+	bool iwarp;
 	const struct tree_gid *gids;
 	size_t gid_count;
 };

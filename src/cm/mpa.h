@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Connections over streams (RFC 5044 7.1, RFC 6581): what a conn is to InfiniBand's messages, a struct mpa is to a stream.
+ * It owns the stream until a QP has it, and stays to see its end.
+ *
+ *      CONNECTING       active: TCP connects                       WAIT_REQUEST   passive: for MPA's Request
+ *          | OPEN: Request                                             | it came: the listener is told
+ *      WAIT_REPLY                                                  ASKED          for the program
+ *          | Reply                                                     | accept: QP to RTS, Reply
+ *          | QP to RTS                                             WAIT_FIRST     peer-to-peer: for the peer's first FPDU
+ *          +-------------------------> OPEN <--------------------------+
+ *                                       | either side ends it, or the QP does
+ *                                    CLOSING
+ *
+ *   state         timer                  the QP has the stream
+ *   CONNECTING    MPA_REPLY_NS           -
+ *   WAIT_REPLY    MPA_REPLY_NS           -
+ *   WAIT_REQUEST  MPA_REQUEST_NS         -
+ *   ASKED         -                      -
+ *   WAIT_FIRST    MPA_REPLY_NS           yes
+ *   OPEN          -                      yes
+ *   CLOSING       MPA_CLOSING_NS         perhaps
+ *
+ * Private to src/cm.
+ */
+#ifndef CM_MPA_H
+#define CM_MPA_H
+
+#include "base/list.h"
+#include "base/timer.h"
+#include "cm/cm.h"
+#include "cm/map.h"
+#include "iwarp/mpa.h"
+
+enum mpa_state {
+	MPA_NEW,
+	MPA_CONNECTING,
+	MPA_WAIT_REPLY,
+	MPA_WAIT_REQUEST,
+	MPA_ASKED,
+	MPA_WAIT_FIRST,
+	MPA_OPEN,
+	MPA_CLOSING,
+	MPA_STATES
+};
+
+enum {
+	MPA_WAITING_MAX = 1024, /* streams whose Request has not come; more are reset */
+	MPA_DATA_MAX = 251      /* of private data: siw adds 4 to a length of 8 bits */
+};
+
+#define MPA_REPLY_NS   UINT64_C(10000000000) /* as siw has it, and for TCP's own connect too */
+#define MPA_REQUEST_NS UINT64_C(5000000000)
+#define MPA_CLOSING_NS UINT64_C(5000000000)
+
+struct mpa {
+	struct cm *cm;
+	struct cm_id *id; /* NULL: nobody is told any more */
+	struct list link; /* in cm->streams.conns */
+	struct map_node by_stream;
+	struct timer timer;
+	enum mpa_state state;
+	struct flow flow; /* flow_label is the stream */
+	uint32_t room;
+	uint16_t segment_bytes;
+	uint32_t qpn;
+	uint8_t ird, ord; /* this end's, as agreed so far */
+	bool fin_sent;    /* by us, as the QP is gone */
+	bool untimed;     /* its timer is still to be set, when the time is known */
+	struct mpa_frame peer; /* its frame, without data */
+	uint16_t have;
+	uint8_t frame[MPA_FRAME_MAX]; /* that the peer sends */
+};
+
+/* What a cm has for streams. */
+struct mpa_streams {
+	struct nic *nic; /* NULL: there are none */
+	struct map by_stream;
+	struct timers timers;
+	struct list conns;
+	struct list out;
+	struct mpa_out *lent;
+	uint32_t next;    /* number of a stream or listener */
+	uint32_t waiting; /* in WAIT_REQUEST */
+	bool untimed;     /* some conn is */
+	uint64_t ended;   /* nic_streams_ended() that was looked into */
+};
+
+static inline bool cm_has_streams(const struct mpa_streams *s)
+{
+	return s->nic != NULL;
+}
+
+void mpa_init(struct cm *, struct nic *);
+void mpa_fini(struct cm *);
+
+/* As the functions of cm.h with those names. */
+int mpa_listen(struct cm_id *);
+int mpa_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
+int mpa_accept(struct cm_id *, const struct cm_param *, uint64_t now_ns);
+int mpa_reject(struct cm_id *, const uint8_t *data, size_t len);
+void mpa_disconnect(struct cm_id *, uint64_t now_ns);
+int mpa_qp_attr(const struct cm_id *, struct qp_attr *, uint32_t *mask);
+/* The id goes: of a listener its socket, of a conversation its stream. */
+void mpa_abandon(struct cm_id *, uint64_t now_ns);
+void mpa_expire(struct cm *, uint64_t now_ns);
+uint64_t mpa_deadline(const struct cm *);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * TCP connections as a back end: numbered streams (enum pkt_kind of base/pkt.h). Who opens a stream chooses its number, below
+ * TCP_ACCEPTED; those that are accepted get theirs here, above it. A stream's flow has the addresses and ports of its two
+ * ends in GID form, seen from here.
+ *
+ * It takes what it granted room for: what a socket does not take at once it keeps, and grants that room again when it has
+ * left. A stream is gone when a PKT_RESET was given or taken, or PKT_FIN both ways.
+ *
+ * Unlike other back ends it allocates: for each stream, and for what a socket did not take.
+ */
+#ifndef IO_TCP_H
+#define IO_TCP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/io.h"
+
+enum {
+	TCP_ROOM_BYTES = 512 << 10, /* what a stream takes ahead of its socket, at most */
+	TCP_READ_BYTES = 256 << 10  /* what is read at a time, of all streams together */
+};
+
+#define TCP_ACCEPTED 0x80000000u
+
+/* 0, or a negative errno and a sentence. Counters are borrowed until close. */
+int tcp_open(struct io **, struct io_counters *counters, char *why, size_t why_bytes);
+/*
+ * Listens at at->src and sport, a wildcard's too; the listener has a number like a stream. 0 or a negative errno.
+ */
+int tcp_listen(struct io *, uint32_t number, const struct flow *at, int backlog);
+/* As a PKT_RESET for the listener. Streams that were accepted stay. Harmless if there is no such listener. */
+void tcp_unlisten(struct io *, uint32_t number);
+/* Streams that there are now. */
+size_t tcp_streams(const struct io *);
+
+#endif

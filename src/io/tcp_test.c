@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Streams between two back ends over loopback: opening, bytes in any amounts, room, and every end. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "io/tcp.h"
+
+enum { PKTS = 16, LISTENER = 7, STREAM = 9, PATIENCE_MS = 10000 };
+
+struct end {
+	struct io *io;
+	struct io_counters counters;
+	uint32_t stream;
+	uint32_t room;
+	uint8_t *got;
+	size_t got_len;
+	bool open, fin;
+	uint32_t reset; /* errno + 1; 0: none came */
+};
+
+static struct end a, b;
+static uint16_t port;
+
+/* A port that nobody has. */
+static uint16_t free_port(void)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(in);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+	close(fd);
+	return ntohs(in.sin_port);
+}
+
+static struct flow loopback(void)
+{
+	struct flow f = {.src = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}, .dst = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}};
+
+	return f;
+}
+
+static void take(struct end *e, const struct pkt *p)
+{
+	switch (p->kind) {
+	case PKT_OPEN:
+		e->open = true;
+		e->stream = p->flow->flow_label;
+		e->room = p->len;
+		assert_true(p->segment_bytes >= 500);
+		break;
+	case PKT_ROOM:
+		e->room += p->len;
+		break;
+	case PKT_BYTES:
+		e->got = realloc(e->got, e->got_len + p->len);
+		memcpy(e->got + e->got_len, p->data, p->len);
+		e->got_len += p->len;
+		break;
+	case PKT_FIN:
+		e->fin = true;
+		break;
+	default:
+		e->reset = p->len + 1;
+	}
+}
+
+/* What is there for this end now, after at most `ms`. */
+static void receive(struct end *e, int ms)
+{
+	struct pkt pkts[PKTS];
+	struct pollfd p = {.events = POLLIN};
+	size_t n;
+
+	assert_int_equal(io_fds(e->io, &p.fd, 1), 1);
+	if (io_deadline_ns(e->io) == UINT64_MAX)
+		poll(&p, 1, ms);
+	n = io_recv(e->io, pkts, PKTS, 0);
+	for (size_t i = 0; i < n; i++)
+		take(e, &pkts[i]);
+}
+
+#define UNTIL(condition)                                                                           \
+	do {                                                                                       \
+		for (int ms_ = 0; !(condition) && ms_ < PATIENCE_MS; ms_++) {                      \
+			receive(&a, 0);                                                            \
+			receive(&b, 1);                                                            \
+		}                                                                                  \
+		assert_true(condition);                                                            \
+	} while (0)
+
+static void send_kind(struct end *e, enum pkt_kind kind, const void *data, size_t len)
+{
+	struct flow f = loopback();
+	struct pkt p = {.data = (uint8_t *)(uintptr_t)data, .len = (uint32_t)len, .kind = kind, .flow = &f};
+
+	f.flow_label = e->stream;
+	f.dport = port;
+	assert_int_equal(io_send(e->io, &p, 1, 0), 1);
+	if (kind == PKT_BYTES)
+		e->room -= (uint32_t)len;
+}
+
+static int set_up(void **state)
+{
+	char why[256];
+
+	memset(&a, 0, sizeof(a));
+	memset(&b, 0, sizeof(b));
+	assert_int_equal(tcp_open(&a.io, &a.counters, why, sizeof(why)), 0);
+	assert_int_equal(tcp_open(&b.io, &b.counters, why, sizeof(why)), 0);
+	port = free_port();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	io_close(a.io);
+	io_close(b.io);
+	free(a.got);
+	free(b.got);
+	return 0;
+}
+
+static void connect_them(void)
+{
+	struct flow at = loopback();
+
+	at.sport = port;
+	assert_int_equal(tcp_listen(b.io, LISTENER, &at, 10), 0);
+	a.stream = STREAM;
+	send_kind(&a, PKT_OPEN, NULL, 0);
+	UNTIL(a.open && b.open);
+	assert_int_equal(a.stream, STREAM);
+	assert_true(b.stream & TCP_ACCEPTED);
+	assert_int_equal(a.room, TCP_ROOM_BYTES);
+}
+
+static void bytes_arrive_in_order_and_room_comes_back(void **state)
+{
+	size_t total = 0, sent = 8 << 20, at = 0;
+	uint8_t *data = malloc(sent);
+
+	for (size_t i = 0; i < sent; i++)
+		data[i] = (uint8_t)(i * 2654435761u >> 13);
+	connect_them();
+	while (at < sent) {
+		size_t n = sent - at < a.room ? sent - at : a.room;
+
+		if (n)
+			send_kind(&a, PKT_BYTES, data + at, n);
+		at += n;
+		receive(&a, 0);
+		receive(&b, 0);
+		assert_true(++total < 1000000);
+	}
+	UNTIL(b.got_len == sent && a.room == TCP_ROOM_BYTES);
+	assert_memory_equal(b.got, data, sent);
+	free(data);
+}
+
+/* A peer that does not read: what was granted is kept, no more is granted, and nothing is lost. */
+static void a_peer_that_does_not_read_holds_up_its_stream_alone(void **state)
+{
+	static uint8_t data[64 << 10];
+	size_t sent = 0;
+
+	connect_them();
+	for (int i = 0; i < 1000 && a.room >= sizeof(data); i++) {
+		memset(data, i, sizeof(data));
+		send_kind(&a, PKT_BYTES, data, sizeof(data));
+		sent += sizeof(data);
+		receive(&a, 0);
+	}
+	assert_true(a.room < sizeof(data)); /* a socket's buffer is smaller than that */
+	send_kind(&a, PKT_FIN, NULL, 0);
+	UNTIL(b.fin);
+	assert_int_equal(b.got_len, sent);
+	for (size_t i = 0; i < sent; i += sizeof(data))
+		assert_int_equal(b.got[i], (uint8_t)(i / sizeof(data)));
+}
+
+static void a_fin_each_way_ends_the_stream(void **state)
+{
+	connect_them();
+	send_kind(&a, PKT_BYTES, "last words", 10);
+	send_kind(&a, PKT_FIN, NULL, 0);
+	UNTIL(b.fin);
+	assert_int_equal(b.got_len, 10);
+	send_kind(&b, PKT_BYTES, "and mine", 8); /* half-closed: the other direction goes on */
+	send_kind(&b, PKT_FIN, NULL, 0);
+	UNTIL(a.fin);
+	assert_int_equal(a.got_len, 8);
+	UNTIL(tcp_streams(a.io) == 0 && tcp_streams(b.io) == 1); /* the listener */
+	assert_true(!a.reset && !b.reset);
+}
+
+static void a_reset_is_told_to_the_peer(void **state)
+{
+	connect_them();
+	send_kind(&a, PKT_RESET, NULL, 0);
+	UNTIL(b.reset);
+	assert_int_equal(b.reset - 1, ECONNRESET);
+	assert_int_equal(tcp_streams(a.io), 0);
+	assert_int_equal(tcp_streams(b.io), 1);
+	send_kind(&a, PKT_BYTES, "x", 1); /* to a stream that is gone */
+}
+
+static void nobody_listens(void **state)
+{
+	a.stream = STREAM;
+	send_kind(&a, PKT_OPEN, NULL, 0);
+	UNTIL(a.reset);
+	assert_int_equal(a.reset - 1, ECONNREFUSED);
+	assert_int_equal(tcp_streams(a.io), 0);
+}
+
+static void a_port_has_one_listener(void **state)
+{
+	struct flow at = loopback();
+
+	at.sport = port;
+	assert_int_equal(tcp_listen(a.io, LISTENER, &at, 1), 0);
+	assert_int_equal(tcp_listen(b.io, LISTENER, &at, 1), -EADDRINUSE);
+	tcp_unlisten(a.io, LISTENER);
+	assert_int_equal(tcp_listen(b.io, LISTENER, &at, 1), 0);
+	at.src[12] = 10; /* no address of this host */
+	at.src[13] = 254;
+	assert_int_equal(tcp_listen(a.io, LISTENER, &at, 1), -EADDRNOTAVAIL);
+}
+
+static void many_streams_come_and_go(void **state)
+{
+	connect_them();
+	for (uint32_t i = 0; i < 300; i++) {
+		a.open = b.open = a.fin = b.fin = false;
+		a.stream = 100 + i;
+		send_kind(&a, PKT_OPEN, NULL, 0);
+		UNTIL(a.open && b.open);
+		if (i % 3 == 0)
+			continue;
+		send_kind(&a, PKT_FIN, NULL, 0);
+		UNTIL(b.fin);
+		send_kind(&b, PKT_FIN, NULL, 0);
+		UNTIL(a.fin);
+	}
+	receive(&a, 0);
+	receive(&b, 0);
+	assert_int_equal(tcp_streams(a.io), 101);
+	assert_int_equal(tcp_streams(b.io), 102);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(bytes_arrive_in_order_and_room_comes_back),
+		TEST(a_peer_that_does_not_read_holds_up_its_stream_alone),
+		TEST(a_fin_each_way_ends_the_stream),
+		TEST(a_reset_is_told_to_the_peer),
+		TEST(nobody_listens),
+		TEST(a_port_has_one_listener),
+		TEST(many_streams_come_and_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

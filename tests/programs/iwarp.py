@@ -1,0 +1,45 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+iWARP: Debian's programs find each other through rdma_cm over MPA, and move data over TCP.
+"""
+from pair import check, main
+from rdmacm import talk
+
+ENV = {"VERBENA_PROTOCOL": "iwarp"}
+
+
+def devinfo(place):
+    status, out = place.run(0, ["ibv_devinfo"], env=ENV)
+    check(status == 0 and "verbena_iw0" in out and "iWARP (1)" in out, "ibv_devinfo: %s\n%s" % (status, out))
+
+
+def rping(place):
+    at = place.addresses[0]
+    outs = talk(place, ["rping", "-s", "-a", at, "-C", "10", "-v", "-V"],
+                ["rping", "-c", "-a", at, "-C", "10", "-v", "-V"], ENV)
+    for out in outs:
+        check(out.count("ping data") == 10, "not ten pings:\n%s" % out)
+
+
+def ucmatose(place):
+    at = place.addresses[0]
+    options = ["-c", "20", "-C", "50", "-S", "4096"]
+    talk(place, ["ucmatose", "-b", at] + options, ["ucmatose", "-s", at] + options, ENV)
+
+
+def perftest(place):
+    at = place.addresses[0]
+    for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
+        words = [program, "-R", "-s", "65536", "-n", "100"]
+        talk(place, words, words + [at], ENV)
+
+
+def nobody(place):
+    """Where nobody listens the client is told at once."""
+    status, out = place.run(1, ["rping", "-c", "-a", place.addresses[0], "-p", "9002", "-C", "3"], env=ENV)
+    check(status != 0 and "REJECTED" in out, "refused otherwise: %s\n%s" % (status, out))
+
+
+if __name__ == "__main__":
+    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "perftest": perftest, "nobody": nobody})
