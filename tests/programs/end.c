@@ -134,7 +134,8 @@ struct ibv_ah_attr end_connect(uint8_t timeout, uint8_t retries)
 	struct ibv_qp_attr attr;
 	int mask = IBV_QP_STATE;
 
-	tcp_open();
+	if (!end.tcp)
+		tcp_open();
 	tcp_swap(&end.mine, &end.theirs, sizeof(end.mine));
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,

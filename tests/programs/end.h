@@ -24,7 +24,7 @@ struct end {
 	const char *host; /* of the server; NULL: this is the server */
 	int port, gid;
 
-	int tcp;
+	int tcp; /* to the other end; a program may set a socket of its own before end_connect(); 0: it opens one */
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;

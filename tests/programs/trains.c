@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An ordinary verbs program of two processes that send each other trains of numbered messages over a service
- * that repeats nothing, and count what is lost. It is built against the distribution's libibverbs and knows
- * nothing of who provides it.
+ * that repeats nothing, and count what is lost. end.h has what it shares with other programs.
  *
  *	trains [-c UC|UD] [-g GID] [-t SECONDS]
  *
@@ -10,16 +9,14 @@
  * ever short of requests, and no socket's buffer of room, so a message that does not come was lost on the way.
  */
 #include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "end.h"
 
 enum {
 	TRAIN = 20,
@@ -30,54 +27,16 @@ enum {
 	QKEY = 0x11111111
 };
 
-struct hello {
-	uint32_t qpn, psn;
-	union ibv_gid gid;
-};
-
 static struct {
 	enum ibv_qp_type type;
-	int gid;
 	double seconds;
 
-	int peer; /* a socket */
 	bool first;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
 	struct ibv_ah *ah;
 	struct ibv_mr *mr;
-	struct hello mine, theirs;
 	uint8_t memory[(RECVS + TRAIN) * (GRH_BYTES + MESSAGE_BYTES)];
 	uint64_t sent, received, given_up;
 } g = {.type = IBV_QPT_UC, .seconds = 5};
-
-static void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-static void die(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	fprintf(stderr, "process %d failed: ", (int)getpid());
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
-	exit(1);
-}
-
-#define CHECK(cond, ...)                      \
-	do {                                  \
-		if (!(cond))                  \
-			die(__VA_ARGS__);     \
-	} while (0)
-
-static double now_s(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
 
 /* ---- verbs ------------------------------------------------------------------------------------ */
 
@@ -91,57 +50,27 @@ static void recv_post(size_t i)
 	struct ibv_sge sge = {(uintptr_t)slot(i), GRH_BYTES + MESSAGE_BYTES, g.mr->lkey};
 	struct ibv_recv_wr *bad, wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1};
 
-	CHECK(!ibv_post_recv(g.qp, &wr, &bad), "post_recv");
+	CHECK(!ibv_post_recv(end.qp, &wr, &bad), "post_recv");
 }
 
-static void device_open(void)
+static void open_all(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
 	struct ibv_qp_init_attr init = {.qp_type = g.type,
 					.cap = {.max_send_wr = TRAIN, .max_recv_wr = RECVS,
 						.max_send_sge = 1, .max_recv_sge = 1}};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	struct ibv_ah_attr way;
 
-	CHECK(context, "open: %s", strerror(errno));
-	CHECK(!ibv_query_gid(context, 1, g.gid, &g.mine.gid), "query_gid %d", g.gid);
-	g.mine.psn = (uint32_t)getpid() & 0xffffff;
-	g.pd = ibv_alloc_pd(context);
-	g.mr = g.pd ? ibv_reg_mr(g.pd, g.memory, sizeof(g.memory), IBV_ACCESS_LOCAL_WRITE) : NULL;
-	g.cq = ibv_create_cq(context, TRAIN + RECVS, NULL, NULL, 0);
-	CHECK(g.mr && g.cq, "objects: %s", strerror(errno));
-	init.send_cq = init.recv_cq = g.cq;
-	g.qp = ibv_create_qp(g.pd, &init);
-	CHECK(g.qp, "create_qp: %s", strerror(errno));
-	CHECK(!ibv_modify_qp(g.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						  (g.type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)),
-	      "to INIT");
-	g.mine.qpn = g.qp->qp_num;
+	end_open();
+	g.mr = ibv_reg_mr(end.pd, g.memory, sizeof(g.memory), IBV_ACCESS_LOCAL_WRITE);
+	end.cq = ibv_create_cq(end.context, TRAIN + RECVS, NULL, NULL, 0);
+	CHECK(g.mr && end.cq, "objects: %s", strerror(errno));
+	end_create_qp(&init, 0);
 	for (size_t i = 0; i < RECVS; i++)
 		recv_post(i);
-}
-
-static void connect_qp(void)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.ah_attr = {.is_global = 1,
-			    .port_num = 1,
-			    .grh = {.dgid = g.theirs.gid, .sgid_index = (uint8_t)g.gid, .hop_limit = 64}},
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = g.theirs.qpn,
-		.rq_psn = g.theirs.psn,
-	};
-	int mask = IBV_QP_STATE;
-
+	way = end_connect(0, 0);
 	if (g.type == IBV_QPT_UD)
-		g.ah = ibv_create_ah(g.pd, &attr.ah_attr);
-	else
-		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+		g.ah = ibv_create_ah(end.pd, &way);
 	CHECK(g.ah || g.type != IBV_QPT_UD, "create_ah: %s", strerror(errno));
-	CHECK(!ibv_modify_qp(g.qp, &attr, mask), "to RTR");
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .sq_psn = g.mine.psn};
-	CHECK(!ibv_modify_qp(g.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "to RTS");
 }
 
 /* ---- trains ----------------------------------------------------------------------------------- */
@@ -160,11 +89,11 @@ static void send_train(void)
 					     .opcode = IBV_WR_SEND, .next = &wr[i + 1],
 					     .send_flags = IBV_SEND_SIGNALED};
 		wr[i].wr.ud.ah = g.ah;
-		wr[i].wr.ud.remote_qpn = g.theirs.qpn;
+		wr[i].wr.ud.remote_qpn = end.theirs.qpn;
 		wr[i].wr.ud.remote_qkey = QKEY;
 	}
 	wr[TRAIN - 1].next = NULL;
-	CHECK(!ibv_post_send(g.qp, wr, &bad), "post_send");
+	CHECK(!ibv_post_send(end.qp, wr, &bad), "post_send");
 }
 
 /* The next completion, if there is one. *sends counts those of sends; a receive's number must be below `most`. */
@@ -172,7 +101,7 @@ static void take_one(size_t *sends, uint64_t most)
 {
 	struct ibv_wc wc;
 	uint64_t number;
-	int n = ibv_poll_cq(g.cq, 1, &wc);
+	int n = ibv_poll_cq(end.cq, 1, &wc);
 
 	CHECK(n >= 0, "poll_cq: %d", n);
 	if (!n)
@@ -191,14 +120,14 @@ static void take_one(size_t *sends, uint64_t most)
 
 static void say(uint64_t what)
 {
-	CHECK(send(g.peer, &what, sizeof(what), MSG_NOSIGNAL) > 0, "the peer is gone");
+	CHECK(send(end.tcp, &what, sizeof(what), MSG_NOSIGNAL) > 0, "the peer is gone");
 }
 
 static uint64_t hear(void)
 {
 	uint64_t what;
 
-	CHECK(recv(g.peer, &what, sizeof(what), 0) == sizeof(what), "the peer is gone");
+	CHECK(recv(end.tcp, &what, sizeof(what), 0) == sizeof(what), "the peer is gone");
 	return what;
 }
 
@@ -236,21 +165,17 @@ static void take(uint64_t trains)
 static int run(void)
 {
 	uint64_t trains = 0, more = 1;
-	double end;
+	double until;
 
-	device_open();
-	CHECK(send(g.peer, &g.mine, sizeof(g.mine), MSG_NOSIGNAL) > 0 &&
-		      recv(g.peer, &g.theirs, sizeof(g.theirs), 0) == sizeof(g.theirs),
-	      "the peer is gone");
-	connect_qp();
+	open_all();
 	say(0);
 	hear();
 	printf("process %d: ready\n", (int)getpid());
-	end = now_s() + g.seconds;
+	until = now_s() + g.seconds;
 	while (more) {
 		trains++;
 		if (g.first) {
-			more = now_s() < end;
+			more = now_s() < until;
 			say(more);
 			give(trains - 1);
 			take(trains);
@@ -273,7 +198,7 @@ int main(int argc, char **argv)
 	while ((c = getopt(argc, argv, "c:g:t:")) != -1) {
 		switch (c) {
 		case 'c': g.type = strcmp(optarg, "UD") ? IBV_QPT_UC : IBV_QPT_UD; break;
-		case 'g': g.gid = atoi(optarg); break;
+		case 'g': end.gid = atoi(optarg); break;
 		case 't': g.seconds = atof(optarg); break;
 		default: return 2;
 		}
@@ -282,7 +207,8 @@ int main(int argc, char **argv)
 	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), "socketpair");
 	pid = fork();
 	g.first = pid != 0;
-	g.peer = ends[g.first];
+	end.tcp = ends[g.first];
+	end.host = g.first ? NULL : "";
 	close(ends[!g.first]);
 	rc = run();
 	if (!g.first)
