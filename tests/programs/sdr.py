@@ -34,6 +34,13 @@ def clean(place):
         check(dropped < chunks, "%s: nothing arrived" % client)
 
 
+def schemes(place):
+    """What is lost is repaired, and every chunk is right."""
+    for scheme in SCHEMES:
+        _, dropped = write_bw(place, ["-n", 20, "-s", 200001, "-t", 4, "-k", 4096, "-S", scheme], env={"VERBENA_IMPAIR": "drop=2%,dup=1%,reorder=3%,seed=5"})
+        check(dropped == 0, "%s: %d chunks dropped" % (scheme, dropped))
+
+
 def mtu(place):
     for size in (64, 256, 1024):
         write_bw(place, ["-n", 20, "-s", 20000, "-m", size, "-k", 4 * size])
@@ -150,6 +157,6 @@ def cp_killed(place):
 
 if __name__ == "__main__":
     main({"clean": clean, "mtu": mtu, "threads": threads, "rc": rc, "cp": cp,
-          "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "cp_spoiled": cp_spoiled, "cp_killed": cp_killed, "wrong_options": wrong_options,
+          "schemes": schemes, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "cp_spoiled": cp_spoiled, "cp_killed": cp_killed, "wrong_options": wrong_options,
           "drop": spoiled("drop=2%,seed=1", True), "everything": spoiled("drop=1%,dup=3%,reorder=5%,corrupt=1%,seed=2", True),
           "reorder": spoiled("dup=5%,reorder=10%,seed=3", False)})

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * sdr_write_bw: how fast messages go from the client to the server, and how many chunks are lost on
- * the way. Nothing is sent again. The server looks at the bitmap of the oldest message; when it is
+ * the way. Nothing is sent again, unless a scheme is named. The server looks at the bitmap of the oldest message; when it is
  * full, or no more of it comes, it says so over TCP, and the client may send one more.
  */
 #include <endian.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sdr/meet.h"
+#include "sdr/scheme.h"
 #include "sdr/write_bw.h"
 
 /* The server gives a message up of which nothing arrived for a while, although later ones have
@@ -32,7 +33,14 @@ static struct {
 			  */
 	uint32_t lkey;
 	uint64_t size, depth, total, chunks;
+	struct scheme_way way;
 } g;
+
+/* Whether a scheme repairs what is lost. */
+static bool repairs(void)
+{
+	return g.o.plan[PLAN_SCHEME];
+}
 
 static uint64_t mix(uint64_t x)
 {
@@ -111,7 +119,10 @@ static struct verbena_sdr_qp_attr qp_attr(void)
 	verbena_sdr_qp_attr_init(&attr);
 	attr.mtu = (uint32_t)g.o.plan[PLAN_MTU];
 	attr.bitmap_chunk_size_log_bytes = log2_up(g.o.plan[PLAN_CHUNK]);
-	attr.max_log_num_msgs = log2_up(g.depth);
+	attr.max_log_num_msgs = log2_up(g.depth) + (repairs() ? 1 : 0);
+	/* The parities of a small message may have a chunk more than it. */
+	if (repairs())
+		longest += g.o.plan[PLAN_CHUNK];
 	attr.max_in_flight_log_bytes = attr.max_log_num_msgs + log2_up(longest);
 	attr.send_enable = g.o.host;
 	attr.recv_enable = !g.o.host;
@@ -157,6 +168,18 @@ static void take_memory(void)
 		die("registering memory: %s", strerror(errno));
 }
 
+static void way_find(void)
+{
+	if (!repairs())
+		return;
+	g.way = (struct scheme_way){.scheme = (enum scheme)(g.o.plan[PLAN_SCHEME] - 1),
+				    .rtt_ns = scheme_rtt_ns(g.ctx, g.qp, g.tcp, g.o.host),
+				    .rate_mbps = g.o.rate_mbps,
+				    .chunk = g.o.plan[PLAN_CHUNK]};
+	if (!g.way.rtt_ns)
+		die("no round trip could be measured");
+}
+
 static void close_all(void)
 {
 	verbena_sdr_qp_destroy(g.qp);
@@ -192,7 +215,9 @@ static void post_more(struct receiving *r)
 	while (r->posted < g.total && r->posted - r->done < g.depth) {
 		struct verbena_sdr_recv_attr attr = {
 			.address = buffer(r->posted), .max_length = g.size, .lkey = g.lkey};
-		int err = verbena_sdr_recv_post(g.qp, &attr, &r->recv[r->posted % g.depth]);
+		struct verbena_sdr_recv *recv = &r->recv[r->posted % g.depth];
+		int err = repairs() ? scheme_recv_post(g.qp, &g.way, &attr, recv)
+				    : verbena_sdr_recv_post(g.qp, &attr, recv);
 
 		if (err == VERBENA_SDR_RETRY)
 			return;
@@ -207,6 +232,15 @@ static bool anything_came(void)
 	struct verbena_sdr_stats stats;
 
 	return !verbena_sdr_qp_stats_get(g.qp, &stats) && stats.packets;
+}
+
+static bool arrived(struct receiving *r)
+{
+	bool done;
+
+	if (scheme_recv_poll(&g.way, &r->recv[r->done % g.depth], &done))
+		die("receiving: %s", strerror(errno));
+	return done;
 }
 
 /* Whether no more of the oldest message is waited for. */
@@ -235,7 +269,8 @@ static uint32_t wrong_chunks(const struct verbena_sdr_recv *recv, uint64_t n)
 
 	verbena_sdr_recv_bitmap_get(recv, &bitmap, &bytes);
 	for (uint32_t c = 0; c < g.chunks; c++)
-		wrong += verbena_sdr_chunk_arrived(bitmap, c) && !chunk_right(buffer(n), n, c);
+		wrong += (repairs() || verbena_sdr_chunk_arrived(bitmap, c)) &&
+			 !chunk_right(buffer(n), n, c);
 	return wrong;
 }
 
@@ -244,7 +279,8 @@ static uint32_t wrong_chunks(const struct verbena_sdr_recv *recv, uint64_t n)
 static void finish(struct receiving *r)
 {
 	struct verbena_sdr_recv *recv = &r->recv[r->done % g.depth];
-	struct ack ack = {.missing = htobe32((uint32_t)(g.chunks - chunks_of(recv)))};
+	uint64_t have = repairs() ? g.chunks : chunks_of(recv);
+	struct ack ack = {.missing = htobe32((uint32_t)(g.chunks - have))};
 
 	if (g.o.plan[PLAN_VERIFY])
 		ack.wrong = htobe32(wrong_chunks(recv, r->done));
@@ -254,6 +290,15 @@ static void finish(struct receiving *r)
 	r->have = 0;
 	r->changed_ns = now_ns();
 	meet_send(g.tcp, &ack, sizeof(ack));
+}
+
+/* The client may not know of all acknowledgements yet: it says when it does. */
+static void answer_until_done(void)
+{
+	uint64_t done;
+
+	while (repairs() && !meet_poll(g.tcp, &done, sizeof(done), 1, 0))
+		verbena_sdr_progress(g.ctx);
 }
 
 static void serve(void)
@@ -269,12 +314,13 @@ static void serve(void)
 
 		post_more(&r);
 		verbena_sdr_progress(g.ctx);
-		if (r.done < r.posted && over(&r))
+		if (r.done < r.posted && (repairs() ? arrived(&r) : over(&r)))
 			finish(&r);
 		else if (g.o.workers || (++ready & 0xfff) == 0)
 			meet_poll(g.tcp, &none, sizeof(none), 1,
 				  0); /* notices a client that is gone */
 	}
+	answer_until_done();
 	verbena_sdr_qp_stats_get(g.qp, &stats);
 	printf("packets %llu, duplicates %llu, late %llu, credits sent %llu, repeated %llu\n",
 	       (unsigned long long)stats.packets, (unsigned long long)stats.duplicates,
@@ -298,7 +344,11 @@ static bool send_one(struct sending *s)
 
 	if (g.o.plan[PLAN_VERIFY])
 		fill(buffer(s->sent), s->sent);
-	err = verbena_sdr_send_post(g.qp, &b, NULL, &s->send[s->sent % g.depth]);
+	if (repairs())
+		err = scheme_send(g.qp, &g.way, &b, (g.total - s->sent - 1) * g.size, NULL, NULL,
+				  &s->send[s->sent % g.depth]);
+	else
+		err = verbena_sdr_send_post(g.qp, &b, NULL, &s->send[s->sent % g.depth]);
 	if (err == VERBENA_SDR_ERROR)
 		die("sending: %s", strerror(errno));
 	s->sent += !err;
@@ -310,7 +360,10 @@ static bool sends_left(struct sending *s)
 	bool done = false, any = false;
 
 	while (s->left < s->sent) {
-		if (verbena_sdr_send_poll(&s->send[s->left % g.depth], &done))
+		const struct verbena_sdr_send *send = &s->send[s->left % g.depth];
+
+		if (repairs() ? scheme_poll(&g.way, send, &done)
+			      : verbena_sdr_send_poll(send, &done))
 			die("sending: %s", strerror(errno));
 		if (!done)
 			return any;
@@ -338,10 +391,11 @@ static void send_until(struct sending *s, uint64_t end)
 {
 	uint64_t last_ns = now_ns();
 
-	while (s->acked < end) {
+	while (s->acked < end || (repairs() && s->left < end)) {
 		bool done = verbena_sdr_progress(g.ctx);
 
-		while (s->sent < end && s->sent - s->acked < g.depth && send_one(s))
+		while (s->sent < end && s->sent - s->acked < g.depth &&
+		       s->sent - s->left < g.depth && send_one(s))
 			done = true;
 		done |= sends_left(s);
 		done |= acks_taken(s, done || s->left < s->sent || s->sent < end ? 0 : 1);
@@ -378,6 +432,8 @@ static int send_all(void)
 	start_ns = now_ns();
 	send_until(&s, g.total);
 	report(&s, now_ns() - start_ns);
+	if (repairs())
+		meet_send_numbers(g.tcp, &start_ns, 1);
 	free(s.send);
 	if (s.wrong)
 		fprintf(stderr,
@@ -396,6 +452,7 @@ int main(int argc, char **argv)
 	open_device();
 	take_memory();
 	meet_connect(g.tcp, g.qp);
+	way_find();
 	if (g.o.host)
 		status = send_all();
 	else

@@ -18,6 +18,7 @@ enum plan_number {
 	PLAN_GENERATIONS,
 	PLAN_RC,
 	PLAN_VERIFY,
+	PLAN_SCHEME, /* 0: nothing is repaired; else one more than an enum scheme */
 	PLAN_NUMBERS
 };
 

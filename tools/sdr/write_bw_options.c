@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sdr/meet.h"
+#include "sdr/scheme.h"
 #include "sdr/number.h"
 #include "sdr/write_bw.h"
 
@@ -55,6 +56,7 @@ static void usage(void)
 	printf("  -d, --ib-dev NAME     the device (the first)\n"
 	       "  -R, --rc              reliable connections, which lose nothing *\n"
 	       "  -V, --verify          every chunk that arrives is compared with what was sent *\n"
+	       "  -S, --scheme NAME     what is lost is repaired: " SCHEME_NAMES " (it is not) *\n"
 	       "  -h, --help            this\n");
 }
 
@@ -70,6 +72,8 @@ static void option_take(struct options *o, int letter)
 		o->plan[PLAN_RC] = 1;
 	if (letter == 'V')
 		o->plan[PLAN_VERIFY] = 1;
+	if (letter == 'S')
+		o->plan[PLAN_SCHEME] = scheme_named(optarg) + 1;
 	if (letter == 'h') {
 		usage();
 		exit(0);
@@ -82,8 +86,8 @@ static void option_take(struct options *o, int letter)
 
 void options_read(struct options *o, int argc, char **argv)
 {
-	struct option longs[ROWS + 5] = {{0}};
-	char letters[2 * ROWS + 8];
+	struct option longs[ROWS + 6] = {{0}};
+	char letters[2 * ROWS + 10];
 	int at = 0, letter;
 
 	*o = (struct options){0};
@@ -92,11 +96,12 @@ void options_read(struct options *o, int argc, char **argv)
 		longs[i] = (struct option){rows[i].name, required_argument, NULL, rows[i].letter};
 		*(uint64_t *)((char *)o + rows[i].at) = rows[i].normal;
 	}
-	strcpy(letters + at, "d:RVh");
+	strcpy(letters + at, "d:RVS:h");
 	longs[ROWS] = (struct option){"ib-dev", required_argument, NULL, 'd'};
 	longs[ROWS + 1] = (struct option){"rc", no_argument, NULL, 'R'};
 	longs[ROWS + 2] = (struct option){"verify", no_argument, NULL, 'V'};
 	longs[ROWS + 3] = (struct option){"help", no_argument, NULL, 'h'};
+	longs[ROWS + 4] = (struct option){"scheme", required_argument, NULL, 'S'};
 	while ((letter = getopt_long(argc, argv, letters, longs, NULL)) != -1)
 		option_take(o, letter);
 	if (argc - optind > 1)
@@ -112,5 +117,5 @@ bool plan_valid(const uint64_t *plan)
 		if (rows[i].at >= PLAN(0) && !number_allowed(rows[i].range, plan[number]))
 			return false;
 	}
-	return plan[PLAN_RC] <= 1 && plan[PLAN_VERIFY] <= 1;
+	return plan[PLAN_RC] <= 1 && plan[PLAN_VERIFY] <= 1 && plan[PLAN_SCHEME] <= SCHEMES;
 }
