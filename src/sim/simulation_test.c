@@ -107,6 +107,17 @@ static char *text_of(const char *folder, const char *name)
 	return text;
 }
 
+/* Under the sanitizers a scenario with 128,000 queue pairs takes as long as all others together. */
+static bool is_left_out(const char *name)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return strcmp(name, "goal-many-qps.ini") == 0;
+#else
+	(void)name;
+	return false;
+#endif
+}
+
 static unsigned run_folder(const char *folder)
 {
 	static const char *const sets[] = {"run.events=3000", "run.check=on", NULL};
@@ -121,7 +132,7 @@ static unsigned run_folder(const char *folder)
 		struct scenario_file *nodes;
 		char *text, *file = NULL;
 
-		if (len < 5 || strcmp(e->d_name + len - 4, ".ini") != 0)
+		if (len < 5 || strcmp(e->d_name + len - 4, ".ini") != 0 || is_left_out(e->d_name))
 			continue;
 		text = text_of(folder, e->d_name);
 		sim_run_read(&run, text, sets);
