@@ -649,7 +649,7 @@ function H.CAPSETH(p)
 		end
 	end
 	local resv = flags_tree:add(f.caps_flags_resv, flags)
-	if flags:uint() >= 0x100 then
+	if flags:uint() >= 0x200 then
 		complain(p, e.reserved, "Reserved flags are set", resv)
 	end
 	value(f.caps_pmtu, 8, 1, number(8, 1) < 1 or number(8, 1) > 6, "The PMTU code is not 1..6")
