@@ -88,7 +88,7 @@ static inline void end(struct fixture *f)
 
 static inline int pick(struct fixture *f, uint32_t bytes)
 {
-	return pair_pick(f->pair, &f->config, &f->flowlet, bytes, start_ns);
+	return pair_pick(f->pair, &f->config, &f->flowlet, bytes, PAIR_NO_PATH, start_ns);
 }
 
 static inline int pick_again(struct fixture *f, uint8_t avoid)

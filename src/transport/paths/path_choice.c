@@ -104,18 +104,22 @@ static uint32_t flowlet_packets(const struct transport_config *c, const struct p
 	return packets < most ? (uint32_t)packets : most;
 }
 
-/* The better of two random paths; if neither has room, the first path that has. */
-static int pick_new(struct pair *pair, const struct transport_config *c, uint32_t bytes, uint64_t now_ns)
+/* The better of two paths, `beside` and a random one or two random ones; if neither has room, the first that has. */
+static int pick_new(struct pair *pair, const struct transport_config *c, uint32_t bytes, int beside, uint64_t now_ns)
 {
 	uint64_t draw = prng_next(&pair->prng);
-	uint32_t a = (uint32_t)(draw & UINT32_MAX) % pair->path_count;
+	uint32_t a = beside == PAIR_NO_PATH ? (uint32_t)(draw & UINT32_MAX) % pair->path_count : (uint32_t)beside;
 	uint32_t b = (uint32_t)(draw >> 32) % pair->path_count;
 	bool a_fits = usable(pair, c, a, bytes, now_ns), b_fits = usable(pair, c, b, bytes, now_ns);
 
 	if (a_fits && b_fits && pair->path[a].slow_until_ns > now_ns)
 		return (int)b;
-	if (a_fits && b_fits)
-		return (int)(path_load(&pair->path[a]) <= path_load(&pair->path[b]) ? a : b);
+	if (a_fits && b_fits) {
+		uint64_t load = path_load(&pair->path[a]);
+
+		load -= beside == PAIR_NO_PATH ? 0 : load / 4;
+		return (int)(load <= path_load(&pair->path[b]) ? a : b);
+	}
 	if (a_fits || b_fits)
 		return (int)(a_fits ? a : b);
 	for (uint32_t i = 0; i < pair->path_count; i++) {
@@ -166,7 +170,8 @@ int pair_pick_again(struct pair *pair, const struct transport_config *c, uint32_
 	return pick_fastest(pair, c, bytes, avoid, now_ns);
 }
 
-int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes, uint64_t now_ns)
+int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes, int beside,
+	      uint64_t now_ns)
 {
 	int i;
 
@@ -184,7 +189,7 @@ int pair_pick(struct pair *pair, const struct transport_config *c, struct flowle
 		f->left--;
 		return f->path;
 	}
-	i = pick_new(pair, c, bytes, now_ns);
+	i = pick_new(pair, c, bytes, beside, now_ns);
 	if (i < 0)
 		return i;
 	f->path = (uint8_t)i;

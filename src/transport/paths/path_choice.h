@@ -23,8 +23,13 @@ struct flowlet {
 
 enum { PAIR_NO_PATH = -1 };
 
-/* The path for a new packet of `bytes`, or PAIR_NO_PATH: no window has room. */
-int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, uint64_t now_ns);
+/*
+ * The path for a new packet of so many bytes, or PAIR_NO_PATH: no window has room. A new flowlet prefers the path
+ * `beside`, unless another one is better by a quarter: a packet that leaves there in any case can share its train.
+ * PAIR_NO_PATH: there is no such packet.
+ */
+int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, int beside,
+	      uint64_t now_ns);
 /* The path for a copy of a packet that was lost on `avoid`: the fastest other one. */
 int pair_pick_again(struct pair *, const struct transport_config *, uint32_t bytes, uint8_t avoid, uint64_t now_ns);
 

@@ -115,6 +115,30 @@ static void a_flowlet_ends_where_a_train_does(void **state)
 	}
 }
 
+/* Unless it is worse by more than a quarter. */
+static void a_flowlet_goes_beside_what_leaves_in_any_case(void **state)
+{
+	struct fixture f;
+
+	start(&f, 16, CC_NONE);
+	for (int i = 0; i < 16; i++)
+		f.pair->path[i].srtt_ns = 10000;
+	for (int beside = 0; beside < 16; beside++) {
+		f.pair->path[beside].srtt_ns = 13000;
+		f.flowlet.left = 0;
+		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, beside, start_ns), beside);
+		f.pair->path[beside].srtt_ns = 14000;
+		f.flowlet.left = 0;
+		/* It may be the random one, too. */
+		for (int tries = 0; pair_pick(f.pair, &f.config, &f.flowlet, PACKET, beside, start_ns) == beside; tries++) {
+			assert_in_range(tries, 0, 5);
+			f.flowlet.left = 0;
+		}
+		f.pair->path[beside].srtt_ns = 10000;
+	}
+	end(&f);
+}
+
 static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 {
 	const uint64_t gap_ns = 50000;
@@ -124,16 +148,16 @@ static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 
 	start(&f, 16, CC_NONE);
 	f.config.veroce.flowlet_gap_ns = gap_ns;
-	path = pair_pick(f.pair, &f.config, &f.flowlet, PACKET, now_ns);
+	path = pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns);
 	for (int i = 0; i < 1000; i++) {
 		now_ns += gap_ns - 1;
-		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, now_ns), path);
+		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns), path);
 	}
 	for (int i = 0; i < 100; i++) {
 		int next;
 
 		now_ns += gap_ns;
-		next = pair_pick(f.pair, &f.config, &f.flowlet, PACKET, now_ns);
+		next = pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns);
 		changes += next != path;
 		path = next;
 	}
@@ -141,11 +165,11 @@ static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 	/* It waits for its path's window, whatever room others have, and leaves one that is down. */
 	f.pair->path[path].cc.cwnd_bytes = PACKET;
 	path_sent(&f.config, f.pair, (uint32_t)path, PACKET, now_ns);
-	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, now_ns),
+	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns),
 			 PAIR_NO_PATH);
 	f.pair->path[path].down = true;
 	f.pair->down_count = 1;
-	assert_int_not_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, now_ns),
+	assert_int_not_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns),
 			     path);
 	end(&f);
 }
@@ -235,6 +259,7 @@ int main(void)
 		cmocka_unit_test(what_is_acknowledged_lost_or_forgotten_makes_room),
 		cmocka_unit_test(a_run_of_packets_stays_on_one_path),
 		cmocka_unit_test(a_flowlet_ends_where_a_train_does),
+		cmocka_unit_test(a_flowlet_goes_beside_what_leaves_in_any_case),
 		cmocka_unit_test(with_a_gap_a_flowlet_ends_with_a_silence),
 		cmocka_unit_test(every_path_is_used),
 		cmocka_unit_test(the_path_with_less_before_it_is_preferred),

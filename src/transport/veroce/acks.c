@@ -224,6 +224,14 @@ static uint32_t answer_path(struct qp *qp, uint32_t arrival_path)
 	return pair->path[path].down ? (uint32_t)pair_pick_any(pair, PATHS_MAX) : path;
 }
 
+int acks_path(const struct qp *qp, const struct receiver *in)
+{
+	const struct pair *pair = qp->veroce->pair;
+	uint32_t path = in->path % pair->path_count;
+
+	return pair->path[path].down ? PAIR_NO_PATH : (int)path;
+}
+
 /* An acknowledgement of any kind, without the fields that all kinds take from the receiver. */
 struct answer {
 	uint8_t opcode;

@@ -12,7 +12,12 @@
 
 #include "base/pkt.h"
 #include "transport/veroce/receiver.h"
+#include "wire/aeth.h"
+#include "wire/bth.h"
+#include "wire/icrc.h"
+#include "wire/poeth.h"
 #include "wire/psn.h"
+#include "wire/tseeth.h"
 #include "wire/veroce.h"
 
 struct qp;
@@ -27,6 +32,10 @@ uint16_t acks_ext_start(uint32_t paths);
 /* Whether a NAK is due and may leave: the one that ends the QP follows all responses. */
 bool acks_nak_ready(const struct qp *);
 bool acks_send(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
+/* Bytes of an acknowledgement with time stamps, ICRC included, without a share. */
+enum { ACKS_STAMPED_LEN = BTH_LEN + TSEETH_LEN + AETH_LEN + POETH_LEN + ICRC_LEN };
+/* The path of the next acknowledgement in that space, or PAIR_NO_PATH: it may be any, as the arrivals' is down. */
+int acks_path(const struct qp *, const struct receiver *);
 /* Sends the acknowledgement that is due in one space. False: no room. */
 static inline bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in,
 			       uint64_t now_ns)

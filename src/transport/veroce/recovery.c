@@ -67,7 +67,7 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		return PAIR_NO_PATH;
 	}
 	path = again ? pair_pick_again(vr->pair, &tp->config, bytes, again->path, now_ns)
-		     : pair_pick(vr->pair, &tp->config, &s->flowlet, bytes, now_ns);
+		     : pair_pick(vr->pair, &tp->config, &s->flowlet, bytes, vr->w->beside, now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
 	vr->pair->asks = shares_a_full_pair(qp, now_ns);

@@ -441,6 +441,17 @@ static bool send_question(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	return true;
 }
 
+uint32_t veroce_requester_next_len(const struct qp *qp)
+{
+	const struct send_wqe *w = sq_at(&qp->sq, qp->sq.next);
+	uint32_t stamp = qp->veroce->caps & CAPS_TS ? TSETH_LEN : 0;
+
+	if (qp->veroce->w->wqe != qp->sq.next || qp->sq.next == sq_head(&qp->sq) || w->length > qp->mtu ||
+	    request_has_response(w))
+		return UINT32_MAX;
+	return veroce_header_len(request_opcode[w->opcode][REQUEST_ONLY]) + stamp + (w->length + 3) / 4 * 4 + ICRC_LEN;
+}
+
 bool veroce_requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
