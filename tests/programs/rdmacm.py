@@ -9,7 +9,7 @@ import time
 
 from pair import TIME_S, check, main
 
-TOO_EARLY = ("error 8", "error: 8", "REJECTED", "Connection refused", "UNREACHABLE, error: 1")
+TOO_EARLY = ("error 8", "event bl blka 8", "error: 8", "REJECTED", "Connection refused", "UNREACHABLE, error: 1")
 
 
 def talk(place, server, client, env=None, seconds=TIME_S):
