@@ -107,7 +107,7 @@ def scapy_check(path):
 @functools.cache
 def no_guesses():
     """tshark guesses what a payload may be, and of random bytes some look like another protocol's."""
-    out = subprocess.run(["tshark", "-G", "heuristic-decodes"], capture_output=True, text=True, timeout=60).stdout
+    out = subprocess.run(["tshark", "-G", "heuristic-decodes"], capture_output=True, text=True, timeout=300).stdout
     names = [line.split("\t")[1] for line in out.splitlines() if line.startswith("infiniband.payload\t")]
     check("rpcordma" in names, "tshark lists no heuristics: %s" % names)
     return [word for name in names for word in ("--disable-protocol", name)]
@@ -118,7 +118,7 @@ def tshark(path, *words):
         raise Skip("needs tshark")
     r = subprocess.run(["tshark", "-n", "-r", path, "-o", "ip.check_checksum:TRUE",
                         "-o", "udp.check_checksum:TRUE"] + no_guesses() + list(words),
-                       capture_output=True, text=True, timeout=60)
+                       capture_output=True, text=True, timeout=300)
     check(r.returncode == 0, "tshark: " + r.stderr)
     return r.stdout
 

@@ -416,7 +416,7 @@ class Place:
         return Process(self.wrap(end, [self.verbena, "run"] + [str(c) for c in command]),
                        {**self.env[end], **(env or {})})
 
-    def tool(self, end, *words, seconds=15):
+    def tool(self, end, *words, seconds=60):
         """`verbena WORDS`: its standard output; it must end with status 0."""
         r = subprocess.run(self.wrap(end, [self.verbena] + list(words)), capture_output=True, text=True,
                            timeout=seconds, env=clean_env(), cwd="/")
@@ -424,7 +424,7 @@ class Place:
               % (" ".join(words), r.returncode, r.stdout, r.stderr))
         return r.stdout
 
-    def run(self, end, command, seconds=15, env=None):
+    def run(self, end, command, seconds=60, env=None):
         """(status, output) of one program; status None when it did not end in time."""
         p = self.start(end, command, env)
         status = p.wait(seconds)

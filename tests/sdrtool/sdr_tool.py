@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def sdr(*words, status=0):
-    p = subprocess.run([TOOL, "sdr", *words], capture_output=True, text=True, timeout=60)
+    p = subprocess.run([TOOL, "sdr", *words], capture_output=True, text=True, timeout=600)
     if p.returncode != status:
         sys.exit("verbena sdr %s: status %d, %d expected\n%s%s" % (" ".join(words), p.returncode, status, p.stdout, p.stderr))
     return p.stderr if status else p.stdout
