@@ -38,7 +38,7 @@ def bad_value(place):
     for key, values, allowed in (("PORT", ("0", "abc", "70000", "4791x", ""), "65535"),
                                  ("WINDOW_BYTES", ("1", "9G", "-5", "64KB"), "4096"),
                                  ("SPIN_US", ("x", "-1", "1.5"), "0"),
-                                 ("PROTOCOL", ("iwarp", "AUTO", ""), "veroce"),
+                                 ("PROTOCOL", ("infiniband", "AUTO", ""), "veroce"),
                                  ("VEROCE_PORT", ("0", "70000", "4791"), "allowed"),
                                  ("VEROCE_PATHS", ("0", "17"), "16"),
                                  ("CC", ("cubic", "", "hpcc"), "dctcp"),
