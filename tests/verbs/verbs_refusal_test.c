@@ -149,6 +149,25 @@ static int multicast(struct pair *p)
 	return ibv_attach_mcast(p->side[A].qp, &p->gid, 0);
 }
 
+static int ece_asked(struct pair *p)
+{
+	struct ibv_ece ece;
+
+	return ibv_query_ece(p->side[A].qp, &ece);
+}
+
+static int ece_given(struct pair *p)
+{
+	struct ibv_ece ece = {.vendor_id = 1};
+
+	return ibv_set_ece(p->side[A].qp, &ece);
+}
+
+static int no_qp_destroyed(struct pair *p)
+{
+	return ibv_destroy_qp(NULL);
+}
+
 static const struct refusal {
 	int (*refuse)(struct pair *);
 	int err;
@@ -167,6 +186,9 @@ static const struct refusal {
 	{post_too_early, EINVAL, {"ibv_post_send", "RTS"}},
 	{post_many_sges, EINVAL, {"40 SGEs", "max_recv_sge"}},
 	{multicast, EOPNOTSUPP, {"multicast", "ibv_attach_mcast"}},
+	{ece_asked, EOPNOTSUPP, {NULL}},
+	{ece_given, EOPNOTSUPP, {NULL}},
+	{no_qp_destroyed, EINVAL, {NULL}},
 };
 
 static void a_refusal_is_told_once_in_one_line(void **state)
