@@ -225,6 +225,7 @@ struct cm_channel *cm_id_channel(const struct cm_id *);
  * Binds an id that is not bound yet. Port 0: one is drawn. -EINVAL: it is bound; -EADDRNOTAVAIL: the address is not one
  * of this host, or another id has the port, and one of the two binds the wildcard; -EADDRINUSE: another id has the port
  * on the same address.
+ * The device is known afterwards, except with the wildcard, and with a loopback address where the host has others.
  */
 int cm_id_bind(struct cm_id *, const struct cm_addr *);
 /*

@@ -134,6 +134,32 @@ static void only_our_own_addresses_are_bound(void **state)
 	assert_int_equal(cm_id_bind(id, &ours), -EINVAL);
 }
 
+static int device_after_bind(const char *ipv4)
+{
+	struct cm_addr a = anywhere(CM_IPV4, 0);
+	struct cm_id *id = new_id();
+	struct cm_id_info info;
+
+	memcpy(a.ip + 12, ipv4, 4);
+	assert_int_equal(cm_id_bind(id, &a), 0);
+	cm_id_query(id, &info);
+	return info.gid_index;
+}
+
+static void a_loopback_address_names_no_device_where_there_are_others(void **state)
+{
+	static const uint8_t loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
+	struct cm *cm = w.ends[SERVER].cm;
+
+	memcpy(cm->gids[1].raw, loopback, sizeof(loopback));
+	cm->gid_count = 2;
+	assert_int_equal(device_after_bind((const char *)cm->gids[0].raw + 12), 0);
+	assert_int_equal(device_after_bind("\x7f\0\0\x01"), -1);
+	assert_int_equal(device_after_bind("\0\0\0\0"), -1);
+	memcpy(cm->gids[0].raw, loopback, sizeof(loopback));
+	assert_int_equal(device_after_bind("\x7f\0\0\x01"), 0);
+}
+
 static void the_listener_that_fits_best_hears(void **state)
 {
 	struct cm_addr four = anywhere(CM_IPV4, 80), six = anywhere(CM_IPV6, 80), at = here(80);
@@ -395,6 +421,7 @@ int main(void)
 		T(ports_that_are_drawn_are_of_the_slots_class_and_differ),
 		T(when_no_port_is_left_it_is_said),
 		T(only_our_own_addresses_are_bound),
+		T(a_loopback_address_names_no_device_where_there_are_others),
 		T(the_listener_that_fits_best_hears),
 		T(calls_come_in_their_order_or_fail),
 		T(events_move_with_their_id),

@@ -168,6 +168,15 @@ static bool addr_is_ours(const struct cm *cm, const struct cm_addr *a)
 	return addr_is_wildcard(a) || gid_index_of(cm, a->ip, a->ifindex) >= 0;
 }
 
+/*
+ * A loopback address names no device where there are others, as with Linux, whose devices have none: libfabric binds to
+ * one, and offers the addresses of interfaces to its peers only if that gives no device. GIDs of loopback come last.
+ */
+static bool addr_names_device(const struct cm *cm, const struct cm_addr *a)
+{
+	return !addr_is_wildcard(a) && (!ip_is_loopback(a->ip) || ip_is_loopback(cm->gids[0].raw));
+}
+
 static int bind_to(struct cm_id *id, const struct cm_addr *addr, bool asked)
 {
 	int err;
@@ -180,7 +189,7 @@ static int bind_to(struct cm_id *id, const struct cm_addr *addr, bool asked)
 	err = port_bind(id, addr, asked);
 	if (err)
 		return err;
-	if (!addr_is_wildcard(addr))
+	if (addr_names_device(id->cm, addr))
 		id->gid_index = gid_index_of(id->cm, addr->ip, addr->ifindex);
 	id->state = ID_BOUND;
 	return 0;

@@ -11,6 +11,13 @@ bool ip_is_ipv4(const uint8_t *ip)
 	return !memcmp(ip, mapped, sizeof(mapped));
 }
 
+bool ip_is_loopback(const uint8_t *ip)
+{
+	static const uint8_t one[16] = {[15] = 1};
+
+	return ip_is_ipv4(ip) ? ip[12] == 127 : !memcmp(ip, one, sizeof(one));
+}
+
 /* On the wire an IPv4 address has zeros before it. */
 static void to_wire(uint8_t *to, const uint8_t *ip)
 {

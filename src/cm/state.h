@@ -377,6 +377,7 @@ struct cm_id *port_listener_for(const struct cm *, const struct flow *in, uint64
 /* ---- ip.c: the IP header in private data --------------------------------------------------------- */
 
 bool ip_is_ipv4(const uint8_t *ip);
+bool ip_is_loopback(const uint8_t *ip);
 /* Writes addresses in the annex's form, before `len` bytes of a program's. */
 void ip_encode(uint8_t *private_data, const struct cm_id *);
 /* False: the header is not of version 0, or has other addresses than the packet. */
