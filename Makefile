@@ -44,7 +44,7 @@ check test:
 	@tests/run.sh $@
 
 test-all:
-	@cmake/install-packages.sh build test deb
+	@cmake/install-packages.sh build test all deb
 	@tests/run.sh all
 
 bench:

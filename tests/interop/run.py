@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Verbena on the host against Linux's own rdma_rxe in a guest: both directions of client and server,
-IPv4 and IPv6. Needs root and kernel-peer.sh, a script that boots the guest; VERBENA_PEERS names its
+IPv4 and IPv6; by addresses that they tell each other over TCP, and by rdma_cm. Needs root and kernel-peer.sh, a script that boots the guest; VERBENA_PEERS names its
 folder (../shared/peers beside this repository unless told).
 
 usage: tests/interop/run.py [--keep] [WORD...]    only runs whose title has every WORD; --keep leaves
@@ -11,9 +11,11 @@ the guest up, which is done anyway where it was up before.
 The guest is emulated and the runs are small: this shows that the two understand each other, not how
 fast. When a run fails it is repeated with a capture, whose path is printed.
 """
+import glob
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,6 +61,18 @@ PERFTEST = [
 ]
 # The kernel's other GID: the first run of a few programs is enough to show that the addresses work.
 IPV6 = ("ibv_rc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_send_bw", "ib_read_bw", "ib_atomic_bw")
+
+# rdma_cm: (server, client, what the client must print); A is the server's address. Both meet by it alone.
+CM = [
+    ("rping -s -a A -C 5 -v -V", "rping -c -a A -C 5 -v -V", "(?s)(ping data.*){5}"),
+    ("rping -s -q -a A -C 5", "rping -c -q -a A -C 5", ""),
+    ("ucmatose -b A -c 5 -C 10 -S 1000", "ucmatose -s A -c 5 -C 10 -S 1000", "return status 0"),
+    ("udaddy -b A -c 3 -C 5", "udaddy -s A -c 3 -C 5", "return status 0"),
+    ("ib_send_bw -R -F -n 50", "ib_send_bw -R -F -n 50 A", r"\n *65536 +50 "),
+    ("ib_write_lat -R -F -n 50", "ib_write_lat -R -F -n 50 A", r"\n *2 +50 "),
+]
+CM_IPV6 = ("rping", "ucmatose", "udaddy")  # perftest's -R takes the other address from its TCP connection
+TOO_EARLY = re.compile(r"error:? 8|REJECTED|Connection refused|UNREACHABLE, error: 1|[Uu]nexpected CM event")
 
 started = []
 
@@ -189,6 +203,58 @@ def check_result(program, options, client, server, both):
             raise Failure("no sensible result row\n" + both)
 
 
+def run_cm(server, client, words, family, env=None):
+    """One run over rdma_cm, whose listeners no tool shows: a client that is refused because it is early comes again."""
+    at = ADDRESS[family][server]
+    commands = [[at if w == "A" else w for w in line.split()] for line in words[:2]]
+    s = c = None
+    try:
+        s = start(server, commands[0], env)
+        end = time.monotonic() + RUN_S
+        while True:
+            time.sleep(1)
+            c = start(client, commands[1], env)
+            try:
+                status = c.wait(max(end - time.monotonic(), 5))
+            except subprocess.TimeoutExpired:
+                status = None
+            if status == 0 or s.poll() is not None or not TOO_EARLY.search(output(c)) or time.monotonic() > end:
+                break
+            stop(c)
+        theirs = None
+        if status == 0:
+            try:
+                theirs = s.wait(20)
+            except subprocess.TimeoutExpired:
+                pass
+        both = "-- server (%s, status %s)\n%s-- client (%s, status %s)\n%s" % (
+            server, theirs, output(s), client, status, output(c))
+        if status != 0 or theirs != 0 or not re.search(words[2], output(c)):
+            raise Failure(both)
+    finally:
+        for p in (c, s):
+            if p:
+                stop(p)
+
+
+def check_mads(path):
+    """tshark dissects each message of the capture, and has nothing to say against it."""
+    names = [f for f in glob.glob(path.replace("%p", "*")) if os.path.getsize(f) > 100]
+    if not shutil.which("tshark") or not names:
+        return
+    seen = 0
+    for name in names:
+        r = subprocess.run(["tshark", "-r", name, "-Y", "infiniband.bth.destqp == 1", "-T", "fields", "-e", "_ws.col.Info",
+                            "-e", "_ws.expert.message", "-e", "_ws.malformed"], capture_output=True, text=True)
+        for line in r.stdout.splitlines():
+            info, *bad = line.split("\t")
+            seen += 1
+            if not info.startswith("CM: ") or any(bad):
+                raise Failure("tshark says: %s" % line)
+    if not seen:
+        raise Failure("no message of the connection manager in the capture")
+
+
 def guest_counters():
     """rxe's counters; only they show a wrong ICRC."""
     r = guest("rdma statistic show link rxe0")
@@ -218,6 +284,7 @@ def main():
             sys.exit("interop: the guest does not start:\n" + r.stderr)
 
     passed = failed = 0
+    folder = tempfile.mkdtemp(prefix="verbena-interop-")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of finally
     try:
         for family in (4, 6):
@@ -242,9 +309,30 @@ def main():
                         print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
                         print("      " + str(e).replace("\n", "\n      "))
                         again(server, client, program, options, family)
+            for words in CM:
+                if family == 6 and words[1].split()[0] not in CM_IPV6:
+                    continue
+                for server, client in (("guest", "host"), ("host", "guest")):
+                    title = "rdma_cm: %s, IPv%d, %s is client" % (
+                        words[1], family, {"host": "Verbena", "guest": "rxe"}[client])
+                    if not all(a in title for a in args):
+                        continue
+                    begun = time.monotonic()
+                    path = os.path.join(folder, "%d-%%p.pcap" % (passed + failed))
+                    try:
+                        run_cm(server, client, words, family, {"VERBENA_PCAP": path})
+                        check_mads(path)
+                        passed += 1
+                        print("PASS  %-62s %4.1f s" % (title, time.monotonic() - begun), flush=True)
+                    except Failure as e:
+                        failed += 1
+                        print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
+                        print("      " + str(e).replace("\n", "\n      ") + "\n      capture: " + path, flush=True)
     finally:
         for p in list(started):
             stop(p)
+        if not failed:
+            shutil.rmtree(folder, ignore_errors=True)
         print("rxe counted: %s" % ", ".join("%s %s" % kv for kv in guest_counters().items() if kv[1] != "0"))
         if not keep:
             peer("stop")

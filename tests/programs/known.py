@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+The programs of Debian 12 that are known to use verbs: how each is run over Verbena, and what must come of it. One row
+is one case of programs.py, and one example of docs/programs.md, which matrix.py writes from this table and from what
+has passed.
+
+In commands {A} is the address of the server's end, {D} a folder, {EXAMPLES} where tests/programs is. Both ends run
+under `verbena run`.
+"""
+import dataclasses
+
+VETH = ("veth1500-4",)
+LO = ("lo4",)
+RSPRELOAD = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
+UCX_RDMACM = "UCX_NET_DEVICES=verbena0:1 UCX_TLS=rc_verbs,ud_verbs,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm "
+UCX_MPI = "-x UCX_NET_DEVICES=verbena0:1 -x UCX_TLS=rc_verbs,ud_verbs,self"
+OMPI = "mpirun.openmpi --allow-run-as-root --oversubscribe "
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    name: str  # of the case
+    package: str  # whose version the page tells; what it needs is in cmake/packages.txt
+    server: str  # a command with its environment; empty: there is one end
+    client: str
+    want: str = ""  # a pattern that the client's output must have
+    server_want: str = ""
+    note: str = ""  # on the page, after the commands
+    needs: tuple = ()  # programs and files without which the case is skipped
+    make: str = ""  # a shell command that builds the program first
+    places: tuple = LO
+    stays: bool = False  # the server serves on
+    proof: bool = False  # it would run without Verbena too: packets must be seen
+    all: bool = False  # takes long: `make test-all`
+    seconds: int = 60
+
+
+def both(words, server="", client=" -s {A}"):
+    return words + server, words + client
+
+
+def rows(package, *known, **common):
+    return [Known(**{"package": package, **common, **k}) for k in known]
+
+
+def pair(name, words, server="", client=" -s {A}", **more):
+    s, c = both(words, server, client)
+    return dict(name=name, server=s, client=c, **more)
+
+
+KNOWN = rows(
+    "rdmacm-utils",
+    dict(name="rping", server="rping -s -a {A} -C 10 -v -V", client="rping -c -a {A} -C 10 -v -V",
+         want=r"(?s)(ping data.*){10}", server_want=r"(?s)(ping data.*){10}"),
+    dict(name="rping_q", server="rping -s -q -a {A} -C 10", client="rping -c -q -a {A} -C 10",
+         note="the program moves the queue pair itself"),
+    dict(name="rping_p", server="rping -s -P -a {A}", client="rping -c -a {A} -C 10", stays=True,
+         note="a server for many clients"),
+    dict(name="ucmatose", server="ucmatose -b {A} -c 20 -C 20 -S 4096", client="ucmatose -s {A} -c 20 -C 20 -S 4096",
+         want="return status 0", server_want="return status 0"),
+    dict(name="udaddy", server="udaddy -b {A} -c 5 -C 10", client="udaddy -s {A} -c 5 -C 10", want="return status 0",
+         server_want="return status 0"),
+    dict(name="rdma_client", server="rdma_server", client="rdma_client -s {A}", want="end 0"),
+    dict(name="cmtime", server="cmtime -c 50", client="cmtime -s {A} -c 50", want="connect +:", stays=True),
+    pair("rstream", "rstream -S 65536 -C 20 -I 2 -T v", want=r"65536|64k"),
+    pair("rstream_bare", "rstream -S 1000 -C 20 -I 5", want="custom +1000"),
+    pair("riostream", "riostream -S 4096 -C 10 -I 1", want="custom +4k"),
+    dict(name="rcopy", server="rcopy", client="rcopy {D}/file {A}:{D}/copy", stays=True, want="bytes in"),
+)
+KNOWN += rows(
+    "librdmacm1",
+    dict(name="rspreload", package="iperf", server=RSPRELOAD + " iperf -s -P 1", client=RSPRELOAD + " iperf -c {A} -n 2M",
+         want=r"bits/sec", proof=True, needs=("/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so",),
+         note="an ordinary TCP program over RDMA, by librspreload of librdmacm1"),
+)
+KNOWN += rows(
+    "perftest",
+    *[dict(name=name, server=words + " -F -n 200", client=words + " -F -n 200 {A}", want=r"\n *\d+ +\d+ +[\d.]+")
+      for name, words in (("send_bw_R", "ib_send_bw -R"), ("write_lat_R", "ib_write_lat -R"))],
+    *[dict(name=name, server=words + " -F -n 200", client=words + " -F -n 200 {A}", want=r"\n *\d+ +\d+ +[\d.]+", all=True)
+      for name, words in (("read_bw_R", "ib_read_bw -R"), ("atomic_bw_R", "ib_atomic_bw -R"),
+                          ("send_ud_R", "ib_send_bw -R -c UD"), ("write_R_q", "ib_write_bw -R -q 4"),
+                          ("write_R_T", "ib_write_bw -R -T 96"), ("send_z", "ib_send_bw -z"))],
+)
+QPERF = ("rc_bw rc_lat rc_bi_bw rc_rdma_write_bw rc_rdma_write_lat rc_rdma_write_poll_lat rc_rdma_read_bw "
+         "rc_rdma_read_lat rc_fetch_add_mr rc_compare_swap_mr ver_rc_fetch_add ver_rc_compare_swap").split()
+KNOWN += rows(
+    "qperf",
+    dict(name="qperf", server="qperf", client="qperf -t 1 -cm1 {A} rc_lat", want="latency *=", stays=True),
+    *[dict(name="qperf_" + t, server="qperf", client="qperf -t 1 -cm1 {A} " + t, want="(latency|bw|msg_rate) *=",
+           stays=True, all=True) for t in QPERF],
+)
+FIO = "fio --ioengine=rdma --port=7204 --bs=64k --size=2m "
+KNOWN += rows(
+    "fio",
+    *[dict(name="fio_" + verb, server=FIO + "--rw=read --iodepth=16 --name=s --verify=crc32c",
+           client=FIO + "--hostname={A} --verb=%s --rw=write --iodepth=16 --name=c --verify=crc32c" % verb,
+           want="err= 0", server_want="err= 0", all=verb == "read") for verb in ("write", "read")],
+    dict(name="fio_send", server=FIO + "--rw=read --iodepth=32 --name=s --verify=crc32c",
+         client=FIO + "--hostname={A} --verb=send --rw=write --iodepth=16 --name=c --verify=crc32c --do_verify=0",
+         want="err= 0", server_want="err= 0", all=True,
+         note="the server's iodepth is as large as the file, because fio's SENDs ask for no RNR retries"),
+)
+KNOWN += rows(
+    "ucx-utils",
+    dict(name="ucx_default", server="ucx_perftest", client="ucx_perftest {A} -f -t tag_lat -s 8 -n 200", want=r"\n +200 ",
+         places=VETH, note="UCX's own choice of transports", proof=True),
+    *[dict(name="ucx_" + t, server="UCX_TLS=rc,self ucx_perftest",
+           client="UCX_TLS=rc,self ucx_perftest {A} -f -t %s -n 200" % t, want=r"\n +200 ", all=True)
+      for t in ("tag_bw", "stream_lat", "ucp_am_lat", "ucp_put_lat", "ucp_get", "ucp_add", "ucp_fadd", "ucp_swap",
+                "ucp_cswap")],
+    dict(name="ucx_ud", server="UCX_TLS=ud_verbs,self ucx_perftest",
+         client="UCX_TLS=ud_verbs,self ucx_perftest {A} -f -t tag_lat -n 200", want=r"\n +200 ", all=True),
+    dict(name="io_demo", server=UCX_RDMACM + "io_demo -p 1337", client=UCX_RDMACM + "io_demo -p 1337 -i 50 -o read,write {A}",
+         want="status 'OK'", stays=True, places=VETH, note="connects by rdma_cm"),
+    dict(name="ucp_client_server", package="libucx-dev", server="{D}/ucp_client_server", client="{D}/ucp_client_server -a {A}",
+         make="cc -O1 -o {D}/ucp_client_server /usr/share/doc/libucx-dev/examples/ucp_client_server.c -lucp -lucs",
+         needs=("/usr/share/doc/libucx-dev/examples/ucp_client_server.c",), stays=True, all=True, places=VETH),
+)
+KNOWN += rows(
+    "libfabric-bin",
+    dict(name="fi_info", server="", client="fi_info -p verbs", want=r"(?s)verbena0.*FI_PROTO_RDMA_CM_IB_RC"),
+    dict(name="fi_msg", server="fi_pingpong -p verbs -e msg", client="fi_pingpong -p verbs -e msg {A}", want=r"\n1m +10 ",
+         all=True),
+    dict(name="fi_rdm", all=True, server="fi_pingpong -p verbs;ofi_rxm -e rdm", client="fi_pingpong -p verbs;ofi_rxm -e rdm {A}",
+         want=r"\n1m +10 "),
+    dict(name="fi_dgram", server="fi_pingpong -p verbs -e dgram", client="fi_pingpong -p verbs -e dgram {A}",
+         want=r"\n1k +10 ", all=True),
+    places=VETH,
+)
+MPICC = "mpicc.%s -O1 -o {D}/allreduce {EXAMPLES}/allreduce.c"
+WANT_MPI = "%d ranks, 0 wrong"
+KNOWN += rows(
+    "openmpi-bin",
+    *[dict(name="openmpi_ucx_%d" % n, server="",
+           client=OMPI + "-np %d --mca pml ucx --mca osc ucx --mca pml_ucx_devices any --mca pml_ucx_tls any %s "
+           "{D}/allreduce" % (n, UCX_MPI), want=WANT_MPI % n, all=n == 16) for n in (4, 16)],
+    dict(name="openmpi_ofi", server="", client=OMPI + "-np 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "
+         "verbs;ofi_rxm --mca osc pt2pt {D}/allreduce", want=WANT_MPI % 2, places=VETH, all=True),
+    make=MPICC % "openmpi", proof=True, seconds=120,
+)
+KNOWN += rows(
+    "mpich",
+    *[dict(name="mpich_%d" % n, server="",
+           client="UCX_NET_DEVICES=verbena0:1 UCX_TLS=rc_verbs,ud_verbs,self mpiexec.mpich -n %d {D}/allreduce" % n,
+           want=WANT_MPI % n) for n in (4, 16)],
+    make=(MPICC % "mpich") + " -DNO_WINDOWS", proof=True, all=True, seconds=120,
+)
+PYVERBS = "cp -r /usr/share/doc/rdma-core/tests {D} && gunzip -f {D}/tests/*.gz"
+KNOWN += rows(
+    "python3-pyverbs",
+    dict(name="pyverbs_rdmacm", server="", client="/usr/bin/python3 {D}/tests/run_tests.py --dev verbena0 --gid 0 -k test_rdmacm.",
+         want=r"\nOK", all=True),
+    dict(name="pyverbs", server="", client="/usr/bin/python3 {D}/tests/run_tests.py --dev verbena0 --gid 0 -k test_qp. -k test_cq "
+         "-k test_device -k test_mr -k test_pd -k test_addr", want=r"\nOK"),
+    dict(name="pyverbs_all", server="", client="/usr/bin/python3 {D}/tests/run_tests.py --dev verbena0 --gid 0", want=r"\nOK",
+         all=True, note="all 273 tests: 90 pass, the others skip, as their hardware or capability is not there"),
+    make=PYVERBS, needs=("/usr/share/doc/rdma-core/tests/run_tests.py",), places=VETH, seconds=120,
+)
+KNOWN += rows(
+    "librpma-dev",
+    dict(name="librpma", server="{D}/rpma {A} 7777", client="{D}/rpma {A} 7777 write", want="written and flushed",
+         server_want="found what was written", make="cc -O1 -o {D}/rpma {EXAMPLES}/rpma.c -lrpma -libverbs",
+         needs=("/usr/include/librpma.h",)),
+)
+KNOWN += rows(
+    "libibverbs1",
+    dict(name="dlopen", server="", client="{D}/dlopen_verbs", make="cc -O1 -o {D}/dlopen_verbs {EXAMPLES}/dlopen_verbs.c -ldl",
+         want="all found", note="as NCCL does: dlopen(), versioned symbols, the GID table and its types in sysfs, ECE"),
+)
+
+# What does not work, and why: the page's last section.
+LACKING = [
+    ("udpong", "librdmacm's rsockets of datagrams make an address handle without a GRH, which no RoCE device takes: over "
+     "Linux's rxe the program ends in the same way."),
+    ("qperf's uc_ and ud_ tests, and rc_ tests without -cm1", "qperf knows LIDs alone, and RoCE has none. The rc_ tests "
+     "work with -cm1."),
+    ("iperf3 over librspreload", "stalls after 128 KiB, over rxe as well. iperf (version 2) works."),
+    ("socat, Python, curl over librspreload", "socat crashes with librspreload alone, without any device; programs that "
+     "open sockets with SOCK_CLOEXEC or SOCK_NONBLOCK use TCP, and librspreload does not say so. `verbena stat` shows "
+     "whether a program is on Verbena."),
+    ("nc.traditional over librspreload", "refuses descriptors above 16; Verbena's own come before its socket's."),
+    ("libfabric's msg and rdm endpoints on a host that has only a loopback interface", "libfabric leaves out loopback "
+     "interfaces; dgram works there."),
+    ("Open MPI's btl openib", "Debian's build has no rdmacm connector, and RoCE needs that one."),
+    ("MPICH's windows", "give wrong results between processes of one host in Debian's build, without Verbena as well."),
+    ("fio with verb=send and an iodepth as large as the server's", "fio's SENDs ask for no RNR retries, so a server that is "
+     "late ends the connection, on any device; give the server a larger iodepth."),
+]
