@@ -313,6 +313,10 @@ def main():
                 if family == 6 and words[1].split()[0] not in CM_IPV6:
                     continue
                 for server, client in (("guest", "host"), ("host", "guest")):
+                    # perftest's server opens its second listener when the client is on its way to it. Linux refuses
+                    # what comes too early, and an emulated guest is late.
+                    if words[1].startswith("ib_") and server == "guest":
+                        continue
                     title = "rdma_cm: %s, IPv%d, %s is client" % (
                         words[1], family, {"host": "Verbena", "guest": "rxe"}[client])
                     if not all(a in title for a in args):
