@@ -22,9 +22,10 @@ FAULTS = [
     Fault("icrc_covers_tos", "masked_ipv4", "0x45ff0000u", "0x45000000u", "unit/icrc_test"),
 
     # ---- mem
-    Fault("mr_end_overflows", "mr_check", "len > mr->length - off", "off + len > mr->length", "unit/mr_test"),
-    Fault("mr_of_any_pd", "mr_check", "mr->pd != pd || ", "", "sim/rocev2_rc_remote_errors_test"),
-    Fault("mr_hole_stops_a_search", "take_out", "from_home < ((i - hole) & t->mask)",
+    Fault("mr_end_overflows", "check", "len > mr->length - off", "off + len > mr->length", "unit/mr_test"),
+    Fault("mr_of_any_pd", "mr_check_remote", "mr->pd != user->pd && ", "false && ",
+          "sim/rocev2_rc_remote_errors_test"),
+    Fault("mr_hole_stops_a_search", "mr_take_out", "from_home < ((i - hole) & t->mask)",
           "from_home <= ((i - hole) & t->mask)", "unit/mr_test"),
 
     # ---- queue
