@@ -191,6 +191,32 @@ static bool may_defer(struct engine *e, const struct qp *qp, uint64_t now_ns)
 	return deferred < DEFERRED_KICKS_MAX;
 }
 
+int engine_join(struct engine *e, const uint8_t gid[16])
+{
+	uint32_t ifindex[NIC_GIDS_MAX];
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < e->gids.count; i++) {
+		bool known = false;
+
+		for (size_t k = 0; k < count; k++)
+			known |= ifindex[k] == e->gids.gids[i].ifindex;
+		if (!known)
+			ifindex[count++] = e->gids.gids[i].ifindex;
+	}
+	return mcast_join(e->mcast, gid, ifindex, count);
+}
+
+static bool is_attached(const void *nic, const uint8_t gid[16])
+{
+	return nic_mcast_has(nic, gid);
+}
+
+void engine_leave_unused(struct engine *e)
+{
+	mcast_keep(e->mcast, is_attached, e->loop.nic);
+}
+
 void engine_kick(struct engine *e, struct qp *qp)
 {
 	uint64_t now_ns = engine_now_ns();

@@ -65,6 +65,13 @@ void engine_add_paths(struct engine *);
  * 0 or a negative errno.
  */
 int engine_listen(struct engine *, uint32_t number, const struct flow *at, int backlog);
+/*
+ * Lock held. The host hears the multicast group from now on, on every interface that has a GID. 0 or a negative errno:
+ * -ENOMEM where there are too many groups.
+ */
+int engine_join(struct engine *, const uint8_t gid[16]);
+/* Lock held. Leaves the groups that no queue pair is attached to. */
+void engine_leave_unused(struct engine *);
 
 /* Now, on the clock that the nic is driven by (CLOCK_MONOTONIC), nanoseconds. */
 uint64_t engine_now_ns(void);

@@ -72,6 +72,11 @@ static bool stash_send(struct loop *l, uint64_t now_ns)
 	return sent > 0;
 }
 
+static bool is_multicast(const struct pkt *p)
+{
+	return p->len >= 8 && p->data[6] == 0xff && p->data[7] == 0xff && nic_gid_is_multicast(p->flow->dst);
+}
+
 /*
  * The kernel picks the socket by a datagram's first packet and, while members come and go, by
  * indices that are a moment old. A packet that is not ours goes to its owner, never into our nic.
@@ -80,6 +85,9 @@ static void take_in(struct loop *l, const struct pkt *p, uint64_t now_ns)
 {
 	unsigned slot = l->group ? group_slot_of(p) : l->slot;
 
+	/* All processes that joined a group have got it. */
+	if (slot == GROUP_SLOTS && is_multicast(p))
+		slot = l->slot;
 	if (l->streams)
 		cm_stream_input(l->cm, p, now_ns);
 	else if (slot == GROUP_ANY_SLOT)

@@ -132,6 +132,12 @@ static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t 
 	e->udp = io;
 	engine_note_paths(e);
 	e->rcvbuf_bytes = udp_rcvbuf_bytes(io);
+	rc = mcast_open(&io, io, (uint16_t)e->config.transport.rocev2.port, &e->loop.page->io);
+	if (rc) {
+		snprintf(why, why_bytes, "cannot make a descriptor for multicast groups: %s", strerror(-rc));
+		goto close;
+	}
+	e->mcast = io;
 	if (e->config.impair[0]) {
 		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
 		if (!rc) {

@@ -56,6 +56,7 @@
 #include "engine/lock.h"
 #include "engine/loop.h"
 #include "group/group.h"
+#include "io/mcast.h"
 #include "io/udp.h"
 
 enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_BLOCKED };
@@ -86,6 +87,7 @@ struct engine {
 	struct gid_table gids;
 	struct group *group;
 	struct io *udp; /* innermost of loop.io, which closes it */
+	struct io *mcast; /* around it */
 	uint32_t paths; /* UDP source ports of the back end, in each family */
 	uint16_t sport_ipv4[UDP_PATHS_MAX];
 	uint16_t sport_ipv6[UDP_PATHS_MAX]; /* 0: no IPv6 */

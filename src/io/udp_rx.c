@@ -34,10 +34,13 @@ void udp_rx_prepare(int fd, enum udp_family family)
 		udp_set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
 		udp_set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
 		udp_set_option(fd, IPPROTO_IP, IP_RECVTTL, 1);
+		/* What another process of the host joined is for that process (mcast.h). */
+		udp_set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
 	} else {
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+		udp_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
 		/* RoCEv2 senders leave the checksum zero (IBTA A17.3.2), which IPv6 forbids (RFC 6936). */
 		udp_set_option(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
 	}

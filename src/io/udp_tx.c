@@ -78,9 +78,11 @@ static int open_path(struct udp_tx_socket *tx, enum udp_family family, unsigned 
 	if (family == UDP_V4) {
 		udp_set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 		udp_set_option(fd, IPPROTO_IP, IP_TTL, TTL_DEFAULT);
+		udp_set_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, TTL_DEFAULT);
 	} else {
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 		udp_set_option(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, TTL_DEFAULT);
+		udp_set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, TTL_DEFAULT);
 	}
 	udp_set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, UDP_SNDBUF_BYTES);
 	if (!bind_path(fd, family, path)) {

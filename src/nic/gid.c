@@ -93,8 +93,8 @@ int nic_resolve(const struct nic *nic, const struct ah_attr *av, struct flow *ou
 	if (flow_is_ipv4(&f) != !memcmp(f.src, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12))
 		return -EINVAL; /* one end IPv4, the other IPv6 */
 	f.flow_label = av->flow_label & 0xfffff;
-	/* A link-local destination is ambiguous without the interface. */
-	if (f.dst[0] == 0xfe && (f.dst[1] & 0xc0) == 0x80)
+	/* A link-local destination is ambiguous without the interface, and so is a multicast one. */
+	if ((f.dst[0] == 0xfe && (f.dst[1] & 0xc0) == 0x80) || nic_gid_is_multicast(f.dst))
 		f.ifindex = g->ifindex;
 	f.sport = (flow_is_ipv4(&f) ? nic->tp.config.sport_ipv4 : nic->tp.config.sport_ipv6)[0];
 	f.dport = nic->tp.config.rocev2.port;

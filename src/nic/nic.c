@@ -40,6 +40,7 @@ struct nic *nic_create(const struct nic_config *c)
 	list_init(&nic->pds);
 	list_init(&nic->cqs);
 	list_init(&nic->srqs);
+	list_init(&nic->groups);
 	nic->qpn_base = c->qpn_slot << NIC_QPN_BITS;
 	nic->qpn_bits = c->qpn_bits && c->qpn_bits < NIC_QPN_BITS ? c->qpn_bits : NIC_QPN_BITS;
 	/* Keys must not reveal QPNs, or QPNs keys, so each has a secret of its own. */
@@ -120,6 +121,18 @@ static inline bool is_intact(struct nic *nic, struct qp *qp, struct rx *rx)
 	return qp ? qp->ops->opens(&nic->tp, qp, rx) : rx_opens(&nic->tp, NULL, rx);
 }
 
+void nic_deliver(struct nic *nic, struct qp *qp, struct rx *rx)
+{
+	if (!receives(qp))
+		return;
+	if (rx->service != qp->ops->service || !pkey_matches(rx->bth->pkey, qp->pkey)) {
+		nic->tp.counters.rx_wrong_source++;
+		return;
+	}
+	qp->ops->input(&nic->tp, qp, rx);
+	qp_checked(&nic->tp, qp);
+}
+
 int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 {
 	struct nic_counters *n = &nic->tp.counters;
@@ -138,6 +151,8 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 	if (!qp || !receives(qp)) {
 		if (rx.bth->dqpn == GSI_QPN)
 			gsi_input(nic, &rx);
+		else if (rx.bth->dqpn == NIC_MCAST_QPN)
+			mcast_input(nic, &rx);
 		else
 			n->rx_no_qp++;
 		return 0;

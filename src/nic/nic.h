@@ -45,6 +45,9 @@ enum {
 	NIC_MAX_PD = 1 << 16,
 	NIC_MAX_SRQ = 1 << 16,
 	NIC_MAX_SRQ_WR = 32768,
+	NIC_MAX_MCAST_GROUPS = 20, /* as Linux allows a socket (net.ipv4.igmp_max_memberships) */
+	NIC_MAX_MCAST_QPS = 256,   /* attached to a group */
+	NIC_MCAST_QPN = 0xffffff,
 	NIC_MAX_RD_ATOM = 128,     /* READs and atomics outstanding a QP, either direction; as in rxe */
 	NIC_MTU_BYTES_MAX = 4096,
 	NIC_TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 2048
@@ -261,6 +264,19 @@ void nic_qp_query(const struct nic *, const struct qp *, struct qp_attr *, struc
 void nic_qp_mute(struct nic *, struct qp *, bool mute);
 /* Drops its completions from the CQs too: pollers of both must be held off. */
 void nic_qp_destroy(struct nic *, struct qp *);
+
+/*
+ * A UD QP gets the packets to that multicast group, once (IBTA 11.3.1); how they come to this host is the caller's business.
+ * -EINVAL: it is no UD QP or no multicast GID; -ENOMEM, too, beyond the limits above. A QP that is destroyed is detached.
+ */
+int nic_mcast_attach(struct nic *, struct qp *, const uint8_t gid[16]);
+int nic_mcast_detach(struct nic *, struct qp *, const uint8_t gid[16]); /* -EINVAL: it is not attached */
+/* Whether a QP is attached to the group. */
+bool nic_mcast_has(const struct nic *, const uint8_t gid[16]);
+/* How many groups a QP is attached to. */
+uint32_t nic_qp_groups(const struct qp *);
+/* An IPv6 multicast address, or ::ffff:a.b.c.d of an IPv4 one. */
+bool nic_gid_is_multicast(const uint8_t gid[16]);
 
 /* The parts of a QP that posters need; any thread. */
 struct sq *qp_sq(struct qp *);

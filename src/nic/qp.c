@@ -133,6 +133,7 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 
 	detach(nic, qp);
 	mw_forget_user(&qp->user);
+	mcast_detach_all(nic, qp);
 	list_remove(&qp->event.link);
 	qp_table_remove(nic, qp);
 	if (!qp->srq)
@@ -187,6 +188,8 @@ static int judge_path(const struct nic *nic, const struct qp_attr *a, uint32_t m
 
 	if (err)
 		return err;
+	if (nic_gid_is_multicast(flow->dst))
+		return -EINVAL; /* a connection has one peer */
 	return mtu <= nic_path_mtu(ip_mtu) ? 0 : -EINVAL;
 }
 
@@ -424,6 +427,11 @@ struct sq *qp_sq(struct qp *qp)
 struct rq *qp_rq(struct qp *qp)
 {
 	return qp->srq ? NULL : qp->rq;
+}
+
+uint32_t nic_qp_groups(const struct qp *qp)
+{
+	return qp->groups;
 }
 
 uint32_t qp_number(const struct qp *qp)

@@ -39,6 +39,8 @@ struct nic {
 	struct list pds;           /* struct nic_pd */
 	struct list cqs;           /* struct nic_cq */
 	struct list srqs;          /* struct nic_srq */
+	struct list groups;        /* struct mcast_group */
+	uint32_t group_count;
 	struct gsi gsi;
 	bool own_arena;
 	uint32_t gid_count;
@@ -84,6 +86,13 @@ bool nic_is_local(const struct nic *, const uint8_t gid[16]);
 void qp_enter(struct nic *, struct qp *, enum qp_state from, enum qp_state to, uint64_t now_ns);
 /* nic_qp_modify() of a QP whose engine has streams. */
 int stream_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t mask, uint64_t now_ns);
+
+/* A packet for the QP; counts what speaks against it. */
+void nic_deliver(struct nic *, struct qp *, struct rx *);
+/* A packet for the multicast QPN. */
+void mcast_input(struct nic *, struct rx *);
+/* Detaches a QP from all groups. */
+void mcast_detach_all(struct nic *, struct qp *);
 
 void gsi_init(struct gsi *);
 /* A packet for QPN 1. */

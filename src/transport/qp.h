@@ -345,6 +345,7 @@ struct qp {
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
 	uint8_t port;
+	uint8_t groups; /* multicast groups that it is attached to */
 	bool sq_sig_all;
 	bool sq_draining : 1;
 	bool sqd_notify : 1;

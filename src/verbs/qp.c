@@ -93,6 +93,7 @@ static void qp_reap(struct object *o)
 	struct abi_qp *qp = container_of(o, struct abi_qp, object);
 
 	nic_qp_destroy(context_of(qp->pub.context)->nic, qp->core);
+	engine_leave_unused(qp->engine);
 }
 
 static void cap_to_verbs(struct ibv_qp_cap *to, const struct qp_cap *from)
@@ -362,6 +363,16 @@ static void events_await(struct abi_qp *qp)
 	pthread_mutex_unlock(&qp->pub.mutex);
 }
 
+static bool is_attached(struct abi_qp *qp)
+{
+	bool attached;
+
+	engine_lock(qp->engine);
+	attached = nic_qp_groups(qp->core);
+	engine_unlock(qp->engine);
+	return attached;
+}
+
 /*
  * qperf destroys its queue pair twice: librdmacm has forgotten the pointer by then and passes NULL. A kernel cleans up
  * after the program that dies of it, we cannot: the peer would wait for an answer to its DREQ.
@@ -375,6 +386,8 @@ int ibv_destroy_qp(struct ibv_qp *pub)
 	if (!pub)
 		return fail(EINVAL);
 	ctx = context_of(pub->context);
+	if (is_attached(qp))
+		return fail(EXPLAIN(EBUSY, "ibv_destroy_qp: the queue pair is attached to a multicast group"));
 	acks_flush(qp);
 	err = quiesce(qp, false);
 	if (err)

@@ -61,6 +61,9 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		.max_res_rd_atom = NIC_MAX_RD_ATOM * NIC_MAX_QP,
 		.max_qp_init_rd_atom = NIC_MAX_RD_ATOM,
 		.atomic_cap = IBV_ATOMIC_HCA,
+		.max_mcast_grp = NIC_MAX_MCAST_GROUPS,
+		.max_mcast_qp_attach = NIC_MAX_MCAST_QPS,
+		.max_total_mcast_qp_attach = NIC_MAX_MCAST_GROUPS * NIC_MAX_MCAST_QPS,
 		.max_ah = 1 << 24, /* bounded by memory alone */
 		.max_srq = NIC_MAX_SRQ,
 		.max_srq_wr = NIC_MAX_SRQ_WR,

@@ -9,16 +9,6 @@
 #include "verbs/objects.h"
 #include "verbs/private.h"
 
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return fail(EXPLAIN(EOPNOTSUPP, "ibv_attach_mcast: multicast is not supported"));
-}
-
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return fail(EOPNOTSUPP);
-}
-
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				 int fd, int access)
 {

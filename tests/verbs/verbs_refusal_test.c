@@ -185,7 +185,7 @@ static const struct refusal {
 	{write_only_for_others, EINVAL, {"LOCAL_WRITE", "remote"}},
 	{post_too_early, EINVAL, {"ibv_post_send", "RTS"}},
 	{post_many_sges, EINVAL, {"40 SGEs", "max_recv_sge"}},
-	{multicast, EOPNOTSUPP, {"multicast", "ibv_attach_mcast"}},
+	{multicast, EINVAL, {"UD", "ibv_attach_mcast"}},
 	{ece_asked, EOPNOTSUPP, {NULL}},
 	{ece_given, EOPNOTSUPP, {NULL}},
 	{no_qp_destroyed, EINVAL, {NULL}},
