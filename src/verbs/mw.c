@@ -70,7 +70,7 @@ int send_wqe_bind(struct send_wqe *w, const struct abi_qp *qp, const struct bind
 	const struct ibv_mw_bind_info *info = b->info;
 
 	if (!b->mw || mw->pub.context != qp->pub.context || mw->type != b->type ||
-	    info->mw_access_flags & ~(unsigned int)MW_ACCESS_KNOWN)
+	    info->mw_access_flags & ~(unsigned int)MR_ACCESS_KNOWN)
 		return EINVAL;
 	w->rkey = b->rkey;
 	w->bind = (struct wqe_bind){
@@ -78,7 +78,8 @@ int send_wqe_bind(struct send_wqe *w, const struct abi_qp *qp, const struct bind
 		.length = info->length,
 		.handle = mw->handle,
 		.lkey = info->mr ? mr_of(info->mr)->pub.lkey : 0,
-		.access = info->mw_access_flags,
+		/* Local rights mean nothing to a window; programs set them all the same, and drivers drop them. */
+		.access = info->mw_access_flags & MW_ACCESS_KNOWN,
 	};
 	return 0;
 }

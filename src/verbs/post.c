@@ -185,7 +185,7 @@ static __attribute__((cold)) int explain_wr(const struct abi_qp *qp, const struc
 		return EXPLAIN(EINVAL, "ibv_post_send: no address handle of the QP's protection domain");
 	if (wr->opcode == IBV_WR_BIND_MW)
 		return EXPLAIN(EINVAL, "ibv_post_send: IBV_WR_BIND_MW is for a window of type 2 of the QP's device, with "
-				       "remote access flags and IBV_ACCESS_ZERO_BASED alone");
+				       "access flags that regions have");
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return EXPLAIN(EINVAL, "ibv_post_send: inline data are for SEND and WRITE, and the QP has room for "
 				       "%u bytes (max_inline_data)", qp->sq->max_inline);

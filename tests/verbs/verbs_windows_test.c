@@ -157,7 +157,10 @@ static void send_with_invalidate_frees_the_window(void **state)
 	mw = ibv_alloc_mw(w.p.pd, IBV_MW_TYPE_2);
 	assert_non_null(mw);
 	mw->rkey = ibv_inc_rkey(mw->rkey);
-	assert_int_equal(post(&w.p, B, bind_wr(&w, mw, mw->rkey)), 0);
+	struct ibv_send_wr bind = bind_wr(&w, mw, mw->rkey);
+
+	bind.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND; /* dropped */
+	assert_int_equal(post(&w.p, B, bind), 0);
 	expect(&w.p, B, 5, IBV_WC_SUCCESS, IBV_WC_BIND_MW);
 	recv_post(&w.p, B, 50, 0, 100);
 	sge = sge_at(&w.p, A, 0, 100);
@@ -208,7 +211,7 @@ static void calls_refuse_what_no_window_does(void **state)
 	bind.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
 	assert_int_equal(ibv_bind_mw(w.p.side[B].qp, mw[1], &bind), EINVAL);
 	wr = bind_wr(&w, mw[2], mw[2]->rkey);
-	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_LOCAL_WRITE;
+	wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_ON_DEMAND;
 	assert_int_equal(post(&w.p, B, wr), EINVAL);
 	wr = bind_wr(&w, NULL, 0);
 	assert_int_equal(post(&w.p, B, wr), EINVAL);
