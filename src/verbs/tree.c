@@ -79,14 +79,22 @@ static bool visit_guid(const struct walk *w, const char *path, uint64_t guid)
 	return visit_file(w, path, text);
 }
 
-static bool visit_gid(const struct walk *w, const struct tree_gid *gid, size_t index)
+/*
+ * Programs take the first interface of a device for the one that it is a port of (pyverbs, to find the device's address). So
+ * the loopback interface, whose GIDs come last, is there only where it is the only one.
+ */
+static bool is_no_port(const struct tree_facts *f, size_t index)
+{
+	return !strcmp(f->gids[index].interface, "lo") && strcmp(f->gids[0].interface, "lo") != 0;
+}
+
+static bool visit_gid(const struct walk *w, const struct tree_facts *f, size_t index)
 {
 	static const struct tree_gid none;
+	const struct tree_gid *gid = index < f->gid_count ? &f->gids[index] : &none;
 	char path[TEXT_BYTES], text[TEXT_BYTES];
 	size_t at = 0;
 
-	if (!gid)
-		gid = &none;
 	for (int i = 0; i < 16; i += 2)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%02x%02x", i ? ":" : "",
 				       gid->raw[i], gid->raw[i + 1]);
@@ -101,6 +109,8 @@ static bool visit_gid(const struct walk *w, const struct tree_gid *gid, size_t i
 	snprintf(path, sizeof(path), "ports/1/gid_attrs/ndevs/%zu", index);
 	if (!visit_file(w, path, gid->interface))
 		return false;
+	if (is_no_port(f, index))
+		return true;
 	snprintf(path, sizeof(path), "device/net/%s/", gid->interface);
 	return visit_file(w, path, NULL);
 }
@@ -136,7 +146,7 @@ static bool visit_device(const struct walk *w, const struct tree_facts *f)
 	    !visit_guid(w, "sys_image_guid", f->guid))
 		return false;
 	for (size_t i = 0; i < GID_TABLE_LEN; i++) {
-		if (!visit_gid(w, i < f->gid_count ? &f->gids[i] : NULL, i))
+		if (!visit_gid(w, f, i))
 			return false;
 	}
 	return true;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -95,6 +96,33 @@ static void run(const char *command)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static bool device_has_interface(const char *name, size_t first)
+{
+	static const struct tree_gid two[] = {
+		{ { [0] = 0xfe, [1] = 0x80, [15] = 1 }, "eth0" },
+		{ { [15] = 1 }, "lo" },
+	};
+	const struct tree_facts f = {.device_count = 1, .gids = two + first, .gid_count = 2 - first};
+	char dir[] = "/tmp/verbena-tree-XXXXXX", path[128];
+	struct stat st;
+	bool there;
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(tree_render(dir, &f), 0);
+	snprintf(path, sizeof(path), "%s/class/infiniband/verbena0/device/net/%s", dir, name);
+	there = !stat(path, &st);
+	snprintf(path, sizeof(path), "rm -r %s", dir);
+	run(path);
+	return there;
+}
+
+static void loopback_is_the_devices_interface_only_if_there_is_no_other(void **state)
+{
+	assert_true(device_has_interface("eth0", 0));
+	assert_false(device_has_interface("lo", 0));
+	assert_true(device_has_interface("lo", 1));
+}
+
 static void rendering_can_be_repeated_and_files_end_with_a_newline(void **state)
 {
 	char dir[] = "/tmp/verbena-tree-XXXXXX", path[512], buf[128];
@@ -147,6 +175,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_file_is_not_there),
 		cmocka_unit_test(a_short_buffer_takes_what_fits),
 		cmocka_unit_test(rendering_can_be_repeated_and_files_end_with_a_newline),
+		cmocka_unit_test(loopback_is_the_devices_interface_only_if_there_is_no_other),
 		cmocka_unit_test(the_guid_is_stable_and_local),
 	};
 
