@@ -45,6 +45,8 @@ struct loop {
 		bool serves;      /* it is the registrar, and has looked for the dead since it is */
 		int watched;      /* the registrar's slot, if it is another's */
 		uint64_t look_ns; /* when to look whether it is stopped */
+		unsigned looks;   /* for the dead, since somebody left */
+		uint64_t again_at_ns; /* when to look for them again; UINT64_MAX: no more */
 	} registrar;
 };
 

@@ -10,6 +10,11 @@
 enum { TRIES = 8 };
 
 static const uint64_t look_ns = 1000000000;
+/*
+ * A process that is killed loses its descriptors one by one, and may hang up here while its listener, by which it seems to
+ * live, is still there. So the dead are looked for again, on a busy machine a second time.
+ */
+static const uint64_t again_ns[] = {20000000, 1000000000};
 
 static bool is_registrar(const struct loop *l)
 {
@@ -56,6 +61,16 @@ static void look(struct loop *l, uint64_t now_ns)
 		elect(l);
 }
 
+/* `looks`: how many times it has looked for those that left last. */
+static void look_for_the_dead(struct loop *l, unsigned looks, uint64_t now_ns)
+{
+	bool again = looks < sizeof(again_ns) / sizeof(again_ns[0]);
+
+	cm_look_for_the_dead(l->cm);
+	l->registrar.looks = looks + 1;
+	l->registrar.again_at_ns = again ? now_ns + again_ns[looks] : UINT64_MAX;
+}
+
 void registrar_serve(struct loop *l, uint64_t now_ns)
 {
 	bool left;
@@ -66,7 +81,9 @@ void registrar_serve(struct loop *l, uint64_t now_ns)
 	if (is_registrar(l)) {
 		/* By its slot, too: its last owner was it. */
 		if (left || !l->registrar.serves)
-			cm_look_for_the_dead(l->cm);
+			look_for_the_dead(l, 0, now_ns);
+		else if (now_ns >= l->registrar.again_at_ns)
+			look_for_the_dead(l, l->registrar.looks, now_ns);
 		l->registrar.serves = true;
 		return;
 	}
@@ -81,6 +98,8 @@ void registrar_serve(struct loop *l, uint64_t now_ns)
 
 uint64_t registrar_deadline_ns(const struct loop *l)
 {
+	if (l->cm && is_registrar(l) && l->registrar.serves)
+		return l->registrar.again_at_ns;
 	if (!l->registrar.takes_part || is_registrar(l) || !cm_listeners(l->cm))
 		return UINT64_MAX;
 	return l->registrar.look_ns;
