@@ -196,6 +196,8 @@ int engine_join(struct engine *e, const uint8_t gid[16])
 	uint32_t ifindex[NIC_GIDS_MAX];
 	size_t count = 0;
 
+	if (!e->mcast)
+		return -EOPNOTSUPP;
 	for (uint32_t i = 0; i < e->gids.count; i++) {
 		bool known = false;
 
@@ -214,7 +216,8 @@ static bool is_attached(const void *nic, const uint8_t gid[16])
 
 void engine_leave_unused(struct engine *e)
 {
-	mcast_keep(e->mcast, is_attached, e->loop.nic);
+	if (e->mcast)
+		mcast_keep(e->mcast, is_attached, e->loop.nic);
 }
 
 void engine_kick(struct engine *e, struct qp *qp)

@@ -67,7 +67,7 @@ void engine_add_paths(struct engine *);
 int engine_listen(struct engine *, uint32_t number, const struct flow *at, int backlog);
 /*
  * Lock held. The host hears the multicast group from now on, on every interface that has a GID. 0 or a negative errno:
- * -ENOMEM where there are too many groups.
+ * -ENOMEM where there are too many groups, -EOPNOTSUPP over iWARP.
  */
 int engine_join(struct engine *, const uint8_t gid[16]);
 /* Lock held. Leaves the groups that no queue pair is attached to. */

@@ -87,7 +87,7 @@ struct engine {
 	struct gid_table gids;
 	struct group *group;
 	struct io *udp; /* innermost of loop.io, which closes it */
-	struct io *mcast; /* around it */
+	struct io *mcast; /* around it; NULL with streams, which have no groups */
 	uint32_t paths; /* UDP source ports of the back end, in each family */
 	uint16_t sport_ipv4[UDP_PATHS_MAX];
 	uint16_t sport_ipv6[UDP_PATHS_MAX]; /* 0: no IPv6 */

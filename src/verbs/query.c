@@ -26,10 +26,18 @@ enum { PORT_ATTR_COMPAT_BYTES = 48 };
 /* The engine answers a peer within 4.096 us * 2^15 = 134 ms, even on a busy host. */
 enum { LOCAL_ACK_DELAY = 15 };
 
-/* RFC 5040: a Read Request names one sink, there is no RNR, and atomics are an extension that is not offered. */
+/*
+ * RFC 5040: a Read Request names one sink, there is no RNR, and atomics are an extension that is not offered,
+ * as windows are not. There are no datagrams, and so no groups.
+ */
 static void device_attr_iwarp(struct ibv_device_attr *a)
 {
-	a->device_cap_flags &= ~(unsigned int)IBV_DEVICE_RC_RNR_NAK_GEN;
+	a->device_cap_flags &= ~(unsigned int)(IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
+					       IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS);
+	a->max_mw = 0;
+	a->max_mcast_grp = 0;
+	a->max_mcast_qp_attach = 0;
+	a->max_total_mcast_qp_attach = 0;
 	a->max_sge_rd = 1;
 	a->atomic_cap = IBV_ATOMIC_NONE;
 	a->max_ah = 0;
