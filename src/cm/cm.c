@@ -33,7 +33,7 @@ struct cm *cm_create(const struct cm_config *c)
 	cm->registry = (struct registry){.page = c->registry, .slot = c->slot, .lives = c->lives, .ctx = c->lives_ctx,
 					 .in_the_way = REGISTRY_NOBODY};
 	registry_join(&cm->registry, (uint32_t)siphash_u64(c->secret, 6) | 1);
-	/* Whoever had our slot before may have been killed. */
+	/* The process that had our slot before may have been killed. */
 	cm->sweep = (struct registry_sweep){.slot = c->slot, .end = c->slot + 1, .looked = true};
 	cm->sweeping = cm->registry.page;
 	list_init(&cm->conns);

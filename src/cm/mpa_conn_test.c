@@ -367,7 +367,7 @@ static void peer_to_peer_is_established_by_the_first_fpdu(void **state)
 	expect_event(CM_ESTABLISHED, 0);
 }
 
-/* Each ends with a reset, and no program hears of it. */
+/* Each ends with a reset, and no program gets an event. */
 static void requests_that_are_none(void **state)
 {
 	static const struct mpa_frame cases[] = {

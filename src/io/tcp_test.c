@@ -77,7 +77,7 @@ static void take(struct end *e, const struct pkt *p)
 	}
 }
 
-/* What is there for this end now, after at most `ms`. */
+/* Takes the packets that this end gets within `ms`. */
 static void receive(struct end *e, int ms)
 {
 	struct pkt pkts[PKTS];

@@ -56,7 +56,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* What is left is freed with the table. */
+/* The table frees those that are left. */
 static int teardown(void **state)
 {
 	struct world *w = *state;

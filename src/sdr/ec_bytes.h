@@ -29,8 +29,8 @@ void ec_bytes_add(const struct ec_bytes *, uint32_t at, uint32_t count);
 /* Makes some parities of a group from all of its data. With EC_XOR it makes all. */
 void ec_bytes_make(const struct ec_bytes *, uint32_t group, uint32_t parity, uint32_t count);
 
-/* Writes what a group lacks. Whatever of its data had not come at the receiver's last look is
- * written, parity pieces that are used are overwritten; nothing else may write either meanwhile.
+/* Writes the data that a group lacked at the receiver's last look, and overwrites the parity pieces
+ * that it uses. Nothing else may write either of them meanwhile.
  * -ENODATA: the group has not enough pieces; -ENOMEM. */
 int ec_bytes_recover(const struct ec_bytes *, const struct ec_receiver *, uint32_t group);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How much redundancy a message gets, from what is known of the link. One rule for all links: losses
- * that can be answered while the rest is being sent cost nothing, so only the last bandwidth-delay
- * product of what is to be sent gets parities unasked, and as many that a round trip more is hardly
- * ever needed. Everything else is parity on demand.
+ * How much redundancy a message gets, by rate, round trip and losses of the link. One rule for all links:
+ * a loss that is answered while the rest is being sent costs nothing. So parities go unasked with the
+ * last bandwidth-delay product of the data alone, and as many that another round trip is hardly ever
+ * needed. For all other data parities are sent on demand.
  */
 #ifndef SDR_EC_CHOICE_H
 #define SDR_EC_CHOICE_H

@@ -35,7 +35,7 @@ def clean(place):
 
 
 def schemes(place):
-    """What is lost is repaired, and every chunk is right."""
+    """Losses are repaired, and every chunk is right."""
     for scheme in SCHEMES:
         _, dropped = write_bw(place, ["-n", 20, "-s", 200001, "-t", 4, "-k", 4096, "-S", scheme], env={"VERBENA_IMPAIR": "drop=2%,dup=1%,reorder=3%,seed=5"})
         check(dropped == 0, "%s: %d chunks dropped" % (scheme, dropped))
