@@ -10,6 +10,13 @@ import time
 from pair import TIME_S, check, main
 
 TOO_EARLY = ("error 8", "event bl blka 8", "error: 8", "REJECTED", "Connection refused", "UNREACHABLE, error: 1")
+# rping's main thread closes the channel at its end, when another thread may be about to ask it for an event. That one then
+# ends the process with this message, wherever the call comes a moment after the close.
+OWN_RACE = "rdma_get_cm_event: Bad file descriptor"
+
+
+def ended_well(command, status, out):
+    return status == 0 or (command[0] == "rping" and status == 255 and OWN_RACE in out)
 
 
 def talk(place, server, client, env=None, seconds=TIME_S):
@@ -27,7 +34,7 @@ def talk(place, server, client, env=None, seconds=TIME_S):
         patience *= 2
     check(status == 0, "%s: status %s\n%s\nserver:\n%s" % (" ".join(client), status, out, s.output()))
     status = s.wait(end - time.monotonic())
-    check(status == 0, "%s: status %s\n%s" % (" ".join(server), status, s.output()))
+    check(ended_well(server, status, s.output()), "%s: status %s\n%s" % (" ".join(server), status, s.output()))
     outs = s.output(), out
     s.kill()
     return outs
