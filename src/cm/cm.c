@@ -45,6 +45,7 @@ struct cm *cm_create(const struct cm_config *c)
 	map_init(&cm->by_remote_qpn, &cm->alloc);
 	map_init(&cm->by_number, &cm->alloc);
 	map_init(&cm->by_port, &cm->alloc);
+	map_init(&cm->by_join, &cm->alloc);
 	mpa_init(cm, c->streams_of);
 	return cm;
 }
@@ -68,6 +69,7 @@ void cm_destroy(struct cm *cm)
 	map_fini(&cm->by_remote_qpn);
 	map_fini(&cm->by_number);
 	map_fini(&cm->by_port);
+	map_fini(&cm->by_join);
 	registry_leave(&cm->registry);
 	pool_fini(&cm->pool);
 	alloc_put(&alloc, cm, sizeof(*cm));

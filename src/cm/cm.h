@@ -24,9 +24,11 @@
 struct cm;
 struct cm_channel; /* a queue of events, and the ids that they are about */
 struct cm_id;      /* one end of a conversation, or a listener */
+struct cm_join;    /* the membership of an id in a multicast group */
 
 enum {
 	CM_IDS_MAX = 65536,
+	CM_JOINS_MAX = 4096, /* memberships of ids in groups */
 	CM_EVENTS_MAX = 16384,    /* of a channel; further requests are dropped */
 	CM_BACKLOG_MAX = 1024,    /* requests of a listener that no program has seen */
 	CM_HALF_OPEN_MAX = 4096,  /* such requests of all listeners */
@@ -51,6 +53,8 @@ enum cm_event_type {
 	CM_REJECTED = 8,
 	CM_ESTABLISHED = 9,
 	CM_DISCONNECTED = 10,
+	CM_MULTICAST_JOIN = 12,
+	CM_MULTICAST_ERROR = 13,
 	CM_TIMEWAIT_EXIT = 15
 };
 
@@ -82,8 +86,8 @@ struct cm_param {
 struct cm_event {
 	enum cm_event_type type;
 	int32_t status;      /* a negative errno, the reason of a REJ, or the status of a SIDR_REP */
-	uint64_t uid;        /* of the id; of a CM_CONNECT_REQUEST that of the listener */
-	uint32_t number;     /* of the id; of a CM_CONNECT_REQUEST that of the new one */
+	uint64_t uid;        /* of the id; of a CM_CONNECT_REQUEST that of the listener, of a group's that of the membership */
+	uint32_t number;     /* of the id; of a CM_CONNECT_REQUEST that of the new one, of a group's that of the membership */
 	bool datagram;       /* the id is for datagrams: `ah` and `qkey` may be set, the parameters of connections are not */
 	struct ah_attr ah;   /* to the peer */
 	struct cm_param param; /* the peer's; the depths are those for this end's queue pair */
@@ -254,6 +258,22 @@ int cm_id_established(struct cm_id *);
 /* reason: CM_REJ_CONSUMER or CM_REJ_VENDOR_OPTION. */
 int cm_id_reject(struct cm_id *, uint16_t reason, const uint8_t *data, size_t len);
 int cm_id_disconnect(struct cm_id *, uint64_t now_ns);
+
+/*
+ * A membership of the id in a multicast group; the host is to hear the group unless it is only sent to. -EINVAL: no group of
+ * the family of the id's address, or the id has no device, is not bound or resolved, or is not for datagrams; -ENOMEM, also where there are too many. It goes with its id.
+ */
+int cm_id_join(struct cm_id *, const uint8_t gid[16], bool send_only, uint64_t uid, struct cm_join **out);
+/* The host hears the group now, or status says why it cannot: the event is told. The membership lasts until it is left. */
+void cm_join_done(struct cm_join *, int status);
+uint32_t cm_join_number(const struct cm_join *);
+struct cm_join *cm_join_find(const struct cm *, uint32_t number); /* or NULL */
+struct cm_id *cm_join_id(const struct cm_join *);
+uint32_t cm_join_interface(const struct cm_join *); /* on which the host is to hear the group */
+/* Forgets its events that were not taken. Returns how many were taken. */
+uint32_t cm_join_leave(struct cm_join *);
+/* Whether a membership needs the host to hear the group on the interface; 0: on any. */
+bool cm_hears(const struct cm *, const uint8_t gid[16], uint32_t ifindex);
 
 /* Options: -EINVAL where it is too late for one. */
 void cm_id_set_tos(struct cm_id *, uint8_t tos);

@@ -129,6 +129,20 @@ void event_tell_datagram(struct cm_id *id, const struct ah_attr *ah, const struc
 		e->event.ah = *ah;
 }
 
+/* Told in any state of the id, as its queue pair is in no conversation. Without memory it is lost. */
+void event_tell_join(struct cm_join *j, const struct cm_event *what)
+{
+	struct event *e = j->id->channel->event_count < CM_EVENTS_MAX ? event_add(j->id, what->type, &what->param) : NULL;
+
+	if (!e)
+		return;
+	e->join = j;
+	e->event.uid = j->uid;
+	e->event.number = j->number;
+	e->event.status = what->status;
+	e->event.ah = what->ah;
+}
+
 int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *param)
 {
 	struct cm *cm = listener->cm;
@@ -181,6 +195,8 @@ bool cm_channel_take_event(struct cm_channel *ch, struct cm_event *out)
 	e = container_of(ch->events.next, struct event, link);
 	*out = e->event;
 	e->id->events_taken++;
+	if (e->join)
+		e->join->events_taken++;
 	event_remove(e);
 	return true;
 }
@@ -196,6 +212,19 @@ static struct event *first_of(const struct cm_id *id)
 			return e;
 	}
 	return NULL;
+}
+
+void event_forget_join(const struct cm_join *j)
+{
+	struct list *head = &j->id->channel->events, *next;
+
+	for (struct list *l = head->next; l != head; l = next) {
+		struct event *e = container_of(l, struct event, link);
+
+		next = l->next;
+		if (e->join == j)
+			event_remove(e);
+	}
 }
 
 void event_forget(struct cm_id *id, uint64_t now_ns)

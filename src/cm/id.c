@@ -37,6 +37,7 @@ static struct cm_id *id_new(struct cm_channel *ch, enum cm_space space, enum qp_
 			     .row = REGISTRY_NO_ROW,
 			     .gid_index = -1,
 			     .ack_timeout = CM_ACK_TIMEOUT};
+	list_init(&id->joins);
 	map_add(&cm->by_number, &id->by_number, id->number);
 	list_append(&ch->ids, &id->link);
 	cm->id_count++;
@@ -92,6 +93,7 @@ uint32_t cm_id_destroy(struct cm_id *id, uint64_t now_ns)
 		id->cm->listener_count--;
 	}
 	event_forget(id, now_ns);
+	join_leave_all(id);
 	if (id->conn)
 		conn_abandon(id->conn, now_ns);
 	mpa_abandon(id, now_ns);

@@ -154,6 +154,18 @@ struct cm_id {
 	uint8_t ack_timeout; /* code */
 	bool ack_timeout_set, reuse, afonly;
 	struct event *request; /* created it and was not taken yet; NULL: otherwise */
+	struct list joins;
+};
+
+struct cm_join {
+	struct cm_id *id;
+	struct list link; /* in id->joins */
+	struct map_node by_number;
+	uint32_t number;
+	uint32_t events_taken;
+	uint64_t uid;
+	uint8_t gid[16];
+	bool send_only;
 };
 
 struct cm_channel {
@@ -171,6 +183,7 @@ struct event {
 	struct list link;
 	struct cm_id *id;     /* whose events_taken counts it */
 	struct cm_id *made;   /* a CM_CONNECT_REQUEST: the new id */
+	struct cm_join *join; /* of a group: whose events_taken counts it too */
 	struct cm_event event;
 };
 
@@ -205,6 +218,8 @@ struct cm {
 	struct map by_number; /* -> id */
 	struct map by_port;   /* port space and port -> id */
 	uint32_t id_count, next_number;
+	struct map by_join;   /* number -> join */
+	uint32_t join_count, next_join;
 	uint32_t half_open_count;
 	uint16_t half_open_of[CM_SOURCES];
 	uint32_t refusals; /* since refusals_since_ns, a second long */
@@ -347,6 +362,13 @@ int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct 
 /* Forgets the events that were not taken, the request that created the id among them; refuses requests for it. */
 void event_forget(struct cm_id *, uint64_t now_ns);
 void event_move(struct cm_id *, struct cm_channel *to);
+/* Tells of a membership; the type, status, address vector and parameters are the event's. */
+void event_tell_join(struct cm_join *, const struct cm_event *);
+void event_forget_join(const struct cm_join *);
+
+/* ---- join.c --------------------------------------------------------------------------------------- */
+
+void join_leave_all(struct cm_id *);
 
 /* ---- id.c, port.c ------------------------------------------------------------------------------- */
 

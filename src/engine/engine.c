@@ -191,13 +191,11 @@ static bool may_defer(struct engine *e, const struct qp *qp, uint64_t now_ns)
 	return deferred < DEFERRED_KICKS_MAX;
 }
 
-int engine_join(struct engine *e, const uint8_t gid[16])
+/* The interfaces that have a GID; how many. */
+static size_t interfaces(const struct engine *e, uint32_t *ifindex)
 {
-	uint32_t ifindex[NIC_GIDS_MAX];
 	size_t count = 0;
 
-	if (!e->mcast)
-		return -EOPNOTSUPP;
 	for (uint32_t i = 0; i < e->gids.count; i++) {
 		bool known = false;
 
@@ -206,18 +204,33 @@ int engine_join(struct engine *e, const uint8_t gid[16])
 		if (!known)
 			ifindex[count++] = e->gids.gids[i].ifindex;
 	}
-	return mcast_join(e->mcast, gid, ifindex, count);
+	return count;
 }
 
-static bool is_attached(const void *nic, const uint8_t gid[16])
+int engine_join(struct engine *e, const uint8_t gid[16], uint32_t ifindex)
 {
-	return nic_mcast_has(nic, gid);
+	uint32_t all[NIC_GIDS_MAX];
+
+	if (!e->mcast)
+		return -EOPNOTSUPP;
+	if (ifindex)
+		return mcast_join(e->mcast, gid, &ifindex, 1);
+	if (cm_hears(e->loop.cm, gid, 0))
+		return 0;
+	return mcast_join(e->mcast, gid, all, interfaces(e, all));
+}
+
+static bool is_needed(const void *engine, const uint8_t gid[16], uint32_t ifindex)
+{
+	const struct engine *e = engine;
+
+	return nic_mcast_has(e->loop.nic, gid) || cm_hears(e->loop.cm, gid, ifindex);
 }
 
 void engine_leave_unused(struct engine *e)
 {
 	if (e->mcast)
-		mcast_keep(e->mcast, is_attached, e->loop.nic);
+		mcast_keep(e->mcast, is_needed, e);
 }
 
 void engine_kick(struct engine *e, struct qp *qp)

@@ -66,11 +66,11 @@ void engine_add_paths(struct engine *);
  */
 int engine_listen(struct engine *, uint32_t number, const struct flow *at, int backlog);
 /*
- * Lock held. The host hears the multicast group from now on, on every interface that has a GID. 0 or a negative errno:
- * -ENOMEM where there are too many groups, -EOPNOTSUPP over iWARP.
+ * Lock held. The host hears the multicast group from now on, on that interface; 0: on every interface that has a GID, unless ids
+ * of rdma_cm have chosen some (cm_hears()). 0 or a negative errno: -ENOMEM where there are too many groups, -EOPNOTSUPP over iWARP.
  */
-int engine_join(struct engine *, const uint8_t gid[16]);
-/* Lock held. Leaves the groups that no queue pair is attached to. */
+int engine_join(struct engine *, const uint8_t gid[16], uint32_t ifindex);
+/* Lock held. Leaves the groups that no queue pair is attached to and no id has joined. */
 void engine_leave_unused(struct engine *);
 
 /* Now, on the clock that the nic is driven by (CLOCK_MONOTONIC), nanoseconds. */

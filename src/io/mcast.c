@@ -18,12 +18,15 @@
 enum {
 	QPN_AT = 5, /* in a BTH */
 	BTH_BYTES = 12,
+	READY_MAX = 16, /* joined sockets served in one call */
 	IDLE_TURNS_MAX = 8, /* calls between two looks while no group has packets */
 	PAUSE_NS = 20000    /* after a pause of this length a look is taken at once */
 };
 
 struct joined {
 	int fd; /* -1: none */
+	uint32_t ifindex;
+	bool ready; /* it may have packets */
 	uint8_t gid[16];
 	struct udp_rx rx;
 };
@@ -35,9 +38,10 @@ struct mcast {
 	int epoll_fd;
 	uint16_t port;
 	uint32_t count;
+	bool unread; /* some are ready still */
 	uint32_t idle; /* calls since the last look */
 	uint64_t looked_ns;
-	struct joined groups[MCAST_GROUPS_MAX];
+	struct joined groups[MCAST_JOINS_MAX];
 };
 
 static const struct io_ops mcast_ops;
@@ -64,7 +68,7 @@ int mcast_open(struct io **io, struct io *lower, uint16_t port, struct io_counte
 		free(m);
 		return err;
 	}
-	for (size_t i = 0; i < MCAST_GROUPS_MAX; i++)
+	for (size_t i = 0; i < MCAST_JOINS_MAX; i++)
 		m->groups[i].fd = -1;
 	*io = &m->io;
 	return 0;
@@ -80,7 +84,13 @@ static void leave(struct mcast *m, struct joined *g)
 	m->count--;
 }
 
-static bool bind_to(int fd, const uint8_t gid[16], uint16_t port)
+/* Interface-local and link-local groups (RFC 4291 2.7) have an interface in their address. */
+static bool has_scope(const uint8_t gid[16])
+{
+	return gid[0] == 0xff && (gid[1] & 15) <= 2;
+}
+
+static bool bind_to(int fd, const uint8_t gid[16], uint32_t ifindex, uint16_t port)
 {
 	union udp_address a;
 	int one = 1;
@@ -98,6 +108,7 @@ static bool bind_to(int fd, const uint8_t gid[16], uint16_t port)
 	}
 	a.v6.sin6_family = AF_INET6;
 	a.v6.sin6_port = htons(port);
+	a.v6.sin6_scope_id = has_scope(gid) ? ifindex : 0;
 	memcpy(&a.v6.sin6_addr, gid, 16);
 	return bind(fd, (struct sockaddr *)&a, sizeof(a.v6)) == 0;
 }
@@ -116,24 +127,29 @@ static bool join_on(int fd, const uint8_t gid[16], uint32_t ifindex)
 	return setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &r, sizeof(r)) == 0;
 }
 
-static bool join_on_any(int fd, const uint8_t gid[16], const uint32_t *ifindex, size_t count)
+/* A bound socket that has joined, or a negative errno. */
+static int open_joined(const struct mcast *m, const uint8_t gid[16], uint32_t ifindex)
 {
-	bool joined = false;
+	int fd = udp_rx_socket(is_ipv4(gid) ? UDP_V4 : UDP_V6), err;
 
-	for (size_t i = 0; i < count; i++)
-		joined |= join_on(fd, gid, ifindex[i]);
-	return joined;
+	if (fd < 0)
+		return fd;
+	if (bind_to(fd, gid, ifindex, m->port) && join_on(fd, gid, ifindex))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err == -ENOBUFS ? -ENOMEM : err; /* net.ipv4.igmp_max_memberships */
 }
 
-/* The place of the group, or a free one, or NULL. */
-static struct joined *place_of(struct mcast *m, const uint8_t gid[16])
+/* The place of the group on the interface, or a free one, or NULL. */
+static struct joined *place_of(struct mcast *m, const uint8_t gid[16], uint32_t ifindex)
 {
 	struct joined *room = NULL;
 
-	for (size_t i = 0; i < MCAST_GROUPS_MAX; i++) {
+	for (size_t i = 0; i < MCAST_JOINS_MAX; i++) {
 		struct joined *g = &m->groups[i];
 
-		if (g->fd >= 0 && !memcmp(g->gid, gid, sizeof(g->gid)))
+		if (g->fd >= 0 && g->ifindex == ifindex && !memcmp(g->gid, gid, sizeof(g->gid)))
 			return g;
 		if (g->fd < 0 && !room)
 			room = g;
@@ -141,34 +157,18 @@ static struct joined *place_of(struct mcast *m, const uint8_t gid[16])
 	return room;
 }
 
-/* A bound socket that has joined, or a negative errno. */
-static int open_joined(const struct mcast *m, const uint8_t gid[16], const uint32_t *ifindex, size_t count)
+static int join_one(struct mcast *m, const uint8_t gid[16], uint32_t ifindex)
 {
-	int fd = udp_rx_socket(is_ipv4(gid) ? UDP_V4 : UDP_V6), err;
-
-	if (fd < 0)
-		return fd;
-	errno = ENODEV;
-	if (bind_to(fd, gid, m->port) && join_on_any(fd, gid, ifindex, count))
-		return fd;
-	err = -errno;
-	close(fd);
-	return err == -ENOBUFS ? -ENOMEM : err; /* net.ipv4.igmp_max_memberships */
-}
-
-int mcast_join(struct io *io, const uint8_t gid[16], const uint32_t *ifindex, size_t count)
-{
-	struct mcast *m = (struct mcast *)io;
-	struct joined *g = place_of(m, gid);
+	struct joined *g = place_of(m, gid, ifindex);
 	struct udp_config cfg = {.rx_count = 1, .counters = m->counters};
-	struct epoll_event e = {.events = EPOLLIN};
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = g};
 	int fd, err;
 
 	if (!g)
 		return -ENOMEM;
 	if (g->fd >= 0)
 		return 0;
-	fd = open_joined(m, gid, ifindex, count);
+	fd = open_joined(m, gid, ifindex);
 	if (fd < 0)
 		return fd;
 	cfg.rx_fds[0] = fd;
@@ -183,59 +183,82 @@ int mcast_join(struct io *io, const uint8_t gid[16], const uint32_t *ifindex, si
 		return err;
 	}
 	g->fd = fd;
+	g->ifindex = ifindex;
+	g->ready = false;
 	memcpy(g->gid, gid, sizeof(g->gid));
 	m->count++;
 	return 0;
 }
 
-void mcast_keep(struct io *io, bool (*keep)(const void *, const uint8_t[16]), const void *ctx)
+int mcast_join(struct io *io, const uint8_t gid[16], const uint32_t *ifindex, size_t count)
+{
+	int err = -ENODEV;
+
+	for (size_t i = 0; i < count; i++) {
+		int its = join_one((struct mcast *)io, gid, ifindex[i]);
+
+		if (err)
+			err = its;
+	}
+	return err;
+}
+
+void mcast_keep(struct io *io, bool (*keep)(const void *, const uint8_t[16], uint32_t), const void *ctx)
 {
 	struct mcast *m = (struct mcast *)io;
 
-	for (size_t i = 0; i < MCAST_GROUPS_MAX; i++) {
-		if (m->groups[i].fd >= 0 && !keep(ctx, m->groups[i].gid))
+	for (size_t i = 0; i < MCAST_JOINS_MAX; i++) {
+		if (m->groups[i].fd >= 0 && !keep(ctx, m->groups[i].gid, m->groups[i].ifindex))
 			leave(m, &m->groups[i]);
 	}
 }
 
 /* ---- the io contract ---- */
 
-static bool is_for_group(const struct pkt *p)
+/*
+ * An IPv6 socket gets what arrives on any interface where somebody has joined the group (Linux's inet6_mc_check()), an IPv4
+ * one what arrives on its own alone.
+ */
+static bool is_for_group(const struct joined *g, const struct pkt *p)
 {
 	return p->len >= BTH_BYTES && p->data[QPN_AT] == 0xff && p->data[QPN_AT + 1] == 0xff &&
-	       p->data[QPN_AT + 2] == 0xff;
+	       p->data[QPN_AT + 2] == 0xff && (is_ipv4(g->gid) || p->flow->ifindex == g->ifindex);
 }
 
 /* Whether to ask the kernel now, as in udp_rx.c: an idle group costs a poller little. */
 static bool looks(struct mcast *m, uint64_t now_ns)
 {
-	struct epoll_event e;
+	struct epoll_event e[READY_MAX];
 	bool paused = now_ns - m->looked_ns > PAUSE_NS;
+	int n;
 
 	if (++m->idle < IDLE_TURNS_MAX && !paused)
 		return false;
 	m->looked_ns = now_ns;
 	m->counters->rx_syscalls++;
-	if (epoll_wait(m->epoll_fd, &e, 1, 0) <= 0) {
-		m->idle = 0;
-		return false;
-	}
-	m->idle = IDLE_TURNS_MAX; /* and again in the next call */
-	return true;
+	n = epoll_wait(m->epoll_fd, e, READY_MAX, 0);
+	for (int i = 0; i < n; i++)
+		((struct joined *)e[i].data.ptr)->ready = true;
+	m->idle = n > 0 ? IDLE_TURNS_MAX : 0; /* and again in the next call */
+	return n > 0;
 }
 
 static size_t recv_groups(struct mcast *m, struct pkt *pkts, size_t max, uint64_t now_ns)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < MCAST_GROUPS_MAX && n < max; i++) {
+	m->unread = false;
+	for (size_t i = 0; i < MCAST_JOINS_MAX && n < max; i++) {
+		struct joined *g = &m->groups[i];
 		size_t from = n, got;
 
-		if (m->groups[i].fd < 0)
+		if (g->fd < 0 || !g->ready)
 			continue;
-		got = udp_rx_recv(&m->groups[i].rx, pkts + n, max - n, now_ns);
+		got = udp_rx_recv(&g->rx, pkts + n, max - n, now_ns);
+		g->ready = got > 0;
+		m->unread |= g->ready;
 		for (size_t k = from; k < from + got; k++) {
-			if (is_for_group(&pkts[k]))
+			if (is_for_group(g, &pkts[k]))
 				pkts[n++] = pkts[k];
 			else
 				m->counters->rx_drops++;
@@ -249,7 +272,7 @@ static size_t mcast_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t n
 	struct mcast *m = (struct mcast *)io;
 	size_t n = io_recv(m->lower, pkts, max, now_ns);
 
-	if (!m->count || n == max || !looks(m, now_ns))
+	if (!m->count || n == max || (!looks(m, now_ns) && !m->unread))
 		return n;
 	return n + recv_groups(m, pkts + n, max - n, now_ns);
 }
@@ -288,7 +311,7 @@ static void mcast_close(struct io *io)
 {
 	struct mcast *m = (struct mcast *)io;
 
-	for (size_t i = 0; i < MCAST_GROUPS_MAX; i++) {
+	for (size_t i = 0; i < MCAST_JOINS_MAX; i++) {
 		if (m->groups[i].fd >= 0)
 			leave(m, &m->groups[i]);
 	}

@@ -152,7 +152,7 @@ static void parse_control(struct udp_rx *u, struct udp_rx_socket *rx, struct msg
 
 			memcpy(&info, CMSG_DATA(c), sizeof(info));
 			memcpy(flow->dst, &info.ipi6_addr, 16);
-			if (udp_is_link_local(flow->dst) || udp_is_link_local(flow->src))
+			if (udp_is_link_local(flow->dst) || udp_is_link_local(flow->src) || flow->dst[0] == 0xff)
 				flow->ifindex = (uint32_t)info.ipi6_ifindex;
 			facts->has_destination = true;
 		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {

@@ -92,6 +92,16 @@ static int host_listen(void *ctx, const struct cm_id *id, int backlog)
 	return engine_listen(ctx, cm_id_listener(id), &at, backlog > 0 ? backlog : CM_BACKLOG_MAX);
 }
 
+static int host_join(void *ctx, const uint8_t gid[16], uint32_t ifindex)
+{
+	return engine_join(ctx, gid, ifindex);
+}
+
+static void host_leave(void *ctx)
+{
+	engine_leave_unused(ctx);
+}
+
 /* ---- a byte for each event ---------------------------------------------------------------------- */
 
 /* More events than the socket has room for leave it readable all the same; the rest follows as they are taken. */
@@ -125,6 +135,7 @@ static void destroy(struct event_channel *ch)
 	list_remove(&ch->link);
 	pthread_mutex_unlock(&channels_lock);
 	cm_channel_destroy(ch->cm, engine_now_ns());
+	engine_leave_unused(ch->engine);
 	close(ch->fd);
 	free(ch);
 }
@@ -232,6 +243,8 @@ static ssize_t command(struct engine *engine, int fd, const void *buf, size_t le
 	const struct ucma_host host = {.route = host_route,
 				       .channel = host_channel,
 				       .listen = host_listen,
+				       .join = host_join,
+				       .leave = host_leave,
 				       .ctx = engine,
 				       .node_guid = ibv_get_device_guid(device_get(DEVICE)),
 				       .device_index = (uint32_t)ibv_get_device_index(device_get(DEVICE)),

@@ -99,13 +99,23 @@ static int create_id(struct call *c, const void *bytes)
 	return err ? err : answer_u32(c, cmd->response, cm_id_number(id));
 }
 
+static void leave_unused(const struct call *c)
+{
+	if (c->host->leave)
+		c->host->leave(c->host->ctx);
+}
+
 static int destroy_id(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_destroy_id *cmd = bytes;
 
+	uint32_t taken;
+
 	if (!cmd->response)
 		return -EFAULT;
-	return answer_u32(c, cmd->response, cm_id_destroy(c->id, c->now_ns));
+	taken = cm_id_destroy(c->id, c->now_ns);
+	leave_unused(c);
+	return answer_u32(c, cmd->response, taken);
 }
 
 static int migrate_id(struct call *c, const void *bytes)
@@ -512,9 +522,79 @@ static int set_option(struct call *c, const void *bytes)
 	return -ENOSYS;
 }
 
-static int refuse(struct call *c, const void *bytes)
+/* ---- groups ---------------------------------------------------------------------------------------------- */
+
+static size_t size_of_family(const void *sockaddr)
 {
-	return -EOPNOTSUPP;
+	sa_family_t family;
+
+	memcpy(&family, sockaddr, sizeof(family));
+	return family == AF_INET ? sizeof(struct sockaddr_in) : family == AF_INET6 ? sizeof(struct sockaddr_in6) : 0;
+}
+
+/*
+ * That the host cannot hear the group is told by an event, as a refusal of InfiniBand's subnet administrator is: the call
+ * itself was right.
+ */
+static int join(struct call *c, const struct rdma_ucm_join_mcast *cmd)
+{
+	bool send_only = cmd->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
+	struct cm_addr group;
+	struct cm_join *j;
+	int err;
+
+	if (!cmd->addr_size || cmd->addr_size != size_of_family(&cmd->addr) ||
+	    (cmd->join_flags != RDMA_MC_JOIN_FLAG_FULLMEMBER && !send_only))
+		return -EINVAL;
+	if (!cmd->response)
+		return -EFAULT;
+	if (!c->host->join)
+		return -EOPNOTSUPP;
+	err = ucma_addr_read(&group, &cmd->addr, cmd->addr_size);
+	if (!err)
+		err = cm_id_join(c->id, group.ip, send_only, cmd->uid, &j);
+	if (err)
+		return err;
+	if (!send_only)
+		err = c->host->join(c->host->ctx, group.ip, cm_join_interface(j));
+	cm_join_done(j, err);
+	return answer_u32(c, cmd->response, cm_join_number(j));
+}
+
+static int join_mcast(struct call *c, const void *bytes)
+{
+	return join(c, bytes);
+}
+
+static int join_ip_mcast(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_join_ip_mcast *cmd = bytes;
+	struct rdma_ucm_join_mcast full = {.response = cmd->response,
+					   .uid = cmd->uid,
+					   .id = cmd->id,
+					   .addr_size = (uint16_t)size_of_family(&cmd->addr),
+					   .join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER};
+
+	memcpy(&full.addr, &cmd->addr, sizeof(cmd->addr));
+	return join(c, &full);
+}
+
+/* The number is a membership's, not an id's. */
+static int leave_mcast(struct call *c, const void *bytes)
+{
+	const struct rdma_ucm_destroy_id *cmd = bytes;
+	struct cm_join *j = cm_join_find(c->cm, cmd->id);
+	uint32_t taken;
+
+	if (!j)
+		return -ENOENT;
+	if (cm_id_channel(cm_join_id(j)) != c->channel)
+		return -EINVAL;
+	if (!cmd->response)
+		return -EFAULT;
+	taken = cm_join_leave(j);
+	leave_unused(c);
+	return answer_u32(c, cmd->response, taken);
 }
 
 /* ---- the table -------------------------------------------------------------------------------------------- */
@@ -549,13 +629,13 @@ static const struct command {
 	ROW(GET_EVENT, get_event, rdma_ucm_get_event, 8, NO_ID, EVENT_BYTES_MIN),
 	ROW(SET_OPTION, set_option, rdma_ucm_set_option, 24, ID(rdma_ucm_set_option), 0),
 	ROW(NOTIFY, notify, rdma_ucm_notify, 8, ID(rdma_ucm_notify), 0),
-	ROW(JOIN_IP_MCAST, refuse, rdma_ucm_join_ip_mcast, 44, ID(rdma_ucm_join_ip_mcast), 0),
-	ROW(LEAVE_MCAST, refuse, rdma_ucm_destroy_id, 16, NO_ID, 0),
+	ROW(JOIN_IP_MCAST, join_ip_mcast, rdma_ucm_join_ip_mcast, 48, ID(rdma_ucm_join_ip_mcast), 4),
+	ROW(LEAVE_MCAST, leave_mcast, rdma_ucm_destroy_id, 16, NO_ID, 4),
 	ROW(MIGRATE_ID, migrate_id, rdma_ucm_migrate_id, 16, NO_ID, 4),
 	ROW(QUERY, query, rdma_ucm_query, 16, ID(rdma_ucm_query), 0),
 	ROW(BIND, bind_any, rdma_ucm_bind, 8, ID(rdma_ucm_bind), 0),
 	ROW(RESOLVE_ADDR, resolve_addr, rdma_ucm_resolve_addr, 16, ID(rdma_ucm_resolve_addr), 0),
-	ROW(JOIN_MCAST, refuse, rdma_ucm_join_mcast, 24, ID(rdma_ucm_join_mcast), 0),
+	ROW(JOIN_MCAST, join_mcast, rdma_ucm_join_mcast, 24, ID(rdma_ucm_join_mcast), 4),
 };
 
 static_assert(sizeof(struct rdma_ucm_accept) <= COMMAND_BYTES_MAX, "the largest command");

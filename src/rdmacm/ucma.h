@@ -23,6 +23,10 @@ struct ucma_host {
 	struct cm_channel *(*channel)(void *ctx, int fd);
 	/* Where connections are streams (cm_id_listener() is not 0): listens for the id. 0 or a negative errno. NULL: never. */
 	int (*listen)(void *ctx, const struct cm_id *, int backlog);
+	/* The host hears the group from now on. 0 or a negative errno. NULL: there are no groups. */
+	int (*join)(void *ctx, const uint8_t gid[16], uint32_t ifindex);
+	/* Memberships have ended: groups that none needs any more (cm_hears()) are left. NULL likewise. */
+	void (*leave)(void *ctx);
 	void *ctx;
 	uint64_t node_guid; /* as ibv_get_device_guid() has it: in network order */
 	uint32_t device_index;

@@ -5,6 +5,7 @@
  * back to it, so that it is both ends of a conversation.
  */
 #include <stdint.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,9 +81,18 @@ static void settle(struct cm *cm, uint64_t now_ns)
 	cm_expire(cm, now_ns);
 }
 
+static int host_join(void *ctx, const uint8_t gid[16], uint32_t ifindex)
+{
+	return gid[15] & 1 ? -ENOMEM : 0;
+}
+
+static void host_leave(void *ctx)
+{
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct ucma_host host = {.route = route, .channel = channel_of_fd};
+	const struct ucma_host host = {.route = route, .channel = channel_of_fd, .join = host_join, .leave = host_leave};
 	struct cm_config config = {.alloc = {.get = get, .put = put}, .gid_count = 1, .port_first = 32768, .port_last = 60999};
 	struct cm *cm;
 	uint64_t now_ns = 0;

@@ -23,7 +23,8 @@ enum { OTHER_FD = 42, PORT = 7174 };
 static struct cm *cm;
 static struct cm_channel *channel, *other;
 static uint64_t now_ns;
-static int route_error;
+static int route_error, join_error;
+static unsigned joins, leaves; /* of the host */
 
 static void *get(void *ctx, size_t bytes)
 {
@@ -57,8 +58,19 @@ static struct cm_channel *channel_of_fd(void *ctx, int fd)
 	return fd == OTHER_FD ? other : NULL;
 }
 
+static int host_join(void *ctx, const uint8_t gid[16], uint32_t ifindex)
+{
+	joins++;
+	return join_error;
+}
+
+static void host_leave(void *ctx)
+{
+	leaves++;
+}
+
 static const struct ucma_host host = {
-	.route = route, .channel = channel_of_fd, .node_guid = 0x1122334455667788, .device_index = 3, .port_first = 1024};
+	.route = route, .channel = channel_of_fd, .join = host_join, .leave = host_leave, .node_guid = 0x1122334455667788, .device_index = 3, .port_first = 1024};
 
 static int setup(void **state)
 {
@@ -76,7 +88,8 @@ static int setup(void **state)
 	assert_int_equal(cm_channel_create(cm, NULL, &channel), 0);
 	assert_int_equal(cm_channel_create(cm, NULL, &other), 0);
 	now_ns = 1000;
-	route_error = 0;
+	route_error = join_error = 0;
+	joins = leaves = 0;
 	return 0;
 }
 
@@ -348,6 +361,59 @@ static void an_id_moves_to_another_channel(void **state)
 	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -EINVAL);
 }
 
+static struct rdma_ucm_join_mcast group_of(uint32_t id, const char *address, void *response)
+{
+	struct rdma_ucm_join_mcast cmd = {.response = AT(response), .uid = 77, .id = id, .addr_size = sizeof(struct sockaddr_in)};
+	struct sockaddr_in in = {.sin_family = AF_INET};
+
+	inet_pton(AF_INET, address, &in.sin_addr);
+	memcpy(&cmd.addr, &in, sizeof(in));
+	return cmd;
+}
+
+static void a_group_is_joined_and_left(void **state)
+{
+	uint32_t id = create(5, RDMA_PS_UDP);
+	struct rdma_ucm_create_id_resp resp = {.id = 99};
+	struct rdma_ucm_destroy_id_resp left = {.events_reported = 99};
+	struct rdma_ucm_join_mcast join = group_of(id, "239.1.2.3", &resp);
+	struct rdma_ucm_join_ip_mcast join_ip = {.response = AT(&resp), .uid = 78, .id = id};
+	struct rdma_ucm_destroy_id leave = {.response = AT(&left)};
+	static const uint8_t mgid[16] = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = 3};
+	struct rdma_ucm_event_resp e;
+
+	assert_int_equal(RUN(JOIN_MCAST, join, sizeof(resp)), -EINVAL); /* it has no device */
+	assert_int_equal(bind_id(id, PORT), 0);
+	assert_int_equal(RUN(JOIN_MCAST, join, sizeof(resp)), 0);
+	e = event(12);
+	assert_int_equal(e.uid, 77);
+	assert_int_equal(e.id, resp.id);
+	assert_int_equal(e.status, 0);
+	assert_int_equal(e.param.ud.qp_num, 0xffffff);
+	assert_int_equal(e.param.ud.qkey, 0x01234567);
+	assert_int_equal(e.param.ud.private_data_len, 0);
+	assert_memory_equal(e.param.ud.ah_attr.grh.dgid, mgid, sizeof(mgid));
+	assert_int_equal(e.param.ud.ah_attr.is_global, 1);
+	leave.id = resp.id;
+	assert_int_equal(RUN(LEAVE_MCAST, leave, sizeof(left)), 0);
+	assert_int_equal(left.events_reported, 1);
+	assert_int_equal(leaves, 1);
+	assert_int_equal(RUN(LEAVE_MCAST, leave, sizeof(left)), -ENOENT);
+	assert_int_equal(joins, 1);
+	join.join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
+	assert_int_equal(RUN(JOIN_MCAST, join, sizeof(resp)), 0);
+	event(12);
+	assert_int_equal(joins, 1); /* who only sends needs no packets */
+	memcpy(&join_ip.addr, &join.addr, sizeof(join_ip.addr));
+	join_error = -ENOMEM;
+	assert_int_equal(RUN(JOIN_IP_MCAST, join_ip, sizeof(resp)), 0);
+	e = event(13);
+	assert_int_equal(e.uid, 78);
+	assert_int_equal((int32_t)e.status, -ENOMEM);
+	assert_int_equal(events_of_destroyed(id), 3);
+	assert_int_equal(leaves, 2);
+}
+
 /* ---- what is wrong ------------------------------------------------------------------------------------ */
 
 static void what_is_no_command_is_refused(void **state)
@@ -384,6 +450,38 @@ static void addresses_of_another_kind_are_refused(void **state)
 	assert_int_equal(bind_id(cmd.id, 1024), 0);
 }
 
+static void a_join_that_makes_no_sense_is_refused(void **state)
+{
+	uint32_t id = create(5, RDMA_PS_UDP), stream = create(6, RDMA_PS_TCP);
+	struct rdma_ucm_create_id_resp resp;
+	struct rdma_ucm_join_mcast join = group_of(id, "239.1.2.3", &resp);
+	struct rdma_ucm_destroy_id leave = {.response = AT(&resp)};
+
+	assert_int_equal(bind_id(id, PORT), 0);
+	assert_int_equal(bind_id(stream, PORT), 0);
+	assert_int_equal(RUN(JOIN_MCAST, join, 3), -ENOSPC);
+	join.addr_size--;
+	assert_int_equal(RUN(JOIN_MCAST, join, 4), -EINVAL);
+	join.addr_size = 0;
+	assert_int_equal(RUN(JOIN_MCAST, join, 4), -EINVAL);
+	join = group_of(id, "239.1.2.3", &resp);
+	join.join_flags = 2;
+	assert_int_equal(RUN(JOIN_MCAST, join, 4), -EINVAL);
+	join = group_of(id, "239.1.2.3", NULL);
+	assert_int_equal(RUN(JOIN_MCAST, join, 4), -EFAULT);
+	join = group_of(id, "10.0.0.1", &resp);
+	assert_int_equal(RUN(JOIN_MCAST, join, 4), -EINVAL);
+	join = group_of(stream, "239.1.2.3", &resp);
+	assert_int_equal(RUN(JOIN_MCAST, join, 4), -EINVAL);
+	join = group_of(id, "239.1.2.3", &resp);
+	assert_int_equal(RUN(JOIN_MCAST, join, 4), 0);
+	leave.id = resp.id;
+	assert_int_equal(run_on(other, RDMA_USER_CM_CMD_LEAVE_MCAST, &leave, sizeof(leave), 4), -EINVAL);
+	leave.response = 0;
+	assert_int_equal(RUN(LEAVE_MCAST, leave, 4), -EFAULT);
+	assert_int_equal(joins, 1);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -395,6 +493,8 @@ int main(void)
 		T(what_cannot_be_reached_is_an_event),
 		T(options_are_taken_by_their_length),
 		T(an_id_moves_to_another_channel),
+		T(a_group_is_joined_and_left),
+		T(a_join_that_makes_no_sense_is_refused),
 		T(what_is_no_command_is_refused),
 		T(addresses_of_another_kind_are_refused),
 	};

@@ -26,7 +26,7 @@ int ibv_attach_mcast(struct ibv_qp *pub, const union ibv_gid *gid, uint16_t lid)
 	engine_lock(qp->engine);
 	err = -nic_mcast_attach(nic, qp->core, gid->raw);
 	if (!err) {
-		err = -engine_join(qp->engine, gid->raw);
+		err = -engine_join(qp->engine, gid->raw, 0);
 		if (err)
 			nic_mcast_detach(nic, qp->core, gid->raw);
 	}

@@ -4,16 +4,18 @@ The programs of Debian 12 that are known to use verbs: how each is run over Verb
 is one case of programs.py, and one example of docs/programs.md, which matrix.py writes from this table and from what
 has passed.
 
-In commands {A} is the address of the server's end, {D} a folder, {EXAMPLES} where tests/programs is. Both ends run
+In commands {A} is the address of the server's end, {B} of the client's, {D} a folder, {EXAMPLES} where tests/programs is. Both ends run
 under `verbena run`.
 """
 import dataclasses
 
 VETH = ("veth1500-4",)
+VETH6 = ("veth1500-6",)
 LO = ("lo4",)
 RSPRELOAD = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
 UCX_RDMACM = "UCX_NET_DEVICES=verbena0:1 UCX_TLS=rc_verbs,ud_verbs,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm "
 UCX_MPI = "-x UCX_NET_DEVICES=verbena0:1 -x UCX_TLS=rc_verbs,ud_verbs,self"
+MGID = "0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:9"
 OMPI = "mpirun.openmpi --allow-run-as-root --oversubscribe "
 
 
@@ -30,6 +32,7 @@ class Known:
     make: str = ""  # a shell command that builds the program first
     places: tuple = LO
     stays: bool = False  # the server serves on
+    again: bool = False  # the client is run until the server has what it waits for
     proof: bool = False  # it would run without Verbena too: packets must be seen
     all: bool = False  # takes long: `make test-all`
     seconds: int = 60
@@ -60,6 +63,11 @@ KNOWN = rows(
          want="return status 0", server_want="return status 0"),
     dict(name="udaddy", server="udaddy -b {A} -c 5 -C 10", client="udaddy -s {A} -c 5 -C 10", want="return status 0",
          server_want="return status 0"),
+    dict(name="mckey", server="mckey -m 239.1.2.3 -b {A} -C 10", client="mckey -m 239.1.2.3 -b {B} -s -C 10",
+         want="return status 0", server_want="data transfers complete", again=True, places=LO + VETH,
+         note="multicast through rdma_cm; with -o the sender joins as one that only sends"),
+    dict(name="mckey_ipv6", server="mckey -m ff0e::77 -b {A} -C 10", client="mckey -m ff0e::77 -b {B} -s -o -C 10",
+         want="return status 0", server_want="data transfers complete", again=True, places=VETH6),
     dict(name="rdma_client", server="rdma_server", client="rdma_client -s {A}", want="end 0"),
     dict(name="cmtime", server="cmtime -c 50", client="cmtime -s {A} -c 50", want="connect +:", stays=True),
     pair("rstream", "rstream -S 65536 -C 20 -I 2 -T v", want=r"65536|64k"),
@@ -81,6 +89,9 @@ KNOWN += rows(
       for name, words in (("read_bw_R", "ib_read_bw -R"), ("atomic_bw_R", "ib_atomic_bw -R"),
                           ("send_ud_R", "ib_send_bw -R -c UD"), ("write_R_q", "ib_write_bw -R -q 4"),
                           ("write_R_T", "ib_write_bw -R -T 96"), ("send_z", "ib_send_bw -z"))],
+    dict(name="send_mcast", server="ib_send_bw -c UD -g -M %s -F -n 200" % MGID, places=VETH,
+         client="ib_send_bw -c UD -g -M %s -F -n 200 {A}" % MGID, want=r"\n *\d+ +\d+ +[\d.]+",
+         note="the group is 239.1.2.9; perftest's own, without -M, is interface-local: it needs an IPv6 GID (-x), and one host"),
 )
 QPERF = ("rc_bw rc_lat rc_bi_bw rc_rdma_write_bw rc_rdma_write_lat rc_rdma_write_poll_lat rc_rdma_read_bw "
          "rc_rdma_read_lat rc_fetch_add_mr rc_compare_swap_mr ver_rc_fetch_add ver_rc_compare_swap").split()
@@ -171,8 +182,7 @@ KNOWN += rows(
 
 # What does not work, and why: the page's last section.
 LACKING = [
-    ("pyverbs' three tests of multicast by rdma_cm", "rdma_join_multicast() answers EOPNOTSUPP. The other 270 tests pass, or "
-     "skip what the device says that it lacks."),
+    ("mckey -l", "a queue pair that gets no copies on its own host (IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) is refused."),
     ("udpong", "librdmacm's rsockets of datagrams make an address handle without a GRH, which no RoCE device takes: over "
      "Linux's rxe the program ends in the same way."),
     ("qperf's uc_ and ud_ tests, and rc_ tests without -cm1", "qperf knows LIDs alone, and RoCE has none. The rc_ tests "

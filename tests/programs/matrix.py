@@ -19,14 +19,15 @@ from known import KNOWN, LACKING  # noqa: E402
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs", "programs.md")
 SEEN = os.path.join(HERE, "seen.json")
-PLACES = {"lo4": "one host, loopback", "veth1500-4": "two hosts (namespaces), IPv4"}
+PLACES = {"lo4": "one host, loopback", "veth1500-4": "two hosts (namespaces), IPv4",
+          "veth1500-6": "two hosts (namespaces), IPv6"}
 
 HEAD = """# Programs
 
 Programs of Debian 12 that were seen working over Verbena, unmodified, with the commands that were run. `tests/programs`
 runs them (`ctest --test-dir build -R program/programs`, some of them in `make test`, all in `make test-all`), and this
-page is written by `tests/programs/matrix.py` from what passed. A is the server's address. Put `verbena run` before each
-command; a setting that stands before a command stands before `verbena run`.
+page is written by `tests/programs/matrix.py` from what passed. A is the server's address, B the client's. Put `verbena run`
+before each command; a setting that stands before a command stands before `verbena run`.
 
 Both ends of these are Verbena. `make interop` has Linux's rxe as the peer.
 """
@@ -37,7 +38,7 @@ def version_of(known, seen):
 
 
 def shown(command):
-    command = re.sub(r"\{EXAMPLES\}", "tests/programs", command).replace("{A}", "A").replace("{D}/", "./")
+    command = re.sub(r"\{EXAMPLES\}", "tests/programs", command).replace("{A}", "A").replace("{B}", "B").replace("{D}/", "./")
     settings = re.match(r"((?:[A-Z_]+=\S+ )*)(.*)", command)
     words = settings.group(2).replace("verbs;ofi_rxm", "'verbs;ofi_rxm'")
     return settings.group(1) + "verbena run " + words

@@ -27,7 +27,7 @@ def version(package):
 
 
 def filled(text, place, where):
-    for token, value in (("{A}", place.addresses[0]), ("{D}", where), ("{EXAMPLES}", HERE)):
+    for token, value in (("{A}", place.addresses[0]), ("{B}", place.addresses[1]), ("{D}", where), ("{EXAMPLES}", HERE)):
         text = text.replace(token, value)
     return text
 
@@ -70,6 +70,8 @@ def talk(known, place, where):
         status = client.wait(max(end - time.monotonic(), 1))
         out = client.output()
         client.kill()
+        if status == 0 and known.again and server.running() and time.monotonic() < end:
+            continue
         if status == 0 or not server or not server.running() or not TOO_EARLY.search(out) or time.monotonic() > end:
             break
         time.sleep(0.1)

@@ -5,6 +5,9 @@ Debian's librdmacm and its programs, unmodified: two processes find each other t
 
 No tool shows a listener of rdma_cm, so both ends begin anew where the client was refused because it came too early.
 """
+import re
+import signal
+import subprocess
 import time
 
 from pair import TIME_S, check, main
@@ -85,6 +88,29 @@ def third(place):
     first.kill()
 
 
+def await_members(place, group, count):
+    """Until the host of end 0 has joined the group on so many interfaces."""
+    end = time.monotonic() + TIME_S
+    while True:
+        r = subprocess.run(place.wrap(0, ["ip", "maddr"]), capture_output=True, text=True)
+        if len(re.findall(r"inet6? +%s\s" % re.escape(group), r.stdout)) == count:
+            return
+        check(time.monotonic() < end, "not joined on %d interfaces:\n%s" % (count, r.stdout))
+        time.sleep(0.05)
+
+
+def member_killed(place):
+    """The host is a member of a group as long as a process has joined, on the interface of its id alone."""
+    members = [place.start(0, ["mckey", "-m", "239.1.2.44", "-b", place.addresses[0]]) for _ in range(2)]
+    for member in members:
+        await_members(place, "239.1.2.44", 1)
+        member.signal(signal.SIGKILL)
+        member.wait(TIME_S)
+    await_members(place, "239.1.2.44", 0)
+    for member in members:
+        member.kill()
+
+
 if __name__ == "__main__":
     main({"rping": rping, "ucmatose": ucmatose, "udaddy": udaddy, "client_server": client_server, "lossy": lossy,
-          "third": third})
+          "third": third, "member_killed": member_killed})

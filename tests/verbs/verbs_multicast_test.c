@@ -117,6 +117,22 @@ static void who_has_no_receive_misses_alone(void **state)
 	groups_destroy(&g);
 }
 
+/* RFC 4291 2.7: groups of an interface, a link, a site and the world; perftest's own is of the first kind. */
+static void groups_of_every_scope_can_be_joined(void **state)
+{
+	static const uint8_t scopes[] = {1, 2, 5, 14};
+	struct groups g;
+
+	groups_make(&g);
+	for (size_t i = 0; i < sizeof(scopes); i++) {
+		union ibv_gid gid = {.raw = {0xff, scopes[i], [14] = 0x47, [15] = 0x11}};
+
+		assert_int_equal(ibv_attach_mcast(g.p.side[A].qp, &gid, 0), 0);
+		assert_int_equal(ibv_detach_mcast(g.p.side[A].qp, &gid, 0), 0);
+	}
+	groups_destroy(&g);
+}
+
 static void calls_refuse_what_is_no_group(void **state)
 {
 	struct ibv_device_attr limits;
@@ -161,6 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_attached_qp_gets_one_copy),
 		cmocka_unit_test(who_has_no_receive_misses_alone),
+		cmocka_unit_test(groups_of_every_scope_can_be_joined),
 		cmocka_unit_test(calls_refuse_what_is_no_group),
 	};
 
