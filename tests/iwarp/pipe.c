@@ -22,6 +22,7 @@ static void end_open(struct pipe_end *e, const struct pipe_config *c, enum pipe_
 {
 	struct nic_config *nc = calloc(1, sizeof(*nc));
 	struct qp_init init = {.type = QPT_RC, .owner = e};
+	size_t mem_bytes = c->mem_bytes ? c->mem_bytes : PIPE_MEM;
 
 	e->heap = (struct heap)HEAP_INIT;
 	nc->alloc = heap_alloc(&e->heap);
@@ -30,8 +31,8 @@ static void end_open(struct pipe_end *e, const struct pipe_config *c, enum pipe_
 	e->nic = nic_create(nc);
 	free(nc);
 	must(e->nic && !nic_pd_alloc(e->nic, &e->pd) && !nic_cq_create(e->nic, PIPE_CQES, e, &e->cq), "objects");
-	e->mem = calloc(1, PIPE_MEM);
-	must(!nic_mr_reg(e->nic, e->pd, (struct mr_range){.addr = e->mem, .length = PIPE_MEM, .iova = PIPE_IOVA},
+	e->mem = calloc(1, mem_bytes);
+	must(!nic_mr_reg(e->nic, e->pd, (struct mr_range){.addr = e->mem, .length = mem_bytes, .iova = PIPE_IOVA},
 			 MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &e->mr),
 	     "region");
 	if (c->srq && side == PIPE_B)
@@ -102,13 +103,21 @@ void pipe_close(struct pipe *p)
 
 static void wire_add(struct pipe_end *e, const uint8_t *data, size_t len)
 {
-	if (e->wire_len + len > e->wire_room) {
+	if (e->wire_at + e->wire_len + len > e->wire_room) {
+		/* Bytes move only when there is no room behind them, else pieces of one byte would move all for each. */
+		uint8_t *wire;
+
 		e->wire_room = 2 * (e->wire_len + len);
-		e->wire = realloc(e->wire, e->wire_room);
-		must(e->wire, "memory");
+		wire = malloc(e->wire_room);
+		must(wire, "memory");
+		if (e->wire_len)
+			memcpy(wire, e->wire + e->wire_at, e->wire_len);
+		free(e->wire);
+		e->wire = wire;
+		e->wire_at = 0;
 	}
 	if (len)
-		memcpy(e->wire + e->wire_len, data, len);
+		memcpy(e->wire + e->wire_at + e->wire_len, data, len);
 	e->wire_len += len;
 }
 
@@ -120,7 +129,7 @@ void pipe_inject(struct pipe *p, enum pipe_side side, const uint8_t *data, size_
 const uint8_t *pipe_wire(const struct pipe *p, enum pipe_side side, size_t *len)
 {
 	*len = p->end[side].wire_len;
-	return p->end[side].wire;
+	return p->end[side].wire + p->end[side].wire_at;
 }
 
 static bool output(struct pipe *p, struct pipe_end *e)
@@ -174,9 +183,9 @@ static bool deliver(struct pipe *p, struct pipe_end *from, struct pipe_end *to)
 		return true;
 	}
 	piece = malloc(n);
-	memcpy(piece, from->wire, n);
+	memcpy(piece, from->wire + from->wire_at, n);
+	from->wire_at += n;
 	from->wire_len -= n;
-	memmove(from->wire, from->wire + n, from->wire_len);
 	give(p, to, PKT_BYTES, piece, n);
 	free(piece);
 	from->owed += (uint32_t)n;

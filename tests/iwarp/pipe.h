@@ -28,10 +28,10 @@ struct pipe_end {
 	struct srq *srq;
 	struct qp *qp;
 	struct mr *mr;
-	uint8_t *mem; /* PIPE_MEM bytes, a region with all rights; its iova is PIPE_IOVA */
+	uint8_t *mem; /* a region with all rights; its iova is PIPE_IOVA */
 	/* what it sent and the other end has not taken yet */
 	uint8_t *wire;
-	size_t wire_len, wire_room;
+	size_t wire_at, wire_len, wire_room; /* wire_len bytes from wire_at on; wire has room for wire_room in all */
 	uint64_t sent_bytes;
 	uint32_t granted;   /* room that it has left */
 	uint32_t owed;      /* bytes taken whose room was not granted again */
@@ -55,6 +55,7 @@ struct pipe_config {
 	uint16_t segment_bytes; /* 0: 1448 */
 	uint8_t reads; /* max_rd_atomic and max_dest_rd_atomic; 0: 4 */
 	uint32_t recv_wrs; /* 0: PIPE_WRS */
+	size_t mem_bytes;  /* of each end; 0: PIPE_MEM */
 	bool srq;       /* B has one */
 	bool hears_first; /* B waits for A's first message */
 	bool sends_first; /* and A's is an RDMA Write without bytes */
