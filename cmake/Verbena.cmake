@@ -82,6 +82,17 @@ function(verbena_fuzz file)
 	target_link_libraries(${f} PRIVATE verbena_static)
 endfunction()
 
+# verbena_figures(TEST): simulations whose figures are judged. They are the same in each build, so `make test` runs them
+# in the release build alone.
+function(verbena_figures test)
+	if(VERBENA_SANITIZE)
+		set(labels "sim;all")
+	else()
+		set(labels "sim;figures")
+	endif()
+	set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT 1200)
+endfunction()
+
 # What is installed, and all that a package has to build: the program and the libraries it shows to the loader.
 add_custom_target(product)
 

@@ -46,7 +46,6 @@ struct tail_link_packet {
 
 struct tail_link_word {
 	uint64_t at_ns;
-	bool to_sender;
 	enum control_type type;
 	uint8_t bytes[TAIL_LINK_WORD_BYTES];
 };
@@ -205,10 +204,10 @@ static inline struct tail_link_result tail_link_run(const struct tail_link_wish 
 	t.bad_to_good = w->burst ? 1 / w->burst : 0;
 	t.good_to_bad = w->burst ? w->loss / (1 - w->loss) * t.bad_to_good : 0;
 	t.way_mask = room - 1;
-	t.way = calloc(room, sizeof(*t.way));
+	t.way = malloc(room * sizeof(*t.way));
 	t.word_mask = 4095;
-	t.words[0] = calloc(t.word_mask + 1, sizeof(**t.words));
-	t.words[1] = calloc(t.word_mask + 1, sizeof(**t.words));
+	t.words[0] = malloc((t.word_mask + 1) * sizeof(**t.words));
+	t.words[1] = malloc((t.word_mask + 1) * sizeof(**t.words));
 	if (w->packets <= 65536)
 		t.times = calloc(w->packets, 1);
 	if (tail_sender_init(&t.s, &config, w->packets, estimate, 0, &alloc) ||
