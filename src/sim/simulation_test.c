@@ -120,7 +120,7 @@ static bool is_left_out(const char *name)
 
 static unsigned run_folder(const char *folder)
 {
-	static const char *const sets[] = {"run.events=3000", "run.check=on", NULL};
+	static const char *const sets[] = {"run.events=1000", "run.check=on", NULL};
 	DIR *d = opendir(folder);
 	struct dirent *e;
 	unsigned count = 0;
