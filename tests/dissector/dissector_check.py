@@ -5,6 +5,8 @@ The Wireshark dissector of veRoCE, share/wireshark/veroce.lua, checked with pack
 here, from the layouts of the specification and with nothing of the implementation.
 
     dissector_check.py [WORD ...]      every check, or those with a WORD in their name
+    dissector_check.py --most          those that need many packets and few starts of tshark
+    dissector_check.py --rest          the others
 
 Other tests import dissect() and judge() for captures of their own. Exit status: 0, 1 (a check failed)
 or 77 (no tshark here).
@@ -1023,13 +1025,24 @@ class Bench:
             self.report("Lua Error %s is noticed" % name, None if len(caught) == 2 else "by %s" % caught)
 
 
+# Preferences, links, passes, what the capture cut: a start of tshark or two for a few packets each.
+REST = {"check_port", "check_links", "check_quoted", "check_cut", "check_fragments", "check_info", "check_rnr_timers",
+        "check_two_passes", "check_garbage"}
+
+
+def chosen(name, words):
+    if words in (["--most"], ["--rest"]):
+        return (name in REST) == (words == ["--rest"])
+    return not words or any(word in name for word in words)
+
+
 def main():
     words = sys.argv[1:]
     try:
         with tempfile.TemporaryDirectory(prefix="dissector.") as folder:
             bench = Bench(folder)
             for name in [x for x in dir(bench) if x.startswith("check_")]:
-                if words and not any(word in name for word in words):
+                if not chosen(name, words):
                     continue
                 try:
                     getattr(bench, name)()
