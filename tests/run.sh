@@ -7,8 +7,8 @@
 #           between network namespaces and as another user what depends on that
 #   all     everything in every place, 10,000 seeds of the swarms, each fuzzer for FUZZ_SECONDS (60)
 #
-# A test's label says what it is, and three labels in which tier it runs: "check" also in `check`, "all" in
-# `all` alone. Root also gets the tests that need network namespaces.
+# A test's label says what it is, and two labels in which tier it runs: "check" also in `check`, "all" in `all`
+# alone. "waits" says that it needs next to no processor. Root also gets the tests that need network namespaces.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 tier=${1:-test}
@@ -53,25 +53,27 @@ else
 	if [ "$tier" = test ]; then
 		except='^all$'
 		# Simulations say the same in both builds; of the swarms this one has ten times the seeds.
-		release='^(swarm|abi|tidy|verbs|program)$'
+		release='^(swarm|figures|abi|tidy|verbs|program)$'
 	fi
 	# Programs poll while they wait for each other: with more pairs than processors, or beside others that compute,
 	# they take half as much processor time again. So simulations have what programs leave, and a tenth beside those
 	# that leave nothing: some of their tests have processes that wait for each other.
 	leg debug 10 build-debug -j "$processors" -L '^(unit|corpus|sim)$' ${except:+-LE "$except"} &
-	leg release 0 build -j "$processors" -L "$release" -LE "${except:-^never$}"
+	# Those that wait for timers take next to no processor, so they run beside. ctest keeps its log in its folder.
+	leg waits 0 build/tests/programs -j "$processors" -L '^waits$' ${except:+-LE "$except"} &
+	leg release 0 build -j "$processors" -L "$release" -LE "^waits\$${except:+|$except}"
 	wait
 fi
 
 # count TEXT: how many tests ended so.
 count() {
-	cat "$logs"/debug "$logs"/release 2>/dev/null | grep -cE "^ *[0-9]+/[0-9]+ Test .*$1"
+	cat "$logs"/debug "$logs"/release "$logs"/waits 2>/dev/null | grep -cE "^ *[0-9]+/[0-9]+ Test .*$1"
 }
 passed=$(count ' Passed +[0-9.]+ sec')
 skipped=$(count '\*\*\*Skipped')
 total=$(count 'sec *$')
 failed=$((total - passed - skipped))
-for l in "$logs"/debug "$logs"/release; do
+for l in "$logs"/debug "$logs"/release "$logs"/waits; do
 	# A leg that ended without its summary has not run to its end.
 	[ ! -e "$l" ] || grep -q 'tests passed, ' "$l" || failed=$((failed + 1))
 done
@@ -82,7 +84,7 @@ if [ "$tier" = all ]; then
 	failed=$((failed + $(sed -n 's/.* \([0-9]*\) failed$/\1/p' "$logs/fuzz")))
 fi
 echo "== the ten slowest"
-cat "$logs"/debug "$logs"/release 2>/dev/null |
+cat "$logs"/debug "$logs"/release "$logs"/waits 2>/dev/null |
 	sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec *$/\2 s  \1/p' | sort -rn | head -n 10
 times >"$logs/times"
 echo "== processor time, user and system: $(tail -n 1 "$logs/times")"
