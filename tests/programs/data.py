@@ -20,11 +20,15 @@ def transfer(place, options, seconds=TIME_S, env=None):
     return pair
 
 
-def clean(place):
-    transfer(place, ["-n", 60, "-s", 11])
-    transfer(place, ["-n", 25, "-s", 12, "-e"])
-    transfer(place, ["-n", 50, "-s", 13, "-c", "UD", "-b", 1000])
-    transfer(place, ["-n", 6, "-s", 15, "-b", 3000000])
+def clean(place, times=1):
+    transfer(place, ["-n", 20 * times, "-s", 11])
+    transfer(place, ["-n", 8 * times, "-s", 12, "-e"])
+    transfer(place, ["-n", 17 * times, "-s", 13, "-c", "UD", "-b", 1000])
+    transfer(place, ["-n", 2 * times, "-s", 15, "-b", 3000000])
+
+
+def clean_long(place):
+    clean(place, 3)
 
 
 def clean_uc(place):
@@ -84,7 +88,7 @@ def spoiled_counts(place):
 
 
 if __name__ == "__main__":
-    main({"clean": clean, "clean_uc": clean_uc, "pingpong": spoiled_pingpong, "perftest": spoiled_perftest,
+    main({"clean": clean, "clean_long": clean_long, "clean_uc": clean_uc, "pingpong": spoiled_pingpong, "perftest": spoiled_perftest,
           "counts": spoiled_counts,
           "drop": spoiled("drop=1%,seed=7"),
           "dup": spoiled("dup=5%,seed=8"),

@@ -10,7 +10,7 @@ def defaults(program, size):
     return lambda place: perftest(place, program, iters=iters, sizes=[size])
 
 
-def all_sizes(program, sizes=None, iters=20, options=()):
+def all_sizes(program, sizes=None, iters=5, options=()):
     """-a: every size from 2 bytes to 8 MiB, or to what one packet holds for UD."""
     def run(place):
         perftest(place, program, ["-a"] + list(options), iters=iters, sizes=sizes or ALL_SIZES)
@@ -107,13 +107,15 @@ def mtu(place):
         perftest(place, "ib_write_bw", ["-m", m, "-s", 50000], iters=50, sizes=[50000])
         if i in (0, len(fit) - 1):
             perftest(place, "ib_read_bw", ["-m", m, "-s", 50000], iters=50, sizes=[50000])
+        if i == len(fit) - 1:
             perftest(place, "ib_send_lat", ["-m", m, "-s", 50000], iters=50, sizes=[50000])
 
 
-def duration(place):
-    for program in ("ib_write_bw", "ib_send_lat"):
-        perftest(place, program, ["-D", 1])
-    perftest(place, "ib_read_lat", ["-D", 1])
+def duration(*programs):
+    def run(place):
+        for program in programs:
+            perftest(place, program, ["-D", 1])
+    return run
 
 
 def no_gid(place):
@@ -137,7 +139,7 @@ CASES = {
     "send_bw": send_bw, "send_lat": send_lat, "send_srq": send_srq, "send_uc_ud": send_uc_ud,
     "send_inline": send_inline, "write_bw": write_bw, "write_uc": write_uc,
     "write_inline": write_inline, "read": read_more, "atomic": atomic_more, "mtu": mtu,
-    "duration": duration, "no_gid": no_gid, "brief": brief,
+    "duration": duration("ib_write_bw"), "duration_lat": duration("ib_send_lat", "ib_read_lat"), "no_gid": no_gid, "brief": brief,
     "send_bw_all": all_sizes("ib_send_bw"), "send_lat_all": all_sizes("ib_send_lat"),
     "write_bw_all": all_sizes("ib_write_bw"), "write_lat_all": all_sizes("ib_write_lat"),
     "read_bw_all": all_sizes("ib_read_bw"), "read_lat_all": all_sizes("ib_read_lat"),

@@ -66,7 +66,7 @@ def forge(rng, s, src, dst, qpn, source_qpn):
 
 def blind(place):
     where = folder()
-    pair = Pair(place, TRANSFER, ["-n", 500, "-s", 9, "-b", 30000], server_env={"VERBENA_PCAP": where + "/x.pcap"}).go()
+    pair = Pair(place, TRANSFER, ["-n", 250, "-s", 9, "-b", 30000], server_env={"VERBENA_PCAP": where + "/x.pcap"}).go()
     ends = wait_answers(where + "/x.pcap")
     rng = random.Random(1)
     sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in ends]
