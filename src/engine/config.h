@@ -7,6 +7,7 @@
 #ifndef ENGINE_CONFIG_H
 #define ENGINE_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ struct config {
 	char pcap[4096];     /* capture file, %p is the PID; empty: none */
 	char impair[512];    /* spec of io/impair.h; empty: none */
 	char interfaces[512]; /* comma list; empty: every one that is up */
+	bool shm;            /* packets to processes of this host go through memory */
 	struct cc_setting cc;
 	uint32_t devices;    /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */

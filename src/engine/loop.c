@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "engine/neighbours.h"
 #include "engine/registrar.h"
 #include "engine/requests.h"
 
@@ -251,6 +252,8 @@ bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)
 	if (came || (moved && (!due || managed)))
 		l->stirred_ns = now_ns;
 	moved |= came || again;
+	if (l->shm)
+		neighbours_meet(l, now_ns);
 	events(l);
 	if (moved && now_ns >= l->page_due_ns) {
 		page_update(l);
@@ -268,6 +271,8 @@ void loop_serve_group(struct loop *l, uint64_t now_ns)
 		return;
 	group_service(l->group);
 	registrar_serve(l, now_ns);
+	if (l->shm)
+		neighbours_serve(l, now_ns);
 	do {
 		n = group_recv_forwarded(l->group, pkts, INPUT_BATCH);
 		for (size_t i = 0; i < n; i++) {

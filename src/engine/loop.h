@@ -26,6 +26,7 @@ struct loop {
 	struct nic *nic;
 	struct cm *cm; /* or NULL: management datagrams are dropped */
 	struct io *io;
+	struct io *shm; /* in `io`, or `io` itself: the rings to processes of this host; NULL: none */
 	struct group *group; /* or NULL */
 	const struct engine_sink *sink;
 	const struct engine_cm_sink *cm_sink; /* or NULL */

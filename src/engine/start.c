@@ -25,9 +25,13 @@
 #include "engine/link_speed.h"
 #include "io/impair.h"
 #include "io/pcap.h"
+#include "io/shm.h"
 #include "io/tcp.h"
 #include "io/udp.h"
 
+static_assert((int)SHM_SLOTS == (int)GROUP_SLOTS && (int)SHM_QPN_SHIFT == (int)GROUP_SLOT_SHIFT &&
+		      (int)SHM_ADDRESSES_MAX == (int)NIC_GIDS_MAX,
+	      "rings are those of members, and know every address");
 static_assert((int)PATHS_MAX == (int)UDP_PATHS_MAX, "a nic knows every path of its back end");
 
 enum {
@@ -113,6 +117,29 @@ static int tcp_start(struct engine *e, char *why, size_t why_bytes)
 	return tcp_open(&e->loop.io, &e->loop.page->io, why, why_bytes);
 }
 
+/*
+ * Whether packets to processes of this host may go through memory. Not where the user looks at packets or spoils them: what he
+ * sees and spoils are those of the sockets.
+ */
+static bool has_shm(const struct engine *e)
+{
+	return e->config.shm && !e->config.pcap[0] && !e->config.impair[0];
+}
+
+/* Without, packets go through the sockets: it is no reason to fail. */
+static struct io *shm_start(struct engine *e, struct io *lower)
+{
+	struct shm_config c = {.slot = e->loop.slot, .counters = &e->loop.page->io};
+	struct io *io;
+
+	for (uint32_t i = 0; i < e->gids.count && i < SHM_ADDRESSES_MAX; i++)
+		memcpy(c.addresses[c.address_count++], e->gids.gids[i].raw, 16);
+	if (shm_open_io(&io, lower, &c) < 0)
+		return lower;
+	e->loop.shm = io;
+	return io;
+}
+
 /* The back end and its wrappers. If one fails, those opened before are closed again. */
 static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t why_bytes)
 {
@@ -138,6 +165,8 @@ static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t 
 		goto close;
 	}
 	e->mcast = io;
+	if (has_shm(e))
+		io = shm_start(e, io);
 	if (e->config.impair[0]) {
 		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
 		if (!rc) {
@@ -367,6 +396,7 @@ static int udp_start(struct engine *e, char *why, size_t why_bytes)
 		.stat_fd = e->stat_fd,
 		.counters = &e->loop.page->io,
 		.shared_bytes = registry_bytes(),
+		.rings = has_shm(e),
 		.requests_slot = requests_slot,
 	};
 	struct udp_config udp = {
@@ -477,7 +507,7 @@ static void engine_lose(struct engine *e)
 		group_child_after_fork(e->group);
 	/* What it buffered for a file is written already; no closed engine looks at it again. */
 	io_close(e->loop.io);
-	e->loop.io = NULL;
+	e->loop.io = e->loop.shm = NULL;
 	close(e->epoll_fd);
 	close(e->wake_fd);
 	close(e->stat_fd);

@@ -112,6 +112,8 @@ static const struct stats_field fields[] = {
 	IO(impair_dropped), IO(impair_duplicated), IO(impair_reordered), IO(impair_corrupted),
 	IO(impair_marked), IO(impair_overflow),
 	IO(forward_sent), IO(forward_received), IO(forward_dropped),
+	IO(shm_tx_packets), IO(shm_tx_bytes), IO(shm_rx_packets), IO(shm_rx_bytes), IO(shm_full), IO(shm_dropped),
+	IO(shm_broken), IO(shm_peers),
 	IO(pcap_packets), IO(pcap_errors),
 	CM(requests_sent), CM(requests_received), CM(repeats), CM(requests_dropped), REJECTS(sent), REJECTS(received),
 	CM(rejects_withheld), CM(wills), CM(ids), CM(listeners), CM(connecting), CM(established), CM(disconnecting),

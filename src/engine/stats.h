@@ -17,7 +17,7 @@
 
 #define STATS_MAGIC 0x76626e61u /* "vbna" */
 
-enum { STATS_VERSION = 3, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32 };
+enum { STATS_VERSION = 4, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32 };
 
 /* Written by one engine; programs with the same STATS_VERSION and size have the same layout. */
 struct stats_page {

@@ -44,6 +44,7 @@ struct group *group_new(void)
 	g->epoll = g->listener = g->spare = g->stat_fd = g->shared_fd = g->watch = -1;
 	memset(g->clients, 0xff, sizeof(g->clients));
 	memset(g->peers, 0xff, sizeof(g->peers));
+	group_rings_init(g);
 	group_socks_init(g);
 	return g;
 }
@@ -64,6 +65,7 @@ void group_reset(struct group *g)
 	for (unsigned i = 0; i < GROUP_SLOTS; i++)
 		close_fd(&g->peers[i]);
 	group_unwatch(g);
+	group_rings_close(g);
 	group_shared_close(g);
 	close_fd(&g->epoll);
 	close_fd(&g->spare);
@@ -121,6 +123,7 @@ static void drop_client(struct group *g, unsigned i)
 	g->gives[i] = false;
 	g->somebody_left |= g->watches[i];
 	g->watches[i] = false;
+	group_ring_dropped(g, i);
 	close_fd(&g->clients[i]);
 }
 
@@ -229,6 +232,8 @@ static int handle(struct group *g, unsigned client, const struct group_msg *m, c
 	case GROUP_FORWARD:
 		take_forwarded(g, m);
 		return 0;
+	case GROUP_RING:
+		return group_ring_offered(g, client, m->slot, fds);
 	default:
 		link_close_all(fds, n);
 		return -EPROTO;
@@ -342,6 +347,8 @@ void group_service(struct group *g)
 			accept_clients(g);
 		else if (ev[i].data.u32 == GROUP_WATCH_EVENT)
 			g->watch_ended = watch_is_over(g);
+		else if (ev[i].data.u32 >= GROUP_RING_EVENT)
+			group_ring_hung_up(g, ev[i].data.u32 - GROUP_RING_EVENT);
 		else if (g->clients[ev[i].data.u32] >= 0)
 			serve_client(g, ev[i].data.u32);
 	}

@@ -75,6 +75,7 @@ struct group_config {
 	struct io_counters *counters; /* *borrowed*; NULL: not counted */
 	/* How much memory all members share, the same for all; it is zero at first. 0: none. */
 	size_t shared_bytes;
+	bool rings; /* other members may offer rings */
 	/* By what is in it, the slot that packets go to which name nobody; NULL: 0. */
 	unsigned (*requests_slot)(const void *shared);
 };
@@ -129,6 +130,33 @@ pid_t group_pid(const struct group *, unsigned slot);
  * system calls; never blocks.
  */
 bool group_lives(const struct group *, unsigned slot);
+
+/* ---- rings: memory between two members (io/shm.h), which the group passes on and does not look into ---- */
+
+enum { GROUP_RING_FDS = 2 };
+
+/*
+ * Gives the member with a slot, another than ours, copies of the descriptors of a ring. From then on group_next_ring() tells of that
+ * member's end. Never blocks. 0 or a negative errno. It may not want them: then it hangs up, which looks like its end.
+ */
+int group_offer_ring(struct group *, unsigned slot, const int fds[GROUP_RING_FDS]);
+
+enum group_ring_kind {
+	GROUP_RING_OFFERED,  /* by the member with the slot; the caller owns fds */
+	GROUP_RING_IN_ENDED, /* the member that offered it has ended, or gave it up */
+	GROUP_RING_OUT_ENDED /* the member that it was offered to has ended, or does not want it */
+};
+
+struct group_ring {
+	enum group_ring_kind kind;
+	unsigned slot;
+	int fds[GROUP_RING_FDS];
+};
+
+/* The ring that the member with a slot offered is not wanted, and it shall know. */
+void group_refuse_ring(struct group *, unsigned slot);
+/* What happened to rings since; false: no more. Only what group_service() has noticed. */
+bool group_next_ring(struct group *, struct group_ring *);
 
 /* Receive sockets of this member, for struct udp_config. *Lent* until group_close. */
 size_t group_rx_fds(const struct group *, int *fds, size_t max);

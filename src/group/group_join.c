@@ -239,6 +239,7 @@ int group_open(struct group **group, const struct group_config *cfg, char *why, 
 	j->why = why;
 	j->why_bytes = why_bytes;
 	g->stat_fd = cfg->stat_fd;
+	g->takes_rings = cfg->rings;
 	g->counters = cfg->counters ? cfg->counters : &g->own_counters;
 
 	if (!link_uid_is_certain(j->uid)) {

@@ -82,6 +82,8 @@ size_t group_msg_fds(const struct group_msg *m)
 {
 	if (m->type == GROUP_FDS || m->type == GROUP_ADOPT)
 		return m->count;
+	if (m->type == GROUP_RING)
+		return GROUP_RING_FDS;
 	return m->type == GROUP_STAT_FD || m->type == GROUP_SHARE_FD;
 }
 

@@ -84,7 +84,7 @@ static void what_is_out_of_bounds_is_refused(void **state)
 		enum group_msg_verdict verdict;
 	} rows[] = {
 		{0, 'v', GROUP_MSG_BAD}, {3, 1, GROUP_MSG_OTHER_VERSION}, {4, 0, GROUP_MSG_BAD},
-		{4, 13, GROUP_MSG_BAD},  {5, 0, GROUP_MSG_BAD},           {5, 5, GROUP_MSG_BAD},
+		{4, 14, GROUP_MSG_BAD},  {5, 0, GROUP_MSG_BAD},           {5, 5, GROUP_MSG_BAD},
 		{5, 3, GROUP_MSG_BAD},   {7, 127, GROUP_MSG_BAD},         {6, 1, GROUP_MSG_BAD},
 		{8, 1, GROUP_MSG_BAD},   {9, 250, GROUP_MSG_BAD},         {11, 253, GROUP_MSG_BAD},
 		{12, 2, GROUP_MSG_BAD},  {14, 2, GROUP_MSG_BAD},          {16, 2, GROUP_MSG_BAD},

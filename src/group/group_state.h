@@ -13,9 +13,11 @@
 #include "group/group_msg.h"
 
 enum {
-	GROUP_CLIENTS_MAX = 320, /* every other member forwarding to us, each watching us, and some others */
+	GROUP_CLIENTS_MAX = 448, /* of every other member: one forwards to us, one watches us, one is of a ring; and some others */
 	GROUP_FORWARDED_MAX = 16,
 	GROUP_WATCH_EVENT = 0xfffe, /* of `watch`; clients' are below */
+	GROUP_RING_EVENT = 0x10000, /* and the slot: of `ring_links` */
+	GROUP_OFFERS_MAX = 8,
 	GROUP_PROBE_BYTES = 28,
 	GROUP_PROBE_OPCODE = 0xff /* of BTH; unused by any protocol */
 };
@@ -72,6 +74,17 @@ struct group {
 	int peers[GROUP_SLOTS];        /* connections that we forward over, made when needed */
 	struct group_socket socks[GROUP_LANES_MAX][GROUP_SOCKETS_MAX];
 
+	/* Rings: connections that live as long as the ring's two ends. */
+	bool takes_rings;
+	int ring_links[GROUP_SLOTS];            /* to whom we offered one; -1: none */
+	int16_t ring_of[GROUP_CLIENTS_MAX];     /* the slot of a client that offered us one; -1: none */
+	uint64_t ring_in_ended[2], ring_out_ended[2]; /* not yet told; a bit for each slot */
+	struct {
+		unsigned client;
+		int fds[GROUP_RING_FDS];
+	} offers[GROUP_OFFERS_MAX]; /* not yet told, oldest first */
+	unsigned offer_count;
+
 	/* Forwarded to us: `lent` from head on are with the caller, count in all. */
 	struct forwarded *ring;
 	unsigned head, lent, count;
@@ -86,6 +99,17 @@ struct group *group_new(void);
 void group_reset(struct group *);
 
 void group_shared_close(struct group *);
+
+/* ---- group_ring.c ---- */
+
+void group_rings_init(struct group *);
+void group_rings_close(struct group *);
+/* A client offers a ring. Takes fds. 0, or a negative errno: it is dropped. */
+int group_ring_offered(struct group *, unsigned client, unsigned slot, const int *fds);
+/* The client is dropped. */
+void group_ring_dropped(struct group *, unsigned client);
+/* An event of the member with a slot, which was offered a ring: nothing is ever said but the end. */
+void group_ring_hung_up(struct group *, unsigned slot);
 
 /* ---- the sockets that are held: group_socks.c ---- */
 

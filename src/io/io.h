@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How packets reach a network: one contract for every back end (udp) and for the wrappers around
- * one (impair, pcap), which are back ends themselves.
+ * one (shm, impair, pcap), which are back ends themselves.
  *
  * A struct io belongs to one thread at a time. No call blocks, allocates or logs. The clock is the
  * caller's: now_ns is CLOCK_MONOTONIC at the call, used by wrappers that delay packets; a back end
@@ -49,6 +49,15 @@ struct io_counters {
 	uint64_t forward_sent; /* forwarded to the group member they belong to */
 	uint64_t forward_received;
 	uint64_t forward_dropped;
+
+	uint64_t shm_tx_packets; /* through memory, to processes of this host; counted nowhere else */
+	uint64_t shm_tx_bytes;
+	uint64_t shm_rx_packets;
+	uint64_t shm_rx_bytes;
+	uint64_t shm_full;    /* sends cut short because a ring was full */
+	uint64_t shm_dropped; /* a ring stayed full, or what it held was for somebody else */
+	uint64_t shm_broken;  /* rings given up because of what the peer wrote */
+	uint64_t shm_peers;   /* processes that there is a ring to now */
 
 	uint64_t pcap_packets;
 	uint64_t pcap_errors; /* 0 or 1: a failed capture stops */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between the group, which passes rings on, and the back end, which uses them. */
+#include "engine/neighbours.h"
+
+#include <assert.h>
+
+#include "io/shm.h"
+
+static_assert((int)GROUP_RING_FDS == 2, "memory and bell");
+
+void neighbours_meet(struct loop *l, uint64_t now_ns)
+{
+	int slot, fds[GROUP_RING_FDS];
+
+	while ((slot = shm_next_wanted(l->shm)) >= 0) {
+		if (shm_make(l->shm, (unsigned)slot, now_ns, fds) < 0 || slot == (int)l->slot)
+			continue;
+		if (group_offer_ring(l->group, (unsigned)slot, fds) < 0)
+			shm_lose(l->shm, (unsigned)slot, now_ns);
+	}
+}
+
+void neighbours_serve(struct loop *l, uint64_t now_ns)
+{
+	struct group_ring r;
+
+	while (group_next_ring(l->group, &r)) {
+		switch (r.kind) {
+		case GROUP_RING_OFFERED:
+			if (shm_take_ring(l->shm, r.slot, r.fds) < 0)
+				group_refuse_ring(l->group, r.slot);
+			break;
+		case GROUP_RING_IN_ENDED:
+			shm_end_ring(l->shm, r.slot);
+			break;
+		case GROUP_RING_OUT_ENDED:
+			shm_lose(l->shm, r.slot, now_ns);
+			break;
+		}
+	}
+}

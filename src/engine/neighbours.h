@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rings to other processes of the group: their making, and their end. Called by the holder of the engine's lock, for a loop that
+ * has `shm`.
+ *
+ * Private to src/engine.
+ */
+#ifndef ENGINE_NEIGHBOURS_H
+#define ENGINE_NEIGHBOURS_H
+
+#include <stdint.h>
+
+#include "engine/loop.h"
+
+/* After output: makes the rings that packets wanted. */
+void neighbours_meet(struct loop *, uint64_t now_ns);
+/* After group_service(): takes the rings that others made, and gives up those of the dead. */
+void neighbours_serve(struct loop *, uint64_t now_ns);
+
+#endif

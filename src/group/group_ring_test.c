@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rings between members: who gets them, who is believed, and how the end of either is told. */
+#include "group/group_members.h"
+
+#include <sys/eventfd.h>
+
+static struct group *join(bool rings)
+{
+	struct group_config cfg = config();
+	char why[GROUP_WHY_BYTES];
+	struct group *g;
+
+	cfg.rings = rings;
+	if (group_open(&g, &cfg, why, sizeof(why)) < 0)
+		fail_msg("%s", why);
+	return g;
+}
+
+/* The second member joins in a process of its own, as the first must answer it, and says how the test goes on. */
+static pid_t fork_member(bool rings, void (*act)(struct group *))
+{
+	pid_t pid = fork();
+
+	note_forked(pid);
+	if (pid == 0) {
+		act(join(rings));
+		_exit(0);
+	}
+	return pid;
+}
+
+static bool wait_for_ring(struct group *g, struct group_ring *r)
+{
+	uint64_t until = now_ms() + WAIT_MS;
+
+	while (now_ms() < until) {
+		struct pollfd p = {.fd = group_fd(g), .events = POLLIN};
+
+		poll(&p, 1, 100);
+		group_service(g);
+		if (group_next_ring(g, r))
+			return true;
+	}
+	return false;
+}
+
+static void make_fds(int fds[GROUP_RING_FDS], const char *content)
+{
+	fds[0] = memfd_create("ring", MFD_CLOEXEC);
+	fds[1] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(write(fds[0], content, strlen(content)), (ssize_t)strlen(content));
+}
+
+static void offer_and_stay(struct group *g)
+{
+	int fds[GROUP_RING_FDS];
+
+	make_fds(fds, "hello");
+	if (group_offer_ring(g, 0, fds) < 0)
+		_exit(3);
+	pause();
+}
+
+static void a_ring_reaches_its_member_and_its_end_is_told(void **state)
+{
+	struct group *g = join(true);
+	pid_t pid = fork_member(true, offer_and_stay);
+	struct group_ring r;
+	char got[6] = "";
+
+	assert_true(wait_for_ring(g, &r));
+	assert_int_equal(r.kind, GROUP_RING_OFFERED);
+	assert_int_equal(r.slot, 1);
+	assert_int_equal(pread(r.fds[0], got, 5, 0), 5);
+	assert_string_equal(got, "hello");
+	assert_false(group_next_ring(g, &r));
+	kill(pid, SIGKILL);
+	assert_true(wait_for_ring(g, &r));
+	assert_int_equal(r.kind, GROUP_RING_IN_ENDED);
+	assert_int_equal(r.slot, 1);
+	group_close(g);
+}
+
+static void offer_and_wait_for_the_end(struct group *g)
+{
+	struct group_ring r;
+	int fds[GROUP_RING_FDS];
+
+	make_fds(fds, "hello");
+	if (group_offer_ring(g, 0, fds) < 0)
+		_exit(3);
+	_exit(wait_for_ring(g, &r) && r.kind == GROUP_RING_OUT_ENDED && r.slot == 0 ? 0 : 4);
+}
+
+static void expect_end(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void serve_until_it_ends(struct group *g, pid_t pid)
+{
+	uint64_t until = now_ms() + WAIT_MS;
+	int status;
+
+	while (now_ms() < until) {
+		struct group_ring r;
+
+		group_service(g);
+		assert_false(group_next_ring(g, &r) && r.kind == GROUP_RING_OFFERED);
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			assert_true(WIFEXITED(status));
+			assert_int_equal(WEXITSTATUS(status), 0);
+			return;
+		}
+		usleep(1000);
+	}
+	fail_msg("it was told nothing");
+}
+
+static void who_refuses_a_ring_hangs_up(void **state)
+{
+	struct group *g = join(true);
+	pid_t pid = fork_member(true, offer_and_wait_for_the_end);
+	struct group_ring r;
+
+	assert_true(wait_for_ring(g, &r));
+	link_close_all(r.fds, GROUP_RING_FDS);
+	group_refuse_ring(g, r.slot);
+	expect_end(pid);
+	group_close(g);
+}
+
+static void a_member_without_rings_takes_none(void **state)
+{
+	struct group *g = join(false);
+
+	serve_until_it_ends(g, fork_member(true, offer_and_wait_for_the_end));
+	group_close(g);
+}
+
+/* Offers in the name of slot 0, which the test has, and of a slot that nobody has. */
+static void lie(struct group *g)
+{
+	struct group_msg m = {.type = GROUP_RING, .slot = 5};
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+	int fds[GROUP_RING_FDS];
+	struct link_peer peer;
+
+	make_fds(fds, "lie");
+	for (m.slot = 0; m.slot <= 5; m.slot += 5) {
+		int link = link_connect(geteuid(), port, 0, &peer);
+		struct pollfd p = {.fd = link, .events = POLLIN};
+
+		if (link < 0 || link_send(link, buf, group_msg_encode(buf, &m), NULL, 0, fds, GROUP_RING_FDS) < 0)
+			_exit(3);
+		if (poll(&p, 1, WAIT_MS) != 1 || recv(link, buf, 1, 0) != 0)
+			_exit(4);
+	}
+	_exit(0);
+}
+
+static void a_ring_in_the_name_of_another_is_refused(void **state)
+{
+	struct group *g = join(true);
+
+	serve_until_it_ends(g, fork_member(true, lie));
+	group_close(g);
+}
+
+static void nobody_offers_to_himself(void **state)
+{
+	struct group *g = join(true);
+	int fds[GROUP_RING_FDS];
+
+	make_fds(fds, "mine");
+	assert_int_equal(group_offer_ring(g, group_slot(g), fds), -EINVAL);
+	assert_int_equal(group_offer_ring(g, 7, fds), -ECONNREFUSED);
+	link_close_all(fds, GROUP_RING_FDS);
+	group_close(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		GROUP_TEST(a_ring_reaches_its_member_and_its_end_is_told),
+		GROUP_TEST(who_refuses_a_ring_hangs_up),
+		GROUP_TEST(a_member_without_rings_takes_none),
+		GROUP_TEST(a_ring_in_the_name_of_another_is_refused),
+		GROUP_TEST(nobody_offers_to_himself),
+	};
+
+	group_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

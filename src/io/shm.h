@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A wrapper that takes packets to processes of this host through memory, and all others to the back end below.
+ *
+ * Between two processes there is a ring (shm_ring.h) each way, in a memory file of its own. Who sends makes it, with a bell: an
+ * eventfd that wakes the one who takes. How the two descriptors reach the other process, and how the end of a process is noticed,
+ * is the caller's business (group.h). Until the other end takes from the ring, and when it is gone, packets go below.
+ *
+ * A packet goes through memory if its addresses are both the host's own and the slot of its destination QPN, the high 7 bits, has
+ * a ring. Management datagrams and multicast go below. The packets are the same bytes as on a wire, ICRC included, and are judged
+ * as such; what a ring holds for another slot, or from another host, is dropped.
+ *
+ * A full ring takes no more, as a full socket; if it stays full, because its taker is stopped or does nothing, packets to
+ * it are dropped, so that others are not held up. What was sent below before a ring was accepted is received before what is
+ * in the ring.
+ */
+#ifndef IO_SHM_H
+#define IO_SHM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/io.h"
+
+enum {
+	SHM_SLOTS = 127,
+	SHM_QPN_SHIFT = 17,
+	SHM_ADDRESSES_MAX = 64,
+	SHM_FULL_NS_MAX = 2000000,  /* a ring that is full for longer drops */
+	SHM_AGAIN_NS = 1000000000   /* after a ring was lost another one to the same slot is wanted */
+};
+
+struct shm_config {
+	unsigned slot; /* our own */
+	uint8_t addresses[SHM_ADDRESSES_MAX][16]; /* the host's, in GID form */
+	size_t address_count;
+	struct io_counters *counters; /* *borrowed* */
+};
+
+/* *Takes* lower on success. 0 or a negative errno. */
+int shm_open_io(struct io **, struct io *lower, const struct shm_config *);
+
+/*
+ * The next slot that packets were sent to and that has no ring, each once; -1: none. The caller calls shm_make() for it, or not.
+ */
+int shm_next_wanted(struct io *);
+
+/*
+ * Makes the ring to a slot. The two descriptors, memory and bell, are *lent* until the next call for that slot: the caller gives
+ * them to the slot's process, which calls shm_take_ring(). To our own slot there is nobody to give them to, and the ring is ready.
+ * 0 or a negative errno; -EEXIST: there is one.
+ */
+int shm_make(struct io *, unsigned slot, uint64_t now_ns, int fds[2]);
+/* The ring to a slot is of no use any more: its process ended, or could not be reached. */
+void shm_lose(struct io *, unsigned slot, uint64_t now_ns);
+
+/*
+ * The ring from a slot, made by its process; instead of an older one. *Takes* both descriptors, also when it fails: -EPROTO if they
+ * are not what shm_make() makes, -EINVAL, -ENOMEM.
+ */
+int shm_take_ring(struct io *, unsigned slot, const int fds[2]);
+/* The process with that slot has ended: what it sent is still received. */
+void shm_end_ring(struct io *, unsigned slot);
+
+/* Whether packets to that slot go through memory now. */
+bool shm_reaches(const struct io *, unsigned slot);
+
+#endif

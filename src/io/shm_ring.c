@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See shm_ring.h. */
+#include "io/shm_ring.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MAGIC UINT64_C(0x766272696e670001)
+
+enum { KIND_WRAP = 1, KIND_TRAIN, KIND_TRAIN_FLOW, RECORD_BYTES = 8 };
+
+static_assert(sizeof(struct shm_memory) <= SHM_HEADER_BYTES, "the records have their own pages");
+static_assert(SHM_ROOM_BYTES % SHM_UNIT_BYTES == 0, "units fill it");
+static_assert(PKT_TRAIN_BYTES_MAX <= UINT16_MAX, "a packet's length has 16 bits");
+
+struct record {
+	uint32_t len;
+	uint16_t segment;
+	uint16_t kind;
+};
+
+static_assert(sizeof(struct record) == RECORD_BYTES, "one word, read at once");
+
+static uint8_t *place(struct shm_memory *m, uint32_t at)
+{
+	return (uint8_t *)m + SHM_HEADER_BYTES + at;
+}
+
+static uint32_t units(uint32_t bytes)
+{
+	return (bytes + SHM_UNIT_BYTES - 1) & ~(uint32_t)(SHM_UNIT_BYTES - 1);
+}
+
+static bool is_position(uint32_t at)
+{
+	return at < SHM_ROOM_BYTES && at % SHM_UNIT_BYTES == 0;
+}
+
+void shm_memory_init(struct shm_memory *m)
+{
+	atomic_store_explicit(&m->magic, MAGIC, memory_order_release);
+}
+
+bool shm_memory_is_known(const struct shm_memory *m)
+{
+	return atomic_load_explicit(&m->magic, memory_order_acquire) == MAGIC;
+}
+
+/* ---- the end that puts ---- */
+
+void shm_putter_init(struct shm_putter *p, struct shm_memory *m)
+{
+	*p = (struct shm_putter){.memory = m};
+}
+
+bool shm_is_accepted(const struct shm_putter *p)
+{
+	return atomic_load_explicit(&p->memory->accepted, memory_order_acquire) == 1;
+}
+
+/* Whether `need` bytes fit at *at, which is set to 0 if only there they do. */
+static bool fits(uint32_t head, uint32_t tail, uint32_t need, uint32_t *at)
+{
+	*at = tail;
+	if (head > tail)
+		return need < head - tail;
+	if (need < SHM_ROOM_BYTES - tail || (need == SHM_ROOM_BYTES - tail && head))
+		return true;
+	*at = 0;
+	return need < head;
+}
+
+static void write_record(struct shm_memory *m, uint32_t at, struct record r)
+{
+	memcpy(place(m, at), &r, sizeof(r));
+}
+
+enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const uint8_t *data, uint32_t len, uint32_t segment)
+{
+	bool with_flow = !p->has_flow || memcmp(&p->flow, flow, sizeof(*flow));
+	uint32_t skip = RECORD_BYTES + (with_flow ? (uint32_t)sizeof(*flow) : 0);
+	uint32_t need = units(skip + len), at;
+	uint8_t *to;
+
+	assert(len && len <= PKT_TRAIN_BYTES_MAX && segment && segment <= len);
+	if (!fits(p->head, p->tail, need, &at)) {
+		uint32_t head = atomic_load_explicit(&p->memory->head, memory_order_acquire);
+
+		if (!is_position(head))
+			return SHM_BAD;
+		p->head = head;
+		if (!fits(p->head, p->tail, need, &at))
+			return SHM_NO_ROOM;
+	}
+	if (at != p->tail)
+		write_record(p->memory, p->tail, (struct record){.kind = KIND_WRAP});
+	write_record(p->memory, at,
+		     (struct record){.len = len,
+				     .segment = (uint16_t)segment,
+				     .kind = with_flow ? KIND_TRAIN_FLOW : KIND_TRAIN});
+	to = place(p->memory, at) + RECORD_BYTES;
+	if (with_flow) {
+		memcpy(to, flow, sizeof(*flow));
+		p->flow = *flow;
+		p->has_flow = true;
+		to += sizeof(*flow);
+	}
+	memcpy(to, data, len);
+	p->tail = (at + need) % SHM_ROOM_BYTES;
+	return SHM_DONE;
+}
+
+bool shm_publish(struct shm_putter *p)
+{
+	if (p->tail == p->published)
+		return false;
+	p->published = p->tail;
+	atomic_store_explicit(&p->memory->tail, p->tail, memory_order_release);
+	/* Either the sleeper sees the tail after it has said that it sleeps, or that is seen here. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&p->memory->asleep, memory_order_relaxed))
+		return false;
+	return atomic_exchange_explicit(&p->memory->asleep, 0, memory_order_seq_cst) != 0;
+}
+
+/* ---- the end that takes ---- */
+
+void shm_taker_init(struct shm_taker *t, struct shm_memory *m)
+{
+	*t = (struct shm_taker){.memory = m};
+}
+
+void shm_accept(struct shm_taker *t)
+{
+	atomic_store_explicit(&t->memory->accepted, 1, memory_order_release);
+}
+
+bool shm_has_some(const struct shm_taker *t)
+{
+	return atomic_load_explicit(&t->memory->tail, memory_order_relaxed) != t->head;
+}
+
+/* The record at the head, in one read, and the bytes that lie in one piece from there on; SHM_NONE: there is none. */
+static enum shm_verdict next_record(struct shm_taker *t, struct record *r, uint32_t *piece)
+{
+	const _Atomic uint64_t *word = (const _Atomic uint64_t *)place(t->memory, t->head);
+	uint64_t raw;
+
+	if (t->head == t->tail) {
+		uint32_t tail = atomic_load_explicit(&t->memory->tail, memory_order_acquire);
+
+		if (!is_position(tail))
+			return SHM_BAD;
+		t->tail = tail;
+		if (t->head == t->tail)
+			return SHM_NONE;
+	}
+	raw = atomic_load_explicit(word, memory_order_relaxed);
+	memcpy(r, &raw, sizeof(*r));
+	*piece = t->tail > t->head ? t->tail - t->head : SHM_ROOM_BYTES - t->head;
+	return SHM_DONE;
+}
+
+static bool is_train(const struct record *r, uint32_t piece, bool has_flow)
+{
+	bool with_flow = r->kind == KIND_TRAIN_FLOW;
+
+	if (!with_flow && (r->kind != KIND_TRAIN || !has_flow))
+		return false;
+	if (!r->len || r->len > PKT_TRAIN_BYTES_MAX || !r->segment || r->segment > r->len)
+		return false;
+	return (r->len + r->segment - 1) / r->segment <= PKT_TRAIN_MAX &&
+	       RECORD_BYTES + (with_flow ? sizeof(struct flow) : 0) + r->len <= piece;
+}
+
+enum shm_verdict shm_take(struct shm_taker *t, uint8_t *to, uint32_t room, struct shm_train *train)
+{
+	enum shm_verdict v;
+	const uint8_t *from;
+	struct record r;
+	uint32_t piece;
+
+	v = next_record(t, &r, &piece);
+	/* Behind it the records go on at the start; there is no second one there. */
+	if (v == SHM_DONE && r.kind == KIND_WRAP) {
+		if (t->tail > t->head || !t->head)
+			return SHM_BAD;
+		t->head = 0;
+		v = next_record(t, &r, &piece);
+	}
+	if (v != SHM_DONE)
+		return v;
+	if (!is_train(&r, piece, t->has_flow))
+		return SHM_BAD;
+	if (r.len > room)
+		return SHM_NO_ROOM;
+	from = place(t->memory, t->head) + RECORD_BYTES;
+	train->new_flow = r.kind == KIND_TRAIN_FLOW;
+	if (train->new_flow) {
+		memcpy(&t->flow, from, sizeof(t->flow));
+		t->has_flow = true;
+		from += sizeof(t->flow);
+	}
+	memcpy(to, from, r.len);
+	/* From here on the copies are read, and not once more what the peer may have changed. */
+	atomic_signal_fence(memory_order_seq_cst);
+	train->len = r.len;
+	train->segment = r.segment;
+	t->head = (t->head + units((uint32_t)(from - place(t->memory, t->head)) + r.len)) % SHM_ROOM_BYTES;
+	return SHM_DONE;
+}
+
+void shm_release(struct shm_taker *t)
+{
+	if (t->head == t->released)
+		return;
+	t->released = t->head;
+	atomic_store_explicit(&t->memory->head, t->head, memory_order_release);
+}
+
+void shm_sleep(struct shm_taker *t)
+{
+	atomic_store_explicit(&t->memory->asleep, 1, memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst);
+}

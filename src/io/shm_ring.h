@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A ring of trains in memory that two processes share: one puts, the other takes. Pure: it maps nothing, waits for nothing
+ * and asks nobody.
+ *
+ * Neither end trusts the other. What an end reads of the memory it reads once, into memory of its own, and judges there; its own
+ * position is never read back. So the worst that a peer's nonsense does is SHM_BAD, or bytes that are no packet.
+ *
+ * The memory, in units of 64 bytes:
+ *
+ *	 0      magic, of the version                written before the other end sees it
+ *	 1      tail                                 the putting end writes it
+ *	 2      head                                 the taking end writes it
+ *	 3      accepted, asleep                     see shm_accept() and shm_sleep()
+ *	64 ..   records, each from the start of a unit and in one piece
+ *
+ *	record  length (4 bytes), packet length (2), kind (2), and the flow if it is not that of the record before; then the
+ *	        packets of a train, back to back: all of one length but the last, which may be shorter
+ *
+ * Positions are bytes from the first record, less than SHM_ROOM_BYTES. head == tail: it is empty. So that a full one differs,
+ * a unit stays free.
+ */
+#ifndef IO_SHM_RING_H
+#define IO_SHM_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pkt.h"
+
+enum {
+	SHM_UNIT_BYTES = 64,
+	SHM_HEADER_BYTES = 4096,
+	SHM_MEMORY_BYTES = 128 << 10, /* so a pair of processes has 256 KiB, one ring each way */
+	SHM_ROOM_BYTES = SHM_MEMORY_BYTES - SHM_HEADER_BYTES
+};
+
+struct shm_memory {
+	_Atomic uint64_t magic;
+	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t tail;
+	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t head;
+	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t accepted;
+	_Atomic uint32_t asleep;
+};
+
+/* Prepares zeroed memory, SHM_MEMORY_BYTES aligned to a page, before anybody else has it. */
+void shm_memory_init(struct shm_memory *);
+/* Whether it was prepared by this version. */
+bool shm_memory_is_known(const struct shm_memory *);
+
+/* ---- the end that puts ---- */
+
+struct shm_putter {
+	struct shm_memory *memory;
+	uint32_t tail;      /* the next record's place */
+	uint32_t published; /* the other end knows of all before */
+	uint32_t head;      /* as it was last read */
+	bool has_flow;
+	struct flow flow;   /* of the record before */
+};
+
+void shm_putter_init(struct shm_putter *, struct shm_memory *);
+/* Whether the other end takes from it. What it says may change at any time. */
+bool shm_is_accepted(const struct shm_putter *);
+
+enum shm_verdict {
+	SHM_DONE,
+	SHM_NONE,    /* there is no train */
+	SHM_NO_ROOM, /* in the ring, or in the caller's buffer */
+	SHM_BAD      /* the peer wrote nonsense: the ring cannot be used any more */
+};
+
+/*
+ * Copies a train: len bytes, 1 .. PKT_TRAIN_BYTES_MAX, in packets of `segment` bytes, at most PKT_TRAIN_MAX of them. Never
+ * SHM_NONE. The other end sees nothing before shm_publish().
+ */
+enum shm_verdict shm_put(struct shm_putter *, const struct flow *, const uint8_t *data, uint32_t len, uint32_t segment);
+/* Shows what was put. True: the other end sleeps, and the caller is the one to wake it. */
+bool shm_publish(struct shm_putter *);
+
+/* ---- the end that takes ---- */
+
+struct shm_taker {
+	struct shm_memory *memory;
+	uint32_t head;
+	uint32_t released; /* the other end may write over all before */
+	uint32_t tail;     /* as it was last read */
+	bool has_flow;
+	struct flow flow;  /* of the last train; a private copy */
+};
+
+struct shm_train {
+	uint32_t len;     /* 1 .. PKT_TRAIN_BYTES_MAX */
+	uint32_t segment; /* 1 .. len; at most PKT_TRAIN_MAX of them */
+	bool new_flow;    /* shm_taker.flow was not that of the train before */
+};
+
+void shm_taker_init(struct shm_taker *, struct shm_memory *);
+/* From now on trains are taken. */
+void shm_accept(struct shm_taker *);
+/* Whether there is a train, or nonsense. */
+bool shm_has_some(const struct shm_taker *);
+/* Copies the next train to `to`, which has room for `room` bytes, and describes it. */
+enum shm_verdict shm_take(struct shm_taker *, uint8_t *to, uint32_t room, struct shm_train *);
+/* Gives the room of what was taken back. */
+void shm_release(struct shm_taker *);
+/*
+ * Says that this end will not look again before it is woken. What was put before that wakes nobody, so ask shm_has_some()
+ * once more afterwards.
+ */
+void shm_sleep(struct shm_taker *);
+
+#endif

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io/io_fake.h"
+#include "io/shm.h"
+#include "io/shm_ring.h"
+
+enum { A = 3, B = 5, C = 9, LEN = 64, BURST = 64, LOOKS = 200, MANY = 20000 };
+
+/* One process's end. */
+struct end {
+	struct io *io;
+	struct fake *lower;
+	struct io_counters counters;
+};
+
+static struct flow within = {.dst = {[10] = 0xff, 0xff, 127, 0, 0, 1}, .sport = 50000, .dport = 4791};
+static struct flow outward = {.dst = {[10] = 0xff, 0xff, 10, 0, 0, 1}, .sport = 50000, .dport = 4791};
+
+static struct end *end_new(unsigned slot)
+{
+	struct end *e = calloc(1, sizeof(*e));
+	struct shm_config c = {.slot = slot, .address_count = 1, .counters = &e->counters};
+
+	memcpy(within.src, within.dst, 16);
+	memcpy(outward.src, within.dst, 16);
+	memcpy(c.addresses[0], within.dst, 16);
+	e->lower = fake_new(LEN);
+	assert_int_equal(shm_open_io(&e->io, &e->lower->io, &c), 0);
+	return e;
+}
+
+static void end_free(struct end *e)
+{
+	io_close(e->io);
+	free(e);
+}
+
+/* Fills in n packets for a slot, numbered from `first` on, as one train. */
+static void fill(struct pkt *pkts, uint8_t bytes[][LEN], size_t n, unsigned slot, uint32_t first)
+{
+	for (size_t i = 0; i < n; i++) {
+		memset(bytes[i], 0, LEN);
+		bytes[i][5] = (uint8_t)(slot << 1);
+		bytes[i][7] = 17;
+		put_be32(bytes[i] + 12, first + (uint32_t)i);
+		pkts[i] = (struct pkt){.data = bytes[i], .flow = &within, .len = LEN, .ip_id = (uint16_t)i, .train = (uint16_t)(n - i)};
+	}
+}
+
+static size_t send_at(struct end *e, unsigned slot, uint32_t first, size_t n, uint64_t now_ns)
+{
+	static uint8_t bytes[BURST][LEN];
+	struct pkt pkts[BURST];
+
+	fill(pkts, bytes, n, slot, first);
+	return io_send(e->io, pkts, n, now_ns);
+}
+
+static size_t send(struct end *e, unsigned slot, uint32_t first, size_t n)
+{
+	return send_at(e, slot, first, n, 1);
+}
+
+/* Takes packets until `n` have come through memory, which are numbered from `first` on. */
+static void expect(struct end *e, uint32_t first, size_t n)
+{
+	struct pkt pkts[BURST];
+	size_t got = 0;
+
+	for (int i = 0; i < LOOKS && got < n; i++) {
+		size_t k = io_recv(e->io, pkts, BURST, 1);
+
+		for (size_t j = 0; j < k; j++) {
+			assert_int_equal(pkts[j].len, LEN);
+			assert_int_equal(get_be32(pkts[j].data + 12), first + got++);
+			assert_memory_equal(pkts[j].flow, &within, sizeof(within));
+		}
+	}
+	assert_int_equal(got, n);
+}
+
+static void expect_nothing(struct end *e)
+{
+	struct pkt pkts[BURST];
+
+	for (int i = 0; i < LOOKS; i++)
+		assert_int_equal(io_recv(e->io, pkts, BURST, 1), 0);
+}
+
+static void connect_ends(struct end *from, unsigned from_slot, struct end *to, unsigned to_slot)
+{
+	int fds[2], given[2];
+
+	assert_int_equal(shm_make(from->io, to_slot, 1, fds), 0);
+	given[0] = dup(fds[0]);
+	given[1] = dup(fds[1]);
+	assert_int_equal(shm_take_ring(to->io, from_slot, given), 0);
+}
+
+static void packets_within_the_host_go_through_memory(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	struct pkt pkts[BURST];
+	int fds[2];
+
+	assert_int_equal(shm_next_wanted(a->io), -1);
+	assert_int_equal(send(a, B, 0, 3), 3);
+	assert_int_equal(a->lower->sent, 3); /* there is no ring yet */
+	assert_int_equal(shm_next_wanted(a->io), B);
+	assert_int_equal(shm_next_wanted(a->io), -1);
+	assert_int_equal(shm_make(a->io, B, 1, fds), 0);
+	assert_int_equal(shm_make(a->io, B, 1, fds), -EEXIST);
+	send(a, B, 0, 1);
+	assert_int_equal(a->lower->sent, 4); /* not yet accepted */
+	assert_false(shm_reaches(a->io, B));
+
+	int given[2] = {dup(fds[0]), dup(fds[1])};
+
+	assert_int_equal(shm_take_ring(b->io, A, given), 0);
+	assert_true(shm_reaches(a->io, B));
+	assert_int_equal(send(a, B, 100, 10), 10);
+	assert_int_equal(a->lower->sent, 4);
+	expect(b, 100, 10);
+	/* As a socket gives them: the place in the train, and how many are left of it. */
+	send(a, B, 0, 3);
+	assert_int_equal(io_recv(b->io, pkts, 2, 1), 2);
+	assert_int_equal(pkts[1].ip_id, 1);
+	assert_int_equal(pkts[1].train, 2);
+	assert_int_equal(io_recv(b->io, pkts, 2, 1), 1);
+	assert_int_equal(pkts[0].ip_id, 2);
+	assert_int_equal(pkts[0].train, 1);
+	assert_int_equal(a->counters.shm_tx_packets, 13);
+	assert_int_equal(b->counters.shm_rx_packets, 13);
+	assert_int_equal(b->counters.shm_rx_bytes, 13 * LEN);
+	end_free(a);
+	end_free(b);
+}
+
+static void others_go_below_in_order(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	static uint8_t bytes[4][LEN];
+	struct pkt pkts[4];
+
+	connect_ends(a, A, b, B);
+	for (size_t i = 0; i < 4; i++)
+		fill(&pkts[i], &bytes[i], 1, B, (uint32_t)i);
+	pkts[0].flow = &outward;
+	memset(bytes[2] + 5, 0, 2); /* QPN 1 */
+	bytes[2][7] = 1;
+	bytes[3][5] = C << 1; /* no ring to it */
+	assert_int_equal(io_send(a->io, pkts, 4, 1), 4);
+	assert_int_equal(a->lower->sent, 3);
+	expect(b, 1, 1);
+	assert_int_equal(shm_next_wanted(a->io), C);
+	assert_int_equal(shm_next_wanted(a->io), -1);
+	/* What below takes no more of is not sent, and nothing behind it. */
+	a->lower->send_max = 0;
+	assert_int_equal(io_send(a->io, pkts, 4, 1), 0);
+	expect_nothing(b);
+	end_free(a);
+	end_free(b);
+}
+
+static void what_is_in_the_sockets_is_older(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	struct pkt pkts[BURST];
+
+	connect_ends(a, A, b, B);
+	b->lower->pending = 100;
+	send(a, B, 1000, 1);
+	for (uint32_t i = 0; i < 100;) {
+		size_t n = io_recv(b->io, pkts, 7, 1);
+
+		for (size_t k = 0; k < n; k++)
+			assert_int_equal(get_be32(pkts[k].data), i++);
+	}
+	expect(b, 1000, 1);
+	end_free(a);
+	end_free(b);
+}
+
+static void the_sockets_are_not_forgotten(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	struct pkt pkts[BURST];
+	size_t from_below = 0;
+
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	for (uint64_t now_ns = 0; now_ns < 1000000; now_ns += 1000) {
+		b->lower->pending = 1;
+		send_at(a, B, 0, 1, now_ns);
+		from_below += io_recv(b->io, pkts, BURST, now_ns) > 1;
+	}
+	assert_in_range(from_below, 20, 500);
+	end_free(a);
+	end_free(b);
+}
+
+static void a_full_ring_is_waited_for_and_then_drops(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	uint32_t n = 0;
+
+	connect_ends(a, A, b, B);
+	while (send_at(a, B, n, 1, 1) == 1)
+		n++;
+	assert_true(n >= SHM_ROOM_BYTES / 192);
+	assert_int_equal(a->counters.shm_full, 1);
+	assert_int_equal(send_at(a, B, n, 1, SHM_FULL_NS_MAX), 0);
+	assert_int_equal(a->counters.shm_dropped, 0);
+	assert_int_equal(send_at(a, B, n, 1, SHM_FULL_NS_MAX + 1), 1);
+	assert_int_equal(a->counters.shm_dropped, 1);
+	expect(b, 0, n); /* all that were accepted, in order */
+	assert_int_equal(send(a, B, 7, 1), 1);
+	expect(b, 7, 1);
+	end_free(a);
+	end_free(b);
+}
+
+static bool is_readable(struct end *e)
+{
+	int fds[IO_FDS_MAX];
+	size_t n = io_fds(e->io, fds, IO_FDS_MAX);
+	struct pollfd p = {.fd = fds[n - 1], .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void a_sleeper_is_woken_once(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	assert_int_equal(io_deadline_ns(b->io), 0);
+	expect(b, 0, 1);
+	assert_int_equal(io_deadline_ns(b->io), UINT64_MAX);
+	send(a, B, 1, 1);
+	assert_false(is_readable(b)); /* it does not sleep */
+	io_flush(b->io);
+	assert_int_equal(io_deadline_ns(b->io), 0); /* that one came before */
+	expect(b, 1, 1);
+	io_flush(b->io);
+	assert_int_equal(io_deadline_ns(b->io), UINT64_MAX);
+	assert_false(is_readable(b));
+	send(a, B, 2, 1);
+	assert_true(is_readable(b));
+	expect(b, 2, 1);
+	io_flush(b->io);
+	assert_false(is_readable(b));
+	end_free(a);
+	end_free(b);
+}
+
+static void what_the_dead_sent_is_received(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 5);
+	shm_end_ring(b->io, A);
+	end_free(a);
+	expect(b, 0, 5);
+	expect_nothing(b);
+	end_free(b);
+}
+
+static void a_lost_ring_is_wanted_again_later(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	int fds[2];
+
+	connect_ends(a, A, b, B);
+	assert_int_equal(a->counters.shm_peers, 1);
+	shm_lose(a->io, B, 1);
+	assert_int_equal(a->counters.shm_peers, 0);
+	assert_int_equal(send_at(a, B, 0, 1, 2), 1);
+	assert_int_equal(a->lower->sent, 1);
+	assert_int_equal(shm_next_wanted(a->io), -1);
+	send_at(a, B, 0, 1, 1 + SHM_AGAIN_NS);
+	assert_int_equal(shm_next_wanted(a->io), B);
+	assert_int_equal(shm_make(a->io, B, 2 + SHM_AGAIN_NS, fds), 0);
+
+	int given[2] = {dup(fds[0]), dup(fds[1])};
+
+	assert_int_equal(shm_take_ring(b->io, A, given), 0); /* in place of the old one */
+	send(a, B, 40, 2);
+	expect(b, 40, 2);
+	end_free(a);
+	end_free(b);
+}
+
+static void a_process_reaches_itself(void **state)
+{
+	struct end *a = end_new(A);
+	int fds[2];
+
+	send(a, A, 0, 1);
+	assert_int_equal(shm_next_wanted(a->io), A);
+	assert_int_equal(shm_make(a->io, A, 1, fds), 0);
+	send(a, A, 1, 4);
+	assert_int_equal(io_deadline_ns(a->io), 0);
+	expect(a, 1, 4);
+	end_free(a);
+}
+
+/* The memory as a hostile process of the user has it. */
+static struct shm_memory *memory_of(int fd)
+{
+	struct shm_memory *m = mmap(NULL, SHM_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	assert_ptr_not_equal(m, MAP_FAILED);
+	return m;
+}
+
+static void nonsense_ends_that_ring_alone(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B), *c = end_new(C);
+	struct shm_memory *m;
+	int fds[2];
+
+	connect_ends(c, C, b, B);
+	assert_int_equal(shm_make(a->io, B, 1, fds), 0);
+	m = memory_of(fds[0]);
+
+	int given[2] = {dup(fds[0]), dup(fds[1])};
+
+	assert_int_equal(shm_take_ring(b->io, A, given), 0);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	atomic_store(&m->tail, SHM_ROOM_BYTES + 64);
+	send(c, B, 5, 2);
+	expect(b, 5, 2);
+	assert_int_equal(b->counters.shm_broken, 1);
+	send(a, B, 9, 1);
+	expect_nothing(b);
+	/* And at the other end: a head that is none. */
+	atomic_store(&m->head, 1);
+	for (uint32_t i = 0; i < SHM_ROOM_BYTES / SHM_UNIT_BYTES && !a->counters.shm_broken; i++)
+		send(a, B, i, 1);
+	assert_int_equal(a->counters.shm_broken, 1);
+	munmap(m, SHM_MEMORY_BYTES);
+	end_free(a);
+	end_free(b);
+	end_free(c);
+}
+
+/* Puts one packet as a process may that is not ours in code. */
+static void put_raw(struct shm_memory *m, unsigned slot, const struct flow *flow)
+{
+	uint8_t data[LEN] = {[5] = (uint8_t)(slot << 1), [7] = 17};
+	struct shm_putter p;
+
+	shm_putter_init(&p, m);
+	assert_int_equal(shm_put(&p, flow, data, LEN, LEN), SHM_DONE);
+	shm_publish(&p);
+}
+
+static void packets_of_others_are_not_taken(void **state)
+{
+	for (int from_afar = 0; from_afar < 2; from_afar++) {
+		struct end *a = end_new(A), *b = end_new(B);
+		struct shm_memory *m;
+		int fds[2];
+
+		assert_int_equal(shm_make(a->io, B, 1, fds), 0);
+		m = memory_of(fds[0]);
+
+		int given[2] = {dup(fds[0]), dup(fds[1])};
+
+		assert_int_equal(shm_take_ring(b->io, A, given), 0);
+		put_raw(m, from_afar ? B : C, from_afar ? &outward : &within);
+		expect_nothing(b);
+		assert_int_equal(b->counters.shm_dropped, !from_afar);
+		assert_int_equal(b->counters.shm_broken, from_afar);
+		munmap(m, SHM_MEMORY_BYTES);
+		end_free(a);
+		end_free(b);
+	}
+}
+
+static void a_bell_that_rings_for_ever_is_not_heard_for_ever(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	uint64_t one = 1;
+	int fds[2];
+
+	assert_int_equal(shm_make(a->io, B, 1, fds), 0);
+
+	int given[2] = {dup(fds[0]), dup(fds[1])};
+
+	assert_int_equal(shm_take_ring(b->io, A, given), 0);
+	for (int i = 0; i < 2000; i++) {
+		assert_int_equal(write(fds[1], &one, sizeof(one)), sizeof(one));
+		io_flush(b->io);
+	}
+	assert_int_equal(b->counters.shm_broken, 1);
+	assert_false(is_readable(b));
+	end_free(a);
+	end_free(b);
+}
+
+static void what_is_no_ring_is_refused(void **state)
+{
+	struct end *b = end_new(B);
+	int good[2], fds[2];
+	struct end *a = end_new(A);
+
+	assert_int_equal(shm_make(a->io, B, 1, good), 0);
+	/* Unsealed: it could shrink, and an access be a signal. */
+	fds[0] = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(fds[0], SHM_MEMORY_BYTES), 0);
+	fds[1] = dup(good[1]);
+	assert_int_equal(shm_take_ring(b->io, A, fds), -EPROTO);
+	/* Too short. */
+	fds[0] = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(fds[0], 4096), 0);
+	assert_int_equal(fcntl(fds[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+	fds[1] = dup(good[1]);
+	assert_int_equal(shm_take_ring(b->io, A, fds), -EPROTO);
+	/* Of another version. */
+	fds[0] = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(fds[0], SHM_MEMORY_BYTES), 0);
+	assert_int_equal(fcntl(fds[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+	fds[1] = dup(good[1]);
+	assert_int_equal(shm_take_ring(b->io, A, fds), -EPROTO);
+	/* A bell that would block. */
+	fds[0] = dup(good[0]);
+	fds[1] = eventfd(0, EFD_CLOEXEC);
+	assert_int_equal(shm_take_ring(b->io, A, fds), -EPROTO);
+	/* Nobody's slot, and our own. */
+	fds[0] = dup(good[0]);
+	fds[1] = dup(good[1]);
+	assert_int_equal(shm_take_ring(b->io, SHM_SLOTS, fds), -EINVAL);
+	fds[0] = dup(good[0]);
+	fds[1] = dup(good[1]);
+	assert_int_equal(shm_take_ring(b->io, B, fds), -EINVAL);
+	end_free(a);
+	end_free(b);
+}
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* A process sends numbered packets and is killed in the middle: what arrives is a beginning of them. */
+static void a_killed_process_leaves_no_gap(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	uint32_t next = 0;
+	uint64_t quiet_ns = 0;
+	pid_t pid;
+
+	connect_ends(a, A, b, B);
+	pid = fork();
+	assert_true(pid >= 0);
+	for (uint32_t i = 0; pid == 0; i++) {
+		while (!send_at(a, B, i, 1, 1))
+			sched_yield();
+	}
+	while (!quiet_ns || clock_ns() - quiet_ns < 20000000) {
+		struct pkt pkts[BURST];
+		size_t n = io_recv(b->io, pkts, BURST, clock_ns());
+
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(get_be32(pkts[i].data + 12), next++);
+		if (next > MANY && pid) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+			shm_end_ring(b->io, A);
+			pid = 0;
+		}
+		if (n || pid)
+			quiet_ns = pid ? 0 : clock_ns();
+		else if (!quiet_ns)
+			quiet_ns = clock_ns();
+	}
+	assert_true(next > MANY);
+	end_free(a);
+	end_free(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packets_within_the_host_go_through_memory),
+		cmocka_unit_test(others_go_below_in_order),
+		cmocka_unit_test(what_is_in_the_sockets_is_older),
+		cmocka_unit_test(the_sockets_are_not_forgotten),
+		cmocka_unit_test(a_full_ring_is_waited_for_and_then_drops),
+		cmocka_unit_test(a_sleeper_is_woken_once),
+		cmocka_unit_test(what_the_dead_sent_is_received),
+		cmocka_unit_test(a_lost_ring_is_wanted_again_later),
+		cmocka_unit_test(a_process_reaches_itself),
+		cmocka_unit_test(nonsense_ends_that_ring_alone),
+		cmocka_unit_test(packets_of_others_are_not_taken),
+		cmocka_unit_test(a_bell_that_rings_for_ever_is_not_heard_for_ever),
+		cmocka_unit_test(what_is_no_ring_is_refused),
+		cmocka_unit_test(a_killed_process_leaves_no_gap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
