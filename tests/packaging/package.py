@@ -48,7 +48,8 @@ def prefix(work):
     libdir = next(where.glob("lib/**/verbena")).parent
     for name in ("bin/verbena", "share/man/man1/verbena.1", "share/man/man1/verbena-sdr.1", "share/man/man1/verbena-sim.1", "share/man/man7/verbena.7",
                  "share/man/man1/sdr_write_bw.1", "share/man/man1/sdr_cp.1", "share/man/man1/sdr_write_lat.1", "share/man/man1/sdr_allreduce.1", "share/man/man3/verbena_sdr.3", "share/man/man7/verbena-sdr.7",
-                 "share/man/man3/verbena_sdr_recv_post.3", "include/verbena/sdr.h", "share/verbena/scenarios/incast.ini", "share/bash-completion/completions/verbena"):
+                 "share/man/man3/verbena_sdr_recv_post.3", "include/verbena/sdr.h", "share/verbena/scenarios/incast.ini", "share/bash-completion/completions/verbena",
+                 "share/bash-completion/completions/sdr_cp"):
         check((where / name).is_file(), "not installed: " + name)
     check((libdir / "wireshark/plugins/veroce.lua").is_file(), "not installed: the dissector")
     library(where, libdir, work)
@@ -94,15 +95,16 @@ def completion(env, where):
     """What bash offers for a command line, asked of the installed file."""
     for line, wanted in (("verbena s", {"stat", "sim"}), ("verbena sim inc", {"incast"}),
                          ("verbena run --set por", {"port="}), ("verbena run --p", {"--pcap", "--preload"}),
-                         ("verbena sim --set switch.kmi", {"switch.kmin="}), ("verbena run ibv_rc_pingp", {"ibv_rc_pingpong"})):
+                         ("verbena sim --set switch.kmi", {"switch.kmin="}), ("verbena run ibv_rc_pingp", {"ibv_rc_pingpong"}),
+                         ("sdr_cp --scheme na", {"nack"}), ("sdr_cp --sch", {"--scheme"}), ("sdr_cp /etc/hos", {"/etc/hosts"})):
         words = line.split()
         script = """
             . /usr/share/bash-completion/bash_completion
-            . %s/share/bash-completion/completions/verbena
+            . %s/share/bash-completion/completions/%s
             compopt() { :; }
             COMP_LINE=%s; COMP_POINT=${#COMP_LINE}; COMP_WORDS=(%s); COMP_CWORD=%d
-            _verbena; printf '%%s\\n' "${COMPREPLY[@]}"
-            """ % (where, shlex.quote(line), " ".join(words), len(words) - 1)
+            _%s; printf '%%s\\n' "${COMPREPLY[@]}"
+            """ % (where, words[0], shlex.quote(line), " ".join(words), len(words) - 1, words[0])
         offered = set(sh(["bash", "-c", script], env=env).split())
         check(wanted <= offered, "bash offers %s for '%s', not %s" % (sorted(offered), line, sorted(wanted)))
 

@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 SDR between two processes, on a clean network and on bad ones: sdr_write_bw, where every chunk that the bitmap says is
-there is compared with what was sent, and sdr_cp, which repeats what is lost.
+there is compared with what was sent.
 """
 import os
 import random
 import re
 
-from pair import BUILD, TIME_S, Pair, check, folder, main
+from pair import BUILD, TIME_S, Pair, check, main
 
 WRITE_BW = os.path.join(BUILD, "sdr_write_bw")
-CP = os.path.join(BUILD, "sdr_cp")
 WRITE_LAT = os.path.join(BUILD, "sdr_write_lat")
 ALLREDUCE = os.path.join(BUILD, "sdr_allreduce")
 SCHEMES = ("auto", "nack", "rto", "mds", "xor")
@@ -74,31 +73,6 @@ def wrong_options(place):
     pair.kill()
 
 
-def copied(place, bytes_, client=(), env=None):
-    """sdr_cp of a file of so many bytes; it is the same at the other end."""
-    work = folder()
-    there, here = os.path.join(work, "there"), os.path.join(work, "here")
-    with open(here, "wb") as f:
-        f.write(random.Random(bytes_).randbytes(bytes_))
-    os.chmod(here, 0o644)
-    Pair(place, CP, [there], [*client, here], gid_flag="-x", env=env).go().finish()
-    with open(here, "rb") as a, open(there, "rb") as b:
-        check(a.read() == b.read(), "the copy of %d bytes differs" % bytes_)
-    check(not os.path.exists(there + ".part"), "a part is left")
-
-
-def cp(place):
-    for bytes_ in (0, 1, 4 << 20, (4 << 20) + 1, 20000003):
-        copied(place, bytes_, ["-r", 3000])
-
-
-def cp_spoiled(place):
-    env = {"VERBENA_IMPAIR": "drop=5%,dup=2%,reorder=5%,corrupt=1%,seed=4"}
-    copied(place, 3000001, ["-k", 16384], env)
-    for scheme in SCHEMES:
-        copied(place, 300001, ["-k", 4096, "-m", 1024, "-S", scheme], env)
-
-
 def lat(place):
     """Every message arrives, as it was sent, and takes some time."""
     for scheme in SCHEMES:
@@ -138,25 +112,8 @@ def allreduce_wrong(place):
         check(p.wait(20) == 1 and said in p.output(), "%s: %s" % (words, p.output()))
 
 
-def cp_killed(place):
-    """A receiver without its sender says so and leaves nothing; neither does a sender without its receiver hang."""
-    for victim in (0, 1):
-        work = folder()
-        there, here = os.path.join(work, "there"), os.path.join(work, "here")
-        with open(here, "wb") as f:
-            f.truncate(1 << 30)
-        os.chmod(here, 0o644)
-        pair = Pair(place, CP, [there], ["-r", 100, here], gid_flag="-x").go().underway()
-        (pair.server, pair.client)[victim].kill()
-        left = (pair.client, pair.server)[victim]
-        check(left.wait(30) == 1 and "the peer is gone" in left.output(), "%s\n%s" % (pair.title, left.output()))
-        if victim == 1:
-            check(os.listdir(work) == ["here"], "left behind: %s" % os.listdir(work))
-        pair.kill()
-
-
 if __name__ == "__main__":
-    main({"clean": clean, "mtu": mtu, "threads": threads, "rc": rc, "cp": cp,
-          "schemes": schemes, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "cp_spoiled": cp_spoiled, "cp_killed": cp_killed, "wrong_options": wrong_options,
+    main({"clean": clean, "mtu": mtu, "threads": threads, "rc": rc,
+          "schemes": schemes, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "wrong_options": wrong_options,
           "drop": spoiled("drop=2%,seed=1", True), "everything": spoiled("drop=1%,dup=3%,reorder=5%,corrupt=1%,seed=2", True),
           "reorder": spoiled("dup=5%,reorder=10%,seed=3", False)})

@@ -1,0 +1,325 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+sdr_cp between two processes: files and trees over networks that lose packets, ends that are killed in the middle, peers
+that name files outside the target, and what cannot be written.
+"""
+import os
+import pty
+import random
+import re
+import stat
+import struct
+import sys
+import time
+
+from pair import BUILD, Pair, Process, check, folder, main
+
+CP = os.path.join(BUILD, "sdr_cp")
+SCHEMES = ("auto", "nack", "rto", "mds", "xor")
+LOSSY = {"VERBENA_IMPAIR": "drop=10%,seed=4"}
+PART = ".sdr_cp-"
+
+
+def write(path, content, mode=0o644):
+    with open(path, "wb") as f:
+        f.write(content)
+    os.chmod(path, mode)
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def noise(seed, bytes_):
+    return random.Random(seed).randbytes(bytes_)
+
+
+def copy(place, here, there, client=(), env=None):
+    """The outputs of both ends."""
+    return Pair(place, CP, [there], [*client, here], gid_flag="-x", env=env).go().finish()
+
+
+def look(top):
+    """Everything below a folder: kind, mode, time, and content or where it points."""
+    found = {}
+    for base, folders, files in os.walk(top):
+        for name in [".", *folders, *files]:
+            path = os.path.join(base, name)
+            st = os.lstat(path)
+            content = os.readlink(path) if stat.S_ISLNK(st.st_mode) else read(path) if stat.S_ISREG(st.st_mode) else None
+            found[os.path.relpath(path, top)] = (stat.S_IFMT(st.st_mode), st.st_mode & 0o1777, st.st_mtime_ns, content)
+    return found
+
+
+def same(here, there):
+    a, b = look(here), look(there)
+    check(a == b, "the copy differs: %s" % [name for name in a.keys() | b.keys() if a.get(name) != b.get(name)])
+
+
+def parts(top):
+    return [os.path.join(base, f) for base, _, files in os.walk(top) for f in files if f.startswith(PART)]
+
+
+def copied(place, bytes_, client=(), env=None):
+    work = folder()
+    here, there = os.path.join(work, "here"), os.path.join(work, "there")
+    write(here, noise(bytes_, bytes_), 0o640)
+    os.utime(here, ns=(1, 981173106789000001))
+    copy(place, here, there, client, env)
+    check(read(here) == read(there), "the copy of %d bytes differs" % bytes_)
+    check(os.stat(there).st_mtime_ns == 981173106789000001 and os.stat(there).st_mode & 0o777 == 0o640, "mode or time differs")
+    check(not parts(work), "a part is left")
+
+
+def sizes(place):
+    for bytes_ in (0, 1, 4 << 20, (4 << 20) + 1, 20000003):
+        copied(place, bytes_, ["-r", 3000])
+
+
+def spoiled(place):
+    env = {"VERBENA_IMPAIR": "drop=10%,dup=2%,reorder=5%,corrupt=1%,seed=4"}
+    copied(place, 3000001, ["-k", 16384], env)
+    for scheme in SCHEMES:
+        copied(place, 300001, ["-k", 4096, "-m", 1024, "-S", scheme], env)
+
+
+def plant(top):
+    """A tree with all that is copied."""
+    os.makedirs(os.path.join(top, "a/b/c"))
+    os.mkdir(os.path.join(top, "empty"))
+    write(os.path.join(top, "zero"), b"", 0o600)
+    write(os.path.join(top, "a/big"), noise(1, 9000001))
+    write(os.path.join(top, "a/b/ name\n\\\xff"), b"x" * 5000, 0o400)
+    for i in range(200):
+        write(os.path.join(top, "a/b/c/%d" % i), noise(i, 17 * i), 0o755)
+    os.symlink("../zero", os.path.join(top, "a/link"))
+    os.symlink("/nowhere/at all", os.path.join(top, "dangling"))
+    os.utime(os.path.join(top, "a/link"), ns=(5, 7000000008), follow_symlinks=False)
+    for name, when in (("a/big", 1), ("a/b", 2000000002), ("empty", 3)):
+        os.utime(os.path.join(top, name), ns=(when, when))
+    os.chmod(os.path.join(top, "empty"), 0o511)
+
+
+def tree(place):
+    """Names, modes, times and links; a fifo is left out, and said to be."""
+    work = folder()
+    here, there = os.path.join(work, "here"), os.path.join(work, "there")
+    plant(here)
+    copy(place, here, there, ["-r", 3000], LOSSY)
+    same(here, there)
+    os.mkfifo(os.path.join(here, "fifo"))
+    pair = Pair(place, CP, [there], [here], gid_flag="-x").go()
+    check(pair.client.wait(60) == 1 and "fifo: neither a file nor" in pair.client.output(), pair.client.output())
+    pair.kill()
+    os.unlink(os.path.join(here, "fifo"))
+
+
+def again(place):
+    """What is there already is not sent; what differs is, block by block, also where only bytes differ."""
+    work = folder()
+    here, there = os.path.join(work, "here"), os.path.join(work, "there")
+    plant(here)
+    copy(place, here, there)
+    _, out = copy(place, here, there)
+    check(re.search(r"^0 bytes in", out, re.M), out)
+    with open(os.path.join(there, "a/big"), "r+b") as f:
+        f.seek(5000000)
+        f.write(b"wrong")
+    before = os.stat(os.path.join(there, "a/big")).st_ino
+    write(os.path.join(there, "zero"), b"no longer")
+    os.unlink(os.path.join(there, "a/link"))
+    _, out = copy(place, here, there)
+    check(re.search(r"^4194304 bytes in", out, re.M), out)
+    check(os.stat(os.path.join(there, "a/big")).st_ino != before, "a file was changed in its place")
+    for top in (here, there):
+        os.utime(top, ns=(1, 1))
+        os.utime(os.path.join(top, "a"), ns=(1, 1))
+    same(here, there)
+    # A file goes into a folder that is there.
+    copy(place, os.path.join(here, "a/big"), there)
+    check(read(os.path.join(there, "big")) == read(os.path.join(here, "a/big")), "a file into a folder")
+
+
+def wait_for_part(work, bytes_):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        found = [p for p in parts(work) if os.path.getsize(p) >= bytes_]
+        if found:
+            return
+        time.sleep(0.02)
+    check(False, "nothing was written in a minute")
+
+
+def resumed(place):
+    """Either end is killed in the middle, what was written is spoiled in one place, and the copy is whole all the same."""
+    for victim in (0, 1):
+        work = folder()
+        here, there = os.path.join(work, "here"), os.path.join(work, "there")
+        os.mkdir(here)
+        write(os.path.join(here, "first"), noise(1, 1000))
+        write(os.path.join(here, "large"), noise(2, 24 << 20))
+        pair = Pair(place, CP, [there], ["-r", 100, here], gid_flag="-x", env=LOSSY).go()
+        wait_for_part(work, 13 << 20)
+        pair.still_runs()
+        (pair.server, pair.client)[victim].kill()
+        left = (pair.client, pair.server)[victim]
+        check(left.wait(60) == 1 and "the peer is gone" in left.output(), left.output())
+        pair.kill()
+        check(not os.path.exists(os.path.join(there, "large")), "a file that is not whole has its name")
+        part = max(parts(there), key=os.path.getsize)
+        with open(part, "r+b") as f:
+            f.seek(1 << 20)
+            f.write(b"spoiled")
+        _, out = copy(place, here, there, ["-r", 3000], LOSSY)
+        sent = int(re.search(r"^(\d+) bytes in", out, re.M).group(1))
+        check(sent <= (24 << 20) - (8 << 20), "%d bytes were sent again" % sent)
+        same(here, there)
+
+
+def gone(place):
+    """An end without its peer says so and ends."""
+    for victim in (0, 1):
+        work = folder()
+        here, there = os.path.join(work, "here"), os.path.join(work, "there")
+        with open(here, "wb") as f:
+            f.truncate(1 << 30)
+        pair = Pair(place, CP, [there], ["-r", 100, here], gid_flag="-x").go().underway()
+        (pair.server, pair.client)[victim].kill()
+        left = (pair.client, pair.server)[victim]
+        check(left.wait(60) == 1 and "the peer is gone" in left.output(), "%s\n%s" % (pair.title, left.output()))
+        check(not os.path.exists(there), "a part of a file has its name")
+        pair.kill()
+
+
+# ---- a sender that lies --------------------------------------------------------------------------------
+
+FILE, FOLDER, LINK = range(3)
+CP_FAIL, CP_LIST, CP_HASHES, CP_KEEP = range(4)
+
+
+def entry(kind, parent, name, link=b"", bytes_=0):
+    return struct.pack(">BIHqIQHH", kind, parent, 0o777, 1, 0, bytes_, len(name), len(link)) + name + link
+
+
+def frame(kind, payload=b""):
+    return struct.pack(">II", kind, len(payload)) + payload
+
+
+PLAN = struct.pack(">6Q", 0x7364725f63703033, 0, 65536, 0, 0, 0)
+LIES = [(entry(FOLDER, 0, b"") + entry(FILE, 0, name), "an entry that is not allowed")
+        for name in (b"..", b".", b"", b"/tmp/x", b"../x", b"a/../../x", b"a\0b", PART.encode() + b"x")]
+LIES += [(entry(FOLDER, 0, b"") + entry(LINK, 0, b"l", b"/tmp") + entry(FILE, 1, b"x"), "an entry that is not allowed"),
+         (entry(FOLDER, 0, b"") + entry(FILE, 7, b"x"), "an entry that is not allowed"),
+         (entry(LINK, 0, b"l", b"/tmp"), "an entry that is not allowed"),
+         (entry(FOLDER, 0, b"") + entry(FOLDER, 0, b"held") + entry(FILE, 1, b"x"), "is in the way"),
+         (entry(FOLDER, 0, b"") + b"\1\2\3", "an entry that is not allowed")]
+
+
+def hostile(place):
+    """No name and no link leads out of the target, whoever planted it; and words that make no sense end the run."""
+    for lie, said in LIES:
+        work = folder()
+        there, outside = os.path.join(work, "there"), os.path.join(work, "outside")
+        os.mkdir(there)
+        os.mkdir(outside)
+        os.symlink("../outside", os.path.join(there, "held"))
+        received(place, there, PLAN + frame(CP_LIST, lie) + frame(CP_LIST) + frame(CP_KEEP), said)
+        check(not os.listdir(outside) and sorted(os.listdir(work)) == ["outside", "there"], "%s: something was written outside" % lie)
+    for words in (frame(CP_LIST), frame(9), frame(CP_LIST, b"")[:4] + b"\xff" * 4, frame(CP_KEEP), struct.pack(">II", CP_LIST, 16385)):
+        received(place, os.path.join(folder(), "x"), PLAN + words, "no sdr_cp of this version says")
+    received(place, os.path.join(folder(), "x"), PLAN + frame(CP_LIST, entry(FILE, 0, b"f", b"", 99)) + frame(CP_LIST) +
+             frame(CP_KEEP, struct.pack(">II", 0, 0)), "the peer is no program of this kind")
+    received(place, os.path.join(folder(), "x"), b"GET / HTTP/1.0\r\n\r\n" + b"x" * 64, "not the sdr_cp of this version")
+    received(place, os.path.join(folder(), "x"), PLAN + frame(CP_FAIL, b"no \x1b[31mred"), "the peer says: no ?[31mred")
+
+
+def received(place, there, words, said):
+    """A receiver that gets these words from somebody says that, and ends."""
+    port = random.randrange(20000, 32000)
+    server = place.start(0, [CP, "-p", port, there])
+    server.wait_listen(port)
+    talk = ("import socket, sys; s = socket.create_connection(('127.0.0.1', %d)); s.sendall(bytes.fromhex('%s')); s.settimeout(60)\n"
+            "while s.recv(4096): pass" % (port, words.hex()))
+    client = Process(place.wrap(0, [sys.executable, "-c", talk]))
+    check(server.wait(60) == 1 and said in server.output(), "'%s' is not said, but: %s" % (said, server.output()))
+    client.kill()
+
+
+# ---- what cannot be ------------------------------------------------------------------------------------
+
+def refused(place):
+    """Both ends say what is wrong, before anything is sent where it can be known."""
+    work = folder()
+    here, there = os.path.join(work, "here"), os.path.join(work, "there")
+    write(here, b"x")
+    p = place.start(1, [CP, os.path.join(work, "nothing"), "127.0.0.1"])
+    check(p.wait(20) == 1 and "nothing: No such file" in p.output(), p.output())
+    p = place.start(1, [CP, "/dev/null", "127.0.0.1"])
+    check(p.wait(20) == 1 and "neither a file nor a folder" in p.output(), p.output())
+    for target, said in ((os.path.join(work, "no/such"), "No such file or directory"), (os.path.join(here, "x"), "Not a directory")):
+        pair = Pair(place, CP, [target], [here], gid_flag="-x").go()
+        check(pair.client.wait(60) == 1 and "the peer says: " in pair.client.output() and said in pair.client.output(), pair.client.output())
+        check(pair.server.wait(60) == 1 and said in pair.server.output(), pair.server.output())
+        pair.kill()
+    os.mkdir(os.path.join(work, "d"))
+    write(os.path.join(work, "d", PART + "1"), b"x")
+    p = place.start(1, [CP, os.path.join(work, "d"), "127.0.0.1"])
+    check(p.wait(20) == 1 and "is for what has not arrived yet" in p.output(), p.output())
+    # A folder where there is a file, and the other way round.
+    os.unlink(os.path.join(work, "d", PART + "1"))
+    os.mkdir(os.path.join(work, "d", "x"))
+    os.makedirs(there)
+    write(os.path.join(there, "x"), b"")
+    pair = Pair(place, CP, [there], [os.path.join(work, "d")], gid_flag="-x").go()
+    check(pair.client.wait(60) == 1 and "in the way" in pair.client.output(), pair.client.output())
+    pair.kill()
+
+
+def full(place):
+    """The limit on a file's length stands for a disk that is full: the same call fails."""
+    work = folder()
+    here, there = os.path.join(work, "here"), os.path.join(work, "there")
+    write(here, noise(1, 12 << 20))
+    pair = Pair(place, CP, [there], [here], gid_flag="-x")
+    pair.server.kill()
+    words = ["-p", str(pair.port), "-x", str(place.gid_index(0)), there]
+    pair.server = Process(place.wrap(0, ["bash", "-c", "trap '' XFSZ; ulimit -f 6000; exec \"$@\"", "bash", place.verbena, "run", CP, *words]), place.env[0])
+    pair.go()
+    check(pair.server.wait(60) == 1 and "there: File too large" in pair.server.output(), pair.server.output())
+    check(pair.client.wait(60) == 1 and "the peer says: " in pair.client.output() and "File too large" in pair.client.output(), pair.client.output())
+    pair.kill()
+    copy(place, here, there)
+    check(read(here) == read(there), "the copy after a full disk differs")
+
+
+def progress(place):
+    """A terminal sees one line that changes, another output whole lines, and --quiet none."""
+    work = folder()
+    here = os.path.join(work, "here")
+    write(here, noise(3, 8 << 20))
+    for quiet in (False, True):
+        pair = Pair(place, CP, [os.path.join(work, "there%d" % quiet)], [*(["-q"] if quiet else []), "-r", 100, here], gid_flag="-x", env=LOSSY)
+        pair.server.wait_listen(pair.port)
+        master, slave = pty.openpty()
+        command, env = pair._client
+        words = place.wrap(1, [place.verbena, "run", *[str(c) for c in command]])
+        pair.client = Process(["bash", "-c", "exec \"$@\" 2>%s" % os.ttyname(slave), "bash", *words], {**place.env[1], **env})
+        pair.finish()
+        os.set_blocking(master, False)
+        try:
+            seen = os.read(master, 1 << 20).decode()
+        except BlockingIOError:
+            seen = ""
+        check(bool(re.search(r"\r\[#*\.*\] +\d+ %  .* of 8\.39 MB, [\d.]+ Mbit/s, \d+:\d\d left", seen)) != quiet, repr(seen))
+        os.close(master)
+        os.close(slave)
+    pair = Pair(place, CP, [os.path.join(work, "lines")], ["-r", 10, here], gid_flag="-x").go()
+    pair.client.wait_text(r"(?m)^ *\d+ %  .* of 8\.39 MB, [\d.]+ Mbit/s, \d+:\d\d left")
+    pair.kill()
+
+
+if __name__ == "__main__":
+    main({"sizes": sizes, "spoiled": spoiled, "tree": tree, "again": again, "resumed": resumed, "gone": gone,
+          "hostile": hostile, "refused": refused, "full": full, "progress": progress})

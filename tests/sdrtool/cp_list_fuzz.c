@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any bytes as sdr_cp's list of files: what is taken comes out again as it went in, but for the bits of the mode that
+ * are not copied, and its paths stay below the root.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sdr/cp_list.h"
+#include "sdr/meet.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int claim)
+{
+	if (!claim)
+		abort();
+}
+
+void die(const char *fmt, ...)
+{
+	abort();
+}
+
+/* No component goes up, and each goes down. */
+static void path_stays(const char *path)
+{
+	must(!strncmp(path, "root", 4) && (!path[4] || path[4] == '/'));
+	must(!strstr(path, "//") && !strstr(path, "/../") && !strstr(path, "/./"));
+	if (strlen(path) >= 3)
+		must(strcmp(path + strlen(path) - 3, "/.."));
+	must(path[strlen(path) - 1] != '/');
+}
+
+static void again(const struct cp_list *l, uint32_t i, const uint8_t *in, size_t len)
+{
+	uint8_t out[8192];
+
+	must(cp_entry_encode(l, i, out, sizeof(out)) == len);
+	out[5] = in[5];
+	out[6] = in[6];
+	must(!memcmp(out, in, len));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cp_list l = {0};
+	static char path[1 << 20];
+
+	for (size_t at = 0, n; at < size; at += n) {
+		n = cp_entry_decode(&l, data + at, size - at);
+		if (!n)
+			break;
+		again(&l, l.count - 1, data + at, n);
+		if (cp_list_path(&l, l.count - 1, "root", path, sizeof(path)))
+			path_stays(path);
+	}
+	cp_list_free(&l);
+	return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How far a copy is, on standard error: one line that changes if that is a terminal, else a line every few seconds.
+ *
+ * Private to tools/sdr.
+ */
+#ifndef TOOLS_SDR_CP_PROGRESS_H
+#define TOOLS_SDR_CP_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cp_progress {
+	bool quiet, terminal, shown;
+	uint64_t bytes;             /* to be copied */
+	uint64_t start_ns, show_ns; /* when it was and will be shown */
+	uint64_t seen_ns, seen;     /* the last time the rate was looked at, and what was done then */
+	double rate_bps;            /* that fades */
+};
+
+void cp_progress_start(struct cp_progress *, bool quiet, uint64_t bytes);
+/* So many are done, and of the packets that share was lost; a negative one is not known. */
+void cp_progress_show(struct cp_progress *, uint64_t done, double lost);
+/* Makes room for other lines. */
+void cp_progress_clear(struct cp_progress *);
+
+/* "1.50 GB" */
+const char *cp_bytes_text(uint64_t bytes, char text[16]);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the two ends of sdr_cp say to each other by TCP: frames of a type and at most CP_FRAME_MAX bytes.
+ *
+ *     type 32 | length 32 | payload
+ *
+ * A peer that ends with an error says why, and so does this end: every error ends the program.
+ *
+ * Private to tools/sdr.
+ */
+#ifndef TOOLS_SDR_CP_WIRE_H
+#define TOOLS_SDR_CP_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	CP_FRAME_MAX = 16384,
+	CP_RECORD_LEN = 12, /* of CP_HASHES, without the hashes */
+};
+
+enum cp_frame_type {
+	CP_FAIL,     /* a sentence */
+	CP_LIST,     /* entries (cp_list.h); none: the list is whole */
+	CP_HASHES,   /* of blocks that are there: any number of {entry 32, first block 32, count 32, count x hash 16 bytes};
+		      * none: that was all */
+	CP_KEEP,     /* answers a CP_HASHES: any number of {entry 32, block 32} that need not be sent */
+	CP_DIGEST,   /* entry 32, digest 16 bytes: of a file all of which was sent or is kept */
+	CP_SENT,     /* nothing: all that was sent is acknowledged */
+	CP_VERDICT,  /* how many files are not as they were sent 32 */
+	CP_FRAME_TYPES
+};
+
+struct cp_frame {
+	enum cp_frame_type type;
+	uint32_t length;
+	uint8_t payload[CP_FRAME_MAX];
+};
+
+/* Takes a connection of meet(): from here on a peer whose machine is silent counts as gone after a minute. */
+void cp_wire_open(int tcp);
+void cp_say(enum cp_frame_type, const void *payload, size_t length);
+/* The next frame, if it comes within wait_ms; -1: waits for it. */
+bool cp_hear(struct cp_frame *, int wait_ms);
+/* Waits for a frame, which has that type. */
+void cp_expect(struct cp_frame *, enum cp_frame_type);
+/* As die(), and tells the peer. */
+void cp_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* The peer has said what makes no sense. */
+void cp_nonsense(void) __attribute__((noreturn));
+
+#endif
