@@ -90,6 +90,16 @@ bool sr_receiver_look(struct sr_receiver *r, uint64_t now_ns)
 	return true;
 }
 
+bool sr_receiver_silent(const struct sr_receiver *r, uint64_t now_ns)
+{
+	return now_ns - r->came_ns >= r->config.rtt_ns / 4;
+}
+
+void sr_receiver_alive(struct sr_receiver *r, uint64_t now_ns)
+{
+	r->came_ns = now_ns;
+}
+
 void sr_receiver_probed(struct sr_receiver *r, uint64_t now_ns)
 {
 	r->ack_ns = now_ns;
@@ -152,7 +162,7 @@ static uint16_t tell_ack(struct sr_receiver *r, uint8_t *p, size_t max, uint64_t
  * were overtaken. */
 static uint32_t overdue_end(const struct sr_receiver *r, uint64_t now_ns)
 {
-	if (now_ns - r->came_ns >= r->config.rtt_ns / 4)
+	if (sr_receiver_silent(r, now_ns))
 		return r->chunks;
 	return r->highest > r->config.reorder ? r->highest - r->config.reorder : 0;
 }

@@ -56,6 +56,10 @@ static inline bool sr_receiver_whole(const struct sr_receiver *r)
 {
 	return r->cum == r->chunks;
 }
+/* Whether the next sr_receiver_tell() would name what is missing because no chunk has come for a while. Where chunks are
+ * slow to come, packets of one may have: then sr_receiver_alive() says so first. */
+bool sr_receiver_silent(const struct sr_receiver *, uint64_t now_ns);
+void sr_receiver_alive(struct sr_receiver *, uint64_t now_ns);
 /* The sender has probed, or has sent a chunk that was there. */
 void sr_receiver_probed(struct sr_receiver *, uint64_t now_ns);
 

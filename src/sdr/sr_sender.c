@@ -3,6 +3,10 @@
  * Two lists run through the chunks: those that were sent and not acknowledged, by the time of their
  * last sending, so that the first is the next to time out; and those that are due again, in the
  * order in which they became so. The RTO is the same for all, so time never has to be sorted.
+ *
+ * An end that waits for a processor, or a queue that nobody knows of, makes acknowledgements late. An
+ * RTO that is shorter than they take would repeat everything; so it is twice what they took, of chunks
+ * that were sent once, and doubles while nothing is heard (RFC 6298 2 and 5.5).
  */
 #include <assert.h>
 #include <errno.h>
@@ -10,6 +14,8 @@
 #include "sdr/sr_sender.h"
 
 #define SR_NONE UINT32_MAX
+
+enum { RTO_TIMES_MAX = 8 }; /* of the config's */
 
 int sr_sender_init(struct sr_sender *s, const struct sr_config *config, uint32_t chunks,
 		   uint64_t now_ns, const struct alloc *alloc)
@@ -23,6 +29,7 @@ int sr_sender_init(struct sr_sender *s, const struct sr_config *config, uint32_t
 		.sent = {SR_NONE, SR_NONE},
 		.due = {SR_NONE, SR_NONE},
 		.end_ns = now_ns + config->timeout_ns,
+		.rto_ns = config->rto_ns,
 		.word_ns = now_ns,
 		.alloc = alloc,
 	};
@@ -125,10 +132,29 @@ void sr_sender_sent(struct sr_sender *s, uint32_t i, uint64_t now_ns)
 	chunk_move(s, i, SR_SENT);
 }
 
-static void acknowledge(struct sr_sender *s, uint32_t i)
+static void rto_set(struct sr_sender *s, uint64_t rto_ns)
+{
+	uint64_t most_ns = RTO_TIMES_MAX * s->config.rto_ns;
+
+	if (rto_ns < s->config.rto_ns)
+		rto_ns = s->config.rto_ns;
+	s->rto_ns = rto_ns < most_ns ? rto_ns : most_ns;
+}
+
+/* Up at once, down slowly. A chunk that was sent twice does not say which of the two was acknowledged. */
+static void took(struct sr_sender *s, const struct sr_chunk *c, uint64_t now_ns)
+{
+	uint64_t twice_ns = 2 * (now_ns - c->sent_ns);
+
+	if (c->tries == 1)
+		rto_set(s, twice_ns > s->rto_ns ? twice_ns : s->rto_ns - (s->rto_ns - twice_ns) / 64);
+}
+
+static void acknowledge(struct sr_sender *s, uint32_t i, uint64_t now_ns)
 {
 	if (s->chunk[i].state == SR_ACKED)
 		return;
+	took(s, &s->chunk[i], now_ns);
 	chunk_move(s, i, SR_ACKED);
 	s->acked++;
 	while (s->unsent < s->chunks && s->chunk[s->unsent].state == SR_ACKED)
@@ -146,10 +172,10 @@ bool sr_sender_ack(struct sr_sender *s, const struct sr_ack *ack, const uint8_t 
 		return true;
 	s->word_ns = now_ns;
 	for (; s->cum < ack->cum; s->cum++)
-		acknowledge(s, s->cum);
+		acknowledge(s, s->cum, now_ns);
 	for (uint32_t i = 0; i < ack->bits; i++) {
 		if (bitmap[i / 8] >> i % 8 & 1)
-			acknowledge(s, ack->cum + i);
+			acknowledge(s, ack->cum + i, now_ns);
 	}
 	return true;
 }
@@ -210,8 +236,8 @@ uint64_t sr_sender_deadline(const struct sr_sender *s)
 
 	if (s->end != SR_RUNNING)
 		return UINT64_MAX;
-	if (s->sent.first != SR_NONE && s->chunk[s->sent.first].sent_ns + s->config.rto_ns < due_ns)
-		due_ns = s->chunk[s->sent.first].sent_ns + s->config.rto_ns;
+	if (s->sent.first != SR_NONE && s->chunk[s->sent.first].sent_ns + s->rto_ns < due_ns)
+		due_ns = s->chunk[s->sent.first].sent_ns + s->rto_ns;
 	return due_ns;
 }
 
@@ -223,9 +249,10 @@ static void time_out(struct sr_sender *s, uint32_t i, uint64_t now_ns)
 		sr_sender_finish(s, SR_TRIED_TOO_OFTEN);
 		return;
 	}
-	if (now_ns - s->word_ns >= s->config.rto_ns) {
+	if (now_ns - s->word_ns >= s->rto_ns) {
 		s->probe = true;
 		s->word_ns = now_ns;
+		rto_set(s, 2 * s->rto_ns);
 	}
 	chunk_move(s, i, SR_DUE);
 }
@@ -235,7 +262,7 @@ void sr_sender_expire(struct sr_sender *s, uint64_t now_ns)
 	if (s->end == SR_RUNNING && now_ns >= s->end_ns)
 		sr_sender_finish(s, SR_TIMED_OUT);
 	while (s->end == SR_RUNNING && s->sent.first != SR_NONE &&
-	       s->chunk[s->sent.first].sent_ns + s->config.rto_ns <= now_ns)
+	       s->chunk[s->sent.first].sent_ns + s->rto_ns <= now_ns)
 		time_out(s, s->sent.first, now_ns);
 }
 

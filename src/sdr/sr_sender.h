@@ -50,6 +50,7 @@ struct sr_sender {
 	uint32_t cum;                   /* chunks before were acknowledged together */
 	struct sr_list sent, due;       /* by time */
 	uint64_t end_ns;                /* the message's timeout */
+	uint64_t rto_ns;                /* now: config's, or more where acknowledgements take longer */
 	uint64_t word_ns;               /* the last word of the receiver, or the last PROBE */
 	bool probe;                     /* one is to be sent */
 	enum sr_end end;

@@ -136,7 +136,7 @@ static void first_entry_is_a_file_or_a_folder(void **state)
 static void bytes_have_a_limit(void **state)
 {
 	struct cp_list l;
-	char name[8];
+	char name[16];
 	int n = 0;
 
 	folder_make(&l);

@@ -88,10 +88,10 @@ static struct send_block piece_block(const struct verbena_sdr_qp *qp, const stru
 
 static uint32_t feed(struct verbena_sdr_qp *qp, struct coded_send *m, uint64_t now_ns)
 {
-	uint32_t room = QUEUED_BYTES / m->bytes.piece, n = 0;
+	uint32_t most = QUEUED_BYTES / m->bytes.piece, room, n = 0;
 	struct ec_piece p;
 
-	room = room > QUEUED_MIN ? room : QUEUED_MIN;
+	room = send_room(qp, m->bytes.piece, m->ec.config.rtt_ns, most > QUEUED_MIN ? most : QUEUED_MIN);
 	while (sender_queued(&qp->sender) < room && ec_sender_next(&m->ec, &p)) {
 		struct send_block b = piece_block(qp, m, &p);
 

@@ -33,7 +33,8 @@ enum {
 	CONTROL_DEPTH = 128, /* control messages, likewise */
 	CONTROL_SENDS = 64,  /* control messages under way, of a queue pair */
 	CONTROL_BYTES = SHAPE_MTU_MAX,
-	CHANNEL_DEPTH = 128, /* packets under way, of a channel of a queue pair */
+	CHANNEL_DEPTH = 128, /* packets handed to the device, of a channel of a queue pair */
+	QP_DEPTH = 256,      /* and of a queue pair: what is behind them, a repetition among it, waits for them */
 	SEND_BATCH_MAX = 64,
 	PINGS_OUT = 8,
 };
@@ -132,6 +133,7 @@ struct verbena_sdr_qp {
 	struct sender sender;
 	struct lane *lanes; /* a channel each */
 	struct ibv_cq *send_cq;
+	uint32_t in_flight;  /* packets handed to the device */
 	uint32_t unreturned; /* packets and control messages whose completions send_cq will have */
 	uint32_t batch;
 	uint64_t rate_bps, pace_ns; /* pace_ns: when the next packet may go */
@@ -202,6 +204,9 @@ void control_tell_grants(struct verbena_sdr_qp *, uint64_t now_ns);
 void control_returned(struct verbena_sdr_qp *);
 /* Posts the worker's i-th receive for control messages. */
 int control_repost(struct sdr_worker *, uint32_t i);
+/* How many blocks of so many bytes to have queued, 2 to `most`: what leaves in a quarter of a round trip, so that timers
+ * start about when a block leaves, and one that is sent again does not wait long. */
+uint32_t send_room(const struct verbena_sdr_qp *, uint64_t bytes, uint64_t rtt_ns, uint32_t most);
 /* Sends a control message that lies behind the header's room in control_buffer(), which is NULL
  * when too many are under way. */
 uint8_t *control_buffer(struct verbena_sdr_qp *);

@@ -94,9 +94,10 @@ static struct send_block chunk_block(const struct verbena_sdr_qp *qp, const stru
 
 static uint32_t feed(struct verbena_sdr_qp *qp, struct repeated *m, uint64_t now_ns)
 {
+	uint32_t room = send_room(qp, qp->shape.chunk_bytes, m->sr.config.rtt_ns, QUEUED_CHUNKS);
 	uint32_t chunk, n = 0;
 
-	while (sender_queued(&qp->sender) < QUEUED_CHUNKS && sr_sender_next(&m->sr, &chunk)) {
+	while (sender_queued(&qp->sender) < room && sr_sender_next(&m->sr, &chunk)) {
 		struct send_block b = chunk_block(qp, m, chunk);
 
 		if (sender_add(&qp->sender, m->number, &b))
@@ -140,6 +141,29 @@ static uint32_t serve_send(struct verbena_sdr_qp *qp, struct repeated *m, uint64
 
 /* ---- receiving */
 
+static uint32_t packets_there(const struct slot *slot)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < (slot->packets + 63) / 64; i++)
+		n += (uint32_t)__builtin_popcountll(atomic_load_explicit(&slot->packet_bits[i], memory_order_relaxed));
+	return n;
+}
+
+/* A chunk may take longer to come than the receiver waits for one. */
+static void look_at_packets(const struct verbena_sdr_qp *qp, struct acknowledged *m, uint64_t now_ns)
+{
+	const struct slot *slot = receiver_slot(&qp->receiver, m->number);
+	uint32_t packets;
+
+	if (!slot || now_ns < m->sr.nack_ns || !sr_receiver_silent(&m->sr, now_ns))
+		return;
+	packets = packets_there(slot);
+	if (packets != m->packets)
+		sr_receiver_alive(&m->sr, now_ns);
+	m->packets = packets;
+}
+
 static uint32_t serve_receive(struct verbena_sdr_qp *qp, struct acknowledged *m, uint64_t now_ns,
 			      uint64_t *due_ns)
 {
@@ -148,6 +172,7 @@ static uint32_t serve_receive(struct verbena_sdr_qp *qp, struct acknowledged *m,
 	uint8_t *payload;
 	uint16_t len = 1;
 
+	look_at_packets(qp, m, now_ns);
 	while (len && (payload = control_buffer(qp))) {
 		len = sr_receiver_tell(&m->sr, payload, control_room(qp), &type, now_ns);
 		if (len)
@@ -158,17 +183,21 @@ static uint32_t serve_receive(struct verbena_sdr_qp *qp, struct acknowledged *m,
 	return news;
 }
 
+/* The oldest message first: what it lacks is waited for the longest. */
 uint32_t repeat_serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_ns)
 {
-	uint32_t done = 0;
+	uint64_t sent = qp->sender.started, posted = qp->receiver.posted;
+	uint32_t slots = qp->shape.slots, done = 0;
 
 	if (!qp->repeat.open)
 		return 0;
-	for (uint32_t i = 0; i < qp->shape.slots; i++) {
-		if (qp->repeat.sends[i])
-			done += serve_send(qp, qp->repeat.sends[i], now_ns, due_ns);
-		if (qp->repeat.receives[i])
-			done += serve_receive(qp, qp->repeat.receives[i], now_ns, due_ns);
+	for (uint64_t n = sent > slots ? sent - slots : 0; n < sent; n++) {
+		if (send_of(qp, n))
+			done += serve_send(qp, send_of(qp, n), now_ns, due_ns);
+	}
+	for (uint64_t n = posted > slots ? posted - slots : 0; n < posted; n++) {
+		if (receive_of(qp, n))
+			done += serve_receive(qp, receive_of(qp, n), now_ns, due_ns);
 	}
 	return done;
 }

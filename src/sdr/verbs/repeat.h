@@ -29,7 +29,8 @@ struct repeated {
 struct acknowledged {
 	struct sr_receiver sr;
 	uint64_t number;
-	bool aborted; /* the sender has given up */
+	uint32_t packets; /* that were there when it was last silent */
+	bool aborted;     /* the sender has given up */
 };
 
 /* A receive that was completed, kept in case its last acknowledgement was lost. */

@@ -9,7 +9,7 @@
 
 #include "sdr/verbs/objects.h"
 
-enum { WR_COUNT_SHIFT = 16, WR_CHANNEL_SHIFT = 32, PACE_BURST_NS = 4000000 };
+enum { WR_COUNT_SHIFT = 16, WR_CHANNEL_SHIFT = 32, PACE_BURST_NS = 4000000, PACE_BURST_NS_MAX = 20000000, PACE_BURST_BYTES = 65536 };
 
 static uint64_t wr_id_of(const struct lane *l, uint32_t channel)
 {
@@ -23,6 +23,7 @@ static void returned(struct verbena_sdr_qp *qp, uint64_t wr_id)
 
 	sender_returned(&qp->sender, wr_id & 0xffff, count);
 	qp->lanes[wr_id >> WR_CHANNEL_SHIFT & 0xff].in_flight -= count;
+	qp->in_flight -= count;
 }
 
 /* A list that the device refuses breaks the connection; the sender gets its packets back. */
@@ -36,6 +37,7 @@ static void lane_post(struct verbena_sdr_qp *qp, uint32_t channel)
 	last->send_flags = IBV_SEND_SIGNALED;
 	last->wr_id = wr_id_of(l, channel);
 	l->in_flight += l->count;
+	qp->in_flight += l->count;
 	if (ibv_post_send(to, l->wr, &bad)) {
 		qp->broken = true;
 		returned(qp, last->wr_id);
@@ -77,17 +79,36 @@ static void lane_add(struct verbena_sdr_qp *qp, const struct send_packet *p)
 		lane_post(qp, p->channel);
 }
 
-/* Whether the rate allows a packet now. Time in which nothing was sent counts for a burst at most. */
+/* Time in which nothing was sent counts for a burst at most: at low rates for longer, as a process may wait for a processor
+ * for much longer than packets take. */
+static uint64_t burst_ns(const struct verbena_sdr_qp *qp)
+{
+	uint64_t bytes_ns = PACE_BURST_BYTES * UINT64_C(8000000000) / qp->rate_bps;
+
+	bytes_ns = bytes_ns < PACE_BURST_NS_MAX ? bytes_ns : PACE_BURST_NS_MAX;
+	return bytes_ns > PACE_BURST_NS ? bytes_ns : PACE_BURST_NS;
+}
+
+/* Whether the rate allows a packet now. */
 static bool pace(struct verbena_sdr_qp *qp, uint32_t bytes, uint64_t now_ns)
 {
 	if (!qp->rate_bps)
 		return true;
 	if (now_ns < qp->pace_ns)
 		return false;
-	if (qp->pace_ns + PACE_BURST_NS < now_ns)
-		qp->pace_ns = now_ns - PACE_BURST_NS;
+	if (qp->pace_ns + burst_ns(qp) < now_ns)
+		qp->pace_ns = now_ns - burst_ns(qp);
 	qp->pace_ns += (uint64_t)bytes * 8 * 1000000000u / qp->rate_bps;
 	return true;
+}
+
+uint32_t send_room(const struct verbena_sdr_qp *qp, uint64_t bytes, uint64_t rtt_ns, uint32_t most)
+{
+	double blocks = (double)qp->rate_bps / 8e9 * ((double)rtt_ns / 4) / (double)bytes;
+
+	if (!qp->rate_bps || blocks > most)
+		return most;
+	return blocks > 2 ? (uint32_t)blocks : 2;
 }
 
 uint32_t send_pump(struct verbena_sdr_qp *qp, uint64_t now_ns)
@@ -98,7 +119,7 @@ uint32_t send_pump(struct verbena_sdr_qp *qp, uint64_t now_ns)
 	while (!qp->broken && sender_peek(&qp->sender, &p)) {
 		const struct lane *l = &qp->lanes[p.channel];
 
-		if (l->in_flight + l->count >= CHANNEL_DEPTH || !pace(qp, p.bytes, now_ns))
+		if (l->in_flight + l->count >= CHANNEL_DEPTH || qp->in_flight >= QP_DEPTH || !pace(qp, p.bytes, now_ns))
 			break;
 		sender_sent(&qp->sender);
 		lane_add(qp, &p);
