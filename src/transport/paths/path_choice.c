@@ -91,13 +91,21 @@ static int pick_fastest(const struct pair *pair, const struct transport_config *
 	return best;
 }
 
+/* Packets of a full train; 1: there are no trains. */
+static uint32_t train_packets(const struct transport_config *c, uint32_t bytes)
+{
+	uint32_t most = PKT_TRAIN_BYTES_MAX / bytes;
+
+	return most < c->train_max ? most : c->train_max;
+}
+
 /* Long where the window is wide, but whole trains: what is left over costs as much as a train. */
 static uint32_t flowlet_packets(const struct transport_config *c, const struct path *p, uint32_t bytes)
 {
 	uint64_t packets = p->cc.cwnd_bytes / FLOWLETS_A_WINDOW / bytes;
-	uint32_t train = c->train_max > 1 ? PKT_TRAIN_BYTES_MAX / bytes : 0, most = FLOWLET_MAX;
+	uint32_t train = train_packets(c, bytes), most = FLOWLET_MAX;
 
-	if (train && train < most)
+	if (train > 1 && train < most)
 		most -= most % train;
 	if (packets < c->veroce.flowlet_packets)
 		packets = c->veroce.flowlet_packets;
@@ -173,6 +181,7 @@ int pair_pick_again(struct pair *pair, const struct transport_config *c, uint32_
 int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes, int beside,
 	      uint64_t now_ns)
 {
+	uint32_t packets, train;
 	int i;
 
 	if (!pair_has_room(pair, bytes))
@@ -183,6 +192,7 @@ int pair_pick(struct pair *pair, const struct transport_config *c, struct flowle
 		if (!usable(pair, c, f->path, bytes, now_ns))
 			return PAIR_NO_PATH;
 		f->sent_ns = now_ns;
+		f->left = UINT16_MAX;
 		return f->path;
 	}
 	if (!c->veroce.flowlet_gap_ns && f->left && usable(pair, c, f->path, bytes, now_ns)) {
@@ -193,7 +203,10 @@ int pair_pick(struct pair *pair, const struct transport_config *c, struct flowle
 	if (i < 0)
 		return i;
 	f->path = (uint8_t)i;
-	f->left = (uint16_t)(flowlet_packets(c, &pair->path[i], bytes) - !c->veroce.flowlet_gap_ns);
+	packets = flowlet_packets(c, &pair->path[i], bytes);
+	train = train_packets(c, bytes);
+	f->left = c->veroce.flowlet_gap_ns ? UINT16_MAX : (uint16_t)(packets - 1);
+	f->whole = (uint16_t)(packets < train ? packets : train);
 	f->sent_ns = now_ns;
 	return i;
 }
@@ -207,8 +220,8 @@ uint32_t pair_run(const struct pair *pair, const struct flowlet *f, uint32_t pat
 	/* Under a pace each packet has a time of its own. */
 	if (p->cc.rate_bps != CC_UNPACED || (p->down && pair->down_count != pair->path_count))
 		return 1;
-	if (pair->path_count > 1 && max > f->left + 1u)
-		max = f->left + 1u;
+	if (pair->path_count > 1 && max > f->left + 1u && max > f->whole)
+		max = f->left + 1u > f->whole ? f->left + 1u : f->whole;
 	if (all >= pair->window_bytes || flying >= p->cc.cwnd_bytes)
 		return 1;
 	room = pair->window_bytes - all;

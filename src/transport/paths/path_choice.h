@@ -18,6 +18,7 @@
 struct flowlet {
 	uint8_t path;
 	uint16_t left;    /* packets; with a gap it is 0 only before the first path is chosen */
+	uint16_t whole;   /* packets that may leave at once, even if fewer are left */
 	uint64_t sent_ns; /* with a gap: when the last packet left */
 };
 
@@ -34,15 +35,16 @@ int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, 
 int pair_pick_again(struct pair *, const struct transport_config *, uint32_t bytes, uint8_t avoid, uint64_t now_ns);
 
 /*
- * After pair_pick() returned a path for a packet: for how many such packets, this one included and
- * `max` at most, it would return the same one. pair_took() takes them from the flowlet
- * once their number is known.
+ * After pair_pick() returned a path for a packet: how many such packets, this one included and `max` at most, may take
+ * it too. Those that leave together are not parted, since a second datagram costs as much as many packets: the flowlet
+ * may become longer by its own length, and by a train at most. pair_took() takes them from the flowlet once their number
+ * is known.
  */
 uint32_t pair_run(const struct pair *, const struct flowlet *, uint32_t path, uint32_t bytes, uint32_t max);
 static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t count)
 {
 	if (p->path_count > 1)
-		f->left = (uint16_t)(f->left - (count - 1)); /* pair_pick() took one */
+		f->left = (uint16_t)(f->left > count - 1 ? f->left - (count - 1) : 0); /* pair_pick() took one */
 }
 
 /*

@@ -115,6 +115,30 @@ static void a_flowlet_ends_where_a_train_does(void **state)
 	}
 }
 
+/* Where there are trains. They have room for the flowlet's own length at least, and end with it where it is longer. */
+static void what_leaves_together_is_not_parted(void **state)
+{
+	for (int trains = 0; trains < 2; trains++) {
+		struct fixture f;
+		int path;
+
+		start(&f, 16, CC_NONE);
+		f.config.train_max = trains ? PKT_TRAIN_MAX : 1;
+		for (int i = 0; i < 16; i++)
+			f.pair->path[i].cc.cwnd_bytes = 32 * PACKET;
+		path = pick(&f, PACKET);
+		assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, 64), 8);
+		pair_took(f.pair, &f.flowlet, 5);
+		assert_int_equal(pick(&f, PACKET), path);
+		assert_int_equal(f.flowlet.left, 2);
+		assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, 64), trains ? 8 : 3);
+		assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, 4), trains ? 4 : 3);
+		pair_took(f.pair, &f.flowlet, 4);
+		assert_int_equal(f.flowlet.left, 0);
+		end(&f);
+	}
+}
+
 /* Unless it is worse by more than a quarter. */
 static void a_flowlet_goes_beside_what_leaves_in_any_case(void **state)
 {
@@ -152,6 +176,7 @@ static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 	for (int i = 0; i < 1000; i++) {
 		now_ns += gap_ns - 1;
 		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns), path);
+		pair_took(f.pair, &f.flowlet, pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, 50));
 	}
 	for (int i = 0; i < 100; i++) {
 		int next;
@@ -259,6 +284,7 @@ int main(void)
 		cmocka_unit_test(what_is_acknowledged_lost_or_forgotten_makes_room),
 		cmocka_unit_test(a_run_of_packets_stays_on_one_path),
 		cmocka_unit_test(a_flowlet_ends_where_a_train_does),
+		cmocka_unit_test(what_leaves_together_is_not_parted),
 		cmocka_unit_test(a_flowlet_goes_beside_what_leaves_in_any_case),
 		cmocka_unit_test(with_a_gap_a_flowlet_ends_with_a_silence),
 		cmocka_unit_test(every_path_is_used),
