@@ -14,222 +14,87 @@ import argparse
 import json
 import os
 import platform
-import random
 import re
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build")
-VERBENA = os.path.join(BUILD, "verbena")
+import between
+from ends import BUILD, VERBENA, Broken, Loopback, commands, environment, iperf3, options, pair, perftest, scaled, ucx
+
 MIB = 1 << 20
-UCX_ENV = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "UCX_WARN_UNUSED_ENV_VARS": "n"}
-LIMIT_S = 60  # for one run
-
-options = argparse.Namespace(quick=False, pin=None, gid=None, protocol=None)
-commands = {}  # of each measure, as they ran last
-
-
-class Broken(Exception):
-    pass
-
-
-def tcp_port():
-    while True:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as s:
-            try:
-                s.bind(("", port))
-                return port
-            except OSError:
-                continue
-
-
-def environment(extra):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("VERBENA_", "UCX_", "LD_"))}
-    env.update(extra, LC_ALL="C")
-    return env
-
-
-def start(command, env):
-    if options.pin:
-        command = ["taskset", "-c", options.pin] + command
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            stdin=subprocess.DEVNULL, env=environment(env), start_new_session=True)
-
-
-def stop(*processes):
-    for p in processes:
-        if p:
-            try:
-                os.killpg(p.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            p.wait()
-
-
-def listens(pid, port):
-    for table in ("tcp", "tcp6"):
-        with open("/proc/%d/net/%s" % (pid, table)) as f:
-            for line in f.readlines()[1:]:
-                word = line.split()
-                if word[3] == "0A" and int(word[1].rsplit(":", 1)[1], 16) == port:
-                    return True
-    return False
-
-
-def pair(name, server, client, port, env=None, meanwhile=None):
-    """Runs both ends; returns the client's output. Records the commands under name."""
-    env = env or {}
-    commands[name] = [" ".join(["%s=%s" % kv for kv in env.items()] + [os.path.relpath(w, ROOT)
-                      if w.startswith(BUILD) else w for w in c]) for c in (server, client) if c]
-    s = c = None
-    try:
-        if server:
-            s = start(server, env)
-            end = time.monotonic() + 10
-            while not listens(s.pid, port):
-                if s.poll() is not None or time.monotonic() > end:
-                    stop(s)
-                    raise Broken("%s: the server does not listen:\n%s" % (name, s.stdout.read()))
-                time.sleep(0.005)
-        c = start(client, env)
-        if meanwhile:
-            meanwhile(s, c)
-        try:
-            out, _ = c.communicate(timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            raise Broken("%s: not done after %d s" % (name, LIMIT_S))
-        if c.returncode:
-            raise Broken("%s: status %d\n%s" % (name, c.returncode, out))
-        if s:
-            try:
-                s.wait(5)
-            except subprocess.TimeoutExpired:
-                pass
-        return out
-    finally:
-        stop(c, s)
+LOOPBACK = Loopback()
 
 
 # ---- the measures: each returns one number --------------------------------------------------------
 
-def loopback_gid():
-    """The index of 127.0.0.1, which is where the peers run too."""
-    out = subprocess.run([VERBENA, "devices", "--json"], capture_output=True, text=True, env=environment({}))
-    for gid in json.loads(out.stdout)["devices"][0]["ports"][0]["gids"]:
-        if gid["address"] == "127.0.0.1":
-            return gid["index"]
-    sys.exit("bench: verbena devices shows no GID for 127.0.0.1")
+def write_bw(name, env=None):
+    return perftest(LOOPBACK, name, "ib_write_bw", "-s", MIB, "-n", scaled(4000), env=env)[3]
 
 
-def perftest(name, program, *words, meanwhile=None):
-    """The last row of the result table: a list of numbers."""
-    port = tcp_port()
-    common = [VERBENA, "run", program, "-F", "-x", str(options.gid), "-p", str(port)] + [str(w) for w in words]
-    env = {"VERBENA_PROTOCOL": options.protocol} if options.protocol else None
-    out = pair(name, common, common + ["127.0.0.1"], port, env=env, meanwhile=meanwhile)
-    rows = re.findall(r"^ *\d+ +\d+(?:[ \t]+[\d.]+)+[ \t]*$", out.rsplit("#bytes", 1)[-1], re.M)
-    if not rows:
-        raise Broken("%s: no result\n%s" % (name, out))
-    return [float(x) for x in rows[-1].split()]
+def read_bw(name, env=None):
+    return perftest(LOOPBACK, name, "ib_read_bw", "-s", MIB, "-n", scaled(4000), env=env)[3]
 
 
-def scaled(n):
-    return max(n // 4, 100) if options.quick else n
+def send_bw(name, env=None):
+    return perftest(LOOPBACK, name, "ib_send_bw", "-s", MIB, "-n", scaled(4000), env=env)[3]
 
 
-def write_bw(name):
-    return perftest(name, "ib_write_bw", "-s", MIB, "-n", scaled(4000))[3]
+def write_lat(name, env=None):
+    return perftest(LOOPBACK, name, "ib_write_lat", "-s", 8, "-n", scaled(100000), env=env)[4]
 
 
-def read_bw(name):
-    return perftest(name, "ib_read_bw", "-s", MIB, "-n", scaled(4000))[3]
+def send_lat(name, env=None):
+    return perftest(LOOPBACK, name, "ib_send_lat", "-s", 8, "-n", scaled(100000), env=env)[4]
 
 
-def send_bw(name):
-    return perftest(name, "ib_send_bw", "-s", MIB, "-n", scaled(4000))[3]
-
-
-def write_lat(name):
-    return perftest(name, "ib_write_lat", "-s", 8, "-n", scaled(100000))[4]
-
-
-def send_lat(name):
-    return perftest(name, "ib_send_lat", "-s", 8, "-n", scaled(100000))[4]
-
-
-def write_rate(name):
-    return perftest(name, "ib_write_bw", "-s", 64, "-n", scaled(2000000))[4] * 1e6
+def write_rate(name, env=None):
+    return perftest(LOOPBACK, name, "ib_write_bw", "-s", 64, "-n", scaled(2000000), env=env)[4] * 1e6
 
 
 def over(protocol, measure):
     """The same measure with that protocol at both ends."""
-    def run(name):
-        options.protocol = protocol
-        try:
-            return measure(name)
-        finally:
-            options.protocol = None
-    return run
+    return lambda name: measure(name, {"VERBENA_PROTOCOL": protocol})
 
 
-def iperf3(name):
-    port = tcp_port()
-    out = pair(name, ["iperf3", "-s", "-1", "-p", str(port)],
-               ["iperf3", "-c", "127.0.0.1", "-p", str(port), "-J", "-t", "1" if options.quick else "3"], port)
-    return json.loads(out)["end"]["sum_received"]["bits_per_second"] / 8 / MIB
-
-
-def ucx(name, test, size, iters):
-    """ucx_perftest's last line: iterations; 50 %, mean, overall; MiB/s twice; messages/s twice."""
-    port = tcp_port()
-    out = pair(name, ["ucx_perftest", "-p", str(port)],
-               ["ucx_perftest", "127.0.0.1", "-p", str(port), "-t", test, "-s", str(size),
-                "-n", str(iters), "-w", str(max(iters // 20, 10)), "-f"], port, UCX_ENV)
-    last = [line for line in out.splitlines() if re.match(r"[ \d.]+$", line)]
-    if not last:
-        raise Broken("%s: no result\n%s" % (name, out))
-    return [float(x) for x in last[-1].split()]
+def tcp_bw(name):
+    return iperf3(LOOPBACK, name)
 
 
 def ucx_tag_bw(name):
-    return ucx(name, "tag_bw", MIB, scaled(4000))[5]
+    return ucx(LOOPBACK, name, "tag_bw", MIB, scaled(4000))[5]
 
 
 def ucx_put_bw(name):
-    return ucx(name, "ucp_put_bw", MIB, scaled(800))[5]
+    return ucx(LOOPBACK, name, "ucp_put_bw", MIB, scaled(800))[5]
 
 
 def ucx_tag_lat(name):
-    return ucx(name, "tag_lat", 8, scaled(100000))[1]
+    return ucx(LOOPBACK, name, "tag_lat", 8, scaled(100000))[1]
 
 
 def ucx_tag_rate(name):
-    return ucx(name, "tag_bw", 64, scaled(500000))[7]
+    return ucx(LOOPBACK, name, "tag_bw", 64, scaled(500000))[7]
 
 
 def ucx_put_rate(name):
-    return ucx(name, "ucp_put_bw", 64, scaled(500000))[7]
+    return ucx(LOOPBACK, name, "ucp_put_bw", 64, scaled(500000))[7]
 
 
 def udp_pingpong(name):
-    out = pair(name, None, [os.path.join(BUILD, "bench", "udp_pingpong"), "-n", str(scaled(100000))], 0)
+    out = pair(LOOPBACK, name, None, [os.path.join(BUILD, "bench", "udp_pingpong"), "-n", scaled(100000)], 0)
     return float(re.search(r"median ([\d.]+) us", out).group(1))
 
 
 def udp_rate(name):
-    out = pair(name, None, [os.path.join(BUILD, "bench", "udp_rate"), "-t", "0.5" if options.quick else "2"], 0)
+    out = pair(LOOPBACK, name, None, [os.path.join(BUILD, "bench", "udp_rate"), "-t", "0.5" if options.quick else "2"], 0)
     return float(re.search(r"arrived (\d+) a second", out).group(1))
 
 
 GROUPS = {
     "bandwidth": ("MiB/s, 1 MiB messages", [
-        ("ib_write_bw", write_bw), ("iperf3", iperf3), ("ib_read_bw", read_bw),
+        ("ib_write_bw", write_bw), ("iperf3", tcp_bw), ("ib_read_bw", read_bw),
         ("UCX tag_bw", ucx_tag_bw), ("ib_send_bw", send_bw), ("UCX put_bw", ucx_put_bw)]),
     "latency": ("us, half a round trip, median, 8 bytes (UDP: 64)", [
         ("ib_write_lat", write_lat), ("UCX tag_lat", ucx_tag_lat), ("ib_send_lat", send_lat),
@@ -243,6 +108,7 @@ GROUPS = {
                               ("send_lat", send_lat), ("write rate 64", write_rate))
         for label, protocol in (("veRoCE", "veroce"), ("RoCEv2", "rocev2"))]),
 }
+ALL = list(GROUPS) + list(between.GROUPS) + ["syscalls"]
 # (ours, peers of which the best counts, factor, whether ours should be at least or at most so much)
 WANTED = [
     ("ib_write_bw", ["UCX tag_bw", "iperf3"], 1.0, ">="),
@@ -345,7 +211,7 @@ def syscalls():
             looks.append([counters(p.pid) for p in (server, client)])
 
         try:
-            perftest(name + " (counted)", program, *words, "-D", 3, meanwhile=look)
+            perftest(LOOPBACK, name + " (counted)", program, *words, "-D", 3, meanwhile=look)
         except Broken as e:
             print("  " + str(e))
             continue
@@ -378,33 +244,39 @@ def main():
     parser.add_argument("--rounds", type=int, help="5 unless told")
     parser.add_argument("--json", metavar="FILE", help="everything, for machines")
     parser.add_argument("--pin", metavar="CPUS", help="run every program under taskset -c CPUS")
-    parser.add_argument("group", nargs="*", help=" ".join(list(GROUPS) + ["syscalls"]))
+    parser.add_argument("--realtime", action="store_true",
+                        help="run every program under chrt -r 1, before all other work of this machine (root)")
+    parser.add_argument("group", nargs="*", help=" ".join(ALL))
     parser.parse_args(namespace=options)
-    unknown = set(options.group) - set(GROUPS) - {"syscalls"}
+    unknown = set(options.group) - set(ALL)
     if unknown:
-        parser.error("no such group: " + " ".join(sorted(unknown)))
+        parser.error("no such group: %s; there are %s" % (" ".join(sorted(unknown)), " ".join(ALL)))
     if not os.access(VERBENA, os.X_OK):
         sys.exit("bench: %s is not there: make build" % os.path.relpath(VERBENA))
-    options.gid = loopback_gid()
     count = options.rounds or (3 if options.quick else 5)
-    chosen = options.group or list(GROUPS) + ["syscalls"]
+    chosen = options.group or [g for g in ALL if g not in between.GROUPS]
+    if os.geteuid() and set(chosen) & set(between.GROUPS):
+        sys.exit("bench: %s make network namespaces: root only" % " and ".join(between.GROUPS))
 
     with open("/proc/loadavg") as f:
         load = f.read().split()[0]
-    print("Linux %s, %d processors, load %s at the start; %s; loopback, default settings"
-          % (platform.release(), os.cpu_count(), load, "pinned to " + options.pin if options.pin else "nothing pinned"))
-    samples, calls = {}, []
+    print("Linux %s, %d processors, load %s at the start; %s%s; default settings"
+          % (platform.release(), os.cpu_count(), load, "pinned to " + options.pin if options.pin else "nothing pinned",
+             ", real-time priority" if options.realtime else ""))
+    samples, calls, tables = {}, [], []
     for group in chosen:
         if group in GROUPS:
             rounds(group, count, samples)
+        elif group in between.GROUPS:
+            tables += between.GROUPS[group](count)
     rows = ratios(samples)
     if "syscalls" in chosen:
         calls = syscalls()
     if options.json:
         with open(options.json, "w") as f:
             json.dump({"kernel": platform.release(), "processors": os.cpu_count(), "load": float(load),
-                       "rounds": count, "quick": options.quick, "pin": options.pin, "commands": commands,
-                       "samples": samples, "ratios": rows, "syscalls": calls,
+                       "rounds": count, "quick": options.quick, "pin": options.pin, "realtime": options.realtime, "commands": commands,
+                       "samples": samples, "ratios": rows, "syscalls": calls, "tables": tables,
                        "medians": {k: statistics.median(measured(samples, k))
                                    for k in samples if measured(samples, k)}}, f, indent=1)
             f.write("\n")
