@@ -250,9 +250,23 @@ int mpa_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
 	m->ord = at_most(param->initiator_depth, NIC_MAX_RD_ATOM);
 	/* The Request waits where the peer's frame will be. */
 	m->have = (uint16_t)mpa_start_request(m->frame, m, param);
+	m->began_ns = now_ns;
 	move(m, MPA_CONNECTING, now_ns);
 	put(m->cm, &flow, PKT_OPEN, NULL, 0);
 	return 0;
+}
+
+static void move_open(struct mpa *m, uint64_t now_ns)
+{
+	bool initiator = m->state == MPA_WAIT_REPLY;
+
+	if (m->state != MPA_WAIT_FIRST)
+		m->urges = initiator ? MPA_URGES : 1;
+	move(m, MPA_OPEN, now_ns);
+	if (m->hangs_up)
+		timer_set(&m->cm->streams.timers, &m->timer, now_ns + MPA_CLOSING_NS);
+	else if (m->urges)
+		timer_set(&m->cm->streams.timers, &m->timer, now_ns + (initiator ? MPA_URGE_FIRST_NS : MPA_URGE_NS));
 }
 
 /* The QP gets the stream. 0 or a negative errno. */
@@ -264,7 +278,7 @@ static int hand_over(struct mpa *m, uint64_t now_ns)
 				     .segment_bytes = m->segment_bytes,
 				     .crc = true, /* each end asks for it: mpa_start.c */
 				     .send_markers = m->peer.markers,
-				     .sends_first = m->state == MPA_WAIT_REPLY && m->peer.peer_to_peer,
+				     .sends_first = m->state == MPA_WAIT_REPLY,
 				     .hears_first = m->state == MPA_ASKED,
 				     .max_rd_atomic = m->ord,
 				     .max_dest_rd_atomic = m->ird};
@@ -297,7 +311,7 @@ int mpa_accept(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
 		move(m, MPA_WAIT_FIRST, now_ns);
 		return 0;
 	}
-	move(m, MPA_OPEN, now_ns);
+	move_open(m, now_ns);
 	return 1;
 }
 
@@ -334,6 +348,7 @@ void mpa_disconnect(struct cm_id *id, uint64_t now_ns)
 	if (qp)
 		nic_stream_finish(m->cm->streams.nic, qp, now_ns);
 	/* The event comes with the peer's end, or when patience ends. */
+	m->hangs_up = true;
 	timer_set(&m->cm->streams.timers, &m->timer, now_ns + MPA_CLOSING_NS);
 }
 
@@ -476,7 +491,7 @@ static void take_reply(struct mpa *m, const struct pkt *rest, uint64_t now_ns)
 		fail(m, CM_CONNECT_ERROR, err);
 		return;
 	}
-	move(m, MPA_OPEN, now_ns);
+	move_open(m, now_ns);
 	event_tell(id, CM_ESTABLISHED, 0, &param);
 	if (rest->len)
 		cm_stream_input(m->cm, rest, now_ns);
@@ -512,10 +527,15 @@ static void take_frame(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 }
 
 /* FIN, or the stream was lost, before there was a connection. */
-static void start_ended(struct mpa *m, const struct pkt *pkt)
+static void start_ended(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 {
 	int status = pkt->kind == PKT_RESET && pkt->len ? -(int)pkt->len : -ECONNRESET;
 
+	if (m->state == MPA_CONNECTING && status == -ECONNREFUSED && now_ns < m->began_ns + MPA_AGAIN_UNTIL_NS) {
+		m->refused = true;
+		timer_set(&m->cm->streams.timers, &m->timer, now_ns + MPA_AGAIN_NS);
+		return;
+	}
 	if (status == -ETIMEDOUT || status == -EHOSTUNREACH || status == -ENETUNREACH)
 		fail(m, CM_UNREACHABLE, status);
 	else if (m->state == MPA_CONNECTING || m->state == MPA_WAIT_REPLY)
@@ -537,7 +557,7 @@ static void start_input(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 			reset(m); /* in ASKED: nobody answered yet */
 		break;
 	default:
-		start_ended(m, pkt);
+		start_ended(m, pkt, now_ns);
 		break;
 	}
 }
@@ -558,7 +578,7 @@ static void connected_input(struct mpa *m, const struct pkt *pkt, uint64_t now_n
 	if (m->state == MPA_WAIT_FIRST && qp && nic_stream_is_heard(qp)) {
 		struct cm_param param = {0};
 
-		move(m, MPA_OPEN, now_ns);
+		move_open(m, now_ns);
 		event_tell(m->id, CM_ESTABLISHED, 0, &param);
 	}
 	if (pkt->kind == PKT_FIN || pkt->kind == PKT_RESET)
@@ -634,11 +654,39 @@ static void time_untimed(struct cm *cm, uint64_t now_ns)
 	cm->streams.untimed = false;
 }
 
+static void connect_again(struct mpa *m, uint64_t now_ns)
+{
+	m->refused = false;
+	put(m->cm, &m->flow, PKT_OPEN, NULL, 0);
+	timer_set(&m->cm->streams.timers, &m->timer, m->began_ns + MPA_REPLY_NS);
+}
+
+/* In OPEN, the peer has said nothing for a while. */
+static void urge(struct mpa *m, uint64_t now_ns)
+{
+	struct qp *qp = qp_of(m);
+
+	m->urges--;
+	if (!qp || nic_stream_is_heard(qp))
+		return;
+	nic_stream_urge(m->cm->streams.nic, qp);
+	if (m->urges)
+		timer_set(&m->cm->streams.timers, &m->timer, now_ns + MPA_URGE_NS);
+}
+
 static void expire(struct mpa *m, uint64_t now_ns)
 {
 	struct qp *qp = qp_of(m);
 	struct pkt lost = {.flow = &m->flow, .kind = PKT_RESET};
 
+	if (m->refused) {
+		connect_again(m, now_ns);
+		return;
+	}
+	if (m->state == MPA_OPEN && !m->hangs_up) {
+		urge(m, now_ns);
+		return;
+	}
 	switch (m->state) {
 	case MPA_CONNECTING:
 	case MPA_WAIT_REPLY:

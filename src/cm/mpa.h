@@ -13,13 +13,21 @@
  *                                    CLOSING
  *
  *   state         timer                  the QP has the stream
- *   CONNECTING    MPA_REPLY_NS           -
+ *   CONNECTING    MPA_REPLY_NS, or       -
+ *                 MPA_AGAIN_NS
  *   WAIT_REPLY    MPA_REPLY_NS           -
  *   WAIT_REQUEST  MPA_REQUEST_NS         -
  *   ASKED         -                      -
  *   WAIT_FIRST    MPA_REPLY_NS           yes
- *   OPEN          -                      yes
+ *   OPEN          until the peer is      yes
+ *                 heard: MPA_URGE_NS;
+ *                 to close: MPA_CLOSING_NS
  *   CLOSING       MPA_CLOSING_NS         perhaps
+ *
+ * Peers that do not say in their frames who speaks first (A) are met halfway. As initiator this end always begins with
+ * an RDMA Write without bytes, and repeats it while nothing was heard: Linux's siw does not look at what comes while it
+ * sets up its end, before more comes. As responder it waits for the initiator's first FPDU (RFC 5044 7.1.2), but no
+ * longer than MPA_URGE_NS: siw as initiator sends none before its program does, which may wait for ours.
  *
  * Private to src/cm.
  */
@@ -46,12 +54,18 @@ enum mpa_state {
 
 enum {
 	MPA_WAITING_MAX = 1024, /* streams whose Request has not come; more are reset */
-	MPA_DATA_MAX = 251      /* of private data: siw adds 4 to a length of 8 bits */
+	MPA_DATA_MAX = 251,     /* of private data: siw adds 4 to a length of 8 bits */
+	MPA_URGES = 2           /* of an initiator */
 };
 
 #define MPA_REPLY_NS   UINT64_C(10000000000) /* as siw has it, and for TCP's own connect too */
 #define MPA_REQUEST_NS UINT64_C(5000000000)
 #define MPA_CLOSING_NS UINT64_C(5000000000)
+/* Between a refused TCP connection and the next, and how long: a listener may come some milliseconds after its client. */
+#define MPA_AGAIN_NS       UINT64_C(10000000)
+#define MPA_AGAIN_UNTIL_NS UINT64_C(200000000)
+#define MPA_URGE_NS        UINT64_C(250000000)
+#define MPA_URGE_FIRST_NS  UINT64_C(20000000) /* of an initiator; then MPA_URGE_NS */
 
 struct mpa {
 	struct cm *cm;
@@ -65,6 +79,10 @@ struct mpa {
 	uint16_t segment_bytes;
 	uint32_t qpn;
 	uint8_t ird, ord; /* this end's, as agreed so far */
+	uint8_t urges;    /* left: in OPEN, of MPA_URGES */
+	bool refused;     /* in CONNECTING: TCP connects again when the timer fires */
+	bool hangs_up;    /* in OPEN: the program has asked for the end */
+	uint64_t began_ns;
 	bool fin_sent;    /* by us, as the QP is gone */
 	bool untimed;     /* its timer is still to be set, when the time is known */
 	struct mpa_frame peer; /* its frame, without data */

@@ -138,7 +138,8 @@ static void expect_event(enum cm_event_type type, int status)
 
 /* ---- the active side ------------------------------------------------------------------------------ */
 
-static struct cm_id *start_connect(uint8_t ird, uint8_t ord)
+/* TCP is asked to connect. */
+static struct cm_id *ask_to_connect(uint8_t ird, uint8_t ord)
 {
 	struct cm_addr src = {.family = CM_IPV4}, dst = {.family = CM_IPV4, .port = PORT};
 	struct cm_param p = {.qpn = qp_number(qp), .responder_resources = ird, .initiator_depth = ord, .data_len = 4,
@@ -156,6 +157,14 @@ static struct cm_id *start_connect(uint8_t ird, uint8_t ord)
 		;
 	drain();
 	assert_true(opened && opened < ACCEPTED);
+	return id;
+}
+
+/* TCP has connected, and the Request was sent. */
+static struct cm_id *start_connect(uint8_t ird, uint8_t ord)
+{
+	struct cm_id *id = ask_to_connect(ird, ord);
+
 	say(opened, PKT_OPEN, NULL, ROOM);
 	return id;
 }
@@ -168,24 +177,25 @@ static size_t reply(uint8_t *p, struct mpa_frame f)
 	return mpa_encode(p, &f);
 }
 
-static void the_request_asks_for_crc_and_peer_to_peer(void **state)
+static void the_request_asks_for_crc(void **state)
 {
 	struct mpa_frame f;
 
 	start_connect(16, 16);
 	assert_int_equal(mpa_frame_len(sent, sent_len, false), sent_len);
 	mpa_decode(&f, sent);
-	assert_true(f.crc && f.enhanced && f.peer_to_peer && !f.markers);
-	assert_int_equal(f.rtr, MPA_RTR_WRITE);
+	assert_true(f.crc && f.enhanced && !f.peer_to_peer && !f.markers);
 	assert_int_equal(f.ird, 16);
 	assert_int_equal(f.ord, 16);
 	assert_memory_equal(f.data, "ping", 4);
 }
 
+/* An RDMA Write without bytes. */
+static const uint8_t rtr_write[20] = {0x00, 0x0e, 0xc1, 0x40, 0, 0, 0, 1, [16] = 0xeb, 0xd3, 0x4c, 0x5f};
+
 /* The reply a byte at a time, and what it makes of depths. */
 static void a_reply_makes_the_connection(void **state)
 {
-	static const uint8_t rtr_write[20] = {0x00, 0x0e, 0xc1, 0x40, 0, 0, 0, 1, [16] = 0xeb, 0xd3, 0x4c, 0x5f};
 	uint8_t p[MPA_FRAME_MAX];
 	struct qp_attr attr;
 	struct qp_init init;
@@ -248,7 +258,82 @@ static void a_plain_reply_makes_one_too(void **state)
 	sent_len = 0;
 	say(opened, PKT_BYTES, p, reply(p, (struct mpa_frame){.crc = true}));
 	expect_event(CM_ESTABLISHED, 0);
-	assert_int_equal(sent_len, 0); /* peer-to-peer was not agreed on */
+	assert_int_equal(sent_len, sizeof(rtr_write));
+}
+
+static void pass_ms(uint32_t ms)
+{
+	now_ns += ms * UINT64_C(1000000);
+	drain();
+}
+
+/* A peer that has not noticed the first FPDU is sent two more that mean nothing; one that has spoken is not. */
+static void an_initiator_says_it_again(void **state)
+{
+	struct fpdu_framing framing = {.crc = true};
+	struct ddp ddp = {.tagged = true, .last = true, .ddp_version = 1, .rdmap_version = 1};
+	uint8_t p[MPA_FRAME_MAX], raw[64];
+
+	for (int heard = 0; heard < 2; heard++) {
+		struct cm_id *id = start_connect(1, 1);
+
+		sent_len = 0;
+		say(opened, PKT_BYTES, p, reply(p, (struct mpa_frame){.enhanced = true, .crc = true}));
+		expect_event(CM_ESTABLISHED, 0);
+		assert_int_equal(sent_len, sizeof(rtr_write));
+		ddp_encode(raw + FPDU_LENGTH_LEN, &ddp);
+		if (heard)
+			say(opened, PKT_BYTES, raw, fpdu_seal(&framing, raw, DDP_TAGGED_LEN));
+		pass_ms(15);
+		assert_int_equal(sent_len, sizeof(rtr_write));
+		for (size_t n = 2; n < 6; n++) {
+			pass_ms(300);
+			assert_int_equal(sent_len, sizeof(rtr_write) * (heard ? 1 : n < 3 ? n : 3));
+		}
+		assert_memory_equal(sent + sent_len - sizeof(rtr_write), rtr_write, sizeof(rtr_write));
+		say(opened, PKT_RESET, NULL, 0);
+		expect_event(CM_DISCONNECTED, -ECONNRESET);
+		cm_id_destroy(id, now_ns);
+		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);
+		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1},
+					       QPA_STATE | QPA_PORT, now_ns), 0);
+	}
+}
+
+/* The listener opens a moment after its client began. */
+static void a_refused_client_comes_again(void **state)
+{
+	struct cm_event e;
+	uint32_t stream;
+
+	ask_to_connect(1, 1);
+	stream = opened;
+	for (int i = 0; i < 5; i++) {
+		opened = 0;
+		say(stream, PKT_RESET, NULL, ECONNREFUSED);
+		assert_int_equal(opened, 0);
+		pass_ms(11);
+		assert_int_equal(opened, stream);
+		assert_false(next_event(&e));
+	}
+	sent_len = 0;
+	say(stream, PKT_OPEN, NULL, ROOM);
+	assert_int_equal(mpa_frame_len(sent, sent_len, false), sent_len);
+}
+
+static void a_client_that_stays_refused_is_told(void **state)
+{
+	struct cm_event e;
+	int n;
+
+	ask_to_connect(1, 1);
+	for (n = 0; n < 100 && !next_event(&e); n++) {
+		say(opened, PKT_RESET, NULL, ECONNREFUSED);
+		pass_ms(11);
+	}
+	assert_int_equal(e.type, CM_REJECTED);
+	assert_int_equal(e.status, -ECONNREFUSED);
+	assert_in_range(n, 15, 21);
 }
 
 static void no_answer_and_no_listener(void **state)
@@ -261,10 +346,6 @@ static void no_answer_and_no_listener(void **state)
 	id = start_connect(1, 1);
 	say(opened, PKT_FIN, NULL, 0);
 	expect_event(CM_REJECTED, -ECONNRESET);
-	cm_id_destroy(id, now_ns);
-	id = start_connect(1, 1);
-	say(opened, PKT_RESET, NULL, ECONNREFUSED);
-	expect_event(CM_REJECTED, -ECONNREFUSED);
 	cm_id_destroy(id, now_ns);
 	id = start_connect(1, 1);
 	say(opened, PKT_RESET, NULL, EHOSTUNREACH);
@@ -365,6 +446,36 @@ static void peer_to_peer_is_established_by_the_first_fpdu(void **state)
 	ddp_encode(raw + FPDU_LENGTH_LEN, &ddp);
 	say(ACCEPTED, PKT_BYTES, raw, fpdu_seal(&framing, raw, DDP_TAGGED_LEN));
 	expect_event(CM_ESTABLISHED, 0);
+}
+
+static void post_empty_send(void)
+{
+	struct send_wqe *w = sq_slot(qp_sq(qp), 0);
+
+	assert_non_null(w);
+	memset(w, 0, sizeof(*w));
+	w->opcode = WR_SEND;
+	w->flags = WR_SIGNALED;
+	sq_post(qp_sq(qp), 1);
+	nic_doorbell(nic, qp);
+}
+
+/* RFC 5044 7.1.2, and no longer: an initiator without A may wait for the responder's program (siw does). */
+static void a_responder_waits_for_the_initiator_but_not_for_ever(void **state)
+{
+	struct mpa_frame f = {.enhanced = true, .crc = true};
+	struct cm_event e;
+
+	listener();
+	accept_it(requested(f, &e), 1, 1);
+	expect_event(CM_ESTABLISHED, 0);
+	sent_len = 0;
+	post_empty_send();
+	pass_ms(200);
+	assert_int_equal(sent_len, 0);
+	pass_ms(60);
+	assert_int_equal(sent_len, 24);
+	assert_int_equal(sent[3], 0x43);
 }
 
 /* Each ends with a reset, and no program gets an event. */
@@ -589,13 +700,17 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(the_request_asks_for_crc_and_peer_to_peer),
+		TEST(the_request_asks_for_crc),
 		TEST(a_reply_makes_the_connection),
 		TEST(replies_that_make_none),
 		TEST(a_plain_reply_makes_one_too),
+		TEST(an_initiator_says_it_again),
+		TEST(a_refused_client_comes_again),
+		TEST(a_client_that_stays_refused_is_told),
 		TEST(no_answer_and_no_listener),
 		TEST(each_wish_is_the_others_promise),
 		TEST(peer_to_peer_is_established_by_the_first_fpdu),
+		TEST(a_responder_waits_for_the_initiator_but_not_for_ever),
 		TEST(requests_that_are_none),
 		TEST(nobody_waits_for_a_request_for_ever),
 		TEST(half_open_streams_are_bounded),

@@ -150,6 +150,19 @@ static bool is_heard(const struct qp *qp)
 	return qp->iwarp && qp->iwarp->heard;
 }
 
+static void urge(struct transport *tp, struct qp *qp)
+{
+	struct iwarp *iw = qp->iwarp;
+
+	if (!iw || iw->heard)
+		return;
+	if (iw->hears_first)
+		iw->hears_first = false;
+	else
+		iw->sends_first = true;
+	qp_activate(tp, qp);
+}
+
 static bool output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	if (qp_get_state(qp) == QPS_ERR)
@@ -182,7 +195,8 @@ static void drop(struct transport *tp, struct qp *qp, const struct rx *rx)
 	tp->counters.rx_wrong_source++;
 }
 
-static const struct stream_ops stream_ops = {.start = start, .input = input, .finish = finish, .is_heard = is_heard};
+static const struct stream_ops stream_ops = {
+	.start = start, .input = input, .finish = finish, .is_heard = is_heard, .urge = urge};
 
 static const struct qp_ops iwarp_ops = {
 	.service = SVC_RC,

@@ -229,7 +229,7 @@ static void lay_response(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 /* ---- turns --------------------------------------------------------------------------------------- */
 
-/* Peer-to-peer set-up: so that the responder may speak (RFC 6581 9). */
+/* So that the responder may speak (RFC 5044 7.1.2, RFC 6581 9). It means nothing, at any time. */
 static void lay_first(struct transport *tp, struct qp *qp)
 {
 	struct ddp ddp = ddp_of(RDMAP_WRITE, true);
@@ -280,7 +280,7 @@ bool iwarp_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			return false; /* the back end says when there is more */
 		if (!budget-- || tx_left(&tp->tx) < FPDU_ROOM_MIN)
 			return true;
-		if (iw->sends_first)
+		if (iw->sends_first && iw->sending == SENDING_NOTHING)
 			lay_first(tp, qp);
 		if (!choose(tp, qp, now_ns))
 			break;

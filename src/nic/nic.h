@@ -184,6 +184,11 @@ void nic_stream_input(struct nic *, struct qp *, const struct pkt *, uint64_t no
 void nic_stream_finish(struct nic *, struct qp *, uint64_t now_ns);
 /* Whether the peer has sent an FPDU. */
 bool nic_stream_is_heard(const struct qp *);
+/*
+ * The peer has not sent any for long. A QP that was to hear its peer first sends what is posted; another one sends an RDMA
+ * Write without bytes.
+ */
+void nic_stream_urge(struct nic *, struct qp *);
 /* Counts QPs that ended their streams by themselves, or were destroyed or reset with one. */
 uint64_t nic_streams_ended(const struct nic *);
 

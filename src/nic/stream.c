@@ -47,6 +47,12 @@ bool nic_stream_is_heard(const struct qp *qp)
 	return qp->ops->stream && qp->ops->stream->is_heard(qp);
 }
 
+void nic_stream_urge(struct nic *nic, struct qp *qp)
+{
+	qp->ops->stream->urge(&nic->tp, qp);
+	qp_checked(&nic->tp, qp);
+}
+
 uint64_t nic_streams_ended(const struct nic *nic)
 {
 	return nic->tp.streams_ended;

@@ -274,6 +274,8 @@ struct stream_ops {
 	void (*finish)(struct transport *, struct qp *, uint64_t now_ns);
 	/* The peer has sent an FPDU. */
 	bool (*is_heard)(const struct qp *);
+	/* It has not for long: whoever waits for that waits no longer, and others say something without a meaning. */
+	void (*urge)(struct transport *, struct qp *);
 };
 
 /* The engine of a QP of that type while it does not know its peer; NULL: the type is not supported. */
