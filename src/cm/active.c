@@ -86,7 +86,7 @@ int active_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_
 	write_req(c, param);
 	cm->counters.requests_sent++;
 	conn_move(c, CONN_REQ_SENT);
-	conn_send_repeatedly(c, now_ns);
+	conn_ask(c, now_ns);
 	return 0;
 }
 

@@ -98,14 +98,41 @@ struct cm_rejects {
 	uint64_t no_listener, program, stale, timeout, other;
 };
 
+/* Bounds by which requests are dropped (docs/rdmacm.md 5). */
+enum cm_limit {
+	CM_LIMIT_BACKLOG,
+	CM_LIMIT_EVENTS,
+	CM_LIMIT_HALF_OPEN,
+	CM_LIMIT_HALF_OPEN_OF_ONE,
+	CM_LIMIT_IDS,
+	CM_LIMITS
+};
+
 /* Events since the start, and from `ids` on the present numbers. */
 struct cm_counters {
 	uint64_t requests_sent, requests_received, repeats;
 	uint64_t requests_dropped; /* no room, or too many from one source */
+	uint64_t dropped_by[CM_LIMITS]; /* the same by the limit that was reached; memory is none */
 	struct cm_rejects rejects_sent, rejects_received;
 	uint64_t rejects_withheld; /* by the limit of docs/rdmacm.md 5 */
 	uint64_t wills;            /* connections of killed processes that were ended */
 	uint64_t ids, listeners, connecting, established, disconnecting;
+};
+
+/* Why the last call of a program failed, where an errno says too little. */
+struct cm_obstacle {
+	enum {
+		CM_NO_OBSTACLE,
+		CM_PORT_TAKEN_HERE,  /* by another id of this process */
+		CM_PORT_TAKEN_THERE, /* by the process with this slot */
+		CM_NO_SUCH_ADDRESS,  /* `addr` is of no interface of this host that the device has */
+		CM_NO_PORT_LEFT,     /* of those that are drawn */
+		CM_NO_ROW_LEFT,      /* in the registry: REGISTRY_ROWS */
+		CM_NO_ID_LEFT        /* CM_IDS_MAX */
+	} kind;
+	int slot;
+	enum cm_space space;
+	struct cm_addr addr;
 };
 
 struct cm_listener {
@@ -190,11 +217,10 @@ void cm_expire(struct cm *, uint64_t now_ns);
 void cm_report(const struct cm *, struct cm_counters *);
 /* How many were stored. */
 size_t cm_report_listeners(const struct cm *, struct cm_listener *, size_t max);
-/*
- * The slot of the process that the last bind or listen to fail with -EADDRINUSE or -EADDRNOTAVAIL failed for, or -1: this
- * process itself, or none.
- */
-int cm_in_the_way(const struct cm *);
+/* Since it was last asked. */
+struct cm_obstacle cm_take_obstacle(struct cm *);
+/* Bits of 1 << enum cm_limit: those that requests were dropped by since it was last asked. */
+unsigned cm_take_limits(struct cm *);
 
 /* ---- channels and events --------------------------------------------------------------------- */
 
@@ -289,6 +315,9 @@ struct cm_id_info {
 	struct cm_addr local, remote; /* as far as they are known */
 	int gid_index;  /* -1: no device yet */
 	bool resolved;  /* there is a route */
+	bool asked;     /* this end sent the request */
+	uint8_t sends;  /* when it has had CM_UNREACHABLE with -ETIMEDOUT: of the message that was not answered */
+	uint64_t silent_ns; /* likewise: for how long */
 	uint8_t mtu;    /* code, 1 .. 5 */
 	uint8_t tos;
 	uint8_t ack_timeout;

@@ -248,6 +248,26 @@ void conn_send_repeatedly(struct conn *c, uint64_t now_ns)
 	timer_set(&c->cm->timers, &c->timer, now_ns + repeat_ns(c->sends));
 }
 
+void conn_ask(struct conn *c, uint64_t now_ns)
+{
+	c->asked_ns = now_ns;
+	conn_send_repeatedly(c, now_ns);
+}
+
+/* It does not count as a repeat: should it be lost, the next one is not later for it. */
+bool conn_ask_again(struct conn *c, uint64_t now_ns)
+{
+	uint64_t since_ns = now_ns - c->asked_ns;
+
+	if (since_ns >= CM_EARLY_NS)
+		return false;
+	if (!c->sends) /* another refusal of the same one */
+		return true;
+	c->sends--;
+	timer_set(&c->cm->timers, &c->timer, now_ns + (since_ns < CM_EARLY_NS_MIN ? CM_EARLY_NS_MIN : since_ns));
+	return true;
+}
+
 void conn_be_patient(struct conn *c, uint8_t service_timeout, uint64_t now_ns)
 {
 	uint8_t code = service_timeout < CM_SERVICE_TIMEOUT_MAX ? service_timeout : CM_SERVICE_TIMEOUT_MAX;
@@ -270,6 +290,10 @@ static void give_up(struct conn *c, uint64_t now_ns)
 {
 	struct cm_id *id = c->id;
 
+	if (id) {
+		id->sends = c->sends;
+		id->silent_ns = now_ns - c->asked_ns;
+	}
 	switch (c->state) {
 	case CONN_DREQ_SENT:
 		conn_to_timewait(c, now_ns);

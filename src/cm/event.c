@@ -148,8 +148,11 @@ int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct 
 	struct cm *cm = listener->cm;
 	struct event *e;
 
-	if (listener->backlog <= 0 || listener->channel->event_count >= CM_EVENTS_MAX ||
-	    !limit_half_open(cm, made->remote.ip))
+	if (listener->backlog <= 0 || listener->channel->event_count >= CM_EVENTS_MAX) {
+		limit_reached(cm, listener->backlog <= 0 ? CM_LIMIT_BACKLOG : CM_LIMIT_EVENTS);
+		return -EAGAIN;
+	}
+	if (!limit_half_open(cm, made->remote.ip))
 		return -EAGAIN;
 	e = event_add(listener, CM_CONNECT_REQUEST, param);
 	if (!e) {

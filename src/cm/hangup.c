@@ -176,6 +176,8 @@ void hangup_rej(struct cm *cm, const struct flow *in, const struct mad *mad, con
 	}
 	id = c->id;
 	count_reject(&cm->counters.rejects_received, rej.reason);
+	if (c->state == CONN_REQ_SENT && rej.reason == CM_REJ_SERVICE_ID && conn_ask_again(c, now_ns))
+		return;
 	if (ends_in_timewait(c, rej.reason))
 		conn_to_timewait(c, now_ns);
 	else

@@ -27,8 +27,10 @@ static struct cm_id *id_new(struct cm_channel *ch, enum cm_space space, enum qp_
 	struct cm *cm = ch->cm;
 	struct cm_id *id = cm->id_count < CM_IDS_MAX ? pool_get(&cm->pool, sizeof(*id)) : NULL;
 
-	if (!id)
+	if (!id) {
+		cm->obstacle = (struct cm_obstacle){.kind = cm->id_count < CM_IDS_MAX ? CM_NO_OBSTACLE : CM_NO_ID_LEFT};
 		return NULL;
+	}
 	*id = (struct cm_id){.cm = cm,
 			     .channel = ch,
 			     .number = new_number(cm),
@@ -75,6 +77,8 @@ struct cm_id *id_for_request(struct cm_id *listener, const struct cm_addr *local
 {
 	struct cm_id *id = id_new(listener->channel, listener->space, listener->qp_type);
 
+	if (!id && listener->cm->id_count >= CM_IDS_MAX)
+		limit_reached(listener->cm, CM_LIMIT_IDS);
 	if (!id)
 		return NULL;
 	id->state = ID_CONNECTING;
@@ -185,9 +189,10 @@ static int bind_to(struct cm_id *id, const struct cm_addr *addr, bool asked)
 
 	if (id->state != ID_IDLE || id->space == CM_SPACE_IPOIB)
 		return -EINVAL;
-	id->cm->registry.in_the_way = REGISTRY_NOBODY;
-	if (!addr_is_ours(id->cm, addr))
+	if (!addr_is_ours(id->cm, addr)) {
+		id->cm->obstacle = (struct cm_obstacle){.kind = CM_NO_SUCH_ADDRESS, .space = id->space, .addr = *addr};
 		return -EADDRNOTAVAIL;
+	}
 	err = port_bind(id, addr, asked);
 	if (err)
 		return err;
@@ -214,8 +219,10 @@ int cm_id_resolve_addr(struct cm_id *id, const struct cm_addr *src, const struct
 
 	if (!may_resolve(id))
 		return -EINVAL;
-	if (index < 0)
+	if (index < 0) {
+		id->cm->obstacle = (struct cm_obstacle){.kind = CM_NO_SUCH_ADDRESS, .space = id->space, .addr = *src};
 		return -ENODEV;
+	}
 	if (id->state == ID_IDLE) {
 		err = bind_to(id, &from, false);
 		if (err)
@@ -288,9 +295,11 @@ int cm_id_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_n
 		err = mpa_connect(id, param, now_ns);
 	else
 		err = id->qp_type == QPT_UD ? sidr_connect(id, param, now_ns) : active_connect(id, param, now_ns);
-	if (!err)
-		id->state = ID_CONNECTING;
-	return err;
+	if (err)
+		return err;
+	id->state = ID_CONNECTING;
+	id->asked = true;
+	return 0;
 }
 
 /* Events bear the uid, so the program is told of the connection after it is known. */
@@ -421,6 +430,9 @@ void cm_id_query(const struct cm_id *id, struct cm_id_info *info)
 				    .remote = id->remote,
 				    .gid_index = id->gid_index,
 				    .resolved = id->remote.family != CM_NO_FAMILY && id->state != ID_ADDR_RESOLVED,
+				    .asked = id->asked,
+				    .sends = id->sends,
+				    .silent_ns = id->silent_ns,
 				    .tos = id->tos,
 				    .ack_timeout = id->ack_timeout,
 				    .flow_label = flow_label_of(id->local.port, id->remote.port)};

@@ -18,12 +18,28 @@ static uint32_t place_of(const struct cm *cm, const uint8_t *ip)
 	return (uint32_t)siphash_u64(cm->table_secret, h ^ get_be64(ip + 8)) % CM_SOURCES;
 }
 
+void limit_reached(struct cm *cm, enum cm_limit limit)
+{
+	cm->counters.dropped_by[limit]++;
+	cm->limits |= 1u << limit;
+}
+
+unsigned cm_take_limits(struct cm *cm)
+{
+	unsigned reached = cm->limits;
+
+	cm->limits = 0;
+	return reached;
+}
+
 bool limit_half_open(struct cm *cm, const uint8_t *source)
 {
 	uint16_t *of_one = &cm->half_open_of[place_of(cm, source)];
 
-	if (cm->half_open_count >= CM_HALF_OPEN_MAX || *of_one >= CM_HALF_OPEN_MAX_OF_ONE)
+	if (cm->half_open_count >= CM_HALF_OPEN_MAX || *of_one >= CM_HALF_OPEN_MAX_OF_ONE) {
+		limit_reached(cm, cm->half_open_count >= CM_HALF_OPEN_MAX ? CM_LIMIT_HALF_OPEN : CM_LIMIT_HALF_OPEN_OF_ONE);
 		return false;
+	}
 	cm->half_open_count++;
 	++*of_one;
 	return true;

@@ -227,7 +227,7 @@ int passive_accept(struct conn *c, const struct cm_param *param, uint64_t now_ns
 	message_set_modifier(c->mad, param->ece_options);
 	cm_rep_encode(c->mad + MAD_HEADER_LEN, &rep);
 	conn_move(c, CONN_REP_SENT);
-	conn_send_repeatedly(c, now_ns);
+	conn_ask(c, now_ns);
 	return 0;
 }
 

@@ -99,9 +99,25 @@ static int draw(struct cm_id *id, struct registry_claim *wanted, bool asked)
 	return -EADDRNOTAVAIL;
 }
 
-int cm_in_the_way(const struct cm *cm)
+struct cm_obstacle cm_take_obstacle(struct cm *cm)
 {
-	return cm->registry.in_the_way;
+	struct cm_obstacle last = cm->obstacle;
+
+	cm->obstacle = (struct cm_obstacle){.kind = CM_NO_OBSTACLE};
+	return last;
+}
+
+static void note_obstacle(struct cm *cm, const struct registry_claim *wanted, int err)
+{
+	int slot = cm->registry.in_the_way;
+
+	cm->obstacle = (struct cm_obstacle){.slot = slot, .space = wanted->space, .addr = wanted->addr};
+	if (err == -ENOMEM)
+		cm->obstacle.kind = CM_NO_ROW_LEFT;
+	else if (!wanted->addr.port)
+		cm->obstacle.kind = CM_NO_PORT_LEFT;
+	else
+		cm->obstacle.kind = slot == REGISTRY_NOBODY ? CM_PORT_TAKEN_HERE : CM_PORT_TAKEN_THERE;
 }
 
 int port_bind(struct cm_id *id, const struct cm_addr *addr, bool asked)
@@ -118,8 +134,11 @@ int port_bind(struct cm_id *id, const struct cm_addr *addr, bool asked)
 		if (!err)
 			err = take(id, &wanted, true);
 	}
-	if (err)
+	if (err) {
+		wanted.addr = *addr;
+		note_obstacle(id->cm, &wanted, err);
 		return err;
+	}
 	id->local = wanted.addr;
 	map_add(&id->cm->by_port, &id->by_port, port_key(id->space, id->local.port));
 	return 0;
@@ -147,7 +166,11 @@ int port_listen(struct cm_id *id)
 	wanted.listening = true;
 	id->cm->registry.in_the_way = REGISTRY_NOBODY;
 	err = judge(id, &wanted);
-	return err ? err : registry_change(&id->cm->registry, &id->row, &wanted);
+	if (!err)
+		err = registry_change(&id->cm->registry, &id->row, &wanted);
+	if (err)
+		note_obstacle(id->cm, &wanted, err);
+	return err;
 }
 
 void port_amend(struct cm_id *id)

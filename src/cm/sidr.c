@@ -45,7 +45,7 @@ int sidr_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns
 	cm_sidr_req_encode(c->mad + MAD_HEADER_LEN, &req);
 	cm->counters.requests_sent++;
 	conn_move(c, CONN_SIDR_REQ_SENT);
-	conn_send_repeatedly(c, now_ns);
+	conn_ask(c, now_ns);
 	return 0;
 }
 
@@ -79,6 +79,8 @@ void sidr_rep(struct cm *cm, const struct flow *in, const struct mad *mad, const
 		conn_close(c);
 		return;
 	}
+	if (rep.status == CM_SIDR_UNSUPPORTED && conn_ask_again(c, now_ns))
+		return;
 	ah = address_vector(id, c);
 	conn_close(c);
 	p.qpn = rep.qpn;

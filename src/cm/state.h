@@ -83,6 +83,8 @@ enum {
 };
 
 #define CM_REPEAT_NS_MIN UINT64_C(250000000)
+#define CM_EARLY_NS      UINT64_C(200000000) /* for so long a request may have been too early for its listener */
+#define CM_EARLY_NS_MIN  UINT64_C(25000000)  /* and comes again after so long, then twice as long, ... */
 #define CM_REPEAT_NS_MAX UINT64_C(4000000000)
 #define CM_QKEY          0x01234567u /* of the port spaces for datagrams (the field's convention) */
 
@@ -95,6 +97,7 @@ struct conn {
 	bool patient;     /* the peer's MRA in this state has counted */
 	bool willed;      /* a dead process's: will.c */
 	uint8_t sends;    /* of `mad` */
+	uint64_t asked_ns; /* when `mad` was first sent, if it is a REQ, REP or SIDR_REQ */
 	struct timer timer;
 	struct flow flow; /* to the peer */
 	uint64_t tid;     /* of the REQ or SIDR_REQ; DREQ's own later */
@@ -153,6 +156,9 @@ struct cm_id {
 	uint8_t tos;
 	uint8_t ack_timeout; /* code */
 	bool ack_timeout_set, reuse, afonly;
+	bool asked;          /* these three: struct cm_id_info */
+	uint8_t sends;
+	uint64_t silent_ns;
 	struct event *request; /* created it and was not taken yet; NULL: otherwise */
 	struct list joins;
 };
@@ -222,6 +228,8 @@ struct cm {
 	uint32_t join_count, next_join;
 	uint32_t half_open_count;
 	uint16_t half_open_of[CM_SOURCES];
+	unsigned limits; /* reached since cm_take_limits() */
+	struct cm_obstacle obstacle;
 	uint32_t refusals; /* since refusals_since_ns, a second long */
 	uint8_t refusals_of[CM_SOURCES];
 	uint64_t refusals_since_ns;
@@ -278,6 +286,10 @@ void conn_close(struct conn *);
 void conn_abandon(struct conn *, uint64_t now_ns);
 /* Sends `mad`, which is complete, and repeats it while the state lasts. */
 void conn_send_repeatedly(struct conn *, uint64_t now_ns);
+/* Likewise of a REQ, REP or SIDR_REQ. */
+void conn_ask(struct conn *, uint64_t now_ns);
+/* Nobody listens for its REQ or SIDR_REQ. True: not yet, perhaps, and it is repeated soon (docs/rdmacm.md 2.5). */
+bool conn_ask_again(struct conn *, uint64_t now_ns);
 /* The peer's MRA requests 4.096 us << service_timeout; it counts once in each state. */
 void conn_be_patient(struct conn *, uint8_t service_timeout, uint64_t now_ns);
 void conn_to_timewait(struct conn *, uint64_t now_ns);
@@ -348,6 +360,8 @@ void limit_half_open_done(struct cm *, const uint8_t *source);
 /* Another refusal of a request; false: there were too many in this second, and this one is not sent. */
 bool limit_refusal(struct cm *, const uint8_t *source, uint64_t now_ns);
 void count_reject(struct cm_rejects *, uint16_t reason);
+/* A request is dropped by it. */
+void limit_reached(struct cm *, enum cm_limit);
 
 /* ---- event.c ------------------------------------------------------------------------------------ */
 

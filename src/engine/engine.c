@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "engine/registrar.h"
+#include "io/fd_away.h"
 #include "io/tcp.h"
 
 uint64_t engine_now_ns(void)
@@ -35,6 +36,21 @@ void engine_set_cm_sink(struct engine *e, const struct engine_cm_sink *sink)
 {
 	e->loop.cm_sink = sink;
 	registrar_join(&e->loop, engine_now_ns());
+}
+
+int engine_fd_away(int fd)
+{
+	return fd_away(fd);
+}
+
+int engine_fd_first(void)
+{
+	return fd_away_first();
+}
+
+uint16_t engine_udp_port(const struct engine *e)
+{
+	return e->config.transport.rocev2.port;
 }
 
 long engine_pid_of(const struct engine *e, int slot)

@@ -76,7 +76,17 @@ void engine_leave_unused(struct engine *);
 /* Now, on the clock that the nic is driven by (CLOCK_MONOTONIC), nanoseconds. */
 uint64_t engine_now_ns(void);
 
-/* Lock held. The process with a slot (cm_in_the_way()), or 0. */
+/*
+ * Numbers of descriptors: those of ours are high, because programs count on low ones (io/fd_away.h). *Takes* a descriptor, and
+ * returns the same file under another number; and the lowest such number.
+ */
+int engine_fd_away(int fd);
+int engine_fd_first(void);
+
+/* The UDP port of RoCEv2, to which peers' connection managers listen too. */
+uint16_t engine_udp_port(const struct engine *);
+
+/* Lock held. The process with a slot (struct cm_obstacle), or 0. */
 long engine_pid_of(const struct engine *, int slot);
 
 /* Both called with the engine locked. */

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io/fd_away.h"
+
 struct stats_page *stats_create(int *fd)
 {
 	struct stats_page *p;
@@ -19,7 +21,7 @@ struct stats_page *stats_create(int *fd)
 	FILE *comm;
 	int saved;
 
-	*fd = memfd_create("verbena-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	*fd = fd_away(memfd_create("verbena-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (*fd < 0)
 		return NULL;
 	if (ftruncate(*fd, sizeof(*p)) < 0)
@@ -86,6 +88,7 @@ void stats_unmap(const struct stats_page *p)
 
 #define NIC(f) { #f, offsetof(struct stats_page, nic.f) }
 #define CM(f) { "cm_" #f, offsetof(struct stats_page, cm.f) }
+#define DROPPED(name, limit) { "cm_dropped_" #name, offsetof(struct stats_page, cm.dropped_by[limit]) }
 #define REJECTS(way)                                                                               \
 	{ "cm_rejects_" #way "_no_listener", offsetof(struct stats_page, cm.rejects_##way.no_listener) }, \
 	{ "cm_rejects_" #way "_program", offsetof(struct stats_page, cm.rejects_##way.program) },  \
@@ -115,7 +118,9 @@ static const struct stats_field fields[] = {
 	IO(shm_tx_packets), IO(shm_tx_bytes), IO(shm_rx_packets), IO(shm_rx_bytes), IO(shm_full), IO(shm_dropped),
 	IO(shm_broken), IO(shm_peers),
 	IO(pcap_packets), IO(pcap_errors),
-	CM(requests_sent), CM(requests_received), CM(repeats), CM(requests_dropped), REJECTS(sent), REJECTS(received),
+	CM(requests_sent), CM(requests_received), CM(repeats), CM(requests_dropped),
+	DROPPED(backlog, CM_LIMIT_BACKLOG), DROPPED(events, CM_LIMIT_EVENTS), DROPPED(half_open, CM_LIMIT_HALF_OPEN),
+	DROPPED(half_open_of_one, CM_LIMIT_HALF_OPEN_OF_ONE), DROPPED(ids, CM_LIMIT_IDS), REJECTS(sent), REJECTS(received),
 	CM(rejects_withheld), CM(wills), CM(ids), CM(listeners), CM(connecting), CM(established), CM(disconnecting),
 };
 

@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "io/fd_away.h"
+
 enum {
 	STACK_BYTES = 256 << 10,
 	/* a longer yield gave the processor to a thread that needs it, and then */
@@ -266,8 +268,8 @@ int thread_start(struct engine *e)
 	sigset_t all, old;
 	int rc;
 
-	e->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	e->epoll_fd = fd_away(epoll_create1(EPOLL_CLOEXEC));
+	e->wake_fd = fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (e->epoll_fd < 0 || e->wake_fd < 0)
 		return -errno;
 	for (size_t i = 0; i < n + 2; i++) {

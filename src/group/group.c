@@ -20,6 +20,7 @@
 #include "group/group_link.h"
 #include "group/group_state.h"
 #include "group/group_steer.h"
+#include "io/fd_away.h"
 #include "io/udp.h"
 
 enum {
@@ -299,7 +300,7 @@ static void admit(struct group *g, int fd)
 static void accept_clients(struct group *g)
 {
 	for (unsigned k = 0; k < EVENTS_MAX; k++) {
-		int fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = fd_away(accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 
 		if (fd >= 0) {
 			admit(g, fd);
@@ -313,7 +314,7 @@ static void accept_clients(struct group *g)
 		fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
 			close(fd);
-		g->spare = fcntl(g->listener, F_DUPFD_CLOEXEC, 0);
+		g->spare = fd_away(fcntl(g->listener, F_DUPFD_CLOEXEC, 0));
 		if (fd < 0)
 			return;
 	}

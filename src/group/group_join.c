@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "group/group_join.h"
+#include "io/fd_away.h"
 #include "io/udp.h"
 
 enum {
@@ -142,12 +143,12 @@ static int publish(struct join *j)
 	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = LISTENER_EVENT};
 	int err;
 
-	g->epoll = epoll_create1(EPOLL_CLOEXEC);
+	g->epoll = fd_away(epoll_create1(EPOLL_CLOEXEC));
 	if (g->epoll < 0)
 		return join_explain(j, -errno, "publish our slot");
 	if (g->listener < 0)
 		return 0;
-	g->spare = fcntl(g->listener, F_DUPFD_CLOEXEC, 0);
+	g->spare = fd_away(fcntl(g->listener, F_DUPFD_CLOEXEC, 0));
 	if (g->spare < 0 || epoll_ctl(g->epoll, EPOLL_CTL_ADD, g->listener, &ev) < 0)
 		return join_explain(j, -errno, "publish our slot");
 	err = link_publish(g->listener);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "group/group_msg.h"
+#include "io/fd_away.h"
 
 enum {
 	BACKLOG = 256,
@@ -38,7 +39,7 @@ static socklen_t make_name(struct sockaddr_un *a, uid_t uid, uint16_t port, int 
 
 static int make_socket(void)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = fd_away(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
 	return fd < 0 ? -errno : fd;
 }
@@ -222,7 +223,8 @@ ssize_t link_recv(int fd, void *buf, size_t max, int *fds, size_t fds_max, size_
 			return 0;
 		return h.msg_flags & MSG_CTRUNC ? -EMFILE : -EMSGSIZE;
 	}
-	memcpy(fds, got, n * sizeof(int));
+	for (size_t i = 0; i < n; i++)
+		fds[i] = fd_away(got[i]);
 	*fd_count = n;
 	return len;
 }

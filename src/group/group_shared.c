@@ -18,6 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "io/fd_away.h"
+
 #include "group/group_join.h"
 
 #define NAME "verbena-group"
@@ -63,7 +65,7 @@ static bool make(struct group *g, size_t bytes)
 	/* To pass it would be a signal. */
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < bytes)
 		return false;
-	fd = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = fd_away(memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (fd < 0)
 		return false;
 	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS)) {

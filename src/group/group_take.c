@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "io/fd_away.h"
+
 #include "group/group_join.h"
 
 static bool is_held(const struct group *g, unsigned lane, unsigned slot)
@@ -67,7 +69,7 @@ static int copy_socket(int pidfd, int dir, const char *name)
 
 	if (readlinkat(dir, name, target, sizeof(target) - 1) < 0 || strcmp(target, prefix) != 0)
 		return -1;
-	return (int)syscall(SYS_pidfd_getfd, pidfd, atoi(name), 0);
+	return fd_away((int)syscall(SYS_pidfd_getfd, pidfd, atoi(name), 0));
 }
 
 static void take_from(struct join *j, pid_t pid, uint64_t until_ms)

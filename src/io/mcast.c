@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "io/fd_away.h"
 #include "io/udp_rx.h"
 #include "io/udp_socket.h"
 
@@ -61,7 +62,7 @@ int mcast_open(struct io **io, struct io *lower, uint16_t port, struct io_counte
 	m->lower = lower;
 	m->counters = counters;
 	m->port = port;
-	m->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	m->epoll_fd = fd_away(epoll_create1(EPOLL_CLOEXEC));
 	if (m->epoll_fd < 0) {
 		int err = -errno;
 

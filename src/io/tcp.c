@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/list.h"
+#include "io/fd_away.h"
 
 enum {
 	BUCKETS_MIN = 64,
@@ -287,7 +288,7 @@ int tcp_listen(struct io *io, uint32_t number, const struct flow *at, int backlo
 	struct tcp *t = (struct tcp *)io;
 	union address a;
 	socklen_t len = address_write(&a, at->src, at->sport, at->ifindex);
-	int fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), err;
+	int fd = fd_away(socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), err;
 	struct stream *s;
 
 	if (fd < 0)
@@ -351,7 +352,7 @@ static int start_connect(int fd, const struct flow *flow)
 
 static void stream_open(struct tcp *t, const struct flow *flow)
 {
-	int fd = socket(is_ipv4(flow->dst) ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), err;
+	int fd = fd_away(socket(is_ipv4(flow->dst) ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), err;
 	struct stream *s = stream_new(t, flow->flow_label, fd);
 
 	if (!s)
@@ -545,7 +546,7 @@ static void accept_some(struct harvest *h, const struct stream *listener)
 	struct tcp *t = h->t;
 
 	for (int i = 0; i < ACCEPTS && !is_full(h); i++) {
-		int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = fd_away(accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 		struct stream *s;
 
 		if (fd < 0)
@@ -704,7 +705,7 @@ int tcp_open(struct io **out, struct io_counters *counters, char *why, size_t wh
 	list_init(&t->dead);
 	t->mask = BUCKETS_MIN - 1;
 	t->buckets = calloc(BUCKETS_MIN, sizeof(*t->buckets));
-	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	t->epoll_fd = fd_away(epoll_create1(EPOLL_CLOEXEC));
 	if (!t->buckets || t->epoll_fd < 0)
 		goto free_t;
 	*out = &t->io;

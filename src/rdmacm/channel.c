@@ -22,6 +22,7 @@
 #include "base/list.h"
 #include "engine/engine.h"
 #include "rdmacm/source.h"
+#include "rdmacm/trouble.h"
 #include "rdmacm/ucma.h"
 #include "verbs/cdev.h"
 #include "verbs/explain.h"
@@ -41,6 +42,7 @@ struct event_channel {
 
 static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the engine's */
 static struct list channels = {&channels, &channels};
+static _Atomic int first_fd; /* as engine_fd_first() has it */
 static _Atomic(struct engine *) newest_engine; /* there is one a process, but children of fork get another */
 
 /* ---- which channel a descriptor is -------------------------------------------------------------- */
@@ -75,13 +77,29 @@ static struct cm_channel *host_channel(void *ctx, int fd)
 	return ch ? ch->cm : NULL;
 }
 
+/* A command, and what goes wrong with it. */
+struct caller {
+	struct engine *engine;
+	struct trouble trouble;
+};
+
 static int host_route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
 {
-	return source_find(src, dst);
+	struct caller *c = ctx;
+
+	return trouble_with_route(&c->trouble, dst, source_find(src, dst));
+}
+
+static void host_told(void *ctx, const struct cm_event *e, const struct cm_id_info *info)
+{
+	struct caller *c = ctx;
+
+	trouble_with_event(&c->trouble, e, info);
 }
 
 static int host_listen(void *ctx, const struct cm_id *id, int backlog)
 {
+	struct caller *c = ctx;
 	struct cm_id_info info;
 	struct flow at = {0};
 
@@ -89,17 +107,21 @@ static int host_listen(void *ctx, const struct cm_id *id, int backlog)
 	memcpy(at.src, info.local.ip, sizeof(at.src));
 	at.sport = info.local.port;
 	at.ifindex = info.local.ifindex;
-	return engine_listen(ctx, cm_id_listener(id), &at, backlog > 0 ? backlog : CM_BACKLOG_MAX);
+	return engine_listen(c->engine, cm_id_listener(id), &at, backlog > 0 ? backlog : CM_BACKLOG_MAX);
 }
 
 static int host_join(void *ctx, const uint8_t gid[16], uint32_t ifindex)
 {
-	return engine_join(ctx, gid, ifindex);
+	struct caller *c = ctx;
+
+	return engine_join(c->engine, gid, ifindex);
 }
 
 static void host_leave(void *ctx)
 {
-	engine_leave_unused(ctx);
+	struct caller *c = ctx;
+
+	engine_leave_unused(c->engine);
 }
 
 /* ---- a byte for each event ---------------------------------------------------------------------- */
@@ -204,11 +226,12 @@ static int cdev_open(int flags)
 		goto free_channel;
 	}
 	if (socketpair(AF_UNIX, type, 0, ends)) {
-		err = errno;
+		err = errno == EMFILE ? trouble_with_descriptors(errno) : errno;
 		goto free_channel;
 	}
 	err = fstat(ends[0], &st) || fcntl(ends[1], F_SETFD, FD_CLOEXEC) ? errno : 0;
-	ch->fd = ends[1];
+	atomic_store(&first_fd, engine_fd_first());
+	ch->fd = ends[1] = engine_fd_away(ends[1]);
 	ch->dev = st.st_dev;
 	ch->ino = st.st_ino;
 	if (!err)
@@ -224,31 +247,24 @@ free_channel:
 
 /* ---- write -------------------------------------------------------------------------------------- */
 
-/* A program can say no more than that the port is taken. */
-static void explain_port(struct engine *engine, int err)
-{
-	long pid = engine_pid_of(engine, cm_in_the_way(engine_cm(engine)));
-
-	if (pid)
-		EXPLAIN(err, "rdma_bind_addr or rdma_listen: the port is taken by process %ld of this user "
-			"(`verbena stat --all %ld` shows its listeners)", pid, pid);
-}
-
 /*
  * The engine's lock is taken here, and the descriptor looked up under it: another thread may have closed it. A child of
- * fork has a copy of it, but not what is behind it.
+ * fork has a copy of it, but not what is behind it. What went wrong is told without the lock: nobody may read what the
+ * program prints.
  */
 static ssize_t command(struct engine *engine, int fd, const void *buf, size_t len)
 {
+	struct caller caller = {.engine = engine, .trouble.first_port = source_first_port()};
 	const struct ucma_host host = {.route = host_route,
 				       .channel = host_channel,
 				       .listen = host_listen,
 				       .join = host_join,
 				       .leave = host_leave,
-				       .ctx = engine,
+				       .told = host_told,
+				       .ctx = &caller,
 				       .node_guid = ibv_get_device_guid(device_get(DEVICE)),
 				       .device_index = (uint32_t)ibv_get_device_index(device_get(DEVICE)),
-				       .port_first = source_first_port()};
+				       .port_first = caller.trouble.first_port};
 	struct event_channel *ch;
 	ssize_t rc = -EBADF;
 
@@ -257,10 +273,10 @@ static ssize_t command(struct engine *engine, int fd, const void *buf, size_t le
 	if (ch && ch->engine == engine) {
 		rc = ucma_command(&host, engine_cm(engine), ch->cm, buf, len, engine_now_ns());
 		bytes_take(ch, fd);
-		if (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL)
-			explain_port(engine, (int)-rc);
+		trouble_with_command(&caller.trouble, engine, rc < 0 ? (int)rc : 0);
 	}
 	engine_unlock(engine);
+	trouble_explain(&caller.trouble);
 	return rc;
 }
 
@@ -317,7 +333,7 @@ static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
 	/* Looked at before it is copied: closing a copy of a program's file would drop the file's POSIX locks. */
 	if (!device_of(fd))
 		return false;
-	held = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	held = fcntl(fd, F_DUPFD_CLOEXEC, atomic_load(&first_fd));
 	pthread_cleanup_push(close_held, &held);
 	rc = command_done(engine, held >= 0 ? held : fd, buf, len);
 	pthread_cleanup_pop(1);

@@ -442,6 +442,17 @@ static void ud_write(struct rdma_ucm_ud_param *to, const struct cm_event *e)
 	memcpy(to->private_data, e->param.data, sizeof(to->private_data));
 }
 
+static void tell_host(const struct call *c, const struct cm_event *e)
+{
+	const struct cm_id *id = cm_id_find(c->cm, e->number);
+	struct cm_id_info info;
+
+	if (!c->host->told || !id)
+		return;
+	cm_id_query(id, &info);
+	c->host->told(c->host->ctx, e, &info);
+}
+
 static int get_event(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_get_event *cmd = bytes;
@@ -452,6 +463,7 @@ static int get_event(struct call *c, const void *bytes)
 		return -EFAULT;
 	if (!cm_channel_take_event(c->channel, &e))
 		return -EAGAIN;
+	tell_host(c, &e);
 	r.uid = e.uid;
 	r.id = e.number;
 	r.event = e.type;

@@ -27,6 +27,8 @@ struct ucma_host {
 	int (*join)(void *ctx, const uint8_t gid[16], uint32_t ifindex);
 	/* Memberships have ended: groups that none needs any more (cm_hears()) are left. NULL likewise. */
 	void (*leave)(void *ctx);
+	/* The program takes an event of this id. NULL: it need not be known. */
+	void (*told)(void *ctx, const struct cm_event *, const struct cm_id_info *);
 	void *ctx;
 	uint64_t node_guid; /* as ibv_get_device_guid() has it: in network order */
 	uint32_t device_index;

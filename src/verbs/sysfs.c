@@ -3,11 +3,14 @@
  * The kernel's description of the device, as this process reads it: from the tree that
  * VERBENA_SYSFS names, or, without one, from the text that such a tree would have.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "verbs/cdev.h"
+#include "verbs/explain.h"
 #include "verbs/hostid.h"
 #include "verbs/objects.h"
 #include "verbs/private.h"
@@ -73,6 +76,10 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 		len = tree_read(&facts, path, buf, size);
 		return len < 0 ? fail_minus_one((int)-len) : (int)len;
 	}
+	/* librdmacm's first question. */
+	if (!strcmp(file, "class/misc/rdma_cm/abi_version") && !dlsym(RTLD_DEFAULT, CDEV_REGISTER))
+		return fail_minus_one(EXPLAIN(ENOENT, "rdma_cm: there is no device, because this process has not loaded "
+					      "verbena-paths.so; start the program with `verbena run`"));
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path))
 		return fail_minus_one(ENAMETOOLONG);
 	return read_file(path, buf, size);

@@ -3,7 +3,7 @@
  * An ordinary program of librdmacm that makes many connections, or takes them. There are no queue pairs behind them: what
  * is tested is how they are made and what is told of their end.
  *
- *	party -l [-r] ADDRESS PORT                          listens, and accepts whoever comes
+ *	party -l [-r] [-b BACKLOG] [-s SECONDS] ADDRESS PORT    listens, and after so long accepts whoever comes
  *	party -n COUNT [-w ATONCE] [-t SECONDS] [-e] ADDRESS PORT
  *
  * The client makes COUNT connections, ATONCE of them at the same time, and says how long that took. With -t it begins anew
@@ -26,12 +26,13 @@ static struct {
 	struct rdma_event_channel *channel;
 	struct sockaddr_storage addr;
 	bool listens, reuses, ends;
-	double seconds;
+	double seconds, sleeps;
+	int backlog;
 	unsigned count, at_once;
 	unsigned begun, established, over; /* of a round */
 	unsigned long total, failed;
 	struct rdma_cm_id **ids;
-} g = {.count = 1, .at_once = 64};
+} g = {.count = 1, .at_once = 64, .backlog = BACKLOG};
 
 static void fail(const char *doing)
 {
@@ -191,9 +192,10 @@ static void listen_there(void)
 		fail("reuse");
 	if (rdma_bind_addr(id, (struct sockaddr *)&g.addr))
 		fail("bind");
-	if (rdma_listen(id, BACKLOG))
+	if (rdma_listen(id, g.backlog))
 		fail("listen");
 	printf("listening %u\n", ntohs(rdma_get_src_port(id)));
+	usleep((useconds_t)(g.sleeps * 1e6));
 }
 
 static void read_address(const char *address, const char *port)
@@ -215,7 +217,7 @@ int main(int argc, char **argv)
 	int c;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((c = getopt(argc, argv, "lren:w:t:")) != -1) {
+	while ((c = getopt(argc, argv, "lren:w:t:b:s:")) != -1) {
 		switch (c) {
 		case 'l': g.listens = true; break;
 		case 'r': g.reuses = true; break;
@@ -223,6 +225,8 @@ int main(int argc, char **argv)
 		case 'n': g.count = (unsigned)atoi(optarg); break;
 		case 'w': g.at_once = (unsigned)atoi(optarg); break;
 		case 't': g.seconds = atof(optarg); break;
+		case 'b': g.backlog = atoi(optarg); break;
+		case 's': g.sleeps = atof(optarg); break;
 		default: return 64;
 		}
 	}

@@ -50,7 +50,7 @@ def ports(place):
     wildcard = "::" if place.ipv6 else "0.0.0.0"
     first = listen(place, 9000)
     refused(place, "bind: EADDRINUSE", 9000)
-    refused(place, "the port is taken by process %d of" % first.pid, 9000)
+    refused(place, r"the port is taken by process %d of this user, party" % first.pid, 9000)
     refused(place, "bind: EADDRNOTAVAIL", 9000, address=wildcard)
     refused(place, "bind: EADDRINUSE", 9000, "-r")
     every = listen(place, 9001, address=wildcard)
