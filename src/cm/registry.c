@@ -196,14 +196,19 @@ static void ip_load(uint8_t *ip, _Atomic uint64_t *from)
 	memcpy(ip, half, sizeof(half));
 }
 
-static void row_store(struct row *row, const struct registry_claim *c)
+static void row_store_rest(struct row *row, const struct registry_claim *c)
 {
 	uint64_t flags = (c->reuse ? REUSE : 0) | (c->afonly ? AFONLY : 0) | (c->listening ? LISTENING : 0) |
 			 (c->addr.family == CM_IPV6 ? IPV6 : 0);
 
-	ip_store(row->ip, c->addr.ip);
 	atomic_store(&row->rest, (uint64_t)c->addr.ifindex << 32 | (uint64_t)c->addr.port << 16 |
 					 (uint64_t)space_index(c->space) << 8 | flags);
+}
+
+static void row_store(struct row *row, const struct registry_claim *c)
+{
+	ip_store(row->ip, c->addr.ip);
+	row_store_rest(row, c);
 }
 
 static void row_load(struct row *row, struct registry_claim *c)
@@ -425,13 +430,11 @@ int registry_change(struct registry *r, uint32_t *row, const struct registry_cla
 	return 0;
 }
 
+/* All that differs is in one word: who reads it meanwhile has the old flags or the new, and the port is never free. */
 void registry_amend(struct registry *r, uint32_t row, const struct registry_claim *c)
 {
-	if (!r->page || row >= REGISTRY_ROWS)
-		return;
-	set_state(r, &own(r)->rows[row], REVOKED);
-	row_store(&own(r)->rows[row], c);
-	set_state(r, &own(r)->rows[row], FIRM);
+	if (r->page && row < REGISTRY_ROWS)
+		row_store_rest(&own(r)->rows[row], c);
 }
 
 void registry_release(struct registry *r, uint32_t i, bool more)

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/fd_away.h"
 #include "io/shm_ring.h"
 
 enum {
@@ -104,7 +105,7 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 	if (!s)
 		return -ENOMEM;
 	s->buffer = malloc(BUFFER_BYTES);
-	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	s->epoll_fd = fd_away(epoll_create1(EPOLL_CLOEXEC));
 	if (!s->buffer || s->epoll_fd < 0) {
 		int err = s->buffer ? -errno : -ENOMEM;
 
@@ -179,7 +180,7 @@ static int make_memory(void)
 	/* To pass it would be a signal. */
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < SHM_MEMORY_BYTES)
 		return -EFBIG;
-	fd = memfd_create("verbena-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = fd_away(memfd_create("verbena-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (fd < 0)
 		return -errno;
 	/* All its pages now: where memory files are limited a page that is missing later would be a signal. */
@@ -219,7 +220,7 @@ int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
 		return err;
 	}
 	memory = map(r->memory_fd);
-	r->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->bell = fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (!memory || r->bell < 0) {
 		err = -errno;
 		if (memory)

@@ -79,6 +79,15 @@ FAULTS = [
     Fault("digest_unmixed", "group_digest", "sum += x ^ x >> 31;", "sum += g->socks[lane][i].cookie;",
           "unit/group_socks_test"),
 
+    # ---- connection management
+    Fault("tentative_rows_are_ignored", "row_read", "(state_status(*state) != FIRM && state_status(*state) != TENTATIVE)",
+          "state_status(*state) != FIRM", "unit/registry_race_test"),
+    Fault("higher_slot_takes_back_too", "row_clash", "&& r->slot < slot ", "", "unit/registry_race_test"),
+    Fault("flags_change_in_steps", "registry_amend", "row_store_rest(&own(r)->rows[row], c);",
+          "{ set_state(r, &own(r)->rows[row], REVOKED); row_store_rest(&own(r)->rows[row], c); "
+          "set_state(r, &own(r)->rows[row], FIRM); }", "unit/registry_race_test"),
+    Fault("refusal_is_final_at_once", "conn_ask_again", "since_ns >= CM_EARLY_NS", "true", "unit/cm_connect_test"),
+
     # ---- engine
     Fault("timers_before_input", "expire", "|| (l->unread && l->unread_turns < UNREAD_TURNS_MAX)", "",
           "unit/loop_test"),
