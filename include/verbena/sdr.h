@@ -322,6 +322,35 @@ VERBENA_SDR_API int verbena_sdr_ec_recv_post(struct verbena_sdr_qp *,
  * has changed, call again. */
 VERBENA_SDR_API int verbena_sdr_ec_recv_poll(const struct verbena_sdr_recv *, bool *done);
 
+/* ---- reliable messages: codes over the tail */
+
+/* What is lost more than a round trip before the end of a message is named by the receiver and sent
+ * again while the rest is sent, packet by packet. Only the last round trip's packets, or all of a
+ * shorter message, have parities, as many as the losses seen so far call for. */
+struct verbena_sdr_tail_attr {
+	uint64_t rtt_ns;     /* of the path. Default 1 ms; less than 20 is taken for 20 */
+	uint64_t timeout_ns; /* of a message, less than an hour. 0, the default: 125 RTT and 10 s */
+	uint64_t rate_mbps;  /* at which it is sent. 0, the default: 1000 is guessed */
+	uint64_t behind;     /* bytes that will follow: losses can be repaired meanwhile. Default 0 */
+	double loss;         /* that is reckoned with, 0 to 0.5. 0, the default: what has been seen */
+};
+
+VERBENA_SDR_API void verbena_sdr_tail_attr_init(struct verbena_sdr_tail_attr *);
+
+/* As verbena_sdr_ec_send() and its kin: two numbers a message, and the receiver posts memory for
+ * parities with it. Both ends know the round trip; 0: less than 20 ms. */
+VERBENA_SDR_API int verbena_sdr_tail_send(struct verbena_sdr_qp *, const struct verbena_sdr_block *,
+					  const struct verbena_sdr_tail_attr *attr,
+					  struct verbena_sdr_send *);
+VERBENA_SDR_API int verbena_sdr_tail_poll(const struct verbena_sdr_send *, bool *done);
+VERBENA_SDR_API int verbena_sdr_tail_recv_post(struct verbena_sdr_qp *,
+					       const struct verbena_sdr_recv_attr *, uint64_t rtt_ns,
+					       struct verbena_sdr_recv *);
+VERBENA_SDR_API int verbena_sdr_tail_recv_poll(const struct verbena_sdr_recv *, bool *done);
+/* The loss of packets that the next message reckons with: estimated upwards from what the peer has
+ * said of those before. */
+VERBENA_SDR_API int verbena_sdr_tail_loss_get(struct verbena_sdr_qp *, double *loss);
+
 /* ---- round trips */
 
 /* Sends a PING, which the peer answers when it looks. RETRY: there is no room. ERROR: ENOTCONN. */

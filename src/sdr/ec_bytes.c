@@ -84,7 +84,7 @@ void ec_bytes_make(const struct ec_bytes *b, uint32_t group, uint32_t parity, ui
 }
 
 /* The pieces of a group, and which of them are there. */
-static void lay_out(const struct ec_bytes *b, const struct ec_receiver *r, uint32_t g,
+static void lay_out(const struct ec_bytes *b, const struct ec_presence *r, uint32_t g,
 		    uint8_t **pieces, bool *present)
 {
 	const struct ec_layout *l = b->layout;
@@ -98,7 +98,7 @@ static void lay_out(const struct ec_bytes *b, const struct ec_receiver *r, uint3
 		if (i >= size)
 			continue;
 		p = ec_layout_data_of(l, g, i);
-		present[i] = ec_receiver_has(r, &p);
+		present[i] = r->has(r->of, &p);
 		pieces[i] = present[i]          ? source(b, p.at)
 			    : is_short(b, p.at) ? b->spare + b->piece
 						: b->data + (uint64_t)p.at * b->piece;
@@ -107,11 +107,11 @@ static void lay_out(const struct ec_bytes *b, const struct ec_receiver *r, uint3
 		struct ec_piece p = ec_layout_parity_of(l, g, i);
 
 		pieces[l->data + i] = parity_at(b, g, i);
-		present[l->data + i] = ec_receiver_has(r, &p);
+		present[l->data + i] = r->has(r->of, &p);
 	}
 }
 
-int ec_bytes_recover(const struct ec_bytes *b, const struct ec_receiver *r, uint32_t group)
+int ec_bytes_recover(const struct ec_bytes *b, const struct ec_presence *r, uint32_t group)
 {
 	uint8_t *pieces[EC_PIECES_MAX];
 	bool present[EC_PIECES_MAX];
@@ -127,7 +127,7 @@ int ec_bytes_recover(const struct ec_bytes *b, const struct ec_receiver *r, uint
 		return err;
 	ec_repair_run(&repair, pieces, b->piece);
 	ec_repair_fini(&repair);
-	if (end.group == group && is_short(b, last) && !ec_receiver_has(r, &end))
+	if (end.group == group && is_short(b, last) && !r->has(r->of, &end))
 		memcpy(b->data + (uint64_t)last * b->piece, b->spare + b->piece, last_bytes(b));
 	return 0;
 }

@@ -6,7 +6,8 @@
 #ifndef SDR_EC_BYTES_H
 #define SDR_EC_BYTES_H
 
-#include "sdr/ec_receiver.h"
+#include "sdr/ec/code.h"
+#include "sdr/ec_layout.h"
 
 /* Everything is borrowed. */
 struct ec_bytes {
@@ -29,9 +30,15 @@ void ec_bytes_add(const struct ec_bytes *, uint32_t at, uint32_t count);
 /* Makes some parities of a group from all of its data. With EC_XOR it makes all. */
 void ec_bytes_make(const struct ec_bytes *, uint32_t group, uint32_t parity, uint32_t count);
 
-/* Writes the data that a group lacked at the receiver's last look, and overwrites the parity pieces
- * that it uses. Nothing else may write either of them meanwhile.
+/* Which pieces are there. */
+struct ec_presence {
+	bool (*has)(const void *of, const struct ec_piece *);
+	const void *of;
+};
+
+/* Writes the data that a group lacks, and overwrites the parity pieces that it uses. Nothing else may
+ * write either of them meanwhile.
  * -ENODATA: the group has not enough pieces; -ENOMEM. */
-int ec_bytes_recover(const struct ec_bytes *, const struct ec_receiver *, uint32_t group);
+int ec_bytes_recover(const struct ec_bytes *, const struct ec_presence *, uint32_t group);
 
 #endif

@@ -10,7 +10,7 @@
 #define SHORT_MAX 1e-4
 enum { DEPTH = 8, ANSWERS = 8, DATA_MAX = 223 };
 
-void loss_note(struct loss_estimate *e, uint64_t sent, uint64_t lost)
+void loss_note(struct loss_counts *e, uint64_t sent, uint64_t lost)
 {
 	const double memory = 1e6; /* pieces */
 
@@ -23,7 +23,7 @@ void loss_note(struct loss_estimate *e, uint64_t sent, uint64_t lost)
 }
 
 /* Wilson's score interval, one-sided. */
-double loss_upper(const struct loss_estimate *e)
+double loss_upper(const struct loss_counts *e)
 {
 	const double z = 2.326, floor = 1e-5;
 	double n = e->sent, p, upper;

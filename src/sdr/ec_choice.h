@@ -11,14 +11,14 @@
 #include "sdr/ec_layout.h"
 
 /* What is known of losses; all zero: nothing. Counts fade, so that a link may change. */
-struct loss_estimate {
+struct loss_counts {
 	double sent, lost; /* pieces */
 };
 
-void loss_note(struct loss_estimate *, uint64_t sent, uint64_t lost);
+void loss_note(struct loss_counts *, uint64_t sent, uint64_t lost);
 /* What to reckon with: a bound that the loss is below with 99 % certainty, since too little costs a
  * round trip and too much next to nothing. 1 % where nothing is known; at least 1e-5. */
-double loss_upper(const struct loss_estimate *);
+double loss_upper(const struct loss_counts *);
 
 struct ec_link {
 	uint64_t rate_bps; /* of payload, > 0 */

@@ -100,7 +100,7 @@ static void every_choice_is_a_layout_and_a_code(void **state)
 
 static void losses_are_estimated_upwards(void **state)
 {
-	struct loss_estimate e = {0};
+	struct loss_counts e = {0};
 
 	assert_true(loss_upper(&e) == 0.01); /* nothing is known */
 	loss_note(&e, 10000, 0);
@@ -112,7 +112,7 @@ static void losses_are_estimated_upwards(void **state)
 	for (int i = 0; i < 100; i++)
 		loss_note(&e, 100000, 1000); /* what was long ago fades */
 	assert_true(loss_upper(&e) > 0.01 && loss_upper(&e) < 0.011);
-	e = (struct loss_estimate){0};
+	e = (struct loss_counts){0};
 	loss_note(&e, 100, 100);
 	assert_true(loss_upper(&e) == 0.5);
 }

@@ -104,7 +104,7 @@ uint32_t tail_parity_packets(const struct tail_config *c, uint32_t packets)
 	return tail_plan_coded(packets, c->rtt_ns, c->packet_ns) + TAIL_CODE_MAX;
 }
 
-static bool all_sent(const struct tail_sender *s)
+bool tail_sender_all_sent(const struct tail_sender *s)
 {
 	return s->planned && s->block == tail_plan_blocks(&s->plan);
 }
@@ -118,14 +118,19 @@ static void say_plan(struct tail_sender *s, uint64_t now_ns)
 /* The tail begins with the packet that is next if it is no earlier than a plan made now would have it. */
 static void plan(struct tail_sender *s, uint64_t now_ns)
 {
+	const struct tail_config *c = &s->config;
 	const struct tail_link link = {
-		.rtt_ns = s->config.rtt_ns,
-		.packet_ns = s->config.packet_ns,
+		.rtt_ns = c->rtt_ns > c->behind_ns ? c->rtt_ns - c->behind_ns : 0,
+		.packet_ns = c->packet_ns,
 		.loss = loss_of(s),
-		.burst = s->config.loss > 0 ? 1 : loss_estimate_burst(&s->estimate),
+		.burst = c->loss > 0 ? 1 : loss_estimate_burst(&s->estimate),
 	};
 
 	tail_plan_make(&s->plan, s->plan.packets, &link);
+	if (!link.rtt_ns)
+		s->plan.parity = 0;
+	while (c->parity_packets && (uint64_t)s->plan.groups * s->plan.parity > c->parity_packets)
+		s->plan.parity--;
 	s->planned = true;
 	say_plan(s, now_ns);
 }
@@ -145,7 +150,7 @@ static bool is_early(const struct tail_sender *s)
 {
 	uint64_t left = s->plan.packets - s->unsent + ring_count(&s->due);
 
-	return left * s->config.packet_ns > s->config.rtt_ns + s->config.rtt_ns / 8;
+	return left * s->config.packet_ns + s->config.behind_ns > s->config.rtt_ns + s->config.rtt_ns / 8;
 }
 
 /* Those that may be named in the last round trip. */
@@ -192,7 +197,7 @@ static bool next_parity(struct tail_sender *s, struct tail_send *out, uint64_t n
 	}
 	s->parity = 0;
 	s->block++;
-	if (all_sent(s))
+	if (tail_sender_all_sent(s))
 		say_plan(s, now_ns);
 	return false;
 }
@@ -220,7 +225,7 @@ bool tail_sender_next(struct tail_sender *s, struct tail_send *out, uint64_t now
 	}
 	if (!s->planned && tail_begins(s))
 		plan(s, now_ns);
-	while (s->planned && !all_sent(s) && s->unsent > s->plan.tail && block_is_sent(s)) {
+	while (s->planned && !tail_sender_all_sent(s) && s->unsent > s->plan.tail && block_is_sent(s)) {
 		if (next_parity(s, out, now_ns))
 			return true;
 	}
@@ -307,14 +312,14 @@ uint64_t tail_sender_deadline(const struct tail_sender *s)
 		at_ns = again->at_ns;
 	if (s->say_ns < at_ns)
 		at_ns = s->say_ns;
-	return all_sent(s) && silent_ns(s) < at_ns ? silent_ns(s) : at_ns;
+	return tail_sender_all_sent(s) && silent_ns(s) < at_ns ? silent_ns(s) : at_ns;
 }
 
 void tail_sender_expire(struct tail_sender *s, uint64_t now_ns)
 {
 	if (now_ns >= s->start_ns + s->config.timeout_ns)
 		tail_sender_finish(s, SR_TIMED_OUT);
-	if (!all_sent(s) || now_ns < silent_ns(s))
+	if (!tail_sender_all_sent(s) || now_ns < silent_ns(s))
 		return;
 	/* The receiver may have said its last word, and it was lost. */
 	s->word_ns = now_ns;
@@ -325,7 +330,7 @@ bool tail_sender_tell(struct tail_sender *s, uint8_t *payload, uint64_t now_ns)
 {
 	if (s->end != SR_RUNNING || now_ns < s->say_ns)
 		return false;
-	tail_plan_encode(payload, &s->plan, all_sent(s));
+	tail_plan_encode(payload, &s->plan, tail_sender_all_sent(s));
 	s->sayings--;
 	/* The second soon, as a short message waits for it; the third beyond a burst. */
 	s->say_ns = s->sayings == 2 ? now_ns + s->config.rtt_ns / 512

@@ -26,6 +26,8 @@ struct tail_config {
 	uint64_t packet_ns;  /* what a packet takes to leave, at least 1 */
 	uint64_t timeout_ns; /* of the whole message, from its start; less than an hour */
 	double loss;         /* assumed, whatever is seen; 0: estimated */
+	uint64_t behind_ns;      /* what comes behind the message keeps the link busy for so long: losses can be repaired then */
+	uint32_t parity_packets; /* the receiver has room for; 0: for all that a plan may want */
 };
 
 struct tail_again {
@@ -74,6 +76,8 @@ void tail_sender_free(struct tail_sender *);
 /* Packets of the longest parity message that a plan for `packets` may need. */
 uint32_t tail_parity_packets(const struct tail_config *, uint32_t packets);
 
+/* Whether every packet and parity has gone once. */
+bool tail_sender_all_sent(const struct tail_sender *);
 /* The next packet, which the caller sends now; false: none. */
 bool tail_sender_next(struct tail_sender *, struct tail_send *, uint64_t now_ns);
 

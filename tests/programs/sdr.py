@@ -13,7 +13,7 @@ from pair import BUILD, TIME_S, Pair, check, main
 WRITE_BW = os.path.join(BUILD, "sdr_write_bw")
 WRITE_LAT = os.path.join(BUILD, "sdr_write_lat")
 ALLREDUCE = os.path.join(BUILD, "sdr_allreduce")
-SCHEMES = ("auto", "nack", "rto", "mds", "xor")
+SCHEMES = ("auto", "nack", "rto", "mds", "xor", "ec", "tail")
 
 
 def write_bw(place, client, server=(), env=None):

@@ -16,7 +16,7 @@ import time
 from pair import BUILD, Pair, Process, check, folder, main
 
 CP = os.path.join(BUILD, "sdr_cp")
-SCHEMES = ("auto", "nack", "rto", "mds", "xor")
+SCHEMES = ("auto", "nack", "rto", "mds", "xor", "ec", "tail")
 LOSSY = {"VERBENA_IMPAIR": "drop=10%,seed=4"}
 PART = ".sdr_cp-"
 

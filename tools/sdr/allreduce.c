@@ -172,6 +172,8 @@ static uint32_t log2_up(uint64_t v)
 
 static void link_open(struct link *l, bool sends)
 {
+	char reason[SCHEME_REASON];
+	double lost = 0;
 	const struct meet_device device = {
 		.chunk = g.plan[PLAN_CHUNK],
 		/* All rounds of a sum, and of the next. */
@@ -194,13 +196,17 @@ static void link_open(struct link *l, bool sends)
 	l->qp = meet_qp(g.ctx, &device);
 	meet_connect(l->tcp, l->qp);
 	l->way = (struct scheme_way){.scheme = (enum scheme)g.plan[PLAN_SCHEME],
-				     .rtt_ns = scheme_rtt_ns(g.ctx, l->qp, l->tcp, sends),
+				     .rtt_ns = scheme_rtt_ns(g.ctx, l->qp, l->tcp, sends, &lost),
 				     .rate_mbps = g.plan[PLAN_RATE],
 				     .chunk = g.plan[PLAN_CHUNK]};
 	if (g.rtt_us)
 		l->way.rtt_ns = g.rtt_us * 1000;
 	if (!l->way.rtt_ns)
 		die("no round trip could be measured; --rtt tells it");
+	l->way.pings_lost = lost;
+	scheme_choose(&l->way, l->tcp, sends, reason);
+	if (reason[0])
+		printf("%s\n", reason);
 }
 
 static void to_next(void)

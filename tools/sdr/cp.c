@@ -154,14 +154,21 @@ static void memory_register(struct cp *c)
 
 static void way_find(struct cp *c)
 {
+	char reason[SCHEME_REASON];
+	double lost = 0;
+
 	c->way = (struct scheme_way){.scheme = (enum scheme)c->plan[PLAN_SCHEME],
-				     .rtt_ns = scheme_rtt_ns(c->ctx, c->qp, c->tcp, c->host),
+				     .rtt_ns = scheme_rtt_ns(c->ctx, c->qp, c->tcp, c->host, &lost),
 				     .rate_mbps = c->plan[PLAN_RATE],
 				     .chunk = c->plan[PLAN_CHUNK]};
 	if (c->plan[PLAN_RTT_US])
 		c->way.rtt_ns = c->plan[PLAN_RTT_US] * 1000;
 	if (!c->way.rtt_ns)
 		die("no round trip could be measured; --rtt tells it");
+	c->way.pings_lost = lost;
+	scheme_choose(&c->way, c->tcp, c->host, reason);
+	if (reason[0])
+		printf("%s\n", reason);
 }
 
 void cp_connect(struct cp *c)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <endian.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sdr/meet.h"
@@ -7,7 +8,7 @@
 
 enum { PINGS = 8, PINGS_LOST = 6, WAIT_NS = 100000000 };
 
-static const char *const names[SCHEMES] = {"auto", "rto", "nack", "xor", "mds"};
+static const char *const names[SCHEMES] = {"auto", "rto", "nack", "xor", "mds", "ec", "tail"};
 
 enum scheme scheme_named(const char *name)
 {
@@ -38,12 +39,19 @@ static bool coded(const struct scheme_way *w)
 	return scheme_numbers(w->scheme) == 2;
 }
 
+static bool tailed(const struct scheme_way *w)
+{
+	return w->scheme == SCHEME_TAIL;
+}
+
 int scheme_recv_post(struct verbena_sdr_qp *qp, const struct scheme_way *w,
 		     const struct verbena_sdr_recv_attr *attr, struct verbena_sdr_recv *recv)
 {
 	struct verbena_sdr_sr_attr sr = sr_attr(w);
 	int r;
 
+	if (tailed(w))
+		return verbena_sdr_tail_recv_post(qp, attr, w->rtt_ns, recv);
 	if (coded(w))
 		return verbena_sdr_ec_recv_post(qp, attr, recv);
 	r = verbena_sdr_recv_post(qp, attr, recv);
@@ -52,6 +60,8 @@ int scheme_recv_post(struct verbena_sdr_qp *qp, const struct scheme_way *w,
 
 int scheme_recv_poll(const struct scheme_way *w, const struct verbena_sdr_recv *recv, bool *done)
 {
+	if (tailed(w))
+		return verbena_sdr_tail_recv_poll(recv, done);
 	return coded(w) ? verbena_sdr_ec_recv_poll(recv, done)
 			: verbena_sdr_sr_recv_poll(recv, done);
 }
@@ -76,7 +86,7 @@ static int choose(struct verbena_sdr_qp *qp, const struct scheme_way *w, size_t 
 					.rtt_ns = w->rtt_ns};
 	struct verbena_sdr_stats stats;
 
-	if (w->scheme != SCHEME_AUTO) {
+	if (w->scheme != SCHEME_EC && w->scheme != SCHEME_AUTO) {
 		fixed_attr(w, bytes, attr);
 		*reason = "it was asked for";
 	} else {
@@ -92,6 +102,18 @@ static int choose(struct verbena_sdr_qp *qp, const struct scheme_way *w, size_t 
 	return VERBENA_SDR_SUCCESS;
 }
 
+static int tail_send(struct verbena_sdr_qp *qp, const struct scheme_way *w, const struct verbena_sdr_block *block,
+		     uint64_t behind, struct verbena_sdr_send *send)
+{
+	struct verbena_sdr_tail_attr attr;
+
+	verbena_sdr_tail_attr_init(&attr);
+	attr.rtt_ns = w->rtt_ns;
+	attr.rate_mbps = w->rate_mbps;
+	attr.behind = behind;
+	return verbena_sdr_tail_send(qp, block, &attr, send);
+}
+
 int scheme_send(struct verbena_sdr_qp *qp, const struct scheme_way *w,
 		const struct verbena_sdr_block *block, uint64_t behind,
 		struct verbena_sdr_ec_attr *attr, const char **reason,
@@ -102,6 +124,8 @@ int scheme_send(struct verbena_sdr_qp *qp, const struct scheme_way *w,
 	const char *why;
 	int r;
 
+	if (tailed(w))
+		return tail_send(qp, w, block, behind, send);
 	if (!coded(w))
 		return verbena_sdr_sr_send(qp, block, &sr, send);
 	if (choose(qp, w, block->length, behind, &ec, &why))
@@ -116,6 +140,8 @@ int scheme_send(struct verbena_sdr_qp *qp, const struct scheme_way *w,
 
 int scheme_poll(const struct scheme_way *w, const struct verbena_sdr_send *send, bool *done)
 {
+	if (tailed(w))
+		return verbena_sdr_tail_poll(send, done);
 	return coded(w) ? verbena_sdr_ec_poll(send, done) : verbena_sdr_sr_poll(send, done);
 }
 
@@ -133,11 +159,12 @@ static bool answered(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp,
 	return false;
 }
 
-static uint64_t measure(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp)
+static uint64_t measure(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp, double *share)
 {
 	uint64_t least_ns = 0, mean_ns = 0, wait_ns = WAIT_NS;
+	int sent = 0, lost = 0;
 
-	for (int i = 0, lost = 0; i < PINGS && lost < PINGS_LOST; i++) {
+	for (; sent < PINGS && lost < PINGS_LOST; sent++) {
 		if (verbena_sdr_ping(qp) == VERBENA_SDR_ERROR)
 			return 0;
 		if (answered(ctx, qp, mean_ns, wait_ns))
@@ -147,20 +174,70 @@ static uint64_t measure(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *
 		/* The first answer is waited for longer and longer, the others a little. */
 		wait_ns = mean_ns ? 2 * mean_ns + 20000000 : 2 * wait_ns;
 	}
+	if (share)
+		*share = (double)lost / sent;
 	return least_ns;
 }
 
+/* What the other end says, while this one answers. */
+static uint64_t number_hear(struct verbena_sdr_context *ctx, int tcp)
+{
+	uint64_t number;
+
+	while (!meet_poll(tcp, &number, sizeof(number), 1, 0)) {
+		if (ctx)
+			verbena_sdr_progress(ctx);
+	}
+	return be64toh(number);
+}
+
 uint64_t scheme_rtt_ns(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *qp, int tcp,
-		       bool measures)
+		       bool measures, double *lost)
 {
 	uint64_t rtt_ns;
 
-	if (measures) {
-		rtt_ns = measure(ctx, qp);
-		meet_send_numbers(tcp, &rtt_ns, 1);
-		return rtt_ns;
+	if (!measures)
+		return number_hear(ctx, tcp);
+	rtt_ns = measure(ctx, qp, lost);
+	meet_send_numbers(tcp, &rtt_ns, 1);
+	return rtt_ns;
+}
+
+/* In a simulation with real packets the tail's codes are never slower than the others (docs/sdr-results.md). Where a
+ * chunk takes longer than the round trip there is nothing to gain by parities. */
+static enum scheme best(const struct scheme_way *w, char *reason)
+{
+	double mbps = w->rate_mbps ? (double)w->rate_mbps : 1000;
+	double bytes = mbps * 125000 * ((double)w->rtt_ns / 1e9), ms = (double)w->rtt_ns / 1e6;
+	const char *rate = w->rate_mbps ? "" : " are guessed";
+
+	if (bytes < (double)w->chunk && w->pings_lost == 0) {
+		snprintf(reason, SCHEME_REASON,
+			 "nack: %.1f ms at %.0f Mbit/s%s are %.0f KiB, less than a chunk, so what is lost is soon repeated",
+			 ms, mbps, rate, bytes / 1024);
+		return SCHEME_NACK;
 	}
-	while (!meet_poll(tcp, &rtt_ns, sizeof(rtt_ns), 1, 0))
-		verbena_sdr_progress(ctx);
-	return be64toh(rtt_ns);
+	snprintf(reason, SCHEME_REASON,
+		 "tail: %.1f ms at %.0f Mbit/s%s are %.0f KiB, and of %d PINGs %.0f were lost: parities for the end, "
+		 "repetitions before",
+		 ms, mbps, rate, bytes / 1024, PINGS, w->pings_lost * PINGS);
+	return SCHEME_TAIL;
+}
+
+void scheme_choose(struct scheme_way *w, int tcp, bool measures, char *reason)
+{
+	uint64_t scheme;
+
+	reason[0] = 0;
+	if (w->scheme != SCHEME_AUTO)
+		return;
+	if (measures) {
+		scheme = best(w, reason);
+		meet_send_numbers(tcp, &scheme, 1);
+	} else {
+		scheme = number_hear(NULL, tcp);
+	}
+	if (scheme == SCHEME_AUTO || scheme >= SCHEMES)
+		die("the peer chooses a scheme that there is not");
+	w->scheme = (enum scheme)scheme;
 }

@@ -10,11 +10,13 @@
 
 /* The order is that of the wire. */
 enum scheme {
-	SCHEME_AUTO, /* parities as verbena_sdr_ec_choose() has them */
+	SCHEME_AUTO, /* one of the others, by scheme_choose() */
 	SCHEME_RTO,  /* Selective Repeat, by timers alone */
 	SCHEME_NACK, /* Selective Repeat, and the receiver names what it misses */
 	SCHEME_XOR,  /* 32 chunks and 8 parities, then Selective Repeat */
 	SCHEME_MDS,  /* the same with parities that stand for any chunk */
+	SCHEME_EC,   /* parities as verbena_sdr_ec_choose() has them */
+	SCHEME_TAIL, /* packets are repeated, and the last round trip's have parities */
 	SCHEMES
 };
 
@@ -22,7 +24,7 @@ enum scheme {
 enum scheme scheme_named(const char *name);
 const char *scheme_name(enum scheme);
 /* Their names, for a program's help. */
-#define SCHEME_NAMES "auto, rto, nack, xor, mds"
+#define SCHEME_NAMES "auto, rto, nack, xor, mds, ec, tail"
 
 /* What messages are sent with; both ends have the same. */
 struct scheme_way {
@@ -30,7 +32,14 @@ struct scheme_way {
 	uint64_t rtt_ns;
 	uint64_t rate_mbps; /* 0: not known */
 	uint64_t chunk;
+	double pings_lost; /* of those that measured the round trip, the share; at the end that measured alone */
 };
+
+/* With SCHEME_AUTO: what is best for the round trip, rate and losses that were measured. Both ends call it, as
+ * scheme_rtt_ns(). A sentence why is written to reason[SCHEME_REASON] at the end that measures, and "" if there was
+ * nothing to choose. */
+enum { SCHEME_REASON = 200 };
+void scheme_choose(struct scheme_way *, int tcp, bool measures, char *reason);
 
 /* How many numbers a message takes. */
 static inline uint32_t scheme_numbers(enum scheme s)
@@ -49,9 +58,9 @@ int scheme_send(struct verbena_sdr_qp *, const struct scheme_way *,
 		const char **reason, struct verbena_sdr_send *);
 int scheme_poll(const struct scheme_way *, const struct verbena_sdr_send *, bool *done);
 
-/* The shortest of some round trips, or 0 if nothing came back for six seconds. Both ends call it, with
+/* The shortest of some round trips (and the share of lost PINGs, if that is not NULL), or 0 if nothing came back for six seconds. Both ends call it, with
  * `measures` at one of them, which tells the other over TCP; contexts without workers alone. */
 uint64_t scheme_rtt_ns(struct verbena_sdr_context *, struct verbena_sdr_qp *, int tcp,
-		       bool measures);
+		       bool measures, double *lost);
 
 #endif

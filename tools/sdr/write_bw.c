@@ -170,14 +170,21 @@ static void take_memory(void)
 
 static void way_find(void)
 {
+	char reason[SCHEME_REASON];
+	double lost = 0;
+
 	if (!repairs())
 		return;
 	g.way = (struct scheme_way){.scheme = (enum scheme)(g.o.plan[PLAN_SCHEME] - 1),
-				    .rtt_ns = scheme_rtt_ns(g.ctx, g.qp, g.tcp, g.o.host),
+				    .rtt_ns = scheme_rtt_ns(g.ctx, g.qp, g.tcp, g.o.host, &lost),
 				    .rate_mbps = g.o.rate_mbps,
 				    .chunk = g.o.plan[PLAN_CHUNK]};
 	if (!g.way.rtt_ns)
 		die("no round trip could be measured");
+	g.way.pings_lost = lost;
+	scheme_choose(&g.way, g.tcp, g.o.host, reason);
+	if (reason[0])
+		printf(" %s\n", reason);
 }
 
 static void close_all(void)

@@ -144,6 +144,8 @@ static void agree(void)
 
 static void open_all(void)
 {
+	char reason[SCHEME_REASON];
+	double lost = 0;
 	const struct meet_device device = {
 		.name = g.device,
 		.gid_index = g.gid_index,
@@ -167,13 +169,17 @@ static void open_all(void)
 		die("registering %llu bytes: %s", (unsigned long long)bytes, strerror(errno));
 	meet_connect(g.tcp, g.qp);
 	g.way = (struct scheme_way){.scheme = (enum scheme)g.plan[PLAN_SCHEME],
-				    .rtt_ns = scheme_rtt_ns(g.ctx, g.qp, g.tcp, g.host),
+				    .rtt_ns = scheme_rtt_ns(g.ctx, g.qp, g.tcp, g.host, &lost),
 				    .rate_mbps = g.plan[PLAN_RATE],
 				    .chunk = g.plan[PLAN_CHUNK]};
 	if (g.plan[PLAN_RTT_US])
 		g.way.rtt_ns = g.plan[PLAN_RTT_US] * 1000;
 	if (!g.way.rtt_ns)
 		die("no round trip could be measured; --rtt tells it");
+	g.way.pings_lost = lost;
+	scheme_choose(&g.way, g.tcp, g.host, reason);
+	if (reason[0])
+		printf("%s\n", reason);
 }
 
 static void close_all(void)

@@ -12,6 +12,7 @@
 
 #include "sdr/control.h"
 #include "sdr/ec_bytes.h"
+#include "sdr/ec_receiver.h"
 #include "sdr/ec_sender.h"
 #include "sdr/shape.h"
 #include <verbena/sdr.h>

@@ -200,9 +200,15 @@ int verbena_sdr_ec_recv_post(struct verbena_sdr_qp *qp, const struct verbena_sdr
 	return VERBENA_SDR_SUCCESS;
 }
 
+static bool has(const void *of, const struct ec_piece *p)
+{
+	return ec_receiver_has(of, p);
+}
+
 /* Without the lock: all of this is the handle's, now that no bit is looked at any more. */
 static int recover(struct coded_receive *m, uint64_t *pieces)
 {
+	const struct ec_presence presence = {has, &m->ec};
 	const struct ec_layout *l = m->bytes.layout;
 	int err = 0;
 
@@ -211,7 +217,7 @@ static int recover(struct coded_receive *m, uint64_t *pieces)
 
 		if (m->ec.group[g].data == size)
 			continue;
-		err = ec_bytes_recover(&m->bytes, &m->ec, g);
+		err = ec_bytes_recover(&m->bytes, &presence, g);
 		*pieces += size - m->ec.group[g].data;
 	}
 	return err;

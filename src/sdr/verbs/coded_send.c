@@ -419,7 +419,7 @@ int verbena_sdr_ec_choose(const struct verbena_sdr_qp *qp, const struct verbena_
 			  size_t bytes, uint64_t behind, struct verbena_sdr_ec_attr *attr,
 			  const char **reason)
 {
-	struct loss_estimate seen;
+	struct loss_counts seen;
 	struct ec_link l;
 	struct ec_layout layout;
 	uint64_t pieces;
@@ -428,7 +428,7 @@ int verbena_sdr_ec_choose(const struct verbena_sdr_qp *qp, const struct verbena_
 	if (!qp || !link || !attr || !bytes || bytes > qp->shape.message_bytes ||
 	    !link->rate_mbps || !link->rtt_ns || link->lost > link->sent)
 		return sdr_fail(EINVAL);
-	seen = (struct loss_estimate){(double)link->sent, (double)link->lost};
+	seen = (struct loss_counts){(double)link->sent, (double)link->lost};
 	l = (struct ec_link){link->rate_mbps * 1000000, link->rtt_ns, loss_upper(&seen)};
 	pieces = (bytes + qp->shape.mtu - 1) / qp->shape.mtu;
 	why = ec_choose(&l, (uint32_t)pieces, qp->shape.mtu, behind,

@@ -190,7 +190,7 @@ static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8
 	case CONTROL_PONG:
 		return take_pong(qp, payload, now_ns);
 	default:
-		return coded_take(qp, c, payload, now_ns);
+		return tailed_take(qp, c, payload, now_ns);
 	}
 }
 

@@ -25,6 +25,7 @@
 #include "sdr/sender.h"
 #include "sdr/verbs/coded.h"
 #include "sdr/verbs/repeat.h"
+#include "sdr/verbs/tailed.h"
 #include <verbena/sdr.h>
 
 enum {
@@ -147,6 +148,7 @@ struct verbena_sdr_qp {
 
 	struct repeat repeat;
 	struct coded coded;
+	struct tailed tailed;
 	struct round_trips rtt;
 
 	uint8_t *control_memory;

@@ -243,7 +243,7 @@ static int ends_make(struct verbena_sdr_qp *qp, uint64_t rtt_ns)
 	errno = -err;
 	if (err || !qp->counts || !qp->memory || !qp->data)
 		return -1;
-	return repeat_make(qp) || coded_make(qp) ? -1 : 0;
+	return repeat_make(qp) || coded_make(qp) || tailed_make(qp) ? -1 : 0;
 }
 
 static void transports_destroy(struct verbena_sdr_qp *qp)
@@ -277,6 +277,7 @@ static void qp_free(struct verbena_sdr_qp *qp)
 	if (qp->control_mr)
 		ibv_dereg_mr(qp->control_mr);
 	repeat_free(qp);
+	tailed_free(qp);
 	coded_free(qp);
 	if (qp->sender.alloc)
 		sender_free(&qp->sender);

@@ -233,10 +233,20 @@ static void acknowledge_coded(struct verbena_sdr_qp *qp, uint64_t number, uint32
 	control_post(qp, CONTROL_EC_ACK, (uint32_t)number, EC_ACK_LEN, 0);
 }
 
+static void acknowledge_tailed(struct verbena_sdr_qp *qp, uint64_t number, const struct tail_state *s)
+{
+	uint8_t *payload = control_buffer(qp);
+
+	if (payload)
+		control_post(qp, CONTROL_TAIL_STATE, (uint32_t)number, tail_state_encode(payload, s), 0);
+}
+
 /* Sends the last message about a receive that was completed. */
 static void say_finished(struct verbena_sdr_qp *qp, const struct finished *f)
 {
-	if (f->whole && f->coded)
+	if (f->whole && f->tailed)
+		acknowledge_tailed(qp, f->number, &f->state);
+	else if (f->whole && f->coded)
 		acknowledge_coded(qp, f->number, f->chunks);
 	else if (f->whole)
 		acknowledge_all(qp, f->number, f->chunks);
@@ -328,6 +338,7 @@ bool repeat_take(struct verbena_sdr_qp *qp, const struct control *c, const uint8
 	case CONTROL_PROBE:
 	case CONTROL_EC_PLAN:
 	case CONTROL_EC_END:
+	case CONTROL_TAIL_PLAN:
 		return take_probe(qp, c, now_ns);
 	case CONTROL_ABORT:
 		return take_abort(qp, c, payload);
@@ -500,7 +511,8 @@ int verbena_sdr_sr_recv(const struct verbena_sdr_recv *recv, const struct verben
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&recv->qp->lock);
 	slot = receiver_slot(&recv->qp->receiver, recv->number);
-	if (slot && !receive_of(recv->qp, recv->number) && !coded_receives(recv->qp, recv->number))
+	if (slot && !receive_of(recv->qp, recv->number) &&
+	    !coded_receives(recv->qp, recv->number) && !tailed_receives(recv->qp, recv->number))
 		err = open_receive(recv->qp, &a, slot, recv->number);
 	pthread_mutex_unlock(&recv->qp->lock);
 	if (err)

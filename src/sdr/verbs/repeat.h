@@ -10,6 +10,7 @@
 #include "sdr/control.h"
 #include "sdr/sr_receiver.h"
 #include "sdr/sr_sender.h"
+#include "sdr/tail_words.h"
 
 struct verbena_sdr_qp;
 
@@ -37,7 +38,8 @@ struct acknowledged {
 struct finished {
 	uint64_t number;
 	uint32_t chunks; /* of one that is coded: the pieces that had not come */
-	bool known, whole, coded;
+	struct tail_state state; /* of one with a code over its tail */
+	bool known, whole, coded, tailed;
 };
 
 /* A slot each. */

@@ -128,6 +128,7 @@ static uint32_t serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_
 			done = send_collect(qp);
 		done += repeat_serve(qp, now_ns, due_ns);
 		done += coded_serve(qp, now_ns, due_ns);
+		done += tailed_serve(qp, now_ns, due_ns);
 		done += send_pump(qp, now_ns);
 		if (grants_due(&qp->grants) <= now_ns)
 			control_tell_grants(qp, now_ns);
@@ -182,7 +183,7 @@ static void ask_for_events(struct sdr_worker *w)
 		struct verbena_sdr_qp *qp = w->ctx->qps[i];
 
 		pthread_mutex_lock(&qp->lock);
-		if (qp->owner == w && (!sender_idle(&qp->sender) || qp->coded.open))
+		if (qp->owner == w && (!sender_idle(&qp->sender) || qp->coded.open || qp->tailed.open))
 			ibv_req_notify_cq(qp->send_cq, 0);
 		pthread_mutex_unlock(&qp->lock);
 	}
