@@ -206,7 +206,7 @@ static void who_sent_nothing_learns_nothing_of_paths(void **state)
 		duo_idle(s.duo);
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 	}
-	assert_false(pair->begun);
+	assert_false(pair->own);
 	sim_end(&s);
 }
 

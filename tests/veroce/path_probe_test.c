@@ -70,7 +70,7 @@ static void an_answer_to_another_probe_is_none(void **state)
 {
 	struct sim s = start();
 	const struct nic_counters *n = nic_counters(s.a->host->nic);
-	struct path *path = &s.a->qp->veroce->pair->path[1];
+	struct path *path = &s.a->qp->veroce->pair->own[1];
 	struct duo_rule *lost = duo_drop(s.duo, DUO_B, OP_RTT_RESPONSE, DUO_ANY);
 	uint64_t dropped;
 

@@ -83,7 +83,7 @@ static void earliest_of_two_late_packets_sets_the_timer(void **state)
 	s.duo->latency_ns = LATENCY_NS;
 	assert_true(duo_post(s.a, &w[0]));
 	duo_idle(s.duo);
-	path = &s.a->qp->veroce->pair->path[0];
+	path = &s.a->qp->veroce->pair->own[0];
 	path->srtt_ns = RTT_NS;
 	path->reo_ns = RTT_NS;
 	path->reo_until_ns = UINT64_MAX;

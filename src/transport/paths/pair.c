@@ -45,8 +45,8 @@ static void pair_free(struct pair_table *t, struct pair *p)
 {
 	list_remove(&p->link);
 	t->count--;
-	if (p->begun)
-		alloc_put(t->alloc, p->path, p->path_count * sizeof(*p->path));
+	if (p->own)
+		alloc_put(t->alloc, p->own, p->path_count * sizeof(*p->own));
 	alloc_put(t->alloc, p, sizeof(*p));
 }
 
@@ -178,7 +178,7 @@ static void path_cc_init(const struct transport_config *c, const struct pair *p,
 
 const struct cc *pair_cc(const struct pair_table *t, const struct pair *p, uint32_t path, struct cc *fresh)
 {
-	if (p->begun)
+	if (p->own)
 		return &p->path[path].cc;
 	path_cc_init(t->config, p, fresh);
 	return fresh;
@@ -192,8 +192,7 @@ bool pair_take_paths(struct pair_table *t, struct pair *p)
 		return false;
 	for (uint32_t i = 0; i < p->path_count; i++)
 		path_cc_init(t->config, p, &path[i].cc);
-	p->path = path;
-	p->begun = true;
+	p->path = p->own = path;
 	return true;
 }
 
@@ -219,7 +218,7 @@ struct pair *pair_get(struct pair_table *t, const uint8_t src[16], const uint8_t
 	p->mtu_bytes = mtu_bytes;
 	p->made_ns = now_ns;
 	p->path_count = local ? 1 : c->paths;
-	p->path = (struct path *)(uintptr_t)unused_paths;
+	p->path = unused_paths;
 	p->window_bytes = p->buffer_bytes = c->window_bytes;
 	p->cwnd_least_bytes = controlled ? 2 * mtu_bytes : 0;
 	p->rto_ns = RTO_UNKNOWN * c->veroce.rto_ns_min;

@@ -62,17 +62,16 @@ struct pair {
 	uint32_t path_count;
 	uint32_t down_count;
 	bool asks; /* each packet has AckReq: QPs wait for the room that its acknowledgement makes */
-	bool begun; /* pair_begin() */
 	bool local;
 	uint32_t mtu_bytes;
 	uint64_t made_ns;
 	struct stall stall; /* of a peer on this host */
 	/*
-	 * path_count of them; for a peer on this host there is one. A pair that only receives has no paths
-	 * of its own: until pair_begin() this points to constant paths on which nothing was sent, which are
-	 * only read.
+	 * path_count of them, to read; for a peer on this host there is one. A pair that only receives has no paths of
+	 * its own: until pair_begin() these are constant paths on which nothing was sent.
 	 */
-	struct path *path;
+	const struct path *path;
+	struct path *own; /* the same, to change; NULL until pair_begin() */
 };
 
 enum { PAIR_WINDOW_FACTOR_MAX = 512 }; /* of window_bytes: the part for the network itself */
@@ -119,7 +118,7 @@ bool pair_take_paths(struct pair_table *, struct pair *);
 /* Called before a path is picked for the first packet. False: no memory. */
 static inline bool pair_begin(struct pair_table *t, struct pair *p)
 {
-	return p->begun || pair_take_paths(t, p);
+	return p->own || pair_take_paths(t, p);
 }
 
 void pair_learn(struct pair *, enum pair_speaks, uint64_t now_ns);

@@ -33,17 +33,20 @@ void pair_expire(struct pair *pair, uint64_t now_ns)
 	pair->cc_due_ns = CC_NO_DEADLINE;
 	for (uint32_t i = 0; i < pair->path_count; i++) {
 		if (pair->path[i].cc.deadline_ns <= now_ns)
-			cc_on_timer(&pair->path[i].cc, now_ns);
+			cc_on_timer(&pair->own[i].cc, now_ns);
 		note_deadline(pair, &pair->path[i]);
 	}
 }
 
 void pair_cnp(struct pair *pair, uint32_t path, uint64_t now_ns)
 {
+	/* Nothing was sent that could have met congestion. */
+	if (!pair->own)
+		return;
 	for (uint32_t i = 0; i < pair->path_count; i++) {
 		if (i != path && path < pair->path_count)
 			continue;
-		cc_on_cnp(&pair->path[i].cc, now_ns);
+		cc_on_cnp(&pair->own[i].cc, now_ns);
 		note_deadline(pair, &pair->path[i]);
 	}
 }
@@ -51,7 +54,7 @@ void pair_cnp(struct pair *pair, uint32_t path, uint64_t now_ns)
 void path_sent(const struct transport_config *c, struct pair *pair, uint32_t path, uint32_t bytes,
 	       uint64_t now_ns)
 {
-	struct path *p = &pair->path[path];
+	struct path *p = &pair->own[path];
 
 	if (p->cc.rate_bps != CC_UNPACED)
 		pacer_sent(&p->pacer, p->cc.rate_bps, bytes + c->cc.wire_overhead_bytes, c->cc.pace_slack_ns,
@@ -98,7 +101,7 @@ static void count_round(struct path *p, uint32_t lost_bytes, uint64_t now_ns)
 
 void path_lost(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
 {
-	struct path *p = &pair->path[path];
+	struct path *p = &pair->own[path];
 
 	leave(pair, p, bytes);
 	cc_on_loss(&p->cc, now_ns, CC_LOSS_SACK_HOLE);
@@ -108,7 +111,7 @@ void path_lost(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns
 
 void path_trimmed(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now_ns)
 {
-	struct path *p = &pair->path[path];
+	struct path *p = &pair->own[path];
 
 	p->heard_ns = now_ns;
 	if (p->silent || p->down)
@@ -120,7 +123,7 @@ void path_trimmed(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now
 
 void path_forget(struct pair *pair, uint32_t path, uint32_t bytes)
 {
-	leave(pair, &pair->path[path], bytes);
+	leave(pair, &pair->own[path], bytes);
 }
 
 /* A path without congestion control, as between processes of one host: only the timeouts are updated. */
@@ -128,7 +131,7 @@ static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t
 			       const struct tx_path_news *n, const struct path_echo *echo,
 			       uint64_t now_ns)
 {
-	struct path *p = &pair->path[path];
+	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
 	uint64_t rtt_ns = told ? echo->rtt_ns + echo->remote_ns : now_ns - n->newest_tx_ns;
 
@@ -147,7 +150,7 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 			     const struct tx_path_news *n, const struct path_echo *echo,
 			     uint64_t now_ns)
 {
-	struct path *p = &pair->path[path];
+	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
 	struct cc_ack ack = {
 		.acked_bytes = n->bytes,
@@ -203,7 +206,7 @@ void path_acked(struct pair_table *t, struct pair *pair, uint32_t path,
 
 void path_silent(struct pair *pair, uint32_t path, uint32_t packets, uint64_t now_ns)
 {
-	struct path *p = &pair->path[path];
+	struct path *p = &pair->own[path];
 
 	p->silent = (uint8_t)(p->silent + packets < UINT8_MAX ? p->silent + packets : UINT8_MAX);
 	if (p->down || p->silent < PATH_SILENT_MAX || pair->down_count + 1 >= pair->path_count)
@@ -221,7 +224,7 @@ void path_silent(struct pair *pair, uint32_t path, uint32_t packets, uint64_t no
  */
 void path_slow(struct pair *pair, uint32_t path, uint64_t now_ns)
 {
-	struct path *p = &pair->path[path];
+	struct path *p = &pair->own[path];
 
 	if (pair->min_rtt_ns[path] > pair->srtt_ns)
 		return;
@@ -235,10 +238,11 @@ void path_slow(struct pair *pair, uint32_t path, uint64_t now_ns)
 
 void path_probe_answered(struct pair_table *t, struct pair *pair, uint32_t path, uint64_t now_ns)
 {
-	struct path *p = &pair->path[path];
+	struct path *p;
 
-	if (!p->probe_sent_ns)
+	if (!pair->path[path].probe_sent_ns)
 		return;
+	p = &pair->own[path];
 	if (p->down && ++p->good >= PATH_GOOD_PROBES)
 		up(pair, p);
 	p->probe_sent_ns = 0;

@@ -45,6 +45,10 @@ struct path {
 	uint8_t good;        /* probes answered in a row while down */
 };
 
+/*
+ * The calls below change the path of a pair that has begun. Those that a packet of the peer alone can cause, pair_cnp() and
+ * path_probe_answered(), and pair_expire() do nothing to one that has not.
+ */
 void path_sent(const struct transport_config *, struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);
 /* Bytes were lost, for any reason; a round trip with heavy loss counts as congestion. */
 void path_lost(struct pair *, uint32_t path, uint32_t bytes, uint64_t now_ns);

@@ -105,7 +105,7 @@ static void a_flowlet_ends_where_a_train_does(void **state)
 			start(&f, 16, CC_NONE);
 			f.config.train_max = trains ? PKT_TRAIN_MAX : 1;
 			for (int i = 0; i < 16; i++)
-				f.pair->path[i].cc.cwnd_bytes = 64 * 4096 * 4;
+				f.pair->own[i].cc.cwnd_bytes = 64 * 4096 * 4;
 			pick(&f, bytes);
 			if (trains && train < 64)
 				assert_int_equal((f.flowlet.left + 1) % train, 0);
@@ -125,7 +125,7 @@ static void what_leaves_together_is_not_parted(void **state)
 		start(&f, 16, CC_NONE);
 		f.config.train_max = trains ? PKT_TRAIN_MAX : 1;
 		for (int i = 0; i < 16; i++)
-			f.pair->path[i].cc.cwnd_bytes = 32 * PACKET;
+			f.pair->own[i].cc.cwnd_bytes = 32 * PACKET;
 		path = pick(&f, PACKET);
 		assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, 64), 8);
 		pair_took(f.pair, &f.flowlet, 5);
@@ -146,19 +146,19 @@ static void a_flowlet_goes_beside_what_leaves_in_any_case(void **state)
 
 	start(&f, 16, CC_NONE);
 	for (int i = 0; i < 16; i++)
-		f.pair->path[i].srtt_ns = 10000;
+		f.pair->own[i].srtt_ns = 10000;
 	for (int beside = 0; beside < 16; beside++) {
-		f.pair->path[beside].srtt_ns = 13000;
+		f.pair->own[beside].srtt_ns = 13000;
 		f.flowlet.left = 0;
 		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, beside, start_ns), beside);
-		f.pair->path[beside].srtt_ns = 14000;
+		f.pair->own[beside].srtt_ns = 14000;
 		f.flowlet.left = 0;
 		/* It may be the random one, too. */
 		for (int tries = 0; pair_pick(f.pair, &f.config, &f.flowlet, PACKET, beside, start_ns) == beside; tries++) {
 			assert_in_range(tries, 0, 5);
 			f.flowlet.left = 0;
 		}
-		f.pair->path[beside].srtt_ns = 10000;
+		f.pair->own[beside].srtt_ns = 10000;
 	}
 	end(&f);
 }
@@ -188,11 +188,11 @@ static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 	}
 	assert_in_range(changes, 80, 100);
 	/* It waits for its path's window, whatever room others have, and leaves one that is down. */
-	f.pair->path[path].cc.cwnd_bytes = PACKET;
+	f.pair->own[path].cc.cwnd_bytes = PACKET;
 	path_sent(&f.config, f.pair, (uint32_t)path, PACKET, now_ns);
 	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns),
 			 PAIR_NO_PATH);
-	f.pair->path[path].down = true;
+	f.pair->own[path].down = true;
 	f.pair->down_count = 1;
 	assert_int_not_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns),
 			     path);
@@ -258,8 +258,8 @@ static void a_copy_takes_a_path_that_was_heard_of(void **state)
 
 	start(&f, 4, CC_NONE);
 	measure(&f, rtt_ns);
-	f.pair->path[0].silent = 1;
-	f.pair->path[1].silent = 1;
+	f.pair->own[0].silent = 1;
+	f.pair->own[1].silent = 1;
 	assert_int_equal(pick_again(&f, PATHS_MAX), 2);
 	assert_int_equal(pick_again(&f, 2), 3);
 	end(&f);

@@ -47,7 +47,7 @@ static __attribute__((noinline)) void shortest(const struct transport_config *c,
 
 void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32_t path, uint64_t rtt_ns)
 {
-	struct path *p = &pair->path[path];
+	struct path *p = &pair->own[path];
 
 	if (!p->srtt_ns) {
 		p->srtt_ns = rtt_ns;
@@ -73,7 +73,7 @@ void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32
 
 void path_was_late(struct pair *pair, uint32_t path, uint64_t late_ns, uint64_t now_ns)
 {
-	struct path *p = &pair->path[path];
+	struct path *p = &pair->own[path];
 
 	p->reo_ns = p->reo_ns * 2 > late_ns ? p->reo_ns * 2 : late_ns;
 	if (p->reo_ns > p->srtt_ns)

@@ -76,7 +76,7 @@ static void a_path_that_reorders_is_given_more_time_for_a_while(void **state)
 
 	start(&f, 1, CC_NONE);
 	measure(&f, rtt_ns);
-	p = &f.pair->path[0];
+	p = &f.pair->own[0];
 	assert_int_equal(p->reo_ns, 10000);
 	path_was_late(f.pair, 0, 1, start_ns);
 	assert_int_equal(p->reo_ns, 20000);

@@ -99,7 +99,7 @@ static void a_path_comes_up_after_three_answered_probes_in_a_row(void **state)
 	struct path *p;
 
 	start(&f, 2, CC_NONE);
-	p = &f.pair->path[1];
+	p = &f.pair->own[1];
 	path_silent(f.pair, 1, 4, start_ns);
 	path_silent(f.pair, 1, 4, start_ns);
 	path_probe_answered(&f.table, f.pair, 1, start_ns); /* none was sent */
@@ -124,7 +124,7 @@ static void several_slow_signals_move_new_packets_away_for_a_while(void **state)
 
 	start(&f, 2, CC_NONE);
 	measure(&f, rtt_ns);
-	p = &f.pair->path[0];
+	p = &f.pair->own[0];
 	for (uint64_t i = 0; i < 6; i++) /* too seldom */
 		path_slow(f.pair, 0, start_ns + i * 110000);
 	assert_int_equal(p->slow_until_ns, 0);

@@ -154,7 +154,7 @@ bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (vr->w->slow_due && !send_slow(tp, qp))
 		return false;
 	for (uint32_t i = 0; pair->down_count && i < pair->path_count; i++) {
-		struct path *path = &pair->path[i];
+		struct path *path = &pair->own[i];
 		struct rtteth rtt = {.context = i, .tx1 = (uint32_t)now_ns};
 
 		if (!probe_due(path, now_ns))

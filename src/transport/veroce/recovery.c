@@ -186,14 +186,14 @@ static struct path_echo read_echo(struct pair *pair, const struct acknowledgemen
 	uint32_t there_and_back, remote;
 	struct path *path;
 
-	if (!stamps || stamps->path_id >= pair->path_count || !pair->begun)
+	if (!stamps || stamps->path_id >= pair->path_count || !pair->own)
 		return echo;
 	there_and_back = (uint32_t)now_ns - stamps->tx1;
 	remote = stamps->tx2 - stamps->rx1;
 	/* Such stamps are impossible; the peer has made them up. */
 	if (remote > there_and_back || there_and_back > 1u << 31)
 		return echo;
-	path = &pair->path[stamps->path_id];
+	path = &pair->own[stamps->path_id];
 	echo.path = stamps->path_id;
 	echo.rtt_ns = there_and_back - remote;
 	echo.remote_ns = remote;

@@ -234,7 +234,7 @@ static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool
 	if (vr->state == VEROCE_ASSUMED)
 		vr->caps_ask = true;
 	if (s->retries > 1) /* the first timeout may be accidental */
-		cc_on_loss(&vr->pair->path[tx_record(&s->tx, una)->path].cc, now_ns, CC_LOSS_RTO);
+		cc_on_loss(&vr->pair->own[tx_record(&s->tx, una)->path].cc, now_ns, CC_LOSS_RTO);
 	if (proved)
 		tp->loss->timeout(tp, qp, s, now_ns);
 	if (!s->tx.lost || holds_back_others(qp, s))

@@ -104,7 +104,7 @@ static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t
 	p->ts = (struct tseth){
 		.tx1 = (uint32_t)now_ns,
 		.path_id = (uint8_t)path,
-		.path_seq = vr->pair->path[path].stamp_seq++ & PSN_MASK,
+		.path_seq = vr->pair->own[path].stamp_seq++ & PSN_MASK,
 	};
 }
 
@@ -144,7 +144,7 @@ static inline uint8_t *veroce_next(struct transport *tp, struct qp *qp, uint32_t
 		return NULL;
 	*header_len = veroce_encode_next(out, tx_last(&tp->tx), veroce_va_step(qp), ackreq);
 	if (qp->veroce->caps & CAPS_TS)
-		qp->veroce->pair->path[path].stamp_seq++;
+		qp->veroce->pair->own[path].stamp_seq++;
 	return out;
 }
 
