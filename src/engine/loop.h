@@ -32,22 +32,22 @@ struct loop {
 	const struct engine_cm_sink *cm_sink; /* or NULL */
 	struct stats_page *page; /* or NULL */
 	unsigned int slot;
-	bool streams; /* packets are those of streams, and the cm's to deal out */
+	bool streams; /* the packets are those of TCP connections, which the cm assigns to QPs */
 	bool unread; /* the last turn left input behind because of its bound */
 	uint32_t unread_turns; /* how many turns in a row did so */
 	bool more; /* the last turn left output behind because of its bound */
-	uint64_t stirred_ns; /* when a packet last came, or left other than by a timer */
+	uint64_t stirred_ns; /* when a packet last arrived, or last left without a timer as the reason */
 	uint64_t page_due_ns;
-	uint32_t listens_shown; /* the page's listeners are those of then */
+	uint32_t listens_shown; /* the listeners in the page are those of this count of the cm */
 	struct loop_stash *stash; /* packets that the kernel had no room for */
-	struct requests *requests; /* that came before their listener; or NULL */
+	struct requests *requests; /* connection requests that nobody listens for yet; or NULL */
 	struct {
 		bool takes_part;  /* the process uses connection management */
-		bool serves;      /* it is the registrar, and has looked for the dead since it is */
-		int watched;      /* the registrar's slot, if it is another's */
-		uint64_t look_ns; /* when to look whether it is stopped */
-		unsigned looks;   /* for the dead, since somebody left */
-		uint64_t again_at_ns; /* when to look for them again; UINT64_MAX: no more */
+		bool serves;      /* it is the registrar, and has looked for dead processes since it became that */
+		int watched;      /* slot of the registrar, if that is another process */
+		uint64_t look_ns; /* when to check whether that process is stopped */
+		unsigned looks;   /* how often it has looked for dead processes since one left */
+		uint64_t again_at_ns; /* when to look for them next; UINT64_MAX: not again */
 	} registrar;
 };
 

@@ -82,7 +82,7 @@ static void keep(struct loop *l, const struct pkt *p, unsigned hops, uint64_t no
 	memcpy(k->bytes, p->data, p->len);
 }
 
-/* Where it goes now. A process that is not there any more has nothing to do with it. */
+/* The slot of the process that gets the message. CM_NOWHERE: none, or one that has ended. */
 static int route(struct loop *l, const struct pkt *p, unsigned hops)
 {
 	int to = cm_route(l->cm, p->flow, p->data + MAD_AT, !hops);
@@ -109,7 +109,7 @@ void requests_take(struct loop *l, const struct pkt *p, unsigned hops, uint64_t 
 		nic_input(l->nic, p, now_ns);
 }
 
-/* True: it is kept no longer. At the end it is taken in whatever is known of it, and refused. */
+/* True: it is kept no longer. When its time is over the cm gets it, and refuses it. */
 static bool let_go(struct loop *l, struct kept *k, uint64_t now_ns)
 {
 	struct pkt p = {.data = k->bytes, .flow = &k->flow, .len = k->len, .train = 1};

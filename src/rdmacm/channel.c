@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels as descriptors. A program's is one end of a pair of sockets, and ours the other: in it lies a byte for
- * each event that waits, so that poll(), epoll and edges work as on the kernel's device; and its hang-up says that the
- * program has closed every copy of its end, by whatever means.
+ * Event channels as descriptors. The program holds one end of a pair of sockets, and the library holds the other. The
+ * program's end has a byte to read for each event in the queue, so that poll() and epoll, edge-triggered too, work as on
+ * the kernel's device. A hang-up of our end shows that the program has closed every copy of its end.
  *
- * Everything here is under the engine's lock but for what is said to be otherwise. A program's thread that waits for an
- * event waits without it, in poll() on its own end.
+ * The engine's lock is held here, except where a comment says otherwise. A thread of the program that waits for an event
+ * does not hold it: it waits in poll() on the program's end.
  */
 #include <dlfcn.h>
 #include <endian.h>
@@ -28,26 +28,26 @@
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 
-enum { DEVICE = 0 }; /* of the process's devices the one whose addresses and queue pairs connections are made for */
+enum { DEVICE = 0 }; /* the device whose addresses and queue pairs connections use */
 
 struct event_channel {
 	struct list link;
-	struct engine *engine; /* in a child of fork, one that is lost */
+	struct engine *engine; /* a child of fork has one that is lost */
 	struct cm_channel *cm;
 	int fd;       /* our end */
-	dev_t dev;    /* and which socket the program's is */
+	dev_t dev;    /* these two identify the program's end */
 	ino_t ino;
-	size_t bytes; /* in it */
+	size_t bytes; /* that the program can read */
 };
 
 static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the engine's */
 static struct list channels = {&channels, &channels};
 static _Atomic int first_fd; /* as engine_fd_first() has it */
-static _Atomic(struct engine *) newest_engine; /* there is one a process, but children of fork get another */
+static _Atomic(struct engine *) newest_engine; /* one for each process; a child of fork starts another */
 
 /* ---- which channel a descriptor is -------------------------------------------------------------- */
 
-/* Any thread; what it lends is safe to look at under the engine's lock alone. */
+/* Called by any thread. The channel that it lends may be used only with the engine's lock held. */
 static struct event_channel *channel_with(dev_t dev, ino_t ino)
 {
 	struct event_channel *found = NULL;
@@ -126,7 +126,7 @@ static void host_leave(void *ctx)
 
 /* ---- a byte for each event ---------------------------------------------------------------------- */
 
-/* More events than the socket has room for leave it readable all the same; the rest follows as they are taken. */
+/* If the socket is full it is readable anyway; the bytes that are missing are sent as the program takes events. */
 static void bytes_add(struct event_channel *ch)
 {
 	static const char byte;
@@ -186,7 +186,7 @@ static const struct engine_cm_sink sink = {.event = event, .hung_up = hung_up};
 
 /* ---- open --------------------------------------------------------------------------------------- */
 
-/* The engine's lock is taken here. 0 or a negative errno. */
+/* Takes the engine's lock. 0 or a negative errno. */
 static int channel_start(struct event_channel *ch)
 {
 	int err;
@@ -248,9 +248,9 @@ free_channel:
 /* ---- write -------------------------------------------------------------------------------------- */
 
 /*
- * The engine's lock is taken here, and the descriptor looked up under it: another thread may have closed it. A child of
- * fork has a copy of it, but not what is behind it. What went wrong is told without the lock: nobody may read what the
- * program prints.
+ * Takes the engine's lock, and looks up the descriptor with the lock held, because another thread may have closed it. A
+ * child of fork has a copy of the descriptor, but no channel. Errors are explained without the lock: standard error
+ * may be a pipe that nobody reads.
  */
 static ssize_t command(struct engine *engine, int fd, const void *buf, size_t len)
 {
@@ -287,7 +287,7 @@ static bool may_wait(int fd)
 	return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
-/* As the kernel's read of an event: a signal ends it, and so does the thread's cancellation. */
+/* A signal and the thread's cancellation end the wait, as they do in the kernel's device. */
 static int wait_for_event(struct engine *engine, int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -321,8 +321,8 @@ static void close_held(void *fd)
 }
 
 /*
- * As a system call holds the file that it was called with, a copy of the descriptor is held: rping closes a channel on which
- * another of its threads waits, and that thread goes on waiting.
+ * A system call keeps its file open until it returns. A copy of the descriptor does the same here: rping closes a channel
+ * on which another of its threads waits, and that thread must go on waiting.
  */
 static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
 {
@@ -330,7 +330,7 @@ static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
 	ssize_t rc;
 	int held;
 
-	/* Looked at before it is copied: closing a copy of a program's file would drop the file's POSIX locks. */
+	/* Only a channel is copied: closing the copy of any other file would drop the program's POSIX locks on it. */
 	if (!device_of(fd))
 		return false;
 	held = fcntl(fd, F_DUPFD_CLOEXEC, atomic_load(&first_fd));
@@ -360,7 +360,7 @@ static void fork_unlock(void)
 	pthread_mutex_unlock(&channels_lock);
 }
 
-/* Without the preloaded library there is no device, and librdmacm says so. */
+/* Without the preloaded library there is no device, which librdmacm reports. */
 __attribute__((constructor)) static void cdev_announce(void)
 {
 	cdev_register_fn *announce = (cdev_register_fn *)dlsym(RTLD_DEFAULT, CDEV_REGISTER);

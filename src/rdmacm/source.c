@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A UDP socket that is connected has the source address that a packet would get. Sockets are made by system call: a
- * program may run under a library that makes RDMA sockets of those of libc (librspreload).
+ * The source address of a connected UDP socket is the one that the kernel would give to a packet. Sockets are opened by
+ * system call, because librspreload replaces socket() of libc by rsocket().
  */
 #include "rdmacm/source.h"
 
@@ -22,7 +22,7 @@ static bool is_wildcard(const struct cm_addr *a)
 	return !memcmp(a->ip, zeros, sizeof(zeros)) || !memcmp(a->ip, mapped, sizeof(mapped));
 }
 
-/* As connect() has it: to the wildcard is to oneself. */
+/* For connect() the wildcard address is this host. */
 static void name_oneself(struct cm_addr *a)
 {
 	if (!is_wildcard(a))

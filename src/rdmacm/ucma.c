@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A table of commands; each is a function that has its id looked up and its bytes copied, so that what it reads does
- * not change under it. Errors are those of Linux (drivers/infiniband/core/ucma.c, as the program sees them): programs
- * take different ways by them.
+ * The table of commands, and a function for each. Before the function is called, its id is looked up and its bytes are
+ * copied, so that another thread cannot change them. Errors are those that a program gets from Linux
+ * (drivers/infiniband/core/ucma.c), because programs choose their next step by them.
  */
 #include "rdmacm/ucma.h"
 
@@ -31,28 +31,28 @@ enum {
 	EVENT_BYTES_MIN = offsetof(struct rdma_ucm_event_resp, ece),
 	ROUTE_BYTES_MIN = offsetof(struct rdma_ucm_query_route_resp, ibdev_index),
 	ADDR_BYTES_MIN = offsetof(struct rdma_ucm_query_addr_resp, ibdev_index),
-	PATH_BYTES = 72, /* of IB_PATH's records: flags, reserved, path */
-	PATH_FLAGS = 0x2b, /* IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL | ..: the one that counts */
+	PATH_BYTES = 72, /* a record of IB_PATH: flags, reserved, path */
+	PATH_FLAGS = 0x2b, /* IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL | ..: of the record that is used */
 	REJECT_CONSUMER = 28,
 	REJECT_VENDOR_OPTION = 35,
 	EVENT_COMM_ESTABLISHED = 4, /* IBV_EVENT_COMM_EST */
 	PACKET_LIFE_TIME = 16,
-	EXACTLY = 2, /* how a path record's MTU, rate and life time are meant */
-	RATE_100_GBPS = 16 /* the port's, as query_port says */
+	EXACTLY = 2, /* the selector of a path record's MTU, rate and life time */
+	RATE_100_GBPS = 16 /* as ibv_query_port() reports it */
 };
 
 struct call {
 	const struct ucma_host *host;
 	struct cm *cm;
 	struct cm_channel *channel;
-	struct cm_id *id; /* of commands that name one */
-	size_t out;       /* bytes that the program has room for */
+	struct cm_id *id; /* NULL: the command names none */
+	size_t out;       /* room for the answer, in bytes */
 	uint64_t now_ns;
 };
 
 /* ---- answers ------------------------------------------------------------------------------------- */
 
-/* As much of the answer as there is room for; older libraries know less of it. */
+/* Writes as much of the answer as there is room for; for older libraries the answer is shorter. */
 static int answer(const struct call *c, uint64_t to, const void *from, size_t len)
 {
 	if (!to)
@@ -68,7 +68,7 @@ static int answer_u32(const struct call *c, uint64_t to, uint32_t value)
 
 /* ---- ids ------------------------------------------------------------------------------------------- */
 
-/* -1: no such port space or type. */
+/* -1: there is no such port space or type. */
 static int qp_type_of(uint16_t space, uint8_t asked)
 {
 	switch (space) {
@@ -163,7 +163,7 @@ static int bind_any(struct call *c, const void *bytes)
 	return bind_to(c, &cmd->addr, cmd->addr_size);
 }
 
-/* The program's source address: the one in the command, otherwise the one that it has bound. */
+/* The source address: the command's or, if it has none, the one that the id is bound to. */
 static int source_of(const struct call *c, struct cm_addr *src, const void *sockaddr, size_t len)
 {
 	struct cm_id_info info;
@@ -257,7 +257,7 @@ static int query_route(struct call *c, const void *bytes)
 	return answer(c, cmd->response, &r, sizeof(r));
 }
 
-/* GIDs are addresses of family AF_IB, which librdmacm does not query after it could not bind to one. */
+/* GIDs would be addresses of family AF_IB. librdmacm does not ask for them once a bind to such an address failed. */
 static int query(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_query *cmd = bytes;
@@ -296,7 +296,7 @@ static void param_read(struct cm_param *to, const struct rdma_ucm_conn_param *fr
 	memcpy(to->data, from->private_data, sizeof(from->private_data));
 }
 
-/* An older library's command ends before it; then it is zeros. */
+/* The command of an older library ends before these members, which are then 0. */
 static void ece_read(struct cm_param *to, const struct rdma_ucm_ece *from)
 {
 	to->ece_vendor = from->vendor_id;
@@ -328,7 +328,7 @@ static int listen_for(struct call *c, const void *bytes)
 	return err;
 }
 
-/* Without parameters it is the active side that accepts the answer. */
+/* Without parameters the command is the active side's: it confirms the REP. */
 static int accept_it(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_accept *cmd = bytes;
@@ -504,7 +504,7 @@ static int set_id_option(struct call *c, const struct rdma_ucm_set_option *cmd)
 	}
 }
 
-/* A program that has its paths from elsewhere; on Ethernet they say nothing that we do not know. */
+/* The path records of a program that resolves its routes itself. On Ethernet they are checked and not needed. */
 static int set_ib_path(struct call *c, const struct rdma_ucm_set_option *cmd)
 {
 	const uint8_t *records = (const uint8_t *)(uintptr_t)cmd->optval;
@@ -545,8 +545,8 @@ static size_t size_of_family(const void *sockaddr)
 }
 
 /*
- * That the host cannot hear the group is told by an event, as a refusal of InfiniBand's subnet administrator is: the call
- * itself was right.
+ * If the host cannot join the group, an event reports it, as an event reports that InfiniBand's subnet administrator
+ * refused a join. The command itself succeeds.
  */
 static int join(struct call *c, const struct rdma_ucm_join_mcast *cmd)
 {
@@ -591,7 +591,7 @@ static int join_ip_mcast(struct call *c, const void *bytes)
 	return join(c, &full);
 }
 
-/* The number is a membership's, not an id's. */
+/* The command's id is the number of a membership. */
 static int leave_mcast(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_destroy_id *cmd = bytes;
@@ -621,9 +621,9 @@ enum { NO_ID = -1 };
 
 static const struct command {
 	command_fn *run;
-	uint16_t bytes;  /* of the command as we know it */
-	uint16_t in_min; /* what an older library gives at least */
-	int16_t id_at;   /* where the id is that must be the channel's, or NO_ID */
+	uint16_t bytes;  /* of the whole command */
+	uint16_t in_min; /* least length, as older libraries send it */
+	int16_t id_at;   /* offset of the id, which must belong to the channel; or NO_ID */
 	uint16_t out_min;
 } commands[] = {
 	ROW(CREATE_ID, create_id, rdma_ucm_create_id, 24, NO_ID, 4),
@@ -653,7 +653,7 @@ static const struct command {
 static_assert(sizeof(struct rdma_ucm_accept) <= COMMAND_BYTES_MAX, "the largest command");
 static_assert(sizeof(struct rdma_ucm_resolve_addr) <= COMMAND_BYTES_MAX, "the largest command");
 
-/* The id that the command names, which must be the channel's. */
+/* Looks up the id that the command names, which must belong to the channel. */
 static int find_id(struct call *c, const struct command *cmd, const uint8_t *bytes)
 {
 	uint32_t number;

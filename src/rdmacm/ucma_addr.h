@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Socket addresses as cm has them. */
+/* Between socket addresses and struct cm_addr. */
 #ifndef RDMACM_UCMA_ADDR_H
 #define RDMACM_UCMA_ADDR_H
 
@@ -8,9 +8,9 @@
 
 #include "cm/cm.h"
 
-/* From `len` bytes. -EAFNOSUPPORT: no IP address, -EINVAL: cut off, or the scope of a link-local one is missing. */
+/* Reads `len` bytes. -EAFNOSUPPORT: no IP address. -EINVAL: cut off, or a link-local address without its scope. */
 int ucma_addr_read(struct cm_addr *out, const void *sockaddr, size_t len);
-/* Writes what has been read before; of no address, zeros. At most `room` bytes. How many it takes. */
+/* Writes at most `room` bytes: zeros if there is no address. Returns the size of the whole address. */
 size_t ucma_addr_write(void *sockaddr, size_t room, const struct cm_addr *);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that writes what it likes: the input is commands one after the other, each two bytes (which, and how long)
- * and its own. Pointers in them lead to a page of ours or to nothing; all else is as given. The machine's messages come
- * back to it, so that it is both ends of a conversation.
+ * A program that writes any commands. The input is a row of commands: number, length, and so many bytes. Pointers in them
+ * are made to point into one page or nowhere; the other bytes are used as they are. The machine receives its own messages,
+ * so it is both ends of each connection.
  */
 #include <stdint.h>
 #include <errno.h>
@@ -47,7 +47,7 @@ static struct cm_channel *channel_of_fd(void *ctx, int fd)
 	return fd == OTHER_FD ? channels[1] : NULL;
 }
 
-/* Where the kernel's structs have pointers: what a fuzzer draws would be memory of the process that is not there. */
+/* Replaces the pointers in a command: the input's would point to memory that does not exist. */
 static void lead_pointers(uint32_t number, uint8_t *command)
 {
 	static const struct {

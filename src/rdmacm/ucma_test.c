@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands as librdmacm writes them, on one machine that talks to itself. What it answers to what is wrong is as Linux's
- * drivers/infiniband/core/ucma.c has it.
+ * Commands as librdmacm writes them, on one machine that receives its own messages. Wrong commands get the errors of
+ * Linux's drivers/infiniband/core/ucma.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,7 +99,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What one machine says to itself arrives. */
+/* Delivers the machine's messages to itself until there are none. */
 static void settle(void)
 {
 	uint8_t mad[MAD_LEN];
@@ -352,11 +352,11 @@ static void an_id_moves_to_another_channel(void **state)
 
 	assert_int_equal(cm_id_create(other, CM_SPACE_TCP, QPT_RC, 9, &id), 0);
 	cmd.id = listen.id = cm_id_number(id);
-	assert_int_equal(RUN(LISTEN, listen, 0), -EINVAL); /* not yet this channel's */
+	assert_int_equal(RUN(LISTEN, listen, 0), -EINVAL); /* it belongs to the other channel */
 	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), 0);
 	assert_int_equal(resp.events_reported, 0);
 	assert_int_equal(RUN(LISTEN, listen, 0), 0);
-	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -ENOENT); /* it is not there any more */
+	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -ENOENT); /* it has left that channel */
 	cmd.fd = OTHER_FD + 1;
 	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -EINVAL);
 }
@@ -382,7 +382,7 @@ static void a_group_is_joined_and_left(void **state)
 	static const uint8_t mgid[16] = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = 3};
 	struct rdma_ucm_event_resp e;
 
-	assert_int_equal(RUN(JOIN_MCAST, join, sizeof(resp)), -EINVAL); /* it has no device */
+	assert_int_equal(RUN(JOIN_MCAST, join, sizeof(resp)), -EINVAL); /* the id has no device */
 	assert_int_equal(bind_id(id, PORT), 0);
 	assert_int_equal(RUN(JOIN_MCAST, join, sizeof(resp)), 0);
 	e = event(12);
@@ -403,7 +403,7 @@ static void a_group_is_joined_and_left(void **state)
 	join.join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
 	assert_int_equal(RUN(JOIN_MCAST, join, sizeof(resp)), 0);
 	event(12);
-	assert_int_equal(joins, 1); /* who only sends needs no packets */
+	assert_int_equal(joins, 1); /* a member that only sends receives nothing */
 	memcpy(&join_ip.addr, &join.addr, sizeof(join_ip.addr));
 	join_error = -ENOMEM;
 	assert_int_equal(RUN(JOIN_IP_MCAST, join_ip, sizeof(resp)), 0);
@@ -422,7 +422,7 @@ static void what_is_no_command_is_refused(void **state)
 	struct rdma_ucm_cmd_hdr hdr = {.cmd = RDMA_USER_CM_CMD_GET_EVENT, .in = 8, .out = 400};
 
 	assert_int_equal(ucma_command(&host, cm, channel, &hdr, 7, 0), -EINVAL);
-	assert_int_equal(ucma_command(&host, cm, channel, &hdr, 8, 0), -EINVAL); /* less than it says */
+	assert_int_equal(ucma_command(&host, cm, channel, &hdr, 8, 0), -EINVAL); /* shorter than its header says */
 	assert_int_equal(run_on(channel, 23, bytes, 8, 0), -EINVAL);
 	assert_int_equal(run_on(channel, UINT32_MAX, bytes, 8, 0), -EINVAL);
 	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_OPTION, bytes, 8, 0), -ENOSYS);
@@ -440,7 +440,7 @@ static void addresses_of_another_kind_are_refused(void **state)
 	enum { FAMILY_IB = 27 };
 	struct rdma_ucm_bind cmd = {.id = create(1, RDMA_PS_TCP), .addr_size = 48, .addr = {.ss_family = FAMILY_IB}};
 
-	assert_int_equal(RUN(BIND, cmd, 0), -EAFNOSUPPORT); /* so librdmacm uses the commands for IP */
+	assert_int_equal(RUN(BIND, cmd, 0), -EAFNOSUPPORT); /* librdmacm then uses the commands for IP */
 	cmd.addr.ss_family = AF_INET;
 	cmd.addr_size = 4;
 	assert_int_equal(RUN(BIND, cmd, 0), -EINVAL);
