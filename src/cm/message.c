@@ -15,7 +15,7 @@ void message_start(uint8_t *mad, enum cm_attribute attribute, uint64_t tid)
 				      .class_version = CM_CLASS_VERSION,
 				      .method = MAD_METHOD_SEND,
 				      .tid = tid,
-				      .attribute = attribute});
+				      .attribute = (uint16_t)attribute});
 }
 
 void message_set_modifier(uint8_t *mad, uint32_t modifier)

@@ -47,7 +47,7 @@ static void put(struct cm *cm, const struct flow *flow, enum pkt_kind kind, cons
 	if (!o)
 		return; /* the timer of the state ends the conversation */
 	o->flow = *flow;
-	o->pkt = (struct pkt){.data = o->bytes, .flow = &o->flow, .len = (uint32_t)len, .kind = kind};
+	o->pkt = (struct pkt){.data = o->bytes, .flow = &o->flow, .len = (uint32_t)len, .kind = (uint16_t)kind};
 	if (len)
 		memcpy(o->bytes, bytes, len);
 	list_append(&cm->streams.out, &o->link);

@@ -87,7 +87,7 @@ void tx_commit_stream(struct tx *tx, const struct flow *flow, enum pkt_kind kind
 		last->len += len;
 	else
 		tx->burst[tx->count++] =
-			(struct pkt){.data = tx->arena + tx->used, .flow = flow, .len = len, .kind = kind};
+			(struct pkt){.data = tx->arena + tx->used, .flow = flow, .len = len, .kind = (uint16_t)kind};
 	tx->used += len;
 	tx->bytes += len;
 }
