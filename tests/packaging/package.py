@@ -103,8 +103,8 @@ def completion(env, where):
             . %s/share/bash-completion/completions/%s
             compopt() { :; }
             COMP_LINE=%s; COMP_POINT=${#COMP_LINE}; COMP_WORDS=(%s); COMP_CWORD=%d
-            _%s; printf '%%s\\n' "${COMPREPLY[@]}"
-            """ % (where, words[0], shlex.quote(line), " ".join(words), len(words) - 1, words[0])
+            _%s %s; printf '%%s\\n' "${COMPREPLY[@]}"
+            """ % (where, words[0], shlex.quote(line), " ".join(words), len(words) - 1, words[0], words[0])
         offered = set(sh(["bash", "-c", script], env=env).split())
         check(wanted <= offered, "bash offers %s for '%s', not %s" % (sorted(offered), line, sorted(wanted)))
 

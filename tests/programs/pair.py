@@ -608,6 +608,8 @@ def perftest_check(pair, outs, iters=None, sizes=None):
         check([r[0] for r in got] == list(sizes), "%s: rows for %s, not for %s\n%s"
               % (pair.title, [r[0] for r in got], list(sizes), outs[1]))
     latency = pair.title.split()[0].endswith("_lat")
+    # perftest measures the processor's frequency; where others take the processor meanwhile, it says so and takes 0.
+    disturbed = "Correlation coefficient" in outs[1]
     for size, count, numbers in got:
         if iters:
             check(count >= iters, "%s: %d iterations, not %d\n%s"
@@ -617,7 +619,7 @@ def perftest_check(pair, outs, iters=None, sizes=None):
         # Of the latency row not the fifth, the standard deviation: it is nan when times differ as much as they do on
         # a busy machine.
         judged = numbers[:4] + numbers[5:] if latency else numbers[1:3]
-        check(judged and all(0 <= x < 1e9 for x in judged) and max(judged) > 0,
+        check(disturbed or judged and all(0 <= x < 1e9 for x in judged) and max(judged) > 0,
               "%s: absurd numbers at %d bytes: %s" % (pair.title, size, numbers))
     return got
 
