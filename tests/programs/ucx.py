@@ -36,12 +36,15 @@ def rc(place):
 
 
 def one_sided(place):
-    run(place, "ib", "-t", "ucp_put_lat", "-s", 8, "-n", 300)
     run(place, "ib", "-t", "ucp_put_bw", "-s", 65536, "-n", 200)
     run(place, "ib", "-t", "ucp_get", "-s", 65536, "-n", 200)
-    run(place, "ib", "-t", "ucp_fadd", "-n", 300)
     run(place, "ib", "-t", "ucp_cswap", "-n", 300)
 
 
+def one_sided_more(place):
+    run(place, "ib", "-t", "ucp_put_lat", "-s", 8, "-n", 300)
+    run(place, "ib", "-t", "ucp_fadd", "-n", 300)
+
+
 if __name__ == "__main__":
-    main({"ud": ud, "ud_ipv6": ud_ipv6, "rc": rc, "one_sided": one_sided})
+    main({"ud": ud, "ud_ipv6": ud_ipv6, "rc": rc, "one_sided": one_sided, "one_sided_more": one_sided_more})
