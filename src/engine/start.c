@@ -170,6 +170,7 @@ static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t 
 	if (e->config.impair[0]) {
 		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
 		if (!rc) {
+			impair.clock = engine_now_ns;
 			rc = impair_open(&io, io, &impair, &e->loop.page->io);
 			if (rc)
 				snprintf(why, why_bytes, "out of memory");

@@ -480,6 +480,7 @@ static size_t impair_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t 
 {
 	struct impair *im = (struct impair *)io;
 	struct burst b = {.pkts = pkts, .max = max < BURST_MAX ? max : BURST_MAX};
+	uint64_t came_ns;
 
 	while (im->lent_count)
 		im->unused[im->unused_count++] = im->lent[--im->lent_count];
@@ -493,8 +494,10 @@ static size_t impair_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t 
 	for (unsigned turns = 0; b.n < b.max && turns < TURNS_MAX; turns++) {
 		size_t n = io_recv(im->lower, im->in, b.max - b.n, now_ns);
 
+		/* No packet has come later than this. */
+		came_ns = n && im->cfg.clock ? im->cfg.clock() : now_ns;
 		for (size_t i = 0; i < n; i++)
-			take_in(im, &b, &im->in[i], now_ns);
+			take_in(im, &b, &im->in[i], came_ns > now_ns ? came_ns : now_ns);
 		if (!n || b.n)
 			break;
 	}

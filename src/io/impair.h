@@ -33,6 +33,9 @@ struct impair_config {
 	uint64_t rate_bps; /* 0: unlimited */
 	uint32_t limit;
 	uint64_t seed;
+	/* The time, or NULL: that of the call. A process that loses its processor behind the clock's reading finds packets that
+	 * came later, and would let them go too early. */
+	uint64_t (*clock)(void);
 };
 
 /*

@@ -413,6 +413,31 @@ static void delay_is_exact_and_keeps_order(void **state)
 	io_close(r.io);
 }
 
+static uint64_t seven_ms_later(void)
+{
+	return 1007 * (uint64_t)MS;
+}
+
+/* Between the reading of the clock and the packets the process may have had no processor. */
+static void delay_begins_when_a_packet_is_taken(void **state)
+{
+	struct impair_config cfg;
+	struct pkt p[BURST];
+	struct rig r;
+	char why[256];
+
+	memset(&r, 0, sizeof(r));
+	r.fake = fake_new(100);
+	assert_int_equal(impair_parse("delay=5ms", &cfg, why, sizeof(why)), 0);
+	cfg.clock = seven_ms_later;
+	assert_int_equal(impair_open(&r.io, &r.fake->io, &cfg, &r.counters), 0);
+	r.fake->pending = 3;
+	assert_int_equal(io_recv(r.io, p, BURST, 1000 * (uint64_t)MS), 0);
+	assert_int_equal(io_deadline_ns(r.io), 1012 * (uint64_t)MS);
+	assert_int_equal(io_recv(r.io, p, BURST, 1012 * (uint64_t)MS), 3);
+	io_close(r.io);
+}
+
 static void rate_spaces_packets_out(void **state)
 {
 	enum { N = 1000 };
@@ -508,6 +533,7 @@ int main(void)
 		cmocka_unit_test(ecn_capable_packets_are_marked),
 		cmocka_unit_test(a_share_of_a_datagram_is_marked),
 		cmocka_unit_test(delay_is_exact_and_keeps_order),
+		cmocka_unit_test(delay_begins_when_a_packet_is_taken),
 		cmocka_unit_test(rate_spaces_packets_out),
 		cmocka_unit_test(a_full_pool_drops_the_tail),
 		cmocka_unit_test(trains_are_counted_anew),

@@ -111,10 +111,12 @@ static void answer_ping(struct verbena_sdr_qp *qp, const uint8_t *stamp)
 	control_post(qp, CONTROL_PONG, 0, PING_LEN, 0);
 }
 
-/* Each of the last few PINGs counts once. */
-static bool take_pong(struct verbena_sdr_qp *qp, const uint8_t *stamp, uint64_t now_ns)
+/* Each of the last few PINGs counts once. The time is that of now: the pass of a worker may have begun before the PONG
+ * came, and waited for a processor since. */
+static bool take_pong(struct verbena_sdr_qp *qp, const uint8_t *stamp)
 {
 	struct round_trips *r = &qp->rtt;
+	uint64_t now_ns = sdr_now_ns();
 	uint64_t pinged_ns = get_be64(stamp), rtt_ns = now_ns - pinged_ns;
 	uint32_t i = 0;
 
@@ -188,7 +190,7 @@ static bool take(struct verbena_sdr_qp *qp, const struct control *c, const uint8
 		answer_ping(qp, payload);
 		return true;
 	case CONTROL_PONG:
-		return take_pong(qp, payload, now_ns);
+		return take_pong(qp, payload);
 	default:
 		return tailed_take(qp, c, payload, now_ns);
 	}
