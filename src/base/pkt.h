@@ -9,21 +9,31 @@
 #ifndef BASE_PKT_H
 #define BASE_PKT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* One direction of an IP/UDP conversation. Addresses are in GID form: IPv6, or ::ffff:a.b.c.d. */
+/*
+ * One direction of a conversation over IP and UDP, or, without UDP ports, between the GIDs of RoCEv1 (flow_has_udp()).
+ * Addresses are in GID form: IPv6, or ::ffff:a.b.c.d.
+ */
 struct flow {
 	uint8_t src[16];
 	uint8_t dst[16];
 	/* IPv6 flow label, 20 bits; on receive 0 where the back end cannot know. Of a stream's packet: its stream. */
 	uint32_t flow_label;
 	uint32_t ifindex;    /* interface of a link-local address; 0: any */
-	uint16_t sport;      /* UDP ports, host order */
+	uint16_t sport;      /* UDP ports, host order; RoCEv1 has none: 0 */
 	uint16_t dport;
-	uint8_t tos; /* IPv4 TOS or IPv6 traffic class: DSCP and ECN */
+	uint8_t tos; /* IPv4 TOS or IPv6 traffic class: DSCP and ECN; RoCEv1: the GRH's TClass, which has no ECN */
 	uint8_t ttl; /* IPv4 TTL or IPv6 hop limit */
 	uint8_t sl;  /* service level, 0 .. 15: PFC's class; 0 on receipt from a socket */
 };
+
+/* No packet comes from or goes to UDP port 0, so a flow without a port is RoCEv1's. */
+static inline bool flow_has_udp(const struct flow *f)
+{
+	return f->dport;
+}
 
 struct int_stack; /* base/int_stack.h */
 

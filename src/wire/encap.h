@@ -13,12 +13,19 @@
 #include "base/ipudp.h"
 #include "base/pkt.h"
 
-enum encap_kind { ENCAP_ROCEV2_IPV4, ENCAP_ROCEV2_IPV6, ENCAP_VEROCE_IPV4, ENCAP_VEROCE_IPV6, ENCAP_KINDS };
+enum encap_kind {
+	ENCAP_ROCEV2_IPV4,
+	ENCAP_ROCEV2_IPV6,
+	ENCAP_VEROCE_IPV4,
+	ENCAP_VEROCE_IPV6,
+	ENCAP_ROCEV1,
+	ENCAP_KINDS
+};
 
 enum { ENCAP_HEAD_MAX = IPUDP_LEN_MAX };
 
 struct encap {
-	uint16_t udp_port;     /* the default */
+	uint16_t udp_port;     /* the default; 0: no UDP */
 	uint16_t header_bytes; /* between the link layer's header and the BTH */
 	/*
 	 * The ICRC covers an identification that a UDP socket can neither set nor read: pkt.ip_id
@@ -34,9 +41,11 @@ struct encap {
 
 extern const struct encap encaps[ENCAP_KINDS];
 
-/* RoCEv2's row for the flow's addresses; veRoCE's differs from it in the port alone. */
+/* The row of the flow's wire and addresses: for UDP RoCEv2's, from which veRoCE's differs in the port alone. */
 static inline const struct encap *encap_of(const struct flow *f)
 {
+	if (!flow_has_udp(f))
+		return &encaps[ENCAP_ROCEV1];
 	return &encaps[flow_is_ipv4(f) ? ENCAP_ROCEV2_IPV4 : ENCAP_ROCEV2_IPV6];
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The GRH codec, and the GRH that a UD receiver gets in place of the IP header that was on the
- * wire. */
+/* The GRH codec, and the GRH that a UD receiver gets: RoCEv1's own, or one in place of the IP header that was on the wire. */
 #include "wire/grh.h"
 
 #include <assert.h>
@@ -35,10 +34,31 @@ void grh_encode(uint8_t *p, const struct grh *h)
 	memcpy(p + 24, h->dgid, sizeof(h->dgid));
 }
 
-void grh_from_flow(uint8_t out[GRH_LEN], const struct flow *f, uint32_t udp_payload_len)
+static void grh_of_rocev1(uint8_t *out, const struct flow *f, uint32_t len)
+{
+	struct grh h = {
+		.tclass = f->tos,
+		.nexthdr = GRH_NEXTHDR_IBA,
+		.hop_limit = f->ttl,
+		.paylen = (uint16_t)len,
+		.flow_label = f->flow_label,
+	};
+
+	memcpy(h.sgid, f->src, sizeof(h.sgid));
+	memcpy(h.dgid, f->dst, sizeof(h.dgid));
+	grh_encode(out, &h);
+}
+
+void grh_from_flow(uint8_t out[GRH_LEN], const struct flow *f, uint32_t len)
 {
 	uint8_t hdr[IPUDP_LEN_MAX];
-	size_t ip_len = ipudp_encode(hdr, f, 0, udp_payload_len) - IPUDP_UDP_LEN;
+	size_t ip_len;
+
+	if (!flow_has_udp(f)) {
+		grh_of_rocev1(out, f, len);
+		return;
+	}
+	ip_len = ipudp_encode(hdr, f, 0, len) - IPUDP_UDP_LEN;
 
 	memset(out, 0, GRH_LEN - ip_len);
 	memcpy(out + GRH_LEN - ip_len, hdr, ip_len);

@@ -41,10 +41,10 @@ void grh_decode(struct grh *h, const uint8_t *p);
 void grh_encode(uint8_t *p, const struct grh *h);
 
 /*
- * The 40 bytes that a UD receiver finds ahead of the payload for a RoCEv2 packet (Annex A17.4.5.1):
- * the IPv6 header, or 20 bytes of 0 and the IPv4 header. udp_payload_len counts BTH .. ICRC. The
- * IPv4 identification is not known; it is 0, and the header checksum fits that.
+ * The 40 bytes that a UD receiver finds ahead of the payload: for a RoCEv1 packet its GRH; for a RoCEv2 packet (Annex
+ * A17.4.5.1) the IPv6 header, or 20 bytes of 0 and the IPv4 header. len counts BTH .. ICRC. The IPv4 identification is
+ * not known; it is 0, and the header checksum fits that.
  */
-void grh_from_flow(uint8_t out[GRH_LEN], const struct flow *f, uint32_t udp_payload_len);
+void grh_from_flow(uint8_t out[GRH_LEN], const struct flow *f, uint32_t len);
 
 #endif

@@ -103,6 +103,17 @@ static void grh_from_an_ipv4_flow_is_zeros_and_the_ipv4_header(void **state)
 	assert_memory_equal(out, expect, sizeof(expect));
 }
 
+static void grh_from_a_flow_without_udp_is_rocev1s_own(void **state)
+{
+	struct flow f = {.flow_label = 0x12345, .tos = 0x68, .ttl = 63};
+	uint8_t out[GRH_LEN];
+
+	memcpy(f.src, golden_fields.sgid, 16);
+	memcpy(f.dst, golden_fields.dgid, 16);
+	grh_from_flow(out, &f, 0x1234);
+	assert_memory_equal(out, golden, sizeof(golden));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +122,7 @@ int main(void)
 		cmocka_unit_test(grh_round_trips),
 		cmocka_unit_test(grh_from_an_ipv6_flow_is_the_ipv6_header),
 		cmocka_unit_test(grh_from_an_ipv4_flow_is_zeros_and_the_ipv4_header),
+		cmocka_unit_test(grh_from_a_flow_without_udp_is_rocev1s_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

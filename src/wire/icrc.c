@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The RoCEv2 ICRC, and its test where the IPv4 identification is hidden.
+ * The ICRC, and its test where the IPv4 identification is hidden.
  *
  * A CRC register holds a polynomial over GF(2) modulo P, bit 31 being the coefficient of x^0.
  * Feeding a zero byte multiplies it by x^8, and the register is linear in the message. So let D be

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The invariant CRC of RoCEv2 (IBTA 7.8.1 and Annex A17.3.3): CRC-32 over 8 bytes of ones (where an
- * InfiniBand packet has its LRH), the IP and UDP headers and the transport bytes, with the fields
- * that routers may change set to ones; 4 bytes at the packet's end, least significant first.
+ * The invariant CRC (IBTA 7.8.1 and Annex A17.3.3): CRC-32 over 8 bytes of ones (where an InfiniBand packet has its
+ * LRH), the IP and UDP headers, or RoCEv1's GRH, and the transport bytes, with the fields that routers may change set
+ * to ones; 4 bytes at the packet's end, least significant first.
  *
- * IP and UDP headers are recomputed from the flow (wire/encap.h): IPv4 without options and with DF set, as
+ * Those headers are recomputed from the flow (wire/encap.h): IPv4 without options and with DF set, as
  * A17.3.1.1 prescribes. The IPv4 identification, which a UDP socket hides, is guessed, and found from the ICRC.
  */
 #ifndef WIRE_ICRC_H
@@ -42,7 +42,7 @@ struct icrc_ctx {
 
 /*
  * Writes the packet's last 4 bytes, computed from the others, its flow and its ip_id (ignored for
- * IPv6). The packet is at least BTH_LEN + ICRC_LEN long and fits one UDP datagram.
+ * IPv6 and RoCEv1). The packet is at least BTH_LEN + ICRC_LEN long and fits one UDP datagram.
  *
  * `ctx` may be NULL, for callers that seal few packets. The ICRC is XORed with `secret`, which only the peer knows, or
  * 0. So a packet proves, without a further byte, that its sender knows the secret.
@@ -59,7 +59,7 @@ uint32_t icrc_diff(struct icrc_ctx *ctx, const struct pkt *pkt);
  * Whether the last 4 bytes are the ICRC of the others. The IPv4 identification is covered by the
  * ICRC, but a UDP socket does not show it: the packet passes if some identification explains the ICRC,
  * and *ip_id becomes that one. At most one can. A random ICRC thus passes with probability 2^-16, not
- * 2^-32. IPv6 has no identification: exact match, *ip_id is 0.
+ * 2^-32. IPv6 and RoCEv1 have no identification: exact match, *ip_id is 0.
  *
  * False for lengths that cannot be a packet. pkt->ip_id is a guess: the result does not depend on it,
  * but comes sooner if the guess is right. *ip_id is set only on true.

@@ -2,7 +2,7 @@
 /*
  * icrc_seal and icrc_check against a model that builds the covered bytes one by one and divides
  * them bit by bit. The input is a recipe: byte 0 chooses (bit 0: IPv6, bit 1: keep the ICRC of the
- * input instead of sealing, bit 2: damage), bytes 1..2 the identification, 3..22 the rest of the
+ * input instead of sealing, bit 2: damage, bit 3: RoCEv1 instead of UDP), bytes 1..2 the identification, 3..22 the rest of the
  * flow, 23..26 where and what to damage, and from 27 on the transport bytes.
  */
 #include <stdint.h>
@@ -45,7 +45,14 @@ static size_t model_bytes(uint8_t *out, const struct pkt *p, uint16_t ip_id, int
 
 	for (int i = 0; i < 8; i++)
 		out[n++] = 0xff;
-	if (ipv6) {
+	if (!f->dport) {
+		const uint8_t head[8] = {0x6f, 0xff, 0xff, 0xff, (uint8_t)(p->len >> 8), (uint8_t)p->len, 27, 0xff};
+
+		memcpy(out + n, head, 8);
+		memcpy(out + n + 8, f->src, 16);
+		memcpy(out + n + 24, f->dst, 16);
+		n += 40;
+	} else if (ipv6) {
 		const uint8_t head[8] = {
 			0x6f, 0xff, 0xff, 0xff, (uint8_t)(udp_len >> 8), (uint8_t)udp_len,
 			17,   0xff};
@@ -83,7 +90,7 @@ static size_t model_bytes(uint8_t *out, const struct pkt *p, uint16_t ip_id, int
 				0xff};
 
 	memcpy(out + n, udp, 8);
-	n += 8;
+	n += f->dport ? 8 : 0;
 	memcpy(out + n, p->data, p->len - 4);
 	out[n + 4] = 0xff;
 	return n + p->len - 4;
@@ -136,10 +143,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(f.src + 12, data + 3, 4);
 	memcpy(f.dst + 12, data + 7, 4);
 	f.sport = (uint16_t)(data[11] << 8 | data[12]);
-	f.dport = (uint16_t)(data[13] << 8 | data[14]);
+	f.dport = data[0] & 8 ? 0 : (uint16_t)(data[13] << 8 | data[14]);
 	f.tos = data[15];
 	f.ttl = data[16];
 	memcpy(&f.flow_label, data + 17, 4);
+	ipv6 |= !f.dport; /* neither has an identification */
 	p.data = malloc(p.len ? p.len : 1);
 	memcpy(p.data, data + RECIPE_LEN, p.len);
 
