@@ -2,6 +2,8 @@
 /* The defaults of settings that a nic's owner leaves at 0. */
 #include "transport/config.h"
 
+#include <string.h>
+
 #include "base/pkt.h"
 #include "transport/qp.h"
 #include "transport/veroce/engine.h"
@@ -26,5 +28,10 @@ void transport_config_settle(struct transport_config *c)
 	if (!c->train_max || c->train_max > PKT_TRAIN_MAX)
 		c->train_max = PKT_TRAIN_MAX;
 	rocev2_settle(&c->rocev2, c->cc.params);
+	if (c->protocol == PROTOCOL_ROCEV1) {
+		c->rocev2.port = 0;
+		memset(c->sport_ipv4, 0, sizeof(c->sport_ipv4));
+		memset(c->sport_ipv6, 0, sizeof(c->sport_ipv6));
+	}
 	veroce_settle(&c->veroce);
 }

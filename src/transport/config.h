@@ -17,9 +17,10 @@ enum { PATHS_MAX = 16, RX_WINDOW_MIN = 128, RX_WINDOW_MAX = 65536 };
 
 /*
  * The protocol of RC. AUTO: veRoCE with peers that answer in it, RoCEv2 with all others. IWARP: streams and no datagrams,
- * so there is no UC or UD.
+ * so there is no UC or UD. ROCEV1: RoCEv2's packets in Ethernet frames, for all services; the nic's flows have no UDP
+ * ports then, whatever the ports below.
  */
-enum protocol { PROTOCOL_AUTO, PROTOCOL_VEROCE, PROTOCOL_ROCEV2, PROTOCOL_IWARP };
+enum protocol { PROTOCOL_AUTO, PROTOCOL_VEROCE, PROTOCOL_ROCEV2, PROTOCOL_IWARP, PROTOCOL_ROCEV1 };
 
 /* The congestion control of a veRoCE queue pair: by delay and CE marks, by CE marks alone, or none. */
 enum veroce_cc { VEROCE_CC_SWIFT, VEROCE_CC_DCTCP, VEROCE_CC_NONE };

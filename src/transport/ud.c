@@ -17,6 +17,14 @@
  */
 enum { UD_SL_IPV6 = 1, UD_SL_IPV4 = 2, UD_SL_UDP = 8 };
 
+/* RoCEv1's service level is its own. */
+static uint8_t service_level(const struct flow *f)
+{
+	if (!flow_has_udp(f))
+		return f->sl;
+	return flow_is_ipv4(f) ? UD_SL_UDP | UD_SL_IPV4 : UD_SL_UDP | UD_SL_IPV6;
+}
+
 /* Places the 40 bytes ahead of the payload, and the payload, in the receive WQE. */
 static bool place(struct transport *tp, struct qp *qp, struct recv_wqe *w, const struct rx *rx)
 {
@@ -69,7 +77,7 @@ static void ud_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 	cqe.src_qp = deth.sqpn;
 	cqe.solicited = rx->bth->se;
 	cqe.flags = WC_GRH;
-	cqe.sl = flow_is_ipv4(rx->pkt->flow) ? UD_SL_UDP | UD_SL_IPV4 : UD_SL_UDP | UD_SL_IPV6;
+	cqe.sl = service_level(rx->pkt->flow);
 	if (rx->info->flags & F_IMM) {
 		struct immdt immdt;
 

@@ -340,6 +340,10 @@ static void check_source_port(struct duo *d, const struct flow *flow)
 {
 	uint16_t first = flow_is_ipv4(flow) ? DUO_SPORT_IPV4 : DUO_SPORT_IPV6;
 
+	if (!flow_has_udp(flow)) {
+		DUO_CHECK(d, !flow->sport);
+		return;
+	}
 	DUO_CHECK(d, flow->sport >= first && flow->sport < first + PATHS_MAX);
 }
 

@@ -58,7 +58,7 @@ void congestion_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 void congestion_set_ect(struct transport *tp, struct qp *qp)
 {
-	if (qp->gbn && congestion_governing(qp) && cc_params_heed(tp->config.cc.params))
+	if (qp->gbn && flow_has_udp(&qp->flow) && congestion_governing(qp) && cc_params_heed(tp->config.cc.params))
 		qp->flow.tos = (uint8_t)((qp->flow.tos & ~3u) | 2); /* RFC 3168 */
 }
 

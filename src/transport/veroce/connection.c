@@ -129,7 +129,7 @@ int veroce_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	vr->r_window = VEROCE_BASE_WINDOW;
 	connect_spaces(qp);
 	speaks = pair_speaks(vr->pair, now_ns);
-	if (tp->config.protocol == PROTOCOL_ROCEV2 ||
+	if (tp->config.protocol == PROTOCOL_ROCEV2 || tp->config.protocol == PROTOCOL_ROCEV1 ||
 	    (speaks == PAIR_ROCEV2 && tp->config.protocol == PROTOCOL_AUTO)) {
 		/* struct veroce stays, to answer CAPS requests. */
 		if (gbn_connect(tp, qp, now_ns))
