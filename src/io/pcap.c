@@ -17,11 +17,13 @@
 #include "base/ipudp.h"
 
 enum {
-	SNAP_BYTES = 65535 + IPUDP_LEN_MAX,
+	SNAP_BYTES = 65535 + PCAP_HEAD_MAX,
 	FILE_BUFFER_BYTES = 256 << 10,
 	FLUSH_NS = 100 * 1000 * 1000, /* the most that a killed process loses */
 	PATH_BYTES_MAX = 4096
 };
+
+static_assert((int)IPUDP_LEN_MAX <= (int)PCAP_HEAD_MAX, "a frame holds either kind of headers");
 
 struct capture {
 	struct io io;
@@ -90,7 +92,7 @@ static void capture_free(struct capture *c)
 static int start(struct capture *c, FILE *file)
 {
 	setvbuf(file, NULL, _IOFBF, FILE_BUFFER_BYTES);
-	c->pcap = pcap_open_dead_with_tstamp_precision(DLT_RAW, SNAP_BYTES,
+	c->pcap = pcap_open_dead_with_tstamp_precision(c->cfg.head ? DLT_EN10MB : DLT_RAW, SNAP_BYTES,
 						       PCAP_TSTAMP_PRECISION_NANO);
 	if (c->pcap)
 		c->dumper = pcap_dump_fopen(c->pcap, file);
@@ -179,10 +181,11 @@ static void write_packet(struct capture *c, const struct pkt *p, uint16_t ip_id,
 	if (p->len > IPUDP_PAYLOAD_MAX)
 		return;
 
-	size_t headers = ipudp_encode(c->frame, p->flow, ip_id, p->len);
+	size_t headers = c->cfg.head ? c->cfg.head(c->cfg.ctx, c->frame, p) : ipudp_encode(c->frame, p->flow, ip_id, p->len);
 
 	memcpy(c->frame + headers, p->data, p->len);
-	ipudp_checksum(c->frame, c->frame + headers, p->len);
+	if (!c->cfg.head)
+		ipudp_checksum(c->frame, c->frame + headers, p->len);
 	h.ts.tv_sec = ts->tv_sec;
 	h.ts.tv_usec = ts->tv_nsec; /* nanoseconds: the precision that the file was opened with */
 	h.caplen = h.len = (bpf_u_int32)(headers + p->len);
@@ -202,7 +205,7 @@ static void write_burst(struct capture *c, const struct pkt *pkts, size_t n, boo
 	for (size_t i = 0; i < n; i++) {
 		uint16_t id = pkts[i].ip_id;
 
-		if (received && (!c->cfg.ip_id || !flow_is_ipv4(pkts[i].flow) ||
+		if (received && (!c->cfg.ip_id || c->cfg.head || !flow_is_ipv4(pkts[i].flow) ||
 				 !c->cfg.ip_id(c->cfg.ctx, &pkts[i], &id)))
 			id = 0;
 		write_packet(c, &pkts[i], id, &ts);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A wrapper that writes what passes through an io to a capture file: pcap with nanosecond time
- * stamps and LINKTYPE_RAW, IP and UDP headers made from the flow, with good checksums.
+ * stamps and LINKTYPE_RAW, IP and UDP headers made from the flow, with good checksums; or LINKTYPE_ETHERNET, with the
+ * headers that a function knows.
  *
  * Wrapped around impair, it shows what the core received; inside it, what the network delivered.
  * Writing blocks as files do. When it fails, that is reported once, capture stops and traffic goes
@@ -16,6 +17,8 @@
 
 #include "io/io.h"
 
+enum { PCAP_HEAD_MAX = 64 };
+
 struct pcap_config {
 	const char *file;             /* "%p" becomes the process id, "%%" a percent sign */
 	struct io_counters *counters; /* *borrowed* */
@@ -25,6 +28,11 @@ struct pcap_config {
 	 * written.
 	 */
 	bool (*ip_id)(void *ctx, const struct pkt *, uint16_t *id);
+	/*
+	 * What stands before that packet in its Ethernet frame: its length, at most PCAP_HEAD_MAX. NULL: packets are those of
+	 * UDP.
+	 */
+	size_t (*head)(void *ctx, uint8_t *out, const struct pkt *);
 	/* Called once, with a sentence that says why capture stopped. May be NULL. */
 	void (*report)(void *ctx, const char *sentence);
 	void *ctx;

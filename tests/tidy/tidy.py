@@ -31,7 +31,7 @@ GRAPH = {
     "cm": "nic iwarp mem queue wire base",
     "sdr": "base",
     "sdr/verbs": "sdr base",
-    "io": "base",
+    "io": "wire base",
     "group": "io base",
     "engine": "cm nic cc group io base",
     "net": "base",
