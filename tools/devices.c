@@ -42,14 +42,22 @@ static const struct {
 
 enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
 
+static bool is_rocev1(const struct config *c)
+{
+	return c->transport.protocol == PROTOCOL_ROCEV1;
+}
+
 static void print_table(const struct config *c, const struct gid_table *t)
 {
 	char address[ADDRESS_BYTES], name[DEVICE_NAME_BYTES];
 
 	for (unsigned d = 0; d < c->devices; d++) {
 		snprintf(name, sizeof(name), DEVICE_NAME, d);
-		printf("%s: node GUID %016" PRIx64 ", one Ethernet port, RoCEv2 on UDP port %u, veRoCE on %u\n",
-		       name, device_guid(hostid_guid(), d), c->transport.rocev2.port, c->transport.veroce.port);
+		printf("%s: node GUID %016" PRIx64 ", one Ethernet port, ", name, device_guid(hostid_guid(), d));
+		if (is_rocev1(c))
+			printf("RoCEv1\n");
+		else
+			printf("RoCEv2 on UDP port %u, veRoCE on %u\n", c->transport.rocev2.port, c->transport.veroce.port);
 	}
 	printf("\n%5s  %-39s  %-15s  %6s  %8s\n", "GID", "ADDRESS", "INTERFACE", "MTU", "PATH MTU");
 	for (uint32_t i = 0; i < t->count; i++)
@@ -70,8 +78,8 @@ static void print_json_device(const struct config *c, const struct gid_table *t,
 	       "\"gids\": [",
 	       name, device_guid(hostid_guid(), device), c->transport.rocev2.port, c->transport.veroce.port);
 	for (uint32_t i = 0; i < t->count; i++) {
-		printf("%s\n  {\"index\": %u, \"address\": \"%s\", \"type\": \"RoCE v2\", \"interface\": ",
-		       i ? "," : "", i, gid_text(t->gids[i].raw, address));
+		printf("%s\n  {\"index\": %u, \"address\": \"%s\", \"type\": \"%s\", \"interface\": ",
+		       i ? "," : "", i, gid_text(t->gids[i].raw, address), is_rocev1(c) ? "IB/RoCE v1" : "RoCE v2");
 		json_string(stdout, t->interfaces[i].name);
 		printf(", \"mtu\": %u, \"path_mtu\": %u}", t->gids[i].ip_mtu,
 		       nic_path_mtu(t->gids[i].ip_mtu));

@@ -132,7 +132,7 @@ static int prepare_ours(void)
 		return complain("out of memory");
 	rc = gids_load(t, c.interfaces, why, sizeof(why));
 	if (!rc)
-		rc = sysfs_dir_get(t, &(struct sysfs_devices){c.devices, c.transport.protocol == PROTOCOL_IWARP}, dir, sizeof(dir), why, sizeof(why));
+		rc = sysfs_dir_get(t, &(struct sysfs_devices){c.devices, c.transport.protocol}, dir, sizeof(dir), why, sizeof(why));
 	free(t);
 	if (rc < 0)
 		return complain("%s", why);

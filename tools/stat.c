@@ -150,8 +150,10 @@ static void print_all(const struct stats_page *p)
 	size_t count;
 	const struct stats_field *f = stats_fields(&count);
 
-	printf("%d %.15s: " DEVICE_NAME ", slot %u, UDP ports %u and %u, running for %.0f s\n", p->pid, p->comm,
-	       p->device, p->slot, p->port, p->veroce_port, age_s(p));
+	printf("%d %.15s: " DEVICE_NAME ", slot %u, ", p->pid, p->comm, p->device, p->slot);
+	if (p->port)
+		printf("UDP ports %u and %u, ", p->port, p->veroce_port);
+	printf("running for %.0f s\n", age_s(p));
 	for (size_t i = 0; i < count; i++) {
 		uint64_t v = stats_value(p, &f[i]);
 
@@ -340,7 +342,7 @@ int cmd_stat(int argc, char **argv)
 	if (config_load(&c, why, sizeof(why)))
 		return complain("%s", why);
 	for (;;) {
-		rc = show(&r, c.transport.rocev2.port);
+		rc = show(&r, c.transport.protocol == PROTOCOL_ROCEV1 ? config_rocev1_port(&c) : c.transport.rocev2.port);
 		if (!watch_s || rc || ferror(stdout))
 			return rc;
 		nanosleep(&(struct timespec){(time_t)watch_s,

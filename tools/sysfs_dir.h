@@ -14,7 +14,7 @@
 
 struct sysfs_devices {
 	unsigned count;
-	bool iwarp;
+	enum protocol protocol; /* as the settings say */
 };
 
 /*

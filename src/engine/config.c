@@ -62,6 +62,7 @@ static const char *const protocols[] = {
 	[PROTOCOL_VEROCE] = "veroce",
 	[PROTOCOL_ROCEV2] = "rocev2",
 	[PROTOCOL_IWARP] = "iwarp",
+	[PROTOCOL_ROCEV1] = "rocev1",
 	NULL,
 };
 static const char *const losses[] = {
@@ -112,7 +113,7 @@ static const struct row rows[] = {
 	TEXT("interfaces", interfaces, "", "comma list of the interfaces to use; empty: every one that is up"),
 	SWITCH("shm", shm, "off", "on: packets to other processes of the same user on this host go through memory instead of UDP"),
 	NUMBER("devices", KIND_U32, devices, 1, ENGINE_DEVICES_MAX, "1", "devices that a program sees: verbena0, verbena1 and so on, each a NIC of its own"),
-	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce, rocev2 or iwarp; auto: veRoCE with peers that answer in it"),
+	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce, rocev2, iwarp or rocev1; auto: veRoCE with peers that answer in it"),
 	NUMBER("port", KIND_U16, transport.rocev2.port, 1, 65535, "4791", "UDP port of RoCEv2"),
 	NUMBER("veroce_port", KIND_U16_AUTO, transport.veroce.port, 1, 65535, "auto", "UDP port of veRoCE; auto: port + 3, so 4794"),
 	NUMBER("veroce_paths", KIND_U32, transport.paths, 1, PATHS_MAX, "16", "UDP source ports over which veRoCE spreads a queue pair"),
@@ -441,6 +442,13 @@ static int ports_settle(struct loading *l)
 	return fail(l->err, l->err_bytes,
 		    "%s:%d: veroce_port = %u: allowed is any port but %u, which is RoCEv2's", l->file,
 		    l->veroce_port_line, c->transport.veroce.port, c->transport.rocev2.port);
+}
+
+uint16_t config_rocev1_port(const struct config *c)
+{
+	uint16_t port = c->transport.rocev2.port;
+
+	return (uint16_t)(port < UINT16_MAX ? port + 1 : port - 1);
 }
 
 int config_load(struct config *out, char *err, size_t err_bytes)

@@ -30,6 +30,12 @@ struct config {
 	struct transport_config transport;
 };
 
+/*
+ * RoCEv1 has no port. Its processes find each other as those of RoCEv2 do, by a UDP port of their own (group/group.h), which
+ * nobody sends to: the one above RoCEv2's, or below at the upper end.
+ */
+uint16_t config_rocev1_port(const struct config *);
+
 /* 0, or -EINVAL with a sentence in err. Reads the environment and perhaps one file. */
 int config_load(struct config *, char *err, size_t err_bytes);
 

@@ -243,7 +243,7 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_PORT=auto", "allowed is"},
 		{"VERBENA_WINDOW_BYTES=64KB", "allowed is"},
 		{"VERBENA_WINDOW_BYTES=4294967295G", "allowed is"},
-		{"VERBENA_PROTOCOL=iwar", "VERBENA_PROTOCOL=iwar: allowed is auto, veroce, rocev2 or iwarp"},
+		{"VERBENA_PROTOCOL=iwar", "VERBENA_PROTOCOL=iwar: allowed is auto, veroce, rocev2, iwarp or rocev1"},
 		{"VERBENA_PROTOCOL=", "VERBENA_PROTOCOL=: allowed is"},
 		{"VERBENA_PROTOCOL=AUTO", "allowed is"},
 		{"VERBENA_PROTOCOL=auto ", "allowed is"},

@@ -27,6 +27,11 @@ struct nic *engine_nic(struct engine *e)
 	return e->loop.nic;
 }
 
+bool engine_is_rocev1(const struct engine *e)
+{
+	return e->config.transport.protocol == PROTOCOL_ROCEV1;
+}
+
 struct cm *engine_cm(struct engine *e)
 {
 	return e->loop.cm;
@@ -87,7 +92,7 @@ void engine_add_paths(struct engine *e)
 {
 	uint32_t wanted = e->config.transport.protocol == PROTOCOL_ROCEV2 ? 1 : e->config.transport.paths;
 
-	if (e->closed || e->paths >= wanted || udp_add_paths(e->udp, wanted) == e->paths)
+	if (e->closed || !e->udp || e->paths >= wanted || udp_add_paths(e->udp, wanted) == e->paths)
 		return;
 	engine_note_paths(e);
 	nic_set_paths(e->loop.nic, e->paths, e->sport_ipv4, e->sport_ipv6);
@@ -223,17 +228,22 @@ static size_t interfaces(const struct engine *e, uint32_t *ifindex)
 	return count;
 }
 
+static int join_on(struct engine *e, const uint8_t gid[16], const uint32_t *ifindex, size_t count)
+{
+	return e->raw ? raw_join(e->raw, gid, ifindex, count) : mcast_join(e->mcast, gid, ifindex, count);
+}
+
 int engine_join(struct engine *e, const uint8_t gid[16], uint32_t ifindex)
 {
 	uint32_t all[NIC_GIDS_MAX];
 
-	if (!e->mcast)
+	if (!e->mcast && !e->raw)
 		return -EOPNOTSUPP;
 	if (ifindex)
-		return mcast_join(e->mcast, gid, &ifindex, 1);
+		return join_on(e, gid, &ifindex, 1);
 	if (cm_hears(e->loop.cm, gid, 0))
 		return 0;
-	return mcast_join(e->mcast, gid, all, interfaces(e, all));
+	return join_on(e, gid, all, interfaces(e, all));
 }
 
 static bool is_needed(const void *engine, const uint8_t gid[16], uint32_t ifindex)
@@ -247,6 +257,8 @@ void engine_leave_unused(struct engine *e)
 {
 	if (e->mcast)
 		mcast_keep(e->mcast, is_needed, e);
+	if (e->raw)
+		raw_keep(e->raw, is_needed, e);
 }
 
 void engine_kick(struct engine *e, struct qp *qp)

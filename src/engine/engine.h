@@ -43,6 +43,8 @@ bool engine_has_streams(void);
 struct engine *engine_get(unsigned device, const struct engine_sink *, char *err, size_t err_bytes);
 
 struct nic *engine_nic(struct engine *);
+/* Whether its wire is RoCEv1: its GIDs are of that type. */
+bool engine_is_rocev1(const struct engine *);
 struct cm *engine_cm(struct engine *);
 void engine_lock(struct engine *);
 /* Likewise, and nothing is sent before it returns. */

@@ -25,6 +25,7 @@
 #include "engine/link_speed.h"
 #include "io/impair.h"
 #include "io/pcap.h"
+#include "io/raw.h"
 #include "io/shm.h"
 #include "io/tcp.h"
 #include "io/udp.h"
@@ -33,6 +34,7 @@ static_assert((int)SHM_SLOTS == (int)GROUP_SLOTS && (int)SHM_QPN_SHIFT == (int)G
 		      (int)SHM_ADDRESSES_MAX == (int)NIC_GIDS_MAX,
 	      "rings are those of members, and know every address");
 static_assert((int)PATHS_MAX == (int)UDP_PATHS_MAX, "a nic knows every path of its back end");
+static_assert((int)RAW_GIDS_MAX == (int)NIC_GIDS_MAX, "a back end knows every GID");
 
 enum {
 	WHY_BYTES = 512,
@@ -96,6 +98,13 @@ static void pcap_report(void *ctx, const char *sentence)
 	fprintf(stderr, "verbena: %s\n", sentence);
 }
 
+static size_t pcap_head(void *ctx, uint8_t *out, const struct pkt *p)
+{
+	const struct engine *e = ctx;
+
+	return raw_head(e->raw, out, p);
+}
+
 static bool has_streams(const struct engine *e)
 {
 	return e->config.transport.protocol == PROTOCOL_IWARP;
@@ -140,33 +149,19 @@ static struct io *shm_start(struct engine *e, struct io *lower)
 	return io;
 }
 
-/* The back end and its wrappers. If one fails, those opened before are closed again. */
-static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t why_bytes)
+/* Fault injection and capture, as the settings say, around io, which is *taken*: it is closed if one of them fails. */
+static int wrappers_start(struct engine *e, struct io *io, char *why, size_t why_bytes)
 {
 	struct pcap_config pcap = {
 		.counters = &e->loop.page->io,
 		.ip_id = pcap_ip_id,
+		.head = e->raw ? pcap_head : NULL,
 		.report = pcap_report,
 		.ctx = e,
 	};
 	struct impair_config impair;
-	struct io *io;
-	int rc;
+	int rc = 0;
 
-	rc = udp_open(&io, udp, why, why_bytes);
-	if (rc)
-		return rc;
-	e->udp = io;
-	engine_note_paths(e);
-	e->rcvbuf_bytes = udp_rcvbuf_bytes(io);
-	rc = mcast_open(&io, io, (uint16_t)e->config.transport.rocev2.port, &e->loop.page->io);
-	if (rc) {
-		snprintf(why, why_bytes, "cannot make a descriptor for multicast groups: %s", strerror(-rc));
-		goto close;
-	}
-	e->mcast = io;
-	if (has_shm(e))
-		io = shm_start(e, io);
 	if (e->config.impair[0]) {
 		rc = impair_parse(e->config.impair, &impair, why, why_bytes);
 		if (!rc) {
@@ -175,10 +170,8 @@ static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t 
 			if (rc)
 				snprintf(why, why_bytes, "out of memory");
 		}
-		if (rc)
-			goto close;
 	}
-	if (e->config.pcap[0]) {
+	if (!rc && e->config.pcap[0]) {
 		char reason[256], file[sizeof(e->config.pcap) + 16];
 		int n = snprintf(file, sizeof(file), "%s", e->config.pcap);
 
@@ -188,17 +181,34 @@ static int io_start(struct engine *e, struct udp_config *udp, char *why, size_t 
 		pcap.file = file;
 
 		rc = pcap_io_open(&io, io, &pcap, reason, sizeof(reason));
-		if (rc) {
+		if (rc)
 			snprintf(why, why_bytes, "VERBENA_PCAP: %s", reason);
-			goto close;
-		}
 	}
-	e->loop.io = io;
-	return 0;
-
-close:
-	io_close(io);
+	if (rc)
+		io_close(io);
+	else
+		e->loop.io = io;
 	return rc;
+}
+
+static int udp_io_start(struct engine *e, struct udp_config *udp, char *why, size_t why_bytes)
+{
+	struct io *io;
+	int rc = udp_open(&io, udp, why, why_bytes);
+
+	if (rc)
+		return rc;
+	e->udp = io;
+	engine_note_paths(e);
+	e->rcvbuf_bytes = udp_rcvbuf_bytes(io);
+	rc = mcast_open(&io, io, (uint16_t)e->config.transport.rocev2.port, &e->loop.page->io);
+	if (rc) {
+		snprintf(why, why_bytes, "cannot make a descriptor for multicast groups: %s", strerror(-rc));
+		io_close(io);
+		return rc;
+	}
+	e->mcast = io;
+	return wrappers_start(e, has_shm(e) ? shm_start(e, io) : io, why, why_bytes);
 }
 
 /*
@@ -387,36 +397,94 @@ static void explain_limit(char *why, size_t why_bytes)
 		 (unsigned long long)limit.rlim_cur);
 }
 
+/* Joins the processes that share those ports; the first one names the group. */
+static int group_start(struct engine *e, struct group_config *group, char *why, size_t why_bytes)
+{
+	int rc;
+
+	group->stat_fd = e->stat_fd;
+	group->counters = &e->loop.page->io;
+	group->shared_bytes = registry_bytes();
+	group->requests_slot = requests_slot;
+	rc = group_open(&e->group, group, why, why_bytes);
+	if (rc)
+		return rc;
+	e->loop.group = e->group;
+	e->loop.slot = group_slot(e->group);
+	e->loop.page->slot = e->loop.slot;
+	return 0;
+}
+
 /* A place in the group that shares the ports, and the sockets. */
 static int udp_start(struct engine *e, char *why, size_t why_bytes)
 {
 	/* Both ports, with any protocol: all members of a group have the same ports. */
-	const struct group_config group = {
+	struct group_config group = {
 		.ports = {e->config.transport.rocev2.port, e->config.transport.veroce.port},
 		.port_count = 2,
-		.stat_fd = e->stat_fd,
-		.counters = &e->loop.page->io,
-		.shared_bytes = registry_bytes(),
 		.rings = has_shm(e),
-		.requests_slot = requests_slot,
 	};
 	struct udp_config udp = {
 		.paths = 1, /* most programs never need another: engine_add_paths */
 		.spare_fds = SPARE_FDS,
 		.counters = &e->loop.page->io,
 	};
-	int rc = group_open(&e->group, &group, why, why_bytes);
+	int rc = group_start(e, &group, why, why_bytes);
 
 	if (rc)
 		return rc;
-	e->loop.group = e->group;
-	e->loop.slot = group_slot(e->group);
-	e->loop.page->slot = e->loop.slot;
 	e->loop.page->port = e->config.transport.rocev2.port;
 	e->loop.page->veroce_port = e->config.transport.veroce.port;
 	udp.no_ipv6 = !group_has_ipv6(e->group);
 	udp.rx_count = group_rx_fds(e->group, udp.rx_fds, UDP_RX_SOCKETS_MAX);
-	return io_start(e, &udp, why, why_bytes);
+	return udp_io_start(e, &udp, why, why_bytes);
+}
+
+/* All processes hear all frames. What names nobody is for the one that the group's datagrams would go to. */
+static bool is_ours(void *ctx, const struct pkt *p)
+{
+	const struct engine *e = ctx;
+
+	return group_slot_of(p) != GROUP_ANY_SLOT || requests_slot(group_shared(e->group)) == e->loop.slot;
+}
+
+static int raw_io_start(struct engine *e, char *why, size_t why_bytes)
+{
+	struct gid_table *all = calloc(1, sizeof(*all));
+	struct raw_gid gids[RAW_GIDS_MAX];
+	struct raw_config raw = {
+		.gids = gids, .slot = e->loop.slot, .is_ours = is_ours, .ctx = e, .counters = &e->loop.page->io};
+	int rc = all ? gids_load(all, NULL, why, why_bytes) : -ENOMEM;
+
+	/* Also those of interfaces that are not used: packets to them stay on this host. */
+	for (uint32_t i = 0; !rc && i < all->count; i++) {
+		memcpy(gids[i].gid, all->gids[i].raw, sizeof(gids[i].gid));
+		gids[i].ifindex = all->gids[i].ifindex;
+		raw.gid_count++;
+	}
+	free(all);
+	if (!rc)
+		rc = raw_open(&e->raw, &raw, why, why_bytes);
+	if (rc)
+		return rc;
+	e->rcvbuf_bytes = raw_rcvbuf_bytes(e->raw);
+	return wrappers_start(e, e->raw, why, why_bytes);
+}
+
+/* The group is one of its own: its members hear no UDP, and those that do hear no frames. */
+static int raw_start(struct engine *e, char *why, size_t why_bytes)
+{
+	struct group_config group = {.ports = {config_rocev1_port(&e->config)}, .port_count = 1};
+	int rc = group_start(e, &group, why, why_bytes);
+
+	return rc ? rc : raw_io_start(e, why, why_bytes);
+}
+
+static int back_end_start(struct engine *e, char *why, size_t why_bytes)
+{
+	if (has_streams(e))
+		return tcp_start(e, why, why_bytes);
+	return engine_is_rocev1(e) ? raw_start(e, why, why_bytes) : udp_start(e, why, why_bytes);
 }
 
 static struct engine *engine_start(unsigned device, const struct engine_sink *sink, char *why, size_t why_bytes)
@@ -449,7 +517,7 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 	}
 
 	e->loop.page->device = device;
-	rc = has_streams(e) ? tcp_start(e, why, why_bytes) : udp_start(e, why, why_bytes);
+	rc = back_end_start(e, why, why_bytes);
 	if (rc)
 		goto fail;
 	rc = nic_start(e, why, why_bytes);

@@ -57,6 +57,7 @@
 #include "engine/loop.h"
 #include "group/group.h"
 #include "io/mcast.h"
+#include "io/raw.h"
 #include "io/udp.h"
 
 enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_BLOCKED };
@@ -86,8 +87,10 @@ struct engine {
 	unsigned device;
 	struct gid_table gids;
 	struct group *group;
-	struct io *udp; /* innermost of loop.io, which closes it */
-	struct io *mcast; /* around it; NULL with streams, which have no groups */
+	/* Innermost of loop.io, which closes it: the UDP sockets, or RoCEv1's packet socket; NULL with streams. */
+	struct io *udp;
+	struct io *raw;
+	struct io *mcast; /* around udp; NULL without it */
 	uint32_t paths; /* UDP source ports of the back end, in each family */
 	uint16_t sport_ipv4[UDP_PATHS_MAX];
 	uint16_t sport_ipv6[UDP_PATHS_MAX]; /* 0: no IPv6 */

@@ -52,9 +52,9 @@ struct raw_rx {
 	uint8_t frames[RX_FRAMES][RX_FRAME_BYTES];
 };
 
-struct raw_group {
-	bool joined;
+struct raw_join {
 	uint8_t gid[16];
+	uint32_t ifindex; /* 0: none */
 };
 
 struct raw {
@@ -65,7 +65,7 @@ struct raw {
 	struct io_counters *counters;
 	uint32_t overflow; /* as the kernel last told */
 	struct raw_routes routes;
-	struct raw_group groups[RAW_GROUPS_MAX];
+	struct raw_join joins[RAW_JOINS_MAX];
 	uint32_t waiting_count;
 	uint64_t retry_ns; /* when to look again for the destinations of those that wait */
 	struct waiting *waiting[RAW_WAITING_MAX]; /* the first waiting_count wait, oldest first; the others are free */
@@ -222,64 +222,57 @@ static bool membership(const struct raw *r, int option, const uint8_t gid[16], u
 	return setsockopt(r->fd, SOL_PACKET, option, &m, sizeof(m)) == 0;
 }
 
-static bool is_joined(const struct raw *r, const uint8_t gid[16])
+/* The place of a membership; with the interface 0 a free place. NULL: there is none. */
+static struct raw_join *join_find(const struct raw *r, const uint8_t gid[16], uint32_t ifindex)
 {
-	for (size_t i = 0; i < RAW_GROUPS_MAX; i++) {
-		if (r->groups[i].joined && !memcmp(r->groups[i].gid, gid, sizeof(r->groups[i].gid)))
-			return true;
-	}
-	return false;
-}
+	for (size_t i = 0; i < RAW_JOINS_MAX; i++) {
+		const struct raw_join *j = &r->joins[i];
 
-static struct raw_group *free_group(struct raw *r)
-{
-	for (size_t i = 0; i < RAW_GROUPS_MAX; i++) {
-		if (!r->groups[i].joined)
-			return &r->groups[i];
+		if (j->ifindex == ifindex && (!ifindex || !memcmp(j->gid, gid, sizeof(j->gid))))
+			return (struct raw_join *)j;
 	}
 	return NULL;
 }
 
-int raw_join(struct io *io, const uint8_t gid[16], const uint32_t *ifindex, size_t count)
+static int join_one(struct raw *r, const uint8_t gid[16], uint32_t ifindex)
 {
-	struct raw *r = (struct raw *)io;
-	struct raw_group *g = free_group(r);
-	bool joined = false;
+	struct raw_join *j = join_find(r, gid, 0);
 
-	if (is_joined(r, gid))
+	if (join_find(r, gid, ifindex))
 		return 0;
-	if (!g)
+	if (!j)
 		return -ENOMEM;
-	errno = ENODEV;
-	for (size_t i = 0; i < count; i++)
-		joined |= membership(r, PACKET_ADD_MEMBERSHIP, gid, ifindex[i]);
-	if (!joined)
+	if (!membership(r, PACKET_ADD_MEMBERSHIP, gid, ifindex))
 		return -errno;
-	g->joined = true;
-	memcpy(g->gid, gid, sizeof(g->gid));
+	j->ifindex = ifindex;
+	memcpy(j->gid, gid, sizeof(j->gid));
 	return 0;
 }
 
-/* The kernel counts memberships: each interface that has one loses one, and others refuse. */
-static void leave(struct raw *r, struct raw_group *g)
+int raw_join(struct io *io, const uint8_t gid[16], const uint32_t *ifindex, size_t count)
 {
-	uint32_t last = 0;
+	int err = -ENODEV;
 
-	for (size_t i = 0; i < r->routes.gid_count; i++) {
-		if (r->routes.gids[i].ifindex != last)
-			membership(r, PACKET_DROP_MEMBERSHIP, g->gid, r->routes.gids[i].ifindex);
-		last = r->routes.gids[i].ifindex;
+	for (size_t i = 0; i < count; i++) {
+		int its = join_one((struct raw *)io, gid, ifindex[i]);
+
+		if (err)
+			err = its;
 	}
-	g->joined = false;
+	return err;
 }
 
-void raw_keep(struct io *io, bool (*keep)(const void *, const uint8_t[16]), const void *ctx)
+void raw_keep(struct io *io, bool (*keep)(const void *, const uint8_t[16], uint32_t), const void *ctx)
 {
 	struct raw *r = (struct raw *)io;
 
-	for (size_t i = 0; i < RAW_GROUPS_MAX; i++) {
-		if (r->groups[i].joined && !keep(ctx, r->groups[i].gid))
-			leave(r, &r->groups[i]);
+	for (size_t i = 0; i < RAW_JOINS_MAX; i++) {
+		struct raw_join *j = &r->joins[i];
+
+		if (!j->ifindex || keep(ctx, j->gid, j->ifindex))
+			continue;
+		membership(r, PACKET_DROP_MEMBERSHIP, j->gid, j->ifindex);
+		j->ifindex = 0;
 	}
 }
 
@@ -433,12 +426,14 @@ static bool frame_is_for_us(const struct raw *r, struct flow *f, const struct so
 		return false;
 	if (from->sll_pkttype != (group ? PACKET_MULTICAST : PACKET_HOST))
 		return false;
-	own = group && looped ? src : raw_gid_find(&r->routes, f->dst, looped ? 0 : ifindex);
-	if (group && !looped)
-		f->ifindex = ifindex;
-	else if (own >= 0 && (group || udp_is_link_local(f->dst)))
+	if (group) {
+		f->ifindex = looped ? r->routes.gids[src].ifindex : ifindex;
+		return join_find(r, f->dst, f->ifindex);
+	}
+	own = raw_gid_find(&r->routes, f->dst, looped ? 0 : ifindex);
+	if (own >= 0 && udp_is_link_local(f->dst))
 		f->ifindex = r->routes.gids[own].ifindex;
-	return group || own >= 0;
+	return own >= 0;
 }
 
 static void overflow_read(struct raw *r, struct msghdr *h)

@@ -23,7 +23,7 @@
 
 #include "io/io.h"
 
-enum { RAW_GIDS_MAX = 64, RAW_GROUPS_MAX = 20, RAW_WAITING_MAX = 64, RAW_PACKET_BYTES_MAX = 8192 };
+enum { RAW_GIDS_MAX = 64, RAW_JOINS_MAX = 256, RAW_WAITING_MAX = 64, RAW_PACKET_BYTES_MAX = 8192 };
 
 struct raw_gid {
 	uint8_t gid[16];
@@ -45,7 +45,7 @@ int raw_open(struct io **, const struct raw_config *, char *why, size_t why_byte
 
 /* As mcast_join() and mcast_keep() of mcast.h. */
 int raw_join(struct io *, const uint8_t gid[16], const uint32_t *ifindex, size_t count);
-void raw_keep(struct io *, bool (*keep)(const void *ctx, const uint8_t gid[16]), const void *ctx);
+void raw_keep(struct io *, bool (*keep)(const void *ctx, const uint8_t gid[16], uint32_t ifindex), const void *ctx);
 
 /* As the kernel counts. */
 size_t raw_rcvbuf_bytes(const struct io *);

@@ -306,7 +306,7 @@ static void packets_to_nobody_are_dropped(void **state)
 	assert_int_equal(counters.tx_drops, 4 + RAW_WAITING_MAX);
 }
 
-static bool none(const void *ctx, const uint8_t gid[16])
+static bool none(const void *ctx, const uint8_t gid[16], uint32_t ifindex)
 {
 	return false;
 }
@@ -327,11 +327,15 @@ static void a_groups_packets_go_out_and_round(void **state)
 	assert_memory_equal(p.flow->dst, group, 16);
 	assert_int_equal(p.flow->ifindex, ifindex);
 	raw_keep(io, none, NULL);
+	/* Nobody is in the group any more. */
+	send_one(gid_a, group, 0xffffff);
+	peer_receive(frame);
+	next_is_good();
 	/* Room for as many as there may be, and no more. */
-	for (uint8_t i = 0; i <= RAW_GROUPS_MAX; i++) {
-		uint8_t gid[16] = {0xff, 0x0e, [15] = i};
+	for (int i = 0; i <= RAW_JOINS_MAX; i++) {
+		uint8_t gid[16] = {0xff, 0x0e, [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i};
 
-		assert_int_equal(raw_join(io, gid, &ifindex, 1), i < RAW_GROUPS_MAX ? 0 : -ENOMEM);
+		assert_int_equal(raw_join(io, gid, &ifindex, 1), i < RAW_JOINS_MAX ? 0 : -ENOMEM);
 	}
 }
 

@@ -203,6 +203,11 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
 	return 0;
 }
 
+static enum ibv_gid_type gid_type(struct ibv_context *context)
+{
+	return engine_is_rocev1(context_of(context)->engine) ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
+}
+
 /* The numbers are those of the kernel's gid_attrs/types, not of enum ibv_gid_type. */
 enum gid_type_sysfs { GID_TYPE_SYSFS_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
 
@@ -216,19 +221,20 @@ int query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index
 
 	if (port != PORT || index >= NIC_GIDS_MAX)
 		return fail_minus_one(EINVAL);
-	*type = gid_get(context_of(context), index, &entry) ? GID_TYPE_SYSFS_ROCE_V2
-								     : GID_TYPE_SYSFS_ROCE_V1;
+	*type = gid_get(context_of(context), index, &entry) && gid_type(context) == IBV_GID_TYPE_ROCE_V2
+			? GID_TYPE_SYSFS_ROCE_V2
+			: GID_TYPE_SYSFS_ROCE_V1;
 	return 0;
 }
 IN_PRIVATE_25(query_gid_type, ibv_query_gid_type);
 
-static void entry_fill(struct ibv_gid_entry *e, size_t size, uint32_t index,
+static void entry_fill(struct ibv_gid_entry *e, size_t size, enum ibv_gid_type type, uint32_t index,
 		       const struct nic_gid *gid)
 {
 	struct ibv_gid_entry all = {
 		.gid_index = index,
 		.port_num = PORT,
-		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.gid_type = type,
 		.ndev_ifindex = gid->ifindex,
 	};
 
@@ -248,7 +254,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 		return fail(EOPNOTSUPP);
 	if (!gid_get(context_of(context), index, &gid))
 		return fail(ENODATA);
-	entry_fill(entry, entry_size, index, &gid);
+	entry_fill(entry, entry_size, gid_type(context), index, &gid);
 	return 0;
 }
 
@@ -266,7 +272,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 		if (n == max_entries)
 			return -fail(EINVAL);
 		entry_fill((struct ibv_gid_entry *)((char *)entries + n * entry_size), entry_size,
-			   i, &gid);
+			   gid_type(context), i, &gid);
 		n++;
 	}
 	return (ssize_t)n;

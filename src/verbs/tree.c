@@ -104,7 +104,7 @@ static bool visit_gid(const struct walk *w, const struct tree_facts *f, size_t i
 	if (gid == &none)
 		return true;
 	snprintf(path, sizeof(path), "ports/1/gid_attrs/types/%zu", index);
-	if (!visit_file(w, path, "RoCE v2"))
+	if (!visit_file(w, path, f->rocev1 ? "IB/RoCE v1" : "RoCE v2"))
 		return false;
 	snprintf(path, sizeof(path), "ports/1/gid_attrs/ndevs/%zu", index);
 	if (!visit_file(w, path, gid->interface))

@@ -20,6 +20,7 @@ struct tree_facts {
 	uint64_t guid; /* hostid_guid() */
 	unsigned device_count; /* all alike but for name and GUID */
 	bool iwarp;
+	bool rocev1; /* GIDs are of that type */
 	const struct tree_gid *gids;
 	size_t gid_count;
 };

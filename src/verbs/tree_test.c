@@ -69,6 +69,16 @@ static void reading_gives_what_the_kernel_would_print(void **state)
 	}
 }
 
+static void the_gids_of_rocev1_say_so(void **state)
+{
+	struct tree_facts v1 = facts;
+	char buf[32];
+
+	v1.rocev1 = true;
+	assert_int_equal(tree_read(&v1, "class/infiniband/verbena0/ports/1/gid_attrs/types/1", buf, sizeof(buf)), 10);
+	assert_string_equal(buf, "IB/RoCE v1");
+}
+
 static void an_unknown_file_is_not_there(void **state)
 {
 	char buf[8];
@@ -172,6 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reading_gives_what_the_kernel_would_print),
+		cmocka_unit_test(the_gids_of_rocev1_say_so),
 		cmocka_unit_test(an_unknown_file_is_not_there),
 		cmocka_unit_test(a_short_buffer_takes_what_fits),
 		cmocka_unit_test(rendering_can_be_repeated_and_files_end_with_a_newline),
