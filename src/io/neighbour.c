@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "io/fd_away.h"
+
 enum {
 	REPLY_BYTES = 4096,
 	MAC_BYTES = 6,
@@ -29,7 +31,7 @@ static bool is_ipv4(const uint8_t address[16])
 
 int neighbour_open(void)
 {
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int fd = fd_away(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
 
 	return fd < 0 ? -errno : fd;
 }

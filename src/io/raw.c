@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "io/fd_away.h"
 #include "io/raw_routes.h"
 #include "io/udp_socket.h"
 
@@ -103,7 +104,7 @@ static int filter_attach(int fd, unsigned slot)
 static int socket_open(unsigned slot)
 {
 	struct sockaddr_ll any = {.sll_family = AF_PACKET, .sll_protocol = htons(ROCEV1_ETHERTYPE)};
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = fd_away(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	int err;
 
 	if (fd < 0)
