@@ -27,6 +27,7 @@ static int setup(void **state)
 	tx.train_max = PKT_TRAIN_MAX;
 	memcpy(flow_a.src, gid, 16);
 	memcpy(flow_a.dst, gid, 16);
+	flow_a.dport = 4791; /* without UDP there are no identifications */
 	flow_b = flow_a;
 	flow_b.dst[15] = 2;
 	tx_start(&tx, burst, BURST);
