@@ -16,7 +16,7 @@ help:
 	@echo "make bench-loss  what loss costs veRoCE, IRN and RoCEv2: simulated, then over nftables (root)"
 	@echo "make bench-sim   what simulating costs: packet-hops a second, set-up, memory"
 	@echo "make reproduce   simulate published results and this project's goals into docs/results.md (hours)"
-	@echo "make interop  against Linux's own rxe in a guest (root, minutes)"
+	@echo "make interop  against Linux's own rxe and siw in a guest (root, minutes)"
 	@echo "make fuzz     libFuzzer targets, FUZZ_SECONDS each (60)"
 	@echo "make clean    remove what was built"
 

@@ -160,6 +160,7 @@ struct cm_config {
 	 * none.
 	 */
 	struct nic *streams_of;
+	bool no_crc; /* of streams: FPDUs have CRCs only where the peer asks for them (RFC 5044 7.1) */
 };
 
 /* Borrows nothing of config. NULL when memory runs out. */

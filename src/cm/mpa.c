@@ -169,9 +169,10 @@ static void close_down(struct mpa *m, int status, uint64_t now_ns)
 	event_tell(m->id, CM_DISCONNECTED, status, NULL);
 }
 
-void mpa_init(struct cm *cm, struct nic *nic)
+void mpa_init(struct cm *cm, struct nic *nic, bool no_crc)
 {
 	cm->streams.nic = nic;
+	cm->streams.no_crc = no_crc;
 	cm->streams.next = 1;
 	map_init(&cm->streams.by_stream, &cm->alloc);
 	list_init(&cm->streams.conns);
@@ -276,7 +277,7 @@ static int hand_over(struct mpa *m, uint64_t now_ns)
 	struct stream_start start = {.flow = m->flow,
 				     .room_bytes = m->room,
 				     .segment_bytes = m->segment_bytes,
-				     .crc = true, /* each end asks for it: mpa_start.c */
+				     .crc = !m->cm->streams.no_crc || m->peer.crc,
 				     .send_markers = m->peer.markers,
 				     .sends_first = m->state == MPA_WAIT_REPLY,
 				     .hears_first = m->state == MPA_ASKED,

@@ -102,6 +102,7 @@ struct mpa_streams {
 	uint32_t waiting; /* in WAIT_REQUEST */
 	bool untimed;     /* some conn is */
 	uint64_t ended;   /* nic_streams_ended() that was looked into */
+	bool no_crc;      /* asked for by us */
 };
 
 static inline bool cm_has_streams(const struct mpa_streams *s)
@@ -109,7 +110,7 @@ static inline bool cm_has_streams(const struct mpa_streams *s)
 	return s->nic != NULL;
 }
 
-void mpa_init(struct cm *, struct nic *);
+void mpa_init(struct cm *, struct nic *, bool no_crc);
 void mpa_fini(struct cm *);
 
 /* As the functions of cm.h with those names. */

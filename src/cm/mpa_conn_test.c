@@ -80,6 +80,8 @@ static void say(uint32_t stream, enum pkt_kind kind, const uint8_t *data, size_t
 	drain();
 }
 
+static bool no_crc;
+
 static int set_up(void **state)
 {
 	struct nic_config *nc = calloc(1, sizeof(*nc));
@@ -96,6 +98,7 @@ static int set_up(void **state)
 	cc->gids[0] = nc->gids[0];
 	cc->port_first = 50000;
 	cc->port_last = 60000;
+	cc->no_crc = no_crc;
 	nic = nic_create(nc);
 	cc->streams_of = nic;
 	cm = cm_create(cc);
@@ -113,8 +116,15 @@ static int set_up(void **state)
 	return 0;
 }
 
+static int set_up_without_crc(void **state)
+{
+	no_crc = true;
+	return set_up(state);
+}
+
 static int tear_down(void **state)
 {
+	no_crc = false;
 	cm_destroy(cm);
 	nic_destroy(nic);
 	assert_int_equal(heap.blocks, 0);
@@ -193,6 +203,17 @@ static void the_request_asks_for_crc(void **state)
 /* An RDMA Write without bytes. */
 static const uint8_t rtr_write[20] = {0x00, 0x0e, 0xc1, 0x40, 0, 0, 0, 1, [16] = 0xeb, 0xd3, 0x4c, 0x5f};
 
+/* The stream is lost, the id goes, and the QP may connect again. */
+static void renew(struct cm_id *id)
+{
+	say(opened, PKT_RESET, NULL, 0);
+	expect_event(CM_DISCONNECTED, -ECONNRESET);
+	cm_id_destroy(id, now_ns);
+	assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);
+	assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1}, QPA_STATE | QPA_PORT, now_ns),
+			 0);
+}
+
 /* The reply a byte at a time, and what it makes of depths. */
 static void a_reply_makes_the_connection(void **state)
 {
@@ -261,6 +282,28 @@ static void a_plain_reply_makes_one_too(void **state)
 	assert_int_equal(sent_len, sizeof(rtr_write));
 }
 
+/* RFC 5044 7.1: one end that asks is enough. Without, the CRC's place holds zeros. */
+static void crcs_may_be_left_to_the_peer(void **state)
+{
+	for (int asks = 0; asks < 2; asks++) {
+		struct cm_id *id;
+		uint8_t p[MPA_FRAME_MAX];
+		struct mpa_frame f;
+
+		sent_len = 0;
+		id = start_connect(1, 1);
+		mpa_decode(&f, sent);
+		assert_false(f.crc);
+		sent_len = 0;
+		say(opened, PKT_BYTES, p, reply(p, (struct mpa_frame){.enhanced = true, .crc = asks}));
+		expect_event(CM_ESTABLISHED, 0);
+		assert_int_equal(sent_len, sizeof(rtr_write));
+		assert_int_equal(memcmp(sent, rtr_write, sizeof(rtr_write)) == 0, asks);
+		assert_memory_equal(sent, rtr_write, sizeof(rtr_write) - 4);
+		renew(id);
+	}
+}
+
 static void pass_ms(uint32_t ms)
 {
 	now_ns += ms * UINT64_C(1000000);
@@ -291,12 +334,7 @@ static void an_initiator_says_it_again(void **state)
 			assert_int_equal(sent_len, sizeof(rtr_write) * (heard ? 1 : n < 3 ? n : 3));
 		}
 		assert_memory_equal(sent + sent_len - sizeof(rtr_write), rtr_write, sizeof(rtr_write));
-		say(opened, PKT_RESET, NULL, 0);
-		expect_event(CM_DISCONNECTED, -ECONNRESET);
-		cm_id_destroy(id, now_ns);
-		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);
-		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1},
-					       QPA_STATE | QPA_PORT, now_ns), 0);
+		renew(id);
 	}
 }
 
@@ -678,6 +716,36 @@ static void a_listener_that_goes_is_told_to_the_back_end(void **state)
 	assert_int_equal(resets, 1);
 }
 
+static void ten_thousand_connections_leave_nothing(void **state)
+{
+	struct mpa_frame f = {.enhanced = true, .crc = true};
+	int64_t blocks = 0;
+
+	listener();
+	for (int i = 0; i < 10000; i++) {
+		struct cm_event e;
+		struct cm_id *id = requested(f, &e);
+
+		accept_it(id, 1, 1);
+		expect_event(CM_ESTABLISHED, 0);
+		if (i % 2) {
+			assert_int_equal(cm_id_disconnect(id, now_ns), 0);
+			drain();
+		}
+		say(ACCEPTED, PKT_FIN, NULL, 0);
+		expect_event(CM_DISCONNECTED, 0);
+		cm_id_destroy(id, now_ns);
+		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);
+		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1},
+					       QPA_STATE | QPA_PORT, now_ns), 0);
+		pass_ms(6000);
+		sent_len = 0;
+		if (i == 10)
+			blocks = heap.blocks;
+	}
+	assert_int_equal(heap.blocks, blocks);
+}
+
 static void only_qps_in_init_connect(void **state)
 {
 	struct cm_param p = {.qpn = qp_number(qp)};
@@ -725,6 +793,8 @@ int main(void)
 		TEST(unknown_streams_are_reset),
 		TEST(a_listener_that_goes_is_told_to_the_back_end),
 		TEST(only_qps_in_init_connect),
+		TEST(ten_thousand_connections_leave_nothing),
+		cmocka_unit_test_setup_teardown(crcs_may_be_left_to_the_peer, set_up_without_crc, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

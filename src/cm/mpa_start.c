@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cm/state.h"
+
 enum { REV_PLAIN = 1, REV_ENHANCED = 2 };
 
 /*
@@ -14,7 +16,7 @@ enum { REV_PLAIN = 1, REV_ENHANCED = 2 };
  */
 size_t mpa_start_request(uint8_t *frame, const struct mpa *m, const struct cm_param *param)
 {
-	return mpa_encode(frame, &(struct mpa_frame){.crc = true,
+	return mpa_encode(frame, &(struct mpa_frame){.crc = !m->cm->streams.no_crc,
 						     .enhanced = true,
 						     .rev = REV_ENHANCED,
 						     .ird = m->ird,
@@ -27,7 +29,7 @@ size_t mpa_start_request(uint8_t *frame, const struct mpa *m, const struct cm_pa
 void mpa_start_reply(struct mpa_frame *f, const struct mpa *m)
 {
 	*f = (struct mpa_frame){.reply = true,
-				.crc = true,
+				.crc = !m->cm->streams.no_crc || m->peer.crc,
 				.enhanced = m->peer.enhanced,
 				.rev = m->peer.enhanced ? REV_ENHANCED : m->peer.rev,
 				.peer_to_peer = m->peer.peer_to_peer,

@@ -20,6 +20,7 @@ struct config {
 	char interfaces[512]; /* comma list; empty: every one that is up */
 	bool shm;            /* packets to processes of this host go through memory */
 	struct cc_setting cc;
+	bool iwarp_crc;      /* false: only where the peer asks for CRCs */
 	uint32_t devices;    /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
 	/*

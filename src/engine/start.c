@@ -339,7 +339,8 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 			      .registry = e->group ? group_shared(e->group) : NULL,
 			      .lives = slot_lives,
 			      .lives_ctx = e->group,
-			      .streams_of = has_streams(e) ? e->loop.nic : NULL};
+			      .streams_of = has_streams(e) ? e->loop.nic : NULL,
+			      .no_crc = !e->config.iwarp_crc};
 	struct {
 		uint8_t secret[sizeof(c.secret)];
 		uint64_t guid;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Verbena on the host against Linux's own rdma_rxe in a guest: both directions of client and server,
+Verbena on the host against Linux's own rdma_rxe and siw in a guest: both directions of client and server,
 IPv4 and IPv6; by addresses that they tell each other over TCP, and by rdma_cm. Needs root and kernel-peer.sh, a script that boots the guest; VERBENA_PEERS names its
 folder (../shared/peers beside this repository unless told).
 
@@ -71,6 +71,20 @@ CM = [
     ("ib_send_bw -R -F -n 50", "ib_send_bw -R -F -n 50 A", r"\n *65536 +50 "),
     ("ib_write_lat -R -F -n 50", "ib_write_lat -R -F -n 50 A", r"\n *2 +50 "),
 ]
+# siw, over iWARP. perftest asks its first device what kind it is, so in the guest it is named: D.
+SIW = [
+    ("rping -s -a A -C 5 -v -V", "rping -c -a A -C 5 -v -V", "(?s)(ping data.*){5}"),
+    ("ucmatose -b A -c 5 -C 10 -S 1000", "ucmatose -s A -c 5 -C 10 -S 1000", "return status 0"),
+    ("ib_write_bw -R -F -n 50 D", "ib_write_bw -R -F -n 50 D A", r"\n *65536 +50 "),
+    ("ib_read_bw -R -F -n 50 D", "ib_read_bw -R -F -n 50 D A", r"\n *65536 +50 "),
+    ("ib_send_bw -R -F -n 50 D", "ib_send_bw -R -F -n 50 D A", r"\n *65536 +50 "),
+    ("ib_write_lat -R -F -n 20 D", "ib_write_lat -R -F -n 20 D A", r"\n *2 +20 "),
+    ("ib_send_lat -R -F -n 20 D", "ib_send_lat -R -F -n 20 D A", r"\n *2 +20 "),
+    ("ib_read_lat -R -F -n 20 D", "ib_read_lat -R -F -n 20 D A", r"\n *2 +20 "),
+    ("rstream -b A -S 4096 -C 20", "rstream -s A -S 4096 -C 20", r"custom +4k +20 "),
+]
+SIW_NO_CRC = ("rping", "ib_write_bw", "ib_send_bw")  # once more, without CRCs
+SIW_ADDRESS = {"host": "10.99.1.1", "guest": "10.99.1.2"}
 CM_IPV6 = ("rping", "ucmatose", "udaddy")  # perftest's -R takes the other address from its TCP connection
 TOO_EARLY = re.compile(r"error:? 8|REJECTED|Connection refused|UNREACHABLE, error: 1|[Uu]nexpected CM event")
 
@@ -203,10 +217,17 @@ def check_result(program, options, client, server, both):
             raise Failure("no sensible result row\n" + both)
 
 
-def run_cm(server, client, words, family, env=None):
+def command_at(where, line, at):
+    """The words of a command that runs there: A is the server's address, D the guest's device of iWARP."""
+    words = []
+    for word in line.split():
+        words += [at] if word == "A" else (["-d", "siw0"] if where == "guest" else []) if word == "D" else [word]
+    return words
+
+
+def run_cm(server, client, words, at, env=None):
     """One run over rdma_cm, whose listeners no tool shows: a client that is refused because it is early comes again."""
-    at = ADDRESS[family][server]
-    commands = [[at if w == "A" else w for w in line.split()] for line in words[:2]]
+    commands = [command_at(where, line, at) for where, line in ((server, words[0]), (client, words[1]))]
     s = c = None
     try:
         s = start(server, commands[0], env)
@@ -253,6 +274,44 @@ def check_mads(path):
                 raise Failure("tshark says: %s" % line)
     if not seen:
         raise Failure("no message of the connection manager in the capture")
+
+
+class Capture:
+    """tshark on the network of iWARP, while a run takes place."""
+
+    def __init__(self, path):
+        self.path = path
+        self.p = subprocess.Popen([SCRIPT, "ns", "tshark", "-i", "iwarp0", "-w", path, "tcp"], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.p.log = tempfile.TemporaryFile()
+        started.append(self.p)
+        while "Capturing on" not in self.p.stderr.readline() and self.p.poll() is None:
+            pass
+        time.sleep(0.5)
+
+    def check(self, crc):
+        """Each FPDU has a good CRC, or, without, what is there is not looked at; nothing is malformed."""
+        time.sleep(0.5)
+        stop(self.p)
+        r = subprocess.run(["tshark", "-r", self.path, "--disable-protocol", "rpcordma", "-Y", "iwarp_mpa.fpdu", "-O", "iwarp_mpa"],
+                           capture_output=True, text=True)
+        fpdus, checked = r.stdout.count("ULPDU length"), r.stdout.count("CRC check:")
+        good = r.stdout.count("Good CRC32")
+        # Where none was agreed on tshark checks none.
+        if not fpdus or good != checked or bool(good) != crc or "Malformed" in r.stdout:
+            raise Failure("of %d FPDUs tshark checked %d and calls %d good" % (fpdus, checked, good))
+        return good
+
+
+def run_siw(server, client, words, folder, number, crc=True):
+    """Verbena's iWARP against siw. A line of what happened; raises Failure."""
+    path = os.path.join(folder, "siw-%d.pcap" % number)
+    capture = Capture(path) if shutil.which("tshark") else None
+    env = {"VERBENA_PROTOCOL": "iwarp"}
+    if not crc:
+        env["VERBENA_IWARP_CRC"] = "off"
+    run_cm(server, client, words, SIW_ADDRESS[server], env)
+    return capture.check(crc) if capture else 0
 
 
 def guest_counters():
@@ -324,7 +383,7 @@ def main():
                     begun = time.monotonic()
                     path = os.path.join(folder, "%d-%%p.pcap" % (passed + failed))
                     try:
-                        run_cm(server, client, words, family, {"VERBENA_PCAP": path})
+                        run_cm(server, client, words, ADDRESS[family][server], {"VERBENA_PCAP": path})
                         check_mads(path)
                         passed += 1
                         print("PASS  %-62s %4.1f s" % (title, time.monotonic() - begun), flush=True)
@@ -332,6 +391,21 @@ def main():
                         failed += 1
                         print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
                         print("      " + str(e).replace("\n", "\n      ") + "\n      capture: " + path, flush=True)
+        for words, crc in [(w, True) for w in SIW] + [(w, False) for w in SIW if w[0].split()[0] in SIW_NO_CRC]:
+            for server, client in (("guest", "host"), ("host", "guest")):
+                title = "siw: %s%s, %s is client" % (words[1], "" if crc else " without CRC",
+                                                     {"host": "Verbena", "guest": "siw"}[client])
+                if not all(a in title for a in args):
+                    continue
+                begun = time.monotonic()
+                try:
+                    good = run_siw(server, client, words, folder, passed + failed, crc)
+                    passed += 1
+                    print("PASS  %-62s %4.1f s  %d good CRCs" % (title, time.monotonic() - begun, good), flush=True)
+                except Failure as e:
+                    failed += 1
+                    print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
+                    print("      " + str(e).replace("\n", "\n      ") + "\n      capture: " + folder, flush=True)
     finally:
         for p in list(started):
             stop(p)

@@ -30,9 +30,17 @@ def ucmatose(place):
 
 def perftest(place):
     at = place.addresses[0]
-    for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
-        words = [program, "-R", "-s", "65536", "-n", "100"]
+    for words in (["ib_write_bw", "-s", "65536", "-n", "100"], ["ib_write_bw", "-s", "1048576", "-n", "20", "-b"],
+                  ["ib_read_bw", "-s", "65536", "-n", "100"], ["ib_send_bw", "-s", "65536", "-n", "100"],
+                  ["ib_write_lat", "-n", "20"]):
+        words = words[:1] + ["-R", "-F"] + words[1:]
         talk(place, words, words + [at], ENV)
+
+
+def no_crc(place):
+    at = place.addresses[0]
+    words = ["ib_write_bw", "-R", "-F", "-s", "65536", "-n", "100"]
+    talk(place, words, words + [at], {**ENV, "VERBENA_IWARP_CRC": "off"})
 
 
 def nobody(place):
@@ -42,4 +50,5 @@ def nobody(place):
 
 
 if __name__ == "__main__":
-    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "perftest": perftest, "nobody": nobody})
+    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "perftest": perftest, "no_crc": no_crc,
+          "nobody": nobody})
