@@ -92,7 +92,7 @@ def rc(build, o, work, protocol):
 
 def ways():
     found = open("/proc/sys/net/ipv4/tcp_available_congestion_control").read().split()
-    yield from (("sdr_cp " + s, cp, s) for s in ("auto", "nack", "rto", "mds"))
+    yield from (("sdr_cp " + s, cp, s) for s in ("tail", "ec", "nack", "rto", "mds"))
     yield from (("TCP " + c, tcp, c) for c in ("cubic", "bbr") if c in found)
     yield from (("RC " + p, rc, p) for p in ("rocev2", "veroce"))
 

@@ -651,6 +651,23 @@ static void ec_words_that_cannot_be_change_nothing(void **state)
 	finish();
 }
 
+/* The receiver had enough, or says so: it is not asked why. */
+static void ec_an_acknowledgement_ends_what_is_not_sent_yet(void **state)
+{
+	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 300);
+	uint8_t payload[EC_ACK_LEN];
+	struct ec_piece p;
+
+	half_sent(&w);
+	assert_true(ec_sender_next(&run.s, &p));
+	put_be32(payload, 7);
+	assert_true(ec_sender_take(&run.s, CONTROL_EC_ACK, payload, 100));
+	assert_int_equal(run.s.end, SR_DONE);
+	assert_false(ec_sender_next(&run.s, &p));
+	assert_true(ec_sender_deadline(&run.s) == UINT64_MAX);
+	finish();
+}
+
 static void ec_nothing_is_owed_of_groups_that_were_not_sent(void **state)
 {
 	struct wish w = usual(EC_CAUCHY, EC_FALLBACK_PARITY, 300);
@@ -734,6 +751,7 @@ int main(void)
 		cmocka_unit_test(ec_every_byte_is_right_on_bad_channels),
 		cmocka_unit_test(ec_one_answer_is_enough),
 		cmocka_unit_test(ec_words_that_cannot_be_change_nothing),
+		cmocka_unit_test(ec_an_acknowledgement_ends_what_is_not_sent_yet),
 		cmocka_unit_test(ec_nothing_is_owed_of_groups_that_were_not_sent),
 		cmocka_unit_test(ec_a_stale_shortage_is_not_answered_again),
 		cmocka_unit_test(ec_a_liar_costs_a_bounded_number_of_pieces),

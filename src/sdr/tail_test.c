@@ -204,6 +204,54 @@ static void naming_everything_bounds_what_is_sent(void **state)
 	assert_int_equal(heap.blocks, 0);
 }
 
+/* Sends all there is to send at once; how many parities. */
+static uint64_t parities_of(const struct tail_config *c, uint32_t packets, struct tail_plan *plan)
+{
+	const struct alloc alloc = heap_alloc(&heap);
+	struct loss_estimate e;
+	struct tail_sender s;
+	struct tail_send out;
+	uint64_t parities;
+
+	loss_estimate_init(&e);
+	assert_int_equal(tail_sender_init(&s, c, packets, &e, 0, &alloc), 0);
+	while (tail_sender_next(&s, &out, 1000))
+		assert_true(!out.parity || !c->parity_packets || out.packet < c->parity_packets);
+	assert_true(tail_sender_all_sent(&s));
+	parities = s.parities;
+	*plan = s.plan;
+	tail_sender_free(&s);
+	return parities;
+}
+
+static void parities_have_the_room_that_the_receiver_gives(void **state)
+{
+	struct tail_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.3};
+	struct tail_plan plan;
+	uint64_t wanted = parities_of(&c, 2048, &plan);
+
+	(void)state;
+	assert_true(wanted > 1000);
+	c.parity_packets = 500;
+	assert_in_range(parities_of(&c, 2048, &plan), 400, 500);
+}
+
+/* What is lost can be repaired while the messages behind are sent. */
+static void a_message_with_others_behind_it_has_a_shorter_tail(void **state)
+{
+	struct tail_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.01};
+	struct tail_plan plan;
+	uint64_t alone = parities_of(&c, 400000, &plan), half;
+
+	(void)state;
+	c.behind_ns = c.rtt_ns / 2;
+	half = parities_of(&c, 400000, &plan);
+	assert_true(half < alone * 6 / 10 && half > alone * 4 / 10);
+	c.behind_ns = c.rtt_ns;
+	assert_int_equal(parities_of(&c, 400000, &plan), 0);
+	assert_true(plan.tail < 400000);
+}
+
 static void words_of_no_such_message_are_refused(void **state)
 {
 	const struct alloc alloc = heap_alloc(&heap);
@@ -272,6 +320,8 @@ int main(void)
 		cmocka_unit_test(everything_arrives_over_terrible_links),
 		cmocka_unit_test(a_receiver_that_never_answers_ends_the_message),
 		cmocka_unit_test(naming_everything_bounds_what_is_sent),
+		cmocka_unit_test(parities_have_the_room_that_the_receiver_gives),
+		cmocka_unit_test(a_message_with_others_behind_it_has_a_shorter_tail),
 		cmocka_unit_test(words_of_no_such_message_are_refused),
 		cmocka_unit_test(memory_may_run_out),
 	};

@@ -40,6 +40,14 @@ def schemes(place):
         check(dropped == 0, "%s: %d chunks dropped" % (scheme, dropped))
 
 
+def soak(place):
+    """Many messages by each scheme over a network that is bad in every way: every byte of each is compared."""
+    env = {"VERBENA_IMPAIR": "drop=10%,dup=5%,reorder=10%,corrupt=1%,delay=3ms,jitter=5ms,seed=9"}
+    for scheme in SCHEMES:
+        _, dropped = write_bw(place, ["-n", 150, "-s", 300001, "-t", 8, "-k", 8192, "-S", scheme], env=env)
+        check(dropped == 0, "%s: %d chunks dropped" % (scheme, dropped))
+
+
 def mtu(place):
     for size in (64, 256, 1024):
         write_bw(place, ["-n", 20, "-s", 20000, "-m", size, "-k", 4 * size])
@@ -114,6 +122,6 @@ def allreduce_wrong(place):
 
 if __name__ == "__main__":
     main({"clean": clean, "mtu": mtu, "threads": threads, "rc": rc,
-          "schemes": schemes, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "wrong_options": wrong_options,
+          "schemes": schemes, "soak": soak, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "wrong_options": wrong_options,
           "drop": spoiled("drop=2%,seed=1", True), "everything": spoiled("drop=1%,dup=3%,reorder=5%,corrupt=1%,seed=2", True),
           "reorder": spoiled("dup=5%,reorder=10%,seed=3", False)})

@@ -103,6 +103,30 @@ static void an_immediate_arrives_with_messages_of_any_length(void **state)
 	}
 }
 
+/* The wire does not tell whether there is one: without it every fragment reads 0, and a message of fewer packets than
+ * there are fragments never brings all. */
+static void an_immediate_that_was_not_sent_reads_0(void **state)
+{
+	struct ends *e = *state;
+	struct verbena_sdr_block all = block(e, 0, MESSAGE), one = block(e, 0, 1);
+	struct verbena_sdr_recv recv;
+	struct verbena_sdr_send send;
+	uint32_t imm = 77;
+
+	assert_int_equal(recv_post(e, 0, MESSAGE, &recv), VERBENA_SDR_SUCCESS);
+	post_when_granted(e, &all, NULL, &send);
+	AWAIT(e, verbena_sdr_recv_imm_get(&recv, &imm) == VERBENA_SDR_SUCCESS);
+	assert_int_equal(imm, 0);
+	AWAIT(e, send_done(&send));
+	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+	assert_int_equal(recv_post(e, 1, 1, &recv), VERBENA_SDR_SUCCESS);
+	post_when_granted(e, &one, NULL, &send);
+	AWAIT(e, chunks_arrived(&recv, 0, 1));
+	AWAIT(e, send_done(&send));
+	assert_int_equal(verbena_sdr_recv_imm_get(&recv, &imm), VERBENA_SDR_RETRY);
+	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+}
+
 static void a_stream_takes_blocks_in_any_order_and_again(void **state)
 {
 	struct ends *e = *state;
@@ -273,6 +297,7 @@ int main(void)
 		CASE(a_send_that_is_shorter_leaves_the_rest_unset),
 		CASE(messages_meet_receives_in_order),
 		CASE(an_immediate_arrives_with_messages_of_any_length),
+		CASE(an_immediate_that_was_not_sent_reads_0),
 		CASE(a_stream_takes_blocks_in_any_order_and_again),
 		CASE(late_packets_write_nothing_and_set_nothing),
 		CASE(a_late_immediate_does_not_become_another_messages),

@@ -35,7 +35,7 @@ enum {
 	CONTROL_SENDS = 64,  /* control messages under way, of a queue pair */
 	CONTROL_BYTES = SHAPE_MTU_MAX,
 	CHANNEL_DEPTH = 128, /* packets handed to the device, of a channel of a queue pair */
-	QP_DEPTH = 256,      /* and of a queue pair: what is behind them, a repetition among it, waits for them */
+	QP_DEPTH = 512,      /* and of a queue pair: what is behind them, a repetition among it, waits for them */
 	SEND_BATCH_MAX = 64,
 	PINGS_OUT = 8,
 };
