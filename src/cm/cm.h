@@ -280,7 +280,7 @@ int cm_id_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
 int cm_id_accept(struct cm_id *, uint64_t uid, const struct cm_param *, uint64_t now_ns);
 /* The program has handled REP and its queue pair is ready: sends RTU. */
 int cm_id_confirm(struct cm_id *, uint64_t now_ns);
-/* A packet of the peer arrived on the queue pair, so its RTU may be lost. -EINVAL: the id waits for no RTU. */
+/* A packet of the peer arrived on the queue pair, so its RTU may be lost. -EISCONN: it was not; -EINVAL: the id waits for none. */
 int cm_id_established(struct cm_id *);
 /* reason: CM_REJ_CONSUMER or CM_REJ_VENDOR_OPTION. */
 int cm_id_reject(struct cm_id *, uint16_t reason, const uint8_t *data, size_t len);

@@ -340,6 +340,8 @@ int cm_id_confirm(struct cm_id *id, uint64_t now_ns)
 
 int cm_id_established(struct cm_id *id)
 {
+	if (id->conn && id->conn->state == CONN_ESTABLISHED)
+		return -EISCONN;
 	if (!id->conn || id->conn->state != CONN_REP_SENT)
 		return -EINVAL;
 	passive_established(id->conn);
@@ -377,7 +379,7 @@ int cm_id_disconnect(struct cm_id *id, uint64_t now_ns)
 {
 	struct conn *c = id->conn;
 
-	if (id->gid_index < 0)
+	if (id->gid_index < 0 || (id->state != ID_LISTENING && id->state != ID_CONNECTING && id->state != ID_DISCONNECTED))
 		return -EINVAL;
 	if (cm_has_streams(&id->cm->streams))
 		mpa_disconnect(id, now_ns);
@@ -397,17 +399,17 @@ void cm_id_set_tos(struct cm_id *id, uint8_t tos)
 
 int cm_id_set_ack_timeout(struct cm_id *id, uint8_t code)
 {
-	if (code > 31)
+	if (code > 31 || id->qp_type != QPT_RC)
 		return -EINVAL;
 	id->ack_timeout = code;
 	id->ack_timeout_set = true;
 	return 0;
 }
 
-/* Not only before the bind: an id that is bound may stop sharing, for those that bind later. */
+/* As Linux: once it is bound an id may begin to share, but not stop. */
 int cm_id_set_reuse(struct cm_id *id, bool reuse)
 {
-	if (reuse && id->state != ID_IDLE && id->state != ID_BOUND)
+	if (reuse ? id->state == ID_LISTENING : id->state != ID_IDLE)
 		return -EINVAL;
 	id->reuse = reuse;
 	port_amend(id);

@@ -70,11 +70,14 @@ static struct event_channel *device_of(int fd)
 	return fstat(fd, &st) ? NULL : channel_with(st.st_dev, st.st_ino);
 }
 
-static struct cm_channel *host_channel(void *ctx, int fd)
+static int host_channel(void *ctx, int fd, struct cm_channel **out)
 {
 	struct event_channel *ch = device_of(fd);
 
-	return ch ? ch->cm : NULL;
+	if (!ch)
+		return fcntl(fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
+	*out = ch->cm;
+	return 0;
 }
 
 /* A command, and what goes wrong with it. */
@@ -257,6 +260,7 @@ static ssize_t command(struct engine *engine, int fd, const void *buf, size_t le
 	struct caller caller = {.engine = engine, .trouble.first_port = source_first_port()};
 	const struct ucma_host host = {.route = host_route,
 				       .channel = host_channel,
+				       .copy = memory_copy,
 				       .listen = host_listen,
 				       .join = host_join,
 				       .leave = host_leave,

@@ -13,57 +13,55 @@
 #include <netinet/in.h>
 #include <rdma/rdma_user_cm.h>
 
+#include "rdmacm/call.h"
 #include "rdmacm/ucma_addr.h"
 
 static_assert(sizeof(struct rdma_ucm_cmd_hdr) == 8, "ABI");
 static_assert(sizeof(struct rdma_ucm_connect) == 288, "ABI");
 static_assert(sizeof(struct rdma_ucm_accept) == 296, "ABI");
 static_assert(sizeof(struct rdma_ucm_event_resp) == 336, "ABI");
-static_assert(sizeof(struct rdma_ucm_query_route_resp) == 208, "ABI");
-static_assert(sizeof(struct rdma_ucm_query_addr_resp) == 280, "ABI");
 static_assert(sizeof(struct ib_uverbs_qp_attr) == 144, "ABI");
-static_assert(sizeof(struct ib_user_path_rec) == 64, "ABI");
 
 enum {
 	COMMAND_BYTES_MAX = 320,
 	CONNECT_BYTES_MIN = offsetof(struct rdma_ucm_connect, ece),
 	ACCEPT_BYTES_MIN = offsetof(struct rdma_ucm_accept, ece),
-	EVENT_BYTES_MIN = offsetof(struct rdma_ucm_event_resp, ece),
+	EVENT_BYTES_MIN = offsetof(struct rdma_ucm_event_resp, reserved),
 	ROUTE_BYTES_MIN = offsetof(struct rdma_ucm_query_route_resp, ibdev_index),
-	ADDR_BYTES_MIN = offsetof(struct rdma_ucm_query_addr_resp, ibdev_index),
 	PATH_BYTES = 72, /* a record of IB_PATH: flags, reserved, path */
 	PATH_FLAGS = 0x2b, /* IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL | ..: of the record that is used */
 	REJECT_CONSUMER = 28,
 	REJECT_VENDOR_OPTION = 35,
 	EVENT_COMM_ESTABLISHED = 4, /* IBV_EVENT_COMM_EST */
-	PACKET_LIFE_TIME = 16,
-	EXACTLY = 2, /* the selector of a path record's MTU, rate and life time */
-	RATE_100_GBPS = 16 /* as ibv_query_port() reports it */
-};
-
-struct call {
-	const struct ucma_host *host;
-	struct cm *cm;
-	struct cm_channel *channel;
-	struct cm_id *id; /* NULL: the command names none */
-	size_t out;       /* room for the answer, in bytes */
-	uint64_t now_ns;
+	FAMILY_IB = 27,
+	FAMILY_IB_BYTES = 48
 };
 
 /* ---- answers ------------------------------------------------------------------------------------- */
 
-/* Writes as much of the answer as there is room for; for older libraries the answer is shorter. */
-static int answer(const struct call *c, uint64_t to, const void *from, size_t len)
+static int copy(const struct ucma_host *host, void *to, const void *from, size_t len)
 {
-	if (!to)
-		return -EFAULT;
-	memcpy((void *)(uintptr_t)to, from, len < c->out ? len : c->out);
+	if (!to || !from)
+		return len ? -EFAULT : 0;
+	if (host->copy)
+		return host->copy(to, from, len) ? 0 : -EFAULT;
+	memcpy(to, from, len);
 	return 0;
+}
+
+int call_answer(const struct call *c, uint64_t to, const void *from, size_t len)
+{
+	return copy(c->host, (void *)(uintptr_t)to, from, len < c->out ? len : c->out);
+}
+
+int call_read(const struct call *c, void *to, uint64_t from, size_t len)
+{
+	return copy(c->host, to, (const void *)(uintptr_t)from, len);
 }
 
 static int answer_u32(const struct call *c, uint64_t to, uint32_t value)
 {
-	return answer(c, to, &value, sizeof(value));
+	return call_answer(c, to, &value, sizeof(value));
 }
 
 /* ---- ids ------------------------------------------------------------------------------------------- */
@@ -93,10 +91,13 @@ static int create_id(struct call *c, const void *bytes)
 
 	if (type < 0)
 		return -EINVAL;
-	if (!cmd->response)
-		return -EFAULT;
 	err = cm_id_create(c->channel, (enum cm_space)cmd->ps, (enum qp_type)type, cmd->uid, &id);
-	return err ? err : answer_u32(c, cmd->response, cm_id_number(id));
+	if (err)
+		return err;
+	err = answer_u32(c, cmd->response, cm_id_number(id));
+	if (err)
+		cm_id_destroy(id, c->now_ns);
+	return err;
 }
 
 static void leave_unused(const struct call *c)
@@ -108,12 +109,8 @@ static void leave_unused(const struct call *c)
 static int destroy_id(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_destroy_id *cmd = bytes;
+	uint32_t taken = cm_id_destroy(c->id, c->now_ns);
 
-	uint32_t taken;
-
-	if (!cmd->response)
-		return -EFAULT;
-	taken = cm_id_destroy(c->id, c->now_ns);
 	leave_unused(c);
 	return answer_u32(c, cmd->response, taken);
 }
@@ -121,15 +118,17 @@ static int destroy_id(struct call *c, const void *bytes)
 static int migrate_id(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_migrate_id *cmd = bytes;
-	struct cm_channel *from = c->host->channel(c->host->ctx, (int)cmd->fd);
 	struct cm_id *id = cm_id_find(c->cm, cmd->id);
+	struct cm_channel *from;
+	int err = c->host->channel(c->host->ctx, (int)cmd->fd, &from);
 
-	if (!from)
-		return -EINVAL;
-	if (!id || cm_id_channel(id) != from)
+	if (err)
+		return err;
+	if (!id)
 		return -ENOENT;
-	if (!cmd->response)
-		return -EFAULT;
+	if (cm_id_channel(id) != from)
+		return -EINVAL;
+	c->out = sizeof(struct rdma_ucm_migrate_resp); /* nobody asks */
 	return answer_u32(c, cmd->response, cm_id_migrate(id, c->channel));
 }
 
@@ -158,8 +157,6 @@ static int bind_any(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_bind *cmd = bytes;
 
-	if (!cmd->addr_size || cmd->addr_size > sizeof(cmd->addr))
-		return -EINVAL;
 	return bind_to(c, &cmd->addr, cmd->addr_size);
 }
 
@@ -204,8 +201,6 @@ static int resolve_addr(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_resolve_addr *cmd = bytes;
 
-	if (cmd->src_size > sizeof(cmd->src_addr) || cmd->dst_size > sizeof(cmd->dst_addr))
-		return -EINVAL;
 	return resolve(c, &cmd->src_addr, cmd->src_size, &cmd->dst_addr, cmd->dst_size);
 }
 
@@ -214,70 +209,6 @@ static int resolve_route(struct call *c, const void *bytes)
 	const struct rdma_ucm_resolve_route *cmd = bytes;
 
 	return cmd->timeout_ms ? cm_id_resolve_route(c->id) : -EINVAL;
-}
-
-static struct ib_user_path_rec path_of(const struct cm_id_info *info)
-{
-	struct ib_user_path_rec p = {.flow_label = htobe32(info->flow_label),
-				     .reversible = 1,
-				     .mtu = info->mtu,
-				     .pkey = htobe16(NIC_PKEY_DEFAULT),
-				     .hop_limit = 64,
-				     .traffic_class = info->tos,
-				     .numb_path = 1,
-				     .mtu_selector = EXACTLY,
-				     .rate_selector = EXACTLY,
-				     .rate = RATE_100_GBPS,
-				     .packet_life_time_selector = EXACTLY,
-				     .packet_life_time = PACKET_LIFE_TIME};
-
-	memcpy(p.sgid, info->local.ip, sizeof(p.sgid));
-	memcpy(p.dgid, info->remote.ip, sizeof(p.dgid));
-	return p;
-}
-
-static int query_route(struct call *c, const void *bytes)
-{
-	const struct rdma_ucm_query *cmd = bytes;
-	struct rdma_ucm_query_route_resp r = {0};
-	struct cm_id_info info;
-
-	cm_id_query(c->id, &info);
-	ucma_addr_write(&r.src_addr, sizeof(r.src_addr), &info.local);
-	ucma_addr_write(&r.dst_addr, sizeof(r.dst_addr), &info.remote);
-	if (info.gid_index >= 0) {
-		r.node_guid = c->host->node_guid;
-		r.port_num = 1;
-		r.ibdev_index = c->host->device_index;
-	}
-	if (info.gid_index >= 0 && info.resolved) {
-		r.num_paths = 1;
-		r.ib_route[0] = path_of(&info);
-	}
-	return answer(c, cmd->response, &r, sizeof(r));
-}
-
-/* GIDs would be addresses of family AF_IB. librdmacm does not ask for them once a bind to such an address failed. */
-static int query(struct call *c, const void *bytes)
-{
-	const struct rdma_ucm_query *cmd = bytes;
-	struct rdma_ucm_query_addr_resp r = {0};
-	struct cm_id_info info;
-
-	if (cmd->option != RDMA_USER_CM_QUERY_ADDR)
-		return -ENOSYS;
-	if (c->out < ADDR_BYTES_MIN)
-		return -ENOSPC;
-	cm_id_query(c->id, &info);
-	r.src_size = (uint16_t)ucma_addr_write(&r.src_addr, sizeof(r.src_addr), &info.local);
-	r.dst_size = (uint16_t)ucma_addr_write(&r.dst_addr, sizeof(r.dst_addr), &info.remote);
-	if (info.gid_index >= 0) {
-		r.node_guid = c->host->node_guid;
-		r.port_num = 1;
-		r.pkey = NIC_PKEY_DEFAULT;
-		r.ibdev_index = c->host->device_index;
-	}
-	return answer(c, cmd->response, &r, sizeof(r));
 }
 
 /* ---- conversations ------------------------------------------------------------------------------------ */
@@ -308,8 +239,6 @@ static int connect_to(struct call *c, const void *bytes)
 	const struct rdma_ucm_connect *cmd = bytes;
 	struct cm_param p;
 
-	if (!cmd->conn_param.valid)
-		return -EINVAL;
 	param_read(&p, &cmd->conn_param);
 	ece_read(&p, &cmd->ece);
 	return cm_id_connect(c->id, &p, c->now_ns);
@@ -346,8 +275,6 @@ static int reject(struct call *c, const void *bytes)
 	const struct rdma_ucm_reject *cmd = bytes;
 	uint8_t reason = cmd->reason ? cmd->reason : REJECT_CONSUMER;
 
-	if (reason != REJECT_CONSUMER && reason != REJECT_VENDOR_OPTION)
-		return -EINVAL;
 	return cm_id_reject(c->id, reason, cmd->private_data, cmd->private_data_len);
 }
 
@@ -388,8 +315,6 @@ static int init_qp_attr(struct call *c, const void *bytes)
 	uint32_t mask;
 	int err;
 
-	if (cmd->qp_state >= QPS_COUNT)
-		return -EINVAL;
 	err = cm_id_qp_attr(c->id, &a, &mask);
 	if (err)
 		return err;
@@ -410,7 +335,7 @@ static int init_qp_attr(struct call *c, const void *bytes)
 	r.timeout = a.timeout;
 	r.retry_cnt = a.retry_cnt;
 	r.rnr_retry = a.rnr_retry;
-	return answer(c, cmd->response, &r, sizeof(r));
+	return call_answer(c, cmd->response, &r, sizeof(r));
 }
 
 /* ---- events -------------------------------------------------------------------------------------------- */
@@ -459,10 +384,12 @@ static int get_event(struct call *c, const void *bytes)
 	struct rdma_ucm_event_resp r = {0};
 	struct cm_event e;
 
-	if (!cmd->response)
-		return -EFAULT;
-	if (!cm_channel_take_event(c->channel, &e))
+	if (!cm_channel_events(c->channel))
 		return -EAGAIN;
+	/* An event that cannot be told stays. */
+	if (call_answer(c, cmd->response, &r, sizeof(r)))
+		return -EFAULT;
+	cm_channel_take_event(c->channel, &e);
 	tell_host(c, &e);
 	r.uid = e.uid;
 	r.id = e.number;
@@ -474,19 +401,17 @@ static int get_event(struct call *c, const void *bytes)
 		conn_write(&r.param.conn, &e.param);
 	r.ece.vendor_id = e.param.ece_vendor;
 	r.ece.attr_mod = e.param.ece_options;
-	return answer(c, cmd->response, &r, sizeof(r));
+	return call_answer(c, cmd->response, &r, sizeof(r));
 }
 
 /* ---- options -------------------------------------------------------------------------------------------- */
 
 static int set_id_option(struct call *c, const struct rdma_ucm_set_option *cmd)
 {
-	int value = 0;
+	int value = 0; /* of one byte: the lowest one is first */
 
-	if (cmd->optlen == 1)
-		value = *(const uint8_t *)(uintptr_t)cmd->optval;
-	else if (cmd->optlen == sizeof(value))
-		memcpy(&value, (const void *)(uintptr_t)cmd->optval, sizeof(value));
+	if ((cmd->optlen == 1 || cmd->optlen == sizeof(value)) && call_read(c, &value, cmd->optval, cmd->optlen))
+		return -EFAULT;
 	switch (cmd->optname) {
 	case RDMA_OPTION_ID_TOS:
 		if (cmd->optlen != 1)
@@ -507,15 +432,14 @@ static int set_id_option(struct call *c, const struct rdma_ucm_set_option *cmd)
 /* The path records of a program that resolves its routes itself. On Ethernet they are checked and not needed. */
 static int set_ib_path(struct call *c, const struct rdma_ucm_set_option *cmd)
 {
-	const uint8_t *records = (const uint8_t *)(uintptr_t)cmd->optval;
-
 	if (!cmd->optlen || cmd->optlen % PATH_BYTES)
 		return -EINVAL;
 	for (size_t at = 0; at < cmd->optlen; at += PATH_BYTES) {
 		uint32_t flags;
 
-		memcpy(&flags, records + at, sizeof(flags));
-		if ((flags & PATH_FLAGS) == PATH_FLAGS)
+		if (call_read(c, &flags, cmd->optval + at, sizeof(flags)))
+			return -EFAULT;
+		if (flags == PATH_FLAGS)
 			return cm_id_resolve_route(c->id);
 	}
 	return -EINVAL;
@@ -525,7 +449,7 @@ static int set_option(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_set_option *cmd = bytes;
 
-	if (!cmd->optval)
+	if (!cmd->optval && cmd->optlen)
 		return -EFAULT;
 	if (cmd->level == RDMA_OPTION_ID)
 		return set_id_option(c, cmd);
@@ -609,14 +533,91 @@ static int leave_mcast(struct call *c, const void *bytes)
 	return answer_u32(c, cmd->response, taken);
 }
 
+/* ---- what Linux looks at before it looks for the id -------------------------------------------------------- */
+
+/* 0: no family that rdma_cm knows. */
+static size_t sockaddr_bytes(const void *sockaddr)
+{
+	sa_family_t family;
+
+	memcpy(&family, sockaddr, sizeof(family));
+	switch (family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	case FAMILY_IB:
+		return FAMILY_IB_BYTES;
+	default:
+		return 0;
+	}
+}
+
+static bool is_ip(const void *sockaddr_in6)
+{
+	size_t n = sockaddr_bytes(sockaddr_in6);
+
+	return n && n <= sizeof(struct sockaddr_in6);
+}
+
+static bool bind_ip_makes_sense(const void *bytes)
+{
+	const struct rdma_ucm_bind_ip *cmd = bytes;
+
+	return is_ip(&cmd->addr);
+}
+
+static bool bind_makes_sense(const void *bytes)
+{
+	const struct rdma_ucm_bind *cmd = bytes;
+
+	return !cmd->reserved && cmd->addr_size && cmd->addr_size == sockaddr_bytes(&cmd->addr);
+}
+
+static bool resolve_ip_makes_sense(const void *bytes)
+{
+	const struct rdma_ucm_resolve_ip *cmd = bytes;
+
+	return (!cmd->src_addr.sin6_family || is_ip(&cmd->src_addr)) && is_ip(&cmd->dst_addr);
+}
+
+static bool resolve_addr_makes_sense(const void *bytes)
+{
+	const struct rdma_ucm_resolve_addr *cmd = bytes;
+
+	return !cmd->reserved && (!cmd->src_size || cmd->src_size == sockaddr_bytes(&cmd->src_addr)) && cmd->dst_size &&
+	       cmd->dst_size == sockaddr_bytes(&cmd->dst_addr);
+}
+
+static bool connect_makes_sense(const void *bytes)
+{
+	const struct rdma_ucm_connect *cmd = bytes;
+
+	return cmd->conn_param.valid;
+}
+
+static bool reject_makes_sense(const void *bytes)
+{
+	const struct rdma_ucm_reject *cmd = bytes;
+
+	return !cmd->reason || cmd->reason == REJECT_CONSUMER || cmd->reason == REJECT_VENDOR_OPTION;
+}
+
+static bool state_makes_sense(const void *bytes)
+{
+	const struct rdma_ucm_init_qp_attr *cmd = bytes;
+
+	return cmd->qp_state < QPS_COUNT;
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------- */
 
 typedef int command_fn(struct call *, const void *bytes);
 
 enum { NO_ID = -1 };
 
-#define ROW(number, function, type, in, id_at, out)                                                \
-	[RDMA_USER_CM_CMD_##number] = {function, sizeof(struct type), in, id_at, out}
+#define ROW(number, function, type, in, id_at, ...)                                                \
+	[RDMA_USER_CM_CMD_##number] = {function, sizeof(struct type), in, id_at, __VA_ARGS__}
 #define ID(type) offsetof(struct type, id)
 
 static const struct command {
@@ -625,28 +626,29 @@ static const struct command {
 	uint16_t in_min; /* least length, as older libraries send it */
 	int16_t id_at;   /* offset of the id, which must belong to the channel; or NO_ID */
 	uint16_t out_min;
+	bool (*makes_sense)(const void *bytes); /* else -EINVAL, whatever the id; NULL: it does */
 } commands[] = {
 	ROW(CREATE_ID, create_id, rdma_ucm_create_id, 24, NO_ID, 4),
 	ROW(DESTROY_ID, destroy_id, rdma_ucm_destroy_id, 16, ID(rdma_ucm_destroy_id), 4),
-	ROW(BIND_IP, bind_ip, rdma_ucm_bind_ip, 40, ID(rdma_ucm_bind_ip), 0),
-	ROW(RESOLVE_IP, resolve_ip, rdma_ucm_resolve_ip, 64, ID(rdma_ucm_resolve_ip), 0),
+	ROW(BIND_IP, bind_ip, rdma_ucm_bind_ip, 40, ID(rdma_ucm_bind_ip), 0, bind_ip_makes_sense),
+	ROW(RESOLVE_IP, resolve_ip, rdma_ucm_resolve_ip, 64, ID(rdma_ucm_resolve_ip), 0, resolve_ip_makes_sense),
 	ROW(RESOLVE_ROUTE, resolve_route, rdma_ucm_resolve_route, 8, ID(rdma_ucm_resolve_route), 0),
 	ROW(QUERY_ROUTE, query_route, rdma_ucm_query, 12, ID(rdma_ucm_query), ROUTE_BYTES_MIN),
-	ROW(CONNECT, connect_to, rdma_ucm_connect, CONNECT_BYTES_MIN, ID(rdma_ucm_connect), 0),
+	ROW(CONNECT, connect_to, rdma_ucm_connect, CONNECT_BYTES_MIN, ID(rdma_ucm_connect), 0, connect_makes_sense),
 	ROW(LISTEN, listen_for, rdma_ucm_listen, 8, ID(rdma_ucm_listen), 0),
 	ROW(ACCEPT, accept_it, rdma_ucm_accept, ACCEPT_BYTES_MIN, ID(rdma_ucm_accept), 0),
-	ROW(REJECT, reject, rdma_ucm_reject, 264, ID(rdma_ucm_reject), 0),
+	ROW(REJECT, reject, rdma_ucm_reject, 264, ID(rdma_ucm_reject), 0, reject_makes_sense),
 	ROW(DISCONNECT, disconnect, rdma_ucm_disconnect, 4, ID(rdma_ucm_disconnect), 0),
-	ROW(INIT_QP_ATTR, init_qp_attr, rdma_ucm_init_qp_attr, 16, ID(rdma_ucm_init_qp_attr), 144),
+	ROW(INIT_QP_ATTR, init_qp_attr, rdma_ucm_init_qp_attr, 16, ID(rdma_ucm_init_qp_attr), 144, state_makes_sense),
 	ROW(GET_EVENT, get_event, rdma_ucm_get_event, 8, NO_ID, EVENT_BYTES_MIN),
 	ROW(SET_OPTION, set_option, rdma_ucm_set_option, 24, ID(rdma_ucm_set_option), 0),
 	ROW(NOTIFY, notify, rdma_ucm_notify, 8, ID(rdma_ucm_notify), 0),
 	ROW(JOIN_IP_MCAST, join_ip_mcast, rdma_ucm_join_ip_mcast, 48, ID(rdma_ucm_join_ip_mcast), 4),
 	ROW(LEAVE_MCAST, leave_mcast, rdma_ucm_destroy_id, 16, NO_ID, 4),
-	ROW(MIGRATE_ID, migrate_id, rdma_ucm_migrate_id, 16, NO_ID, 4),
-	ROW(QUERY, query, rdma_ucm_query, 16, ID(rdma_ucm_query), 0),
-	ROW(BIND, bind_any, rdma_ucm_bind, 8, ID(rdma_ucm_bind), 0),
-	ROW(RESOLVE_ADDR, resolve_addr, rdma_ucm_resolve_addr, 16, ID(rdma_ucm_resolve_addr), 0),
+	ROW(MIGRATE_ID, migrate_id, rdma_ucm_migrate_id, 16, NO_ID, 0),
+	ROW(QUERY, query_any, rdma_ucm_query, 16, ID(rdma_ucm_query), 0),
+	ROW(BIND, bind_any, rdma_ucm_bind, 8, ID(rdma_ucm_bind), 0, bind_makes_sense),
+	ROW(RESOLVE_ADDR, resolve_addr, rdma_ucm_resolve_addr, 16, ID(rdma_ucm_resolve_addr), 0, resolve_addr_makes_sense),
 	ROW(JOIN_MCAST, join_mcast, rdma_ucm_join_mcast, 24, ID(rdma_ucm_join_mcast), 4),
 };
 
@@ -674,23 +676,28 @@ ssize_t ucma_command(const struct ucma_host *host, struct cm *cm, struct cm_chan
 	_Alignas(8) uint8_t bytes[COMMAND_BYTES_MAX] = {0};
 	struct rdma_ucm_cmd_hdr hdr;
 	const struct command *cmd;
+	size_t given;
 	int err;
 
 	if (len < sizeof(hdr))
 		return -EINVAL;
-	memcpy(&hdr, buf, sizeof(hdr));
+	if (copy(host, &hdr, buf, sizeof(hdr)))
+		return -EFAULT;
 	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || hdr.in + sizeof(hdr) > len)
 		return -EINVAL;
 	cmd = &commands[hdr.cmd];
 	if (!cmd->run)
 		return -ENOSYS;
-	if (hdr.in < cmd->in_min)
+	/* Linux goes by hdr.in where a command has grown, else it reads as much as it needs, even behind the program's bytes. */
+	given = cmd->in_min < cmd->bytes ? hdr.in : len - sizeof(hdr);
+	if (given < cmd->in_min)
 		return -EINVAL;
 	if (hdr.out < cmd->out_min)
 		return -ENOSPC;
-	memcpy(bytes, (const uint8_t *)buf + sizeof(hdr), hdr.in < cmd->bytes ? hdr.in : cmd->bytes);
+	if (copy(host, bytes, (const uint8_t *)buf + sizeof(hdr), given < cmd->bytes ? given : cmd->bytes))
+		return -EFAULT;
 	c.out = hdr.out;
-	err = find_id(&c, cmd, bytes);
+	err = cmd->makes_sense && !cmd->makes_sense(bytes) ? -EINVAL : find_id(&c, cmd, bytes);
 	if (!err)
 		err = cmd->run(&c, bytes);
 	return err ? err : (ssize_t)len;

@@ -20,8 +20,10 @@ struct ucma_host {
 	 * that *src can be used for that. A wildcard *dst becomes this host's own address. 0 or a negative errno.
 	 */
 	int (*route)(void *ctx, struct cm_addr *src, struct cm_addr *dst);
-	/* The channel of a descriptor; NULL: it is no channel of this process. */
-	struct cm_channel *(*channel)(void *ctx, int fd);
+	/* The channel of a descriptor. 0; -ENOENT: there is no such descriptor; -EINVAL: it is no channel of this process. */
+	int (*channel)(void *ctx, int fd, struct cm_channel **out);
+	/* As memcpy(), with memory that a command names. False: it is not there. NULL: memcpy(). */
+	bool (*copy)(void *to, const void *from, size_t len);
 	/*
 	 * Listens for an id whose connections are streams (cm_id_listener() is not 0). 0 or a negative errno. NULL: no
 	 * connection is a stream.

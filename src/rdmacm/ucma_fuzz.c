@@ -42,9 +42,12 @@ static int route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
 	return 0;
 }
 
-static struct cm_channel *channel_of_fd(void *ctx, int fd)
+static int channel_of_fd(void *ctx, int fd, struct cm_channel **out)
 {
-	return fd == OTHER_FD ? channels[1] : NULL;
+	if (fd != OTHER_FD)
+		return fd < 0 ? -ENOENT : -EINVAL;
+	*out = channels[1];
+	return 0;
 }
 
 /* Replaces the pointers in a command: the input's would point to memory that does not exist. */

@@ -53,9 +53,12 @@ static int route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
 	return 0;
 }
 
-static struct cm_channel *channel_of_fd(void *ctx, int fd)
+static int channel_of_fd(void *ctx, int fd, struct cm_channel **out)
 {
-	return fd == OTHER_FD ? other : NULL;
+	if (fd != OTHER_FD)
+		return fd < 0 ? -ENOENT : -EINVAL;
+	*out = other;
+	return 0;
 }
 
 static int host_join(void *ctx, const uint8_t gid[16], uint32_t ifindex)
@@ -227,6 +230,7 @@ static void a_connection_from_its_beginning_to_its_end(void **state)
 	struct ib_uverbs_qp_attr attr;
 	struct rdma_ucm_init_qp_attr to = {.response = AT(&attr), .id = client, .qp_state = 2};
 	struct rdma_ucm_disconnect hang_up = {.id = client};
+	struct rdma_ucm_notify heard = {.id = client, .event = 4};
 
 	assert_int_equal(RUN(INIT_QP_ATTR, to, sizeof(attr)), -EINVAL);
 	assert_int_equal(RUN(CONNECT, connect, 0), 0);
@@ -256,6 +260,7 @@ static void a_connection_from_its_beginning_to_its_end(void **state)
 	e = event(9);
 	assert_int_equal(e.uid, 3);
 	assert_int_equal(e.id, server);
+	assert_int_equal(RUN(NOTIFY, heard, 0), -EISCONN);
 	assert_int_equal(RUN(DISCONNECT, hang_up, 0), 0);
 	assert_int_equal(event(10).uid, 3);
 	assert_int_equal(events_of_destroyed(server), 2);
@@ -356,9 +361,14 @@ static void an_id_moves_to_another_channel(void **state)
 	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), 0);
 	assert_int_equal(resp.events_reported, 0);
 	assert_int_equal(RUN(LISTEN, listen, 0), 0);
-	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -ENOENT); /* it has left that channel */
+	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -EINVAL); /* it is not there any more */
 	cmd.fd = OTHER_FD + 1;
 	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -EINVAL);
+	cmd.fd = UINT32_MAX;
+	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -ENOENT);
+	cmd.fd = OTHER_FD;
+	cmd.id = 4711;
+	assert_int_equal(RUN(MIGRATE_ID, cmd, sizeof(resp)), -ENOENT);
 }
 
 static struct rdma_ucm_join_mcast group_of(uint32_t id, const char *address, void *response)
@@ -430,9 +440,169 @@ static void what_is_no_command_is_refused(void **state)
 	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_LISTEN, bytes, 8, 0), -ENOENT);
 	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_CREATE_ID, bytes, 24, 0), -ENOSPC);
 	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_CREATE_ID, bytes, 24, 4), -EINVAL);
-	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_EVENT, bytes, 8, 336), -EFAULT);
-	memset(bytes, 1, 8);
-	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_EVENT, bytes, 8, 336), -EAGAIN);
+	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_EVENT, bytes, 8, 323), -ENOSPC);
+	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_EVENT, bytes, 8, 324), -EAGAIN);
+}
+
+static void an_event_that_cannot_be_told_stays(void **state)
+{
+	struct rdma_ucm_resolve_ip to = {.dst_addr = sockaddr(PORT), .id = create(2, RDMA_PS_TCP), .timeout_ms = 1};
+	struct rdma_ucm_get_event nowhere = {0};
+
+	assert_int_equal(RUN(RESOLVE_IP, to, 0), 0);
+	assert_int_equal(RUN(GET_EVENT, nowhere, 336), -EFAULT);
+	assert_int_equal(event(0).uid, 2);
+}
+
+/* Linux takes a command's bytes where they are, whatever hdr.in says, but for those that have grown. */
+static void the_length_in_the_header_counts_where_a_command_has_grown(void **state)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_listen listen;
+	} w = {.hdr = {.cmd = RDMA_USER_CM_CMD_LISTEN}, .listen = {.id = create(1, RDMA_PS_TCP)}};
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_connect connect;
+	} v = {.hdr = {.cmd = RDMA_USER_CM_CMD_CONNECT, .in = 279}, .connect = {.conn_param = param(1, ""), .id = w.listen.id}};
+
+	assert_int_equal(ucma_command(&host, cm, channel, &w, sizeof(w), 0), sizeof(w));
+	assert_int_equal(ucma_command(&host, cm, channel, &v, sizeof(v), 0), -EINVAL);
+}
+
+static ssize_t run_id(uint32_t number, size_t in, size_t id_at, uint32_t id, size_t out)
+{
+	uint8_t bytes[320] = {0};
+
+	memcpy(bytes + id_at, &id, sizeof(id));
+	return run_on(channel, number, bytes, in, out);
+}
+
+/* Each command with an id that is not there, and with one of another channel. */
+static void ids_are_looked_up_by_every_command(void **state)
+{
+	static const struct {
+		uint32_t number;
+		uint16_t in, id_at, out;
+	} row[] = {{1, 16, 8, 4}, {4, 8, 0, 0},    {5, 16, 8, 208}, {7, 8, 0, 0},   {8, 296, 280, 0}, {9, 264, 0, 0},
+		   {10, 4, 0, 0}, {11, 16, 8, 144}, {14, 24, 8, 0}, {15, 8, 0, 0},  {19, 16, 8, 280}};
+	struct cm_id *elsewhere;
+
+	assert_int_equal(cm_id_create(other, CM_SPACE_TCP, QPT_RC, 9, &elsewhere), 0);
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		assert_int_equal(run_id(row[i].number, row[i].in, row[i].id_at, 4711, row[i].out), -ENOENT);
+		assert_int_equal(run_id(row[i].number, row[i].in, row[i].id_at, cm_id_number(elsewhere), row[i].out), -EINVAL);
+		if (row[i].out)
+			assert_int_equal(run_id(row[i].number, row[i].in, row[i].id_at, 4711, 3),
+					 row[i].number == 19 ? -ENOENT : -ENOSPC);
+	}
+}
+
+/* What Linux judges before it looks for the id. */
+static void what_makes_no_sense_is_refused_for_any_id(void **state)
+{
+	struct rdma_ucm_bind_ip bind = {.id = 4711};
+	struct rdma_ucm_connect connect = {.id = 4711};
+	struct rdma_ucm_reject reject = {.id = 4711, .reason = 27};
+	struct rdma_ucm_init_qp_attr attr = {.id = 4711, .qp_state = 7};
+	struct rdma_ucm_resolve_addr resolve = {.id = 4711, .dst_size = 16};
+	struct rdma_ucm_resolve_ip resolve_ip = {.id = 4711};
+
+	assert_int_equal(RUN(BIND_IP, bind, 0), -EINVAL);
+	assert_int_equal(RUN(CONNECT, connect, 0), -EINVAL);
+	assert_int_equal(RUN(REJECT, reject, 0), -EINVAL);
+	assert_int_equal(RUN(INIT_QP_ATTR, attr, 144), -EINVAL);
+	assert_int_equal(RUN(RESOLVE_ADDR, resolve, 0), -EINVAL);
+	assert_int_equal(RUN(RESOLVE_IP, resolve_ip, 0), -EINVAL);
+	bind.addr = sockaddr(1);
+	connect.conn_param.valid = 1;
+	reject.reason = 0;
+	attr.qp_state = 1;
+	resolve.dst_addr.ss_family = AF_INET;
+	resolve_ip.dst_addr = sockaddr(1);
+	assert_int_equal(RUN(BIND_IP, bind, 0), -ENOENT);
+	assert_int_equal(RUN(CONNECT, connect, 0), -ENOENT);
+	assert_int_equal(RUN(REJECT, reject, 0), -ENOENT);
+	assert_int_equal(RUN(INIT_QP_ATTR, attr, 144), -ENOENT);
+	assert_int_equal(RUN(RESOLVE_ADDR, resolve, 0), -ENOENT);
+	assert_int_equal(RUN(RESOLVE_IP, resolve_ip, 0), -ENOENT);
+}
+
+static void commands_of_a_connection_need_one(void **state)
+{
+	uint32_t id = resolved(2, RDMA_PS_TCP), datagrams = create(3, RDMA_PS_UDP);
+	struct rdma_ucm_accept accept = {.id = id, .conn_param = param(1, "")};
+	uint8_t value[4] = {16};
+	struct rdma_ucm_set_option timeout = {.optval = AT(value), .id = datagrams, .optname = 3, .optlen = 1};
+	struct rdma_ucm_set_option reuse = {.optval = AT(value), .id = id, .optname = 1, .optlen = 4};
+
+	assert_int_equal(run_id(RDMA_USER_CM_CMD_DISCONNECT, 4, 0, id, 0), -EINVAL);
+	assert_int_equal(run_id(RDMA_USER_CM_CMD_REJECT, 264, 0, id, 0), -EINVAL);
+	assert_int_equal(RUN(ACCEPT, accept, 0), -EINVAL);
+	assert_int_equal(RUN(SET_OPTION, timeout, 0), -EINVAL);
+	assert_int_equal(RUN(SET_OPTION, reuse, 0), 0);
+	value[0] = 0;
+	assert_int_equal(RUN(SET_OPTION, reuse, 0), -EINVAL); /* bound */
+}
+
+/* ---- QUERY ------------------------------------------------------------------------------------------ */
+
+static void paths_are_records_as_on_the_wire(void **state)
+{
+	struct {
+		uint32_t num, reserved, flags, more;
+		uint8_t record[64];
+		uint8_t beyond[8];
+	} r;
+	struct rdma_ucm_query q = {.response = AT(&r), .id = create(1, RDMA_PS_TCP), .option = RDMA_USER_CM_QUERY_PATH};
+
+	memset(&r, 0xee, sizeof(r));
+	assert_int_equal(RUN(QUERY, q, 7), -ENOSPC);
+	assert_int_equal(RUN(QUERY, q, sizeof(r)), 0);
+	assert_int_equal(r.num, 0);
+	assert_int_equal(r.flags, 0xeeeeeeee);
+	q.id = resolved(2, RDMA_PS_TCP);
+	assert_int_equal(RUN(QUERY, q, 80), 0); /* Linux wants more than the record takes */
+	assert_int_equal(r.num, 1);
+	assert_int_equal(r.flags, 0xeeeeeeee);
+	assert_int_equal(RUN(QUERY, q, sizeof(r)), 0);
+	assert_int_equal(r.num, 1);
+	assert_int_equal(r.flags, 0x2b);
+	assert_memory_equal(r.record + 8, address(0).ip, 16);
+	assert_memory_equal(r.record + 24, address(0).ip, 16);
+	assert_int_equal(r.record[47], 64);   /* hop limit */
+	assert_int_equal(r.record[49], 0x81); /* reversible, one path */
+	assert_int_equal(r.record[50] << 8 | r.record[51], 0xffff);
+	assert_int_equal(r.record[54], 2 << 6 | 5); /* exactly 4096 bytes, to ourselves */
+	assert_int_equal(r.beyond[0], 0xee);
+	q.option = 3;
+	assert_int_equal(RUN(QUERY, q, sizeof(r)), -ENOSYS);
+}
+
+static void gids_are_addresses_with_a_service(void **state)
+{
+	struct rdma_ucm_query_addr_resp r;
+	struct rdma_ucm_query q = {.response = AT(&r), .id = create(1, RDMA_PS_TCP), .option = RDMA_USER_CM_QUERY_GID};
+	const uint8_t *dst = (const uint8_t *)&r.dst_addr;
+	static const uint8_t service[8] = {0, 0, 0, 0, 1, 6, PORT >> 8, PORT & 0xff}, none[16];
+
+	assert_int_equal(RUN(QUERY, q, 271), -ENOSPC);
+	assert_int_equal(RUN(QUERY, q, sizeof(r)), 0);
+	assert_true(r.node_guid == 0);
+	assert_int_equal(r.dst_size, 48);
+	assert_memory_equal(dst + 8, none, 16);
+	q.id = resolved(2, RDMA_PS_TCP);
+	assert_int_equal(RUN(QUERY, q, sizeof(r)), 0);
+	assert_true(r.node_guid == 0x1122334455667788);
+	assert_int_equal(r.pkey, 0xffff);
+	assert_int_equal(r.src_size, 48);
+	assert_int_equal(dst[0], 27);
+	assert_memory_equal(dst + 8, address(0).ip, 16);
+	assert_memory_equal(dst + 24, service, 8);
+	q.option = RDMA_USER_CM_QUERY_ADDR;
+	assert_int_equal(RUN(QUERY, q, sizeof(r)), 0);
+	assert_int_equal(r.dst_size, sizeof(struct sockaddr_in));
+	assert_int_equal(r.ibdev_index, 3);
 }
 
 static void addresses_of_another_kind_are_refused(void **state)
@@ -497,6 +667,13 @@ int main(void)
 		T(a_join_that_makes_no_sense_is_refused),
 		T(what_is_no_command_is_refused),
 		T(addresses_of_another_kind_are_refused),
+		T(an_event_that_cannot_be_told_stays),
+		T(the_length_in_the_header_counts_where_a_command_has_grown),
+		T(ids_are_looked_up_by_every_command),
+		T(what_makes_no_sense_is_refused_for_any_id),
+		T(commands_of_a_connection_need_one),
+		T(paths_are_records_as_on_the_wire),
+		T(gids_are_addresses_with_a_service),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

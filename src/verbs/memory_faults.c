@@ -27,3 +27,8 @@ void memory_faults_claim(void)
 
 	(claim ? claim : faults_claim)(mem_fixup);
 }
+
+bool memory_copy(void *to, const void *from, size_t len)
+{
+	return mem_copy(to, from, len);
+}

@@ -289,6 +289,8 @@ bool post_ex_init(struct abi_qp *, uint64_t send_ops_flags);
 
 /* memory_faults.c: from now on copies from and to unmapped memory fail, and do not end the process. */
 void memory_faults_claim(void);
+/* As memcpy(). False: some of the memory is not there. */
+bool memory_copy(void *to, const void *from, size_t len);
 
 /* srq.c */
 struct ibv_srq *create_srq_ex(struct ibv_context *, struct ibv_srq_init_attr_ex *);

@@ -83,6 +83,14 @@ def descriptors(place):
     check(len(low) <= 9, "%d descriptors have low numbers: %s" % (len(low), low))
 
 
+def storm(place):
+    """Commands that no library writes, from several threads and after fork: errors, and nothing worse."""
+    program = os.path.join(BUILD, "tests/programs/storm")
+    for seed in (1,):
+        status, out = place.run(0, [program, seed, 3000], SOON_S, {"VERBENA_QUIET": "1"})
+        check(status == 0 and "survived" in out, "storm %d: status %s\n%s" % (seed, status, out))
+
+
 def silent(place):
     """Nothing answers there: after 52 seconds."""
     at = place.addresses[0]
@@ -100,4 +108,4 @@ def alone(case):
 
 if __name__ == "__main__":
     main({case.__name__: alone(case) for case in
-          (no_device, descriptors, no_address, nobody_listens, no_way, backlog, quiet, privileged, silent)})
+          (no_device, descriptors, no_address, nobody_listens, no_way, backlog, quiet, storm, privileged, silent)})
