@@ -33,6 +33,7 @@ enum {
 	CM_BACKLOG_MAX = 1024,    /* requests of a listener that no program has seen */
 	CM_HALF_OPEN_MAX = 4096,  /* such requests of all listeners */
 	CM_HALF_OPEN_MAX_OF_ONE = 256, /* such requests from one address */
+	CM_UNANSWERED_MAX_OF_ONE = 256, /* connections whose REP one address leaves without an answer */
 	CM_REFUSALS_MAX = 1000, /* of requests, a second */
 	CM_REFUSALS_MAX_OF_ONE = 100, /* likewise, to one address */
 	CM_DATA_MAX = 256,
@@ -104,6 +105,7 @@ enum cm_limit {
 	CM_LIMIT_EVENTS,
 	CM_LIMIT_HALF_OPEN,
 	CM_LIMIT_HALF_OPEN_OF_ONE,
+	CM_LIMIT_UNANSWERED_OF_ONE,
 	CM_LIMIT_IDS,
 	CM_LIMITS
 };

@@ -115,6 +115,12 @@ static void the_vendors_word_travels_both_ways(void **state)
 	assert_int_equal(e.param.ece_options, 0x10000002);
 }
 
+static void wire_without_reps(struct world *world, int from, const struct flow *flow, const uint8_t *mad)
+{
+	if (attribute_of(mad) != CM_REP)
+		fly(world, from, flow, mad, WIRE_NS);
+}
+
 static void one_source_leaves_room_for_others(void **state)
 {
 	struct cm_counters c;
@@ -132,6 +138,35 @@ static void one_source_leaves_room_for_others(void **state)
 		take(&w, SERVER, CM_CONNECT_REQUEST);
 	run_for(&w, SECONDS);
 	assert_int_equal(cm_channel_events(w.ends[SERVER].channel), CM_HALF_OPEN_MAX_OF_ONE);
+}
+
+/* The client's machine is another one than the requests': a flood that hears nothing of what it causes. */
+static void who_leaves_replies_unanswered_gets_no_more(void **state)
+{
+	struct cm_counters c;
+	struct cm_event e;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, CM_BACKLOG_MAX);
+	w.wire = wire_without_reps;
+	for (uint32_t i = 0; i < 2 * CM_UNANSWERED_MAX_OF_ONE; i++) {
+		connecting(&w, 0x1234 + i);
+		run_for(&w, SECONDS / 100);
+		while (cm_channel_take_event(w.ends[SERVER].channel, &e)) {
+			if (e.type == CM_CONNECT_REQUEST)
+				accept_it(&w, cm_id_find(w.ends[SERVER].cm, e.number), 0x8000 + i);
+		}
+	}
+	cm_report(w.ends[SERVER].cm, &c);
+	assert_in_range(c.connecting, CM_UNANSWERED_MAX_OF_ONE, CM_UNANSWERED_MAX_OF_ONE + 60);
+	assert_true(c.dropped_by[CM_LIMIT_UNANSWERED_OF_ONE] > 100);
+	w.wire = wire_perfect; /* it hears the repeats: its MRA, or its RTU, shows that it lives */
+	run_for(&w, 20 * SECONDS);
+	while (cm_channel_take_event(w.ends[SERVER].channel, &e)) {
+		if (e.type == CM_CONNECT_REQUEST)
+			accept_it(&w, cm_id_find(w.ends[SERVER].cm, e.number), 0x9000);
+	}
+	cm_report(w.ends[SERVER].cm, &c);
+	assert_int_equal(c.connecting, 2 * CM_UNANSWERED_MAX_OF_ONE);
 }
 
 static void refusals_are_no_flood(void **state)
@@ -364,7 +399,7 @@ static void the_program_may_know_before_the_rtu_does(void **state)
 	accept_it(&w, server, 0x5678);
 	assert_int_equal(cm_id_established(server), 0);
 	take(&w, SERVER, CM_ESTABLISHED);
-	assert_int_equal(cm_id_established(server), -EINVAL);
+	assert_int_equal(cm_id_established(server), -EISCONN);
 	run_for(&w, SECONDS / 10);
 	take(&w, CLIENT, CM_CONNECT_RESPONSE);
 	cm_id_confirm(client, w.now_ns);
@@ -526,6 +561,7 @@ int main(void)
 		T(each_side_learns_what_the_other_said),
 		T(the_vendors_word_travels_both_ways),
 		T(one_source_leaves_room_for_others),
+		T(who_leaves_replies_unanswered_gets_no_more),
 		T(refusals_are_no_flood),
 		T(where_nobody_listens_reason_8_is_told),
 		T(a_refusal_carries_the_programs_words),

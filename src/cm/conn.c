@@ -158,6 +158,7 @@ void conn_move(struct conn *c, enum conn_state state)
 	c->state = state;
 	c->sends = 0;
 	c->patient = false;
+	limit_unanswered(c, false);
 	will_update(c);
 }
 
@@ -272,6 +273,7 @@ void conn_be_patient(struct conn *c, uint8_t service_timeout, uint64_t now_ns)
 {
 	uint8_t code = service_timeout < CM_SERVICE_TIMEOUT_MAX ? service_timeout : CM_SERVICE_TIMEOUT_MAX;
 
+	limit_unanswered(c, false); /* it lives */
 	if (c->patient)
 		return;
 	c->patient = true;
@@ -318,6 +320,7 @@ void conn_expire(struct conn *c, uint64_t now_ns)
 		event_tell(id, CM_TIMEWAIT_EXIT, 0, NULL);
 	} else if (c->sends < sends_max(c)) {
 		c->cm->counters.repeats++;
+		limit_unanswered(c, c->state == CONN_REP_SENT);
 		conn_send_repeatedly(c, now_ns);
 	} else {
 		give_up(c, now_ns);

@@ -51,6 +51,22 @@ void limit_half_open_done(struct cm *cm, const uint8_t *source)
 	cm->half_open_of[place_of(cm, source)]--;
 }
 
+void limit_unanswered(struct conn *c, bool unanswered)
+{
+	if (c->unanswered == unanswered)
+		return;
+	c->unanswered = unanswered;
+	c->cm->unanswered_of[place_of(c->cm, c->flow.dst)] += unanswered ? 1 : -1;
+}
+
+bool limit_is_mute(struct cm *cm, const uint8_t *source)
+{
+	if (cm->unanswered_of[place_of(cm, source)] < CM_UNANSWERED_MAX_OF_ONE)
+		return false;
+	limit_reached(cm, CM_LIMIT_UNANSWERED_OF_ONE);
+	return true;
+}
+
 bool limit_refusal(struct cm *cm, const uint8_t *source, uint64_t now_ns)
 {
 	uint8_t *of_one = &cm->refusals_of[place_of(cm, source)];

@@ -197,6 +197,8 @@ void passive_req(struct cm *cm, const struct flow *in, const struct mad *mad, co
 	reason = judge(cm, &r);
 	if (reason)
 		refuse(cm, &r, reason);
+	else if (limit_is_mute(cm, in->src))
+		cm->counters.requests_dropped++;
 	else
 		admit(cm, &r);
 }

