@@ -40,6 +40,7 @@ struct nic *nic_create(const struct nic_config *c)
 	list_init(&nic->pds);
 	list_init(&nic->cqs);
 	list_init(&nic->srqs);
+	list_init(&nic->xrcds);
 	list_init(&nic->groups);
 	nic->qpn_base = c->qpn_slot << NIC_QPN_BITS;
 	nic->qpn_bits = c->qpn_bits && c->qpn_bits < NIC_QPN_BITS ? c->qpn_bits : NIC_QPN_BITS;
@@ -77,6 +78,8 @@ void nic_destroy(struct nic *nic)
 	qp_table_fini(nic);
 	while (!list_empty(&nic->srqs))
 		nic_srq_destroy(nic, &container_of(nic->srqs.next, struct nic_srq, link)->srq);
+	while (!list_empty(&nic->xrcds))
+		nic_xrcd_free(nic, &container_of(nic->xrcds.next, struct nic_xrcd, link)->xrcd);
 	while (!list_empty(&nic->cqs))
 		nic_cq_destroy(nic, &container_of(nic->cqs.next, struct nic_cq, link)->cq);
 	mr_table_fini(&nic->tp.mrs);

@@ -241,6 +241,13 @@ int nic_srq_create(struct nic *, struct pd *, const struct srq_init *, struct sr
 int nic_srq_set_limit(struct nic *, struct srq *, uint32_t limit);
 int nic_srq_destroy(struct nic *, struct srq *); /* -EBUSY while a QP uses it */
 
+/* An XRC domain: -ENOMEM. Freeing: -EBUSY while a QP or an SRQ is in it. */
+int nic_xrcd_alloc(struct nic *, struct xrcd **out);
+int nic_xrcd_free(struct nic *, struct xrcd *);
+/* The owner of the domain's XRC_RECV QP with that number, or NULL; and another owner for it. */
+void *nic_xrc_qp_owner(const struct nic *, const struct xrcd *, uint32_t qpn);
+void nic_qp_set_owner(struct qp *, void *owner);
+
 /*
  * init->cap is checked against the limits above (-EINVAL) and rewritten with what was granted.
  * The QP starts in RESET.

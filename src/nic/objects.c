@@ -5,7 +5,9 @@
  */
 #include <errno.h>
 
+#include "base/siphash.h"
 #include "nic/state.h"
+#include "transport/xrc.h"
 
 int nic_pd_alloc(struct nic *nic, struct pd **out)
 {
@@ -164,6 +166,51 @@ int nic_cq_destroy(struct nic *nic, struct cq *cq)
 	return 0;
 }
 
+int nic_xrcd_alloc(struct nic *nic, struct xrcd **out)
+{
+	struct nic_xrcd *x = alloc_get(&nic->tp.alloc, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	list_append(&nic->xrcds, &x->link);
+	*out = &x->xrcd;
+	return 0;
+}
+
+int nic_xrcd_free(struct nic *nic, struct xrcd *xrcd)
+{
+	struct nic_xrcd *x = container_of(xrcd, struct nic_xrcd, xrcd);
+
+	if (xrcd->users)
+		return -EBUSY;
+	list_remove(&x->link);
+	alloc_put(&nic->tp.alloc, x, sizeof(*x));
+	return 0;
+}
+
+/* Peers learn the number from the program alone, so it is not to be guessed. */
+static void enter_domain(struct nic *nic, struct srq *srq, const struct srq_init *init)
+{
+	do
+		srq->number = (uint32_t)siphash_u64(nic->qpn_secret, ~nic->srqn_serial++) & 0xffffff;
+	while (!srq->number || xrc_srq_find(&nic->tp, srq->number));
+	srq->xrcd = init->xrcd;
+	srq->cq = init->cq;
+	srq->xrcd->users++;
+	srq->cq->users++;
+	xrc_srq_add(&nic->tp, srq);
+}
+
+static void leave_domain(struct nic *nic, struct srq *srq)
+{
+	xrc_srq_remove(&nic->tp, srq);
+	for (uint32_t i = 0; i <= nic->qps_mask; i++)
+		for (struct qp *qp = nic->qps[i]; qp; qp = qp->table_next)
+			xrc_let_go(&nic->tp, qp, srq);
+	srq->xrcd->users--;
+	srq->cq->users--;
+}
+
 int nic_srq_create(struct nic *nic, struct pd *pd, const struct srq_init *init, struct srq **out)
 {
 	struct nic_srq *s;
@@ -183,6 +230,8 @@ int nic_srq_create(struct nic *nic, struct pd *pd, const struct srq_init *init, 
 		return err;
 	}
 	s->srq.pd = pd;
+	if (init->xrcd)
+		enter_domain(nic, &s->srq, init);
 	s->srq.limit = init->limit;
 	list_init(&s->srq.event.link);
 	s->srq.event.owner = init->owner;
@@ -211,6 +260,8 @@ int nic_srq_destroy(struct nic *nic, struct srq *srq)
 
 	if (srq->users)
 		return -EBUSY;
+	if (srq->xrcd)
+		leave_domain(nic, srq);
 	list_remove(&srq->event.link);
 	list_remove(&s->link);
 	srq->pd->users--;

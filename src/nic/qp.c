@@ -55,15 +55,46 @@ static const struct qp_ops *engine_of(const struct nic *nic, enum qp_type type)
 	return nic->tp.config.protocol == PROTOCOL_IWARP ? iwarp_engine(type) : qp_engine(type);
 }
 
+/* XRC's two halves: one has nothing to receive with, the other has that of SRQs, and nothing to send with. */
+static bool has_parts(const struct qp_ops *ops, const struct qp_init *init)
+{
+	if (ops->borrows)
+		return init->xrcd && !init->srq && !init->cap.max_send_wr && !init->cap.max_recv_wr;
+	if (ops->sends_only)
+		return init->pd && init->send_cq && !init->srq && !init->cap.max_recv_wr;
+	return init->pd && init->send_cq && init->recv_cq;
+}
+
+/* What the QP uses counts it, or does not any more. */
+static void count_users(struct qp *qp, uint32_t by)
+{
+	if (qp->ops->borrows) {
+		qp->xrcd->users += by; /* which counts its SRQs, too */
+		return;
+	}
+	qp->user.pd->users += by;
+	qp->send_cq->users += by;
+	if (qp->recv_cq)
+		qp->recv_cq->users += by;
+	if (qp->srq)
+		qp->srq->users += by;
+}
+
+/* One that is not an SRQ's, nor the empty one of those that borrow. */
+static bool owns_rq(const struct qp *qp)
+{
+	return !qp->srq && !qp->ops->borrows;
+}
+
 int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 {
 	const struct alloc *alloc = &nic->tp.alloc;
+	const struct qp_ops *ops = engine_of(nic, init->type);
 	struct qp_init granted = *init;
 	struct qp *qp;
 	int err;
 
-	if (!engine_of(nic, init->type) || !init->pd ||
-	    !init->send_cq || !init->recv_cq || !cap_is_legal(init))
+	if (!ops || !has_parts(ops, init) || !cap_is_legal(init))
 		return -EINVAL;
 	grant(&granted);
 	qp = alloc_get(alloc, sizeof(*qp));
@@ -74,17 +105,23 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	if (err)
 		goto free_qp;
 	err = -ENOMEM;
-	qp->rq = init->srq ? &init->srq->rq
-			   : rq_create(alloc, granted.cap.max_recv_wr, granted.cap.max_recv_sge);
+	if (ops->borrows)
+		qp->rq = &nic->tp.no_rq;
+	else
+		qp->rq = init->srq ? &init->srq->rq
+				   : rq_create(alloc, granted.cap.max_recv_wr, granted.cap.max_recv_sge);
 	if (!qp->rq)
 		goto free_sq;
 	err = qp_table_add(nic, qp);
 	if (err)
 		goto free_rq;
-	qp->ops = engine_of(nic, init->type);
+	qp->ops = ops;
 	qp->type = (uint8_t)init->type;
 	qp->user.pd = init->pd;
-	qp->send_cq = init->send_cq;
+	if (ops->borrows)
+		qp->xrcd = init->xrcd;
+	else
+		qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->srq = init->srq;
 	qp->sq_sig_all = init->sq_sig_all;
@@ -94,18 +131,14 @@ int nic_qp_create(struct nic *nic, struct qp_init *init, struct qp **out)
 	timer_init(&qp->timer);
 	list_init(&qp->event.link);
 	qp->event.owner = init->owner;
-	qp->user.pd->users++;
-	qp->send_cq->users++;
-	qp->recv_cq->users++;
-	if (qp->srq)
-		qp->srq->users++;
+	count_users(qp, 1);
 	nic->tp.counters.qps++;
 	init->cap = granted.cap;
 	*out = qp;
 	return 0;
 
 free_rq:
-	if (!init->srq)
+	if (!init->srq && !ops->borrows)
 		rq_destroy(qp->rq, alloc);
 free_sq:
 	sq_fini(&qp->sq, alloc);
@@ -122,8 +155,10 @@ static void detach(struct nic *nic, struct qp *qp)
 	qp->ops = engine_of(nic, (enum qp_type)qp->type);
 	qp_halt(&nic->tp, qp);
 	list_remove(&qp->active);
+	if (qp->ops->borrows)
+		return; /* the completions are those of SRQs */
 	cq_purge(qp->send_cq, qp->event.owner);
-	if (qp->recv_cq != qp->send_cq)
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
 		cq_purge(qp->recv_cq, qp->event.owner);
 }
 
@@ -136,14 +171,10 @@ void nic_qp_destroy(struct nic *nic, struct qp *qp)
 	mcast_detach_all(nic, qp);
 	list_remove(&qp->event.link);
 	qp_table_remove(nic, qp);
-	if (!qp->srq)
+	if (owns_rq(qp))
 		rq_destroy(qp->rq, alloc);
 	sq_fini(&qp->sq, alloc);
-	qp->user.pd->users--;
-	qp->send_cq->users--;
-	qp->recv_cq->users--;
-	if (qp->srq)
-		qp->srq->users--;
+	count_users(qp, (uint32_t)-1);
 	nic->tp.counters.qps--;
 	alloc_put(alloc, qp, sizeof(*qp));
 }
@@ -245,7 +276,7 @@ static void reset(struct nic *nic, struct qp *qp)
 {
 	detach(nic, qp);
 	sq_reset(&qp->sq);
-	if (!qp->srq)
+	if (owns_rq(qp))
 		rq_reset(qp->rq);
 	qp->comm_est = false;
 	qp->sq_draining = false;
@@ -404,7 +435,7 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 	*init = (struct qp_init){
 		.type = (enum qp_type)qp->type,
 		.pd = qp->user.pd,
-		.send_cq = qp->send_cq,
+		.send_cq = qp->ops->borrows ? NULL : qp->send_cq,
 		.recv_cq = qp->recv_cq,
 		.srq = qp->srq,
 		.cap = {.max_send_wr = qp->sq.capacity,
@@ -417,6 +448,18 @@ void nic_qp_query(const struct nic *nic, const struct qp *qp, struct qp_attr *a,
 	};
 }
 
+void *nic_xrc_qp_owner(const struct nic *nic, const struct xrcd *xrcd, uint32_t qpn)
+{
+	const struct qp *qp = qp_table_find(nic, qpn);
+
+	return qp && qp->ops->borrows && qp->xrcd == xrcd ? qp->event.owner : NULL;
+}
+
+void nic_qp_set_owner(struct qp *qp, void *owner)
+{
+	qp->event.owner = owner;
+}
+
 /* ---- for posters ----------------------------------------------------------------------------- */
 
 struct sq *qp_sq(struct qp *qp)
@@ -426,7 +469,7 @@ struct sq *qp_sq(struct qp *qp)
 
 struct rq *qp_rq(struct qp *qp)
 {
-	return qp->srq ? NULL : qp->rq;
+	return owns_rq(qp) ? qp->rq : NULL;
 }
 
 uint32_t nic_qp_groups(const struct qp *qp)

@@ -35,10 +35,12 @@ struct nic {
 	uint32_t qpn_base;
 	uint32_t qpn_serial;       /* next input of the permutation */
 	uint8_t qpn_secret[16];
+	uint64_t srqn_serial;      /* next input of the XRC SRQs' numbers */
 	uint32_t pd_serial;
 	struct list pds;           /* struct nic_pd */
 	struct list cqs;           /* struct nic_cq */
 	struct list srqs;          /* struct nic_srq */
+	struct list xrcds;         /* struct nic_xrcd */
 	struct list groups;        /* struct mcast_group */
 	uint32_t group_count;
 	struct gsi gsi;
@@ -56,6 +58,11 @@ struct nic_pd {
 
 struct nic_cq {
 	struct cq cq;
+	struct list link;
+};
+
+struct nic_xrcd {
+	struct xrcd xrcd;
 	struct list link;
 };
 

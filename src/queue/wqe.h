@@ -52,9 +52,12 @@ struct send_wqe {
 	uint64_t remote_va;
 	union {
 		struct {
-			uint64_t compare_add;
-			uint64_t swap;
-		} atomic;
+			struct {
+				uint64_t compare_add;
+				uint64_t swap;
+			} atomic;
+			uint32_t srqn; /* XRC: the peer's SRQ, in any request */
+		};
 		struct {
 			struct flow flow; /* copied from the address handle */
 			uint32_t dqpn;

@@ -9,9 +9,10 @@
 struct pd;
 struct cq;
 struct srq;
+struct xrcd;
 
 /* The numbers of enum ibv_qp_type, _state and _attr_mask. */
-enum qp_type { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4 };
+enum qp_type { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_XRC_SEND = 9, QPT_XRC_RECV = 10, QPT_COUNT };
 
 enum qp_state { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR, QPS_COUNT };
 
@@ -88,10 +89,11 @@ struct qp_cap {
 
 struct qp_init {
 	enum qp_type type;
-	struct pd *pd;
+	struct pd *pd;      /* this and the CQs: NULL of XRC_RECV */
 	struct cq *send_cq;
-	struct cq *recv_cq;
-	struct srq *srq; /* or NULL */
+	struct cq *recv_cq; /* NULL of XRC_SEND too */
+	struct srq *srq;    /* or NULL */
+	struct xrcd *xrcd;  /* of XRC_RECV, else NULL */
 	struct qp_cap cap; /* requested; the granted number is written back, never less */
 	bool sq_sig_all;
 	void *owner; /* returned in completions and events */

@@ -213,7 +213,7 @@ void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (qp->ops->silence)
 		qp->ops->silence(tp, qp, now_ns);
 	qp_flush(tp, qp, now_ns);
-	if (qp->srq)
+	if (qp->srq && qp->type != QPT_XRC_RECV)
 		qp_raise(tp, qp, EVENT_QP_LAST_WQE_REACHED);
 }
 

@@ -3,6 +3,7 @@
  * The engine that a QP begins with. RC's only waits for a peer: the protocol is chosen when the QP has one.
  */
 #include "transport/qp.h"
+#include "transport/xrc.h"
 #include "transport/veroce/engine.h"
 
 static void start(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -47,7 +48,8 @@ static const struct qp_ops rc_alone_ops = {
 const struct qp_ops *qp_engine(enum qp_type type)
 {
 	static const struct qp_ops *const engines[] = {
-		[QPT_RC] = &rc_alone_ops, [QPT_UC] = &uc_ops, [QPT_UD] = &ud_ops};
+		[QPT_RC] = &rc_alone_ops, [QPT_UC] = &uc_ops, [QPT_UD] = &ud_ops,
+		[QPT_XRC_SEND] = &xrc_send_ops, [QPT_XRC_RECV] = &xrc_recv_ops};
 
 	return (unsigned)type < sizeof(engines) / sizeof(*engines) ? engines[type] : NULL;
 }

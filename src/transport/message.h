@@ -16,6 +16,7 @@ enum rx_verdict {
 	RX_TOO_LONG,    /* longer than the receive WQE */
 	RX_NOT_READY,   /* no receive WQE */
 	RX_ACCESS,      /* the R_Key does not open the range, or its memory is gone */
+	RX_NO_SRQ,      /* XRC: the SRQ that it names is not of the domain, or not the message's */
 	RX_LOCAL_FAULT, /* an L_Key of our receive WQE does not open its range, or the memory is gone */
 	RX_VERDICTS
 };

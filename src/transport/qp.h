@@ -51,7 +51,7 @@ struct congestion;
 struct loss_ops;
 struct veroce;
 
-enum { QP_SLS = 16 };
+enum { QP_SLS = 16, XRC_SRQ_BUCKETS = 256 };
 
 /* The state that a nic's QPs share. */
 struct transport {
@@ -94,6 +94,10 @@ struct transport {
 
 	/* iWARP */
 	uint64_t streams_ended;  /* counts QPs that ended their streams */
+
+	/* XRC */
+	struct rq no_rq; /* of XRC_RECV QPs that have no SRQ now: it is empty */
+	struct srq *xrc_srqs[XRC_SRQ_BUCKETS]; /* by number, xrc.h */
 };
 
 /*
@@ -123,6 +127,7 @@ struct rd_resource {
 	uint32_t msn;
 	bool atomic;
 	bool again;          /* the answer being given is not the first */
+	uint32_t srqn;       /* XRC: whose memory it is */
 };
 
 /*
@@ -207,6 +212,8 @@ struct qp_ops {
 	bool reliable;  /* requests are acknowledged */
 	bool datagram;  /* it has no peer: each packet and each WQE has one of its own */
 	bool multipath; /* it can use more than one path to its peer */
+	bool sends_only; /* it has no receive queue, and no CQ for one */
+	bool borrows;   /* it has a domain: PD, CQ and receive queue are those of the SRQs that requests name (xrc.h) */
 
 	/*
 	 * INIT to RTR: the QP has the attributes that name its peer. Takes what the connection needs, and may choose
@@ -296,7 +303,10 @@ struct qp {
 	_Atomic uint8_t state; /* enum qp_state; posters look at it */
 	uint8_t type;          /* enum qp_type */
 	struct mr_user user;
-	struct cq *send_cq;
+	union {
+		struct cq *send_cq;
+		struct xrcd *xrcd; /* of XRC_RECV, which sends nothing */
+	};
 	struct cq *recv_cq;
 	struct gbn *gbn;       /* NULL: an RC QP that speaks veRoCE, or does not know its peer yet */
 	union {

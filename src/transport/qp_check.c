@@ -58,7 +58,7 @@ void qp_check(const struct transport *tp, const struct qp *qp)
 	uint32_t posted = sq_head(&qp->sq) - qp->sq.una;
 	bool unconnected = state == QPS_RESET || state == QPS_INIT;
 
-	assert(state != QPS_SQE || qp->type != QPT_RC);
+	assert(state != QPS_SQE || qp->type == QPT_UC || qp->type == QPT_UD);
 	assert(!(facts(qp) & ~states[state].may));
 	assert(posted <= qp->sq.capacity);
 	assert(qp->sq.next - qp->sq.una <= posted);

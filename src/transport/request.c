@@ -101,7 +101,7 @@ void request_fail_in_turn(struct transport *tp, struct qp *qp, uint32_t index,
 		return;
 	}
 	complete_send(tp, qp, status, now_ns);
-	if (qp->type == QPT_RC)
+	if (qp->type != QPT_UC && qp->type != QPT_UD)
 		qp_to_error(tp, qp, now_ns);
 	else
 		qp_to_sqe(tp, qp, now_ns);

@@ -33,6 +33,8 @@ static_assert(offsetof(struct ibv_context_ops, post_srq_recv) == 160, "ABI");
 static_assert(offsetof(struct ibv_context_ops, post_send) == 200, "ABI");
 static_assert(offsetof(struct ibv_context_ops, post_recv) == 208, "ABI");
 static_assert(DISTANCE(sz) == -8, "ABI");
+static_assert(DISTANCE(open_qp) == -64, "ABI");
+static_assert(DISTANCE(close_xrcd) == -24, "ABI");
 static_assert(DISTANCE(open_xrcd) == -32, "ABI");
 static_assert(DISTANCE(create_srq_ex) == -40, "ABI");
 static_assert(DISTANCE(get_srq_num) == -48, "ABI");
@@ -71,12 +73,6 @@ static int cmd_fd_open(void)
 	return fd < 0 ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : fd;
 }
 
-/* The header refuses the other XRC verbs; a program that uses XRC begins with this one. */
-static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
-{
-	return fail_null(EXPLAIN(EOPNOTSUPP, "ibv_open_xrcd: XRC is not supported"));
-}
-
 static void context_fill(struct abi_context *ctx)
 {
 	struct ibv_context *c = &ctx->v.context;
@@ -90,6 +86,8 @@ static void context_fill(struct abi_context *ctx)
 	ctx->v.create_srq_ex = create_srq_ex;
 	ctx->v.get_srq_num = get_srq_num;
 	ctx->v.open_xrcd = open_xrcd;
+	ctx->v.close_xrcd = close_xrcd;
+	ctx->v.open_qp = open_qp;
 
 	c->ops.alloc_mw = alloc_mw;
 	c->ops.bind_mw = bind_mw;

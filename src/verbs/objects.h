@@ -123,8 +123,15 @@ struct wr_builder {
 	struct send_wqe *wqe; /* the request being described; NULL after an error */
 	uint32_t count;
 	int err;
-	bool needs_address; /* UD, and no address was given yet */
+	bool needs_address; /* UD, and no address was given yet; XRC, and no SRQ was */
 	bool lost;          /* sq_lock was not to be had: spin_lock() */
+};
+
+/* One of the program's handles of an XRC domain; those of the same file share the domain. */
+struct abi_xrcd {
+	struct ibv_xrcd pub;
+	struct object object;
+	struct abi_domain *domain;
 };
 
 struct abi_qp {
@@ -142,6 +149,7 @@ struct abi_qp {
 	struct spin rq_lock;
 	bool sig_all;
 	bool builds; /* was created with send_ops_flags */
+	struct list shared; /* with other handles of the same XRC_RECV QP (ibv_open_qp); engine lock */
 	struct wr_builder builder;
 	uint32_t async_delivered; /* context's event lock */
 };
@@ -179,6 +187,11 @@ static inline struct abi_cq *cq_of(struct ibv_cq *cq)
 static inline struct abi_srq *srq_of(struct ibv_srq *srq)
 {
 	return container_of(srq, struct abi_srq, pub);
+}
+
+static inline struct abi_xrcd *xrcd_of(struct ibv_xrcd *x)
+{
+	return container_of(x, struct abi_xrcd, pub);
 }
 
 static inline struct abi_qp *qp_of(struct ibv_qp *qp)
@@ -280,6 +293,7 @@ void ah_attr_to_verbs(struct ibv_ah_attr *, const struct ah_attr *);
 
 /* qp.c */
 struct ibv_qp *create_qp_ex(struct ibv_context *, struct ibv_qp_init_attr_ex *);
+struct ibv_qp *open_qp(struct ibv_context *, struct ibv_qp_open_attr *);
 /* post.c */
 int post_send(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **bad);
 int post_recv(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **bad);
@@ -291,6 +305,11 @@ bool post_ex_init(struct abi_qp *, uint64_t send_ops_flags);
 void memory_faults_claim(void);
 /* As memcpy(). False: some of the memory is not there. */
 bool memory_copy(void *to, const void *from, size_t len);
+
+/* xrc.c */
+struct ibv_xrcd *open_xrcd(struct ibv_context *, struct ibv_xrcd_init_attr *);
+int close_xrcd(struct ibv_xrcd *);
+struct xrcd *xrcd_core(struct ibv_xrcd *);
 
 /* srq.c */
 struct ibv_srq *create_srq_ex(struct ibv_context *, struct ibv_srq_init_attr_ex *);

@@ -37,7 +37,8 @@ static_assert((int)IBV_WR_RDMA_WRITE == WR_WRITE && (int)IBV_WR_RDMA_READ == WR_
 #define OPS_FETCH ((1u << WR_READ) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD))
 
 /* What may be posted to a send queue, by QP type (IBTA table 'Work Request Modifiers'). */
-static const uint32_t ops_by_type[] = { [QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD };
+static const uint32_t ops_by_type[] = { [QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD,
+					[QPT_XRC_SEND] = OPS_RC, [QPT_XRC_RECV] = 0 };
 
 /* Of iWARP (RFC 5040): no immediates, and atomics are RFC 7306's. */
 #define OPS_IWARP ((1u << WR_SEND) | (1u << WR_WRITE) | (1u << WR_READ) | (1u << WR_SEND_INV))
@@ -105,6 +106,7 @@ static int inline_fill(struct send_wqe *w, const struct sq *sq, const struct ibv
 static int operation_fill(struct send_wqe *w, const struct abi_qp *qp, const struct ibv_send_wr *wr)
 {
 	w->imm_or_key = 0;
+	w->srqn = wr->qp_type.xrc.remote_srqn;
 	switch (w->opcode) {
 	case WR_SEND_IMM:
 	case WR_WRITE_IMM:

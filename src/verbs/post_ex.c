@@ -63,7 +63,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	if (err)
 		return fail(err != EINVAL ? err
 					  : EXPLAIN(err, "ibv_wr_complete: the QP is not in RTS yet, or a request "
-							 "has no address (UD), flags that are not supported, or "
+							 "has no address (UD) or SRQ (XRC), flags that are not supported, or "
 							 "more SGEs or inline bytes than the QP has room for"));
 	if (count)
 		engine_kick(qp->engine, qp->core);
@@ -94,7 +94,8 @@ static struct send_wqe *begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 		return NULL;
 	}
 	b->count++;
-	b->needs_address = qp->pub.qp_type == IBV_QPT_UD;
+	b->needs_address = qp->pub.qp_type == IBV_QPT_UD ||
+			   (qp->pub.qp_type == IBV_QPT_XRC_SEND && opcode != WR_BIND_MW && opcode != WR_LOCAL_INV);
 	b->wqe->wr_id = ex->wr_id;
 	b->wqe->opcode = (uint8_t)opcode;
 	/* The setter decides whether the data is inline. */
@@ -225,6 +226,17 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 		qp->builder.needs_address = false;
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
+{
+	struct wr_builder *b = &ex_of(ex)->builder;
+	struct send_wqe *w = current(b);
+
+	if (!w)
+		return;
+	w->srqn = srqn;
+	b->needs_address = false;
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *sge)
 {
 	struct abi_qp *qp = ex_of(ex);
@@ -281,7 +293,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 bool post_ex_init(struct abi_qp *qp, uint64_t flags)
 {
 	static const uint64_t supported[] = {
-		[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD
+		[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD, [QPT_XRC_SEND] = OPS_RC
 	};
 	struct ibv_qp_ex *ex = &qp->ex;
 
@@ -316,5 +328,7 @@ bool post_ex_init(struct abi_qp *qp, uint64_t flags)
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	if (qp->pub.qp_type == IBV_QPT_UD)
 		ex->wr_set_ud_addr = wr_set_ud_addr;
+	if (qp->pub.qp_type == IBV_QPT_XRC_SEND)
+		ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	return true;
 }

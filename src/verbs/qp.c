@@ -19,6 +19,7 @@ static_assert(sizeof(struct ibv_qp_init_attr) == 64, "ABI");
 static_assert(sizeof(struct ibv_qp_init_attr_ex) == 136, "ABI");
 static_assert(sizeof(struct ibv_qp_attr) == 144, "ABI");
 static_assert((int)IBV_QPT_RC == QPT_RC && (int)IBV_QPT_UC == QPT_UC && (int)IBV_QPT_UD == QPT_UD &&
+		      (int)IBV_QPT_XRC_SEND == QPT_XRC_SEND && (int)IBV_QPT_XRC_RECV == QPT_XRC_RECV &&
 		      (int)IBV_QPS_SQE == QPS_SQE && (int)IBV_QPS_ERR == QPS_ERR &&
 		      (int)IBV_QP_DEST_QPN == QPA_DEST_QPN && (int)IBV_QP_SQ_PSN == QPA_SQ_PSN &&
 		      (int)IBV_QP_AV == QPA_AV,
@@ -43,8 +44,9 @@ static int quiesce(struct abi_qp *qp, bool posters)
 		lock[count++] = &qp->sq_lock;
 		lock[count++] = &qp->rq_lock;
 	}
-	lock[count++] = &cq_of(qp->pub.send_cq)->poll_lock;
-	if (qp->pub.recv_cq != qp->pub.send_cq)
+	if (qp->pub.send_cq)
+		lock[count++] = &cq_of(qp->pub.send_cq)->poll_lock;
+	if (qp->pub.recv_cq && qp->pub.recv_cq != qp->pub.send_cq)
 		lock[count++] = &cq_of(qp->pub.recv_cq)->poll_lock;
 	for (;;) {
 		engine_lock(qp->engine);
@@ -63,9 +65,10 @@ static int quiesce(struct abi_qp *qp, bool posters)
 
 static void resume(struct abi_qp *qp, bool posters)
 {
-	if (qp->pub.recv_cq != qp->pub.send_cq)
+	if (qp->pub.recv_cq && qp->pub.recv_cq != qp->pub.send_cq)
 		spin_unlock(&cq_of(qp->pub.recv_cq)->poll_lock);
-	spin_unlock(&cq_of(qp->pub.send_cq)->poll_lock);
+	if (qp->pub.send_cq)
+		spin_unlock(&cq_of(qp->pub.send_cq)->poll_lock);
 	if (posters) {
 		spin_unlock(&qp->rq_lock);
 		spin_unlock(&qp->sq_lock);
@@ -88,11 +91,22 @@ static void acks_flush(struct abi_qp *qp)
 	engine_unlock(qp->engine);
 }
 
+/* The queue pair goes with its last handle; the events are another's until then. */
+static void qp_release(struct abi_qp *qp)
+{
+	if (list_empty(&qp->shared)) {
+		nic_qp_destroy(context_of(qp->pub.context)->nic, qp->core);
+		return;
+	}
+	nic_qp_set_owner(qp->core, container_of(qp->shared.next, struct abi_qp, shared));
+	list_remove(&qp->shared);
+}
+
 static void qp_reap(struct object *o)
 {
 	struct abi_qp *qp = container_of(o, struct abi_qp, object);
 
-	nic_qp_destroy(context_of(qp->pub.context)->nic, qp->core);
+	qp_release(qp);
 	engine_leave_unused(qp->engine);
 }
 
@@ -105,85 +119,133 @@ static void cap_to_verbs(struct ibv_qp_cap *to, const struct qp_cap *from)
 	to->max_inline_data = from->max_inline;
 }
 
-static int init_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+/* What ibv_create_qp_ex() is given beside the attributes of ibv_create_qp(). */
+struct extras {
+	struct ibv_context *context;
+	struct ibv_pd *pd;     /* NULL of XRC_RECV */
+	struct ibv_xrcd *xrcd; /* of XRC_RECV, else NULL */
+	bool builds;           /* with send_ops_flags */
+	uint64_t send_ops_flags;
+};
+
+static bool is_of(const struct ibv_context *context, const struct ibv_cq *cq)
 {
+	return cq && cq->context == context;
+}
+
+/* What the two halves of XRC do not have is not looked at, as by Linux. */
+static int init_check(const struct extras *x, const struct ibv_qp_init_attr *attr)
+{
+	bool iwarp = x->context->device->transport_type == IBV_TRANSPORT_IWARP;
+
 	switch ((int)attr->qp_type) {
 	case IBV_QPT_RC:
 		break;
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
-		if (pd && pd->context->device->transport_type == IBV_TRANSPORT_IWARP)
+		if (iwarp)
 			return EOPNOTSUPP;
 		break;
-	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
+		if (iwarp)
+			return EOPNOTSUPP;
+		return x->pd && is_of(x->context, attr->send_cq) ? 0 : EINVAL;
 	case IBV_QPT_XRC_RECV:
+		if (iwarp)
+			return EOPNOTSUPP;
+		return x->xrcd && x->xrcd->context == x->context ? 0 : EINVAL;
+	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_DRIVER:
 		return EOPNOTSUPP;
 	default:
 		return EINVAL;
 	}
-	if (!pd || !attr->send_cq || !attr->recv_cq)
+	if (!x->pd || !is_of(x->context, attr->send_cq) || !is_of(x->context, attr->recv_cq) ||
+	    (attr->srq && attr->srq->context != x->context))
 		return EINVAL;
-	if (attr->send_cq->context != pd->context || attr->recv_cq->context != pd->context ||
-	    (attr->srq && attr->srq->context != pd->context))
-		return EINVAL;
-	return 0;
+	return attr->srq && srq_of(attr->srq)->core->xrcd ? EINVAL : 0;
 }
 
-static struct qp_init init_from_verbs(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr,
+static struct qp_init init_from_verbs(const struct extras *x, const struct ibv_qp_init_attr *attr,
 				      struct abi_qp *qp)
 {
-	return (struct qp_init){
-		.type = (enum qp_type)attr->qp_type,
-		.pd = pd_of(pd)->core,
-		.send_cq = core_cq(attr->send_cq),
-		.recv_cq = core_cq(attr->recv_cq),
-		.srq = attr->srq ? srq_of(attr->srq)->core : NULL,
-		.cap = {
-			.max_send_wr = attr->cap.max_send_wr,
-			.max_recv_wr = attr->srq ? 0 : attr->cap.max_recv_wr,
-			.max_send_sge = attr->cap.max_send_sge,
-			.max_recv_sge = attr->srq ? 0 : attr->cap.max_recv_sge,
-			.max_inline = attr->cap.max_inline_data,
-		},
-		.sq_sig_all = attr->sq_sig_all,
-		.owner = qp,
-	};
+	struct qp_init init = {.type = (enum qp_type)attr->qp_type, .sq_sig_all = attr->sq_sig_all, .owner = qp};
+
+	if (x->xrcd) {
+		init.xrcd = xrcd_core(x->xrcd);
+		return init;
+	}
+	init.pd = pd_of(x->pd)->core;
+	init.send_cq = core_cq(attr->send_cq);
+	init.cap.max_send_wr = attr->cap.max_send_wr;
+	init.cap.max_send_sge = attr->cap.max_send_sge;
+	init.cap.max_inline = attr->cap.max_inline_data;
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		return init;
+	init.recv_cq = core_cq(attr->recv_cq);
+	if (attr->srq) {
+		init.srq = srq_of(attr->srq)->core;
+	} else {
+		init.cap.max_recv_wr = attr->cap.max_recv_wr;
+		init.cap.max_recv_sge = attr->cap.max_recv_sge;
+	}
+	return init;
 }
 
-static struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool builds,
-				uint64_t send_ops_flags)
+/* A handle without a queue pair. */
+static struct abi_qp *handle_make(const struct extras *x, const struct ibv_qp_init_attr *attr)
 {
-	struct abi_context *ctx;
+	struct abi_qp *qp = calloc(1, sizeof(*qp));
+	bool xrc = attr->qp_type == IBV_QPT_XRC_SEND || attr->qp_type == IBV_QPT_XRC_RECV;
+
+	if (!qp)
+		return NULL;
+	qp->pub.context = x->context;
+	qp->pub.qp_context = attr->qp_context;
+	qp->pub.pd = x->pd;
+	qp->pub.send_cq = x->xrcd ? NULL : attr->send_cq;
+	qp->pub.recv_cq = xrc ? NULL : attr->recv_cq;
+	qp->pub.srq = xrc ? NULL : attr->srq;
+	qp->pub.state = IBV_QPS_RESET;
+	qp->pub.qp_type = attr->qp_type;
+	qp->engine = context_of(x->context)->engine;
+	qp->sig_all = attr->sq_sig_all;
+	qp->builds = x->builds;
+	list_init(&qp->shared);
+	return qp;
+}
+
+/* It has its queue pair. */
+static struct ibv_qp *handle_finish(struct abi_qp *qp)
+{
+	pthread_mutex_init(&qp->pub.mutex, NULL);
+	pthread_cond_init(&qp->pub.cond, NULL);
+	qp->sq = qp_sq(qp->core);
+	qp->rq = qp_rq(qp->core);
+	qp->pub.qp_num = qp_number(qp->core);
+	qp->pub.handle = qp->pub.qp_num;
+	return &qp->pub;
+}
+
+static struct ibv_qp *qp_create(const struct extras *x, struct ibv_qp_init_attr *attr)
+{
+	struct abi_context *ctx = context_of(x->context);
 	struct qp_init init;
 	struct abi_qp *qp;
-	int err = init_check(pd, attr);
+	int err = init_check(x, attr);
 
 	if (err)
 		return fail_null(explain_create(attr, err));
-	qp = calloc(1, sizeof(*qp));
+	qp = handle_make(x, attr);
 	if (!qp)
 		return fail_null(ENOMEM);
-	ctx = context_of(pd->context);
-	qp->pub.context = pd->context;
-	qp->pub.qp_context = attr->qp_context;
-	qp->pub.pd = pd;
-	qp->pub.send_cq = attr->send_cq;
-	qp->pub.recv_cq = attr->recv_cq;
-	qp->pub.srq = attr->srq;
-	qp->pub.state = IBV_QPS_RESET;
-	qp->pub.qp_type = attr->qp_type;
-	qp->engine = ctx->engine;
-	qp->sig_all = attr->sq_sig_all;
-	qp->builds = builds;
 	err = EOPNOTSUPP;
-	if (builds && !post_ex_init(qp, send_ops_flags)) {
+	if (x->builds && !post_ex_init(qp, x->send_ops_flags)) {
 		EXPLAIN(err, "ibv_create_qp_ex: send_ops_flags 0x%llx has operations that a QP of its type lacks",
-			(unsigned long long)send_ops_flags);
+			(unsigned long long)x->send_ops_flags);
 		goto out_free;
 	}
-	init = init_from_verbs(pd, attr, qp);
+	init = init_from_verbs(x, attr, qp);
 	engine_lock(ctx->engine);
 	err = -nic_qp_create(ctx->nic, &init, &qp->core);
 	if (!err)
@@ -191,14 +253,8 @@ static struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	engine_unlock(ctx->engine);
 	if (err)
 		goto out_free;
-	pthread_mutex_init(&qp->pub.mutex, NULL);
-	pthread_cond_init(&qp->pub.cond, NULL);
-	qp->sq = qp_sq(qp->core);
-	qp->rq = qp_rq(qp->core);
-	qp->pub.qp_num = qp_number(qp->core);
-	qp->pub.handle = qp->pub.qp_num;
 	cap_to_verbs(&attr->cap, &init.cap);
-	return &qp->pub;
+	return handle_finish(qp);
 
 out_free:
 	free(qp);
@@ -207,24 +263,66 @@ out_free:
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	return qp_create(pd, attr, false, 0);
+	if (!pd)
+		return fail_null(EINVAL);
+	return qp_create(&(struct extras){.context = pd->context, .pd = pd}, attr);
 }
 
 struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	bool xrc_recv = attr->qp_type == IBV_QPT_XRC_RECV;
+	struct extras x = {.context = context};
 
-	if (attr->comp_mask & ~known)
+	if (attr->comp_mask & ~(known | (xrc_recv ? IBV_QP_INIT_ATTR_XRCD : 0u)))
 		return fail_null(explain_create((struct ibv_qp_init_attr *)attr, EOPNOTSUPP));
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
 		return fail_null(EXPLAIN(EOPNOTSUPP, "ibv_create_qp_ex: create_flags 0x%x are not supported",
 					 attr->create_flags));
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
-		return fail_null(EINVAL);
+	if (xrc_recv) {
+		x.xrcd = attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ? attr->xrcd : NULL;
+	} else {
+		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
+			return fail_null(EINVAL);
+		x.pd = attr->pd;
+		x.builds = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		x.send_ops_flags = attr->send_ops_flags;
+	}
 	/* The struct begins with the whole smaller one. */
-	return qp_create(attr->pd, (struct ibv_qp_init_attr *)attr,
-			 attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, attr->send_ops_flags);
+	return qp_create(&x, (struct ibv_qp_init_attr *)attr);
+}
+
+/* Another handle of an XRC_RECV queue pair. Its asynchronous events go to one of the handles. */
+struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	const uint32_t needed = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	struct abi_context *ctx = context_of(context);
+	struct ibv_qp_init_attr like = {.qp_type = IBV_QPT_XRC_RECV};
+	struct abi_qp *qp, *first;
+
+	if ((attr->comp_mask & needed) != needed || attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED ||
+	    attr->qp_type != IBV_QPT_XRC_RECV || !attr->xrcd || attr->xrcd->context != context)
+		return fail_null(EINVAL);
+	if (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT)
+		like.qp_context = attr->qp_context;
+	qp = handle_make(&(struct extras){.context = context, .xrcd = attr->xrcd}, &like);
+	if (!qp)
+		return fail_null(ENOMEM);
+	engine_lock(ctx->engine);
+	first = nic_xrc_qp_owner(ctx->nic, xrcd_core(attr->xrcd), attr->qp_num);
+	if (first) {
+		qp->core = first->core;
+		qp->pub.state = (enum ibv_qp_state)qp_state(qp->core);
+		list_append(&first->shared, &qp->shared);
+		object_add(ctx, &qp->object, qp_reap);
+	}
+	engine_unlock(ctx->engine);
+	if (first)
+		return handle_finish(qp);
+	free(qp);
+	return fail_null(EXPLAIN(EINVAL, "ibv_open_qp: no XRC_RECV queue pair of the domain has number 0x%06x in this process; "
+					 "other processes' cannot be opened", attr->qp_num));
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
@@ -297,9 +395,20 @@ static void attr_to_verbs(struct ibv_qp_attr *to, const struct qp_attr *from)
 	ah_attr_to_verbs(&to->ah_attr, &from->av);
 }
 
-int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int mask)
+/* A program may give both halves of XRC what one of them has (Linux's modify_qp_mask()). */
+static int mask_for(const struct ibv_qp *qp, int mask)
+{
+	if (qp->qp_type == IBV_QPT_XRC_SEND)
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (qp->qp_type == IBV_QPT_XRC_RECV)
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	return mask;
+}
+
+int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *attr, int given)
 {
 	struct abi_qp *qp = qp_of(pub);
+	int mask = mask_for(pub, given);
 	bool resets = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET;
 	bool ends = resets || (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR);
 	struct qp_attr core;
@@ -388,11 +497,12 @@ int ibv_destroy_qp(struct ibv_qp *pub)
 	ctx = context_of(pub->context);
 	if (is_attached(qp))
 		return fail(EXPLAIN(EBUSY, "ibv_destroy_qp: the queue pair is attached to a multicast group"));
-	acks_flush(qp);
+	if (list_empty(&qp->shared))
+		acks_flush(qp);
 	err = quiesce(qp, false);
 	if (err)
 		return fail(err);
-	nic_qp_destroy(ctx->nic, qp->core);
+	qp_release(qp);
 	list_remove(&qp->object.link);
 	resume(qp, false);
 	async_withdraw(ctx, qp);

@@ -62,9 +62,6 @@ static const char *type_name(enum ibv_qp_type type)
 	switch ((int)type) {
 	case IBV_QPT_RAW_PACKET:
 		return "raw packet";
-	case IBV_QPT_XRC_SEND:
-	case IBV_QPT_XRC_RECV:
-		return "XRC";
 	case IBV_QPT_DRIVER:
 		return "a driver's own";
 	default:
@@ -80,7 +77,7 @@ int explain_create(const struct ibv_qp_init_attr *a, int err)
 		return EXPLAIN(
 			err,
 			"ibv_create_qp: queue pairs of the type %s are not supported: there are "
-			"RC, UC and UD",
+			"RC, UC, UD and XRC",
 			name);
 	if (err != EINVAL)
 		return err;

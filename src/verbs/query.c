@@ -33,7 +33,8 @@ enum { LOCAL_ACK_DELAY = 15 };
 static void device_attr_iwarp(struct ibv_device_attr *a)
 {
 	a->device_cap_flags &= ~(unsigned int)(IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
-					       IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS);
+					       IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+					       IBV_DEVICE_XRC);
 	a->max_mw = 0;
 	a->max_mcast_grp = 0;
 	a->max_mcast_qp_attach = 0;
@@ -57,7 +58,7 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 		.max_qp_wr = NIC_MAX_QP_WR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
 				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
-				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS,
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
 		.max_sge = NIC_MAX_SGE,
 		.max_sge_rd = NIC_MAX_SGE,
 		.max_cq = NIC_MAX_CQ,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues: basic ones, whose size stays what it was at creation. */
+/* Shared receive queues: basic ones and those of XRC, whose size stays what it was at creation. */
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 
@@ -15,9 +15,16 @@ static void srq_reap(struct object *o)
 	nic_srq_destroy(context_of(srq->pub.context)->nic, srq->core);
 }
 
-static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr)
+/* xrcd and cq are NULL, or both are given. */
+struct domain {
+	struct ibv_xrcd *xrcd;
+	struct ibv_cq *cq;
+};
+
+static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr, struct domain in)
 {
 	struct abi_context *ctx;
+	struct srq_init init = {.max_wr = attr->max_wr, .max_sge = attr->max_sge};
 	struct abi_srq *srq;
 	int err;
 
@@ -38,12 +45,14 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 	srq->pub.pd = pd;
 	pthread_mutex_init(&srq->pub.mutex, NULL);
 	pthread_cond_init(&srq->pub.cond, NULL);
+	init.owner = srq;
+	if (in.xrcd) {
+		init.xrcd = xrcd_core(in.xrcd);
+		init.cq = cq_of(in.cq)->core;
+	}
 	engine_lock(ctx->engine);
 	/* srq_limit means nothing at creation. */
-	err = -nic_srq_create(
-		ctx->nic, pd_of(pd)->core,
-		&(struct srq_init){.max_wr = attr->max_wr, .max_sge = attr->max_sge, .owner = srq},
-		&srq->core);
+	err = -nic_srq_create(ctx->nic, pd_of(pd)->core, &init, &srq->core);
 	if (!err) {
 		attr->max_wr = srq->core->rq.capacity;
 		attr->max_sge = srq->core->rq.max_sge;
@@ -59,24 +68,40 @@ static struct ibv_srq *srq_create(struct ibv_pd *pd, void *srq_context, struct i
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
-	return srq_create(pd, init->srq_context, &init->attr);
+	return srq_create(pd, init->srq_context, &init->attr, (struct domain){0});
 }
 
 struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
-	if (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && init->srq_type != IBV_SRQT_BASIC)
-		return fail_null(EXPLAIN(EOPNOTSUPP, "ibv_create_srq_ex: %s SRQs are not supported",
-					 init->srq_type == IBV_SRQT_XRC ? "XRC" : "tag-matching"));
-	if (init->comp_mask & ~(uint32_t)(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD))
+	const uint32_t basic = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	const uint32_t xrc = basic | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	bool is_xrc = init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && init->srq_type == IBV_SRQT_XRC;
+	struct domain in = {0};
+
+	if (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && init->srq_type != IBV_SRQT_BASIC && !is_xrc)
+		return fail_null(EXPLAIN(EOPNOTSUPP, "ibv_create_srq_ex: tag-matching SRQs are not supported"));
+	if (init->comp_mask & ~(is_xrc ? xrc : basic))
 		return fail_null(EOPNOTSUPP);
 	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
 		return fail_null(EINVAL);
-	return srq_create(init->pd, init->srq_context, &init->attr);
+	if (is_xrc) {
+		if (init->comp_mask != xrc || !init->xrcd || !init->cq || init->xrcd->context != context ||
+		    init->cq->context != context)
+			return fail_null(EXPLAIN(EINVAL, "ibv_create_srq_ex: an XRC SRQ needs a PD, an XRC domain and a "
+							 "CQ of its context"));
+		in = (struct domain){init->xrcd, init->cq};
+	}
+	return srq_create(init->pd, init->srq_context, &init->attr, in);
 }
 
 int get_srq_num(struct ibv_srq *srq, uint32_t *num)
 {
-	return fail(EOPNOTSUPP); /* only an XRC SRQ has a number */
+	const struct srq *core = srq_of(srq)->core;
+
+	if (!core->xrcd)
+		return fail(EOPNOTSUPP); /* only an XRC SRQ has a number */
+	*num = core->number;
+	return 0;
 }
 
 int ibv_modify_srq(struct ibv_srq *pub, struct ibv_srq_attr *attr, int mask)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Exported verbs of features that the nic does not have. Those that are reached through the context
- * (XRC, flows, device memory, counters, work queues, thread and parent domains) are
- * null pointers there, for which the header's inline functions return EOPNOTSUPP; but see
- * open_xrcd().
+ * (flows, device memory, counters, work queues, thread and parent domains) are
+ * null pointers there, for which the header's inline functions return EOPNOTSUPP.
  */
 #include "verbs/explain.h"
 #include "verbs/objects.h"

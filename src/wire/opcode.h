@@ -61,11 +61,37 @@ enum opcode {
 	OP_RTT_REQUEST = 0x82,   /* veRoCE */
 	OP_RTT_RESPONSE = 0x83,  /* veRoCE */
 	OP_SLOW_PACKET = 0x84,   /* veRoCE: the packet named by the PSN came late */
+
+	/* IBTA A14.3.2: those of RC, of another service */
+	OP_XRC_SEND_FIRST = 0xa0,
+	OP_XRC_SEND_MIDDLE = 0xa1,
+	OP_XRC_SEND_LAST = 0xa2,
+	OP_XRC_SEND_LAST_IMM = 0xa3,
+	OP_XRC_SEND_ONLY = 0xa4,
+	OP_XRC_SEND_ONLY_IMM = 0xa5,
+	OP_XRC_WRITE_FIRST = 0xa6,
+	OP_XRC_WRITE_MIDDLE = 0xa7,
+	OP_XRC_WRITE_LAST = 0xa8,
+	OP_XRC_WRITE_LAST_IMM = 0xa9,
+	OP_XRC_WRITE_ONLY = 0xaa,
+	OP_XRC_WRITE_ONLY_IMM = 0xab,
+	OP_XRC_READ_REQUEST = 0xac,
+	OP_XRC_READ_RESPONSE_FIRST = 0xad,
+	OP_XRC_READ_RESPONSE_MIDDLE = 0xae,
+	OP_XRC_READ_RESPONSE_LAST = 0xaf,
+	OP_XRC_READ_RESPONSE_ONLY = 0xb0,
+	OP_XRC_ACK = 0xb1,
+	OP_XRC_ATOMIC_ACK = 0xb2,
+	OP_XRC_CMP_SWAP = 0xb3,
+	OP_XRC_FETCH_ADD = 0xb4,
+	OP_XRC_SEND_LAST_INV = 0xb6,
+	OP_XRC_SEND_ONLY_INV = 0xb7,
+
 	OP_CAPS_REQUEST = 0xf0,  /* veRoCE */
 	OP_CAPS_RESPONSE = 0xf1, /* veRoCE */
 };
 
-enum opcode_service { SVC_RC = 0, SVC_UC = 1, SVC_RD = 2, SVC_UD = 3, SVC_CNP = 4 };
+enum opcode_service { SVC_RC = 0, SVC_UC = 1, SVC_RD = 2, SVC_UD = 3, SVC_CNP = 4, SVC_XRC = 5 };
 
 /*
  * A CNP carries 16 reserved bytes behind its BTH, sent as 0. Senders that leave them out exist, so
@@ -79,19 +105,20 @@ enum { CNP_RESV_LEN = 16 };
  */
 enum {
 	H_BTH = 1 << 0,
-	H_DETH = 1 << 1,
-	H_MSNETH = 1 << 2, /* veRoCE */
-	H_RETH = 1 << 3,
-	H_ATOMICETH = 1 << 4,
-	H_AETH = 1 << 5,
-	H_RQETH = 1 << 6,   /* veRoCE */
-	H_POETH = 1 << 7,   /* veRoCE */
-	H_SACKETH = 1 << 8, /* veRoCE; counts as one, but there may be several */
-	H_ATOMICACKETH = 1 << 9,
-	H_IMMDT = 1 << 10,
-	H_IETH = 1 << 11,
-	H_RTTETH = 1 << 12, /* veRoCE */
-	H_CAPSETH = 1 << 13 /* veRoCE */
+	H_XRCETH = 1 << 1,
+	H_DETH = 1 << 2,
+	H_MSNETH = 1 << 3, /* veRoCE */
+	H_RETH = 1 << 4,
+	H_ATOMICETH = 1 << 5,
+	H_AETH = 1 << 6,
+	H_RQETH = 1 << 7,   /* veRoCE */
+	H_POETH = 1 << 8,   /* veRoCE */
+	H_SACKETH = 1 << 9, /* veRoCE; counts as one, but there may be several */
+	H_ATOMICACKETH = 1 << 10,
+	H_IMMDT = 1 << 11,
+	H_IETH = 1 << 12,
+	H_RTTETH = 1 << 13, /* veRoCE */
+	H_CAPSETH = 1 << 14 /* veRoCE */
 };
 
 /* The packet's role, for opcode_info.flags. */
@@ -103,7 +130,7 @@ enum {
 	F_READ = 1 << 4,   /* the request and the responses */
 	F_ATOMIC = 1 << 5, /* the requests and the response */
 	F_ACK = 1 << 6,    /* acknowledges and nothing else */
-	F_FIRST = 1 << 7, /* services 0..3: exactly one of FIRST, MIDDLE, LAST, ONLY; others none */
+	F_FIRST = 1 << 7, /* but for CNPs: exactly one of FIRST, MIDDLE, LAST, ONLY */
 	F_MIDDLE = 1 << 8,
 	F_LAST = 1 << 9,
 	F_ONLY = 1 << 10,

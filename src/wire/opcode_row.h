@@ -21,10 +21,11 @@
 #include "wire/rqeth.h"
 #include "wire/rtteth.h"
 #include "wire/sacketh.h"
+#include "wire/xrceth.h"
 
 /* Total length of the headers in the set h. */
 #define HEADERS_LEN(h)                                                                             \
-	(((h)&H_BTH ? BTH_LEN : 0) + ((h)&H_DETH ? DETH_LEN : 0) +                                 \
+	(((h)&H_BTH ? BTH_LEN : 0) + ((h)&H_XRCETH ? XRCETH_LEN : 0) + ((h)&H_DETH ? DETH_LEN : 0) +                                 \
 	 ((h)&H_MSNETH ? MSNETH_LEN : 0) + ((h)&H_RETH ? RETH_LEN : 0) +                           \
 	 ((h)&H_ATOMICETH ? ATOMICETH_LEN : 0) + ((h)&H_AETH ? AETH_LEN : 0) +                     \
 	 ((h)&H_RQETH ? RQETH_LEN : 0) + ((h)&H_POETH ? POETH_LEN : 0) +                           \

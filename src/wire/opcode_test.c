@@ -9,11 +9,12 @@
 
 #include "wire/opcode.h"
 
-static void opcode_known_set_is_rc_uc_ud_and_cnp(void **state)
+static void opcode_known_set_is_rc_uc_ud_xrc_and_cnp(void **state)
 {
 	for (unsigned op = 0; op < 256; op++) {
 		int known = op <= 0x14 || op == 0x16 || op == 0x17 || (op >= 0x20 && op <= 0x2b) ||
-			    op == 0x64 || op == 0x65 || op == 0x81;
+			    op == 0x64 || op == 0x65 || op == 0x81 || (op >= 0xa0 && op <= 0xb4) || op == 0xb6 ||
+			    op == 0xb7;
 
 		assert_int_equal(opcode_info((uint8_t)op) != NULL, known);
 		if (!known)
@@ -56,6 +57,18 @@ static void opcode_header_lengths_are_the_specs(void **state)
 		{OP_UC_WRITE_ONLY_IMM, 32},
 		{OP_UD_SEND_ONLY, 20},
 		{OP_UD_SEND_ONLY_IMM, 24},
+		{OP_XRC_SEND_FIRST, 16},
+		{OP_XRC_SEND_MIDDLE, 16},
+		{OP_XRC_SEND_LAST_IMM, 20},
+		{OP_XRC_WRITE_MIDDLE, 16},
+		{OP_XRC_WRITE_ONLY_IMM, 36},
+		{OP_XRC_READ_REQUEST, 32},
+		{OP_XRC_READ_RESPONSE_FIRST, 16},
+		{OP_XRC_READ_RESPONSE_MIDDLE, 12},
+		{OP_XRC_ACK, 16},
+		{OP_XRC_ATOMIC_ACK, 24},
+		{OP_XRC_CMP_SWAP, 44},
+		{OP_XRC_SEND_ONLY_INV, 20},
 		{OP_CNP, 12},
 	};
 
@@ -133,6 +146,22 @@ static void opcode_uc_rows_are_those_of_rc(void **state)
 	}
 }
 
+/* A14.3.2: RC's operations in RC's order; requests alone have an XRCETH. */
+static void opcode_xrc_rows_are_those_of_rc(void **state)
+{
+	for (unsigned op = OP_XRC_SEND_FIRST; op <= OP_XRC_SEND_ONLY_INV; op++) {
+		const struct opcode_info *xrc = opcode_info((uint8_t)op);
+		const struct opcode_info *rc = opcode_info((uint8_t)(op & 0x1f));
+
+		assert_int_equal(xrc != NULL, rc != NULL);
+		if (!xrc)
+			continue;
+		assert_int_equal(xrc->headers, rc->headers | (rc->flags & F_REQUEST ? H_XRCETH : 0));
+		assert_int_equal(xrc->flags, rc->flags);
+		assert_string_equal(xrc->name + 3, rc->name + 2);
+	}
+}
+
 static void opcode_service_is_the_high_bits(void **state)
 {
 	assert_int_equal(opcode_service(OP_RC_SEND_ONLY_INV), SVC_RC);
@@ -140,6 +169,7 @@ static void opcode_service_is_the_high_bits(void **state)
 	assert_int_equal(opcode_service(0x44), SVC_RD);
 	assert_int_equal(opcode_service(OP_UD_SEND_ONLY_IMM), SVC_UD);
 	assert_int_equal(opcode_service(OP_CNP), SVC_CNP);
+	assert_int_equal(opcode_service(OP_XRC_SEND_FIRST), SVC_XRC);
 }
 
 static void opcode_header_offsets_follow_wire_order(void **state)
@@ -158,6 +188,10 @@ static void opcode_header_offsets_follow_wire_order(void **state)
 		{OP_RC_SEND_LAST_INV, H_IETH, 12},
 		{OP_UD_SEND_ONLY_IMM, H_DETH, 12},
 		{OP_UD_SEND_ONLY_IMM, H_IMMDT, 20},
+		{OP_XRC_WRITE_ONLY_IMM, H_XRCETH, 12},
+		{OP_XRC_WRITE_ONLY_IMM, H_RETH, 16},
+		{OP_XRC_WRITE_ONLY_IMM, H_IMMDT, 32},
+		{OP_XRC_CMP_SWAP, H_ATOMICETH, 16},
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
@@ -168,11 +202,12 @@ static void opcode_header_offsets_follow_wire_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opcode_known_set_is_rc_uc_ud_and_cnp),
+		cmocka_unit_test(opcode_known_set_is_rc_uc_ud_xrc_and_cnp),
 		cmocka_unit_test(opcode_header_lengths_are_the_specs),
 		cmocka_unit_test(opcode_flags_agree_with_the_name),
 		cmocka_unit_test(opcode_rows_are_consistent),
 		cmocka_unit_test(opcode_uc_rows_are_those_of_rc),
+		cmocka_unit_test(opcode_xrc_rows_are_those_of_rc),
 		cmocka_unit_test(opcode_service_is_the_high_bits),
 		cmocka_unit_test(opcode_header_offsets_follow_wire_order),
 	};

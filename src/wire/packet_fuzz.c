@@ -18,6 +18,7 @@
 #include "wire/immdt.h"
 #include "wire/packet.h"
 #include "wire/reth.h"
+#include "wire/xrceth.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -62,6 +63,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (info->headers & H_DETH)
 		headers[opcode_header_offset(info, H_DETH) + 4] = 0;
 
+	if (info->headers & H_XRCETH)
+		headers[opcode_header_offset(info, H_XRCETH)] = 0;
+
 	memset(out, 0xa5, sizeof(out));
 	bth_encode(out, &bth);
 #define BACK_AND_FORTH(type, bit, bytes)                                                           \
@@ -74,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		type##_encode(out + at, &h);                                                       \
 		done += bytes;                                                                     \
 	}
+	BACK_AND_FORTH(xrceth, H_XRCETH, XRCETH_LEN)
 	BACK_AND_FORTH(deth, H_DETH, DETH_LEN)
 	BACK_AND_FORTH(reth, H_RETH, RETH_LEN)
 	BACK_AND_FORTH(atomiceth, H_ATOMICETH, ATOMICETH_LEN)

@@ -98,6 +98,9 @@ FAULTS = [
     Fault("rest_of_a_burst_is_lost", "output", "stash_fill(l->stash, burst + sent, n - sent, now_ns);",
           "stash_fill(l->stash, burst + sent, 0, now_ns);", "unit/loop_test"),
 
+    Fault("xrc_message_changes_its_srq", "xrc_take_on", "if (qp->gbn->rsp.message)", "if (false)", "sim/rocev2_xrc_test"),
+    Fault("xrc_srq_of_any_domain", "xrc_take_on", "srq->xrcd != qp->xrcd", "false", "verbs/verbs_xrc_test"),
+
     # ---- the simulated network
     Fault("red_by_another_queue", "red_mark", "port->queues[p->class].bytes", "port->queued_bytes", "unit/switch_test"),
     Fault("deficit_is_saved", "sched_next", "port->deficit_bytes[class] = 0;", "", "unit/switch_test"),

@@ -93,6 +93,16 @@ KNOWN += rows(
          client="ib_send_bw -c UD -g -M %s -F -n 200 {A}" % MGID, want=r"\n *\d+ +\d+ +[\d.]+",
          note="the group is 239.1.2.9; perftest's own, without -M, is interface-local: it needs an IPv6 GID (-x), and one host"),
 )
+KNOWN += rows(
+    "perftest",
+    *[dict(name=verb + "_xrc", server="ib_%s_bw -c XRC -F -n 200" % verb, client="ib_%s_bw -c XRC -F -n 200 {A}" % verb,
+           want=r"\n *\d+ +\d+ +[\d.]+", all=verb in ("read", "atomic")) for verb in ("send", "write", "read", "atomic")],
+)
+KNOWN += rows(
+    "ibverbs-utils",
+    dict(name="xsrq_pingpong", server="ibv_xsrq_pingpong -g 0", client="ibv_xsrq_pingpong -g 0 {A}", want="success",
+         server_want="success", note="a server for one client: with -c 2 it sends to one client by the other's queue pair"),
+)
 QPERF = ("rc_bw rc_lat rc_bi_bw rc_rdma_write_bw rc_rdma_write_lat rc_rdma_write_poll_lat rc_rdma_read_bw "
          "rc_rdma_read_lat rc_fetch_add_mr rc_compare_swap_mr ver_rc_fetch_add ver_rc_compare_swap").split()
 KNOWN += rows(
@@ -182,6 +192,8 @@ KNOWN += rows(
 
 # What does not work, and why: the page's last section.
 LACKING = [
+    ("ibv_xsrq_pingpong -c 2 and MPI's use of XRC", "share an XRC domain between processes of a host. Each process under Verbena "
+     "has its own: no process can place data into another's memory."),
     ("mckey -l", "a queue pair that gets no copies on its own host (IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) is refused."),
     ("udpong", "librdmacm's rsockets of datagrams make an address handle without a GRH, which no RoCE device takes: over "
      "Linux's rxe the program ends in the same way."),

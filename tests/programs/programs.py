@@ -19,7 +19,7 @@ from rdmacm import ended_well
 # A listener of rdma_cm is seen by no tool, and some servers tell the client their port before they listen.
 TOO_EARLY = re.compile(r"error:? 8|REJECTED|Connection (rejected|refused|reset)|UNREACHABLE, error: 1|Event rejected|"
                        r"failed to connect|Unexpected CM event|unexpected event|RDMA_CM_EVENT_REJECTED|No route|"
-                       r"Unable to")
+                       r"Unable to|Couldn't connect")
 
 
 def version(package):

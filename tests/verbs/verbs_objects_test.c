@@ -393,6 +393,9 @@ static void an_srq_grants_and_queries(void **state)
 	ex.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
 	ex.srq_type = IBV_SRQT_XRC;
 	assert_null(ibv_create_srq_ex(ctx, &ex));
+	assert_int_equal(errno, EINVAL); /* without a domain */
+	ex.srq_type = IBV_SRQT_TM;
+	assert_null(ibv_create_srq_ex(ctx, &ex));
 	assert_int_equal(errno, EOPNOTSUPP);
 	ex.srq_type = IBV_SRQT_BASIC;
 	srq = ibv_create_srq_ex(ctx, &ex);
@@ -420,7 +423,7 @@ static void a_qp_is_granted_what_it_asks_or_refused(void **state)
 		{ "UD", { .qp_type = IBV_QPT_UD, .cap = plain, .comp_mask = pd_mask }, 0 },
 		{ "no queue at all", { .qp_type = IBV_QPT_RC, .comp_mask = pd_mask }, 0 },
 		{ "raw packets", { .qp_type = IBV_QPT_RAW_PACKET, .comp_mask = pd_mask }, EOPNOTSUPP },
-		{ "XRC", { .qp_type = IBV_QPT_XRC_SEND, .comp_mask = pd_mask }, EOPNOTSUPP },
+		{ "XRC without a domain", { .qp_type = IBV_QPT_XRC_RECV, .comp_mask = pd_mask }, EINVAL },
 		{ "no such type", { .qp_type = 77, .comp_mask = pd_mask }, EINVAL },
 		{ "too many sends",
 		  { .qp_type = IBV_QPT_RC, .comp_mask = pd_mask,

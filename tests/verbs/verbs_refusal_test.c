@@ -75,11 +75,6 @@ static int make_qp(struct pair *p, struct ibv_qp_init_attr init)
 	return ibv_create_qp(p->pd, &init) ? 0 : errno;
 }
 
-static int xrc_qp(struct pair *p)
-{
-	return make_qp(p, (struct ibv_qp_init_attr){.qp_type = IBV_QPT_XRC_SEND});
-}
-
 static int raw_qp(struct pair *p)
 {
 	return make_qp(p, (struct ibv_qp_init_attr){.qp_type = IBV_QPT_RAW_PACKET});
@@ -96,17 +91,6 @@ static int much_inline(struct pair *p)
 {
 	return make_qp(p, (struct ibv_qp_init_attr){.qp_type = IBV_QPT_RC,
 						    .cap = {.max_inline_data = 1 << 20}});
-}
-
-static int xrc_domain(struct pair *p)
-{
-	struct ibv_xrcd_init_attr attr = {.comp_mask =
-						  IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-					  .fd = -1,
-					  .oflags = O_CREAT};
-
-	errno = 0;
-	return ibv_open_xrcd(p->ctx, &attr) ? 0 : errno;
 }
 
 static int address_without_grh(struct pair *p)
@@ -177,10 +161,9 @@ static const struct refusal {
 	{rtr_from_nowhere, EINVAL, {"GID 63", "verbena devices"}},
 	{init_to_rts, EINVAL, {"INIT", "RTS"}},
 	{retries_of_8, EINVAL, {"retry_cnt", "7"}},
-	{xrc_qp, EOPNOTSUPP, {"XRC", "RC, UC and UD"}},
+	{raw_qp, EOPNOTSUPP, {"raw packet", "RC, UC, UD and XRC"}},
 	{huge_qp, EINVAL, {"1048576", "max_qp_wr"}},
 	{much_inline, EINVAL, {NULL}},
-	{xrc_domain, EOPNOTSUPP, {"ibv_open_xrcd", "XRC"}},
 	{unmapped_region, EFAULT, {"64 bytes", "mapped"}},
 	{write_only_for_others, EINVAL, {"LOCAL_WRITE", "remote"}},
 	{post_too_early, EINVAL, {"ibv_post_send", "RTS"}},

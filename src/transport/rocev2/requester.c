@@ -14,12 +14,14 @@
 #include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
 #include "transport/request.h"
+#include "transport/xrc.h"
 #include "wire/atomiceth.h"
 #include "wire/icrc.h"
 #include "wire/ieth.h"
 #include "wire/immdt.h"
 #include "wire/psn.h"
 #include "wire/reth.h"
+#include "wire/xrceth.h"
 
 void requester_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -137,11 +139,11 @@ static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 static struct bth request_bth(const struct qp *qp, const struct send_wqe *w, enum request_place place, bool ackreq,
 			      uint32_t pad)
 {
-	uint8_t opcode = request_opcode[w->opcode][place];
+	static const uint8_t service[QPT_COUNT] = {[QPT_UC] = UC_OPCODES, [QPT_XRC_SEND] = XRC_OPCODES};
 	bool end = place == REQUEST_LAST || place == REQUEST_ONLY;
 
 	return (struct bth){
-		.opcode = qp->type == QPT_UC ? opcode + UC_OPCODES : opcode,
+		.opcode = (uint8_t)(request_opcode[w->opcode][place] + service[qp->type]),
 		.se = end && w->flags & WR_SOLICITED && w->opcode != WR_WRITE,
 		.migreq = true, /* Migrated, the only state of a QP without an alternate path */
 		.pad = (uint8_t)pad,
@@ -160,6 +162,10 @@ static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct s
 	uint32_t at = BTH_LEN;
 
 	bth_encode(p, bth);
+	if (headers & H_XRCETH) {
+		xrceth_encode(p + at, &(struct xrceth){.srqn = w->srqn});
+		at += XRCETH_LEN;
+	}
 	if (headers & H_RETH) {
 		reth_encode(p + at, &(struct reth){.va = w->remote_va + done_bytes,
 						   .rkey = w->rkey,
@@ -329,7 +335,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		 * A window that shrank may be full of packets without AckReq. Then one more packet leaves with
 		 * AckReq; otherwise only a timeout would open the window.
 		 */
-		if (qp->type == QPT_RC && flying && flying + span > window && is_answered(req))
+		if (qp->type != QPT_UC && flying && flying + span > window && is_answered(req))
 			break;
 		if (g && congestion_due_ns(g, tp->config.cc.pace_slack_ns) > now_ns) {
 			g->paced = true;
@@ -350,7 +356,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		if (qp->type == QPT_UC)
 			complete_unacknowledged(tp, qp, now_ns);
 	}
-	if (qp->type == QPT_RC && sent) {
+	if (qp->type != QPT_UC && sent) {
 		atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
 		requester_rearm(tp, qp, now_ns);
 	}

@@ -11,6 +11,7 @@
 
 #include "transport/rocev2/congestion.h"
 #include "transport/message.h"
+#include "transport/xrc.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"
 #include "wire/atomiceth.h"
@@ -148,6 +149,7 @@ static enum rx_verdict read_input(struct transport *tp, struct qp *qp, const str
 		.len = reth.len,
 		.psn_first = rx->bth->psn,
 		.psn_last = psn_add(rx->bth->psn, packets - 1),
+		.srqn = qp->type == QPT_XRC_RECV ? qp->srq->number : 0,
 	};
 	answer_from(r, r->psn_first, r->psn_last, false);
 	executed(tp, qp, rx, packets);
@@ -173,7 +175,7 @@ static enum rx_verdict atomic_input(struct transport *tp, struct qp *qp, const s
 	r = take_resource(qp);
 	if (!r)
 		return RX_INVALID;
-	if (!mr_atomic(&tp->mrs, word, rx->bth->opcode == OP_RC_CMP_SWAP, h.swap_add,
+	if (!mr_atomic(&tp->mrs, word, (rx->bth->opcode & 0x1f) == OP_RC_CMP_SWAP, h.swap_add,
 		       h.compare, &found)) {
 		qp->gbn->rsp.res_head--; /* it gets no answer */
 		return RX_ACCESS;
@@ -258,6 +260,8 @@ static void duplicate_input(struct transport *tp, struct qp *qp, const struct rx
 /* Executes the request that is due. */
 static enum rx_verdict request_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 {
+	if (rx->info->headers & H_XRCETH && !xrc_take_on(tp, qp, rx))
+		return RX_NO_SRQ;
 	if (rx->info->flags & F_READ)
 		return read_input(tp, qp, rx);
 	if (rx->info->flags & F_ATOMIC)
@@ -300,7 +304,7 @@ void responder_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 static inline struct bth response_bth(const struct qp *qp, uint8_t opcode, uint32_t psn)
 {
 	return (struct bth){
-		.opcode = opcode,
+		.opcode = qp->type == QPT_XRC_RECV ? (uint8_t)(opcode + XRC_OPCODES) : opcode,
 		.migreq = true,
 		.pkey = qp->pkey,
 		.dqpn = qp->dest_qpn,
@@ -372,13 +376,17 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 	uint32_t done = ((r->psn_next - r->psn_first) & PSN_MASK) * qp->mtu;
 	uint32_t left = r->len - done, len = left < qp->mtu ? left : qp->mtu, pad = -len & 3, at;
 	uint8_t *p = tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX);
+	const struct mr_user *user = &qp->user;
+	struct mr_user owner;
 	const uint8_t *from;
 
 	if (!p)
 		return false;
+	if (r->srqn)
+		user = xrc_user(tp, r->srqn, &owner);
 	at = encode_response(p, qp, r, read_response_opcode(r), pad);
 	if (len) {
-		from = mr_check_remote(&tp->mrs, r->rkey, &qp->user, r->va + done, len, MR_REMOTE_READ);
+		from = user ? mr_check_remote(&tp->mrs, r->rkey, user, r->va + done, len, MR_REMOTE_READ) : NULL;
 		if (!from || !mr_read(&tp->mrs, p + at, from, len)) {
 			qp->gbn->rsp.nak_psn = r->psn_next;
 			fatal(tp, qp, RX_ACCESS, now_ns);
