@@ -35,6 +35,7 @@ GRAPH = {
     "group": "io base",
     "engine": "cm nic cc group io base",
     "net": "base",
+    "fabric": "wire base",
     "workload": "net base",
     "sim": "workload net sdr cm nic cc mem queue wire base",
     "verbs": "engine nic mem queue base",

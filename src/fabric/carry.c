@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The way of a MAD: by the list of ports of a directed route (IBTA 14.2.2), or by the forwarding tables. Invariant: a packet is at one
+ * node, and every hop counts at both ends of its link.
+ */
+#include <string.h>
+
+#include "fabric/fabric.h"
+#include "wire/lrh.h"
+
+enum {
+	HOPS_MAX = 64,
+	CLASS_PERFORMANCE = 0x04,
+	METHOD_RESPONSE = 0x80,
+	MAD_PACKET_WORDS = (8 + 12 + 8 + MAD_LEN + 4) / 4 /* LRH, BTH, DETH, MAD, ICRC */
+};
+
+struct place {
+	struct fabric_node *node;
+	uint8_t in; /* 0: it began here */
+};
+
+static uint16_t index_of(const struct fabric *f, const struct fabric_node *n)
+{
+	return (uint16_t)(n - f->nodes);
+}
+
+/* Over the link of a port; false: there is none. Data needs a port that a manager has made active. */
+static bool hop(const struct fabric *f, struct place *at, uint8_t out, bool data)
+{
+	struct fabric_port *from = out && out <= at->node->port_count ? &at->node->ports[out] : NULL, *to;
+
+	if (!from || !from->linked || (data && from->info.state != PORT_ACTIVE))
+		return false;
+	to = &f->nodes[from->peer].ports[from->peer_port];
+	from->tx_packets++;
+	from->tx_words += MAD_PACKET_WORDS;
+	to->rx_packets++;
+	to->rx_words += MAD_PACKET_WORDS;
+	*at = (struct place){&f->nodes[from->peer], from->peer_port};
+	return true;
+}
+
+static bool is_lid_of(const struct port_info *i, uint16_t lid)
+{
+	return i->lid && lid >= i->lid && lid < i->lid + (1u << i->lmc);
+}
+
+/* A channel adapter's port that the packet came in by, or a switch's port 0, has that LID. */
+static bool ends_here(const struct place *at, uint16_t lid)
+{
+	uint8_t port = at->node->type == NODE_SWITCH ? 0 : at->in ? at->in : fabric_first_port(at->node);
+
+	return is_lid_of(&at->node->ports[port].info, lid);
+}
+
+static bool carry_by_lid(const struct fabric *f, struct place *at, uint16_t lid, bool data)
+{
+	if (lid == LID_PERMISSIVE || ends_here(at, lid))
+		return true;
+	if (!lid || lid > LID_UNICAST_MAX || !hop(f, at, fabric_first_port(at->node), data))
+		return false;
+	for (int hops = 0; hops < HOPS_MAX && !ends_here(at, lid); hops++) {
+		struct fabric_node *n = at->node;
+		uint8_t in = at->in;
+
+		/* A channel adapter passes nothing on. */
+		if (n->type != NODE_SWITCH || lid > n->info.linear_top || !hop(f, at, n->forwarding[lid], data)) {
+			n->ports[in].rx_errors++;
+			return false;
+		}
+	}
+	return ends_here(at, lid);
+}
+
+/* To the node at the end of the initial path, and the way that it came into the return path. */
+static bool carry_directed(const struct fabric *f, struct place *at, struct smp *s)
+{
+	if (s->hop_count > SMP_HOPS_MAX)
+		return false;
+	for (uint8_t i = 1; i <= s->hop_count; i++) {
+		/* A channel adapter is an end. */
+		if ((i > 1 && at->node->type != NODE_SWITCH) || !hop(f, at, s->initial[i], false))
+			return false;
+		s->back[i] = at->in;
+	}
+	s->hop_pointer = (uint8_t)(s->hop_count + 1);
+	return true;
+}
+
+static bool carry_back(const struct fabric *f, struct place *at, struct smp *s)
+{
+	if (s->hop_count > SMP_HOPS_MAX)
+		return false;
+	for (uint8_t i = s->hop_count; i; i--) {
+		if (!hop(f, at, s->back[i], false))
+			return false;
+	}
+	s->hop_pointer = 0;
+	return true;
+}
+
+/* What a manager is asked or told, not an agent. */
+static bool is_for_manager(const struct smp *s)
+{
+	return s->mad.attribute == SMP_SM_INFO || s->mad.method == MAD_METHOD_TRAP || s->mad.method & METHOD_RESPONSE;
+}
+
+static enum fabric_end deliver(const struct fabric *f, const struct place *at, struct fabric_mad *m)
+{
+	m->node = index_of(f, at->node);
+	m->port = at->in ? at->in : fabric_first_port(at->node);
+	return FABRIC_DELIVERED;
+}
+
+static enum fabric_end carry_smp(struct fabric *f, struct fabric_mad *m)
+{
+	struct place at = {.node = &f->nodes[m->node]};
+	bool directed, there;
+	struct smp s;
+
+	smp_decode(&s, m->bytes);
+	directed = s.mad.mgmt_class == SMP_CLASS_DIRECTED;
+	if (directed)
+		there = s.d ? carry_back(f, &at, &s) : carry_directed(f, &at, &s);
+	else
+		there = carry_by_lid(f, &at, m->dlid, false);
+	if (!there)
+		return FABRIC_LOST;
+	if (is_for_manager(&s)) {
+		smp_encode(m->bytes, &s);
+		return at.node->is_sm || s.mad.method & METHOD_RESPONSE ? deliver(f, &at, m) : FABRIC_LOST;
+	}
+	if (!sma_answer(f, at.node, at.in, &s))
+		return FABRIC_LOST;
+	s.d = directed;
+	if (directed && !carry_back(f, &at, &s))
+		return FABRIC_LOST;
+	smp_encode(m->bytes, &s);
+	return FABRIC_ANSWERED;
+}
+
+static enum fabric_end carry_general(struct fabric *f, struct fabric_mad *m)
+{
+	struct place at = {.node = &f->nodes[m->node]};
+	struct mad h;
+
+	mad_decode(&h, m->bytes);
+	if (!carry_by_lid(f, &at, m->dlid, true))
+		return FABRIC_LOST;
+	if (h.mgmt_class == CLASS_PERFORMANCE && !(h.method & METHOD_RESPONSE))
+		return pma_answer(at.node, at.in, m->bytes) ? FABRIC_ANSWERED : FABRIC_LOST;
+	return at.node->type == NODE_CA ? deliver(f, &at, m) : FABRIC_LOST;
+}
+
+enum fabric_end fabric_carry(struct fabric *f, struct fabric_mad *m)
+{
+	uint8_t class = m->bytes[1];
+
+	return class == SMP_CLASS_LID || class == SMP_CLASS_DIRECTED ? carry_smp(f, m) : carry_general(f, m);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A fabric as a manager meets it: two adapters at a switch, asked and set by MADs alone. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/byteorder.h"
+#include "fabric/fabric.h"
+#include "wire/lrh.h"
+
+static const char pair[] = "Switch 4 \"leaf\" # what is behind is ignored\n[1] \"a\"[1]\n[2] \"b\"[2]\n\n"
+			   "Hca 1 \"a\"\n[1] \"leaf\"[1]\n\nHca 2 \"b\"\n[2](0x12ab) \"leaf\"[2]\n";
+
+enum { LEAF, A, B, SA_CLASS = 3, PM_CLASS = 4 };
+
+static struct fabric f;
+
+static int setup(void **state)
+{
+	char why[128];
+
+	return fabric_read(&f, pair, sizeof(pair) - 1, why, sizeof(why));
+}
+
+static int teardown(void **state)
+{
+	fabric_free(&f);
+	return 0;
+}
+
+/* From a's adapter along that path, "" being a itself. */
+static enum fabric_end ask(struct smp *s, uint8_t method, uint16_t attribute, uint32_t modifier, const char *path)
+{
+	struct fabric_mad m = {.node = A};
+	enum fabric_end end;
+
+	s->mad = (struct mad){.base_version = 1,
+			      .mgmt_class = SMP_CLASS_DIRECTED,
+			      .class_version = 1,
+			      .method = method,
+			      .tid = 0x1234,
+			      .attribute = attribute,
+			      .modifier = modifier};
+	s->d = false;
+	s->hop_pointer = 0;
+	s->hop_count = (uint8_t)strlen(path);
+	memset(s->back, 0, sizeof(s->back));
+	for (size_t i = 0; path[i]; i++)
+		s->initial[i + 1] = (uint8_t)(path[i] - '0');
+	smp_encode(m.bytes, s);
+	end = fabric_carry(&f, &m);
+	smp_decode(s, m.bytes);
+	return end;
+}
+
+static void set_port(uint32_t port, uint16_t lid, uint8_t state, const char *path, uint16_t status)
+{
+	struct smp s = {0};
+	struct port_info i;
+
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_PORT_INFO, port, path), FABRIC_ANSWERED);
+	port_info_decode(&i, s.data);
+	i.lid = lid;
+	i.state = state;
+	port_info_encode(s.data, &i);
+	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_PORT_INFO, port, path), FABRIC_ANSWERED);
+	assert_int_equal(s.mad.status, status);
+}
+
+static void a_directed_route_finds_the_nodes(void **state)
+{
+	static const struct {
+		const char *path, *name;
+		uint8_t type, local, back[3];
+	} rows[] = {{"", "a", NODE_CA, 1, {0}}, {"1", "leaf", NODE_SWITCH, 1, {0, 1}}, {"12", "b", NODE_CA, 2, {0, 1, 2}}};
+
+	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		struct smp s = {0};
+		struct node_info n;
+
+		assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_NODE_INFO, 0, rows[k].path), FABRIC_ANSWERED);
+		assert_int_equal(s.mad.method, MAD_METHOD_GET_RESP);
+		assert_true(s.d && s.hop_pointer == 0 && s.mad.tid == 0x1234);
+		assert_memory_equal(s.back, rows[k].back, strlen(rows[k].path) + 1);
+		node_info_decode(&n, s.data);
+		assert_int_equal(n.type, rows[k].type);
+		assert_int_equal(n.local_port, rows[k].local);
+		assert_true(n.node_guid == fabric_find(&f, rows[k].name)->guid);
+		assert_true(n.port_guid == n.node_guid + (n.type == NODE_CA ? n.local_port : 0));
+		assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_NODE_DESCRIPTION, 0, rows[k].path), FABRIC_ANSWERED);
+		assert_string_equal((char *)s.data, rows[k].name);
+	}
+}
+
+static void a_route_through_nothing_is_lost(void **state)
+{
+	static const char *const paths[] = {"2", "0", "13", "10", "122", "19"};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		struct smp s = {0};
+
+		assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_NODE_INFO, 0, paths[i]), FABRIC_LOST);
+	}
+}
+
+/* What a manager does, by hand. */
+static void bring_up(void)
+{
+	struct smp s = {0};
+	struct switch_info w;
+
+	set_port(0, 3, PORT_NO_CHANGE, "1", 0);
+	for (uint8_t to = PORT_ARMED; to <= PORT_ACTIVE; to++) {
+		set_port(1, 1, to, "", 0);
+		set_port(2, 2, to, "12", 0);
+		set_port(1, 0, to, "1", 0);
+		set_port(2, 0, to, "1", 0);
+	}
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_LINEAR_FORWARDING, 0, "1"), FABRIC_ANSWERED);
+	assert_int_equal(s.data[1], FABRIC_NONE);
+	s.data[1] = 1;
+	s.data[2] = 2;
+	s.data[3] = 0;
+	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_LINEAR_FORWARDING, 0, "1"), FABRIC_ANSWERED);
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_SWITCH_INFO, 0, "1"), FABRIC_ANSWERED);
+	switch_info_decode(&w, s.data);
+	assert_true(w.state_change);
+	w.linear_top = 3;
+	switch_info_encode(s.data, &w);
+	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_SWITCH_INFO, 0, "1"), FABRIC_ANSWERED);
+	assert_int_equal(s.mad.status, 0);
+}
+
+static enum fabric_end send_to(struct fabric_mad *m, uint16_t from, uint16_t lid, uint8_t class, uint8_t method)
+{
+	const struct mad h = {.base_version = 1, .mgmt_class = class, .class_version = 1, .method = method, .attribute = SMP_NODE_INFO};
+
+	*m = (struct fabric_mad){.node = from, .dlid = lid, .dqp = 1};
+	mad_encode(m->bytes, &h);
+	return fabric_carry(&f, m);
+}
+
+static void tables_that_were_set_carry_packets(void **state)
+{
+	struct fabric_mad m;
+
+	assert_int_equal(send_to(&m, A, 2, SA_CLASS, MAD_METHOD_GET), FABRIC_LOST);
+	bring_up();
+	assert_int_equal(send_to(&m, A, 2, SA_CLASS, MAD_METHOD_GET), FABRIC_DELIVERED);
+	assert_true(m.node == B && m.port == 2);
+	assert_int_equal(send_to(&m, B, 1, SA_CLASS, MAD_METHOD_GET), FABRIC_DELIVERED);
+	assert_true(m.node == A && m.port == 1);
+	assert_int_equal(send_to(&m, A, 1, SA_CLASS, MAD_METHOD_GET), FABRIC_DELIVERED);
+	assert_int_equal(m.node, A);
+	assert_int_equal(send_to(&m, A, 3, SMP_CLASS_LID, MAD_METHOD_GET), FABRIC_ANSWERED);
+	/* Nobody is at a switch, no LID 4, and a table may send a packet back for ever. */
+	assert_int_equal(send_to(&m, A, 3, SA_CLASS, MAD_METHOD_GET), FABRIC_LOST);
+	assert_int_equal(send_to(&m, A, 4, SA_CLASS, MAD_METHOD_GET), FABRIC_LOST);
+	assert_int_equal(send_to(&m, A, 0, SA_CLASS, MAD_METHOD_GET), FABRIC_LOST);
+	f.nodes[LEAF].forwarding[2] = 1;
+	assert_int_equal(send_to(&m, A, 2, SA_CLASS, MAD_METHOD_GET), FABRIC_LOST);
+}
+
+/* IBTA 7.2.7: data waits for Active, management does not; and a link that goes down begins anew at both ends. */
+static void ports_come_up_in_order(void **state)
+{
+	struct fabric_mad m;
+
+	set_port(1, 1, PORT_ACTIVE, "", MAD_STATUS_BAD_VALUE);
+	bring_up();
+	set_port(1, 1, PORT_INIT, "", MAD_STATUS_BAD_VALUE);
+	set_port(2, 0, PORT_DOWN, "1", 0);
+	assert_int_equal(f.nodes[LEAF].ports[2].info.state, PORT_INIT);
+	assert_int_equal(f.nodes[B].ports[2].info.state, PORT_INIT);
+	assert_int_equal(send_to(&m, A, 2, SA_CLASS, MAD_METHOD_GET), FABRIC_LOST);
+	assert_int_equal(send_to(&m, A, 2, SMP_CLASS_LID, MAD_METHOD_GET), FABRIC_ANSWERED);
+}
+
+static void values_out_of_range_change_nothing(void **state)
+{
+	struct smp s = {0};
+
+	set_port(1, 0xc000, PORT_NO_CHANGE, "", MAD_STATUS_BAD_VALUE);
+	assert_int_equal(f.nodes[A].ports[1].info.lid, 0);
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_PORT_INFO, 5, "1"), FABRIC_ANSWERED);
+	assert_int_equal(s.mad.status, MAD_STATUS_BAD_VALUE);
+	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_LINEAR_FORWARDING, FABRIC_LIDS / 64, "1"), FABRIC_ANSWERED);
+	assert_int_equal(s.mad.status, MAD_STATUS_BAD_VALUE);
+	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_LINEAR_FORWARDING, 0, ""), FABRIC_ANSWERED);
+	assert_int_equal(s.mad.status, MAD_STATUS_BAD_ATTRIBUTE);
+	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_NODE_INFO, 0, ""), FABRIC_ANSWERED);
+	assert_int_equal(s.mad.status, MAD_STATUS_BAD_ATTRIBUTE);
+	assert_int_equal(ask(&s, MAD_METHOD_GET, 0x99, 0, ""), FABRIC_ANSWERED);
+	assert_int_equal(s.mad.status, MAD_STATUS_BAD_ATTRIBUTE);
+	assert_int_equal(ask(&s, MAD_METHOD_TRAP, SMP_NOTICE, 0, "1"), FABRIC_LOST);
+}
+
+/* IBTA 14.2.4: violations are counted. */
+static void a_management_key_protects(void **state)
+{
+	struct smp s = {0};
+
+	f.nodes[A].ports[1].info.mkey = 7;
+	f.nodes[A].ports[1].info.mkey_protect = 1;
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_PORT_INFO, 1, ""), FABRIC_ANSWERED);
+	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_PORT_INFO, 1, ""), FABRIC_LOST);
+	f.nodes[A].ports[1].info.mkey_protect = 2;
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_PORT_INFO, 1, ""), FABRIC_LOST);
+	assert_int_equal(f.nodes[A].ports[1].info.mkey_violations, 2);
+	s.mkey = 7;
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_PORT_INFO, 1, ""), FABRIC_ANSWERED);
+}
+
+static void counters_count_packets(void **state)
+{
+	struct fabric_mad m = {.node = A, .dlid = 3};
+	const struct mad h = {.base_version = 1, .mgmt_class = PM_CLASS, .class_version = 1, .method = MAD_METHOD_GET, .attribute = 0x12};
+	uint64_t before;
+
+	bring_up();
+	before = f.nodes[LEAF].ports[1].rx_packets;
+	mad_encode(m.bytes, &h);
+	m.bytes[65] = 1; /* PortSelect */
+	assert_int_equal(fabric_carry(&f, &m), FABRIC_ANSWERED);
+	assert_int_equal(m.bytes[3], MAD_METHOD_GET_RESP);
+	assert_int_equal(get_be32(m.bytes + 64 + 36), before + 1);
+	assert_int_equal(get_be32(m.bytes + 64 + 28), (before + 1) * 72);
+}
+
+static void a_manager_gets_what_is_for_managers(void **state)
+{
+	struct smp s = {0};
+
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_SM_INFO, 0, "12"), FABRIC_LOST);
+	f.nodes[B].is_sm = true;
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_SM_INFO, 0, "12"), FABRIC_DELIVERED);
+	assert_int_equal(s.hop_pointer, 3);
+}
+
+static void wrong_topologies_are_refused_with_a_line(void **state)
+{
+	static const struct {
+		const char *text, *words;
+	} rows[] = {
+		{"", "no nodes"},
+		{"[1] \"a\"[1]\n", "line 1: a port before"},
+		{"Hca 1 \"a\"\n[2] \"b\"[1]\n", "line 2: the node has no port 2"},
+		{"Hca 1 \"a\"\n[1] \"b\"[1]\n", "line 2: there is no port 1 of \"b\""},
+		{"Hca 1 \"a\"\nHca 1 \"a\"\n", "line 2: a second node"},
+		{"Hca 0 \"a\"\n", "line 1: 0 ports"},
+		{"Hca 64 \"a\"\n", "line 1: 64 ports"},
+		{"Hca 1 \"a\"\n[1] \"a\"[1]\n", "line 2: a link from a port to itself"},
+		{"Hca 2 \"a\"\n[1] \"b\"[1]\n[2] \"b\"[1]\nHca 1 \"b\"\n", "line 3: another link"},
+		{"Router 1 \"a\"\n", "line 1: neither"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fabric g;
+		char why[128] = "";
+
+		assert_int_equal(fabric_read(&g, rows[i].text, strlen(rows[i].text), why, sizeof(why)), -EINVAL);
+		assert_non_null(strstr(why, rows[i].words));
+	}
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_directed_route_finds_the_nodes),
+		CASE(a_route_through_nothing_is_lost),
+		CASE(tables_that_were_set_carry_packets),
+		CASE(ports_come_up_in_order),
+		CASE(values_out_of_range_change_nothing),
+		CASE(a_management_key_protects),
+		CASE(counters_count_packets),
+		CASE(a_manager_gets_what_is_for_managers),
+		cmocka_unit_test(wrong_topologies_are_refused_with_a_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
