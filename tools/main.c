@@ -16,6 +16,7 @@ static const char usage[] =
 	"       verbena stat [OPTION...] [PID...]\n"
 	"       verbena sim [OPTION...] SCENARIO\n"
 	"       verbena sdr model|plan|ring|figures [OPTION...]\n"
+	"       verbena fabric [OPTION...] TOPOLOGY [-- COMMAND [ARGUMENT...]]\n"
 	"       verbena help [COMMAND]\n"
 	"       verbena --version\n"
 	"\n"
@@ -24,6 +25,7 @@ static const char usage[] =
 	"  stat     shows live counters of running programs\n"
 	"  sim      simulates a network of hosts that run Verbena's transport\n"
 	"  sdr      computes what reliability costs over a long link, and recommends one\n"
+	"  fabric   models an InfiniBand fabric for subnet managers and their tools\n"
 	"\n"
 	"settings: in the environment, or in the file that VERBENA_CONFIG names\n"
 	"\n"
@@ -43,6 +45,7 @@ static const struct command {
 	{"stat", (char[]){"verbena stat"}, cmd_stat},
 	{"sim", (char[]){"verbena sim"}, cmd_sim},
 	{"sdr", (char[]){"verbena sdr"}, cmd_sdr},
+	{"fabric", (char[]){"verbena fabric"}, cmd_fabric},
 };
 
 const char *gid_text(const uint8_t raw[16], char text[ADDRESS_BYTES])
@@ -69,7 +72,7 @@ static int help(const char *name)
 	char *argv[] = {(char *)name, "--help", NULL};
 
 	if (name && !c)
-		return complain("there is no command '%s'; there are: run, devices, stat, sim, sdr, help", name);
+		return complain("there is no command '%s'; there are: run, devices, stat, sim, sdr, fabric, help", name);
 	if (c)
 		return c->run(2, argv);
 	printf("%s%s%s", usage, config_help(), quiet_help);
@@ -94,7 +97,7 @@ int main(int argc, char **argv)
 	if (!c && argv[1][0] == '-')
 		return complain("there is no option '%s'; see 'verbena --help'", argv[1]);
 	if (!c)
-		return complain("there is no command '%s'; there are: run, devices, stat, sim, sdr, help; did you "
+		return complain("there is no command '%s'; there are: run, devices, stat, sim, sdr, fabric, help; did you "
 				"mean 'verbena run %s'?", argv[1], argv[1]);
 	argv[1] = c->title;
 	return c->run(argc - 1, argv + 1);

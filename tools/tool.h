@@ -19,6 +19,7 @@ int cmd_devices(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_sdr(int argc, char **argv);
+int cmd_fabric(int argc, char **argv);
 
 /* Prints "verbena: " and a sentence to stderr; returns EXIT_OURS. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
