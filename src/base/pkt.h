@@ -27,6 +27,8 @@ struct flow {
 	uint8_t tos; /* IPv4 TOS or IPv6 traffic class: DSCP and ECN; RoCEv1: the GRH's TClass, which has no ECN */
 	uint8_t ttl; /* IPv4 TTL or IPv6 hop limit */
 	uint8_t sl;  /* service level, 0 .. 15: PFC's class; 0 on receipt from a socket */
+	/* On receipt: 1 + the slot of the process of this host through whose memory it came; 0: it came from a network. */
+	uint8_t neighbour;
 };
 
 /* No packet comes from or goes to UDP port 0, so a flow without a port is RoCEv1's. */
@@ -70,7 +72,18 @@ struct pkt {
 	 * sockets have not.
 	 */
 	const struct int_stack *int_stack;
+	/*
+	 * Output, to a process of this host that can read this one's memory: bytes far_at .. far_at + far_bytes - 1 are not in
+	 * the packet. In their place is a struct pkt_far. 0: all are there.
+	 */
+	uint16_t far_at, far_bytes;
 };
+
+struct pkt_far {
+	const void *from; /* where they are; there until the packet is acknowledged */
+};
+
+enum { PKT_FAR_BYTES_MIN = 1024 };
 
 enum pkt_kind {
 	PKT_BYTES,

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/siphash.h"
+#include "base/pkt.h"
 #include "mem/mr_table.h"
 #include "mem/mw.h"
 
@@ -246,6 +247,26 @@ int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t
 	pd->users++;
 	*out = mr;
 	return 0;
+}
+
+/*
+ * Only if they are there now: a region whose memory is gone is the sender's error, and to be found here. The first and
+ * the last byte stand for their pages; those between, of a packet with pages between, are found by who reads them.
+ */
+bool mr_leave(struct mr_far *far, uint8_t *to, const void *from, size_t len)
+{
+	const struct pkt_far note = {.from = from};
+	uint8_t byte;
+
+	/* Of a packet that was given up: this one is in its place. */
+	if (far->len && to < far->to + far->len)
+		far->len = 0;
+	if (far->len || len < PKT_FAR_BYTES_MIN || len > UINT16_MAX || !mem_copy(&byte, from, 1) ||
+	    !mem_copy(&byte, (const uint8_t *)from + len - 1, 1))
+		return false;
+	memcpy(to, &note, sizeof(note));
+	*far = (struct mr_far){.to = to, .len = (uint32_t)len};
+	return true;
 }
 
 bool mr_fault(const struct mr_table *t)

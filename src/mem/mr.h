@@ -61,6 +61,15 @@ struct mr {
 	uint8_t kind;     /* enum mr_kind */
 };
 
+/*
+ * Bytes that mr_read_lazily() has not copied, because whoever gets the packet reads them where they are. At most one piece a
+ * packet, whose pieces are read in the order of their places in it.
+ */
+struct mr_far {
+	const uint8_t *to; /* their place in the packet, where a struct pkt_far was written */
+	uint32_t len;      /* 0: there are none */
+};
+
 struct mr_table {
 	const struct alloc *alloc;
 	struct mr **slot; /* open addressing, linear probing; the key's upper 24 bits are its hash */
@@ -68,6 +77,7 @@ struct mr_table {
 	uint32_t count;
 	uint64_t serial; /* of the next key */
 	uint8_t secret[16];
+	struct mr_far *far; /* borrowed; NULL: all is copied */
 	bool no_payload; /* regions have addresses and no bytes; nothing is copied */
 	uint64_t *faults; /* borrowed, or NULL: counts accesses to memory that is not there any more */
 };
@@ -114,6 +124,9 @@ uint8_t *mr_check_remote(const struct mr_table *, uint32_t key, const struct mr_
 /* Counts one and returns false. */
 bool mr_fault(const struct mr_table *);
 
+/* Notes the bytes instead of copying them. False: they are to be copied. */
+bool mr_leave(struct mr_far *, uint8_t *to, const void *from, size_t len);
+
 /*
  * Bytes of a packet out of a region and into one, the last byte last (copy.h): every copy goes through these.
  * False: the program has unmapped the memory behind the region.
@@ -121,6 +134,15 @@ bool mr_fault(const struct mr_table *);
 static inline bool mr_read(const struct mr_table *t, void *to, const void *from, size_t len)
 {
 	return t->no_payload || mem_copy(to, from, len) || mr_fault(t);
+}
+
+/*
+ * Likewise, for a request: its bytes may be left where they are, as the program must not touch them before it is complete. Those
+ * of a READ's response must not: the program may deregister the region at any time, and it is not read after that.
+ */
+static inline bool mr_read_lazily(const struct mr_table *t, void *to, const void *from, size_t len)
+{
+	return (__builtin_expect(t->far != NULL, 0) && mr_leave(t->far, to, from, len)) || mr_read(t, to, from, len);
 }
 
 static inline bool mr_write(const struct mr_table *t, void *to, const void *from, size_t len)

@@ -5,8 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
+#include "base/pkt.h"
 #include "base/prng.h"
 #include "mem/mr.h"
 #include "support/heap.h"
@@ -308,6 +310,46 @@ static void table_agrees_with_a_naive_model(void **state)
 	}
 }
 
+/* A packet of several pieces: the first long one is left, all others are copied. */
+static void read_leaves_one_long_piece(void **state)
+{
+	struct world *w = *state;
+	static uint8_t region[3 * PKT_FAR_BYTES_MIN], packet[4 * PKT_FAR_BYTES_MIN];
+	struct mr_far far = {0};
+	struct pkt_far note;
+
+	memset(region, 0x5a, sizeof(region));
+	w->table.far = &far;
+	assert_true(mr_read_lazily(&w->table, packet, region, 100));
+	assert_int_equal(far.len, 0);
+	assert_int_equal(packet[99], 0x5a);
+	assert_true(mr_read_lazily(&w->table, packet + 100, region + 7, PKT_FAR_BYTES_MIN));
+	assert_ptr_equal(far.to, packet + 100);
+	assert_int_equal(far.len, PKT_FAR_BYTES_MIN);
+	memcpy(&note, packet + 100, sizeof(note));
+	assert_ptr_equal(note.from, region + 7);
+	assert_int_equal(packet[100 + sizeof(note)], 0);
+	assert_true(mr_read_lazily(&w->table, packet + 100 + PKT_FAR_BYTES_MIN, region, PKT_FAR_BYTES_MIN));
+	assert_ptr_equal(far.to, packet + 100);
+	assert_int_equal(packet[100 + PKT_FAR_BYTES_MIN], 0x5a);
+}
+
+/* The packet was not sent: what is laid out in its place is another. */
+static void read_forgets_what_a_packet_left_that_was_given_up(void **state)
+{
+	struct world *w = *state;
+	static uint8_t region[2 * PKT_FAR_BYTES_MIN], packet[2 * PKT_FAR_BYTES_MIN];
+	struct mr_far far = {0};
+
+	w->table.far = &far;
+	assert_true(mr_read_lazily(&w->table, packet + 50, region, PKT_FAR_BYTES_MIN));
+	assert_true(mr_read_lazily(&w->table, packet + 40, region, 100));
+	assert_int_equal(far.len, 0);
+	assert_true(mr_read_lazily(&w->table, packet + 50, region, PKT_FAR_BYTES_MIN));
+	assert_true(mr_read_lazily(&w->table, packet + 50, region + 1, PKT_FAR_BYTES_MIN));
+	assert_ptr_equal(far.to, packet + 50);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +362,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(keys_0_and_all_ones_open_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(keys_depend_on_the_secret, setup, teardown),
 		cmocka_unit_test_setup_teardown(create_without_memory_changes_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(read_leaves_one_long_piece, setup, teardown),
+		cmocka_unit_test_setup_teardown(read_forgets_what_a_packet_left_that_was_given_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(table_agrees_with_a_naive_model, setup, teardown),
 	};
 

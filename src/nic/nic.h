@@ -154,6 +154,18 @@ struct nic_congestion {
 /* False, with *out untouched: the QP has no such path (they count from 0), or no peer. */
 bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, struct nic_congestion *out);
 
+/*
+ * The slots of processes, a bit each, that this host's memory takes packets to; at the start none. Packets of RC QPs to them
+ * have no ICRC, and those that come from them (flow->neighbour) need none: they are taken for the peer process's, and for no
+ * other's, because the caller knows which process wrote them. Packets to those of them that are `readers` may leave out bytes
+ * (struct pkt_far), if they are acknowledged.
+ */
+enum { NIC_SLOTS = 128 };
+struct nic_neighbours {
+	uint64_t slots[NIC_SLOTS / 64], readers[NIC_SLOTS / 64];
+};
+void nic_set_neighbours(struct nic *, const struct nic_neighbours *);
+
 /* ---- management datagrams: QPN 1 --------------------------------------------------------- */
 
 /* Takes the next one that has arrived: writes *flow and MAD_LEN bytes (wire/mad.h). False: none waits. */

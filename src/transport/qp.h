@@ -77,6 +77,9 @@ struct transport {
 	struct rx_decoder decoder;
 	struct nic_counters counters;
 	struct transport_config config; /* settled; only nic_set_paths() changes it */
+	uint64_t neighbours[2];  /* slots that memory takes packets to; a bit each */
+	uint64_t readers[2];     /* those of them that read ours */
+	struct mr_far far;
 	bool hold_acks;
 	uint16_t paused_sls;     /* levels that send no payload: their turns are for answers only */
 	struct patience patience;

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "transport/tx.h"
+
+#include "mem/mr.h"
 #include "wire/icrc.h"
 
 void tx_start(struct tx *tx, struct pkt *burst, size_t max)
@@ -47,6 +49,16 @@ static bool joins_train(const struct tx *tx, const struct flow *flow, uint32_t d
 	       tx->train_count < tx->train_max && tx->train_bytes + len <= PKT_TRAIN_BYTES_MAX;
 }
 
+/* What was noted is this packet's, or that of one that was given up. */
+static void leave_out(struct mr_far *far, struct pkt *pkt)
+{
+	if (far->len && far->to >= pkt->data && far->to + far->len <= pkt->data + pkt->len) {
+		pkt->far_at = (uint16_t)(far->to - pkt->data);
+		pkt->far_bytes = (uint16_t)far->len;
+	}
+	far->len = 0;
+}
+
 void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t len)
 {
 	struct pkt *pkt = &tx->burst[tx->count];
@@ -69,6 +81,8 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t l
 	tx->int_stack = NULL;
 	if (tx->icrc)
 		icrc_seal(tx->icrc, pkt, tx->secret);
+	else if (tx->far)
+		leave_out(tx->far, pkt);
 	tx->train_open = len == tx->train_len;
 	tx->train_bytes += len;
 	tx->train_count++;

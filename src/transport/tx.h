@@ -20,6 +20,7 @@ enum {
 };
 
 struct icrc_ctx;
+struct mr_far;
 
 struct tx {
 	uint8_t *arena; /* TX_ARENA_BYTES */
@@ -27,6 +28,7 @@ struct tx {
 	struct pkt *burst; /* the caller's array */
 	size_t count;
 	size_t max;
+	struct mr_far *far;    /* what the next packet leaves out; NULL: nothing */
 	struct icrc_ctx *icrc; /* borrowed; NULL: there is no payload, and no packet is sealed */
 	uint32_t secret;    /* XORed into ICRCs; not 0 only in the turn of a QP that has one */
 	uint16_t train_max; /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */

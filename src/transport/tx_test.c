@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "mem/mr.h"
 #include "transport/tx.h"
 #include "wire/icrc.h"
 
@@ -173,6 +174,28 @@ static void a_train_that_ends_ends_the_turn_unless_a_whole_one_fits(void **state
 	assert_null(tx_room(&tx, 1052));
 }
 
+/* Between processes of a host nothing is sealed, and what was left out of a packet is noted in it. */
+static void a_packet_says_what_it_leaves_out(void **state)
+{
+	struct mr_far far = {0};
+
+	tx.icrc = NULL;
+	tx.far = &far;
+	commit(&flow_a, 7, 2000);
+	far = (struct mr_far){tx_room(&tx, 2000) + 60, 1900};
+	commit(&flow_a, 7, 2000);
+	commit(&flow_a, 7, 2000);
+	/* Noted for a packet that was given up: this one is too short to be it. */
+	far = (struct mr_far){tx_room(&tx, 2000) + 60, 1900};
+	commit(&flow_a, 7, 1000);
+	assert_int_equal(far.len, 0);
+	assert_int_equal(tx_finish(&tx), 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(burst[i].far_at, i == 1 ? 60 : 0);
+		assert_int_equal(burst[i].far_bytes, i == 1 ? 1900 : 0);
+	}
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -186,6 +209,7 @@ int main(void)
 		T(each_packet_is_sealed_with_its_place_in_the_train),
 		T(a_kept_flow_is_copied_once_and_outlives_the_original),
 		T(a_full_turn_has_no_room),
+		T(a_packet_says_what_it_leaves_out),
 		T(a_train_that_ends_ends_the_turn_unless_a_whole_one_fits),
 	};
 
