@@ -3,6 +3,7 @@
 #include "engine/neighbours.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "io/shm.h"
 
@@ -11,12 +12,20 @@ static_assert((int)GROUP_RING_FDS == 2, "memory and bell");
 void neighbours_meet(struct loop *l, uint64_t now_ns)
 {
 	int slot, fds[GROUP_RING_FDS];
+	struct shm_reach reach;
 
 	while ((slot = shm_next_wanted(l->shm)) >= 0) {
 		if (shm_make(l->shm, (unsigned)slot, now_ns, fds) < 0 || slot == (int)l->slot)
 			continue;
 		if (group_offer_ring(l->group, (unsigned)slot, fds) < 0)
 			shm_lose(l->shm, (unsigned)slot, now_ns);
+	}
+	if (shm_reach_changed(l->shm, &reach)) {
+		struct nic_neighbours n;
+
+		memcpy(n.slots, reach.slots, sizeof(n.slots));
+		memcpy(n.readers, reach.readers, sizeof(n.readers));
+		nic_set_neighbours(l->nic, &n);
 	}
 }
 
@@ -27,7 +36,7 @@ void neighbours_serve(struct loop *l, uint64_t now_ns)
 	while (group_next_ring(l->group, &r)) {
 		switch (r.kind) {
 		case GROUP_RING_OFFERED:
-			if (shm_take_ring(l->shm, r.slot, r.fds) < 0)
+			if (shm_take_ring(l->shm, r.slot, r.pid, r.fds) < 0)
 				group_refuse_ring(l->group, r.slot);
 			break;
 		case GROUP_RING_IN_ENDED:
@@ -38,4 +47,5 @@ void neighbours_serve(struct loop *l, uint64_t now_ns)
 			break;
 		}
 	}
+	neighbours_meet(l, now_ns);
 }

@@ -150,6 +150,7 @@ enum group_ring_kind {
 struct group_ring {
 	enum group_ring_kind kind;
 	unsigned slot;
+	pid_t pid; /* OFFERED: of that member */
 	int fds[GROUP_RING_FDS];
 };
 

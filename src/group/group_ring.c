@@ -158,6 +158,7 @@ bool group_next_ring(struct group *g, struct group_ring *out)
 		return false;
 	out->kind = GROUP_RING_OFFERED;
 	out->slot = (unsigned)g->ring_of[g->offers[0].client];
+	out->pid = link_peer_of(g->clients[g->offers[0].client]).pid;
 	memcpy(out->fds, g->offers[0].fds, sizeof(out->fds));
 	forget_offer(g, 0);
 	return true;

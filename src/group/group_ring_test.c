@@ -71,6 +71,7 @@ static void a_ring_reaches_its_member_and_its_end_is_told(void **state)
 	assert_true(wait_for_ring(g, &r));
 	assert_int_equal(r.kind, GROUP_RING_OFFERED);
 	assert_int_equal(r.slot, 1);
+	assert_int_equal(r.pid, pid);
 	assert_int_equal(pread(r.fds[0], got, 5, 0), 5);
 	assert_string_equal(got, "hello");
 	assert_false(group_next_ring(g, &r));

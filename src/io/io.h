@@ -54,6 +54,8 @@ struct io_counters {
 	uint64_t shm_tx_bytes;
 	uint64_t shm_rx_packets;
 	uint64_t shm_rx_bytes;
+	uint64_t shm_tx_far;  /* of the packets sent: their receiver reads the payload in our memory */
+	uint64_t shm_far_failed; /* trains whose payload could not be read there: dropped */
 	uint64_t shm_full;    /* sends cut short because a ring was full */
 	uint64_t shm_dropped; /* a ring stayed full, or what it held was for somebody else */
 	uint64_t shm_broken;  /* rings given up because of what the peer wrote */

@@ -1,86 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Owns the mappings and bells of all rings.
- *
- * Looking into a ring costs a cache line and a look at the sockets a system call, so while packets come through memory the
- * sockets are looked at every LOWER_NS only. Before the caller sleeps (flush) every ring is told so; from then on the first
- * packet put rings the bell, and packets that came in between make deadline_ns() say that there is no time to sleep.
+ * Moves packets through rings. Looking into a ring costs a cache line and a look at the sockets a system call, so while
+ * packets come through memory the sockets are looked at every LOWER_NS only. Before the caller sleeps (flush) every ring is
+ * told so; from then on the first packet put rings the bell, and packets that came in between make deadline_ns() say that
+ * there is no time to sleep.
  */
-#include "io/shm.h"
-
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "io/fd_away.h"
-#include "io/shm_ring.h"
+#include "io/shm_state.h"
 
 enum {
-	SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
-	BUFFER_BYTES = 128 << 10, /* two trains, in the L2 cache */
-	FLOWS_MAX = 64,
+	BUFFER_BYTES = 128 << 10, /* at least a train, in the L2 cache */
+	RECORD_BYTES_MAX = 16 << 10, /* of several packets: what one end copies while the other copies the one before */
 	QPN_AT = 5, /* in a BTH */
 	BTH_BYTES = 12,
-	LOWER_NS = 20000,      /* the sockets are looked at this often while packets come through memory, */
-	LOWER_IDLE_NS = 5000,  /* this often when none have come for a moment, */
+	SERVICE_RC = 0, /* the opcode's highest 3 bits, */
+	OPCODES_OF_ALL = 0x80, /* below this one */
+	LOWER_NS = 50000,      /* the sockets are looked at this often while packets come through memory, */
+	LOWER_IDLE_NS = 20000,  /* this often when none have come for a moment, */
 	BUSY_NS = 100000,      /* and always after so long without any */
 	DRAIN_LOOKS = 40,      /* vain looks after which the sockets hold nothing that is older than a ring */
 	DRAIN_LOOKS_MAX = 1000,
 	BELLS_MAX = 16,        /* taken at a time */
 	VAIN_BELLS_MAX = 1000  /* in a row, from a peer that puts nothing */
-};
-
-struct ring_out {
-	struct shm_memory *memory; /* NULL: there is no ring */
-	struct shm_putter putter;
-	int memory_fd, bell; /* -1: none */
-	bool dirty;          /* something was put and not published */
-	uint64_t full_ns;    /* since when it takes nothing; 0: it does */
-	uint32_t full_head;  /* the other end's position then */
-	uint64_t again_ns;   /* before that no other is wanted */
-};
-
-struct ring_in {
-	struct shm_memory *memory;
-	struct shm_taker taker;
-	int bell;
-	bool mine;    /* the memory is that of the ring to ourselves */
-	bool begun;   /* the sockets hold nothing older */
-	bool ending;  /* its process has ended */
-	uint32_t looks, vain; /* before it begins */
-	uint32_t vain_bells;
-};
-
-struct shm {
-	struct io io;
-	struct io *lower;
-	struct shm_config config;
-	int epoll_fd; /* the bells */
-	uint64_t came_ns;  /* when packets last came through memory */
-	uint64_t looked_ns; /* at the sockets */
-
-	uint8_t live[SHM_SLOTS]; /* slots with a ring to us */
-	unsigned live_count, turn;
-	struct ring_in in[SHM_SLOTS];
-	struct ring_out out[SHM_SLOTS];
-	uint64_t wanted[2]; /* slots, a bit each */
-
-	/* The train that is being handed out, and the memory of all that were lent. */
-	uint8_t *buffer;
-	uint32_t used;
-	uint32_t flow_count;
-	const uint8_t *at;
-	const struct flow *flow;
-	uint32_t left, segment, index;
-	struct flow flows[FLOWS_MAX];
 };
 
 static const struct io_ops shm_ops;
@@ -89,13 +38,6 @@ static struct shm *of(struct io *io)
 {
 	assert(io->ops == &shm_ops);
 	return (struct shm *)io;
-}
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
 }
 
 int shm_open_io(struct io **io, struct io *lower, const struct shm_config *config)
@@ -109,7 +51,7 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 	if (!s->buffer || s->epoll_fd < 0) {
 		int err = s->buffer ? -errno : -ENOMEM;
 
-		close_fd(&s->epoll_fd);
+		shm_close_fd(&s->epoll_fd);
 		free(s->buffer);
 		free(s);
 		return err;
@@ -123,189 +65,6 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 	}
 	*io = &s->io;
 	return 0;
-}
-
-/* ---- rings ---- */
-
-static void free_in(struct shm *s, unsigned slot)
-{
-	struct ring_in *r = &s->in[slot];
-
-	if (!r->memory)
-		return;
-	if (!r->mine)
-		munmap(r->memory, SHM_MEMORY_BYTES);
-	/* An epoll instance keeps it as long as anybody has a descriptor, and the peer has one. */
-	if (r->bell >= 0)
-		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, r->bell, NULL);
-	close_fd(&r->bell);
-	*r = (struct ring_in){.bell = -1};
-	for (unsigned i = 0; i < s->live_count; i++) {
-		if (s->live[i] == slot)
-			s->live[i] = s->live[--s->live_count];
-	}
-}
-
-static void free_out(struct shm *s, unsigned slot)
-{
-	struct ring_out *r = &s->out[slot];
-
-	if (!r->memory)
-		return;
-	if (s->in[slot].mine)
-		free_in(s, slot);
-	munmap(r->memory, SHM_MEMORY_BYTES);
-	close_fd(&r->memory_fd);
-	close_fd(&r->bell);
-	*r = (struct ring_out){.memory_fd = -1, .bell = -1, .again_ns = r->again_ns};
-	s->config.counters->shm_peers--;
-}
-
-static void *map(int fd)
-{
-	void *p = mmap(NULL, SHM_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	madvise(p, SHM_MEMORY_BYTES, MADV_DONTDUMP);
-	return p;
-}
-
-/* A memory file that cannot shrink, so that no access to it faults. */
-static int make_memory(void)
-{
-	struct rlimit limit;
-	int fd, err;
-
-	/* To pass it would be a signal. */
-	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < SHM_MEMORY_BYTES)
-		return -EFBIG;
-	fd = fd_away(memfd_create("verbena-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-	if (fd < 0)
-		return -errno;
-	/* All its pages now: where memory files are limited a page that is missing later would be a signal. */
-	err = -posix_fallocate(fd, 0, SHM_MEMORY_BYTES);
-	if (!err && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-		err = -errno;
-	if (!err)
-		return fd;
-	close(fd);
-	return err;
-}
-
-static void begin_in(struct shm *s, unsigned slot, struct shm_memory *memory, int bell)
-{
-	struct ring_in *r = &s->in[slot];
-
-	*r = (struct ring_in){.memory = memory, .bell = bell};
-	shm_taker_init(&r->taker, memory);
-	s->live[s->live_count++] = (uint8_t)slot;
-	shm_accept(&r->taker);
-}
-
-int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
-{
-	struct shm *s = of(io);
-	struct ring_out *r = &s->out[slot];
-	void *memory;
-	int err;
-
-	if (r->memory)
-		return -EEXIST;
-	r->again_ns = now_ns + SHM_AGAIN_NS;
-	r->memory_fd = make_memory();
-	if (r->memory_fd < 0) {
-		err = r->memory_fd;
-		r->memory_fd = -1;
-		return err;
-	}
-	memory = map(r->memory_fd);
-	r->bell = fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	if (!memory || r->bell < 0) {
-		err = -errno;
-		if (memory)
-			munmap(memory, SHM_MEMORY_BYTES);
-		close_fd(&r->memory_fd);
-		close_fd(&r->bell);
-		return err;
-	}
-	r->memory = memory;
-	shm_memory_init(memory);
-	shm_putter_init(&r->putter, memory);
-	r->full_ns = 0;
-	s->config.counters->shm_peers++;
-	if (slot == s->config.slot) {
-		/* No bell: deadline_ns() shows the sender's own thread what it sent. */
-		begin_in(s, slot, memory, -1);
-		s->in[slot].mine = true;
-	}
-	fds[0] = r->memory_fd;
-	fds[1] = r->bell;
-	return 0;
-}
-
-void shm_lose(struct io *io, unsigned slot, uint64_t now_ns)
-{
-	struct shm *s = of(io);
-
-	free_out(s, slot);
-	s->out[slot].again_ns = now_ns + SHM_AGAIN_NS;
-}
-
-static bool is_ring_memory(int fd)
-{
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	return seals >= 0 && (seals & SEALS) == SEALS && !fstat(fd, &st) && st.st_size == SHM_MEMORY_BYTES;
-}
-
-int shm_take_ring(struct io *io, unsigned slot, const int fds[2])
-{
-	struct shm *s = of(io);
-	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = slot};
-	struct shm_memory *memory = NULL;
-	int bell = fds[1], err = 0, flags = fcntl(bell, F_GETFL);
-
-	if (slot >= SHM_SLOTS || slot == s->config.slot)
-		err = -EINVAL;
-	else if (!is_ring_memory(fds[0]) || flags < 0 || !(flags & O_NONBLOCK))
-		err = -EPROTO;
-	else if (!(memory = map(fds[0])))
-		err = -ENOMEM;
-	else if (!shm_memory_is_known(memory))
-		err = -EPROTO;
-	close(fds[0]);
-	if (!err)
-		free_in(s, slot);
-	/* One that is no eventfd may be readable for ever: that is noticed like too many bells. */
-	if (!err && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, bell, &ev) < 0)
-		err = -errno;
-	if (!err) {
-		begin_in(s, slot, memory, bell);
-		return 0;
-	}
-	if (memory)
-		munmap(memory, SHM_MEMORY_BYTES);
-	close(bell);
-	return err;
-}
-
-void shm_end_ring(struct io *io, unsigned slot)
-{
-	struct shm *s = of(io);
-	struct ring_in *r = &s->in[slot];
-
-	r->ending = true;
-	if (r->memory && !shm_has_some(&r->taker))
-		free_in(s, slot);
-}
-
-bool shm_reaches(const struct io *io, unsigned slot)
-{
-	const struct shm *s = of((struct io *)io);
-
-	return slot < SHM_SLOTS && s->out[slot].memory && shm_is_accepted(&s->out[slot].putter);
 }
 
 static bool is_own_address(const struct shm *s, const uint8_t gid[16])
@@ -347,7 +106,7 @@ static struct ring_out *ring_of(struct shm *s, const struct pkt *p, uint64_t now
 	unsigned slot;
 
 	/* QPN 1 is every process's, and the last slot holds the multicast QPN. */
-	if (p->len < BTH_BYTES || qpn[0] >> 1 >= SHM_SLOTS || (!qpn[0] && !qpn[1] && qpn[2] <= 1))
+	if (p->len < BTH_BYTES || (p->data[0] < OPCODES_OF_ALL && p->data[0] >> 5 != SERVICE_RC) || qpn[0] >> 1 >= SHM_SLOTS || (!qpn[0] && !qpn[1] && qpn[2] <= 1))
 		return NULL;
 	slot = qpn[0] >> 1;
 	r = &s->out[slot];
@@ -360,7 +119,13 @@ static struct ring_out *ring_of(struct shm *s, const struct pkt *p, uint64_t now
 		return NULL;
 	if (r->putter.has_flow && !memcmp(&r->putter.flow, p->flow, sizeof(*p->flow)))
 		return r;
-	return is_within_host(s, p->flow) ? r : NULL;
+	if (!is_within_host(s, p->flow))
+		return NULL;
+	s->reach.slots[slot / 64] |= UINT64_C(1) << slot % 64;
+	if (shm_is_read(&r->putter))
+		s->reach.readers[slot / 64] |= UINT64_C(1) << slot % 64;
+	s->reach_changed = true;
+	return r;
 }
 
 static void publish(struct ring_out *r)
@@ -401,29 +166,74 @@ static size_t train_of(const struct pkt *p, size_t n)
 	return packets < n ? packets : n;
 }
 
-/* False: wait. */
-static bool put_train(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets, uint64_t now_ns)
+/* How many packets of a train fit in one record of their kind. */
+static size_t record_of(const struct pkt *p, size_t packets)
+{
+	size_t most = p->far_at ? PKT_TRAIN_MAX : RECORD_BYTES_MAX / p->len + 1, n = 1;
+
+	while (n < packets && n < most && !p[n].far_at == !p->far_at)
+		n++;
+	return n;
+}
+
+/* Puts some packets of a train, in one record. Returns their number; 0: wait. */
+static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets, uint64_t now_ns)
 {
 	struct io_counters *c = s->config.counters;
-	uint32_t len = train_bytes(p, packets);
+	struct shm_train t = {.segment = p->len, .first = (uint8_t)p->ip_id, .far = p->far_at};
+	const uint8_t *data = p->data;
+	size_t n = record_of(p, packets);
 
-	switch (shm_put(&r->putter, p->flow, p->data, len, p->len)) {
+	if (t.far) {
+		n = shm_far_describe(s->description, p, n, &t.len);
+		data = s->description;
+	} else {
+		t.len = train_bytes(p, n);
+	}
+	switch (shm_put(&r->putter, p->flow, data, &t)) {
 	case SHM_DONE:
 		r->dirty = true;
 		r->full_ns = 0;
-		c->shm_tx_packets += packets;
-		c->shm_tx_bytes += len;
-		return true;
+		c->shm_tx_packets += n;
+		c->shm_tx_bytes += train_bytes(p, n);
+		c->shm_tx_far += t.far ? n : 0;
+		return n;
 	case SHM_NO_ROOM:
 		if (is_worth_waiting(s, r, now_ns))
-			return false;
-		c->shm_dropped += packets;
-		return true;
+			return 0;
+		c->shm_dropped += n;
+		return n;
 	default:
 		c->shm_broken++;
 		shm_lose(&s->io, (unsigned)(r - s->out), now_ns);
-		return true;
+		return packets;
 	}
+}
+
+/* Puts a train, in pieces. Returns how many packets were consumed; fewer: wait. */
+static size_t put_train(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets, uint64_t now_ns)
+{
+	size_t done = 0, n;
+
+	while (done < packets) {
+		if (done)
+			publish(r);
+		n = put_some(s, r, p + done, packets - done, now_ns);
+		if (!n)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+/* There was a ring when they were made, and its process would have read the rest. */
+static bool are_whole(const struct pkt *p, size_t packets)
+{
+	for (size_t i = 0; i < packets; i++) {
+		if (p[i].far_at)
+			return false;
+	}
+	return true;
 }
 
 /* Sends the packets from `from` on below, as far as no ring takes them; *to is set behind them. */
@@ -433,7 +243,7 @@ static size_t send_below(struct shm *s, const struct pkt *pkts, size_t from, siz
 
 	do {
 		end += train_of(&pkts[end], n - end);
-	} while (end < n && !ring_of(s, &pkts[end], now_ns));
+	} while (end < n && !ring_of(s, &pkts[end], now_ns) && are_whole(&pkts[end], train_of(&pkts[end], n - end)));
 	*to = end;
 	return io_send(s->lower, pkts + from, end - from, now_ns);
 }
@@ -451,6 +261,12 @@ static size_t shm_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 		if (last && last != r && last->dirty)
 			publish(last);
 		last = r;
+		packets = train_of(&pkts[done], n - done);
+		if (!r && !are_whole(&pkts[done], packets)) {
+			s->config.counters->shm_dropped += packets;
+			done += packets;
+			continue;
+		}
 		if (!r) {
 			sent = send_below(s, pkts, done, n, now_ns, &to);
 			done += sent;
@@ -458,10 +274,10 @@ static size_t shm_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 				return done;
 			continue;
 		}
-		packets = train_of(&pkts[done], n - done);
-		if (!put_train(s, r, &pkts[done], packets, now_ns))
+		sent = put_train(s, r, &pkts[done], packets, now_ns);
+		done += sent;
+		if (sent < packets)
 			return done;
-		done += packets;
 	}
 	if (last && last->dirty)
 		publish(last);
@@ -473,7 +289,7 @@ static size_t shm_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 static void give_up(struct shm *s, unsigned slot)
 {
 	s->config.counters->shm_broken++;
-	free_in(s, slot);
+	shm_free_in(s, slot);
 }
 
 /* A train for another slot, or from another host, is not this process's to judge. */
@@ -499,6 +315,23 @@ static size_t hand_out(struct shm *s, struct pkt *pkts, size_t n, size_t max)
 	return n;
 }
 
+/* The packets that a train describes, into the same place. SHM_NONE: what they lack cannot be read. */
+static enum shm_verdict fetch(struct shm *s, const struct ring_in *r, struct shm_train *t, uint8_t *to)
+{
+	struct shm_far far;
+
+	if (t->len > SHM_FAR_BYTES_MAX)
+		return SHM_BAD;
+	memcpy(s->description, to, t->len);
+	if (!shm_far_lay_out(s->description, t->len, t->segment, to, BUFFER_BYTES - s->used, &far))
+		return SHM_BAD;
+	t->len = far.len;
+	if (process_vm_readv(r->pid, far.here, far.here_count, far.there, far.there_count, 0) == (ssize_t)far.missing)
+		return SHM_DONE;
+	s->config.counters->shm_far_failed++;
+	return SHM_NONE;
+}
+
 /* Takes the next train of a ring into the buffer. SHM_DONE with nothing at hand: it was dropped. */
 static enum shm_verdict take_train(struct shm *s, struct ring_in *r)
 {
@@ -512,8 +345,15 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r)
 	/* Its flow is the peer's word, too. */
 	if (t.new_flow && !is_within_host(s, &r->taker.flow))
 		return SHM_BAD;
+	r->taker.flow.neighbour = (uint8_t)(1 + (r - s->in));
+	if (t.far) {
+		v = fetch(s, r, &t, to);
+		if (v != SHM_DONE)
+			return v == SHM_NONE ? SHM_DONE : v;
+	}
 	if (!is_for_us(s, to, t.segment)) {
 		c->shm_dropped++;
+		shm_release(&r->taker);
 		return v;
 	}
 	if (t.new_flow || !s->flow_count || memcmp(&s->flows[s->flow_count - 1], &r->taker.flow, sizeof(struct flow)))
@@ -522,7 +362,7 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r)
 	s->at = to;
 	s->left = t.len;
 	s->segment = t.segment;
-	s->index = 0;
+	s->index = t.first;
 	s->used += (t.len + 63) & ~63u;
 	if (s->used > BUFFER_BYTES)
 		s->used = BUFFER_BYTES;
@@ -534,7 +374,7 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 {
 	struct ring_in *r = &s->in[slot];
 
-	while (n < max && s->flow_count < FLOWS_MAX) {
+	while (n < max && s->flow_count < SHM_FLOWS_MAX && s->used + PKT_TRAIN_BYTES_MAX <= BUFFER_BYTES) {
 		enum shm_verdict v = take_train(s, r);
 
 		if (v == SHM_BAD) {
@@ -543,12 +383,12 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 		}
 		if (v != SHM_DONE)
 			break;
+		shm_release(&r->taker);
 		n = hand_out(s, pkts, n, max);
 	}
-	shm_release(&r->taker);
 	r->vain_bells = 0;
 	if (r->ending && !shm_has_some(&r->taker))
-		free_in(s, slot);
+		shm_free_in(s, slot);
 	return n;
 }
 
@@ -692,10 +532,10 @@ static void shm_close(struct io *io)
 	struct shm *s = of(io);
 
 	/* After a fork the instance is the parent's, too, and what is taken out of it is missing there: it is only closed. */
-	close_fd(&s->epoll_fd);
+	shm_close_fd(&s->epoll_fd);
 	for (unsigned i = 0; i < SHM_SLOTS; i++) {
-		free_in(s, i);
-		free_out(s, i);
+		shm_free_in(s, i);
+		shm_free_out(s, i);
 	}
 	io_close(s->lower);
 	free(s->buffer);

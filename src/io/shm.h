@@ -7,8 +7,12 @@
  * is the caller's business (group.h). Until the other end takes from the ring, and when it is gone, packets go below.
  *
  * A packet goes through memory if its addresses are both the host's own and the slot of its destination QPN, the high 7 bits, has
- * a ring. Management datagrams and multicast go below. The packets are the same bytes as on a wire, ICRC included, and are judged
+ * a ring. Management datagrams, UC and UD go below: what they lose is lost, and a socket's buffer holds more than a ring. The packets are the same bytes as on a wire, ICRC included, and are judged
  * as such; what a ring holds for another slot, or from another host, is dropped.
+ *
+ * Of packets that leave their payload out (struct pkt_far) the ring has the rest, and who takes them reads the payload in the
+ * sender's memory (process_vm_readv(2)), before it looks at them; what cannot be read is dropped as if a network had lost it.
+ * Where the kernel does not let it, the sender learns that from the ring, and sends whole packets.
  *
  * A full ring takes no more, as a full socket; if it stays full, because its taker is stopped or does nothing, packets to
  * it are dropped, so that others are not held up. What was sent below before a ring was accepted is received before what is
@@ -20,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "io/io.h"
 
@@ -27,7 +32,7 @@ enum {
 	SHM_SLOTS = 127,
 	SHM_QPN_SHIFT = 17,
 	SHM_ADDRESSES_MAX = 64,
-	SHM_FULL_NS_MAX = 2000000,  /* a ring that is full for longer drops */
+	SHM_FULL_NS_MAX = 20000000,  /* a ring that is full for longer drops */
 	SHM_AGAIN_NS = 1000000000   /* after a ring was lost another one to the same slot is wanted */
 };
 
@@ -56,14 +61,20 @@ int shm_make(struct io *, unsigned slot, uint64_t now_ns, int fds[2]);
 void shm_lose(struct io *, unsigned slot, uint64_t now_ns);
 
 /*
- * The ring from a slot, made by its process; instead of an older one. *Takes* both descriptors, also when it fails: -EPROTO if they
+ * The ring from a slot, made by its process, which is known by `pid`; instead of an older one. *Takes* both descriptors, also when it fails: -EPROTO if they
  * are not what shm_make() makes, -EINVAL, -ENOMEM.
  */
-int shm_take_ring(struct io *, unsigned slot, const int fds[2]);
+int shm_take_ring(struct io *, unsigned slot, pid_t pid, const int fds[2]);
 /* The process with that slot has ended: what it sent is still received. */
 void shm_end_ring(struct io *, unsigned slot);
 
 /* Whether packets to that slot go through memory now. */
 bool shm_reaches(const struct io *, unsigned slot);
+/* Slots, a bit each: those whose processes are reached, and those of them that read our memory. */
+struct shm_reach {
+	uint64_t slots[2], readers[2];
+};
+/* True if they may differ from those of the last call. */
+bool shm_reach_changed(struct io *, struct shm_reach *);
 
 #endif

@@ -5,9 +5,11 @@
 #include <assert.h>
 #include <string.h>
 
-#define MAGIC UINT64_C(0x766272696e670001)
+#define MAGIC UINT64_C(0x766272696e670003)
 
-enum { KIND_WRAP = 1, KIND_TRAIN, KIND_TRAIN_FLOW, RECORD_BYTES = 8 };
+enum { KIND_WRAP = 1, KIND_TRAIN = 2, KIND_FAR = 4, KIND_FLOW = 1, RECORD_BYTES = 8 };
+
+enum { ACCEPTED = 1, ACCEPTED_READS = 2 };
 
 static_assert(sizeof(struct shm_memory) <= SHM_HEADER_BYTES, "the records have their own pages");
 static_assert(SHM_ROOM_BYTES % SHM_UNIT_BYTES == 0, "units fill it");
@@ -16,7 +18,8 @@ static_assert(PKT_TRAIN_BYTES_MAX <= UINT16_MAX, "a packet's length has 16 bits"
 struct record {
 	uint32_t len;
 	uint16_t segment;
-	uint16_t kind;
+	uint8_t kind;
+	uint8_t first;
 };
 
 static_assert(sizeof(struct record) == RECORD_BYTES, "one word, read at once");
@@ -55,7 +58,12 @@ void shm_putter_init(struct shm_putter *p, struct shm_memory *m)
 
 bool shm_is_accepted(const struct shm_putter *p)
 {
-	return atomic_load_explicit(&p->memory->accepted, memory_order_acquire) == 1;
+	return atomic_load_explicit(&p->memory->accepted, memory_order_acquire) != 0;
+}
+
+bool shm_is_read(const struct shm_putter *p)
+{
+	return atomic_load_explicit(&p->memory->accepted, memory_order_acquire) == ACCEPTED_READS;
 }
 
 /* Whether `need` bytes fit at *at, which is set to 0 if only there they do. */
@@ -75,14 +83,14 @@ static void write_record(struct shm_memory *m, uint32_t at, struct record r)
 	memcpy(place(m, at), &r, sizeof(r));
 }
 
-enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const uint8_t *data, uint32_t len, uint32_t segment)
+enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const uint8_t *data, const struct shm_train *train)
 {
 	bool with_flow = !p->has_flow || memcmp(&p->flow, flow, sizeof(*flow));
 	uint32_t skip = RECORD_BYTES + (with_flow ? (uint32_t)sizeof(*flow) : 0);
-	uint32_t need = units(skip + len), at;
+	uint32_t len = train->len, need = units(skip + len), at;
 	uint8_t *to;
 
-	assert(len && len <= PKT_TRAIN_BYTES_MAX && segment && segment <= len);
+	assert(len && len <= PKT_TRAIN_BYTES_MAX && train->segment && (train->far || train->segment <= len));
 	if (!fits(p->head, p->tail, need, &at)) {
 		uint32_t head = atomic_load_explicit(&p->memory->head, memory_order_acquire);
 
@@ -96,8 +104,9 @@ enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const ui
 		write_record(p->memory, p->tail, (struct record){.kind = KIND_WRAP});
 	write_record(p->memory, at,
 		     (struct record){.len = len,
-				     .segment = (uint16_t)segment,
-				     .kind = with_flow ? KIND_TRAIN_FLOW : KIND_TRAIN});
+				     .segment = (uint16_t)train->segment,
+				     .kind = (uint8_t)((train->far ? KIND_FAR : KIND_TRAIN) | (with_flow ? KIND_FLOW : 0)),
+				     .first = train->first});
 	to = place(p->memory, at) + RECORD_BYTES;
 	if (with_flow) {
 		memcpy(to, flow, sizeof(*flow));
@@ -130,9 +139,9 @@ void shm_taker_init(struct shm_taker *t, struct shm_memory *m)
 	*t = (struct shm_taker){.memory = m};
 }
 
-void shm_accept(struct shm_taker *t)
+void shm_accept(struct shm_taker *t, bool reads)
 {
-	atomic_store_explicit(&t->memory->accepted, 1, memory_order_release);
+	atomic_store_explicit(&t->memory->accepted, reads ? ACCEPTED_READS : ACCEPTED, memory_order_release);
 }
 
 bool shm_has_some(const struct shm_taker *t)
@@ -163,14 +172,15 @@ static enum shm_verdict next_record(struct shm_taker *t, struct record *r, uint3
 
 static bool is_train(const struct record *r, uint32_t piece, bool has_flow)
 {
-	bool with_flow = r->kind == KIND_TRAIN_FLOW;
+	bool with_flow = r->kind & KIND_FLOW, far = (r->kind & ~KIND_FLOW) == KIND_FAR;
 
-	if (!with_flow && (r->kind != KIND_TRAIN || !has_flow))
+	if ((!far && (r->kind & ~KIND_FLOW) != KIND_TRAIN) || (!with_flow && !has_flow))
 		return false;
-	if (!r->len || r->len > PKT_TRAIN_BYTES_MAX || !r->segment || r->segment > r->len)
+	if (!r->len || r->len > PKT_TRAIN_BYTES_MAX || !r->segment || r->first >= PKT_TRAIN_MAX)
 		return false;
-	return (r->len + r->segment - 1) / r->segment <= PKT_TRAIN_MAX &&
-	       RECORD_BYTES + (with_flow ? sizeof(struct flow) : 0) + r->len <= piece;
+	if (!far && (r->segment > r->len || (r->len + r->segment - 1) / r->segment > PKT_TRAIN_MAX))
+		return false;
+	return RECORD_BYTES + (with_flow ? sizeof(struct flow) : 0) + r->len <= piece;
 }
 
 enum shm_verdict shm_take(struct shm_taker *t, uint8_t *to, uint32_t room, struct shm_train *train)
@@ -195,7 +205,8 @@ enum shm_verdict shm_take(struct shm_taker *t, uint8_t *to, uint32_t room, struc
 	if (r.len > room)
 		return SHM_NO_ROOM;
 	from = place(t->memory, t->head) + RECORD_BYTES;
-	train->new_flow = r.kind == KIND_TRAIN_FLOW;
+	train->far = (r.kind & ~KIND_FLOW) == KIND_FAR;
+	train->new_flow = r.kind & KIND_FLOW;
 	if (train->new_flow) {
 		memcpy(&t->flow, from, sizeof(t->flow));
 		t->has_flow = true;
@@ -206,6 +217,7 @@ enum shm_verdict shm_take(struct shm_taker *t, uint8_t *to, uint32_t room, struc
 	atomic_signal_fence(memory_order_seq_cst);
 	train->len = r.len;
 	train->segment = r.segment;
+	train->first = r.first;
 	t->head = (t->head + units((uint32_t)(from - place(t->memory, t->head)) + r.len)) % SHM_ROOM_BYTES;
 	return SHM_DONE;
 }

@@ -12,10 +12,13 @@
  *	 1      tail                                 the putting end writes it
  *	 2      head                                 the taking end writes it
  *	 3      accepted, asleep                     see shm_accept() and shm_sleep()
+ *	 4      probe                                where the putting process has which 8 bytes; before the other end sees it
  *	64 ..   records, each from the start of a unit and in one piece
  *
- *	record  length (4 bytes), packet length (2), kind (2), and the flow if it is not that of the record before; then the
- *	        packets of a train, back to back: all of one length but the last, which may be shorter
+ *	record  length (4 bytes), packet length (2), kind (1), and the place in its train of the first packet (1); the flow if it
+ *	        is not that of the record before; then packets of a train, back to back: all of one length but the last, which
+ *	        may be shorter. A long train takes several records, so that the other end takes the first ones meanwhile.
+ *	        With a kind of their own, bytes that describe the packets of a train instead (shm.c)
  *
  * Positions are bytes from the first record, less than SHM_ROOM_BYTES. head == tail: it is empty. So that a full one differs,
  * a unit stays free.
@@ -43,6 +46,8 @@ struct shm_memory {
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t head;
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t accepted;
 	_Atomic uint32_t asleep;
+	_Alignas(SHM_UNIT_BYTES) _Atomic uint64_t probe_at;
+	_Atomic uint64_t probe_value;
 };
 
 /* Prepares zeroed memory, SHM_MEMORY_BYTES aligned to a page, before anybody else has it. */
@@ -64,6 +69,8 @@ struct shm_putter {
 void shm_putter_init(struct shm_putter *, struct shm_memory *);
 /* Whether the other end takes from it. What it says may change at any time. */
 bool shm_is_accepted(const struct shm_putter *);
+/* Whether it also reads this process's memory. */
+bool shm_is_read(const struct shm_putter *);
 
 enum shm_verdict {
 	SHM_DONE,
@@ -72,11 +79,16 @@ enum shm_verdict {
 	SHM_BAD      /* the peer wrote nonsense: the ring cannot be used any more */
 };
 
-/*
- * Copies a train: len bytes, 1 .. PKT_TRAIN_BYTES_MAX, in packets of `segment` bytes, at most PKT_TRAIN_MAX of them. Never
- * SHM_NONE. The other end sees nothing before shm_publish().
- */
-enum shm_verdict shm_put(struct shm_putter *, const struct flow *, const uint8_t *data, uint32_t len, uint32_t segment);
+struct shm_train {
+	uint32_t len;     /* 1 .. PKT_TRAIN_BYTES_MAX */
+	uint32_t segment; /* 1 .. len: of a packet but the last; at most PKT_TRAIN_MAX of them */
+	uint8_t first;    /* the first packet's place in its train, less than PKT_TRAIN_MAX */
+	bool far;         /* the bytes describe packets; `segment` is any number */
+	bool new_flow;    /* taken: shm_taker.flow was not that of the train before */
+};
+
+/* Copies the packets of a train, or some of them. Never SHM_NONE. The other end sees nothing before shm_publish(). */
+enum shm_verdict shm_put(struct shm_putter *, const struct flow *, const uint8_t *data, const struct shm_train *);
 /* Shows what was put. True: the other end sleeps, and the caller is the one to wake it. */
 bool shm_publish(struct shm_putter *);
 
@@ -91,15 +103,9 @@ struct shm_taker {
 	struct flow flow;  /* of the last train; a private copy */
 };
 
-struct shm_train {
-	uint32_t len;     /* 1 .. PKT_TRAIN_BYTES_MAX */
-	uint32_t segment; /* 1 .. len; at most PKT_TRAIN_MAX of them */
-	bool new_flow;    /* shm_taker.flow was not that of the train before */
-};
-
 void shm_taker_init(struct shm_taker *, struct shm_memory *);
-/* From now on trains are taken. */
-void shm_accept(struct shm_taker *);
+/* From now on trains are taken; `reads`: this process can read the other's memory. */
+void shm_accept(struct shm_taker *, bool reads);
 /* Whether there is a train, or nonsense. */
 bool shm_has_some(const struct shm_taker *);
 /* Copies the next train to `to`, which has room for `room` bytes, and describes it. */

@@ -33,15 +33,15 @@ static void step(struct shm_memory *m, struct shm_putter *in, struct shm_taker *
 	case 2: {
 		uint32_t len = 1 + word % PKT_TRAIN_BYTES_MAX, segment = (len + PKT_TRAIN_MAX - 1) / PKT_TRAIN_MAX;
 
-		if (shm_put(in, &flow, buffer, len, segment) == SHM_DONE && at % 2)
+		if (shm_put(in, &flow, buffer, &(struct shm_train){.len = len, .segment = segment}) == SHM_DONE && at % 2)
 			shm_publish(in);
 		assert(in->tail < SHM_ROOM_BYTES);
 		break;
 	}
 	default:
 		if (shm_take(out, buffer, PKT_TRAIN_BYTES_MAX, &t) == SHM_DONE) {
-			assert(t.len && t.len <= PKT_TRAIN_BYTES_MAX && t.segment && t.segment <= t.len);
-			assert((t.len + t.segment - 1) / t.segment <= PKT_TRAIN_MAX);
+			assert(t.len && t.len <= PKT_TRAIN_BYTES_MAX && t.segment && t.first < PKT_TRAIN_MAX);
+			assert(t.far || (t.len + t.segment - 1) / t.segment <= PKT_TRAIN_MAX);
 		}
 		assert(out->head < SHM_ROOM_BYTES);
 		if (at % 2)

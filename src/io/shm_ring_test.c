@@ -47,7 +47,9 @@ static void rig_free(struct rig *r)
 
 static enum shm_verdict put(struct rig *r, size_t flow, uint32_t len)
 {
-	return shm_put(&r->in, &r->flows[flow], r->data + len % 7, len, len < 1024 ? len : 1024);
+	const struct shm_train t = {.len = len, .segment = len < 1024 ? len : 1024, .first = (uint8_t)(len % PKT_TRAIN_MAX)};
+
+	return shm_put(&r->in, &r->flows[flow], r->data + len % 7, &t);
 }
 
 static void take(struct rig *r, size_t flow, uint32_t len)
@@ -57,6 +59,7 @@ static void take(struct rig *r, size_t flow, uint32_t len)
 	assert_int_equal(shm_take(&r->out, r->got, sizeof(r->got), &t), SHM_DONE);
 	assert_int_equal(t.len, len);
 	assert_int_equal(t.segment, len < 1024 ? len : 1024);
+	assert_int_equal(t.first, len % PKT_TRAIN_MAX);
 	assert_memory_equal(r->got, r->data + len % 7, len);
 	assert_memory_equal(&r->out.flow, &r->flows[flow], sizeof(struct flow));
 }
@@ -165,8 +168,11 @@ static void nobody_takes_before_it_is_accepted(void **state)
 	struct rig *r = rig_new();
 
 	assert_false(shm_is_accepted(&r->in));
-	shm_accept(&r->out);
+	shm_accept(&r->out, false);
 	assert_true(shm_is_accepted(&r->in));
+	assert_false(shm_is_read(&r->in));
+	shm_accept(&r->out, true);
+	assert_true(shm_is_read(&r->in));
 	rig_free(r);
 }
 
@@ -184,9 +190,10 @@ static struct nonsense {
 	{"packets of no length", SHM_HEADER_BYTES + 4, 0, 2},
 	{"packets longer than the train", SHM_HEADER_BYTES + 4, 101, 2},
 	{"more packets than a train has", SHM_HEADER_BYTES + 4, 1, 2},
-	{"an unknown kind", SHM_HEADER_BYTES + 6, 9, 2},
-	{"no flow", SHM_HEADER_BYTES + 6, 2, 2},
-	{"a wrap where there is none", SHM_HEADER_BYTES + 6, 1, 2},
+	{"an unknown kind", SHM_HEADER_BYTES + 6, 9, 1},
+	{"no flow", SHM_HEADER_BYTES + 6, 2, 1},
+	{"a wrap where there is none", SHM_HEADER_BYTES + 6, 1, 1},
+	{"a place that no train has", SHM_HEADER_BYTES + 7, PKT_TRAIN_MAX, 1},
 };
 
 static void nonsense_is_noticed(void **state)

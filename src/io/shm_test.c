@@ -90,7 +90,8 @@ static void expect(struct end *e, uint32_t first, size_t n)
 		for (size_t j = 0; j < k; j++) {
 			assert_int_equal(pkts[j].len, LEN);
 			assert_int_equal(get_be32(pkts[j].data + 12), first + got++);
-			assert_memory_equal(pkts[j].flow, &within, sizeof(within));
+			assert_memory_equal(pkts[j].flow, &within, offsetof(struct flow, neighbour));
+			assert_in_range(pkts[j].flow->neighbour, 1 + A, 1 + C);
 		}
 	}
 	assert_int_equal(got, n);
@@ -111,7 +112,7 @@ static void connect_ends(struct end *from, unsigned from_slot, struct end *to, u
 	assert_int_equal(shm_make(from->io, to_slot, 1, fds), 0);
 	given[0] = dup(fds[0]);
 	given[1] = dup(fds[1]);
-	assert_int_equal(shm_take_ring(to->io, from_slot, given), 0);
+	assert_int_equal(shm_take_ring(to->io, from_slot, getpid(), given), 0);
 }
 
 static void packets_within_the_host_go_through_memory(void **state)
@@ -133,7 +134,7 @@ static void packets_within_the_host_go_through_memory(void **state)
 
 	int given[2] = {dup(fds[0]), dup(fds[1])};
 
-	assert_int_equal(shm_take_ring(b->io, A, given), 0);
+	assert_int_equal(shm_take_ring(b->io, A, getpid(), given), 0);
 	assert_true(shm_reaches(a->io, B));
 	assert_int_equal(send(a, B, 100, 10), 10);
 	assert_int_equal(a->lower->sent, 4);
@@ -179,6 +180,25 @@ static void others_go_below_in_order(void **state)
 	end_free(b);
 }
 
+static void only_rc_goes_through_memory(void **state)
+{
+	static const uint8_t opcodes[] = {0x0a, 0x20, 0x64, 0x81, 0xf0};
+	struct end *a = end_new(A), *b = end_new(B);
+	static uint8_t bytes[1][LEN];
+	struct pkt pkt;
+
+	connect_ends(a, A, b, B);
+	for (size_t i = 0; i < sizeof(opcodes); i++) {
+		fill(&pkt, bytes, 1, B, 0);
+		bytes[0][0] = opcodes[i];
+		assert_int_equal(io_send(a->io, &pkt, 1, 1), 1);
+	}
+	assert_int_equal(a->lower->sent, 2);
+	assert_int_equal(a->counters.shm_tx_packets, 3);
+	end_free(a);
+	end_free(b);
+}
+
 static void what_is_in_the_sockets_is_older(void **state)
 {
 	struct end *a = end_new(A), *b = end_new(B);
@@ -207,12 +227,12 @@ static void the_sockets_are_not_forgotten(void **state)
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
 	expect(b, 0, 1);
-	for (uint64_t now_ns = 0; now_ns < 1000000; now_ns += 1000) {
+	for (uint64_t now_ns = 0; now_ns < 4000000; now_ns += 1000) {
 		b->lower->pending = 1;
 		send_at(a, B, 0, 1, now_ns);
 		from_below += io_recv(b->io, pkts, BURST, now_ns) > 1;
 	}
-	assert_in_range(from_below, 20, 500);
+	assert_in_range(from_below, 20, 2000);
 	end_free(a);
 	end_free(b);
 }
@@ -304,7 +324,7 @@ static void a_lost_ring_is_wanted_again_later(void **state)
 
 	int given[2] = {dup(fds[0]), dup(fds[1])};
 
-	assert_int_equal(shm_take_ring(b->io, A, given), 0); /* in place of the old one */
+	assert_int_equal(shm_take_ring(b->io, A, getpid(), given), 0); /* in place of the old one */
 	send(a, B, 40, 2);
 	expect(b, 40, 2);
 	end_free(a);
@@ -346,7 +366,7 @@ static void nonsense_ends_that_ring_alone(void **state)
 
 	int given[2] = {dup(fds[0]), dup(fds[1])};
 
-	assert_int_equal(shm_take_ring(b->io, A, given), 0);
+	assert_int_equal(shm_take_ring(b->io, A, getpid(), given), 0);
 	send(a, B, 0, 1);
 	expect(b, 0, 1);
 	atomic_store(&m->tail, SHM_ROOM_BYTES + 64);
@@ -373,7 +393,7 @@ static void put_raw(struct shm_memory *m, unsigned slot, const struct flow *flow
 	struct shm_putter p;
 
 	shm_putter_init(&p, m);
-	assert_int_equal(shm_put(&p, flow, data, LEN, LEN), SHM_DONE);
+	assert_int_equal(shm_put(&p, flow, data, &(struct shm_train){.len = LEN, .segment = LEN}), SHM_DONE);
 	shm_publish(&p);
 }
 
@@ -389,7 +409,7 @@ static void packets_of_others_are_not_taken(void **state)
 
 		int given[2] = {dup(fds[0]), dup(fds[1])};
 
-		assert_int_equal(shm_take_ring(b->io, A, given), 0);
+		assert_int_equal(shm_take_ring(b->io, A, getpid(), given), 0);
 		put_raw(m, from_afar ? B : C, from_afar ? &outward : &within);
 		expect_nothing(b);
 		assert_int_equal(b->counters.shm_dropped, !from_afar);
@@ -410,7 +430,7 @@ static void a_bell_that_rings_for_ever_is_not_heard_for_ever(void **state)
 
 	int given[2] = {dup(fds[0]), dup(fds[1])};
 
-	assert_int_equal(shm_take_ring(b->io, A, given), 0);
+	assert_int_equal(shm_take_ring(b->io, A, getpid(), given), 0);
 	for (int i = 0; i < 2000; i++) {
 		assert_int_equal(write(fds[1], &one, sizeof(one)), sizeof(one));
 		io_flush(b->io);
@@ -432,30 +452,119 @@ static void what_is_no_ring_is_refused(void **state)
 	fds[0] = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(fds[0], SHM_MEMORY_BYTES), 0);
 	fds[1] = dup(good[1]);
-	assert_int_equal(shm_take_ring(b->io, A, fds), -EPROTO);
+	assert_int_equal(shm_take_ring(b->io, A, getpid(), fds), -EPROTO);
 	/* Too short. */
 	fds[0] = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(fds[0], 4096), 0);
 	assert_int_equal(fcntl(fds[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
 	fds[1] = dup(good[1]);
-	assert_int_equal(shm_take_ring(b->io, A, fds), -EPROTO);
+	assert_int_equal(shm_take_ring(b->io, A, getpid(), fds), -EPROTO);
 	/* Of another version. */
 	fds[0] = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(fds[0], SHM_MEMORY_BYTES), 0);
 	assert_int_equal(fcntl(fds[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
 	fds[1] = dup(good[1]);
-	assert_int_equal(shm_take_ring(b->io, A, fds), -EPROTO);
+	assert_int_equal(shm_take_ring(b->io, A, getpid(), fds), -EPROTO);
 	/* A bell that would block. */
 	fds[0] = dup(good[0]);
 	fds[1] = eventfd(0, EFD_CLOEXEC);
-	assert_int_equal(shm_take_ring(b->io, A, fds), -EPROTO);
+	assert_int_equal(shm_take_ring(b->io, A, getpid(), fds), -EPROTO);
 	/* Nobody's slot, and our own. */
 	fds[0] = dup(good[0]);
 	fds[1] = dup(good[1]);
-	assert_int_equal(shm_take_ring(b->io, SHM_SLOTS, fds), -EINVAL);
+	assert_int_equal(shm_take_ring(b->io, SHM_SLOTS, getpid(), fds), -EINVAL);
 	fds[0] = dup(good[0]);
 	fds[1] = dup(good[1]);
-	assert_int_equal(shm_take_ring(b->io, B, fds), -EINVAL);
+	assert_int_equal(shm_take_ring(b->io, B, getpid(), fds), -EINVAL);
+	end_free(a);
+	end_free(b);
+}
+
+/* Packets of a train that leave out bytes of `memory`, those of packet i from i * PKT_FAR_BYTES_MIN on. */
+enum { FAR_AT = 40, FAR_TAIL = 4, FAR_LEN = FAR_AT + PKT_FAR_BYTES_MIN + FAR_TAIL };
+
+static size_t send_far(struct end *e, unsigned slot, const uint8_t *memory, size_t n)
+{
+	static uint8_t bytes[BURST][FAR_LEN];
+	struct pkt pkts[BURST];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct pkt_far far = {.from = memory + i * PKT_FAR_BYTES_MIN};
+
+		memset(bytes[i], (int)i, FAR_LEN);
+		bytes[i][5] = (uint8_t)(slot << 1);
+		memcpy(bytes[i] + FAR_AT, &far, sizeof(far));
+		pkts[i] = (struct pkt){.data = bytes[i],
+				       .flow = &within,
+				       .len = FAR_LEN,
+				       .ip_id = (uint16_t)i,
+				       .train = (uint16_t)(n - i),
+				       .far_at = FAR_AT,
+				       .far_bytes = PKT_FAR_BYTES_MIN};
+	}
+	return io_send(e->io, pkts, n, 1);
+}
+
+static size_t take_far(struct end *e, const uint8_t *memory)
+{
+	struct pkt pkts[BURST];
+	size_t got = 0;
+
+	for (int i = 0; i < LOOKS; i++) {
+		size_t n = io_recv(e->io, pkts, BURST, 1);
+
+		for (size_t k = 0; k < n; k++, got++) {
+			assert_int_equal(pkts[k].len, FAR_LEN);
+			assert_int_equal(pkts[k].ip_id, got);
+			assert_int_equal(pkts[k].data[0], got);
+			assert_int_equal(pkts[k].data[FAR_LEN - 1], got);
+			assert_memory_equal(pkts[k].data + FAR_AT, memory + got * PKT_FAR_BYTES_MIN, PKT_FAR_BYTES_MIN);
+		}
+	}
+	return got;
+}
+
+static void what_packets_leave_out_is_read_where_it_is(void **state)
+{
+	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
+	struct end *a = end_new(A), *b = end_new(B);
+	struct shm_reach reach;
+
+	for (size_t i = 0; i < sizeof(memory); i++)
+		memory[i] = (uint8_t)(i * 7 + i / 251);
+	assert_false(shm_reach_changed(a->io, &reach));
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	assert_true(shm_reach_changed(a->io, &reach));
+	assert_int_equal(reach.slots[0], 1 << B);
+	assert_int_equal(reach.readers[0], 1 << B);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(take_far(b, memory), 10);
+	assert_int_equal(a->counters.shm_tx_far, 10);
+	/* Without a ring they are nothing that can be sent. */
+	shm_lose(a->io, B, 1);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(a->lower->sent, 0);
+	assert_true(shm_reach_changed(a->io, &reach));
+	assert_int_equal(reach.slots[0], 0);
+	end_free(a);
+	end_free(b);
+}
+
+static void what_is_not_there_is_lost(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	uint8_t *memory = mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	connect_ends(a, A, b, B);
+	assert_int_equal(munmap(memory + 4096, 7 * 4096), 0);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(take_far(b, memory), 0);
+	assert_int_equal(b->counters.shm_far_failed, 1);
+	send(a, B, 3, 1);
+	expect(b, 3, 1);
+	munmap(memory, 4096);
 	end_free(a);
 	end_free(b);
 }
@@ -510,6 +619,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packets_within_the_host_go_through_memory),
 		cmocka_unit_test(others_go_below_in_order),
+		cmocka_unit_test(only_rc_goes_through_memory),
 		cmocka_unit_test(what_is_in_the_sockets_is_older),
 		cmocka_unit_test(the_sockets_are_not_forgotten),
 		cmocka_unit_test(a_full_ring_is_waited_for_and_then_drops),
@@ -521,6 +631,8 @@ int main(void)
 		cmocka_unit_test(packets_of_others_are_not_taken),
 		cmocka_unit_test(a_bell_that_rings_for_ever_is_not_heard_for_ever),
 		cmocka_unit_test(what_is_no_ring_is_refused),
+		cmocka_unit_test(what_packets_leave_out_is_read_where_it_is),
+		cmocka_unit_test(what_is_not_there_is_lost),
 		cmocka_unit_test(a_killed_process_leaves_no_gap),
 	};
 

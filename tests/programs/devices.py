@@ -123,8 +123,10 @@ def stat(place):
                 check(pid in json.dumps(one), "stat %s --json does not name it: %s" % (pid, one))
             time.sleep(0.3)
         for (pid, a), (_, b) in zip(seen[:2], seen[2:]):
-            for key in ("rx_packets", "tx_packets", "tx_bytes", "rx_bytes", "completions", "io_tx_packets",
-                        "io_rx_packets", "io_tx_syscalls"):
+            # What goes through memory goes through no socket.
+            way = "io_shm_" if "io_shm_peers" in a and a["io_shm_peers"] else "io_"
+            for key in ("rx_packets", "tx_packets", "tx_bytes", "rx_bytes", "completions", way + "tx_packets",
+                        way + "rx_packets", "io_rx_syscalls"):
                 check(key in a, "no %s: %s" % (key, a))
                 check(b[key] > a[key] > 0, "%s of %s does not grow: %s, %s" % (key, pid, a[key], b[key]))
             check(a["qps"] == 1 and a["mrs"] == 1 and a["cqs"] == 1, "objects: %s" % a)

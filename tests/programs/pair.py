@@ -266,7 +266,8 @@ def sh(*words):
 class Place:
     """
     Where a pair runs. Names: lo4 lo6 nobody4 nobody6 veth1500-4 veth1500-6 veth9000-4 veth9000-6, and
-    ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port.
+    ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port; shm4: as lo4, with
+    RC through memory.
     """
 
     def __init__(self, name, shared=False):
@@ -293,7 +294,9 @@ class Place:
             self._veth(int(name[4:].split("-")[0]))
         elif name.startswith("ecmp"):
             self._ecmp(int(name[4:].split("-")[0]))
-        elif not shared and os.geteuid() == 0 and shutil.which("ip"):
+        elif name == "shm4":
+            self.env = [{"VERBENA_SHM": "on"}] * 2
+        if name in ("lo4", "lo6", "shm4") and not shared and os.geteuid() == 0 and shutil.which("ip"):
             space = self._space("l")
             self.spaces = [space, space]
 

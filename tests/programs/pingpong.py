@@ -7,7 +7,7 @@ from pair import check, main, pingpong
 def mtus(place):
     """Those that fit the path, least, default and most of them."""
     fit = [m for m in (256, 512, 1024, 2048, 4096) if m <= place.path_mtu()]
-    return fit if place.name.startswith("lo") else sorted({fit[0], fit[-1]})
+    return fit if place.name.startswith(("lo", "shm")) else sorted({fit[0], fit[-1]})
 
 
 def common(program):

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How rings are made, taken and ended. See shm_state.h. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "io/fd_away.h"
+#include "io/shm_state.h"
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+void shm_close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void shm_free_in(struct shm *s, unsigned slot)
+{
+	struct ring_in *r = &s->in[slot];
+
+	if (!r->memory)
+		return;
+	if (!r->mine)
+		munmap(r->memory, SHM_MEMORY_BYTES);
+	/* An epoll instance keeps it as long as anybody has a descriptor, and the peer has one. */
+	if (r->bell >= 0)
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, r->bell, NULL);
+	shm_close_fd(&r->bell);
+	*r = (struct ring_in){.bell = -1};
+	for (unsigned i = 0; i < s->live_count; i++) {
+		if (s->live[i] == slot)
+			s->live[i] = s->live[--s->live_count];
+	}
+}
+
+void shm_free_out(struct shm *s, unsigned slot)
+{
+	struct ring_out *r = &s->out[slot];
+
+	if (!r->memory)
+		return;
+	if (s->in[slot].mine)
+		shm_free_in(s, slot);
+	munmap(r->memory, SHM_MEMORY_BYTES);
+	shm_close_fd(&r->memory_fd);
+	shm_close_fd(&r->bell);
+	s->reach.slots[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+	s->reach.readers[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+	s->reach_changed = true;
+	*r = (struct ring_out){.memory_fd = -1, .bell = -1, .again_ns = r->again_ns};
+	s->config.counters->shm_peers--;
+}
+
+static void *map(int fd)
+{
+	void *p = mmap(NULL, SHM_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, SHM_MEMORY_BYTES, MADV_DONTDUMP);
+	return p;
+}
+
+/* A memory file that cannot shrink, so that no access to it faults. */
+static int make_memory(void)
+{
+	struct rlimit limit;
+	int fd, err;
+
+	/* To pass it would be a signal. */
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < SHM_MEMORY_BYTES)
+		return -EFBIG;
+	fd = fd_away(memfd_create("verbena-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	if (fd < 0)
+		return -errno;
+	/* All its pages now: where memory files are limited a page that is missing later would be a signal. */
+	err = -posix_fallocate(fd, 0, SHM_MEMORY_BYTES);
+	if (!err && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		err = -errno;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+/* Whether the process's memory can be read: a word of it, which it has told us. What it told is an address there, and no more. */
+static bool can_read(pid_t pid, const struct shm_memory *m)
+{
+	uint64_t value = 0, told = atomic_load_explicit(&m->probe_value, memory_order_relaxed);
+	struct iovec here = {&value, sizeof(value)};
+	struct iovec there = {(void *)(uintptr_t)atomic_load_explicit(&m->probe_at, memory_order_relaxed), sizeof(value)};
+
+	return process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof(value) && value == told;
+}
+
+static void begin_in(struct shm *s, unsigned slot, struct shm_memory *memory, int bell, pid_t pid)
+{
+	struct ring_in *r = &s->in[slot];
+
+	*r = (struct ring_in){.memory = memory, .bell = bell, .pid = pid};
+	shm_taker_init(&r->taker, memory);
+	s->live[s->live_count++] = (uint8_t)slot;
+	shm_accept(&r->taker, can_read(pid, memory));
+}
+
+int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
+{
+	struct shm *s = (struct shm *)io;
+	struct ring_out *r = &s->out[slot];
+	void *memory;
+	int err;
+
+	if (r->memory)
+		return -EEXIST;
+	r->again_ns = now_ns + SHM_AGAIN_NS;
+	r->memory_fd = make_memory();
+	if (r->memory_fd < 0) {
+		err = r->memory_fd;
+		r->memory_fd = -1;
+		return err;
+	}
+	memory = map(r->memory_fd);
+	r->bell = fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (!memory || r->bell < 0) {
+		err = -errno;
+		if (memory)
+			munmap(memory, SHM_MEMORY_BYTES);
+		shm_close_fd(&r->memory_fd);
+		shm_close_fd(&r->bell);
+		return err;
+	}
+	r->memory = memory;
+	r->probe = (uintptr_t)r ^ now_ns;
+	atomic_store(&r->memory->probe_at, (uintptr_t)&r->probe);
+	atomic_store(&r->memory->probe_value, r->probe);
+	shm_memory_init(memory);
+	shm_putter_init(&r->putter, memory);
+	r->full_ns = 0;
+	s->config.counters->shm_peers++;
+	if (slot == s->config.slot) {
+		/* No bell: deadline_ns() shows the sender's own thread what it sent. */
+		begin_in(s, slot, memory, -1, getpid());
+		s->in[slot].mine = true;
+	}
+	fds[0] = r->memory_fd;
+	fds[1] = r->bell;
+	return 0;
+}
+
+void shm_lose(struct io *io, unsigned slot, uint64_t now_ns)
+{
+	struct shm *s = (struct shm *)io;
+
+	shm_free_out(s, slot);
+	s->out[slot].again_ns = now_ns + SHM_AGAIN_NS;
+}
+
+static bool is_ring_memory(int fd)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & SEALS) == SEALS && !fstat(fd, &st) && st.st_size == SHM_MEMORY_BYTES;
+}
+
+int shm_take_ring(struct io *io, unsigned slot, pid_t pid, const int fds[2])
+{
+	struct shm *s = (struct shm *)io;
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = slot};
+	struct shm_memory *memory = NULL;
+	int bell = fds[1], err = 0, flags = fcntl(bell, F_GETFL);
+
+	if (slot >= SHM_SLOTS || slot == s->config.slot)
+		err = -EINVAL;
+	else if (!is_ring_memory(fds[0]) || flags < 0 || !(flags & O_NONBLOCK))
+		err = -EPROTO;
+	else if (!(memory = map(fds[0])))
+		err = -ENOMEM;
+	else if (!shm_memory_is_known(memory))
+		err = -EPROTO;
+	close(fds[0]);
+	if (!err)
+		shm_free_in(s, slot);
+	/* One that is no eventfd may be readable for ever: that is noticed like too many bells. */
+	if (!err && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, bell, &ev) < 0)
+		err = -errno;
+	if (!err) {
+		begin_in(s, slot, memory, bell, pid);
+		return 0;
+	}
+	if (memory)
+		munmap(memory, SHM_MEMORY_BYTES);
+	close(bell);
+	return err;
+}
+
+void shm_end_ring(struct io *io, unsigned slot)
+{
+	struct shm *s = (struct shm *)io;
+	struct ring_in *r = &s->in[slot];
+
+	r->ending = true;
+	if (r->memory && !shm_has_some(&r->taker))
+		shm_free_in(s, slot);
+}
+
+bool shm_reaches(const struct io *io, unsigned slot)
+{
+	const struct shm *s = (const struct shm *)io;
+
+	return slot < SHM_SLOTS && s->out[slot].memory && shm_is_accepted(&s->out[slot].putter);
+}
+
+bool shm_reach_changed(struct io *io, struct shm_reach *reach)
+{
+	struct shm *s = (struct shm *)io;
+
+	if (!s->reach_changed)
+		return false;
+	s->reach_changed = false;
+	*reach = s->reach;
+	return true;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the two parts of the wrapper share: shm_rings.c, which makes and ends rings, and shm.c, which moves packets.
+ *
+ * Private to src/io.
+ */
+#ifndef IO_SHM_STATE_H
+#define IO_SHM_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "io/shm.h"
+#include "io/shm_far.h"
+#include "io/shm_ring.h"
+
+enum { SHM_FLOWS_MAX = 64 };
+
+struct ring_out {
+	struct shm_memory *memory; /* NULL: there is no ring */
+	struct shm_putter putter;
+	int memory_fd, bell; /* -1: none */
+	bool dirty;          /* something was put and not published */
+	uint64_t full_ns;    /* since when it takes nothing; 0: it does */
+	uint32_t full_head;  /* the other end's position then */
+	uint64_t again_ns;   /* before that no other is wanted */
+	uint64_t probe;      /* for the taker to read */
+};
+
+struct ring_in {
+	struct shm_memory *memory;
+	struct shm_taker taker;
+	int bell;
+	pid_t pid;    /* of its process */
+	bool mine;    /* the memory is that of the ring to ourselves */
+	bool begun;   /* the sockets hold nothing older */
+	bool ending;  /* its process has ended */
+	uint32_t looks, vain; /* before it begins */
+	uint32_t vain_bells;
+};
+
+struct shm {
+	struct io io;
+	struct io *lower;
+	struct shm_config config;
+	int epoll_fd; /* the bells */
+	uint64_t came_ns;  /* when packets last came through memory */
+	uint64_t looked_ns; /* at the sockets */
+
+	uint8_t live[SHM_SLOTS]; /* slots with a ring to us */
+	unsigned live_count, turn;
+	struct ring_in in[SHM_SLOTS];
+	struct ring_out out[SHM_SLOTS];
+	uint64_t wanted[2]; /* slots, a bit each */
+	struct shm_reach reach;
+	bool reach_changed;
+
+	/* The train that is being handed out, and the memory of all that were lent. */
+	uint8_t *buffer;
+	uint8_t description[SHM_FAR_BYTES_MAX];
+	uint32_t used;
+	uint32_t flow_count;
+	const uint8_t *at;
+	const struct flow *flow;
+	uint32_t left, segment, index;
+	struct flow flows[SHM_FLOWS_MAX];
+};
+
+/* Ends the ring from a slot, or to one; harmless if there is none. */
+void shm_free_in(struct shm *, unsigned slot);
+void shm_free_out(struct shm *, unsigned slot);
+/* Closes it unless it is -1, and makes it that. */
+void shm_close_fd(int *fd);
+
+#endif
