@@ -441,8 +441,9 @@ static void one_succeeds(void)
 
 static int setup(void **state)
 {
-	m.page = calloc(1, registry_bytes());
+	m.page = aligned_alloc(AREA_ALIGN, (registry_bytes() + AREA_ALIGN - 1) / AREA_ALIGN * AREA_ALIGN);
 	assert_non_null(m.page);
+	memset(m.page, 0, registry_bytes());
 	m.count = m.dead = 0;
 	m.anybody_may_die = false;
 	return 0;
