@@ -49,31 +49,35 @@ else
 	build release
 	build debug
 	except=''
-	release='^(sim|abi|tidy|verbs|program)$'
+	quiet='^(sim|abi|tidy)$'
 	if [ "$tier" = test ]; then
 		except='^all$'
 		# Simulations say the same in both builds; of the swarms this one has ten times the seeds.
-		release='^(swarm|figures|abi|tidy|verbs|program)$'
+		quiet='^(swarm|figures|abi|tidy)$'
 	fi
 	# Programs poll while they wait for each other: with more pairs than processors, or beside others that compute,
-	# they take half as much processor time again. So simulations have what programs leave, and a tenth beside those
-	# that leave nothing: some of their tests have processes that wait for each other.
-	leg debug 10 build-debug -j "$processors" -L '^(unit|corpus|sim)$' ${except:+-LE "$except"} &
-	# Those that wait for timers take next to no processor, so they run beside. ctest keeps its log in its folder.
+	# they take half as much processor time again. So what only computes has what programs leave, and a tenth beside
+	# those that leave nothing: some of its tests have processes that wait for each other.
+	{
+		leg debug 10 build-debug -j "$processors" -L '^(unit|corpus|sim)$' ${except:+-LE "$except"}
+		leg quiet 10 build -j "$processors" -L "$quiet" ${except:+-LE "$except"}
+	} &
+	# Those that wait for timers take next to no processor, so they run beside. Each leg has a folder of its own,
+	# since ctest keeps its log there.
 	leg waits 0 build/tests/programs -j "$processors" -L '^waits$' ${except:+-LE "$except"} &
-	leg release 0 build -j "$processors" -L "$release" -LE "^waits\$${except:+|$except}"
+	leg release 0 build/tests -j "$processors" -L '^(verbs|program)$' -LE "^waits\$${except:+|$except}"
 	wait
 fi
 
 # count TEXT: how many tests ended so.
 count() {
-	cat "$logs"/debug "$logs"/release "$logs"/waits 2>/dev/null | grep -cE "^ *[0-9]+/[0-9]+ Test .*$1"
+	cat "$logs"/debug "$logs"/release "$logs"/waits "$logs"/quiet 2>/dev/null | grep -cE "^ *[0-9]+/[0-9]+ Test .*$1"
 }
 passed=$(count ' Passed +[0-9.]+ sec')
 skipped=$(count '\*\*\*Skipped')
 total=$(count 'sec *$')
 failed=$((total - passed - skipped))
-for l in "$logs"/debug "$logs"/release "$logs"/waits; do
+for l in "$logs"/debug "$logs"/release "$logs"/waits "$logs"/quiet; do
 	# A leg that ended without its summary has not run to its end.
 	[ ! -e "$l" ] || grep -q 'tests passed, ' "$l" || failed=$((failed + 1))
 done
@@ -84,7 +88,7 @@ if [ "$tier" = all ]; then
 	failed=$((failed + $(sed -n 's/.* \([0-9]*\) failed$/\1/p' "$logs/fuzz")))
 fi
 echo "== the ten slowest"
-cat "$logs"/debug "$logs"/release "$logs"/waits 2>/dev/null |
+cat "$logs"/debug "$logs"/release "$logs"/waits "$logs"/quiet 2>/dev/null |
 	sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec *$/\2 s  \1/p' | sort -rn | head -n 10
 times >"$logs/times"
 echo "== processor time, user and system: $(tail -n 1 "$logs/times")"
