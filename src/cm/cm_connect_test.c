@@ -203,7 +203,7 @@ static void where_nobody_listens_reason_8_is_told(void **state)
 	assert_int_equal(w.sent[CLIENT][CM_REQ], 5); /* after 0, 25, 50, 100 and 200 ms */
 }
 
-/* Linux refuses at once what comes before its listener; no program here hears of that. */
+/* Linux refuses a request that comes before its listener at once; programs here do not learn of it. */
 static void a_request_may_be_early_for_its_listener(void **state)
 {
 	struct cm_id *client = connecting(&w, 0x1234);

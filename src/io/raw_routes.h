@@ -61,7 +61,7 @@ int raw_gid_find(const struct raw_routes *, const uint8_t gid[16], uint32_t ifin
 
 /* Never NULL; *lent* until the next call. */
 const struct raw_route *raw_route(struct raw_routes *, const struct flow *, uint64_t now_ns);
-/* What is kept for that source and destination; NULL: nothing. */
+/* The route for that source and destination; NULL: there is none. */
 const struct raw_route *raw_route_kept(const struct raw_routes *, const uint8_t src[16], const uint8_t dst[16]);
 
 #endif

@@ -24,7 +24,7 @@ enum { SHM_FAR_BYTES_MAX = 16 << 10 }; /* of a description */
  */
 size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes);
 
-/* What is to be read, and where it belongs. */
+/* Pieces to read, and where they belong. */
 struct shm_far {
 	struct iovec here[PKT_TRAIN_MAX], there[PKT_TRAIN_MAX];
 	size_t here_count, there_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any bytes as a description: packets are laid out within bounds, and what is to be read belongs inside of them. */
+/* Any bytes as a description: packets are laid out within bounds, and so is all that is read into them. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

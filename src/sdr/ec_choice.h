@@ -10,7 +10,7 @@
 
 #include "sdr/ec_layout.h"
 
-/* What is known of losses; all zero: nothing. Counts fade, so that a link may change. */
+/* Losses so far; all zero: none are known. Counts fade, so that a link may change. */
 struct loss_counts {
 	double sent, lost; /* pieces */
 };

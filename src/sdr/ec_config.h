@@ -12,7 +12,7 @@
 #include "sdr/ec/code.h"
 #include "sdr/ec_layout.h"
 
-/* What is done about groups that cannot be recovered. */
+/* The answer to a group that cannot be recovered. */
 enum ec_fallback {
 	/* The receiver names them, and Selective Repeat delivers their data. */
 	EC_FALLBACK_SR,

@@ -205,7 +205,7 @@ static uint64_t silence_ns(const struct ec_receiver *r)
 	return quarter > gap ? quarter : gap;
 }
 
-/* What is due when pieces have come. */
+/* Pieces have come: sets what is due next, and when. */
 static void see_news(struct ec_receiver *r, bool first, uint64_t now_ns)
 {
 	if (ec_receiver_whole(r)) {

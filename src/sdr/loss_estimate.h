@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How many packets a link loses, estimated upwards: too high costs a little parity, too low a round trip. Of what was
- * seen, older packets count less; before anything was seen the estimate is one in a hundred.
+ * How many packets a link loses, estimated upwards: too high costs a little parity, too low a round trip. Older
+ * packets count less; before the first one the estimate is one in a hundred.
  */
 #ifndef SDR_LOSS_ESTIMATE_H
 #define SDR_LOSS_ESTIMATE_H

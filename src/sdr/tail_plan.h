@@ -26,7 +26,7 @@ struct tail_plan {
 	uint32_t groups;  /* derived */
 };
 
-/* What is known of the link. */
+/* The link, as far as it is known. */
 struct tail_link {
 	uint64_t rtt_ns;
 	uint64_t packet_ns; /* what a packet takes to leave; at least 1 */

@@ -236,7 +236,7 @@ static void parities_have_the_room_that_the_receiver_gives(void **state)
 	assert_in_range(parities_of(&c, 2048, &plan), 400, 500);
 }
 
-/* What is lost can be repaired while the messages behind are sent. */
+/* Losses can be repaired while the messages behind are sent. */
 static void a_message_with_others_behind_it_has_a_shorter_tail(void **state)
 {
 	struct tail_config c = {.rtt_ns = 25000000, .packet_ns = 84, .timeout_ns = 1000000000, .loss = 0.01};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An InfiniBand packet as it is on a link: LRH, perhaps GRH, BTH to ICRC, VCRC (IBTA 5.2). What is between the GRH and the VCRC is
- * the same packet as RoCE's.
+ * An InfiniBand packet as it is on a link: LRH, perhaps GRH, BTH to ICRC, VCRC (IBTA 5.2). Between GRH
+ * and VCRC it is the same packet as RoCE's.
  */
 #ifndef WIRE_IB_PACKET_H
 #define WIRE_IB_PACKET_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One message by tail coding over a link in numbers alone: a queue of packets that each take packet_ns to leave, half a
- * round trip of way, losses of packets and of words, alike, in runs if asked for. What is under way is in two queues in
- * order of time, so a packet costs some tens of nanoseconds of a processor. For the tests of src/sdr and for bench.
+ * round trip of way, losses of packets and of words, alike, in runs if asked for. Packets and words under way stand in two
+ * queues in order of time, so a packet costs some tens of nanoseconds of a processor. For the tests of src/sdr and for bench.
  */
 #ifndef SUPPORT_TAIL_LINK_H
 #define SUPPORT_TAIL_LINK_H

@@ -27,7 +27,7 @@ enum {
 #define CP_FILE_MAX (UINT64_C(1) << 50)  /* bytes */
 #define CP_TOTAL_MAX (UINT64_C(1) << 60) /* bytes of all files of a list */
 
-/* What is being received, and is not whole yet, has a name that begins so. */
+/* The name of a file that is not whole yet begins so. */
 #define CP_PART_PREFIX ".sdr_cp-"
 
 enum cp_kind { CP_FILE, CP_FOLDER, CP_LINK };
@@ -66,8 +66,8 @@ char *cp_text(const void *, size_t len);
 
 /* Writes entry i; its length, or 0 if it is longer than room. */
 size_t cp_entry_encode(const struct cp_list *, uint32_t i, uint8_t *, size_t room);
-/* Adds an entry that a peer has sent. How many bytes it took; 0: it is none, or no list has it at this place. What is
- * added has a name that stays in its folder. */
+/* Adds an entry that a peer has sent. Returns the bytes that it took; 0: it is none, or no list has it at
+ * this place. Its name stays in its folder. */
 size_t cp_entry_decode(struct cp_list *, const uint8_t *, size_t len);
 
 /* The path of an entry below `root`; false: it is longer than size. */

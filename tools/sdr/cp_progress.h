@@ -19,7 +19,7 @@ struct cp_progress {
 };
 
 void cp_progress_start(struct cp_progress *, bool quiet, uint64_t bytes);
-/* So many are done, and of the packets that share was lost; a negative one is not known. */
+/* `done`: bytes; `lost`: share of the packets, negative where it is not known. */
 void cp_progress_show(struct cp_progress *, uint64_t done, double lost);
 /* Makes room for other lines. */
 void cp_progress_clear(struct cp_progress *);

@@ -50,7 +50,7 @@ static void list_hear(struct cp_list *l)
 		cp_nonsense();
 }
 
-/* What is being asked. Answers are not waited for one by one, as there are many small files. */
+/* Hashes that the other end is asked about. Answers are not waited for one by one, as there are many small files. */
 struct asking {
 	uint8_t frame[CP_FRAME_MAX];
 	size_t at;

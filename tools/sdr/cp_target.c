@@ -418,7 +418,7 @@ void cp_target_finish(struct cp_target *t, uint32_t i, bool wrong)
 		file_release(t);
 }
 
-/* What is in a folder comes behind it in the list, so its time is not changed once it is set. */
+/* A folder stands before its entries in the list: backwards, its time is set after they have changed it. */
 void cp_target_close(struct cp_target *t, bool sync)
 {
 	for (uint32_t i = t->list->count; i-- > 0;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The list of what is to be sent. Links are copied as links, but for the path that the user gave. */
+/* Makes the list of files to send. Links are copied as links, but for the path that the user gave. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiving end of messages with codes over their tails. The receiver wants to be told of each packet; what has
- * come since the last look is what the bitmaps have and it has not. Before anything is recovered both keys are revoked,
- * so that no packet that is late writes what is being computed.
+ * The receiving end of messages with codes over their tails. A look at the
+ * bitmaps tells which packets came since the look before. Before anything is recovered both keys are revoked, so that no
+ * late packet overwrites what is being computed.
  */
 #include <errno.h>
 #include <stdlib.h>
