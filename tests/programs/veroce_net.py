@@ -260,6 +260,12 @@ class Captured:
     def judge(self):
         """The veRoCE opcodes seen, after every packet was found good."""
         wrong, seen = judge_all(self.all())
+        # Over IPv4 a socket hides the identification, which the ICRC covers, and a packet for a queue pair that is gone
+        # does not tell it. The same packet in its sender's capture has the true one.
+        if wrong:
+            sent = [p[20:] if p[0] >> 4 == 4 else p for p in packets(self.all())]
+            good = {b for n, b in enumerate(sent, 1) if n not in dict(wrong)}
+            wrong = [(n, text) for n, text in wrong if not text.startswith("icrc") or sent[n - 1] not in good]
         check(not wrong, "%d complaints: %s" % (len(wrong), wrong[:5]))
         return seen
 
