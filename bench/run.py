@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Benchmarks over loopback: perftest on Verbena beside its peers, in turns, every other one backwards
+Benchmarks: perftest on Verbena beside its peers, over loopback, in turns, every other one backwards
 (A B C C B A ...), so that whatever else the machine does befalls all of them and none is always the one
 that comes after another. Prints every command, the medians, and the ratios with those that are wanted: of
 what ran in the same round, and of these the median and quartiles, since a machine that has slow phases of
 seconds has them for both. An even number of rounds is fair to the order. Nothing is pinned unless --pin says so, and then everything is, alike.
 
-usage: bench/run.py [--quick] [--rounds N] [--json FILE] [--pin CPUS] [GROUP...]
-groups: bandwidth latency rate protocols syscalls
+usage: bench/run.py [--quick] [--rounds N] [--json FILE] [--pin CPUS] [--realtime] [GROUP...]
+groups: bandwidth latency rate protocols syscalls; only if named, and root only: between (two network namespaces, a
+veth pair) and sizes (512 bytes to 64 KiB, over loopback and between namespaces)
 """
 import argparse
 import json
@@ -245,7 +246,8 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="everything, for machines")
     parser.add_argument("--pin", metavar="CPUS", help="run every program under taskset -c CPUS")
     parser.add_argument("--realtime", action="store_true",
-                        help="run every program under chrt -r 1, before all other work of this machine (root)")
+                        help="run every program under chrt -r 1, before all other work of this machine (root); two ends that "
+                             "spin may keep the kernel's own threads from delivering packets: look at the retransmits")
     parser.add_argument("group", nargs="*", help=" ".join(ALL))
     parser.parse_args(namespace=options)
     unknown = set(options.group) - set(ALL)

@@ -324,8 +324,8 @@ VERBENA_SDR_API int verbena_sdr_ec_recv_poll(const struct verbena_sdr_recv *, bo
 
 /* ---- reliable messages: codes over the tail */
 
-/* What is lost more than a round trip before the end of a message is named by the receiver and sent
- * again while the rest is sent, packet by packet. Only the last round trip's packets, or all of a
+/* The receiver names packets that were lost more than a round trip before the end of a message, and
+ * they are sent again while the rest is sent. Only the last round trip's packets, or all of a
  * shorter message, have parities, as many as the losses seen so far call for. */
 struct verbena_sdr_tail_attr {
 	uint64_t rtt_ns;     /* of the path. Default 1 ms; less than 20 is taken for 20 */

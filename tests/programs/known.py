@@ -204,8 +204,7 @@ LACKING = [
      "open sockets with SOCK_CLOEXEC or SOCK_NONBLOCK use TCP, and librspreload does not say so. `verbena stat` shows "
      "whether a program is on Verbena."),
     ("nc.traditional with -q over librspreload", "its data get through, but it never ends: a signal handler of its own "
-     "closes the socket in the middle of a poll, and waits for a lock of librdmacm's that the poll holds. That is so with "
-     "any device."),
+     "closes the socket in the middle of a poll, and waits for a lock of librdmacm's that the poll holds."),
     ("libfabric's msg and rdm endpoints on a host that has only a loopback interface", "libfabric leaves out loopback "
      "interfaces; dgram works there."),
     ("Open MPI's btl openib", "Debian's build has no rdmacm connector, and RoCE needs that one."),
