@@ -125,6 +125,66 @@ static const char *check_pause(const struct network *net, const struct port *por
 	return NULL;
 }
 
+/* What was sent on a lane is on the wire or was received, unless the link has lost something that nobody has heard of. */
+static const char *check_lane(const struct network *net, const struct port *port, unsigned vl)
+{
+	const struct credit_lane *near = &port->credit->lanes[vl], *far = &port->back->credit->lanes[vl];
+	uint32_t on_wire = 0;
+	bool loses = port->special & (SPECIAL_LOSS | SPECIAL_DOWN) || port->back->special & SPECIAL_DOWN || net->faults;
+
+	for (const struct packet *p = port->flight; p; p = p->next) {
+		if (!(p->flags & PACKET_PAUSE) && p->class == vl)
+			on_wire += credit_blocks(p->wire_bytes);
+	}
+	if (!loses && ((far->rx.abr + on_wire) & CREDIT_MASK) != near->tx.fctbs)
+		return "credits have appeared or vanished";
+	if (!loses && ((credit_limit(&far->rx) - near->tx.fccl) & CREDIT_MASK) > CREDIT_BLOCKS_MAX)
+		return "a sender has credits for room that there is not";
+	if (far->rx.used_blocks > far->rx.buffer_blocks)
+		return "a lane's buffer holds more than it has room for";
+	return NULL;
+}
+
+/* A buffer holds the packets that came in by its port and lane and have not left. */
+static const char *check_lane_buffer(const struct sim_switch *sw, uint32_t in, unsigned vl)
+{
+	const struct credit_lane *l = &sw->ports[in].credit->lanes[vl];
+	uint32_t blocks = 0;
+
+	for (const struct packet *p = l->behind.head; p; p = p->next)
+		blocks += credit_blocks(p->wire_bytes);
+	for (uint32_t i = 0; i < sw->port_count; i++) {
+		const struct leaving *leaving = &sw->ports[i].credit->leaving;
+
+		if (leaving->any && leaving->in_port == in && leaving->vl == vl)
+			blocks += leaving->blocks;
+		for (unsigned out = 0; out < VL_LANES; out++) {
+			for (const struct packet *p = sw->ports[i].queues[out].head; p; p = p->next) {
+				if (p->in_port == in && (p->flags >> PACKET_LANE_SHIFT & (VL_LANES - 1)) == vl)
+					blocks += credit_blocks(p->wire_bytes);
+			}
+		}
+	}
+	return blocks == l->rx.used_blocks ? NULL : "a lane's buffer is not charged for what is in it";
+}
+
+static const char *check_credits(const struct network *net, struct sums *sums)
+{
+	const char *wrong = NULL;
+
+	for (uint32_t i = 0; i < net->port_count && !wrong; i++) {
+		const struct port *port = &net->ports[i];
+
+		for (unsigned vl = 0; vl < VL_LANES && !wrong; vl++) {
+			sums->packets += port->credit->lanes[vl].behind.packets;
+			wrong = check_lane(net, port, vl);
+			if (!wrong && port->sw)
+				wrong = check_lane_buffer(port->sw, (uint32_t)(port - port->sw->ports), vl);
+		}
+	}
+	return wrong;
+}
+
 const char *network_check(const struct network *net)
 {
 	struct sums sums = {0};
@@ -144,6 +204,8 @@ const char *network_check(const struct network *net)
 		if (net->switches[i].features & FEATURE_MMU)
 			wrong = check_buffer(net, &net->switches[i]);
 	}
+	if (!wrong && net->credit_ports)
+		wrong = check_credits(net, &sums);
 	if (wrong)
 		return wrong;
 	for (uint32_t h = 0; h < net->host_count; h++)
@@ -153,7 +215,7 @@ const char *network_check(const struct network *net)
 	if (counts.inside != sums.packets)
 		return "packets have appeared or vanished";
 	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
-		if (net->drops.packets[class][NETWORK_DROP_HEADROOM])
+		if (net->drops.packets[class][NETWORK_DROP_HEADROOM] || net->drops.packets[class][NETWORK_DROP_CREDITS])
 			return "a packet of a lossless class was dropped";
 	}
 	return NULL;

@@ -250,7 +250,10 @@ static void go_down(struct network *net, struct port *port)
 	 * No port is left that could end the pause: the waiting packets are lost, as behind a
 	 * failed port.
 	 */
-	pfc_release_all(net, port);
+	if (port->credit)
+		credit_link_down(net, port);
+	else
+		pfc_release_all(net, port);
 }
 
 static void happen(struct network *net, struct port *port, const struct fault *fault)
@@ -285,8 +288,12 @@ void link_fault(struct network *net, struct fault *fault)
 			tell_of_port(net, port,
 				     (struct network_record){.event = told_as[fault->kind],
 							     .rate_bps = fault->rate_bps});
+		bool was_down = port->special & SPECIAL_DOWN;
+
 		happen(net, port, fault);
 		happen(net, port->back, fault);
+		if (fault->kind == FAULT_UP && was_down && port->credit)
+			credit_link_up(net, port);
 		if (net->config.converge_ps <= NETWORK_TIME_PS_MAX &&
 		    (fault->kind != FAULT_RATE || net->config.weighted))
 			event_push(&net->events, net->now_ps + net->config.converge_ps,

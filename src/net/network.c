@@ -161,6 +161,18 @@ static inline __attribute__((always_inline)) void happen(struct network *net, en
 	case EVENT_SAMPLE:
 		network_take_sample(net);
 		break;
+	case EVENT_CREDIT:
+		credit_period(net, object);
+		break;
+	case EVENT_LEFT:
+		credit_left(net, object);
+		break;
+	case EVENT_LIFETIME:
+		credit_lifetime(net, object);
+		break;
+	case EVENT_WATCH:
+		deadlock_look(net);
+		break;
 	}
 }
 
@@ -170,6 +182,8 @@ static enum network_stop why_stopped(struct network *net, uint64_t until_ps)
 		return NETWORK_OUT_OF_MEMORY;
 	if (net->broken)
 		return NETWORK_BROKEN;
+	if (net->deadlock)
+		return NETWORK_DEADLOCK;
 	if (net->stop) {
 		net->stop = false;
 		return NETWORK_STOPPED;
@@ -202,7 +216,7 @@ enum network_stop network_run(struct network *net, uint64_t until_ps, uint64_t m
 	if (until_ps > NETWORK_TIME_PS_MAX)
 		until_ps = NETWORK_TIME_PS_MAX;
 	answer_kicks(net);
-	while (!net->stop && !net->broken && !net->events.out_of_memory) {
+	while (!net->stop && !net->broken && !net->deadlock && !net->events.out_of_memory) {
 		const struct event *e;
 
 		if (net->counts.events == last)

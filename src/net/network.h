@@ -19,6 +19,7 @@
 #include "net/packet.h"
 #include "net/policy.h"
 #include "net/topology/topology.h"
+#include "net/vl_arbiter.h"
 
 struct network;
 
@@ -46,6 +47,21 @@ enum network_pfc {
 	NETWORK_PFC,     /* thresholds from alpha, headroom from physics, quanta and refresh */
 	/* as the reference simulator of HPCC: 1/8 of what is free, pause without a timer */
 	NETWORK_PFC_HPCC
+};
+
+/*
+ * Links with credits, as InfiniBand's (IBTA 7.9). Packets' classes are their virtual lanes on the host's link; a packet's wire_bytes are LRH
+ * to VCRC and CREDIT_DELIMITER_BYTES. No class has strict priority, there is no shared buffer, no mark and no
+ * trimming. Losses of a link cost no credits for longer than until the next flow control packet.
+ */
+struct network_credits {
+	/* of each port and lane, at hosts too; at least mtu_bytes. 0: links have no credits */
+	uint32_t buffer_bytes;
+	/* packets queue at their way out, not behind the first one that came in by their port and lane */
+	bool queue_per_output;
+	/* a packet that has been a queue's first for so long without credits is dropped; 0: never */
+	uint64_t lifetime_ps;
+	struct vl_tables arbitration; /* no entries: all lanes alike, a packet of 4 KiB each */
 };
 
 /* RED on a packet's queue, for each class in the mask; it marks PACKET_ECT packets. */
@@ -105,6 +121,7 @@ struct network_config {
 	/* no resume frames: a pause that is not refreshed runs out. Not with NETWORK_PFC_HPCC */
 	bool no_resume_frames;
 
+	struct network_credits credits;
 	struct network_red red;
 	const struct marking_policy *marking_policy; /* beside RED; borrowed as long as the network lives. NULL: none */
 	bool int_stamp;               /* packets with PACKET_INT */
@@ -210,6 +227,7 @@ enum network_stop {
 	NETWORK_EVENTS,        /* as many events as asked for */
 	NETWORK_STOPPED,       /* network_stop() */
 	NETWORK_OUT_OF_MEMORY,
+	NETWORK_DEADLOCK,      /* buffers wait for each other for ever: network_deadlock() has them */
 	NETWORK_BROKEN         /* an invariant does not hold: network_fault() says which */
 };
 
@@ -246,6 +264,8 @@ enum network_drop {
 	NETWORK_DROP_HOPS,      /* too many switches */
 	NETWORK_DROP_RECEIVER,  /* a slow receiver's buffer is full */
 	NETWORK_DROP_NO_HOST,   /* no host is attached */
+	NETWORK_DROP_CREDITS,   /* there was no room in spite of credits: must not happen */
+	NETWORK_DROP_LIFETIME,  /* it waited too long for credits */
 	NETWORK_DROPS
 };
 
@@ -272,7 +292,29 @@ struct network_port_counts {
 	uint32_t headroom_bytes_max; /* headroom used for packets from the far end */
 	/* 1: the far end paused by itself; n: because it was paused at depth n - 1 */
 	uint8_t pause_depth_max;
+	/* Links with credits: paused_ps and longest_pause_ps are of lanes that waited for credits. */
+	uint64_t credit_waits, credit_frames_sent;
+	uint32_t buffer_blocks_max; /* of a lane's buffer, the most that packets from the far end filled */
 };
+
+/* A lane of one direction of a link. */
+struct network_lane {
+	uint32_t link;
+	uint8_t end, vl;
+};
+
+enum { NETWORK_DEADLOCK_LANES = 32 };
+#define NETWORK_DEADLOCK_PERIOD_PS UINT64_C(100000000) /* how often waiting buffers are looked at */
+
+/* Buffers of switches whose packets wait for room in the next one, in a circle; each lane leads from one to the next. */
+struct network_deadlock {
+	uint64_t found_ps;
+	uint32_t count; /* of lanes in the circle; the first NETWORK_DEADLOCK_LANES are named */
+	struct network_lane lanes[NETWORK_DEADLOCK_LANES];
+};
+
+/* The deadlock that ended network_run(); NULL: there is none. With a lifetime of packets none is looked for. */
+const struct network_deadlock *network_deadlock(const struct network *);
 
 /* False: there is no such link. */
 bool network_count_port(const struct network *, uint32_t link, unsigned end,

@@ -108,6 +108,16 @@ void network_config_init(struct network_config *c)
 		c->dwrr_quantum_bytes[class] = MTU_WIRE_BYTES;
 }
 
+/* Every lane in turn, a packet of 4 KiB each. */
+static void complete_arbitration(struct vl_tables *t)
+{
+	if (t->high_count || t->low_count)
+		return;
+	t->low_count = VL_LANES;
+	for (uint8_t vl = 0; vl < VL_LANES; vl++)
+		t->low[vl] = (struct vl_entry){vl, 64};
+}
+
 void network_config_hpcc(struct network_config *c, uint8_t lossless_classes)
 {
 	c->lossless_classes = lossless_classes;
@@ -132,6 +142,7 @@ static void complete_config(struct network_config *c)
 		c->mtu_bytes = usual.mtu_bytes;
 	if (!c->pause_wire_bytes)
 		c->pause_wire_bytes = usual.pause_wire_bytes;
+	complete_arbitration(&c->credits.arbitration);
 	if (!c->pause_quanta)
 		c->pause_quanta = usual.pause_quanta;
 	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
@@ -176,6 +187,21 @@ static bool check_pfc(const struct network_config *c, struct reason *t)
 	       check_bytes(t, "a headroom of ", c->headroom_bytes, 0, 1 << 30);
 }
 
+static bool check_credits(const struct network_config *c, struct reason *t)
+{
+	if (!c->credits.buffer_bytes)
+		return true;
+	if (c->lossless_classes || c->buffer_bytes || c->node_buffer_bytes || c->red.classes || c->trim_wire_bytes ||
+	    c->int_stamp || c->marking_policy)
+		return refuse(t, "credits, of ", c->credits.buffer_bytes,
+			      " bytes a lane, do not go with shared buffers, PFC, marks, INT or trimming");
+	if (c->credits.arbitration.high_count > VL_ENTRIES_MAX || c->credits.arbitration.low_count > VL_ENTRIES_MAX)
+		return refuse(t, "arbitration tables of more than ", VL_ENTRIES_MAX, " entries");
+	return check_bytes(t, "an MTU of ", c->mtu_bytes, 64, 1 << 16) &&
+	       check_bytes(t, "a lane's buffer of ", c->credits.buffer_bytes,
+			   (uint64_t)credit_blocks(c->mtu_bytes) * CREDIT_BLOCK_BYTES, 1 << 30);
+}
+
 static bool check_red(const struct network_red *red, struct reason *t)
 {
 	if (!red->classes)
@@ -207,7 +233,7 @@ static bool check_config(const struct network_config *config, struct reason *t)
 	       check_bytes(t, "a queue's limit of ", config->class_queue_bytes, 0, 1 << 30) &&
 	       check_bytes(t, "a shared buffer of ", config->buffer_bytes, 0, UINT64_C(1) << 31) &&
 	       check_bytes(t, "trimmed packets of ", config->trim_wire_bytes, 0, 1 << 16) &&
-	       check_pfc(config, t) && check_red(&config->red, t);
+	       check_pfc(config, t) && check_credits(config, t) && check_red(&config->red, t);
 }
 
 /*
@@ -441,6 +467,8 @@ static struct network *create(const struct topology *topology, const struct netw
 		goto refused;
 	}
 	r = -ENOMEM;
+	if (credit_init(net))
+		goto refused;
 	if (event_queue_init(&net->events, tick_shift(net)))
 		goto refused;
 	r = route_build(net, unreachable);
@@ -505,5 +533,7 @@ void network_destroy(struct network *net)
 	free(net->hosts);
 	free(net->link_ports);
 	free(net->pfc_ports);
+	free(net->credit_ports);
+	free(net->deadlock);
 	free(net);
 }

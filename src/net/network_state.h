@@ -14,9 +14,11 @@
 #define NET_NETWORK_STATE_H
 
 #include "base/prng.h"
+#include "net/credit.h"
 #include "net/event.h"
 #include "net/network.h"
 #include "net/route.h"
+#include "net/vl_arbiter.h"
 
 /* At equal times, what comes first. */
 enum event_class {
@@ -38,7 +40,11 @@ enum event_what {
 	EVENT_PAUSE_END, /* port: a pause may have run out here */
 	EVENT_REFRESH,   /* port: pauses that it asked for run out soon */
 	EVENT_ROUTES,    /* network: what routes may use has changed */
-	EVENT_SAMPLE     /* network */
+	EVENT_SAMPLE,    /* network */
+	EVENT_CREDIT,    /* port: the far end must hear of its credits */
+	EVENT_LEFT,      /* port: the packet that it was sending has left its switch */
+	EVENT_LIFETIME,  /* port: the life of a packet that waits for credits may have ended */
+	EVENT_WATCH      /* network: packets wait for credits, perhaps in a circle */
 };
 
 enum { BYTE_PS_SHIFT = 20, HOPS_MAX = 64, TIMER_EVENTS = 4, NS_PS = 1000, FLOWLETS = 1024 };
@@ -64,7 +70,8 @@ enum switch_feature {
 	FEATURE_RED = 1 << 2,
 	FEATURE_INT = 1 << 3,
 	FEATURE_TRIM = 1 << 4,
-	FEATURE_MARK = 1 << 5 /* by a policy */
+	FEATURE_MARK = 1 << 5, /* by a policy */
+	FEATURE_CREDITS = 1 << 6
 };
 
 struct port {
@@ -91,6 +98,7 @@ struct port {
 	struct histogram *histogram;
 	uint64_t bin_since_ps; /* when the queue came into the bin of the histogram that it is in */
 	struct pfc_port *pfc;  /* NULL: no lossless classes */
+	struct credit_port *credit; /* NULL: no credits */
 	struct queue queues[PACKET_CLASSES];
 	uint32_t deficit_bytes[PACKET_CLASSES];
 	uint32_t control_run; /* control packets sent since the last data packet */
@@ -123,6 +131,40 @@ struct pfc_port {
 	uint64_t pauses_received, resumes_received, longest_pause_ps;
 	uint64_t until_ps[PACKET_CLASSES], since_ps[PACKET_CLASSES], paused_ps[PACKET_CLASSES];
 	uint8_t depth[PACKET_CLASSES], depth_max;
+};
+
+static inline bool port_is_ready(const struct port *port)
+{
+	return port->ready & (uint8_t)~port->paused;
+}
+
+/* One lane at one port: what is sent by the port, and the buffer of what comes in by it. */
+struct credit_lane {
+	struct credit_sender tx;
+	struct credit_receiver rx;
+	uint16_t fctbs_told, fccl_told; /* in the last flow control packet */
+	uint16_t turn;                  /* the input port whose turn at this output is next */
+	bool asks;                      /* the buffer's first packet has asked for its way out, */
+	struct queue behind;            /* and these are behind it */
+	uint64_t head_ps;               /* since when the queue's first packet has been the first */
+	uint64_t since_ps;              /* since when it has been blocked, if it is */
+	uint64_t waits, waited_ps, waited_ps_max;
+};
+
+/* The packet that is being sent, whose buffer is freed when it has left. */
+struct leaving {
+	bool any;
+	uint8_t vl;
+	uint16_t in_port, blocks;
+};
+
+struct credit_port {
+	struct credit_lane lanes[VL_LANES];
+	struct vl_arbiter arbiter;
+	struct leaving leaving;
+	uint8_t due; /* lanes that a flow control packet is due for */
+	bool timer_pending;
+	uint64_t frames_sent;
 };
 
 struct flowlet {
@@ -170,6 +212,10 @@ struct network {
 	struct sim_switch *switches;
 	struct host *hosts;
 	struct pfc_port *pfc_ports;
+	struct credit_port *credit_ports;
+	uint16_t credit_mtu_blocks;
+	bool watch_pending; /* an EVENT_WATCH is */
+	struct network_deadlock *deadlock; /* NULL: none was found */
 	uint8_t *marking; /* a policy's state, marking_stride bytes of each port of a switch */
 	size_t marking_stride;
 	struct route_table routes;
@@ -242,6 +288,10 @@ void port_pull(struct network *, struct port *);
 void host_deliver(struct network *, struct host *, struct packet *);
 /* Something that waits may now be sent. */
 void port_wake(struct network *, struct port *);
+/* Puts a packet on the wire, which is free; counts it. */
+void port_transmit(struct network *, struct port *, struct packet *);
+/* The same of the PFC frame or flow control packet that is due. */
+void port_transmit_frame(struct network *, struct port *);
 /* Puts a packet among those on the wire where its time_ps belongs. */
 void port_insert_flight(struct network *, struct port *, struct packet *);
 
@@ -277,6 +327,25 @@ void pfc_receive(struct network *, struct port *, struct packet *);
 void pfc_release_all(struct network *, struct port *);
 void pfc_expire(struct network *, struct port *);  /* the event */
 void pfc_refresh(struct network *, struct port *); /* the event */
+
+/* credits.c; all but credit_init() for networks with credits only */
+int credit_init(struct network *); /* 0, or -1: no memory */
+struct packet *credit_frame(struct network *, struct port *);
+/* A flow control packet arrived over `from`; takes it. */
+void credit_receive(struct network *, struct port *from, struct packet *);
+void credit_arrive_switch(struct network *, struct sim_switch *, uint16_t in_port, struct packet *);
+void credit_arrive_host(struct network *, struct port *, struct packet *);
+void credit_send(struct network *, struct port *);     /* the port is idle */
+void credit_left(struct network *, struct port *);     /* the event */
+void credit_period(struct network *, struct port *);   /* the event */
+void credit_lifetime(struct network *, struct port *); /* the event */
+void credit_link_up(struct network *, struct port *);  /* both directions begin anew */
+void credit_link_down(struct network *, struct port *);
+void credit_watch(struct network *);
+void credit_count(const struct network *, const struct port *, struct network_port_counts *);
+
+/* deadlock.c */
+void deadlock_look(struct network *); /* the event */
 
 /* red.c: marks the packet or not, by the present length of its class's queue at the port. */
 void red_mark(struct network *, struct port *, struct packet *);

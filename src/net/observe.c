@@ -74,7 +74,14 @@ bool network_count_port(const struct network *net, uint32_t link, unsigned end,
 	};
 	if (port->pfc)
 		count_pfc(net, port, c);
+	if (port->credit)
+		credit_count(net, port, c);
 	return true;
+}
+
+const struct network_deadlock *network_deadlock(const struct network *net)
+{
+	return net->deadlock;
 }
 
 void network_count_drops(const struct network *net, struct network_drops *drops)

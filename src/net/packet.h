@@ -37,7 +37,13 @@ enum packet_flags {
 	PACKET_INT = 1 << 4,     /* int_stack is set; switches append to it */
 	PACKET_DATA = 1 << 5,    /* data: subject to INT, marks and lists of losses */
 	PACKET_PAUSE = 1 << 6,   /* a PFC frame: never seen by hosts */
-	PACKET_CORRUPT = 1 << 7  /* on a wire: is lost at its end */
+	PACKET_CORRUPT = 1 << 7, /* on a wire: is lost at its end */
+	PACKET_CREDITS = 1 << 8, /* with PACKET_PAUSE: a flow control packet instead of a PFC frame */
+	/* of links with credits: the lane of the buffer that it is in, and its service level */
+	PACKET_LANE_SHIFT = 9,
+	PACKET_LANE_MASK = 7 << PACKET_LANE_SHIFT,
+	PACKET_SL_SHIFT = 12,
+	PACKET_SL_MASK = 15 << PACKET_SL_SHIFT
 };
 
 /*
@@ -49,6 +55,13 @@ struct pause_frame {
 	uint8_t pause;
 	uint8_t depth;   /* of the pause tree, 1 where it begins: ours, on no wire */
 	uint16_t quanta; /* of 512 bit times; 0: until they are resumed */
+};
+
+/* A flow control packet (IBTA 7.9.4): blocks of 64 bytes, modulo 4096. */
+struct credit_counters {
+	uint8_t vl;
+	uint16_t fctbs; /* sent on the lane in this packet's direction */
+	uint16_t fccl;  /* up to which the lane of the other direction may send */
 };
 
 struct packet {
@@ -65,6 +78,7 @@ struct packet {
 			uint16_t sport, dport; /* UDP: entropy of ECMP */
 		};
 		struct pause_frame pfc;        /* with PACKET_PAUSE */
+		struct credit_counters credits; /* with PACKET_CREDITS too */
 	};
 	uint16_t flags;              /* enum packet_flags */
 	uint16_t body_bytes;         /* of body that hold headers */

@@ -83,16 +83,21 @@ static inline void transmit(struct network *net, struct port *port, struct packe
 	port->flight_last = p;
 }
 
-/* A PFC frame goes ahead of all queues, and past a switch's pipeline when it arrives. */
-static void transmit_pause(struct network *net, struct port *port)
+void port_transmit(struct network *net, struct port *port, struct packet *p)
 {
-	struct packet *p = pfc_frame(net, port);
+	transmit(net, port, p);
+}
+
+/* A PFC frame or flow control packet goes ahead of all queues, and past a switch's pipeline when it arrives. */
+void port_transmit_frame(struct network *net, struct port *port)
+{
+	struct packet *p = port->credit ? credit_frame(net, port) : pfc_frame(net, port);
 
 	port->pause_due = false;
 	if (!p)
 		return;
 	port->free_ps = net->now_ps + wire_ps(port, p->wire_bytes);
-	p->time_ps = port->free_ps + port->delay_ps + net->config.pause_response_ps;
+	p->time_ps = port->free_ps + port->delay_ps + (port->credit ? 0 : net->config.pause_response_ps);
 	if (port->special & SPECIAL_TAP)
 		link_tap(net, port, p);
 	if (port->special & SPECIAL_TOLD)
@@ -178,7 +183,13 @@ void port_enqueue(struct network *net, struct port *port, struct packet *p)
 void port_pull(struct network *net, struct port *port)
 {
 	struct host *host = port->host;
-	struct packet *p = host->ops.pull(host->object, (uint8_t)~port->paused, net->now_ps);
+	struct packet *p;
+
+	if (__builtin_expect(port->credit != NULL, 0)) {
+		credit_send(net, port);
+		return;
+	}
+	p = host->ops.pull(host->object, (uint8_t)~port->paused, net->now_ps);
 
 	if (!p)
 		return;
@@ -193,8 +204,12 @@ void port_send(struct network *net, struct port *port)
 	struct packet *p;
 
 	port->send_pending = false;
+	if (__builtin_expect(port->credit != NULL, 0)) {
+		credit_send(net, port);
+		return;
+	}
 	if (port->pause_due) {
-		transmit_pause(net, port);
+		port_transmit_frame(net, port);
 		if (port->host || port->ready & (uint8_t)~port->paused)
 			send_when_free(net, port);
 		return;
@@ -220,7 +235,9 @@ void port_send(struct network *net, struct port *port)
 static __attribute__((noinline)) void arrive_special(struct network *net, struct port *port,
 						     struct packet *p)
 {
-	if (p->flags & PACKET_PAUSE)
+	if (p->flags & PACKET_CREDITS)
+		credit_receive(net, port, p);
+	else if (p->flags & PACKET_PAUSE)
 		pfc_receive(net, port, p);
 	else
 		port_drop(net, port, p, NETWORK_DROP_CORRUPT);
@@ -262,7 +279,9 @@ void port_arrive(struct network *net, struct port *port)
 	}
 	struct host *host = port->to_host;
 
-	if (__builtin_expect(host->receiver && p->class != PACKET_CONTROL_CLASS, 0))
+	if (__builtin_expect(port->credit != NULL, 0))
+		credit_arrive_host(net, port->back, p);
+	else if (__builtin_expect(host->receiver && p->class != PACKET_CONTROL_CLASS, 0))
 		receiver_take(net, host, p);
 	else
 		host_deliver(net, host, p);

@@ -40,7 +40,7 @@ int network_set_receiver(struct network *net, uint32_t host, uint64_t buffer_byt
 		return -EINVAL;
 	h = &net->hosts[host];
 	headroom_bytes = network_receiver_headroom_bytes(net, host);
-	if (h->receiver || buffer_bytes <= headroom_bytes)
+	if (net->credit_ports || h->receiver || buffer_bytes <= headroom_bytes)
 		return -EINVAL;
 	r = calloc(1, sizeof(*r));
 	if (!r)

@@ -6,6 +6,10 @@ void switch_receive(struct network *net, struct sim_switch *sw, uint16_t in_port
 {
 	struct port *out;
 
+	if (__builtin_expect(sw->features & FEATURE_CREDITS, 0)) {
+		credit_arrive_switch(net, sw, in_port, p);
+		return;
+	}
 	p->in_port = in_port;
 	if (++p->hops > HOPS_MAX) {
 		port_drop(net, &sw->ports[in_port], p, NETWORK_DROP_HOPS);

@@ -34,7 +34,7 @@ GRAPH = {
     "io": "wire base",
     "group": "io base",
     "engine": "cm nic cc group io base",
-    "net": "base",
+    "net": "wire base",
     "fabric": "wire base",
     "workload": "net base",
     "sim": "workload net sdr cm nic cc mem queue wire base",
