@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How connections over streams end: by a program, a peer, the network or the queue pair. */
+#include "support/mpa_hand.h"
+
+static struct cm_id *connected(void)
+{
+	struct mpa_frame f = {.enhanced = true, .crc = true};
+	struct cm_event e;
+	struct cm_id *id;
+
+	listener();
+	id = requested(f, &e);
+	accept_it(id, 1, 1);
+	expect_event(CM_ESTABLISHED, 0);
+	return id;
+}
+
+static void the_peer_ends(void **state)
+{
+	connected();
+	say(ACCEPTED, PKT_FIN, NULL, 0);
+	expect_event(CM_DISCONNECTED, 0);
+	assert_int_equal(qp_state(qp), QPS_ERR);
+	assert_int_equal(fins, 1);
+	assert_int_equal(resets, 0);
+}
+
+static void the_stream_is_lost(void **state)
+{
+	connected();
+	say(ACCEPTED, PKT_RESET, NULL, ECONNRESET);
+	expect_event(CM_DISCONNECTED, -ECONNRESET);
+	assert_int_equal(qp_state(qp), QPS_ERR);
+}
+
+static void the_program_hangs_up(void **state)
+{
+	struct cm_event e;
+	struct cm_id *id = connected();
+
+	assert_int_equal(cm_id_disconnect(id, now_ns), 0);
+	drain();
+	assert_int_equal(fins, 1);
+	assert_false(next_event(&e));
+	say(ACCEPTED, PKT_FIN, NULL, 0);
+	expect_event(CM_DISCONNECTED, 0);
+	assert_int_equal(fins, 1);
+}
+
+static void a_peer_that_does_not_end_is_reset(void **state)
+{
+	struct cm_id *id = connected();
+
+	assert_int_equal(cm_id_disconnect(id, now_ns), 0);
+	drain();
+	now_ns += UINT64_C(6000000000);
+	expect_event(CM_DISCONNECTED, -ETIMEDOUT);
+	assert_int_equal(qp_state(qp), QPS_ERR);
+	assert_int_equal(resets, 1);
+}
+
+/* The queue pair ends by itself, or is destroyed: its stream ends, and the program is told. */
+static void the_qp_ends(void **state)
+{
+	connected();
+	assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_ERR}, QPA_STATE, now_ns), 0);
+	expect_event(CM_DISCONNECTED, 0);
+	assert_int_equal(fins, 1);
+}
+
+static void the_qp_goes(void **state)
+{
+	connected();
+	nic_qp_destroy(nic, qp);
+	expect_event(CM_DISCONNECTED, 0);
+	assert_int_equal(fins, 1);
+	say(ACCEPTED, PKT_BYTES, (const uint8_t *)"abc", 3);
+	say(ACCEPTED, PKT_FIN, NULL, 0);
+	now_ns += UINT64_C(6000000000);
+	drain();
+	assert_int_equal(resets, 1);
+}
+
+/* Packets of streams that nobody knows are answered with a reset, but for a reset. */
+static void unknown_streams_are_reset(void **state)
+{
+	say(77, PKT_BYTES, (const uint8_t *)"abc", 3);
+	say(77, PKT_FIN, NULL, 0);
+	assert_int_equal(resets, 2);
+	say(77, PKT_RESET, NULL, 0);
+	assert_int_equal(resets, 2);
+}
+
+static void a_listener_that_goes_is_told_to_the_back_end(void **state)
+{
+	cm_id_destroy(listener(), now_ns);
+	drain();
+	assert_int_equal(resets, 1);
+}
+
+static void ten_thousand_connections_leave_nothing(void **state)
+{
+	struct mpa_frame f = {.enhanced = true, .crc = true};
+	int64_t blocks = 0;
+
+	listener();
+	for (int i = 0; i < 10000; i++) {
+		struct cm_event e;
+		struct cm_id *id = requested(f, &e);
+
+		accept_it(id, 1, 1);
+		expect_event(CM_ESTABLISHED, 0);
+		if (i % 2) {
+			assert_int_equal(cm_id_disconnect(id, now_ns), 0);
+			drain();
+		}
+		say(ACCEPTED, PKT_FIN, NULL, 0);
+		expect_event(CM_DISCONNECTED, 0);
+		cm_id_destroy(id, now_ns);
+		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);
+		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1},
+					       QPA_STATE | QPA_PORT, now_ns), 0);
+		pass_ms(6000);
+		sent_len = 0;
+		if (i == 10)
+			blocks = heap.blocks;
+	}
+	assert_int_equal(heap.blocks, blocks);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(the_peer_ends),
+		TEST(the_stream_is_lost),
+		TEST(the_program_hangs_up),
+		TEST(a_peer_that_does_not_end_is_reset),
+		TEST(the_qp_ends),
+		TEST(the_qp_goes),
+		TEST(unknown_streams_are_reset),
+		TEST(a_listener_that_goes_is_told_to_the_back_end),
+		TEST(ten_thousand_connections_leave_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
