@@ -205,6 +205,16 @@ static void throughput_add(struct figures *g, const struct scenario *s, const st
 	fairness_add(g, s, r, alike);
 }
 
+static void credits_add(struct figures *g, const struct results_credits *c)
+{
+	add_number(g, "credit_packets", "flow control packets", FIGURE_COUNT, c->frames);
+	add_number(g, "credit_waits", "waits for credits", FIGURE_COUNT, c->waits);
+	add_number(g, "credit_waited", "waited for credits, of all lanes", FIGURE_TIME, c->waited_ps);
+	add_number(g, "credit_wait_longest", "longest wait for credits", FIGURE_TIME, c->longest_ps);
+	add_number(g, "lane_buffer_max", "most in a lane's buffer", FIGURE_BYTES, c->buffer_bytes_max);
+	add_number(g, "hosts_waited", "hosts that waited for credits", FIGURE_COUNT, c->hosts_waited);
+}
+
 static void network_add(struct figures *g, const struct results *r)
 {
 	uint64_t queue_max = 0, drops = 0, dropped_bytes = 0, trims = 0, ce = 0, tx = 0;
@@ -245,6 +255,8 @@ static void network_add(struct figures *g, const struct results *r)
 			   r->pfc.depth_max);
 		add_number(g, "hosts_paused", "hosts paused", FIGURE_COUNT, r->pfc.hosts_paused);
 	}
+	if (r->credits.used)
+		credits_add(g, &r->credits);
 	for (uint32_t i = 0; i < r->drop_count; i++) {
 		if (r->drops[i].reason == RESULTS_TRIMMED)
 			continue;

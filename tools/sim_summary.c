@@ -117,6 +117,25 @@ static void print_drops(FILE *f, const struct results *r)
 	fprintf(f, "%s\n", any ? "" : "none");
 }
 
+static void print_flow_control(FILE *f, const struct results *r, const struct figures *g)
+{
+	char a[SIM_TEXT_BYTES], b[SIM_TEXT_BYTES], c[SIM_TEXT_BYTES];
+
+	line(f, r->credits.used ? "credits" : "PFC");
+	if (r->credits.used)
+		fprintf(f, "%s waits, %s longest, up to %s in a lane's buffer, %" PRIu32 " hosts waited\n",
+			text_of(g, "credit_waits", a), text_of(g, "credit_wait_longest", b),
+			text_of(g, "lane_buffer_max", c), r->credits.hosts_waited);
+	else if (r->pfc.pause_frames)
+		fprintf(f,
+			"%s pauses, %s resumes, %s longest, depth %" PRIu32 ", %" PRIu32
+			" hosts stopped\n",
+			text_of(g, "pause_frames", a), text_of(g, "resume_frames", b),
+			text_of(g, "pause_longest", c), r->pfc.depth_max, r->pfc.hosts_paused);
+	else
+		fprintf(f, "no pause\n");
+}
+
 void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 		 const struct figures *g)
 {
@@ -157,15 +176,7 @@ void sim_summary(FILE *f, const struct sim_input *in, const struct results *r,
 		fprintf(f, "; that port half of the time up to %s, 99 %% up to %s",
 			text_of(g, "queue_p50", b), text_of(g, "queue_p99", c));
 	fputc('\n', f);
-	line(f, "PFC");
-	if (r->pfc.pause_frames)
-		fprintf(f,
-			"%s pauses, %s resumes, %s longest, depth %" PRIu32 ", %" PRIu32
-			" hosts stopped\n",
-			text_of(g, "pause_frames", a), text_of(g, "resume_frames", b),
-			text_of(g, "pause_longest", c), r->pfc.depth_max, r->pfc.hosts_paused);
-	else
-		fprintf(f, "no pause\n");
+	print_flow_control(f, r, g);
 	print_drops(f, r);
 	line(f, "recovery");
 	fprintf(f, "%s packets sent again, %s of them for nothing",

@@ -329,6 +329,46 @@ static void a_ring_whose_packets_end_at_the_next_switch_has_no_circle(void **sta
 	finish(net, hosts);
 }
 
+/* With room for one packet, buffers are full or waited for nearly always; a look at them at any time finds a way out. */
+static void what_only_waits_long_is_no_deadlock(void **state)
+{
+	for (uint64_t delay_ps = US; delay_ps < 2 * US; delay_ps += US / 10) {
+		struct network_config config = credits(1);
+		struct topology t;
+
+		config.check = false;
+		tree_leaf_spine(&t, 4, 4, 1, G100, 4 * G100, delay_ps);
+		struct network *net = must_create(&t, &config);
+		struct flow_host *hosts = flow_hosts(net, 16);
+
+		for (uint32_t i = 0; i < 8; i++)
+			flow_start(&hosts[i], 12, 100, BYTES);
+		flow_start(&hosts[8], 4, 100, BYTES);
+		must_end(net);
+		assert_int_equal(hosts[12].got, 800);
+		finish(net, hosts);
+	}
+}
+
+/* A flow control packet tells what was sent before it: it must not overtake packets that a switch's pipeline holds. */
+static void credits_hold_behind_a_switchs_pipeline(void **state)
+{
+	struct network_config config = credits(2);
+	struct topology t;
+
+	config.switch_latency_ps = 3 * US;
+	tree_star(&t, 3, G100, US);
+	struct network *net = must_create(&t, &config);
+	struct flow_host *hosts = flow_hosts(net, 3);
+
+	for (uint32_t i = 0; i < 3; i++)
+		flow_start(&hosts[i], (i + 1) % 3, 300, BYTES);
+	must_end(net);
+	assert_int_equal(hosts[0].got + hosts[1].got + hosts[2].got, 900);
+	must_be_empty(net);
+	finish(net, hosts);
+}
+
 /* The life of a head of queue (HOQLife) ends a circle, at the price of what is dropped. */
 static void a_packets_life_ends_a_circle(void **state)
 {
@@ -393,6 +433,8 @@ int main(void)
 		cmocka_unit_test(a_link_that_was_down_begins_with_all_its_credits),
 		cmocka_unit_test(a_ring_on_one_lane_stands_still_and_the_circle_is_named),
 		cmocka_unit_test(a_ring_whose_packets_end_at_the_next_switch_has_no_circle),
+		cmocka_unit_test(what_only_waits_long_is_no_deadlock),
+		cmocka_unit_test(credits_hold_behind_a_switchs_pipeline),
 		cmocka_unit_test(a_packets_life_ends_a_circle),
 		cmocka_unit_test(what_does_not_go_with_credits_is_refused),
 	};

@@ -18,13 +18,21 @@ static size_t buffer_of_packet(const struct network *net, const struct port *out
 	return buffer_of(net, &out->sw->ports[p->in_port], p->flags >> PACKET_LANE_SHIFT & (VL_LANES - 1));
 }
 
+/* Sent, and not received yet. */
+static uint32_t on_wire_blocks(const struct port *out, unsigned vl)
+{
+	return (out->credit->lanes[vl].tx.fctbs - out->back->credit->lanes[vl].rx.abr) & CREDIT_MASK;
+}
+
 /* Whether the first packet of the lane finds room at the far end, now or once it has heard of it. */
 static bool has_room(const struct port *out, unsigned vl)
 {
-	const struct credit_lane *near = &out->credit->lanes[vl], *far = &out->back->credit->lanes[vl];
-	uint32_t on_wire = (near->tx.fctbs - far->rx.abr) & CREDIT_MASK;
+	const struct credit_receiver *far = &out->back->credit->lanes[vl].rx;
+	uint32_t room = far->buffer_blocks - far->used_blocks;
 
-	return far->rx.used_blocks + on_wire + credit_blocks(out->queues[vl].head->wire_bytes) <= far->rx.buffer_blocks;
+	if (room > CREDIT_BLOCKS_MAX)
+		room = CREDIT_BLOCKS_MAX;
+	return on_wire_blocks(out, vl) + credit_blocks(out->queues[vl].head->wire_bytes) <= room;
 }
 
 static bool may_leave(const struct network *net, const struct port *out, unsigned vl, const bool *alive)
@@ -46,17 +54,27 @@ static bool spread(const struct network *net, const struct port *out, unsigned v
 	return news;
 }
 
-static void find_alive(const struct network *net, bool *alive)
+/* Buffers that a packet leaves now; and those that one is on its way to, as nobody knows yet where it will ask to go. */
+static void find_moving(const struct network *net, bool *alive)
 {
-	bool news = true;
-
 	for (uint32_t i = 0; i < net->port_count; i++) {
 		const struct port *out = &net->ports[i];
 		const struct leaving *l = &out->credit->leaving;
 
 		if (out->sw && l->any)
 			alive[buffer_of(net, &out->sw->ports[l->in_port], l->vl)] = true;
+		for (unsigned vl = 0; vl < VL_LANES; vl++) {
+			if (on_wire_blocks(out, vl))
+				alive[buffer_of(net, out->back, vl)] = true;
+		}
 	}
+}
+
+static void find_alive(const struct network *net, bool *alive)
+{
+	bool news = true;
+
+	find_moving(net, alive);
 	while (news) {
 		news = false;
 		for (uint32_t i = 0; i < net->port_count; i++) {

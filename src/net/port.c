@@ -97,7 +97,7 @@ void port_transmit_frame(struct network *net, struct port *port)
 	if (!p)
 		return;
 	port->free_ps = net->now_ps + wire_ps(port, p->wire_bytes);
-	p->time_ps = port->free_ps + port->delay_ps + (port->credit ? 0 : net->config.pause_response_ps);
+	p->time_ps = port->free_ps + (port->credit ? port->flight_ps : port->delay_ps + net->config.pause_response_ps);
 	if (port->special & SPECIAL_TAP)
 		link_tap(net, port, p);
 	if (port->special & SPECIAL_TOLD)

@@ -62,6 +62,10 @@ static void add_transport(struct line *l, const struct packet *p)
 
 static void add_packet(struct line *l, const struct packet *p)
 {
+	if (p->flags & PACKET_CREDITS) {
+		add(l, " credits lane %u fctbs %u fccl %u", p->credits.vl, p->credits.fctbs, p->credits.fccl);
+		return;
+	}
 	if (p->flags & PACKET_PAUSE) {
 		add(l, " pfc classes 0x%02x pause 0x%02x quanta %u", p->pfc.classes, p->pfc.pause,
 		    p->pfc.quanta);
@@ -93,6 +97,8 @@ static const char *const reasons[NETWORK_DROPS] = {
 	[NETWORK_DROP_NO_ROUTE] = "no-route",
 	[NETWORK_DROP_HOPS] = "hops",
 	[NETWORK_DROP_NO_HOST] = "no-host",
+	[NETWORK_DROP_CREDITS] = "no-credits",
+	[NETWORK_DROP_LIFETIME] = "lifetime",
 };
 
 size_t event_log_network(char text[EVENT_LOG_LINE_BYTES], const struct topology *t,

@@ -479,12 +479,17 @@ static uint32_t payload_len(const struct pkt *pkt, uint32_t headers)
 	return pkt->len - headers - ICRC_LEN - (pkt->data[1] >> 4 & 3);
 }
 
+static uint32_t frame_bytes(const struct host_config *c)
+{
+	return c->frame_bytes ? c->frame_bytes : HOST_FRAME_BYTES;
+}
+
 static uint32_t on_the_wire(const struct host_config *c, const struct pkt *pkt, bool data,
 			    uint32_t payload)
 {
 	if (!data)
-		return c->ack_bytes ? c->ack_bytes : pkt->len + HOST_FRAME_BYTES;
-	return c->header_bytes ? payload + c->header_bytes : pkt->len + HOST_FRAME_BYTES;
+		return c->ack_bytes ? c->ack_bytes : pkt->len + frame_bytes(c);
+	return c->header_bytes ? payload + c->header_bytes : pkt->len + frame_bytes(c);
 }
 
 /* A long message consists of Middle packets of a WRITE; veRoCE's have more headers. */
@@ -493,7 +498,7 @@ uint32_t host_packet_wire_bytes(const struct host_config *c)
 	bool veroce = c->nic.transport.protocol == PROTOCOL_VEROCE;
 	uint32_t headers = veroce ? veroce_header_len(OP_RC_WRITE_MIDDLE) + TSETH_LEN
 				  : opcode_info(OP_RC_WRITE_MIDDLE)->header_len;
-	uint32_t around = c->header_bytes ? c->header_bytes : headers + ICRC_LEN + HOST_FRAME_BYTES;
+	uint32_t around = c->header_bytes ? c->header_bytes : headers + ICRC_LEN + frame_bytes(c);
 
 	return c->mtu_bytes + around + (c->telemetry ? c->int_bytes : 0);
 }
@@ -506,7 +511,7 @@ static uint32_t write_wire_bytes(const struct host_config *c, uint8_t opcode, ui
 
 	if (c->header_bytes)
 		return payload + c->header_bytes;
-	return headers + ((payload + 3) & ~3u) + ICRC_LEN + HOST_FRAME_BYTES;
+	return headers + ((payload + 3) & ~3u) + ICRC_LEN + frame_bytes(c);
 }
 
 struct host_message host_message_wire(const struct host_config *c, uint64_t bytes, bool imm)
@@ -515,7 +520,7 @@ struct host_message host_message_wire(const struct host_config *c, uint64_t byte
 	uint32_t ack = veroce ? veroce_header_len(OP_RC_ACK) : opcode_info(OP_RC_ACK)->header_len;
 	struct host_message m = {
 		.packets = (bytes + c->mtu_bytes - 1) / c->mtu_bytes,
-		.ack_bytes = c->ack_bytes ? c->ack_bytes : ack + ICRC_LEN + HOST_FRAME_BYTES,
+		.ack_bytes = c->ack_bytes ? c->ack_bytes : ack + ICRC_LEN + frame_bytes(c),
 	};
 
 	m.last_payload_bytes = (uint32_t)(bytes - (m.packets - 1) * c->mtu_bytes);

@@ -32,6 +32,7 @@ struct host_config {
 	 */
 	uint64_t window_rtt_ps;
 	uint32_t mtu_bytes;         /* payload of a full packet */
+	uint32_t frame_bytes;       /* of a packet on the wire, around the transport's; 0: HOST_FRAME_BYTES */
 	uint32_t header_bytes;      /* of a data packet on the wire, around its payload; 0: what it really has */
 	uint32_t ack_bytes;         /* of any other packet on the wire; 0: likewise */
 	uint32_t int_bytes;         /* bytes that telemetry adds to a data packet */
@@ -60,6 +61,8 @@ struct host_config {
  * gap.
  */
 enum { HOST_FRAME_BYTES = 20 + 8 + 14 + 4 + 8 + 12 };
+/* The same on InfiniBand: LRH, VCRC, delimiters. */
+enum { HOST_LRH_BYTES = 8 + 2 + 2 };
 
 /*
  * Makes host number `index` and attaches it. The nic gets its address, seed and slot here, no_payload,

@@ -396,6 +396,7 @@ const char *results_reason_name(enum results_reason r)
 		[RESULTS_DROP_NO_ROUTE] = "no-route",
 		[RESULTS_DROP_RX_BUFFER] = "rx-buffer-full",
 		[RESULTS_DROP_STALE] = "stale",
+		[RESULTS_DROP_LIFETIME] = "lifetime",
 		[RESULTS_TRIMMED] = "trimmed",
 	};
 

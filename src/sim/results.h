@@ -104,6 +104,7 @@ enum results_reason {
 	RESULTS_DROP_NO_ROUTE,
 	RESULTS_DROP_RX_BUFFER,     /* host's */
 	RESULTS_DROP_STALE,         /* trim and others: for a QP that is gone */
+	RESULTS_DROP_LIFETIME,      /* waited too long for credits */
 	RESULTS_TRIMMED,            /* the last; no loss: it goes on without its payload */
 	RESULTS_REASONS
 };
@@ -126,6 +127,16 @@ struct results_pfc {
 	uint32_t hosts_paused;
 	uint32_t depth_max;           /* of the tree of pauses caused by pauses; 1: none was */
 	struct results_series frames; /* pause frames sent per window */
+};
+
+/* Links with credits. */
+struct results_credits {
+	bool used;
+	uint64_t frames; /* flow control packets */
+	uint64_t waits;  /* times that a lane of a port had packets and no credits */
+	uint64_t waited_ps, longest_ps; /* together; of one */
+	uint64_t buffer_bytes_max;      /* of a lane at a port, the most that was used */
+	uint32_t hosts_waited;          /* that ever had to */
 };
 
 /* What all hosts together did about loss and congestion. */
@@ -219,6 +230,7 @@ struct results {
 	/* names with their units, "alpha_ppb"; static. NULL: the algorithm has none */
 	const char *trace_signal, *trace_target;
 	struct results_pfc pfc;
+	struct results_credits credits;
 	struct results_recovery recovery;
 	struct results_goodput goodput;
 	struct results_simulator simulator;

@@ -117,6 +117,8 @@ struct scenario_link {
 };
 
 enum scenario_pfc { SCENARIO_PFC_OFF, SCENARIO_PFC_ON, SCENARIO_PFC_HPCC };
+enum scenario_flow_control { SCENARIO_FLOW_CONTROL_PFC, SCENARIO_FLOW_CONTROL_CREDITS };
+enum scenario_lane_queue { SCENARIO_LANE_QUEUE_INPUT, SCENARIO_LANE_QUEUE_OUTPUT };
 enum scenario_mark { SCENARIO_MARK_DEQUEUE, SCENARIO_MARK_ENQUEUE };
 enum scenario_routing {
 	SCENARIO_ROUTING_ECMP,
@@ -148,6 +150,11 @@ struct scenario_switch {
 	uint64_t pfc_resume_bytes; /* below the threshold by this */
 	uint64_t pfc_response_ps;
 	bool pfc_resume_frames; /* false: pauses run out by themselves */
+
+	unsigned flow_control; /* enum scenario_flow_control; the rest is for credits */
+	uint64_t lane_buffer_bytes;
+	unsigned lane_queue; /* enum scenario_lane_queue */
+	uint64_t lane_lifetime_ps; /* SCENARIO_NEVER */
 
 	bool int_on;
 

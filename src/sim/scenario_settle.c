@@ -130,6 +130,32 @@ static int switch_settle(const struct scenario_source *s, struct scenario *out,
 	return 0;
 }
 
+/* What has no meaning on links with credits. */
+static int credits_settle(const struct scenario_source *s, struct scenario *out, struct scenario_error *e)
+{
+	struct scenario_switch *w = &out->sw;
+
+	if (w->flow_control != SCENARIO_FLOW_CONTROL_CREDITS)
+		return 0;
+	if (w->pfc != SCENARIO_PFC_OFF)
+		return fail_key(s, e, "switch", "pfc", "off with flow_control = credits: a link has one or the other");
+	if (w->ecn && line_of(s, "switch", "ecn"))
+		return fail_key(s, e, "switch", "ecn", "off with flow_control = credits: InfiniBand's packets have no ECN");
+	if (w->trim)
+		return fail_key(s, e, "switch", "trim", "off with flow_control = credits: no queue is ever full");
+	if (w->int_on)
+		return fail_key(s, e, "switch", "int", "off with flow_control = credits");
+	if (w->border_buffer_bytes != w->buffer_bytes)
+		return fail_key(s, e, "switch", "border_buffer", "auto with flow_control = credits: buffers are lane_buffer");
+	if (out->host.rx_drain_bps != SCENARIO_NONE)
+		return fail_key(s, e, "host", "rx_drain", "none with flow_control = credits: hosts take what comes");
+	if (out->transport.protocol != SCENARIO_ROCEV2)
+		return fail_key(s, e, "transport", "protocol",
+				"rocev2 with flow_control = credits: its transport is InfiniBand's");
+	w->ecn = false;
+	return 0;
+}
+
 static int transport_settle(const struct scenario_source *s, struct scenario *out,
 			    struct scenario_error *e)
 {
@@ -240,7 +266,8 @@ int scenario_source_settle(const struct scenario_source *s, struct scenario *out
 	if (!c)
 		return -ENOMEM;
 	*c = s->scenario;
-	if (topology_settle(s, c, e) || switch_settle(s, c, e) || transport_settle(s, c, e) || sdr_settle(s, c, e) ||
+	if (topology_settle(s, c, e) || switch_settle(s, c, e) || transport_settle(s, c, e) || credits_settle(s, c, e) ||
+	    sdr_settle(s, c, e) ||
 	    failures_settle(s, c, e))
 		goto out;
 	if (!c->workload_count) {

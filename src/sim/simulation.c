@@ -25,17 +25,19 @@ static const uint64_t queue_ps_max = 100000000000000; /* the longest that transp
 
 /*
  * How long a packet may wait where PFC prevents losses: behind the whole memory of each switch on its way, at
- * the rate of the narrowest link. The ways are those from the first host. Without PFC long queues lose packets.
+ * the rate of the narrowest link; with credits, the buffers of a lane on all links. The ways are those from the first
+ * host. Without either long queues lose packets.
  * SCENARIO_NONE: no memory.
  */
 static uint64_t longest_queue_ps(const struct simulation *s)
 {
 	const struct scenario_switch *sw = &s->scenario->sw;
-	uint64_t bytes = sw->buffer_bytes, longest = 0;
+	bool credits = sw->flow_control == SCENARIO_FLOW_CONTROL_CREDITS;
+	uint64_t bytes = credits ? sw->lane_buffer_bytes * s->topology.link_count : sw->buffer_bytes, longest = 0;
 
-	if (sw->pfc == SCENARIO_PFC_OFF)
+	if (sw->pfc == SCENARIO_PFC_OFF && !credits)
 		return 0;
-	if (sw->border_buffer_bytes != SCENARIO_AUTO && sw->border_buffer_bytes > bytes)
+	if (!credits && sw->border_buffer_bytes != SCENARIO_AUTO && sw->border_buffer_bytes > bytes)
 		bytes = sw->border_buffer_bytes;
 	for (uint32_t h = 1; h < s->topology.host_count; h++) {
 		struct topology_path way;
@@ -551,6 +553,12 @@ static enum simulation_state judge(struct simulation *s, enum network_stop stop,
 		return partial(s, SIMULATION_FAILED, "out of memory");
 	if (stop == NETWORK_BROKEN)
 		return partial(s, SIMULATION_FAILED, network_fault(s->network));
+	if (stop == NETWORK_DEADLOCK) {
+		s->results->partial = true;
+		parts_deadlock_text(network_deadlock(s->network), &s->topology, s->results->partial_why,
+				    sizeof(s->results->partial_why));
+		return SIMULATION_ENDED;
+	}
 	if (run->all_flows && n.ended)
 		return n.failed ? partial(s, SIMULATION_ENDED, "queue pairs broke: their flows never ended")
 				: SIMULATION_ENDED;

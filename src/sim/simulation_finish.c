@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "net/credit.h"
 #include "net/network.h"
 #include "sim/simulation_state.h"
 
@@ -22,6 +23,8 @@ static const struct {
 	[NETWORK_DROP_HOPS] = {RESULTS_AT_SWITCH, RESULTS_DROP_NO_ROUTE},
 	[NETWORK_DROP_RECEIVER] = {RESULTS_AT_HOST, RESULTS_DROP_RX_BUFFER},
 	[NETWORK_DROP_NO_HOST] = {RESULTS_AT_HOST, RESULTS_DROP_STALE},
+	[NETWORK_DROP_CREDITS] = {RESULTS_AT_SWITCH, RESULTS_DROP_HEADROOM},
+	[NETWORK_DROP_LIFETIME] = {RESULTS_AT_SWITCH, RESULTS_DROP_LIFETIME},
 };
 
 /* Without memory the rest is missing. */
@@ -108,11 +111,27 @@ static void finish_queue(struct simulation *s, struct results_port *p, uint32_t 
 	p->queue_byte_ps_lo = (uint64_t)sum;
 }
 
+static void finish_credits(struct results_credits *c, const struct network_port_counts *n, bool host)
+{
+	uint64_t bytes = (uint64_t)n->buffer_blocks_max * CREDIT_BLOCK_BYTES;
+
+	c->used = true;
+	c->frames += n->credit_frames_sent;
+	c->waits += n->credit_waits;
+	for (int vl = 0; vl < PACKET_CLASSES; vl++)
+		c->waited_ps += n->paused_ps[vl];
+	if (n->longest_pause_ps > c->longest_ps)
+		c->longest_ps = n->longest_pause_ps;
+	if (bytes > c->buffer_bytes_max)
+		c->buffer_bytes_max = bytes;
+	c->hosts_waited += host && n->credit_waits;
+}
+
 static void finish_port(struct simulation *s, struct results_port *p, uint32_t link, unsigned end)
 {
+	bool credits = s->scenario->sw.flow_control == SCENARIO_FLOW_CONTROL_CREDITS, paused = false;
 	struct results_pfc *pfc = &s->results->pfc;
 	struct network_port_counts n;
-	bool paused = false;
 
 	if (!network_count_port(s->network, link, end, &n))
 		return;
@@ -131,13 +150,15 @@ static void finish_port(struct simulation *s, struct results_port *p, uint32_t l
 	p->headroom_bytes_max = n.headroom_bytes_max;
 	for (int c = 0; c < PACKET_CLASSES; c++) {
 		p->paused_ps[c] = n.paused_ps[c];
-		pfc->paused_ps += n.paused_ps[c];
+		pfc->paused_ps += credits ? 0 : n.paused_ps[c];
 		paused |= n.paused_ps[c] != 0;
 	}
 	pfc->pause_frames += n.pauses_sent;
 	pfc->resume_frames += n.resumes_sent;
-	pfc->ports_paused += paused;
-	if (n.longest_pause_ps > pfc->longest_ps)
+	pfc->ports_paused += paused && !credits;
+	if (credits)
+		finish_credits(&s->results->credits, &n, p->tier == 0);
+	if (!credits && n.longest_pause_ps > pfc->longest_ps)
 		pfc->longest_ps = n.longest_pause_ps;
 	if (n.pause_depth_max > pfc->depth_max)
 		pfc->depth_max = n.pause_depth_max;

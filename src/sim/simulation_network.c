@@ -122,6 +122,8 @@ bool parts_network(const struct scenario *s, const struct topology *t, struct ne
 	};
 	if (!set_pfc(s, c, why))
 		return false;
+	if (s->sw.flow_control == SCENARIO_FLOW_CONTROL_CREDITS && !parts_credits(s, c, why))
+		return false;
 	c->int_stamp = s->sw.int_on;
 	if (s->sw.trim && !veroce)
 		return refuse(why, "switch.trim: packets of rocev2 cannot be trimmed; take veroce");
@@ -133,7 +135,7 @@ bool parts_network(const struct scenario *s, const struct topology *t, struct ne
 		c->control_queue_bytes = cut(s->sw.trim_control_bytes);
 	}
 	*buffers = NULL;
-	if (s->sw.border_buffer_bytes != SCENARIO_AUTO) {
+	if (s->sw.flow_control == SCENARIO_FLOW_CONTROL_PFC && s->sw.border_buffer_bytes != SCENARIO_AUTO) {
 		*buffers = border_buffers(s, t);
 		if (!*buffers)
 			return refuse(why, "out of memory");

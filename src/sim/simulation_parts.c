@@ -227,6 +227,7 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 	};
 	const struct scenario_transport *t = &s->transport;
 	bool veroce = t->protocol == SCENARIO_VEROCE;
+	uint32_t frame_bytes = s->sw.flow_control == SCENARIO_FLOW_CONTROL_CREDITS ? HOST_LRH_BYTES : HOST_FRAME_BYTES;
 	uint64_t auto_rtt_ps = longest_rtt_ps + s->host.ack_delay_ps;
 	uint64_t rtt_ps = s->cc.base_rtt_ps == SCENARIO_AUTO ? auto_rtt_ps : s->cc.base_rtt_ps;
 	uint64_t rto_ps = t->rto_ps == SCENARIO_AUTO ? 4 * rtt_ps + 100000000 : t->rto_ps;
@@ -242,6 +243,7 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 	*out = (struct host_config){
 		.seed = s->run.seed,
 		.mtu_bytes = (uint32_t)t->payload_bytes,
+		.frame_bytes = frame_bytes,
 		.header_bytes = (uint32_t)or_zero(t->header_bytes),
 		.ack_bytes = (uint32_t)or_zero(t->ack_bytes),
 		.int_bytes = t->int_bytes == SCENARIO_AUTO ? 42 : (uint32_t)t->int_bytes,
@@ -270,7 +272,7 @@ bool parts_host(const struct scenario *s, uint64_t longest_rtt_ps, uint64_t long
 				.cc = {
 					.params = cc,
 					.base_rtt_ns = rtt_ps / 1000,
-					.wire_overhead_bytes = HOST_FRAME_BYTES,
+					.wire_overhead_bytes = frame_bytes,
 				},
 				.rocev2 = {
 					.ackreq_packets =

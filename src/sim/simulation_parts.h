@@ -34,6 +34,11 @@ bool parts_topology(const struct scenario *, struct topology *out, struct why);
 bool parts_network(const struct scenario *, const struct topology *, struct network_config *out,
 		   uint64_t **buffers, struct why);
 
+/* For parts_network(): links with credits. */
+bool parts_credits(const struct scenario *, struct network_config *, struct why);
+/* Says who waits for whom, by the topology's numbers of nodes; cut to what fits. */
+void parts_deadlock_text(const struct network_deadlock *, const struct topology *, char *text, size_t bytes);
+
 /* Sets up links that lose, are slow or down, now or later; after network_create(). */
 bool parts_links(const struct scenario *, const struct topology *, struct network *, struct why);
 

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whole simulations over links with credits, beside PFC. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "support/sim_run.h"
+
+enum { INCAST = 8, VICTIM = 8 };
+
+/* As share/scenarios/credits.ini, smaller. */
+static const char text[] =
+	"[topology]\nkind = leaf-spine\nhosts = 4\nleaves = 4\nspines = 1\n"
+	"[link]\nrate = 100Gbps\nfabric_rate = 400Gbps\ndelay = 1us\n"
+	"[switch]\necn = off\nbuffer = 2MB\n"
+	"[transport]\nprotocol = rocev2\npayload = 4096B\n[cc]\nalgorithm = none\n[run]\ncheck = on\n"
+	"[workload.incast]\nkind = flow\nsenders = 0-2,5-9\nreceivers = 12,12,12,12,12,12,12,12\nsize = 300KB\n"
+	"[workload.victim]\nkind = flow\nsenders = 3\nreceivers = 4\nsize = 300KB\n";
+
+static void run_victim(struct sim_run *run, const char *const *flow_control, const char *class)
+{
+	const char *sets[] = {class, flow_control[0], flow_control[1], NULL};
+
+	sim_run_do(run, text, sets);
+	assert_int_equal(run->results.flows_done, INCAST + 1);
+	assert_int_equal(sim_dropped(run), 0);
+	assert_int_equal(run->results.recovery.retransmitted_packets, 0);
+	assert_int_equal(run->results.recovery.timeouts, 0);
+}
+
+/* Go-back-N, which a loss would make resend, resends nothing; what a host's lane waits for is told. */
+static void neither_credits_nor_pfc_lose_and_a_lane_of_its_own_frees_a_victim(void **state)
+{
+	static const char *const kinds[][2] = {
+		{"switch.flow_control=credits", "switch.lane_queue=input"},
+		{"switch.flow_control=credits", "switch.lane_queue=output"},
+		{"switch.flow_control=pfc", "switch.pfc=on"},
+	};
+
+	for (size_t i = 0; i < 3; i++) {
+		struct sim_run shared, own;
+
+		run_victim(&shared, kinds[i], "workload.victim.class=3");
+		run_victim(&own, kinds[i], "workload.victim.class=4");
+		assert_true(results_slowdown(&shared.results.flows[VICTIM]) > 3);
+		assert_true(results_slowdown(&own.results.flows[VICTIM]) < 1.05);
+		assert_int_equal(shared.results.credits.used, i < 2);
+		assert_int_equal(shared.results.credits.hosts_waited, i < 2 ? 9 : 0);
+		assert_int_equal(own.results.credits.hosts_waited, i < 2 ? 8 : 0);
+		assert_true((shared.results.pfc.pause_frames > 0) == (i == 2));
+		assert_true(shared.results.credits.buffer_bytes_max <= 65536);
+		sim_run_free(&shared);
+		sim_run_free(&own);
+	}
+}
+
+/* LRH, BTH, RETH, payload, ICRC, VCRC and two delimiters, and no Ethernet, IP or UDP. */
+static void packets_have_the_size_of_infinibands(void **state)
+{
+	static const char *const sets[] = {"switch.flow_control=credits", "workload.incast.size=4096B", "workload.victim.size=4096B", NULL};
+	struct sim_run run;
+
+	sim_run_do(&run, text, sets);
+	for (uint32_t i = 0; i < run.results.port_count; i++) {
+		const struct results_port *p = &run.results.ports[i];
+
+		if (p->node == 3)
+			assert_int_equal(p->tx_bytes, 8 + 12 + 16 + 4096 + 4 + 2 + 2);
+	}
+	sim_run_free(&run);
+}
+
+/* Five switches in a ring, a host each, which sends to the second one on. */
+static void run_ring(struct sim_run *run, const char *receivers, const char *lifetime)
+{
+	static const char ring[] = "10 5 10\n5 6 7 8 9\n"
+				   "0 5 100Gbps 1us 0\n1 6 100Gbps 1us 0\n2 7 100Gbps 1us 0\n3 8 100Gbps 1us 0\n4 9 100Gbps 1us 0\n"
+				   "5 6 100Gbps 1us 0\n6 7 100Gbps 1us 0\n7 8 100Gbps 1us 0\n8 9 100Gbps 1us 0\n9 5 100Gbps 1us 0\n";
+	static const char scenario[] = "[topology]\nkind = file\nfile = ring\n[switch]\nflow_control = credits\nlane_buffer = 16KiB\n"
+				       "[transport]\nprotocol = rocev2\npayload = 4096B\n[cc]\nalgorithm = none\n"
+				       "[workload.w]\nkind = flow\nsenders = 0-4\nsize = 1MB\n";
+	const char *sets[] = {receivers, lifetime, NULL};
+
+	sim_run_read(run, scenario, sets);
+	run->scenario->topology.file.text = ring;
+	run->scenario->topology.file.text_bytes = strlen(ring);
+	sim_run_create(run);
+	sim_run_end(run);
+}
+
+static void a_deadlock_ends_the_run_and_is_told(void **state)
+{
+	struct sim_run run;
+
+	run_ring(&run, "workload.w.receivers=2,3,4,0,1", "switch.lane_lifetime=never");
+	assert_true(run.results.partial);
+	assert_non_null(strstr(run.results.partial_why, "deadlock"));
+	assert_non_null(strstr(run.results.partial_why, "5 lanes"));
+	assert_non_null(strstr(run.results.partial_why, "5-6 lane 3"));
+	assert_int_equal(run.results.flows_done, 0);
+	assert_int_equal(sim_dropped(&run), 0);
+	sim_run_free(&run);
+}
+
+static void without_a_circle_the_ring_is_done(void **state)
+{
+	struct sim_run run;
+
+	run_ring(&run, "workload.w.receivers=1,2,3,4,0", "switch.lane_lifetime=never");
+	assert_false(run.results.partial);
+	assert_int_equal(run.results.flows_done, 5);
+	assert_int_equal(sim_dropped(&run), 0);
+	sim_run_free(&run);
+}
+
+/*
+ * The network moves again. The queue pairs, all alike, resend in step, meet in the same circle each time, and give up.
+ */
+static void a_lifetime_drops_what_waits_in_a_circle(void **state)
+{
+	struct sim_run run;
+
+	run_ring(&run, "workload.w.receivers=2,3,4,0,1", "switch.lane_lifetime=50us");
+	assert_null(strstr(run.results.partial_why, "deadlock"));
+	assert_true(sim_dropped(&run) > 0 && run.results.recovery.retransmitted_packets > 0);
+	for (uint32_t i = 0; i < run.results.drop_count; i++)
+		assert_int_equal(run.results.drops[i].reason, RESULTS_DROP_LIFETIME);
+	sim_run_free(&run);
+}
+
+static void what_has_no_meaning_with_credits_is_refused(void **state)
+{
+	static const char *const sets[] = {"switch.pfc=on", "switch.ecn=on", "switch.trim=on", "switch.int=on", "switch.border_buffer=1MB",
+					   "host.rx_drain=1Gbps", "transport.protocol=veroce"};
+	static const char *const scenario = "[switch]\nflow_control = credits\n[transport]\nprotocol = rocev2\n"
+					    "[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 1KB\n";
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		struct scenario_source *source = scenario_source_create();
+		struct scenario *out = malloc(sizeof(*out));
+		struct scenario_error e = {0};
+
+		assert_non_null(source);
+		assert_non_null(out);
+		assert_int_equal(scenario_source_text(source, "test.ini", scenario, &e), 0);
+		assert_int_equal(scenario_source_settle(source, out, &e), 0);
+		assert_int_equal(scenario_source_set(source, sets[i], &e), 0);
+		assert_int_not_equal(scenario_source_settle(source, out, &e), 0);
+		assert_non_null(strstr(e.what, "flow_control = credits"));
+		scenario_source_destroy(source);
+		free(out);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(neither_credits_nor_pfc_lose_and_a_lane_of_its_own_frees_a_victim),
+		cmocka_unit_test(packets_have_the_size_of_infinibands),
+		cmocka_unit_test(a_deadlock_ends_the_run_and_is_told),
+		cmocka_unit_test(without_a_circle_the_ring_is_done),
+		cmocka_unit_test(a_lifetime_drops_what_waits_in_a_circle),
+		cmocka_unit_test(what_has_no_meaning_with_credits_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
