@@ -198,6 +198,8 @@ static bool output(struct loop *l, uint64_t now_ns)
 			if (!stash_is_empty(l->stash))
 				break;
 		}
+		if (l->shm)
+			neighbours_look(l, now_ns);
 		n = nic_output(l->nic, burst, OUTPUT_BURST, now_ns);
 		if (!n)
 			break;

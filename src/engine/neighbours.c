@@ -9,23 +9,28 @@
 
 static_assert((int)GROUP_RING_FDS == 2, "memory and bell");
 
+void neighbours_look(struct loop *l, uint64_t now_ns)
+{
+	struct shm_reach reach;
+	struct nic_neighbours n;
+
+	if (!shm_turn(l->shm, now_ns, &reach))
+		return;
+	memcpy(n.slots, reach.slots, sizeof(n.slots));
+	memcpy(n.readers, reach.readers, sizeof(n.readers));
+	memcpy(n.full, reach.full, sizeof(n.full));
+	nic_set_neighbours(l->nic, &n);
+}
+
 void neighbours_meet(struct loop *l, uint64_t now_ns)
 {
 	int slot, fds[GROUP_RING_FDS];
-	struct shm_reach reach;
 
 	while ((slot = shm_next_wanted(l->shm)) >= 0) {
 		if (shm_make(l->shm, (unsigned)slot, now_ns, fds) < 0 || slot == (int)l->slot)
 			continue;
 		if (group_offer_ring(l->group, (unsigned)slot, fds) < 0)
 			shm_lose(l->shm, (unsigned)slot, now_ns);
-	}
-	if (shm_reach_changed(l->shm, &reach)) {
-		struct nic_neighbours n;
-
-		memcpy(n.slots, reach.slots, sizeof(n.slots));
-		memcpy(n.readers, reach.readers, sizeof(n.readers));
-		nic_set_neighbours(l->nic, &n);
 	}
 }
 

@@ -12,6 +12,8 @@
 
 #include "engine/loop.h"
 
+/* Before packets are made: tells the nic which processes are reached, and which of them take no more. */
+void neighbours_look(struct loop *, uint64_t now_ns);
 /* After output: makes the rings that packets wanted. */
 void neighbours_meet(struct loop *, uint64_t now_ns);
 /* After group_service(): takes the rings that others made, and gives up those of the dead. */

@@ -56,8 +56,8 @@ struct io_counters {
 	uint64_t shm_rx_bytes;
 	uint64_t shm_tx_far;  /* of the packets sent: their receiver reads the payload in our memory */
 	uint64_t shm_far_failed; /* trains whose payload could not be read there: dropped */
-	uint64_t shm_full;    /* sends cut short because a ring was full */
-	uint64_t shm_dropped; /* a ring stayed full, or what it held was for somebody else */
+	uint64_t shm_full;    /* times that a ring was full, and its peer not sent to any more */
+	uint64_t shm_dropped; /* a full ring had too many waiting, or what one held was for somebody else */
 	uint64_t shm_broken;  /* rings given up because of what the peer wrote */
 	uint64_t shm_peers;   /* processes that there is a ring to now */
 

@@ -21,8 +21,7 @@ enum {
 	RECORD_BYTES_MAX = 16 << 10, /* of several packets: what one end copies while the other copies the one before */
 	QPN_AT = 5, /* in a BTH */
 	BTH_BYTES = 12,
-	SERVICE_RC = 0, /* the opcode's highest 3 bits, */
-	OPCODES_OF_ALL = 0x80, /* below this one */
+	SERVICE_UD = 3, /* the opcode's highest 3 bits */
 	LOWER_NS = 50000,      /* the sockets are looked at this often while packets come through memory, */
 	LOWER_IDLE_NS = 20000,  /* this often when none have come for a moment, */
 	BUSY_NS = 100000,      /* and always after so long without any */
@@ -106,7 +105,7 @@ static struct ring_out *ring_of(struct shm *s, const struct pkt *p, uint64_t now
 	unsigned slot;
 
 	/* QPN 1 is every process's, and the last slot holds the multicast QPN. */
-	if (p->len < BTH_BYTES || (p->data[0] < OPCODES_OF_ALL && p->data[0] >> 5 != SERVICE_RC) || qpn[0] >> 1 >= SHM_SLOTS || (!qpn[0] && !qpn[1] && qpn[2] <= 1))
+	if (p->len < BTH_BYTES || qpn[0] >> 1 >= SHM_SLOTS || (!qpn[0] && !qpn[1] && qpn[2] <= 1))
 		return NULL;
 	slot = qpn[0] >> 1;
 	r = &s->out[slot];
@@ -138,22 +137,6 @@ static void publish(struct ring_out *r)
 	}
 }
 
-/* The ring takes nothing now. True: the caller waits; false: what does not fit is dropped. */
-static bool is_worth_waiting(struct shm *s, struct ring_out *r, uint64_t now_ns)
-{
-	uint32_t head = r->putter.head;
-
-	publish(r);
-	if (!r->full_ns || head != r->full_head) {
-		r->full_ns = now_ns ? now_ns : 1;
-		r->full_head = head;
-	}
-	if (now_ns >= r->full_ns + SHM_FULL_NS_MAX)
-		return false;
-	s->config.counters->shm_full++;
-	return true;
-}
-
 static uint32_t train_bytes(const struct pkt *p, size_t packets)
 {
 	return p[0].len * (uint32_t)(packets - 1) + p[packets - 1].len;
@@ -176,7 +159,7 @@ static size_t record_of(const struct pkt *p, size_t packets)
 	return n;
 }
 
-/* Puts some packets of a train, in one record. Returns their number; 0: wait. */
+/* Puts some packets of a train, in one record. Returns their number; 0: there is no room. */
 static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets, uint64_t now_ns)
 {
 	struct io_counters *c = s->config.counters;
@@ -193,16 +176,12 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 	switch (shm_put(&r->putter, p->flow, data, &t)) {
 	case SHM_DONE:
 		r->dirty = true;
-		r->full_ns = 0;
 		c->shm_tx_packets += n;
 		c->shm_tx_bytes += train_bytes(p, n);
 		c->shm_tx_far += t.far ? n : 0;
 		return n;
 	case SHM_NO_ROOM:
-		if (is_worth_waiting(s, r, now_ns))
-			return 0;
-		c->shm_dropped += n;
-		return n;
+		return 0;
 	default:
 		c->shm_broken++;
 		shm_lose(&s->io, (unsigned)(r - s->out), now_ns);
@@ -210,20 +189,102 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 	}
 }
 
-/* Puts a train, in pieces. Returns how many packets were consumed; fewer: wait. */
-static size_t put_train(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets, uint64_t now_ns)
+/* Keeps packets of a train until the ring has room. */
+static void keep(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets, uint64_t now_ns)
+{
+	unsigned slot = (unsigned)(r - s->out);
+	uint64_t bit = UINT64_C(1) << slot % 64;
+
+	if (!(s->reach.full[slot / 64] & bit)) {
+		s->reach.full[slot / 64] |= bit;
+		s->reach_changed = true;
+		s->retry_wait_ns = SHM_RETRY_NS_MIN;
+		s->retry_ns = now_ns + s->retry_wait_ns;
+		s->config.counters->shm_full++;
+	}
+	if (!shm_spill_add(r->spill, p, packets, p->data[0] >> 5 == SERVICE_UD))
+		s->config.counters->shm_dropped += packets;
+}
+
+/* Takes all packets of a train, in pieces. */
+static void put_train(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets, uint64_t now_ns)
 {
 	size_t done = 0, n;
 
-	while (done < packets) {
-		if (done)
-			publish(r);
+	while (shm_spill_is_empty(r->spill)) {
 		n = put_some(s, r, p + done, packets - done, now_ns);
+		done += n;
+		if (done == packets)
+			return;
+		publish(r);
 		if (!n)
 			break;
-		done += n;
 	}
-	return done;
+	keep(s, r, p + done, packets - done, now_ns);
+}
+
+/* Puts what was kept. True: something moved. */
+static bool put_kept(struct shm *s, struct ring_out *r, uint64_t now_ns)
+{
+	struct pkt p[PKT_TRAIN_MAX];
+	bool moved = false;
+	size_t packets, n;
+
+	while (r->memory && (packets = shm_spill_look(r->spill, p))) {
+		n = put_some(s, r, p, packets, now_ns);
+		/* A ring that was lost has lost them. */
+		if (!n || !r->memory)
+			break;
+		shm_spill_drop(r->spill, n);
+		moved = true;
+	}
+	if (r->dirty)
+		publish(r);
+	return moved;
+}
+
+static void serve_full(struct shm *s, uint64_t now_ns)
+{
+	bool moved = false;
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (uint64_t left = s->reach.full[i]; left; left &= left - 1) {
+			unsigned slot = i * 64 + (unsigned)__builtin_ctzll(left);
+			struct ring_out *r = &s->out[slot];
+
+			moved |= put_kept(s, r, now_ns);
+			/* Half of it, so that not each train that is taken starts and stops the sender. */
+			if (!r->memory || !shm_spill_is_empty(r->spill) || !shm_is_half_free(&r->putter))
+				continue;
+			s->reach.full[i] &= ~(UINT64_C(1) << slot % 64);
+			s->reach_changed = moved = true;
+		}
+	}
+	if (moved)
+		s->retry_wait_ns = SHM_RETRY_NS_MIN;
+	else if (now_ns < s->retry_ns)
+		return;
+	else if (s->retry_wait_ns < SHM_RETRY_NS_MAX)
+		s->retry_wait_ns *= 2;
+	s->retry_ns = now_ns + s->retry_wait_ns;
+}
+
+static bool some_full(const struct shm *s)
+{
+	return s->reach.full[0] | s->reach.full[1];
+}
+
+bool shm_turn(struct io *io, uint64_t now_ns, struct shm_reach *reach)
+{
+	struct shm *s = of(io);
+
+	if (__builtin_expect(some_full(s), false))
+		serve_full(s, now_ns);
+	if (!s->reach_changed)
+		return false;
+	s->reach_changed = false;
+	*reach = s->reach;
+	return true;
 }
 
 /* There was a ring when they were made, and its process would have read the rest. */
@@ -274,10 +335,8 @@ static size_t shm_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 				return done;
 			continue;
 		}
-		sent = put_train(s, r, &pkts[done], packets, now_ns);
-		done += sent;
-		if (sent < packets)
-			return done;
+		put_train(s, r, &pkts[done], packets, now_ns);
+		done += packets;
 	}
 	if (last && last->dirty)
 		publish(last);
@@ -487,13 +546,16 @@ static uint64_t shm_deadline_ns(const struct io *io)
 {
 	const struct shm *s = (const struct shm *)io;
 
+	uint64_t lower;
+
 	if (s->left)
 		return 0;
 	for (unsigned i = 0; i < s->live_count; i++) {
 		if (shm_has_some(&s->in[s->live[i]].taker))
 			return 0;
 	}
-	return io_deadline_ns(s->lower);
+	lower = io_deadline_ns(s->lower);
+	return some_full(s) && s->retry_ns < lower ? s->retry_ns : lower;
 }
 
 static size_t shm_train_max(const struct io *io)

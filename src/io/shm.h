@@ -7,16 +7,17 @@
  * is the caller's business (group.h). Until the other end takes from the ring, and when it is gone, packets go below.
  *
  * A packet goes through memory if its addresses are both the host's own and the slot of its destination QPN, the high 7 bits, has
- * a ring. Management datagrams, UC and UD go below: what they lose is lost, and a socket's buffer holds more than a ring. The packets are the same bytes as on a wire, ICRC included, and are judged
- * as such; what a ring holds for another slot, or from another host, is dropped.
+ * a ring. Management datagrams go below, and so does what is sent to a multicast group. The packets are the same bytes as on a
+ * wire; what a ring holds for another slot, or from another host, is dropped.
  *
  * Of packets that leave their payload out (struct pkt_far) the ring has the rest, and who takes them reads the payload in the
  * sender's memory (process_vm_readv(2)), before it looks at them; what cannot be read is dropped as if a network had lost it.
  * Where the kernel does not let it, the sender learns that from the ring, and sends whole packets.
  *
- * A full ring takes no more, as a full socket; if it stays full, because its taker is stopped or does nothing, packets to
- * it are dropped, so that others are not held up. What was sent below before a ring was accepted is received before what is
- * in the ring.
+ * What a full ring has no room for is kept until it has (shm_spill.h), and the caller is told to send nothing more there
+ * (shm_turn()), so a taker that is stopped holds up nobody but those who send to it, and nothing is lost. Datagrams, whose senders
+ * cannot wait, are dropped when too many are kept, as by a socket whose buffer is full. What was sent below before a ring was
+ * accepted is received before what is in the ring.
  */
 #ifndef IO_SHM_H
 #define IO_SHM_H
@@ -32,7 +33,8 @@ enum {
 	SHM_SLOTS = 127,
 	SHM_QPN_SHIFT = 17,
 	SHM_ADDRESSES_MAX = 64,
-	SHM_FULL_NS_MAX = 20000000,  /* a ring that is full for longer drops */
+	SHM_RETRY_NS_MIN = 50000,    /* a full ring is looked at again after so long, */
+	SHM_RETRY_NS_MAX = 5000000,  /* and if nothing was taken after twice as long, up to this */
 	SHM_AGAIN_NS = 1000000000   /* after a ring was lost another one to the same slot is wanted */
 };
 
@@ -70,11 +72,14 @@ void shm_end_ring(struct io *, unsigned slot);
 
 /* Whether packets to that slot go through memory now. */
 bool shm_reaches(const struct io *, unsigned slot);
-/* Slots, a bit each: those whose processes are reached, and those of them that read our memory. */
+/*
+ * Slots, a bit each: those whose processes are reached; those of them that read our memory; and those whose rings are full,
+ * which packets of connected queue pairs should not be sent to.
+ */
 struct shm_reach {
-	uint64_t slots[2], readers[2];
+	uint64_t slots[2], readers[2], full[2];
 };
-/* True if they may differ from those of the last call. */
-bool shm_reach_changed(struct io *, struct shm_reach *);
+/* Before packets are made: puts what was kept into rings that have room for it. True: *reach differs from the last call's. */
+bool shm_turn(struct io *, uint64_t now_ns, struct shm_reach *);
 
 #endif

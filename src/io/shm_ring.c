@@ -119,6 +119,13 @@ enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const ui
 	return SHM_DONE;
 }
 
+bool shm_is_half_free(struct shm_putter *p)
+{
+	uint32_t head = atomic_load_explicit(&p->memory->head, memory_order_acquire);
+
+	return (p->tail + SHM_ROOM_BYTES - head) % SHM_ROOM_BYTES <= SHM_ROOM_BYTES / 2;
+}
+
 bool shm_publish(struct shm_putter *p)
 {
 	if (p->tail == p->published)

@@ -89,6 +89,8 @@ struct shm_train {
 
 /* Copies the packets of a train, or some of them. Never SHM_NONE. The other end sees nothing before shm_publish(). */
 enum shm_verdict shm_put(struct shm_putter *, const struct flow *, const uint8_t *data, const struct shm_train *);
+/* Whether at least half of it is free. Nonsense counts as free: who puts next finds it. */
+bool shm_is_half_free(struct shm_putter *);
 /* Shows what was put. True: the other end sleeps, and the caller is the one to wake it. */
 bool shm_publish(struct shm_putter *);
 

@@ -52,8 +52,10 @@ void shm_free_out(struct shm *s, unsigned slot)
 	if (s->in[slot].mine)
 		shm_free_in(s, slot);
 	munmap(r->memory, SHM_MEMORY_BYTES);
+	shm_spill_free(r->spill);
 	shm_close_fd(&r->memory_fd);
 	shm_close_fd(&r->bell);
+	s->reach.full[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	s->reach.slots[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	s->reach.readers[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	s->reach_changed = true;
@@ -131,8 +133,11 @@ int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
 	}
 	memory = map(r->memory_fd);
 	r->bell = fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	if (!memory || r->bell < 0) {
+	r->spill = shm_spill_new();
+	if (!memory || r->bell < 0 || !r->spill) {
 		err = -errno;
+		shm_spill_free(r->spill);
+		r->spill = NULL;
 		if (memory)
 			munmap(memory, SHM_MEMORY_BYTES);
 		shm_close_fd(&r->memory_fd);
@@ -145,7 +150,6 @@ int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
 	atomic_store(&r->memory->probe_value, r->probe);
 	shm_memory_init(memory);
 	shm_putter_init(&r->putter, memory);
-	r->full_ns = 0;
 	s->config.counters->shm_peers++;
 	if (slot == s->config.slot) {
 		/* No bell: deadline_ns() shows the sender's own thread what it sent. */
@@ -221,13 +225,3 @@ bool shm_reaches(const struct io *io, unsigned slot)
 	return slot < SHM_SLOTS && s->out[slot].memory && shm_is_accepted(&s->out[slot].putter);
 }
 
-bool shm_reach_changed(struct io *io, struct shm_reach *reach)
-{
-	struct shm *s = (struct shm *)io;
-
-	if (!s->reach_changed)
-		return false;
-	s->reach_changed = false;
-	*reach = s->reach;
-	return true;
-}

@@ -14,6 +14,7 @@
 #include "io/shm.h"
 #include "io/shm_far.h"
 #include "io/shm_ring.h"
+#include "io/shm_spill.h"
 
 enum { SHM_FLOWS_MAX = 64 };
 
@@ -22,8 +23,7 @@ struct ring_out {
 	struct shm_putter putter;
 	int memory_fd, bell; /* -1: none */
 	bool dirty;          /* something was put and not published */
-	uint64_t full_ns;    /* since when it takes nothing; 0: it does */
-	uint32_t full_head;  /* the other end's position then */
+	struct shm_spill *spill; /* what it has no room for yet */
 	uint64_t again_ns;   /* before that no other is wanted */
 	uint64_t probe;      /* for the taker to read */
 };
@@ -55,6 +55,8 @@ struct shm {
 	uint64_t wanted[2]; /* slots, a bit each */
 	struct shm_reach reach;
 	bool reach_changed;
+	uint64_t retry_ns;  /* when to look again whether full rings have room */
+	uint64_t retry_wait_ns;
 
 	/* The train that is being handed out, and the memory of all that were lent. */
 	uint8_t *buffer;

@@ -20,6 +20,7 @@
 #include "io/io_fake.h"
 #include "io/shm.h"
 #include "io/shm_ring.h"
+#include "io/shm_spill.h"
 
 enum { A = 3, B = 5, C = 9, LEN = 64, BURST = 64, LOOKS = 200, MANY = 20000 };
 
@@ -28,6 +29,7 @@ struct end {
 	struct io *io;
 	struct fake *lower;
 	struct io_counters counters;
+	uint64_t full; /* as shm_turn() said last */
 };
 
 static struct flow within = {.dst = {[10] = 0xff, 0xff, 127, 0, 0, 1}, .sport = 50000, .dport = 4791};
@@ -180,7 +182,7 @@ static void others_go_below_in_order(void **state)
 	end_free(b);
 }
 
-static void only_rc_goes_through_memory(void **state)
+static void every_service_goes_through_memory(void **state)
 {
 	static const uint8_t opcodes[] = {0x0a, 0x20, 0x64, 0x81, 0xf0};
 	struct end *a = end_new(A), *b = end_new(B);
@@ -193,8 +195,8 @@ static void only_rc_goes_through_memory(void **state)
 		bytes[0][0] = opcodes[i];
 		assert_int_equal(io_send(a->io, &pkt, 1, 1), 1);
 	}
-	assert_int_equal(a->lower->sent, 2);
-	assert_int_equal(a->counters.shm_tx_packets, 3);
+	assert_int_equal(a->lower->sent, 0);
+	assert_int_equal(a->counters.shm_tx_packets, 5);
 	end_free(a);
 	end_free(b);
 }
@@ -237,23 +239,115 @@ static void the_sockets_are_not_forgotten(void **state)
 	end_free(b);
 }
 
-static void a_full_ring_is_waited_for_and_then_drops(void **state)
+static bool is_full(struct end *e, unsigned slot)
 {
-	struct end *a = end_new(A), *b = end_new(B);
+	struct shm_reach reach;
+
+	if (shm_turn(e->io, 1, &reach))
+		e->full = reach.full[0];
+	return e->full >> slot & 1;
+}
+
+/* Sends until the ring to a slot is full; the next number. */
+static uint32_t fill_ring(struct end *e, unsigned slot)
+{
 	uint32_t n = 0;
 
+	while (!is_full(e, slot))
+		assert_int_equal(send(e, slot, n++, 1), 1);
+	return n;
+}
+
+static void a_full_ring_loses_nothing(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	struct pkt pkts[BURST];
+	uint32_t n, next = 0;
+
 	connect_ends(a, A, b, B);
-	while (send_at(a, B, n, 1, 1) == 1)
-		n++;
+	n = fill_ring(a, B);
 	assert_true(n >= SHM_ROOM_BYTES / 192);
 	assert_int_equal(a->counters.shm_full, 1);
-	assert_int_equal(send_at(a, B, n, 1, SHM_FULL_NS_MAX), 0);
+	/* What was under way when it was said is kept, too, and comes behind. */
+	for (int i = 0; i < 12; i++, n += BURST)
+		assert_int_equal(send(a, B, n, BURST), BURST);
+	assert_int_equal(a->counters.shm_full, 1);
+	assert_true(is_full(a, B));
+	while (next < n) {
+		size_t k = io_recv(b->io, pkts, BURST, 1);
+
+		for (size_t i = 0; i < k; i++)
+			assert_int_equal(get_be32(pkts[i].data + 12), next++);
+		is_full(a, B);
+	}
+	assert_false(is_full(a, B));
 	assert_int_equal(a->counters.shm_dropped, 0);
-	assert_int_equal(send_at(a, B, n, 1, SHM_FULL_NS_MAX + 1), 1);
-	assert_int_equal(a->counters.shm_dropped, 1);
-	expect(b, 0, n); /* all that were accepted, in order */
 	assert_int_equal(send(a, B, 7, 1), 1);
 	expect(b, 7, 1);
+	end_free(a);
+	end_free(b);
+}
+
+static void a_full_ring_holds_up_nobody_else(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B), *c = end_new(C);
+
+	connect_ends(a, A, b, B);
+	connect_ends(a, A, c, C);
+	fill_ring(a, B);
+	assert_int_equal(send(a, B, 1, 1), 1);
+	assert_int_equal(send(a, C, 70, 1), 1);
+	expect(c, 70, 1);
+	assert_false(is_full(a, C));
+	assert_true(is_full(a, B));
+	/* Its process is gone: nobody waits for it. */
+	shm_lose(a->io, B, 1);
+	assert_false(is_full(a, B));
+	assert_int_equal(io_deadline_ns(a->io), UINT64_MAX);
+	end_free(a);
+	end_free(b);
+	end_free(c);
+}
+
+static void a_ring_that_stays_full_is_looked_at_ever_less(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	uint64_t now_ns = 1, last_ns = 1, end_ns = 1000000000;
+	struct shm_reach reach;
+	unsigned looks = 0;
+
+	connect_ends(a, A, b, B);
+	fill_ring(a, B);
+	assert_int_equal(io_deadline_ns(a->io), 1 + SHM_RETRY_NS_MIN);
+	for (; now_ns < end_ns; looks++) {
+		last_ns = now_ns;
+		now_ns = io_deadline_ns(a->io);
+		assert_true(now_ns > last_ns);
+		shm_turn(a->io, now_ns, &reach);
+	}
+	assert_in_range(looks, end_ns / SHM_RETRY_NS_MAX / 2, end_ns / SHM_RETRY_NS_MAX + 20);
+	end_free(a);
+	end_free(b);
+}
+
+static void datagrams_get_half_of_what_is_kept(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	static uint8_t bytes[1][LEN];
+	struct pkt pkt;
+	uint32_t n;
+
+	connect_ends(a, A, b, B);
+	n = fill_ring(a, B);
+	for (uint32_t i = 0; i < SHM_SPILL_PACKETS; i++) {
+		fill(&pkt, bytes, 1, B, n + i);
+		bytes[0][0] = 0x64;
+		assert_int_equal(io_send(a->io, &pkt, 1, 1), 1);
+	}
+	assert_in_range(a->counters.shm_dropped, SHM_SPILL_PACKETS / 2 - 2, SHM_SPILL_PACKETS / 2 + 2);
+	for (uint32_t i = 0; i < SHM_SPILL_PACKETS / 2 / BURST; i++)
+		send(a, B, n, BURST);
+	assert_in_range(a->counters.shm_dropped, SHM_SPILL_PACKETS / 2 - 2, SHM_SPILL_PACKETS / 2 + 2);
 	end_free(a);
 	end_free(b);
 }
@@ -532,11 +626,11 @@ static void what_packets_leave_out_is_read_where_it_is(void **state)
 
 	for (size_t i = 0; i < sizeof(memory); i++)
 		memory[i] = (uint8_t)(i * 7 + i / 251);
-	assert_false(shm_reach_changed(a->io, &reach));
+	assert_false(shm_turn(a->io, 1, &reach));
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
 	expect(b, 0, 1);
-	assert_true(shm_reach_changed(a->io, &reach));
+	assert_true(shm_turn(a->io, 1, &reach));
 	assert_int_equal(reach.slots[0], 1 << B);
 	assert_int_equal(reach.readers[0], 1 << B);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
@@ -546,7 +640,7 @@ static void what_packets_leave_out_is_read_where_it_is(void **state)
 	shm_lose(a->io, B, 1);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(a->lower->sent, 0);
-	assert_true(shm_reach_changed(a->io, &reach));
+	assert_true(shm_turn(a->io, 1, &reach));
 	assert_int_equal(reach.slots[0], 0);
 	end_free(a);
 	end_free(b);
@@ -589,7 +683,8 @@ static void a_killed_process_leaves_no_gap(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	for (uint32_t i = 0; pid == 0; i++) {
-		while (!send_at(a, B, i, 1, 1))
+		send(a, B, i, 1);
+		while (is_full(a, B))
 			sched_yield();
 	}
 	while (!quiet_ns || clock_ns() - quiet_ns < 20000000) {
@@ -619,10 +714,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packets_within_the_host_go_through_memory),
 		cmocka_unit_test(others_go_below_in_order),
-		cmocka_unit_test(only_rc_goes_through_memory),
+		cmocka_unit_test(every_service_goes_through_memory),
 		cmocka_unit_test(what_is_in_the_sockets_is_older),
 		cmocka_unit_test(the_sockets_are_not_forgotten),
-		cmocka_unit_test(a_full_ring_is_waited_for_and_then_drops),
+		cmocka_unit_test(a_full_ring_loses_nothing),
+		cmocka_unit_test(a_full_ring_holds_up_nobody_else),
+		cmocka_unit_test(a_ring_that_stays_full_is_looked_at_ever_less),
+		cmocka_unit_test(datagrams_get_half_of_what_is_kept),
 		cmocka_unit_test(a_sleeper_is_woken_once),
 		cmocka_unit_test(what_the_dead_sent_is_received),
 		cmocka_unit_test(a_lost_ring_is_wanted_again_later),

@@ -121,7 +121,7 @@ static inline bool is_neighbours(const struct qp *qp, const struct rx *rx)
 {
 	uint32_t neighbour = rx->pkt->flow->neighbour;
 
-	return neighbour && qp && qp->ops->reliable && qp->dest_qpn >> NIC_QPN_BITS == neighbour - 1;
+	return neighbour && qp && !qp->ops->datagram && qp->dest_qpn >> NIC_QPN_BITS == neighbour - 1;
 }
 
 /* The QP may be NULL: then only the plain ICRC counts. */
@@ -268,21 +268,48 @@ static struct qp *next_turn(struct transport *tp)
 	return NULL;
 }
 
+/* Gives the QPs of a list that waits turns again. */
+static void resume(struct transport *tp, struct list *waiting)
+{
+	while (!list_empty(waiting)) {
+		struct qp *qp = container_of(waiting->next, struct qp, active);
+
+		list_remove(&qp->active);
+		qp_activate(tp, qp);
+	}
+}
+
 void nic_set_neighbours(struct nic *nic, const struct nic_neighbours *n)
 {
-	memcpy(nic->tp.neighbours, n->slots, sizeof(nic->tp.neighbours));
-	memcpy(nic->tp.readers, n->readers, sizeof(nic->tp.readers));
+	struct transport *tp = &nic->tp;
+
+	memcpy(tp->neighbours, n->slots, sizeof(tp->neighbours));
+	memcpy(tp->readers, n->readers, sizeof(tp->readers));
+	memcpy(tp->full, n->full, sizeof(tp->full));
+	tp->some_full = n->full[0] | n->full[1];
+	/* Those that are still full hold their QPs up again. */
+	resume(tp, &tp->held_up);
+}
+
+/* In a state in which a QP only flushes it sends nothing. */
+static bool is_held_up(const struct transport *tp, const struct qp *qp)
+{
+	uint32_t slot = qp->dest_qpn >> NIC_QPN_BITS;
+
+	return qp->local && !qp->ops->datagram && tp->full[slot / 64] >> slot % 64 & 1 && receives(qp) &&
+	       qp_get_state(qp) != QPS_SQE;
 }
 
 /* The packets of the turn that begins go to the QP's peer: whether they are sealed, and whole. */
 static void aim(struct transport *tp, const struct qp *qp, struct icrc_ctx *icrc)
 {
 	uint32_t slot = qp->dest_qpn >> NIC_QPN_BITS;
-	bool near = qp->local && qp->ops->reliable && tp->neighbours[slot / 64] >> slot % 64 & 1;
+	bool near = qp->local && !qp->ops->datagram && tp->neighbours[slot / 64] >> slot % 64 & 1;
+	bool reads = near && qp->ops->reliable && tp->readers[slot / 64] >> slot % 64 & 1;
 
 	tp->tx.icrc = near ? NULL : icrc;
 	tp->far.len = 0;
-	tp->mrs.far = tp->tx.far = near && tp->readers[slot / 64] >> slot % 64 & 1 ? &tp->far : NULL;
+	tp->mrs.far = tp->tx.far = reads ? &tp->far : NULL;
 }
 
 /* As outside of turns. */
@@ -316,6 +343,10 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 			qp->answering = false;
 		else
 			tp->turn = qp->flow.sl;
+		if (__builtin_expect(tp->some_full, false) && is_held_up(tp, qp)) {
+			list_append(&tp->held_up, &qp->active);
+			continue;
+		}
 		aim(tp, qp, icrc);
 		if (qp->ops->output(tp, qp, now_ns))
 			qp_activate(tp, qp);
@@ -336,12 +367,8 @@ void nic_pause(struct nic *nic, uint16_t sls)
 	bool resumes = tp->paused_sls & ~sls;
 
 	tp->paused_sls = sls;
-	while (resumes && !list_empty(&tp->paused)) {
-		struct qp *qp = container_of(tp->paused.next, struct qp, active);
-
-		list_remove(&qp->active);
-		qp_activate(tp, qp);
-	}
+	if (resumes)
+		resume(tp, &tp->paused);
 }
 
 void nic_hold_acks(struct nic *nic, bool hold)

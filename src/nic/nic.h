@@ -155,14 +155,15 @@ struct nic_congestion {
 bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, struct nic_congestion *out);
 
 /*
- * The slots of processes, a bit each, that this host's memory takes packets to; at the start none. Packets of RC QPs to them
- * have no ICRC, and those that come from them (flow->neighbour) need none: they are taken for the peer process's, and for no
+ * The slots of processes, a bit each, that this host's memory takes packets to; at the start none. Packets of connected QPs to
+ * them have no ICRC, and those that come from them (flow->neighbour) need none: they are taken for the peer process's, and for no
  * other's, because the caller knows which process wrote them. Packets to those of them that are `readers` may leave out bytes
- * (struct pkt_far), if they are acknowledged.
+ * (struct pkt_far), if they are acknowledged. Connected QPs whose peers are in those that are `full` send nothing until they are
+ * not any more; their timers run.
  */
 enum { NIC_SLOTS = 128 };
 struct nic_neighbours {
-	uint64_t slots[NIC_SLOTS / 64], readers[NIC_SLOTS / 64];
+	uint64_t slots[NIC_SLOTS / 64], readers[NIC_SLOTS / 64], full[NIC_SLOTS / 64];
 };
 void nic_set_neighbours(struct nic *, const struct nic_neighbours *);
 

@@ -19,8 +19,8 @@ static const uint8_t wc_opcode_of[WR_OPCODE_COUNT] = {
 
 void qp_activate(struct transport *tp, struct qp *qp)
 {
-	if (tp->paused_sls && !qp->answering)
-		list_remove(&qp->active); /* of the QPs that wait for the pause to end */
+	if ((tp->paused_sls || tp->some_full) && !qp->answering)
+		list_remove(&qp->active); /* of the QPs that wait for the pause to end, or for room */
 	if (list_empty(&qp->active)) {
 		list_append(&tp->active[qp->flow.sl], &qp->active);
 		tp->active_sls |= (uint16_t)(1u << qp->flow.sl);

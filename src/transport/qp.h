@@ -68,6 +68,7 @@ struct transport {
 	uint16_t active_sls;     /* levels that may have QPs in `active` */
 	uint8_t turn;            /* the level whose turn was last */
 	struct list paused;      /* QPs that had their turn while paused, and may have data */
+	struct list held_up;     /* QPs whose peers' processes take no packets now, and that may have some */
 	struct list held_acks;   /* QPs whose ACK waits for a packet to travel with, oldest first */
 	struct list lazy_acks;   /* QPs whose ACK waits for more to acknowledge, oldest first */
 	struct list local_acks;  /* likewise, of QPs whose peer is a process of this host */
@@ -79,6 +80,8 @@ struct transport {
 	struct transport_config config; /* settled; only nic_set_paths() changes it */
 	uint64_t neighbours[2];  /* slots that memory takes packets to; a bit each */
 	uint64_t readers[2];     /* those of them that read ours */
+	uint64_t full[2];        /* those of them that take no more now */
+	bool some_full;
 	struct mr_far far;
 	bool hold_acks;
 	uint16_t paused_sls;     /* levels that send no payload: their turns are for answers only */
@@ -317,7 +320,7 @@ struct qp {
 		struct iwarp *iwarp;   /* of an engine with streams: its state; NULL: it has no stream */
 	};
 
-	struct list active; /* in transport->answering, active or paused */
+	struct list active; /* in transport->answering, active, paused or held_up */
 	struct qp *table_next; /* with the same lowest bits of its QPN */
 	struct flow flow;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets through memory of the host: without an ICRC, taken for the process that wrote them and for no other.
+ * Packets through memory of the host: without an ICRC, taken for the process that wrote them and for no other, and not sent to a
+ * process that takes no more.
  */
 #include <errno.h>
 
@@ -40,10 +41,103 @@ static void only_the_peers_process_needs_no_icrc(void **state)
 	duo_destroy(s.duo);
 }
 
+static void tweak(struct nic_config *c, enum duo_side side)
+{
+	c->qpn_slot = side == DUO_A ? 5 : 70;
+	duo_same_host(c);
+}
+
+static struct sim start_within_host(enum qp_type type)
+{
+	struct duo_options o = duo_options();
+	struct sim s = {.duo = duo_create(1, tweak)};
+	struct duo_pair p;
+
+	o.type = type;
+	p = duo_connect(s.duo, &o);
+	s.a = p.a;
+	s.b = p.b;
+	s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
+	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
+	duo_fill(s.abuf, 1);
+	duo_idle(s.duo);
+	return s;
+}
+
+/* The rings of A to these slots are full. */
+static void set_full(struct sim *s, uint64_t low, uint64_t high)
+{
+	struct nic_neighbours n = {.full = {low, high}};
+
+	nic_set_neighbours(s->a->host->nic, &n);
+}
+
+static uint64_t sent(const struct sim *s)
+{
+	return nic_counters(s->a->host->nic)->tx_packets;
+}
+
+static void post(struct sim *s, uint64_t id)
+{
+	struct duo_wr w = duo_write_wr(id, s->abuf, 0, LEN, s->bbuf, 0);
+
+	assert_true(duo_post(s->a, &w));
+}
+
+static void what_goes_to_a_full_process_waits(void **state)
+{
+	static const enum qp_type types[] = {QPT_RC, QPT_UC};
+
+	for (size_t i = 0; i < COUNT(types); i++) {
+		struct sim s = start_within_host(types[i]);
+		uint64_t before = sent(&s);
+
+		set_full(&s, UINT64_MAX, UINT64_MAX ^ UINT64_C(1) << (70 - 64)); /* all others */
+		post(&s, 1);
+		duo_run_for(s.duo, 1000000);
+		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+		assert_int_equal(sent(&s), before + 1);
+		set_full(&s, 0, UINT64_C(1) << (70 - 64));
+		post(&s, 2);
+		post(&s, 3);
+		duo_run_for(s.duo, 1000000);
+		assert_int_equal(sent(&s), before + 1);
+		/* It does not ask for turns meanwhile. */
+		assert_int_not_equal(nic_deadline(s.a->host->nic), 0);
+		/* Another one is full. */
+		set_full(&s, 1, UINT64_C(1) << (70 - 64));
+		duo_run_for(s.duo, 1000000);
+		assert_int_equal(sent(&s), before + 1);
+		set_full(&s, 1, 0);
+		duo_run_for(s.duo, 1000000);
+		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
+		duo_expect(s.duo, &s.a->sent, 3, WC_SUCCESS);
+		assert_int_equal(sent(&s), before + 3);
+		sim_end(&s);
+	}
+}
+
+/* A program that gives up gets its requests back at once. */
+static void what_waits_for_room_is_flushed(void **state)
+{
+	struct sim s = start_within_host(QPT_RC);
+	struct qp_attr a = {.state = QPS_ERR};
+
+	set_full(&s, 0, UINT64_C(1) << (70 - 64));
+	post(&s, 1);
+	duo_run_for(s.duo, 1000);
+	assert_int_equal(nic_qp_modify(s.a->host->nic, s.a->qp, &a, QPA_STATE, s.duo->now_ns), 0);
+	duo_run_for(s.duo, 1000);
+	duo_expect(s.duo, &s.a->sent, 1, WC_WR_FLUSH_ERR);
+	sim_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_the_peers_process_needs_no_icrc),
+		cmocka_unit_test(what_goes_to_a_full_process_waits),
+		cmocka_unit_test(what_waits_for_room_is_flushed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,8 +266,8 @@ def sh(*words):
 class Place:
     """
     Where a pair runs. Names: lo4 lo6 nobody4 nobody6 veth1500-4 veth1500-6 veth9000-4 veth9000-6, and
-    ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port; shm4: as lo4, with
-    RC through memory.
+    ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port; shm4: as lo4, but
+    through memory.
     """
 
     def __init__(self, name, shared=False):

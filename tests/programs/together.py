@@ -95,6 +95,18 @@ def stopped(place):
     pingpong_check(first, first.finish(30), 200, 4096)
 
 
+def paused(place):
+    """A target that is stopped in mid-run holds up its own peer alone, and nothing is lost when it goes on."""
+    first = Pair(place, *WRITES[:2], gid_flag="-x").go().underway()
+    first.server.signal(signal.SIGSTOP)
+    late = Pair(place, "ibv_rc_pingpong", ["-c", "-n", 200]).go()
+    pingpong_check(late, late.finish(30), 200, 4096)
+    time.sleep(0.5)
+    first.server.signal(signal.SIGCONT)
+    go_on(place, [first])
+    first.kill()
+
+
 def many(place):
     """Processes come and go by the dozen; slots and sockets are found again."""
     for _ in range(3):
@@ -110,4 +122,5 @@ def many(place):
 if __name__ == "__main__":
     main({"undisturbed": undisturbed, "client_and_target_killed": client_and_target_killed,
           "client_killed": client_killed, "server_killed": server_killed,
-          "writer_killed": writer_killed, "target_killed": target_killed, "stopped": stopped, "many": many})
+          "writer_killed": writer_killed, "target_killed": target_killed, "stopped": stopped, "paused": paused,
+          "many": many})
