@@ -28,27 +28,45 @@ static struct cm_path path_of(const struct conn *c)
 	return p;
 }
 
+static enum cm_transport transport_of(const struct conn *c)
+{
+	switch (c->qp_type) {
+	case QPT_UC:
+		return CM_TRANSPORT_UC;
+	case QPT_XRC_SEND:
+		return CM_TRANSPORT_EXTENDED;
+	default:
+		return CM_TRANSPORT_RC;
+	}
+}
+
 static void write_req(struct conn *c, const struct cm_param *param)
 {
+	bool xrc = c->qp_type == QPT_XRC_SEND;
 	struct cm_req req = {.local_comm_id = c->local_comm_id,
 			     .service_id = c->service_id,
 			     .ca_guid = c->cm->ca_guid,
 			     .qpn = c->local_qpn,
-			     .responder_resources = c->responder_resources,
 			     .initiator_depth = c->initiator_depth,
 			     .remote_cm_timeout = CM_REMOTE_CM_TIMEOUT,
-			     .transport = c->id->qp_type == QPT_UC ? CM_TRANSPORT_UC : CM_TRANSPORT_RC,
+			     .transport = transport_of(c),
+			     .extended_transport = xrc ? CM_EXTENDED_XRC : 0,
 			     .flow_control = param->flow_control,
 			     .psn = c->rq_psn,
 			     .local_cm_timeout = CM_LOCAL_CM_TIMEOUT,
-			     .retry_count = c->retry_count,
 			     .pkey = NIC_PKEY_DEFAULT,
 			     .mtu = c->mtu,
-			     .rnr_retry_count = c->rnr_retry_count,
 			     .max_cm_retries = CM_SENDS_MAX - 1,
-			     .srq = param->srq,
 			     .vendor_id = param->ece_vendor & 0xffffff,
 			     .primary = path_of(c)};
+
+	/* An XRC target sends no requests that these would be for (as Linux). */
+	if (!xrc) {
+		req.responder_resources = c->responder_resources;
+		req.retry_count = c->retry_count;
+		req.rnr_retry_count = c->rnr_retry_count;
+		req.srq = param->srq;
+	}
 
 	ip_encode(req.private_data, c->id);
 	memcpy(req.private_data + CM_IP_LEN, param->data, param->data_len);
@@ -144,6 +162,7 @@ static bool rep_makes_sense(const struct cm_rep *rep)
 	return rep->local_comm_id && rep->qpn > GSI_QPN && rep->qpn != 0xffffff;
 }
 
+
 void active_rep(struct cm *cm, const struct flow *in, const struct mad *mad, const uint8_t *msg, uint64_t now_ns)
 {
 	struct cm_rep rep;
@@ -151,7 +170,11 @@ void active_rep(struct cm *cm, const struct flow *in, const struct mad *mad, con
 
 	cm_rep_decode(&rep, msg);
 	c = conn_find(cm, rep.remote_comm_id);
-	if (!c || !c->active || !conn_is_peer(c, in) || !rep_makes_sense(&rep))
+	if (!c || !c->active || !conn_is_peer(c, in))
+		return;
+	if (c->qp_type == QPT_XRC_SEND)
+		rep.qpn = rep.eecn; /* an XRC target has its number there, as Linux has it */
+	if (!rep_makes_sense(&rep))
 		return;
 	if (c->state != CONN_REQ_SENT) {
 		if (rep.local_comm_id != c->remote_comm_id || rep.qpn != c->remote_qpn)

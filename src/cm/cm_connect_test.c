@@ -115,6 +115,86 @@ static void the_vendors_word_travels_both_ways(void **state)
 	assert_int_equal(e.param.ece_options, 0x10000002);
 }
 
+static struct cm_id *xrc_id(int end, enum qp_type type, uint64_t uid)
+{
+	struct cm_id *id;
+
+	assert_int_equal(cm_id_create(w.ends[end].channel, CM_SPACE_IB, type, uid, &id), 0);
+	return id;
+}
+
+/* An initiator sends requests and a target answers them, so each has half of the attributes of RC. */
+static void the_halves_of_xrc_find_each_other(void **state)
+{
+	struct cm_addr at = w.ends[SERVER].addr;
+	struct qp_attr a;
+	struct cm_id *listener = xrc_id(SERVER, QPT_XRC_RECV, SERVER_UID), *client = xrc_id(CLIENT, QPT_XRC_SEND, CLIENT_UID);
+	struct cm_id *server;
+	struct cm_param p = param_with(0x1234, "");
+	struct cm_event e;
+	struct cm_req req;
+	struct cm_rep rep;
+	uint32_t mask;
+
+	at.port = SERVER_PORT;
+	assert_int_equal(cm_id_bind(listener, &at), 0);
+	assert_int_equal(cm_id_listen(listener, 1), 0);
+	assert_int_equal(cm_id_resolve_addr(client, &w.ends[CLIENT].addr, &at), 0);
+	assert_int_equal(cm_id_resolve_route(client), 0);
+	take(&w, CLIENT, CM_ADDR_RESOLVED);
+	take(&w, CLIENT, CM_ROUTE_RESOLVED);
+	assert_int_equal(cm_id_set_ack_timeout(client, 12), 0);
+	assert_int_equal(cm_id_set_ack_timeout(listener, 12), -EINVAL);
+	assert_int_equal(cm_id_connect(client, &p, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	cm_req_decode(&req, w.last[CLIENT] + MAD_HEADER_LEN);
+	assert_int_equal(req.transport, CM_TRANSPORT_EXTENDED);
+	assert_int_equal(req.extended_transport, CM_EXTENDED_XRC);
+	assert_int_equal(req.qpn, 0x1234);
+	assert_int_equal(req.initiator_depth, 6);
+	assert_int_equal(req.responder_resources + req.retry_count + req.rnr_retry_count + req.srq, 0);
+	e = take(&w, SERVER, CM_CONNECT_REQUEST);
+	assert_int_equal(e.param.qpn, 0x1234);
+	server = cm_id_find(w.ends[SERVER].cm, e.number);
+	accept_it(&w, server, 0x5678);
+	run_for(&w, SECONDS / 10);
+	cm_rep_decode(&rep, w.last[SERVER] + MAD_HEADER_LEN);
+	assert_int_equal(rep.eecn, 0x5678);
+	assert_int_equal(rep.qpn + rep.initiator_depth, 0);
+	assert_true(rep.srq);
+	e = take(&w, CLIENT, CM_CONNECT_RESPONSE);
+	assert_int_equal(e.param.qpn, 0x5678);
+
+	a = (struct qp_attr){.state = QPS_RTR};
+	assert_int_equal(cm_id_qp_attr(client, &a, &mask), 0);
+	assert_int_equal(mask, QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN);
+	assert_int_equal(a.dest_qpn, 0x5678);
+	a = (struct qp_attr){.state = QPS_RTS};
+	assert_int_equal(cm_id_qp_attr(client, &a, &mask), 0);
+	assert_int_equal(mask, QPA_STATE | QPA_SQ_PSN | QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC | QPA_TIMEOUT);
+	assert_int_equal(a.timeout, 12);
+	assert_int_equal(a.retry_cnt, 5);
+	assert_int_equal(a.max_rd_atomic, 4);
+	a = (struct qp_attr){.state = QPS_RTR};
+	assert_int_equal(cm_id_qp_attr(server, &a, &mask), 0);
+	assert_int_equal(mask, QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN | QPA_MAX_DEST_RD_ATOMIC |
+				       QPA_MIN_RNR_TIMER);
+	assert_int_equal(a.dest_qpn, 0x1234);
+	a = (struct qp_attr){.state = QPS_RTS};
+	assert_int_equal(cm_id_qp_attr(server, &a, &mask), 0);
+	assert_int_equal(mask, QPA_STATE | QPA_SQ_PSN | QPA_TIMEOUT);
+
+	/* A REP that comes again is known again, and so is the queue pair that a DREQ names. */
+	assert_int_equal(cm_id_confirm(client, w.now_ns), 0);
+	w.wire(&w, SERVER, &server->conn->flow, server->conn->mad);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(w.sent[CLIENT][CM_RTU], 2);
+	take(&w, SERVER, CM_ESTABLISHED);
+	assert_int_equal(cm_id_disconnect(server, w.now_ns), 0);
+	run_for(&w, SECONDS / 10);
+	take(&w, CLIENT, CM_DISCONNECTED);
+}
+
 static void wire_without_reps(struct world *world, int from, const struct flow *flow, const uint8_t *mad)
 {
 	if (attribute_of(mad) != CM_REP)
@@ -560,6 +640,7 @@ int main(void)
 		T(a_connection_is_made_and_ended),
 		T(each_side_learns_what_the_other_said),
 		T(the_vendors_word_travels_both_ways),
+		T(the_halves_of_xrc_find_each_other),
 		T(one_source_leaves_room_for_others),
 		T(who_leaves_replies_unanswered_gets_no_more),
 		T(refusals_are_no_flood),

@@ -331,6 +331,10 @@ static void a_req_that_is_not_right_is_refused_or_dropped(void **state)
 	REQ_WITH(r.mtu = 4, CM_REJ_MTU);
 	REQ_WITH(r.transport = CM_TRANSPORT_RD, CM_REJ_TRANSPORT);
 	REQ_WITH(r.transport = CM_TRANSPORT_EXTENDED, CM_REJ_TRANSPORT);
+	REQ_WITH((r.transport = CM_TRANSPORT_EXTENDED, r.extended_transport = 2), CM_REJ_TRANSPORT);
+	/* The listener is for another type of queue pair. */
+	REQ_WITH((r.transport = CM_TRANSPORT_EXTENDED, r.extended_transport = CM_EXTENDED_XRC), CM_REJ_CONSUMER);
+	REQ_WITH(r.transport = CM_TRANSPORT_UC, CM_REJ_CONSUMER);
 	REQ_WITH(r.service_id++, CM_REJ_SERVICE_ID);
 	REQ_WITH(r.service_id |= UINT64_C(1) << 40, CM_REJ_SERVICE_ID);
 	REQ_WITH(r.service_id = service_id_of(CM_SPACE_UDP, SERVER_PORT), CM_REJ_SERVICE_ID);

@@ -144,8 +144,10 @@ struct conn *conn_create_as(struct cm *cm, struct cm_id *id, const struct flow *
 	timer_init(&c->timer);
 	map_add(&cm->by_local, &c->by_local, c->local_comm_id);
 	list_append(&cm->conns, &c->link);
-	if (id)
+	if (id) {
+		c->qp_type = id->qp_type;
 		id->conn = c;
+	}
 	return c;
 }
 

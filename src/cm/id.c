@@ -14,6 +14,11 @@ static bool space_is_known(enum cm_space space)
 	return space == CM_SPACE_TCP || space == CM_SPACE_UDP || space == CM_SPACE_IB || space == CM_SPACE_IPOIB;
 }
 
+static bool type_is_known(enum qp_type type)
+{
+	return type == QPT_RC || type == QPT_UC || type == QPT_UD || type == QPT_XRC_SEND || type == QPT_XRC_RECV;
+}
+
 /* Numbers are taken in turn, so that a stale one is noticed. */
 static uint32_t new_number(struct cm *cm)
 {
@@ -63,7 +68,7 @@ int cm_id_create(struct cm_channel *ch, enum cm_space space, enum qp_type qp_typ
 
 	if (cm_has_streams(&ch->cm->streams) && qp_type != QPT_RC)
 		return -EINVAL;
-	if (!space_is_known(space) || (qp_type != QPT_RC && qp_type != QPT_UC && qp_type != QPT_UD))
+	if (!space_is_known(space) || !type_is_known(qp_type))
 		return -EINVAL;
 	id = id_new(ch, space, qp_type);
 	if (!id)
@@ -399,7 +404,7 @@ void cm_id_set_tos(struct cm_id *id, uint8_t tos)
 
 int cm_id_set_ack_timeout(struct cm_id *id, uint8_t code)
 {
-	if (code > 31 || id->qp_type != QPT_RC)
+	if (code > 31 || (id->qp_type != QPT_RC && id->qp_type != QPT_XRC_SEND))
 		return -EINVAL;
 	id->ack_timeout = code;
 	id->ack_timeout_set = true;

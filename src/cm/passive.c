@@ -31,9 +31,22 @@ static bool req_makes_sense(const struct cm_req *req)
 	return req->local_comm_id && req->qpn > GSI_QPN && req->qpn != 0xffffff && req->mtu >= 1 && req->mtu <= 5;
 }
 
-static bool transport_is_known(const struct cm_req *req)
+/* The type of queue pair that is asked for: what a listener for it has. False: there is none. */
+static bool type_of(const struct cm_req *req, enum qp_type *type)
 {
-	return req->transport == CM_TRANSPORT_RC || req->transport == CM_TRANSPORT_UC;
+	switch (req->transport) {
+	case CM_TRANSPORT_RC:
+		*type = QPT_RC;
+		return true;
+	case CM_TRANSPORT_UC:
+		*type = QPT_UC;
+		return true;
+	case CM_TRANSPORT_EXTENDED:
+		*type = QPT_XRC_RECV;
+		return req->extended_transport == CM_EXTENDED_XRC;
+	default:
+		return false;
+	}
 }
 
 static bool gids_are_the_packets(const struct request *r)
@@ -44,9 +57,10 @@ static bool gids_are_the_packets(const struct request *r)
 /* The reason to refuse, by the order of docs/rdmacm.md 3.2. */
 static uint16_t judge(struct cm *cm, struct request *r)
 {
+	enum qp_type type;
 	bool addressed = ip_decode(r->req.private_data, r->in, r->req.service_id, &r->local, &r->remote);
 
-	if (!transport_is_known(&r->req))
+	if (!type_of(&r->req, &type))
 		return CM_REJ_TRANSPORT;
 	r->listener = port_listener_for(cm, r->in, r->req.service_id);
 	if (!r->listener || r->listener->qp_type == QPT_UD)
@@ -55,7 +69,7 @@ static uint16_t judge(struct cm *cm, struct request *r)
 		return CM_REJ_GID;
 	if (r->req.mtu > path_mtu_code(cm, r->gid_index, r->in->src))
 		return CM_REJ_MTU;
-	return addressed ? NOT_REFUSED : CM_REJ_CONSUMER;
+	return addressed && r->listener->qp_type == type ? NOT_REFUSED : CM_REJ_CONSUMER;
 }
 
 static void refuse(struct cm *cm, const struct request *r, uint16_t reason)
@@ -209,18 +223,24 @@ int passive_accept(struct conn *c, const struct cm_param *param, uint64_t now_ns
 {
 	struct cm_rep rep = {.local_comm_id = c->local_comm_id,
 			     .remote_comm_id = c->remote_comm_id,
-			     .qpn = param->qpn,
 			     .psn = c->rq_psn,
 			     .responder_resources = param->responder_resources,
-			     .initiator_depth = param->initiator_depth,
-			     .flow_control = param->flow_control,
 			     .rnr_retry_count = param->rnr_retry_count < 7 ? param->rnr_retry_count : 7,
-			     .srq = param->srq,
 			     .vendor_id = param->ece_vendor & 0xffffff,
 			     .ca_guid = c->cm->ca_guid};
 
 	if (c->state != CONN_REQ_RCVD || param->data_len > CM_REP_DATA_LEN)
 		return -EINVAL;
+	/* An XRC target has an SRQ, no requester, and its number in the place of an EE context (as Linux). */
+	if (c->qp_type == QPT_XRC_RECV) {
+		rep.eecn = param->qpn;
+		rep.srq = true;
+	} else {
+		rep.qpn = param->qpn;
+		rep.initiator_depth = param->initiator_depth;
+		rep.flow_control = param->flow_control;
+		rep.srq = param->srq;
+	}
 	memcpy(rep.private_data, param->data, param->data_len);
 	c->local_qpn = param->qpn;
 	c->responder_resources = param->responder_resources;

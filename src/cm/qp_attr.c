@@ -37,7 +37,7 @@ static void to_rtr(const struct cm_id *id, struct qp_attr *a, uint32_t *mask)
 	a->dest_qpn = c->remote_qpn;
 	a->rq_psn = c->rq_psn;
 	*mask = QPA_STATE | QPA_AV | QPA_PATH_MTU | QPA_DEST_QPN | QPA_RQ_PSN;
-	if (id->qp_type != QPT_RC)
+	if (id->qp_type != QPT_RC && id->qp_type != QPT_XRC_RECV)
 		return;
 	a->max_dest_rd_atomic = c->responder_resources;
 	a->min_rnr_timer = 0;
@@ -50,13 +50,16 @@ static void to_rts(const struct cm_id *id, struct qp_attr *a, uint32_t *mask)
 
 	a->sq_psn = c->sq_psn;
 	*mask = QPA_STATE | QPA_SQ_PSN;
-	if (id->qp_type != QPT_RC)
+	if (id->qp_type == QPT_UC)
+		return;
+	a->timeout = id->ack_timeout_set ? id->ack_timeout : c->ack_timeout;
+	*mask |= QPA_TIMEOUT;
+	if (id->qp_type == QPT_XRC_RECV)
 		return;
 	a->retry_cnt = c->retry_count;
 	a->rnr_retry = c->rnr_retry_count;
 	a->max_rd_atomic = c->initiator_depth;
-	a->timeout = id->ack_timeout_set ? id->ack_timeout : c->ack_timeout;
-	*mask |= QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC | QPA_TIMEOUT;
+	*mask |= QPA_RETRY_CNT | QPA_RNR_RETRY | QPA_MAX_RD_ATOMIC;
 }
 
 /* The peer's queue pair is known, and the connection has not ended. */

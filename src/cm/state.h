@@ -100,6 +100,7 @@ struct conn {
 	uint8_t sends;    /* of `mad` */
 	uint64_t asked_ns; /* when `mad` was first sent, if it is a REQ, REP or SIDR_REQ */
 	struct timer timer;
+	enum qp_type qp_type; /* this end's */
 	struct flow flow; /* to the peer */
 	uint64_t tid;     /* of the REQ or SIDR_REQ; DREQ's own later */
 

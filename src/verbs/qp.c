@@ -122,7 +122,7 @@ static void cap_to_verbs(struct ibv_qp_cap *to, const struct qp_cap *from)
 /* What ibv_create_qp_ex() is given beside the attributes of ibv_create_qp(). */
 struct extras {
 	struct ibv_context *context;
-	struct ibv_pd *pd;     /* NULL of XRC_RECV */
+	struct ibv_pd *pd;     /* of XRC_RECV what the program gave, unused; or NULL */
 	struct ibv_xrcd *xrcd; /* of XRC_RECV, else NULL */
 	bool builds;           /* with send_ops_flags */
 	uint64_t send_ops_flags;
@@ -282,6 +282,8 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 					 attr->create_flags));
 	if (xrc_recv) {
 		x.xrcd = attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ? attr->xrcd : NULL;
+		/* librdmacm gives one and takes it from the queue pair for the SRQ to come. */
+		x.pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
 	} else {
 		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 			return fail_null(EINVAL);

@@ -37,6 +37,7 @@
 enum { CM_REQ_DATA_LEN = 92 };
 
 enum cm_transport { CM_TRANSPORT_RC = 0, CM_TRANSPORT_UC = 1, CM_TRANSPORT_RD = 2, CM_TRANSPORT_EXTENDED = 3 };
+enum cm_extended { CM_EXTENDED_XRC = 1 };
 
 struct cm_path {
 	uint16_t local_lid;
@@ -75,7 +76,7 @@ struct cm_req {
 	uint8_t rnr_retry_count;     /* 3 bits */
 	uint8_t max_cm_retries;      /* 4 bits */
 	bool srq;
-	uint8_t extended_transport;  /* 3 bits: 1 is XRC */
+	uint8_t extended_transport;  /* 3 bits, enum cm_extended; of CM_TRANSPORT_EXTENDED */
 	struct cm_path primary, alternate;
 	uint8_t private_data[CM_REQ_DATA_LEN];
 };

@@ -69,6 +69,8 @@ KNOWN = rows(
     dict(name="mckey_ipv6", server="mckey -m ff0e::77 -b {A} -C 10", client="mckey -m ff0e::77 -b {B} -s -o -C 10",
          want="return status 0", server_want="data transfers complete", again=True, places=VETH6),
     dict(name="rdma_client", server="rdma_server", client="rdma_client -s {A}", want="end 0"),
+    dict(name="rdma_xclient", server="rdma_xserver -c x", client="rdma_xclient -c x -s {A}", want="end 0", server_want="end 0",
+         places=LO + VETH, note="XRC through rdma_cm; with -c r RC"),
     dict(name="cmtime", server="cmtime -c 50", client="cmtime -s {A} -c 50", want="connect +:", stays=True),
     pair("rstream", "rstream -S 65536 -C 20 -I 2 -T v", want=r"65536|64k"),
     pair("rstream_bare", "rstream -S 1000 -C 20 -I 5", want="custom +1000"),

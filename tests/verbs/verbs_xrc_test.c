@@ -352,6 +352,36 @@ static void halves_do_not_do_the_others_work(void **state)
 	xrc_destroy(&x);
 }
 
+/*
+ * An XRC_RECV queue pair shows the PD that it was created with: librdmacm gives one and makes the SRQ with what it finds there.
+ * All the same it does nothing with it.
+ */
+static void an_unused_pd_is_shown(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD};
+	struct ibv_mw_bind unbind = {.wr_id = 1};
+	struct ibv_qp *plain, *qp;
+	struct ibv_mw *mw;
+	struct xrc x;
+
+	xrc_make(&x);
+	attr.xrcd = x.xrcd;
+	attr.pd = x.p.pd;
+	qp = ibv_create_qp_ex(x.p.ctx, &attr);
+	plain = recv_qp(x.p.ctx, x.xrcd);
+	assert_non_null(qp);
+	assert_ptr_equal(qp->pd, x.p.pd);
+	assert_null(plain->pd);
+	to_rts(&x, qp, x.send->qp_num);
+	mw = ibv_alloc_mw(x.p.pd, IBV_MW_TYPE_1);
+	assert_non_null(mw);
+	assert_int_not_equal(ibv_bind_mw(qp, mw, &unbind), 0);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_qp(plain), 0);
+	xrc_destroy(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +391,7 @@ int main(void)
 		cmocka_unit_test(memory_of_another_srqs_pd_stays_closed),
 		cmocka_unit_test(a_domain_is_the_files),
 		cmocka_unit_test(halves_do_not_do_the_others_work),
+		cmocka_unit_test(an_unused_pd_is_shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
