@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whole simulations of veRoCE over paths of different length, and over switches that trim. */
+/* Whole simulations of veRoCE over paths of different length, over switches that trim, and through an outage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,11 +72,40 @@ static void an_incast_over_switches_that_trim_sends_little_again(void **state)
 	assert_true(quick >= 2);
 }
 
+/*
+ * 16 MiB over 25 ms each way at 50 Mbit/s, with 1 % lost: 3.1 s, and half a second more as nothing gets through for so
+ * long. Fifteen of the sixteen paths go down meanwhile, and each comes up again.
+ */
+static void an_outage_of_a_long_link_shuts_no_path_for_good(void **state)
+{
+	static const char text[] =
+		"[topology]\nkind = dumbbell\nhosts = 1\n"
+		"[link]\nrate = 50Mbps\nfabric_delay = 25ms\nloss = 1%\nloss_place = fabric\n"
+		"[switch]\nbuffer = 312KB\n[transport]\npayload = 1024B\n[cc]\nalgorithm = swift\n"
+		"[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 16MiB\n"
+		"[failure.f]\ntime = 1s\nlink = 2-3\nup_after = 500ms\n[output]\nqueue_histograms = off\n";
+
+	for (unsigned seed = 1; seed <= 3; seed++) {
+		char set[32];
+		const char *sets[] = {set, NULL};
+		struct sim_run run;
+
+		snprintf(set, sizeof(set), "run.seed=%u", seed);
+		sim_run_do(&run, text, sets);
+		assert_false(run.results.partial);
+		assert_true(run.results.recovery.timeouts >= 2);
+		if (run.results.flows[0].fct_ps > 4300000 * US)
+			fail_msg("seed %u: %llu us", seed, (unsigned long long)(run.results.flows[0].fct_ps / US));
+		sim_run_free(&run);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pair_fills_a_longer_link_as_it_does_the_shorter),
 		cmocka_unit_test(an_incast_over_switches_that_trim_sends_little_again),
+		cmocka_unit_test(an_outage_of_a_long_link_shuts_no_path_for_good),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,21 @@ static void three_answers_in_a_row_bring_a_path_up(void **state)
 	}
 }
 
+/* Of a path that is longer than all that were measured, probes that are missed leave the next ones more time. */
+static void probes_find_out_how_long_a_path_is(void **state)
+{
+	struct sim s = start();
+	const struct path *path = &s.a->qp->veroce->pair->path[1];
+
+	s.duo->path_ns[1] = 50 * MS;
+	for (int k = 0; path->down && k < 20000; k++)
+		duo_run_for(s.duo, MS / 10);
+	assert_false(path->down);
+	/* Eight each that waited 20, 40 and 80 ms in vain, and three that were answered. */
+	assert_int_equal(duo_count(s.duo, DUO_A, OP_RTT_REQUEST), 27);
+	finish(&s);
+}
+
 /* A late or forged answer says nothing about the probe that is on its way. */
 static void an_answer_to_another_probe_is_none(void **state)
 {
@@ -151,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(three_answers_in_a_row_bring_a_path_up),
+		cmocka_unit_test(probes_find_out_how_long_a_path_is),
 		cmocka_unit_test(an_answer_to_another_probe_is_none),
 		cmocka_unit_test(paths_without_work_are_not_probed),
 		cmocka_unit_test(an_answer_has_the_stamps_of_both_ways),

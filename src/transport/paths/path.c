@@ -16,11 +16,13 @@ enum {
 	PATH_GOOD_PROBES = 3,
 	SLOW_SIGNALS = 3,
 	ROUND_BYTES_MIN = 16 * 1024,
-	LOSS_HEAVY = 4 /* a fourth of a round */
+	LOSS_HEAVY = 4, /* a fourth of a round */
+	MISSED_A_STEP = 8,
+	MISSED_MAX = 4 * MISSED_A_STEP
 };
 
 static const uint64_t slow_count_ns = 100000, slow_hold_ns = 200000;
-static const uint64_t probe_ns_min = 1000000;
+static const uint64_t probe_ns_min = 1000000, probe_lost_ns = 20000000;
 
 static void note_deadline(struct pair *pair, const struct path *p)
 {
@@ -73,6 +75,7 @@ static void up(struct pair *pair, struct path *p)
 	}
 	p->silent = 0;
 	p->good = 0;
+	p->missed = 0;
 }
 
 static void leave(struct pair *pair, struct path *p, uint64_t bytes)
@@ -234,6 +237,28 @@ void path_slow(struct pair *pair, uint32_t path, uint64_t now_ns)
 	}
 	if (++p->slow_signals >= SLOW_SIGNALS)
 		p->slow_until_ns = now_ns + slow_hold_ns;
+}
+
+/*
+ * An answer takes a round trip, and no probe may leave before it: only the newest probe's answer counts. The path may
+ * be longer than all that were measured, so the time grows, but by so little that a path which was dead for a while
+ * is back after a fourth of that.
+ */
+void path_probe_sent(const struct transport_config *c, struct pair *pair, uint32_t path, uint64_t now_ns)
+{
+	struct path *p = &pair->own[path];
+	uint64_t wait_ns, rto_ns = path_rto_ns(c, p);
+
+	if (p->probe_sent_ns) { /* the one before was lost */
+		p->good = 0;
+		if (p->missed < MISSED_MAX)
+			p->missed++;
+	}
+	wait_ns = probe_lost_ns << p->missed / MISSED_A_STEP;
+	if (rto_ns < pair->rto_ns)
+		rto_ns = pair->rto_ns;
+	p->probe_sent_ns = now_ns;
+	p->probe_ns = now_ns + (wait_ns > rto_ns ? wait_ns : rto_ns);
 }
 
 void path_probe_answered(struct pair_table *t, struct pair *pair, uint32_t path, uint64_t now_ns)

@@ -43,6 +43,7 @@ struct path {
 	uint64_t slow_until_ns; /* new flowlets go elsewhere */
 	uint8_t silent;      /* packets lost in a row, with none acknowledged between */
 	uint8_t good;        /* probes answered in a row while down */
+	uint8_t missed;      /* probes that were not, since it went down */
 };
 
 /*
@@ -74,6 +75,8 @@ void path_silent(struct pair *, uint32_t path, uint32_t packets, uint64_t now_ns
  * for a while (9.1).
  */
 void path_slow(struct pair *, uint32_t path, uint64_t now_ns);
+/* A path that is down was probed: sets when the next probe is due, if this one is not answered. */
+void path_probe_sent(const struct transport_config *, struct pair *, uint32_t path, uint64_t now_ns);
 /* The probe of a path that is down was answered. */
 void path_probe_answered(struct pair_table *, struct pair *, uint32_t path, uint64_t now_ns);
 

@@ -116,6 +116,36 @@ static void a_path_comes_up_after_three_answered_probes_in_a_row(void **state)
 	end(&f);
 }
 
+/* Only the newest probe's answer counts, so none may leave before the last one's answer can be there. */
+static void a_probe_waits_as_long_as_an_answer_may_take(void **state)
+{
+	enum { MS = 1000000 };
+	static const uint64_t rtt_ns[] = {50 * MS, 1000};
+	uint64_t now_ns = start_ns;
+	struct fixture f;
+	struct path *p;
+
+	start(&f, 2, CC_NONE);
+	p = &f.pair->own[1];
+	path_silent(f.pair, 1, 8, start_ns);
+	f.pair->rto_ns = 0;
+	for (uint64_t i = 0; i < 48; i++) {
+		path_probe_sent(&f.config, f.pair, 1, now_ns);
+		assert_int_equal(p->probe_ns - now_ns, (20ull * MS) << (i < 32 ? i / 8 : 4));
+		now_ns = p->probe_ns;
+	}
+	end(&f);
+
+	start(&f, 2, CC_NONE);
+	p = &f.pair->own[1];
+	measure(&f, rtt_ns);
+	path_silent(f.pair, 1, 8, start_ns);
+	path_probe_sent(&f.config, f.pair, 1, start_ns);
+	assert_int_equal(p->probe_ns - start_ns, f.pair->rto_ns);
+	assert_true(f.pair->rto_ns > rtt_ns[0]);
+	end(&f);
+}
+
 static void several_slow_signals_move_new_packets_away_for_a_while(void **state)
 {
 	static const uint64_t rtt_ns[] = {10000, 10000};
@@ -156,6 +186,7 @@ int main(void)
 		cmocka_unit_test(the_last_path_never_goes_down),
 		cmocka_unit_test(a_path_comes_up_with_the_next_acknowledgement),
 		cmocka_unit_test(a_path_comes_up_after_three_answered_probes_in_a_row),
+		cmocka_unit_test(a_probe_waits_as_long_as_an_answer_may_take),
 		cmocka_unit_test(several_slow_signals_move_new_packets_away_for_a_while),
 		cmocka_unit_test(a_long_path_is_not_a_slow_one),
 	};

@@ -20,7 +20,6 @@
 enum { CONTEXT_STALL = 0x100 }; /* in addition to the path: stall.c asked */
 
 static const uint64_t cnp_period_ns = 50000; /* 12.3 */
-static const uint64_t probe_lost_ns = 20000000;
 static const uint64_t slow_period_ns = 30000; /* three fit in the 100 us in which they are counted */
 
 /* The peer runs. The QP that asked evaluates that at once; the others do when their timers fire. */
@@ -154,16 +153,14 @@ bool control_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (vr->w->slow_due && !send_slow(tp, qp))
 		return false;
 	for (uint32_t i = 0; pair->down_count && i < pair->path_count; i++) {
-		struct path *path = &pair->own[i];
+		const struct path *path = &pair->path[i];
 		struct rtteth rtt = {.context = i, .tx1 = (uint32_t)now_ns};
 
 		if (!probe_due(path, now_ns))
 			continue;
 		if (!send_rtt(tp, qp, OP_RTT_REQUEST, i, &rtt))
 			return false;
-		path->good = path->probe_sent_ns ? 0 : path->good; /* the probe before was lost */
-		path->probe_sent_ns = now_ns;
-		path->probe_ns = now_ns + probe_lost_ns;
+		path_probe_sent(&tp->config, pair, i, now_ns);
 		tp->counters.path_probes++;
 	}
 	return true;
