@@ -80,7 +80,9 @@ struct pkt {
 };
 
 struct pkt_far {
-	const void *from; /* where they are; there until the packet is acknowledged */
+	const void *from; /* where they are */
+	/* The nic's count of revocations (nic_revocations()) then; when it is another, they must not be taken any more. */
+	uint64_t revocations;
 };
 
 enum { PKT_FAR_BYTES_MIN = 1024 };

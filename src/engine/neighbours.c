@@ -14,6 +14,9 @@ void neighbours_look(struct loop *l, uint64_t now_ns)
 	struct shm_reach reach;
 	struct nic_neighbours n;
 
+	/* A program that deregisters a region after its peer has read it revokes nothing of others' then. */
+	if (nic_lends(l->nic) && shm_is_taken(l->shm))
+		nic_lent_is_read(l->nic);
 	if (!shm_turn(l->shm, now_ns, &reach))
 		return;
 	memcpy(n.slots, reach.slots, sizeof(n.slots));

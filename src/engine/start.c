@@ -294,6 +294,8 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "out of memory");
 		return -ENOMEM;
 	}
+	if (e->loop.shm)
+		shm_set_revocations(e->loop.shm, nic_revocations(e->loop.nic));
 	return 0;
 }
 

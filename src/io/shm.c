@@ -7,6 +7,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -27,6 +28,7 @@ enum {
 	BUSY_NS = 100000,      /* and always after so long without any */
 	DRAIN_LOOKS = 40,      /* vain looks after which the sockets hold nothing that is older than a ring */
 	DRAIN_LOOKS_MAX = 1000,
+	FAR_HEAD_BYTES = offsetof(struct far_record, packets),
 	BELLS_MAX = 16,        /* taken at a time */
 	VAIN_BELLS_MAX = 1000  /* in a row, from a peer that puts nothing */
 };
@@ -64,6 +66,11 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 	}
 	*io = &s->io;
 	return 0;
+}
+
+void shm_set_revocations(struct io *io, const _Atomic uint64_t *revocations)
+{
+	of(io)->revocations = revocations;
 }
 
 static bool is_own_address(const struct shm *s, const uint8_t gid[16])
@@ -167,9 +174,19 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 	const uint8_t *data = p->data;
 	size_t n = record_of(p, packets);
 
+	if (t.far && !shm_is_read(&r->putter)) {
+		unsigned slot = (unsigned)(r - s->out);
+
+		/* It says so when it cannot, at any time. These are lost, and come again whole. */
+		s->reach.readers[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+		s->reach_changed = true;
+		c->shm_dropped += n;
+		return n;
+	}
 	if (t.far) {
-		n = shm_far_describe(s->description, p, n, &t.len);
-		data = s->description;
+		n = shm_far_describe(s->description.packets, p, n, &t.len, &s->description.revocations);
+		t.len += FAR_HEAD_BYTES;
+		data = (const uint8_t *)&s->description;
 	} else {
 		t.len = train_bytes(p, n);
 	}
@@ -343,6 +360,21 @@ static size_t shm_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 	return done;
 }
 
+bool shm_is_taken(const struct io *io)
+{
+	const struct shm *s = (const struct shm *)io;
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (uint64_t left = s->reach.readers[i]; left; left &= left - 1) {
+			const struct ring_out *r = &s->out[i * 64 + (unsigned)__builtin_ctzll(left)];
+
+			if (!shm_spill_is_empty(r->spill) || !shm_is_empty(&r->putter))
+				return false;
+		}
+	}
+	return true;
+}
+
 /* ---- receive ---- */
 
 static void give_up(struct shm *s, unsigned slot)
@@ -375,18 +407,27 @@ static size_t hand_out(struct shm *s, struct pkt *pkts, size_t n, size_t max)
 }
 
 /* The packets that a train describes, into the same place. SHM_NONE: what they lack cannot be read. */
-static enum shm_verdict fetch(struct shm *s, const struct ring_in *r, struct shm_train *t, uint8_t *to)
+static enum shm_verdict fetch(struct shm *s, struct ring_in *r, struct shm_train *t, uint8_t *to)
 {
+	uint32_t bytes = t->len - FAR_HEAD_BYTES;
+	uint64_t revocations;
 	struct shm_far far;
+	ssize_t n;
 
-	if (t->len > SHM_FAR_BYTES_MAX)
+	if (t->len <= FAR_HEAD_BYTES || t->len > sizeof(s->description))
 		return SHM_BAD;
-	memcpy(s->description, to, t->len);
-	if (!shm_far_lay_out(s->description, t->len, t->segment, to, BUFFER_BYTES - s->used, &far))
+	memcpy(&s->description, to, t->len);
+	if (!shm_far_lay_out(s->description.packets, bytes, t->segment, to, BUFFER_BYTES - s->used, &far))
 		return SHM_BAD;
 	t->len = far.len;
-	if (process_vm_readv(r->pid, far.here, far.here_count, far.there, far.there_count, 0) == (ssize_t)far.missing)
+	/* The kernel reads the pieces in this order. */
+	far.here[far.here_count++] = (struct iovec){&revocations, sizeof(revocations)};
+	far.there[far.there_count++] = (struct iovec){(void *)(uintptr_t)r->revocations_at, sizeof(revocations)};
+	n = process_vm_readv(r->pid, far.here, far.here_count, far.there, far.there_count, 0);
+	if (n == (ssize_t)(far.missing + sizeof(revocations)) && revocations == s->description.revocations)
 		return SHM_DONE;
+	if (n < 0 && errno != EFAULT)
+		shm_accept(&r->taker, false);
 	s->config.counters->shm_far_failed++;
 	return SHM_NONE;
 }

@@ -11,7 +11,8 @@
  * wire; what a ring holds for another slot, or from another host, is dropped.
  *
  * Of packets that leave their payload out (struct pkt_far) the ring has the rest, and who takes them reads the payload in the
- * sender's memory (process_vm_readv(2)), before it looks at them; what cannot be read is dropped as if a network had lost it.
+ * sender's memory (process_vm_readv(2)), before it looks at them; what cannot be read is dropped as if a network had lost it, and
+ * so is what the sender has revoked meanwhile. The same call reads the sender's count of revocations behind the payload.
  * Where the kernel does not let it, the sender learns that from the ring, and sends whole packets.
  *
  * What a full ring has no room for is kept until it has (shm_spill.h), and the caller is told to send nothing more there
@@ -22,6 +23,7 @@
 #ifndef IO_SHM_H
 #define IO_SHM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,6 +49,9 @@ struct shm_config {
 
 /* *Takes* lower on success. 0 or a negative errno. */
 int shm_open_io(struct io **, struct io *lower, const struct shm_config *);
+
+/* Where the nic counts revocations (struct pkt_far), borrowed; before there is a ring. */
+void shm_set_revocations(struct io *, const _Atomic uint64_t *);
 
 /*
  * The next slot that packets were sent to and that has no ring, each once; -1: none. The caller calls shm_make() for it, or not.
@@ -81,5 +86,7 @@ struct shm_reach {
 };
 /* Before packets are made: puts what was kept into rings that have room for it. True: *reach differs from the last call's. */
 bool shm_turn(struct io *, uint64_t now_ns, struct shm_reach *);
+/* Whether all that was sent through memory was taken out of the rings, and what packets left out was read. */
+bool shm_is_taken(const struct io *);
 
 #endif

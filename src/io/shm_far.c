@@ -15,7 +15,7 @@ static uint32_t rounded(uint32_t bytes)
 	return (bytes + 7) & ~7u;
 }
 
-size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes)
+size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes, uint64_t *revocations)
 {
 	uint32_t used = 0;
 	size_t i = 0;
@@ -27,9 +27,11 @@ size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t 
 				  .bytes = p->far_bytes,
 				  .tail = (uint16_t)(p->len - p->far_at - p->far_bytes)};
 
-		if (used + sizeof(e) + rounded(e.at + e.tail) > SHM_FAR_BYTES_MAX)
-			break;
 		memcpy(&far, p->data + p->far_at, sizeof(far));
+		if (!i)
+			*revocations = far.revocations;
+		if (used + sizeof(e) + rounded(e.at + e.tail) > SHM_FAR_BYTES_MAX || far.revocations != *revocations)
+			break;
 		e.from = (uintptr_t)far.from;
 		memcpy(to + used, &e, sizeof(e));
 		used += sizeof(e);

@@ -20,13 +20,13 @@ enum { SHM_FAR_BYTES_MAX = 16 << 10 }; /* of a description */
 
 /*
  * Describes packets that leave bytes out, from the first on as many as there is room for in SHM_FAR_BYTES_MAX, at least one; their
- * number. *bytes is set to the description's length.
+ * number. *bytes is set to the description's length, *revocations to what they all have.
  */
-size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes);
+size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes, uint64_t *revocations);
 
 /* Pieces to read, and where they belong. */
 struct shm_far {
-	struct iovec here[PKT_TRAIN_MAX], there[PKT_TRAIN_MAX];
+	struct iovec here[PKT_TRAIN_MAX + 1], there[PKT_TRAIN_MAX + 1]; /* with room for one piece of the caller's */
 	size_t here_count, there_count;
 	uint32_t missing; /* bytes to be read */
 	uint32_t len;     /* of the packets */

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define MAGIC UINT64_C(0x766272696e670003)
+#define MAGIC UINT64_C(0x766272696e670004)
 
 enum { KIND_WRAP = 1, KIND_TRAIN = 2, KIND_FAR = 4, KIND_FLOW = 1, RECORD_BYTES = 8 };
 
@@ -124,6 +124,11 @@ bool shm_is_half_free(struct shm_putter *p)
 	uint32_t head = atomic_load_explicit(&p->memory->head, memory_order_acquire);
 
 	return (p->tail + SHM_ROOM_BYTES - head) % SHM_ROOM_BYTES <= SHM_ROOM_BYTES / 2;
+}
+
+bool shm_is_empty(const struct shm_putter *p)
+{
+	return atomic_load_explicit(&p->memory->head, memory_order_acquire) == p->tail;
 }
 
 bool shm_publish(struct shm_putter *p)

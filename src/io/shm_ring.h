@@ -12,7 +12,8 @@
  *	 1      tail                                 the putting end writes it
  *	 2      head                                 the taking end writes it
  *	 3      accepted, asleep                     see shm_accept() and shm_sleep()
- *	 4      probe                                where the putting process has which 8 bytes; before the other end sees it
+ *	 4      probe, revocations                   where the putting process has which 8 bytes, and where its count of
+ *	                                             revocations is (struct pkt_far); before the other end sees it
  *	64 ..   records, each from the start of a unit and in one piece
  *
  *	record  length (4 bytes), packet length (2), kind (1), and the place in its train of the first packet (1); the flow if it
@@ -48,6 +49,7 @@ struct shm_memory {
 	_Atomic uint32_t asleep;
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint64_t probe_at;
 	_Atomic uint64_t probe_value;
+	_Atomic uint64_t revocations_at;
 };
 
 /* Prepares zeroed memory, SHM_MEMORY_BYTES aligned to a page, before anybody else has it. */
@@ -91,6 +93,8 @@ struct shm_train {
 enum shm_verdict shm_put(struct shm_putter *, const struct flow *, const uint8_t *data, const struct shm_train *);
 /* Whether at least half of it is free. Nonsense counts as free: who puts next finds it. */
 bool shm_is_half_free(struct shm_putter *);
+/* Whether the other end has given all room back. */
+bool shm_is_empty(const struct shm_putter *);
 /* Shows what was put. True: the other end sleeps, and the caller is the one to wake it. */
 bool shm_publish(struct shm_putter *);
 

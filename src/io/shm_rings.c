@@ -15,6 +15,8 @@
 #include "io/fd_away.h"
 #include "io/shm_state.h"
 
+static const _Atomic uint64_t never; /* is anything revoked */
+
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 void shm_close_fd(int *fd)
@@ -109,7 +111,12 @@ static void begin_in(struct shm *s, unsigned slot, struct shm_memory *memory, in
 {
 	struct ring_in *r = &s->in[slot];
 
-	*r = (struct ring_in){.memory = memory, .bell = bell, .pid = pid};
+	*r = (struct ring_in){
+		.memory = memory,
+		.bell = bell,
+		.pid = pid,
+		.revocations_at = atomic_load_explicit(&memory->revocations_at, memory_order_relaxed),
+	};
 	shm_taker_init(&r->taker, memory);
 	s->live[s->live_count++] = (uint8_t)slot;
 	shm_accept(&r->taker, can_read(pid, memory));
@@ -148,6 +155,7 @@ int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
 	r->probe = (uintptr_t)r ^ now_ns;
 	atomic_store(&r->memory->probe_at, (uintptr_t)&r->probe);
 	atomic_store(&r->memory->probe_value, r->probe);
+	atomic_store(&r->memory->revocations_at, (uintptr_t)(s->revocations ? s->revocations : &never));
 	shm_memory_init(memory);
 	shm_putter_init(&r->putter, memory);
 	s->config.counters->shm_peers++;

@@ -18,6 +18,12 @@
 
 enum { SHM_FLOWS_MAX = 64 };
 
+/* What is in a ring of packets that leave bytes out. */
+struct far_record {
+	uint64_t revocations;
+	uint8_t packets[SHM_FAR_BYTES_MAX]; /* shm_far.h */
+};
+
 struct ring_out {
 	struct shm_memory *memory; /* NULL: there is no ring */
 	struct shm_putter putter;
@@ -33,6 +39,7 @@ struct ring_in {
 	struct shm_taker taker;
 	int bell;
 	pid_t pid;    /* of its process */
+	uint64_t revocations_at; /* there, as it has told us */
 	bool mine;    /* the memory is that of the ring to ourselves */
 	bool begun;   /* the sockets hold nothing older */
 	bool ending;  /* its process has ended */
@@ -44,6 +51,7 @@ struct shm {
 	struct io io;
 	struct io *lower;
 	struct shm_config config;
+	const _Atomic uint64_t *revocations; /* of what our packets leave out; NULL: there are none */
 	int epoll_fd; /* the bells */
 	uint64_t came_ns;  /* when packets last came through memory */
 	uint64_t looked_ns; /* at the sockets */
@@ -60,7 +68,7 @@ struct shm {
 
 	/* The train that is being handed out, and the memory of all that were lent. */
 	uint8_t *buffer;
-	uint8_t description[SHM_FAR_BYTES_MAX];
+	struct far_record description;
 	uint32_t used;
 	uint32_t flow_count;
 	const uint8_t *at;

@@ -577,13 +577,15 @@ static void what_is_no_ring_is_refused(void **state)
 /* Packets of a train that leave out bytes of `memory`, those of packet i from i * PKT_FAR_BYTES_MIN on. */
 enum { FAR_AT = 40, FAR_TAIL = 4, FAR_LEN = FAR_AT + PKT_FAR_BYTES_MIN + FAR_TAIL };
 
+static _Atomic uint64_t revocations;
+
 static size_t send_far(struct end *e, unsigned slot, const uint8_t *memory, size_t n)
 {
 	static uint8_t bytes[BURST][FAR_LEN];
 	struct pkt pkts[BURST];
 
 	for (size_t i = 0; i < n; i++) {
-		const struct pkt_far far = {.from = memory + i * PKT_FAR_BYTES_MIN};
+		const struct pkt_far far = {.from = memory + i * PKT_FAR_BYTES_MIN, .revocations = revocations};
 
 		memset(bytes[i], (int)i, FAR_LEN);
 		bytes[i][5] = (uint8_t)(slot << 1);
@@ -663,6 +665,67 @@ static void what_is_not_there_is_lost(void **state)
 	end_free(b);
 }
 
+/* The program has got its memory back before its peer looked: the packets have not arrived, and what comes after them has. */
+static void what_is_revoked_is_lost(void **state)
+{
+	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
+	struct end *a = end_new(A), *b = end_new(B);
+
+	shm_set_revocations(a->io, &revocations);
+	connect_ends(a, A, b, B);
+	assert_true(shm_is_taken(a->io));
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_false(shm_is_taken(a->io));
+	revocations++;
+	assert_int_equal(take_far(b, memory), 0);
+	assert_int_equal(b->counters.shm_far_failed, 1);
+	assert_true(shm_is_taken(a->io));
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(take_far(b, memory), 10);
+	end_free(a);
+	end_free(b);
+}
+
+/* A process that may be read may not be later (prctl(PR_SET_DUMPABLE)): it learns that, and sends whole packets. */
+static void who_is_read_no_more_learns_it(void **state)
+{
+	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
+	struct end *a = end_new(A), *b = end_new(B);
+	struct shm_reach reach;
+	int fds[2];
+	pid_t pid;
+
+	assert_int_equal(shm_make(a->io, B, 1, fds), 0);
+
+	int given[2] = {dup(fds[0]), dup(fds[1])};
+
+	pid = fork();
+	assert_true(pid >= 0);
+	while (!pid)
+		pause();
+	assert_int_equal(shm_take_ring(b->io, A, pid, given), 0);
+	send(a, B, 0, 1);
+	assert_true(shm_turn(a->io, 1, &reach));
+	assert_int_equal(reach.readers[0], 1 << B);
+	expect(b, 0, 1);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(take_far(b, memory), 0);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(a->counters.shm_tx_far, 10);
+	assert_int_equal(a->counters.shm_dropped, 10);
+	assert_true(shm_turn(a->io, 1, &reach));
+	assert_int_equal(reach.slots[0], 1 << B);
+	assert_int_equal(reach.readers[0], 0);
+	send(a, B, 3, 1);
+	expect(b, 3, 1);
+	end_free(a);
+	end_free(b);
+}
+
 static uint64_t clock_ns(void)
 {
 	struct timespec ts;
@@ -731,6 +794,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_ring_is_refused),
 		cmocka_unit_test(what_packets_leave_out_is_read_where_it_is),
 		cmocka_unit_test(what_is_not_there_is_lost),
+		cmocka_unit_test(what_is_revoked_is_lost),
+		cmocka_unit_test(who_is_read_no_more_learns_it),
 		cmocka_unit_test(a_killed_process_leaves_no_gap),
 	};
 

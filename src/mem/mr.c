@@ -187,6 +187,7 @@ void mr_take_out(struct mr_table *t, const struct mr *mr)
 	uint32_t hole = probe(t->slot, t->mask, mr->key);
 
 	assert(t->slot[hole] == mr);
+	mr_revoke(t, MR_LENT_RESPONSES);
 	for (uint32_t i = (hole + 1) & t->mask; t->slot[i]; i = (i + 1) & t->mask) {
 		uint32_t from_home = (i - home(t->slot[i]->key, t->mask)) & t->mask;
 
@@ -253,9 +254,13 @@ int mr_create(struct mr_table *t, struct pd *pd, struct mr_range range, uint32_t
  * Only if they are there now: a region whose memory is gone is the sender's error, and to be found here. The first and
  * the last byte stand for their pages; those between, of a packet with pages between, are found by who reads them.
  */
-bool mr_leave(struct mr_far *far, uint8_t *to, const void *from, size_t len)
+bool mr_leave(struct mr_lender *l, unsigned what, uint8_t *to, const void *from, size_t len)
 {
-	const struct pkt_far note = {.from = from};
+	const struct pkt_far note = {
+		.from = from,
+		.revocations = atomic_load_explicit(&l->revocations, memory_order_relaxed),
+	};
+	struct mr_far *far = &l->far;
 	uint8_t byte;
 
 	/* Of a packet that was given up: this one is in its place. */
@@ -266,7 +271,19 @@ bool mr_leave(struct mr_far *far, uint8_t *to, const void *from, size_t len)
 		return false;
 	memcpy(to, &note, sizeof(note));
 	*far = (struct mr_far){.to = to, .len = (uint32_t)len};
+	l->lent |= (uint8_t)what;
 	return true;
+}
+
+void mr_revoke(const struct mr_table *t, unsigned what)
+{
+	struct mr_lender *l = t->lender;
+
+	if (!l || !(l->lent & what))
+		return;
+	l->lent = 0;
+	/* Before whatever the program writes there once it knows. */
+	atomic_fetch_add_explicit(&l->revocations, 1, memory_order_seq_cst);
 }
 
 bool mr_fault(const struct mr_table *t)

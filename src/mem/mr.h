@@ -10,6 +10,7 @@
 #ifndef MEM_MR_H
 #define MEM_MR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,12 +63,21 @@ struct mr {
 };
 
 /*
- * Bytes that mr_read_lazily() has not copied, because whoever gets the packet reads them where they are. At most one piece a
+ * Bytes that were not copied, because whoever gets the packet reads them where they are. At most one piece a
  * packet, whose pieces are read in the order of their places in it.
  */
 struct mr_far {
 	const uint8_t *to; /* their place in the packet, where a struct pkt_far was written */
 	uint32_t len;      /* 0: there are none */
+};
+
+/* What was left where it is, and may not have been read yet. */
+enum { MR_LENT_REQUESTS = 1, MR_LENT_RESPONSES = 2 };
+
+struct mr_lender {
+	_Atomic uint64_t revocations; /* whoever reads what was left reads this, too, afterwards (struct pkt_far) */
+	uint8_t lent;
+	struct mr_far far;
 };
 
 struct mr_table {
@@ -77,7 +87,8 @@ struct mr_table {
 	uint32_t count;
 	uint64_t serial; /* of the next key */
 	uint8_t secret[16];
-	struct mr_far *far; /* borrowed; NULL: all is copied */
+	struct mr_lender *lender; /* borrowed; NULL: all is always copied */
+	bool leaves; /* payload that is read now may be left where it is */
 	bool no_payload; /* regions have addresses and no bytes; nothing is copied */
 	uint64_t *faults; /* borrowed, or NULL: counts accesses to memory that is not there any more */
 };
@@ -124,8 +135,10 @@ uint8_t *mr_check_remote(const struct mr_table *, uint32_t key, const struct mr_
 /* Counts one and returns false. */
 bool mr_fault(const struct mr_table *);
 
-/* Notes the bytes instead of copying them. False: they are to be copied. */
-bool mr_leave(struct mr_far *, uint8_t *to, const void *from, size_t len);
+/* Notes the bytes, of a request or a response, instead of copying them. False: they are to be copied. */
+bool mr_leave(struct mr_lender *, unsigned what, uint8_t *to, const void *from, size_t len);
+/* What is lent of that kind, perhaps with others, will not be taken from now on, as if it had been lost. */
+void mr_revoke(const struct mr_table *, unsigned what);
 
 /*
  * Bytes of a packet out of a region and into one, the last byte last (copy.h): every copy goes through these.
@@ -137,12 +150,20 @@ static inline bool mr_read(const struct mr_table *t, void *to, const void *from,
 }
 
 /*
- * Likewise, for a request: its bytes may be left where they are, as the program must not touch them before it is complete. Those
- * of a READ's response must not: the program may deregister the region at any time, and it is not read after that.
+ * Likewise, and if the table says so its bytes are left where they are. Those of a request the program must not touch before it
+ * is complete; if it fails they are revoked (qp_to_error()). Those of a READ's response it may change, as READs read what is there
+ * sooner or later (IBTA 10.8.3.3); when it closes the region or a window they are revoked.
  */
-static inline bool mr_read_lazily(const struct mr_table *t, void *to, const void *from, size_t len)
+static inline bool mr_read_request(const struct mr_table *t, void *to, const void *from, size_t len)
 {
-	return (__builtin_expect(t->far != NULL, 0) && mr_leave(t->far, to, from, len)) || mr_read(t, to, from, len);
+	return (__builtin_expect(t->leaves, 0) && mr_leave(t->lender, MR_LENT_REQUESTS, to, from, len)) ||
+	       mr_read(t, to, from, len);
+}
+
+static inline bool mr_read_response(const struct mr_table *t, void *to, const void *from, size_t len)
+{
+	return (__builtin_expect(t->leaves, 0) && mr_leave(t->lender, MR_LENT_RESPONSES, to, from, len)) ||
+	       mr_read(t, to, from, len);
 }
 
 static inline bool mr_write(const struct mr_table *t, void *to, const void *from, size_t len)

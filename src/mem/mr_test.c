@@ -315,22 +315,24 @@ static void read_leaves_one_long_piece(void **state)
 {
 	struct world *w = *state;
 	static uint8_t region[3 * PKT_FAR_BYTES_MIN], packet[4 * PKT_FAR_BYTES_MIN];
-	struct mr_far far = {0};
+	struct mr_lender lender = {0};
+	const struct mr_far *far = &lender.far;
 	struct pkt_far note;
 
 	memset(region, 0x5a, sizeof(region));
-	w->table.far = &far;
-	assert_true(mr_read_lazily(&w->table, packet, region, 100));
-	assert_int_equal(far.len, 0);
+	w->table.lender = &lender;
+	w->table.leaves = true;
+	assert_true(mr_read_request(&w->table, packet, region, 100));
+	assert_int_equal(far->len, 0);
 	assert_int_equal(packet[99], 0x5a);
-	assert_true(mr_read_lazily(&w->table, packet + 100, region + 7, PKT_FAR_BYTES_MIN));
-	assert_ptr_equal(far.to, packet + 100);
-	assert_int_equal(far.len, PKT_FAR_BYTES_MIN);
+	assert_true(mr_read_request(&w->table, packet + 100, region + 7, PKT_FAR_BYTES_MIN));
+	assert_ptr_equal(far->to, packet + 100);
+	assert_int_equal(far->len, PKT_FAR_BYTES_MIN);
 	memcpy(&note, packet + 100, sizeof(note));
 	assert_ptr_equal(note.from, region + 7);
 	assert_int_equal(packet[100 + sizeof(note)], 0);
-	assert_true(mr_read_lazily(&w->table, packet + 100 + PKT_FAR_BYTES_MIN, region, PKT_FAR_BYTES_MIN));
-	assert_ptr_equal(far.to, packet + 100);
+	assert_true(mr_read_request(&w->table, packet + 100 + PKT_FAR_BYTES_MIN, region, PKT_FAR_BYTES_MIN));
+	assert_ptr_equal(far->to, packet + 100);
 	assert_int_equal(packet[100 + PKT_FAR_BYTES_MIN], 0x5a);
 }
 
@@ -339,15 +341,50 @@ static void read_forgets_what_a_packet_left_that_was_given_up(void **state)
 {
 	struct world *w = *state;
 	static uint8_t region[2 * PKT_FAR_BYTES_MIN], packet[2 * PKT_FAR_BYTES_MIN];
-	struct mr_far far = {0};
+	struct mr_lender lender = {0};
+	const struct mr_far *far = &lender.far;
 
-	w->table.far = &far;
-	assert_true(mr_read_lazily(&w->table, packet + 50, region, PKT_FAR_BYTES_MIN));
-	assert_true(mr_read_lazily(&w->table, packet + 40, region, 100));
-	assert_int_equal(far.len, 0);
-	assert_true(mr_read_lazily(&w->table, packet + 50, region, PKT_FAR_BYTES_MIN));
-	assert_true(mr_read_lazily(&w->table, packet + 50, region + 1, PKT_FAR_BYTES_MIN));
-	assert_ptr_equal(far.to, packet + 50);
+	w->table.lender = &lender;
+	w->table.leaves = true;
+	assert_true(mr_read_request(&w->table, packet + 50, region, PKT_FAR_BYTES_MIN));
+	assert_true(mr_read_request(&w->table, packet + 40, region, 100));
+	assert_int_equal(far->len, 0);
+	assert_true(mr_read_request(&w->table, packet + 50, region, PKT_FAR_BYTES_MIN));
+	assert_true(mr_read_request(&w->table, packet + 50, region + 1, PKT_FAR_BYTES_MIN));
+	assert_ptr_equal(far->to, packet + 50);
+}
+
+/* What was lent is revoked when it may not be read any more, and only if it is of that kind. */
+static void what_is_lent_is_revoked_with_its_region(void **state)
+{
+	struct world *w = *state;
+	static uint8_t region[PKT_FAR_BYTES_MIN], packet[PKT_FAR_BYTES_MIN];
+	struct mr_lender lender = {.revocations = 40};
+	struct pkt_far note;
+	struct mr *mr;
+
+	w->table.lender = &lender;
+	assert_int_equal(mr_create(&w->table, &w->pd, (struct mr_range){region, sizeof(region), 0}, MR_REMOTE_READ, &mr), 0);
+	assert_true(mr_read_response(&w->table, packet, region, sizeof(region)));
+	mr_revoke(&w->table, MR_LENT_RESPONSES);
+	assert_int_equal(lender.revocations, 40); /* it was copied */
+	w->table.leaves = true;
+	assert_true(mr_read_response(&w->table, packet, region, sizeof(region)));
+	memcpy(&note, packet, sizeof(note));
+	assert_ptr_equal(note.from, region);
+	assert_int_equal(note.revocations, 40);
+	mr_revoke(&w->table, MR_LENT_REQUESTS);
+	assert_int_equal(lender.revocations, 40);
+	mr_destroy(&w->table, mr);
+	assert_int_equal(lender.revocations, 41);
+	mr_revoke(&w->table, MR_LENT_RESPONSES);
+	assert_int_equal(lender.revocations, 41); /* nothing is lent any more */
+	lender.far.len = 0;
+	assert_true(mr_read_request(&w->table, packet, region, sizeof(region)));
+	mr_revoke(&w->table, MR_LENT_RESPONSES);
+	assert_int_equal(lender.revocations, 41);
+	mr_revoke(&w->table, MR_LENT_REQUESTS);
+	assert_int_equal(lender.revocations, 42);
 }
 
 int main(void)
@@ -363,6 +400,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(keys_depend_on_the_secret, setup, teardown),
 		cmocka_unit_test_setup_teardown(create_without_memory_changes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(read_leaves_one_long_piece, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_lent_is_revoked_with_its_region, setup, teardown),
 		cmocka_unit_test_setup_teardown(read_forgets_what_a_packet_left_that_was_given_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(table_agrees_with_a_naive_model, setup, teardown),
 	};

@@ -180,6 +180,7 @@ void mw_invalidate(struct mr_table *t, uint32_t key, const struct mr_user *user)
 
 	if (!mw_may_invalidate(t, key, user))
 		return;
+	mr_revoke(t, MR_LENT_RESPONSES);
 	if (mr->kind == MR_REGION)
 		mr->access &= ~(uint32_t)(MR_REMOTE_READ | MR_REMOTE_WRITE | MR_REMOTE_ATOMIC);
 	else
@@ -194,6 +195,7 @@ void mw_forget_user(struct mr_user *user)
 
 void mw_unbind_all(struct mr_table *t, struct mr *region)
 {
+	mr_revoke(t, MR_LENT_RESPONSES);
 	for (size_t i = 0; region->windows && i <= t->mask; i++) {
 		struct mr *mr = t->slot[i];
 

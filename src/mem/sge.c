@@ -63,7 +63,7 @@ bool sge_gather(const struct mr_table *t, const struct pd *pd, struct sge_list l
 	if (is_in_first(list, off, len)) {
 		const uint8_t *p = mr_check(t, list.sge->lkey, pd, list.sge->addr + off, len, 0);
 
-		return p && mr_read_lazily(t, to, p, len);
+		return p && mr_read_request(t, to, p, len);
 	}
 
 	struct cursor c = seek(list, off);
@@ -72,7 +72,7 @@ bool sge_gather(const struct mr_table *t, const struct pd *pd, struct sge_list l
 	for (; len; len -= piece, to += piece) {
 		const uint8_t *p = advance(&c, t, pd, len, 0, &piece);
 
-		if (!p || !mr_read_lazily(t, to, p, piece))
+		if (!p || !mr_read_request(t, to, p, piece))
 			return false;
 	}
 	return true;

@@ -58,6 +58,7 @@ struct nic *nic_create(const struct nic_config *c)
 	if (mr_table_init(&nic->tp.mrs, &nic->tp.alloc, c->secret))
 		goto free_arena;
 	nic->tp.mrs.no_payload = c->no_payload;
+	nic->tp.mrs.lender = &nic->tp.lender;
 	nic->tp.mrs.faults = &nic->tp.counters.memory_faults;
 	return nic;
 
@@ -291,6 +292,21 @@ void nic_set_neighbours(struct nic *nic, const struct nic_neighbours *n)
 	resume(tp, &tp->held_up);
 }
 
+const _Atomic uint64_t *nic_revocations(const struct nic *nic)
+{
+	return &nic->tp.lender.revocations;
+}
+
+bool nic_lends(const struct nic *nic)
+{
+	return nic->tp.lender.lent & MR_LENT_RESPONSES;
+}
+
+void nic_lent_is_read(struct nic *nic)
+{
+	nic->tp.lender.lent &= (uint8_t)~MR_LENT_RESPONSES;
+}
+
 /* In a state in which a QP only flushes it sends nothing. */
 static bool is_held_up(const struct transport *tp, const struct qp *qp)
 {
@@ -308,15 +324,17 @@ static void aim(struct transport *tp, const struct qp *qp, struct icrc_ctx *icrc
 	bool reads = near && qp->ops->reliable && tp->readers[slot / 64] >> slot % 64 & 1;
 
 	tp->tx.icrc = near ? NULL : icrc;
-	tp->far.len = 0;
-	tp->mrs.far = tp->tx.far = reads ? &tp->far : NULL;
+	tp->lender.far.len = 0;
+	tp->mrs.leaves = reads;
+	tp->tx.far = reads ? &tp->lender.far : NULL;
 }
 
 /* As outside of turns. */
 static void aim_nowhere(struct transport *tp, struct icrc_ctx *icrc)
 {
 	tp->tx.icrc = icrc;
-	tp->mrs.far = tp->tx.far = NULL;
+	tp->mrs.leaves = false;
+	tp->tx.far = NULL;
 }
 
 size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_ns)

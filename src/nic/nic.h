@@ -10,6 +10,7 @@
 #ifndef NIC_NIC_H
 #define NIC_NIC_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -166,6 +167,14 @@ struct nic_neighbours {
 	uint64_t slots[NIC_SLOTS / 64], readers[NIC_SLOTS / 64], full[NIC_SLOTS / 64];
 };
 void nic_set_neighbours(struct nic *, const struct nic_neighbours *);
+/*
+ * Counts how often what packets left out was revoked, because the program may use that memory for something else, or has closed a
+ * region. Whoever reads what was left out looks here afterwards; with another count than the packet has, it did not arrive.
+ */
+const _Atomic uint64_t *nic_revocations(const struct nic *);
+/* Whether READ responses were left out since nic_lent_is_read(), which says that all of them were read: nothing is to be revoked. */
+bool nic_lends(const struct nic *);
+void nic_lent_is_read(struct nic *);
 
 /* ---- management datagrams: QPN 1 --------------------------------------------------------- */
 

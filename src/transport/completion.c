@@ -210,6 +210,9 @@ void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	/* Before the flush: a poster that sees the old state posted early enough to be flushed below. */
 	qp_move(qp, QPS_ERR);
 	qp_halt(tp, qp);
+	/* The program may do what it likes with the memory of what is flushed. */
+	if (qp->sq.una != sq_head(&qp->sq))
+		mr_revoke(&tp->mrs, MR_LENT_REQUESTS);
 	if (qp->ops->silence)
 		qp->ops->silence(tp, qp, now_ns);
 	qp_flush(tp, qp, now_ns);

@@ -82,7 +82,7 @@ struct transport {
 	uint64_t readers[2];     /* those of them that read ours */
 	uint64_t full[2];        /* those of them that take no more now */
 	bool some_full;
-	struct mr_far far;
+	struct mr_lender lender;
 	bool hold_acks;
 	uint16_t paused_sls;     /* levels that send no payload: their turns are for answers only */
 	struct patience patience;

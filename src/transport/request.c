@@ -49,8 +49,8 @@ bool request_gather(const struct transport *tp, const struct qp *qp, struct send
 		    uint32_t off, uint8_t *to, uint32_t len)
 {
 	if (w->flags & WR_INLINE) {
-		if (tp->mrs.far)
-			tp->mrs.far->len = 0;
+		if (tp->mrs.leaves)
+			tp->mrs.lender->far.len = 0;
 		memcpy(to, send_wqe_inline(w) + off, len);
 		return true;
 	}

@@ -132,12 +132,87 @@ static void what_waits_for_room_is_flushed(void **state)
 	sim_end(&s);
 }
 
+/* A READ of A arrives at B, and B's next packet is its response. */
+static struct pkt response(struct sim *s, uint32_t read)
+{
+	struct flow flow = duo_flow(s->duo, DUO_B, s->b->opt.gid);
+	struct bth bth = {.opcode = OP_RC_READ_REQUEST, .pkey = 0xffff, .dqpn = s->b->qpn, .psn = s->a->opt.psn[DUO_A] + read};
+	uint8_t ext[RETH_LEN], buf[DUO_PACKET_MAX];
+	struct pkt burst[2 * PKT_TRAIN_MAX];
+	uint32_t len;
+
+	reth_encode(ext, &(struct reth){.va = s->bbuf->iova, .rkey = s->bbuf->mr->key, .len = PKT_FAR_BYTES_MIN});
+	len = duo_build(s->duo, DUO_B, s->b->opt.gid, &bth, ext, sizeof(ext), NULL, 0, buf);
+	assert_int_equal(duo_inject(s->duo, DUO_B, &flow, buf, len), 0);
+	assert_int_equal(nic_output(s->b->host->nic, burst, COUNT(burst), s->duo->now_ns), 1);
+	assert_int_equal(burst[0].data[0], OP_RC_READ_RESPONSE_ONLY);
+	return burst[0];
+}
+
+/* What a response leaves out may be read until its region is closed, and nothing is revoked that was read. */
+static void a_response_that_is_lent_is_revoked_with_its_region(void **state)
+{
+	struct sim s = start_within_host(QPT_RC);
+	struct nic *nic = s.b->host->nic;
+	const _Atomic uint64_t *revocations = nic_revocations(nic);
+	struct nic_neighbours n = {.slots = {1 << 5}};
+	uint64_t before = *revocations;
+	struct duo_buf *other = duo_buf(s.b->host, 64, ALL_ACCESS);
+	struct pkt_far far;
+	struct pkt p;
+
+	nic_set_neighbours(nic, &n);
+	assert_int_equal(response(&s, 0).far_at, 0);
+	assert_false(nic_lends(nic));
+	n.readers[0] = 1 << 5;
+	nic_set_neighbours(nic, &n);
+	p = response(&s, 1);
+	assert_int_equal(p.far_bytes, PKT_FAR_BYTES_MIN);
+	memcpy(&far, p.data + p.far_at, sizeof(far));
+	assert_ptr_equal(far.from, s.bbuf->p);
+	assert_int_equal(far.revocations, before);
+	assert_true(nic_lends(nic));
+	nic_lent_is_read(nic);
+	assert_int_equal(nic_mr_rereg(nic, other->mr, NULL, NULL, 0, MR_LOCAL_WRITE), 0);
+	assert_int_equal(*revocations, before);
+	response(&s, 2);
+	assert_int_equal(nic_mr_rereg(nic, s.bbuf->mr, NULL, NULL, 0, MR_LOCAL_WRITE), 0);
+	assert_int_equal(*revocations, before + 1);
+	duo_destroy(s.duo);
+}
+
+/* A program that is told that its request failed may use the memory again. */
+static void a_request_that_is_lent_is_revoked_when_it_fails(void **state)
+{
+	static const enum qp_state states[] = {QPS_ERR, QPS_RESET};
+
+	for (size_t i = 0; i < COUNT(states); i++) {
+		struct sim s = start_within_host(QPT_RC);
+		struct nic *nic = s.a->host->nic;
+		struct nic_neighbours n = {.slots = {0, 1 << (70 - 64)}, .readers = {0, 1 << (70 - 64)}};
+		struct duo_wr w = duo_write_wr(1, s.abuf, 0, PKT_FAR_BYTES_MIN, s.bbuf, 0);
+		uint64_t before = *nic_revocations(nic);
+		struct qp_attr a = {.state = states[i]};
+		struct pkt burst[2 * PKT_TRAIN_MAX];
+
+		nic_set_neighbours(nic, &n);
+		assert_true(duo_post(s.a, &w));
+		assert_int_equal(nic_output(nic, burst, COUNT(burst), s.duo->now_ns), 1);
+		assert_int_equal(burst[0].far_bytes, PKT_FAR_BYTES_MIN);
+		assert_int_equal(nic_qp_modify(nic, s.a->qp, &a, QPA_STATE, s.duo->now_ns), 0);
+		assert_int_equal(*nic_revocations(nic), before + 1);
+		duo_destroy(s.duo);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_the_peers_process_needs_no_icrc),
 		cmocka_unit_test(what_goes_to_a_full_process_waits),
 		cmocka_unit_test(what_waits_for_room_is_flushed),
+		cmocka_unit_test(a_response_that_is_lent_is_revoked_with_its_region),
+		cmocka_unit_test(a_request_that_is_lent_is_revoked_when_it_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

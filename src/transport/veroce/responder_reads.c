@@ -232,7 +232,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct respons
 	p.orig = res->orig;
 	veroce_stamp(qp, &p, (uint32_t)r->path, now_ns);
 	at = veroce_encode_headers(out, &p);
-	if (payload && !mr_read(&tp->mrs, out + at, from, payload))
+	if (payload && !mr_read_response(&tp->mrs, out + at, from, payload))
 		return -1;
 	if (p.bth.pad)
 		memset(out + at + payload, 0, p.bth.pad);
@@ -327,7 +327,7 @@ static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource
 	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at)
 			    : NULL;
 
-	if (!out || !mr_read(&tp->mrs, out + at, from, qp->mtu))
+	if (!out || !mr_read_response(&tp->mrs, out + at, from, qp->mtu))
 		return false;
 	veroce_commit_next(tp, qp, at);
 	return true;
