@@ -25,6 +25,7 @@
 
 #include "base/byteorder.h"
 #include "fabric/fabric.h"
+#include "fabric_save.h"
 
 enum {
 	CLIENTS_MAX = 64,
@@ -52,6 +53,8 @@ static const char usage[] =
 	"interrupted, and programs see it with LD_PRELOAD=libumad2sim.so.\n"
 	"\n"
 	"  -n, --node NAME  the adapter at which COMMAND runs (SIM_HOST); the first one by default\n"
+	"  -s, --save FILE  once COMMAND, a subnet manager, has brought all links up, write its forwarding tables, service\n"
+	"                   levels and lanes for verbena sim (topology.kind = subnet), and end it\n"
 	"  -h, --help       this text\n"
 	"\n"
 	"TOPOLOGY is a file as ibsim reads it; docs/fabric.md has the format.\n";
@@ -75,6 +78,7 @@ struct server {
 	const char *base;
 	int control;
 	struct client clients[CLIENTS_MAX];
+	struct fabric_save *save; /* NULL: nothing is to be saved */
 };
 
 static socklen_t name_make(struct sockaddr_un *a, const struct server *s, const char *what, long number)
@@ -318,6 +322,10 @@ static bool mad_serve(struct server *s, struct client *c)
 		put_be16(m.bytes + 8, 0);
 		break;
 	case FABRIC_DELIVERED:
+		if (s->save && m.bytes[3] & METHOD_RESPONSE && get_be16(m.bytes + 8) == FABRIC_SAVE_TID) {
+			fabric_save_answer(s->save, m.bytes);
+			return true;
+		}
 		to = receiver_of(s, &m);
 		if (m.bytes[3] & METHOD_RESPONSE)
 			put_be16(m.bytes + 8, 0);
@@ -336,6 +344,26 @@ static bool mad_serve(struct server *s, struct client *c)
 	memcpy(message + MAD_AT, m.bytes, MAD_LEN);
 	send(to->fd, message, sizeof(message), MSG_DONTWAIT);
 	return true;
+}
+
+/* Queries of our own, as if a program at the manager's node had sent them. */
+static void save_turn(struct server *s)
+{
+	uint8_t message[MESSAGE_BYTES] = {0};
+	struct fabric_mad m;
+
+	while (fabric_save_turn(s->save, &m)) {
+		struct client *to = receiver_of(s, &m);
+
+		put_be16(message, m.dlid);
+		put_be16(message + 4, m.slid);
+		put_be32(message + 8, GSI_QPN);
+		put_be32(message + 12, GSI_QPN);
+		put_be64(message + MAD_AT - 8, MAD_LEN);
+		memcpy(message + MAD_AT, m.bytes, MAD_LEN);
+		if (to)
+			send(to->fd, message, sizeof(message), MSG_DONTWAIT);
+	}
 }
 
 /* ---- the tool ---- */
@@ -390,9 +418,18 @@ static pid_t command_start(const struct server *s, char **argv, const sigset_t *
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 }
 
+static int command_status(const struct server *s, int status)
+{
+	if (s->save)
+		return complain("fabric: nothing is saved: the command ended before all links were active and all pairs known");
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 /* Until a signal ends it: the command's end, or an interrupt. */
 static int serve(struct server *s, int signals, pid_t child)
 {
+	bool saved = false;
+
 	for (;;) {
 		struct pollfd p[CLIENTS_MAX + 2] = {{.fd = s->control, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
 		struct signalfd_siginfo info;
@@ -400,8 +437,14 @@ static int serve(struct server *s, int signals, pid_t child)
 
 		for (int i = 0; i < CLIENTS_MAX; i++)
 			p[i + 2] = (struct pollfd){.fd = s->clients[i].fd, .events = POLLIN};
-		if (poll(p, CLIENTS_MAX + 2, -1) < 0 && errno != EINTR)
+		if (s->save && !saved)
+			save_turn(s);
+		if (poll(p, CLIENTS_MAX + 2, s->save && !saved ? FABRIC_SAVE_TURN_MS : -1) < 0 && errno != EINTR)
 			return complain("fabric: poll: %s", strerror(errno));
+		if (s->save && !saved && fabric_save_is_whole(s->save)) {
+			saved = true;
+			kill(child, SIGTERM);
+		}
 		if (p[1].revents && read(signals, &info, sizeof(info)) == sizeof(info)) {
 			if (info.ssi_signo != SIGCHLD) {
 				if (child > 0)
@@ -409,7 +452,7 @@ static int serve(struct server *s, int signals, pid_t child)
 				else
 					return EXIT_SUCCESS;
 			} else if (child > 0 && waitpid(child, &status, WNOHANG) == child) {
-				return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+				return saved ? fabric_save_write(s->save) : command_status(s, status);
 			}
 		}
 		for (int i = 0; i < CLIENTS_MAX; i++) {
@@ -454,16 +497,19 @@ static int run(struct server *s, char **command)
 int cmd_fabric(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"node", required_argument, NULL, 'n'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"node", required_argument, NULL, 'n'}, {"save", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	static struct server s;
 	char base[64];
-	const char *node = NULL, *name = getenv("IBSIM_SOCKNAME");
+	const char *node = NULL, *save = NULL, *name = getenv("IBSIM_SOCKNAME");
 	int opt, rc;
 
-	while ((opt = getopt_long(argc, argv, "+n:h", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+n:s:h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'n':
 			node = optarg;
+			break;
+		case 's':
+			save = optarg;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -476,6 +522,10 @@ int cmd_fabric(int argc, char **argv)
 		complain("fabric: the topology is missing");
 		return usage_error("fabric");
 	}
+	if (save && optind + 1 == argc) {
+		complain("fabric: --save needs a command: a subnet manager");
+		return usage_error("fabric");
+	}
 	for (int i = 0; i < CLIENTS_MAX; i++)
 		s.clients[i].fd = -1;
 	/* With a command nobody else needs to know the name. */
@@ -484,8 +534,13 @@ int cmd_fabric(int argc, char **argv)
 	rc = topology_load(&s, argv[optind]);
 	if (!rc)
 		rc = first_choose(&s, node);
+	if (!rc && save) {
+		s.save = fabric_save_new(&s.fabric, save);
+		rc = s.save ? 0 : EXIT_OURS;
+	}
 	if (!rc)
 		rc = run(&s, argv + optind + 1 + (optind + 1 < argc && !strcmp(argv[optind + 1], "--")));
+	fabric_save_free(s.save);
 	fabric_free(&s.fabric);
 	return rc;
 }

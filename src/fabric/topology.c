@@ -101,6 +101,9 @@ static void switch_begin(struct fabric_node *n)
 	n->ports[0].info.phys_state = PORT_PHYS_LINK_UP;
 }
 
+/* Two SLs a byte; what a node has before a manager sets it. */
+static const uint8_t sl_modulo_8[8] = {0x01, 0x23, 0x45, 0x67, 0x01, 0x23, 0x45, 0x67};
+
 static int node_add(struct reader *r, uint8_t type, unsigned ports, const char *name)
 {
 	struct fabric *f = r->f;
@@ -124,6 +127,8 @@ static int node_add(struct reader *r, uint8_t type, unsigned ports, const char *
 		n->forwarding = malloc(FABRIC_LIDS);
 		n->groups = calloc(FABRIC_GROUPS, sizeof(*n->groups));
 	}
+	for (size_t i = 0; n->sl_to_vl && i < all * all; i++)
+		memcpy(n->sl_to_vl[i], sl_modulo_8, sizeof(sl_modulo_8));
 	if (!n->ports || !n->sl_to_vl || (type == NODE_SWITCH && (!n->forwarding || !n->groups)))
 		return no_memory(r);
 	for (size_t i = 0; i < all; i++)

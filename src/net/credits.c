@@ -264,6 +264,13 @@ static void forward(struct network *net, struct sim_switch *sw, struct packet *p
 		lose(net, sw, in, p, NETWORK_DROP_NO_ROUTE);
 		return;
 	}
+	if (sw->lane_maps)
+		p->class = subnet_lane(sw, out, p);
+	if (p->class == SUBNET_LANE_DROPS) {
+		p->class = (uint8_t)lane_in(p);
+		lose(net, sw, in, p, NETWORK_DROP_NO_ROUTE);
+		return;
+	}
 	queue_up(net, out, p);
 	if (port_is_ready(out))
 		port_wake(net, out);
@@ -306,23 +313,46 @@ void credit_arrive_host(struct network *net, struct port *port, struct packet *p
 
 /* ---- sending --------------------------------------------------------------------------------------- */
 
+/* The service level is the class, and so is the lane, unless a subnet's tables say otherwise. False: the lane drops. */
+static bool set_lane(const struct network *net, struct packet *p)
+{
+	unsigned level = p->class;
+
+	if (net->levels && p->dst < net->host_count)
+		level = subnet_level(net, p);
+	p->flags = (uint16_t)((p->flags & ~PACKET_SL_MASK) | level << PACKET_SL_SHIFT);
+	if (net->levels && subnet_host_lane(net, p) == SUBNET_LANE_DROPS)
+		return false;
+	if (net->levels)
+		p->class = subnet_host_lane(net, p);
+	return true;
+}
+
 /* Asks the host for packets until one of them may be sent. */
 static void pull(struct network *net, struct port *port)
 {
 	struct host *host = port->host;
+	/* Of a subnet nobody knows the lane before the packet. */
+	uint32_t allowed = net->levels ? UINT8_MAX : (uint8_t)~port->paused;
 	unsigned held = 0;
 
 	for (unsigned vl = 0; vl < VL_LANES; vl++)
 		held += port->queues[vl].packets;
-	while (!port_is_ready(port) && held++ < HELD_MAX) {
-		struct packet *p = host->ops.pull ? host->ops.pull(host->object, (uint8_t)~port->paused, net->now_ps) : NULL;
+	while (!port_is_ready(port) && held < HELD_MAX) {
+		struct packet *p = host->ops.pull ? host->ops.pull(host->object, allowed, net->now_ps) : NULL;
 
 		if (!p)
 			return;
 		assert(p->class < PACKET_CLASSES && p->wire_bytes > 0);
 		net->counts.packets++;
-		p->flags = (uint16_t)((p->flags & ~PACKET_SL_MASK) | p->class << PACKET_SL_SHIFT);
+		if (!set_lane(net, p)) {
+			port_drop(net, port, p, NETWORK_DROP_NO_ROUTE);
+			continue;
+		}
 		queue_up(net, port, p);
+		held++;
+		if (!net->levels)
+			allowed = (uint8_t)~port->paused;
 	}
 }
 

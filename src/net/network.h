@@ -165,6 +165,14 @@ void *network_scratch(struct network *, size_t bytes);
 void network_attach(struct network *, uint32_t host, const struct endpoint_ops *, void *object);
 /* The object attached, for a caller that puts another one between it and the network. */
 struct endpoint_ops network_endpoint(const struct network *, uint32_t host, void **object);
+struct subnet; /* net/topology/topology_subnet.h */
+/*
+ * From now on packets take the ways of these tables, instead of shortest paths; once, before the first packet. On links with credits
+ * their lanes are those that the tables say, by the two hosts, not by the class. A link that is down stays in the tables. 0,
+ * -ENOMEM, or -EINVAL: the network has another topology.
+ */
+int network_set_subnet(struct network *, const struct subnet *);
+
 /* The host has something to send: the network pulls it as soon as the host's port is idle. */
 void network_kick(struct network *, uint32_t host);
 /*

@@ -518,6 +518,7 @@ void network_destroy(struct network *net)
 	link_fini(net);
 	observe_fini(net);
 	policy_fini(net);
+	subnet_fini(net);
 	for (uint32_t i = 0; net->switches && i < net->switch_count; i++) {
 		free(net->switches[i].flowlets);
 		free(net->switches[i].turns);

@@ -18,6 +18,7 @@
 #include "net/event.h"
 #include "net/network.h"
 #include "net/route.h"
+#include "net/topology/topology_subnet.h"
 #include "net/vl_arbiter.h"
 
 /* At equal times, what comes first. */
@@ -173,6 +174,11 @@ struct flowlet {
 	bool used;
 };
 
+/* SLtoVL from one port to another one. */
+struct lane_map {
+	uint8_t vl[SUBNET_LEVELS];
+};
+
 struct sim_switch {
 	const struct route *routes; /* to each group */
 	struct port *ports;
@@ -187,6 +193,8 @@ struct sim_switch {
 	struct flowlet *flowlets;
 	uint32_t *turns;     /* of round robin, each group's */
 	void *routing;       /* a policy's state */
+	struct port **forwarding;   /* by host; NULL: routes are shortest paths */
+	struct lane_map *lane_maps; /* [in][out], with that */
 	uint32_t node;
 };
 
@@ -215,6 +223,8 @@ struct network {
 	struct credit_port *credit_ports;
 	uint16_t credit_mtu_blocks;
 	bool watch_pending; /* an EVENT_WATCH is */
+	uint8_t *levels;             /* [source][destination]; NULL: no subnet was set */
+	struct lane_map *host_lanes; /* with that */
 	struct network_deadlock *deadlock; /* NULL: none was found */
 	uint8_t *marking; /* a policy's state, marking_stride bytes of each port of a switch */
 	size_t marking_stride;
@@ -343,6 +353,12 @@ void credit_link_up(struct network *, struct port *);  /* both directions begin 
 void credit_link_down(struct network *, struct port *);
 void credit_watch(struct network *);
 void credit_count(const struct network *, const struct port *, struct network_port_counts *);
+
+/* subnet.c; the three in the middle need network_set_subnet() */
+uint8_t subnet_level(const struct network *, const struct packet *);
+uint8_t subnet_host_lane(const struct network *, const struct packet *);
+uint8_t subnet_lane(const struct sim_switch *, const struct port *out, const struct packet *);
+void subnet_fini(struct network *);
 
 /* deadlock.c */
 void deadlock_look(struct network *); /* the event */

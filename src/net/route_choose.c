@@ -113,6 +113,8 @@ struct port *route_choose(struct network *net, struct sim_switch *sw, const stru
 
 	if (p->dst >= net->host_count)
 		return NULL;
+	if (__builtin_expect(sw->forwarding != NULL, 0))
+		return sw->forwarding[p->dst];
 	uint32_t group = t->group_of[p->dst];
 	struct route r = sw->routes[group];
 

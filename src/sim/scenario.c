@@ -173,7 +173,7 @@ size_t scenario_files(struct scenario *s, struct scenario_wanted *wanted, size_t
 {
 	size_t n = 0;
 
-	if (s->topology.kind == SCENARIO_TOPOLOGY_FILE)
+	if (s->topology.kind == SCENARIO_TOPOLOGY_FILE || s->topology.kind == SCENARIO_TOPOLOGY_SUBNET)
 		want(wanted, &n, max, &s->topology.file, NULL, "file");
 	for (uint32_t i = 0; i < s->workload_count; i++) {
 		struct scenario_workload *w = &s->workload[i];

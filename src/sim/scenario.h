@@ -71,6 +71,7 @@ enum scenario_topology_kind {
 	SCENARIO_TOPOLOGY_TWO_DC, /* site_kind and its parameters, twice; borders, long_links */
 	SCENARIO_TOPOLOGY_RAIL,   /* hosts (nodes), nics of each, group, spines, uplinks */
 	SCENARIO_TOPOLOGY_FILE,   /* file */
+	SCENARIO_TOPOLOGY_SUBNET, /* file: a subnet with its routes */
 	SCENARIO_TOPOLOGY_KINDS
 };
 

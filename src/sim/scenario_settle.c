@@ -84,8 +84,8 @@ static int topology_settle(const struct scenario_source *s, struct scenario *out
 
 	if (kinds_check(s, "topology", t->kind, SCENARIO_TOPOLOGY_KINDS, s->line, "topology", e))
 		return -EINVAL;
-	if (t->kind == SCENARIO_TOPOLOGY_FILE && !t->file.path[0])
-		return fail_key(s, e, "topology", "file", "kind = file needs the path of one");
+	if ((t->kind == SCENARIO_TOPOLOGY_FILE || t->kind == SCENARIO_TOPOLOGY_SUBNET) && !t->file.path[0])
+		return fail_key(s, e, "topology", "file", "this kind needs the path of one");
 	if (t->k % 2)
 		return scenario_fail(e, s->file, line_of(s, "topology", "k"), "topology.k",
 				     "%u is odd; use an even number", (unsigned)t->k);

@@ -43,8 +43,8 @@ static const uint8_t site_kinds[] = {
 
 /* clang-format off */
 static const struct scenario_row rows[] = {
-	PICK("topology", "kind", AT(topology.kind), "star|dumbbell|parking-lot|leaf-spine|fat-tree|hpcc|two-dc|rail|file", "star",
-	     "shape of the network; hpcc: 320 hosts, 20 ToR, 20 Agg and 16 core switches"),
+	PICK("topology", "kind", AT(topology.kind), "star|dumbbell|parking-lot|leaf-spine|fat-tree|hpcc|two-dc|rail|file|subnet", "star",
+	     "shape of the network; hpcc: 320 hosts, 20 ToR, 20 Agg and 16 core switches; subnet: with the routes that a subnet manager set"),
 	PICK_OF(T(TWO_DC), "topology", "site", AT(topology.site_kind), "star|leaf-spine|fat-tree|hpcc", site_kinds, "leaf-spine",
 	     "shape of each data centre of two-dc; its keys count for each"),
 	NUM_OF(T(STAR) | T(DUMBBELL) | T(LEAF_SPINE) | T(TWO_DC) | T(RAIL), "topology", "hosts", COUNT, AT(topology.hosts), 1, 1 << 20, NULL, "16",
@@ -59,7 +59,7 @@ static const struct scenario_row rows[] = {
 	NUM_OF(T(RAIL), "topology", "group", COUNT, AT(topology.group), 1, 1 << 20, "auto", "auto", "nodes whose NICs share a leaf for each rail; auto: all"),
 	NUM_OF(T(TWO_DC), "topology", "borders", COUNT, AT(topology.borders), 1, 1024, NULL, "1", "border switches of each site, linked to all switches of its highest tier"),
 	NUM_OF(T(TWO_DC), "topology", "long_links", COUNT, AT(topology.long_links), 1, 1024, NULL, "1", "links between the sites, which the border switches share"),
-	FILE_OF(T(FILE), "topology", "file", AT(topology.file), "", "nodes and links in the text format of the HPCC simulator"),
+	FILE_OF(T(FILE) | T(SUBNET), "topology", "file", AT(topology.file), "", "file: nodes and links in the text format of the HPCC simulator; subnet: what verbena fabric --save wrote"),
 
 	NUM("link", "rate", RATE, AT(link.rate_bps), MBPS, 8 * TBPS, NULL, "100Gbps", "links of hosts, each direction"),
 	NUM("link", "fabric_rate", RATE, AT(link.fabric_rate_bps), MBPS, 8 * TBPS, "auto", "auto", "links between switches; auto: as rate (hpcc: 4 times)"),

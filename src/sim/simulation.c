@@ -54,13 +54,23 @@ static uint64_t longest_queue_ps(const struct simulation *s)
 	return longest;
 }
 
+static bool make_topology(struct simulation *s, struct why why)
+{
+	if (s->scenario->topology.kind != SCENARIO_TOPOLOGY_SUBNET)
+		return parts_topology(s->scenario, &s->topology, why);
+	if (!parts_subnet(s->scenario, &s->subnet, why))
+		return false;
+	s->topology = s->subnet.topology;
+	return true;
+}
+
 static bool make_network(struct simulation *s, struct why why)
 {
 	struct network_config c;
 	char error[NETWORK_ERROR_BYTES];
 	uint64_t *buffers, rtt_ps, queue_ps;
 
-	if (!parts_topology(s->scenario, &s->topology, why))
+	if (!make_topology(s, why))
 		return false;
 	s->paths = topology_paths_create(&s->topology, (uint32_t)s->scenario->transport.payload_bytes);
 	if (!s->paths || topology_paths_longest_rtt_ps(s->paths, s->scenario->sw.latency_ps, &rtt_ps))
@@ -71,6 +81,8 @@ static bool make_network(struct simulation *s, struct why why)
 	free(buffers);
 	if (!s->network)
 		return refuse(why, "topology: %s", error);
+	if (s->subnet.forwarding && network_set_subnet(s->network, &s->subnet))
+		return refuse(why, "out of memory");
 	if (!parts_links(s->scenario, &s->topology, s->network, why) ||
 	    !parts_receivers(s->scenario, s->network, s->topology.host_count, why))
 		return false;
@@ -456,6 +468,8 @@ void simulation_destroy(struct simulation *s)
 	rates_free(&s->rates);
 	topology_paths_free(s->paths);
 	topology_free(&s->topology);
+	s->subnet.topology = (struct topology){0};
+	subnet_free(&s->subnet);
 	free(s->port_link);
 	free(s->port_number);
 	free(s);

@@ -31,11 +31,29 @@ static const char *const topology_names[SCENARIO_TOPOLOGY_KINDS] = {
 	[SCENARIO_TOPOLOGY_TWO_DC] = "two-dc",
 	[SCENARIO_TOPOLOGY_RAIL] = "rail",
 	[SCENARIO_TOPOLOGY_FILE] = "file",
+	[SCENARIO_TOPOLOGY_SUBNET] = "subnet",
 };
 
 static uint64_t or_zero(uint64_t v)
 {
 	return v == SCENARIO_AUTO ? 0 : v;
+}
+
+bool parts_subnet(const struct scenario *s, struct subnet *out, struct why why)
+{
+	const struct subnet_links links = {
+		.host_rate_bps = s->link.rate_bps,
+		.host_delay_ps = s->link.delay_ps,
+		.fabric_rate_bps = s->link.fabric_rate_bps,
+		.fabric_delay_ps = s->link.fabric_delay_ps,
+	};
+	struct text_error err = {0};
+
+	if (!subnet_read(out, &links, s->topology.file.text, s->topology.file.text_bytes, &err))
+		return true;
+	if (err.line)
+		return refuse(why, "topology.file: line %u: %s", err.line, err.message);
+	return refuse(why, "topology.file: %s", err.message[0] ? err.message : "out of memory");
 }
 
 bool parts_topology(const struct scenario *s, struct topology *out, struct why why)

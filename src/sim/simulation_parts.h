@@ -17,6 +17,7 @@
 #include "sim/scenario.h"
 #include "sim/simulation_rates.h"
 #include "net/topology/topology.h"
+#include "net/topology/topology_subnet.h"
 #include "workload/workload.h"
 
 struct why {
@@ -27,7 +28,10 @@ struct why {
 /* Writes the sentence; false, so that a caller can return it. */
 __attribute__((format(printf, 2, 3))) bool refuse(struct why, const char *format, ...);
 
-/* The caller frees with topology_free(). */
+/* Of topology.kind = subnet; the caller frees it with subnet_free(). */
+bool parts_subnet(const struct scenario *, struct subnet *out, struct why);
+
+/* Of all other kinds. The caller frees with topology_free(). */
 bool parts_topology(const struct scenario *, struct topology *out, struct why);
 
 /* *buffers: of each node, borrowed by *out and the caller's to free; NULL where all are alike. */

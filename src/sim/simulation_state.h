@@ -22,6 +22,7 @@ struct simulation {
 	const struct scenario *scenario;
 	struct results *results;
 	struct topology topology;
+	struct subnet subnet; /* of topology.kind = subnet; its topology is that one */
 	struct topology_paths *paths;
 	struct network *network;
 	struct cc_params cc;

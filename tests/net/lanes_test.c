@@ -132,6 +132,70 @@ static void a_lifetime_drops_what_waits_in_a_circle(void **state)
 	sim_run_free(&run);
 }
 
+/* A file of share/fabrics; the caller frees it. */
+static char *read_routes(const char *name)
+{
+	char path[512], *routes = calloc(1, 1 << 17);
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), FABRICS "%s", name);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(routes);
+	n = fread(routes, 1, (1 << 17) - 1, f);
+	fclose(f);
+	assert_in_range(n, 1000, (1 << 17) - 2);
+	return routes;
+}
+
+/* Each host of a torus of 5 x 5 switches sends to the second one on in its row. */
+static void run_torus(struct sim_run *run, const char *name)
+{
+	static const char scenario[] = "[topology]\nkind = subnet\nfile = routes\n[link]\ndelay = 100ns\n"
+				       "[switch]\nflow_control = credits\nlane_buffer = 16KiB\n"
+				       "[transport]\nprotocol = rocev2\npayload = 4096B\nack_class = data\n[cc]\nalgorithm = none\n"
+				       "[workload.rows]\nkind = flow\nsenders = 0-24\n"
+				       "receivers = 2-4,0-1,7-9,5-6,12-14,10-11,17-19,15-16,22-24,20-21\nsize = 500KB\n";
+	char *routes = read_routes(name);
+
+	sim_run_read(run, scenario, NULL);
+	run->scenario->topology.file.text = routes;
+	run->scenario->topology.file.text_bytes = strlen(routes);
+	sim_run_create(run);
+	sim_run_end(run);
+	free(routes);
+}
+
+/* opensm's minhop takes the shortest ways on one lane: round a row, each link waits for the next one. */
+static void a_torus_on_shortest_ways_and_one_lane_stands_still(void **state)
+{
+	struct sim_run run;
+
+	run_torus(&run, "torus-5x5-minhop.routes");
+	assert_true(run.results.partial);
+	assert_non_null(strstr(run.results.partial_why, "deadlock"));
+	assert_non_null(strstr(run.results.partial_why, "5 lanes"));
+	assert_int_equal(run.results.flows_done, 0);
+	sim_run_free(&run);
+}
+
+static void routes_of_lash_and_of_torus_2qos_do_not_and_lose_nothing(void **state)
+{
+	static const char *const routes[] = {"torus-5x5-lash.routes", "torus-5x5-torus-2qos.routes"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct sim_run run;
+
+		run_torus(&run, routes[i]);
+		assert_false(run.results.partial);
+		assert_int_equal(run.results.flows_done, 25);
+		assert_int_equal(sim_dropped(&run), 0);
+		assert_int_equal(run.results.recovery.retransmitted_packets, 0);
+		sim_run_free(&run);
+	}
+}
+
 static void what_has_no_meaning_with_credits_is_refused(void **state)
 {
 	static const char *const sets[] = {"switch.pfc=on", "switch.ecn=on", "switch.trim=on", "switch.int=on", "switch.border_buffer=1MB",
@@ -164,6 +228,8 @@ int main(void)
 		cmocka_unit_test(a_deadlock_ends_the_run_and_is_told),
 		cmocka_unit_test(without_a_circle_the_ring_is_done),
 		cmocka_unit_test(a_lifetime_drops_what_waits_in_a_circle),
+		cmocka_unit_test(a_torus_on_shortest_ways_and_one_lane_stands_still),
+		cmocka_unit_test(routes_of_lash_and_of_torus_2qos_do_not_and_lose_nothing),
 		cmocka_unit_test(what_has_no_meaning_with_credits_is_refused),
 	};
 

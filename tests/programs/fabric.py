@@ -76,6 +76,35 @@ def routes(topology, ends, last, switches):
     return case
 
 
+def saved(place):
+    """What opensm's engines set is written, and a simulation runs over it: a torus stands still only on the shortest ways."""
+    torus, conf = (os.path.join(ROOT, "share", "fabrics", "torus-5x5" + end) for end in (".net", ".conf"))
+    if not shutil.which("opensm"):
+        raise Skip("needs opensm")
+    for engine, words in (("minhop", []), ("lash", []), ("torus-2QoS", ["-Q", "--torus_config", conf])):
+        routes = os.path.join(folder(), engine + ".routes")
+        status, out = run("--save", routes, torus, "--", "opensm", "-R", engine, "-f", "/dev/null", *words)
+        if "install libumad2sim0" in out:
+            raise Skip("needs libumad2sim0")
+        check(status == 0, "%s: status %s\n%s" % (engine, status, out))
+        p = Process([VERBENA, "sim", os.path.join(ROOT, "share", "scenarios", "torus.ini"), "--set", "topology.file=" + routes], {})
+        status, out = p.wait(300), p.output()
+        check(("deadlock" in out) == (engine == "minhop"), "%s:\n%s" % (engine, out))
+        check(engine == "minhop" or "25 of 25 done" in out and "drops      none" in out, "%s:\n%s" % (engine, out))
+    status, out = run("--save", routes, PAIR, "--", "true")
+    check(status == 125 and "nothing is saved" in out, "status %s\n%s" % (status, out))
+
+
+def administrator(place):
+    """saquery asks opensm for a path."""
+    if not shutil.which("saquery"):
+        raise Skip("needs saquery")
+    status, out = fabric(PAIR, manager(4, "A=$(ibstat | sed -n 's/.*Base lid: //p'); B=$(SIM_HOST=host2 ibstat | "
+                                       "sed -n 's/.*Base lid: //p'); echo lids $A $B; saquery -p --src-to-dst $A:$B"))
+    lids = re.search(r"lids (\d+) (\d+)", out)
+    check(lids and re.search(r"dlid\.+%s\n\s+slid\.+%s\n" % (lids.group(2), lids.group(1)), out), "status %s\n%s" % (status, out))
+
+
 def wrong(place):
     for words, complaint in ((("/nowhere",), "No such file"), (("/dev/null",), "no nodes"), (("-n", "leaf", PAIR), "no adapter")):
         status, out = run(*words, "--", "true", seconds=60)
@@ -84,4 +113,5 @@ def wrong(place):
 
 if __name__ == "__main__":
     main({"discover": discover, "opensm": opensm(PAIR, 4, 3), "routes": routes(PAIR, 4, "host2", 1), "wrong": wrong,
+          "saved": saved, "administrator": administrator,
           "opensm_tree": opensm(FAT_TREE, 96, 36), "routes_tree": routes(FAT_TREE, 96, "host16", 5)})
