@@ -137,7 +137,7 @@ bool cm_output(struct cm *cm, struct flow *flow, uint8_t *mad)
 
 uint64_t cm_deadline(const struct cm *cm)
 {
-	uint64_t mads = list_empty(&cm->out) && !cm->sweeping ? timers_deadline(&cm->timers) : 0;
+	uint64_t mads = list_empty(&cm->out) && !will_is_due(cm) ? timers_deadline(&cm->timers) : 0;
 	uint64_t streams = mpa_deadline(cm);
 
 	return mads < streams ? mads : streams;

@@ -161,6 +161,39 @@ static void the_peer_of_a_killed_process_is_told(void **state)
 	assert_int_equal(cm_deadline(other), UINT64_MAX);
 }
 
+/* Any process of the user can have written it. */
+static void rubbish_among_wills_is_dropped(void **state)
+{
+	struct registry *r = &w.ends[SERVER].cm->registry;
+	struct registry_will will = {.local_comm_id = 6u << CM_SLOT_SHIFT | 1, .remote_comm_id = 1, .remote_qpn = 2};
+	struct flow flow;
+	uint8_t mad[MAD_LEN];
+
+	memcpy(will.flow.src, w.ends[SERVER].addr.ip, 16);
+	memcpy(will.flow.dst, w.ends[CLIENT].addr.ip, 16);
+	registry_make_will(r, &will); /* of another slot */
+	will.local_comm_id = 5u << CM_SLOT_SHIFT | 1;
+	registry_make_will(r, &will);
+	registry_make_will(r, &will); /* once more */
+	server_lives = false;
+	cm_look_for_the_dead(other);
+	cm_expire(other, w.now_ns);
+	assert_int_equal(other->wills_open, 1);
+	assert_true(cm_output(other, &flow, mad));
+	assert_false(cm_output(other, &flow, mad));
+	/* So many at a time; the rest wait without a turn, and come when those are done. */
+	other->wills_open += REGISTRY_WILLS;
+	cm_look_for_the_dead(other);
+	assert_int_not_equal(cm_deadline(other), 0);
+	other->wills_open -= REGISTRY_WILLS;
+	for (int i = 0; i < 100; i++, w.now_ns += SECONDS / 10) {
+		cm_expire(other, w.now_ns);
+		while (cm_output(other, &flow, mad))
+			assert_int_equal(attribute_of(mad), CM_DREQ);
+	}
+	assert_int_equal(other->wills_open, 0);
+}
+
 static void who_hung_up_leaves_no_will(void **state)
 {
 	struct connection c = connected(&w);
@@ -186,6 +219,7 @@ int main(void)
 		T(a_request_goes_to_who_listens),
 		T(a_repeat_goes_to_who_has_the_first_one),
 		T(the_peer_of_a_killed_process_is_told),
+		T(rubbish_among_wills_is_dropped),
 		T(who_hung_up_leaves_no_will),
 	};
 

@@ -176,6 +176,7 @@ void conn_close(struct conn *c)
 	struct cm *cm = c->cm;
 
 	conn_move(c, CONN_CLOSED);
+	cm->wills_open -= c->willed;
 	let_go_of_id(c);
 	map_remove(&cm->by_local, &c->by_local);
 	map_remove(&cm->by_remote, &c->by_remote);

@@ -241,6 +241,7 @@ struct cm {
 
 	struct registry_sweep sweep;
 	bool sweeping;
+	uint32_t wills_open; /* conns that are a dead process's */
 	struct cm_counters counters;
 
 	struct list out;
@@ -353,6 +354,7 @@ uint64_t request_note(const struct flow *in, uint64_t guid, uint32_t comm_id);
 
 /* The state has changed. */
 void will_update(struct conn *);
+bool will_is_due(const struct cm *); /* will_expire() has something to do */
 void will_expire(struct cm *, uint64_t now_ns);
 
 /* ---- limit.c, report.c ---------------------------------------------------------------------------- */

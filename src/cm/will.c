@@ -5,7 +5,10 @@
  */
 #include "cm/state.h"
 
-enum { WILLS_A_TURN = 64 };
+enum {
+	WILLS_A_TURN = 64,
+	WILLS_OPEN_MAX = REGISTRY_WILLS /* as many as one process can have */
+};
 
 static bool is_wanted(const struct conn *c)
 {
@@ -35,17 +38,26 @@ void will_update(struct conn *c)
 	}
 }
 
+/* Anybody may have written it. Two that name the same id would be in each other's way, and in that of a conn of ours. */
+static bool makes_sense(const struct cm *cm, const struct registry_will *will)
+{
+	return will->local_comm_id >> CM_SLOT_SHIFT == cm->sweep.slot && !conn_find(cm, will->local_comm_id);
+}
+
 /* As if the dead one hung up itself. */
 static void carry_out(struct cm *cm, const struct registry_will *will, uint64_t now_ns)
 {
 	struct flow flow = will->flow;
 	struct conn *c;
 
+	if (!makes_sense(cm, will))
+		return;
 	flow.ttl = CM_HOP_LIMIT;
 	c = conn_create_as(cm, NULL, &flow, will->local_comm_id);
 	if (!c)
 		return;
 	c->willed = true;
+	cm->wills_open++;
 	c->remote_comm_id = will->remote_comm_id;
 	c->remote_qpn = will->remote_qpn;
 	hangup_start(c, now_ns);
@@ -58,11 +70,16 @@ void cm_look_for_the_dead(struct cm *cm)
 	cm->sweeping = cm->registry.page;
 }
 
+bool will_is_due(const struct cm *cm)
+{
+	return cm->sweeping && cm->wills_open < WILLS_OPEN_MAX;
+}
+
 void will_expire(struct cm *cm, uint64_t now_ns)
 {
 	struct registry_will will;
 
-	for (unsigned n = 0; cm->sweeping && n < WILLS_A_TURN && cm->out_count < CM_OUT_MAX / 2; n++) {
+	for (unsigned n = 0; will_is_due(cm) && n < WILLS_A_TURN && cm->out_count < CM_OUT_MAX / 2; n++) {
 		cm->sweeping = registry_next_will(&cm->registry, &cm->sweep, &will);
 		if (cm->sweeping)
 			carry_out(cm, &will, now_ns);
