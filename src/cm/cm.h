@@ -267,8 +267,8 @@ int cm_id_bind(struct cm_id *, const struct cm_addr *);
  * the result.
  */
 int cm_id_resolve_addr(struct cm_id *, const struct cm_addr *src, const struct cm_addr *dst);
-/* The caller has found no route to the destination: status is a negative errno. -EINVAL as cm_id_resolve_addr(). */
-int cm_id_unresolved(struct cm_id *, int status);
+/* The caller has found no route to the destination: what the call returns then. -EINVAL as cm_id_resolve_addr(), else status. */
+int cm_id_unresolved(const struct cm_id *, int status);
 int cm_id_resolve_route(struct cm_id *);
 /* An id that is not bound gets a drawn port on all addresses. -EADDRINUSE: another id shares the port. */
 int cm_id_listen(struct cm_id *, int backlog);

@@ -242,12 +242,9 @@ int cm_id_resolve_addr(struct cm_id *id, const struct cm_addr *src, const struct
 	return 0;
 }
 
-int cm_id_unresolved(struct cm_id *id, int status)
+int cm_id_unresolved(const struct cm_id *id, int status)
 {
-	if (!may_resolve(id))
-		return -EINVAL;
-	event_tell(id, CM_ADDR_ERROR, status, NULL);
-	return 0;
+	return may_resolve(id) ? status : -EINVAL;
 }
 
 int cm_id_resolve_route(struct cm_id *id)

@@ -75,14 +75,17 @@ int cm_id_qp_attr(const struct cm_id *id, struct qp_attr *attr, uint32_t *mask)
 
 	if (cm_has_streams(&id->cm->streams))
 		return mpa_qp_attr(id, attr, mask);
-	if (id->gid_index < 0)
+	if (id->gid_index < 0 || id->state == ID_LISTENING)
 		return -EINVAL;
+	/* Before anything was sent Linux answers every state with what INIT needs. */
+	if (id->state < ID_LISTENING)
+		state = QPS_INIT;
 	if (state != QPS_INIT && (state > QPS_RTS || state == QPS_RESET))
 		return -EINVAL;
 	/* A queue pair for datagrams has no peer, and so no further attributes. */
 	if (state != QPS_INIT && id->qp_type != QPT_UD && !peer_is_known(id->conn))
 		return -EINVAL;
-	*attr = (struct qp_attr){.state = state};
+	*attr = (struct qp_attr){.state = attr->state};
 	if (state == QPS_INIT || id->qp_type == QPT_UD)
 		to_init(id, attr, mask);
 	else if (state == QPS_RTR)

@@ -278,9 +278,10 @@ int registry_clash(const struct registry_claim *there, const struct registry_cla
 		return 0;
 	if (there->afonly && wanted->afonly && there->addr.family != wanted->addr.family)
 		return 0;
-	if (!memcmp(there->addr.ip, wanted->addr.ip, sizeof(wanted->addr.ip)))
-		return -EADDRINUSE;
-	return is_wildcard(wanted->addr.ip) || is_wildcard(there->addr.ip) ? -EADDRNOTAVAIL : 0;
+	/* Two wildcards, too, as in Linux. */
+	if (is_wildcard(wanted->addr.ip) || is_wildcard(there->addr.ip))
+		return -EADDRNOTAVAIL;
+	return memcmp(there->addr.ip, wanted->addr.ip, sizeof(wanted->addr.ip)) ? 0 : -EADDRINUSE;
 }
 
 int registry_fit(const struct registry_claim *there, const uint8_t *ip)

@@ -76,7 +76,7 @@ static void a_port_is_ones_or_shared_as_within_a_process(void **state)
 		{{.space = CM_SPACE_IB, .addr = address(1, 80)}, {.space = CM_SPACE_IB, .addr = address(1, 80)}, -EADDRINUSE},
 		{{.space = CM_SPACE_TCP, .addr = any4(80)}, {.space = CM_SPACE_TCP, .addr = address(1, 80)}, -EADDRNOTAVAIL},
 		{{.space = CM_SPACE_TCP, .addr = address(1, 80)}, {.space = CM_SPACE_TCP, .addr = any6(80)}, -EADDRNOTAVAIL},
-		{{.space = CM_SPACE_TCP, .addr = any4(80)}, {.space = CM_SPACE_TCP, .addr = any4(80)}, -EADDRINUSE},
+		{{.space = CM_SPACE_TCP, .addr = any4(80)}, {.space = CM_SPACE_TCP, .addr = any4(80)}, -EADDRNOTAVAIL},
 		{{.space = CM_SPACE_TCP, .addr = any4(80), .afonly = true}, {.space = CM_SPACE_TCP, .addr = any6(80), .afonly = true}, 0},
 		{{.space = CM_SPACE_TCP, .addr = any4(80), .afonly = true}, {.space = CM_SPACE_TCP, .addr = any6(80)}, -EADDRNOTAVAIL},
 		{{.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true}, {.space = CM_SPACE_TCP, .addr = address(1, 80), .reuse = true}, 0},

@@ -274,6 +274,8 @@ static ssize_t command(struct engine *engine, int fd, const void *buf, size_t le
 
 	engine_lock(engine);
 	ch = device_of(fd);
+	if (ch && ch->engine != engine)
+		rc = -EACCES; /* as in command_done(): of the parent of this process */
 	if (ch && ch->engine == engine) {
 		rc = ucma_command(&host, engine_cm(engine), ch->cm, buf, len, engine_now_ns());
 		bytes_take(ch, fd);
@@ -302,7 +304,8 @@ static int wait_for_event(struct engine *engine, int fd)
 
 static ssize_t command_done(struct engine *engine, int fd, const void *buf, size_t len)
 {
-	ssize_t rc = -EBADF;
+	/* In a child of fork: Linux answers so, because the child has credentials of its own. */
+	ssize_t rc = -EACCES;
 	int cancel;
 
 	while (engine && !engine_is_lost(engine)) {

@@ -258,9 +258,8 @@ static int listen_for(struct call *c, const void *bytes)
 }
 
 /* Without parameters the command is the active side's: it confirms the REP. */
-static int accept_it(struct call *c, const void *bytes)
+static int try_to_accept(struct call *c, const struct rdma_ucm_accept *cmd)
 {
-	const struct rdma_ucm_accept *cmd = bytes;
 	struct cm_param p;
 
 	if (!cmd->conn_param.valid)
@@ -268,6 +267,16 @@ static int accept_it(struct call *c, const void *bytes)
 	param_read(&p, &cmd->conn_param);
 	ece_read(&p, &cmd->ece);
 	return cm_id_accept(c->id, cmd->uid, &p, c->now_ns);
+}
+
+/* What cannot be accepted is refused, as in Linux: the peer need not wait for a program that has given up. */
+static int accept_it(struct call *c, const void *bytes)
+{
+	int err = try_to_accept(c, bytes);
+
+	if (err)
+		cm_id_reject(c->id, REJECT_CONSUMER, NULL, 0);
+	return err;
 }
 
 static int reject(struct call *c, const void *bytes)

@@ -232,8 +232,10 @@ static void a_connection_from_its_beginning_to_its_end(void **state)
 	struct rdma_ucm_disconnect hang_up = {.id = client};
 	struct rdma_ucm_notify heard = {.id = client, .event = 4};
 
-	assert_int_equal(RUN(INIT_QP_ATTR, to, sizeof(attr)), -EINVAL);
+	assert_int_equal(RUN(INIT_QP_ATTR, to, sizeof(attr)), 0);
+	assert_int_equal(attr.qp_attr_mask, QPA_STATE | QPA_PKEY_INDEX | QPA_PORT | QPA_ACCESS_FLAGS);
 	assert_int_equal(RUN(CONNECT, connect, 0), 0);
+	assert_int_equal(RUN(INIT_QP_ATTR, to, sizeof(attr)), -EINVAL);
 	e = event(4);
 	assert_int_equal(e.uid, 1);
 	assert_int_not_equal(e.id, listener);
@@ -316,13 +318,37 @@ static void a_route_is_told_as_far_as_it_is_known(void **state)
 	assert_int_equal(ntohs(in.sin_port), PORT);
 }
 
-static void what_cannot_be_reached_is_an_event(void **state)
+static void what_cannot_be_reached_is_said_at_once(void **state)
 {
 	struct rdma_ucm_resolve_ip to = {.dst_addr = sockaddr(PORT), .id = create(2, RDMA_PS_TCP), .timeout_ms = 1};
 
 	route_error = -ENETUNREACH;
+	assert_int_equal(RUN(RESOLVE_IP, to, 0), -ENETUNREACH);
+	assert_int_equal(cm_channel_events(channel), 0);
+	route_error = 0;
 	assert_int_equal(RUN(RESOLVE_IP, to, 0), 0);
-	assert_int_equal((int32_t)event(1).status, -ENETUNREACH);
+	event(0);
+	route_error = -ENETUNREACH;
+	assert_int_equal(RUN(RESOLVE_IP, to, 0), -EINVAL);
+}
+
+/* Its peer is told, and need not wait for a program that has given up. */
+static void what_cannot_be_accepted_is_refused(void **state)
+{
+	uint32_t client;
+	struct rdma_ucm_connect connect = {.conn_param = param(0x11, "hello")};
+	struct rdma_ucm_accept accept = {.uid = 3, .conn_param = param(0x12, "welcome")};
+
+	listening(RDMA_PS_TCP);
+	client = resolved(2, RDMA_PS_TCP);
+	connect.id = client;
+	assert_int_equal(RUN(CONNECT, connect, 0), 0);
+	accept.id = event(4).id;
+	accept.conn_param.private_data_len = 197;
+	assert_int_equal(RUN(ACCEPT, accept, 0), -EINVAL);
+	assert_int_equal(event(8).status, 28);
+	accept.conn_param.private_data_len = 196;
+	assert_int_equal(RUN(ACCEPT, accept, 0), -EINVAL);
 }
 
 static void options_are_taken_by_their_length(void **state)
@@ -660,7 +686,8 @@ int main(void)
 		T(a_connection_from_its_beginning_to_its_end),
 		T(datagrams_have_a_layout_of_their_own),
 		T(a_route_is_told_as_far_as_it_is_known),
-		T(what_cannot_be_reached_is_an_event),
+		T(what_cannot_be_reached_is_said_at_once),
+		T(what_cannot_be_accepted_is_refused),
 		T(options_are_taken_by_their_length),
 		T(an_id_moves_to_another_channel),
 		T(a_group_is_joined_and_left),

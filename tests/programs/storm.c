@@ -105,7 +105,7 @@ static int in_child(void)
 		uint64_t s = 5;
 
 		errno = 0;
-		if (write(channels[0], get, sizeof(get)) != -1 || errno != EBADF)
+		if (write(channels[0], get, sizeof(get)) != -1 || errno != EACCES)
 			_exit(3);
 		for (unsigned i = 0; i < commands / 10; i++)
 			one(&s);
