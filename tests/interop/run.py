@@ -32,6 +32,7 @@ SCRIPT = os.path.join(PEERS, "kernel-peer.sh")
 ADDRESS = {4: {"host": "10.99.0.1", "guest": "10.99.0.2"}, 6: {"host": "fd99::1", "guest": "fd99::2"}}
 GUEST_GID = {4: 1, 6: 2}
 RUN_S = 90
+ANSWERS_S = 400  # some of Linux's commands wait for others
 BAD = re.compile(r"couldn't|failed|failure|invalid data|unexpected|unable|abort|segmentation", re.I)
 
 # (program, its options)
@@ -314,6 +315,21 @@ def run_siw(server, client, words, folder, number, crc=True):
     return capture.check(crc) if capture else 0
 
 
+def check_answers():
+    """What Linux's device of rdma_cm answers to each command is what tests/programs/answers.txt says of it."""
+    sys.path.insert(0, os.path.join(ROOT, "tests", "programs"))
+    import answers
+
+    with open(answers.PROGRAM, "rb") as f:
+        r = subprocess.run([SCRIPT, "exec", "-i", "-t", "60", "cat >/tmp/answers && chmod +x /tmp/answers"], stdin=f)
+    if r.returncode:
+        raise Failure("the program does not come into the guest: status %d" % r.returncode)
+    r = guest("/tmp/answers " + ADDRESS[4]["guest"], ANSWERS_S)
+    found = answers.differences(r.stdout.splitlines(), True)
+    if r.returncode or found:
+        raise Failure("status %d\n%s%s" % (r.returncode, r.stderr, "\n".join(found)))
+
+
 def guest_counters():
     """rxe's counters; only they show a wrong ICRC."""
     r = guest("rdma statistic show link rxe0")
@@ -391,6 +407,17 @@ def main():
                         failed += 1
                         print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
                         print("      " + str(e).replace("\n", "\n      ") + "\n      capture: " + path, flush=True)
+        title = "rdma_cm: answers, rxe alone"
+        if all(a in title for a in args):
+            begun = time.monotonic()
+            try:
+                check_answers()
+                passed += 1
+                print("PASS  %-62s %4.1f s" % (title, time.monotonic() - begun), flush=True)
+            except Failure as e:
+                failed += 1
+                print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
+                print("      " + str(e).replace("\n", "\n      "), flush=True)
         for words, crc in [(w, True) for w in SIW] + [(w, False) for w in SIW if w[0].split()[0] in SIW_NO_CRC]:
             for server, client in (("guest", "host"), ("host", "guest")):
                 title = "siw: %s%s, %s is client" % (words[1], "" if crc else " without CRC",
