@@ -62,7 +62,7 @@ struct sim_pcap;
  * Opens a file in the folder, which exists, or elsewhere if its name begins with /. fill: frames are
  * completed by frame_fill(). NULL after an error message.
  */
-struct sim_pcap *sim_pcap_open(const char *folder, const char *name, bool fill);
+struct sim_pcap *sim_pcap_open(const char *folder, const char *name, bool fill, bool infiniband);
 /* A simulation_frame; the context is the capture. */
 void sim_pcap_frame(void *capture, const uint8_t *frame, size_t bytes, uint32_t length, uint64_t time_ps);
 /* 0, or EXIT_OURS after an error message. Harmless on NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The capture file of a run: Ethernet frames in pcap format with nanosecond time stamps. */
+/* The capture file of a run, in pcap format with nanosecond time stamps: Ethernet frames, or InfiniBand's packets as ERF records. */
 #include "sim.h"
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/frame.h"
+#include "sim/frame_ib.h"
 #include "tool.h"
 
 enum { SNAP_BYTES = 65535 };
@@ -19,11 +20,11 @@ struct sim_pcap {
 	char path[8192];
 	pcap_t *pcap;
 	pcap_dumper_t *dumper;
-	bool fill;
+	bool fill, infiniband;
 	uint8_t whole[SNAP_BYTES];
 };
 
-struct sim_pcap *sim_pcap_open(const char *folder, const char *name, bool fill)
+struct sim_pcap *sim_pcap_open(const char *folder, const char *name, bool fill, bool infiniband)
 {
 	struct sim_pcap *c = calloc(1, sizeof(*c));
 	FILE *file;
@@ -33,11 +34,12 @@ struct sim_pcap *sim_pcap_open(const char *folder, const char *name, bool fill)
 		return NULL;
 	}
 	c->fill = fill;
+	c->infiniband = infiniband;
 	snprintf(c->path, sizeof(c->path), "%s%s%s", name[0] == '/' ? "" : folder, name[0] == '/' ? "" : "/", name);
 	file = fopen(c->path, "we");
 	if (!file)
 		goto cannot;
-	c->pcap = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, SNAP_BYTES, PCAP_TSTAMP_PRECISION_NANO);
+	c->pcap = pcap_open_dead_with_tstamp_precision(infiniband ? DLT_ERF : DLT_EN10MB, SNAP_BYTES, PCAP_TSTAMP_PRECISION_NANO);
 	if (c->pcap)
 		c->dumper = pcap_dump_fopen(c->pcap, file);
 	if (c->dumper)
@@ -63,7 +65,10 @@ void sim_pcap_frame(void *context, const uint8_t *frame, size_t bytes, uint32_t 
 	h.len = length;
 	if (c->fill && bytes < length && length <= SNAP_BYTES) {
 		memcpy(c->whole, frame, bytes);
-		frame_fill(c->whole, bytes, length);
+		if (c->infiniband)
+			frame_ib_fill(c->whole, bytes, length);
+		else
+			frame_fill(c->whole, bytes, length);
 		h.caplen = length;
 		frame = c->whole;
 	}

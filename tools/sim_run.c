@@ -104,7 +104,8 @@ static bool start_capture(struct simulation *sim, const struct sim_input *in, co
 		folder_close(&folder);
 		return false;
 	}
-	*out = sim_pcap_open(report, in->scenario->output.pcap.path, in->scenario->output.pcap_payload);
+	*out = sim_pcap_open(report, in->scenario->output.pcap.path, in->scenario->output.pcap_payload,
+			     in->scenario->sw.flow_control == SCENARIO_FLOW_CONTROL_CREDITS);
 	if (!*out)
 		return false;
 	if (simulation_capture(sim, sim_pcap_frame, *out, why, sizeof(why)))

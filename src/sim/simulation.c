@@ -12,6 +12,7 @@
 #include "sim/cc_trace.h"
 #include "sim/event_log.h"
 #include "sim/frame.h"
+#include "sim/frame_ib.h"
 #include "sim/simulation_flows.h"
 #include "sim/simulation_parts.h"
 #include "sim/simulation_rates.h"
@@ -482,7 +483,8 @@ static void show(void *context, const struct packet *p, uint64_t now_ps)
 	const struct simulation *s = context;
 	uint8_t frame[FRAME_BYTES_MAX];
 	uint32_t length;
-	size_t bytes = frame_encode(frame, p, &length);
+	bool credits = s->scenario->sw.flow_control == SCENARIO_FLOW_CONTROL_CREDITS;
+	size_t bytes = credits ? frame_ib_encode(frame, p, now_ps, &length) : frame_encode(frame, p, &length);
 
 	s->frame(s->frame_context, frame, bytes, length, now_ps);
 }

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 VERBENA = os.path.join(os.environ["BUILD_DIR"], "verbena")
 LUA = os.path.join(os.environ["SOURCE_DIR"], "share", "wireshark", "veroce.lua")
@@ -102,6 +103,58 @@ def veroce(folder):
     clean(path)
 
 
+def crc16(data):
+    """The VCRC, bit by bit from IBTA 7.8.2: 0x100b, least significant bit first."""
+    crc = 0xffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0xd008 if crc & 1 else 0)
+    return struct.pack("<H", crc ^ 0xffff)
+
+
+def records(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    magic, link = struct.unpack_from("<I16xI", data)
+    check((magic, link) == (0xa1b23c4d, 197), "not ERF: %x %d" % (magic, link))
+    at = 24
+    while at < len(data):
+        got, = struct.unpack_from("<I", data, at + 8)
+        yield data[at + 16:at + 16 + got]
+        at += 16 + got
+
+
+def infiniband(folder):
+    """Links with credits: LRH, and both CRCs right; counters of flow control packets never promise more than 2048 blocks."""
+    path = capture(folder, "transport.protocol=rocev2", "switch.flow_control=credits", "switch.ecn=off", "transport.ack_class=data")
+    kinds = collections.Counter()
+    for r in records(path):
+        kind, record, wire = r[8], *struct.unpack_from(">H2xH", r, 10)
+        packet = r[16:]
+        kinds[kind] += 1
+        check(record == len(r), "length %d of %d" % (record, len(r)))
+        if kind == 25:
+            check(wire == 48 and packet[4:6] == crc16(packet[:4]) and not any(packet[6:]), "LPCRC of " + packet.hex())
+            continue
+        check(kind == 21 and wire == len(packet), "type %d, %d of %d bytes" % (kind, wire, len(packet)))
+        check(packet[-2:] == crc16(packet[:-2]), "VCRC of " + packet.hex())
+        check(struct.unpack_from(">H", packet, 4)[0] * 4 == len(packet) - 2, "PktLen of " + packet.hex())
+        masked = bytes([packet[0] | 0xf0]) + packet[1:12] + b"\xff" + packet[13:-6]
+        check(packet[-6:-2] == struct.pack("<I", zlib.crc32(masked)), "ICRC of " + packet.hex())
+    check(kinds[21] > 1000 and kinds[25] > 100, str(kinds))
+    rows = fields(path, "frame.protocols", "infiniband.lrh.slid", "infiniband.lrh.dlid", "infiniband.lrh.sl", "infiniband.bth.opcode",
+                  "infiniband.lrh.vl")
+    packets = [r for r in rows if r[4]]
+    check({r[0].replace(":data", "") for r in packets} == {"erf:infiniband"}, str({r[0] for r in packets}))
+    check({(int(r[1], 0), int(r[2], 0)) for r in packets if r[4] == "7"} == {(i, 1) for i in (2, 3, 4)}, "LIDs")
+    check({(int(r[3], 0), int(r[5], 0)) for r in packets} == {(3, 3)}, "SL and VL: %s" % {(r[3], r[5]) for r in packets})
+    links = fields(path, "infiniband_link.op", "infiniband_link.vl", "infiniband_link.fctbs", "infiniband_link.fccl")
+    links = [[int(x, 0) for x in r] for r in links if r[0]]
+    check(len(links) == kinds[25] and {(r[0], r[1]) for r in links} == {(0, 3)}, "flow control packets")
+    clean(path)
+
+
 def cut(folder):
     path = capture(folder, "transport.protocol=rocev2", "output.pcap_payload=off", "output.pcap_hosts=2")
     with open(path, "rb") as f:
@@ -133,7 +186,7 @@ def same(folder):
 
 def main():
     case = globals()[sys.argv[1]]
-    if case in (rocev2, marks, veroce) and not shutil.which("tshark"):
+    if case in (rocev2, marks, veroce, infiniband) and not shutil.which("tshark"):
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="verbena-capture-") as folder:
         case(folder)
