@@ -102,7 +102,8 @@ int network_set_jitter(struct network *net, uint32_t link, unsigned end, uint64_
 	struct port *port = network_port(net, link, end);
 	struct impairment *im;
 
-	if (!port || jitter_ps > NETWORK_TIME_PS_MAX >> 8)
+	/* Credits count on a link that keeps the order. */
+	if (!port || jitter_ps > NETWORK_TIME_PS_MAX >> 8 || (port->credit && jitter_ps))
 		return -EINVAL;
 	im = impair(net, port);
 	if (!im)

@@ -218,7 +218,7 @@ struct network_loss {
 int network_set_loss(struct network *, uint32_t link, unsigned end, const struct network_loss *);
 /* The n-th (from 0) PACKET_DATA packet of a flow that is sent on this link from now on is lost. */
 int network_lose_packet(struct network *, uint32_t link, unsigned end, uint32_t flow, uint64_t n);
-/* Each packet is late by up to so much, drawn; packets overtake each other. A test tool. */
+/* Each packet is late by up to so much, drawn; packets overtake each other. A test tool; not on links with credits. */
 int network_set_jitter(struct network *, uint32_t link, unsigned end, uint64_t jitter_ps);
 /*
  * Both directions. Packets on the wire when a link goes down, and packets sent into it, are lost;

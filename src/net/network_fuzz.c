@@ -97,6 +97,18 @@ static void configuration(struct input *in, struct network_config *c)
 		c->trim_wire_bytes = take(in);
 		c->trim_coin = flags & 128;
 	}
+	if (flags & 128 && !(flags & (8 | 16 | 64))) {
+		c->credits.buffer_bytes = 64u * (take(in) + take(in) * 8u);
+		c->credits.queue_per_output = take(in) % 2;
+		c->credits.lifetime_ps = take(in) % 2 ? take(in) * UINT64_C(100000) : 0;
+		c->credits.arbitration.high_limit = take(in);
+		c->credits.arbitration.high_count = take(in) % 3;
+		c->credits.arbitration.low_count = take(in) % 3;
+		for (unsigned i = 0; i < 2; i++) {
+			c->credits.arbitration.high[i] = (struct vl_entry){take(in), take(in)};
+			c->credits.arbitration.low[i] = (struct vl_entry){take(in), take(in)};
+		}
+	}
 }
 
 /* Whether something happened that may cost a lossless class packets. */
@@ -175,7 +187,8 @@ static void run(struct input *in, struct network *net, const struct topology *t,
 	if (stop == NETWORK_BROKEN)
 		must(wrong && !strcmp(network_fault(net), lossless));
 	else
-		must(stop == NETWORK_IDLE || stop == NETWORK_EVENTS);
+		must(stop == NETWORK_IDLE || stop == NETWORK_EVENTS ||
+		     (stop == NETWORK_DEADLOCK && config->credits.buffer_bytes && network_deadlock(net)));
 	network_count(net, &counts);
 	if (stop == NETWORK_IDLE)
 		must(counts.pending == 0);

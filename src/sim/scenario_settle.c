@@ -147,6 +147,8 @@ static int credits_settle(const struct scenario_source *s, struct scenario *out,
 		return fail_key(s, e, "switch", "int", "off with flow_control = credits");
 	if (w->border_buffer_bytes != w->buffer_bytes)
 		return fail_key(s, e, "switch", "border_buffer", "auto with flow_control = credits: buffers are lane_buffer");
+	if (out->link.jitter_ps)
+		return fail_key(s, e, "link", "jitter", "0 with flow_control = credits: such links keep the order");
 	if (out->host.rx_drain_bps != SCENARIO_NONE)
 		return fail_key(s, e, "host", "rx_drain", "none with flow_control = credits: hosts take what comes");
 	if (out->transport.protocol != SCENARIO_ROCEV2)

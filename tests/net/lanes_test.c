@@ -199,7 +199,7 @@ static void routes_of_lash_and_of_torus_2qos_do_not_and_lose_nothing(void **stat
 static void what_has_no_meaning_with_credits_is_refused(void **state)
 {
 	static const char *const sets[] = {"switch.pfc=on", "switch.ecn=on", "switch.trim=on", "switch.int=on", "switch.border_buffer=1MB",
-					   "host.rx_drain=1Gbps", "transport.protocol=veroce"};
+					   "link.jitter=1us", "host.rx_drain=1Gbps", "transport.protocol=veroce"};
 	static const char *const scenario = "[switch]\nflow_control = credits\n[transport]\nprotocol = rocev2\n"
 					    "[workload.w]\nkind = flow\nsenders = 0\nreceivers = 1\nsize = 1KB\n";
 
