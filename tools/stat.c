@@ -21,7 +21,7 @@
 #include "group/group.h"
 #include "verbs/hostid.h"
 
-enum { WAIT_MS = 300, UIDS_MAX = 16 };
+enum { WAIT_MS = 300, GROUPS_MAX = 64 };
 
 static const char usage[] =
 	"usage: verbena stat [OPTION...] [PID...]\n"
@@ -40,6 +40,7 @@ struct request {
 	bool all;
 	bool json;
 	bool matched[64]; /* the PID was found */
+	unsigned shown;   /* processes */
 };
 
 enum { COLUMN_FIELDS = 9 };
@@ -194,81 +195,85 @@ static bool is_wanted(struct request *r, pid_t pid)
 }
 
 /* Other users with programs here, by the names of their sockets. */
-static void tell_others(uint16_t port)
+static void tell_others(const struct group_id *ids, size_t n)
 {
-	unsigned told[UIDS_MAX];
-	char line[512];
-	int n = 0;
-	FILE *f = fopen("/proc/net/unix", "re");
+	for (size_t i = 0; i < n; i++) {
+		bool told = ids[i].uid == geteuid();
 
-	while (f && n < UIDS_MAX && fgets(line, sizeof(line), f)) {
-		const char *name = strstr(line, "@verbena.");
-		unsigned uid, p, slot;
-		int i;
-
-		if (!name || sscanf(name, "@verbena.%u.%u.%u", &uid, &p, &slot) != 3 || p != port ||
-		    uid == geteuid())
-			continue;
-		for (i = 0; i < n && told[i] != uid; i++)
-			;
-		if (i < n)
-			continue;
-		told[n++] = uid;
-		fprintf(stderr, "verbena: user %u has programs here too; only that user may read their "
-				"counters\n", uid);
+		for (size_t k = 0; k < i && !told; k++)
+			told = ids[k].uid == ids[i].uid;
+		if (!told)
+			fprintf(stderr, "verbena: user %u has programs here too; only that user may read their "
+					"counters\n", (unsigned)ids[i].uid);
 	}
-	if (f)
-		fclose(f);
+}
+
+static void show_process(struct request *r, const struct group_member *m)
+{
+	const struct stats_page *p = m->stat_fd < 0 ? NULL : stats_map(m->stat_fd);
+	struct stats_page page;
+
+	if (!is_wanted(r, m->pid)) {
+		if (p)
+			stats_unmap(p);
+		return;
+	}
+	if (!p) {
+		fprintf(stderr, "verbena: process %d %s\n", m->pid,
+			m->answered ? "has counters of another version of verbena" : "does not answer");
+		return;
+	}
+	page = *p;
+	stats_unmap(p);
+	if (m->pid)
+		page.pid = m->pid;
+	page.comm[sizeof(page.comm) - 1] = 0;
+	if (!r->json && !r->all && !r->shown)
+		print_header();
+	if (r->json)
+		print_json(&page, !r->shown);
+	else if (r->all)
+		print_all(&page);
+	else
+		print_line(&page);
+	r->shown++;
+}
+
+/* 0 or a negative errno. */
+static int show_group(struct request *r, const struct group_id *id)
+{
+	struct group_member m[GROUP_SLOTS];
+	ssize_t n = group_query(id, GROUP_ALL_SLOTS, WAIT_MS, m, GROUP_SLOTS);
+
+	for (ssize_t i = 0; i < n; i++) {
+		show_process(r, &m[i]);
+		if (m[i].stat_fd >= 0)
+			close(m[i].stat_fd);
+	}
+	return n < 0 ? (int)n : 0;
 }
 
 static int show(struct request *r, uint16_t port)
 {
-	struct group_member m[GROUP_SLOTS];
-	ssize_t n = group_query(geteuid(), port, GROUP_ALL_SLOTS, WAIT_MS, m, GROUP_SLOTS);
-	bool first = true;
+	struct group_id ids[GROUPS_MAX];
+	size_t groups = group_list(geteuid(), port, ids, GROUPS_MAX);
+	int err = 0;
 
-	if (n < 0)
-		return complain("cannot ask running programs: %s", strerror((int)-n));
+	r->shown = 0;
+	memset(r->matched, 0, sizeof(r->matched));
 	if (r->json)
 		printf("{\"processes\": [");
-	for (ssize_t i = 0; i < n; i++) {
-		const struct stats_page *p = m[i].stat_fd < 0 ? NULL : stats_map(m[i].stat_fd);
-		struct stats_page page;
-
-		if (m[i].stat_fd >= 0)
-			close(m[i].stat_fd);
-		if (!is_wanted(r, m[i].pid)) {
-			if (p)
-				stats_unmap(p);
-			continue;
-		}
-		if (!p) {
-			fprintf(stderr, "verbena: process %d %s\n", m[i].pid,
-				m[i].answered ? "has counters of another version of verbena"
-					      : "does not answer");
-			continue;
-		}
-		page = *p;
-		stats_unmap(p);
-		if (m[i].pid)
-			page.pid = m[i].pid;
-		page.comm[sizeof(page.comm) - 1] = 0;
-		if (!r->json && !r->all && first)
-			print_header();
-		if (r->json)
-			print_json(&page, first);
-		else if (r->all)
-			print_all(&page);
-		else
-			print_line(&page);
-		first = false;
-	}
+	for (size_t i = 0; i < groups && !err; i++)
+		if (ids[i].uid == geteuid())
+			err = show_group(r, &ids[i]);
 	if (r->json)
 		printf("]}\n");
 	fflush(stdout);
-	if (first && !r->json && !r->pid_count)
+	if (err)
+		return complain("cannot ask running programs: %s", strerror(-err));
+	if (!r->shown && !r->json && !r->pid_count)
 		fprintf(stderr, "verbena: no program of yours is running on it (UDP port %u)\n", port);
-	tell_others(port);
+	tell_others(ids, groups);
 	for (int i = 0; i < r->pid_count; i++) {
 		if (!r->matched[i])
 			complain("process %d does not run on Verbena, or is another user's", r->pids[i]);

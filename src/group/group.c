@@ -179,7 +179,7 @@ static bool has_lock(const struct group *g, struct link_peer who)
 {
 	for (unsigned level = 0; level < LINK_LOCKS; level++) {
 		struct link_peer holder;
-		int fd = link_connect(geteuid(), g->lanes[0].port, LINK_LOCK - (int)level, &holder);
+		int fd = link_connect(&g->id, LINK_LOCK - (int)level, &holder);
 
 		if (fd >= 0)
 			close(fd);
@@ -362,7 +362,7 @@ bool group_lives(const struct group *g, unsigned slot)
 
 	if (slot == g->slot || slot >= GROUP_SLOTS)
 		return slot == g->slot;
-	link = link_connect(geteuid(), g->lanes[0].port, (int)slot, &peer);
+	link = link_connect(&g->id, (int)slot, &peer);
 	if (link >= 0)
 		close(link);
 	return link != -ECONNREFUSED;
@@ -375,7 +375,7 @@ static int peer_link(struct group *g, unsigned slot)
 	struct link_peer peer;
 
 	if (g->peers[slot] < 0)
-		g->peers[slot] = link_connect(geteuid(), g->lanes[0].port, (int)slot, &peer);
+		g->peers[slot] = link_connect(&g->id, (int)slot, &peer);
 	if (g->peers[slot] < 0)
 		g->peers[slot] = -1;
 	return g->peers[slot];

@@ -29,6 +29,13 @@
  * with their owner, kill -9 included: "verbena.<uid>.<port>.<slot>", and ".lock", which a joiner holds. A
  * name grants no rights: both ends check the peer's uid.
  *
+ * A group receives at every address of the host, or at given ones alone. Then there can be several, of one user or of
+ * several, with different addresses: each has slots, sockets and shared memory of its own, and the names of its slots are
+ * "verbena.<uid>.<port>@<hash of the addresses>.<slot>". The kernel gives an address and a port to the sockets of one user
+ * only, and every address to those of one user who asks for all. Between groups of one user it would mix the sockets of an
+ * address, so the first member of a group looks whether another group has one of its addresses. Two groups of one user may
+ * be beside each other if one has every address and the other only addresses that no interface has, as 127.0.0.2.
+ *
  * One user in one network namespace is one domain of trust. Any process of that user can have the
  * sockets of all members by asking, read what arrives and send from their ports, and can pass a member a
  * packet with any source. It could do the same by binding the port, without any member. Where a uid may
@@ -52,19 +59,38 @@ enum {
 	GROUP_SLOTS = 127, /* slot 127 would hold QPN 0xffffff, the multicast QPN */
 	GROUP_SLOT_SHIFT = 17,
 	GROUP_PORTS_MAX = 2,
-	GROUP_LANES_MAX = 2 * GROUP_PORTS_MAX,
+	GROUP_ADDRESSES_MAX = 4,
+	GROUP_LANES_MAX = GROUP_ADDRESSES_MAX * GROUP_PORTS_MAX, /* or two families instead of addresses */
 	GROUP_SOCKETS_MAX = 256,        /* of a lane: one for each slot, and others held */
 	GROUP_FORWARD_BYTES_MAX = 9216, /* larger packets are not forwarded */
-	GROUP_WHY_BYTES = 256           /* room for every reason given below */
+	GROUP_WHY_BYTES = 320           /* room for every reason given below */
 };
 
 struct group;
+
+struct group_address {
+	uint8_t gid[16];
+	uint32_t ifindex; /* of a link-local address, which is one of its interface; else 0 */
+};
+
+/* What distinguishes the groups of a network namespace. */
+struct group_id {
+	uid_t uid;
+	uint16_t port;
+	uint64_t addresses; /* a hash of them, in whichever order; 0: every address of the host */
+};
 
 struct group_config {
 	uint16_t
 		ports[GROUP_PORTS_MAX]; /* UDP ports to receive on; the first one names the group */
 	size_t port_count;
-	bool no_ipv6;
+	/* Where to receive; none: at every address of the host. No address twice. */
+	struct group_address addresses[GROUP_ADDRESSES_MAX];
+	size_t address_count;
+	/* The addresses that devices of this host have without such a choice. *Borrowed* for the call. */
+	const struct group_address *host;
+	size_t host_count;
+	bool no_ipv6; /* without a choice: IPv4 alone */
 	bool no_taking;       /* as if no process may inspect another; for tests */
 	unsigned join_ms_max; /* how long to wait for the lock and for others; 0: 10 s */
 	/*
@@ -83,7 +109,8 @@ struct group_config {
 /*
  * Joins. Blocks for some milliseconds, for about a second if members or other joiners do not answer, and
  * for about join_ms_max at most. Returns 0, or a negative errno with a sentence in why:
- *	-EADDRINUSE  a port is used by another user or another program (why names it if possible)
+ *	-EADDRINUSE  a port is used by another user, another program or another group of this user (why names it and, if
+ *	             there is one, an address that is free)
  *	-ENOSPC      all slots are taken, or the sockets of stopped members are in the way
  *	-ETIMEDOUT   other processes hold the lock too long (why names them), or datagrams to ourselves
  *	             do not arrive
@@ -211,11 +238,17 @@ struct group_member {
 enum { GROUP_ALL_SLOTS = -1 };
 
 /*
- * For tools, which are not members: the live members of uid's group in this network namespace, or
+ * For tools, which are not members: the live members of a group of this network namespace, or
  * the member of one slot. Waits for answers for wait_ms at most. Returns how many were stored, or a
  * negative errno.
  */
-ssize_t group_query(uid_t uid, uint16_t port, int slot, unsigned wait_ms,
+ssize_t group_query(const struct group_id *, int slot, unsigned wait_ms,
 		    struct group_member *members, size_t max);
+
+/*
+ * For tools too: the groups on that port that have members in this network namespace, of every user, and that of uid at
+ * every address, as the first one, whether it has members or not. How many were stored, at least 1.
+ */
+size_t group_list(uid_t uid, uint16_t port, struct group_id *ids, size_t max);
 
 #endif

@@ -43,7 +43,7 @@ static int call_everybody(struct join *j)
 	for (unsigned s = 0; s < GROUP_SLOTS; s++) {
 		struct member *m = &j->members[s];
 
-		m->link = link_connect(j->uid, j->cfg->ports[0], (int)s, &m->peer);
+		m->link = link_connect(&j->g->id, (int)s, &m->peer);
 		switch (m->link) {
 		case -ECONNREFUSED:
 			m->state = NOBODY;

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "group/group_address.h"
 #include "group/group_join.h"
 #include "io/fd_away.h"
 #include "io/udp.h"
@@ -86,6 +87,24 @@ static bool host_has_ipv6(void)
 	return true;
 }
 
+/* The members have our addresses, but perhaps other ports. */
+static int settle_addresses(struct join *j)
+{
+	struct group_lane ours[GROUP_LANES_MAX];
+	struct group *g = j->g;
+	bool same = lanes_of(j->cfg, false, ours) == g->lane_count;
+
+	for (unsigned i = 0; same && i < g->lane_count; i++)
+		same = ours[i].family == g->lanes[i].family && ours[i].port == g->lanes[i].port;
+	if (same) {
+		memcpy(g->lanes, ours, sizeof(g->lanes[0]) * g->lane_count);
+		return 0;
+	}
+	snprintf(j->why, j->why_bytes,
+		 "processes of this user share UDP port %u at these addresses; they run with other settings", j->cfg->ports[0]);
+	return -EPROTO;
+}
+
 /* The first member chooses; the others follow. */
 static int settle_lanes(struct join *j)
 {
@@ -103,16 +122,11 @@ static int settle_lanes(struct join *j)
 		return -EPROTO;
 	}
 	if (!g->lane_count) {
-		bool v6 = !cfg->no_ipv6 && host_has_ipv6();
-
-		for (size_t i = 0; i < cfg->port_count; i++) {
-			g->lanes[g->lane_count++] = (struct group_lane){UDP_V4, cfg->ports[i]};
-			if (v6)
-				g->lanes[g->lane_count++] =
-					(struct group_lane){UDP_V6, cfg->ports[i]};
-		}
+		g->lane_count = lanes_of(cfg, !cfg->no_ipv6 && host_has_ipv6(), g->lanes);
 		return 0;
 	}
+	if (cfg->address_count)
+		return settle_addresses(j);
 	for (size_t i = 0; i < g->lane_count; i++)
 		ports += g->lanes[i].family == UDP_V4;
 	if (ports > cfg->port_count) {
@@ -161,6 +175,8 @@ static int attempt(struct join *j)
 
 	if (err == 0)
 		err = settle_lanes(j);
+	if (err == 0)
+		err = join_check_addresses(j);
 	if (err == 0)
 		join_share(j);
 	if (err == 0)
@@ -239,6 +255,7 @@ int group_open(struct group **group, const struct group_config *cfg, char *why, 
 	j->closing_until_ms = now + CLOSING_MS;
 	j->why = why;
 	j->why_bytes = why_bytes;
+	g->id = group_id_of(cfg, j->uid);
 	g->stat_fd = cfg->stat_fd;
 	g->takes_rings = cfg->rings;
 	g->counters = cfg->counters ? cfg->counters : &g->own_counters;

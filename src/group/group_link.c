@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,22 +19,24 @@ enum {
 	OVERFLOW_UID = 65534 /* unless the administrator chose another */
 };
 
-static socklen_t make_name(struct sockaddr_un *a, uid_t uid, uint16_t port, int slot)
+static socklen_t make_name(struct sockaddr_un *a, const struct group_id *id, int slot)
 {
+	unsigned uid = id->uid;
 	int n;
 
 	memset(a, 0, sizeof(*a));
 	a->sun_family = AF_UNIX;
 	/* The first byte stays 0: the name is abstract. */
 	if (slot == LINK_LOCK)
-		n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena.%u.%u.lock",
-			     (unsigned)uid, port);
+		n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena.%u.%u.lock", uid, id->port);
 	else if (slot < 0)
-		n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena.%u.%u.lock%d",
-			     (unsigned)uid, port, LINK_LOCK - slot);
+		n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena.%u.%u.lock%d", uid, id->port,
+			     LINK_LOCK - slot);
+	else if (id->addresses)
+		n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena.%u.%u@%016" PRIx64 ".%d", uid, id->port,
+			     id->addresses, slot);
 	else
-		n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena.%u.%u.%d",
-			     (unsigned)uid, port, slot);
+		n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena.%u.%u.%d", uid, id->port, slot);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
@@ -44,10 +47,10 @@ static int make_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int link_reserve(uid_t uid, uint16_t port, int slot)
+int link_reserve(const struct group_id *id, int slot)
 {
 	struct sockaddr_un a;
-	socklen_t len = make_name(&a, uid, port, slot);
+	socklen_t len = make_name(&a, id, slot);
 	int fd = make_socket();
 
 	if (fd < 0)
@@ -66,9 +69,9 @@ int link_publish(int fd)
 	return listen(fd, BACKLOG) < 0 ? -errno : 0;
 }
 
-int link_listen(uid_t uid, uint16_t port, int slot)
+int link_listen(const struct group_id *id, int slot)
 {
-	int fd = link_reserve(uid, port, slot);
+	int fd = link_reserve(id, slot);
 	int err = fd < 0 ? fd : link_publish(fd);
 
 	if (err < 0 && fd >= 0)
@@ -138,10 +141,10 @@ struct link_peer link_peer_of(int fd)
 	return (struct link_peer){.pid = c.pid, .uid = c.uid};
 }
 
-int link_connect(uid_t uid, uint16_t port, int slot, struct link_peer *peer)
+int link_connect(const struct group_id *id, int slot, struct link_peer *peer)
 {
 	struct sockaddr_un a;
-	socklen_t len = make_name(&a, uid, port, slot);
+	socklen_t len = make_name(&a, id, slot);
 	int fd = make_socket();
 
 	if (fd < 0)
@@ -153,7 +156,7 @@ int link_connect(uid_t uid, uint16_t port, int slot, struct link_peer *peer)
 		return err;
 	}
 	*peer = link_peer_of(fd);
-	if (peer->uid != uid) {
+	if (peer->uid != id->uid) {
 		close(fd);
 		return -EPERM;
 	}

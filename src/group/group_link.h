@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "group/group.h"
+
 enum {
 	LINK_LOCK = -1, /* in place of a slot: a lock's name; further locks count down */
 	LINK_LOCKS = 8
@@ -33,21 +35,24 @@ struct link_peer {
 bool link_uid_is_certain(uid_t uid);
 
 /*
+ * Names. A slot's belongs to a group; a lock's to all groups of the user on that port, so that no two of them settle their
+ * addresses at the same time.
+ *
  * A socket with a name, which nobody can reach yet, or a negative errno; -EADDRINUSE: the name is
  * taken.
  */
-int link_reserve(uid_t uid, uint16_t port, int slot);
+int link_reserve(const struct group_id *, int slot);
 /* Makes it reachable for others. 0 or a negative errno; it stays open. */
 int link_publish(int fd);
 
 /* Both at once. */
-int link_listen(uid_t uid, uint16_t port, int slot);
+int link_listen(const struct group_id *, int slot);
 
 /*
  * A socket connected to a name, and the process that listens there. -ECONNREFUSED: there is none;
  * -EAGAIN: it does not accept; -EPERM with *peer set: it belongs to another user.
  */
-int link_connect(uid_t uid, uint16_t port, int slot, struct link_peer *peer);
+int link_connect(const struct group_id *, int slot, struct link_peer *peer);
 
 /* The process at the other end of a connected socket. */
 struct link_peer link_peer_of(int fd);

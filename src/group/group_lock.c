@@ -45,7 +45,7 @@ static void look(struct join *j, struct seen *s, unsigned level)
 
 	if (s->link >= 0)
 		return;
-	fd = link_connect(j->uid, j->cfg->ports[0], LINK_LOCK - (int)level, &s->peer);
+	fd = link_connect(&j->g->id, LINK_LOCK - (int)level, &s->peer);
 	if (fd == -ECONNREFUSED) {
 		s->busy = false;
 		return;
@@ -89,7 +89,7 @@ static int try_locks(struct join *j, struct seen *seen, unsigned *level)
 		struct seen *s = &seen[*level];
 
 		if (!s->busy) {
-			int fd = link_listen(j->uid, j->cfg->ports[0], LINK_LOCK - (int)*level);
+			int fd = link_listen(&j->g->id, LINK_LOCK - (int)*level);
 
 			if (fd != -EADDRINUSE)
 				return fd;

@@ -19,7 +19,7 @@ enum {
 	AT_LANE = 14,
 	AT_LANES = 16,
 	LANE_LEN = 4,
-	AT_DIGEST = 32,
+	AT_DIGEST = 48,
 	DIGEST_LEN = 8
 };
 

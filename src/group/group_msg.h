@@ -59,8 +59,8 @@ enum group_msg_type {
 };
 
 enum {
-	GROUP_MSG_VERSION = 5,
-	GROUP_MSG_HEADER_LEN = 40,
+	GROUP_MSG_VERSION = 6,
+	GROUP_MSG_HEADER_LEN = 56,
 	GROUP_MSG_FLOW_LEN = 48,
 	GROUP_MSG_BYTES_MAX = GROUP_MSG_HEADER_LEN + GROUP_MSG_FLOW_LEN + GROUP_FORWARD_BYTES_MAX,
 	GROUP_MSG_FDS_MAX = 252 /* the kernel passes 253 at once */
@@ -69,6 +69,8 @@ enum {
 struct group_lane {
 	uint8_t family; /* enum udp_family */
 	uint16_t port;
+	/* Zero: every address. Not in messages: the members of a group have the same, in the same order. */
+	struct group_address at;
 };
 
 struct group_msg {

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "group/group_address.h"
 #include "group/group_join.h"
 #include "group/group_steer.h"
 #include "io/udp.h"
@@ -35,62 +36,6 @@ enum {
 };
 
 /* ---- reasons ---- */
-
-/* Finds in /proc who has bound a UDP port; -1: not visible. */
-static long port_owner(uint16_t port)
-{
-	static const char *const files[] = {"/proc/net/udp", "/proc/net/udp6"};
-
-	for (unsigned i = 0; i < 2; i++) {
-		FILE *f = fopen(files[i], "re");
-		char line[512];
-
-		while (f && fgets(line, sizeof(line), f)) {
-			unsigned local;
-			unsigned uid;
-
-			if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %u", &local,
-				   &uid) == 2 &&
-			    local == port) {
-				fclose(f);
-				return (long)uid;
-			}
-		}
-		if (f)
-			fclose(f);
-	}
-	return -1;
-}
-
-static int explain_bind(struct join *j, int err, uint16_t port)
-{
-	long owner = port_owner(port);
-
-	if (err != -EADDRINUSE && err != -EACCES)
-		return join_explain(j, err, "bind a UDP socket");
-	if (!link_uid_is_certain(j->uid))
-		snprintf(j->why, j->why_bytes,
-			 "UDP port %u is in use, and only processes of one user can share it; this "
-			 "one has "
-			 "no user in its user namespace (uid %u is whoever is not mapped): map its "
-			 "user, or "
-			 "use a network namespace for each process",
-			 port, (unsigned)j->uid);
-	else if (owner >= 0 && (uid_t)owner != j->uid)
-		snprintf(j->why, j->why_bytes,
-			 "UDP port %u is in use by another user (uid %ld), and only processes of "
-			 "one "
-			 "user can share it: set VERBENA_PORT to a port of your own, at both ends, "
-			 "or "
-			 "run in a network namespace of your own",
-			 port, owner);
-	else
-		snprintf(j->why, j->why_bytes,
-			 "UDP port %u is in use by something else (%s): another program, or the "
-			 "kernel's own RoCE driver (rdma_rxe)",
-			 port, strerror(-err));
-	return -EADDRINUSE;
-}
 
 static bool name_is_free(const struct join *j, unsigned slot)
 {
@@ -128,9 +73,7 @@ static int explain_full(struct join *j)
 static int explain_unproven(struct join *j, unsigned lane)
 {
 	snprintf(j->why, j->why_bytes,
-		 "a datagram sent to ourselves on UDP port %u (IPv%c) does not arrive: a firewall "
-		 "on the "
-		 "loopback interface, or other processes that join at the same time",
+		 "a datagram sent to ourselves on UDP port %u (IPv%c) does not arrive: a firewall on the loopback interface, or other processes that join at the same time",
 		 j->g->lanes[lane].port, j->g->lanes[lane].family == UDP_V4 ? '4' : '6');
 	return -EAGAIN;
 }
@@ -139,20 +82,18 @@ static int explain_unproven(struct join *j, unsigned lane)
 
 static int bind_lane(struct join *j, const struct group_lane *lane, bool shared)
 {
-	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(lane->port)};
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(lane->port)};
-	const void *addr = lane->family == UDP_V4 ? (const void *)&v4 : (const void *)&v6;
-	socklen_t len = lane->family == UDP_V4 ? sizeof(v4) : sizeof(v6);
+	union udp_address a;
+	socklen_t len = lane_address(lane, &a);
 	int fd = udp_rx_socket(lane->family);
 	int one = 1, err;
 
 	if (fd < 0)
 		return join_explain(j, fd, "make a UDP socket");
 	if ((shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0) ||
-	    bind(fd, addr, len) < 0) {
+	    bind(fd, (struct sockaddr *)&a, len) < 0) {
 		err = -errno;
 		close(fd);
-		return explain_bind(j, err, lane->port);
+		return join_explain_bind(j, err, lane);
 	}
 	err = shared ? steer_attach(fd, j->g->requests_slot) : 0;
 	if (err < 0) {
@@ -226,7 +167,7 @@ static bool is_left(struct join *j, unsigned lane, unsigned at, int *name)
 	if (owner == GROUP_NOBODY || (j->g->listener >= 0 && owner == (int)j->g->slot))
 		return true;
 	if (name_is_free(j, (unsigned)owner))
-		*name = link_reserve(j->uid, j->cfg->ports[0], owner);
+		*name = link_reserve(&j->g->id, owner);
 	/* Another joiner has it, perhaps one that is stopped: this attempt does without the socket. */
 	if (*name == -EADDRINUSE)
 		j->members[owner].state = RESERVED;
@@ -272,19 +213,12 @@ static int prepare(struct join *j)
  */
 static bool send_probe(const struct group_lane *lane, int fd, uint8_t *probe, unsigned slot)
 {
-	struct sockaddr_in v4 = {.sin_family = AF_INET,
-				 .sin_port = htons(lane->port),
-				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
-				  .sin6_port = htons(lane->port),
-				  .sin6_addr = in6addr_loopback};
-	bool is_v4 = lane->family == UDP_V4;
+	union udp_address a;
+	socklen_t len = lane_destination(lane, &a);
 
 	probe[0] = GROUP_PROBE_OPCODE;
 	probe[5] = (uint8_t)(slot << 1);
-	return sendto(fd, probe, GROUP_PROBE_BYTES, 0,
-		      is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
-		      is_v4 ? sizeof(v4) : sizeof(v6)) >= 0 ||
+	return sendto(fd, probe, GROUP_PROBE_BYTES, 0, (struct sockaddr *)&a, len) >= 0 ||
 	       (errno != ENETUNREACH && errno != EADDRNOTAVAIL && errno != ENETDOWN &&
 		errno != EHOSTUNREACH);
 }
@@ -345,7 +279,7 @@ static bool prove_lane(const struct group *g, unsigned lane)
 static int reserve(struct join *j, unsigned slot)
 {
 	struct group *g = j->g;
-	int fd = link_reserve(j->uid, j->cfg->ports[0], (int)slot);
+	int fd = link_reserve(&j->g->id, (int)slot);
 
 	if (fd == -EADDRINUSE) {
 		j->members[slot].state = RESERVED;

@@ -2,7 +2,10 @@
 /* Queries of a tool, which is not a member: the live members and their counters. Asks them one
  * after another. */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,12 +45,12 @@ static void await_answer(int link, uint64_t until, struct group_member *m)
 		m->stat_fd = fds[0];
 }
 
-static int ask(uid_t uid, uint16_t port, int slot, struct group_member *m)
+static int ask(const struct group_id *id, int slot, struct group_member *m)
 {
 	struct group_msg msg = {.type = GROUP_STAT};
 	uint8_t buf[GROUP_MSG_HEADER_LEN];
 	struct link_peer peer = {0};
-	int link = link_connect(uid, port, slot, &peer);
+	int link = link_connect(id, slot, &peer);
 
 	if (link < 0)
 		return link;
@@ -56,7 +59,7 @@ static int ask(uid_t uid, uint16_t port, int slot, struct group_member *m)
 	return link;
 }
 
-ssize_t group_query(uid_t uid, uint16_t port, int slot, unsigned wait_ms,
+ssize_t group_query(const struct group_id *id, int slot, unsigned wait_ms,
 		    struct group_member *members, size_t max)
 {
 	uint64_t until = now_ms() + wait_ms;
@@ -68,10 +71,10 @@ ssize_t group_query(uid_t uid, uint16_t port, int slot, unsigned wait_ms,
 
 	if (first < 0 || last >= GROUP_SLOTS)
 		return -EINVAL;
-	if (!link_uid_is_certain(uid))
+	if (!link_uid_is_certain(id->uid))
 		return 0;
 	for (int s = first; s <= last && n < max; s++) {
-		int link = ask(uid, port, s, &members[n]);
+		int link = ask(id, s, &members[n]);
 
 		if (link >= 0)
 			links[n++] = link;
@@ -83,4 +86,41 @@ ssize_t group_query(uid_t uid, uint16_t port, int slot, unsigned wait_ms,
 		close(links[i]);
 	}
 	return n || !err ? (ssize_t)n : err;
+}
+
+/* The group that a line of /proc/net/unix has a name of. */
+static bool id_read(struct group_id *id, const char *line, uint16_t port)
+{
+	const char *name = strstr(line, "@verbena.");
+	unsigned uid, p, slot;
+	uint64_t addresses = 0;
+
+	if (!name || (sscanf(name, "@verbena.%u.%u.%u", &uid, &p, &slot) != 3 &&
+		      sscanf(name, "@verbena.%u.%u@%" SCNx64 ".%u", &uid, &p, &addresses, &slot) != 4) || p != port)
+		return false;
+	*id = (struct group_id){.uid = uid, .port = port, .addresses = addresses};
+	return true;
+}
+
+size_t group_list(uid_t uid, uint16_t port, struct group_id *ids, size_t max)
+{
+	FILE *f = fopen("/proc/net/unix", "re");
+	struct group_id id;
+	char line[512];
+	size_t n = 1;
+
+	ids[0] = (struct group_id){.uid = uid, .port = port};
+	while (f && n < max && fgets(line, sizeof(line), f)) {
+		size_t i = 0;
+
+		if (!id_read(&id, line, port))
+			continue;
+		while (i < n && (ids[i].uid != id.uid || ids[i].addresses != id.addresses))
+			i++;
+		if (i == n)
+			ids[n++] = id;
+	}
+	if (f)
+		fclose(f);
+	return n;
 }

@@ -45,7 +45,7 @@ int group_offer_ring(struct group *g, unsigned slot, const int fds[GROUP_RING_FD
 
 	if (slot >= GROUP_SLOTS || slot == g->slot || g->listener < 0)
 		return -EINVAL;
-	link = link_connect(geteuid(), g->lanes[0].port, (int)slot, &peer);
+	link = link_connect(&g->id, (int)slot, &peer);
 	if (link < 0)
 		return link;
 	/* In another PID namespace it would not recognise us. */

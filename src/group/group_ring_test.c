@@ -153,7 +153,7 @@ static void lie(struct group *g)
 
 	make_fds(fds, "lie");
 	for (m.slot = 0; m.slot <= 5; m.slot += 5) {
-		int link = link_connect(geteuid(), port, 0, &peer);
+		int link = link_connect(&(struct group_id){.uid = geteuid(), .port = port}, 0, &peer);
 		struct pollfd p = {.fd = link, .events = POLLIN};
 
 		if (link < 0 || link_send(link, buf, group_msg_encode(buf, &m), NULL, 0, fds, GROUP_RING_FDS) < 0)

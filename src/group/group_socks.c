@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "group/group_address.h"
 #include "group/group_link.h"
 #include "group/group_state.h"
 #include "io/udp.h"
@@ -77,20 +78,19 @@ static bool is_socket_of_lane(int fd, const struct group_lane *lane)
 {
 	int type = 0, shares = 0;
 	socklen_t len = sizeof(type), shares_len = sizeof(shares);
-	struct sockaddr_in6 a = {0};
+	union udp_address a = {0}, wanted;
 	socklen_t a_len = sizeof(a);
-	const struct sockaddr_in *a4 = (const struct sockaddr_in *)&a;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_DGRAM ||
 	    getsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &shares, &shares_len) < 0 || !shares ||
 	    getsockname(fd, (struct sockaddr *)&a, &a_len) < 0)
 		return false;
-	if (a.sin6_family != (lane->family == UDP_V4 ? AF_INET : AF_INET6))
+	lane_address(lane, &wanted);
+	if (a.v4.sin_family != wanted.v4.sin_family || a.v4.sin_port != wanted.v4.sin_port)
 		return false;
-	/* The port is at the same place in both families. */
-	return ntohs(a.sin6_port) == lane->port &&
-	       (lane->family == UDP_V4 ? a4->sin_addr.s_addr == htonl(INADDR_ANY)
-				       : IN6_IS_ADDR_UNSPECIFIED(&a.sin6_addr));
+	return lane->family == UDP_V4 ? a.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr
+				      : !memcmp(&a.v6.sin6_addr, &wanted.v6.sin6_addr, 16) &&
+						a.v6.sin6_scope_id == wanted.v6.sin6_scope_id;
 }
 
 /*

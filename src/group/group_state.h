@@ -51,6 +51,7 @@ struct group_socket {
  * so the place is a guess. Its owner is known for certain: the socket bears it.
  */
 struct group {
+	struct group_id id;
 	unsigned slot;
 	struct group_lane lanes[GROUP_LANES_MAX];
 	uint8_t lane_count;

@@ -264,7 +264,7 @@ static void only_sockets_of_the_lane_are_held_and_each_once(void **state)
 	int fds[2], again;
 
 	g->lane_count = 1;
-	g->lanes[0] = (struct group_lane){UDP_V4, port};
+	g->lanes[0] = (struct group_lane){.family = UDP_V4, .port = port};
 	fds[0] = stray_socket();
 	fds[1] = stray_socket();
 	again = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);

@@ -24,7 +24,7 @@ static void a_tool_finds_the_members_and_their_counters(void **state)
 
 	assert_int_equal(r.kind, JOINED);
 	members[member_count++] = (struct member){.pid = pid, .slot = r.slot};
-	assert_int_equal(group_query(geteuid(), port, GROUP_ALL_SLOTS, 1000, found, GROUP_SLOTS),
+	assert_int_equal(group_query(&(struct group_id){.uid = geteuid(), .port = port}, GROUP_ALL_SLOTS, 1000, found, GROUP_SLOTS),
 			 2);
 	assert_int_equal(found[0].slot, 0);
 	assert_int_equal(found[0].pid, members[0].pid);
@@ -35,9 +35,9 @@ static void a_tool_finds_the_members_and_their_counters(void **state)
 	assert_int_equal(pread(found[1].stat_fd, &value, sizeof(value), 0), sizeof(value));
 	assert_int_equal(value, 4711);
 	close(found[1].stat_fd);
-	assert_int_equal(group_query(geteuid(), port, 1, 1000, found, 1), 1);
+	assert_int_equal(group_query(&(struct group_id){.uid = geteuid(), .port = port}, 1, 1000, found, 1), 1);
 	close(found[0].stat_fd);
-	assert_int_equal(group_query(geteuid(), port, 2, 1000, found, 1), 0);
+	assert_int_equal(group_query(&(struct group_id){.uid = geteuid(), .port = port}, 2, 1000, found, 1), 0);
 	munmap(shared, 4096);
 	close(cfg.stat_fd);
 }
@@ -58,7 +58,7 @@ static void a_held_lock_is_reported_with_its_holder(void **state)
 {
 	struct group_config cfg = config();
 	char part[64];
-	int lock = link_listen(geteuid(), port, LINK_LOCK);
+	int lock = link_listen(&(struct group_id){.uid = geteuid(), .port = port}, LINK_LOCK);
 
 	cfg.join_ms_max = 100;
 	snprintf(part, sizeof(part), "process %d has held the lock", (int)getpid());
@@ -69,7 +69,7 @@ static void a_held_lock_is_reported_with_its_holder(void **state)
 /* The holder is alive, and yet does not release it. */
 static void a_held_lock_is_passed_by_in_the_end(void **state)
 {
-	int lock = link_listen(geteuid(), port, LINK_LOCK);
+	int lock = link_listen(&(struct group_id){.uid = geteuid(), .port = port}, LINK_LOCK);
 
 	assert_int_equal(member_start().slot, 0);
 	assert_int_equal(member_start().slot, 1);

@@ -27,7 +27,7 @@ int group_watch(struct group *g, unsigned slot)
 	int link, err;
 
 	group_unwatch(g);
-	link = link_connect(geteuid(), g->lanes[0].port, (int)slot, &peer);
+	link = link_connect(&g->id, (int)slot, &peer);
 	if (link < 0)
 		return link;
 	err = link_send(link, buf, group_msg_encode(buf, &m), NULL, 0, NULL, 0);
@@ -45,7 +45,7 @@ int group_watch(struct group *g, unsigned slot)
 pid_t group_pid(const struct group *g, unsigned slot)
 {
 	struct link_peer peer = {0};
-	int link = slot < GROUP_SLOTS ? link_connect(geteuid(), g->lanes[0].port, (int)slot, &peer) : -EINVAL;
+	int link = slot < GROUP_SLOTS ? link_connect(&g->id, (int)slot, &peer) : -EINVAL;
 
 	if (link >= 0)
 		close(link);

@@ -140,6 +140,6 @@ static inline void io_close(struct io *io)
 	io->ops->close(io);
 }
 
-enum { IO_FDS_MAX = 8 };
+enum { IO_FDS_MAX = 12 };
 
 #endif

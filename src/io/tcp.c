@@ -314,9 +314,9 @@ int tcp_listen(struct io *io, uint32_t number, const struct flow *at, int backlo
 void tcp_unlisten(struct io *io, uint32_t number)
 {
 	struct tcp *t = (struct tcp *)io;
-	struct stream *s = find(t, number);
+	struct stream *s;
 
-	if (s && s->listener)
+	while ((s = find(t, number)) && s->listener)
 		stream_free(t, s);
 }
 

@@ -27,10 +27,11 @@ enum {
 /* 0, or a negative errno and a sentence. Counters are borrowed until close. */
 int tcp_open(struct io **, struct io_counters *counters, char *why, size_t why_bytes);
 /*
- * Listens at at->src and sport, a wildcard's too; the listener has a number like a stream. 0 or a negative errno.
+ * Listens at at->src and sport, a wildcard's too; the listener has a number like a stream, which several may share. 0 or a
+ * negative errno.
  */
 int tcp_listen(struct io *, uint32_t number, const struct flow *at, int backlog);
-/* As a PKT_RESET for the listener. Streams that were accepted stay. Harmless if there is no such listener. */
+/* As a PKT_RESET for every listener with that number. Streams that were accepted stay. Harmless if there is no such listener. */
 void tcp_unlisten(struct io *, uint32_t number);
 /* Streams that there are now. */
 size_t tcp_streams(const struct io *);

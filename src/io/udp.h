@@ -2,7 +2,7 @@
 /*
  * The back end over UDP sockets.
  *
- * Receiving: at most one wildcard-bound socket per family and port, made elsewhere (group.h, or
+ * Receiving: at most one socket per family and port, or per address and port, made elsewhere (group.h, or
  * udp_rx_socket below), which only this io reads; flow.dport is the port. Sending: sockets of its
  * own, one for each path and family, so that source ports distinguish processes; packets that arrive
  * at those ports are discarded. The ports are in 49152 .. 65535, and that of path i is i modulo 16,
@@ -28,7 +28,7 @@
 enum udp_family { UDP_V4, UDP_V6, UDP_FAMILIES };
 
 enum {
-	UDP_RX_SOCKETS_MAX = 4,
+	UDP_RX_SOCKETS_MAX = 8,
 	UDP_PATHS_MAX = 16,
 	UDP_SOURCE_PORT_MIN = 49152, /* the ports for dynamic use, RFC 6335 */
 	UDP_RCVBUF_BYTES = 32 << 20, /* asked for; unprivileged processes get net.core.rmem_max */
