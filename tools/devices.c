@@ -128,7 +128,7 @@ int cmd_devices(int argc, char **argv)
 		return complain("devices: '%s': no argument is allowed", argv[optind]);
 	if (!t)
 		return complain("out of memory");
-	if (config_load(&c, why, sizeof(why)) || gids_load(t, c.interfaces, why, sizeof(why))) {
+	if (config_load(&c, why, sizeof(why)) || gids_load(t, &(struct gid_choice){c.interfaces, c.address}, why, sizeof(why))) {
 		free(t);
 		return complain("%s", why);
 	}

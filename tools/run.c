@@ -31,6 +31,8 @@ static const char usage[] =
 	"      --pcap FILE      capture sent and received packets; %p in FILE is the process id\n"
 	"      --impair SPEC    spoil received packets, for example drop=1%,seed=7; keys: drop dup\n"
 	"                       reorder corrupt ce delay jitter rate limit seed\n"
+	"      --address LIST   receive at these addresses of the host alone, so that several users or\n"
+	"                       devices are beside each other; any of 127.0.0.0/8 will do on one host\n"
 	"      --set KEY=VALUE  set any setting of 'verbena help', named without VERBENA_\n"
 	"      --preload        preload libibverbs too, for libraries with a run path of their own\n"
 	"  -h, --help           this text\n"
@@ -130,7 +132,7 @@ static int prepare_ours(void)
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return complain("out of memory");
-	rc = gids_load(t, c.interfaces, why, sizeof(why));
+	rc = gids_load(t, &(struct gid_choice){c.interfaces, c.address}, why, sizeof(why));
 	if (!rc)
 		rc = sysfs_dir_get(t, &(struct sysfs_devices){c.devices, c.transport.protocol}, dir, sizeof(dir), why, sizeof(why));
 	free(t);
@@ -190,6 +192,7 @@ int cmd_run(int argc, char **argv)
 	static const struct option options[] = {
 		{"pcap", required_argument, NULL, 'p'},
 		{"impair", required_argument, NULL, 'i'},
+		{"address", required_argument, NULL, 'a'},
 		{"set", required_argument, NULL, 's'},
 		{"preload", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},
@@ -206,6 +209,9 @@ int cmd_run(int argc, char **argv)
 			break;
 		case 'i':
 			setenv("VERBENA_IMPAIR", optarg, 1);
+			break;
+		case 'a':
+			setenv("VERBENA_ADDRESS", optarg, 1);
 			break;
 		case 's':
 			rc = set_setting(optarg);

@@ -18,6 +18,7 @@ struct config {
 	char pcap[4096];     /* capture file, %p is the PID; empty: none */
 	char impair[512];    /* spec of io/impair.h; empty: none */
 	char interfaces[512]; /* comma list; empty: every one that is up */
+	char address[512];   /* comma list of this host's addresses; empty: every one of those interfaces */
 	bool shm;            /* packets to processes of this host go through memory */
 	struct cc_setting cc;
 	bool iwarp_crc;      /* false: only where the peer asks for CRCs */

@@ -333,7 +333,7 @@ static void help_has_every_key(void **state)
 	static const char *const keys[] = {"PCAP", "IMPAIR", "INTERFACES", "PORT", "WINDOW_BYTES",
 					   "ACK_DELAY_US", "SPIN_US", "PROTOCOL", "VEROCE_PORT",
 					   "VEROCE_PATHS", "CC", "LINE_RATE", "LOSS", "RX_WINDOW",
-					   "RETH_BASE", "FENCE_INDICATOR", "SEAL", "DEVICES"};
+					   "RETH_BASE", "FENCE_INDICATOR", "SEAL", "DEVICES", "ADDRESS"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		assert_non_null(strstr(config_help(), keys[i]));

@@ -98,8 +98,43 @@ void engine_add_paths(struct engine *e)
 	nic_set_paths(e->loop.nic, e->paths, e->sport_ipv4, e->sport_ipv6);
 }
 
+bool engine_chosen_address(const struct engine *e, uint32_t index, uint8_t gid[16], uint32_t *ifindex)
+{
+	const struct nic_gid *g = &e->gids.gids[index];
+
+	if (!e->config.address[0] || index >= e->gids.count)
+		return false;
+	memcpy(gid, g->raw, sizeof(g->raw));
+	*ifindex = g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80 ? g->ifindex : 0;
+	return true;
+}
+
+/* At every address that the device has, of those that the wildcard stands for. */
+static int listen_at_chosen(struct engine *e, uint32_t number, const struct flow *wildcard, int backlog)
+{
+	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
+	bool both = memcmp(wildcard->src, ipv4, sizeof(ipv4)) != 0;
+	struct flow at = *wildcard;
+	int err = -EADDRNOTAVAIL;
+
+	for (uint32_t i = 0; engine_chosen_address(e, i, at.src, &at.ifindex); i++) {
+		if (!both && memcmp(at.src, ipv4, sizeof(ipv4)) != 0)
+			continue;
+		err = tcp_listen(e->loop.io, number, &at, backlog);
+		if (err) {
+			tcp_unlisten(e->loop.io, number);
+			return err;
+		}
+	}
+	return err;
+}
+
 int engine_listen(struct engine *e, uint32_t number, const struct flow *at, int backlog)
 {
+	static const uint8_t ipv4[16] = {[10] = 0xff, [11] = 0xff}, ipv6[16];
+
+	if (e->config.address[0] && (!memcmp(at->src, ipv4, sizeof(ipv4)) || !memcmp(at->src, ipv6, sizeof(ipv6))))
+		return listen_at_chosen(e, number, at, backlog);
 	return tcp_listen(e->loop.io, number, at, backlog);
 }
 

@@ -124,4 +124,11 @@ struct engine_interface {
 /* The interface of a GID index; -ENOENT. */
 int engine_gid_interface(const struct engine *, uint32_t gid_index, struct engine_interface *);
 
+enum { ENGINE_ADDRESSES_MAX = 16 };
+/*
+ * The addresses that VERBENA_ADDRESS leaves the device, by an index below ENGINE_ADDRESSES_MAX; ifindex is 0 but for
+ * link-local ones. False: no more of them, and from index 0 on, the device has every address of the host.
+ */
+bool engine_chosen_address(const struct engine *, uint32_t index, uint8_t gid[16], uint32_t *ifindex);
+
 #endif

@@ -18,6 +18,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/byteorder.h"
+#include "group/group.h"
+
 enum { LINKS_MAX = 1024, CANDIDATES_MAX = 1024, DUMP_BYTES = 32768 };
 
 struct link {
@@ -118,6 +121,7 @@ static void on_address(struct scan *s, const struct nlmsghdr *h)
 	*c = (struct gid_candidate){
 		.interface = l->interface,
 		.loopback = l->loopback,
+		.prefix_len = info->ifa_prefixlen,
 		.sequence = (uint32_t)s->found_count,
 	};
 	if (info->ifa_family == AF_INET) {
@@ -210,8 +214,142 @@ static bool unknown_name(const char *list, char name[IF_NAMESIZE])
 	return false;
 }
 
-int gids_load(struct gid_table *t, const char *only, char *err, size_t err_bytes)
+/* ---- chosen addresses ---- */
+
+struct wanted {
+	const char *text; /* in the list */
+	int len;
+	uint8_t raw[16];
+	char interface[IF_NAMESIZE]; /* empty: any */
+	bool found;
+};
+
+static bool wanted_read(struct wanted *w)
 {
+	char text[INET6_ADDRSTRLEN + 1 + IF_NAMESIZE], *scope;
+	static const uint8_t none[16];
+
+	memset(w->raw, 0, sizeof(w->raw));
+	w->interface[0] = 0;
+	w->found = false;
+	if (w->len >= (int)sizeof(text))
+		return false;
+	snprintf(text, sizeof(text), "%.*s", w->len, w->text);
+	scope = strchr(text, '%');
+	if (scope) {
+		*scope++ = 0;
+		if (!*scope || strlen(scope) >= IF_NAMESIZE)
+			return false;
+		strcpy(w->interface, scope);
+	}
+	if (inet_pton(AF_INET, text, w->raw + 12) == 1) {
+		w->raw[10] = w->raw[11] = 0xff;
+		/* 0.0.0.0/8 names nobody; from 224 on are groups and the broadcast address. */
+		return !scope && w->raw[12] && w->raw[12] < 224;
+	}
+	return inet_pton(AF_INET6, text, w->raw) == 1 && memcmp(w->raw, none, sizeof(none)) != 0 && w->raw[0] != 0xff;
+}
+
+/* How many; or -EINVAL with a sentence in err. */
+static int list_read(struct wanted *w, const char *list, char *err, size_t err_bytes)
+{
+	int n = 0;
+
+	for (const char *p = list; *p; n++) {
+		struct wanted next = {.text = p, .len = (int)strcspn(p, ",")};
+		bool twice = false;
+
+		if (!wanted_read(&next)) {
+			snprintf(err, err_bytes, "VERBENA_ADDRESS=%s: '%.*s': allowed are IPv4 and IPv6 addresses of this host", list,
+				 next.len, p);
+			return -EINVAL;
+		}
+		for (int i = 0; i < n && !twice; i++)
+			twice = !memcmp(w[i].raw, next.raw, 16) && !strcmp(w[i].interface, next.interface);
+		if (twice || n == GROUP_ADDRESSES_MAX) {
+			snprintf(err, err_bytes, "VERBENA_ADDRESS=%s: allowed are at most %d addresses, each once", list, GROUP_ADDRESSES_MAX);
+			return -EINVAL;
+		}
+		w[n] = next;
+		p += next.len;
+		if (*p == ',' && !*++p) {
+			snprintf(err, err_bytes, "VERBENA_ADDRESS=%s: an address is missing behind the last comma", list);
+			return -EINVAL;
+		}
+	}
+	return n;
+}
+
+static bool is_wanted(struct wanted *w, int n, const struct gid_candidate *c)
+{
+	for (int i = 0; i < n; i++) {
+		if (memcmp(w[i].raw, c->raw, 16) || (w[i].interface[0] && strcmp(w[i].interface, c->interface.name)))
+			continue;
+		w[i].found = true;
+		return true;
+	}
+	return false;
+}
+
+/* To Linux every address of an IPv4 prefix of a loopback interface is this host's, except the first and the last. */
+static bool covers(const struct gid_candidate *c, const uint8_t raw[16])
+{
+	uint32_t have, want, rest;
+
+	if (!c->loopback || class_of(c->raw) != CLASS_IPV4 || class_of(raw) != CLASS_IPV4 || c->prefix_len > 30)
+		return false;
+	have = get_be32(c->raw + 12);
+	want = get_be32(raw + 12);
+	rest = UINT32_MAX >> c->prefix_len;
+	return c->prefix_len && !((have ^ want) & ~rest) && (want & rest) && (want & rest) != rest;
+}
+
+static bool add_covered(struct scan *s, const struct wanted *w, size_t count)
+{
+	for (size_t i = 0; i < count && s->found_count < CANDIDATES_MAX; i++) {
+		struct gid_candidate c = s->found[i];
+
+		if (!covers(&c, w->raw) || w->interface[0])
+			continue;
+		memcpy(c.raw, w->raw, sizeof(c.raw));
+		c.sequence = (uint32_t)s->found_count;
+		s->found[s->found_count++] = c;
+		return true;
+	}
+	return false;
+}
+
+/* Leaves of what was found the addresses of the list. */
+static int choose(struct scan *s, const char *list, char *err, size_t err_bytes)
+{
+	struct wanted w[GROUP_ADDRESSES_MAX];
+	int n = list_read(w, list, err, err_bytes);
+	size_t count = s->found_count, kept = 0;
+
+	if (n < 0)
+		return n;
+	for (size_t i = 0; i < count; i++)
+		is_wanted(w, n, &s->found[i]);
+	for (int i = 0; i < n; i++) {
+		if (w[i].found || add_covered(s, &w[i], count))
+			continue;
+		snprintf(err, err_bytes,
+			 "VERBENA_ADDRESS=%s: %.*s is no address of an interface that is up%s: allowed are those that `verbena "
+			 "devices` shows without it and, for peers on this host, 127.0.0.2 to 127.255.255.254",
+			 list, w[i].len, w[i].text, s->only && s->only[0] ? " and is in VERBENA_INTERFACES" : "");
+		return -EADDRNOTAVAIL;
+	}
+	for (size_t i = 0; i < s->found_count; i++)
+		if (is_wanted(w, n, &s->found[i]))
+			s->found[kept++] = s->found[i];
+	s->found_count = kept;
+	return 0;
+}
+
+int gids_load(struct gid_table *t, const struct gid_choice *choice, char *err, size_t err_bytes)
+{
+	const char *only = choice ? choice->interfaces : NULL;
+	const char *addresses = choice ? choice->addresses : NULL;
 	char name[IF_NAMESIZE];
 	struct scan *s;
 	int fd, rc;
@@ -243,6 +381,9 @@ int gids_load(struct gid_table *t, const char *only, char *err, size_t err_bytes
 		rc = -EADDRNOTAVAIL;
 		goto out;
 	}
+	rc = addresses && addresses[0] ? choose(s, addresses, err, err_bytes) : 0;
+	if (rc)
+		goto out;
 
 	gids_sort(s->found, s->found_count);
 	t->count = 0;

@@ -14,6 +14,16 @@
 #include "engine/engine.h"
 #include "nic/nic.h"
 
+/* What the settings leave of the addresses; NULL or empty: all of them. */
+struct gid_choice {
+	const char *interfaces; /* comma list of names */
+	/*
+	 * Comma list of at most GROUP_ADDRESSES_MAX addresses of them, a link-local one perhaps with %interface. An address
+	 * that no interface has, but the kernel takes for this host's, is one too: any of 127.0.0.0/8.
+	 */
+	const char *addresses;
+};
+
 struct gid_table {
 	struct nic_gid gids[NIC_GIDS_MAX];
 	struct engine_interface interfaces[NIC_GIDS_MAX]; /* of the GID with the same index */
@@ -25,15 +35,16 @@ struct gid_candidate {
 	uint8_t raw[16]; /* GID form */
 	uint32_t sequence; /* the kernel's order */
 	bool loopback;   /* the interface is */
+	uint8_t prefix_len; /* of the address in its own family */
 	struct engine_interface interface;
 };
 
 /*
- * Interfaces that are up, named in `only` (a comma list; NULL or empty: all of them). 0, or -errno
- * with a sentence in err: -ENODEV when a name in `only` is unknown, -EADDRNOTAVAIL when there is no
- * address at all. Addresses for which the table has no room are left out.
+ * Of interfaces that are up. NULL: no choice. 0, or -errno with a sentence in err: -ENODEV when an interface of the choice
+ * is unknown, -EINVAL when an address is none, -EADDRNOTAVAIL when it is not this host's or there is no address at all.
+ * Addresses for which the table has no room are left out.
  */
-int gids_load(struct gid_table *, const char *only, char *err, size_t err_bytes);
+int gids_load(struct gid_table *, const struct gid_choice *, char *err, size_t err_bytes);
 
 /*
  * Puts candidates in the table's order: interfaces by index, loopback last; of each its IPv6

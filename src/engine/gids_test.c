@@ -49,7 +49,7 @@ static void this_host_has_a_table(void **state)
 
 	memset(&t, 0, sizeof(t));
 	memset(&again, 0, sizeof(again));
-	if (gids_load(&t, "", err, sizeof(err)) == -EADDRNOTAVAIL)
+	if (gids_load(&t, &(struct gid_choice){.interfaces = ""}, err, sizeof(err)) == -EADDRNOTAVAIL)
 		skip();
 	assert_int_equal(gids_load(&again, NULL, err, sizeof(err)), 0);
 	assert_memory_equal(&t, &again, sizeof(t));
@@ -73,7 +73,7 @@ static void only_named_interfaces_are_used(void **state)
 	struct gid_table t;
 	char err[256] = "";
 
-	assert_int_equal(gids_load(&t, "lo", err, sizeof(err)), 0);
+	assert_int_equal(gids_load(&t, &(struct gid_choice){.interfaces = "lo"}, err, sizeof(err)), 0);
 	for (uint32_t i = 0; i < t.count; i++)
 		assert_string_equal(t.interfaces[i].name, "lo");
 }
@@ -87,8 +87,69 @@ static void an_unknown_interface_is_named(void **state)
 	for (int i = 0; i < 4; i++) {
 		char err[256] = "";
 
-		assert_int_equal(gids_load(&t, bad[i], err, sizeof(err)), -ENODEV);
+		assert_int_equal(gids_load(&t, &(struct gid_choice){.interfaces = bad[i]}, err, sizeof(err)), -ENODEV);
 		assert_non_null(strstr(err, told[i]));
+	}
+}
+
+static int load_at(struct gid_table *t, const char *addresses, char *err)
+{
+	memset(t, 0, sizeof(*t));
+	err[0] = 0;
+	return gids_load(t, &(struct gid_choice){.addresses = addresses}, err, 512);
+}
+
+static void chosen_addresses_are_the_table(void **state)
+{
+	static const uint8_t two[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2};
+	struct gid_table t;
+	char err[512];
+
+	assert_int_equal(load_at(&t, "127.0.0.1", err), 0);
+	assert_int_equal(t.count, 1);
+	assert_int_equal(t.gids[0].raw[15], 1);
+	/* No interface has it, and yet it is the host's. */
+	assert_int_equal(load_at(&t, "127.0.0.2", err), 0);
+	assert_int_equal(t.count, 1);
+	assert_memory_equal(t.gids[0].raw, two, 16);
+	assert_string_equal(t.interfaces[0].name, "lo");
+	assert_int_equal(t.gids[0].ip_mtu, t.interfaces[0].mtu);
+	assert_int_equal(load_at(&t, "127.1.2.3,127.0.0.1,127.0.0.2", err), 0);
+	assert_int_equal(t.count, 3);
+	assert_int_equal(load_at(&t, "", err), 0);
+}
+
+static void bad_addresses_are_named(void **state)
+{
+	static const struct {
+		const char *list;
+		int err;
+		const char *told;
+	} bad[] = {
+		{"localhost", -EINVAL, "'localhost': allowed are IPv4 and IPv6 addresses"},
+		{"127.0.0.2,", -EINVAL, "missing behind the last comma"},
+		{",127.0.0.2", -EINVAL, "''"},
+		{"127.0.0.2,127.0.0.2", -EINVAL, "each once"},
+		{"127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5,127.0.0.6", -EINVAL, "at most 4"},
+		{"0.0.0.0", -EINVAL, "'0.0.0.0'"},
+		{"::", -EINVAL, "'::'"},
+		{"224.0.0.1", -EINVAL, "'224.0.0.1'"},
+		{"255.255.255.255", -EINVAL, "'255.255.255.255'"},
+		{"ff02::1", -EINVAL, "'ff02::1'"},
+		{"127.0.0.2%lo", -EINVAL, "'127.0.0.2%lo'"},
+		{"fe80::1%", -EINVAL, "'fe80::1%'"},
+		{"192.0.2.77", -EADDRNOTAVAIL, "192.0.2.77 is no address of an interface"},
+		{"127.0.0.0", -EADDRNOTAVAIL, "127.0.0.0 is no address"},
+		{"127.255.255.255", -EADDRNOTAVAIL, "127.255.255.255 is no address"},
+		{"127.0.0.1,2001:db8::77", -EADDRNOTAVAIL, "2001:db8::77 is no address"},
+	};
+	struct gid_table t;
+	char err[512];
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(load_at(&t, bad[i].list, err), bad[i].err);
+		if (!strstr(err, bad[i].told) || !strstr(err, "VERBENA_ADDRESS="))
+			fail_msg("\"%s\" does not say \"%s\"", err, bad[i].told);
 	}
 }
 
@@ -99,6 +160,8 @@ int main(void)
 		cmocka_unit_test(this_host_has_a_table),
 		cmocka_unit_test(only_named_interfaces_are_used),
 		cmocka_unit_test(an_unknown_interface_is_named),
+		cmocka_unit_test(chosen_addresses_are_the_table),
+		cmocka_unit_test(bad_addresses_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

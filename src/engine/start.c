@@ -400,11 +400,39 @@ static void explain_limit(char *why, size_t why_bytes)
 		 (unsigned long long)limit.rlim_cur);
 }
 
+static struct group_address address_of(const struct nic_gid *gid)
+{
+	bool is_link_local = gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+	struct group_address a = {.ifindex = is_link_local ? gid->ifindex : 0};
+
+	memcpy(a.gid, gid->raw, sizeof(a.gid));
+	return a;
+}
+
+/* Two interfaces may have the same one. */
+static void add_address(struct group_config *group, struct group_address a)
+{
+	for (size_t i = 0; i < group->address_count; i++)
+		if (!memcmp(&group->addresses[i], &a, sizeof(a)))
+			return;
+	group->addresses[group->address_count++] = a;
+}
+
 /* Joins the processes that share those ports; the first one names the group. */
 static int group_start(struct engine *e, struct group_config *group, char *why, size_t why_bytes)
 {
-	int rc;
+	struct group_address host[NIC_GIDS_MAX];
+	struct gid_table *all = calloc(1, sizeof(*all));
+	int rc = all ? gids_load(all, NULL, why, why_bytes) : -ENOMEM;
 
+	for (uint32_t i = 0; !rc && i < all->count; i++)
+		host[group->host_count++] = address_of(&all->gids[i]);
+	free(all);
+	if (rc)
+		return rc;
+	group->host = host;
+	for (uint32_t i = 0; e->config.address[0] && i < e->gids.count && group->address_count < GROUP_ADDRESSES_MAX; i++)
+		add_address(group, address_of(&e->gids.gids[i]));
 	group->stat_fd = e->stat_fd;
 	group->counters = &e->loop.page->io;
 	group->shared_bytes = registry_bytes();
@@ -509,7 +537,7 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 	rc = config_load(&e->config, why, why_bytes);
 	if (rc)
 		goto fail;
-	rc = gids_load(&e->gids, e->config.interfaces, why, why_bytes);
+	rc = gids_load(&e->gids, &(struct gid_choice){e->config.interfaces, e->config.address}, why, why_bytes);
 	if (rc)
 		goto fail;
 	e->loop.page = stats_create(&e->stat_fd);

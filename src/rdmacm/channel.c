@@ -88,9 +88,20 @@ struct caller {
 
 static int host_route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
 {
+	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
+	struct cm_addr own[ENGINE_ADDRESSES_MAX];
 	struct caller *c = ctx;
+	uint32_t n = 0;
 
-	return trouble_with_route(&c->trouble, dst, source_find(src, dst));
+	for (; n < ENGINE_ADDRESSES_MAX; n++) {
+		struct cm_addr *a = &own[n];
+
+		*a = (struct cm_addr){0};
+		if (!engine_chosen_address(c->engine, n, a->ip, &a->ifindex))
+			break;
+		a->family = memcmp(a->ip, ipv4, sizeof(ipv4)) ? CM_IPV6 : CM_IPV4;
+	}
+	return trouble_with_route(&c->trouble, dst, n ? source_find_among(own, n, src, dst) : source_find(src, dst));
 }
 
 static void host_told(void *ctx, const struct cm_event *e, const struct cm_id_info *info)

@@ -80,6 +80,54 @@ int source_find(struct cm_addr *src, struct cm_addr *dst)
 	return 0;
 }
 
+static bool is_mapped(const struct cm_addr *a)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(a->ip, mapped, sizeof(mapped));
+}
+
+static bool is_among(const struct cm_addr *own, size_t count, const struct cm_addr *a)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!memcmp(own[i].ip, a->ip, sizeof(a->ip)))
+			return true;
+	return false;
+}
+
+int source_find_among(const struct cm_addr *own, size_t count, struct cm_addr *src, struct cm_addr *dst)
+{
+	struct cm_addr from = *src, to = *dst;
+	int err = source_find(&from, &to);
+
+	if (!is_wildcard(src) || is_among(own, count, &from)) {
+		if (!err) {
+			*src = from;
+			*dst = to;
+		}
+		return err;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (is_mapped(&own[i]) != is_mapped(dst))
+			continue;
+		from = own[i];
+		from.port = src->port;
+		from.family = dst->family;
+		to = *dst;
+		if (is_wildcard(&to)) {
+			to = from;
+			to.port = dst->port;
+		}
+		err = source_find(&from, &to);
+		if (err)
+			continue;
+		*src = from;
+		*dst = to;
+		return 0;
+	}
+	return err ? err : -EADDRNOTAVAIL;
+}
+
 uint16_t source_first_port(void)
 {
 	FILE *f = geteuid() ? fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re") : NULL;

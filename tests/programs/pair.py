@@ -8,6 +8,7 @@ A test program calls main() with its cases. The exit status is 0, 1 (a case fail
 or 77 (the place cannot be had here).
 """
 import atexit
+import copy
 import json
 import os
 import random
@@ -305,14 +306,25 @@ class Place:
         self._need_root("setpriv")
         space = self._space("n")
         self.spaces = [space, space]
+        self._become_nobody()
+
+    def other_user(self):
+        """The same place, for programs of another user."""
+        self._need_root("setpriv")
+        other = copy.copy(self)
+        other._gids = {}
+        other._become_nobody()
+        return other
+
+    def _become_nobody(self):
         self.user = NOBODY
         if subprocess.run(self._as_user(["test", "-x", self.verbena])).returncode:
-            copy = os.path.join(folder(), "build")
-            os.mkdir(copy)
-            shutil.copy(self.verbena, copy)
-            shutil.copytree(os.path.join(BUILD, "lib"), os.path.join(copy, "lib"), symlinks=True)
-            sh("chmod", "-R", "a+rX", copy)
-            self.verbena = os.path.join(copy, "verbena")
+            ours = os.path.join(folder(), "build")
+            os.mkdir(ours)
+            shutil.copy(self.verbena, ours)
+            shutil.copytree(os.path.join(BUILD, "lib"), os.path.join(ours, "lib"), symlinks=True)
+            sh("chmod", "-R", "a+rX", ours)
+            self.verbena = os.path.join(ours, "verbena")
 
     def _veth(self, mtu):
         self._need_root("ip")
