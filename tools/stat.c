@@ -29,8 +29,8 @@ static const char usage[] =
 	"Shows counters of your running programs: one line each, or every counter with --all or when\n"
 	"PIDs are given.\n"
 	"\n"
-	"  -a, --all            every counter that is not zero\n"
-	"  -j, --json           every counter, as one line of JSON\n"
+	"  -a, --all            every counter that is not zero, queue pairs and listeners\n"
+	"  -j, --json           all of that, as one line of JSON\n"
 	"  -w, --watch SECONDS  again each time so many seconds have passed\n"
 	"  -h, --help           this text\n";
 
@@ -146,7 +146,82 @@ static void print_listeners_json(const struct stats_page *p)
 	printf("]");
 }
 
-static void print_all(const struct stats_page *p)
+static const char *type_name(const struct nic_qp_report *r)
+{
+	static const char *const names[QPT_COUNT] = {
+		[QPT_RC] = "RC", [QPT_UC] = "UC", [QPT_UD] = "UD", [QPT_XRC_SEND] = "XRC_SEND", [QPT_XRC_RECV] = "XRC_RECV"};
+
+	return names[r->type] ? names[r->type] : "?";
+}
+
+static const char *state_name(const struct nic_qp_report *r)
+{
+	static const char *const names[QPS_COUNT] = {
+		[QPS_RESET] = "RESET", [QPS_INIT] = "INIT", [QPS_RTR] = "RTR", [QPS_RTS] = "RTS",
+		[QPS_SQD] = "SQD", [QPS_SQE] = "SQE", [QPS_ERR] = "ERR"};
+
+	return names[r->state];
+}
+
+/* RoCEv1 has no port. */
+static const char *way_name(const struct stats_page *p, const struct nic_qp_report *r)
+{
+	static const char *const names[NIC_WAYS] = {
+		[NIC_WAY_NONE] = "none", [NIC_WAY_MEMORY] = "shm", [NIC_WAY_STREAM] = "tcp", [NIC_WAY_EACH] = "each"};
+
+	if (r->way == NIC_WAY_PACKETS)
+		return p->port ? "udp" : "raw";
+	return names[r->way];
+}
+
+static bool has_peer(const struct nic_qp_report *r)
+{
+	static const uint8_t none[sizeof(r->peer)];
+
+	return memcmp(r->peer, none, sizeof(none)) != 0;
+}
+
+static void print_qps(const struct stats_page *p, const struct nic_qp_report *rows, int count)
+{
+	uint64_t all = field_value(p, "qps");
+	char address[ADDRESS_BYTES];
+
+	for (int i = 0; i < count; i++) {
+		const struct nic_qp_report *r = &rows[i];
+
+		printf("  queue pair 0x%06x: %s %s %s", r->qpn, type_name(r), state_name(r), way_name(p, r));
+		if (has_peer(r))
+			printf(" to %s", gid_text(r->peer, address));
+		if (r->dest_qpn)
+			printf(" 0x%06x", r->dest_qpn);
+		putchar('\n');
+	}
+	if (count < 0)
+		printf("  queue pairs: they change while they are read\n");
+	else if (all > (uint64_t)count && count == STATS_QPS_MAX)
+		printf("  queue pairs: %" PRIu64 " more\n", all - (uint64_t)count);
+}
+
+static void print_qps_json(const struct stats_page *p, const struct nic_qp_report *rows, int count)
+{
+	char address[ADDRESS_BYTES];
+
+	printf(", \"queue_pairs\": [");
+	for (int i = 0; i < count; i++) {
+		const struct nic_qp_report *r = &rows[i];
+
+		printf("%s{\"qpn\": %u, \"type\": \"%s\", \"state\": \"%s\", \"path\": \"%s\"", i ? ", " : "", r->qpn,
+		       type_name(r), state_name(r), way_name(p, r));
+		if (has_peer(r))
+			printf(", \"peer\": \"%s\"", gid_text(r->peer, address));
+		if (r->dest_qpn)
+			printf(", \"peer_qpn\": %u", r->dest_qpn);
+		printf("}");
+	}
+	printf("]");
+}
+
+static void print_all(const struct stats_page *p, const struct nic_qp_report *rows, int qps)
 {
 	size_t count;
 	const struct stats_field *f = stats_fields(&count);
@@ -161,10 +236,11 @@ static void print_all(const struct stats_page *p)
 		if (v)
 			printf("  %-30s %10" PRIu64 "\n", f[i].name, v);
 	}
+	print_qps(p, rows, qps);
 	print_listeners(p);
 }
 
-static void print_json(const struct stats_page *p, bool first)
+static void print_json(const struct stats_page *p, const struct nic_qp_report *rows, int qps, bool first)
 {
 	size_t count;
 	const struct stats_field *f = stats_fields(&count);
@@ -178,6 +254,7 @@ static void print_json(const struct stats_page *p, bool first)
 	for (size_t i = 0; i < count; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", f[i].name, stats_value(p, &f[i]));
 	printf("}");
+	print_qps_json(p, rows, qps);
 	print_listeners_json(p);
 	printf("}");
 }
@@ -211,7 +288,9 @@ static void tell_others(const struct group_id *ids, size_t n)
 static void show_process(struct request *r, const struct group_member *m)
 {
 	const struct stats_page *p = m->stat_fd < 0 ? NULL : stats_map(m->stat_fd);
+	struct nic_qp_report rows[STATS_QPS_MAX];
 	struct stats_page page;
+	int qps;
 
 	if (!is_wanted(r, m->pid)) {
 		if (p)
@@ -224,6 +303,7 @@ static void show_process(struct request *r, const struct group_member *m)
 		return;
 	}
 	page = *p;
+	qps = stats_read_qps(p, rows);
 	stats_unmap(p);
 	if (m->pid)
 		page.pid = m->pid;
@@ -231,9 +311,9 @@ static void show_process(struct request *r, const struct group_member *m)
 	if (!r->json && !r->all && !r->shown)
 		print_header();
 	if (r->json)
-		print_json(&page, !r->shown);
+		print_json(&page, rows, qps, !r->shown);
 	else if (r->all)
-		print_all(&page);
+		print_all(&page, rows, qps);
 	else
 		print_line(&page);
 	r->shown++;

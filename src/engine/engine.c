@@ -159,6 +159,7 @@ void engine_leave(struct engine *e)
 		if (atomic_load(&e->state) == THREAD_BLOCKED && !e->closed) {
 			uint64_t deadline = loop_deadline_ns(&e->loop);
 
+			loop_show_qps(&e->loop);
 			if (deadline < e->sleep_until_ns) {
 				e->sleep_until_ns = deadline;
 				thread_wake(e);

@@ -229,11 +229,21 @@ static void events(struct loop *l)
 		l->cm_sink->event(channel);
 }
 
+void loop_show_qps(struct loop *l)
+{
+	if (!l->page || l->qps_shown == nic_qp_changes(l->nic))
+		return;
+	l->qps_shown = nic_qp_changes(l->nic);
+	l->page->nic.qps = nic_counters(l->nic)->qps;
+	stats_write_qps(l->page, l->nic);
+}
+
 static void page_update(struct loop *l)
 {
 	if (!l->page)
 		return;
 	l->page->nic = *nic_counters(l->nic);
+	loop_show_qps(l);
 	if (!l->cm)
 		return;
 	cm_report(l->cm, &l->page->cm);

@@ -39,6 +39,7 @@ struct loop {
 	uint64_t stirred_ns; /* when a packet last arrived, or last left without a timer as the reason */
 	uint64_t page_due_ns;
 	uint32_t listens_shown; /* the listeners in the page are those of this count of the cm */
+	uint64_t qps_shown;     /* likewise QPs, of this count of the nic */
 	struct loop_stash *stash; /* packets that the kernel had no room for */
 	struct requests *requests; /* connection requests that nobody listens for yet; or NULL */
 	struct {
@@ -72,6 +73,8 @@ void loop_serve_group(struct loop *, uint64_t now_ns);
 /* When the next turn is due although nothing arrives; UINT64_MAX: never, in the present state. */
 uint64_t loop_deadline_ns(const struct loop *);
 
+/* After a change of a QP without traffic, which would bring the page up to date soon. */
+void loop_show_qps(struct loop *);
 /* Before a rest: the counters page is brought up to date and files are flushed. */
 void loop_rest(struct loop *);
 

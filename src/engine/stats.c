@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include "io/fd_away.h"
+
+enum { READ_TRIES = 20, READ_PAUSE_NS = 1000000 };
 
 struct stats_page *stats_create(int *fd)
 {
@@ -84,6 +87,47 @@ const struct stats_page *stats_map(int fd)
 void stats_unmap(const struct stats_page *p)
 {
 	munmap((void *)p, sizeof(*p));
+}
+
+void stats_write_qps(struct stats_page *p, const struct nic *nic)
+{
+	uint32_t turn = atomic_load_explicit(&p->qps_turn, memory_order_relaxed) | 1;
+
+	atomic_store_explicit(&p->qps_turn, turn, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	p->qp_count = (uint32_t)nic_report_qps(nic, p->qps, STATS_QPS_MAX);
+	atomic_store_explicit(&p->qps_turn, turn + 1, memory_order_release);
+}
+
+/* What another process wrote. */
+static bool is_known(const struct nic_qp_report *r)
+{
+	return r->type < QPT_COUNT && r->state < QPS_COUNT && r->way < NIC_WAYS;
+}
+
+int stats_read_qps(const struct stats_page *p, struct nic_qp_report *rows)
+{
+	struct timespec pause = {.tv_nsec = READ_PAUSE_NS};
+
+	for (unsigned i = 0; i < READ_TRIES; i++) {
+		uint32_t turn = atomic_load_explicit((_Atomic uint32_t *)&p->qps_turn, memory_order_acquire);
+		uint32_t count = *(const volatile uint32_t *)&p->qp_count;
+		uint32_t known = 0;
+
+		if (turn & 1 || count > STATS_QPS_MAX) {
+			nanosleep(&pause, NULL);
+			continue;
+		}
+		memcpy(rows, p->qps, count * sizeof(*rows));
+		atomic_thread_fence(memory_order_acquire);
+		if (atomic_load_explicit((_Atomic uint32_t *)&p->qps_turn, memory_order_relaxed) != turn)
+			continue;
+		for (uint32_t k = 0; k < count; k++)
+			if (is_known(&rows[k]))
+				rows[known++] = rows[k];
+		return (int)known;
+	}
+	return -EAGAIN;
 }
 
 #define NIC(f) { #f, offsetof(struct stats_page, nic.f) }

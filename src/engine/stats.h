@@ -8,6 +8,7 @@
 #ifndef ENGINE_STATS_H
 #define ENGINE_STATS_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +18,7 @@
 
 #define STATS_MAGIC 0x76626e61u /* "vbna" */
 
-enum { STATS_VERSION = 4, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32 };
+enum { STATS_VERSION = 5, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
 
 /* Written by one engine; programs with the same STATS_VERSION and size have the same layout. */
 struct stats_page {
@@ -36,6 +37,10 @@ struct stats_page {
 	struct cm_counters cm; /* as old as the nic's */
 	uint32_t listener_count;
 	struct cm_listener listeners[STATS_LISTENERS_MAX]; /* the first ones */
+	/* QPs belong together, unlike counters: stats_read_qps(). */
+	_Atomic uint32_t qps_turn; /* odd while they are written */
+	uint32_t qp_count;         /* of `qps` */
+	struct nic_qp_report qps[STATS_QPS_MAX]; /* some, if there are more */
 };
 
 /*
@@ -50,6 +55,14 @@ struct stats_page *stats_create(int *fd);
  */
 const struct stats_page *stats_map(int fd);
 void stats_unmap(const struct stats_page *);
+
+/* The engine's: writes what nic_report_qps() tells. */
+void stats_write_qps(struct stats_page *, const struct nic *);
+/*
+ * Copies the rows, at most STATS_QPS_MAX, as they were at one instant; or -EAGAIN: their process does not finish writing
+ * them. Of a row only the values of type, state and way are certain to be known ones.
+ */
+int stats_read_qps(const struct stats_page *, struct nic_qp_report *);
 
 /* A counter by name, for tables and JSON, in the order in which to show them. */
 struct stats_field {

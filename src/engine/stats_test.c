@@ -76,12 +76,43 @@ static void a_page_that_can_shrink_is_refused(void **state)
 	close(bad);
 }
 
+static void rows_of_queue_pairs_are_whole_or_not_read(void **state)
+{
+	int fd;
+	struct stats_page *p = stats_create(&fd);
+	struct nic_qp_report rows[STATS_QPS_MAX];
+
+	assert_non_null(p);
+	assert_int_equal(stats_read_qps(p, rows), 0);
+	for (uint32_t i = 0; i < STATS_QPS_MAX; i++)
+		p->qps[i] = (struct nic_qp_report){.qpn = i, .type = QPT_RC};
+	p->qp_count = STATS_QPS_MAX;
+	assert_int_equal(stats_read_qps(p, rows), STATS_QPS_MAX);
+	assert_int_equal(rows[5].qpn, 5);
+	/* Of these nothing is used as an index. */
+	p->qps[1].type = QPT_COUNT;
+	p->qps[2].state = 255;
+	p->qps[3].way = NIC_WAYS;
+	assert_int_equal(stats_read_qps(p, rows), STATS_QPS_MAX - 3);
+	p->qp_count = STATS_QPS_MAX + 1;
+	assert_int_equal(stats_read_qps(p, rows), -EAGAIN);
+	p->qp_count = UINT32_MAX;
+	assert_int_equal(stats_read_qps(p, rows), -EAGAIN);
+	/* Their process was stopped in the middle. */
+	p->qp_count = 1;
+	p->qps_turn = 1;
+	assert_int_equal(stats_read_qps(p, rows), -EAGAIN);
+	munmap(p, sizeof(*p));
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_page_is_read_as_it_was_written),
 		cmocka_unit_test(who_is_lent_a_page_cannot_write_it),
 		cmocka_unit_test(a_page_that_can_shrink_is_refused),
+		cmocka_unit_test(rows_of_queue_pairs_are_whole_or_not_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,6 +284,8 @@ void nic_set_neighbours(struct nic *nic, const struct nic_neighbours *n)
 {
 	struct transport *tp = &nic->tp;
 
+	if (memcmp(tp->neighbours, n->slots, sizeof(tp->neighbours)) != 0)
+		tp->qp_changes++;
 	memcpy(tp->neighbours, n->slots, sizeof(tp->neighbours));
 	memcpy(tp->readers, n->readers, sizeof(tp->readers));
 	memcpy(tp->full, n->full, sizeof(tp->full));
@@ -320,7 +322,7 @@ static bool is_held_up(const struct transport *tp, const struct qp *qp)
 static void aim(struct transport *tp, const struct qp *qp, struct icrc_ctx *icrc)
 {
 	uint32_t slot = qp->dest_qpn >> NIC_QPN_BITS;
-	bool near = qp->local && !qp->ops->datagram && tp->neighbours[slot / 64] >> slot % 64 & 1;
+	bool near = qp_is_near(tp, qp);
 	bool reads = near && qp->ops->reliable && tp->readers[slot / 64] >> slot % 64 & 1;
 
 	tp->tx.icrc = near ? NULL : icrc;

@@ -176,6 +176,32 @@ const _Atomic uint64_t *nic_revocations(const struct nic *);
 bool nic_lends(const struct nic *);
 void nic_lent_is_read(struct nic *);
 
+/* ---- reports ------------------------------------------------------------------------------ */
+
+enum nic_way {
+	NIC_WAY_NONE,    /* it has no peer, or not yet */
+	NIC_WAY_PACKETS, /* of the back end below */
+	NIC_WAY_MEMORY,  /* to a process of this host: nic_set_neighbours() */
+	NIC_WAY_STREAM,
+	NIC_WAY_EACH,    /* each datagram has its own */
+	NIC_WAYS
+};
+
+struct nic_qp_report {
+	uint32_t qpn;
+	uint32_t dest_qpn; /* 0: none */
+	uint8_t peer[16];  /* its address; zero: none */
+	uint8_t type;      /* enum qp_type */
+	uint8_t state;     /* enum qp_state */
+	uint8_t way;       /* enum nic_way */
+	uint8_t reserved[5];
+};
+
+/* Writes reports of the first QPs, at most max, in an order of its own. Returns how many. */
+size_t nic_report_qps(const struct nic *, struct nic_qp_report *, size_t max);
+/* Changes whenever a report might. */
+uint64_t nic_qp_changes(const struct nic *);
+
 /* ---- management datagrams: QPN 1 --------------------------------------------------------- */
 
 /* Takes the next one that has arrived: writes *flow and MAD_LEN bytes (wire/mad.h). False: none waits. */

@@ -349,6 +349,7 @@ int nic_qp_modify(struct nic *nic, struct qp *qp, const struct qp_attr *a, uint3
 
 	if (mask & ~(uint32_t)QPA_KNOWN || (unsigned)to >= QPS_COUNT)
 		return -EINVAL;
+	nic->tp.qp_changes++;
 	if (qp->ops->stream)
 		return stream_modify(nic, qp, a, mask, now_ns);
 	/* The program may name the current state, but it must be right. */

@@ -88,6 +88,7 @@ int qp_table_add(struct nic *nic, struct qp *qp)
 		if (nic->qp_count++ > nic->qps_mask)
 			grow(nic);
 		enter(nic, qp);
+		nic->tp.qp_changes++;
 		return 0;
 	}
 	return -ENOMEM;
@@ -101,4 +102,5 @@ void qp_table_remove(struct nic *nic, struct qp *qp)
 		at = &(*at)->table_next;
 	*at = qp->table_next;
 	nic->qp_count--;
+	nic->tp.qp_changes++;
 }

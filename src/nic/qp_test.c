@@ -162,11 +162,64 @@ static void more_reads_than_there_is_memory_for_change_nothing(void **state)
 	free(c);
 }
 
+static void reports_say_where_queue_pairs_lead(void **state)
+{
+	static const struct {
+		enum qp_type type;
+		uint8_t gid; /* of the peer, its last byte */
+		bool near;   /* memory takes packets to the peer's slot */
+		enum nic_way way;
+	} rows[] = {
+		{QPT_RC, 9, false, NIC_WAY_PACKETS}, {QPT_RC, 9, true, NIC_WAY_PACKETS}, /* another host's slot */
+		{QPT_RC, 1, false, NIC_WAY_PACKETS}, {QPT_RC, 1, true, NIC_WAY_MEMORY}, {QPT_UC, 1, true, NIC_WAY_MEMORY},
+		{QPT_UD, 9, false, NIC_WAY_EACH},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct nic_config *c = calloc(1, sizeof(*c));
+		struct fixture f = qp_in_init(rows[i].type, c);
+		struct nic_neighbours n = {0};
+		struct qp_attr a = peer();
+		struct nic_qp_report r[2];
+		uint64_t changes = nic_qp_changes(f.nic);
+
+		assert_int_equal(nic_report_qps(f.nic, r, 2), 1);
+		assert_int_equal(r[0].state, QPS_INIT);
+		assert_int_equal(r[0].dest_qpn, 0);
+		assert_int_equal(r[0].way, rows[i].type == QPT_UD ? NIC_WAY_EACH : NIC_WAY_NONE);
+		a.av.dgid[15] = rows[i].gid;
+		assert_int_equal(nic_qp_modify(f.nic, f.qp, &a, peer_mask(rows[i].type), 0), 0);
+		assert_true(nic_qp_changes(f.nic) != changes);
+		changes = nic_qp_changes(f.nic);
+		n.slots[0x654321 >> NIC_QPN_BITS >> 6] = rows[i].near ? UINT64_C(1) << (0x654321 >> NIC_QPN_BITS & 63) : 0;
+		nic_set_neighbours(f.nic, &n);
+		assert_int_equal(nic_qp_changes(f.nic) != changes, rows[i].near);
+
+		assert_int_equal(nic_report_qps(f.nic, r, 2), 1);
+		assert_int_equal(r[0].qpn, qp_number(f.qp));
+		assert_int_equal(r[0].type, rows[i].type);
+		assert_int_equal(r[0].state, QPS_RTR);
+		assert_int_equal(r[0].way, rows[i].way);
+		if (rows[i].type != QPT_UD) {
+			assert_int_equal(r[0].dest_qpn, 0x654321);
+			assert_memory_equal(r[0].peer, a.av.dgid, 16);
+		}
+		assert_int_equal(nic_report_qps(f.nic, r, 0), 0);
+		changes = nic_qp_changes(f.nic);
+		nic_qp_destroy(f.nic, f.qp);
+		assert_true(nic_qp_changes(f.nic) != changes);
+		assert_int_equal(nic_report_qps(f.nic, r, 2), 0);
+		nic_destroy(f.nic);
+		free(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modify_changes_nothing_without_memory),
 		cmocka_unit_test(more_reads_than_there_is_memory_for_change_nothing),
+		cmocka_unit_test(reports_say_where_queue_pairs_lead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

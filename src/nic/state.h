@@ -71,6 +71,14 @@ struct nic_srq {
 	struct list link;
 };
 
+/* Whether its packets go through memory. */
+static inline bool qp_is_near(const struct transport *tp, const struct qp *qp)
+{
+	uint32_t slot = qp->dest_qpn >> NIC_QPN_BITS;
+
+	return qp->local && !qp->ops->datagram && tp->neighbours[slot / 64] >> slot % 64 & 1;
+}
+
 /* The QP with that number, or NULL. */
 struct qp *qp_table_find(const struct nic *, uint32_t qpn);
 /* Draws a number and enters the QP; -ENOMEM when all are taken. */

@@ -20,9 +20,11 @@ int nic_stream_start(struct nic *nic, struct qp *qp, const struct stream_start *
 	    s->max_dest_rd_atomic > NIC_MAX_RD_ATOM)
 		return -EINVAL;
 	err = qp->ops->stream->start(&nic->tp, qp, s, now_ns);
-	if (!err)
-		qp_checked(&nic->tp, qp);
-	return err;
+	if (err)
+		return err;
+	nic->tp.qp_changes++;
+	qp_checked(&nic->tp, qp);
+	return 0;
 }
 
 uint32_t nic_qp_stream(const struct qp *qp)

@@ -209,6 +209,7 @@ void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return;
 	/* Before the flush: a poster that sees the old state posted early enough to be flushed below. */
 	qp_move(qp, QPS_ERR);
+	tp->qp_changes++;
 	qp_halt(tp, qp);
 	/* The program may do what it likes with the memory of what is flushed. */
 	if (qp->sq.una != sq_head(&qp->sq))
@@ -223,6 +224,7 @@ void qp_to_error(struct transport *tp, struct qp *qp, uint64_t now_ns)
 void qp_to_sqe(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	qp_move(qp, QPS_SQE);
+	tp->qp_changes++;
 	qp_halt(tp, qp);
 	flush_sends(tp, qp, now_ns);
 }

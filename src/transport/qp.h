@@ -77,6 +77,7 @@ struct transport {
 	struct tx tx;
 	struct rx_decoder decoder;
 	struct nic_counters counters;
+	uint64_t qp_changes; /* counts what changes in reports of QPs (nic_report_qps) */
 	struct transport_config config; /* settled; only nic_set_paths() changes it */
 	uint64_t neighbours[2];  /* slots that memory takes packets to; a bit each */
 	uint64_t readers[2];     /* those of them that read ours */

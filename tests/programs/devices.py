@@ -110,10 +110,27 @@ def numbers(value, into=None, name=""):
     return into
 
 
+def queue_pairs(place, end, process):
+    """Those that `verbena stat` shows of a process."""
+    shown, = json.loads(place.tool(end, "stat", "--json", str(process.pid)))["processes"]
+    return shown["queue_pairs"]
+
+
 def stat(place):
     """Counters of a live pair: present for both, growing, and gone with the processes."""
-    pair = Pair(place, "ibv_rc_pingpong", ["-e", "-n", 100000000, "-s", 4096]).go().underway()
+    pair = Pair(place, "ibv_rc_pingpong", ["-e", "-n", 100000000, "-s", 4096])
+    pair.server.wait_listen(pair.port)
+    waiting, = queue_pairs(place, 0, pair.server)
+    check(waiting["state"] == "INIT" and waiting["path"] == "none" and "peer" not in waiting, "before its peer: %s" % waiting)
+    pair.go().underway()
     try:
+        (there,), (here,) = queue_pairs(place, 0, pair.server), queue_pairs(place, 1, pair.client)
+        for one, other, end in ((there, here, 1), (here, there, 0)):
+            check(one["type"] == "RC" and one["state"] == "RTS" and one["peer_qpn"] == other["qpn"] and
+                  one["peer"] == place.addresses[end], "queue pair %s, its peer %s" % (one, other))
+            check(one["path"] == ("shm" if place.name == "shm4" else "udp"), "its path: %s" % one)
+        text = place.tool(0, "stat", str(pair.server.pid))
+        check("queue pair 0x%06x: RC RTS %s to " % (there["qpn"], there["path"]) in text, text)
         seen = []
         for _ in range(2):
             for p, end in ((pair.server, 0), (pair.client, 1)):
