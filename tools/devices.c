@@ -59,6 +59,7 @@ static void print_table(const struct config *c, const struct gid_table *t)
 		else
 			printf("RoCEv2 on UDP port %u, veRoCE on %u\n", c->transport.rocev2.port, c->transport.veroce.port);
 	}
+	printf("packets to programs of yours on this host go through %s\n", config_has_shm(c) ? "memory" : "sockets");
 	printf("\n%5s  %-39s  %-15s  %6s  %8s\n", "GID", "ADDRESS", "INTERFACE", "MTU", "PATH MTU");
 	for (uint32_t i = 0; i < t->count; i++)
 		printf("%5u  %-39s  %-15s  %6u  %8u\n", i, gid_text(t->gids[i].raw, address),
@@ -94,7 +95,7 @@ static void print_json(const struct config *c, const struct gid_table *t)
 		printf("%s", d ? ",\n " : "");
 		print_json_device(c, t, d);
 	}
-	printf("],\n \"limits\": {");
+	printf("],\n \"shm\": %s,\n \"limits\": {", config_has_shm(c) ? "true" : "false");
 	for (int i = 0; i < LIMITS; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", limits[i].name, limits[i].value);
 	printf("}}\n");

@@ -453,6 +453,13 @@ uint16_t config_rocev1_port(const struct config *c)
 	return (uint16_t)(port < UINT16_MAX ? port + 1 : port - 1);
 }
 
+bool config_has_shm(const struct config *c)
+{
+	bool is_udp = c->transport.protocol != PROTOCOL_IWARP && c->transport.protocol != PROTOCOL_ROCEV1;
+
+	return c->shm && is_udp && !c->pcap[0] && !c->impair[0];
+}
+
 int config_load(struct config *out, char *err, size_t err_bytes)
 {
 	struct loading l = {.err = err, .err_bytes = err_bytes, .file = getenv(PREFIX "CONFIG")};

@@ -38,6 +38,12 @@ struct config {
  */
 uint16_t config_rocev1_port(const struct config *);
 
+/*
+ * Whether packets to processes of this host may go through memory. Not where the user looks at packets or spoils them: what he
+ * sees and spoils are those of the sockets.
+ */
+bool config_has_shm(const struct config *);
+
 /* 0, or -EINVAL with a sentence in err. Reads the environment and perhaps one file. */
 int config_load(struct config *, char *err, size_t err_bytes);
 

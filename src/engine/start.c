@@ -126,15 +126,6 @@ static int tcp_start(struct engine *e, char *why, size_t why_bytes)
 	return tcp_open(&e->loop.io, &e->loop.page->io, why, why_bytes);
 }
 
-/*
- * Whether packets to processes of this host may go through memory. Not where the user looks at packets or spoils them: what he
- * sees and spoils are those of the sockets.
- */
-static bool has_shm(const struct engine *e)
-{
-	return e->config.shm && !e->config.pcap[0] && !e->config.impair[0];
-}
-
 /* Without, packets go through the sockets: it is no reason to fail. */
 static struct io *shm_start(struct engine *e, struct io *lower)
 {
@@ -208,7 +199,7 @@ static int udp_io_start(struct engine *e, struct udp_config *udp, char *why, siz
 		return rc;
 	}
 	e->mcast = io;
-	return wrappers_start(e, has_shm(e) ? shm_start(e, io) : io, why, why_bytes);
+	return wrappers_start(e, config_has_shm(&e->config) ? shm_start(e, io) : io, why, why_bytes);
 }
 
 /*
@@ -453,7 +444,7 @@ static int udp_start(struct engine *e, char *why, size_t why_bytes)
 	struct group_config group = {
 		.ports = {e->config.transport.rocev2.port, e->config.transport.veroce.port},
 		.port_count = 2,
-		.rings = has_shm(e),
+		.rings = config_has_shm(&e->config),
 	};
 	struct udp_config udp = {
 		.paths = 1, /* most programs never need another: engine_add_paths */

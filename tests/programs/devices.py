@@ -90,6 +90,9 @@ def verbena_devices(place):
     gids = re.findall(r"GID\[ *(\d+)\]:\s+(\S+?),", info)
     told = json.dumps(devices_json(place))
     text = place.tool(0, "devices")
+    for setting, word in (("on", "memory"), ("off", "sockets")):
+        status, out = place.run(0, [place.verbena, "devices"], env={"VERBENA_SHM": setting})
+        check(status == 0 and "on this host go through " + word in out, out)
     check("verbena0" in told and "verbena0" in text, told + "\n" + text)
     for _, gid in gids:
         check(gid in told or gid.removeprefix("::ffff:") in told, "%s is not in %s" % (gid, told))
