@@ -27,9 +27,15 @@ struct flow {
 	uint8_t tos; /* IPv4 TOS or IPv6 traffic class: DSCP and ECN; RoCEv1: the GRH's TClass, which has no ECN */
 	uint8_t ttl; /* IPv4 TTL or IPv6 hop limit */
 	uint8_t sl;  /* service level, 0 .. 15: PFC's class; 0 on receipt from a socket */
-	/* On receipt: 1 + the slot of the process of this host through whose memory it came; 0: it came from a network. */
+	/*
+	 * On receipt: 1 + the slot of the process of this host through whose memory it came; 0: it came from a network. On
+	 * output: FLOW_OFF_HOST, or 0.
+	 */
 	uint8_t neighbour;
 };
+
+/* To a group, and no receiver on this host gets a copy. */
+enum { FLOW_OFF_HOST = 1 };
 
 /* No packet comes from or goes to UDP port 0, so a flow without a port is RoCEv1's. */
 static inline bool flow_has_udp(const struct flow *f)

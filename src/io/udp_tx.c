@@ -260,6 +260,31 @@ static void settle_tos(struct udp_tx_socket *tx, enum udp_family family)
 		tx->tos = tx->other_tos;
 }
 
+static bool is_off_host(const struct flow *f)
+{
+	return f->neighbour == FLOW_OFF_HOST;
+}
+
+/* Whether this host gets copies is the socket's affair, and messages built before rely on it, too. */
+static void settle_copies(struct udp_tx_socket *tx, enum udp_family family, bool off_host)
+{
+	int copies = !off_host;
+
+	if (off_host == tx->off_host)
+		return;
+	if (setsockopt(tx->fd, family == UDP_V4 ? IPPROTO_IP : IPPROTO_IPV6,
+		       family == UDP_V4 ? IP_MULTICAST_LOOP : IPV6_MULTICAST_LOOP, &copies, sizeof(copies)) == 0)
+		tx->off_host = off_host;
+}
+
+/* A loopback interface returns all packets, so one that is for other hosts alone is for nobody there. */
+static bool is_for_nobody(const struct flow *f)
+{
+	static const uint8_t v4[13] = {[10] = 0xff, [11] = 0xff, [12] = 127}, v6[16] = {[15] = 1};
+
+	return is_off_host(f) && (!memcmp(f->src, v4, sizeof(v4)) || !memcmp(f->src, v6, sizeof(v6)));
+}
+
 static void build_message(struct udp_tx *u, size_t m, const struct pkt *p, size_t packets,
 			  enum udp_family family, struct udp_tx_socket *tx)
 {
@@ -411,7 +436,7 @@ size_t udp_tx_send(struct udp_tx *u, const struct pkt *pkts, size_t n)
 			 */
 			if (!u->trains)
 				packets = 1;
-			bool refuse = !its || (!u->trains && family == UDP_V4 && p->ip_id);
+			bool refuse = !its || (!u->trains && family == UDP_V4 && p->ip_id) || is_for_nobody(p->flow);
 
 			if (refuse && count)
 				break;
@@ -421,11 +446,13 @@ size_t udp_tx_send(struct udp_tx *u, const struct pkt *pkts, size_t n)
 				done = next;
 				continue;
 			}
-			if (count && its != tx)
+			if (count && (its != tx || is_off_host(p->flow) != tx->off_host))
 				break;
 			tx = its;
-			if (!count)
+			if (!count) {
 				settle_tos(tx, family);
+				settle_copies(tx, family, is_off_host(p->flow));
+			}
 			build_message(u, count++, p, packets, family, tx);
 			next += packets;
 		}

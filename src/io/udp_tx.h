@@ -22,6 +22,7 @@ struct udp_tx_socket {
 	uint8_t tos;       /* the socket's own */
 	uint8_t other_tos; /* of the last messages, `other_run` in a row */
 	unsigned other_run;
+	bool off_host; /* this host gets no copies of packets to groups: flows with FLOW_OFF_HOST */
 };
 
 struct udp_tx {

@@ -149,6 +149,7 @@ struct abi_qp {
 	struct spin rq_lock;
 	bool sig_all;
 	bool builds; /* was created with send_ops_flags */
+	bool off_host; /* of what it sends to groups this host gets no copies */
 	struct list shared; /* with other handles of the same XRC_RECV QP (ibv_open_qp); engine lock */
 	struct wr_builder builder;
 	uint32_t async_delivered; /* context's event lock */

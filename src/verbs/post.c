@@ -61,6 +61,8 @@ int send_wqe_address(struct send_wqe *w, const struct abi_qp *qp, struct ibv_ah 
 	if (!ah || ah->pd != qp->pub.pd)
 		return EINVAL;
 	w->ud.flow = ah_of(ah)->flow;
+	if (qp->off_host && nic_gid_is_multicast(w->ud.flow.dst))
+		w->ud.flow.neighbour = FLOW_OFF_HOST;
 	w->ud.dqpn = qpn;
 	w->ud.qkey = qkey;
 	return 0;

@@ -125,6 +125,7 @@ struct extras {
 	struct ibv_pd *pd;     /* of XRC_RECV what the program gave, unused; or NULL */
 	struct ibv_xrcd *xrcd; /* of XRC_RECV, else NULL */
 	bool builds;           /* with send_ops_flags */
+	bool off_host;         /* with IBV_QP_CREATE_BLOCK_SELF_MCAST_LB */
 	uint64_t send_ops_flags;
 };
 
@@ -211,6 +212,7 @@ static struct abi_qp *handle_make(const struct extras *x, const struct ibv_qp_in
 	qp->engine = context_of(x->context)->engine;
 	qp->sig_all = attr->sq_sig_all;
 	qp->builds = x->builds;
+	qp->off_host = x->off_host;
 	list_init(&qp->shared);
 	return qp;
 }
@@ -268,6 +270,19 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return qp_create(&(struct extras){.context = pd->context, .pd = pd}, attr);
 }
 
+/* Frames of RoCEv1 cannot be kept from the other processes of the host. */
+static bool take_flags(struct extras *x, uint32_t flags)
+{
+	const uint32_t known = engine_is_rocev1(context_of(x->context)->engine) ? 0 : IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+
+	if (flags & ~known) {
+		fail_null(EXPLAIN(EOPNOTSUPP, "ibv_create_qp_ex: create_flags 0x%x are not supported", flags & ~known));
+		return false;
+	}
+	x->off_host = flags;
+	return true;
+}
+
 struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
@@ -277,9 +292,8 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 
 	if (attr->comp_mask & ~(known | (xrc_recv ? IBV_QP_INIT_ATTR_XRCD : 0u)))
 		return fail_null(explain_create((struct ibv_qp_init_attr *)attr, EOPNOTSUPP));
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
-		return fail_null(EXPLAIN(EOPNOTSUPP, "ibv_create_qp_ex: create_flags 0x%x are not supported",
-					 attr->create_flags));
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && !take_flags(&x, attr->create_flags))
+		return NULL;
 	if (xrc_recv) {
 		x.xrcd = attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ? attr->xrcd : NULL;
 		/* librdmacm gives one and takes it from the queue pair for the SRQ to come. */

@@ -101,6 +101,67 @@ static void every_attached_qp_gets_one_copy(void **state)
 	groups_destroy(&g);
 }
 
+/* A UD queue pair of the device, ready to send, whose datagrams to groups are for other hosts alone. */
+static struct ibv_qp *sender_to_others(struct groups *g)
+{
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_UD, .cap = {.max_send_wr = 4, .max_send_sge = 1},
+					   .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+					   .create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB};
+	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	struct ibv_qp *qp;
+
+	attr.pd = g->p.pd;
+	attr.send_cq = attr.recv_cq = g->p.side[A].cq;
+	qp = ibv_create_qp_ex(g->p.ctx, &attr);
+	assert_non_null(qp);
+	assert_int_equal(ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), 0);
+	assert_int_equal(state_set(qp, IBV_QPS_RTR), 0);
+	to.qp_state = IBV_QPS_RTS;
+	assert_int_equal(ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+	return qp;
+}
+
+/* By each of the host's addresses, and not for good: what an ordinary queue pair sends behind it arrives. */
+static void what_is_for_other_hosts_alone_has_no_copies_here(void **state)
+{
+	struct ibv_qp *qp, *ordinary;
+	struct ibv_ah_attr attr;
+	union ibv_gid gid;
+	struct ibv_ah *ah;
+	struct groups g;
+	int index = 0;
+
+	groups_make(&g);
+	ordinary = g.p.side[A].qp;
+	ah = g.ah;
+	qp = sender_to_others(&g);
+	assert_int_equal(ibv_attach_mcast(qp, &g.mgid, 0), 0);
+	assert_int_equal(ibv_attach_mcast(g.p.side[B].qp, &g.mgid, 0), 0);
+	recv_post(&g.p, B, 50, 4096, GRH_BYTES + BYTES);
+	for (; !ibv_query_gid(g.p.ctx, 1, index, &gid); index++) {
+		attr = pair_ah_attr(&g.p);
+		attr.grh.dgid = g.mgid;
+		attr.grh.sgid_index = (uint8_t)index;
+		g.ah = ibv_create_ah(g.p.pd, &attr);
+		if (!g.ah)
+			continue; /* an IPv6 address, or none */
+		g.p.side[A].qp = qp;
+		send_to_group(&g, QKEY, 1);
+		await_sent(&g);
+		wc_none(g.p.side[B].cq, 20);
+		assert_int_equal(ibv_destroy_ah(g.ah), 0);
+	}
+	g.ah = ah;
+	g.p.side[A].qp = ordinary;
+	send_to_group(&g, QKEY, 2);
+	await_sent(&g);
+	expect_copy(&g, B, 50, 2);
+	assert_int_equal(ibv_detach_mcast(g.p.side[B].qp, &g.mgid, 0), 0);
+	assert_int_equal(ibv_detach_mcast(qp, &g.mgid, 0), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	groups_destroy(&g);
+}
+
 static void who_has_no_receive_misses_alone(void **state)
 {
 	struct groups g;
@@ -176,6 +237,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_attached_qp_gets_one_copy),
+		cmocka_unit_test(what_is_for_other_hosts_alone_has_no_copies_here),
 		cmocka_unit_test(who_has_no_receive_misses_alone),
 		cmocka_unit_test(groups_of_every_scope_can_be_joined),
 		cmocka_unit_test(calls_refuse_what_is_no_group),

@@ -468,7 +468,7 @@ static void a_qp_is_granted_what_it_asks_or_refused(void **state)
 		  EOPNOTSUPP },
 		{ "creation flags",
 		  { .qp_type = IBV_QPT_UD, .comp_mask = pd_mask | IBV_QP_INIT_ATTR_CREATE_FLAGS,
-		    .create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB },
+		    .create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS },
 		  EOPNOTSUPP },
 		{ "an XRC domain",
 		  { .qp_type = IBV_QPT_RC, .comp_mask = pd_mask | IBV_QP_INIT_ATTR_XRCD },
