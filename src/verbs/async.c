@@ -4,6 +4,7 @@
  * The destruction of a QP, CQ or SRQ waits until the program has acknowledged the events that were
  * delivered for it.
  */
+#include "verbs/explain.h"
 #include "verbs/objects.h"
 
 struct queued_event {
@@ -34,6 +35,20 @@ static void enqueue_at(struct abi_context *ctx, void *arg)
 	enqueue(ctx, arg);
 }
 
+/*
+ * Many programs that use XRC look at no events, and wait for good when a peer counts on a domain that several processes
+ * share.
+ */
+static void explain_access(const struct abi_qp *qp)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (qp->pub.qp_type == IBV_QPT_XRC_RECV && !context_of(qp->pub.context)->quiet)
+		explain_unasked(&told, "XRC_RECV queue pair 0x%06x was ended by a request for an SRQ that its domain does not have in "
+				     "this process, or for memory that is not open to it; an XRC domain is not shared between "
+				     "processes, also where they open it by the same file", qp->pub.qp_num);
+}
+
 void async_event(const struct async_event *ev)
 {
 	/* The numbers are the same, see queue/event.h. */
@@ -62,9 +77,11 @@ void async_event(const struct async_event *ev)
 		e.delivered = &srq->async_delivered;
 		enqueue(context_of(srq->pub.context), &e);
 		return;
+	case EVENT_QP_ACCESS_ERR:
+		explain_access(qp);
+		/* fallthrough */
 	case EVENT_QP_FATAL:
 	case EVENT_QP_REQ_ERR:
-	case EVENT_QP_ACCESS_ERR:
 	case EVENT_COMM_EST:
 	case EVENT_SQ_DRAINED:
 	case EVENT_QP_LAST_WQE_REACHED:

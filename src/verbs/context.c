@@ -131,6 +131,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ctx->engine = engine;
 	ctx->nic = engine_nic(engine);
 	ctx->v.context.device = device;
+	ctx->quiet = explain_is_quiet();
 	list_init(&ctx->objects);
 	ctx->v.context.cmd_fd = cmd_fd_open();
 	if (ctx->v.context.cmd_fd < 0) {

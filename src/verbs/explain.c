@@ -10,25 +10,43 @@
 enum { LINE_BYTES = 1024 };
 
 /* Read each time: programs may set the variable later, and this runs only once for each cause. */
-static bool is_quiet(void)
+bool explain_is_quiet(void)
 {
 	const char *quiet = getenv("VERBENA_QUIET");
 
 	return quiet && quiet[0];
 }
 
-int explain(atomic_flag *told, int err, const char *fmt, ...)
+static void tell(atomic_flag *told, const char *fmt, va_list ap)
 {
 	char line[LINE_BYTES];
+
+	if (atomic_flag_test_and_set(told))
+		return;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	fprintf(stderr, "verbena: %s\n", line);
+}
+
+int explain(atomic_flag *told, int err, const char *fmt, ...)
+{
 	int saved = errno;
 	va_list ap;
 
-	if (!is_quiet() && !atomic_flag_test_and_set(told)) {
-		va_start(ap, fmt);
-		vsnprintf(line, sizeof(line), fmt, ap);
-		va_end(ap);
-		fprintf(stderr, "verbena: %s\n", line);
-	}
+	va_start(ap, fmt);
+	if (!explain_is_quiet())
+		tell(told, fmt, ap);
+	va_end(ap);
 	errno = saved;
 	return err;
+}
+
+void explain_unasked(atomic_flag *told, const char *fmt, ...)
+{
+	int saved = errno;
+	va_list ap;
+
+	va_start(ap, fmt);
+	tell(told, fmt, ap);
+	va_end(ap);
+	errno = saved;
 }

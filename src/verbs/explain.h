@@ -10,10 +10,16 @@
 #define VERBS_EXPLAIN_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Prints the line, unless *told shows that this was done. Returns err and keeps errno. */
 int explain(atomic_flag *told, int err, const char *fmt, ...)
 	__attribute__((cold, format(printf, 3, 4)));
+
+/* Whether VERBENA_QUIET is set. Only a thread of the program's may ask: another one may set variables meanwhile. */
+bool explain_is_quiet(void);
+/* Of what no call has asked for, by the engine's thread: the caller knows that it may speak. */
+void explain_unasked(atomic_flag *told, const char *fmt, ...) __attribute__((cold, format(printf, 2, 3)));
 
 /* Each use in the source is a cause of its own. */
 #define EXPLAIN(err, ...)                                                                          \

@@ -58,6 +58,7 @@ struct abi_context {
 	struct list objects; /* engine lock */
 	struct list link;    /* of all contexts; contexts_lock */
 	struct event_fd async;
+	bool quiet; /* VERBENA_QUIET when it was opened */
 };
 
 struct abi_pd {

@@ -198,7 +198,8 @@ KNOWN += rows(
 # What does not work, and why: the page's last section.
 LACKING = [
     ("ibv_xsrq_pingpong -c 2 and MPI's use of XRC", "share an XRC domain between processes of a host. Each process under Verbena "
-     "has its own: no process can place data into another's memory."),
+     "has its own: no process can place data into another's memory. The first request for another process's SRQ ends the "
+     "queue pairs, with a line on standard error at the target; the program looks at no errors then, and waits until it is ended."),
     ("udpong", "librdmacm's rsockets of datagrams make an address handle without a GRH, which no RoCE device takes: over "
      "Linux's rxe the program ends in the same way."),
     ("qperf's uc_ and ud_ tests, and rc_ tests without -cm1", "qperf knows LIDs alone, and RoCE has none. The rc_ tests "

@@ -2,6 +2,7 @@
 /* XRC in one process: domains, SRQs with numbers, and queue pairs that receive for all SRQs of a domain. */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "pair.h"
@@ -241,6 +242,30 @@ static void expect_refused(struct xrc *x, enum ibv_wr_opcode op, const struct ow
 	assert_ptr_equal(event.element.qp, x->recv);
 }
 
+/* Programs that look at no events wait for good then, so the reason is told once, unless VERBENA_QUIET is set. */
+static void the_end_of_a_shared_domain_is_told(void **state)
+{
+	for (int quiet = 1; quiet >= 0; quiet--) {
+		int mine = dup(STDERR_FILENO), file = memfd_create("stderr", MFD_CLOEXEC);
+		char text[1024] = "";
+		struct xrc x;
+
+		assert_true(mine >= 0 && file >= 0);
+		if (quiet)
+			setenv("VERBENA_QUIET", "1", 1);
+		xrc_make(&x);
+		unsetenv("VERBENA_QUIET");
+		dup2(file, STDERR_FILENO);
+		expect_refused(&x, IBV_WR_SEND, &x.owner[0], x.owner[0].srqn ^ 1, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR);
+		dup2(mine, STDERR_FILENO);
+		assert_true(pread(file, text, sizeof(text) - 1, 0) >= 0);
+		assert_int_equal(strstr(text, "an XRC domain is not shared between processes") != NULL, !quiet);
+		close(file);
+		close(mine);
+		xrc_destroy(&x);
+	}
+}
+
 static void an_srq_that_is_not_there_ends_the_connection(void **state)
 {
 	enum { NOBODYS, ANOTHER_DOMAINS, DESTROYED, KINDS };
@@ -387,6 +412,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_queue_pair_receives_for_all_srqs),
 		cmocka_unit_test(responses_are_of_the_srq_that_was_asked),
+		cmocka_unit_test(the_end_of_a_shared_domain_is_told),
 		cmocka_unit_test(an_srq_that_is_not_there_ends_the_connection),
 		cmocka_unit_test(memory_of_another_srqs_pd_stays_closed),
 		cmocka_unit_test(a_domain_is_the_files),
