@@ -27,7 +27,9 @@ enum {
 	LATE_MAX = 64,         /* packets that stepped aside at one time */
 	LATE_PACKETS_MAX = 8,  /* later packets that overtake one */
 	LATE_NS_MAX = 1000000,
+	BURST_SILENCE_NS = 10000000,
 	BURST_MAX = 256,
+	BURST_DROPPED_MAX = 1000000,
 	TURNS_MAX = 64, /* calls of the lower io in one call */
 	LIMIT_DEFAULT = 8192,
 	LIMIT_MAX = 65536,
@@ -52,6 +54,8 @@ struct impair {
 	struct impair_config cfg;
 	struct prng prng;
 	uint64_t order;
+	bool in_burst;    /* with cfg.burst: the last packet was dropped */
+	uint64_t burst_ns; /* and when it came */
 	uint64_t busy_ns; /* when the link of that rate is free again */
 
 	struct cell *cells; /* [limit] */
@@ -138,6 +142,16 @@ static bool parse_limit(const char *text, void *out)
 	return true;
 }
 
+static bool parse_burst(const char *text, void *out)
+{
+	uint64_t v;
+
+	if (!parse_integer(text, BURST_DROPPED_MAX, &v) || v == 0)
+		return false;
+	*(uint32_t *)out = (uint32_t)v;
+	return true;
+}
+
 static bool parse_seed(const char *text, void *out)
 {
 	return parse_integer(text, UINT64_MAX, out);
@@ -154,6 +168,7 @@ static const struct key {
 #name, parser, offsetof(struct impair_config, field), allowed                      \
 	}
 	KEY(drop, drop, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
+	KEY(burst, burst, parse_burst, "packets, 1 to 1000000"),
 	KEY(dup, dup, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
 	KEY(reorder, reorder, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
 	KEY(corrupt, corrupt, parse_probability, "a probability: 0 to 1, or 0% to 100%"),
@@ -363,13 +378,29 @@ static double uniform(struct impair *im)
 	return (double)(prng_next(&im->prng) >> 11) * 0x1p-53;
 }
 
+/*
+ * A burst ends with each packet by 1 / burst, and begins so seldom that `drop` of all packets are in one. It ends in a
+ * silence, too: a sender that asks once a second would otherwise wait for as many seconds as it has packets.
+ */
+static bool is_dropped(struct impair *im, uint64_t now_ns)
+{
+	double u = uniform(im), share = im->cfg.drop, length = im->cfg.burst;
+
+	if (length <= 1 || share >= 1)
+		return u < share;
+	im->in_burst = im->in_burst && now_ns < im->burst_ns + BURST_SILENCE_NS;
+	im->burst_ns = now_ns;
+	im->in_burst = im->in_burst ? u >= 1 / length : u < share / (1 - share) / length;
+	return im->in_burst;
+}
+
 /* Draws eight numbers for every packet. */
-static struct dice throw(struct impair * im)
+static struct dice throw(struct impair *im, uint64_t now_ns)
 {
 	const struct impair_config *c = &im->cfg;
 	struct dice d;
 
-	d.drop = uniform(im) < c->drop;
+	d.drop = is_dropped(im, now_ns);
 	d.dup = uniform(im) < c->dup;
 	d.reorder = uniform(im) < c->reorder;
 	d.corrupt = uniform(im) < c->corrupt;
@@ -403,7 +434,7 @@ static void wait_in_heap(struct impair *im, const struct pkt *p, uint64_t releas
 
 static void take_in(struct impair *im, struct burst *b, struct pkt *p, uint64_t now_ns)
 {
-	struct dice d = throw(im);
+	struct dice d = throw(im, now_ns);
 	uint32_t late = d.reorder ? d.late : 0;
 	uint8_t ecn = p->flow->tos & ECN_MASK;
 	struct flow marked;

@@ -6,12 +6,16 @@
  * A specification is a list of key=value with commas between, in any order, each key once:
  *
  *	drop, dup, reorder, corrupt   probability per packet: 0.01 or 1%
+ *	burst                         packets in a row that drop takes on average: 1 .. 1000000 (1)
  *	ce                            probability that an ECN-capable packet is marked
  *	delay, jitter                 time: 5ms, 300us, 10ns, 1s; each packet waits delay and a
  *	                              uniform share of jitter, so jitter also reorders
  *	rate                          bits of UDP payload a second: 1G, 100M, 64k
  *	limit                         packets held back at most, 1 .. 65536 (8192); more are dropped
  *	seed                          unsigned integer (1)
+ *
+ * With burst, losses follow Gilbert's model: in its bad state every packet is dropped, and drop is the share of packets
+ * in all. A silence of 10 ms ends a burst. Without, each packet is dropped by itself.
  *
  * A reordered packet is held until 1 to 8 later ones have passed, or a millisecond has. A corrupted
  * one has one bit of its payload flipped. A marked one has arrived as ECT(0) or ECT(1) and goes on as
@@ -31,6 +35,7 @@ struct impair_config {
 	double drop, dup, reorder, corrupt, ce; /* 0 .. 1 */
 	uint64_t delay_ns, jitter_ns;
 	uint64_t rate_bps; /* 0: unlimited */
+	uint32_t burst; /* 0 and 1: each by itself */
 	uint32_t limit;
 	uint64_t seed;
 	/* The time, or NULL: that of the call. A process that loses its processor behind the clock's reading finds packets that

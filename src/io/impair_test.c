@@ -48,6 +48,7 @@ static void good_specifications_are_read(void **state)
 		{"seed=010", {.limit = 8192, .seed = 10}},
 		{"drop=0.25", {.drop = 0.25, .limit = 8192, .seed = 1}},
 		{"drop=100%", {.drop = 1, .limit = 8192, .seed = 1}},
+		{"drop=1%,burst=16", {.drop = 0.01, .burst = 16, .limit = 8192, .seed = 1}},
 		{"ce=3%", {.ce = 0.03, .limit = 8192, .seed = 1}},
 		{"delay=0", {.limit = 8192, .seed = 1}},
 		{"delay=1.5us", {.delay_ns = 1500, .limit = 8192, .seed = 1}},
@@ -71,6 +72,7 @@ static void good_specifications_are_read(void **state)
 		assert_int_equal(got.delay_ns, rows[i].want.delay_ns);
 		assert_int_equal(got.jitter_ns, rows[i].want.jitter_ns);
 		assert_int_equal(got.rate_bps, rows[i].want.rate_bps);
+		assert_int_equal(got.burst, rows[i].want.burst);
 		assert_int_equal(got.limit, rows[i].want.limit);
 		assert_int_equal(got.seed, rows[i].want.seed);
 	}
@@ -85,7 +87,7 @@ static void bad_specifications_are_explained(void **state)
 		{"drop=1%,", "\"\" is not key=value"},
 		{",", "is not key=value"},
 		{"lose=1%",
-		 "\"lose\" is not a key; the keys are drop, dup, reorder, corrupt, ce, delay"},
+		 "\"lose\" is not a key; the keys are drop, burst, dup, reorder, corrupt, ce, delay"},
 		{"drop=2", "drop=2: must be a probability: 0 to 1, or 0% to 100%"},
 		{"drop=101%", "drop=101%: must be"},
 		{"drop=-1", "drop=-1: must be"},
@@ -104,6 +106,8 @@ static void bad_specifications_are_explained(void **state)
 		{"rate=1Gbit", "rate=1Gbit: must be"},
 		{"rate=1e30", "rate=1e30: must be"},
 		{"seed=0x", "seed=0x: must be"},
+		{"burst=0", "burst=0: must be packets, 1 to 1000000"},
+		{"burst=1000001", "burst=1000001: must be packets"},
 		{"limit=0", "limit=0: must be packets, 1 to 65536"},
 		{"limit=65537", "limit=65537: must be"},
 		{"seed=-1", "seed=-1: must be"},
@@ -204,6 +208,43 @@ static void shares_are_as_asked(void **state)
 		    5 * sqrt(N * 0.01));
 	assert_int_equal(r.counters.impair_overflow, 0);
 	assert_int_equal(n, N - r.counters.impair_dropped + r.counters.impair_duplicated);
+	io_close(r.io);
+}
+
+static void a_burst_takes_as_many_in_a_row_as_asked(void **state)
+{
+	enum { N = 1000000, LENGTH = 16 };
+	static uint32_t out[N];
+	uint32_t bursts = 0;
+	struct rig r;
+	size_t n;
+
+	rig_open(&r, "drop=5%,burst=16,seed=9", 100);
+	n = run(&r, N, out, N);
+	for (size_t i = 1; i < n; i++)
+		bursts += out[i] != out[i - 1] + 1;
+	/* Some 3100 bursts, whose lengths deviate by about their mean. */
+	assert_true(fabs((double)r.counters.impair_dropped / bursts - LENGTH) < 5 * LENGTH / sqrt(3100));
+	assert_true(fabs((double)r.counters.impair_dropped / N - 0.05) < 5 * 0.05 * sqrt(2.0 / 3100));
+	io_close(r.io);
+	rig_open(&r, "drop=1,burst=16", 100);
+	assert_int_equal(run(&r, N, out, N), 0);
+	io_close(r.io);
+}
+
+/* Of packets that come one in 10 ms, bursts that would last for ever take no second one. */
+static void a_silence_ends_a_burst(void **state)
+{
+	enum { N = 10000 };
+	static uint32_t out[N];
+	struct rig r;
+
+	rig_open(&r, "drop=50%,burst=1000000", 100);
+	for (int i = 0; i < N; i++) {
+		run(&r, 1, out, N);
+		r.now_ns += 10 * (uint64_t)MS;
+	}
+	assert_true(r.counters.impair_dropped < 5);
 	io_close(r.io);
 }
 
@@ -525,6 +566,8 @@ int main(void)
 		cmocka_unit_test(bad_specifications_are_explained),
 		cmocka_unit_test(nothing_is_spoiled_without_a_reason),
 		cmocka_unit_test(shares_are_as_asked),
+		cmocka_unit_test(a_burst_takes_as_many_in_a_row_as_asked),
+		cmocka_unit_test(a_silence_ends_a_burst),
 		cmocka_unit_test(a_seed_repeats_and_another_differs),
 		cmocka_unit_test(losses_do_not_depend_on_other_keys),
 		cmocka_unit_test(a_reordered_packet_is_overtaken_by_at_most_eight),

@@ -16,10 +16,12 @@ ALLREDUCE = os.path.join(BUILD, "sdr_allreduce")
 SCHEMES = ("auto", "nack", "rto", "mds", "xor", "ec", "tail")
 
 
-def write_bw(place, client, server=(), env=None):
-    """Chunks sent and chunks dropped; the client's status is 1 if any was wrong."""
+def write_bw(place, client, server=(), env=None, told=None):
+    """Chunks sent and chunks dropped; the client's status is 1 if any was wrong. The server's output goes into told."""
     pair = Pair(place, WRITE_BW, server, ["-V", *client], gid_flag="-x", env=env).go()
-    _, out = pair.finish()
+    said, out = pair.finish()
+    if told is not None:
+        told.append(said)
     found = re.search(r"^ \d.*\s(\d+)\s+(\d+)$", out, re.M)
     check(found, "%s: no result\n%s" % (pair.title, out))
     return int(found.group(1)), int(found.group(2))
@@ -42,10 +44,15 @@ def schemes(place):
 
 def soak(place):
     """Many messages by each scheme over a network that is bad in every way: every byte of each is compared."""
-    env = {"VERBENA_IMPAIR": "drop=10%,dup=5%,reorder=10%,corrupt=1%,delay=3ms,jitter=5ms,seed=9"}
-    for scheme in SCHEMES:
-        _, dropped = write_bw(place, ["-n", 150, "-s", 300001, "-t", 8, "-k", 8192, "-S", scheme], env=env)
-        check(dropped == 0, "%s: %d chunks dropped" % (scheme, dropped))
+    for burst in (1, 8):
+        env = {"VERBENA_IMPAIR": "drop=10%%,burst=%d,dup=5%%,reorder=10%%,corrupt=1%%,delay=3ms,jitter=5ms,seed=9" % burst}
+        told = []
+        for scheme in SCHEMES:
+            _, dropped = write_bw(place, ["-n", 150, "-s", 300001, "-t", 8, "-k", 8192, "-S", scheme], env=env, told=told)
+            check(dropped == 0, "%s: %d chunks dropped" % (scheme, dropped))
+        # Buffers are posted again at once, and packets of their messages before come late.
+        late = [int(re.search(r", late (\d+),", said).group(1)) for said in told]
+        check(sum(late) > 0, "no packet came late: %s" % late)
 
 
 def mtu(place):
