@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What both ends of coded messages share: the table of them, their memory, whose a message is. */
+/* What both ends of coded messages share: the table of them, their memory, whose a message is; and what all messages
+ * that are two have in common (tailed.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -88,6 +89,65 @@ bool coded_owns(const struct verbena_sdr_qp *qp, uint64_t number)
 bool coded_receives(const struct verbena_sdr_qp *qp, uint64_t number)
 {
 	return coded_receive_of(qp, number) || (number && coded_receive_of(qp, number - 1));
+}
+
+/* ---- messages that are two */
+
+static bool may_be_two(const struct verbena_sdr_qp *qp)
+{
+	return qp->mine.transport != VERBENA_SDR_RC && qp->shape.slots >= 2;
+}
+
+int coded_send_ready(const struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block, struct send_block *b,
+		     uint64_t *parity_bytes)
+{
+	uint64_t granted;
+	int err = send_ready(qp, block, b);
+
+	if (err)
+		return err;
+	if (!may_be_two(qp))
+		return -EOPNOTSUPP;
+	if (!sender_granted(&qp->sender, &granted) || !sender_granted_ahead(&qp->sender, 1, parity_bytes))
+		return -EAGAIN;
+	return b->offset || b->bytes != granted ? -EINVAL : 0;
+}
+
+int coded_recv_ready(const struct verbena_sdr_qp *qp, size_t length)
+{
+	int err = recv_ready(qp, length, 2);
+
+	return !err && !may_be_two(qp) ? -EOPNOTSUPP : err;
+}
+
+int coded_recv_open(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr, uint64_t *number)
+{
+	struct scratch *s = &qp->coded.in[shape_slot(&qp->shape, qp->receiver.posted + 1)];
+	struct verbena_sdr_recv_attr parity = {.max_length = coded_room(&qp->shape, attr->max_length)};
+	uint64_t second;
+	int err = scratch_take(qp, s, parity.max_length);
+
+	parity.address = s->memory;
+	parity.lkey = s->lkey;
+	if (!err)
+		err = recv_open(qp, attr, number);
+	if (err)
+		return err;
+	err = recv_open(qp, &parity, &second);
+	if (err)
+		recv_close(qp, *number);
+	return err;
+}
+
+int coded_outcome(struct verbena_sdr_qp *qp, uint64_t number, enum sr_end end, bool ended)
+{
+	if (qp->broken)
+		return -EIO;
+	if (end == SR_RUNNING || !ended || !sender_left(&qp->sender, number) || !sender_left(&qp->sender, number + 1))
+		return 0;
+	sender_done(&qp->sender, number);
+	sender_done(&qp->sender, number + 1);
+	return end == SR_DONE ? 1 : end == SR_ABORTED ? -ECONNABORTED : -ETIMEDOUT;
 }
 
 /* The oldest message first: what it lacks is waited for the longest. */

@@ -18,6 +18,7 @@
 #include <verbena/sdr.h>
 
 struct verbena_sdr_qp;
+struct send_block;
 
 struct coded_send {
 	struct ec_sender ec;
@@ -90,6 +91,19 @@ void coded_send_free(struct verbena_sdr_qp *, struct coded_send *);
 void coded_receive_free(struct verbena_sdr_qp *, struct coded_receive *);
 /* The bytes of the parity message that belongs to a message of so many. */
 uint64_t coded_room(const struct shape *, uint64_t bytes);
+
+/*
+ * What messages that are two have in common, with whatever code: 0 or a negative errno. A block is the whole message, both
+ * of whose numbers the peer has granted, and *parity_bytes what the second one has room for.
+ */
+int coded_send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_block *, struct send_block *,
+		     uint64_t *parity_bytes);
+/* As recv_ready(), for both receives of such a message. */
+int coded_recv_ready(const struct verbena_sdr_qp *, size_t length);
+/* Posts both, the second into the slot's own memory. */
+int coded_recv_open(struct verbena_sdr_qp *, const struct verbena_sdr_recv_attr *, uint64_t *number);
+/* As message_outcome, of a send with that end; once both of its messages have left, their numbers are given back. */
+int coded_outcome(struct verbena_sdr_qp *, uint64_t number, enum sr_end, bool ended);
 /* Makes room for so many bytes; -ENOMEM. */
 int scratch_take(struct verbena_sdr_qp *, struct scratch *, size_t bytes);
 

@@ -140,28 +140,12 @@ bool coded_completed(struct verbena_sdr_qp *qp, uint64_t number, uint64_t now_ns
 
 /* ---- calls */
 
-/* Posts both receives; their slots are free and there is room for their grants. */
-static int post_both(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr,
-		     uint64_t *number)
+static int post(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr, uint64_t *number)
 {
-	struct scratch *s = &qp->coded.in[shape_slot(&qp->shape, qp->receiver.posted + 1)];
-	struct verbena_sdr_recv_attr parity = {.max_length =
-						       coded_room(&qp->shape, attr->max_length)};
 	struct coded_receive *m = calloc(1, sizeof(*m));
-	uint64_t second;
-	int err = m ? scratch_take(qp, s, parity.max_length) : -ENOMEM;
+	int err = m ? coded_recv_open(qp, attr, number) : -ENOMEM;
 
-	parity.address = s->memory;
-	parity.lkey = s->lkey;
-	if (!err)
-		err = recv_open(qp, attr, number);
 	if (err) {
-		free(m);
-		return err;
-	}
-	err = recv_open(qp, &parity, &second);
-	if (err) {
-		recv_close(qp, *number);
 		free(m);
 		return err;
 	}
@@ -169,7 +153,7 @@ static int post_both(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_at
 	m->bytes = (struct ec_bytes){.code = &m->code,
 				     .data = attr->address,
 				     .bytes = attr->max_length,
-				     .parity = s->memory};
+				     .parity = qp->coded.in[shape_slot(&qp->shape, *number + 1)].memory};
 	qp->coded.receives[shape_slot(&qp->shape, *number)] = m;
 	qp->coded.open++;
 	return 0;
@@ -184,20 +168,10 @@ int verbena_sdr_ec_recv_post(struct verbena_sdr_qp *qp, const struct verbena_sdr
 	if (!qp || !attr || !recv)
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&qp->lock);
-	err = recv_ready(qp, attr->max_length, 2);
-	if (!err && (qp->mine.transport == VERBENA_SDR_RC || qp->shape.slots < 2))
-		err = -EOPNOTSUPP;
+	err = coded_recv_ready(qp, attr->max_length);
 	if (!err)
-		err = post_both(qp, attr, &number);
-	qp->retries += err == -EAGAIN;
-	pthread_mutex_unlock(&qp->lock);
-	if (err == -EAGAIN)
-		return VERBENA_SDR_RETRY;
-	if (err)
-		return sdr_fail(-err);
-	*recv = (struct verbena_sdr_recv){qp, number};
-	worker_wake(qp->owner);
-	return VERBENA_SDR_SUCCESS;
+		err = post(qp, attr, &number);
+	return recv_settle(qp, err, number, recv);
 }
 
 static bool has(const void *of, const struct ec_piece *p)
@@ -224,11 +198,14 @@ static int recover(struct coded_receive *m, uint64_t *pieces)
 }
 
 /* 1: it is whole; 0: not yet; or an error. The lock is held, but not while bytes are computed. */
-static int whole(struct verbena_sdr_qp *qp, struct coded_receive *m)
+static int whole(struct verbena_sdr_qp *qp, uint64_t number)
 {
+	struct coded_receive *m = coded_receive_of(qp, number);
 	uint64_t pieces = 0;
 	int err;
 
+	if (!m)
+		return -EINVAL;
 	if (m->recovered)
 		return 1;
 	if (!m->planned || !ec_receiver_whole(&m->ec))
@@ -245,17 +222,5 @@ static int whole(struct verbena_sdr_qp *qp, struct coded_receive *m)
 
 int verbena_sdr_ec_recv_poll(const struct verbena_sdr_recv *recv, bool *done)
 {
-	struct coded_receive *m;
-	int r;
-
-	if (!recv || !recv->qp || !done)
-		return sdr_fail(EINVAL);
-	pthread_mutex_lock(&recv->qp->lock);
-	m = coded_receive_of(recv->qp, recv->number);
-	r = m ? whole(recv->qp, m) : -EINVAL;
-	pthread_mutex_unlock(&recv->qp->lock);
-	if (r < 0)
-		return sdr_fail(-r);
-	*done = r;
-	return VERBENA_SDR_SUCCESS;
+	return recv_poll_by(recv, done, whole);
 }

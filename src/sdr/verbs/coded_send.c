@@ -322,21 +322,13 @@ static int open_send(struct verbena_sdr_qp *qp, const struct ec_config *c, bool 
 static int send(struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block,
 		const struct verbena_sdr_ec_attr *a, uint64_t *number)
 {
-	uint64_t granted, parity, due_ns = UINT64_MAX;
+	uint64_t parity, due_ns = UINT64_MAX;
 	struct send_block b;
 	struct ec_config c;
-	int err = send_ready(qp, block, &b);
+	int err = coded_send_ready(qp, block, &b, &parity);
 
-	if (err)
-		return err;
-	if (qp->mine.transport == VERBENA_SDR_RC || qp->shape.slots < 2)
-		return -EOPNOTSUPP;
-	if (!sender_granted(&qp->sender, &granted) ||
-	    !sender_granted_ahead(&qp->sender, 1, &parity))
-		return -EAGAIN;
-	if (b.offset || b.bytes != granted)
-		return -EINVAL;
-	err = config_read(qp, a, granted, parity, &c);
+	if (!err)
+		err = config_read(qp, a, b.bytes, parity, &c);
 	if (!err)
 		err = open_send(qp, &c, a->chunks, &b, number);
 	if (!err)
@@ -368,37 +360,19 @@ int verbena_sdr_ec_send(struct verbena_sdr_qp *qp, const struct verbena_sdr_bloc
 static int outcome(struct verbena_sdr_qp *qp, uint64_t number)
 {
 	struct coded_send *m = coded_send_of(qp, number);
-	enum sr_end end;
+	int r;
 
 	if (!m)
 		return -EINVAL;
-	if (qp->broken)
-		return -EIO;
-	end = m->ec.end;
-	if (end == SR_RUNNING || !m->ended || !sender_left(&qp->sender, number) ||
-	    !sender_left(&qp->sender, number + 1))
-		return 0;
-	sender_done(&qp->sender, number);
-	sender_done(&qp->sender, number + 1);
-	coded_send_free(qp, m);
-	return end == SR_DONE ? 1 : end == SR_ABORTED ? -ECONNABORTED : -ETIMEDOUT;
+	r = coded_outcome(qp, number, m->ec.end, m->ended);
+	if (r && !qp->broken)
+		coded_send_free(qp, m);
+	return r;
 }
 
 int verbena_sdr_ec_poll(const struct verbena_sdr_send *send, bool *done)
 {
-	int r;
-
-	if (!send || !send->qp || !done)
-		return sdr_fail(EINVAL);
-	pthread_mutex_lock(&send->qp->lock);
-	if (send->qp->unreturned)
-		send_collect(send->qp);
-	r = outcome(send->qp, send->number);
-	pthread_mutex_unlock(&send->qp->lock);
-	if (r < 0)
-		return sdr_fail(-r);
-	*done = r;
-	return VERBENA_SDR_SUCCESS;
+	return send_poll_by(send, done, outcome);
 }
 
 static const char *reason_text(enum ec_reason reason)

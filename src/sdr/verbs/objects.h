@@ -195,6 +195,13 @@ int send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_block *,
 int send_settle(struct verbena_sdr_qp *, int err);
 /* Whether `count` receives may be posted, the first of that length: 0, -EAGAIN, or why not. */
 int recv_ready(const struct verbena_sdr_qp *, size_t length, uint32_t count);
+/* The calls that post end with this one: it unlocks, and makes the handle and the result for the program from err. */
+int recv_settle(struct verbena_sdr_qp *, int err, uint64_t number, struct verbena_sdr_recv *);
+/* What has become of a message: 1: the peer has it, or all of it has come; 0: not yet; or a negative errno. Under the lock. */
+typedef int message_outcome(struct verbena_sdr_qp *, uint64_t number);
+/* The polls of layers: *done and the result for the program from the outcome. */
+int send_poll_by(const struct verbena_sdr_send *, bool *done, message_outcome *);
+int recv_poll_by(const struct verbena_sdr_recv *, bool *done, message_outcome *);
 /* Posts a receive that recv_ready() allows. */
 int recv_open(struct verbena_sdr_qp *, const struct verbena_sdr_recv_attr *, uint64_t *number);
 /* Revokes the key of a posted receive: nothing writes into its buffer any more. */

@@ -71,6 +71,34 @@ int recv_ready(const struct verbena_sdr_qp *qp, size_t length, uint32_t count)
 	return err;
 }
 
+int recv_settle(struct verbena_sdr_qp *qp, int err, uint64_t number, struct verbena_sdr_recv *recv)
+{
+	qp->retries += err == -EAGAIN;
+	pthread_mutex_unlock(&qp->lock);
+	if (err == -EAGAIN)
+		return VERBENA_SDR_RETRY;
+	if (err)
+		return sdr_fail(-err);
+	*recv = (struct verbena_sdr_recv){qp, number};
+	worker_wake(qp->owner); /* the grant may have to be sent again */
+	return VERBENA_SDR_SUCCESS;
+}
+
+int recv_poll_by(const struct verbena_sdr_recv *recv, bool *done, message_outcome *outcome)
+{
+	int r;
+
+	if (!recv || !recv->qp || !done)
+		return sdr_fail(EINVAL);
+	pthread_mutex_lock(&recv->qp->lock);
+	r = outcome(recv->qp, recv->number);
+	pthread_mutex_unlock(&recv->qp->lock);
+	if (r < 0)
+		return sdr_fail(-r);
+	*done = r;
+	return VERBENA_SDR_SUCCESS;
+}
+
 int verbena_sdr_recv_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr,
 			  struct verbena_sdr_recv *recv)
 {
@@ -83,15 +111,7 @@ int verbena_sdr_recv_post(struct verbena_sdr_qp *qp, const struct verbena_sdr_re
 	err = recv_ready(qp, attr->max_length, 1);
 	if (!err)
 		err = recv_open(qp, attr, &number);
-	qp->retries += err == -EAGAIN;
-	pthread_mutex_unlock(&qp->lock);
-	if (err == -EAGAIN)
-		return VERBENA_SDR_RETRY;
-	if (err)
-		return sdr_fail(-err);
-	*recv = (struct verbena_sdr_recv){qp, number};
-	worker_wake(qp->owner); /* the grant may have to be sent again */
-	return VERBENA_SDR_SUCCESS;
+	return recv_settle(qp, err, number, recv);
 }
 
 /* The slot of a receive that is posted. */

@@ -461,19 +461,7 @@ static int outcome(struct verbena_sdr_qp *qp, uint64_t number)
 
 int verbena_sdr_sr_poll(const struct verbena_sdr_send *send, bool *done)
 {
-	int r;
-
-	if (!send || !send->qp || !done)
-		return sdr_fail(EINVAL);
-	pthread_mutex_lock(&send->qp->lock);
-	if (send->qp->unreturned)
-		send_collect(send->qp);
-	r = outcome(send->qp, send->number);
-	pthread_mutex_unlock(&send->qp->lock);
-	if (r < 0)
-		return sdr_fail(-r);
-	*done = r;
-	return VERBENA_SDR_SUCCESS;
+	return send_poll_by(send, done, outcome);
 }
 
 /* The receive is open. */

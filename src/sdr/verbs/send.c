@@ -279,6 +279,23 @@ int verbena_sdr_send_stream_end(const struct verbena_sdr_send *send)
 	return send_settle(send->qp, err);
 }
 
+int send_poll_by(const struct verbena_sdr_send *send, bool *done, message_outcome *outcome)
+{
+	int r;
+
+	if (!send || !send->qp || !done)
+		return sdr_fail(EINVAL);
+	pthread_mutex_lock(&send->qp->lock);
+	if (send->qp->unreturned)
+		send_collect(send->qp);
+	r = outcome(send->qp, send->number);
+	pthread_mutex_unlock(&send->qp->lock);
+	if (r < 0)
+		return sdr_fail(-r);
+	*done = r;
+	return VERBENA_SDR_SUCCESS;
+}
+
 int verbena_sdr_send_poll(const struct verbena_sdr_send *send, bool *done)
 {
 	struct verbena_sdr_qp *qp;

@@ -86,26 +86,6 @@ bool tailed_completed(struct verbena_sdr_qp *qp, uint64_t number, uint64_t now_n
 
 /* ---- calls */
 
-/* Posts both receives; their slots are free and there is room for their grants. */
-static int post_both(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr, struct tailed_receive *m)
-{
-	struct scratch *s = &qp->coded.in[shape_slot(&qp->shape, qp->receiver.posted + 1)];
-	struct verbena_sdr_recv_attr parity = {.max_length = coded_room(&qp->shape, attr->max_length)};
-	uint64_t second;
-	int err = scratch_take(qp, s, parity.max_length);
-
-	parity.address = s->memory;
-	parity.lkey = s->lkey;
-	if (!err)
-		err = recv_open(qp, attr, &m->number);
-	if (err)
-		return err;
-	err = recv_open(qp, &parity, &second);
-	if (err)
-		recv_close(qp, m->number);
-	return err;
-}
-
 static int post(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *attr, uint64_t rtt_ns, uint64_t *number)
 {
 	uint32_t packets = shape_packets(&qp->shape, attr->max_length);
@@ -118,7 +98,7 @@ static int post(struct verbena_sdr_qp *qp, const struct verbena_sdr_recv_attr *a
 		free(m);
 		return err;
 	}
-	err = post_both(qp, attr, m);
+	err = coded_recv_open(qp, attr, &m->number);
 	if (err) {
 		tail_receiver_free(&m->tail);
 		free(m);
@@ -141,20 +121,10 @@ int verbena_sdr_tail_recv_post(struct verbena_sdr_qp *qp, const struct verbena_s
 	if (!qp || !attr || !recv || rtt_ns > UINT64_C(3600000000))
 		return sdr_fail(EINVAL);
 	pthread_mutex_lock(&qp->lock);
-	err = recv_ready(qp, attr->max_length, 2);
-	if (!err && (qp->mine.transport == VERBENA_SDR_RC || qp->shape.slots < 2))
-		err = -EOPNOTSUPP;
+	err = coded_recv_ready(qp, attr->max_length);
 	if (!err)
 		err = post(qp, attr, rtt_ns, &number);
-	qp->retries += err == -EAGAIN;
-	pthread_mutex_unlock(&qp->lock);
-	if (err == -EAGAIN)
-		return VERBENA_SDR_RETRY;
-	if (err)
-		return sdr_fail(-err);
-	*recv = (struct verbena_sdr_recv){qp, number};
-	worker_wake(qp->owner);
-	return VERBENA_SDR_SUCCESS;
+	return recv_settle(qp, err, number, recv);
 }
 
 static bool has(const void *of, const struct ec_piece *p)
@@ -189,12 +159,15 @@ static int recover(struct tailed_receive *m, uint32_t mtu, uint8_t *parity, uint
 }
 
 /* 1: it is whole; 0: not yet; or an error. The lock is held, but not while bytes are computed. */
-static int whole(struct verbena_sdr_qp *qp, struct tailed_receive *m)
+static int whole(struct verbena_sdr_qp *qp, uint64_t number)
 {
-	uint8_t *parity = qp->coded.in[shape_slot(&qp->shape, m->number + 1)].memory;
+	uint8_t *parity = qp->coded.in[shape_slot(&qp->shape, number + 1)].memory;
+	struct tailed_receive *m = tailed_receive_of(qp, number);
 	uint64_t pieces = 0;
 	int err;
 
+	if (!m)
+		return -EINVAL;
 	if (m->recovered)
 		return 1;
 	if (!tail_receiver_whole(&m->tail))
@@ -211,17 +184,5 @@ static int whole(struct verbena_sdr_qp *qp, struct tailed_receive *m)
 
 int verbena_sdr_tail_recv_poll(const struct verbena_sdr_recv *recv, bool *done)
 {
-	struct tailed_receive *m;
-	int r;
-
-	if (!recv || !recv->qp || !done)
-		return sdr_fail(EINVAL);
-	pthread_mutex_lock(&recv->qp->lock);
-	m = tailed_receive_of(recv->qp, recv->number);
-	r = m ? whole(recv->qp, m) : -EINVAL;
-	pthread_mutex_unlock(&recv->qp->lock);
-	if (r < 0)
-		return sdr_fail(-r);
-	*done = r;
-	return VERBENA_SDR_SUCCESS;
+	return recv_poll_by(recv, done, whole);
 }

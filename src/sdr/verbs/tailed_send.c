@@ -202,20 +202,13 @@ static int open_send(struct verbena_sdr_qp *qp, const struct tail_config *c, con
 static int send(struct verbena_sdr_qp *qp, const struct verbena_sdr_block *block, const struct verbena_sdr_tail_attr *a,
 		uint64_t *number)
 {
-	uint64_t granted, parity, due_ns = UINT64_MAX;
+	uint64_t parity, due_ns = UINT64_MAX;
 	struct tail_config c;
 	struct send_block b;
-	int err = send_ready(qp, block, &b);
+	int err = coded_send_ready(qp, block, &b, &parity);
 
-	if (err)
-		return err;
-	if (qp->mine.transport == VERBENA_SDR_RC || qp->shape.slots < 2)
-		return -EOPNOTSUPP;
-	if (!sender_granted(&qp->sender, &granted) || !sender_granted_ahead(&qp->sender, 1, &parity))
-		return -EAGAIN;
-	if (b.offset || b.bytes != granted)
-		return -EINVAL;
-	err = config_read(qp, a, parity, &c);
+	if (!err)
+		err = config_read(qp, a, parity, &c);
 	if (!err)
 		err = open_send(qp, &c, &b, parity, number);
 	if (!err)
@@ -247,36 +240,19 @@ int verbena_sdr_tail_send(struct verbena_sdr_qp *qp, const struct verbena_sdr_bl
 static int outcome(struct verbena_sdr_qp *qp, uint64_t number)
 {
 	struct tailed_send *m = tailed_send_of(qp, number);
-	enum sr_end end;
+	int r;
 
 	if (!m)
 		return -EINVAL;
-	if (qp->broken)
-		return -EIO;
-	end = m->tail.end;
-	if (end == SR_RUNNING || !m->ended || !sender_left(&qp->sender, number) || !sender_left(&qp->sender, number + 1))
-		return 0;
-	sender_done(&qp->sender, number);
-	sender_done(&qp->sender, number + 1);
-	tailed_send_free(qp, m);
-	return end == SR_DONE ? 1 : end == SR_ABORTED ? -ECONNABORTED : -ETIMEDOUT;
+	r = coded_outcome(qp, number, m->tail.end, m->ended);
+	if (r && !qp->broken)
+		tailed_send_free(qp, m);
+	return r;
 }
 
 int verbena_sdr_tail_poll(const struct verbena_sdr_send *sent, bool *done)
 {
-	int r;
-
-	if (!sent || !sent->qp || !done)
-		return sdr_fail(EINVAL);
-	pthread_mutex_lock(&sent->qp->lock);
-	if (sent->qp->unreturned)
-		send_collect(sent->qp);
-	r = outcome(sent->qp, sent->number);
-	pthread_mutex_unlock(&sent->qp->lock);
-	if (r < 0)
-		return sdr_fail(-r);
-	*done = r;
-	return VERBENA_SDR_SUCCESS;
+	return send_poll_by(sent, done, outcome);
 }
 
 int verbena_sdr_tail_loss_get(struct verbena_sdr_qp *qp, double *loss)
