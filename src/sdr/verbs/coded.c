@@ -173,7 +173,7 @@ uint32_t coded_serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_n
 	return done;
 }
 
-/* A word of the receiver's. An ABORT by a sender has another code. */
+/* Takes what the receiver says. The ABORT of a sender has another code and is not among it. */
 static bool send_take(struct coded_send *m, const struct control *c, const uint8_t *payload,
 		      uint64_t now_ns)
 {
@@ -208,7 +208,7 @@ bool coded_take(struct verbena_sdr_qp *qp, const struct control *c, const uint8_
 
 		if (m)
 			return send_take(m, c, payload, now_ns);
-		/* Of a message that is over, or of one that is repeated. */
+		/* The message is over, or Selective Repeat has it. */
 		return c->type == CONTROL_EC_ACK || c->type == CONTROL_EC_NACK ||
 		       c->type == CONTROL_EC_SHORT || repeat_take(qp, c, payload, now_ns);
 	} else {

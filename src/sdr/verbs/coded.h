@@ -27,8 +27,8 @@ struct coded_send {
 	uint64_t number;
 	uint32_t lkey;
 	bool chunks;
-	uint32_t folded;               /* data pieces that are in the parities */
-	uint32_t made_group, made_end; /* of the answer that is being sent: parities made */
+	uint32_t folded;               /* data pieces that the parities contain */
+	uint32_t made_group, made_end; /* parities made of the answer that is being sent */
 	uint32_t plans;                /* that will be sent soon */
 	uint64_t plan_ns;
 	bool ended; /* no more blocks will come of it */
@@ -58,7 +58,7 @@ struct coded {
 	struct coded_receive **receives;
 	struct scratch *out, *in;
 	uint32_t open;         /* sends and receives */
-	uint64_t pieces, lost; /* of data, of sends that are done; as the peer has said */
+	uint64_t pieces, lost; /* data pieces of sends that are done, and what the peer missed of them */
 	uint64_t recovered;    /* pieces */
 };
 
@@ -89,12 +89,12 @@ struct coded_send *coded_send_of(const struct verbena_sdr_qp *, uint64_t number)
 struct coded_receive *coded_receive_of(const struct verbena_sdr_qp *, uint64_t number);
 void coded_send_free(struct verbena_sdr_qp *, struct coded_send *);
 void coded_receive_free(struct verbena_sdr_qp *, struct coded_receive *);
-/* The bytes of the parity message that belongs to a message of so many. */
+/* How long the parity message of a message of `bytes` is. */
 uint64_t coded_room(const struct shape *, uint64_t bytes);
 
 /*
- * What messages that are two have in common, with whatever code: 0 or a negative errno. A block is the whole message, both
- * of whose numbers the peer has granted, and *parity_bytes what the second one has room for.
+ * What messages that are two have in common, with whatever code: 0 or a negative errno. A block is the whole message;
+ * the peer has granted both numbers, and the second has room for *parity_bytes.
  */
 int coded_send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_block *, struct send_block *,
 		     uint64_t *parity_bytes);
@@ -102,7 +102,8 @@ int coded_send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_blo
 int coded_recv_ready(const struct verbena_sdr_qp *, size_t length);
 /* Posts both, the second into the slot's own memory. */
 int coded_recv_open(struct verbena_sdr_qp *, const struct verbena_sdr_recv_attr *, uint64_t *number);
-/* As message_outcome, of a send with that end; once both of its messages have left, their numbers are given back. */
+/* The outcome of a send whose state machine has that end. Once both of its messages have left, their numbers are
+ * free. */
 int coded_outcome(struct verbena_sdr_qp *, uint64_t number, enum sr_end, bool ended);
 /* Makes room for so many bytes; -ENOMEM. */
 int scratch_take(struct verbena_sdr_qp *, struct scratch *, size_t bytes);

@@ -2,7 +2,7 @@
 /*
  * The receiving end of coded messages. How a message is coded is the sender's choice: until its plan
  * has come, pieces are only counted. Before anything is recovered both keys are revoked, so that no
- * packet that is late writes what is being computed.
+ * late packet writes into what is being computed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static int plan_open(struct verbena_sdr_qp *qp, struct coded_receive *m, const s
 	return -ENOMEM;
 }
 
-/* The first plan counts. One for which there is no memory now comes again. */
+/* The first plan counts. Without memory for it the plan is ignored; the sender repeats it. */
 static bool take_plan(struct verbena_sdr_qp *qp, struct coded_receive *m, const uint8_t *payload,
 		      uint64_t now_ns)
 {
@@ -179,7 +179,7 @@ static bool has(const void *of, const struct ec_piece *p)
 	return ec_receiver_has(of, p);
 }
 
-/* Without the lock: all of this is the handle's, now that no bit is looked at any more. */
+/* Without the lock: workers look at no more bits of this message, so the handle's owner alone uses it. */
 static int recover(struct coded_receive *m, uint64_t *pieces)
 {
 	const struct ec_presence presence = {has, &m->ec};

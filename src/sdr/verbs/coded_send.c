@@ -30,7 +30,7 @@ void coded_send_free(struct verbena_sdr_qp *qp, struct coded_send *m)
 
 /* ---- pieces */
 
-/* The data pieces of the block that a piece is of: from *from to the returned end. */
+/* The block that a piece belongs to has the data pieces from *from up to the returned one. */
 static uint32_t block_end(const struct ec_layout *l, uint32_t block)
 {
 	uint64_t end = ((uint64_t)block + 1) * l->depth * l->data;
@@ -38,7 +38,7 @@ static uint32_t block_end(const struct ec_layout *l, uint32_t block)
 	return end < l->pieces ? (uint32_t)end : l->pieces;
 }
 
-/* Folds pieces up to `end`, all of one block, when these are many, or the block's last. */
+/* Folds the pieces up to `end`, which are of one block, if they are many or the last of the block. */
 static void fold(struct coded_send *m, uint32_t end, bool all)
 {
 	const struct ec_layout *l = m->bytes.layout;
@@ -49,7 +49,7 @@ static void fold(struct coded_send *m, uint32_t end, bool all)
 	m->folded = end;
 }
 
-/* Data is folded when it is first sent, in its order; it may be sent again. */
+/* A piece is folded when it is sent for the first time, and those come in order. */
 static void prepare(struct coded_send *m, const struct ec_piece *p)
 {
 	const struct ec_layout *l = m->bytes.layout;
@@ -187,7 +187,7 @@ uint32_t coded_serve_send(struct verbena_sdr_qp *qp, struct coded_send *m, uint6
 	tell_end(qp, m, now_ns);
 	if (m->plans)
 		lower(due_ns, m->plan_ns);
-	/* An end marker that waits for pieces to leave is told when they have. */
+	/* An end marker that is due waits until the pieces have left: a millisecond later is early enough to look. */
 	if (ec_sender_deadline(&m->ec) > now_ns)
 		lower(due_ns, ec_sender_deadline(&m->ec));
 	else

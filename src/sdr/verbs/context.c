@@ -139,7 +139,7 @@ static int queues_make(struct sdr_worker *w)
 	w->channel = ibv_create_comp_channel(ctx->ibv);
 	if (w->wake_fd < 0 || !w->control_memory || !w->channel)
 		return -1;
-	/* A completion is asked for by every receive that is posted, and by nothing else. */
+	/* Every receive that is posted leads to one completion, and nothing else does. */
 	w->cq = ibv_create_cq(ctx->ibv, RECV_DEPTH + CONTROL_DEPTH, w, w->channel, 0);
 	w->control_mr = ibv_reg_mr(ctx->pd, w->control_memory, bytes, IBV_ACCESS_LOCAL_WRITE);
 	w->data = srq_make(ctx->pd, RECV_DEPTH);

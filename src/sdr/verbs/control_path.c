@@ -30,7 +30,7 @@ uint8_t *control_buffer(struct verbena_sdr_qp *qp)
 	return qp->control_out < CONTROL_SENDS ? message_at(qp) + CONTROL_HEADER_LEN : NULL;
 }
 
-/* Messages return in the order in which they went, so the buffers do, too. */
+/* Sends complete in the order in which they were posted, so buffers are free again in that order. */
 void control_post(struct verbena_sdr_qp *qp, enum control_type type, uint32_t number,
 		  uint16_t length, uint16_t flags)
 {

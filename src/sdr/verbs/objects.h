@@ -35,7 +35,7 @@ enum {
 	CONTROL_SENDS = 64,  /* control messages under way, of a queue pair */
 	CONTROL_BYTES = SHAPE_MTU_MAX,
 	CHANNEL_DEPTH = 128, /* packets handed to the device, of a channel of a queue pair */
-	QP_DEPTH = 512,      /* and of a queue pair: what is behind them, a repetition among it, waits for them */
+	QP_DEPTH = 512,      /* and of a queue pair: whatever is queued later, repetitions too, waits behind them */
 	SEND_BATCH_MAX = 64,
 	PINGS_OUT = 8,
 };
@@ -77,7 +77,7 @@ struct verbena_sdr_context {
 	bool threads;
 	_Atomic bool stopping;
 	_Atomic uint32_t changing; /* threads that wait for all gates */
-	_Atomic uint32_t made;     /* queue pairs, ever: they go to the workers in turn */
+	_Atomic uint32_t made;     /* queue pairs made so far, which go to the workers in turn */
 	struct sdr_worker *workers;
 	/* All gates, or a worker's own gate to read. */
 	struct route *routes;
@@ -191,13 +191,14 @@ uint32_t send_collect(struct verbena_sdr_qp *);
 /* The calls that send begin with this one: 0 or a negative errno, and the block as sender.h has it. */
 int send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_block *,
 	       struct send_block *);
-/* And they end with this one: it pumps, unlocks, and makes the result for the program from err. */
+/* They end with this one, which pumps, unlocks, and makes the result for the program from err. */
 int send_settle(struct verbena_sdr_qp *, int err);
 /* Whether `count` receives may be posted, the first of that length: 0, -EAGAIN, or why not. */
 int recv_ready(const struct verbena_sdr_qp *, size_t length, uint32_t count);
 /* The calls that post end with this one: it unlocks, and makes the handle and the result for the program from err. */
 int recv_settle(struct verbena_sdr_qp *, int err, uint64_t number, struct verbena_sdr_recv *);
-/* What has become of a message: 1: the peer has it, or all of it has come; 0: not yet; or a negative errno. Under the lock. */
+/* What has become of a message, under the lock: 1: the peer has it, or all of it has come; 0: not yet; or a negative
+ * errno. */
 typedef int message_outcome(struct verbena_sdr_qp *, uint64_t number);
 /* The polls of layers: *done and the result for the program from the outcome. */
 int send_poll_by(const struct verbena_sdr_send *, bool *done, message_outcome *);

@@ -308,7 +308,7 @@ static void describe(struct verbena_sdr_qp *qp, const struct verbena_sdr_qp_attr
 	qp->rate_bps = (uint64_t)attr->rate_limit_mbps * 1000000;
 }
 
-/* Makes it known to the workers, whose gates are closed. */
+/* Makes the queue pair known to the workers, whose gates are closed. */
 static int publish(struct verbena_sdr_qp *qp)
 {
 	struct verbena_sdr_context *ctx = qp->ctx;
@@ -455,7 +455,7 @@ int verbena_sdr_qp_connect(struct verbena_sdr_qp *qp, const void *info, size_t s
 	return err ? sdr_fail(err) : VERBENA_SDR_SUCCESS;
 }
 
-/* Workers count on meanwhile: the sum may lag behind. */
+/* Workers go on counting meanwhile, so the sum may lag behind. */
 int verbena_sdr_qp_stats_get(const struct verbena_sdr_qp *qp, struct verbena_sdr_stats *stats)
 {
 	uint64_t sum[SDR_VERDICTS] = {0};

@@ -150,7 +150,7 @@ static uint32_t packets_there(const struct slot *slot)
 	return n;
 }
 
-/* A chunk may take longer to come than the receiver waits for one. */
+/* At a low rate a chunk takes longer to come than the receiver waits for one. */
 static void look_at_packets(const struct verbena_sdr_qp *qp, struct acknowledged *m, uint64_t now_ns)
 {
 	const struct slot *slot = receiver_slot(&qp->receiver, m->number);

@@ -34,7 +34,7 @@ struct tailed_send {
 	uint8_t *data;
 	uint64_t bytes, number;
 	uint32_t lkey;
-	uint32_t folded; /* pieces of the tail that are in the parities */
+	uint32_t folded; /* pieces of the tail that the parities contain */
 	bool ended;      /* no more blocks will come of it */
 };
 

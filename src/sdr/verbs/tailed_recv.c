@@ -20,7 +20,7 @@ void tailed_receive_free(struct verbena_sdr_qp *qp, struct tailed_receive *m)
 
 /* ---- what has come */
 
-/* `packets`: that the receiver has bits for. */
+/* `packets`: how many the state machine has bits for. */
 static uint32_t look_at(struct tailed_receive *m, bool parity, const struct slot *slot, uint32_t packets,
 			uint64_t now_ns)
 {
@@ -44,7 +44,7 @@ static uint32_t look(struct verbena_sdr_qp *qp, struct tailed_receive *m, uint64
 	const struct slot *data = receiver_slot(&qp->receiver, m->number);
 	const struct slot *parity = receiver_slot(&qp->receiver, m->number + 1);
 
-	/* No bit is looked at any more: what is there by now is what the code recovers from. */
+	/* Then no bit is looked at any more: the code recovers from what has been seen. */
 	if (m->tail.state.whole || !data || !parity)
 		return 0;
 	return look_at(m, false, data, m->tail.packets, now_ns) +
@@ -136,7 +136,7 @@ static bool has(const void *of, const struct ec_piece *p)
 	return bits[i / 64] >> i % 64 & 1;
 }
 
-/* Without the lock: all of this is the handle's, now that no bit is looked at any more. */
+/* Without the lock: workers look at no more bits of this message, so the handle's owner alone uses it. */
 static int recover(struct tailed_receive *m, uint32_t mtu, uint8_t *parity, uint64_t *pieces)
 {
 	const struct ec_presence presence = {has, m};

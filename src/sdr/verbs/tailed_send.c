@@ -24,7 +24,7 @@ void tailed_send_free(struct verbena_sdr_qp *qp, struct tailed_send *m)
 
 /* ---- packets */
 
-/* Folds pieces of the tail up to `end`, of a block when these are many or its last. */
+/* Folds the pieces of the tail up to `end`, which are of one block, if they are many or the last of the block. */
 static void fold(struct tailed_send *m, uint32_t end)
 {
 	const struct ec_layout *l = &m->code.layout;
@@ -136,7 +136,7 @@ uint32_t tailed_serve_send(struct verbena_sdr_qp *qp, struct tailed_send *m, uin
 		wind_up(qp, m);
 		return done;
 	}
-	/* A word that waits for packets to leave is said when they have. */
+	/* The word that all was sent waits until the packets have left: a millisecond later is early enough to look. */
 	at_ns = tail_sender_deadline(&m->tail);
 	if (at_ns <= now_ns)
 		at_ns = now_ns + 1000000;

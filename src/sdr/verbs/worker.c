@@ -41,7 +41,7 @@ static void leave_slot(struct sdr_worker *w)
 		return;
 	worker_rest(&w->inside->counts[w->index]);
 	if (w->inside->owner != w)
-		worker_wake(w->inside->owner); /* it may have to acknowledge what has come */
+		worker_wake(w->inside->owner); /* what has come may have to be acknowledged */
 	w->inside = NULL;
 }
 
