@@ -90,11 +90,11 @@ static void third_copy_goes_twice_and_counts_twice(void **state)
  * out-of-order O27, R17, veRoCE 6.2: no loss, and a first window that makes a queue of 300 us in
  * front of paths of 10, 20 and 200 us. The long path's round trip was measured before the queue
  * grew; packets of other paths that were sent later and acknowledged do not prove that its packets
- * are lost. Of all runs' packets: a single wrong verdict takes a whole flowlet.
+ * are lost. Of all runs' packets: a single wrong verdict takes a whole train.
  */
 static void growing_queue_is_no_evidence_against_a_long_path(void **state)
 {
-	enum { BULK = 4 << 20, MESSAGE = 1 << 18, RUNS = 40 };
+	enum { BULK = 4 << 20, MESSAGE = 1 << 18, RUNS = 64 };
 	uint64_t retransmits = 0;
 
 	for (unsigned i = 0; i < RUNS; i++) {

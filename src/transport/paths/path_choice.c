@@ -181,7 +181,7 @@ int pair_pick_again(struct pair *pair, const struct transport_config *c, uint32_
 int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes, int beside,
 	      uint64_t now_ns)
 {
-	uint32_t packets, train;
+	uint32_t packets;
 	int i;
 
 	if (!pair_has_room(pair, bytes))
@@ -195,23 +195,35 @@ int pair_pick(struct pair *pair, const struct transport_config *c, struct flowle
 		f->left = UINT16_MAX;
 		return f->path;
 	}
-	if (!c->veroce.flowlet_gap_ns && f->left && usable(pair, c, f->path, bytes, now_ns)) {
-		f->left--;
+	if (!c->veroce.flowlet_gap_ns && (f->left || f->open) && usable(pair, c, f->path, bytes, now_ns)) {
+		f->left = (uint16_t)(f->left ? f->left - 1 : 0);
 		return f->path;
 	}
 	i = pick_new(pair, c, bytes, beside, now_ns);
 	if (i < 0)
 		return i;
 	f->path = (uint8_t)i;
+	f->open = 0;
 	packets = flowlet_packets(c, &pair->path[i], bytes);
-	train = train_packets(c, bytes);
 	f->left = c->veroce.flowlet_gap_ns ? UINT16_MAX : (uint16_t)(packets - 1);
-	f->whole = (uint16_t)(packets < train ? packets : train);
+	f->train_max = c->train_max;
+	if (f->train_max > packets && !pair->path[i].srtt_ns)
+		f->train_max = (uint16_t)packets;
 	f->sent_ns = now_ns;
 	return i;
 }
 
-uint32_t pair_run(const struct pair *pair, const struct flowlet *f, uint32_t path, uint32_t bytes,
+/* How many packets of that length may leave as one train, or join the open one, whatever is left of the flowlet. */
+static uint32_t train_room(const struct flowlet *f, uint32_t len)
+{
+	uint32_t most = PKT_TRAIN_BYTES_MAX / len;
+
+	if (most > f->train_max)
+		most = f->train_max;
+	return most > f->open ? most - f->open : 0;
+}
+
+uint32_t pair_run(const struct pair *pair, const struct flowlet *f, uint32_t path, uint32_t bytes, uint32_t len,
 		  uint32_t max)
 {
 	const struct path *p = &pair->path[path];
@@ -220,8 +232,12 @@ uint32_t pair_run(const struct pair *pair, const struct flowlet *f, uint32_t pat
 	/* Under a pace each packet has a time of its own. */
 	if (p->cc.rate_bps != CC_UNPACED || (p->down && pair->down_count != pair->path_count))
 		return 1;
-	if (pair->path_count > 1 && max > f->left + 1u && max > f->whole)
-		max = f->left + 1u > f->whole ? f->left + 1u : f->whole;
+	if (pair->path_count > 1 && max > f->left + 1u) {
+		uint32_t train = train_room(f, len), left = f->left + 1u;
+
+		if (max > train)
+			max = left > train ? left : train;
+	}
 	if (all >= pair->window_bytes || flying >= p->cc.cwnd_bytes)
 		return 1;
 	room = pair->window_bytes - all;

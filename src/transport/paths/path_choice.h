@@ -18,7 +18,8 @@
 struct flowlet {
 	uint8_t path;
 	uint16_t left;    /* packets; with a gap it is 0 only before the first path is chosen */
-	uint16_t whole;   /* packets that may leave at once, even if fewer are left */
+	uint16_t train_max; /* packets that may leave as one train, even if fewer are left */
+	uint16_t open;      /* packets of the train on `path` that another packet may join; pair_pick() is told */
 	uint64_t sent_ns; /* with a gap: when the last packet left */
 };
 
@@ -36,11 +37,13 @@ int pair_pick_again(struct pair *, const struct transport_config *, uint32_t byt
 
 /*
  * After pair_pick() returned a path for a packet: how many such packets, this one included and `max` at most, may take
- * it too. Those that leave together are not parted, since a second datagram costs as much as many packets: the flowlet
- * may become longer by its own length, and by a train at most. pair_took() takes them from the flowlet once their number
- * is known.
+ * it too. Those that leave together are not parted, since a second datagram costs as much as many packets: as long as
+ * the windows have room, a flowlet ends with a train. Only a path that nothing was heard of gets no more than a flowlet.
+ * `bytes` is what pair_pick() was told, `len` what a packet really has. pair_took() takes the packets from the
+ * flowlet once their number is known.
  */
-uint32_t pair_run(const struct pair *, const struct flowlet *, uint32_t path, uint32_t bytes, uint32_t max);
+uint32_t pair_run(const struct pair *, const struct flowlet *, uint32_t path, uint32_t bytes, uint32_t len,
+		  uint32_t max);
 static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t count)
 {
 	if (p->path_count > 1)

@@ -115,28 +115,79 @@ static void a_flowlet_ends_where_a_train_does(void **state)
 	}
 }
 
-/* Where there are trains. They have room for the flowlet's own length at least, and end with it where it is longer. */
+/* Where there are trains, and on a path that was heard of, the window alone ends a train early. */
 static void what_leaves_together_is_not_parted(void **state)
 {
 	for (int trains = 0; trains < 2; trains++) {
-		struct fixture f;
-		int path;
+		for (int heard = 0; heard < 2; heard++) {
+			uint32_t long_run = trains && heard ? 32 : 8, rest;
+			struct fixture f;
+			int path;
 
-		start(&f, 16, CC_NONE);
-		f.config.train_max = trains ? PKT_TRAIN_MAX : 1;
-		for (int i = 0; i < 16; i++)
-			f.pair->own[i].cc.cwnd_bytes = 32 * PACKET;
-		path = pick(&f, PACKET);
-		assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, 64), 8);
-		pair_took(f.pair, &f.flowlet, 5);
-		assert_int_equal(pick(&f, PACKET), path);
-		assert_int_equal(f.flowlet.left, 2);
-		assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, 64), trains ? 8 : 3);
-		assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, 4), trains ? 4 : 3);
-		pair_took(f.pair, &f.flowlet, 4);
-		assert_int_equal(f.flowlet.left, 0);
-		end(&f);
+			start(&f, 16, CC_NONE);
+			f.config.train_max = trains ? PKT_TRAIN_MAX : 1;
+			for (int i = 0; i < 16; i++) {
+				f.pair->own[i].cc.cwnd_bytes = 32 * PACKET;
+				f.pair->own[i].srtt_ns = heard ? 10000 : 0;
+			}
+			path = pick(&f, PACKET);
+			assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, PACKET, 64), long_run);
+			pair_took(f.pair, &f.flowlet, 5);
+			assert_int_equal(pick(&f, PACKET), path);
+			assert_int_equal(f.flowlet.left, 2);
+			rest = !trains ? 3 : long_run;
+			assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, PACKET, 64), rest);
+			assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, PACKET, 4), trains ? 4 : 3);
+			pair_took(f.pair, &f.flowlet, 4);
+			assert_int_equal(f.flowlet.left, 0);
+			end(&f);
+		}
 	}
+}
+
+/* By the length that packets have, not by the room that was looked for. */
+static void a_train_has_as_many_packets_as_fit(void **state)
+{
+	struct fixture f;
+	int path;
+
+	start(&f, 16, CC_NONE);
+	f.config.train_max = PKT_TRAIN_MAX;
+	for (int i = 0; i < 16; i++) {
+		f.pair->own[i].cc.cwnd_bytes = 200 * PACKET;
+		f.pair->own[i].srtt_ns = 10000;
+	}
+	f.pair->window_bytes = 200 * PACKET;
+	path = pick(&f, 2000);
+	f.flowlet.left = 0;
+	assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, 2000, 1800, 64), PKT_TRAIN_BYTES_MAX / 1800);
+	end(&f);
+}
+
+static void a_flowlet_goes_on_to_the_end_of_its_train(void **state)
+{
+	struct fixture f;
+	int path;
+
+	start(&f, 16, CC_NONE);
+	f.config.train_max = PKT_TRAIN_MAX;
+	for (int i = 0; i < 16; i++) {
+		f.pair->own[i].cc.cwnd_bytes = 200 * PACKET;
+		f.pair->own[i].srtt_ns = 10000;
+	}
+	path = pick(&f, 100);
+	for (int i = 0; i < 20; i++) {
+		f.flowlet.left = 0;
+		f.flowlet.open = 60;
+		assert_int_equal(pick(&f, 100), path);
+		assert_int_equal(pair_run(f.pair, &f.flowlet, (uint32_t)path, 100, 100, 64), 4);
+	}
+	/* Another path has no such train. */
+	f.pair->own[path].cc.cwnd_bytes = 0;
+	f.pair->own[path].sent_bytes = 1;
+	assert_int_not_equal(pick(&f, 100), path);
+	assert_int_equal(f.flowlet.open, 0);
+	end(&f);
 }
 
 /* Unless it is worse by more than a quarter. */
@@ -176,7 +227,7 @@ static void with_a_gap_a_flowlet_ends_with_a_silence(void **state)
 	for (int i = 0; i < 1000; i++) {
 		now_ns += gap_ns - 1;
 		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, PAIR_NO_PATH, now_ns), path);
-		pair_took(f.pair, &f.flowlet, pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, 50));
+		pair_took(f.pair, &f.flowlet, pair_run(f.pair, &f.flowlet, (uint32_t)path, PACKET, PACKET, 50));
 	}
 	for (int i = 0; i < 100; i++) {
 		int next;
@@ -285,6 +336,8 @@ int main(void)
 		cmocka_unit_test(a_run_of_packets_stays_on_one_path),
 		cmocka_unit_test(a_flowlet_ends_where_a_train_does),
 		cmocka_unit_test(what_leaves_together_is_not_parted),
+		cmocka_unit_test(a_train_has_as_many_packets_as_fit),
+		cmocka_unit_test(a_flowlet_goes_on_to_the_end_of_its_train),
 		cmocka_unit_test(a_flowlet_goes_beside_what_leaves_in_any_case),
 		cmocka_unit_test(with_a_gap_a_flowlet_ends_with_a_silence),
 		cmocka_unit_test(every_path_is_used),

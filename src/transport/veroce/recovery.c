@@ -54,6 +54,18 @@ static void wait_for_room(struct pair *pair, struct veroce_work *w, uint64_t now
 	w->woken = false;
 }
 
+/* How many packets the train has that a packet on that path would join; 0: it would begin one. */
+static uint16_t open_train(const struct transport *tp, const struct qp *qp, uint32_t path)
+{
+	const struct tx *tx = &tp->tx;
+	bool trimmable = qp->veroce->caps & CAPS_TRIM;
+
+	if (!tx->train_open || tx->train_count >= tx->train_max ||
+	    tx->train_bytes + tx->train_len > PKT_TRAIN_BYTES_MAX)
+		return 0;
+	return tx->flow == tx_kept_flow(tx, qp, path << 1 | trimmable) ? tx->train_count : 0;
+}
+
 int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns)
 {
@@ -66,6 +78,8 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		wait_for_room(vr->pair, vr->w, now_ns);
 		return PAIR_NO_PATH;
 	}
+	if (vr->pair->path_count > 1)
+		s->flowlet.open = open_train(tp, qp, s->flowlet.path);
 	path = again ? pair_pick_again(vr->pair, &tp->config, bytes, again->path, now_ns)
 		     : pair_pick(vr->pair, &tp->config, &s->flowlet, bytes, vr->w->beside, now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
@@ -84,7 +98,8 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 	return path;
 }
 
-uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uint32_t bytes, uint32_t max)
+uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uint32_t bytes, uint32_t len,
+		      uint32_t max)
 {
 	uint32_t window = s->peer_window - tx_outstanding(&s->tx), room = tx_space_room(&s->tx);
 
@@ -95,7 +110,7 @@ uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uin
 		max = window;
 	if (max > room)
 		max = room;
-	return pair_run(qp->veroce->pair, &s->flowlet, (uint32_t)path, bytes, max);
+	return pair_run(qp->veroce->pair, &s->flowlet, (uint32_t)path, bytes, len, max);
 }
 
 void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, const struct tx_run *run,

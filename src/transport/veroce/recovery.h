@@ -35,10 +35,10 @@ void recovery_acked_to(struct transport *, struct qp *, struct sender *, uint32_
 int recovery_pick(struct transport *, struct qp *, struct sender *, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns);
 /*
- * After recovery_pick() and veroce_reserve() for a new packet of `bytes`: how many packets of that size may leave on
- * that path now, that one included, and max at most.
+ * After recovery_pick() and veroce_reserve() for a new packet of `bytes`, which has `len`: how many packets of that size
+ * may leave on that path now, that one included, and max at most.
  */
-uint32_t recovery_run(const struct qp *, const struct sender *, int path, uint32_t bytes, uint32_t max);
+uint32_t recovery_run(const struct qp *, const struct sender *, int path, uint32_t bytes, uint32_t len, uint32_t max);
 /* Records packets that were laid out: one, or as many as recovery_run() allows. */
 void recovery_sent(struct transport *, struct qp *, struct sender *, const struct tx_run *, uint64_t now_ns);
 void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t psn, int path,

@@ -338,10 +338,10 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 	if (len <= 0)
 		return len ? SENT_FAILED : SENT_NO_ROOM;
 	if (left > 2 && (po || veroce_starts_alike(qp))) {
-		max = recovery_run(qp, s, path, bytes, left - 1 < *budget ? left - 1 : *budget);
+		max = recovery_run(qp, s, path, bytes, (uint32_t)len, left - 1 < *budget ? left - 1 : *budget);
 		count = send_middles(tp, qp, w, po, path, max);
 	} else if (only && index + 1 != sq_head(&qp->sq)) {
-		max = recovery_run(qp, s, path, bytes, *budget);
+		max = recovery_run(qp, s, path, bytes, (uint32_t)len, *budget);
 		count = send_alikes(tp, qp, index, path, max, now_ns);
 	}
 	recovery_sent(tp, qp, s,

@@ -390,7 +390,7 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	if (po + 2 < packets && (po || veroce_starts_alike(qp))) {
 		if (max > packets - 1 - po)
 			max = packets - 1 - po;
-		max = recovery_run(qp, s, path, bytes, max);
+		max = recovery_run(qp, s, path, bytes, (uint32_t)len, max);
 		while (count < max && follow(tp, qp, res, po + count, path, psn_add(psn, count)))
 			count++;
 	}
