@@ -58,6 +58,13 @@ uint16_t engine_udp_port(const struct engine *e)
 	return e->config.transport.rocev2.port;
 }
 
+uint64_t engine_refused_rocev2(const struct engine *e)
+{
+	const struct nic_counters *n = nic_counters(e->loop.nic);
+
+	return n->veroce_unanswered + n->rx_rocev2_refused;
+}
+
 long engine_pid_of(const struct engine *e, int slot)
 {
 	return slot < 0 ? 0 : (long)group_pid(e->group, (unsigned)slot);

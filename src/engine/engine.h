@@ -87,6 +87,11 @@ int engine_fd_first(void);
 
 /* The UDP port of RoCEv2, to which peers' connection managers listen too. */
 uint16_t engine_udp_port(const struct engine *);
+/*
+ * Lock held. How many times RoCEv2 would have been needed and VERBENA_PROTOCOL=veroce forbade it: queue pairs that failed,
+ * and requests that were dropped.
+ */
+uint64_t engine_refused_rocev2(const struct engine *);
 
 /* Lock held. The process with a slot (struct cm_obstacle), or 0. */
 long engine_pid_of(const struct engine *, int slot);

@@ -150,6 +150,7 @@ static const struct stats_field fields[] = {
 	NIC(sacks_sent), NIC(spurious), NIC(tail_probes), NIC(path_timeouts), NIC(rx_beyond_window),
 	NIC(rx_early_kept), NIC(path_probes), NIC(cnps_sent), NIC(cnps_received),
 	NIC(slow_signals), NIC(slow_signals_sent), NIC(rx_trimmed), NIC(fallbacks),
+	NIC(veroce_unanswered), NIC(rx_rocev2_refused),
 	NIC(overlaps_fenced),
 	NIC(completions), NIC(completion_errors), NIC(cq_overruns),
 	NIC(memory_faults),

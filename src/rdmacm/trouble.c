@@ -53,6 +53,7 @@ void trouble_with_command(struct trouble *t, struct engine *e, int err)
 	t->obstacle = cm_take_obstacle(engine_cm(e));
 	t->limits = cm_take_limits(engine_cm(e));
 	t->udp_port = engine_udp_port(e);
+	t->rocev2_refused = engine_refused_rocev2(e);
 	if (t->obstacle.kind == CM_PORT_TAKEN_THERE)
 		t->pid = engine_pid_of(e, t->obstacle.slot);
 }
@@ -235,6 +236,10 @@ void trouble_explain(const struct trouble *t)
 		explain_event(t);
 	if (t->limits)
 		explain_limits(t->limits);
+	if (t->rocev2_refused)
+		EXPLAIN(0, "VERBENA_PROTOCOL=veroce: the peer of a queue pair does not answer in veRoCE, and RoCEv2 is forbidden. The peer "
+			"may be Linux's rxe, an adapter, or a program with VERBENA_PROTOCOL=rocev2; without VERBENA_PROTOCOL both ends "
+			"find what they have in common");
 }
 
 int trouble_with_descriptors(int err)

@@ -25,6 +25,7 @@ struct trouble {
 	long pid;        /* of the process that has the port */
 	unsigned limits; /* reached by requests: cm_take_limits() */
 	uint16_t udp_port;
+	bool rocev2_refused; /* VERBENA_PROTOCOL=veroce, and a peer that does not speak it */
 };
 
 /* Returns err. */

@@ -37,6 +37,8 @@ struct nic_counters {
 	uint64_t slow_signals_sent;
 	uint64_t rx_trimmed;           /* payload cut off by a switch */
 	uint64_t fallbacks;            /* QPs that went on with RoCEv2 */
+	uint64_t veroce_unanswered;    /* QPs that failed because their peers do not speak veRoCE, and RoCEv2 is forbidden */
+	uint64_t rx_rocev2_refused;    /* first requests in RoCEv2, which is forbidden */
 	uint64_t overlaps_fenced;      /* WQEs that waited for an older one whose bytes they touch */
 	uint64_t completions;
 	uint64_t completion_errors;

@@ -6,6 +6,7 @@ what Verbena knows of it.
 """
 import os
 import re
+import time
 
 from pair import BUILD, Process, check, clear, main
 
@@ -99,6 +100,24 @@ def silent(place):
     told(out, "%s does not answer" % re.escape(at), "UDP port 4791 16 times in 5[0-9] s", "firewall")
 
 
+def speaks_rocev2_only(place):
+    """One end must speak veRoCE and the other cannot: the one that must is told, whoever connects."""
+    at, must, cannot = place.addresses[0], {"VERBENA_PROTOCOL": "veroce"}, {"VERBENA_PROTOCOL": "rocev2"}
+    for server_env, client_env in ((cannot, must), (must, cannot)):
+        server = place.start(0, ["rping", "-s", "-a", at, "-C", 3], server_env)
+        end = time.monotonic() + SOON_S
+        while True:
+            status, out = place.run(1, ["rping", "-c", "-a", at, "-C", 3], 60, client_env)
+            if "nobody listens" not in out or time.monotonic() > end:
+                break
+        check(status not in (0, None), "status %s\n%s" % (status, out))
+        check(server.wait(SOON_S) is not None, "the server does not end\n" + server.output())
+        told(out if client_env is must else server.output(), "VERBENA_PROTOCOL=veroce", "does not answer in veRoCE",
+             "without VERBENA_PROTOCOL")
+        check("verbena:" not in (server.output() if client_env is must else out), "the other end is told something, too")
+        clear()
+
+
 def alone(case):
     def run(place):
         case(place)
@@ -108,4 +127,5 @@ def alone(case):
 
 if __name__ == "__main__":
     main({case.__name__: alone(case) for case in
-          (no_device, descriptors, no_address, nobody_listens, no_way, backlog, quiet, storm, privileged, silent)})
+          (no_device, descriptors, no_address, nobody_listens, no_way, backlog, quiet, storm, privileged, silent,
+           speaks_rocev2_only)})

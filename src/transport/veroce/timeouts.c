@@ -207,6 +207,7 @@ static bool gives_up(struct transport *tp, struct qp *qp, struct sender *s, uint
 	if (!hopeless)
 		return false;
 	pair_learn(qp->veroce->pair, PAIR_UNKNOWN, now_ns);
+	tp->counters.veroce_unanswered += tp->config.protocol == PROTOCOL_VEROCE && !veroce_is_confirmed(qp->veroce);
 	if (veroce_is_q(qp, s))
 		veroce_fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);
 	else

@@ -171,9 +171,13 @@ static void rocev2_input(struct transport *tp, struct qp *qp, const struct rx *r
 	uint32_t flags = rx->info->flags;
 
 	/* We sent nothing in RoCEv2, so only one packet can be the peer's first. */
-	if (veroce_is_confirmed(vr) || tp->config.protocol == PROTOCOL_VEROCE || flags & F_RESPONSE ||
-	    !(flags & F_START) || rx->bth->psn != qp->rq_psn) {
+	if (veroce_is_confirmed(vr) || flags & F_RESPONSE || !(flags & F_START) || rx->bth->psn != qp->rq_psn) {
 		tp->counters.rx_wrong_source++;
+		return;
+	}
+	if (tp->config.protocol == PROTOCOL_VEROCE) {
+		tp->counters.rx_wrong_source++;
+		tp->counters.rx_rocev2_refused++;
 		return;
 	}
 	pair_learn(vr->pair, PAIR_UNKNOWN, rx->now_ns);
