@@ -24,6 +24,7 @@ PARTY = os.path.join(BUILD, "tests/programs/party")
 FLOOD = os.path.join(BUILD, "bench/req_flood")
 AT, PORT, FORGER = "127.0.0.1", "9000", "127.0.0.2"
 SECONDS = 4
+chrt = []  # before each command
 
 
 def start(*words):
@@ -120,21 +121,26 @@ def spread(values, form):
     return "%s (%s .. %s)" % (form % statistics.median(values), form % q[0], form % q[2])
 
 
-parser = argparse.ArgumentParser(usage=__doc__)
-parser.add_argument("--rounds", type=int, default=4)
-parser.add_argument("--flood", type=int, default=10000)
-parser.add_argument("--chrt", action="store_true", help="all under `chrt -r 1`, on a busy machine")
-parser.add_argument("what", nargs="*", default=["rate", "cmtime", "memory", "flood"])
-args = parser.parse_args()
-chrt = ["chrt", "-r", "1"] if args.chrt else []
-if "rate" in args.what:
-    print("connections made and ended in a second: " + spread([rate() for _ in range(args.rounds)], "%.0f"), flush=True)
-if "cmtime" in args.what:
-    runs = [cmtime() for _ in range(args.rounds)]
-    print("cmtime, 1,000 connections with their queue pairs, programs' start and end included, a second: "
-          + spread([r[0] for r in runs], "%.0f"))
-    print(runs[-1][2], flush=True)
-if "memory" in args.what:
-    memory()
-if "flood" in args.what:
-    flood(args.rounds, args.flood)
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--flood", type=int, default=10000)
+    parser.add_argument("--chrt", action="store_true", help="all under `chrt -r 1`, on a busy machine")
+    parser.add_argument("what", nargs="*", default=["rate", "cmtime", "memory", "flood"])
+    args = parser.parse_args()
+    chrt.extend(["chrt", "-r", "1"] if args.chrt else [])
+    if "rate" in args.what:
+        print("connections made and ended in a second: " + spread([rate() for _ in range(args.rounds)], "%.0f"), flush=True)
+    if "cmtime" in args.what:
+        runs = [cmtime() for _ in range(args.rounds)]
+        print("cmtime, 1,000 connections with their queue pairs, programs' start and end included, a second: "
+              + spread([r[0] for r in runs], "%.0f"))
+        print(runs[-1][2], flush=True)
+    if "memory" in args.what:
+        memory()
+    if "flood" in args.what:
+        flood(args.rounds, args.flood)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,8 +8,9 @@ what ran in the same round, and of these the median and quartiles, since a machi
 seconds has them for both. An even number of rounds is fair to the order. Nothing is pinned unless --pin says so, and then everything is, alike.
 
 usage: bench/run.py [--quick] [--rounds N] [--json FILE] [--pin CPUS] [--realtime] [GROUP...]
-groups: bandwidth latency rate protocols syscalls; only if named, and root only: between (two network namespaces, a
-veth pair) and sizes (512 bytes to 64 KiB, over loopback and between namespaces)
+groups: bandwidth latency rate protocols syscalls; only if named: programs (rstream and fio over verbs and over TCP) and
+connections (a second, by rdma_cm); only if named, and root only: between (two network namespaces, a veth pair) and sizes (512
+bytes to 64 KiB, over loopback and between namespaces)
 """
 import argparse
 import json
@@ -22,6 +23,8 @@ import sys
 import time
 
 import between
+import connections
+import programs
 from ends import BUILD, VERBENA, Broken, Loopback, commands, environment, iperf3, options, pair, perftest, scaled, ucx
 
 MIB = 1 << 20
@@ -93,6 +96,13 @@ def udp_rate(name):
     return float(re.search(r"arrived (\d+) a second", out).group(1))
 
 
+def connections_of(measure):
+    def run(name):
+        commands[name] = ["bench/connections.py " + {"connections": "rate"}.get(name, name)]
+        return measure()
+    return run
+
+
 GROUPS = {
     "bandwidth": ("MiB/s, 1 MiB messages", [
         ("ib_write_bw", write_bw), ("iperf3", tcp_bw), ("ib_read_bw", read_bw),
@@ -109,7 +119,11 @@ GROUPS = {
                               ("send_lat", send_lat), ("write rate 64", write_rate))
         for label, protocol in (("veRoCE", "veroce"), ("RoCEv2", "rocev2"))]),
 }
+GROUPS.update(programs.GROUPS)
+GROUPS["connections"] = ("connections a second: made and ended, 64 at once; cmtime with queue pairs, start and end", [
+    ("connections", connections_of(connections.rate)), ("cmtime", connections_of(lambda: connections.cmtime()[0]))])
 ALL = list(GROUPS) + list(between.GROUPS) + ["syscalls"]
+IF_NAMED = set(between.GROUPS) | {"programs", "connections"}
 # (ours, peers of which the best counts, factor, whether ours should be at least or at most so much)
 WANTED = [
     ("ib_write_bw", ["UCX tag_bw", "iperf3"], 1.0, ">="),
@@ -129,7 +143,7 @@ WANTED = [
     ("veRoCE send_bw", ["RoCEv2 send_bw"], 1.0, ">="),
     ("veRoCE send_lat", ["RoCEv2 send_lat"], 1.0, "<="),
     ("veRoCE write rate 64", ["RoCEv2 write rate 64"], 1.0, ">="),
-]
+] + programs.WANTED
 
 
 def measured(samples, name):
@@ -256,7 +270,7 @@ def main():
     if not os.access(VERBENA, os.X_OK):
         sys.exit("bench: %s is not there: make build" % os.path.relpath(VERBENA))
     count = options.rounds or (3 if options.quick else 5)
-    chosen = options.group or [g for g in ALL if g not in between.GROUPS]
+    chosen = options.group or [g for g in ALL if g not in IF_NAMED]
     if os.geteuid() and set(chosen) & set(between.GROUPS):
         sys.exit("bench: %s make network namespaces: root only" % " and ".join(between.GROUPS))
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Programs that have a way over TCP and one over verbs, for bench/run.py: rsockets (rstream) beside iperf3, and fio's engine
+rdma beside its engine net, over loopback.
+"""
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+
+from ends import ROOT, VERBENA, Broken, Loopback, commands, environment, iperf3, pair, scaled, start, stop, tcp_port
+
+LOOPBACK = Loopback()
+MIB = 1 << 20
+SOON_S = 10
+LIMIT_S = 60
+
+
+def rstream(name, run, *words):
+    """What the client prints of the one size: Gb/s, and us a transfer."""
+    common = run + ["rstream", "-p", tcp_port(), *words]
+    out = again(name, common, common + ["-s", LOOPBACK.address])
+    row = re.search(r"^custom\s.*s\s+([\d.]+)\s+([\d.]+)\s*$", out, re.M)
+    if not row:
+        raise Broken("%s: no result\n%s" % (name, out))
+    return float(row.group(1)), float(row.group(2))
+
+
+def rstream_bw(run, *words):
+    """MiB/s, of both directions one after the other."""
+    return lambda name: rstream(name, run, *words, "-S", MIB, "-C", scaled(1000), "-I", 1)[0] * 1e9 / 8 / MIB
+
+
+def rstream_lat(run, *words):
+    return lambda name: rstream(name, run, *words, "-S", 64, "-C", 1, "-I", scaled(20000))[1]
+
+
+def again(name, server, client, env=None):
+    """Both ends, whose server listens in a port space that no tool shows: a client that comes too early comes again."""
+    commands[name] = [" ".join(os.path.relpath(w, ROOT) if w == VERBENA else str(w) for w in c) for c in (server, client)]
+    s = start([str(w) for w in server], env or {})
+    end = time.monotonic() + SOON_S
+    try:
+        while True:
+            c = subprocess.run([str(w) for w in client], capture_output=True, text=True, timeout=LIMIT_S, env=environment(env or {}))
+            out = c.stdout + c.stderr
+            if not c.returncode or time.monotonic() > end or s.poll() is not None:
+                break
+            time.sleep(0.1)
+        if c.returncode:
+            raise Broken("%s: status %d\n%s" % (name, c.returncode, out))
+        return out
+    except subprocess.TimeoutExpired:
+        raise Broken("%s: not done after %d s" % (name, LIMIT_S))
+    finally:
+        stop(s)
+
+
+def fio(name, server, client, tcp=0):
+    """MiB/s that the client writes; the server listens on a TCP port, or by rdma_cm."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "fio.json")
+        client = client + ["--output-format=json", "--output=" + log]
+        if tcp:
+            pair(LOOPBACK, name, server, client, tcp)
+        else:
+            again(name, server, client)
+        with open(log) as f:
+            text = f.read()
+    return json.loads(text[text.index("{"):])["jobs"][0]["write"]["bw_bytes"] / MIB
+
+
+def fio_words(*words):
+    return ["fio", "--bs=64k", "--size=%dm" % scaled(2048), "--name=bench", *words]
+
+
+def fio_rdma(verb):
+    def measure(name):
+        port = tcp_port()
+        run = [VERBENA, "run"]
+        words = ["--ioengine=rdma", "--port=%d" % port]
+        return fio(name, run + fio_words(*words, "--rw=read", "--iodepth=16"),
+                   run + fio_words(*words, "--rw=write", "--iodepth=16", "--hostname=" + LOOPBACK.address, "--verb=" + verb))
+    return measure
+
+
+def fio_net(name):
+    port = tcp_port()
+    words = ["--ioengine=net", "--protocol=tcp", "--port=%d" % port]
+    return fio(name, fio_words(*words, "--rw=read", "--listen"),
+               fio_words(*words, "--rw=write", "--hostname=" + LOOPBACK.address), port)
+
+
+OURS = [VERBENA, "run"]
+GROUPS = {
+    "programs": ("MiB/s; the last two us for 64 bytes; -T s is rstream over TCP", [
+        ("rstream", rstream_bw(OURS)), ("rstream -T s", rstream_bw([], "-T", "s")), ("TCP, iperf3", lambda name: iperf3(LOOPBACK, name)),
+        ("fio rdma write", fio_rdma("write")), ("fio rdma read", fio_rdma("read")), ("fio net", fio_net),
+        ("rstream 64", rstream_lat(OURS)), ("rstream -T s 64", rstream_lat([], "-T", "s"))]),
+}
+WANTED = [
+    ("rstream", ["rstream -T s"], 1.0, ">="),
+    ("rstream", ["TCP, iperf3"], 1.0, ">="),
+    ("fio rdma write", ["fio net"], 1.0, ">="),
+    ("fio rdma read", ["fio net"], 1.0, ">="),
+    ("rstream 64", ["rstream -T s 64"], 1.0, "<="),
+]
