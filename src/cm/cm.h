@@ -119,6 +119,9 @@ struct cm_counters {
 	uint64_t rejects_withheld; /* by the limit of docs/rdmacm.md 5 */
 	uint64_t wills;            /* connections of killed processes that were ended */
 	uint64_t ids, listeners, connecting, established, disconnecting;
+	/* The connecting and the disconnecting by their states (docs/rdmacm.md 3). */
+	uint64_t req_sent, req_rcvd, rep_sent, rep_rcvd, sidr_req_sent, sidr_req_rcvd;
+	uint64_t dreq_sent, dreq_rcvd, timewait;
 };
 
 /* Why the last call of a program failed, where an errno says too little. */

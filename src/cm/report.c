@@ -12,10 +12,18 @@ void cm_report(const struct cm *cm, struct cm_counters *out)
 	*out = cm->counters;
 	out->ids = cm->id_count;
 	out->listeners = cm->listener_count;
-	out->connecting = in[CONN_REQ_SENT] + in[CONN_REP_RCVD] + in[CONN_REQ_RCVD] + in[CONN_REP_SENT] +
-			  in[CONN_SIDR_REQ_SENT] + in[CONN_SIDR_REQ_RCVD];
+	out->req_sent = in[CONN_REQ_SENT];
+	out->req_rcvd = in[CONN_REQ_RCVD];
+	out->rep_sent = in[CONN_REP_SENT];
+	out->rep_rcvd = in[CONN_REP_RCVD];
+	out->sidr_req_sent = in[CONN_SIDR_REQ_SENT];
+	out->sidr_req_rcvd = in[CONN_SIDR_REQ_RCVD];
+	out->connecting = out->req_sent + out->req_rcvd + out->rep_sent + out->rep_rcvd + out->sidr_req_sent + out->sidr_req_rcvd;
 	out->established = in[CONN_ESTABLISHED];
-	out->disconnecting = in[CONN_DREQ_SENT] + in[CONN_DREQ_RCVD] + in[CONN_TIMEWAIT];
+	out->dreq_sent = in[CONN_DREQ_SENT];
+	out->dreq_rcvd = in[CONN_DREQ_RCVD];
+	out->timewait = in[CONN_TIMEWAIT];
+	out->disconnecting = out->dreq_sent + out->dreq_rcvd + out->timewait;
 }
 
 static size_t channel_listeners(const struct cm_channel *ch, struct cm_listener *out, size_t max)

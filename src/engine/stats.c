@@ -168,6 +168,8 @@ static const struct stats_field fields[] = {
 	DROPPED(backlog, CM_LIMIT_BACKLOG), DROPPED(events, CM_LIMIT_EVENTS), DROPPED(half_open, CM_LIMIT_HALF_OPEN),
 	DROPPED(half_open_of_one, CM_LIMIT_HALF_OPEN_OF_ONE), DROPPED(unanswered_of_one, CM_LIMIT_UNANSWERED_OF_ONE), DROPPED(ids, CM_LIMIT_IDS), REJECTS(sent), REJECTS(received),
 	CM(rejects_withheld), CM(wills), CM(ids), CM(listeners), CM(connecting), CM(established), CM(disconnecting),
+	CM(req_sent), CM(req_rcvd), CM(rep_sent), CM(rep_rcvd), CM(sidr_req_sent), CM(sidr_req_rcvd),
+	CM(dreq_sent), CM(dreq_rcvd), CM(timewait),
 };
 
 /* A counter that is added to either struct must be added here. */

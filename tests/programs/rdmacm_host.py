@@ -4,6 +4,7 @@
 Connection management between the processes of one host: who has a port, who gets a request, and what others notice of one
 that is killed. party.c is the program at both ends; place 0 has the listeners, place 1 the clients.
 """
+import json
 import os
 import re
 import signal
@@ -39,6 +40,18 @@ def all_connect(place, port, count=20, end=1):
 def refused(place, error, port, *options, address=None):
     status, out = place.run(0, [PARTY, "-l", *options, address or place.addresses[0], port], 5)
     check(status == 2 and error in out, "port %d: status %s\n%s" % (port, status, out))
+
+
+def shown(place, end, p, **wanted):
+    """What `verbena stat` shows of a process's connection manager, which it brings up to date every so often."""
+    soon = time.monotonic() + SOON_S
+    while True:
+        one = json.loads(place.tool(end, "stat", "--json", str(p.pid)))["processes"][0]
+        have = {name: one["counters"]["cm_" + name] for name in wanted}
+        if have == wanted:
+            return one
+        check(time.monotonic() < soon, "%s, and not %s" % (have, wanted))
+        time.sleep(0.1)
 
 
 def disconnected(p, count):
@@ -121,6 +134,25 @@ def nobody_listens(place):
     check(other.running(), other.output())
 
 
+def stat(place):
+    """Listeners, connections by state, and refusals by reason."""
+    server = listen(place, 9000, "-s", 3)
+    waiting = connect(place, 9000, "-n", 2)
+    one = shown(place, 0, server, listeners=1, req_rcvd=2, connecting=2, established=0)
+    check(one["listeners"] == [{"space": "tcp", "address": place.addresses[0], "port": 9000}], str(one["listeners"]))
+    waiting.wait_text("established 2 failed 0", SOON_S)
+    shown(place, 0, server, established=2, connecting=0, disconnecting=0)
+    shown(place, 1, waiting, requests_sent=2, established=2, listeners=0, req_sent=0)
+    refused_one = connect(place, 9001, "-n", 1)
+    refused_one.wait_text("failed 1", SOON_S)
+    one = shown(place, 1, refused_one, requests_sent=1, established=0, connecting=0)
+    check(one["counters"]["cm_rejects_received_no_listener"] and one["counters"]["cm_repeats"], str(one["counters"]))
+    waiting.kill()
+    shown(place, 0, server, established=0)
+    text = place.tool(0, "stat", "--all", str(server.pid))
+    check("listens: tcp %s port 9000" % place.addresses[0] in text, text)
+
+
 def alone(case):
     """The case, and nothing of it left for the next."""
     def run(place):
@@ -131,4 +163,4 @@ def alone(case):
 
 if __name__ == "__main__":
     main({case.__name__: alone(case) for case in
-          (ports, killed, peers_are_told, registrar_killed_meanwhile, registrar_stopped, nobody_listens)})
+          (ports, killed, peers_are_told, registrar_killed_meanwhile, registrar_stopped, nobody_listens, stat)})
