@@ -3,7 +3,8 @@
  * An ordinary program of librdmacm that makes many connections, or takes them. There are no queue pairs behind them: what
  * is tested is how they are made and what is told of their end.
  *
- *	party -l [-r] [-b BACKLOG] [-s SECONDS] ADDRESS PORT    listens, and after so long accepts whoever comes
+ *	party -l [-r] [-b BACKLOG] [-s SECONDS] [-i IDS] [-p PORTS] ADDRESS PORT
+ *		listens, and after so long accepts whoever comes; before, it makes so many ids, and binds so many to the ports that follow
  *	party -n COUNT [-w ATONCE] [-t SECONDS] [-e] ADDRESS PORT
  *
  * The client makes COUNT connections, ATONCE of them at the same time, and says how long that took. With -t it begins anew
@@ -28,7 +29,7 @@ static struct {
 	bool listens, reuses, ends;
 	double seconds, sleeps;
 	int backlog;
-	unsigned count, at_once;
+	unsigned count, at_once, spare_ids, spare_ports;
 	unsigned begun, established, over; /* of a round */
 	unsigned long total, failed;
 	struct rdma_cm_id **ids;
@@ -183,11 +184,26 @@ static void connect_all(void)
 	}
 }
 
+static void bind_spare(unsigned number)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)&g.addr; /* the port of either family is there */
+	in_port_t port = v4->sin_port;
+
+	v4->sin_port = htons((uint16_t)(ntohs(port) + number));
+	if (rdma_bind_addr(new_id(), (struct sockaddr *)&g.addr))
+		fail("bind");
+	v4->sin_port = port;
+}
+
 static void listen_there(void)
 {
 	struct rdma_cm_id *id = new_id();
 	int one = 1;
 
+	for (unsigned i = 1; i < g.spare_ids; i++)
+		new_id();
+	for (unsigned i = 1; i <= g.spare_ports; i++)
+		bind_spare(i);
 	if (g.reuses && rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &one, sizeof(one)))
 		fail("reuse");
 	if (rdma_bind_addr(id, (struct sockaddr *)&g.addr))
@@ -217,7 +233,7 @@ int main(int argc, char **argv)
 	int c;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((c = getopt(argc, argv, "lren:w:t:b:s:")) != -1) {
+	while ((c = getopt(argc, argv, "lren:w:t:b:s:i:p:")) != -1) {
 		switch (c) {
 		case 'l': g.listens = true; break;
 		case 'r': g.reuses = true; break;
@@ -227,6 +243,8 @@ int main(int argc, char **argv)
 		case 't': g.seconds = atof(optarg); break;
 		case 'b': g.backlog = atoi(optarg); break;
 		case 's': g.sleeps = atof(optarg); break;
+		case 'i': g.spare_ids = (unsigned)atoi(optarg); break;
+		case 'p': g.spare_ports = (unsigned)atoi(optarg); break;
 		default: return 64;
 		}
 	}

@@ -6,9 +6,10 @@ what Verbena knows of it.
 """
 import os
 import re
+import subprocess
 import time
 
-from pair import BUILD, Process, check, clear, main
+from pair import BUILD, Process, Skip, check, clear, main
 
 PARTY = os.path.join(BUILD, "tests/programs/party")
 SOON_S = 20
@@ -64,6 +65,31 @@ def backlog(place):
     out = party(place, "-e", "-n", 3, place.addresses[0], 9000, end=1)
     check("established 3 failed 0" in out, out)
     told(server.output(), "backlog", "come again")
+
+
+def limits(place):
+    """Those that a program reaches by itself, and those that requests reach. docs/rdmacm.md 5, 7.3."""
+    out = party(place, "-l", "-p", 2100, place.addresses[0], 9000)
+    check("bind: ENOMEM" in out, out)
+    told(out, "2048 ports already")
+    out = party(place, "-l", "-i", 65600, place.addresses[0], 9000)
+    check("create: ENOMEM" in out, out)
+    told(out, "65536 ids already")
+    server = listen(place, 9000, "-s", 2)
+    out = party(place, "-e", "-n", 300, "-w", 300, place.addresses[0], 9000, end=1, seconds=60)
+    check("established 300 failed 0" in out, out)
+    told(server.output(), "256 requests from one address", "come again")
+
+
+def ports_of_the_range(place):
+    """All that may be drawn are in use. The range is that of the namespace."""
+    if not place.spaces[0]:
+        raise Skip("needs a network namespace of its own")
+    subprocess.run(["ip", "netns", "exec", place.spaces[0], "sysctl", "-q", "-w", "net.ipv4.ip_local_port_range=50000 50007"], check=True)
+    listen(place, 9000)
+    out = party(place, "-e", "-n", 20, "-w", 20, place.addresses[0], 9000, end=1)
+    check("resolve: EADDRNOTAVAIL" in out, out)
+    told(out, "all ports of the range are in use", "ip_local_port_range")
 
 
 def quiet(place):
@@ -127,5 +153,5 @@ def alone(case):
 
 if __name__ == "__main__":
     main({case.__name__: alone(case) for case in
-          (no_device, descriptors, no_address, nobody_listens, no_way, backlog, quiet, storm, privileged, silent,
+          (no_device, descriptors, no_address, nobody_listens, no_way, backlog, limits, ports_of_the_range, quiet, storm, privileged, silent,
            speaks_rocev2_only)})
