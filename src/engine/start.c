@@ -7,12 +7,14 @@
  * forgotten, and the child's engine_get() starts its own.
  *
  * Exit: the last ACKs are sent and files flushed, within a tenth of a second; the kernel does the
- * rest. The thread is not joined, because it may be in any state.
+ * rest. What a TCP socket has not taken leaves first, however long that lasts while it moves. The
+ * thread is not joined, because it may be in any state.
  */
 #include "engine/state.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +61,11 @@ enum {
 	RCVBUF_WINDOWS = 4, /* a small packet counts twice its size or more in a receive buffer */
 	SPARE_FDS = 12, /* descriptors that paths leave to the program */
 	EXIT_TRIES = 1000,
-	EXIT_TRY_US = 100
+	EXIT_TRY_US = 100,
+	EXIT_POLL_MS = 50
 };
+
+#define EXIT_PATIENCE_NS UINT64_C(5000000000)
 
 static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engines[ENGINE_DEVICES_MAX]; /* by device; NULL: not started */
@@ -649,6 +654,24 @@ struct engine *engine_get(unsigned device, const struct engine_sink *sink, char 
 	return e;
 }
 
+/*
+ * Work requests are complete whose bytes wait for a socket to take them. They leave before the process does, unless their
+ * receivers take nothing for EXIT_PATIENCE_NS.
+ */
+static void let_bytes_leave(struct engine *e)
+{
+	struct pollfd p = {.events = POLLIN};
+	uint64_t left = e->loop.page->io.tx_bytes, moved_ns = engine_now_ns();
+
+	while (io_fds(e->loop.io, &p.fd, 1) && tcp_keeps(e->loop.io) && engine_now_ns() - moved_ns < EXIT_PATIENCE_NS) {
+		poll(&p, 1, EXIT_POLL_MS);
+		engine_turn(e, LOOP_ALL, engine_now_ns());
+		if (e->loop.page->io.tx_bytes != left)
+			moved_ns = engine_now_ns();
+		left = e->loop.page->io.tx_bytes;
+	}
+}
+
 /* Within `tries`, which are used up. */
 static void engine_end(struct engine *e, int *tries)
 {
@@ -658,6 +681,8 @@ static void engine_end(struct engine *e, int *tries)
 			if (!e->closed)
 				cm_hang_up(e->loop.cm, engine_now_ns());
 			engine_turn(e, LOOP_ALL, engine_now_ns());
+			if (!e->closed && has_streams(e))
+				let_bytes_leave(e);
 			if (!e->closed)
 				loop_rest(&e->loop);
 			e->closed = true;

@@ -325,6 +325,19 @@ size_t tcp_streams(const struct io *io)
 	return ((const struct tcp *)io)->count;
 }
 
+bool tcp_keeps(const struct io *io)
+{
+	const struct tcp *t = (const struct tcp *)io;
+
+	for (size_t i = 0; i <= t->mask; i++) {
+		for (const struct stream *s = t->buckets[i]; s; s = s->next) {
+			if (s->kept_at != s->kept_end && !s->failed)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* The port is a wish: another connection may have it. */
 static int bind_source(int fd, const struct flow *flow)
 {

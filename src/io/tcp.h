@@ -12,6 +12,7 @@
 #ifndef IO_TCP_H
 #define IO_TCP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,5 +36,7 @@ int tcp_listen(struct io *, uint32_t number, const struct flow *at, int backlog)
 void tcp_unlisten(struct io *, uint32_t number);
 /* Streams that there are now. */
 size_t tcp_streams(const struct io *);
+/* Some stream has bytes that its socket has not taken. They are lost if the process ends. */
+bool tcp_keeps(const struct io *);
 
 #endif

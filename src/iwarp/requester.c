@@ -280,8 +280,10 @@ bool iwarp_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			return false; /* the back end says when there is more */
 		if (!budget-- || tx_left(&tp->tx) < FPDU_ROOM_MIN)
 			return true;
-		if (iw->sends_first && iw->sending == SENDING_NOTHING)
+		if (iw->sends_first && iw->sending == SENDING_NOTHING) {
 			lay_first(tp, qp);
+			continue; /* room and arena are looked at again */
+		}
 		if (!choose(tp, qp, now_ns))
 			break;
 		if (iw->sending == SENDING_REQUEST)

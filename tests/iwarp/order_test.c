@@ -104,6 +104,22 @@ static void peer_to_peer_lets_the_responder_speak(void **state)
 	pipe_close(&p);
 }
 
+/* A turn in which the other QPs left room for one packet: the first message takes it, and the rest comes in the next. */
+static void a_turn_may_end_behind_the_first_message(void **state)
+{
+	struct pkt burst[1];
+
+	pipe_open(&p, &(struct pipe_config){.seed = 1, .sends_first = true});
+	pipe_post_recv(&p, PIPE_B, 7, 0, 40000);
+	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_SEND, .len = 40000, .wr_id = 1});
+	while (nic_output(p.end[PIPE_A].nic, burst, 1, p.now_ns))
+		pipe_inject(&p, PIPE_A, burst[0].data, burst[0].len);
+	pipe_expect(&p, PIPE_A, 1, WC_SUCCESS);
+	pipe_run(&p);
+	pipe_expect(&p, PIPE_B, 7, WC_SUCCESS);
+	pipe_close(&p);
+}
+
 /* Nothing leaves without room, and all leaves when there is some again. */
 static void room_bounds_what_is_sent(void **state)
 {
@@ -131,6 +147,7 @@ int main(void)
 		cmocka_unit_test(reads_outstanding_are_bounded),
 		cmocka_unit_test(a_responder_does_not_speak_first),
 		cmocka_unit_test(peer_to_peer_lets_the_responder_speak),
+		cmocka_unit_test(a_turn_may_end_behind_the_first_message),
 		cmocka_unit_test(room_bounds_what_is_sent),
 	};
 

@@ -3,7 +3,11 @@
 """
 iWARP: Debian's programs find each other through rdma_cm over MPA, and move data over TCP.
 """
-from pair import check, main
+import os
+import re
+import signal
+
+from pair import BUILD, TIME_S, check, main
 from rdmacm import talk
 
 ENV = {"VERBENA_PROTOCOL": "iwarp"}
@@ -43,6 +47,20 @@ def no_crc(place):
     talk(place, words, words + [at], {**ENV, "VERBENA_IWARP_CRC": "off"})
 
 
+def departs(place):
+    """The bytes of complete WRITEs leave before their process does, though the server reads nothing meanwhile."""
+    depart, port = os.path.join(BUILD, "tests/programs/depart"), "9003"
+    s = place.start(0, [depart, place.addresses[0], port], ENV)
+    s.wait_text("listening")
+    c = place.start(1, [depart, "-c", place.addresses[0], port], ENV)
+    c.wait_text("complete", TIME_S)
+    s.signal(signal.SIGCONT)
+    check(c.wait(TIME_S) == 0 and s.wait(TIME_S) == 0, "they do not end well:\n%s\n%s" % (c.output(), s.output()))
+    complete, whole = (int(re.search(r"(\d+) (?:complete|whole)", p.output())[1]) for p in (c, s))
+    # The one after the last may have got there.
+    check(whole >= complete > 1, "%d complete, %d whole" % (complete, whole))
+
+
 def nobody(place):
     """Where nobody listens the client is told at once."""
     status, out = place.run(1, ["rping", "-c", "-a", place.addresses[0], "-p", "9002", "-C", "3"], env=ENV)
@@ -51,4 +69,4 @@ def nobody(place):
 
 if __name__ == "__main__":
     main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "perftest": perftest, "no_crc": no_crc,
-          "nobody": nobody})
+          "departs": departs, "nobody": nobody})
