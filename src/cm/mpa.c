@@ -570,12 +570,20 @@ static void stream_ended(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 		drop(m);
 }
 
+static bool is_ending(const struct mpa *m)
+{
+	return m->hangs_up || m->state == MPA_CLOSING;
+}
+
 static void connected_input(struct mpa *m, const struct pkt *pkt, uint64_t now_ns)
 {
 	struct qp *qp = qp_of(m);
 
 	if (qp)
 		nic_stream_input(m->cm->streams.nic, qp, pkt, now_ns);
+	/* A slow peer takes what it is still to have. */
+	if (pkt->kind == PKT_ROOM && is_ending(m))
+		timer_set(&m->cm->streams.timers, &m->timer, now_ns + MPA_CLOSING_NS);
 	if (m->state == MPA_WAIT_FIRST && qp && nic_stream_is_heard(qp)) {
 		struct cm_param param = {0};
 

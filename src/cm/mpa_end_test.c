@@ -59,6 +59,26 @@ static void a_peer_that_does_not_end_is_reset(void **state)
 	assert_int_equal(resets, 1);
 }
 
+/* Room that comes back shows that bytes leave: the patience is with a peer that takes none. */
+static void a_slow_peer_gets_all_before_it_is_reset(void **state)
+{
+	struct cm_id *id = connected();
+	struct cm_event e;
+
+	assert_int_equal(cm_id_disconnect(id, now_ns), 0);
+	for (int i = 0; i < 5; i++) {
+		drain();
+		assert_false(next_event(&e));
+		now_ns += UINT64_C(4000000000);
+		say(ACCEPTED, PKT_ROOM, NULL, 1000);
+	}
+	drain();
+	assert_int_equal(resets, 0);
+	now_ns += UINT64_C(6000000000);
+	expect_event(CM_DISCONNECTED, -ETIMEDOUT);
+	assert_int_equal(resets, 1);
+}
+
 /* The queue pair ends by itself, or is destroyed: its stream ends, and the program is told. */
 static void the_qp_ends(void **state)
 {
@@ -136,6 +156,7 @@ int main(void)
 		TEST(the_stream_is_lost),
 		TEST(the_program_hangs_up),
 		TEST(a_peer_that_does_not_end_is_reset),
+		TEST(a_slow_peer_gets_all_before_it_is_reset),
 		TEST(the_qp_ends),
 		TEST(the_qp_goes),
 		TEST(unknown_streams_are_reset),

@@ -7,8 +7,8 @@
  * forgotten, and the child's engine_get() starts its own.
  *
  * Exit: the last ACKs are sent and files flushed, within a tenth of a second; the kernel does the
- * rest. What a TCP socket has not taken leaves first, however long that lasts while it moves. The
- * thread is not joined, because it may be in any state.
+ * rest. Bytes of TCP streams leave before, however long that takes while they move. The thread is not
+ * joined, because it may be in any state.
  */
 #include "engine/state.h"
 
@@ -62,10 +62,11 @@ enum {
 	SPARE_FDS = 12, /* descriptors that paths leave to the program */
 	EXIT_TRIES = 1000,
 	EXIT_TRY_US = 100,
-	EXIT_POLL_MS = 50
+	EXIT_POLL_MS = 5
 };
 
 #define EXIT_PATIENCE_NS UINT64_C(5000000000)
+#define EXIT_FIN_NS      UINT64_C(1000000000)
 
 static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct engine *engines[ENGINE_DEVICES_MAX]; /* by device; NULL: not started */
@@ -654,21 +655,31 @@ struct engine *engine_get(unsigned device, const struct engine_sink *sink, char 
 	return e;
 }
 
+static bool has_moved(const struct tcp_leaving *a, const struct tcp_leaving *b)
+{
+	return a->bytes != b->bytes || a->half_closed != b->half_closed;
+}
+
 /*
- * Work requests are complete whose bytes wait for a socket to take them. They leave before the process does, unless their
- * receivers take nothing for EXIT_PATIENCE_NS.
+ * Work requests are complete whose bytes are in a socket or wait for it. If the process ended now, the kernel would answer the
+ * peer's next bytes with a reset, and they would be lost. So they leave first, unless nothing moves for EXIT_PATIENCE_NS; and
+ * peers, which by then have all bytes, are given EXIT_FIN_NS to end their direction.
  */
 static void let_bytes_leave(struct engine *e)
 {
 	struct pollfd p = {.events = POLLIN};
-	uint64_t left = e->loop.page->io.tx_bytes, moved_ns = engine_now_ns();
+	struct tcp_leaving before = tcp_leaving(e->loop.io), now = before;
+	uint64_t moved_ns = engine_now_ns();
 
-	while (io_fds(e->loop.io, &p.fd, 1) && tcp_keeps(e->loop.io) && engine_now_ns() - moved_ns < EXIT_PATIENCE_NS) {
+	while (now.bytes || now.half_closed) {
+		if (engine_now_ns() - moved_ns >= (now.bytes ? EXIT_PATIENCE_NS : EXIT_FIN_NS) || !io_fds(e->loop.io, &p.fd, 1))
+			return;
 		poll(&p, 1, EXIT_POLL_MS);
 		engine_turn(e, LOOP_ALL, engine_now_ns());
-		if (e->loop.page->io.tx_bytes != left)
+		now = tcp_leaving(e->loop.io);
+		if (has_moved(&before, &now))
 			moved_ns = engine_now_ns();
-		left = e->loop.page->io.tx_bytes;
+		before = now;
 	}
 }
 

@@ -13,6 +13,7 @@
 #include "io/tcp.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,6 +47,7 @@ struct stream {
 	bool listener, connecting;
 	bool fin_in, fin_out, fin_due; /* fin_due: behind `kept` */
 	int failed;          /* errno; 0: it did not */
+	int lost;            /* likewise, but what came before is still to be read */
 	uint32_t owed;       /* room to grant again */
 	uint32_t events;     /* that epoll asks for */
 	uint8_t *kept;       /* what the socket did not take: bytes [kept_at, kept_end) of TCP_ROOM_BYTES */
@@ -325,17 +328,28 @@ size_t tcp_streams(const struct io *io)
 	return ((const struct tcp *)io)->count;
 }
 
-bool tcp_keeps(const struct io *io)
+/* Not acknowledged by the peer's TCP, a FIN included. */
+static size_t unacknowledged(const struct stream *s)
+{
+	int queued = 0;
+
+	if (s->listener || s->connecting || s->failed || ioctl(s->fd, SIOCOUTQ, &queued) < 0)
+		return 0;
+	return s->kept_end - s->kept_at + (size_t)queued;
+}
+
+struct tcp_leaving tcp_leaving(const struct io *io)
 {
 	const struct tcp *t = (const struct tcp *)io;
+	struct tcp_leaving l = {0};
 
 	for (size_t i = 0; i <= t->mask; i++) {
 		for (const struct stream *s = t->buckets[i]; s; s = s->next) {
-			if (s->kept_at != s->kept_end && !s->failed)
-				return true;
+			l.bytes += unacknowledged(s);
+			l.half_closed += s->fin_out && !s->fin_in && !s->failed;
 		}
 	}
-	return false;
+	return l;
 }
 
 /* The port is a wish: another connection may have it. */
@@ -385,6 +399,14 @@ static void stream_open(struct tcp *t, const struct flow *flow)
 
 /* ---- out ----------------------------------------------------------------------------------------- */
 
+/* The peer is gone. What it said before may wait in the socket, which says behind that, too, that it is over. */
+static void lose(struct tcp *t, struct stream *s, int err)
+{
+	s->lost = err;
+	s->kept_at = s->kept_end = 0;
+	ask(t, s);
+}
+
 /* What the socket takes of these bytes; 0 where it has no room or failed. */
 static size_t give(struct tcp *t, struct stream *s, const uint8_t *data, size_t len)
 {
@@ -397,7 +419,9 @@ static size_t give(struct tcp *t, struct stream *s, const uint8_t *data, size_t 
 		say(t, s);
 		return (size_t)n;
 	}
-	if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
+	if ((errno == ECONNRESET || errno == EPIPE) && !s->fin_in)
+		lose(t, s, errno);
+	else if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
 		stream_fail(t, s, errno);
 	else
 		t->counters->tx_again++;
@@ -436,11 +460,11 @@ static void stream_send(struct tcp *t, struct stream *s, const uint8_t *data, si
 	size_t n = 0;
 
 	t->counters->tx_packets++;
-	if (s->failed || s->connecting || s->fin_out || s->fin_due)
+	if (s->failed || s->lost || s->connecting || s->fin_out || s->fin_due)
 		return;
 	if (s->kept_at == s->kept_end)
 		n = give(t, s, data, len);
-	if (n < len && !s->failed)
+	if (n < len && !s->failed && !s->lost)
 		keep(t, s, data + n, len - n);
 }
 
@@ -448,7 +472,7 @@ static void stream_send(struct tcp *t, struct stream *s, const uint8_t *data, si
 static void flush(struct tcp *t, struct stream *s)
 {
 	s->kept_at += give(t, s, s->kept + s->kept_at, s->kept_end - s->kept_at);
-	if (s->kept_at != s->kept_end)
+	if (s->kept_at != s->kept_end || s->lost)
 		return;
 	free(s->kept);
 	s->kept = NULL;
@@ -466,7 +490,7 @@ static bool is_over(const struct stream *s)
 
 static void stream_finish(struct tcp *t, struct stream *s)
 {
-	if (s->connecting || s->fin_out)
+	if (s->connecting || s->lost || s->fin_out)
 		return;
 	if (s->kept_at != s->kept_end)
 		s->fin_due = true;
@@ -476,11 +500,12 @@ static void stream_finish(struct tcp *t, struct stream *s)
 		stream_bury(t, s);
 }
 
+/* A stream that has ended in our direction is left to the kernel, which may still have bytes of it. */
 static void stream_reset(struct tcp *t, struct stream *s)
 {
 	struct linger hard = {.l_onoff = 1};
 
-	if (s->fd >= 0)
+	if (s->fd >= 0 && !s->fin_out)
 		(void)!setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
 	stream_bury(t, s);
 }
@@ -607,6 +632,8 @@ static void read_some(struct harvest *h, struct stream *s)
 		h->used += (size_t)n;
 		t->counters->rx_bytes += (uint64_t)n;
 		t->counters->rx_packets++;
+	} else if (s->lost && (n == 0 || (errno != EAGAIN && errno != EINTR))) {
+		stream_fail(t, s, s->lost);
 	} else if (n == 0) {
 		s->fin_in = true;
 		ask(t, s);

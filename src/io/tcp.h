@@ -5,14 +5,14 @@
  * ends in GID form, seen from here.
  *
  * It takes what it granted room for: what a socket does not take at once it keeps, and grants that room again when it has
- * left. A stream is gone when a PKT_RESET was given or taken, or PKT_FIN both ways.
+ * left. A stream is gone when a PKT_RESET was given or taken, or PKT_FIN both ways. A PKT_RESET behind a PKT_FIN takes nothing
+ * back: the kernel goes on with what it has.
  *
  * Unlike other back ends it allocates: for each stream, and for what a socket did not take.
  */
 #ifndef IO_TCP_H
 #define IO_TCP_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,7 +36,12 @@ int tcp_listen(struct io *, uint32_t number, const struct flow *at, int backlog)
 void tcp_unlisten(struct io *, uint32_t number);
 /* Streams that there are now. */
 size_t tcp_streams(const struct io *);
-/* Some stream has bytes that its socket has not taken. They are lost if the process ends. */
-bool tcp_keeps(const struct io *);
+/* What would be lost if the process ended, of all streams together. */
+struct tcp_leaving {
+	size_t bytes;       /* that no peer's TCP has acknowledged */
+	size_t half_closed; /* streams whose peers have not ended yet: what they say would reset them */
+};
+
+struct tcp_leaving tcp_leaving(const struct io *);
 
 #endif

@@ -186,7 +186,9 @@ static void a_peer_that_does_not_read_holds_up_its_stream_alone(void **state)
 	}
 	assert_true(a.room < sizeof(data)); /* a socket's buffer is smaller than that */
 	send_kind(&a, PKT_FIN, NULL, 0);
-	UNTIL(b.fin);
+	assert_true(tcp_leaving(a.io).bytes >= TCP_ROOM_BYTES - a.room);
+	UNTIL(b.fin && !tcp_leaving(a.io).bytes);
+	assert_int_equal(tcp_leaving(a.io).half_closed, 1);
 	assert_int_equal(b.got_len, sent);
 	for (size_t i = 0; i < sent; i += sizeof(data))
 		assert_int_equal(b.got[i], (uint8_t)(i / sizeof(data)));
@@ -216,6 +218,39 @@ static void a_reset_is_told_to_the_peer(void **state)
 	assert_int_equal(tcp_streams(a.io), 0);
 	assert_int_equal(tcp_streams(b.io), 1);
 	send_kind(&a, PKT_BYTES, "x", 1); /* to a stream that is gone */
+}
+
+/* The end of a process, as its peer sees it that was about to answer. */
+static void what_came_before_a_reset_is_read(void **state)
+{
+	connect_them();
+	send_kind(&b, PKT_BYTES, "last words", 10);
+	send_kind(&b, PKT_RESET, NULL, 0);
+	send_kind(&a, PKT_BYTES, "too late", 8);
+	send_kind(&a, PKT_BYTES, "again", 5);
+	UNTIL(a.reset);
+	assert_int_equal(a.got_len, 10);
+	assert_false(a.fin);
+	assert_int_equal(tcp_streams(a.io), 0);
+}
+
+/* A peer that is slow to end gets all the same what the kernel had before the FIN. */
+static void a_reset_behind_a_fin_takes_nothing_back(void **state)
+{
+	static const uint8_t data[64 << 10];
+	size_t sent = 0;
+
+	connect_them();
+	for (; a.room >= sizeof(data); sent += sizeof(data)) {
+		send_kind(&a, PKT_BYTES, data, sizeof(data));
+		receive(&a, 0);
+	}
+	UNTIL(a.room == TCP_ROOM_BYTES); /* the socket has all the rest */
+	send_kind(&a, PKT_FIN, NULL, 0);
+	send_kind(&a, PKT_RESET, NULL, 0);
+	UNTIL(b.fin || b.reset);
+	assert_int_equal(b.got_len, sent);
+	assert_true(b.fin);
 }
 
 static void nobody_listens(void **state)
@@ -270,6 +305,8 @@ int main(void)
 		TEST(a_peer_that_does_not_read_holds_up_its_stream_alone),
 		TEST(a_fin_each_way_ends_the_stream),
 		TEST(a_reset_is_told_to_the_peer),
+		TEST(what_came_before_a_reset_is_read),
+		TEST(a_reset_behind_a_fin_takes_nothing_back),
 		TEST(nobody_listens),
 		TEST(a_port_has_one_listener),
 		TEST(many_streams_come_and_go),
