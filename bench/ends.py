@@ -167,16 +167,27 @@ def gid_index(place):
 
 
 def perftest(place, name, program, *words, env=None, meanwhile=None):
-    """The last row of the result table: a list of numbers."""
+    """The last row of perftest's result table: a list of numbers."""
     port = tcp_port()
     if place not in gids:
         gids[place] = gid_index(place)
     common = [VERBENA, "run", program, "-F", "-x", gids[place], "-p", port, *words]
-    out = pair(place, name, common, common + [place.address], port, env, meanwhile)
+    return last_row(name, pair(place, name, common, common + [place.address], port, env, meanwhile))
+
+
+def last_row(name, out):
     rows = re.findall(r"^ *\d+ +\d+(?:[ \t]+[\d.]+)+[ \t]*$", out.rsplit("#bytes", 1)[-1], re.M)
     if not rows:
         raise Broken("%s: no result\n%s" % (name, out))
     return [float(x) for x in rows[-1].split()]
+
+
+def perftest_iwarp(place, name, program, *words, env=None):
+    """As perftest(), over iWARP: the ends meet by rdma_cm."""
+    port = tcp_port()
+    common = [VERBENA, "run", program, "-R", "-F", "-p", port, *words]
+    out = pair(place, name, common, common + [place.address], port, {"VERBENA_PROTOCOL": "iwarp", **(env or {})})
+    return last_row(name, out)
 
 
 def iperf3(place, name):

@@ -8,7 +8,7 @@ what ran in the same round, and of these the median and quartiles, since a machi
 seconds has them for both. An even number of rounds is fair to the order. Nothing is pinned unless --pin says so, and then everything is, alike.
 
 usage: bench/run.py [--quick] [--rounds N] [--json FILE] [--pin CPUS] [--realtime] [GROUP...]
-groups: bandwidth latency rate protocols syscalls; only if named: programs (rstream and fio over verbs and over TCP) and
+groups: bandwidth latency rate protocols iwarp syscalls; only if named: programs (rstream and fio over verbs and over TCP) and
 connections (a second, by rdma_cm); only if named, and root only: between (two network namespaces, a veth pair) and sizes (512
 bytes to 64 KiB, over loopback and between namespaces)
 """
@@ -25,7 +25,8 @@ import time
 import between
 import connections
 import programs
-from ends import BUILD, VERBENA, Broken, Loopback, commands, environment, iperf3, options, pair, perftest, scaled, ucx
+from ends import BUILD, VERBENA, Broken, Loopback, commands, environment, iperf3, options, pair, perftest, perftest_iwarp, \
+    scaled, ucx
 
 MIB = 1 << 20
 LOOPBACK = Loopback()
@@ -60,6 +61,14 @@ def write_rate(name, env=None):
 def over(protocol, measure):
     """The same measure with that protocol at both ends."""
     return lambda name: measure(name, {"VERBENA_PROTOCOL": protocol})
+
+
+def iwarp_write_bw(name, env=None):
+    return perftest_iwarp(LOOPBACK, name, "ib_write_bw", "-s", MIB, "-n", scaled(3000), env=env)[3]
+
+
+def iwarp_write_bw_no_crc(name):
+    return iwarp_write_bw(name, {"VERBENA_IWARP_CRC": "off"})
 
 
 def tcp_bw(name):
@@ -118,6 +127,8 @@ GROUPS = {
         for what, measure in (("write_bw", write_bw), ("read_bw", read_bw), ("send_bw", send_bw),
                               ("send_lat", send_lat), ("write rate 64", write_rate))
         for label, protocol in (("veRoCE", "veroce"), ("RoCEv2", "rocev2"))]),
+    "iwarp": ("iWARP: MiB/s, 1 MiB messages", [
+        ("iWARP write_bw", iwarp_write_bw), ("one TCP stream", tcp_bw), ("iWARP without CRC", iwarp_write_bw_no_crc)]),
 }
 GROUPS.update(programs.GROUPS)
 GROUPS["connections"] = ("connections a second: made and ended, 64 at once; cmtime with queue pairs, start and end", [
@@ -143,6 +154,8 @@ WANTED = [
     ("veRoCE send_bw", ["RoCEv2 send_bw"], 1.0, ">="),
     ("veRoCE send_lat", ["RoCEv2 send_lat"], 1.0, "<="),
     ("veRoCE write rate 64", ["RoCEv2 write rate 64"], 1.0, ">="),
+    ("iWARP write_bw", ["one TCP stream"], 1.0, ">="),
+    ("iWARP without CRC", ["one TCP stream"], 1.0, ">="),
 ] + programs.WANTED
 
 

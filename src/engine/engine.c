@@ -127,9 +127,9 @@ static int listen_at_chosen(struct engine *e, uint32_t number, const struct flow
 	for (uint32_t i = 0; engine_chosen_address(e, i, at.src, &at.ifindex); i++) {
 		if (!both && memcmp(at.src, ipv4, sizeof(ipv4)) != 0)
 			continue;
-		err = tcp_listen(e->loop.io, number, &at, backlog);
+		err = tcp_listen(e->tcp, number, &at, backlog);
 		if (err) {
-			tcp_unlisten(e->loop.io, number);
+			tcp_unlisten(e->tcp, number);
 			return err;
 		}
 	}
@@ -142,7 +142,7 @@ int engine_listen(struct engine *e, uint32_t number, const struct flow *at, int 
 
 	if (e->config.address[0] && (!memcmp(at->src, ipv4, sizeof(ipv4)) || !memcmp(at->src, ipv6, sizeof(ipv6))))
 		return listen_at_chosen(e, number, at, backlog);
-	return tcp_listen(e->loop.io, number, at, backlog);
+	return tcp_listen(e->tcp, number, at, backlog);
 }
 
 bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)

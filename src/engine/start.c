@@ -116,22 +116,6 @@ static bool has_streams(const struct engine *e)
 	return e->config.transport.protocol == PROTOCOL_IWARP;
 }
 
-/* The kernel's own connections: tcpdump captures them, and they lose nothing that could be dropped here. */
-static int tcp_start(struct engine *e, char *why, size_t why_bytes)
-{
-	const char *setting = e->config.pcap[0] ? "VERBENA_PCAP" : "VERBENA_IMPAIR";
-
-	if (e->config.pcap[0] || e->config.impair[0]) {
-		snprintf(why, why_bytes, "%s: not with VERBENA_PROTOCOL=iwarp, whose packets are the kernel's%s", setting,
-			 e->config.pcap[0] ? ": tcpdump captures them" : "");
-		return -EINVAL;
-	}
-	e->loop.streams = true;
-	/* No other process is asked, so ports are drawn from a class that others hardly have. */
-	e->loop.slot = (unsigned)getpid() % (GROUP_SLOTS - 1);
-	return tcp_open(&e->loop.io, &e->loop.page->io, why, why_bytes);
-}
-
 /* Without, packets go through the sockets: it is no reason to fail. */
 static struct io *shm_start(struct engine *e, struct io *lower)
 {
@@ -153,6 +137,7 @@ static int wrappers_start(struct engine *e, struct io *io, char *why, size_t why
 		.counters = &e->loop.page->io,
 		.ip_id = pcap_ip_id,
 		.head = e->raw ? pcap_head : NULL,
+		.streams = has_streams(e),
 		.report = pcap_report,
 		.ctx = e,
 	};
@@ -508,6 +493,23 @@ static int raw_start(struct engine *e, char *why, size_t why_bytes)
 	return rc ? rc : raw_io_start(e, why, why_bytes);
 }
 
+/* TCP repeats what a network loses, below the place where faults are made. */
+static int tcp_start(struct engine *e, char *why, size_t why_bytes)
+{
+	int rc;
+
+	if (e->config.impair[0]) {
+		snprintf(why, why_bytes, "VERBENA_IMPAIR: not with VERBENA_PROTOCOL=iwarp, whose packets are the kernel's: tc-netem(8) "
+			 "spoils those");
+		return -EINVAL;
+	}
+	e->loop.streams = true;
+	/* No other process is asked, so ports are drawn from a class that others hardly have. */
+	e->loop.slot = (unsigned)getpid() % (GROUP_SLOTS - 1);
+	rc = tcp_open(&e->tcp, &e->loop.page->io, why, why_bytes);
+	return rc ? rc : wrappers_start(e, e->tcp, why, why_bytes);
+}
+
 static int back_end_start(struct engine *e, char *why, size_t why_bytes)
 {
 	if (has_streams(e))
@@ -668,7 +670,7 @@ static bool has_moved(const struct tcp_leaving *a, const struct tcp_leaving *b)
 static void let_bytes_leave(struct engine *e)
 {
 	struct pollfd p = {.events = POLLIN};
-	struct tcp_leaving before = tcp_leaving(e->loop.io), now = before;
+	struct tcp_leaving before = tcp_leaving(e->tcp), now = before;
 	uint64_t moved_ns = engine_now_ns();
 
 	while (now.bytes || now.half_closed) {
@@ -676,7 +678,7 @@ static void let_bytes_leave(struct engine *e)
 			return;
 		poll(&p, 1, EXIT_POLL_MS);
 		engine_turn(e, LOOP_ALL, engine_now_ns());
-		now = tcp_leaving(e->loop.io);
+		now = tcp_leaving(e->tcp);
 		if (has_moved(&before, &now))
 			moved_ns = engine_now_ns();
 		before = now;

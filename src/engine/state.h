@@ -87,9 +87,10 @@ struct engine {
 	unsigned device;
 	struct gid_table gids;
 	struct group *group;
-	/* Innermost of loop.io, which closes it: the UDP sockets, or RoCEv1's packet socket; NULL with streams. */
+	/* Innermost of loop.io, which closes it: the UDP sockets, RoCEv1's packet socket, or TCP streams; the others are NULL. */
 	struct io *udp;
 	struct io *raw;
+	struct io *tcp;
 	struct io *mcast; /* around udp; NULL without it */
 	uint32_t paths; /* UDP source ports of the back end, in each family */
 	uint16_t sport_ipv4[UDP_PATHS_MAX];

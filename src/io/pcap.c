@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/ipudp.h"
+#include "io/pcap_stream.h"
 
 enum {
 	SNAP_BYTES = 65535 + PCAP_HEAD_MAX,
@@ -32,6 +33,7 @@ struct capture {
 	struct pcap_config cfg;
 	pcap_t *pcap;
 	pcap_dumper_t *dumper; /* NULL: capture has stopped */
+	struct pcap_streams *streams; /* NULL: datagrams */
 	char *path;
 	uint64_t flush_at_ns; /* UINT64_MAX: nothing is buffered */
 	uint8_t frame[SNAP_BYTES];
@@ -84,6 +86,7 @@ static void stop(struct capture *c)
 static void capture_free(struct capture *c)
 {
 	stop(c);
+	pcap_streams_free(c->streams);
 	free(c->path);
 	free(c);
 }
@@ -121,6 +124,12 @@ int pcap_io_open(struct io **io, struct io *lower, const struct pcap_config *cfg
 	c->counters = cfg->counters;
 	c->cfg = *cfg;
 	c->flush_at_ns = UINT64_MAX;
+	c->streams = cfg->streams ? pcap_streams_new() : NULL;
+	if (cfg->streams && !c->streams) {
+		snprintf(why, why_bytes, "out of memory");
+		err = -ENOMEM;
+		goto free;
+	}
 	err = expand_path(path, sizeof(path), cfg->file);
 	if (err < 0) {
 		snprintf(why, why_bytes, "capture file %.80s: %s", cfg->file,
@@ -193,6 +202,25 @@ static void write_packet(struct capture *c, const struct pkt *p, uint16_t ip_id,
 	c->counters->pcap_packets++;
 }
 
+/* What pcap_streams_frames() calls. */
+struct moment {
+	struct capture *c;
+	const struct timespec *ts;
+};
+
+static void write_frame(void *ctx, const uint8_t *head, size_t head_len, const uint8_t *data, size_t len)
+{
+	const struct moment *m = ctx;
+	struct pcap_pkthdr h = {.ts.tv_sec = m->ts->tv_sec, .ts.tv_usec = m->ts->tv_nsec};
+
+	h.caplen = h.len = (bpf_u_int32)(head_len + len);
+	memcpy(m->c->frame, head, head_len);
+	if (len)
+		memcpy(m->c->frame + head_len, data, len);
+	pcap_dump((u_char *)m->c->dumper, &h, m->c->frame);
+	m->c->counters->pcap_packets++;
+}
+
 static void write_burst(struct capture *c, const struct pkt *pkts, size_t n, bool received,
 			uint64_t now_ns)
 {
@@ -205,6 +233,10 @@ static void write_burst(struct capture *c, const struct pkt *pkts, size_t n, boo
 	for (size_t i = 0; i < n; i++) {
 		uint16_t id = pkts[i].ip_id;
 
+		if (c->streams) {
+			pcap_streams_frames(c->streams, &pkts[i], received, write_frame, &(struct moment){c, &ts});
+			continue;
+		}
 		if (received && (!c->cfg.ip_id || c->cfg.head || !flow_is_ipv4(pkts[i].flow) ||
 				 !c->cfg.ip_id(c->cfg.ctx, &pkts[i], &id)))
 			id = 0;

@@ -2,7 +2,7 @@
 /*
  * A wrapper that writes what passes through an io to a capture file: pcap with nanosecond time
  * stamps and LINKTYPE_RAW, IP and UDP headers made from the flow, with good checksums; or LINKTYPE_ETHERNET, with the
- * headers that a function knows.
+ * headers that a function knows; or TCP's as pcap_stream.h makes them.
  *
  * Wrapped around impair, it shows what the core received; inside it, what the network delivered.
  * Writing blocks as files do. When it fails, that is reported once, capture stops and traffic goes
@@ -33,6 +33,7 @@ struct pcap_config {
 	 * UDP.
 	 */
 	size_t (*head)(void *ctx, uint8_t *out, const struct pkt *);
+	bool streams; /* packets are those of TCP streams; ip_id and head are not used */
 	/* Called once, with a sentence that says why capture stopped. May be NULL. */
 	void (*report)(void *ctx, const char *sentence);
 	void *ctx;

@@ -18,6 +18,8 @@
 #include "base/ipudp.h"
 #include "io/io_fake.h"
 #include "io/pcap.h"
+#include "io/pcap_stream.h"
+#include "io/tcp.h"
 
 static char folder[] = "/tmp/verbena-pcap-XXXXXX";
 static char path[128];
@@ -101,6 +103,27 @@ static uint16_t sum(uint32_t s, const uint8_t *p, size_t n)
 	return (uint16_t)s;
 }
 
+/* Frames of a stream, as they came; sum: of the pseudo-header, TCP's header and what follows. */
+struct frames {
+	size_t count;
+	uint8_t head[16][64];
+	size_t head_len[16], len[16];
+	uint16_t sum[16];
+};
+
+static void frames_add(void *ctx, const uint8_t *head, size_t head_len, const uint8_t *data, size_t len)
+{
+	struct frames *f = ctx;
+	uint32_t s;
+
+	assert_true(f->count < 16 && head_len <= 64);
+	memcpy(f->head[f->count], head, head_len);
+	f->head_len[f->count] = head_len;
+	f->len[f->count] = len;
+	s = (uint16_t)sum(6 + (uint32_t)(head_len - 20 + len), head + 12, head_len - 12);
+	f->sum[f->count++] = sum(s, data, len);
+}
+
 static void what_passed_can_be_read_again(void **state)
 {
 	struct rig r;
@@ -149,6 +172,93 @@ static void what_passed_can_be_read_again(void **state)
 	assert_int_equal(get_be16(bytes + 4), 3);
 	assert_int_equal(pcap_next_ex(f, &h, &bytes), PCAP_ERROR_BREAK);
 	pcap_close(f);
+}
+
+/* A connection of the peer's, bytes each way that need more than one frame, and its end: no sequence number is missing. */
+static void a_stream_is_captured_from_its_beginning_to_its_end(void **state)
+{
+	enum { BYTES = 150000, SYN = 2, ACK = 16, PSH = 8, FIN = 1 };
+	static const struct {
+		uint16_t sport;
+		uint8_t flags;
+		uint32_t seq, ack, len;
+	} want[] = {
+		{2222, SYN, 0, 0, 0},
+		{1111, SYN | ACK, 0, 1, 0},
+		{2222, ACK, 1, 1, 0},
+		{1111, ACK | PSH, 1, 1, 60000},
+		{1111, ACK | PSH, 60001, 1, 60000},
+		{1111, ACK | PSH, 120001, 1, 30000},
+		{1111, ACK | FIN, 150001, 1, 0},
+		{2222, ACK | PSH, 1, 150002, 5},
+		{2222, ACK | FIN, 6, 150002, 0},
+	};
+	static uint8_t data[BYTES];
+	struct flow flow = {.src = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}, .dst = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2},
+			    .sport = 1111, .dport = 2222, .flow_label = TCP_ACCEPTED | 1};
+	const struct {
+		struct pkt pkt;
+		bool received;
+	} pkts[] = {
+		{{.flow = &flow, .kind = PKT_BYTES, .data = data, .len = 7}, true}, /* before there is one: not its own */
+		{{.flow = &flow, .kind = PKT_OPEN, .len = 1000}, true},
+		{{.flow = &flow, .kind = PKT_ROOM, .len = 1000}, true},
+		{{.flow = &flow, .kind = PKT_BYTES, .data = data, .len = BYTES}, false},
+		{{.flow = &flow, .kind = PKT_FIN}, false},
+		{{.flow = &flow, .kind = PKT_FIN}, false}, /* said twice */
+		{{.flow = &flow, .kind = PKT_BYTES, .data = data, .len = 5}, true},
+		{{.flow = &flow, .kind = PKT_FIN}, true},
+		{{.flow = &flow, .kind = PKT_RESET}, false}, /* it is gone */
+	};
+	struct pcap_streams *streams = pcap_streams_new();
+	struct frames got = {0};
+
+	memset(data + 20, 0x5a, sizeof(data) - 20);
+	assert_non_null(streams);
+	for (size_t i = 0; i < sizeof(pkts) / sizeof(*pkts); i++)
+		pcap_streams_frames(streams, &pkts[i].pkt, pkts[i].received, frames_add, &got);
+	assert_int_equal(got.count, sizeof(want) / sizeof(*want));
+	for (size_t i = 0; i < got.count; i++) {
+		const uint8_t *tcp = got.head[i] + 20;
+
+		assert_int_equal(get_be16(got.head[i] + 2), got.head_len[i] + want[i].len);
+		assert_int_equal(sum(0, got.head[i], 20), 0xffff);
+		assert_int_equal(get_be16(tcp), want[i].sport);
+		assert_int_equal(get_be16(tcp + 2), want[i].sport ^ 1111 ^ 2222);
+		assert_int_equal(get_be32(tcp + 4), want[i].seq);
+		assert_int_equal(get_be32(tcp + 8), want[i].ack);
+		assert_int_equal(tcp[13], want[i].flags);
+		assert_int_equal(got.len[i], want[i].len);
+		assert_int_equal(got.sum[i], 0xffff);
+	}
+	pcap_streams_free(streams);
+}
+
+/* Pieces end where four bytes do, counted from the end of MPA's start-up frame; the rest comes with the next, or before FIN. */
+static void pieces_of_a_stream_do_not_end_in_a_length_field(void **state)
+{
+	static const uint32_t pieces[] = {25, 7, 1, 2, 10}, want[] = {0, 0, 0, 25, 4, 4, 12, 0};
+	uint8_t data[32] = {[19] = 5};
+	struct flow flow = {.src = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1}, .dst = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2},
+			    .sport = 1111, .dport = 2222, .flow_label = 5};
+	struct pcap_streams *streams = pcap_streams_new();
+	struct frames got = {0};
+	uint32_t seq = 1;
+
+	assert_non_null(streams);
+	pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .kind = PKT_OPEN}, true, frames_add, &got);
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++)
+		pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .kind = PKT_BYTES, .data = data, .len = pieces[i]}, true,
+				    frames_add, &got);
+	pcap_streams_frames(streams, &(struct pkt){.flow = &flow, .kind = PKT_RESET}, false, frames_add, &got);
+	assert_int_equal(got.count, sizeof(want) / sizeof(*want));
+	for (size_t i = 3; i < got.count - 1; i++) {
+		assert_int_equal(get_be32(got.head[i] + 24), seq);
+		assert_int_equal(got.len[i], want[i]);
+		assert_int_equal(got.sum[i], 0xffff);
+		seq += want[i];
+	}
+	pcap_streams_free(streams);
 }
 
 static int count_packets(void)
@@ -262,6 +372,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(what_passed_can_be_read_again),
+		TEST(a_stream_is_captured_from_its_beginning_to_its_end),
+		TEST(pieces_of_a_stream_do_not_end_in_a_length_field),
 		TEST(what_is_buffered_reaches_the_file_in_time),
 		TEST(the_process_id_is_put_in_the_name),
 		TEST(what_cannot_be_created_is_explained),

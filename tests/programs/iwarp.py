@@ -3,11 +3,14 @@
 """
 iWARP: Debian's programs find each other through rdma_cm over MPA, and move data over TCP.
 """
+import glob
 import os
 import re
+import shutil
 import signal
+import subprocess
 
-from pair import BUILD, TIME_S, check, main
+from pair import BUILD, Skip, TIME_S, check, folder, main
 from rdmacm import talk
 
 ENV = {"VERBENA_PROTOCOL": "iwarp"}
@@ -47,6 +50,35 @@ def no_crc(place):
     talk(place, words, words + [at], {**ENV, "VERBENA_IWARP_CRC": "off"})
 
 
+def dissect(path):
+    """tshark finds each FPDU whole, with a good CRC, in a TCP connection without a gap."""
+    r = subprocess.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-o", "tcp.check_checksum:TRUE",
+                        "-o", "tcp.try_heuristic_first:TRUE", "-O", "tcp,iwarp_mpa"], capture_output=True, text=True, timeout=300)
+    check(r.returncode == 0, "tshark: " + r.stderr)
+    fpdus, good = r.stdout.count("ULPDU length"), r.stdout.count("Good CRC32")
+    check(fpdus and good == fpdus, "%s: of %d FPDUs %d have good CRCs, %d bad ones"
+          % (path, fpdus, good, r.stdout.count("Bad CRC32")))
+    bad = [line for line in r.stdout.splitlines()
+           if re.search("Malformed|Checksum Status: Bad|not captured|out-of-order|retransmission", line, re.I)]
+    check(not bad, "%s: tshark says: %s" % (path, bad[:3]))
+    return r.stdout.count("Flags: 0x002 (SYN)"), r.stdout.count("(FIN, ACK)")
+
+
+def capture(place):
+    if not shutil.which("tshark"):
+        raise Skip("needs tshark")
+    at, at_all = place.addresses[0], os.path.join(folder(), "%p.pcap")
+    write = ["ib_write_bw", "-R", "-F", "-s", "200000", "-n", "10"]
+    for server, client in ((["rping", "-s", "-a", at, "-C", "3"], ["rping", "-c", "-a", at, "-C", "3"]),
+                           (write, write + [at])):
+        talk(place, server, client, {**ENV, "VERBENA_PCAP": at_all})
+    paths = [p for p in glob.glob(at_all.replace("%p", "*")) if os.path.getsize(p) > 24]
+    check(len(paths) >= 4, "captures: %s" % paths)
+    for path in paths:
+        syns, fins = dissect(path)
+        check(syns and fins == 2 * syns, "%s: %d connections begin, %d ends" % (path, syns, fins))
+
+
 def departs(place):
     """The bytes of complete WRITEs leave before their process does, though the server reads nothing meanwhile."""
     depart, port = os.path.join(BUILD, "tests/programs/depart"), "9003"
@@ -68,5 +100,5 @@ def nobody(place):
 
 
 if __name__ == "__main__":
-    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "perftest": perftest, "no_crc": no_crc,
+    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "perftest": perftest, "no_crc": no_crc, "capture": capture,
           "departs": departs, "nobody": nobody})
