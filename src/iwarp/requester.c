@@ -97,7 +97,20 @@ static enum wc_status judge(const struct transport *tp, const struct qp *qp, con
 	return request_judge(tp, qp, w);
 }
 
-/* Begins the next WQE. False: there is none that may begin now. */
+/* A local request (request_is_local()), whose turn it is. False: it may not begin now, or it failed. */
+static bool execute(struct transport *tp, struct qp *qp, struct send_wqe *w, uint64_t now_ns)
+{
+	if (w->flags & WR_FENCE && qp->iwarp->reads_out)
+		return false;
+	w->done = 0;
+	if (!request_execute(tp, qp, now_ns))
+		return false;
+	qp->iwarp->wqe++;
+	qp_check_drained(tp, qp);
+	return true;
+}
+
+/* Begins the next WQE, or executes it. False: there is none that may begin now. */
 static bool start_wqe(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct iwarp *iw = qp->iwarp;
@@ -108,6 +121,8 @@ static bool start_wqe(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (qp->failed || qp->muted || qp->sq.next == end || (qp_get_state(qp) != QPS_RTS && !iw->finishing))
 		return false;
 	w = sq_at(&qp->sq, qp->sq.next);
+	if (request_is_local(w))
+		return execute(tp, qp, w, now_ns);
 	/* RFC 5040 5.5, IBTA 10.8.3.3: behind a fence nothing leaves before earlier READs are answered. */
 	if ((w->flags & WR_FENCE && iw->reads_out) || (w->opcode == WR_READ && iw->reads_out >= qp->max_rd_atomic &&
 						       qp->max_rd_atomic))
@@ -240,7 +255,10 @@ static void lay_first(struct transport *tp, struct qp *qp)
 	qp->iwarp->sends_first = false;
 }
 
-/* Decides what the next FPDU belongs to, unless one is being sent. False: there is nothing to send now. */
+/*
+ * Decides what the next FPDU belongs to, unless one is being sent. With SENDING_NOTHING a local request took the turn. False:
+ * there is nothing to do now.
+ */
 static bool choose(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct iwarp *iw = qp->iwarp;
@@ -288,7 +306,7 @@ bool iwarp_send(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			break;
 		if (iw->sending == SENDING_REQUEST)
 			lay_request(tp, qp, now_ns);
-		else
+		else if (iw->sending == SENDING_RESPONSE)
 			lay_response(tp, qp, now_ns);
 	}
 	if (qp_get_state(qp) != QPS_ERR && has_ended(qp))

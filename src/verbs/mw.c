@@ -30,8 +30,6 @@ struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct abi_mw *mw;
 	int err;
 
-	if (pd->context->device->transport_type == IBV_TRANSPORT_IWARP)
-		return fail_null(EOPNOTSUPP); /* its queue pairs do not bind */
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return fail_null(ENOMEM);

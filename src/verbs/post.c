@@ -41,7 +41,7 @@ static const uint32_t ops_by_type[] = { [QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [Q
 					[QPT_XRC_SEND] = OPS_RC, [QPT_XRC_RECV] = 0 };
 
 /* Of iWARP (RFC 5040): no immediates, and atomics are RFC 7306's. */
-#define OPS_IWARP ((1u << WR_SEND) | (1u << WR_WRITE) | (1u << WR_READ) | (1u << WR_SEND_INV))
+#define OPS_IWARP ((1u << WR_SEND) | (1u << WR_WRITE) | (1u << WR_READ) | (1u << WR_SEND_INV) | OPS_LOCAL)
 
 static uint32_t ops_of(const struct abi_qp *qp)
 {

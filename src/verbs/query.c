@@ -27,15 +27,12 @@ enum { PORT_ATTR_COMPAT_BYTES = 48 };
 enum { LOCAL_ACK_DELAY = 15 };
 
 /*
- * RFC 5040: a Read Request names one sink, there is no RNR, and atomics are an extension that is not offered,
- * as windows are not. There are no datagrams, and so no groups.
+ * RFC 5040: a Read Request names one sink, there is no RNR, and atomics are an extension that is not offered. There
+ * are no datagrams, and so no groups.
  */
 static void device_attr_iwarp(struct ibv_device_attr *a)
 {
-	a->device_cap_flags &= ~(unsigned int)(IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
-					       IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-					       IBV_DEVICE_XRC);
-	a->max_mw = 0;
+	a->device_cap_flags &= ~(unsigned int)(IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC);
 	a->max_mcast_grp = 0;
 	a->max_mcast_qp_attach = 0;
 	a->max_total_mcast_qp_attach = 0;

@@ -329,6 +329,29 @@ static void a_bad_crc_is_terminated_and_nothing_placed(void **state)
 	pipe_close(&p);
 }
 
+/* RFC 5044 8: Terminate 2/0/3. Only an end that asked for markers finds one wrong; the Terminate has markers, too. */
+static void a_wrong_marker_is_terminated_and_nothing_placed(void **state)
+{
+	uint8_t raw[64];
+	struct fpdu_framing f = {.markers = true};
+	struct ddp ddp;
+	uint32_t len;
+
+	pipe_open(&p, &(struct pipe_config){.seed = 1, .markers = true, .no_crc = true});
+	ddp = tagged(RDMAP_WRITE, p.end[PIPE_B].mr->key, PIPE_IOVA);
+	ddp_encode(raw + FPDU_LENGTH_LEN, &ddp);
+	memset(raw + FPDU_LENGTH_LEN + DDP_TAGGED_LEN, 0xff, 8);
+	len = fpdu_seal(&f, raw, DDP_TAGGED_LEN + 8);
+	raw[FPDU_MARKER_LEN - 1] = 4; /* there is no FPDU four bytes back */
+	pipe_inject(&p, PIPE_A, raw, len);
+	run_and_listen(PIPE_B);
+	assert_int_equal(said_len, FPDU_MARKER_LEN + 2 + DDP_UNTAGGED_LEN + 4 + 4);
+	assert_int_equal(get_be16(said + FPDU_MARKER_LEN + FPDU_LENGTH_LEN + DDP_UNTAGGED_LEN), TERM_MPA_MARKER);
+	expect_over();
+	assert_memory_equal(p.end[PIPE_B].mem, zeros, PIPE_MEM);
+	pipe_close(&p);
+}
+
 /* The first error wins: nothing behind it is placed, and there is one Terminate. */
 static void nothing_behind_an_error_is_placed(void **state)
 {
@@ -363,7 +386,7 @@ static void a_bad_local_key_fails_its_wqe(void **state)
 
 static void what_iwarp_has_not_fails_its_wqe(void **state)
 {
-	static const enum wr_opcode none[] = {WR_SEND_IMM, WR_WRITE_IMM, WR_CMP_SWAP, WR_FETCH_ADD, WR_LOCAL_INV};
+	static const enum wr_opcode none[] = {WR_SEND_IMM, WR_WRITE_IMM, WR_CMP_SWAP, WR_FETCH_ADD};
 
 	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++) {
 		pipe_open(&p, &(struct pipe_config){.seed = 1});
@@ -387,6 +410,7 @@ int main(void)
 		cmocka_unit_test(a_read_too_many_is_terminated),
 		cmocka_unit_test(a_response_that_does_not_fit_its_read_is_terminated),
 		cmocka_unit_test(a_bad_crc_is_terminated_and_nothing_placed),
+		cmocka_unit_test(a_wrong_marker_is_terminated_and_nothing_placed),
 		cmocka_unit_test(nothing_behind_an_error_is_placed),
 		cmocka_unit_test(a_bad_local_key_fails_its_wqe),
 		cmocka_unit_test(what_iwarp_has_not_fails_its_wqe),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "iwarp/pipe.h"
+#include "mem/mw.h"
 
 static struct pipe p;
 
@@ -117,6 +118,64 @@ static void send_with_invalidate_closes_the_region(void **state)
 	assert_int_equal(e.imm_or_key, p.end[PIPE_B].mr->key);
 	assert_true(e.solicited);
 	assert_int_equal(p.end[PIPE_B].mr->access, MR_LOCAL_WRITE);
+	pipe_close(&p);
+}
+
+/* B's request without a message: a window of type 2 over 100 bytes at 4096 is bound to that key, or the key is taken back. */
+static void post_local(enum wr_opcode opcode, const struct mw *mw, uint32_t key, uint64_t wr_id)
+{
+	struct pipe_end *b = &p.end[PIPE_B];
+	struct sq *sq = qp_sq(b->qp);
+	struct send_wqe *w = sq_slot(sq, 0);
+
+	w->wr_id = wr_id;
+	w->opcode = (uint8_t)opcode;
+	w->flags = WR_SIGNALED;
+	w->length = 0;
+	w->num_sge = 0;
+	if (opcode == WR_BIND_MW) {
+		w->rkey = key;
+		w->bind = (struct wqe_bind){.addr = PIPE_IOVA + 4096, .length = 100, .handle = mw->anchor.key,
+					    .lkey = b->mr->key, .access = MR_REMOTE_WRITE};
+	} else {
+		w->imm_or_key = key;
+	}
+	sq_post(sq, 1);
+	nic_doorbell(b->nic, b->qp);
+}
+
+/* IBTA 10.6.7, RFC 5040 6.3: its key is an STag like a region's, for as long as the window is bound. */
+static void a_window_opens_its_bytes_while_it_is_bound(void **state)
+{
+	struct pipe_end *b = &p.end[PIPE_B];
+	uint32_t key;
+	struct mw *mw;
+
+	pipe_open(&p, &(struct pipe_config){.seed = 1, .piece_max = 100});
+	b->mr->access = MR_LOCAL_WRITE | MR_MW_BIND;
+	assert_int_equal(nic_mw_alloc(b->nic, b->pd, MW_TYPE_2, &mw), 0);
+	key = mw->opened.key ^ 1; /* the consumer's part of the key is new */
+	/* Behind a READ it completes behind it, though it is done before. */
+	pipe_post(&p, PIPE_B, &(struct pipe_wr){.opcode = WR_READ, .at = 8192, .len = 3000, .wr_id = 1});
+	post_local(WR_BIND_MW, mw, key, 2);
+	pipe_post(&p, PIPE_B, &(struct pipe_wr){.opcode = WR_WRITE, .len = 10, .wr_id = 3});
+	pipe_run(&p);
+	for (uint64_t id = 1; id <= 3; id++)
+		pipe_expect(&p, PIPE_B, id, WC_SUCCESS);
+	fill(p.end[PIPE_A].mem, 100, 9);
+	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 100, .to = 4096, .rkey = key, .wr_id = 4});
+	pipe_run(&p);
+	pipe_expect(&p, PIPE_A, 4, WC_SUCCESS);
+	assert_memory_equal(b->mem + 4096, p.end[PIPE_A].mem, 100);
+	post_local(WR_LOCAL_INV, mw, key, 5);
+	pipe_run(&p);
+	pipe_expect(&p, PIPE_B, 5, WC_SUCCESS);
+	memset(p.end[PIPE_A].mem, 0, 100);
+	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .len = 100, .to = 4096, .rkey = key, .wr_id = 6});
+	pipe_run(&p);
+	assert_int_equal(pipe_event(&p, PIPE_B), EVENT_QP_ACCESS_ERR);
+	assert_int_not_equal(b->mem[4096] | b->mem[4097] | b->mem[4098], 0);
+	nic_mw_free(b->nic, mw);
 	pipe_close(&p);
 }
 
@@ -231,6 +290,7 @@ int main(void)
 		cmocka_unit_test(operations_arrive_without_crc_and_with_markers),
 		cmocka_unit_test(operations_arrive_in_segments_of_any_size),
 		cmocka_unit_test(send_with_invalidate_closes_the_region),
+		cmocka_unit_test(a_window_opens_its_bytes_while_it_is_bound),
 		cmocka_unit_test(shared_receive_queue_serves),
 		cmocka_unit_test(reads_and_writes_cross),
 		cmocka_unit_test(any_work_in_any_pieces),

@@ -22,25 +22,49 @@ static struct ibv_qp *rc_qp(struct ibv_pd *pd)
 	return ibv_create_qp(pd, &attr);
 }
 
-static void neither_windows_nor_groups_are_offered(void **state)
+static void windows_are_offered_and_groups_are_not(void **state)
 {
 	const union ibv_gid group = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = 3}};
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_device_attr a;
+	struct ibv_mw *mw;
 
 	assert_non_null(pd);
 	assert_int_equal(ctx->device->transport_type, IBV_TRANSPORT_IWARP);
 	assert_int_equal(ibv_query_device(ctx, &a), 0);
-	assert_int_equal(a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-					       IBV_DEVICE_MEM_MGT_EXTENSIONS), 0);
-	assert_int_equal(a.max_mw, 0);
+	assert_true(a.device_cap_flags & IBV_DEVICE_MEM_WINDOW && a.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
+	assert_true(a.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS && a.max_mw > 0);
 	assert_int_equal(a.max_mcast_grp, 0);
 	assert_int_equal(a.max_mcast_qp_attach, 0);
 	assert_int_equal(a.max_total_mcast_qp_attach, 0);
-	errno = 0;
-	assert_null(ibv_alloc_mw(pd, IBV_MW_TYPE_1));
-	assert_int_equal(errno, EOPNOTSUPP);
+	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	assert_non_null(mw);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
 	assert_int_equal(ibv_attach_mcast(rc_qp(pd), &group, 0), EINVAL);
+}
+
+/* RFC 5040 has no immediate data, and no atomics: a queue pair that is to build them cannot be had. */
+static void no_builder_of_what_is_not_there(void **state)
+{
+	static const uint64_t lacks[] = {IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+					 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD};
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+	struct ibv_qp_init_attr_ex attr = {.send_cq = cq,
+					   .recv_cq = cq,
+					   .qp_type = IBV_QPT_RC,
+					   .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+					   .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+					   .pd = pd};
+
+	for (size_t i = 0; i < sizeof(lacks) / sizeof(*lacks); i++) {
+		attr.send_ops_flags = IBV_QP_EX_WITH_SEND | lacks[i];
+		errno = 0;
+		assert_null(ibv_create_qp_ex(ctx, &attr));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+	attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV;
+	assert_non_null(ibv_create_qp_ex(ctx, &attr));
 }
 
 /* After the test before it: its queue pair, and one more. */
@@ -53,7 +77,8 @@ static void closing_takes_what_was_left_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neither_windows_nor_groups_are_offered),
+		cmocka_unit_test(windows_are_offered_and_groups_are_not),
+		cmocka_unit_test(no_builder_of_what_is_not_there),
 		cmocka_unit_test(closing_takes_what_was_left_behind),
 	};
 
