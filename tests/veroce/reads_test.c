@@ -426,6 +426,7 @@ static void a_slow_responder_is_waited_for_as_long_as_the_program_says(void **st
 		{0, 1, 2000000000, true}, /* no end of it */
 		{10, 1, 2000000000, false}, /* 8 ms */
 		{10, 0, 2000000000, false},
+		{13, 7, 5000000000, false}, /* 268 ms; it is asked more often than ever later */
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -454,6 +455,9 @@ static void a_slow_responder_is_waited_for_as_long_as_the_program_says(void **st
 		} else {
 			duo_run_for(s.duo, patience_ns);
 			assert_int_equal(s.a->sent.n, 0);
+			/* A timer of T may take T to 4 T (IBTA C9-141). */
+			duo_run_for(s.duo, 3 * patience_ns);
+			assert_int_equal(s.a->sent.n, 1);
 			duo_idle(s.duo);
 			duo_expect(s.duo, &s.a->sent, 1, WC_RETRY_EXC_ERR);
 		}

@@ -19,8 +19,7 @@ enum {
 	SILENT_A_TIMEOUT = 4 /* lost packets that a timeout on a path counts as */
 };
 
-/* The program's local ACK timeout (IBTA 9.7.6.1.3); 0: none. */
-static uint64_t program_timeout_ns(const struct qp *qp)
+uint64_t timeouts_program_ns(const struct qp *qp)
 {
 	return qp->timeout ? 4096ull << qp->timeout : 0;
 }
@@ -28,7 +27,7 @@ static uint64_t program_timeout_ns(const struct qp *qp)
 static uint64_t rto_ns(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
 	uint64_t rto = qp->veroce->pair->rto_ns + tp->lazy_ack_ns;
-	uint64_t most = program_timeout_ns(qp);
+	uint64_t most = timeouts_program_ns(qp);
 
 	rto <<= s->retries < RTO_SHIFT_MAX ? s->retries : RTO_SHIFT_MAX;
 	if (most && rto > most)
@@ -157,7 +156,7 @@ static void probe(struct transport *tp, struct qp *qp, struct sender *s, uint64_
 bool timeouts_is_hopeless(struct transport *tp, const struct qp *qp, uint8_t tries, uint64_t since_ns,
 			  uint64_t now_ns)
 {
-	uint64_t patience = (qp->retry_cnt + 1ull) * program_timeout_ns(qp);
+	uint64_t patience = (qp->retry_cnt + 1ull) * timeouts_program_ns(qp);
 
 	if (tries >= qp->retry_cnt)
 		patience_doubt(tp, qp);

@@ -18,6 +18,8 @@ void timeouts_expire(struct transport *, struct qp *, struct sender *, uint64_t 
 uint64_t timeouts_deadline(const struct transport *, const struct qp *, const struct sender *);
 /* The earlier one of both senders. */
 uint64_t timeouts_deadline_of_both(const struct transport *, const struct qp *);
+/* The program's local ACK timeout (IBTA 9.7.6.1.3); 0: none. */
+uint64_t timeouts_program_ns(const struct qp *);
 /*
  * Whether the QP fails after `tries` without an answer since `since_ns`: there were more than retry_cnt in a row, the
  * program's timeout has passed, and, if the peer is a process of this host, so has our patience (our choice:

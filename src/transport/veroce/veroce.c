@@ -324,6 +324,17 @@ static bool asking_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 /* ---- time ------------------------------------------------------------------------------------------- */
 
+/* When to ask again: ever later, but not later than the program would have it. */
+static uint64_t watch_wait_ns(const struct qp *qp, uint8_t tries)
+{
+	uint64_t least = VEROCE_WATCH_RTOS * qp->veroce->pair->rto_ns, most = timeouts_program_ns(qp);
+	uint64_t wait = least << (tries < WATCH_SHIFT_MAX ? tries : WATCH_SHIFT_MAX);
+
+	if (!most || wait <= most)
+		return wait;
+	return most > least ? most : least;
+}
+
 /* Requests a READ again that was received but not answered (7.4). */
 static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -338,8 +349,7 @@ static void watch(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (!vr->w->watch_ns || vr->w->watch_ns > now_ns)
 		return;
-	vr->w->watch_ns = now_ns + (VEROCE_WATCH_RTOS * vr->pair->rto_ns
-				    << (tries < WATCH_SHIFT_MAX ? tries : WATCH_SHIFT_MAX));
+	vr->w->watch_ns = now_ns + watch_wait_ns(qp, tries);
 	index = *veroce_read(vr, psn_add(vr->w->reads_done, 1));
 	w = sq_at(&qp->sq, index);
 	if (psn_diff(w->psn_first, vr->w->q.tx.una) >= 0) {
