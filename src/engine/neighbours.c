@@ -25,6 +25,13 @@ void neighbours_look(struct loop *l, uint64_t now_ns)
 	nic_set_neighbours(l->nic, &n);
 }
 
+bool neighbours_keep_waiting(struct loop *l, size_t *waiting, uint64_t now_ns)
+{
+	neighbours_look(l, now_ns);
+	*waiting = shm_kept(l->shm);
+	return *waiting;
+}
+
 void neighbours_meet(struct loop *l, uint64_t now_ns)
 {
 	int slot, fds[GROUP_RING_FDS];

@@ -14,6 +14,8 @@
 
 /* Before packets are made: tells the nic which processes are reached, and which of them take no more. */
 void neighbours_look(struct loop *, uint64_t now_ns);
+/* Whether packets wait for room, which are lost with this process; *waiting is set to their number. */
+bool neighbours_keep_waiting(struct loop *, size_t *waiting, uint64_t now_ns);
 /* After output: makes the rings that packets wanted. */
 void neighbours_meet(struct loop *, uint64_t now_ns);
 /* After group_service(): takes the rings that others made, and gives up those of the dead. */

@@ -25,6 +25,7 @@
 
 #include "cm/registry.h"
 #include "engine/link_speed.h"
+#include "engine/neighbours.h"
 #include "io/impair.h"
 #include "io/pcap.h"
 #include "io/raw.h"
@@ -62,7 +63,9 @@ enum {
 	SPARE_FDS = 12, /* descriptors that paths leave to the program */
 	EXIT_TRIES = 1000,
 	EXIT_TRY_US = 100,
-	EXIT_POLL_MS = 5
+	EXIT_POLL_MS = 5,
+	KEPT_TRIES = 2500, /* vain ones */
+	KEPT_TRY_US = 200
 };
 
 #define EXIT_PATIENCE_NS UINT64_C(5000000000)
@@ -685,6 +688,22 @@ static void let_bytes_leave(struct engine *e)
 	}
 }
 
+/*
+ * UC and UD have completed what waits for room in a ring, and over a network it would arrive. A process that takes nothing is not
+ * waited for.
+ */
+static void engine_send_kept(struct engine *e)
+{
+	size_t before = SIZE_MAX, waiting;
+
+	for (int vain = 0; vain < KEPT_TRIES && neighbours_keep_waiting(&e->loop, &waiting, engine_now_ns()); vain++) {
+		if (waiting < before)
+			vain = 0;
+		before = waiting;
+		usleep(KEPT_TRY_US);
+	}
+}
+
 /* Within `tries`, which are used up. */
 static void engine_end(struct engine *e, int *tries)
 {
@@ -696,6 +715,8 @@ static void engine_end(struct engine *e, int *tries)
 			engine_turn(e, LOOP_ALL, engine_now_ns());
 			if (!e->closed && has_streams(e))
 				let_bytes_leave(e);
+			if (!e->closed && e->loop.shm)
+				engine_send_kept(e);
 			if (!e->closed)
 				loop_rest(&e->loop);
 			e->closed = true;

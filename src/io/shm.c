@@ -360,6 +360,18 @@ static size_t shm_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 	return done;
 }
 
+size_t shm_kept(const struct io *io)
+{
+	const struct shm *s = (const struct shm *)io;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (uint64_t left = s->reach.full[i]; left; left &= left - 1)
+			n += shm_spill_packets(s->out[i * 64 + (unsigned)__builtin_ctzll(left)].spill);
+	}
+	return n;
+}
+
 bool shm_is_taken(const struct io *io)
 {
 	const struct shm *s = (const struct shm *)io;

@@ -86,6 +86,8 @@ struct shm_reach {
 };
 /* Before packets are made: puts what was kept into rings that have room for it. True: *reach differs from the last call's. */
 bool shm_turn(struct io *, uint64_t now_ns, struct shm_reach *);
+/* How many packets wait for room in rings. They are lost with this process. */
+size_t shm_kept(const struct io *);
 /* Whether all that was sent through memory was taken out of the rings, and what packets left out was read. */
 bool shm_is_taken(const struct io *);
 

@@ -40,6 +40,11 @@ bool shm_spill_is_empty(const struct shm_spill *s)
 	return s->first == s->end;
 }
 
+size_t shm_spill_packets(const struct shm_spill *s)
+{
+	return s->end - s->first;
+}
+
 static uint32_t start(const struct shm_spill *s)
 {
 	return shm_spill_is_empty(s) ? s->used : s->entries[s->first].at;

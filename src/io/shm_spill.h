@@ -23,6 +23,7 @@ struct shm_spill *shm_spill_new(void); /* NULL: no memory */
 void shm_spill_free(struct shm_spill *);
 
 bool shm_spill_is_empty(const struct shm_spill *);
+size_t shm_spill_packets(const struct shm_spill *);
 /* Copies the packets of a train, or its last ones. False, with nothing kept: no room. */
 bool shm_spill_add(struct shm_spill *, const struct pkt *, size_t n, bool datagrams);
 /* The oldest packets, all of one train, at most PKT_TRAIN_MAX; *lent* until the next call. */

@@ -273,6 +273,7 @@ static void a_full_ring_loses_nothing(void **state)
 		assert_int_equal(send(a, B, n, BURST), BURST);
 	assert_int_equal(a->counters.shm_full, 1);
 	assert_true(is_full(a, B));
+	assert_in_range(shm_kept(a->io), 12 * BURST, 12 * BURST + 1);
 	while (next < n) {
 		size_t k = io_recv(b->io, pkts, BURST, 1);
 
@@ -281,6 +282,7 @@ static void a_full_ring_loses_nothing(void **state)
 		is_full(a, B);
 	}
 	assert_false(is_full(a, B));
+	assert_int_equal(shm_kept(a->io), 0);
 	assert_int_equal(a->counters.shm_dropped, 0);
 	assert_int_equal(send(a, B, 7, 1), 1);
 	expect(b, 7, 1);
