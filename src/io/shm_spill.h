@@ -4,7 +4,7 @@
  * for that memory.
  *
  * It holds what may be under way when the senders of connected queue pairs are told to wait: a burst of the nic, and one that the
- * loop keeps. Datagrams, whose senders do not wait, get half of it and no more, as they would of a socket's buffer.
+ * loop keeps. Datagrams, whose senders do not wait, get half of it and no more.
  */
 #ifndef IO_SHM_SPILL_H
 #define IO_SHM_SPILL_H
@@ -15,7 +15,7 @@
 
 #include "base/pkt.h"
 
-enum { SHM_SPILL_PACKETS = 1024, SHM_SPILL_BYTES = 512 << 10 };
+enum { SHM_SPILL_PACKETS = 4096, SHM_SPILL_BYTES = 4 << 20 };
 
 struct shm_spill;
 
