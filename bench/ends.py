@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Both ends of a measure: a server and a client, on loopback or in two network namespaces that a veth pair
-joins. perftest runs over Verbena; iperf3 and UCX run over the kernel's TCP.
+joins. perftest runs over Verbena; iperf3 and UCX run over the kernel's TCP, and UCX over other transports if told.
 """
 import argparse
 import json
@@ -198,10 +198,12 @@ def iperf3(place, name):
     return json.loads(out)["end"]["sum_received"]["bits_per_second"] / 8 / (1 << 20)
 
 
-def ucx(place, name, test, size, iters):
+def ucx(place, name, test, size, iters, tls="tcp,self"):
     """ucx_perftest's last line: iterations; 50 %, mean, overall; MiB/s twice; messages/s twice."""
     port = tcp_port()
-    env = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": place.device, "UCX_WARN_UNUSED_ENV_VARS": "n"}
+    env = {"UCX_TLS": tls, "UCX_WARN_UNUSED_ENV_VARS": "n"}
+    if "tcp" in tls:
+        env["UCX_NET_DEVICES"] = place.device
     out = pair(place, name, ["ucx_perftest", "-p", port],
                ["ucx_perftest", place.address, "-p", port, "-t", test, "-s", size,
                 "-n", iters, "-w", max(iters // 20, 10), "-f"], port, env)

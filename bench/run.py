@@ -8,9 +8,9 @@ what ran in the same round, and of these the median and quartiles, since a machi
 seconds has them for both. An even number of rounds is fair to the order. Nothing is pinned unless --pin says so, and then everything is, alike.
 
 usage: bench/run.py [--quick] [--rounds N] [--json FILE] [--pin CPUS] [--realtime] [GROUP...]
-groups: bandwidth latency rate protocols iwarp syscalls; only if named: programs (rstream and fio over verbs and over TCP) and
-connections (a second, by rdma_cm); only if named, and root only: between (two network namespaces, a veth pair) and sizes (512
-bytes to 64 KiB, over loopback and between namespaces)
+groups: bandwidth latency rate protocols iwarp syscalls; only if named: programs (rstream and fio over verbs and over TCP),
+connections (a second, by rdma_cm) and local (through memory, beside UCX's shared memory); only if named, and root only:
+between (two network namespaces, a veth pair) and sizes (512 bytes to 64 KiB, over loopback and between namespaces)
 """
 import argparse
 import json
@@ -24,6 +24,7 @@ import time
 
 import between
 import connections
+import local
 import programs
 from ends import BUILD, VERBENA, Broken, Loopback, commands, environment, iperf3, options, pair, perftest, perftest_iwarp, \
     scaled, ucx
@@ -133,8 +134,9 @@ GROUPS = {
 GROUPS.update(programs.GROUPS)
 GROUPS["connections"] = ("connections a second: made and ended, 64 at once; cmtime with queue pairs, start and end", [
     ("connections", connections_of(connections.rate)), ("cmtime", connections_of(lambda: connections.cmtime()[0]))])
-ALL = list(GROUPS) + list(between.GROUPS) + ["syscalls"]
-IF_NAMED = set(between.GROUPS) | {"programs", "connections"}
+TABLES = {**between.GROUPS, **local.GROUPS}
+ALL = list(GROUPS) + list(TABLES) + ["syscalls"]
+IF_NAMED = set(TABLES) | {"programs", "connections"}
 # (ours, peers of which the best counts, factor, whether ours should be at least or at most so much)
 WANTED = [
     ("ib_write_bw", ["UCX tag_bw", "iperf3"], 1.0, ">="),
@@ -296,8 +298,8 @@ def main():
     for group in chosen:
         if group in GROUPS:
             rounds(group, count, samples)
-        elif group in between.GROUPS:
-            tables += between.GROUPS[group](count)
+        elif group in TABLES:
+            tables += TABLES[group](count)
     rows = ratios(samples)
     if "syscalls" in chosen:
         calls = syscalls()
