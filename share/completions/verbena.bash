@@ -43,7 +43,7 @@ _verbena_run() {
 	--pcap) _filedir ;;
 	--set) _verbena_assignment "$(_verbena_settings "${words[0]}")" ;;
 	--impair)
-		_verbena_assignment "drop dup reorder corrupt delay jitter rate limit seed ce"
+		_verbena_assignment "drop burst dup reorder corrupt delay jitter rate limit seed ce"
 		;;
 	*)
 		if [[ $cur == -* ]]; then

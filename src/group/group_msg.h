@@ -9,7 +9,7 @@
  *	| type  | lanes | slot          |
  *	| first         | count         |
  *	| held          | lane  | 0     |
- *	| family| 0     | port          |  four lanes, unused ones zero
+ *	| family| 0     | port          |  eight lanes, unused ones zero
  *	|  ...                          |
  *	| digest (8 bytes)              |
  *	+-------+-------+-------+-------+

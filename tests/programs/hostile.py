@@ -23,11 +23,11 @@ PORT = 4791
 # ---- the attacker's tools: the messages of a group's members -----------------------------------------
 
 def message(version, kind, slot=0, first=0, count=0, held=0, lanes=()):
-    """As group_msg.h says, of any version: the first had no digest behind the lanes."""
+    """As group_msg.h says, of any version: the first had no digest behind the lanes, and those before 6 half as many lanes."""
     m = b"Vb" + struct.pack(">HBBHHHHH", version, kind, len(lanes), slot, first, count, held, 0)
     for family, port in lanes:
         m += struct.pack(">BBH", family, 0, port)
-    return m.ljust(32 if version == 1 else 40, b"\0")
+    return m.ljust(32 if version == 1 else 40 if version < 6 else 56, b"\0")
 
 
 class Link:
