@@ -14,9 +14,10 @@ enum { TICK_SHIFT = 10, FINALS = 4, NAMES_MAX = 512, MARGIN = 2, NAMINGS_A_RTT =
 
 /* ---- time --------------------------------------------------------------------------------------------- */
 
+/* A caller that looked at its clock before the receive was posted may bring the first packets. */
 static uint32_t tick(const struct tail_receiver *r, uint64_t now_ns)
 {
-	return (uint32_t)((now_ns - r->start_ns) >> TICK_SHIFT);
+	return now_ns > r->start_ns ? (uint32_t)((now_ns - r->start_ns) >> TICK_SHIFT) : 0;
 }
 
 static uint64_t time_of(const struct tail_receiver *r, uint32_t t)

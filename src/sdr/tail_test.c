@@ -289,6 +289,25 @@ static void words_of_no_such_message_are_refused(void **state)
 	tail_receiver_free(&r);
 }
 
+/* Workers look at their clock once a pass, and a receive may be posted during it. */
+static void a_clock_from_before_the_receive_delays_nothing(void **state)
+{
+	const uint64_t rtt_ns = 25000000, start_ns = UINT64_C(1000000000000);
+	const struct alloc alloc = heap_alloc(&heap);
+	struct tail_receiver r;
+	enum control_type type;
+	uint8_t word[256];
+
+	(void)state;
+	assert_int_equal(tail_receiver_init(&r, rtt_ns, 64, 16, start_ns, &alloc), 0);
+	tail_receiver_came(&r, false, 5, start_ns - 200000);
+	assert_true(tail_receiver_deadline(&r) < start_ns + rtt_ns / 64);
+	assert_int_not_equal(tail_receiver_tell(&r, word, sizeof(word), &type, start_ns + rtt_ns / 64), 0);
+	assert_int_equal(type, CONTROL_SR_NACK);
+	assert_int_equal(sr_nack_run(word, 0).count, 5);
+	tail_receiver_free(&r);
+}
+
 static void memory_may_run_out(void **state)
 {
 	const struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
@@ -323,6 +342,7 @@ int main(void)
 		cmocka_unit_test(parities_have_the_room_that_the_receiver_gives),
 		cmocka_unit_test(a_message_with_others_behind_it_has_a_shorter_tail),
 		cmocka_unit_test(words_of_no_such_message_are_refused),
+		cmocka_unit_test(a_clock_from_before_the_receive_delays_nothing),
 		cmocka_unit_test(memory_may_run_out),
 	};
 
