@@ -97,11 +97,12 @@ static bool lanes_are_good(const struct group_msg *m)
 
 enum group_msg_verdict group_msg_decode(struct group_msg *m, const uint8_t *buf, size_t len)
 {
-	if (len < GROUP_MSG_HEADER_LEN || buf[0] != 'V' || buf[1] != 'b')
+	if (len < AT_TYPE || buf[0] != 'V' || buf[1] != 'b')
 		return GROUP_MSG_BAD;
+	/* Those of another version may be shorter. */
 	if (get_be16(buf + AT_VERSION) != GROUP_MSG_VERSION)
 		return GROUP_MSG_OTHER_VERSION;
-	if (buf[AT_TYPE] < GROUP_HELLO || buf[AT_TYPE] >= GROUP_MSG_TYPES_END ||
+	if (len < GROUP_MSG_HEADER_LEN || buf[AT_TYPE] < GROUP_HELLO || buf[AT_TYPE] >= GROUP_MSG_TYPES_END ||
 	    buf[AT_LANE_COUNT] > GROUP_LANES_MAX)
 		return GROUP_MSG_BAD;
 

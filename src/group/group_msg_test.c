@@ -113,6 +113,19 @@ static void short_messages_are_refused(void **state)
 	assert_int_equal(group_msg_decode(&d, buf, sizeof(buf)), GROUP_MSG_BAD);
 }
 
+/* A joiner of an older build is told which version is spoken here. */
+static void another_version_may_be_shorter(void **state)
+{
+	struct group_msg m = sample(GROUP_HELLO), d;
+	uint8_t buf[GROUP_MSG_HEADER_LEN];
+
+	group_msg_encode(buf, &m);
+	buf[3]--;
+	assert_int_equal(group_msg_decode(&d, buf, 40), GROUP_MSG_OTHER_VERSION);
+	assert_int_equal(group_msg_decode(&d, buf, 4), GROUP_MSG_OTHER_VERSION);
+	assert_int_equal(group_msg_decode(&d, buf, 3), GROUP_MSG_BAD);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +133,7 @@ int main(void)
 		cmocka_unit_test(the_first_bytes_are_fixed),
 		cmocka_unit_test(what_is_out_of_bounds_is_refused),
 		cmocka_unit_test(short_messages_are_refused),
+		cmocka_unit_test(another_version_may_be_shorter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
