@@ -181,7 +181,7 @@ static void rubbish_among_wills_is_dropped(void **state)
 	assert_int_equal(other->wills_open, 1);
 	assert_true(cm_output(other, &flow, mad));
 	assert_false(cm_output(other, &flow, mad));
-	/* So many at a time; the rest wait without a turn, and come when those are done. */
+	/* As many as are carried out at a time: the others wait until those are done, and take no turns. */
 	other->wills_open += REGISTRY_WILLS;
 	cm_look_for_the_dead(other);
 	assert_int_not_equal(cm_deadline(other), 0);

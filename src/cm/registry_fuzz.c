@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A connection manager whose registry another process writes rubbish into, between any two accesses. registry.c is compiled
- * here with each access to the shared memory as a call, which sometimes finds another value than was there. Whatever it
- * finds, no access leaves the memory, nothing is written but the own area and the few words that are everybody's, each call
+ * here with each access to the shared memory as a call, which sometimes finds another value than was there. With any
+ * value, no access leaves the memory, nothing is written but the own area and the few words that are everybody's, each call
  * ends after a bounded number of accesses, and what comes out is in its bounds.
  */
 #include <stdatomic.h>

@@ -175,7 +175,7 @@ static void the_repeat_for_a_dead_one_goes_to_who_listens_now(void **state)
 	take(C, CM_CONNECT_REQUEST);
 }
 
-/* Whatever the registry says: two processes that each believe the other listens. */
+/* The registry may be wrong: here each of two processes believes that the other one listens. */
 static void no_message_circulates(void **state)
 {
 	struct letter l = request_of(PORT, 1, 90);

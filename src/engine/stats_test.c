@@ -89,7 +89,7 @@ static void rows_of_queue_pairs_are_whole_or_not_read(void **state)
 	p->qp_count = STATS_QPS_MAX;
 	assert_int_equal(stats_read_qps(p, rows), STATS_QPS_MAX);
 	assert_int_equal(rows[5].qpn, 5);
-	/* Of these nothing is used as an index. */
+	/* None of these values is used as an index. */
 	p->qps[1].type = QPT_COUNT;
 	p->qps[2].state = 255;
 	p->qps[3].way = NIC_WAYS;

@@ -18,7 +18,7 @@
 
 enum { SHM_FLOWS_MAX = 64 };
 
-/* What is in a ring of packets that leave bytes out. */
+/* A record of packets that leave bytes out, as it lies in a ring. */
 struct far_record {
 	uint64_t revocations;
 	uint8_t packets[SHM_FAR_BYTES_MAX]; /* shm_far.h */

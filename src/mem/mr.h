@@ -137,7 +137,7 @@ bool mr_fault(const struct mr_table *);
 
 /* Notes the bytes, of a request or a response, instead of copying them. False: they are to be copied. */
 bool mr_leave(struct mr_lender *, unsigned what, uint8_t *to, const void *from, size_t len);
-/* What is lent of that kind, perhaps with others, will not be taken from now on, as if it had been lost. */
+/* Takes back what is lent of that kind, and perhaps more: it is lost to its receiver, as a packet in a network. */
 void mr_revoke(const struct mr_table *, unsigned what);
 
 /*

@@ -51,8 +51,8 @@ static void tell(struct network *net, struct port *port, uint8_t lanes)
 }
 
 /*
- * The limit of the lane's buffer has risen. The far end hears of it once an eighth of the buffer is free that it does
- * not know of, or as soon as it may have less than a packet's room left; else when the period ends.
+ * The limit of the lane's buffer has risen. It is sent to the far end once an eighth of the buffer is
+ * free that the far end does not know of, or as soon as it may have less than a packet's room left; else when the period ends.
  */
 static void limit_rose(struct network *net, struct port *port, unsigned vl)
 {

@@ -169,10 +169,13 @@ struct nic_neighbours {
 void nic_set_neighbours(struct nic *, const struct nic_neighbours *);
 /*
  * Counts how often what packets left out was revoked, because the program may use that memory for something else, or has closed a
- * region. Whoever reads what was left out looks here afterwards; with another count than the packet has, it did not arrive.
+ * region. A process that reads what was left out compares this count with the packet's afterwards; if they differ, the packet is lost.
  */
 const _Atomic uint64_t *nic_revocations(const struct nic *);
-/* Whether READ responses were left out since nic_lent_is_read(), which says that all of them were read: nothing is to be revoked. */
+/*
+ * Whether READ responses were left out since the last nic_lent_is_read(), by which the caller says that all of them were
+ * read and none need be revoked.
+ */
 bool nic_lends(const struct nic *);
 void nic_lent_is_read(struct nic *);
 
