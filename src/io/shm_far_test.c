@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets that leave their payload out, which their receiver reads in the sender's memory. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "io/shm_ends.h"
+#include "io/shm_far.h"
+#include "io/shm_ring.h"
+
+/* Packets of a train that leave out bytes of `memory`, those of packet i from i * PKT_FAR_BYTES_MIN on. */
+enum { FAR_AT = 40, FAR_TAIL = 4, FAR_LEN = FAR_AT + PKT_FAR_BYTES_MIN + FAR_TAIL };
+
+static _Atomic uint64_t revocations;
+
+static size_t send_far(struct end *e, unsigned slot, const uint8_t *memory, size_t n)
+{
+	static uint8_t bytes[BURST][FAR_LEN];
+	struct pkt pkts[BURST];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct pkt_far far = {.from = memory + i * PKT_FAR_BYTES_MIN, .revocations = revocations};
+
+		memset(bytes[i], (int)i, FAR_LEN);
+		bytes[i][5] = (uint8_t)(slot << 1);
+		memcpy(bytes[i] + FAR_AT, &far, sizeof(far));
+		pkts[i] = (struct pkt){.data = bytes[i],
+				       .flow = &within,
+				       .len = FAR_LEN,
+				       .ip_id = (uint16_t)i,
+				       .train = (uint16_t)(n - i),
+				       .far_at = FAR_AT,
+				       .far_bytes = PKT_FAR_BYTES_MIN};
+	}
+	return io_send(e->io, pkts, n, 1);
+}
+
+static size_t take_far(struct end *e, const uint8_t *memory)
+{
+	struct pkt pkts[BURST];
+	size_t got = 0;
+
+	for (int i = 0; i < LOOKS; i++) {
+		size_t n = io_recv(e->io, pkts, BURST, 1);
+
+		for (size_t k = 0; k < n; k++, got++) {
+			assert_int_equal(pkts[k].len, FAR_LEN);
+			assert_int_equal(pkts[k].ip_id, got);
+			assert_int_equal(pkts[k].data[0], got);
+			assert_int_equal(pkts[k].data[FAR_LEN - 1], got);
+			assert_memory_equal(pkts[k].data + FAR_AT, memory + got * PKT_FAR_BYTES_MIN, PKT_FAR_BYTES_MIN);
+		}
+	}
+	return got;
+}
+
+static void what_packets_leave_out_is_read_where_it_is(void **state)
+{
+	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
+	struct end *a = end_new(A), *b = end_new(B);
+	struct shm_reach reach;
+
+	for (size_t i = 0; i < sizeof(memory); i++)
+		memory[i] = (uint8_t)(i * 7 + i / 251);
+	assert_false(shm_turn(a->io, 1, &reach));
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	assert_true(shm_turn(a->io, 1, &reach));
+	assert_int_equal(reach.slots[0], 1 << B);
+	assert_int_equal(reach.readers[0], 1 << B);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(take_far(b, memory), 10);
+	assert_int_equal(a->counters.shm_tx_far, 10);
+	/* Without a ring they are nothing that can be sent. */
+	shm_lose(a->io, B, 1);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(a->lower->sent, 0);
+	assert_true(shm_turn(a->io, 1, &reach));
+	assert_int_equal(reach.slots[0], 0);
+	end_free(a);
+	end_free(b);
+}
+
+static void what_is_not_there_is_lost(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	uint8_t *memory = mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	connect_ends(a, A, b, B);
+	assert_int_equal(munmap(memory + 4096, 7 * 4096), 0);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(take_far(b, memory), 0);
+	assert_int_equal(b->counters.shm_far_failed, 1);
+	send(a, B, 3, 1);
+	expect(b, 3, 1);
+	munmap(memory, 4096);
+	end_free(a);
+	end_free(b);
+}
+
+/* The program has got its memory back before its peer looked: the packets have not arrived, and what comes after them has. */
+static void what_is_revoked_is_lost(void **state)
+{
+	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
+	struct end *a = end_new(A), *b = end_new(B);
+
+	shm_set_revocations(a->io, &revocations);
+	connect_ends(a, A, b, B);
+	assert_true(shm_is_taken(a->io));
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_false(shm_is_taken(a->io));
+	revocations++;
+	assert_int_equal(take_far(b, memory), 0);
+	assert_int_equal(b->counters.shm_far_failed, 1);
+	assert_true(shm_is_taken(a->io));
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(take_far(b, memory), 10);
+	end_free(a);
+	end_free(b);
+}
+
+/* A process that may be read may not be later (prctl(PR_SET_DUMPABLE)): it learns that, and sends whole packets. */
+static void who_is_read_no_more_learns_it(void **state)
+{
+	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
+	struct end *a = end_new(A), *b = end_new(B);
+	struct shm_reach reach;
+	int fds[2];
+	pid_t pid;
+
+	assert_int_equal(shm_make(a->io, B, 1, fds), 0);
+
+	int given[2] = {dup(fds[0]), dup(fds[1])};
+
+	pid = fork();
+	assert_true(pid >= 0);
+	while (!pid)
+		pause();
+	assert_int_equal(shm_take_ring(b->io, A, pid, given), 0);
+	send(a, B, 0, 1);
+	assert_true(shm_turn(a->io, 1, &reach));
+	assert_int_equal(reach.readers[0], 1 << B);
+	expect(b, 0, 1);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(take_far(b, memory), 0);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(a->counters.shm_tx_far, 10);
+	assert_int_equal(a->counters.shm_dropped, 10);
+	assert_true(shm_turn(a->io, 1, &reach));
+	assert_int_equal(reach.slots[0], 1 << B);
+	assert_int_equal(reach.readers[0], 0);
+	send(a, B, 3, 1);
+	expect(b, 3, 1);
+	end_free(a);
+	end_free(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_packets_leave_out_is_read_where_it_is),
+		cmocka_unit_test(what_is_not_there_is_lost),
+		cmocka_unit_test(what_is_revoked_is_lost),
+		cmocka_unit_test(who_is_read_no_more_learns_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
