@@ -78,7 +78,7 @@ struct server {
 	const char *base;
 	int control;
 	struct client clients[CLIENTS_MAX];
-	struct fabric_save *save; /* NULL: nothing is to be saved */
+	struct fabric_save *save; /* NULL: save nothing */
 };
 
 static socklen_t name_make(struct sockaddr_un *a, const struct server *s, const char *what, long number)

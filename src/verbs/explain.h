@@ -18,7 +18,7 @@ int explain(atomic_flag *told, int err, const char *fmt, ...)
 
 /* Whether VERBENA_QUIET is set. Only a thread of the program's may ask: another one may set variables meanwhile. */
 bool explain_is_quiet(void);
-/* Of what no call has asked for, by the engine's thread: the caller knows that it may speak. */
+/* Explains something that no call has asked for, on the engine's thread. The caller has checked that a line may be printed. */
 void explain_unasked(atomic_flag *told, const char *fmt, ...) __attribute__((cold, format(printf, 2, 3)));
 
 /* Each use in the source is a cause of its own. */
