@@ -62,9 +62,8 @@ def prepare(known, place, where):
             raise Skip("cannot be built here: %s" % r.stderr.strip()[-300:])
 
 
-def talk(known, place, where):
-    """Both ends to their end; their outputs."""
-    end = time.monotonic() + known.seconds
+def meet(known, place, where, end):
+    """A server and the client that came to its end with it: the server, the client's status and output."""
     server = start(place, 0, known.server, where, known.proof) if known.server else None
     while True:
         client = start(place, 1, known.client, where, known.proof)
@@ -74,8 +73,17 @@ def talk(known, place, where):
         if status == 0 and known.again and server.running() and time.monotonic() < end:
             continue
         if status == 0 or not server or not server.running() or not TOO_EARLY.search(out) or time.monotonic() > end:
-            break
+            return server, status, out
         time.sleep(0.1)
+
+
+def talk(known, place, where):
+    """Both ends to their end; their outputs."""
+    end = time.monotonic() + known.seconds
+    server, status, out = meet(known, place, where, end)
+    while status != 0 and known.race and re.search(known.race, out) and time.monotonic() < end:
+        server.kill()
+        server, status, out = meet(known, place, where, end)
     theirs = server.output() if server else ""
     check(status == 0, "%s: status %s\n%s\nserver:\n%s" % (known.client, status, out, theirs))
     if server and not known.stays:
