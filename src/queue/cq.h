@@ -77,6 +77,7 @@ struct cq {
 	_Atomic uint32_t head; /* nic writes */
 	_Atomic uint32_t tail; /* poller writes */
 	_Atomic int armed;     /* enum cq_arm */
+	_Atomic uint32_t settled; /* nic writes: it has decided about the events of completions before this one */
 	bool overrun;          /* nic: a completion was lost; the CQ is dead (IBTA C11-39) */
 	uint32_t users;        /* QPs that complete here */
 	void *owner;           /* the verbs object */
@@ -130,8 +131,19 @@ static inline uint32_t cq_depth(const struct cq *cq)
 void cq_arm(struct cq *, bool solicited_only);
 
 /*
+ * Poller: whether the nic has decided for each completion whether it raises an event. It does so a few
+ * instructions after a completion can be polled.
+ */
+static inline bool cq_settled(const struct cq *cq)
+{
+	return atomic_load_explicit(&cq->settled, memory_order_acquire) ==
+	       atomic_load_explicit(&cq->head, memory_order_relaxed);
+}
+
+/*
  * Poller: whether an event was requested for any completion while older completions wait. If so, the
- * request is cancelled, as if its event had been raised.
+ * request is cancelled, as if its event had been raised. Completions that are not settled do not count:
+ * call it when cq_settled().
  */
 bool cq_disarm_if_waiting(struct cq *);
 

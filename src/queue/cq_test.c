@@ -230,7 +230,7 @@ static void resize_keeps_what_was_not_polled(void **state)
  * pushes one completion at a time at odd moments: a lost event would leave the program asleep with a
  * completion in the queue.
  */
-enum { EVENTS = 40000 };
+enum { EVENTS = 40000, TAKEN = 200000 };
 
 struct channel {
 	struct cq cq;
@@ -238,6 +238,7 @@ struct channel {
 	_Atomic uint32_t polled;
 	_Atomic bool over;
 	bool solicited_only;
+	uint32_t idle_events; /* that found no completion */
 };
 
 static void dawdle(struct prng *r)
@@ -313,6 +314,70 @@ static void no_event_is_lost_between_arm_and_poll(void **state)
 	}
 }
 
+/*
+ * A program that takes an event, asks for the next and polls one completion, as perftest's latency tests do:
+ * no event may find the queue empty.
+ */
+static void *taker(void *arg)
+{
+	struct channel *c = arg;
+	struct prng r;
+
+	prng_init(&r, 3);
+	while (atomic_load(&c->polled) < TAKEN) {
+		struct timespec until;
+
+		while (!cq_settled(&c->cq))
+			;
+		if (cq_disarm_if_waiting(&c->cq))
+			sem_post(&c->wake);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += 10;
+		if (sem_timedwait(&c->wake, &until))
+			break; /* asleep for ever */
+		cq_arm(&c->cq, false);
+		if (!cq_peek(&c->cq, 0)) {
+			c->idle_events++;
+			continue;
+		}
+		cq_consume(&c->cq, 1);
+		atomic_store(&c->polled, atomic_load(&c->polled) + 1);
+		dawdle(&r);
+	}
+	atomic_store(&c->over, true);
+	return NULL;
+}
+
+static void a_completion_raises_one_event(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	struct channel c = {};
+	struct prng r;
+	pthread_t t;
+
+	prng_init(&r, 4);
+	assert_int_equal(cq_init(&c.cq, &a, 16, NULL), 0);
+	assert_int_equal(sem_init(&c.wake, 0, 0), 0);
+	cq_arm(&c.cq, false);
+	assert_int_equal(pthread_create(&t, NULL, taker, &c), 0);
+	for (uint32_t i = 0; i < TAKEN && !atomic_load(&c.over); i++) {
+		bool fire = false;
+
+		assert_true(cq_push(&c.cq, &(struct cqe){.wr_id = i}, &fire));
+		if (fire)
+			sem_post(&c.wake);
+		while (atomic_load(&c.polled) <= i && !atomic_load(&c.over))
+			;
+		dawdle(&r);
+	}
+	pthread_join(t, NULL);
+	assert_int_equal(atomic_load(&c.polled), TAKEN);
+	assert_int_equal(c.idle_events, 0);
+	sem_destroy(&c.wake);
+	cq_fini(&c.cq, &a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +390,7 @@ int main(void)
 		cmocka_unit_test(purge_drops_one_qp_and_keeps_the_order),
 		cmocka_unit_test(resize_keeps_what_was_not_polled),
 		cmocka_unit_test(no_event_is_lost_between_arm_and_poll),
+		cmocka_unit_test(a_completion_raises_one_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

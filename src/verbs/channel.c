@@ -5,6 +5,7 @@
  * acknowledgement of those that were delivered.
  */
 #include <fcntl.h>
+#include <sched.h>
 
 #include "verbs/objects.h"
 
@@ -81,6 +82,8 @@ static void wake_for_missed(struct abi_channel *ch)
 	for (struct list *n = ch->cqs.next; n != &ch->cqs; n = n->next) {
 		struct abi_cq *cq = container_of(n, struct abi_cq, of_channel);
 
+		while (!cq_settled(cq->core))
+			sched_yield();
 		if (cq_disarm_if_waiting(cq->core))
 			add_event(ch, cq);
 	}
