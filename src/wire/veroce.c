@@ -331,6 +331,9 @@ uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p)
 	return (uint32_t)(at - out);
 }
 
+/* Where numbers begin, and a bit before one of them. */
+enum { BTH_PSN = 8, BTH_T = 0x20, TSETH_SEQ = 4, RETH_RKEY = 8 };
+
 static uint32_t plus_one24(uint32_t word)
 {
 	return (word & 0xff000000) | ((word + 1) & 0xffffff);
@@ -338,7 +341,7 @@ static uint32_t plus_one24(uint32_t word)
 
 uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t va_step, bool ackreq)
 {
-	enum { BTH_PSN = 8, BTH_A = 0x80, BTH_T = 0x20, TSETH_SEQ = 4 };
+	enum { BTH_A = 0x80 };
 	const struct opcode_info *info = &veroce_opcode_table[before[0]];
 	uint32_t stamp = before[BTH_PSN] & BTH_T ? TSETH_LEN : 0, len = info->header_len + stamp;
 	uint8_t *reth = out + BTH_LEN + stamp + MSNETH_LEN, *po = out + len - POETH_LEN;
@@ -355,4 +358,35 @@ uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t va_ste
 		put_be64(reth, get_be64(reth) + va_step);
 	put_be32(po, plus_one24(get_be32(po)));
 	return len;
+}
+
+/* Writes a number, and leaves the byte before it. */
+static void put_low24(uint8_t *at, uint32_t number)
+{
+	put_be32(at, (get_be32(at) & 0xff000000) | (number & 0xffffff));
+}
+
+uint32_t veroce_encode_alike(uint8_t *out, const uint8_t *before, const struct veroce_packet *p)
+{
+	const struct opcode_info *info = &veroce_opcode_table[before[0]];
+	uint32_t stamp = before[BTH_PSN] & BTH_T ? TSETH_LEN : 0;
+	uint8_t headers[VEROCE_NEXT_ROOM], *msneth = out + BTH_LEN + stamp, *behind = msneth + MSNETH_LEN;
+
+	static_assert(BTH_LEN + TSETH_LEN + MSNETH_LEN + RETH_LEN <= VEROCE_NEXT_ROOM,
+		      "the longest are those of a WRITE");
+	assert(info->flags & F_ONLY);
+	assert(!(info->headers & H_BEHIND_POETH));
+	memcpy(headers, before, sizeof(headers));
+	memcpy(out, headers, sizeof(headers));
+	put_low24(out + BTH_PSN, p->bth.psn);
+	if (stamp)
+		put_low24(out + BTH_LEN + TSETH_SEQ, p->ts.path_seq);
+	put_low24(msneth, p->msn);
+	if (info->headers & H_RETH) {
+		put_be64(behind, p->reth.va);
+		put_be32(behind + RETH_RKEY, p->reth.rkey);
+	} else {
+		put_low24(behind, p->rqmsn);
+	}
+	return info->header_len + stamp;
 }

@@ -134,4 +134,12 @@ uint32_t veroce_encode_headers(uint8_t *out, const struct veroce_packet *p);
 enum { VEROCE_NEXT_ROOM = 48 };
 uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t va_step, bool ackreq);
 
+/*
+ * Writes the headers of an Only packet of a SEND or WRITE, without ImmDt or IETH, that follows another of that opcode,
+ * length and flags, whose bytes are at `before`. Of *p it reads what may differ: bth.psn, ts.path_seq where there are
+ * time stamps, msn, rqmsn of a SEND, reth.va and reth.rkey of a WRITE. Returns their length. Reads and writes
+ * VEROCE_NEXT_ROOM bytes, which may overlap. The packet before must not be a retransmission.
+ */
+uint32_t veroce_encode_alike(uint8_t *out, const uint8_t *before, const struct veroce_packet *p);
+
 #endif

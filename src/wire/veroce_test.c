@@ -324,6 +324,41 @@ static void veroce_next_middle_is_the_one_before_with_numbers_one_further(void *
 	}
 }
 
+/* The same of messages of one packet, of which only the numbers differ; short packets overlap with what is copied. */
+static void veroce_alike_is_the_one_before_with_numbers_of_its_own(void **state)
+{
+	static const uint8_t opcodes[] = {OP_RC_SEND_ONLY, OP_RC_WRITE_ONLY};
+
+	for (uint32_t i = 0; i < sizeof(opcodes) * 4; i++) {
+		uint8_t bytes[2 * PACKET_MAX] = {0}, expect[PACKET_MAX] = {0}, *out;
+		struct veroce_packet p = fields, next = {.msn = 0x2030f1, .rqmsn = 0x40f506};
+		uint32_t len;
+
+		p.bth = (struct bth){.opcode = opcodes[i / 4],
+				     .se = i & 2,
+				     .migreq = true,
+				     .pkey = 0xffff,
+				     .dqpn = 0x12,
+				     .ackreq = true,
+				     .ts = i & 1,
+				     .psn = PSN_MASK};
+		next.bth.psn = 0;
+		next.ts.path_seq = 0xf40506;
+		next.reth = (struct reth){.va = 0x1f2f3f4f5f6f7f8f, .rkey = 0xf2345678};
+		len = veroce_encode_headers(bytes, &p);
+		p.bth.psn = next.bth.psn;
+		p.ts.path_seq = next.ts.path_seq;
+		p.msn = next.msn;
+		p.rqmsn = next.rqmsn;
+		p.reth.va = next.reth.va;
+		p.reth.rkey = next.reth.rkey;
+		assert_int_equal(veroce_encode_headers(expect, &p), len);
+		out = bytes + len + ICRC_LEN;
+		assert_int_equal(veroce_encode_alike(out, bytes, &next), len);
+		assert_memory_equal(out, expect, len);
+	}
+}
+
 /* The integers; the headers are checked where they are written again. */
 static void check_integers(const struct veroce_packet *p, const struct row *r, bool ts)
 {
@@ -687,6 +722,7 @@ int main(void)
 		cmocka_unit_test(veroce_header_offsets_follow_wire_order),
 		cmocka_unit_test(veroce_encodes_the_stack_of_every_opcode),
 		cmocka_unit_test(veroce_next_middle_is_the_one_before_with_numbers_one_further),
+		cmocka_unit_test(veroce_alike_is_the_one_before_with_numbers_of_its_own),
 		cmocka_unit_test(veroce_round_trips_every_opcode),
 		cmocka_unit_test(veroce_echo_tells_a_share_where_the_length_says_so),
 		cmocka_unit_test(veroce_decode_next_says_what_decode_says),

@@ -285,6 +285,49 @@ static bool is_alike(const struct send_wqe *w, const struct send_wqe *next)
 	return next->opcode == w->opcode && next->length == w->length && !request_has_response(w);
 }
 
+/* Whether the headers of such a packet follow from those of `before`, the one laid out last. */
+static bool is_repeat(const struct send_wqe *before, const struct send_wqe *next)
+{
+	return (next->opcode == WR_WRITE || next->opcode == WR_SEND) &&
+	       !((before->flags ^ next->flags) & WR_SOLICITED);
+}
+
+/* Lays out w, a message of one packet, behind the one it repeats. False: no room, or its memory is gone. */
+static bool repeat(struct transport *tp, struct qp *qp, struct send_wqe *w, int path)
+{
+	struct path *own = qp->veroce->caps & CAPS_TS ? &qp->veroce->pair->own[path] : NULL;
+	uint8_t *out = tx_room(&tp->tx, w->length + REQUEST_HEADROOM);
+	uint32_t pad = -w->length & 3, at;
+	struct veroce_packet p;
+
+	if (!out)
+		return false;
+	p.bth.psn = w->psn_first;
+	p.ts.path_seq = own ? own->stamp_seq : 0;
+	p.msn = w->msn;
+	p.rqmsn = w->number;
+	p.reth.va = w->remote_va;
+	p.reth.rkey = w->rkey;
+	at = veroce_encode_alike(out, tx_last(&tp->tx), &p);
+	if (!request_gather(tp, qp, w, 0, out + at, w->length))
+		return false;
+	if (pad)
+		memset(out + at + w->length, 0, pad);
+	if (own)
+		own->stamp_seq++;
+	tx_commit(&tp->tx, tp->tx.flow, qp->dest_qpn, at + w->length + pad + ICRC_LEN);
+	return true;
+}
+
+/* Lays out `next`, which is alike, behind the packet of `before`. */
+static bool send_alike(struct transport *tp, struct qp *qp, const struct send_wqe *before,
+		       struct send_wqe *next, int path, uint64_t now_ns)
+{
+	if (is_repeat(before, next))
+		return repeat(tp, qp, next, path);
+	return lay_out(tp, qp, &(struct request){.w = next, .path = path, .ackreq = true}, now_ns) > 0;
+}
+
 /*
  * Lays out the WQEs behind the one of that SQ index, as long as each makes a packet that differs from its packet only in
  * numbers; `max` with it at most. Returns their number with it.
@@ -292,7 +335,7 @@ static bool is_alike(const struct send_wqe *w, const struct send_wqe *next)
 static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index, int path, uint32_t max,
 			    uint64_t now_ns)
 {
-	const struct send_wqe *w = sq_at(&qp->sq, index);
+	const struct send_wqe *before = sq_at(&qp->sq, index);
 	uint32_t count = 1;
 
 	for (; count < max; count++) {
@@ -300,9 +343,9 @@ static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index,
 
 		if (index + count == qp->sq.next && !start_next(tp, qp, now_ns))
 			break;
-		if (!is_alike(w, next) ||
-		    lay_out(tp, qp, &(struct request){.w = next, .path = path, .ackreq = true}, now_ns) <= 0)
+		if (!is_alike(before, next) || !send_alike(tp, qp, before, next, path, now_ns))
 			break;
+		before = next;
 	}
 	return count;
 }
