@@ -503,6 +503,52 @@ static void invalidation_waits_for_its_turn(void **state)
 	}
 }
 
+/* Messages of one length that leave together: flags, immediates, addresses and keys stay each message's own. */
+static void messages_alike_keep_what_is_their_own(void **state)
+{
+	enum { COUNT = 16, BYTES = 30, AREA = 1024 };
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+
+	for (unsigned i = 0; veroce_variant(&v, &o, i); i++) {
+		struct sim s = veroce_start_sim(&v, &o, 1);
+		struct duo_buf *other = duo_buf(s.b->host, AREA, ALL_ACCESS);
+
+		for (uint32_t n = 0; n < COUNT; n++) {
+			struct duo_wr send = duo_send_wr(n, s.abuf, n * BYTES, BYTES);
+
+			send.flags |= n & 1 ? WR_SOLICITED : 0;
+			send.opcode = n & 4 ? WR_SEND_IMM : WR_SEND;
+			send.imm_or_key = 100 + n;
+			assert_true(duo_recv(s.b, n, s.bbuf, n * BYTES, BYTES));
+			assert_true(duo_post(s.a, &send));
+		}
+		for (uint32_t n = 0; n < COUNT; n++) {
+			uint32_t to = (n * 7 % COUNT) * BYTES;
+			struct duo_wr write = n & 1 ? duo_write_wr(COUNT + n, s.abuf, to, BYTES, other, to)
+						    : duo_write_wr(COUNT + n, s.abuf, to, BYTES, s.bbuf, AREA + to);
+
+			assert_true(duo_post(s.a, &write));
+		}
+		duo_idle(s.duo);
+		for (uint32_t n = 0; n < COUNT; n++) {
+			const struct cqe *e = duo_expect(s.duo, &s.b->received, n, WC_SUCCESS);
+			uint32_t at = (n * 7 % COUNT) * BYTES;
+
+			assert_int_equal(e->solicited, n & 1);
+			assert_int_equal(e->flags & WC_WITH_IMM, n & 4 ? WC_WITH_IMM : 0);
+			if (n & 4)
+				assert_int_equal(e->imm_or_key, 100 + n);
+			duo_expect(s.duo, &s.a->sent, n, WC_SUCCESS);
+			assert_memory_equal((n & 1 ? other->p : s.bbuf->p + AREA) + at, s.abuf->p + at, BYTES);
+		}
+		for (uint32_t n = 0; n < COUNT; n++)
+			duo_expect(s.duo, &s.a->sent, COUNT + n, WC_SUCCESS);
+		assert_memory_equal(s.bbuf->p, s.abuf->p, COUNT * BYTES);
+		sim_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -517,6 +563,7 @@ int main(void)
 		cmocka_unit_test(named_packet_that_is_known_to_be_there_is_sent_again),
 		cmocka_unit_test(shared_queue_keeps_each_connection_in_order),
 		cmocka_unit_test(invalidation_waits_for_its_turn),
+		cmocka_unit_test(messages_alike_keep_what_is_their_own),
 	};
 
 	duo_fail_hook = sim_fail;
