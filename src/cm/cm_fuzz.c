@@ -6,29 +6,9 @@
  */
 #include "base/byteorder.h"
 #include "support/cm_pair.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
 
 static struct world w;
-
-struct input {
-	const uint8_t *data;
-	size_t size;
-};
-
-static uint8_t next_byte(struct input *in)
-{
-	if (!in->size)
-		return 0;
-	in->size--;
-	return *in->data++;
-}
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
 
 static void nothing(struct world *world, int from, const struct flow *flow, const uint8_t *mad)
 {

@@ -7,20 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tests/support/heap.h"
 #include "cm/cm.h"
 #include "iwarp/mpa.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
+#include "support/heap.h"
 
 enum { PORT = 7471, STREAMS = 16, QPS = 3, SECOND_NS = 1000000000 };
 
 #define ACCEPTED_FIRST 0x80000001u
 
-static struct input {
-	const uint8_t *data;
-	size_t size;
-} in;
+static struct input in;
 
 static struct heap heap;
 static struct nic *nic;
@@ -34,20 +30,6 @@ static bool connected, accepted[STREAMS];
 static uint64_t now_ns;
 static const uint8_t here[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 1};
 static const uint8_t there[16] = {[10] = 0xff, [11] = 0xff, 10, 0, 0, 2};
-
-static void must(int claim)
-{
-	if (!claim)
-		abort();
-}
-
-static uint8_t next_byte(void)
-{
-	if (!in.size)
-		return 0;
-	in.size--;
-	return *in.data++;
-}
 
 static void sent(const struct pkt *p)
 {
@@ -98,7 +80,7 @@ static void start(void)
 	cc->gids[0] = nc->gids[0];
 	cc->port_first = 50000;
 	cc->port_last = 60000;
-	cc->no_crc = next_byte() & 1;
+	cc->no_crc = next_byte(&in) & 1;
 	nic = nic_create(nc);
 	cc->streams_of = nic;
 	cm = cm_create(cc);
@@ -118,26 +100,26 @@ static void start(void)
 /* A frame with fields of the input, cut and changed as it says, or bytes as they are. */
 static size_t some_bytes(uint8_t *p, bool reply)
 {
-	uint8_t how = next_byte(), flags = next_byte();
+	uint8_t how = next_byte(&in), flags = next_byte(&in);
 	struct mpa_frame f = {.reply = reply, .crc = flags & 1, .enhanced = flags & 2, .peer_to_peer = flags & 4,
 			      .markers = flags & 8, .rejected = flags & 16, .rtr = flags >> 5, .rev = flags & 2 ? 2 : 1};
 	size_t len = 0;
 
 	if (how & 1) {
-		f.ird = f.ord = next_byte();
+		f.ird = f.ord = next_byte(&in);
 		len = mpa_encode(p, &f);
 	}
 	for (uint8_t more = how >> 3; more; more--)
-		p[len++] = next_byte();
+		p[len++] = next_byte(&in);
 	if (how & 2)
-		p[next_byte() % (len + 1)] ^= next_byte();
+		p[next_byte(&in) % (len + 1)] ^= next_byte(&in);
 	return how & 4 ? len / 2 : len;
 }
 
 static void peer_speaks(void)
 {
 	static const enum pkt_kind kinds[] = {PKT_BYTES, PKT_BYTES, PKT_BYTES, PKT_OPEN, PKT_ROOM, PKT_FIN, PKT_RESET, PKT_BYTES};
-	uint8_t what = next_byte();
+	uint8_t what = next_byte(&in);
 	bool ours = what & 8 && opened;
 	struct flow flow = {.flow_label = ours ? opened : ACCEPTED_FIRST + (what >> 4), .sport = PORT, .dport = 40000};
 	bool *is_open = ours ? &connected : &accepted[what >> 4];
@@ -154,9 +136,9 @@ static void peer_speaks(void)
 	if (p.kind == PKT_BYTES)
 		p.len = (uint32_t)some_bytes(bytes, ours);
 	if (p.kind == PKT_RESET)
-		p.len = next_byte();
+		p.len = next_byte(&in);
 	if (p.kind == PKT_OPEN)
-		p.segment_bytes = (uint16_t)(next_byte() << 8 | next_byte());
+		p.segment_bytes = (uint16_t)(next_byte(&in) << 8 | next_byte(&in));
 	/* In memory of its own, so that a read beyond it is seen. */
 	exact = malloc(p.kind == PKT_BYTES ? p.len + 1 : 1);
 	memcpy(exact, bytes, p.kind == PKT_BYTES ? p.len : 0);
@@ -169,21 +151,21 @@ static void peer_speaks(void)
 static void program_connects(void)
 {
 	struct cm_addr src = {.family = CM_IPV4}, dst = {.family = CM_IPV4, .port = PORT};
-	struct cm_param p = {.qpn = qp_number(qps[next_byte() % QPS]), .responder_resources = next_byte(),
-			     .initiator_depth = next_byte(), .data_len = next_byte()};
+	struct cm_param p = {.qpn = qp_number(qps[next_byte(&in) % QPS]), .responder_resources = next_byte(&in),
+			     .initiator_depth = next_byte(&in), .data_len = next_byte(&in)};
 	struct cm_id *id;
 
 	memcpy(src.ip, here, 16);
 	memcpy(dst.ip, there, 16);
-	if (cm_id_create(channel, CM_SPACE_TCP, QPT_RC, next_byte(), &id) || cm_id_resolve_addr(id, &src, &dst) ||
+	if (cm_id_create(channel, CM_SPACE_TCP, QPT_RC, next_byte(&in), &id) || cm_id_resolve_addr(id, &src, &dst) ||
 	    cm_id_resolve_route(id) || cm_id_connect(id, &p, now_ns))
 		return;
 }
 
 static void program_acts(void)
 {
-	uint8_t what = next_byte();
-	struct cm_param p = {.qpn = qp_number(qps[next_byte() % QPS]), .responder_resources = 4, .initiator_depth = 4};
+	uint8_t what = next_byte(&in);
+	struct cm_param p = {.qpn = qp_number(qps[next_byte(&in) % QPS]), .responder_resources = 4, .initiator_depth = 4};
 	struct qp *qp = qps[what % QPS];
 	struct cm_event e;
 	struct cm_id *id = NULL;
@@ -214,11 +196,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	in = (struct input){data, size};
 	start();
 	while (in.size) {
-		switch (next_byte() % 8) {
+		switch (next_byte(&in) % 8) {
 		case 0: program_connects(); break;
 		case 1:
 		case 2: program_acts(); break;
-		case 3: now_ns += next_byte() * (uint64_t)SECOND_NS / 64; break;
+		case 3: now_ns += next_byte(&in) * (uint64_t)SECOND_NS / 64; break;
 		default: peer_speaks(); break;
 		}
 		drain();

@@ -13,39 +13,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum access_kind { LOAD, STORE, OR, AND, SWAP };
-
-static uint64_t touch(volatile void *word, size_t bytes, enum access_kind, uint64_t value, uint64_t expected);
-
-static bool swap(volatile void *word, size_t bytes, void *expected, uint64_t value)
-{
-	uint64_t want = 0, found;
-
-	memcpy(&want, expected, bytes);
-	found = touch(word, bytes, SWAP, value, want);
-	memcpy(expected, &found, bytes);
-	return found == want;
-}
-
-#define WORD(p) (volatile void *)(uintptr_t)(p), sizeof(*(p))
-
-#undef atomic_load
-#undef atomic_store
-#undef atomic_fetch_or
-#undef atomic_fetch_and
-#undef atomic_compare_exchange_strong
-#define atomic_load(p) touch(WORD(p), LOAD, 0, 0)
-#define atomic_store(p, v) ((void)touch(WORD(p), STORE, v, 0))
-#define atomic_fetch_or(p, v) ((void)touch(WORD(p), OR, v, 0))
-#define atomic_fetch_and(p, v) ((void)touch(WORD(p), AND, v, 0))
-#define atomic_compare_exchange_strong(p, expected, v) swap(WORD(p), expected, v)
-
-#include "cm/registry.c" /* the code under test, with the words above */
+#include "support/registry_words.h"
 #undef FREE
 
 #include "support/cm_pair.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "support/fuzz_input.h"
 
 enum { OURS = 5, THEIRS = 9, LIFE = 77, GUARD = 1 << 20, ACCESSES_MAX = 40000000 };
 
@@ -58,25 +30,6 @@ static struct {
 } memory;
 
 static struct world w;
-
-struct input {
-	const uint8_t *data;
-	size_t size;
-};
-
-static uint8_t next_byte(struct input *in)
-{
-	if (!in->size)
-		return 0;
-	in->size--;
-	return *in->data++;
-}
-
-static void must(bool claim)
-{
-	if (!claim)
-		abort();
-}
 
 /* ---- one access ----------------------------------------------------------------------------------- */
 
