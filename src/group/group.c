@@ -117,6 +117,21 @@ int group_fd(const struct group *g)
 	return g->epoll;
 }
 
+int group_publish(struct group *g)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = LISTENER_EVENT};
+
+	g->epoll = fd_away(epoll_create1(EPOLL_CLOEXEC));
+	if (g->epoll < 0)
+		return -errno;
+	if (g->listener < 0)
+		return 0;
+	g->spare = fd_away(fcntl(g->listener, F_DUPFD_CLOEXEC, 0));
+	if (g->spare < 0 || epoll_ctl(g->epoll, EPOLL_CTL_ADD, g->listener, &ev) < 0)
+		return -errno;
+	return link_publish(g->listener);
+}
+
 /* ---- answering ---- */
 
 static void drop_client(struct group *g, unsigned i)

@@ -59,6 +59,7 @@ enum {
 	GROUP_SLOTS = 127, /* slot 127 would hold QPN 0xffffff, the multicast QPN */
 	GROUP_SLOT_SHIFT = 17,
 	GROUP_PORTS_MAX = 2,
+	GROUP_PORT_NONE = 0,
 	GROUP_ADDRESSES_MAX = 4,
 	GROUP_LANES_MAX = GROUP_ADDRESSES_MAX * GROUP_PORTS_MAX, /* or two families instead of addresses */
 	GROUP_SOCKETS_MAX = 256,        /* of a lane: one for each slot, and others held */
@@ -118,6 +119,13 @@ struct group_config {
  *	-EPROTO      the members here speak another version or use other ports
  */
 int group_open(struct group **, const struct group_config *, char *why, size_t why_bytes);
+
+/*
+ * For a process that receives on no UDP port: only tools see it, by group_query() with GROUP_PORT_NONE. It takes a slot, and
+ * only group_service() has something to do. Never blocks. 0 or a negative errno; -ENOSPC: all slots are taken; -EPERM: its uid may be
+ * that of several users.
+ */
+int group_open_portless(struct group **, int stat_fd, struct io_counters *);
 
 /* Leaves: closes every descriptor. The sockets live on in the other members. */
 void group_close(struct group *);

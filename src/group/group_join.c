@@ -13,11 +13,9 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -25,14 +23,12 @@
 
 #include "group/group_address.h"
 #include "group/group_join.h"
-#include "io/fd_away.h"
 #include "io/udp.h"
 
 enum {
 	JOIN_MS_DEFAULT = 10000,
 	RETRY_MS = 10,
-	CLOSING_MS = 300, /* time for the kernel to close the sockets of the dead */
-	LISTENER_EVENT = 0xffff
+	CLOSING_MS = 300 /* time for the kernel to close the sockets of the dead */
 };
 
 uint64_t group_now_ms(void)
@@ -153,19 +149,8 @@ static int settle_lanes(struct join *j)
 
 static int publish(struct join *j)
 {
-	struct group *g = j->g;
-	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = LISTENER_EVENT};
-	int err;
+	int err = group_publish(j->g);
 
-	g->epoll = fd_away(epoll_create1(EPOLL_CLOEXEC));
-	if (g->epoll < 0)
-		return join_explain(j, -errno, "publish our slot");
-	if (g->listener < 0)
-		return 0;
-	g->spare = fd_away(fcntl(g->listener, F_DUPFD_CLOEXEC, 0));
-	if (g->spare < 0 || epoll_ctl(g->epoll, EPOLL_CTL_ADD, g->listener, &ev) < 0)
-		return join_explain(j, -errno, "publish our slot");
-	err = link_publish(g->listener);
 	return err < 0 ? join_explain(j, err, "publish our slot") : 0;
 }
 

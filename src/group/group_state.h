@@ -98,6 +98,8 @@ struct group *group_new(void);
 
 /* Closes every descriptor and forgets lanes, slot and connections; the group can be built again. */
 void group_reset(struct group *);
+/* Makes the name in g->listener reachable, if there is one. 0 or a negative errno. */
+int group_publish(struct group *);
 
 void group_shared_close(struct group *);
 

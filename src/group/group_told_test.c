@@ -42,6 +42,47 @@ static void a_tool_finds_the_members_and_their_counters(void **state)
 	close(cfg.stat_fd);
 }
 
+/* Places of a process, counters and all. Other processes may have some too. */
+static int portless_places(pid_t pid, unsigned wait_ms)
+{
+	struct group_member found[GROUP_SLOTS];
+	ssize_t n = group_query(&(struct group_id){.uid = geteuid(), .port = GROUP_PORT_NONE}, GROUP_ALL_SLOTS, wait_ms, found, GROUP_SLOTS);
+	int places = 0;
+
+	for (ssize_t i = 0; i < n; i++) {
+		places += found[i].pid == pid && found[i].stat_fd >= 0;
+		if (found[i].stat_fd >= 0)
+			close(found[i].stat_fd);
+	}
+	return places;
+}
+
+static void a_process_without_a_port_is_found(void **state)
+{
+	int stat_fd = memfd_create("counters", MFD_CLOEXEC), status;
+	struct io_counters counters = {0};
+	struct group *g[2];
+	pid_t pid;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(group_open_portless(&g[i], stat_fd, &counters), 0);
+		assert_int_equal(group_rx_fds(g[i], (int[1]){0}, 1), 0);
+	}
+	assert_int_not_equal(group_slot(g[0]), group_slot(g[1]));
+	pid = fork();
+	if (!pid)
+		_exit(portless_places(getppid(), 5000));
+	while (!waitpid(pid, &status, WNOHANG)) {
+		group_service(g[0]);
+		group_service(g[1]);
+	}
+	assert_int_equal(WEXITSTATUS(status), 2);
+	group_close(g[0]);
+	group_close(g[1]);
+	assert_int_equal(portless_places(getpid(), 100), 0);
+	close(stat_fd);
+}
+
 static void assert_fails(const struct group_config *cfg, int err, const char *part)
 {
 	struct group *g;
@@ -191,6 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		GROUP_TEST(a_tool_finds_the_members_and_their_counters),
+		GROUP_TEST(a_process_without_a_port_is_found),
 		GROUP_TEST(a_held_lock_is_reported_with_its_holder),
 		GROUP_TEST(a_held_lock_is_passed_by_in_the_end),
 		GROUP_TEST(a_port_in_use_is_reported),
