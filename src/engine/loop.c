@@ -84,7 +84,7 @@ static bool is_multicast(const struct pkt *p)
  */
 static void take_in(struct loop *l, const struct pkt *p, uint64_t now_ns)
 {
-	unsigned slot = l->group ? group_slot_of(p) : l->slot;
+	unsigned slot = l->group && !l->streams ? group_slot_of(p) : l->slot;
 
 	/* All processes that joined a group have got it. */
 	if (slot == GROUP_SLOTS && is_multicast(p))
@@ -282,6 +282,8 @@ void loop_serve_group(struct loop *l, uint64_t now_ns)
 	if (!l->group)
 		return;
 	group_service(l->group);
+	if (l->streams)
+		return;
 	registrar_serve(l, now_ns);
 	if (l->shm)
 		neighbours_serve(l, now_ns);

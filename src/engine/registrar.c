@@ -45,7 +45,7 @@ static void elect(struct loop *l)
 
 void registrar_join(struct loop *l, uint64_t now_ns)
 {
-	if (!l->group || !l->cm || l->registrar.takes_part)
+	if (!l->group || l->streams || !l->cm || l->registrar.takes_part)
 		return;
 	l->registrar.takes_part = true;
 	l->registrar.look_ns = now_ns + look_ns;

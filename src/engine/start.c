@@ -323,7 +323,7 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 	struct cm_config c = {.alloc = {.get = memory_get, .put = memory_put},
 			      .slot = e->loop.slot,
 			      .gid_count = e->gids.count,
-			      .registry = e->group ? group_shared(e->group) : NULL,
+			      .registry = e->group && !has_streams(e) ? group_shared(e->group) : NULL,
 			      .lives = slot_lives,
 			      .lives_ctx = e->group,
 			      .streams_of = has_streams(e) ? e->loop.nic : NULL,
@@ -496,6 +496,17 @@ static int raw_start(struct engine *e, char *why, size_t why_bytes)
 	return rc ? rc : raw_io_start(e, why, why_bytes);
 }
 
+/* A process that has no place there runs all the same, and draws its ports from a class that others hardly have. */
+static void tell_counters(struct engine *e)
+{
+	if (group_open_portless(&e->group, e->stat_fd, &e->loop.page->io) < 0)
+		e->loop.slot = (unsigned)getpid() % (GROUP_SLOTS - 1);
+	else
+		e->loop.slot = group_slot(e->group);
+	e->loop.group = e->group;
+	e->loop.page->slot = e->loop.slot;
+}
+
 /* TCP repeats what a network loses, below the place where faults are made. */
 static int tcp_start(struct engine *e, char *why, size_t why_bytes)
 {
@@ -507,8 +518,8 @@ static int tcp_start(struct engine *e, char *why, size_t why_bytes)
 		return -EINVAL;
 	}
 	e->loop.streams = true;
-	/* No other process is asked, so ports are drawn from a class that others hardly have. */
-	e->loop.slot = (unsigned)getpid() % (GROUP_SLOTS - 1);
+	e->loop.page->is_iwarp = true;
+	tell_counters(e);
 	rc = tcp_open(&e->tcp, &e->loop.page->io, why, why_bytes);
 	return rc ? rc : wrappers_start(e, e->tcp, why, why_bytes);
 }

@@ -18,7 +18,7 @@
 
 #define STATS_MAGIC 0x76626e61u /* "vbna" */
 
-enum { STATS_VERSION = 5, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
+enum { STATS_VERSION = 6, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
 
 /* Written by one engine; programs with the same STATS_VERSION and size have the same layout. */
 struct stats_page {
@@ -30,6 +30,7 @@ struct stats_page {
 	uint32_t port; /* UDP ports: of RoCEv2 */
 	uint32_t veroce_port;
 	uint32_t device; /* which of the process's devices it is */
+	uint32_t is_iwarp;
 	char comm[STATS_COMM_BYTES];
 	uint64_t started_ns; /* CLOCK_REALTIME */
 	struct nic_counters nic;

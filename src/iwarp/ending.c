@@ -98,6 +98,7 @@ void iwarp_terminated(struct transport *tp, struct qp *qp, const struct rdmap_se
 	struct terminate t;
 	int n;
 
+	tp->counters.terminates_received++;
 	qp->iwarp->deaf = true;
 	if (terminate_decode(&t, s->payload, s->payload_len)) {
 		n = named_read(qp->iwarp, &t);
@@ -143,6 +144,7 @@ static void send_terminate(struct transport *tp, struct qp *qp)
 	ddp_encode(iwarp_ulpdu(tp), &ddp);
 	memcpy(iwarp_ulpdu(tp) + DDP_UNTAGGED_LEN, iw->last, iw->last_len);
 	iwarp_commit(tp, qp, DDP_UNTAGGED_LEN + (uint32_t)iw->last_len);
+	tp->counters.terminates_sent++;
 	pool_put(&tp->pool, iw->last, TERM_MAX);
 	iw->last = NULL;
 	iw->last_len = 0;

@@ -57,12 +57,14 @@ static void reset(struct transport *tp, struct qp *qp)
 	tp->streams_ended++;
 }
 
-static enum term_cause framing_cause(enum fpdu_result result)
+static enum term_cause framing_cause(struct transport *tp, enum fpdu_result result)
 {
 	switch (result) {
 	case FPDU_BAD_CRC:
+		tp->counters.fpdu_crc_errors++;
 		return TERM_MPA_CRC;
 	case FPDU_BAD_MARKER:
+		tp->counters.fpdu_marker_errors++;
 		return TERM_MPA_MARKER;
 	default:
 		return TERM_MPA_CATASTROPHIC;
@@ -91,7 +93,7 @@ static void take_bytes(struct transport *tp, struct qp *qp, const struct pkt *pk
 		if (result == FPDU_NONE)
 			return;
 		if (result != FPDU_ULPDU) {
-			iwarp_fail(tp, qp, framing_cause(result), NULL, now_ns);
+			iwarp_fail(tp, qp, framing_cause(tp, result), NULL, now_ns);
 			return;
 		}
 		tp->counters.rx_packets++;

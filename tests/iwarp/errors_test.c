@@ -307,6 +307,19 @@ static void a_response_that_does_not_fit_its_read_is_terminated(void **state)
 	}
 }
 
+/* B found those errors, and its Terminate got there. */
+static void expect_counted(uint64_t crc_errors, uint64_t marker_errors)
+{
+	const struct nic_counters *a = nic_counters(p.end[PIPE_A].nic), *b = nic_counters(p.end[PIPE_B].nic);
+
+	assert_int_equal(b->fpdu_crc_errors, crc_errors);
+	assert_int_equal(b->fpdu_marker_errors, marker_errors);
+	assert_int_equal(b->terminates_sent, 1);
+	assert_int_equal(b->terminates_received, 0);
+	assert_int_equal(a->terminates_received, 1);
+	assert_int_equal(a->terminates_sent, 0);
+}
+
 static void a_bad_crc_is_terminated_and_nothing_placed(void **state)
 {
 	uint8_t raw[64];
@@ -326,6 +339,7 @@ static void a_bad_crc_is_terminated_and_nothing_placed(void **state)
 	expect_over();
 	assert_int_equal(pipe_event(&p, PIPE_B), EVENT_QP_FATAL);
 	assert_memory_equal(p.end[PIPE_B].mem, zeros, PIPE_MEM);
+	expect_counted(1, 0);
 	pipe_close(&p);
 }
 
@@ -349,6 +363,7 @@ static void a_wrong_marker_is_terminated_and_nothing_placed(void **state)
 	assert_int_equal(get_be16(said + FPDU_MARKER_LEN + FPDU_LENGTH_LEN + DDP_UNTAGGED_LEN), TERM_MPA_MARKER);
 	expect_over();
 	assert_memory_equal(p.end[PIPE_B].mem, zeros, PIPE_MEM);
+	expect_counted(0, 1);
 	pipe_close(&p);
 }
 
