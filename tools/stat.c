@@ -221,12 +221,19 @@ static void print_qps_json(const struct stats_page *p, const struct nic_qp_repor
 	printf("]");
 }
 
+static void device_name(const struct stats_page *p, char name[DEVICE_NAME_BYTES])
+{
+	snprintf(name, DEVICE_NAME_BYTES, p->is_iwarp ? DEVICE_NAME_IWARP : DEVICE_NAME, p->device);
+}
+
 static void print_all(const struct stats_page *p, const struct nic_qp_report *rows, int qps)
 {
+	char device[DEVICE_NAME_BYTES];
 	size_t count;
 	const struct stats_field *f = stats_fields(&count);
 
-	printf("%d %.15s: " DEVICE_NAME ", slot %u, ", p->pid, p->comm, p->device, p->slot);
+	device_name(p, device);
+	printf("%d %.15s: %s, slot %u, ", p->pid, p->comm, device, p->slot);
 	if (p->port)
 		printf("UDP ports %u and %u, ", p->port, p->veroce_port);
 	printf("running for %.0f s\n", age_s(p));
@@ -244,13 +251,14 @@ static void print_json(const struct stats_page *p, const struct nic_qp_report *r
 {
 	size_t count;
 	const struct stats_field *f = stats_fields(&count);
-	char comm[STATS_COMM_BYTES];
+	char comm[STATS_COMM_BYTES], device[DEVICE_NAME_BYTES];
 
+	device_name(p, device);
 	snprintf(comm, sizeof(comm), "%.15s", p->comm);
 	printf("%s{\"pid\": %d, \"command\": ", first ? "" : ", ", p->pid);
 	json_string(stdout, comm);
-	printf(", \"device\": \"" DEVICE_NAME "\", \"slot\": %u, \"udp_port\": %u, \"veroce_port\": %u, \"seconds\": %.3f, "
-	       "\"counters\": {", p->device, p->slot, p->port, p->veroce_port, age_s(p));
+	printf(", \"device\": \"%s\", \"slot\": %u, \"udp_port\": %u, \"veroce_port\": %u, \"seconds\": %.3f, "
+	       "\"counters\": {", device, p->slot, p->port, p->veroce_port, age_s(p));
 	for (size_t i = 0; i < count; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", f[i].name, stats_value(p, &f[i]));
 	printf("}");
@@ -335,9 +343,12 @@ static int show_group(struct request *r, const struct group_id *id)
 
 static int show(struct request *r, uint16_t port)
 {
-	struct group_id ids[GROUPS_MAX];
+	struct group_id ids[2 * GROUPS_MAX];
 	size_t groups = group_list(geteuid(), port, ids, GROUPS_MAX);
 	int err = 0;
+
+	/* Those that speak iWARP. */
+	groups += group_list(geteuid(), GROUP_PORT_NONE, ids + groups, GROUPS_MAX);
 
 	r->shown = 0;
 	memset(r->matched, 0, sizeof(r->matched));

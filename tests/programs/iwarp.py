@@ -4,11 +4,13 @@
 iWARP: Debian's programs find each other through rdma_cm over MPA, and move data over TCP.
 """
 import glob
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import time
 
 from pair import BUILD, Skip, TIME_S, check, folder, main
 from rdmacm import talk
@@ -93,6 +95,37 @@ def departs(place):
     check(whole >= complete > 1, "%d complete, %d whole" % (complete, whole))
 
 
+def stat(place):
+    """`verbena stat` shows the connection of a live pair, what went over it, and no process that has ended."""
+    at = place.addresses[0]
+    ends = [place.start(0, ["rping", "-s", "-a", at], ENV), None]
+    until = time.monotonic() + TIME_S
+    try:
+        while True:
+            if not ends[1] or not ends[1].running():
+                ends[1] = place.start(1, ["rping", "-c", "-a", at], ENV)
+            shown = [[p for p in json.loads(place.tool(i, "stat", "--json"))["processes"] if p["pid"] == ends[i].pid] for i in (0, 1)]
+            if all(s and s[0]["counters"]["rx_packets"] > 4 for s in shown):
+                break
+            check(time.monotonic() < until, "stat shows %s" % shown)
+            time.sleep(0.05)
+        for (found,), end in zip(shown, (0, 1)):
+            qp, = found["queue_pairs"]
+            check(found["device"] == "verbena_iw0" and (qp["type"], qp["state"], qp["path"]) == ("RC", "RTS", "tcp")
+                  and qp["peer"] == place.addresses[1 - end], "%s" % found)
+            for key in ("tx_packets", "tx_bytes", "rx_bytes", "io_tx_bytes", "io_rx_bytes"):
+                check(found["counters"][key] > 0, "%s: %s" % (key, found))
+            for key in ("fpdu_crc_errors", "fpdu_marker_errors", "terminates_sent", "terminates_received"):
+                check(found["counters"][key] == 0, "%s: %s" % (key, found))
+        text = place.tool(0, "stat", str(ends[0].pid))
+        check("verbena_iw0" in text and "RC RTS tcp to " in text, text)
+    finally:
+        for p in ends:
+            if p:
+                p.kill()
+    check(str(ends[0].pid) not in [str(p["pid"]) for p in json.loads(place.tool(0, "stat", "--json"))["processes"]], "a dead process is shown")
+
+
 def nobody(place):
     """Where nobody listens the client is told at once."""
     status, out = place.run(1, ["rping", "-c", "-a", place.addresses[0], "-p", "9002", "-C", "3"], env=ENV)
@@ -101,4 +134,4 @@ def nobody(place):
 
 if __name__ == "__main__":
     main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "perftest": perftest, "no_crc": no_crc, "capture": capture,
-          "departs": departs, "nobody": nobody})
+          "departs": departs, "stat": stat, "nobody": nobody})
