@@ -76,8 +76,12 @@ static void write_tiles(FILE *f, const struct results *r, const struct figures *
 	tile_figure(f, g, "Goodput", "goodput", "share of receivers' rate", "goodput_share");
 	tile_fairness(f, g);
 	tile_figure(f, g, "Longest queue", "queue_max", "99 % of time", "queue_p99");
-	tile_figure(f, g, "PFC pauses", "pause_frames", r->pfc.pause_frames ? "longest" : "none",
-		    r->pfc.pause_frames ? "pause_longest" : NULL);
+	if (r->credits.used)
+		tile_figure(f, g, "Waits for credits", "credit_waits", r->credits.waits ? "longest" : "none",
+			    r->credits.waits ? "credit_wait_longest" : NULL);
+	else
+		tile_figure(f, g, "PFC pauses", "pause_frames", r->pfc.pause_frames ? "longest" : "none",
+			    r->pfc.pause_frames ? "pause_longest" : NULL);
 	tile_figure(f, g, "Packets dropped", "dropped_packets", "sent again", "retransmitted_packets");
 	fputs("</div>\n", f);
 }
