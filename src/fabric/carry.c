@@ -15,6 +15,14 @@ enum {
 	MAD_PACKET_WORDS = (8 + 12 + 8 + MAD_LEN + 4) / 4 /* LRH, BTH, DETH, MAD, ICRC */
 };
 
+/* PartitionEnforcement of PortInfo. */
+enum { ENFORCE_IN = 8, ENFORCE_OUT = 4 };
+
+/* The P_Key of a packet; those of subnet management are in no partition. */
+enum { NO_PARTITION = -1 };
+
+enum hop { HOP_DONE, HOP_NO_WAY, HOP_REFUSED };
+
 struct place {
 	struct fabric_node *node;
 	uint8_t in; /* 0: it began here */
@@ -25,20 +33,46 @@ static uint16_t index_of(const struct fabric *f, const struct fabric_node *n)
 	return (uint16_t)(n - f->nodes);
 }
 
-/* Over the link of a port; false: there is none. Data needs a port that a manager has made active. */
-static bool hop(const struct fabric *f, struct place *at, uint8_t out, bool data)
+/* IBTA 10.9.3: the same partition, and not two limited members. */
+static bool is_member(const struct fabric_port *p, int pkey)
+{
+	for (size_t i = 0; i < FABRIC_PKEYS; i++) {
+		uint16_t own = p->pkeys[i];
+
+		if (own & 0x7fff && !((own ^ pkey) & 0x7fff) && (own | pkey) & 0x8000)
+			return true;
+	}
+	return false;
+}
+
+/* A switch looks where its manager told it to (IBTA 14.2.5.6). */
+static bool is_refused(const struct fabric_node *n, const struct fabric_port *p, uint8_t enforce, int pkey)
+{
+	return pkey != NO_PARTITION && n->type == NODE_SWITCH && p->info.enforcement & enforce && !is_member(p, pkey);
+}
+
+/* Over the link of a port. What is in a partition needs a port that a manager has made active. */
+static enum hop hop(const struct fabric *f, struct place *at, uint8_t out, int pkey)
 {
 	struct fabric_port *from = out && out <= at->node->port_count ? &at->node->ports[out] : NULL, *to;
 
-	if (!from || !from->linked || (data && from->info.state != PORT_ACTIVE))
-		return false;
+	if (!from || !from->linked || (pkey != NO_PARTITION && from->info.state != PORT_ACTIVE))
+		return HOP_NO_WAY;
+	if (is_refused(at->node, from, ENFORCE_OUT, pkey)) {
+		from->tx_constraint_errors++;
+		return HOP_REFUSED;
+	}
 	to = &f->nodes[from->peer].ports[from->peer_port];
 	from->tx_packets++;
 	from->tx_words += MAD_PACKET_WORDS;
 	to->rx_packets++;
 	to->rx_words += MAD_PACKET_WORDS;
 	*at = (struct place){&f->nodes[from->peer], from->peer_port};
-	return true;
+	if (is_refused(at->node, to, ENFORCE_IN, pkey)) {
+		to->rx_constraint_errors++;
+		return HOP_REFUSED;
+	}
+	return HOP_DONE;
 }
 
 static bool is_lid_of(const struct port_info *i, uint16_t lid)
@@ -54,21 +88,22 @@ static bool ends_here(const struct place *at, uint16_t lid)
 	return is_lid_of(&at->node->ports[port].info, lid);
 }
 
-static bool carry_by_lid(const struct fabric *f, struct place *at, uint16_t lid, bool data)
+static bool carry_by_lid(const struct fabric *f, struct place *at, uint16_t lid, int pkey)
 {
 	if (lid == LID_PERMISSIVE || ends_here(at, lid))
 		return true;
-	if (!lid || lid > LID_UNICAST_MAX || !hop(f, at, fabric_first_port(at->node), data))
+	if (!lid || lid > LID_UNICAST_MAX || hop(f, at, fabric_first_port(at->node), pkey) != HOP_DONE)
 		return false;
 	for (int hops = 0; hops < HOPS_MAX && !ends_here(at, lid); hops++) {
 		struct fabric_node *n = at->node;
 		uint8_t in = at->in;
-
 		/* A channel adapter passes nothing on. */
-		if (n->type != NODE_SWITCH || lid > n->info.linear_top || !hop(f, at, n->forwarding[lid], data)) {
-			n->ports[in].rx_errors++;
+		bool known = n->type == NODE_SWITCH && lid <= n->info.linear_top;
+		enum hop end = known ? hop(f, at, n->forwarding[lid], pkey) : HOP_NO_WAY;
+
+		n->ports[in].rx_errors += end == HOP_NO_WAY;
+		if (end != HOP_DONE)
 			return false;
-		}
 	}
 	return ends_here(at, lid);
 }
@@ -80,7 +115,7 @@ static bool carry_directed(const struct fabric *f, struct place *at, struct smp 
 		return false;
 	for (uint8_t i = 1; i <= s->hop_count; i++) {
 		/* A channel adapter is an end. */
-		if ((i > 1 && at->node->type != NODE_SWITCH) || !hop(f, at, s->initial[i], false))
+		if ((i > 1 && at->node->type != NODE_SWITCH) || hop(f, at, s->initial[i], NO_PARTITION) != HOP_DONE)
 			return false;
 		s->back[i] = at->in;
 	}
@@ -93,7 +128,7 @@ static bool carry_back(const struct fabric *f, struct place *at, struct smp *s)
 	if (s->hop_count > SMP_HOPS_MAX)
 		return false;
 	for (uint8_t i = s->hop_count; i; i--) {
-		if (!hop(f, at, s->back[i], false))
+		if (hop(f, at, s->back[i], NO_PARTITION) != HOP_DONE)
 			return false;
 	}
 	s->hop_pointer = 0;
@@ -124,7 +159,7 @@ static enum fabric_end carry_smp(struct fabric *f, struct fabric_mad *m)
 	if (directed)
 		there = s.d ? carry_back(f, &at, &s) : carry_directed(f, &at, &s);
 	else
-		there = carry_by_lid(f, &at, m->dlid, false);
+		there = carry_by_lid(f, &at, m->dlid, NO_PARTITION);
 	if (!there)
 		return FABRIC_LOST;
 	if (is_for_manager(&s)) {
@@ -140,13 +175,27 @@ static enum fabric_end carry_smp(struct fabric *f, struct fabric_mad *m)
 	return FABRIC_ANSWERED;
 }
 
+/* QP1 takes packets of every partition that the port is in (IBTA 10.9.8); others are counted and dropped. */
+static bool port_takes(const struct place *at, uint16_t pkey)
+{
+	uint8_t number = at->node->type == NODE_SWITCH ? 0 : at->in ? at->in : fabric_first_port(at->node);
+	struct fabric_port *p = &at->node->ports[number];
+
+	if (is_member(p, pkey))
+		return true;
+	p->info.pkey_violations += p->info.pkey_violations < UINT16_MAX;
+	return false;
+}
+
+/* ibsim's protocol has no P_Key: it is the first one of the sender's port. */
 static enum fabric_end carry_general(struct fabric *f, struct fabric_mad *m)
 {
 	struct place at = {.node = &f->nodes[m->node]};
+	uint16_t pkey = at.node->ports[fabric_first_port(at.node)].pkeys[0];
 	struct mad h;
 
 	mad_decode(&h, m->bytes);
-	if (!carry_by_lid(f, &at, m->dlid, true))
+	if (!carry_by_lid(f, &at, m->dlid, pkey) || !port_takes(&at, pkey))
 		return FABRIC_LOST;
 	if (h.mgmt_class == CLASS_PERFORMANCE && !(h.method & METHOD_RESPONSE))
 		return pma_answer(at.node, at.in, m->bytes) ? FABRIC_ANSWERED : FABRIC_LOST;

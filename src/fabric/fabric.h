@@ -35,6 +35,7 @@ struct fabric_port {
 	uint8_t vl_arbitration[4][SMP_DATA_LEN]; /* low 1, low 2, high 1, high 2 */
 	uint64_t tx_packets, rx_packets, tx_words, rx_words;
 	uint32_t rx_errors; /* packets that no table had a port for */
+	uint32_t tx_constraint_errors, rx_constraint_errors; /* of a switch: packets of a partition that the port is not in */
 };
 
 struct fabric_node {

@@ -231,6 +231,78 @@ static void counters_count_packets(void **state)
 	assert_int_equal(get_be32(m.bytes + 64 + 28), (before + 1) * 72);
 }
 
+/* a asks b's counters, and gets an answer or none. */
+static void ask_b(enum fabric_end end)
+{
+	struct fabric_mad m = {.node = A, .dlid = 2};
+	const struct mad h = {.base_version = 1, .mgmt_class = PM_CLASS, .class_version = 1, .method = MAD_METHOD_GET, .attribute = 0x12};
+
+	mad_encode(m.bytes, &h);
+	m.bytes[65] = 2; /* PortSelect */
+	assert_int_equal(fabric_carry(&f, &m), end);
+}
+
+static void another_partition_is_dropped_and_counted(void **state)
+{
+	static const struct {
+		uint16_t a, b;
+		bool meet;
+	} rows[] = {{0xffff, 0xffff, true},  {0xffff, 0x7fff, true},  {0x7fff, 0xffff, true}, {0x7fff, 0x7fff, false},
+		    {0x8001, 0xffff, false}, {0x8001, 0x0001, true},  {0x8000, 0x8000, false}, {0x0001, 0x0001, false}};
+	struct port_info *b = &f.nodes[B].ports[2].info;
+	uint16_t violations = 0;
+
+	bring_up();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		f.nodes[A].ports[1].pkeys[0] = rows[i].a;
+		f.nodes[B].ports[2].pkeys[3] = rows[i].b;
+		f.nodes[B].ports[2].pkeys[0] = 0;
+		ask_b(rows[i].meet ? FABRIC_ANSWERED : FABRIC_LOST);
+		violations = (uint16_t)(violations + !rows[i].meet);
+		assert_int_equal(b->pkey_violations, violations);
+	}
+	b->pkey_violations = UINT16_MAX;
+	ask_b(FABRIC_LOST);
+	assert_int_equal(b->pkey_violations, UINT16_MAX);
+}
+
+static void a_switch_refuses_other_partitions_where_it_is_told_to(void **state)
+{
+	struct fabric_port *from_a = &f.nodes[LEAF].ports[1], *to_b = &f.nodes[LEAF].ports[2];
+	struct fabric_mad m = {.node = A, .dlid = 3};
+	const struct mad set = {.base_version = 1, .mgmt_class = PM_CLASS, .class_version = 1, .method = MAD_METHOD_SET, .attribute = 0x12};
+
+	bring_up();
+	from_a->pkeys[0] = to_b->pkeys[0] = 0x8001;
+	ask_b(FABRIC_ANSWERED); /* it does not look */
+	from_a->info.enforcement = 8;
+	ask_b(FABRIC_LOST);
+	assert_int_equal(from_a->rx_constraint_errors, 1);
+	from_a->info.enforcement = 4; /* that way is the other one */
+	to_b->info.enforcement = 4;
+	ask_b(FABRIC_LOST);
+	assert_int_equal(to_b->tx_constraint_errors, 1);
+	assert_int_equal(from_a->rx_errors, 0);
+	assert_int_equal(f.nodes[B].ports[2].info.pkey_violations, 0);
+
+	/* Clearing answers with what is left. */
+	to_b->pkeys[0] = from_a->pkeys[0] = 0xffff;
+	mad_encode(m.bytes, &set);
+	m.bytes[65] = 2;
+	m.bytes[66] = 0;
+	m.bytes[67] = 0;
+	assert_int_equal(fabric_carry(&f, &m), FABRIC_ANSWERED);
+	assert_int_equal(m.bytes[64 + 16], 1);
+	assert_int_equal(m.bytes[64 + 17], 0);
+	mad_encode(m.bytes, &set);
+	m.bytes[65] = 2;
+	m.bytes[66] = 0;
+	m.bytes[67] = 1 << 7;
+	assert_int_equal(fabric_carry(&f, &m), FABRIC_ANSWERED);
+	assert_int_equal(to_b->tx_constraint_errors, 0);
+	ask_b(FABRIC_ANSWERED);
+}
+
 static void a_manager_gets_what_is_for_managers(void **state)
 {
 	struct smp s = {0};
@@ -279,6 +351,8 @@ int main(void)
 		CASE(values_out_of_range_change_nothing),
 		CASE(a_management_key_protects),
 		CASE(counters_count_packets),
+		CASE(another_partition_is_dropped_and_counted),
+		CASE(a_switch_refuses_other_partitions_where_it_is_told_to),
 		CASE(a_manager_gets_what_is_for_managers),
 		cmocka_unit_test(wrong_topologies_are_refused_with_a_line),
 	};

@@ -12,6 +12,8 @@ enum {
 	PORT_SELECT_AT = DATA_AT + 1,
 	COUNTER_SELECT_AT = DATA_AT + 2,
 	RCV_RELAY_ERRORS_AT = DATA_AT + 12,
+	XMIT_CONSTRAINT_ERRORS_AT = DATA_AT + 16,
+	RCV_CONSTRAINT_ERRORS_AT = DATA_AT + 17,
 	XMIT_DATA_AT = DATA_AT + 24,
 	RESPONSE_TIME = 18 /* 4.096 us << 18 */
 };
@@ -25,6 +27,8 @@ static uint32_t capped(uint64_t v, uint32_t max)
 static void counters_write(const struct fabric_port *p, uint8_t *mad)
 {
 	put_be16(mad + RCV_RELAY_ERRORS_AT, (uint16_t)capped(p->rx_errors, UINT16_MAX));
+	mad[XMIT_CONSTRAINT_ERRORS_AT] = (uint8_t)capped(p->tx_constraint_errors, UINT8_MAX);
+	mad[RCV_CONSTRAINT_ERRORS_AT] = (uint8_t)capped(p->rx_constraint_errors, UINT8_MAX);
 	put_be32(mad + XMIT_DATA_AT, capped(p->tx_words, UINT32_MAX));
 	put_be32(mad + XMIT_DATA_AT + 4, capped(p->rx_words, UINT32_MAX));
 	put_be32(mad + XMIT_DATA_AT + 8, capped(p->tx_packets, UINT32_MAX));
@@ -36,6 +40,10 @@ static void counters_clear(struct fabric_port *p, uint16_t selected)
 {
 	if (selected & 1 << 5)
 		p->rx_errors = 0;
+	if (selected & 1 << 7)
+		p->tx_constraint_errors = 0;
+	if (selected & 1 << 8)
+		p->rx_constraint_errors = 0;
 	if (selected & 1 << 12)
 		p->tx_words = 0;
 	if (selected & 1 << 13)
