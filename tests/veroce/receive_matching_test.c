@@ -517,7 +517,7 @@ static void messages_alike_keep_what_is_their_own(void **state)
 		for (uint32_t n = 0; n < COUNT; n++) {
 			struct duo_wr send = duo_send_wr(n, s.abuf, n * BYTES, BYTES);
 
-			send.flags |= n & 1 ? WR_SOLICITED : 0;
+			send.flags |= n & 2 ? WR_SOLICITED : 0;
 			send.opcode = n & 4 ? WR_SEND_IMM : WR_SEND;
 			send.imm_or_key = 100 + n;
 			assert_true(duo_recv(s.b, n, s.bbuf, n * BYTES, BYTES));
@@ -535,7 +535,7 @@ static void messages_alike_keep_what_is_their_own(void **state)
 			const struct cqe *e = duo_expect(s.duo, &s.b->received, n, WC_SUCCESS);
 			uint32_t at = (n * 7 % COUNT) * BYTES;
 
-			assert_int_equal(e->solicited, n & 1);
+			assert_int_equal(e->solicited, !!(n & 2));
 			assert_int_equal(e->flags & WC_WITH_IMM, n & 4 ? WC_WITH_IMM : 0);
 			if (n & 4)
 				assert_int_equal(e->imm_or_key, 100 + n);
