@@ -165,19 +165,13 @@ static void reordered(struct transport *tp, struct qp *qp, struct receiver *in,
 	in->ext = (uint16_t)(lag < UINT16_MAX ? lag : UINT16_MAX);
 }
 
-/* The QP has a turn soon in any case, and its acknowledgement does not wait for a packet to travel with. */
-static bool goes_next(const struct transport *tp, const struct qp *qp)
-{
-	return !list_empty(&qp->active) && list_empty(&qp->held) && !qp_is_paused(tp, qp);
-}
-
 void acks_arrived_news(struct transport *tp, struct qp *qp, struct receiver *in,
 		       const struct veroce_packet *p, struct acks_before before, uint64_t now_ns)
 {
 	bool order = !before.had_holes && !rx_has_holes(&in->rx) && !p->bth.retrans;
 
 	/* The next turn acknowledges it in any case, with or without AckReq. */
-	if (order && in->ack_due && goes_next(tp, qp)) {
+	if (order && in->ack_due && acks_go_next(tp, qp)) {
 		if (in->unacked < UINT16_MAX)
 			in->unacked++;
 		return;
@@ -205,7 +199,8 @@ void acks_check_counted(const struct transport *tp, const struct qp *qp, const s
 	assert((in->message == before->message || !before->po) && in->amsn == before->amsn);
 	/* ... and acks_arrived() would have counted it. */
 	assert(in->ack_due && before->ack_due);
-	assert(in->unacked == before->unacked + 1 && in->unacked < in->ack_packets);
+	assert(in->unacked == before->unacked + 1);
+	assert((in->unacked < in->ack_packets && !p->bth.ackreq) || acks_go_next(tp, qp));
 	assert(in->nak_due == before->nak_due && in->hole_ns == before->hole_ns && in->dups == before->dups);
 	assert(!in->ce);
 }

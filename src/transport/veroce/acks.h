@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/pkt.h"
+#include "transport/qp.h"
 #include "transport/veroce/receiver.h"
 #include "wire/aeth.h"
 #include "wire/bth.h"
@@ -19,9 +20,6 @@
 #include "wire/psn.h"
 #include "wire/tseeth.h"
 #include "wire/veroce.h"
-
-struct qp;
-struct transport;
 
 /* A packet arrived that makes an acknowledgement due; `now`: at once. */
 void acks_note(struct transport *, struct qp *, struct receiver *, bool now, uint64_t now_ns);
@@ -67,16 +65,23 @@ static inline void acks_arrived(struct transport *tp, struct qp *qp, struct rece
 	else
 		acks_arrived_news(tp, qp, in, p, before, now_ns);
 }
+/* The QP has a turn soon in any case, and its acknowledgement does not wait for a packet to travel with. */
+static inline bool acks_go_next(const struct transport *tp, const struct qp *qp)
+{
+	return !list_empty(&qp->active) && list_empty(&qp->held) && !qp_is_paused(tp, qp);
+}
 /*
  * Whether the packet is next in order, no packet is early, and acks_arrived() would do nothing but count it. Called
  * before veroce_arrival().
  */
-static inline bool acks_counts_only(const struct receiver *in, const struct pkt *pkt,
-				    const struct veroce_packet *p)
+static inline bool acks_counts_only(const struct transport *tp, const struct qp *qp, const struct receiver *in,
+				    const struct pkt *pkt, const struct veroce_packet *p)
 {
-	return p->bth.psn == in->rx.epsn && !rx_has_holes(&in->rx) && in->ack_due &&
-	       !p->bth.ackreq && !p->bth.retrans && !in->ce && (pkt->flow->tos & 3) != 3 &&
-	       in->unacked + 1 < in->ack_packets;
+	if (p->bth.psn != in->rx.epsn || rx_has_holes(&in->rx) || !in->ack_due || p->bth.retrans || in->ce ||
+	    (pkt->flow->tos & 3) == 3)
+		return false;
+	return (!p->bth.ackreq && in->unacked + 1 < in->ack_packets) ||
+	       (in->unacked < UINT16_MAX && acks_go_next(tp, qp));
 }
 /*
  * Asserts that a fast path which took such a packet left the receiver as the general rule leaves it. `before` is the

@@ -159,7 +159,7 @@ bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct p
 	struct send_wqe *w;
 
 	/* The First packet has shown that the message was requested, and the WQE is not done before the Last. */
-	if (!acks_counts_only(in, pkt, p) || !in->po || p->po != in->po ||
+	if (!acks_counts_only(tp, qp, in, pkt, p) || !in->po || p->po != in->po ||
 	    p->msn != psn_add(in->amsn, 1))
 		return false;
 	w = wqe_of(qp, p->msn);

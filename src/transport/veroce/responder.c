@@ -523,7 +523,7 @@ bool veroce_responder_middle(struct transport *tp, struct qp *qp, const struct p
 	struct receiver *in = &vr->w->q_in;
 	const struct receiver before = *in; /* for the debug build */
 
-	if (!acks_counts_only(in, pkt, p) || vr->w->fatal || !follows(vr, p))
+	if (!acks_counts_only(tp, qp, in, pkt, p) || vr->w->fatal || !follows(vr, p))
 		return false;
 	if (tp->caps_flags & CAPS_RETH_MESSAGE && !has_known_place(qp, p))
 		return false;
