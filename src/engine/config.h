@@ -19,7 +19,8 @@ struct config {
 	char impair[512];    /* spec of io/impair.h; empty: none */
 	char interfaces[512]; /* comma list; empty: every one that is up */
 	char address[512];   /* comma list of this host's addresses; empty: every one of those interfaces */
-	bool shm;            /* packets to processes of this host go through memory */
+	bool shm;            /* packets to processes of this host go through memory, */
+	uint32_t shm_bytes;  /* as far as so much of it goes; 0: SHM_BYTES_AUTO */
 	struct cc_setting cc;
 	bool iwarp_crc;      /* false: only where the peer asks for CRCs */
 	uint32_t devices;    /* that a program sees, 1 .. ENGINE_DEVICES_MAX */

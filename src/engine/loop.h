@@ -38,6 +38,7 @@ struct loop {
 	bool more; /* the last turn left output behind because of its bound */
 	uint64_t stirred_ns; /* when a packet last arrived, or last left without a timer as the reason */
 	uint64_t page_due_ns;
+	unsigned rings_told; /* causes for which there are no rings: neighbours.c */
 	uint32_t listens_shown; /* the listeners in the page are those of this count of the cm */
 	uint64_t qps_shown;     /* likewise QPs, of this count of the nic */
 	struct loop_stash *stash; /* packets that the kernel had no room for */

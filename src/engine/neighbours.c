@@ -3,9 +3,13 @@
 #include "engine/neighbours.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "io/shm.h"
+
+enum { RINGS_TOLD_LIMIT = 1, RINGS_TOLD_OTHER = 2 };
 
 static_assert((int)GROUP_RING_FDS == 2, "memory and bell");
 
@@ -32,12 +36,29 @@ bool neighbours_keep_waiting(struct loop *l, size_t *waiting, uint64_t now_ns)
 	return *waiting;
 }
 
+/* Says once for each cause that packets go by UDP, where a user counts on memory. */
+static void tell(struct loop *l, int err)
+{
+	unsigned cause = err == -EDQUOT ? RINGS_TOLD_LIMIT : RINGS_TOLD_OTHER;
+
+	if (l->rings_told & cause)
+		return;
+	l->rings_told |= cause;
+	if (err == -EDQUOT)
+		fprintf(stderr, "verbena: packets to further processes of this host go by UDP: VERBENA_SHM_BYTES is used up\n");
+	else
+		fprintf(stderr, "verbena: packets to processes of this host go by UDP: no memory to share: %s\n", strerror(-err));
+}
+
 void neighbours_meet(struct loop *l, uint64_t now_ns)
 {
-	int slot, fds[GROUP_RING_FDS];
+	int slot, err, fds[GROUP_RING_FDS];
 
 	while ((slot = shm_next_wanted(l->shm)) >= 0) {
-		if (shm_make(l->shm, (unsigned)slot, now_ns, fds) < 0 || slot == (int)l->slot)
+		err = shm_make(l->shm, (unsigned)slot, now_ns, fds);
+		if (err < 0 && err != -EEXIST)
+			tell(l, err);
+		if (err < 0 || slot == (int)l->slot)
 			continue;
 		if (group_offer_ring(l->group, (unsigned)slot, fds) < 0)
 			shm_lose(l->shm, (unsigned)slot, now_ns);

@@ -12,6 +12,8 @@
 
 #include "engine/loop.h"
 
+enum { SHM_BYTES_AUTO = 8 << 20 }; /* for the rings of a process: 64 of them */
+
 /* Before packets are made: tells the nic which processes are reached, and which of them take no more. */
 void neighbours_look(struct loop *, uint64_t now_ns);
 /* Whether packets wait for room, which are lost with this process; *waiting is set to their number. */

@@ -122,7 +122,7 @@ static bool has_streams(const struct engine *e)
 /* Without, packets go through the sockets: it is no reason to fail. */
 static struct io *shm_start(struct engine *e, struct io *lower)
 {
-	struct shm_config c = {.slot = e->loop.slot, .counters = &e->loop.page->io};
+	struct shm_config c = {.slot = e->loop.slot, .bytes_max = e->config.shm_bytes ? e->config.shm_bytes : SHM_BYTES_AUTO, .counters = &e->loop.page->io};
 	struct io *io;
 
 	for (uint32_t i = 0; i < e->gids.count && i < SHM_ADDRESSES_MAX; i++)

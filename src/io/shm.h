@@ -44,6 +44,7 @@ struct shm_config {
 	unsigned slot; /* our own */
 	uint8_t addresses[SHM_ADDRESSES_MAX][16]; /* the host's, in GID form */
 	size_t address_count;
+	uint32_t bytes_max; /* of all rings that are made here */
 	struct io_counters *counters; /* *borrowed* */
 };
 
@@ -61,7 +62,7 @@ int shm_next_wanted(struct io *);
 /*
  * Makes the ring to a slot. The two descriptors, memory and bell, are *lent* until the next call for that slot: the caller gives
  * them to the slot's process, which calls shm_take_ring(). To our own slot there is nobody to give them to, and the ring is ready.
- * 0 or a negative errno; -EEXIST: there is one.
+ * 0 or a negative errno; -EEXIST: there is one; -EDQUOT: the others take all of bytes_max.
  */
 int shm_make(struct io *, unsigned slot, uint64_t now_ns, int fds[2]);
 /* The ring to a slot is of no use any more: its process ended, or could not be reached. */

@@ -14,8 +14,9 @@
 
 #include "io/io_fake.h"
 #include "io/shm.h"
+#include "io/shm_ring.h"
 
-enum { A = 3, B = 5, C = 9, LEN = 64, BURST = 64, LOOKS = 200, MANY = 20000 };
+enum { A = 3, B = 5, C = 9, LEN = 64, BURST = 64, LOOKS = 200, MANY = 20000, RINGS_MAX = 3 };
 
 /* One process's end. */
 struct end {
@@ -31,7 +32,7 @@ static struct flow outward = {.dst = {[10] = 0xff, 0xff, 10, 0, 0, 1}, .sport = 
 static inline struct end *end_new(unsigned slot)
 {
 	struct end *e = calloc(1, sizeof(*e));
-	struct shm_config c = {.slot = slot, .address_count = 1, .counters = &e->counters};
+	struct shm_config c = {.slot = slot, .address_count = 1, .bytes_max = RINGS_MAX * SHM_MEMORY_BYTES, .counters = &e->counters};
 
 	memcpy(within.src, within.dst, 16);
 	memcpy(outward.src, within.dst, 16);

@@ -132,6 +132,8 @@ int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
 	if (r->memory)
 		return -EEXIST;
 	r->again_ns = now_ns + SHM_AGAIN_NS;
+	if ((s->config.counters->shm_peers + 1) * SHM_MEMORY_BYTES > s->config.bytes_max)
+		return -EDQUOT;
 	r->memory_fd = make_memory();
 	if (r->memory_fd < 0) {
 		err = r->memory_fd;

@@ -331,6 +331,25 @@ static void a_lost_ring_is_wanted_again_later(void **state)
 	end_free(b);
 }
 
+static void rings_take_no_more_memory_than_is_allowed(void **state)
+{
+	struct end *a = end_new(A);
+	int fds[2];
+
+	for (unsigned slot = 20; slot < 20 + RINGS_MAX; slot++)
+		assert_int_equal(shm_make(a->io, slot, 1, fds), 0);
+	assert_int_equal(shm_make(a->io, B, 1, fds), -EDQUOT);
+	assert_int_equal(a->counters.shm_peers, RINGS_MAX);
+	assert_int_equal(send_at(a, B, 0, 1, 2), 1);
+	assert_int_equal(a->lower->sent, 1);
+	assert_int_equal(shm_next_wanted(a->io), -1); /* not with each packet */
+	shm_lose(a->io, 20, 2);
+	send_at(a, B, 0, 1, 1 + SHM_AGAIN_NS);
+	assert_int_equal(shm_next_wanted(a->io), B);
+	assert_int_equal(shm_make(a->io, B, 1 + SHM_AGAIN_NS, fds), 0);
+	end_free(a);
+}
+
 static void a_process_reaches_itself(void **state)
 {
 	struct end *a = end_new(A);
@@ -541,6 +560,7 @@ int main(void)
 		cmocka_unit_test(a_sleeper_is_woken_once),
 		cmocka_unit_test(what_the_dead_sent_is_received),
 		cmocka_unit_test(a_lost_ring_is_wanted_again_later),
+		cmocka_unit_test(rings_take_no_more_memory_than_is_allowed),
 		cmocka_unit_test(a_process_reaches_itself),
 		cmocka_unit_test(nonsense_ends_that_ring_alone),
 		cmocka_unit_test(packets_of_others_are_not_taken),
