@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/pkt.h"
 #include "nic/nic.h"
+#include "wire/cm_rej.h"
 #include "wire/mad.h"
 
 struct cm;
@@ -94,9 +95,12 @@ struct cm_event {
 	struct cm_param param; /* the peer's; the depths are those for this end's queue pair */
 };
 
-/* REJs by reason: 8, 28, 10, 4, all others. */
+/* REJs by reason; `other` has numbers that IBTA does not define. */
 struct cm_rejects {
-	uint64_t no_listener, program, stale, timeout, other;
+#define CM_REJECTS_OF(number, name) uint64_t name;
+	CM_REJ_REASONS(CM_REJECTS_OF)
+#undef CM_REJECTS_OF
+	uint64_t other;
 };
 
 /* Bounds by which requests are dropped (docs/rdmacm.md 5). */

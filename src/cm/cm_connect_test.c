@@ -391,6 +391,29 @@ static void a_refusal_carries_the_programs_words(void **state)
 	assert_int_equal(cm_id_reject(server, CM_REJ_CONSUMER, NULL, 0), -EINVAL);
 }
 
+static void refusals_are_counted_by_their_numbers(void **state)
+{
+	struct cm_rejects r = {0};
+	struct cm_counters c;
+
+	for (uint16_t reason = 0; reason < 256; reason++)
+		count_reject(&r, reason);
+	for (size_t i = 0; i < offsetof(struct cm_rejects, other) / sizeof(uint64_t); i++)
+		assert_int_equal(((uint64_t *)&r)[i], 1);
+	assert_int_equal(r.other, 256 - offsetof(struct cm_rejects, other) / sizeof(uint64_t));
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 1);
+	connecting(&w, 0x1234);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(cm_id_reject(requested(&w), CM_REJ_VENDOR_OPTION, NULL, 0), 0);
+	run_for(&w, SECONDS / 10);
+	assert_int_equal(take(&w, CLIENT, CM_REJECTED).status, CM_REJ_VENDOR_OPTION);
+	cm_report(w.ends[SERVER].cm, &c);
+	assert_int_equal(c.rejects_sent.vendor_option, 1);
+	cm_report(w.ends[CLIENT].cm, &c);
+	assert_int_equal(c.rejects_received.vendor_option, 1);
+}
+
 static void a_request_that_is_destroyed_is_refused(void **state)
 {
 	struct cm_id *listener = listen_on(&w, CM_SPACE_TCP, SERVER_PORT, 2);
@@ -646,6 +669,7 @@ int main(void)
 		T(refusals_are_no_flood),
 		T(where_nobody_listens_reason_8_is_told),
 		T(a_refusal_carries_the_programs_words),
+		T(refusals_are_counted_by_their_numbers),
 		T(a_request_that_is_destroyed_is_refused),
 		T(who_asked_may_leave_before_the_answer),
 		T(an_answer_that_the_client_refuses),

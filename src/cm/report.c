@@ -51,18 +51,12 @@ size_t cm_report_listeners(const struct cm *cm, struct cm_listener *out, size_t 
 void count_reject(struct cm_rejects *r, uint16_t reason)
 {
 	switch (reason) {
-	case CM_REJ_SERVICE_ID:
-		r->no_listener++;
+#define COUNT(number, name)                                                                        \
+	case number:                                                                               \
+		r->name++;                                                                         \
 		break;
-	case CM_REJ_CONSUMER:
-		r->program++;
-		break;
-	case CM_REJ_STALE:
-		r->stale++;
-		break;
-	case CM_REJ_TIMEOUT:
-		r->timeout++;
-		break;
+	CM_REJ_REASONS(COUNT)
+#undef COUNT
 	default:
 		r->other++;
 	}

@@ -133,12 +133,9 @@ int stats_read_qps(const struct stats_page *p, struct nic_qp_report *rows)
 #define NIC(f) { #f, offsetof(struct stats_page, nic.f) }
 #define CM(f) { "cm_" #f, offsetof(struct stats_page, cm.f) }
 #define DROPPED(name, limit) { "cm_dropped_" #name, offsetof(struct stats_page, cm.dropped_by[limit]) }
-#define REJECTS(way)                                                                               \
-	{ "cm_rejects_" #way "_no_listener", offsetof(struct stats_page, cm.rejects_##way.no_listener) }, \
-	{ "cm_rejects_" #way "_program", offsetof(struct stats_page, cm.rejects_##way.program) },  \
-	{ "cm_rejects_" #way "_stale", offsetof(struct stats_page, cm.rejects_##way.stale) },      \
-	{ "cm_rejects_" #way "_timeout", offsetof(struct stats_page, cm.rejects_##way.timeout) },  \
-	{ "cm_rejects_" #way "_other", offsetof(struct stats_page, cm.rejects_##way.other) }
+#define REJECTS(way, label, name) { "cm_rejects_" #way "_" label, offsetof(struct stats_page, cm.rejects_##way.name) },
+#define SENT(number, name) REJECTS(sent, #number "_" #name, name)
+#define RECEIVED(number, name) REJECTS(received, #number "_" #name, name)
 #define IO(f) { "io_" #f, offsetof(struct stats_page, io.f) }
 
 static const struct stats_field fields[] = {
@@ -167,7 +164,9 @@ static const struct stats_field fields[] = {
 	IO(pcap_packets), IO(pcap_errors),
 	CM(requests_sent), CM(requests_received), CM(repeats), CM(requests_dropped),
 	DROPPED(backlog, CM_LIMIT_BACKLOG), DROPPED(events, CM_LIMIT_EVENTS), DROPPED(half_open, CM_LIMIT_HALF_OPEN),
-	DROPPED(half_open_of_one, CM_LIMIT_HALF_OPEN_OF_ONE), DROPPED(unanswered_of_one, CM_LIMIT_UNANSWERED_OF_ONE), DROPPED(ids, CM_LIMIT_IDS), REJECTS(sent), REJECTS(received),
+	DROPPED(half_open_of_one, CM_LIMIT_HALF_OPEN_OF_ONE), DROPPED(unanswered_of_one, CM_LIMIT_UNANSWERED_OF_ONE), DROPPED(ids, CM_LIMIT_IDS),
+	CM_REJ_REASONS(SENT) REJECTS(sent, "other", other)
+	CM_REJ_REASONS(RECEIVED) REJECTS(received, "other", other)
 	CM(rejects_withheld), CM(wills), CM(ids), CM(listeners), CM(connecting), CM(established), CM(disconnecting),
 	CM(req_sent), CM(req_rcvd), CM(rep_sent), CM(rep_rcvd), CM(sidr_req_sent), CM(sidr_req_rcvd),
 	CM(dreq_sent), CM(dreq_rcvd), CM(timewait),

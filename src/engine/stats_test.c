@@ -106,6 +106,37 @@ static void rows_of_queue_pairs_are_whole_or_not_read(void **state)
 	close(fd);
 }
 
+static uint64_t value_of(const struct stats_page *p, const char *name)
+{
+	size_t count;
+	const struct stats_field *f = stats_fields(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (!strcmp(f[i].name, name))
+			return stats_value(p, &f[i]);
+	}
+	fail_msg("no counter %s", name);
+	return 0;
+}
+
+static void refusals_have_number_and_name_of_their_reason(void **state)
+{
+	int fd;
+	struct stats_page *p = stats_create(&fd);
+
+	assert_non_null(p);
+	p->cm.rejects_sent.no_listener = 1;
+	p->cm.rejects_sent.vendor_option = 2;
+	p->cm.rejects_received.gid = 3;
+	p->cm.rejects_received.other = 4;
+	assert_int_equal(value_of(p, "cm_rejects_sent_8_no_listener"), 1);
+	assert_int_equal(value_of(p, "cm_rejects_sent_35_vendor_option"), 2);
+	assert_int_equal(value_of(p, "cm_rejects_received_12_gid"), 3);
+	assert_int_equal(value_of(p, "cm_rejects_received_other"), 4);
+	munmap(p, sizeof(*p));
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +144,7 @@ int main(void)
 		cmocka_unit_test(who_is_lent_a_page_cannot_write_it),
 		cmocka_unit_test(a_page_that_can_shrink_is_refused),
 		cmocka_unit_test(rows_of_queue_pairs_are_whole_or_not_read),
+		cmocka_unit_test(refusals_have_number_and_name_of_their_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

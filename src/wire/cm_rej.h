@@ -21,6 +21,19 @@ enum { CM_MRA_DATA_LEN = 222, CM_REJ_DATA_LEN = 148, CM_REJ_INFO_LEN = 72 };
 /* Which message is answered. MRA has 2 for LAP, REJ for any other. */
 enum cm_answered { CM_ANSWERED_REQ = 0, CM_ANSWERED_REP = 1, CM_ANSWERED_OTHER = 2 };
 
+/* IBTA 12.6.7.2: every reason, by its number and the name that tools show. */
+/* clang-format off */
+#define CM_REJ_REASONS(X) \
+	X(1, no_qp) X(2, no_eec) X(3, no_resources) X(4, timeout) X(5, unsupported) \
+	X(6, comm_id) X(7, comm_instance) X(8, no_listener) X(9, transport) X(10, stale) \
+	X(11, no_rdc) X(12, gid) X(13, lid) X(14, sl) X(15, traffic_class) X(16, hop_limit) \
+	X(17, packet_rate) X(18, alternate_gid) X(19, alternate_lid) X(20, alternate_sl) \
+	X(21, alternate_traffic_class) X(22, alternate_hop_limit) X(23, alternate_packet_rate) \
+	X(24, cm_redirect) X(25, port_redirect) X(26, mtu) X(27, responder_resources) \
+	X(28, program) X(29, rnr_retry) X(30, duplicate_comm_id) X(31, class_version) \
+	X(32, flow_label) X(33, alternate_flow_label) X(35, vendor_option)
+/* clang-format on */
+
 /* IBTA 12.6.7.2: the reasons that this project sends or distinguishes. */
 enum cm_rej_reason {
 	CM_REJ_TIMEOUT = 4,

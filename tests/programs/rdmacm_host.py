@@ -146,7 +146,7 @@ def stat(place):
     refused_one = connect(place, 9001, "-n", 1)
     refused_one.wait_text("failed 1", SOON_S)
     one = shown(place, 1, refused_one, requests_sent=1, established=0, connecting=0)
-    check(one["counters"]["cm_rejects_received_no_listener"] and one["counters"]["cm_repeats"], str(one["counters"]))
+    check(one["counters"]["cm_rejects_received_8_no_listener"] and one["counters"]["cm_repeats"], str(one["counters"]))
     waiting.kill()
     shown(place, 0, server, established=0)
     text = place.tool(0, "stat", "--all", str(server.pid))
