@@ -112,6 +112,37 @@ static void type_1_has_a_new_key_when_the_bind_returns(void **state)
 	windows_destroy(&w);
 }
 
+/* Bound, written through, unbound with that region or none, and written by the key before or after. */
+static void unbound(bool with_region, bool new_key)
+{
+	struct windows w;
+	struct ibv_mw *mw;
+	uint32_t rkey;
+
+	windows_make(&w, (struct wishes){0});
+	mw = ibv_alloc_mw(w.p.pd, IBV_MW_TYPE_1);
+	assert_non_null(mw);
+	struct ibv_mw_bind bind = {.wr_id = 5, .send_flags = IBV_SEND_SIGNALED, .bind_info = info_of(&w)};
+
+	assert_int_equal(ibv_bind_mw(w.p.side[B].qp, mw, &bind), 0);
+	expect(&w.p, B, 5, IBV_WC_SUCCESS, IBV_WC_BIND_MW);
+	rkey = mw->rkey;
+	write_by(&w, rkey, bind.bind_info.addr, IBV_WC_SUCCESS);
+	bind.bind_info = (struct ibv_mw_bind_info){.mr = with_region ? w.mr : NULL};
+	assert_int_equal(ibv_bind_mw(w.p.side[B].qp, mw, &bind), 0);
+	expect(&w.p, B, 5, IBV_WC_SUCCESS, IBV_WC_BIND_MW);
+	assert_int_not_equal(mw->rkey, rkey);
+	write_by(&w, new_key ? mw->rkey : rkey, (uintptr_t)w.buf + WINDOW_AT, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	windows_destroy(&w);
+}
+
+static void type_1_opens_nothing_once_unbound(void **state)
+{
+	for (int i = 0; i < 4; i++)
+		unbound(i & 1, i & 2);
+}
+
 static void type_2_goes_through_the_builder(void **state)
 {
 	struct windows w;
@@ -263,6 +294,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(type_1_has_a_new_key_when_the_bind_returns),
+		cmocka_unit_test(type_1_opens_nothing_once_unbound),
 		cmocka_unit_test(type_2_goes_through_the_builder),
 		cmocka_unit_test(send_with_invalidate_frees_the_window),
 		cmocka_unit_test(calls_refuse_what_no_window_does),
