@@ -230,6 +230,49 @@ static void write_lanes(const struct fabric_save *s, FILE *f)
 	}
 }
 
+/* Lanes above 7 carry nothing in a simulation, and an entry of weight 0 is skipped (IBTA 7.6.9.2). */
+static unsigned entries(const uint8_t (*blocks)[SMP_DATA_LEN], FILE *f)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 2 * SMP_DATA_LEN; i += 2) {
+		const uint8_t *e = &blocks[i / SMP_DATA_LEN][i % SMP_DATA_LEN];
+
+		if ((e[0] & 15) > 7 || !e[1])
+			continue;
+		if (f)
+			fprintf(f, " %u %u", e[0] & 15, e[1]);
+		n++;
+	}
+	return n;
+}
+
+static void write_arbitration_of(FILE *f, unsigned number, unsigned port, const struct fabric_port *p)
+{
+	const uint8_t (*low)[SMP_DATA_LEN] = &p->vl_arbitration[0], (*high)[SMP_DATA_LEN] = &p->vl_arbitration[2];
+
+	if (!entries(low, NULL) && !entries(high, NULL))
+		return;
+	fprintf(f, "arbitrate %u %u %u %u", number, port, p->info.vl_high_limit, entries(high, NULL));
+	entries(high, f);
+	fprintf(f, " %u", entries(low, NULL));
+	entries(low, f);
+	fputc('\n', f);
+}
+
+/* opensm sets the tables with -Q alone. */
+static void write_arbitration(const struct fabric_save *s, FILE *f)
+{
+	for (uint16_t i = 0; i < s->fabric->count; i++) {
+		const struct fabric_node *n = &s->fabric->nodes[i];
+
+		for (unsigned p = 1; p <= n->port_count; p++) {
+			if (n->ports[p].linked)
+				write_arbitration_of(f, s->number[i], n->type == NODE_SWITCH ? p : 0, &n->ports[p]);
+		}
+	}
+}
+
 static void write_levels(const struct fabric_save *s, FILE *f)
 {
 	for (uint16_t src = 0; src < s->host_count; src++) {
@@ -254,6 +297,7 @@ int fabric_save_write(const struct fabric_save *s)
 	write_forwarding(s, f);
 	write_lanes(s, f);
 	write_levels(s, f);
+	write_arbitration(s, f);
 	if (ferror(f) | fclose(f))
 		return complain("fabric: %s: cannot be written", s->path);
 	return 0;

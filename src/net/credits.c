@@ -8,6 +8,7 @@
  * The lane of a packet is its class. The queue of a lane at a port is blocked (port.paused) while its first packet
  * has no credits.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "net/network_state.h"
@@ -396,7 +397,7 @@ void credit_send(struct network *net, struct port *port)
 		if (ready >> vl & 1)
 			bytes[vl] = port->queues[vl].head->wire_bytes;
 	}
-	send_lane(net, port, (unsigned)vl_choose(&c->arbiter, &net->config.credits.arbitration, ready, bytes));
+	send_lane(net, port, (unsigned)vl_choose(&c->arbiter, c->tables, ready, bytes));
 	if (port->host || port_is_ready(port))
 		port_wake(net, port);
 }
@@ -472,6 +473,7 @@ int credit_init(struct network *net)
 	net->credit_mtu_blocks = credit_blocks(net->config.mtu_bytes);
 	for (uint32_t i = 0; i < net->port_count; i++) {
 		net->ports[i].credit = &net->credit_ports[i];
+		net->credit_ports[i].tables = &net->config.credits.arbitration;
 		for (unsigned vl = 0; vl < VL_LANES; vl++)
 			net->credit_ports[i].lanes[vl].rx.buffer_blocks = c->buffer_bytes / CREDIT_BLOCK_BYTES;
 	}
@@ -500,4 +502,26 @@ void credit_count(const struct network *net, const struct port *port, struct net
 		if (l->rx.used_max > n->buffer_blocks_max)
 			n->buffer_blocks_max = l->rx.used_max;
 	}
+}
+
+int credit_arbitrate(struct network *net, struct port *port, const struct vl_tables *tables)
+{
+	struct vl_tables *own = malloc(sizeof(*own));
+
+	if (!own)
+		return -ENOMEM;
+	*own = *tables;
+	if (port->credit->tables != &net->config.credits.arbitration)
+		free((void *)port->credit->tables);
+	port->credit->tables = own;
+	return 0;
+}
+
+void credit_fini(struct network *net)
+{
+	for (uint32_t i = 0; net->credit_ports && i < net->port_count; i++) {
+		if (net->credit_ports[i].tables != &net->config.credits.arbitration)
+			free((void *)net->credit_ports[i].tables);
+	}
+	free(net->credit_ports);
 }

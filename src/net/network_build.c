@@ -534,7 +534,7 @@ void network_destroy(struct network *net)
 	free(net->hosts);
 	free(net->link_ports);
 	free(net->pfc_ports);
-	free(net->credit_ports);
+	credit_fini(net);
 	free(net->deadlock);
 	free(net);
 }

@@ -161,6 +161,7 @@ struct leaving {
 
 struct credit_port {
 	struct credit_lane lanes[VL_LANES];
+	const struct vl_tables *tables; /* the network's, or its own: credit_arbitrate() */
 	struct vl_arbiter arbiter;
 	struct leaving leaving;
 	uint8_t due; /* lanes that a flow control packet is due for */
@@ -352,6 +353,9 @@ void credit_lifetime(struct network *, struct port *); /* the event */
 void credit_link_up(struct network *, struct port *);  /* both directions begin anew */
 void credit_link_down(struct network *, struct port *);
 void credit_watch(struct network *);
+/* The port has tables of its own from now on, a copy. 0 or -ENOMEM. */
+int credit_arbitrate(struct network *, struct port *, const struct vl_tables *);
+void credit_fini(struct network *);
 void credit_count(const struct network *, const struct port *, struct network_port_counts *);
 
 /* subnet.c; the three in the middle need network_set_subnet() */

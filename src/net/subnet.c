@@ -54,6 +54,16 @@ static void set_lanes(struct network *net, const struct subnet *s, const struct 
 	sw->lane_maps[in * sw->port_count + out] = map;
 }
 
+/* Without credits there are no lanes to arbitrate between. */
+static int set_arbitration(struct network *net, const struct subnet *s, const struct subnet_arbitration *a)
+{
+	bool host = a->node < net->host_count;
+
+	if (!net->credit_ports)
+		return 0;
+	return credit_arbitrate(net, host ? net->hosts[a->node].port : end_at(net, &s->topology, a->link, a->node), &a->tables);
+}
+
 int network_set_subnet(struct network *net, const struct subnet *s)
 {
 	size_t pairs = (size_t)net->host_count * net->host_count;
@@ -77,6 +87,10 @@ int network_set_subnet(struct network *net, const struct subnet *s)
 	}
 	for (uint32_t i = 0; i < s->lane_count; i++)
 		set_lanes(net, s, &s->lanes[i]);
+	for (uint32_t i = 0; i < s->arbitration_count; i++) {
+		if (set_arbitration(net, s, &s->arbitrations[i]))
+			return -ENOMEM;
+	}
 	return 0;
 }
 

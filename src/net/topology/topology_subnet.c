@@ -12,7 +12,7 @@ struct reader {
 	const struct subnet_links *links;
 	struct subnet s;
 	uint32_t *port_link; /* [node][port]: SUBNET_NONE */
-	uint32_t link_room, lane_room;
+	uint32_t link_room, lane_room, arbitration_room;
 };
 
 static int read_number(struct reader *r, const char *what, uint64_t max, uint64_t *out)
@@ -184,6 +184,49 @@ static int read_lanes(struct reader *r)
 	return rc;
 }
 
+static int read_entries(struct reader *r, struct vl_entry *entries, uint8_t *count)
+{
+	uint64_t n, vl, weight = 0;
+	int rc = read_number(r, "a number of entries", VL_ENTRIES_MAX, &n);
+
+	for (unsigned i = 0; !rc && i < n; i++) {
+		rc = read_number(r, "a lane", SUBNET_LANES - 1, &vl);
+		if (!rc)
+			rc = read_number(r, "a weight", UINT8_MAX, &weight);
+		if (!rc)
+			entries[i] = (struct vl_entry){(uint8_t)vl, (uint8_t)weight};
+	}
+	if (!rc)
+		*count = (uint8_t)n;
+	return rc;
+}
+
+static int read_arbitration(struct reader *r)
+{
+	const struct topology *t = &r->s.topology;
+	struct subnet_arbitration *a;
+	uint64_t node, port, limit;
+	int rc = read_number(r, "a node", t->node_count - 1, &node);
+
+	if (!rc)
+		rc = read_number(r, "a port", SUBNET_PORTS_MAX - 1, &port);
+	if (!rc)
+		rc = read_number(r, "a limit", UINT8_MAX, &limit);
+	if (rc)
+		return rc;
+	if (!more((void **)&r->s.arbitrations, r->s.arbitration_count, &r->arbitration_room, sizeof(*a)))
+		return -ENOMEM;
+	a = &r->s.arbitrations[r->s.arbitration_count++];
+	*a = (struct subnet_arbitration){(uint32_t)node, SUBNET_NONE, {.high_limit = (uint8_t)limit}};
+	if (node >= t->host_count)
+		rc = link_at(r, node, port, &a->link);
+	if (!rc)
+		rc = read_entries(r, a->tables.high, &a->tables.high_count);
+	if (!rc)
+		rc = read_entries(r, a->tables.low, &a->tables.low_count);
+	return rc;
+}
+
 static int read_levels(struct reader *r)
 {
 	const struct topology *t = &r->s.topology;
@@ -211,7 +254,9 @@ static int read_line(struct reader *r)
 		return read_lanes(r);
 	if (word_is(w, "levels"))
 		return read_levels(r);
-	return text_fail(r->err, r->text.line, "'%w' is none of link, forward, lanes, levels", w);
+	if (word_is(w, "arbitrate"))
+		return read_arbitration(r);
+	return text_fail(r->err, r->text.line, "'%w' is none of link, forward, lanes, levels, arbitrate", w);
 }
 
 static int read_all(struct reader *r, size_t bytes)
@@ -255,5 +300,6 @@ void subnet_free(struct subnet *s)
 	free(s->forwarding);
 	free(s->levels);
 	free(s->lanes);
+	free(s->arbitrations);
 	*s = (struct subnet){0};
 }

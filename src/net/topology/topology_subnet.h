@@ -9,6 +9,8 @@
  *   lanes NODE IN OUT VL ...             SLtoVL: the lanes of service levels 0 .. 15 from port to port; of a host, 0 0.
  *                                        15: packets are dropped. A map that is not given is the level modulo 8
  *   levels HOST SL ...                   of packets to each host
+ *   arbitrate NODE PORT LIMIT N VL WEIGHT ... M VL WEIGHT ...   VL arbitration: N entries of high priority, whose limit is LIMIT, and M
+ *                                        of low priority; of a host, port 0. A port without it has the scenario's weights
  *
  * The first line is the first; `#` begins a line that is not read.
  */
@@ -18,6 +20,7 @@
 #include <stddef.h>
 
 #include "net/topology/topology.h"
+#include "net/vl_arbiter.h"
 
 enum { SUBNET_NODES_MAX = 4096, SUBNET_PORTS_MAX = 256, SUBNET_LEVELS = 16, SUBNET_LANES = 8, SUBNET_LANE_DROPS = 15 };
 #define SUBNET_NONE UINT32_MAX
@@ -27,12 +30,19 @@ struct subnet_lanes {
 	uint8_t vl[SUBNET_LEVELS];
 };
 
+struct subnet_arbitration {
+	uint32_t node, link; /* link: of a switch */
+	struct vl_tables tables;
+};
+
 struct subnet {
 	struct topology topology;
 	uint32_t *forwarding; /* [switch][host]: the link, or SUBNET_NONE */
 	uint8_t *levels;      /* [source][destination] */
 	struct subnet_lanes *lanes;
 	uint32_t lane_count;
+	struct subnet_arbitration *arbitrations;
+	uint32_t arbitration_count;
 };
 
 /* Rates and delays of links, which the text has not. */

@@ -72,6 +72,12 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 		{HEAD "lanes 2 7 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", "no link", 7},
 		{HEAD "lanes 2 7 8 0 0\n", "a lane", 7},
 		{HEAD "tables\n", "none of", 7},
+		{HEAD "arbitrate 2 9 0 0 0\n", "port 9 of node 2 has no link", 7},
+		{HEAD "arbitrate 2 7 256 0 0\n", "a limit", 7},
+		{HEAD "arbitrate 2 7 0 65 0\n", "entries", 7},
+		{HEAD "arbitrate 2 7 0 1 8 1 0\n", "a lane", 7},
+		{HEAD "arbitrate 2 7 0 1 0 256 0\n", "a weight", 7},
+		{HEAD "arbitrate 2 7 0 1 0 1\n", "entries", 7},
 		{"subnet 2 1\nlink 0 1 2 1\n#           \n", "", 0},
 	};
 
@@ -178,6 +184,56 @@ static void a_packets_lane_is_that_of_its_level_at_each_hop(void **state)
 	finish(net, hosts);
 }
 
+/* Two hosts at one switch send to a third; what arrives of each, a thousandth. */
+static void shares(const char *arbitration, uint64_t *first, uint64_t *second)
+{
+	char text[1024] = "subnet 3 1\nlink 0 1 3 1\nlink 1 1 3 2\nlink 2 1 3 3\nforward 3 1 2 3\nlevels 1 1 0 0\nlevels 2 2 0 0\n";
+	struct network_config config;
+	char why[NETWORK_ERROR_BYTES];
+	struct flow_host *hosts;
+	struct text_error e;
+	struct network *net;
+	struct subnet s;
+
+	network_config_init(&config);
+	config.check = true;
+	config.mtu_bytes = 1026;
+	config.credits.buffer_bytes = 65536;
+	if (read_text(&s, strcat(text, arbitration), &e))
+		fail_msg("line %u: %s", e.line, e.message);
+	net = network_create(&s.topology, &config, why);
+	assert_non_null(net);
+	assert_int_equal(network_set_subnet(net, &s), 0);
+	subnet_free(&s);
+	hosts = flow_hosts(net, 3);
+	flow_start(&hosts[1], 0, 100000, 1026);
+	flow_start(&hosts[2], 0, 100000, 1026);
+	network_run(net, 500 * US, UINT64_MAX);
+	assert_true(hosts[0].got > 4000);
+	*first = hosts[0].got_class[1] * 1000 / hosts[0].got;
+	*second = hosts[0].got_class[2] * 1000 / hosts[0].got;
+	finish(net, hosts);
+}
+
+static void a_ports_tables_share_its_link(void **state)
+{
+	uint64_t one, two;
+
+	shares("", &one, &two);
+	assert_in_range(one, 490, 510);
+	shares("arbitrate 3 1 0 0 2 1 17 2 51\n", &one, &two);
+	assert_in_range(one, 240, 260);
+	/* The last line for a port counts. */
+	shares("arbitrate 3 1 0 0 2 1 17 2 51\narbitrate 3 1 0 0 2 1 51 2 17\n", &one, &two);
+	assert_in_range(two, 240, 260);
+	/* High priority without a limit leaves nothing but what its lane has no packet for. */
+	shares("arbitrate 3 1 255 1 2 64 1 1 64\n", &one, &two);
+	assert_in_range(one, 0, 20);
+	/* Another port's tables, and a host's, do not matter here. */
+	shares("arbitrate 3 2 255 1 2 64 1 1 64\narbitrate 1 0 255 1 2 64 1 1 64\n", &one, &two);
+	assert_in_range(one, 490, 510);
+}
+
 static void lane_15_drops(void **state)
 {
 	static const char *const maps[] = {"lanes 4 1 3 15 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", "lanes 0 0 0 15 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"};
@@ -204,6 +260,7 @@ int main(void)
 		cmocka_unit_test(packets_take_the_ways_of_the_tables),
 		cmocka_unit_test(without_an_entry_packets_are_dropped),
 		cmocka_unit_test(a_packets_lane_is_that_of_its_level_at_each_hop),
+		cmocka_unit_test(a_ports_tables_share_its_link),
 		cmocka_unit_test(lane_15_drops),
 	};
 
