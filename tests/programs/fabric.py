@@ -87,6 +87,9 @@ def saved(place):
         if "install libumad2sim0" in out:
             raise Skip("needs libumad2sim0")
         check(status == 0, "%s: status %s\n%s" % (engine, status, out))
+        with open(routes) as f:
+            ports = f.read().count("\narbitrate ")
+        check(ports == (150 if "-Q" in words else 0), "%s: VL arbitration of %d ports" % (engine, ports))
         p = Process([VERBENA, "sim", os.path.join(ROOT, "share", "scenarios", "torus.ini"), "--set", "topology.file=" + routes], {})
         status, out = p.wait(300), p.output()
         check(("deadlock" in out) == (engine == "minhop"), "%s:\n%s" % (engine, out))
