@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from pair import BUILD, Failure, Pair, check, main, perftest, pingpong, pingpong_check
+from pair import BUILD, TIME_S, Failure, Pair, check, main, perftest, pingpong, pingpong_check
 
 FOR_EVER = 100000000
 WRITES = ["-F", "-N", "-n", FOR_EVER, "-t", 4, "-s", 65536]
@@ -22,7 +22,11 @@ def under(place, *words):
 
 
 def counters(place, process):
-    one, = json.loads(place.tool(0, "stat", "--json", str(process.pid)))["processes"]
+    """Once the process answers, which one that waits for a processor does late."""
+    end = time.monotonic() + TIME_S
+    while not (found := json.loads(place.tool(0, "stat", "--json", str(process.pid)))["processes"]):
+        check(process.running() and time.monotonic() < end, "it does not answer: %s" % process.output())
+    one, = found
     return {**{"io_shm_tx_packets": 0, "io_shm_tx_far": 0, "io_shm_peers": 0}, **one["counters"]}
 
 
