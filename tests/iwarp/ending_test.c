@@ -8,7 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "iwarp/fpdu.h"
 #include "iwarp/pipe.h"
+#include "iwarp/rdmap.h"
 
 static struct pipe p;
 
@@ -84,6 +86,39 @@ static void a_program_that_moves_to_err_ends_the_stream(void **state)
 }
 
 /* RFC 5044 7.2: FIN inside an FPDU, or a reset, is a stream that is lost. */
+/* RFC 5044 7.2: the peer may end between FPDUs. At any other byte the stream is lost, and nothing of the FPDU is in memory. */
+static void a_stream_that_ends_inside_an_fpdu_places_nothing_of_it(void **state)
+{
+	enum { PAYLOAD = 30, FPDU = FPDU_LENGTH_LEN + DDP_TAGGED_LEN + PAYLOAD + 4 + FPDU_CRC_LEN };
+	static const uint8_t zeros[PAYLOAD];
+	uint8_t raw[FPDU + 8];
+	uint32_t len = 1;
+
+	for (uint32_t cut = 0; cut <= len; cut++) {
+		struct ddp ddp = {.tagged = true, .last = true, .ddp_version = 1, .rdmap_version = 1, .opcode = RDMAP_WRITE, .to = PIPE_IOVA};
+		struct fpdu_framing f = {.crc = true};
+		bool whole;
+
+		pipe_open(&p, &(struct pipe_config){.seed = 1});
+		ddp.stag = p.end[PIPE_B].mr->key;
+		ddp_encode(raw + FPDU_LENGTH_LEN, &ddp);
+		memset(raw + FPDU_LENGTH_LEN + DDP_TAGGED_LEN, 0xff, PAYLOAD);
+		len = fpdu_seal(&f, raw, DDP_TAGGED_LEN + PAYLOAD);
+		whole = cut == len;
+		pipe_inject(&p, PIPE_A, raw, cut);
+		nic_stream_finish(p.end[PIPE_A].nic, p.end[PIPE_A].qp, p.now_ns);
+		pipe_run(&p);
+		assert_int_equal(pipe_event(&p, PIPE_B), cut && !whole ? EVENT_QP_FATAL : -1);
+		assert_int_equal(qp_state(p.end[PIPE_B].qp), QPS_ERR);
+		if (whole)
+			assert_memory_equal(p.end[PIPE_B].mem, raw + FPDU_LENGTH_LEN + DDP_TAGGED_LEN, PAYLOAD);
+		else
+			assert_memory_equal(p.end[PIPE_B].mem, zeros, PAYLOAD);
+		pipe_close(&p);
+	}
+	assert_in_range(len, PAYLOAD, FPDU);
+}
+
 static void a_lost_stream_is_an_event(void **state)
 {
 	static const uint8_t part[] = {0, 100, 1, 2, 3};
@@ -173,6 +208,7 @@ int main(void)
 		cmocka_unit_test(both_may_end_at_once),
 		cmocka_unit_test(one_that_may_not_speak_can_still_end),
 		cmocka_unit_test(a_program_that_moves_to_err_ends_the_stream),
+		cmocka_unit_test(a_stream_that_ends_inside_an_fpdu_places_nothing_of_it),
 		cmocka_unit_test(a_lost_stream_is_an_event),
 		cmocka_unit_test(a_destroyed_qp_leaves_nothing_and_is_counted),
 		cmocka_unit_test(states_that_a_program_may_ask_for),
