@@ -16,6 +16,7 @@ enum {
 	BITS = 32,
 	NOTES = 4096,
 	READS_MAX = 64,
+	FIT_MAX = 3, /* registry_fit(): the address itself, which is one's alone */
 	AREA_ALIGN = 4096,
 	/* of a row */
 	FREE = 0,
@@ -242,6 +243,15 @@ static bool row_read(struct row *row, uint32_t life, struct registry_claim *c, u
 	return true;
 }
 
+/*
+ * Whether a row is about that port, by one read. What a row says is written before the row counts: who still finds another
+ * port here has looked before the row was made.
+ */
+static bool row_is_on(struct row *row, enum cm_space space, uint16_t port)
+{
+	return (uint32_t)atomic_load(&row->rest) >> 8 == ((uint32_t)port << 8 | (uint32_t)space_index(space));
+}
+
 static uint32_t row_end(struct area *a)
 {
 	uint32_t end = atomic_load(&a->row_end);
@@ -310,7 +320,8 @@ static int row_clash(const struct registry *r, uint32_t slot, struct row *row, u
 	uint64_t state;
 	int err;
 
-	if (!row_read(row, life, &there, &state) || there.space != wanted->space || there.addr.port != wanted->addr.port)
+	if (!row_is_on(row, wanted->space, wanted->addr.port) || !row_read(row, life, &there, &state) ||
+	    there.space != wanted->space || there.addr.port != wanted->addr.port)
 		return 0;
 	err = registry_clash(&there, wanted);
 	if (err && state_status(state) == TENTATIVE && r->slot < slot &&
@@ -485,8 +496,8 @@ static int member_fit(struct area *a, uint32_t life, enum cm_space space, const 
 		uint64_t state;
 		int fit;
 
-		if (!row_read(&a->rows[i], life, &c, &state) || state_status(state) != FIRM || c.space != space ||
-		    c.addr.port != port)
+		if (!row_is_on(&a->rows[i], space, port) || !row_read(&a->rows[i], life, &c, &state) ||
+		    state_status(state) != FIRM || c.space != space || c.addr.port != port)
 			continue;
 		fit = registry_fit(&c, ip);
 		if (fit > best)
@@ -500,7 +511,7 @@ int registry_listener(struct registry *r, enum cm_space space, const uint8_t *ip
 	int best = REGISTRY_NOBODY;
 
 	*fit = 0;
-	for (uint32_t slot = 0; r->page && slot < REGISTRY_SLOTS; slot++) {
+	for (uint32_t slot = 0; r->page && slot < REGISTRY_SLOTS && *fit < FIT_MAX; slot++) {
 		uint32_t life = slot == r->slot ? 0 : life_of(r->page, slot);
 		int f = life ? member_fit(&r->page->areas[slot], life, space, ip, port) : 0;
 
