@@ -623,7 +623,8 @@ static void engine_lose(struct engine *e)
 	e->loop.io = e->loop.shm = NULL;
 	close(e->epoll_fd);
 	close(e->wake_fd);
-	close(e->stat_fd);
+	if (e->stat_fd >= 0)
+		close(e->stat_fd);
 }
 
 static void fork_child(void)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,49 +18,71 @@
 
 enum { READ_TRIES = 20, READ_PAUSE_NS = 1000000 };
 
+/* A memory file as large as the page, or -1 where the host allows none. */
+static int make_file(void)
+{
+	struct rlimit limit;
+	int fd;
+
+	/* To pass it would be a signal. */
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < sizeof(struct stats_page))
+		return -1;
+	fd = fd_away(memfd_create("verbena-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	if (fd >= 0 && ftruncate(fd, sizeof(struct stats_page)) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/*
+ * A reader must never fault on a page that shrank, and a process that gets the descriptor must not
+ * write: from here on only our own mapping can. Linux before 5.1 has no such seal.
+ */
+static void seal(int fd)
+{
+	fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+/* The process's name, not that of the thread that happens to be first. */
+static void name_process(struct stats_page *p)
+{
+	FILE *comm = fopen("/proc/self/comm", "re");
+
+	if (!comm)
+		return;
+	if (fgets(p->comm, sizeof(p->comm), comm))
+		p->comm[strcspn(p->comm, "\n")] = 0;
+	fclose(comm);
+}
+
 struct stats_page *stats_create(int *fd)
 {
 	struct stats_page *p;
 	struct timespec ts;
-	FILE *comm;
 	int saved;
 
-	*fd = fd_away(memfd_create("verbena-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-	if (*fd < 0)
+	*fd = make_file();
+	p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, *fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, *fd, 0);
+	if (p == MAP_FAILED) {
+		saved = errno;
+		if (*fd >= 0)
+			close(*fd);
+		*fd = -1;
+		errno = saved;
 		return NULL;
-	if (ftruncate(*fd, sizeof(*p)) < 0)
-		goto close;
-	p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-	if (p == MAP_FAILED)
-		goto close;
-	/*
-	 * A reader must never fault on a page that shrank, and a process that gets the descriptor must not
-	 * write: from here on only our own mapping can. Linux before 5.1 has no such seal.
-	 */
-	fcntl(*fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
-	fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-
+	}
+	if (*fd >= 0)
+		seal(*fd);
 	clock_gettime(CLOCK_REALTIME, &ts);
 	p->started_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 	p->pid = getpid();
-	/* The process's name, not that of the thread that happens to be first. */
-	comm = fopen("/proc/self/comm", "re");
-	if (comm) {
-		if (fgets(p->comm, sizeof(p->comm), comm))
-			p->comm[strcspn(p->comm, "\n")] = 0;
-		fclose(comm);
-	}
+	name_process(p);
 	p->bytes = sizeof(*p);
 	p->version = STATS_VERSION;
 	p->magic = STATS_MAGIC;
 	return p;
-
-close:
-	saved = errno;
-	close(*fd);
-	*fd = -1;
-	errno = saved;
-	return NULL;
 }
 
 const struct stats_page *stats_map(int fd)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "engine/stats.h"
@@ -30,6 +31,26 @@ static void a_page_is_read_as_it_was_written(void **state)
 	stats_unmap(seen);
 	munmap(p, sizeof(*p));
 	close(fd);
+}
+
+/* As where a container's seccomp profile refuses memory files. */
+static void a_page_without_a_file_is_the_process_s_own(void **state)
+{
+	struct rlimit before, none;
+	struct stats_page *p;
+	int fd;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	p = stats_create(&fd);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_non_null(p);
+	assert_int_equal(fd, -1);
+	assert_int_equal(p->pid, getpid());
+	p->nic.rx_packets = 4711;
+	munmap(p, sizeof(*p));
 }
 
 static void who_is_lent_a_page_cannot_write_it(void **state)
@@ -141,6 +162,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_page_is_read_as_it_was_written),
+		cmocka_unit_test(a_page_without_a_file_is_the_process_s_own),
 		cmocka_unit_test(who_is_lent_a_page_cannot_write_it),
 		cmocka_unit_test(a_page_that_can_shrink_is_refused),
 		cmocka_unit_test(rows_of_queue_pairs_are_whole_or_not_read),

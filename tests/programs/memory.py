@@ -12,6 +12,7 @@ from pair import BUILD, TIME_S, Failure, Pair, check, main, perftest, pingpong, 
 FOR_EVER = 100000000
 WRITES = ["-F", "-N", "-n", FOR_EVER, "-t", 4, "-s", 65536]
 UDP = "go by UDP"
+REFUSE = os.path.join(BUILD, "tests/programs/refuse")
 
 
 def under(place, *words):
@@ -48,7 +49,7 @@ def read_in_place(place):
 
 def no_readv(place):
     """Where one process may not read the other, payload goes through the ring."""
-    other = under(place, os.path.join(BUILD, "tests/programs/refuse"))
+    other = under(place, REFUSE, "process_vm_readv")
     seen, told = writing(other)
     check(seen["io_shm_tx_packets"] and not seen["io_shm_tx_far"], "payload by reference: %s" % seen)
     check(UDP not in told, told)
@@ -64,6 +65,13 @@ def no_file(place):
     check(not seen["io_shm_tx_packets"] and not seen["io_shm_peers"], "through memory: %s" % seen)
     check(told.count(UDP) == 1 and "File too large" in told, told)
     pingpong(other, "ibv_rc_pingpong", ["-c"])
+
+
+def no_memfd(place):
+    """Where no memory file can be made at all, packets go by UDP."""
+    other = under(place, REFUSE, "memfd_create")
+    pingpong(other, "ibv_rc_pingpong", ["-c"])
+    perftest(other, "ib_write_bw", iters=200, sizes=[65536])
 
 
 def ping_for_ever(place):
@@ -114,5 +122,5 @@ def hundred(place):
 
 
 if __name__ == "__main__":
-    main({"read_in_place": read_in_place, "no_readv": no_readv, "no_file": no_file, "limit": limit,
+    main({"read_in_place": read_in_place, "no_readv": no_readv, "no_file": no_file, "no_memfd": no_memfd, "limit": limit,
           "killed_in_mid_reference": killed_in_mid_reference, "hundred": hundred})
