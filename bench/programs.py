@@ -16,7 +16,7 @@ LOOPBACK = Loopback()
 MIB = 1 << 20
 SOON_S = 10
 LIMIT_S = 60
-FIO_DEPTH_MAX = 512  # with more its process dies
+FIO_DEPTH_MAX = 512  # with 2048 its process died
 
 
 def rstream(name, run, *words):

@@ -51,7 +51,7 @@ static bool is_refused(const struct fabric_node *n, const struct fabric_port *p,
 	return pkey != NO_PARTITION && n->type == NODE_SWITCH && p->info.enforcement & enforce && !is_member(p, pkey);
 }
 
-/* Over the link of a port. What is in a partition needs a port that a manager has made active. */
+/* Takes a packet over the link of a port. A packet of a partition passes only a port that a manager has made active. */
 static enum hop hop(const struct fabric *f, struct place *at, uint8_t out, int pkey)
 {
 	struct fabric_port *from = out && out <= at->node->port_count ? &at->node->ports[out] : NULL, *to;
