@@ -33,6 +33,7 @@ ADDRESS = {4: {"host": "10.99.0.1", "guest": "10.99.0.2"}, 6: {"host": "fd99::1"
 GUEST_GID = {4: 1, 6: 2}
 RUN_S = 90
 ANSWERS_S = 400  # some of Linux's commands wait for others
+OWN = os.path.join(BUILD, "tests", "programs")  # programs of ours, which are no clients of Verbena in the guest
 BAD = re.compile(r"couldn't|failed|failure|invalid data|unexpected|unable|abort|segmentation", re.I)
 
 # (program, its options)
@@ -74,6 +75,8 @@ CM = [
     ("ib_read_bw -R -F -n 50", "ib_read_bw -R -F -n 50 A", r"\n *65536 +50 "),
     # The sender sends again until the receiver has all: rxe drops what it has not sent when mckey ends.
     ("mckey -m 239.1.2.3 -b A -C 5", "mckey -m 239.1.2.3 -b B -s -C 5", "return status 0"),
+    # Memory windows: the server binds them.
+    ("windows A 9100", "windows -c A 9100", "all as it must be"),
 ]
 # siw, over iWARP. perftest asks its first device what kind it is, so in the guest it is named: D.
 SIW = [
@@ -92,10 +95,11 @@ SIW = [
 SIW_CUTS_OFF = ("rstream -b A -S 65536 -C 20",)
 SIW_NO_CRC = ("rping", "ib_write_bw", "ib_send_bw")  # once more, without CRCs
 SIW_ADDRESS = {"host": "10.99.1.1", "guest": "10.99.1.2"}
-CM_IPV6 = ("rping", "ucmatose", "udaddy")  # perftest's -R takes the other address from its TCP connection
-TOO_EARLY = re.compile(r"error:? 8|REJECTED|Connection refused|UNREACHABLE, error: 1|[Uu]nexpected CM event")
+CM_IPV6 = ("rping", "ucmatose", "udaddy", "windows")  # perftest's -R takes the other address from its TCP connection
+TOO_EARLY = re.compile(r"error:? 8|REJECTED|ECONNREFUSED|Connection refused|UNREACHABLE, error: 1|[Uu]nexpected CM event")
 
 started = []
+brought = set()
 
 
 class Failure(Exception):
@@ -228,6 +232,8 @@ def command_at(where, line, at, own):
     """The words of a command that runs there: A is the server's address, B the client's, D the guest's device of iWARP."""
     words = []
     for word in line.split():
+        if word == "windows":
+            word = os.path.join(OWN, word) if where == "host" else to_guest(word)
         words += [at] if word == "A" else [own] if word == "B" else (["-d", "siw0"] if where == "guest" else []) if word == "D" else [word]
     return words
 
@@ -339,16 +345,24 @@ def run_siw(server, client, words, folder, number, crc=True):
     return capture.check(crc) if capture else 0
 
 
+def to_guest(name):
+    """A program of ours, and where it is in the guest."""
+    there = "/tmp/" + name
+    if name not in brought:
+        with open(os.path.join(OWN, name), "rb") as f:
+            r = subprocess.run([SCRIPT, "exec", "-i", "-t", "60", "cat >%s && chmod +x %s" % (there, there)], stdin=f)
+        if r.returncode:
+            raise Failure("%s does not come into the guest: status %d" % (name, r.returncode))
+        brought.add(name)
+    return there
+
+
 def check_answers():
     """What Linux's device of rdma_cm answers to each command is what tests/programs/answers.txt says of it."""
     sys.path.insert(0, os.path.join(ROOT, "tests", "programs"))
     import answers
 
-    with open(answers.PROGRAM, "rb") as f:
-        r = subprocess.run([SCRIPT, "exec", "-i", "-t", "60", "cat >/tmp/answers && chmod +x /tmp/answers"], stdin=f)
-    if r.returncode:
-        raise Failure("the program does not come into the guest: status %d" % r.returncode)
-    r = guest("/tmp/answers " + ADDRESS[4]["guest"], ANSWERS_S)
+    r = guest(to_guest("answers") + " " + ADDRESS[4]["guest"], ANSWERS_S)
     found = answers.differences(r.stdout.splitlines(), True)
     if r.returncode or found:
         raise Failure("status %d\n%s%s" % (r.returncode, r.stderr, "\n".join(found)))

@@ -5,14 +5,15 @@ Debian's librdmacm and its programs, unmodified: two processes find each other t
 
 No tool shows a listener of rdma_cm, so both ends begin anew where the client was refused because it came too early.
 """
+import os
 import re
 import signal
 import subprocess
 import time
 
-from pair import TIME_S, check, main
+from pair import BUILD, TIME_S, check, main
 
-TOO_EARLY = ("error 8", "event bl blka 8", "error: 8", "REJECTED", "Connection refused", "UNREACHABLE, error: 1")
+TOO_EARLY = ("error 8", "event bl blka 8", "error: 8", "REJECTED", "Connection refused", "UNREACHABLE, error: 1", "ECONNREFUSED")
 # rping's main thread closes the channel at its end, when another thread may be about to ask it for an event. That one then
 # ends the process with this message, wherever the call comes a moment after the close.
 OWN_RACE = "rdma_get_cm_event: Bad file descriptor"
@@ -68,6 +69,13 @@ def client_server(place):
     talk(place, ["rdma_server"], ["rdma_client", "-s", place.addresses[0]])
 
 
+def windows(place):
+    """Memory that is lent through windows, of both types. tests/interop has Linux's rxe at either end."""
+    program, at = os.path.join(BUILD, "tests/programs/windows"), place.addresses[0]
+    for out in talk(place, [program, at, "9100"], [program, "-c", at, "9100"]):
+        check("all as it must be" in out, out)
+
+
 def lossy(place):
     """A tenth of all packets is lost, both ways: connections take longer, and all are made."""
     at = place.addresses[0]
@@ -113,4 +121,4 @@ def member_killed(place):
 
 if __name__ == "__main__":
     main({"rping": rping, "ucmatose": ucmatose, "udaddy": udaddy, "client_server": client_server, "lossy": lossy,
-          "third": third, "member_killed": member_killed})
+          "third": third, "member_killed": member_killed, "windows": windows})
