@@ -125,6 +125,7 @@ static void tweak(struct nic_config *c, enum duo_side side)
 	c->transport.paths = PATHS_MAX;
 	c->transport.window_bytes = WINDOW_BYTES;
 	c->transport.ack_delay_ns = 20000;
+	c->transport.rocev2.only_bytes = 65536;
 	c->transport.veroce.rto_ns_min = 5000000;
 	c->transport.veroce.pto_ns_min = 2000000;
 	c->transport.cc.target_ns = 4000000;

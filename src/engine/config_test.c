@@ -60,6 +60,7 @@ static void without_settings_there_are_defaults(void **state)
 	assert_int_equal(c.spin_us, 50);
 	assert_false(c.shm);
 	assert_int_equal(c.shm_bytes, 0);
+	assert_int_equal(c.transport.rocev2.only_bytes, 65536);
 	assert_int_equal(c.devices, 1);
 	assert_int_equal(c.transport.window_bytes, 0);
 	assert_string_equal(c.pcap, "");

@@ -30,6 +30,7 @@ void transport_config_settle(struct transport_config *c)
 	rocev2_settle(&c->rocev2, c->cc.params);
 	if (c->protocol == PROTOCOL_ROCEV1) {
 		c->rocev2.port = 0;
+		c->rocev2.only_bytes = 0; /* each packet is a frame of its own, whatever its length */
 		memset(c->sport_ipv4, 0, sizeof(c->sport_ipv4));
 		memset(c->sport_ipv6, 0, sizeof(c->sport_ipv6));
 	}

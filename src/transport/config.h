@@ -65,6 +65,12 @@ struct rocev2_config {
 	bool ce_echo;             /* ACKs report marks in their BECN bit, and no CNPs are sent */
 	bool ce_is_cnp;           /* with ce_echo: such an ACK counts as a CNP, as in the HPCC simulator */
 	uint64_t cnp_interval_ns; /* least time between CNPs; 0: that of cc.params, else 50 us */
+	/*
+	 * An RC WRITE of at most so many bytes leaves as WRITE Only packets, each with its own RETH. They are all of one
+	 * length, so the packets of many messages travel as one train. 0: as First, Middle and Last, of which the First
+	 * is longer and so parts trains.
+	 */
+	uint32_t only_bytes;
 };
 
 struct veroce_config {

@@ -108,6 +108,15 @@ static void choose_faults(struct swarm *s)
 	}
 }
 
+/* ---- RoCEv2 ------------------------------------------------------------------------------------ */
+
+static uint32_t only_bytes;
+
+static void set_rocev2(struct nic_config *c, enum duo_side side)
+{
+	c->transport.rocev2.only_bytes = only_bytes;
+}
+
 /* ---- veRoCE ------------------------------------------------------------------------------------ */
 
 static struct nic_config wire; /* the members that choose_wire() sets */
@@ -650,7 +659,9 @@ static uint64_t run(uint64_t seed, uint64_t *packets)
 	prng_init(&s->prng, seed ^ 0x5eed);
 	if (veroce)
 		choose_wire(s);
-	s->d = duo_create(seed, veroce ? set_wire : NULL);
+	else
+		only_bytes = chance(s, 50) ? 0 : (uint32_t)below(s, 2 * MESSAGE_MAX);
+	s->d = duo_create(seed, veroce ? set_wire : set_rocev2);
 	s->d->steps_left = STEPS_MAX;
 	choose_faults(s);
 	if (veroce)

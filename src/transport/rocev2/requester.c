@@ -135,6 +135,15 @@ static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 	return left < chunk ? left : chunk;
 }
 
+/*
+ * Whether each packet of the message is a WRITE Only. Not with an immediate, whose completion at the peer tells the
+ * length of the whole message, and not over UC, where a message arrives whole or not at all.
+ */
+static bool is_onlys(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
+{
+	return w->opcode == WR_WRITE && w->length <= tp->config.rocev2.only_bytes && qp->type != QPT_UC;
+}
+
 /* The BTH of the packet at the cursor. */
 static struct bth request_bth(const struct qp *qp, const struct send_wqe *w, enum request_place place, bool ackreq,
 			      uint32_t pad)
@@ -154,8 +163,8 @@ static struct bth request_bth(const struct qp *qp, const struct send_wqe *w, enu
 	};
 }
 
-/* Writes the headers from the BTH to the payload; returns their length. */
-static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct send_wqe *w, uint32_t chunk_bytes,
+/* Writes the headers from the BTH to the payload; a RETH has dma_bytes from done_bytes on. Returns their length. */
+static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct send_wqe *w, uint32_t dma_bytes,
 			       uint32_t done_bytes)
 {
 	uint16_t headers = opcode_table[bth->opcode].headers;
@@ -169,7 +178,7 @@ static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct s
 	if (headers & H_RETH) {
 		reth_encode(p + at, &(struct reth){.va = w->remote_va + done_bytes,
 						   .rkey = w->rkey,
-						   .len = request_is_read(w) ? chunk_bytes : w->length});
+						   .len = dma_bytes});
 		at += RETH_LEN;
 	}
 	if (headers & H_ATOMICETH) {
@@ -218,12 +227,14 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	uint32_t k = (req->psn - w->psn_first) & PSN_MASK;
 	uint32_t done = k * qp->mtu;
 	bool first = k == 0, last = k + span == w->packets;
-	enum request_place place = request_place(first, last);
+	bool onlys = is_onlys(tp, qp, w);
+	enum request_place place = onlys ? REQUEST_ONLY : request_place(first, last);
 	uint32_t bytes = last ? w->length - done : span * qp->mtu;
 	uint32_t payload = request_has_response(w) ? 0 : bytes;
 	uint32_t pad = -payload & 3;
 	struct bth bth = request_bth(qp, w, place, ackreq || last, pad);
-	uint32_t at = encode_headers(p, &bth, w, bytes, done);
+	uint32_t dma_bytes = onlys || request_is_read(w) ? bytes : w->length;
+	uint32_t at = encode_headers(p, &bth, w, dma_bytes, done);
 	bool again = offset(req, req->psn) < offset(req, req->high);
 
 	if (!request_gather(tp, qp, w, done, p + at, payload)) {
