@@ -110,7 +110,7 @@ KNOWN += rows(
     dict(name="xsrq_pingpong", server="ibv_xsrq_pingpong -g 0", client="ibv_xsrq_pingpong -g 0 {A}", want="success",
          server_want="success", note="a server for one client: with -c 2 it sends to one client by the other's queue pair"),
 )
-QPERF = ("rc_bw rc_lat rc_bi_bw rc_rdma_write_bw rc_rdma_write_lat rc_rdma_write_poll_lat rc_rdma_read_bw "
+QPERF = ("rc_bw rc_bi_bw rc_rdma_write_bw rc_rdma_write_lat rc_rdma_write_poll_lat rc_rdma_read_bw "
          "rc_rdma_read_lat rc_fetch_add_mr rc_compare_swap_mr ver_rc_fetch_add ver_rc_compare_swap").split()
 KNOWN += rows(
     "qperf",
