@@ -69,6 +69,7 @@ struct cc_config {
 	uint64_t cwnd_bytes_min;   /* 0: 1 */
 	uint64_t cwnd_bytes_max;   /* 0: CC_CWND_BYTES_LIMIT */
 	uint64_t target_ns;        /* queueing allowed above the base RTT; 0: the algorithm's own */
+	uint8_t target_rtt_part;   /* ... or 1/n of the base RTT, if that is more; 0: no part of it */
 	bool loss_ignored;         /* SACK holes are not congestion, even if `params` says so */
 	/*
 	 * The parameters of the same algorithm (CC_NONE takes any); borrowed for the life of the

@@ -81,8 +81,10 @@ static uint64_t fabric_target_ns(const struct cc *c, uint8_t hops)
 
 	if (s->target_ns) {
 		/* Ours: the caller has chosen a queue; scaling may double it. */
-		base = fx_add(s->base_rtt_ns, s->target_ns);
 		range = s->target_ns;
+		if (s->target_rtt_part)
+			range = fx_max(range, s->base_rtt_ns / s->target_rtt_part);
+		base = fx_add(s->base_rtt_ns, range);
 	} else {
 		base = p->base_ns ? p->base_ns : fx_add(s->base_rtt_ns, p->base_slack_ns);
 		range = p->fs_range_ns ? p->fs_range_ns : q32_mul(base, p->fs_range_q32);
@@ -364,6 +366,7 @@ void swift_init(struct cc *c, const struct cc_config *config, const struct swift
 	};
 	s->host = s->fabric;
 	s->target_ns = config->target_ns;
+	s->target_rtt_part = config->target_rtt_part;
 	s->base_rtt_ns = config->base_rtt_ns;
 	s->base_measured = !config->base_rtt_ns;
 	s->bucket = (uint32_t)(now_ns / params->base_bucket_ns);

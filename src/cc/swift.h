@@ -61,6 +61,7 @@ struct cc_swift {
 	bool used; /* the last round used the window */
 	bool round_open;
 	uint8_t drain_rounds; /* left; 0: not draining */
+	uint8_t target_rtt_part; /* as configured */
 	uint8_t timeouts;
 	uint64_t rtt_ns; /* the newest; 0: none yet */
 	uint64_t snd_nxt;

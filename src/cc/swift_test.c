@@ -515,6 +515,69 @@ static void fills_a_long_fat_path_within_a_second(void **state)
 	assert_true(path.queue_ns_max < 2 * MS);
 }
 
+/*
+ * One flow whose host runs in turns, as it waits for a processor up to `wait_ns_max` at a time: it reads all that has
+ * come, hears of the shortest delay among it once a round trip, and fills its window at once. What it gets in bit/s.
+ */
+static double run_in_turns(const struct cc_config *k, uint64_t wait_ns_max, uint64_t seed)
+{
+	struct path_flow *f = &path.flows[0];
+	uint64_t rtt_ns = UINT64_MAX, heard_ns = 0, from = 0;
+	struct prng rng;
+
+	prng_init(&rng, seed);
+	path_begin(50000000, 50 * MS, 1500);
+	path_start(&path, 0, CC_SWIFT, k);
+	while (path.now_ns < 20 * SEC) {
+		struct cc_ack ack = {0};
+
+		path.now_ns += 1 + prng_below(&rng, wait_ns_max);
+		for (; path.head < path.tail && path.ring[path.head % PATH_RING].acked_ns <= path.now_ns; path.head++) {
+			uint64_t took_ns = path.now_ns - path.ring[path.head % PATH_RING].sent_ns;
+
+			rtt_ns = took_ns < rtt_ns ? took_ns : rtt_ns;
+			ack.acked_bytes += path.mtu_bytes;
+			ack.acked_packets++;
+		}
+		if (!ack.acked_packets)
+			continue;
+		f->acked += ack.acked_bytes;
+		ack.ack_seq = f->acked;
+		ack.snd_nxt = f->snd_nxt;
+		if (path.now_ns - heard_ns > path.base_rtt_ns) {
+			heard_ns = path.now_ns;
+			ack.rtt_ns = rtt_ns;
+			rtt_ns = UINT64_MAX;
+		}
+		cc_on_ack(&f->cc, path.now_ns, &ack);
+		path_send(&path, 0);
+		if (!from && path.now_ns > 2 * SEC)
+			from = f->acked;
+	}
+	return (double)(f->acked - from) * 8 / 18;
+}
+
+/*
+ * A wait looks like a queue and cuts the window, which grows by a packet in 50 ms: with 4 ms alone half of the rate
+ * is lost.
+ */
+static void waits_for_a_processor_leave_a_long_slow_path_full(void **state)
+{
+	struct cc_config k = {
+		.mtu_bytes = 1500, .cwnd_bytes_start = 64 << 10, .cwnd_bytes_min = 3000, .target_ns = 4 * MS};
+
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		double without, with;
+
+		k.target_rtt_part = 0;
+		without = run_in_turns(&k, 20 * MS, seed);
+		k.target_rtt_part = 4;
+		with = run_in_turns(&k, 20 * MS, seed);
+		print_message("seed %d: %.1f Mbit/s, with 4 ms alone %.1f\n", (int)seed, with / 1e6, without / 1e6);
+		assert_true(with > .95 * 50e6);
+	}
+}
+
 /* The queue that flows keep standing must not become their base RTT. */
 static void measured_base_does_not_creep(void **state)
 {
@@ -576,6 +639,7 @@ int main(void)
 		cmocka_unit_test(measured_base_follows_a_longer_path),
 		cmocka_unit_test(hops_count_where_the_base_is_configured),
 		cmocka_unit_test(fills_a_long_fat_path_within_a_second),
+		cmocka_unit_test(waits_for_a_processor_leave_a_long_slow_path_full),
 		cmocka_unit_test(measured_base_does_not_creep),
 		cmocka_unit_test(flows_share_evenly_within_the_target),
 	};

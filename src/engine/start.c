@@ -52,6 +52,11 @@ enum {
 	PTO_NS_MIN = 2000000,
 	CC_TARGET_NS = 4000000,
 	/*
+	 * A window that was cut for such a wait grows again by a packet a round trip, which on a path of 50 ms is
+	 * slower than waits come. A router of such a path has room for about a round trip; this is a part of that.
+	 */
+	CC_TARGET_RTT_PART = 4,
+	/*
 	 * A wake-up costs some microseconds, and a packet that leaves alone costs several times as much as
 	 * in a train. Half of this slack leaves at once: 62 KB at 10 Gbit/s, a train, for which a switch has
 	 * room. A thread may wake that late, as threads do, without losing any rate.
@@ -233,6 +238,7 @@ static void cc_start(const struct engine *e, struct transport_config *c)
 
 	c->veroce.cc = s->given && s->params.algorithm == CC_NONE ? VEROCE_CC_NONE : VEROCE_CC_SWIFT;
 	c->cc.target_ns = cc_setting_has_target(s) ? 0 : CC_TARGET_NS;
+	c->cc.target_rtt_part = CC_TARGET_RTT_PART;
 	c->cc.line_rate_bps = s->given ? line_rate_bps(e) : 0;
 	if (!s->given)
 		return;

@@ -55,6 +55,7 @@ struct cc_link {
 	uint64_t line_rate_bps; /* of the port; 0: unknown */
 	uint64_t base_rtt_ns;   /* of the longest path; 0: unknown */
 	uint64_t target_ns;     /* queueing delay that Swift allows; 0: its own formula */
+	uint8_t target_rtt_part; /* ... or 1/n of the base RTT, if that is more; 0: no part of it */
 	uint64_t pace_slack_ns; /* how early a paced packet may leave; trains take half of it */
 	uint32_t wire_overhead_bytes; /* around a packet's transport bytes, for the pace */
 };

@@ -164,6 +164,7 @@ static void path_cc_init(const struct transport_config *c, const struct pair *p,
 		.cwnd_bytes_min = 2 * p->mtu_bytes,
 		.cwnd_bytes_max = c->window_bytes * PAIR_WINDOW_FACTOR_MAX,
 		.target_ns = c->cc.target_ns,
+		.target_rtt_part = c->cc.target_rtt_part,
 		.loss_ignored = true,
 	};
 

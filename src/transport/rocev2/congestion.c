@@ -23,6 +23,7 @@ struct congestion *congestion_of(struct transport *tp, struct qp *qp, uint64_t n
 		.cwnd_bytes_min = qp->mtu,
 		.cwnd_bytes_max = tp->config.window_bytes,
 		.target_ns = tp->config.cc.target_ns,
+		.target_rtt_part = tp->config.cc.target_rtt_part,
 		.params = tp->config.cc.params,
 	};
 
