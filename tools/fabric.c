@@ -309,6 +309,7 @@ static bool mad_serve(struct server *s, struct client *c)
 	if (recv(c->fd, message, sizeof(message), MSG_DONTWAIT) != sizeof(message))
 		return false;
 	m.dlid = get_be16(message + DLID);
+	m.sqp = get_be32(message + SQP);
 	m.dqp = get_be32(message + DQP);
 	memcpy(m.bytes, message + MAD_AT, MAD_LEN);
 	if (!(m.bytes[3] & METHOD_RESPONSE))
@@ -334,7 +335,7 @@ static bool mad_serve(struct server *s, struct client *c)
 		to = NULL;
 	}
 	if (!to) {
-		if (m.bytes[3] & METHOD_RESPONSE)
+		if (!fabric_is_request(message + MAD_AT))
 			return true;
 		/* The client's library waits for it by this alone. */
 		put_be32(message + STATUS, TIMED_OUT);
@@ -346,24 +347,37 @@ static bool mad_serve(struct server *s, struct client *c)
 	return true;
 }
 
+/* To the manager at its node, a MAD that no program sent. */
+static void manager_send(struct server *s, const struct fabric_mad *m)
+{
+	struct client *to = receiver_of(s, m);
+	uint8_t message[MESSAGE_BYTES] = {0};
+
+	put_be16(message, m->dlid);
+	put_be16(message + 4, m->slid);
+	put_be32(message + 8, m->dqp);
+	put_be32(message + 12, m->dqp);
+	put_be64(message + MAD_AT - 8, MAD_LEN);
+	memcpy(message + MAD_AT, m->bytes, MAD_LEN);
+	if (to)
+		send(to->fd, message, sizeof(message), MSG_DONTWAIT);
+}
+
 /* Queries of our own, as if a program at the manager's node had sent them. */
 static void save_turn(struct server *s)
 {
-	uint8_t message[MESSAGE_BYTES] = {0};
 	struct fabric_mad m;
 
-	while (fabric_save_turn(s->save, &m)) {
-		struct client *to = receiver_of(s, &m);
+	while (fabric_save_turn(s->save, &m))
+		manager_send(s, &m);
+}
 
-		put_be16(message, m.dlid);
-		put_be16(message + 4, m.slid);
-		put_be32(message + 8, GSI_QPN);
-		put_be32(message + 12, GSI_QPN);
-		put_be64(message + MAD_AT - 8, MAD_LEN);
-		memcpy(message + MAD_AT, m.bytes, MAD_LEN);
-		if (to)
-			send(to->fd, message, sizeof(message), MSG_DONTWAIT);
-	}
+static void traps_send(struct server *s)
+{
+	struct fabric_mad m;
+
+	while (fabric_trap_next(&s->fabric, &m))
+		manager_send(s, &m);
 }
 
 /* ---- the tool ---- */
@@ -462,6 +476,7 @@ static int serve(struct server *s, int signals, pid_t child)
 					break;
 			}
 		}
+		traps_send(s);
 		if (p[0].revents)
 			control_serve(s);
 	}

@@ -7,6 +7,7 @@
 
 #include "fabric/fabric.h"
 #include "wire/lrh.h"
+#include "wire/notice.h"
 
 enum {
 	HOPS_MAX = 64,
@@ -18,8 +19,16 @@ enum {
 /* PartitionEnforcement of PortInfo. */
 enum { ENFORCE_IN = 8, ENFORCE_OUT = 4 };
 
-/* The P_Key of a packet; those of subnet management are in no partition. */
+/* Of a packet of subnet management, which is in no partition. */
 enum { NO_PARTITION = -1 };
+
+struct packet {
+	uint16_t slid, dlid;
+	uint32_t sqp, dqp;
+	int pkey;
+};
+
+static const struct packet directed = {.pkey = NO_PARTITION};
 
 enum hop { HOP_DONE, HOP_NO_WAY, HOP_REFUSED };
 
@@ -46,20 +55,37 @@ static bool is_member(const struct fabric_port *p, int pkey)
 }
 
 /* A switch looks where its manager told it to (IBTA 14.2.5.6). */
-static bool is_refused(const struct fabric_node *n, const struct fabric_port *p, uint8_t enforce, int pkey)
+static bool is_refused(const struct fabric_node *n, const struct fabric_port *p, uint8_t enforce,
+		       const struct packet *k)
 {
-	return pkey != NO_PARTITION && n->type == NODE_SWITCH && p->info.enforcement & enforce && !is_member(p, pkey);
+	return k->pkey != NO_PARTITION && n->type == NODE_SWITCH && p->info.enforcement & enforce &&
+	       !is_member(p, k->pkey);
+}
+
+static void pkey_tell(struct fabric *f, const struct place *at, uint8_t port, uint16_t number,
+		      const struct packet *k)
+{
+	fabric_trap_raise(f, &(struct fabric_trap){.node = index_of(f, at->node),
+						   .port = port,
+						   .number = number,
+						   .slid = k->slid,
+						   .dlid = k->dlid,
+						   .pkey = (uint16_t)k->pkey,
+						   .sqp = k->sqp,
+						   .dqp = k->dqp});
 }
 
 /* Takes a packet over the link of a port. A packet of a partition passes only a port that a manager has made active. */
-static enum hop hop(const struct fabric *f, struct place *at, uint8_t out, int pkey)
+static enum hop hop(struct fabric *f, struct place *at, uint8_t out, const struct packet *k)
 {
 	struct fabric_port *from = out && out <= at->node->port_count ? &at->node->ports[out] : NULL, *to;
 
-	if (!from || !from->linked || (pkey != NO_PARTITION && from->info.state != PORT_ACTIVE))
+	if (!from || !from->linked || from->info.phys_state != PORT_PHYS_LINK_UP ||
+	    (k->pkey != NO_PARTITION && from->info.state != PORT_ACTIVE))
 		return HOP_NO_WAY;
-	if (is_refused(at->node, from, ENFORCE_OUT, pkey)) {
+	if (is_refused(at->node, from, ENFORCE_OUT, k)) {
 		from->tx_constraint_errors++;
+		pkey_tell(f, at, out, NOTICE_SWITCH_PKEY, k);
 		return HOP_REFUSED;
 	}
 	to = &f->nodes[from->peer].ports[from->peer_port];
@@ -68,8 +94,9 @@ static enum hop hop(const struct fabric *f, struct place *at, uint8_t out, int p
 	to->rx_packets++;
 	to->rx_words += MAD_PACKET_WORDS;
 	*at = (struct place){&f->nodes[from->peer], from->peer_port};
-	if (is_refused(at->node, to, ENFORCE_IN, pkey)) {
+	if (is_refused(at->node, to, ENFORCE_IN, k)) {
 		to->rx_constraint_errors++;
+		pkey_tell(f, at, at->in, NOTICE_SWITCH_PKEY, k);
 		return HOP_REFUSED;
 	}
 	return HOP_DONE;
@@ -88,18 +115,22 @@ static bool ends_here(const struct place *at, uint16_t lid)
 	return is_lid_of(&at->node->ports[port].info, lid);
 }
 
-static bool carry_by_lid(const struct fabric *f, struct place *at, uint16_t lid, int pkey)
+/* A channel adapter's port `out`, or a switch, sends it. */
+static bool carry_by_lid(struct fabric *f, struct place *at, uint8_t out, const struct packet *k)
 {
+	uint16_t lid = k->dlid;
+
 	if (lid == LID_PERMISSIVE || ends_here(at, lid))
 		return true;
-	if (!lid || lid > LID_UNICAST_MAX || hop(f, at, fabric_first_port(at->node), pkey) != HOP_DONE)
+	if (!lid || lid > LID_UNICAST_MAX ||
+	    (at->node->type != NODE_SWITCH && hop(f, at, out, k) != HOP_DONE))
 		return false;
 	for (int hops = 0; hops < HOPS_MAX && !ends_here(at, lid); hops++) {
 		struct fabric_node *n = at->node;
 		uint8_t in = at->in;
 		/* A channel adapter passes nothing on. */
 		bool known = n->type == NODE_SWITCH && lid <= n->info.linear_top;
-		enum hop end = known ? hop(f, at, n->forwarding[lid], pkey) : HOP_NO_WAY;
+		enum hop end = known ? hop(f, at, n->forwarding[lid], k) : HOP_NO_WAY;
 
 		n->ports[in].rx_errors += end == HOP_NO_WAY;
 		if (end != HOP_DONE)
@@ -109,13 +140,14 @@ static bool carry_by_lid(const struct fabric *f, struct place *at, uint16_t lid,
 }
 
 /* To the node at the end of the initial path, and the way that it came into the return path. */
-static bool carry_directed(const struct fabric *f, struct place *at, struct smp *s)
+static bool carry_directed(struct fabric *f, struct place *at, struct smp *s)
 {
 	if (s->hop_count > SMP_HOPS_MAX)
 		return false;
 	for (uint8_t i = 1; i <= s->hop_count; i++) {
 		/* A channel adapter is an end. */
-		if ((i > 1 && at->node->type != NODE_SWITCH) || hop(f, at, s->initial[i], NO_PARTITION) != HOP_DONE)
+		if ((i > 1 && at->node->type != NODE_SWITCH) ||
+		    hop(f, at, s->initial[i], &directed) != HOP_DONE)
 			return false;
 		s->back[i] = at->in;
 	}
@@ -123,12 +155,12 @@ static bool carry_directed(const struct fabric *f, struct place *at, struct smp 
 	return true;
 }
 
-static bool carry_back(const struct fabric *f, struct place *at, struct smp *s)
+static bool carry_back(struct fabric *f, struct place *at, struct smp *s)
 {
 	if (s->hop_count > SMP_HOPS_MAX)
 		return false;
 	for (uint8_t i = s->hop_count; i; i--) {
-		if (hop(f, at, s->back[i], NO_PARTITION) != HOP_DONE)
+		if (hop(f, at, s->back[i], &directed) != HOP_DONE)
 			return false;
 	}
 	s->hop_pointer = 0;
@@ -151,15 +183,16 @@ static enum fabric_end deliver(const struct fabric *f, const struct place *at, s
 static enum fabric_end carry_smp(struct fabric *f, struct fabric_mad *m)
 {
 	struct place at = {.node = &f->nodes[m->node]};
-	bool directed, there;
+	bool is_directed, there;
 	struct smp s;
 
 	smp_decode(&s, m->bytes);
-	directed = s.mad.mgmt_class == SMP_CLASS_DIRECTED;
-	if (directed)
+	is_directed = s.mad.mgmt_class == SMP_CLASS_DIRECTED;
+	if (is_directed)
 		there = s.d ? carry_back(f, &at, &s) : carry_directed(f, &at, &s);
 	else
-		there = carry_by_lid(f, &at, m->dlid, NO_PARTITION);
+		there = carry_by_lid(f, &at, fabric_first_port(at.node),
+				     &(struct packet){.dlid = m->dlid, .pkey = NO_PARTITION});
 	if (!there)
 		return FABRIC_LOST;
 	if (is_for_manager(&s)) {
@@ -168,21 +201,22 @@ static enum fabric_end carry_smp(struct fabric *f, struct fabric_mad *m)
 	}
 	if (!sma_answer(f, at.node, at.in, &s))
 		return FABRIC_LOST;
-	s.d = directed;
-	if (directed && !carry_back(f, &at, &s))
+	s.d = is_directed;
+	if (is_directed && !carry_back(f, &at, &s))
 		return FABRIC_LOST;
 	smp_encode(m->bytes, &s);
 	return FABRIC_ANSWERED;
 }
 
 /* QP1 takes packets of every partition that the port is in (IBTA 10.9.8); others are counted and dropped. */
-static bool port_takes(const struct place *at, uint16_t pkey)
+static bool port_takes(struct fabric *f, const struct place *at, const struct packet *k)
 {
 	uint8_t number = at->node->type == NODE_SWITCH ? 0 : at->in ? at->in : fabric_first_port(at->node);
 	struct fabric_port *p = &at->node->ports[number];
 
-	if (is_member(p, pkey))
+	if (is_member(p, k->pkey))
 		return true;
+	pkey_tell(f, at, number, NOTICE_BAD_PKEY, k);
 	p->info.pkey_violations += p->info.pkey_violations < UINT16_MAX;
 	return false;
 }
@@ -191,15 +225,30 @@ static bool port_takes(const struct place *at, uint16_t pkey)
 static enum fabric_end carry_general(struct fabric *f, struct fabric_mad *m)
 {
 	struct place at = {.node = &f->nodes[m->node]};
-	uint16_t pkey = at.node->ports[fabric_first_port(at.node)].pkeys[0];
+	uint8_t out = fabric_first_port(at.node);
+	const struct packet k = {.slid = m->slid,
+				 .dlid = m->dlid,
+				 .sqp = m->sqp,
+				 .dqp = m->dqp,
+				 .pkey = at.node->ports[out].pkeys[0]};
 	struct mad h;
 
 	mad_decode(&h, m->bytes);
-	if (!carry_by_lid(f, &at, m->dlid, pkey) || !port_takes(&at, pkey))
+	if (!carry_by_lid(f, &at, out, &k) || !port_takes(f, &at, &k))
 		return FABRIC_LOST;
 	if (h.mgmt_class == CLASS_PERFORMANCE && !(h.method & METHOD_RESPONSE))
 		return pma_answer(at.node, at.in, m->bytes) ? FABRIC_ANSWERED : FABRIC_LOST;
 	return at.node->type == NODE_CA ? deliver(f, &at, m) : FABRIC_LOST;
+}
+
+bool fabric_carry_trap(struct fabric *f, struct fabric_mad *m)
+{
+	struct place at = {.node = &f->nodes[m->node]};
+
+	if (!carry_by_lid(f, &at, m->port, &(struct packet){.dlid = m->dlid, .pkey = NO_PARTITION}))
+		return false;
+	deliver(f, &at, m);
+	return true;
 }
 
 enum fabric_end fabric_carry(struct fabric *f, struct fabric_mad *m)

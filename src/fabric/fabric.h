@@ -4,7 +4,8 @@
  * subnet management packets (IBTA 14.3) and keeps what a manager sets: LIDs, port states, forwarding tables. It is a pure machine:
  * a MAD goes through at once, hop by hop, as the tables of the switches say, and there is no time.
  *
- * Links are up from the beginning, in the state Init; nothing routes before a manager has been there.
+ * Links are up from the beginning, in the state Init; nothing routes before a manager has been there. A port may be disabled: then
+ * its link is down at both ends, and a switch that sees it tells the manager.
  */
 #ifndef FABRIC_FABRIC_H
 #define FABRIC_FABRIC_H
@@ -23,11 +24,12 @@ enum {
 	FABRIC_LIDS = 0xc000,
 	FABRIC_GROUPS = 1024,  /* multicast LIDs of a switch */
 	FABRIC_PKEYS = 32,
+	FABRIC_TRAPS = 64,     /* that are waiting; more are not sent */
 	FABRIC_NONE = 0xff     /* a port that a table does not have */
 };
 
 struct fabric_port {
-	bool linked;
+	bool linked;   /* there is a cable; its physical state says whether it is up */
 	uint16_t peer; /* node */
 	uint8_t peer_port;
 	struct port_info info;
@@ -35,6 +37,7 @@ struct fabric_port {
 	uint8_t vl_arbitration[4][SMP_DATA_LEN]; /* low 1, low 2, high 1, high 2 */
 	uint64_t tx_packets, rx_packets, tx_words, rx_words;
 	uint32_t rx_errors; /* packets that no table had a port for */
+	uint32_t links_downed;
 	uint32_t tx_constraint_errors, rx_constraint_errors; /* of a switch: packets of a partition that the port is not in */
 };
 
@@ -51,9 +54,21 @@ struct fabric_node {
 	uint16_t (*groups)[FABRIC_PORTS_MAX / 16]; /* FABRIC_GROUPS masks of ports */
 };
 
+/* What an agent is about to tell the manager (wire/notice.h). */
+struct fabric_trap {
+	uint16_t node;
+	uint8_t port; /* a channel adapter's, or the one of a switch that refused a packet */
+	uint16_t number;
+	uint16_t slid, dlid, pkey;
+	uint32_t sqp, dqp;
+};
+
 struct fabric {
 	struct fabric_node *nodes;
 	uint16_t count;
+	struct fabric_trap traps[FABRIC_TRAPS];
+	uint16_t trap_count;
+	uint32_t trap_tid; /* of the last one that was sent */
 };
 
 /*
@@ -71,7 +86,7 @@ struct fabric_mad {
 	uint16_t node; /* where it is: on the way in the sender, on the way out the receiver */
 	uint8_t port;  /* that it left or came by */
 	uint16_t slid, dlid;
-	uint32_t dqp;
+	uint32_t sqp, dqp;
 	uint8_t bytes[MAD_LEN];
 };
 
@@ -85,11 +100,25 @@ enum fabric_end {
 enum fabric_end fabric_carry(struct fabric *, struct fabric_mad *);
 
 /*
+ * The next trap that has arrived at a node where a manager runs: true, and the MAD is there. It is sent once, and what has no way is
+ * lost: a manager finds a changed link at its next sweep in any case.
+ */
+bool fabric_trap_next(struct fabric *, struct fabric_mad *);
+
+/* Whether a MAD of a program can be answered at all: a response cannot, nor what ends a trap. */
+bool fabric_is_request(const uint8_t *mad);
+
+/*
  * An agent's answer, written over the request: false, it is dropped or not the agent's. `in` is the port that it came in by, 0 at
  * the sender's own node. Private to src/fabric but for tests.
  */
 bool sma_answer(struct fabric *, struct fabric_node *, uint8_t in, struct smp *);
 /* Performance management (IBTA 16.1): ClassPortInfo and PortCounters. */
 bool pma_answer(struct fabric_node *, uint8_t in, uint8_t *mad);
+
+/* Private to src/fabric. A trap goes from a channel adapter's port, or from a switch: true, it is at the port with that LID. */
+bool fabric_carry_trap(struct fabric *, struct fabric_mad *);
+/* Remembers a trap, but for one that waits already. */
+void fabric_trap_raise(struct fabric *, const struct fabric_trap *);
 
 #endif

@@ -25,6 +25,7 @@ static void carry(struct fabric *f, const uint8_t *record)
 {
 	struct fabric_mad m = {.node = record[0] & 1 ? 2 : 3, .dlid = (uint16_t)(record[1] << 8 | record[2])};
 	struct mad asked, answered;
+	struct fabric_mad trap;
 	enum fabric_end end;
 
 	memcpy(m.bytes, record + 4, MAD_LEN);
@@ -33,8 +34,10 @@ static void carry(struct fabric *f, const uint8_t *record)
 	mad_decode(&answered, m.bytes);
 	must(end == FABRIC_LOST || (answered.tid == asked.tid && answered.attribute == asked.attribute));
 	must(end != FABRIC_ANSWERED || answered.method == MAD_METHOD_GET_RESP);
-	must(end != FABRIC_DELIVERED || (m.node < f->count && f->nodes[m.node].type == NODE_CA) || f->nodes[m.node].is_sm ||
-	     asked.method & 0x80);
+	must(end != FABRIC_DELIVERED || (m.node < f->count && f->nodes[m.node].type == NODE_CA) ||
+	     f->nodes[m.node].is_sm || asked.method & 0x80);
+	while (fabric_trap_next(f, &trap))
+		must(f->nodes[trap.node].is_sm);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -43,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char why[128];
 
 	must(!fabric_read(&f, text, sizeof(text) - 1, why, sizeof(why)));
+	f.nodes[3].is_sm = true;
 	for (; size >= RECORD; data += RECORD, size -= RECORD)
 		carry(&f, data);
 	fabric_free(&f);

@@ -11,6 +11,7 @@
 #include "base/byteorder.h"
 #include "fabric/fabric.h"
 #include "wire/lrh.h"
+#include "wire/notice.h"
 
 static const char pair[] = "Switch 4 \"leaf\" # what is behind is ignored\n[1] \"a\"[1]\n[2] \"b\"[2]\n\n"
 			   "Hca 1 \"a\"\n[1] \"leaf\"[1]\n\nHca 2 \"b\"\n[2](0x12ab) \"leaf\"[2]\n";
@@ -180,6 +181,110 @@ static void ports_come_up_in_order(void **state)
 	assert_int_equal(send_to(&m, A, 2, SMP_CLASS_LID, MAD_METHOD_GET), FABRIC_ANSWERED);
 }
 
+/* What the switch has to say to a manager at a, which it knows. */
+static void expect_trap(enum notice_trap number)
+{
+	struct fabric_mad m;
+
+	assert_true(fabric_trap_next(&f, &m));
+	assert_int_equal(m.node, A);
+	assert_true(m.bytes[1] == SMP_CLASS_LID && m.bytes[3] == MAD_METHOD_TRAP && get_be16(m.bytes + 16) == SMP_NOTICE);
+	assert_int_equal(get_be16(m.bytes + 64 + 4), number);
+	assert_false(fabric_is_request(m.bytes));
+}
+
+static void expect_no_trap(void)
+{
+	struct fabric_mad m;
+
+	assert_false(fabric_trap_next(&f, &m));
+}
+
+static void know_manager_at_a(void)
+{
+	f.nodes[A].is_sm = true;
+	f.nodes[LEAF].ports[0].info.sm_lid = f.nodes[B].ports[2].info.sm_lid = 1;
+}
+
+static void set_phys(uint32_t port, uint8_t state, uint8_t phys, const char *path, uint16_t status)
+{
+	struct smp s = {0};
+	struct port_info i;
+
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_PORT_INFO, port, path), FABRIC_ANSWERED);
+	port_info_decode(&i, s.data);
+	i.state = state;
+	i.phys_state = phys;
+	port_info_encode(s.data, &i);
+	assert_int_equal(ask(&s, MAD_METHOD_SET, SMP_PORT_INFO, port, path), FABRIC_ANSWERED);
+	assert_int_equal(s.mad.status, status);
+}
+
+static void expect_link(uint8_t state, uint8_t leaf_phys, uint8_t b_phys)
+{
+	const struct port_info *leaf = &f.nodes[LEAF].ports[2].info, *b = &f.nodes[B].ports[2].info;
+
+	assert_true(leaf->state == state && b->state == state);
+	assert_int_equal(leaf->phys_state, leaf_phys);
+	assert_int_equal(b->phys_state, b_phys);
+}
+
+/* IBTA 14.2.5.6: a disabled port takes its link down, until it is enabled; the manager is told of both. */
+static void a_disabled_port_carries_nothing_and_its_manager_is_told(void **state)
+{
+	struct fabric_mad m;
+	struct smp s = {0};
+
+	bring_up();
+	know_manager_at_a();
+	f.nodes[LEAF].info.state_change = false;
+	expect_no_trap();
+	set_phys(2, PORT_NO_CHANGE, PORT_PHYS_POLLING, "1", 0); /* it is up */
+	expect_no_trap();
+	set_phys(0, PORT_DOWN, PORT_PHYS_DISABLED, "1", MAD_STATUS_BAD_VALUE);
+	expect_link(PORT_ACTIVE, PORT_PHYS_LINK_UP, PORT_PHYS_LINK_UP);
+	set_phys(2, PORT_ACTIVE, PORT_PHYS_DISABLED, "1", 0); /* as ibportstate does it */
+	expect_link(PORT_DOWN, PORT_PHYS_DISABLED, PORT_PHYS_POLLING);
+	assert_true(f.nodes[LEAF].info.state_change);
+	expect_trap(NOTICE_LINK_STATE);
+	expect_no_trap();
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_NODE_INFO, 0, "12"), FABRIC_LOST);
+	assert_int_equal(send_to(&m, A, 2, SMP_CLASS_LID, MAD_METHOD_GET), FABRIC_LOST);
+	assert_int_equal(f.nodes[LEAF].ports[2].links_downed, 1);
+	assert_int_equal(f.nodes[B].ports[2].links_downed, 1);
+
+	set_phys(2, PORT_DOWN, 0, "1", 0); /* it stays disabled */
+	expect_link(PORT_DOWN, PORT_PHYS_DISABLED, PORT_PHYS_POLLING);
+	expect_no_trap();
+	set_phys(2, PORT_NO_CHANGE, PORT_PHYS_POLLING, "1", 0);
+	expect_link(PORT_INIT, PORT_PHYS_LINK_UP, PORT_PHYS_LINK_UP);
+	expect_trap(NOTICE_LINK_STATE);
+	assert_int_equal(f.nodes[LEAF].ports[2].links_downed, 1);
+	assert_int_equal(ask(&s, MAD_METHOD_GET, SMP_NODE_INFO, 0, "12"), FABRIC_ANSWERED);
+}
+
+static void a_link_with_one_end_disabled_stays_down(void **state)
+{
+	bring_up();
+	f.nodes[B].ports[2].info.phys_state = PORT_PHYS_DISABLED;
+	set_phys(2, PORT_DOWN, PORT_PHYS_POLLING, "1", 0);
+	expect_link(PORT_DOWN, PORT_PHYS_POLLING, PORT_PHYS_DISABLED);
+	set_phys(3, PORT_DOWN, PORT_PHYS_DISABLED, "1", 0); /* a port without a cable */
+	assert_int_equal(f.nodes[LEAF].ports[3].info.phys_state, PORT_PHYS_DISABLED);
+}
+
+static void traps_without_a_manager_or_a_way_are_lost(void **state)
+{
+	bring_up();
+	set_phys(2, PORT_DOWN, 0, "1", 0);
+	expect_no_trap(); /* nobody has told the switch where its manager is */
+	know_manager_at_a();
+	set_phys(2, PORT_DOWN, 0, "1", 0);
+	f.nodes[LEAF].ports[1].info.phys_state = PORT_PHYS_DISABLED; /* the way to it */
+	expect_no_trap();
+	assert_int_equal(f.trap_count, 0);
+}
+
 static void values_out_of_range_change_nothing(void **state)
 {
 	struct smp s = {0};
@@ -253,6 +358,7 @@ static void another_partition_is_dropped_and_counted(void **state)
 	uint16_t violations = 0;
 
 	bring_up();
+	know_manager_at_a();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		f.nodes[A].ports[1].pkeys[0] = rows[i].a;
 		f.nodes[B].ports[2].pkeys[3] = rows[i].b;
@@ -260,6 +366,9 @@ static void another_partition_is_dropped_and_counted(void **state)
 		ask_b(rows[i].meet ? FABRIC_ANSWERED : FABRIC_LOST);
 		violations = (uint16_t)(violations + !rows[i].meet);
 		assert_int_equal(b->pkey_violations, violations);
+		if (!rows[i].meet)
+			expect_trap(NOTICE_BAD_PKEY);
+		expect_no_trap();
 	}
 	b->pkey_violations = UINT16_MAX;
 	ask_b(FABRIC_LOST);
@@ -273,15 +382,19 @@ static void a_switch_refuses_other_partitions_where_it_is_told_to(void **state)
 	const struct mad set = {.base_version = 1, .mgmt_class = PM_CLASS, .class_version = 1, .method = MAD_METHOD_SET, .attribute = 0x12};
 
 	bring_up();
+	know_manager_at_a();
 	from_a->pkeys[0] = to_b->pkeys[0] = 0x8001;
 	ask_b(FABRIC_ANSWERED); /* it does not look */
 	from_a->info.enforcement = 8;
 	ask_b(FABRIC_LOST);
 	assert_int_equal(from_a->rx_constraint_errors, 1);
+	expect_trap(NOTICE_SWITCH_PKEY);
 	from_a->info.enforcement = 4; /* that way is the other one */
 	to_b->info.enforcement = 4;
 	ask_b(FABRIC_LOST);
 	assert_int_equal(to_b->tx_constraint_errors, 1);
+	expect_trap(NOTICE_SWITCH_PKEY);
+	expect_no_trap();
 	assert_int_equal(from_a->rx_errors, 0);
 	assert_int_equal(f.nodes[B].ports[2].info.pkey_violations, 0);
 
@@ -348,6 +461,9 @@ int main(void)
 		CASE(a_route_through_nothing_is_lost),
 		CASE(tables_that_were_set_carry_packets),
 		CASE(ports_come_up_in_order),
+		CASE(a_disabled_port_carries_nothing_and_its_manager_is_told),
+		CASE(a_link_with_one_end_disabled_stays_down),
+		CASE(traps_without_a_manager_or_a_way_are_lost),
 		CASE(values_out_of_range_change_nothing),
 		CASE(a_management_key_protects),
 		CASE(counters_count_packets),

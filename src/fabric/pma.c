@@ -11,6 +11,7 @@ enum {
 	PORT_COUNTERS = 0x12,
 	PORT_SELECT_AT = DATA_AT + 1,
 	COUNTER_SELECT_AT = DATA_AT + 2,
+	LINK_DOWNED_AT = DATA_AT + 7,
 	RCV_RELAY_ERRORS_AT = DATA_AT + 12,
 	XMIT_CONSTRAINT_ERRORS_AT = DATA_AT + 16,
 	RCV_CONSTRAINT_ERRORS_AT = DATA_AT + 17,
@@ -26,6 +27,7 @@ static uint32_t capped(uint64_t v, uint32_t max)
 
 static void counters_write(const struct fabric_port *p, uint8_t *mad)
 {
+	mad[LINK_DOWNED_AT] = (uint8_t)capped(p->links_downed, UINT8_MAX);
 	put_be16(mad + RCV_RELAY_ERRORS_AT, (uint16_t)capped(p->rx_errors, UINT16_MAX));
 	mad[XMIT_CONSTRAINT_ERRORS_AT] = (uint8_t)capped(p->tx_constraint_errors, UINT8_MAX);
 	mad[RCV_CONSTRAINT_ERRORS_AT] = (uint8_t)capped(p->rx_constraint_errors, UINT8_MAX);
@@ -38,6 +40,8 @@ static void counters_write(const struct fabric_port *p, uint8_t *mad)
 /* A Set clears the counters whose bits are set in the selection (IBTA 16.1.3.5). */
 static void counters_clear(struct fabric_port *p, uint16_t selected)
 {
+	if (selected & 1 << 2)
+		p->links_downed = 0;
 	if (selected & 1 << 5)
 		p->rx_errors = 0;
 	if (selected & 1 << 7)

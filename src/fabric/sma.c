@@ -6,6 +6,7 @@
 #include "base/byteorder.h"
 #include "fabric/fabric.h"
 #include "wire/lrh.h"
+#include "wire/notice.h"
 
 enum { LFT_BLOCK = 64, PKEY_BLOCK = 32, MFT_BLOCK = 32, DONE = 0 };
 
@@ -104,14 +105,24 @@ static uint16_t guid_info(const struct sma *q)
 	return DONE;
 }
 
-/* IBTA 7.2.7, 14.2.5.6: a manager leads a port from Init to Armed to Active, or takes the link down, which trains again. */
-static bool state_allowed(const struct fabric_port *p, uint8_t to)
+/* Of what PortPhysicalState may be set to, polling and disabled have a meaning here. */
+static bool wants_phys(uint8_t phys)
 {
+	return phys == PORT_PHYS_POLLING || phys == PORT_PHYS_DISABLED;
+}
+
+/* IBTA 7.2.7, 14.2.5.6: a manager leads a port from Init to Armed to Active, or takes the link down, which trains again. */
+static bool state_allowed(const struct sma *q, const struct fabric_port *p, uint8_t to, uint8_t phys)
+{
+	bool is_link = p != &q->node->ports[0];
+
+	if (wants_phys(phys) && !is_link)
+		return false;
 	switch (to) {
 	case PORT_NO_CHANGE:
 		return true;
 	case PORT_DOWN:
-		return p->linked;
+		return is_link;
 	case PORT_ARMED:
 		return p->info.state == PORT_INIT || p->info.state == PORT_ARMED;
 	case PORT_ACTIVE:
@@ -121,16 +132,46 @@ static bool state_allowed(const struct fabric_port *p, uint8_t to)
 	}
 }
 
-static void state_set(const struct sma *q, struct fabric_port *p, uint8_t to)
+/* One end of a link that came up, or went down. A switch remembers it and tells the manager (IBTA 14.2.5.4, 14.2.5.1). */
+static void link_end_set(struct fabric *f, struct fabric_node *n, struct fabric_port *p, bool up)
 {
-	if (to == PORT_NO_CHANGE)
+	bool was_up = p->info.phys_state == PORT_PHYS_LINK_UP,
+	     changed = up || p->info.state != PORT_DOWN;
+
+	p->links_downed += changed && !up;
+	p->info.state = up ? PORT_INIT : PORT_DOWN;
+	if (was_up || p->info.phys_state == PORT_PHYS_POLLING)
+		p->info.phys_state = up ? PORT_PHYS_LINK_UP : PORT_PHYS_POLLING;
+	if (!changed || !is_switch(n))
 		return;
-	if (to != PORT_DOWN) {
+	n->info.state_change = true;
+	fabric_trap_raise(f, &(struct fabric_trap){.node = (uint16_t)(n - f->nodes),
+						   .number = NOTICE_LINK_STATE});
+}
+
+/* A link trains: it comes up unless one of its ends is disabled. */
+static void link_train(struct fabric *f, struct fabric_node *n, struct fabric_port *p)
+{
+	struct fabric_node *far = &f->nodes[p->peer];
+	struct fabric_port *other = &far->ports[p->peer_port];
+	bool up = p->info.phys_state != PORT_PHYS_DISABLED &&
+		  other->info.phys_state != PORT_PHYS_DISABLED;
+
+	link_end_set(f, n, p, up);
+	link_end_set(f, far, other, up);
+}
+
+static void state_set(const struct sma *q, struct fabric_port *p, uint8_t to, uint8_t phys)
+{
+	/* What polls or is up polls already. */
+	bool turns = phys == PORT_PHYS_DISABLED || (phys == PORT_PHYS_POLLING && p->info.phys_state == PORT_PHYS_DISABLED);
+
+	if (to == PORT_ARMED || to == PORT_ACTIVE)
 		p->info.state = to;
-		return;
-	}
-	p->info.state = PORT_INIT;
-	q->fabric->nodes[p->peer].ports[p->peer_port].info.state = PORT_INIT;
+	if (turns)
+		p->info.phys_state = phys;
+	if (p->linked && (turns || to == PORT_DOWN))
+		link_train(q->fabric, q->node, p);
 }
 
 static void port_set(struct port_info *i, const struct port_info *a)
@@ -168,11 +209,12 @@ static uint16_t port_info(const struct sma *q)
 		return MAD_STATUS_BAD_VALUE;
 	port_info_decode(&asked, q->data);
 	if (q->set) {
-		if (!state_allowed(p, asked.state) || asked.neighbor_mtu > p->info.mtu_cap || asked.operational_vls > p->info.vl_cap ||
-		    asked.lid > LID_UNICAST_MAX)
+		if (!state_allowed(q, p, asked.state, asked.phys_state) ||
+		    asked.neighbor_mtu > p->info.mtu_cap ||
+		    asked.operational_vls > p->info.vl_cap || asked.lid > LID_UNICAST_MAX)
 			return MAD_STATUS_BAD_VALUE;
 		port_set(&p->info, &asked);
-		state_set(q, p, asked.state);
+		state_set(q, p, asked.state, asked.phys_state);
 	}
 	answer = p->info;
 	answer.local_port = q->in || is_switch(q->node) ? q->in : fabric_first_port(q->node);

@@ -32,11 +32,19 @@ def fabric(topology, script):
     return status, out
 
 
-def manager(ends, work):
+def active(ends):
+    """Waits until that many ends of links are."""
+    return "until [ $(iblinkinfo 2>/dev/null | grep -c Active/) = %d ]; do sleep 0.1; done; " % ends
+
+
+def manager(ends, work, options="-f /dev/null"):
     """The script with opensm running beside it, once that many ends of links are active. (It buffers its log.)"""
-    return ("opensm -f /dev/null >/dev/null 2>&1 & P=$!; "
-            "until [ $(iblinkinfo 2>/dev/null | grep -c Active/) = %d ] && sminfo >/dev/null 2>&1; do sleep 0.1; done; "
-            "%s; kill $P; wait" % (ends, work))
+    return ("opensm %s >/dev/null 2>&1 & P=$!; %s until sminfo >/dev/null 2>&1; do sleep 0.1; done; %s; kill $P; wait"
+            % (options, active(ends), work))
+
+
+def lid(host):
+    return "$(SIM_HOST=%s ibstat | sed -n 's/.*Base lid: //p')" % host
 
 
 def discover(place):
@@ -69,11 +77,51 @@ def routes(topology, ends, last, switches):
     """The tables that opensm wrote carry packets from one end to the other."""
     def case(place):
         status, out = fabric(topology, manager(
-            ends, "L=$(SIM_HOST=%s ibstat | sed -n 's/.*Base lid: //p'); ME=$(ibstat | sed -n 's/.*Base lid: //p'); "
-            "ibtracert $ME $L; SIM_HOST=%s SIM_SET_ISSM=1 ibping -S & Q=$!; sleep 0.3; ibping -c 2 -f $L; kill $Q" % (last, last)))
+            ends, "L=%s; ME=%s; ibtracert $ME $L; S=$(ibtracert $ME $L | sed -n '2s/.* lid \\([0-9]*\\)-.*/\\1/p'); ibroute $S; "
+            "SIM_HOST=%s SIM_SET_ISSM=1 ibping -S & Q=$!; sleep 0.3; ibping -c 2 -f $L; kill $Q" % (lid(last), lid("host1"), last)))
         check(out.count("-> switch") == switches, "status %s, not %d switches:\n%s" % (status, switches, out))
         check("2 received, 0% packet loss" in out, out)
+        check(re.search(r"Channel Adapter portguid 0x\w+: '%s'" % last, out), "ibroute:\n" + out)
     return case
+
+
+def disabled(place):
+    """A port is disabled: opensm, told by the switches, routes round it; then it is enabled, and the link comes back."""
+    if not shutil.which("ibportstate"):
+        raise Skip("needs ibportstate")
+    status, out = fabric(FAT_TREE, manager(
+        96, "L=%s; ME=%s; ibtracert $ME $L > $OSM_TMP_DIR/way; S=$(sed -n '2s/.* lid \\([0-9]*\\)-.*/\\1/p' $OSM_TMP_DIR/way); "
+        "O=$(sed -n '3s/^.\\([0-9]*\\).*/\\1/p' $OSM_TMP_DIR/way); cat $OSM_TMP_DIR/way; echo ==; ibportstate $S $O disable; "
+        "until ibtracert $ME $L > $OSM_TMP_DIR/way 2>/dev/null; do sleep 0.1; done; cat $OSM_TMP_DIR/way; "
+        "%s echo ==; ibportstate $S $O query; perfquery $S $O; ibportstate $S $O enable; %s ibportstate $S $O query"
+        % (lid("host16"), lid("host1"), active(94), active(96))))
+    check(status == 0 and out.count("==\n") == 2, "status %s\n%s" % (status, out))
+    before, after, rest = out.split("==\n")
+    ways = [re.findall(r"^\[(\d+)\] -> switch", part, re.M) for part in (before, after)]
+    check(len(ways[0]) == 5 and len(ways[1]) == 5 and ways[0][1] != ways[1][1], "the way stays:\n" + out)
+    check("Disabled" in rest and re.search(r"LinkDowned\w*:\.*1\n", rest), "the port:\n" + rest)
+    check(rest.rindex("LinkUp") > rest.rindex("Disabled"), "the port afterwards:\n" + rest)
+
+
+def partitions(place):
+    """Two limited members of a partition do not meet: a switch that opensm has told to look drops the packet, else its destination does.
+    Both count it, and tell opensm."""
+    if not shutil.which("perfquery"):
+        raise Skip("needs perfquery")
+    net, conf, log = (os.path.join(folder(), name) for name in ("three.net", "partitions.conf", "log"))
+    with open(net, "w") as f:
+        f.write('Switch 3 "leaf"\n' + "".join('[%d] "host%d"[1]\n' % (i, i) for i in (1, 2, 3)) +
+                "".join('Hca 1 "host%d"\n' % i for i in (1, 2, 3)))
+    with open(conf, "w") as f:
+        f.write("Default=0x7fff : ALL=limited, SELF=full ;\n")
+    for enforce, counter, trap in (("both", r"PortRcvConstraintErrors:\.*[1-9]", "259"), ("off", r"PkeyViolations:\.*[1-9]", "257")):
+        status, out = fabric(net, manager(6, "B=%s; SIM_HOST=host3 perfquery $B 1; perfquery $B 1 | grep -q PortXmitPkts && echo full; S=$(ibswitches | "
+                                          "sed -n 's/.* lid \\([0-9]*\\) .*/\\1/p'); perfquery $S 3; smpquery portinfo $B" % lid("host2"),
+                                          "-Z %s -P %s -f %s" % (enforce, conf, log)))
+        check("full" in out and re.search(counter, out), "%s: status %s\n%s" % (enforce, status, out))
+        with open(log) as f:
+            text = f.read()
+        check("num:%s (Bad P_Key" % trap in text, "%s: opensm's log has no trap:\n%s" % (enforce, text[-4000:]))
 
 
 def saved(place):
@@ -102,8 +150,7 @@ def administrator(place):
     """saquery asks opensm for a path."""
     if not shutil.which("saquery"):
         raise Skip("needs saquery")
-    status, out = fabric(PAIR, manager(4, "A=$(ibstat | sed -n 's/.*Base lid: //p'); B=$(SIM_HOST=host2 ibstat | "
-                                       "sed -n 's/.*Base lid: //p'); echo lids $A $B; saquery -p --src-to-dst $A:$B"))
+    status, out = fabric(PAIR, manager(4, "A=%s; B=%s; echo lids $A $B; saquery -p --src-to-dst $A:$B" % (lid("host1"), lid("host2"))))
     lids = re.search(r"lids (\d+) (\d+)", out)
     check(lids and re.search(r"dlid\.+%s\n\s+slid\.+%s\n" % (lids.group(2), lids.group(1)), out), "status %s\n%s" % (status, out))
 
@@ -116,5 +163,5 @@ def wrong(place):
 
 if __name__ == "__main__":
     main({"discover": discover, "opensm": opensm(PAIR, 4, 3), "routes": routes(PAIR, 4, "host2", 1), "wrong": wrong,
-          "saved": saved, "administrator": administrator,
+          "saved": saved, "disabled": disabled, "partitions": partitions, "administrator": administrator,
           "opensm_tree": opensm(FAT_TREE, 96, 36), "routes_tree": routes(FAT_TREE, 96, "host16", 5)})
