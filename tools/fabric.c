@@ -38,6 +38,7 @@ enum {
 	TEXT_MAX = 1 << 20,
 	TIMED_OUT = 110, /* ETIMEDOUT, on every architecture */
 	IS_SM_BIT = 1 << 1,
+	CLASS_SA = 0x03,
 	METHOD_RESPONSE = 0x80
 };
 
@@ -70,6 +71,7 @@ struct client {
 	int fd; /* -1: none */
 	struct fabric_node *node;
 	bool is_sm;
+	bool manages; /* it has asked agents: a manager, not a server as ibping -S is one */
 };
 
 struct server {
@@ -177,6 +179,7 @@ static bool client_begin(struct server *s, struct control *m)
 		complain("fabric: no adapter \"%s\" with a link", name);
 		return false;
 	}
+	c->manages = false;
 	c->fd = socket_make(s, "out", c - s->clients);
 	if (c->fd < 0)
 		return false;
@@ -282,6 +285,17 @@ static void word_swap(uint8_t *message, size_t a, size_t b)
 	memcpy(message + b, kept, 4);
 }
 
+/*
+ * A client says that it is a manager, and so does ibping -S, to be asked at all; but not which classes it takes. opensm does not survive a
+ * request of a class that it has not registered.
+ */
+static bool takes_request(const struct client *c, const uint8_t *mad)
+{
+	uint8_t class = mad[1];
+
+	return c->is_sm && c->manages == (class == SMP_CLASS_LID || class == SMP_CLASS_DIRECTED || class == CLASS_SA);
+}
+
 /* The client at that node that requests go to, or the one that a response names in the highest bits of its transaction id. */
 static struct client *receiver_of(struct server *s, const struct fabric_mad *m)
 {
@@ -291,7 +305,8 @@ static struct client *receiver_of(struct server *s, const struct fabric_mad *m)
 	for (unsigned i = 0; i < CLIENTS_MAX; i++) {
 		struct client *c = &s->clients[i];
 
-		if (c->fd >= 0 && c->node == &s->fabric.nodes[m->node] && (response ? i + 1 == named : c->is_sm))
+		if (c->fd >= 0 && c->node == &s->fabric.nodes[m->node] &&
+		    (response ? i + 1 == named : takes_request(c, m->bytes)))
 			return c;
 	}
 	return NULL;
@@ -312,6 +327,7 @@ static bool mad_serve(struct server *s, struct client *c)
 	m.sqp = get_be32(message + SQP);
 	m.dqp = get_be32(message + DQP);
 	memcpy(m.bytes, message + MAD_AT, MAD_LEN);
+	c->manages |= fabric_is_request(m.bytes) && (m.bytes[1] == SMP_CLASS_LID || m.bytes[1] == SMP_CLASS_DIRECTED);
 	if (!(m.bytes[3] & METHOD_RESPONSE))
 		put_be16(m.bytes + 8, (uint16_t)(c - s->clients + 1));
 	memset(message + SLID, 0, 4);

@@ -124,6 +124,16 @@ def partitions(place):
         check("num:%s (Bad P_Key" % trap in text, "%s: opensm's log has no trap:\n%s" % (enforce, text[-4000:]))
 
 
+def classes(place):
+    """What a manager does not take does not reach it: opensm would not survive that. A server at its adapter gets it."""
+    for tool in ("ibsysstat", "ibping"):
+        if not shutil.which(tool):
+            raise Skip("needs %s" % tool)
+    status, out = fabric(PAIR, manager(4, "M=%s; ibsysstat -t 100 $M; ibccquery -t 100 ClassPortInfo $M; SIM_SET_ISSM=1 ibping -S & Q=$!; "
+                                       "sleep 0.3; SIM_HOST=host2 ibping -c 2 -f $M; kill $Q; sminfo" % lid("host1")))
+    check("2 received, 0% packet loss" in out and "SMINFO_MASTER" in out, "status %s\n%s" % (status, out))
+
+
 def saved(place):
     """What opensm's engines set is written, and a simulation runs over it: a torus stands still only on the shortest ways."""
     torus, conf = (os.path.join(ROOT, "share", "fabrics", "torus-5x5" + end) for end in (".net", ".conf"))
@@ -163,5 +173,5 @@ def wrong(place):
 
 if __name__ == "__main__":
     main({"discover": discover, "opensm": opensm(PAIR, 4, 3), "routes": routes(PAIR, 4, "host2", 1), "wrong": wrong,
-          "saved": saved, "disabled": disabled, "partitions": partitions, "administrator": administrator,
+          "saved": saved, "disabled": disabled, "partitions": partitions, "classes": classes, "administrator": administrator,
           "opensm_tree": opensm(FAT_TREE, 96, 36), "routes_tree": routes(FAT_TREE, 96, "host16", 5)})
