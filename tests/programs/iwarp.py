@@ -37,11 +37,19 @@ def ucmatose(place):
     talk(place, ["ucmatose", "-b", at] + options, ["ucmatose", "-s", at] + options, ENV)
 
 
+def rstream(place):
+    """librdmacm's sockets, which need inline data and a READ depth of 1 of an iWARP device."""
+    at = place.addresses[0]
+    for options in (["-S", "4096", "-C", "50"], ["-S", "65536", "-C", "20"]):
+        outs = talk(place, ["rstream", "-b", at] + options, ["rstream", "-s", at] + options, ENV)
+        check(any("bytes" in out for out in outs), "rstream:\n%s" % "\n".join(outs))
+
+
 def perftest(place):
     at = place.addresses[0]
     for words in (["ib_write_bw", "-s", "65536", "-n", "100"], ["ib_write_bw", "-s", "1048576", "-n", "20", "-b"],
                   ["ib_read_bw", "-s", "65536", "-n", "100"], ["ib_send_bw", "-s", "65536", "-n", "100"],
-                  ["ib_write_lat", "-n", "20"]):
+                  ["ib_write_lat", "-n", "20"], ["ib_send_lat", "-n", "20"], ["ib_read_lat", "-n", "20"]):
         words = words[:1] + ["-R", "-F"] + words[1:]
         talk(place, words, words + [at], ENV)
 
@@ -133,5 +141,5 @@ def nobody(place):
 
 
 if __name__ == "__main__":
-    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "perftest": perftest, "no_crc": no_crc, "capture": capture,
+    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "no_crc": no_crc, "capture": capture,
           "departs": departs, "stat": stat, "nobody": nobody})
