@@ -66,7 +66,9 @@ def ring():
 
 # Where hardly anything is lost or injection hides every repeat, parity is not worth its share; else it is.
 PLANS = [(("-s", "128KiB", "-l", "0"), "Use SR"), (("-s", "128MiB", "-l", "1e-3"), "Use TAIL"),
-         (("-s", "1TiB", "-l", "1e-5", "-d", "10km"), "Use SR"), (("-s", "128MiB", "-l", "5%", "-c", "4KiB"), "Use TAIL")]
+         (("-s", "1TiB", "-l", "1e-5", "-d", "10km"), "Use SR"), (("-s", "128MiB", "-l", "5%", "-c", "4KiB"), "Use TAIL"),
+         # No scheme is better than the bound, 1.012 here.
+         (("-r", "50Mbps", "-l", "1%"), "NACK 1.012")]
 
 WRONG = [(("model", "-s", "12x"), "size '12x': no such unit; allowed: 1B to 1PB"),
          (("model", "-s", "0"), "size '0': out of range"), (("model", "-s", "1MiB,"), "size '': not a number"),
