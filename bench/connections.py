@@ -6,7 +6,7 @@ and Debian's cmtime), what 10,000 of them take of memory at both ends, beside th
 what a listener does under a flood of forged requests (bench/req_flood): its rate beside that without the flood, in turns, and
 its memory. Medians and quartiles of the rounds. Needs the build in BUILD_DIR or build/.
 
-usage: bench/connections.py [--rounds N] [--flood RATE] [--chrt] [rate cmtime memory flood]
+usage: bench/connections.py [--rounds N] [--flood RATE] [--addresses N] [--chrt] [rate cmtime memory flood]
 """
 import argparse
 import os
@@ -98,21 +98,21 @@ def memory(count=10000):
     stop(server)
 
 
-def flood(rounds, per_s):
+def flood(rounds, per_s, addresses):
     quiet, noisy = [], []
     server = listener()
     first = rss_kib(server)
     for i in range(rounds):
         for flooded in ((False, True) if i % 2 else (True, False)):
-            f = start(FLOOD, str(per_s), str(SECONDS + 1), FORGER, AT, PORT) if flooded else None
+            f = start(FLOOD, str(per_s), str(SECONDS + 1), FORGER, AT, PORT, str(addresses)) if flooded else None
             time.sleep(0.5 if flooded else 0)
             value = connections(SECONDS - 1)
             (noisy if flooded else quiet).append(value)
             if f:
                 print("flood: " + f.communicate()[0].strip(), "listener %.1f MiB" % (rss_kib(server) / 1024), flush=True)
     ratios = [n / q for n, q in zip(noisy, quiet)]
-    print("flood of %d a second: %s without, %s with it; ratio %s; memory %.1f -> %.1f MiB"
-          % (per_s, spread(quiet, "%.0f"), spread(noisy, "%.0f"), spread(ratios, "%.2f"), first / 1024, rss_kib(server) / 1024))
+    print("flood of %d a second from %d addresses: %s without, %s with it; ratio %s; memory %.1f -> %.1f MiB"
+          % (per_s, addresses, spread(quiet, "%.0f"), spread(noisy, "%.0f"), spread(ratios, "%.2f"), first / 1024, rss_kib(server) / 1024))
     stop(server)
 
 
@@ -125,6 +125,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--flood", type=int, default=10000)
+    parser.add_argument("--addresses", type=int, default=1, help="from which the flood comes")
     parser.add_argument("--chrt", action="store_true", help="all under `chrt -r 1`, on a busy machine")
     parser.add_argument("what", nargs="*", default=["rate", "cmtime", "memory", "flood"])
     args = parser.parse_args()
@@ -139,7 +140,7 @@ def main():
     if "memory" in args.what:
         memory()
     if "flood" in args.what:
-        flood(args.rounds, args.flood)
+        flood(args.rounds, args.flood, args.addresses)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A flood of forged requests: REQs of connection management, each of another adapter, communication id and queue pair, from one
- * address of this host to a listener that will never hear of their sender again. Prints how many it sent.
+ * A flood of forged requests: REQs of connection management, each of another adapter, communication
+ *id and queue pair, from addresses of this host to a listener that will never hear of their sender
+ *again. Prints how many it sent.
  *
- *	req_flood RATE SECONDS SOURCE DESTINATION PORT      IPv4; PORT is the listener's, of the port space TCP
+ *	req_flood RATE SECONDS SOURCE DESTINATION PORT [ADDRESSES]
+ *
+ * IPv4; PORT is the listener's, of the port space TCP. So many addresses take turns, of which
+ *SOURCE is the first (1).
  */
 #include <arpa/inet.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +27,17 @@
 #include "wire/icrc.h"
 #include "wire/mad.h"
 
-enum { UDP_PORT = 4791, IP_LEN = 36, SPACE_TCP = 0x0106, PACKET_LEN = BTH_LEN + DETH_LEN + MAD_LEN + ICRC_LEN, TICK_US = 1000 };
+enum {
+	UDP_PORT = 4791,
+	IP_LEN = 36,
+	SPACE_TCP = 0x0106,
+	PACKET_LEN = BTH_LEN + DETH_LEN + MAD_LEN + ICRC_LEN,
+	TICK_US = 1000,
+	ADDRESSES_MAX = 900
+};
 
-static struct flow flow = {.src = {[10] = 0xff, [11] = 0xff}, .dst = {[10] = 0xff, [11] = 0xff}, .dport = UDP_PORT};
+static struct flow flow = {
+	.src = {[10] = 0xff, [11] = 0xff}, .dst = {[10] = 0xff, [11] = 0xff}, .dport = UDP_PORT};
 static uint16_t service_port;
 
 static double now_s(void)
@@ -48,7 +61,10 @@ static void forge(uint8_t *mad, struct prng *r)
 			     .mtu = 3,
 			     .rnr_retry_count = 7,
 			     .max_cm_retries = 15,
-			     .primary = {.local_lid = 0xffff, .remote_lid = 0xffff, .hop_limit = 64, .ack_timeout = 17}};
+			     .primary = {.local_lid = 0xffff,
+					 .remote_lid = 0xffff,
+					 .hop_limit = 64,
+					 .ack_timeout = 17}};
 	struct mad h = {.base_version = MAD_BASE_VERSION,
 			.mgmt_class = CM_CLASS,
 			.class_version = CM_CLASS_VERSION,
@@ -78,33 +94,56 @@ static void send_one(int fd, struct prng *r)
 	(void)!send(fd, bytes, sizeof(bytes), 0);
 }
 
+/* A socket for each address from `first` on; false: errno says why. */
+static bool sources_open(struct sockaddr_in *from, int *fds, unsigned count,
+			 const struct sockaddr_in *to)
+{
+	socklen_t len = sizeof(*from);
+
+	for (unsigned i = 0; i < count; i++) {
+		from[i] = from[0];
+		from[i].sin_addr.s_addr = htonl(ntohl(from[0].sin_addr.s_addr) + i);
+		from[i].sin_port = 0;
+		fds[i] = socket(AF_INET, SOCK_DGRAM, 0);
+		if (fds[i] < 0 || bind(fds[i], (struct sockaddr *)&from[i], len) ||
+		    connect(fds[i], (const struct sockaddr *)to, sizeof(*to)) ||
+		    getsockname(fds[i], (struct sockaddr *)&from[i], &len))
+			return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
-	struct sockaddr_in from = {.sin_family = AF_INET}, to = {.sin_family = AF_INET, .sin_port = htons(UDP_PORT)};
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-	socklen_t len = sizeof(from);
+	static struct sockaddr_in from[ADDRESSES_MAX];
+	static int fds[ADDRESSES_MAX];
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(UDP_PORT)};
 	struct prng r;
-	double begun = now_s(), rate, seconds;
-	unsigned long sent = 0;
+	double begun, rate, seconds;
+	unsigned long sent = 0, addresses = argc == 7 ? strtoul(argv[6], NULL, 10) : 1;
 
-	if (argc != 6)
+	if (argc < 6 || argc > 7 || !addresses || addresses > ADDRESSES_MAX)
 		return 64;
 	rate = atof(argv[1]);
 	seconds = atof(argv[2]);
 	service_port = (uint16_t)atoi(argv[5]);
-	if (inet_pton(AF_INET, argv[3], &from.sin_addr) != 1 || inet_pton(AF_INET, argv[4], &to.sin_addr) != 1 ||
-	    bind(fd, (struct sockaddr *)&from, sizeof(from)) || connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
-	    getsockname(fd, (struct sockaddr *)&from, &len)) {
+	from[0].sin_family = AF_INET;
+	if (inet_pton(AF_INET, argv[3], &from[0].sin_addr) != 1 ||
+	    inet_pton(AF_INET, argv[4], &to.sin_addr) != 1 ||
+	    !sources_open(from, fds, (unsigned)addresses, &to)) {
 		perror("req_flood");
 		return 1;
 	}
-	memcpy(flow.src + 12, &from.sin_addr, 4);
 	memcpy(flow.dst + 12, &to.sin_addr, 4);
-	flow.sport = ntohs(from.sin_port);
 	prng_init(&r, (uint64_t)getpid());
+	begun = now_s();
 	while (now_s() - begun < seconds) {
 		while ((double)sent < (now_s() - begun) * rate) {
-			send_one(fd, &r);
+			const struct sockaddr_in *source = &from[sent % addresses];
+
+			memcpy(flow.src + 12, &source->sin_addr, 4);
+			flow.sport = ntohs(source->sin_port);
+			send_one(fds[sent % addresses], &r);
 			sent++;
 		}
 		usleep(TICK_US);

@@ -35,6 +35,8 @@ enum {
 	CM_HALF_OPEN_MAX = 4096,  /* such requests of all listeners */
 	CM_HALF_OPEN_MAX_OF_ONE = 256, /* such requests from one address */
 	CM_UNANSWERED_MAX_OF_ONE = 256, /* connections whose REP one address leaves without an answer */
+	CM_UNANSWERED_MANY = 1024,      /* such connections of all addresses, from which on */
+	CM_UNANSWERED_FEW_OF_ONE = 4,   /* one address may have so few */
 	CM_REFUSALS_MAX = 1000, /* of requests, a second */
 	CM_REFUSALS_MAX_OF_ONE = 100, /* likewise, to one address */
 	CM_DATA_MAX = 256,

@@ -249,6 +249,47 @@ static void who_leaves_replies_unanswered_gets_no_more(void **state)
 	assert_int_equal(c.connecting, 2 * CM_UNANSWERED_MAX_OF_ONE);
 }
 
+/* Requests come from 200 addresses, as their communication ids say, and their replies go nowhere.
+ */
+static void wire_from_everywhere(struct world *world, int from, const struct flow *flow,
+				 const uint8_t *mad)
+{
+	uint8_t forged[MAD_LEN], *msg = forged + MAD_HEADER_LEN, host;
+	struct flow f = *flow;
+
+	if (attribute_of(mad) != CM_REQ)
+		return;
+	memcpy(forged, mad, MAD_LEN);
+	host = (uint8_t)(20 + get_be32(msg) % 200);
+	f.src[15] = msg[56 + 15] = msg[140 + 4 + 15] =
+		host; /* of the packet, the path, the IP header */
+	fly(world, from, &f, forged, WIRE_NS);
+}
+
+static void many_that_leave_replies_unanswered_leave_room_for_others(void **state)
+{
+	struct cm_counters c;
+	struct cm_event e;
+
+	listen_on(&w, CM_SPACE_TCP, SERVER_PORT, CM_BACKLOG_MAX);
+	w.wire = wire_from_everywhere;
+	for (uint32_t i = 0; i < 3 * CM_UNANSWERED_MANY; i++) {
+		connecting(&w, 0x1234 + i);
+		run_for(&w, SECONDS / 1000);
+		while (cm_channel_take_event(w.ends[SERVER].channel, &e)) {
+			if (e.type == CM_CONNECT_REQUEST)
+				accept_it(&w, cm_id_find(w.ends[SERVER].cm, e.number), 0x8000 + i);
+		}
+	}
+	cm_report(w.ends[SERVER].cm, &c);
+	assert_in_range(c.connecting, CM_UNANSWERED_MANY, CM_UNANSWERED_MANY + 400);
+	assert_true(c.dropped_by[CM_LIMIT_UNANSWERED_OF_ONE] > CM_UNANSWERED_MANY);
+	w.wire = wire_perfect;
+	connecting(&w, 0xffff);
+	run_for(&w, SECONDS / 100);
+	take(&w, SERVER, CM_CONNECT_REQUEST);
+}
+
 static void refusals_are_no_flood(void **state)
 {
 	struct cm_counters c;
@@ -666,6 +707,7 @@ int main(void)
 		T(the_halves_of_xrc_find_each_other),
 		T(one_source_leaves_room_for_others),
 		T(who_leaves_replies_unanswered_gets_no_more),
+		T(many_that_leave_replies_unanswered_leave_room_for_others),
 		T(refusals_are_no_flood),
 		T(where_nobody_listens_reason_8_is_told),
 		T(a_refusal_carries_the_programs_words),

@@ -57,11 +57,15 @@ void limit_unanswered(struct conn *c, bool unanswered)
 		return;
 	c->unanswered = unanswered;
 	c->cm->unanswered_of[place_of(c->cm, c->flow.dst)] += unanswered ? 1 : -1;
+	c->cm->unanswered += unanswered ? 1 : -1;
 }
 
 bool limit_is_mute(struct cm *cm, const uint8_t *source)
 {
-	if (cm->unanswered_of[place_of(cm, source)] < CM_UNANSWERED_MAX_OF_ONE)
+	/* A flood may come from many addresses, each of which stays within its bound. */
+	uint32_t max = cm->unanswered < CM_UNANSWERED_MANY ? CM_UNANSWERED_MAX_OF_ONE : CM_UNANSWERED_FEW_OF_ONE;
+
+	if (cm->unanswered_of[place_of(cm, source)] < max)
 		return false;
 	limit_reached(cm, CM_LIMIT_UNANSWERED_OF_ONE);
 	return true;

@@ -67,7 +67,7 @@ enum conn_state {
 };
 
 enum {
-	CM_SOURCES = 1024, /* counters by source address */
+	CM_SOURCES = 8192, /* counters by source address */
 	CM_SENDS_MAX = 16,              /* of one message (IBTA 12.9.8.5: max CM retries 15) */
 	CM_DREQ_SENDS_MAX = 6,          /* of a DREQ: 12 s (docs/rdmacm.md 2.4) */
 	CM_WILL_SENDS_MAX = 3,          /* of a dead process's, to which nobody gets the answer */
@@ -230,7 +230,7 @@ struct cm {
 	uint32_t join_count, next_join;
 	uint32_t half_open_count;
 	uint16_t half_open_of[CM_SOURCES];
-	uint32_t unanswered_of[CM_SOURCES];
+	uint32_t unanswered_of[CM_SOURCES], unanswered;
 	unsigned limits; /* reached since cm_take_limits() */
 	struct cm_obstacle obstacle;
 	uint32_t refusals; /* since refusals_since_ns, a second long */

@@ -217,8 +217,8 @@ static void explain_limits(unsigned limits)
 		EXPLAIN(0, "rdma_get_cm_event: %d requests from one address wait for the program, which is the most; others are "
 			"dropped, and come again", CM_HALF_OPEN_MAX_OF_ONE);
 	if (limits & 1u << CM_LIMIT_UNANSWERED_OF_ONE)
-		EXPLAIN(0, "rdma_accept: one address leaves %d connections that were accepted without an answer, which is the most; its "
-			"further requests are dropped", CM_UNANSWERED_MAX_OF_ONE);
+		EXPLAIN(0, "rdma_accept: an address leaves accepted connections without an answer: %d, or %d where all addresses leave "
+			"%d; its further requests are dropped", CM_UNANSWERED_MAX_OF_ONE, CM_UNANSWERED_FEW_OF_ONE, CM_UNANSWERED_MANY);
 	if (limits & 1u << CM_LIMIT_IDS)
 		EXPLAIN(0, "rdma_get_cm_event: this process has %d ids, which is the most; requests are dropped", CM_IDS_MAX);
 }
