@@ -18,9 +18,10 @@
 #include "io/shm_state.h"
 
 enum {
-	BUFFER_BYTES = 128 << 10, /* at least a train, in the L2 cache */
-	RECORD_BYTES_MAX = 16 << 10, /* of several packets: what one end copies while the other copies the one before */
-	QPN_AT = 5, /* in a BTH */
+	BUFFER_BYTES = 256 << 10,    /* at least a train, in the L2 cache: what one call reads */
+	RECORD_BYTES_MAX = 16 << 10, /* of several packets: what one end copies while the other
+					copies the one before */
+	QPN_AT = 5,                  /* in a BTH */
 	BTH_BYTES = 12,
 	SERVICE_UD = 3, /* the opcode's highest 3 bits */
 	LOWER_NS = 50000,      /* the sockets are looked at this often while packets come through memory, */
@@ -418,34 +419,86 @@ static size_t hand_out(struct shm *s, struct pkt *pkts, size_t n, size_t max)
 	return n;
 }
 
-/* The packets that a train describes, into the same place. SHM_NONE: what they lack cannot be read. */
-static enum shm_verdict fetch(struct shm *s, struct ring_in *r, struct shm_train *t, uint8_t *to)
+/* Lays out the packets that a train describes, in the same place; *t becomes the train's. False: it
+ * is nonsense. */
+static bool lay_out(struct shm *s, struct shm_train *t, uint8_t *to)
 {
+	struct far_train train = {.here = s->far.here_count, .there = s->far.there_count};
 	uint32_t bytes = t->len - FAR_HEAD_BYTES;
-	uint64_t revocations;
-	struct shm_far far;
-	ssize_t n;
 
 	if (t->len <= FAR_HEAD_BYTES || t->len > sizeof(s->description))
-		return SHM_BAD;
+		return false;
 	memcpy(&s->description, to, t->len);
-	if (!shm_far_lay_out(s->description.packets, bytes, t->segment, to, BUFFER_BYTES - s->used, &far))
-		return SHM_BAD;
-	t->len = far.len;
+	train.revocations = s->description.revocations;
+	t->len = shm_far_lay_out(s->description.packets, bytes, t->segment, to,
+				 BUFFER_BYTES - s->used, &s->far);
+	s->far_trains[s->far_count] = train;
+	return t->len;
+}
+
+/* Forgets the train that was laid out last. */
+static void forget_last(struct shm *s)
+{
+	s->far.here_count = s->far_trains[s->far_count].here;
+	s->far.there_count = s->far_trains[s->far_count].there;
+}
+
+/* Reads what the trains [first, end) lack, and the sender's count of revocations behind it. False:
+ * not all of it is there. */
+static bool read_trains(struct shm *s, struct ring_in *r, size_t first, size_t end,
+			uint64_t *revocations)
+{
+	struct shm_far *f = &s->far;
+	size_t here = s->far_trains[first].here, there = s->far_trains[first].there;
+	size_t here_end = end < s->far_count ? s->far_trains[end].here : f->here_count;
+	size_t there_end = end < s->far_count ? s->far_trains[end].there : f->there_count;
+	struct iovec next_here = f->here[here_end], next_there = f->there[there_end];
+	size_t bytes = sizeof(*revocations);
+	ssize_t n;
+
+	for (size_t i = here; i < here_end; i++)
+		bytes += f->here[i].iov_len;
 	/* The kernel reads the pieces in this order. */
-	far.here[far.here_count++] = (struct iovec){&revocations, sizeof(revocations)};
-	far.there[far.there_count++] = (struct iovec){(void *)(uintptr_t)r->revocations_at, sizeof(revocations)};
-	n = process_vm_readv(r->pid, far.here, far.here_count, far.there, far.there_count, 0);
-	if (n == (ssize_t)(far.missing + sizeof(revocations)) && revocations == s->description.revocations)
-		return SHM_DONE;
+	f->here[here_end] = (struct iovec){revocations, sizeof(*revocations)};
+	f->there[there_end] =
+		(struct iovec){(void *)(uintptr_t)r->revocations_at, sizeof(*revocations)};
+	n = process_vm_readv(r->pid, f->here + here, here_end - here + 1, f->there + there,
+			     there_end - there + 1, 0);
 	if (n < 0 && errno != EFAULT)
 		shm_accept(&r->taker, false);
-	s->config.counters->shm_far_failed++;
-	return SHM_NONE;
+	f->here[here_end] = next_here;
+	f->there[there_end] = next_there;
+	return n == (ssize_t)bytes;
+}
+
+/*
+ * Reads what packets lack: of all trains at once, and if something is not there, of each, so that
+ * one that is lost does not take others with it. Returns the number of packets that are left.
+ */
+static size_t fetch(struct shm *s, struct ring_in *r, struct pkt *pkts, size_t n)
+{
+	uint64_t revocations = 0;
+	bool all = read_trains(s, r, 0, s->far_count, &revocations);
+	size_t handed_out = n;
+
+	for (size_t i = s->far_count; i-- > 0;) {
+		const struct far_train *t = &s->far_trains[i];
+
+		if ((all || (s->far_count > 1 && read_trains(s, r, i, i + 1, &revocations))) &&
+		    revocations == t->revocations)
+			continue;
+		s->config.counters->shm_far_failed++;
+		if (t->packets_end == handed_out)
+			s->left = 0;
+		memmove(pkts + t->packet, pkts + t->packets_end,
+			(n - t->packets_end) * sizeof(*pkts));
+		n -= t->packets_end - t->packet;
+	}
+	return n;
 }
 
 /* Takes the next train of a ring into the buffer. SHM_DONE with nothing at hand: it was dropped. */
-static enum shm_verdict take_train(struct shm *s, struct ring_in *r)
+static enum shm_verdict take_train(struct shm *s, struct ring_in *r, bool *far)
 {
 	struct io_counters *c = s->config.counters;
 	struct shm_train t;
@@ -458,14 +511,12 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r)
 	if (t.new_flow && !is_within_host(s, &r->taker.flow))
 		return SHM_BAD;
 	r->taker.flow.neighbour = (uint8_t)(1 + (r - s->in));
-	if (t.far) {
-		v = fetch(s, r, &t, to);
-		if (v != SHM_DONE)
-			return v == SHM_NONE ? SHM_DONE : v;
-	}
+	if (t.far && !lay_out(s, &t, to))
+		return SHM_BAD;
 	if (!is_for_us(s, to, t.segment)) {
+		if (t.far)
+			forget_last(s);
 		c->shm_dropped++;
-		shm_release(&r->taker);
 		return v;
 	}
 	if (t.new_flow || !s->flow_count || memcmp(&s->flows[s->flow_count - 1], &r->taker.flow, sizeof(struct flow)))
@@ -479,25 +530,47 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r)
 	if (s->used > BUFFER_BYTES)
 		s->used = BUFFER_BYTES;
 	c->shm_rx_bytes += t.len;
+	*far = t.far;
 	return v;
+}
+
+/* Whether one more train has room in the buffer, and among those that lack something. */
+static bool has_room(const struct shm *s)
+{
+	return s->flow_count < SHM_FLOWS_MAX && s->used + PKT_TRAIN_BYTES_MAX <= BUFFER_BYTES &&
+	       s->far_count < SHM_FAR_TRAINS_MAX &&
+	       s->far.here_count + PKT_TRAIN_MAX <= SHM_FAR_PIECES_MAX;
 }
 
 static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, size_t max)
 {
 	struct ring_in *r = &s->in[slot];
+	enum shm_verdict v = SHM_DONE;
 
-	while (n < max && s->flow_count < SHM_FLOWS_MAX && s->used + PKT_TRAIN_BYTES_MAX <= BUFFER_BYTES) {
-		enum shm_verdict v = take_train(s, r);
+	s->far_count = s->far.here_count = s->far.there_count = 0;
+	while (v == SHM_DONE && n < max && has_room(s)) {
+		bool far = false;
+		size_t first = n;
 
-		if (v == SHM_BAD) {
-			give_up(s, slot);
-			return n;
-		}
+		v = take_train(s, r, &far);
 		if (v != SHM_DONE)
 			break;
-		shm_release(&r->taker);
 		n = hand_out(s, pkts, n, max);
+		if (far) {
+			s->far_trains[s->far_count].packet = first;
+			s->far_trains[s->far_count++].packets_end = n;
+		}
+		/* Whoever finds the ring empty takes its memory for read. */
+		if (!s->far_count)
+			shm_release(&r->taker);
 	}
+	if (s->far_count)
+		n = fetch(s, r, pkts, n);
+	if (v == SHM_BAD) {
+		give_up(s, slot);
+		return n;
+	}
+	shm_release(&r->taker);
 	r->vain_bells = 0;
 	if (r->ending && !shm_has_some(&r->taker))
 		shm_free_in(s, slot);

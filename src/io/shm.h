@@ -10,8 +10,8 @@
  * a ring. Management datagrams go below, and so does what is sent to a multicast group. The packets are the same bytes as on a
  * wire; what a ring holds for another slot, or from another host, is dropped.
  *
- * Of packets that leave their payload out (struct pkt_far) the ring has the rest, and who takes them reads the payload in the
- * sender's memory (process_vm_readv(2)), before it looks at them; what cannot be read is dropped as if a network had lost it, and
+ * Of packets that leave their payload out (struct pkt_far) the ring has the rest, and who takes them reads the payload of several
+ * trains at once in the sender's memory (process_vm_readv(2)), before it looks at them; what cannot be read is dropped as if a network had lost it, and
  * so is what the sender has revoked meanwhile. The same call reads the sender's count of revocations behind the payload.
  * Where the kernel does not let it, the sender learns that from the ring, and sends whole packets.
  *

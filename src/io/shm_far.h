@@ -16,7 +16,10 @@
 
 #include "base/pkt.h"
 
-enum { SHM_FAR_BYTES_MAX = 16 << 10 }; /* of a description */
+enum {
+	SHM_FAR_BYTES_MAX = 32 << 10, /* of a description: a large packet that leaves out little is one */
+	SHM_FAR_PIECES_MAX = 4 * PKT_TRAIN_MAX
+};
 
 /*
  * Describes packets that leave bytes out, from the first on as many as there is room for in SHM_FAR_BYTES_MAX, at least one; their
@@ -24,18 +27,19 @@ enum { SHM_FAR_BYTES_MAX = 16 << 10 }; /* of a description */
  */
 size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t *bytes, uint64_t *revocations);
 
-/* Pieces to read, and where they belong. */
+/* Pieces of several trains to read, and where they belong. Those of a train are its own. */
 struct shm_far {
-	struct iovec here[PKT_TRAIN_MAX + 1], there[PKT_TRAIN_MAX + 1]; /* with room for one piece of the caller's */
+	struct iovec here[SHM_FAR_PIECES_MAX + 1], there[SHM_FAR_PIECES_MAX + 1]; /* with room for one piece of the caller's */
 	size_t here_count, there_count;
-	uint32_t missing; /* bytes to be read */
-	uint32_t len;     /* of the packets */
 };
 
 /*
- * Lays the packets out at `to`, back to back, without what must be read. False: it is no description of packets of `segment` bytes,
- * the last of which may be shorter, or they need more than `room`.
+ * Lays the packets of a train out at `to`, back to back, without what must be read, and adds its
+ * pieces, for which there is room, one for each of PKT_TRAIN_MAX packets. The bytes of the packets;
+ * 0, with no piece added: it is no description of packets of `segment` bytes, the last of which may
+ * be shorter, or they need more than `room`.
  */
-bool shm_far_lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, uint8_t *to, uint32_t room, struct shm_far *);
+uint32_t shm_far_lay_out(const uint8_t *from, uint32_t bytes, uint32_t segment, uint8_t *to,
+			 uint32_t room, struct shm_far *);
 
 #endif

@@ -12,10 +12,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct shm_far f;
+	struct shm_far f = {.here_count = 0};
 	uint16_t head[2];
 	uint8_t *from, *to;
-	uint32_t missing = 0;
+	size_t missing = 0;
+	uint32_t len;
 
 	if (size < sizeof(head) || size > SHM_FAR_BYTES_MAX)
 		return 0;
@@ -26,20 +27,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	from = malloc(size + 1);
 	memcpy(from, data, size);
 	to = malloc(head[1] + 1u);
-	if (shm_far_lay_out(from, (uint32_t)size, head[0], to, head[1], &f)) {
+	len = shm_far_lay_out(from, (uint32_t)size, head[0], to, head[1], &f);
+	if (len) {
 		assert(f.here_count && f.here_count <= PKT_TRAIN_MAX && f.there_count && f.there_count <= f.here_count);
-		assert(f.len <= head[1] && f.missing <= f.len);
+		assert(len <= head[1]);
 		for (size_t i = 0; i < f.here_count; i++) {
 			uint8_t *p = f.here[i].iov_base;
 
-			assert(p >= to && p + f.here[i].iov_len <= to + f.len);
+			assert(p >= to && p + f.here[i].iov_len <= to + len);
 			memset(p, 1, f.here[i].iov_len);
-			missing += (uint32_t)f.here[i].iov_len;
+			missing += f.here[i].iov_len;
 		}
-		assert(missing == f.missing);
 		for (size_t i = 0; i < f.there_count; i++)
-			missing -= (uint32_t)f.there[i].iov_len;
+			missing -= f.there[i].iov_len;
 		assert(!missing);
+	} else {
+		assert(!f.here_count && !f.there_count);
 	}
 	free(to);
 	free(from);

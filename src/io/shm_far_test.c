@@ -9,6 +9,7 @@
 #include "io/shm_ends.h"
 #include "io/shm_far.h"
 #include "io/shm_ring.h"
+#include "wire/capseth.h"
 
 /* Packets of a train that leave out bytes of `memory`, those of packet i from i * PKT_FAR_BYTES_MIN on. */
 enum { FAR_AT = 40, FAR_TAIL = 4, FAR_LEN = FAR_AT + PKT_FAR_BYTES_MIN + FAR_TAIL };
@@ -80,6 +81,67 @@ static void what_packets_leave_out_is_read_where_it_is(void **state)
 	assert_int_equal(a->lower->sent, 0);
 	assert_true(shm_turn(a->io, 1, &reach));
 	assert_int_equal(reach.slots[0], 0);
+	end_free(a);
+	end_free(b);
+}
+
+/* Of a message whose pieces lie apart one is left out, and the packet may be large. */
+static void a_large_packet_may_leave_out_little(void **state)
+{
+	enum { BYTES = 96 + CAPS_LARGE_BYTES };
+	static uint8_t memory[PKT_FAR_BYTES_MIN], bytes[BYTES];
+	struct end *a = end_new(A), *b = end_new(B);
+	const struct pkt_far far = {.from = memory, .revocations = revocations};
+	struct pkt pkts[BURST], pkt = {.data = bytes, .flow = &within, .len = BYTES, .train = 1, .far_at = 5000, .far_bytes = sizeof(memory)};
+
+	connect_ends(a, A, b, B);
+	memset(memory, 7, sizeof(memory));
+	memset(bytes, 9, sizeof(bytes));
+	bytes[5] = (uint8_t)(B << 1);
+	memcpy(bytes + pkt.far_at, &far, sizeof(far));
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	assert_int_equal(io_send(a->io, &pkt, 1, 1), 1);
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 1);
+	assert_int_equal(pkts[0].len, BYTES);
+	assert_memory_equal(pkts[0].data, bytes, pkt.far_at);
+	assert_memory_equal(pkts[0].data + pkt.far_at, memory, sizeof(memory));
+	assert_memory_equal(pkts[0].data + pkt.far_at + sizeof(memory), bytes + pkt.far_at + sizeof(memory),
+			    BYTES - pkt.far_at - sizeof(memory));
+	end_free(a);
+	end_free(b);
+}
+
+/* Trains are read together, and one that cannot be read does not take the others with it. */
+static void one_that_is_not_there_is_lost_alone(void **state)
+{
+	static uint8_t good[2 * PKT_FAR_BYTES_MIN];
+	struct end *a = end_new(A), *b = end_new(B);
+	uint8_t *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct pkt pkts[BURST];
+
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	memset(good, 5, sizeof(good));
+	assert_int_equal(munmap(gone, 4096), 0);
+	send(a, B, 1, 1);
+	assert_int_equal(send_far(a, B, good, 2), 2);
+	assert_int_equal(send_far(a, B, gone, 3), 3);
+	send(a, B, 2, 1);
+	assert_int_equal(send_far(a, B, good, 1), 1);
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 5);
+	assert_int_equal(b->counters.shm_far_failed, 1);
+	assert_int_equal(get_be32(pkts[0].data + 12), 1);
+	assert_memory_equal(pkts[1].data + FAR_AT, good, PKT_FAR_BYTES_MIN);
+	assert_memory_equal(pkts[2].data + FAR_AT, good, PKT_FAR_BYTES_MIN);
+	assert_int_equal(get_be32(pkts[3].data + 12), 2);
+	assert_memory_equal(pkts[4].data + FAR_AT, good, PKT_FAR_BYTES_MIN);
+	/* The last of what is taken may be lost as well. */
+	assert_int_equal(send_far(a, B, gone, 3), 3);
+	assert_int_equal(io_recv(b->io, pkts, 2, 1), 0);
+	send(a, B, 3, 1);
+	expect(b, 3, 1);
 	end_free(a);
 	end_free(b);
 }
@@ -166,6 +228,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_packets_leave_out_is_read_where_it_is),
+		cmocka_unit_test(a_large_packet_may_leave_out_little),
+		cmocka_unit_test(one_that_is_not_there_is_lost_alone),
 		cmocka_unit_test(what_is_not_there_is_lost),
 		cmocka_unit_test(what_is_revoked_is_lost),
 		cmocka_unit_test(who_is_read_no_more_learns_it),

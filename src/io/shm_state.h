@@ -16,12 +16,19 @@
 #include "io/shm_ring.h"
 #include "io/shm_spill.h"
 
-enum { SHM_FLOWS_MAX = 64 };
+enum { SHM_FLOWS_MAX = 64, SHM_FAR_TRAINS_MAX = 32 };
 
 /* A record of packets that leave bytes out, as it lies in a ring. */
 struct far_record {
 	uint64_t revocations;
 	uint8_t packets[SHM_FAR_BYTES_MAX]; /* shm_far.h */
+};
+
+/* A train whose packets lack what is read with that of others. */
+struct far_train {
+	size_t here, there;         /* its first pieces */
+	size_t packet, packets_end; /* those that were handed out */
+	uint64_t revocations;
 };
 
 struct ring_out {
@@ -69,6 +76,9 @@ struct shm {
 	/* The train that is being handed out, and the memory of all that were lent. */
 	uint8_t *buffer;
 	struct far_record description;
+	struct shm_far far; /* of the trains below */
+	struct far_train far_trains[SHM_FAR_TRAINS_MAX];
+	size_t far_count;
 	uint32_t used;
 	uint32_t flow_count;
 	const uint8_t *at;

@@ -42,8 +42,12 @@ enum caps_flags {
 	CAPS_SACK_ANY = 32, /* a SACK is information and does not say that a packet is lost */
 	CAPS_RETH_MESSAGE = 64, /* packets of a WRITE carry the RETH of their message: VA + PO x PMTU (our choice) */
 	CAPS_SEAL = 128,   /* the ICRC of what is sent to an end is XORed with the nonce of that end (our choice) */
-	CAPS_ALIKE = 256   /* a Middle packet of PO 0 is the first of its message (our choice) */
+	CAPS_ALIKE = 256,  /* a Middle packet of PO 0 is the first of its message (our choice) */
+	CAPS_LARGE = 512   /* within a host messages are cut into CAPS_LARGE_BYTES, whatever the PMTU (our choice) */
 };
+
+/* A multiple of 4; two packets are one datagram. */
+enum { CAPS_LARGE_BYTES = 30 << 10 };
 
 enum caps_state {
 	CAPS_SEALS = 1 /* all that this sender sends from now on, except CAPS, is sealed */
