@@ -255,6 +255,7 @@ static void transport_start(const struct engine *e, struct transport_config *c)
 	memcpy(c->sport_ipv4, e->sport_ipv4, sizeof(c->sport_ipv4));
 	memcpy(c->sport_ipv6, e->sport_ipv6, sizeof(c->sport_ipv6));
 	c->window_bytes = window_bytes(e);
+	c->veroce.large = e->loop.shm;
 	c->veroce.rto_ns_min = RTO_NS_MIN;
 	c->veroce.pto_ns_min = PTO_NS_MIN;
 	cc_start(e, c);

@@ -11,6 +11,7 @@
 
 #include "base/siphash.h"
 #include "nic/state.h"
+#include "wire/capseth.h"
 
 static_assert((int)NIC_TX_ARENA_BYTES == (int)TX_ARENA_BYTES, "what is asked for is what is used");
 
@@ -343,6 +344,8 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 {
 	struct transport *tp = &nic->tp;
 	struct icrc_ctx *icrc = tp->tx.icrc;
+	uint32_t room = (tp->caps_flags & CAPS_LARGE ? CAPS_LARGE_BYTES : NIC_MTU_BYTES_MAX) +
+			TX_HEADROOM_MAX;
 	struct qp *qp;
 	size_t count;
 
@@ -357,7 +360,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	if (!list_empty(&nic->gsi.out))
 		gsi_output(nic);
 	/* A QP whose turn finds no room would lose its place, and delay its answers, for nothing. */
-	for (; qp && tx_room(&tp->tx, NIC_MTU_BYTES_MAX + TX_HEADROOM_MAX); qp = next_turn(tp)) {
+	for (; qp && tx_room(&tp->tx, room); qp = next_turn(tp)) {
 		list_remove(&qp->active);
 		if (qp->answering)
 			qp->answering = false;

@@ -84,6 +84,7 @@ struct veroce_config {
 	bool trim;                /* offers packet trimming: data leaves with DSCP 8, trimmed packets arrive with 9 */
 	bool fence_indicator;     /* WQEs that overlap older, incomplete ones harmfully wait, as with a fence */
 	bool base_only;           /* offers no extensions, as a base peer does not */
+	bool large;               /* offers processes of this host packets of CAPS_LARGE_BYTES, whatever the path MTU */
 	bool cc_of_qps;           /* a QP has a window on each path, not all QPs to one host together */
 	uint16_t flowlet_packets; /* the least number that stay on one path; 0: 8 */
 	uint64_t flowlet_gap_ns;  /* instead, a QP changes path only after so long a silence; 0: by packets */

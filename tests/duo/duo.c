@@ -206,7 +206,7 @@ static enum duo_fate faults_decide(struct duo *d, enum duo_side from, uint64_t *
 		{f->drop_ppm, DUO_DROP, 0},
 		{f->duplicate_ppm, DUO_DUPLICATE, f->delay_ns_max},
 		{f->delay_ppm, DUO_DELAY, f->delay_ns_max},
-		{f->corrupt_ppm, DUO_CORRUPT, 8 * DUO_PACKET_MAX},
+		{f->corrupt_ppm, DUO_CORRUPT, DUO_CORRUPT_BITS},
 		{f->ce_ppm, DUO_MARK_CE, 0},
 	};
 

@@ -122,7 +122,7 @@ static void set_rocev2(struct nic_config *c, enum duo_side side)
 static struct nic_config wire; /* the members that choose_wire() sets */
 static struct cc_params shares; /* where wire.transport.cc.params is set */
 static enum veroce_reth_base reth_base[DUO_SIDES];
-static bool same_host;
+static bool same_host, large[DUO_SIDES];
 
 static void choose_wire(struct swarm *s)
 {
@@ -144,6 +144,9 @@ static void choose_wire(struct swarm *s)
 	for (int side = 0; side < DUO_SIDES; side++)
 		reth_base[side] = chance(s, 30) ? RETH_BASE_MESSAGE : RETH_BASE_PACKET;
 	same_host = chance(s, 20);
+	/* Not drawn: seeds keep their meanings. */
+	for (int side = 0; side < DUO_SIDES; side++)
+		large[side] = same_host && wire.transport.veroce.rx_window >> (9 + side) & 5;
 	if (!chance(s, 25))
 		return;
 	cc_params_default(&shares, (const enum cc_algorithm[]){CC_SWIFT, CC_DCTCP, CC_NONE}[wire.transport.veroce.cc]);
@@ -166,6 +169,7 @@ static void set_wire(struct nic_config *c, enum duo_side side)
 	c->transport.veroce.fence_indicator = wire.transport.veroce.fence_indicator;
 	c->transport.veroce.reth_base = reth_base[side];
 	c->transport.veroce.base_only = side == DUO_A && wire.transport.veroce.base_only;
+	c->transport.veroce.large = large[side];
 	c->transport.cc.params = wire.transport.cc.params;
 	c->transport.cc.line_rate_bps = wire.transport.cc.line_rate_bps;
 	if (same_host)

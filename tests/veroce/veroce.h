@@ -24,6 +24,7 @@ struct veroce_options {
 	uint64_t early_bytes;
 	bool trim;
 	bool same_host;
+	bool large[DUO_SIDES];
 	uint16_t flowlet;
 	struct veroce_sent sent; /* before the test begins */
 };
@@ -49,6 +50,7 @@ static inline void veroce_tweak(struct nic_config *c, enum duo_side side)
 	c->transport.veroce.loss = veroce_opt.loss;
 	c->transport.veroce.cc = veroce_opt.cc;
 	c->transport.veroce.base_only = veroce_opt.base[side];
+	c->transport.veroce.large = veroce_opt.large[side];
 	c->transport.veroce.seal = veroce_opt.seal;
 	c->transport.veroce.fence_indicator = veroce_opt.fence_indicator;
 	c->transport.veroce.reth_base = veroce_opt.reth_base[side];

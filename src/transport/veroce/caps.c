@@ -42,7 +42,9 @@ static uint16_t offered(const struct transport *tp, const struct qp *qp)
 	uint16_t flags = tp->caps_flags;
 
 	if (qp->local)
-		flags &= (uint16_t)~(CAPS_TS | CAPS_RXSHARE);
+		flags &= (uint16_t) ~(CAPS_TS | CAPS_RXSHARE);
+	if (!qp->veroce->cut_open && !(qp->veroce->caps & CAPS_LARGE))
+		flags &= (uint16_t)~CAPS_LARGE;
 	/* Four bytes a message would buy nothing. */
 	if (tp->config.train_max == 1)
 		flags &= (uint16_t)~CAPS_ALIKE;
@@ -205,7 +207,8 @@ void caps_confirmed(struct transport *tp, struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
 
-	if (!(tp->caps_flags & CAPS_RETH_MESSAGE) || veroce_is_answered(vr) || vr->caps_tries < TRIES_MAX)
+	if ((!(tp->caps_flags & CAPS_RETH_MESSAGE) && !vr->cut_open) || veroce_is_answered(vr) ||
+	    vr->caps_tries < TRIES_MAX)
 		return;
 	vr->caps_tries = 0;
 	vr->caps_silent = false;
@@ -220,6 +223,29 @@ bool caps_reth_settled(struct qp *qp)
 	if (vr->caps_silent)
 		vr->caps |= CAPS_RETH_MESSAGE;
 	return veroce_is_answered(vr) || vr->caps & CAPS_RETH_MESSAGE;
+}
+
+/* From now on messages are cut into packets of that size. None was cut before. */
+static void cut(const struct transport *tp, struct qp *qp, bool large)
+{
+	struct veroce *vr = qp->veroce;
+
+	vr->cut_open = false;
+	if (!large)
+		return;
+	vr->caps |= CAPS_LARGE;
+	vr->mtu = CAPS_LARGE_BYTES;
+	if (vr->w)
+		veroce_fit_acks(tp, qp);
+}
+
+bool caps_cut_settled(const struct transport *tp, struct qp *qp)
+{
+	struct veroce *vr = qp->veroce;
+
+	if (vr->cut_open && vr->caps_silent)
+		cut(tp, qp, vr->caps_told && vr->cut_asked);
+	return !vr->cut_open;
 }
 
 void caps_hurry(struct qp *qp, uint64_t now_ns)
@@ -270,8 +296,9 @@ static void asked(const struct transport *tp, struct qp *qp, const struct capset
 	struct veroce *vr = qp->veroce;
 
 	if (!veroce_is_answered(vr) && c->profile && has_begun(qp)) {
-		vr->caps &= CAPS_RETH_MESSAGE;
-		vr->caps |= c->flags & offered(tp, qp) & (uint16_t)~(CAPS_RETH_MESSAGE | CAPS_SEAL);
+		vr->caps &= CAPS_RETH_MESSAGE | CAPS_LARGE;
+		vr->caps |= c->flags & offered(tp, qp) &
+			    (uint16_t) ~(CAPS_RETH_MESSAGE | CAPS_LARGE | CAPS_SEAL);
 		take_windows(vr, c);
 	}
 	if (veroce_is_answered(vr) || vr->caps_ask || !vr->caps_tries ||
@@ -313,6 +340,8 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
 	struct veroce *vr = qp->veroce;
 
 	vr->caps = agreed(tp, qp, c);
+	if (vr->cut_open)
+		cut(tp, qp, vr->caps & CAPS_LARGE);
 	if (vr->state == VEROCE_CONFIRMED)
 		veroce_move(qp, VEROCE_AGREED);
 	vr->caps_ask = false;
@@ -325,8 +354,9 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
 static bool contradicts(const struct transport *tp, const struct qp *qp, const struct capseth *c)
 {
 	const struct veroce *vr = qp->veroce;
-	uint16_t settled = veroce_is_answered(vr) ? CAPS_RETH_MESSAGE | CAPS_SEAL : vr->caps & CAPS_RETH_MESSAGE;
+	uint16_t settled = CAPS_RETH_MESSAGE | CAPS_LARGE;
 
+	settled = veroce_is_answered(vr) ? settled | CAPS_SEAL : vr->caps & settled;
 	return (vr->caps ^ agreed(tp, qp, c)) & settled;
 }
 
@@ -384,6 +414,7 @@ void caps_input(struct transport *tp, struct qp *qp, const struct veroce_packet 
 	}
 	if (request) {
 		vr->caps_reply = true;
+		vr->cut_asked = c->flags & CAPS_LARGE;
 		vr->peer_nonce = c->nonce;
 		qp_activate(tp, qp);
 	}

@@ -61,6 +61,12 @@ static inline uint64_t caps_deadline(const struct qp *qp)
  */
 bool caps_reth_settled(struct qp *);
 /*
+ * Whether both ends agree into what messages are cut, CAPS_LARGE_BYTES or path MTUs. Before, no message of more than a path MTU
+ * is sent or placed. With a peer that has been silent for so long it holds that both offered, and path MTUs if this end has
+ * not told that it does.
+ */
+bool caps_cut_settled(const struct transport *, struct qp *);
+/*
  * The first packet of the peer other than CAPS arrived. If we had stopped asking, the peer may have started only
  * now: it is asked again, because its setting may differ from the assumed one.
  */

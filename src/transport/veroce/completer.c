@@ -36,8 +36,8 @@ static bool is_asked(const struct veroce *vr, const struct send_wqe *w)
 /* Whether the response fits the request: both numbers, the kind, the place, the length. */
 static bool fits(const struct qp *qp, const struct send_wqe *w, const struct veroce_packet *p)
 {
-	uint64_t off = (uint64_t)p->po * qp->mtu;
-	bool last = off + qp->mtu >= w->length;
+	uint64_t off = (uint64_t)p->po * qp->veroce->mtu;
+	bool last = off + qp->veroce->mtu >= w->length;
 
 	if (p->aeth.msn != w->msn)
 		return false;
@@ -46,14 +46,14 @@ static bool fits(const struct qp *qp, const struct send_wqe *w, const struct ver
 	if (!request_is_read(w) || (p->po && off >= w->length) ||
 	    veroce_starts_message(p) != !p->po || !(p->info->flags & F_END) == last)
 		return false;
-	return p->payload_len == (last ? w->length - off : qp->mtu);
+	return p->payload_len == (last ? w->length - off : qp->veroce->mtu);
 }
 
 static bool place(struct transport *tp, struct qp *qp, struct send_wqe *w,
 		  const struct veroce_packet *p)
 {
 	const uint8_t *from = p->payload;
-	uint32_t len = p->payload_len, off = p->po * qp->mtu;
+	uint32_t len = p->payload_len, off = p->po * qp->veroce->mtu;
 
 	if (p->info->flags & F_ATOMIC) {
 		from = (const uint8_t *)&p->orig;
@@ -155,7 +155,7 @@ bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct p
 	struct veroce *vr = qp->veroce;
 	struct receiver *in = &vr->w->r_in;
 	const struct receiver before = *in; /* for the debug build */
-	uint64_t off = (uint64_t)p->po * qp->mtu;
+	uint64_t off = (uint64_t)p->po * qp->veroce->mtu;
 	struct send_wqe *w;
 
 	/* The First packet has shown that the message was requested, and the WQE is not done before the Last. */
@@ -164,9 +164,9 @@ bool veroce_completer_middle(struct transport *tp, struct qp *qp, const struct p
 		return false;
 	w = wqe_of(qp, p->msn);
 	/* The checks of fits() and place() for such a packet. */
-	if (p->aeth.msn != w->msn || !request_is_read(w) || p->payload_len != qp->mtu ||
-	    off + qp->mtu >= w->length ||
-	    !sge_scatter(&tp->mrs, qp->user.pd, send_wqe_sges(w), off, p->payload, qp->mtu))
+	if (p->aeth.msn != w->msn || !request_is_read(w) || p->payload_len != qp->veroce->mtu ||
+	    off + qp->veroce->mtu >= w->length ||
+	    !sge_scatter(&tp->mrs, qp->user.pd, send_wqe_sges(w), off, p->payload, qp->veroce->mtu))
 		return false;
 	veroce_arrival(qp, in, pkt, p, now_ns);
 	in->po = psn_add(in->po, 1);

@@ -125,6 +125,7 @@ int veroce_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!vr->pair)
 		goto free_vr;
 	qp->veroce = vr;
+	vr->mtu = qp->mtu;
 	vr->q_window = VEROCE_BASE_WINDOW;
 	vr->r_window = VEROCE_BASE_WINDOW;
 	connect_spaces(qp);
@@ -137,7 +138,10 @@ int veroce_connect(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		veroce_move(qp, VEROCE_ROCEV2);
 		return 0;
 	}
-	veroce_move(qp, speaks == PAIR_VEROCE || tp->config.protocol == PROTOCOL_VEROCE ? VEROCE_ASSUMED : VEROCE_ASKING);
+	veroce_move(qp, speaks == PAIR_VEROCE || tp->config.protocol == PROTOCOL_VEROCE
+				? VEROCE_ASSUMED
+				: VEROCE_ASKING);
+	vr->cut_open = qp->local && tp->caps_flags & CAPS_LARGE;
 	caps_start(tp, qp, now_ns);
 	return 0;
 
@@ -191,6 +195,7 @@ void veroce_fall_back(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	vr->caps = 0;
 	vr->caps_ask = false;
 	vr->caps_silent = false;
+	vr->cut_open = false;
 	tp->counters.fallbacks++;
 	timer_cancel(&tp->timers, &qp->timer);
 	qp->sq.next = qp->sq.una;

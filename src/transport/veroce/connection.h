@@ -51,11 +51,14 @@ struct veroce {
 	bool caps_told : 1;    /* a response was sent: the peer may know our window and nonce */
 	bool caps_seals : 1;   /* ... and it announced that we seal all packets from now on */
 	bool caps_silent : 1;  /* the last request had no response either: the peer counts as a base one */
+	bool cut_open : 1;     /* whether messages are cut into large packets is not settled: see caps_cut_settled() */
+	bool cut_asked : 1;    /* the peer offers large packets */
 	/* CAPS arrived with the IP identification that a host gives a lone datagram: no device on the way changes it. */
 	bool ids_kept : 1;
 	uint8_t caps_tries;    /* requests since the peer last showed anything new */
 	uint8_t caps_hurries;  /* requests sent early, because the peer acknowledged but did not respond */
 	uint16_t caps;         /* flags that both ends have; 0 before the response, but see caps_reth_settled() */
+	uint32_t mtu;          /* payload bytes of all packets of a message but the last: the path MTU, or CAPS_LARGE_BYTES */
 	uint32_t starved_ms;   /* since when there is no memory for packets; 0: there is */
 	uint32_t nonce;        /* ours; the peer seals its packets with it */
 	uint32_t peer_nonce;   /* the peer's as announced; proved once caps has CAPS_SEAL */

@@ -33,7 +33,7 @@ static bool is_send(const struct send_wqe *w)
 /* It has packets that are not the first of their message. */
 static bool is_long_write(const struct qp *qp, const struct send_wqe *w)
 {
-	return (w->opcode == WR_WRITE || w->opcode == WR_WRITE_IMM) && w->length > qp->mtu;
+	return (w->opcode == WR_WRITE || w->opcode == WR_WRITE_IMM) && w->length > qp->veroce->mtu;
 }
 
 static void start_wqe(struct qp *qp, struct send_wqe *w)
@@ -41,7 +41,7 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 	struct veroce *vr = qp->veroce;
 
 	/* A READ takes one PSN, however long its response (4.1). */
-	w->packets = request_has_response(w) ? 1 : request_packets(w->length, qp->mtu);
+	w->packets = request_has_response(w) ? 1 : request_packets(w->length, qp->veroce->mtu);
 	w->psn_first = vr->psn_new;
 	w->psn_last = psn_add(w->psn_first, w->packets - 1);
 	w->done = false;
@@ -130,6 +130,8 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	if (tp->caps_flags & CAPS_RETH_MESSAGE && is_long_write(qp, w) && !caps_reth_settled(qp))
 		return false; /* the answer to CAPS activates the QP */
+	if (qp->veroce->cut_open && w->length > qp->mtu && !caps_cut_settled(tp, qp))
+		return false;
 	if (request_has_response(w) &&
 	    ((vr->reads - vr->w->reads_done) & PSN_MASK) >= qp->max_rd_atomic)
 		return false;
@@ -181,7 +183,7 @@ static uint32_t payload_of(const struct qp *qp, const struct send_wqe *w, uint32
 {
 	if (request_has_response(w))
 		return 0;
-	return po + 1 == w->packets ? w->length - po * qp->mtu : qp->mtu;
+	return po + 1 == w->packets ? w->length - po * qp->veroce->mtu : qp->veroce->mtu;
 }
 
 /* A packet to be laid out: its WQE, its place in it, its path and its flags. */
@@ -210,7 +212,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct request
 	p.bth.ackreq = r->ackreq || po + 1 == w->packets;
 	veroce_stamp(qp, &p, (uint32_t)r->path, now_ns);
 	at = veroce_encode_headers(out, &p);
-	if (!request_gather(tp, qp, w, po * qp->mtu, out + at, payload))
+	if (!request_gather(tp, qp, w, po * qp->veroce->mtu, out + at, payload))
 		return -1;
 	if (p.bth.pad)
 		memset(out + at + payload, 0, p.bth.pad);
@@ -262,7 +264,7 @@ static bool follow(struct transport *tp, struct qp *qp, struct send_wqe *w, uint
 	uint32_t at;
 	uint8_t *out = veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at);
 
-	if (!out || !request_gather(tp, qp, w, po * qp->mtu, out + at, qp->mtu))
+	if (!out || !request_gather(tp, qp, w, po * qp->veroce->mtu, out + at, qp->veroce->mtu))
 		return false;
 	veroce_commit_next(tp, qp, at);
 	return true;
@@ -489,8 +491,8 @@ uint32_t veroce_requester_next_len(const struct qp *qp)
 	const struct send_wqe *w = sq_at(&qp->sq, qp->sq.next);
 	uint32_t stamp = qp->veroce->caps & CAPS_TS ? TSETH_LEN : 0;
 
-	if (qp->veroce->w->wqe != qp->sq.next || qp->sq.next == sq_head(&qp->sq) || w->length > qp->mtu ||
-	    request_has_response(w))
+	if (qp->veroce->w->wqe != qp->sq.next || qp->sq.next == sq_head(&qp->sq) ||
+	    w->length > qp->veroce->mtu || request_has_response(w))
 		return UINT32_MAX;
 	return veroce_header_len(request_opcode[w->opcode][REQUEST_ONLY]) + stamp + (w->length + 3) / 4 * 4 + ICRC_LEN;
 }

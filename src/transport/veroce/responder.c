@@ -116,10 +116,10 @@ void veroce_responder_drop(struct transport *tp, struct qp *qp)
 static bool fits_mtu(const struct qp *qp, const struct veroce_packet *p)
 {
 	if (p->info->flags & F_FULL)
-		return p->payload_len == qp->mtu;
+		return p->payload_len == qp->veroce->mtu;
 	if (p->info->flags & F_LAST && !p->payload_len)
 		return false;
-	return p->payload_len <= qp->mtu;
+	return p->payload_len <= qp->veroce->mtu;
 }
 
 /* Judges a SEND's place in its message; *w gets the receive WQE. */
@@ -133,7 +133,7 @@ static enum rx_verdict judge_send(struct transport *tp, struct qp *qp, const str
 	*w = bind(tp, qp, p->rqmsn);
 	if (!*w)
 		return RX_NOT_READY;
-	if ((uint64_t)p->po * qp->mtu + p->payload_len > (*w)->length)
+	if ((uint64_t)p->po * qp->veroce->mtu + p->payload_len > (*w)->length)
 		return RX_TOO_LONG;
 	return RX_EXECUTE;
 }
@@ -150,7 +150,7 @@ static enum rx_verdict judge_write(const struct transport *tp, const struct qp *
 	if (!p->payload_len)
 		return RX_EXECUTE;
 	if (qp->veroce->caps & CAPS_RETH_MESSAGE) {
-		va += (uint64_t)p->po * qp->mtu;
+		va += (uint64_t)p->po * qp->veroce->mtu;
 		if (va < p->reth.va)
 			return RX_ACCESS; /* no region continues at address 0 */
 	}
@@ -177,8 +177,8 @@ static enum rx_verdict place(struct transport *tp, struct qp *qp, const struct v
 	if (to)
 		return mr_write(&tp->mrs, to, p->payload, p->payload_len) ? RX_EXECUTE : RX_ACCESS;
 	if (w && p->payload_len &&
-	    !sge_scatter(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(w), (uint64_t)p->po * qp->mtu, p->payload,
-			 p->payload_len))
+	    !sge_scatter(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(w),
+			 (uint64_t)p->po * qp->veroce->mtu, p->payload, p->payload_len))
 		return RX_LOCAL_FAULT;
 	return RX_EXECUTE;
 }
@@ -290,7 +290,7 @@ static enum rx_verdict finish(struct transport *tp, struct qp *qp, const struct 
 		return RX_ACCESS;
 	complete_message(tp, qp,
 			 &(struct message_end){.flags = info->flags,
-					       .byte_len = m->po * qp->mtu + m->payload_len,
+					       .byte_len = m->po * qp->veroce->mtu + m->payload_len,
 					       .imm_or_key = m->imm_or_key,
 					       .solicited = m->se},
 			 now_ns);
@@ -423,12 +423,13 @@ static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet
 	}
 	if (ends_plainly(flags)) {
 		/* place() has judged its place and its receive WQE. */
-		complete_message(tp, qp,
-				 &(struct message_end){.flags = flags,
-						       .byte_len = p->po * qp->mtu + p->payload_len,
-						       .imm_or_key = p->imm_or_key,
-						       .solicited = p->bth.se},
-				 now_ns);
+		complete_message(
+			tp, qp,
+			&(struct message_end){.flags = flags,
+					      .byte_len = p->po * qp->veroce->mtu + p->payload_len,
+					      .imm_or_key = p->imm_or_key,
+					      .solicited = p->bth.se},
+			now_ns);
 		if (qp_get_state(qp) == QPS_ERR)
 			return false; /* a CQ overran */
 		step_over_end(tp, in);
@@ -487,10 +488,22 @@ static void advance(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 }
 
-/* The first packet of a WRITE has the address of its message, in either setting of RETH_BASE. */
-static bool has_known_place(struct qp *qp, const struct veroce_packet *p)
+/* Its message is one packet, and so is the answer, whatever messages are cut into. */
+static bool is_whole(const struct qp *qp, const struct veroce_packet *p)
 {
-	return !(p->info->flags & F_WRITE) || !p->po || caps_reth_settled(qp);
+	if (!(p->info->flags & (F_SEND | F_WRITE)))
+		return !(p->info->flags & F_READ) || p->reth.len <= qp->mtu;
+	return p->info->flags & F_END && !p->po && p->payload_len <= qp->mtu;
+}
+
+/* The first packet of a WRITE has the address of its message, in either setting of RETH_BASE. */
+static bool has_known_place(const struct transport *tp, struct qp *qp,
+			    const struct veroce_packet *p)
+{
+	if (tp->caps_flags & CAPS_RETH_MESSAGE && p->info->flags & F_WRITE && p->po &&
+	    !caps_reth_settled(qp))
+		return false;
+	return !qp->veroce->cut_open || is_whole(qp, p) || caps_cut_settled(tp, qp);
 }
 
 /* A packet before its turn: places or keeps it, and records it; no error yet (out-of-order R11). False: dropped. */
@@ -525,7 +538,7 @@ bool veroce_responder_middle(struct transport *tp, struct qp *qp, const struct p
 
 	if (!acks_counts_only(tp, qp, in, pkt, p) || vr->w->fatal || !follows(vr, p))
 		return false;
-	if (tp->caps_flags & CAPS_RETH_MESSAGE && !has_known_place(qp, p))
+	if (tp->caps_flags & (CAPS_RETH_MESSAGE | CAPS_LARGE) && !has_known_place(tp, qp, p))
 		return false;
 	if (place(tp, qp, p, false) != RX_EXECUTE)
 		return false;
@@ -571,7 +584,7 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 		acks_trimmed(tp, qp, in, p->bth.psn);
 		return;
 	}
-	if (tp->caps_flags & CAPS_RETH_MESSAGE && !has_known_place(qp, p)) {
+	if (tp->caps_flags & (CAPS_RETH_MESSAGE | CAPS_LARGE) && !has_known_place(tp, qp, p)) {
 		/* Dropped as if it were lost: it is sent again. */
 		tp->counters.rx_dropped++;
 		caps_unanswered(tp, qp, now_ns);

@@ -30,7 +30,7 @@ static struct rd_resource *slot(const struct qp *qp, uint32_t r)
 
 static uint32_t slot_packets(const struct qp *qp, const struct rd_resource *res)
 {
-	return res->atomic ? 1 : request_packets(res->len, qp->mtu);
+	return res->atomic ? 1 : request_packets(res->len, qp->veroce->mtu);
 }
 
 void responder_reads_release(struct qp *qp, uint32_t r)
@@ -180,11 +180,11 @@ static uint8_t response_opcode(const struct qp *qp, const struct rd_resource *re
 
 static uint32_t payload_of(const struct qp *qp, const struct rd_resource *res, uint32_t po)
 {
-	uint32_t left = res->len - po * qp->mtu;
+	uint32_t left = res->len - po * qp->veroce->mtu;
 
 	if (res->atomic)
 		return 0;
-	return left < qp->mtu ? left : qp->mtu;
+	return left < qp->veroce->mtu ? left : qp->veroce->mtu;
 }
 
 /* A packet to be laid out: its response, its place in it, its path and its flags. */
@@ -211,7 +211,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct respons
 		return 0;
 	if (payload) {
 		/* Checked for each packet: the region may be gone since the READ began. */
-		from = mr_check_remote(&tp->mrs, res->rkey, &qp->user, res->va + (uint64_t)po * qp->mtu,
+		from = mr_check_remote(&tp->mrs, res->rkey, &qp->user, res->va + (uint64_t)po * qp->veroce->mtu,
 				payload, MR_REMOTE_READ);
 		if (!from)
 			return -1;
@@ -321,13 +321,13 @@ static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource
 		   int path, uint32_t psn)
 {
 	const struct sender *s = &qp->veroce->w->r;
-	const uint8_t *from = mr_check_remote(&tp->mrs, res->rkey, &qp->user, res->va + (uint64_t)po * qp->mtu,
-				       qp->mtu, MR_REMOTE_READ);
+	const uint8_t *from = mr_check_remote(&tp->mrs, res->rkey, &qp->user, res->va + (uint64_t)po * qp->veroce->mtu,
+				       qp->veroce->mtu, MR_REMOTE_READ);
 	uint32_t at;
 	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at)
 			    : NULL;
 
-	if (!out || !mr_read_response(&tp->mrs, out + at, from, qp->mtu))
+	if (!out || !mr_read_response(&tp->mrs, out + at, from, qp->veroce->mtu))
 		return false;
 	veroce_commit_next(tp, qp, at);
 	return true;

@@ -43,7 +43,7 @@ static uint16_t caps_flags(const struct transport *tp)
 
 	if (v->base_only || v->loss == LOSS_BASE)
 		return flags;
-	return flags | VEROCE_CAPS_FLAGS | (v->trim ? CAPS_TRIM : 0) |
+	return flags | VEROCE_CAPS_FLAGS | (v->trim ? CAPS_TRIM : 0) | (v->large ? CAPS_LARGE : 0) |
 	       (v->seal == SEAL_OFF || !tp->tx.icrc ? 0 : CAPS_SEAL);
 }
 

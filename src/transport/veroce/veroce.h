@@ -114,7 +114,7 @@ static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t
  */
 static inline uint32_t veroce_va_step(const struct qp *qp)
 {
-	return qp->veroce->caps & CAPS_RETH_MESSAGE ? 0 : qp->mtu;
+	return qp->veroce->caps & CAPS_RETH_MESSAGE ? 0 : qp->veroce->mtu;
 }
 
 /*
@@ -138,7 +138,7 @@ static inline enum request_place veroce_place(const struct qp *qp, bool first, b
 static inline uint8_t *veroce_next(struct transport *tp, struct qp *qp, uint32_t path, bool ackreq,
 				   uint32_t *header_len)
 {
-	uint8_t *out = tx_room(&tp->tx, qp->mtu + TX_HEADROOM_MAX);
+	uint8_t *out = tx_room(&tp->tx, qp->veroce->mtu + TX_HEADROOM_MAX);
 
 	if (!out)
 		return NULL;
@@ -151,7 +151,7 @@ static inline uint8_t *veroce_next(struct transport *tp, struct qp *qp, uint32_t
 /* Commits that packet, with a path MTU of payload behind its headers. */
 static inline void veroce_commit_next(struct transport *tp, const struct qp *qp, uint32_t header_len)
 {
-	tx_commit(&tp->tx, tp->tx.flow, qp->dest_qpn, header_len + qp->mtu + ICRC_LEN);
+	tx_commit(&tp->tx, tp->tx.flow, qp->dest_qpn, header_len + qp->veroce->mtu + ICRC_LEN);
 }
 
 /* A switch has cut off the payload of that packet. */

@@ -16,13 +16,16 @@
 #include "transport/veroce/recovery.h"
 #include "transport/veroce/responder.h"
 #include "transport/veroce/veroce.h"
+#include "wire/capseth.h"
 
 /* How many packets one acknowledgement covers: a power of two, as `least` is. */
 static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
 {
-	uint64_t half = qp->local ? tp->config.window_bytes / 2 / qp->mtu : 0;
+	uint64_t half = qp->local ? tp->config.window_bytes / 2 / qp->veroce->mtu : 0;
 	uint32_t packets = VEROCE_ACK_PACKETS_LOCAL;
 
+	if (qp->veroce->caps & CAPS_LARGE)
+		least = 2;
 	while (packets > half && packets > least)
 		packets /= 2;
 	return packets;
@@ -44,6 +47,16 @@ void veroce_receiver_init(const struct transport *tp, const struct qp *qp, struc
 				.ext = ext,
 				.ack_packets = (uint16_t)ack_packets(tp, qp, VEROCE_ACK_PACKETS)};
 	rx_space_init(&in->rx, epsn);
+}
+
+void veroce_fit_acks(const struct transport *tp, struct qp *qp)
+{
+	struct veroce_work *w = qp->veroce->w;
+	uint32_t ackreq = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS),
+		 acks = ack_packets(tp, qp, VEROCE_ACK_PACKETS);
+
+	w->q.ackreq_packets = w->r.ackreq_packets = ackreq;
+	w->q_in.ack_packets = w->r_in.ack_packets = (uint16_t)acks;
 }
 
 bool veroce_take_work(struct transport *tp, struct qp *qp)

@@ -90,6 +90,8 @@ static inline uint32_t *veroce_read(const struct veroce *vr, uint32_t r)
 	return &vr->w->reads[r & (vr->w->reads_size - 1)];
 }
 
+/* The number of packets that an acknowledgement covers, after veroce.mtu has changed. */
+void veroce_fit_acks(const struct transport *, struct qp *);
 /* Takes w; there is none yet. False: no memory. */
 bool veroce_take_work(struct transport *, struct qp *);
 /* Takes w if there is none yet. False: no memory. */
