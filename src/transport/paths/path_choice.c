@@ -9,7 +9,8 @@
 
 enum {
 	FLOWLETS_A_WINDOW = 4,
-	FLOWLET_MAX = 64
+	FLOWLET_MAX = 64, /* packets, where each is a datagram of its own */
+	FLOWLET_TRAINS_MAX = 2 * PKT_TRAIN_MAX
 };
 
 static uint64_t path_flying(const struct path *p)
@@ -99,14 +100,19 @@ static uint32_t train_packets(const struct transport_config *c, uint32_t bytes)
 	return most < c->train_max ? most : c->train_max;
 }
 
-/* Long where the window is wide, but whole trains: what is left over costs as much as a train. */
+/*
+ * Long where the window is wide, but whole trains: what is left over costs as much as a train. Two full trains to one
+ * path leave by one system call.
+ */
 static uint32_t flowlet_packets(const struct transport_config *c, const struct path *p, uint32_t bytes)
 {
 	uint64_t packets = p->cc.cwnd_bytes / FLOWLETS_A_WINDOW / bytes;
 	uint32_t train = train_packets(c, bytes), most = FLOWLET_MAX;
 
-	if (train > 1 && train < most)
+	if (train > 1) {
+		most = FLOWLET_TRAINS_MAX;
 		most -= most % train;
+	}
 	if (packets < c->veroce.flowlet_packets)
 		packets = c->veroce.flowlet_packets;
 	return packets < most ? (uint32_t)packets : most;
