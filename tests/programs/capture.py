@@ -154,7 +154,7 @@ def transfer(transport, options):
     def run(place):
         where = folder()
         pair = Pair(place, TRANSFER, options + ["-c", transport],
-                    env={"VERBENA_PCAP": where + "/%p.pcap"}).go()
+                    env={"VERBENA_PCAP": where + "/%p.pcap", "VERBENA_ONLY_BYTES": "0"}).go()
         pids = [pair.server.pid, pair.client.pid]
         pair.finish(60)
         for pid in pids:
