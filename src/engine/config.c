@@ -112,7 +112,7 @@ static const struct row rows[] = {
 	SPEC("impair", impair, "", "faults on purpose, for example drop=0.01,seed=7"),
 	TEXT("interfaces", interfaces, "", "comma list of the interfaces to use; empty: every one that is up"),
 	TEXT("address", address, "", "comma list of the addresses to receive at, so that several users or devices are beside each other; empty: every one"),
-	SWITCH("shm", shm, "off", "on: packets to processes of the same user on this host go through memory instead of UDP"),
+	SWITCH("shm", shm, "on", "packets to processes of the same user on this host go through memory instead of UDP, on or off"),
 	NUMBER("shm_bytes", KIND_BYTES, shm_bytes, 128 << 10, 1u << 30, "auto", "memory that a process gives to packets to others of its host, 128K for each; auto: 8M"),
 	NUMBER("devices", KIND_U32, devices, 1, ENGINE_DEVICES_MAX, "1", "devices that a program sees: verbena0, verbena1 and so on, each a NIC of its own"),
 	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce, rocev2, iwarp or rocev1; auto: veRoCE with peers that answer in it"),

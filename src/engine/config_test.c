@@ -58,7 +58,7 @@ static void without_settings_there_are_defaults(void **state)
 	assert_int_equal(c.transport.veroce.trim, 0);
 	assert_int_equal(c.transport.patience_ns, UINT64_C(5000000000));
 	assert_int_equal(c.spin_us, 50);
-	assert_false(c.shm);
+	assert_true(c.shm);
 	assert_int_equal(c.shm_bytes, 0);
 	assert_int_equal(c.transport.rocev2.only_bytes, 65536);
 	assert_int_equal(c.devices, 1);
@@ -74,13 +74,13 @@ static void the_environment_wins_over_the_file(void **state)
 	char err[1024];
 
 	assert_int_equal(load(&c, "VERBENA_PORT=5000",
-			      "; a comment\n# another\n\nport = 6000\nwindow_bytes = 2M\nshm = on\nshm_bytes = 128K\n"
+			      "; a comment\n# another\n\nport = 6000\nwindow_bytes = 2M\nshm = off\nshm_bytes = 128K\n"
 			      "pcap = /tmp/%p.pcap ; why not\nimpair = drop=0.01,seed=7\n",
 			      err),
 			 0);
 	assert_int_equal(c.transport.rocev2.port, 5000);
 	assert_int_equal(c.transport.window_bytes, 2 << 20);
-	assert_true(c.shm);
+	assert_false(c.shm);
 	assert_int_equal(c.shm_bytes, 128 << 10);
 	assert_string_equal(c.pcap, "/tmp/%p.pcap");
 	assert_string_equal(c.impair, "drop=0.01,seed=7");

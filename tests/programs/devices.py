@@ -131,7 +131,8 @@ def stat(place):
         for one, other, end in ((there, here, 1), (here, there, 0)):
             check(one["type"] == "RC" and one["state"] == "RTS" and one["peer_qpn"] == other["qpn"] and
                   one["peer"] == place.addresses[end], "queue pair %s, its peer %s" % (one, other))
-            check(one["path"] == ("shm" if place.name == "shm4" else "udp"), "its path: %s" % one)
+            apart = place.name == "udp4" or place.spaces[0] != place.spaces[1]
+            check(one["path"] == ("udp" if apart else "shm"), "its path: %s" % one)
         text = place.tool(0, "stat", str(pair.server.pid))
         check("queue pair 0x%06x: RC RTS %s to " % (there["qpn"], there["path"]) in text, text)
         seen = []

@@ -267,8 +267,8 @@ def sh(*words):
 class Place:
     """
     Where a pair runs. Names: lo4 lo6 nobody4 nobody6 veth1500-4 veth1500-6 veth9000-4 veth9000-6, and
-    ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port; shm4: as lo4, but
-    through memory.
+    ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port; udp4: as lo4, but
+    not through memory; shm4: as lo4, with memory asked for.
     """
 
     def __init__(self, name, shared=False):
@@ -295,9 +295,9 @@ class Place:
             self._veth(int(name[4:].split("-")[0]))
         elif name.startswith("ecmp"):
             self._ecmp(int(name[4:].split("-")[0]))
-        elif name == "shm4":
-            self.env = [{"VERBENA_SHM": "on"}] * 2
-        if name in ("lo4", "lo6", "shm4") and not shared and os.geteuid() == 0 and shutil.which("ip"):
+        elif name in ("udp4", "shm4"):
+            self.env = [{"VERBENA_SHM": "off" if name == "udp4" else "on"}] * 2
+        if name in ("lo4", "lo6", "udp4", "shm4") and not shared and os.geteuid() == 0 and shutil.which("ip"):
             space = self._space("l")
             self.spaces = [space, space]
 
