@@ -34,6 +34,7 @@ struct scan {
 	struct gid_candidate found[CANDIDATES_MAX];
 	size_t found_count;
 	const char *only;
+	uint32_t loopback_mtu;
 };
 
 typedef void message_fn(struct scan *, const struct nlmsghdr *);
@@ -72,6 +73,8 @@ static void on_link(struct scan *s, const struct nlmsghdr *h)
 		else if (a->rta_type == IFLA_MTU)
 			memcpy(&l->interface.mtu, RTA_DATA(a), sizeof(l->interface.mtu));
 	}
+	if (l->loopback)
+		s->loopback_mtu = l->interface.mtu;
 	if (list_has(s->only, l->interface.name))
 		s->link_count++;
 }
@@ -386,6 +389,7 @@ int gids_load(struct gid_table *t, const struct gid_choice *choice, char *err, s
 		goto out;
 
 	gids_sort(s->found, s->found_count);
+	t->loopback_mtu = s->loopback_mtu;
 	t->count = 0;
 	for (size_t i = 0; i < s->found_count && t->count < NIC_GIDS_MAX; i++) {
 		struct nic_gid *g = &t->gids[t->count];

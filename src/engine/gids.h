@@ -28,6 +28,7 @@ struct gid_table {
 	struct nic_gid gids[NIC_GIDS_MAX];
 	struct engine_interface interfaces[NIC_GIDS_MAX]; /* of the GID with the same index */
 	uint32_t count;
+	uint32_t loopback_mtu; /* bytes of an IP packet, whatever the choice; 0: there is no loopback interface that is up */
 };
 
 /* One address as the kernel reports it. */

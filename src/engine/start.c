@@ -42,6 +42,7 @@ static_assert((int)RAW_GIDS_MAX == (int)NIC_GIDS_MAX, "a back end knows every GI
 enum {
 	WHY_BYTES = 512,
 	MAP_BYTES_MIN = 64 << 10, /* from here on memory comes in pages that are zero until touched */
+	LARGE_MTU_MIN = 32 << 10, /* what veroce_config.large offers, with all headers */
 	WINDOW_BYTES_MIN = 64 << 10,
 	WINDOW_BYTES_MAX = 1 << 20,
 	/*
@@ -255,7 +256,8 @@ static void transport_start(const struct engine *e, struct transport_config *c)
 	memcpy(c->sport_ipv4, e->sport_ipv4, sizeof(c->sport_ipv4));
 	memcpy(c->sport_ipv6, e->sport_ipv6, sizeof(c->sport_ipv6));
 	c->window_bytes = window_bytes(e);
-	c->veroce.large = e->loop.shm;
+	/* Packets that find no way through memory go by UDP, over the loopback interface. */
+	c->veroce.large = e->loop.shm && e->gids.loopback_mtu >= LARGE_MTU_MIN;
 	c->veroce.rto_ns_min = RTO_NS_MIN;
 	c->veroce.pto_ns_min = PTO_NS_MIN;
 	cc_start(e, c);

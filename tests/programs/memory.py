@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from pair import BUILD, TIME_S, Failure, Pair, check, main, perftest, pingpong, pingpong_check
+from pair import BUILD, TIME_S, Failure, Pair, check, main, perftest, pingpong, pingpong_check, sh
 
 FOR_EVER = 100000000
 WRITES = ["-F", "-N", "-n", FOR_EVER, "-t", 4, "-s", 65536]
@@ -74,6 +74,15 @@ def no_memfd(place):
     perftest(other, "ib_write_bw", iters=200, sizes=[65536])
 
 
+def small_loopback(place):
+    """Where the loopback interface does not carry a large packet, messages are cut by the path MTU."""
+    place._need_root("ip")
+    sh("ip", "-n", place.spaces[0], "link", "set", "lo", "mtu", "1500")
+    other = under(place, "prlimit", "--fsize=100000")
+    perftest(other, "ib_write_bw", ["-m", 1024], iters=200, sizes=[65536])
+    perftest(place, "ib_write_bw", ["-m", 1024], iters=200, sizes=[65536])
+
+
 def ping_for_ever(place):
     """A client of the server at hand, when it has pinged."""
     for _ in range(100):
@@ -122,5 +131,5 @@ def hundred(place):
 
 
 if __name__ == "__main__":
-    main({"read_in_place": read_in_place, "no_readv": no_readv, "no_file": no_file, "no_memfd": no_memfd, "limit": limit,
-          "killed_in_mid_reference": killed_in_mid_reference, "hundred": hundred})
+    main({"read_in_place": read_in_place, "no_readv": no_readv, "no_file": no_file, "no_memfd": no_memfd, "small_loopback": small_loopback,
+          "limit": limit, "killed_in_mid_reference": killed_in_mid_reference, "hundred": hundred})
