@@ -26,6 +26,7 @@ enum {
 	OUTPUT_BURSTS_MAX = 4, /* a turn */
 	OUTPUT_BYTES_MAX = 256 << 10,
 	STASH_RETRY_NS = 200000,
+	DOUBT_AGAIN_NS = 100000000, /* how long a process that lived is not asked for: asking takes seven system calls */
 	PAGE_INTERVAL_NS = 10000000,
 	PACKET_BYTES_MAX = NIC_MTU_BYTES_MAX + 128
 };
@@ -153,7 +154,10 @@ static void doubts(struct loop *l, uint64_t now_ns)
 	int slot;
 
 	while ((slot = nic_next_doubt(l->nic)) >= 0) {
-		if (!may_be_waiting(l, (unsigned)slot))
+		if (l->lived_ns[slot] && now_ns - l->lived_ns[slot] < DOUBT_AGAIN_NS)
+			continue;
+		l->lived_ns[slot] = may_be_waiting(l, (unsigned)slot) ? now_ns : 0;
+		if (!l->lived_ns[slot])
 			nic_peer_gone(l->nic, (uint32_t)slot, now_ns);
 	}
 }

@@ -28,6 +28,7 @@ struct loop {
 	struct io *io;
 	struct io *shm; /* in `io`, or `io` itself: the rings to processes of this host; NULL: none */
 	struct group *group; /* or NULL */
+	uint64_t lived_ns[GROUP_SLOTS + 1]; /* when the group last said that a silent process lives; 0: never */
 	const struct engine_sink *sink;
 	const struct engine_cm_sink *cm_sink; /* or NULL */
 	struct stats_page *page; /* or NULL */
