@@ -6,7 +6,7 @@ import json
 import re
 
 from pair import Pair, check, main, pingpong_check
-from rdmacm import talk
+from rdmacm import ended_well, talk
 
 FIRST, SECOND = "127.0.0.2", "127.0.0.3"
 ITERS, SIZE = 30, 4096
@@ -98,8 +98,9 @@ def connections(place):
         outs = talk(Between(a, b), ["rping", "-s", "-C", "3", "-v"], ["rping", "-c", "-a", FIRST, "-C", "3", "-v"], env)
         check(all(out.count("ping data") == 3 for out in outs), "\n".join(outs))
         check(there.running() and "ping data" not in there.output(), "it has another's connection: " + there.output())
-        status, out = a.run(1, ["rping", "-c", "-a", SECOND, "-C", "3", "-v"], env=env)
-        check(status == 0 and out.count("ping data") == 3, "status %s\n%s" % (status, out))
+        client = ["rping", "-c", "-a", SECOND, "-C", "3", "-v"]
+        status, out = a.run(1, client, env=env)
+        check(ended_well(client, status, out) and out.count("ping data") == 3, "status %s\n%s" % (status, out))
         there.wait(30)
         check(there.output().count("ping data") == 3, there.output())
         there.kill()

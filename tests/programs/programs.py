@@ -81,11 +81,12 @@ def talk(known, place, where):
     """Both ends to their end; their outputs."""
     end = time.monotonic() + known.seconds
     server, status, out = meet(known, place, where, end)
-    while status != 0 and known.race and re.search(known.race, out) and time.monotonic() < end:
+    client = known.client.split()
+    while not ended_well(client, status, out) and known.race and re.search(known.race, out) and time.monotonic() < end:
         server.kill()
         server, status, out = meet(known, place, where, end)
     theirs = server.output() if server else ""
-    check(status == 0, "%s: status %s\n%s\nserver:\n%s" % (known.client, status, out, theirs))
+    check(ended_well(client, status, out), "%s: status %s\n%s\nserver:\n%s" % (known.client, status, out, theirs))
     if server and not known.stays:
         status = server.wait(10)
         check(ended_well(known.server.split(), status, server.output()),

@@ -14,8 +14,8 @@ import time
 from pair import BUILD, TIME_S, check, main
 
 TOO_EARLY = ("error 8", "event bl blka 8", "error: 8", "REJECTED", "Connection refused", "UNREACHABLE, error: 1", "ECONNREFUSED")
-# rping's main thread closes the channel at its end, when another thread may be about to ask it for an event. That one then
-# ends the process with this message, wherever the call comes a moment after the close.
+# rping's main thread closes the channel at its end, in the server and in the client, when another thread may be about to ask
+# it for an event. That one then ends the process with this message, wherever the call comes a moment after the close.
 OWN_RACE = "rdma_get_cm_event: Bad file descriptor"
 
 
@@ -30,13 +30,13 @@ def talk(place, server, client, env=None, seconds=TIME_S):
         s = place.start(0, server, env)
         time.sleep(patience)
         status, out = place.run(1, client, seconds, env)
-        if status == 0 or not any(words in out for words in TOO_EARLY):
+        if ended_well(client, status, out) or not any(words in out for words in TOO_EARLY):
             break
         check(time.monotonic() < end, "always too early: %s\n%s" % (" ".join(client), out))
         # The server may have accepted some of the client's connections, and waits in vain for the others.
         s.kill()
         patience *= 2
-    check(status == 0, "%s: status %s\n%s\nserver:\n%s" % (" ".join(client), status, out, s.output()))
+    check(ended_well(client, status, out), "%s: status %s\n%s\nserver:\n%s" % (" ".join(client), status, out, s.output()))
     status = s.wait(end - time.monotonic())
     check(ended_well(server, status, s.output()), "%s: status %s\n%s" % (" ".join(server), status, s.output()))
     outs = s.output(), out

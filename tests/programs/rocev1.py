@@ -14,7 +14,7 @@ import zlib
 from capture import tshark
 from data import TRANSFER, transfer
 from pair import NOBODY, Pair, Process, Skip, check, folder, main, perftest, pingpong
-from rdmacm import talk
+from rdmacm import ended_well, talk
 
 ENV = {"VERBENA_PROTOCOL": "rocev1"}
 LINKTYPE_ETHERNET = 1
@@ -133,11 +133,12 @@ def processes(place):
     for pair in pairs:
         pair.finish(60)
     for port in (7301, 7302):
+        client = ["rping", "-c", "-a", at, "-p", port, "-C", "2", "-v"]
         for attempt in range(20):
-            status, out = place.run(1, ["rping", "-c", "-a", at, "-p", port, "-C", "2", "-v"])
-            if status == 0:
+            status, out = place.run(1, client)
+            if ended_well(client, status, out):
                 break
-        check(status == 0 and out.count("ping data") == 2, "rping to port %d: %s\n%s" % (port, status, out))
+        check(ended_well(client, status, out) and out.count("ping data") == 2, "rping to port %d: %s\n%s" % (port, status, out))
     for p in listeners:
         p.kill()
 
