@@ -105,7 +105,10 @@ static uint16_t guid_info(const struct sma *q)
 	return DONE;
 }
 
-/* Of what PortPhysicalState may be set to, polling and disabled have a meaning here. */
+/*
+ * A manager that asks for Polling or Disabled changes the link (IBTA 14.2.5.6). Every other value of PortPhysicalState, 0 for "no
+ * change" among them, changes nothing here.
+ */
 static bool wants_phys(uint8_t phys)
 {
 	return phys == PORT_PHYS_POLLING || phys == PORT_PHYS_DISABLED;
