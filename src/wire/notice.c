@@ -42,15 +42,24 @@ static void switch_pkey_encode(uint8_t *d, const struct notice *n)
 void notice_encode(uint8_t *p, const struct notice *n)
 {
 	memset(p, 0, NOTICE_LEN);
-	p[0] = (uint8_t)(GENERIC |
-			 (n->trap == NOTICE_LINK_STATE ? NOTICE_URGENT : NOTICE_SECURITY));
+	p[0] = (uint8_t)(GENERIC | (n->trap < NOTICE_BAD_PKEY ? NOTICE_URGENT : NOTICE_SECURITY));
 	p[3] = n->producer;
 	put_be16(p + 4, (uint16_t)n->trap);
 	put_be16(p + 6, n->issuer_lid);
-	if (n->trap == NOTICE_LINK_STATE)
+	switch (n->trap) {
+	case NOTICE_LINK_STATE:
 		put_be16(p + DETAILS_AT, n->issuer_lid);
-	else if (n->trap == NOTICE_BAD_PKEY)
+		break;
+	case NOTICE_LINK_INTEGRITY:
+	case NOTICE_OVERRUN:
+		put_be16(p + DETAILS_AT + 2, n->issuer_lid);
+		p[DETAILS_AT + 4] = n->port;
+		break;
+	case NOTICE_BAD_PKEY:
 		bad_pkey_encode(p + DETAILS_AT, n);
-	else
+		break;
+	case NOTICE_SWITCH_PKEY:
 		switch_pkey_encode(p + DETAILS_AT, n);
+		break;
+	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Notices: offsets as opensm reads them (ib_mad_notice_attr_t and its ntc_128, ntc_257_258,
- * ntc_259). */
+/* Notices: offsets as opensm reads them (ib_mad_notice_attr_t and its ntc_128, ntc_129_131,
+ * ntc_257_258, ntc_259). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +22,26 @@ static void a_link_state_change_has_the_lid_of_its_switch(void **state)
 					  .producer = NODE_SWITCH,
 					  .issuer_lid = 0x1234});
 	assert_memory_equal(p, golden, sizeof(p));
+}
+
+static void an_error_of_a_link_has_its_port(void **state)
+{
+	static const uint8_t golden[NOTICE_LEN] = {0x81, 0, 0, 2, 0,    129,  0x12, 0x34,
+						   0,    0, 0, 0, 0x12, 0x34, 7};
+	uint8_t p[NOTICE_LEN];
+
+	for (uint8_t trap = NOTICE_LINK_INTEGRITY; trap <= NOTICE_OVERRUN; trap++) {
+		uint8_t want[NOTICE_LEN];
+
+		memcpy(want, golden, sizeof(want));
+		want[5] = trap;
+		memset(p, 0xff, sizeof(p));
+		notice_encode(p, &(struct notice){.trap = (enum notice_trap)trap,
+						  .producer = NODE_SWITCH,
+						  .issuer_lid = 0x1234,
+						  .port = 7});
+		assert_memory_equal(p, want, sizeof(p));
+	}
 }
 
 static void a_partition_violation_has_its_packet(void **state)
@@ -56,6 +76,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_link_state_change_has_the_lid_of_its_switch),
+		cmocka_unit_test(an_error_of_a_link_has_its_port),
 		cmocka_unit_test(a_partition_violation_has_its_packet),
 	};
 
