@@ -35,6 +35,8 @@ enum {
 	MAD_AT = 32, /* in a message */
 	MESSAGE_BYTES = MAD_AT + MAD_LEN,
 	HOST_BYTES = 32,
+	FAULTS_MAX = 64,
+	TRIES = 4, /* of a MAD on a link with a fault */
 	TEXT_MAX = 1 << 20,
 	TIMED_OUT = 110, /* ETIMEDOUT, on every architecture */
 	IS_SM_BIT = 1 << 1,
@@ -56,6 +58,9 @@ static const char usage[] =
 	"  -n, --node NAME  the adapter at which COMMAND runs (SIM_HOST); the first one by default\n"
 	"  -s, --save FILE  once COMMAND, a subnet manager, has brought all links up, write its forwarding tables, service\n"
 	"                   levels and lanes for verbena sim (topology.kind = subnet), and end it\n"
+	"  -f, --fault NODE[PORT]=KIND/N\n"
+	"                   each Nth packet that the port receives is wrong: bit (one is flipped), length, version, lane, or room (sent\n"
+	"                   without credits); several may be given\n"
 	"  -h, --help       this text\n"
 	"\n"
 	"TOPOLOGY is a file as ibsim reads it; docs/fabric.md has the format.\n";
@@ -81,6 +86,8 @@ struct server {
 	int control;
 	struct client clients[CLIENTS_MAX];
 	struct fabric_save *save; /* NULL: save nothing */
+	const char *faults[FAULTS_MAX];
+	int fault_count;
 };
 
 static socklen_t name_make(struct sockaddr_un *a, const struct server *s, const char *what, long number)
@@ -312,6 +319,16 @@ static struct client *receiver_of(struct server *s, const struct fabric_mad *m)
 	return NULL;
 }
 
+/* What a faulty link loses, the sender's kernel, or a response's requester, sends again after its timeout; here there is no time. */
+static enum fabric_end mad_carry(struct server *s, struct fabric_mad *m)
+{
+	enum fabric_end end = FABRIC_LOST;
+
+	for (int tries = s->fault_count ? TRIES : 1; tries && end == FABRIC_LOST; tries--)
+		end = fabric_carry(&s->fabric, m);
+	return end;
+}
+
 /* A message: DLID, SLID (16 bits in network order, in a word), destination and source QP, status, 4 and 8 bytes, MAD. */
 /* False: none is waiting. */
 static bool mad_serve(struct server *s, struct client *c)
@@ -332,7 +349,7 @@ static bool mad_serve(struct server *s, struct client *c)
 		put_be16(m.bytes + 8, (uint16_t)(c - s->clients + 1));
 	memset(message + SLID, 0, 4);
 	put_be16(message + SLID, m.slid);
-	switch (fabric_carry(&s->fabric, &m)) {
+	switch (mad_carry(s, &m)) {
 	case FABRIC_ANSWERED:
 		word_swap(message, DLID, SLID);
 		word_swap(message, DQP, SQP);
@@ -418,6 +435,17 @@ static int topology_load(struct server *s, const char *path)
 		fclose(f);
 	free(text);
 	return rc;
+}
+
+static int faults_set(struct server *s)
+{
+	char why[256];
+
+	for (int i = 0; i < s->fault_count; i++) {
+		if (fabric_fault_set(&s->fabric, s->faults[i], why, sizeof(why)))
+			return complain("fabric: --fault %s", why);
+	}
+	return 0;
 }
 
 static int first_choose(struct server *s, const char *name)
@@ -528,19 +556,25 @@ static int run(struct server *s, char **command)
 int cmd_fabric(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"node", required_argument, NULL, 'n'}, {"save", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+		{"node", required_argument, NULL, 'n'}, {"save", required_argument, NULL, 's'}, {"fault", required_argument, NULL, 'f'},
+		{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	static struct server s;
 	char base[64];
 	const char *node = NULL, *save = NULL, *name = getenv("IBSIM_SOCKNAME");
 	int opt, rc;
 
-	while ((opt = getopt_long(argc, argv, "+n:s:h", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+n:s:f:h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'n':
 			node = optarg;
 			break;
 		case 's':
 			save = optarg;
+			break;
+		case 'f':
+			if (s.fault_count == FAULTS_MAX)
+				return complain("fabric: --fault: at most %d", FAULTS_MAX);
+			s.faults[s.fault_count++] = optarg;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -563,6 +597,8 @@ int cmd_fabric(int argc, char **argv)
 	snprintf(base, sizeof(base), "verbena%ld", (long)getpid());
 	s.base = name && name[0] ? name : optind + 1 < argc ? base : "sim";
 	rc = topology_load(&s, argv[optind]);
+	if (!rc)
+		rc = faults_set(&s);
 	if (!rc)
 		rc = first_choose(&s, node);
 	if (!rc && save) {

@@ -47,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	must(!fabric_read(&f, text, sizeof(text) - 1, why, sizeof(why)));
 	f.nodes[3].is_sm = true;
+	must(!fabric_fault_set(&f, "s[2]=bit/7", why, sizeof(why)) && !fabric_fault_set(&f, "t[1]=length/5", why, sizeof(why)));
 	for (; size >= RECORD; data += RECORD, size -= RECORD)
 		carry(&f, data);
 	fabric_free(&f);

@@ -141,7 +141,7 @@ static void link_end_set(struct fabric *f, struct fabric_node *n, struct fabric_
 	bool was_up = p->info.phys_state == PORT_PHYS_LINK_UP,
 	     changed = up || p->info.state != PORT_DOWN;
 
-	p->links_downed += changed && !up;
+	p->counters[COUNT_LINKS_DOWNED] += changed && !up;
 	p->info.state = up ? PORT_INIT : PORT_DOWN;
 	if (was_up || p->info.phys_state == PORT_PHYS_POLLING)
 		p->info.phys_state = up ? PORT_PHYS_LINK_UP : PORT_PHYS_POLLING;

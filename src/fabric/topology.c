@@ -14,7 +14,7 @@
 
 #include "fabric/fabric.h"
 
-enum { LINE_BYTES = 256, GUID_STEP = 0x100, MKEY_NONE = 0, TIMEOUT_DEFAULT = 18, SPEEDS = 7, SPEED_QDR = 4, WIDTHS_1X_4X = 3,
+enum { LINE_BYTES = 256, GUID_STEP = 0x100, MKEY_NONE = 0, TIMEOUT_DEFAULT = 18, ERRORS_DEFAULT = 8, SPEEDS = 7, SPEED_QDR = 4, WIDTHS_1X_4X = 3,
        WIDTH_4X = 2, VLS_0_TO_7 = 4, MTU_CODE_4096 = 5, MTU_CODE_2048 = 4, ARBITRATION_ENTRIES = 8,
        CAPABILITIES = 1 << 6 | 1 << 11 | 1 << 25 /* SL mapping, system image GUID, client reregistration */ };
 
@@ -79,6 +79,8 @@ static void port_begin(struct fabric_port *p, bool has_link)
 		.vl_arb_high_cap = ARBITRATION_ENTRIES,
 		.vl_arb_low_cap = ARBITRATION_ENTRIES,
 		.guid_cap = 8,
+		.phy_errors = ERRORS_DEFAULT,
+		.overrun_errors = ERRORS_DEFAULT,
 		.response_time = TIMEOUT_DEFAULT,
 		.subnet_timeout = TIMEOUT_DEFAULT,
 	};

@@ -124,6 +124,44 @@ def partitions(place):
         check("num:%s (Bad P_Key" % trap in text, "%s: opensm's log has no trap:\n%s" % (enforce, text[-4000:]))
 
 
+def shown(out, title):
+    """The counters of one answer of perfquery that are not 0."""
+    found = re.search(r"# %s[^\n]*\n(.*?)(?=\n#|\Z)" % title, out, re.S)
+    check(found, "no %s:\n%s" % (title, out))
+    return {name: int(n) for name, n in re.findall(r"^(\w+):\.*(\d+)$", found.group(1), re.M) if int(n)}
+
+
+def errors(place):
+    """What a port refuses of packets with faults is in its counters, as perfquery shows them; opensm, which has set the
+    thresholds, hears of what is beyond them."""
+    if not shutil.which("perfquery"):
+        raise Skip("needs perfquery")
+    conf, log = (os.path.join(folder(), name) for name in ("errors.conf", "errors.log"))
+    with open(conf, "w") as f:
+        f.write("local_phy_errors_threshold 0x00\noverrun_errors_threshold 0x01\n")
+    # Of ten packets to the SA's QP1 and back.
+    work = ("S=$(ibswitches | sed -n 's/.* lid \\([0-9]*\\) .*/\\1/p'); B=%s; for i in 1 2 3 4 5 6 7 8 9 10; do SIM_HOST=host2 perfquery $S 1 >/dev/null; done; "
+            "perfquery $S 2; perfquery -E $S 2; perfquery $B 1; perfquery -E $B 1" % lid("host2"))
+    # fault at the port of the switch, at that of the adapter: the details of each, what counts beside PortRcvErrors, opensm's trap
+    rows = (("bit", "PortLocalPhysicalErrors", "LocalLinkIntegrityErrors", "num:129"), ("length", "PortMalformedPktErrors", None, None),
+            ("version", "PortMalformedPktErrors", None, None), ("lane", "PortMalformedPktErrors", None, None),
+            ("room", "PortBufferOverrunErrors", "ExcessiveBufferOverrunErrors", "num:130"))
+    for kind, detail, beside, trap in rows:
+        status, out = run("--fault", "leaf[2]=%s/3" % kind, PAIR, "--", "sh", "-c", manager(4, work, "-F %s -f %s" % (conf, log)))
+        if "install libumad2sim0" in out:
+            raise Skip("needs libumad2sim0")
+        check(status == 0 and out.count("# Port") == 4, "%s: status %s\n%s" % (kind, status, out))
+        switch, adapter = out.split("# Port counters")[1:]
+        counters, details = shown("# Port counters" + switch, "Port counters"), shown(switch, "PortRcvErrorDetails")
+        check(counters.get("PortRcvErrors") and details.get(detail), "%s is not counted:\n%s" % (kind, out))
+        check(set(details) == {"PortSelect", detail}, "%s counts otherwise:\n%s" % (kind, out))
+        check(not beside or counters.get(beside), "%s beyond the threshold is not counted:\n%s" % (kind, out))
+        check("PortRcvErrors" not in shown("# Port counters" + adapter, "Port counters"), "%s at the other end:\n%s" % (kind, out))
+        with open(log) as f:
+            text = f.read()
+        check(not trap or trap in text, "%s: opensm's log has no trap:\n%s" % (kind, text[-4000:]))
+
+
 def classes(place):
     """What a manager does not take does not reach it: opensm would not survive that. A server at its adapter gets it."""
     for tool in ("ibsysstat", "ibping"):
@@ -166,12 +204,13 @@ def administrator(place):
 
 
 def wrong(place):
-    for words, complaint in ((("/nowhere",), "No such file"), (("/dev/null",), "no nodes"), (("-n", "leaf", PAIR), "no adapter")):
+    for words, complaint in ((("/nowhere",), "No such file"), (("/dev/null",), "no nodes"), (("-n", "leaf", PAIR), "no adapter"),
+                             (("-f", "leaf[1]=bit", PAIR), "NODE[PORT]=KIND/N"), (("-f", "leaf[3]=bit/2", PAIR), "no such port")):
         status, out = run(*words, "--", "true", seconds=60)
         check(status == 125 and complaint in out, "%s: status %s\n%s" % (words, status, out))
 
 
 if __name__ == "__main__":
     main({"discover": discover, "opensm": opensm(PAIR, 4, 3), "routes": routes(PAIR, 4, "host2", 1), "wrong": wrong,
-          "saved": saved, "disabled": disabled, "partitions": partitions, "classes": classes, "administrator": administrator,
+          "saved": saved, "disabled": disabled, "partitions": partitions, "classes": classes, "errors": errors, "administrator": administrator,
           "opensm_tree": opensm(FAT_TREE, 96, 36), "routes_tree": routes(FAT_TREE, 96, "host16", 5)})
