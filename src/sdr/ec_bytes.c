@@ -40,7 +40,7 @@ static uint8_t *parity_at(const struct ec_bytes *b, uint32_t g, uint32_t i)
 static void fold(const struct ec_bytes *b, uint32_t g, uint32_t from, uint32_t count,
 		 uint32_t first, uint32_t n)
 {
-	const uint8_t *sources[EC_PIECES_MAX];
+	const uint8_t *sources[EC_ANY_PIECES_MAX];
 	uint8_t *targets[EC_PIECES_MAX];
 	struct ec_portion p = {.column = from,
 			       .n_sources = count,
@@ -113,14 +113,14 @@ static void lay_out(const struct ec_bytes *b, const struct ec_presence *r, uint3
 
 int ec_bytes_recover(const struct ec_bytes *b, const struct ec_presence *r, uint32_t group)
 {
-	uint8_t *pieces[EC_PIECES_MAX];
-	bool present[EC_PIECES_MAX];
+	uint8_t *pieces[EC_ANY_PIECES_MAX];
+	bool present[EC_ANY_PIECES_MAX];
 	uint32_t last = b->layout->pieces - 1;
 	struct ec_piece end = ec_layout_data(b->layout, last);
 	struct ec_repair repair;
 	int err;
 
-	assert(b->code->data + b->code->parity <= EC_PIECES_MAX);
+	assert(b->code->data + b->code->parity <= EC_ANY_PIECES_MAX);
 	lay_out(b, r, group, pieces, present);
 	err = ec_repair_init(&repair, b->code, present);
 	if (err)

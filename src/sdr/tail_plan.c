@@ -68,13 +68,61 @@ static uint32_t depth_for(uint32_t groups)
 	return ceil_div(groups, ceil_div(groups, TAIL_DEPTH_MAX));
 }
 
-/* Whether so many parities do, for groups of `size`. */
+/* Whether so many parities do, for groups of `size`. In a wide one, as many as were lost do not in one case of 255. */
 static bool does(const struct tail_plan *p, const struct tail_link *l, uint32_t coded)
 {
-	uint32_t groups = ceil_div(coded, p->size);
+	uint32_t groups = ceil_div(coded, p->size), n = (uint32_t)p->size + p->parity;
 	double again = l->burst > 1 ? power(1 - 1 / l->burst, depth_for(groups)) : 0;
+	double fails = more_than(p->parity, n, l->loss, again);
 
-	return groups * more_than(p->parity, p->size + p->parity, l->loss, again) <= TAIL_FAIL;
+	if (tail_plan_is_wide(p) && p->parity > 1)
+		fails += more_than(p->parity - 1u, n, l->loss, again) / 128;
+	return groups * fails <= TAIL_FAIL;
+}
+
+static uint16_t size_of(uint32_t coded, uint32_t groups)
+{
+	return (uint16_t)ceil_div(coded, groups);
+}
+
+/* As few groups as do with so many parities each, but no more than there are. */
+static void widen(struct tail_plan *p, const struct tail_link *l, uint32_t coded)
+{
+	uint32_t least_groups = ceil_div(coded, TAIL_WIDE_MAX), groups = ceil_div(coded, p->size);
+
+	while (least_groups < groups) {
+		uint32_t middle = (least_groups + groups) / 2;
+		struct tail_plan q = *p;
+
+		q.size = size_of(coded, middle);
+		if (does(&q, l, coded)) {
+			*p = q;
+			groups = middle;
+		} else {
+			least_groups = middle + 1;
+		}
+	}
+}
+
+static uint64_t parities(const struct tail_plan *p, uint32_t coded)
+{
+	return (uint64_t)ceil_div(coded, p->size) * p->parity;
+}
+
+/* Larger groups need fewer parities in all, but more of each: these cost the coding of every packet, so another one has
+ * to save a tenth of them all. */
+static void choose_size(struct tail_plan *p, const struct tail_link *l, uint32_t coded)
+{
+	struct tail_plan more = *p;
+
+	for (; more.parity && more.parity <= TAIL_WIDE_PARITY_MAX; more.parity++) {
+		struct tail_plan q = more;
+
+		widen(&q, l, coded);
+		if (more.parity > p->parity && parities(&q, coded) * 10 > parities(p, coded) * 9)
+			return;
+		*p = q;
+	}
 }
 
 /* Words that name losses come up to an RTT / 32 after an RTT. */
@@ -91,10 +139,11 @@ void tail_plan_make(struct tail_plan *p, uint32_t packets, const struct tail_lin
 	assert(packets && l->packet_ns);
 	*p = (struct tail_plan){.packets = packets, .tail = packets - coded};
 	for (;; p->parity++) {
-		p->size = (uint16_t)ceil_div(coded, ceil_div(coded, TAIL_CODE_MAX - p->parity));
+		p->size = size_of(coded, ceil_div(coded, TAIL_CODE_MAX - p->parity));
 		if (p->parity == PARITY_MAX || does(p, l, coded))
 			break;
 	}
+	choose_size(p, l, coded);
 	p->depth = (uint16_t)depth_for(ceil_div(coded, p->size));
 	settled = tail_plan_settle(p);
 	assert(settled);
@@ -110,7 +159,7 @@ bool tail_plan_settle(struct tail_plan *p)
 	uint32_t coded = p->packets - p->tail, full, rest;
 
 	if (!p->packets || p->tail >= p->packets || !p->size || !p->depth || p->depth > TAIL_DEPTH_MAX ||
-	    p->size + p->parity > TAIL_CODE_MAX)
+	    (tail_plan_is_wide(p) && (p->size > TAIL_WIDE_MAX || p->parity > TAIL_WIDE_PARITY_MAX)))
 		return false;
 	full = coded / block_packets(p);
 	rest = coded % block_packets(p);

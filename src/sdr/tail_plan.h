@@ -2,8 +2,8 @@
 /*
  * Which packets of a message get parities, and how many. What was sent more than a round trip before the end is repaired
  * meanwhile, at no cost in time; so only the tail is coded, the packets on whose loss no word can come before the last
- * one has left. The tail is cut into groups of an erasure code, any `size` of whose packets give the others, and dealt out
- * to the groups of a block in turn, so that a burst of losses takes few packets of each.
+ * one has left. The tail is cut into groups of an erasure code, and dealt out to the groups of a block in turn, so that a
+ * burst of losses takes few packets of each.
  *
  *      0 .. tail - 1 uncoded | block 0: depth x size packets, parities 0, parities 1, .. | block 1: ..
  *
@@ -15,7 +15,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TAIL_CODE_MAX = 255, TAIL_DEPTH_MAX = 64 }; /* packets of a group with parities; groups of a block */
+#include "sdr/ec/code.h"
+
+/*
+ * Packets of a group with its parities, any `size` of which give the others; and groups of a block. A group may also be
+ * wide (EC_WIDE), of up to TAIL_WIDE_MAX packets and TAIL_WIDE_PARITY_MAX parities: then now and then it takes a packet
+ * more, and ec_wide_solve() says whether it does.
+ */
+enum {
+	TAIL_CODE_MAX = EC_PIECES_MAX,
+	TAIL_WIDE_MAX = EC_WIDE_DATA_MAX,
+	TAIL_WIDE_PARITY_MAX = EC_WIDE_PARITY_MAX,
+	TAIL_DEPTH_MAX = 64,
+};
 
 struct tail_plan {
 	uint32_t packets; /* of the message, at least 1 */
@@ -41,6 +53,10 @@ uint32_t tail_plan_coded(uint32_t packets, uint64_t rtt_ns, uint64_t packet_ns);
 void tail_plan_make(struct tail_plan *, uint32_t packets, const struct tail_link *);
 /* Derives `groups`. False, and nothing changes, unless all members are within their limits. */
 bool tail_plan_settle(struct tail_plan *);
+static inline bool tail_plan_is_wide(const struct tail_plan *p)
+{
+	return p->size + p->parity > TAIL_CODE_MAX;
+}
 
 /* The group of a packet of the tail. */
 uint32_t tail_plan_group(const struct tail_plan *, uint32_t packet);

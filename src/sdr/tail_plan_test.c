@@ -18,7 +18,7 @@ static struct tail_link link_with(double loss, double burst)
 
 static void each_packet_of_the_tail_is_in_one_group(void **state)
 {
-	static const uint32_t sizes[] = {1, 2, 7, 255, 256, 2048, 32768, 32769, 262144, 700000};
+	static const uint32_t sizes[] = {1, 2, 7, 255, 256, 300, 2048, 32768, 32769, 262144, 700000};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -55,13 +55,18 @@ static void only_what_no_word_can_reach_is_coded(void **state)
 	assert_int_equal(p.tail, 0);
 }
 
-/* 128 MiB: 131 groups of 250 need 5 parities at 1e-3, as P(Poisson(0.255) > 5) = 3e-7 and P(.. > 4) = 7e-6. */
+/* 128 MiB: 131 groups of 250 would need 5 parities at 1e-3, as P(Poisson(0.255) > 5) = 3e-7 and P(.. > 4) = 7e-6; 36 of
+ * 911 need 7, as P(Poisson(0.92) > 7) = 6e-6. */
 static void parities_are_as_few_as_do(void **state)
 {
 	static const struct {
 		double loss;
 		uint32_t least, most;
-	} want[] = {{0, 0, 0}, {1e-5, 1, 2}, {1e-4, 2, 3}, {1e-3, 5, 5}, {1e-2, 12, 14}, {5e-2, 28, 34}};
+		double share;
+	} want[] = {
+		{0, 0, 0, 0},        {1e-5, 1, 2, 0.003},   {1e-4, 2, 3, 0.004},
+		{1e-3, 5, 7, 0.008}, {1e-2, 12, 20, 0.052}, {5e-2, 28, 34, 0.15},
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
@@ -70,7 +75,7 @@ static void parities_are_as_few_as_do(void **state)
 
 		tail_plan_make(&p, 32768, &l);
 		assert_in_range(p.parity, want[i].least, want[i].most);
-		assert_true(p.size + p.parity <= TAIL_CODE_MAX);
+		assert_true((double)p.groups * p.parity <= want[i].share * 32768);
 	}
 }
 
@@ -102,8 +107,15 @@ static void a_plan_is_read_as_it_was_written(void **state)
 	assert_true(ended);
 	assert_int_equal(q.tail, 4096);
 	assert_int_equal(q.groups, 115);
-	at[9] = 251; /* and 5 parities are 256 */
+	at[9] = 251; /* and 5 parities are 256: a wide group */
+	assert_true(tail_plan_decode(&q, &ended, at));
+	at[13] = TAIL_WIDE_PARITY_MAX + 1;
 	assert_false(tail_plan_decode(&q, &ended, at));
+	at[13] = 5;
+	at[8] = TAIL_WIDE_MAX >> 8;
+	at[9] = (TAIL_WIDE_MAX & 255) + 1;
+	assert_false(tail_plan_decode(&q, &ended, at));
+	at[8] = 0;
 	at[9] = 0;
 	assert_false(tail_plan_decode(&q, &ended, at));
 }

@@ -148,11 +148,37 @@ static void check_whole(struct tail_receiver *r, uint64_t now_ns)
 	r->state_ns = now_ns;
 }
 
+static bool parity_there(const struct tail_receiver *r, uint32_t packet)
+{
+	return r->parity_bits[packet / 64] >> packet % 64 & 1;
+}
+
+/* Whether a wide group's parities give the packets that it lacks, which are no more than these. */
+static bool is_solvable(const struct tail_receiver *r, uint32_t g, uint32_t size)
+{
+	uint16_t lost[TAIL_WIDE_PARITY_MAX];
+	uint8_t rows[TAIL_WIDE_PARITY_MAX];
+	uint32_t n_lost = 0, n_rows = 0;
+
+	for (uint32_t i = 0; i < r->plan.parity; i++) {
+		if (parity_there(r, i * r->plan.groups + g))
+			rows[n_rows++] = (uint8_t)i;
+	}
+	for (uint32_t i = 0; n_lost < size - r->group[g].data; i++) {
+		if (!there(r, tail_plan_packet(&r->plan, g, i)))
+			lost[n_lost++] = (uint16_t)i;
+	}
+	return ec_wide_solve(lost, n_lost, rows, n_rows, NULL, NULL);
+}
+
 static void check_group(struct tail_receiver *r, uint32_t g)
 {
 	struct tail_group *group = &r->group[g];
+	uint32_t size = tail_plan_size(&r->plan, g);
 
-	if (group->done || group->data + group->parity < tail_plan_size(&r->plan, g))
+	if (group->done || group->data + group->parity < size)
+		return;
+	if (tail_plan_is_wide(&r->plan) && group->data < size && !is_solvable(r, g, size))
 		return;
 	group->done = true;
 	r->groups_done++;
@@ -206,11 +232,6 @@ static void data_came(struct tail_receiver *r, uint32_t packet, uint64_t now_ns)
 	r->group[tail_plan_group(&r->plan, packet)].data++;
 	check_group(r, tail_plan_group(&r->plan, packet));
 	look_at_blocks(r, packet);
-}
-
-static bool parity_there(const struct tail_receiver *r, uint32_t packet)
-{
-	return r->parity_bits[packet / 64] >> packet % 64 & 1;
 }
 
 static void parity_came(struct tail_receiver *r, uint32_t packet)
@@ -316,7 +337,7 @@ static void look_at_blocks(struct tail_receiver *r, uint32_t packet)
 static void name_group(struct tail_receiver *r, uint32_t g, uint64_t now_ns)
 {
 	uint32_t size = tail_plan_size(&r->plan, g);
-	uint32_t lacks = size - r->group[g].data - r->group[g].parity;
+	uint32_t have = r->group[g].data + r->group[g].parity, lacks = have < size ? size - have : 0;
 
 	lacks += MARGIN + lacks / 4;
 	for (uint32_t i = 0; i < size && lacks; i++) {

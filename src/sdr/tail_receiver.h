@@ -35,9 +35,9 @@ struct tail_missing {
 
 /* A group of the code. */
 struct tail_group {
-	uint8_t data, parity; /* packets that are there */
-	bool done;            /* it is whole, or can be computed */
-	bool judged;          /* found short, and named */
+	uint16_t data, parity; /* packets that are there */
+	bool done;             /* it is whole, or can be computed */
+	bool judged;           /* found short, and named */
 };
 
 struct tail_receiver {

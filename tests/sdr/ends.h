@@ -18,7 +18,11 @@
 
 #include <verbena/sdr.h>
 
-enum { MTU = 256, CHUNK = 1024, MESSAGE = 16384, BUFFERS = 8 };
+/* A test that needs longer messages says so before it includes this. */
+#ifndef ENDS_MESSAGE_LOG
+#define ENDS_MESSAGE_LOG 14
+#endif
+enum { MTU = 256, CHUNK = 1024, MESSAGE = 1 << ENDS_MESSAGE_LOG, BUFFERS = 8 };
 
 struct ends {
 	struct verbena_sdr_context *ctx;
@@ -28,7 +32,7 @@ struct ends {
 	uint32_t source_key, sink_key;
 };
 
-/* Messages of 16 KiB, in chunks of four packets; so many receives outstanding. */
+/* Messages of up to MESSAGE bytes, in chunks of four packets; so many receives outstanding. */
 static inline struct verbena_sdr_qp_attr ends_attr(uint32_t log_num_msgs)
 {
 	struct verbena_sdr_qp_attr attr;
@@ -37,7 +41,7 @@ static inline struct verbena_sdr_qp_attr ends_attr(uint32_t log_num_msgs)
 	attr.mtu = MTU;
 	attr.bitmap_chunk_size_log_bytes = 10;
 	attr.max_log_num_msgs = log_num_msgs;
-	attr.max_in_flight_log_bytes = 14 + log_num_msgs;
+	attr.max_in_flight_log_bytes = ENDS_MESSAGE_LOG + log_num_msgs;
 	return attr;
 }
 

@@ -9,7 +9,11 @@
 
 static bool numbers_allowed(enum ec_kind kind, unsigned data, unsigned parity)
 {
-	if (data == 0 || parity == 0 || data > EC_PIECES_MAX || parity > EC_PIECES_MAX - data)
+	if (data == 0 || parity == 0)
+		return false;
+	if (kind == EC_WIDE)
+		return data <= EC_WIDE_DATA_MAX && parity <= EC_WIDE_PARITY_MAX;
+	if (data > EC_PIECES_MAX || parity > EC_PIECES_MAX - data)
 		return false;
 	return kind == EC_CAUCHY || parity <= data;
 }
@@ -21,16 +25,24 @@ static size_t memory_bytes(const struct ec_code *code)
 	       code->parity * (sizeof(*code->rows) + (size_t)code->data * sizeof(**code->rows));
 }
 
-/* Row i is of parity i: element j is 1 / ((k + i) ^ j). k + i and j differ, so this never divides
- * by 0. */
-static void cauchy_rows(struct ec_code *code)
+/* Element j is 1 / ((k + i) ^ j). k + i and j differ, so this never divides by 0. */
+static void cauchy_row(uint8_t *row, unsigned i, unsigned data)
+{
+	for (unsigned j = 0; j < data; j++)
+		row[j] = gf256_inv((uint8_t)((data + i) ^ j));
+}
+
+/* Row i is of parity i. */
+static void make_rows(struct ec_code *code)
 {
 	uint8_t *row = (uint8_t *)(code->rows + code->parity);
 
-	for (unsigned i = 0; i < code->parity; i++) {
+	for (unsigned i = 0; i < code->parity; i++, row += code->data) {
 		code->rows[i] = row;
-		for (unsigned j = 0; j < code->data; j++)
-			*row++ = gf256_inv((uint8_t)((code->data + i) ^ j));
+		if (code->kind == EC_WIDE)
+			ec_wide_row(row, i, code->data);
+		else
+			cauchy_row(row, i, code->data);
 	}
 }
 
@@ -42,14 +54,14 @@ int ec_code_init(struct ec_code *code, enum ec_kind kind, unsigned data, unsigne
 
 	if (!numbers_allowed(kind, data, parity))
 		return -EINVAL;
-	if (kind == EC_CAUCHY) {
+	if (kind != EC_XOR) {
 		made.factors = alloc_get(alloc, memory_bytes(&made));
 		if (made.factors == NULL)
 			return -ENOMEM;
 		for (unsigned a = 0; a < GF256_ELEMENTS; a++)
 			gf256_factor_init(&made.factors[a], (uint8_t)a);
 		made.rows = (const uint8_t **)(made.factors + GF256_ELEMENTS);
-		cauchy_rows(&made);
+		make_rows(&made);
 	}
 	*code = made;
 	return 0;
@@ -81,7 +93,7 @@ void ec_encode_portion(const struct ec_code *code, const struct ec_portion *p)
 {
 	assert(p->column <= code->data && p->n_sources <= code->data - p->column);
 	assert(p->row <= code->parity && p->n_targets <= code->parity - p->row);
-	if (code->kind == EC_CAUCHY) {
+	if (code->kind != EC_XOR) {
 		const struct ec_fold fold = {.factors = code->factors,
 					     .rows = code->rows + p->row,
 					     .column = p->column,

@@ -9,8 +9,10 @@
  * k + i is the piece's number. The bytes are those of ISA-L's gf_gen_cauchy1_matrix().
  * - EC_XOR: parity i is the XOR of all data j with j mod m = i. One loss in each of these classes
  * can be repaired. m <= k.
+ * - EC_WIDE: for larger groups, k <= 992 and m <= 32. Nearly any k pieces give the others
+ * (ec/wide.h).
  *
- * k + m <= 255 for both. Pieces are numbered data first: 0 .. k - 1 are data, k .. k + m - 1
+ * k + m <= 255 for the others. Pieces are numbered data first: 0 .. k - 1 are data, k .. k + m - 1
  * parity.
  */
 #ifndef SDR_EC_CODE_H
@@ -22,10 +24,12 @@
 
 #include "base/alloc.h"
 #include "sdr/ec/gf256.h"
+#include "sdr/ec/wide.h"
 
-enum { EC_PIECES_MAX = 255 };
+/* Pieces of a group: of all kinds but EC_WIDE; of any kind. */
+enum { EC_PIECES_MAX = 255, EC_ANY_PIECES_MAX = EC_WIDE_DATA_MAX + EC_WIDE_PARITY_MAX };
 
-enum ec_kind { EC_CAUCHY, EC_XOR };
+enum ec_kind { EC_CAUCHY, EC_XOR, EC_WIDE };
 
 struct ec_kernel;
 
@@ -33,8 +37,8 @@ struct ec_code {
 	enum ec_kind kind;
 	unsigned data, parity;
 	const struct ec_kernel *kernel;
-	/* EC_CAUCHY: of parity i the elements that multiply the data, rows[i][j]; one factor for
-	 * each element there is. */
+	/* All but EC_XOR: of parity i the elements that multiply the data, rows[i][j]; one factor
+	 * for each element there is. */
 	const uint8_t **rows;
 	struct gf256_factor *factors;
 	const struct alloc *alloc;

@@ -29,12 +29,14 @@ static const struct alloc heap = {heap_get, heap_put, &memory};
 
 static void generator_row(const struct ec_code *code, unsigned piece, uint8_t *row)
 {
+	if (piece >= code->data && code->kind == EC_WIDE)
+		ec_wide_row(row, piece - code->data, code->data);
 	for (unsigned j = 0; j < code->data; j++) {
 		if (piece < code->data)
 			row[j] = piece == j;
 		else if (code->kind == EC_XOR)
 			row[j] = j % code->parity == piece - code->data;
-		else
+		else if (code->kind == EC_CAUCHY)
 			row[j] = gf256_inv((uint8_t)(piece ^ j));
 	}
 }
@@ -124,13 +126,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *pieces[PIECES_MAX];
 	bool present[PIECES_MAX];
+	static const enum ec_kind kinds[] = {EC_CAUCHY, EC_XOR, EC_CAUCHY, EC_WIDE};
 	struct ec_code code;
 	size_t length;
 	uint32_t mask;
 
 	if (size < HEADER)
 		return 0;
-	if (ec_code_init(&code, data[0] & 1 ? EC_XOR : EC_CAUCHY, data[1] % (PIECES_MAX / 2 + 1),
+	if (ec_code_init(&code, kinds[data[0] & 3], data[1] % (PIECES_MAX / 2 + 1),
 			 data[2] % (PIECES_MAX / 2 + 1), kernel_chosen(data[0] >> 1), &heap) != 0)
 		return 0;
 	memcpy(&mask, data + 3, sizeof(mask));

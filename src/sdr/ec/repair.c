@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For e lost pieces we take e parities that are there and subtract the data that is there from them.
- * The remaining part of the generator is again a Cauchy matrix, of e x e. Its inverse has a closed form
- * (Knuth, The Art of Computer Programming, volume 1, 1.2.3, exercise 41), so no elimination is
- * needed and no pattern of losses is singular.
+ * For e lost pieces we take e parities that are there and subtract the data that is there from
+ * them. The remaining part of the generator is again a Cauchy matrix, of e x e. Its inverse has a
+ * closed form (Knuth, The Art of Computer Programming, volume 1, 1.2.3, exercise 41), so no
+ * elimination is needed and no pattern of losses is singular. EC_WIDE takes elimination instead.
  */
 #include "sdr/ec/repair.h"
 
@@ -30,10 +30,35 @@ static bool xor_class_repairable(const struct ec_code *code, const bool *present
 	return lost == 0 || (lost == 1 && present[code->data + parity]);
 }
 
+/* Lists what was lost, and finds the parities that give it; `inverse` is made if there is room for
+ * one. */
+static bool wide_solve(struct ec_repair *r, const bool *present)
+{
+	const struct ec_code *code = r->code;
+	uint8_t rows[EC_WIDE_PARITY_MAX];
+	unsigned n_rows = 0;
+
+	r->lost = 0;
+	for (unsigned i = 0; i < code->parity; i++) {
+		if (present[code->data + i])
+			rows[n_rows++] = (uint8_t)i;
+	}
+	for (unsigned j = 0; j < code->data; j++) {
+		if (present[j])
+			continue;
+		if (r->lost == n_rows)
+			return false;
+		r->lost_piece[r->lost++] = (uint16_t)j;
+	}
+	return ec_wide_solve(r->lost_piece, r->lost, rows, n_rows, r->parity_used, r->inverse);
+}
+
 bool ec_repairable(const struct ec_code *code, const bool *present)
 {
 	unsigned parities = 0;
 
+	if (code->kind == EC_WIDE)
+		return wide_solve(&(struct ec_repair){.code = code}, present);
 	if (code->kind == EC_XOR) {
 		for (unsigned i = 0; i < code->parity; i++) {
 			if (!xor_class_repairable(code, present, i))
@@ -61,7 +86,7 @@ static void choose_parities(struct ec_repair *r, const bool *present)
 			while (!present[code->data + next])
 				next++;
 		}
-		r->lost_piece[r->lost] = (uint8_t)j;
+		r->lost_piece[r->lost] = (uint16_t)j;
 		r->parity_used[r->lost++] = (uint8_t)next++;
 	}
 }
@@ -80,7 +105,7 @@ static uint8_t product_of_sums(uint8_t a, const uint8_t *b, unsigned n, unsigned
 
 /* The inverse of the matrix 1 / (x[i] + y[j]): x are the numbers of the parity pieces, y of the
  * lost ones. */
-static void cauchy_invert(uint8_t *inverse, const uint8_t *x, const uint8_t *y, unsigned n)
+static void invert(uint8_t *inverse, const uint8_t *x, const uint8_t *y, unsigned n)
 {
 	uint8_t column[EC_PIECES_MAX];
 
@@ -97,22 +122,35 @@ static void cauchy_invert(uint8_t *inverse, const uint8_t *x, const uint8_t *y, 
 	}
 }
 
+static void cauchy_invert(struct ec_repair *r)
+{
+	uint8_t x[EC_PIECES_MAX], y[EC_PIECES_MAX];
+
+	for (unsigned i = 0; i < r->lost; i++) {
+		x[i] = (uint8_t)(r->code->data + r->parity_used[i]);
+		y[i] = (uint8_t)r->lost_piece[i];
+	}
+	invert(r->inverse, x, y, r->lost);
+}
+
 int ec_repair_init(struct ec_repair *repair, const struct ec_code *code, const bool *present)
 {
 	struct ec_repair made = {.code = code};
 
 	if (!ec_repairable(code, present))
 		return -ENODATA;
-	choose_parities(&made, present);
-	if (code->kind == EC_CAUCHY && made.lost > 0) {
-		uint8_t x[EC_PIECES_MAX];
-
+	if (code->kind == EC_WIDE)
+		wide_solve(&made, present);
+	else
+		choose_parities(&made, present);
+	if (code->kind != EC_XOR && made.lost > 0) {
 		made.inverse = alloc_get(code->alloc, (size_t)made.lost * made.lost);
 		if (made.inverse == NULL)
 			return -ENOMEM;
-		for (unsigned i = 0; i < made.lost; i++)
-			x[i] = (uint8_t)(code->data + made.parity_used[i]);
-		cauchy_invert(made.inverse, x, made.lost_piece, made.lost);
+		if (code->kind == EC_WIDE)
+			wide_solve(&made, present);
+		else
+			cauchy_invert(&made);
 	}
 	*repair = made;
 	return 0;
@@ -165,7 +203,7 @@ static void subtract_present(const struct ec_repair *r, uint8_t *const *parities
 	}
 }
 
-static void cauchy_repair(const struct ec_repair *r, uint8_t *const *pieces, size_t length)
+static void fold_repair(const struct ec_repair *r, uint8_t *const *pieces, size_t length)
 {
 	const struct ec_code *code = r->code;
 	uint8_t *parities[EC_PIECES_MAX], *lost[EC_PIECES_MAX];
@@ -190,9 +228,9 @@ static void cauchy_repair(const struct ec_repair *r, uint8_t *const *pieces, siz
 
 void ec_repair_run(const struct ec_repair *repair, uint8_t *const *pieces, size_t length)
 {
-	if (repair->code->kind == EC_CAUCHY) {
+	if (repair->code->kind != EC_XOR) {
 		if (repair->lost > 0)
-			cauchy_repair(repair, pieces, length);
+			fold_repair(repair, pieces, length);
 		return;
 	}
 	for (unsigned i = 0; i < repair->lost; i++)

@@ -16,9 +16,9 @@
 struct ec_repair {
 	const struct ec_code *code;
 	unsigned lost; /* data pieces that will be repaired */
-	uint8_t lost_piece[EC_PIECES_MAX];
+	uint16_t lost_piece[EC_PIECES_MAX];
 	uint8_t parity_used[EC_PIECES_MAX]; /* parity i of the code, one for each lost piece */
-	uint8_t *inverse; /* EC_CAUCHY: lost rows of lost elements: from parities to pieces */
+	uint8_t *inverse; /* all but EC_XOR: lost rows of lost elements: from parities to pieces */
 };
 
 /* Whether the pieces there give all data of a group: present[0 .. data + parity - 1]. */
@@ -27,7 +27,8 @@ bool ec_repairable(const struct ec_code *code, const bool *present);
 /*
  * Plans the repair of all data pieces that are not present. Borrows the code until
  * ec_repair_fini(). 0: *repair is made, with lost = 0 where nothing is missing. -ENODATA: too few
- * pieces, or of the wrong classes. -ENOMEM. On failure *repair is as it was.
+ * pieces, of the wrong classes, or of EC_WIDE that do not suffice. -ENOMEM. On failure *repair is
+ * as it was.
  */
 int ec_repair_init(struct ec_repair *repair, const struct ec_code *code, const bool *present);
 void ec_repair_fini(struct ec_repair *repair);

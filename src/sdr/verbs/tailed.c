@@ -78,7 +78,8 @@ int tailed_code_make(struct tailed_code *c, const struct tail_plan *p, uint8_t *
 				       .depth = p->depth};
 	if (!ec_layout_settle(&c->layout))
 		return -EINVAL;
-	err = ec_code_init(&c->code, EC_CAUCHY, p->size, p->parity, ec_kernel_best(), &sdr_heap);
+	err = ec_code_init(&c->code, tail_plan_is_wide(p) ? EC_WIDE : EC_CAUCHY, p->size, p->parity, ec_kernel_best(),
+			   &sdr_heap);
 	if (err)
 		return err;
 	c->bytes = (struct ec_bytes){.layout = &c->layout,
