@@ -46,7 +46,7 @@ struct cm *cm_create(const struct cm_config *c)
 	map_init(&cm->by_number, &cm->alloc);
 	map_init(&cm->by_port, &cm->alloc);
 	map_init(&cm->by_join, &cm->alloc);
-	mpa_init(cm, c->streams_of, c->no_crc);
+	mpa_init(cm, c);
 	return cm;
 }
 

@@ -169,10 +169,11 @@ static void close_down(struct mpa *m, int status, uint64_t now_ns)
 	event_tell(m->id, CM_DISCONNECTED, status, NULL);
 }
 
-void mpa_init(struct cm *cm, struct nic *nic, bool no_crc)
+void mpa_init(struct cm *cm, const struct cm_config *c)
 {
-	cm->streams.nic = nic;
-	cm->streams.no_crc = no_crc;
+	cm->streams.nic = c->streams_of;
+	cm->streams.no_crc = c->no_crc;
+	cm->streams.atomics = c->atomics;
 	cm->streams.next = 1;
 	map_init(&cm->streams.by_stream, &cm->alloc);
 	list_init(&cm->streams.conns);
@@ -390,7 +391,7 @@ int mpa_qp_attr(const struct cm_id *id, struct qp_attr *a, uint32_t *mask)
 	*a = (struct qp_attr){.state = state, .port = 1};
 	*mask = QPA_PORT;
 	if (state == QPS_INIT) {
-		a->access = MR_REMOTE_WRITE | MR_REMOTE_READ;
+		a->access = MR_REMOTE_WRITE | MR_REMOTE_READ | (id->cm->streams.atomics ? MR_REMOTE_ATOMIC : 0);
 		*mask |= QPA_STATE | QPA_ACCESS_FLAGS;
 	}
 	return 0;

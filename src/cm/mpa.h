@@ -103,6 +103,7 @@ struct mpa_streams {
 	bool untimed;     /* some conn is */
 	uint64_t ended;   /* nic_streams_ended() that was looked into */
 	bool no_crc;      /* asked for by us */
+	bool atomics;     /* queue pairs have RFC 7306's */
 };
 
 static inline bool cm_has_streams(const struct mpa_streams *s)
@@ -110,7 +111,7 @@ static inline bool cm_has_streams(const struct mpa_streams *s)
 	return s->nic != NULL;
 }
 
-void mpa_init(struct cm *, struct nic *, bool no_crc);
+void mpa_init(struct cm *, const struct cm_config *);
 void mpa_fini(struct cm *);
 
 /* As the functions of cm.h with those names. */

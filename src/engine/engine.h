@@ -35,6 +35,8 @@ enum { ENGINE_DEVICES_MAX = 8 };
 uint32_t engine_device_count(void);
 /* Whether they are iWARP's: RC over TCP connections, which rdma_cm alone makes. */
 bool engine_has_streams(void);
+/* Whether such a device has RFC 7306's atomics and immediate data. */
+bool engine_has_rfc7306(const struct engine *);
 
 /*
  * The process's engine of a device (0 .. ENGINE_DEVICES_MAX - 1), started if need be. NULL with errno and, in err, a

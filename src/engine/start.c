@@ -336,7 +336,8 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 			      .lives = slot_lives,
 			      .lives_ctx = e->group,
 			      .streams_of = has_streams(e) ? e->loop.nic : NULL,
-			      .no_crc = !e->config.iwarp_crc};
+			      .no_crc = !e->config.iwarp_crc,
+			      .atomics = e->config.transport.iwarp_rfc7306};
 	struct {
 		uint8_t secret[sizeof(c.secret)];
 		uint64_t guid;
@@ -660,6 +661,11 @@ bool engine_has_streams(void)
 	char why[WHY_BYTES];
 
 	return !config_load(&c, why, sizeof(why)) && c.transport.protocol == PROTOCOL_IWARP;
+}
+
+bool engine_has_rfc7306(const struct engine *e)
+{
+	return e->config.transport.iwarp_rfc7306;
 }
 
 struct engine *engine_get(unsigned device, const struct engine_sink *sink, char *err, size_t err_bytes)

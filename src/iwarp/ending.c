@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "iwarp/state.h"
+#include "transport/request.h"
 
 /* The peer broke a rule of access, or another one (IBTA 11.6.3.1, as RoCE's programs know it). */
 static enum event_type event_of(enum term_cause cause)
@@ -85,7 +86,7 @@ static void fail_read(struct transport *tp, struct qp *qp, int n, enum wc_status
 {
 	while (qp->sq.una != qp->iwarp->wqe && qp_get_state(qp) != QPS_ERR) {
 		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
-		bool named = w->opcode == WR_READ && !w->done && n-- == 0;
+		bool named = request_has_response(w) && !w->done && n-- == 0;
 
 		complete_send(tp, qp, named ? status : WC_WR_FLUSH_ERR, now_ns);
 		if (named)

@@ -17,7 +17,16 @@ static const uint8_t opcode_of[WR_OPCODE_COUNT][2] = {
 	[WR_READ] = {RDMAP_READ_REQUEST, RDMAP_READ_REQUEST},
 	[WR_SEND] = {RDMAP_SEND, RDMAP_SEND_SE},
 	[WR_SEND_INV] = {RDMAP_SEND_INV, RDMAP_SEND_SE_INV},
+	/* RFC 7306. The immediate data of a Write are a message of their own, behind it. */
+	[WR_WRITE_IMM] = {RDMAP_WRITE, RDMAP_WRITE},
+	[WR_CMP_SWAP] = {RDMAP_ATOMIC_REQUEST, RDMAP_ATOMIC_REQUEST},
+	[WR_FETCH_ADD] = {RDMAP_ATOMIC_REQUEST, RDMAP_ATOMIC_REQUEST},
 };
+
+static bool is_rfc7306(const struct send_wqe *w)
+{
+	return w->opcode == WR_WRITE_IMM || w->opcode == WR_CMP_SWAP || w->opcode == WR_FETCH_ADD;
+}
 
 void iwarp_commit(struct transport *tp, struct qp *qp, uint32_t ulpdu_len)
 {
@@ -90,9 +99,9 @@ static bool has_one_sink(const struct send_wqe *w)
 
 static enum wc_status judge(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
 {
-	bool known = w->opcode == WR_WRITE || opcode_of[w->opcode][0];
+	bool known = w->opcode == WR_WRITE || w->opcode == WR_WRITE_IMM || opcode_of[w->opcode][0];
 
-	if (!known || (w->opcode == WR_READ && !has_one_sink(w)))
+	if (!known || (is_rfc7306(w) && !tp->config.iwarp_rfc7306) || (w->opcode == WR_READ && !has_one_sink(w)))
 		return WC_LOC_QP_OP_ERR;
 	return request_judge(tp, qp, w);
 }
@@ -124,7 +133,7 @@ static bool start_wqe(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (request_is_local(w))
 		return execute(tp, qp, w, now_ns);
 	/* RFC 5040 5.5, IBTA 10.8.3.3: behind a fence nothing leaves before earlier READs are answered. */
-	if ((w->flags & WR_FENCE && iw->reads_out) || (w->opcode == WR_READ && iw->reads_out >= qp->max_rd_atomic &&
+	if ((w->flags & WR_FENCE && iw->reads_out) || (request_has_response(w) && iw->reads_out >= qp->max_rd_atomic &&
 						       qp->max_rd_atomic))
 		return false;
 	status = judge(tp, qp, w);
@@ -137,6 +146,18 @@ static bool start_wqe(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	qp->sq.next++;
 	iw->sending = SENDING_REQUEST;
 	return true;
+}
+
+/* Of the WQE that is laid out. */
+static void await_response(struct qp *qp)
+{
+	struct iwarp *iw = qp->iwarp;
+
+	if (!iw->reads_out++) {
+		iw->read_wqe = iw->wqe;
+		iw->read_done = 0;
+	}
+	atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
 }
 
 static void lay_read_request(struct transport *tp, struct qp *qp, const struct send_wqe *w)
@@ -153,11 +174,43 @@ static void lay_read_request(struct transport *tp, struct qp *qp, const struct s
 										       .source_stag = w->rkey,
 										       .source_to = w->remote_va});
 	iwarp_commit(tp, qp, DDP_UNTAGGED_LEN + READ_REQUEST_LEN);
-	if (!iw->reads_out++) {
-		iw->read_wqe = iw->wqe;
-		iw->read_done = 0;
-	}
-	atomic_store_explicit(&qp->in_flight, true, memory_order_relaxed);
+	await_response(qp);
+}
+
+/* RFC 7306 5.2: its request id is its MSN. Verbs' operations have no masks, or whole ones. */
+static void lay_atomic_request(struct transport *tp, struct qp *qp, const struct send_wqe *w)
+{
+	bool swaps = w->opcode == WR_CMP_SWAP;
+	struct ddp ddp = ddp_of(RDMAP_ATOMIC_REQUEST, true);
+	const struct atomic_request r = {.operation = swaps ? ATOMIC_CMP_SWAP : ATOMIC_FETCH_ADD,
+					 .id = qp->iwarp->read_msn,
+					 .stag = w->rkey,
+					 .to = w->remote_va,
+					 .add_swap = swaps ? w->atomic.swap : w->atomic.compare_add,
+					 .add_swap_mask = swaps ? UINT64_MAX : 0,
+					 .compare = swaps ? w->atomic.compare_add : 0,
+					 .compare_mask = UINT64_MAX};
+
+	ddp.msn = qp->iwarp->read_msn++;
+	ddp_encode(iwarp_ulpdu(tp), &ddp);
+	atomic_request_encode(iwarp_ulpdu(tp) + DDP_UNTAGGED_LEN, &r);
+	iwarp_commit(tp, qp, DDP_UNTAGGED_LEN + ATOMIC_REQUEST_LEN);
+	await_response(qp);
+}
+
+/* RFC 7306 6: four bytes are the program's, four are zero, which is chosen here. */
+static void lay_immediate(struct transport *tp, struct qp *qp, struct send_wqe *w)
+{
+	struct ddp ddp = ddp_of(w->flags & WR_SOLICITED ? RDMAP_IMM_SE : RDMAP_IMM, true);
+	uint8_t *data = iwarp_ulpdu(tp) + DDP_UNTAGGED_LEN;
+
+	ddp.msn = qp->iwarp->send_msn++;
+	ddp_encode(iwarp_ulpdu(tp), &ddp);
+	put_be32(data, w->imm_or_key);
+	put_be32(data + 4, 0);
+	iwarp_commit(tp, qp, DDP_UNTAGGED_LEN + IMM_LEN);
+	qp->iwarp->imm_due = false;
+	w->done = 1;
 }
 
 /* One FPDU of a Send or Write. False: its memory is not there. */
@@ -184,7 +237,8 @@ static bool lay_payload(struct transport *tp, struct qp *qp, struct send_wqe *w)
 	if (!ddp.last)
 		return true;
 	iw->send_msn += !ddp.tagged;
-	w->done = 1;
+	iw->imm_due = w->opcode == WR_WRITE_IMM;
+	w->done = !iw->imm_due;
 	return true;
 }
 
@@ -195,6 +249,10 @@ static void lay_request(struct transport *tp, struct qp *qp, uint64_t now_ns)
 
 	if (w->opcode == WR_READ) {
 		lay_read_request(tp, qp, w);
+	} else if (request_has_response(w)) {
+		lay_atomic_request(tp, qp, w);
+	} else if (iw->imm_due) {
+		lay_immediate(tp, qp, w);
 	} else if (!lay_payload(tp, qp, w)) {
 		/* Part of the message may be on its way; the end of the stream, which is near, tells the peer. */
 		iw->sending = SENDING_NOTHING;
@@ -217,6 +275,24 @@ static const uint8_t *source_bytes(const struct transport *tp, const struct qp *
 	return mr_check_remote(&tp->mrs, r->request.source_stag, &qp->user, r->request.source_to + r->done, n, MR_REMOTE_READ);
 }
 
+static void answered(struct transport *tp, struct qp *qp)
+{
+	qp->iwarp->sending = SENDING_NOTHING;
+	qp->iwarp->in_row++;
+	iwarp_read_answered(tp, qp);
+}
+
+static void lay_atomic_response(struct transport *tp, struct qp *qp, const struct iwarp_read *r)
+{
+	struct ddp ddp = ddp_of(RDMAP_ATOMIC_RESPONSE, true);
+
+	ddp.msn = qp->iwarp->atomic_msn++;
+	ddp_encode(iwarp_ulpdu(tp), &ddp);
+	atomic_response_encode(iwarp_ulpdu(tp) + DDP_UNTAGGED_LEN, &r->found);
+	iwarp_commit(tp, qp, DDP_UNTAGGED_LEN + ATOMIC_RESPONSE_LEN);
+	answered(tp, qp);
+}
+
 static void lay_response(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct iwarp *iw = qp->iwarp;
@@ -225,6 +301,10 @@ static void lay_response(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	struct ddp ddp = ddp_of(RDMAP_READ_RESPONSE, r->done + n == r->request.size);
 	const uint8_t *from = n ? source_bytes(tp, qp, r, n) : NULL;
 
+	if (r->is_atomic) {
+		lay_atomic_response(tp, qp, r);
+		return;
+	}
 	if (n && (!from || !mr_read(&tp->mrs, iwarp_ulpdu(tp) + DDP_TAGGED_LEN, from, n))) {
 		iwarp_fail(tp, qp, TERM_PROTECTION_STAG, NULL, now_ns);
 		return;
@@ -237,9 +317,7 @@ static void lay_response(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	iw->sending = SENDING_RESPONSE;
 	if (!ddp.last)
 		return;
-	iw->sending = SENDING_NOTHING;
-	iw->in_row++;
-	iwarp_read_answered(tp, qp);
+	answered(tp, qp);
 }
 
 /* ---- turns --------------------------------------------------------------------------------------- */

@@ -45,8 +45,11 @@ static enum refusal refusal_of(const struct transport *tp, const struct qp *qp, 
 /* STag and TO of a message without bytes are not looked at (RFC 5040 5.4). */
 static enum term_cause take_write(struct transport *tp, struct qp *qp, const struct rdmap_segment *s)
 {
+	struct iwarp *iw = qp->iwarp;
 	uint8_t *to;
 
+	iw->written = (iw->write_ended ? 0 : iw->written) + s->payload_len;
+	iw->write_ended = s->ddp.last;
 	if (!s->payload_len)
 		return TERM_NONE;
 	if (!(qp->access & MR_REMOTE_WRITE))
@@ -125,30 +128,110 @@ static enum term_cause take_send(struct transport *tp, struct qp *qp, const stru
 	return cause;
 }
 
-/* ---- READs that the peer asks for ---------------------------------------------------------------- */
-
-static enum term_cause take_read_request(struct transport *tp, struct qp *qp, const struct rdmap_segment *s)
+/*
+ * Immediate data (RFC 7306 6) take a receive WQE, as a Send does. They belong to the Write before them, as verbs have it: its
+ * length is that of the completion.
+ */
+static enum term_cause take_immediate(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
 {
 	struct iwarp *iw = qp->iwarp;
-	struct read_request r;
+	struct cqe cqe = {.status = WC_SUCCESS,
+			  .opcode = WC_RECV_RDMA_WITH_IMM,
+			  .byte_len = iw->written,
+			  .imm_or_key = get_be32(s->header),
+			  .flags = WC_WITH_IMM,
+			  .solicited = (s->info->flags & RDMAP_F_SE) != 0};
+	struct recv_wqe *w;
 
-	read_request_decode(&r, s->header);
-	if (s->ddp.msn != iw->read_msn_in)
+	if (s->ddp.msn != iw->send_msn_in)
 		return TERM_UNTAGGED_MSN;
-	if ((uint8_t)(iw->read_head - iw->read_tail) >= qp->max_dest_rd_atomic)
-		return TERM_OPERATION_STREAM; /* more than were agreed on: RFC 6581 4.4 */
-	if (r.size && !(qp->access & MR_REMOTE_READ))
-		return TERM_PROTECTION_ACCESS;
-	if (r.size && !mr_check_remote(&tp->mrs, r.source_stag, &qp->user, r.source_to, r.size, MR_REMOTE_READ))
-		return protection_causes[refusal_of(tp, qp, r.source_stag, r.source_to, r.size)];
+	if (iw->rwqe)
+		return TERM_OPERATION_OPCODE; /* inside a Send */
+	w = qp_take_recv(tp, qp);
+	if (!w)
+		return TERM_UNTAGGED_NO_BUFFER;
+	iw->written = 0;
+	iw->send_msn_in++;
+	complete_recv(tp, qp, w, &cqe, now_ns);
+	return TERM_NONE;
+}
+
+/* ---- READs and atomics that the peer asks for ---------------------------------------------------- */
+
+/* A request on QN 1 that is to be answered in its turn. */
+static enum term_cause expect_answer(struct transport *tp, struct qp *qp, const struct iwarp_read *r)
+{
+	struct iwarp *iw = qp->iwarp;
+
 	if (!iw->reads)
 		iw->reads = pool_get(&tp->pool, sizeof(*iw->reads) * iwarp_read_entries(qp));
 	if (!iw->reads)
 		return TERM_LOCAL_CATASTROPHIC;
 	iw->read_msn_in++;
-	*iwarp_read_at(qp, iw->read_head++) = (struct iwarp_read){.request = r};
+	*iwarp_read_at(qp, iw->read_head++) = *r;
 	qp_activate(tp, qp);
 	return TERM_NONE;
+}
+
+static enum term_cause judge_turn(const struct qp *qp, const struct rdmap_segment *s)
+{
+	const struct iwarp *iw = qp->iwarp;
+
+	if (s->ddp.msn != iw->read_msn_in)
+		return TERM_UNTAGGED_MSN;
+	/* More than were agreed on: RFC 6581 4.4. */
+	return (uint8_t)(iw->read_head - iw->read_tail) >= qp->max_dest_rd_atomic ? TERM_OPERATION_STREAM : TERM_NONE;
+}
+
+static enum term_cause take_read_request(struct transport *tp, struct qp *qp, const struct rdmap_segment *s)
+{
+	enum term_cause cause = judge_turn(qp, s);
+	struct read_request r;
+
+	if (cause != TERM_NONE)
+		return cause;
+	read_request_decode(&r, s->header);
+	if (r.size && !(qp->access & MR_REMOTE_READ))
+		return TERM_PROTECTION_ACCESS;
+	if (r.size && !mr_check_remote(&tp->mrs, r.source_stag, &qp->user, r.source_to, r.size, MR_REMOTE_READ))
+		return protection_causes[refusal_of(tp, qp, r.source_stag, r.source_to, r.size)];
+	return expect_answer(tp, qp, &(struct iwarp_read){.request = r});
+}
+
+/* Verbs' two operations; others, and masks that verbs do not have, are not offered. */
+static bool is_offered(const struct atomic_request *r)
+{
+	return r->operation == ATOMIC_CMP_SWAP ? !~r->add_swap_mask && !~r->compare_mask
+					       : r->operation == ATOMIC_FETCH_ADD && !r->add_swap_mask;
+}
+
+/* It is executed at once, in the order of the stream. */
+static enum term_cause take_atomic(struct transport *tp, struct qp *qp, const struct rdmap_segment *s)
+{
+	struct iwarp_read answer = {.is_atomic = true};
+	enum term_cause cause = judge_turn(qp, s);
+	struct atomic_request r;
+	uint64_t *word;
+
+	if (cause != TERM_NONE)
+		return cause;
+	atomic_request_decode(&r, s->header);
+	if (!is_offered(&r))
+		return TERM_OPERATION_OPCODE;
+	if (r.to & 7)
+		return TERM_OPERATION_STREAM; /* RFC 7306 8.1 */
+	if (!(qp->access & MR_REMOTE_ATOMIC))
+		return TERM_PROTECTION_ACCESS;
+	word = (uint64_t *)mr_check_remote(&tp->mrs, r.stag, &qp->user, r.to, sizeof(*word), MR_REMOTE_ATOMIC);
+	if (!word)
+		return protection_causes[refusal_of(tp, qp, r.stag, r.to, sizeof(*word))];
+	/* A TO may be aligned although the memory behind it is not. */
+	if ((uintptr_t)word & 7)
+		return TERM_PROTECTION_ACCESS;
+	answer.found.id = r.id;
+	if (!mr_atomic(&tp->mrs, word, r.operation == ATOMIC_CMP_SWAP, r.add_swap, r.compare, &answer.found.found))
+		return TERM_PROTECTION_STAG;
+	return expect_answer(tp, qp, &answer);
 }
 
 void iwarp_read_answered(struct transport *tp, struct qp *qp)
@@ -199,7 +282,7 @@ static void read_done(struct transport *tp, struct qp *qp, struct send_wqe *w, u
 		atomic_store_explicit(&qp->in_flight, false, memory_order_relaxed);
 	do
 		iw->read_wqe++;
-	while (iw->reads_out && sq_at(&qp->sq, iw->read_wqe)->opcode != WR_READ);
+	while (iw->reads_out && !request_has_response(sq_at(&qp->sq, iw->read_wqe)));
 	iwarp_advance(tp, qp, now_ns);
 	if (qp_get_state(qp) != QPS_ERR)
 		qp_activate(tp, qp); /* a fence, or a READ that waited for its turn */
@@ -214,6 +297,8 @@ static enum term_cause take_response(struct transport *tp, struct qp *qp, const 
 	if (!iw->reads_out)
 		return TERM_OPERATION_OPCODE; /* nobody asked */
 	w = sq_at(&qp->sq, iw->read_wqe);
+	if (w->opcode != WR_READ)
+		return TERM_OPERATION_OPCODE;
 	cause = judge_response(iw, w, s);
 	if (cause != TERM_NONE)
 		return cause;
@@ -228,10 +313,36 @@ static enum term_cause take_response(struct transport *tp, struct qp *qp, const 
 	return TERM_NONE;
 }
 
+static enum term_cause take_atomic_response(struct transport *tp, struct qp *qp, const struct rdmap_segment *s,
+					    uint64_t now_ns)
+{
+	struct iwarp *iw = qp->iwarp;
+	struct atomic_response r;
+	struct send_wqe *w;
+
+	if (s->ddp.msn != iw->atomic_msn_in)
+		return TERM_UNTAGGED_MSN;
+	if (!iw->reads_out)
+		return TERM_OPERATION_OPCODE; /* nobody asked */
+	w = sq_at(&qp->sq, iw->read_wqe);
+	atomic_response_decode(&r, s->header);
+	if (w->opcode == WR_READ || r.id != iw->read_msn - iw->reads_out)
+		return TERM_OPERATION_OPCODE;
+	if (!sge_scatter(&tp->mrs, qp->user.pd, send_wqe_sges(w), 0, (const uint8_t *)&r.found, sizeof(r.found))) {
+		request_fail_in_turn(tp, qp, iw->read_wqe, WC_LOC_PROT_ERR, now_ns);
+		return TERM_DDP_CATASTROPHIC;
+	}
+	iw->atomic_msn_in++;
+	read_done(tp, qp, w, now_ns);
+	return TERM_NONE;
+}
+
 /* ---- all ------------------------------------------------------------------------------------------ */
 
 static enum term_cause take(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
 {
+	if (s->info->flags & RDMAP_F_RFC7306 && !tp->config.iwarp_rfc7306)
+		return TERM_OPERATION_OPCODE;
 	switch (s->ddp.opcode) {
 	case RDMAP_WRITE:
 		return take_write(tp, qp, s);
@@ -247,8 +358,15 @@ static enum term_cause take(struct transport *tp, struct qp *qp, const struct rd
 	case RDMAP_TERMINATE:
 		iwarp_terminated(tp, qp, s, now_ns);
 		return TERM_NONE;
+	case RDMAP_IMM:
+	case RDMAP_IMM_SE:
+		return take_immediate(tp, qp, s, now_ns);
+	case RDMAP_ATOMIC_REQUEST:
+		return take_atomic(tp, qp, s);
+	case RDMAP_ATOMIC_RESPONSE:
+		return take_atomic_response(tp, qp, s, now_ns);
 	default:
-		return TERM_OPERATION_OPCODE; /* RFC 7306 is not offered */
+		return TERM_OPERATION_OPCODE;
 	}
 }
 

@@ -27,10 +27,12 @@ enum {
 
 enum iwarp_sending { SENDING_NOTHING, SENDING_REQUEST, SENDING_RESPONSE };
 
-/* A READ that the peer asked for. */
+/* A READ that the peer asked for, or an atomic, which is executed and not answered yet (RFC 7306 5.2). */
 struct iwarp_read {
-	struct read_request request;
-	uint32_t done; /* bytes of the response laid out */
+	struct read_request request; /* of an atomic its size is 0 */
+	uint32_t done;               /* bytes of the response laid out */
+	bool is_atomic;
+	struct atomic_response found;
 };
 
 struct iwarp {
@@ -45,6 +47,7 @@ struct iwarp {
 	uint32_t wqe;
 	uint32_t done;      /* bytes of it that are laid out */
 	uint32_t send_msn, read_msn; /* of the next message; each queue counts from 1 */
+	uint32_t atomic_msn_in; /* of the next Atomic Response */
 	uint32_t read_wqe;  /* the oldest READ that is not answered; wqe: there is none */
 	uint32_t read_done; /* bytes of its response that were placed */
 	uint32_t finish_at; /* with `finishing`: the first WQE that is not sent any more */
@@ -54,6 +57,8 @@ struct iwarp {
 	uint8_t read_head, read_tail; /* free-running */
 	uint8_t opcode;     /* of the Send in progress */
 	uint32_t send_msn_in, read_msn_in; /* expected */
+	uint32_t atomic_msn; /* of the next Atomic Response */
+	uint32_t written;   /* bytes of the latest Write, whose completion has them if it has immediate data */
 	uint32_t received;  /* bytes of the Send in progress */
 	struct recv_wqe *rwqe; /* of the Send in progress; NULL: there is none */
 	struct iwarp_read *reads; /* ring of iwarp_read_entries(); NULL: none is being answered */
@@ -61,6 +66,8 @@ struct iwarp {
 	uint8_t *last;      /* TERM_MAX bytes of the pool */
 	uint8_t last_len;
 	bool sends_first : 1, hears_first : 1, heard : 1;
+	bool imm_due : 1;   /* the Write is laid out, and its immediate data are not */
+	bool write_ended : 1; /* the latest Write that came */
 	bool finishing : 1, deaf : 1, fin_due : 1, fin_sent : 1;
 };
 

@@ -119,6 +119,7 @@ struct transport_config {
 	struct cc_link cc;
 	struct rocev2_config rocev2;
 	struct veroce_config veroce;
+	bool iwarp_rfc7306; /* iWARP has atomics, and WRITEs with immediate data, which a peer without them ends the stream for */
 };
 
 /* Replaces 0 by defaults, and values beyond a bound by the bound. */

@@ -148,6 +148,7 @@ struct abi_qp {
 	struct rq *rq; /* NULL with an SRQ */
 	struct spin sq_lock;
 	struct spin rq_lock;
+	uint32_t ops; /* a mask of the operations that it does, by enum wr_opcode */
 	bool sig_all;
 	bool builds; /* was created with send_ops_flags */
 	bool off_host; /* of what it sends to groups this host gets no copies */

@@ -40,14 +40,15 @@ static_assert((int)IBV_WR_RDMA_WRITE == WR_WRITE && (int)IBV_WR_RDMA_READ == WR_
 static const uint32_t ops_by_type[] = { [QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD,
 					[QPT_XRC_SEND] = OPS_RC, [QPT_XRC_RECV] = 0 };
 
-/* Of iWARP (RFC 5040): no immediates, and atomics are RFC 7306's. */
+/* Of iWARP: RFC 5040 has no immediates and no atomics, RFC 7306 both but for SENDs with immediate data. */
 #define OPS_IWARP ((1u << WR_SEND) | (1u << WR_WRITE) | (1u << WR_READ) | (1u << WR_SEND_INV) | OPS_LOCAL)
+#define OPS_RFC7306 ((1u << WR_WRITE_IMM) | (1u << WR_CMP_SWAP) | (1u << WR_FETCH_ADD))
 
-static uint32_t ops_of(const struct abi_qp *qp)
+uint32_t post_ops(struct ibv_context *context, enum ibv_qp_type type)
 {
-	if (qp->pub.context->device->transport_type == IBV_TRANSPORT_IWARP)
-		return OPS_IWARP;
-	return ops_by_type[qp->pub.qp_type];
+	if (context->device->transport_type != IBV_TRANSPORT_IWARP)
+		return ops_by_type[type];
+	return OPS_IWARP | (engine_has_rfc7306(context_of(context)->engine) ? OPS_RFC7306 : 0);
 }
 
 bool qp_may_send(const struct abi_qp *qp)
@@ -148,7 +149,7 @@ static __attribute__((noinline)) int local_fill(struct send_wqe *w, const struct
 static inline int send_wqe_begin(struct send_wqe *w, const struct abi_qp *qp, const struct ibv_send_wr *wr)
 {
 	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT ||
-	    !(1u << wr->opcode & ops_of(qp)) ||
+	    !(1u << wr->opcode & qp->ops) ||
 	    wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN || wr->num_sge < 0)
 		return EINVAL;
 	w->wr_id = wr->wr_id;
@@ -179,7 +180,7 @@ static int send_wqe_fill(struct send_wqe *w, const struct abi_qp *qp, const stru
 static __attribute__((cold)) int explain_wr(const struct abi_qp *qp, const struct ibv_send_wr *wr)
 {
 	if ((unsigned int)wr->opcode >= WR_OPCODE_COUNT ||
-	    !(1u << wr->opcode & ops_of(qp)))
+	    !(1u << wr->opcode & qp->ops))
 		return EXPLAIN(EINVAL, "ibv_post_send: a QP of this type does not do operation %d",
 			       (int)wr->opcode);
 	if (wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN)

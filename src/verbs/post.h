@@ -7,6 +7,8 @@
 
 #define SEND_FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
+/* What may be posted to a send queue of that type of queue pair of that device. */
+uint32_t post_ops(struct ibv_context *, enum ibv_qp_type);
 bool qp_may_send(const struct abi_qp *);
 int send_wqe_sges(struct send_wqe *, const struct sq *, const struct ibv_sge *, size_t count);
 int send_wqe_address(struct send_wqe *, const struct abi_qp *, struct ibv_ah *, uint32_t qpn,

@@ -295,11 +295,11 @@ bool post_ex_init(struct abi_qp *qp, uint64_t flags)
 	static const uint64_t supported[] = {
 		[QPT_RC] = OPS_RC, [QPT_UC] = OPS_UC, [QPT_UD] = OPS_UD, [QPT_XRC_SEND] = OPS_RC
 	};
-	/* RFC 5040 has no immediate data, and no atomics. */
-	uint64_t lacks = qp->pub.context->device->transport_type == IBV_TRANSPORT_IWARP
-				 ? IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-					   IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
-				 : 0;
+	/* iWARP has fewer of RC's (post_ops()). */
+	uint64_t lacks = (qp->ops & 1u << WR_SEND_IMM ? 0 : IBV_QP_EX_WITH_SEND_WITH_IMM) |
+			 (qp->ops & 1u << WR_WRITE_IMM ? 0 : IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) |
+			 (qp->ops & 1u << WR_CMP_SWAP ? 0 : IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP) |
+			 (qp->ops & 1u << WR_FETCH_ADD ? 0 : IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD);
 	struct ibv_qp_ex *ex = &qp->ex;
 
 	if (flags & (~supported[qp->pub.qp_type] | lacks))

@@ -7,6 +7,7 @@
 
 #include "verbs/explain.h"
 #include "verbs/objects.h"
+#include "verbs/post.h"
 #include "verbs/qp_explain.h"
 
 static_assert(sizeof(struct ibv_qp) == 160, "ABI");
@@ -210,6 +211,7 @@ static struct abi_qp *handle_make(const struct extras *x, const struct ibv_qp_in
 	qp->pub.state = IBV_QPS_RESET;
 	qp->pub.qp_type = attr->qp_type;
 	qp->engine = context_of(x->context)->engine;
+	qp->ops = post_ops(x->context, attr->qp_type);
 	qp->sig_all = attr->sq_sig_all;
 	qp->builds = x->builds;
 	qp->off_host = x->off_host;

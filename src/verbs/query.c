@@ -27,17 +27,18 @@ enum { PORT_ATTR_COMPAT_BYTES = 48 };
 enum { LOCAL_ACK_DELAY = 15 };
 
 /*
- * RFC 5040: a Read Request names one sink, there is no RNR, and atomics are an extension that is not offered. There
- * are no datagrams, and so no groups.
+ * RFC 5040: a Read Request names one sink, there is no RNR, and atomics are RFC 7306's. There are no datagrams, and so
+ * no groups.
  */
-static void device_attr_iwarp(struct ibv_device_attr *a)
+static void device_attr_iwarp(struct ibv_context *context, struct ibv_device_attr *a)
 {
 	a->device_cap_flags &= ~(unsigned int)(IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC);
 	a->max_mcast_grp = 0;
 	a->max_mcast_qp_attach = 0;
 	a->max_total_mcast_qp_attach = 0;
 	a->max_sge_rd = 1;
-	a->atomic_cap = IBV_ATOMIC_NONE;
+	if (!engine_has_rfc7306(context_of(context)->engine))
+		a->atomic_cap = IBV_ATOMIC_NONE;
 	a->max_ah = 0;
 }
 
@@ -80,7 +81,7 @@ static void device_attr_fill(struct ibv_context *context, struct ibv_device_attr
 	};
 	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", VERBENA_VERSION);
 	if (context->device->transport_type == IBV_TRANSPORT_IWARP)
-		device_attr_iwarp(a);
+		device_attr_iwarp(context, a);
 }
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)

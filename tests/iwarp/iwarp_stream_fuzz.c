@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A peer that sends anything: segments of any content in FPDUs that are right, or any bytes as they are, to a QP with
- * receives posted and READs and Sends of its own under way. In any case the QP answers with at most one Terminate,
+ * receives posted and READs and Sends, or atomics, of its own under way. In any case the QP answers with at most one Terminate,
  * completes each WQE once, and leaves nothing behind. The pipe and the nic check the rest themselves.
  */
 #include <stdint.h>
@@ -56,11 +56,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	pipe_open(&p, &(struct pipe_config){.seed = data[0], .piece_max = data[1] * 4u, .mem_bytes = MEM_BYTES});
+	pipe_open(&p, &(struct pipe_config){.seed = data[0], .piece_max = data[1] * 4u, .mem_bytes = MEM_BYTES,
+					.rfc7306 = data[0] & 2});
 	for (uint32_t i = 0; i < RECVS; i++)
 		pipe_post_recv(&p, PIPE_B, i, i * 4096, 1000);
 	for (uint32_t i = 0; i < SENDS; i++)
-		pipe_post(&p, PIPE_B, &(struct pipe_wr){.opcode = i % 2 ? WR_SEND : WR_READ, .at = 65536, .len = 100,
+		pipe_post(&p, PIPE_B, &(struct pipe_wr){.opcode = i % 2 ? WR_SEND : data[0] & 4 ? WR_FETCH_ADD : WR_READ,
+							 .at = 65536, .len = i % 2 || !(data[0] & 4) ? 100 : 8,
 							 .wr_id = 100 + i});
 	/* The other end never gets these: what answers them is the input. */
 	nic_output(p.end[PIPE_B].nic, burst, 8, p.now_ns);

@@ -233,6 +233,7 @@ static void swarm(uint64_t seed)
 	c.markers = prng_below(&rng, 4) == 0;
 	c.segment_bytes = (uint16_t)(100 + prng_below(&rng, 3000));
 	c.reads = (uint8_t)(1 + prng_below(&rng, 9));
+	c.rfc7306 = prng_below(&rng, 2);
 	pipe_open(&p, &c);
 	for (int side = 0; side < PIPE_SIDES; side++) {
 		/* Sources in the first half are never written to; each message has a target of its own. */
@@ -242,20 +243,26 @@ static void swarm(uint64_t seed)
 		enum pipe_side side = (enum pipe_side)prng_below(&rng, 2);
 		uint32_t len = (uint32_t)prng_below(&rng, prng_below(&rng, 2) ? 6000 : 200);
 		uint32_t source = (uint32_t)prng_below(&rng, PIPE_MEM / 2 - len), target = PIPE_MEM / 2 + i * 8192;
-		static const enum wr_opcode kinds[] = {WR_SEND, WR_WRITE, WR_READ};
-		enum wr_opcode kind = kinds[prng_below(&rng, 3)];
+		static const enum wr_opcode kinds[] = {WR_SEND, WR_WRITE, WR_READ, WR_WRITE_IMM, WR_CMP_SWAP};
+		enum wr_opcode kind = kinds[prng_below(&rng, c.rfc7306 ? 5 : 3)];
+		bool fetches = kind == WR_READ || kind == WR_CMP_SWAP;
 		struct pipe_wr wr = {.opcode = kind, .len = len, .at = source, .to = target, .wr_id = wr_id[side]++};
-		struct pipe_end *to = &p.end[kind == WR_READ ? side : !side];
+		struct pipe_end *to = &p.end[fetches ? side : !side];
 
-		if (kind == WR_READ) {
+		/* It does not compare, so it only fetches. */
+		if (kind == WR_CMP_SWAP) {
+			wr.len = len = 8;
+			source &= ~7u;
+		}
+		if (fetches) {
 			wr.at = target;
 			wr.to = source;
-		} else if (kind == WR_SEND) {
+		} else if (kind == WR_SEND || kind == WR_WRITE_IMM) {
 			pipe_post_recv(&p, !side, 1000 + i, target, 8192);
 		}
 		wr.flags = prng_below(&rng, 5) ? 0 : WR_FENCE;
 		pipe_post(&p, side, &wr);
-		memcpy(model + target, (kind == WR_READ ? p.end[!side].mem : p.end[side].mem) + source, len);
+		memcpy(model + target, (fetches ? p.end[!side].mem : p.end[side].mem) + source, len);
 		for (uint64_t steps = prng_below(&rng, 20); steps; steps--)
 			pipe_step(&p);
 		if (i % 8 == 7) {

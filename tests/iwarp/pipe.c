@@ -27,13 +27,14 @@ static void end_open(struct pipe_end *e, const struct pipe_config *c, enum pipe_
 	e->heap = (struct heap)HEAP_INIT;
 	nc->alloc = heap_alloc(&e->heap);
 	nc->transport.protocol = PROTOCOL_IWARP;
+	nc->transport.iwarp_rfc7306 = c->rfc7306;
 	nc->secret[0] = (uint8_t)(side + 1);
 	e->nic = nic_create(nc);
 	free(nc);
 	must(e->nic && !nic_pd_alloc(e->nic, &e->pd) && !nic_cq_create(e->nic, PIPE_CQES, e, &e->cq), "objects");
 	e->mem = calloc(1, mem_bytes);
 	must(!nic_mr_reg(e->nic, e->pd, (struct mr_range){.addr = e->mem, .length = mem_bytes, .iova = PIPE_IOVA},
-			 MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &e->mr),
+			 MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | (c->rfc7306 ? MR_REMOTE_ATOMIC : 0u), &e->mr),
 	     "region");
 	if (c->srq && side == PIPE_B)
 		must(!nic_srq_create(e->nic, e->pd, &(struct srq_init){.max_wr = PIPE_WRS, .max_sge = 4, .owner = e}, &e->srq),
@@ -49,7 +50,7 @@ static void end_open(struct pipe_end *e, const struct pipe_config *c, enum pipe_
 				   .max_inline = 128};
 	must(!nic_qp_create(e->nic, &init, &e->qp), "QP");
 	must(!nic_qp_modify(e->nic, e->qp,
-			    &(struct qp_attr){.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE | MR_REMOTE_READ},
+			    &(struct qp_attr){.state = QPS_INIT, .port = 1, .access = e->mr->access & ~(uint32_t)MR_LOCAL_WRITE},
 			    QPA_STATE | QPA_PORT | QPA_ACCESS_FLAGS, 0),
 	     "INIT");
 }
@@ -233,6 +234,10 @@ void pipe_post(struct pipe *p, enum pipe_side side, const struct pipe_wr *wr)
 	w->imm_or_key = wr->imm_or_key;
 	w->rkey = wr->rkey ? wr->rkey : peer->mr->key;
 	w->remote_va = wr->remote_va ? wr->remote_va : PIPE_IOVA + wr->to;
+	if (wr->opcode == WR_CMP_SWAP || wr->opcode == WR_FETCH_ADD) {
+		w->atomic.compare_add = wr->compare_add;
+		w->atomic.swap = wr->swap;
+	}
 	if (wr->flags & WR_INLINE) {
 		w->num_sge = 0;
 		memcpy(send_wqe_inline(w), e->mem + wr->at, wr->len);

@@ -57,6 +57,7 @@ struct pipe_config {
 	uint32_t recv_wrs; /* 0: PIPE_WRS */
 	size_t mem_bytes;  /* of each end; 0: PIPE_MEM */
 	bool srq;       /* B has one */
+	bool rfc7306;   /* atomics and immediate data */
 	bool hears_first; /* B waits for A's first message */
 	bool sends_first; /* and A's is an RDMA Write without bytes */
 };
@@ -84,6 +85,7 @@ struct pipe_wr {
 	uint64_t remote_va; /* 0: PIPE_IOVA + to */
 	uint32_t rkey, lkey; /* 0: the right ones */
 	uint32_t imm_or_key;
+	uint64_t compare_add, swap; /* of atomics */
 	uint64_t wr_id;
 };
 

@@ -60,6 +60,26 @@ def no_crc(place):
     talk(place, words, words + [at], {**ENV, "VERBENA_IWARP_CRC": "off"})
 
 
+def atomics(place):
+    """RFC 7306, where both ends have it: perftest's atomics, which tshark knows; a device without it has none."""
+    for setting, cap in (("off", "ATOMIC_NONE"), ("on", "ATOMIC_HCA")):
+        status, out = place.run(0, ["ibv_devinfo", "-v"], env={**ENV, "VERBENA_IWARP_RFC7306": setting})
+        check(status == 0 and cap in out, "%s: %s\n%s" % (setting, status, out))
+    at, at_all = place.addresses[0], os.path.join(folder(), "%p.pcap")
+    env = {**ENV, "VERBENA_IWARP_RFC7306": "on", "VERBENA_PCAP": at_all}
+    for words in (["ib_atomic_bw"], ["ib_atomic_bw", "-A", "CMP_AND_SWAP"]):
+        words = words[:1] + ["-R", "-F", "-n", "20"] + words[1:]
+        talk(place, words, words + [at], env)
+    if not shutil.which("tshark"):
+        return
+    for path in glob.glob(at_all.replace("%p", "*")):
+        dissect(path)
+        r = subprocess.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-o", "tcp.try_heuristic_first:TRUE",
+                            "-O", "iwarp_ddp_rdmap"], capture_output=True, text=True, timeout=300)
+        asked, answered = (len(re.findall(r"OpCode: Atomic %s" % word, r.stdout)) for word in ("Request", "Response"))
+        check(asked == answered >= 20, "%s: %d atomics, %d answers\n%s" % (path, asked, answered, r.stdout[:3000]))
+
+
 def dissect(path):
     """tshark finds each FPDU whole, with a good CRC, in a TCP connection without a gap."""
     r = subprocess.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-o", "tcp.check_checksum:TRUE",
@@ -141,5 +161,5 @@ def nobody(place):
 
 
 if __name__ == "__main__":
-    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "no_crc": no_crc, "capture": capture,
+    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "no_crc": no_crc, "atomics": atomics, "capture": capture,
           "departs": departs, "stat": stat, "nobody": nobody})
