@@ -37,13 +37,14 @@ static const char usage[] =
 	"  -n, --nodes NUMBER      of the ring (4)\n"
 	"      --receiver-gated    ring: a round begins when data is there, not when it is "
 	"acknowledged\n"
-	"      --csv               model, ring: CSV in place of the table\n"
+	"      --csv               CSV in place of the table or the text\n"
+	"      --html FILE         plan: writes a page in place of the text\n"
 	"  -h, --help              this text\n";
 
 /* Light in fibre: 3 * 10^5 km/s is what the paper reckons with. */
 static const double metres_per_second = 3e8;
 
-enum { OPTION_CSV = 256, OPTION_RECEIVER_GATED };
+enum { OPTION_CSV = 256, OPTION_RECEIVER_GATED, OPTION_HTML };
 
 static const struct option options[] = {
 	{"size", required_argument, NULL, 's'},
@@ -58,6 +59,7 @@ static const struct option options[] = {
 	{"nodes", required_argument, NULL, 'n'},
 	{"receiver-gated", no_argument, NULL, OPTION_RECEIVER_GATED},
 	{"csv", no_argument, NULL, OPTION_CSV},
+	{"html", required_argument, NULL, OPTION_HTML},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -220,13 +222,27 @@ static enum subcommand subcommand_of(int argc, char **argv)
 	return (enum subcommand)s;
 }
 
-static int answer(int argc, char **argv, const struct sdr_question *q, bool csv)
+static int plan(const struct sdr_question *q, bool csv, const char *html)
 {
+	if (html)
+		return sdr_plan_page(q, html);
+	if (csv)
+		sdr_plan_csv(q);
+	else
+		sdr_plan(q);
+	return EXIT_SUCCESS;
+}
+
+static int answer(int argc, char **argv, const struct sdr_question *q, bool csv, const char *html)
+{
+	enum subcommand s = subcommand_of(argc, argv);
 	int status = check(q);
 
 	if (status != 0)
 		return status;
-	switch (subcommand_of(argc, argv)) {
+	if (html && s != PLAN)
+		return complain("--html is of 'plan'");
+	switch (s) {
 	case MODEL:
 		if (csv)
 			sdr_model_csv(q, stdout);
@@ -234,8 +250,7 @@ static int answer(int argc, char **argv, const struct sdr_question *q, bool csv)
 			sdr_model_table(q);
 		return EXIT_SUCCESS;
 	case PLAN:
-		sdr_plan(q);
-		return EXIT_SUCCESS;
+		return plan(q, csv, html);
 	case RING:
 		sdr_ring(q, csv);
 		return EXIT_SUCCESS;
@@ -262,6 +277,7 @@ int cmd_sdr(int argc, char **argv)
 		.parity = 8,
 		.nodes = 4,
 	};
+	const char *html = NULL;
 	bool csv = false;
 	int option, status;
 
@@ -274,10 +290,12 @@ int cmd_sdr(int argc, char **argv)
 			return usage_error("sdr");
 		if (option == OPTION_CSV)
 			csv = true;
+		else if (option == OPTION_HTML)
+			html = optarg;
 		else if (option == OPTION_RECEIVER_GATED)
 			q.receiver_gated = true;
 		else if ((status = read_option(option, optarg, &q)) != 0)
 			return status;
 	}
-	return answer(argc - optind, argv + optind, &q, csv);
+	return answer(argc - optind, argv + optind, &q, csv, html);
 }

@@ -52,6 +52,9 @@ void sdr_answer(const struct sdr_question *, double size, double loss, enum sdr_
 void sdr_model_table(const struct sdr_question *);
 void sdr_model_csv(const struct sdr_question *, FILE *);
 void sdr_plan(const struct sdr_question *);
+void sdr_plan_csv(const struct sdr_question *);
+/* As sdr_figures(). */
+int sdr_plan_page(const struct sdr_question *, const char *path);
 void sdr_ring(const struct sdr_question *, bool csv);
 
 /* Writes the page. 0, or EXIT_OURS after an error message. */

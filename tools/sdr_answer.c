@@ -4,7 +4,10 @@
 
 #include <math.h>
 
-enum { TAIL_PARITY = 8, TAIL_DATA_MAX = 65536 };
+#include "sdr/ec/wide.h"
+
+/* As large as src/sdr has groups of a tail. */
+enum { TAIL_PARITY = 8, TAIL_DATA_MAX = EC_WIDE_DATA_MAX };
 
 /* At most one message in ten thousand needs a second round. */
 static const double tail_fail_max = 1e-4;

@@ -9,6 +9,7 @@ import csv
 import html.parser
 import io
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,30 @@ def ring():
     near(gated[0]["p999_s"], 6 * 13.171e-3 + 12.5e-3, "the same, begun by what has come")
 
 
+def plan():
+    """The three forms of a plan say the same of two sizes, and none is better than the bound."""
+    question = ("-s", "1MiB,8GiB", "-l", "1e-4,1%")
+    text = sdr("plan", *question)
+    rows = list(csv.DictReader(io.StringIO(sdr("plan", "--csv", *question))))
+    said = re.findall(r"Use (\w+), .*?at most ([\d.]+) times", text, re.S)
+    if len(rows) != 4 or len(said) != 4:
+        sys.exit("plan has not four answers:\n" + text)
+    for row, (scheme, by) in zip(rows, said):
+        if row["scheme"] != scheme or row["p999_s"] != row["p999_s_of_" + scheme] or float(row["p999_s"]) < float(row["bound_p999_s"]):
+            sys.exit("plan --csv does not say '%s': %s" % (scheme, row))
+        near(float(row["p999_s"]) / float(row["ideal_s"]), float(by), "plan: text and CSV")
+    with tempfile.TemporaryDirectory() as work:
+        page = pathlib.Path(work) / "plan.html"
+        if sdr("plan", "--html", str(page), *question):
+            sys.exit("plan --html prints something, too")
+        seen = Headings()
+        seen.feed(page.read_text())
+        if [h.split(": ")[-1] for h in seen.found if "packet loss" in h] != [s for s, _ in said] or seen.fetched:
+            sys.exit("the page of a plan has the headings %s" % seen.found)
+        if page.read_text().count("<td>EC") + page.read_text().count(">EC<") < 4:
+            sys.exit("the page of a plan has no table of schemes")
+
+
 # Where hardly anything is lost or injection hides every repeat, parity is not worth its share; else it is.
 PLANS = [(("-s", "128KiB", "-l", "0"), "Use SR"), (("-s", "128MiB", "-l", "1e-3"), "Use TAIL"),
          (("-s", "1TiB", "-l", "1e-5", "-d", "10km"), "Use SR"), (("-s", "128MiB", "-l", "5%", "-c", "4KiB"), "Use TAIL"),
@@ -79,7 +104,7 @@ WRONG = [(("model", "-s", "12x"), "size '12x': no such unit; allowed: 1B to 1PB"
          (("model", "-k", "8,9"), "code '8,9': allowed"), (("model", "-k", "32"), "code '32': allowed"),
          (("model", "-k", "0,1"), "chunks of a group '0': out of range"), (("ring", "-n", "1"), "nodes '1': out of range"),
          (("plan", "-o", "nan"), "timer 'nan': not a number"), (("model", "-s", ",".join(["1"] * 33)), "more than 32 values"),
-         ((), "one of 'model', 'plan', 'ring' and 'figures"), (("model", "plan"), "one of 'model', 'plan', 'ring' and 'figures"),
+         (("model", "--html", "/tmp/x"), "--html is of 'plan'"), ((), "one of 'model', 'plan', 'ring' and 'figures"), (("model", "plan"), "one of 'model', 'plan', 'ring' and 'figures"),
          (("mdoel",), "one of 'model', 'plan', 'ring' and 'figures"), (("model", "--sise", "1"), "sise")]
 
 
@@ -121,6 +146,7 @@ def main():
         return
     known()
     ring()
+    plan()
     for words, said in PLANS:
         if said not in sdr("plan", *words):
             sys.exit("plan %s does not say '%s':\n%s" % (" ".join(words), said, sdr("plan", *words)))
