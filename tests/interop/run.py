@@ -33,6 +33,7 @@ ADDRESS = {4: {"host": "10.99.0.1", "guest": "10.99.0.2"}, 6: {"host": "fd99::1"
 GUEST_GID = {4: 1, 6: 2}
 RUN_S = 90
 ANSWERS_S = 400  # some of Linux's commands wait for others
+SDR_LIBRARY = "libverbena-sdr.so.0"
 OWN = os.path.join(BUILD, "tests", "programs")  # programs of ours, which are no clients of Verbena in the guest
 BAD = re.compile(r"couldn't|failed|failure|invalid data|unexpected|unable|abort|segmentation", re.I)
 
@@ -93,6 +94,12 @@ SIW = [
 ]
 # The server is the last to send, and ends then. siw resets the connection of a process that ends, with what has not left yet.
 SIW_CUTS_OFF = ("rstream -b A -S 65536 -C 20",)
+# libverbena-sdr over rxe's verbs: packets are UC WRITEs with immediate, which are lost and repaired; each chunk is compared.
+SDR = [
+    "sdr_write_bw -V -S nack -r 40 -s 262144 -n 20 -w 2 -t 4 -c 2",
+    "sdr_write_bw -V -S tail -r 40 -s 262144 -n 10 -w 2 -t 4 -c 2",
+    "sdr_write_bw -V -R -s 65536 -n 20 -w 2 -t 4 -c 2",
+]
 SIW_NO_CRC = ("rping", "ib_write_bw", "ib_send_bw")  # once more, without CRCs
 SIW_ADDRESS = {"host": "10.99.1.1", "guest": "10.99.1.2"}
 CM_IPV6 = ("rping", "ucmatose", "udaddy", "windows")  # perftest's -R takes the other address from its TCP connection
@@ -345,11 +352,38 @@ def run_siw(server, client, words, folder, number, crc=True):
     return capture.check(crc) if capture else 0
 
 
-def to_guest(name):
-    """A program of ours, and where it is in the guest."""
+def run_sdr(server, client, line):
+    """One run of a program of libverbena-sdr, whose client must have lost and mistaken nothing."""
+    global port
+    port += 1
+    words = {}
+    for where in ("host", "guest"):
+        name, *options = line.split()
+        words[where] = [os.path.join(BUILD, name)] if where == "host" else [
+            "env", "LD_LIBRARY_PATH=" + os.path.dirname(to_guest(SDR_LIBRARY, os.path.join(BUILD, "lib"))), to_guest(name, BUILD)]
+        words[where] += options if where == client else []
+        words[where] += ["-p", str(port), "-x", str(host_gid(4) if where == "host" else GUEST_GID[4])]
+    s = c = None
+    try:
+        s = start(server, words[server])
+        wait_listen(server, port, s)
+        c = start(client, words[client] + [ADDRESS[4][server]])
+        ended = ends_within(c, RUN_S) and ends_within(s, 10)
+        both = "-- server (%s)\n%s-- client (%s)\n%s" % (server, output(s), client, output(c))
+        row = re.search(r"^ *\d+ +\d+((?: +[\d.]+)+)$", output(c).rsplit("#bytes", 1)[-1], re.M)
+        if not ended or c.returncode or s.returncode or not row or float(row[1].split()[-1]):
+            raise Failure(both)
+    finally:
+        for p in (c, s):
+            if p:
+                stop(p)
+
+
+def to_guest(name, folder=OWN):
+    """A program or library of ours, and where it is in the guest."""
     there = "/tmp/" + name
     if name not in brought:
-        with open(os.path.join(OWN, name), "rb") as f:
+        with open(os.path.join(folder, name), "rb") as f:
             r = subprocess.run([SCRIPT, "exec", "-i", "-t", "60", "cat >%s && chmod +x %s" % (there, there)], stdin=f)
         if r.returncode:
             raise Failure("%s does not come into the guest: status %d" % (name, r.returncode))
@@ -442,6 +476,20 @@ def main():
                         failed += 1
                         print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
                         print("      " + str(e).replace("\n", "\n      ") + "\n      capture: " + path, flush=True)
+        for line in SDR:
+            for server, client in (("guest", "host"), ("host", "guest")):
+                title = "sdr: %s, %s is client" % (line, {"host": "Verbena", "guest": "rxe"}[client])
+                if not all(a in title for a in args):
+                    continue
+                begun = time.monotonic()
+                try:
+                    run_sdr(server, client, line)
+                    passed += 1
+                    print("PASS  %-62s %4.1f s" % (title, time.monotonic() - begun), flush=True)
+                except Failure as e:
+                    failed += 1
+                    print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
+                    print("      " + str(e).replace("\n", "\n      "), flush=True)
         title = "rdma_cm: answers, rxe alone"
         if all(a in title for a in args):
             begun = time.monotonic()

@@ -250,7 +250,8 @@ static bool arrived(struct receiving *r)
 	return done;
 }
 
-/* Whether no more of the oldest message is waited for. */
+/* Whether no more of the oldest message is waited for. Reliable connections bring all, and break where a packet meets a
+ * receive that has ended. */
 static bool over(struct receiving *r)
 {
 	uint64_t have = chunks_of(&r->recv[r->done % g.depth]), now = now_ns();
@@ -258,6 +259,8 @@ static bool over(struct receiving *r)
 
 	if (have == g.chunks)
 		return true;
+	if (g.o.plan[PLAN_RC])
+		return false;
 	if (have != r->have || (!r->changed_ns && anything_came())) {
 		r->have = have;
 		r->changed_ns = now;
