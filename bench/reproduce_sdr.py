@@ -154,7 +154,7 @@ MACHINES = (
     ("T18", "line rate from 512 KiB on, with 20 of 256 workers",
      "not reproduced: there is no adapter of 400 Gbit/s here"),
     ("T19", "below 512 KiB behind RC: a receive costs a key and a bitmap",
-     "a receive is registered and deregistered in 4 us for 64 KiB, 18 us for 8 MiB ([sdr.md](sdr.md#late-packets)); the crossover was not measured"),
+     "a receive is registered and deregistered in 4 us for 64 KiB, 18 us for 8 MiB ([sdr.md](sdr.md#late-packets)). SDR is behind RC below 1 MiB and ahead of it above: 0.25 of it at 4 KiB, 0.5 at 64 KiB, 0.6 and 0.9 at 512 KiB, 0.9 and 1.0 at 1 MiB, 1.3 and 1.4 at 4 MiB ([sdr.md](sdr.md#what-it-costs))"),
     ("T20", "16 MiB: throughput grows with the receive workers up to the line rate", "not reproduced: two processors, which both ends share"),
     ("T21", "15 Mpps with chunks of one packet, 24.5 with 64: 0.6", "no difference seen at the rate of sockets: T22"),
     ("T22", "chunks of 1 to 64 packets have the same rate",
