@@ -107,14 +107,17 @@ def capture(place):
         pair.finish(60)
         for end, pid in enumerate(ends):
             path = "%s/%d.pcap" % (where, pid)
-            count = 0
+            count, unknown = 0, True
             for frame in frames(path):
                 check(frame[12:14] == b"\x89\x15" and frame[14 + 6] == 0x1b, "no RoCEv1: %s" % frame[:60].hex())
-                check({frame[:6], frame[6:12]} == set(macs), "MACs %s" % frame[:12].hex())
+                # What waits for the neighbour's MAC is captured without (src/io/raw.h): the first ones alone.
+                unknown = unknown and frame[:12] == bytes(12)
+                check(unknown or {frame[:6], frame[6:12]} == set(macs), "MACs %s" % frame[:12].hex())
                 check(struct.unpack_from("!H", frame, 14 + 4)[0] == len(frame) - 54, "PayLen of %s" % frame[:60].hex())
                 check(icrc(frame) == frame[-4:], "ICRC %s of %s" % (frame[-4:].hex(), frame[:70].hex()))
                 count += 1
             check(count > 30, "only %d frames" % count)
+            check(not unknown or not place.links, "no frame has MACs")
             lines = tshark(path, "-T", "fields", "-E", "separator=|", "-e", "frame.protocols", "-e", "infiniband.bth.opcode",
                            "-e", "infiniband.invariant.crc", "-e", "_ws.malformed", "-e", "_ws.expert.message").splitlines()
             check(len(lines) == count, "tshark sees %d frames, there are %d" % (len(lines), count))
