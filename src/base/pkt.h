@@ -81,8 +81,6 @@ struct pkt {
 	/*
 	 * Output, to a process of this host that can read this one's memory: bytes far_at .. far_at + far_bytes - 1 are not in
 	 * the packet. In their place is a struct pkt_far. 0: all are there.
-	 * Input: these bytes, all of the payload, are not in the packet, but where nic_place() said that they belong, and a
-	 * struct pkt_far says so. 0: all are in the packet.
 	 */
 	uint16_t far_at, far_bytes;
 };

@@ -263,11 +263,6 @@ static void transport_start(const struct engine *e, struct transport_config *c)
 	cc_start(e, c);
 }
 
-static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
-{
-	return nic_place(ctx, pkt, at, len, begins);
-}
-
 static int nic_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct nic_config *c = calloc(1, sizeof(*c));
@@ -293,10 +288,8 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "out of memory");
 		return -ENOMEM;
 	}
-	if (e->loop.shm) {
+	if (e->loop.shm)
 		shm_set_revocations(e->loop.shm, nic_revocations(e->loop.nic));
-		shm_set_placer(e->loop.shm, (struct shm_placer){.place = place, .ctx = e->loop.nic});
-	}
 	return 0;
 }
 

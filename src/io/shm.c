@@ -74,11 +74,6 @@ void shm_set_revocations(struct io *io, const _Atomic uint64_t *revocations)
 	of(io)->revocations = revocations;
 }
 
-void shm_set_placer(struct io *io, struct shm_placer placer)
-{
-	of(io)->placer = placer;
-}
-
 static bool is_own_address(const struct shm *s, const uint8_t gid[16])
 {
 	for (size_t i = 0; i < s->config.address_count; i++) {
@@ -477,39 +472,6 @@ static bool read_trains(struct shm *s, struct ring_in *r, size_t first, size_t e
 }
 
 /*
- * Asks for the places of packets that were handed out, [first, n), as long as they are known. All packets before them are placed,
- * so each packet up to here has one piece here. What a packet says is not known any more when others were handled before it:
- * only the first ones of a call are asked for.
- */
-static void ask_for_places(struct shm *s, struct pkt *pkts, size_t first, size_t n)
-{
-	for (size_t i = first; i < n && s->placing; i++) {
-		struct iovec *here = &s->far.here[i];
-		uint32_t at = (uint32_t)((uint8_t *)here->iov_base - pkts[i].data);
-		struct pkt_far far = {.from = s->placer.place(s->placer.ctx, &pkts[i], at, (uint32_t)here->iov_len, !i)};
-
-		s->placing = far.from;
-		if (!s->placing)
-			break;
-		memcpy(pkts[i].data + at, &far, sizeof(far));
-		pkts[i].far_at = (uint16_t)at;
-		pkts[i].far_bytes = (uint16_t)here->iov_len;
-		here->iov_base = (void *)(uintptr_t)far.from;
-		s->placed++;
-	}
-}
-
-/* All payload is to be read into the packets. */
-static void forget_places(struct shm *s, struct pkt *pkts)
-{
-	for (size_t i = 0; i < s->placed; i++) {
-		s->far.here[i].iov_base = pkts[i].data + pkts[i].far_at;
-		pkts[i].far_at = pkts[i].far_bytes = 0;
-	}
-	s->placed = 0;
-}
-
-/*
  * Reads what packets lack: of all trains at once, and if something is not there, of each, so that
  * one that is lost does not take others with it. Returns the number of packets that are left.
  */
@@ -518,12 +480,6 @@ static size_t fetch(struct shm *s, struct ring_in *r, struct pkt *pkts, size_t n
 	uint64_t revocations = 0;
 	bool all = read_trains(s, r, 0, s->far_count, &revocations);
 	size_t handed_out = n;
-
-	/* Memory here may be what is missing, and only the nic can say so. */
-	if (!all && s->placed) {
-		forget_places(s, pkts);
-		all = read_trains(s, r, 0, s->far_count, &revocations);
-	}
 
 	for (size_t i = s->far_count; i-- > 0;) {
 		const struct far_train *t = &s->far_trains[i];
@@ -591,8 +547,7 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 	struct ring_in *r = &s->in[slot];
 	enum shm_verdict v = SHM_DONE;
 
-	s->far_count = s->far.here_count = s->far.there_count = s->placed = 0;
-	s->placing = s->placer.place && !n;
+	s->far_count = s->far.here_count = s->far.there_count = 0;
 	while (v == SHM_DONE && n < max && has_room(s)) {
 		bool far = false;
 		size_t first = n;
@@ -604,12 +559,7 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 		if (far) {
 			s->far_trains[s->far_count].packet = first;
 			s->far_trains[s->far_count++].packets_end = n;
-			ask_for_places(s, pkts, first, n);
 		}
-		s->placing &= far;
-		/* What comes behind the end of a row may begin one, and it is asked for when that is known. */
-		if (s->placed > 1 && !s->placing)
-			break;
 		/* Whoever finds the ring empty takes its memory for read. */
 		if (!s->far_count)
 			shm_release(&r->taker);

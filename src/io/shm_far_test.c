@@ -186,90 +186,6 @@ static void what_is_revoked_is_lost(void **state)
 	end_free(b);
 }
 
-/* Where the test says that payload belongs: so many packets from the first one on. */
-struct places {
-	uint8_t *to;
-	size_t known, asked;
-};
-
-static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
-{
-	struct places *p = ctx;
-	size_t i = begins ? 0 : p->asked;
-
-	assert_int_equal(at, FAR_AT);
-	assert_int_equal(len, PKT_FAR_BYTES_MIN);
-	assert_int_equal(begins, !p->asked);
-	p->asked = i + 1;
-	return i < p->known ? p->to + i * PKT_FAR_BYTES_MIN : NULL;
-}
-
-/* Payload goes where it belongs, and into the packets where that is not known. */
-static void what_has_a_place_is_read_to_it(void **state)
-{
-	enum { PACKETS = 10, KNOWN = 4 };
-	static uint8_t memory[PACKETS * PKT_FAR_BYTES_MIN], to[PACKETS * PKT_FAR_BYTES_MIN];
-	struct places places = {.to = to, .known = KNOWN};
-	struct end *a = end_new(A), *b = end_new(B);
-	struct pkt pkts[BURST];
-
-	for (size_t i = 0; i < sizeof(memory); i++)
-		memory[i] = (uint8_t)(i * 7 + i / 256);
-	shm_set_revocations(a->io, &revocations);
-	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
-	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
-	assert_int_equal(send_far(a, B, memory, PACKETS), PACKETS);
-	assert_int_equal(io_recv(b->io, pkts, BURST, 1), PACKETS);
-	assert_int_equal(places.asked, KNOWN + 1);
-	for (size_t i = 0; i < PACKETS; i++) {
-		struct pkt_far far;
-
-		assert_int_equal(pkts[i].far_bytes, i < KNOWN ? PKT_FAR_BYTES_MIN : 0);
-		if (i < KNOWN) {
-			assert_int_equal(pkts[i].far_at, FAR_AT);
-			memcpy(&far, pkts[i].data + FAR_AT, sizeof(far));
-			assert_ptr_equal(far.from, to + i * PKT_FAR_BYTES_MIN);
-		}
-		assert_memory_equal(i < KNOWN ? to + i * PKT_FAR_BYTES_MIN : pkts[i].data + FAR_AT, memory + i * PKT_FAR_BYTES_MIN,
-				    PKT_FAR_BYTES_MIN);
-	}
-	assert_int_equal(to[KNOWN * PKT_FAR_BYTES_MIN], 0);
-	/* The nic has not seen what comes first: nothing behind it is asked for. */
-	places.asked = 0;
-	send(a, B, 1, 1);
-	assert_int_equal(send_far(a, B, memory, 2), 2);
-	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 3);
-	assert_int_equal(places.asked, 0);
-	assert_memory_equal(pkts[2].data + FAR_AT, memory + PKT_FAR_BYTES_MIN, PKT_FAR_BYTES_MIN);
-	end_free(a);
-	end_free(b);
-}
-
-/* The program has unmapped where it belongs: the packets are whole, so that the nic can answer. */
-static void a_place_that_is_not_there_loses_nothing(void **state)
-{
-	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
-	struct places places = {.to = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), .known = 10};
-	struct end *a = end_new(A), *b = end_new(B);
-
-	memset(memory, 5, sizeof(memory));
-	assert_int_equal(munmap(places.to + 4096, 4096), 0);
-	shm_set_revocations(a->io, &revocations);
-	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
-	connect_ends(a, A, b, B);
-	send(a, B, 0, 1);
-	expect(b, 0, 1);
-	assert_int_equal(send_far(a, B, memory, 10), 10);
-	assert_int_equal(take_far(b, memory), 10);
-	assert_int_equal(b->counters.shm_far_failed, 0);
-	munmap(places.to, 4096);
-	munmap(places.to + 2 * 4096, 4096);
-	end_free(a);
-	end_free(b);
-}
-
 /* A process that may be read may not be later (prctl(PR_SET_DUMPABLE)): it learns that, and sends whole packets. */
 static void who_is_read_no_more_learns_it(void **state)
 {
@@ -316,8 +232,6 @@ int main(void)
 		cmocka_unit_test(one_that_is_not_there_is_lost_alone),
 		cmocka_unit_test(what_is_not_there_is_lost),
 		cmocka_unit_test(what_is_revoked_is_lost),
-		cmocka_unit_test(what_has_a_place_is_read_to_it),
-		cmocka_unit_test(a_place_that_is_not_there_loses_nothing),
 		cmocka_unit_test(who_is_read_no_more_learns_it),
 	};
 

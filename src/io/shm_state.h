@@ -79,9 +79,6 @@ struct shm {
 	struct shm_far far; /* of the trains below */
 	struct far_train far_trains[SHM_FAR_TRAINS_MAX];
 	size_t far_count;
-	struct shm_placer placer; /* .place NULL: there is none */
-	size_t placed; /* so many packets from the first, whose payload is read to its place */
-	bool placing;  /* the next one may be, too */
 	uint32_t used;
 	uint32_t flow_count;
 	const uint8_t *at;

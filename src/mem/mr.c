@@ -286,13 +286,6 @@ void mr_revoke(const struct mr_table *t, unsigned what)
 	atomic_fetch_add_explicit(&l->revocations, 1, memory_order_seq_cst);
 }
 
-bool mr_write_placed(const struct mr_table *t, void *to, const uint8_t *from, size_t len)
-{
-	const uint8_t *at = t->placed.at + (from - t->placed.payload);
-
-	return to == at || mem_place(to, at, len) || mr_fault(t);
-}
-
 bool mr_fault(const struct mr_table *t)
 {
 	if (t->faults)

@@ -80,12 +80,6 @@ struct mr_lender {
 	struct mr_far far;
 };
 
-/* Payload that lies already where it belongs (pkt.far_at on input), and not in the packet that is handled. */
-struct mr_placed {
-	const uint8_t *payload; /* its place in the packet; NULL: it is in there */
-	const uint8_t *at;
-};
-
 struct mr_table {
 	const struct alloc *alloc;
 	struct mr **slot; /* open addressing, linear probing; the key's upper 24 bits are its hash */
@@ -96,7 +90,6 @@ struct mr_table {
 	struct mr_lender *lender; /* borrowed; NULL: all is always copied */
 	bool leaves; /* payload that is read now may be left where it is */
 	bool no_payload; /* regions have addresses and no bytes; nothing is copied */
-	struct mr_placed placed;
 	uint64_t *faults; /* borrowed, or NULL: counts accesses to memory that is not there any more */
 };
 
@@ -173,13 +166,8 @@ static inline bool mr_read_response(const struct mr_table *t, void *to, const vo
 	       mr_read(t, to, from, len);
 }
 
-/* mr_write() of payload that is placed, for `from` in the packet: to there it need not be copied. */
-bool mr_write_placed(const struct mr_table *, void *to, const uint8_t *from, size_t len);
-
 static inline bool mr_write(const struct mr_table *t, void *to, const void *from, size_t len)
 {
-	if (__builtin_expect(t->placed.payload != NULL, 0))
-		return mr_write_placed(t, to, from, len);
 	return t->no_payload || mem_place(to, from, len) || mr_fault(t);
 }
 

@@ -156,14 +156,6 @@ struct nic_congestion {
 bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, struct nic_congestion *out);
 
 /*
- * Where the payload of a packet belongs that nic_input() gets next, so that it can be put there without a copy; NULL: that is not
- * known, and it stays in the packet. What comes next may be a row of packets: they are asked for in order, `begins` with the first,
- * up to the first NULL; then nic_input() gets them in that order before the nic gets or is told anything else. Some may be
- * lost. pkt->data has all but the `len` bytes from `at`; if these are not the payload it is NULL, too.
- */
-uint8_t *nic_place(struct nic *, const struct pkt *, uint32_t at, uint32_t len, bool begins);
-
-/*
  * The slots of processes, a bit each, that this host's memory takes packets to; at the start none. Packets of connected QPs to
  * them have no ICRC, and those that come from them (flow->neighbour) need none: they are taken for the peer process's, and for no
  * other's, because the caller knows which process wrote them. Packets to those of them that are `readers` may leave out bytes
