@@ -24,6 +24,9 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "programs"))
+from rdmacm import ended_well
+
 BUILD = os.environ.get("BUILD_DIR") or os.path.join(ROOT, "build")
 VERBENA = os.path.join(BUILD, "verbena")
 # Ours alone: the NIC refuses a VERBENA_ variable that is none of its settings.
@@ -279,16 +282,17 @@ def run_cm(server, client, words, address, env=None):
             if status == 0 and is_mckey(words) and not ends_within(s, 2) and time.monotonic() < end:
                 stop(c)
                 continue
-            if status == 0 or not TOO_EARLY.search(output(c)) or time.monotonic() > end:
+            if ended_well(commands[1], status, output(c)) or not TOO_EARLY.search(output(c)) or time.monotonic() > end:
                 break
             stop(c)
             if s.poll() is not None:  # its client came before its second listener
                 stop(s)
                 s = start(server, commands[0], env)
-        theirs = s.poll() if status == 0 and ends_within(s, 20) else None
+        well = ended_well(commands[1], status, output(c))
+        theirs = s.poll() if well and ends_within(s, 20) else None
         both = "-- server (%s, status %s)\n%s-- client (%s, status %s)\n%s" % (
             server, theirs, output(s), client, status, output(c))
-        if status != 0 or theirs != 0 or not re.search(words[2], output(c)):
+        if not well or not ended_well(commands[0], theirs, output(s)) or not re.search(words[2], output(c)):
             raise Failure(both)
     finally:
         for p in (c, s):
@@ -393,7 +397,6 @@ def to_guest(name, folder=OWN):
 
 def check_answers():
     """What Linux's device of rdma_cm answers to each command is what tests/programs/answers.txt says of it."""
-    sys.path.insert(0, os.path.join(ROOT, "tests", "programs"))
     import answers
 
     r = guest(to_guest("answers") + " " + ADDRESS[4]["guest"], ANSWERS_S)
