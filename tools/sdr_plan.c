@@ -13,7 +13,7 @@
  * that sends less. */
 static const double alike = 1.005;
 
-/* What all schemes give, raised to the bound, and which is to be used. */
+/* The completion times of all schemes, none of them better than the bound, and the scheme that is recommended. */
 struct plan {
 	struct sdr_answer answers[SDR_SCHEMES];
 	enum sdr_scheme best;

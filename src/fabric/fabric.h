@@ -58,7 +58,7 @@ enum fabric_counter {
 	FABRIC_COUNTERS
 };
 
-/* What is wrong with packets that a port receives. */
+/* How the packets that a port receives are spoiled. */
 enum fabric_fault_kind {
 	FAULT_NONE,
 	FAULT_BIT,     /* one is flipped on the link */

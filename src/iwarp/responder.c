@@ -158,7 +158,7 @@ static enum term_cause take_immediate(struct transport *tp, struct qp *qp, const
 
 /* ---- READs and atomics that the peer asks for ---------------------------------------------------- */
 
-/* A request on QN 1 that is to be answered in its turn. */
+/* A READ or atomic request (QN 1). It is queued, and answered when those before it are. */
 static enum term_cause expect_answer(struct transport *tp, struct qp *qp, const struct iwarp_read *r)
 {
 	struct iwarp *iw = qp->iwarp;

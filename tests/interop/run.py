@@ -479,25 +479,15 @@ def main():
                         failed += 1
                         print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
                         print("      " + str(e).replace("\n", "\n      ") + "\n      capture: " + path, flush=True)
-        for line in SDR:
-            for server, client in (("guest", "host"), ("host", "guest")):
-                title = "sdr: %s, %s is client" % (line, {"host": "Verbena", "guest": "rxe"}[client])
-                if not all(a in title for a in args):
-                    continue
-                begun = time.monotonic()
-                try:
-                    run_sdr(server, client, line)
-                    passed += 1
-                    print("PASS  %-62s %4.1f s" % (title, time.monotonic() - begun), flush=True)
-                except Failure as e:
-                    failed += 1
-                    print("FAIL  %-62s %4.1f s" % (title, time.monotonic() - begun))
-                    print("      " + str(e).replace("\n", "\n      "), flush=True)
-        title = "rdma_cm: answers, rxe alone"
-        if all(a in title for a in args):
+        plain = [("sdr: %s, %s is client" % (line, {"host": "Verbena", "guest": "rxe"}[client]),
+                  lambda server=server, client=client, line=line: run_sdr(server, client, line))
+                 for line in SDR for server, client in (("guest", "host"), ("host", "guest"))]
+        for title, run in plain + [("rdma_cm: answers, rxe alone", check_answers)]:
+            if not all(a in title for a in args):
+                continue
             begun = time.monotonic()
             try:
-                check_answers()
+                run()
                 passed += 1
                 print("PASS  %-62s %4.1f s" % (title, time.monotonic() - begun), flush=True)
             except Failure as e:
