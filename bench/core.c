@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The work of the protocol core for a message: two real nics in one loop, one QP between them,
- * virtual time, no sockets unless --udp. It counts packets and trains (datagrams, where there is a kernel)
- * exactly, and under callgrind instructions too:
+ * The work of the protocol core for a message: two real nics in one loop, one or several QPs between them,
+ * virtual time, no sockets unless --udp. It counts packets, trains (datagrams, where there is a kernel) and calls that
+ * send exactly, and under callgrind instructions too:
  *
  *     valgrind --tool=callgrind --collect-atstart=no --toggle-collect=measured core [options]
  *
  *     core [--op write|read|send|pingpong] [--size BYTES] [--mtu BYTES] [--messages N] [--depth N]
- *          [--protocol veroce|rocev2] [--remote] [--udp]
+ *          [--protocol veroce|rocev2] [--qps N] [--both] [--remote] [--paths N] [--udp]
+ *
+ * --qps: so many QPs take turns at posting; --messages is the sum over all, --depth is of each. --both: both ends post,
+ * each as many messages.
  *
  * --udp: packets go through UDP sockets of 127.0.0.1 and 127.0.0.2 (both UDP ports must be free). One thread does the
  * work of both ends and waits for nothing, so the processor time of a message is the kernel's and ours, and can be
- * compared on a busy machine too: it is the least of ten parts.
+ * compared on a busy machine too: it is the least of ten parts. The calls that send are counted then.
  *
- * Both ends are of one host, as in `make bench`, unless --remote: then veRoCE has 16 paths and
- * congestion control. pingpong: SENDs to and fro: each is posted when the receive of the one before
- * completes; both ends poll.
+ * Both ends are of one host, as in `make bench`, unless --remote: then veRoCE has congestion control and 16 paths, or
+ * as many as --paths says. pingpong: SENDs to and fro: each is posted when the receive of the one before completes; both
+ * ends poll.
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -36,6 +39,7 @@ enum {
 	BURST = 2 * PKT_TRAIN_MAX,
 	WINDOW_BYTES = 1 << 20, /* as the product where buffers allow */
 	DEPTH_MAX = 512,
+	QPS_MAX = 64,
 	TURN_NS = 1000,
 	WARM_UP = 64, /* messages */
 	PARTS = 10
@@ -48,18 +52,28 @@ enum op { OP_WRITE, OP_READ, OP_SEND, OP_PINGPONG };
 static struct {
 	enum op op;
 	enum protocol protocol;
-	uint32_t size, mtu, messages, depth;
-	bool remote, udp;
+	uint32_t size, mtu, messages, depth, qps, paths;
+	bool remote, udp, both;
 } set = {.op = OP_WRITE,
 	 .protocol = PROTOCOL_VEROCE,
 	 .size = 1 << 20,
 	 .mtu = 4096,
 	 .messages = 500,
-	 .depth = 16};
+	 .depth = 16,
+	 .qps = 1,
+	 .paths = PATHS_MAX};
+
+/* One end of a connection; its index is the wr_id of all its work requests. */
+struct end_qp {
+	struct duo_qp *qp;
+	uint32_t posted, sent; /* messages; and completions of them */
+};
 
 struct end {
 	struct duo_host *host;
-	struct duo_qp *qp;
+	struct end_qp qps[QPS_MAX];
+	uint32_t posted; /* messages of all QPs */
+	uint32_t turn;   /* the QP that posts next */
 	struct cq *cq;
 	struct duo_buf *buf;
 	struct duo_wr wr; /* what is posted, each time */
@@ -104,14 +118,14 @@ static int receive_socket(uint16_t port, int side)
 static void use_sockets(struct nic_config *c, enum duo_side side)
 {
 	struct end *e = &ends[side];
-	struct udp_config u = {.no_ipv6 = true, .paths = PATHS_MAX, .counters = &e->io_counters};
+	struct udp_config u = {.no_ipv6 = true, .paths = set.paths, .counters = &e->io_counters};
 	char why[128];
 
 	u.rx_fds[u.rx_count++] = receive_socket(ROCEV2_UDP_PORT, side);
 	u.rx_fds[u.rx_count++] = receive_socket(VEROCE_UDP_PORT, side);
 	if (udp_open(&e->io, &u, why, sizeof(why)) < 0)
 		die(why);
-	for (unsigned i = 0; i < PATHS_MAX; i++)
+	for (unsigned i = 0; i < set.paths; i++)
 		c->transport.sport_ipv4[i] = udp_source_port(e->io, UDP_V4, i);
 	c->transport.train_max = (uint16_t)io_train_max(e->io);
 	address(c->gids[DUO_GID_IPV4].raw, side);
@@ -122,7 +136,7 @@ static void use_sockets(struct nic_config *c, enum duo_side side)
 static void tweak(struct nic_config *c, enum duo_side side)
 {
 	c->transport.protocol = set.protocol;
-	c->transport.paths = PATHS_MAX;
+	c->transport.paths = set.paths;
 	c->transport.window_bytes = WINDOW_BYTES;
 	c->transport.ack_delay_ns = 20000;
 	c->transport.rocev2.only_bytes = 65536;
@@ -138,7 +152,6 @@ static void tweak(struct nic_config *c, enum duo_side side)
 static void connect_ends(void)
 {
 	struct duo_options o = duo_options();
-	struct duo_pair pair;
 
 	o.mtu = set.mtu;
 	o.psn[DUO_A] = o.psn[DUO_B] = 1;
@@ -151,14 +164,17 @@ static void connect_ends(void)
 
 		e->host = &duo->host[side];
 		nic_hold_acks(e->host->nic, set.op == OP_PINGPONG);
-		if (nic_cq_create(e->host->nic, 4 * DEPTH_MAX, e, &e->cq))
+		if (nic_cq_create(e->host->nic, 4 * DEPTH_MAX * set.qps, e, &e->cq))
 			die("out of memory");
 		o.cq[side] = e->cq;
 		e->buf = duo_buf(e->host, set.size, MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ);
 	}
-	pair = duo_connect(duo, &o);
-	ends[DUO_A].qp = pair.a;
-	ends[DUO_B].qp = pair.b;
+	for (uint32_t i = 0; i < set.qps; i++) {
+		struct duo_pair pair = duo_connect(duo, &o);
+
+		ends[DUO_A].qps[i].qp = pair.a;
+		ends[DUO_B].qps[i].qp = pair.b;
+	}
 }
 
 static void prepare(int side)
@@ -176,18 +192,42 @@ static void prepare(int side)
 /* ---- work --------------------------------------------------------------------------------------
  */
 
-static void post(int side)
-{
-	if (!duo_post(ends[side].qp, &ends[side].wr))
-		die("the send queue is full");
-}
-
-static void post_receive(int side)
+static void post(int side, uint32_t qp)
 {
 	struct end *e = &ends[side];
 
-	if (!duo_recv(e->qp, 0, e->buf, 0, set.size))
+	e->wr.wr_id = qp;
+	if (!duo_post(e->qps[qp].qp, &e->wr))
+		die("the send queue is full");
+	e->qps[qp].posted++;
+	e->posted++;
+}
+
+static void post_receive(int side, uint32_t qp)
+{
+	struct end *e = &ends[side];
+
+	if (!duo_recv(e->qps[qp].qp, qp, e->buf, 0, set.size))
 		die("the receive queue is full");
+}
+
+/* Fills the send queues in turn, until so many messages were posted. */
+static void post_until(int side, uint32_t until)
+{
+	struct end *e = &ends[side];
+	uint32_t full = 0;
+
+	while (e->posted != until && full < set.qps) {
+		struct end_qp *q = &e->qps[e->turn];
+
+		if (q->posted - q->sent < set.depth) {
+			post(side, e->turn);
+			full = 0;
+		} else {
+			full++;
+		}
+		e->turn = e->turn + 1 < set.qps ? e->turn + 1 : 0;
+	}
 }
 
 static void poll(int side)
@@ -197,18 +237,20 @@ static void poll(int side)
 
 	while ((c = cq_peek(e->cq, 0))) {
 		bool receive = c->opcode & WC_RECV;
+		uint32_t qp = (uint32_t)c->wr_id;
 
 		if (c->status != WC_SUCCESS)
 			die("a completion in error");
 		cq_consume(e->cq, 1);
 		if (!receive) {
+			e->qps[qp].sent++;
 			e->sent++;
 			continue;
 		}
 		e->received++;
-		post_receive(side);
+		post_receive(side, qp);
 		if (set.op == OP_PINGPONG)
-			post(side);
+			post(side, qp);
 	}
 }
 
@@ -306,21 +348,18 @@ static void end_part(uint32_t messages)
 	}
 }
 
-/* Returns the processor time of a message, the least of the parts. */
+/* Returns the processor time of a message (with --both: of one each way), the least of the parts. */
 static double run(uint32_t messages)
 {
 	double begun_ns = processor_ns(), least_ns = 1e18;
 	uint32_t part = messages / PARTS ? messages / PARTS : 1, begun = ends[0].sent;
-	uint32_t until = ends[0].sent + messages, posted = ends[0].sent;
+	uint32_t until = ends[0].sent + messages;
 	uint64_t give_up_ns = duo->now_ns + stalled_ns;
 
 	begin_part();
-	while (ends[0].sent < until) {
-		while (set.op != OP_PINGPONG && posted < until &&
-		       posted - ends[0].sent < set.depth) {
-			post(0);
-			posted++;
-		}
+	while (ends[0].sent < until || (set.both && ends[1].sent < until)) {
+		for (int side = 0; side < 1 + set.both && set.op != OP_PINGPONG; side++)
+			post_until(side, until);
 		turn();
 		if (ends[0].sent - begun >= part) {
 			double now_ns = processor_ns(), ns = (now_ns - begun_ns) / (ends[0].sent - begun);
@@ -337,6 +376,50 @@ static double run(uint32_t messages)
 	return least_ns;
 }
 
+static void forget_counts(void)
+{
+	for (int side = 0; side < 2; side++) {
+		struct end *e = &ends[side];
+
+		e->trains = e->packets = e->bytes = 0;
+		e->least_ns = 0;
+		e->io_counters.tx_syscalls = 0;
+	}
+}
+
+static void report(double ns)
+{
+	double messages = set.messages, mib = messages * set.size / (1 << 20);
+	double packets = messages * (set.size > set.mtu ? (set.size + set.mtu - 1) / set.mtu : 1);
+
+	for (int side = 0; side < 2; side++) {
+		const struct end *e = &ends[side];
+		double calls = (double)e->io_counters.tx_syscalls, trains = (double)e->trains;
+
+		printf("%s: a message %.2f packets, %.3f trains, ", side ? "target   " : "initiator",
+		       (double)e->packets / messages, trains / messages);
+		if (set.udp)
+			printf("%.3f calls that send, ", calls / messages);
+		printf("%.0f bytes", (double)e->bytes / messages);
+		if (set.size >= 1024)
+			printf("; a MiB %.2f trains", trains / mib);
+		if (set.size >= 1024 && set.udp)
+			printf(", %.2f calls", calls / mib);
+		if (e->least_ns)
+			printf("; %.0f ns of processor a message", e->least_ns);
+		printf("\n");
+	}
+	printf("both: %.0f ns of processor a message, %.0f a packet of data; %.0f packets of data\n", ns,
+	       ns * messages / packets, packets);
+	for (int side = 0; side < 2; side++) {
+		const struct nic_counters *c = nic_counters(ends[side].host->nic);
+
+		if (c->retransmits || c->timeouts)
+			printf("%s: %" PRIu64 " packets sent again, %" PRIu64 " timeouts\n",
+			       side ? "target" : "initiator", c->retransmits, c->timeouts);
+	}
+}
+
 /* Not inlined, for callgrind. */
 static __attribute__((noinline)) double measured(void)
 {
@@ -349,7 +432,9 @@ static void options(int argc, char **argv)
 		{"op", required_argument, NULL, 'o'},    {"size", required_argument, NULL, 's'},
 		{"mtu", required_argument, NULL, 'm'},   {"messages", required_argument, NULL, 'n'},
 		{"depth", required_argument, NULL, 'd'}, {"protocol", required_argument, NULL, 'p'},
-		{"remote", no_argument, NULL, 'r'},      {"udp", no_argument, NULL, 'u'},         {0}};
+		{"qps", required_argument, NULL, 'q'},   {"paths", required_argument, NULL, 'P'},
+		{"both", no_argument, NULL, 'b'},        {"remote", no_argument, NULL, 'r'},
+		{"udp", no_argument, NULL, 'u'},         {0}};
 	static const char *const ops[] = {"write", "read", "send", "pingpong"};
 	int c;
 
@@ -381,6 +466,15 @@ static void options(int argc, char **argv)
 				die("--protocol is veroce or rocev2");
 			set.protocol = *optarg == 'v' ? PROTOCOL_VEROCE : PROTOCOL_ROCEV2;
 			break;
+		case 'q':
+			set.qps = n;
+			break;
+		case 'P':
+			set.paths = n;
+			break;
+		case 'b':
+			set.both = true;
+			break;
 		case 'r':
 			set.remote = true;
 			break;
@@ -393,11 +487,17 @@ static void options(int argc, char **argv)
 	}
 	if (!set.depth || set.depth > DEPTH_MAX)
 		die("--depth is 1 to 512");
+	if (!set.qps || set.qps > QPS_MAX)
+		die("--qps is 1 to 64");
+	if (!set.paths || set.paths > PATHS_MAX)
+		die("--paths is 1 to 16");
+	if (set.both && set.op == OP_PINGPONG)
+		die("a pingpong is both ways already");
 }
 
 int main(int argc, char **argv)
 {
-	double messages, packets, ns;
+	double ns;
 
 	options(argc, argv);
 	duo = duo_create(1, tweak);
@@ -406,36 +506,19 @@ int main(int argc, char **argv)
 	connect_ends();
 	prepare(0);
 	prepare(1);
-	for (int i = 0; i < DEPTH_MAX / 2; i++) {
-		post_receive(0);
-		post_receive(1);
+	for (uint32_t qp = 0; qp < set.qps; qp++) {
+		for (int i = 0; i < DEPTH_MAX / 2; i++) {
+			post_receive(0, qp);
+			post_receive(1, qp);
+		}
 	}
 	for (int i = 0; i < 1000; i++)
 		turn(); /* the CAPS of both ends */
-	if (set.op == OP_PINGPONG)
-		post(0);
+	for (uint32_t qp = 0; set.op == OP_PINGPONG && qp < set.qps; qp++)
+		post(0, qp);
 	run(WARM_UP);
-	for (int side = 0; side < 2; side++) {
-		ends[side].trains = ends[side].packets = ends[side].bytes = 0;
-		ends[side].least_ns = 0;
-	}
+	forget_counts();
 	ns = measured();
-	messages = set.messages;
-	packets = messages * (set.size > set.mtu ? (set.size + set.mtu - 1) / set.mtu : 1);
-	for (int side = 0; side < 2; side++) {
-		printf("%s: a message %.2f packets, %.3f trains, %.0f bytes", side ? "target   " : "initiator",
-		       (double)ends[side].packets / messages, (double)ends[side].trains / messages,
-		       (double)ends[side].bytes / messages);
-		if (ends[side].least_ns)
-			printf(", %.0f ns of processor", ends[side].least_ns);
-		printf("\n");
-	}
-	printf("both: %.0f ns of processor a message, %.0f a packet of data; %.0f packets of "
-	       "data\n",
-	       ns, ns * messages / packets, packets);
-	for (int side = 0; side < 2; side++)
-		if (nic_counters(ends[side].host->nic)->retransmits)
-			printf("retransmitted: %" PRIu64 "\n",
-			       nic_counters(ends[side].host->nic)->retransmits);
+	report(ns);
 	return 0;
 }
