@@ -36,7 +36,7 @@
 #include "wire/rocev2.h"
 
 enum {
-	BURST = 2 * PKT_TRAIN_MAX,
+	BURST = 2 * PKT_TRAIN_MAX + NIC_TX_ANSWERS, /* as in the engine */
 	WINDOW_BYTES = 1 << 20, /* as the product where buffers allow */
 	DEPTH_MAX = 512,
 	QPS_MAX = 64,

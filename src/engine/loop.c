@@ -22,7 +22,7 @@ enum {
 	INPUT_BATCH = 64,
 	INPUT_PACKETS_MAX = 256, /* a turn */
 	UNREAD_TURNS_MAX = 64,   /* turns of input that timers wait for: more than sockets hold */
-	OUTPUT_BURST = 2 * PKT_TRAIN_MAX,
+	OUTPUT_BURST = 2 * PKT_TRAIN_MAX + NIC_TX_ANSWERS,
 	OUTPUT_BURSTS_MAX = 4, /* a turn */
 	OUTPUT_BYTES_MAX = 256 << 10,
 	STASH_RETRY_NS = 200000,

@@ -14,6 +14,7 @@
 #include "wire/capseth.h"
 
 static_assert((int)NIC_TX_ARENA_BYTES == (int)TX_ARENA_BYTES, "what is asked for is what is used");
+static_assert((int)NIC_TX_ANSWERS == (int)TX_ANSWERS, "what is said is what is kept");
 
 void nic_set_paths(struct nic *nic, uint32_t paths, const uint16_t *sport_ipv4, const uint16_t *sport_ipv6)
 {

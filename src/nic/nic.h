@@ -51,7 +51,8 @@ enum {
 	NIC_MCAST_QPN = 0xffffff,
 	NIC_MAX_RD_ATOM = 128,     /* READs and atomics outstanding a QP, either direction; as in rxe */
 	NIC_MTU_BYTES_MAX = 4096,
-	NIC_TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 2048
+	NIC_TX_ANSWERS = 4,
+	NIC_TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 4096
 };
 
 #define NIC_MSG_BYTES_MAX (1u << 31)
@@ -96,7 +97,8 @@ void nic_destroy(struct nic *);
 int nic_input(struct nic *, const struct pkt *, uint64_t now_ns);
 /*
  * The next packets to send, at most `max`, in trains (see struct pkt); 0: none now. Lends the
- * packets' memory until the next call into the nic.
+ * packets' memory until the next call into the nic. Unless max is less than ten, data leave NIC_TX_ANSWERS of them to
+ * acknowledgements.
  */
 size_t nic_output(struct nic *, struct pkt *burst, size_t max, uint64_t now_ns);
 /* When to call nic_expire(); UINT64_MAX: no timer runs. */

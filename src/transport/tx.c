@@ -16,7 +16,8 @@ void tx_start(struct tx *tx, struct pkt *burst, size_t max)
 	tx->used = 0;
 	tx->burst = burst;
 	tx->count = 0;
-	tx->max = max;
+	tx->max = max > 2 * TX_ANSWERS ? max - TX_ANSWERS : max;
+	tx->most = max;
 	tx->bytes = 0;
 	tx->flow = NULL;
 	tx->train_open = false;
@@ -25,6 +26,19 @@ void tx_start(struct tx *tx, struct pkt *burst, size_t max)
 	tx->kept = NULL;
 	tx->kept_for = NULL;
 	tx->int_stack = NULL;
+}
+
+uint8_t *tx_room_for_answer(struct tx *tx, uint32_t len)
+{
+	uint8_t *out = tx_room(tx, len);
+
+	if (out)
+		return out;
+	if (tx->count == tx->most || tx->used + len > TX_ARENA_BYTES)
+		return NULL;
+	/* The train that it begins does not open the turn again. */
+	tx->max = 0;
+	return tx->arena + tx->used;
 }
 
 const struct flow *tx_keep_flow(struct tx *tx, const struct flow *flow)
@@ -63,7 +77,7 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t l
 {
 	struct pkt *pkt = &tx->burst[tx->count];
 
-	assert(tx->count < tx->max);
+	assert(tx->count < tx->most);
 	assert(tx->used + len <= TX_ARENA_BYTES);
 	if (!joins_train(tx, flow, dqpn, len)) {
 		tx->flow = flow;
@@ -91,11 +105,20 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t l
 	tx->count++;
 }
 
+void tx_commit_answer(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t len)
+{
+	/* So what a packet that was given up would have left out does not lie in it. */
+	assert(len < PKT_FAR_BYTES_MIN);
+	assert(len + sizeof(*flow) + _Alignof(struct flow) <= TX_ANSWERS_BYTES / TX_ANSWERS);
+	tx_commit(tx, flow, dqpn, len);
+	assert(!tx->burst[tx->count - 1].far_bytes);
+}
+
 void tx_commit_stream(struct tx *tx, const struct flow *flow, enum pkt_kind kind, uint32_t len)
 {
 	struct pkt *last = tx->count ? &tx->burst[tx->count - 1] : NULL;
 
-	assert(tx->count < tx->max);
+	assert(tx->count < tx->most);
 	assert(tx->used + len <= TX_ARENA_BYTES);
 	if (kind == PKT_BYTES && last && last->flow == flow && last->kind == PKT_BYTES)
 		last->len += len;

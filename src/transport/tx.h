@@ -15,7 +15,11 @@
 #include "base/pkt.h"
 
 enum {
-	TX_ARENA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 2048, /* two full trains, and kept flows */
+	/* Packets of a turn, and bytes for them and their flows, that data leave to acknowledgements. */
+	TX_ANSWERS = 4,
+	TX_ANSWERS_BYTES = 2048,
+	TX_DATA_BYTES = 2 * PKT_TRAIN_BYTES_MAX + 2048, /* two full trains, and kept flows */
+	TX_ARENA_BYTES = TX_DATA_BYTES + TX_ANSWERS_BYTES,
 	TX_HEADROOM_MAX = 96 /* headers, pad and ICRC around a payload of one path MTU */
 };
 
@@ -27,7 +31,8 @@ struct tx {
 	size_t used;
 	struct pkt *burst; /* the caller's array */
 	size_t count;
-	size_t max;
+	size_t max;  /* of data; 0: the turn was full of them when an acknowledgement was let in */
+	size_t most; /* of all */
 	struct mr_far *far;    /* what the next packet leaves out; NULL: nothing */
 	struct icrc_ctx *icrc; /* borrowed; NULL: there is no payload, and no packet is sealed */
 	uint32_t secret;    /* XORed into ICRCs; not 0 only in the turn of a QP that has one */
@@ -46,7 +51,7 @@ struct tx {
 	uint32_t kept_which;     /* was told; NULL: it was not */
 };
 
-/* Starts a turn that fills `burst`, at most max packets. */
+/* Starts a turn that fills `burst`, at most max packets. A turn of few packets leaves none to acknowledgements. */
 void tx_start(struct tx *, struct pkt *burst, size_t max);
 
 /*
@@ -55,14 +60,19 @@ void tx_start(struct tx *, struct pkt *burst, size_t max);
  */
 static inline uint8_t *tx_room(const struct tx *tx, uint32_t len)
 {
-	size_t left = TX_ARENA_BYTES - tx->used;
 	bool full = tx->train_count && (!tx->train_open || tx->train_count == tx->train_max ||
 					tx->train_bytes + len > PKT_TRAIN_BYTES_MAX);
 
-	if (tx->count == tx->max || left < len || (full && left < PKT_TRAIN_BYTES_MAX))
+	if (tx->count >= tx->max || tx->used + (full ? PKT_TRAIN_BYTES_MAX : len) > TX_DATA_BYTES)
 		return NULL;
 	return tx->arena + tx->used;
 }
+
+/*
+ * Likewise for a packet that acknowledges, which leaves behind data that fill the turn, too: they may fill the next one
+ * as well, and the peer may have nothing else to wait for. There is no room for data behind it then.
+ */
+uint8_t *tx_room_for_answer(struct tx *, uint32_t len);
 
 /* The bytes of the packet that was committed last in this turn; there is one. */
 static inline const uint8_t *tx_last(const struct tx *tx)
@@ -101,10 +111,13 @@ static inline void tx_name_flow(struct tx *tx, const void *whose, uint32_t which
  */
 void tx_commit(struct tx *, const struct flow *flow, uint32_t dqpn, uint32_t len);
 
+/* Takes a packet that was written at tx_room_for_answer(). It is whole, whatever a packet before it left out. */
+void tx_commit_answer(struct tx *, const struct flow *flow, uint32_t dqpn, uint32_t len);
+
 /* Bytes of the arena that are left. */
 static inline size_t tx_left(const struct tx *tx)
 {
-	return tx->count == tx->max ? 0 : TX_ARENA_BYTES - tx->used;
+	return tx->count == tx->most ? 0 : TX_ARENA_BYTES - tx->used;
 }
 
 /*

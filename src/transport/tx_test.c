@@ -167,11 +167,74 @@ static void a_train_that_ends_ends_the_turn_unless_a_whole_one_fits(void **state
 		commit(&flow_a, 7, 1052);
 	commit(&flow_a, 7, 1048);
 	assert_non_null(tx_room(&tx, 1052));
-	while (tx.used < TX_ARENA_BYTES - PKT_TRAIN_BYTES_MAX)
+	while (tx.used < TX_DATA_BYTES - PKT_TRAIN_BYTES_MAX)
 		commit(&flow_a, 7, 1052);
 	assert_non_null(tx_room(&tx, 1052));
 	commit(&flow_a, 7, 1048);
 	assert_null(tx_room(&tx, 1052));
+}
+
+static void answer(uint32_t len)
+{
+	uint8_t *p = tx_room_for_answer(&tx, len);
+
+	assert_non_null(p);
+	memset(p, 0x5a, len);
+	tx_commit_answer(&tx, &flow_b, 7, len);
+}
+
+static void a_full_turn_has_room_for_answers(void **state)
+{
+	static const uint32_t lens[] = {40, 1052, 4136};
+
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		size_t data;
+
+		tx_start(&tx, burst, 2 * PKT_TRAIN_MAX + TX_ANSWERS);
+		while (tx_room(&tx, lens[i]))
+			commit(&flow_a, 7, lens[i]);
+		data = tx.count;
+		assert_true(data == 2 * PKT_TRAIN_MAX || data == 2 * (PKT_TRAIN_BYTES_MAX / lens[i]));
+		for (int k = 0; k < TX_ANSWERS; k++) {
+			assert_non_null(tx_keep_flow(&tx, k & 1 ? &flow_a : &flow_b));
+			answer(400);
+			/* They are for no more data than before. */
+			assert_null(tx_room(&tx, 40));
+		}
+		assert_int_equal(tx_finish(&tx), data + TX_ANSWERS);
+	}
+	assert_null(tx_room_for_answer(&tx, PKT_TRAIN_BYTES_MAX));
+}
+
+/* Such a turn has no room to keep. */
+static void a_turn_of_few_packets_is_full_of_data(void **state)
+{
+	tx_start(&tx, burst, 2 * TX_ANSWERS);
+	while (tx_room(&tx, 40))
+		commit(&flow_a, 7, 40);
+	assert_int_equal(tx.count, 2 * TX_ANSWERS);
+	assert_null(tx_room_for_answer(&tx, 40));
+}
+
+/* The packet that an answer follows was given up after some of it was left out. */
+static void an_answer_leaves_nothing_out(void **state)
+{
+	struct mr_far far = {0};
+	size_t data;
+
+	tx.icrc = NULL;
+	tx.far = &far;
+	for (data = 0; tx_room(&tx, 4136); data++) {
+		far = (struct mr_far){tx_room(&tx, 4136) + 36, 4096};
+		commit(&flow_a, 7, 4136);
+	}
+	far = (struct mr_far){tx.arena + tx.used, PKT_FAR_BYTES_MIN};
+	answer(64);
+	tx_finish(&tx);
+	assert_int_equal(far.len, 0);
+	assert_int_equal(burst[data - 1].far_bytes, 4096);
+	assert_int_equal(burst[data].far_at, 0);
+	assert_int_equal(burst[data].far_bytes, 0);
 }
 
 /* Between processes of a host nothing is sealed, and what was left out of a packet is noted in it. */
@@ -209,6 +272,9 @@ int main(void)
 		T(each_packet_is_sealed_with_its_place_in_the_train),
 		T(a_kept_flow_is_copied_once_and_outlives_the_original),
 		T(a_full_turn_has_no_room),
+		T(a_full_turn_has_room_for_answers),
+		T(a_turn_of_few_packets_is_full_of_data),
+		T(an_answer_leaves_nothing_out),
 		T(a_packet_says_what_it_leaves_out),
 		T(a_train_that_ends_ends_the_turn_unless_a_whole_one_fits),
 	};

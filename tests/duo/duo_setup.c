@@ -135,7 +135,7 @@ struct duo *duo_create(uint64_t seed, void (*tweak)(struct nic_config *, enum du
 	d->now_ns = DUO_START_NS;
 	d->latency_ns = DUO_LATENCY_NS;
 	d->steps_left = STEPS;
-	d->burst = 64;
+	d->burst = PKT_TRAIN_MAX + NIC_TX_ANSWERS;
 	d->batch = 64;
 	prng_init(&d->prng, seed);
 	if (event_queue_init(&d->flights, TICK_SHIFT))

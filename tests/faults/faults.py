@@ -37,6 +37,11 @@ FAULTS = [
     Fault("resize_loses_the_wrap", "cq_resize", "ring[(tail + i) & mask]", "ring[i & mask]", "unit/cq_test"),
     Fault("sq_takes_one_too_many", "sq_slot", "used < sq->capacity", "used <= sq->capacity", "unit/sq_test"),
 
+    # ---- transport
+    Fault("full_turns_take_no_answer", "tx_room_for_answer", "tx->count == tx->most", "true", "sim/nic_full_turns_test"),
+    Fault("answer_waits_for_an_empty_turn", "take_turn", "return responder_output_ack(tp, qp) || more;",
+          "return more || responder_output_ack(tp, qp);", "sim/nic_full_turns_test"),
+
     # ---- transport, RoCEv2
     Fault("progress_restores_nothing", "progress", "req->retries = qp->retry_cnt;", "", "sim/rocev2_rc_retry_test"),
     Fault("gap_has_many_naks", "responder_input", "if (!rsp->nak_sent)", "if (true)", "sim/rocev2_rc_loss_test"),

@@ -40,6 +40,7 @@ static void rc_input(struct transport *tp, struct qp *qp, const struct rx *rx)
 static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	size_t before;
+	bool more;
 
 	if (qp_get_state(qp) == QPS_ERR) {
 		qp_flush(tp, qp, now_ns);
@@ -51,15 +52,14 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	    (acks_go_first(tp) && list_empty(&qp->held) && responder_output_ack(tp, qp)))
 		return true;
 	before = tp->tx.count;
-	if (requester_output(tp, qp, now_ns))
-		return true;
+	more = requester_output(tp, qp, now_ns);
 	/*
 	 * An ACK is the shortest packet and comes last, so that it can end the train of the requests before
 	 * it. One that waits for such a train goes on waiting if there was none.
 	 */
 	if (!list_empty(&qp->held) && tp->tx.count == before)
-		return false;
-	return responder_output_ack(tp, qp);
+		return more;
+	return responder_output_ack(tp, qp) || more;
 }
 
 static bool rc_output(struct transport *tp, struct qp *qp, uint64_t now_ns)

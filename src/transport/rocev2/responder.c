@@ -330,7 +330,7 @@ static bool send_ack(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t 
 {
 	struct congestion *g = qp->gbn->congestion;
 	struct bth bth = response_bth(qp, OP_RC_ACK, psn);
-	uint8_t *p = tx_room(&tp->tx, TX_HEADROOM_MAX);
+	uint8_t *p = tx_room_for_answer(&tp->tx, BTH_LEN + AETH_LEN + ICRC_LEN);
 
 	if (!p)
 		return false;
@@ -342,7 +342,7 @@ static bool send_ack(struct transport *tp, struct qp *qp, uint32_t psn, uint8_t 
 		g->telemetry = false;
 		g->ce = false;
 	}
-	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, BTH_LEN + AETH_LEN + ICRC_LEN);
+	tx_commit_answer(&tp->tx, &qp->flow, qp->dest_qpn, BTH_LEN + AETH_LEN + ICRC_LEN);
 	return true;
 }
 

@@ -239,6 +239,12 @@ struct answer {
 	const struct trimmed *trimmed; /* the packet that it answers; NULL: the one that arrived last */
 };
 
+/* With room for a share. */
+static uint32_t len_max(const struct answer *a)
+{
+	return ACKS_STAMPED_LEN + TSEETH_SHARE_LEN + a->sack_count * SACKETH_LEN;
+}
+
 /* Lays one out. False: no room. */
 static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *in, const struct answer *a,
 		    uint64_t now_ns)
@@ -249,7 +255,7 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 	uint8_t path = t ? t->path : in->path;
 	const struct flow *flow = veroce_flow(tp, qp, answer_path(qp, path), false);
 	const struct pair *pair = qp->veroce->pair;
-	uint8_t *out = flow ? tx_room(&tp->tx, VEROCE_HEADERS_MAX + ICRC_LEN) : NULL;
+	uint8_t *out = flow ? tx_room_for_answer(&tp->tx, len_max(a)) : NULL;
 
 	if (!out)
 		return false;
@@ -278,7 +284,7 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 			.share_kbps = tp->rxshare.share_kbps,
 		};
 	}
-	tx_commit(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	tx_commit_answer(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
 	return true;
 }
 

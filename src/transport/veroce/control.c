@@ -196,12 +196,12 @@ bool control_send_cnp(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	if (!in || now_ns < vr->w->cnp_ns)
 		return true;
 	flow = veroce_flow(tp, qp, in->ce_path % vr->pair->path_count, false);
-	out = flow ? tx_room(&tp->tx, TX_HEADROOM_MAX) : NULL;
+	out = flow ? tx_room_for_answer(&tp->tx, TX_HEADROOM_MAX) : NULL;
 	if (!out)
 		return false;
 	at = veroce_encode_headers(out, &p);
 	memset(out + at, 0, CNP_RESV_LEN);
-	tx_commit(&tp->tx, flow, qp->dest_qpn, at + CNP_RESV_LEN + ICRC_LEN);
+	tx_commit_answer(&tp->tx, flow, qp->dest_qpn, at + CNP_RESV_LEN + ICRC_LEN);
 	tp->counters.cnps_sent++;
 	vr->w->cnp_ns = now_ns + cnp_period_ns;
 	in->ce = false;
