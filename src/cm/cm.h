@@ -243,6 +243,7 @@ int cm_channel_create(struct cm *, void *owner, struct cm_channel **out);
 void cm_channel_destroy(struct cm_channel *, uint64_t now_ns);
 void *cm_channel_owner(const struct cm_channel *);
 size_t cm_channel_events(const struct cm_channel *);
+uint64_t cm_channel_added(const struct cm_channel *); /* events, since it was created */
 /* False: there is none. */
 bool cm_channel_take_event(struct cm_channel *, struct cm_event *);
 /* A channel whose events have changed since this call last returned it, or NULL. */

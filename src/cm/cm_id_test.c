@@ -249,8 +249,10 @@ static void channels_that_stirred_are_named_once(void **state)
 	run_for(&w, SECONDS / 10);
 	assert_ptr_equal(cm_next_stirred(cm), w.ends[SERVER].channel);
 	assert_null(cm_next_stirred(cm));
+	assert_int_equal(cm_channel_added(w.ends[SERVER].channel), 2);
 	take(&w, SERVER, CM_CONNECT_REQUEST);
 	assert_ptr_equal(cm_next_stirred(cm), w.ends[SERVER].channel);
+	assert_int_equal(cm_channel_added(w.ends[SERVER].channel), 2);
 	assert_ptr_equal(cm_channel_owner(w.ends[SERVER].channel), &w.ends[SERVER]);
 }
 

@@ -50,6 +50,11 @@ size_t cm_channel_events(const struct cm_channel *ch)
 	return ch->event_count;
 }
 
+uint64_t cm_channel_added(const struct cm_channel *ch)
+{
+	return ch->events_added;
+}
+
 static void stir(struct cm_channel *ch)
 {
 	if (list_empty(&ch->stirred))
@@ -83,6 +88,7 @@ static struct event *event_add(struct cm_id *id, enum cm_event_type type, const 
 		e->event.param = *param;
 	list_append(&id->channel->events, &e->link);
 	id->channel->event_count++;
+	id->channel->events_added++;
 	stir(id->channel);
 	return e;
 }
@@ -259,6 +265,7 @@ void event_move(struct cm_id *id, struct cm_channel *to)
 		id->channel->event_count--;
 		list_append(&to->events, l);
 		to->event_count++;
+		to->events_added++;
 		if (e->made) {
 			list_remove(&e->made->link);
 			list_append(&to->ids, &e->made->link);

@@ -183,6 +183,7 @@ struct cm_channel {
 	struct list ids;
 	struct list events;
 	size_t event_count;
+	uint64_t events_added;
 	void *owner;
 };
 

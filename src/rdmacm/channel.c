@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels as descriptors. The program holds one end of a pair of sockets, and the library holds the other. The
- * program's end has a byte to read for each event in the queue, so that poll() and epoll, edge-triggered too, work as on
- * the kernel's device. A hang-up of our end shows that the program has closed every copy of its end.
+ * Event channels as descriptors. The program holds one end of a pair of sockets, and the library holds the other. A hang-up
+ * of our end shows that the program has closed every copy of its end.
+ *
+ * The program's end has bytes to read while events wait, and none when the last one is taken, so poll() and epoll work as on
+ * the kernel's device. Each time that events are added, one byte is sent, whether or not others lie there unread: Linux wakes
+ * the channel's waiters for each event, and a program with edge-triggered epoll may take one event for each edge. Bytes are
+ * taken only when no event is left, all at once, or when they are many.
+ *
+ * A command asks the kernel one thing, which file its descriptor is; taking the last event and waiting cost more.
  *
  * The engine's lock is held here, except where a comment says otherwise. A thread of the program that waits for an event
  * does not hold it: it waits in poll() on the program's end.
@@ -17,6 +23,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/list.h"
@@ -28,16 +35,25 @@
 #include "verbs/explain.h"
 #include "verbs/objects.h"
 
-enum { DEVICE = 0 }; /* the device whose addresses and queue pairs connections use */
+enum {
+	DEVICE = 0,     /* the device whose addresses and queue pairs connections use */
+	BYTES_MANY = 64 /* that the program has not read; a socket holds some 270 */
+};
+
+/* No two files that are open have the same. */
+struct identity {
+	dev_t dev;
+	ino_t ino;
+};
 
 struct event_channel {
 	struct list link;
 	struct engine *engine; /* a child of fork has one that is lost */
 	struct cm_channel *cm;
-	int fd;       /* our end */
-	dev_t dev;    /* these two identify the program's end */
-	ino_t ino;
-	size_t bytes; /* that the program can read */
+	int fd;                 /* our end */
+	struct identity theirs; /* of the program's end */
+	size_t bytes;           /* that the program can read */
+	uint64_t told;          /* cm_channel_added() when it was last told */
 };
 
 static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the engine's */
@@ -47,8 +63,24 @@ static _Atomic(struct engine *) newest_engine; /* one for each process; a child 
 
 /* ---- which channel a descriptor is -------------------------------------------------------------- */
 
+/* The numbers of a file; libc's fstat() would be the preloaded library's, which asks us in turn. */
+static bool identify(int fd, struct identity *out)
+{
+	struct stat st;
+
+	if (syscall(SYS_fstat, fd, &st) < 0)
+		return false;
+	*out = (struct identity){st.st_dev, st.st_ino};
+	return true;
+}
+
+static bool is_same(const struct identity *a, const struct identity *b)
+{
+	return a->ino == b->ino && a->dev == b->dev;
+}
+
 /* Called by any thread. The channel that it lends may be used only with the engine's lock held. */
-static struct event_channel *channel_with(dev_t dev, ino_t ino)
+static struct event_channel *channel_with(const struct identity *file)
 {
 	struct event_channel *found = NULL;
 
@@ -56,35 +88,67 @@ static struct event_channel *channel_with(dev_t dev, ino_t ino)
 	for (struct list *l = channels.next; l != &channels && !found; l = l->next) {
 		struct event_channel *ch = container_of(l, struct event_channel, link);
 
-		if (ch->ino == ino && ch->dev == dev)
+		if (is_same(&ch->theirs, file))
 			found = ch;
 	}
 	pthread_mutex_unlock(&channels_lock);
 	return found;
 }
 
-static struct event_channel *device_of(int fd)
+static void release(int held, int fd)
 {
-	struct stat st;
-
-	return fstat(fd, &st) ? NULL : channel_with(st.st_dev, st.st_ino);
+	if (held >= 0 && held != fd)
+		close(held);
 }
 
-static int host_channel(void *ctx, int fd, struct cm_channel **out)
+/*
+ * A copy of a channel's descriptor, so that no other thread can close the channel meanwhile, and open a file that gets its
+ * number; the descriptor itself where none is left. -1: another thread has closed it already.
+ */
+static int hold(int fd, const struct identity *channel)
 {
-	struct event_channel *ch = device_of(fd);
+	int held = fcntl(fd, F_DUPFD_CLOEXEC, atomic_load(&first_fd));
+	struct identity file;
 
-	if (!ch)
-		return fcntl(fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
-	*out = ch->cm;
-	return 0;
+	if (held < 0 && errno != EBADF)
+		held = fd;
+	if (held >= 0 && identify(held, &file) && is_same(&file, channel))
+		return held;
+	release(held, fd);
+	return -1;
 }
 
 /* A command, and what goes wrong with it. */
 struct caller {
 	struct engine *engine;
 	struct trouble trouble;
+	struct event_channel *left; /* by an id that goes to another channel */
+	int left_fd;
 };
+
+static int host_channel(void *ctx, int fd, struct cm_channel **out)
+{
+	struct caller *c = ctx;
+	struct event_channel *ch;
+	struct identity file;
+
+	if (!identify(fd, &file))
+		return -ENOENT;
+	ch = channel_with(&file);
+	if (!ch || ch->engine != c->engine)
+		return -EINVAL;
+	c->left = ch;
+	c->left_fd = fd;
+	*out = ch->cm;
+	return 0;
+}
+
+static uint16_t host_first_port(void *ctx)
+{
+	struct caller *c = ctx;
+
+	return c->trouble.first_port = source_first_port();
+}
 
 static int host_route(void *ctx, struct cm_addr *src, struct cm_addr *dst)
 {
@@ -138,31 +202,48 @@ static void host_leave(void *ctx)
 	engine_leave_unused(c->engine);
 }
 
-/* ---- a byte for each event ---------------------------------------------------------------------- */
+/* ---- what makes the program's end readable -------------------------------------------------------- */
 
-/* If the socket is full it is readable anyway; the bytes that are missing are sent as the program takes events. */
-static void bytes_add(struct event_channel *ch)
+/* If the socket is full, its program has been told often enough. */
+static void byte_send(struct event_channel *ch)
 {
 	static const char byte;
 
-	while (ch->bytes < cm_channel_events(ch->cm) &&
-	       send(ch->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(byte))
+	if (send(ch->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(byte))
 		ch->bytes++;
-}
-
-/* fd is the program's end. */
-static void bytes_take(struct event_channel *ch, int fd)
-{
-	char byte;
-
-	while (ch->bytes > cm_channel_events(ch->cm) && recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) == sizeof(byte))
-		ch->bytes--;
-	bytes_add(ch);
 }
 
 static void event(struct cm_channel *cm)
 {
-	bytes_add(cm_channel_owner(cm));
+	struct event_channel *ch = cm_channel_owner(cm);
+	uint64_t added = cm_channel_added(cm);
+
+	if (ch->told != added && cm_channel_events(cm))
+		byte_send(ch);
+	ch->told = added;
+}
+
+/* Takes the bytes that are too many. fd is the program's end, or was a moment ago; `held`, or -1, is a copy of it. */
+static void bytes_take(struct event_channel *ch, int fd, int held)
+{
+	size_t events = cm_channel_events(ch->cm), keep = events ? 1 : 0;
+	char bytes[BYTES_MANY];
+	int from;
+
+	if (ch->bytes <= (events ? BYTES_MANY : 0))
+		return;
+	from = held >= 0 ? held : hold(fd, &ch->theirs);
+	while (from >= 0 && ch->bytes > keep) {
+		size_t most = ch->bytes - keep;
+		ssize_t n = recv(from, bytes, most < sizeof(bytes) ? most : sizeof(bytes), MSG_DONTWAIT);
+
+		/* The program may have read them, though Linux would not let it. */
+		ch->bytes = n > 0 ? ch->bytes - (size_t)n : 0;
+	}
+	if (from != held)
+		release(from, fd);
+	if (events && !ch->bytes)
+		byte_send(ch);
 }
 
 static void destroy(struct event_channel *ch)
@@ -229,7 +310,6 @@ static int cdev_open(int flags)
 	int type = SOCK_STREAM | (flags & O_CLOEXEC ? SOCK_CLOEXEC : 0) | (flags & O_NONBLOCK ? SOCK_NONBLOCK : 0);
 	struct event_channel *ch = calloc(1, sizeof(*ch));
 	int ends[2], err;
-	struct stat st;
 
 	if (!ch)
 		return fail_minus_one(ENOMEM);
@@ -243,11 +323,9 @@ static int cdev_open(int flags)
 		err = errno == EMFILE ? trouble_with_descriptors(errno) : errno;
 		goto free_channel;
 	}
-	err = fstat(ends[0], &st) || fcntl(ends[1], F_SETFD, FD_CLOEXEC) ? errno : 0;
+	err = !identify(ends[0], &ch->theirs) || fcntl(ends[1], F_SETFD, FD_CLOEXEC) ? errno : 0;
 	atomic_store(&first_fd, engine_fd_first());
 	ch->fd = ends[1] = engine_fd_away(ends[1]);
-	ch->dev = st.st_dev;
-	ch->ino = st.st_ino;
 	if (!err)
 		err = -channel_start(ch);
 	if (!err)
@@ -261,14 +339,23 @@ free_channel:
 
 /* ---- write -------------------------------------------------------------------------------------- */
 
+/* A write() to a channel. */
+struct order {
+	int fd;
+	int held; /* a copy of fd, or -1 */
+	struct identity file;
+	const void *buf;
+	size_t len;
+};
+
 /*
- * Takes the engine's lock, and looks up the descriptor with the lock held, because another thread may have closed it. A
+ * Takes the engine's lock, and looks for the channel with the lock held, because another thread may have closed it. A
  * child of fork has a copy of the descriptor, but no channel. Errors are explained without the lock: standard error
  * may be a pipe that nobody reads.
  */
-static ssize_t command(struct engine *engine, int fd, const void *buf, size_t len)
+static ssize_t command(struct engine *engine, const struct order *o)
 {
-	struct caller caller = {.engine = engine, .trouble.first_port = source_first_port()};
+	struct caller caller = {.engine = engine};
 	const struct ucma_host host = {.route = host_route,
 				       .channel = host_channel,
 				       .copy = memory_copy,
@@ -276,24 +363,37 @@ static ssize_t command(struct engine *engine, int fd, const void *buf, size_t le
 				       .join = host_join,
 				       .leave = host_leave,
 				       .told = host_told,
+				       .first_port = host_first_port,
 				       .ctx = &caller,
 				       .node_guid = ibv_get_device_guid(device_get(DEVICE)),
-				       .device_index = (uint32_t)ibv_get_device_index(device_get(DEVICE)),
-				       .port_first = caller.trouble.first_port};
+				       .device_index = (uint32_t)ibv_get_device_index(device_get(DEVICE))};
 	struct event_channel *ch;
 	ssize_t rc = -EBADF;
 
 	engine_lock(engine);
-	ch = device_of(fd);
+	ch = channel_with(&o->file);
 	if (ch && ch->engine != engine)
-		rc = -EACCES; /* as in command_done(): of the parent of this process */
+		rc = -EACCES; /* as in cdev_write(): of the parent of this process */
 	if (ch && ch->engine == engine) {
-		rc = ucma_command(&host, engine_cm(engine), ch->cm, buf, len, engine_now_ns());
-		bytes_take(ch, fd);
+		rc = ucma_command(&host, engine_cm(engine), ch->cm, o->buf, o->len, engine_now_ns());
+		bytes_take(ch, o->fd, o->held);
+		if (caller.left)
+			bytes_take(caller.left, caller.left_fd, -1);
 		trouble_with_command(&caller.trouble, engine, rc < 0 ? (int)rc : 0);
 	}
 	engine_unlock(engine);
 	trouble_explain(&caller.trouble);
+	return rc;
+}
+
+static ssize_t command_uncancelled(struct engine *engine, const struct order *o)
+{
+	ssize_t rc;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	rc = command(engine, o);
+	pthread_setcancelstate(cancel, &cancel);
 	return rc;
 }
 
@@ -304,57 +404,49 @@ static bool may_wait(int fd)
 	return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
-/* A signal and the thread's cancellation end the wait, as they do in the kernel's device. */
-static int wait_for_event(struct engine *engine, int fd)
+static void release_order(void *order)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	const struct order *o = order;
 
-	engine_hand_over(engine);
-	return poll(&p, 1, -1) < 0 ? -errno : 0;
-}
-
-static ssize_t command_done(struct engine *engine, int fd, const void *buf, size_t len)
-{
-	/* In a child of fork: Linux answers so, because the child has credentials of its own. */
-	ssize_t rc = -EACCES;
-	int cancel;
-
-	while (engine && !engine_is_lost(engine)) {
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-		rc = command(engine, fd, buf, len);
-		pthread_setcancelstate(cancel, &cancel);
-		if (rc != -EAGAIN || !may_wait(fd))
-			break;
-		rc = wait_for_event(engine, fd);
-		if (rc)
-			break;
-	}
-	return rc;
-}
-
-static void close_held(void *fd)
-{
-	if (*(int *)fd >= 0)
-		close(*(int *)fd);
+	release(o->held, o->fd);
 }
 
 /*
  * A system call keeps its file open until it returns. A copy of the descriptor does the same here: rping closes a channel
- * on which another of its threads waits, and that thread must go on waiting.
+ * on which another of its threads waits, and that thread must go on waiting. A signal and the thread's cancellation end the
+ * wait, as they do in the kernel's device.
  */
+static ssize_t wait_for_event(struct engine *engine, struct order *o)
+{
+	struct pollfd p = {.events = POLLIN};
+	ssize_t rc;
+
+	o->held = hold(o->fd, &o->file);
+	if (o->held < 0)
+		return -EBADF;
+	p.fd = o->held;
+	pthread_cleanup_push(release_order, o);
+	do {
+		engine_hand_over(engine);
+		rc = poll(&p, 1, -1) < 0 ? -errno : command_uncancelled(engine, o);
+	} while (rc == -EAGAIN && may_wait(o->held));
+	pthread_cleanup_pop(1);
+	return rc;
+}
+
 static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
 {
 	struct engine *engine = atomic_load(&newest_engine);
-	ssize_t rc;
-	int held;
+	struct order o = {.fd = fd, .held = -1, .buf = buf, .len = len};
+	/* In a child of fork: Linux answers so, because the child has credentials of its own. */
+	ssize_t rc = -EACCES;
 
-	/* Only a channel is copied: closing the copy of any other file would drop the program's POSIX locks on it. */
-	if (!device_of(fd))
+	if (!identify(fd, &o.file) || !channel_with(&o.file))
 		return false;
-	held = fcntl(fd, F_DUPFD_CLOEXEC, atomic_load(&first_fd));
-	pthread_cleanup_push(close_held, &held);
-	rc = command_done(engine, held >= 0 ? held : fd, buf, len);
-	pthread_cleanup_pop(1);
+	if (engine && !engine_is_lost(engine))
+		rc = command_uncancelled(engine, &o);
+	if (rc == -EAGAIN && may_wait(fd))
+		rc = wait_for_event(engine, &o);
 	if (rc < 0)
 		errno = (int)-rc;
 	*written = rc < 0 ? -1 : rc;
@@ -363,7 +455,7 @@ static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
 
 static bool cdev_has(dev_t dev, ino_t ino)
 {
-	return channel_with(dev, ino) != NULL;
+	return channel_with(&(struct identity){dev, ino}) != NULL;
 }
 
 static const struct cdev_ops ops = {.open = cdev_open, .write = cdev_write, .has = cdev_has};

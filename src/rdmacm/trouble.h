@@ -12,9 +12,9 @@
 
 struct engine;
 
-/* Of one command. All zero but first_port: all is well. */
+/* Of one command. All zero: all is well. */
 struct trouble {
-	uint16_t first_port; /* that a program without privileges may bind */
+	uint16_t first_port; /* that a program without privileges may bind; 0: not asked for */
 	int err;             /* a negative errno: the command failed */
 	int route_err;       /* likewise: there is no way to `remote` */
 	struct cm_addr remote;

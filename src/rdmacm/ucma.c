@@ -141,7 +141,7 @@ static int bind_to(struct call *c, const void *sockaddr, size_t len)
 
 	if (err)
 		return err;
-	if (a.port && a.port < c->host->port_first)
+	if (a.port && c->host->first_port && a.port < c->host->first_port(c->host->ctx))
 		return -EACCES;
 	return cm_id_bind(c->id, &a);
 }

@@ -35,10 +35,11 @@ struct ucma_host {
 	void (*leave)(void *ctx);
 	/* The program takes an event of this id. NULL: it need not be known. */
 	void (*told)(void *ctx, const struct cm_event *, const struct cm_id_info *);
+	/* The first port that this program may bind. NULL: all. */
+	uint16_t (*first_port)(void *ctx);
 	void *ctx;
 	uint64_t node_guid; /* in network order, as ibv_get_device_guid() returns it */
 	uint32_t device_index;
-	uint16_t port_first; /* the first that this program may bind */
 };
 
 /*

@@ -72,8 +72,13 @@ static void host_leave(void *ctx)
 	leaves++;
 }
 
+static uint16_t first_port(void *ctx)
+{
+	return 1024;
+}
+
 static const struct ucma_host host = {
-	.route = route, .channel = channel_of_fd, .join = host_join, .leave = host_leave, .node_guid = 0x1122334455667788, .device_index = 3, .port_first = 1024};
+	.route = route, .channel = channel_of_fd, .join = host_join, .leave = host_leave, .node_guid = 0x1122334455667788, .device_index = 3, .first_port = first_port};
 
 static int setup(void **state)
 {

@@ -95,9 +95,19 @@ int ibv_get_device_index(struct ibv_device *d)
 	return device_index(d);
 }
 
+/* A device keeps its GUID, whatever becomes of the host's name. */
+static uint64_t host_guid;
+static pthread_once_t host_guid_once = PTHREAD_ONCE_INIT;
+
+static void host_guid_find(void)
+{
+	host_guid = hostid_guid();
+}
+
 __be64 ibv_get_device_guid(struct ibv_device *d)
 {
 	int device = device_index(d);
 
-	return device < 0 ? 0 : htobe64(device_guid(hostid_guid(), (unsigned)device));
+	pthread_once(&host_guid_once, host_guid_find);
+	return device < 0 ? 0 : htobe64(device_guid(host_guid, (unsigned)device));
 }

@@ -405,6 +405,13 @@ def check_answers():
         raise Failure("status %d\n%s%s" % (r.returncode, r.stderr, "\n".join(found)))
 
 
+def check_wakes():
+    """What tests/programs/wakes.c asks of a channel's descriptor is so of Linux's device."""
+    r = guest(to_guest("wakes") + " " + ADDRESS[4]["guest"], ANSWERS_S)
+    if r.returncode:
+        raise Failure("status %d\n%s%s" % (r.returncode, r.stdout, r.stderr))
+
+
 def guest_counters():
     """rxe's counters; only they show a wrong ICRC."""
     r = guest("rdma statistic show link rxe0")
@@ -482,7 +489,7 @@ def main():
         plain = [("sdr: %s, %s is client" % (line, {"host": "Verbena", "guest": "rxe"}[client]),
                   lambda server=server, client=client, line=line: run_sdr(server, client, line))
                  for line in SDR for server, client in (("guest", "host"), ("host", "guest"))]
-        for title, run in plain + [("rdma_cm: answers, rxe alone", check_answers)]:
+        for title, run in plain + [("rdma_cm: answers, rxe alone", check_answers), ("rdma_cm: wakes, rxe alone", check_wakes)]:
             if not all(a in title for a in args):
                 continue
             begun = time.monotonic()

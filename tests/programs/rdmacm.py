@@ -76,6 +76,12 @@ def windows(place):
         check("all as it must be" in out, out)
 
 
+def wakes(place):
+    """A program is woken for each event, however it waits. tests/interop runs it on Linux's device."""
+    status, out = place.run(1, [os.path.join(BUILD, "tests/programs/wakes"), place.addresses[1]])
+    check(status == 0 and "all as it must be" in out, "status %s\n%s" % (status, out))
+
+
 def lossy(place):
     """A tenth of all packets is lost, both ways: connections take longer, and all are made."""
     at = place.addresses[0]
@@ -121,4 +127,4 @@ def member_killed(place):
 
 if __name__ == "__main__":
     main({"rping": rping, "ucmatose": ucmatose, "udaddy": udaddy, "client_server": client_server, "lossy": lossy,
-          "third": third, "member_killed": member_killed, "windows": windows})
+          "third": third, "member_killed": member_killed, "windows": windows, "wakes": wakes})
