@@ -33,7 +33,7 @@ enum {
 	CM_EVENTS_MAX = 16384,    /* of a channel; further requests are dropped */
 	CM_BACKLOG_MAX = 1024,    /* requests of a listener that no program has seen */
 	CM_HALF_OPEN_MAX = 4096,  /* such requests of all listeners */
-	CM_HALF_OPEN_MAX_OF_ONE = 256, /* such requests from one address */
+	CM_HALF_OPEN_MAX_OF_ONE = 768, /* such requests from one address */
 	CM_UNANSWERED_MAX_OF_ONE = 256, /* connections whose REP one address leaves without an answer */
 	CM_UNANSWERED_MANY = 1024,      /* such connections of all addresses, from which on */
 	CM_UNANSWERED_FEW_OF_ONE = 4,   /* one address may have so few */

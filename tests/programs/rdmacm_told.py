@@ -76,9 +76,9 @@ def limits(place):
     check("create: ENOMEM" in out, out)
     told(out, "65536 ids already")
     server = listen(place, 9000, "-s", 2)
-    out = party(place, "-e", "-n", 300, "-w", 300, place.addresses[0], 9000, end=1, seconds=60)
-    check("established 300 failed 0" in out, out)
-    told(server.output(), "256 requests from one address", "come again")
+    out = party(place, "-e", "-n", 850, "-w", 850, place.addresses[0], 9000, end=1, seconds=60)
+    check("established 850 failed 0" in out, out)
+    told(server.output(), "768 requests from one address", "come again")
 
 
 def ports_of_the_range(place):
