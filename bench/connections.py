@@ -71,15 +71,19 @@ def rate():
 
 
 def cmtime():
-    """Of each step; the slowest of all counts, since steps follow each other."""
+    """A second, by cmtime's own clock, which runs from each step's begin to its end, for all connections; that with the programs' start
+    and end; and the steps, in us for each connection. A step begins when the one before it has ended for all connections, so
+    the times of all steps add up."""
     server = start(*RUN, "cmtime", "-c", "1000")
     time.sleep(1)
     begun = time.monotonic()
     out = start(*RUN, "cmtime", "-s", AT, "-c", "1000").communicate()[0]
     took = time.monotonic() - begun
     stop(server)
-    m = re.search(r"connect +: *([\d.]+)", out)
-    return 1000 / took, m and float(m.group(1)), out
+    steps = {name: float(us) for name, us in re.findall(r"^(\w[\w ]*?) *: +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+)$", out, re.M)}
+    if len(steps) != 7:
+        sys.exit("cmtime did not come to its end:\n" + out)
+    return 1e6 / sum(steps.values()), 1000 / took, steps
 
 
 def memory(count=10000):
@@ -134,9 +138,10 @@ def main():
         print("connections made and ended in a second: " + spread([rate() for _ in range(args.rounds)], "%.0f"), flush=True)
     if "cmtime" in args.what:
         runs = [cmtime() for _ in range(args.rounds)]
-        print("cmtime, 1,000 connections with their queue pairs, programs' start and end included, a second: "
-              + spread([r[0] for r in runs], "%.0f"))
-        print(runs[-1][2], flush=True)
+        print("cmtime, 1,000 connections with their queue pairs, all steps, a second: " + spread([r[0] for r in runs], "%.0f"))
+        print("cmtime, programs' start and end included, a second: " + spread([r[1] for r in runs], "%.0f"))
+        print("cmtime, us for each connection: " + ", ".join(
+            "%s %s" % (step, spread([r[2][step] for r in runs], "%.0f")) for step in runs[0][2]), flush=True)
     if "memory" in args.what:
         memory()
     if "flood" in args.what:

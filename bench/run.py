@@ -132,7 +132,7 @@ GROUPS = {
         ("iWARP write_bw", iwarp_write_bw), ("one TCP stream", tcp_bw), ("iWARP without CRC", iwarp_write_bw_no_crc)]),
 }
 GROUPS.update(programs.GROUPS)
-GROUPS["connections"] = ("connections a second: made and ended, 64 at once; cmtime with queue pairs, start and end", [
+GROUPS["connections"] = ("connections a second: made and ended, 64 at once; cmtime with queue pairs, all its steps", [
     ("connections", connections_of(connections.rate)), ("cmtime", connections_of(lambda: connections.cmtime()[0]))])
 TABLES = {**between.GROUPS, **local.GROUPS}
 ALL = list(GROUPS) + list(TABLES) + ["syscalls"]
