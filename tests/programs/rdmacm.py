@@ -82,6 +82,16 @@ def wakes(place):
     check(status == 0 and "all as it must be" in out, "status %s\n%s" % (status, out))
 
 
+def calls(place):
+    """A command looks whether its descriptor is still the device, and asks the kernel nothing else."""
+    status, out = place.run(1, [os.path.join(BUILD, "tests/programs/calls"), place.addresses[1]])
+    counted = re.search(r"commands (\d+) fstat (\d+) others (\d+)", out)
+    check(status == 0 and counted, "status %s\n%s" % (status, out))
+    commands, looks, others = map(int, counted.groups())
+    # The stop at the end, and now and then the engine's thread is woken.
+    check(looks == commands and others < commands / 10, out)
+
+
 def lossy(place):
     """A tenth of all packets is lost, both ways: connections take longer, and all are made."""
     at = place.addresses[0]
@@ -127,4 +137,4 @@ def member_killed(place):
 
 if __name__ == "__main__":
     main({"rping": rping, "ucmatose": ucmatose, "udaddy": udaddy, "client_server": client_server, "lossy": lossy,
-          "third": third, "member_killed": member_killed, "windows": windows, "wakes": wakes})
+          "third": third, "member_killed": member_killed, "windows": windows, "wakes": wakes, "calls": calls})
