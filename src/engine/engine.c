@@ -6,6 +6,7 @@
 #include "engine/state.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -183,9 +184,26 @@ bool engine_is_lost(const struct engine *e)
 	return e->forked;
 }
 
+/* Sockets are cancellation points: a thread that is cancelled in a turn would leave the lock held for ever. */
+static int cancel_off(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+static void cancel_restore(int state)
+{
+	pthread_setcancelstate(state, NULL);
+}
+
 void engine_lock_quietly(struct engine *e)
 {
+	int state = cancel_off();
+
 	lock_wait(&e->lock);
+	e->cancel_state = state;
 }
 
 /*
@@ -194,15 +212,18 @@ void engine_lock_quietly(struct engine *e)
  */
 void engine_lock(struct engine *e)
 {
-	lock_wait(&e->lock);
+	engine_lock_quietly(e);
 	nic_hold_acks(e->loop.nic, false);
 	engine_turn(e, LOOP_OUTPUT, engine_now_ns());
 }
 
 void engine_unlock(struct engine *e)
 {
+	int state = e->cancel_state;
+
 	engine_turn(e, LOOP_OUTPUT, engine_now_ns());
 	engine_leave(e);
+	cancel_restore(state);
 }
 
 /*
@@ -322,6 +343,8 @@ void engine_kick(struct engine *e, struct qp *qp)
 
 void engine_hand_over(struct engine *e)
 {
+	int state = cancel_off();
+
 	/* New packets, and ACKs that waited, need not wait for the thread to run. */
 	if (lock_try(&e->lock)) {
 		nic_hold_acks(e->loop.nic, false);
@@ -332,4 +355,5 @@ void engine_hand_over(struct engine *e)
 	atomic_store(&e->polled_ns, 0);
 	if (atomic_load(&e->state) == THREAD_NAP)
 		thread_end_nap(e);
+	cancel_restore(state);
 }

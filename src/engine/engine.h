@@ -48,6 +48,7 @@ struct nic *engine_nic(struct engine *);
 /* Whether its wire is RoCEv1: its GIDs are of that type. */
 bool engine_is_rocev1(const struct engine *);
 struct cm *engine_cm(struct engine *);
+/* The thread is not cancelled until it unlocks. */
 void engine_lock(struct engine *);
 /* Likewise, and nothing is sent before it returns. */
 void engine_lock_quietly(struct engine *);
@@ -119,7 +120,7 @@ void engine_poll(struct engine *);
  * is idle; otherwise leaves it to the next poll, with a bound by what is in flight.
  */
 void engine_kick(struct engine *, struct qp *);
-/* The caller is about to block: the engine thread takes over now rather than 50 us later. */
+/* The caller is about to block: the engine thread takes over now rather than 50 us later. No cancellation point. */
 void engine_hand_over(struct engine *);
 
 /* Facts for `ibv_devinfo` and the file tree. */

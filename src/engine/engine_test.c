@@ -274,6 +274,41 @@ static void an_armed_cq_raises_its_event_without_polls(void **state)
 	pair_close(&p);
 }
 
+/* It is cancelled, as by a program that ends a thread which waits for completions. */
+static void *cancelled(void *out)
+{
+	int *passed = out;
+
+	pthread_cancel(pthread_self());
+	engine_hand_over(engine);
+	++*passed;
+	engine_lock(engine);
+	engine_unlock(engine);
+	++*passed;
+	pthread_testcancel();
+	++*passed;
+	return NULL;
+}
+
+static void a_cancelled_thread_leaves_no_lock_held(void **state)
+{
+	pthread_t thread;
+	int passed = 0;
+	struct pair p;
+
+	pair_open(&p);
+	post_recv(&p.b); /* sockets are read as long as a queue pair is there */
+	assert_int_equal(pthread_create(&thread, NULL, cancelled, &passed), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(passed, 2);
+	assert_true(post_send(&p.a, WR_SEND));
+	assert_true(wait_depth(&p.a, 1));
+	assert_true(wait_depth(&p.b, 1));
+	reap(&p.a);
+	reap(&p.b);
+	pair_close(&p);
+}
+
 static void an_idle_engine_uses_no_processor(void **state)
 {
 	uint64_t before;
@@ -474,6 +509,7 @@ int main(void)
 		cmocka_unit_test(what_was_posted_goes_out_though_polling_stops),
 		cmocka_unit_test(the_thread_takes_over_soon_after_the_last_poll),
 		cmocka_unit_test(an_armed_cq_raises_its_event_without_polls),
+		cmocka_unit_test(a_cancelled_thread_leaves_no_lock_held),
 		cmocka_unit_test(an_idle_engine_uses_no_processor),
 		cmocka_unit_test(polls_that_find_the_lock_held_give_the_processor_away),
 		cmocka_unit_test(a_child_gets_an_engine_of_its_own),

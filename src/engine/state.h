@@ -115,6 +115,7 @@ struct engine {
 
 	/* Under the lock. */
 	_Alignas(64) struct loop loop;
+	int cancel_state;        /* to which engine_unlock() brings the holder's thread back */
 	uint64_t sleep_until_ns; /* in BLOCKED */
 	uint64_t turned_ns;        /* the last turn's time: that of the next is no earlier */
 	_Atomic uint64_t moved_ns; /* when packets last moved; the thread peeks without the lock */
