@@ -81,13 +81,15 @@ struct pkt {
 	/*
 	 * Output, to a process of this host that can read this one's memory: bytes far_at .. far_at + far_bytes - 1 are not in
 	 * the packet. In their place is a struct pkt_far. 0: all are there.
+	 * Input: these bytes, all of the payload, are not in the packet, but where nic_place() said that they belong, and a
+	 * struct pkt_far says so. 0: all are in the packet.
 	 */
 	uint16_t far_at, far_bytes;
 };
 
 struct pkt_far {
 	const void *from; /* where they are */
-	/* The nic's count of revocations (nic_revocations()) then; when it is another, they must not be taken any more. */
+	/* The nic's count of revocations (nic_set_revoked()) then; when it is another, they must not be taken any more. */
 	uint64_t revocations;
 };
 

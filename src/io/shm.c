@@ -11,14 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "io/fd_away.h"
 #include "io/shm_state.h"
 
 enum {
-	BUFFER_BYTES = 256 << 10,    /* at least a train, in the L2 cache: what one call reads */
 	RECORD_BYTES_MAX = 16 << 10, /* of several packets: what one end copies while the other
 					copies the one before */
 	QPN_AT = 5,                  /* in a BTH */
@@ -29,7 +27,6 @@ enum {
 	BUSY_NS = 100000,      /* and always after so long without any */
 	DRAIN_LOOKS = 40,      /* vain looks after which the sockets hold nothing that is older than a ring */
 	DRAIN_LOOKS_MAX = 1000,
-	FAR_HEAD_BYTES = offsetof(struct far_record, packets),
 	BELLS_MAX = 16,        /* taken at a time */
 	VAIN_BELLS_MAX = 1000  /* in a row, from a peer that puts nothing */
 };
@@ -48,7 +45,7 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 
 	if (!s)
 		return -ENOMEM;
-	s->buffer = malloc(BUFFER_BYTES);
+	s->buffer = malloc(SHM_BUFFER_BYTES);
 	s->epoll_fd = fd_away(epoll_create1(EPOLL_CLOEXEC));
 	if (!s->buffer || s->epoll_fd < 0) {
 		int err = s->buffer ? -errno : -ENOMEM;
@@ -60,6 +57,7 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 	}
 	s->io.ops = &shm_ops;
 	s->lower = lower;
+	s->pid = getpid();
 	s->config = *config;
 	for (unsigned i = 0; i < SHM_SLOTS; i++) {
 		s->in[i].bell = -1;
@@ -69,9 +67,9 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 	return 0;
 }
 
-void shm_set_revocations(struct io *io, const _Atomic uint64_t *revocations)
+void shm_set_placer(struct io *io, struct shm_placer placer)
 {
-	of(io)->revocations = revocations;
+	of(io)->placer = placer;
 }
 
 static bool is_own_address(const struct shm *s, const uint8_t gid[16])
@@ -129,7 +127,7 @@ static struct ring_out *ring_of(struct shm *s, const struct pkt *p, uint64_t now
 	if (!is_within_host(s, p->flow))
 		return NULL;
 	s->reach.slots[slot / 64] |= UINT64_C(1) << slot % 64;
-	if (shm_is_read(&r->putter))
+	if (shm_reads(r))
 		s->reach.readers[slot / 64] |= UINT64_C(1) << slot % 64;
 	s->reach_changed = true;
 	return r;
@@ -175,7 +173,7 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 	const uint8_t *data = p->data;
 	size_t n = record_of(p, packets);
 
-	if (t.far && !shm_is_read(&r->putter)) {
+	if (t.far && !shm_reads(r)) {
 		unsigned slot = (unsigned)(r - s->out);
 
 		/* It says so when it cannot, at any time. These are lost, and come again whole. */
@@ -186,7 +184,7 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 	}
 	if (t.far) {
 		n = shm_far_describe(s->description.packets, p, n, &t.len, &s->description.revocations);
-		t.len += FAR_HEAD_BYTES;
+		t.len += SHM_FAR_HEAD_BYTES;
 		data = (const uint8_t *)&s->description;
 	} else {
 		t.len = train_bytes(p, n);
@@ -197,6 +195,7 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 		c->shm_tx_packets += n;
 		c->shm_tx_bytes += train_bytes(p, n);
 		c->shm_tx_far += t.far ? n : 0;
+		r->lends |= t.far;
 		return n;
 	case SHM_NO_ROOM:
 		return 0;
@@ -373,21 +372,6 @@ size_t shm_kept(const struct io *io)
 	return n;
 }
 
-bool shm_is_taken(const struct io *io)
-{
-	const struct shm *s = (const struct shm *)io;
-
-	for (unsigned i = 0; i < 2; i++) {
-		for (uint64_t left = s->reach.readers[i]; left; left &= left - 1) {
-			const struct ring_out *r = &s->out[i * 64 + (unsigned)__builtin_ctzll(left)];
-
-			if (!shm_spill_is_empty(r->spill) || !shm_is_empty(&r->putter))
-				return false;
-		}
-	}
-	return true;
-}
-
 /* ---- receive ---- */
 
 static void give_up(struct shm *s, unsigned slot)
@@ -419,91 +403,13 @@ static size_t hand_out(struct shm *s, struct pkt *pkts, size_t n, size_t max)
 	return n;
 }
 
-/* Lays out the packets that a train describes, in the same place; *t becomes the train's. False: it
- * is nonsense. */
-static bool lay_out(struct shm *s, struct shm_train *t, uint8_t *to)
-{
-	struct far_train train = {.here = s->far.here_count, .there = s->far.there_count};
-	uint32_t bytes = t->len - FAR_HEAD_BYTES;
-
-	if (t->len <= FAR_HEAD_BYTES || t->len > sizeof(s->description))
-		return false;
-	memcpy(&s->description, to, t->len);
-	train.revocations = s->description.revocations;
-	t->len = shm_far_lay_out(s->description.packets, bytes, t->segment, to,
-				 BUFFER_BYTES - s->used, &s->far);
-	s->far_trains[s->far_count] = train;
-	return t->len;
-}
-
-/* Forgets the train that was laid out last. */
-static void forget_last(struct shm *s)
-{
-	s->far.here_count = s->far_trains[s->far_count].here;
-	s->far.there_count = s->far_trains[s->far_count].there;
-}
-
-/* Reads what the trains [first, end) lack, and the sender's count of revocations behind it. False:
- * not all of it is there. */
-static bool read_trains(struct shm *s, struct ring_in *r, size_t first, size_t end,
-			uint64_t *revocations)
-{
-	struct shm_far *f = &s->far;
-	size_t here = s->far_trains[first].here, there = s->far_trains[first].there;
-	size_t here_end = end < s->far_count ? s->far_trains[end].here : f->here_count;
-	size_t there_end = end < s->far_count ? s->far_trains[end].there : f->there_count;
-	struct iovec next_here = f->here[here_end], next_there = f->there[there_end];
-	size_t bytes = sizeof(*revocations);
-	ssize_t n;
-
-	for (size_t i = here; i < here_end; i++)
-		bytes += f->here[i].iov_len;
-	/* The kernel reads the pieces in this order. */
-	f->here[here_end] = (struct iovec){revocations, sizeof(*revocations)};
-	f->there[there_end] =
-		(struct iovec){(void *)(uintptr_t)r->revocations_at, sizeof(*revocations)};
-	n = process_vm_readv(r->pid, f->here + here, here_end - here + 1, f->there + there,
-			     there_end - there + 1, 0);
-	if (n < 0 && errno != EFAULT)
-		shm_accept(&r->taker, false);
-	f->here[here_end] = next_here;
-	f->there[there_end] = next_there;
-	return n == (ssize_t)bytes;
-}
-
-/*
- * Reads what packets lack: of all trains at once, and if something is not there, of each, so that
- * one that is lost does not take others with it. Returns the number of packets that are left.
- */
-static size_t fetch(struct shm *s, struct ring_in *r, struct pkt *pkts, size_t n)
-{
-	uint64_t revocations = 0;
-	bool all = read_trains(s, r, 0, s->far_count, &revocations);
-	size_t handed_out = n;
-
-	for (size_t i = s->far_count; i-- > 0;) {
-		const struct far_train *t = &s->far_trains[i];
-
-		if ((all || (s->far_count > 1 && read_trains(s, r, i, i + 1, &revocations))) &&
-		    revocations == t->revocations)
-			continue;
-		s->config.counters->shm_far_failed++;
-		if (t->packets_end == handed_out)
-			s->left = 0;
-		memmove(pkts + t->packet, pkts + t->packets_end,
-			(n - t->packets_end) * sizeof(*pkts));
-		n -= t->packets_end - t->packet;
-	}
-	return n;
-}
-
 /* Takes the next train of a ring into the buffer. SHM_DONE with nothing at hand: it was dropped. */
 static enum shm_verdict take_train(struct shm *s, struct ring_in *r, bool *far)
 {
 	struct io_counters *c = s->config.counters;
 	struct shm_train t;
 	uint8_t *to = s->buffer + s->used;
-	enum shm_verdict v = shm_take(&r->taker, to, BUFFER_BYTES - s->used, &t);
+	enum shm_verdict v = shm_take(&r->taker, to, SHM_BUFFER_BYTES - s->used, &t);
 
 	if (v != SHM_DONE)
 		return v;
@@ -511,11 +417,11 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r, bool *far)
 	if (t.new_flow && !is_within_host(s, &r->taker.flow))
 		return SHM_BAD;
 	r->taker.flow.neighbour = (uint8_t)(1 + (r - s->in));
-	if (t.far && !lay_out(s, &t, to))
+	if (t.far && !shm_lay_out(s, &t, to))
 		return SHM_BAD;
 	if (!is_for_us(s, to, t.segment)) {
 		if (t.far)
-			forget_last(s);
+			shm_forget_last(s);
 		c->shm_dropped++;
 		return v;
 	}
@@ -527,8 +433,8 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r, bool *far)
 	s->segment = t.segment;
 	s->index = t.first;
 	s->used += (t.len + 63) & ~63u;
-	if (s->used > BUFFER_BYTES)
-		s->used = BUFFER_BYTES;
+	if (s->used > SHM_BUFFER_BYTES)
+		s->used = SHM_BUFFER_BYTES;
 	c->shm_rx_bytes += t.len;
 	*far = t.far;
 	return v;
@@ -537,7 +443,7 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r, bool *far)
 /* Whether one more train has room in the buffer, and among those that lack something. */
 static bool has_room(const struct shm *s)
 {
-	return s->flow_count < SHM_FLOWS_MAX && s->used + PKT_TRAIN_BYTES_MAX <= BUFFER_BYTES &&
+	return s->flow_count < SHM_FLOWS_MAX && s->used + PKT_TRAIN_BYTES_MAX <= SHM_BUFFER_BYTES &&
 	       s->far_count < SHM_FAR_TRAINS_MAX &&
 	       s->far.here_count + PKT_TRAIN_MAX <= SHM_FAR_PIECES_MAX;
 }
@@ -547,7 +453,8 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 	struct ring_in *r = &s->in[slot];
 	enum shm_verdict v = SHM_DONE;
 
-	s->far_count = s->far.here_count = s->far.there_count = 0;
+	s->far_count = s->far.here_count = s->far.there_count = s->placed = 0;
+	s->placing = s->placer.place && !n;
 	while (v == SHM_DONE && n < max && has_room(s)) {
 		bool far = false;
 		size_t first = n;
@@ -559,13 +466,18 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 		if (far) {
 			s->far_trains[s->far_count].packet = first;
 			s->far_trains[s->far_count++].packets_end = n;
+			shm_ask_for_places(s, pkts, first, n);
 		}
+		s->placing &= far;
+		/* What comes behind the end of a row may begin one, and it is asked for when that is known. */
+		if (s->placed > 1 && !s->placing)
+			break;
 		/* Whoever finds the ring empty takes its memory for read. */
 		if (!s->far_count)
 			shm_release(&r->taker);
 	}
 	if (s->far_count)
-		n = fetch(s, r, pkts, n);
+		n = shm_fetch(s, r, pkts, n);
 	if (v == SHM_BAD) {
 		give_up(s, slot);
 		return n;

@@ -11,8 +11,8 @@
  * wire; what a ring holds for another slot, or from another host, is dropped.
  *
  * Of packets that leave their payload out (struct pkt_far) the ring has the rest, and who takes them reads the payload of several
- * trains at once in the sender's memory (process_vm_readv(2)), before it looks at them; what cannot be read is dropped as if a network had lost it, and
- * so is what the sender has revoked meanwhile. The same call reads the sender's count of revocations behind the payload.
+ * trains at once in the sender's memory (process_vm_readv(2)), before it looks at them: into the packets, or where the nic says
+ * that it belongs. What cannot be read is dropped as if a network had lost it, and so is what the sender has revoked meanwhile.
  * Where the kernel does not let it, the sender learns that from the ring, and sends whole packets.
  *
  * What a full ring has no room for is kept until it has (shm_spill.h), and the caller is told to send nothing more there
@@ -48,11 +48,29 @@ struct shm_config {
 	struct io_counters *counters; /* *borrowed* */
 };
 
+/*
+ * Asks where the payload of a packet belongs that will be given out next, or behind those asked for before, `begins` with the
+ * first one: as nic_place(), with whose conditions shm_recv() complies.
+ */
+struct shm_placer {
+	uint8_t *(*place)(void *ctx, const struct pkt *, uint32_t at, uint32_t len, bool begins);
+	void *ctx;
+};
+
 /* *Takes* lower on success. 0 or a negative errno. */
 int shm_open_io(struct io **, struct io *lower, const struct shm_config *);
 
-/* Where the nic counts revocations (struct pkt_far), borrowed; before there is a ring. */
-void shm_set_revocations(struct io *, const _Atomic uint64_t *);
+/*
+ * Packets with another count of revocations (struct pkt_far) must not be taken any more, and nothing that they left out is read any
+ * more when it returns. That takes as long as the peers read; who reads for half a second is not waited for, and is sent whole packets.
+ */
+void shm_revoke(struct io *, uint64_t revocations);
+
+/*
+ * Payload that packets left out is then read to where it belongs, not into the packet (pkt.far_at), where that is known. Before
+ * there is a ring.
+ */
+void shm_set_placer(struct io *, struct shm_placer);
 
 /*
  * The next slot that packets were sent to and that has no ring, each once; -1: none. The caller calls shm_make() for it, or not.
@@ -90,6 +108,6 @@ bool shm_turn(struct io *, uint64_t now_ns, struct shm_reach *);
 /* How many packets wait for room in rings. They are lost with this process. */
 size_t shm_kept(const struct io *);
 /* Whether all that was sent through memory was taken out of the rings, and what packets left out was read. */
-bool shm_is_taken(const struct io *);
+bool shm_is_taken(struct io *);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets that leave their payload out, which their receiver reads in the sender's memory. */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -9,12 +10,13 @@
 #include "io/shm_ends.h"
 #include "io/shm_far.h"
 #include "io/shm_ring.h"
+#include "io/shm_state.h"
 #include "wire/capseth.h"
 
 /* Packets of a train that leave out bytes of `memory`, those of packet i from i * PKT_FAR_BYTES_MIN on. */
 enum { FAR_AT = 40, FAR_TAIL = 4, FAR_LEN = FAR_AT + PKT_FAR_BYTES_MIN + FAR_TAIL };
 
-static _Atomic uint64_t revocations;
+static uint64_t revocations;
 
 static size_t send_far(struct end *e, unsigned slot, const uint8_t *memory, size_t n)
 {
@@ -169,19 +171,203 @@ static void what_is_revoked_is_lost(void **state)
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
 
-	shm_set_revocations(a->io, &revocations);
 	connect_ends(a, A, b, B);
 	assert_true(shm_is_taken(a->io));
 	send(a, B, 0, 1);
 	expect(b, 0, 1);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_false(shm_is_taken(a->io));
-	revocations++;
+	shm_revoke(a->io, ++revocations);
 	assert_int_equal(take_far(b, memory), 0);
 	assert_int_equal(b->counters.shm_far_failed, 1);
 	assert_true(shm_is_taken(a->io));
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(take_far(b, memory), 10);
+	revocations = 0;
+	end_free(a);
+	end_free(b);
+}
+
+/* Where the test says that payload belongs: so many packets from the first one on. */
+struct places {
+	uint8_t *to;
+	size_t known, asked;
+};
+
+static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
+{
+	struct places *p = ctx;
+	size_t i = begins ? 0 : p->asked;
+
+	assert_int_equal(at, FAR_AT);
+	assert_int_equal(len, PKT_FAR_BYTES_MIN);
+	assert_int_equal(begins, !p->asked);
+	p->asked = i + 1;
+	return i < p->known ? p->to + i * PKT_FAR_BYTES_MIN : NULL;
+}
+
+/* Payload goes where it belongs, and into the packets where that is not known. */
+static void what_has_a_place_is_read_to_it(void **state)
+{
+	enum { PACKETS = 10, KNOWN = 4 };
+	static uint8_t memory[PACKETS * PKT_FAR_BYTES_MIN], to[PACKETS * PKT_FAR_BYTES_MIN];
+	struct places places = {.to = to, .known = KNOWN};
+	struct end *a = end_new(A), *b = end_new(B);
+	struct pkt pkts[BURST];
+
+	for (size_t i = 0; i < sizeof(memory); i++)
+		memory[i] = (uint8_t)(i * 7 + i / 256);
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	assert_int_equal(send_far(a, B, memory, PACKETS), PACKETS);
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), PACKETS);
+	assert_int_equal(places.asked, KNOWN + 1);
+	for (size_t i = 0; i < PACKETS; i++) {
+		struct pkt_far far;
+
+		assert_int_equal(pkts[i].far_bytes, i < KNOWN ? PKT_FAR_BYTES_MIN : 0);
+		if (i < KNOWN) {
+			assert_int_equal(pkts[i].far_at, FAR_AT);
+			memcpy(&far, pkts[i].data + FAR_AT, sizeof(far));
+			assert_ptr_equal(far.from, to + i * PKT_FAR_BYTES_MIN);
+		}
+		assert_memory_equal(i < KNOWN ? to + i * PKT_FAR_BYTES_MIN : pkts[i].data + FAR_AT, memory + i * PKT_FAR_BYTES_MIN,
+				    PKT_FAR_BYTES_MIN);
+	}
+	assert_int_equal(to[KNOWN * PKT_FAR_BYTES_MIN], 0);
+	/* The nic has not seen what comes first: nothing behind it is asked for. */
+	places.asked = 0;
+	send(a, B, 1, 1);
+	assert_int_equal(send_far(a, B, memory, 2), 2);
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 3);
+	assert_int_equal(places.asked, 0);
+	assert_memory_equal(pkts[2].data + FAR_AT, memory + PKT_FAR_BYTES_MIN, PKT_FAR_BYTES_MIN);
+	end_free(a);
+	end_free(b);
+}
+
+/* What the program has got back may hold anything, and not even a message that never completes gets it. */
+static void what_is_revoked_does_not_get_to_its_place(void **state)
+{
+	static uint8_t memory[4 * PKT_FAR_BYTES_MIN], to[4 * PKT_FAR_BYTES_MIN], nothing[4 * PKT_FAR_BYTES_MIN];
+	struct places places = {.to = to, .known = 4};
+	struct end *a = end_new(A), *b = end_new(B);
+
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	memset(memory, 5, sizeof(memory));
+	assert_int_equal(send_far(a, B, memory, 4), 4);
+	shm_revoke(a->io, revocations + 1);
+	assert_int_equal(take_far(b, memory), 0);
+	assert_int_equal(places.asked, 4);
+	assert_memory_equal(to, nothing, sizeof(to));
+	end_free(a);
+	end_free(b);
+}
+
+static struct shm_taker *taker(struct end *e)
+{
+	return &((struct shm *)e->io)->in[A].taker;
+}
+
+static _Atomic bool has_read;
+
+/* Reads until the other end revokes. */
+static void *read_until_revoked(void *arg)
+{
+	struct shm_taker *t = arg;
+
+	while (!shm_revocations(t))
+		sched_yield();
+	atomic_store(&has_read, true);
+	shm_end_reading(t);
+	return NULL;
+}
+
+/* A program gets its memory back when nobody reads it any more. */
+static void who_revokes_waits_for_who_reads(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	struct shm_reach reach;
+	pthread_t reader;
+
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	shm_begin_reading(taker(b));
+	assert_int_equal(pthread_create(&reader, NULL, read_until_revoked, taker(b)), 0);
+	shm_revoke(a->io, 1);
+	assert_true(atomic_load(&has_read));
+	assert_int_equal(pthread_join(reader, NULL), 0);
+	shm_turn(a->io, 1, &reach);
+	assert_int_equal(reach.readers[0], 1 << B);
+	end_free(a);
+	end_free(b);
+}
+
+/* One that is stopped while it reads, or lies. */
+static void who_reads_for_too_long_is_sent_whole_packets(void **state)
+{
+	static uint8_t memory[PKT_FAR_BYTES_MIN];
+	struct end *a = end_new(A), *b = end_new(B);
+	struct shm_reach reach;
+
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	shm_begin_reading(taker(b));
+	shm_revoke(a->io, 1);
+	assert_true(shm_turn(a->io, 1, &reach));
+	assert_int_equal(reach.slots[0], 1 << B);
+	assert_int_equal(reach.readers[0], 0);
+	assert_int_equal(send_far(a, B, memory, 1), 1);
+	assert_int_equal(a->counters.shm_tx_far, 0);
+	send(a, B, 1, 1);
+	expect(b, 1, 1);
+	shm_end_reading(taker(b));
+	end_free(a);
+	end_free(b);
+}
+
+/* The other end of a ring that this one has given up reads nothing any more. */
+static void a_ring_that_is_lost_is_revoked(void **state)
+{
+	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
+	struct end *a = end_new(A), *b = end_new(B);
+
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	shm_lose(a->io, B, 1);
+	assert_int_equal(take_far(b, memory), 0);
+	assert_int_equal(b->counters.shm_far_failed, 1);
+	end_free(a);
+	end_free(b);
+}
+
+/* The program has unmapped where it belongs: the packets are whole, so that the nic can answer. */
+static void a_place_that_is_not_there_loses_nothing(void **state)
+{
+	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
+	struct places places = {.to = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), .known = 10};
+	struct end *a = end_new(A), *b = end_new(B);
+
+	memset(memory, 5, sizeof(memory));
+	assert_int_equal(munmap(places.to + 4096, 4096), 0);
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	assert_int_equal(take_far(b, memory), 10);
+	assert_int_equal(b->counters.shm_far_failed, 0);
+	munmap(places.to, 4096);
+	munmap(places.to + 2 * 4096, 4096);
 	end_free(a);
 	end_free(b);
 }
@@ -232,6 +418,12 @@ int main(void)
 		cmocka_unit_test(one_that_is_not_there_is_lost_alone),
 		cmocka_unit_test(what_is_not_there_is_lost),
 		cmocka_unit_test(what_is_revoked_is_lost),
+		cmocka_unit_test(what_has_a_place_is_read_to_it),
+		cmocka_unit_test(what_is_revoked_does_not_get_to_its_place),
+		cmocka_unit_test(who_revokes_waits_for_who_reads),
+		cmocka_unit_test(who_reads_for_too_long_is_sent_whole_packets),
+		cmocka_unit_test(a_ring_that_is_lost_is_revoked),
+		cmocka_unit_test(a_place_that_is_not_there_loses_nothing),
 		cmocka_unit_test(who_is_read_no_more_learns_it),
 	};
 

@@ -9,11 +9,10 @@
  * The memory, in units of 64 bytes:
  *
  *	 0      magic, of the version                written before the other end sees it
- *	 1      tail                                 the putting end writes it
+ *	 1      tail, revocations                    the putting end writes them; its count of struct pkt_far
  *	 2      head                                 the taking end writes it
- *	 3      accepted, asleep                     see shm_accept() and shm_sleep()
- *	 4      probe, revocations                   where the putting process has which 8 bytes, and where its count of
- *	                                             revocations is (struct pkt_far); before the other end sees it
+ *	 3      accepted, asleep, reading            see shm_accept(), shm_sleep() and shm_begin_reading()
+ *	 4      probe                                where the putting process has which 8 bytes; before the other end sees it
  *	64 ..   records, each from the start of a unit and in one piece
  *
  *	record  length (4 bytes), packet length (2), kind (1), and the place in its train of the first packet (1); the flow if it
@@ -44,12 +43,13 @@ enum {
 struct shm_memory {
 	_Atomic uint64_t magic;
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t tail;
+	_Atomic uint64_t revocations;
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t head;
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t accepted;
 	_Atomic uint32_t asleep;
+	_Atomic uint32_t reading;
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint64_t probe_at;
 	_Atomic uint64_t probe_value;
-	_Atomic uint64_t revocations_at;
 };
 
 /* Prepares zeroed memory, SHM_MEMORY_BYTES aligned to a page, before anybody else has it. */
@@ -73,6 +73,13 @@ void shm_putter_init(struct shm_putter *, struct shm_memory *);
 bool shm_is_accepted(const struct shm_putter *);
 /* Whether it also reads this process's memory. */
 bool shm_is_read(const struct shm_putter *);
+/*
+ * What packets with another count left out must not be read any more. From then on the other end begins to read nothing of it,
+ * but it may be reading.
+ */
+void shm_set_revocations(struct shm_putter *, uint64_t);
+/* Whether the other end reads this process's memory now, as it says. */
+bool shm_is_reading(const struct shm_putter *);
 
 enum shm_verdict {
 	SHM_DONE,
@@ -118,6 +125,13 @@ bool shm_has_some(const struct shm_taker *);
 enum shm_verdict shm_take(struct shm_taker *, uint8_t *to, uint32_t room, struct shm_train *);
 /* Gives the room of what was taken back. */
 void shm_release(struct shm_taker *);
+/*
+ * Says that this end reads the other's memory from now on, and until when. What packets left out with another count than
+ * shm_revocations() meanwhile must not be read, and is not to be taken if the count is another afterwards.
+ */
+void shm_begin_reading(struct shm_taker *);
+void shm_end_reading(struct shm_taker *);
+uint64_t shm_revocations(const struct shm_taker *);
 /*
  * Says that this end will not look again before it is woken. What was put before that wakes nobody, so ask shm_has_some()
  * once more afterwards.

@@ -15,8 +15,6 @@
 #include "io/fd_away.h"
 #include "io/shm_state.h"
 
-static const _Atomic uint64_t never; /* is anything revoked */
-
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 void shm_close_fd(int *fd)
@@ -53,6 +51,11 @@ void shm_free_out(struct shm *s, unsigned slot)
 		return;
 	if (s->in[slot].mine)
 		shm_free_in(s, slot);
+	/* The other end may have it for longer, and learns no count any more: it must read nothing. After a fork it is the parent's. */
+	if (s->pid == getpid()) {
+		shm_set_revocations(&r->putter, UINT64_MAX);
+		shm_wait_for_reader(r);
+	}
 	munmap(r->memory, SHM_MEMORY_BYTES);
 	shm_spill_free(r->spill);
 	shm_close_fd(&r->memory_fd);
@@ -115,7 +118,6 @@ static void begin_in(struct shm *s, unsigned slot, struct shm_memory *memory, in
 		.memory = memory,
 		.bell = bell,
 		.pid = pid,
-		.revocations_at = atomic_load_explicit(&memory->revocations_at, memory_order_relaxed),
 	};
 	shm_taker_init(&r->taker, memory);
 	s->live[s->live_count++] = (uint8_t)slot;
@@ -157,9 +159,9 @@ int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
 	r->probe = (uintptr_t)r ^ now_ns;
 	atomic_store(&r->memory->probe_at, (uintptr_t)&r->probe);
 	atomic_store(&r->memory->probe_value, r->probe);
-	atomic_store(&r->memory->revocations_at, (uintptr_t)(s->revocations ? s->revocations : &never));
 	shm_memory_init(memory);
 	shm_putter_init(&r->putter, memory);
+	shm_set_revocations(&r->putter, s->revocations);
 	s->config.counters->shm_peers++;
 	if (slot == s->config.slot) {
 		/* No bell: deadline_ns() shows the sender's own thread what it sent. */

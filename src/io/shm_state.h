@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the two parts of the wrapper share: shm_rings.c, which makes and ends rings, and shm.c, which moves packets.
+ * What the parts of the wrapper share: shm_rings.c, which makes and ends rings, shm.c, which moves packets, and shm_reading.c, which
+ * reads what they leave out.
  *
  * Private to src/io.
  */
@@ -8,6 +9,7 @@
 #define IO_SHM_STATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -16,13 +18,19 @@
 #include "io/shm_ring.h"
 #include "io/shm_spill.h"
 
-enum { SHM_FLOWS_MAX = 64, SHM_FAR_TRAINS_MAX = 32 };
+enum {
+	SHM_BUFFER_BYTES = 256 << 10, /* at least a train, in the L2 cache: what one call reads */
+	SHM_FLOWS_MAX = 64,
+	SHM_FAR_TRAINS_MAX = 32
+};
 
 /* A record of packets that leave bytes out, as it lies in a ring. */
 struct far_record {
 	uint64_t revocations;
 	uint8_t packets[SHM_FAR_BYTES_MAX]; /* shm_far.h */
 };
+
+enum { SHM_FAR_HEAD_BYTES = offsetof(struct far_record, packets) };
 
 /* A train whose packets lack what is read with that of others. */
 struct far_train {
@@ -36,6 +44,8 @@ struct ring_out {
 	struct shm_putter putter;
 	int memory_fd, bell; /* -1: none */
 	bool dirty;          /* something was put and not published */
+	bool lends;          /* what packets left out was not yet seen to be read */
+	bool held_up;        /* its process took too long to read once: it is given nothing to read any more */
 	struct shm_spill *spill; /* what it has no room for yet */
 	uint64_t again_ns;   /* before that no other is wanted */
 	uint64_t probe;      /* for the taker to read */
@@ -46,7 +56,6 @@ struct ring_in {
 	struct shm_taker taker;
 	int bell;
 	pid_t pid;    /* of its process */
-	uint64_t revocations_at; /* there, as it has told us */
 	bool mine;    /* the memory is that of the ring to ourselves */
 	bool begun;   /* the sockets hold nothing older */
 	bool ending;  /* its process has ended */
@@ -58,7 +67,8 @@ struct shm {
 	struct io io;
 	struct io *lower;
 	struct shm_config config;
-	const _Atomic uint64_t *revocations; /* of what our packets leave out; NULL: there are none */
+	pid_t pid;            /* a child of it has this memory, too */
+	uint64_t revocations; /* of what our packets leave out */
 	int epoll_fd; /* the bells */
 	uint64_t came_ns;  /* when packets last came through memory */
 	uint64_t looked_ns; /* at the sockets */
@@ -79,6 +89,9 @@ struct shm {
 	struct shm_far far; /* of the trains below */
 	struct far_train far_trains[SHM_FAR_TRAINS_MAX];
 	size_t far_count;
+	struct shm_placer placer; /* .place NULL: there is none */
+	size_t placed; /* so many packets from the first, whose payload is read to its place */
+	bool placing;  /* the next one may be, too */
 	uint32_t used;
 	uint32_t flow_count;
 	const uint8_t *at;
@@ -86,6 +99,30 @@ struct shm {
 	uint32_t left, segment, index;
 	struct flow flows[SHM_FLOWS_MAX];
 };
+
+/* Whether packets to there may leave something out. */
+bool shm_reads(const struct ring_out *);
+/* Waits until its process does not read at this moment. False: that took too long. */
+bool shm_wait_for_reader(const struct ring_out *);
+
+/*
+ * Lays out the packets that a train describes, in the same place, and notes what they lack; *t becomes the train's. False: it is
+ * nonsense.
+ */
+bool shm_lay_out(struct shm *, struct shm_train *t, uint8_t *to);
+/* Forgets the train that was laid out last. */
+void shm_forget_last(struct shm *);
+/*
+ * Asks for the places of packets that were handed out, [first, n), as long as they are known. All packets before them are placed,
+ * so each packet up to here has one piece here. What a packet says is not known any more when others were handled before it:
+ * only the first ones of a call are asked for.
+ */
+void shm_ask_for_places(struct shm *, struct pkt *, size_t first, size_t n);
+/*
+ * Reads what packets lack: of all trains at once, and if something is not there, of each, so that one that is lost does not take
+ * others with it. The number of packets that are left.
+ */
+size_t shm_fetch(struct shm *, struct ring_in *, struct pkt *, size_t n);
 
 /* Ends the ring from a slot, or to one; harmless if there is none. */
 void shm_free_in(struct shm *, unsigned slot);

@@ -338,12 +338,11 @@ size_t udp_rx_recv(struct udp_rx *u, struct pkt *pkts, size_t max, uint64_t now_
 			for (; left && n < max; n++) {
 				uint32_t take = left < seg ? left : seg;
 
-				pkts[n].data = (uint8_t *)u->iov[i].iov_base + u->offset;
-				pkts[n].flow = &u->flows[i];
-				pkts[n].len = take;
-				pkts[n].ip_id = (uint16_t)u->segment++;
-				pkts[n].train = (uint16_t)(u->segments--);
-				pkts[n].int_stack = NULL; /* no socket has any */
+				pkts[n] = (struct pkt){.data = (uint8_t *)u->iov[i].iov_base + u->offset,
+						       .flow = &u->flows[i],
+						       .len = take,
+						       .ip_id = (uint16_t)u->segment++,
+						       .train = (uint16_t)(u->segments--)};
 				u->offset += take;
 				left -= take;
 			}

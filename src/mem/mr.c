@@ -258,7 +258,7 @@ bool mr_leave(struct mr_lender *l, unsigned what, uint8_t *to, const void *from,
 {
 	const struct pkt_far note = {
 		.from = from,
-		.revocations = atomic_load_explicit(&l->revocations, memory_order_relaxed),
+		.revocations = l->revocations,
 	};
 	struct mr_far *far = &l->far;
 	uint8_t byte;
@@ -282,8 +282,17 @@ void mr_revoke(const struct mr_table *t, unsigned what)
 	if (!l || !(l->lent & what))
 		return;
 	l->lent = 0;
+	l->revocations++;
 	/* Before whatever the program writes there once it knows. */
-	atomic_fetch_add_explicit(&l->revocations, 1, memory_order_seq_cst);
+	if (l->revoked)
+		l->revoked(l->ctx, l->revocations);
+}
+
+bool mr_write_placed(const struct mr_table *t, void *to, const uint8_t *from, size_t len)
+{
+	const uint8_t *at = t->placed.at + (from - t->placed.payload);
+
+	return to == at || mem_place(to, at, len) || mr_fault(t);
 }
 
 bool mr_fault(const struct mr_table *t)

@@ -75,9 +75,18 @@ struct mr_far {
 enum { MR_LENT_REQUESTS = 1, MR_LENT_RESPONSES = 2 };
 
 struct mr_lender {
-	_Atomic uint64_t revocations; /* whoever reads what was left reads this, too, afterwards (struct pkt_far) */
+	uint64_t revocations; /* struct pkt_far */
+	/* Tells those who read what was left, and returns when they have stopped. NULL: there is nobody to tell. */
+	void (*revoked)(void *ctx, uint64_t revocations);
+	void *ctx;
 	uint8_t lent;
 	struct mr_far far;
+};
+
+/* Payload that lies already where it belongs (pkt.far_at on input), and not in the packet that is handled. */
+struct mr_placed {
+	const uint8_t *payload; /* its place in the packet; NULL: it is in there */
+	const uint8_t *at;
 };
 
 struct mr_table {
@@ -90,6 +99,7 @@ struct mr_table {
 	struct mr_lender *lender; /* borrowed; NULL: all is always copied */
 	bool leaves; /* payload that is read now may be left where it is */
 	bool no_payload; /* regions have addresses and no bytes; nothing is copied */
+	struct mr_placed placed;
 	uint64_t *faults; /* borrowed, or NULL: counts accesses to memory that is not there any more */
 };
 
@@ -166,8 +176,13 @@ static inline bool mr_read_response(const struct mr_table *t, void *to, const vo
 	       mr_read(t, to, from, len);
 }
 
+/* mr_write() of payload that is placed, for `from` in the packet: to there it need not be copied. */
+bool mr_write_placed(const struct mr_table *, void *to, const uint8_t *from, size_t len);
+
 static inline bool mr_write(const struct mr_table *t, void *to, const void *from, size_t len)
 {
+	if (__builtin_expect(t->placed.payload != NULL, 0))
+		return mr_write_placed(t, to, from, len);
 	return t->no_payload || mem_place(to, from, len) || mr_fault(t);
 }
 

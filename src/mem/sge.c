@@ -78,6 +78,15 @@ bool sge_gather(const struct mr_table *t, const struct pd *pd, struct sge_list l
 	return true;
 }
 
+uint8_t *sge_place(const struct mr_table *t, const struct pd *pd, struct sge_list list, uint64_t off, uint64_t len, uint32_t access)
+{
+	struct cursor c = seek(list, off);
+	uint64_t piece;
+	uint8_t *p = advance(&c, t, pd, len, access, &piece);
+
+	return p && piece == len ? p : NULL;
+}
+
 bool sge_scatter(const struct mr_table *t, const struct pd *pd, struct sge_list list, uint64_t off,
 		 const uint8_t *from, uint64_t len)
 {

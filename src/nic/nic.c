@@ -149,7 +149,29 @@ void nic_deliver(struct nic *nic, struct qp *qp, struct rx *rx)
 	qp_checked(&nic->tp, qp);
 }
 
-int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
+/* Whether the QP, which receives, takes such a packet. */
+static bool takes(const struct qp *qp, const struct rx *rx)
+{
+	return rx->service == qp->ops->service && pkey_matches(rx->bth->pkey, qp->pkey) && is_from_peer(qp, rx->pkt->flow);
+}
+
+uint8_t *nic_place(struct nic *nic, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
+{
+	struct qp *qp;
+	struct rx rx;
+
+	if (begins)
+		nic->row.qp = NULL;
+	if (!rx_decode(&nic->tp.decoder, pkt, 0, &rx))
+		return NULL;
+	qp = qp_table_find(nic, rx.bth->dqpn);
+	if (!qp || !qp->ops->place || !is_neighbours(qp, &rx) || !receives(qp) || !takes(qp, &rx) ||
+	    rx.payload != pkt->data + at || rx.payload_len != len)
+		return NULL;
+	return qp->ops->place(&nic->tp, qp, &rx, &nic->row);
+}
+
+static int input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 {
 	struct nic_counters *n = &nic->tp.counters;
 	struct qp *qp;
@@ -173,14 +195,33 @@ int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
 			n->rx_no_qp++;
 		return 0;
 	}
-	if (rx.service != qp->ops->service || !pkey_matches(rx.bth->pkey, qp->pkey) ||
-	    !is_from_peer(qp, pkt->flow)) {
+	if (!takes(qp, &rx)) {
 		n->rx_wrong_source++;
 		return 0;
 	}
 	qp->ops->input(&nic->tp, qp, &rx);
 	qp_checked(&nic->tp, qp);
 	return 0;
+}
+
+/* Of a packet whose payload lies where nic_place() said. */
+static int input_placed(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
+{
+	struct pkt_far far;
+	int rc;
+
+	memcpy(&far, pkt->data + pkt->far_at, sizeof(far));
+	nic->tp.mrs.placed = (struct mr_placed){.payload = pkt->data + pkt->far_at, .at = far.from};
+	rc = input(nic, pkt, now_ns);
+	nic->tp.mrs.placed.payload = NULL;
+	return rc;
+}
+
+int nic_input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)
+{
+	if (__builtin_expect(pkt->far_bytes, 0))
+		return input_placed(nic, pkt, now_ns);
+	return input(nic, pkt, now_ns);
 }
 
 /* ---- packets out ----------------------------------------------------------------------------- */
@@ -296,9 +337,10 @@ void nic_set_neighbours(struct nic *nic, const struct nic_neighbours *n)
 	resume(tp, &tp->held_up);
 }
 
-const _Atomic uint64_t *nic_revocations(const struct nic *nic)
+void nic_set_revoked(struct nic *nic, void (*revoked)(void *ctx, uint64_t revocations), void *ctx)
 {
-	return &nic->tp.lender.revocations;
+	nic->tp.lender.revoked = revoked;
+	nic->tp.lender.ctx = ctx;
 }
 
 bool nic_lends(const struct nic *nic)

@@ -158,6 +158,14 @@ struct nic_congestion {
 bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, struct nic_congestion *out);
 
 /*
+ * Where the payload of a packet belongs that nic_input() gets next, so that it can be put there without a copy; NULL: that is not
+ * known, and it stays in the packet. What comes next may be a row of packets: they are asked for in order, `begins` with the first,
+ * up to the first NULL; then nic_input() gets them in that order before the nic gets or is told anything else. Some may be
+ * lost. pkt->data has all but the `len` bytes from `at`; if these are not the payload it is NULL, too.
+ */
+uint8_t *nic_place(struct nic *, const struct pkt *, uint32_t at, uint32_t len, bool begins);
+
+/*
  * The slots of processes, a bit each, that this host's memory takes packets to; at the start none. Packets of connected QPs to
  * them have no ICRC, and those that come from them (flow->neighbour) need none: they are taken for the peer process's, and for no
  * other's, because the caller knows which process wrote them. Packets to those of them that are `readers` may leave out bytes
@@ -170,10 +178,12 @@ struct nic_neighbours {
 };
 void nic_set_neighbours(struct nic *, const struct nic_neighbours *);
 /*
- * Counts how often what packets left out was revoked, because the program may use that memory for something else, or has closed a
- * region. A process that reads what was left out compares this count with the packet's afterwards; if they differ, the packet is lost.
+ * What packets left out may be revoked, because the program may use that memory for something else, or has closed a region. `revoked`
+ * is told how often that was; it is called within a call of the nic, before the program learns anything of it, and returns when
+ * nobody reads any more what packets with a lower count left out. A process that reads compares this count with the packet's before
+ * and afterwards; if they differ, the packet is lost. It must not call the nic.
  */
-const _Atomic uint64_t *nic_revocations(const struct nic *);
+void nic_set_revoked(struct nic *, void (*revoked)(void *ctx, uint64_t revocations), void *ctx);
 /*
  * Whether READ responses were left out since the last nic_lent_is_read(), by which the caller says that all of them were
  * read and none need be revoked.

@@ -44,6 +44,7 @@ struct nic {
 	struct list groups;        /* struct mcast_group */
 	uint32_t group_count;
 	struct gsi gsi;
+	struct rx_row row; /* of nic_place() */
 	bool own_arena;
 	uint32_t gid_count;
 	/* Large, and last: pages that are never touched cost nothing in a network of thousands of nics. */

@@ -255,6 +255,11 @@ struct qp_ops {
 	/* A packet for this QP, checked for length, ICRC, service, P_Key and source. */
 	void (*input)(struct transport *, struct qp *, const struct rx *);
 	/*
+	 * Where the payload of a packet belongs that comes next, behind those of the row, which it joins: not known (NULL), or
+	 * `input` writes all of it there in one piece, or drops the packet. Changes nothing. NULL: it is never known.
+	 */
+	uint8_t *(*place)(const struct transport *, const struct qp *, const struct rx *, struct rx_row *);
+	/*
 	 * Lays packets into transport->tx; true: there is more, call again. A QP that must still answer has
 	 * then called qp_activate_to_answer().
 	 */

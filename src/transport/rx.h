@@ -34,6 +34,16 @@ struct rx {
 	uint64_t now_ns;      /* when it arrived */
 };
 
+/*
+ * Packets of one message, one behind the other, whose places are asked for before they are handed in: the one that was asked for
+ * last.
+ */
+struct rx_row {
+	const struct qp *qp; /* NULL: the row begins */
+	uint32_t psn, msn, po;
+	uint32_t flags; /* F_SEND, F_WRITE or F_RESPONSE */
+};
+
 /* The decoder. It holds the packet that was decoded last. */
 struct rx_decoder {
 	uint16_t veroce_port; /* packets to this port are veRoCE's, all others RoCEv2's */

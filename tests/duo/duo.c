@@ -15,6 +15,7 @@
 #include "transport/veroce/connection.h"
 #include "wire/packet.h"
 #include "wire/rocev2.h"
+#include "wire/veroce.h"
 
 void (*duo_fail_hook)(void);
 
@@ -446,6 +447,68 @@ static bool deliver(struct duo *d)
 	return true;
 }
 
+/* Asks for the place of the payload, and takes it there. False: it is not known. */
+static bool place(struct duo *d, struct duo_host *to, const struct duo_flight *f, struct pkt *pkt, bool begins)
+{
+	struct pkt near = *pkt;
+	struct flow flow = *pkt->flow;
+	struct veroce_packet p;
+	struct pkt_far far;
+	uint32_t at;
+	uint16_t ip_id;
+
+	if (!is_sealed(d, f->from, pkt, &ip_id) || flow.dport != to->nic->tp.decoder.veroce_port || !veroce_decode(&p, pkt->data, pkt->len) || p.payload_len < sizeof(far))
+		return false;
+	at = (uint32_t)(p.payload - pkt->data);
+	flow.neighbour = (uint8_t)(1 + d->host[!to->side].slot);
+	near.flow = &flow;
+	far = (struct pkt_far){.from = nic_place(to->nic, &near, at, p.payload_len, begins)};
+	if (!far.from)
+		return false;
+	memcpy((uint8_t *)(uintptr_t)far.from, p.payload, p.payload_len);
+	memset(pkt->data + at, 0xee, p.payload_len);
+	memcpy(pkt->data + at, &far, sizeof(far));
+	pkt->far_at = (uint16_t)at;
+	pkt->far_bytes = (uint16_t)p.payload_len;
+	d->placed++;
+	return true;
+}
+
+enum { ROW_MAX = 64 };
+
+/* Delivers packets of one host that have arrived, at most `max`. Their number. */
+static size_t deliver_row(struct duo *d, size_t max)
+{
+	struct duo_flight f[ROW_MAX];
+	struct pkt pkts[ROW_MAX];
+	struct duo_host *to = NULL;
+	bool placing = true;
+	size_t n = 0;
+
+	for (; n < max && n < ROW_MAX && land(d, d->now_ns, &f[n]); n++) {
+		struct duo_host *host = addressee(d, &f[n].flow);
+
+		if (host != to && n) {
+			fly(d, f[n], d->now_ns);
+			break;
+		}
+		to = host;
+		pkts[n] = (struct pkt){.data = f[n].data, .flow = &f[n].flow, .len = f[n].len, .ip_id = 0xdead, .train = 1};
+	}
+	for (size_t i = 0; to && i < n; i++)
+		placing = placing && place(d, to, &f[i], &pkts[i], !i);
+	for (size_t i = 0; i < n; i++) {
+		bool lost = pkts[i].far_bytes && d->placed_lost && !prng_below(&d->prng, d->placed_lost);
+
+		if (to && pkts[i].far_bytes)
+			f[i].flow.neighbour = (uint8_t)(1 + d->host[!to->side].slot);
+		if (to && !lost)
+			nic_input(to->nic, &pkts[i], d->now_ns);
+		free(f[i].data);
+	}
+	return n;
+}
+
 void duo_ground(struct duo *d)
 {
 	struct duo_flight f;
@@ -550,8 +613,8 @@ static uint64_t next_event(struct duo *d)
 
 static void happen(struct duo *d)
 {
-	for (size_t n = 0; n < d->batch && deliver(d); n++)
-		;
+	for (size_t n = 0, more = 1; n < d->batch && more; n += more)
+		more = d->places ? deliver_row(d, d->batch - n) : deliver(d);
 	for (int s = 0; s < DUO_SIDES; s++) {
 		struct nic *nic = d->host[s].nic;
 

@@ -129,6 +129,7 @@ struct cqe_log {
 struct duo_host {
 	struct duo *duo;
 	enum duo_side side;
+	unsigned slot;
 	struct heap heap;
 	struct alloc alloc;
 	struct nic *nic;
@@ -199,6 +200,13 @@ struct duo {
 	uint64_t steps_left; /* of the loop; 0: stuck, and the run aborts */
 	size_t burst;        /* packets asked of nic_output() at a time */
 	size_t batch;        /* packets given to a nic before it is asked for output */
+	/*
+	 * Payload of veRoCE packets is put to the places that nic_place() tells before the nic gets them, as between processes of
+	 * one host, and of so many of these packets one is lost then (0: none).
+	 */
+	bool places;
+	uint32_t placed_lost;
+	uint64_t placed; /* packets */
 	struct duo_host host[DUO_SIDES];
 	struct duo_faults faults[DUO_SIDES]; /* by sender */
 	/* More latency of veRoCE packets, by path; UINT64_MAX: the path is dead. */

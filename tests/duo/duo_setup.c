@@ -114,6 +114,7 @@ static void host_create(struct duo *d, enum duo_side side,
 	c.alloc = h->alloc;
 	if (tweak)
 		tweak(&c, side);
+	h->slot = c.qpn_slot;
 	h->nic = must(nic_create(&c));
 	DUO_CHECK(d, !nic_pd_alloc(h->nic, &h->pd));
 }

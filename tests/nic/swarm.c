@@ -666,6 +666,9 @@ static uint64_t run(uint64_t seed, uint64_t *packets)
 	else
 		only_bytes = chance(s, 50) ? 0 : (uint32_t)below(s, 2 * MESSAGE_MAX);
 	s->d = duo_create(seed, veroce ? set_wire : set_rocev2);
+	/* Not drawn: seeds keep their meanings. */
+	s->d->places = veroce && same_host && seed % 3;
+	s->d->placed_lost = seed % 3 == 1 ? 64 : 0;
 	s->d->steps_left = STEPS_MAX;
 	choose_faults(s);
 	if (veroce)

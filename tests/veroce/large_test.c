@@ -15,6 +15,8 @@ enum {
 	BYTES = 3 * LEN
 };
 
+static bool places; /* struct duo's */
+
 static struct veroce_options options(bool a, bool b)
 {
 	struct veroce_options v = veroce_options();
@@ -36,6 +38,7 @@ static struct ends start_unconnected(const struct veroce_options *v)
 
 	veroce_opt = *v;
 	e.s = (struct sim){.duo = duo_create(1, veroce_tweak)};
+	e.s.duo->places = places;
 	e.a = duo_buf(&e.s.duo->host[DUO_A], BYTES, ALL_ACCESS);
 	e.b = duo_buf(&e.s.duo->host[DUO_B], BYTES, ALL_ACCESS);
 	e.inbox = duo_buf(&e.s.duo->host[DUO_B], BYTES, ALL_ACCESS);
@@ -108,6 +111,27 @@ static void both_offer_them_or_none_are_sent(void **state)
 	}
 }
 
+/* Each packet is asked for in its turn, or a row of them at a time. That which wakes the QP has no place yet. */
+static void all_but_last_packets_have_places(void **state)
+{
+	const uint32_t known = 3 * (LARGE_PACKETS - 1) - 1;
+
+	for (size_t batch = 1; batch <= 2; batch++) {
+		struct veroce_options v = options(true, true);
+		struct ends e = start_unconnected(&v);
+
+		e.s.duo->places = true;
+		e.s.duo->batch = batch;
+		connect(&e);
+		duo_idle(e.s.duo);
+		post_all(&e);
+		duo_idle(e.s.duo);
+		expect_all(&e);
+		assert_in_range(e.s.duo->placed, batch == 1 ? known : 2 * known / 3, known);
+		sim_end(&e.s);
+	}
+}
+
 static void hosts_that_differ_send_none(void **state)
 {
 	struct veroce_options v = options(true, true);
@@ -156,6 +180,7 @@ static void lost_ones_come_again(void **state)
 		struct ends e = start_unconnected(&v);
 
 		v.order = nth % 2 ? ORDER_STRONG : ORDER_MESSAGE;
+		e.s.duo->placed_lost = nth % 3 ? 0 : 7;
 		connect(&e);
 		duo_idle(e.s.duo);
 		duo_rule(e.s.duo,
@@ -220,6 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_offer_them_or_none_are_sent),
+		cmocka_unit_test(all_but_last_packets_have_places),
 		cmocka_unit_test(hosts_that_differ_send_none),
 		cmocka_unit_test(a_message_waits_until_both_know),
 		cmocka_unit_test(lost_ones_come_again),
@@ -227,6 +253,10 @@ int main(void)
 		cmocka_unit_test(two_silent_ends_agree_later),
 	};
 
+	int failed;
+
 	duo_fail_hook = sim_fail;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	failed = cmocka_run_group_tests_name("payload in its packet", tests, NULL, NULL);
+	places = true;
+	return failed + cmocka_run_group_tests_name("payload in its place", tests, NULL, NULL);
 }

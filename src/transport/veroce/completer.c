@@ -187,6 +187,18 @@ static struct send_wqe *answered(const struct qp *qp, const struct veroce_packet
 	return *asked && fits(qp, w, p) ? w : NULL;
 }
 
+uint8_t *veroce_completer_place(const struct transport *tp, const struct qp *qp, const struct veroce_packet *p, bool is_next)
+{
+	const struct receiver *in = &qp->veroce->w->r_in;
+	bool asked;
+	const struct send_wqe *w = answered(qp, p, &asked);
+
+	if (!w || !p->payload_len || (is_next && (p->po != in->po || p->msn != psn_add(in->amsn, 1))))
+		return NULL;
+	return sge_place(&tp->mrs, qp->user.pd, send_wqe_sges(w), (uint64_t)p->po * qp->veroce->mtu, p->payload_len,
+			 MR_LOCAL_WRITE);
+}
+
 /* Handles the packet that was due. False: it was not accepted. */
 static bool take(struct transport *tp, struct qp *qp, const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -280,7 +292,8 @@ void veroce_completer_input(struct transport *tp, struct qp *qp, const struct pk
 	if (p->bth.psn == in->rx.epsn) {
 		if (!take(tp, qp, p, now_ns) || !advance(tp, qp, now_ns))
 			return;
-	} else if (!early(tp, qp, p)) {
+	} else if (pkt->far_bytes || !early(tp, qp, p)) {
+		/* What is placed has no bytes to keep, and comes here only if a packet before it was not taken. */
 		tp->counters.rx_dropped++;
 		return;
 	}

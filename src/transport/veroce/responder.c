@@ -549,6 +549,32 @@ bool veroce_responder_middle(struct transport *tp, struct qp *qp, const struct p
 	return true;
 }
 
+/* The receive WQE of a SEND whose turn it is, or its first packet's, when it is taken; NULL: there is none. */
+static const struct recv_wqe *recv_wqe_due(const struct qp *qp, const struct veroce_packet *p)
+{
+	const struct veroce *vr = qp->veroce;
+
+	if (p->rqmsn != vr->rq_done)
+		return NULL;
+	return vr->rq_done == vr->w->rq_bound ? rq_peek(qp->rq) : *bound_slot(vr, p->rqmsn);
+}
+
+uint8_t *veroce_responder_place(const struct transport *tp, const struct qp *qp, const struct veroce_packet *p, bool is_next)
+{
+	uint64_t off = (uint64_t)p->po * qp->veroce->mtu;
+	const struct recv_wqe *w;
+	uint8_t *to;
+
+	if ((is_next && !follows(qp->veroce, p)) || !fits_mtu(qp, p) || !p->payload_len)
+		return NULL;
+	if (p->info->flags & F_WRITE)
+		return judge_write(tp, qp, p, &to) == RX_EXECUTE ? to : NULL;
+	w = recv_wqe_due(qp, p);
+	if (!w || off + p->payload_len > w->length)
+		return NULL;
+	return sge_place(&tp->mrs, qp_source_pd(qp), recv_wqe_sges(w), off, p->payload_len, MR_LOCAL_WRITE);
+}
+
 void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 		     const struct veroce_packet *p, uint64_t now_ns)
 {
@@ -595,7 +621,8 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 			advance(tp, qp, now_ns);
 	} else {
 		tp->counters.rx_out_of_sequence++;
-		if (!early(tp, qp, p)) {
+		/* What is placed has no bytes to keep, and comes here only if a packet before it was not taken. */
+		if (pkt->far_bytes || !early(tp, qp, p)) {
 			tp->counters.rx_dropped++;
 			return;
 		}

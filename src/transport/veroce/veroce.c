@@ -8,6 +8,7 @@
 #include "base/ipudp.h"
 #include "transport/request.h"
 #include "transport/veroce/acks.h"
+#include "transport/veroce/ahead.h"
 #include "transport/veroce/caps.h"
 #include "transport/veroce/completer.h"
 #include "transport/veroce/control.h"
@@ -516,6 +517,7 @@ const struct qp_ops veroce_ops = {
 	.reset = veroce_reset,
 	.opens = veroce_opens,
 	.secret = veroce_secret,
+	.place = veroce_place_ahead,
 	.input = input,
 	.output = output,
 	.expire = expire,

@@ -19,6 +19,7 @@
  *     completer.c  packets in R to memory; which send WQEs are complete
  *     responder.c  packets in Q to memory and receive WQEs
  *     responder_reads.c  READs and atomics executed, and their results to packets in R
+ *     ahead.c      where payload belongs before its packet is handed in
  *
  *     in either space, for a sender
  *     recovery.c   what it may send, and what acknowledgements confirm
