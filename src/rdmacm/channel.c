@@ -397,11 +397,12 @@ static ssize_t command_uncancelled(struct engine *engine, const struct order *o)
 	return rc;
 }
 
-static bool may_wait(int fd)
+/* False also for a descriptor that is closed. */
+static bool is_nonblocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	return flags >= 0 && !(flags & O_NONBLOCK);
+	return flags >= 0 && flags & O_NONBLOCK;
 }
 
 static void release_order(void *order)
@@ -422,14 +423,15 @@ static ssize_t wait_for_event(struct engine *engine, struct order *o)
 	ssize_t rc;
 
 	o->held = hold(o->fd, &o->file);
+	/* Another thread has closed it since the command: it could as well have done so before. */
 	if (o->held < 0)
 		return -EBADF;
 	p.fd = o->held;
 	pthread_cleanup_push(release_order, o);
-	do {
+	for (rc = -EAGAIN; rc == -EAGAIN && !is_nonblocking(o->held);) {
 		engine_hand_over(engine);
 		rc = poll(&p, 1, -1) < 0 ? -errno : command_uncancelled(engine, o);
-	} while (rc == -EAGAIN && may_wait(o->held));
+	}
 	pthread_cleanup_pop(1);
 	return rc;
 }
@@ -445,7 +447,7 @@ static bool cdev_write(int fd, const void *buf, size_t len, ssize_t *written)
 		return false;
 	if (engine && !engine_is_lost(engine))
 		rc = command_uncancelled(engine, &o);
-	if (rc == -EAGAIN && may_wait(fd))
+	if (rc == -EAGAIN && !is_nonblocking(fd))
 		rc = wait_for_event(engine, &o);
 	if (rc < 0)
 		errno = (int)-rc;
