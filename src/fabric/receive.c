@@ -22,10 +22,8 @@
 #include "wire/opcode.h"
 #include "wire/vcrc.h"
 
-enum {
-	STRIDE = 41,
-	/* from one flipped bit to the next, so that they fall everywhere */ LANE_OF_NOBODY = 14
-};
+/* From one flipped bit to the next, so that they fall everywhere. */
+enum { STRIDE = 41 };
 
 static_assert(FABRIC_PACKET_BYTES == LRH_LEN + BTH_LEN + DETH_LEN + MAD_LEN + ICRC_LEN + VCRC_LEN,
 	      "of a MAD");
@@ -35,11 +33,25 @@ static uint8_t lane_of(const struct fabric_packet *k)
 	return k->pkey == FABRIC_NO_PARTITION ? VL_MANAGEMENT : 0;
 }
 
-/* The packet as its sender lays it out, which writes what the fault says. */
-static void lay_out(uint8_t *out, const struct fabric_packet *k, enum fabric_fault_kind fault)
+/* Data lanes that OperationalVLs says (IBTA 14.2.5.6). */
+static uint8_t lanes(const struct port_info *i)
+{
+	static const uint8_t of[] = {1, 1, 2, 4, 8, 15};
+
+	return i->operational_vls < sizeof(of) ? of[i->operational_vls] : of[sizeof(of) - 1];
+}
+
+/* With all 15 in use there is none that the port does not operate. */
+static uint8_t wrong_lane(const struct fabric_packet *k, const struct port_info *i)
+{
+	return lanes(i) < VL_MANAGEMENT ? lanes(i) : lane_of(k);
+}
+
+/* The packet as its sender lays it out for port `i`, which writes what the fault says. */
+static void lay_out(uint8_t *out, const struct fabric_packet *k, const struct port_info *i, enum fabric_fault_kind fault)
 {
 	bool management = k->pkey == FABRIC_NO_PARTITION;
-	const struct lrh lrh = {.vl = fault == FAULT_LANE ? LANE_OF_NOBODY : lane_of(k),
+	const struct lrh lrh = {.vl = fault == FAULT_LANE ? wrong_lane(k, i) : lane_of(k),
 				.lver = fault == FAULT_VERSION,
 				.lnh = LNH_LOCAL,
 				.dlid = k->dlid,
@@ -59,17 +71,9 @@ static void lay_out(uint8_t *out, const struct fabric_packet *k, enum fabric_fau
 	memcpy(at += DETH_LEN, k->mad, MAD_LEN);
 	at += MAD_LEN;
 	icrc = ib_icrc(out, (size_t)(at - out));
-	for (int i = 0; i < ICRC_LEN; i++)
-		at[i] = (uint8_t)(icrc >> 8 * i);
+	for (int b = 0; b < ICRC_LEN; b++)
+		at[b] = (uint8_t)(icrc >> 8 * b);
 	vcrc_seal(out, FABRIC_PACKET_BYTES - VCRC_LEN);
-}
-
-/* Data lanes that OperationalVLs says (IBTA 14.2.5.6). */
-static uint8_t lanes(const struct port_info *i)
-{
-	static const uint8_t of[] = {1, 1, 2, 4, 8, 15};
-
-	return i->operational_vls < sizeof(of) ? of[i->operational_vls] : of[sizeof(of) - 1];
 }
 
 /* FABRIC_COUNTERS: nothing is wrong. */
@@ -151,7 +155,7 @@ bool fabric_receive(struct fabric *f, struct fabric_node *n, uint8_t port,
 	fault = ++p->fault.received % p->fault.every ? FAULT_NONE : p->fault.kind;
 	if (is_dropped(p, k, fault))
 		return false;
-	lay_out(packet, k, fault);
+	lay_out(packet, k, &p->info, fault);
 	bit = p->fault.received * STRIDE % (FABRIC_PACKET_BYTES * 8);
 	if (fault == FAULT_BIT)
 		packet[bit / 8] ^= (uint8_t)(1 << bit % 8);
