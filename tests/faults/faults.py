@@ -41,6 +41,7 @@ FAULTS = [
     Fault("full_turns_take_no_answer", "tx_room_for_answer", "tx->count == tx->most", "true", "sim/nic_full_turns_test"),
     Fault("answer_waits_for_an_empty_turn", "take_turn", "return responder_output_ack(tp, qp) || more;",
           "return more || responder_output_ack(tp, qp);", "sim/nic_full_turns_test"),
+    Fault("path_is_heard_when_told", "hear", "if (!tx_ns)", "if (true)", "unit/path_test"),
 
     # ---- transport, RoCEv2
     Fault("progress_restores_nothing", "progress", "req->retries = qp->retry_cnt;", "", "sim/rocev2_rc_retry_test"),

@@ -78,6 +78,17 @@ static void up(struct pair *pair, struct path *p)
 	p->missed = 0;
 }
 
+/* A packet arrived that left at tx_ns; 0: it is not known which of its copies. */
+static void hear(struct pair *pair, struct path *p, uint64_t tx_ns, uint64_t now_ns)
+{
+	if (!tx_ns)
+		tx_ns = now_ns;
+	if (tx_ns > p->heard_ns)
+		p->heard_ns = tx_ns;
+	if (p->silent || p->down)
+		up(pair, p);
+}
+
 static void leave(struct pair *pair, struct path *p, uint64_t bytes)
 {
 	p->gone_bytes += bytes;
@@ -116,9 +127,7 @@ void path_trimmed(struct pair *pair, uint32_t path, uint32_t bytes, uint64_t now
 {
 	struct path *p = &pair->own[path];
 
-	p->heard_ns = now_ns;
-	if (p->silent || p->down)
-		up(pair, p);
+	hear(pair, p, 0, now_ns);
 	cc_on_loss(&p->cc, now_ns, CC_LOSS_TRIM);
 	note_deadline(pair, p);
 	trim_window_cut(pair, bytes, p->cc.cwnd_bytes <= pair->cwnd_least_bytes);
@@ -139,11 +148,8 @@ static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t
 	uint64_t rtt_ns = told ? echo->rtt_ns + echo->remote_ns : now_ns - n->newest_tx_ns;
 
 	leave(pair, p, n->bytes);
-	if (n->sure || told) {
-		p->heard_ns = now_ns;
-		if (p->silent || p->down)
-			up(pair, p);
-	}
+	if (n->sure || told)
+		hear(pair, p, told ? now_ns - echo->rtt_ns - echo->remote_ns : n->newest_tx_ns, now_ns);
 	if (n->newest_tx_ns || told)
 		path_rtt_sample(t->config, pair, path, rtt_ns ? rtt_ns : 1);
 	path_reo_expire(p, now_ns);
@@ -174,11 +180,8 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	leave(pair, p, n->bytes);
 	trim_window_grow(pair);
 	ack.ack_seq = p->gone_bytes;
-	if (n->sure || told) {
-		p->heard_ns = now_ns;
-		if (p->silent || p->down)
-			up(pair, p);
-	}
+	if (n->sure || told)
+		hear(pair, p, told ? now_ns - echo->rtt_ns - echo->remote_ns : n->newest_tx_ns, now_ns);
 	if (n->newest_tx_ns || told) {
 		path_rtt_sample(t->config, pair, path, ack.rtt_ns ? ack.rtt_ns : 1);
 		ack.rtt_ns = path_rtt_round_ns(p, ack.rtt_ns ? ack.rtt_ns : 1, now_ns);

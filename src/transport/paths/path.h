@@ -30,7 +30,7 @@ struct path {
 	uint32_t least_while; /* number of this period */
 	uint64_t reo_ns;     /* how much later a packet may arrive than one sent after it */
 	uint64_t reo_until_ns;
-	uint64_t heard_ns;   /* when a packet sent on it was last acknowledged */
+	uint64_t heard_ns;   /* when the newest packet left that was sent on it and acknowledged */
 	uint64_t probe_ns;   /* if the path is down: when the next probe is due */
 	uint64_t probe_sent_ns; /* 0: none is under way */
 	uint64_t round_end;  /* end of the loss count: when gone_bytes reaches it */

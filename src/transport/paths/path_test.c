@@ -62,6 +62,47 @@ static void an_acknowledgement_between_timeouts_keeps_a_path_up(void **state)
 	end(&f);
 }
 
+/* A dead path is heard for a round trip more, and what it loses meanwhile left after all that is heard. */
+static void a_path_is_heard_as_of_when_the_packet_left(void **state)
+{
+	struct path_echo none = {.path = PATHS_MAX};
+	struct tx_path_news copy = {.bytes = PACKET, .packets = 1, .sure = 1}, unsure = {.bytes = PACKET, .packets = 1};
+	const struct path *p;
+	struct fixture f;
+
+	start(&f, 4, CC_NONE);
+	p = &f.pair->path[2];
+	path_sent(&f.config, f.pair, 2, 4 * PACKET, start_ns);
+	ack(&f, 2, 1, start_ns + 100, start_ns + 900);
+	assert_int_equal(p->heard_ns, start_ns + 100);
+	/* One that left before it. */
+	ack(&f, 2, 1, start_ns + 50, start_ns + 950);
+	assert_int_equal(p->heard_ns, start_ns + 100);
+	/* Which copy came, and over which path, or not: then the acknowledgement counts. */
+	path_acked(&f.table, f.pair, 2, &unsure, &none, start_ns + 960);
+	assert_int_equal(p->heard_ns, start_ns + 100);
+	path_acked(&f.table, f.pair, 2, &copy, &none, start_ns + 970);
+	assert_int_equal(p->heard_ns, start_ns + 970);
+	path_trimmed(f.pair, 2, PACKET, start_ns + 980);
+	assert_int_equal(p->heard_ns, start_ns + 980);
+	end(&f);
+}
+
+static void stamps_tell_when_the_packet_left(void **state)
+{
+	struct path_echo echo = {.path = 1, .rtt_ns = 300, .remote_ns = 50};
+	struct tx_path_news copy = {.bytes = PACKET, .packets = 1};
+	struct fixture f;
+
+	for (int controlled = 0; controlled < 2; controlled++) {
+		start(&f, 4, controlled ? CC_SWIFT : CC_NONE);
+		path_sent(&f.config, f.pair, 1, PACKET, start_ns);
+		path_acked(&f.table, f.pair, 1, &copy, &echo, start_ns + 900);
+		assert_int_equal(f.pair->path[1].heard_ns, start_ns + 900 - 350);
+		end(&f);
+	}
+}
+
 static void the_last_path_never_goes_down(void **state)
 {
 	for (uint32_t paths = 1; paths <= 16; paths *= 2) {
@@ -183,6 +224,8 @@ int main(void)
 		cmocka_unit_test(random_loss_shrinks_no_window_but_heavy_loss_does),
 		cmocka_unit_test(a_path_goes_down_after_eight_packets_lost_in_a_row),
 		cmocka_unit_test(an_acknowledgement_between_timeouts_keeps_a_path_up),
+		cmocka_unit_test(a_path_is_heard_as_of_when_the_packet_left),
+		cmocka_unit_test(stamps_tell_when_the_packet_left),
 		cmocka_unit_test(the_last_path_never_goes_down),
 		cmocka_unit_test(a_path_comes_up_with_the_next_acknowledgement),
 		cmocka_unit_test(a_path_comes_up_after_three_answered_probes_in_a_row),
