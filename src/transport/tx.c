@@ -19,6 +19,7 @@ void tx_start(struct tx *tx, struct pkt *burst, size_t max)
 	tx->max = max > 2 * TX_ANSWERS ? max - TX_ANSWERS : max;
 	tx->most = max;
 	tx->bytes = 0;
+	tx->turn++;
 	tx->flow = NULL;
 	tx->train_open = false;
 	tx->train_count = 0;

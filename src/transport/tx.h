@@ -38,6 +38,7 @@ struct tx {
 	uint32_t secret;    /* XORed into ICRCs; not 0 only in the turn of a QP that has one */
 	uint16_t train_max; /* packets a train may have: PKT_TRAIN_MAX, or 1 where the back end has none */
 	uint64_t bytes;
+	uint32_t turn; /* counts them */
 	/* the train being built */
 	const struct flow *flow;
 	uint32_t dqpn;

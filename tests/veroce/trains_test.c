@@ -168,7 +168,88 @@ static void a_ping_pong_is_one_train_a_message(void **state)
 	}
 }
 
+/* The paths that the packets of a turn take, a bit each; 0: there are none. */
+static uint32_t paths_of_turn(struct duo_host *h)
+{
+	struct pkt burst[2 * PKT_TRAIN_MAX + NIC_TX_ANSWERS];
+	size_t n = nic_output(h->nic, burst, COUNT(burst), h->duo->now_ns);
+	uint32_t used = 0;
+
+	for (size_t i = 0; i < n; i++)
+		used |= 1u << (burst[i].flow->sport - DUO_SPORT_IPV4);
+	return used;
+}
+
+/* 9, 2: each path is a socket, and a call that sends. Several QPs and messages share it; turns spread over all paths. */
+static void a_turn_takes_one_path(void **state)
+{
+	static const uint32_t lens[] = {64, 1000, 16 * 1024, 64 * 1024};
+
+	for (size_t k = 0; k < COUNT(lens); k++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct duo_qp *qps[4];
+		struct sim s;
+		uint32_t all = 0, used;
+
+		v.paths = 16;
+		v.window_bytes = 8 << 20;
+		o.cap.max_send_wr = 512;
+		s = veroce_start_sim(&v, &o, 1 + k);
+		qps[0] = s.a;
+		for (size_t i = 1; i < COUNT(qps); i++)
+			qps[i] = duo_connect(s.duo, &o).a;
+		duo_idle(s.duo);
+		for (uint64_t i = 0; i < (lens[k] < MTU ? 512 : 16) * COUNT(qps); i++) {
+			struct duo_wr w = duo_write_wr(i, s.abuf, 0, lens[k], s.bbuf, 0);
+
+			assert_true(duo_post(qps[i % COUNT(qps)], &w));
+		}
+		while ((used = paths_of_turn(s.a->host))) {
+			assert_int_equal(used & (used - 1), 0);
+			all |= used;
+		}
+		assert_true(__builtin_popcount(all) > 3);
+		duo_destroy(s.duo);
+	}
+}
+
+/*
+ * An end that sends acknowledges on the path of what it received, and its data go beside it: 5.3, 5. So what leaves in a turn
+ * takes one path.
+ */
+static void data_leave_beside_an_acknowledgement(void **state)
+{
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	struct sim s;
+
+	v.paths = 16;
+	o.cap.max_send_wr = 128;
+	s = veroce_start_sim(&v, &o, 1);
+	for (uint64_t i = 0; i < 100; i++) {
+		struct duo_wr w = duo_write_wr(i, s.bbuf, 0, MTU, s.abuf, 0);
+		struct pkt burst[2 * PKT_TRAIN_MAX + NIC_TX_ANSWERS];
+		struct duo_host *a = s.a->host, *b = s.b->host;
+		uint32_t used, came;
+		size_t n;
+
+		assert_true(duo_post(s.b, &w));
+		n = nic_output(b->nic, burst, COUNT(burst), s.duo->now_ns);
+		assert_int_equal(n, 1);
+		came = burst[0].flow->sport - DUO_SPORT_IPV4;
+		assert_int_equal(nic_input(a->nic, &burst[0], s.duo->now_ns), 0);
+		w = duo_write_wr(i, s.abuf, 0, 4 * MTU, s.bbuf, 0);
+		assert_true(duo_post(s.a, &w));
+		used = paths_of_turn(a);
+		assert_int_equal(used, 1u << came);
+	}
+	duo_destroy(s.duo);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_turn_takes_one_path),
+	cmocka_unit_test(data_leave_beside_an_acknowledgement),
 	cmocka_unit_test(a_ping_pong_is_one_train_a_message),
 	cmocka_unit_test(messages_share_a_train),
 	cmocka_unit_test(a_base_peer_gets_first_packets),

@@ -61,6 +61,8 @@ struct pair {
 	uint32_t blind_packets;
 	uint32_t path_count;
 	uint32_t down_count;
+	uint32_t left_turn; /* the turn of output in which a packet was last laid out, and its path */
+	uint8_t left_path;
 	bool asks; /* each packet has AckReq: QPs wait for the room that its acknowledgement makes */
 	bool local;
 	uint32_t mtu_bytes;
@@ -119,6 +121,13 @@ bool pair_take_paths(struct pair_table *, struct pair *);
 static inline bool pair_begin(struct pair_table *t, struct pair *p)
 {
 	return p->own || pair_take_paths(t, p);
+}
+
+/* A packet was laid out in that turn of output. */
+static inline void pair_left(struct pair *p, uint32_t turn, uint32_t path)
+{
+	p->left_turn = turn;
+	p->left_path = (uint8_t)path;
 }
 
 void pair_learn(struct pair *, enum pair_speaks, uint64_t now_ns);

@@ -131,7 +131,7 @@ static int pick_new(struct pair *pair, const struct transport_config *c, uint32_
 	if (a_fits && b_fits) {
 		uint64_t load = path_load(&pair->path[a]);
 
-		load -= beside == PAIR_NO_PATH ? 0 : load / 4;
+		load -= beside == PAIR_NO_PATH ? 0 : load / 2;
 		return (int)(load <= path_load(&pair->path[b]) ? a : b);
 	}
 	if (a_fits || b_fits)
@@ -184,10 +184,17 @@ int pair_pick_again(struct pair *pair, const struct transport_config *c, uint32_
 	return pick_fastest(pair, c, bytes, avoid, now_ns);
 }
 
+/* Without gaps. */
+static bool goes_on(const struct flowlet *f, int beside)
+{
+	return f->open || (f->left && (beside == PAIR_NO_PATH || beside == f->path));
+}
+
 int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes, int beside,
 	      uint64_t now_ns)
 {
 	uint32_t packets;
+	bool along;
 	int i;
 
 	if (!pair_has_room(pair, bytes))
@@ -201,17 +208,19 @@ int pair_pick(struct pair *pair, const struct transport_config *c, struct flowle
 		f->left = UINT16_MAX;
 		return f->path;
 	}
-	if (!c->veroce.flowlet_gap_ns && (f->left || f->open) && usable(pair, c, f->path, bytes, now_ns)) {
+	if (!c->veroce.flowlet_gap_ns && goes_on(f, beside) && usable(pair, c, f->path, bytes, now_ns)) {
 		f->left = (uint16_t)(f->left ? f->left - 1 : 0);
 		return f->path;
 	}
 	i = pick_new(pair, c, bytes, beside, now_ns);
 	if (i < 0)
 		return i;
+	along = f->along && i == beside;
 	f->path = (uint8_t)i;
 	f->open = 0;
 	packets = flowlet_packets(c, &pair->path[i], bytes);
-	f->left = c->veroce.flowlet_gap_ns ? UINT16_MAX : (uint16_t)(packets - 1);
+	/* What goes along with others is no flowlet: the next turn chooses again. */
+	f->left = c->veroce.flowlet_gap_ns ? UINT16_MAX : along ? 0 : (uint16_t)(packets - 1);
 	f->train_max = c->train_max;
 	if (f->train_max > packets && !pair->path[i].srtt_ns)
 		f->train_max = (uint16_t)packets;

@@ -193,7 +193,7 @@ static void a_flowlet_goes_on_to_the_end_of_its_train(void **state)
 	end(&f);
 }
 
-/* Unless it is worse by more than a quarter. */
+/* Unless another one is twice as good. */
 static void a_flowlet_goes_beside_what_leaves_in_any_case(void **state)
 {
 	struct fixture f;
@@ -202,18 +202,57 @@ static void a_flowlet_goes_beside_what_leaves_in_any_case(void **state)
 	for (int i = 0; i < 16; i++)
 		f.pair->own[i].srtt_ns = 10000;
 	for (int beside = 0; beside < 16; beside++) {
-		f.pair->own[beside].srtt_ns = 13000;
+		f.pair->own[beside].srtt_ns = 19000;
 		f.flowlet.left = 0;
 		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, beside, start_ns), beside);
-		f.pair->own[beside].srtt_ns = 14000;
+		f.pair->own[beside].srtt_ns = 21000;
 		f.flowlet.left = 0;
 		/* It may be the random one, too. */
 		for (int tries = 0; pair_pick(f.pair, &f.config, &f.flowlet, PACKET, beside, start_ns) == beside; tries++) {
-			assert_in_range(tries, 0, 5);
+			assert_in_range(tries, 0, 10);
 			f.flowlet.left = 0;
 		}
 		f.pair->own[beside].srtt_ns = 10000;
 	}
+	end(&f);
+}
+
+static void a_flowlet_ends_where_others_leave_on_another_path(void **state)
+{
+	struct fixture f;
+
+	start(&f, 16, CC_NONE);
+	for (int i = 0; i < 16; i++)
+		f.pair->own[i].srtt_ns = 10000;
+	f.flowlet.path = 3;
+	f.flowlet.left = 5;
+	f.flowlet.open = 2;
+	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, 7, start_ns), 3);
+	f.flowlet.open = 0;
+	assert_int_equal(pick(&f, PACKET), 3);
+	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, 3, start_ns), 3);
+	assert_int_equal(f.flowlet.left, 2);
+	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, 7, start_ns), 7);
+	end(&f);
+}
+
+/* What begins behind data that leave on another path is no flowlet: the next turn chooses again. */
+static void what_goes_along_is_no_flowlet(void **state)
+{
+	struct fixture f;
+
+	start(&f, 16, CC_NONE);
+	for (int i = 0; i < 16; i++)
+		f.pair->own[i].srtt_ns = 10000;
+	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, 7, start_ns), 7);
+	assert_true(f.flowlet.left > 0);
+	f.flowlet.along = true;
+	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, 9, start_ns), 9);
+	assert_int_equal(f.flowlet.left, 0);
+	/* Its own goes on. */
+	f.flowlet.left = 5;
+	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, 9, start_ns), 9);
+	assert_int_equal(f.flowlet.left, 4);
 	end(&f);
 }
 
@@ -342,6 +381,8 @@ int main(void)
 		cmocka_unit_test(a_train_has_as_many_packets_as_fit),
 		cmocka_unit_test(a_flowlet_goes_on_to_the_end_of_its_train),
 		cmocka_unit_test(a_flowlet_goes_beside_what_leaves_in_any_case),
+		cmocka_unit_test(a_flowlet_ends_where_others_leave_on_another_path),
+		cmocka_unit_test(what_goes_along_is_no_flowlet),
 		cmocka_unit_test(with_a_gap_a_flowlet_ends_with_a_silence),
 		cmocka_unit_test(every_path_is_used),
 		cmocka_unit_test(the_path_with_less_before_it_is_preferred),

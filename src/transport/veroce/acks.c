@@ -253,8 +253,9 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 	struct veroce_packet p;
 	uint32_t tx1 = t ? t->tx1 : in->echo_tx1, rx1 = t ? t->rx1 : in->echo_rx1;
 	uint8_t path = t ? t->path : in->path;
-	const struct flow *flow = veroce_flow(tp, qp, answer_path(qp, path), false);
-	const struct pair *pair = qp->veroce->pair;
+	uint32_t leaves_on = answer_path(qp, path);
+	const struct flow *flow = veroce_flow(tp, qp, leaves_on, false);
+	struct pair *pair = qp->veroce->pair;
 	uint8_t *out = flow ? tx_room_for_answer(&tp->tx, len_max(a)) : NULL;
 
 	if (!out)
@@ -285,6 +286,7 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 		};
 	}
 	tx_commit_answer(&tp->tx, flow, qp->dest_qpn, veroce_encode_headers(out, &p) + ICRC_LEN);
+	pair_left(pair, tp->tx.turn, leaves_on);
 	return true;
 }
 

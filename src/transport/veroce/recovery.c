@@ -66,6 +66,30 @@ static uint16_t open_train(const struct transport *tp, const struct qp *qp, uint
 	return tx->flow == tx_kept_flow(tx, qp, path << 1 | trimmable) ? tx->train_count : 0;
 }
 
+/*
+ * The path of the packet to that host which was laid out last in this turn; PAIR_NO_PATH: there is none, or to go along
+ * would save nothing.
+ */
+static int path_of_turn(const struct transport *tp, const struct pair *pair)
+{
+	return pair->left_turn == tp->tx.turn && !acks_go_first(tp) && stand_in_line(tp) ? pair->left_path : PAIR_NO_PATH;
+}
+
+/* A path for a new packet. */
+static int pick_new(struct transport *tp, struct veroce *vr, struct flowlet *f, uint32_t bytes, uint64_t now_ns)
+{
+	int along = path_of_turn(tp, vr->pair), beside = vr->w->beside;
+	int path;
+
+	f->along = beside == PAIR_NO_PATH && along != PAIR_NO_PATH;
+	path = pair_pick(vr->pair, &tp->config, f, bytes, f->along ? along : beside, now_ns);
+	if (path == PAIR_NO_PATH)
+		return path;
+	/* Those behind it go along. */
+	vr->w->beside = PAIR_NO_PATH;
+	return path;
+}
+
 int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns)
 {
@@ -81,7 +105,7 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 	if (vr->pair->path_count > 1)
 		s->flowlet.open = open_train(tp, qp, s->flowlet.path);
 	path = again ? pair_pick_again(vr->pair, &tp->config, bytes, again->path, now_ns)
-		     : pair_pick(vr->pair, &tp->config, &s->flowlet, bytes, vr->w->beside, now_ns);
+		     : pick_new(tp, vr, &s->flowlet, bytes, now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
 	vr->pair->asks = shares_a_full_pair(qp, now_ns);
@@ -126,6 +150,7 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, const 
 	tx_space_sent(&s->tx, run, now_ns);
 	pair_took(qp->veroce->pair, &s->flowlet, run->count);
 	path_sent(&tp->config, qp->veroce->pair, run->path, run->bytes * run->count, now_ns);
+	pair_left(qp->veroce->pair, tp->tx.turn, run->path);
 	rxshare_sent(&qp->veroce->w->pace, (run->bytes + tp->config.cc.wire_overhead_bytes) * run->count,
 		     tp->config.cc.pace_slack_ns, now_ns);
 }
