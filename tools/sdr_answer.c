@@ -4,13 +4,7 @@
 
 #include <math.h>
 
-#include "sdr/ec/wide.h"
-
-/* As large as src/sdr has groups of a tail. */
-enum { TAIL_PARITY = 8, TAIL_DATA_MAX = EC_WIDE_DATA_MAX };
-
-/* At most one message in ten thousand needs a second round. */
-static const double tail_fail_max = 1e-4;
+#include "sdr/tail_plan.h"
 
 static const struct {
 	const char *name, *title;
@@ -64,11 +58,32 @@ static void code(const struct sdr_question *q, const struct model_message *chunk
 	a->parity = q->parity;
 }
 
+static uint64_t ns(double s)
+{
+	double n = round(s * 1e9);
+
+	return n < 1 ? 1 : n > 1e18 ? (uint64_t)1e18 : (uint64_t)n;
+}
+
+/* By the code that the library would choose. Of a longer message than it has the end is coded alike. */
 static void tail(const struct model_message *packets, struct sdr_answer *a)
 {
-	a->parity = TAIL_PARITY;
-	a->fails =
-		model_tail(packets, TAIL_PARITY, TAIL_DATA_MAX, tail_fail_max, &a->time, &a->data);
+	const struct tail_link link = {.rtt_ns = ns(packets->rtt_s),
+				       .packet_ns = ns(packets->inject_s),
+				       .loss = packets->chunk_loss,
+				       .burst = 1};
+	struct model_tail c;
+	struct tail_plan p;
+
+	tail_plan_make(&p, (uint32_t)fmin(packets->chunks, UINT32_MAX), &link);
+	c = (struct model_tail){.coded = p.packets - p.tail,
+				.groups = p.groups,
+				.data = p.size,
+				.parity = p.parity,
+				.is_wide = tail_plan_is_wide(&p)};
+	a->fails = model_tail(packets, &c, &a->time);
+	a->data = p.size;
+	a->parity = p.parity;
 }
 
 void sdr_answer(const struct sdr_question *q, double size, double loss, enum sdr_scheme scheme,

@@ -24,7 +24,7 @@ struct done {
 	double rto_s;
 };
 
-/* The least time within which it is done with probability q, to a part in 10^9 of a round trip. */
+/* The least time within which it is done with probability q, to a part in 10^9 of a round trip if a number has so many digits. */
 static double quantile(const struct done *d, double q)
 {
 	double low = model_ideal(d->message), high = low;
@@ -36,6 +36,9 @@ static double quantile(const struct done *d, double q)
 	while (high - low > d->message->rtt_s * 1e-9) {
 		double middle = (low + high) / 2;
 
+		/* There is no number between them. */
+		if (middle <= low || middle >= high)
+			break;
 		if (d->within(d, middle) < q)
 			low = middle;
 		else
@@ -51,18 +54,21 @@ static double quantile(const struct done *d, double q)
  */
 static double all_arrived(const struct model_message *m, double cycle, double slack)
 {
-	double log_chance = 0, counted = 0, failed = 1;
+	double log_chance = 0, counted = 0, failed;
 
 	if (m->chunk_loss <= 0)
 		return 1;
-	for (double r = ceil(slack / cycle); counted < m->chunks; r++) {
+	failed = pow(m->chunk_loss, ceil(slack / cycle));
+	for (double r = ceil(slack / cycle); counted < m->chunks; r++, failed *= m->chunk_loss) {
 		double until = floor((r * cycle - slack) / m->inject_s) + 1;
 
-		failed = pow(m->chunk_loss, r);
 		if (failed * (m->chunks - counted) < 1e-17)
 			break;
 		until = fmin(until, m->chunks);
 		log_chance += (until - counted) * log1p(-failed);
+		/* Smaller than any number that is told from none. */
+		if (log_chance < -40)
+			return 0;
 		counted = until;
 	}
 	return exp(log_chance);
@@ -83,21 +89,33 @@ static double sr_within(const struct done *d, double t_s)
 	return model_sr_done(d->message, d->rto_s, t_s);
 }
 
-/* The mean: the chance not to be done yet, integrated cycle by cycle from the ideal time on. */
+/* The chance not to be done yet, on average of `cycles` cycles from cycle n on. */
+static double late_on_average(const struct model_message *m, double cycle, double n, double cycles, unsigned points)
+{
+	double sum = 0;
+
+	if (all_arrived(m, cycle, (n + cycles) * cycle) <= 0)
+		return 1;
+	for (unsigned i = 0; i < points; i++)
+		sum += 1 - all_arrived(m, cycle, (n + (i + 0.5) / points * cycles) * cycle);
+	return sum / points;
+}
+
+/*
+ * The mean: the chance not to be done yet, integrated from the ideal time on, cycle by cycle, and behind the first ones, where it
+ * changes little from one to the next, by ever more of them: with heavy losses there may be a million.
+ */
 static double sr_mean(const struct model_message *m, double rto_s)
 {
-	enum { POINTS = 4000, CYCLES_MAX = 10000 };
-	double cycle = rto_s + m->inject_s, area = 0;
+	enum { POINTS = 4000, SINGLE = 32, POINTS_LATER = 500 };
+	double cycle = rto_s + m->inject_s, area = 0, n = 0, cycles = 1, late;
 
-	for (int n = 0; n < CYCLES_MAX; n++) {
-		double of_cycle = 0;
-
-		for (int i = 0; i < POINTS; i++)
-			of_cycle += 1 - all_arrived(m, cycle, (n + (i + 0.5) / POINTS) * cycle);
-		area += of_cycle / POINTS * cycle;
-		if (of_cycle / POINTS < 1e-9)
-			break;
-	}
+	do {
+		late = late_on_average(m, cycle, n, cycles, n < SINGLE ? POINTS : POINTS_LATER);
+		area += late * cycles * cycle;
+		n += cycles;
+		cycles = n < SINGLE ? 1 : floor(n / 8);
+	} while (late >= 1e-9);
 	return model_ideal(m) + area;
 }
 
@@ -269,47 +287,28 @@ void model_bound(const struct model_message *m, struct model_time *t)
 	};
 }
 
-/* A tail of `chunks` is cut into groups of `data`: the chance that one of them is short. */
-static double tail_fails(double chunks, double data, double parity, double loss)
+static double group_fails(const struct model_tail *c, double loss)
 {
-	double in_group = fmin(data, chunks);
+	double n = c->data + c->parity, fails = binomial_above(n, c->parity, loss);
 
-	return chunks / in_group * binomial_above(in_group + parity, parity, loss);
+	/* As many as are needed have come, and one less than needed of them helps. */
+	if (c->is_wide && c->parity > 0)
+		fails += (binomial_above(n, c->parity - 1, loss) - fails) / 255;
+	return fails;
 }
 
-static double largest_group(double chunks, double parity, double loss, double data_max,
-			    double fail_max)
+double model_tail(const struct model_message *m, const struct model_tail *c, struct model_time *t)
 {
-	double low = 1, high = fmin(data_max, chunks) + 1;
+	double loss = m->chunk_loss, early = (m->chunks - c->coded) / (1 - loss), parities = c->groups * c->parity;
+	double base = (early + c->coded + parities) * m->inject_s + m->rtt_s, late = base + 1.1 * m->rtt_s;
+	double fails = fmin(1, c->groups * group_fails(c, loss));
 
-	while (high - low > 1) {
-		double middle = floor((low + high) / 2);
-
-		if (tail_fails(chunks, middle, parity, loss) <= fail_max)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-double model_tail(const struct model_message *m, double parity, double data_max, double fail_max,
-		struct model_time *t, double *data)
-{
-	double loss = m->chunk_loss, tail = fmin(m->chunks, ceil(m->rtt_s / m->inject_s));
-	double early = (m->chunks - tail) / (1 - loss), coded, base, fails, late;
-
-	*data = largest_group(tail, parity, loss, data_max, fail_max);
-	coded = ceil(tail / *data) * parity;
-	base = (early + tail + coded) * m->inject_s + m->rtt_s;
-	fails = fmin(1, tail_fails(tail, *data, parity, loss));
-	late = base + 1.1 * m->rtt_s;
 	*t = (struct model_time){
 		.mean_s = base + fails * 1.1 * m->rtt_s,
 		.median_s = fails > 0.5 ? late : base,
 		.p99_s = fails > 0.01 ? late : base,
 		.p999_s = fails > 0.001 ? late : base,
-		.extra = coded / m->chunks,
+		.extra = parities / m->chunks,
 	};
 	return fails;
 }

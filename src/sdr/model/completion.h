@@ -82,12 +82,16 @@ void model_bound(const struct model_message *, struct model_time *);
 
 /*
  * Parity over the tail: losses in what is older than a round trip are repaired while newer data is
- * injected, and only the last min(message, bandwidth x delay) is coded, with `parity` parities a
- * group and the largest group, up to `data_max`, that fails a message with at most fail_max. A
- * shortage is answered with fresh parities 1.1 round trips later. Writes the chosen group to *data;
- * returns the chance that a message is short.
+ * injected, and only the last `coded` packets are, in groups with parities. A group may be one that as many
+ * packets as it has data do not give in one case of 255 (EC_WIDE). A shortage is answered with fresh parities 1.1
+ * round trips later. Returns the chance that a message is short.
  */
-double model_tail(const struct model_message *, double parity, double data_max, double fail_max,
-		struct model_time *, double *data);
+struct model_tail {
+	double coded, groups;
+	double data, parity; /* packets of a group, at most */
+	bool is_wide;
+};
+
+double model_tail(const struct model_message *, const struct model_tail *, struct model_time *);
 
 #endif

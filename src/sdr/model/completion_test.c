@@ -121,6 +121,20 @@ static void selective_repeat_has_its_known_times(void **state)
 	}
 }
 
+/* Of one chunk it is known: the failed attempts are geometric. Where hardly any gets through there are a million of them. */
+static void heavy_losses_have_their_mean(void **state)
+{
+	static const double losses[] = {0.5, 0.9, 0.99, 0.9999, 0.999999};
+
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
+		struct model_message m = message(64 * KIB, 64 * KIB, losses[i]);
+		struct model_time t;
+
+		model_sr(&m, rtt_s, &t);
+		near(t.mean_s, model_ideal(&m) + losses[i] / (1 - losses[i]) * (rtt_s + m.inject_s), 2e-3);
+	}
+}
+
 static double uniform(struct prng *p)
 {
 	return (double)(prng_next(p) >> 11) * 0x1p-53;
@@ -218,12 +232,12 @@ static void nothing_is_faster_than_the_bound(void **state)
 {
 	for (double loss = 0; loss < 0.3; loss = loss * 3 + 1e-6) {
 		struct model_message m = message(8 * MIB, 4 * KIB, loss);
+		const struct model_tail code = {.coded = 1600, .groups = 50, .data = 32, .parity = 24};
 		struct model_time bound, sr, tail;
-		double data;
 
 		model_bound(&m, &bound);
 		model_sr(&m, rtt_s, &sr);
-		model_tail(&m, 8, 1 << 16, 1e-4, &tail, &data);
+		model_tail(&m, &code, &tail);
 		assert_true(bound.mean_s <= sr.mean_s && bound.mean_s <= tail.mean_s);
 		assert_true(bound.p999_s >= model_ideal(&m));
 	}
@@ -244,6 +258,7 @@ int main(void)
 		cmocka_unit_test(a_message_falls_back_when_one_of_its_groups_fails),
 		cmocka_unit_test(the_last_success_is_where_the_negative_binomial_has_it),
 		cmocka_unit_test(selective_repeat_has_its_known_times),
+		cmocka_unit_test(heavy_losses_have_their_mean),
 		cmocka_unit_test(selective_repeat_has_the_mean_of_a_thousand_runs),
 		cmocka_unit_test(coding_has_the_mean_of_a_thousand_runs),
 		cmocka_unit_test(coding_costs_its_parity_while_no_group_fails),
