@@ -150,7 +150,7 @@ void nic_deliver(struct nic *nic, struct qp *qp, struct rx *rx)
 }
 
 /* Whether the QP, which receives, takes such a packet. */
-static bool takes(const struct qp *qp, const struct rx *rx)
+static inline __attribute__((always_inline)) bool takes(const struct qp *qp, const struct rx *rx)
 {
 	return rx->service == qp->ops->service && pkey_matches(rx->bth->pkey, qp->pkey) && is_from_peer(qp, rx->pkt->flow);
 }

@@ -91,9 +91,7 @@ const struct opcode_info opcode_table[256] = {
 };
 /* clang-format on */
 
-uint32_t opcode_header_offset(const struct opcode_info *info, uint16_t h)
+uint32_t opcode_headers_len(uint32_t headers)
 {
-	uint32_t before = info->headers & (h - 1u);
-
-	return HEADERS_LEN(before);
+	return HEADERS_LEN(headers);
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/bth.h"
+
 /* The high 3 bits are the service, the low 5 the operation. */
 enum opcode {
 	OP_RC_SEND_FIRST = 0x00,
@@ -172,10 +174,19 @@ static inline enum opcode_service opcode_service(uint8_t opcode)
 	return (enum opcode_service)(opcode >> 5);
 }
 
+/* Bytes of these headers (H_ bits). */
+uint32_t opcode_headers_len(uint32_t headers);
+
 /*
  * Bytes from BTH to where the header h (one H_ bit) lies in packets of this kind, of either
  * protocol, time stamps not counted. Whether it is present at all is in info->headers.
  */
-uint32_t opcode_header_offset(const struct opcode_info *info, uint16_t h);
+static inline uint32_t opcode_header_offset(const struct opcode_info *info, uint16_t h)
+{
+	uint32_t before = info->headers & (h - 1u);
+
+	/* To add up what all headers have takes a hundred instructions, and most lie behind the BTH. */
+	return before == H_BTH ? (uint32_t)BTH_LEN : opcode_headers_len(before);
+}
 
 #endif
