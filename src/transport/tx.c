@@ -29,12 +29,8 @@ void tx_start(struct tx *tx, struct pkt *burst, size_t max)
 	tx->int_stack = NULL;
 }
 
-uint8_t *tx_room_for_answer(struct tx *tx, uint32_t len)
+uint8_t *tx_room_behind_data(struct tx *tx, uint32_t len)
 {
-	uint8_t *out = tx_room(tx, len);
-
-	if (out)
-		return out;
 	if (tx->count == tx->most || tx->used + len > TX_ARENA_BYTES)
 		return NULL;
 	/* The train that it begins does not open the turn again. */

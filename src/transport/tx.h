@@ -69,11 +69,19 @@ static inline uint8_t *tx_room(const struct tx *tx, uint32_t len)
 	return tx->arena + tx->used;
 }
 
+/* tx_room_for_answer() in a turn that is full of data. */
+uint8_t *tx_room_behind_data(struct tx *, uint32_t len);
+
 /*
  * Likewise for a packet that acknowledges, which leaves behind data that fill the turn, too: they may fill the next one
  * as well, and the peer may have nothing else to wait for. There is no room for data behind it then.
  */
-uint8_t *tx_room_for_answer(struct tx *, uint32_t len);
+static inline uint8_t *tx_room_for_answer(struct tx *tx, uint32_t len)
+{
+	uint8_t *out = tx_room(tx, len);
+
+	return out ? out : tx_room_behind_data(tx, len);
+}
 
 /* The bytes of the packet that was committed last in this turn; there is one. */
 static inline const uint8_t *tx_last(const struct tx *tx)

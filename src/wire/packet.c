@@ -10,22 +10,20 @@ bool opcode_judge_length(const uint8_t *data, uint32_t len, const struct opcode_
 	if (len < BTH_LEN + ICRC_LEN)
 		return false;
 
-	struct bth b;
-	bth_decode(&b, data);
+	bth_decode(bth, data);
 
-	const struct opcode_info *i = opcode_info(b.opcode);
+	const struct opcode_info *i = opcode_info(bth->opcode);
 	if (!i || len < i->header_len + (uint32_t)ICRC_LEN)
 		return false;
 
 	uint32_t body = len - i->header_len - ICRC_LEN;
-	if (body % 4 || b.pad > body)
+	if (body % 4 || bth->pad > body)
 		return false;
 	if (body && !(i->flags & F_PAYLOAD))
 		return false;
 
 	*info = i;
-	*bth = b;
 	*header_len = i->header_len;
-	*payload_len = body - b.pad;
+	*payload_len = body - bth->pad;
 	return true;
 }

@@ -138,7 +138,7 @@ static enum rx_verdict judge_send(struct transport *tp, struct qp *qp, const str
 	return RX_EXECUTE;
 }
 
-static enum rx_verdict judge_write(const struct transport *tp, const struct qp *qp,
+static inline __attribute__((always_inline)) enum rx_verdict judge_write(const struct transport *tp, const struct qp *qp,
 				   const struct veroce_packet *p, uint8_t **to)
 {
 	uint64_t va = p->reth.va;
