@@ -38,7 +38,7 @@ FAULTS = [
     Fault("sq_takes_one_too_many", "sq_slot", "used < sq->capacity", "used <= sq->capacity", "unit/sq_test"),
 
     # ---- transport
-    Fault("full_turns_take_no_answer", "tx_room_for_answer", "tx->count == tx->most", "true", "sim/nic_full_turns_test"),
+    Fault("full_turns_take_no_answer", "tx_room_behind_data", "tx->count == tx->most", "true", "sim/nic_full_turns_test"),
     Fault("answer_waits_for_an_empty_turn", "take_turn", "return responder_output_ack(tp, qp) || more;",
           "return more || responder_output_ack(tp, qp);", "sim/nic_full_turns_test"),
     Fault("path_is_heard_when_told", "hear", "if (!tx_ns)", "if (true)", "unit/path_test"),
@@ -127,4 +127,9 @@ FAULTS = [
     Fault("percentile_one_below", "rank", "i < n ? i : n - 1", "i ? i - 1 : 0", "unit/results_test"),
     Fault("size_at_the_lower_point", "cdf_bytes", "a->bytes + (uint64_t)", "a->bytes + 0 * (uint64_t)",
           "unit/cdf_test"),
+
+    # ---- memory between processes
+    Fault("nobody_waits_for_who_reads", "shm_revoke", "shm_wait_for_reader(r)", "true", "unit/shm_far_test"),
+    Fault("revoked_memory_is_read_to_its_place", "may_be_read", "return false;", "continue;", "unit/shm_far_test"),
+    Fault("lost_ring_is_read", "shm_free_out", "shm_set_revocations(&r->putter, UINT64_MAX);", "", "unit/shm_far_test"),
 ]
