@@ -10,20 +10,22 @@ bool opcode_judge_length(const uint8_t *data, uint32_t len, const struct opcode_
 	if (len < BTH_LEN + ICRC_LEN)
 		return false;
 
-	bth_decode(bth, data);
+	struct bth b;
+	bth_decode(&b, data);
 
-	const struct opcode_info *i = opcode_info(bth->opcode);
+	const struct opcode_info *i = opcode_info(b.opcode);
 	if (!i || len < i->header_len + (uint32_t)ICRC_LEN)
 		return false;
 
 	uint32_t body = len - i->header_len - ICRC_LEN;
-	if (body % 4 || bth->pad > body)
+	if (body % 4 || b.pad > body)
 		return false;
 	if (body && !(i->flags & F_PAYLOAD))
 		return false;
 
 	*info = i;
+	*bth = b;
 	*header_len = i->header_len;
-	*payload_len = body - bth->pad;
+	*payload_len = body - b.pad;
 	return true;
 }

@@ -20,7 +20,7 @@
  * True where the opcode is known, its headers, the pad and the ICRC fit into len, what lies between
  * headers and ICRC is a multiple of 4 (IBTA 9.2, PadCnt), and an opcode without payload has none.
  * Any bytes at any length may be given. Not judged: the transport version, P_Key, QPN, the ICRC's
- * value, and whether the payload suits the path MTU (F_FULL). Outputs other than *bth are set only on true.
+ * value, and whether the payload suits the path MTU (F_FULL). Outputs are set only on true.
  */
 bool opcode_judge_length(const uint8_t *data, uint32_t len, const struct opcode_info **info,
 			 struct bth *bth, uint32_t *header_len, uint32_t *payload_len);

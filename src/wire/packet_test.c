@@ -84,6 +84,7 @@ static void judge_leaves_outputs_alone_on_false(void **state)
 
 	assert_false(v.ok);
 	assert_null(v.info);
+	assert_int_equal(v.bth.pad, 0);
 	assert_int_equal(v.header_len, 777);
 	assert_int_equal(v.payload_len, 777);
 }
