@@ -147,7 +147,7 @@ void shm_ask_for_places(struct shm *s, struct pkt *pkts, size_t first, size_t n)
 	}
 }
 
-/* All payload is to be read into the packets. */
+/* Forgets the places: then all payload is read into the packets. */
 static void forget_places(struct shm *s, struct pkt *pkts)
 {
 	for (size_t i = 0; i < s->placed; i++) {

@@ -54,7 +54,8 @@ void shm_free_out(struct shm *s, unsigned slot)
 	/* The other end may have it for longer, and learns no count any more: it must read nothing. After a fork it is the parent's. */
 	if (s->pid == getpid()) {
 		shm_set_revocations(&r->putter, UINT64_MAX);
-		shm_wait_for_reader(r);
+		if (!r->held_up)
+			shm_wait_for_reader(r);
 	}
 	munmap(r->memory, SHM_MEMORY_BYTES);
 	shm_spill_free(r->spill);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See ahead.h. What is asked here is what the responder and the completer will ask, and both would take the packet at once: there
- * is no hole before it, and the row's packets before it are only pieces of the same message, which change nothing that counts here.
+ * See ahead.h. The responder and the completer will judge the packet in the same way. They will take it at once, as there is no hole
+ * before it. The packets before it in the row are pieces of the same message, and change nothing that is judged here.
  */
 #include "transport/veroce/ahead.h"
 

@@ -293,7 +293,7 @@ void veroce_completer_input(struct transport *tp, struct qp *qp, const struct pk
 		if (!take(tp, qp, p, now_ns) || !advance(tp, qp, now_ns))
 			return;
 	} else if (pkt->far_bytes || !early(tp, qp, p)) {
-		/* What is placed has no bytes to keep, and comes here only if a packet before it was not taken. */
+		/* A packet before it was not taken. It cannot be kept: its payload lies at its place, and not in the packet. */
 		tp->counters.rx_dropped++;
 		return;
 	}

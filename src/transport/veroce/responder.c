@@ -621,7 +621,7 @@ void veroce_responder_input(struct transport *tp, struct qp *qp, const struct pk
 			advance(tp, qp, now_ns);
 	} else {
 		tp->counters.rx_out_of_sequence++;
-		/* What is placed has no bytes to keep, and comes here only if a packet before it was not taken. */
+		/* A packet before it was not taken. It cannot be kept: its payload lies at its place, and not in the packet. */
 		if (pkt->far_bytes || !early(tp, qp, p)) {
 			tp->counters.rx_dropped++;
 			return;
