@@ -92,11 +92,6 @@ void timer_cancel(struct timers *h, struct timer *t)
 	timer_init(t);
 }
 
-uint64_t timers_deadline(const struct timers *h)
-{
-	return h->root ? h->root->deadline_ns : TIMER_NEVER;
-}
-
 struct timer *timers_take_due(struct timers *h, uint64_t now_ns)
 {
 	struct timer *t = h->root;

@@ -33,7 +33,11 @@ void timer_set(struct timers *, struct timer *, uint64_t deadline_ns);
 /* Harmless on a timer that is not set. */
 void timer_cancel(struct timers *, struct timer *);
 /* The earliest deadline, or TIMER_NEVER. */
-uint64_t timers_deadline(const struct timers *);
+static inline uint64_t timers_deadline(const struct timers *h)
+{
+	return h->root ? h->root->deadline_ns : TIMER_NEVER;
+}
+
 /* Takes the earliest timer due at now_ns out of the heap, or returns NULL. */
 struct timer *timers_take_due(struct timers *, uint64_t now_ns);
 

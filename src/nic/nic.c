@@ -285,29 +285,38 @@ static uint64_t held_ack_ns(const struct nic *nic)
 	return nic->tp.hold_acks ? nic->tp.config.ack_delay_ns : 0;
 }
 
+/* Whether a QP waits for its turn, or one did whose service level was changed since. */
 static bool has_turns(const struct transport *tp)
 {
-	if (!list_empty(&tp->answering))
-		return true;
-	for (uint32_t sls = tp->active_sls; sls; sls &= sls - 1) {
-		if (!list_empty(&tp->active[__builtin_ctz(sls)]))
-			return true;
-	}
-	return false;
+	return !list_empty(&tp->answering) || tp->active_sls;
 }
 
-/* The QP whose turn it is, not taken from its list; NULL: none has anything to send. */
-static struct qp *next_turn(struct transport *tp)
+/* Takes the QP whose turn it is from its list; NULL: none has anything to send. */
+static struct qp *take_turn(struct transport *tp)
 {
-	if (!list_empty(&tp->answering))
-		return container_of(tp->answering.next, struct qp, active);
+	struct qp *qp;
+
+	if (!list_empty(&tp->answering)) {
+		qp = container_of(tp->answering.next, struct qp, active);
+		list_remove(&qp->active);
+		qp->answering = false;
+		return qp;
+	}
 	while (tp->active_sls) {
 		uint32_t later = tp->active_sls & ~((2u << tp->turn) - 1);
 		unsigned sl = (unsigned)__builtin_ctz(later ? later : tp->active_sls);
+		struct list *active = &tp->active[sl];
 
-		if (!list_empty(&tp->active[sl]))
-			return container_of(tp->active[sl].next, struct qp, active);
-		tp->active_sls &= (uint16_t)~(1u << sl);
+		if (list_empty(active)) {
+			tp->active_sls &= (uint16_t)~(1u << sl);
+			continue;
+		}
+		qp = container_of(active->next, struct qp, active);
+		list_remove(&qp->active);
+		if (list_empty(active))
+			tp->active_sls &= (uint16_t)~(1u << sl);
+		tp->turn = (uint8_t)sl;
+		return qp;
 	}
 	return NULL;
 }
@@ -396,19 +405,16 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	release_acks(nic, &nic->tp.held_acks, held_ack_ns(nic), now_ns);
 	release_acks(nic, &nic->tp.lazy_acks, nic->tp.lazy_ack_ns, now_ns);
 	release_acks(nic, &nic->tp.local_acks, nic->tp.same_host_ack_ns, now_ns);
-	qp = next_turn(tp);
-	if (!qp && list_empty(&nic->gsi.out))
+	if (!has_turns(tp) && list_empty(&nic->gsi.out))
 		return 0;
 	tx_start(&tp->tx, burst, max);
 	if (!list_empty(&nic->gsi.out))
 		gsi_output(nic);
 	/* A QP whose turn finds no room would lose its place, and delay its answers, for nothing. */
-	for (; qp && tx_room(&tp->tx, room); qp = next_turn(tp)) {
-		list_remove(&qp->active);
-		if (qp->answering)
-			qp->answering = false;
-		else
-			tp->turn = qp->flow.sl;
+	while (has_turns(tp) && tx_room(&tp->tx, room)) {
+		qp = take_turn(tp);
+		if (!qp)
+			break;
 		if (__builtin_expect(tp->some_full, false) && is_held_up(tp, qp)) {
 			list_append(&tp->held_up, &qp->active);
 			continue;
@@ -466,7 +472,7 @@ void nic_expire(struct nic *nic, uint64_t now_ns)
 {
 	struct timer *t;
 
-	while ((t = timers_take_due(&nic->tp.timers, now_ns))) {
+	while (timers_deadline(&nic->tp.timers) <= now_ns && (t = timers_take_due(&nic->tp.timers, now_ns))) {
 		struct qp *qp = container_of(t, struct qp, timer);
 
 		qp->ops->expire(&nic->tp, qp, now_ns);

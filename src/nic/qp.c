@@ -156,7 +156,7 @@ static void detach(struct nic *nic, struct qp *qp)
 	qp->ops->reset(&nic->tp, qp);
 	qp->ops = engine_of(nic, (enum qp_type)qp->type);
 	qp_halt(&nic->tp, qp);
-	list_remove(&qp->active);
+	qp_deactivate(&nic->tp, qp);
 	if (qp->ops->borrows)
 		return; /* the completions are those of SRQs */
 	cq_purge(qp->send_cq, qp->event.owner);

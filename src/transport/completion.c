@@ -27,6 +27,13 @@ void qp_activate(struct transport *tp, struct qp *qp)
 	}
 }
 
+void qp_deactivate(struct transport *tp, struct qp *qp)
+{
+	list_remove(&qp->active);
+	if (list_empty(&tp->active[qp->flow.sl]))
+		tp->active_sls &= (uint16_t)~(1u << qp->flow.sl);
+}
+
 void qp_activate_to_answer(struct transport *tp, struct qp *qp)
 {
 	if (!acks_go_first(tp)) {
@@ -35,7 +42,7 @@ void qp_activate_to_answer(struct transport *tp, struct qp *qp)
 	}
 	if (qp->answering)
 		return;
-	list_remove(&qp->active);
+	qp_deactivate(tp, qp);
 	list_append(&tp->answering, &qp->active);
 	qp->answering = true;
 }

@@ -424,6 +424,8 @@ extern const struct qp_ops ud_ops;
 
 /* The QP has, or may have, something to send. */
 void qp_activate(struct transport *, struct qp *);
+/* Takes it from whatever list it waits in for a turn of output. */
+void qp_deactivate(struct transport *, struct qp *);
 /*
  * The QP must answer. Where acknowledgements travel alone it goes before all QPs with data, and keeps its place
  * among those that answer.

@@ -102,15 +102,6 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t l
 	tx->count++;
 }
 
-void tx_commit_answer(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t len)
-{
-	/* So what a packet that was given up would have left out does not lie in it. */
-	assert(len < PKT_FAR_BYTES_MIN);
-	assert(len + sizeof(*flow) + _Alignof(struct flow) <= TX_ANSWERS_BYTES / TX_ANSWERS);
-	tx_commit(tx, flow, dqpn, len);
-	assert(!tx->burst[tx->count - 1].far_bytes);
-}
-
 void tx_commit_stream(struct tx *tx, const struct flow *flow, enum pkt_kind kind, uint32_t len)
 {
 	struct pkt *last = tx->count ? &tx->burst[tx->count - 1] : NULL;

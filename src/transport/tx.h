@@ -8,6 +8,7 @@
 #ifndef TRANSPORT_TX_H
 #define TRANSPORT_TX_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -121,7 +122,13 @@ static inline void tx_name_flow(struct tx *tx, const void *whose, uint32_t which
 void tx_commit(struct tx *, const struct flow *flow, uint32_t dqpn, uint32_t len);
 
 /* Takes a packet that was written at tx_room_for_answer(). It is whole, whatever a packet before it left out. */
-void tx_commit_answer(struct tx *, const struct flow *flow, uint32_t dqpn, uint32_t len);
+static inline void tx_commit_answer(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t len)
+{
+	/* So what a packet that was given up would have left out does not lie in it. */
+	assert(len < PKT_FAR_BYTES_MIN);
+	assert(len + sizeof(*flow) + _Alignof(struct flow) <= TX_ANSWERS_BYTES / TX_ANSWERS);
+	tx_commit(tx, flow, dqpn, len);
+}
 
 /* Bytes of the arena that are left. */
 static inline size_t tx_left(const struct tx *tx)

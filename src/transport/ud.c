@@ -129,7 +129,8 @@ static enum sent send_datagram(struct transport *tp, struct qp *qp, struct send_
 	}
 	if (!request_gather(tp, qp, w, 0, p + at, w->length))
 		return SENT_FAILED;
-	memset(p + at + w->length, 0, pad);
+	if (pad)
+		memset(p + at + w->length, 0, pad);
 	tx_commit(&tp->tx, flow, w->ud.dqpn, at + w->length + pad + ICRC_LEN);
 	qp->gbn->req.psn = psn_add(qp->gbn->req.psn, 1);
 	return SENT;

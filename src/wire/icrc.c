@@ -21,6 +21,7 @@
 #include "wire/icrc.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <isa-l/crc.h>
@@ -85,19 +86,27 @@ static uint32_t resv8a_effect(uint8_t byte)
 	return resv8a_part[0][byte & 0xf] ^ resv8a_part[1][byte >> 4];
 }
 
+/* Both addresses, and both ports, lie side by side: each pair is copied and compared as one. */
+static_assert(offsetof(struct flow, src) == 0 && offsetof(struct flow, dst) == sizeof(((struct flow *)0)->src) &&
+		      offsetof(struct flow, dport) == offsetof(struct flow, sport) + sizeof(uint16_t),
+	      "as struct icrc_start has them");
+
+static const uint8_t *ports_of(const struct flow *f)
+{
+	return (const uint8_t *)f + offsetof(struct flow, sport);
+}
+
 static const struct icrc_start *start_fill(struct icrc_start *s, const struct flow *f, uint32_t len)
 {
 	const struct encap *encap = encap_of(f);
 	uint8_t head[ENCAP_HEAD_MAX];
 	size_t n = encap->masked_head(head, f, len);
 
-	*s = (struct icrc_start){.sport = f->sport,
-				 .dport = f->dport,
-				 .len = len,
+	*s = (struct icrc_start){.len = len,
 				 .hides_id = encap->hides_id,
 				 .crc = crc32_gzip_refl(CRC_LRH, head, n) ^ resv8a_effect(0xff)};
-	memcpy(s->src, f->src, sizeof(s->src));
-	memcpy(s->dst, f->dst, sizeof(s->dst));
+	memcpy(s->addresses, f, sizeof(s->addresses));
+	memcpy(s->ports, ports_of(f), sizeof(s->ports));
 	return s;
 }
 
@@ -108,9 +117,8 @@ static const struct icrc_start *ctx_start(struct icrc_ctx *ctx, const struct flo
 	uint32_t at = len / 4 ^ f->sport ^ (f->src[15] + 2u * f->dst[15]);
 	struct icrc_start *s = &ctx->start[at % ICRC_CTX_STARTS];
 
-	if (s->len != len || s->sport != f->sport || s->dport != f->dport ||
-	    memcmp(s->src, f->src, sizeof(s->src)) != 0 ||
-	    memcmp(s->dst, f->dst, sizeof(s->dst)) != 0)
+	if (s->len != len || memcmp(s->ports, ports_of(f), sizeof(s->ports)) != 0 ||
+	    memcmp(s->addresses, f, sizeof(s->addresses)) != 0)
 		start_fill(s, f, len);
 	return s;
 }

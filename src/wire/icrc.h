@@ -28,8 +28,8 @@ enum {
  */
 struct icrc_ctx {
 	struct icrc_start {
-		uint8_t src[16], dst[16];
-		uint16_t sport, dport;
+		uint8_t addresses[32]; /* source and destination, as struct flow has them */
+		uint16_t ports[2];     /* likewise */
 		uint32_t len; /* of the packet; 0: empty */
 		uint32_t crc; /* up to the BTH, of identification 0 */
 		bool hides_id; /* struct encap */

@@ -163,14 +163,20 @@ static struct bth request_bth(const struct qp *qp, const struct send_wqe *w, enu
 	};
 }
 
-/* Writes the headers from the BTH to the payload; a RETH has dma_bytes from done_bytes on. Returns their length. */
-static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct send_wqe *w, uint32_t dma_bytes,
+/*
+ * Writes the headers from the BTH to the payload, of a packet for `bytes` of the message from done_bytes on. Returns
+ * their length. A First tells the length of the whole message (IBTA 9.3.3.1).
+ */
+static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct send_wqe *w, uint32_t bytes,
 			       uint32_t done_bytes)
 {
-	uint16_t headers = opcode_table[bth->opcode].headers;
+	const struct opcode_info *info = &opcode_table[bth->opcode];
+	uint16_t headers = info->headers;
 	uint32_t at = BTH_LEN;
 
 	bth_encode(p, bth);
+	if (headers == H_BTH)
+		return at;
 	if (headers & H_XRCETH) {
 		xrceth_encode(p + at, &(struct xrceth){.srqn = w->srqn});
 		at += XRCETH_LEN;
@@ -178,7 +184,7 @@ static uint32_t encode_headers(uint8_t *p, const struct bth *bth, const struct s
 	if (headers & H_RETH) {
 		reth_encode(p + at, &(struct reth){.va = w->remote_va + done_bytes,
 						   .rkey = w->rkey,
-						   .len = dma_bytes});
+						   .len = info->flags & F_FIRST ? w->length : bytes});
 		at += RETH_LEN;
 	}
 	if (headers & H_ATOMICETH) {
@@ -227,21 +233,20 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	uint32_t k = (req->psn - w->psn_first) & PSN_MASK;
 	uint32_t done = k * qp->mtu;
 	bool first = k == 0, last = k + span == w->packets;
-	bool onlys = is_onlys(tp, qp, w);
-	enum request_place place = onlys ? REQUEST_ONLY : request_place(first, last);
+	enum request_place place = is_onlys(tp, qp, w) ? REQUEST_ONLY : request_place(first, last);
 	uint32_t bytes = last ? w->length - done : span * qp->mtu;
 	uint32_t payload = request_has_response(w) ? 0 : bytes;
 	uint32_t pad = -payload & 3;
 	struct bth bth = request_bth(qp, w, place, ackreq || last, pad);
-	uint32_t dma_bytes = onlys || request_is_read(w) ? bytes : w->length;
-	uint32_t at = encode_headers(p, &bth, w, dma_bytes, done);
+	uint32_t at = encode_headers(p, &bth, w, bytes, done);
 	bool again = offset(req, req->psn) < offset(req, req->high);
 
 	if (!request_gather(tp, qp, w, done, p + at, payload)) {
 		request_fail_in_turn(tp, qp, req->wqe, WC_LOC_PROT_ERR, now_ns);
 		return false;
 	}
-	memset(p + at + payload, 0, pad);
+	if (pad)
+		memset(p + at + payload, 0, pad);
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + payload + pad + ICRC_LEN);
 	if (congestion_governing(qp))
 		congestion_sent(tp, qp, req->psn,
@@ -308,6 +313,15 @@ static void complete_unacknowledged(struct transport *tp, struct qp *qp, uint64_
 	qp_check_drained(tp, qp);
 }
 
+/* Whether requests leave, new ones or those of before. */
+static bool may_send(const struct qp *qp)
+{
+	const struct requester *req = &qp->gbn->req;
+	enum qp_state state = qp_get_state(qp);
+
+	return (state == QPS_RTS || state == QPS_SQD) && !req->rnr_wait && !(qp->failed && req->wqe == qp->failed_wqe);
+}
+
 bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
@@ -318,21 +332,17 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		return false;
 	if (g && g->cc.deadline_ns <= now_ns)
 		cc_on_timer(&g->cc, now_ns);
-	for (uint32_t budget = QP_OUTPUT_QUANTUM;;) {
-		enum qp_state state = qp_get_state(qp);
-		uint32_t flying = offset(req, req->psn);
-		uint32_t window = (uint32_t)(window_bytes(qp) / qp->mtu);
+	for (uint32_t budget = QP_OUTPUT_QUANTUM; may_send(qp);) {
+		uint32_t flying, window, span = 1;
 		struct send_wqe *w;
-		uint32_t span = 1;
 
-		if ((state != QPS_RTS && state != QPS_SQD) || req->rnr_wait ||
-		    (qp->failed && req->wqe == qp->failed_wqe))
-			break;
 		if (req->wqe == qp->sq.next) {
 			if (!start_next(tp, qp, now_ns))
 				break;
 			continue;
 		}
+		flying = offset(req, req->psn);
+		window = (uint32_t)(window_bytes(qp) / qp->mtu);
 		w = sq_at(&qp->sq, req->wqe);
 		if (request_has_response(w)) {
 			bool again = flying < offset(req, req->high);

@@ -394,7 +394,8 @@ static bool send_read_response(struct transport *tp, struct qp *qp, struct rd_re
 			return true;
 		}
 	}
-	memset(p + at + len, 0, pad);
+	if (pad)
+		memset(p + at + len, 0, pad);
 	tx_commit(&tp->tx, &qp->flow, qp->dest_qpn, at + len + pad + ICRC_LEN);
 	r->psn_next = psn_add(r->psn_next, 1);
 	return true;

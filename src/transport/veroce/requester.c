@@ -102,14 +102,14 @@ static bool overlaps_older(struct transport *tp, struct qp *qp, const struct sen
 	return false;
 }
 
-/* Starts the next WQE. False: there is none that may start now. */
-static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
+/* Starts the WQE at sq.next. False: it may not start now. */
+static bool start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	struct send_wqe *w;
 	enum wc_status status;
 
-	if (qp_get_state(qp) != QPS_RTS || qp->sq.next == sq_head(&qp->sq) || qp->failed)
+	if (qp_get_state(qp) != QPS_RTS || qp->failed)
 		return false;
 	w = sq_at(&qp->sq, qp->sq.next);
 	/* Stronger than IBTA 10.8.3.3, as data in flight has no order here: waits for all WQEs before. */
@@ -141,6 +141,12 @@ static bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	}
 	start_wqe(qp, w);
 	return true;
+}
+
+/* Starts the next WQE. False: there is none that may start now. */
+static inline bool start_next(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	return qp->sq.next != sq_head(&qp->sq) && start(tp, qp, now_ns);
 }
 
 static void fill_headers(struct veroce_packet *p, const struct qp *qp, const struct send_wqe *w,

@@ -113,25 +113,25 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	}
 }
 
+static bool is_data(const struct veroce_packet *p)
+{
+	return p->info->flags & (F_REQUEST | F_RESPONSE) && !(p->info->flags & F_ACK);
+}
+
 /*
  * Whether a turn of output will set the timer: at once, or when the acknowledgement of this data is due. Data by
  * itself makes no deadline earlier than that.
  */
 static bool output_rearms(const struct qp *qp, const struct veroce_packet *p)
 {
-	bool data = p->info->flags & (F_REQUEST | F_RESPONSE) && !(p->info->flags & F_ACK);
-
-	return qp->veroce->w &&
-	       (!list_empty(&qp->active) || (data && !list_empty(&qp->held)));
+	return qp->veroce->w && (!list_empty(&qp->active) || (!list_empty(&qp->held) && is_data(p)));
 }
 
 /* Counts a packet for its sender's share, or as one that fills the line without a share. */
 static void count_arrival(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 			  const struct veroce_packet *p, uint64_t now_ns)
 {
-	bool data = p->info->flags & (F_REQUEST | F_RESPONSE) && !(p->info->flags & F_ACK);
-
-	rxshare_arrived(&tp->rxshare, data ? &qp->veroce->w->arrived : NULL,
+	rxshare_arrived(&tp->rxshare, is_data(p) ? &qp->veroce->w->arrived : NULL,
 			qp->veroce->caps & CAPS_RXSHARE, pkt->len + tp->config.cc.wire_overhead_bytes, now_ns);
 }
 
