@@ -173,6 +173,7 @@ void mpa_init(struct cm *cm, const struct cm_config *c)
 {
 	cm->streams.nic = c->streams_of;
 	cm->streams.no_crc = c->no_crc;
+	cm->streams.markers = c->markers;
 	cm->streams.atomics = c->atomics;
 	cm->streams.next = 1;
 	map_init(&cm->streams.by_stream, &cm->alloc);
@@ -280,6 +281,7 @@ static int hand_over(struct mpa *m, uint64_t now_ns)
 				     .segment_bytes = m->segment_bytes,
 				     .crc = !m->cm->streams.no_crc || m->peer.crc,
 				     .send_markers = m->peer.markers,
+				     .receive_markers = m->cm->streams.markers,
 				     .sends_first = m->state == MPA_WAIT_REPLY,
 				     .hears_first = m->state == MPA_ASKED,
 				     .max_rd_atomic = m->ord,

@@ -103,6 +103,7 @@ struct mpa_streams {
 	bool untimed;     /* some conn is */
 	uint64_t ended;   /* nic_streams_ended() that was looked into */
 	bool no_crc;      /* asked for by us */
+	bool markers;     /* likewise */
 	bool atomics;     /* queue pairs have RFC 7306's */
 };
 

@@ -66,6 +66,7 @@ static void start(void)
 	struct cm_config *cc = calloc(1, sizeof(*cc));
 	struct cm_addr any = {.ip = {[10] = 0xff, [11] = 0xff}, .family = CM_IPV4, .port = PORT};
 	struct qp_init init = {.type = QPT_RC, .cap = {.max_send_wr = 4, .max_recv_wr = 4}};
+	uint8_t settings;
 
 	heap = (struct heap)HEAP_INIT;
 	now_ns = 1000;
@@ -80,7 +81,9 @@ static void start(void)
 	cc->gids[0] = nc->gids[0];
 	cc->port_first = 50000;
 	cc->port_last = 60000;
-	cc->no_crc = next_byte(&in) & 1;
+	settings = next_byte(&in);
+	cc->no_crc = settings & 1;
+	cc->markers = settings & 2;
 	nic = nic_create(nc);
 	cc->streams_of = nic;
 	cm = cm_create(cc);

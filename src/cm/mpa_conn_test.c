@@ -160,6 +160,45 @@ static void crcs_may_be_left_to_the_peer(void **state)
 	}
 }
 
+/* RFC 5044 4.3: each end says whether what it gets has markers, and says so in a Reply, too. */
+static void markers_are_asked_for_by_who_wants_them(void **state)
+{
+	struct ddp ddp = {.tagged = true, .last = true, .ddp_version = 1, .rdmap_version = 1};
+	struct cm_event e;
+	uint8_t p[MPA_FRAME_MAX], raw[64];
+	struct mpa_frame f;
+
+	for (int marked = 0; marked < 2; marked++) {
+		struct fpdu_framing framing = {.crc = true, .markers = marked};
+		struct cm_id *id;
+
+		sent_len = 0;
+		id = start_connect(1, 1);
+		mpa_decode(&f, sent);
+		assert_true(f.markers);
+		sent_len = 0;
+		say(opened, PKT_BYTES, p, reply(p, (struct mpa_frame){.enhanced = true, .crc = true}));
+		expect_event(CM_ESTABLISHED, 0);
+		assert_memory_equal(sent, rtr_write, sizeof(rtr_write)); /* the peer wants none */
+		ddp_encode(raw + FPDU_LENGTH_LEN, &ddp);
+		say(opened, PKT_BYTES, raw, fpdu_seal(&framing, raw, DDP_TAGGED_LEN));
+		assert_int_equal(qp_state(qp), marked ? QPS_RTS : QPS_ERR);
+		if (!marked)
+			expect_event(CM_DISCONNECTED, 0);
+		say(opened, PKT_RESET, NULL, 0);
+		while (next_event(&e))
+			;
+		cm_id_destroy(id, now_ns);
+		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_RESET}, QPA_STATE, now_ns), 0);
+		assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_INIT, .port = 1}, QPA_STATE | QPA_PORT,
+					       now_ns), 0);
+	}
+	listener();
+	accept_it(requested((struct mpa_frame){.enhanced = true, .crc = true}, &e), 1, 1);
+	mpa_decode(&f, sent);
+	assert_true(f.reply && f.markers);
+}
+
 /* A peer that has not noticed the first FPDU is sent two more that mean nothing; one that has spoken is not. */
 static void an_initiator_says_it_again(void **state)
 {
@@ -463,6 +502,7 @@ int main(void)
 		TEST(a_request_may_vanish),
 		TEST(only_qps_in_init_connect),
 		cmocka_unit_test_setup_teardown(crcs_may_be_left_to_the_peer, set_up_without_crc, tear_down),
+		cmocka_unit_test_setup_teardown(markers_are_asked_for_by_who_wants_them, set_up_with_markers, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

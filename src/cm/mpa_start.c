@@ -16,7 +16,8 @@ enum { REV_PLAIN = 1, REV_ENHANCED = 2 };
  */
 size_t mpa_start_request(uint8_t *frame, const struct mpa *m, const struct cm_param *param)
 {
-	return mpa_encode(frame, &(struct mpa_frame){.crc = !m->cm->streams.no_crc,
+	return mpa_encode(frame, &(struct mpa_frame){.markers = m->cm->streams.markers,
+						     .crc = !m->cm->streams.no_crc,
 						     .enhanced = true,
 						     .rev = REV_ENHANCED,
 						     .ird = m->ird,
@@ -29,6 +30,7 @@ size_t mpa_start_request(uint8_t *frame, const struct mpa *m, const struct cm_pa
 void mpa_start_reply(struct mpa_frame *f, const struct mpa *m)
 {
 	*f = (struct mpa_frame){.reply = true,
+				.markers = m->cm->streams.markers,
 				.crc = !m->cm->streams.no_crc || m->peer.crc,
 				.enhanced = m->peer.enhanced,
 				.rev = m->peer.enhanced ? REV_ENHANCED : m->peer.rev,

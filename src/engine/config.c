@@ -130,6 +130,7 @@ static const struct row rows[] = {
 	CHOICE("seal", transport.veroce.seal, seals, "on", "off: veRoCE packets have the plain ICRC, for tools that know no other, and do not prove their sender"),
 	SWITCH("trim", transport.veroce.trim, "off", "on: switches may trim veRoCE's data (DSCP 8, trimmed 9)"),
 	SWITCH("iwarp_crc", iwarp_crc, "on", "off: iWARP's FPDUs have CRCs only where the peer asks for them"),
+	SWITCH("iwarp_markers", iwarp_markers, "off", "on: iWARP asks its peers for markers in what they send (RFC 5044 4.3)"),
 	SWITCH("iwarp_rfc7306", transport.iwarp_rfc7306, "off", "on: iWARP has atomics and WRITEs with immediate data (RFC 7306), which both ends must have"),
 	NUMBER("window_bytes", KIND_BYTES, transport.window_bytes, 4096, 1u << 30, "auto", "bytes a queue pair may have unacknowledged"),
 	NUMBER("ack_delay_us", KIND_US, transport.ack_delay_ns, 0, 10000, "20", "how long an ACK may wait for a packet to travel with, while the program polls"),

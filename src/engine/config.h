@@ -23,6 +23,7 @@ struct config {
 	uint32_t shm_bytes;  /* as far as so much of it goes; 0: SHM_BYTES_AUTO */
 	struct cc_setting cc;
 	bool iwarp_crc;      /* false: only where the peer asks for CRCs */
+	bool iwarp_markers;  /* asked of peers */
 	uint32_t devices;    /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
 	/*

@@ -349,6 +349,7 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 			      .lives_ctx = e->group,
 			      .streams_of = has_streams(e) ? e->loop.nic : NULL,
 			      .no_crc = !e->config.iwarp_crc,
+			      .markers = e->config.iwarp_markers,
 			      .atomics = e->config.transport.iwarp_rfc7306};
 	struct {
 		uint8_t secret[sizeof(c.secret)];

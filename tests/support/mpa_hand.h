@@ -83,7 +83,7 @@ static inline void say(uint32_t stream, enum pkt_kind kind, const uint8_t *data,
 	drain();
 }
 
-static bool no_crc;
+static bool no_crc, markers;
 
 static inline int set_up(void **state)
 {
@@ -102,6 +102,7 @@ static inline int set_up(void **state)
 	cc->port_first = 50000;
 	cc->port_last = 60000;
 	cc->no_crc = no_crc;
+	cc->markers = markers;
 	nic = nic_create(nc);
 	cc->streams_of = nic;
 	cm = cm_create(cc);
@@ -125,9 +126,15 @@ static inline int set_up_without_crc(void **state)
 	return set_up(state);
 }
 
+static inline int set_up_with_markers(void **state)
+{
+	markers = true;
+	return set_up(state);
+}
+
 static inline int tear_down(void **state)
 {
-	no_crc = false;
+	no_crc = markers = false;
 	cm_destroy(cm);
 	nic_destroy(nic);
 	assert_int_equal(heap.blocks, 0);
