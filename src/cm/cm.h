@@ -171,6 +171,7 @@ struct cm_config {
 	 * none.
 	 */
 	struct nic *streams_of;
+	uint32_t half_open_max; /* streams whose Request has not come: of more the oldest is reset; 0: 1024 */
 	bool no_crc; /* of streams: FPDUs have CRCs only where the peer asks for them (RFC 5044 7.1) */
 	bool markers; /* of streams: peers are asked for markers in what they send (RFC 5044 4.3) */
 	bool atomics; /* of streams: their queue pairs have RFC 7306's */

@@ -96,6 +96,7 @@ static struct mpa *mpa_create(struct cm *cm, struct cm_id *id, const struct flow
 	m->id = id;
 	m->flow = *flow;
 	timer_init(&m->timer);
+	list_init(&m->waits);
 	map_add(&cm->streams.by_stream, &m->by_stream, flow->flow_label);
 	list_append(&cm->streams.conns, &m->link);
 	if (id)
@@ -103,10 +104,21 @@ static struct mpa *mpa_create(struct cm *cm, struct cm_id *id, const struct flow
 	return m;
 }
 
+/* For a Request, if it does. */
+static void stop_waiting(struct mpa *m)
+{
+	m->cm->streams.waiting_count -= m->state == MPA_WAIT_REQUEST;
+	list_remove(&m->waits);
+}
+
 static void move(struct mpa *m, enum mpa_state to, uint64_t now_ns)
 {
 	assert(moves[m->state] >> to & 1);
-	m->cm->streams.waiting += (to == MPA_WAIT_REQUEST) - (m->state == MPA_WAIT_REQUEST);
+	stop_waiting(m);
+	if (to == MPA_WAIT_REQUEST) {
+		list_append(&m->cm->streams.waiting, &m->waits);
+		m->cm->streams.waiting_count++;
+	}
 	m->state = to;
 	timer_cancel(&m->cm->streams.timers, &m->timer);
 	if (patience_ns[to])
@@ -117,7 +129,7 @@ static void drop(struct mpa *m)
 {
 	struct cm *cm = m->cm;
 
-	cm->streams.waiting -= m->state == MPA_WAIT_REQUEST;
+	stop_waiting(m);
 	timer_cancel(&cm->streams.timers, &m->timer);
 	if (m->id)
 		m->id->mpa = NULL;
@@ -177,7 +189,9 @@ void mpa_init(struct cm *cm, const struct cm_config *c)
 	cm->streams.atomics = c->atomics;
 	cm->streams.next = 1;
 	map_init(&cm->streams.by_stream, &cm->alloc);
+	cm->streams.waiting_max = c->half_open_max ? c->half_open_max : MPA_WAITING_MAX;
 	list_init(&cm->streams.conns);
+	list_init(&cm->streams.waiting);
 	list_init(&cm->streams.out);
 }
 
@@ -408,11 +422,18 @@ static struct mpa *find(const struct cm *cm, uint32_t stream)
 	return n ? container_of(n, struct mpa, by_stream) : NULL;
 }
 
-/* Somebody connected to a listener. Without memory, or with too many that say nothing, the stream is reset. */
+/*
+ * Somebody connected to a listener. Of too many that say nothing the oldest is reset: who means it sends his Request at once, so
+ * a flood of others does not keep him out. Without memory this stream is reset.
+ */
 static void admit(struct cm *cm, const struct pkt *pkt, uint64_t now_ns)
 {
-	struct mpa *m = cm->streams.waiting < MPA_WAITING_MAX ? mpa_create(cm, NULL, pkt->flow) : NULL;
+	struct mpa_streams *s = &cm->streams;
+	struct mpa *m;
 
+	if (s->waiting_count >= s->waiting_max)
+		reset(container_of(s->waiting.next, struct mpa, waits));
+	m = mpa_create(cm, NULL, pkt->flow);
 	if (!m) {
 		put(cm, pkt->flow, PKT_RESET, NULL, 0);
 		return;

@@ -53,7 +53,7 @@ enum mpa_state {
 };
 
 enum {
-	MPA_WAITING_MAX = 1024, /* streams whose Request has not come; more are reset */
+	MPA_WAITING_MAX = 1024, /* streams whose Request has not come, where cm_config says nothing else */
 	MPA_DATA_MAX = 251,     /* of private data: siw adds 4 to a length of 8 bits */
 	MPA_URGES = 2           /* of an initiator */
 };
@@ -71,6 +71,7 @@ struct mpa {
 	struct cm *cm;
 	struct cm_id *id; /* NULL: nobody is told any more */
 	struct list link; /* in cm->streams.conns */
+	struct list waits; /* in WAIT_REQUEST: in cm->streams.waiting */
 	struct map_node by_stream;
 	struct timer timer;
 	enum mpa_state state;
@@ -99,7 +100,8 @@ struct mpa_streams {
 	struct list out;
 	struct mpa_out *lent;
 	uint32_t next;    /* number of a stream or listener */
-	uint32_t waiting; /* in WAIT_REQUEST */
+	struct list waiting; /* in WAIT_REQUEST, the oldest first */
+	uint32_t waiting_count, waiting_max;
 	bool untimed;     /* some conn is */
 	uint64_t ended;   /* nic_streams_ended() that was looked into */
 	bool no_crc;      /* asked for by us */

@@ -407,9 +407,10 @@ static void nobody_waits_for_a_request_for_ever(void **state)
 	assert_false(next_event(&e));
 }
 
-/* A flood of streams that say nothing takes bounded memory. */
+/* A flood of streams that say nothing takes bounded memory, and keeps out nobody who says something. */
 static void half_open_streams_are_bounded(void **state)
 {
+	struct cm_event e;
 	int64_t bytes;
 
 	listener();
@@ -421,6 +422,13 @@ static void half_open_streams_are_bounded(void **state)
 		say(ACCEPTED + 5000 + i, PKT_OPEN, NULL, ROOM);
 	assert_int_equal(resets, 1000);
 	assert_true(heap.bytes <= bytes + (256 << 10));
+	/* The oldest went, and the latest are there. */
+	assert_non_null(requested((struct mpa_frame){.enhanced = true, .crc = true}, &e));
+	assert_int_equal(resets, 1001);
+	say(ACCEPTED + 5999, PKT_BYTES, (const uint8_t *)"MPA", 3);
+	assert_int_equal(resets, 1001);
+	say(ACCEPTED + 999, PKT_BYTES, (const uint8_t *)"MPA", 3);
+	assert_int_equal(resets, 1002);
 }
 
 static void a_refusal_is_a_reply(void **state)

@@ -67,6 +67,8 @@ enum {
 	WIRE_OVERHEAD_BYTES = 8 + 14 + 4 + 12 + 20 + 8,
 	RCVBUF_WINDOWS = 4, /* a small packet counts twice its size or more in a receive buffer */
 	SPARE_FDS = 12, /* descriptors that paths leave to the program */
+	HALF_OPEN_MAX = 1024,
+	HALF_OPEN_PART = 4, /* of the descriptors that there may be */
 	EXIT_TRIES = 1000,
 	EXIT_TRY_US = 100,
 	EXIT_POLL_MS = 5,
@@ -335,6 +337,15 @@ static unsigned requests_slot(const void *shared)
 	return slot < 0 ? 0 : (unsigned)slot;
 }
 
+/* A flood of clients that say nothing leaves the program the most of its descriptors. */
+static uint32_t half_open_max(void)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_cur / HALF_OPEN_PART < HALF_OPEN_MAX ? (uint32_t)limit.rlim_cur / HALF_OPEN_PART + 1 : HALF_OPEN_MAX;
+}
+
 /*
  * To its peers every process is a channel adapter of its own: what they remember of one that has ended, or of one in
  * another network namespace of this host, is never taken for this one's (docs/rdmacm.md 1.8).
@@ -348,6 +359,7 @@ static int cm_start(struct engine *e, char *why, size_t why_bytes)
 			      .lives = slot_lives,
 			      .lives_ctx = e->group,
 			      .streams_of = has_streams(e) ? e->loop.nic : NULL,
+			      .half_open_max = half_open_max(),
 			      .no_crc = !e->config.iwarp_crc,
 			      .markers = e->config.iwarp_markers,
 			      .atomics = e->config.transport.iwarp_rfc7306};

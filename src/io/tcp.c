@@ -5,6 +5,7 @@
  *
  *   stream          epoll asks for
  *   connecting      OUT
+ *   listening       IN, but not while it is deaf
  *   open            IN, and OUT while `kept` has bytes
  *   FIN came        OUT while `kept` has bytes
  *
@@ -39,12 +40,16 @@ enum {
 	SEGMENT_BYTES = 1448 /* if the kernel does not say */
 };
 
+/* A listener that found no descriptor for its client is looked at again after so long, and the engine sleeps until then. */
+#define ACCEPT_AGAIN_NS UINT64_C(50000000)
+
 struct stream {
 	struct stream *next; /* in its bucket */
 	struct list due;
 	uint32_t number;
 	int fd;
 	bool listener, connecting;
+	bool deaf;           /* a listener, until tcp.again_ns */
 	bool fin_in, fin_out, fin_due; /* fin_due: behind `kept` */
 	int failed;          /* errno; 0: it did not */
 	int lost;            /* likewise, but what came before is still to be read */
@@ -60,6 +65,7 @@ struct tcp {
 	struct io_counters *counters;
 	int epoll_fd;
 	uint32_t serial; /* of accepted streams */
+	uint64_t again_ns; /* when deaf listeners hear again; UINT64_MAX: none is deaf */
 	struct stream **buckets;
 	size_t mask, count;
 	struct list due;
@@ -240,7 +246,7 @@ static void stream_fail(struct tcp *t, struct stream *s, int err)
 static void ask(struct tcp *t, struct stream *s)
 {
 	uint32_t events = s->connecting ? EPOLLOUT
-					: (s->fin_in ? 0 : EPOLLIN) | (s->kept_at != s->kept_end ? EPOLLOUT : 0);
+					: (s->fin_in || s->deaf ? 0 : EPOLLIN) | (s->kept_at != s->kept_end ? EPOLLOUT : 0);
 	struct epoll_event ev = {.events = events, .data.ptr = s};
 
 	if (events == s->events)
@@ -542,6 +548,7 @@ struct harvest {
 	struct pkt *pkts;
 	size_t count, max;
 	size_t used; /* of t->read */
+	uint64_t now_ns;
 };
 
 static struct pkt *tell(struct harvest *h, struct stream *s, enum pkt_kind kind, uint32_t len)
@@ -579,7 +586,29 @@ static void tell_open(struct harvest *h, struct stream *s)
 	tell(h, s, PKT_OPEN, TCP_ROOM_BYTES)->segment_bytes = segment_bytes(s->fd);
 }
 
-static void accept_some(struct harvest *h, const struct stream *listener)
+/* There is no descriptor, or no memory, for a client, who waits in the kernel: epoll would say so without an end. */
+static void hear_later(struct harvest *h, struct stream *listener)
+{
+	listener->deaf = true;
+	ask(h->t, listener);
+	if (h->t->again_ns == UINT64_MAX)
+		h->t->again_ns = h->now_ns + ACCEPT_AGAIN_NS;
+}
+
+static void hear_again(struct tcp *t)
+{
+	t->again_ns = UINT64_MAX;
+	for (size_t i = 0; i <= t->mask; i++) {
+		for (struct stream *s = t->buckets[i]; s; s = s->next) {
+			if (!s->deaf)
+				continue;
+			s->deaf = false;
+			ask(t, s);
+		}
+	}
+}
+
+static void accept_some(struct harvest *h, struct stream *listener)
 {
 	struct tcp *t = h->t;
 
@@ -587,8 +616,11 @@ static void accept_some(struct harvest *h, const struct stream *listener)
 		int fd = fd_away(accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 		struct stream *s;
 
-		if (fd < 0)
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+				hear_later(h, listener);
 			return;
+		}
 		while (find(t, TCP_ACCEPTED | ++t->serial))
 			;
 		s = stream_new(t, TCP_ACCEPTED | t->serial, fd);
@@ -670,12 +702,14 @@ static void look(struct harvest *h, struct stream *s, uint32_t events)
 static size_t tcp_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now_ns)
 {
 	struct tcp *t = (struct tcp *)io;
-	struct harvest h = {.t = t, .pkts = pkts, .max = max};
+	struct harvest h = {.t = t, .pkts = pkts, .max = max, .now_ns = now_ns};
 	struct epoll_event ev[EVENTS];
 	int n;
 
 	while (!list_empty(&t->dead))
 		stream_free(t, container_of(t->dead.next, struct stream, due));
+	if (now_ns >= t->again_ns)
+		hear_again(t);
 	tell_due(&h);
 	n = is_full(&h) ? 0 : epoll_wait(t->epoll_fd, ev, EVENTS, 0);
 	for (int i = 0; i < n && !is_full(&h); i++)
@@ -695,7 +729,9 @@ static size_t tcp_fds(const struct io *io, int *fds, size_t max)
 
 static uint64_t tcp_deadline_ns(const struct io *io)
 {
-	return list_empty(&((const struct tcp *)io)->due) ? UINT64_MAX : 0;
+	const struct tcp *t = (const struct tcp *)io;
+
+	return list_empty(&t->due) ? t->again_ns : 0;
 }
 
 static size_t tcp_train_max(const struct io *io)
@@ -741,6 +777,7 @@ int tcp_open(struct io **out, struct io_counters *counters, char *why, size_t wh
 	memset(t, 0, offsetof(struct tcp, read));
 	t->io.ops = &tcp_ops;
 	t->counters = counters;
+	t->again_ns = UINT64_MAX;
 	list_init(&t->due);
 	list_init(&t->dead);
 	t->mask = BUCKETS_MIN - 1;

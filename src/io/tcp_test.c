@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -276,6 +277,44 @@ static void a_port_has_one_listener(void **state)
 	assert_int_equal(tcp_listen(a.io, LISTENER, &at, 1), -EADDRNOTAVAIL);
 }
 
+static int plain_client(void)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	return fd;
+}
+
+/* Whoever has no descriptor left sleeps all the same, and takes the client when there is one again. */
+static void a_client_waits_for_a_descriptor(void **state)
+{
+	struct pollfd p = {.events = POLLIN};
+	struct rlimit limit, none;
+	struct pkt pkts[PKTS];
+	int client, lowest;
+
+	connect_them();
+	assert_int_equal(io_fds(b.io, &p.fd, 1), 1);
+	client = plain_client();
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	lowest = dup(client);
+	close(lowest);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){(rlim_t)lowest, limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(io_recv(b.io, pkts, PKTS, 1000), 0);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_true(io_deadline_ns(b.io) > 1000 && io_deadline_ns(b.io) < UINT64_MAX);
+	assert_int_equal(io_recv(b.io, pkts, PKTS, io_deadline_ns(b.io)), 0); /* still none */
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(io_recv(b.io, pkts, PKTS, io_deadline_ns(b.io)), 1);
+	assert_int_equal(pkts[0].kind, PKT_OPEN);
+	assert_true(io_deadline_ns(b.io) == UINT64_MAX);
+	close(client);
+}
+
 static void many_streams_come_and_go(void **state)
 {
 	connect_them();
@@ -309,6 +348,7 @@ int main(void)
 		TEST(a_reset_behind_a_fin_takes_nothing_back),
 		TEST(nobody_listens),
 		TEST(a_port_has_one_listener),
+		TEST(a_client_waits_for_a_descriptor),
 		TEST(many_streams_come_and_go),
 	};
 

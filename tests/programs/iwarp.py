@@ -10,9 +10,10 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
-from pair import BUILD, Skip, TIME_S, check, folder, main
+from pair import BUILD, Process, Skip, TIME_S, check, folder, main
 from rdmacm import talk
 
 ENV = {"VERBENA_PROTOCOL": "iwarp"}
@@ -177,6 +178,36 @@ def stat(place):
     check(str(ends[0].pid) not in [str(p["pid"]) for p in json.loads(place.tool(0, "stat", "--json"))["processes"]], "a dead process is shown")
 
 
+FLOOD = """
+import resource, signal, socket, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+held = [socket.create_connection((sys.argv[1], 7174)) for _ in range(150)]
+print("held", flush=True)
+signal.pause()
+"""
+
+
+def flood(place):
+    """Clients that say nothing take a part of the server's descriptors, and keep out nobody who says something."""
+    at = place.addresses[0]
+    s = place.start(0, ["sh", "-c", "ulimit -n 200; exec rping -s -P -a %s" % at], ENV)
+    s.wait_listen(7174)
+    f = Process(place.wrap(1, [sys.executable, "-c", FLOOD, at]))
+    f.wait_text("held", TIME_S)
+    most = 0
+    for _ in range(3):
+        for _ in range(10):
+            most = max(most, len(os.listdir("/proc/%d/fd" % s.pid)))
+            time.sleep(0.02)
+        status, out = place.run(1, ["rping", "-c", "-a", at, "-C", "3", "-v"], env=ENV)
+        check(out.count("ping data") == 3, "status %s\n%s\nserver:\n%s" % (status, out, s.output()))
+    check(most < 100, "the server has %d descriptors" % most)
+    check(f.running(), "the flood ended:\n%s" % f.output())
+    for p in (s, f):
+        p.kill()
+
+
 def nobody(place):
     """Where nobody listens the client is told at once."""
     status, out = place.run(1, ["rping", "-c", "-a", place.addresses[0], "-p", "9002", "-C", "3"], env=ENV)
@@ -185,4 +216,4 @@ def nobody(place):
 
 if __name__ == "__main__":
     main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "no_crc": no_crc, "atomics": atomics, "capture": capture, "markers": markers,
-          "departs": departs, "stat": stat, "nobody": nobody})
+          "departs": departs, "stat": stat, "flood": flood, "nobody": nobody})
