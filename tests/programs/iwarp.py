@@ -50,9 +50,21 @@ def perftest(place):
     at = place.addresses[0]
     for words in (["ib_write_bw", "-s", "65536", "-n", "100"], ["ib_write_bw", "-s", "1048576", "-n", "20", "-b"],
                   ["ib_read_bw", "-s", "65536", "-n", "100"], ["ib_send_bw", "-s", "65536", "-n", "100"],
+                  ["ib_send_bw", "-s", "4096", "-n", "100", "--use-srq"], ["ib_write_bw", "-s", "65536", "-n", "100", "-q", "4"],
                   ["ib_write_lat", "-n", "20"], ["ib_send_lat", "-n", "20"], ["ib_read_lat", "-n", "20"]):
         words = words[:1] + ["-R", "-F"] + words[1:]
         talk(place, words, words + [at], ENV)
+
+
+def unconnected(place):
+    """A program that knows no rdma_cm cannot have a connection, and is told so at once."""
+    s = place.start(0, ["ibv_rc_pingpong", "-g", "0", "-p", "18600"], ENV)
+    s.wait_listen(18600)
+    status, out = place.run(1, ["ibv_rc_pingpong", "-g", "0", "-p", "18600", place.meet], env=ENV)
+    check(s.wait(TIME_S) == 1 and status == 1, "they end with %s and %s" % (s.wait(0), status))
+    # The server is the first to try.
+    check("Failed to modify QP to RTR" in s.output(), "the server is told:\n" + s.output())
+    s.kill()
 
 
 def no_crc(place):
@@ -131,6 +143,41 @@ def markers(place):
         pointers += [int(n, 0) for f in fields for n in f[1].split(",") if n]
         check(asked >= 2, "%s: %d of two ends ask for markers" % (path, asked))
     check(len(set(pointers)) > 10 and not any(n & 3 for n in pointers), "markers %s" % pointers)
+
+
+def errors(place):
+    """What a program is told of a request that its peer does not allow, at both ends, and the Terminate that said so."""
+    flushed, over = "Work Request Flushed Error", "RDMA_CM_EVENT_DISCONNECTED"
+    amiss, port = os.path.join(BUILD, "tests/programs/amiss"), 9010
+    # what; the completion at the client; event and first receive at the server; layer, type and code
+    for what, sent, event, received, said in (
+            ("key", "success", "local access violation work queue error", flushed, (1, 1, 0)),
+            ("bounds", "success", "local access violation work queue error", flushed, (1, 1, 1)),
+            ("read", "remote access error", "local access violation work queue error", flushed, (0, 1, 0)),
+            ("send", "success", "local work queue catastrophic error", None, (1, 2, 2)),
+            ("long", "success", "local work queue catastrophic error", "local length error", (1, 2, 5))):
+        at_all = os.path.join(folder(), "%p.pcap")
+        s = place.start(0, [amiss, place.addresses[0], port], {**ENV, "VERBENA_PCAP": at_all})
+        s.wait_text("listening")
+        status, out = place.run(1, [amiss, what, place.addresses[0], port], TIME_S, ENV)
+        check(status == 0 and s.wait(TIME_S) == 0, "%s: status %s\n%s\nserver:\n%s" % (what, status, out, s.output()))
+        wanted = [over, "send 1: " + sent, "receive 7: " + flushed, "send 2: " + flushed]
+        check([line.lower() for line in out.splitlines()] == [w.lower() for w in wanted], "%s: the client is told:\n%s" % (what, out))
+        wanted = ["listening", event, over] + (["receive 1: " + received, "receive 2: " + flushed] if received else []) + ["0 bytes changed"]
+        check([line.lower() for line in s.output().splitlines()] == [w.lower() for w in wanted], "%s: the server is told:\n%s" % (what, s.output()))
+        if shutil.which("tshark"):
+            terminates(at_all.replace("%p", str(s.pid)), what, said)
+        s.kill()
+        port += 1
+
+
+def terminates(path, what, said):
+    """tshark finds one Terminate, of that layer, type and code."""
+    dissect(path)
+    r = subprocess.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-o", "tcp.try_heuristic_first:TRUE",
+                        "-O", "iwarp_ddp_rdmap"], capture_output=True, text=True, timeout=300)
+    found = re.findall(r"Layer: .*\(0x(\w+)\)\n.*Error Type.*\(0x(\w+)\)\n.*Error Code.*\(0x(\w+)\)", r.stdout)
+    check([tuple(int(n, 16) for n in f) for f in found] == [said], "%s: Terminates %s:\n%s" % (what, found, r.stdout[-3000:]))
 
 
 def departs(place):
@@ -215,5 +262,5 @@ def nobody(place):
 
 
 if __name__ == "__main__":
-    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "no_crc": no_crc, "atomics": atomics, "capture": capture, "markers": markers,
-          "departs": departs, "stat": stat, "flood": flood, "nobody": nobody})
+    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "unconnected": unconnected, "no_crc": no_crc, "atomics": atomics, "capture": capture, "markers": markers,
+          "departs": departs, "errors": errors, "stat": stat, "flood": flood, "nobody": nobody})

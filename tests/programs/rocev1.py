@@ -50,6 +50,7 @@ def perftests(place):
     perftest(place, "ib_send_bw", ["-c", "UC", "-s", 4096], iters=50)
     perftest(place, "ib_send_lat", ["-c", "UD", "-s", 500], iters=20)
     perftest(place, "ib_atomic_bw", iters=50)
+    perftest(place, "ib_send_bw", ["-c", "XRC", "-s", 4096], iters=50)
 
 
 def every_byte(place):
