@@ -52,9 +52,11 @@ static void print_table(const struct config *c, const struct gid_table *t)
 	char address[ADDRESS_BYTES], name[DEVICE_NAME_BYTES];
 
 	for (unsigned d = 0; d < c->devices; d++) {
-		snprintf(name, sizeof(name), DEVICE_NAME, d);
+		device_name(name, c->iwarp, d);
 		printf("%s: node GUID %016" PRIx64 ", one Ethernet port, ", name, device_guid(hostid_guid(), d));
-		if (is_rocev1(c))
+		if (c->iwarp >> d & 1)
+			printf("iWARP over TCP\n");
+		else if (is_rocev1(c))
 			printf("RoCEv1\n");
 		else
 			printf("RoCEv2 on UDP port %u, veRoCE on %u\n", c->transport.rocev2.port, c->transport.veroce.port);
@@ -73,11 +75,13 @@ static void print_json_device(const struct config *c, const struct gid_table *t,
 {
 	char address[ADDRESS_BYTES], name[DEVICE_NAME_BYTES];
 
-	snprintf(name, sizeof(name), DEVICE_NAME, device);
-	printf("{\"name\": \"%s\", \"node_guid\": \"%016" PRIx64 "\", \"ports\": [{"
-	       "\"port\": 1, \"link_layer\": \"Ethernet\", \"udp_port\": %u, \"veroce_port\": %u, "
-	       "\"gids\": [",
-	       name, device_guid(hostid_guid(), device), c->transport.rocev2.port, c->transport.veroce.port);
+	device_name(name, c->iwarp, device);
+	printf("{\"name\": \"%s\", \"node_guid\": \"%016" PRIx64 "\", \"transport\": \"%s\", \"ports\": [{"
+	       "\"port\": 1, \"link_layer\": \"Ethernet\", ",
+	       name, device_guid(hostid_guid(), device), c->iwarp >> device & 1 ? "iWARP" : "InfiniBand");
+	if (!(c->iwarp >> device & 1))
+		printf("\"udp_port\": %u, \"veroce_port\": %u, ", c->transport.rocev2.port, c->transport.veroce.port);
+	printf("\"gids\": [");
 	for (uint32_t i = 0; i < t->count; i++) {
 		printf("%s\n  {\"index\": %u, \"address\": \"%s\", \"type\": \"%s\", \"interface\": ",
 		       i ? "," : "", i, gid_text(t->gids[i].raw, address), is_rocev1(c) ? "IB/RoCE v1" : "RoCE v2");

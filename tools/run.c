@@ -134,7 +134,8 @@ static int prepare_ours(void)
 		return complain("out of memory");
 	rc = gids_load(t, &(struct gid_choice){c.interfaces, c.address}, why, sizeof(why));
 	if (!rc)
-		rc = sysfs_dir_get(t, &(struct sysfs_devices){c.devices, c.transport.protocol}, dir, sizeof(dir), why, sizeof(why));
+		rc = sysfs_dir_get(t, &(struct sysfs_devices){c.devices, c.iwarp, c.transport.protocol == PROTOCOL_ROCEV1}, dir,
+				   sizeof(dir), why, sizeof(why));
 	free(t);
 	if (rc < 0)
 		return complain("%s", why);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "engine/config.h"
+#include "engine/engine.h"
 #include "engine/stats.h"
 #include "group/group.h"
 #include "verbs/hostid.h"
@@ -221,9 +222,10 @@ static void print_qps_json(const struct stats_page *p, const struct nic_qp_repor
 	printf("]");
 }
 
-static void device_name(const struct stats_page *p, char name[DEVICE_NAME_BYTES])
+/* The page is another process's, and may say anything. */
+static void device_of(const struct stats_page *p, char name[DEVICE_NAME_BYTES])
 {
-	snprintf(name, DEVICE_NAME_BYTES, p->is_iwarp ? DEVICE_NAME_IWARP : DEVICE_NAME, p->device);
+	device_name(name, p->iwarp, p->device % ENGINE_DEVICES_MAX);
 }
 
 static void print_all(const struct stats_page *p, const struct nic_qp_report *rows, int qps)
@@ -232,7 +234,7 @@ static void print_all(const struct stats_page *p, const struct nic_qp_report *ro
 	size_t count;
 	const struct stats_field *f = stats_fields(&count);
 
-	device_name(p, device);
+	device_of(p, device);
 	printf("%d %.15s: %s, slot %u, ", p->pid, p->comm, device, p->slot);
 	if (p->port)
 		printf("UDP ports %u and %u, ", p->port, p->veroce_port);
@@ -253,7 +255,7 @@ static void print_json(const struct stats_page *p, const struct nic_qp_report *r
 	const struct stats_field *f = stats_fields(&count);
 	char comm[STATS_COMM_BYTES], device[DEVICE_NAME_BYTES];
 
-	device_name(p, device);
+	device_of(p, device);
 	snprintf(comm, sizeof(comm), "%.15s", p->comm);
 	printf("%s{\"pid\": %d, \"command\": ", first ? "" : ", ", p->pid);
 	json_string(stdout, comm);

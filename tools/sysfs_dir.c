@@ -119,7 +119,7 @@ static int render(const char *dir, const struct gid_table *t, const struct sysfs
 	struct tree_gid gids[NIC_GIDS_MAX];
 	struct tree_facts facts = {
 		.guid = hostid_guid(), .device_count = devices->count,
-		.iwarp = devices->protocol == PROTOCOL_IWARP, .rocev1 = devices->protocol == PROTOCOL_ROCEV1, .gids = gids, .gid_count = t->count};
+		.iwarp = devices->iwarp, .rocev1 = devices->rocev1, .gids = gids, .gid_count = t->count};
 
 	memset(gids, 0, sizeof(gids));
 	for (uint32_t i = 0; i < t->count; i++) {

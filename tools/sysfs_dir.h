@@ -14,7 +14,8 @@
 
 struct sysfs_devices {
 	unsigned count;
-	enum protocol protocol; /* as the settings say */
+	uint32_t iwarp; /* a bit for each that speaks iWARP */
+	bool rocev1;    /* the others speak RoCEv1 */
 };
 
 /*

@@ -25,6 +25,8 @@ struct config {
 	bool iwarp_crc;      /* false: only where the peer asks for CRCs */
 	bool iwarp_markers;  /* asked of peers */
 	uint32_t devices;    /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
+	uint32_t iwarp;      /* a bit for each of them that speaks iWARP, whatever transport.protocol is */
+	bool kinds_given;    /* of each device, as roce or iwarp */
 	uint32_t spin_us;    /* how long the engine thread spins after traffic before it blocks */
 	/*
 	 * The nic's settings, except for those that the engine finds out: source ports, cc, and the shortest timeouts.

@@ -227,6 +227,36 @@ static void congestion_control_is_read_from_the_file_too(void **state)
 	assert_false(c.cc.given);
 }
 
+static void each_device_has_its_kind(void **state)
+{
+	static const struct {
+		char *devices;
+		const char *protocol;
+		uint32_t count, iwarp; /* 0: they cannot be had */
+	} rows[] = {
+		{"VERBENA_DEVICES=3", "protocol = auto\n", 3, 0},
+		{"VERBENA_DEVICES=3", "protocol = iwarp\n", 3, 7},
+		{"VERBENA_DEVICES=roce", "protocol = veroce\n", 1, 0},
+		{"VERBENA_DEVICES=iwarp", "protocol = rocev1\n", 1, 1},
+		{"VERBENA_DEVICES=iwarp,roce", "protocol = auto\n", 2, 1},
+		{"VERBENA_DEVICES=roce,iwarp,roce,roce,roce,roce,roce,iwarp", "protocol = rocev2\n", 8, 0x82},
+		{"VERBENA_DEVICES=iwarp,iwarp", "protocol = iwarp\n", 2, 3},
+		{"VERBENA_DEVICES=iwarp,roce", "protocol = iwarp\n", 0, 0},
+	};
+	struct config c;
+	char err[1024];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(load(&c, rows[i].devices, rows[i].protocol, err), rows[i].count ? 0 : -EINVAL);
+		if (!rows[i].count) {
+			assert_non_null(strstr(err, "VERBENA_DEVICES that names roce"));
+			continue;
+		}
+		assert_int_equal(c.devices, rows[i].count);
+		assert_int_equal(c.iwarp, rows[i].iwarp);
+	}
+}
+
 static void bad_variables_are_named(void **state)
 {
 	static const struct {
@@ -267,6 +297,11 @@ static void bad_variables_are_named(void **state)
 		{"VERBENA_DEVICES=0", "VERBENA_DEVICES=0: allowed is a whole number from 1 to 8"},
 		{"VERBENA_DEVICES=9", "VERBENA_DEVICES=9: allowed is"},
 		{"VERBENA_DEVICES=two", "VERBENA_DEVICES=two: allowed is"},
+		{"VERBENA_DEVICES=roce,", "VERBENA_DEVICES=roce,: allowed is"},
+		{"VERBENA_DEVICES=", "VERBENA_DEVICES=: allowed is"},
+		{"VERBENA_DEVICES=roc", "allowed is"},
+		{"VERBENA_DEVICES=roce,iwarps", "allowed is"},
+		{"VERBENA_DEVICES=roce,roce,roce,roce,roce,roce,roce,roce,iwarp", "allowed is"},
 		{"VERBENA_LOSS=sr", "VERBENA_LOSS=sr: allowed is fast, base or irn"},
 		{"VERBENA_FENCE_INDICATOR=yes", "VERBENA_FENCE_INDICATOR=yes: allowed is off or on"},
 		{"VERBENA_SEAL=1", "VERBENA_SEAL=1: allowed is on or off"},
@@ -368,6 +403,7 @@ int main(void)
 		cmocka_unit_test(good_values_are_taken),
 		cmocka_unit_test(a_line_rate_has_a_unit),
 		cmocka_unit_test(congestion_control_is_read_from_the_file_too),
+		cmocka_unit_test(each_device_has_its_kind),
 		cmocka_unit_test(bad_variables_are_named),
 		cmocka_unit_test(bad_files_are_named_with_the_line),
 		cmocka_unit_test(a_file_that_is_not_there_is_an_error),

@@ -33,8 +33,8 @@ enum { ENGINE_DEVICES_MAX = 8 };
 
 /* How many devices the settings ask for; 1 if they are wrong, which engine_get() then explains. */
 uint32_t engine_device_count(void);
-/* Whether they are iWARP's: RC over TCP connections, which rdma_cm alone makes. */
-bool engine_has_streams(void);
+/* A bit for each of them that is iWARP's: RC over TCP connections, which rdma_cm alone makes. */
+uint32_t engine_iwarp_devices(void);
 /* Whether such a device has RFC 7306's atomics and immediate data. */
 bool engine_has_rfc7306(const struct engine *);
 

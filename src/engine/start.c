@@ -553,7 +553,6 @@ static int tcp_start(struct engine *e, char *why, size_t why_bytes)
 		return -EINVAL;
 	}
 	e->loop.streams = true;
-	e->loop.page->is_iwarp = true;
 	tell_counters(e);
 	rc = tcp_open(&e->tcp, &e->loop.page->io, why, why_bytes);
 	return rc ? rc : wrappers_start(e, e->tcp, why, why_bytes);
@@ -585,6 +584,8 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 	rc = config_load(&e->config, why, why_bytes);
 	if (rc)
 		goto fail;
+	if (e->config.iwarp >> device & 1)
+		e->config.transport.protocol = PROTOCOL_IWARP;
 	rc = gids_load(&e->gids, &(struct gid_choice){e->config.interfaces, e->config.address}, why, why_bytes);
 	if (rc)
 		goto fail;
@@ -596,6 +597,7 @@ static struct engine *engine_start(unsigned device, const struct engine_sink *si
 	}
 
 	e->loop.page->device = device;
+	e->loop.page->iwarp = e->config.iwarp;
 	rc = back_end_start(e, why, why_bytes);
 	if (rc)
 		goto fail;
@@ -680,12 +682,12 @@ uint32_t engine_device_count(void)
 	return config_load(&c, why, sizeof(why)) ? 1 : c.devices;
 }
 
-bool engine_has_streams(void)
+uint32_t engine_iwarp_devices(void)
 {
 	struct config c;
 	char why[WHY_BYTES];
 
-	return !config_load(&c, why, sizeof(why)) && c.transport.protocol == PROTOCOL_IWARP;
+	return config_load(&c, why, sizeof(why)) ? 0 : c.iwarp;
 }
 
 bool engine_has_rfc7306(const struct engine *e)

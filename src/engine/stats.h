@@ -30,7 +30,7 @@ struct stats_page {
 	uint32_t port; /* UDP ports: of RoCEv2 */
 	uint32_t veroce_port;
 	uint32_t device; /* which of the process's devices it is */
-	uint32_t is_iwarp;
+	uint32_t iwarp; /* a bit for each device of the process that speaks iWARP */
 	char comm[STATS_COMM_BYTES];
 	uint64_t started_ns; /* CLOCK_REALTIME */
 	struct nic_counters nic;

@@ -31,12 +31,13 @@ static_assert(offsetof(struct ibv_device, ibdev_path) == 408, "ABI");
 static void device_fill(struct ibv_device *d, unsigned device)
 {
 	const char *root = ibv_get_sysfs_path();
+	uint32_t iwarp = engine_iwarp_devices();
+	char name[DEVICE_NAME_BYTES];
 
-	bool iwarp = engine_has_streams();
-
-	d->node_type = iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
-	d->transport_type = iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
-	snprintf(d->name, sizeof(d->name), iwarp ? DEVICE_NAME_IWARP : DEVICE_NAME, device);
+	d->node_type = iwarp >> device & 1 ? IBV_NODE_RNIC : IBV_NODE_CA;
+	d->transport_type = iwarp >> device & 1 ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+	device_name(name, iwarp, device);
+	snprintf(d->name, sizeof(d->name), "%s", name);
 	snprintf(d->dev_name, sizeof(d->dev_name), DEVICE_UVERBS, device);
 	/* A root too long for the struct leaves paths that do not exist, which readers cope with. */
 	if (snprintf(d->dev_path, sizeof(d->dev_path), "%s/class/infiniband_verbs/" DEVICE_UVERBS, root, device) >=

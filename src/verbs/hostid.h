@@ -3,12 +3,11 @@
 #ifndef VERBS_HOSTID_H
 #define VERBS_HOSTID_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
-/* With the number of the device, from 0. */
-#define DEVICE_NAME       "verbena%u"
-#define DEVICE_NAME_IWARP "verbena_iw%u"
-#define DEVICE_UVERBS     "uverbs%u"
+#define DEVICE_UVERBS     "uverbs%u" /* with the number of the device, from 0 */
 #define DEVICE_NAME_BYTES 24
 #define DEVICE_BOARD_ID   "verbena"
 #define DEVICE_VENDOR_ID  0x025642u /* locally administered, so no vendor's OUI */
@@ -25,6 +24,15 @@ uint64_t hostid_guid(void);
 static inline uint64_t device_guid(uint64_t hostid, unsigned device)
 {
 	return (hostid & ~UINT64_C(0xff)) | ((hostid + device) & 0xff);
+}
+
+/* `iwarp` has a bit for each device that speaks iWARP. The devices of each kind are numbered by themselves. */
+static inline void device_name(char name[DEVICE_NAME_BYTES], uint32_t iwarp, unsigned device)
+{
+	bool is_iwarp = iwarp >> device & 1;
+	uint32_t before = (is_iwarp ? iwarp : ~iwarp) & ((UINT32_C(1) << device) - 1);
+
+	snprintf(name, DEVICE_NAME_BYTES, is_iwarp ? "verbena_iw%d" : "verbena%d", __builtin_popcount(before));
 }
 
 #endif

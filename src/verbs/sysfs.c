@@ -70,7 +70,7 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	if (d) {
 		const struct tree_facts facts = {
 			.guid = hostid_guid(), .device_count = (unsigned)device_index(d) + 1,
-			.iwarp = d->transport_type == IBV_TRANSPORT_IWARP};
+			.iwarp = engine_iwarp_devices()};
 
 		snprintf(path, sizeof(path), "class/infiniband/%s/%s", d->name, file);
 		len = tree_read(&facts, path, buf, size);

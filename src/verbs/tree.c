@@ -104,7 +104,7 @@ static bool visit_gid(const struct walk *w, const struct tree_facts *f, size_t i
 	if (gid == &none)
 		return true;
 	snprintf(path, sizeof(path), "ports/1/gid_attrs/types/%zu", index);
-	if (!visit_file(w, path, f->rocev1 ? "IB/RoCE v1" : "RoCE v2"))
+	if (!visit_file(w, path, f->rocev1 && !(f->iwarp >> w->device & 1) ? "IB/RoCE v1" : "RoCE v2"))
 		return false;
 	snprintf(path, sizeof(path), "ports/1/gid_attrs/ndevs/%zu", index);
 	if (!visit_file(w, path, gid->interface))
@@ -134,7 +134,7 @@ static bool visit_uverbs(const struct walk *w)
 
 static bool visit_device(const struct walk *w, const struct tree_facts *f)
 {
-	if (!visit_uverbs(w) || !visit_file(w, "node_type", f->iwarp ? "4: RNIC" : "1: CA"))
+	if (!visit_uverbs(w) || !visit_file(w, "node_type", f->iwarp >> w->device & 1 ? "4: RNIC" : "1: CA"))
 		return false;
 	for (size_t i = 0; i < sizeof(device_files) / sizeof(device_files[0]); i++) {
 		const struct file *d = &device_files[i];
@@ -160,7 +160,7 @@ static void walk(const struct tree_facts *f, tree_visit visit, void *arg)
 	    !visit(arg, "class/misc/rdma_cm/abi_version", "4") || !visit(arg, "dev/infiniband/", NULL))
 		return;
 	for (; w.device < f->device_count; w.device++) {
-		snprintf(w.name, sizeof(w.name), f->iwarp ? DEVICE_NAME_IWARP : DEVICE_NAME, w.device);
+		device_name(w.name, f->iwarp, w.device);
 		if (!visit_device(&w, f))
 			return;
 	}
@@ -226,15 +226,15 @@ static int link_make(const char *dir, const char *relative, const char *target)
  */
 static int device_links_make(const char *dir, const struct tree_facts *f, unsigned device)
 {
-	char path[TEXT_BYTES];
+	char path[TEXT_BYTES], name[DEVICE_NAME_BYTES];
 	int err;
 
 	snprintf(path, sizeof(path), "dev/infiniband/" DEVICE_UVERBS, device);
 	err = link_make(dir, path, "/dev/null");
 	if (err)
 		return err;
-	snprintf(path, sizeof(path), f->iwarp ? "class/infiniband/" DEVICE_NAME_IWARP "/device/driver"
-					      : "class/infiniband/" DEVICE_NAME "/device/driver", device);
+	device_name(name, f->iwarp, device);
+	snprintf(path, sizeof(path), "class/infiniband/%s/device/driver", name);
 	return link_make(dir, path, "drivers/verbena");
 }
 

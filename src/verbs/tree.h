@@ -18,8 +18,8 @@ struct tree_gid {
 
 struct tree_facts {
 	uint64_t guid; /* hostid_guid() */
-	unsigned device_count; /* all alike but for name and GUID */
-	bool iwarp;
+	unsigned device_count; /* all alike but for name, GUID and kind */
+	uint32_t iwarp; /* a bit for each that speaks iWARP */
 	bool rocev1; /* GIDs are of that type */
 	const struct tree_gid *gids;
 	size_t gid_count;

@@ -79,6 +79,34 @@ static void the_gids_of_rocev1_say_so(void **state)
 	assert_string_equal(buf, "IB/RoCE v1");
 }
 
+/* The devices of a kind are numbered by themselves; verbs' own numbers count all. */
+static void devices_of_two_kinds_say_so(void **state)
+{
+	static const struct expectation mixed[] = {
+		{ "class/infiniband_verbs/uverbs0/ibdev", "verbena0" },
+		{ "class/infiniband_verbs/uverbs1/ibdev", "verbena_iw0" },
+		{ "class/infiniband_verbs/uverbs2/ibdev", "verbena1" },
+		{ "class/infiniband_verbs/uverbs3/ibdev", "verbena_iw1" },
+		{ "class/infiniband/verbena1/node_type", "1: CA" },
+		{ "class/infiniband/verbena1/node_guid", "0211:2233:4455:6679" },
+		{ "class/infiniband/verbena1/ports/1/gid_attrs/types/0", "IB/RoCE v1" },
+		{ "class/infiniband/verbena_iw1/node_type", "4: RNIC" },
+		{ "class/infiniband/verbena_iw1/node_guid", "0211:2233:4455:667a" },
+		{ "class/infiniband/verbena_iw1/ports/1/gid_attrs/types/0", "RoCE v2" },
+	};
+	struct tree_facts four = facts;
+	char buf[128];
+
+	four.device_count = 4;
+	four.iwarp = 0xa;
+	four.rocev1 = true;
+	for (size_t i = 0; i < sizeof(mixed) / sizeof(mixed[0]); i++) {
+		assert_int_equal(tree_read(&four, mixed[i].path, buf, sizeof(buf)), strlen(mixed[i].text));
+		assert_string_equal(buf, mixed[i].text);
+	}
+	assert_int_equal(tree_read(&four, "class/infiniband/verbena2/node_type", buf, sizeof(buf)), -ENOENT);
+}
+
 static void an_unknown_file_is_not_there(void **state)
 {
 	char buf[8];
@@ -183,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reading_gives_what_the_kernel_would_print),
 		cmocka_unit_test(the_gids_of_rocev1_say_so),
+		cmocka_unit_test(devices_of_two_kinds_say_so),
 		cmocka_unit_test(an_unknown_file_is_not_there),
 		cmocka_unit_test(a_short_buffer_takes_what_fits),
 		cmocka_unit_test(rendering_can_be_repeated_and_files_end_with_a_newline),

@@ -5,7 +5,7 @@ import json
 import re
 import time
 
-from pair import Pair, check, devices_json, main
+from pair import TIME_S, Pair, check, devices_json, main
 
 
 def ibv_devices(place):
@@ -41,6 +41,43 @@ def two(place):
         check(all("200 iters" in o for o in outs), "\n".join(outs))
     # A server with two devices, a client that knows one.
     Pair(place, "ibv_rc_pingpong", ["-d", "verbena1", "-n", 200], ["-n", 200], server_env=TWO).go().finish()
+
+
+KINDS = {"VERBENA_DEVICES": "iwarp,roce"}
+
+
+def kinds(place):
+    """A device of each kind: rdma_cm uses the first one, and the other is met without it."""
+    status, out = place.run(0, ["ibv_devices"], env=KINDS)
+    rows = re.findall(r"^\s+(\S+)\s+([0-9a-f]{16})$", out, re.M)
+    check(status == 0 and [name for name, _ in rows] == ["verbena_iw0", "verbena0"], out)
+    status, out = place.run(0, [place.verbena, "devices", "--json"], env=KINDS)
+    told = json.loads(out)["devices"]
+    check(status == 0 and [(d["name"], d["node_guid"]) for d in told] == rows, out)
+    check([d["transport"] for d in told] == ["iWARP", "InfiniBand"], out)
+    status, out = place.run(0, [place.verbena, "devices"], env=KINDS)
+    check(re.search("^verbena_iw0: .*iWARP", out) and re.search("^verbena0: .*RoCEv2", out, re.M), out)
+    status, out = place.run(0, ["cat", "/sys/class/infiniband/verbena_iw0/node_type", "/sys/class/infiniband/verbena0/node_type"], env=KINDS)
+    check(status == 0 and out.splitlines() == ["4: RNIC", "1: CA"], out)
+    for env in (KINDS, {"VERBENA_DEVICES": "roce,iwarp"}):
+        Pair(place, "ibv_rc_pingpong", ["-d", "verbena0", "-n", 200, "-c"], env=env).go().finish()
+        listener = place.start(0, ["rping", "-s", "-P", "-a", place.addresses[0], "-p", "7390"], env)
+        client = None
+        until = time.monotonic() + TIME_S
+        try:
+            shown = []
+            while not shown:
+                if not client or not client.running():
+                    client = place.start(1, ["rping", "-c", "-a", place.addresses[0], "-p", "7390"], env)
+                check(time.monotonic() < until, "no connection:\n%s%s" % (listener.output(), client.output()))
+                time.sleep(0.05)
+                shown = [p["device"] for p in json.loads(place.tool(0, "stat", "--json"))["processes"]
+                         if p["pid"] == listener.pid and any(q["state"] == "RTS" for q in p["queue_pairs"])]
+            check(shown == ["verbena_iw0" if env is KINDS else "verbena0"], "rdma_cm uses %s" % shown)
+        finally:
+            for p in (listener, client):
+                if p:
+                    p.kill()
 
 
 def field(out, name):
@@ -166,4 +203,4 @@ def stat(place):
 
 if __name__ == "__main__":
     main({"ibv_devices": ibv_devices, "ibv_devinfo": ibv_devinfo,
-          "verbena_devices": verbena_devices, "two": two, "stat": stat}, shared=True)
+          "verbena_devices": verbena_devices, "two": two, "kinds": kinds, "stat": stat}, shared=True)

@@ -6,7 +6,7 @@ static struct ibv_context *ctx;
 
 static int open_once(void **state)
 {
-	setenv("VERBENA_PROTOCOL", "iwarp", 1);
+	setenv("VERBENA_DEVICES", "iwarp,roce", 1);
 	ctx = device_open();
 	return !ctx;
 }
@@ -67,6 +67,40 @@ static void no_builder_of_what_is_not_there(void **state)
 	assert_non_null(ibv_create_qp_ex(ctx, &attr));
 }
 
+static struct ibv_qp *qp_of_type(struct ibv_context *of, enum ibv_qp_type type)
+{
+	struct ibv_cq *cq = ibv_create_cq(of, 16, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = type,
+					.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
+
+	return ibv_create_qp(ibv_alloc_pd(of), &attr);
+}
+
+/* The process's other device is one as ever. */
+static void a_device_of_another_kind_is_beside_it(void **state)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *other = ibv_open_device(list[1]);
+	struct ibv_device_attr a;
+
+	assert_string_equal(ibv_get_device_name(list[0]), "verbena_iw0");
+	assert_string_equal(ibv_get_device_name(list[1]), "verbena0");
+	assert_null(list[2]);
+	assert_non_null(other);
+	assert_int_equal(list[0]->node_type, IBV_NODE_RNIC);
+	assert_int_equal(other->device->node_type, IBV_NODE_CA);
+	assert_int_equal(other->device->transport_type, IBV_TRANSPORT_IB);
+	assert_int_equal(ibv_query_device(other, &a), 0);
+	assert_true(a.atomic_cap != IBV_ATOMIC_NONE);
+	assert_int_equal(ibv_query_device(ctx, &a), 0);
+	assert_int_equal(a.atomic_cap, IBV_ATOMIC_NONE);
+	assert_non_null(qp_of_type(other, IBV_QPT_UD));
+	assert_null(qp_of_type(ctx, IBV_QPT_UD));
+	assert_non_null(qp_of_type(other, IBV_QPT_RC));
+	assert_int_equal(ibv_close_device(other), 0);
+	ibv_free_device_list(list);
+}
+
 /* After the test before it: its queue pair, and one more. */
 static void closing_takes_what_was_left_behind(void **state)
 {
@@ -79,6 +113,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(windows_are_offered_and_groups_are_not),
 		cmocka_unit_test(no_builder_of_what_is_not_there),
+		cmocka_unit_test(a_device_of_another_kind_is_beside_it),
 		cmocka_unit_test(closing_takes_what_was_left_behind),
 	};
 
