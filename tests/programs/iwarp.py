@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+import programs
+from known import KNOWN
 from pair import BUILD, Process, Skip, TIME_S, check, folder, main
 from rdmacm import talk
 
@@ -194,6 +196,32 @@ def departs(place):
     check(whole >= complete > 1, "%d complete, %d whole" % (complete, whole))
 
 
+OTHERS = "rdma_client cmtime rstream_bare riostream rcopy rspreload write_R_T qperf fio_write fio_read librpma".split()
+
+
+def others(place):
+    """More of known.py's programs, which know rdma_cm and nothing of iWARP."""
+    for env in place.env:
+        env.update(ENV)
+    ran = 0
+    for known in KNOWN:
+        if known.name not in OTHERS:
+            continue
+        try:
+            programs.need(known)
+        except Skip:
+            continue
+        where = folder()
+        programs.prepare(known, place, where)
+        theirs, out = programs.talk(known, place, where)
+        check(re.search(known.want, out) and re.search(known.server_want, theirs), "%s:\n%s\nserver:\n%s" % (known.client, out, theirs))
+        if known.proof:
+            check(any(os.path.getsize(f) > 1000 for f in glob.glob(where + "/*.pcap")), "%s ran, but not over Verbena" % known.client)
+        ran += 1
+    if not ran:
+        raise Skip("needs one of: %s" % " ".join(OTHERS))
+
+
 def stat(place):
     """`verbena stat` shows the connection of a live pair, what went over it, and no process that has ended."""
     at = place.addresses[0]
@@ -263,4 +291,4 @@ def nobody(place):
 
 if __name__ == "__main__":
     main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "unconnected": unconnected, "no_crc": no_crc, "atomics": atomics, "capture": capture, "markers": markers,
-          "departs": departs, "errors": errors, "stat": stat, "flood": flood, "nobody": nobody})
+          "departs": departs, "errors": errors, "others": others, "stat": stat, "flood": flood, "nobody": nobody})
