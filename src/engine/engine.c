@@ -6,7 +6,6 @@
 #include "engine/state.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -14,6 +13,7 @@
 #include "engine/registrar.h"
 #include "io/fd_away.h"
 #include "io/tcp.h"
+#include "io/uncancelled.h"
 
 uint64_t engine_now_ns(void)
 {
@@ -146,6 +146,20 @@ int engine_listen(struct engine *e, uint32_t number, const struct flow *at, int 
 	return tcp_listen(e->tcp, number, at, backlog);
 }
 
+/* Memory and UDP have no cancellation point for a packet; the other back ends have. */
+static bool loop_turn_uncancelled(struct engine *e, enum loop_work work, uint64_t now_ns)
+{
+	bool moved;
+	int state;
+
+	if (!e->may_cancel)
+		return loop_turn(&e->loop, work, now_ns);
+	state = cancel_off();
+	moved = loop_turn(&e->loop, work, now_ns);
+	cancel_restore(state);
+	return moved;
+}
+
 bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
 {
 	if (e->closed)
@@ -155,7 +169,7 @@ bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
 	if (now_ns < e->turned_ns)
 		now_ns = e->turned_ns;
 	e->turned_ns = now_ns;
-	if (!loop_turn(&e->loop, work, now_ns))
+	if (!loop_turn_uncancelled(e, work, now_ns))
 		return false;
 	atomic_store_explicit(&e->moved_ns, now_ns, memory_order_relaxed);
 	return true;
@@ -182,20 +196,6 @@ void engine_leave(struct engine *e)
 bool engine_is_lost(const struct engine *e)
 {
 	return e->forked;
-}
-
-/* Sockets are cancellation points: a thread that is cancelled in a turn would leave the lock held for ever. */
-static int cancel_off(void)
-{
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	return state;
-}
-
-static void cancel_restore(int state)
-{
-	pthread_setcancelstate(state, NULL);
 }
 
 void engine_lock_quietly(struct engine *e)

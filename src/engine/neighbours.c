@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "io/shm.h"
+#include "io/uncancelled.h"
 
 enum { RINGS_TOLD_LIMIT = 1, RINGS_TOLD_OTHER = 2 };
 
@@ -50,18 +51,26 @@ static void tell(struct loop *l, int err)
 		fprintf(stderr, "verbena: packets to processes of this host go by UDP: no memory to share: %s\n", strerror(-err));
 }
 
+static void meet(struct loop *l, int slot, uint64_t now_ns)
+{
+	int fds[GROUP_RING_FDS], err = shm_make(l->shm, (unsigned)slot, now_ns, fds);
+
+	if (err < 0 && err != -EEXIST)
+		tell(l, err);
+	if (err < 0 || slot == (int)l->slot)
+		return;
+	if (group_offer_ring(l->group, (unsigned)slot, fds) < 0)
+		shm_lose(l->shm, (unsigned)slot, now_ns);
+}
+
 void neighbours_meet(struct loop *l, uint64_t now_ns)
 {
-	int slot, err, fds[GROUP_RING_FDS];
+	int slot, state;
 
 	while ((slot = shm_next_wanted(l->shm)) >= 0) {
-		err = shm_make(l->shm, (unsigned)slot, now_ns, fds);
-		if (err < 0 && err != -EEXIST)
-			tell(l, err);
-		if (err < 0 || slot == (int)l->slot)
-			continue;
-		if (group_offer_ring(l->group, (unsigned)slot, fds) < 0)
-			shm_lose(l->shm, (unsigned)slot, now_ns);
+		state = cancel_off();
+		meet(l, slot, now_ns);
+		cancel_restore(state);
 	}
 }
 

@@ -32,6 +32,7 @@
 #include "io/shm.h"
 #include "io/tcp.h"
 #include "io/udp.h"
+#include "io/uncancelled.h"
 
 static_assert((int)SHM_SLOTS == (int)GROUP_SLOTS && (int)SHM_QPN_SHIFT == (int)GROUP_SLOT_SHIFT &&
 		      (int)SHM_ADDRESSES_MAX == (int)NIC_GIDS_MAX,
@@ -177,6 +178,7 @@ static int wrappers_start(struct engine *e, struct io *io, char *why, size_t why
 		if (rc)
 			snprintf(why, why_bytes, "VERBENA_PCAP: %s", reason);
 	}
+	e->may_cancel = !e->udp || e->config.pcap[0];
 	if (rc)
 		io_close(io);
 	else
@@ -625,6 +627,8 @@ fail:
 
 static void fork_prepare(void)
 {
+	int state = cancel_off(); /* what is flushed may be a file */
+
 	pthread_mutex_lock(&the_mutex);
 	for (unsigned d = 0; d < ENGINE_DEVICES_MAX; d++) {
 		struct engine *e = engines[d];
@@ -636,6 +640,7 @@ static void fork_prepare(void)
 		if (!e->closed)
 			io_flush(e->loop.io);
 	}
+	cancel_restore(state);
 }
 
 static void fork_parent(void)
@@ -700,6 +705,7 @@ struct engine *engine_get(unsigned device, const struct engine_sink *sink, char 
 	static bool registered;
 	char why[WHY_BYTES] = "";
 	struct engine *e;
+	int state = cancel_off(); /* a process that joins a group holds locks of the whole host */
 
 	pthread_mutex_lock(&the_mutex);
 	if (!registered)
@@ -711,6 +717,7 @@ struct engine *engine_get(unsigned device, const struct engine_sink *sink, char 
 	}
 	e = engines[device];
 	pthread_mutex_unlock(&the_mutex);
+	cancel_restore(state);
 	return e;
 }
 

@@ -95,6 +95,7 @@ struct engine {
 	uint32_t paths; /* UDP source ports of the back end, in each family */
 	uint16_t sport_ipv4[UDP_PATHS_MAX];
 	uint16_t sport_ipv6[UDP_PATHS_MAX]; /* 0: no IPv6 */
+	bool may_cancel;     /* the back end makes calls that are cancellation points: streams, raw frames, a capture */
 	size_t rcvbuf_bytes; /* as the kernel counts */
 	int stat_fd;
 	int wake_fd;
@@ -126,7 +127,7 @@ struct engine {
 /* Reads the back end's source ports; before there is a thread, or with the lock held. */
 void engine_note_paths(struct engine *);
 
-/* Lock held. A turn and everything that follows from it; true when packets moved. */
+/* Lock held. A turn and everything that follows from it; true when packets moved. No cancellation point. */
 bool engine_turn(struct engine *, enum loop_work, uint64_t now_ns);
 /*
  * Lock held: does the work that others left, wakes the thread if it would sleep too long, and

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "io/fd_away.h"
+#include "io/uncancelled.h"
 
 enum {
 	STACK_BYTES = 256 << 10,
@@ -42,7 +43,7 @@ void thread_wake(struct engine *e)
 	static const uint64_t one = 1;
 	int saved = errno;
 
-	if (write(e->wake_fd, &one, sizeof(one)) < 0) {
+	if (uncancelled_write(e->wake_fd, &one, sizeof(one)) < 0) {
 		/* EAGAIN: the thread is about to wake anyway. */
 	}
 	errno = saved;

@@ -22,6 +22,7 @@
 #include "group/group_steer.h"
 #include "io/fd_away.h"
 #include "io/udp.h"
+#include "io/uncancelled.h"
 
 enum {
 	EVENTS_MAX = 16,        /* of one group_service */
@@ -373,13 +374,15 @@ void group_service(struct group *g)
 bool group_lives(const struct group *g, unsigned slot)
 {
 	struct link_peer peer;
-	int link;
+	int link, state;
 
 	if (slot == g->slot || slot >= GROUP_SLOTS)
 		return slot == g->slot;
+	state = cancel_off();
 	link = link_connect(&g->id, (int)slot, &peer);
 	if (link >= 0)
 		close(link);
+	cancel_restore(state);
 	return link != -ECONNREFUSED;
 }
 
@@ -423,14 +426,16 @@ static bool forward(struct group *g, unsigned slot, const struct pkt *p, unsigne
 
 bool group_forward(struct group *g, unsigned slot, const struct pkt *p, unsigned hops)
 {
+	bool sent;
+	int state;
+
 	if (group_is_probe(p))
 		return false;
-	if (!forward(g, slot, p, hops)) {
-		g->counters->forward_dropped++;
-		return false;
-	}
-	g->counters->forward_sent++;
-	return true;
+	state = cancel_off();
+	sent = forward(g, slot, p, hops);
+	cancel_restore(state);
+	++*(sent ? &g->counters->forward_sent : &g->counters->forward_dropped);
+	return sent;
 }
 
 unsigned group_hops(const struct group *g, size_t i)

@@ -162,7 +162,7 @@ pid_t group_pid(const struct group *, unsigned slot);
 
 /*
  * Whether a process has that slot: false only if none has. A stopped process has it still. One to three
- * system calls; never blocks.
+ * system calls; never blocks, no cancellation point.
  */
 bool group_lives(const struct group *, unsigned slot);
 
@@ -207,7 +207,7 @@ void group_service(struct group *);
 /*
  * Hands a packet that belongs to another slot to its member; *borrows* it. False: it was dropped, because
  * nobody has the slot, or its member is behind, or it is our own slot, or a joiner sent it to itself. Never blocks.
- * hops: how often it was passed on before.
+ * No cancellation point. hops: how often it was passed on before.
  */
 bool group_forward(struct group *, unsigned slot, const struct pkt *, unsigned hops);
 

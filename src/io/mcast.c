@@ -15,6 +15,7 @@
 #include "io/fd_away.h"
 #include "io/udp_rx.h"
 #include "io/udp_socket.h"
+#include "io/uncancelled.h"
 
 enum {
 	QPN_AT = 5, /* in a BTH */
@@ -231,13 +232,15 @@ static bool looks(struct mcast *m, uint64_t now_ns)
 {
 	struct epoll_event e[READY_MAX];
 	bool paused = now_ns - m->looked_ns > PAUSE_NS;
-	int n;
+	int n, state;
 
 	if (++m->idle < IDLE_TURNS_MAX && !paused)
 		return false;
 	m->looked_ns = now_ns;
 	m->counters->rx_syscalls++;
+	state = cancel_off();
 	n = epoll_wait(m->epoll_fd, e, READY_MAX, 0);
+	cancel_restore(state);
 	for (int i = 0; i < n; i++)
 		((struct joined *)e[i].data.ptr)->ready = true;
 	m->idle = n > 0 ? IDLE_TURNS_MAX : 0; /* and again in the next call */

@@ -15,6 +15,7 @@
 
 #include "io/fd_away.h"
 #include "io/shm_state.h"
+#include "io/uncancelled.h"
 
 enum {
 	RECORD_BYTES_MAX = 16 << 10, /* of several packets: what one end copies while the other
@@ -138,7 +139,7 @@ static void publish(struct ring_out *r)
 	static const uint64_t one = 1;
 
 	r->dirty = false;
-	if (shm_publish(&r->putter) && r->bell >= 0 && write(r->bell, &one, sizeof(one)) < 0) {
+	if (shm_publish(&r->putter) && r->bell >= 0 && uncancelled_write(r->bell, &one, sizeof(one)) < 0) {
 		/* EAGAIN: it has been rung often enough. */
 	}
 }

@@ -14,13 +14,14 @@
 
 #include "io/fd_away.h"
 #include "io/shm_state.h"
+#include "io/uncancelled.h"
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 void shm_close_fd(int *fd)
 {
 	if (*fd >= 0)
-		close(*fd);
+		uncancelled_close(*fd);
 	*fd = -1;
 }
 

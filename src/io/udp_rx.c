@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "io/uncancelled.h"
+
 enum {
 	RX_BUFFER_BYTES = 65536, /* more than any UDP payload */
 	/* Four trains are 256 KiB: they are consumed while still in the L2 cache. */
@@ -209,7 +211,7 @@ static bool fill(struct udp_rx *u, struct udp_rx_socket *rx)
 		h->msg_flags = 0;
 	}
 	do {
-		n = recvmmsg(rx->fd, u->messages, (unsigned)u->ask, MSG_DONTWAIT, NULL);
+		n = uncancelled_recvmmsg(rx->fd, u->messages, (unsigned)u->ask, MSG_DONTWAIT);
 		u->counters->rx_syscalls++;
 	} while (n < 0 && errno == EINTR);
 	/*
@@ -248,15 +250,18 @@ static size_t ask_others(struct udp_rx *u)
 {
 	struct pollfd p[UDP_RX_SOCKETS_MAX];
 	size_t n = u->socket_count - 1;
+	int state, some;
 
 	for (size_t i = 0; i < n; i++)
 		p[i] = (struct pollfd){.fd = u->sockets[(u->first + 1 + i) % u->socket_count].fd,
 				       .events = POLLIN};
 	u->counters->rx_syscalls++;
-	if (n && poll(p, n, 0) > 0)
-		for (size_t i = 0; i < n; i++)
-			if (p[i].revents)
-				return (u->first + 1 + i) % u->socket_count;
+	state = cancel_off();
+	some = poll(p, n, 0);
+	cancel_restore(state);
+	for (size_t i = 0; some > 0 && i < n; i++)
+		if (p[i].revents)
+			return (u->first + 1 + i) % u->socket_count;
 	return u->socket_count;
 }
 

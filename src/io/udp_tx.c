@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/ipudp.h"
+#include "io/uncancelled.h"
 
 enum {
 	TX_PORT_TRIES = 8, /* of one path, before the kernel chooses */
@@ -372,8 +373,8 @@ static void count_sent(struct udp_tx *u, size_t m, size_t *done)
 static int send_some(int fd, struct mmsghdr *messages, unsigned count)
 {
 	if (count > 1)
-		return sendmmsg(fd, messages, count, MSG_DONTWAIT);
-	return sendmsg(fd, &messages->msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+		return uncancelled_sendmmsg(fd, messages, count, MSG_DONTWAIT);
+	return uncancelled_sendmsg(fd, &messages->msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
 }
 
 /*

@@ -146,6 +146,18 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 	return 0;
 }
 
+static void unlock(void *mutex)
+{
+	pthread_mutex_unlock(mutex);
+}
+
+void event_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	pthread_cleanup_push(unlock, mutex);
+	pthread_cond_wait(cond, mutex);
+	pthread_cleanup_pop(0);
+}
+
 static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
 {
 	pthread_mutex_lock(mutex);

@@ -74,11 +74,10 @@ void channel_cq_event(void *cq_owner)
  */
 static void wake_for_missed(struct abi_channel *ch)
 {
-	int flags = fcntl(ch->pub.fd, F_GETFL), cancel;
+	int flags = fcntl(ch->pub.fd, F_GETFL);
 
 	if (flags < 0 || flags & O_NONBLOCK)
 		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* the event is a write() */
 	pthread_mutex_lock(&ch->events.lock);
 	for (struct list *n = ch->cqs.next; n != &ch->cqs; n = n->next) {
 		struct abi_cq *cq = container_of(n, struct abi_cq, of_channel);
@@ -89,7 +88,6 @@ static void wake_for_missed(struct abi_channel *ch)
 			add_event(ch, cq);
 	}
 	pthread_mutex_unlock(&ch->events.lock);
-	pthread_setcancelstate(cancel, NULL);
 }
 
 void channel_attach(struct abi_cq *cq, struct ibv_comp_channel *channel)

@@ -128,7 +128,7 @@ static void events_await(struct abi_cq *cq)
 	while (!engine_is_lost(cq->engine) &&
 	       (cq->pub.comp_events_completed != cq->comp_delivered ||
 		cq->pub.async_events_completed != cq->async_delivered))
-		pthread_cond_wait(&cq->pub.cond, &cq->pub.mutex);
+		event_wait(&cq->pub.cond, &cq->pub.mutex);
 	pthread_mutex_unlock(&cq->pub.mutex);
 }
 

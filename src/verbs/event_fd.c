@@ -10,6 +10,7 @@
  * tokens without blocking: then a reader finds an empty list and reads again.
  */
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -38,7 +39,8 @@ void event_fd_added(struct event_fd *q)
 	int saved = errno;
 
 	atomic_fetch_add_explicit(&q->count, 1, memory_order_relaxed);
-	if (write(q->fd, &one, sizeof(one)) < 0) {
+	/* libc's write() is a cancellation point, and the lock is held. */
+	if (syscall(SYS_write, q->fd, &one, sizeof(one)) < 0) {
 		/* A count of 2^64 - 2 is out of reach; a program that closed the descriptor gets
 		 * nothing.
 		 */
@@ -48,13 +50,15 @@ void event_fd_added(struct event_fd *q)
 
 void event_fd_withdrawn(struct event_fd *q, uint32_t count)
 {
-	int saved = errno;
+	int saved = errno, cancel;
 	uint64_t token;
 	struct iovec iov = { &token, sizeof(token) };
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* as above */
 	atomic_fetch_sub_explicit(&q->count, count, memory_order_relaxed);
 	while (count-- > 0 && preadv2(q->fd, &iov, 1, -1, RWF_NOWAIT) > 0)
 		;
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,11 +21,15 @@ bool explain_is_quiet(void)
 static void tell(atomic_flag *told, const char *fmt, va_list ap)
 {
 	char line[LINE_BYTES];
+	int cancel;
 
 	if (atomic_flag_test_and_set(told))
 		return;
 	vsnprintf(line, sizeof(line), fmt, ap);
+	/* Callers hold locks, with which a thread that is cancelled would end. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	fprintf(stderr, "verbena: %s\n", line);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 int explain(atomic_flag *told, int err, const char *fmt, ...)

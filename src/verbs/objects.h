@@ -276,6 +276,8 @@ void async_event(const struct async_event *); /* engine_sink.async_event */
 /* Withdraws the object's undelivered events; no new ones may come any more. */
 void async_withdraw(struct abi_context *, const void *object);
 void async_flush(struct abi_context *);
+/* As pthread_cond_wait(), but a thread that is cancelled in it does not end with the mutex. */
+void event_wait(pthread_cond_t *, pthread_mutex_t *);
 
 /* cq.c */
 struct abi_cq *cq_create(struct ibv_context *, uint32_t cqe, void *cq_context,

@@ -486,7 +486,7 @@ static void events_await(struct abi_qp *qp)
 {
 	pthread_mutex_lock(&qp->pub.mutex);
 	while (qp->pub.events_completed != qp->async_delivered && !engine_is_lost(qp->engine))
-		pthread_cond_wait(&qp->pub.cond, &qp->pub.mutex);
+		event_wait(&qp->pub.cond, &qp->pub.mutex);
 	pthread_mutex_unlock(&qp->pub.mutex);
 }
 

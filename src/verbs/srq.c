@@ -140,7 +140,7 @@ static void events_await(struct abi_srq *srq)
 	pthread_mutex_lock(&srq->pub.mutex);
 	while (srq->pub.events_completed != srq->async_delivered &&
 	       !engine_is_lost(context_of(srq->pub.context)->engine))
-		pthread_cond_wait(&srq->pub.cond, &srq->pub.mutex);
+		event_wait(&srq->pub.cond, &srq->pub.mutex);
 	pthread_mutex_unlock(&srq->pub.mutex);
 }
 
