@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ enum {
 	SPACE_TCP = 0x0106,
 	PACKET_LEN = BTH_LEN + DETH_LEN + MAD_LEN + ICRC_LEN,
 	TICK_US = 1000,
-	ADDRESSES_MAX = 900
+	ADDRESSES_MAX = 4096
 };
 
 static struct flow flow = {
@@ -98,8 +99,12 @@ static void send_one(int fd, struct prng *r)
 static bool sources_open(struct sockaddr_in *from, int *fds, unsigned count,
 			 const struct sockaddr_in *to)
 {
+	struct rlimit limit = {0};
 	socklen_t len = sizeof(*from);
 
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 	for (unsigned i = 0; i < count; i++) {
 		from[i] = from[0];
 		from[i].sin_addr.s_addr = htonl(ntohl(from[0].sin_addr.s_addr) + i);

@@ -191,6 +191,7 @@ void active_rep(struct cm *cm, const struct flow *in, const struct mad *mad, con
 	}
 	take_rep(c, &rep);
 	conn_move(c, CONN_REP_RCVD);
+	known_add(cm, in->src, now_ns);
 	tell_response(c, mad, &rep);
 }
 

@@ -71,6 +71,7 @@ void cm_destroy(struct cm *cm)
 	map_fini(&cm->by_port);
 	map_fini(&cm->by_join);
 	registry_leave(&cm->registry);
+	alloc_put(&alloc, cm->seen, CM_SEEN * sizeof(*cm->seen));
 	pool_fini(&cm->pool);
 	alloc_put(&alloc, cm, sizeof(*cm));
 }

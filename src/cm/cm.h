@@ -36,7 +36,8 @@ enum {
 	CM_HALF_OPEN_MAX_OF_ONE = 768, /* such requests from one address */
 	CM_UNANSWERED_MAX_OF_ONE = 256, /* connections whose REP one address leaves without an answer */
 	CM_UNANSWERED_MANY = 1024,      /* such connections of all addresses, from which on */
-	CM_UNANSWERED_FEW_OF_ONE = 4,   /* one address may have so few */
+	CM_UNANSWERED_FEW_OF_ONE = 4,   /* an address that is not known may have so few, and in this second */
+	CM_STRANGERS_MAX = 500,         /* so many requests are taken from all such addresses, each when it comes again */
 	CM_REFUSALS_MAX = 1000, /* of requests, a second */
 	CM_REFUSALS_MAX_OF_ONE = 100, /* likewise, to one address */
 	CM_DATA_MAX = 256,
@@ -112,6 +113,7 @@ enum cm_limit {
 	CM_LIMIT_HALF_OPEN,
 	CM_LIMIT_HALF_OPEN_OF_ONE,
 	CM_LIMIT_UNANSWERED_OF_ONE,
+	CM_LIMIT_STRANGERS,
 	CM_LIMIT_IDS,
 	CM_LIMITS
 };

@@ -277,16 +277,19 @@ void conn_be_patient(struct conn *c, uint8_t service_timeout, uint64_t now_ns)
 	uint8_t code = service_timeout < CM_SERVICE_TIMEOUT_MAX ? service_timeout : CM_SERVICE_TIMEOUT_MAX;
 
 	limit_unanswered(c, false); /* it lives */
+	known_add(c->cm, c->flow.dst, now_ns);
 	if (c->patient)
 		return;
 	c->patient = true;
 	timer_set(&c->cm->timers, &c->timer, now_ns + timeout_ns(code) + timeout_ns(c->ack_timeout));
 }
 
-static uint8_t sends_max(const struct conn *c)
+static uint8_t sends_max(const struct conn *c, uint64_t now_ns)
 {
 	if (c->willed)
 		return CM_WILL_SENDS_MAX;
+	if (c->state == CONN_REP_SENT && limit_is_doubtful(c, now_ns))
+		return CM_STRANGER_SENDS_MAX;
 	return c->state == CONN_DREQ_SENT ? CM_DREQ_SENDS_MAX : CM_SENDS_MAX;
 }
 
@@ -321,7 +324,7 @@ void conn_expire(struct conn *c, uint64_t now_ns)
 	if (c->state == CONN_TIMEWAIT) {
 		conn_close(c);
 		event_tell(id, CM_TIMEWAIT_EXIT, 0, NULL);
-	} else if (c->sends < sends_max(c)) {
+	} else if (c->sends < sends_max(c, now_ns)) {
 		c->cm->counters.repeats++;
 		limit_unanswered(c, c->state == CONN_REP_SENT);
 		conn_send_repeatedly(c, now_ns);

@@ -5,6 +5,8 @@
 
 #include "cm/state.h"
 
+enum { STRANGER_LOOKS = 64 }; /* at requests that wait, for one to drop */
+
 int cm_channel_create(struct cm *cm, void *owner, struct cm_channel **out)
 {
 	struct cm_channel *ch = pool_get(&cm->pool, sizeof(*ch));
@@ -149,31 +151,6 @@ void event_tell_join(struct cm_join *j, const struct cm_event *what)
 	e->event.ah = what->ah;
 }
 
-int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *param)
-{
-	struct cm *cm = listener->cm;
-	struct event *e;
-
-	if (listener->backlog <= 0 || listener->channel->event_count >= CM_EVENTS_MAX) {
-		limit_reached(cm, listener->backlog <= 0 ? CM_LIMIT_BACKLOG : CM_LIMIT_EVENTS);
-		return -EAGAIN;
-	}
-	if (!limit_half_open(cm, made->remote.ip))
-		return -EAGAIN;
-	e = event_add(listener, CM_CONNECT_REQUEST, param);
-	if (!e) {
-		limit_half_open_done(cm, made->remote.ip);
-		return -ENOMEM;
-	}
-	e->made = made;
-	e->event.number = made->number;
-	listener->backlog--;
-	made->request = e;
-	return 0;
-}
-
-/* ---- out ------------------------------------------------------------------------------------------ */
-
 /* The request no longer counts for its listener's backlog. */
 static void unburden(struct event *e)
 {
@@ -181,7 +158,7 @@ static void unburden(struct event *e)
 		return;
 	e->id->backlog++;
 	e->made->request = NULL;
-	limit_half_open_done(e->id->cm, e->made->remote.ip);
+	limit_half_open_done(e->id->cm, e->place);
 }
 
 static void event_remove(struct event *e)
@@ -194,6 +171,71 @@ static void event_remove(struct event *e)
 	unburden(e);
 	pool_put(&ch->cm->pool, e, sizeof(*e));
 }
+
+/* Of the requests that have waited longest, the first one of an address that is not known. */
+static struct event *stranger_of(const struct cm_id *listener)
+{
+	const struct list *head = &listener->channel->events, *l = head->next;
+
+	for (int i = 0; l != head && i < STRANGER_LOOKS; l = l->next, i++) {
+		struct event *e = container_of(l, struct event, link);
+
+		if (e->id == listener && e->made && e->made->conn && known_find(listener->cm, e->made->remote.ip) < 0)
+			return e;
+	}
+	return NULL;
+}
+
+/* A full backlog makes room for an address that is known: the request that goes comes again, if anybody sent it. */
+static bool make_room(struct cm_id *listener, const struct cm_id *made)
+{
+	struct event *e = known_find(listener->cm, made->remote.ip) >= 0 ? stranger_of(listener) : NULL;
+	struct cm_id *gone;
+
+	if (!e)
+		return false;
+	gone = e->made;
+	event_remove(e);
+	conn_close(gone->conn);
+	id_drop(gone);
+	listener->cm->counters.requests_dropped++;
+	return true;
+}
+
+static bool is_full(const struct cm_id *listener)
+{
+	return listener->backlog <= 0 || listener->channel->event_count >= CM_EVENTS_MAX;
+}
+
+int event_tell_request(struct cm_id *listener, struct cm_id *made, const struct cm_param *param)
+{
+	struct cm *cm = listener->cm;
+	uint16_t place;
+	struct event *e;
+
+	if (is_full(listener)) {
+		limit_reached(cm, listener->backlog <= 0 ? CM_LIMIT_BACKLOG : CM_LIMIT_EVENTS);
+		if (!make_room(listener, made))
+			return -EAGAIN;
+	}
+	if (cm->half_open_count >= CM_HALF_OPEN_MAX)
+		make_room(listener, made);
+	if (!limit_half_open(cm, made->remote.ip, &place))
+		return -EAGAIN;
+	e = event_add(listener, CM_CONNECT_REQUEST, param);
+	if (!e) {
+		limit_half_open_done(cm, place);
+		return -ENOMEM;
+	}
+	e->place = place;
+	e->made = made;
+	e->event.number = made->number;
+	listener->backlog--;
+	made->request = e;
+	return 0;
+}
+
+/* ---- out ------------------------------------------------------------------------------------------ */
 
 bool cm_channel_take_event(struct cm_channel *ch, struct cm_event *out)
 {

@@ -211,7 +211,8 @@ void passive_req(struct cm *cm, const struct flow *in, const struct mad *mad, co
 	reason = judge(cm, &r);
 	if (reason)
 		refuse(cm, &r, reason);
-	else if (limit_is_mute(cm, in->src))
+	else if (limit_puts_off(cm, in->src, request_note(in, r.req.ca_guid, r.req.local_comm_id), now_ns) ||
+		 limit_is_mute(cm, in->src))
 		cm->counters.requests_dropped++;
 	else
 		admit(cm, &r);
@@ -268,6 +269,8 @@ void passive_rtu(struct cm *cm, const struct flow *in, const struct mad *mad, co
 
 	cm_rtu_decode(&rtu, msg);
 	c = conn_find(cm, rtu.remote_comm_id);
-	if (c && c->state == CONN_REP_SENT && rtu.local_comm_id == c->remote_comm_id && conn_is_peer(c, in))
+	if (c && c->state == CONN_REP_SENT && rtu.local_comm_id == c->remote_comm_id && conn_is_peer(c, in)) {
 		passive_established(c);
+		known_add(cm, in->src, now_ns);
+	}
 }

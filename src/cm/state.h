@@ -68,6 +68,12 @@ enum conn_state {
 
 enum {
 	CM_SOURCES = 8192, /* counters by source address */
+	CM_KNOWN = 2048,   /* addresses that have counters of their own: known.c */
+	CM_KNOWN_WAYS = 4,
+	CM_PLACES = CM_SOURCES + CM_KNOWN,
+	CM_SEEN = 1 << 17,              /* requests of a flood that are remembered */
+	CM_PUT_OFF_FLOOD = 1000,        /* requests put off in a second, by which a flood goes on */
+	CM_STRANGER_SENDS_MAX = 4,      /* of a REP to an address that is not known, in a flood: 3.75 s */
 	CM_SENDS_MAX = 16,              /* of one message (IBTA 12.9.8.5: max CM retries 15) */
 	CM_DREQ_SENDS_MAX = 6,          /* of a DREQ: 12 s (docs/rdmacm.md 2.4) */
 	CM_WILL_SENDS_MAX = 3,          /* of a dead process's, to which nobody gets the answer */
@@ -86,6 +92,7 @@ enum {
 #define CM_EARLY_NS      UINT64_C(200000000) /* for so long a request may have been too early for its listener */
 #define CM_EARLY_NS_MIN  UINT64_C(25000000)  /* and comes again after so long, then twice as long, ... */
 #define CM_REPEAT_NS_MAX UINT64_C(4000000000)
+#define CM_FLOOD_NS      UINT64_C(10000000000) /* a flood is over when there was none for so long */
 #define CM_QKEY          0x01234567u /* of the port spaces for datagrams (the field's convention) */
 
 struct conn {
@@ -94,7 +101,8 @@ struct conn {
 	struct list link; /* in cm->conns */
 	enum conn_state state;
 	bool active;      /* this end sent REQ */
-	bool unanswered;  /* REP_SENT: the REP was repeated, and the peer is not known to live (limit.c) */
+	bool unanswered;  /* REP_SENT: the REP was repeated, and the peer is not known to live (limit.c), */
+	uint16_t place;   /* which counts here */
 	bool patient;     /* the peer's MRA in this state has counted */
 	bool willed;      /* a dead process's: will.c */
 	uint8_t sends;    /* of `mad` */
@@ -193,6 +201,7 @@ struct event {
 	struct cm_id *id;     /* whose events_taken counts it */
 	struct cm_id *made;   /* a CM_CONNECT_REQUEST: the new id */
 	struct cm_join *join; /* of a group: whose events_taken counts it too */
+	uint16_t place;       /* of a request: where it counts as half open */
 	struct cm_event event;
 };
 
@@ -230,12 +239,21 @@ struct cm {
 	struct map by_join;   /* number -> join */
 	uint32_t join_count, next_join;
 	uint32_t half_open_count;
-	uint16_t half_open_of[CM_SOURCES];
-	uint32_t unanswered_of[CM_SOURCES], unanswered;
+	uint16_t half_open_of[CM_PLACES];
+	uint32_t unanswered_of[CM_PLACES], unanswered;
+	struct {
+		uint8_t ip[16];
+		uint64_t heard_ns; /* 0: nobody's */
+	} known[CM_KNOWN];
+	uint32_t known_count;
+	uint64_t flooded_until_ns;
+	uint16_t *seen; /* CM_SEEN, from the first flood on */
+	uint32_t put_off, strangers; /* since strangers_since_ns, a second long */
+	uint64_t strangers_since_ns;
 	unsigned limits; /* reached since cm_take_limits() */
 	struct cm_obstacle obstacle;
 	uint32_t refusals; /* since refusals_since_ns, a second long */
-	uint8_t refusals_of[CM_SOURCES];
+	uint8_t refusals_of[CM_PLACES];
 	uint64_t refusals_since_ns;
 	uint32_t in_state[CONN_STATES]; /* conns */
 	uint32_t listener_count, listens;
@@ -358,17 +376,33 @@ void will_update(struct conn *);
 bool will_is_due(const struct cm *); /* will_expire() has something to do */
 void will_expire(struct cm *, uint64_t now_ns);
 
+/* ---- known.c -------------------------------------------------------------------------------------- */
+
+/* By a secret. */
+uint64_t address_hash(const struct cm *, const uint8_t *ip);
+/* It has answered by a communication id of ours. */
+void known_add(struct cm *, const uint8_t *ip, uint64_t now_ns);
+/* Its place in cm->known, or -1. */
+int known_find(const struct cm *, const uint8_t *ip);
+
 /* ---- limit.c, report.c ---------------------------------------------------------------------------- */
 
-/* Another request that no program has seen, from this address; false: there are too many. */
-bool limit_half_open(struct cm *, const uint8_t *source);
-void limit_half_open_done(struct cm *, const uint8_t *source);
+/* Another request that no program has seen, from this address, counts in *place. False: there are too many. */
+bool limit_half_open(struct cm *, const uint8_t *source, uint16_t *place);
+void limit_half_open_done(struct cm *, uint16_t place);
 /*
  * A REP stays without an answer, or does no longer. Whether an address leaves so many without one that it gets no more: what
  * is forged costs memory and repeats, and a peer that lives answers.
  */
 void limit_unanswered(struct conn *, bool);
 bool limit_is_mute(struct cm *, const uint8_t *source);
+/*
+ * Whether a request, named by a hash, is dropped because many are forged now and nobody knows its address. A peer that lives
+ * sends it again, and then it is taken.
+ */
+bool limit_puts_off(struct cm *, const uint8_t *source, uint64_t request, uint64_t now_ns);
+/* Whether the conn's peer is not known, and many are forged now. */
+bool limit_is_doubtful(const struct conn *, uint64_t now_ns);
 /* Another refusal of a request; false: there were too many in this second, and this one is not sent. */
 bool limit_refusal(struct cm *, const uint8_t *source, uint64_t now_ns);
 void count_reject(struct cm_rejects *, uint16_t reason);

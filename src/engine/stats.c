@@ -187,7 +187,8 @@ static const struct stats_field fields[] = {
 	IO(pcap_packets), IO(pcap_errors),
 	CM(requests_sent), CM(requests_received), CM(repeats), CM(requests_dropped),
 	DROPPED(backlog, CM_LIMIT_BACKLOG), DROPPED(events, CM_LIMIT_EVENTS), DROPPED(half_open, CM_LIMIT_HALF_OPEN),
-	DROPPED(half_open_of_one, CM_LIMIT_HALF_OPEN_OF_ONE), DROPPED(unanswered_of_one, CM_LIMIT_UNANSWERED_OF_ONE), DROPPED(ids, CM_LIMIT_IDS),
+	DROPPED(half_open_of_one, CM_LIMIT_HALF_OPEN_OF_ONE), DROPPED(unanswered_of_one, CM_LIMIT_UNANSWERED_OF_ONE),
+	DROPPED(strangers, CM_LIMIT_STRANGERS), DROPPED(ids, CM_LIMIT_IDS),
 	CM_REJ_REASONS(SENT) REJECTS(sent, "other", other)
 	CM_REJ_REASONS(RECEIVED) REJECTS(received, "other", other)
 	CM(rejects_withheld), CM(wills), CM(ids), CM(listeners), CM(connecting), CM(established), CM(disconnecting),

@@ -219,6 +219,9 @@ static void explain_limits(unsigned limits)
 	if (limits & 1u << CM_LIMIT_UNANSWERED_OF_ONE)
 		EXPLAIN(0, "rdma_accept: an address leaves accepted connections without an answer: %d, or %d where all addresses leave "
 			"%d; its further requests are dropped", CM_UNANSWERED_MAX_OF_ONE, CM_UNANSWERED_FEW_OF_ONE, CM_UNANSWERED_MANY);
+	if (limits & 1u << CM_LIMIT_STRANGERS)
+		EXPLAIN(0, "rdma_accept: %d accepted connections have no answer, as in a flood of forged requests; those of addresses that "
+			"have not answered before are dropped the first time that they come", CM_UNANSWERED_MANY);
 	if (limits & 1u << CM_LIMIT_IDS)
 		EXPLAIN(0, "rdma_get_cm_event: this process has %d ids, which is the most; requests are dropped", CM_IDS_MAX);
 }
