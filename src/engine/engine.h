@@ -102,7 +102,7 @@ long engine_pid_of(const struct engine *, int slot);
 /* Both called with the engine locked. */
 struct engine_cm_sink {
 	void (*event)(struct cm_channel *); /* after a turn: it has other events than before */
-	void (*hung_up)(void);              /* some of the descriptors watched have no other end any more */
+	void (*hung_up)(int fd);            /* a watched descriptor has no other end any more, or had none a moment ago */
 };
 
 /* Lock held. Sets the receiver of the connection manager's events; borrowed for good. */

@@ -35,7 +35,8 @@ struct self {
 	uint64_t polling_since_ns; /* 0: nobody polls */
 	bool looked_again;         /* the lock was held, and nobody polled */
 	bool group_asks;
-	bool hung_up; /* a descriptor that is watched */
+	int hung_up[EVENTS_MAX]; /* descriptors that are watched */
+	int hung_up_count;
 };
 
 void thread_wake(struct engine *e)
@@ -131,13 +132,14 @@ static void block(struct self *s, uint64_t now_ns)
 
 	n = wait_events(e->epoll_fd, ev, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns);
 	atomic_store(&e->state, THREAD_RUN);
+	s->hung_up_count = 0; /* who was not told of yet is told again */
 	for (int i = 0; i < n; i++) {
 		if (ev[i].data.fd == e->wake_fd && read(e->wake_fd, &junk, sizeof(junk)) < 0)
 			continue;
 		if (e->group && ev[i].data.fd == group_fd(e->group))
 			s->group_asks = true;
 		if (ev[i].events & EPOLLHUP)
-			s->hung_up = true;
+			s->hung_up[s->hung_up_count++] = ev[i].data.fd;
 	}
 }
 
@@ -239,9 +241,12 @@ static void *thread_main(void *arg)
 			return NULL;
 		}
 		nic_hold_acks(e->loop.nic, false);
-		if (s.hung_up && e->loop.cm_sink)
-			e->loop.cm_sink->hung_up();
-		s.hung_up = false;
+		while (s.hung_up_count > 0) {
+			int fd = s.hung_up[--s.hung_up_count];
+
+			if (e->loop.cm_sink)
+				e->loop.cm_sink->hung_up(fd);
+		}
 		moved = engine_turn(e, LOOP_ALL, now_ns);
 		if (s.group_asks || now_ns >= s.serve_due_ns) {
 			loop_serve_group(&e->loop, now_ns);

@@ -26,7 +26,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/list.h"
 #include "engine/engine.h"
 #include "rdmacm/source.h"
 #include "rdmacm/trouble.h"
@@ -37,7 +36,8 @@
 
 enum {
 	DEVICE = 0,     /* the device whose addresses and queue pairs connections use */
-	BYTES_MANY = 64 /* that the program has not read; a socket holds some 270 */
+	BYTES_MANY = 64, /* that the program has not read; a socket holds some 270 */
+	BUCKETS = 4096
 };
 
 /* No two files that are open have the same. */
@@ -47,7 +47,7 @@ struct identity {
 };
 
 struct event_channel {
-	struct list link;
+	struct event_channel *next_by_file, *next_by_fd;
 	struct engine *engine; /* a child of fork has one that is lost */
 	struct cm_channel *cm;
 	int fd;                 /* our end */
@@ -57,7 +57,8 @@ struct event_channel {
 };
 
 static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the engine's */
-static struct list channels = {&channels, &channels};
+/* Channels in a bucket by the number of the program's end, which the kernel counts up, and by our end. */
+static struct event_channel *by_file[BUCKETS], *by_fd[BUCKETS];
 static _Atomic int first_fd; /* as engine_fd_first() has it */
 static _Atomic(struct engine *) newest_engine; /* one for each process; a child of fork starts another */
 
@@ -79,20 +80,56 @@ static bool is_same(const struct identity *a, const struct identity *b)
 	return a->ino == b->ino && a->dev == b->dev;
 }
 
+static void channel_add(struct event_channel *ch)
+{
+	struct event_channel **file = &by_file[ch->theirs.ino % BUCKETS], **fd = &by_fd[ch->fd % BUCKETS];
+
+	pthread_mutex_lock(&channels_lock);
+	ch->next_by_file = *file;
+	*file = ch;
+	ch->next_by_fd = *fd;
+	*fd = ch;
+	pthread_mutex_unlock(&channels_lock);
+}
+
+static void channel_remove(const struct event_channel *ch)
+{
+	struct event_channel **file = &by_file[ch->theirs.ino % BUCKETS], **fd = &by_fd[ch->fd % BUCKETS];
+
+	pthread_mutex_lock(&channels_lock);
+	while (*file != ch)
+		file = &(*file)->next_by_file;
+	*file = ch->next_by_file;
+	while (*fd != ch)
+		fd = &(*fd)->next_by_fd;
+	*fd = ch->next_by_fd;
+	pthread_mutex_unlock(&channels_lock);
+}
+
 /* Called by any thread. The channel that it lends may be used only with the engine's lock held. */
 static struct event_channel *channel_with(const struct identity *file)
 {
-	struct event_channel *found = NULL;
+	struct event_channel *ch;
 
 	pthread_mutex_lock(&channels_lock);
-	for (struct list *l = channels.next; l != &channels && !found; l = l->next) {
-		struct event_channel *ch = container_of(l, struct event_channel, link);
-
-		if (is_same(&ch->theirs, file))
-			found = ch;
-	}
+	ch = by_file[file->ino % BUCKETS];
+	while (ch && !is_same(&ch->theirs, file))
+		ch = ch->next_by_file;
 	pthread_mutex_unlock(&channels_lock);
-	return found;
+	return ch;
+}
+
+/* The channel of that engine's whose end here has that number: a child of fork has copies of its parent's channels. */
+static struct event_channel *channel_at(int fd, const struct engine *engine)
+{
+	struct event_channel *ch;
+
+	pthread_mutex_lock(&channels_lock);
+	ch = by_fd[fd % BUCKETS];
+	while (ch && (ch->fd != fd || ch->engine != engine))
+		ch = ch->next_by_fd;
+	pthread_mutex_unlock(&channels_lock);
+	return ch;
 }
 
 static void release(int held, int fd)
@@ -249,9 +286,7 @@ static void bytes_take(struct event_channel *ch, int fd, int held)
 
 static void destroy(struct event_channel *ch)
 {
-	pthread_mutex_lock(&channels_lock);
-	list_remove(&ch->link);
-	pthread_mutex_unlock(&channels_lock);
+	channel_remove(ch);
 	cm_channel_destroy(ch->cm, engine_now_ns());
 	engine_leave_unused(ch->engine);
 	close(ch->fd);
@@ -265,17 +300,12 @@ static bool is_hung_up(const struct event_channel *ch)
 	return poll(&p, 1, 0) > 0 && p.revents & POLLHUP;
 }
 
-static void hung_up(void)
+static void hung_up(int fd)
 {
-	struct list *next;
+	struct event_channel *ch = channel_at(fd, atomic_load(&newest_engine));
 
-	for (struct list *l = channels.next; l != &channels; l = next) {
-		struct event_channel *ch = container_of(l, struct event_channel, link);
-
-		next = l->next;
-		if (!engine_is_lost(ch->engine) && is_hung_up(ch))
-			destroy(ch);
-	}
+	if (ch && is_hung_up(ch))
+		destroy(ch);
 }
 
 static const struct engine_cm_sink sink = {.event = event, .hung_up = hung_up};
@@ -298,9 +328,7 @@ static int channel_start(struct event_channel *ch)
 		goto unlock;
 	}
 	atomic_store(&newest_engine, ch->engine);
-	pthread_mutex_lock(&channels_lock);
-	list_append(&channels, &ch->link);
-	pthread_mutex_unlock(&channels_lock);
+	channel_add(ch);
 unlock:
 	engine_unlock(ch->engine);
 	return err;
@@ -314,7 +342,6 @@ static int cdev_open(int flags)
 
 	if (!ch)
 		return fail_minus_one(ENOMEM);
-	list_init(&ch->link);
 	ch->engine = device_engine(DEVICE);
 	if (!ch->engine) {
 		err = errno;
