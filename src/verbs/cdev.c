@@ -8,7 +8,9 @@
 #include "verbs/cdev.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netlink.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -74,6 +76,11 @@ static int missing(void)
 #define NEXT_MISSING missing()
 
 typedef ssize_t write_type(int, const void *, size_t);
+typedef int dup_type(int);
+typedef int dup2_type(int, int);
+typedef int dup3_type(int, int, int);
+typedef int fcntl_type(int, int, ...);
+typedef int fcntl64_type(int, int, ...);
 typedef int socket_type(int, int, int);
 typedef int fstat_type(int, struct stat *);
 typedef int fstat64_type(int, struct stat64 *);
@@ -91,6 +98,50 @@ EXPORT ssize_t write(int fd, const void *buf, size_t len)
 	}
 	return call(fd, buf, len);
 }
+
+/* A copy is the same file. A mark too many does no harm: whether the number is a channel is asked when it is written to. */
+static int copied(int from, int to)
+{
+	if (is_marked(from) && to >= 0 && to < FDS_MAX)
+		mark(to);
+	return to;
+}
+
+EXPORT int dup(int fd)
+{
+	NEXT(dup);
+	return copied(fd, call(fd));
+}
+
+EXPORT int dup2(int fd, int to)
+{
+	NEXT(dup2);
+	return copied(fd, call(fd, to));
+}
+
+EXPORT int dup3(int fd, int to, int flags)
+{
+	NEXT(dup3);
+	return copied(fd, call(fd, to, flags));
+}
+
+/* clang-format off */
+/* Whatever a command's argument is, it is one word. */
+#define WRAP_FCNTL(name)                                                                           \
+	EXPORT int name(int fd, int command, ...)                                                  \
+	{                                                                                          \
+		NEXT(name);                                                                        \
+		va_list ap;                                                                        \
+		va_start(ap, command);                                                             \
+		void *arg = va_arg(ap, void *);                                                    \
+		va_end(ap);                                                                        \
+		int rc = call(fd, command, arg);                                                   \
+		return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(fd, rc) : rc;     \
+	}
+
+WRAP_FCNTL(fcntl)
+WRAP_FCNTL(fcntl64)
+/* clang-format on */
 
 /*
  * Where the host has RDMA of its own, its kernel would be asked for the number of the real device, and ours refused for

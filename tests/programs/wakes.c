@@ -19,7 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <rdma/rdma_cma.h>
@@ -31,6 +33,8 @@ enum {
 	ROUNDS = 1000,
 	THREADS = 4,
 	SHARED = 400, /* events for all threads */
+	MANY = 4500,  /* channels at once */
+	OTHER_FDS = 400,
 };
 
 static struct {
@@ -336,6 +340,60 @@ static void closed(void)
 	rdma_destroy_event_channel(other);
 }
 
+/* A copy under another number is the same channel, also when the first number is closed. */
+static void copied(void)
+{
+	struct rdma_event_channel *other = new_channel();
+	int spare = dup2(STDOUT_FILENO, 200), numbers[] = {fcntl(other->fd, F_DUPFD, 100), fcntl(other->fd, F_DUPFD_CLOEXEC, 150), dup(other->fd),
+							   dup2(other->fd, spare), dup3(other->fd, 201, O_CLOEXEC)};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		struct rdma_event_channel copy = {.fd = numbers[i]};
+		struct stat st;
+
+		must(numbers[i] >= 0 && !fstat(numbers[i], &st) && S_ISCHR(st.st_mode), "a copy is a device too");
+		more(&copy);
+		must(readable(other, WAIT_MS) && readable(&copy, 0), "an event of one can be read of the other");
+		if (i % 2)
+			take(other);
+		else
+			take(&copy);
+		must(!readable(other, 0) && !readable(&copy, 0), "nothing is left");
+	}
+	close(other->fd);
+	for (size_t i = 0; i + 1 < sizeof(numbers) / sizeof(numbers[0]); i++)
+		close(numbers[i]);
+	other->fd = numbers[4];
+	more(other);
+	take(other);
+	rdma_destroy_event_channel(other);
+}
+
+/* Each of many channels has its own event, whatever becomes of the others. */
+static void many(void)
+{
+	static struct rdma_event_channel *channels[MANY];
+	struct rlimit limit;
+	size_t n;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	n = limit.rlim_max < 2 * MANY + OTHER_FDS ? (limit.rlim_max - OTHER_FDS) / 2 : MANY;
+	for (size_t i = 0; i < n; i++)
+		channels[i] = new_channel();
+	for (size_t i = 0; i < n; i++)
+		more(channels[i]);
+	for (size_t i = 1; i < n; i += 2)
+		rdma_destroy_event_channel(channels[i]);
+	for (size_t i = 0; i < n; i += 2) {
+		must(readable(channels[i], WAIT_MS), "its event can be read");
+		take(channels[i]);
+		must(!readable(channels[i], 0), "nothing is left");
+		rdma_destroy_event_channel(channels[i]);
+	}
+}
+
 static void forked(void)
 {
 	struct rdma_cm_event *event;
@@ -364,6 +422,8 @@ static const struct {
 	{"migrated ids", migrated},
 	{"threads", threads},
 	{"closed channels", closed},
+	{"copies", copied},
+	{"many channels", many},
 	{"fork", forked},
 };
 
