@@ -202,14 +202,16 @@ LACKING = [
     ("ibv_xsrq_pingpong -c 2 and MPI's use of XRC", "share an XRC domain between processes of a host. Each process under Verbena "
      "has its own: no process can place data into another's memory. The first request for another process's SRQ ends the "
      "queue pairs, with a line on standard error at the target; the program looks at no errors then, and waits until it is ended."),
-    ("udpong", "librdmacm's rsockets of datagrams make an address handle without a GRH, which no RoCE device takes: over "
-     "Linux's rxe the program ends in the same way."),
-    ("qperf's uc_ and ud_ tests, and rc_ tests without -cm1", "qperf knows LIDs alone, and RoCE has none. The rc_ tests "
-     "work with -cm1."),
-    ("iperf3 over librspreload", "stalls after 128 KiB, over rxe as well. iperf (version 2) works."),
-    ("socat, Python, curl over librspreload", "socat crashes with librspreload alone, without any device; programs that "
-     "open sockets with SOCK_CLOEXEC or SOCK_NONBLOCK use TCP, and librspreload does not say so. `verbena stat` shows "
-     "whether a program is on Verbena."),
+    ("udpong", "a datagram rsocket of librdmacm sends to itself by an address handle that has the port's LID and no GRH "
+     "(ds_add_qp_dest() in rsocket.c). RoCE has no LIDs, and Linux refuses the handle on each RoCE device: over rxe the program ends "
+     "in the same way. To take LID 0 for this host would lead other programs' datagrams astray."),
+    ("qperf's uc_ and ud_ tests, and rc_ tests without -cm1", "ib_prep() in its rdma.c names the peer by a LID without a GRH, whatever "
+     "the port's link layer, and RoCE has no LIDs. The rc_ tests work with -cm1, by rdma_cm; rd_params() turns that off for all others."),
+    ("iperf3 over librspreload", "stalls after 128 KiB, which is an rsocket's receive buffer, over rxe as well; why was not found out. "
+     "iperf (version 2) works."),
+    ("socat, Python, curl over librspreload", "socat crashes with librspreload alone, without any device; rsocket() knows the bare "
+     "types of sockets, so those that a program opens with SOCK_CLOEXEC or SOCK_NONBLOCK become TCP's, and librspreload does not say "
+     "so. `verbena stat` shows whether a program is on Verbena."),
     ("nc.traditional with -q over librspreload", "its data get through, but it never ends: a signal handler of its own "
      "closes the socket in the middle of a poll, and waits for a lock of librdmacm's that the poll holds."),
     ("libfabric's msg and rdm endpoints on a host that has only a loopback interface", "libfabric leaves out loopback "
