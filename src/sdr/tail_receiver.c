@@ -376,8 +376,9 @@ uint64_t tail_receiver_deadline(const struct tail_receiver *r)
 {
 	uint64_t at_ns = r->state_ns < r->judge_ns ? r->state_ns : r->judge_ns;
 
+	/* What was to be judged is there. */
 	if (r->state.whole)
-		return at_ns;
+		return r->state_ns;
 	if (silence_ns(r) < at_ns)
 		at_ns = silence_ns(r);
 	for (uint32_t i = 0; i < TAIL_STAGES; i++) {

@@ -308,6 +308,32 @@ static void a_clock_from_before_the_receive_delays_nothing(void **state)
 	tail_receiver_free(&r);
 }
 
+/* A receiver that would look for what is missing, and then has everything, has nothing to look for. */
+static void whoever_has_everything_is_not_woken_for_what_is_missing(void **state)
+{
+	const struct tail_plan plan = {.packets = 64, .size = 64, .depth = 1, .parity = 2};
+	const struct alloc alloc = heap_alloc(&heap);
+	struct tail_receiver r;
+	enum control_type type;
+	uint8_t word[256];
+
+	(void)state;
+	assert_int_equal(tail_receiver_init(&r, 25000000, 64, 16, 0, &alloc), 0);
+	for (uint32_t i = 1; i < 64; i++)
+		tail_receiver_came(&r, false, i, 1000);
+	tail_plan_encode(word, &plan, true);
+	assert_true(tail_receiver_plan(&r, word, 2000));
+	tail_receiver_came(&r, true, 1, 3000);
+	assert_true(tail_receiver_whole(&r));
+	for (uint64_t now_ns = 3000; now_ns < 25000000; now_ns = tail_receiver_deadline(&r)) {
+		tail_receiver_expire(&r, now_ns);
+		while (tail_receiver_tell(&r, word, sizeof(word), &type, now_ns))
+			;
+		assert_true(tail_receiver_deadline(&r) > now_ns);
+	}
+	tail_receiver_free(&r);
+}
+
 /* The first two packets of a group of 300 that two parities do not give back. */
 static void find_unsolvable(uint16_t lost[2])
 {
@@ -389,6 +415,7 @@ int main(void)
 		cmocka_unit_test(a_message_with_others_behind_it_has_a_shorter_tail),
 		cmocka_unit_test(words_of_no_such_message_are_refused),
 		cmocka_unit_test(a_clock_from_before_the_receive_delays_nothing),
+		cmocka_unit_test(whoever_has_everything_is_not_woken_for_what_is_missing),
 		cmocka_unit_test(a_wide_group_is_whole_only_if_its_parities_do),
 		cmocka_unit_test(memory_may_run_out),
 	};
