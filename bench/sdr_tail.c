@@ -22,13 +22,13 @@ static int order(const void *a, const void *b)
 static int usage(void)
 {
 	fprintf(stderr, "sdr_tail [-n MESSAGES] [-w EARLIER_MESSAGES] [-l LOSS] [-b BURST] [-a ASSUMED_LOSS] [-s SEED]\n"
-			"         [-r ROUND_TRIP_NS] [-t PACKET_NS] PACKETS\n");
+			"         [-f] [-r ROUND_TRIP_NS] [-t PACKET_NS] PACKETS\n");
 	return 2;
 }
 
 struct totals {
 	double *times;
-	double sum, packets, parities, again, words;
+	double sum, packets, parities, again, words, fills;
 };
 
 static int run(struct tail_link_wish *w, struct loss_estimate *e, uint32_t messages, uint64_t seed, struct totals *t)
@@ -50,6 +50,7 @@ static int run(struct tail_link_wish *w, struct loss_estimate *e, uint32_t messa
 		t->parities += (double)r.parities;
 		t->again += (double)r.resent;
 		t->words += (double)r.words;
+		t->fills += (double)r.fills;
 	}
 	qsort(t->times, messages, sizeof(*t->times), order);
 	return 0;
@@ -65,10 +66,11 @@ static void print(const struct tail_link_wish *w, const struct totals *t, uint32
 	struct model_time bound;
 
 	model_bound(&m, &bound);
-	printf("packets,loss,burst,assumed,messages,mean,p999,most,parity,sent_again,words,bound_mean,bound_p999\n");
-	printf("%u,%g,%g,%g,%u,%.6f,%.6f,%.6f,%.6f,%.6f,%.1f,%.6f,%.6f\n", w->packets, w->loss, w->burst, w->assumed, n,
+	printf("packets,loss,burst,assumed,messages,mean,p999,most,parity,sent_again,words,bound_mean,bound_p999,fill\n");
+	printf("%u,%g,%g,%g,%u,%.6f,%.6f,%.6f,%.6f,%.6f,%.1f,%.6f,%.6f,%.6f\n", w->packets, w->loss, w->burst, w->assumed, n,
 	       t->sum / n, t->times[(uint64_t)n * 999 / 1000], t->times[n - 1], t->parities / all, t->again / all,
-	       t->words / n, bound.mean_s / model_ideal(&m), bound.p999_s / model_ideal(&m));
+	       t->words / n, bound.mean_s / model_ideal(&m), bound.p999_s / model_ideal(&m),
+	       t->fills / all);
 }
 
 int main(int argc, char **argv)
@@ -80,13 +82,14 @@ int main(int argc, char **argv)
 	uint64_t seed = 1;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:w:l:b:a:s:r:t:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:w:l:b:a:s:r:t:f")) != -1) {
 		switch (opt) {
 		case 'n': messages = (uint32_t)strtoul(optarg, NULL, 10); break;
 		case 'w': earlier = (uint32_t)strtoul(optarg, NULL, 10); break;
 		case 'l': w.loss = strtod(optarg, NULL); break;
 		case 'b': w.burst = strtod(optarg, NULL); break;
 		case 'a': w.assumed = strtod(optarg, NULL); break;
+		case 'f': w.fill = true; break;
 		case 's': seed = strtoull(optarg, NULL, 10); break;
 		case 'r': w.rtt_ns = strtoull(optarg, NULL, 10); break;
 		case 't': w.packet_ns = strtoull(optarg, NULL, 10); break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Both ends of tail coding are told anything at any time. Nothing may break, packets and parities stay within the message,
- * a sender sends nothing once it has ended, and a receiver is whole only if it has, or can compute, every packet: a
+ * a sender sends nothing once it has ended and fills no more than a round trip, and a receiver is whole only if it has, or can compute, every packet: a
  * model with a flag for each packet counts again.
  */
 #include <stdint.h>
@@ -82,8 +82,9 @@ static void send(struct both *b, uint32_t count)
 {
 	struct tail_send p;
 
-	while (count-- && tail_sender_next(&b->s, &p, b->now_ns)) {
+	while (count-- && (tail_sender_next(&b->s, &p, b->now_ns) || tail_sender_fill(&b->s, &p, b->now_ns))) {
 		must(b->s.end == SR_RUNNING);
+		must(b->s.fills <= b->s.config.rtt_ns / b->s.config.packet_ns);
 		if (p.parity)
 			must(p.packet < b->s.plan.groups * b->s.plan.parity &&
 			     p.packet < tail_parity_packets(&b->s.config, b->packets));
@@ -125,13 +126,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct heap heap = HEAP_INIT;
 	const struct alloc alloc = heap_alloc(&heap);
-	const struct tail_config config = {.rtt_ns = 100000, .packet_ns = 100, .timeout_ns = 50000000};
+	struct tail_config config = {.rtt_ns = 100000, .packet_ns = 100, .timeout_ns = 50000000};
 	struct loss_estimate e;
 	struct both b = {0};
 
 	if (size < 2)
 		return 0;
 	b.packets = 1 + (uint32_t)(data[0] | data[1] << 8) % PACKETS_MAX;
+	config.fill = data[1] >> 7;
 	loss_estimate_init(&e);
 	must(!tail_sender_init(&b.s, &config, b.packets, &e, 0, &alloc));
 	must(!tail_receiver_init(&b.r, config.rtt_ns, b.packets, PARITIES, 0, &alloc));

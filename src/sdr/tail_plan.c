@@ -8,9 +8,13 @@
 
 #include "sdr/tail_plan.h"
 
-enum { PARITY_MAX = 127, COPIES_MAX = 8, SLACK_PACKETS = 64 };
+enum { COPIES_MAX = 8, SLACK_PACKETS = 64 };
 
-/* e^-a for a below 128, without a library: the series for a / 256, squared eight times. */
+/* Of the loss that is reckoned with; but no more than the second. */
+#define FEARED     10
+#define FEARED_MAX 0.25
+
+/* e^-a for a up to 512, without a library: the series for a / 256, squared eight times. */
 static double exp_minus(double a)
 {
 	double x = a / 256, term = 1, sum = 1;
@@ -37,7 +41,7 @@ static double power(double x, uint32_t n)
  * chance (1 - again) * again^(j - 1). Panjer's recursion. */
 static double more_than(uint32_t m, uint32_t n, double loss, double again)
 {
-	double rate = n * loss * (1 - again), f[PARITY_MAX + 1], sum;
+	double rate = n * loss * (1 - again), f[TAIL_PARITY_MAX + 1], sum;
 
 	f[0] = exp_minus(rate);
 	sum = f[0];
@@ -55,6 +59,11 @@ static double more_than(uint32_t m, uint32_t n, double loss, double again)
 static uint32_t least(uint64_t a, uint64_t b)
 {
 	return (uint32_t)(a < b ? a : b);
+}
+
+static uint32_t most(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
 }
 
 static uint32_t ceil_div(uint32_t a, uint32_t b)
@@ -85,10 +94,28 @@ static uint16_t size_of(uint32_t coded, uint32_t groups)
 	return (uint16_t)ceil_div(coded, groups);
 }
 
-/* As few groups as do with so many parities each, but no more than there are. */
-static void widen(struct tail_plan *p, const struct tail_link *l, uint32_t coded)
+/* As few groups as the loss allows that is feared: all of a group's parities do for that. */
+static uint32_t fewest_groups(const struct tail_link *l, uint32_t coded)
 {
-	uint32_t least_groups = ceil_div(coded, TAIL_WIDE_MAX), groups = ceil_div(coded, p->size);
+	struct tail_link feared = {.loss = l->feared, .burst = l->burst};
+	uint32_t least_size = 1, size = least(coded, TAIL_WIDE_MAX);
+
+	while (l->feared > 0 && least_size < size) {
+		uint32_t middle = (least_size + size + 1) / 2;
+		struct tail_plan p = {.size = (uint16_t)middle, .parity = (uint16_t)tail_plan_parity_max(middle)};
+
+		if (does(&p, &feared, coded))
+			least_size = middle;
+		else
+			size = middle - 1;
+	}
+	return ceil_div(coded, size);
+}
+
+/* As few groups as do with so many parities each, but no more than there are, and not below least_groups. */
+static void widen(struct tail_plan *p, const struct tail_link *l, uint32_t coded, uint32_t least_groups)
+{
+	uint32_t groups = ceil_div(coded, p->size);
 
 	while (least_groups < groups) {
 		uint32_t middle = (least_groups + groups) / 2;
@@ -111,14 +138,14 @@ static uint64_t parities(const struct tail_plan *p, uint32_t coded)
 
 /* Larger groups need fewer parities in all, but more of each: these cost the coding of every packet, so another one has
  * to save a tenth of them all. */
-static void choose_size(struct tail_plan *p, const struct tail_link *l, uint32_t coded)
+static void choose_size(struct tail_plan *p, const struct tail_link *l, uint32_t coded, uint32_t least_groups)
 {
 	struct tail_plan more = *p;
 
 	for (; more.parity && more.parity <= TAIL_WIDE_PARITY_MAX; more.parity++) {
 		struct tail_plan q = more;
 
-		widen(&q, l, coded);
+		widen(&q, l, coded, least_groups);
 		if (more.parity > p->parity && parities(&q, coded) * 10 > parities(p, coded) * 9)
 			return;
 		*p = q;
@@ -133,20 +160,38 @@ uint32_t tail_plan_coded(uint32_t packets, uint64_t rtt_ns, uint64_t packet_ns)
 
 void tail_plan_make(struct tail_plan *p, uint32_t packets, const struct tail_link *l)
 {
-	uint32_t coded = tail_plan_coded(packets, l->rtt_ns, l->packet_ns);
+	uint32_t coded = tail_plan_coded(packets, l->rtt_ns, l->packet_ns), groups = fewest_groups(l, coded);
 	bool settled;
 
 	assert(packets && l->packet_ns);
 	*p = (struct tail_plan){.packets = packets, .tail = packets - coded};
 	for (;; p->parity++) {
-		p->size = size_of(coded, ceil_div(coded, TAIL_CODE_MAX - p->parity));
-		if (p->parity == PARITY_MAX || does(p, l, coded))
+		p->size = size_of(coded, most(groups, ceil_div(coded, TAIL_CODE_MAX - p->parity)));
+		if (p->parity == TAIL_PARITY_MAX || does(p, l, coded))
 			break;
 	}
-	choose_size(p, l, coded);
+	choose_size(p, l, coded, groups);
 	p->depth = (uint16_t)depth_for(ceil_div(coded, p->size));
 	settled = tail_plan_settle(p);
 	assert(settled);
+}
+
+double tail_plan_feared(double loss)
+{
+	return FEARED * loss < FEARED_MAX ? FEARED * loss : FEARED_MAX;
+}
+
+uint32_t tail_plan_fill(struct tail_plan *p, const struct tail_link *l, uint64_t room)
+{
+	uint32_t parity = tail_plan_parity_max(p->size), more;
+
+	while (parity > p->parity && (uint64_t)p->groups * parity > room)
+		parity--;
+	if (parity <= p->parity)
+		return 0;
+	more = (parity - p->parity) * p->groups;
+	p->parity = (uint16_t)parity;
+	return least(l->rtt_ns / l->packet_ns, more);
 }
 
 static uint32_t block_packets(const struct tail_plan *p)

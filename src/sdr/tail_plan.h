@@ -26,6 +26,7 @@ enum {
 	TAIL_CODE_MAX = EC_PIECES_MAX,
 	TAIL_WIDE_MAX = EC_WIDE_DATA_MAX,
 	TAIL_WIDE_PARITY_MAX = EC_WIDE_PARITY_MAX,
+	TAIL_PARITY_MAX = 127, /* of any group */
 	TAIL_DEPTH_MAX = 64,
 };
 
@@ -44,6 +45,7 @@ struct tail_link {
 	uint64_t packet_ns; /* what a packet takes to leave; at least 1 */
 	double loss;        /* of a packet, 0 .. 1 */
 	double burst;       /* lost packets in a row, on average; at least 1 */
+	double feared;      /* the loss that all parities there are of a group must do for; 0: those of the plan are all */
 };
 
 /* A plan whose message needs a second round with a chance of at most TAIL_FAIL, by these figures. */
@@ -56,6 +58,21 @@ bool tail_plan_settle(struct tail_plan *);
 static inline bool tail_plan_is_wide(const struct tail_plan *p)
 {
 	return p->size + p->parity > TAIL_CODE_MAX;
+}
+
+/* What is feared where `loss` is reckoned with, for idle fill. */
+double tail_plan_feared(double loss);
+/* Raises a plan's parities to all that there are, if so many packets of them have room; returns how many of the added ones
+ * may be sent for idle fill: no more than a round trip has. */
+uint32_t tail_plan_fill(struct tail_plan *, const struct tail_link *, uint64_t room);
+
+/* How many parities there are of a group of `size` packets. */
+static inline uint32_t tail_plan_parity_max(uint32_t size)
+{
+	uint32_t narrow = size < TAIL_CODE_MAX ? TAIL_CODE_MAX - size : 0;
+
+	narrow = narrow < TAIL_PARITY_MAX ? narrow : TAIL_PARITY_MAX;
+	return narrow > TAIL_WIDE_PARITY_MAX ? narrow : TAIL_WIDE_PARITY_MAX;
 }
 
 /* The group of a packet of the tail. */

@@ -79,6 +79,32 @@ static void parities_are_as_few_as_do(void **state)
 	}
 }
 
+/* At 1e-2 groups of 278 packets would have 13 parities, and the 32 that there are would not do for the 28 losses of 1e-1. */
+static void groups_are_small_enough_for_the_loss_that_is_feared(void **state)
+{
+	static const double losses[] = {1e-3, 1e-2, 2.5e-2};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
+		struct tail_link l = link_with(losses[i], 1);
+		double most, mean;
+		struct tail_plan p;
+
+		l.feared = 10 * losses[i];
+		tail_plan_make(&p, 32768, &l);
+		most = tail_plan_parity_max(p.size);
+		mean = l.feared * (p.size + most);
+		/* Four deviations above the mean at least. */
+		assert_true(most > mean && (most - mean) * (most - mean) > 16 * mean);
+		if (i)
+			assert_true(p.size < 300);
+	}
+	assert_int_equal(tail_plan_parity_max(1), 127);
+	assert_int_equal(tail_plan_parity_max(200), 55);
+	assert_int_equal(tail_plan_parity_max(223), 32);
+	assert_int_equal(tail_plan_parity_max(992), 32);
+}
+
 static void bursts_cost_little_where_groups_are_many(void **state)
 {
 	struct tail_link single = link_with(1e-3, 1), bursts = link_with(1e-3, 16);
@@ -171,6 +197,7 @@ int main(void)
 		cmocka_unit_test(each_packet_of_the_tail_is_in_one_group),
 		cmocka_unit_test(only_what_no_word_can_reach_is_coded),
 		cmocka_unit_test(parities_are_as_few_as_do),
+		cmocka_unit_test(groups_are_small_enough_for_the_loss_that_is_feared),
 		cmocka_unit_test(bursts_cost_little_where_groups_are_many),
 		cmocka_unit_test(a_plan_is_read_as_it_was_written),
 		cmocka_unit_test(a_state_is_read_as_it_was_written),

@@ -124,13 +124,18 @@ static void plan(struct tail_sender *s, uint64_t now_ns)
 		.packet_ns = c->packet_ns,
 		.loss = loss_of(s),
 		.burst = c->loss > 0 ? 1 : loss_estimate_burst(&s->estimate),
+		.feared = c->fill ? tail_plan_feared(loss_of(s)) : 0,
 	};
+	uint64_t room = c->parity_packets ? c->parity_packets : tail_parity_packets(c, s->plan.packets);
 
 	tail_plan_make(&s->plan, s->plan.packets, &link);
 	if (!link.rtt_ns)
 		s->plan.parity = 0;
-	while (c->parity_packets && (uint64_t)s->plan.groups * s->plan.parity > c->parity_packets)
+	while ((uint64_t)s->plan.groups * s->plan.parity > room)
 		s->plan.parity--;
+	s->unasked = s->plan.parity;
+	if (link.rtt_ns && c->fill)
+		s->fills_max = tail_plan_fill(&s->plan, &link, room);
 	s->planned = true;
 	say_plan(s, now_ns);
 }
@@ -187,7 +192,7 @@ static bool next_parity(struct tail_sender *s, struct tail_send *out, uint64_t n
 {
 	struct tail_block b = tail_plan_block_at(&s->plan, s->block);
 
-	if (s->parity < (uint32_t)s->plan.parity * b.count) {
+	if (s->parity < s->unasked * b.count) {
 		uint32_t i = s->parity / b.count, group = b.first + s->parity % b.count;
 
 		*out = (struct tail_send){.parity = true, .packet = i * s->plan.groups + group};
@@ -234,6 +239,26 @@ bool tail_sender_next(struct tail_sender *s, struct tail_send *out, uint64_t now
 	s->sent_tick[s->unsent] = tick(s, now_ns);
 	*out = (struct tail_send){.packet = s->unsent++};
 	return true;
+}
+
+/* Parities that no block has sent, one of each group in turn. */
+bool tail_sender_fill(struct tail_sender *s, struct tail_send *out, uint64_t now_ns)
+{
+	const struct tail_again *again = ring_first(&s->later);
+
+	if (now_ns < tail_sender_fill_deadline(s) || ring_count(&s->due) || (again && again->at_ns <= now_ns))
+		return false;
+	*out = (struct tail_send){
+		.parity = true, .fill = true, .packet = s->unasked * s->plan.groups + s->fills++};
+	s->fill_ns = now_ns + s->config.packet_ns;
+	return true;
+}
+
+uint64_t tail_sender_fill_deadline(const struct tail_sender *s)
+{
+	if (s->end != SR_RUNNING || !tail_sender_all_sent(s) || s->fills == s->fills_max)
+		return UINT64_MAX;
+	return s->fill_ns;
 }
 
 /* ---- what the receiver says --------------------------------------------------------------------------- */

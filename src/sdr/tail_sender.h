@@ -7,6 +7,9 @@
  * A named packet goes once while its repetition can still be named in time. Later it goes several times, apart: as often
  * as makes another round unlikely.
  *
+ * Idle fill: once all was sent, fresh parities may go on until the receiver has everything, so that too low an estimate
+ * costs no second round. They are for when the owner has nothing else to send, and no more than a round trip's worth.
+ *
  * The owner asks for packets when it can send, hands over what the receiver says, and calls tail_sender_expire() when
  * tail_sender_deadline() has come. One thread.
  */
@@ -28,6 +31,7 @@ struct tail_config {
 	double loss;         /* assumed, whatever is seen; 0: estimated */
 	uint64_t behind_ns;      /* what comes behind the message keeps the link busy for so long: losses can be repaired then */
 	uint32_t parity_packets; /* the receiver has room for; 0: for all that a plan may want */
+	bool fill;               /* plans leave parities for idle fill */
 };
 
 struct tail_again {
@@ -52,7 +56,10 @@ struct tail_sender {
 	uint32_t parity;        /* of this block, in the order of sending; once its data was sent */
 	uint32_t sayings;       /* of the plan, before the next reason to say it */
 	enum sr_end end;
-	struct tail_plan plan;
+	struct tail_plan plan;  /* with all parities that may be sent */
+	uint32_t unasked;       /* of these, those that a group has behind its block */
+	uint32_t fills, fills_max; /* packets of idle fill: that went, and that may go */
+	uint64_t fill_ns;       /* when the next may */
 	struct tail_ring due, later; /* named packets that go now, and their further copies */
 	uint32_t *sent_tick;    /* of each packet: when it was last sent */
 	uint64_t resent, parities; /* packets */
@@ -62,6 +69,7 @@ struct tail_sender {
 struct tail_send {
 	bool parity;
 	bool resent;
+	bool fill;       /* gives way to everything else */
 	uint32_t packet; /* of the message, or of the parity message */
 };
 
@@ -80,6 +88,12 @@ uint32_t tail_parity_packets(const struct tail_config *, uint32_t packets);
 bool tail_sender_all_sent(const struct tail_sender *);
 /* The next packet, which the caller sends now; false: none. */
 bool tail_sender_next(struct tail_sender *, struct tail_send *, uint64_t now_ns);
+
+/* A parity of idle fill, which the caller sends now, as it has nothing else to send; false: none now. A packet's time lies
+ * between two. */
+bool tail_sender_fill(struct tail_sender *, struct tail_send *, uint64_t now_ns);
+/* When the next may go; UINT64_MAX: none will. */
+uint64_t tail_sender_fill_deadline(const struct tail_sender *);
 
 /* Takes a CONTROL_SR_NACK. False, and nothing changes, if it cannot be of this message. */
 bool tail_sender_named(struct tail_sender *, const uint8_t *payload, uint64_t now_ns);

@@ -130,6 +130,32 @@ static void a_wrong_assumption_costs_a_round_at_most(void **state)
 	assert_true(high.most < 1.02);
 }
 
+/* The same assumptions, at three sizes: parities that go on need no word of what is missing. */
+static void idle_fill_saves_that_round(void **state)
+{
+	static const uint32_t packets[] = {256, 2048, 32768};
+	static const double losses[] = {1e-3, 1e-2, 0.1};
+	struct loss_estimate e;
+
+	(void)state;
+	for (size_t i = 0; i < 9; i++) {
+		struct tail_link_wish w = base;
+		struct times with, without;
+
+		loss_estimate_init(&e);
+		w.packets = packets[i / 3];
+		w.loss = losses[i % 3];
+		w.assumed = w.loss / 10;
+		w.fill = true;
+		with = run_many(w, i < 6 ? 200 : 30, &e);
+		w.fill = false;
+		without = run_many(w, i < 6 ? 200 : 30, &e);
+		assert_true(with.most < 1.2);
+		if (i > 0)
+			assert_true(without.most > 1.4);
+	}
+}
+
 static void everything_arrives_over_terrible_links(void **state)
 {
 	struct loss_estimate e;
@@ -137,6 +163,8 @@ static void everything_arrives_over_terrible_links(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 60; i++) {
 		struct tail_link_wish w = base;
+
+		w.fill = i % 5 == 2;
 
 		w.packets = 1 + i * 37;
 		w.loss = 0.3 + 0.005 * i;
@@ -250,6 +278,101 @@ static void a_message_with_others_behind_it_has_a_shorter_tail(void **state)
 	c.behind_ns = c.rtt_ns;
 	assert_int_equal(parities_of(&c, 400000, &plan), 0);
 	assert_true(plan.tail < 400000);
+}
+
+/* Takes all that goes unasked. */
+static void filler_init(struct tail_sender *s, const struct tail_config *c, uint32_t packets, const struct alloc *alloc)
+{
+	struct loss_estimate e;
+	struct tail_send p;
+
+	loss_estimate_init(&e);
+	assert_int_equal(tail_sender_init(s, c, packets, &e, 0, alloc), 0);
+	assert_false(tail_sender_fill(s, &p, 0));
+	while (tail_sender_next(s, &p, 0))
+		assert_false(p.fill);
+}
+
+/* Whatever the receiver says or does not: a round trip's packets, and the parities that there are, each once. */
+static void idle_fill_is_bounded(void **state)
+{
+	static const uint64_t rtts_ns[] = {20000, 1000000};
+	const struct alloc alloc = heap_alloc(&heap);
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct tail_config c = {.rtt_ns = rtts_ns[i % 2], .packet_ns = 100, .timeout_ns = 1000000000, .fill = true,
+					.parity_packets = i / 2 ? 90 : 0};
+		uint64_t way_packets = c.rtt_ns / c.packet_ns, fills = 0;
+		struct tail_sender s;
+		struct tail_send p;
+		bool went[4096] = {false};
+
+		filler_init(&s, &c, 300, &alloc);
+		for (uint64_t now_ns = 0; now_ns < 100 * c.rtt_ns; now_ns += 50) {
+			while (tail_sender_fill(&s, &p, now_ns)) {
+				assert_true(p.fill && p.parity && !went[p.packet]);
+				assert_true(p.packet >= s.unasked * s.plan.groups);
+				assert_true(p.packet < (c.parity_packets ? 90 : tail_parity_packets(&c, 300)));
+				went[p.packet] = true;
+				fills++;
+			}
+		}
+		assert_in_range(fills, 1, way_packets);
+		assert_true(fills <= (s.plan.parity - s.unasked) * s.plan.groups);
+		assert_int_equal(tail_sender_fill_deadline(&s), UINT64_MAX);
+		tail_sender_free(&s);
+	}
+	assert_int_equal(heap.blocks, 0);
+}
+
+/* Packets that were named go before it, one of it goes in a packet's time, and none once all is there. */
+static void idle_fill_gives_way(void **state)
+{
+	const struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000, .fill = true};
+	const struct alloc alloc = heap_alloc(&heap);
+	struct tail_state whole = {.seen = 300, .whole = true};
+	struct chunk_run run = {7, 2};
+	uint8_t word[64];
+	struct tail_sender s;
+	struct tail_send p;
+
+	(void)state;
+	filler_init(&s, &c, 300, &alloc);
+	assert_true(tail_sender_fill(&s, &p, 1000));
+	assert_false(tail_sender_fill(&s, &p, 1099));
+	assert_int_equal(tail_sender_fill_deadline(&s), 1100);
+	assert_true(tail_sender_fill(&s, &p, 1100));
+	sr_nack_encode(word, &run, 1);
+	assert_true(tail_sender_named(&s, word, 1000000));
+	assert_false(tail_sender_fill(&s, &p, 1000000));
+	while (tail_sender_next(&s, &p, 1000000))
+		assert_in_range(p.packet, 7, 8);
+	assert_true(tail_sender_fill(&s, &p, 1000000));
+	/* Their second copies are due. */
+	assert_false(tail_sender_fill(&s, &p, 1000000 + c.rtt_ns / 256));
+	tail_state_encode(word, &whole);
+	assert_true(tail_sender_state(&s, word, 1100000));
+	assert_false(tail_sender_fill(&s, &p, 1200000));
+	assert_int_equal(tail_sender_fill_deadline(&s), UINT64_MAX);
+	tail_sender_free(&s);
+}
+
+static void nobody_fills_unasked_or_behind_whom_more_is_sent(void **state)
+{
+	struct tail_config c = {.rtt_ns = 1000000, .packet_ns = 100, .timeout_ns = 1000000000};
+	const struct alloc alloc = heap_alloc(&heap);
+	struct tail_sender s;
+	struct tail_send p;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		c.fill = i;
+		c.behind_ns = i * c.rtt_ns;
+		filler_init(&s, &c, 300, &alloc);
+		assert_false(tail_sender_fill(&s, &p, 1000));
+		tail_sender_free(&s);
+	}
 }
 
 static void words_of_no_such_message_are_refused(void **state)
@@ -408,11 +531,15 @@ int main(void)
 		cmocka_unit_test(bursts_are_spread_over_groups),
 		cmocka_unit_test(early_losses_cost_no_time),
 		cmocka_unit_test(a_wrong_assumption_costs_a_round_at_most),
+		cmocka_unit_test(idle_fill_saves_that_round),
 		cmocka_unit_test(everything_arrives_over_terrible_links),
 		cmocka_unit_test(a_receiver_that_never_answers_ends_the_message),
 		cmocka_unit_test(naming_everything_bounds_what_is_sent),
 		cmocka_unit_test(parities_have_the_room_that_the_receiver_gives),
 		cmocka_unit_test(a_message_with_others_behind_it_has_a_shorter_tail),
+		cmocka_unit_test(idle_fill_is_bounded),
+		cmocka_unit_test(idle_fill_gives_way),
+		cmocka_unit_test(nobody_fills_unasked_or_behind_whom_more_is_sent),
 		cmocka_unit_test(words_of_no_such_message_are_refused),
 		cmocka_unit_test(a_clock_from_before_the_receive_delays_nothing),
 		cmocka_unit_test(whoever_has_everything_is_not_woken_for_what_is_missing),

@@ -26,6 +26,7 @@ struct tail_link_wish {
 	double burst;       /* lost in a row, on average; 0: single losses */
 	double word_loss;   /* instead of `loss` for words; negative: the same */
 	double assumed;     /* struct tail_config's loss */
+	bool fill;          /* likewise */
 	uint64_t timeout_ns; /* 0: long */
 	uint64_t seed;
 };
@@ -34,6 +35,7 @@ struct tail_link_result {
 	uint64_t done_ns;  /* the sender knows; UINT64_MAX: it gave up */
 	uint64_t whole_ns; /* the receiver has all, or can compute it */
 	uint64_t packets, parities, resent, words;
+	uint64_t fills;
 	uint64_t have; /* packets that came */
 	enum sr_end end;
 	uint32_t most_sent_again; /* of a packet: how often it went */
@@ -109,7 +111,8 @@ static inline void tail_link_send(struct tail_link_run *t)
 {
 	struct tail_send p;
 
-	while (t->free_ns <= t->now_ns && tail_sender_next(&t->s, &p, t->now_ns)) {
+	while (t->free_ns <= t->now_ns &&
+	       (tail_sender_next(&t->s, &p, t->now_ns) || tail_sender_fill(&t->s, &p, t->now_ns))) {
 		t->free_ns = t->now_ns + t->w.packet_ns;
 		t->out.packets++;
 		if (t->times && !p.parity && ++t->times[p.packet] > t->out.most_sent_again)
@@ -196,6 +199,7 @@ static inline struct tail_link_result tail_link_run(const struct tail_link_wish 
 		.packet_ns = w->packet_ns,
 		.timeout_ns = w->timeout_ns ? w->timeout_ns : 1000 * w->rtt_ns,
 		.loss = w->assumed,
+		.fill = w->fill,
 	};
 	struct tail_link_run t = {.w = *w, .out = {.whole_ns = UINT64_MAX, .done_ns = UINT64_MAX}};
 	uint32_t room = tail_link_room(w->rtt_ns / w->packet_ns + 64);
@@ -221,6 +225,7 @@ static inline struct tail_link_result tail_link_run(const struct tail_link_wish 
 	t.out.done_ns = t.s.end == SR_DONE ? t.now_ns : UINT64_MAX;
 	t.out.parities = t.s.parities;
 	t.out.resent = t.s.resent;
+	t.out.fills = t.s.fills;
 	*estimate = t.s.estimate;
 	tail_sender_free(&t.s);
 	tail_receiver_free(&t.r);
