@@ -101,6 +101,12 @@ struct verbena_sdr_qp_attr {
 	uint32_t send_batch;
 	/* A guess at the round trip, for repeating what is lost. Default 1 ms. */
 	uint64_t rtt_ns;
+	/* Idle fill: while nothing else is to be sent on the context, messages with codes over the tail
+	 * go on with fresh parities until they are acknowledged, a round trip's worth at most, so that
+	 * too low an estimate of the loss costs no round trip. They have queue pairs of their own, of
+	 * the Lower Effort class (RFC 8622: DSCP 1), to which networks give what others leave. Not with
+	 * VERBENA_SDR_RC. Default: none. */
+	bool idle_fill;
 };
 
 VERBENA_SDR_API void verbena_sdr_qp_attr_init(struct verbena_sdr_qp_attr *);
@@ -378,6 +384,7 @@ struct verbena_sdr_stats {
 	/* Of coded messages: packets of those that were sent and acknowledged, how many of these had
 	 * not come by then, and what was computed of those that were received. */
 	uint64_t ec_pieces, ec_lost, ec_recovered;
+	uint64_t fills; /* packets of idle fill that were sent, which are among `sent` */
 };
 
 /* Of a queue pair, since it was made. */

@@ -115,12 +115,10 @@ static void fuzz_info(const uint8_t *data, size_t size)
 
 	if (!info_decode(&i, data, size))
 		return;
-	must(size == info_len(&i.shape) && size <= sizeof(out) && shape_valid(&i.shape));
+	must(size == info_len(&i) && size <= sizeof(out) && shape_valid(&i.shape));
 	info_encode(out, &i);
-	for (uint32_t g = 0; g < i.shape.generations; g++) {
-		for (uint32_t c = 0; c < i.shape.channels; c++)
-			info_put_qpn(out, &i.shape, g, c, info_qpn(&i, g, c));
-	}
+	for (uint32_t place = 0; place < info_qps(&i); place++)
+		info_put_qpn(out, place, info_qpn(&i, place));
 	must(!memcmp(out, data, size));
 	info_match(&i, &i);
 }

@@ -228,10 +228,10 @@ static void info_encodes_golden_bytes(void **state)
 	uint8_t buf[sizeof(golden_info)];
 
 	memset(buf, 0xa5, sizeof(buf));
-	assert_int_equal(info_len(&golden_fields.shape), sizeof(buf));
+	assert_int_equal(info_len(&golden_fields), sizeof(buf));
 	info_encode(buf, &golden_fields);
-	info_put_qpn(buf, &golden_fields.shape, 0, 0, 0x21);
-	info_put_qpn(buf, &golden_fields.shape, 0, 1, 0x22);
+	info_put_qpn(buf, 0, 0x21);
+	info_put_qpn(buf, 1, 0x22);
 	assert_memory_equal(buf, golden_info, sizeof(buf));
 }
 
@@ -244,7 +244,31 @@ static void info_decodes_golden_bytes(void **state)
 	assert_int_equal(i.shape.message_bytes, 8 << 20);
 	assert_int_equal(i.shape.split.offset_bits, 18);
 	assert_memory_equal(i.gid, golden_fields.gid, 16);
-	assert_int_equal(info_qpn(&i, 0, 1), 0x22);
+	assert_int_equal(info_qpn(&i, info_qp(&i, 0, 1)), 0x22);
+}
+
+/* The queue pairs for idle fill stand behind the others. */
+static void info_has_a_channel_for_idle_fill(void **state)
+{
+	struct info i = golden_fields;
+	uint8_t buf[INFO_LEN_MAX];
+
+	i.fills = true;
+	i.shape.generations = 2;
+	assert_int_equal(info_len(&i), INFO_FIXED_LEN + 4 * 6);
+	assert_int_equal(info_qp(&i, 1, 0), 2);
+	assert_int_equal(info_qp(&i, 0, 2), 4);
+	assert_int_equal(info_qp(&i, 1, 2), 5);
+	info_encode(buf, &i);
+	for (uint32_t place = 0; place < 6; place++)
+		info_put_qpn(buf, place, 0x21 + place);
+	assert_int_equal(buf[63], 1);
+	assert_true(info_decode(&i, buf, info_len(&i)));
+	assert_true(i.fills);
+	assert_int_equal(info_qpn(&i, 5), 0x26);
+	assert_false(info_decode(&i, buf, info_len(&i) - 8));
+	buf[63] = 2;
+	assert_false(info_decode(&i, buf, sizeof(buf)));
 }
 
 static void info_refuses_what_it_would_not_write(void **state)
@@ -281,6 +305,10 @@ static void info_matches_the_same_shape_in_another_role(void **state)
 	b.roles = INFO_SENDS;
 	b.transport = 1;
 	assert_false(info_match(&a, &b));
+	b.transport = 0;
+	assert_true(info_match(&a, &b));
+	b.fills = true;
+	assert_false(info_match(&a, &b));
 }
 
 int main(void)
@@ -294,6 +322,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_found_near_to_what_is_known),
 		cmocka_unit_test(info_encodes_golden_bytes),
 		cmocka_unit_test(info_decodes_golden_bytes),
+		cmocka_unit_test(info_has_a_channel_for_idle_fill),
 		cmocka_unit_test(info_refuses_what_it_would_not_write),
 		cmocka_unit_test(info_matches_the_same_shape_in_another_role),
 	};

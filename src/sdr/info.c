@@ -18,7 +18,6 @@ static void shape_encode(uint8_t *p, const struct shape *s)
 	p[24] = s->split.id_bits;
 	p[25] = s->split.offset_bits;
 	p[26] = s->split.frag_bits;
-	p[27] = 0;
 }
 
 static struct shape shape_decode(const uint8_t *p)
@@ -38,7 +37,7 @@ void info_encode(uint8_t *p, const struct info *i)
 {
 	put_be32(p, magic);
 	put_be16(p + 4, INFO_VERSION);
-	put_be16(p + 6, (uint16_t)info_len(&i->shape));
+	put_be16(p + 6, (uint16_t)info_len(i));
 	p[8] = i->roles;
 	p[9] = i->transport;
 	put_be16(p + 10, i->lid);
@@ -46,31 +45,24 @@ void info_encode(uint8_t *p, const struct info *i)
 	put_be32(p + 16, i->control_qpn);
 	memcpy(p + 20, i->gid, sizeof(i->gid));
 	shape_encode(p + 36, &i->shape);
+	p[63] = i->fills;
 }
 
-static size_t qpn_at(const struct shape *s, uint32_t generation, uint32_t channel)
+void info_put_qpn(uint8_t *p, uint32_t place, uint32_t qpn)
 {
-	return (size_t)4 * (generation * s->channels + channel);
+	put_be32(p + INFO_FIXED_LEN + (size_t)4 * place, qpn);
 }
 
-void info_put_qpn(uint8_t *p, const struct shape *s, uint32_t generation, uint32_t channel,
-		  uint32_t qpn)
+uint32_t info_qpn(const struct info *i, uint32_t place)
 {
-	put_be32(p + INFO_FIXED_LEN + qpn_at(s, generation, channel), qpn);
-}
-
-uint32_t info_qpn(const struct info *i, uint32_t generation, uint32_t channel)
-{
-	return get_be32(i->qpns + qpn_at(&i->shape, generation, channel));
+	return get_be32(i->qpns + (size_t)4 * place);
 }
 
 static bool qpns_valid(const struct info *i)
 {
-	for (uint32_t g = 0; g < i->shape.generations; g++) {
-		for (uint32_t c = 0; c < i->shape.channels; c++) {
-			if (info_qpn(i, g, c) >> 24)
-				return false;
-		}
+	for (uint32_t place = 0; place < info_qps(i); place++) {
+		if (info_qpn(i, place) >> 24)
+			return false;
 	}
 	return !(i->control_qpn >> 24);
 }
@@ -80,12 +72,13 @@ bool info_decode(struct info *out, const uint8_t *p, size_t len)
 	struct info i;
 
 	if (len < INFO_FIXED_LEN || get_be32(p) != magic || get_be16(p + 4) != INFO_VERSION ||
-	    p[63])
+	    p[63] > 1)
 		return false;
 	i = (struct info){
 		.shape = shape_decode(p + 36),
 		.roles = p[8],
 		.transport = p[9],
+		.fills = p[63],
 		.lid = get_be16(p + 10),
 		.tag = get_be32(p + 12),
 		.control_qpn = get_be32(p + 16),
@@ -94,7 +87,7 @@ bool info_decode(struct info *out, const uint8_t *p, size_t len)
 	memcpy(i.gid, p + 20, sizeof(i.gid));
 	if (i.roles < 1 || i.roles > 3 || i.transport > 1 || !shape_valid(&i.shape))
 		return false;
-	if (len != info_len(&i.shape) || get_be16(p + 6) != len || !qpns_valid(&i))
+	if (len != info_len(&i) || get_be16(p + 6) != len || !qpns_valid(&i))
 		return false;
 	*out = i;
 	return true;
@@ -114,6 +107,6 @@ bool info_match(const struct info *a, const struct info *b)
 	bool a_to_b = a->roles & INFO_SENDS && b->roles & INFO_RECEIVES;
 	bool b_to_a = b->roles & INFO_SENDS && a->roles & INFO_RECEIVES;
 
-	return shape_equal(&a->shape, &b->shape) && a->transport == b->transport &&
+	return shape_equal(&a->shape, &b->shape) && a->transport == b->transport && a->fills == b->fills &&
 	       (a_to_b || b_to_a);
 }

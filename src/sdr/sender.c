@@ -261,7 +261,7 @@ bool sender_peek(const struct sender *s, struct send_packet *p)
 		p->offset = (uint64_t)__builtin_ctz(q->pads) * s->shape.mtu;
 	index = (uint32_t)(p->offset / s->shape.mtu);
 	p->generation = shape_generation(&s->shape, m->number);
-	p->channel = index % s->shape.channels;
+	p->channel = q->block.fill ? s->shape.channels : index % s->shape.channels;
 	p->imm = imm_pack(
 		s->shape.split,
 		(struct imm){.id = q->slot,

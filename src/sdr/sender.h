@@ -22,12 +22,13 @@ struct send_block {
 	uint64_t bytes;
 	uint64_t offset;
 	uint32_t lkey;
+	bool fill; /* its packets go by the channel behind the last, which gives way to the others */
 };
 
 /* A packet, as it is posted to a transport QP. */
 struct send_packet {
 	uint32_t slot;
-	uint32_t generation, channel; /* the QP */
+	uint32_t generation, channel; /* the QP; channel shape.channels: that of idle fill */
 	uint32_t imm;
 	uint32_t bytes; /* 0: only the immediate counts */
 	uint32_t lkey, rkey;

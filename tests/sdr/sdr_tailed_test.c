@@ -70,6 +70,145 @@ static void every_message_arrives(void **state)
 	}
 }
 
+static uint64_t fills_of(const struct verbena_sdr_qp *qp)
+{
+	struct verbena_sdr_stats s;
+
+	assert_int_equal(verbena_sdr_qp_stats_get(qp, &s), VERBENA_SDR_SUCCESS);
+	return s.fills;
+}
+
+/* Loss that is told too low. Both with workers and without, parities of messages that are over come late, and nothing of
+ * a message is wrong. */
+static void parities_go_on_where_idle_fill_is_wanted(void **state)
+{
+	(void)state;
+	for (int workers = 0; workers <= 2; workers += 2) {
+		struct verbena_sdr_qp_attr qa = ends_attr(2);
+		struct verbena_sdr_tail_attr attr;
+		uint64_t filled = 0;
+		struct ends e;
+
+		qa.idle_fill = true;
+		ends_make(&e, qa, workers ? 2 : VERBENA_SDR_NO_WORKERS);
+		for (uint32_t n = 0; n < 16; n++) {
+			verbena_sdr_tail_attr_init(&attr);
+			attr.loss = 0.001;
+			attr.rate_mbps = 100;
+			exchange(&e, &attr, MESSAGE - n % 3, n);
+			/* 25 ms at 100 Mbit/s, in packets of 256 bytes. */
+			assert_in_range(fills_of(e.from) - filled, 0, 25000 / 20);
+			filled = fills_of(e.from);
+		}
+		assert_true(filled > 0);
+		assert_int_equal(fills_of(e.to), 0);
+		ends_destroy(&e);
+	}
+}
+
+/* Before the receive is completed none of them is late: each comes by the queue pair of its message's generation. */
+static void parities_that_fill_are_taken(void **state)
+{
+	struct verbena_sdr_qp_attr qa = ends_attr(2);
+	struct verbena_sdr_stats stats;
+	uint64_t filled = 0;
+
+	(void)state;
+	qa.idle_fill = true;
+	for (int tries = 0; tries < 20 && !filled; tries++) {
+		struct verbena_sdr_recv recv;
+		struct verbena_sdr_send send;
+		struct verbena_sdr_block b;
+		struct ends e;
+
+		ends_make(&e, qa, VERBENA_SDR_NO_WORKERS);
+		b = block(&e, 0, MESSAGE);
+		fill(&e, 0);
+		AWAIT(&e, tail_post(&e, 0, MESSAGE, &recv) == VERBENA_SDR_SUCCESS);
+		AWAIT(&e, verbena_sdr_tail_send(e.from, &b, NULL, &send) == VERBENA_SDR_SUCCESS);
+		AWAIT(&e, tail_done(&send));
+		settle(&e);
+		filled = fills_of(e.from);
+		assert_int_equal(verbena_sdr_qp_stats_get(e.to, &stats), VERBENA_SDR_SUCCESS);
+		assert_int_equal(stats.dropped_late, 0);
+		assert_true(tail_whole(&recv));
+		assert_memory_equal(e.sink, e.source, MESSAGE);
+		assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+		ends_destroy(&e);
+	}
+	assert_true(filled > 0);
+}
+
+/* Another queue pair of the context has a message that takes a second: nothing fills before that has gone. */
+static void idle_fill_waits_for_other_queue_pairs(void **state)
+{
+	struct verbena_sdr_qp_attr qa = ends_attr(2), slow_attr = ends_attr(2);
+	struct verbena_sdr_tail_attr attr;
+	struct verbena_sdr_qp *slow, *slow_to;
+	struct verbena_sdr_recv recv;
+	struct verbena_sdr_send send;
+	bool done = false;
+	struct ends e;
+
+	(void)state;
+	qa.idle_fill = true;
+	slow_attr.rate_limit_mbps = 1;
+	ends_make(&e, qa, VERBENA_SDR_NO_WORKERS);
+	slow = verbena_sdr_qp_create(e.ctx, &slow_attr);
+	slow_to = verbena_sdr_qp_create(e.ctx, &slow_attr);
+	ends_connect(slow, slow_to);
+	ends_connect(slow_to, slow);
+	AWAIT(&e, verbena_sdr_recv_post(slow_to,
+					&(struct verbena_sdr_recv_attr){.address = e.sink + (size_t)5 * MESSAGE,
+									.max_length = MESSAGE,
+									.lkey = e.sink_key},
+					&recv) == VERBENA_SDR_SUCCESS);
+	AWAIT(&e, verbena_sdr_send_post(slow, &(struct verbena_sdr_block){e.source, MESSAGE, e.source_key, 0}, NULL, &send) ==
+			  VERBENA_SDR_SUCCESS);
+	verbena_sdr_tail_attr_init(&attr);
+	attr.loss = 0.001;
+	for (uint32_t n = 0; !done; n++) {
+		uint64_t filled;
+
+		exchange(&e, &attr, MESSAGE / 16, n % 4);
+		filled = fills_of(e.from);
+		done = send_done(&send);
+		assert_true(done || !filled);
+		assert_true(n > 0 || !done);
+	}
+	for (uint32_t n = 0; n < 10; n++)
+		exchange(&e, &attr, MESSAGE, n);
+	assert_true(fills_of(e.from) > 0);
+	assert_int_equal(verbena_sdr_recv_complete(&recv), VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_qp_destroy(slow), VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_qp_destroy(slow_to), VERBENA_SDR_SUCCESS);
+	ends_destroy(&e);
+}
+
+/* Not where it was not asked for, and not where the ends do not agree or the transport repeats. */
+static void idle_fill_is_an_option_of_both_ends(void **state)
+{
+	struct ends *e = *state;
+	struct verbena_sdr_qp_attr attr = ends_attr(2);
+	struct verbena_sdr_qp *qp;
+	uint8_t info[16384];
+	size_t size;
+
+	exchange(e, NULL, MESSAGE, 1);
+	assert_int_equal(fills_of(e->from), 0);
+	attr.idle_fill = true;
+	qp = verbena_sdr_qp_create(e->ctx, &attr);
+	assert_non_null(qp);
+	assert_int_equal(verbena_sdr_qp_info_size_get(e->to, &size), VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_qp_info_get(e->to, info, size), VERBENA_SDR_SUCCESS);
+	assert_int_equal(verbena_sdr_qp_connect(qp, info, size), VERBENA_SDR_ERROR);
+	assert_int_equal(errno, EPROTO);
+	assert_int_equal(verbena_sdr_qp_destroy(qp), VERBENA_SDR_SUCCESS);
+	attr.transport = VERBENA_SDR_RC;
+	assert_null(verbena_sdr_qp_create(e->ctx, &attr));
+	assert_int_equal(errno, EINVAL);
+}
+
 static void workers_code_and_acknowledge(void **state)
 {
 	struct ends e;
@@ -197,6 +336,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_message_arrives, ends_setup, ends_teardown),
 		cmocka_unit_test(workers_code_and_acknowledge),
+		cmocka_unit_test(parities_go_on_where_idle_fill_is_wanted),
+		cmocka_unit_test(parities_that_fill_are_taken),
+		cmocka_unit_test(idle_fill_waits_for_other_queue_pairs),
+		cmocka_unit_test_setup_teardown(idle_fill_is_an_option_of_both_ends, ends_setup, ends_teardown),
 		cmocka_unit_test_setup_teardown(other_messages_may_come_between, ends_setup, ends_teardown),
 		cmocka_unit_test_setup_teardown(a_receiver_may_give_up, ends_setup, ends_teardown),
 		cmocka_unit_test_setup_teardown(a_sender_gives_up_in_time, ends_setup, ends_teardown),

@@ -287,28 +287,29 @@ void model_bound(const struct model_message *m, struct model_time *t)
 	};
 }
 
-static double group_fails(const struct model_tail *c, double loss)
+static double short_of(const struct model_tail *c, double parity, double loss)
 {
-	double n = c->data + c->parity, fails = binomial_above(n, c->parity, loss);
+	double n = c->data + parity, fails = binomial_above(n, parity, loss);
 
 	/* As many as are needed have come, and one less than needed of them helps. */
-	if (c->is_wide && c->parity > 0)
-		fails += (binomial_above(n, c->parity - 1, loss) - fails) / 255;
-	return fails;
+	if (c->is_wide && parity > 0)
+		fails += (binomial_above(n, parity - 1, loss) - fails) / 255;
+	return fmin(1, c->groups * fails);
 }
 
 double model_tail(const struct model_message *m, const struct model_tail *c, struct model_time *t)
 {
 	double loss = m->chunk_loss, early = (m->chunks - c->coded) / (1 - loss), parities = c->groups * c->parity;
 	double base = (early + c->coded + parities) * m->inject_s + m->rtt_s, late = base + 1.1 * m->rtt_s;
-	double fails = fmin(1, c->groups * group_fails(c, loss));
+	double filled = base + c->groups * c->fill * m->inject_s, fails = short_of(c, c->parity + c->fill, loss);
+	double needs_more = fmax(fails, short_of(c, c->parity, loss));
 
 	*t = (struct model_time){
-		.mean_s = base + fails * 1.1 * m->rtt_s,
-		.median_s = fails > 0.5 ? late : base,
-		.p99_s = fails > 0.01 ? late : base,
-		.p999_s = fails > 0.001 ? late : base,
-		.extra = parities / m->chunks,
+		.mean_s = base + (needs_more - fails) * (filled - base) + fails * 1.1 * m->rtt_s,
+		.median_s = fails > 0.5 ? late : needs_more > 0.5 ? filled : base,
+		.p99_s = fails > 0.01 ? late : needs_more > 0.01 ? filled : base,
+		.p999_s = fails > 0.001 ? late : needs_more > 0.001 ? filled : base,
+		.extra = (parities + c->groups * c->fill) / m->chunks,
 	};
 	return fails;
 }

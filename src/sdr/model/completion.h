@@ -84,12 +84,13 @@ void model_bound(const struct model_message *, struct model_time *);
  * Parity over the tail: losses in what is older than a round trip are repaired while newer data is
  * injected, and only the last `coded` packets are, in groups with parities. A group may be one that as many
  * packets as it has data do not give in one case of 255 (EC_WIDE). A shortage is answered with fresh parities 1.1
- * round trips later. Returns the chance that a message is short.
+ * round trips later, or at once where parities follow anyway. Returns the chance that a message is short of all of them.
  */
 struct model_tail {
 	double coded, groups;
 	double data, parity; /* packets of a group, at most */
 	bool is_wide;
+	double fill; /* more parities of a group, which follow without a word of the receiver; 0: none */
 };
 
 double model_tail(const struct model_message *, const struct model_tail *, struct model_time *);

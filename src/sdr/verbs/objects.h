@@ -111,6 +111,9 @@ struct round_trips {
 	uint32_t count;
 };
 
+/* What gives way has the Lower Effort code point (RFC 8622), above the two bits of ECN. */
+enum { TRAFFIC_CLASS_LOW = 1 << 2 };
+
 /* Packets gathered for one post to one transport QP. */
 struct lane {
 	struct ibv_send_wr wr[SEND_BATCH_MAX];
@@ -125,20 +128,21 @@ struct verbena_sdr_qp {
 	struct shape shape;
 	struct info mine, peer;
 	enum ibv_mtu path_mtu;
-	struct ibv_qp **data; /* generation * channels + channel */
+	struct ibv_qp **data; /* by info_qp() */
 	struct ibv_qp *control;
 	bool connected; /* under the lock; set once */
 	pthread_mutex_t lock;
 
 	/* Of an end that sends; all zero otherwise. */
 	struct sender sender;
-	struct lane *lanes; /* a channel each */
+	struct lane *lanes; /* a channel each, and the last for idle fill if there is such a channel */
 	struct ibv_cq *send_cq;
 	uint32_t in_flight;  /* packets handed to the device */
 	uint32_t unreturned; /* packets and control messages whose completions send_cq will have */
 	uint32_t batch;
 	uint64_t rate_bps, pace_ns; /* pace_ns: when the next packet may go */
 	bool broken;
+	_Atomic bool sending; /* packets wait to be sent or to be given back; other queue pairs' workers look, too */
 	uint64_t sent, retries;
 
 	struct receiver receiver;
@@ -188,6 +192,8 @@ uint32_t worker_pass(struct sdr_worker *, uint64_t *due_ns);
 /* Does all that this end of the queue pair can do now, under its lock. Returns how much it did. */
 uint32_t send_pump(struct verbena_sdr_qp *, uint64_t now_ns);
 uint32_t send_collect(struct verbena_sdr_qp *);
+/* Whether another queue pair of the context has packets to send; a gate is held. */
+bool send_others(const struct verbena_sdr_qp *);
 /* The calls that send begin with this one: 0 or a negative errno, and the block as sender.h has it. */
 int send_ready(const struct verbena_sdr_qp *, const struct verbena_sdr_block *,
 	       struct send_block *);

@@ -47,7 +47,8 @@ static bool attr_valid(const struct verbena_sdr_qp_attr *a)
 	       a->max_in_flight_log_bytes >= a->max_log_num_msgs &&
 	       (a->send_enable || a->recv_enable) && a->msg_id_bits < 32 && a->offset_bits < 32 &&
 	       a->imm_bits < 32 && a->transport <= VERBENA_SDR_RC && a->send_batch >= 1 &&
-	       a->send_batch <= SEND_BATCH_MAX && a->rtt_ns;
+	       a->send_batch <= SEND_BATCH_MAX && a->rtt_ns &&
+	       !(a->idle_fill && a->transport == VERBENA_SDR_RC);
 }
 
 static bool shape_read(const struct verbena_sdr_context *ctx, const struct verbena_sdr_qp_attr *a,
@@ -73,11 +74,26 @@ static bool shape_read(const struct verbena_sdr_context *ctx, const struct verbe
 
 static uint32_t data_count(const struct verbena_sdr_qp *qp)
 {
-	return qp->shape.generations * qp->shape.channels;
+	return info_qps(&qp->mine);
 }
 
-static struct sdr_worker *channel_worker(const struct verbena_sdr_qp *qp, uint32_t channel)
+/* Of the i-th data QP (info_qp()). Those for idle fill are the last, one of each generation. */
+static bool is_for_fill(const struct verbena_sdr_qp *qp, uint32_t i)
 {
+	return i >= info_qp(&qp->mine, 0, qp->shape.channels);
+}
+
+static uint32_t generation_of(const struct verbena_sdr_qp *qp, uint32_t i)
+{
+	uint32_t channels = qp->shape.channels;
+
+	return is_for_fill(qp, i) ? i - info_qp(&qp->mine, 0, channels) : i / channels;
+}
+
+static struct sdr_worker *channel_worker(const struct verbena_sdr_qp *qp, uint32_t i)
+{
+	uint32_t channels = qp->shape.channels, channel = is_for_fill(qp, i) ? channels : i % channels;
+
 	return &qp->ctx->workers[channel % qp->ctx->worker_count];
 }
 
@@ -117,13 +133,12 @@ static struct ibv_qp *transport_make(struct verbena_sdr_qp *qp, struct sdr_worke
 static int transports_make(struct verbena_sdr_qp *qp)
 {
 	bool sends = qp->mine.roles & INFO_SENDS;
-	uint32_t channels = qp->shape.channels;
 
 	qp->control = transport_make(qp, qp->owner, qp->owner->control, CONTROL_SENDS);
 	if (!qp->control)
 		return -1;
 	for (uint32_t i = 0; i < data_count(qp); i++) {
-		struct sdr_worker *w = channel_worker(qp, i % channels);
+		struct sdr_worker *w = channel_worker(qp, i);
 
 		qp->data[i] = transport_make(qp, w, w->data, sends ? CHANNEL_DEPTH : 1);
 		if (!qp->data[i])
@@ -152,7 +167,7 @@ static void to_rtr_attr(const struct verbena_sdr_qp *qp, uint32_t qpn, struct ib
 }
 
 /* 0 or an errno. */
-static int transport_connect(const struct verbena_sdr_qp *qp, struct ibv_qp *to, uint32_t qpn)
+static int transport_connect(const struct verbena_sdr_qp *qp, struct ibv_qp *to, uint32_t qpn, uint8_t traffic_class)
 {
 	bool rc = to->qp_type == IBV_QPT_RC;
 	int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
@@ -166,6 +181,7 @@ static int transport_connect(const struct verbena_sdr_qp *qp, struct ibv_qp *to,
 		       IBV_QP_MAX_QP_RD_ATOMIC;
 	}
 	to_rtr_attr(qp, qpn, &attr);
+	attr.ah_attr.grh.traffic_class = traffic_class;
 	err = ibv_modify_qp(to, &attr, rtr);
 	if (err)
 		return err;
@@ -182,13 +198,11 @@ static int transport_connect(const struct verbena_sdr_qp *qp, struct ibv_qp *to,
 
 static int transports_connect(const struct verbena_sdr_qp *qp)
 {
-	int err = transport_connect(qp, qp->control, qp->peer.control_qpn);
+	int err = transport_connect(qp, qp->control, qp->peer.control_qpn, 0);
 
-	for (uint32_t g = 0; !err && g < qp->shape.generations; g++) {
-		for (uint32_t c = 0; !err && c < qp->shape.channels; c++)
-			err = transport_connect(qp, qp->data[g * qp->shape.channels + c],
-						info_qpn(&qp->peer, g, c));
-	}
+	for (uint32_t i = 0; !err && i < data_count(qp); i++)
+		err = transport_connect(qp, qp->data[i], info_qpn(&qp->peer, i),
+					is_for_fill(qp, i) ? TRAFFIC_CLASS_LOW : 0);
 	return err;
 }
 
@@ -213,15 +227,16 @@ static int sending_make(struct verbena_sdr_qp *qp)
 	const size_t bytes = (size_t)CONTROL_SENDS * CONTROL_BYTES;
 
 	bool sends = qp->mine.roles & INFO_SENDS;
+	uint32_t lanes = qp->shape.channels + qp->mine.fills;
 
 	/* Each list of packets and each control message under way has one completion. */
 	qp->send_cq = ibv_create_cq(qp->ctx->ibv,
-				    (sends ? (int)(qp->shape.channels * CHANNEL_DEPTH) : 0) +
+				    (sends ? (int)(lanes * CHANNEL_DEPTH) : 0) +
 					    CONTROL_SENDS,
 				    NULL, qp->owner->channel, 0);
 	qp->control_memory = alloc_get(&sdr_heap, bytes);
 	if (sends)
-		qp->lanes = alloc_get(&sdr_heap, qp->shape.channels * sizeof(*qp->lanes));
+		qp->lanes = alloc_get(&sdr_heap, lanes * sizeof(*qp->lanes));
 	if (!qp->send_cq || !qp->control_memory || (sends && !qp->lanes))
 		return -1;
 	qp->control_mr = ibv_reg_mr(qp->ctx->pd, qp->control_memory, bytes, 0);
@@ -300,6 +315,7 @@ static void describe(struct verbena_sdr_qp *qp, const struct verbena_sdr_qp_attr
 		.roles = (uint8_t)((attr->send_enable ? INFO_SENDS : 0) |
 				   (attr->recv_enable ? INFO_RECEIVES : 0)),
 		.transport = (uint8_t)attr->transport,
+		.fills = attr->idle_fill,
 		.lid = qp->ctx->port_attr.lid,
 	};
 	memcpy(qp->mine.gid, qp->ctx->gid.raw, sizeof(qp->mine.gid));
@@ -312,7 +328,6 @@ static void describe(struct verbena_sdr_qp *qp, const struct verbena_sdr_qp_attr
 static int publish(struct verbena_sdr_qp *qp)
 {
 	struct verbena_sdr_context *ctx = qp->ctx;
-	uint32_t channels = qp->shape.channels;
 
 	if (ctx->qp_count == ctx->qps_max)
 		return ENOSPC;
@@ -320,7 +335,7 @@ static int publish(struct verbena_sdr_qp *qp)
 		return ENOMEM;
 	for (uint32_t i = 0; i < data_count(qp); i++)
 		route_add(ctx, (struct route){.qpn = qp->data[i]->qp_num,
-					      .generation = (uint16_t)(i / channels),
+					      .generation = (uint16_t)generation_of(qp, i),
 					      .qp = qp});
 	route_add(ctx, (struct route){.qpn = qp->control->qp_num, .control = true, .qp = qp});
 	ctx->qps[ctx->qp_count++] = qp;
@@ -407,20 +422,17 @@ int verbena_sdr_qp_info_size_get(const struct verbena_sdr_qp *qp, size_t *size)
 {
 	if (!qp || !size)
 		return sdr_fail(EINVAL);
-	*size = info_len(&qp->shape);
+	*size = info_len(&qp->mine);
 	return VERBENA_SDR_SUCCESS;
 }
 
 int verbena_sdr_qp_info_get(const struct verbena_sdr_qp *qp, void *info, size_t size)
 {
-	if (!qp || !info || size < info_len(&qp->shape))
+	if (!qp || !info || size < info_len(&qp->mine))
 		return sdr_fail(EINVAL);
 	info_encode(info, &qp->mine);
-	for (uint32_t g = 0; g < qp->shape.generations; g++) {
-		for (uint32_t c = 0; c < qp->shape.channels; c++)
-			info_put_qpn(info, &qp->shape, g, c,
-				     qp->data[g * qp->shape.channels + c]->qp_num);
-	}
+	for (uint32_t i = 0; i < data_count(qp); i++)
+		info_put_qpn(info, i, qp->data[i]->qp_num);
 	return VERBENA_SDR_SUCCESS;
 }
 
@@ -483,6 +495,7 @@ int verbena_sdr_qp_stats_get(const struct verbena_sdr_qp *qp, struct verbena_sdr
 		.ec_pieces = qp->coded.pieces,
 		.ec_lost = qp->coded.lost,
 		.ec_recovered = qp->coded.recovered,
+		.fills = qp->tailed.fills,
 	};
 	return VERBENA_SDR_SUCCESS;
 }

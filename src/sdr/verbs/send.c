@@ -30,7 +30,7 @@ static void returned(struct verbena_sdr_qp *qp, uint64_t wr_id)
 static void lane_post(struct verbena_sdr_qp *qp, uint32_t channel)
 {
 	struct lane *l = &qp->lanes[channel];
-	struct ibv_qp *to = qp->data[l->generation * qp->shape.channels + channel];
+	struct ibv_qp *to = qp->data[info_qp(&qp->mine, l->generation, channel)];
 	struct ibv_send_wr *bad, *last = &l->wr[l->count - 1];
 
 	last->next = NULL;
@@ -50,7 +50,7 @@ static void lane_post(struct verbena_sdr_qp *qp, uint32_t channel)
 
 static void lanes_post(struct verbena_sdr_qp *qp)
 {
-	for (uint32_t c = 0; qp->lanes && c < qp->shape.channels; c++) {
+	for (uint32_t c = 0; qp->lanes && c < qp->shape.channels + qp->mine.fills; c++) {
 		if (qp->lanes[c].count)
 			lane_post(qp, c);
 	}
@@ -111,6 +111,22 @@ uint32_t send_room(const struct verbena_sdr_qp *qp, uint64_t bytes, uint64_t rtt
 	return blocks > 2 ? (uint32_t)blocks : 2;
 }
 
+static void note_sending(struct verbena_sdr_qp *qp)
+{
+	atomic_store_explicit(&qp->sending, !sender_idle(&qp->sender) || qp->in_flight, memory_order_relaxed);
+}
+
+bool send_others(const struct verbena_sdr_qp *qp)
+{
+	for (uint32_t i = 0; i < qp->ctx->qp_count; i++) {
+		const struct verbena_sdr_qp *other = qp->ctx->qps[i];
+
+		if (other != qp && atomic_load_explicit(&other->sending, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
 uint32_t send_pump(struct verbena_sdr_qp *qp, uint64_t now_ns)
 {
 	struct send_packet p;
@@ -126,6 +142,7 @@ uint32_t send_pump(struct verbena_sdr_qp *qp, uint64_t now_ns)
 		n++;
 	}
 	lanes_post(qp);
+	note_sending(qp);
 	return n;
 }
 
@@ -143,6 +160,7 @@ uint32_t send_collect(struct verbena_sdr_qp *qp)
 		if (wc[i].status != IBV_WC_SUCCESS)
 			qp->broken = true;
 	}
+	note_sending(qp);
 	return n > 0 ? (uint32_t)n : 0;
 }
 

@@ -65,15 +65,14 @@ uint64_t tailed_rtt_ns(uint64_t rtt_ns)
 /* ---- the code */
 
 /* Both count groups and their packets alike (tail_plan.h, ec_layout.h). */
-int tailed_code_make(struct tailed_code *c, const struct tail_plan *p, uint8_t *data, uint64_t bytes, uint32_t mtu,
-		     uint8_t *parity)
+int tailed_code_make(struct tailed_code *c, const struct tail_plan *p, uint32_t unasked, const struct ec_bytes *all)
 {
-	uint64_t at = (uint64_t)p->tail * mtu;
+	uint64_t at = (uint64_t)p->tail * all->piece;
 	int err;
 
 	c->layout = (struct ec_layout){.pieces = p->packets - p->tail,
 				       .data = p->size,
-				       .parity = p->parity,
+				       .parity = unasked,
 				       .parity_max = p->parity,
 				       .depth = p->depth};
 	if (!ec_layout_settle(&c->layout))
@@ -84,11 +83,11 @@ int tailed_code_make(struct tailed_code *c, const struct tail_plan *p, uint8_t *
 		return err;
 	c->bytes = (struct ec_bytes){.layout = &c->layout,
 				     .code = &c->code,
-				     .data = data + at,
-				     .bytes = bytes - at,
-				     .parity = parity,
-				     .piece = mtu,
-				     .spare = calloc(1, EC_BYTES_SPARE(mtu))};
+				     .data = all->data + at,
+				     .bytes = all->bytes - at,
+				     .parity = all->parity,
+				     .piece = all->piece,
+				     .spare = calloc(1, EC_BYTES_SPARE(all->piece))};
 	if (!c->bytes.spare) {
 		ec_code_fini(&c->code);
 		return -ENOMEM;

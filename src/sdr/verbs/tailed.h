@@ -53,6 +53,7 @@ struct tailed {
 	struct tailed_receive **receives;
 	uint32_t open;
 	struct loss_estimate estimate; /* of the way to the peer */
+	uint64_t fills;                /* packets of idle fill */
 };
 
 int tailed_make(struct verbena_sdr_qp *);
@@ -66,9 +67,11 @@ void tailed_receive_free(struct verbena_sdr_qp *, struct tailed_receive *);
 bool tailed_owns(const struct verbena_sdr_qp *, uint64_t number);
 bool tailed_receives(const struct verbena_sdr_qp *, uint64_t number);
 
-/* Lays a planned tail out over a message and memory for its parities. -ENOMEM. */
-int tailed_code_make(struct tailed_code *, const struct tail_plan *, uint8_t *data, uint64_t bytes, uint32_t mtu,
-		     uint8_t *parity);
+/*
+ * Lays a planned tail out over a message and memory for its parities, which are the data, bytes, parity and piece of `all`.
+ * Of a group's parities so many grow as its data is added (ec_bytes_add()). -ENOMEM.
+ */
+int tailed_code_make(struct tailed_code *, const struct tail_plan *, uint32_t unasked, const struct ec_bytes *all);
 void tailed_code_free(struct tailed_code *);
 
 /* As repeat_serve(). */
@@ -77,6 +80,11 @@ uint32_t tailed_serve_send(struct verbena_sdr_qp *, struct tailed_send *, uint64
 uint32_t tailed_serve_receive(struct verbena_sdr_qp *, struct tailed_receive *, uint64_t now_ns, uint64_t *due_ns);
 /* Takes a control message of a reliability layer, this one or another; false if it makes no sense. */
 bool tailed_take(struct verbena_sdr_qp *, const struct control *, const uint8_t *payload, uint64_t now_ns);
+/*
+ * Queues a parity of idle fill, if nothing else is to be sent on the context and none is under way. A gate is held. As
+ * repeat_serve().
+ */
+uint32_t tailed_fill(struct verbena_sdr_qp *, uint64_t now_ns, uint64_t *due_ns);
 /* A receive is about to be completed: whether it is such a message, whose parities go with it. */
 bool tailed_completed(struct verbena_sdr_qp *, uint64_t number, uint64_t now_ns);
 

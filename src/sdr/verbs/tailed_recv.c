@@ -141,12 +141,13 @@ static int recover(struct tailed_receive *m, uint32_t mtu, uint8_t *parity, uint
 {
 	const struct ec_presence presence = {has, m};
 	const struct tail_plan *p = &m->tail.plan;
+	const struct ec_bytes all = {.data = m->data, .bytes = m->bytes, .parity = parity, .piece = mtu};
 	int err = 0;
 
 	if (m->tail.have == m->tail.packets)
 		return 0;
 	if (!m->code.made)
-		err = tailed_code_make(&m->code, p, m->data, m->bytes, mtu, parity);
+		err = tailed_code_make(&m->code, p, p->parity, &all);
 	for (uint32_t g = 0; !err && g < p->groups; g++) {
 		uint32_t size = tail_plan_size(p, g);
 

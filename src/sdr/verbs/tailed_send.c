@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The sending end of messages with codes over their tails. Parities grow while the tail is being sent, a few packets
- * of each group of a block at a time.
+ * of each group of a block at a time. Those of idle fill are made from the whole group, one when its turn comes: up to
+ * 4 MiB are read for it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "base/byteorder.h"
 #include "sdr/verbs/objects.h"
 
-enum { QUEUED_BYTES = 1 << 20, QUEUED_MAX = 1024, FOLD = 8, GUESSED_MBPS = 1000 };
+enum { QUEUED_BYTES = 1 << 20, QUEUED_MAX = 1024, FOLD = 8, GUESSED_MBPS = 1000, LOOK_AGAIN_NS = 1000000 };
 
 #define HOUR_NS UINT64_C(3600000000000)
 
@@ -46,10 +47,12 @@ static void fold(struct tailed_send *m, uint32_t end)
 static bool code_ready(struct verbena_sdr_qp *qp, struct tailed_send *m)
 {
 	struct scratch *s = &qp->coded.out[shape_slot(&qp->shape, m->number + 1)];
+	const struct ec_bytes all = {
+		.data = m->data, .bytes = m->bytes, .parity = s->memory, .piece = qp->shape.mtu};
 
 	if (!m->tail.planned || !m->tail.plan.parity || m->code.made)
 		return true;
-	return !tailed_code_make(&m->code, &m->tail.plan, m->data, m->bytes, qp->shape.mtu, s->memory);
+	return !tailed_code_make(&m->code, &m->tail.plan, m->tail.unasked, &all);
 }
 
 static void queue(struct verbena_sdr_qp *qp, struct tailed_send *m, const struct tail_send *t)
@@ -62,6 +65,7 @@ static void queue(struct verbena_sdr_qp *qp, struct tailed_send *m, const struct
 		.bytes = left < qp->shape.mtu ? left : qp->shape.mtu,
 		.offset = at,
 		.lkey = t->parity ? s->lkey : m->lkey,
+		.fill = t->fill,
 	};
 
 	if (!t->parity && m->code.made && t->packet >= m->tail.plan.tail)
@@ -84,6 +88,45 @@ static uint32_t feed(struct verbena_sdr_qp *qp, struct tailed_send *m, uint64_t 
 		queue(qp, m, &t);
 		n++;
 	}
+	return n;
+}
+
+/* One parity of the oldest message that has any to give. */
+static uint32_t fill_one(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_ns)
+{
+	uint64_t sent = qp->sender.started;
+
+	for (uint64_t n = sent > qp->shape.slots ? sent - qp->shape.slots : 0; n < sent; n++) {
+		struct tailed_send *m = tailed_send_of(qp, n);
+		struct tail_send t;
+
+		if (!m)
+			continue;
+		if (tail_sender_fill(&m->tail, &t, now_ns)) {
+			ec_bytes_make(&m->code.bytes, t.packet % m->tail.plan.groups, t.packet / m->tail.plan.groups, 1);
+			queue(qp, m, &t);
+			qp->tailed.fills++;
+			return 1;
+		}
+		if (tail_sender_fill_deadline(&m->tail) < *due_ns)
+			*due_ns = tail_sender_fill_deadline(&m->tail);
+	}
+	return 0;
+}
+
+uint32_t tailed_fill(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_ns)
+{
+	uint64_t due = UINT64_MAX;
+	uint32_t n = 0;
+
+	if (!qp->mine.fills || !qp->tailed.open || qp->broken)
+		return 0;
+	if (sender_idle(&qp->sender) && !qp->in_flight && !send_others(qp))
+		n = fill_one(qp, now_ns, &due);
+	else
+		due = now_ns + LOOK_AGAIN_NS;
+	if (due < *due_ns)
+		*due_ns = due;
 	return n;
 }
 
@@ -166,6 +209,7 @@ static int config_read(const struct verbena_sdr_qp *qp, const struct verbena_sdr
 		.timeout_ns = a->timeout_ns ? a->timeout_ns : 100 * tailed_rtt_ns(a->rtt_ns) + UINT64_C(10000000000),
 		.loss = a->loss,
 		.parity_packets = (uint32_t)(parity_bytes / qp->shape.mtu),
+		.fill = qp->mine.fills,
 	};
 	c->behind_ns = (uint64_t)((double)a->behind * 8000 / (double)mbps);
 	return 0;

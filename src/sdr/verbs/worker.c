@@ -130,6 +130,8 @@ static uint32_t serve(struct verbena_sdr_qp *qp, uint64_t now_ns, uint64_t *due_
 		done += coded_serve(qp, now_ns, due_ns);
 		done += tailed_serve(qp, now_ns, due_ns);
 		done += send_pump(qp, now_ns);
+		if (tailed_fill(qp, now_ns, due_ns))
+			done += send_pump(qp, now_ns);
 		if (grants_due(&qp->grants) <= now_ns)
 			control_tell_grants(qp, now_ns);
 		*due_ns = earlier(*due_ns, grants_due(&qp->grants));
