@@ -281,6 +281,9 @@ static void recovery_add(struct figures *g, const struct results *r)
 		return;
 	add_number(g, "sdr_packets", "packets of SDR, with data or parity", FIGURE_COUNT, r->recovery.line_packets);
 	add_number(g, "parity_packets", "... with parity", FIGURE_COUNT, r->recovery.parity_packets);
+	if (r->recovery.fill_packets)
+		add_number(g, "fill_packets", "... with parity that filled idle time", FIGURE_COUNT,
+			   r->recovery.fill_packets);
 	add_number(g, "sdr_words", "control messages of SDR", FIGURE_COUNT, r->recovery.words);
 }
 

@@ -149,6 +149,7 @@ struct results_recovery {
 	uint64_t trimmed_packets;
 	uint64_t line_packets;      /* of SDR: with data or parity, first ones and others */
 	uint64_t parity_packets;    /* of these */
+	uint64_t fill_packets;      /* of these: of idle fill */
 	uint64_t words;             /* of SDR: control messages, both ways */
 };
 

@@ -235,6 +235,7 @@ struct scenario_sdr {
 	uint64_t rto_rtts;
 	uint64_t code_data, code_parity; /* chunks of a group */
 	uint64_t assumed_ppb;            /* loss of packets; SCENARIO_AUTO: estimated */
+	uint64_t fill_class;             /* of idle fill; SCENARIO_NONE: there is none */
 };
 
 /* A parameter of the algorithm, as written: `kmin = 3us` under [cc]. */

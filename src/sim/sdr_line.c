@@ -23,6 +23,7 @@ struct uc_end {
 	uint32_t generation;
 	enum sdr_end end;
 	bool words; /* and not data */
+	bool fill;  /* parities that give way */
 };
 
 /* What a host knows of the way to another. */
@@ -166,21 +167,35 @@ static struct shape shape_of(const struct host *h, const struct sdr_config *c)
 	};
 }
 
+/* The pair of a channel; the one behind the last is for idle fill. */
+static uint32_t pair_of(const struct sdr_line *l, uint32_t generation, uint32_t channel)
+{
+	return channel < l->shape.channels ? generation * l->shape.channels + channel
+					   : GENERATIONS * l->shape.channels + generation;
+}
+
 /* Pair i of queue pairs; the last pair is for words. */
 static bool make_pair(struct sdr_line *l, uint32_t i, uint8_t class)
 {
-	bool words = i == l->qp_count - 1;
+	uint32_t fill_from = pair_of(l, 0, l->shape.channels);
+	bool words = i == l->qp_count - 1, fill = i >= fill_from && !words;
 	struct qp **qp = &l->qps[2 * i];
 
 	for (uint32_t end = SDR_SENDING; end <= SDR_RECEIVING; end++) {
 		struct host *h = end == SDR_SENDING ? l->from : l->to;
 
 		l->ends[2 * i + end] = (struct uc_end){
-			.line = l, .generation = i / l->shape.channels, .end = end, .words = words};
+			.line = l,
+			.generation = fill ? i - fill_from : i / l->shape.channels,
+			.end = end,
+			.words = words,
+			.fill = fill,
+		};
 		qp[end] = host_guest_qp(h, words ? WORD_WRS : DATA_WRS, &l->ends[2 * i + end]);
 		if (!qp[end])
 			return false;
 	}
+	class = fill ? l->config->fill_class : class;
 	return !host_guest_connect(l->from, qp[0], l->to, qp[1], class) &&
 	       !host_guest_connect(l->to, qp[1], l->from, qp[0], class);
 }
@@ -216,7 +231,7 @@ struct sdr_line *sdr_line_open(struct host *from, struct host *to, const struct 
 	}
 	*l = (struct sdr_line){.config = config, .from = from, .to = to, .rtt_ns = rtt_ns, .counts = &here->counts};
 	l->shape = shape_of(from, config);
-	l->qp_count = GENERATIONS * config->channels + 1;
+	l->qp_count = GENERATIONS * (config->channels + !!config->fill_class) + 1;
 	l->qps = calloc(2 * (size_t)l->qp_count, sizeof(*l->qps));
 	l->ends = calloc(2 * (size_t)l->qp_count, sizeof(*l->ends));
 	l->words = sdr_words_create();
@@ -573,7 +588,7 @@ void sdr_line_progress(const struct sdr_line *l, void (*each)(void *ctx, struct 
 
 static void post_packet(struct sdr_line *l, const struct send_packet *p)
 {
-	struct qp *qp = l->qps[2 * (p->generation * l->shape.channels + p->channel)];
+	struct qp *qp = l->qps[2 * pair_of(l, p->generation, p->channel)];
 	struct host_memory here = host_memory(l->from);
 	struct send_wqe *w = sq_slot(qp_sq(qp), 0);
 
@@ -590,7 +605,8 @@ static void post_packet(struct sdr_line *l, const struct send_packet *p)
 	w->sge[0] = (struct wqe_sge){.addr = here.va, .len = p->bytes, .lkey = here.key};
 	sq_post(qp_sq(qp), 1);
 	nic_doorbell(host_nic(l->from), qp);
-	l->posted++;
+	l->posted += p->channel < l->shape.channels;
+	l->fill_is_posted |= p->channel == l->shape.channels;
 	l->counts->packets++;
 }
 
@@ -623,19 +639,49 @@ static bool feed(struct sdr_line *l, uint64_t now_ns)
 	return false;
 }
 
+static bool post_next(struct sdr_line *l)
+{
+	struct send_packet p;
+
+	if (!sender_peek(&l->sender, &p))
+		return false;
+	post_packet(l, &p);
+	sender_sent(&l->sender);
+	return true;
+}
+
+/* Where no line has anything to send, one packet of idle fill is posted. */
+static void post_fill(struct guest *g, uint64_t now_ns)
+{
+	for (struct sdr_line *l = g->sending; l; l = l->next) {
+		for (struct transfer *t = l->transfers; t && l->config->fill_class; t = t->next) {
+			struct send_block b;
+			uint32_t part = 0;
+
+			if (!t->scheme->fill || !t->scheme->fill(t, &part, &b, now_ns))
+				continue;
+			l->counts->parity_packets += part;
+			if (!sender_add(&l->sender, t->part[part].number, &b))
+				post_next(l);
+			return;
+		}
+	}
+}
+
 static void guest_fill(void *guest, uint64_t now_ns)
 {
 	struct guest *g = guest;
-	struct send_packet p;
+	bool idle = true;
 
 	for (struct sdr_line *l = g->sending; l; l = l->next) {
+		idle &= !l->posted && !l->fill_is_posted;
 		if (l->posted)
 			continue;
-		if (sender_peek(&l->sender, &p) || (feed(l, now_ns) && sender_peek(&l->sender, &p))) {
-			post_packet(l, &p);
-			sender_sent(&l->sender);
-		}
+		if (post_next(l) || (feed(l, now_ns) && post_next(l)))
+			idle = false;
 	}
+	if (idle)
+		post_fill(g, now_ns);
 }
 
 /* ---- in ----------------------------------------------------------------------------------------------- */
@@ -688,9 +734,12 @@ static void take_packet(struct sdr_line *l, const struct uc_end *q, const struct
 }
 
 /* Packets that went leave room for the next; the last one of a message may end its transfer. */
-static void take_returned(struct sdr_line *l, const struct cqe *e, uint64_t now_ns)
+static void take_returned(struct sdr_line *l, const struct uc_end *q, const struct cqe *e, uint64_t now_ns)
 {
-	l->posted--;
+	if (q->fill)
+		l->fill_is_posted = false;
+	else
+		l->posted--;
 	sender_returned(&l->sender, (uint32_t)e->wr_id, 1);
 	for (struct transfer *t = l->transfers; t; t = t->next) {
 		if (t->scheme->end(t) != SR_RUNNING) {
@@ -713,7 +762,7 @@ static void guest_completed(void *guest, const struct cqe *e)
 	else if (e->status == WC_SUCCESS && e->opcode & WC_RECV)
 		take_packet(l, q, e, now_ns);
 	else if (!q->words)
-		take_returned(l, e, now_ns);
+		take_returned(l, q, e, now_ns);
 	leave(l);
 }
 

@@ -41,6 +41,7 @@ struct sdr_config {
 	uint64_t message_bytes; /* the longest message */
 	uint32_t code_data, code_parity; /* chunks of a group: of XOR, MDS, DEMAND */
 	double assumed_loss;    /* of packets, as TAIL and DEMAND reckon; 0: estimated */
+	uint8_t fill_class;     /* TAIL: of the queue pairs for idle fill (sdr/tail_sender.h); 0: there is none */
 	uint32_t rto_rtts;      /* from a chunk's sending to its repetition without an answer, in round trips */
 	/*
 	 * Called at the time of the event, network_now_ps(); may open lines, post, and close this one. `sent`: the
@@ -55,6 +56,7 @@ struct sdr_config {
 struct sdr_counts {
 	uint64_t packets;        /* data and parity handed to the nic */
 	uint64_t parity_packets; /* of these */
+	uint64_t fill_packets;   /* of these: of idle fill */
 	uint64_t resent_packets; /* of these: not the first of their place */
 	uint64_t words;          /* control messages, of both directions */
 };

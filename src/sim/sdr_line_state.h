@@ -78,6 +78,8 @@ struct scheme {
 	void (*close)(struct transfer *);
 	/* The next piece to send, handed over by this call; false: none now. */
 	bool (*next)(struct transfer *, uint32_t *part, struct send_block *, uint64_t now_ns);
+	/* The same while there is nothing else to send; NULL: there is never anything. */
+	bool (*fill)(struct transfer *, uint32_t *part, struct send_block *, uint64_t now_ns);
 	/* A packet of a part came; verdict SDR_TAKEN or SDR_CHUNK. */
 	void (*came)(struct transfer *, uint32_t part, uint32_t packet, enum sdr_verdict, uint64_t now_ns);
 	void (*heard)(struct transfer *, enum sdr_end, const struct control *, const uint8_t *payload, uint64_t now_ns);
@@ -104,13 +106,14 @@ struct sdr_line {
 	struct sender sender;
 	struct receiver receiver;
 	struct worker worker;
-	struct qp **qps; /* pairs: at the sender and at the receiver; generations x channels, then control */
+	struct qp **qps; /* pairs: at the sender and at the receiver; generations x channels, generations for idle fill, then control */
 	struct uc_end *ends;
 	uint32_t qp_count;
 	struct sdr_message *first, *last; /* that wait for a slot */
 	struct transfer *transfers;       /* in the order in which they began */
 	struct transfer *turn;            /* whose turn it is to send; NULL: the first */
-	uint32_t posted;                  /* work requests with data that are not complete */
+	uint32_t posted;                  /* work requests with data that are not complete, but for this one: */
+	bool fill_is_posted;              /* a packet of idle fill; its class may have to wait */
 	struct word **words;              /* on their way, by number; see sdr_words.c */
 	uint32_t words_said;
 	uint32_t busy;                    /* calls into the line that have not returned */

@@ -161,6 +161,33 @@ static void tails_need_no_second_round(void **state)
 	near(mean_s(sets, 4), 0.025 + 2048 * message.inject_s, 0.005);
 }
 
+/* By real packets, where the loss was taken for ten times too low: no message needs a second round. */
+static void idle_fill_saves_a_round(void **state)
+{
+	const char *sets[] = {"link.loss=0.01", "sdr.scheme=tail", "sdr.assumed_loss=0.001",
+			      "switch.weights=0,1,1,1000,1,1,1,1", "sdr.idle_fill=1", NULL};
+	double most[2];
+
+	(void)state;
+	for (int fill = 0; fill < 2; fill++) {
+		struct sim_run run;
+
+		sets[4] = fill ? "sdr.idle_fill=1" : NULL;
+		sim_run_do(&run, text, sets);
+		all_arrived(&run);
+		most[fill] = 0;
+		for (uint32_t i = 0; i < run.results.flow_count; i++)
+			most[fill] = fmax(most[fill],
+					  (double)run.results.flows[i].fct_ps / (double)run.results.flows[i].ideal_ps);
+		/* A packet takes 84 ns. */
+		assert_true(run.results.recovery.fill_packets <= 60 * 25000000 / 84);
+		assert_int_equal(run.results.recovery.fill_packets > 0, fill);
+		sim_run_free(&run);
+	}
+	assert_true(most[0] > 1.8);
+	assert_true(most[1] < 1.05);
+}
+
 static void everything_arrives_over(const char *const *sets)
 {
 	struct sim_run run;
@@ -184,6 +211,8 @@ static void everything_arrives_over_bad_links(void **state)
 		{"link.loss=0.05", "sdr.chunk=64KiB"},
 		{"link.loss=0.5", "workload.message.size=100000B"},
 		{"link.loss=0.01", "workload.message.interval=1ms"}, /* more messages than slots */
+		{"link.loss=0.05", "link.jitter=20us", "sdr.idle_fill=3"},
+		{"link.loss=0.05", "sdr.idle_fill=1", "sdr.channels=3", "workload.message.interval=1ms"},
 	};
 	static const char *const schemes[] = {"sdr.scheme=sr",  "sdr.scheme=nack",   "sdr.scheme=xor",
 					      "sdr.scheme=mds", "sdr.scheme=demand", "sdr.scheme=tail"};
@@ -198,6 +227,57 @@ static void everything_arrives_over_bad_links(void **state)
 			everything_arrives_over(sets);
 		}
 	}
+}
+
+/* The time of the second workload's message, in nanoseconds. */
+static double second_ns(const char *const *sets)
+{
+	static const char pair[] = "[topology]\nkind=dumbbell\nhosts=2\n[link]\nrate=10Gbps\ndelay=0\n"
+				   "fabric_delay=500us\n[switch]\nbuffer=256MB\nweights=0,1,1,1000,1,1,1,1\n"
+				   "[transport]\nprotocol=sdr\n[cc]\nalgorithm=none\n[sdr]\nassumed_loss=0.001\n"
+				   "[workload.first]\nkind=flow\nsenders=0\nreceivers=2\nsize=128KiB\n"
+				   "[workload.second]\nkind=flow\nsenders=1\nreceivers=3\nsize=640KiB\n"
+				   "[output]\ngoodput_window=none\n";
+	struct sim_run run;
+	double ns;
+
+	sim_run_do(&run, pair, sets);
+	all_arrived(&run);
+	assert_int_equal(run.results.flow_count, 2);
+	ns = (double)run.results.flows[run.results.flows[0].workload ? 0 : 1].fct_ps / 1000;
+	sim_run_free(&run);
+	return ns;
+}
+
+/* Two hosts share a link. The first one's parities would take as much of it again as its message has four times. In a class
+ * of their own, whose weight is a thousandth, the other host does not notice them. */
+static void idle_fill_slows_nobody_down(void **state)
+{
+	const char *sets[] = {NULL, NULL};
+	double alone, low, high;
+
+	(void)state;
+	alone = second_ns(sets);
+	sets[0] = "sdr.idle_fill=1";
+	low = second_ns(sets);
+	sets[0] = "sdr.idle_fill=3"; /* the data's */
+	high = second_ns(sets);
+	assert_true(low < 1.005 * alone);
+	assert_true(high > 1.1 * alone);
+}
+
+/* A host that has something to send again stops: at most one packet, of 3.4 us, is before a message. */
+static void idle_fill_stops_for_a_message_of_the_host(void **state)
+{
+	const char *sets[] = {"workload.second.senders=0", "workload.second.start=200us", NULL, NULL};
+	double alone, low;
+
+	(void)state;
+	alone = second_ns(sets);
+	sets[2] = "sdr.idle_fill=1";
+	low = second_ns(sets);
+	assert_true(low >= alone);
+	assert_true(low - alone < 4000);
 }
 
 static void a_ring_of_four_sites_ends(void **state)
@@ -246,10 +326,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(codes_fall_back_as_the_model_says),
 		cmocka_unit_test(packets_and_the_link_in_numbers_agree),
 		cmocka_unit_test(tails_need_no_second_round),
+		cmocka_unit_test(idle_fill_saves_a_round),
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_alone_takes_its_ideal_time),
 		cmocka_unit_test(everything_arrives_over_bad_links),
+		cmocka_unit_test(idle_fill_slows_nobody_down),
+		cmocka_unit_test(idle_fill_stops_for_a_message_of_the_host),
 		cmocka_unit_test(a_ring_of_four_sites_ends),
 		cmocka_unit_test(what_is_not_simulated_is_refused),
 	};

@@ -11,6 +11,7 @@ static struct tail_config config_of(const struct sdr_line *l, uint64_t bytes)
 		.packet_ns = sdr_line_send_ns(l, l->shape.mtu),
 		.timeout_ns = TIMEOUT_RTTS * l->rtt_ns + bytes, /* more than 8 Gbit/s */
 		.loss = l->config->assumed_loss,
+		.fill = l->config->fill_class,
 	};
 }
 
@@ -43,23 +44,40 @@ static void tail_close(struct transfer *t)
 		tail_receiver_free(&t->tail.rx);
 }
 
-static bool tail_next(struct transfer *t, uint32_t *part, struct send_block *b, uint64_t now_ns)
+static void tail_send(struct transfer *t, const struct tail_send *s, uint32_t *part, struct send_block *b)
 {
 	const struct sdr_line *l = t->line;
-	struct tail_send s;
-	uint64_t offset, left;
+	uint64_t offset = (uint64_t)s->packet * l->shape.mtu, left;
 
-	if (!tail_sender_next(&t->tail.tx, &s, now_ns))
-		return false;
-	*part = s.parity;
-	offset = (uint64_t)s.packet * l->shape.mtu;
+	*part = s->parity;
 	left = t->part[*part].bytes - offset;
 	*b = (struct send_block){
 		.addr = host_memory(l->from).va,
 		.bytes = left < l->shape.mtu ? left : l->shape.mtu,
 		.offset = offset,
+		.fill = s->fill,
 	};
-	l->counts->resent_packets += s.resent;
+	l->counts->resent_packets += s->resent;
+	l->counts->fill_packets += s->fill;
+}
+
+static bool tail_next(struct transfer *t, uint32_t *part, struct send_block *b, uint64_t now_ns)
+{
+	struct tail_send s;
+
+	if (!tail_sender_next(&t->tail.tx, &s, now_ns))
+		return false;
+	tail_send(t, &s, part, b);
+	return true;
+}
+
+static bool tail_fill(struct transfer *t, uint32_t *part, struct send_block *b, uint64_t now_ns)
+{
+	struct tail_send s;
+
+	if (!tail_sender_fill(&t->tail.tx, &s, now_ns))
+		return false;
+	tail_send(t, &s, part, b);
 	return true;
 }
 
@@ -132,6 +150,7 @@ const struct scheme scheme_tail = {
 	.open = tail_open,
 	.close = tail_close,
 	.next = tail_next,
+	.fill = tail_fill,
 	.came = tail_came,
 	.heard = tail_heard,
 	.tell = tail_tell,

@@ -383,6 +383,7 @@ static const struct sdr_config *make_sdr(struct simulation *s)
 		.code_data = (uint32_t)c->code_data,
 		.code_parity = (uint32_t)c->code_parity,
 		.assumed_loss = c->assumed_ppb == SCENARIO_AUTO ? 0 : (double)c->assumed_ppb / SCENARIO_PPB,
+		.fill_class = c->fill_class == SCENARIO_NONE ? 0 : (uint8_t)c->fill_class,
 		/* Parities of a message may be as long as it is. */
 		.message_bytes = longest_message(s->scenario) + (1 << 20),
 		.sent = flows_line_sent,

@@ -188,6 +188,7 @@ static void finish_lines(const struct host *h, struct results_recovery *r)
 	r->retransmitted_packets += n.resent_packets;
 	r->line_packets += n.packets;
 	r->parity_packets += n.parity_packets;
+	r->fill_packets += n.fill_packets;
 	r->words += n.words;
 }
 
