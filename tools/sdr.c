@@ -34,6 +34,8 @@ static const char usage[] =
 	"  -c, --chunk BYTES       what is repeated or coded as one, whole packets (64KiB)\n"
 	"  -o, --rto NUMBER        the timer of selective repeat, in round trips (3)\n"
 	"  -k, --code DATA,PARITY  chunks of a group of XOR and EC (32,8)\n"
+	"  -a, --assumed SHARE     TAIL: the loss that it reckons with (that of --loss)\n"
+	"      --idle-fill         TAIL: parities go on until all has arrived\n"
 	"  -n, --nodes NUMBER      of the ring (4)\n"
 	"      --receiver-gated    ring: a round begins when data is there, not when it is "
 	"acknowledged\n"
@@ -44,7 +46,7 @@ static const char usage[] =
 /* Light in fibre: 3 * 10^5 km/s is what the paper reckons with. */
 static const double metres_per_second = 3e8;
 
-enum { OPTION_CSV = 256, OPTION_RECEIVER_GATED, OPTION_HTML };
+enum { OPTION_CSV = 256, OPTION_RECEIVER_GATED, OPTION_HTML, OPTION_IDLE_FILL };
 
 static const struct option options[] = {
 	{"size", required_argument, NULL, 's'},
@@ -56,6 +58,8 @@ static const struct option options[] = {
 	{"chunk", required_argument, NULL, 'c'},
 	{"rto", required_argument, NULL, 'o'},
 	{"code", required_argument, NULL, 'k'},
+	{"assumed", required_argument, NULL, 'a'},
+	{"idle-fill", no_argument, NULL, OPTION_IDLE_FILL},
 	{"nodes", required_argument, NULL, 'n'},
 	{"receiver-gated", no_argument, NULL, OPTION_RECEIVER_GATED},
 	{"csv", no_argument, NULL, OPTION_CSV},
@@ -186,6 +190,8 @@ static int read_option(int option, const char *text, struct sdr_question *q)
 		return read_one(&chunk, text, strlen(text), &q->chunk_bytes);
 	case 'k':
 		return read_code(text, q);
+	case 'a':
+		return read_one(&loss, text, strlen(text), &q->assumed);
 	case 'n':
 		return read_one(&nodes, text, strlen(text), &q->nodes);
 	default:
@@ -281,7 +287,7 @@ int cmd_sdr(int argc, char **argv)
 	bool csv = false;
 	int option, status;
 
-	while ((option = getopt_long(argc, argv, "s:l:r:d:t:p:c:o:k:n:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "s:l:r:d:t:p:c:o:k:a:n:h", options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(usage, stdout);
 			return EXIT_SUCCESS;
@@ -294,6 +300,8 @@ int cmd_sdr(int argc, char **argv)
 			html = optarg;
 		else if (option == OPTION_RECEIVER_GATED)
 			q.receiver_gated = true;
+		else if (option == OPTION_IDLE_FILL)
+			q.idle_fill = true;
 		else if ((status = read_option(option, optarg, &q)) != 0)
 			return status;
 	}

@@ -24,6 +24,8 @@ struct sdr_question {
 	double packet_bytes, chunk_bytes; /* a chunk is a whole number of packets */
 	double rto_rtts;                  /* of selective repeat by timer */
 	double data, parity;              /* chunks of a group of XOR and EC */
+	double assumed;                   /* loss of packets that TAIL's plan is for; 0: that of the link */
+	bool idle_fill;                   /* TAIL goes on with parities */
 	double nodes;                     /* of a ring */
 	bool receiver_gated;              /* its rounds begin when data is there, not when it is acknowledged */
 };

@@ -66,12 +66,14 @@ static uint64_t ns(double s)
 }
 
 /* By the code that the library would choose. Of a longer message than it has the end is coded alike. */
-static void tail(const struct model_message *packets, struct sdr_answer *a)
+static void tail(const struct sdr_question *q, const struct model_message *packets, struct sdr_answer *a)
 {
+	double loss = q->assumed > 0 ? q->assumed : packets->chunk_loss;
 	const struct tail_link link = {.rtt_ns = ns(packets->rtt_s),
 				       .packet_ns = ns(packets->inject_s),
-				       .loss = packets->chunk_loss,
-				       .burst = 1};
+				       .loss = loss,
+				       .burst = 1,
+				       .feared = q->idle_fill ? tail_plan_feared(loss) : 0};
 	struct model_tail c;
 	struct tail_plan p;
 
@@ -79,11 +81,14 @@ static void tail(const struct model_message *packets, struct sdr_answer *a)
 	c = (struct model_tail){.coded = p.packets - p.tail,
 				.groups = p.groups,
 				.data = p.size,
-				.parity = p.parity,
-				.is_wide = tail_plan_is_wide(&p)};
+				.parity = p.parity};
+	/* The receiver has room for half as many parities as packets, and a few. */
+	if (q->idle_fill)
+		c.fill = floor(tail_plan_fill(&p, &link, p.packets / 2 + 16) / c.groups);
+	c.is_wide = tail_plan_is_wide(&p);
 	a->fails = model_tail(packets, &c, &a->time);
 	a->data = p.size;
-	a->parity = p.parity;
+	a->parity = c.parity;
 }
 
 void sdr_answer(const struct sdr_question *q, double size, double loss, enum sdr_scheme scheme,
@@ -108,7 +113,7 @@ void sdr_answer(const struct sdr_question *q, double size, double loss, enum sdr
 		code(q, &chunks, false, a);
 		break;
 	case SDR_TAIL:
-		tail(&packets, a);
+		tail(q, &packets, a);
 		break;
 	case SDR_BOUND:
 	case SDR_SCHEMES:

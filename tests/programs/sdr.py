@@ -7,8 +7,10 @@ there is compared with what was sent.
 import os
 import random
 import re
+import shutil
 
-from pair import BUILD, TIME_S, Pair, check, main
+from capture import packets
+from pair import BUILD, TIME_S, Pair, check, folder, main
 
 WRITE_BW = os.path.join(BUILD, "sdr_write_bw")
 WRITE_LAT = os.path.join(BUILD, "sdr_write_lat")
@@ -40,6 +42,28 @@ def schemes(place):
     for scheme in SCHEMES:
         _, dropped = write_bw(place, ["-n", 20, "-s", 200001, "-t", 4, "-k", 4096, "-S", scheme], env={"VERBENA_IMPAIR": "drop=2%,dup=1%,reorder=3%,seed=5"})
         check(dropped == 0, "%s: %d chunks dropped" % (scheme, dropped))
+
+
+def idle_fill(place):
+    """Parities that go on over a bad network leave every byte right, and the network sees that they give way: they, and
+    nothing else, are of the class for Lower Effort."""
+    where = folder()
+    for scheme in ("tail", "auto"):
+        env = {"VERBENA_IMPAIR": "drop=1%,dup=3%,reorder=5%,delay=10ms,seed=11"}
+        if scheme == "tail":
+            env.update(VERBENA_PCAP=where + "/%p.pcap", VERBENA_SHM="off")
+        _, dropped = write_bw(place, ["-n", 20, "-s", 200001, "-t", 1, "-k", 4096, "-r", 2000, "-S", scheme, "-F"], ["-r", 2000], env)
+        check(dropped == 0, "%s: %d chunks dropped" % (scheme, dropped))
+    classes = {}
+    for name in os.listdir(where):
+        for p in packets(os.path.join(where, name)):
+            v6 = p[0] >> 4 == 6
+            bth = p[48 if v6 else (p[0] & 15) * 4 + 8:]
+            low = ((p[0] & 15) << 4 | p[1] >> 4 if v6 else p[1]) >> 2 == 1
+            classes.setdefault(int.from_bytes(bth[5:8], "big"), set()).add(low)
+    check(any(True in c for c in classes.values()), "no packet is of the class for Lower Effort")
+    check(all(len(c) == 1 for c in classes.values()), "a queue pair sends in two classes: %s" % classes)
+    shutil.rmtree(where)
 
 
 def soak(place):
@@ -80,7 +104,7 @@ def spoiled(spec, lossy):
 def wrong_options(place):
     """The server does what the client says, if it makes sense; else both say what is wrong."""
     for options, words in ((["-s", "0"], "--size 0"), (["-k", "3000"], "--chunk 3000: a power of two of 64"),
-                           (["-m", "8192"], "--mtu 8192"), (["-b", "x"], "--batch x"), (["a", "b"], "one host")):
+                           (["-m", "8192"], "--mtu 8192"), (["-b", "x"], "--batch x"), (["a", "b"], "one host"), (["-F"], "--idle-fill goes with"), (["-F", "-S", "ec"], "--idle-fill goes with")):
         p = place.start(0, [WRITE_BW, *options])
         check(p.wait(20) == 1 and words in p.output(), "%s: %s" % (options, p.output()))
     pair = Pair(place, WRITE_BW, (), ["-s", 1 << 20, "-k", 64, "-m", 4096], gid_flag="-x").go()
@@ -129,6 +153,6 @@ def allreduce_wrong(place):
 
 if __name__ == "__main__":
     main({"clean": clean, "mtu": mtu, "threads": threads, "rc": rc,
-          "schemes": schemes, "soak": soak, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "wrong_options": wrong_options,
+          "schemes": schemes, "idle_fill": idle_fill, "soak": soak, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "wrong_options": wrong_options,
           "drop": spoiled("drop=2%,seed=1", True), "everything": spoiled("drop=1%,dup=3%,reorder=5%,corrupt=1%,seed=2", True),
           "reorder": spoiled("dup=5%,reorder=10%,seed=3", False)})

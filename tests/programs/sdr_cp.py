@@ -78,6 +78,11 @@ def sizes(place):
         copied(place, bytes_, ["-r", 3000])
 
 
+def idle_fill(place):
+    """Parities go on over a bad network, and the copy is right."""
+    copied(place, 3000001, ["-r", 300, "-S", "tail", "-F"], {"VERBENA_IMPAIR": "drop=10%,dup=2%,reorder=5%,delay=2ms,seed=4"})
+
+
 def spoiled(place):
     env = {"VERBENA_IMPAIR": "drop=10%,dup=2%,reorder=5%,corrupt=1%,seed=4"}
     copied(place, 3000001, ["-k", 16384], env)
@@ -321,5 +326,5 @@ def progress(place):
 
 
 if __name__ == "__main__":
-    main({"sizes": sizes, "spoiled": spoiled, "tree": tree, "again": again, "resumed": resumed, "gone": gone,
+    main({"sizes": sizes, "spoiled": spoiled, "idle_fill": idle_fill, "tree": tree, "again": again, "resumed": resumed, "gone": gone,
           "hostile": hostile, "refused": refused, "full": full, "progress": progress})

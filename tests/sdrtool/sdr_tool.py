@@ -56,6 +56,19 @@ def known():
             sys.exit("the table does not say %s:\n%s" % (word, table))
 
 
+def idle_fill():
+    """A loss that was taken for ten times too low costs a round, or with idle fill hardly any time, but parities."""
+    by = {}
+    for words in ((), ("--idle-fill",)):
+        row = next(r for r in rows("-l", "1%", "--assumed", "1e-3", *words) if r["scheme"] == "TAIL")
+        by[words] = float(row["p999_s"]) / float(row["ideal_s"]), float(row["parity"])
+    (late, parity), (filled, more) = by.values()
+    if not (1.9 < late < 2.2 and filled < 1.02 and 0.005 < parity < 0.01 and more > 2 * parity):
+        sys.exit("idle fill: %s" % by)
+    if rows("--assumed", "0.1%") != rows():
+        sys.exit("--assumed that is --loss changes something")
+
+
 def ring():
     table = list(csv.DictReader(io.StringIO(sdr("ring", "--csv", "-c", "4KiB", "-l", "0,1%", "-n", "4"))))
     of = {(r["packet_loss"], r["scheme"]): float(r["p999_s"]) for r in table}
@@ -146,6 +159,7 @@ def main():
         figures()
         return
     known()
+    idle_fill()
     ring()
     plan()
     for words, said in PLANS:

@@ -38,6 +38,7 @@ static void usage(void)
 	       "  -m, --mtu N         bytes of a packet, a power of two (what both ports carry)\n"
 	       "  -t, --rtt N         microseconds that a round trip takes (measured)\n"
 	       "  -S, --scheme NAME   how losses are repaired: " SCHEME_NAMES " (auto)\n"
+	       "  -F, --idle-fill     parities of tail go on while nothing else is to be sent\n"
 	       "  -h, --help          this\n");
 }
 
@@ -74,6 +75,9 @@ static void option_take(int letter)
 	case 'S':
 		cp.plan[PLAN_SCHEME] = scheme_named(optarg);
 		break;
+	case 'F':
+		cp.plan[PLAN_FILL] = 1;
+		break;
 	case 'h':
 		usage();
 		exit(0);
@@ -95,11 +99,12 @@ static void options_read(int argc, char **argv)
 					      {"mtu", required_argument, NULL, 'm'},
 					      {"rtt", required_argument, NULL, 't'},
 					      {"scheme", required_argument, NULL, 'S'},
+					      {"idle-fill", no_argument, NULL, 'F'},
 					      {"help", no_argument, NULL, 'h'},
 					      {0}};
 	int letter;
 
-	while ((letter = getopt_long(argc, argv, "p:d:x:qyr:k:m:t:S:h", longs, NULL)) != -1)
+	while ((letter = getopt_long(argc, argv, "p:d:x:qyr:k:m:t:S:Fh", longs, NULL)) != -1)
 		option_take(letter);
 	if (argc - optind < 1 || argc - optind > 2)
 		die("a file, and a host to send it to, are wanted; --help tells");
@@ -116,7 +121,8 @@ static void plan_agree(void)
 	else
 		meet_recv_numbers(cp.tcp, cp.plan, PLAN_NUMBERS);
 	if (cp.plan[PLAN_MAGIC] != CP_MAGIC || cp.plan[PLAN_MTU] > 4096 || cp.plan[PLAN_CHUNK] > 262144 ||
-	    cp.plan[PLAN_RTT_US] > 100000000 || cp.plan[PLAN_SCHEME] >= SCHEMES || cp.plan[PLAN_RATE] > 10000000)
+	    cp.plan[PLAN_RTT_US] > 100000000 || cp.plan[PLAN_SCHEME] >= SCHEMES || cp.plan[PLAN_RATE] > 10000000 ||
+	    cp.plan[PLAN_FILL] > 1)
 		die("the peer is not the sdr_cp of this version");
 }
 
@@ -133,6 +139,7 @@ static void qp_open(struct cp *c)
 		.receives = !c->host,
 		.rate_mbps = c->plan[PLAN_RATE],
 		.rtt_ns = c->plan[PLAN_RTT_US] * 1000,
+		.idle_fill = c->plan[PLAN_FILL],
 	};
 
 	c->ctx = meet_context(&device);

@@ -31,10 +31,11 @@ enum plan_number {
 	PLAN_RTT_US,
 	PLAN_SCHEME,
 	PLAN_RATE,
+	PLAN_FILL,
 	PLAN_NUMBERS
 };
 
-#define CP_MAGIC UINT64_C(0x7364725f63703033) /* "sdr_cp03" */
+#define CP_MAGIC UINT64_C(0x7364725f63703034) /* "sdr_cp04" */
 
 struct cp {
 	const char *host, *path, *device;

@@ -227,6 +227,7 @@ struct verbena_sdr_qp *meet_qp(struct verbena_sdr_context *ctx, const struct mee
 	attr.send_enable = d->sends;
 	attr.recv_enable = d->receives;
 	attr.rate_limit_mbps = (uint32_t)d->rate_mbps;
+	attr.idle_fill = d->idle_fill;
 	if (d->rtt_ns)
 		attr.rtt_ns = d->rtt_ns;
 	qp = verbena_sdr_qp_create(ctx, &attr);

@@ -43,6 +43,7 @@ struct meet_device {
 	bool sends, receives;
 	uint64_t rate_mbps; /* 0: no limit */
 	uint64_t rtt_ns;    /* 0: not known */
+	bool idle_fill;
 };
 
 /* Without workers. */

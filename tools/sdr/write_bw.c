@@ -130,6 +130,7 @@ static struct verbena_sdr_qp_attr qp_attr(void)
 	attr.generations = (uint32_t)g.o.plan[PLAN_GENERATIONS];
 	attr.transport = g.o.plan[PLAN_RC] ? VERBENA_SDR_RC : VERBENA_SDR_UC;
 	attr.send_batch = (uint32_t)g.o.batch;
+	attr.idle_fill = g.o.plan[PLAN_FILL];
 	return attr;
 }
 

@@ -19,6 +19,7 @@ enum plan_number {
 	PLAN_RC,
 	PLAN_VERIFY,
 	PLAN_SCHEME, /* 0: nothing is repaired; else one more than an enum scheme */
+	PLAN_FILL,
 	PLAN_NUMBERS
 };
 

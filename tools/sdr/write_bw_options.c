@@ -57,6 +57,7 @@ static void usage(void)
 	       "  -R, --rc              reliable connections, which lose nothing *\n"
 	       "  -V, --verify          every chunk that arrives is compared with what was sent *\n"
 	       "  -S, --scheme NAME     what is lost is repaired: " SCHEME_NAMES " (it is not) *\n"
+	       "  -F, --idle-fill       with --scheme tail: parities go on until all has arrived *\n"
 	       "  -h, --help            this\n");
 }
 
@@ -74,6 +75,8 @@ static void option_take(struct options *o, int letter)
 		o->plan[PLAN_VERIFY] = 1;
 	if (letter == 'S')
 		o->plan[PLAN_SCHEME] = scheme_named(optarg) + 1;
+	if (letter == 'F')
+		o->plan[PLAN_FILL] = 1;
 	if (letter == 'h') {
 		usage();
 		exit(0);
@@ -84,10 +87,15 @@ static void option_take(struct options *o, int letter)
 	}
 }
 
+static bool fills(const uint64_t *plan)
+{
+	return !plan[PLAN_RC] && (plan[PLAN_SCHEME] == SCHEME_TAIL + 1 || plan[PLAN_SCHEME] == SCHEME_AUTO + 1);
+}
+
 void options_read(struct options *o, int argc, char **argv)
 {
-	struct option longs[ROWS + 6] = {{0}};
-	char letters[2 * ROWS + 10];
+	struct option longs[ROWS + 7] = {{0}};
+	char letters[2 * ROWS + 11];
 	int at = 0, letter;
 
 	*o = (struct options){0};
@@ -96,16 +104,19 @@ void options_read(struct options *o, int argc, char **argv)
 		longs[i] = (struct option){rows[i].name, required_argument, NULL, rows[i].letter};
 		*(uint64_t *)((char *)o + rows[i].at) = rows[i].normal;
 	}
-	strcpy(letters + at, "d:RVS:h");
+	strcpy(letters + at, "d:RVS:Fh");
 	longs[ROWS] = (struct option){"ib-dev", required_argument, NULL, 'd'};
 	longs[ROWS + 1] = (struct option){"rc", no_argument, NULL, 'R'};
 	longs[ROWS + 2] = (struct option){"verify", no_argument, NULL, 'V'};
 	longs[ROWS + 3] = (struct option){"help", no_argument, NULL, 'h'};
 	longs[ROWS + 4] = (struct option){"scheme", required_argument, NULL, 'S'};
+	longs[ROWS + 5] = (struct option){"idle-fill", no_argument, NULL, 'F'};
 	while ((letter = getopt_long(argc, argv, letters, longs, NULL)) != -1)
 		option_take(o, letter);
 	if (argc - optind > 1)
 		die("one host at most, not '%s' too", argv[optind + 1]);
+	if (o->plan[PLAN_FILL] && !fills(o->plan))
+		die("--idle-fill goes with --scheme tail or auto");
 	o->host = argv[optind];
 }
 
@@ -117,5 +128,6 @@ bool plan_valid(const uint64_t *plan)
 		if (rows[i].at >= PLAN(0) && !number_allowed(rows[i].range, plan[number]))
 			return false;
 	}
-	return plan[PLAN_RC] <= 1 && plan[PLAN_VERIFY] <= 1 && plan[PLAN_SCHEME] <= SCHEMES;
+	return plan[PLAN_RC] <= 1 && plan[PLAN_VERIFY] <= 1 && plan[PLAN_SCHEME] <= SCHEMES &&
+	       (!plan[PLAN_FILL] || (plan[PLAN_FILL] == 1 && fills(plan)));
 }
