@@ -212,7 +212,7 @@ def frame(kind, payload=b""):
     return struct.pack(">II", kind, len(payload)) + payload
 
 
-PLAN = struct.pack(">6Q", 0x7364725f63703033, 0, 65536, 0, 0, 0)
+PLAN = struct.pack(">7Q", 0x7364725f63703034, 0, 65536, 0, 0, 0, 0)
 LIES = [(entry(FOLDER, 0, b"") + entry(FILE, 0, name), "an entry that is not allowed")
         for name in (b"..", b".", b"", b"/tmp/x", b"../x", b"a/../../x", b"a\0b", PART.encode() + b"x")]
 LIES += [(entry(FOLDER, 0, b"") + entry(LINK, 0, b"l", b"/tmp") + entry(FILE, 1, b"x"), "an entry that is not allowed"),
