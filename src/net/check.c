@@ -145,27 +145,31 @@ static const char *check_lane(const struct network *net, const struct port *port
 	return NULL;
 }
 
-/* A buffer holds the packets that came in by its port and lane and have not left. */
-static const char *check_lane_buffer(const struct sim_switch *sw, uint32_t in, unsigned vl)
+/* The buffers of a port's lanes hold the packets that came in by that port and lane and have not left. */
+static const char *check_lane_buffers(const struct sim_switch *sw, uint32_t in)
 {
-	const struct credit_lane *l = &sw->ports[in].credit->lanes[vl];
-	uint32_t blocks = 0;
+	const struct credit_lane *lanes = sw->ports[in].credit->lanes;
+	uint32_t blocks[VL_LANES] = {0};
 
-	for (const struct packet *p = l->behind.head; p; p = p->next)
-		blocks += credit_blocks(p->wire_bytes);
 	for (uint32_t i = 0; i < sw->port_count; i++) {
 		const struct leaving *leaving = &sw->ports[i].credit->leaving;
 
-		if (leaving->any && leaving->in_port == in && leaving->vl == vl)
-			blocks += leaving->blocks;
+		if (leaving->any && leaving->in_port == in)
+			blocks[leaving->vl] += leaving->blocks;
 		for (unsigned out = 0; out < VL_LANES; out++) {
 			for (const struct packet *p = sw->ports[i].queues[out].head; p; p = p->next) {
-				if (p->in_port == in && (p->flags >> PACKET_LANE_SHIFT & (VL_LANES - 1)) == vl)
-					blocks += credit_blocks(p->wire_bytes);
+				if (p->in_port == in)
+					blocks[p->flags >> PACKET_LANE_SHIFT & (VL_LANES - 1)] += credit_blocks(p->wire_bytes);
 			}
 		}
 	}
-	return blocks == l->rx.used_blocks ? NULL : "a lane's buffer is not charged for what is in it";
+	for (unsigned vl = 0; vl < VL_LANES; vl++) {
+		for (const struct packet *p = lanes[vl].behind.head; p; p = p->next)
+			blocks[vl] += credit_blocks(p->wire_bytes);
+		if (blocks[vl] != lanes[vl].rx.used_blocks)
+			return "a lane's buffer is not charged for what is in it";
+	}
+	return NULL;
 }
 
 static const char *check_credits(const struct network *net, struct sums *sums)
@@ -178,9 +182,9 @@ static const char *check_credits(const struct network *net, struct sums *sums)
 		for (unsigned vl = 0; vl < VL_LANES && !wrong; vl++) {
 			sums->packets += port->credit->lanes[vl].behind.packets;
 			wrong = check_lane(net, port, vl);
-			if (!wrong && port->sw)
-				wrong = check_lane_buffer(port->sw, (uint32_t)(port - port->sw->ports), vl);
 		}
+		if (!wrong && port->sw)
+			wrong = check_lane_buffers(port->sw, (uint32_t)(port - port->sw->ports));
 	}
 	return wrong;
 }
