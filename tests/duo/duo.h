@@ -255,7 +255,9 @@ struct ah_attr duo_av(const struct duo_host *from, const struct duo_host *to, ui
 
 struct duo_buf *duo_buf(struct duo_host *, uint64_t len, uint32_t access);
 void duo_buf_free(struct duo_buf *);
+/* Fills it with bytes that look random; duo_filled() says byte i of them. */
 void duo_fill(struct duo_buf *, uint64_t seed);
+uint8_t duo_filled(uint64_t seed, uint64_t i);
 struct sge duo_sge(const struct duo_buf *, uint64_t off, uint32_t len);
 
 /* ---- work ------------------------------------------------------------------------------------ */
