@@ -147,9 +147,9 @@ static void idle_fill_saves_that_round(void **state)
 		w.loss = losses[i % 3];
 		w.assumed = w.loss / 10;
 		w.fill = true;
-		with = run_many(w, i < 6 ? 200 : 30, &e);
+		with = run_many(w, i < 6 ? 60 : 6, &e);
 		w.fill = false;
-		without = run_many(w, i < 6 ? 200 : 30, &e);
+		without = run_many(w, i < 6 ? 60 : 6, &e);
 		assert_true(with.most < 1.2);
 		if (i > 0)
 			assert_true(without.most > 1.4);

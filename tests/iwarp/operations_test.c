@@ -17,8 +17,11 @@ static void fill(uint8_t *to, size_t len, uint64_t seed)
 	struct prng rng;
 
 	prng_init(&rng, seed);
-	for (size_t i = 0; i < len; i++)
-		to[i] = (uint8_t)prng_next(&rng);
+	for (size_t i = 0; i < len; i += 8) {
+		uint64_t word = prng_next(&rng);
+
+		memcpy(to + i, &word, len - i < 8 ? len - i : 8);
+	}
 }
 
 static const uint32_t lengths[] = {0, 1, 2, 3, 4, 5, 127, 1424, 1425, 1428, 1429, 4096, 65536, 100001};
