@@ -489,12 +489,12 @@ def main():
         plain = [("sdr: %s, %s is client" % (line, {"host": "Verbena", "guest": "rxe"}[client]),
                   lambda server=server, client=client, line=line: run_sdr(server, client, line))
                  for line in SDR for server, client in (("guest", "host"), ("host", "guest"))]
-        for title, run in plain + [("rdma_cm: answers, rxe alone", check_answers), ("rdma_cm: wakes, rxe alone", check_wakes)]:
+        for title, judge in plain + [("rdma_cm: answers, rxe alone", check_answers), ("rdma_cm: wakes, rxe alone", check_wakes)]:
             if not all(a in title for a in args):
                 continue
             begun = time.monotonic()
             try:
-                run()
+                judge()
                 passed += 1
                 print("PASS  %-62s %4.1f s" % (title, time.monotonic() - begun), flush=True)
             except Failure as e:
