@@ -95,6 +95,9 @@ SIW = [
     ("rstream -b A -S 4096 -C 20", "rstream -s A -S 4096 -C 20", r"custom +4k +20 "),
     ("rstream -b A -S 65536 -C 20", "rstream -s A -S 65536 -C 20", r"custom +64k +20 "),
 ]
+# perftest's server answers the last word and hangs up at once. A client on siw may then complete its own last SEND with an error, though
+# captures show that it left and was answered.
+SIW_RACE = ("Bad wc status 2", "Unable to write to socket/rdma_cm")
 # The server is the last to send, and ends then. siw resets the connection of a process that ends, with what has not left yet.
 SIW_CUTS_OFF = ("rstream -b A -S 65536 -C 20",)
 # libverbena-sdr over rxe's verbs: packets are UC WRITEs with immediate, which are lost and repaired; each chunk is compared.
@@ -356,6 +359,18 @@ def run_siw(server, client, words, folder, number, crc=True):
     return capture.check(crc) if capture else 0
 
 
+def run_siw_again(server, client, words, folder, number, crc):
+    """Likewise, up to four times if siw's own race ends it."""
+    for left in (3, 2, 1, 0):
+        try:
+            return run_siw(server, client, words, folder, number, crc)
+        except Failure as e:
+            if not left or client != "guest" or not all(said in str(e) for said in SIW_RACE):
+                raise
+            print("      siw's own race: %s once more" % words[1], flush=True)
+    return 0
+
+
 def run_sdr(server, client, line):
     """One run of a program of libverbena-sdr, whose client must have lost and mistaken nothing."""
     global port
@@ -509,7 +524,7 @@ def main():
                     continue
                 begun = time.monotonic()
                 try:
-                    good = run_siw(server, client, words, folder, passed + failed, crc)
+                    good = run_siw_again(server, client, words, folder, passed + failed, crc)
                     passed += 1
                     print("PASS  %-62s %4.1f s  %d good CRCs" % (title, time.monotonic() - begun, good), flush=True)
                 except Failure as e:
