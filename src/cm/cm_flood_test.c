@@ -59,7 +59,7 @@ static void forge_for_a_ms(struct forger *f)
 	}
 }
 
-/* What is for the forged addresses goes nowhere. */
+/* Only packets to the client arrive. Those to forged addresses are lost. */
 static void wire_to_the_client(struct world *world, int from, const struct flow *flow, const uint8_t *mad)
 {
 	if (!memcmp(flow->dst, world->ends[!from].addr.ip, sizeof(flow->dst)))

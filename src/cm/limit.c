@@ -82,7 +82,7 @@ bool limit_is_mute(struct cm *cm, const uint8_t *source)
 	return true;
 }
 
-/* Whether it came before; from now on it has. Of those that came long ago some are forgotten. */
+/* Whether this request came before. It is remembered, in the place of an older one that has the same hash. */
 static bool was_seen(struct cm *cm, uint64_t request)
 {
 	uint64_t h = siphash_u64(cm->table_secret, request);

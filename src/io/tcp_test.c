@@ -286,7 +286,7 @@ static int plain_client(void)
 	return fd;
 }
 
-/* Whoever has no descriptor left sleeps all the same, and takes the client when there is one again. */
+/* A listener for whose client there is no descriptor sleeps, and accepts the client when there is one again. */
 static void a_client_waits_for_a_descriptor(void **state)
 {
 	struct pollfd p = {.events = POLLIN};

@@ -259,9 +259,10 @@ static size_t ask_others(struct udp_rx *u)
 	state = cancel_off();
 	some = poll(p, n, 0);
 	cancel_restore(state);
-	for (size_t i = 0; some > 0 && i < n; i++)
+	for (size_t i = 0; some > 0 && i < n; i++) {
 		if (p[i].revents)
 			return (u->first + 1 + i) % u->socket_count;
+	}
 	return u->socket_count;
 }
 

@@ -60,7 +60,7 @@ static inline bool tail_plan_is_wide(const struct tail_plan *p)
 	return p->size + p->parity > TAIL_CODE_MAX;
 }
 
-/* What is feared where `loss` is reckoned with, for idle fill. */
+/* The loss that idle fill prepares for, when `loss` is assumed: higher, as the assumption may be wrong. */
 double tail_plan_feared(double loss);
 /* Raises a plan's parities to all that there are, if so many packets of them have room; returns how many of the added ones
  * may be sent for idle fill: no more than a round trip has. */

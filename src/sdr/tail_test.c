@@ -293,7 +293,7 @@ static void filler_init(struct tail_sender *s, const struct tail_config *c, uint
 		assert_false(p.fill);
 }
 
-/* Whatever the receiver says or does not: a round trip's packets, and the parities that there are, each once. */
+/* Even without a word from the receiver, at most a round trip's packets are filled in, and each parity goes once. */
 static void idle_fill_is_bounded(void **state)
 {
 	static const uint64_t rtts_ns[] = {20000, 1000000};
