@@ -222,6 +222,9 @@ void engine_unlock(struct engine *e)
 	int state = e->cancel_state;
 
 	engine_turn(e, LOOP_OUTPUT, engine_now_ns());
+	/* The thread may be awake and without a processor: what a verb did is shown when the verb returns. */
+	if (!e->closed)
+		loop_show_qps(&e->loop);
 	engine_leave(e);
 	cancel_restore(state);
 }

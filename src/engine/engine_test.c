@@ -18,6 +18,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "engine/state.h"
+
 enum { PAIRS = 3, DEPTH = 64, BYTES = 64, MANY = 20000, WAIT_MS = 30000, STUCK_S = 60 };
 
 struct end {
@@ -440,6 +442,26 @@ static void *poll_in_vain(void *arg)
 }
 
 /* The holder may be waiting for a processor that the polling threads have. */
+/* The thread naps beside a poller, and writes nothing. */
+static void a_queue_pair_is_in_the_page_when_the_verb_returns(void **state)
+{
+	struct nic_qp_report rows[STATS_QPS_MAX];
+	struct pair p;
+
+	pair_open(&p);
+	assert_int_equal(stats_read_qps(engine->loop.page, rows), 2);
+	pair_close(&p);
+	poll_for_us(20000);
+	for (int i = 0; i < 100; i++) {
+		engine_poll(engine);
+		pair_open(&p);
+		assert_int_equal(stats_read_qps(engine->loop.page, rows), 2);
+		assert_int_equal(rows[0].state, QPS_RTS);
+		pair_close(&p);
+		assert_int_equal(stats_read_qps(engine->loop.page, rows), 0);
+	}
+}
+
 static void polls_that_find_the_lock_held_give_the_processor_away(void **state)
 {
 	pthread_t poller;
@@ -528,6 +550,7 @@ int main(void)
 		cmocka_unit_test(an_armed_cq_raises_its_event_without_polls),
 		cmocka_unit_test(a_cancelled_thread_leaves_no_lock_held),
 		cmocka_unit_test(an_idle_engine_uses_no_processor),
+		cmocka_unit_test(a_queue_pair_is_in_the_page_when_the_verb_returns),
 		cmocka_unit_test(polls_that_find_the_lock_held_give_the_processor_away),
 		cmocka_unit_test(a_child_gets_an_engine_of_its_own),
 		cmocka_unit_test(all_kinds_of_threads_at_once_lose_nothing),
