@@ -82,15 +82,15 @@ function(verbena_fuzz file)
 	target_link_libraries(${f} PRIVATE verbena_static)
 endfunction()
 
-# verbena_figures(TEST): simulations whose figures are judged. They are the same in each build, so `make test` runs them
-# in the release build alone.
-function(verbena_figures test)
-	if(VERBENA_SANITIZE)
-		set(labels "sim;all")
-	else()
-		set(labels "sim;figures")
-	endif()
-	set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT 1200)
+# verbena_many(LABEL TEST...): what a test does many times when its argument is "many", for a figure or to try every order of
+# events, as LABEL/TEST_many. The sanitizers find nothing in it that they do not find in few, so `make test` runs it in the
+# release build alone.
+function(verbena_many label)
+	foreach(t ${ARGN})
+		add_test(NAME ${label}/${t}_many COMMAND ${t} many)
+		set_tests_properties(${label}/${t}_many PROPERTIES LABELS "${label};$<IF:$<BOOL:${VERBENA_SANITIZE}>,all,many>"
+			TIMEOUT 1200)
+	endforeach()
 endfunction()
 
 # What is installed, and all that a package has to build: the program and the libraries it shows to the loader.

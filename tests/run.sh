@@ -53,7 +53,7 @@ else
 	if [ "$tier" = test ]; then
 		except='^all$'
 		# Simulations say the same in both builds; of the swarms this one has ten times the seeds.
-		quiet='^(swarm|figures|abi|tidy)$'
+		quiet='^(swarm|many|abi|tidy)$'
 	fi
 	# Programs poll while they wait for each other: with more pairs than processors, or beside others that compute,
 	# they take half as much processor time again. So what only computes has what programs leave, and a tenth beside

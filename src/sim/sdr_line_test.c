@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * SDR over the nic in a simulated network: everything arrives whatever the link does, and equal runs are equal. With the
- * argument "times": times are those of the closed form in src/sdr/model.
+ * argument "many": times are those of the closed form in src/sdr/model.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -320,7 +320,7 @@ static void what_is_not_simulated_is_refused(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest times[] = {
+	const struct CMUnitTest many[] = {
 		cmocka_unit_test(a_timer_repeats_as_the_model_says),
 		cmocka_unit_test(nacks_repeat_as_the_model_says),
 		cmocka_unit_test(codes_fall_back_as_the_model_says),
@@ -337,7 +337,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_not_simulated_is_refused),
 	};
 
-	if (argc > 1 && strcmp(argv[1], "times") == 0)
-		return cmocka_run_group_tests(times, NULL, NULL);
+	if (argc > 1 && strcmp(argv[1], "many") == 0)
+		return cmocka_run_group_tests(many, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Zeroing the memory of the two ends would take most of the time of an input, so they have little. */
-enum { RECVS = 4, SENDS = 4, FORGED_MAX = 4096, MEM_BYTES = 128 << 10 };
+enum { RECVS = 4, SENDS = 4, FORGED_MAX = 4096, MEM_BYTES = 72 << 10 };
 
 static void must(int claim)
 {

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { INPUT_BYTES_MAX = 16384 };
 
 static uint64_t state;
-static int mutations = 200, random_inputs = 5000;
+static int mutations = 100, random_inputs = 2000;
 
 static uint64_t next(void)
 {

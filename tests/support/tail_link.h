@@ -17,7 +17,10 @@
 #include "sdr/tail_sender.h"
 #include "support/heap.h"
 
-enum { TAIL_LINK_WORD_BYTES = 1024 };
+enum {
+	TAIL_LINK_WORD_BYTES = 1024,
+	TAIL_LINK_WORDS = 4096 /* under way each way at a time, at most; a power of two */
+};
 
 struct tail_link_wish {
 	uint32_t packets;
@@ -59,7 +62,7 @@ struct tail_link_run {
 	struct tail_link_packet *way; /* packets under way: a ring */
 	uint32_t way_mask, way_head, way_tail;
 	struct tail_link_word *words[2]; /* to the receiver, to the sender */
-	uint32_t word_head[2], word_tail[2], word_mask;
+	uint32_t word_head[2], word_tail[2];
 	struct prng rng;
 	bool bad;
 	double bad_to_good, good_to_bad;
@@ -83,12 +86,12 @@ static inline bool tail_link_lost(struct tail_link_run *t)
 
 static inline void tail_link_say(struct tail_link_run *t, int way, enum control_type type, const uint8_t *bytes)
 {
-	struct tail_link_word *w = &t->words[way][t->word_tail[way] & t->word_mask];
+	struct tail_link_word *w = &t->words[way][t->word_tail[way] & (TAIL_LINK_WORDS - 1)];
 
 	t->out.words++;
 	if (t->w.word_loss >= 0 ? tail_link_drawn(t, t->w.word_loss) : tail_link_drawn(t, t->w.loss))
 		return;
-	assert(t->word_tail[way] - t->word_head[way] <= t->word_mask);
+	assert(t->word_tail[way] - t->word_head[way] < TAIL_LINK_WORDS);
 	/* Behind the packet that is leaving. */
 	w->at_ns = (way || t->free_ns < t->now_ns ? t->now_ns : t->free_ns) + t->w.rtt_ns / 2;
 	w->type = type;
@@ -127,7 +130,7 @@ static inline void tail_link_send(struct tail_link_run *t)
 
 static inline void tail_link_hear(struct tail_link_run *t, int way)
 {
-	const struct tail_link_word *w = &t->words[way][t->word_head[way]++ & t->word_mask];
+	const struct tail_link_word *w = &t->words[way][t->word_head[way]++ & (TAIL_LINK_WORDS - 1)];
 
 	if (!way)
 		tail_receiver_plan(&t->r, w->bytes, t->now_ns);
@@ -157,7 +160,7 @@ static inline void tail_link_step(struct tail_link_run *t)
 	at[2] = t->way_head == t->way_tail ? UINT64_MAX : t->way[t->way_head & t->way_mask].at_ns;
 	for (int i = 0; i < 2; i++)
 		at[3 + i] = t->word_head[i] == t->word_tail[i] ? UINT64_MAX
-							       : t->words[i][t->word_head[i] & t->word_mask].at_ns;
+							       : t->words[i][t->word_head[i] & (TAIL_LINK_WORDS - 1)].at_ns;
 	for (int i = 0; i < 5; i++)
 		next = at[i] < next ? at[i] : next;
 	if (t->free_ns > t->now_ns && t->free_ns < next)
@@ -189,6 +192,30 @@ static inline uint32_t tail_link_room(uint64_t n)
 	return room;
 }
 
+/*
+ * The rings of the run before, if they are long enough: a sanitizer marks every byte of them at each malloc() and free(),
+ * which took longer than the runs. So one run at a time.
+ */
+static inline void tail_link_rings(struct tail_link_run *t, uint32_t room)
+{
+	static struct tail_link_packet *way;
+	static struct tail_link_word *words[2];
+	static uint32_t longest;
+
+	if (room > longest) {
+		free(way);
+		way = malloc(room * sizeof(*way));
+		longest = room;
+	}
+	for (int i = 0; i < 2; i++) {
+		if (!words[i])
+			words[i] = malloc(TAIL_LINK_WORDS * sizeof(*words[i]));
+		t->words[i] = words[i];
+	}
+	t->way = way;
+	t->way_mask = room - 1;
+}
+
 /* The estimate is read and brought up to date. */
 static inline struct tail_link_result tail_link_run(const struct tail_link_wish *w, struct loss_estimate *estimate)
 {
@@ -207,11 +234,7 @@ static inline struct tail_link_result tail_link_run(const struct tail_link_wish 
 	prng_init(&t.rng, w->seed);
 	t.bad_to_good = w->burst ? 1 / w->burst : 0;
 	t.good_to_bad = w->burst ? w->loss / (1 - w->loss) * t.bad_to_good : 0;
-	t.way_mask = room - 1;
-	t.way = malloc(room * sizeof(*t.way));
-	t.word_mask = 4095;
-	t.words[0] = malloc((t.word_mask + 1) * sizeof(**t.words));
-	t.words[1] = malloc((t.word_mask + 1) * sizeof(**t.words));
+	tail_link_rings(&t, room);
 	if (w->packets <= 65536)
 		t.times = calloc(w->packets, 1);
 	if (tail_sender_init(&t.s, &config, w->packets, estimate, 0, &alloc) ||
@@ -230,9 +253,6 @@ static inline struct tail_link_result tail_link_run(const struct tail_link_wish 
 	tail_sender_free(&t.s);
 	tail_receiver_free(&t.r);
 	assert(!heap.blocks);
-	free(t.way);
-	free(t.words[0]);
-	free(t.words[1]);
 	free(t.times);
 	return t.out;
 }
