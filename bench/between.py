@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-Two groups of bench/run.py. `between`: two network namespaces that a veth pair joins, which is what a network
+Three groups of bench/run.py. `between`: two network namespaces that a veth pair joins, which is what a network
 is on one machine: both protocols, 1 and 16 paths, 1 and 8 queue pairs, one way and both ways, beside TCP.
-`sizes`: messages from 512 bytes to 64 KiB, over loopback and between namespaces.
+`sizes`: messages from 512 bytes to 64 KiB, over loopback and between namespaces. `busy`: long messages between
+namespaces while two loops beside each end take what processor time they can get.
 """
+import contextlib
 import statistics
+import subprocess
+import sys
 
 from ends import Between, Broken, Loopback, iperf3, perftest, scaled, ucx
 
@@ -105,4 +109,26 @@ def sizes(count):
     return found
 
 
-GROUPS = {"between": between, "sizes": sizes}
+@contextlib.contextmanager
+def loops(count):
+    """Processes that compute for ever."""
+    running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for p in running:
+            p.kill()
+            p.wait()
+
+
+def busy(count):
+    found = []
+    for mtu in MTUS:
+        with Between(mtu) as place, loops(4):
+            rows = [r for r in measures(place) if r[0] in ("write 1 MiB, MB/s", "read 1 MiB", "send 1 MiB", "write 64 KiB")]
+            rows = [(label, {c: m for c, m in cells.items() if c in ("RoCEv2", "veRoCE")}) for label, cells in rows]
+            found += table("between namespaces, IP MTU %d, beside four busy loops" % mtu, rows, count)
+    return found
+
+
+GROUPS = {"between": between, "sizes": sizes, "busy": busy}

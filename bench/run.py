@@ -10,7 +10,8 @@ seconds has them for both. An even number of rounds is fair to the order. Nothin
 usage: bench/run.py [--quick] [--rounds N] [--json FILE] [--pin CPUS] [--realtime] [GROUP...]
 groups: bandwidth latency rate protocols iwarp syscalls; only if named: programs (rstream and fio over verbs and over TCP),
 connections (a second, by rdma_cm) and local (through memory, beside UCX's shared memory); only if named, and root only:
-between (two network namespaces, a veth pair) and sizes (512 bytes to 64 KiB, over loopback and between namespaces)
+between (two network namespaces, a veth pair), busy (the same beside busy loops) and sizes (512 bytes to 64 KiB, over
+loopback and between namespaces)
 """
 import argparse
 import json

@@ -12,8 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+
+#include "cm_end.h"
 
 enum { BYTES = 4096, SHORT = 100 };
 
@@ -23,28 +24,6 @@ struct target {
 };
 
 static uint8_t memory[2 * BYTES];
-
-static void fail(const char *doing)
-{
-	printf("%s: %s\n", doing, strerrorname_np(errno));
-	exit(2);
-}
-
-static struct rdma_cm_id *endpoint(char **where, int flags)
-{
-	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP, .ai_flags = flags}, *found;
-	struct ibv_qp_init_attr init = {.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
-					.qp_type = IBV_QPT_RC,
-					.sq_sig_all = 1};
-	struct rdma_cm_id *id;
-
-	if (rdma_getaddrinfo(where[0], where[1], &hints, &found))
-		fail("address");
-	if (rdma_create_ep(&id, found, NULL, &init))
-		fail("endpoint");
-	rdma_freeaddrinfo(found);
-	return id;
-}
 
 /* The completions of one queue, in its order, up to that of a work request that was posted last. */
 static void tell_completions(struct ibv_cq *cq, const char *queue, uint64_t last)
@@ -90,7 +69,7 @@ static void post_amiss(struct rdma_cm_id *id, const char *what, const struct tar
 
 static void client(const char *what, char **where)
 {
-	struct rdma_cm_id *id = endpoint(where, 0);
+	struct rdma_cm_id *id = endpoint(where, 0, 4, 1);
 	struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1, .private_data = what,
 					.private_data_len = (uint8_t)(strlen(what) + 1)};
 	struct ibv_mr *mr = rdma_reg_msgs(id, memory, sizeof(memory));
@@ -112,7 +91,7 @@ static void client(const char *what, char **where)
 
 static void server(char **where)
 {
-	struct rdma_cm_id *listener = endpoint(where, RAI_PASSIVE), *id;
+	struct rdma_cm_id *listener = endpoint(where, RAI_PASSIVE, 4, 1), *id;
 	struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1};
 	struct ibv_async_event event;
 	struct target target;

@@ -15,8 +15,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+
+#include "cm_end.h"
 
 enum { PART_WORDS = 8192, PARTS = 1024, QUIET_MS = 500 };
 
@@ -26,28 +27,6 @@ struct target {
 };
 
 static uint32_t (*parts)[PART_WORDS];
-
-static void fail(const char *doing)
-{
-	printf("%s: %s\n", doing, strerrorname_np(errno));
-	exit(2);
-}
-
-static struct rdma_cm_id *endpoint(char **where, int flags)
-{
-	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP, .ai_flags = flags}, *found;
-	struct ibv_qp_init_attr init = {.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
-					.qp_type = IBV_QPT_RC,
-					.sq_sig_all = 1};
-	struct rdma_cm_id *id;
-
-	if (rdma_getaddrinfo(where[0], where[1], &hints, &found))
-		fail("address");
-	if (rdma_create_ep(&id, found, NULL, &init))
-		fail("endpoint");
-	rdma_freeaddrinfo(found);
-	return id;
-}
 
 static uint64_t now_ms(void)
 {
@@ -75,7 +54,7 @@ static int completes(struct rdma_cm_id *id)
 
 static void client(char **where)
 {
-	struct rdma_cm_id *id = endpoint(where, 0);
+	struct rdma_cm_id *id = endpoint(where, 0, 4, 1);
 	struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1};
 	struct ibv_mr *mr = rdma_reg_msgs(id, parts, sizeof(*parts));
 	struct target target;
@@ -97,7 +76,7 @@ static void client(char **where)
 
 static void server(char **where)
 {
-	struct rdma_cm_id *listener = endpoint(where, RAI_PASSIVE), *id;
+	struct rdma_cm_id *listener = endpoint(where, RAI_PASSIVE, 4, 1), *id;
 	struct rdma_conn_param param = {.responder_resources = 1, .initiator_depth = 1};
 	struct target target;
 	uint32_t whole = 0;

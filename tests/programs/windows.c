@@ -15,8 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+
+#include "cm_end.h"
 
 enum { BYTES = 8192, AT = 4096, LENGTH = 1000, PART = 100, FILL = 0x5a, ADDED = 5 };
 enum {
@@ -43,39 +44,16 @@ static struct {
 	struct ibv_mr *mr, *letters;
 	struct offer offer;
 	_Alignas(8) uint8_t memory[BYTES];
-	const char *title;
 	bool last_case;
 	int wrong;
 } g;
-
-static void fail(const char *doing)
-{
-	printf("%s: %s: %s\n", g.title ? g.title : "windows", doing, strerrorname_np(errno));
-	exit(2);
-}
 
 static void must(bool holds, const char *what)
 {
 	if (holds)
 		return;
-	printf("%s: %s\n", g.title ? g.title : "windows", what);
+	printf("%s: %s\n", trying ? trying : "windows", what);
 	g.wrong = 1;
-}
-
-static struct rdma_cm_id *endpoint(char **where, int flags)
-{
-	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP, .ai_flags = flags}, *found;
-	struct ibv_qp_init_attr init = {
-		.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC};
-	struct rdma_cm_id *id;
-
-	if (rdma_getaddrinfo(where[0], where[1], &hints, &found))
-		fail("address");
-	if (rdma_create_ep(&id, found, NULL, &init))
-		fail("endpoint");
-	rdma_freeaddrinfo(found);
-	return id;
 }
 
 static void lend(int access)
@@ -169,14 +147,14 @@ static bool client(char **where, unsigned *nr)
 	struct offer o = {.ends = true};
 	char title[32];
 
-	g.id = endpoint(where, 0);
+	g.id = endpoint(where, 0, 8, 0);
 	lend(0);
 	expect_letter();
 	if (rdma_connect(g.id, &param))
 		fail("connect");
 	do {
 		snprintf(title, sizeof(title), "offer %u", ++*nr);
-		g.title = title;
+		trying = title;
 		if (received().status != IBV_WC_SUCCESS)
 			fail("an offer");
 		o = g.offer;
@@ -184,7 +162,7 @@ static bool client(char **where, unsigned *nr)
 		take_part(&o);
 	} while (!o.last && !g.wrong);
 	hang_up();
-	g.title = NULL;
+	trying = NULL;
 	return !o.ends && !g.wrong;
 }
 
@@ -376,7 +354,7 @@ static void serve(struct rdma_cm_id *listener, enum ibv_mw_type type, void (*act
 	if (!mw)
 		fail("allocate a window");
 	act(mw);
-	printf("%s: done\n", g.title);
+	printf("%s: done\n", trying);
 	fflush(stdout);
 	must(!ibv_dealloc_mw(mw), "the window is not given back");
 	hang_up();
@@ -397,7 +375,7 @@ static void server(char **where)
 		{"type 2 zero-based", IBV_MW_TYPE_2, type_2_zero_based},
 		{"type 2 beyond its end", IBV_MW_TYPE_2, type_2_beyond_its_end},
 	};
-	struct rdma_cm_id *listener = endpoint(where, RAI_PASSIVE);
+	struct rdma_cm_id *listener = endpoint(where, RAI_PASSIVE, 8, 0);
 	unsigned count = sizeof(cases) / sizeof(cases[0]);
 
 	/* Linux's rxe holds an access to the bounds of the region alone. */
@@ -408,7 +386,7 @@ static void server(char **where)
 	printf("listening\n");
 	fflush(stdout);
 	for (unsigned i = 0; i < count && !g.wrong; i++) {
-		g.title = cases[i].title;
+		trying = cases[i].title;
 		g.last_case = i == count - 1;
 		serve(listener, cases[i].type, cases[i].act);
 	}
