@@ -101,11 +101,12 @@ struct verbena_sdr_qp_attr {
 	uint32_t send_batch;
 	/* A guess at the round trip, for repeating what is lost. Default 1 ms. */
 	uint64_t rtt_ns;
-	/* Idle fill: while nothing else is to be sent on the context, messages with codes over the tail
-	 * go on with fresh parities until they are acknowledged, a round trip's worth at most, so that
-	 * too low an estimate of the loss costs no round trip. They have queue pairs of their own, of
-	 * the Lower Effort class (RFC 8622: DSCP 1), to which networks give what others leave. Not with
-	 * VERBENA_SDR_RC. Default: none. */
+	/* Idle fill. When all packets of a message with a code over its tail have been sent, more
+	 * parities of it follow, until the peer acknowledges the message or a round trip's worth of
+	 * them has gone. So a message arrives without a second round trip even if more was lost than
+	 * was reckoned with. A parity is sent only while nothing else waits on the context. They have
+	 * queue pairs of their own, in the Lower Effort class (RFC 8622, DSCP 1): a network that knows
+	 * this class sends everything else first. Not with VERBENA_SDR_RC. Default: off. */
 	bool idle_fill;
 };
 

@@ -15,6 +15,7 @@ from pair import BUILD, TIME_S, Pair, check, folder, main
 WRITE_BW = os.path.join(BUILD, "sdr_write_bw")
 WRITE_LAT = os.path.join(BUILD, "sdr_write_lat")
 ALLREDUCE = os.path.join(BUILD, "sdr_allreduce")
+CP = os.path.join(BUILD, "sdr_cp")
 SCHEMES = ("auto", "nack", "rto", "mds", "xor", "ec", "tail")
 
 
@@ -57,13 +58,32 @@ def idle_fill(place):
     classes = {}
     for name in os.listdir(where):
         for p in packets(os.path.join(where, name)):
-            v6 = p[0] >> 4 == 6
-            bth = p[48 if v6 else (p[0] & 15) * 4 + 8:]
-            low = ((p[0] & 15) << 4 | p[1] >> 4 if v6 else p[1]) >> 2 == 1
-            classes.setdefault(int.from_bytes(bth[5:8], "big"), set()).add(low)
+            of_low, qp = low(p)
+            classes.setdefault(qp, set()).add(of_low)
     check(any(True in c for c in classes.values()), "no packet is of the class for Lower Effort")
     check(all(len(c) == 1 for c in classes.values()), "a queue pair sends in two classes: %s" % classes)
     shutil.rmtree(where)
+
+
+def low(p):
+    """Whether a captured packet is of the class for Lower Effort, and its queue pair."""
+    v6 = p[0] >> 4 == 6
+    bth = p[48 if v6 else (p[0] & 15) * 4 + 8:]
+    return ((p[0] & 15) << 4 | p[1] >> 4 if v6 else p[1]) >> 2 == 1, int.from_bytes(bth[5:8], "big")
+
+
+def idle_fill_everywhere(place):
+    """The other programs have it too: what they send while they wait is seen, and right."""
+    for name in ("lat", "allreduce"):
+        where = folder()
+        env = {"VERBENA_IMPAIR": "drop=1%,delay=10ms,seed=11", "VERBENA_PCAP": where + "/%p.pcap", "VERBENA_SHM": "off"}
+        if name == "lat":
+            Pair(place, WRITE_LAT, (), ["-n", 5, "-s", 150001, "-k", 4096, "-r", 2000, "-S", "tail", "-F"], gid_flag="-x", env=env).go().finish()
+        else:
+            ring(place, 2, ["-n", 2, "-s", 200001, "-k", 4096, "-r", 2000, "-S", "tail", "-F"], env)
+        found = any(low(p)[0] for file in os.listdir(where) for p in packets(os.path.join(where, file)))
+        check(found, name + ": no packet is of the class for Lower Effort")
+        shutil.rmtree(where)
 
 
 def soak(place):
@@ -107,6 +127,9 @@ def wrong_options(place):
                            (["-m", "8192"], "--mtu 8192"), (["-b", "x"], "--batch x"), (["a", "b"], "one host"), (["-F"], "--idle-fill goes with"), (["-F", "-S", "ec"], "--idle-fill goes with")):
         p = place.start(0, [WRITE_BW, *options])
         check(p.wait(20) == 1 and words in p.output(), "%s: %s" % (options, p.output()))
+    for tool, more in ((WRITE_LAT, ()), (ALLREDUCE, (0, "a", "b")), (CP, ("x",))):
+        p = place.start(0, [tool, "-F", "-S", "nack", *more])
+        check(p.wait(20) == 1 and "--idle-fill goes with --scheme tail or auto, not with nack" in p.output(), p.output())
     pair = Pair(place, WRITE_BW, (), ["-s", 1 << 20, "-k", 64, "-m", 4096], gid_flag="-x").go()
     check(pair.client.wait(20) == 1 and "chunks of 64" in pair.client.output(), pair.client.output())
     pair.kill()
@@ -153,6 +176,6 @@ def allreduce_wrong(place):
 
 if __name__ == "__main__":
     main({"clean": clean, "mtu": mtu, "threads": threads, "rc": rc,
-          "schemes": schemes, "idle_fill": idle_fill, "soak": soak, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "wrong_options": wrong_options,
+          "schemes": schemes, "idle_fill": idle_fill, "idle_fill_everywhere": idle_fill_everywhere, "soak": soak, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "wrong_options": wrong_options,
           "drop": spoiled("drop=2%,seed=1", True), "everything": spoiled("drop=1%,dup=3%,reorder=5%,corrupt=1%,seed=2", True),
           "reorder": spoiled("dup=5%,reorder=10%,seed=3", False)})

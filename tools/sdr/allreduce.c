@@ -27,10 +27,11 @@ enum plan_number {
 	PLAN_CHUNK,
 	PLAN_RATE,
 	PLAN_GATED,
+	PLAN_FILL,
 	PLAN_NUMBERS
 };
 
-#define MAGIC UINT64_C(0x7364725f72696e31) /* "sdr_rin1" */
+#define MAGIC UINT64_C(0x7364725f72696e32) /* "sdr_rin2" */
 
 /* A connection to a neighbour. */
 struct link {
@@ -50,7 +51,7 @@ static struct {
 	uint32_t *parts;  /* a segment for each round that adds */
 	uint64_t segment; /* bytes */
 	struct link next, prev;
-} g = {.port = 18600, .plan = {MAGIC, 0, 1 << 20, 20, SCHEME_AUTO, 65536, 0, 0}};
+} g = {.port = 18600, .plan = {MAGIC, 0, 1 << 20, 20, SCHEME_AUTO, 65536}};
 
 static void usage(void)
 {
@@ -65,6 +66,7 @@ static void usage(void)
 	       "  -r, --rate N        Mbit/s that are sent at most (no limit)\n"
 	       "  -t, --rtt N         microseconds that a round trip takes (measured)\n"
 	       "  -g, --sender-gated  a round waits for the acknowledgement of the last one\n"
+	       "  -F, --idle-fill     parities of tail go on until a message has arrived\n"
 	       "  -p, --port N        the first TCP port (18600)\n"
 	       "  -d, --ib-dev NAME   the device (the first)\n"
 	       "  -x, --gid-index N   index in its port's GID table (0)\n"
@@ -99,6 +101,9 @@ static void option_take(int letter)
 	case 'g':
 		g.plan[PLAN_GATED] = 1;
 		break;
+	case 'F':
+		g.plan[PLAN_FILL] = 1;
+		break;
 	case 'p':
 		g.port = number_read("port", optarg,
 				     (struct number_range){1, 65535 - RANKS_MAX, false});
@@ -128,6 +133,7 @@ static void options_read(int argc, char **argv)
 					      {"rate", required_argument, NULL, 'r'},
 					      {"rtt", required_argument, NULL, 't'},
 					      {"sender-gated", no_argument, NULL, 'g'},
+					      {"idle-fill", no_argument, NULL, 'F'},
 					      {"port", required_argument, NULL, 'p'},
 					      {"ib-dev", required_argument, NULL, 'd'},
 					      {"gid-index", required_argument, NULL, 'x'},
@@ -136,10 +142,11 @@ static void options_read(int argc, char **argv)
 	uint64_t ranks;
 	int letter;
 
-	while ((letter = getopt_long(argc, argv, "s:n:S:k:r:t:gp:d:x:h", longs, NULL)) != -1)
+	while ((letter = getopt_long(argc, argv, "s:n:S:k:r:t:gFp:d:x:h", longs, NULL)) != -1)
 		option_take(letter);
 	if (argc - optind < 3 || argc - optind > RANKS_MAX + 1)
 		die("a rank and 2 to %d hosts are wanted; --help tells", RANKS_MAX);
+	scheme_fill_check(g.plan[PLAN_FILL], (enum scheme)g.plan[PLAN_SCHEME]);
 	ranks = (uint64_t)(argc - optind - 1);
 	g.plan[PLAN_RANKS] = ranks;
 	g.rank = number_read("rank", argv[optind], (struct number_range){0, ranks - 1, false});
@@ -183,6 +190,7 @@ static void link_open(struct link *l, bool sends)
 		.receives = !sends,
 		.rate_mbps = g.plan[PLAN_RATE],
 		.rtt_ns = g.rtt_us * 1000,
+		.idle_fill = g.plan[PLAN_FILL],
 	};
 	uint64_t plan[PLAN_NUMBERS];
 

@@ -35,7 +35,7 @@ static void usage(void)
 	       "The sender's:\n"
 	       "  -r, --rate N        Mbit/s that are sent at most (no limit)\n"
 	       "  -k, --chunk N       bytes that are repeated together, a power of two (65536)\n"
-	       "  -m, --mtu N         bytes of a packet, a power of two (what both ports carry)\n"
+	       "  -m, --mtu N         bytes of a packet, a power of two; 0: what both ports carry (0)\n"
 	       "  -t, --rtt N         microseconds that a round trip takes (measured)\n"
 	       "  -S, --scheme NAME   how losses are repaired: " SCHEME_NAMES " (auto)\n"
 	       "  -F, --idle-fill     parities of tail go on while nothing else is to be sent\n"
@@ -67,7 +67,7 @@ static void option_take(int letter)
 		cp.plan[PLAN_CHUNK] = number_read("chunk", optarg, (struct number_range){64, 262144, true});
 		break;
 	case 'm':
-		cp.plan[PLAN_MTU] = number_read("mtu", optarg, (struct number_range){64, 4096, true});
+		cp.plan[PLAN_MTU] = number_read("mtu", optarg, (struct number_range){0, 4096, true});
 		break;
 	case 't':
 		cp.plan[PLAN_RTT_US] = number_read("rtt", optarg, (struct number_range){1, 100000000, false});
@@ -108,6 +108,7 @@ static void options_read(int argc, char **argv)
 		option_take(letter);
 	if (argc - optind < 1 || argc - optind > 2)
 		die("a file, and a host to send it to, are wanted; --help tells");
+	scheme_fill_check(cp.plan[PLAN_FILL], (enum scheme)cp.plan[PLAN_SCHEME]);
 	cp.path = argv[optind];
 	cp.host = argv[optind + 1];
 }
@@ -122,7 +123,7 @@ static void plan_agree(void)
 		meet_recv_numbers(cp.tcp, cp.plan, PLAN_NUMBERS);
 	if (cp.plan[PLAN_MAGIC] != CP_MAGIC || cp.plan[PLAN_MTU] > 4096 || cp.plan[PLAN_CHUNK] > 262144 ||
 	    cp.plan[PLAN_RTT_US] > 100000000 || cp.plan[PLAN_SCHEME] >= SCHEMES || cp.plan[PLAN_RATE] > 10000000 ||
-	    cp.plan[PLAN_FILL] > 1)
+	    cp.plan[PLAN_FILL] > 1 || (cp.plan[PLAN_FILL] && !scheme_fills((enum scheme)cp.plan[PLAN_SCHEME])))
 		die("the peer is not the sdr_cp of this version");
 }
 

@@ -24,6 +24,17 @@ const char *scheme_name(enum scheme s)
 	return names[s];
 }
 
+bool scheme_fills(enum scheme s)
+{
+	return s == SCHEME_AUTO || s == SCHEME_TAIL;
+}
+
+void scheme_fill_check(bool idle_fill, enum scheme s)
+{
+	if (idle_fill && !scheme_fills(s))
+		die("--idle-fill goes with --scheme tail or auto, not with %s", names[s]);
+}
+
 static struct verbena_sdr_sr_attr sr_attr(const struct scheme_way *w)
 {
 	struct verbena_sdr_sr_attr attr;

@@ -26,6 +26,11 @@ const char *scheme_name(enum scheme);
 /* Their names, for a program's help. */
 #define SCHEME_NAMES "auto, rto, nack, xor, mds, ec, tail"
 
+/* Whether it has parities to go on with (verbena_sdr_qp_attr.idle_fill). */
+bool scheme_fills(enum scheme);
+/* Ends the program if idle fill is asked for with a scheme that has none. */
+void scheme_fill_check(bool idle_fill, enum scheme);
+
 /* What messages are sent with; both ends have the same. */
 struct scheme_way {
 	enum scheme scheme;

@@ -89,7 +89,7 @@ static void option_take(struct options *o, int letter)
 
 static bool fills(const uint64_t *plan)
 {
-	return !plan[PLAN_RC] && (plan[PLAN_SCHEME] == SCHEME_TAIL + 1 || plan[PLAN_SCHEME] == SCHEME_AUTO + 1);
+	return !plan[PLAN_RC] && plan[PLAN_SCHEME] && scheme_fills((enum scheme)(plan[PLAN_SCHEME] - 1));
 }
 
 void options_read(struct options *o, int argc, char **argv)

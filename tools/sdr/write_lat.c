@@ -25,10 +25,11 @@ enum plan_number {
 	PLAN_CHUNK,
 	PLAN_RATE,
 	PLAN_RTT_US,
+	PLAN_FILL,
 	PLAN_NUMBERS
 };
 
-#define MAGIC UINT64_C(0x7364725f6c617431) /* "sdr_lat1" */
+#define MAGIC UINT64_C(0x7364725f6c617432) /* "sdr_lat2" */
 
 static struct {
 	const char *host, *device;
@@ -41,7 +42,7 @@ static struct {
 	uint8_t *memory; /* the client's is one message, the server's MESSAGES */
 	uint32_t lkey;
 	struct scheme_way way;
-} g = {.port = 18518, .plan = {MAGIC, 65536, 1000, SCHEME_AUTO, 65536, 0, 0}};
+} g = {.port = 18518, .plan = {MAGIC, 65536, 1000, SCHEME_AUTO, 65536}};
 
 static void usage(void)
 {
@@ -58,6 +59,7 @@ static void usage(void)
 	       "  -k, --chunk N       bytes of a chunk, a power of two (65536)\n"
 	       "  -r, --rate N        Mbit/s that are sent at most (no limit)\n"
 	       "  -t, --rtt N         microseconds that a round trip takes (measured)\n"
+	       "  -F, --idle-fill     parities of tail go on until a message has arrived\n"
 	       "  -h, --help          this\n");
 }
 
@@ -97,6 +99,9 @@ static void option_take(int letter)
 		g.plan[PLAN_RTT_US] =
 			number_read("rtt", optarg, (struct number_range){1, 100000000, false});
 		break;
+	case 'F':
+		g.plan[PLAN_FILL] = 1;
+		break;
 	case 'h':
 		usage();
 		exit(0);
@@ -117,14 +122,16 @@ static void options_read(int argc, char **argv)
 					      {"chunk", required_argument, NULL, 'k'},
 					      {"rate", required_argument, NULL, 'r'},
 					      {"rtt", required_argument, NULL, 't'},
+					      {"idle-fill", no_argument, NULL, 'F'},
 					      {"help", no_argument, NULL, 'h'},
 					      {0}};
 	int letter;
 
-	while ((letter = getopt_long(argc, argv, "p:d:x:s:n:S:k:r:t:h", longs, NULL)) != -1)
+	while ((letter = getopt_long(argc, argv, "p:d:x:s:n:S:k:r:t:Fh", longs, NULL)) != -1)
 		option_take(letter);
 	if (argc - optind > 1)
 		die("one host at most, not '%s' too", argv[optind + 1]);
+	scheme_fill_check(g.plan[PLAN_FILL], (enum scheme)g.plan[PLAN_SCHEME]);
 	g.host = argv[optind];
 }
 
@@ -138,7 +145,8 @@ static void agree(void)
 		meet_recv_numbers(g.tcp, g.plan, PLAN_NUMBERS);
 	if (g.plan[PLAN_MAGIC] != MAGIC || !g.plan[PLAN_SIZE] || g.plan[PLAN_SIZE] > MESSAGE_MAX ||
 	    g.plan[PLAN_SCHEME] >= SCHEMES || g.plan[PLAN_CHUNK] > 262144 ||
-	    g.plan[PLAN_RATE] > 10000000 || g.plan[PLAN_RTT_US] > 100000000)
+	    g.plan[PLAN_RATE] > 10000000 || g.plan[PLAN_RTT_US] > 100000000 ||
+	    g.plan[PLAN_FILL] > 1 || (g.plan[PLAN_FILL] && !scheme_fills((enum scheme)g.plan[PLAN_SCHEME])))
 		die("the peer is not the sdr_write_lat of this version");
 }
 
@@ -156,6 +164,7 @@ static void open_all(void)
 		.receives = !g.host,
 		.rate_mbps = g.plan[PLAN_RATE],
 		.rtt_ns = g.plan[PLAN_RTT_US] * 1000,
+		.idle_fill = g.plan[PLAN_FILL],
 	};
 	uint64_t bytes = g.plan[PLAN_SIZE] * (g.host ? 1 : MESSAGES);
 
