@@ -113,6 +113,12 @@ static const struct taken
 	       1e-6,
 	       0.1,
 	       1000},
+	assumed = {"assumed loss",
+		   "0 to 50%",
+		   {.units = quantity_shares, .exponent = 15, .flags = QUANTITY_NEAREST | QUANTITY_FRACTION},
+		   1e-15,
+		   0,
+		   0.5},
 	pieces = {"chunks of a group", "1 to 254", {.flags = QUANTITY_DIGITS}, 1, 1, 254},
 	nodes = {"nodes", "2 to 64", {.flags = QUANTITY_DIGITS}, 1, 2, 64};
 
@@ -191,7 +197,7 @@ static int read_option(int option, const char *text, struct sdr_question *q)
 	case 'k':
 		return read_code(text, q);
 	case 'a':
-		return read_one(&loss, text, strlen(text), &q->assumed);
+		return read_one(&assumed, text, strlen(text), &q->assumed);
 	case 'n':
 		return read_one(&nodes, text, strlen(text), &q->nodes);
 	default:
@@ -209,6 +215,20 @@ static int check(const struct sdr_question *q)
 }
 
 enum subcommand { MODEL, PLAN, RING, FIGURES, SUBCOMMANDS };
+
+/* Which subcommands an option is of. */
+static unsigned takers(int option)
+{
+	switch (option) {
+	case 'n':
+	case OPTION_RECEIVER_GATED:
+		return 1u << RING;
+	case OPTION_HTML:
+		return 1u << PLAN;
+	default:
+		return 1u << MODEL | 1u << PLAN | 1u << RING;
+	}
+}
 
 static const struct {
 	const char *name;
@@ -239,15 +259,36 @@ static int plan(const struct sdr_question *q, bool csv, const char *html)
 	return EXIT_SUCCESS;
 }
 
-static int answer(int argc, char **argv, const struct sdr_question *q, bool csv, const char *html)
+static const char *name_of(int option)
+{
+	const struct option *o = options;
+
+	while (o->val != option)
+		o++;
+	return o->name;
+}
+
+/* The first option that the subcommand does not take; 0: it takes all of them. */
+static int no_option_of(enum subcommand s, const uint8_t *given)
+{
+	for (const struct option *o = options; s < SUBCOMMANDS && o->name; o++) {
+		if (given[o - options] && o->val != 'h' && !(takers(o->val) & 1u << s))
+			return o->val;
+	}
+	return 0;
+}
+
+static int answer(int argc, char **argv, const struct sdr_question *q, bool csv, const char *html, const uint8_t *given)
 {
 	enum subcommand s = subcommand_of(argc, argv);
-	int status = check(q);
+	int status = check(q), other = no_option_of(s, given);
 
 	if (status != 0)
 		return status;
-	if (html && s != PLAN)
-		return complain("--html is of 'plan'");
+	if (other)
+		return complain("--%s is not an option of '%s'", name_of(other), subcommands[s].name);
+	if (html && csv)
+		return complain("--csv and --html do not go together");
 	switch (s) {
 	case MODEL:
 		if (csv)
@@ -269,6 +310,12 @@ static int answer(int argc, char **argv, const struct sdr_question *q, bool csv,
 	}
 }
 
+static void given_note(uint8_t *given, int option)
+{
+	for (size_t i = 0; options[i].name; i++)
+		given[i] |= options[i].val == option;
+}
+
 int cmd_sdr(int argc, char **argv)
 {
 	struct sdr_question q = {
@@ -282,7 +329,9 @@ int cmd_sdr(int argc, char **argv)
 		.data = 32,
 		.parity = 8,
 		.nodes = 4,
+		.assumed = -1,
 	};
+	uint8_t given[sizeof(options) / sizeof(options[0])] = {0};
 	const char *html = NULL;
 	bool csv = false;
 	int option, status;
@@ -294,6 +343,7 @@ int cmd_sdr(int argc, char **argv)
 		}
 		if (option == '?')
 			return usage_error("sdr");
+		given_note(given, option);
 		if (option == OPTION_CSV)
 			csv = true;
 		else if (option == OPTION_HTML)
@@ -305,5 +355,5 @@ int cmd_sdr(int argc, char **argv)
 		else if ((status = read_option(option, optarg, &q)) != 0)
 			return status;
 	}
-	return answer(argc - optind, argv + optind, &q, csv, html);
+	return answer(argc - optind, argv + optind, &q, csv, html, given);
 }

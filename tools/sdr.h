@@ -24,7 +24,7 @@ struct sdr_question {
 	double packet_bytes, chunk_bytes; /* a chunk is a whole number of packets */
 	double rto_rtts;                  /* of selective repeat by timer */
 	double data, parity;              /* chunks of a group of XOR and EC */
-	double assumed;                   /* loss of packets that TAIL's plan is for; 0: that of the link */
+	double assumed;                   /* loss of packets that TAIL's plan is for; < 0: that of the link */
 	bool idle_fill;                   /* TAIL goes on with parities */
 	double nodes;                     /* of a ring */
 	bool receiver_gated;              /* its rounds begin when data is there, not when it is acknowledged */
@@ -49,6 +49,11 @@ const char *sdr_scheme_title(enum sdr_scheme);
 void sdr_answer(const struct sdr_question *, double size, double loss, enum sdr_scheme,
 		struct sdr_answer *);
 
+/* A message of so many bytes in units of unit_bytes, of which one is lost if any of its packets is. */
+struct model_message sdr_message(const struct sdr_question *, double size, double unit_bytes, double loss);
+/* The code that the library would choose for the tail of a message, which is in packets. */
+void sdr_tail_code(const struct sdr_question *, const struct model_message *, struct model_tail *);
+
 /* ---- sdr_model.c, sdr_plan.c: what the subcommands print ---- */
 
 void sdr_model_table(const struct sdr_question *);
@@ -58,6 +63,10 @@ void sdr_plan_csv(const struct sdr_question *);
 /* As sdr_figures(). */
 int sdr_plan_page(const struct sdr_question *, const char *path);
 void sdr_ring(const struct sdr_question *, bool csv);
+/* How long all-reduces of a buffer take, by at most SDR_TRIALS_MAX drawn ones. */
+enum { SDR_TRIALS_MAX = 8000, SDR_SEED = 1 };
+void sdr_ring_times(const struct sdr_question *, double size, double loss, enum sdr_scheme, unsigned trials,
+		    struct model_time *);
 
 /* Writes the page. 0, or EXIT_OURS after an error message. */
 int sdr_figures(const char *path);

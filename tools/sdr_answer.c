@@ -27,8 +27,7 @@ const char *sdr_scheme_title(enum sdr_scheme s)
 	return schemes[s].title;
 }
 
-static struct model_message message(const struct sdr_question *q, double size, double unit_bytes,
-				    double packet_loss)
+struct model_message sdr_message(const struct sdr_question *q, double size, double unit_bytes, double packet_loss)
 {
 	return (struct model_message){
 		.chunks = ceil(size / unit_bytes),
@@ -65,37 +64,43 @@ static uint64_t ns(double s)
 	return n < 1 ? 1 : n > 1e18 ? (uint64_t)1e18 : (uint64_t)n;
 }
 
-/* By the code that the library would choose. Of a longer message than it has the end is coded alike. */
-static void tail(const struct sdr_question *q, const struct model_message *packets, struct sdr_answer *a)
+/* Of a longer message than the library has the end is coded alike. */
+void sdr_tail_code(const struct sdr_question *q, const struct model_message *packets, struct model_tail *c)
 {
-	double loss = q->assumed > 0 ? q->assumed : packets->chunk_loss;
+	double loss = q->assumed >= 0 ? q->assumed : packets->chunk_loss;
 	const struct tail_link link = {.rtt_ns = ns(packets->rtt_s),
 				       .packet_ns = ns(packets->inject_s),
 				       .loss = loss,
 				       .burst = 1,
 				       .feared = q->idle_fill ? tail_plan_feared(loss) : 0};
-	struct model_tail c;
 	struct tail_plan p;
 
 	tail_plan_make(&p, (uint32_t)fmin(packets->chunks, UINT32_MAX), &link);
-	c = (struct model_tail){.coded = p.packets - p.tail,
-				.groups = p.groups,
-				.data = p.size,
-				.parity = p.parity};
+	*c = (struct model_tail){.coded = p.packets - p.tail,
+				 .groups = p.groups,
+				 .data = p.size,
+				 .parity = p.parity,
+				 .is_wide = tail_plan_is_wide(&p)};
 	/* The receiver has room for half as many parities as packets, and a few. */
 	if (q->idle_fill)
-		c.fill = floor(tail_plan_fill(&p, &link, p.packets / 2 + 16) / c.groups);
-	c.is_wide = tail_plan_is_wide(&p);
+		c->fill = floor(tail_plan_fill(&p, &link, p.packets / 2 + 16) / c->groups);
+}
+
+static void tail(const struct sdr_question *q, const struct model_message *packets, struct sdr_answer *a)
+{
+	struct model_tail c;
+
+	sdr_tail_code(q, packets, &c);
 	a->fails = model_tail(packets, &c, &a->time);
-	a->data = p.size;
+	a->data = c.data;
 	a->parity = c.parity;
 }
 
 void sdr_answer(const struct sdr_question *q, double size, double loss, enum sdr_scheme scheme,
 		struct sdr_answer *a)
 {
-	struct model_message packets = message(q, size, q->packet_bytes, loss);
-	struct model_message chunks = message(q, size, q->chunk_bytes, loss);
+	struct model_message packets = sdr_message(q, size, q->packet_bytes, loss);
+	struct model_message chunks = sdr_message(q, size, q->chunk_bytes, loss);
 	double rto_s = q->rto_rtts * q->rtt_s;
 
 	*a = (struct sdr_answer){.ideal_s = model_ideal(&packets)};

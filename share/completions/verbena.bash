@@ -85,7 +85,7 @@ _verbena() {
 	run) _verbena_run ;;
 	sim) _verbena_sim ;;
 	sdr) mapfile -t COMPREPLY < <(compgen -W "model plan ring figures $("${words[0]}" sdr --help 2>/dev/null |
-		grep -oE -- '--[a-z]+' | sort -u)" -- "$cur") ;;
+		grep -oE -- '--[a-z][a-z-]*' | sort -u)" -- "$cur") ;;
 	devices) mapfile -t COMPREPLY < <(compgen -W "--json --help" -- "$cur") ;;
 	help) mapfile -t COMPREPLY < <(compgen -W "run devices stat sim sdr" -- "$cur") ;;
 	stat)

@@ -281,10 +281,15 @@ void model_bound(const struct model_message *m, struct model_time *t)
 
 	*t = (struct model_time){
 		.mean_s = bound_at(m, m->chunks * p / (1 - p)),
-		.median_s = bound_at(m, losses_before(m->chunks, p, 0.5)),
-		.p99_s = bound_at(m, losses_before(m->chunks, p, 0.99)),
-		.p999_s = bound_at(m, losses_before(m->chunks, p, 0.999)),
+		.median_s = model_bound_quantile(m, 0.5),
+		.p99_s = model_bound_quantile(m, 0.99),
+		.p999_s = model_bound_quantile(m, 0.999),
 	};
+}
+
+double model_bound_quantile(const struct model_message *m, double q)
+{
+	return bound_at(m, losses_before(m->chunks, m->chunk_loss, q));
 }
 
 static double short_of(const struct model_tail *c, double parity, double loss)
@@ -297,19 +302,47 @@ static double short_of(const struct model_tail *c, double parity, double loss)
 	return fmin(1, c->groups * fails);
 }
 
-double model_tail(const struct model_message *m, const struct model_tail *c, struct model_time *t)
+/* When a message is done that needs no more than was sent unasked, one that needs what follows, and one that needs a
+ * second round; and the chances that it needs at least the second and the third. */
+struct tail_ends {
+	double base, filled, late;
+	double needs_more, fails;
+};
+
+static struct tail_ends ends_of(const struct model_message *m, const struct model_tail *c)
 {
 	double loss = m->chunk_loss, early = (m->chunks - c->coded) / (1 - loss), parities = c->groups * c->parity;
-	double base = (early + c->coded + parities) * m->inject_s + m->rtt_s, late = base + 1.1 * m->rtt_s;
-	double filled = base + c->groups * c->fill * m->inject_s, fails = short_of(c, c->parity + c->fill, loss);
-	double needs_more = fmax(fails, short_of(c, c->parity, loss));
+	struct tail_ends e = {.base = (early + c->coded + parities) * m->inject_s + m->rtt_s,
+			      .fails = short_of(c, c->parity + c->fill, loss)};
+
+	e.filled = e.base + c->groups * c->fill * m->inject_s;
+	e.late = e.base + 1.1 * m->rtt_s;
+	e.needs_more = fmax(e.fails, short_of(c, c->parity, loss));
+	return e;
+}
+
+static double end_at(const struct tail_ends *e, double q)
+{
+	return e->fails > 1 - q ? e->late : e->needs_more > 1 - q ? e->filled : e->base;
+}
+
+double model_tail(const struct model_message *m, const struct model_tail *c, struct model_time *t)
+{
+	struct tail_ends e = ends_of(m, c);
 
 	*t = (struct model_time){
-		.mean_s = base + (needs_more - fails) * (filled - base) + fails * 1.1 * m->rtt_s,
-		.median_s = fails > 0.5 ? late : needs_more > 0.5 ? filled : base,
-		.p99_s = fails > 0.01 ? late : needs_more > 0.01 ? filled : base,
-		.p999_s = fails > 0.001 ? late : needs_more > 0.001 ? filled : base,
-		.extra = (parities + c->groups * c->fill) / m->chunks,
+		.mean_s = e.base + (e.needs_more - e.fails) * (e.filled - e.base) + e.fails * (e.late - e.base),
+		.median_s = end_at(&e, 0.5),
+		.p99_s = end_at(&e, 0.99),
+		.p999_s = end_at(&e, 0.999),
+		.extra = c->groups * (c->parity + c->fill) / m->chunks,
 	};
-	return fails;
+	return e.fails;
+}
+
+double model_tail_quantile(const struct model_message *m, const struct model_tail *c, double q)
+{
+	struct tail_ends e = ends_of(m, c);
+
+	return end_at(&e, q);
 }

@@ -79,6 +79,8 @@ double model_quantile(const struct model_message *, const struct model_code *cod
  * round trip follows.
  */
 void model_bound(const struct model_message *, struct model_time *);
+/* As model_quantile(). */
+double model_bound_quantile(const struct model_message *, double q);
 
 /*
  * Parity over the tail: losses in what is older than a round trip are repaired while newer data is
@@ -94,5 +96,6 @@ struct model_tail {
 };
 
 double model_tail(const struct model_message *, const struct model_tail *, struct model_time *);
+double model_tail_quantile(const struct model_message *, const struct model_tail *, double q);
 
 #endif

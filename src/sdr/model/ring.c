@@ -17,12 +17,21 @@ struct draw {
 	double table[TABLE]; /* quantile of i / TABLE */
 };
 
+static double quantile(const struct model_ring *r, double q)
+{
+	if (r->is_bound)
+		return model_bound_quantile(&r->message, q);
+	if (r->tail)
+		return model_tail_quantile(&r->message, r->tail, q);
+	return model_quantile(&r->message, r->code, r->rto_s, q);
+}
+
 static void draw_init(struct draw *d, const struct model_ring *r, uint64_t seed)
 {
 	d->ring = r;
 	prng_init(&d->prng, seed);
 	for (unsigned i = 0; i < TABLE; i++)
-		d->table[i] = model_quantile(&r->message, r->code, r->rto_s, (double)i / TABLE);
+		d->table[i] = quantile(r, (double)i / TABLE);
 }
 
 static double uniform(struct prng *p)
@@ -36,7 +45,7 @@ static double message_time(struct draw *d)
 	unsigned i = (unsigned)at;
 
 	if (i == TABLE - 1)
-		return model_quantile(&d->ring->message, d->ring->code, d->ring->rto_s, u);
+		return quantile(d->ring, u);
 	return d->table[i] + (at - i) * (d->table[i + 1] - d->table[i]);
 }
 

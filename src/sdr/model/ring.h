@@ -16,6 +16,8 @@ struct model_ring {
 	unsigned nodes;                /* >= 2 */
 	struct model_message message;  /* of one round: the buffer / nodes */
 	const struct model_code *code; /* NULL: selective repeat */
+	const struct model_tail *tail; /* not NULL: parity over the tail, in place of both; chunks are packets */
+	bool is_bound;                 /* what no scheme can beat, in place of all of these */
 	double rto_s;
 	/*
 	 * The paper's rounds end when the sender knows that all has arrived. With this they end
