@@ -25,6 +25,7 @@ READINGS = {"A": ["-p", "4KiB", "-c", "4KiB", "-o", "3"], "B": ["-p", "64KiB", "
 # T17 draws what the formulas give; the page names the tests that do it.
 TOOL = str(ROOT / "build" / "verbena")
 EC = str(ROOT / "build" / "bench" / "ec")
+WORKER = str(ROOT / "build" / "bench" / "sdr_worker")
 runs = None  # sdr_runs.Runs
 
 
@@ -148,6 +149,28 @@ def coding():
             "65536 16`)" % (*xor, math.ceil(400 / xor[0]), *mds, math.ceil(400 / mds[0]), xor[0] / mds[0], got["load"]))
 
 
+def workers():
+    """Mpps by the processors' time for (threads, packets of a chunk), and the load."""
+    got = runs.answer([WORKER, "2"])
+    return {(int(t), int(c)): float(cpu) for t, c, _, cpu in re.findall(r"^(\d+) +(\d+) +([\d.]+) +([\d.]+)", got["out"], re.M)}, got["load"]
+
+
+def chunks():
+    """T21"""
+    mpps, load = workers()
+    of = [mpps[1, c] for c in (1, 4, 16, 64)]
+    return ("what a worker does for a packet, without a network: %.0f, %.0f, %.0f and %.0f Mpps a processor with chunks of 1, 4, 16 and "
+            "64 packets, so %.2f (`build/bench/sdr_worker`, by the processors' time, load %.0f)" % (*of, min(of) / max(of), load))
+
+
+def scaling():
+    """T23"""
+    mpps, load = workers()
+    return ("what workers do for packets, without a network, chunks of 16: %.0f Mpps with one and %.0f with two, which write into the same "
+            "bitmaps, so %.2f times; one of the paper's has 1.4 (`build/bench/sdr_worker`, by the processors' time, load %.0f). More are not "
+            "reproduced, as T20" % (mpps[1, 16], mpps[2, 16], mpps[2, 16] / mpps[1, 16], load))
+
+
 # Of machines: the paper's is a BlueField-3 at 400 Gbit/s, whose 256 hardware threads are the workers.
 MACHINES = (
     ("T14", "(32,8) at 400 Gbit/s: XOR is hidden by 4 cores of 4 GHz, MDS by 8; ratio 2", coding),
@@ -156,11 +179,11 @@ MACHINES = (
     ("T19", "below 512 KiB behind RC: a receive costs a key and a bitmap",
      "a receive is registered and deregistered in 4 us for 64 KiB, 18 us for 8 MiB ([sdr.md](sdr.md#late-packets)). SDR is behind RC below 1 MiB and ahead of it above: 0.25 of it at 4 KiB, 0.5 at 64 KiB, 0.6 and 0.9 at 512 KiB, 0.9 and 1.0 at 1 MiB, 1.3 and 1.4 at 4 MiB ([sdr.md](sdr.md#what-it-costs))"),
     ("T20", "16 MiB: throughput grows with the receive workers up to the line rate", "not reproduced: two processors, which both ends share"),
-    ("T21", "15 Mpps with chunks of one packet, 24.5 with 64: 0.6", "no difference seen at the rate of sockets: T22"),
+    ("T21", "15 Mpps with chunks of one packet, 24.5 with 64: 0.6", chunks),
     ("T22", "chunks of 1 to 64 packets have the same rate",
      "0.30, 0.27 and 0.31 Gbit/s with 1, 16 and 64 packets: medians of 4 in turn, 0.25 to 0.44 in all, with a load of 17 "
      "(`sdr_write_bw -m 1024 -s 1048576 -n 150 -t 8 -k N` over loopback, N of 1024, 16384 and 65536, 2026-11-24)"),
-    ("T23", "packets scale with receive workers: 8 11.6 Mpps, 128 92 Mpps", "not reproduced, as T20"),
+    ("T23", "packets scale with receive workers: 8 11.6 Mpps, 128 92 Mpps", scaling),
     ("T26", "write benchmark: 8 channels, 8 MiB, 128 in flight, packets of 4096, chunks of 64 KiB, warm-up 10, batch 8, 1000 messages",
      "the defaults of sdr_write_bw(1), but packets are what the port carries, and the server's word that a message is full is TCP's"),
 )
@@ -200,19 +223,20 @@ def paper():
 
 
 def main():
-    global TOOL, EC, runs
+    global TOOL, EC, WORKER, runs
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--page", metavar="FILE", help="write the page here; default: print it")
     p.add_argument("--tool", default=TOOL)
     p.add_argument("--tail-tool", default=sdr_beyond.TAIL, help="build/bench/sdr_tail")
     p.add_argument("--ec-tool", default=EC, help="build/bench/ec")
+    p.add_argument("--worker-tool", default=WORKER, help="build/bench/sdr_worker")
     p.add_argument("--share", type=float, default=1, help="of the messages of each cell beyond the paper; default: 1")
     p.add_argument("--keep", metavar="DIR", default=str(ROOT / "build" / "reproduce-sdr"), help="of the answers; default: %(default)s")
     p.add_argument("--seconds", type=float, help="no command begins later")
     p.add_argument("-j", type=int, default=os.cpu_count(), help="commands at a time")
     a = p.parse_args()
     TOOL = sdr_beyond.tool = a.tool
-    EC = a.ec_tool
+    EC, WORKER = a.ec_tool, a.worker_tool
     sdr_beyond.tail_tool = a.tail_tool
     sdr_beyond.share = a.share
     runs = sdr_beyond.runs = Runs(a.keep, a.seconds, a.j)
