@@ -95,6 +95,7 @@ struct network_config {
 	uint32_t port_queue_bytes;
 	uint32_t control_queue_bytes; /* control class that waits in one port */
 	uint32_t dwrr_quantum_bytes[PACKET_CLASSES]; /* shares of the data classes */
+	uint8_t low_class; /* a data class that a port sends only while it can send no other; 0: there is none */
 	/* of control packets before a data packet that waits; 0: no limit */
 	uint32_t control_burst;
 

@@ -223,6 +223,8 @@ static bool check_config(const struct network_config *config, struct reason *t)
 			      " ps: at most 1 ms is allowed");
 	if ((unsigned)config->routing > NETWORK_SPRAY_LEAST)
 		return refuse(t, "routing ", config->routing, " does not exist");
+	if (config->low_class >= PACKET_CLASSES)
+		return refuse(t, "a low class ", config->low_class, " does not exist");
 	for (unsigned class = 0; class < PACKET_CLASSES; class ++) {
 		if (!check_bytes(t, "a quantum of ", config->dwrr_quantum_bytes[class], 64,
 				 1 << 24))

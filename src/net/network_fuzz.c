@@ -77,6 +77,7 @@ static void configuration(struct input *in, struct network_config *c)
 	c->mtu_bytes = 1600;
 	c->resume_offset_bytes = take(in) * 32u;
 	c->dwrr_quantum_bytes[1] = 60 + take(in) * 8u;
+	c->low_class = flags & 16 ? 2 : 0;
 	if (flags & 8) {
 		c->buffer_bytes = (1 + (uint64_t)take(in)) << (take(in) % 12 + 8);
 		c->lossless_classes = take(in) & (take(in) % 32 ? 0xfe : 0xff);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which packet a switch sends next: control before data, as long as its burst allows; among the
- * data classes deficit weighted round robin (Shreedhar and Varghese 1995), byte shares in the
- * proportion of the quanta, independent of packet sizes.
+ * Which packet a switch sends next: control before data, as long as its burst allows; the low class
+ * only where no other has any; among the other data classes deficit weighted round robin (Shreedhar
+ * and Varghese 1995), byte shares in the proportion of the quanta, independent of packet sizes.
  */
 #include "net/network_state.h"
 
@@ -35,6 +35,7 @@ struct packet *sched_next(struct network *net, struct port *port)
 {
 	unsigned ready = port->ready & (uint8_t)~port->paused;
 	unsigned control = ready & 1u << PACKET_CONTROL_CLASS, data = ready & ~control;
+	unsigned low = net->config.low_class ? 1u << net->config.low_class : 0;
 	unsigned class = PACKET_CONTROL_CLASS;
 	struct queue *q;
 	struct packet *p;
@@ -43,7 +44,7 @@ struct packet *sched_next(struct network *net, struct port *port)
 		return NULL;
 	if (data && (!control || (net->config.control_burst &&
 				  port->control_run >= net->config.control_burst))) {
-		class = data_class(net, port, data);
+		class = data_class(net, port, data & ~low ? data & ~low : data);
 		port->control_run = 0;
 	} else {
 		port->control_run++;

@@ -72,6 +72,33 @@ static void an_empty_class_saves_nothing(void **state)
 	finish(net, hosts);
 }
 
+/* Classes 1 and 2 share a port, and class 3 gets what they leave: a packet that was under way when they began, and all when they
+ * have ended. */
+static void the_low_class_gets_what_others_leave(void **state)
+{
+	struct network_config config;
+	struct topology t;
+
+	network_config_init(&config);
+	config.low_class = 3;
+	config.port_queue_bytes = 1 << 24;
+	config.check = true;
+	tree_star(&t, 4, G100, US);
+	struct network *net = must_create(&t, &config);
+	struct flow_host *hosts = flow_hosts(net, 4);
+
+	for (uint8_t i = 1; i < 4; i++) {
+		hosts[i].class = i;
+		flow_start(&hosts[i], 0, 100, 1000);
+	}
+	network_run(net, 2 * US + 180 * 80000, UINT64_MAX);
+	assert_in_range(hosts[0].got_class[3], 0, 2);
+	assert_true(hosts[0].got_class[1] >= 85 && hosts[0].got_class[2] >= 85);
+	must_end(net);
+	assert_int_equal(hosts[0].got_class[3], 100);
+	finish(net, hosts);
+}
+
 static void control_overtakes_data(void **state)
 {
 	struct network_config config;
@@ -443,6 +470,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dwrr_gives_shares_of_bytes_whatever_the_packets),
 		cmocka_unit_test(an_empty_class_saves_nothing),
+		cmocka_unit_test(the_low_class_gets_what_others_leave),
 		cmocka_unit_test(control_overtakes_data),
 		cmocka_unit_test(a_control_burst_lets_data_through),
 		cmocka_unit_test(trimmed_packets_arrive_instead_of_getting_lost),

@@ -170,6 +170,7 @@ struct scenario_switch {
 	uint64_t t_conv_ps; /* SCENARIO_NEVER: a failed link stays in its groups */
 	uint32_t
 		weight[SCENARIO_CLASSES]; /* DWRR, of the data classes; [0], control: 0 is strict */
+	uint64_t low_class; /* that gets what the others leave; SCENARIO_NONE: there is none */
 };
 
 enum scenario_failure_action { SCENARIO_LINK_DOWN, SCENARIO_LINK_UP, SCENARIO_LINK_RATE };

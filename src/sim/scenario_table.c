@@ -111,6 +111,7 @@ static const struct scenario_row rows[] = {
 	NUM("switch", "flowlet_gap", TIME, AT(sw.flowlet_gap_ps), 0, SECOND, NULL, "50us", "silence after which a flowlet may go elsewhere"),
 	NUM("switch", "t_conv", TIME, AT(sw.t_conv_ps), 0, DAY, "never", "0", "time until a failed link is routed around"),
 	WORDS("switch", "weights", WEIGHTS, AT(sw.weight), "0,1,1,1,1,1,1,1", "DWRR weights of classes 0 to 7; class 0 is control, weight 0: strict priority; with credits the tables of VL arbitration"),
+	NUM("switch", "low", COUNT, AT(sw.low_class), 1, 7, "none", "none", "a class that a port sends only while it can send no other, as Lower Effort is; not with credits"),
 
 	NUM("failures", "degraded", SHARE, AT(failures.degraded_ppb), 0, ONE, NULL, "0", "share of the links that are slow from the start, drawn by the seed"),
 	NUM("failures", "degraded_rate", SHARE, AT(failures.degraded_rate_ppb), 1000000, ONE, NULL, "50%", "their rate, as a share of the normal one"),

@@ -250,19 +250,24 @@ static double second_ns(const char *const *sets)
 }
 
 /* Two hosts share a link. The first one's parities would take as much of it again as its message has four times. In a class
- * of their own, whose weight is a thousandth, the other host does not notice them. */
+ * of their own, whose weight is a thousandth, the other host does not notice them, and in one that gets what is left
+ * at most two packets of theirs. */
 static void idle_fill_slows_nobody_down(void **state)
 {
-	const char *sets[] = {NULL, NULL};
-	double alone, low, high;
+	const char *sets[] = {NULL, NULL, NULL};
+	double alone, low, lowest, high;
 
 	(void)state;
 	alone = second_ns(sets);
 	sets[0] = "sdr.idle_fill=1";
 	low = second_ns(sets);
+	sets[1] = "switch.low=1";
+	lowest = second_ns(sets);
 	sets[0] = "sdr.idle_fill=3"; /* the data's */
 	high = second_ns(sets);
 	assert_true(low < 1.005 * alone);
+	/* A packet that is under way when a message's comes, at each of the two ports: 3.4 us each. */
+	assert_true(lowest >= alone && lowest - alone < 2 * 3400);
 	assert_true(high > 1.1 * alone);
 }
 

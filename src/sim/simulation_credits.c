@@ -29,6 +29,8 @@ static bool set_arbitration(const struct scenario *s, struct network_config *c, 
 
 bool parts_credits(const struct scenario *s, struct network_config *c, struct why why)
 {
+	if (s->sw.low_class != SCENARIO_NONE)
+		return refuse(why, "switch.low: with credits the tables of VL arbitration say what goes first");
 	c->mtu_bytes = (uint32_t)s->transport.payload_bytes + HOST_LRH_BYTES + 64;
 	c->credits.buffer_bytes = (uint32_t)s->sw.lane_buffer_bytes;
 	c->credits.queue_per_output = s->sw.lane_queue == SCENARIO_LANE_QUEUE_OUTPUT;

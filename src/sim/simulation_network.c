@@ -103,6 +103,7 @@ bool parts_network(const struct scenario *s, const struct topology *t, struct ne
 	c->buffer_bytes = s->sw.buffer_bytes;
 	c->mtu_bytes = (uint32_t)s->transport.payload_bytes + HOST_FRAME_BYTES + 64;
 	c->check = s->run.check;
+	c->low_class = s->sw.low_class == SCENARIO_NONE ? 0 : (uint8_t)s->sw.low_class;
 	if (s->sw.port_limit_bytes != SCENARIO_NONE)
 		c->class_queue_bytes = cut(s->sw.port_limit_bytes);
 	for (int i = 0; i < PACKET_CLASSES; i++) {
