@@ -337,7 +337,7 @@ VERBENA_SDR_API int verbena_sdr_ec_recv_poll(const struct verbena_sdr_recv *, bo
 struct verbena_sdr_tail_attr {
 	uint64_t rtt_ns;     /* of the path. Default 1 ms; less than 20 is taken for 20 */
 	uint64_t timeout_ns; /* of a message, less than an hour. 0, the default: 125 RTT and 10 s */
-	uint64_t rate_mbps;  /* at which it is sent. 0, the default: 1000 is guessed */
+	uint64_t rate_mbps;  /* at which it is sent. 0, the default: the queue pair's limit, or else 1000 */
 	uint64_t behind;     /* bytes that will follow: losses can be repaired meanwhile. Default 0 */
 	double loss;         /* that is reckoned with, 0 to 0.5. 0, the default: what has been seen */
 };

@@ -67,15 +67,27 @@ def copied(place, bytes_, client=(), env=None):
     here, there = os.path.join(work, "here"), os.path.join(work, "there")
     write(here, noise(bytes_, bytes_), 0o640)
     os.utime(here, ns=(1, 981173106789000001))
-    copy(place, here, there, client, env)
+    _, out = copy(place, here, there, client, env)
     check(read(here) == read(there), "the copy of %d bytes differs" % bytes_)
     check(os.stat(there).st_mtime_ns == 981173106789000001 and os.stat(there).st_mode & 0o777 == 0o640, "mode or time differs")
     check(not parts(work), "a part is left")
+    return out
 
 
 def sizes(place):
     for bytes_ in (0, 1, 4 << 20, (4 << 20) + 1, 20000003):
         copied(place, bytes_, ["-r", 3000])
+
+
+def link(place):
+    """The sender says what it reckoned with: a rate that it was told, or that it has seen, and the losses."""
+    said = r"reckoned with a loss of ([\d.e-]+) % and (\d+) Mbit/s, as (\w+)"
+    for rate, word in (((), "measured"), (("-r", 1000), "told")):
+        out = copied(place, 90000001, ["-S", "tail", *rate], {"VERBENA_IMPAIR": "drop=1%,delay=2ms,seed=4"})
+        found = re.search(said, out)
+        check(found and found.group(3) == word, out)
+        check(int(found.group(2)) > 0 and (word == "measured" or found.group(2) == "1000"), out)
+        check(0.5 < float(found.group(1)) < 20, out)
 
 
 def idle_fill(place):
@@ -326,5 +338,5 @@ def progress(place):
 
 
 if __name__ == "__main__":
-    main({"sizes": sizes, "spoiled": spoiled, "idle_fill": idle_fill, "tree": tree, "again": again, "resumed": resumed, "gone": gone,
+    main({"sizes": sizes, "spoiled": spoiled, "link": link, "idle_fill": idle_fill, "tree": tree, "again": again, "resumed": resumed, "gone": gone,
           "hostile": hostile, "refused": refused, "full": full, "progress": progress})

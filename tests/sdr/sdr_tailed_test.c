@@ -70,6 +70,42 @@ static void every_message_arrives(void **state)
 	}
 }
 
+static uint64_t sent_of(const struct verbena_sdr_qp *qp)
+{
+	struct verbena_sdr_stats s;
+
+	assert_int_equal(verbena_sdr_qp_stats_get(qp, &s), VERBENA_SDR_SUCCESS);
+	return s.sent;
+}
+
+/* What follows the message takes 8 ms at 1000 Mbit/s, and a second at the limit: in the second, longer than a round trip,
+ * every loss can be repaired, so there are no parities. */
+static void the_limit_of_the_rate_is_reckoned_with(void **state)
+{
+	struct verbena_sdr_qp_attr attr = ends_attr(2);
+	struct verbena_sdr_tail_attr tail;
+	uint64_t told;
+	struct ends e;
+
+	(void)state;
+	attr.rate_limit_mbps = 8;
+	ends_make(&e, attr, VERBENA_SDR_NO_WORKERS);
+	verbena_sdr_tail_attr_init(&tail);
+	tail.loss = 0.3;
+	tail.behind = 1 << 20;
+	tail.rate_mbps = 1000;
+	exchange(&e, &tail, MESSAGE, 1);
+	told = sent_of(e.from);
+	tail.rate_mbps = 0;
+	exchange(&e, &tail, MESSAGE, 2);
+	/* Where nothing is lost, all that goes beside the packets is parities. */
+	if (!getenv("VERBENA_IMPAIR")) {
+		assert_true(told > MESSAGE / MTU);
+		assert_int_equal(sent_of(e.from) - told, MESSAGE / MTU);
+	}
+	ends_destroy(&e);
+}
+
 static uint64_t fills_of(const struct verbena_sdr_qp *qp)
 {
 	struct verbena_sdr_stats s;
@@ -335,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_message_arrives, ends_setup, ends_teardown),
+		cmocka_unit_test(the_limit_of_the_rate_is_reckoned_with),
 		cmocka_unit_test(workers_code_and_acknowledge),
 		cmocka_unit_test(parities_go_on_where_idle_fill_is_wanted),
 		cmocka_unit_test(parities_that_fill_are_taken),

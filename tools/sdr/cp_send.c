@@ -257,15 +257,6 @@ static void say_choice(struct sending *s, const struct verbena_sdr_ec_attr *a, c
 	s->said = *a;
 }
 
-/* How fast it has gone so far, where no rate was given. */
-static void learn_rate(struct sending *s)
-{
-	uint64_t ns = now_ns() - s->start_ns;
-
-	if (!s->cp->plan[PLAN_RATE] && s->there > CP_DEPTH)
-		s->cp->way.rate_mbps = s->cp->done_bytes * 8000 / (ns + 1) + 1;
-}
-
 static bool message_send(struct sending *s, uint64_t n)
 {
 	struct verbena_sdr_block b = {.address = cp_memory(s->cp, n), .length = s->bytes[n % CP_DEPTH], .lkey = s->cp->lkey};
@@ -303,7 +294,8 @@ static bool messages_poll(struct sending *s)
 		if (!done)
 			break;
 		s->cp->done_bytes += s->bytes[s->there++ % CP_DEPTH];
-		learn_rate(s);
+		if (s->there > CP_DEPTH)
+			scheme_learn(&s->cp->way, s->cp->done_bytes, now_ns() - s->start_ns);
 		any = true;
 	}
 	return any;
@@ -357,6 +349,22 @@ static void verdict_hear(struct sending *s)
 		die("%u files have arrived, but not as they were sent", get_be32(f.payload));
 }
 
+/* What the codes over the tail were chosen by in the end. */
+static void say_link(const struct cp *cp)
+{
+	const struct scheme_way *w = &cp->way;
+	uint64_t mbps = w->rate_mbps ? w->rate_mbps : w->seen_mbps;
+	double loss;
+
+	if (w->scheme != SCHEME_TAIL || verbena_sdr_tail_loss_get(cp->qp, &loss))
+		return;
+	printf("in the end the tail was reckoned with a loss of %.2g %%", loss * 100);
+	if (mbps)
+		printf(" and %llu Mbit/s, as %s\n", (unsigned long long)mbps, w->rate_mbps ? "told" : "measured");
+	else
+		printf("\n");
+}
+
 int cp_send(struct cp *cp)
 {
 	static struct sending s;
@@ -378,6 +386,7 @@ int cp_send(struct cp *cp)
 	printf("%llu bytes in %.3f s, %.3f Gbit/s, %llu packets, a round trip of %.1f ms\n",
 	       (unsigned long long)cp->bytes, (double)ns / 1e9, (double)cp->bytes * 8 / (double)(ns ? ns : 1),
 	       (unsigned long long)stats.sent, (double)cp->way.rtt_ns / 1e6);
+	say_link(cp);
 	file_close(&s);
 	cp_close(cp);
 	return 0;

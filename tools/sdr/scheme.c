@@ -6,7 +6,7 @@
 #include "sdr/meet.h"
 #include "sdr/scheme.h"
 
-enum { PINGS = 8, PINGS_LOST = 6, WAIT_NS = 100000000 };
+enum { PINGS = 8, PINGS_LOST = 6, WAIT_NS = 100000000, GUESSED_MBPS = 1000, LEARN_BYTES = 1 << 20 };
 
 static const char *const names[SCHEMES] = {"auto", "rto", "nack", "xor", "mds", "ec", "tail"};
 
@@ -43,6 +43,17 @@ static struct verbena_sdr_sr_attr sr_attr(const struct scheme_way *w)
 	attr.rtt_ns = w->rtt_ns;
 	attr.nack = w->scheme == SCHEME_NACK;
 	return attr;
+}
+
+static uint64_t rate_of(const struct scheme_way *w)
+{
+	return w->rate_mbps ? w->rate_mbps : w->seen_mbps;
+}
+
+void scheme_learn(struct scheme_way *w, uint64_t bytes, uint64_t ns)
+{
+	if (bytes >= LEARN_BYTES)
+		w->seen_mbps = bytes * 8000 / (ns + 1) + 1;
 }
 
 static bool coded(const struct scheme_way *w)
@@ -93,8 +104,7 @@ static void fixed_attr(const struct scheme_way *w, size_t bytes, struct verbena_
 static int choose(struct verbena_sdr_qp *qp, const struct scheme_way *w, size_t bytes,
 		  uint64_t behind, struct verbena_sdr_ec_attr *attr, const char **reason)
 {
-	struct verbena_sdr_link link = {.rate_mbps = w->rate_mbps ? w->rate_mbps : 1000,
-					.rtt_ns = w->rtt_ns};
+	struct verbena_sdr_link link = {.rate_mbps = rate_of(w) ? rate_of(w) : GUESSED_MBPS, .rtt_ns = w->rtt_ns};
 	struct verbena_sdr_stats stats;
 
 	if (w->scheme != SCHEME_EC && w->scheme != SCHEME_AUTO) {
@@ -109,7 +119,7 @@ static int choose(struct verbena_sdr_qp *qp, const struct scheme_way *w, size_t 
 			return VERBENA_SDR_ERROR;
 	}
 	attr->rtt_ns = w->rtt_ns;
-	attr->rate_mbps = w->rate_mbps;
+	attr->rate_mbps = rate_of(w);
 	return VERBENA_SDR_SUCCESS;
 }
 
@@ -120,7 +130,7 @@ static int tail_send(struct verbena_sdr_qp *qp, const struct scheme_way *w, cons
 
 	verbena_sdr_tail_attr_init(&attr);
 	attr.rtt_ns = w->rtt_ns;
-	attr.rate_mbps = w->rate_mbps;
+	attr.rate_mbps = rate_of(w);
 	attr.behind = behind;
 	return verbena_sdr_tail_send(qp, block, &attr, send);
 }
@@ -218,9 +228,9 @@ uint64_t scheme_rtt_ns(struct verbena_sdr_context *ctx, struct verbena_sdr_qp *q
  * chunk takes longer than the round trip there is nothing to gain by parities. */
 static enum scheme best(const struct scheme_way *w, char *reason)
 {
-	double mbps = w->rate_mbps ? (double)w->rate_mbps : 1000;
+	double mbps = w->rate_mbps ? (double)w->rate_mbps : GUESSED_MBPS;
 	double bytes = mbps * 125000 * ((double)w->rtt_ns / 1e9), ms = (double)w->rtt_ns / 1e6;
-	const char *rate = w->rate_mbps ? "" : " are guessed";
+	const char *rate = w->rate_mbps ? "" : ", guessed until it is measured,";
 
 	if (bytes < (double)w->chunk && w->pings_lost == 0) {
 		snprintf(reason, SCHEME_REASON,

@@ -35,7 +35,8 @@ void scheme_fill_check(bool idle_fill, enum scheme);
 struct scheme_way {
 	enum scheme scheme;
 	uint64_t rtt_ns;
-	uint64_t rate_mbps; /* 0: not known */
+	uint64_t rate_mbps; /* that was given; 0: none */
+	uint64_t seen_mbps; /* that was measured; 0: not yet */
 	uint64_t chunk;
 	double pings_lost; /* of those that measured the round trip, the share; at the end that measured alone */
 };
@@ -62,6 +63,9 @@ int scheme_send(struct verbena_sdr_qp *, const struct scheme_way *,
 		const struct verbena_sdr_block *, uint64_t behind, struct verbena_sdr_ec_attr *attr,
 		const char **reason, struct verbena_sdr_send *);
 int scheme_poll(const struct scheme_way *, const struct verbena_sdr_send *, bool *done);
+/* So many bytes have arrived within that time: what follows reckons with this rate if none was given. It is that of what
+ * arrived and not of what was sent, as a sender without a limit may lose most of what it sends. */
+void scheme_learn(struct scheme_way *, uint64_t bytes, uint64_t ns);
 
 /* The shortest of some round trips (and the share of lost PINGs, if that is not NULL), or 0 if nothing came back for six seconds. Both ends call it, with
  * `measures` at one of them, which tells the other over TCP; contexts without workers alone. */

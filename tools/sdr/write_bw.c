@@ -346,6 +346,7 @@ struct sending {
 	struct verbena_sdr_send *send; /* depth of them */
 	uint64_t sent, left, acked;    /* messages posted, sent, and reported by the server */
 	uint64_t missing, wrong;
+	uint64_t start_ns; /* of the first message */
 };
 
 static bool send_one(struct sending *s)
@@ -410,6 +411,8 @@ static void send_until(struct sending *s, uint64_t end)
 			done = true;
 		done |= sends_left(s);
 		done |= acks_taken(s, done || s->left < s->sent || s->sent < end ? 0 : 1);
+		if (done && s->acked > g.depth)
+			scheme_learn(&g.way, s->acked * g.size, now_ns() - s->start_ns);
 		if (done)
 			last_ns = now_ns();
 		else if (now_ns() - last_ns > STUCK_S * UINT64_C(1000000000))
@@ -433,7 +436,7 @@ static void report(const struct sending *s, uint64_t ns)
 
 static int send_all(void)
 {
-	struct sending s = {.send = calloc(g.depth, sizeof(*s.send))};
+	struct sending s = {.send = calloc(g.depth, sizeof(*s.send)), .start_ns = now_ns()};
 	uint64_t start_ns;
 
 	if (!s.send)

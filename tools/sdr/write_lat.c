@@ -263,7 +263,7 @@ static uint64_t send_one(uint64_t n)
 	struct verbena_sdr_block b = {
 		.address = g.memory, .length = g.plan[PLAN_SIZE], .lkey = g.lkey};
 	struct verbena_sdr_send send;
-	uint64_t start_ns, none;
+	uint64_t start_ns, ns, none;
 	bool done = false;
 	int r;
 
@@ -280,7 +280,11 @@ static uint64_t send_one(uint64_t n)
 	}
 	if (r)
 		die("sending: %s", strerror(errno));
-	return now_ns() - start_ns;
+	ns = now_ns() - start_ns;
+	/* What is beyond the round trip was spent on sending. */
+	if (ns > g.way.rtt_ns)
+		scheme_learn(&g.way, g.plan[PLAN_SIZE], ns - g.way.rtt_ns);
+	return ns;
 }
 
 static int by_value(const void *a, const void *b)
