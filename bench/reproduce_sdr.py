@@ -237,6 +237,7 @@ def main():
     a = p.parse_args()
     TOOL = sdr_beyond.tool = a.tool
     EC, WORKER = a.ec_tool, a.worker_tool
+    sdr_beyond.ec_tool = EC
     sdr_beyond.tail_tool = a.tail_tool
     sdr_beyond.share = a.share
     runs = sdr_beyond.runs = Runs(a.keep, a.seconds, a.j)
