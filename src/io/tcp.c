@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,6 +27,7 @@
 
 #include "base/list.h"
 #include "io/fd_away.h"
+#include "io/tcp_address.h"
 
 enum {
 	BUCKETS_MIN = 64,
@@ -73,61 +73,18 @@ struct tcp {
 	uint8_t read[TCP_READ_BYTES];
 };
 
-/* ---- addresses ----------------------------------------------------------------------------------- */
-
-union address {
-	struct sockaddr any;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
-
-static bool is_ipv4(const uint8_t gid[16])
-{
-	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-	return !memcmp(gid, prefix, sizeof(prefix));
-}
-
-static socklen_t address_write(union address *a, const uint8_t gid[16], uint16_t port, uint32_t ifindex)
-{
-	memset(a, 0, sizeof(*a));
-	if (is_ipv4(gid)) {
-		a->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
-		memcpy(&a->v4.sin_addr, gid + 12, 4);
-		return sizeof(a->v4);
-	}
-	a->v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(port)};
-	memcpy(&a->v6.sin6_addr, gid, 16);
-	if (IN6_IS_ADDR_LINKLOCAL(&a->v6.sin6_addr))
-		a->v6.sin6_scope_id = ifindex;
-	return sizeof(a->v6);
-}
-
-static void address_read(const union address *a, uint8_t gid[16], uint16_t *port)
-{
-	if (a->any.sa_family == AF_INET) {
-		memset(gid, 0, 16);
-		gid[10] = gid[11] = 0xff;
-		memcpy(gid + 12, &a->v4.sin_addr, 4);
-		*port = ntohs(a->v4.sin_port);
-	} else {
-		memcpy(gid, &a->v6.sin6_addr, 16);
-		*port = ntohs(a->v6.sin6_port);
-	}
-}
-
 static void flow_read(struct stream *s)
 {
-	union address a = {0};
+	union tcp_address a = {0};
 	socklen_t len = sizeof(a);
 
 	if (!getsockname(s->fd, &a.any, &len))
-		address_read(&a, s->flow.src, &s->flow.sport);
+		tcp_address_read(&a, s->flow.src, &s->flow.sport);
 	if (a.any.sa_family == AF_INET6)
 		s->flow.ifindex = a.v6.sin6_scope_id;
 	len = sizeof(a);
 	if (!getpeername(s->fd, &a.any, &len))
-		address_read(&a, s->flow.dst, &s->flow.dport);
+		tcp_address_read(&a, s->flow.dst, &s->flow.dport);
 	s->flow.flow_label = s->number;
 }
 
@@ -295,8 +252,8 @@ int tcp_listen(struct io *io, uint32_t number, const struct flow *at, int backlo
 {
 	static const uint8_t any[16];
 	struct tcp *t = (struct tcp *)io;
-	union address a;
-	socklen_t len = address_write(&a, at->src, at->sport, at->ifindex);
+	union tcp_address a;
+	socklen_t len = tcp_address_write(&a, at->src, at->sport, at->ifindex);
 	int fd = fd_away(socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), err;
 	struct stream *s;
 
@@ -361,21 +318,21 @@ struct tcp_leaving tcp_leaving(const struct io *io)
 /* The port is a wish: another connection may have it. */
 static int bind_source(int fd, const struct flow *flow)
 {
-	union address a;
-	socklen_t len = address_write(&a, flow->src, flow->sport, flow->ifindex);
+	union tcp_address a;
+	socklen_t len = tcp_address_write(&a, flow->src, flow->sport, flow->ifindex);
 
 	if (!bind(fd, &a.any, len))
 		return 0;
 	if (errno != EADDRINUSE && errno != EACCES)
 		return -errno;
-	len = address_write(&a, flow->src, 0, flow->ifindex);
+	len = tcp_address_write(&a, flow->src, 0, flow->ifindex);
 	return bind(fd, &a.any, len) < 0 ? -errno : 0;
 }
 
 static int start_connect(int fd, const struct flow *flow)
 {
-	union address a;
-	socklen_t len = address_write(&a, flow->dst, flow->dport, flow->ifindex);
+	union tcp_address a;
+	socklen_t len = tcp_address_write(&a, flow->dst, flow->dport, flow->ifindex);
 	int err = bind_source(fd, flow);
 
 	if (err)
@@ -385,7 +342,7 @@ static int start_connect(int fd, const struct flow *flow)
 
 static void stream_open(struct tcp *t, const struct flow *flow)
 {
-	int fd = fd_away(socket(is_ipv4(flow->dst) ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), err;
+	int fd = fd_away(socket(tcp_address_is_ipv4(flow->dst) ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)), err;
 	struct stream *s = stream_new(t, flow->flow_label, fd);
 
 	if (!s)
