@@ -83,6 +83,7 @@ struct pkt {
 	 * the packet. In their place is a struct pkt_far. 0: all are there.
 	 * Input: these bytes, all of the payload, are not in the packet, but where nic_place() said that they belong, and a
 	 * struct pkt_far says so. 0: all are in the packet.
+	 * Input, of a stream: so many bytes before those of the packet lie where nic_stream_place() said that they belong.
 	 */
 	uint16_t far_at, far_bytes;
 };

@@ -664,6 +664,14 @@ void cm_stream_input(struct cm *cm, const struct pkt *pkt, uint64_t now_ns)
 	look_for_ended(cm, now_ns);
 }
 
+size_t cm_stream_place(struct cm *cm, uint32_t number, uint8_t **to)
+{
+	struct mpa *m = find(cm, number);
+	struct qp *qp = m && m->state >= MPA_WAIT_FIRST ? qp_of(m) : NULL;
+
+	return qp ? nic_stream_place(cm->streams.nic, qp, to) : 0;
+}
+
 /* ---- time ---------------------------------------------------------------------------------------- */
 
 uint64_t mpa_deadline(const struct cm *cm)

@@ -17,6 +17,7 @@
 #include "engine/neighbours.h"
 #include "engine/registrar.h"
 #include "engine/requests.h"
+#include "io/tcp.h"
 
 enum {
 	INPUT_BATCH = 64,
@@ -334,6 +335,11 @@ void loop_rest(struct loop *l)
 	io_flush(l->io);
 }
 
+static size_t place(void *cm, uint32_t number, uint8_t **to)
+{
+	return cm_stream_place(cm, number, to);
+}
+
 int loop_init(struct loop *l)
 {
 	/* Half a megabyte that is hardly ever touched. */
@@ -343,6 +349,8 @@ int loop_init(struct loop *l)
 	if (stash == MAP_FAILED)
 		return -ENOMEM;
 	l->stash = stash;
+	if (l->tcp)
+		tcp_set_placer(l->tcp, (struct tcp_placer){.place = place, .ctx = l->cm});
 	l->requests = requests_new(); /* without, what nobody listens for is refused at once */
 	if (l->group)
 		l->slot = group_slot(l->group);

@@ -27,6 +27,7 @@ struct loop {
 	struct cm *cm; /* or NULL: management datagrams are dropped */
 	struct io *io;
 	struct io *shm; /* in `io`, or `io` itself: the rings to processes of this host; NULL: none */
+	struct io *tcp; /* likewise TCP connections that put bytes where they belong; NULL: none do */
 	struct group *group; /* or NULL */
 	uint64_t lived_ns[GROUP_SLOTS + 1]; /* when the group last said that a silent process lives; 0: never */
 	const struct engine_sink *sink;

@@ -289,8 +289,7 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		memcpy(c->gids, e->gids.gids, sizeof(c->gids));
 		c->gid_count = e->gids.count;
 		if (getrandom(c->secret, sizeof(c->secret), 0) != sizeof(c->secret)) {
-			snprintf(why, why_bytes, "no random numbers from the kernel: %s",
-				 strerror(errno));
+			snprintf(why, why_bytes, "no random numbers from the kernel: %s", strerror(errno));
 			free(c);
 			return -EIO;
 		}
@@ -557,6 +556,7 @@ static int tcp_start(struct engine *e, char *why, size_t why_bytes)
 	e->loop.streams = true;
 	tell_counters(e);
 	rc = tcp_open(&e->tcp, &e->loop.page->io, why, why_bytes);
+	e->loop.tcp = e->config.pcap[0] ? NULL : e->tcp; /* a capture has all bytes */
 	return rc ? rc : wrappers_start(e, e->tcp, why, why_bytes);
 }
 

@@ -172,7 +172,7 @@ static const struct stats_field fields[] = {
 	NIC(slow_signals), NIC(slow_signals_sent), NIC(rx_trimmed), NIC(fallbacks),
 	NIC(veroce_unanswered), NIC(rx_rocev2_refused),
 	NIC(overlaps_fenced),
-	NIC(fpdu_crc_errors), NIC(fpdu_marker_errors), NIC(terminates_sent), NIC(terminates_received),
+	NIC(fpdu_crc_errors), NIC(fpdu_marker_errors), NIC(rx_placed_bytes), NIC(terminates_sent), NIC(terminates_received),
 	NIC(completions), NIC(completion_errors), NIC(cq_overruns),
 	NIC(memory_faults),
 	NIC(qps), NIC(cqs), NIC(mrs), NIC(mws), NIC(pds), NIC(srqs),

@@ -23,6 +23,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/list.h"
@@ -37,6 +38,7 @@ enum {
 	KEEPALIVE_S = 10,
 	KEEPALIVE_INTERVAL_S = 5,
 	KEEPALIVE_PROBES = 4,
+	BEHIND_PLACED_BYTES = 64 << 10, /* by measurement: shorter reads cost more than their copies */
 	SEGMENT_BYTES = 1448 /* if the kernel does not say */
 };
 
@@ -63,6 +65,7 @@ struct stream {
 struct tcp {
 	struct io io;
 	struct io_counters *counters;
+	struct tcp_placer placer; /* .place NULL: there is none */
 	int epoll_fd;
 	uint32_t serial; /* of accepted streams */
 	uint64_t again_ns; /* when deaf listeners hear again; UINT64_MAX: none is deaf */
@@ -284,6 +287,11 @@ void tcp_unlisten(struct io *io, uint32_t number)
 
 	while ((s = find(t, number)) && s->listener)
 		stream_free(t, s);
+}
+
+void tcp_set_placer(struct io *io, struct tcp_placer placer)
+{
+	((struct tcp *)io)->placer = placer;
 }
 
 size_t tcp_streams(const struct io *io)
@@ -606,19 +614,48 @@ static void connected(struct harvest *h, struct stream *s)
 	tell_open(h, s);
 }
 
+/* Where the next bytes of a stream belong, as far as somebody knows; the rest goes where all would. */
+static ssize_t read_placed(struct tcp *t, struct stream *s, uint8_t *rest, size_t room, size_t *placed)
+{
+	struct iovec v[2] = {{.iov_len = 0}, {.iov_base = rest, .iov_len = room}};
+	struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
+	uint8_t *to = NULL;
+	ssize_t n;
+
+	*placed = 0;
+	if (t->placer.place)
+		v[0].iov_len = t->placer.place(t->placer.ctx, s->number, &to);
+	if (v[0].iov_len) {
+		v[0].iov_base = to;
+		/* A part of what follows has a place, too, which is asked for when it is known. */
+		if (v[1].iov_len > BEHIND_PLACED_BYTES)
+			v[1].iov_len = BEHIND_PLACED_BYTES;
+		n = recvmsg(s->fd, &m, MSG_DONTWAIT);
+		t->counters->rx_syscalls++;
+		if (n >= 0 || errno != EFAULT) {
+			*placed = n > (ssize_t)v[0].iov_len ? v[0].iov_len : n > 0 ? (size_t)n : 0;
+			return n;
+		}
+	}
+	t->counters->rx_syscalls++;
+	return recv(s->fd, rest, room, MSG_DONTWAIT);
+}
+
 static void read_some(struct harvest *h, struct stream *s)
 {
 	struct tcp *t = h->t;
-	size_t room = sizeof(t->read) - h->used;
+	size_t room = sizeof(t->read) - h->used, placed;
 	ssize_t n;
 
 	if (!room)
 		return;
-	n = recv(s->fd, t->read + h->used, room, MSG_DONTWAIT);
-	t->counters->rx_syscalls++;
+	n = read_placed(t, s, t->read + h->used, room, &placed);
 	if (n > 0) {
-		tell(h, s, PKT_BYTES, (uint32_t)n)->data = t->read + h->used;
-		h->used += (size_t)n;
+		struct pkt *p = tell(h, s, PKT_BYTES, (uint32_t)((size_t)n - placed));
+
+		p->data = t->read + h->used;
+		p->far_bytes = (uint16_t)placed;
+		h->used += (size_t)n - placed;
 		t->counters->rx_bytes += (uint64_t)n;
 		t->counters->rx_packets++;
 	} else if (s->lost && (n == 0 || (errno != EAGAIN && errno != EINTR))) {

@@ -34,6 +34,16 @@ int tcp_open(struct io **, struct io_counters *counters, char *why, size_t why_b
 int tcp_listen(struct io *, uint32_t number, const struct flow *at, int backlog);
 /* As a PKT_RESET for every listener with that number. Streams that were accepted stay. Harmless if there is no such listener. */
 void tcp_unlisten(struct io *, uint32_t number);
+/*
+ * Asks where the next bytes of a stream belong, as nic_stream_place(), with whose conditions tcp_recv() complies: the packet
+ * has their number in pkt.far_bytes. Memory that is not there is not an error: the bytes come in the packet.
+ */
+struct tcp_placer {
+	size_t (*place)(void *ctx, uint32_t number, uint8_t **to);
+	void *ctx;
+};
+
+void tcp_set_placer(struct io *, struct tcp_placer);
 /* Streams that there are now. */
 size_t tcp_streams(const struct io *);
 /* What would be lost if the process ended, of all streams together. */

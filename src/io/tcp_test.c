@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,6 +28,9 @@ struct end {
 	uint8_t *got;
 	size_t got_len;
 	bool open, fin;
+	/* where the bytes of its stream belong: [place_at, place_end) of `place`; and how many were put there */
+	uint8_t *place;
+	size_t place_at, place_end, placed;
 	uint32_t reset; /* errno + 1; 0: none came */
 };
 
@@ -66,8 +70,12 @@ static void take(struct end *e, const struct pkt *p)
 		e->room += p->len;
 		break;
 	case PKT_BYTES:
+		assert_true(p->far_bytes <= e->place_end - e->place_at);
+		e->place_at += p->far_bytes;
+		e->placed += p->far_bytes;
 		e->got = realloc(e->got, e->got_len + p->len);
-		memcpy(e->got + e->got_len, p->data, p->len);
+		if (p->len)
+			memcpy(e->got + e->got_len, p->data, p->len);
 		e->got_len += p->len;
 		break;
 	case PKT_FIN:
@@ -336,6 +344,78 @@ static void many_streams_come_and_go(void **state)
 	assert_int_equal(tcp_streams(b.io), 102);
 }
 
+static size_t place(void *ctx, uint32_t number, uint8_t **to)
+{
+	struct end *e = ctx;
+
+	assert_int_equal(number, e->stream);
+	*to = e->place + e->place_at;
+	return e->place_end - e->place_at;
+}
+
+/* What has a place is put there to the last byte; what follows comes as ever. */
+static void bytes_are_read_into_their_place(void **state)
+{
+	enum { PLACE = 50000, LEN = 60000 };
+	static uint8_t data[LEN], region[PLACE + 64];
+
+	for (size_t i = 0; i < LEN; i++)
+		data[i] = (uint8_t)(i * 2654435761u >> 11 | 1);
+	connect_them();
+	tcp_set_placer(b.io, (struct tcp_placer){.place = place, .ctx = &b});
+	send_kind(&a, PKT_BYTES, "head", 4);
+	UNTIL(b.got_len == 4);
+	b.place = region;
+	b.place_end = PLACE;
+	send_kind(&a, PKT_BYTES, data, 20000);
+	UNTIL(b.placed == 20000);
+	send_kind(&a, PKT_BYTES, data + 20000, LEN - 20000);
+	UNTIL(b.got_len + b.placed == 4 + LEN);
+	assert_int_equal(b.placed, PLACE);
+	assert_memory_equal(region, data, PLACE);
+	assert_int_equal(region[PLACE], 0);
+	assert_memory_equal(b.got + 4, data + PLACE, LEN - PLACE);
+	assert_int_equal(b.counters.rx_bytes, 4 + LEN);
+	send_kind(&a, PKT_FIN, NULL, 0);
+	UNTIL(b.fin);
+}
+
+/* The program has unmapped it, or a part of it: no byte is lost, and what could not be put there comes in packets. */
+static void bytes_whose_place_is_gone_come_in_packets(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 3 * page;
+	uint8_t *data = malloc(len);
+
+	for (size_t i = 0; i < len; i++)
+		data[i] = (uint8_t)(i * 2654435761u >> 11);
+	for (size_t there = 0; there < 2; there++) {
+		if (there)
+			assert_int_equal(tear_down(state) | set_up(state), 0);
+		connect_them();
+		tcp_set_placer(b.io, (struct tcp_placer){.place = place, .ctx = &b});
+		b.place = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		b.place_end = len;
+		assert_true(b.place != MAP_FAILED);
+		assert_int_equal(munmap(b.place + there * page, len - there * page), 0);
+		send_kind(&a, PKT_BYTES, data, len);
+		/* As the nic does, which cannot place the rest once some came otherwise. */
+		for (int i = 0; b.got_len + b.placed < len && i < PATIENCE_MS; i++) {
+			receive(&b, 1);
+			if (b.got_len)
+				b.place_end = b.place_at;
+		}
+		assert_int_equal(b.got_len + b.placed, len);
+		assert_true(b.placed <= there * page);
+		if (there)
+			assert_memory_equal(b.place, data, b.placed);
+		assert_memory_equal(b.got, data + b.placed, b.got_len);
+		assert_false(b.reset);
+		if (there)
+			munmap(b.place, page);
+	}
+	free(data);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -350,6 +430,8 @@ int main(void)
 		TEST(a_port_has_one_listener),
 		TEST(a_client_waits_for_a_descriptor),
 		TEST(many_streams_come_and_go),
+		TEST(bytes_are_read_into_their_place),
+		TEST(bytes_whose_place_is_gone_come_in_packets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,6 +174,29 @@ void fpdu_reader_fini(struct fpdu_reader *r, struct pool *pool)
 	r->raw_len = 0;
 	r->have = 0;
 	r->lent = false;
+	r->gap_len = 0;
+}
+
+const uint8_t *fpdu_begun(const struct fpdu_reader *r, uint32_t *ulpdu_len, uint32_t *have)
+{
+	if (!r->staged || r->lent || r->framing.crc || r->framing.markers)
+		return NULL;
+	*ulpdu_len = get_be16(r->staged);
+	*have = r->have - FPDU_LENGTH_LEN < *ulpdu_len ? r->have - FPDU_LENGTH_LEN : *ulpdu_len;
+	return r->staged + FPDU_LENGTH_LEN;
+}
+
+void fpdu_skip(struct fpdu_reader *r, uint32_t len)
+{
+	uint32_t at = r->have - FPDU_LENGTH_LEN;
+
+	assert(r->staged && !r->lent);
+	assert(at + len < get_be16(r->staged));
+	assert(!r->gap_len || r->gap_at + r->gap_len == (int)at);
+	if (!r->gap_len)
+		r->gap_at = (uint16_t)at;
+	r->gap_len = (uint16_t)(r->gap_len + len);
+	r->have += len;
 }
 
 bool fpdu_is_between(const struct fpdu_reader *r)

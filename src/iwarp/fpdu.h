@@ -57,6 +57,8 @@ struct fpdu_reader {
 	uint8_t head[6];   /* of an FPDU whose length is not known yet */
 	uint32_t have;     /* bytes of the present FPDU in head or staged */
 	uint32_t raw_len;  /* of the present FPDU, markers included; 0: not known yet */
+	/* gap_len bytes of its ULPDU, from the gap_at-th on, that fpdu_skip() was told of. They are not in `staged`. */
+	uint16_t gap_at, gap_len;
 	uint8_t *staged;   /* raw_len bytes from the pool; NULL: none needed */
 };
 
@@ -74,6 +76,16 @@ enum fpdu_result {
  */
 enum fpdu_result fpdu_read(struct fpdu_reader *, struct pool *, const uint8_t **data, size_t *len,
 			   const uint8_t **ulpdu, uint32_t *ulpdu_len);
+/*
+ * The ULPDU that has come in part, as far as it has come: *have bytes of *ulpdu_len, a gap included. Borrowed until the next
+ * call. NULL: none has; or it may not be used before it is whole, since it has a CRC, or has markers.
+ */
+const uint8_t *fpdu_begun(const struct fpdu_reader *, uint32_t *ulpdu_len, uint32_t *have);
+/*
+ * The next `len` bytes of the ULPDU that fpdu_begun() returns, which is not whole then, are elsewhere, and fpdu_read() does not get
+ * them. They follow the gap, if there is one.
+ */
+void fpdu_skip(struct fpdu_reader *, uint32_t len);
 /* The stream may end here without having lost anything. */
 bool fpdu_is_between(const struct fpdu_reader *);
 /* Gives back what it has from the pool. */

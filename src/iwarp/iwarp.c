@@ -89,7 +89,11 @@ static void take_bytes(struct transport *tp, struct qp *qp, const struct pkt *pk
 	size_t left = pkt->len;
 	uint32_t len;
 
-	tp->counters.rx_bytes += pkt->len;
+	tp->counters.rx_bytes += (uint64_t)pkt->far_bytes + pkt->len;
+	if (pkt->far_bytes && !iw->deaf) {
+		tp->counters.rx_placed_bytes += pkt->far_bytes;
+		fpdu_skip(&iw->in, pkt->far_bytes);
+	}
 	while (!iw->deaf) {
 		enum fpdu_result result = fpdu_read(&iw->in, &tp->pool, &data, &left, &ulpdu, &len);
 
@@ -201,7 +205,7 @@ static void drop(struct transport *tp, struct qp *qp, const struct rx *rx)
 }
 
 static const struct stream_ops stream_ops = {
-	.start = start, .input = input, .finish = finish, .is_heard = is_heard, .urge = urge};
+	.start = start, .input = input, .place = iwarp_place, .finish = finish, .is_heard = is_heard, .urge = urge};
 
 static const struct qp_ops iwarp_ops = {
 	.service = SVC_RC,

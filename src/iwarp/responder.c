@@ -2,6 +2,9 @@
 /*
  * Takes each segment by its opcode: a list of checks from top to bottom, each with the cause of the Terminate that answers
  * its failure (RFC 5040 7, RFC 5041 7), then the placement. Nothing of a refused segment is placed.
+ *
+ * The exception is direct placement: of a tagged segment without CRC, parts are placed as they come, each judged as if the
+ * segment were whole.
  */
 #include <assert.h>
 
@@ -40,6 +43,22 @@ static enum refusal refusal_of(const struct transport *tp, const struct qp *qp, 
 	return mr_check(&tp->mrs, stag, qp->user.pd, to, len, 0) ? REFUSE_ACCESS : REFUSE_BOUNDS;
 }
 
+/*
+ * Writes the payload of a tagged segment to its place. Bytes in the reader's gap were put there before (iwarp_place()); if the
+ * STag has come to open another place since then, a window's, the segment is refused as one whose STag was closed.
+ */
+static bool write_payload(const struct transport *tp, const struct iwarp *iw, const struct rdmap_segment *s, uint8_t *to)
+{
+	uint32_t before = (uint32_t)iw->in.gap_at - DDP_TAGGED_LEN, behind = before + iw->in.gap_len;
+
+	if (!iw->in.gap_len)
+		return mr_write(&tp->mrs, to, s->payload, s->payload_len);
+	if (iw->gap_to != to + before)
+		return false;
+	return (!before || mr_write(&tp->mrs, to, s->payload, before)) &&
+	       mr_write(&tp->mrs, to + behind, s->payload + behind, s->payload_len - behind);
+}
+
 /* ---- RDMA Write ---------------------------------------------------------------------------------- */
 
 /* STag and TO of a message without bytes are not looked at (RFC 5040 5.4). */
@@ -57,7 +76,7 @@ static enum term_cause take_write(struct transport *tp, struct qp *qp, const str
 	to = mr_check_remote(&tp->mrs, s->ddp.stag, &qp->user, s->ddp.to, s->payload_len, MR_REMOTE_WRITE);
 	if (!to)
 		return tagged_causes[refusal_of(tp, qp, s->ddp.stag, s->ddp.to, s->payload_len)];
-	return mr_write(&tp->mrs, to, s->payload, s->payload_len) ? TERM_NONE : TERM_TAGGED_STAG;
+	return write_payload(tp, iw, s, to) ? TERM_NONE : TERM_TAGGED_STAG;
 }
 
 /* ---- Sends --------------------------------------------------------------------------------------- */
@@ -288,6 +307,18 @@ static void read_done(struct transport *tp, struct qp *qp, struct send_wqe *w, u
 		qp_activate(tp, qp); /* a fence, or a READ that waited for its turn */
 }
 
+/* The payload is not empty, and judged. */
+static bool place_response(struct transport *tp, const struct qp *qp, const struct send_wqe *w, const struct rdmap_segment *s)
+{
+	const struct iwarp *iw = qp->iwarp;
+	uint8_t *to;
+
+	if (!iw->in.gap_len)
+		return sge_scatter(&tp->mrs, qp->user.pd, send_wqe_sges(w), iw->read_done, s->payload, s->payload_len);
+	to = sge_place(&tp->mrs, qp->user.pd, send_wqe_sges(w), iw->read_done, s->payload_len, MR_LOCAL_WRITE);
+	return to && write_payload(tp, iw, s, to);
+}
+
 static enum term_cause take_response(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
 {
 	struct iwarp *iw = qp->iwarp;
@@ -302,8 +333,7 @@ static enum term_cause take_response(struct transport *tp, struct qp *qp, const 
 	cause = judge_response(iw, w, s);
 	if (cause != TERM_NONE)
 		return cause;
-	if (s->payload_len &&
-	    !sge_scatter(&tp->mrs, qp->user.pd, send_wqe_sges(w), iw->read_done, s->payload, s->payload_len)) {
+	if (s->payload_len && !place_response(tp, qp, w, s)) {
 		request_fail_in_turn(tp, qp, iw->read_wqe, WC_LOC_PROT_ERR, now_ns);
 		return TERM_DDP_CATASTROPHIC;
 	}
@@ -379,4 +409,48 @@ void iwarp_receive(struct transport *tp, struct qp *qp, const uint8_t *ulpdu, ui
 		cause = take(tp, qp, &s, now_ns);
 	if (cause != TERM_NONE)
 		iwarp_fail(tp, qp, cause, &s, now_ns);
+}
+
+/* ---- direct placement ---------------------------------------------------------------------------- */
+
+/* Where the payload of a tagged segment belongs if it came whole now; NULL: it would be refused, or is no such thing. */
+static uint8_t *destination(const struct transport *tp, const struct qp *qp, const struct rdmap_segment *s)
+{
+	const struct iwarp *iw = qp->iwarp;
+	const struct send_wqe *w;
+
+	if (s->ddp.opcode == RDMAP_WRITE)
+		return qp->access & MR_REMOTE_WRITE
+			       ? mr_check_remote(&tp->mrs, s->ddp.stag, &qp->user, s->ddp.to, s->payload_len, MR_REMOTE_WRITE)
+			       : NULL;
+	if (s->ddp.opcode != RDMAP_READ_RESPONSE || !iw->reads_out)
+		return NULL;
+	w = sq_at(&qp->sq, iw->read_wqe);
+	if (w->opcode != WR_READ || judge_response(iw, w, s) != TERM_NONE)
+		return NULL;
+	return sge_place(&tp->mrs, qp->user.pd, send_wqe_sges(w), iw->read_done, s->payload_len, MR_LOCAL_WRITE);
+}
+
+size_t iwarp_place(struct transport *tp, struct qp *qp, uint8_t **to)
+{
+	struct iwarp *iw = qp->iwarp;
+	struct rdmap_segment s;
+	uint32_t len, have;
+	const uint8_t *ulpdu = iw && !iw->deaf && !tp->mrs.no_payload ? fpdu_begun(&iw->in, &len, &have) : NULL;
+	uint8_t *first;
+
+	if (!ulpdu || have < DDP_TAGGED_LEN || !ddp_is_tagged(ulpdu) || len < have + IWARP_PLACE_MIN + IWARP_PLACE_NOT)
+		return 0;
+	/* There is one gap: behind bytes that came otherwise no second one begins. */
+	if (iw->in.gap_len && (uint32_t)iw->in.gap_at + iw->in.gap_len != have)
+		return 0;
+	first = rdmap_judge(&s, ulpdu, len) == TERM_NONE ? destination(tp, qp, &s) : NULL;
+	if (!first)
+		return 0;
+	if (!iw->in.gap_len)
+		iw->gap_to = first + (have - DDP_TAGGED_LEN);
+	else if (iw->gap_to != first + (iw->in.gap_at - DDP_TAGGED_LEN))
+		return 0;
+	*to = first + (have - DDP_TAGGED_LEN);
+	return len - have - IWARP_PLACE_NOT;
 }

@@ -22,6 +22,12 @@
 
 enum {
 	IWARP_READS_IN_ROW = 4,    /* responses, while there are WQEs to send */
+	IWARP_PLACE_MIN = 4 << 10, /* fewer bytes are not worth a read of their own */
+	/*
+	 * The last bytes of a segment are never put where it belongs by others: those who wait for the last one must see all, and
+	 * mr_write() sees to that.
+	 */
+	IWARP_PLACE_NOT = 64,
 	IWARP_ULPDU_MAX = 32 << 10 /* longer FPDUs save nothing, and fewer come whole in what is read at once */
 };
 
@@ -60,15 +66,19 @@ struct iwarp {
 	uint32_t atomic_msn; /* of the next Atomic Response */
 	uint32_t written;   /* bytes of the latest Write, whose completion has them if it has immediate data */
 	uint32_t received;  /* bytes of the Send in progress */
-	struct recv_wqe *rwqe; /* of the Send in progress; NULL: there is none */
-	struct iwarp_read *reads; /* ring of iwarp_read_entries(); NULL: none is being answered */
 
-	uint8_t *last;      /* TERM_MAX bytes of the pool */
-	uint8_t last_len;
+	uint8_t last_len;   /* of `last` */
 	bool sends_first : 1, hears_first : 1, heard : 1;
 	bool imm_due : 1;   /* the Write is laid out, and its immediate data are not */
 	bool write_ended : 1; /* the latest Write that came */
 	bool finishing : 1, deaf : 1, fin_due : 1, fin_sent : 1;
+
+	/* responder */
+	struct recv_wqe *rwqe; /* of the Send in progress; NULL: there is none */
+	struct iwarp_read *reads; /* ring of iwarp_read_entries(); NULL: none is being answered */
+	const uint8_t *gap_to; /* where the first byte of the gap in `in` was put */
+
+	uint8_t *last;      /* TERM_MAX bytes of the pool */
 };
 
 static_assert(sizeof(struct qp) + sizeof(struct iwarp) <= 512 - 16, "an idle QP is small");
@@ -88,6 +98,8 @@ static inline uint8_t *iwarp_ulpdu(const struct transport *tp)
 
 /* ---- responder.c --------------------------------------------------------------------------------- */
 
+/* See struct stream_ops. */
+size_t iwarp_place(struct transport *, struct qp *, uint8_t **to);
 void iwarp_receive(struct transport *, struct qp *, const uint8_t *ulpdu, uint32_t len, uint64_t now_ns);
 static inline bool iwarp_has_reads(const struct iwarp *iw)
 {

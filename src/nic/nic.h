@@ -243,6 +243,12 @@ int nic_stream_start(struct nic *, struct qp *, const struct stream_start *, uin
 uint32_t nic_qp_stream(const struct qp *);
 /* A packet of the QP's stream, as nic_input() takes one. */
 void nic_stream_input(struct nic *, struct qp *, const struct pkt *, uint64_t now_ns);
+/*
+ * Where the next bytes of the QP's stream belong, if that is already certain: up to that many, from the returned *to on, may be
+ * put there instead of into a packet. The packet that follows them says how many were (pkt.far_bytes), and goes into the nic before
+ * any other call but this one for other QPs: a region may be closed by then. 0: they all come in the packet.
+ */
+size_t nic_stream_place(struct nic *, struct qp *, uint8_t **to);
 /* All that was posted so far is sent and answered; then the stream ends from this side. */
 void nic_stream_finish(struct nic *, struct qp *, uint64_t now_ns);
 /* Whether the peer has sent an FPDU. */

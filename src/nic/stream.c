@@ -38,6 +38,11 @@ void nic_stream_input(struct nic *nic, struct qp *qp, const struct pkt *pkt, uin
 	qp_checked(&nic->tp, qp);
 }
 
+size_t nic_stream_place(struct nic *nic, struct qp *qp, uint8_t **to)
+{
+	return qp->ops->stream ? qp->ops->stream->place(&nic->tp, qp, to) : 0;
+}
+
 void nic_stream_finish(struct nic *nic, struct qp *qp, uint64_t now_ns)
 {
 	qp->ops->stream->finish(&nic->tp, qp, now_ns);

@@ -43,6 +43,7 @@ struct nic_counters {
 	/* iWARP */
 	uint64_t fpdu_crc_errors;
 	uint64_t fpdu_marker_errors;
+	uint64_t rx_placed_bytes;      /* of rx_bytes, those that were read from sockets into the region */
 	uint64_t terminates_sent, terminates_received;
 	uint64_t completions;
 	uint64_t completion_errors;

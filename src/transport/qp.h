@@ -289,6 +289,8 @@ struct stream_ops {
 	int (*start)(struct transport *, struct qp *, const struct stream_start *, uint64_t now_ns);
 	/* A packet of the stream, but PKT_OPEN. */
 	void (*input)(struct transport *, struct qp *, const struct pkt *, uint64_t now_ns);
+	/* See nic_stream_place(). */
+	size_t (*place)(struct transport *, struct qp *, uint8_t **to);
 	/* All that was posted so far is sent and answered; then the stream ends from this side. */
 	void (*finish)(struct transport *, struct qp *, uint64_t now_ns);
 	/* The peer has sent an FPDU. */

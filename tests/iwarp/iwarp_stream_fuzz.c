@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A peer that sends anything: segments of any content in FPDUs that are right, or any bytes as they are, to a QP with
- * receives posted and READs and Sends, or atomics, of its own under way. In any case the QP answers with at most one Terminate,
+ * receives posted and READs and Sends, or atomics, of its own under way; with CRCs, or without and with bytes put in their places. In any case the QP answers with at most one Terminate,
  * completes each WQE once, and leaves nothing behind. The pipe and the nic check the rest themselves.
  */
 #include <stdint.h>
@@ -15,7 +15,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Zeroing the memory of the two ends would take most of the time of an input, so they have little. */
-enum { RECVS = 4, SENDS = 4, FORGED_MAX = 4096, MEM_BYTES = 72 << 10 };
+enum { RECVS = 4, SENDS = 4, FORGED_MAX = 16384, MEM_BYTES = 72 << 10 };
 
 static void must(int claim)
 {
@@ -24,9 +24,9 @@ static void must(int claim)
 }
 
 /* Each ULPDU stands behind its length. STags of ffffffff become the region's, so that some segments get further. */
-static void inject(struct pipe *p, const uint8_t *data, size_t size)
+static void inject(struct pipe *p, const uint8_t *data, size_t size, bool crc)
 {
-	struct fpdu_framing f = {.crc = true};
+	struct fpdu_framing f = {.crc = crc};
 	uint8_t raw[FORGED_MAX + 64];
 
 	while (size >= 2) {
@@ -34,16 +34,19 @@ static void inject(struct pipe *p, const uint8_t *data, size_t size)
 
 		data += 2;
 		size -= 2;
-		if (len > size)
+		/* Without a CRC long segments are worth their place, whose last bytes an input need not have. */
+		if (!crc && len > FORGED_MAX / 2)
+			memset(raw + FPDU_LENGTH_LEN, 0, len);
+		else if (len > size)
 			len = (uint32_t)size;
-		memcpy(raw + FPDU_LENGTH_LEN, data, len);
+		memcpy(raw + FPDU_LENGTH_LEN, data, len < size ? len : size);
 		for (uint32_t at = 2; at + 4 <= len && at < 40; at += 2) {
 			if (get_be32(raw + FPDU_LENGTH_LEN + at) == UINT32_MAX)
 				put_be32(raw + FPDU_LENGTH_LEN + at, p->end[PIPE_B].mr->key);
 		}
 		pipe_inject(p, PIPE_A, raw, fpdu_seal(&f, raw, len));
-		data += len;
-		size -= len;
+		data += len < size ? len : size;
+		size -= len < size ? len : size;
 	}
 }
 
@@ -57,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	pipe_open(&p, &(struct pipe_config){.seed = data[0], .piece_max = data[1] * 4u, .mem_bytes = MEM_BYTES,
-					.rfc7306 = data[0] & 2});
+					.rfc7306 = data[0] & 2, .no_crc = data[0] & 8, .places = data[0] & 8});
 	for (uint32_t i = 0; i < RECVS; i++)
 		pipe_post_recv(&p, PIPE_B, i, i * 4096, 1000);
 	for (uint32_t i = 0; i < SENDS; i++)
@@ -67,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* The other end never gets these: what answers them is the input. */
 	nic_output(p.end[PIPE_B].nic, burst, 8, p.now_ns);
 	if (data[0] & 1)
-		inject(&p, data + 2, size - 2);
+		inject(&p, data + 2, size - 2, !(data[0] & 8));
 	else
 		pipe_inject(&p, PIPE_A, data + 2, size - 2);
 	pipe_run(&p);

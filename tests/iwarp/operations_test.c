@@ -67,7 +67,8 @@ static void check_send(uint32_t len, uint32_t flags)
 	assert_int_equal(p.end[PIPE_B].mem[TARGET + len], 0xee);
 }
 
-static void check_all(const struct pipe_config *c)
+/* Returns how many bytes were put where they belong, and not handed over. */
+static uint64_t check_all(const struct pipe_config *c)
 {
 	pipe_open(&p, c);
 	for (size_t i = 0; i < LENGTHS; i++) {
@@ -79,6 +80,7 @@ static void check_all(const struct pipe_config *c)
 			check_send(lengths[i], WR_INLINE);
 	}
 	pipe_close(&p);
+	return p.placed;
 }
 
 static void operations_arrive_in_any_pieces(void **state)
@@ -103,6 +105,20 @@ static void operations_arrive_in_segments_of_any_size(void **state)
 
 	for (size_t i = 0; i < sizeof(segments) / sizeof(*segments); i++)
 		check_all(&(struct pipe_config){.seed = i, .piece_max = 40000, .segment_bytes = segments[i]});
+}
+
+static void operations_arrive_in_place(void **state)
+{
+	static const size_t pieces[] = {0, 1, 7, 1500, 20000, 70000};
+
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
+		struct pipe_config c = {.seed = i, .piece_max = pieces[i], .no_crc = true, .places = true, .segment_bytes = 65483};
+
+		/* In one piece there is never a part of an FPDU. */
+		assert_int_equal(check_all(&c) > 4000, pieces[i] != 0);
+		c.no_crc = false;
+		assert_int_equal(check_all(&c), 0);
+	}
 }
 
 /* RFC 5040 4.3: the key of a Send with Invalidate opens nothing to peers any more, and the receiver is told. */
@@ -237,6 +253,9 @@ static void swarm(uint64_t seed)
 	c.segment_bytes = (uint16_t)(100 + prng_below(&rng, 3000));
 	c.reads = (uint8_t)(1 + prng_below(&rng, 9));
 	c.rfc7306 = prng_below(&rng, 2);
+	c.places = c.no_crc && seed % 2;
+	if (c.places)
+		c.segment_bytes = 65483;
 	pipe_open(&p, &c);
 	for (int side = 0; side < PIPE_SIDES; side++) {
 		/* Sources in the first half are never written to; each message has a target of its own. */
@@ -244,7 +263,7 @@ static void swarm(uint64_t seed)
 	}
 	for (uint32_t i = 0; i < 40; i++) {
 		enum pipe_side side = (enum pipe_side)prng_below(&rng, 2);
-		uint32_t len = (uint32_t)prng_below(&rng, prng_below(&rng, 2) ? 6000 : 200);
+		uint32_t len = (uint32_t)prng_below(&rng, prng_below(&rng, 2) ? c.places ? 8192 : 6000 : 200);
 		uint32_t source = (uint32_t)prng_below(&rng, PIPE_MEM / 2 - len), target = PIPE_MEM / 2 + i * 8192;
 		static const enum wr_opcode kinds[] = {WR_SEND, WR_WRITE, WR_READ, WR_WRITE_IMM, WR_CMP_SWAP};
 		enum wr_opcode kind = kinds[prng_below(&rng, c.rfc7306 ? 5 : 3)];
@@ -299,6 +318,7 @@ int main(void)
 		cmocka_unit_test(operations_arrive_in_any_pieces),
 		cmocka_unit_test(operations_arrive_without_crc_and_with_markers),
 		cmocka_unit_test(operations_arrive_in_segments_of_any_size),
+		cmocka_unit_test(operations_arrive_in_place),
 		cmocka_unit_test(send_with_invalidate_closes_the_region),
 		cmocka_unit_test(a_window_opens_its_bytes_while_it_is_bound),
 		cmocka_unit_test(shared_receive_queue_serves),

@@ -79,6 +79,7 @@ void pipe_open(struct pipe *p, const struct pipe_config *c)
 	memset(p, 0, sizeof(*p));
 	prng_init(&p->rng, c->seed);
 	p->piece_max = c->piece_max;
+	p->places = c->places;
 	p->now_ns = 1000;
 	for (int i = 0; i < PIPE_SIDES; i++)
 		end_open(&p->end[i], c, (enum pipe_side)i);
@@ -155,13 +156,34 @@ static bool output(struct pipe *p, struct pipe_end *e)
 	return n > 0;
 }
 
-static void give(struct pipe *p, struct pipe_end *to, enum pkt_kind kind, uint8_t *data, size_t len)
+static void give_behind(struct pipe *p, struct pipe_end *to, enum pkt_kind kind, uint8_t *data, size_t len, size_t placed)
 {
 	struct flow flow = {.flow_label = (uint32_t)(to - p->end) + 1};
-	struct pkt pkt = {.data = data, .len = (uint32_t)len, .kind = kind, .flow = &flow};
+	struct pkt pkt = {.data = data, .len = (uint32_t)len, .far_bytes = (uint16_t)placed, .kind = kind, .flow = &flow};
 
 	if (to->qp)
 		nic_stream_input(to->nic, to->qp, &pkt, p->now_ns);
+}
+
+static void give(struct pipe *p, struct pipe_end *to, enum pkt_kind kind, uint8_t *data, size_t len)
+{
+	give_behind(p, to, kind, data, len, 0);
+}
+
+/* Puts the first of `len` bytes where they belong, if that is known: their number. */
+static size_t put(struct pipe *p, struct pipe_end *to, const uint8_t *from, size_t len)
+{
+	uint8_t *place = NULL;
+	size_t most = p->places && to->qp ? nic_stream_place(to->nic, to->qp, &place) : 0;
+
+	if (!most || prng_below(&p->rng, 500) == 0)
+		return 0; /* a back end need not */
+	if (most < len)
+		len = most;
+	must(place >= to->mem && place + most <= to->mem + to->mr->length, "a place outside of the region");
+	memcpy(place, from, len);
+	p->placed += len;
+	return len;
 }
 
 void pipe_reset(struct pipe *p, enum pipe_side to)
@@ -174,6 +196,7 @@ static bool deliver(struct pipe *p, struct pipe_end *from, struct pipe_end *to)
 {
 	size_t most = p->piece_max ? 1 + (size_t)prng_below(&p->rng, p->piece_max) : from->wire_len;
 	size_t n = most < from->wire_len ? most : from->wire_len;
+	size_t placed;
 	uint8_t *piece;
 
 	if (!from->wire_len) {
@@ -183,11 +206,12 @@ static bool deliver(struct pipe *p, struct pipe_end *from, struct pipe_end *to)
 		give(p, to, PKT_FIN, NULL, 0);
 		return true;
 	}
-	piece = malloc(n);
-	memcpy(piece, from->wire + from->wire_at, n);
+	placed = put(p, to, from->wire + from->wire_at, n);
+	piece = malloc(n - placed + !(n - placed));
+	memcpy(piece, from->wire + from->wire_at + placed, n - placed);
 	from->wire_at += n;
 	from->wire_len -= n;
-	give(p, to, PKT_BYTES, piece, n);
+	give_behind(p, to, PKT_BYTES, piece, n - placed, placed);
 	free(piece);
 	from->owed += (uint32_t)n;
 	if (!from->wire_len || prng_below(&p->rng, 4) == 0) {

@@ -45,12 +45,15 @@ struct pipe {
 	struct prng rng;
 	uint64_t now_ns;
 	size_t piece_max; /* bytes handed over at once; 0: all there are */
+	bool places; /* bytes are put where the nic says that they belong, a random part of them */
+	uint64_t placed; /* so many were */
 };
 
 struct pipe_config {
 	uint64_t seed;
 	size_t piece_max;
 	bool no_crc;
+	bool places; /* as io/tcp does */
 	bool markers; /* both ways */
 	uint16_t segment_bytes; /* 0: 1448 */
 	uint8_t reads; /* max_rd_atomic and max_dest_rd_atomic; 0: 4 */

@@ -52,6 +52,15 @@ static int completes(struct rdma_cm_id *id)
 	return 1;
 }
 
+static int is_whole(uint32_t part)
+{
+	for (uint32_t i = 0; i < PART_WORDS; i++) {
+		if (parts[part][i] != part + 1)
+			return 0;
+	}
+	return 1;
+}
+
 static void client(char **where)
 {
 	struct rdma_cm_id *id = endpoint(where, 0, 4, 1);
@@ -97,7 +106,7 @@ static void server(char **where)
 	/* The receive is flushed when the connection is over. */
 	if (rdma_get_recv_comp(id, &wc) != 1)
 		fail("completion");
-	while (whole < PARTS && parts[whole][0] == whole + 1 && parts[whole][PART_WORDS - 1] == whole + 1)
+	while (whole < PARTS && is_whole(whole))
 		whole++;
 	printf("%u whole\n", whole);
 }

@@ -353,8 +353,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint
 		return;
 	if (tx_outstanding(&s->tx) && d >= 0) /* otherwise a newer one has overtaken it */
 		tp->loss->acked(tp, qp, s, &news, a, now_ns);
-	/* Packets that blocks told of before are no news, but a NAK may have waited for the last of them. */
-	if ((news.packets || d > 0) && veroce_has_more(qp))
+	if (news.packets && veroce_has_more(qp))
 		qp_activate(tp, qp);
 }
 
