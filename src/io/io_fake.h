@@ -18,6 +18,7 @@ struct fake {
 	uint32_t len;      /* of each, at least 4 */
 	uint16_t datagram; /* packets that the "kernel" coalesces */
 	uint64_t sent;
+	unsigned looks; /* calls of io_recv */
 	size_t send_max; /* accepted by one io_send */
 	struct flow flow;
 	uint8_t data[FAKE_BURST_MAX][FAKE_BYTES_MAX];
@@ -28,6 +29,7 @@ static size_t fake_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t no
 	struct fake *f = (struct fake *)io;
 	size_t n = 0;
 
+	f->looks++;
 	/* Overwrites what was lent, so that a late read is noticed. */
 	memset(f->data, 0xdd, sizeof(f->data));
 	for (; n < max && n < FAKE_BURST_MAX && f->pending; n++, f->pending--) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Moves packets through rings. Looking into a ring costs a cache line and a look at the sockets a system call, so while
- * packets come through memory the sockets are looked at every LOWER_NS only. Before the caller sleeps (flush) every ring is
+ * packets come through memory the sockets are looked at now and then only. Before the caller sleeps (flush) every ring is
  * told so; from then on the first packet put rings the bell, and packets that came in between make deadline_ns() say that
  * there is no time to sleep.
  */
@@ -23,9 +23,11 @@ enum {
 	QPN_AT = 5,                  /* in a BTH */
 	BTH_BYTES = 12,
 	SERVICE_UD = 3, /* the opcode's highest 3 bits */
-	LOWER_NS = 50000,      /* the sockets are looked at this often while packets come through memory, */
-	LOWER_IDLE_NS = 20000,  /* this often when none have come for a moment, */
-	BUSY_NS = 100000,      /* and always after so long without any */
+	LOWER_NS = 50000,       /* the sockets are looked at this often while packets come through memory, */
+	LOWER_IDLE_NS = 20000,   /* this often when none have come for a moment, */
+	LOWER_QUIET_NS = 320000, /* this often if in QUIET_NS nothing was sent there, and nothing came, */
+	QUIET_NS = 10000000,
+	BUSY_NS = 100000,       /* and always after so long without packets through memory */
 	DRAIN_LOOKS = 40,      /* vain looks after which the sockets hold nothing that is older than a ring */
 	DRAIN_LOOKS_MAX = 1000,
 	BELLS_MAX = 16,        /* taken at a time */
@@ -46,7 +48,7 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 
 	if (!s)
 		return -ENOMEM;
-	s->buffer = malloc(SHM_BUFFER_BYTES);
+	s->buffer = malloc(SHM_PLACED_BYTES);
 	s->epoll_fd = fd_away(epoll_create1(EPOLL_CLOEXEC));
 	if (!s->buffer || s->epoll_fd < 0) {
 		int err = s->buffer ? -errno : -ENOMEM;
@@ -324,6 +326,7 @@ static size_t send_below(struct shm *s, const struct pkt *pkts, size_t from, siz
 		end += train_of(&pkts[end], n - end);
 	} while (end < n && !ring_of(s, &pkts[end], now_ns) && are_whole(&pkts[end], train_of(&pkts[end], n - end)));
 	*to = end;
+	s->below_ns = now_ns;
 	return io_send(s->lower, pkts + from, end - from, now_ns);
 }
 
@@ -410,7 +413,7 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r, bool *far)
 	struct io_counters *c = s->config.counters;
 	struct shm_train t;
 	uint8_t *to = s->buffer + s->used;
-	enum shm_verdict v = shm_take(&r->taker, to, SHM_BUFFER_BYTES - s->used, &t);
+	enum shm_verdict v = shm_take(&r->taker, to, SHM_PLACED_BYTES - s->used, &t);
 
 	if (v != SHM_DONE)
 		return v;
@@ -434,8 +437,8 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r, bool *far)
 	s->segment = t.segment;
 	s->index = t.first;
 	s->used += (t.len + 63) & ~63u;
-	if (s->used > SHM_BUFFER_BYTES)
-		s->used = SHM_BUFFER_BYTES;
+	if (s->used > SHM_PLACED_BYTES)
+		s->used = SHM_PLACED_BYTES;
 	c->shm_rx_bytes += t.len;
 	*far = t.far;
 	return v;
@@ -444,7 +447,9 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r, bool *far)
 /* Whether one more train has room in the buffer, and among those that lack something. */
 static bool has_room(const struct shm *s)
 {
-	return s->flow_count < SHM_FLOWS_MAX && s->used + PKT_TRAIN_BYTES_MAX <= SHM_BUFFER_BYTES &&
+	uint32_t most = s->placing && s->placed ? SHM_PLACED_BYTES : SHM_BUFFER_BYTES;
+
+	return s->flow_count < SHM_FLOWS_MAX && s->used + PKT_TRAIN_BYTES_MAX <= most &&
 	       s->far_count < SHM_FAR_TRAINS_MAX &&
 	       s->far.here_count + PKT_TRAIN_MAX <= SHM_FAR_PIECES_MAX;
 }
@@ -541,9 +546,20 @@ static bool some_waits(const struct shm *s)
 
 static bool may_skip_lower(const struct shm *s, bool came, uint64_t now_ns)
 {
-	if (came)
-		return now_ns - s->looked_ns < LOWER_NS;
-	return now_ns - s->came_ns < BUSY_NS && now_ns - s->looked_ns < LOWER_IDLE_NS;
+	bool quiet = now_ns - s->below_ns >= QUIET_NS;
+	uint64_t wait_ns = quiet ? LOWER_QUIET_NS : came ? LOWER_NS : LOWER_IDLE_NS;
+
+	return (came || now_ns - s->came_ns < BUSY_NS) && now_ns - s->looked_ns < wait_ns;
+}
+
+static size_t look_below(struct shm *s, struct pkt *pkts, size_t max, uint64_t now_ns)
+{
+	size_t n = io_recv(s->lower, pkts, max, now_ns);
+
+	s->looked_ns = now_ns;
+	if (n)
+		s->below_ns = now_ns;
+	return n;
 }
 
 static size_t shm_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now_ns)
@@ -555,7 +571,7 @@ static size_t shm_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now
 		return io_recv(s->lower, pkts, max, now_ns);
 	if (max && some_waits(s)) {
 		do {
-			below = io_recv(s->lower, pkts, max, now_ns);
+			below = look_below(s, pkts, max, now_ns);
 		} while (wait_for_older(s, below) && !below);
 		return below;
 	}
@@ -565,8 +581,7 @@ static size_t shm_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now
 		s->came_ns = now_ns;
 	if (n == max || may_skip_lower(s, n, now_ns))
 		return n;
-	s->looked_ns = now_ns;
-	return n + io_recv(s->lower, pkts + n, max - n, now_ns);
+	return n + look_below(s, pkts + n, max - n, now_ns);
 }
 
 /* ---- sleep ---- */

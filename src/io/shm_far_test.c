@@ -192,18 +192,19 @@ static void what_is_revoked_is_lost(void **state)
 struct places {
 	uint8_t *to;
 	size_t known, asked;
+	size_t each; /* bytes; 0: PKT_FAR_BYTES_MIN */
 };
 
 static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
 {
 	struct places *p = ctx;
-	size_t i = begins ? 0 : p->asked;
+	size_t i = begins ? 0 : p->asked, each = p->each ? p->each : PKT_FAR_BYTES_MIN;
 
 	assert_int_equal(at, FAR_AT);
-	assert_int_equal(len, PKT_FAR_BYTES_MIN);
+	assert_int_equal(len, each);
 	assert_int_equal(begins, !p->asked);
 	p->asked = i + 1;
-	return i < p->known ? p->to + i * PKT_FAR_BYTES_MIN : NULL;
+	return i < p->known ? p->to + i * each : NULL;
 }
 
 /* Payload goes where it belongs, and into the packets where that is not known. */
@@ -244,6 +245,42 @@ static void what_has_a_place_is_read_to_it(void **state)
 	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 3);
 	assert_int_equal(places.asked, 0);
 	assert_memory_equal(pkts[2].data + FAR_AT, memory + PKT_FAR_BYTES_MIN, PKT_FAR_BYTES_MIN);
+	end_free(a);
+	end_free(b);
+}
+
+/* Of payload that has a place, more is read at a time than the buffer for what has none would hold. */
+static void a_long_row_is_read_at_once(void **state)
+{
+	enum { TRAIN = 2, TRAINS = 16, BYTES = 30 << 10 };
+	static uint8_t memory[TRAINS][TRAIN][BYTES], to[sizeof(memory)], bytes[TRAIN][FAR_AT + BYTES + FAR_TAIL];
+	struct places places = {.to = to, .known = TRAIN * TRAINS, .each = BYTES};
+	struct end *a = end_new(A), *b = end_new(B);
+	struct pkt pkts[BURST], train[TRAIN];
+
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	for (size_t i = 0; i < TRAINS; i++) {
+		for (size_t k = 0; k < TRAIN; k++) {
+			const struct pkt_far far = {.from = memory[i][k], .revocations = revocations};
+
+			memset(memory[i][k], (int)(i * TRAIN + k + 1), BYTES);
+			bytes[k][5] = B << 1;
+			memcpy(bytes[k] + FAR_AT, &far, sizeof(far));
+			train[k] = (struct pkt){.data = bytes[k],
+						.flow = &within,
+						.len = sizeof(bytes[k]),
+						.ip_id = (uint16_t)k,
+						.train = (uint16_t)(TRAIN - k),
+						.far_at = FAR_AT,
+						.far_bytes = BYTES};
+		}
+		assert_int_equal(io_send(a->io, train, TRAIN, 1), TRAIN);
+	}
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), TRAIN * TRAINS);
+	assert_memory_equal(to, memory, sizeof(to));
 	end_free(a);
 	end_free(b);
 }
@@ -419,6 +456,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_there_is_lost),
 		cmocka_unit_test(what_is_revoked_is_lost),
 		cmocka_unit_test(what_has_a_place_is_read_to_it),
+		cmocka_unit_test(a_long_row_is_read_at_once),
 		cmocka_unit_test(what_is_revoked_does_not_get_to_its_place),
 		cmocka_unit_test(who_revokes_waits_for_who_reads),
 		cmocka_unit_test(who_reads_for_too_long_is_sent_whole_packets),

@@ -100,7 +100,7 @@ bool shm_lay_out(struct shm *s, struct shm_train *t, uint8_t *to)
 	memcpy(&s->description, to, t->len);
 	train.revocations = s->description.revocations;
 	t->len = shm_far_lay_out(s->description.packets, bytes, t->segment, to,
-				 SHM_BUFFER_BYTES - s->used, &s->far);
+				 SHM_PLACED_BYTES - s->used, &s->far);
 	s->far_trains[s->far_count] = train;
 	return t->len;
 }
@@ -111,9 +111,26 @@ void shm_forget_last(struct shm *s)
 	s->far.there_count = s->far_trains[s->far_count].there;
 }
 
+/* Pieces that lie behind each other become one: each costs the kernel a look-up of its pages. Their number. */
+static size_t join(struct iovec *to, const struct iovec *from, size_t n)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct iovec *last = &to[count - 1];
+
+		if (count && (uint8_t *)last->iov_base + last->iov_len == from[i].iov_base)
+			last->iov_len += from[i].iov_len;
+		else
+			to[count++] = from[i];
+	}
+	return count;
+}
+
 /* Reads what the trains [first, end) lack. False: not all of it is there. */
 static bool read_trains(const struct shm *s, struct ring_in *r, size_t first, size_t end)
 {
+	struct iovec to[SHM_FAR_PIECES_MAX], from[SHM_FAR_PIECES_MAX];
 	const struct shm_far *f = &s->far;
 	size_t here = s->far_trains[first].here, there = s->far_trains[first].there;
 	size_t here_end = end < s->far_count ? s->far_trains[end].here : f->here_count;
@@ -123,7 +140,8 @@ static bool read_trains(const struct shm *s, struct ring_in *r, size_t first, si
 
 	for (size_t i = here; i < here_end; i++)
 		bytes += f->here[i].iov_len;
-	n = process_vm_readv(r->pid, f->here + here, here_end - here, f->there + there, there_end - there, 0);
+	n = process_vm_readv(r->pid, to, join(to, f->here + here, here_end - here), from,
+			     join(from, f->there + there, there_end - there), 0);
 	if (n < 0 && errno != EFAULT)
 		shm_accept(&r->taker, false);
 	return n == (ssize_t)bytes;

@@ -20,6 +20,7 @@
 
 enum {
 	SHM_BUFFER_BYTES = 256 << 10, /* at least a train, in the L2 cache: what one call reads */
+	SHM_PLACED_BYTES = 1152 << 10,   /* likewise of payload that is read to its place: the buffer's pages behind are not touched */
 	SHM_FLOWS_MAX = 64,
 	SHM_FAR_TRAINS_MAX = 32
 };
@@ -72,6 +73,7 @@ struct shm {
 	int epoll_fd; /* the bells */
 	uint64_t came_ns;  /* when packets last came through memory */
 	uint64_t looked_ns; /* at the sockets */
+	uint64_t below_ns;  /* when something was last sent there, or came */
 
 	uint8_t live[SHM_SLOTS]; /* slots with a ring to us */
 	unsigned live_count, turn;

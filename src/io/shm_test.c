@@ -143,6 +143,62 @@ static void the_sockets_are_not_forgotten(void **state)
 	end_free(b);
 }
 
+/* How often the sockets are looked at in a millisecond in which packets come through memory. */
+static unsigned looks_below(struct end *a, struct end *b, uint64_t from_ns)
+{
+	unsigned looks = b->lower->looks;
+
+	for (uint64_t now_ns = from_ns; now_ns < from_ns + 1000000; now_ns += 1000) {
+		struct pkt pkts[BURST];
+
+		send_at(a, B, 0, 1, now_ns);
+		io_recv(b->io, pkts, BURST, now_ns);
+	}
+	return b->lower->looks - looks;
+}
+
+static void send_outward(struct end *e, uint64_t now_ns)
+{
+	static uint8_t bytes[1][LEN];
+	struct pkt pkt;
+
+	fill(&pkt, bytes, 1, A, 0);
+	pkt.flow = &outward;
+	assert_int_equal(io_send(e->io, &pkt, 1, now_ns), 1);
+}
+
+/* A look costs a system call. */
+static void sockets_that_nobody_uses_are_looked_at_less_often(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	struct pkt pkts[BURST];
+
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	looks_below(a, b, 20000000);
+	assert_in_range(looks_below(a, b, 21000000), 2, 5);
+	/* Something came: more may. */
+	b->lower->pending = 1;
+	looks_below(a, b, 22000000);
+	assert_int_equal(b->lower->pending, 0);
+	assert_in_range(looks_below(a, b, 23000000), 15, 51);
+	looks_below(a, b, 35000000);
+	assert_in_range(looks_below(a, b, 36000000), 2, 5);
+	/* Something was sent: there may be an answer. */
+	send_outward(b, 36500000);
+	assert_in_range(looks_below(a, b, 37000000), 15, 51);
+	/* Where nothing comes through memory each look is at them. */
+	for (uint64_t now_ns = 40000000; now_ns < 40010000; now_ns += 1000) {
+		unsigned looks = b->lower->looks;
+
+		io_recv(b->io, pkts, BURST, now_ns);
+		assert_int_equal(b->lower->looks, looks + 1);
+	}
+	end_free(a);
+	end_free(b);
+}
+
 static bool is_full(struct end *e, unsigned slot)
 {
 	struct shm_reach reach;
@@ -553,6 +609,7 @@ int main(void)
 		cmocka_unit_test(every_service_goes_through_memory),
 		cmocka_unit_test(what_is_in_the_sockets_is_older),
 		cmocka_unit_test(the_sockets_are_not_forgotten),
+		cmocka_unit_test(sockets_that_nobody_uses_are_looked_at_less_often),
 		cmocka_unit_test(a_full_ring_loses_nothing),
 		cmocka_unit_test(a_full_ring_holds_up_nobody_else),
 		cmocka_unit_test(a_ring_that_stays_full_is_looked_at_ever_less),

@@ -378,6 +378,7 @@ static void aim(struct transport *tp, const struct qp *qp, struct icrc_ctx *icrc
 	bool near = qp_is_near(tp, qp);
 	bool reads = near && qp->ops->reliable && tp->readers[slot / 64] >> slot % 64 & 1;
 
+	tp->near = near;
 	tp->tx.icrc = near ? NULL : icrc;
 	tp->lender.far.len = 0;
 	tp->mrs.leaves = reads;
@@ -387,6 +388,7 @@ static void aim(struct transport *tp, const struct qp *qp, struct icrc_ctx *icrc
 /* As outside of turns. */
 static void aim_nowhere(struct transport *tp, struct icrc_ctx *icrc)
 {
+	tp->near = false;
 	tp->tx.icrc = icrc;
 	tp->mrs.leaves = false;
 	tp->tx.far = NULL;

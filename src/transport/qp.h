@@ -80,6 +80,7 @@ struct transport {
 	uint64_t qp_changes; /* counts what changes in reports of QPs (nic_report_qps) */
 	struct transport_config config; /* settled; only nic_set_paths() changes it */
 	uint64_t neighbours[2];  /* slots that memory takes packets to; a bit each */
+	bool near;               /* in a turn: whose packets go through memory */
 	uint64_t readers[2];     /* those of them that read ours */
 	uint64_t full[2];        /* those of them that take no more now */
 	bool some_full;

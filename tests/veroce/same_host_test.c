@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE between processes of one host: no network lies between, and acknowledgements are few. */
 #include "veroce/veroce.h"
+#include "transport/veroce/veroce.h"
 
 enum { MIB = 1 << 20 };
 
@@ -203,7 +204,57 @@ static void a_new_address_vector_is_that_of_the_next_packet(void **state)
 	sim_end(&s);
 }
 
+/* Bytes that the nic of A makes packets of, without an answer. */
+static uint64_t put_out(struct sim *s)
+{
+	struct pkt burst[128];
+	uint64_t bytes = 0;
+	size_t n;
+
+	while ((n = nic_output(s->a->host->nic, burst, COUNT(burst), s->duo->now_ns))) {
+		for (size_t i = 0; i < n; i++)
+			bytes += burst[i].len;
+	}
+	return bytes;
+}
+
+/*
+ * What goes through memory fills no receive buffer: it has a window of its own, and what goes to the same address by sockets
+ * has all of its window meanwhile and afterwards.
+ */
+static void what_goes_through_memory_takes_nothing_of_the_window(void **state)
+{
+	enum { WINDOW = MIB / 16 };
+	struct sim s = start(true, WINDOW);
+	struct nic *nic = s.a->host->nic;
+	struct duo_options o = duo_options();
+	struct duo_pair other = duo_connect(s.duo, &o);
+	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS), *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
+	const struct nic_neighbours all = {.slots = {UINT64_MAX, UINT64_MAX}}, none = {0};
+	struct qp_attr error = {.state = QPS_ERR};
+	struct duo_wr w = duo_write_wr(1, a, 0, MIB, b, 0);
+
+	send_short(&s, s.a, 0);
+	duo_idle(s.duo);
+	nic_set_neighbours(nic, &all);
+	for (w.wr_id = 1; w.wr_id <= 2 * VEROCE_NEAR_BYTES / MIB; w.wr_id++)
+		assert_true(duo_post(s.a, &w));
+	assert_in_range(put_out(&s), VEROCE_NEAR_BYTES / 8 * 7, VEROCE_NEAR_BYTES);
+	nic_set_neighbours(nic, &none);
+	assert_true(duo_post(other.a, &w));
+	assert_in_range(put_out(&s), WINDOW / 8 * 7, WINDOW);
+	/* What is forgotten is forgotten as what it was. */
+	assert_int_equal(nic_qp_modify(nic, s.a->qp, &error, QPA_STATE, s.duo->now_ns), 0);
+	assert_int_equal(put_out(&s), 0);
+	assert_int_equal(nic_qp_modify(nic, other.a->qp, &error, QPA_STATE, s.duo->now_ns), 0);
+	other = duo_connect(s.duo, &o);
+	assert_true(duo_post(other.a, &w));
+	assert_in_range(put_out(&s), WINDOW / 8 * 7, WINDOW);
+	duo_destroy(s.duo);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_goes_through_memory_takes_nothing_of_the_window),
 	cmocka_unit_test(a_new_address_vector_is_that_of_the_next_packet),
 	cmocka_unit_test(a_ping_pong_is_one_train_a_message),
 	cmocka_unit_test(packets_have_stamps_only_where_a_network_is_between),

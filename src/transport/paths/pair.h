@@ -39,6 +39,7 @@ struct pair {
 	uint64_t speaks_until_ns;
 	uint64_t sent_bytes; /* over all paths */
 	uint64_t gone_bytes;
+	uint64_t near_bytes;   /* of those in flight, what is in the memory of this host, and fills no receive buffer */
 	uint64_t window_bytes; /* of all paths together; at most buffer_bytes */
 	uint64_t buffer_bytes; /* the capacity of the peer's receive buffer and the network */
 	struct trim_window trims;
@@ -121,6 +122,12 @@ bool pair_take_paths(struct pair_table *, struct pair *);
 static inline bool pair_begin(struct pair_table *t, struct pair *p)
 {
 	return p->own || pair_take_paths(t, p);
+}
+
+/* What fills the peer's receive buffer and the network. */
+static inline uint64_t pair_flying(const struct pair *p)
+{
+	return p->sent_bytes - p->gone_bytes - p->near_bytes;
 }
 
 /* A packet was laid out in that turn of output. */

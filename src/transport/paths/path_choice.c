@@ -20,7 +20,8 @@ static uint64_t path_flying(const struct path *p)
 
 static bool fits(const struct pair *pair, const struct path *p, uint32_t bytes)
 {
-	uint64_t flying = path_flying(p), most = p->cc.cwnd_bytes;
+	/* A peer on this host has one path. */
+	uint64_t flying = path_flying(p) - pair->near_bytes, most = p->cc.cwnd_bytes;
 
 	if (!p->srtt_ns && most > (uint64_t)pair->blind_packets * bytes)
 		most = (uint64_t)pair->blind_packets * bytes;
@@ -169,7 +170,7 @@ static bool is_in_gap(const struct pair *pair, const struct transport_config *c,
 /* Whether the window of all paths together has room for `bytes`; it has if nothing is in flight. */
 static inline bool pair_has_room(const struct pair *pair, uint32_t bytes)
 {
-	uint64_t flying = pair->sent_bytes - pair->gone_bytes;
+	uint64_t flying = pair_flying(pair);
 
 	return !flying || flying + bytes <= pair->window_bytes;
 }
@@ -242,7 +243,7 @@ uint32_t pair_run(const struct pair *pair, const struct flowlet *f, uint32_t pat
 		  uint32_t max)
 {
 	const struct path *p = &pair->path[path];
-	uint64_t all = pair->sent_bytes - pair->gone_bytes, flying = path_flying(p), room;
+	uint64_t all = pair_flying(pair), flying = path_flying(p) - pair->near_bytes, room;
 
 	/* Under a pace each packet has a time of its own. */
 	if (p->cc.rate_bps != CC_UNPACED || (p->down && pair->down_count != pair->path_count))

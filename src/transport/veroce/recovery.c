@@ -90,6 +90,47 @@ static int pick_new(struct transport *tp, struct veroce *vr, struct flowlet *f, 
 	return path;
 }
 
+/* Whether a QP whose packets go through memory may send one: its acknowledgements activate it. */
+static bool has_near_room(const struct veroce_work *w, uint32_t bytes)
+{
+	return !w->near_bytes || w->near_bytes + bytes <= VEROCE_NEAR_BYTES;
+}
+
+static uint32_t near_run(const struct veroce_work *w, uint32_t bytes, uint32_t max)
+{
+	uint64_t room = w->near_bytes < VEROCE_NEAR_BYTES ? (VEROCE_NEAR_BYTES - w->near_bytes) / bytes : 0;
+
+	if (max > room)
+		max = (uint32_t)room;
+	return max ? max : 1;
+}
+
+static void near_sent(struct veroce *vr, uint64_t bytes)
+{
+	if (!vr->w->near)
+		return;
+	vr->w->near_bytes += bytes;
+	vr->pair->near_bytes += bytes;
+}
+
+void recovery_near_left(struct veroce *vr, uint64_t bytes)
+{
+	if (bytes > vr->w->near_bytes)
+		bytes = vr->w->near_bytes;
+	vr->w->near_bytes -= bytes;
+	vr->pair->near_bytes -= bytes;
+}
+
+/* The QP need not wait in the pair's line. */
+static void leave_line(struct veroce_work *w)
+{
+	if (!list_empty(&w->waiting)) {
+		list_remove(&w->waiting);
+		w->woken = true;
+	}
+	w->served = true;
+}
+
 int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns)
 {
@@ -98,6 +139,13 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 
 	if (rxshare_holds(&vr->w->pace, now_ns) && !(again && again->probe))
 		return PAIR_NO_PATH;
+	vr->w->near = tp->near;
+	if (tp->near) {
+		if (!has_near_room(vr->w, bytes) && !(again && again->probe))
+			return PAIR_NO_PATH;
+		leave_line(vr->w);
+		return 0;
+	}
 	if (!again && is_not_its_turn(vr->pair, vr->w) && stand_in_line(tp)) {
 		wait_for_room(vr->pair, vr->w, now_ns);
 		return PAIR_NO_PATH;
@@ -110,11 +158,7 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		path = pair_pick_any(vr->pair, again->path);
 	vr->pair->asks = shares_a_full_pair(qp, now_ns);
 	if (path != PAIR_NO_PATH) {
-		if (!list_empty(&vr->w->waiting)) {
-			list_remove(&vr->w->waiting);
-			vr->w->woken = true;
-		}
-		vr->w->served = true;
+		leave_line(vr->w);
 		return path;
 	}
 	wait_for_room(vr->pair, vr->w, now_ns);
@@ -134,6 +178,8 @@ uint32_t recovery_run(const struct qp *qp, const struct sender *s, int path, uin
 		max = window;
 	if (max > room)
 		max = room;
+	if (qp->veroce->w->near)
+		return near_run(qp->veroce->w, bytes, max);
 	return pair_run(qp->veroce->pair, &s->flowlet, (uint32_t)path, bytes, len, max);
 }
 
@@ -150,6 +196,7 @@ void recovery_sent(struct transport *tp, struct qp *qp, struct sender *s, const 
 	tx_space_sent(&s->tx, run, now_ns);
 	pair_took(qp->veroce->pair, &s->flowlet, run->count);
 	path_sent(&tp->config, qp->veroce->pair, run->path, run->bytes * run->count, now_ns);
+	near_sent(qp->veroce, (uint64_t)run->bytes * run->count);
 	pair_left(qp->veroce->pair, tp->tx.turn, run->path);
 	rxshare_sent(&qp->veroce->w->pace, (run->bytes + tp->config.cc.wire_overhead_bytes) * run->count,
 		     tp->config.cc.pace_slack_ns, now_ns);
@@ -160,6 +207,7 @@ void recovery_resent(struct transport *tp, struct qp *qp, struct sender *s, uint
 {
 	tx_space_resent(&s->tx, psn, (uint8_t)path, now_ns);
 	path_sent(&tp->config, qp->veroce->pair, (uint32_t)path, tx_record(&s->tx, psn)->bytes, now_ns);
+	near_sent(qp->veroce, tx_record(&s->tx, psn)->bytes);
 	rxshare_sent(&qp->veroce->w->pace, tx_record(&s->tx, psn)->bytes + tp->config.cc.wire_overhead_bytes,
 		     tp->config.cc.pace_slack_ns, now_ns);
 	s->active_ns = now_ns;
@@ -180,8 +228,10 @@ void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32
 {
 	struct tx_record *r = tx_record(&s->tx, psn);
 
-	if (r->state == TX_FLYING)
+	if (r->state == TX_FLYING) {
 		path_lost(qp->veroce->pair, r->path, r->bytes, now_ns);
+		recovery_near_left(qp->veroce, r->bytes);
+	}
 	tx_space_lose(&s->tx, psn);
 	/* Packets that may not leave yet would hold it back. */
 	if (veroce_is_q(qp, s) && qp->veroce->w->refused && psn_diff(psn, qp->veroce->w->let_psn) <= 0)
@@ -263,6 +313,7 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 		if (pair->local && news->path[i].newest_tx_ns)
 			stall_read(tp, pair, news->path[i].newest_tx_ns, now_ns);
 		path_acked(&tp->pairs, pair, i, &news->path[i], &echo, now_ns);
+		recovery_near_left(qp->veroce, news->path[i].bytes);
 	}
 	for (uint32_t late = news->late_paths; late; late &= late - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(late);

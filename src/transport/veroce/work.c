@@ -141,8 +141,10 @@ static void forget_flying(struct veroce *vr, const struct sender *s)
 	for (uint32_t psn = s->tx.una; s->tx.ring && psn != s->tx.nxt; psn = psn_add(psn, 1)) {
 		const struct tx_record *r = tx_record(&s->tx, psn);
 
-		if (r->state == TX_FLYING)
+		if (r->state == TX_FLYING) {
 			path_forget(vr->pair, r->path, r->bytes);
+			recovery_near_left(vr, r->bytes);
+		}
 	}
 }
 

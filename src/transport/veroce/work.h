@@ -19,6 +19,11 @@
 #include "wire/veroce.h"
 
 enum {
+	/*
+	 * What a QP may have in flight through memory: all of it is there when it was sent, and the ring holds up who sends too
+	 * much. Large enough that who reads long messages with one call finds the next ones ready meanwhile.
+	 */
+	VEROCE_NEAR_BYTES = 4 << 20,
 	VEROCE_ACK_PACKETS = 16,    /* packets for an acknowledgement (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* packets for an AckReq (12.2) */
 	/*
@@ -34,6 +39,8 @@ struct veroce_work {
 	struct list waiting; /* in pair->waiting */
 	bool woken;          /* from there, and its turn has not ended */
 	bool served;         /* ... and in that turn it had room for a packet */
+	bool near;           /* the packet whose path was picked last goes through memory */
+	uint64_t near_bytes; /* its part of pair->near_bytes */
 	struct sender q, r;
 	struct receiver q_in, r_in;
 	struct rxshare_sender arrived; /* of the peer, in both spaces */
