@@ -128,18 +128,23 @@ static bool has_streams(const struct engine *e)
 	return e->config.transport.protocol == PROTOCOL_IWARP;
 }
 
+static bool slot_lives(void *group, uint32_t slot)
+{
+	return group_lives(group, slot);
+}
+
 /* Without, packets go through the sockets: it is no reason to fail. */
 static struct io *shm_start(struct engine *e, struct io *lower)
 {
-	struct shm_config c = {.slot = e->loop.slot, .bytes_max = e->config.shm_bytes ? e->config.shm_bytes : SHM_BYTES_AUTO, .counters = &e->loop.page->io};
-	struct io *io;
+	struct shm_config c = {.slot = e->loop.slot,
+			       .bytes_max = e->config.shm_bytes ? e->config.shm_bytes : SHM_BYTES_AUTO,
+			       .counters = &e->loop.page->io,
+			       .lives = slot_lives,
+			       .lives_ctx = e->group};
 
 	for (uint32_t i = 0; i < e->gids.count && i < SHM_ADDRESSES_MAX; i++)
 		memcpy(c.addresses[c.address_count++], e->gids.gids[i].raw, 16);
-	if (shm_open_io(&io, lower, &c) < 0)
-		return lower;
-	e->loop.shm = io;
-	return io;
+	return shm_open_io(&e->loop.shm, lower, &c) < 0 ? lower : e->loop.shm;
 }
 
 /* Fault injection and capture, as the settings say, around io, which is *taken*: it is closed if one of them fails. */
@@ -323,11 +328,6 @@ static void local_ports(uint16_t *first, uint16_t *last)
 		*last = (uint16_t)b;
 	}
 	fclose(f);
-}
-
-static bool slot_lives(void *group, uint32_t slot)
-{
-	return group_lives(group, slot);
 }
 
 /* Before the process has a slot. */

@@ -46,6 +46,9 @@ struct shm_config {
 	size_t address_count;
 	uint32_t bytes_max; /* of all rings that are made here */
 	struct io_counters *counters; /* *borrowed* */
+	/* Whether a process has that slot, a stopped one too; false only if nothing that had it runs any more. NULL: nobody knows. */
+	bool (*lives)(void *ctx, unsigned slot);
+	void *lives_ctx;
 };
 
 /*
@@ -62,7 +65,8 @@ int shm_open_io(struct io **, struct io *lower, const struct shm_config *);
 
 /*
  * Packets with another count of revocations (struct pkt_far) must not be taken any more, and nothing that they left out is read any
- * more when it returns. That takes as long as the peers read; who reads for half a second is not waited for, and is sent whole packets.
+ * more when it returns. That takes as long as the peers read; the dead are not waited for, and who reads for half a second is not either, and is sent
+ * whole packets.
  */
 void shm_revoke(struct io *, uint64_t revocations);
 

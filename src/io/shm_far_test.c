@@ -306,6 +306,35 @@ static void what_is_revoked_does_not_get_to_its_place(void **state)
 	end_free(b);
 }
 
+static bool nobody_lives(void *asked, unsigned slot)
+{
+	*(unsigned *)asked = slot;
+	return false;
+}
+
+/* It was killed while it read, and says so for ever. */
+static void who_revokes_does_not_wait_for_the_dead(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	struct shm *s = (struct shm *)a->io;
+	struct shm_reach reach;
+	unsigned asked = 0;
+
+	s->config.lives = nobody_lives;
+	s->config.lives_ctx = &asked;
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	shm_begin_reading(&((struct shm *)b->io)->in[A].taker);
+	shm_revoke(a->io, 1);
+	assert_int_equal(asked, B);
+	/* It was not given up for slow. */
+	shm_turn(a->io, 1, &reach);
+	assert_int_equal(reach.readers[0], 1 << B);
+	end_free(a);
+	end_free(b);
+}
+
 static struct shm_taker *taker(struct end *e)
 {
 	return &((struct shm *)e->io)->in[A].taker;
@@ -458,6 +487,7 @@ int main(void)
 		cmocka_unit_test(what_has_a_place_is_read_to_it),
 		cmocka_unit_test(a_long_row_is_read_at_once),
 		cmocka_unit_test(what_is_revoked_does_not_get_to_its_place),
+		cmocka_unit_test(who_revokes_does_not_wait_for_the_dead),
 		cmocka_unit_test(who_revokes_waits_for_who_reads),
 		cmocka_unit_test(who_reads_for_too_long_is_sent_whole_packets),
 		cmocka_unit_test(a_ring_that_is_lost_is_revoked),

@@ -17,6 +17,7 @@
 
 enum {
 	WAIT_NS_MAX = 500000000, /* reading takes 0.1 ms, if its process runs */
+	ASK_NS = 1000000,        /* after that, and each time again, whether it lives is asked */
 	LOOKS_PER_YIELD = 100
 };
 
@@ -35,17 +36,31 @@ static uint64_t clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-bool shm_wait_for_reader(const struct ring_out *r)
+/* A process that was killed while it read does not say that it has stopped. */
+static bool is_dead(const struct shm *s, unsigned slot)
 {
-	uint64_t begin_ns = 0;
+	return s->config.lives && !s->config.lives(s->config.lives_ctx, slot);
+}
+
+bool shm_wait_for_reader(const struct shm *s, unsigned slot)
+{
+	const struct ring_out *r = &s->out[slot];
+	uint64_t begin_ns = 0, ask_ns = 0, now_ns;
 
 	for (unsigned looks = 1; shm_is_reading(&r->putter); looks++) {
 		if (looks % LOOKS_PER_YIELD)
 			continue;
-		if (!begin_ns)
-			begin_ns = clock_ns();
-		else if (clock_ns() - begin_ns > WAIT_NS_MAX)
+		now_ns = clock_ns();
+		if (!begin_ns) {
+			begin_ns = now_ns;
+			ask_ns = now_ns + ASK_NS;
+		} else if (now_ns - begin_ns > WAIT_NS_MAX) {
 			return false;
+		} else if (now_ns > ask_ns) {
+			if (is_dead(s, slot))
+				return true;
+			ask_ns = now_ns + ASK_NS;
+		}
 		sched_yield();
 	}
 	return true;
@@ -63,7 +78,7 @@ void shm_revoke(struct io *io, uint64_t revocations)
 	for (unsigned i = 0; i < SHM_SLOTS; i++) {
 		struct ring_out *r = &s->out[i];
 
-		if (!r->memory || r->held_up || shm_wait_for_reader(r))
+		if (!r->memory || r->held_up || shm_wait_for_reader(s, i))
 			continue;
 		/* Its process was stopped while it read, or lies. */
 		r->held_up = true;

@@ -56,7 +56,7 @@ void shm_free_out(struct shm *s, unsigned slot)
 	if (s->pid == getpid()) {
 		shm_set_revocations(&r->putter, UINT64_MAX);
 		if (!r->held_up)
-			shm_wait_for_reader(r);
+			shm_wait_for_reader(s, slot);
 	}
 	munmap(r->memory, SHM_MEMORY_BYTES);
 	shm_spill_free(r->spill);

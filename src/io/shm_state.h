@@ -104,8 +104,8 @@ struct shm {
 
 /* Whether packets to there may leave something out. */
 bool shm_reads(const struct ring_out *);
-/* Waits until its process does not read at this moment. False: that took too long. */
-bool shm_wait_for_reader(const struct ring_out *);
+/* Waits until the process with that slot does not read at this moment. False: that took too long. */
+bool shm_wait_for_reader(const struct shm *, unsigned slot);
 
 /*
  * Lays out the packets that a train describes, in the same place, and notes what they lack; *t becomes the train's. False: it is
