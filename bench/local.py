@@ -3,12 +3,18 @@
 A group of bench/run.py: both ends are processes of one user on one host. Ours through memory and through UDP, beside UCX
 through shared memory, without and with cross-memory attach, and one TCP stream.
 """
+import atexit
+import functools
 import json
+import os
+import re
+import shutil
 import statistics
 import subprocess
+import tempfile
 import time
 
-from ends import VERBENA, Broken, Loopback, environment, iperf3, options, perftest, scaled, ucx
+from ends import ROOT, VERBENA, Broken, Loopback, environment, iperf3, pair, perftest, scaled, ucx
 
 MIB, KIB = 1 << 20, 1 << 10
 SIZES = 64, 512, 4 * KIB, 64 * KIB, MIB
@@ -26,6 +32,7 @@ WANTED = [
     ("read 1 MiB, 1", "posix+cma", 0.9, ">="),
     ("send 1 MiB, 1", "posix+cma", 0.9, ">="),
     ("write 64 B, 1", "UDP", 3.0, ">="),
+    ("all-to-all", "UDP", 0.5, "<="),
 ]
 
 
@@ -35,6 +42,10 @@ def latency_row(program, test):
              for c, env in OURS.items()}
     cells.update({c: lambda name, tls=tls: ucx(PLACE, name, test, 8, n, tls)[1] for c, tls in UCX.items()})
     return "latency, %s 8 B, us" % program.split("_")[1], cells
+
+
+def bytes_text(size):
+    return "%d B" % size if size < KIB else "%d KiB" % (size // KIB) if size < MIB else "1 MiB"
 
 
 def bandwidth_row(program, test, size, qps):
@@ -49,8 +60,40 @@ def bandwidth_row(program, test, size, qps):
                       for c, tls in UCX.items()})
         if size == MIB:
             cells["iperf3"] = lambda name: iperf3(PLACE, name) * 1.048576
-    text = "%d B" % size if size < KIB else "%d KiB" % (size // KIB) if size < MIB else "1 MiB"
-    return "%s %s, %d QP%s, MB/s" % (program.split("_")[1], text, qps, "s" if qps > 1 else ""), cells
+    return "%s %s, %d QP%s, MB/s" % (program.split("_")[1], bytes_text(size), qps, "s" if qps > 1 else ""), cells
+
+
+@functools.cache
+def collective():
+    """The program of Open MPI's rows, built here."""
+    where = tempfile.mkdtemp(prefix="verbena-bench-")
+    atexit.register(shutil.rmtree, where, True)
+    program = os.path.join(where, "collective")
+    r = subprocess.run(["mpicc.openmpi", "-O1", "-o", program, os.path.join(ROOT, "bench", "collective.c")],
+                       capture_output=True, text=True)
+    if r.returncode:
+        raise Broken("collective.c: " + r.stderr)
+    return program
+
+
+def mpi(name, ranks, words, wrap, env):
+    """Microseconds of one collective operation, Open MPI over UCX with that environment."""
+    out = pair(PLACE, name, None, [*wrap, "mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", ranks, "--mca", "pml", "ucx",
+                                   "--mca", "osc", "ucx", "--mca", "pml_ucx_devices", "any", "--mca", "pml_ucx_tls", "any",
+                                   collective(), *words], None, {"UCX_WARN_UNUSED_ENV_VARS": "n", **env})
+    took = re.search(r"^took ([\d.]+) us$", out, re.M)
+    if not took:
+        raise Broken("%s: no result\n%s" % (name, out))
+    return float(took[1])
+
+
+def mpi_row(what, ranks, size, times):
+    """Our columns have UCX's verbs transports, and memory or UDP below them."""
+    words = what, size, scaled(times)
+    verbs = {"UCX_NET_DEVICES": "verbena0:1", "UCX_TLS": "rc_verbs,ud_verbs,self"}
+    cells = {c: lambda name, env=env: mpi(name, ranks, words, [VERBENA, "run"], {**verbs, **env}) for c, env in OURS.items()}
+    cells.update({c: lambda name, tls=tls: mpi(name, ranks, words, [], {"UCX_TLS": tls}) for c, tls in UCX.items()})
+    return "%s, %d ranks, %s, us" % (what, ranks, bytes_text(size)), cells
 
 
 def rows():
@@ -61,6 +104,10 @@ def rows():
         for size in SIZES:
             for qps in (1, 8):
                 yield bandwidth_row(program, test, size, qps)
+    for ranks in 2, 4:
+        yield mpi_row("all-reduce", ranks, 8, 2000)
+        yield mpi_row("all-reduce", ranks, MIB, 100)
+    yield mpi_row("all-to-all", 16, 4 * KIB, 100)
 
 
 def check_paths():
