@@ -132,9 +132,9 @@ static size_t join(struct iovec *to, const struct iovec *from, size_t n)
 	size_t count = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct iovec *last = &to[count - 1];
+		struct iovec *last = count ? &to[count - 1] : NULL;
 
-		if (count && (uint8_t *)last->iov_base + last->iov_len == from[i].iov_base)
+		if (last && (uint8_t *)last->iov_base + last->iov_len == from[i].iov_base)
 			last->iov_len += from[i].iov_len;
 		else
 			to[count++] = from[i];
