@@ -54,6 +54,10 @@ struct model_message sdr_message(const struct sdr_question *, double size, doubl
 /* The code that the library would choose for the tail of a message, which is in packets. */
 void sdr_tail_code(const struct sdr_question *, const struct model_message *, struct model_tail *);
 
+/* How many packets a chunk may have, a power of two up to 64, so that at most one message in a thousand needs a second repair by the
+ * scheme, which is SR, NACK, XOR or EC. 0: not even one. */
+double sdr_chunk_packets(const struct sdr_question *, double size, double loss, enum sdr_scheme);
+
 /* ---- sdr_model.c, sdr_plan.c: what the subcommands print ---- */
 
 void sdr_model_table(const struct sdr_question *);

@@ -57,6 +57,29 @@ static void code(const struct sdr_question *q, const struct model_message *chunk
 	a->parity = q->parity;
 }
 
+/* The chance that what was sent again is lost again, or that a code does not suffice. */
+static double second_repair(const struct sdr_question *q, const struct model_message *chunks, enum sdr_scheme s)
+{
+	const struct model_code c = {.parities_are_xor = s == SDR_XOR, .data = q->data, .parity = q->parity};
+
+	if (s == SDR_XOR || s == SDR_MDS)
+		return model_falls_back(chunks, &c);
+	return model_chunk_loss(chunks->chunk_loss * chunks->chunk_loss, chunks->chunks);
+}
+
+double sdr_chunk_packets(const struct sdr_question *q, double size, double loss, enum sdr_scheme s)
+{
+	double packets = 64;
+
+	for (; packets >= 1; packets /= 2) {
+		struct model_message m = sdr_message(q, size, packets * q->packet_bytes, loss);
+
+		if (second_repair(q, &m, s) <= 1e-3)
+			return packets;
+	}
+	return 0;
+}
+
 static uint64_t ns(double s)
 {
 	double n = round(s * 1e9);

@@ -74,6 +74,25 @@ static void say_choice(FILE *f, const struct plan *p)
 		p->answers[SDR_BOUND].time.p999_s / p->answers[SDR_BOUND].ideal_s);
 }
 
+static void say_chunk(const struct sdr_question *q, double size, double loss, enum sdr_scheme s)
+{
+	double packets = sdr_chunk_packets(q, size, loss, s);
+
+	if (packets > 0)
+		printf(" %.0f bytes", packets * q->packet_bytes);
+	else
+		printf(" not even a packet");
+}
+
+static void say_chunks(const struct sdr_question *q, double size, double loss)
+{
+	printf("  The largest chunks with which at most one message in 1,000 needs a second repair:\n  SR and NACK");
+	say_chunk(q, size, loss, SDR_SR);
+	printf(", EC");
+	say_chunk(q, size, loss, SDR_MDS);
+	printf(".\n");
+}
+
 static void say_others(const struct plan *p)
 {
 	printf("  The others:");
@@ -118,6 +137,7 @@ void sdr_plan(const struct sdr_question *q)
 			say_situation(stdout, q, size, loss);
 			say_choice(stdout, &p);
 			say_others(&p);
+			say_chunks(q, size, loss);
 		}
 	}
 }
@@ -131,7 +151,7 @@ void sdr_plan_csv(const struct sdr_question *q)
 	       "mean_s,p999_s,bound_p999_s");
 	for (int s = 0; s < SDR_BOUND; s++)
 		printf(",p999_s_of_%s", sdr_scheme_name((enum sdr_scheme)s));
-	putchar('\n');
+	puts(",chunk_bytes_of_SR,chunk_bytes_of_EC");
 	for (size_t i = 0; i < q->sizes.n; i++) {
 		for (size_t l = 0; l < q->losses.n; l++) {
 			struct plan p = plan_of(q, q->sizes.values[i], q->losses.values[l]);
@@ -144,7 +164,9 @@ void sdr_plan_csv(const struct sdr_question *q)
 			       a->time.mean_s, a->time.p999_s, p.answers[SDR_BOUND].time.p999_s);
 			for (int s = 0; s < SDR_BOUND; s++)
 				printf(",%.9g", p.answers[s].time.p999_s);
-			putchar('\n');
+			printf(",%.0f,%.0f\n",
+			       q->packet_bytes * sdr_chunk_packets(q, q->sizes.values[i], q->losses.values[l], SDR_SR),
+			       q->packet_bytes * sdr_chunk_packets(q, q->sizes.values[i], q->losses.values[l], SDR_MDS));
 		}
 	}
 }

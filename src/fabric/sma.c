@@ -271,12 +271,13 @@ static uint16_t vl_arbitration(const struct sma *q)
 
 static uint16_t linear_forwarding(const struct sma *q)
 {
-	uint8_t *block = q->node->forwarding + (size_t)q->modifier * LFT_BLOCK;
+	uint8_t *block;
 
 	if (!is_switch(q->node))
 		return MAD_STATUS_BAD_ATTRIBUTE;
 	if (q->modifier >= FABRIC_LIDS / LFT_BLOCK)
 		return MAD_STATUS_BAD_VALUE;
+	block = q->node->forwarding + (size_t)q->modifier * LFT_BLOCK;
 	if (q->set)
 		memcpy(block, q->data, LFT_BLOCK);
 	memcpy(q->data, block, LFT_BLOCK);

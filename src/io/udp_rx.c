@@ -197,6 +197,20 @@ static bool open_message(struct udp_rx *u, size_t i)
 	return !(h->msg_flags & MSG_TRUNC) && facts.has_destination && len > 0;
 }
 
+/* As recvmmsg(); a single message comes 0.1 us sooner by itself. */
+static int recv_some(int fd, struct mmsghdr *messages, unsigned count)
+{
+	ssize_t n;
+
+	if (count > 1)
+		return uncancelled_recvmmsg(fd, messages, count, MSG_DONTWAIT);
+	n = uncancelled_recvmsg(fd, &messages->msg_hdr, MSG_DONTWAIT);
+	if (n < 0)
+		return -1;
+	messages->msg_len = (unsigned)n;
+	return 1;
+}
+
 /* Takes a batch from one socket; false if there was nothing. */
 static bool fill(struct udp_rx *u, struct udp_rx_socket *rx)
 {
@@ -211,7 +225,7 @@ static bool fill(struct udp_rx *u, struct udp_rx_socket *rx)
 		h->msg_flags = 0;
 	}
 	do {
-		n = uncancelled_recvmmsg(rx->fd, u->messages, (unsigned)u->ask, MSG_DONTWAIT);
+		n = recv_some(rx->fd, u->messages, (unsigned)u->ask);
 		u->counters->rx_syscalls++;
 	} while (n < 0 && errno == EINTR);
 	/*

@@ -44,6 +44,11 @@ static inline int uncancelled_recvmmsg(int fd, struct mmsghdr *messages, unsigne
 	return (int)syscall(SYS_recvmmsg, fd, messages, count, flags, NULL);
 }
 
+static inline ssize_t uncancelled_recvmsg(int fd, struct msghdr *message, int flags)
+{
+	return syscall(SYS_recvmsg, fd, message, flags);
+}
+
 static inline ssize_t uncancelled_write(int fd, const void *buf, size_t len)
 {
 	return syscall(SYS_write, fd, buf, len);

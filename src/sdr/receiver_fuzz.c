@@ -83,7 +83,7 @@ static void must_agree(const struct receiver *r, const struct model *m)
 			must((mask >> j & 1) == m->packet[c * n + j]);
 		must((slot->chunk_bits[c / 64] >> c % 64 & 1) == chunk_whole(s, m, c));
 	}
-	must(!(slot->chunk_bits[chunks / 64] >> chunks % 64) || chunks % 64 == 0);
+	must(chunks % 64 == 0 || !(slot->chunk_bits[chunks / 64] >> chunks % 64));
 }
 
 static void post(struct receiver *r, struct model *slots, uint64_t bytes)

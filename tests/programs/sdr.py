@@ -27,6 +27,9 @@ def write_bw(place, client, server=(), env=None, told=None):
         told.append(said)
     found = re.search(r"^ \d.*\s(\d+)\s+(\d+)$", out, re.M)
     check(found, "%s: no result\n%s" % (pair.title, out))
+    messages, packets = (float(n) for n in found.group(0).split()[4:6])
+    size = int(found.group(0).split()[0])
+    check(packets > 0.9 * messages * size / 4096, "%s: fewer packets than bytes are\n%s" % (pair.title, out))
     return int(found.group(1)), int(found.group(2))
 
 
@@ -100,8 +103,12 @@ def soak(place):
 
 
 def mtu(place):
+    """As many packets as the MTU makes of a message are counted."""
     for size in (64, 256, 1024):
-        write_bw(place, ["-n", 20, "-s", 20000, "-m", size, "-k", 4 * size])
+        pair = Pair(place, WRITE_BW, (), ["-V", "-n", 20, "-s", 20000, "-m", size, "-k", 4 * size], gid_flag="-x").go()
+        _, out = pair.finish()
+        messages, packets = (float(n) for n in re.search(r"^ \d.*$", out, re.M).group(0).split()[4:6])
+        check(0.98 < packets / messages / -(-20000 // size) < 1.02, out)
 
 
 def threads(place):

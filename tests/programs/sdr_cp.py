@@ -87,7 +87,8 @@ def link(place):
         found = re.search(said, out)
         check(found and found.group(3) == word, out)
         check(int(found.group(2)) > 0 and (word == "measured" or found.group(2) == "1000"), out)
-        check(0.5 < float(found.group(1)) < 20, out)
+        # One in a hundred is lost on the way, and more where a receiver gets no processor.
+        check(0.5 < float(found.group(1)) <= 50, out)
 
 
 def idle_fill(place):

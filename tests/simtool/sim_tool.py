@@ -422,6 +422,20 @@ def commands_as_documented(place):
     check(len(rows) > 2 and {r["state"] for r in rows} == {"done"}, str(rows))
 
 
+def figures_as_documented(place):
+    """Each figure of the SDR paper in docs/simulator.md is a sweep whose words are understood."""
+    with open(os.path.join(SOURCE, "docs", "simulator.md")) as f:
+        text = f.read()
+    short = dict(re.findall(r"`([A-Z]+)` is\s+`(--[^`]+)`", text))
+    rows = re.findall(r"^\| (\d[^|]*) \| `([^`]+)` \|$", text, re.M)
+    check(set(short) == {"SCHEMES", "LOSSES"} and len(rows) == 7, "%s %s" % (short, rows))
+    for figure, command in rows:
+        for name, words in short.items():
+            command = command.replace(name, words)
+        out, _ = run(*command.split(), "--report", place.at("x"), "--print-commands")
+        check(len(out.splitlines()) >= 8, "%s: %s" % (figure, out))
+
+
 def sweep_wrong(place):
     a = place.file("a.ini", MIXED)
     refused([a, "--sweep", "cc.algorithm"], ["--sweep cc.algorithm", "section.key=value"])
@@ -477,7 +491,7 @@ def manual(place):
 
 CASES = [words, keys, wrong_scenario, overrides, files, summary, report, headlines, event_log, same_seed_same_bytes,
          gnuplot_missing, interrupted, failed, full_disk, sweep, seeds, commands,
-         commands_as_documented, sweep_wrong, sweep_interrupted, examples, manual]
+         commands_as_documented, figures_as_documented, sweep_wrong, sweep_interrupted, examples, manual]
 
 
 def main():

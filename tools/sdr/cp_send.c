@@ -358,7 +358,7 @@ static void say_link(const struct cp *cp)
 
 	if (w->scheme != SCHEME_TAIL || verbena_sdr_tail_loss_get(cp->qp, &loss))
 		return;
-	printf("in the end the tail was reckoned with a loss of %.2g %%", loss * 100);
+	printf("in the end the codes reckoned with a loss of %.2g %%", loss * 100);
 	if (mbps)
 		printf(" and %llu Mbit/s, as %s\n", (unsigned long long)mbps, w->rate_mbps ? "told" : "measured");
 	else

@@ -420,32 +420,41 @@ static void send_until(struct sending *s, uint64_t end)
 	}
 }
 
-static void report(const struct sending *s, uint64_t ns)
+/* Packets that were handed to the device, repetitions and parities too. */
+static uint64_t packets_sent(void)
+{
+	struct verbena_sdr_stats stats;
+
+	return verbena_sdr_qp_stats_get(g.qp, &stats) ? 0 : stats.sent;
+}
+
+static void report(const struct sending *s, uint64_t ns, uint64_t packets)
 {
 	double bits = (double)g.size * 8 * (double)g.o.plan[PLAN_ITERS], seconds = (double)ns / 1e9;
 	double chunks = (double)g.chunks * (double)g.o.plan[PLAN_ITERS];
 
-	printf(" #bytes     #iterations    BW[Gb/sec]   goodput[Gb/sec]   MsgRate[Mpps]   chunks   "
+	printf(" #bytes     #iterations    BW[Gb/sec]   goodput[Gb/sec]   MsgRate[Mpps]   PktRate[Mpps]   chunks   "
 	       "  dropped\n");
-	printf(" %-10llu %-14llu %-12.3f %-17.3f %-15.6f %-10.0f %llu\n",
+	printf(" %-10llu %-14llu %-12.3f %-17.3f %-15.6f %-15.6f %-10.0f %llu\n",
 	       (unsigned long long)g.size, (unsigned long long)g.o.plan[PLAN_ITERS],
 	       bits / seconds / 1e9, bits * (chunks - (double)s->missing) / chunks / seconds / 1e9,
-	       (double)g.o.plan[PLAN_ITERS] / seconds / 1e6, chunks,
+	       (double)g.o.plan[PLAN_ITERS] / seconds / 1e6, (double)packets / seconds / 1e6, chunks,
 	       (unsigned long long)s->missing);
 }
 
 static int send_all(void)
 {
 	struct sending s = {.send = calloc(g.depth, sizeof(*s.send)), .start_ns = now_ns()};
-	uint64_t start_ns;
+	uint64_t start_ns, packets;
 
 	if (!s.send)
 		die("no memory");
 	send_until(&s, g.o.plan[PLAN_WARMUP]);
+	packets = packets_sent();
 	s.missing = 0;
 	start_ns = now_ns();
 	send_until(&s, g.total);
-	report(&s, now_ns() - start_ns);
+	report(&s, now_ns() - start_ns, packets_sent() - packets);
 	if (repairs())
 		meet_send_numbers(g.tcp, &start_ns, 1);
 	free(s.send);

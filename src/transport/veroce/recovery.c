@@ -404,7 +404,8 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint
 		return;
 	if (tx_outstanding(&s->tx) && d >= 0) /* otherwise a newer one has overtaken it */
 		tp->loss->acked(tp, qp, s, &news, a, now_ns);
-	if (news.packets && veroce_has_more(qp))
+	/* Packets that blocks told of before are no news, but a NAK may have waited for the last of them. */
+	if ((news.packets || d > 0) && veroce_has_more(qp))
 		qp_activate(tp, qp);
 }
 
