@@ -202,13 +202,13 @@ def departs(place):
 OTHERS = "rdma_client cmtime rstream_bare riostream rcopy rspreload write_R_T qperf fio_write fio_read librpma".split()
 
 
-def others(place):
-    """More of known.py's programs, which know rdma_cm and nothing of iWARP."""
+def run_known(place, names):
+    """Those of known.py's programs."""
     for env in place.env:
         env.update(ENV)
     ran = 0
     for known in KNOWN:
-        if known.name not in OTHERS:
+        if known.name not in names:
             continue
         try:
             programs.need(known)
@@ -222,7 +222,16 @@ def others(place):
             check(any(os.path.getsize(f) > 1000 for f in glob.glob(where + "/*.pcap")), "%s ran, but not over Verbena" % known.client)
         ran += 1
     if not ran:
-        raise Skip("needs one of: %s" % " ".join(OTHERS))
+        raise Skip("needs one of: %s" % " ".join(names))
+
+
+def others(place):
+    """More programs that know rdma_cm and nothing of iWARP."""
+    run_known(place, OTHERS)
+
+
+def libfabric(place):
+    run_known(place, ["fi_msg"])
 
 
 def stat(place):
@@ -294,4 +303,4 @@ def nobody(place):
 
 if __name__ == "__main__":
     main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "unconnected": unconnected, "no_crc": no_crc, "atomics": atomics, "capture": capture, "markers": markers,
-          "departs": departs, "errors": errors, "others": others, "stat": stat, "flood": flood, "nobody": nobody})
+          "departs": departs, "errors": errors, "others": others, "libfabric": libfabric, "stat": stat, "flood": flood, "nobody": nobody})
