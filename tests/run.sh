@@ -55,9 +55,9 @@ else
 		# Simulations say the same in both builds; of the swarms this one has ten times the seeds.
 		quiet='^(swarm|many|abi|tidy)$'
 	fi
-	# Programs poll while they wait for each other: with more pairs than processors, or beside others that compute,
-	# they take half as much processor time again. So what only computes has what programs leave, and a tenth beside
-	# those that leave nothing: some of its tests have processes that wait for each other.
+	# Programs poll while they wait for each other, and wait for timers and for each other's start: one pair more than
+	# there are processors fills these. What only computes has what programs leave, and a tenth beside those that leave
+	# nothing: some of its tests have processes that wait for each other.
 	{
 		leg debug 10 build-debug -j "$processors" -L '^(unit|corpus|sim)$' ${except:+-LE "$except"}
 		leg quiet 10 build -j "$processors" -L "$quiet" ${except:+-LE "$except"}
@@ -65,7 +65,7 @@ else
 	# Those that wait for timers take next to no processor, so they run beside. Each leg has a folder of its own,
 	# since ctest keeps its log there.
 	leg waits 0 build/tests/programs -j "$processors" -L '^waits$' ${except:+-LE "$except"} &
-	leg release 0 build/tests -j "$processors" -L '^(verbs|program)$' -LE "^waits\$${except:+|$except}"
+	leg release 0 build/tests -j "$((processors + 1))" -L '^(verbs|program)$' -LE "^waits\$${except:+|$except}"
 	wait
 fi
 

@@ -62,7 +62,7 @@ def sleeps(place, program, seconds):
 
 def sleeping_target(place):
     """The target's own thread sleeps in a TCP read throughout; reads, writes and atomics are served."""
-    for program in ("ib_read_lat", "ib_atomic_lat", "ib_read_bw", "ib_write_bw", "ib_atomic_bw"):
+    for program in ("ib_read_lat", "ib_atomic_lat", "ib_write_bw"):
         long_enough(lambda seconds, p=program: sleeps(place, p, seconds), 1, 5, 25)
 
 
