@@ -472,7 +472,6 @@ static void *poll_in_vain(void *arg)
 	return NULL;
 }
 
-/* The holder may be waiting for a processor that the polling threads have. */
 /* The thread naps beside a poller, and writes nothing. */
 static void a_queue_pair_is_in_the_page_when_the_verb_returns(void **state)
 {
@@ -493,6 +492,7 @@ static void a_queue_pair_is_in_the_page_when_the_verb_returns(void **state)
 	}
 }
 
+/* The holder may be waiting for a processor that the polling threads have. */
 static void polls_that_find_the_lock_held_give_the_processor_away(void **state)
 {
 	pthread_t poller;

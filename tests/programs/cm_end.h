@@ -12,7 +12,7 @@
 #include <string.h>
 #include <rdma/rdma_cma.h>
 
-/* What is being tried, for the line of an error; may be NULL. */
+/* Stands at the start of an error's line: what the program was trying. NULL: nothing stands there. */
 static const char *trying;
 
 static inline void fail(const char *doing)

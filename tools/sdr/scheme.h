@@ -63,8 +63,8 @@ int scheme_send(struct verbena_sdr_qp *, const struct scheme_way *,
 		const struct verbena_sdr_block *, uint64_t behind, struct verbena_sdr_ec_attr *attr,
 		const char **reason, struct verbena_sdr_send *);
 int scheme_poll(const struct scheme_way *, const struct verbena_sdr_send *, bool *done);
-/* So many bytes have arrived within that time: what follows reckons with this rate if none was given. It is that of what
- * arrived and not of what was sent, as a sender without a limit may lose most of what it sends. */
+/* Tells that `bytes` arrived within `ns`. If the user gave no rate, later messages are planned for this one. It is the rate of
+ * what arrived, because a sender without a limit may lose most of what it sends. */
 void scheme_learn(struct scheme_way *, uint64_t bytes, uint64_t ns);
 
 /* The shortest of some round trips (and the share of lost PINGs, if that is not NULL), or 0 if nothing came back for six seconds. Both ends call it, with

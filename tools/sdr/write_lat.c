@@ -281,7 +281,7 @@ static uint64_t send_one(uint64_t n)
 	if (r)
 		die("sending: %s", strerror(errno));
 	ns = now_ns() - start_ns;
-	/* What is beyond the round trip was spent on sending. */
+	/* Sending took the time that the round trip does not explain. */
 	if (ns > g.way.rtt_ns)
 		scheme_learn(&g.way, g.plan[PLAN_SIZE], ns - g.way.rtt_ns);
 	return ns;
