@@ -243,7 +243,7 @@ static void what_goes_through_memory_takes_nothing_of_the_window(void **state)
 	nic_set_neighbours(nic, &none);
 	assert_true(duo_post(other.a, &w));
 	assert_in_range(put_out(&s), WINDOW / 8 * 7, WINDOW);
-	/* A QP in ERR forgets its packets, and the count that they were in falls to zero. */
+	/* A QP in ERR forgets its packets: each is taken off the count that it was in. */
 	assert_int_equal(nic_qp_modify(nic, s.a->qp, &error, QPA_STATE, s.duo->now_ns), 0);
 	assert_int_equal(put_out(&s), 0);
 	assert_int_equal(nic_qp_modify(nic, other.a->qp, &error, QPA_STATE, s.duo->now_ns), 0);
