@@ -51,7 +51,7 @@ void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t 
 void recovery_wake(struct transport *, struct pair *);
 /* Called after a QP's turn at the nic; `more`: it will have another one in any case. */
 void recovery_end_turn(struct transport *, struct qp *, bool more);
-/* `bytes` of the QP's packets are no longer in flight, whether they went through memory or through sockets. */
+/* `bytes` are no longer in flight. Nothing says how each packet left, so the count of what went through memory falls first. */
 void recovery_near_left(struct veroce *, uint64_t bytes);
 /* Takes a record for lost. */
 void recovery_lose(struct transport *, struct qp *, struct sender *, uint32_t psn, uint64_t now_ns);
