@@ -31,6 +31,7 @@ enum {
 	DRAIN_LOOKS = 40,      /* vain looks after which the sockets hold nothing that is older than a ring */
 	DRAIN_LOOKS_MAX = 1000,
 	BELLS_MAX = 16,        /* taken at a time */
+	AHEAD_BYTES = 4096, /* descriptions of 2 MiB, which take longer to read than a thread takes to wake and to send more */
 	VAIN_BELLS_MAX = 1000  /* in a row, from a peer that puts nothing */
 };
 
@@ -136,13 +137,56 @@ static struct ring_out *ring_of(struct shm *s, const struct pkt *p, uint64_t now
 	return r;
 }
 
-static void publish(struct ring_out *r)
+static void wake(struct ring_out *r)
 {
 	static const uint64_t one = 1;
 
-	r->dirty = false;
-	if (shm_publish(&r->putter) && r->bell >= 0 && uncancelled_write(r->bell, &one, sizeof(one)) < 0) {
+	if (r->memory && shm_wakes(&r->putter) && r->bell >= 0 && uncancelled_write(r->bell, &one, sizeof(one)) < 0) {
 		/* EAGAIN: it has been rung often enough. */
+	}
+}
+
+/*
+ * Whether a process that sleeps has sent so much that is still to be taken that it need not be woken yet: it fills the ring again
+ * while the rest is taken. Each time costs a system call, and a peer that reads long messages would make one for each.
+ */
+static bool is_ahead(const struct shm *s, unsigned slot)
+{
+	const struct ring_in *r = &s->in[slot];
+
+	return r->memory && r->begun && shm_unread(&r->taker) >= AHEAD_BYTES;
+}
+
+static void publish(struct shm *s, struct ring_out *r)
+{
+	unsigned slot = (unsigned)(r - s->out);
+
+	r->dirty = false;
+	if (!shm_publish(&r->putter))
+		return;
+	if (is_ahead(s, slot))
+		s->owed[slot / 64] |= UINT64_C(1) << slot % 64;
+	else
+		wake(r);
+}
+
+/* Wakes the process with that slot, if that waited until it is not ahead any more. */
+static void wake_owed(struct shm *s, unsigned slot)
+{
+	uint64_t bit = UINT64_C(1) << slot % 64;
+
+	if (!(s->owed[slot / 64] & bit) || is_ahead(s, slot))
+		return;
+	s->owed[slot / 64] &= ~bit;
+	wake(&s->out[slot]);
+}
+
+/* This process sleeps, too, or takes nothing more. */
+static void wake_all_owed(struct shm *s)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		for (; s->owed[i]; s->owed[i] &= s->owed[i] - 1)
+			wake(&s->out[i * 64 + (unsigned)__builtin_ctzll(s->owed[i])]);
 	}
 }
 
@@ -236,7 +280,7 @@ static void put_train(struct shm *s, struct ring_out *r, const struct pkt *p, si
 		done += n;
 		if (done == packets)
 			return;
-		publish(r);
+		publish(s, r);
 		if (!n)
 			break;
 	}
@@ -259,7 +303,7 @@ static bool put_kept(struct shm *s, struct ring_out *r, uint64_t now_ns)
 		moved = true;
 	}
 	if (r->dirty)
-		publish(r);
+		publish(s, r);
 	return moved;
 }
 
@@ -341,7 +385,7 @@ static size_t shm_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 		size_t packets, to, sent;
 
 		if (last && last != r && last->dirty)
-			publish(last);
+			publish(s, last);
 		last = r;
 		packets = train_of(&pkts[done], n - done);
 		if (!r && !are_whole(&pkts[done], packets)) {
@@ -360,7 +404,7 @@ static size_t shm_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 		done += packets;
 	}
 	if (last && last->dirty)
-		publish(last);
+		publish(s, last);
 	return done;
 }
 
@@ -482,6 +526,7 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 		if (!s->far_count)
 			shm_release(&r->taker);
 	}
+	wake_owed(s, slot);
 	if (s->far_count)
 		n = shm_fetch(s, r, pkts, n);
 	if (v == SHM_BAD) {
@@ -636,6 +681,7 @@ static void shm_flush(struct io *io)
 {
 	struct shm *s = of(io);
 
+	wake_all_owed(s);
 	if (s->live_count)
 		hear_bells(s);
 	for (unsigned i = 0; i < s->live_count; i++)

@@ -150,9 +150,12 @@ bool shm_publish(struct shm_putter *p)
 	atomic_store_explicit(&p->memory->tail, p->tail, memory_order_release);
 	/* Either the sleeper sees the tail after it has said that it sleeps, or that is seen here. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&p->memory->asleep, memory_order_relaxed))
-		return false;
-	return atomic_exchange_explicit(&p->memory->asleep, 0, memory_order_seq_cst) != 0;
+	return atomic_load_explicit(&p->memory->asleep, memory_order_relaxed) != 0;
+}
+
+bool shm_wakes(struct shm_putter *p)
+{
+	return !shm_is_empty(p) && atomic_exchange_explicit(&p->memory->asleep, 0, memory_order_seq_cst) != 0;
 }
 
 /* ---- the end that takes ---- */
@@ -170,6 +173,13 @@ void shm_accept(struct shm_taker *t, bool reads)
 bool shm_has_some(const struct shm_taker *t)
 {
 	return atomic_load_explicit(&t->memory->tail, memory_order_relaxed) != t->head;
+}
+
+uint32_t shm_unread(const struct shm_taker *t)
+{
+	uint32_t tail = atomic_load_explicit(&t->memory->tail, memory_order_relaxed);
+
+	return (tail + SHM_ROOM_BYTES - t->head) % SHM_ROOM_BYTES;
 }
 
 /* The record at the head, in one read, and the bytes that lie in one piece from there on; SHM_NONE: there is none. */

@@ -102,8 +102,10 @@ enum shm_verdict shm_put(struct shm_putter *, const struct flow *, const uint8_t
 bool shm_is_half_free(struct shm_putter *);
 /* Whether the other end has given all room back. */
 bool shm_is_empty(const struct shm_putter *);
-/* Shows what was put. True: the other end sleeps, and the caller is the one to wake it. */
+/* Shows what was put. True: the other end sleeps, and does not see it before it is woken. */
 bool shm_publish(struct shm_putter *);
+/* Whether it sleeps still, with something to take, and the caller is the one to wake it: that is true once. */
+bool shm_wakes(struct shm_putter *);
 
 /* ---- the end that takes ---- */
 
@@ -121,6 +123,8 @@ void shm_taker_init(struct shm_taker *, struct shm_memory *);
 void shm_accept(struct shm_taker *, bool reads);
 /* Whether there is a train, or nonsense. */
 bool shm_has_some(const struct shm_taker *);
+/* How many bytes were put and not taken, as the peer says. */
+uint32_t shm_unread(const struct shm_taker *);
 /* Copies the next train to `to`, which has room for `room` bytes, and describes it. */
 enum shm_verdict shm_take(struct shm_taker *, uint8_t *to, uint32_t room, struct shm_train *);
 /* Gives the room of what was taken back. */

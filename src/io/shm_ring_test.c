@@ -158,8 +158,26 @@ static void who_puts_wakes_a_sleeper_once(void **state)
 	assert_false(shm_publish(&r->in)); /* nothing is new */
 	put(r, 0, 8);
 	assert_true(shm_publish(&r->in));
+	assert_true(shm_wakes(&r->in));
+	assert_false(shm_wakes(&r->in));
 	put(r, 0, 8);
 	assert_false(shm_publish(&r->in));
+	rig_free(r);
+}
+
+static void a_sleeper_that_took_all_is_not_woken(void **state)
+{
+	struct rig *r = rig_new();
+
+	put(r, 0, 8);
+	shm_sleep(&r->out);
+	assert_true(shm_publish(&r->in));
+	take(r, 0, 8);
+	shm_release(&r->out);
+	assert_false(shm_wakes(&r->in));
+	put(r, 0, 8);
+	assert_true(shm_publish(&r->in));
+	assert_true(shm_wakes(&r->in));
 	rig_free(r);
 }
 
@@ -276,6 +294,7 @@ int main(void)
 		cmocka_unit_test(a_full_ring_takes_no_more_until_room_is_given_back),
 		cmocka_unit_test(random_trains_keep_order_and_bytes),
 		cmocka_unit_test(who_puts_wakes_a_sleeper_once),
+		cmocka_unit_test(a_sleeper_that_took_all_is_not_woken),
 		cmocka_unit_test(nobody_takes_before_it_is_accepted),
 		cmocka_unit_test(nonsense_is_noticed),
 		cmocka_unit_test(a_bad_head_is_noticed),

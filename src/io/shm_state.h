@@ -80,6 +80,7 @@ struct shm {
 	struct ring_in in[SHM_SLOTS];
 	struct ring_out out[SHM_SLOTS];
 	uint64_t wanted[2]; /* slots, a bit each */
+	uint64_t owed[2];   /* slots of processes that sleep and are not woken yet: shm.c */
 	struct shm_reach reach;
 	bool reach_changed;
 	uint64_t retry_ns;  /* when to look again whether full rings have room */

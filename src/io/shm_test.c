@@ -349,6 +349,72 @@ static void a_sleeper_is_woken_once(void **state)
 	end_free(b);
 }
 
+enum { AHEAD = 2 * BURST }; /* packets: more than a sleeper that need not be woken has left */
+
+/* A has much from B, which sleeps. */
+static void sleep_ahead(struct end *a, struct end *b)
+{
+	connect_ends(a, A, b, B);
+	connect_ends(b, B, a, A);
+	send(b, A, 0, 1);
+	expect(a, 0, 1);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	for (uint32_t n = 0; n < AHEAD; n += BURST)
+		send(b, A, 1 + n, BURST);
+	io_flush(b->io);
+	assert_false(is_readable(b));
+}
+
+static void a_sleeper_that_is_ahead_is_woken_before_its_packets_are_taken(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+	bool woken = false;
+	uint32_t n = 0;
+
+	sleep_ahead(a, b);
+	send(a, B, 1, 1);
+	assert_false(is_readable(b));
+	for (; n < AHEAD && !woken; n++) {
+		struct pkt p;
+
+		assert_int_equal(io_recv(a->io, &p, 1, 1), 1);
+		woken = is_readable(b);
+	}
+	assert_in_range(n, 2, AHEAD - 1);
+	expect(b, 1, 1);
+	end_free(a);
+	end_free(b);
+}
+
+static void a_sleeper_that_is_ahead_is_woken_by_who_sleeps_too(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+
+	sleep_ahead(a, b);
+	send(a, B, 1, 1);
+	assert_false(is_readable(b));
+	io_flush(a->io);
+	assert_true(is_readable(b));
+	expect(b, 1, 1);
+	end_free(a);
+	end_free(b);
+}
+
+static void a_sleeper_that_woke_by_itself_is_not_woken(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+
+	sleep_ahead(a, b);
+	send(a, B, 1, 1);
+	expect(b, 1, 1);
+	expect(a, 1, AHEAD);
+	io_flush(a->io);
+	assert_false(is_readable(b));
+	end_free(a);
+	end_free(b);
+}
+
 static void what_the_dead_sent_is_received(void **state)
 {
 	struct end *a = end_new(A), *b = end_new(B);
@@ -615,6 +681,9 @@ int main(void)
 		cmocka_unit_test(a_ring_that_stays_full_is_looked_at_ever_less),
 		cmocka_unit_test(datagrams_get_half_of_what_is_kept),
 		cmocka_unit_test(a_sleeper_is_woken_once),
+		cmocka_unit_test(a_sleeper_that_is_ahead_is_woken_before_its_packets_are_taken),
+		cmocka_unit_test(a_sleeper_that_is_ahead_is_woken_by_who_sleeps_too),
+		cmocka_unit_test(a_sleeper_that_woke_by_itself_is_not_woken),
 		cmocka_unit_test(what_the_dead_sent_is_received),
 		cmocka_unit_test(a_lost_ring_is_wanted_again_later),
 		cmocka_unit_test(rings_take_no_more_memory_than_is_allowed),

@@ -129,7 +129,9 @@ FAULTS = [
           "unit/cdf_test"),
 
     # ---- memory between processes
-    Fault("nobody_waits_for_who_reads", "shm_revoke", "shm_wait_for_reader(r)", "true", "unit/shm_far_test"),
+    Fault("nobody_waits_for_who_reads", "shm_revoke", "shm_wait_for_reader(s, i)", "true", "unit/shm_far_test"),
+    Fault("sleeper_that_is_ahead_sleeps_on", "drain", "wake_owed(s, slot);", "", "unit/shm_test"),
+    Fault("two_sleepers_wait_for_each_other", "shm_flush", "wake_all_owed(s);", "", "unit/shm_test"),
     Fault("revoked_memory_is_read_to_its_place", "may_be_read", "return false;", "continue;", "unit/shm_far_test"),
     Fault("lost_ring_is_read", "shm_free_out", "shm_set_revocations(&r->putter, UINT64_MAX);", "", "unit/shm_far_test"),
 ]
