@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "engine/poller.h"
 #include "engine/registrar.h"
 #include "io/fd_away.h"
 #include "io/tcp.h"
@@ -255,6 +256,7 @@ void engine_poll(struct engine *e)
 	now_ns = engine_now_ns();
 	/* A turn that sends much takes longer than the thread waits for the next poll. */
 	atomic_store_explicit(&e->polled_ns, now_ns + TURN_NS_MAX, memory_order_relaxed);
+	atomic_store_explicit(&e->poller, poller_self(), memory_order_relaxed);
 	nic_hold_acks(e->loop.nic, true);
 	if (engine_turn(e, LOOP_ALL, now_ns))
 		now_ns = engine_now_ns();
@@ -356,7 +358,6 @@ void engine_hand_over(struct engine *e)
 	}
 	atomic_store_explicit(&e->bounced, false, memory_order_relaxed);
 	atomic_store(&e->polled_ns, 0);
-	if (atomic_load(&e->state) == THREAD_NAP)
-		thread_end_nap(e);
+	thread_end_nap(e);
 	cancel_restore(state);
 }

@@ -26,6 +26,7 @@
 #include "cm/registry.h"
 #include "engine/link_speed.h"
 #include "engine/neighbours.h"
+#include "engine/poller.h"
 #include "io/impair.h"
 #include "io/pcap.h"
 #include "io/raw.h"
@@ -671,6 +672,7 @@ static void engine_lose(struct engine *e)
 
 static void fork_child(void)
 {
+	poller_forget_self();
 	for (unsigned d = 0; d < ENGINE_DEVICES_MAX; d++) {
 		if (engines[d])
 			engine_lose(engines[d]);

@@ -4,16 +4,18 @@
  *
  * Who does the work
  * -----------------
- * All work is turns of the loop; the holder of `lock` does them. The engine thread is in one of three
- * states, and leaves work to programs' threads in two of them:
+ * All work is turns of the loop; the holder of `lock` does them. The engine thread is in one of four
+ * states, and leaves work to programs' threads in three of them:
  *
  *     RUN      it looks by itself, now and soon again
  *     NAP      a program polls: the thread sleeps for 50 us or more at a time and looks whether it
  *              still does
+ *     AWAIT    the thread that polled waits for a processor: this one would take it away from it, and sleeps for as
+ *              long as that has waited, until it polls or has waited for AWAIT_NS_MAX (poller.h)
  *     BLOCKED  it sleeps in epoll on every socket, until `sleep_until_ns` at most
  *
  *          nobody polled for 50 us, or engine_hand_over()
- *     NAP ------------------------------------------------> RUN
+ *     NAP, AWAIT -----------------------------------------> RUN
  *      ^                                                     |
  *      +-----------------------------------------------------+  somebody polls
  *                                                            |
@@ -23,7 +25,7 @@
  *
  * The invariant: whenever the lock is free and work is outstanding, the thread will do it.
  *
- *   packet in a socket   RUN and NAP look again by themselves; BLOCKED is in epoll on that socket,
+ *   packet in a socket   RUN, NAP and AWAIT look again by themselves; BLOCKED is in epoll on that socket,
  *                        level-triggered, so a packet that came before counts too.
  *   a deadline           as above; BLOCKED is entered under the lock with sleep_until_ns no later
  *                        than the deadline of that moment, and a later holder of the lock that leaves
@@ -60,11 +62,12 @@
 #include "io/raw.h"
 #include "io/udp.h"
 
-enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_BLOCKED };
+enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_AWAIT, THREAD_BLOCKED };
 
 enum {
 	NAP_NS = 50000,             /* a program that has not polled for so long has stopped */
 	NAP_NS_MAX = 500000,
+	AWAIT_NS_MAX = 3000000,
 	NAP_SHARE = 16, /* the longest nap, as a part of the time of polling */
 	POLLED_QUIET_NS = 1000000,  /* after polling this long without traffic it blocks */
 	SERVE_NS = 5000000,         /* interval of serving the group outside of epoll */
@@ -107,6 +110,7 @@ struct engine {
 
 	/* Written by pollers and posters, on every call. */
 	_Alignas(64) _Atomic uint64_t polled_ns; /* the last poll; in future: it goes on; 0: handed over */
+	_Atomic pid_t poller;                    /* its thread */
 	_Atomic bool bounced;                    /* a poll found the lock held */
 	_Atomic uint64_t kicked_ns;              /* when the last post's turn ended */
 	_Atomic uint32_t deferred_kicks;         /* since the last turn; a hint */

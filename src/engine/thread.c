@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "engine/poller.h"
 #include "io/fd_away.h"
 #include "io/uncancelled.h"
 
@@ -34,6 +35,9 @@ struct self {
 	uint64_t serve_due_ns;
 	uint64_t crowded_until_ns;
 	uint64_t polling_since_ns; /* 0: nobody polls */
+	uint64_t slept_ns;         /* when it last began to sleep for a poller's sake, */
+	uint64_t poller_ran_ns;    /* and for how long that thread had run by then */
+	uint64_t instead_of_ns;    /* the last poll of one whose work it does */
 	bool looked_again;         /* the lock was held, and nobody polled */
 	bool group_asks;
 	int hung_up[EVENTS_MAX]; /* descriptors that are watched */
@@ -53,10 +57,10 @@ void thread_wake(struct engine *e)
 
 void thread_end_nap(struct engine *e)
 {
-	uint32_t nap = THREAD_NAP;
+	uint32_t state = atomic_load(&e->state);
 	int saved = errno;
 
-	if (atomic_compare_exchange_strong(&e->state, &nap, THREAD_RUN))
+	if ((state == THREAD_NAP || state == THREAD_AWAIT) && atomic_compare_exchange_strong(&e->state, &state, THREAD_RUN))
 		syscall(SYS_futex, &e->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, NULL, 0);
 	errno = saved;
 }
@@ -74,22 +78,48 @@ static bool polled_lately(struct engine *e, uint64_t now_ns, uint64_t *until_ns)
 	return polled_ns && now_ns < *until_ns;
 }
 
-static void nap(struct self *s, uint64_t now_ns, uint64_t until_ns)
+/* In NAP or AWAIT. */
+static void sleep_until_polled(struct self *s, enum thread_state state, uint64_t now_ns, uint64_t ns)
 {
 	struct engine *e = s->e;
+	struct timespec ts = {.tv_nsec = (long)ns};
+
+	s->slept_ns = now_ns;
+	s->poller_ran_ns = poller_ran_ns(atomic_load_explicit(&e->poller, memory_order_relaxed));
+	atomic_store(&e->state, state);
+	/* A hand-over between our read of polled_ns and the store is seen here. */
+	if (atomic_load(&e->polled_ns))
+		syscall(SYS_futex, &e->state, FUTEX_WAIT_PRIVATE, state, &ts, NULL, 0);
+	atomic_store(&e->state, THREAD_RUN);
+}
+
+static void nap(struct self *s, uint64_t now_ns, uint64_t until_ns)
+{
 	uint64_t share_ns = s->polling_since_ns ? (now_ns - s->polling_since_ns) / NAP_SHARE : 0;
-	struct timespec ts = {0};
 
 	if (until_ns < now_ns + share_ns)
 		until_ns = now_ns + share_ns;
 	if (until_ns > now_ns + NAP_NS_MAX)
 		until_ns = now_ns + NAP_NS_MAX;
-	ts.tv_nsec = (long)(until_ns - now_ns);
-	atomic_store(&e->state, THREAD_NAP);
-	/* A hand-over between our read of polled_ns and the store is seen here. */
-	if (atomic_load(&e->polled_ns))
-		syscall(SYS_futex, &e->state, FUTEX_WAIT_PRIVATE, THREAD_NAP, &ts, NULL, 0);
-	atomic_store(&e->state, THREAD_RUN);
+	sleep_until_polled(s, THREAD_NAP, now_ns, until_ns - now_ns);
+}
+
+/* Nobody has polled for NAP_NS. True: who did waits for a processor, and this thread has slept meanwhile. */
+static bool await_poller(struct self *s, uint64_t now_ns)
+{
+	struct engine *e = s->e;
+	uint64_t polled_ns = atomic_load(&e->polled_ns), waited_ns = now_ns - polled_ns;
+
+	/* Once this thread works instead, it goes on until somebody polls again. */
+	if (!polled_ns || polled_ns == s->instead_of_ns)
+		return false;
+	if (waited_ns >= AWAIT_NS_MAX ||
+	    !poller_waits(atomic_load_explicit(&e->poller, memory_order_relaxed), s->poller_ran_ns, now_ns - s->slept_ns)) {
+		s->instead_of_ns = polled_ns;
+		return false;
+	}
+	sleep_until_polled(s, THREAD_AWAIT, now_ns, waited_ns < AWAIT_NS_MAX - waited_ns ? waited_ns : AWAIT_NS_MAX - waited_ns);
+	return true;
 }
 
 /* epoll with a timeout in nanoseconds, on kernels before 5.11 too. */
@@ -233,6 +263,8 @@ static void *thread_main(void *arg)
 				block(&s, now_ns);
 			continue;
 		}
+		if (await_poller(&s, now_ns))
+			continue;
 		/*
 		 * Another thread may be in a turn that takes longer than a nap: check again before
 		 * waiting.
