@@ -355,10 +355,13 @@ static void a_cancelled_thread_leaves_no_lock_held(void **state)
 	alarm(0);
 }
 
+/* This thread does once, and may wait for a lock or two of the kernel's. */
+enum { SLEEPS_MAX = 4 };
+
 /* It neither wakes nor spins. */
 static void an_idle_engine_sleeps(void **state)
 {
-	uint64_t before, before_us;
+	uint64_t before, before_us, slept = SLEEPS_MAX + 1;
 	struct pair p;
 
 	pair_open(&p);
@@ -366,13 +369,16 @@ static void an_idle_engine_sleeps(void **state)
 	assert_true(post_send(&p.a, WR_SEND));
 	poll_for_us(1000);
 	assert_true(wait_depth(&p.b, 1));
-	sleep_us(300000); /* the heartbeats after traffic are over */
-	before = sleeps();
-	before_us = cpu_us();
-	sleep_us(300000);
-	assert_true(cpu_us() - before_us < 50000);
-	/* This thread does once, and may wait for a lock or two of the kernel's. */
-	assert_in_range(sleeps() - before, 1, 4);
+	/* The heartbeats after traffic end, on a busy machine later. */
+	for (int i = 0; i < 5 && slept > SLEEPS_MAX; i++) {
+		sleep_us(300000);
+		before = sleeps();
+		before_us = cpu_us();
+		sleep_us(300000);
+		assert_true(cpu_us() - before_us < 50000);
+		slept = sleeps() - before;
+	}
+	assert_in_range(slept, 1, SLEEPS_MAX);
 	reap(&p.a);
 	reap(&p.b);
 	pair_close(&p);
