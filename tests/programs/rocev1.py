@@ -11,7 +11,7 @@ import struct
 import subprocess
 import zlib
 
-from capture import tshark
+from capture import joined, tshark
 from data import TRANSFER, transfer
 from pair import NOBODY, Pair, Process, Skip, check, folder, main, perftest, pingpong
 from rdmacm import ended_well, talk
@@ -100,6 +100,7 @@ def macs_of(place):
 def capture(place):
     """Of both ends, for each type of queue pair."""
     macs = macs_of(place) if place.links else [bytes(6)] * 2
+    paths, counts = [], []
     for transport, options in (("RC", []), ("UD", ["-b", 1000])):
         where = folder()
         pair = Pair(place, TRANSFER, ["-n", 30, "-s", 3, "-c", transport] + options,
@@ -119,14 +120,16 @@ def capture(place):
                 count += 1
             check(count > 30, "only %d frames" % count)
             check(not unknown or not place.links, "no frame has MACs")
-            lines = tshark(path, "-T", "fields", "-E", "separator=|", "-e", "frame.protocols", "-e", "infiniband.bth.opcode",
-                           "-e", "infiniband.invariant.crc", "-e", "_ws.malformed", "-e", "_ws.expert.message").splitlines()
-            check(len(lines) == count, "tshark sees %d frames, there are %d" % (len(lines), count))
-            for n, line in enumerate(lines):
-                protocols, code, crc, malformed, expert = line.split("|", 4)
-                check(protocols.startswith("eth:ethertype:infiniband") and code and crc and not malformed and not expert,
-                      "frame %d of end %d: %s" % (n + 1, end, line))
-        shutil.rmtree(where)
+            paths.append(path)
+            counts.append(count)
+    lines = tshark(joined(paths, paths[0] + ".all"), "-T", "fields", "-E", "separator=|", "-e", "frame.protocols",
+                   "-e", "infiniband.bth.opcode", "-e", "infiniband.invariant.crc", "-e", "_ws.malformed",
+                   "-e", "_ws.expert.message").splitlines()
+    check(len(lines) == sum(counts), "tshark sees %d frames, there are %s" % (len(lines), counts))
+    for n, line in enumerate(lines):
+        protocols, code, crc, malformed, expert = line.split("|", 4)
+        check(protocols.startswith("eth:ethertype:infiniband") and code and crc and not malformed and not expert,
+              "frame %d of captures with %s: %s" % (n + 1, counts, line))
 
 
 def processes(place):
