@@ -14,6 +14,7 @@ import sys
 import time
 
 import programs
+from capture import joined
 from known import KNOWN
 from pair import BUILD, Process, Skip, TIME_S, check, folder, main
 from rdmacm import talk
@@ -50,10 +51,18 @@ def rstream(place):
 
 def perftest(place):
     at = place.addresses[0]
+    # Of ib_send_lat see markers(); READs one by one are rping's.
+    for words in (["ib_write_bw", "-s", "1048576", "-n", "20", "-b", "-q", "4"], ["ib_read_bw", "-s", "65536", "-n", "100"],
+                  ["ib_send_bw", "-s", "65536", "-n", "100"], ["ib_send_bw", "-s", "4096", "-n", "100", "--use-srq"],
+                  ["ib_write_lat", "-n", "20"]):
+        words = words[:1] + ["-R", "-F"] + words[1:]
+        talk(place, words, words + [at], ENV)
+
+
+def perftest_each(place):
+    at = place.addresses[0]
     for words in (["ib_write_bw", "-s", "65536", "-n", "100"], ["ib_write_bw", "-s", "1048576", "-n", "20", "-b"],
-                  ["ib_read_bw", "-s", "65536", "-n", "100"], ["ib_send_bw", "-s", "65536", "-n", "100"],
-                  ["ib_send_bw", "-s", "4096", "-n", "100", "--use-srq"], ["ib_write_bw", "-s", "65536", "-n", "100", "-q", "4"],
-                  ["ib_write_lat", "-n", "20"], ["ib_send_lat", "-n", "20"], ["ib_read_lat", "-n", "20"]):
+                  ["ib_write_bw", "-s", "65536", "-n", "100", "-q", "4"], ["ib_send_lat", "-n", "20"], ["ib_read_lat", "-n", "20"]):
         words = words[:1] + ["-R", "-F"] + words[1:]
         talk(place, words, words + [at], ENV)
 
@@ -80,25 +89,49 @@ def atomics(place):
     for setting, cap in (("off", "ATOMIC_NONE"), ("on", "ATOMIC_HCA")):
         status, out = place.run(0, ["ibv_devinfo", "-v"], env={**ENV, "VERBENA_IWARP_RFC7306": setting})
         check(status == 0 and cap in out, "%s: %s\n%s" % (setting, status, out))
-    at, at_all = place.addresses[0], os.path.join(folder(), "%p.pcap")
-    env = {**ENV, "VERBENA_IWARP_RFC7306": "on", "VERBENA_PCAP": at_all}
-    for words in (["ib_atomic_bw"], ["ib_atomic_bw", "-A", "CMP_AND_SWAP"]):
-        words = words[:1] + ["-R", "-F", "-n", "20"] + words[1:]
-        talk(place, words, words + [at], env)
+    with Captured(place) as c:
+        for words in (["ib_atomic_bw"], ["ib_atomic_bw", "-A", "CMP_AND_SWAP"]):
+            words = words[:1] + ["-R", "-F", "-n", "20"] + words[1:]
+            talk(place, words, words + [place.addresses[0]], {**ENV, "VERBENA_IWARP_RFC7306": "on"})
     if not shutil.which("tshark"):
         return
-    for path in glob.glob(at_all.replace("%p", "*")):
-        dissect(path)
-        r = subprocess.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-o", "tcp.try_heuristic_first:TRUE",
-                            "-O", "iwarp_ddp_rdmap"], capture_output=True, text=True, timeout=300)
-        asked, answered = (len(re.findall(r"OpCode: Atomic %s" % word, r.stdout)) for word in ("Request", "Response"))
-        check(asked == answered >= 20, "%s: %d atomics, %d answers\n%s" % (path, asked, answered, r.stdout[:3000]))
+    for path in c.ends():
+        text, *_ = dissect(path)
+        asked, answered = (len(re.findall(r"OpCode: Atomic %s" % word, text)) for word in ("Request", "Response"))
+        check(asked == answered >= 40, "%s: %d atomics, %d answers\n%s" % (path, asked, answered, text[:3000]))
+
+
+class Captured:
+    """
+    While it lasts both ends write captures. tshark takes longer to start than to read, so there is one for all servers
+    and one for all clients; together it would take what both ends of a connection see for repeats.
+    """
+
+    def __init__(self, place):
+        self.place, self.where = place, folder()
+
+    def __enter__(self):
+        for end, env in enumerate(self.place.env):
+            env["VERBENA_PCAP"] = "%s/%d.%%p.pcap" % (self.where, end)
+        return self
+
+    def __exit__(self, *_):
+        for env in self.place.env:
+            del env["VERBENA_PCAP"]
+
+    def files(self, end):
+        return [p for p in sorted(glob.glob("%s/%d.*" % (self.where, end)), key=os.path.getmtime) if os.path.getsize(p) > 24]
+
+    def ends(self):
+        return [joined(self.files(end), "%s/all.%d" % (self.where, end)) for end in (0, 1)]
 
 
 def dissect(path):
-    """tshark finds each FPDU whole, with a good CRC, in a TCP connection without a gap."""
+    """tshark finds each FPDU whole, with a good CRC, in a TCP connection without a gap. What it says, and of how many connections it saw the beginning and
+    of how many halves the end."""
     r = subprocess.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-o", "tcp.check_checksum:TRUE",
-                        "-o", "tcp.try_heuristic_first:TRUE", "-O", "tcp,iwarp_mpa"], capture_output=True, text=True, timeout=300)
+                        "-o", "tcp.try_heuristic_first:TRUE", "-O", "tcp,iwarp_mpa,iwarp_ddp_rdmap"], capture_output=True, text=True,
+                       timeout=300)
     check(r.returncode == 0, "tshark: " + r.stderr)
     fpdus, good = r.stdout.count("ULPDU length"), r.stdout.count("Good CRC32")
     check(fpdus and good == fpdus, "%s: of %d FPDUs %d have good CRCs, %d bad ones"
@@ -106,37 +139,39 @@ def dissect(path):
     bad = [line for line in r.stdout.splitlines()
            if re.search("Malformed|Checksum Status: Bad|not captured|out-of-order|retransmission", line, re.I)]
     check(not bad, "%s: tshark says: %s" % (path, bad[:3]))
-    return r.stdout.count("Flags: 0x002 (SYN)"), r.stdout.count("(FIN, ACK)")
+    return r.stdout, r.stdout.count("Flags: 0x002 (SYN)"), r.stdout.count("(FIN, ACK)")
 
 
 def capture(place):
     if not shutil.which("tshark"):
         raise Skip("needs tshark")
-    at, at_all = place.addresses[0], os.path.join(folder(), "%p.pcap")
+    at = place.addresses[0]
     write = ["ib_write_bw", "-R", "-F", "-s", "200000", "-n", "10"]
-    for server, client in ((["rping", "-s", "-a", at, "-C", "3"], ["rping", "-c", "-a", at, "-C", "3"]),
-                           (write, write + [at])):
-        talk(place, server, client, {**ENV, "VERBENA_PCAP": at_all})
-    paths = [p for p in glob.glob(at_all.replace("%p", "*")) if os.path.getsize(p) > 24]
-    check(len(paths) >= 4, "captures: %s" % paths)
-    for path in paths:
-        syns, fins = dissect(path)
-        check(syns and fins == 2 * syns, "%s: %d connections begin, %d ends" % (path, syns, fins))
+    with Captured(place) as c:
+        for server, client in ((["rping", "-s", "-a", at, "-C", "3"], ["rping", "-c", "-a", at, "-C", "3"]),
+                               (write, write + [at])):
+            talk(place, server, client, ENV)
+    for end, path in enumerate(c.ends()):
+        check(len(c.files(end)) >= 2, "captures: %s" % c.files(end))
+        _, syns, fins = dissect(path)
+        check(syns >= 2 and fins == 2 * syns, "%s: %d connections begin, %d ends" % (path, syns, fins))
 
 
 def markers(place):
     """With markers both ways: what arrives is whole, and tshark finds them where they belong."""
-    at, at_all = place.addresses[0], os.path.join(folder(), "%p.pcap")
+    at = place.addresses[0]
     env = {**ENV, "VERBENA_IWARP_MARKERS": "on"}
     talk(place, ["rping", "-s", "-a", at, "-C", "3", "-V", "-S", "60000"], ["rping", "-c", "-a", at, "-C", "3", "-V", "-S", "60000"], env)
     # tshark 4.0 follows markers only as long as a piece is one FPDU, which an end that is late to read may end.
-    for words in (["ib_write_bw", "-s", "200000", "-n", "10"], ["ib_send_lat", "-s", "1000", "-n", "20"]):
-        words = words[:1] + ["-R", "-F"] + words[1:]
-        talk(place, words, words + [at], {**env, "VERBENA_PCAP": at_all} if words[0] == "ib_send_lat" else env)
+    words = ["ib_write_bw", "-R", "-F", "-s", "200000", "-n", "10"]
+    talk(place, words, words + [at], env)
+    with Captured(place) as c:
+        words = ["ib_send_lat", "-R", "-F", "-s", "1000", "-n", "20"]
+        talk(place, words, words + [at], env)
     if not shutil.which("tshark"):
         return
     pointers = []
-    for path in [p for p in glob.glob(at_all.replace("%p", "*")) if os.path.getsize(p) > 24]:
+    for path in c.ends():
         dissect(path)
         r = subprocess.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-o", "tcp.try_heuristic_first:TRUE",
                             "-T", "fields", "-e", "iwarp_mpa.marker_flag", "-e", "iwarp_mpa.marker_fpduptr"], capture_output=True, text=True, timeout=300)
@@ -150,7 +185,8 @@ def markers(place):
 def errors(place):
     """What a program is told of a request that its peer does not allow, at both ends, and the Terminate that said so."""
     flushed, over = "Work Request Flushed Error", "RDMA_CM_EVENT_DISCONNECTED"
-    amiss, port = os.path.join(BUILD, "tests/programs/amiss"), 9010
+    amiss, port, servers = os.path.join(BUILD, "tests/programs/amiss"), 9010, os.path.join(folder(), "%p.pcap")
+    captures, terminates = [], []
     # what; the completion at the client; event and first receive at the server; layer, type and code
     for what, sent, event, received, said in (
             ("key", "success", "local access violation work queue error", flushed, (1, 1, 0)),
@@ -158,8 +194,7 @@ def errors(place):
             ("read", "remote access error", "local access violation work queue error", flushed, (0, 1, 0)),
             ("send", "success", "local work queue catastrophic error", None, (1, 2, 2)),
             ("long", "success", "local work queue catastrophic error", "local length error", (1, 2, 5))):
-        at_all = os.path.join(folder(), "%p.pcap")
-        s = place.start(0, [amiss, place.addresses[0], port], {**ENV, "VERBENA_PCAP": at_all})
+        s = place.start(0, [amiss, place.addresses[0], port], {**ENV, "VERBENA_PCAP": servers})
         s.wait_text("listening")
         status, out = place.run(1, [amiss, what, place.addresses[0], port], TIME_S, ENV)
         check(status == 0 and s.wait(TIME_S) == 0, "%s: status %s\n%s\nserver:\n%s" % (what, status, out, s.output()))
@@ -167,19 +202,17 @@ def errors(place):
         check([line.lower() for line in out.splitlines()] == [w.lower() for w in wanted], "%s: the client is told:\n%s" % (what, out))
         wanted = ["listening", event, over] + (["receive 1: " + received, "receive 2: " + flushed] if received else []) + ["0 bytes changed"]
         check([line.lower() for line in s.output().splitlines()] == [w.lower() for w in wanted], "%s: the server is told:\n%s" % (what, s.output()))
-        if shutil.which("tshark"):
-            terminates(at_all.replace("%p", str(s.pid)), what, said)
+        captures.append(servers.replace("%p", str(s.pid)))
+        terminates.append(said)
         s.kill()
         port += 1
-
-
-def terminates(path, what, said):
-    """tshark finds one Terminate, of that layer, type and code."""
-    dissect(path)
-    r = subprocess.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-o", "tcp.try_heuristic_first:TRUE",
-                        "-O", "iwarp_ddp_rdmap"], capture_output=True, text=True, timeout=300)
-    found = re.findall(r"Layer: .*\(0x(\w+)\)\n.*Error Type.*\(0x(\w+)\)\n.*Error Code.*\(0x(\w+)\)", r.stdout)
-    check([tuple(int(n, 16) for n in f) for f in found] == [said], "%s: Terminates %s:\n%s" % (what, found, r.stdout[-3000:]))
+    if not shutil.which("tshark"):
+        return
+    # tshark finds one Terminate in each connection, of that layer, type and code.
+    text, syns, _ = dissect(joined(captures, servers.replace("%p", "all")))
+    found = re.findall(r"Layer: .*\(0x(\w+)\)\n.*Error Type.*\(0x(\w+)\)\n.*Error Code.*\(0x(\w+)\)", text)
+    check(syns == len(terminates), "%d connections" % syns)
+    check([tuple(int(n, 16) for n in f) for f in found] == terminates, "Terminates %s:\n%s" % (found, text[-3000:]))
 
 
 def departs(place):
@@ -302,5 +335,5 @@ def nobody(place):
 
 
 if __name__ == "__main__":
-    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "unconnected": unconnected, "no_crc": no_crc, "atomics": atomics, "capture": capture, "markers": markers,
+    main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "perftest_each": perftest_each, "unconnected": unconnected, "no_crc": no_crc, "atomics": atomics, "capture": capture, "markers": markers,
           "departs": departs, "errors": errors, "others": others, "libfabric": libfabric, "stat": stat, "flood": flood, "nobody": nobody})
