@@ -148,8 +148,120 @@ static void ten_thousand_connections_leave_nothing(void **state)
 	assert_int_equal(heap.blocks, blocks);
 }
 
+/* ---- memory that is lent -------------------------------------------------------------------------- */
+
+static uint8_t memory[30000];
+
+/* A connection whose QP has lent the memory for a WRITE; its region's key. */
+static uint32_t connected_and_lending(struct cm_id **id)
+{
+	struct send_wqe *w;
+	struct mr *mr;
+
+	*id = connected();
+	/* The peer's first FPDU, a zero-length Write: this end may speak. */
+	say(ACCEPTED, PKT_BYTES, (const uint8_t[20]){0x00, 0x0e, 0xc1, 0x40, 0, 0, 0, 1, [16] = 0xeb, 0xd3, 0x4c, 0x5f}, 20);
+	assert_int_equal(nic_mr_reg(nic, pd, (struct mr_range){memory, sizeof(memory), 0}, 0, &mr), 0);
+	w = sq_slot(qp_sq(qp), 0);
+	w->opcode = WR_WRITE;
+	w->flags = WR_SIGNALED;
+	w->length = sizeof(memory);
+	w->num_sge = 1;
+	w->sge[0] = (struct wqe_sge){0, sizeof(memory), mr->key};
+	sq_post(qp_sq(qp), 1);
+	nic_doorbell(nic, qp);
+	drain();
+	assert_int_equal(lent, 1);
+	assert_null(cq_peek(cq, 0));
+	return mr->key;
+}
+
+static void is_complete(enum wc_status status)
+{
+	const struct cqe *e = cq_peek(cq, 0);
+
+	assert_non_null(e);
+	assert_int_equal(e->status, status);
+	assert_null(cq_peek(cq, 1));
+}
+
+/* The back end answers the reset when it has given the memory back; not before is the request flushed. */
+static void a_peer_that_does_not_take_what_is_lent_is_reset(void **state)
+{
+	struct cm_id *id;
+
+	connected_and_lending(&id);
+	assert_int_equal(cm_id_disconnect(id, now_ns), 0);
+	pass_ms(6000);
+	expect_event(CM_DISCONNECTED, -ETIMEDOUT);
+	assert_int_equal(fins, 0);
+	assert_int_equal(resets, 1);
+	assert_null(cq_peek(cq, 0));
+	pass_ms(1000);
+	say(ACCEPTED, PKT_RESET, NULL, ECONNRESET);
+	is_complete(WC_WR_FLUSH_ERR);
+	assert_int_equal(resets, 1);
+	say(ACCEPTED, PKT_BYTES, (const uint8_t *)"abc", 3); /* nobody knows it any more */
+	assert_int_equal(resets, 2);
+}
+
+static void a_back_end_that_does_not_answer_is_not_waited_for(void **state)
+{
+	struct cm_id *id;
+
+	connected_and_lending(&id);
+	assert_int_equal(nic_qp_modify(nic, qp, &(struct qp_attr){.state = QPS_ERR}, QPA_STATE, now_ns), 0);
+	expect_event(CM_DISCONNECTED, 0);
+	assert_int_equal(fins, 1);
+	pass_ms(6000);
+	assert_int_equal(resets, 1);
+	assert_null(cq_peek(cq, 0));
+	pass_ms(6000);
+	is_complete(WC_WR_FLUSH_ERR);
+	assert_int_equal(resets, 2);
+}
+
+static void what_comes_back_shows_that_bytes_leave(void **state)
+{
+	struct cm_id *id;
+
+	connected_and_lending(&id);
+	assert_int_equal(cm_id_disconnect(id, now_ns), 0);
+	pass_ms(4000);
+	say(ACCEPTED, PKT_BACK, NULL, 1);
+	is_complete(WC_SUCCESS);
+	assert_int_equal(fins, 1);
+	pass_ms(4000);
+	assert_int_equal(resets, 0);
+}
+
+/* A region closes: connections that lend its memory end, and no other. */
+static void lent_memory_is_called_back(void **state)
+{
+	struct stream_lent which = {.before = 1};
+	struct cm_id *id;
+	struct cm_event e;
+
+	which.key = connected_and_lending(&id) ^ 1;
+	cm_recall(cm, &which, now_ns);
+	drain();
+	assert_int_equal(resets, 0);
+	which.key ^= 1;
+	cm_recall(cm, &which, now_ns);
+	cm_recall(cm, &which, now_ns);
+	expect_event(CM_DISCONNECTED, -ETIMEDOUT);
+	assert_int_equal(resets, 1);
+	assert_true(nic_streams_lend(nic, &which));
+	say(ACCEPTED, PKT_RESET, NULL, 0);
+	assert_false(nic_streams_lend(nic, &which));
+	is_complete(WC_WR_FLUSH_ERR);
+	assert_false(next_event(&e));
+	assert_int_equal(resets, 1);
+}
+
 int main(void)
 {
+#define LENDS(f) cmocka_unit_test_setup_teardown(f, set_up_lending, tear_down)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(the_peer_ends),
@@ -162,6 +274,10 @@ int main(void)
 		TEST(unknown_streams_are_reset),
 		TEST(a_listener_that_goes_is_told_to_the_back_end),
 		TEST(ten_thousand_connections_leave_nothing),
+		LENDS(a_peer_that_does_not_take_what_is_lent_is_reset),
+		LENDS(a_back_end_that_does_not_answer_is_not_waited_for),
+		LENDS(what_comes_back_shows_that_bytes_leave),
+		LENDS(lent_memory_is_called_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,9 @@
 #include "engine/cc_setting.h"
 #include "nic/nic.h"
 
+/* Whether long payload of iWARP is sent from where it is: not, where the kernel does not copy it all the same, or in any case. */
+enum iwarp_zerocopy { ZEROCOPY_OFF, ZEROCOPY_ON, ZEROCOPY_ALWAYS };
+
 struct config {
 	char pcap[4096];     /* capture file, %p is the PID; empty: none */
 	char impair[512];    /* spec of io/impair.h; empty: none */
@@ -24,6 +27,7 @@ struct config {
 	struct cc_setting cc;
 	bool iwarp_crc;      /* false: only where the peer asks for CRCs */
 	bool iwarp_markers;  /* asked of peers */
+	enum iwarp_zerocopy iwarp_zerocopy;
 	uint32_t devices;    /* that a program sees, 1 .. ENGINE_DEVICES_MAX */
 	uint32_t iwarp;      /* a bit for each of them that speaks iWARP, whatever transport.protocol is */
 	bool kinds_given;    /* of each device, as roce or iwarp */

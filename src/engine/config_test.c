@@ -102,7 +102,8 @@ static void choices_are_taken_by_name(void **state)
 		 PROTOCOL_AUTO, CC_SWIFT, LOSS_FAST, ORDER_MESSAGE, 65536, 16},
 		{"protocol = veroce\ncc = dctcp\nloss = base\nrx_window = 128\nveroce_paths = 1\n"
 		 "order = strong\ntrim = on\nreth_base = message\n"
-		 "fence_indicator = on\niwarp_crc = off\niwarp_markers = on\niwarp_rfc7306 = on\n",
+		 "fence_indicator = on\niwarp_crc = off\niwarp_markers = on\niwarp_rfc7306 = on\n"
+		 "iwarp_zerocopy = always\n",
 		 PROTOCOL_VEROCE, CC_DCTCP, LOSS_BASE, ORDER_STRONG, 128, 1},
 		{"protocol = rocev2\ncc = none\nloss = irn\norder = weak\nrx_window = 4096\n"
 		 "veroce_paths = 7\n",
@@ -125,6 +126,8 @@ static void choices_are_taken_by_name(void **state)
 		assert_int_equal(c.iwarp_crc, i != 1);
 		assert_int_equal(c.iwarp_markers, i == 1);
 		assert_int_equal(c.transport.iwarp_rfc7306, i == 1);
+		assert_int_equal(c.iwarp_zerocopy, i == 1 ? ZEROCOPY_ALWAYS : ZEROCOPY_OFF);
+		assert_int_equal(c.transport.iwarp_lends, i == 1);
 		assert_int_equal(c.transport.veroce.fence_indicator, i == 1);
 		assert_int_equal(c.transport.veroce.reth_base, i == 1 ? RETH_BASE_MESSAGE : RETH_BASE_PACKET);
 	}

@@ -66,6 +66,11 @@ void engine_unlock(struct engine *); /* work that appeared meanwhile is done or 
 void engine_add_paths(struct engine *);
 
 /*
+ * Lock held, which it lets go meanwhile. Until the program may use memory for something else that these pieces of it were lent from:
+ * the peers' TCP has it. Connections whose peers do not take it within 5 s are reset.
+ */
+void engine_take_back(struct engine *, const struct stream_lent *);
+/*
  * Lock held, where there are streams: listens for connections to that address and port under that number (cm_id_listener()).
  * 0 or a negative errno.
  */

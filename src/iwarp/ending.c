@@ -39,7 +39,7 @@ void iwarp_fail(struct transport *tp, struct qp *qp, enum term_cause cause, cons
 	struct recv_wqe *w = iw->rwqe;
 
 	iw->deaf = true;
-	if (!iw->last && !iw->fin_sent) {
+	if (!iw->last_len && !iw->fin_sent) {
 		iw->last = pool_get(&tp->pool, TERM_MAX);
 		/* Without memory the stream ends without a reason. */
 		if (iw->last)
@@ -81,10 +81,12 @@ static int named_read(const struct iwarp *iw, const struct terminate *t)
 	return ddp.qn == QN_READ && place < iw->reads_out ? (int)place : -1;
 }
 
-/* Completes in error the WQEs up to the n-th outstanding READ, which has that status; those before it are flushed. */
-static void fail_read(struct transport *tp, struct qp *qp, int n, enum wc_status status, uint64_t now_ns)
+void iwarp_fail_read(struct transport *tp, struct qp *qp, int n, enum wc_status status, uint64_t now_ns)
 {
-	while (qp->sq.una != qp->iwarp->wqe && qp_get_state(qp) != QPS_ERR) {
+	enum qp_state state = qp_get_state(qp);
+
+	/* A completion that finds no room flushes the rest. */
+	while (qp->sq.una != qp->iwarp->wqe && qp_get_state(qp) == state) {
 		const struct send_wqe *w = sq_at(&qp->sq, qp->sq.una);
 		bool named = request_has_response(w) && !w->done && n-- == 0;
 
@@ -92,6 +94,19 @@ static void fail_read(struct transport *tp, struct qp *qp, int n, enum wc_status
 		if (named)
 			return;
 	}
+}
+
+/* As iwarp_fail_read(), as soon as the WQEs before it can be completed. */
+static void tell_read(struct transport *tp, struct qp *qp, int n, enum wc_status status, uint64_t now_ns)
+{
+	if (qp_get_state(qp) == QPS_ERR)
+		return; /* all are flushed, or will be */
+	if (!iwarp_holds(qp)) {
+		iwarp_fail_read(tp, qp, n, status, now_ns);
+		return;
+	}
+	qp->iwarp->lent->named = (int16_t)n;
+	qp->iwarp->lent->named_status = (uint8_t)status;
 }
 
 void iwarp_terminated(struct transport *tp, struct qp *qp, const struct rdmap_segment *s, uint64_t now_ns)
@@ -104,7 +119,7 @@ void iwarp_terminated(struct transport *tp, struct qp *qp, const struct rdmap_se
 	if (terminate_decode(&t, s->payload, s->payload_len)) {
 		n = named_read(qp->iwarp, &t);
 		if (n >= 0)
-			fail_read(tp, qp, n, status_of(t.cause), now_ns);
+			tell_read(tp, qp, n, status_of(t.cause), now_ns);
 	}
 	qp_to_error(tp, qp, now_ns);
 }
@@ -147,7 +162,6 @@ static void send_terminate(struct transport *tp, struct qp *qp)
 	iwarp_commit(tp, qp, DDP_UNTAGGED_LEN + (uint32_t)iw->last_len);
 	tp->counters.terminates_sent++;
 	pool_put(&tp->pool, iw->last, TERM_MAX);
-	iw->last = NULL;
 	iw->last_len = 0;
 }
 
@@ -162,7 +176,7 @@ bool iwarp_end(struct transport *tp, struct qp *qp)
 	if (tx_left(&tp->tx) < BYTES)
 		return true;
 	/* RFC 5044 7.1.2: a responder that has heard nothing sends no FPDU. */
-	if (iw->last && (!iw->hears_first || iw->heard))
+	if (iw->last_len && (!iw->hears_first || iw->heard))
 		send_terminate(tp, qp);
 	if (!tx_left(&tp->tx))
 		return true;

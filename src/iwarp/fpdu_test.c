@@ -67,6 +67,33 @@ static void check_golden(const char *hex, struct fpdu_framing framing)
 	fpdu_reader_fini(&r, &pool);
 }
 
+/* Laid out in parts it has the same bytes. */
+static void fpdu_in_parts_is_the_same(void **state)
+{
+	enum { HEAD = 14, MOST = 300 };
+	uint8_t whole[FPDU_LENGTH_LEN + MOST + FPDU_END_MAX], parts[sizeof(whole)];
+
+	for (int crc = 0; crc < 2; crc++) {
+		for (uint32_t len = HEAD; len <= MOST; len++) {
+			struct fpdu_framing f = {.crc = crc, .pos = 500}, g = f;
+			uint32_t raw, end, reg;
+
+			memset(whole, 0xa5, sizeof(whole));
+			for (uint32_t i = 0; i < len; i++)
+				whole[FPDU_LENGTH_LEN + i] = (uint8_t)(i * 7 + len);
+			memcpy(parts, whole, sizeof(parts));
+			raw = fpdu_seal(&f, whole, len);
+			reg = fpdu_open(parts, HEAD, len);
+			reg = crc32c_add(reg, parts + FPDU_LENGTH_LEN + HEAD, len - HEAD);
+			end = fpdu_close(&g, parts + FPDU_LENGTH_LEN + len, len, reg);
+			assert_int_equal(FPDU_LENGTH_LEN + len + end, raw);
+			assert_true(end <= FPDU_END_MAX);
+			assert_memory_equal(parts, whole, sizeof(parts));
+			assert_int_equal(f.pos, g.pos);
+		}
+	}
+}
+
 static void fpdu_golden_bytes_both_ways(void **state)
 {
 	static const char *const plain[] = {
@@ -287,6 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(crc32c_of_the_check_string),
 		cmocka_unit_test(fpdu_golden_bytes_both_ways),
+		cmocka_unit_test(fpdu_in_parts_is_the_same),
 		cmocka_unit_test(a_stream_cut_anywhere_gives_the_same_ulpdus),
 		cmocka_unit_test(the_longest_fpdu_with_markers_everywhere),
 		cmocka_unit_test(a_marker_reaches_back_over_the_longest_marked_fpdu),
