@@ -186,12 +186,15 @@ static int directories_make(char *path, char *below)
 static int file_write(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	size_t len = strlen(text);
+	char line[TEXT_BYTES + 1];
+	int len = snprintf(line, sizeof(line), "%s\n", text);
 	int err = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (write(fd, text, len) != (ssize_t)len || write(fd, "\n", 1) != 1)
+	if (len < 0 || (size_t)len >= sizeof(line))
+		err = -ENAMETOOLONG;
+	else if (write(fd, line, (size_t)len) != len)
 		err = errno ? -errno : -EIO;
 	close(fd);
 	return err;
@@ -202,12 +205,17 @@ static bool render_one(void *arg, const char *relative, const char *text)
 	struct rendering *r = arg;
 	char path[PATH_BYTES];
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/%s", r->dir, relative) >= sizeof(path))
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", r->dir, relative) >= sizeof(path)) {
 		r->err = -ENAMETOOLONG;
-	else
+		return false;
+	}
+	/* Each program that starts writes this tree, and most files follow another of the same directory. */
+	r->err = text ? file_write(path, text) : -ENOENT;
+	if (r->err == -ENOENT) {
 		r->err = directories_make(path, path + strlen(r->dir) + 1);
-	if (!r->err && text)
-		r->err = file_write(path, text);
+		if (!r->err && text)
+			r->err = file_write(path, text);
+	}
 	return !r->err;
 }
 
