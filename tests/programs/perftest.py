@@ -1,6 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""perftest's eight programs for SEND, WRITE, READ and atomics, with the options that change what we do."""
+"""
+perftest's eight programs for SEND, WRITE, READ and atomics, with the options that change what we do.
+
+Each end of a run measures the processor's frequency for a fifth of a second, those of latency twice, which is most of what a
+run costs. So options that do not concern each other go together; the cases that end in _each have them one by one.
+"""
 from pair import ALL_SIZES, main, perftest
 
 
@@ -18,6 +23,14 @@ def all_sizes(program, sizes=None, iters=5, options=()):
 
 
 def send_bw(place):
+    perftest(place, "ib_send_bw", ["-b", "-q", 16], iters=50, sizes=[65536])
+    perftest(place, "ib_send_bw", ["-e", "-N", "-s", 1000001], iters=20, sizes=[1000001])
+    perftest(place, "ib_send_bw", ["-t", 1, "-r", 2], iters=100, sizes=[65536])
+    perftest(place, "ib_send_bw", ["-t", 512, "-r", 1024, "-Q", 1, "-s", 1], iters=2000, sizes=[1])
+    perftest(place, "ib_send_bw", ["-l", 16, "--recv_post_list=16", "-I", 64, "-s", 64], iters=1600, sizes=[64])
+
+
+def send_bw_each(place):
     perftest(place, "ib_send_bw", ["-b"], iters=200, sizes=[65536])
     perftest(place, "ib_send_bw", ["-q", 16], iters=50, sizes=[65536])
     perftest(place, "ib_send_bw", ["-e"], iters=300, sizes=[65536])
@@ -30,6 +43,11 @@ def send_bw(place):
 
 
 def send_srq(place):
+    perftest(place, "ib_send_bw", ["--use-srq", "-q", 8, "-s", 1024], iters=100, sizes=[1024])
+    perftest(place, "ib_send_bw", ["--use-srq", "-e", "-s", 5000], iters=100, sizes=[5000])
+
+
+def send_srq_each(place):
     perftest(place, "ib_send_bw", ["--use-srq"], iters=300, sizes=[65536])
     perftest(place, "ib_send_bw", ["--use-srq", "-q", 8, "-s", 1024], iters=100, sizes=[1024])
     perftest(place, "ib_send_lat", ["--use-srq"], iters=100, sizes=[2])
@@ -37,6 +55,15 @@ def send_srq(place):
 
 
 def send_uc_ud(place):
+    """And with inline data."""
+    perftest(place, "ib_send_bw", ["-c", "UC", "-s", 3000, "-t", 16], iters=200, sizes=[3000])
+    perftest(place, "ib_send_bw", ["-c", "UD", "-s", 256, "-t", 16, "-q", 4], iters=50, sizes=[256])
+    perftest(place, "ib_send_bw", ["-c", "UD", "-s", 1000, "-t", 16, "-e"], iters=100, sizes=[1000])
+    perftest(place, "ib_send_lat", ["-c", "UC", "-e", "-I", 64, "-s", 64], iters=100, sizes=[64])
+    perftest(place, "ib_send_lat", ["-c", "UD", "-I", 64, "-s", 64], iters=100, sizes=[64])
+
+
+def send_uc_ud_each(place):
     perftest(place, "ib_send_bw", ["-c", "UC", "-s", 1024, "-t", 16], iters=200, sizes=[1024])
     perftest(place, "ib_send_bw", ["-c", "UD", "-s", 1024, "-t", 16], iters=200, sizes=[1024])
     perftest(place, "ib_send_bw", ["-c", "UD", "-s", 256, "-t", 16, "-q", 4], iters=50, sizes=[256])
@@ -53,11 +80,23 @@ def send_inline(place):
 
 
 def send_lat(place):
+    perftest(place, "ib_send_lat", ["-e", "-s", 100000, "-r", 4], iters=100, sizes=[100000])
+
+
+def send_lat_each(place):
     perftest(place, "ib_send_lat", ["-e"], iters=100, sizes=[2])
     perftest(place, "ib_send_lat", ["-s", 100000, "-r", 4], iters=100, sizes=[100000])
 
 
 def write_bw(place):
+    perftest(place, "ib_write_bw", ["-b", "-q", 16], iters=50, sizes=[65536])
+    perftest(place, "ib_write_bw", ["-t", 1, "--use_old_post_send"], iters=100, sizes=[65536])
+    perftest(place, "ib_write_bw", ["-l", 32, "-I", 64, "-s", 64], iters=3200, sizes=[64])
+    perftest(place, "ib_write_bw", ["--perform_warm_up", "-s", 10000], iters=100, sizes=[10000])
+    perftest(place, "ib_write_bw", ["--mr_per_qp", "-q", 3], iters=100, sizes=[65536])
+
+
+def write_bw_each(place):
     perftest(place, "ib_write_bw", ["-b"], iters=200, sizes=[65536])
     perftest(place, "ib_write_bw", ["-q", 16], iters=50, sizes=[65536])
     perftest(place, "ib_write_bw", ["-b", "-q", 16, "-s", 2000], iters=50, sizes=[2000])
@@ -70,6 +109,11 @@ def write_bw(place):
 
 def write_uc(place):
     perftest(place, "ib_write_bw", ["-c", "UC", "-t", 4, "-s", 8192], iters=100, sizes=[8192])
+    perftest(place, "ib_write_lat", ["-c", "UC", "-I", 32, "-s", 32], iters=100, sizes=[32])
+
+
+def write_uc_each(place):
+    perftest(place, "ib_write_bw", ["-c", "UC", "-t", 4, "-s", 8192], iters=100, sizes=[8192])
     perftest(place, "ib_write_lat", ["-c", "UC", "-s", 1500], iters=100, sizes=[1500])
 
 
@@ -80,6 +124,13 @@ def write_inline(place):
 
 
 def read_more(place):
+    perftest(place, "ib_read_bw", ["-b", "-q", 16], iters=50, sizes=[65536])
+    perftest(place, "ib_read_bw", ["-e", "-o", 1], iters=100, sizes=[65536])
+    perftest(place, "ib_read_bw", ["-o", 16, "-t", 256, "-s", 100], iters=1000, sizes=[100])
+    perftest(place, "ib_read_lat", ["-e", "-s", 1000001], iters=20, sizes=[1000001])
+
+
+def read_each(place):
     perftest(place, "ib_read_bw", ["-b"], iters=200, sizes=[65536])
     perftest(place, "ib_read_bw", ["-q", 16], iters=50, sizes=[65536])
     perftest(place, "ib_read_bw", ["-e"], iters=200, sizes=[65536])
@@ -90,6 +141,11 @@ def read_more(place):
 
 
 def atomic_more(place):
+    perftest(place, "ib_atomic_bw", ["-A", "FETCH_AND_ADD", "-b", "-q", 16], iters=50, sizes=[8])
+    perftest(place, "ib_atomic_bw", ["-A", "CMP_AND_SWAP", "-e", "-o", 1], iters=200, sizes=[8])
+
+
+def atomic_each(place):
     for kind in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
         perftest(place, "ib_atomic_bw", ["-A", kind], iters=500, sizes=[8])
         perftest(place, "ib_atomic_lat", ["-A", kind], iters=100, sizes=[8])
@@ -100,15 +156,22 @@ def atomic_more(place):
 
 
 def mtu(place):
+    """The least and the largest; what is between, ibv_rc_pingpong has."""
     fit = [m for m in (256, 512, 1024, 2048, 4096) if m <= place.path_mtu()]
-    if not place.name.startswith(("lo", "shm")):
-        fit = [fit[0], fit[-1]]
+    mtus(place, [fit[0], fit[-1]])
+
+
+def mtu_each(place):
+    mtus(place, [m for m in (256, 512, 1024, 2048, 4096) if m <= place.path_mtu()])
+
+
+def mtus(place, fit):
     for i, m in enumerate(fit):
         perftest(place, "ib_write_bw", ["-m", m, "-s", 50000], iters=50, sizes=[50000])
         if i in (0, len(fit) - 1):
             perftest(place, "ib_read_bw", ["-m", m, "-s", 50000], iters=50, sizes=[50000])
         if i == len(fit) - 1:
-            perftest(place, "ib_send_lat", ["-m", m, "-s", 50000], iters=50, sizes=[50000])
+            perftest(place, "ib_send_bw", ["-m", m, "-s", 50000], iters=50, sizes=[50000])
 
 
 def duration(*programs):
@@ -121,17 +184,22 @@ def duration(*programs):
 def no_gid(place):
     """Without -x perftest picks a GID by itself, an IPv4 one."""
     perftest(place, "ib_write_bw", iters=100, sizes=[65536], gid_flag=None)
-    perftest(place, "ib_send_lat", iters=100, sizes=[2], gid_flag=None)
+    perftest(place, "ib_send_bw", iters=100, sizes=[65536], gid_flag=None)
 
 
 def brief(place):
     """Each operation and each service once, for a place where the rest would show nothing new."""
     perftest(place, "ib_send_bw", iters=100, sizes=[65536])
-    perftest(place, "ib_send_lat", ["-c", "UD", "-s", 1000, "-e"], iters=100, sizes=[1000])
+    perftest(place, "ib_send_bw", ["-c", "UD", "-s", 1000, "-t", 16, "-e"], iters=100, sizes=[1000])
     perftest(place, "ib_write_bw", ["-q", 4], iters=50, sizes=[65536])
     perftest(place, "ib_write_bw", ["-c", "UC", "-t", 4, "-s", 4096], iters=100, sizes=[4096])
-    perftest(place, "ib_write_lat", iters=100, sizes=[2])
     perftest(place, "ib_read_bw", ["-e"], iters=50, sizes=[65536])
+    perftest(place, "ib_atomic_bw", ["-e"], iters=100, sizes=[8])
+
+
+def brief_lat(place):
+    perftest(place, "ib_send_lat", ["-c", "UD", "-s", 1000, "-e"], iters=100, sizes=[1000])
+    perftest(place, "ib_write_lat", iters=100, sizes=[2])
     perftest(place, "ib_atomic_lat", ["-e"], iters=100, sizes=[8])
 
 
@@ -139,7 +207,10 @@ CASES = {
     "send_bw": send_bw, "send_lat": send_lat, "send_srq": send_srq, "send_uc_ud": send_uc_ud,
     "send_inline": send_inline, "write_bw": write_bw, "write_uc": write_uc,
     "write_inline": write_inline, "read": read_more, "atomic": atomic_more, "mtu": mtu,
+    "send_bw_each": send_bw_each, "send_srq_each": send_srq_each, "send_uc_ud_each": send_uc_ud_each, "write_bw_each": write_bw_each,
+    "send_lat_each": send_lat_each, "write_uc_each": write_uc_each, "read_each": read_each, "atomic_each": atomic_each, "mtu_each": mtu_each,
     "duration": duration("ib_write_bw"), "duration_lat": duration("ib_send_lat", "ib_read_lat"), "no_gid": no_gid, "brief": brief,
+    "brief_lat": brief_lat,
     "send_bw_all": all_sizes("ib_send_bw"), "send_lat_all": all_sizes("ib_send_lat"),
     "write_bw_all": all_sizes("ib_write_bw"), "write_lat_all": all_sizes("ib_write_lat"),
     "read_bw_all": all_sizes("ib_read_bw"), "read_lat_all": all_sizes("ib_read_lat"),
