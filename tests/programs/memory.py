@@ -31,9 +31,19 @@ def counters(place, process):
     return {**{"io_shm_tx_packets": 0, "io_shm_tx_far": 0, "io_shm_peers": 0}, **one["counters"]}
 
 
-def writing(place, seconds=0.3):
-    """What a client's counters say in the middle of WRITEs of 64 KiB."""
-    pair = Pair(place, "ib_write_bw", WRITES, gid_flag="-x").go().underway(seconds)
+def writing(place, pauses=0):
+    """
+    What a client's counters say in the middle of WRITEs of 64 KiB. In a pause of a second both ends stand still, and a
+    processor is free.
+    """
+    pair = Pair(place, "ib_write_bw", WRITES, gid_flag="-x").go().underway()
+    for _ in range(pauses):
+        for p in (pair.client, pair.server):
+            p.signal(signal.SIGSTOP)
+        time.sleep(1.1)
+        for p in (pair.server, pair.client):
+            p.signal(signal.SIGCONT)
+        pair.underway(0.1, pair.sent() + 100)
     seen = counters(place, pair.client)
     told = pair.client.output()
     pair.still_runs()
@@ -61,7 +71,7 @@ def no_readv(place):
 def no_file(place):
     """Where no memory file can be as large as a ring packets go by UDP, and the user is told once."""
     other = under(place, "prlimit", "--fsize=100000")
-    seen, told = writing(other, 2.5)  # it tries again each second
+    seen, told = writing(other, 2)  # it tries again each second
     check(not seen["io_shm_tx_packets"] and not seen["io_shm_peers"], "through memory: %s" % seen)
     check(told.count(UDP) == 1 and "File too large" in told, told)
     pingpong(other, "ibv_rc_pingpong", ["-c"])

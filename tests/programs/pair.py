@@ -512,16 +512,18 @@ class Pair:
         self.client = self.place.start(1, *self._client)
         return self
 
-    def underway(self, seconds=0.3):
-        """Waits until there is traffic, and that long; both must still run. (Their output is buffered.)"""
+    def sent(self):
+        """How many packets the client has sent."""
+        found = json.loads(self.place.tool(1, "stat", "--json"))["processes"]
+        return sum(p["counters"]["tx_packets"] for p in found if p["pid"] == self.client.pid)
+
+    def underway(self, seconds=0.1, packets=100):
+        """Waits until the client has sent so many, and that long; both must still run. (Their output is buffered.)"""
         end = time.monotonic() + 60
-        packets = 0
-        while packets < 100 and self.client.running():
+        while self.client.running() and self.sent() < packets:
             check(time.monotonic() < end, "%s: no traffic\n%s%s"
                   % (self.title, self.server.output(), self.client.output()))
             time.sleep(0.05)
-            found = json.loads(self.place.tool(1, "stat", "--json"))["processes"]
-            packets = sum(p["counters"]["tx_packets"] for p in found if p["pid"] == self.client.pid)
         time.sleep(seconds)
         self.still_runs()
         return self

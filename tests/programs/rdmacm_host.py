@@ -105,9 +105,9 @@ def registrar_killed_meanwhile(place):
     """While clients connect and hang up without end the registrar is killed, several times: no connection fails."""
     idle = [listen(place, 9100 + i) for i in range(3)]
     listen(place, 9000)
-    client = connect(place, 9000, "-e", "-n", 20, "-t", 4)
+    client = connect(place, 9000, "-e", "-n", 20, "-t", 2)
     for p in idle:
-        time.sleep(1)
+        time.sleep(0.4)
         p.signal(signal.SIGKILL)
     check(client.wait(60) == 0, "the client: %s" % client.output())
     check(re.search(r"established \d+ failed 0 ", client.output()), client.output())
