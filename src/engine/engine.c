@@ -194,6 +194,11 @@ void engine_leave(struct engine *e)
 	}
 }
 
+bool engine_has_rfc7306(const struct engine *e)
+{
+	return e->config.transport.iwarp_rfc7306;
+}
+
 bool engine_is_lost(const struct engine *e)
 {
 	return e->forked;

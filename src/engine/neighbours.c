@@ -30,6 +30,11 @@ void neighbours_look(struct loop *l, uint64_t now_ns)
 	nic_set_neighbours(l->nic, &n);
 }
 
+bool neighbours_reader_lives(void *group, unsigned slot)
+{
+	return group_ring_lives(group, slot);
+}
+
 bool neighbours_keep_waiting(struct loop *l, size_t *waiting, uint64_t now_ns)
 {
 	neighbours_look(l, now_ns);

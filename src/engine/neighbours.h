@@ -16,6 +16,8 @@ enum { SHM_BYTES_AUTO = 8 << 20 }; /* for the rings of a process: 64 of them */
 
 /* Before packets are made: tells the nic which processes are reached, and which of them take no more. */
 void neighbours_look(struct loop *, uint64_t now_ns);
+/* For struct shm_config: of a group. */
+bool neighbours_reader_lives(void *group, unsigned slot);
 /* Whether packets wait for room, which are lost with this process; *waiting is set to their number. */
 bool neighbours_keep_waiting(struct loop *, size_t *waiting, uint64_t now_ns);
 /* After output: makes the rings that packets wanted. */

@@ -140,7 +140,7 @@ static struct io *shm_start(struct engine *e, struct io *lower)
 	struct shm_config c = {.slot = e->loop.slot,
 			       .bytes_max = e->config.shm_bytes ? e->config.shm_bytes : SHM_BYTES_AUTO,
 			       .counters = &e->loop.page->io,
-			       .lives = slot_lives,
+			       .lives = neighbours_reader_lives,
 			       .lives_ctx = e->group};
 
 	for (uint32_t i = 0; i < e->gids.count && i < SHM_ADDRESSES_MAX; i++)
@@ -695,11 +695,6 @@ uint32_t engine_iwarp_devices(void)
 	char why[WHY_BYTES];
 
 	return config_load(&c, why, sizeof(why)) ? 0 : c.iwarp;
-}
-
-bool engine_has_rfc7306(const struct engine *e)
-{
-	return e->config.transport.iwarp_rfc7306;
 }
 
 struct engine *engine_get(unsigned device, const struct engine_sink *sink, char *err, size_t err_bytes)

@@ -175,6 +175,11 @@ enum { GROUP_RING_FDS = 2 };
  * member's end. Never blocks. 0 or a negative errno. It may not want them: then it hangs up, which looks like its end.
  */
 int group_offer_ring(struct group *, unsigned slot, const int fds[GROUP_RING_FDS]);
+/*
+ * Whether the very process that was offered a ring to that slot still runs, or is stopped, and has not hung up: another one may have
+ * the slot meanwhile. A system call; never blocks.
+ */
+bool group_ring_lives(const struct group *, unsigned slot);
 
 enum group_ring_kind {
 	GROUP_RING_OFFERED,  /* by the member with the slot; the caller owns fds */

@@ -119,11 +119,16 @@ void group_refuse_ring(struct group *g, unsigned slot)
 	}
 }
 
-void group_ring_hung_up(struct group *g, unsigned slot)
+bool group_ring_lives(const struct group *g, unsigned slot)
 {
 	uint8_t junk;
 
-	if (g->ring_links[slot] < 0 || (recv(g->ring_links[slot], &junk, sizeof(junk), MSG_DONTWAIT) < 0 && errno == EAGAIN))
+	return g->ring_links[slot] >= 0 && recv(g->ring_links[slot], &junk, sizeof(junk), MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+void group_ring_hung_up(struct group *g, unsigned slot)
+{
+	if (g->ring_links[slot] < 0 || group_ring_lives(g, slot))
 		return;
 	close(g->ring_links[slot]);
 	g->ring_links[slot] = -1;

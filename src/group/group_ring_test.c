@@ -184,6 +184,45 @@ static void nobody_offers_to_himself(void **state)
 	group_close(g);
 }
 
+/* A member that has the slot 1, and has joined for certain. */
+static pid_t fork_first(struct group *g)
+{
+	pid_t pid = fork_member(true, offer_and_stay);
+	struct group_ring r;
+
+	do {
+		assert_true(wait_for_ring(g, &r));
+	} while (r.kind != GROUP_RING_OFFERED);
+	assert_int_equal(r.slot, 1);
+	link_close_all(r.fds, GROUP_RING_FDS);
+	return pid;
+}
+
+/* Who is asked about is the process, and not its slot, which another one gets. */
+static void the_end_of_a_reader_is_seen_though_its_slot_is_taken_again(void **state)
+{
+	struct group *g = join(true);
+	int fds[GROUP_RING_FDS];
+	pid_t pid;
+
+	pid = fork_first(g);
+	make_fds(fds, "hello");
+	assert_int_equal(group_offer_ring(g, 1, fds), 0);
+	assert_true(group_ring_lives(g, 1));
+	kill(pid, SIGSTOP);
+	assert_true(group_ring_lives(g, 1));
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	fork_first(g);
+	assert_true(group_lives(g, 1));
+	assert_false(group_ring_lives(g, 1));
+	/* The other one is asked about once it has a ring. */
+	assert_int_equal(group_offer_ring(g, 1, fds), 0);
+	assert_true(group_ring_lives(g, 1));
+	link_close_all(fds, GROUP_RING_FDS);
+	group_close(g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +231,7 @@ int main(void)
 		GROUP_TEST(a_member_without_rings_takes_none),
 		GROUP_TEST(a_ring_in_the_name_of_another_is_refused),
 		GROUP_TEST(nobody_offers_to_himself),
+		GROUP_TEST(the_end_of_a_reader_is_seen_though_its_slot_is_taken_again),
 	};
 
 	group_begin();

@@ -46,7 +46,7 @@ struct shm_config {
 	size_t address_count;
 	uint32_t bytes_max; /* of all rings that are made here */
 	struct io_counters *counters; /* *borrowed* */
-	/* Whether a process has that slot, a stopped one too; false only if nothing that had it runs any more. NULL: nobody knows. */
+	/* Whether the process that takes from the ring to that slot runs, or is stopped; another one may have the slot by then. NULL: nobody knows. */
 	bool (*lives)(void *ctx, unsigned slot);
 	void *lives_ctx;
 };

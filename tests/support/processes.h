@@ -179,6 +179,11 @@ bool group_lives(const struct group *g, unsigned slot)
 	return p && (!p->killed || p->lingers);
 }
 
+bool group_ring_lives(const struct group *g, unsigned slot)
+{
+	return group_lives(g, slot);
+}
+
 int group_steer_requests(struct group *g, unsigned slot)
 {
 	requests_slot = slot;
