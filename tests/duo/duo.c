@@ -12,6 +12,7 @@
 #include "base/siphash.h"
 #include "nic/state.h"
 #include "duo/duo.h"
+#include "duo/duo_channel.h"
 #include "transport/veroce/connection.h"
 #include "wire/packet.h"
 #include "wire/rocev2.h"
@@ -20,16 +21,6 @@
 void (*duo_fail_hook)(void);
 
 #define PS_A_NS UINT64_C(1000)
-
-/* A packet on its way. */
-struct duo_flight {
-	uint64_t behind; /* held: packets of its direction still to pass */
-	enum duo_side from;
-	struct flow flow;
-	uint32_t len;
-	uint8_t *data; /* exactly len bytes, so that an overread is caught */
-	struct duo_flight *next; /* held */
-};
 
 static void *must(void *p)
 {
@@ -100,7 +91,7 @@ static void trace_word(struct duo *d, uint64_t w)
 	d->trace = siphash_u64(key, d->trace ^ w);
 }
 
-static void trace_bytes(struct duo *d, const uint8_t *p, size_t n)
+void duo_trace(struct duo *d, const uint8_t *p, size_t n)
 {
 	uint64_t h = 0xcbf29ce484222325u;
 
@@ -121,8 +112,7 @@ static void fly(struct duo *d, struct duo_flight f, uint64_t arrival_ns)
 	DUO_CHECK(d, !d->flights.out_of_memory);
 }
 
-/* The next flight that has arrived by then, if any; the caller owns its bytes. */
-static bool land(struct duo *d, uint64_t until_ns, struct duo_flight *f)
+bool duo_land(struct duo *d, uint64_t until_ns, struct duo_flight *f)
 {
 	const struct event *e =
 		event_pop(&d->flights, until_ns < UINT64_MAX / PS_A_NS ? until_ns * PS_A_NS : UINT64_MAX);
@@ -367,7 +357,7 @@ static void hold(struct duo *d, struct duo_flight f, uint64_t behind)
 	d->held = h;
 }
 
-static void transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
+void duo_transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
 {
 	struct duo_packet p = describe(d, from, pkt);
 	struct duo_flight f = {.from = from, .flow = *pkt->flow, .len = pkt->len};
@@ -382,7 +372,7 @@ static void transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
 	else if (p.veroce)
 		arrival += d->path_ns[p.path];
 	trace_word(d, d->now_ns << 8 | (uint64_t)from << 4 | p.fate);
-	trace_bytes(d, pkt->data, pkt->len);
+	duo_trace(d, pkt->data, pkt->len);
 	if (d->wire_count == d->wire_room)
 		d->wire = grow(d->wire, &d->wire_room, sizeof(p));
 	d->wire[d->wire_count++] = p;
@@ -419,7 +409,7 @@ static void transmit(struct duo *d, enum duo_side from, const struct pkt *pkt)
 	release_held(d, from, false);
 }
 
-static struct duo_host *addressee(struct duo *d, const struct flow *flow)
+struct duo_host *duo_addressee(struct duo *d, const struct flow *flow)
 {
 	for (int s = 0; s < DUO_SIDES; s++) {
 		for (int g = 0; g < DUO_GIDS; g++) {
@@ -434,10 +424,10 @@ static bool deliver(struct duo *d)
 {
 	struct duo_flight f;
 
-	if (!land(d, d->now_ns, &f))
+	if (!duo_land(d, d->now_ns, &f))
 		return false;
 
-	struct duo_host *to = addressee(d, &f.flow);
+	struct duo_host *to = duo_addressee(d, &f.flow);
 	/* Hides from the nic what a UDP socket hides. */
 	struct pkt pkt = {.data = f.data, .flow = &f.flow, .len = f.len, .ip_id = 0xdead, .train = 1};
 
@@ -485,8 +475,8 @@ static size_t deliver_row(struct duo *d, size_t max)
 	bool placing = true;
 	size_t n = 0;
 
-	for (; n < max && n < ROW_MAX && land(d, d->now_ns, &f[n]); n++) {
-		struct duo_host *host = addressee(d, &f[n].flow);
+	for (; n < max && n < ROW_MAX && duo_land(d, d->now_ns, &f[n]); n++) {
+		struct duo_host *host = duo_addressee(d, &f[n].flow);
 
 		if (host != to && n) {
 			fly(d, f[n], d->now_ns);
@@ -514,7 +504,7 @@ void duo_ground(struct duo *d)
 	struct duo_flight f;
 
 	release_held(d, DUO_A, true);
-	while (land(d, UINT64_MAX, &f))
+	while (duo_land(d, UINT64_MAX, &f))
 		free(f.data);
 }
 
@@ -526,15 +516,22 @@ static void step(struct duo *d)
 	d->steps_left--;
 }
 
+bool duo_is_stopped(const struct duo_host *h)
+{
+	return h->stopped_until_ns > h->duo->now_ns;
+}
+
 static bool pump(struct duo *d, struct duo_host *h)
 {
 	struct pkt burst[256];
 	bool any = false;
 
-	for (;;) {
-		size_t max = d->burst;
-		size_t n = nic_output(h->nic, burst, max, d->now_ns);
+	while (!duo_is_stopped(h)) {
+		size_t max = d->burst, n;
 
+		if (d->rings)
+			duo_rings_look(h);
+		n = nic_output(h->nic, burst, max, d->now_ns);
 		if (!n)
 			return any;
 		any = true;
@@ -542,9 +539,13 @@ static bool pump(struct duo *d, struct duo_host *h)
 		check_trains(d, burst, n);
 		for (size_t i = 0; i < n; i++) {
 			step(d);
-			transmit(d, h->side, &burst[i]);
+			if (!d->rings)
+				duo_transmit(d, h->side, &burst[i]);
 		}
+		if (d->rings)
+			duo_rings_send(h, burst, n);
 	}
+	return any;
 }
 
 static void log_append(struct duo *d, struct cqe_log *log, const struct cqe *e)
@@ -603,22 +604,27 @@ static uint64_t next_event(struct duo *d)
 	uint64_t next = arrival_ps == UINT64_MAX ? UINT64_MAX : arrival_ps / PS_A_NS;
 
 	for (int s = 0; s < DUO_SIDES; s++) {
-		uint64_t t = nic_deadline(d->host[s].nic);
+		const struct duo_host *h = &d->host[s];
+		uint64_t t = duo_is_stopped(h) ? h->stopped_until_ns : nic_deadline(h->nic);
 
 		if (t < next)
 			next = t;
 	}
+	if (d->rings && duo_rings_next_ns(d) < next)
+		next = duo_rings_next_ns(d);
 	return next;
 }
 
 static void happen(struct duo *d)
 {
-	for (size_t n = 0, more = 1; n < d->batch && more; n += more)
+	if (d->rings)
+		duo_rings_happen(d);
+	for (size_t n = 0, more = 1; !d->rings && n < d->batch && more; n += more)
 		more = d->places ? deliver_row(d, d->batch - n) : deliver(d);
 	for (int s = 0; s < DUO_SIDES; s++) {
 		struct nic *nic = d->host[s].nic;
 
-		if (nic_deadline(nic) <= d->now_ns)
+		if (nic_deadline(nic) <= d->now_ns && !duo_is_stopped(&d->host[s]))
 			nic_expire(nic, d->now_ns);
 	}
 }
@@ -654,6 +660,11 @@ static bool turn(struct duo *d, uint64_t until_ns)
 		d->now_ns = next;
 	happen(d);
 	return true;
+}
+
+void duo_stop(struct duo_host *h, uint64_t until_ns)
+{
+	h->stopped_until_ns = until_ns;
 }
 
 void duo_idle(struct duo *d)

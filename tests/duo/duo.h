@@ -130,6 +130,7 @@ struct duo_host {
 	struct duo *duo;
 	enum duo_side side;
 	unsigned slot;
+	uint64_t stopped_until_ns;
 	struct heap heap;
 	struct alloc alloc;
 	struct nic *nic;
@@ -147,7 +148,8 @@ struct duo_buf {
 	uint8_t *p;
 	uint64_t len;
 	uint64_t iova;
-	struct mr *mr;
+	struct mr *mr; /* NULL: it was closed, */
+	uint32_t key;  /* and its key was this one */
 	struct duo_buf *next;
 };
 
@@ -207,6 +209,7 @@ struct duo {
 	bool places;
 	uint32_t placed_lost;
 	uint64_t placed; /* packets */
+	struct duo_rings *rings; /* or NULL */
 	struct duo_host host[DUO_SIDES];
 	struct duo_faults faults[DUO_SIDES]; /* by sender */
 	/* More latency of veRoCE packets, by path; UINT64_MAX: the path is dead. */
@@ -255,9 +258,13 @@ struct ah_attr duo_av(const struct duo_host *from, const struct duo_host *to, ui
 
 struct duo_buf *duo_buf(struct duo_host *, uint64_t len, uint32_t access);
 void duo_buf_free(struct duo_buf *);
+/* Deregisters the region; its memory is there until duo_buf_free(). */
+void duo_buf_close(struct duo_buf *);
 /* Fills it with bytes that look random; duo_filled() says byte i of them. */
 void duo_fill(struct duo_buf *, uint64_t seed);
 uint8_t duo_filled(uint64_t seed, uint64_t i);
+/* The region's key; of a closed one, what it was. */
+uint32_t duo_key(const struct duo_buf *);
 struct sge duo_sge(const struct duo_buf *, uint64_t off, uint32_t len);
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -317,6 +324,25 @@ struct duo_rule *duo_drop(struct duo *, int from, int opcode, int nth);
 void duo_pass_all(struct duo *);
 /* Every packet on its way is lost. */
 void duo_ground(struct duo *);
+/* The host neither sends nor takes before that time, as a process that is stopped. */
+void duo_stop(struct duo_host *, uint64_t until_ns);
+
+/* ---- memory between the two ------------------------------------------------------------------------ */
+
+/*
+ * Before any packet is sent, of two that duo_same_host() was for: real rings (io/shm.h) stand between the nics and the
+ * channel, as the engine has them between processes of one host, and what no ring takes goes by the channel. Both
+ * hosts are pollers, which sleep now and then; that a sleeper is woken is checked.
+ */
+void duo_rings_open(struct duo *);
+/* Makes the ring from a host, in place of an older one. reads: the other host can read this one's memory. */
+void duo_ring_make(struct duo_host *from, bool reads);
+/* The ring from a host is lost there; the other host learns it later. False: there is none. */
+bool duo_ring_lose(struct duo_host *from);
+void duo_ring_end(struct duo_host *from);
+/* The other host cannot read the memory of that one any more. */
+void duo_ring_blind(struct duo_host *from);
+const struct io_counters *duo_ring_counters(const struct duo_host *);
 
 /* ---- the wire ------------------------------------------------------------------------------------ */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "duo/duo.h"
+#include "duo/duo_channel.h"
 
 enum { CANARY_BYTES = 128, CANARY = 0xc5, STEPS = 5 * 1000 * 1000, TICK_SHIFT = 18 };
 
@@ -45,9 +46,23 @@ void duo_buf_free(struct duo_buf *b)
 	while (*at != b)
 		at = &(*at)->next;
 	*at = b->next;
-	nic_mr_dereg(b->host->nic, b->mr);
+	duo_buf_close(b);
 	free(b->p - CANARY_BYTES);
 	free(b);
+}
+
+void duo_buf_close(struct duo_buf *b)
+{
+	if (!b->mr)
+		return;
+	b->key = b->mr->key;
+	nic_mr_dereg(b->host->nic, b->mr);
+	b->mr = NULL;
+}
+
+uint32_t duo_key(const struct duo_buf *b)
+{
+	return b->mr ? b->mr->key : b->key;
 }
 
 /* Eight bytes of a pattern, the first in the low bits. Each stands for itself: buffers are large, and there are many. */
@@ -80,7 +95,7 @@ void duo_fill(struct duo_buf *b, uint64_t seed)
 
 struct sge duo_sge(const struct duo_buf *b, uint64_t off, uint32_t len)
 {
-	return (struct sge){.addr = b->iova + off, .len = len, .lkey = b->mr->key};
+	return (struct sge){.addr = b->iova + off, .len = len, .lkey = duo_key(b)};
 }
 
 void duo_check_canaries(const struct duo *d)
@@ -193,6 +208,8 @@ void duo_destroy(struct duo *d)
 		duo_qp_destroy(d->qps);
 	while (d->bufs)
 		duo_buf_free(d->bufs);
+	if (d->rings)
+		duo_rings_close(d);
 	for (int s = 0; s < DUO_SIDES; s++) {
 		struct duo_host *h = &d->host[s];
 

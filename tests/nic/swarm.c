@@ -6,11 +6,13 @@
  * its target memory as it is once every operation posted so far was executed, in order; it is
  * brought up to date at post time, and what each READ, atomic or message must show is recorded then.
  *
- *     swarm [veroce] [SEED [COUNT]]       or VERBENA_SEED in the environment
+ *     swarm [veroce] [rings] [SEED [COUNT]]       or VERBENA_SEED in the environment
  *
  * With `veroce` the seed also chooses how RC travels: veRoCE or negotiated, paths and their latencies,
  * loss detection, congestion control, windows, order. In weak order WRITEs that overlap have a fence
  * between them, since data in flight has no order, or rely on the fence indicator.
+ *
+ * With `rings` the two are processes of one host, and memory is between them (swarm_rings.c).
  *
  * It prints every seed before it runs it and, when one fails, the command that repeats it.
  */
@@ -20,78 +22,11 @@
 #include <string.h>
 
 #include "veroce/sent.h"
-#include "duo/duo.h"
+#include "nic/swarm.h"
 
-enum {
-	SEEDS = 1000,
-	PAIRS_MAX = 4,
-	OPS_MAX = 120,
-	MESSAGE_MAX = 16 * 1024,
-	SOURCE_BYTES = 64 * 1024,
-	TARGET_BYTES = 32 * 1024,
-	WORDS = 4, /* behind the target's bytes, for atomics */
-	RESULT_SLOTS = 64,
-	RECV_SLOTS = 16,
-	SIGNAL_EVERY = 8,
-	STEPS_MAX = 3 * 1000 * 1000
-};
+enum { SEEDS = 1000, SIGNAL_EVERY = 8, STEPS_MAX = 3 * 1000 * 1000, RINGS_BUSY = 100 /* actions in which lanes have work left */ };
 
-struct op {
-	enum wr_opcode opcode;
-	bool signaled;
-	uint8_t *result; /* the expected result of a READ or atomic */
-	uint32_t result_len;
-	uint64_t write_off; /* WRITE: where in the target */
-	uint32_t write_len;
-};
-
-/* A message that takes a receive WQE. */
-struct message {
-	enum wr_opcode opcode;
-	uint8_t *bytes;
-	uint32_t len;
-	uint32_t imm;
-};
-
-struct lane {
-	struct duo_qp *from, *to;
-	struct duo_buf *source, *results, *target, *inbox;
-	uint8_t *model; /* TARGET_BYTES, then WORDS */
-	struct op ops[OPS_MAX];
-	uint32_t op_count;  /* to be posted */
-	uint32_t posted;
-	uint32_t done;      /* known to be complete */
-	struct message messages[OPS_MAX];
-	uint32_t message_count;
-	uint32_t recv_posted;
-	uint32_t recv_done;
-	uint32_t last_signal;
-	bool must_fence; /* the READ before read memory that later WRITEs change */
-	bool send_failed;
-	bool recv_failed;
-};
-
-static bool veroce;
-
-struct swarm {
-	struct duo *d;
-	struct prng prng;
-	struct lane lanes[2 * PAIRS_MAX];
-	uint32_t lane_count;
-	bool dying; /* a QP was killed on purpose: completions are checked, memory is not */
-	uint64_t useful_packets;
-	uint32_t mtu;
-};
-
-static uint64_t below(struct swarm *s, uint64_t n)
-{
-	return prng_below(&s->prng, n);
-}
-
-static bool chance(struct swarm *s, uint32_t percent)
-{
-	return below(s, 100) < percent;
-}
+static bool veroce, rings;
 
 /* ---- set-up ------------------------------------------------------------------------------------ */
 
@@ -112,9 +47,18 @@ static void choose_faults(struct swarm *s)
 
 static uint32_t only_bytes;
 
+/* Who is stopped lives, and is waited for. */
+static void set_rings(struct nic_config *c)
+{
+	duo_same_host(c);
+	c->transport.patience_ns = 20000000;
+}
+
 static void set_rocev2(struct nic_config *c, enum duo_side side)
 {
 	c->transport.rocev2.only_bytes = only_bytes;
+	if (rings)
+		set_rings(c);
 }
 
 /* ---- veRoCE ------------------------------------------------------------------------------------ */
@@ -143,7 +87,7 @@ static void choose_wire(struct swarm *s)
 	};
 	for (int side = 0; side < DUO_SIDES; side++)
 		reth_base[side] = chance(s, 30) ? RETH_BASE_MESSAGE : RETH_BASE_PACKET;
-	same_host = chance(s, 20);
+	same_host = chance(s, 20) || rings;
 	/* Not drawn: seeds keep their meanings. */
 	for (int side = 0; side < DUO_SIDES; side++)
 		large[side] = same_host && wire.transport.veroce.rx_window >> (9 + side) & 5;
@@ -172,7 +116,9 @@ static void set_wire(struct nic_config *c, enum duo_side side)
 	c->transport.veroce.large = large[side];
 	c->transport.cc.params = wire.transport.cc.params;
 	c->transport.cc.line_rate_bps = wire.transport.cc.line_rate_bps;
-	if (same_host)
+	if (rings)
+		set_rings(c);
+	else if (same_host)
 		duo_same_host(c);
 }
 
@@ -410,12 +356,11 @@ static void plan_atomic(struct swarm *s, struct lane *l, struct duo_wr *w, struc
 	s->useful_packets += 2;
 }
 
-/* One more operation; false when the queue is full or all are posted. */
-static bool post(struct swarm *s, struct lane *l)
+bool swarm_post(struct swarm *s, struct lane *l)
 {
 	static const enum wr_opcode opcodes[] = {WR_SEND, WR_SEND_IMM, WR_WRITE, WR_WRITE, WR_WRITE_IMM,
 						 WR_READ, WR_READ, WR_FETCH_ADD, WR_CMP_SWAP};
-	struct duo_wr w = {.wr_id = l->posted, .rkey = l->target->mr->key};
+	struct duo_wr w = {.wr_id = l->posted, .rkey = duo_key(l->target)};
 	struct op *op = &l->ops[l->posted];
 
 	if (l->posted == l->op_count || !sq_slot(qp_sq(l->from->qp), 0))
@@ -531,7 +476,8 @@ static void check_received(struct swarm *s, struct lane *l)
 			DUO_CHECK(s->d, !l->recv_failed);
 			check_message(s, l, e);
 		} else {
-			DUO_CHECK(s->d, s->dying && e->status == WC_WR_FLUSH_ERR);
+			/* Where a region was closed one receive says so. */
+			DUO_CHECK(s->d, s->dying && (e->status == WC_WR_FLUSH_ERR || (!l->recv_failed && l->frozen)));
 			l->recv_failed = true;
 		}
 		l->recv_done++;
@@ -571,10 +517,12 @@ static void act(struct swarm *s)
 {
 	struct lane *l = &s->lanes[below(s, s->lane_count)];
 
+	if (rings && chance(s, 10))
+		rings_act(s);
 	switch (below(s, 6)) {
 	case 0:
 	case 1:
-		for (uint64_t n = 1 + below(s, 6); n && post(s, l); n--)
+		for (uint64_t n = 1 + below(s, 6); n && swarm_post(s, l); n--)
 			;
 		break;
 	case 2:
@@ -599,6 +547,8 @@ static void check_all(struct swarm *s)
 		check_sent(s, &s->lanes[i]);
 		check_received(s, &s->lanes[i]);
 	}
+	if (rings)
+		rings_check(s);
 }
 
 static bool all_over(const struct swarm *s)
@@ -618,7 +568,7 @@ static void finish(struct swarm *s)
 {
 	for (int rounds = 0; !all_over(s) && rounds < 60000; rounds++) {
 		for (uint32_t i = 0; i < s->lane_count; i++) {
-			post(s, &s->lanes[i]);
+			swarm_post(s, &s->lanes[i]);
 			while (s->lanes[i].recv_posted < s->lanes[i].message_count &&
 			       post_recv(s, &s->lanes[i]))
 				;
@@ -632,10 +582,13 @@ static void finish(struct swarm *s)
 
 static void kill_one(struct swarm *s)
 {
-	struct duo_qp *q = s->lanes[below(s, s->lane_count)].from;
+	struct lane *l = &s->lanes[below(s, s->lane_count)];
 
 	s->dying = true;
-	DUO_CHECK(s->d, !duo_qp_to_state(q, QPS_ERR));
+	if (rings)
+		rings_kill(s, l);
+	else
+		DUO_CHECK(s->d, !duo_qp_to_state(l->from, QPS_ERR));
 }
 
 static uint64_t current_seed;
@@ -651,13 +604,13 @@ static void say_how_to_repeat(void)
 			"receives %u posted, %u done\n", l->from->qpn, l->to->qpn, l->posted,
 			l->op_count, l->done, l->message_count, l->recv_posted, l->recv_done);
 	}
-	fprintf(stderr, "repeat: %s %s%" PRIu64 " 1\n", program, veroce ? "veroce " : "",
+	fprintf(stderr, "repeat: %s %s%s%" PRIu64 " 1\n", program, veroce ? "veroce " : "", rings ? "rings " : "",
 		current_seed);
 	exit(1);
 }
 
 /* Runs one seed; returns its trace. */
-static uint64_t run(uint64_t seed, uint64_t *packets)
+static uint64_t run(uint64_t seed, uint64_t *packets, struct rings_seen *seen)
 {
 	struct swarm *s = calloc(1, sizeof(*s));
 	uint64_t trace, actions, killed_at;
@@ -670,27 +623,33 @@ static uint64_t run(uint64_t seed, uint64_t *packets)
 		only_bytes = chance(s, 50) ? 0 : (uint32_t)below(s, 2 * MESSAGE_MAX);
 	s->d = duo_create(seed, veroce ? set_wire : set_rocev2);
 	/* Not drawn: seeds keep their meanings. */
-	s->d->places = veroce && same_host && seed % 3;
+	s->d->places = veroce && same_host && seed % 3 && !rings;
 	s->d->placed_lost = seed % 3 == 1 ? 64 : 0;
 	s->d->steps_left = STEPS_MAX;
 	choose_faults(s);
 	if (veroce)
 		choose_paths(s);
+	if (rings)
+		rings_begin(s);
 	connect_pairs(s);
 	actions = 200 + below(s, 2000);
-	killed_at = chance(s, 20) ? below(s, actions) : UINT64_MAX;
+	killed_at = chance(s, rings ? 50 : 20) ? below(s, rings ? RINGS_BUSY : actions) : UINT64_MAX;
 	for (uint64_t i = 0; i < actions; i++) {
 		if (i == killed_at)
 			kill_one(s);
 		act(s);
 		check_all(s);
 	}
+	if (rings)
+		rings_calm(s);
 	finish(s);
 	for (uint32_t i = 0; i < s->lane_count; i++)
 		check_end(s, &s->lanes[i]);
-	/* Go-back-N is wasteful, not endless. */
-	DUO_CHECK(s->d, s->dying || s->d->wire_count < 40 * s->useful_packets + 1000);
-	*packets = s->d->wire_count;
+	if (rings)
+		rings_end(s, seen);
+	*packets = s->d->wire_count + (rings ? rings_packets(s) : 0);
+	/* Go-back-N is wasteful, not endless. (What is sent besides the lanes over rings is not counted.) */
+	DUO_CHECK(s->d, s->dying || rings || *packets < 40 * s->useful_packets + 1000);
 	trace = s->d->trace;
 	duo_destroy(s->d);
 	for (uint32_t i = 0; i < s->lane_count; i++)
@@ -700,18 +659,25 @@ static uint64_t run(uint64_t seed, uint64_t *packets)
 	return trace;
 }
 
+static bool is_next_word(int *argc, char ***argv, const char *word)
+{
+	if (*argc < 2 || strcmp((*argv)[1], word))
+		return false;
+	--*argc;
+	++*argv;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	program = argv[0];
-	if (argc > 1 && !strcmp(argv[1], "veroce")) {
-		veroce = true;
-		argc--;
-		argv++;
-	}
+	veroce = is_next_word(&argc, &argv, "veroce");
+	rings = is_next_word(&argc, &argv, "rings");
 
 	const char *env = getenv("VERBENA_SEED");
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : env ? strtoull(env, NULL, 0) : 1;
 	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : argc > 1 || env ? 1 : SEEDS;
+	struct rings_seen seen = {0};
 	uint64_t total = 0;
 
 	duo_fail_hook = say_how_to_repeat;
@@ -722,15 +688,15 @@ int main(int argc, char **argv)
 		current_seed = seed + i;
 		printf("seed %" PRIu64 ": ", current_seed);
 		fflush(stdout);
-		uint64_t trace = run(current_seed, &packets);
+		uint64_t trace = run(current_seed, &packets, &seen);
 
 		printf("%" PRIu64 " packets, trace %016" PRIx64 "\n", packets, trace);
 		total += packets;
-		if (i % 8 == 0 && run(current_seed, &packets) != trace) {
+		if (i % 8 == 0 && run(current_seed, &packets, &seen) != trace) {
 			fprintf(stderr, "the same seed gave another trace\n");
 			say_how_to_repeat();
 		}
 	}
 	printf("%" PRIu64 " seeds, %" PRIu64 " packets\n", count, total);
-	return 0;
+	return rings && count >= RINGS_SEEDS_MIN && !rings_saw_all(&seen, veroce);
 }

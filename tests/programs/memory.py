@@ -3,13 +3,21 @@
 """What goes through memory and what does not, where the host refuses what that takes, or there is not enough of it."""
 import copy
 import json
+import mmap
 import os
+import re
+import shutil
 import signal
+import struct
 import time
 
-from pair import BUILD, TIME_S, Failure, Pair, check, main, perftest, pingpong, pingpong_check, sh
+from data import TRANSFER
+from pair import BUILD, ROOT, TIME_S, Failure, Pair, check, folder, main, perftest, pingpong, pingpong_check, sh
+from together import go_on
 
 FOR_EVER = 100000000
+RING = "/memfd:verbena-ring "
+READING = 200  # byte of a ring: src/io/shm_ring.h
 WRITES = ["-F", "-N", "-n", FOR_EVER, "-t", 4, "-s", 65536]
 UDP = "go by UDP"
 REFUSE = os.path.join(BUILD, "tests/programs/refuse")
@@ -78,7 +86,7 @@ def no_file(place):
 
 
 def no_memfd(place):
-    """Where no memory file can be made at all, packets go by UDP."""
+    """Where no memory file can be made at all, packets go by UDP; nobody is told, as there are no counters then either."""
     other = under(place, REFUSE, "memfd_create")
     pingpong(other, "ibv_rc_pingpong", ["-c"])
     perftest(other, "ib_write_bw", iters=200, sizes=[65536])
@@ -122,13 +130,152 @@ def limit(place):
         p.kill()
 
 
+# Who reads what the other end leaves out: the target of WRITEs and SENDs, and the requester of READs.
+READERS = {"ib_write_bw": 0, "ib_send_bw": 0, "ib_read_bw": 1}
+
+
 def killed_in_mid_reference(place):
-    """kill -9 of who writes and of who is written to; those who come next find all in order."""
-    for end in (0, 1):
-        pair = Pair(place, "ib_write_bw", [*WRITES[:-1], 1 << 20], gid_flag="-x").go().underway()
-        (pair.server, pair.client)[end].signal(signal.SIGKILL)
-        pair.kill()
-        pingpong(place, "ibv_rc_pingpong", ["-c"], size=100000)
+    """kill -9 of who reads what packets leave out, and of whom it is read from; those who come next find all in order."""
+    for program, reader in READERS.items():
+        options = ["-F", "-N", "-n", FOR_EVER, "-s", 1 << 20] + (["-t", 4] if program == "ib_write_bw" else [])
+        for end in (0, 1):
+            pair = Pair(place, program, options, gid_flag="-x").go().underway()
+            ends = pair.server, pair.client
+            if end == reader:
+                stop_reading(ends[reader], ends[1 - reader])
+            ends[end].signal(signal.SIGKILL)
+            pair.kill()
+            pingpong(place, "ibv_rc_pingpong", ["-c"], size=100000)
+
+
+class Rings:
+    """The memory of the rings that a process has made."""
+
+    def __init__(self, process):
+        self.maps = []
+        where = "/proc/%d/fd" % process.pid
+        for fd in os.listdir(where):
+            try:
+                if os.readlink(os.path.join(where, fd)).startswith(RING):
+                    with open(os.path.join(where, fd), "rb") as f:
+                        self.maps.append(mmap.mmap(f.fileno(), 4096, prot=mmap.PROT_READ))
+            except FileNotFoundError:
+                pass  # it has closed it
+        check(self.maps, "no ring: %s" % process.output())
+
+    def are_read(self):
+        """Whether a process says that it reads memory of the one that has made them."""
+        return any(struct.unpack_from("=I", m, READING)[0] for m in self.maps)
+
+
+def is_stopped(process):
+    tasks = "/proc/%d/task" % process.pid
+    for tid in os.listdir(tasks):
+        with open(os.path.join(tasks, tid, "stat")) as f:
+            if f.read().rsplit(")", 1)[1].split()[0] != "T":
+                return False
+    return True
+
+
+def stop_reading(reader, other):
+    """Stops a process while it reads the other's memory."""
+    rings = Rings(other)
+    end = time.monotonic() + TIME_S
+    while time.monotonic() < end:
+        check(reader.running() and other.running(), "over too soon\n%s\n%s" % (reader.output(), other.output()))
+        reader.signal(signal.SIGSTOP)
+        while not is_stopped(reader):
+            check(reader.running() and time.monotonic() < end, "it does not stop: %s" % reader.output())
+        if rings.are_read():
+            return rings
+        reader.signal(signal.SIGCONT)
+        time.sleep(0.001)
+    raise Failure("it never reads the other's memory")
+
+
+def stopped_in_mid_reference(place):
+    """
+    A process that is stopped while it reads another's memory holds it up, and nothing else: the other one sleeps
+    meanwhile, and every byte is right when it goes on.
+    """
+    pair = Pair(place, TRANSFER, ["-e", "-n", FOR_EVER, "-s", 31, "-b", 3000000]).go().underway(0)
+    for reader, other in (pair.server, pair.client), (pair.client, pair.server):
+        rings = stop_reading(reader, other)
+        time.sleep(0.3)  # what the other end can do without it, it does
+        before = other.cpu_s()
+        time.sleep(0.5)
+        used = other.cpu_s() - before
+        check(rings.are_read() and used < 0.1, "it used %.0f ms of CPU in 0.5 s" % (used * 1e3))
+        reader.signal(signal.SIGCONT)
+        go_on(place, [pair], 3000)  # more than a batch, after which each end looks at all bytes
+    pair.kill()
+
+
+def restarted(place):
+    """A process that is started again, and given the slot of the one that was killed, has rings of its own."""
+    server = place.start(0, ["rping", "-s", "-P", "-a", place.addresses[0]])
+    for _ in range(3):
+        client = ping_for_ever(place)
+        before, end = counters(place, server), time.monotonic() + TIME_S
+        while counters(place, server)["io_shm_tx_packets"] < before["io_shm_tx_packets"] + 100:
+            check(client.running() and time.monotonic() < end, "not through memory: %s" % counters(place, server))
+        check(before["io_shm_peers"] <= 1, "rings to the dead: %s" % before)
+        slot = json.loads(place.tool(0, "stat", "--json", str(client.pid)))["processes"][0]["slot"]
+        client.signal(signal.SIGKILL)
+        client.kill()
+        check(slot == 1, "another slot: %d" % slot)
+    server.kill()
+
+
+def older(place):
+    """The place, whose programs have rings of another version."""
+    where = folder()
+    theirs = os.path.join(where, "build")
+    os.mkdir(theirs)
+    shutil.copy(place.verbena, theirs)
+    shutil.copytree(os.path.join(BUILD, "lib"), os.path.join(theirs, "lib"), symlinks=True)
+    with open(os.path.join(ROOT, "src", "io", "shm_ring.c")) as f:
+        version = int(re.search(r"MAGIC UINT64_C\((\w+)\)", f.read()).group(1), 16)
+    ours, other, changed = struct.pack("<Q", version), struct.pack("<Q", version - 1), 0
+    for folder_name, _, files in os.walk(theirs):
+        for name in files:
+            path = os.path.join(folder_name, name)
+            if os.path.islink(path):
+                continue
+            with open(path, "rb") as f:
+                code = f.read()
+            if ours in code:
+                with open(path, "wb") as f:
+                    f.write(code.replace(ours, other))
+                changed += 1
+    check(changed, "no library has rings of this version")
+    copied = copy.copy(place)
+    copied.verbena = os.path.join(theirs, "verbena")
+    return copied
+
+
+class Mixed:
+    """Two places: one end in each."""
+
+    def __init__(self, *places):
+        self.places = places
+
+    def __getattr__(self, name):
+        return getattr(self.places[0], name)
+
+    def start(self, end, *words, **named):
+        return self.places[end].start(end, *words, **named)
+
+
+def other_version(place):
+    """A process whose rings are of another version is spoken to by UDP, and among themselves such processes use theirs."""
+    other = older(place)
+    for mixed in Mixed(place, other), Mixed(other, place):
+        seen, told = writing(mixed, 2)  # it tries again after a second
+        check(not seen["io_shm_tx_packets"], "through memory: %s" % seen)
+        pingpong(mixed, "ibv_rc_pingpong", ["-c"], size=100000)
+    seen, told = writing(other)
+    check(seen["io_shm_tx_packets"], "not through memory: %s" % seen)
 
 
 def hundred(place):
@@ -142,4 +289,5 @@ def hundred(place):
 
 if __name__ == "__main__":
     main({"read_in_place": read_in_place, "no_readv": no_readv, "no_file": no_file, "no_memfd": no_memfd, "small_loopback": small_loopback,
-          "limit": limit, "killed_in_mid_reference": killed_in_mid_reference, "hundred": hundred})
+          "limit": limit, "killed_in_mid_reference": killed_in_mid_reference,
+          "stopped_in_mid_reference": stopped_in_mid_reference, "restarted": restarted, "other_version": other_version, "hundred": hundred})
