@@ -17,6 +17,7 @@
 
 #include "engine/poller.h"
 #include "io/fd_away.h"
+#include "io/shm.h"
 #include "io/uncancelled.h"
 
 enum {
@@ -104,6 +105,18 @@ static void nap(struct self *s, uint64_t now_ns, uint64_t until_ns)
 	sleep_until_polled(s, THREAD_NAP, now_ns, until_ns - now_ns);
 }
 
+/* Whether packets may wait: only those in memory do, while sockets lose what unconnected and UC peers send meanwhile. */
+static bool may_wait(struct engine *e, uint64_t now_ns)
+{
+	bool may;
+
+	if (!e->loop.shm || !lock_try(&e->lock))
+		return false;
+	may = !e->closed && shm_has_all(e->loop.shm, now_ns);
+	engine_leave(e);
+	return may;
+}
+
 /* Nobody has polled for NAP_NS. True: who did waits for a processor, and this thread has slept meanwhile. */
 static bool await_poller(struct self *s, uint64_t now_ns)
 {
@@ -113,7 +126,7 @@ static bool await_poller(struct self *s, uint64_t now_ns)
 	/* Once this thread works instead, it goes on until somebody polls again. */
 	if (!polled_ns || polled_ns == s->instead_of_ns)
 		return false;
-	if (waited_ns >= AWAIT_NS_MAX ||
+	if (waited_ns >= AWAIT_NS_MAX || !may_wait(e, now_ns) ||
 	    !poller_waits(atomic_load_explicit(&e->poller, memory_order_relaxed), s->poller_ran_ns, now_ns - s->slept_ns)) {
 		s->instead_of_ns = polled_ns;
 		return false;

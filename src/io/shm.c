@@ -408,6 +408,13 @@ static size_t shm_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t
 	return done;
 }
 
+bool shm_has_all(const struct io *io, uint64_t now_ns)
+{
+	const struct shm *s = (const struct shm *)io;
+
+	return now_ns - s->came_ns < QUIET_NS && now_ns - s->below_ns >= QUIET_NS;
+}
+
 size_t shm_kept(const struct io *io)
 {
 	const struct shm *s = (const struct shm *)io;

@@ -109,6 +109,8 @@ struct shm_reach {
 };
 /* Before packets are made: puts what was kept into rings that have room for it. True: *reach differs from the last call's. */
 bool shm_turn(struct io *, uint64_t now_ns, struct shm_reach *);
+/* Whether packets came through memory lately, where nobody sends more than is taken, and none by sockets, which lose what is too much. */
+bool shm_has_all(const struct io *, uint64_t now_ns);
 /* How many packets wait for room in rings. They are lost with this process. */
 size_t shm_kept(const struct io *);
 /* Whether all that was sent through memory was taken out of the rings, and what packets left out was read. */
