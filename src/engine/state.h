@@ -10,8 +10,9 @@
  *     RUN      it looks by itself, now and soon again
  *     NAP      a program polls: the thread sleeps for 50 us or more at a time and looks whether it
  *              still does
- *     AWAIT    the thread that polled waits for a processor: this one would take it away from it, and sleeps for as
- *              long as that has waited, until it polls or has waited for AWAIT_NS_MAX (poller.h)
+ *     AWAIT    the thread that polled waits for a processor (poller.h), and packets come through memory alone. This
+ *              thread would take the processor away. It sleeps as long again as that one has waited, several times, until
+ *              that one polls or has waited for AWAIT_NS_MAX
  *     BLOCKED  it sleeps in epoll on every socket, until `sleep_until_ns` at most
  *
  *          nobody polled for 50 us, or engine_hand_over()

@@ -199,6 +199,26 @@ static void sockets_that_nobody_uses_are_looked_at_less_often(void **state)
 	end_free(b);
 }
 
+static void memory_has_all_while_sockets_are_quiet(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B);
+
+	connect_ends(a, A, b, B);
+	assert_false(shm_has_all(b->io, 20000000)); /* nothing came */
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	looks_below(a, b, 20000000);
+	assert_true(shm_has_all(b->io, 21000000));
+	b->lower->pending = 1;
+	looks_below(a, b, 22000000);
+	assert_false(shm_has_all(b->io, 23000000));
+	looks_below(a, b, 35000000);
+	assert_true(shm_has_all(b->io, 36000000));
+	assert_false(shm_has_all(b->io, 50000000));
+	end_free(a);
+	end_free(b);
+}
+
 static bool is_full(struct end *e, unsigned slot)
 {
 	struct shm_reach reach;
@@ -676,6 +696,7 @@ int main(void)
 		cmocka_unit_test(what_is_in_the_sockets_is_older),
 		cmocka_unit_test(the_sockets_are_not_forgotten),
 		cmocka_unit_test(sockets_that_nobody_uses_are_looked_at_less_often),
+		cmocka_unit_test(memory_has_all_while_sockets_are_quiet),
 		cmocka_unit_test(a_full_ring_loses_nothing),
 		cmocka_unit_test(a_full_ring_holds_up_nobody_else),
 		cmocka_unit_test(a_ring_that_stays_full_is_looked_at_ever_less),

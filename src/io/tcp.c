@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sockets are looked at through an epoll of this back end's own, whose descriptor is the one that others wait for. All
- * streams share one buffer to read into; a stream that has more to say is looked at again after the others. What is sent is
- * tcp_tx.c's, what comes tcp_rx.c's.
+ * streams share one buffer to read into. A stream of which more is to be read has its next turn after the others. tcp_tx.c
+ * sends, tcp_rx.c receives.
  */
 #include "io/tcp_state.h"
 

@@ -147,6 +147,7 @@ FAULTS = [
     # ---- memory between processes
     Fault("nobody_waits_for_who_reads", "shm_revoke", "shm_wait_for_reader(s, i)", "true", "unit/shm_far_test"),
     Fault("sleepers_wait_for_a_processor", "poller_waits", " && state_of(tid) == 'R'", "", "unit/poller_test"),
+    Fault("sockets_wait_for_a_processor", "shm_has_all", " && now_ns - s->below_ns >= QUIET_NS", "", "unit/shm_test"),
     Fault("who_runs_waits_for_a_processor", "poller_waits", "now_ns - ran_ns < for_ns / 4 * 3 && ", "", "unit/poller_test"),
     Fault("sleeper_that_is_ahead_sleeps_on", "drain", "wake_owed(s, slot);", "", "unit/shm_test"),
     Fault("two_sleepers_wait_for_each_other", "shm_flush", "wake_all_owed(s);", "", "unit/shm_test"),

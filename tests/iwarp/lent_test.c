@@ -226,7 +226,7 @@ static void post_one(struct writer *w)
 	pipe_post(&p, PIPE_A, &(struct pipe_wr){.opcode = WR_WRITE, .at = at, .len = len, .to = at, .wr_id = w->posted++});
 }
 
-/* What is complete is the program's: it writes something else there at once. */
+/* As a program that uses a buffer again as soon as its WRITE is complete. */
 static void poll_all(struct writer *w)
 {
 	struct cqe e;
@@ -333,7 +333,7 @@ static void a_reset_gives_all_back(void **state)
 	}
 }
 
-/* Whoever destroys or resets it has waited, or takes the blame. */
+/* The core does not wait for what a destroyed QP has lent: its caller has to, before (nic_streams_lend()). */
 static void a_qp_that_goes_forgets_what_it_lent(void **state)
 {
 	for (int resets = 0; resets < 2; resets++) {

@@ -91,7 +91,7 @@ static void client(const char *how, char **where)
 	take_back(how, id, mr);
 	memset(memory, NEW, EACH);
 	printf("%d complete, taken back in %llu ms\n", done, (unsigned long long)(now_ms() - began_ms));
-	/* What is left of the connection stays, so that all may leave that would. */
+	/* Bytes that were not given back in time would leave in these two seconds. */
 	sleep(2);
 	_exit(0);
 }
