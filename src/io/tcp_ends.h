@@ -27,7 +27,7 @@ struct end {
 	uint32_t stream;
 	uint32_t room;
 	uint8_t *got;
-	size_t got_len;
+	size_t got_len, got_room;
 	bool open, fin;
 	/* where the bytes of its stream belong: [place_at, place_end) of `place`; and how many were put there */
 	uint8_t *place;
@@ -62,6 +62,19 @@ static inline struct flow loopback(void)
 	return f;
 }
 
+/* Adds bytes to those at *to, whose memory grows by halves: the sanitizers mark a block that grows byte by byte anew each time. */
+static inline void append(uint8_t **to, size_t *to_len, size_t *room, const uint8_t *bytes, size_t len)
+{
+	if (*to_len + len > *room) {
+		*room = (*to_len + len) * 3 / 2;
+		*to = realloc(*to, *room);
+		assert_non_null(*to);
+	}
+	if (len)
+		memcpy(*to + *to_len, bytes, len);
+	*to_len += len;
+}
+
 static inline void take(struct end *e, const struct pkt *p)
 {
 	switch (p->kind) {
@@ -78,10 +91,7 @@ static inline void take(struct end *e, const struct pkt *p)
 		assert_true(p->far_bytes <= e->place_end - e->place_at);
 		e->place_at += p->far_bytes;
 		e->placed += p->far_bytes;
-		e->got = realloc(e->got, e->got_len + p->len);
-		if (p->len)
-			memcpy(e->got + e->got_len, p->data, p->len);
-		e->got_len += p->len;
+		append(&e->got, &e->got_len, &e->got_room, p->data, p->len);
 		break;
 	case PKT_BACK:
 		e->back += p->len;

@@ -11,14 +11,12 @@ enum { PIECE = 32 << 10, AROUND = 20, PIECES = 32, END = 4 };
 
 static uint8_t memory[PIECES][PIECE];
 static uint8_t *expected; /* what A has sent */
-static size_t expected_len;
+static size_t expected_len, expected_room;
 static uint32_t lent;
 
 static void expect(const uint8_t *data, size_t len)
 {
-	expected = realloc(expected, expected_len + len);
-	memcpy(expected + expected_len, data, len);
-	expected_len += len;
+	append(&expected, &expected_len, &expected_room, data, len);
 }
 
 static void fill(uint8_t *to, size_t len, uint32_t seed)
@@ -61,6 +59,7 @@ static int lent_tear_down(void **state)
 {
 	free(expected);
 	expected = NULL;
+	expected_room = 0;
 	return tear_down(state);
 }
 
