@@ -11,8 +11,8 @@
  *     NAP      a program polls: the thread sleeps for 50 us or more at a time and looks whether it
  *              still does
  *     AWAIT    the thread that polled waits for a processor (poller.h), and packets come through memory alone. This
- *              thread would take the processor away. It sleeps as long again as that one has waited, several times, until
- *              that one polls or has waited for AWAIT_NS_MAX
+ *              thread would take the processor away. It sleeps until that one has waited AWAIT_GROWTH times as long, several times,
+ *              until that one polls or has waited for AWAIT_NS_MAX
  *     BLOCKED  it sleeps in epoll on every socket, until `sleep_until_ns` at most
  *
  *          nobody polled for 50 us, or engine_hand_over()
@@ -68,7 +68,8 @@ enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_AWAIT, THREAD_BLOCKED };
 enum {
 	NAP_NS = 50000,             /* a program that has not polled for so long has stopped */
 	NAP_NS_MAX = 500000,
-	AWAIT_NS_MAX = 3000000,
+	AWAIT_NS_MAX = 10000000, /* three of the scheduler's slices: eight programs a processor that all poll come round in that */
+	AWAIT_GROWTH = 4,        /* looks at the poller are made when it has waited for this many times as long; each costs 10 us */
 	NAP_SHARE = 16, /* the longest nap, as a part of the time of polling */
 	POLLED_QUIET_NS = 1000000,  /* after polling this long without traffic it blocks */
 	SERVE_NS = 5000000,         /* interval of serving the group outside of epoll */

@@ -121,7 +121,7 @@ static bool may_wait(struct engine *e, uint64_t now_ns)
 static bool await_poller(struct self *s, uint64_t now_ns)
 {
 	struct engine *e = s->e;
-	uint64_t polled_ns = atomic_load(&e->polled_ns), waited_ns = now_ns - polled_ns;
+	uint64_t polled_ns = atomic_load(&e->polled_ns), waited_ns = now_ns - polled_ns, next_ns;
 
 	/* Once this thread works instead, it goes on until somebody polls again. */
 	if (!polled_ns || polled_ns == s->instead_of_ns)
@@ -131,7 +131,8 @@ static bool await_poller(struct self *s, uint64_t now_ns)
 		s->instead_of_ns = polled_ns;
 		return false;
 	}
-	sleep_until_polled(s, THREAD_AWAIT, now_ns, waited_ns < AWAIT_NS_MAX - waited_ns ? waited_ns : AWAIT_NS_MAX - waited_ns);
+	next_ns = AWAIT_GROWTH * waited_ns < AWAIT_NS_MAX ? AWAIT_GROWTH * waited_ns : AWAIT_NS_MAX;
+	sleep_until_polled(s, THREAD_AWAIT, now_ns, next_ns - waited_ns);
 	return true;
 }
 
