@@ -266,7 +266,7 @@ bool mr_leave(struct mr_lender *l, unsigned what, uint8_t *to, const void *from,
 	/* Of a packet that was given up: this one is in its place. */
 	if (far->len && to < far->to + far->len)
 		far->len = 0;
-	if (far->len || len < PKT_FAR_BYTES_MIN || len > UINT16_MAX || !mem_copy(&byte, from, 1) ||
+	if (far->len || l->copies || len < PKT_FAR_BYTES_MIN || len > UINT16_MAX || !mem_copy(&byte, from, 1) ||
 	    !mem_copy(&byte, (const uint8_t *)from + len - 1, 1))
 		return false;
 	memcpy(to, &note, sizeof(note));

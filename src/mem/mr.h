@@ -80,6 +80,7 @@ struct mr_lender {
 	void (*revoked)(void *ctx, uint64_t revocations);
 	void *ctx;
 	uint8_t lent;
+	bool copies; /* what is read now is copied all the same (mr_set_copies()) */
 	struct mr_far far;
 };
 
@@ -147,6 +148,21 @@ bool mr_fault(const struct mr_table *);
 
 /* Notes the bytes, of a request or a response, instead of copying them. False: they are to be copied. */
 bool mr_leave(struct mr_lender *, unsigned what, uint8_t *to, const void *from, size_t len);
+enum {
+	MR_ALONE_COPIED_MAX = 16 << 10, /* a request's bytes, if no other is under way, */
+	MR_READ_COPIED_MAX = 2 << 10    /* and a READ's */
+};
+
+/*
+ * Whether what is read from now on is copied even where it may be left: of a short message, as the system call by
+ * which a peer reads all that came takes longer than two copies of that.
+ */
+static inline void mr_set_copies(const struct mr_table *t, bool copies)
+{
+	if (__builtin_expect(t->leaves, 0))
+		t->lender->copies = copies;
+}
+
 /* Takes back what is lent of that kind, and perhaps more: it is lost to its receiver, as a packet in a network. */
 void mr_revoke(const struct mr_table *, unsigned what);
 

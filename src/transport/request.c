@@ -45,6 +45,12 @@ enum wc_status request_judge(const struct transport *tp, const struct qp *qp,
 	return sges_open(tp, qp, w) ? WC_SUCCESS : WC_LOC_PROT_ERR;
 }
 
+/* Of a stream of messages the peer reads many by one system call. */
+static bool is_short_and_alone(const struct qp *qp, const struct send_wqe *w)
+{
+	return w->length <= MR_ALONE_COPIED_MAX && w == sq_at(&qp->sq, qp->sq.una);
+}
+
 bool request_gather(const struct transport *tp, const struct qp *qp, struct send_wqe *w,
 		    uint32_t off, uint8_t *to, uint32_t len)
 {
@@ -54,6 +60,7 @@ bool request_gather(const struct transport *tp, const struct qp *qp, struct send
 		memcpy(to, send_wqe_inline(w) + off, len);
 		return true;
 	}
+	mr_set_copies(&tp->mrs, is_short_and_alone(qp, w));
 	return !len || sge_gather(&tp->mrs, qp->user.pd, send_wqe_sges(w), off, to, len);
 }
 

@@ -7,7 +7,7 @@
 
 #include "duo/sim.h"
 
-enum { LEN = 64 };
+enum { LEN = 64, READ_LEN = MR_READ_COPIED_MAX + 4, LONG = MR_ALONE_COPIED_MAX + 4 };
 
 /* A WRITE of A to B as it comes from the process with a slot, its ICRC wrong. */
 static int inject(struct sim *s, unsigned neighbour)
@@ -54,6 +54,7 @@ static struct sim start_within_host(enum qp_type type)
 	struct duo_pair p;
 
 	o.type = type;
+	o.mtu = 4096;
 	p = duo_connect(s.duo, &o);
 	s.a = p.a;
 	s.b = p.b;
@@ -133,7 +134,7 @@ static void what_waits_for_room_is_flushed(void **state)
 }
 
 /* A READ of A arrives at B, and B's next packet is its response. */
-static struct pkt response(struct sim *s, uint32_t read)
+static struct pkt response(struct sim *s, uint32_t read, uint32_t read_len)
 {
 	struct flow flow = duo_flow(s->duo, DUO_B, s->b->opt.gid);
 	struct bth bth = {.opcode = OP_RC_READ_REQUEST, .pkey = 0xffff, .dqpn = s->b->qpn, .psn = s->a->opt.psn[DUO_A] + read};
@@ -141,7 +142,7 @@ static struct pkt response(struct sim *s, uint32_t read)
 	struct pkt burst[2 * PKT_TRAIN_MAX];
 	uint32_t len;
 
-	reth_encode(ext, &(struct reth){.va = s->bbuf->iova, .rkey = s->bbuf->mr->key, .len = PKT_FAR_BYTES_MIN});
+	reth_encode(ext, &(struct reth){.va = s->bbuf->iova, .rkey = s->bbuf->mr->key, .len = read_len});
 	len = duo_build(s->duo, DUO_B, s->b->opt.gid, &bth, ext, sizeof(ext), NULL, 0, buf);
 	assert_int_equal(duo_inject(s->duo, DUO_B, &flow, buf, len), 0);
 	assert_int_equal(nic_output(s->b->host->nic, burst, COUNT(burst), s->duo->now_ns), 1);
@@ -167,12 +168,12 @@ static void a_response_that_is_lent_is_revoked_with_its_region(void **state)
 
 	nic_set_revoked(nic, note_revocations, &revocations);
 	nic_set_neighbours(nic, &n);
-	assert_int_equal(response(&s, 0).far_at, 0);
+	assert_int_equal(response(&s, 0, READ_LEN).far_at, 0);
 	assert_false(nic_lends(nic));
 	n.readers[0] = 1 << 5;
 	nic_set_neighbours(nic, &n);
-	p = response(&s, 1);
-	assert_int_equal(p.far_bytes, PKT_FAR_BYTES_MIN);
+	p = response(&s, 1, READ_LEN);
+	assert_int_equal(p.far_bytes, READ_LEN);
 	memcpy(&far, p.data + p.far_at, sizeof(far));
 	assert_ptr_equal(far.from, s.bbuf->p);
 	assert_int_equal(far.revocations, 0);
@@ -180,7 +181,7 @@ static void a_response_that_is_lent_is_revoked_with_its_region(void **state)
 	nic_lent_is_read(nic);
 	assert_int_equal(nic_mr_rereg(nic, other->mr, NULL, NULL, 0, MR_LOCAL_WRITE), 0);
 	assert_int_equal(revocations, 0);
-	response(&s, 2);
+	response(&s, 2, READ_LEN);
 	assert_int_equal(nic_mr_rereg(nic, s.bbuf->mr, NULL, NULL, 0, MR_LOCAL_WRITE), 0);
 	assert_int_equal(revocations, 1);
 	duo_destroy(s.duo);
@@ -195,7 +196,7 @@ static void a_request_that_is_lent_is_revoked_when_it_fails(void **state)
 		struct sim s = start_within_host(QPT_RC);
 		struct nic *nic = s.a->host->nic;
 		struct nic_neighbours n = {.slots = {0, 1 << (70 - 64)}, .readers = {0, 1 << (70 - 64)}};
-		struct duo_wr w = duo_write_wr(1, s.abuf, 0, PKT_FAR_BYTES_MIN, s.bbuf, 0);
+		struct duo_wr w = duo_write_wr(1, s.abuf, 0, LONG, s.bbuf, 0);
 		uint64_t revocations = 0;
 		struct qp_attr a = {.state = states[i]};
 		struct pkt burst[2 * PKT_TRAIN_MAX];
@@ -203,12 +204,51 @@ static void a_request_that_is_lent_is_revoked_when_it_fails(void **state)
 		nic_set_revoked(nic, note_revocations, &revocations);
 		nic_set_neighbours(nic, &n);
 		assert_true(duo_post(s.a, &w));
-		assert_int_equal(nic_output(nic, burst, COUNT(burst), s.duo->now_ns), 1);
-		assert_int_equal(burst[0].far_bytes, PKT_FAR_BYTES_MIN);
+		assert_true(nic_output(nic, burst, COUNT(burst), s.duo->now_ns) > 0);
+		assert_int_equal(burst[0].far_bytes, 4096);
 		assert_int_equal(nic_qp_modify(nic, s.a->qp, &a, QPA_STATE, s.duo->now_ns), 0);
 		assert_int_equal(revocations, 1);
 		duo_destroy(s.duo);
 	}
+}
+
+/* Posts a WRITE of so many bytes; how many bytes of its first packet are left out. */
+static uint32_t left_out(struct sim *s, uint32_t bytes)
+{
+	struct duo_wr w = duo_write_wr(1, s->abuf, 0, bytes, s->bbuf, 0);
+	struct pkt burst[2 * PKT_TRAIN_MAX];
+
+	assert_true(duo_post(s->a, &w));
+	assert_true(nic_output(s->a->host->nic, burst, COUNT(burst), s->duo->now_ns) > 0);
+	return burst[0].far_bytes;
+}
+
+/* To read it would take longer than to copy it twice; of a stream of messages many are read together. */
+static void a_short_message_is_copied_unless_another_is_under_way(void **state)
+{
+	struct nic_neighbours n = {.slots = {0, 1 << (70 - 64)}, .readers = {0, 1 << (70 - 64)}};
+
+	for (uint32_t first = 0; first < 2; first++) {
+		struct sim s = start_within_host(QPT_RC);
+
+		nic_set_neighbours(s.a->host->nic, &n);
+		assert_int_equal(left_out(&s, MR_ALONE_COPIED_MAX + first), first ? 4096 : 0);
+		assert_int_equal(left_out(&s, PKT_FAR_BYTES_MIN), PKT_FAR_BYTES_MIN);
+		duo_destroy(s.duo);
+	}
+}
+
+/* Whatever was left out before. */
+static void a_short_read_is_copied(void **state)
+{
+	struct sim s = start_within_host(QPT_RC);
+	struct nic_neighbours n = {.slots = {1 << 5}, .readers = {1 << 5}};
+
+	nic_set_neighbours(s.b->host->nic, &n);
+	assert_int_equal(response(&s, 0, MR_READ_COPIED_MAX).far_bytes, 0);
+	assert_int_equal(response(&s, 1, READ_LEN).far_bytes, READ_LEN);
+	assert_int_equal(response(&s, 2, MR_READ_COPIED_MAX).far_bytes, 0);
+	duo_destroy(s.duo);
 }
 
 int main(void)
@@ -219,6 +259,8 @@ int main(void)
 		cmocka_unit_test(what_waits_for_room_is_flushed),
 		cmocka_unit_test(a_response_that_is_lent_is_revoked_with_its_region),
 		cmocka_unit_test(a_request_that_is_lent_is_revoked_when_it_fails),
+		cmocka_unit_test(a_short_message_is_copied_unless_another_is_under_way),
+		cmocka_unit_test(a_short_read_is_copied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

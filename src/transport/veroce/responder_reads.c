@@ -232,6 +232,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct respons
 	p.orig = res->orig;
 	veroce_stamp(qp, &p, (uint32_t)r->path, now_ns);
 	at = veroce_encode_headers(out, &p);
+	mr_set_copies(&tp->mrs, res->len <= MR_READ_COPIED_MAX);
 	if (payload && !mr_read_response(&tp->mrs, out + at, from, payload))
 		return -1;
 	if (p.bth.pad)
@@ -327,6 +328,7 @@ static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource
 	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at)
 			    : NULL;
 
+	mr_set_copies(&tp->mrs, res->len <= MR_READ_COPIED_MAX);
 	if (!out || !mr_read_response(&tp->mrs, out + at, from, qp->veroce->mtu))
 		return false;
 	veroce_commit_next(tp, qp, at);
