@@ -3,16 +3,18 @@
 """
 perftest's eight programs for SEND, WRITE, READ and atomics, with the options that change what we do.
 
-Each end of a run measures the processor's frequency for a fifth of a second, those of latency twice, which is most of what a
-run costs. So options that do not concern each other go together; the cases that end in _each have them one by one.
+The eight runs without options have the true clock, the others one that lets perftest start sooner (pair.py). Options that do
+not concern each other go together; the cases that end in _each have them one by one.
 """
 from pair import ALL_SIZES, main, perftest
 
 
 def defaults(program, size):
-    """As it is without options; of latencies less often, as both ends compute while they wait."""
-    iters = 200 if program.endswith("_lat") else None
-    return lambda place: perftest(place, program, iters=iters, sizes=[size])
+    """As it is without options, with the true clock; of latencies less often, as both ends compute while they wait."""
+    def run(place):
+        place.quick_clock = False
+        perftest(place, program, iters=200 if program.endswith("_lat") else None, sizes=[size])
+    return run
 
 
 def all_sizes(program, sizes=None, iters=5, options=()):
