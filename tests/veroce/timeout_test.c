@@ -64,6 +64,53 @@ static void oldest_packet_is_the_one_that_leaves_without_room(void **state)
 }
 
 /*
+ * 6.3, 4: a program's timeout that is shorter than the round trips of the slowest path counts packets as lost later than it fires.
+ * The oldest one goes with each timeout all the same: others, which are known to be lost, end no stall, and are dropped by a peer
+ * that keeps packets until their turn and has no room for more.
+ */
+static void oldest_packet_goes_again_however_long_the_round_trip(void **state)
+{
+	enum { TIMEOUTS = 6 };
+
+	struct veroce_options v = veroce_options();
+	struct duo_options o = duo_options();
+	const struct nic_counters *n;
+	struct duo_rule *lost;
+	struct pair *pair;
+	struct duo_wr w;
+	struct sim s;
+	size_t firsts;
+
+	o.psn[DUO_A] = PSN;
+	o.timeout = 5;
+	s = veroce_start_sim(&v, &o, 1);
+	n = nic_counters(s.a->host->nic);
+	pair = s.a->qp->veroce->pair;
+	w = duo_write_wr(1, s.abuf, 0, PACKETS * MTU, s.bbuf, 0);
+	lost = duo_drop(s.duo, DUO_A, DUO_ANY, DUO_ANY);
+	assert_true(duo_post(s.a, &w));
+	duo_run_for(s.duo, 10000);
+	pair->window_bytes = 1;
+	pair->rto_ns = 50000000;
+	trim(&s, psn_add(PSN, 4));
+	trim(&s, psn_add(PSN, 2));
+	firsts = duo_count(s.duo, DUO_A, OP_RC_WRITE_FIRST);
+	for (unsigned i = 1; i <= TIMEOUTS; i++) {
+		while (n->timeouts < i)
+			duo_run_for(s.duo, 10000);
+		duo_run_for(s.duo, 10000);
+		DUO_CHECK(s.duo, n->timeouts == i && n->retransmits == i);
+		DUO_CHECK(s.duo, duo_count(s.duo, DUO_A, OP_RC_WRITE_FIRST) == firsts + i);
+	}
+	pair->window_bytes = 1 << 20;
+	lost->off = true;
+	duo_idle(s.duo);
+	duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
+	assert_memory_equal(s.bbuf->p, s.abuf->p, PACKETS * MTU);
+	sim_end(&s);
+}
+
+/*
  * 6.2, on a path that reorders: only time shows that a packet is lost, and each packet has its own time. Of two
  * overtaken packets each is judged by itself, and the first does not wait for the second.
  */
@@ -112,6 +159,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(oldest_packet_is_the_one_that_leaves_without_room),
+		cmocka_unit_test(oldest_packet_goes_again_however_long_the_round_trip),
 		cmocka_unit_test(earliest_of_two_late_packets_sets_the_timer),
 	};
 

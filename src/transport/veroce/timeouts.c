@@ -215,16 +215,21 @@ static bool gives_up(struct transport *tp, struct qp *qp, struct sender *s, uint
 }
 
 /*
- * Whether the oldest packet is sent again although others are lost: after an RNR NAK those wait until it is accepted.
+ * Whether the oldest packet is sent again although others are lost. After an RNR NAK those wait until it is accepted.
  * The peer may have accepted it, and only the acknowledgement was lost: a copy is acknowledged again.
+ *
+ * The same goes for one that has flown all the time that this timeout waited, which the program may have made shorter than the
+ * loss detection waits: nothing else ends the stall, and others that are sent instead may have no place at the peer before it.
  */
-static bool holds_back_others(const struct qp *qp, const struct sender *s)
+static bool goes_before_others(const struct qp *qp, const struct sender *s, uint64_t since_ns)
 {
-	return veroce_is_q(qp, s) && qp->veroce->w->refused && tx_record(&s->tx, s->tx.una)->state != TX_LOST;
+	const struct tx_record *oldest = tx_record(&s->tx, s->tx.una);
+
+	return oldest->state != TX_LOST && ((veroce_is_q(qp, s) && qp->veroce->w->refused) || oldest->tx_ns <= since_ns);
 }
 
-/* `proved`: the peer had its turn at a processor, so that the loss detection may judge. */
-static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool proved, uint64_t now_ns)
+/* `proved`: the peer had its turn at a processor, so that the loss detection may judge. It waited since since_ns. */
+static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool proved, uint64_t since_ns, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	uint32_t una = s->tx.una;
@@ -237,7 +242,7 @@ static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool
 		cc_on_loss(&vr->pair->own[tx_record(&s->tx, una)->path].cc, now_ns, CC_LOSS_RTO);
 	if (proved)
 		tp->loss->timeout(tp, qp, s, now_ns);
-	if (!s->tx.lost || holds_back_others(qp, s))
+	if (!s->tx.lost || goes_before_others(qp, s, since_ns))
 		recovery_lose(tp, qp, s, una, now_ns);
 	/* At least one packet leaves, however many count as in flight: otherwise none might ever leave again. */
 	if (tx_record(&s->tx, una)->state == TX_LOST)
@@ -249,6 +254,7 @@ static void time_out(struct transport *tp, struct qp *qp, struct sender *s, bool
 
 void timeouts_expire(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
+	uint64_t since_ns;
 	bool proved;
 
 	if (!tx_outstanding(&s->tx) || (veroce_is_q(qp, s) && qp->veroce->w->rnr_until_ns))
@@ -266,8 +272,9 @@ void timeouts_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 	}
 	if (must_probe(tp, s))
 		return;
-	proved = stall_is_over(tp, qp, rto_since(tp, qp, s));
-	if (stall_holds(tp, qp, rto_since(tp, qp, s), rto_deadline(tp, qp, s), now_ns) ||
+	since_ns = rto_since(tp, qp, s);
+	proved = stall_is_over(tp, qp, since_ns);
+	if (stall_holds(tp, qp, since_ns, rto_deadline(tp, qp, s), now_ns) ||
 	    grace(tp, qp, s, rto_deadline(tp, qp, s), now_ns))
 		return;
 	tp->counters.timeouts++;
@@ -275,5 +282,5 @@ void timeouts_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 	if (s->retries < UINT8_MAX)
 		s->retries++;
 	if (!gives_up(tp, qp, s, now_ns))
-		time_out(tp, qp, s, proved, now_ns);
+		time_out(tp, qp, s, proved, since_ns, now_ns);
 }
