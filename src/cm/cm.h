@@ -291,8 +291,13 @@ int cm_id_unresolved(const struct cm_id *, int status);
 int cm_id_resolve_route(struct cm_id *);
 /* An id that is not bound gets a drawn port on all addresses. -EADDRINUSE: another id shares the port. */
 int cm_id_listen(struct cm_id *, int backlog);
-/* Where connections are streams: the number by which the back end is to listen for the id; else, and of others, 0. */
+/*
+ * Of an id that is bound or listens, where connections are streams: the number by which the back end has its port, and listens
+ * for it. Else 0.
+ */
 uint32_t cm_id_listener(const struct cm_id *);
+/* The back end could not have the port of an id that is bound and nothing more, which is as before cm_id_bind() now. */
+void cm_id_unbind(struct cm_id *);
 /* The back end could not: the id is bound and nothing more. */
 void cm_id_unlisten(struct cm_id *);
 /* -EINVAL also if there is more private data than fits. */

@@ -209,7 +209,20 @@ static int bind_to(struct cm_id *id, const struct cm_addr *addr, bool asked)
 
 int cm_id_bind(struct cm_id *id, const struct cm_addr *addr)
 {
-	return bind_to(id, addr, true);
+	int err = bind_to(id, addr, true);
+
+	if (!err && cm_has_streams(&id->cm->streams))
+		mpa_bind(id);
+	return err;
+}
+
+void cm_id_unbind(struct cm_id *id)
+{
+	port_leave(id);
+	id->local = (struct cm_addr){0};
+	id->gid_index = -1;
+	id->listener = 0;
+	id->state = ID_IDLE;
 }
 
 static bool may_resolve(const struct cm_id *id)
@@ -274,7 +287,7 @@ int cm_id_listen(struct cm_id *id, int backlog)
 	id->state = ID_LISTENING;
 	id->cm->listener_count++;
 	id->cm->listens++;
-	return cm_has_streams(&id->cm->streams) ? mpa_listen(id) : 0;
+	return 0;
 }
 
 uint32_t cm_listeners(const struct cm *cm)

@@ -216,20 +216,28 @@ static uint32_t new_stream(struct cm *cm)
 
 /* ---- what programs ask for ----------------------------------------------------------------------- */
 
-int mpa_listen(struct cm_id *id)
+void mpa_bind(struct cm_id *id)
 {
 	id->listener = new_stream(id->cm);
-	return 0;
 }
 
 uint32_t cm_id_listener(const struct cm_id *id)
 {
-	return id->state == ID_LISTENING ? id->listener : 0;
+	return id->state == ID_BOUND || id->state == ID_LISTENING ? id->listener : 0;
+}
+
+/* The back end lets go of the port, if it has it. */
+static void release_port(struct cm_id *id)
+{
+	struct flow flow = {.flow_label = id->listener};
+
+	if (id->listener)
+		put(id->cm, &flow, PKT_RESET, NULL, 0);
+	id->listener = 0;
 }
 
 void cm_id_unlisten(struct cm_id *id)
 {
-	id->listener = 0;
 	id->state = ID_BOUND;
 	id->cm->listener_count--;
 }
@@ -269,6 +277,7 @@ int mpa_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
 	m->have = (uint16_t)mpa_start_request(m->frame, m, param);
 	m->began_ns = now_ns;
 	move(m, MPA_CONNECTING, now_ns);
+	release_port(id); /* the connection is to have it */
 	put(m->cm, &flow, PKT_OPEN, NULL, 0);
 	return 0;
 }
@@ -372,11 +381,9 @@ void mpa_disconnect(struct cm_id *id, uint64_t now_ns)
 
 void mpa_abandon(struct cm_id *id, uint64_t now_ns)
 {
-	struct flow flow = {.flow_label = id->listener};
 	struct mpa *m = id->mpa;
 
-	if (id->listener)
-		put(id->cm, &flow, PKT_RESET, NULL, 0);
+	release_port(id);
 	if (!m)
 		return;
 	switch (m->state) {

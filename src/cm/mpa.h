@@ -118,14 +118,15 @@ static inline bool cm_has_streams(const struct mpa_streams *s)
 void mpa_init(struct cm *, const struct cm_config *);
 void mpa_fini(struct cm *);
 
+/* The id is bound, and has a number for its listener. */
+void mpa_bind(struct cm_id *);
 /* As the functions of cm.h with those names. */
-int mpa_listen(struct cm_id *);
 int mpa_connect(struct cm_id *, const struct cm_param *, uint64_t now_ns);
 int mpa_accept(struct cm_id *, const struct cm_param *, uint64_t now_ns);
 int mpa_reject(struct cm_id *, const uint8_t *data, size_t len);
 void mpa_disconnect(struct cm_id *, uint64_t now_ns);
 int mpa_qp_attr(const struct cm_id *, struct qp_attr *, uint32_t *mask);
-/* The id goes: of a listener its socket, of a conversation its stream. */
+/* The id goes, and with it the socket that has its port, and its stream. */
 void mpa_abandon(struct cm_id *, uint64_t now_ns);
 void mpa_expire(struct cm *, uint64_t now_ns);
 uint64_t mpa_deadline(const struct cm *);

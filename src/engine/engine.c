@@ -119,7 +119,7 @@ bool engine_chosen_address(const struct engine *e, uint32_t index, uint8_t gid[1
 }
 
 /* At every address that the device has, of those that the wildcard stands for. */
-static int listen_at_chosen(struct engine *e, uint32_t number, const struct flow *wildcard, int backlog)
+static int bind_at_chosen(struct engine *e, uint32_t number, const struct flow *wildcard, bool alone)
 {
 	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
 	bool both = memcmp(wildcard->src, ipv4, sizeof(ipv4)) != 0;
@@ -129,7 +129,7 @@ static int listen_at_chosen(struct engine *e, uint32_t number, const struct flow
 	for (uint32_t i = 0; engine_chosen_address(e, i, at.src, &at.ifindex); i++) {
 		if (!both && memcmp(at.src, ipv4, sizeof(ipv4)) != 0)
 			continue;
-		err = tcp_listen(e->tcp, number, &at, backlog);
+		err = tcp_bind(e->tcp, number, &at, alone);
 		if (err) {
 			tcp_unlisten(e->tcp, number);
 			return err;
@@ -138,13 +138,23 @@ static int listen_at_chosen(struct engine *e, uint32_t number, const struct flow
 	return err;
 }
 
-int engine_listen(struct engine *e, uint32_t number, const struct flow *at, int backlog)
+int engine_bind(struct engine *e, uint32_t number, const struct flow *at, bool alone)
 {
 	static const uint8_t ipv4[16] = {[10] = 0xff, [11] = 0xff}, ipv6[16];
 
 	if (e->config.address[0] && (!memcmp(at->src, ipv4, sizeof(ipv4)) || !memcmp(at->src, ipv6, sizeof(ipv6))))
-		return listen_at_chosen(e, number, at, backlog);
-	return tcp_listen(e->tcp, number, at, backlog);
+		return bind_at_chosen(e, number, at, alone);
+	return tcp_bind(e->tcp, number, at, alone);
+}
+
+int engine_listen(struct engine *e, uint32_t number, const struct flow *at, int backlog)
+{
+	int err = tcp_listen(e->tcp, number, backlog);
+
+	if (err != -ENOENT)
+		return err;
+	err = engine_bind(e, number, at, false);
+	return err ? err : tcp_listen(e->tcp, number, backlog);
 }
 
 /* Memory and UDP have no cancellation point for a packet; the other back ends have. */

@@ -71,9 +71,11 @@ void engine_add_paths(struct engine *);
  */
 void engine_take_back(struct engine *, const struct stream_lent *);
 /*
- * Lock held, where there are streams: listens for connections to that address and port under that number (cm_id_listener()).
- * 0 or a negative errno.
+ * Lock held, where there are streams: takes that address and port for the listener with that number (cm_id_listener()), which is
+ * not to listen yet. alone: as tcp_bind(). 0 or a negative errno.
  */
+int engine_bind(struct engine *, uint32_t number, const struct flow *at, bool alone);
+/* Likewise. Listens for connections there; takes the port first if that was not done, or failed. 0 or a negative errno. */
 int engine_listen(struct engine *, uint32_t number, const struct flow *at, int backlog);
 /*
  * Lock held. The host hears the multicast group from now on, on that interface; 0: on every interface that has a GID, unless ids

@@ -210,7 +210,7 @@ void tcp_set_options(int fd)
 	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-int tcp_listen(struct io *io, uint32_t number, const struct flow *at, int backlog)
+int tcp_bind(struct io *io, uint32_t number, const struct flow *at, bool alone)
 {
 	static const uint8_t any[16];
 	struct tcp *t = (struct tcp *)io;
@@ -221,21 +221,37 @@ int tcp_listen(struct io *io, uint32_t number, const struct flow *at, int backlo
 
 	if (fd < 0)
 		return -errno;
-	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (a.any.sa_family == AF_INET6)
 		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, memcmp(at->src, any, sizeof(any)) != 0);
-	if (bind(fd, &a.any, len) < 0 || listen(fd, backlog) < 0) {
+	set(fd, SOL_SOCKET, SO_REUSEADDR, !alone);
+	if (bind(fd, &a.any, len) < 0) {
 		err = -errno;
 		close(fd);
 		return err;
 	}
+	/* Connections that it accepts have it, too, and are then in nobody's way when they are over. */
+	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	s = tcp_stream_new(t, number, fd);
 	if (!s)
 		return -ENOMEM;
 	s->listener = true;
-	err = tcp_watch(t, s, EPOLLIN);
+	return 0;
+}
+
+int tcp_listen(struct io *io, uint32_t number, int backlog)
+{
+	struct tcp *t = (struct tcp *)io;
+	int err = -ENOENT;
+
+	for (struct stream *s = tcp_find(t, number); s; s = s->next) {
+		if (s->number != number || !s->listener)
+			continue;
+		err = listen(s->fd, backlog) < 0 ? -errno : tcp_watch(t, s, EPOLLIN);
+		if (err)
+			break;
+	}
 	if (err)
-		tcp_stream_free(t, s);
+		tcp_unlisten(io, number);
 	return err;
 }
 

@@ -40,10 +40,13 @@ enum {
  */
 int tcp_open(struct io **, struct io_counters *counters, bool zerocopy_always, char *why, size_t why_bytes);
 /*
- * Listens at at->src and sport, a wildcard's too; the listener has a number like a stream, which several may share. 0 or a
- * negative errno.
+ * Takes port at->sport at at->src, a wildcard's too, for a listener: nobody listens there yet, and the kernel gives the port to
+ * no other socket that asks for any. The listener has a number like a stream, which several may share. alone: the port must be
+ * nobody's at all; else it may be that of others that do not listen either. 0 or a negative errno.
  */
-int tcp_listen(struct io *, uint32_t number, const struct flow *at, int backlog);
+int tcp_bind(struct io *, uint32_t number, const struct flow *at, bool alone);
+/* Listens at each port that was taken by that number. 0 or a negative errno, and then none is taken any more; -ENOENT: none was. */
+int tcp_listen(struct io *, uint32_t number, int backlog);
 /* As a PKT_RESET for every listener with that number. Streams that were accepted stay. Harmless if there is no such listener. */
 void tcp_unlisten(struct io *, uint32_t number);
 /*

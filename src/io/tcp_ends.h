@@ -167,7 +167,8 @@ static inline void connect_them(void)
 	struct flow at = loopback();
 
 	at.sport = port;
-	assert_int_equal(tcp_listen(b.io, LISTENER, &at, 10), 0);
+	assert_int_equal(tcp_bind(b.io, LISTENER, &at, false), 0);
+	assert_int_equal(tcp_listen(b.io, LISTENER, 10), 0);
 	a.stream = STREAM;
 	send_kind(&a, PKT_OPEN, NULL, 0);
 	UNTIL(a.open && b.open);

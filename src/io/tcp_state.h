@@ -4,6 +4,7 @@
  *
  *   stream          epoll asks for
  *   connecting      OUT
+ *   bound           nothing, as it is not watched yet: a listener that does not listen
  *   listening       IN, but not while it is deaf
  *   open            IN, and OUT while there is a backlog
  *   FIN came        OUT while there is a backlog

@@ -124,13 +124,52 @@ static void a_port_has_one_listener(void **state)
 	struct flow at = loopback();
 
 	at.sport = port;
-	assert_int_equal(tcp_listen(a.io, LISTENER, &at, 1), 0);
-	assert_int_equal(tcp_listen(b.io, LISTENER, &at, 1), -EADDRINUSE);
+	assert_int_equal(tcp_listen(a.io, LISTENER, 1), -ENOENT);
+	assert_int_equal(tcp_bind(a.io, LISTENER, &at, false), 0);
+	assert_int_equal(tcp_bind(b.io, LISTENER, &at, false), 0); /* nobody listens yet */
+	assert_int_equal(tcp_listen(a.io, LISTENER, 1), 0);
+	assert_int_equal(tcp_listen(b.io, LISTENER, 1), -EADDRINUSE);
+	assert_int_equal(tcp_listen(b.io, LISTENER, 1), -ENOENT);
+	assert_int_equal(tcp_bind(b.io, LISTENER, &at, false), -EADDRINUSE);
 	tcp_unlisten(a.io, LISTENER);
-	assert_int_equal(tcp_listen(b.io, LISTENER, &at, 1), 0);
+	assert_int_equal(tcp_bind(b.io, LISTENER, &at, false), 0);
+	assert_int_equal(tcp_listen(b.io, LISTENER, 1), 0);
 	at.src[12] = 10; /* no address of this host */
 	at.src[13] = 254;
-	assert_int_equal(tcp_listen(a.io, LISTENER, &at, 1), -EADDRNOTAVAIL);
+	assert_int_equal(tcp_bind(a.io, LISTENER, &at, false), -EADDRNOTAVAIL);
+}
+
+/* What any other program gets, which asks for the port as such programs do. */
+static int plain_bind(uint16_t to)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(to), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0), err = bind(fd, (struct sockaddr *)&in, sizeof(in)) ? errno : 0;
+
+	close(fd);
+	return err;
+}
+
+/* One that is bound alone is nobody's, before and after others can share it, and nobody connects to it before it listens. */
+static void a_port_that_is_bound_is_kept(void **state)
+{
+	struct flow at = loopback();
+
+	at.sport = port;
+	assert_int_equal(tcp_bind(a.io, LISTENER, &at, false), 0);
+	assert_int_equal(tcp_bind(b.io, LISTENER, &at, true), -EADDRINUSE);
+	tcp_unlisten(a.io, LISTENER);
+	assert_int_equal(plain_bind(port), 0);
+	assert_int_equal(tcp_bind(b.io, LISTENER, &at, true), 0);
+	assert_int_equal(plain_bind(port), EADDRINUSE);
+	assert_int_equal(tcp_bind(a.io, LISTENER, &at, true), -EADDRINUSE);
+	a.stream = STREAM;
+	send_kind(&a, PKT_OPEN, NULL, 0);
+	UNTIL(a.reset);
+	assert_int_equal(a.reset - 1, ECONNREFUSED);
+	a.reset = 0;
+	assert_int_equal(tcp_listen(b.io, LISTENER, 1), 0);
+	send_kind(&a, PKT_OPEN, NULL, 0);
+	UNTIL(a.open && b.open);
 }
 
 static int plain_client(void)
@@ -276,6 +315,7 @@ int main(void)
 		TEST(a_reset_behind_a_fin_takes_nothing_back),
 		TEST(nobody_listens),
 		TEST(a_port_has_one_listener),
+		TEST(a_port_that_is_bound_is_kept),
 		TEST(a_client_waits_for_a_descriptor),
 		TEST(many_streams_come_and_go),
 		TEST(bytes_are_read_into_their_place),

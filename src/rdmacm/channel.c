@@ -212,9 +212,8 @@ static void host_told(void *ctx, const struct cm_event *e, const struct cm_id_in
 	trouble_with_event(&c->trouble, e, info);
 }
 
-static int host_listen(void *ctx, const struct cm_id *id, int backlog)
+static struct flow flow_from(const struct cm_id *id)
 {
-	struct caller *c = ctx;
 	struct cm_id_info info;
 	struct flow at = {0};
 
@@ -222,6 +221,22 @@ static int host_listen(void *ctx, const struct cm_id *id, int backlog)
 	memcpy(at.src, info.local.ip, sizeof(at.src));
 	at.sport = info.local.port;
 	at.ifindex = info.local.ifindex;
+	return at;
+}
+
+static int host_bind(void *ctx, const struct cm_id *id, bool alone)
+{
+	struct caller *c = ctx;
+	struct flow at = flow_from(id);
+
+	return engine_bind(c->engine, cm_id_listener(id), &at, alone);
+}
+
+static int host_listen(void *ctx, const struct cm_id *id, int backlog)
+{
+	struct caller *c = ctx;
+	struct flow at = flow_from(id);
+
 	return engine_listen(c->engine, cm_id_listener(id), &at, backlog > 0 ? backlog : CM_BACKLOG_MAX);
 }
 
@@ -387,6 +402,7 @@ static ssize_t command(struct engine *engine, const struct order *o)
 	const struct ucma_host host = {.route = host_route,
 				       .channel = host_channel,
 				       .copy = memory_copy,
+				       .bind = host_bind,
 				       .listen = host_listen,
 				       .join = host_join,
 				       .leave = host_leave,

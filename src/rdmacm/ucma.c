@@ -30,6 +30,7 @@ enum {
 	ROUTE_BYTES_MIN = offsetof(struct rdma_ucm_query_route_resp, ibdev_index),
 	PATH_BYTES = 72, /* a record of IB_PATH: flags, reserved, path */
 	PATH_FLAGS = 0x2b, /* IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL | ..: of the record that is used */
+	DRAWS = 64, /* of a port that TCP does not have for us */
 	REJECT_CONSUMER = 28,
 	REJECT_VENDOR_OPTION = 35,
 	EVENT_COMM_ESTABLISHED = 4, /* IBV_EVENT_COMM_EST */
@@ -134,6 +135,26 @@ static int migrate_id(struct call *c, const void *bytes)
 
 /* ---- addresses -------------------------------------------------------------------------------------- */
 
+/*
+ * Where connections are streams ports are TCP's. One that is drawn is nobody's there, and nobody gets it by chance before the
+ * program listens. One that the program has asked for may be somebody's until then, as with Linux, where TCP is asked last.
+ */
+static int bind_and_take(struct call *c, const struct cm_addr *a)
+{
+	int err = -EADDRINUSE;
+
+	for (unsigned i = 0; i < DRAWS && err == -EADDRINUSE; i++) {
+		err = cm_id_bind(c->id, a);
+		if (err || !c->host->bind || !cm_id_listener(c->id))
+			return err;
+		err = c->host->bind(c->host->ctx, c->id, !a->port);
+		if (a->port || err != -EADDRINUSE)
+			return 0;
+		cm_id_unbind(c->id);
+	}
+	return err;
+}
+
 static int bind_to(struct call *c, const void *sockaddr, size_t len)
 {
 	struct cm_addr a;
@@ -143,7 +164,7 @@ static int bind_to(struct call *c, const void *sockaddr, size_t len)
 		return err;
 	if (a.port && c->host->first_port && a.port < c->host->first_port(c->host->ctx))
 		return -EACCES;
-	return cm_id_bind(c->id, &a);
+	return bind_and_take(c, &a);
 }
 
 static int bind_ip(struct call *c, const void *bytes)
@@ -246,9 +267,16 @@ static int connect_to(struct call *c, const void *bytes)
 
 static int listen_for(struct call *c, const void *bytes)
 {
+	static const struct cm_addr anywhere = {.ip = {[10] = 0xff, [11] = 0xff}, .family = CM_IPV4};
 	const struct rdma_ucm_listen *cmd = bytes;
-	int err = cm_id_listen(c->id, (int)cmd->backlog);
+	struct cm_id_info info;
+	int err = 0;
 
+	cm_id_query(c->id, &info);
+	if (info.local.family == CM_NO_FAMILY)
+		err = bind_and_take(c, &anywhere);
+	if (!err)
+		err = cm_id_listen(c->id, (int)cmd->backlog);
 	if (err || !cm_id_listener(c->id) || !c->host->listen)
 		return err;
 	err = c->host->listen(c->host->ctx, c->id, (int)cmd->backlog);

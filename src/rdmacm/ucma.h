@@ -7,6 +7,7 @@
 #ifndef RDMACM_UCMA_H
 #define RDMACM_UCMA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,9 +26,11 @@ struct ucma_host {
 	/* As memcpy(), with memory that a command names. False: it is not there. NULL: memcpy(). */
 	bool (*copy)(void *to, const void *from, size_t len);
 	/*
-	 * Listens for an id whose connections are streams (cm_id_listener() is not 0). 0 or a negative errno. NULL: no
-	 * connection is a stream.
+	 * Takes the port of an id whose connections are streams (cm_id_listener() is not 0). alone: the port must be nobody else's
+	 * at all. 0; -EADDRINUSE: it is somebody's; or another negative errno. NULL: no connection is a stream.
 	 */
+	int (*bind)(void *ctx, const struct cm_id *, bool alone);
+	/* Listens for such an id. 0 or a negative errno. NULL: likewise. */
 	int (*listen)(void *ctx, const struct cm_id *, int backlog);
 	/* Makes the host a member of the group. 0 or a negative errno. NULL: there are no groups. */
 	int (*join)(void *ctx, const uint8_t gid[16], uint32_t ifindex);

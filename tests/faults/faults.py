@@ -95,6 +95,8 @@ FAULTS = [
     Fault("reset_waits_for_nobody", "stream_reset", "if (tcp_lends(s))", "if (false)", "unit/tcp_lent_test"),
     Fault("lent_memory_is_not_called_back", "expire", "qp && !m->recalled && nic_stream_lends(qp, &all)", "false",
           "unit/mpa_end_test"),
+    Fault("a_port_of_others_is_kept", "bind_and_take", "a->port || err != -EADDRINUSE", "true", "unit/ucma_ports_test"),
+    Fault("a_port_is_shared_by_chance", "tcp_bind", "SO_REUSEADDR, !alone);", "SO_REUSEADDR, 1);", "unit/tcp_test"),
 
     # ---- group
     Fault("lane_beyond_the_last", "group_msg_decode", "m->lane < m->lane_count", "m->lane <= m->lane_count",

@@ -396,6 +396,12 @@ def nobody(place):
     check(status != 0 and "REJECTED" in out, "refused otherwise: %s\n%s" % (status, out))
 
 
+def ports(place):
+    """A port that rdma_cm drew is no other program's until it is listened on, nor afterwards."""
+    status, out = place.run(0, [os.path.join(BUILD, "tests/programs/ports"), place.addresses[0], 50], TIME_S, ENV)
+    check(status == 0 and out == "0 ports were taken, 0 listeners refused\n", "status %s\n%s" % (status, out))
+
+
 if __name__ == "__main__":
     main({"devinfo": devinfo, "rping": rping, "ucmatose": ucmatose, "rstream": rstream, "perftest": perftest, "perftest_each": perftest_each, "unconnected": unconnected, "no_crc": no_crc, "atomics": atomics, "capture": capture, "markers": markers,
-          "departs": departs, "zerocopy": zerocopy, "lent": lent, "errors": errors, "others": others, "libfabric": libfabric, "stat": stat, "flood": flood, "nobody": nobody})
+          "departs": departs, "zerocopy": zerocopy, "lent": lent, "errors": errors, "others": others, "libfabric": libfabric, "stat": stat, "flood": flood, "nobody": nobody, "ports": ports})

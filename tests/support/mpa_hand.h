@@ -184,12 +184,15 @@ static inline struct cm_id *listener(void)
 {
 	struct cm_addr any = {.ip = {[10] = 0xff, [11] = 0xff}, .family = CM_IPV4, .port = PORT};
 	struct cm_id *id;
+	uint32_t number;
 
 	assert_int_equal(cm_id_create(channel, CM_SPACE_TCP, QPT_RC, 1, &id), 0);
-	assert_int_equal(cm_id_bind(id, &any), 0);
 	assert_int_equal(cm_id_listener(id), 0);
+	assert_int_equal(cm_id_bind(id, &any), 0);
+	number = cm_id_listener(id);
+	assert_true(number && number < ACCEPTED);
 	assert_int_equal(cm_id_listen(id, 10), 0);
-	assert_true(cm_id_listener(id) && cm_id_listener(id) < ACCEPTED);
+	assert_int_equal(cm_id_listener(id), number);
 	return id;
 }
 
