@@ -209,6 +209,22 @@ class Process:
                 total += int(f.read().split()[0])
         return total / 1e9
 
+    def threads(self):
+        """What each thread does, as far as the kernel tells: for what hangs."""
+        lines = []
+        for tid in sorted(os.listdir("/proc/%d/task" % self.pid), key=int):
+            at = "/proc/%d/task/%s/" % (self.pid, tid)
+            said = [tid]
+            for name in ("comm", "stat", "wchan", "syscall", "schedstat", "stack"):
+                try:
+                    with open(at + name) as f:
+                        text = f.read().strip()
+                except OSError:
+                    continue
+                said.append("%s %s" % (name, text.rsplit(")", 1)[1].split()[0] if name == "stat" else text.replace("\n", ", ")))
+            lines.append("; ".join(said))
+        return lines
+
     def listens(self, port):
         """Whether a TCP socket listens on that port in the network namespace of the process."""
         for table in ("tcp", "tcp6"):
@@ -545,16 +561,35 @@ class Pair:
             if not p.running():
                 raise TooSoon("%s: over too soon, status %s\n%s" % (self.title, p.proc.returncode, p.output()))
 
+    def state(self):
+        """Counters and threads of both ends, twice, so that what moves is seen; then it was not a wake that was lost."""
+        lines = []
+        for again in (False, True):
+            for end, p in enumerate((self.server, self.client)):
+                if not p.running():
+                    continue
+                lines.append("-- %s%s" % ("client" if end else "server", ", a second later" if again else ""))
+                try:
+                    lines += p.threads()
+                    lines.append(self.place.tool(end, "stat", "--all", str(p.pid), seconds=10))
+                except (OSError, Failure, subprocess.TimeoutExpired) as e:
+                    lines.append("it tells no more: %s" % e)
+            if not again:
+                time.sleep(1)
+        return "\n".join(lines)
+
     def finish(self, seconds=TIME_S):
         """Waits for both; checks that they ended well and have not complained. Their outputs."""
         end = time.monotonic() + seconds
         c = self.client.wait(seconds)
         s = self.server.wait(max(end - time.monotonic(), 3) if c == 0 else 3)
         outs = self.server.output(), self.client.output()
+        hangs = c is None or (c == 0 and s is None)
+        state = self.state() if hangs else ""
         self.kill()
         whole = "\n-- server (status %s)\n%s\n-- client (status %s)\n%s" % (s, outs[0], c, outs[1])
-        if c is None or (c == 0 and s is None):
-            raise Failure("%s: not done after %d s%s" % (self.title, seconds, whole))
+        if hangs:
+            raise Failure("%s: not done after %d s%s\n%s" % (self.title, seconds, whole, state))
         check(c == 0 and s == 0, "%s: status of server %s, of client %s%s"
               % (self.title, s, c, whole))
         for out in outs:

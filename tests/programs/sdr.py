@@ -8,6 +8,8 @@ import os
 import random
 import re
 import shutil
+import signal
+import time
 
 from capture import packets
 from pair import BUILD, TIME_S, Pair, check, folder, main
@@ -40,6 +42,26 @@ def clean(place):
                    ["-n", 30, "-s", 300001, "-t", 2, "-c", 1, "-g", 1], ["-n", 300, "-s", 1, "-c", 3, "-g", 16]):
         chunks, dropped = write_bw(place, client)
         check(dropped < chunks, "%s: nothing arrived" % client)
+
+
+def stopped(place):
+    """A client that gets no processor for longer than the server waits for a message goes on behind it."""
+    pair = Pair(place, WRITE_BW, [], ["-V", "-n", 400, "-w", 0, "-s", 1 << 20, "-t", 1], gid_flag="-x").go().underway(0)
+    pair.client.signal(signal.SIGSTOP)
+    time.sleep(1)  # five times as long as the server waits
+    pair.client.signal(signal.SIGCONT)
+    _, out = pair.finish()
+    chunks, dropped = (int(n) for n in re.search(r"^ \d.*\s(\d+)\s+(\d+)$", out, re.M).groups())
+    check(16 <= dropped < chunks, "%d of %d chunks dropped, a message has 16\n%s" % (dropped, chunks, out))
+
+
+def deaf(place):
+    """A client whose server hears nothing, and says so all the time, gives up."""
+    pair = Pair(place, WRITE_BW, [], ["-n", 40, "-t", 4], gid_flag="-x", server_env={"VERBENA_IMPAIR": "drop=100%"}).go()
+    status = pair.client.wait(TIME_S)
+    out = pair.client.output()
+    pair.kill()
+    check(status == 1 and "nothing has happened for 30 s: 4 of 50 messages are sent, and 0 reported" in out, "status %s\n%s" % (status, out))
 
 
 def schemes(place):
@@ -185,7 +207,7 @@ def allreduce_wrong(place):
 
 
 if __name__ == "__main__":
-    main({"clean": clean, "mtu": mtu, "threads": threads, "rc": rc,
+    main({"clean": clean, "stopped": stopped, "deaf": deaf, "mtu": mtu, "threads": threads, "rc": rc,
           "schemes": schemes, "idle_fill": idle_fill, "idle_fill_everywhere": idle_fill_everywhere, "soak": soak, "lat": lat, "allreduce": allreduce, "allreduce_wrong": allreduce_wrong, "wrong_options": wrong_options,
           "drop": spoiled("drop=2%,seed=1", True), "everything": spoiled("drop=1%,dup=3%,reorder=5%,corrupt=1%,seed=2", True),
           "reorder": spoiled("dup=5%,reorder=10%,seed=3", False)})

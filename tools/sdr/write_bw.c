@@ -398,25 +398,34 @@ static bool acks_taken(struct sending *s, int wait_ms)
 	return n;
 }
 
-/* Sends messages up to that number, and waits until the server has reported all of them. */
+/* Where the server has waited long for a message it has reported it before it is sent: then it comes late, and counts as lost. */
+static bool may_send(const struct sending *s, uint64_t end)
+{
+	return s->sent < end && s->sent < s->acked + g.depth && s->sent < s->left + g.depth;
+}
+
+/*
+ * Sends messages up to that number, and waits until the server has reported all of them. What the library does alone is no
+ * progress: a server that hears nothing repeats its credits for ever.
+ */
 static void send_until(struct sending *s, uint64_t end)
 {
 	uint64_t last_ns = now_ns();
 
 	while (s->acked < end || (repairs() && s->left < end)) {
-		bool done = verbena_sdr_progress(g.ctx);
+		bool busy = verbena_sdr_progress(g.ctx), done = false;
 
-		while (s->sent < end && s->sent - s->acked < g.depth &&
-		       s->sent - s->left < g.depth && send_one(s))
+		while (may_send(s, end) && send_one(s))
 			done = true;
 		done |= sends_left(s);
-		done |= acks_taken(s, done || s->left < s->sent || s->sent < end ? 0 : 1);
+		done |= acks_taken(s, busy || done || s->left < s->sent || s->sent < end ? 0 : 1);
 		if (done && s->acked > g.depth)
 			scheme_learn(&g.way, s->acked * g.size, now_ns() - s->start_ns);
 		if (done)
 			last_ns = now_ns();
 		else if (now_ns() - last_ns > STUCK_S * UINT64_C(1000000000))
-			die("nothing has happened for %d s", STUCK_S);
+			die("nothing has happened for %d s: %llu of %llu messages are sent, and %llu reported by the server", STUCK_S,
+			    (unsigned long long)s->left, (unsigned long long)g.total, (unsigned long long)s->acked);
 	}
 }
 
