@@ -22,7 +22,7 @@
 
 enum {
 	STACK_BYTES = 256 << 10,
-	/* a longer yield gave the processor to a thread that needs it, and then */
+	/* two longer yields in a row gave the processor to threads that need it, and then */
 	YIELD_LONG_NS = 20000,
 	LENT_TIMES = 6, /* the thread spins for this many times as long while a peer reads what was sent, */
 	CROWDED_TIMES = 10, /* and not at all for this many times as long, */
@@ -35,6 +35,7 @@ struct self {
 	struct engine *e;
 	uint64_t serve_due_ns;
 	uint64_t crowded_until_ns;
+	bool yielded_long;         /* the last time */
 	uint64_t polling_since_ns; /* 0: nobody polls */
 	uint64_t slept_ns;         /* when it last began to sleep for a poller's sake, */
 	uint64_t poller_ran_ns;    /* and for how long that thread had run by then */
@@ -209,8 +210,10 @@ static void yield(struct self *s, uint64_t before_ns)
 	took_ns = now_ns - before_ns;
 	if (took_ns > CROWDED_NS_MAX / CROWDED_TIMES)
 		took_ns = CROWDED_NS_MAX / CROWDED_TIMES;
-	if (took_ns > YIELD_LONG_NS)
+	/* A single one was to a thread that soon slept again, as a peer's that naps. */
+	if (took_ns > YIELD_LONG_NS && s->yielded_long)
 		s->crowded_until_ns = now_ns + CROWDED_TIMES * took_ns;
+	s->yielded_long = took_ns > YIELD_LONG_NS;
 }
 
 /* A poller does the work. False: there has been none for a while, and the lock is held. */
