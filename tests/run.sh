@@ -55,8 +55,8 @@ else
 		# Simulations say the same in both builds; of the swarms this one has ten times the seeds.
 		quiet='^(swarm|many|abi|tidy)$'
 		# So much of what a process has freed is watched for a later use; `make test-all` watches 256 MiB, which takes
-		# fresh pages all the time, a tenth of these tests' processor time.
-		export ASAN_OPTIONS="quarantine_size_mb=32${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+		# fresh pages all the time, a tenth of these tests' processor time. Of who has allocated it six functions are told.
+		export ASAN_OPTIONS="quarantine_size_mb=32:malloc_context_size=6${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 	fi
 	# Programs poll while they wait for each other, and wait for timers and for each other's start: one pair more than
 	# there are processors fills these. What only computes has what programs leave, and a tenth beside those that leave
