@@ -70,6 +70,36 @@ static bool has_slot(const struct group *g, int link, unsigned slot)
 	return pid && slot != g->slot && group_pid(g, slot) == pid;
 }
 
+static void forget_offer(struct group *g, unsigned i)
+{
+	g->offer_count--;
+	memmove(&g->offers[i], &g->offers[i + 1], (g->offer_count - i) * sizeof(g->offers[0]));
+}
+
+/* Of a client's offer that nobody was told of yet. False: there is none. */
+static bool withdraw_offer(struct group *g, unsigned client)
+{
+	for (unsigned i = 0; i < g->offer_count; i++) {
+		if (g->offers[i].client != client)
+			continue;
+		link_close_all(g->offers[i].fds, GROUP_RING_FDS);
+		forget_offer(g, i);
+		return true;
+	}
+	return false;
+}
+
+/* The ring from that slot is replaced: the end of the older one, which may be noticed later, is not the end of the new one. */
+static void forget_older(struct group *g, unsigned slot)
+{
+	for (unsigned i = 0; i < GROUP_CLIENTS_MAX; i++) {
+		if (g->ring_of[i] != (int)slot)
+			continue;
+		g->ring_of[i] = -1;
+		withdraw_offer(g, i);
+	}
+}
+
 int group_ring_offered(struct group *g, unsigned client, unsigned slot, const int *fds)
 {
 	if (!g->takes_rings || g->offer_count == GROUP_OFFERS_MAX || g->ring_of[client] >= 0 ||
@@ -77,17 +107,12 @@ int group_ring_offered(struct group *g, unsigned client, unsigned slot, const in
 		link_close_all(fds, GROUP_RING_FDS);
 		return -EPERM;
 	}
+	forget_older(g, slot);
 	g->ring_of[client] = (int16_t)slot;
 	g->offers[g->offer_count].client = client;
 	memcpy(g->offers[g->offer_count].fds, fds, sizeof(g->offers[0].fds));
 	g->offer_count++;
 	return 0;
-}
-
-static void forget_offer(struct group *g, unsigned i)
-{
-	g->offer_count--;
-	memmove(&g->offers[i], &g->offers[i + 1], (g->offer_count - i) * sizeof(g->offers[0]));
 }
 
 void group_ring_dropped(struct group *g, unsigned client)
@@ -97,14 +122,8 @@ void group_ring_dropped(struct group *g, unsigned client)
 	if (slot < 0)
 		return;
 	g->ring_of[client] = -1;
-	for (unsigned i = 0; i < g->offer_count; i++) {
-		if (g->offers[i].client != client)
-			continue;
-		/* Nobody was told of it. */
-		link_close_all(g->offers[i].fds, GROUP_RING_FDS);
-		forget_offer(g, i);
+	if (withdraw_offer(g, client))
 		return;
-	}
 	g->ring_in_ended[slot / 64] |= UINT64_C(1) << slot % 64;
 }
 

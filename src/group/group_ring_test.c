@@ -223,6 +223,117 @@ static void the_end_of_a_reader_is_seen_though_its_slot_is_taken_again(void **st
 	group_close(g);
 }
 
+/* To the member in a process of its own, and from it: a byte each says that the next step may be done. */
+static int steps_down[2], steps_up[2];
+
+static void step(const int *pipe_fds)
+{
+	if (write(pipe_fds[1], "", 1) != 1)
+		_exit(9);
+}
+
+static void await_step(const int *pipe_fds)
+{
+	char byte;
+
+	if (read(pipe_fds[0], &byte, 1) != 1)
+		_exit(9);
+}
+
+/* Offers a ring in place of another. A copy of the connection over which the older one was offered, which is still to end. */
+static int offer_in_place(struct group *g, const char *content)
+{
+	int older = dup(g->ring_links[0]), fds[GROUP_RING_FDS];
+
+	make_fds(fds, content);
+	if (group_offer_ring(g, 0, fds) < 0)
+		_exit(3);
+	return older;
+}
+
+static void offer_three(struct group *g)
+{
+	int first;
+
+	offer_in_place(g, "one");
+	await_step(steps_down);
+	first = offer_in_place(g, "two");
+	await_step(steps_down);
+	close(first);
+	offer_in_place(g, "three");
+	pause();
+}
+
+static void offer_two_at_once(struct group *g)
+{
+	offer_in_place(g, "one");
+	offer_in_place(g, "two");
+	step(steps_up);
+	pause();
+}
+
+static void expect_offer(struct group *g, const char *content)
+{
+	struct group_ring r;
+	char got[8] = "";
+
+	assert_true(wait_for_ring(g, &r));
+	assert_int_equal(r.kind, GROUP_RING_OFFERED);
+	assert_true(pread(r.fds[0], got, sizeof(got) - 1, 0) > 0);
+	assert_string_equal(got, content);
+	link_close_all(r.fds, GROUP_RING_FDS);
+}
+
+/* And there is no next step. */
+static void expect_one_end(struct group *g, pid_t pid)
+{
+	struct group_ring r;
+
+	kill(pid, SIGKILL);
+	assert_true(wait_for_ring(g, &r));
+	assert_int_equal(r.kind, GROUP_RING_IN_ENDED);
+	assert_int_equal(r.slot, 1);
+	assert_false(group_next_ring(g, &r));
+	for (unsigned i = 0; i < 2; i++) {
+		close(steps_down[i]);
+		close(steps_up[i]);
+	}
+}
+
+/* However late the end of the older one is noticed, and told of or not. */
+static void a_ring_that_replaces_another_does_not_end_with_it(void **state)
+{
+	struct group *g = join(true);
+	pid_t pid;
+
+	assert_int_equal(pipe(steps_down) || pipe(steps_up), 0);
+	pid = fork_member(true, offer_three);
+	expect_offer(g, "one");
+	step(steps_down);
+	expect_offer(g, "two");
+	step(steps_down);
+	expect_offer(g, "three");
+	expect_one_end(g, pid);
+	group_close(g);
+}
+
+static void of_two_rings_from_one_slot_the_newer_is_told(void **state)
+{
+	struct group *g = join(true);
+	struct group_ring r;
+	pid_t pid;
+
+	assert_int_equal(pipe(steps_down) || pipe(steps_up), 0);
+	pid = fork_member(true, offer_two_at_once);
+	while (!group_lives(g, 1)) /* it joins by asking us */
+		group_service(g);
+	await_step(steps_up);
+	expect_offer(g, "two");
+	assert_false(group_next_ring(g, &r));
+	expect_one_end(g, pid);
+	group_close(g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +342,8 @@ int main(void)
 		GROUP_TEST(a_member_without_rings_takes_none),
 		GROUP_TEST(a_ring_in_the_name_of_another_is_refused),
 		GROUP_TEST(nobody_offers_to_himself),
+		GROUP_TEST(a_ring_that_replaces_another_does_not_end_with_it),
+		GROUP_TEST(of_two_rings_from_one_slot_the_newer_is_told),
 		GROUP_TEST(the_end_of_a_reader_is_seen_though_its_slot_is_taken_again),
 	};
 
