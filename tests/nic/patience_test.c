@@ -157,6 +157,44 @@ static void silent_process_of_this_host_is_kept(void **state)
 	}
 }
 
+static bool is_first(const struct duo_packet *p, const void *arg)
+{
+	const struct duo_qp *q = arg;
+
+	return p->bth.psn == q->opt.psn[DUO_A];
+}
+
+/* It was stopped for longer than the retries last, and the first thing that it says then is that a packet is missing. */
+static void process_that_was_stopped_may_miss_a_packet(void **state)
+{
+	same_host = true;
+	patience = patience_ns;
+	for (size_t i = 0; i < COUNT(protocols); i++) {
+		struct sim s = begin(i);
+		const struct nic_counters *n = nic_counters(s.a->host->nic);
+
+		struct duo_rule *lost = duo_rule(s.duo, (struct duo_rule){.from = DUO_A,
+									  .opcode = OP_RC_WRITE_ONLY,
+									  .nth = DUO_ANY,
+									  .match = is_first,
+									  .arg = s.a,
+									  .fate = DUO_DROP});
+
+		duo_stop(s.b->host, s.duo->now_ns + 2 * given_up_ns);
+		post_writes(&s);
+		duo_run_for(s.duo, 2 * given_up_ns - 1);
+		assert_int_equal(s.a->sent.n, 0);
+		if (protocols[i] == PROTOCOL_ROCEV2)
+			assert_true(n->timeouts > s.a->opt.retry_cnt);
+		lost->off = true;
+		duo_idle(s.duo);
+		if (protocols[i] == PROTOCOL_ROCEV2)
+			assert_true(n->naks_received > 0);
+		expect_writes(&s);
+		sim_end(&s);
+	}
+}
+
 static void patience_ends(void **state)
 {
 	same_host = true;
@@ -200,6 +238,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(pause_of_both_ends_has_nothing_repeated),
 	cmocka_unit_test(what_was_lost_in_a_pause_is_repeated),
 	cmocka_unit_test(silent_process_of_this_host_is_kept),
+	cmocka_unit_test(process_that_was_stopped_may_miss_a_packet),
 	cmocka_unit_test(patience_ends),
 	cmocka_unit_test(process_that_is_gone_is_given_up_as_asked_for),
 	cmocka_unit_test(peer_on_another_host_is_given_up_as_asked_for),

@@ -96,7 +96,10 @@ static bool acknowledge(struct transport *tp, struct qp *qp, uint32_t count, uin
 	return whole;
 }
 
-/* A packet was lost: goes back to una, unless no retries are left. */
+/*
+ * A packet was lost: goes back to una, unless no retries are left. In a stall timeouts may have used them up while the peer's process did
+ * not run; what it then says about packets that came late is no reason to give up, either.
+ */
 static void retry(struct transport *tp, struct qp *qp, enum cc_loss loss, uint64_t now_ns)
 {
 	struct requester *req = &qp->gbn->req;
@@ -105,7 +108,7 @@ static void retry(struct transport *tp, struct qp *qp, enum cc_loss loss, uint64
 		return; /* a late packet: the wait ends by going back to una anyway */
 	if (req->retries) {
 		req->retries--;
-	} else if (loss != CC_LOSS_RTO || !patience_keeps(tp, qp, req->stalled_ns, now_ns)) {
+	} else if (!req->stalled_ns || !patience_keeps(tp, qp, req->stalled_ns, now_ns)) {
 		fail_oldest(tp, qp, WC_RETRY_EXC_ERR, now_ns);
 		return;
 	}
