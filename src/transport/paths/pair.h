@@ -40,6 +40,7 @@ struct pair {
 	uint64_t sent_bytes; /* over all paths */
 	uint64_t gone_bytes;
 	uint64_t near_bytes;   /* of those in flight, what is in the memory of this host, and fills no receive buffer */
+	uint64_t idle_bytes;   /* likewise, what QPs have that wait because of an RNR NAK: it has left the network (recovery_idle()) */
 	uint64_t window_bytes; /* of all paths together; at most buffer_bytes */
 	uint64_t buffer_bytes; /* the capacity of the peer's receive buffer and the network */
 	struct trim_window trims;
@@ -127,7 +128,7 @@ static inline bool pair_begin(struct pair_table *t, struct pair *p)
 /* What fills the peer's receive buffer and the network. */
 static inline uint64_t pair_flying(const struct pair *p)
 {
-	return p->sent_bytes - p->gone_bytes - p->near_bytes;
+	return p->sent_bytes - p->gone_bytes - p->near_bytes - p->idle_bytes;
 }
 
 /* A packet was laid out in that turn of output. */

@@ -22,12 +22,14 @@ struct path {
 	struct pacer pacer;
 	uint64_t sent_bytes; /* free-running; retransmissions count, as they fill the path too */
 	uint64_t gone_bytes; /* of those, no longer in flight: acknowledged or lost */
+	uint64_t idle_bytes; /* of those in flight; as pair.idle_bytes */
 	uint64_t srtt_ns;    /* 0: none measured */
 	uint64_t rttvar_ns;
 	uint64_t cc_rtt_ns;  /* the shortest sample of this round trip; 0: none */
 	uint64_t cc_round_ns; /* when congestion control gets it */
 	uint64_t least_ns[2]; /* the shortest of those, of this period and the one before; 0: none */
 	uint32_t least_while; /* number of this period */
+	uint32_t ce_seen;    /* the peer's count of CE marks on this path */
 	uint64_t reo_ns;     /* how much later a packet may arrive than one sent after it */
 	uint64_t reo_until_ns;
 	uint64_t heard_ns;   /* when the newest packet left that was sent on it and acknowledged */
@@ -36,11 +38,10 @@ struct path {
 	uint64_t round_end;  /* end of the loss count: when gone_bytes reaches it */
 	uint32_t round_lost_bytes;
 	uint32_t stamp_seq;  /* of the next packet that is stamped (13.2) */
-	uint32_t ce_seen;    /* the peer's count of CE marks on this path */
-	bool down;
-	uint8_t slow_signals;
 	uint64_t slow_first_ns; /* of slow_signals */
 	uint64_t slow_until_ns; /* new flowlets go elsewhere */
+	bool down;
+	uint8_t slow_signals;
 	uint8_t silent;      /* packets lost in a row, with none acknowledged between */
 	uint8_t good;        /* probes answered in a row while down */
 	uint8_t missed;      /* probes that were not, since it went down */

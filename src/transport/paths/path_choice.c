@@ -15,7 +15,7 @@ enum {
 
 static uint64_t path_flying(const struct path *p)
 {
-	return p->sent_bytes - p->gone_bytes;
+	return p->sent_bytes - p->gone_bytes - p->idle_bytes;
 }
 
 static bool fits(const struct pair *pair, const struct path *p, uint32_t bytes)

@@ -35,7 +35,7 @@ static bool shares_a_full_pair(const struct qp *qp, uint64_t now_ns)
 static bool is_not_its_turn(const struct pair *pair, const struct veroce_work *w)
 {
 	return !w->woken && !list_empty(&pair->waiting) && pair->waiting.next != &w->waiting &&
-	       pair->sent_bytes != pair->gone_bytes;
+	       pair->sent_bytes - pair->gone_bytes != pair->idle_bytes;
 }
 
 /* With gaps a QP waits for its own path, and room on others does not help it: then there is no queue. */
@@ -228,6 +228,8 @@ void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32
 {
 	struct tx_record *r = tx_record(&s->tx, psn);
 
+	if (veroce_is_q(qp, s))
+		recovery_idle(tp, qp, false);
 	if (r->state == TX_FLYING) {
 		path_lost(qp->veroce->pair, r->path, r->bytes, now_ns);
 		recovery_near_left(qp->veroce, r->bytes);
@@ -254,6 +256,26 @@ void recovery_wake(struct transport *tp, struct pair *pair)
 		if (stand_in_line(tp))
 			break;
 	}
+}
+
+void recovery_idle(struct transport *tp, struct qp *qp, bool idles)
+{
+	struct veroce_work *w = qp->veroce->w;
+	struct pair *pair = qp->veroce->pair;
+
+	if (w->idles == idles || !pair->own || !w->q.tx.ring || (idles && w->near_bytes))
+		return;
+	w->idles = idles;
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint64_t bytes = 0;
+
+		for (uint32_t psn = w->q.tx.ring->paths[i].head; psn != TX_NIL; psn = tx_record(&w->q.tx, psn)->next)
+			bytes += tx_record(&w->q.tx, psn)->bytes;
+		pair->own[i].idle_bytes = idles ? pair->own[i].idle_bytes + bytes : pair->own[i].idle_bytes - bytes;
+		pair->idle_bytes = idles ? pair->idle_bytes + bytes : pair->idle_bytes - bytes;
+	}
+	if (idles)
+		recovery_wake(tp, pair);
 }
 
 void recovery_end_turn(struct transport *tp, struct qp *qp, bool more)
@@ -377,6 +399,8 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint
 	struct tx_news news;
 	int32_t d = psn_diff(psn_add(psn, 1), s->tx.una);
 
+	if (veroce_is_q(qp, s))
+		recovery_idle(tp, qp, false);
 	news.paths = 0;
 	news.packets = 0;
 	news.spurious = 0;
@@ -461,12 +485,18 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 	if (ack)
 		tp->counters.acks_received++;
 	take_ack(tp, qp, s, psn, &a, now_ns);
-	if (ack || qp_get_state(qp) == QPS_ERR)
+	if (qp_get_state(qp) == QPS_ERR)
 		return;
+	if (ack) {
+		recovery_idle(tp, qp, vr->w->rnr_until_ns != 0);
+		return;
+	}
 	if (kind == AETH_RNR_NAK && veroce_is_q(qp, s))
 		nak_rnr(tp, qp, s, p->bth.psn, value, now_ns);
 	else if (kind == AETH_NAK)
 		nak_error(tp, qp, s, p->bth.psn, value, now_ns);
-	if (vr->w->rnr_until_ns && qp_get_state(qp) != QPS_ERR)
-		veroce_rearm(tp, qp, now_ns);
+	if (qp_get_state(qp) == QPS_ERR || !vr->w->rnr_until_ns)
+		return;
+	recovery_idle(tp, qp, true);
+	veroce_rearm(tp, qp, now_ns);
 }

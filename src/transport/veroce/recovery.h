@@ -49,6 +49,11 @@ void recovery_resent(struct transport *, struct qp *, struct sender *, uint32_t 
  * QP that found no room stays the first.
  */
 void recovery_wake(struct transport *, struct pair *);
+/*
+ * What the QP has in flight in Q has left the network, and is at the peer or lost: while it waits because of an RNR NAK it takes no
+ * room from other QPs. Called with false before any of it is acknowledged, lost or sent again. Harmless if that is so already.
+ */
+void recovery_idle(struct transport *, struct qp *, bool idles);
 /* Called after a QP's turn at the nic; `more`: it will have another one in any case. */
 void recovery_end_turn(struct transport *, struct qp *, bool more);
 /* `bytes` are no longer in flight. Nothing says how each packet left, so the count of what went through memory falls first. */

@@ -420,6 +420,7 @@ void veroce_requester_end_rnr(struct transport *tp, struct qp *qp, uint64_t now_
 	struct veroce_work *w = qp->veroce->w;
 	struct sender *s = &w->q;
 
+	recovery_idle(tp, qp, false);
 	w->rnr_until_ns = 0;
 	s->from_ns = now_ns;
 	s->progress_ns = now_ns;

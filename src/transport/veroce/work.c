@@ -153,6 +153,7 @@ void veroce_forget(struct transport *tp, struct qp *qp)
 	struct veroce *vr = qp->veroce;
 	struct veroce_work *w = vr->w;
 
+	recovery_idle(tp, qp, false);
 	forget_flying(vr, &w->q);
 	forget_flying(vr, &w->r);
 	tx_space_drop(&w->q.tx, &tp->pool);
@@ -177,6 +178,12 @@ void veroce_drop_work(struct transport *tp, struct qp *qp)
 }
 
 /* ---- invariants between two events ------------------------------------------------------------- */
+
+static void check_idle(const struct veroce *vr)
+{
+	assert(!vr->w->idles || vr->w->rnr_until_ns);
+	assert(!vr->w->idles || vr->pair->idle_bytes <= vr->pair->sent_bytes - vr->pair->gone_bytes);
+}
 
 static void check_sender(const struct veroce_work *w, const struct sender *s, bool dead)
 {
@@ -214,6 +221,7 @@ void veroce_check_work(const struct transport *tp, const struct qp *qp)
 	assert(w->qp == qp);
 	check_sender(w, &w->q, dead);
 	check_sender(w, &w->r, dead);
+	check_idle(vr);
 	check_receiver(&w->q_in, dead);
 	check_receiver(&w->r_in, dead);
 	/* Requester: each READ without a complete answer has its place. */

@@ -55,6 +55,7 @@ struct veroce_work {
 	uint8_t rnr_retries;
 	uint8_t rnr_again;     /* RNR NAKs since una last moved */
 	bool refused;          /* after an RNR NAK: requests may leave up to let_psn only */
+	bool idles;            /* in an RNR wait: what is in flight in Q is in pair->idle_bytes */
 	uint32_t let_psn;
 	uint32_t let_wqes;     /* as many WQEs may leave at a time; 0: one packet */
 	uint64_t watch_ns;     /* when a READ that was acknowledged but not answered is requested again */
