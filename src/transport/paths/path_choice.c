@@ -156,7 +156,12 @@ int pair_pick_any(struct pair *pair, uint8_t avoid)
 		if (k != avoid && !pair->path[k].down)
 			return (int)k;
 	}
-	return avoid < pair->path_count ? avoid : 0;
+	if (avoid >= pair->path_count)
+		return 0;
+	/* The last path that is up stays so, whatever is lost on it: then one that is down is as good. */
+	if (pair->path_count > 1 && doubtful(&pair->path[avoid]))
+		return (int)((from + (from == avoid)) % pair->path_count);
+	return avoid;
 }
 
 /* With a gap: the flowlet has not ended, nor has its path. */

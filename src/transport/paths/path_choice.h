@@ -58,7 +58,10 @@ static inline void pair_took(const struct pair *p, struct flowlet *f, uint32_t c
  */
 uint64_t pair_paced_ns(const struct pair *, const struct transport_config *, uint32_t bytes, uint64_t now_ns);
 
-/* A path that is up if any is, whatever its window; not `avoid` if there is another. */
+/*
+ * A path that is up if any is, whatever its window; not `avoid` if there is another, nor if packets were lost on it and none has
+ * been acknowledged since.
+ */
 int pair_pick_any(struct pair *, uint8_t avoid);
 
 #endif

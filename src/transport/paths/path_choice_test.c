@@ -368,6 +368,37 @@ static void a_copy_takes_its_own_path_where_there_is_no_other(void **state)
 	end(&f);
 }
 
+/*
+ * The last path that is up is not taken down, however many packets are lost on it. So a copy of one that was lost there tries another;
+ * the next one, which was lost on that, comes back.
+ */
+static void a_copy_leaves_the_last_path_that_is_up_if_it_is_silent(void **state)
+{
+	struct fixture f;
+	uint32_t tried = 0;
+
+	start(&f, 4, CC_NONE);
+	for (uint32_t i = 0; i < 4; i++)
+		f.pair->own[i].srtt_ns = 10000;
+	for (uint32_t i = 0; i < 4; i++)
+		path_silent(f.pair, i, 8, start_ns);
+	assert_int_equal(f.pair->down_count, 3);
+	assert_false(f.pair->path[3].down);
+	for (int i = 0; i < 200; i++) {
+		int k = pair_pick_any(f.pair, 3);
+
+		assert_in_range(k, 0, 2);
+		tried |= 1u << k;
+		assert_int_equal(pair_pick_any(f.pair, (uint8_t)k), 3);
+	}
+	assert_int_equal(tried, 7);
+	/* One that is heard of is no reason to try what is down. */
+	f.pair->own[3].silent = 0;
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(pair_pick_any(f.pair, 3), 3);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +420,7 @@ int main(void)
 		cmocka_unit_test(a_copy_takes_the_fastest_other_path),
 		cmocka_unit_test(a_copy_takes_a_path_that_was_heard_of),
 		cmocka_unit_test(a_copy_takes_its_own_path_where_there_is_no_other),
+		cmocka_unit_test(a_copy_leaves_the_last_path_that_is_up_if_it_is_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
