@@ -98,6 +98,15 @@ FAULTS = [
     Fault("a_port_of_others_is_kept", "bind_and_take", "a->port || err != -EADDRINUSE", "true", "unit/ucma_ports_test"),
     Fault("a_port_is_shared_by_chance", "tcp_bind", "SO_REUSEADDR, !alone);", "SO_REUSEADDR, 1);", "unit/tcp_test"),
 
+    # ---- what the long swarms found
+    Fault("others_leave_before_the_oldest", "goes_before_others", " || oldest->tx_ns <= since_ns", "", "sim/veroce_timeout_test"),
+    Fault("what_is_refused_fills_the_window", "recovery_input", "recovery_idle(tp, qp, true);", ";", "sim/veroce_refused_sends_test"),
+    Fault("copies_stay_on_a_silent_path", "pair_pick_any", "pair->path_count > 1 && doubtful", "false && doubtful",
+          "unit/path_choice_test"),
+    Fault("a_nak_ends_a_stall", "retry", "!req->stalled_ns || !patience_keeps", "loss != CC_LOSS_RTO || !patience_keeps",
+          "sim/nic_patience_test"),
+    Fault("an_older_ring_ends_a_newer_one", "group_ring_offered", "forget_older(g, slot);", "forget_older(g, slot + 1);", "unit/group_ring_test"),
+
     # ---- group
     Fault("lane_beyond_the_last", "group_msg_decode", "m->lane < m->lane_count", "m->lane <= m->lane_count",
           "unit/group_msg_test"),
