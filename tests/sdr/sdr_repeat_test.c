@@ -53,16 +53,16 @@ static void every_message_arrives_with_nack(void **state)
 {
 	const struct verbena_sdr_sr_attr attr = attr_with(true, 0);
 
-	for (uint32_t n = 0; n < 40; n++)
-		exchange(*state, &attr, 1 + n * 397 % MESSAGE, n);
+	for (uint32_t n = 0; n < 20; n++)
+		exchange(*state, &attr, 1 + n * 797 % MESSAGE, n);
 }
 
 static void every_message_arrives_without(void **state)
 {
 	const struct verbena_sdr_sr_attr attr = attr_with(false, 0);
 
-	for (uint32_t n = 0; n < 15; n++)
-		exchange(*state, &attr, 1 + n * 997 % MESSAGE, n);
+	for (uint32_t n = 0; n < 8; n++)
+		exchange(*state, &attr, 1 + n * 1997 % MESSAGE, n);
 }
 
 /* Threads acknowledge and repeat, and the program only asks whether it is done. */

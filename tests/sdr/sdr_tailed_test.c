@@ -127,7 +127,7 @@ static void parities_go_on_where_idle_fill_is_wanted(void **state)
 
 		qa.idle_fill = true;
 		ends_make(&e, qa, workers ? 2 : VERBENA_SDR_NO_WORKERS);
-		for (uint32_t n = 0; n < 16; n++) {
+		for (uint32_t n = 0; n < 8; n++) {
 			verbena_sdr_tail_attr_init(&attr);
 			attr.loss = 0.001;
 			attr.rate_mbps = 100;
@@ -175,7 +175,7 @@ static void parities_that_fill_are_taken(void **state)
 	assert_true(filled > 0);
 }
 
-/* Another queue pair of the context has a message that takes a second: nothing fills before that has gone. */
+/* Another queue pair of the context has a message that takes a third of a second: nothing fills before that has gone. */
 static void idle_fill_waits_for_other_queue_pairs(void **state)
 {
 	struct verbena_sdr_qp_attr qa = ends_attr(2), slow_attr = ends_attr(2);
@@ -188,7 +188,7 @@ static void idle_fill_waits_for_other_queue_pairs(void **state)
 
 	(void)state;
 	qa.idle_fill = true;
-	slow_attr.rate_limit_mbps = 1;
+	slow_attr.rate_limit_mbps = 3;
 	ends_make(&e, qa, VERBENA_SDR_NO_WORKERS);
 	slow = verbena_sdr_qp_create(e.ctx, &slow_attr);
 	slow_to = verbena_sdr_qp_create(e.ctx, &slow_attr);
@@ -250,7 +250,7 @@ static void workers_code_and_acknowledge(void **state)
 	struct ends e;
 
 	ends_make(&e, ends_attr(2), 2);
-	for (uint32_t n = 0; n < 15; n++)
+	for (uint32_t n = 0; n < 8; n++)
 		exchange(&e, NULL, MESSAGE - n, n);
 	ends_destroy(&e);
 }
