@@ -53,7 +53,7 @@ def main_thread_s(process):
 def sleeps(place, program):
     pair = Pair(place, program, ["-F", "-n", FOR_EVER] + (["-N"] if program.endswith("_bw") else []), gid_flag="-x").go().underway()
     before, sent = main_thread_s(pair.server), pair.sent()
-    time.sleep(0.4)
+    time.sleep(0.15)
     pair.underway(0, sent + 100)
     used = main_thread_s(pair.server) - before
     pair.kill()

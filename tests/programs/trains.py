@@ -14,7 +14,7 @@ import time
 from pair import BUILD, check, main
 
 TRAINS = os.path.join(BUILD, "tests", "programs", "trains")
-SECONDS = 3
+SECONDS = 2
 OTHERS_MAX = 8
 SEED = int(os.environ.get("VERBENA_SEED") or random.randrange(1 << 32))
 
