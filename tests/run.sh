@@ -52,7 +52,7 @@ else
 	quiet='^(sim|abi|tidy)$'
 	if [ "$tier" = test ]; then
 		except='^all$'
-		# Simulations say the same in both builds; of the swarms this one has ten times the seeds.
+		# Simulations say the same in both builds; of the swarms this one has eight times the seeds.
 		quiet='^(swarm|many|abi|tidy)$'
 		# So much of what a process has freed is watched for a later use; `make test-all` watches 256 MiB, which takes
 		# fresh pages all the time, a tenth of these tests' processor time. Of who has allocated it six functions are told.
