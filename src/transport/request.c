@@ -60,7 +60,8 @@ bool request_gather(const struct transport *tp, const struct qp *qp, struct send
 		memcpy(to, send_wqe_inline(w) + off, len);
 		return true;
 	}
-	mr_set_copies(&tp->mrs, is_short_and_alone(qp, w));
+	if (__builtin_expect(tp->mrs.leaves, 0))
+		mr_set_copies(&tp->mrs, is_short_and_alone(qp, w));
 	return !len || sge_gather(&tp->mrs, qp->user.pd, send_wqe_sges(w), off, to, len);
 }
 
