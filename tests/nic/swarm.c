@@ -562,11 +562,14 @@ static bool all_over(const struct swarm *s)
 
 /*
  * Posts everything still missing, and a receive for every message that waits for one. Where two paths of
- * five are dead, and messages wait for each other, each may take a timeout or two.
+ * five are dead, and messages wait for each other, each may take a timeout or two, which take IRN milliseconds each. Of a
+ * lane that dies it may never be decided that it is over.
  */
 static void finish(struct swarm *s)
 {
-	for (int rounds = 0; !all_over(s) && rounds < 60000; rounds++) {
+	int most = s->dying ? 60000 : 600000;
+
+	for (int rounds = 0; !all_over(s) && rounds < most; rounds++) {
 		for (uint32_t i = 0; i < s->lane_count; i++) {
 			swarm_post(s, &s->lanes[i]);
 			while (s->lanes[i].recv_posted < s->lanes[i].message_count &&
