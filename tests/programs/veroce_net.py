@@ -144,26 +144,26 @@ def ecmp_long(place):
 DYING = (["ib_write_bw"], ["ib_send_bw", "-b", "-q", 2], ["ib_read_bw"])
 
 
-def over_dying_link(place, kill, revive, runs):
-    """While a transfer runs, a link dies and comes back; `kill` and `revive` take a link's number."""
+def over_dying_link(place, kill, revive, runs, seconds):
+    """While a transfer of so many seconds runs, a link dies and comes back; `kill` and `revive` take a link's number."""
     if len(place.links) < 2:
         raise Skip("needs an ecmp place")
     for options in runs:
-        long_enough(lambda seconds, o=options: over_dying_link_while(place, kill, revive, o, seconds), 2, 5, 30)
+        long_enough(lambda s, o=options: over_dying_link_while(place, kill, revive, o, s), seconds, 2, 5, 30)
 
 
 def over_dying_link_while(place, kill, revive, options, seconds):
     data_end = 1 if options[0] == "ib_read_bw" else 0  # who gets the data
     pair = Pair(place, options[0], ["-F", "-D", seconds] + options[1:], gid_flag="-x").go()
-    pair.underway(0.1)
+    pair.underway(0.05)
     was = received(place, data_end)
-    time.sleep(0.2)
+    time.sleep(0.1)
     counts = [b - a for a, b in zip(was, received(place, data_end))]
     victim = max(range(len(counts)), key=counts.__getitem__)
     what = "%s, link %d of %s" % (pair.title, victim, counts)
     kill(victim)
     try:
-        time.sleep(0.2)
+        time.sleep(0.1)
         was, end, rest = received(place, data_end), time.monotonic() + 20, [0]
         while sum(rest) <= 200:
             pair.still_runs()
@@ -189,7 +189,7 @@ def path_dies(place, runs=DYING[:1]):
 
     def set_link(word):
         return lambda n: sh("ip", "-n", place.spaces[0], "link", "set", place.links[n][0], word)
-    over_dying_link(place, set_link("down"), set_link("up"), runs)
+    over_dying_link(place, set_link("down"), set_link("up"), runs, 2)
 
 
 def path_dies_all(place):
@@ -206,7 +206,7 @@ def path_blackhole(place, runs=DYING[2:]):
     def revive(n):
         for end in (0, 1):
             nft_rules(place, end, [])
-    over_dying_link(place, kill, revive, runs)
+    over_dying_link(place, kill, revive, runs, 1)
 
 
 def path_blackhole_all(place):
