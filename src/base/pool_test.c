@@ -344,7 +344,7 @@ static void fini_takes_small_leaks_along_and_leaves_large_ones(void **state)
 }
 
 /* Each lent piece is filled with its own pattern, so that two that overlap show. */
-static void lent_pieces_never_overlap_at_random(void **state)
+static void lent_pieces_never_overlap(int steps)
 {
 	enum { SLOTS = 200 };
 	static struct {
@@ -359,7 +359,7 @@ static void lent_pieces_never_overlap_at_random(void **state)
 
 	budget_init(&b, &p, 64 << 20);
 	prng_init(&r, 9);
-	for (int step = 0; step < 50000; step++) {
+	for (int step = 0; step < steps; step++) {
 		uint64_t k = prng_below(&r, SLOTS);
 
 		if (slot[k].mem) {
@@ -393,8 +393,21 @@ static void lent_pieces_never_overlap_at_random(void **state)
 	assert_int_equal(b.held_bytes, 0);
 }
 
-int main(void)
+static void lent_pieces_never_overlap_at_random(void **state)
 {
+	lent_pieces_never_overlap(10000);
+}
+
+static void nor_do_they_after_long(void **state)
+{
+	lent_pieces_never_overlap(50000);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest many[] = {
+		cmocka_unit_test(nor_do_they_after_long),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_size_is_aligned_and_usable_to_its_last_byte),
 		cmocka_unit_test(no_bytes_and_too_many_are_refused),
@@ -411,5 +424,7 @@ int main(void)
 		cmocka_unit_test(lent_pieces_never_overlap_at_random),
 	};
 
+	if (argc > 1 && strcmp(argv[1], "many") == 0)
+		return cmocka_run_group_tests(many, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
