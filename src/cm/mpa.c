@@ -277,7 +277,7 @@ int mpa_connect(struct cm_id *id, const struct cm_param *param, uint64_t now_ns)
 	m->have = (uint16_t)mpa_start_request(m->frame, m, param);
 	m->began_ns = now_ns;
 	move(m, MPA_CONNECTING, now_ns);
-	release_port(id); /* the connection is to have it */
+	release_port(id); /* the connection binds to it */
 	put(m->cm, &flow, PKT_OPEN, NULL, 0);
 	return 0;
 }

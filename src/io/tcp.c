@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sockets are looked at through an epoll of this back end's own, whose descriptor is the one that others wait for. All
- * streams share one buffer to read into. A stream of which more is to be read has its next turn after the others. tcp_tx.c
+ * streams share one buffer to read into. If a stream has more to read than a turn takes, the others have theirs first. tcp_tx.c
  * sends, tcp_rx.c receives.
  */
 #include "io/tcp_state.h"

@@ -161,7 +161,7 @@ static void a_port_that_cannot_be_taken_is_told_when_it_listens(void **state)
 	assert_int_equal(listen_for(id), -EMFILE);
 }
 
-/* Of an id that goes, and of one that connects, whose connection is to have it. */
+/* The port is released when the id goes, and when it connects: then the connection binds to the port. */
 static void a_port_is_given_back(void **state)
 {
 	struct cm_addr src = {.family = CM_IPV4}, dst = {.family = CM_IPV4, .port = PORT};

@@ -75,7 +75,7 @@ static void check_send(uint32_t len, uint32_t flags)
 /* Returns how many bytes were put where they belong, and not handed over. */
 static uint64_t check_all(const struct pipe_config *c)
 {
-	/* What is put in its place is of long messages. */
+	/* Only segments of long messages are read straight into the region. */
 	bool in_small_pieces = !every && c->piece_max && c->piece_max <= SMALL_PIECE && !(c->places && c->no_crc);
 
 	pipe_open(&p, c);

@@ -238,7 +238,7 @@ static void a_short_message_is_copied_unless_another_is_under_way(void **state)
 	}
 }
 
-/* Whatever was left out before. */
+/* Also after a longer one, which was left out. */
 static void a_short_read_is_copied(void **state)
 {
 	struct sim s = start_within_host(QPT_RC);

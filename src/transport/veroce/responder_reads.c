@@ -328,7 +328,6 @@ static bool follow(struct transport *tp, struct qp *qp, const struct rd_resource
 	uint8_t *out = from ? veroce_next(tp, qp, (uint32_t)path, recovery_sets_ackreq(qp, s, psn), &at)
 			    : NULL;
 
-	mr_set_copies(&tp->mrs, res->len <= MR_READ_COPIED_MAX);
 	if (!out || !mr_read_response(&tp->mrs, out + at, from, qp->veroce->mtu))
 		return false;
 	veroce_commit_next(tp, qp, at);
