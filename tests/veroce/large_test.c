@@ -251,12 +251,58 @@ static void two_silent_ends_agree_later(void **state)
 	sim_end(&e.s);
 }
 
+/* Has A's READ of so many bytes answered by B; how many bytes of the answer are left out. */
+static uint32_t read_left_out(struct ends *e, uint32_t len)
+{
+	struct duo *duo = e->s.duo;
+	struct duo_wr r = duo_read_wr(1, e->a, 0, len, e->b, 0);
+	struct pkt burst[2 * PKT_TRAIN_MAX];
+	uint32_t left_out = 0;
+	size_t n;
+
+	assert_true(duo_post(e->s.a, &r));
+	n = nic_output(duo->host[DUO_A].nic, burst, COUNT(burst), duo->now_ns);
+	for (size_t i = 0; i < n; i++) {
+		struct flow flow = *burst[i].flow;
+
+		flow.neighbour = (uint8_t)(1 + duo->host[DUO_A].slot);
+		burst[i].flow = &flow;
+		nic_input(duo->host[DUO_B].nic, &burst[i], duo->now_ns);
+	}
+	n = nic_output(duo->host[DUO_B].nic, burst, COUNT(burst), duo->now_ns);
+	for (size_t i = 0; i < n; i++)
+		left_out += burst[i].far_bytes;
+	return left_out;
+}
+
+/* Reading it where it lies would cost its receiver a system call. */
+static void a_short_read_is_copied(void **state)
+{
+	static const uint32_t lengths[] = {MR_READ_COPIED_MAX, MR_READ_COPIED_MAX + 4};
+
+	for (size_t i = 0; i < COUNT(lengths); i++) {
+		struct veroce_options v = options(true, true);
+		struct ends e = start_unconnected(&v);
+		struct nic_neighbours n = {0};
+
+		connect(&e);
+		post_all(&e);
+		duo_idle(e.s.duo);
+		expect_all(&e);
+		n.slots[0] = n.readers[0] = UINT64_C(1) << e.s.duo->host[DUO_A].slot;
+		nic_set_neighbours(e.s.duo->host[DUO_B].nic, &n);
+		assert_int_equal(read_left_out(&e, lengths[i]), i ? lengths[i] : 0);
+		duo_destroy(e.s.duo);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_offer_them_or_none_are_sent),
 		cmocka_unit_test(all_but_last_packets_have_places),
 		cmocka_unit_test(hosts_that_differ_send_none),
+		cmocka_unit_test(a_short_read_is_copied),
 		cmocka_unit_test(a_message_waits_until_both_know),
 		cmocka_unit_test(lost_ones_come_again),
 		cmocka_unit_test(a_silent_peer_gets_none),
