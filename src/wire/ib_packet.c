@@ -4,9 +4,8 @@
 
 #include <string.h>
 
-#include <isa-l/crc.h>
-
 #include "wire/bth.h"
+#include "wire/crc32.h"
 #include "wire/icrc.h"
 #include "wire/vcrc.h"
 
@@ -86,6 +85,6 @@ uint32_t ib_icrc(const uint8_t *packet, size_t n)
 
 	memcpy(head + at, packet + at, BTH_LEN);
 	head[at + BTH_RESV8A_AT] = 0xff;
-	crc = crc32_gzip_refl(0, head, at + BTH_LEN);
-	return crc32_gzip_refl(crc, packet + at + BTH_LEN, n - at - BTH_LEN);
+	crc = crc32_ieee(0, head, at + BTH_LEN);
+	return crc32_ieee(crc, packet + at + BTH_LEN, n - at - BTH_LEN);
 }

@@ -24,11 +24,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#include <isa-l/crc.h>
-
 #include "base/byteorder.h"
 #include "base/ipudp.h"
 #include "wire/bth.h"
+#include "wire/crc32.h"
 #include "wire/encap.h"
 
 enum {
@@ -104,7 +103,7 @@ static const struct icrc_start *start_fill(struct icrc_start *s, const struct fl
 
 	*s = (struct icrc_start){.len = len,
 				 .hides_id = encap->hides_id,
-				 .crc = crc32_gzip_refl(CRC_LRH, head, n) ^ resv8a_effect(0xff)};
+				 .crc = crc32_ieee(CRC_LRH, head, n) ^ resv8a_effect(0xff)};
 	memcpy(s->addresses, f, sizeof(s->addresses));
 	memcpy(s->ports, ports_of(f), sizeof(s->ports));
 	return s;
@@ -131,7 +130,7 @@ static uint32_t icrc_compute(const struct icrc_start *s, const struct pkt *pkt)
 		crc ^= id_effect(pkt->ip_id);
 	if (pkt->data[BTH_RESV8A])
 		crc ^= resv8a_effect(pkt->data[BTH_RESV8A]);
-	return crc32_gzip_refl(crc, pkt->data, pkt->len - ICRC_LEN);
+	return crc32_ieee(crc, pkt->data, pkt->len - ICRC_LEN);
 }
 
 void icrc_seal(struct icrc_ctx *ctx, struct pkt *pkt, uint32_t secret)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "wire/crc32.h"
+
+enum { LEN_MAX = 1200, FAR_LEN = 30720 };
+
+static uint8_t bytes[FAR_LEN + 16];
+
+/* Divides bit by bit. */
+static uint32_t divide(uint32_t crc, const uint8_t *p, size_t n)
+{
+	crc = ~crc;
+	for (size_t i = 0; i < n; i++) {
+		crc ^= p[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc & 1 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
+	}
+	return ~crc;
+}
+
+static int fill(void **state)
+{
+	uint32_t x = 1;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		x = x * 1664525 + 1013904223;
+		bytes[i] = (uint8_t)(x >> 24);
+	}
+	return 0;
+}
+
+/* The value that catalogues of CRCs give for these nine digits. */
+static void crc32_of_the_check_string(void **state)
+{
+	(void)state;
+	assert_int_equal(crc32_ieee(0, (const uint8_t *)"123456789", 9), 0xcbf43926);
+}
+
+static void crc32_of_every_length_is_the_remainder(void **state)
+{
+	(void)state;
+	for (size_t n = 0; n <= LEN_MAX; n++) {
+		uint32_t seed = (uint32_t)n * 2654435761u;
+		const uint8_t *p = bytes + n % 16;
+
+		assert_int_equal(crc32_ieee(seed, p, n), divide(seed, p, n));
+	}
+	assert_int_equal(crc32_ieee(7, bytes, FAR_LEN), divide(7, bytes, FAR_LEN));
+}
+
+/* Each byte of a vector, a stride and a rest counts, and where it stands. */
+static void crc32_of_one_bit_anywhere(void **state)
+{
+	static const size_t lens[] = {32, 47, 63, 127, 128, 175, 256, 300, 1036};
+	static uint8_t zeros[1036];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++) {
+		for (size_t i = 0; i < lens[k]; i++) {
+			zeros[i] = (uint8_t)(1 << i % 8);
+			assert_int_equal(crc32_ieee(0, zeros, lens[k]), divide(0, zeros, lens[k]));
+			zeros[i] = 0;
+		}
+	}
+}
+
+static void crc32_goes_on_where_it_stopped(void **state)
+{
+	(void)state;
+	for (size_t cut = 0; cut <= 400; cut++)
+		assert_int_equal(crc32_ieee(crc32_ieee(0, bytes, cut), bytes + cut, 400 - cut), divide(0, bytes, 400));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(crc32_of_the_check_string),
+		cmocka_unit_test(crc32_of_every_length_is_the_remainder),
+		cmocka_unit_test(crc32_of_one_bit_anywhere),
+		cmocka_unit_test(crc32_goes_on_where_it_stopped),
+	};
+
+	return cmocka_run_group_tests(tests, fill, NULL);
+}
