@@ -349,6 +349,9 @@ class Place:
         self._need_root("ip")
         self.mtu = mtu
         a, b = self._space("a"), self._space("b")
+        for space in (a, b):
+            # Else the link-local addresses are duplicates, perhaps, for two seconds, in which the indices of GIDs change.
+            sh("ip", "netns", "exec", space, "sysctl", "-q", "-w", "net.ipv6.conf.all.accept_dad=0", "net.ipv6.conf.default.accept_dad=0")
         tag = a[-6:]
         ends = ["vrb%sa" % tag, "vrb%sb" % tag]
         sh("ip", "link", "add", ends[0], "mtu", str(mtu), "netns", a, "type", "veth",
