@@ -26,6 +26,11 @@ FILES = """cc_trace.csv collectives.csv drops.csv fairness.csv flows.csv goodput
 SMALL = "[run]\ntitle = small\n[workload.a]\nkind = incast\nfan_in = 128\n"
 # gnuplot takes nine tenths of a short run's time: cases that look at no drawing run where it is not found.
 PLAIN = {"PATH": "/nonexistent"}
+# Where a drawing is only counted, or compared with another, a digest of gnuplot's commands stands for it. Of a file's path
+# they keep the last folder and the name.
+DIGEST = r"""#!/bin/sh
+echo "<svg $(sed -E "s,'[^']*/([^/']*/[^/']*)','\1',g" | cksum)></svg>"
+"""
 MIXED = "[workload.web]\nkind = cdf\nstop = 10ms\n[workload.ring]\nkind = permutation\n"
 
 
@@ -56,6 +61,13 @@ class Place:
 
     def at(self, *names):
         return os.path.join(self.path, *names)
+
+    def digests(self):
+        """The environment in which DIGEST is the gnuplot that is found."""
+        os.makedirs(self.at("digest"), exist_ok=True)
+        with open(self.file("digest/gnuplot", DIGEST)) as f:
+            os.fchmod(f.fileno(), 0o755)
+        return {"PATH": self.at("digest") + ":" + os.environ["PATH"]}
 
 
 def run(*words, status=0, env=None, tool=FAKE):
@@ -314,7 +326,7 @@ def full_disk(place):
 def sweep(place):
     a = place.file("a.ini", MIXED)
     out, err = run(a, "--sweep", "cc.algorithm=swift,dctcp", "--sweep", "workload.web.load=30%,50%",
-                   "--report", place.at("s"), "-j", "3")
+                   "--report", place.at("s"), "-j", "3", env=place.digests())
     check(not err, err)
     rows = read_csv(place.at("s", "sweep.csv"))
     check([r["settings"] for r in rows] == ["algorithm=swift load=30%", "algorithm=swift load=50%",
@@ -339,7 +351,8 @@ def sweep(place):
 def seeds(place):
     """Runs that differ in their seed alone: the mean of each figure, and how sure it is."""
     a = place.file("a.ini", SMALL)
-    out, err = run(a, "--seeds", "1..3,9", "--sweep", "cc.algorithm=swift,dctcp", "--report", place.at("s"), "-j", "2")
+    out, err = run(a, "--seeds", "1..3,9", "--sweep", "cc.algorithm=swift,dctcp", "--report", place.at("s"), "-j", "2",
+                   env=place.digests())
     check(not err, err)
     rows = read_csv(place.at("s", "sweep.csv"))
     check([(r["settings"], r["seed"]) for r in rows] == [("algorithm=%s seed=%d" % (c, n), str(n))
@@ -374,18 +387,22 @@ def commands(place):
     """A run's command stands alone, and finished folders make the same comparison."""
     a = place.file("it's a.ini", SMALL)
     words = ["--seeds", "1..2", "--sweep", "cc.algorithm=swift,dctcp", "--set", "run.title=it's"]
-    run(a, "-q", *words, "--report", place.at("here"))
+    run(a, "-q", *words, "--report", place.at("here"), env=place.digests())
     out, _ = run(a, *words, "--report", place.at("there"), "--print-commands")
     lines = out.splitlines()
     check(len(lines) == 4 and not os.path.exists(place.at("there")), out)
     for line in reversed(lines):
         p = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=TIME_S, env=dict(os.environ, **PLAIN))
         check(not p.returncode and not p.stdout and not p.stderr, "%s: %s%s" % (line, p.stdout, p.stderr))
-    out, _ = run("--compare", place.at("there"), "--report", place.at("there"))
+    out, _ = run("--compare", place.at("there"), "--report", place.at("there"), env=place.digests())
     check("algorithm=dctcp seed=2" in out and "mean of 2 runs" in out, out)
     names = ["sweep.csv", "means.csv", "report.html"]
     _, different, missing = filecmp.cmpfiles(place.at("here"), place.at("there"), names, shallow=False)
     check(not different and not missing, "differ: %s" % (different + missing))
+    names = [n for n in FILES if n.endswith(".csv")]
+    for r in read_csv(place.at("there", "sweep.csv")):
+        same, *other = filecmp.cmpfiles(place.at("here", r["folder"]), place.at("there", r["folder"]), names, shallow=False)
+        check(same == names, "of %s differ: %s" % (r["folder"], other))
     # From another folder: the runs themselves, and a path to them; incomplete runs are reported.
     runs = [place.at("there", r["folder"]) for r in read_csv(place.at("there", "sweep.csv"))]
     open(os.path.join(runs[3], "INCOMPLETE"), "w").close()
@@ -417,8 +434,9 @@ def commands_as_documented(place):
         with open(place.file("parallel", "#!/bin/sh\nxargs -d '\\n' -P 2 -n 1 sh -c\n")) as f:
             os.fchmod(f.fileno(), 0o755)
         path += ":" + place.path
+    path += ":" + place.digests()["PATH"]
     p = subprocess.run(["sh", "-ec", "\n".join(line[4:] for line in example[1].splitlines())], capture_output=True,
-                       text=True, timeout=TIME_S, cwd=place.path, env=dict(os.environ, PATH=path + ":" + os.environ["PATH"]))
+                       text=True, timeout=TIME_S, cwd=place.path, env=dict(os.environ, PATH=path))
     check(not p.returncode and "mean of" in p.stdout, "%s%s" % (p.stdout, p.stderr))
     rows = read_csv(place.at("compared", "sweep.csv"))
     check(len(rows) > 2 and {r["state"] for r in rows} == {"done"}, str(rows))
