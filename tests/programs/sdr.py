@@ -18,6 +18,7 @@ WRITE_BW = os.path.join(BUILD, "sdr_write_bw")
 WRITE_LAT = os.path.join(BUILD, "sdr_write_lat")
 ALLREDUCE = os.path.join(BUILD, "sdr_allreduce")
 CP = os.path.join(BUILD, "sdr_cp")
+QUICK = os.path.join(BUILD, "tests/programs/libquick_monotonic.so")
 ROUNDED = 6e-7  # of the millions a second that sdr_write_bw prints
 SCHEMES = ("auto", "nack", "rto", "mds", "xor", "ec", "tail")
 
@@ -56,8 +57,8 @@ def stopped(place):
 
 
 def deaf(place):
-    """A client whose server hears nothing, and says so all the time, gives up."""
-    pair = Pair(place, WRITE_BW, [], ["-n", 40, "-t", 4], gid_flag="-x", server_env={"VERBENA_IMPAIR": "drop=100%"}).go()
+    """A client whose server hears nothing, and says so all the time, gives up. Both poll for half a minute, of their clock."""
+    pair = Pair(place, WRITE_BW, [], ["-n", 40, "-t", 4], gid_flag="-x", env={"LD_PRELOAD": QUICK}, server_env={"VERBENA_IMPAIR": "drop=100%"}).go()
     status = pair.client.wait(TIME_S)
     out = pair.client.output()
     pair.kill()
