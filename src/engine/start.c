@@ -44,7 +44,7 @@ static_assert((int)RAW_GIDS_MAX == (int)NIC_GIDS_MAX, "a back end knows every GI
 enum {
 	WHY_BYTES = 512,
 	MAP_BYTES_MIN = 64 << 10, /* from here on memory comes in pages that are zero until touched */
-	LARGE_MTU_MIN = 32 << 10, /* what veroce_config.large offers, with all headers */
+	LARGE_MTU_MIN = 62 << 10, /* what veroce_config.large offers, with all headers */
 	WINDOW_BYTES_MIN = 64 << 10,
 	WINDOW_BYTES_MAX = 1 << 20,
 	/*

@@ -31,7 +31,7 @@ enum {
 	DRAIN_LOOKS = 40,      /* vain looks after which the sockets hold nothing that is older than a ring */
 	DRAIN_LOOKS_MAX = 1000,
 	BELLS_MAX = 16,        /* taken at a time */
-	AHEAD_BYTES = 4096, /* descriptions of 2 MiB, which take longer to read than a thread takes to wake and to send more */
+	AHEAD_BYTES = 2048, /* descriptions of 2 MiB, which take longer to read than a thread takes to wake and to send more */
 	VAIN_BELLS_MAX = 1000  /* in a row, from a peer that puts nothing */
 };
 

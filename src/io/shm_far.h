@@ -17,7 +17,7 @@
 #include "base/pkt.h"
 
 enum {
-	SHM_FAR_BYTES_MAX = 32 << 10, /* of a description: a large packet that leaves out little is one */
+	SHM_FAR_BYTES_MAX = 62 << 10, /* of a description: a large packet that leaves out little is one */
 	SHM_FAR_PIECES_MAX = 4 * PKT_TRAIN_MAX
 };
 

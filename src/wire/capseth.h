@@ -46,8 +46,8 @@ enum caps_flags {
 	CAPS_LARGE = 512   /* within a host messages are cut into CAPS_LARGE_BYTES, whatever the PMTU (our choice) */
 };
 
-/* A multiple of 4; two packets are one datagram. */
-enum { CAPS_LARGE_BYTES = 30 << 10 };
+/* A multiple of 4, as many KiB as one datagram holds beside the headers. */
+enum { CAPS_LARGE_BYTES = 60 << 10 };
 
 enum caps_state {
 	CAPS_SEALS = 1 /* all that this sender sends from now on, except CAPS, is sealed */

@@ -45,7 +45,7 @@ enum {
 	DUO_GID_IPV6 = 1,
 	DUO_GIDS = 2,
 	DUO_SGE_MAX = 8,
-	DUO_PACKET_MAX = 32768, /* packets of CAPS_LARGE_BYTES, too */
+	DUO_PACKET_MAX = 65536, /* packets of CAPS_LARGE_BYTES, too */
 	DUO_CORRUPT_BITS = 8 * 8192,
 	DUO_SPORT_IPV4 = 49152, /* source port of path 0; path i has i more */
 	DUO_SPORT_IPV6 = 50176
