@@ -14,6 +14,27 @@ enum { RINGS_TOLD_LIMIT = 1, RINGS_TOLD_OTHER = 2 };
 
 static_assert((int)GROUP_RING_FDS == 2, "memory and bell");
 
+static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
+{
+	return nic_place(ctx, pkt, at, len, begins);
+}
+
+static bool passes(void *ctx, const struct pkt *pkt)
+{
+	return nic_passes(ctx, pkt);
+}
+
+static void revoked(void *ctx, uint64_t revocations)
+{
+	shm_revoke(ctx, revocations);
+}
+
+void neighbours_begin(struct loop *l)
+{
+	nic_set_revoked(l->nic, revoked, l->shm);
+	shm_set_placer(l->shm, (struct shm_placer){.place = place, .passes = passes, .ctx = l->nic});
+}
+
 void neighbours_look(struct loop *l, uint64_t now_ns)
 {
 	struct shm_reach reach;

@@ -273,16 +273,6 @@ static void transport_start(const struct engine *e, struct transport_config *c)
 	cc_start(e, c);
 }
 
-static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t len, bool begins)
-{
-	return nic_place(ctx, pkt, at, len, begins);
-}
-
-static void revoked(void *ctx, uint64_t revocations)
-{
-	shm_revoke(ctx, revocations);
-}
-
 static int nic_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct nic_config *c = calloc(1, sizeof(*c));
@@ -307,10 +297,8 @@ static int nic_start(struct engine *e, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "out of memory");
 		return -ENOMEM;
 	}
-	if (e->loop.shm) {
-		nic_set_revoked(e->loop.nic, revoked, e->loop.shm);
-		shm_set_placer(e->loop.shm, (struct shm_placer){.place = place, .ctx = e->loop.nic});
-	}
+	if (e->loop.shm)
+		neighbours_begin(&e->loop);
 	return 0;
 }
 

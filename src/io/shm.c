@@ -27,7 +27,7 @@ enum {
 	LOWER_IDLE_NS = 20000,   /* this often when none have come for a moment, */
 	LOWER_QUIET_NS = 320000, /* this often if in QUIET_NS nothing was sent there, and nothing came, */
 	QUIET_NS = 10000000,
-	BUSY_NS = 100000,       /* and always after so long without packets through memory */
+	BUSY_NS = 1000000,      /* and always after so long without packets through memory */
 	DRAIN_LOOKS = 40,      /* vain looks after which the sockets hold nothing that is older than a ring */
 	DRAIN_LOOKS_MAX = 1000,
 	BELLS_MAX = 16,        /* taken at a time */
@@ -505,6 +505,15 @@ static bool has_room(const struct shm *s)
 	       s->far.here_count + PKT_TRAIN_MAX <= SHM_FAR_PIECES_MAX;
 }
 
+/*
+ * Whether what comes next waits for the next call. Payload that may have a place is asked for once the nic has what comes before:
+ * the end of a row, or packets that do not pass. Otherwise it would be copied.
+ */
+static bool stops(const struct shm *s, const struct ring_in *r, size_t n)
+{
+	return n && !s->placing && s->placer.place && (s->placed || !s->far_count) && shm_next_is_far(&r->taker);
+}
+
 static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, size_t max)
 {
 	struct ring_in *r = &s->in[slot];
@@ -512,7 +521,7 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 
 	s->far_count = s->far.here_count = s->far.there_count = s->placed = 0;
 	s->placing = s->placer.place && !n;
-	while (v == SHM_DONE && n < max && has_room(s)) {
+	while (v == SHM_DONE && n < max && has_room(s) && !stops(s, r, n)) {
 		bool far = false;
 		size_t first = n;
 
@@ -523,12 +532,10 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 		if (far) {
 			s->far_trains[s->far_count].packet = first;
 			s->far_trains[s->far_count++].packets_end = n;
-			shm_ask_for_places(s, pkts, first, n);
+			shm_ask_for_places(s, pkts);
+		} else {
+			shm_ask_to_pass(s, pkts, first, n);
 		}
-		s->placing &= far;
-		/* What comes behind the end of a row may begin one, and it is asked for when that is known. */
-		if (s->placed > 1 && !s->placing)
-			break;
 		/* Whoever finds the ring empty takes its memory for read. */
 		if (!s->far_count)
 			shm_release(&r->taker);

@@ -57,6 +57,8 @@ struct shm_config {
  */
 struct shm_placer {
 	uint8_t *(*place)(void *ctx, const struct pkt *, uint32_t at, uint32_t len, bool begins);
+	/* Whether a packet that has all its bytes may come between those, or before them: as nic_passes(). NULL: none may. */
+	bool (*passes)(void *ctx, const struct pkt *);
 	void *ctx;
 };
 

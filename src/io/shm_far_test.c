@@ -238,13 +238,93 @@ static void what_has_a_place_is_read_to_it(void **state)
 				    PKT_FAR_BYTES_MIN);
 	}
 	assert_int_equal(to[KNOWN * PKT_FAR_BYTES_MIN], 0);
-	/* The nic has not seen what comes first: nothing behind it is asked for. */
+	/* The nic has not seen what comes first: what is behind it comes with the next call, and has a place. */
 	places.asked = 0;
 	send(a, B, 1, 1);
 	assert_int_equal(send_far(a, B, memory, 2), 2);
-	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 3);
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 1);
 	assert_int_equal(places.asked, 0);
-	assert_memory_equal(pkts[2].data + FAR_AT, memory + PKT_FAR_BYTES_MIN, PKT_FAR_BYTES_MIN);
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 2);
+	assert_int_equal(places.asked, 2);
+	assert_int_equal(pkts[1].far_bytes, PKT_FAR_BYTES_MIN);
+	end_free(a);
+	end_free(b);
+}
+
+static bool passes(void *ctx, const struct pkt *pkt)
+{
+	return true;
+}
+
+/*
+ * Acknowledgements between the packets of a row, and before them, do not end it: the row is read at once, and each packet's payload
+ * gets to its own place.
+ */
+static void what_passes_does_not_end_a_row(void **state)
+{
+	enum { ROW = 4 };
+	static uint8_t memory[2 * ROW * PKT_FAR_BYTES_MIN], to[sizeof(memory)];
+	static const bool is_far[] = {false, true, true, true, true, false, true, true, true, true, false};
+	struct places places = {.to = to, .known = 2 * ROW};
+	struct end *a = end_new(A), *b = end_new(B);
+	struct pkt pkts[BURST];
+
+	for (size_t i = 0; i < sizeof(memory); i++)
+		memory[i] = (uint8_t)(i * 5 + i / 256);
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .passes = passes, .ctx = &places});
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	send(a, B, 1, 1);
+	assert_int_equal(send_far(a, B, memory, ROW), ROW);
+	send(a, B, 2, 1);
+	assert_int_equal(send_far(a, B, memory + ROW * PKT_FAR_BYTES_MIN, ROW), ROW);
+	send(a, B, 3, 1);
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 2 * ROW + 3);
+	assert_int_equal(places.asked, 2 * ROW);
+	for (size_t i = 0; i < 2 * ROW + 3; i++)
+		assert_int_equal(pkts[i].far_bytes, is_far[i] ? PKT_FAR_BYTES_MIN : 0);
+	assert_memory_equal(to, memory, sizeof(to));
+	/* Where the place is not there any more, the packets are whole. */
+	places = (struct places){.to = (uint8_t *)4096, .known = 2 * ROW};
+	send(a, B, 4, 1);
+	assert_int_equal(send_far(a, B, memory, ROW), ROW);
+	send(a, B, 5, 1);
+	assert_int_equal(send_far(a, B, memory + ROW * PKT_FAR_BYTES_MIN, ROW), ROW);
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 2 * ROW + 2);
+	for (size_t i = 0, k = 0; i < 2 * ROW + 2; i++) {
+		assert_int_equal(pkts[i].far_bytes, 0);
+		if (is_far[i])
+			assert_memory_equal(pkts[i].data + FAR_AT, memory + k++ * PKT_FAR_BYTES_MIN, PKT_FAR_BYTES_MIN);
+	}
+	end_free(a);
+	end_free(b);
+}
+
+/*
+ * What comes behind the end of a row begins the next one, which is asked for once the nic has the row.
+ */
+static void behind_the_end_of_a_row_begins_the_next_call(void **state)
+{
+	enum { ROW = 3 };
+	static uint8_t memory[(ROW + 2) * PKT_FAR_BYTES_MIN], to[sizeof(memory)];
+	struct places places = {.to = to, .known = 1};
+	struct end *a = end_new(A), *b = end_new(B);
+	struct pkt pkts[BURST];
+
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	/* The last packet of a message has no place. */
+	assert_int_equal(send_far(a, B, memory, 2), 2);
+	assert_int_equal(send_far(a, B, memory + 2 * PKT_FAR_BYTES_MIN, ROW), ROW);
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 2);
+	assert_int_equal(pkts[0].far_bytes, PKT_FAR_BYTES_MIN);
+	assert_int_equal(pkts[1].far_bytes, 0);
+	places = (struct places){.to = to, .known = ROW};
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), ROW);
+	assert_int_equal(places.asked, ROW);
 	end_free(a);
 	end_free(b);
 }
@@ -290,9 +370,10 @@ static void what_is_revoked_does_not_get_to_its_place(void **state)
 {
 	static uint8_t memory[4 * PKT_FAR_BYTES_MIN], to[4 * PKT_FAR_BYTES_MIN], nothing[4 * PKT_FAR_BYTES_MIN];
 	struct places places = {.to = to, .known = 4};
+	struct pkt pkts[BURST];
 	struct end *a = end_new(A), *b = end_new(B);
 
-	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .passes = passes, .ctx = &places});
 	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
 	expect(b, 0, 1);
@@ -300,6 +381,14 @@ static void what_is_revoked_does_not_get_to_its_place(void **state)
 	assert_int_equal(send_far(a, B, memory, 4), 4);
 	shm_revoke(a->io, revocations + 1);
 	assert_int_equal(take_far(b, memory), 0);
+	assert_int_equal(places.asked, 4);
+	assert_memory_equal(to, nothing, sizeof(to));
+	/* Nor does it behind others. */
+	places.asked = 0;
+	send(a, B, 1, 6);
+	assert_int_equal(send_far(a, B, memory, 4), 4);
+	shm_revoke(a->io, revocations + 2);
+	assert_int_equal(io_recv(b->io, pkts, BURST, 1), 6);
 	assert_int_equal(places.asked, 4);
 	assert_memory_equal(to, nothing, sizeof(to));
 	end_free(a);
@@ -485,6 +574,8 @@ int main(void)
 		cmocka_unit_test(what_is_not_there_is_lost),
 		cmocka_unit_test(what_is_revoked_is_lost),
 		cmocka_unit_test(what_has_a_place_is_read_to_it),
+		cmocka_unit_test(what_passes_does_not_end_a_row),
+		cmocka_unit_test(behind_the_end_of_a_row_begins_the_next_call),
 		cmocka_unit_test(a_long_row_is_read_at_once),
 		cmocka_unit_test(what_is_revoked_does_not_get_to_its_place),
 		cmocka_unit_test(who_revokes_does_not_wait_for_the_dead),

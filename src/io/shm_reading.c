@@ -162,12 +162,15 @@ static bool read_trains(const struct shm *s, struct ring_in *r, size_t first, si
 	return n == (ssize_t)bytes;
 }
 
-void shm_ask_for_places(struct shm *s, struct pkt *pkts, size_t first, size_t n)
+void shm_ask_for_places(struct shm *s, struct pkt *pkts)
 {
-	for (size_t i = first; i < n && s->placing; i++) {
-		struct iovec *here = &s->far.here[i];
+	const struct far_train *t = &s->far_trains[s->far_count - 1];
+
+	for (size_t i = t->packet; i < t->packets_end && s->placing; i++) {
+		struct iovec *here = &s->far.here[s->placed];
 		uint32_t at = (uint32_t)((uint8_t *)here->iov_base - pkts[i].data);
-		struct pkt_far far = {.from = s->placer.place(s->placer.ctx, &pkts[i], at, (uint32_t)here->iov_len, !i)};
+		struct pkt_far far = {
+			.from = s->placer.place(s->placer.ctx, &pkts[i], at, (uint32_t)here->iov_len, !s->placed)};
 
 		s->placing = far.from;
 		if (!s->placing)
@@ -180,20 +183,28 @@ void shm_ask_for_places(struct shm *s, struct pkt *pkts, size_t first, size_t n)
 	}
 }
 
+void shm_ask_to_pass(struct shm *s, const struct pkt *pkts, size_t first, size_t n)
+{
+	for (size_t i = first; i < n && s->placing; i++)
+		s->placing = s->placer.passes && s->placer.passes(s->placer.ctx, &pkts[i]);
+}
+
 /* Forgets the places: then all payload is read into the packets. */
 static void forget_places(struct shm *s, struct pkt *pkts)
 {
-	for (size_t i = 0; i < s->placed; i++) {
-		s->far.here[i].iov_base = pkts[i].data + pkts[i].far_at;
-		pkts[i].far_at = pkts[i].far_bytes = 0;
+	for (const struct far_train *t = s->far_trains; s->placed && t < s->far_trains + s->far_count; t++) {
+		for (size_t i = t->packet; i < t->packets_end && pkts[i].far_bytes; i++) {
+			s->far.here[t->here + i - t->packet].iov_base = pkts[i].data + pkts[i].far_at;
+			pkts[i].far_at = pkts[i].far_bytes = 0;
+		}
 	}
 	s->placed = 0;
 }
 
-/* Whether what the packets before `end` left out may be read. */
-static bool may_be_read(const struct shm *s, uint64_t revocations, size_t end)
+/* Whether what the placed packets left out may be read. */
+static bool placed_may_be_read(const struct shm *s, uint64_t revocations)
 {
-	for (size_t i = 0; i < s->far_count && s->far_trains[i].packet < end; i++) {
+	for (size_t i = 0; i < s->far_count && s->far_trains[i].here < s->placed; i++) {
 		if (s->far_trains[i].revocations != revocations)
 			return false;
 	}
@@ -206,7 +217,7 @@ size_t shm_fetch(struct shm *s, struct ring_in *r, struct pkt *pkts, size_t n)
 	bool all;
 
 	shm_begin_reading(&r->taker);
-	if (!may_be_read(s, shm_revocations(&r->taker), s->placed))
+	if (!placed_may_be_read(s, shm_revocations(&r->taker)))
 		forget_places(s, pkts);
 	all = read_trains(s, r, 0, s->far_count);
 	/* Memory here may be what is missing, and only the nic can say so. */

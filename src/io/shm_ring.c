@@ -216,6 +216,25 @@ static bool is_train(const struct record *r, uint32_t piece, bool has_flow)
 	return RECORD_BYTES + (with_flow ? sizeof(struct flow) : 0) + r->len <= piece;
 }
 
+static uint8_t kind_at(const struct shm_taker *t, uint32_t at)
+{
+	uint64_t raw = atomic_load_explicit((const _Atomic uint64_t *)place(t->memory, at), memory_order_relaxed);
+	struct record r;
+
+	memcpy(&r, &raw, sizeof(r));
+	return r.kind & (uint8_t)~KIND_FLOW;
+}
+
+bool shm_next_is_far(const struct shm_taker *t)
+{
+	uint8_t kind;
+
+	if (!shm_has_some(t))
+		return false;
+	kind = kind_at(t, t->head);
+	return (kind == KIND_WRAP ? kind_at(t, 0) : kind) == KIND_FAR;
+}
+
 enum shm_verdict shm_take(struct shm_taker *t, uint8_t *to, uint32_t room, struct shm_train *train)
 {
 	enum shm_verdict v;

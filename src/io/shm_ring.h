@@ -125,6 +125,8 @@ void shm_accept(struct shm_taker *, bool reads);
 bool shm_has_some(const struct shm_taker *);
 /* How many bytes were put and not taken, as the peer says. */
 uint32_t shm_unread(const struct shm_taker *);
+/* Whether the next train, if there is one, describes packets: the peer says so, and may say something else in a moment. */
+bool shm_next_is_far(const struct shm_taker *);
 /* Copies the next train to `to`, which has room for `room` bytes, and describes it. */
 enum shm_verdict shm_take(struct shm_taker *, uint8_t *to, uint32_t room, struct shm_train *);
 /* Gives the room of what was taken back. */

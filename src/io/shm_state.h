@@ -93,7 +93,7 @@ struct shm {
 	struct far_train far_trains[SHM_FAR_TRAINS_MAX];
 	size_t far_count;
 	struct shm_placer placer; /* .place NULL: there is none */
-	size_t placed; /* so many packets from the first, whose payload is read to its place */
+	size_t placed; /* so many pieces from the first that are read to their place */
 	bool placing;  /* the next one may be, too */
 	uint32_t used;
 	uint32_t flow_count;
@@ -116,11 +116,13 @@ bool shm_lay_out(struct shm *, struct shm_train *t, uint8_t *to);
 /* Forgets the train that was laid out last. */
 void shm_forget_last(struct shm *);
 /*
- * Asks for the places of packets that were handed out, [first, n), as long as they are known. All packets before them are placed,
- * so each packet up to here has one piece here. What a packet says is not known any more when others were handled before it:
- * only the first ones of a call are asked for.
+ * Asks for the places of packets that were handed out, those of the train that was laid out last, as long as they are known. All
+ * pieces before theirs are placed. What a packet says is not known any more when others were handled before it: only the first
+ * ones of a call are asked for, and between them come at most packets that pass.
  */
-void shm_ask_for_places(struct shm *, struct pkt *, size_t first, size_t n);
+void shm_ask_for_places(struct shm *, struct pkt *);
+/* The next piece may be placed no more, unless these packets, [first, n), pass. */
+void shm_ask_to_pass(struct shm *, const struct pkt *, size_t first, size_t n);
 /*
  * Reads what packets lack: of all trains at once, and if something is not there, of each, so that one that is lost does not take
  * others with it. The number of packets that are left.

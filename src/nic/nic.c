@@ -11,6 +11,7 @@
 
 #include "base/siphash.h"
 #include "nic/state.h"
+#include "wire/aeth.h"
 #include "wire/capseth.h"
 
 static_assert((int)NIC_TX_ARENA_BYTES == (int)TX_ARENA_BYTES, "what is asked for is what is used");
@@ -169,6 +170,14 @@ uint8_t *nic_place(struct nic *nic, const struct pkt *pkt, uint32_t at, uint32_t
 	    rx.payload != pkt->data + at || rx.payload_len != len)
 		return NULL;
 	return qp->ops->place(&nic->tp, qp, &rx, &nic->row);
+}
+
+bool nic_passes(struct nic *nic, const struct pkt *pkt)
+{
+	struct rx rx;
+
+	return rx_decode(&nic->tp.decoder, pkt, 0, &rx) && rx.veroce && rx.veroce->info->flags & F_ACK &&
+	       aeth_kind(rx.veroce->aeth.syndrome) == AETH_ACK;
 }
 
 static int input(struct nic *nic, const struct pkt *pkt, uint64_t now_ns)

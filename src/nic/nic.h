@@ -164,6 +164,11 @@ bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, str
  * lost. pkt->data has all but the `len` bytes from `at`; if these are not the payload it is NULL, too.
  */
 uint8_t *nic_place(struct nic *, const struct pkt *, uint32_t at, uint32_t len, bool begins);
+/*
+ * Whether that packet may go into the nic before packets that nic_place() is asked for afterwards, and between them: it is an
+ * acknowledgement of veRoCE, which changes nothing of what was judged. What it ends, the peer could have learned earlier.
+ */
+bool nic_passes(struct nic *, const struct pkt *);
 
 /*
  * The slots of processes, a bit each, that this host's memory takes packets to; at the start none. Packets of connected QPs to

@@ -132,6 +132,11 @@ static uint8_t *place(void *ctx, const struct pkt *pkt, uint32_t at, uint32_t le
 	return to;
 }
 
+static bool passes(void *ctx, const struct pkt *pkt)
+{
+	return nic_passes(((struct duo_host *)ctx)->nic, pkt);
+}
+
 static void revoked(void *io, uint64_t revocations)
 {
 	shm_revoke(io, revocations);
@@ -152,7 +157,7 @@ static void open_end(struct duo_host *h)
 	e->loop.nic = h->nic;
 	e->loop.shm = e->io;
 	nic_set_revoked(h->nic, revoked, e->io);
-	shm_set_placer(e->io, (struct shm_placer){.place = place, .ctx = h});
+	shm_set_placer(e->io, (struct shm_placer){.place = place, .passes = passes, .ctx = h});
 }
 
 void duo_rings_open(struct duo *d)

@@ -253,7 +253,62 @@ static void what_goes_through_memory_takes_nothing_of_the_window(void **state)
 	duo_destroy(s.duo);
 }
 
+struct passed {
+	const struct duo *d;
+	size_t pass, stay;
+};
+
+static void judge_passing(void *ctx, const struct duo_packet *p, const uint8_t *data)
+{
+	struct passed *n = ctx;
+	const struct flow flow = {.dport = VEROCE_UDP_PORT};
+	const struct pkt pkt = {.data = (uint8_t *)data, .flow = &flow, .len = p->len};
+	bool acknowledges = p->bth.opcode == OP_RC_ACK || p->bth.opcode == OP_RC_SACK || p->bth.opcode == OP_RC_ACK_RSP ||
+			    p->bth.opcode == OP_RC_SACK_RSP;
+
+	acknowledges &= aeth_kind(p->aeth.syndrome) == AETH_ACK;
+	n->pass += acknowledges;
+	n->stay += !acknowledges;
+	assert_int_equal(nic_passes(n->d->host[!p->from].nic, &pkt), acknowledges);
+}
+
+/* Payload is asked for behind acknowledgements only: a NAK ends the queue pair or makes it wait, and other packets have effects. */
+static void only_acknowledgements_pass(void **state)
+{
+	struct sim s = start(true, MIB / 4);
+	struct duo_buf *a = duo_buf(s.a->host, MIB, ALL_ACCESS), *b = duo_buf(s.b->host, MIB, ALL_ACCESS);
+	struct duo_wr w[] = {duo_write_wr(1, a, 0, MIB, b, 0), duo_read_wr(2, a, 0, MIB, b, 0), duo_send_wr(3, a, 0, 8),
+			     duo_write_wr(4, a, 0, 8, b, MIB)};
+	struct passed n = {.d = s.duo};
+
+	s.duo->tap = judge_passing;
+	s.duo->tap_ctx = &n;
+	s.duo->faults[DUO_A].drop_ppm = 10000;
+	s.duo->faults[DUO_B].drop_ppm = 10000;
+	for (size_t i = 0; i < 2; i++)
+		assert_true(duo_post(s.a, &w[i]));
+	duo_wait(s.duo, &s.a->sent, 2);
+	s.duo->faults[DUO_A].drop_ppm = 0;
+	s.duo->faults[DUO_B].drop_ppm = 0;
+	assert_true(duo_post(s.a, &w[2]));
+	duo_run_for(s.duo, 1000000);
+	assert_true(duo_recv(s.b, 3, b, 0, 8));
+	duo_wait(s.duo, &s.a->sent, 3);
+	/* Beyond the region: a NAK. */
+	assert_true(duo_post(s.a, &w[3]));
+	duo_wait(s.duo, &s.a->sent, 4);
+	for (uint64_t i = 1; i <= 3; i++)
+		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
+	duo_expect(s.duo, &s.a->sent, 4, WC_REM_ACCESS_ERR);
+	duo_expect(s.duo, &s.b->received, 3, WC_SUCCESS);
+	assert_true(n.pass > 16 && n.stay > 2048);
+	assert_true(duo_count(s.duo, DUO_B, OP_RC_SACK) + duo_count(s.duo, DUO_A, OP_RC_SACK_RSP) > 0);
+	assert_true(duo_count_syndrome(s.duo, DUO_B, AETH_NAK | NAK_REMOTE_ACCESS) > 0);
+	sim_end(&s);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(only_acknowledgements_pass),
 	cmocka_unit_test(what_goes_through_memory_takes_nothing_of_the_window),
 	cmocka_unit_test(a_new_address_vector_is_that_of_the_next_packet),
 	cmocka_unit_test(a_ping_pong_is_one_train_a_message),
