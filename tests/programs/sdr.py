@@ -47,7 +47,7 @@ def clean(place):
 
 def stopped(place):
     """A client that gets no processor for longer than the server waits for a message goes on behind it."""
-    pair = Pair(place, WRITE_BW, [], ["-V", "-n", 400, "-w", 0, "-s", 1 << 20, "-t", 1], gid_flag="-x").go().underway(0)
+    pair = Pair(place, WRITE_BW, [], ["-V", "-n", 250, "-w", 0, "-s", 1 << 20, "-t", 1], gid_flag="-x").go().underway(0)
     pair.client.signal(signal.SIGSTOP)
     time.sleep(1)  # five times as long as the server waits
     pair.client.signal(signal.SIGCONT)

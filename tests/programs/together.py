@@ -47,10 +47,11 @@ WRITES = ("ib_write_bw", ["-F", "-N", "-n", FOR_EVER, "-t", 4], "-x")
 
 def victims(place, *ends):
     """Pairs in mid-run, each with the end of it (0: the server) that is killed while three others work."""
-    doomed = [(Pair(place, program, options, gid_flag=gid_flag).go().underway(), end)
-              for end, (program, options, gid_flag) in ends]
+    doomed = [(Pair(place, program, options, gid_flag=gid_flag), end) for end, (program, options, gid_flag) in ends]
     pairs = start_all(place, FOR_EVER, FOR_EVER, FOR_EVER)
-    for p in pairs:
+    for p, _ in doomed:
+        p.go()
+    for p in [*pairs, *(p for p, _ in doomed)]:
         p.underway(0)
     for p, end in doomed:
         (p.server if end == 0 else p.client).signal(signal.SIGKILL)
