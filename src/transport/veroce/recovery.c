@@ -131,29 +131,6 @@ static void leave_line(struct veroce_work *w)
 	w->served = true;
 }
 
-/* Whether the peer is known to lack a packet that another one has overtaken. */
-static bool has_holes(const struct tx_space *t)
-{
-	return t->lost || t->flying + t->lost < tx_outstanding(t);
-}
-
-/*
- * What is acknowledged rarely (work.h) is not acknowledged before the sender asks. So it asks at least twice a window, lest the
- * path stand still meanwhile; and often where packets are lost, since copies that ask are answered with all that has arrived.
- */
-static void set_ackreq_interval(struct sender *s, const struct path *path, uint32_t mtu)
-{
-	uint32_t n = s->ackreq_packets;
-
-	if (n > VEROCE_ACKREQ_PACKETS) {
-		if (has_holes(&s->tx))
-			n = VEROCE_ACKREQ_PACKETS;
-		while (n > 1 && 2ull * n * mtu > path->cc.cwnd_bytes)
-			n /= 2;
-	}
-	s->ackreq_now = n;
-}
-
 int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns)
 {
@@ -181,7 +158,6 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		path = pair_pick_any(vr->pair, again->path);
 	vr->pair->asks = shares_a_full_pair(qp, now_ns);
 	if (path != PAIR_NO_PATH) {
-		set_ackreq_interval(s, &vr->pair->path[path], vr->mtu);
 		leave_line(vr->w);
 		return path;
 	}

@@ -21,8 +21,8 @@
 /* How many packets one acknowledgement covers: a power of two, as `least` is. */
 static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
 {
-	uint64_t half = qp->acks_rarely ? tp->config.window_bytes / 2 / qp->veroce->mtu : 0;
-	uint32_t packets = VEROCE_ACK_PACKETS_RARE;
+	uint64_t half = qp->local ? tp->config.window_bytes / 2 / qp->veroce->mtu : 0;
+	uint32_t packets = VEROCE_ACK_PACKETS_LOCAL;
 
 	if (qp->veroce->caps & CAPS_LARGE)
 		least = 2;
@@ -36,7 +36,6 @@ void veroce_sender_init(const struct transport *tp, const struct qp *qp, struct 
 {
 	*s = (struct sender){.peer_window = peer_window,
 			     .ackreq_packets = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS),
-			     .ackreq_now = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS),
 			     .rxt_psn = (psn - 1) & PSN_MASK};
 	tx_space_init(&s->tx, psn);
 }
@@ -56,7 +55,7 @@ void veroce_fit_acks(const struct transport *tp, struct qp *qp)
 	uint32_t ackreq = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS),
 		 acks = ack_packets(tp, qp, VEROCE_ACK_PACKETS);
 
-	w->q.ackreq_packets = w->r.ackreq_packets = w->q.ackreq_now = w->r.ackreq_now = ackreq;
+	w->q.ackreq_packets = w->r.ackreq_packets = ackreq;
 	w->q_in.ack_packets = w->r_in.ack_packets = (uint16_t)acks;
 }
 

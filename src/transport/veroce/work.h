@@ -27,10 +27,10 @@ enum {
 	VEROCE_ACK_PACKETS = 16,    /* packets for an acknowledgement (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* packets for an AckReq (12.2) */
 	/*
-	 * Where acknowledgements are rare (qp.acks_rarely) each of the two is half of the window, at most this and at least the
-	 * number above: acknowledgements only show that there is room (our choice).
+	 * Between processes of one host each of the two is half of the window, at most this and at least the number
+	 * above: acknowledgements only show that there is room (our choice).
 	 */
-	VEROCE_ACK_PACKETS_RARE = 512
+	VEROCE_ACK_PACKETS_LOCAL = 512
 };
 
 struct veroce_work {
