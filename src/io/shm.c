@@ -507,21 +507,23 @@ static bool has_room(const struct shm *s)
 
 /*
  * Whether what comes next waits for the next call. Payload that may have a place is asked for once the nic has what comes before:
- * the end of a row, or packets that do not pass. Otherwise it would be copied.
+ * the end of a row, or packets that do not pass. Otherwise it would be copied. `taken`: something came from this ring already, so
+ * that no other ring can keep it waiting for ever.
  */
-static bool stops(const struct shm *s, const struct ring_in *r, size_t n)
+static bool stops(const struct shm *s, const struct ring_in *r, bool taken)
 {
-	return n && !s->placing && s->placer.place && (s->placed || !s->far_count) && shm_next_is_far(&r->taker);
+	return taken && !s->placing && s->placer.place && (s->placed || !s->far_count) && shm_next_is_far(&r->taker);
 }
 
 static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, size_t max)
 {
 	struct ring_in *r = &s->in[slot];
 	enum shm_verdict v = SHM_DONE;
+	const size_t before = n;
 
 	s->far_count = s->far.here_count = s->far.there_count = s->placed = 0;
 	s->placing = s->placer.place && !n;
-	while (v == SHM_DONE && n < max && has_room(s) && !stops(s, r, n)) {
+	while (v == SHM_DONE && n < max && has_room(s) && !stops(s, r, n > before)) {
 		bool far = false;
 		size_t first = n;
 

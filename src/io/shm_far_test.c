@@ -301,6 +301,33 @@ static void what_passes_does_not_end_a_row(void **state)
 	end_free(b);
 }
 
+/* Packets of another ring in the same call keep nobody waiting: what has no place then is copied. */
+static void a_busy_ring_does_not_keep_others_waiting(void **state)
+{
+	enum { FAR = 3, CALLS = 4 };
+	static uint8_t memory[FAR * PKT_FAR_BYTES_MIN], to[sizeof(memory)];
+	struct places places = {.to = to, .known = FAR};
+	struct end *a = end_new(A), *b = end_new(B), *c = end_new(C);
+	struct pkt pkts[BURST];
+
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = &places});
+	connect_ends(a, A, b, B);
+	connect_ends(c, C, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	send(c, B, 0, 1);
+	expect(b, 0, 1);
+	for (int i = 0; i < CALLS; i++) {
+		places.asked = 0;
+		send(c, B, 1, 1);
+		assert_int_equal(send_far(a, B, memory, FAR), FAR);
+		assert_int_equal(io_recv(b->io, pkts, BURST, 1), FAR + 1);
+	}
+	end_free(a);
+	end_free(b);
+	end_free(c);
+}
+
 /*
  * What comes behind the end of a row begins the next one, which is asked for once the nic has the row.
  */
@@ -383,7 +410,7 @@ static void what_is_revoked_does_not_get_to_its_place(void **state)
 	assert_int_equal(take_far(b, memory), 0);
 	assert_int_equal(places.asked, 4);
 	assert_memory_equal(to, nothing, sizeof(to));
-	/* Nor does it behind others. */
+	/* The same holds where whole packets come before it. */
 	places.asked = 0;
 	send(a, B, 1, 6);
 	assert_int_equal(send_far(a, B, memory, 4), 4);
@@ -576,6 +603,7 @@ int main(void)
 		cmocka_unit_test(what_has_a_place_is_read_to_it),
 		cmocka_unit_test(what_passes_does_not_end_a_row),
 		cmocka_unit_test(behind_the_end_of_a_row_begins_the_next_call),
+		cmocka_unit_test(a_busy_ring_does_not_keep_others_waiting),
 		cmocka_unit_test(a_long_row_is_read_at_once),
 		cmocka_unit_test(what_is_revoked_does_not_get_to_its_place),
 		cmocka_unit_test(who_revokes_does_not_wait_for_the_dead),

@@ -166,7 +166,7 @@ bool nic_qp_congestion(const struct nic *, const struct qp *, uint32_t path, str
 uint8_t *nic_place(struct nic *, const struct pkt *, uint32_t at, uint32_t len, bool begins);
 /*
  * Whether that packet may go into the nic before packets that nic_place() is asked for afterwards, and between them: it is an
- * acknowledgement of veRoCE, which changes nothing of what was judged. What it ends, the peer could have learned earlier.
+ * acknowledgement of veRoCE, and nothing that nic_place() has judged depends on one.
  */
 bool nic_passes(struct nic *, const struct pkt *);
 
