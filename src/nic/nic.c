@@ -415,7 +415,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	nic_hear_doorbells(nic);
 	release_acks(nic, &nic->tp.held_acks, held_ack_ns(nic), now_ns);
 	release_acks(nic, &nic->tp.lazy_acks, nic->tp.lazy_ack_ns, now_ns);
-	release_acks(nic, &nic->tp.local_acks, nic->tp.same_host_ack_ns, now_ns);
+	release_acks(nic, &nic->tp.rare_acks, nic->tp.rare_ack_ns, now_ns);
 	if (!has_turns(tp) && list_empty(&nic->gsi.out))
 		return 0;
 	tx_start(&tp->tx, burst, max);
@@ -473,7 +473,7 @@ uint64_t nic_deadline(const struct nic *nic)
 	due = acks_due(&nic->tp.lazy_acks, nic->tp.lazy_ack_ns);
 	if (due < deadline)
 		deadline = due;
-	due = acks_due(&nic->tp.local_acks, nic->tp.same_host_ack_ns);
+	due = acks_due(&nic->tp.rare_acks, nic->tp.rare_ack_ns);
 	if (due < deadline)
 		deadline = due;
 	return deadline;

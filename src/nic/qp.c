@@ -252,7 +252,7 @@ static void apply(const struct nic *nic, struct qp *qp, const struct qp_attr *a,
 			.traffic_class = a->av.traffic_class,
 		};
 		qp->flow = *flow;
-		qp->local = nic_is_local(nic, flow->dst);
+		qp->local = qp->acks_rarely = nic_is_local(nic, flow->dst);
 	}
 	if (mask & QPA_DEST_QPN)
 		qp->dest_qpn = a->dest_qpn;

@@ -56,13 +56,13 @@ void ack_schedule(struct transport *tp, struct qp *qp, enum ack_wait wait, uint6
 	if (wait == ACK_NOW) {
 		list_remove(&qp->held);
 		qp_activate_to_answer(tp, qp);
-	} else if (!waits || (wait == ACK_HELD && qp->ack_lazy)) {
+	} else if (!waits || wait < qp->ack_wait) {
 		list_remove(&qp->held);
 		qp->ack_since_ns = now_ns;
-		qp->ack_lazy = wait == ACK_LAZY;
-		list_append(!qp->ack_lazy ? &tp->held_acks
-			    : qp->local	  ? &tp->local_acks
-					  : &tp->lazy_acks,
+		qp->ack_wait = (uint8_t)wait;
+		list_append(wait == ACK_HELD   ? &tp->held_acks
+			    : wait == ACK_LAZY ? &tp->lazy_acks
+					       : &tp->rare_acks,
 			    &qp->held);
 	}
 }

@@ -71,7 +71,7 @@ struct transport {
 	struct list held_up;     /* QPs whose peers' processes take no packets now, and that may have some */
 	struct list held_acks;   /* QPs whose ACK waits for a packet to travel with, oldest first */
 	struct list lazy_acks;   /* QPs whose ACK waits for more to acknowledge, oldest first */
-	struct list local_acks;  /* likewise, of QPs whose peer is a process of this host */
+	struct list rare_acks;   /* likewise, of QPs with acks_rarely */
 	struct list fired_cqs;
 	struct list events;      /* struct event_source with pending events */
 	struct tx tx;
@@ -93,7 +93,7 @@ struct transport {
 	uint64_t early_bytes;    /* payload of early packets that wait for their turn */
 	uint16_t caps_flags;     /* offered */
 	uint64_t lazy_ack_ns;    /* how long lazy_acks wait */
-	uint64_t same_host_ack_ns; /* how long local_acks wait */
+	uint64_t rare_ack_ns;    /* how long rare_acks wait */
 	const struct loss_ops *loss;
 	struct pair_table pairs;
 	struct rxshare rxshare;
@@ -344,12 +344,13 @@ struct qp {
 	uint8_t failed;      /* enum wc_status; WC_SUCCESS: none */
 	_Atomic bool in_flight;
 	_Atomic bool rung; /* doorbell: an intrusive stack that posters push to */
-	bool ack_lazy;     /* in lazy_acks or local_acks */
+	uint8_t ack_wait;  /* enum ack_wait: the list that `held` is in */
+	bool acks_rarely;  /* the peer is on this host, or asks for the acknowledgements that it waits for */
 	bool locals_wait;  /* requests without packets may be executed and not complete */
 	struct qp *rung_next;
 
 	struct timer timer;
-	struct list held; /* in transport->held_acks, lazy_acks or local_acks */
+	struct list held; /* in transport->held_acks, lazy_acks or rare_acks */
 	uint64_t ack_since_ns;
 	struct rq *rq;   /* where it takes receive WQEs from: its own, or the SRQ's */
 	struct srq *srq; /* or NULL */
@@ -481,7 +482,8 @@ struct recv_wqe *qp_take_recv(struct transport *, struct qp *);
 enum ack_wait {
 	ACK_NOW,
 	ACK_HELD, /* for a packet to travel with, if the nic's caller comes back soon */
-	ACK_LAZY  /* for more to acknowledge */
+	ACK_LAZY, /* for more to acknowledge */
+	ACK_RARE  /* likewise, for longer: the peer will ask for what it waits for */
 };
 /* Activates the QP now or later; never later than was said before. */
 void ack_schedule(struct transport *, struct qp *, enum ack_wait, uint64_t now_ns);

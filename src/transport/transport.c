@@ -7,7 +7,7 @@ void transport_init(struct transport *tp, const struct transport_config *config,
 		    const uint8_t secret[16], struct icrc_ctx *icrc)
 {
 	struct list *lists[] = {&tp->answering, &tp->paused,    &tp->held_acks, &tp->lazy_acks,
-				&tp->local_acks, &tp->held_up, &tp->fired_cqs, &tp->events, &tp->lenders};
+				&tp->rare_acks, &tp->held_up, &tp->fired_cqs, &tp->events, &tp->lenders};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
 		list_init(lists[i]);

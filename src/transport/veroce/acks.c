@@ -81,6 +81,7 @@ static bool come_apart(const struct transport *tp, const struct qp *qp)
 void acks_note(struct transport *tp, struct qp *qp, struct receiver *in, bool now, uint64_t now_ns)
 {
 	bool holes = has_holes(in), news = holes && in->rx.hpsn != in->sack_hpsn;
+	uint32_t packets = holes && in->ack_packets > VEROCE_ACK_PACKETS ? VEROCE_ACK_PACKETS : in->ack_packets;
 
 	in->ack_due = true;
 	in->hole_tries = 0;
@@ -90,13 +91,12 @@ void acks_note(struct transport *tp, struct qp *qp, struct receiver *in, bool no
 						: hole_ns_min);
 	else
 		in->hole_ns = 0;
-	if (in->ce || in->unacked >= in->ack_packets || (now && (holes || !tp->hold_acks)) ||
-	    come_apart(tp, qp))
+	if (in->ce || in->unacked >= packets || (now && (holes || !tp->hold_acks)) || come_apart(tp, qp))
 		ack_schedule(tp, qp, ACK_NOW, now_ns);
 	else if (now)
 		ack_schedule(tp, qp, ACK_HELD, now_ns);
 	else
-		ack_schedule(tp, qp, ACK_LAZY, now_ns);
+		ack_schedule(tp, qp, qp->acks_rarely && !holes ? ACK_RARE : ACK_LAZY, now_ns);
 	if (news && in->hole_ns)
 		veroce_rearm(tp, qp, now_ns);
 }

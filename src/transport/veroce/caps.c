@@ -346,6 +346,12 @@ static void agree(struct transport *tp, struct qp *qp, const struct capseth *c)
 		veroce_move(qp, VEROCE_AGREED);
 	vr->caps_ask = false;
 	vr->caps_silent = false;
+	/* Such a peer asks before its windows are full. Where packets do not leave in trains there is nothing to save. */
+	if (tp->config.train_max > 1 && !qp->acks_rarely) {
+		qp->acks_rarely = true;
+		if (vr->w)
+			veroce_fit_acks(tp, qp);
+	}
 	take_windows(vr, c);
 	qp_activate(tp, qp);
 }

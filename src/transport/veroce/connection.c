@@ -102,7 +102,7 @@ void veroce_check(const struct transport *tp, const struct qp *qp)
 static void connect_spaces(struct qp *qp)
 {
 	struct veroce *vr = qp->veroce;
-	uint16_t ext = acks_ext_start(vr->pair->path_count);
+	uint16_t ext = acks_ext_start(vr->pair->path_count), calm = veroce_calm_at_first(qp);
 
 	vr->quiet = (struct veroce_quiet){
 		.r_psn = qp->rq_psn,
@@ -110,6 +110,8 @@ static void connect_spaces(struct qp *qp)
 		.r_epsn = qp->sq_psn,
 		.q_ext = ext,
 		.r_ext = ext,
+		.q_calm = calm,
+		.r_calm = calm,
 	};
 	vr->psn_new = qp->sq_psn;
 }
@@ -177,7 +179,7 @@ void veroce_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	vr->quiet.r_epsn = qp->sq_psn;
 	if (!vr->w)
 		return;
-	veroce_sender_init(tp, qp, &vr->w->q, qp->sq_psn, vr->q_window);
+	veroce_sender_init(tp, qp, &vr->w->q, qp->sq_psn, vr->q_window, veroce_calm_at_first(qp));
 	veroce_receiver_init(tp, qp, &vr->w->r_in, qp->sq_psn, 0, vr->quiet.r_ext);
 	vr->w->wqe = qp->sq.next;
 	vr->w->rnr_retries = qp->rnr_retry;

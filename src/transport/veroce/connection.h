@@ -41,6 +41,7 @@ struct veroce {
 		uint32_t q_epsn, r_epsn;
 		uint32_t q_amsn, r_amsn;
 		uint16_t q_ext, r_ext;
+		uint16_t q_calm, r_calm;
 	} quiet;
 	uint32_t q_window, r_window; /* the peer's; VEROCE_BASE_WINDOW until CAPS */
 

@@ -131,6 +131,37 @@ static void leave_line(struct veroce_work *w)
 	w->served = true;
 }
 
+/*
+ * Whether the pair would wait for acknowledgements that come for half of its window each: the network itself holds more
+ * than the other half. What is in flight takes a round trip, queues included, and the part of it in the network the least
+ * one measured.
+ */
+static bool network_holds_half(const struct pair *pair, uint32_t path)
+{
+	uint64_t min_us = pair->min_rtt_ns[path] / 1000, us = pair->srtt_ns / 1000;
+
+	return pair->min_rtt_ns[path] == UINT64_MAX || 2 * pair_flying(pair) * min_us > pair->window_bytes * us;
+}
+
+/*
+ * What is acknowledged rarely (work.h) is not acknowledged before the sender asks. So it asks at least twice a window, lest the
+ * path stand still meanwhile; and often where an acknowledgement is waited for or was lost, as packets were: what asks is
+ * answered at once with all that has arrived.
+ */
+static void set_ackreq_interval(const struct qp *qp, struct sender *s, uint32_t path)
+{
+	const struct pair *pair = qp->veroce->pair;
+	uint32_t n = s->ackreq_packets;
+
+	if (n > VEROCE_ACKREQ_PACKETS) {
+		if (s->calm < VEROCE_CALM_PACKETS || (!qp->local && network_holds_half(pair, path)))
+			n = VEROCE_ACKREQ_PACKETS;
+		while (n > 1 && 2ull * n * qp->veroce->mtu > pair->path[path].cc.cwnd_bytes)
+			n /= 2;
+	}
+	s->ackreq_now = n;
+}
+
 int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns)
 {
@@ -158,6 +189,7 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		path = pair_pick_any(vr->pair, again->path);
 	vr->pair->asks = shares_a_full_pair(qp, now_ns);
 	if (path != PAIR_NO_PATH) {
+		set_ackreq_interval(qp, s, (uint32_t)path);
 		leave_line(vr->w);
 		return path;
 	}
@@ -230,6 +262,7 @@ void recovery_lose(struct transport *tp, struct qp *qp, struct sender *s, uint32
 
 	if (veroce_is_q(qp, s))
 		recovery_idle(tp, qp, false);
+	s->calm = 0;
 	if (r->state == TX_FLYING) {
 		path_lost(qp->veroce->pair, r->path, r->bytes, now_ns);
 		recovery_near_left(qp->veroce, r->bytes);
@@ -418,6 +451,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint
 	if (news.packets) {
 		s->active_ns = now_ns;
 		s->probes = 0;
+		s->calm = veroce_calm(s->calm + news.packets);
 	}
 	account(tp, qp, &news, a, now_ns);
 	if (!veroce_is_answered(vr))

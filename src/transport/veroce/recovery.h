@@ -71,7 +71,7 @@ static inline bool recovery_sets_ackreq(const struct qp *qp, const struct sender
 {
 	uint32_t out = tx_outstanding(&s->tx), ahead = (psn - s->tx.una) & PSN_MASK;
 
-	return (~psn & (s->ackreq_packets - 1)) == 0 || qp->veroce->pair->asks ||
+	return (~psn & (s->ackreq_now - 1)) == 0 || qp->veroce->pair->asks ||
 	       (ahead > out ? ahead : out) + 2 >= s->peer_window;
 }
 

@@ -18,7 +18,9 @@ struct sender {
 	struct tx_space tx;
 	struct flowlet flowlet;
 	uint32_t peer_window;    /* PSNs that the peer records; VEROCE_BASE_WINDOW until CAPS */
-	uint32_t ackreq_packets; /* one packet of this many has AckReq set; a power of two */
+	uint32_t ackreq_packets; /* one packet of this many has AckReq set, where no path's window is small; a power of two */
+	uint32_t ackreq_now;     /* the same on the path that was picked last; at most that */
+	uint16_t calm;           /* packets acknowledged since one was taken for lost; stops at VEROCE_CALM_PACKETS */
 	uint64_t progress_ns;    /* when una last moved, or the first packet was sent */
 	uint64_t active_ns;      /* when a packet was last sent or acknowledged */
 	uint64_t timeout_ns;     /* of the last of `retries` */

@@ -12,7 +12,7 @@
 /* Defaults (12.3), where the nic's owner sets nothing. */
 enum {
 	ACK_NS = 20000,
-	ACK_NS_LOCAL = 100000, /* to a peer on this host; at most a fourth of the tail probe timeout */
+	ACK_NS_RARE = 100000, /* at most a fourth of the tail probe timeout */
 	PTO_NS_MIN = 100000,
 	RTO_NS_MIN = 500000,
 	FLOWLET_PACKETS = 8,
@@ -64,9 +64,9 @@ void veroce_setup(struct transport *tp, const uint8_t secret[16])
 	tp->decoder.veroce_port = tp->config.veroce.port;
 	tp->decoder.trims = tp->caps_flags & CAPS_TRIM;
 	tp->lazy_ack_ns = ACK_NS;
-	tp->same_host_ack_ns = tp->config.veroce.pto_ns_min / 4;
-	if (tp->same_host_ack_ns > ACK_NS_LOCAL)
-		tp->same_host_ack_ns = ACK_NS_LOCAL;
+	tp->rare_ack_ns = tp->config.veroce.pto_ns_min / 4;
+	if (tp->rare_ack_ns > ACK_NS_RARE)
+		tp->rare_ack_ns = ACK_NS_RARE;
 	tp->loss = losses[tp->config.veroce.loss];
 	pair_table_init(&tp->pairs, &tp->config, &tp->alloc, tp->secret);
 }

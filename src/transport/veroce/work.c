@@ -21,8 +21,8 @@
 /* How many packets one acknowledgement covers: a power of two, as `least` is. */
 static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uint32_t least)
 {
-	uint64_t half = qp->local ? tp->config.window_bytes / 2 / qp->veroce->mtu : 0;
-	uint32_t packets = VEROCE_ACK_PACKETS_LOCAL;
+	uint64_t half = qp->acks_rarely ? tp->config.window_bytes / 2 / qp->veroce->mtu : 0;
+	uint32_t packets = VEROCE_ACK_PACKETS_RARE;
 
 	if (qp->veroce->caps & CAPS_LARGE)
 		least = 2;
@@ -31,11 +31,20 @@ static uint32_t ack_packets(const struct transport *tp, const struct qp *qp, uin
 	return packets;
 }
 
-void veroce_sender_init(const struct transport *tp, const struct qp *qp, struct sender *s, uint32_t psn,
-			uint32_t peer_window)
+uint16_t veroce_calm_at_first(const struct qp *qp)
 {
+	return qp->local ? VEROCE_CALM_PACKETS : 0;
+}
+
+void veroce_sender_init(const struct transport *tp, const struct qp *qp, struct sender *s, uint32_t psn,
+			uint32_t peer_window, uint16_t calm)
+{
+	uint32_t ackreq = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS);
+
 	*s = (struct sender){.peer_window = peer_window,
-			     .ackreq_packets = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS),
+			     .ackreq_packets = ackreq,
+			     .ackreq_now = ackreq,
+			     .calm = calm,
 			     .rxt_psn = (psn - 1) & PSN_MASK};
 	tx_space_init(&s->tx, psn);
 }
@@ -55,7 +64,7 @@ void veroce_fit_acks(const struct transport *tp, struct qp *qp)
 	uint32_t ackreq = ack_packets(tp, qp, VEROCE_ACKREQ_PACKETS),
 		 acks = ack_packets(tp, qp, VEROCE_ACK_PACKETS);
 
-	w->q.ackreq_packets = w->r.ackreq_packets = ackreq;
+	w->q.ackreq_packets = w->r.ackreq_packets = w->q.ackreq_now = w->r.ackreq_now = ackreq;
 	w->q_in.ack_packets = w->r_in.ack_packets = (uint16_t)acks;
 }
 
@@ -71,8 +80,8 @@ bool veroce_take_work(struct transport *tp, struct qp *qp)
 	w->qp = qp;
 	w->flow = veroce_flow_of(tp, qp, 0, false);
 	list_init(&w->waiting);
-	veroce_sender_init(tp, qp, &w->q, vr->psn_new, vr->q_window);
-	veroce_sender_init(tp, qp, &w->r, k->r_psn, vr->r_window);
+	veroce_sender_init(tp, qp, &w->q, vr->psn_new, vr->q_window, k->q_calm);
+	veroce_sender_init(tp, qp, &w->r, k->r_psn, vr->r_window, k->r_calm);
 	veroce_receiver_init(tp, qp, &w->q_in, k->q_epsn, k->q_amsn, k->q_ext);
 	veroce_receiver_init(tp, qp, &w->r_in, k->r_epsn, k->r_amsn, k->r_ext);
 	w->wqe = qp->sq.next;
@@ -124,6 +133,8 @@ void veroce_rest(struct transport *tp, struct qp *qp)
 		.r_amsn = w->r_in.amsn,
 		.q_ext = rested_ext(&w->q_in),
 		.r_ext = rested_ext(&w->r_in),
+		.q_calm = w->q.calm,
+		.r_calm = w->r.calm,
 	};
 	vr->psn_new = w->q.tx.nxt;
 	tx_space_drop(&w->q.tx, &tp->pool);

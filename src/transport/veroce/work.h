@@ -27,10 +27,15 @@ enum {
 	VEROCE_ACK_PACKETS = 16,    /* packets for an acknowledgement (5.3) */
 	VEROCE_ACKREQ_PACKETS = 32, /* packets for an AckReq (12.2) */
 	/*
-	 * Between processes of one host each of the two is half of the window, at most this and at least the number
-	 * above: acknowledgements only show that there is room (our choice).
+	 * Where acknowledgements are rare (qp.acks_rarely) each of the two is half of the window, at most this and at least the
+	 * number above: acknowledgements only show that there is room (our choice).
 	 */
-	VEROCE_ACK_PACKETS_LOCAL = 512
+	VEROCE_ACK_PACKETS_RARE = 512,
+	/*
+	 * Between hosts a sender asks for them as often as ever until so many packets were acknowledged of which none was lost: one
+	 * that is rare tells of more, and may be lost, too.
+	 */
+	VEROCE_CALM_PACKETS = 4096
 };
 
 struct veroce_work {
@@ -98,8 +103,15 @@ static inline uint32_t *veroce_read(const struct veroce *vr, uint32_t r)
 	return &vr->w->reads[r & (vr->w->reads_size - 1)];
 }
 
-/* The number of packets that an acknowledgement covers, after veroce.mtu has changed. */
+/* The number of packets that an acknowledgement covers, after veroce.mtu or qp.acks_rarely has changed. */
 void veroce_fit_acks(const struct transport *, struct qp *);
+/* sender.calm when nothing was sent yet: between processes of one host nothing is lost on a network. */
+uint16_t veroce_calm_at_first(const struct qp *);
+/* sender.calm for that many packets. */
+static inline uint16_t veroce_calm(uint32_t packets)
+{
+	return packets < VEROCE_CALM_PACKETS ? (uint16_t)packets : VEROCE_CALM_PACKETS;
+}
 /* Takes w; there is none yet. False: no memory. */
 bool veroce_take_work(struct transport *, struct qp *);
 /* Takes w if there is none yet. False: no memory. */
@@ -123,7 +135,7 @@ static inline bool veroce_is_scheduled(const struct qp *qp)
 /* Asserts what holds of w between two events. There is a w. */
 void veroce_check_work(const struct transport *, const struct qp *);
 void veroce_sender_init(const struct transport *, const struct qp *, struct sender *, uint32_t psn,
-			uint32_t peer_window);
+			uint32_t peer_window, uint16_t calm);
 void veroce_receiver_init(const struct transport *, const struct qp *, struct receiver *, uint32_t epsn,
 			  uint32_t amsn, uint16_t ext);
 
