@@ -87,6 +87,8 @@ struct pkt {
 	 * Input, of a stream: so many bytes before those of the packet lie where nic_stream_place() said that they belong.
 	 */
 	uint16_t far_at, far_bytes;
+	/* Input: how long it had been at this host before it was read. 0: not known. */
+	uint32_t waited_ns;
 };
 
 struct pkt_far {

@@ -68,7 +68,7 @@ struct cc_config {
 	uint64_t cwnd_bytes_start; /* 0: line rate x base RTT if both are known, else 10 MTU */
 	uint64_t cwnd_bytes_min;   /* 0: 1 */
 	uint64_t cwnd_bytes_max;   /* 0: CC_CWND_BYTES_LIMIT */
-	uint64_t target_ns;        /* queueing allowed above the base RTT; 0: the algorithm's own */
+	uint64_t target_ns;        /* queueing allowed above the base RTT, and at hosts; 0: the algorithm's own */
 	uint8_t target_rtt_part;   /* ... or 1/n of the base RTT, if that is more; 0: no part of it */
 	bool loss_ignored;         /* SACK holes are not congestion, even if `params` says so */
 	/*

@@ -236,7 +236,7 @@ static void sample(struct cc *c, uint64_t now_ns, uint64_t rtt_ns, uint64_t host
 	judge(c, &s->fabric, now_ns, delay_ns, s->base_rtt_ns, target_ns,
 	      s->marked_bytes ? 0 : bytes);
 	judge(c, &s->host, now_ns, host_ns, 0,
-	      fx_max(s->params->host_target_ns, s->base_rtt_ns / 2), bytes);
+	      fx_max(fx_max(s->params->host_target_ns, s->target_ns), s->base_rtt_ns / 2), bytes);
 }
 
 static void window_end_round(struct swift_window *w)

@@ -249,6 +249,27 @@ static void host_delay_has_a_window_of_its_own(void **state)
 	assert_in_range(f.c.cwnd_bytes, 25 * MTU, 25 * MTU + MTU);
 }
 
+static void what_may_queue_in_the_network_may_queue_at_a_host(void **state)
+{
+	struct swift_params p = paper();
+	struct cc_ack ack = {.acked_bytes = MTU, .acked_packets = 1, .hops = 3};
+
+	for (int late = 0; late < 2; late++) {
+		struct cc_config k = config;
+		struct flow f;
+
+		k.target_ns = 4 * MS;
+		start(&f, &k, &p);
+		ack.remote_ns = late ? 5 * MS : 3900 * US;
+		ack.rtt_ns = ack.remote_ns + 20 * US;
+		cc_on_ack(&f.c, SEC, &ack);
+		if (late)
+			assert_true(f.c.cwnd_bytes < 100 * MTU);
+		else
+			assert_true(f.c.cwnd_bytes >= 100 * MTU);
+	}
+}
+
 static void timeouts_halve_and_then_reset(void **state)
 {
 	struct swift_params p = paper();
@@ -628,6 +649,7 @@ int main(void)
 		cmocka_unit_test(above_target_takes_a_share_once_a_round_trip),
 		cmocka_unit_test(below_one_packet_the_window_is_a_rate),
 		cmocka_unit_test(host_delay_has_a_window_of_its_own),
+		cmocka_unit_test(what_may_queue_in_the_network_may_queue_at_a_host),
 		cmocka_unit_test(timeouts_halve_and_then_reset),
 		cmocka_unit_test(first_losses_before_any_rtt_are_one),
 		cmocka_unit_test(doubles_until_half_of_the_target_a_mark_or_a_loss),

@@ -468,6 +468,7 @@ static int udp_start(struct engine *e, char *why, size_t why_bytes)
 	struct udp_config udp = {
 		.paths = 1, /* most programs never need another: engine_add_paths */
 		.spare_fds = SPARE_FDS,
+		.timed_port = e->config.transport.veroce.port,
 		.counters = &e->loop.page->io,
 	};
 	int rc = group_start(e, &group, why, why_bytes);

@@ -41,6 +41,7 @@ struct udp_config {
 	bool no_ipv6;                 /* make no IPv6 transmit sockets */
 	unsigned paths;               /* source ports wanted per family, 1 .. UDP_PATHS_MAX; 0 means 1 */
 	unsigned spare_fds;           /* descriptors to leave to others when making further paths */
+	uint16_t timed_port;          /* packets to that port tell how long they waited (pkt.waited_ns); 0: none do */
 	bool no_trains;               /* as on a kernel without UDP_SEGMENT; for tests */
 	struct io_counters *counters; /* *borrowed*, zeroed by the caller */
 };

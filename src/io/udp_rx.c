@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "io/uncancelled.h"
 
@@ -20,7 +21,8 @@ enum {
 	RX_GROWTH = 4,         /* of the batch size, after a full batch */
 	RX_STREAK_MAX = 8,     /* batches served by one socket before another gets the first turn */
 	RX_PATIENCE_MAX = 16,  /* calls that find the first socket empty before others are polled */
-	RX_PAUSE_NS = 20000    /* after a pause of this length others are polled at once */
+	RX_PAUSE_NS = 20000,   /* after a pause of this length others are polled at once */
+	WAITED_NS_MAX = 2000000000
 };
 
 static_assert(RX_BUFFER_BYTES >= 65535, "no datagram is truncated");
@@ -99,6 +101,9 @@ int udp_rx_open(struct udp_rx *u, const struct udp_config *cfg)
 		getsockopt(rx->fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
 		rx->family = domain == AF_INET6 ? UDP_V6 : UDP_V4;
 		rx->port = udp_bound_port(rx->fd, rx->family);
+		rx->timed = rx->port == cfg->timed_port;
+		if (rx->timed)
+			udp_set_option(rx->fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
 		rx->overflow = overflow_now(rx->fd);
 	}
 	return 0;
@@ -129,6 +134,17 @@ static int cmsg_int(const struct cmsghdr *c)
 
 	memcpy(&v, CMSG_DATA(c), sizeof(v));
 	return v;
+}
+
+/* Since the kernel got it. 0: a clock was set meanwhile. */
+static uint32_t waited_ns(const struct udp_rx *u, const struct cmsghdr *c)
+{
+	struct timespec came;
+	int64_t ns;
+
+	memcpy(&came, CMSG_DATA(c), sizeof(came));
+	ns = u->read_at_ns - ((int64_t)came.tv_sec * 1000000000 + came.tv_nsec);
+	return ns < 0 || ns > WAITED_NS_MAX ? 0 : (uint32_t)ns;
 }
 
 static void parse_control(struct udp_rx *u, struct udp_rx_socket *rx, struct msghdr *h, struct flow *flow,
@@ -166,6 +182,8 @@ static void parse_control(struct udp_rx *u, struct udp_rx_socket *rx, struct msg
 
 			u->counters->rx_overflow += total - rx->overflow;
 			rx->overflow = total;
+		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_TIMESTAMPNS && rx->timed) {
+			u->waited_ns = waited_ns(u, c);
 		}
 	}
 }
@@ -189,12 +207,21 @@ static bool open_message(struct udp_rx *u, size_t i)
 		flow->sport = ntohs(from->v6.sin6_port);
 	}
 	flow->dport = rx->port;
+	u->waited_ns = 0;
 	parse_control(u, rx, h, flow, &facts);
 	u->segment_bytes =
 		facts.segment_bytes && facts.segment_bytes < len ? facts.segment_bytes : len;
 	u->segment = 0;
 	u->segments = len ? (len + u->segment_bytes - 1) / u->segment_bytes : 0;
 	return !(h->msg_flags & MSG_TRUNC) && facts.has_destination && len > 0;
+}
+
+static int64_t realtime_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 /* As recvmmsg(); a single message comes 0.1 us sooner by itself. */
@@ -250,6 +277,8 @@ static bool fill(struct udp_rx *u, struct udp_rx_socket *rx)
 	u->counters->rx_trains += (uint64_t)n;
 	u->counters->rx_bytes += bytes;
 	u->batch_socket = rx;
+	if (rx->timed)
+		u->read_at_ns = realtime_ns();
 	u->batch = (size_t)n;
 	u->cur = 0;
 	u->offset = 0;
@@ -362,7 +391,8 @@ size_t udp_rx_recv(struct udp_rx *u, struct pkt *pkts, size_t max, uint64_t now_
 						       .flow = &u->flows[i],
 						       .len = take,
 						       .ip_id = (uint16_t)u->segment++,
-						       .train = (uint16_t)(u->segments--)};
+						       .train = (uint16_t)(u->segments--),
+						       .waited_ns = u->waited_ns};
 				u->offset += take;
 				left -= take;
 			}

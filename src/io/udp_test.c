@@ -388,6 +388,40 @@ static void paths_have_ports_of_their_own(void **state)
 	rig_free(r);
 }
 
+static void what_waits_at_a_timed_port_says_how_long(void **state)
+{
+	enum { WAIT_NS = 3000000 };
+
+	for (int timed = 0; timed < 2; timed++) {
+		struct rig *r = rig_new(&(struct udp_config){0});
+		struct udp_config rx = {.counters = &r->rx_counters, .rx_fds = {r->fds[0], r->fds[1]}, .rx_count = r->v6 ? 2 : 1};
+		struct flow f = flow_to(r, UDP_V4, "127.0.0.1", "127.0.0.1");
+		struct pkt got[8];
+		uint32_t waited_ns = 0;
+		size_t n;
+		char why[256];
+
+		io_close(r->rx);
+		rx.timed_port = timed ? r->ports[UDP_V4] : 0;
+		assert_int_equal(udp_open(&r->rx, &rx, why, sizeof(why)), 0);
+		/* The kernel begins to stamp packets some time after it was asked to. */
+		for (int tries = 0; tries < (timed ? 1000 : 3) && waited_ns == 0; tries++) {
+			make_train(r, r->pkts, &f, 0, 3, 100, 100);
+			assert_int_equal(io_send(r->tx, r->pkts, 3, 0), 3);
+			usleep(WAIT_NS / 1000);
+			for (n = 0; n < 3;)
+				n += io_recv(r->rx, got + n, 8 - n, 0);
+			for (size_t i = 0; i < n; i++)
+				assert_int_equal(got[i].waited_ns, got[0].waited_ns);
+			if (!timed)
+				assert_int_equal(got[0].waited_ns, 0);
+			waited_ns = got[0].waited_ns < WAIT_NS / 2 ? 0 : got[0].waited_ns;
+		}
+		assert_int_equal(timed, waited_ns != 0);
+		rig_free(r);
+	}
+}
+
 static void without_paths_asked_for_there_is_one(void **state)
 {
 	struct rig *r = rig_new(&(struct udp_config){0});
@@ -762,6 +796,7 @@ int main(void)
 		cmocka_unit_test(without_trains_only_what_is_faithful_leaves),
 		cmocka_unit_test(both_families_are_served_under_load),
 		cmocka_unit_test(paths_have_ports_of_their_own),
+		cmocka_unit_test(what_waits_at_a_timed_port_says_how_long),
 		cmocka_unit_test(without_paths_asked_for_there_is_one),
 		cmocka_unit_test(few_descriptors_give_few_paths),
 		cmocka_unit_test(paths_come_later_and_leave_descriptors_to_others),

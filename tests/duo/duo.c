@@ -431,6 +431,7 @@ static bool deliver(struct duo *d)
 	/* Hides from the nic what a UDP socket hides. */
 	struct pkt pkt = {.data = f.data, .flow = &f.flow, .len = f.len, .ip_id = 0xdead, .train = 1};
 
+	pkt.waited_ns = to ? to->waits_ns : 0;
 	if (to)
 		nic_input(to->nic, &pkt, d->now_ns);
 	free(f.data);

@@ -131,6 +131,7 @@ struct duo_host {
 	enum duo_side side;
 	unsigned slot;
 	uint64_t stopped_until_ns;
+	uint32_t waits_ns; /* the part of the latency that packets spend at this host before it takes them, and is told */
 	struct heap heap;
 	struct alloc alloc;
 	struct nic *nic;

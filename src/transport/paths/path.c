@@ -145,13 +145,14 @@ static void acked_uncontrolled(struct pair_table *t, struct pair *pair, uint32_t
 {
 	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
-	uint64_t rtt_ns = told ? echo->rtt_ns + echo->remote_ns : now_ns - n->newest_tx_ns;
+	uint64_t network_ns = told ? echo->rtt_ns : now_ns - n->newest_tx_ns;
+	uint64_t rtt_ns = network_ns + (told ? echo->hosts_ns : 0);
 
 	leave(pair, p, n->bytes);
 	if (n->sure || told)
-		hear(pair, p, told ? now_ns - echo->rtt_ns - echo->remote_ns : n->newest_tx_ns, now_ns);
+		hear(pair, p, told ? now_ns - echo->rtt_ns - echo->hosts_ns : n->newest_tx_ns, now_ns);
 	if (n->newest_tx_ns || told)
-		path_rtt_sample(t->config, pair, path, rtt_ns ? rtt_ns : 1);
+		path_rtt_sample(t->config, pair, path, rtt_ns ? rtt_ns : 1, network_ns ? network_ns : 1);
 	path_reo_expire(p, now_ns);
 }
 
@@ -161,13 +162,12 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 {
 	struct path *p = &pair->own[path];
 	bool told = echo->path == path;
+	uint64_t network_ns = told ? echo->rtt_ns : n->newest_tx_ns ? now_ns - n->newest_tx_ns : 0;
+	uint64_t hosts_ns = told ? echo->hosts_ns : 0;
 	struct cc_ack ack = {
 		.acked_bytes = n->bytes,
 		.acked_packets = n->packets,
 		.snd_nxt = p->sent_bytes,
-		.rtt_ns = told ? echo->rtt_ns + echo->remote_ns
-			  : n->newest_tx_ns ? now_ns - n->newest_tx_ns : 0,
-		.remote_ns = told ? echo->remote_ns : 0,
 	};
 
 	/* The peer counted them; otherwise all packets of this acknowledgement may be marked. */
@@ -181,14 +181,16 @@ static void acked_controlled(struct pair_table *t, struct pair *pair, uint32_t p
 	trim_window_grow(pair);
 	ack.ack_seq = p->gone_bytes;
 	if (n->sure || told)
-		hear(pair, p, told ? now_ns - echo->rtt_ns - echo->remote_ns : n->newest_tx_ns, now_ns);
+		hear(pair, p, told ? now_ns - echo->rtt_ns - echo->hosts_ns : n->newest_tx_ns, now_ns);
 	if (n->newest_tx_ns || told) {
-		path_rtt_sample(t->config, pair, path, ack.rtt_ns ? ack.rtt_ns : 1);
-		ack.rtt_ns = path_rtt_round_ns(p, ack.rtt_ns ? ack.rtt_ns : 1, now_ns);
-		if (!ack.rtt_ns)
-			ack.remote_ns = 0;
-		else if (t->config->cc.base_rtt_ns)
-			ack.rtt_ns -= path_detour_ns(pair, p, ack.rtt_ns, now_ns);
+		network_ns = network_ns ? network_ns : 1;
+		path_rtt_sample(t->config, pair, path, network_ns + hosts_ns, network_ns);
+		if (path_rtt_round(p, &network_ns, &hosts_ns, now_ns)) {
+			if (t->config->cc.base_rtt_ns)
+				network_ns -= path_detour_ns(pair, p, network_ns, now_ns);
+			ack.rtt_ns = network_ns + hosts_ns;
+			ack.remote_ns = hosts_ns;
+		}
 	}
 	path_reo_expire(p, now_ns);
 	cc_on_ack(&p->cc, now_ns, &ack);

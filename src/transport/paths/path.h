@@ -25,7 +25,7 @@ struct path {
 	uint64_t idle_bytes; /* of those in flight; as pair.idle_bytes */
 	uint64_t srtt_ns;    /* 0: none measured */
 	uint64_t rttvar_ns;
-	uint64_t cc_rtt_ns;  /* the shortest sample of this round trip; 0: none */
+	uint64_t cc_network_ns; /* of the shortest sample of this round trip, the network's part; 0: none */
 	uint64_t cc_round_ns; /* when congestion control gets it */
 	uint64_t least_ns[2]; /* the shortest of those, of this period and the one before; 0: none */
 	uint32_t least_while; /* number of this period */
@@ -45,6 +45,7 @@ struct path {
 	uint8_t silent;      /* packets lost in a row, with none acknowledged between */
 	uint8_t good;        /* probes answered in a row while down */
 	uint8_t missed;      /* probes that were not, since it went down */
+	uint16_t cc_hosts_us; /* of that shortest sample, the hosts' part; stops at UINT16_MAX */
 };
 
 /*
@@ -62,7 +63,7 @@ void path_forget(struct pair *, uint32_t path, uint32_t bytes);
 struct path_echo {
 	uint32_t path; /* PATHS_MAX: nothing */
 	uint64_t rtt_ns;
-	uint64_t remote_ns; /* spent at the peer; not part of rtt_ns */
+	uint64_t hosts_ns; /* spent at the two hosts before packets were read, and for the answer to leave; not part of rtt_ns */
 	uint32_t ce_packets;
 	bool becn; /* one of the acknowledged packets was marked CE, on any path */
 };

@@ -45,7 +45,8 @@ static __attribute__((noinline)) void shortest(const struct transport_config *c,
 		pair->window_bytes = pair->buffer_bytes;
 }
 
-void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32_t path, uint64_t rtt_ns)
+void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32_t path, uint64_t rtt_ns,
+		     uint64_t network_ns)
 {
 	struct path *p = &pair->own[path];
 
@@ -59,8 +60,8 @@ void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32
 		p->rttvar_ns = (3 * p->rttvar_ns + off) / 4;
 		p->srtt_ns = (7 * p->srtt_ns + rtt_ns) / 8;
 	}
-	if (rtt_ns < pair->min_rtt_ns[path])
-		shortest(c, pair, path, rtt_ns);
+	if (network_ns < pair->min_rtt_ns[path])
+		shortest(c, pair, path, network_ns);
 	pair->srtt_ns = pair->srtt_ns ? (7 * pair->srtt_ns + rtt_ns) / 8 : rtt_ns;
 	pair->rto_ns = 0;
 	for (uint32_t i = 0; i < pair->path_count; i++) {
@@ -90,16 +91,19 @@ void path_reo_expire(struct path *p, uint64_t now_ns)
 	}
 }
 
-uint64_t path_rtt_round_ns(struct path *p, uint64_t rtt_ns, uint64_t now_ns)
+bool path_rtt_round(struct path *p, uint64_t *network_ns, uint64_t *hosts_ns, uint64_t now_ns)
 {
-	if (!p->cc_rtt_ns || rtt_ns < p->cc_rtt_ns)
-		p->cc_rtt_ns = rtt_ns;
+	if (!p->cc_network_ns || *network_ns < p->cc_network_ns) {
+		p->cc_network_ns = *network_ns;
+		p->cc_hosts_us = *hosts_ns / 1000 < UINT16_MAX ? (uint16_t)(*hosts_ns / 1000) : UINT16_MAX;
+	}
 	if (now_ns < p->cc_round_ns)
-		return 0;
-	rtt_ns = p->cc_rtt_ns;
-	p->cc_rtt_ns = 0;
+		return false;
+	*network_ns = p->cc_network_ns;
+	*hosts_ns = p->cc_hosts_us * 1000ull;
+	p->cc_network_ns = 0;
 	p->cc_round_ns = now_ns + p->srtt_ns;
-	return rtt_ns;
+	return true;
 }
 
 static uint64_t least_ns(const struct path *p)

@@ -8,12 +8,13 @@
 #ifndef TRANSPORT_PATHS_PATH_RTT_H
 #define TRANSPORT_PATHS_PATH_RTT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "transport/paths/pair.h"
 
-/* A round trip was measured; it is not 0. */
-void path_rtt_sample(const struct transport_config *, struct pair *, uint32_t path, uint64_t rtt_ns);
+/* A round trip was measured; neither it nor the network's part of it is 0. */
+void path_rtt_sample(const struct transport_config *, struct pair *, uint32_t path, uint64_t rtt_ns, uint64_t network_ns);
 /* RTO of a path, before back-off. */
 uint64_t path_rto_ns(const struct transport_config *, const struct path *);
 
@@ -23,11 +24,11 @@ void path_was_late(struct pair *, uint32_t path, uint64_t late_ns, uint64_t now_
 void path_reo_expire(struct path *, uint64_t now_ns);
 
 /*
- * The round trip for congestion control: once in each round trip, the shortest sample in it. A standing queue
- * delays every packet; a host that did not run for a while, ours or the peer's, delays only some. 0: none
- * is due now.
+ * The round trip for congestion control: once in each round trip, the sample of it with the shortest time in the network, in
+ * *network_ns, and with its time at the hosts. A standing queue delays every packet; a host that did not run for a while, ours or
+ * the peer's, delays only some. False: none is due now.
  */
-uint64_t path_rtt_round_ns(struct path *, uint64_t rtt_ns, uint64_t now_ns);
+bool path_rtt_round(struct path *, uint64_t *network_ns, uint64_t *hosts_ns, uint64_t now_ns);
 /*
  * By how much a path is longer than the shortest of the pair. A configured base RTT is one for all paths, so a longer
  * link would look like a queue that never drains; therefore congestion control gets round trips without the detour

@@ -55,6 +55,57 @@ static void a_controlled_pair_has_room_for_what_the_network_holds(void **state)
 	}
 }
 
+/* What packets wait at hosts is in the timeout, and neither in what the network holds nor in its queues. */
+static void hosts_are_no_part_of_the_network(void **state)
+{
+	struct path_echo echo = {.rtt_ns = 100000, .hosts_ns = 3000000};
+	struct tx_path_news news = {.bytes = PACKET, .packets = 1};
+	struct fixture f;
+	uint32_t cwnd;
+
+	base_rtt_ns = 100000;
+	start(&f, 1, CC_SWIFT);
+	base_rtt_ns = 0;
+	cwnd = (uint32_t)f.pair->path[0].cc.cwnd_bytes;
+	for (uint64_t i = 0; i < 10; i++) {
+		path_sent(&f.config, f.pair, 0, PACKET, start_ns + i * 10000000);
+		path_acked(&f.table, f.pair, 0, &news, &echo, start_ns + i * 10000000 + 3100000);
+	}
+	assert_int_equal(f.pair->min_rtt_ns[0], 100000);
+	assert_int_equal(f.pair->path[0].srtt_ns, 3100000);
+	assert_int_equal(f.pair->buffer_bytes, WINDOW);
+	/* Of that configuration the hosts' target is 100 us. */
+	assert_true(f.pair->path[0].cc.cwnd_bytes < cwnd);
+	end(&f);
+}
+
+/* The time at the hosts is that of the sample which was the shortest in the network. */
+static void a_round_trip_is_of_one_packet(void **state)
+{
+	static const struct {
+		uint64_t network_ns, hosts_ns;
+	} samples[] = {{500000, 1000}, {200000, 40000}, {300000, 2000}};
+	uint64_t network_ns, hosts_ns;
+	struct path p = {.cc_round_ns = start_ns + 3};
+
+	for (uint64_t i = 0; i < 3; i++) {
+		network_ns = samples[i].network_ns;
+		hosts_ns = samples[i].hosts_ns;
+		assert_false(path_rtt_round(&p, &network_ns, &hosts_ns, start_ns + i));
+	}
+	network_ns = 400000;
+	hosts_ns = 1;
+	assert_true(path_rtt_round(&p, &network_ns, &hosts_ns, start_ns + 3));
+	assert_int_equal(network_ns, 200000);
+	assert_int_equal(hosts_ns, 40000);
+	/* A process that was away for a second. */
+	network_ns = 7000;
+	hosts_ns = 1000000000;
+	assert_true(path_rtt_round(&p, &network_ns, &hosts_ns, start_ns + 4));
+	assert_int_equal(network_ns, 7000);
+	assert_int_equal(hosts_ns, UINT16_MAX * 1000ull);
+}
+
 static void copies_teach_nothing_of_the_path(void **state)
 {
 	struct fixture f;
@@ -178,6 +229,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trips_are_smoothed_and_bound_the_timeout_from_below),
 		cmocka_unit_test(a_controlled_pair_has_room_for_what_the_network_holds),
+		cmocka_unit_test(hosts_are_no_part_of_the_network),
+		cmocka_unit_test(a_round_trip_is_of_one_packet),
 		cmocka_unit_test(copies_teach_nothing_of_the_path),
 		cmocka_unit_test(a_path_that_reorders_is_given_more_time_for_a_while),
 		cmocka_unit_test(what_a_path_is_longer_than_the_shortest_is_no_queue),

@@ -90,7 +90,7 @@ static void a_path_is_heard_as_of_when_the_packet_left(void **state)
 
 static void stamps_tell_when_the_packet_left(void **state)
 {
-	struct path_echo echo = {.path = 1, .rtt_ns = 300, .remote_ns = 50};
+	struct path_echo echo = {.path = 1, .rtt_ns = 300, .hosts_ns = 50};
 	struct tx_path_news copy = {.bytes = PACKET, .packets = 1};
 	struct fixture f;
 

@@ -328,20 +328,22 @@ static struct path_echo read_echo(struct pair *pair, const struct acknowledgemen
 {
 	const struct tseeth *stamps = a->stamps;
 	struct path_echo echo = {.path = PATHS_MAX, .becn = a->becn};
-	uint32_t there_and_back, remote;
+	uint32_t there_and_back, hosts;
 	struct path *path;
 
 	if (!stamps || stamps->path_id >= pair->path_count || !pair->own)
 		return echo;
 	there_and_back = (uint32_t)now_ns - stamps->tx1;
-	remote = stamps->tx2 - stamps->rx1;
+	hosts = stamps->tx2 - stamps->rx1;
 	/* Such stamps are impossible; the peer has made them up. */
-	if (remote > there_and_back || there_and_back > 1u << 31)
+	if (hosts > there_and_back || there_and_back > 1u << 31)
 		return echo;
+	if (a->waited_ns <= there_and_back - hosts)
+		hosts += a->waited_ns;
 	path = &pair->own[stamps->path_id];
 	echo.path = stamps->path_id;
-	echo.rtt_ns = there_and_back - remote;
-	echo.remote_ns = remote;
+	echo.rtt_ns = there_and_back - hosts;
+	echo.hosts_ns = hosts;
 	echo.ce_packets = (stamps->path_ce - path->ce_seen) & PSN_MASK;
 	if (echo.ce_packets > PSN_MASK / 2)
 		echo.ce_packets = 0; /* a newer acknowledgement has overtaken this one */
@@ -490,7 +492,7 @@ static bool msn_fits(const struct qp *qp, const struct sender *s, uint32_t psn, 
 	return psn_diff(msn, w->msn) == (psn == w->psn_last ? 0 : -1);
 }
 
-void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
+void recovery_input(struct transport *tp, struct qp *qp, struct sender *s, const struct pkt *pkt,
 		    const struct veroce_packet *p, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
@@ -499,6 +501,7 @@ void recovery_input(struct transport *tp, struct qp *qp, struct sender *s,
 					  .stamps = p->bth.ts ? &p->tse : NULL,
 					  .sack_count = p->sack_count,
 					  .msn = p->aeth.msn,
+					  .waited_ns = pkt->waited_ns,
 					  .becn = p->bth.becn};
 	bool ack = kind == AETH_ACK || p->sack_count;
 	uint32_t psn = ack ? p->bth.psn : (p->bth.psn - 1) & PSN_MASK;

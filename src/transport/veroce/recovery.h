@@ -23,7 +23,7 @@ static inline bool veroce_is_q(const struct qp *qp, const struct sender *s)
 }
 
 /* An ACK, SACK or NAK of one space arrived. */
-void recovery_input(struct transport *, struct qp *, struct sender *, const struct veroce_packet *,
+void recovery_input(struct transport *, struct qp *, struct sender *, const struct pkt *, const struct veroce_packet *,
 		    uint64_t now_ns);
 /*
  * A packet other than an acknowledgement shows that the peer has every packet up to that outstanding PSN and every

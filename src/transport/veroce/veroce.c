@@ -54,10 +54,10 @@ const struct flow *veroce_make_flow(struct transport *tp, const struct qp *qp, u
 }
 
 void veroce_stamped(struct qp *qp, struct receiver *in, const struct veroce_packet *p, bool ce,
-		    uint64_t now_ns)
+		    uint64_t came_ns)
 {
 	in->echo_tx1 = p->ts.tx1;
-	in->echo_rx1 = (uint32_t)now_ns | 1; /* 0 means none; a nanosecond does not matter */
+	in->echo_rx1 = (uint32_t)came_ns | 1; /* 0 means none; a nanosecond does not matter */
 	if (p->ts.path_id < PATHS_MAX) {
 		qp->veroce->pair->arrivals[p->ts.path_id].packets++;
 		qp->veroce->pair->arrivals[p->ts.path_id].ce += ce;
@@ -93,11 +93,11 @@ static void dispatch(struct transport *tp, struct qp *qp, const struct pkt *pkt,
 	case OP_RC_ACK:
 	case OP_RC_SACK:
 		if (can_send(qp))
-			recovery_input(tp, qp, &vr->w->q, p, now_ns);
+			recovery_input(tp, qp, &vr->w->q, pkt, p, now_ns);
 		break;
 	case OP_RC_ACK_RSP:
 	case OP_RC_SACK_RSP:
-		recovery_input(tp, qp, &vr->w->r, p, now_ns);
+		recovery_input(tp, qp, &vr->w->r, pkt, p, now_ns);
 		if (vr->w->asked_ns)
 			responder_reads_answered(tp, qp, p, now_ns);
 		break;

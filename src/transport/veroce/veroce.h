@@ -161,9 +161,9 @@ static inline bool veroce_is_trimmed(const struct qp *qp, const struct pkt *pkt)
 	return qp->veroce->caps & CAPS_TRIM && pkt->flow->tos >> 2 == VEROCE_DSCP_TRIMMED;
 }
 
-/* Takes the stamp of a packet that has one. */
+/* Takes the stamp of a packet that has one, and came to this host at came_ns. */
 void veroce_stamped(struct qp *, struct receiver *, const struct veroce_packet *, bool ce,
-		    uint64_t now_ns);
+		    uint64_t came_ns);
 /* Notes what every packet of a PSN space reports: its path, its stamp, its CE mark. */
 static inline void veroce_arrival(struct qp *qp, struct receiver *in, const struct pkt *pkt,
 				  const struct veroce_packet *p, uint64_t now_ns)
@@ -180,7 +180,7 @@ static inline void veroce_arrival(struct qp *qp, struct receiver *in, const stru
 		in->asked = true;
 	in->echo_rx1 = 0;
 	if (p->bth.ts)
-		veroce_stamped(qp, in, p, ce, now_ns);
+		veroce_stamped(qp, in, p, ce, now_ns - pkt->waited_ns);
 }
 
 /* look.c, of struct qp_ops. */
