@@ -8,14 +8,14 @@
  * states, and leaves work to programs' threads in three of them:
  *
  *     RUN      it looks by itself, now and soon again
- *     NAP      a program polls: the thread sleeps for 50 us or more at a time and looks whether it
- *              still does
+ *     NAP      a program polls: the thread sleeps for 50 us or more at a time, up to a millisecond, and looks
+ *              whether it still does
  *     AWAIT    the thread that polled waits for a processor (poller.h), and packets come through memory alone. This
  *              thread would take the processor away. It sleeps until that one has waited AWAIT_GROWTH times as long, several times,
  *              until that one polls or has waited for AWAIT_NS_MAX
  *     BLOCKED  it sleeps in epoll on every socket, until `sleep_until_ns` at most
  *
- *          nobody polled for 50 us, or engine_hand_over()
+ *          nobody polled for 50 us or more, or engine_hand_over()
  *     NAP, AWAIT -----------------------------------------> RUN
  *      ^                                                     |
  *      +-----------------------------------------------------+  somebody polls
@@ -66,11 +66,12 @@
 enum thread_state { THREAD_RUN, THREAD_NAP, THREAD_AWAIT, THREAD_BLOCKED };
 
 enum {
-	NAP_NS = 50000,             /* a program that has not polled for so long has stopped */
-	NAP_NS_MAX = 500000,
+	NAP_NS = 50000,             /* a program that has not polled for so long has stopped, if it had not polled for long before */
+	NAP_NS_MAX = 1000000,
 	AWAIT_NS_MAX = 10000000, /* three of the scheduler's slices: eight programs a processor that all poll come round in that */
 	AWAIT_GROWTH = 4,        /* looks at the poller are made when it has waited for this many times as long; each costs 10 us */
 	NAP_SHARE = 16, /* the longest nap, as a part of the time of polling */
+	GAP_SHARE = 4,  /* and a gap that is no stop, as a part of that nap */
 	POLLED_QUIET_NS = 1000000,  /* after polling this long without traffic it blocks */
 	SERVE_NS = 5000000,         /* interval of serving the group outside of epoll */
 	SERVE_LATE_NS = 20000000,   /* ... and how long pollers may delay that */

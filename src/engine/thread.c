@@ -36,10 +36,11 @@ struct self {
 	uint64_t serve_due_ns;
 	uint64_t crowded_until_ns;
 	bool yielded_long;         /* the last time */
-	uint64_t polling_since_ns; /* 0: nobody polls */
+	uint64_t polling_since_ns; /* waits for a processor included; 0: nobody polls */
 	uint64_t slept_ns;         /* when it last began to sleep for a poller's sake, */
 	uint64_t poller_ran_ns;    /* and for how long that thread had run by then */
-	uint64_t instead_of_ns;    /* the last poll of one whose work it does */
+	uint64_t instead_of_ns;    /* the last poll of one whose work it does, or did last */
+	bool excused;              /* that one waited for a processor then */
 	bool looked_again;         /* the lock was held, and nobody polled */
 	bool group_asks;
 	int hung_up[EVENTS_MAX]; /* descriptors that are watched */
@@ -67,17 +68,35 @@ void thread_end_nap(struct engine *e)
 	errno = saved;
 }
 
-/* Whether a program polled within NAP_NS, and until when that counts as polling. */
-static bool polled_lately(struct engine *e, uint64_t now_ns, uint64_t *until_ns)
+/* How long a nap may be, for as long as the program has polled. */
+static uint64_t nap_ns(const struct self *s, uint64_t now_ns)
 {
-	uint64_t polled_ns = atomic_load(&e->polled_ns);
+	uint64_t share_ns = s->polling_since_ns ? (now_ns - s->polling_since_ns) / NAP_SHARE : 0;
+
+	return share_ns < NAP_NS ? NAP_NS : share_ns < NAP_NS_MAX ? share_ns : NAP_NS_MAX;
+}
+
+/*
+ * Whether a program polled within NAP_NS, or within a part of a nap if that is more, and until when to nap then. Who has polled for
+ * long and not for 50 us was interrupted, perhaps by the thread of another process that looked whether its program polls: this one
+ * at work would be the next such interruption.
+ */
+static bool polled_lately(const struct self *s, uint64_t now_ns, uint64_t *until_ns)
+{
+	struct engine *e = s->e;
+	uint64_t polled_ns = atomic_load(&e->polled_ns), nap = nap_ns(s, now_ns);
+	uint64_t gap_ns = nap / GAP_SHARE > NAP_NS ? nap / GAP_SHARE : NAP_NS;
 
 	if (atomic_load_explicit(&e->bounced, memory_order_relaxed)) {
 		atomic_store_explicit(&e->bounced, false, memory_order_relaxed);
 		polled_ns = now_ns;
 	}
-	*until_ns = (polled_ns > now_ns ? now_ns : polled_ns) + NAP_NS;
-	return polled_ns && now_ns < *until_ns;
+	if (polled_ns > now_ns)
+		polled_ns = now_ns;
+	*until_ns = polled_ns + gap_ns;
+	if (nap > NAP_NS && now_ns - polled_ns < NAP_NS)
+		*until_ns = now_ns + nap;
+	return polled_ns && now_ns < polled_ns + gap_ns;
 }
 
 /* In NAP or AWAIT. */
@@ -93,17 +112,6 @@ static void sleep_until_polled(struct self *s, enum thread_state state, uint64_t
 	if (atomic_load(&e->polled_ns))
 		syscall(SYS_futex, &e->state, FUTEX_WAIT_PRIVATE, state, &ts, NULL, 0);
 	atomic_store(&e->state, THREAD_RUN);
-}
-
-static void nap(struct self *s, uint64_t now_ns, uint64_t until_ns)
-{
-	uint64_t share_ns = s->polling_since_ns ? (now_ns - s->polling_since_ns) / NAP_SHARE : 0;
-
-	if (until_ns < now_ns + share_ns)
-		until_ns = now_ns + share_ns;
-	if (until_ns > now_ns + NAP_NS_MAX)
-		until_ns = now_ns + NAP_NS_MAX;
-	sleep_until_polled(s, THREAD_NAP, now_ns, until_ns - now_ns);
 }
 
 /* Whether packets may wait: only those in memory do, while sockets lose what unconnected and UC peers send meanwhile. */
@@ -127,8 +135,9 @@ static bool await_poller(struct self *s, uint64_t now_ns)
 	/* Once this thread works instead, it goes on until somebody polls again. */
 	if (!polled_ns || polled_ns == s->instead_of_ns)
 		return false;
-	if (waited_ns >= AWAIT_NS_MAX || !may_wait(e, now_ns) ||
-	    !poller_waits(atomic_load_explicit(&e->poller, memory_order_relaxed), s->poller_ran_ns, now_ns - s->slept_ns)) {
+	s->excused = waited_ns < AWAIT_NS_MAX &&
+		     poller_waits(atomic_load_explicit(&e->poller, memory_order_relaxed), s->poller_ran_ns, now_ns - s->slept_ns);
+	if (!s->excused || !may_wait(e, now_ns)) {
 		s->instead_of_ns = polled_ns;
 		return false;
 	}
@@ -224,6 +233,9 @@ static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
 	bool serve = now_ns >= s->serve_due_ns || s->group_asks;
 
 	s->looked_again = false;
+	if (s->instead_of_ns && (!s->excused || now_ns - s->instead_of_ns > AWAIT_NS_MAX))
+		s->polling_since_ns = 0;
+	s->instead_of_ns = 0;
 	if (!s->polling_since_ns)
 		s->polling_since_ns = now_ns;
 	/* moved_ns may be younger than now_ns: then the difference is huge, and negative. */
@@ -234,7 +246,7 @@ static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
 		 */
 		if (!lock_try(&e->lock)) {
 			if (!serve || now_ns < s->serve_due_ns + SERVE_LATE_NS) {
-				nap(s, now_ns, until_ns);
+				sleep_until_polled(s, THREAD_NAP, now_ns, until_ns - now_ns);
 				return true;
 			}
 			lock_wait(&e->lock);
@@ -248,7 +260,7 @@ static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
 			return false;
 		engine_leave(e);
 	}
-	nap(s, now_ns, until_ns);
+	sleep_until_polled(s, THREAD_NAP, now_ns, until_ns - now_ns);
 	return true;
 }
 
@@ -275,7 +287,7 @@ static void *thread_main(void *arg)
 		uint64_t now_ns = engine_now_ns(), until_ns;
 		bool moved;
 
-		if (polled_lately(e, now_ns, &until_ns)) {
+		if (polled_lately(&s, now_ns, &until_ns)) {
 			if (!stand_back(&s, now_ns, until_ns))
 				block(&s, now_ns);
 			continue;
@@ -289,13 +301,14 @@ static void *thread_main(void *arg)
 		if (!lock_try(&e->lock)) {
 			if (!s.looked_again) {
 				s.looked_again = true;
-				nap(&s, now_ns, now_ns + NAP_NS);
+				sleep_until_polled(&s, THREAD_NAP, now_ns, NAP_NS);
 				continue;
 			}
 			lock_wait(&e->lock);
 		}
 		s.looked_again = false;
-		s.polling_since_ns = 0;
+		if (!atomic_load_explicit(&e->polled_ns, memory_order_relaxed))
+			s.polling_since_ns = 0;
 		if (e->closed) {
 			engine_leave(e);
 			return NULL;
