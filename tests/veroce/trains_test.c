@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* veRoCE: packets that leave in one train, of one length but for the last, which may be shorter. */
-#include "veroce/transfer.h"
+#include "veroce/veroce.h"
 
 enum { MTU = 1024, MESSAGES = 8 };
 
@@ -50,34 +50,6 @@ static size_t data_packets(const struct duo *d, enum duo_side from, size_t *trai
 		left = left ? left - 1 : p->train - 1u;
 	}
 	return n;
-}
-
-/* Acknowledgements make room for 16 or 32 packets at a time, which wait for each other. */
-static void a_train_waits_for_room_for_all_of_it(void **state)
-{
-	enum { PACKETS = 2048, TRAIN_LEAST = 24 };
-
-	for (int i = 0; i < 4; i++) {
-		struct veroce_options v = veroce_options();
-		struct duo_options o = duo_options();
-		struct transfer t;
-		size_t trains, packets;
-
-		v.paths = i & 2 ? 4 : 1;
-		v.window_bytes = 512 * MTU;
-		transfer_start(&t, &v, &o, 1, i & 1, PACKETS * MTU, 10000, 1);
-		t.packet_ns = 4000;
-		t.duo->script = transfer_channel;
-		t.duo->script_ctx = &t;
-		for (uint64_t off = 0; off < PACKETS * MTU; off += PACKETS * MTU / 8)
-			transfer_post(&t, off, PACKETS * MTU / 8);
-		duo_idle(t.duo);
-		transfer_check(&t);
-		packets = data_packets(t.duo, t.from, &trains);
-		assert_int_equal(packets, PACKETS + 1);
-		assert_true(trains * TRAIN_LEAST <= packets);
-		transfer_end(&t);
-	}
 }
 
 /* veRoCE 3: a message of several packets starts with a packet as long as the others. */
@@ -279,7 +251,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_turn_takes_one_path),
 	cmocka_unit_test(data_leave_beside_an_acknowledgement),
 	cmocka_unit_test(a_ping_pong_is_one_train_a_message),
-	cmocka_unit_test(a_train_waits_for_room_for_all_of_it),
 	cmocka_unit_test(messages_share_a_train),
 	cmocka_unit_test(a_base_peer_gets_first_packets),
 	cmocka_unit_test(a_first_packet_may_be_lost),

@@ -9,7 +9,6 @@
 
 enum {
 	FLOWLETS_A_WINDOW = 4,
-	WAITS_A_WINDOW = 8, /* part of a window that may stay empty until a train fits */
 	FLOWLET_MAX = 64, /* packets, where each is a datagram of its own */
 	FLOWLET_TRAINS_MAX = 2 * PKT_TRAIN_MAX
 };
@@ -19,22 +18,14 @@ static uint64_t path_flying(const struct path *p)
 	return p->sent_bytes - p->gone_bytes - p->idle_bytes;
 }
 
-/* Whether a window that has `flying` in it takes `bytes`, and at once what would leave with them. */
-static bool takes(uint64_t window, uint64_t flying, uint32_t bytes, uint64_t train)
-{
-	if (train > window / WAITS_A_WINDOW)
-		train = window / WAITS_A_WINDOW;
-	return !flying || flying + (train > bytes ? train : bytes) <= window;
-}
-
-static bool fits(const struct pair *pair, const struct path *p, uint32_t bytes, uint64_t train)
+static bool fits(const struct pair *pair, const struct path *p, uint32_t bytes)
 {
 	/* A peer on this host has one path. */
 	uint64_t flying = path_flying(p) - pair->near_bytes, most = p->cc.cwnd_bytes;
 
 	if (!p->srtt_ns && most > (uint64_t)pair->blind_packets * bytes)
 		most = (uint64_t)pair->blind_packets * bytes;
-	return takes(most, flying, bytes, p->cc.rate_bps == CC_UNPACED ? train : 0);
+	return !flying || flying + bytes <= most;
 }
 
 /* Roughly when a packet sent now arrives: half a round trip after the queue ahead of it. */
@@ -43,12 +34,12 @@ static uint64_t path_load(const struct path *p)
 	return p->srtt_ns / 2 + path_flying(p) * (p->srtt_ns + 1) / (p->cc.cwnd_bytes + 1);
 }
 
-static bool up_and_fits(const struct pair *pair, uint32_t i, uint32_t bytes, uint64_t train)
+static bool up_and_fits(const struct pair *pair, uint32_t i, uint32_t bytes)
 {
 	const struct path *p = &pair->path[i];
 
 	return (!p->down || pair->down_count == pair->path_count) &&
-	       fits(pair, p, bytes, train);
+	       fits(pair, p, bytes);
 }
 
 static uint64_t paced_ns(const struct transport_config *c, const struct path *p)
@@ -57,9 +48,9 @@ static uint64_t paced_ns(const struct transport_config *c, const struct path *p)
 }
 
 static bool usable(const struct pair *pair, const struct transport_config *c, uint32_t i, uint32_t bytes,
-		   uint64_t train, uint64_t now_ns)
+		   uint64_t now_ns)
 {
-	return up_and_fits(pair, i, bytes, train) && paced_ns(c, &pair->path[i]) <= now_ns;
+	return up_and_fits(pair, i, bytes) && paced_ns(c, &pair->path[i]) <= now_ns;
 }
 
 uint64_t pair_paced_ns(const struct pair *pair, const struct transport_config *c, uint32_t bytes,
@@ -70,7 +61,7 @@ uint64_t pair_paced_ns(const struct pair *pair, const struct transport_config *c
 	for (uint32_t i = 0; i < pair->path_count; i++) {
 		uint64_t at = paced_ns(c, &pair->path[i]);
 
-		if (at > now_ns && at < first && up_and_fits(pair, i, bytes, 0))
+		if (at > now_ns && at < first && up_and_fits(pair, i, bytes))
 			first = at;
 	}
 	return first;
@@ -89,14 +80,14 @@ static int pick_fastest(const struct pair *pair, const struct transport_config *
 	for (uint32_t i = 0; i < pair->path_count; i++) {
 		const struct path *p = &pair->path[i], *q = &pair->path[best < 0 ? 0 : best];
 
-		if (i == avoid || !usable(pair, c, i, bytes, 0, now_ns))
+		if (i == avoid || !usable(pair, c, i, bytes, now_ns))
 			continue;
 		/* A path without any acknowledgement so far may be dead: new packets try it, not copies. */
 		if (best < 0 || doubtful(p) < doubtful(q) ||
 		    (doubtful(p) == doubtful(q) && path_load(p) < path_load(q)))
 			best = (int)i;
 	}
-	if (best < 0 && avoid < pair->path_count && usable(pair, c, avoid, bytes, 0, now_ns) &&
+	if (best < 0 && avoid < pair->path_count && usable(pair, c, avoid, bytes, now_ns) &&
 	    !doubtful(&pair->path[avoid]))
 		best = avoid;
 	return best;
@@ -129,13 +120,12 @@ static uint32_t flowlet_packets(const struct transport_config *c, const struct p
 }
 
 /* The better of two paths, `beside` and a random one or two random ones; if neither has room, the first that has. */
-static int pick_new(struct pair *pair, const struct transport_config *c, uint32_t bytes, uint64_t train, int beside,
-		    uint64_t now_ns)
+static int pick_new(struct pair *pair, const struct transport_config *c, uint32_t bytes, int beside, uint64_t now_ns)
 {
 	uint64_t draw = prng_next(&pair->prng);
 	uint32_t a = beside == PAIR_NO_PATH ? (uint32_t)(draw & UINT32_MAX) % pair->path_count : (uint32_t)beside;
 	uint32_t b = (uint32_t)(draw >> 32) % pair->path_count;
-	bool a_fits = usable(pair, c, a, bytes, train, now_ns), b_fits = usable(pair, c, b, bytes, train, now_ns);
+	bool a_fits = usable(pair, c, a, bytes, now_ns), b_fits = usable(pair, c, b, bytes, now_ns);
 
 	if (a_fits && b_fits && pair->path[a].slow_until_ns > now_ns)
 		return (int)b;
@@ -150,7 +140,7 @@ static int pick_new(struct pair *pair, const struct transport_config *c, uint32_
 	for (uint32_t i = 0; i < pair->path_count; i++) {
 		uint32_t k = (a + i) % pair->path_count;
 
-		if (usable(pair, c, k, bytes, train, now_ns))
+		if (usable(pair, c, k, bytes, now_ns))
 			return (int)k;
 	}
 	return PAIR_NO_PATH;
@@ -182,28 +172,22 @@ static bool is_in_gap(const struct pair *pair, const struct transport_config *c,
 	       (!pair->path[f->path].down || pair->down_count == pair->path_count);
 }
 
-/* Whether the window of all paths together has room; it has if nothing is in flight. */
-static inline bool pair_has_room(const struct pair *pair, uint32_t bytes, uint64_t train)
+/* Whether the window of all paths together has room for `bytes`; it has if nothing is in flight. */
+static inline bool pair_has_room(const struct pair *pair, uint32_t bytes)
 {
-	return takes(pair->window_bytes, pair_flying(pair), bytes, train);
+	uint64_t flying = pair_flying(pair);
+
+	return !flying || flying + bytes <= pair->window_bytes;
 }
 
 int pair_pick_again(struct pair *pair, const struct transport_config *c, uint32_t bytes, uint8_t avoid,
 		    uint64_t now_ns)
 {
-	if (!pair_has_room(pair, bytes, 0))
+	if (!pair_has_room(pair, bytes))
 		return PAIR_NO_PATH;
 	if (pair->path_count == 1)
-		return usable(pair, c, 0, bytes, 0, now_ns) ? 0 : PAIR_NO_PATH;
+		return usable(pair, c, 0, bytes, now_ns) ? 0 : PAIR_NO_PATH;
 	return pick_fastest(pair, c, bytes, avoid, now_ns);
-}
-
-/* Of the train that could leave now. */
-static uint64_t ready_bytes(const struct transport_config *c, const struct flowlet *f, uint32_t bytes)
-{
-	uint32_t most = train_packets(c, bytes);
-
-	return (uint64_t)(f->ready < most ? f->ready : most) * bytes;
 }
 
 /* Without gaps. */
@@ -215,27 +199,26 @@ static bool goes_on(const struct flowlet *f, int beside)
 int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes, int beside,
 	      uint64_t now_ns)
 {
-	uint64_t train = f->open ? 0 : ready_bytes(c, f, bytes);
 	uint32_t packets;
 	bool along;
 	int i;
 
-	if (!pair_has_room(pair, bytes, train))
+	if (!pair_has_room(pair, bytes))
 		return PAIR_NO_PATH;
 	if (pair->path_count == 1)
-		return usable(pair, c, 0, bytes, train, now_ns) ? 0 : PAIR_NO_PATH;
+		return usable(pair, c, 0, bytes, now_ns) ? 0 : PAIR_NO_PATH;
 	if (c->veroce.flowlet_gap_ns && is_in_gap(pair, c, f, now_ns)) {
-		if (!usable(pair, c, f->path, bytes, train, now_ns))
+		if (!usable(pair, c, f->path, bytes, now_ns))
 			return PAIR_NO_PATH;
 		f->sent_ns = now_ns;
 		f->left = UINT16_MAX;
 		return f->path;
 	}
-	if (!c->veroce.flowlet_gap_ns && goes_on(f, beside) && usable(pair, c, f->path, bytes, train, now_ns)) {
+	if (!c->veroce.flowlet_gap_ns && goes_on(f, beside) && usable(pair, c, f->path, bytes, now_ns)) {
 		f->left = (uint16_t)(f->left ? f->left - 1 : 0);
 		return f->path;
 	}
-	i = pick_new(pair, c, bytes, f->open ? ready_bytes(c, f, bytes) : train, beside, now_ns);
+	i = pick_new(pair, c, bytes, beside, now_ns);
 	if (i < 0)
 		return i;
 	along = f->along && i == beside;

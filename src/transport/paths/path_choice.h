@@ -20,7 +20,6 @@ struct flowlet {
 	uint16_t left;    /* packets; with a gap it is 0 only before the first path is chosen */
 	uint16_t train_max; /* packets that may leave as one train, even if fewer are left */
 	uint16_t open;      /* packets of the train on `path` that another packet may join; pair_pick() is told */
-	uint32_t ready;     /* packets that would leave with that one if they had room, it included; pair_pick() is told */
 	bool along;         /* data have left on the path `beside` in this turn; pair_pick() is told */
 	uint64_t sent_ns; /* with a gap: when the last packet left */
 };
@@ -32,9 +31,6 @@ enum { PAIR_NO_PATH = -1 };
  * in this turn of output in any case (PAIR_NO_PATH: none does), whose train or system call the new one can share. So the
  * flowlet ends, if it has no open train, and the next one prefers that path, unless another one is twice as good. If what
  * leaves there is data (flowlet.along), it lasts for this turn.
- *
- * A packet that would begin a train waits until the windows have room for the whole of it, or for an eighth of a window if
- * that is less, as long as anything is in flight there: its acknowledgement makes that room.
  */
 int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, int beside,
 	      uint64_t now_ns);

@@ -46,51 +46,6 @@ static void a_path_gets_a_flowlet_until_it_is_heard_of(void **state)
 	}
 }
 
-/* Up to an eighth of a window stays empty as long as packets whose acknowledgement makes more room are in flight. */
-static void what_begins_a_train_waits_for_the_room_of_a_whole_one(void **state)
-{
-	for (uint32_t paths = 1; paths <= 2; paths++) {
-		struct fixture f;
-		uint32_t packets = 0, eighth = WINDOW / 8 / PACKET;
-		int path;
-
-		start(&f, paths, CC_NONE);
-		f.config.train_max = 64;
-		f.flowlet.ready = 1000;
-		while ((path = pick(&f, PACKET)) >= 0) {
-			f.flowlet.left = 0;
-			path_sent(&f.config, f.pair, (uint32_t)path, PACKET, start_ns);
-			packets++;
-		}
-		assert_in_range(WINDOW / PACKET - packets, eighth - 2, eighth);
-		/* One that joins a train, and one behind which there are few, need no more room than they take. */
-		f.flowlet.open = 3;
-		assert_true(pick(&f, PACKET) >= 0);
-		f.flowlet.open = 0;
-		f.flowlet.ready = 2;
-		assert_true(pick(&f, PACKET) >= 0);
-		/* So does a copy. */
-		assert_true(pick_again(&f, 1) >= 0);
-		/* Where there are no trains there is nothing to wait for, ... */
-		f.flowlet.ready = 1000;
-		f.config.train_max = 1;
-		assert_true(pick(&f, PACKET) >= 0);
-		end(&f);
-		/* ... and under a pace each packet has a time of its own. */
-		start(&f, paths, CC_NONE);
-		for (uint32_t i = 0; i < paths; i++) {
-			f.pair->own[i].cc.rate_bps = 1000000000;
-			f.pair->own[i].cc.cwnd_bytes = 8 * PACKET;
-			f.pair->own[i].sent_bytes = 7 * PACKET;
-		}
-		f.config.train_max = 64;
-		f.flowlet.ready = 1000;
-		f.flowlet.left = 0;
-		assert_true(pick(&f, PACKET) >= 0);
-		end(&f);
-	}
-}
-
 static void a_packet_larger_than_the_window_goes_alone(void **state)
 {
 	struct fixture f;
@@ -449,7 +404,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_in_flight_never_exceeds_the_pairs_window),
 		cmocka_unit_test(a_path_gets_a_flowlet_until_it_is_heard_of),
-		cmocka_unit_test(what_begins_a_train_waits_for_the_room_of_a_whole_one),
 		cmocka_unit_test(a_packet_larger_than_the_window_goes_alone),
 		cmocka_unit_test(what_is_acknowledged_lost_or_forgotten_makes_room),
 		cmocka_unit_test(a_run_of_packets_stays_on_one_path),

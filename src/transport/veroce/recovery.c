@@ -132,15 +132,15 @@ static void leave_line(struct veroce_work *w)
 }
 
 /*
- * Whether the pair would wait for acknowledgements that come for half of its window each: the network itself holds more than the
- * other half, less an eighth that a train may wait for (path_choice.h). What is in flight takes a round trip, queues included, and
- * the part of it in the network the least one measured.
+ * Whether the pair would wait for acknowledgements that come for half of its window each: the network itself holds more
+ * than the other half. What is in flight takes a round trip, queues included, and the part of it in the network the least
+ * one measured.
  */
-static bool network_holds_much(const struct pair *pair, uint32_t path)
+static bool network_holds_half(const struct pair *pair, uint32_t path)
 {
 	uint64_t min_us = pair->min_rtt_ns[path] / 1000, us = pair->srtt_ns / 1000;
 
-	return pair->min_rtt_ns[path] == UINT64_MAX || 3 * pair_flying(pair) * min_us > pair->window_bytes * us;
+	return pair->min_rtt_ns[path] == UINT64_MAX || 2 * pair_flying(pair) * min_us > pair->window_bytes * us;
 }
 
 /*
@@ -154,10 +154,9 @@ static void set_ackreq_interval(const struct qp *qp, struct sender *s, uint32_t 
 	uint32_t n = s->ackreq_packets;
 
 	if (n > VEROCE_ACKREQ_PACKETS) {
-		if (s->calm < VEROCE_CALM_PACKETS || (!qp->local && network_holds_much(pair, path)))
+		if (s->calm < VEROCE_CALM_PACKETS || (!qp->local && network_holds_half(pair, path)))
 			n = VEROCE_ACKREQ_PACKETS;
-		while (n > 1 && (2ull * n * qp->veroce->mtu > pair->path[path].cc.cwnd_bytes ||
-				 2ull * n * qp->veroce->mtu > pair->window_bytes))
+		while (n > 1 && 2ull * n * qp->veroce->mtu > pair->path[path].cc.cwnd_bytes)
 			n /= 2;
 	}
 	s->ackreq_now = n;
@@ -182,7 +181,8 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		wait_for_room(vr->pair, vr->w, now_ns);
 		return PAIR_NO_PATH;
 	}
-	s->flowlet.open = open_train(tp, qp, s->flowlet.path);
+	if (vr->pair->path_count > 1)
+		s->flowlet.open = open_train(tp, qp, s->flowlet.path);
 	path = again ? pair_pick_again(vr->pair, &tp->config, bytes, again->path, now_ns)
 		     : pick_new(tp, vr, &s->flowlet, bytes, now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)

@@ -31,7 +31,7 @@ void recovery_input(struct transport *, struct qp *, struct sender *, const stru
  */
 void recovery_acked_to(struct transport *, struct qp *, struct sender *, uint32_t psn, uint32_t msn,
 		       uint64_t now_ns);
-/* A path for the next packet of the space; PAIR_NO_PATH: wait for an acknowledgement. For a new packet flowlet.ready is set. */
+/* A path for the next packet of the space; PAIR_NO_PATH: wait for an acknowledgement. */
 int recovery_pick(struct transport *, struct qp *, struct sender *, uint32_t bytes,
 		  const struct tx_record *again, uint64_t now_ns);
 /*

@@ -378,7 +378,6 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 		return SENT_BLOCKED; /* its acknowledgement will activate the QP */
 	if (!veroce_reserve(tp, vr->w, s))
 		return SENT_BLOCKED;
-	s->flowlet.ready = only ? sq_head(&qp->sq) - index : left;
 	path = recovery_pick(tp, qp, s, bytes, NULL, now_ns);
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;

@@ -359,7 +359,6 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	}
 	po = (psn - res->psn_first) & PSN_MASK;
 	bytes = again ? rec->bytes : payload_of(qp, res, po) + TX_HEADROOM_MAX;
-	s->flowlet.ready = slot_packets(qp, res) - po;
 	path = recovery_pick(tp, qp, s, bytes, rec, now_ns);
 	if (path == PAIR_NO_PATH)
 		return -1;
