@@ -22,7 +22,7 @@ enum {
 	RX_STREAK_MAX = 8,     /* batches served by one socket before another gets the first turn */
 	RX_PATIENCE_MAX = 16,  /* calls that find the first socket empty before others are polled */
 	RX_PAUSE_NS = 20000,   /* after a pause of this length others are polled at once */
-	WAITED_NS_MAX = 2000000000
+	WAITED_NS_MAX = 2000000000 /* veRoCE's stamps tell no more than twice that apart; longer, and a clock was set */
 };
 
 static_assert(RX_BUFFER_BYTES >= 65535, "no datagram is truncated");
@@ -101,7 +101,7 @@ int udp_rx_open(struct udp_rx *u, const struct udp_config *cfg)
 		getsockopt(rx->fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
 		rx->family = domain == AF_INET6 ? UDP_V6 : UDP_V4;
 		rx->port = udp_bound_port(rx->fd, rx->family);
-		rx->timed = rx->port == cfg->timed_port;
+		rx->timed = cfg->timed_port && rx->port == cfg->timed_port;
 		if (rx->timed)
 			udp_set_option(rx->fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
 		rx->overflow = overflow_now(rx->fd);
