@@ -262,6 +262,17 @@ static bool bounce(struct engine *e)
 	return lock_pass(&e->lock);
 }
 
+/* Lock held. What the thread would do if it had the lock. */
+static void serve_instead(struct engine *e, uint64_t now_ns)
+{
+	int state = cancel_off();
+
+	atomic_store_explicit(&e->serve_wanted, false, memory_order_relaxed);
+	if (!e->closed)
+		loop_serve_group(&e->loop, now_ns);
+	cancel_restore(state);
+}
+
 void engine_poll(struct engine *e)
 {
 	uint64_t now_ns;
@@ -275,6 +286,8 @@ void engine_poll(struct engine *e)
 	nic_hold_acks(e->loop.nic, true);
 	if (engine_turn(e, LOOP_ALL, now_ns))
 		now_ns = engine_now_ns();
+	if (atomic_load_explicit(&e->serve_wanted, memory_order_relaxed))
+		serve_instead(e, now_ns);
 	atomic_store_explicit(&e->polled_ns, now_ns, memory_order_relaxed);
 	engine_leave(e);
 }

@@ -512,6 +512,25 @@ static void polls_that_find_the_lock_held_give_the_processor_away(void **state)
 	assert_in_range(yields, 10, 200);
 }
 
+/*
+ * A thread that waited for the lock would be woken at the end of each of the poller's turns, and mostly come too late.
+ * Here a poll goes on for longer than the thread ever left the group alone.
+ */
+static void who_polls_serves_the_group_instead_of_the_thread(void **state)
+{
+	poll_for_us(20000);
+	engine_lock(engine);
+	atomic_store(&engine->polled_ns, engine_now_ns() + 60000000000);
+	for (int i = 0; i < 60 || (i < WAIT_MS && !atomic_load(&engine->serve_wanted)); i++) {
+		assert_false(lock_is_wanted(&engine->lock));
+		sleep_us(1000);
+	}
+	assert_true(atomic_load(&engine->serve_wanted));
+	engine_unlock(engine);
+	engine_poll(engine);
+	assert_false(atomic_load(&engine->serve_wanted));
+}
+
 static void a_child_gets_an_engine_of_its_own(void **state)
 {
 	struct pair p;
@@ -589,6 +608,7 @@ int main(void)
 		cmocka_unit_test(an_idle_engine_sleeps),
 		cmocka_unit_test(a_queue_pair_is_in_the_page_when_the_verb_returns),
 		cmocka_unit_test(polls_that_find_the_lock_held_give_the_processor_away),
+		cmocka_unit_test(who_polls_serves_the_group_instead_of_the_thread),
 		cmocka_unit_test(a_child_gets_an_engine_of_its_own),
 		cmocka_unit_test(all_kinds_of_threads_at_once_lose_nothing),
 	};

@@ -74,7 +74,6 @@ enum {
 	GAP_SHARE = 4,  /* and a gap that is no stop, as a part of that nap */
 	POLLED_QUIET_NS = 1000000,  /* after polling this long without traffic it blocks */
 	SERVE_NS = 5000000,         /* interval of serving the group outside of epoll */
-	SERVE_LATE_NS = 20000000,   /* ... and how long pollers may delay that */
 	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
 	BOUNCES_A_YIELD = 64, /* polls that find the lock held, then the thread yields */
 	DEFERRED_KICKS_MAX = 32,
@@ -120,6 +119,7 @@ struct engine {
 
 	/* Written by the thread; a hand-over turns NAP into RUN. A futex. */
 	_Alignas(64) _Atomic uint32_t state;
+	_Atomic bool serve_wanted; /* the thread leaves the group's requests to the next poll, which clears this */
 
 	/* Under the lock. */
 	_Alignas(64) struct loop loop;
