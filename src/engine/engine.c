@@ -360,6 +360,23 @@ void engine_leave_unused(struct engine *e)
 		raw_keep(e->raw, is_needed, e);
 }
 
+/*
+ * Lock held, released here. Who posts cannot poll meanwhile, so the turn's time is none without polls: the last poll is
+ * as long ago after it as before. A hand-over in between stands.
+ */
+static void post_turn(struct engine *e)
+{
+	uint64_t now_ns = engine_now_ns(), polled_ns = atomic_load(&e->polled_ns), goes_on_ns = now_ns + TURN_NS_MAX, end_ns;
+	bool polls = polled_ns && polled_ns <= now_ns && atomic_compare_exchange_strong(&e->polled_ns, &polled_ns, goes_on_ns);
+
+	engine_turn(e, LOOP_OUTPUT, now_ns);
+	engine_leave(e);
+	end_ns = engine_now_ns();
+	if (polls)
+		atomic_compare_exchange_strong(&e->polled_ns, &goes_on_ns, polled_ns + (end_ns - now_ns));
+	atomic_store_explicit(&e->kicked_ns, end_ns, memory_order_relaxed);
+}
+
 void engine_kick(struct engine *e, struct qp *qp)
 {
 	nic_doorbell(e->loop.nic, qp);
@@ -367,11 +384,8 @@ void engine_kick(struct engine *e, struct qp *qp)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (may_defer(e, qp))
 		return;
-	if (lock_take_or_pend(&e->lock)) {
-		engine_turn(e, LOOP_OUTPUT, engine_now_ns());
-		engine_leave(e);
-		atomic_store_explicit(&e->kicked_ns, engine_now_ns(), memory_order_relaxed);
-	}
+	if (lock_take_or_pend(&e->lock))
+		post_turn(e);
 }
 
 void engine_hand_over(struct engine *e)

@@ -518,9 +518,12 @@ static void polls_that_find_the_lock_held_give_the_processor_away(void **state)
  */
 static void who_polls_serves_the_group_instead_of_the_thread(void **state)
 {
-	poll_for_us(20000);
-	engine_lock(engine);
+	poll_for_us(1000);
 	atomic_store(&engine->polled_ns, engine_now_ns() + 60000000000);
+	/* Or it takes over just now, since this thread had no processor. */
+	for (int i = 0; i < WAIT_MS && atomic_load(&engine->state) != THREAD_NAP; i++)
+		sleep_us(1000);
+	engine_lock(engine);
 	for (int i = 0; i < 60 || (i < WAIT_MS && !atomic_load(&engine->serve_wanted)); i++) {
 		assert_false(lock_is_wanted(&engine->lock));
 		sleep_us(1000);
@@ -529,6 +532,41 @@ static void who_polls_serves_the_group_instead_of_the_thread(void **state)
 	engine_unlock(engine);
 	engine_poll(engine);
 	assert_false(atomic_load(&engine->serve_wanted));
+}
+
+/* Its sends may take longer than the thread waits for the next poll. */
+static void the_turn_of_a_post_is_no_time_without_polls(void **state)
+{
+	bool seen = false;
+	struct pair p;
+
+	pair_open(&p);
+	for (int i = 0; i < 100 && !seen; i++) {
+		uint64_t start_ns, before_ns, took_ns;
+
+		poll_for_us(1000);
+		start_ns = engine_now_ns();
+		before_ns = start_ns - 1000;
+		atomic_store(&engine->polled_ns, before_ns);
+		sleep_us(10); /* longer than KICK_STREAM_NS: the only message does not wait for a poll */
+		assert_true(post_send(&p.a, WR_WRITE));
+		took_ns = engine_now_ns() - start_ns;
+		assert_in_range(atomic_load(&engine->polled_ns), before_ns, before_ns + took_ns);
+		/* Or this thread had no processor for so long that the other one had the lock. */
+		seen = atomic_load(&engine->polled_ns) > before_ns;
+		assert_true(wait_depth(&p.a, 1));
+		reap(&p.a);
+	}
+	assert_true(seen);
+
+	/* Who handed over polls no more, whatever it posts. */
+	engine_hand_over(engine);
+	sleep_us(10);
+	assert_true(post_send(&p.a, WR_WRITE));
+	assert_int_equal(atomic_load(&engine->polled_ns), 0);
+	assert_true(wait_depth(&p.a, 1));
+	reap(&p.a);
+	pair_close(&p);
 }
 
 static void a_child_gets_an_engine_of_its_own(void **state)
@@ -609,6 +647,7 @@ int main(void)
 		cmocka_unit_test(a_queue_pair_is_in_the_page_when_the_verb_returns),
 		cmocka_unit_test(polls_that_find_the_lock_held_give_the_processor_away),
 		cmocka_unit_test(who_polls_serves_the_group_instead_of_the_thread),
+		cmocka_unit_test(the_turn_of_a_post_is_no_time_without_polls),
 		cmocka_unit_test(a_child_gets_an_engine_of_its_own),
 		cmocka_unit_test(all_kinds_of_threads_at_once_lose_nothing),
 	};

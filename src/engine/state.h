@@ -53,6 +53,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/pkt.h"
 #include "engine/config.h"
 #include "engine/engine.h"
 #include "engine/gids.h"
@@ -76,7 +77,7 @@ enum {
 	SERVE_NS = 5000000,         /* interval of serving the group outside of epoll */
 	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
 	BOUNCES_A_YIELD = 64, /* polls that find the lock held, then the thread yields */
-	DEFERRED_KICKS_MAX = 32,
+	DEFERRED_KICKS_MAX = PKT_TRAIN_MAX - 1, /* the next makes a whole train of small messages */
 	KICK_STREAM_NS = 2000, /* a post this soon after the last one was sent is one of many */
 	/*
 	 * PTO_NS_MIN: no timer that a poller's turn sets acts sooner. Only the question to a peer process that may not
