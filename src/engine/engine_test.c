@@ -518,9 +518,14 @@ static void polls_that_find_the_lock_held_give_the_processor_away(void **state)
  */
 static void who_polls_serves_the_group_instead_of_the_thread(void **state)
 {
+	uint64_t long_ns = engine_now_ns() + 60000000000;
+	bool served = false;
+
 	poll_for_us(1000);
-	atomic_store(&engine->polled_ns, engine_now_ns() + 60000000000);
-	/* Or it takes over just now, since this thread had no processor. */
+	/* A poll with packets, so that the thread naps; it may be asleep, or take over just now, as this one had no processor. */
+	atomic_store(&engine->polled_ns, long_ns);
+	atomic_store(&engine->moved_ns, long_ns);
+	thread_wake(engine);
 	for (int i = 0; i < WAIT_MS && atomic_load(&engine->state) != THREAD_NAP; i++)
 		sleep_us(1000);
 	engine_lock(engine);
@@ -529,9 +534,16 @@ static void who_polls_serves_the_group_instead_of_the_thread(void **state)
 		sleep_us(1000);
 	}
 	assert_true(atomic_load(&engine->serve_wanted));
+	atomic_store(&engine->moved_ns, engine_now_ns());
 	engine_unlock(engine);
-	engine_poll(engine);
-	assert_false(atomic_load(&engine->serve_wanted));
+	/* The thread may have the lock for a moment, or want something again. */
+	for (int i = 0; i < 20 && !served; i++) {
+		atomic_store(&engine->polled_ns, long_ns);
+		while (atomic_load(&engine->polled_ns) == long_ns)
+			engine_poll(engine);
+		served = !atomic_load(&engine->serve_wanted);
+	}
+	assert_true(served);
 }
 
 /* Its sends may take longer than the thread waits for the next poll. */
