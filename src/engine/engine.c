@@ -176,6 +176,7 @@ bool engine_turn(struct engine *e, enum loop_work work, uint64_t now_ns)
 	if (e->closed)
 		return false;
 	atomic_store_explicit(&e->deferred_kicks, 0, memory_order_relaxed);
+	atomic_store_explicit(&e->deferred_qp, NULL, memory_order_relaxed);
 	/* A poster reads the clock before it has the lock; another turn may have come between. */
 	if (now_ns < e->turned_ns)
 		now_ns = e->turned_ns;
@@ -292,6 +293,17 @@ void engine_poll(struct engine *e)
 	engine_leave(e);
 }
 
+/* Whether this QP alone was posted to for so long that its peer, which reads the same memory, could be at work. */
+static bool runs_on(struct engine *e, const struct qp *qp)
+{
+	bool same = atomic_load_explicit(&e->deferred_qp, memory_order_relaxed) == qp;
+	uint32_t run = same ? atomic_load_explicit(&e->deferred_run, memory_order_relaxed) + 1 : 1;
+
+	atomic_store_explicit(&e->deferred_qp, qp, memory_order_relaxed);
+	atomic_store_explicit(&e->deferred_run, run, memory_order_relaxed);
+	return run > NEAR_KICKS_MAX;
+}
+
 /*
  * Whether to leave the sending to the next poll, so that more WRs share a train: if the QP waits for
  * an answer anyway, or if the program posts one WR after the other. Only the latter distinguishes a
@@ -308,7 +320,7 @@ static bool may_defer(struct engine *e, const struct qp *qp)
 		return false;
 	deferred = atomic_load_explicit(&e->deferred_kicks, memory_order_relaxed);
 	atomic_store_explicit(&e->deferred_kicks, deferred + 1, memory_order_relaxed);
-	return deferred < DEFERRED_KICKS_MAX;
+	return deferred < DEFERRED_KICKS_MAX && !(runs_on(e, qp) && qp_goes_near(qp));
 }
 
 /* The interfaces that have a GID; how many. */

@@ -78,6 +78,7 @@ enum {
 	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
 	BOUNCES_A_YIELD = 64, /* polls that find the lock held, then the thread yields */
 	DEFERRED_KICKS_MAX = PKT_TRAIN_MAX - 1, /* the next makes a whole train of small messages */
+	NEAR_KICKS_MAX = 20, /* of one QP whose packets go through memory: sending costs little there, and the peer can begin */
 	KICK_STREAM_NS = 2000, /* a post this soon after the last one was sent is one of many */
 	/*
 	 * PTO_NS_MIN: no timer that a poller's turn sets acts sooner. Only the question to a peer process that may not
@@ -117,6 +118,8 @@ struct engine {
 	_Atomic bool bounced;                    /* a poll found the lock held */
 	_Atomic uint64_t kicked_ns;              /* when the last post's turn ended */
 	_Atomic uint32_t deferred_kicks;         /* since the last turn; a hint */
+	_Atomic(const struct qp *) deferred_qp;  /* likewise, the last one's QP; NULL: there was a turn */
+	_Atomic uint32_t deferred_run;           /* and how many in a row were that one's */
 
 	/* Written by the thread; a hand-over turns NAP into RUN. A futex. */
 	_Alignas(64) _Atomic uint32_t state;

@@ -381,13 +381,14 @@ static bool is_held_up(const struct transport *tp, const struct qp *qp)
 }
 
 /* The packets of the turn that begins go to the QP's peer: whether they are sealed, and whole. */
-static void aim(struct transport *tp, const struct qp *qp, struct icrc_ctx *icrc)
+static void aim(struct transport *tp, struct qp *qp, struct icrc_ctx *icrc)
 {
 	uint32_t slot = qp->dest_qpn >> NIC_QPN_BITS;
 	bool near = qp_is_near(tp, qp);
 	bool reads = near && qp->ops->reliable && tp->readers[slot / 64] >> slot % 64 & 1;
 
 	tp->near = near;
+	atomic_store_explicit(&qp->goes_near, near, memory_order_relaxed);
 	tp->tx.icrc = near ? NULL : icrc;
 	tp->lender.far.len = 0;
 	tp->mrs.leaves = reads;

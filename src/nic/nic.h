@@ -124,6 +124,8 @@ void nic_doorbell(struct nic *, struct qp *);
 bool nic_has_doorbells(const struct nic *);
 /* Any thread, a hint: whether the QP has unacknowledged requests, so that more progress will follow. */
 bool qp_in_flight(const struct qp *);
+/* Any thread, a hint: whether its packets go through memory, as those of its last turn did. */
+bool qp_goes_near(const struct qp *);
 /*
  * How many bytes of the oldest incomplete request are acknowledged without a gap, in whole path MTUs; 0 if there
  * is none, and for READs and atomics.

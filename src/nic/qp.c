@@ -496,6 +496,11 @@ bool qp_in_flight(const struct qp *qp)
 	return atomic_load_explicit(&qp->in_flight, memory_order_relaxed);
 }
 
+bool qp_goes_near(const struct qp *qp)
+{
+	return atomic_load_explicit(&qp->goes_near, memory_order_relaxed);
+}
+
 uint64_t nic_qp_progress(const struct qp *qp)
 {
 	const struct send_wqe *w;

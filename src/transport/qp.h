@@ -343,6 +343,7 @@ struct qp {
 	uint32_t failed_wqe; /* fails with status `failed` once everything before it is done */
 	uint8_t failed;      /* enum wc_status; WC_SUCCESS: none */
 	_Atomic bool in_flight;
+	_Atomic bool goes_near; /* its last turn's packets went through memory */
 	_Atomic bool rung; /* doorbell: an intrusive stack that posters push to */
 	uint8_t ack_wait;  /* enum ack_wait: the list that `held` is in */
 	bool acks_rarely;  /* the peer is on this host, or asks for the acknowledgements that it waits for */
