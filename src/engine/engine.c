@@ -263,8 +263,7 @@ static bool bounce(struct engine *e)
 	return lock_pass(&e->lock);
 }
 
-/* Lock held. What the thread would do if it had the lock. */
-static void serve_instead(struct engine *e, uint64_t now_ns)
+void engine_serve_group(struct engine *e, uint64_t now_ns)
 {
 	int state = cancel_off();
 
@@ -288,12 +287,12 @@ void engine_poll(struct engine *e)
 	if (engine_turn(e, LOOP_ALL, now_ns))
 		now_ns = engine_now_ns();
 	if (atomic_load_explicit(&e->serve_wanted, memory_order_relaxed))
-		serve_instead(e, now_ns);
+		engine_serve_group(e, now_ns);
 	atomic_store_explicit(&e->polled_ns, now_ns, memory_order_relaxed);
 	engine_leave(e);
 }
 
-/* Whether this QP alone was posted to for so long that its peer, which reads the same memory, could be at work. */
+/* Whether more than NEAR_KICKS_MAX posts in a row, without a turn between, were this QP's. */
 static bool runs_on(struct engine *e, const struct qp *qp)
 {
 	bool same = atomic_load_explicit(&e->deferred_qp, memory_order_relaxed) == qp;
@@ -373,8 +372,8 @@ void engine_leave_unused(struct engine *e)
 }
 
 /*
- * Lock held, released here. Who posts cannot poll meanwhile, so the turn's time is none without polls: the last poll is
- * as long ago after it as before. A hand-over in between stands.
+ * Lock held, released here. A thread that posts cannot poll meanwhile, so this turn does not count as time without polls:
+ * after it the last poll is as long ago as before. A hand-over in between is not undone.
  */
 static void post_turn(struct engine *e)
 {

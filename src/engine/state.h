@@ -118,7 +118,7 @@ struct engine {
 	_Atomic bool bounced;                    /* a poll found the lock held */
 	_Atomic uint64_t kicked_ns;              /* when the last post's turn ended */
 	_Atomic uint32_t deferred_kicks;         /* since the last turn; a hint */
-	_Atomic(const struct qp *) deferred_qp;  /* likewise, the last one's QP; NULL: there was a turn */
+	_Atomic(const struct qp *) deferred_qp;  /* likewise, the last one's QP, only compared; NULL: there was a turn */
 	_Atomic uint32_t deferred_run;           /* and how many in a row were that one's */
 
 	/* Written by the thread; a hand-over turns NAP into RUN. A futex. */
@@ -140,6 +140,8 @@ void engine_note_paths(struct engine *);
 
 /* Lock held. A turn and everything that follows from it; true when packets moved. No cancellation point. */
 bool engine_turn(struct engine *, enum loop_work, uint64_t now_ns);
+/* Lock held. Answers the group's requests, and takes serve_wanted back. No cancellation point. */
+void engine_serve_group(struct engine *, uint64_t now_ns);
 /*
  * Lock held: does the work that others left, wakes the thread if it would sleep too long, and
  * releases the lock.

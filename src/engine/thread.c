@@ -225,24 +225,8 @@ static void yield(struct self *s, uint64_t before_ns)
 	s->yielded_long = took_ns > YIELD_LONG_NS;
 }
 
-/* Lock held. */
-static void serve_group(struct self *s, uint64_t now_ns)
+static void serve_again_later(struct self *s, uint64_t now_ns)
 {
-	struct engine *e = s->e;
-
-	atomic_store_explicit(&e->serve_wanted, false, memory_order_relaxed);
-	loop_serve_group(&e->loop, now_ns);
-	s->serve_due_ns = now_ns + SERVE_NS;
-	s->group_asks = false;
-}
-
-/*
- * A poller has the lock, perhaps whenever we try. To wait for it would be to sleep and be woken at the end of each of its
- * turns, until we are faster than its next one: what the lock is wanted for is left to it.
- */
-static void leave_serving(struct self *s, uint64_t now_ns)
-{
-	atomic_store_explicit(&s->e->serve_wanted, true, memory_order_relaxed);
 	s->serve_due_ns = now_ns + SERVE_NS;
 	s->group_asks = false;
 }
@@ -262,14 +246,20 @@ static bool stand_back(struct self *s, uint64_t now_ns, uint64_t until_ns)
 		s->polling_since_ns = now_ns;
 	/* moved_ns may be younger than now_ns: then the difference is huge, and negative. */
 	if ((int64_t)quiet_ns > POLLED_QUIET_NS || serve) {
+		if (serve)
+			serve_again_later(s, now_ns);
 		if (lock_try(&e->lock)) {
-			if (serve && !e->closed)
-				serve_group(s, now_ns);
+			if (serve)
+				engine_serve_group(e, now_ns);
 			if ((int64_t)quiet_ns > POLLED_QUIET_NS && !engine_turn(e, LOOP_OUTPUT, now_ns))
 				return false;
 			engine_leave(e);
 		} else if (serve) {
-			leave_serving(s, now_ns);
+			/*
+			 * The poller may have the lock whenever we try. A wait for it would sleep, be woken at the end of
+			 * each of the poller's turns, and come after the next one has begun.
+			 */
+			atomic_store_explicit(&e->serve_wanted, true, memory_order_relaxed);
 		}
 	}
 	sleep_until_polled(s, THREAD_NAP, now_ns, until_ns - now_ns);
@@ -333,8 +323,10 @@ static void *thread_main(void *arg)
 				e->loop.cm_sink->hung_up(fd);
 		}
 		moved = engine_turn(e, LOOP_ALL, now_ns);
-		if (s.group_asks || now_ns >= s.serve_due_ns || atomic_load_explicit(&e->serve_wanted, memory_order_relaxed))
-			serve_group(&s, now_ns);
+		if (s.group_asks || now_ns >= s.serve_due_ns || atomic_load_explicit(&e->serve_wanted, memory_order_relaxed)) {
+			engine_serve_group(e, now_ns);
+			serve_again_later(&s, now_ns);
+		}
 		if (moved) {
 			engine_leave(e);
 		} else if (now_ns - atomic_load_explicit(&e->moved_ns, memory_order_relaxed) < spin_ns(e) &&

@@ -132,9 +132,9 @@ static void leave_line(struct veroce_work *w)
 }
 
 /*
- * Whether the pair would wait for acknowledgements that come for half of its window each: the network itself holds more
- * than the other half. What is in flight takes a round trip, queues included, and the part of it in the network the least
- * one measured.
+ * Whether the network itself holds more than half of what may be in flight: then the pair would wait for acknowledgements
+ * that come for half of its window each. The network's part of the bytes in flight is the part that the least round trip is of
+ * the present one, which has queues in it.
  */
 static bool network_holds_half(const struct pair *pair, uint32_t path)
 {
