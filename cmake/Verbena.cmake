@@ -32,6 +32,29 @@ if(VERBENA_COVERAGE)
 	target_link_options(verbena_flags INTERFACE --coverage)
 endif()
 
+# The core is small functions in many files, so what programs load is optimized as a whole when it is linked. Objects have
+# both forms, since a hundred tests that were linked that way would take minutes.
+if(CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT CMAKE_BUILD_TYPE STREQUAL Debug AND NOT VERBENA_SANITIZE AND NOT VERBENA_COVERAGE)
+	set(VERBENA_LTO ON)
+	target_link_options(verbena_flags INTERFACE $<$<NOT:$<BOOL:$<TARGET_PROPERTY:VERBENA_WHOLE>>>:-fno-lto>)
+endif()
+
+# verbena_both_forms(TARGET): its objects may become part of a target that is optimized as a whole.
+function(verbena_both_forms target)
+	if(VERBENA_LTO)
+		target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)
+	endif()
+endfunction()
+
+# verbena_whole(TARGET): it is optimized as a whole.
+function(verbena_whole target)
+	if(VERBENA_LTO)
+		verbena_both_forms(${target})
+		set_target_properties(${target} PROPERTIES VERBENA_WHOLE ON)
+		target_link_options(${target} PRIVATE -flto=auto)
+	endif()
+endfunction()
+
 # Every module's objects end up in one static library for tests and tools, and in the one shared
 # object that applications load.
 add_library(verbena_static STATIC)
@@ -44,6 +67,7 @@ function(verbena_module name)
 	cmake_parse_arguments(M "STRICT" "" "SOURCES;LIBS;TESTS;FUZZ" ${ARGN})
 	add_library(mod_${name} OBJECT ${M_SOURCES})
 	target_link_libraries(mod_${name} PUBLIC verbena_flags ${M_LIBS})
+	verbena_both_forms(mod_${name})
 	if(M_STRICT)
 		target_compile_options(mod_${name} PRIVATE -Wconversion -Wno-sign-conversion)
 	endif()
