@@ -339,6 +339,15 @@ static uint32_t plus_one24(uint32_t word)
 	return (word & 0xff000000) | ((word + 1) & 0xffffff);
 }
 
+/* In three steps: of 48 bytes in one GCC makes a REP MOVS, which takes as long as all the rest, where it thinks them rare. */
+static void copy_headers(uint8_t *to, const uint8_t *from)
+{
+	static_assert(VEROCE_NEXT_ROOM == 48, "three steps");
+	memcpy(to, from, 16);
+	memcpy(to + 16, from + 16, 16);
+	memcpy(to + 32, from + 32, 16);
+}
+
 uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t va_step, bool ackreq)
 {
 	enum { BTH_A = 0x80 };
@@ -349,7 +358,7 @@ uint32_t veroce_encode_next(uint8_t *out, const uint8_t *before, uint32_t va_ste
 	static_assert(BTH_LEN + TSETH_LEN + MSNETH_LEN + RETH_LEN + POETH_LEN <= VEROCE_NEXT_ROOM,
 		      "the longest are those of a WRITE");
 	assert(info->flags & F_MIDDLE);
-	memcpy(out, before, VEROCE_NEXT_ROOM);
+	copy_headers(out, before);
 	put_be32(out + BTH_PSN, plus_one24(get_be32(out + BTH_PSN)));
 	out[BTH_PSN] = (uint8_t)((out[BTH_PSN] & ~BTH_A) | (ackreq ? BTH_A : 0));
 	if (stamp)
@@ -376,8 +385,8 @@ uint32_t veroce_encode_alike(uint8_t *out, const uint8_t *before, const struct v
 		      "the longest are those of a WRITE");
 	assert(info->flags & F_ONLY);
 	assert(!(info->headers & H_BEHIND_POETH));
-	memcpy(headers, before, sizeof(headers));
-	memcpy(out, headers, sizeof(headers));
+	copy_headers(headers, before);
+	copy_headers(out, headers);
 	put_low24(out + BTH_PSN, p->bth.psn);
 	if (stamp)
 		put_low24(out + BTH_LEN + TSETH_SEQ, p->ts.path_seq);
