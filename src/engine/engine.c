@@ -391,8 +391,6 @@ static void post_turn(struct engine *e)
 void engine_kick(struct engine *e, struct qp *qp)
 {
 	nic_doorbell(e->loop.nic, qp);
-	/* The doorbell is stored before the state is loaded: see "a doorbell" in state.h. */
-	atomic_thread_fence(memory_order_seq_cst);
 	if (may_defer(e, qp))
 		return;
 	if (lock_take_or_pend(&e->lock))
