@@ -520,16 +520,19 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 	struct ring_in *r = &s->in[slot];
 	enum shm_verdict v = SHM_DONE;
 	const size_t before = n;
+	uint32_t trains = 0;
 
 	s->far_count = s->far.here_count = s->far.there_count = s->placed = 0;
 	s->placing = s->placer.place && !n;
-	while (v == SHM_DONE && n < max && has_room(s) && !stops(s, r, n > before)) {
+	/* A ring in which no record is the last one would never be empty. */
+	while (v == SHM_DONE && n < max && trains < SHM_RECORDS_MAX && has_room(s) && !stops(s, r, n > before)) {
 		bool far = false;
 		size_t first = n;
 
 		v = take_train(s, r, &far);
 		if (v != SHM_DONE)
 			break;
+		trains++;
 		n = hand_out(s, pkts, n, max);
 		if (far) {
 			s->far_trains[s->far_count].packet = first;
@@ -551,7 +554,8 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 	}
 	shm_release(&r->taker);
 	r->vain_bells = 0;
-	if (r->ending && !shm_has_some(&r->taker))
+	r->ended += r->ending ? trains : 0;
+	if (r->ending && (!shm_has_some(&r->taker) || r->ended > SHM_RECORDS_MAX))
 		shm_free_in(s, slot);
 	return n;
 }

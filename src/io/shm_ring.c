@@ -5,9 +5,12 @@
 #include <assert.h>
 #include <string.h>
 
-#define MAGIC UINT64_C(0x766272696e670006)
+#define MAGIC UINT64_C(0x766272696e670007)
 
-enum { KIND_WRAP = 1, KIND_TRAIN = 2, KIND_FAR = 4, KIND_FLOW = 1, RECORD_BYTES = 8 };
+enum { KIND_NONE, KIND_WRAP = 1, KIND_TRAIN = 2, KIND_FAR = 4, KIND_FLOW = 1, RECORD_BYTES = 8 };
+
+/* What is put next is mostly as long as what was put last. Of more the processor has no room to ask for. */
+enum { AHEAD_BYTES_MAX = 2048 };
 
 enum { ACCEPTED = 1, ACCEPTED_READS = 2 };
 
@@ -27,6 +30,20 @@ static_assert(sizeof(struct record) == RECORD_BYTES, "one word, read at once");
 static uint8_t *place(struct shm_memory *m, uint32_t at)
 {
 	return (uint8_t *)m + SHM_HEADER_BYTES + at;
+}
+
+/* The first word of a record. */
+static _Atomic uint64_t *word_at(struct shm_memory *m, uint32_t at)
+{
+	return (_Atomic uint64_t *)place(m, at);
+}
+
+static struct record record_of(uint64_t word)
+{
+	struct record r;
+
+	memcpy(&r, &word, sizeof(r));
+	return r;
 }
 
 static uint32_t units(uint32_t bytes)
@@ -89,9 +106,23 @@ static bool fits(uint32_t head, uint32_t tail, uint32_t need, uint32_t *at)
 	return need < head;
 }
 
-static void write_record(struct shm_memory *m, uint32_t at, struct record r)
+/*
+ * Writes bytes of the record at `at`, from its byte `from` on. The other end looks at the line in which the first record that is not
+ * published begins. It would take the line back between two stores, so what goes there is kept until all of it is stored at once.
+ */
+static void write_record(struct shm_putter *p, uint32_t at, uint32_t from, const void *bytes, uint32_t len)
 {
-	memcpy(place(m, at), &r, sizeof(r));
+	const uint8_t *b = bytes;
+
+	if (at == p->published && from < SHM_UNIT_BYTES) {
+		uint32_t kept = len < SHM_UNIT_BYTES - from ? len : SHM_UNIT_BYTES - from;
+
+		memcpy(p->first + from, b, kept);
+		from += kept;
+		b += kept;
+		len -= kept;
+	}
+	memcpy(place(p->memory, at) + from, b, len);
 }
 
 enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const uint8_t *data, const struct shm_train *train)
@@ -99,7 +130,7 @@ enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const ui
 	bool with_flow = !p->has_flow || memcmp(&p->flow, flow, sizeof(*flow));
 	uint32_t skip = RECORD_BYTES + (with_flow ? (uint32_t)sizeof(*flow) : 0);
 	uint32_t len = train->len, need = units(skip + len), at;
-	uint8_t *to;
+	struct record r;
 
 	assert(len && len <= PKT_TRAIN_BYTES_MAX && train->segment && (train->far || train->segment <= len));
 	if (!fits(p->head, p->tail, need, &at)) {
@@ -112,20 +143,18 @@ enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const ui
 			return SHM_NO_ROOM;
 	}
 	if (at != p->tail)
-		write_record(p->memory, p->tail, (struct record){.kind = KIND_WRAP});
-	write_record(p->memory, at,
-		     (struct record){.len = len,
-				     .segment = (uint16_t)train->segment,
-				     .kind = (uint8_t)((train->far ? KIND_FAR : KIND_TRAIN) | (with_flow ? KIND_FLOW : 0)),
-				     .first = train->first});
-	to = place(p->memory, at) + RECORD_BYTES;
+		write_record(p, p->tail, 0, &(struct record){.kind = KIND_WRAP}, RECORD_BYTES);
+	r = (struct record){.len = len,
+			    .segment = (uint16_t)train->segment,
+			    .kind = (uint8_t)((train->far ? KIND_FAR : KIND_TRAIN) | (with_flow ? KIND_FLOW : 0)),
+			    .first = train->first};
+	write_record(p, at, 0, &r, RECORD_BYTES);
 	if (with_flow) {
-		memcpy(to, flow, sizeof(*flow));
+		write_record(p, at, RECORD_BYTES, flow, sizeof(*flow));
 		p->flow = *flow;
 		p->has_flow = true;
-		to += sizeof(*flow);
 	}
-	memcpy(to, data, len);
+	write_record(p, at, skip, data, len);
 	p->tail = (at + need) % SHM_ROOM_BYTES;
 	return SHM_DONE;
 }
@@ -142,13 +171,36 @@ bool shm_is_empty(const struct shm_putter *p)
 	return atomic_load_explicit(&p->memory->head, memory_order_acquire) == p->tail;
 }
 
+/*
+ * The lines of what is put next were read by the other processor. To have them back takes as long as to make a packet, and every
+ * store behind waits for it.
+ */
+#ifdef __x86_64__
+__attribute__((target("prfchw"))) /* a hint: where it is unknown it does nothing */
+#endif
+static void ask_for_lines(struct shm_putter *p, uint32_t bytes)
+{
+	uint32_t end = p->tail + (bytes < AHEAD_BYTES_MAX ? bytes : AHEAD_BYTES_MAX);
+
+	for (uint32_t at = p->tail + SHM_UNIT_BYTES; at <= end && at < SHM_ROOM_BYTES; at += SHM_UNIT_BYTES)
+		__builtin_prefetch(place(p->memory, at), 1);
+}
+
 bool shm_publish(struct shm_putter *p)
 {
-	if (p->tail == p->published)
+	uint32_t bytes = (p->tail + SHM_ROOM_BYTES - p->published) % SHM_ROOM_BYTES;
+	uint64_t word;
+
+	if (!bytes)
 		return false;
+	atomic_store_explicit(&p->memory->tail, p->tail, memory_order_relaxed);
+	atomic_store_explicit(word_at(p->memory, p->tail), 0, memory_order_relaxed); /* KIND_NONE */
+	memcpy(place(p->memory, p->published) + sizeof(word), p->first + sizeof(word), SHM_UNIT_BYTES - sizeof(word));
+	memcpy(&word, p->first, sizeof(word));
+	atomic_store_explicit(word_at(p->memory, p->published), word, memory_order_release);
 	p->published = p->tail;
-	atomic_store_explicit(&p->memory->tail, p->tail, memory_order_release);
-	/* Either the sleeper sees the tail after it has said that it sleeps, or that is seen here. */
+	ask_for_lines(p, bytes);
+	/* Either the sleeper sees the record after it has said that it sleeps, or that is seen here. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load_explicit(&p->memory->asleep, memory_order_relaxed) != 0;
 }
@@ -170,9 +222,14 @@ void shm_accept(struct shm_taker *t, bool reads)
 	atomic_store_explicit(&t->memory->accepted, reads ? ACCEPTED_READS : ACCEPTED, memory_order_release);
 }
 
+static struct record next_record(const struct shm_taker *t, memory_order order)
+{
+	return record_of(atomic_load_explicit(word_at(t->memory, t->head), order));
+}
+
 bool shm_has_some(const struct shm_taker *t)
 {
-	return atomic_load_explicit(&t->memory->tail, memory_order_relaxed) != t->head;
+	return next_record(t, memory_order_relaxed).kind != KIND_NONE;
 }
 
 uint32_t shm_unread(const struct shm_taker *t)
@@ -180,27 +237,6 @@ uint32_t shm_unread(const struct shm_taker *t)
 	uint32_t tail = atomic_load_explicit(&t->memory->tail, memory_order_relaxed);
 
 	return (tail + SHM_ROOM_BYTES - t->head) % SHM_ROOM_BYTES;
-}
-
-/* The record at the head, in one read, and the bytes that lie in one piece from there on; SHM_NONE: there is none. */
-static enum shm_verdict next_record(struct shm_taker *t, struct record *r, uint32_t *piece)
-{
-	const _Atomic uint64_t *word = (const _Atomic uint64_t *)place(t->memory, t->head);
-	uint64_t raw;
-
-	if (t->head == t->tail) {
-		uint32_t tail = atomic_load_explicit(&t->memory->tail, memory_order_acquire);
-
-		if (!is_position(tail))
-			return SHM_BAD;
-		t->tail = tail;
-		if (t->head == t->tail)
-			return SHM_NONE;
-	}
-	raw = atomic_load_explicit(word, memory_order_relaxed);
-	memcpy(r, &raw, sizeof(*r));
-	*piece = t->tail > t->head ? t->tail - t->head : SHM_ROOM_BYTES - t->head;
-	return SHM_DONE;
 }
 
 static bool is_train(const struct record *r, uint32_t piece, bool has_flow)
@@ -216,43 +252,28 @@ static bool is_train(const struct record *r, uint32_t piece, bool has_flow)
 	return RECORD_BYTES + (with_flow ? sizeof(struct flow) : 0) + r->len <= piece;
 }
 
-static uint8_t kind_at(const struct shm_taker *t, uint32_t at)
-{
-	uint64_t raw = atomic_load_explicit((const _Atomic uint64_t *)place(t->memory, at), memory_order_relaxed);
-	struct record r;
-
-	memcpy(&r, &raw, sizeof(r));
-	return r.kind & (uint8_t)~KIND_FLOW;
-}
-
 bool shm_next_is_far(const struct shm_taker *t)
 {
-	uint8_t kind;
+	struct record r = next_record(t, memory_order_relaxed);
 
-	if (!shm_has_some(t))
-		return false;
-	kind = kind_at(t, t->head);
-	return (kind == KIND_WRAP ? kind_at(t, 0) : kind) == KIND_FAR;
+	if (r.kind == KIND_WRAP)
+		r = record_of(atomic_load_explicit(word_at(t->memory, 0), memory_order_relaxed));
+	return (r.kind & ~KIND_FLOW) == KIND_FAR;
 }
 
 enum shm_verdict shm_take(struct shm_taker *t, uint8_t *to, uint32_t room, struct shm_train *train)
 {
-	enum shm_verdict v;
+	struct record r = next_record(t, memory_order_acquire);
 	const uint8_t *from;
-	struct record r;
-	uint32_t piece;
 
-	v = next_record(t, &r, &piece);
+	if (r.kind == KIND_NONE)
+		return SHM_NONE;
 	/* Behind it the records go on at the start; there is no second one there. */
-	if (v == SHM_DONE && r.kind == KIND_WRAP) {
-		if (t->tail > t->head || !t->head)
-			return SHM_BAD;
+	if (r.kind == KIND_WRAP) {
 		t->head = 0;
-		v = next_record(t, &r, &piece);
+		r = next_record(t, memory_order_relaxed);
 	}
-	if (v != SHM_DONE)
-		return v;
-	if (!is_train(&r, piece, t->has_flow))
+	if (!is_train(&r, SHM_ROOM_BYTES - t->head, t->has_flow))
 		return SHM_BAD;
 	if (r.len > room)
 		return SHM_NO_ROOM;

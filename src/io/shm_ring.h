@@ -9,7 +9,8 @@
  * The memory, in units of 64 bytes:
  *
  *	 0      magic, of the version                written before the other end sees it
- *	 1      tail, revocations                    the putting end writes them; its count of struct pkt_far
+ *	 1      tail, revocations                    the putting end writes them: where the next record will begin, for
+ *	                                             shm_unread() alone, and its count of struct pkt_far
  *	 2      head                                 the taking end writes it
  *	 3      accepted, asleep, reading            see shm_accept(), shm_sleep() and shm_begin_reading()
  *	 4      probe                                where the putting process has which 8 bytes; before the other end sees it
@@ -19,6 +20,9 @@
  *	        is not that of the record before; then packets of a train, back to back: all of one length but the last, which
  *	        may be shorter. A long train takes several records, so that the other end takes the first ones meanwhile.
  *	        With a kind of their own, bytes that describe the packets of a train instead (shm.c)
+ *
+ * Where the next record will begin there is a kind of 0. The first word of the first of several records is written last, and
+ * shows them all. So the taking end waits for one cache line, and a short record is in it.
  *
  * Positions are bytes from the first record, less than SHM_ROOM_BYTES. head == tail: it is empty. So that a full one differs,
  * a unit stays free.
@@ -37,7 +41,8 @@ enum {
 	SHM_UNIT_BYTES = 64,
 	SHM_HEADER_BYTES = 4096,
 	SHM_MEMORY_BYTES = 128 << 10, /* so a pair of processes has 256 KiB, one ring each way */
-	SHM_ROOM_BYTES = SHM_MEMORY_BYTES - SHM_HEADER_BYTES
+	SHM_ROOM_BYTES = SHM_MEMORY_BYTES - SHM_HEADER_BYTES,
+	SHM_RECORDS_MAX = SHM_ROOM_BYTES / SHM_UNIT_BYTES
 };
 
 struct shm_memory {
@@ -64,6 +69,7 @@ struct shm_putter {
 	uint32_t tail;      /* the next record's place */
 	uint32_t published; /* the other end knows of all before */
 	uint32_t head;      /* as it was last read */
+	_Alignas(SHM_UNIT_BYTES) uint8_t first[SHM_UNIT_BYTES]; /* of the first record that is not published, which is not there yet */
 	bool has_flow;
 	struct flow flow;   /* of the record before */
 };
@@ -113,7 +119,6 @@ struct shm_taker {
 	struct shm_memory *memory;
 	uint32_t head;
 	uint32_t released; /* the other end may write over all before */
-	uint32_t tail;     /* as it was last read */
 	bool has_flow;
 	struct flow flow;  /* of the last train; a private copy */
 };

@@ -141,6 +141,9 @@ static void random_trains_keep_order_and_bytes(void **state)
 			first++;
 			if (prng_next(&p) % 2)
 				shm_release(&r->out);
+		} else {
+			/* What lies there of an earlier time around is none. */
+			assert_false(shm_has_some(&r->out));
 		}
 	}
 	assert_true(first > MANY / 4);
@@ -200,10 +203,7 @@ static struct nonsense {
 	uint64_t word;
 	size_t bytes;
 } nonsense[] = {
-	{"a tail beyond the end", 64, SHM_ROOM_BYTES, 4},
-	{"a tail between units", 64, 65, 4},
 	{"a length of 0", SHM_HEADER_BYTES, 0, 4},
-	{"a length beyond the tail", SHM_HEADER_BYTES, 400, 4},
 	{"a length that no train has", SHM_HEADER_BYTES, UINT32_MAX, 4},
 	{"packets of no length", SHM_HEADER_BYTES + 4, 0, 2},
 	{"packets longer than the train", SHM_HEADER_BYTES + 4, 101, 2},
@@ -228,6 +228,42 @@ static void nonsense_is_noticed(void **state)
 			fail_msg("%s", n->what);
 		rig_free(r);
 	}
+}
+
+/* Records lie in one piece. */
+static void a_length_beyond_the_end_is_noticed(void **state)
+{
+	struct rig *r = rig_new();
+	uint32_t at = SHM_ROOM_BYTES - 4 * SHM_UNIT_BYTES, len = 4 * SHM_UNIT_BYTES;
+	struct shm_train t;
+
+	while (r->in.tail < at) {
+		assert_int_equal(put(r, 0, r->in.tail ? SHM_UNIT_BYTES - 8 : 1), SHM_DONE);
+		shm_publish(&r->in);
+		assert_int_equal(shm_take(&r->out, r->got, sizeof(r->got), &t), SHM_DONE);
+	}
+	assert_int_equal(r->in.tail, at);
+	put(r, 0, 8);
+	shm_publish(&r->in);
+	memcpy((uint8_t *)r->memory + SHM_HEADER_BYTES + at, &len, sizeof(len));
+	assert_int_equal(shm_take(&r->out, r->got, sizeof(r->got), &t), SHM_BAD);
+	rig_free(r);
+}
+
+/* The other end would take the line back after each. */
+static void a_record_is_not_there_before_it_is_published(void **state)
+{
+	struct rig *r = rig_new();
+	const uint8_t *first = (const uint8_t *)r->memory + SHM_HEADER_BYTES;
+	static const uint8_t nothing[SHM_UNIT_BYTES];
+
+	put(r, 0, 40);
+	put(r, 0, 40);
+	assert_memory_equal(first, nothing, SHM_UNIT_BYTES);
+	shm_publish(&r->in);
+	take(r, 0, 40);
+	take(r, 0, 40);
+	rig_free(r);
 }
 
 static void a_bad_head_is_noticed(void **state)
@@ -297,6 +333,8 @@ int main(void)
 		cmocka_unit_test(a_sleeper_that_took_all_is_not_woken),
 		cmocka_unit_test(nobody_takes_before_it_is_accepted),
 		cmocka_unit_test(nonsense_is_noticed),
+		cmocka_unit_test(a_length_beyond_the_end_is_noticed),
+		cmocka_unit_test(a_record_is_not_there_before_it_is_published),
 		cmocka_unit_test(a_bad_head_is_noticed),
 		cmocka_unit_test(a_train_stays_where_the_buffer_has_no_room),
 		cmocka_unit_test(two_threads_lose_nothing),

@@ -515,22 +515,41 @@ static struct shm_memory *memory_of(int fd)
 	return m;
 }
 
+/* Connects A's end with B's; A's memory. */
+static struct shm_memory *connect_to_hostile(struct end *a, struct end *b)
+{
+	struct shm_memory *m;
+	int fds[2], given[2];
+
+	assert_int_equal(shm_make(a->io, B, 1, fds), 0);
+	m = memory_of(fds[0]);
+	given[0] = dup(fds[0]);
+	given[1] = dup(fds[1]);
+	assert_int_equal(shm_take_ring(b->io, A, getpid(), given), 0);
+	return m;
+}
+
+/* Those of the record at a position. */
+static uint8_t *bytes_of(struct shm_memory *m, uint32_t at)
+{
+	return (uint8_t *)m + SHM_HEADER_BYTES + at;
+}
+
+enum { SEGMENT_AT = 4, KIND_AT = 6 }; /* in a record, whose length is first */
+
 static void nonsense_ends_that_ring_alone(void **state)
 {
 	struct end *a = end_new(A), *b = end_new(B), *c = end_new(C);
 	struct shm_memory *m;
-	int fds[2];
+	uint32_t at;
 
 	connect_ends(c, C, b, B);
-	assert_int_equal(shm_make(a->io, B, 1, fds), 0);
-	m = memory_of(fds[0]);
-
-	int given[2] = {dup(fds[0]), dup(fds[1])};
-
-	assert_int_equal(shm_take_ring(b->io, A, getpid(), given), 0);
+	m = connect_to_hostile(a, b);
 	send(a, B, 0, 1);
 	expect(b, 0, 1);
-	atomic_store(&m->tail, SHM_ROOM_BYTES + 64);
+	at = atomic_load(&m->tail);
+	send(a, B, 1, 1);
+	bytes_of(m, at)[KIND_AT] = 9;
 	send(c, B, 5, 2);
 	expect(b, 5, 2);
 	assert_int_equal(b->counters.shm_broken, 1);
@@ -541,6 +560,34 @@ static void nonsense_ends_that_ring_alone(void **state)
 	for (uint32_t i = 0; i < SHM_ROOM_BYTES / SHM_UNIT_BYTES && !a->counters.shm_broken; i++)
 		send(a, B, i, 1);
 	assert_int_equal(a->counters.shm_broken, 1);
+	munmap(m, SHM_MEMORY_BYTES);
+	end_free(a);
+	end_free(b);
+	end_free(c);
+}
+
+/* All around it there is a record, of packets for nobody here. */
+static void a_ring_without_an_end_is_left(void **state)
+{
+	struct end *a = end_new(A), *b = end_new(B), *c = end_new(C);
+	struct shm_memory *m = connect_to_hostile(a, b);
+	struct pkt pkts[BURST];
+
+	connect_ends(c, C, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	for (uint32_t at = 0; at < SHM_ROOM_BYTES; at += SHM_UNIT_BYTES) {
+		memset(bytes_of(m, at), 0, SHM_UNIT_BYTES);
+		bytes_of(m, at)[0] = bytes_of(m, at)[SEGMENT_AT] = 16;
+		bytes_of(m, at)[KIND_AT] = 2;
+	}
+	send(c, B, 5, 2);
+	expect(b, 5, 2);
+	/* Its process has ended; what it left behind does not. */
+	shm_end_ring(b->io, A);
+	for (int i = 0; i < LOOKS && io_deadline_ns(b->io) == 0; i++)
+		assert_int_equal(io_recv(b->io, pkts, BURST, 1), 0);
+	assert_int_not_equal(io_deadline_ns(b->io), 0);
 	munmap(m, SHM_MEMORY_BYTES);
 	end_free(a);
 	end_free(b);
@@ -710,6 +757,7 @@ int main(void)
 		cmocka_unit_test(rings_take_no_more_memory_than_is_allowed),
 		cmocka_unit_test(a_process_reaches_itself),
 		cmocka_unit_test(nonsense_ends_that_ring_alone),
+		cmocka_unit_test(a_ring_without_an_end_is_left),
 		cmocka_unit_test(packets_of_others_are_not_taken),
 		cmocka_unit_test(a_bell_that_rings_for_ever_is_not_heard_for_ever),
 		cmocka_unit_test(what_is_no_ring_is_refused),
