@@ -11,6 +11,8 @@
 
 #include <isa-l/crc.h>
 
+#include "base/vectors.h"
+
 enum { CRC32C_LEN = 4 };
 
 #define CRC32C_START 0xffffffffu
@@ -18,7 +20,9 @@ enum { CRC32C_LEN = 4 };
 /* The register after `len` more bytes; len is at most INT_MAX. */
 static inline uint32_t crc32c_add(uint32_t reg, const uint8_t *p, size_t len)
 {
-	return crc32_iscsi((unsigned char *)(uintptr_t)p, (int)len, reg); /* it only reads */
+	reg = crc32_iscsi((unsigned char *)(uintptr_t)p, (int)len, reg); /* it only reads */
+	vectors_clear_upper();
+	return reg;
 }
 
 static inline void crc32c_put(uint8_t *p, uint32_t reg)

@@ -13,6 +13,8 @@
 
 #include <isa-l/crc.h>
 
+#include "base/vectors.h"
+
 #ifdef __x86_64__
 
 #include <immintrin.h>
@@ -146,5 +148,9 @@ static inline uint32_t crc32_folded(uint32_t crc, const uint8_t *p, size_t n)
 
 uint32_t crc32_ieee(uint32_t crc, const uint8_t *p, size_t n)
 {
-	return folds(n) ? crc32_folded(crc, p, n) : crc32_gzip_refl(crc, p, n);
+	if (folds(n))
+		return crc32_folded(crc, p, n);
+	crc = crc32_gzip_refl(crc, p, n);
+	vectors_clear_upper();
+	return crc;
 }
