@@ -284,7 +284,7 @@ void engine_poll(struct engine *e)
 	atomic_store_explicit(&e->polled_ns, now_ns + TURN_NS_MAX, memory_order_relaxed);
 	atomic_store_explicit(&e->poller, poller_self(), memory_order_relaxed);
 	nic_hold_acks(e->loop.nic, true);
-	if (engine_turn(e, LOOP_ALL, now_ns))
+	if (engine_turn(e, LOOP_ALL, now_ns) && e->loop.moved_bytes >= LONG_TURN_BYTES)
 		now_ns = engine_now_ns();
 	if (atomic_load_explicit(&e->serve_wanted, memory_order_relaxed))
 		engine_serve_group(e, now_ns);
@@ -306,17 +306,20 @@ static bool runs_on(struct engine *e, const struct qp *qp)
 /*
  * Whether to leave the sending to the next poll, so that more WRs share a train: if the QP waits for
  * an answer anyway, or if the program posts one WR after the other. Only the latter distinguishes a
- * stream of UD messages from a single one.
+ * stream of UD messages from a single one. *now_ns becomes the time if it was looked at.
  */
-static bool may_defer(struct engine *e, const struct qp *qp)
+static bool may_defer(struct engine *e, const struct qp *qp, uint64_t *now_ns)
 {
 	uint32_t deferred;
 
 	if (atomic_load(&e->state) != THREAD_NAP)
 		return false;
 	/* The clock is read only where it decides: it takes as long as the rest of this. */
-	if (!qp_in_flight(qp) && engine_now_ns() - atomic_load_explicit(&e->kicked_ns, memory_order_relaxed) > KICK_STREAM_NS)
-		return false;
+	if (!qp_in_flight(qp)) {
+		*now_ns = engine_now_ns();
+		if (*now_ns - atomic_load_explicit(&e->kicked_ns, memory_order_relaxed) > KICK_STREAM_NS)
+			return false;
+	}
 	deferred = atomic_load_explicit(&e->deferred_kicks, memory_order_relaxed);
 	atomic_store_explicit(&e->deferred_kicks, deferred + 1, memory_order_relaxed);
 	return deferred < DEFERRED_KICKS_MAX && !(runs_on(e, qp) && qp_goes_near(qp));
@@ -375,9 +378,9 @@ void engine_leave_unused(struct engine *e)
  * Lock held, released here. A thread that posts cannot poll meanwhile, so this turn does not count as time without polls:
  * after it the last poll is as long ago as before. A hand-over in between is not undone.
  */
-static void post_turn(struct engine *e)
+static void post_turn(struct engine *e, uint64_t now_ns)
 {
-	uint64_t now_ns = engine_now_ns(), polled_ns = atomic_load(&e->polled_ns), goes_on_ns = now_ns + TURN_NS_MAX, end_ns;
+	uint64_t polled_ns = atomic_load(&e->polled_ns), goes_on_ns = now_ns + TURN_NS_MAX, end_ns;
 	bool polls = polled_ns && polled_ns <= now_ns && atomic_compare_exchange_strong(&e->polled_ns, &polled_ns, goes_on_ns);
 
 	engine_turn(e, LOOP_OUTPUT, now_ns);
@@ -390,11 +393,13 @@ static void post_turn(struct engine *e)
 
 void engine_kick(struct engine *e, struct qp *qp)
 {
+	uint64_t now_ns = 0;
+
 	nic_doorbell(e->loop.nic, qp);
-	if (may_defer(e, qp))
+	if (may_defer(e, qp, &now_ns))
 		return;
 	if (lock_take_or_pend(&e->lock))
-		post_turn(e);
+		post_turn(e, now_ns ? now_ns : engine_now_ns());
 }
 
 void engine_hand_over(struct engine *e)
