@@ -162,6 +162,9 @@ FAULTS = [
     Fault("who_runs_waits_for_a_processor", "poller_waits", "now_ns - ran_ns < for_ns / 4 * 3 && ", "", "unit/poller_test"),
     Fault("sleeper_that_is_ahead_sleeps_on", "drain", "wake_owed(s, slot);", "", "unit/shm_test"),
     Fault("two_sleepers_wait_for_each_other", "shm_flush", "wake_all_owed(s);", "", "unit/shm_test"),
-    Fault("revoked_memory_is_read_to_its_place", "may_be_read", "return false;", "continue;", "unit/shm_far_test"),
+    Fault("revoked_memory_is_read_to_its_place", "placed_may_be_read", "return false;", "continue;", "unit/shm_far_test"),
+    Fault("a_rings_end_is_not_marked", "shm_publish",
+          "atomic_store_explicit(word_at(p->memory, p->tail), 0, memory_order_relaxed); /* KIND_NONE */", "", "unit/shm_ring_test"),
+    Fault("a_ring_without_an_end_is_kept", "drain", " || r->ended > SHM_RECORDS_MAX", "", "unit/shm_test"),
     Fault("lost_ring_is_read", "shm_free_out", "shm_set_revocations(&r->putter, UINT64_MAX);", "", "unit/shm_far_test"),
 ]
