@@ -9,7 +9,7 @@
 
 enum { KIND_NONE, KIND_WRAP = 1, KIND_TRAIN = 2, KIND_FAR = 4, KIND_FLOW = 1, RECORD_BYTES = 8 };
 
-/* What is put next is mostly as long as what was put last. Of more the processor has no room to ask for. */
+/* What is put next is mostly as long as what was put last. No processor asks for more lines at a time. */
 enum { AHEAD_BYTES_MAX = 2048 };
 
 enum { ACCEPTED = 1, ACCEPTED_READS = 2 };

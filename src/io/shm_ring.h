@@ -69,7 +69,7 @@ struct shm_putter {
 	uint32_t tail;      /* the next record's place */
 	uint32_t published; /* the other end knows of all before */
 	uint32_t head;      /* as it was last read */
-	_Alignas(SHM_UNIT_BYTES) uint8_t first[SHM_UNIT_BYTES]; /* of the first record that is not published, which is not there yet */
+	uint8_t first[SHM_UNIT_BYTES]; /* the unit in which the first record begins that is not published; it is not there yet */
 	bool has_flow;
 	struct flow flow;   /* of the record before */
 };
