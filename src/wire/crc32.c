@@ -153,9 +153,7 @@ static inline uint32_t crc32_folded(uint32_t crc, const uint8_t *p, size_t n)
 
 uint32_t crc32_ieee(uint32_t crc, const uint8_t *p, size_t n)
 {
-	if (folds(n))
-		return crc32_folded(crc, p, n);
-	crc = crc32_gzip_refl(crc, p, n);
-	vectors_clear_upper();
+	crc = folds(n) ? crc32_folded(crc, p, n) : crc32_gzip_refl(crc, p, n);
+	vectors_clear_upper(); /* the compiler does that with -O2 only */
 	return crc;
 }
