@@ -284,7 +284,7 @@ void engine_poll(struct engine *e)
 	atomic_store_explicit(&e->polled_ns, now_ns + TURN_NS_MAX, memory_order_relaxed);
 	atomic_store_explicit(&e->poller, poller_self(), memory_order_relaxed);
 	nic_hold_acks(e->loop.nic, true);
-	if (engine_turn(e, LOOP_ALL, now_ns) && e->loop.moved_bytes >= LONG_TURN_BYTES)
+	if (engine_turn(e, LOOP_ALL, now_ns))
 		now_ns = engine_now_ns();
 	if (atomic_load_explicit(&e->serve_wanted, memory_order_relaxed))
 		engine_serve_group(e, now_ns);
@@ -306,7 +306,7 @@ static bool runs_on(struct engine *e, const struct qp *qp)
 /*
  * Whether to leave the sending to the next poll, so that more WRs share a train: if the QP waits for
  * an answer anyway, or if the program posts one WR after the other. Only the latter distinguishes a
- * stream of UD messages from a single one. *now_ns becomes the time if it was looked at.
+ * stream of UD messages from a single one. If that took a look at the clock, *now_ns is what it showed.
  */
 static bool may_defer(struct engine *e, const struct qp *qp, uint64_t *now_ns)
 {

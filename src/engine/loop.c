@@ -108,10 +108,8 @@ static bool input(struct loop *l, uint64_t now_ns)
 
 	do {
 		n = io_recv(l->io, pkts, INPUT_BATCH, now_ns);
-		for (size_t i = 0; i < n; i++) {
-			l->moved_bytes += pkts[i].len;
+		for (size_t i = 0; i < n; i++)
 			take_in(l, &pkts[i], now_ns);
-		}
 		total += n;
 		/* A batch that is not full was mostly all there was, so no further call is made. */
 	} while (n == INPUT_BATCH && total < INPUT_PACKETS_MAX);
@@ -219,7 +217,6 @@ static bool output(struct loop *l, uint64_t now_ns)
 		for (size_t k = 0; k < n; k++)
 			bytes += burst[k].len;
 	}
-	l->moved_bytes += bytes;
 	return moved;
 }
 
@@ -263,8 +260,6 @@ static void page_update(struct loop *l)
 
 bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
-	l->moved_bytes = 0;
-
 	bool came = work == LOOP_ALL && input(l, now_ns);
 	bool due = expire(l, work, now_ns);
 	bool again = l->cm && requests_again(l, now_ns);

@@ -38,7 +38,6 @@ struct loop {
 	bool unread; /* the last turn left input behind because of its bound */
 	uint32_t unread_turns; /* how many turns in a row did so */
 	bool more; /* the last turn left output behind because of its bound */
-	size_t moved_bytes; /* of packets, in the last turn */
 	uint64_t stirred_ns; /* when a packet last arrived, or last left without a timer as the reason */
 	uint64_t page_due_ns;
 	unsigned rings_told; /* causes for which there are no rings: neighbours.c */

@@ -76,7 +76,6 @@ enum {
 	POLLED_QUIET_NS = 1000000,  /* after polling this long without traffic it blocks */
 	SERVE_NS = 5000000,         /* interval of serving the group outside of epoll */
 	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
-	LONG_TURN_BYTES = 4096, /* a poll's turn that moves less is over at once: no clock is read for its end */
 	BOUNCES_A_YIELD = 64, /* polls that find the lock held, then the thread yields */
 	DEFERRED_KICKS_MAX = PKT_TRAIN_MAX - 1, /* the next makes a whole train of small messages */
 	NEAR_KICKS_MAX = 20, /* of one QP whose packets go through memory: sending costs little there, and the peer can begin */
