@@ -32,14 +32,14 @@ if(VERBENA_COVERAGE)
 	target_link_options(verbena_flags INTERFACE --coverage)
 endif()
 
-# The core is small functions in many files, so what programs load is optimized as a whole when it is linked. Objects have
-# both forms, since a hundred tests that were linked that way would take minutes.
+# The core is small functions in many files, so what programs load is optimized as a whole when it is linked. Objects
+# also hold ordinary code, with which the tests are linked: as many programs optimized as a whole would take long to build.
 if(CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT CMAKE_BUILD_TYPE STREQUAL Debug AND NOT VERBENA_SANITIZE AND NOT VERBENA_COVERAGE)
 	set(VERBENA_LTO ON)
 	target_link_options(verbena_flags INTERFACE $<$<NOT:$<BOOL:$<TARGET_PROPERTY:VERBENA_WHOLE>>>:-fno-lto>)
 endif()
 
-# verbena_both_forms(TARGET): its objects may become part of a target that is optimized as a whole.
+# verbena_both_forms(TARGET): its objects hold ordinary code, and what a target needs that is optimized as a whole.
 function(verbena_both_forms target)
 	if(VERBENA_LTO)
 		target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)

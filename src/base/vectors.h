@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A library's function for wide vector registers may leave their upper halves set, as ISA-L's CRCs with AVX-512 do. From then on
- * Intel's processors take some 100 ns for each change between code that knows of these halves and code that does not, and almost all of
- * a program does not.
+ * A library's function for wide vector registers may leave their upper halves set, as ISA-L's CRCs with AVX-512 do. After that, each
+ * change between instructions for the whole registers (VEX, EVEX) and those for the lower halves (SSE) is slow, until the upper halves are
+ * cleared. An Intel Xeon took some 100 ns for one.
  */
 #ifndef BASE_VECTORS_H
 #define BASE_VECTORS_H
 
-/* After a call of such a function. */
+/* To be called after such a function. */
 static inline void vectors_clear_upper(void)
 {
 #ifdef __x86_64__

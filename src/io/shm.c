@@ -524,7 +524,7 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 
 	s->far_count = s->far.here_count = s->far.there_count = s->placed = 0;
 	s->placing = s->placer.place && !n;
-	/* A ring in which no record is the last one would never be empty. */
+	/* More records than a ring holds are those of a ring that a hostile process has filled all around: it would never be empty. */
 	while (v == SHM_DONE && n < max && trains < SHM_RECORDS_MAX && has_room(s) && !stops(s, r, n > before)) {
 		bool far = false;
 		size_t first = n;

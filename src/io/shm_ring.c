@@ -9,8 +9,7 @@
 
 enum { KIND_NONE, KIND_WRAP = 1, KIND_TRAIN = 2, KIND_FAR = 4, KIND_FLOW = 1, RECORD_BYTES = 8 };
 
-/* What is put next is mostly as long as what was put last. No processor asks for more lines at a time. */
-enum { AHEAD_BYTES_MAX = 2048 };
+enum { AHEAD_BYTES_MAX = 2048 }; /* see ask_for_lines() */
 
 enum { ACCEPTED = 1, ACCEPTED_READS = 2 };
 
@@ -107,8 +106,9 @@ static bool fits(uint32_t head, uint32_t tail, uint32_t need, uint32_t *at)
 }
 
 /*
- * Writes bytes of the record at `at`, from its byte `from` on. The other end looks at the line in which the first record that is not
- * published begins. It would take the line back between two stores, so what goes there is kept until all of it is stored at once.
+ * Writes bytes of the record at `at`, from its byte `from` on. The other end looks again and again at the line where the next record
+ * will begin, and takes it from this processor after each store. So that line is prepared in p->first, and stored at once when it is
+ * published.
  */
 static void write_record(struct shm_putter *p, uint32_t at, uint32_t from, const void *bytes, uint32_t len)
 {
@@ -172,8 +172,8 @@ bool shm_is_empty(const struct shm_putter *p)
 }
 
 /*
- * The lines of what is put next were read by the other processor. To have them back takes as long as to make a packet, and every
- * store behind waits for it.
+ * Asks for the lines of the coming records, which the other processor has read: a store into them waits until they are back, and all
+ * later stores wait with it. Asks for as many bytes as were put last, up to AHEAD_BYTES_MAX.
  */
 #ifdef __x86_64__
 __attribute__((target("prfchw"))) /* a hint: where it is unknown it does nothing */

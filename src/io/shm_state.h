@@ -59,8 +59,8 @@ struct ring_in {
 	pid_t pid;    /* of its process */
 	bool mine;    /* the memory is that of the ring to ourselves */
 	bool begun;   /* the sockets hold nothing older */
-	bool ending;  /* its process has ended, */
-	uint32_t ended; /* and so many records were taken since */
+	bool ending;  /* its process has ended */
+	uint32_t ended; /* so many records were taken since then */
 	uint32_t looks, vain; /* before it begins */
 	uint32_t vain_bells;
 };

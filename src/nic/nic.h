@@ -118,7 +118,7 @@ void nic_hold_acks(struct nic *, bool hold);
  */
 void nic_pause(struct nic *, uint16_t sls);
 
-/* Any thread: work was posted to this QP. What the caller loads afterwards, sequentially consistent, it loads after that. */
+/* Any thread: work was posted to this QP. Comes before each later sequentially consistent load of the caller's. */
 void nic_doorbell(struct nic *, struct qp *);
 /* Any thread: whether a doorbell has rung since the last nic_output() collected them. */
 bool nic_has_doorbells(const struct nic *);

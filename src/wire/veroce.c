@@ -339,7 +339,7 @@ static uint32_t plus_one24(uint32_t word)
 	return (word & 0xff000000) | ((word + 1) & 0xffffff);
 }
 
-/* In three steps: of 48 bytes in one GCC makes a REP MOVS, which takes as long as all the rest, where it thinks them rare. */
+/* In three steps, since GCC may make a REP MOVS of one copy of 48 bytes, which takes longer than all the rest of a header. */
 static void copy_headers(uint8_t *to, const uint8_t *from)
 {
 	static_assert(VEROCE_NEXT_ROOM == 48, "three steps");
