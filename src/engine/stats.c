@@ -182,7 +182,7 @@ static const struct stats_field fields[] = {
 	IO(impair_dropped), IO(impair_duplicated), IO(impair_reordered), IO(impair_corrupted),
 	IO(impair_marked), IO(impair_overflow),
 	IO(forward_sent), IO(forward_received), IO(forward_dropped),
-	IO(shm_tx_packets), IO(shm_tx_bytes), IO(shm_rx_packets), IO(shm_rx_bytes), IO(shm_tx_far), IO(shm_far_failed),
+	IO(shm_tx_packets), IO(shm_tx_bytes), IO(shm_rx_packets), IO(shm_rx_bytes), IO(shm_tx_far), IO(shm_far_failed), IO(shm_helped),
 	IO(shm_full), IO(shm_dropped),
 	IO(shm_broken), IO(shm_peers),
 	IO(pcap_packets), IO(pcap_errors),

@@ -242,7 +242,8 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 		c->shm_tx_packets += n;
 		c->shm_tx_bytes += train_bytes(p, n);
 		c->shm_tx_far += t.far ? n : 0;
-		r->lends |= t.far;
+		if (t.far)
+			shm_lend(s, r, p, n);
 		return n;
 	case SHM_NO_ROOM:
 		return 0;
@@ -644,6 +645,8 @@ static size_t shm_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now
 	s->config.counters->shm_rx_packets += n;
 	if (n)
 		s->came_ns = now_ns;
+	else if (shm_help(s))
+		return 0;
 	if (n == max || may_skip_lower(s, n, now_ns))
 		return n;
 	return n + look_below(s, pkts + n, max - n, now_ns);

@@ -42,12 +42,11 @@ static bool is_dead(const struct shm *s, unsigned slot)
 	return s->config.lives && !s->config.lives(s->config.lives_ctx, slot);
 }
 
-bool shm_wait_for_reader(const struct shm *s, unsigned slot)
+bool shm_wait_while(const struct shm *s, unsigned slot, bool (*is)(const void *ctx), const void *ctx)
 {
-	const struct ring_out *r = &s->out[slot];
 	uint64_t begin_ns = 0, ask_ns = 0, now_ns;
 
-	for (unsigned looks = 1; shm_is_reading(&r->putter); looks++) {
+	for (unsigned looks = 1; is(ctx); looks++) {
 		if (looks % LOOKS_PER_YIELD)
 			continue;
 		now_ns = clock_ns();
@@ -66,14 +65,26 @@ bool shm_wait_for_reader(const struct shm *s, unsigned slot)
 	return true;
 }
 
+static bool is_reading(const void *ctx)
+{
+	return shm_is_reading(ctx);
+}
+
+bool shm_wait_for_reader(const struct shm *s, unsigned slot)
+{
+	return shm_wait_while(s, slot, is_reading, &s->out[slot].putter);
+}
+
 void shm_revoke(struct io *io, uint64_t revocations)
 {
 	struct shm *s = (struct shm *)io;
 
 	s->revocations = revocations;
 	for (unsigned i = 0; i < SHM_SLOTS; i++) {
-		if (s->out[i].memory)
+		if (s->out[i].memory) {
 			shm_set_revocations(&s->out[i].putter, revocations);
+			shm_forget_lent(&s->out[i]);
+		}
 	}
 	for (unsigned i = 0; i < SHM_SLOTS; i++) {
 		struct ring_out *r = &s->out[i];
@@ -87,18 +98,25 @@ void shm_revoke(struct io *io, uint64_t revocations)
 	}
 }
 
+bool shm_still_lends(struct shm *s, unsigned slot)
+{
+	struct ring_out *r = &s->out[slot];
+
+	if (!shm_spill_is_empty(r->spill) || !shm_is_empty(&r->putter))
+		return true;
+	shm_forget_lent(r);
+	s->lending[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+	return false;
+}
+
 bool shm_is_taken(struct io *io)
 {
 	struct shm *s = (struct shm *)io;
 	bool all = true;
 
-	for (unsigned i = 0; i < SHM_SLOTS; i++) {
-		struct ring_out *r = &s->out[i];
-
-		if (!r->lends)
-			continue;
-		r->lends = !shm_spill_is_empty(r->spill) || !shm_is_empty(&r->putter);
-		all &= !r->lends;
+	for (unsigned i = 0; i < 2; i++) {
+		for (uint64_t left = s->lending[i]; left; left &= left - 1)
+			all &= !shm_still_lends(s, i * 64 + (unsigned)__builtin_ctzll(left));
 	}
 	return all;
 }
@@ -142,24 +160,34 @@ static size_t join(struct iovec *to, const struct iovec *from, size_t n)
 	return count;
 }
 
+bool shm_read(struct ring_in *r, struct shm_pieces to, struct shm_pieces from, size_t bytes)
+{
+	ssize_t n = process_vm_readv(r->pid, to.pieces, to.count, from.pieces, from.count, 0);
+
+	if (n < 0 && errno != EFAULT)
+		shm_accept(&r->taker, false);
+	return n == (ssize_t)bytes;
+}
+
 /* Reads what the trains [first, end) lack. False: not all of it is there. */
-static bool read_trains(const struct shm *s, struct ring_in *r, size_t first, size_t end)
+static bool read_trains(struct shm *s, struct ring_in *r, size_t first, size_t end)
 {
 	struct iovec to[SHM_FAR_PIECES_MAX], from[SHM_FAR_PIECES_MAX];
 	const struct shm_far *f = &s->far;
 	size_t here = s->far_trains[first].here, there = s->far_trains[first].there;
 	size_t here_end = end < s->far_count ? s->far_trains[end].here : f->here_count;
 	size_t there_end = end < s->far_count ? s->far_trains[end].there : f->there_count;
-	size_t bytes = 0;
-	ssize_t n;
+	size_t bytes = 0, to_count, from_count;
+	enum shm_help_result result;
 
 	for (size_t i = here; i < here_end; i++)
 		bytes += f->here[i].iov_len;
-	n = process_vm_readv(r->pid, to, join(to, f->here + here, here_end - here), from,
-			     join(from, f->there + there, there_end - there), 0);
-	if (n < 0 && errno != EFAULT)
-		shm_accept(&r->taker, false);
-	return n == (ssize_t)bytes;
+	to_count = join(to, f->here + here, here_end - here);
+	from_count = join(from, f->there + there, there_end - there);
+	result = shm_read_with_help(s, r, to, from, bytes);
+	if (result != SHM_UNHELPED)
+		return result == SHM_ALL;
+	return shm_read(r, (struct shm_pieces){to, to_count}, (struct shm_pieces){from, from_count}, bytes);
 }
 
 void shm_ask_for_places(struct shm *s, struct pkt *pkts)

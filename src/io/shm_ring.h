@@ -13,7 +13,9 @@
  *	                                             shm_unread() alone, and its count of struct pkt_far
  *	 2      head                                 the taking end writes it
  *	 3      accepted, asleep, reading            see shm_accept(), shm_sleep() and shm_begin_reading()
- *	 4      probe                                where the putting process has which 8 bytes; before the other end sees it
+ *	 4      probes                               where each process has which 8 bytes: the putting one's before the other end
+ *	                                             sees the memory, the taking one's before it accepts
+ *	 5 ..   job                                  see shm_job.h
  *	64 ..   records, each from the start of a unit and in one piece
  *
  *	record  length (4 bytes), packet length (2), kind (1), and the place in its train of the first packet (1); the flow if it
@@ -36,6 +38,7 @@
 #include <stdint.h>
 
 #include "base/pkt.h"
+#include "io/shm_job.h"
 
 enum {
 	SHM_UNIT_BYTES = 64,
@@ -53,8 +56,10 @@ struct shm_memory {
 	_Alignas(SHM_UNIT_BYTES) _Atomic uint32_t accepted;
 	_Atomic uint32_t asleep;
 	_Atomic uint32_t reading;
-	_Alignas(SHM_UNIT_BYTES) _Atomic uint64_t probe_at;
-	_Atomic uint64_t probe_value;
+	_Alignas(SHM_UNIT_BYTES) struct shm_probe {
+		_Atomic uint64_t at, value;
+	} probe, taker_probe;
+	struct shm_job job;
 };
 
 /* Prepares zeroed memory, SHM_MEMORY_BYTES aligned to a page, before anybody else has it. */

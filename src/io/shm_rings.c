@@ -62,6 +62,7 @@ void shm_free_out(struct shm *s, unsigned slot)
 	shm_spill_free(r->spill);
 	shm_close_fd(&r->memory_fd);
 	shm_close_fd(&r->bell);
+	s->lending[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	s->reach.full[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	s->reach.slots[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	s->reach.readers[slot / 64] &= ~(UINT64_C(1) << slot % 64);
@@ -102,14 +103,19 @@ static int make_memory(void)
 	return err;
 }
 
-/* Whether the process's memory can be read: a word of it, which it has told us. What it told is an address there, and no more. */
-static bool can_read(pid_t pid, const struct shm_memory *m)
+bool shm_is_process(pid_t pid, const struct shm_probe *probe)
 {
-	uint64_t value = 0, told = atomic_load_explicit(&m->probe_value, memory_order_relaxed);
+	uint64_t value = 0, told = atomic_load_explicit(&probe->value, memory_order_relaxed);
 	struct iovec here = {&value, sizeof(value)};
-	struct iovec there = {(void *)(uintptr_t)atomic_load_explicit(&m->probe_at, memory_order_relaxed), sizeof(value)};
+	struct iovec there = {(void *)(uintptr_t)atomic_load_explicit(&probe->at, memory_order_relaxed), sizeof(value)};
 
 	return process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof(value) && value == told;
+}
+
+static void tell(struct shm_probe *probe, const uint64_t *at)
+{
+	atomic_store_explicit(&probe->at, (uintptr_t)at, memory_order_relaxed);
+	atomic_store_explicit(&probe->value, *at, memory_order_relaxed);
 }
 
 static void begin_in(struct shm *s, unsigned slot, struct shm_memory *memory, int bell, pid_t pid)
@@ -123,7 +129,10 @@ static void begin_in(struct shm *s, unsigned slot, struct shm_memory *memory, in
 	};
 	shm_taker_init(&r->taker, memory);
 	s->live[s->live_count++] = (uint8_t)slot;
-	shm_accept(&r->taker, can_read(pid, memory));
+	r->probe = (uintptr_t)memory ^ (uint64_t)getpid() << 32;
+	tell(&memory->taker_probe, &r->probe);
+	s->out[slot].helped_pid = 0;
+	shm_accept(&r->taker, shm_is_process(pid, &memory->probe));
 }
 
 int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
@@ -159,8 +168,7 @@ int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
 	}
 	r->memory = memory;
 	r->probe = (uintptr_t)r ^ now_ns;
-	atomic_store(&r->memory->probe_at, (uintptr_t)&r->probe);
-	atomic_store(&r->memory->probe_value, r->probe);
+	tell(&r->memory->probe, &r->probe);
 	shm_memory_init(memory);
 	shm_putter_init(&r->putter, memory);
 	shm_set_revocations(&r->putter, s->revocations);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parts of the wrapper share: shm_rings.c, which makes and ends rings, shm.c, which moves packets, and shm_reading.c, which
- * reads what they leave out.
+ * What the parts of the wrapper share: shm_rings.c, which makes and ends rings, shm.c, which moves packets, shm_reading.c, which
+ * reads what they leave out, and shm_help.c, in which two processes do that together.
  *
  * Private to src/io.
  */
@@ -22,7 +22,8 @@ enum {
 	SHM_BUFFER_BYTES = 256 << 10, /* at least a train, in the L2 cache: what one call reads */
 	SHM_PLACED_BYTES = 1152 << 10,   /* likewise of payload that is read to its place: the buffer's pages behind are not touched */
 	SHM_FLOWS_MAX = 64,
-	SHM_FAR_TRAINS_MAX = 32
+	SHM_FAR_TRAINS_MAX = 32,
+	LENT_MAX = 16
 };
 
 /* A record of packets that leave bytes out, as it lies in a ring. */
@@ -40,16 +41,24 @@ struct far_train {
 	uint64_t revocations;
 };
 
+/* Memory that packets left out: addresses [from, end). */
+struct lent {
+	uintptr_t from, end;
+};
+
 struct ring_out {
 	struct shm_memory *memory; /* NULL: there is no ring */
 	struct shm_putter putter;
 	int memory_fd, bell; /* -1: none */
 	bool dirty;          /* something was put and not published */
-	bool lends;          /* what packets left out was not yet seen to be read */
 	bool held_up;        /* its process took too long to read once: it is given nothing to read any more */
 	struct shm_spill *spill; /* what it has no room for yet */
 	uint64_t again_ns;   /* before that no other is wanted */
 	uint64_t probe;      /* for the taker to read */
+	struct lent lent[LENT_MAX]; /* by packets that may not be read yet, since the last revocation; the latest ones */
+	unsigned lent_last;
+	pid_t helped_pid; /* of the taker, as that of a ring from it; 0: not known */
+	bool helps;       /* it may be written to */
 };
 
 struct ring_in {
@@ -63,6 +72,8 @@ struct ring_in {
 	uint32_t ended; /* so many records were taken since then */
 	uint32_t looks, vain; /* before it begins */
 	uint32_t vain_bells;
+	uint64_t probe; /* for the putter to read */
+	bool unhelped;  /* its process took too long to help once */
 };
 
 struct shm {
@@ -82,6 +93,7 @@ struct shm {
 	struct ring_out out[SHM_SLOTS];
 	uint64_t wanted[2]; /* slots, a bit each */
 	uint64_t owed[2];   /* slots of processes that sleep and are not woken yet: shm.c */
+	uint64_t lending[2]; /* slots to which packets left out what was not yet seen to be read */
 	struct shm_reach reach;
 	bool reach_changed;
 	uint64_t retry_ns;  /* when to look again whether full rings have room */
@@ -106,8 +118,35 @@ struct shm {
 
 /* Whether packets to there may leave something out. */
 bool shm_reads(const struct ring_out *);
+/* Waits as long as something is so that the process with that slot will end, if it lives. False: that took too long. */
+bool shm_wait_while(const struct shm *, unsigned slot, bool (*is)(const void *ctx), const void *ctx);
 /* Waits until the process with that slot does not read at this moment. False: that took too long. */
 bool shm_wait_for_reader(const struct shm *, unsigned slot);
+/* Whether what packets to that slot left out may still be read: so far it was seen to be lent. */
+bool shm_still_lends(struct shm *, unsigned slot);
+/* Whether the process's memory can be read, and it is the one that has told this. What it told is an address there, and no more. */
+bool shm_is_process(pid_t, const struct shm_probe *);
+
+struct shm_pieces {
+	const struct iovec *pieces;
+	size_t count;
+};
+
+/* Reads pieces of the process's memory, `bytes` in all here and there. False: not all of it is there, or can be read any more. */
+bool shm_read(struct ring_in *, struct shm_pieces to, struct shm_pieces from, size_t bytes);
+
+/* What these packets leave out may be given to the other end of the ring, */
+void shm_lend(struct shm *, struct ring_out *, const struct pkt *, size_t n);
+/* and nothing of it any more. */
+void shm_forget_lent(struct ring_out *);
+/* Copies some of what other processes read of this one's memory. True: there was something. */
+bool shm_help(struct shm *);
+/*
+ * Reads pieces, `bytes` in all here and there, while the other process writes some of them here: SHM_UNHELPED: nothing was read, since
+ * it would not help.
+ */
+enum shm_help_result { SHM_ALL, SHM_NOT_ALL, SHM_UNHELPED };
+enum shm_help_result shm_read_with_help(struct shm *, struct ring_in *, const struct iovec *to, const struct iovec *from, size_t bytes);
 
 /*
  * Lays out the packets that a train describes, in the same place, and notes what they lack; *t becomes the train's. False: it is

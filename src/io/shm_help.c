@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a process helps another one to read its memory: two processors copy more than one, and each has its own caches. A job
+ * (shm_job.h) lies in the ring. Whoever polls and finds no packets looks for one; whoever is away, or asleep, holds nobody up.
+ *
+ * Who helps gives only what packets in that ring have left out since the last revocation, so nobody can ask for other memory, and writes
+ * it to the process that the ring's other end is proved to be in.
+ */
+#include <assert.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "io/shm_state.h"
+
+enum {
+	CHUNK_BYTES = 64 << 10,
+	HELP_CHUNKS = 2,           /* claimed at a time: whoever has claimed some is waited for */
+	JOB_BYTES_MIN = 256 << 10  /* less is read before a helper comes */
+};
+
+/* ---- the end that is read ---- */
+
+void shm_lend(struct shm *s, struct ring_out *r, const struct pkt *pkts, size_t n)
+{
+	unsigned slot = (unsigned)(r - s->out);
+
+	for (size_t i = 0; i < n; i++) {
+		struct lent *last = &r->lent[r->lent_last];
+		struct pkt_far far;
+		uintptr_t from;
+
+		memcpy(&far, pkts[i].data + pkts[i].far_at, sizeof(far));
+		from = (uintptr_t)far.from;
+		if (from < last->from || from > last->end) {
+			r->lent_last = (r->lent_last + 1) % LENT_MAX;
+			last = &r->lent[r->lent_last];
+			*last = (struct lent){from, from};
+		}
+		if (from + pkts[i].far_bytes > last->end)
+			last->end = from + pkts[i].far_bytes;
+	}
+	s->lending[slot / 64] |= UINT64_C(1) << slot % 64;
+}
+
+void shm_forget_lent(struct ring_out *r)
+{
+	memset(r->lent, 0, sizeof(r->lent));
+}
+
+static bool is_lent(const struct ring_out *r, uintptr_t from, size_t bytes)
+{
+	for (size_t i = 0; i < LENT_MAX; i++) {
+		const struct lent *l = &r->lent[i];
+
+		if (from >= l->from && from < l->end && bytes <= l->end - from)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the process that takes from that ring is the one whose ring comes in, and may be written to. Looks once. */
+static bool may_help(struct shm *s, unsigned slot)
+{
+	struct ring_out *r = &s->out[slot];
+	struct ring_in *back = &s->in[slot];
+
+	if (!back->memory || back->mine)
+		return false;
+	if (r->helped_pid != back->pid) {
+		r->helped_pid = back->pid;
+		r->helps = shm_is_process(back->pid, &r->memory->taker_probe);
+	}
+	return r->helps;
+}
+
+/* Copies chunks that it has claimed. */
+static bool give(const struct shm *s, unsigned slot, struct shm_run run)
+{
+	const struct ring_out *r = &s->out[slot];
+	struct iovec from[HELP_CHUNKS];
+	size_t bytes = 0;
+
+	shm_job_look(&r->memory->job, run, from);
+	for (size_t i = 0; i < run.count; i++) {
+		if (!is_lent(r, (uintptr_t)from[i].iov_base, from[i].iov_len))
+			return false;
+		bytes += from[i].iov_len;
+	}
+	return process_vm_writev(s->in[slot].pid, from, run.count, r->memory->job.to + run.first, run.count, 0) == (ssize_t)bytes;
+}
+
+static bool help(struct shm *s, unsigned slot)
+{
+	struct shm_job *job = &s->out[slot].memory->job;
+	size_t n = shm_job_chunks(job);
+	struct shm_run run;
+	bool given;
+
+	if (!n) {
+		shm_still_lends(s, slot);
+		return false;
+	}
+	if (!may_help(s, slot))
+		return false;
+	run = shm_job_claim(job, n, HELP_CHUNKS);
+	if (!run.count)
+		return false;
+	given = give(s, slot, run);
+	shm_job_settle(job, run, given);
+	s->config.counters->shm_helped += given ? run.count : 0;
+	return true;
+}
+
+bool shm_help(struct shm *s)
+{
+	bool helped = false;
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (uint64_t left = s->lending[i]; left; left &= left - 1)
+			helped |= help(s, i * 64 + (unsigned)__builtin_ctzll(left));
+	}
+	return helped;
+}
+
+/* ---- the end that reads ---- */
+
+/* Cuts pieces into chunks, each of one piece here and there. Their number; 0: they would be too many. */
+static size_t cut(struct iovec *here, struct iovec *there, const struct iovec *to, const struct iovec *from, size_t bytes)
+{
+	size_t n = 0, to_done = 0, from_done = 0, len;
+
+	for (; bytes; bytes -= len, n++) {
+		if (n == SHM_CHUNKS_MAX)
+			return 0;
+		len = to->iov_len - to_done;
+		len = len < from->iov_len - from_done ? len : from->iov_len - from_done;
+		len = len < CHUNK_BYTES ? len : CHUNK_BYTES;
+		here[n] = (struct iovec){(uint8_t *)to->iov_base + to_done, len};
+		there[n] = (struct iovec){(uint8_t *)from->iov_base + from_done, len};
+		to_done += len;
+		from_done += len;
+		if (to_done == to->iov_len) {
+			to++;
+			to_done = 0;
+		}
+		if (from_done == from->iov_len) {
+			from++;
+			from_done = 0;
+		}
+	}
+	return n;
+}
+
+static bool read_chunks(struct ring_in *r, const struct iovec *here, const struct iovec *there, struct shm_run run)
+{
+	size_t bytes = 0;
+
+	for (size_t i = run.first; i < run.first + run.count; i++)
+		bytes += here[i].iov_len;
+	return shm_read(r, (struct shm_pieces){here + run.first, run.count}, (struct shm_pieces){there + run.first, run.count}, bytes);
+}
+
+static bool some_claimed(const void *ctx)
+{
+	const struct shm_job *job = ctx;
+
+	for (size_t i = 0; i < shm_job_chunks(job); i++) {
+		if (shm_job_state(job, i) == SHM_CHUNK_CLAIMED)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Waits until the helper has settled what it has claimed. A process that does not for so long may have been stopped before it began:
+ * then it is kept from beginning. It is not relied on any more.
+ */
+static void wait_for_helper(struct shm *s, struct ring_in *r)
+{
+	struct shm_job *job = &r->memory->job;
+	unsigned slot = (unsigned)(r - s->in);
+
+	if (shm_wait_while(s, slot, some_claimed, job))
+		return;
+	shm_job_cancel(job);
+	shm_wait_while(s, slot, some_claimed, job);
+	r->unhelped = true;
+}
+
+enum shm_help_result shm_read_with_help(struct shm *s, struct ring_in *r, const struct iovec *to, const struct iovec *from, size_t bytes)
+{
+	struct iovec here[SHM_CHUNKS_MAX], there[SHM_CHUNKS_MAX];
+	struct shm_job *job = &r->memory->job;
+	bool all = true;
+	struct shm_run run;
+	size_t n;
+
+	if (bytes < JOB_BYTES_MIN || r->mine || r->unhelped || !s->out[r - s->in].memory)
+		return SHM_UNHELPED;
+	n = cut(here, there, to, from, bytes);
+	if (!n)
+		return SHM_UNHELPED;
+	shm_job_open(job, here, there, n);
+	/* Half of the rest each time: few calls if nobody helps. No more than all of it, if somebody opens chunks again. */
+	for (size_t claimed = 0; claimed < n; claimed += run.count) {
+		run = shm_job_claim(job, n, (shm_job_left(job, n) + 1) / 2);
+		if (!run.count)
+			break;
+		all = all && read_chunks(r, here, there, run);
+		shm_job_settle(job, run, true);
+	}
+	wait_for_helper(s, r);
+	for (size_t i = 0; i < n; i++) {
+		if (shm_job_state(job, i) != SHM_CHUNK_DONE)
+			all = all && read_chunks(r, here, there, (struct shm_run){i, 1});
+	}
+	shm_job_close(job);
+	return all ? SHM_ALL : SHM_NOT_ALL;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Copying that two processes share: one reads the other's memory, and the other, while it waits, writes some of the same bytes to where
+ * they belong. Each takes a few chunks after the other, so whoever is slow, or away, has few of them or none. Pure.
+ *
+ * The job lies in memory that both have. The reader makes it, and knows by itself what is in it: all that it reads there is the state
+ * of each chunk. The helper reads a chunk once it has claimed it, and judges it as any stranger's word.
+ */
+#ifndef IO_SHM_JOB_H
+#define IO_SHM_JOB_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+enum { SHM_CHUNKS_MAX = 32 };
+
+enum shm_chunk_state {
+	SHM_CHUNK_NONE,
+	SHM_CHUNK_OPEN,
+	SHM_CHUNK_CLAIMED,
+	SHM_CHUNK_DONE,
+	SHM_CHUNK_FAILED /* its helper will not write it */
+};
+
+struct shm_job {
+	_Atomic uint32_t count; /* of its chunks; 0: there is none. Helpers look at this line again and again */
+	_Alignas(64) _Atomic uint32_t states[SHM_CHUNKS_MAX]; /* enum shm_chunk_state, or nonsense */
+	struct iovec to[SHM_CHUNKS_MAX];         /* in the reader's memory; its helper's kernel reads this */
+	struct iovec from[SHM_CHUNKS_MAX];       /* in the helper's; of the same lengths */
+};
+
+/* Chunks [first, first + count) of a job. */
+struct shm_run {
+	size_t first, count;
+};
+
+/* Opens a job of n chunks, 1 .. SHM_CHUNKS_MAX, each of one piece here and there. No chunk of the job before is claimed. */
+void shm_job_open(struct shm_job *, const struct iovec *here, const struct iovec *there, size_t n);
+/* How many of its n chunks nobody has. */
+size_t shm_job_left(const struct shm_job *, size_t n);
+/* The next of its n chunks that nobody has, at most `most` but at least one, which are the caller's then; no chunk: all are taken. */
+struct shm_run shm_job_claim(struct shm_job *, size_t n, size_t most);
+/* What became of chunks that the caller has claimed. */
+void shm_job_settle(struct shm_job *, struct shm_run, bool done);
+enum shm_chunk_state shm_job_state(const struct shm_job *, size_t chunk);
+/* Helpers that have claimed chunks and have not begun to write them will write nothing. Who has begun goes on. */
+void shm_job_cancel(struct shm_job *);
+/* Nobody is to look for chunks any more. */
+void shm_job_close(struct shm_job *);
+
+/* How many chunks a helper finds, at most SHM_CHUNKS_MAX. */
+size_t shm_job_chunks(const struct shm_job *);
+/* Copies what is to be copied of chunks that the helper has claimed, addresses and lengths that may be anything, to from[0 .. count). */
+void shm_job_look(const struct shm_job *, struct shm_run, struct iovec *from);
+
+#endif

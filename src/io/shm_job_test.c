@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Both ends of a job, with threads in the place of processes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "io/shm_job.h"
+
+enum { JOBS = 3000, CHUNKS = 18, BYTES = 64, HELPED_AT_A_TIME = 2 };
+
+static struct shm_job job;
+static uint8_t memory[JOBS][CHUNKS];
+static _Atomic bool over;
+static size_t helped;
+
+/* Each chunk of the n-th job is one byte of memory[n], and so many others of its length. */
+static struct iovec chunk_of(size_t n, size_t i)
+{
+	return (struct iovec){&memory[n][i], BYTES + i};
+}
+
+static void take(struct shm_run run)
+{
+	struct iovec from[CHUNKS];
+
+	shm_job_look(&job, run, from);
+	for (size_t i = 0; i < run.count; i++) {
+		if (from[i].iov_len != BYTES + run.first + i)
+			abort();
+		++*(uint8_t *)from[i].iov_base;
+	}
+	shm_job_settle(&job, run, true);
+}
+
+static void *help(void *ctx)
+{
+	while (!atomic_load(&over)) {
+		size_t n = shm_job_chunks(&job);
+		struct shm_run run = n ? shm_job_claim(&job, n, HELPED_AT_A_TIME) : (struct shm_run){0};
+
+		if (run.count)
+			take(run);
+		else
+			sched_yield();
+		helped += run.count;
+	}
+	return NULL;
+}
+
+static void each_chunk_is_copied_once(void **state)
+{
+	struct iovec here[CHUNKS], there[CHUNKS];
+	pthread_t helper;
+
+	assert_int_equal(pthread_create(&helper, NULL, help, NULL), 0);
+	for (size_t n = 0; n < JOBS; n++) {
+		for (size_t i = 0; i < CHUNKS; i++)
+			here[i] = there[i] = chunk_of(n, i);
+		shm_job_open(&job, here, there, CHUNKS);
+		for (struct shm_run run; (run = shm_job_claim(&job, CHUNKS, (shm_job_left(&job, CHUNKS) + 1) / 2)).count;)
+			take(run);
+		for (size_t i = 0; i < CHUNKS; i++) {
+			while (shm_job_state(&job, i) != SHM_CHUNK_DONE)
+				sched_yield();
+			assert_int_equal(memory[n][i], 1);
+		}
+		shm_job_close(&job);
+	}
+	atomic_store(&over, true);
+	pthread_join(helper, NULL);
+	print_message("%zu of %d chunks were the helper's\n", helped, JOBS * CHUNKS);
+}
+
+static void a_run_ends_where_somebody_has_the_next(void **state)
+{
+	struct iovec pieces[CHUNKS];
+	struct shm_run run;
+
+	for (size_t i = 0; i < CHUNKS; i++)
+		pieces[i] = chunk_of(0, i);
+	shm_job_open(&job, pieces, pieces, CHUNKS);
+	assert_int_equal(shm_job_chunks(&job), CHUNKS);
+	run = shm_job_claim(&job, CHUNKS, 1);
+	assert_int_equal(run.first, 0);
+	assert_int_equal(run.count, 1);
+	atomic_store(&job.states[4], SHM_CHUNK_CLAIMED);
+	run = shm_job_claim(&job, CHUNKS, CHUNKS);
+	assert_int_equal(run.first, 1);
+	assert_int_equal(run.count, 3);
+	shm_job_settle(&job, run, false);
+	assert_int_equal(shm_job_state(&job, 3), SHM_CHUNK_FAILED);
+	assert_int_equal(shm_job_left(&job, CHUNKS), CHUNKS - 5);
+	run = shm_job_claim(&job, CHUNKS, CHUNKS);
+	assert_int_equal(run.first, 5);
+	assert_int_equal(run.count, CHUNKS - 5);
+	assert_int_equal(shm_job_claim(&job, CHUNKS, 1).count, 0);
+	shm_job_cancel(&job);
+	for (size_t i = 0; i < CHUNKS; i++)
+		assert_int_equal(job.to[i].iov_len, 0);
+}
+
+static void nonsense_is_no_chunk(void **state)
+{
+	atomic_store(&job.count, UINT32_MAX);
+	assert_int_equal(shm_job_chunks(&job), SHM_CHUNKS_MAX);
+	for (size_t i = 0; i < SHM_CHUNKS_MAX; i++)
+		atomic_store(&job.states[i], SHM_CHUNK_FAILED + 1 + (uint32_t)i);
+	assert_int_equal(shm_job_left(&job, SHM_CHUNKS_MAX), 0);
+	assert_int_equal(shm_job_claim(&job, SHM_CHUNKS_MAX, 1).count, 0);
+	assert_int_equal(shm_job_state(&job, 0), SHM_CHUNK_NONE);
+	shm_job_close(&job);
+	assert_int_equal(shm_job_chunks(&job), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_chunk_is_copied_once),
+		cmocka_unit_test(a_run_ends_where_somebody_has_the_next),
+		cmocka_unit_test(nonsense_is_no_chunk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
