@@ -63,6 +63,7 @@ struct pair {
 	uint32_t blind_packets;
 	uint32_t path_count;
 	uint32_t down_count;
+	uint32_t rto_down;   /* down_count when all timeouts were last compared for rto_ns */
 	uint32_t left_turn; /* the turn of output in which a packet was last laid out, and its path */
 	uint8_t left_path;
 	bool asks; /* each packet has AckReq: QPs wait for the room that its acknowledgement makes */

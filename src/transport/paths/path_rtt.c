@@ -45,10 +45,25 @@ static __attribute__((noinline)) void shortest(const struct transport_config *c,
 		pair->window_bytes = pair->buffer_bytes;
 }
 
+/* The longest timeout of the paths that are up. */
+static __attribute__((noinline)) void find_longest(const struct transport_config *c, struct pair *pair)
+{
+	pair->rto_ns = 0;
+	for (uint32_t i = 0; i < pair->path_count; i++) {
+		uint64_t rto = path_rto_ns(c, &pair->path[i]);
+
+		if (!pair->path[i].down && rto > pair->rto_ns)
+			pair->rto_ns = rto;
+	}
+	pair->rto_down = pair->down_count;
+}
+
 void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32_t path, uint64_t rtt_ns,
 		     uint64_t network_ns)
 {
 	struct path *p = &pair->own[path];
+	uint64_t rto_before = path_rto_ns(c, p), rto;
+	bool first = !pair->srtt_ns;
 
 	if (!p->srtt_ns) {
 		p->srtt_ns = rtt_ns;
@@ -63,13 +78,11 @@ void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32
 	if (network_ns < pair->min_rtt_ns[path])
 		shortest(c, pair, path, network_ns);
 	pair->srtt_ns = pair->srtt_ns ? (7 * pair->srtt_ns + rtt_ns) / 8 : rtt_ns;
-	pair->rto_ns = 0;
-	for (uint32_t i = 0; i < pair->path_count; i++) {
-		uint64_t rto = path_rto_ns(c, &pair->path[i]);
-
-		if (!pair->path[i].down && rto > pair->rto_ns)
-			pair->rto_ns = rto;
-	}
+	rto = path_rto_ns(c, p);
+	if (first || pair->down_count || pair->rto_down || (rto < rto_before && rto_before == pair->rto_ns))
+		find_longest(c, pair);
+	else if (rto > pair->rto_ns)
+		pair->rto_ns = rto;
 }
 
 void path_was_late(struct pair *pair, uint32_t path, uint64_t late_ns, uint64_t now_ns)
