@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What round trips teach of paths. */
+#include "base/prng.h"
 #include "support/pair_fixture.h"
 #include "transport/paths/path_rtt.h"
 
@@ -23,6 +24,38 @@ static void round_trips_are_smoothed_and_bound_the_timeout_from_below(void **sta
 	ack(&f, 0, 1, start_ns, start_ns + 200000);
 	assert_int_equal(f.pair->path[0].srtt_ns, 900000);
 	assert_int_equal(f.pair->min_rtt_ns[0], 200000);
+	end(&f);
+}
+
+/* Whatever grows, shrinks, goes down and comes back. */
+static void the_pairs_timeout_is_the_longest_of_those_that_are_up(void **state)
+{
+	enum { COUNT = 4, SAMPLES = 20000 };
+	struct fixture f;
+	struct prng prng;
+
+	start(&f, COUNT, CC_NONE);
+	prng_init(&prng, 5);
+	for (int i = 0; i < SAMPLES; i++) {
+		uint32_t k = (uint32_t)prng_below(&prng, COUNT);
+		uint64_t rtt_ns = 1 + prng_below(&prng, prng_below(&prng, 4) ? 2000 : 20000000), longest = 0;
+
+		if (f.pair->path[k].down) {
+			path_probe_sent(&f.config, f.pair, k, start_ns);
+			path_probe_answered(&f.table, f.pair, k, start_ns);
+			continue;
+		}
+		if (!prng_below(&prng, 60))
+			path_silent(f.pair, k, UINT8_MAX, start_ns);
+		path_rtt_sample(&f.config, f.pair, k, rtt_ns, rtt_ns);
+		for (uint32_t p = 0; p < COUNT; p++) {
+			uint64_t rto_ns = path_rto_ns(&f.config, &f.pair->path[p]);
+
+			if (!f.pair->path[p].down && rto_ns > longest)
+				longest = rto_ns;
+		}
+		assert_int_equal(f.pair->rto_ns, longest);
+	}
 	end(&f);
 }
 
@@ -228,6 +261,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trips_are_smoothed_and_bound_the_timeout_from_below),
+		cmocka_unit_test(the_pairs_timeout_is_the_longest_of_those_that_are_up),
 		cmocka_unit_test(a_controlled_pair_has_room_for_what_the_network_holds),
 		cmocka_unit_test(hosts_are_no_part_of_the_network),
 		cmocka_unit_test(a_round_trip_is_of_one_packet),
