@@ -148,6 +148,15 @@ struct rd_resource {
  * una: oldest unacknowledged; psn: sent next; high: never sent yet; psn_new: first of the next WQE
  * to be started. Going back is always psn = una, and una always lies in the WQE sq->una.
  */
+/* rocev2/read_onlys.h */
+struct read_onlys {
+	uint64_t timed_ns;    /* when the request for timed_psn was sent; 0: none is timed */
+	uint64_t least_ns;    /* of the last round trips */
+	uint32_t timed_psn;
+	uint32_t whole_left;  /* READs that are requested whole */
+	uint32_t round_trips; /* measured since they were judged */
+};
+
 struct requester {
 	uint32_t una;
 	uint32_t psn;
@@ -168,6 +177,7 @@ struct requester {
 	uint64_t rto_ns;     /* when the retransmission timer or the RNR wait ends; TIMER_NEVER: neither runs */
 	uint64_t stalled_ns; /* of the first timeout since una moved; 0: there was none */
 	struct aimd cc;
+	struct read_onlys onlys;
 };
 
 struct responder {

@@ -175,7 +175,7 @@ static void connect_pairs(struct swarm *s)
 		for (int side = 0; side < DUO_SIDES; side++)
 			o.psn[side] = chance(s, 30) ? 0xffffff - (uint32_t)below(s, 50)
 						    : (uint32_t)below(s, 1 << 24);
-		o.max_rd_atomic = (uint8_t)(1 + below(s, 16));
+		o.max_rd_atomic = chance(s, 30) ? 16 : (uint8_t)(1 + below(s, 16));
 		o.max_dest_rd_atomic = o.max_rd_atomic + (uint8_t)below(s, 17u - o.max_rd_atomic);
 		o.timeout = (uint8_t)(4 + below(s, 4));
 		/* A packet that is lost twice costs it a timeout each, and responses wait for room meanwhile. */

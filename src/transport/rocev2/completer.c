@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "transport/rocev2/congestion.h"
+#include "transport/rocev2/read_onlys.h"
 #include "transport/qp.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"
@@ -252,6 +253,8 @@ static void response_input(struct transport *tp, struct qp *qp, const struct rx 
 		fail_oldest(tp, qp, status, now_ns);
 		return;
 	}
+	if (rx->info->flags & F_READ)
+		read_onlys_came(qp, psn, sq_at(&qp->sq, qp->sq.una)->length, now_ns);
 	old_una = req->una;
 	req->una = psn_add(psn, 1);
 	if (psn == sq_at(&qp->sq, qp->sq.una)->psn_last)

@@ -5,8 +5,9 @@
  *
  * A long READ is split into chunks, each a READ request of its own: responses carry no AckReq and
  * are subject to no window, so only this keeps a responder from flooding us. Each chunk counts against
- * max_rd_atomic. When a READ is requested again, the chunks end where they ended the first time, as
- * a duplicate may not request more than the original did (IBTA 9.7.4.5.2).
+ * max_rd_atomic. A short one may be split into packets (read_onlys.h). When a READ is requested again, the
+ * chunks end where they ended the first time, as a duplicate may not request more than the original did
+ * (IBTA 9.7.4.5.2).
  */
 #include <assert.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
 #include "transport/request.h"
+#include "transport/rocev2/read_onlys.h"
 #include "transport/xrc.h"
 #include "wire/atomiceth.h"
 #include "wire/icrc.h"
@@ -36,6 +38,7 @@ void requester_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	req->retries = qp->retry_cnt;
 	req->rnr_retries = qp->rnr_retry;
 	aimd_init(&req->cc, tp->config.window_bytes, 2 * QP_ACKREQ_PACKETS * qp->mtu);
+	req->onlys = (struct read_onlys){0};
 	congestion_start(tp, qp, now_ns);
 }
 
@@ -58,6 +61,7 @@ void requester_go_back(struct qp *qp)
 	qp->gbn->req.psn = qp->gbn->req.una;
 	qp->gbn->req.asked = (qp->gbn->req.una - 1) & PSN_MASK;
 	qp->gbn->req.wqe = qp->sq.una;
+	read_onlys_again(qp);
 }
 
 /*
@@ -114,7 +118,7 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 }
 
 /* How many response packets the READ request for `psn` requests, and whether it may be sent. */
-static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
+static uint32_t read_chunk(const struct transport *tp, struct qp *qp, const struct send_wqe *w)
 {
 	const struct requester *req = &qp->gbn->req;
 	uint32_t left = ((w->psn_last - req->psn) & PSN_MASK) + 1;
@@ -128,6 +132,8 @@ static uint32_t read_chunk(const struct qp *qp, const struct send_wqe *w)
 				return offset(req, end) - offset(req, req->psn) + 1;
 		}
 	}
+	if (read_onlys_suit(tp, qp, w, req->psn == w->psn_first))
+		return 1;
 	/* Two chunks under way keep the responder busy; more would be shorter, and end more trains early. */
 	chunk = req->cc.window_bytes_max / (qp->max_rd_atomic > 1 ? 2 : 1) / qp->mtu;
 	if (chunk > window)
@@ -257,6 +263,8 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	} else {
 		if (request_has_response(w))
 			req->rd_end[req->rd_head++ % req->rd_entries] = psn_add(req->psn, span - 1);
+		if (request_is_read(w) && span == 1)
+			read_onlys_sent(qp, w, req->psn, now_ns);
 		req->high = psn_add(req->psn, span);
 	}
 	req->psn = psn_add(req->psn, span);
@@ -350,7 +358,7 @@ bool requester_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 			if (!again && (uint8_t)(req->rd_head - req->rd_tail) >= qp->max_rd_atomic)
 				break;
 			if (request_is_read(w))
-				span = read_chunk(qp, w);
+				span = read_chunk(tp, qp, w);
 		}
 		/*
 		 * A window that shrank may be full of packets without AckReq. Then one more packet leaves with
