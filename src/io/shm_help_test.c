@@ -15,7 +15,7 @@ enum {
 	BYTES = 30 << 10,
 	FAR_AT = 40,
 	FAR_LEN = FAR_AT + BYTES + 4,
-	ROUNDS_MAX = 200000
+	ROUNDS_MAX = 20000
 };
 
 static uint8_t lent[PACKETS][BYTES], to[PACKETS][BYTES];
