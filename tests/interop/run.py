@@ -58,6 +58,7 @@ PERFTEST = [
     ("ib_send_bw", ["-n", 100, "-s", 1024, "-c", "UD", "-t", 8]),
     ("ib_read_bw", ["-n", 100, "-s", 65536]),
     ("ib_read_bw", ["-n", 50, "-s", 1000, "-o", 16]),
+    ("ib_read_bw", ["-n", 100, "-s", 16000, "-o", 16]),
     ("ib_atomic_bw", ["-n", 200]),
     ("ib_atomic_bw", ["-n", 200, "-A", "CMP_AND_SWAP"]),
     ("ib_write_lat", ["-n", 200]),
