@@ -632,6 +632,7 @@ static size_t shm_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now
 {
 	struct shm *s = of(io);
 	size_t n = 0, below;
+	bool helped;
 
 	if (!s->live_count && !s->left)
 		return io_recv(s->lower, pkts, max, now_ns);
@@ -645,9 +646,8 @@ static size_t shm_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now
 	s->config.counters->shm_rx_packets += n;
 	if (n)
 		s->came_ns = now_ns;
-	else if (shm_help(s))
-		return 0;
-	if (n == max || may_skip_lower(s, n, now_ns))
+	helped = !n && shm_help(s);
+	if (n == max || may_skip_lower(s, n || helped, now_ns))
 		return n;
 	return n + look_below(s, pkts + n, max - n, now_ns);
 }

@@ -6,7 +6,6 @@
  * Who helps gives only what packets in that ring have left out since the last revocation, so nobody can ask for other memory, and writes
  * it to the process that the ring's other end is proved to be in.
  */
-#include <assert.h>
 #include <string.h>
 #include <sys/uio.h>
 
@@ -32,7 +31,7 @@ void shm_lend(struct shm *s, struct ring_out *r, const struct pkt *pkts, size_t 
 		memcpy(&far, pkts[i].data + pkts[i].far_at, sizeof(far));
 		from = (uintptr_t)far.from;
 		if (from < last->from || from > last->end) {
-			r->lent_last = (r->lent_last + 1) % LENT_MAX;
+			r->lent_last = (r->lent_last + 1) % SHM_LENT_MAX;
 			last = &r->lent[r->lent_last];
 			*last = (struct lent){from, from};
 		}
@@ -49,7 +48,7 @@ void shm_forget_lent(struct ring_out *r)
 
 static bool is_lent(const struct ring_out *r, uintptr_t from, size_t bytes)
 {
-	for (size_t i = 0; i < LENT_MAX; i++) {
+	for (size_t i = 0; i < SHM_LENT_MAX; i++) {
 		const struct lent *l = &r->lent[i];
 
 		if (from >= l->from && from < l->end && bytes <= l->end - from)
@@ -207,7 +206,7 @@ enum shm_help_result shm_read_with_help(struct shm *s, struct ring_in *r, const 
 		if (!run.count)
 			break;
 		all = all && read_chunks(r, here, there, run);
-		shm_job_settle(job, run, true);
+		shm_job_settle(job, run, all);
 	}
 	wait_for_helper(s, r);
 	for (size_t i = 0; i < n; i++) {

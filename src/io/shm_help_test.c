@@ -155,6 +155,28 @@ static void who_is_read_helps(void **state)
 	end(&p);
 }
 
+/* However much there is to copy, packets of other hosts are asked for. */
+static void who_helps_looks_at_the_sockets(void **state)
+{
+	enum { STEP_NS = 1000000, STEPS = 20 };
+	struct pkt pkts[BURST];
+	struct pair p;
+
+	begin(&p);
+	change(1);
+	send_lent(&p);
+	p.a->lower->looks = 0;
+	for (uint64_t i = 1; i <= STEPS; i++) {
+		const struct iovec here = {to, BYTES}, there = {lent, BYTES};
+
+		shm_job_open(job_of(&p), &here, &there, 1);
+		assert_int_equal(io_recv(p.a->io, pkts, BURST, i * STEP_NS), 0);
+		assert_int_equal(p.a->counters.shm_helped, i);
+		assert_int_equal(p.a->lower->looks, i);
+	}
+	end(&p);
+}
+
 /* Asks for bytes as a reader would, and says whether they came. */
 static bool is_given(struct pair *p, const void *from, size_t bytes)
 {
@@ -329,6 +351,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_read_helps),
+		cmocka_unit_test(who_helps_looks_at_the_sockets),
 		cmocka_unit_test(nothing_is_given_but_what_was_lent),
 		cmocka_unit_test(another_process_is_not_written_to),
 		cmocka_unit_test(nonsense_is_given_nothing),

@@ -23,7 +23,7 @@ enum {
 	SHM_PLACED_BYTES = 1152 << 10,   /* likewise of payload that is read to its place: the buffer's pages behind are not touched */
 	SHM_FLOWS_MAX = 64,
 	SHM_FAR_TRAINS_MAX = 32,
-	LENT_MAX = 16
+	SHM_LENT_MAX = 16
 };
 
 /* A record of packets that leave bytes out, as it lies in a ring. */
@@ -55,7 +55,7 @@ struct ring_out {
 	struct shm_spill *spill; /* what it has no room for yet */
 	uint64_t again_ns;   /* before that no other is wanted */
 	uint64_t probe;      /* for the taker to read */
-	struct lent lent[LENT_MAX]; /* by packets that may not be read yet, since the last revocation; the latest ones */
+	struct lent lent[SHM_LENT_MAX]; /* by packets that may not be read yet, since the last revocation; the latest ones */
 	unsigned lent_last;
 	pid_t helped_pid; /* of the taker, as that of a ring from it; 0: not known */
 	bool helps;       /* it may be written to */
@@ -118,11 +118,11 @@ struct shm {
 
 /* Whether packets to there may leave something out. */
 bool shm_reads(const struct ring_out *);
-/* Waits as long as something is so that the process with that slot will end, if it lives. False: that took too long. */
+/* Waits until is(ctx) is false: the process with that slot makes it so, unless it is dead. False: that took too long. */
 bool shm_wait_while(const struct shm *, unsigned slot, bool (*is)(const void *ctx), const void *ctx);
 /* Waits until the process with that slot does not read at this moment. False: that took too long. */
 bool shm_wait_for_reader(const struct shm *, unsigned slot);
-/* Whether what packets to that slot left out may still be read: so far it was seen to be lent. */
+/* Whether what packets to that slot left out may still be read; a slot of `lending`, which it is no more if not. */
 bool shm_still_lends(struct shm *, unsigned slot);
 /* Whether the process's memory can be read, and it is the one that has told this. What it told is an address there, and no more. */
 bool shm_is_process(pid_t, const struct shm_probe *);
@@ -135,15 +135,15 @@ struct shm_pieces {
 /* Reads pieces of the process's memory, `bytes` in all here and there. False: not all of it is there, or can be read any more. */
 bool shm_read(struct ring_in *, struct shm_pieces to, struct shm_pieces from, size_t bytes);
 
-/* What these packets leave out may be given to the other end of the ring, */
+/* From now on what these packets leave out may be given to the other end of the ring. */
 void shm_lend(struct shm *, struct ring_out *, const struct pkt *, size_t n);
-/* and nothing of it any more. */
+/* From now on nothing may that was lent before. */
 void shm_forget_lent(struct ring_out *);
-/* Copies some of what other processes read of this one's memory. True: there was something. */
+/* Copies some of what other processes read of this one's memory at this moment. True: there was something. */
 bool shm_help(struct shm *);
 /*
- * Reads pieces, `bytes` in all here and there, while the other process writes some of them here: SHM_UNHELPED: nothing was read, since
- * it would not help.
+ * Reads pieces, `bytes` in all here and there, together with the other process. SHM_UNHELPED: nothing was read, and the caller does so
+ * alone. Otherwise as shm_read().
  */
 enum shm_help_result { SHM_ALL, SHM_NOT_ALL, SHM_UNHELPED };
 enum shm_help_result shm_read_with_help(struct shm *, struct ring_in *, const struct iovec *to, const struct iovec *from, size_t bytes);

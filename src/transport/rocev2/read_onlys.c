@@ -17,26 +17,24 @@ static bool is_short(const struct send_wqe *w)
 	return w->length <= BYTES_MAX && w->packets >= PACKETS_MIN;
 }
 
-bool read_onlys_suit(const struct transport *tp, struct qp *qp, const struct send_wqe *w, bool first)
+bool read_onlys_suit(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
 {
-	struct read_onlys *r = &qp->gbn->req.onlys;
-
-	if (!is_short(w) || w->length > tp->config.rocev2.only_bytes || qp->max_rd_atomic < RD_ATOMIC_MIN)
-		return false;
-	if (!r->whole_left)
-		return true;
-	r->whole_left -= first;
-	return false;
+	return is_short(w) && w->length <= tp->config.rocev2.only_bytes && qp->max_rd_atomic >= RD_ATOMIC_MIN &&
+	       !qp->gbn->req.onlys.whole_left;
 }
 
 void read_onlys_sent(struct qp *qp, const struct send_wqe *w, uint32_t psn, uint64_t now_ns)
 {
 	struct read_onlys *r = &qp->gbn->req.onlys;
 
-	if (r->timed_ns || !is_short(w))
+	if (!is_short(w))
 		return;
-	r->timed_ns = now_ns;
-	r->timed_psn = psn;
+	if (r->whole_left) {
+		r->whole_left--;
+	} else if (!r->timed_ns) {
+		r->timed_ns = now_ns;
+		r->timed_psn = psn;
+	}
 }
 
 void read_onlys_came(struct qp *qp, uint32_t psn, uint32_t bytes, uint64_t now_ns)

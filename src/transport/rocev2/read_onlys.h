@@ -15,9 +15,9 @@
 
 #include "transport/qp.h"
 
-/* Whether that READ, whose next request is the one to be sent, is requested packet by packet now. */
-bool read_onlys_suit(const struct transport *, struct qp *, const struct send_wqe *, bool first);
-/* A request for one packet of that READ, with that PSN, was sent for the first time. */
+/* Whether that READ is requested packet by packet now. */
+bool read_onlys_suit(const struct transport *, const struct qp *, const struct send_wqe *);
+/* A request of that READ, with that PSN, was sent for the first time. */
 void read_onlys_sent(struct qp *, const struct send_wqe *, uint32_t psn, uint64_t now_ns);
 /* The response with that PSN came, of a READ of so many bytes. */
 void read_onlys_came(struct qp *, uint32_t psn, uint32_t bytes, uint64_t now_ns);

@@ -118,7 +118,7 @@ static void start_wqe(struct qp *qp, struct send_wqe *w)
 }
 
 /* How many response packets the READ request for `psn` requests, and whether it may be sent. */
-static uint32_t read_chunk(const struct transport *tp, struct qp *qp, const struct send_wqe *w)
+static uint32_t read_chunk(const struct transport *tp, const struct qp *qp, const struct send_wqe *w)
 {
 	const struct requester *req = &qp->gbn->req;
 	uint32_t left = ((w->psn_last - req->psn) & PSN_MASK) + 1;
@@ -132,7 +132,7 @@ static uint32_t read_chunk(const struct transport *tp, struct qp *qp, const stru
 				return offset(req, end) - offset(req, req->psn) + 1;
 		}
 	}
-	if (read_onlys_suit(tp, qp, w, req->psn == w->psn_first))
+	if (read_onlys_suit(tp, qp, w))
 		return 1;
 	/* Two chunks under way keep the responder busy; more would be shorter, and end more trains early. */
 	chunk = req->cc.window_bytes_max / (qp->max_rd_atomic > 1 ? 2 : 1) / qp->mtu;
@@ -263,7 +263,7 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 	} else {
 		if (request_has_response(w))
 			req->rd_end[req->rd_head++ % req->rd_entries] = psn_add(req->psn, span - 1);
-		if (request_is_read(w) && span == 1)
+		if (request_is_read(w))
 			read_onlys_sent(qp, w, req->psn, now_ns);
 		req->high = psn_add(req->psn, span);
 	}
