@@ -22,7 +22,7 @@ enum shm_chunk_state {
 	SHM_CHUNK_OPEN,
 	SHM_CHUNK_CLAIMED,
 	SHM_CHUNK_DONE,
-	SHM_CHUNK_FAILED /* its helper will not write it */
+	SHM_CHUNK_FAILED /* who had claimed it has not copied it */
 };
 
 struct shm_job {

@@ -140,15 +140,7 @@ struct rd_resource {
 	uint32_t srqn;       /* XRC: whose memory it is */
 };
 
-/*
- * Requester and completer. PSNs:
- *
- *     una <= psn <= high <= psn_new      (24-bit order)
- *
- * una: oldest unacknowledged; psn: sent next; high: never sent yet; psn_new: first of the next WQE
- * to be started. Going back is always psn = una, and una always lies in the WQE sq->una.
- */
-/* rocev2/read_onlys.h */
+/* How READs of a few packets are requested: rocev2/read_onlys.h. */
 struct read_onlys {
 	uint64_t timed_ns;    /* when the request for timed_psn was sent; 0: none is timed */
 	uint64_t least_ns;    /* of the last round trips */
@@ -157,6 +149,14 @@ struct read_onlys {
 	uint32_t round_trips; /* measured since they were judged */
 };
 
+/*
+ * Requester and completer. PSNs:
+ *
+ *     una <= psn <= high <= psn_new      (24-bit order)
+ *
+ * una: oldest unacknowledged; psn: sent next; high: never sent yet; psn_new: first of the next WQE
+ * to be started. Going back is always psn = una, and una always lies in the WQE sq->una.
+ */
 struct requester {
 	uint32_t una;
 	uint32_t psn;

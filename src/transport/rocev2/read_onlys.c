@@ -8,7 +8,7 @@ enum {
 	RD_ATOMIC_MIN = 16,
 	ROUND_TRIPS = 16,       /* the least of so many is judged */
 	WHOLE_READS = 64 << 10, /* before it is tried again */
-	READ_NS = 8000,         /* a whole READ takes two datagrams, and its bytes, */
+	READ_NS = 8000, /* what two datagrams take, those of a whole READ, besides its bytes */
 	BYTES_A_NS = 4
 };
 
@@ -49,7 +49,7 @@ void read_onlys_came(struct qp *qp, uint32_t psn, uint32_t bytes, uint64_t now_n
 	if (++r->round_trips < ROUND_TRIPS)
 		return;
 	r->round_trips = 0;
-	/* What comes in a round trip takes more of it than whole READs would. */
+	/* A round trip brings max_rd_atomic packets. Whole READs would bring as many bytes in less time. */
 	if (r->least_ns * bytes > (uint64_t)qp->max_rd_atomic * qp->mtu * (READ_NS + bytes / BYTES_A_NS))
 		r->whole_left = WHOLE_READS;
 }
