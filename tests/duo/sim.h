@@ -33,9 +33,10 @@ struct sim {
 	struct duo_buf *abuf, *bbuf;
 };
 
-static inline struct sim sim_start(const struct duo_options *o)
+/* *Takes* the duo: sim_end() destroys it. */
+static inline struct sim sim_on(struct duo *duo, const struct duo_options *o)
 {
-	struct sim s = {.duo = duo_create(1, NULL)};
+	struct sim s = {.duo = duo};
 	struct duo_pair p = duo_connect(s.duo, o);
 
 	s.a = p.a;
@@ -45,6 +46,11 @@ static inline struct sim sim_start(const struct duo_options *o)
 	duo_fill(s.abuf, 1);
 	duo_fill(s.bbuf, 2);
 	return s;
+}
+
+static inline struct sim sim_start(const struct duo_options *o)
+{
+	return sim_on(duo_create(1, NULL), o);
 }
 
 static inline struct sim sim_default(void)

@@ -15,16 +15,7 @@ static void rocev1(struct nic_config *c, enum duo_side side)
 
 static struct sim start(const struct duo_options *o)
 {
-	struct sim s = {.duo = duo_create(3, rocev1)};
-	struct duo_pair p = duo_connect(s.duo, o);
-
-	s.a = p.a;
-	s.b = p.b;
-	s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
-	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
-	duo_fill(s.abuf, 1);
-	duo_fill(s.bbuf, 2);
-	return s;
+	return sim_on(duo_create(3, rocev1), o);
 }
 
 static void rc_moves_every_byte_and_repeats_what_is_lost(void **state)

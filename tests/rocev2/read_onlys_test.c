@@ -13,20 +13,12 @@ static void onlys(struct nic_config *c, enum duo_side side)
 static struct sim start(uint8_t rd_atomic, uint64_t latency_ns)
 {
 	struct duo_options o = duo_options();
-	struct sim s = {.duo = duo_create(5, onlys)};
-	struct duo_pair p;
+	struct duo *duo = duo_create(5, onlys);
 
 	if (latency_ns)
-		s.duo->latency_ns = latency_ns;
+		duo->latency_ns = latency_ns;
 	o.max_rd_atomic = rd_atomic;
-	p = duo_connect(s.duo, &o);
-	s.a = p.a;
-	s.b = p.b;
-	s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
-	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
-	duo_fill(s.abuf, 1);
-	duo_fill(s.bbuf, 2);
-	return s;
+	return sim_on(duo, &o);
 }
 
 static void read_once(struct sim *s, uint64_t id, uint32_t bytes)

@@ -13,18 +13,9 @@ static void onlys(struct nic_config *c, enum duo_side side)
 static struct sim start(enum qp_type type)
 {
 	struct duo_options o = duo_options();
-	struct sim s = {.duo = duo_create(5, onlys)};
-	struct duo_pair p;
 
 	o.type = type;
-	p = duo_connect(s.duo, &o);
-	s.a = p.a;
-	s.b = p.b;
-	s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
-	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
-	duo_fill(s.abuf, 1);
-	duo_fill(s.bbuf, 2);
-	return s;
+	return sim_on(duo_create(5, onlys), &o);
 }
 
 /* Each packet has a RETH of its own bytes; the last alone has AckReq. */

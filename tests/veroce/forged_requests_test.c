@@ -329,17 +329,9 @@ static void trimmed_packets_are_asked_for_again(void **state)
 	for (uint32_t ahead = 0; ahead < 3; ahead++) {
 		struct duo_options o = duo_options();
 		struct sim s;
-		struct duo_pair pair;
 
 		veroce_opt = veroce_options();
-		s = (struct sim){.duo = duo_create(1, trim_tweak)};
-		pair = duo_connect(s.duo, &o);
-		s.a = pair.a;
-		s.b = pair.b;
-		s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
-		s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
-		duo_fill(s.abuf, 1);
-		duo_fill(s.bbuf, 2);
+		s = sim_on(duo_create(1, trim_tweak), &o);
 		duo_idle(s.duo);
 
 		struct veroce_packet p = request(&s, OP_RC_WRITE_FIRST, 0);

@@ -67,15 +67,8 @@ static inline struct sim veroce_start_sim(const struct veroce_options *v,
 {
 	veroce_opt = *v;
 
-	struct sim s = {.duo = duo_create(seed, veroce_tweak)};
-	struct duo_pair p = duo_connect(s.duo, o);
+	struct sim s = sim_on(duo_create(seed, veroce_tweak), o);
 
-	s.a = p.a;
-	s.b = p.b;
-	s.abuf = duo_buf(&s.duo->host[DUO_A], BUF_BYTES, ALL_ACCESS);
-	s.bbuf = duo_buf(&s.duo->host[DUO_B], BUF_BYTES, ALL_ACCESS);
-	duo_fill(s.abuf, 1);
-	duo_fill(s.bbuf, 2);
 	duo_idle(s.duo); /* capabilities are known */
 	veroce_set_sent(s.a, &v->sent);
 	veroce_set_sent(s.b, &v->sent);
