@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How a process helps another one to read its memory: two processors copy more than one, and each has its own caches. A job
- * (shm_job.h) lies in the ring. Whoever polls and finds no packets looks for one; whoever is away, or asleep, holds nobody up.
+ * (shm_job.h) lies in the ring. A process that polls and finds no packets looks for one. If it does not poll, or sleeps, the reader copies everything alone.
  *
  * Who helps gives only what packets in that ring have left out since the last revocation, so nobody can ask for other memory, and writes
  * it to the process that the ring's other end is proved to be in.
@@ -159,12 +159,17 @@ static bool read_chunks(struct ring_in *r, const struct iovec *here, const struc
 	return shm_read(r, (struct shm_pieces){here + run.first, run.count}, (struct shm_pieces){there + run.first, run.count}, bytes);
 }
 
+struct waited {
+	const struct shm_job *job;
+	size_t chunks;
+};
+
 static bool some_claimed(const void *ctx)
 {
-	const struct shm_job *job = ctx;
+	const struct waited *w = ctx;
 
-	for (size_t i = 0; i < shm_job_chunks(job); i++) {
-		if (shm_job_state(job, i) == SHM_CHUNK_CLAIMED)
+	for (size_t i = 0; i < w->chunks; i++) {
+		if (shm_job_state(w->job, i) == SHM_CHUNK_CLAIMED)
 			return true;
 	}
 	return false;
@@ -174,15 +179,16 @@ static bool some_claimed(const void *ctx)
  * Waits until the helper has settled what it has claimed. A process that does not for so long may have been stopped before it began:
  * then it is kept from beginning. It is not relied on any more.
  */
-static void wait_for_helper(struct shm *s, struct ring_in *r)
+static void wait_for_helper(struct shm *s, struct ring_in *r, size_t chunks)
 {
 	struct shm_job *job = &r->memory->job;
+	const struct waited waited = {job, chunks};
 	unsigned slot = (unsigned)(r - s->in);
 
-	if (shm_wait_while(s, slot, some_claimed, job))
+	if (shm_wait_while(s, slot, some_claimed, &waited))
 		return;
 	shm_job_cancel(job);
-	shm_wait_while(s, slot, some_claimed, job);
+	shm_wait_while(s, slot, some_claimed, &waited);
 	r->unhelped = true;
 }
 
@@ -208,7 +214,7 @@ enum shm_help_result shm_read_with_help(struct shm *s, struct ring_in *r, const 
 		all = all && read_chunks(r, here, there, run);
 		shm_job_settle(job, run, all);
 	}
-	wait_for_helper(s, r);
+	wait_for_helper(s, r, n);
 	for (size_t i = 0; i < n; i++) {
 		if (shm_job_state(job, i) != SHM_CHUNK_DONE)
 			all = all && read_chunks(r, here, there, (struct shm_run){i, 1});

@@ -213,11 +213,11 @@ static void nothing_is_given_but_what_was_lent(void **state)
 	assert_false(is_given(&p, (void *)((uintptr_t)lent - 1), 8));
 	assert_false(is_given(&p, (void *)((uintptr_t)lent + sizeof(lent) - 8), 9));
 	assert_false(is_given(&p, lent, SIZE_MAX));
-	/* Nor when the program has got it back, */
+	/* The program has got its memory back. */
 	shm_revoke(p.a->io, ++p.revocations);
 	assert_false(is_given(&p, lent, BYTES));
 	assert_int_equal(io_recv(p.b->io, pkts, BURST, 1), 0);
-	/* or when all was taken. */
+	/* All packets were taken: nothing is lent any more. */
 	send_lent(&p);
 	assert_true(is_given(&p, lent, BYTES));
 	expect_lent(&p);

@@ -53,7 +53,7 @@ void shm_job_close(struct shm_job *);
 
 /* How many chunks a helper finds, at most SHM_CHUNKS_MAX. */
 size_t shm_job_chunks(const struct shm_job *);
-/* Copies what is to be copied of chunks that the helper has claimed, addresses and lengths that may be anything, to from[0 .. count). */
+/* The sources of chunks that the helper has claimed, copied to from[0 .. run.count). Addresses and lengths may be anything. */
 void shm_job_look(const struct shm_job *, struct shm_run, struct iovec *from);
 
 #endif

@@ -170,7 +170,7 @@ FAULTS = [
     Fault("revoked_memory_is_given", "shm_revoke", "shm_forget_lent(&s->out[i]);", "", "unit/shm_help_test"),
     Fault("another_process_is_written_to", "may_help", "shm_is_process(back->pid, &r->memory->taker_probe)", "true", "unit/shm_help_test"),
     Fault("late_helper_writes", "wait_for_helper", "shm_job_cancel(job);", "", "unit/shm_help_test"),
-    Fault("helper_is_not_waited_for", "shm_read_with_help", "wait_for_helper(s, r);", "", "unit/shm_help_test"),
+    Fault("helper_is_not_waited_for", "shm_read_with_help", "wait_for_helper(s, r, n);", "", "unit/shm_help_test"),
     Fault("nobody_helps", "shm_recv", "helped = !n && shm_help(s);", "helped = false;", "unit/shm_help_test"),
     Fault("chunk_has_two_owners", "claim", "is_open(j, chunk) && atomic_compare_exchange_strong_explicit(&j->states[chunk], &open, SHM_CHUNK_CLAIMED,\n\t\t\t\t\t\t\t\t\t      memory_order_acquire, memory_order_relaxed)", "is_open(j, chunk) && (atomic_store(&j->states[chunk], SHM_CHUNK_CLAIMED), open)", "unit/shm_job_test"),
     Fault("short_reads_are_requested_whole", "read_onlys_suit", "!qp->gbn->req.onlys.whole_left", "false", "sim/rocev2_read_onlys_test"),

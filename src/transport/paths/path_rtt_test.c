@@ -27,7 +27,7 @@ static void round_trips_are_smoothed_and_bound_the_timeout_from_below(void **sta
 	end(&f);
 }
 
-/* Whatever grows, shrinks, goes down and comes back. */
+/* Round trips grow and shrink at random, and paths go down and come back. */
 static void the_pairs_timeout_is_the_longest_of_those_that_are_up(void **state)
 {
 	enum { COUNT = 4, SAMPLES = 20000 };
