@@ -282,9 +282,11 @@ void engine_poll(struct engine *e)
 	now_ns = engine_now_ns();
 	/* A turn that sends much takes longer than the thread waits for the next poll. */
 	atomic_store_explicit(&e->polled_ns, now_ns + TURN_NS_MAX, memory_order_relaxed);
+	atomic_store_explicit(&e->post_turns_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&e->poller, poller_self(), memory_order_relaxed);
 	nic_hold_acks(e->loop.nic, true);
-	if (engine_turn(e, LOOP_ALL, now_ns))
+	engine_turn(e, LOOP_ALL, now_ns);
+	if (e->loop.moved > BRIEF_TURN_PACKETS)
 		now_ns = engine_now_ns();
 	if (atomic_load_explicit(&e->serve_wanted, memory_order_relaxed))
 		engine_serve_group(e, now_ns);
@@ -374,32 +376,34 @@ void engine_leave_unused(struct engine *e)
 		raw_keep(e->raw, is_needed, e);
 }
 
-/*
- * Lock held, released here. A thread that posts cannot poll meanwhile, so this turn does not count as time without polls:
- * after it the last poll is as long ago as before. A hand-over in between is not undone.
- */
+/* Lock held, released here. A thread that posts cannot poll meanwhile, so this turn does not count as time without polls. */
 static void post_turn(struct engine *e, uint64_t now_ns)
 {
-	uint64_t polled_ns = atomic_load(&e->polled_ns), goes_on_ns = now_ns + TURN_NS_MAX, end_ns;
-	bool polls = polled_ns && polled_ns <= now_ns && atomic_compare_exchange_strong(&e->polled_ns, &polled_ns, goes_on_ns);
+	uint64_t turns_ns = atomic_load_explicit(&e->post_turns_ns, memory_order_relaxed), end_ns;
 
+	atomic_store_explicit(&e->post_turns_ns, turns_ns + TURN_NS_MAX, memory_order_relaxed);
 	engine_turn(e, LOOP_OUTPUT, now_ns);
-	engine_leave(e);
 	end_ns = engine_now_ns();
-	if (polls)
-		atomic_compare_exchange_strong(&e->polled_ns, &goes_on_ns, polled_ns + (end_ns - now_ns));
+	atomic_store_explicit(&e->post_turns_ns, turns_ns + (end_ns - now_ns), memory_order_relaxed);
 	atomic_store_explicit(&e->kicked_ns, end_ns, memory_order_relaxed);
+	engine_leave(e);
 }
 
 void engine_kick(struct engine *e, struct qp *qp)
 {
 	uint64_t now_ns = 0;
+	bool defers = may_defer(e, qp, &now_ns);
 
-	nic_doorbell(e->loop.nic, qp);
-	if (may_defer(e, qp, &now_ns))
-		return;
-	if (lock_take_or_pend(&e->lock))
-		post_turn(e, now_ns ? now_ns : engine_now_ns());
+	if (!defers && lock_try(&e->lock)) {
+		nic_posted(e->loop.nic, qp);
+	} else {
+		nic_doorbell(e->loop.nic, qp);
+		/* The thread may have begun to look before the doorbell rang. */
+		defers = defers && atomic_load(&e->state) == THREAD_NAP;
+		if (defers || !lock_take_or_pend(&e->lock))
+			return;
+	}
+	post_turn(e, now_ns ? now_ns : engine_now_ns());
 }
 
 void engine_hand_over(struct engine *e)

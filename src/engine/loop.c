@@ -115,6 +115,7 @@ static bool input(struct loop *l, uint64_t now_ns)
 	} while (n == INPUT_BATCH && total < INPUT_PACKETS_MAX);
 	l->unread = n == INPUT_BATCH;
 	l->unread_turns = l->unread ? l->unread_turns + 1 : 0;
+	l->moved += total;
 	return total > 0;
 }
 
@@ -214,6 +215,9 @@ static bool output(struct loop *l, uint64_t now_ns)
 			stash_fill(l->stash, burst + sent, n - sent, now_ns);
 			break;
 		}
+		l->moved += n;
+		if (!nic_has_output(l->nic))
+			break;
 		for (size_t k = 0; k < n; k++)
 			bytes += burst[k].len;
 	}
@@ -260,12 +264,14 @@ static void page_update(struct loop *l)
 
 bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
-	bool came = work == LOOP_ALL && input(l, now_ns);
-	bool due = expire(l, work, now_ns);
-	bool again = l->cm && requests_again(l, now_ns);
-	bool managed = l->cm && manage(l, work, now_ns);
-	bool moved = output(l, now_ns);
+	bool came, due, again, managed, moved;
 
+	l->moved = 0;
+	came = work == LOOP_ALL && input(l, now_ns);
+	due = expire(l, work, now_ns);
+	again = l->cm && requests_again(l, now_ns);
+	managed = l->cm && manage(l, work, now_ns);
+	moved = output(l, now_ns);
 	if (came || (moved && (!due || managed)))
 		l->stirred_ns = now_ns;
 	moved |= came || again;

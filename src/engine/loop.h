@@ -37,6 +37,7 @@ struct loop {
 	bool streams; /* the packets are those of TCP connections, which the cm assigns to QPs */
 	bool unread; /* the last turn left input behind because of its bound */
 	uint32_t unread_turns; /* how many turns in a row did so */
+	size_t moved; /* packets that the last turn took and sent */
 	bool more; /* the last turn left output behind because of its bound */
 	uint64_t stirred_ns; /* when a packet last arrived, or last left without a timer as the reason */
 	uint64_t page_due_ns;

@@ -35,20 +35,26 @@ void neighbours_begin(struct loop *l)
 	shm_set_placer(l->shm, (struct shm_placer){.place = place, .passes = passes, .ctx = l->nic});
 }
 
+/* Rare: the functions that each turn calls are short without. */
+static __attribute__((noinline)) void show_reach(struct loop *l, const struct shm_reach *reach)
+{
+	struct nic_neighbours n;
+
+	memcpy(n.slots, reach->slots, sizeof(n.slots));
+	memcpy(n.readers, reach->readers, sizeof(n.readers));
+	memcpy(n.full, reach->full, sizeof(n.full));
+	nic_set_neighbours(l->nic, &n);
+}
+
 void neighbours_look(struct loop *l, uint64_t now_ns)
 {
 	struct shm_reach reach;
-	struct nic_neighbours n;
 
 	/* A program that deregisters a region after its peer has read it revokes nothing of others' then. */
 	if (nic_lends(l->nic) && shm_is_taken(l->shm))
 		nic_lent_is_read(l->nic);
-	if (!shm_turn(l->shm, now_ns, &reach))
-		return;
-	memcpy(n.slots, reach.slots, sizeof(n.slots));
-	memcpy(n.readers, reach.readers, sizeof(n.readers));
-	memcpy(n.full, reach.full, sizeof(n.full));
-	nic_set_neighbours(l->nic, &n);
+	if (shm_turn(l->shm, now_ns, &reach))
+		show_reach(l, &reach);
 }
 
 bool neighbours_reader_lives(void *group, unsigned slot)
@@ -77,7 +83,7 @@ static void tell(struct loop *l, int err)
 		fprintf(stderr, "verbena: packets to processes of this host go by UDP: no memory to share: %s\n", strerror(-err));
 }
 
-static void meet(struct loop *l, int slot, uint64_t now_ns)
+static __attribute__((noinline)) void meet(struct loop *l, int slot, uint64_t now_ns)
 {
 	int fds[GROUP_RING_FDS], err = shm_make(l->shm, (unsigned)slot, now_ns, fds);
 

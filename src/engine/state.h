@@ -31,9 +31,9 @@
  *   a deadline           as above; BLOCKED is entered under the lock with sleep_until_ns no later
  *                        than the deadline of that moment, and a later holder of the lock that leaves
  *                        an earlier deadline behind writes the wake-up descriptor.
- *   a doorbell           engine_kick() rings it, then reads the state (both sequentially consistent).
- *                        Only if it reads NAP may it walk away without a turn: then the thread's
- *                        store of RUN comes later in the total order, so the turn that the thread
+ *   a doorbell           engine_kick() rings it, unless it gets the lock at once, then reads the state (both
+ *                        sequentially consistent). Only if it reads NAP may it walk away without a turn: then
+ *                        the thread's store of RUN comes later in the total order, so the turn that the thread
  *                        does after it finds the doorbell, unless a poll's turn found it before.
  *                        Otherwise it takes the lock or leaves a mark for the holder (lock.h).
  *
@@ -76,6 +76,7 @@ enum {
 	POLLED_QUIET_NS = 1000000,  /* after polling this long without traffic it blocks */
 	SERVE_NS = 5000000,         /* interval of serving the group outside of epoll */
 	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
+	BRIEF_TURN_PACKETS = 4, /* one of no more packets takes so little time that none has passed */
 	BOUNCES_A_YIELD = 64, /* polls that find the lock held, then the thread yields */
 	DEFERRED_KICKS_MAX = PKT_TRAIN_MAX - 1, /* the next makes a whole train of small messages */
 	NEAR_KICKS_MAX = 20, /* of one QP whose packets go through memory: sending costs little there, and the peer can begin */
@@ -114,6 +115,7 @@ struct engine {
 
 	/* Written by pollers and posters, on every call. */
 	_Alignas(64) _Atomic uint64_t polled_ns; /* the last poll; in future: it goes on; 0: handed over */
+	_Atomic uint64_t post_turns_ns;          /* how long posts' turns took since then, written under the lock */
 	_Atomic pid_t poller;                    /* its thread */
 	_Atomic bool bounced;                    /* a poll found the lock held */
 	_Atomic uint64_t kicked_ns;              /* when the last post's turn ended */

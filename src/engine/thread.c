@@ -76,6 +76,14 @@ static uint64_t nap_ns(const struct self *s, uint64_t now_ns)
 	return share_ns < NAP_NS ? NAP_NS : share_ns < NAP_NS_MAX ? share_ns : NAP_NS_MAX;
 }
 
+/* When a program last polled, as if the turns of its posts since then had taken no time; 0: it handed over. */
+static uint64_t last_poll_ns(const struct engine *e)
+{
+	uint64_t polled_ns = atomic_load(&e->polled_ns);
+
+	return polled_ns ? polled_ns + atomic_load_explicit(&e->post_turns_ns, memory_order_relaxed) : 0;
+}
+
 /*
  * Whether a program polled within NAP_NS, or within a part of a nap if that is more, and until when to nap then. Who has polled for
  * long and not for 50 us was interrupted, perhaps by the thread of another process that looked whether its program polls: this one
@@ -84,7 +92,7 @@ static uint64_t nap_ns(const struct self *s, uint64_t now_ns)
 static bool polled_lately(const struct self *s, uint64_t now_ns, uint64_t *until_ns)
 {
 	struct engine *e = s->e;
-	uint64_t polled_ns = atomic_load(&e->polled_ns), nap = nap_ns(s, now_ns);
+	uint64_t polled_ns = last_poll_ns(e), nap = nap_ns(s, now_ns);
 	uint64_t gap_ns = nap / GAP_SHARE > NAP_NS ? nap / GAP_SHARE : NAP_NS;
 
 	if (atomic_load_explicit(&e->bounced, memory_order_relaxed)) {

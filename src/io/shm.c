@@ -205,8 +205,11 @@ static size_t train_of(const struct pkt *p, size_t n)
 /* How many packets of a train fit in one record of their kind. */
 static size_t record_of(const struct pkt *p, size_t packets)
 {
-	size_t most = p->far_at ? PKT_TRAIN_MAX : RECORD_BYTES_MAX / p->len + 1, n = 1;
+	size_t most, n = 1;
 
+	if (packets == 1)
+		return 1;
+	most = p->far_at ? PKT_TRAIN_MAX : RECORD_BYTES_MAX / p->len + 1;
 	while (n < packets && n < most && !p[n].far_at == !p->far_at)
 		n++;
 	return n;
@@ -452,7 +455,7 @@ static size_t hand_out(struct shm *s, struct pkt *pkts, size_t n, size_t max)
 				       .flow = s->flow,
 				       .len = take,
 				       .ip_id = (uint16_t)s->index++,
-				       .train = (uint16_t)((s->left + s->segment - 1) / s->segment)};
+				       .train = s->packets--};
 		s->at += take;
 		s->left -= take;
 	}
@@ -487,6 +490,7 @@ static enum shm_verdict take_train(struct shm *s, struct ring_in *r, bool *far)
 	s->at = to;
 	s->left = t.len;
 	s->segment = t.segment;
+	s->packets = t.len <= t.segment ? 1 : (uint16_t)((t.len + t.segment - 1) / t.segment);
 	s->index = t.first;
 	s->used += (t.len + 63) & ~63u;
 	if (s->used > SHM_PLACED_BYTES)
@@ -521,15 +525,22 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 	struct ring_in *r = &s->in[slot];
 	enum shm_verdict v = SHM_DONE;
 	const size_t before = n;
+	size_t unasked = n;
 	uint32_t trains = 0;
 
 	s->far_count = s->far.here_count = s->far.there_count = s->placed = 0;
 	s->placing = s->placer.place && !n;
 	/* More records than a ring holds are those of a ring that a hostile process has filled all around: it would never be empty. */
-	while (v == SHM_DONE && n < max && trains < SHM_RECORDS_MAX && has_room(s) && !stops(s, r, n > before)) {
+	while (v == SHM_DONE && n < max && trains < SHM_RECORDS_MAX && has_room(s)) {
 		bool far = false;
 		size_t first = n;
 
+		if (s->placing && shm_next_is_far(&r->taker)) {
+			shm_ask_to_pass(s, pkts, unasked, n);
+			unasked = n;
+		}
+		if (stops(s, r, n > before))
+			break;
 		v = take_train(s, r, &far);
 		if (v != SHM_DONE)
 			break;
@@ -538,9 +549,10 @@ static size_t drain(struct shm *s, unsigned slot, struct pkt *pkts, size_t n, si
 		if (far) {
 			s->far_trains[s->far_count].packet = first;
 			s->far_trains[s->far_count++].packets_end = n;
+			/* The peer may have said until now that it is not far. */
+			shm_ask_to_pass(s, pkts, unasked, first);
 			shm_ask_for_places(s, pkts);
-		} else {
-			shm_ask_to_pass(s, pkts, first, n);
+			unasked = n;
 		}
 		/* Whoever finds the ring empty takes its memory for read. */
 		if (!s->far_count)

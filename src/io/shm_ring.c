@@ -105,6 +105,21 @@ static bool fits(uint32_t head, uint32_t tail, uint32_t need, uint32_t *at)
 	return need < head;
 }
 
+/* At most a unit, as two moves that may overlap: a loop over its bytes takes longer than the rest of a short record. */
+static inline void copy_into_unit(uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	if (len >= 32) {
+		memcpy(to, from, 32);
+		memcpy(to + len - 32, from + len - 32, 32);
+	} else if (len >= 16) {
+		memcpy(to, from, 16);
+		memcpy(to + len - 16, from + len - 16, 16);
+	} else {
+		for (uint32_t i = 0; i < len; i++)
+			to[i] = from[i];
+	}
+}
+
 /*
  * Writes bytes of the record at `at`, from its byte `from` on. The other end looks again and again at the line where the next record
  * will begin, and takes it from this processor after each store. So that line is prepared in p->first, and stored at once when it is
@@ -117,10 +132,12 @@ static void write_record(struct shm_putter *p, uint32_t at, uint32_t from, const
 	if (at == p->published && from < SHM_UNIT_BYTES) {
 		uint32_t kept = len < SHM_UNIT_BYTES - from ? len : SHM_UNIT_BYTES - from;
 
-		memcpy(p->first + from, b, kept);
+		copy_into_unit(p->first + from, b, kept);
 		from += kept;
 		b += kept;
 		len -= kept;
+		if (!len)
+			return;
 	}
 	memcpy(place(p->memory, at) + from, b, len);
 }
@@ -247,7 +264,7 @@ static bool is_train(const struct record *r, uint32_t piece, bool has_flow)
 		return false;
 	if (!r->len || r->len > PKT_TRAIN_BYTES_MAX || !r->segment || r->first >= PKT_TRAIN_MAX)
 		return false;
-	if (!far && (r->segment > r->len || (r->len + r->segment - 1) / r->segment > PKT_TRAIN_MAX))
+	if (!far && (r->segment > r->len || r->len > (uint32_t)r->segment * PKT_TRAIN_MAX))
 		return false;
 	return RECORD_BYTES + (with_flow ? sizeof(struct flow) : 0) + r->len <= piece;
 }

@@ -113,6 +113,7 @@ struct shm {
 	const uint8_t *at;
 	const struct flow *flow;
 	uint32_t left, segment, index;
+	uint16_t packets; /* in `left` */
 	struct flow flows[SHM_FLOWS_MAX];
 };
 

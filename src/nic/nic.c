@@ -245,6 +245,11 @@ void nic_doorbell(struct nic *nic, struct qp *qp)
 		;
 }
 
+void nic_posted(struct nic *nic, struct qp *qp)
+{
+	qp_activate(&nic->tp, qp);
+}
+
 bool nic_has_doorbells(const struct nic *nic)
 {
 	return atomic_load_explicit(&nic->rung, memory_order_seq_cst);
@@ -279,14 +284,16 @@ static uint64_t acks_due(const struct list *held, uint64_t delay_ns)
 				: container_of(held->next, struct qp, held)->ack_since_ns + delay_ns;
 }
 
-static void release_acks(struct nic *nic, struct list *held, uint64_t delay_ns, uint64_t now_ns)
+static void release_ack(struct nic *nic, struct qp *qp)
 {
-	while (acks_due(held, delay_ns) <= now_ns) {
-		struct qp *qp = container_of(held->next, struct qp, held);
+	list_remove(&qp->held);
+	qp_activate_to_answer(&nic->tp, qp);
+}
 
-		list_remove(&qp->held);
-		qp_activate_to_answer(&nic->tp, qp);
-	}
+static inline void release_acks(struct nic *nic, struct list *held, uint64_t delay_ns, uint64_t now_ns)
+{
+	while (__builtin_expect(acks_due(held, delay_ns) <= now_ns, false))
+		release_ack(nic, container_of(held->next, struct qp, held));
 }
 
 static uint64_t held_ack_ns(const struct nic *nic)
@@ -404,6 +411,11 @@ static void aim_nowhere(struct transport *tp, struct icrc_ctx *icrc)
 	tp->tx.far = NULL;
 }
 
+bool nic_has_output(const struct nic *nic)
+{
+	return has_turns(&nic->tp) || !list_empty(&nic->gsi.out);
+}
+
 size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_ns)
 {
 	struct transport *tp = &nic->tp;
@@ -417,7 +429,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	release_acks(nic, &nic->tp.held_acks, held_ack_ns(nic), now_ns);
 	release_acks(nic, &nic->tp.lazy_acks, nic->tp.lazy_ack_ns, now_ns);
 	release_acks(nic, &nic->tp.rare_acks, nic->tp.rare_ack_ns, now_ns);
-	if (!has_turns(tp) && list_empty(&nic->gsi.out))
+	if (!nic_has_output(nic))
 		return 0;
 	tx_start(&tp->tx, burst, max);
 	if (!list_empty(&nic->gsi.out))

@@ -58,6 +58,17 @@ static inline enum request_place request_place(bool first, bool last)
 bool request_execute(struct transport *, struct qp *, uint64_t now_ns);
 /* Judges a WQE before its first packet; WC_SUCCESS: it may be sent. */
 enum wc_status request_judge(const struct transport *, const struct qp *, const struct send_wqe *);
+/*
+ * Whether there is nothing to judge: a SEND or WRITE of one packet. Its memory is checked once, when request_gather() reads it:
+ * WC_LOC_PROT_ERR comes then.
+ */
+static inline bool request_is_plain(const struct send_wqe *w, uint32_t mtu)
+{
+	const uint32_t plain = 1u << WR_SEND | 1u << WR_SEND_IMM | 1u << WR_WRITE | 1u << WR_WRITE_IMM;
+
+	return w->length <= mtu && plain >> w->opcode & 1;
+}
+
 /* Copies message bytes off .. off + len - 1; false: an L_Key does not open them, or their memory is gone. */
 bool request_gather(const struct transport *, const struct qp *, struct send_wqe *, uint32_t off,
 		    uint8_t *to, uint32_t len);

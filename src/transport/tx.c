@@ -90,16 +90,16 @@ void tx_commit(struct tx *tx, const struct flow *flow, uint32_t dqpn, uint32_t l
 			    .train = 1,
 			    .int_stack = tx->int_stack};
 	tx->int_stack = NULL;
-	if (tx->icrc)
-		icrc_seal(tx->icrc, pkt, tx->secret);
-	else if (tx->far)
-		leave_out(tx->far, pkt);
 	tx->train_open = len == tx->train_len;
 	tx->train_bytes += len;
 	tx->train_count++;
 	tx->used += len;
 	tx->bytes += len;
 	tx->count++;
+	if (tx->icrc)
+		icrc_seal(tx->icrc, pkt, tx->secret);
+	else if (tx->far)
+		leave_out(tx->far, pkt);
 }
 
 void tx_commit_stream(struct tx *tx, const struct flow *flow, enum pkt_kind kind, uint32_t len)

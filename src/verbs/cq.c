@@ -179,15 +179,21 @@ static void wc_fill(struct ibv_wc *wc, const struct cqe *e)
 	wc->dlid_path_bits = 0;
 }
 
-/* Poll lock held. */
-static int take(struct cq *core, int count, struct ibv_wc *wc)
+/* How many there are, at most `count`, or the negative value that ibv_poll_cq() returns. */
+static int take(struct abi_cq *cq, int count, struct ibv_wc *wc)
 {
+	struct cq *core = cq->core;
 	uint32_t n = 0;
 
+	if (!cq_depth(core))
+		return 0;
+	if (spin_lock(&cq->poll_lock, cq->engine))
+		return -fail(EIO);
 	for (const struct cqe *e; n < (uint32_t)count && (e = cq_peek(core, n)); n++)
 		wc_fill(&wc[n], e);
 	if (n)
 		cq_consume(core, n);
+	spin_unlock(&cq->poll_lock);
 	return (int)n;
 }
 
@@ -198,21 +204,13 @@ int poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
 
 	if (count <= 0)
 		return count < 0 ? -fail(EINVAL) : 0;
-	if (spin_lock(&cq->poll_lock, cq->engine))
-		return -fail(EIO);
-	n = take(cq->core, count, wc);
-	spin_unlock(&cq->poll_lock);
+	n = take(cq, count, wc);
 	if (n)
 		return n;
 	engine_poll(cq->engine);
-	if (spin_lock(&cq->poll_lock, cq->engine))
-		return -fail(EIO);
-	n = take(cq->core, count, wc);
+	n = take(cq, count, wc);
 	/* Completions were lost, so the rest of the CQ would mislead the program (IBTA C11-39). */
-	if (!n && cq->core->overrun)
-		n = -EOVERFLOW;
-	spin_unlock(&cq->poll_lock);
-	return n;
+	return !n && cq->core->overrun ? -EOVERFLOW : n;
 }
 
 int req_notify_cq(struct ibv_cq *pub, int solicited_only)

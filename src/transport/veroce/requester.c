@@ -84,7 +84,7 @@ static bool fit_reads(struct transport *tp, struct qp *qp)
  * Whether the next WQE overlaps an incomplete one. Remembers the newest of those: when it completes, all before it
  * have. All incomplete WQEs are compared on the next WQE's first turn, and again when the remembered one is complete.
  */
-static bool overlaps_older(struct transport *tp, struct qp *qp, const struct send_wqe *w)
+static __attribute__((noinline)) bool overlaps_older(struct transport *tp, struct qp *qp, const struct send_wqe *w)
 {
 	struct veroce_work *work = qp->veroce->w;
 
@@ -102,28 +102,20 @@ static bool overlaps_older(struct transport *tp, struct qp *qp, const struct sen
 	return false;
 }
 
-/* Starts the WQE at sq.next. False: it may not start now. */
-static bool start(struct transport *tp, struct qp *qp, uint64_t now_ns)
+static bool execute_next(struct transport *tp, struct qp *qp, struct send_wqe *w, uint64_t now_ns)
+{
+	w->packets = 0;
+	w->psn_first = qp->veroce->psn_new;
+	w->psn_last = (w->psn_first - 1) & PSN_MASK;
+	return request_execute(tp, qp, now_ns);
+}
+
+/* Whether the WQE at sq.next, which is not plain, may start now. */
+static __attribute__((noinline)) bool may_start(struct transport *tp, struct qp *qp, const struct send_wqe *w, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	struct send_wqe *w;
-	enum wc_status status;
+	enum wc_status status = request_judge(tp, qp, w);
 
-	if (qp_get_state(qp) != QPS_RTS || qp->failed)
-		return false;
-	w = sq_at(&qp->sq, qp->sq.next);
-	/* Stronger than IBTA 10.8.3.3, as data in flight has no order here: waits for all WQEs before. */
-	if (w->flags & WR_FENCE && qp->sq.una != qp->sq.next)
-		return false;
-	if (tp->config.veroce.fence_indicator && overlaps_older(tp, qp, w))
-		return false;
-	if (request_is_local(w)) {
-		w->packets = 0;
-		w->psn_first = qp->veroce->psn_new;
-		w->psn_last = (w->psn_first - 1) & PSN_MASK;
-		return request_execute(tp, qp, now_ns);
-	}
-	status = request_judge(tp, qp, w);
 	if (status != WC_SUCCESS) {
 		request_fail_in_turn(tp, qp, qp->sq.next, status, now_ns);
 		return false;
@@ -139,6 +131,26 @@ static bool start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		vr->w->starved = true;
 		return false;
 	}
+	return true;
+}
+
+/* Starts the WQE at sq.next. False: it may not start now. */
+static bool start(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct send_wqe *w;
+
+	if (qp_get_state(qp) != QPS_RTS || qp->failed)
+		return false;
+	w = sq_at(&qp->sq, qp->sq.next);
+	/* Stronger than IBTA 10.8.3.3, as data in flight has no order here: waits for all WQEs before. */
+	if (w->flags & WR_FENCE && qp->sq.una != qp->sq.next)
+		return false;
+	if (tp->config.veroce.fence_indicator && overlaps_older(tp, qp, w))
+		return false;
+	if (request_is_local(w))
+		return execute_next(tp, qp, w, now_ns);
+	if (!request_is_plain(w, qp->mtu) && !may_start(tp, qp, w, now_ns))
+		return false;
 	start_wqe(qp, w);
 	return true;
 }
