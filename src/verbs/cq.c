@@ -185,7 +185,8 @@ static int take(struct abi_cq *cq, int count, struct ibv_wc *wc)
 	struct cq *core = cq->core;
 	uint32_t n = 0;
 
-	if (!cq_depth(core))
+	/* Without the lock, which polls of an empty CQ need only to learn that nobody will ever let go of it. */
+	if (!cq_depth(core) && !engine_is_lost(cq->engine))
 		return 0;
 	if (spin_lock(&cq->poll_lock, cq->engine))
 		return -fail(EIO);
