@@ -35,7 +35,7 @@ void neighbours_begin(struct loop *l)
 	shm_set_placer(l->shm, (struct shm_placer){.place = place, .passes = passes, .ctx = l->nic});
 }
 
-/* Rare: the functions that each turn calls are short without. */
+/* Rare, and so a function of its own: each turn calls the one below. */
 static __attribute__((noinline)) void show_reach(struct loop *l, const struct shm_reach *reach)
 {
 	struct nic_neighbours n;

@@ -76,7 +76,7 @@ enum {
 	POLLED_QUIET_NS = 1000000,  /* after polling this long without traffic it blocks */
 	SERVE_NS = 5000000,         /* interval of serving the group outside of epoll */
 	TURN_NS_MAX = 10000000, /* a turn takes less, unless its thread is not running */
-	BRIEF_TURN_PACKETS = 4, /* one of no more packets takes so little time that none has passed */
+	BRIEF_TURN_PACKETS = 4, /* a poll's turn that moved no more of them counts as no time */
 	BOUNCES_A_YIELD = 64, /* polls that find the lock held, then the thread yields */
 	DEFERRED_KICKS_MAX = PKT_TRAIN_MAX - 1, /* the next makes a whole train of small messages */
 	NEAR_KICKS_MAX = 20, /* of one QP whose packets go through memory: sending costs little there, and the peer can begin */

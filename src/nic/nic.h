@@ -101,7 +101,7 @@ int nic_input(struct nic *, const struct pkt *, uint64_t now_ns);
  * acknowledgements.
  */
 size_t nic_output(struct nic *, struct pkt *burst, size_t max, uint64_t now_ns);
-/* Whether it may have more, unless something happens. */
+/* Whether a QP waits for its turn in nic_output(), or a management datagram. Doorbells and ACKs that wait are not counted. */
 bool nic_has_output(const struct nic *);
 /* When to call nic_expire(); UINT64_MAX: no timer runs. */
 uint64_t nic_deadline(const struct nic *);
@@ -122,7 +122,7 @@ void nic_pause(struct nic *, uint16_t sls);
 
 /* Any thread: work was posted to this QP. Comes before each later sequentially consistent load of the caller's. */
 void nic_doorbell(struct nic *, struct qp *);
-/* As nic_doorbell(), of who has the nic. */
+/* Likewise, of a caller that may call into the nic now: the next nic_output() serves the QP. */
 void nic_posted(struct nic *, struct qp *);
 /* Any thread: whether a doorbell has rung since the last nic_output() collected them. */
 bool nic_has_doorbells(const struct nic *);
