@@ -10,7 +10,8 @@
 #include <stdio.h>
 
 enum {
-	SENT = 20000,        /* packets, each way */
+	SENT = 40000,        /* packets, each way */
+	REVOKED = 20000,     /* behind so many nothing is taken back any more, so that some comes even where the ends run by turns */
 	AT_ONCE = 7,
 	EACH_FAR = 4,        /* after so many bursts one whose payload is left out */
 	EACH_REVOKED = 2,    /* after so many of those all are taken back */
@@ -55,7 +56,7 @@ static void send_far(struct side *s)
 	s->far_bytes[5] = (uint8_t)(s->peer << 1);
 	memcpy(s->far_bytes + FAR_AT, &far, sizeof(far));
 	must(io_send(s->e->io, &p, 1, s->now_ns) == 1, "a packet is refused");
-	if (++s->far % EACH_REVOKED)
+	if (++s->far % EACH_REVOKED || s->sent >= REVOKED)
 		return;
 	/* Nobody reads it any more: it may be something else. */
 	shm_revoke(s->e->io, ++s->revocations);
