@@ -286,7 +286,8 @@ void engine_poll(struct engine *e)
 	atomic_store_explicit(&e->poller, poller_self(), memory_order_relaxed);
 	nic_hold_acks(e->loop.nic, true);
 	engine_turn(e, LOOP_ALL, now_ns);
-	if (e->loop.moved > BRIEF_TURN_PACKETS)
+	/* Even one packet of a TCP stream may be long. */
+	if (e->loop.moved > (e->loop.streams ? 0 : BRIEF_TURN_PACKETS))
 		now_ns = engine_now_ns();
 	if (atomic_load_explicit(&e->serve_wanted, memory_order_relaxed))
 		engine_serve_group(e, now_ns);
