@@ -12,8 +12,9 @@
  *
  * Of packets that leave their payload out (struct pkt_far) the ring has the rest, and who takes them reads the payload of several
  * trains at once in the sender's memory (process_vm_readv(2)), before it looks at them: into the packets, or where the nic says
- * that it belongs. Of long payload the sender writes some there (process_vm_writev(2)), if it polls meanwhile. What cannot be read is dropped as if a network had lost it, and so is what the sender has revoked meanwhile.
- * Where the kernel does not let it, the sender learns that from the ring, and sends whole packets.
+ * that it belongs. Of long payload the sender writes some there (process_vm_writev(2)), if it polls meanwhile. What cannot be read is
+ * dropped as if a network had lost it, and so is what the sender has revoked meanwhile. Where the kernel does not let it, the sender
+ * learns that from the ring, and sends whole packets.
  *
  * What a full ring has no room for is kept until it has (shm_spill.h), and the caller is told to send nothing more there
  * (shm_turn()), so a taker that is stopped holds up nobody but those who send to it, and nothing is lost. Datagrams, whose senders

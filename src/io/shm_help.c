@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How a process helps another one to read its memory: two processors copy more than one, and each has its own caches. A job
- * (shm_job.h) lies in the ring. A process that polls and finds no packets looks for one. If it does not poll, or sleeps, the reader copies everything alone.
+ * (shm_job.h) lies in the ring. A process that polls and finds no packets looks for one. If it does not poll, or sleeps, the reader
+ * copies everything alone.
  *
  * Who helps gives only what packets in that ring have left out since the last revocation, so nobody can ask for other memory, and writes
  * it to the process that the ring's other end is proved to be in.

@@ -185,7 +185,7 @@ static int take(struct abi_cq *cq, int count, struct ibv_wc *wc)
 	struct cq *core = cq->core;
 	uint32_t n = 0;
 
-	/* Without the lock, which polls of an empty CQ need only to learn that nobody will ever let go of it. */
+	/* An empty CQ needs no lock. In a child of fork() the lock may be held for ever, and then the call has to fail. */
 	if (!cq_depth(core) && !engine_is_lost(cq->engine))
 		return 0;
 	if (spin_lock(&cq->poll_lock, cq->engine))
