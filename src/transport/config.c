@@ -34,5 +34,5 @@ void transport_config_settle(struct transport_config *c)
 		memset(c->sport_ipv4, 0, sizeof(c->sport_ipv4));
 		memset(c->sport_ipv6, 0, sizeof(c->sport_ipv6));
 	}
-	veroce_settle(&c->veroce);
+	veroce_settle(&c->veroce, c->window_bytes);
 }

@@ -89,7 +89,7 @@ struct veroce_config {
 	uint16_t flowlet_packets; /* the least number that stay on one path; 0: 8 */
 	uint64_t flowlet_gap_ns;  /* instead, a QP changes path only after so long a silence; 0: by packets */
 	uint32_t rx_window;       /* how far ahead a QP accepts packets; a power of two; 0: RX_WINDOW_MAX */
-	uint64_t early_bytes_max; /* payload of early packets, of all QPs together; 0: 64 MiB */
+	uint64_t early_bytes_max; /* payload of early packets, of all QPs together; 0: 64 MiB, or four times window_bytes */
 	uint64_t rto_ns_min;      /* the shortest retransmission timeout; 0: 500 us */
 	uint64_t pto_ns_min;      /* and tail probe timeout; 0: 100 us */
 };

@@ -17,8 +17,8 @@ struct veroce_packet;
 
 /* ---- setup.c ------------------------------------------------------------------------------------- */
 
-/* Gives what the nic's owner left open its default. */
-void veroce_settle(struct veroce_config *);
+/* Gives what the nic's owner left open its default. window_bytes: a queue pair's. */
+void veroce_settle(struct veroce_config *, uint64_t window_bytes);
 /* For a struct transport that has its config, its memory and its icrc. */
 void veroce_setup(struct transport *, const uint8_t secret[16]);
 

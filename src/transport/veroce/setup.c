@@ -16,10 +16,15 @@ enum {
 	PTO_NS_MIN = 100000,
 	RTO_NS_MIN = 500000,
 	FLOWLET_PACKETS = 8,
-	EARLY_BYTES_MAX = 64 << 20
+	EARLY_BYTES_MIN = 64 << 20, /* of early_bytes_max, */
+	/*
+	 * or so many windows of a queue pair, if that is more. One alone may have half: while a packet is lost twice, two
+	 * windows of later packets come.
+	 */
+	EARLY_WINDOWS = 4
 };
 
-void veroce_settle(struct veroce_config *c)
+void veroce_settle(struct veroce_config *c, uint64_t window_bytes)
 {
 	if (!c->port)
 		c->port = encaps[ENCAP_VEROCE_IPV4].udp_port;
@@ -28,7 +33,7 @@ void veroce_settle(struct veroce_config *c)
 	if (!c->rx_window)
 		c->rx_window = RX_WINDOW_MAX;
 	if (!c->early_bytes_max)
-		c->early_bytes_max = EARLY_BYTES_MAX;
+		c->early_bytes_max = EARLY_WINDOWS * window_bytes > EARLY_BYTES_MIN ? EARLY_WINDOWS * window_bytes : EARLY_BYTES_MIN;
 	if (!c->rto_ns_min)
 		c->rto_ns_min = RTO_NS_MIN;
 	if (!c->pto_ns_min)
