@@ -273,6 +273,12 @@ void engine_serve_group(struct engine *e, uint64_t now_ns)
 	cancel_restore(state);
 }
 
+/* Whether the program polls, and the thread looks soon whether it still does. */
+static bool is_watched(const struct engine *e)
+{
+	return atomic_load_explicit(&e->state, memory_order_relaxed) == THREAD_NAP;
+}
+
 void engine_poll(struct engine *e)
 {
 	uint64_t now_ns;
@@ -285,7 +291,7 @@ void engine_poll(struct engine *e)
 	atomic_store_explicit(&e->post_turns_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&e->poller, poller_self(), memory_order_relaxed);
 	nic_hold_acks(e->loop.nic, true);
-	engine_turn(e, LOOP_ALL, now_ns);
+	engine_turn(e, is_watched(e) ? LOOP_POLLED : LOOP_ALL, now_ns);
 	/* Even one packet of a TCP stream may be long. */
 	if (e->loop.moved > (e->loop.streams ? 0 : BRIEF_TURN_PACKETS))
 		now_ns = engine_now_ns();
@@ -383,7 +389,7 @@ static void post_turn(struct engine *e, uint64_t now_ns)
 	uint64_t turns_ns = atomic_load_explicit(&e->post_turns_ns, memory_order_relaxed), end_ns;
 
 	atomic_store_explicit(&e->post_turns_ns, turns_ns + TURN_NS_MAX, memory_order_relaxed);
-	engine_turn(e, LOOP_OUTPUT, now_ns);
+	engine_turn(e, is_watched(e) ? LOOP_POSTED : LOOP_OUTPUT, now_ns);
 	end_ns = engine_now_ns();
 	atomic_store_explicit(&e->post_turns_ns, turns_ns + (end_ns - now_ns), memory_order_relaxed);
 	atomic_store_explicit(&e->kicked_ns, end_ns, memory_order_relaxed);

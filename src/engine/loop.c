@@ -133,7 +133,7 @@ static bool manage(struct loop *l, enum loop_work work, uint64_t now_ns)
 		cm_input(l->cm, &flow, mad, now_ns);
 		moved = true;
 	}
-	if (work == LOOP_ALL && !l->unread && cm_deadline(l->cm) <= now_ns)
+	if (work >= LOOP_POLLED && !l->unread && cm_deadline(l->cm) <= now_ns)
 		cm_expire(l->cm, now_ns);
 	while (cm_output(l->cm, &flow, mad))
 		moved |= nic_mad_send(l->nic, &flow, mad);
@@ -174,7 +174,7 @@ static bool expire(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
 	bool due;
 
-	if (work != LOOP_ALL || (l->unread && l->unread_turns < UNREAD_TURNS_MAX))
+	if (work < LOOP_POLLED || (l->unread && l->unread_turns < UNREAD_TURNS_MAX))
 		return false;
 	l->unread_turns = 0;
 	due = nic_deadline(l->nic) <= now_ns;
@@ -262,20 +262,37 @@ static void page_update(struct loop *l)
 	l->page->listener_count = (uint32_t)cm_report_listeners(l->cm, l->page->listeners, STATS_LISTENERS_MAX);
 }
 
+/* Whether what came is all that this turn has to do with: nothing waits to leave, and nothing is the cm's. */
+static bool is_input_alone(const struct loop *l)
+{
+	return !l->streams && !nic_has_output(l->nic) && !nic_has_mads(l->nic);
+}
+
 bool loop_turn(struct loop *l, enum loop_work work, uint64_t now_ns)
 {
-	bool came, due, again, managed, moved;
+	bool came, moved, due = false, again = false, managed = false;
 
 	l->moved = 0;
-	came = work == LOOP_ALL && input(l, now_ns);
-	due = expire(l, work, now_ns);
-	again = l->cm && requests_again(l, now_ns);
-	managed = l->cm && manage(l, work, now_ns);
+	came = work >= LOOP_POLLED && input(l, now_ns);
+	/* The program waits for what came. Timers and all else can wait for its next poll. */
+	if (came && work == LOOP_POLLED && !l->owes && is_input_alone(l)) {
+		l->owes = true;
+		l->stirred_ns = now_ns;
+		events(l);
+		return true;
+	}
+	if (work >= LOOP_POLLED)
+		l->owes = false;
+	if (work != LOOP_POSTED) {
+		due = expire(l, work, now_ns);
+		again = l->cm && requests_again(l, now_ns);
+		managed = l->cm && manage(l, work, now_ns);
+	}
 	moved = output(l, now_ns);
 	if (came || (moved && (!due || managed)))
 		l->stirred_ns = now_ns;
 	moved |= came || again;
-	if (l->shm)
+	if (l->shm && work != LOOP_POSTED)
 		neighbours_meet(l, now_ns);
 	events(l);
 	if (moved && now_ns >= l->page_due_ns) {
@@ -326,7 +343,7 @@ uint64_t loop_deadline_ns(const struct loop *l)
 	uint64_t nic = nic_deadline(l->nic), io = io_deadline_ns(l->io), first = nic < io ? nic : io;
 	uint64_t cm = l->cm ? manage_deadline_ns(l) : UINT64_MAX;
 
-	if (l->more || l->unread)
+	if (l->more || l->unread || l->owes)
 		return 0;
 	if (cm < first)
 		first = cm;

@@ -39,6 +39,7 @@ struct loop {
 	uint32_t unread_turns; /* how many turns in a row did so */
 	size_t moved; /* packets that the last turn took and sent */
 	bool more; /* the last turn left output behind because of its bound */
+	bool owes; /* the last turn of input did nothing else */
 	uint64_t stirred_ns; /* when a packet last arrived, or last left without a timer as the reason */
 	uint64_t page_due_ns;
 	unsigned rings_told; /* causes for which there are no rings: neighbours.c */
@@ -64,8 +65,10 @@ int loop_init(struct loop *);
 void loop_fini(struct loop *);
 
 enum loop_work {
-	LOOP_OUTPUT, /* turns of output and events */
-	LOOP_ALL     /* input and expiry before them */
+	LOOP_POSTED, /* output and events: what a post waits for */
+	LOOP_OUTPUT, /* everything but input and expiry */
+	LOOP_POLLED, /* input and events; the rest, too, if nothing came, if packets wait to leave, or if the last such turn left it out */
+	LOOP_ALL
 };
 
 /* One bounded turn; true when a packet moved or may be waiting to, so another turn is worthwhile. */

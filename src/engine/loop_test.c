@@ -308,6 +308,67 @@ static void endless_input_does_not_stop_the_clock(void **state)
 	}
 }
 
+/* Neither if a program polls, and each poll finds a packet. */
+static void polls_that_find_something_do_not_stop_the_clock(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		start(protocols[i]);
+		post(requesters[0]);
+		loop_turn(&loop, LOOP_POSTED, now_ns);
+		assert_int_equal(wire.tail - wire.head, 1);
+		wire.head = wire.tail; /* lost */
+		for (int turns = 0; turns < 3000 && !nic_counters(loop.nic)->retransmits; turns++) {
+			wire.lens[wire.tail++ % QUEUE] = 20; /* of no use */
+			loop_turn(&loop, LOOP_POLLED, now_ns);
+			now_ns += 100000;
+		}
+		assert_int_not_equal(nic_counters(loop.nic)->retransmits, 0);
+		settle();
+		assert_int_equal(completions(), 1);
+		end();
+	}
+}
+
+/* The acknowledgement waits, and the thread may not sleep until the rest was done. */
+static void poll_that_finds_a_packet_leaves_the_rest_to_the_next(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		start(protocols[i]);
+		memset(memory, (int)i + 1, BYTES);
+		nic_hold_acks(loop.nic, true);
+		post(requesters[0]);
+		loop_turn(&loop, LOOP_POSTED, now_ns);
+		assert_true(loop_turn(&loop, LOOP_POLLED, now_ns));
+		assert_int_equal(memory[BYTES], i + 1);
+		assert_int_equal(wire.tail - wire.head, 0);
+		assert_int_equal(loop_deadline_ns(&loop), 0);
+		loop_turn(&loop, LOOP_POLLED, now_ns);
+		assert_int_equal(wire.tail - wire.head, 1);
+		assert_int_not_equal(loop_deadline_ns(&loop), 0);
+		nic_hold_acks(loop.nic, false);
+		settle();
+		assert_int_equal(completions(), 1);
+		end();
+	}
+}
+
+static void poll_that_finds_a_packet_sends_what_was_posted(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		start(protocols[i]);
+		nic_hold_acks(loop.nic, true);
+		post(requesters[0]);
+		loop_turn(&loop, LOOP_POSTED, now_ns);
+		post(requesters[1]);
+		loop_turn(&loop, LOOP_POLLED, now_ns);
+		assert_int_not_equal(wire.tail - wire.head, 0);
+		nic_hold_acks(loop.nic, false);
+		settle();
+		assert_int_equal(completions(), 2);
+		end();
+	}
+}
+
 /* Each queue pair's packet is a train of its own, so the back end may take any number of them. */
 static void what_the_back_end_has_no_room_for_goes_first_when_it_has(void **state)
 {
@@ -337,6 +398,9 @@ int main(void)
 		cmocka_unit_test(post_after_a_pause_repeats_nothing),
 		cmocka_unit_test(long_backlog_is_read_before_timers_judge),
 		cmocka_unit_test(endless_input_does_not_stop_the_clock),
+		cmocka_unit_test(polls_that_find_something_do_not_stop_the_clock),
+		cmocka_unit_test(poll_that_finds_a_packet_leaves_the_rest_to_the_next),
+		cmocka_unit_test(poll_that_finds_a_packet_sends_what_was_posted),
 		cmocka_unit_test(what_the_back_end_has_no_room_for_goes_first_when_it_has),
 	};
 

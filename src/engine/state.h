@@ -31,6 +31,8 @@
  *   a deadline           as above; BLOCKED is entered under the lock with sleep_until_ns no later
  *                        than the deadline of that moment, and a later holder of the lock that leaves
  *                        an earlier deadline behind writes the wake-up descriptor.
+ *   the rest of a turn   which a poll that found packets left out: it is a deadline in the past until the next poll
+ *                        or the thread has done it.
  *   a doorbell           engine_kick() rings it, unless it gets the lock at once, then reads the state (both
  *                        sequentially consistent). Only if it reads NAP may it walk away without a turn: then
  *                        the thread's store of RUN comes later in the total order, so the turn that the thread

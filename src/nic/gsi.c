@@ -75,6 +75,11 @@ void gsi_input(struct nic *nic, const struct rx *rx)
 		n->rx_dropped++;
 }
 
+bool nic_has_mads(const struct nic *nic)
+{
+	return !list_empty(&nic->gsi.in);
+}
+
 bool nic_mad_take(struct nic *nic, struct flow *flow, uint8_t *mad)
 {
 	struct gsi_mad *m = first(&nic->gsi.in);

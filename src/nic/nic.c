@@ -411,9 +411,15 @@ static void aim_nowhere(struct transport *tp, struct icrc_ctx *icrc)
 	tp->tx.far = NULL;
 }
 
-bool nic_has_output(const struct nic *nic)
+/* After the doorbells were heard. */
+static bool has_output(const struct nic *nic)
 {
 	return has_turns(&nic->tp) || !list_empty(&nic->gsi.out);
+}
+
+bool nic_has_output(const struct nic *nic)
+{
+	return has_output(nic) || nic_has_doorbells(nic);
 }
 
 size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_ns)
@@ -429,7 +435,7 @@ size_t nic_output(struct nic *nic, struct pkt *burst, size_t max, uint64_t now_n
 	release_acks(nic, &nic->tp.held_acks, held_ack_ns(nic), now_ns);
 	release_acks(nic, &nic->tp.lazy_acks, nic->tp.lazy_ack_ns, now_ns);
 	release_acks(nic, &nic->tp.rare_acks, nic->tp.rare_ack_ns, now_ns);
-	if (!nic_has_output(nic))
+	if (!has_output(nic))
 		return 0;
 	tx_start(&tp->tx, burst, max);
 	if (!list_empty(&nic->gsi.out))
@@ -478,7 +484,7 @@ uint64_t nic_deadline(const struct nic *nic)
 {
 	uint64_t deadline = timers_deadline(&nic->tp.timers), due;
 
-	if (has_turns(&nic->tp) || nic_has_doorbells(nic) || !list_empty(&nic->gsi.out))
+	if (nic_has_output(nic))
 		return 0;
 	due = acks_due(&nic->tp.held_acks, held_ack_ns(nic));
 	if (due < deadline)

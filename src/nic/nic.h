@@ -101,7 +101,7 @@ int nic_input(struct nic *, const struct pkt *, uint64_t now_ns);
  * acknowledgements.
  */
 size_t nic_output(struct nic *, struct pkt *burst, size_t max, uint64_t now_ns);
-/* Whether a QP waits for its turn in nic_output(), or a management datagram. Doorbells and ACKs that wait are not counted. */
+/* Whether a doorbell has rung, or a QP waits for its turn in nic_output(), or a management datagram. ACKs that wait are not counted. */
 bool nic_has_output(const struct nic *);
 /* When to call nic_expire(); UINT64_MAX: no timer runs. */
 uint64_t nic_deadline(const struct nic *);
@@ -230,6 +230,7 @@ uint64_t nic_qp_changes(const struct nic *);
 
 /* ---- management datagrams: QPN 1 --------------------------------------------------------- */
 
+bool nic_has_mads(const struct nic *); /* some have arrived */
 /* Takes the next one that has arrived: writes *flow and MAD_LEN bytes (wire/mad.h). False: none waits. */
 bool nic_mad_take(struct nic *, struct flow *, uint8_t *mad);
 /*
