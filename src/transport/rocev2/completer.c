@@ -64,7 +64,8 @@ static void progress(struct transport *tp, struct qp *qp, uint32_t old_una, uint
 		return;
 	}
 	qp_check_drained(tp, qp);
-	qp_activate(tp, qp);
+	if (req->wqe != sq_head(&qp->sq))
+		qp_activate(tp, qp);
 }
 
 /* The peer acknowledged `count` PSNs from una on. False: stopped before a READ or atomic. */
