@@ -48,7 +48,7 @@ static bool stash_is_empty(const struct loop_stash *s)
 }
 
 /* Keeps whole trains for which the kernel had no room. */
-static void stash_fill(struct loop_stash *s, const struct pkt *pkts, size_t n, uint64_t now_ns)
+static __attribute__((cold)) void stash_fill(struct loop_stash *s, const struct pkt *pkts, size_t n, uint64_t now_ns)
 {
 	uint8_t *to = s->bytes[0];
 
@@ -65,7 +65,7 @@ static void stash_fill(struct loop_stash *s, const struct pkt *pkts, size_t n, u
 	s->retry_ns = now_ns + STASH_RETRY_NS;
 }
 
-static bool stash_send(struct loop *l, uint64_t now_ns)
+static __attribute__((cold)) bool stash_send(struct loop *l, uint64_t now_ns)
 {
 	struct loop_stash *s = l->stash;
 	size_t sent = io_send(l->io, s->pkts + s->first, s->count - s->first, now_ns);

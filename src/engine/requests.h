@@ -17,7 +17,7 @@ struct requests *requests_new(void);
 void requests_free(struct requests *); /* NULL is harmless */
 
 /* Gives a packet for QPN 1 to the cm or to another process, or keeps it; *borrows* it. hops: how often it was passed on. */
-void requests_take(struct loop *, const struct pkt *, unsigned hops, uint64_t now_ns);
+__attribute__((cold)) void requests_take(struct loop *, const struct pkt *, unsigned hops, uint64_t now_ns);
 /* Tries the kept messages again. True: one went to the cm of this process. */
 bool requests_again(struct loop *, uint64_t now_ns);
 uint64_t requests_deadline_ns(const struct loop *); /* UINT64_MAX: nothing is kept */

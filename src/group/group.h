@@ -214,7 +214,7 @@ void group_service(struct group *);
  * nobody has the slot, or its member is behind, or it is our own slot, or a joiner sent it to itself. Never blocks.
  * No cancellation point. hops: how often it was passed on before.
  */
-bool group_forward(struct group *, unsigned slot, const struct pkt *, unsigned hops);
+__attribute__((cold)) bool group_forward(struct group *, unsigned slot, const struct pkt *, unsigned hops);
 
 /*
  * Packets that other members forwarded, in the form of io_recv: *lent* until the next call. Each

@@ -258,7 +258,7 @@ static size_t put_some(struct shm *s, struct ring_out *r, const struct pkt *p, s
 }
 
 /* Keeps packets of a train until the ring has room. */
-static void keep(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets, uint64_t now_ns)
+static __attribute__((cold)) void keep(struct shm *s, struct ring_out *r, const struct pkt *p, size_t packets, uint64_t now_ns)
 {
 	unsigned slot = (unsigned)(r - s->out);
 	uint64_t bit = UINT64_C(1) << slot % 64;
@@ -366,7 +366,7 @@ static bool are_whole(const struct pkt *p, size_t packets)
 }
 
 /* Sends the packets from `from` on below, as far as no ring takes them; *to is set behind them. */
-static size_t send_below(struct shm *s, const struct pkt *pkts, size_t from, size_t n, uint64_t now_ns, size_t *to)
+static __attribute__((noinline)) size_t send_below(struct shm *s, const struct pkt *pkts, size_t from, size_t n, uint64_t now_ns, size_t *to)
 {
 	size_t end = from;
 
@@ -433,7 +433,7 @@ size_t shm_kept(const struct io *io)
 
 /* ---- receive ---- */
 
-static void give_up(struct shm *s, unsigned slot)
+static __attribute__((cold)) void give_up(struct shm *s, unsigned slot)
 {
 	s->config.counters->shm_broken++;
 	shm_free_in(s, slot);

@@ -91,7 +91,7 @@ int shm_next_wanted(struct io *);
  */
 int shm_make(struct io *, unsigned slot, uint64_t now_ns, int fds[2]);
 /* The ring to a slot is of no use any more: its process ended, or could not be reached. */
-void shm_lose(struct io *, unsigned slot, uint64_t now_ns);
+__attribute__((cold)) void shm_lose(struct io *, unsigned slot, uint64_t now_ns);
 
 /*
  * The ring from a slot, made by its process, which is known by `pid`; instead of an older one. *Takes* both descriptors, also when it fails: -EPROTO if they

@@ -142,6 +142,19 @@ static void write_record(struct shm_putter *p, uint32_t at, uint32_t from, const
 	memcpy(place(p->memory, at) + from, b, len);
 }
 
+/* Nothing more follows in the ring's end. */
+static __attribute__((cold)) void wrap(struct shm_putter *p)
+{
+	write_record(p, p->tail, 0, &(struct record){.kind = KIND_WRAP}, RECORD_BYTES);
+}
+
+static __attribute__((cold)) void put_flow(struct shm_putter *p, uint32_t at, const struct flow *flow)
+{
+	write_record(p, at, RECORD_BYTES, flow, sizeof(*flow));
+	p->flow = *flow;
+	p->has_flow = true;
+}
+
 enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const uint8_t *data, const struct shm_train *train)
 {
 	bool with_flow = !p->has_flow || memcmp(&p->flow, flow, sizeof(*flow));
@@ -160,17 +173,14 @@ enum shm_verdict shm_put(struct shm_putter *p, const struct flow *flow, const ui
 			return SHM_NO_ROOM;
 	}
 	if (at != p->tail)
-		write_record(p, p->tail, 0, &(struct record){.kind = KIND_WRAP}, RECORD_BYTES);
+		wrap(p);
 	r = (struct record){.len = len,
 			    .segment = (uint16_t)train->segment,
 			    .kind = (uint8_t)((train->far ? KIND_FAR : KIND_TRAIN) | (with_flow ? KIND_FLOW : 0)),
 			    .first = train->first};
 	write_record(p, at, 0, &r, RECORD_BYTES);
-	if (with_flow) {
-		write_record(p, at, RECORD_BYTES, flow, sizeof(*flow));
-		p->flow = *flow;
-		p->has_flow = true;
-	}
+	if (with_flow)
+		put_flow(p, at, flow);
 	write_record(p, at, skip, data, len);
 	p->tail = (at + need) % SHM_ROOM_BYTES;
 	return SHM_DONE;

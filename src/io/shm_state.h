@@ -137,7 +137,7 @@ struct shm_pieces {
 bool shm_read(struct ring_in *, struct shm_pieces to, struct shm_pieces from, size_t bytes);
 
 /* From now on what these packets leave out may be given to the other end of the ring. */
-void shm_lend(struct shm *, struct ring_out *, const struct pkt *, size_t n);
+__attribute__((noinline)) void shm_lend(struct shm *, struct ring_out *, const struct pkt *, size_t n);
 /* From now on nothing may that was lent before. */
 void shm_forget_lent(struct ring_out *);
 /* Copies some of what other processes read of this one's memory at this moment. True: there was something. */
@@ -153,7 +153,7 @@ enum shm_help_result shm_read_with_help(struct shm *, struct ring_in *, const st
  * Lays out the packets that a train describes, in the same place, and notes what they lack; *t becomes the train's. False: it is
  * nonsense.
  */
-bool shm_lay_out(struct shm *, struct shm_train *t, uint8_t *to);
+__attribute__((noinline)) bool shm_lay_out(struct shm *, struct shm_train *t, uint8_t *to);
 /* Forgets the train that was laid out last. */
 void shm_forget_last(struct shm *);
 /*
@@ -161,14 +161,14 @@ void shm_forget_last(struct shm *);
  * pieces before theirs are placed. What a packet says is not known any more when others were handled before it: only the first
  * ones of a call are asked for, and between them come at most packets that pass.
  */
-void shm_ask_for_places(struct shm *, struct pkt *);
+__attribute__((noinline)) void shm_ask_for_places(struct shm *, struct pkt *);
 /* The next piece may be placed no more, unless these packets, [first, n), pass. */
-void shm_ask_to_pass(struct shm *, const struct pkt *, size_t first, size_t n);
+__attribute__((noinline)) void shm_ask_to_pass(struct shm *, const struct pkt *, size_t first, size_t n);
 /*
  * Reads what packets lack: of all trains at once, and if something is not there, of each, so that one that is lost does not take
  * others with it. The number of packets that are left.
  */
-size_t shm_fetch(struct shm *, struct ring_in *, struct pkt *, size_t n);
+__attribute__((noinline)) size_t shm_fetch(struct shm *, struct ring_in *, struct pkt *, size_t n);
 
 /* Ends the ring from a slot, or to one; harmless if there is none. */
 void shm_free_in(struct shm *, unsigned slot);

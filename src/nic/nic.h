@@ -237,7 +237,7 @@ bool nic_mad_take(struct nic *, struct flow *, uint8_t *mad);
  * Copies one to send it; of the flow, the addresses, interface, TOS, TTL and flow label count. False: too many wait, or
  * memory is short.
  */
-bool nic_mad_send(struct nic *, const struct flow *, const uint8_t *mad);
+__attribute__((cold)) bool nic_mad_send(struct nic *, const struct flow *, const uint8_t *mad);
 
 /* ---- streams: of a nic whose protocol is PROTOCOL_IWARP ------------------------------------- */
 

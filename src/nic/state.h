@@ -106,15 +106,15 @@ int stream_modify(struct nic *, struct qp *, const struct qp_attr *, uint32_t ma
 /* A packet for the QP; counts what speaks against it. */
 void nic_deliver(struct nic *, struct qp *, struct rx *);
 /* A packet for the multicast QPN. */
-void mcast_input(struct nic *, struct rx *);
+__attribute__((noinline)) void mcast_input(struct nic *, struct rx *);
 /* Detaches a QP from all groups. */
 void mcast_detach_all(struct nic *, struct qp *);
 
 void gsi_init(struct gsi *);
 /* A packet for QPN 1. */
-void gsi_input(struct nic *, const struct rx *);
+__attribute__((cold)) void gsi_input(struct nic *, const struct rx *);
 /* Within a turn: lays out the waiting datagrams, as far as there is room. */
-void gsi_output(struct nic *);
+__attribute__((cold)) void gsi_output(struct nic *);
 
 /* Collects the doorbells that have rung: their QPs join the active lists. */
 void nic_hear_doorbells(struct nic *);

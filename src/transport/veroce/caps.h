@@ -72,7 +72,7 @@ bool caps_cut_settled(const struct transport *, struct qp *);
  */
 void caps_confirmed(struct transport *, struct qp *);
 /* The peer acknowledged a packet, or sent one that cannot be accepted yet, but has not answered CAPS. */
-void caps_unanswered(struct transport *, struct qp *, uint64_t now_ns);
+__attribute__((cold)) void caps_unanswered(struct transport *, struct qp *, uint64_t now_ns);
 /* A veRoCE packet arrived in the peer's name; `proved`: only the peer can have sent it. */
 void caps_packet_came(struct transport *, struct qp *, bool proved, uint64_t now_ns);
 /*

@@ -380,7 +380,7 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 	recovery_wake(tp, pair);
 }
 
-static void mark_blocks(struct sender *s, const uint64_t *min_rtt_ns,
+static __attribute__((noinline)) void mark_blocks(struct sender *s, const uint64_t *min_rtt_ns,
 			const struct acknowledgement *a, uint64_t now_ns, struct tx_news *news)
 {
 	for (uint32_t b = 0; b < a->sack_count; b++) {
@@ -448,7 +448,7 @@ static void take_ack(struct transport *tp, struct qp *qp, struct sender *s, uint
 		if (veroce_is_q(qp, s) && vr->w->refused)
 			veroce_requester_let_more(tp, qp);
 	}
-	if (d >= 0)
+	if (d >= 0 && a->sack_count)
 		mark_blocks(s, min_rtt_ns, a, now_ns, &news);
 	if (news.packets) {
 		s->active_ns = now_ns;

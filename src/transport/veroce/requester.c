@@ -241,7 +241,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct request
 
 enum sent { SENT, SENT_NO_ROOM, SENT_BLOCKED, SENT_FAILED };
 
-static enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns)
+static __attribute__((noinline)) enum sent send_again(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct sender *s = &qp->veroce->w->q;
 	uint32_t psn = s->tx.again_head;

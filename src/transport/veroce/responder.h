@@ -28,7 +28,7 @@ bool veroce_responder_middle(struct transport *, struct qp *, const struct pkt *
  * otherwise only packets of its own message come before it.
  */
 uint8_t *veroce_responder_place(const struct transport *, const struct qp *, const struct veroce_packet *, bool is_next);
-void veroce_responder_retry_stalled(struct transport *, struct qp *, uint64_t now_ns);
+__attribute__((cold)) void veroce_responder_retry_stalled(struct transport *, struct qp *, uint64_t now_ns);
 /* A receive WQE may have been posted: finishes a message that waits for one. */
 static inline void veroce_responder_retry(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {

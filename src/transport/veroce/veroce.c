@@ -206,7 +206,7 @@ static void input(struct transport *tp, struct qp *qp, const struct rx *rx)
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
-static void starve(struct transport *tp, struct qp *qp, uint64_t now_ns)
+static __attribute__((cold)) void starve(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	uint32_t ms = (uint32_t)(now_ns / 1000000);
@@ -222,19 +222,26 @@ static void starve(struct transport *tp, struct qp *qp, uint64_t now_ns)
 		timer_set(&tp->timers, &qp->timer, now_ns + STARVED_NS);
 }
 
+/* In ERR. */
+static __attribute__((cold)) bool take_last_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce *vr = qp->veroce;
+
+	/* The NAK_Rsp that ended the connection has not left yet (11). */
+	if (vr->w && vr->w->r_in.nak_due && !acks_send(tp, qp, &vr->w->r_in, now_ns))
+		return true;
+	qp_flush(tp, qp, now_ns);
+	return false;
+}
+
 static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
 	bool more, answers;
 	size_t before;
 
-	if (qp_get_state(qp) == QPS_ERR) {
-		/* The NAK_Rsp that ended the connection has not left yet (11). */
-		if (vr->w && vr->w->r_in.nak_due && !acks_send(tp, qp, &vr->w->r_in, now_ns))
-			return true;
-		qp_flush(tp, qp, now_ns);
-		return false;
-	}
+	if (qp_get_state(qp) == QPS_ERR)
+		return take_last_turn(tp, qp, now_ns);
 	if (!caps_output(tp, qp, now_ns))
 		return true;
 	if (!vr->w && qp->sq.una == sq_head(&qp->sq))
