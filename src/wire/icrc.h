@@ -18,7 +18,7 @@
 enum {
 	ICRC_LEN = 4,
 	ICRC_CTX_LENGTHS = 16, /* both powers of 2 */
-	ICRC_CTX_STARTS = 64
+	ICRC_CTX_STARTS = 128
 };
 
 /*
@@ -33,7 +33,7 @@ struct icrc_ctx {
 		uint32_t len; /* of the packet; 0: empty */
 		uint32_t crc; /* up to the BTH, of identification 0 */
 		bool hides_id; /* struct encap */
-	} start[ICRC_CTX_STARTS];
+	} sealed[ICRC_CTX_STARTS], checked[ICRC_CTX_STARTS]; /* a direction each */
 	struct icrc_unwind {
 		uint32_t len;         /* the packet length this row serves; 0: empty */
 		uint32_t part[8][16]; /* part[i][v]: nibble i of a CRC having value v, unwound */
