@@ -32,14 +32,17 @@ static void probe_is_answered_before_the_timeout_on_long_paths(void **state)
 			struct duo_options o = duo_options();
 			struct tail l = {.from = PACKETS / 2};
 			struct transfer *t = &l.t;
+			uint64_t before;
 
 			transfer_start(t, &v, &o, 1, read, PACKETS * MTU, latency_ns, WARM);
+			/* The first packet's round trip is longer than that of the CAPS packets before. */
+			before = t->sender->tail_probes;
 			t->duo->script = lose_tail;
 			t->duo->script_ctx = &l;
 			transfer_post(t, 0, PACKETS * MTU);
 			duo_idle(t->duo);
 			transfer_check(t);
-			DUO_CHECK(t->duo, t->sender->tail_probes == 1);
+			DUO_CHECK(t->duo, t->sender->tail_probes - before == 1);
 			DUO_CHECK(t->duo, t->sender->timeouts == 0);
 			transfer_end(t);
 		}

@@ -5,7 +5,7 @@
  */
 #include "veroce/transfer.h"
 
-enum { MTU = 1024, LATENCY_NS = 50000, WARM = 16, PACKETS = 20 };
+enum { MTU = 1024, LATENCY_NS = 50000, WARM = 16, PACKETS = 20, RTO_NS_MIN = 500000 };
 
 /* Loses the first `copies` copies of data packets from `from` on. */
 struct tail {
@@ -13,6 +13,7 @@ struct tail {
 	uint32_t from;
 	uint32_t copies;
 	bool acks; /* instead: the first `copies` acknowledgements of them */
+	bool first; /* nothing was sent before, so no round trip was measured */
 };
 
 static bool is_ack(const struct transfer *t, const struct duo_packet *p)
@@ -40,7 +41,7 @@ static void run(struct tail *l, bool read, bool base, uint32_t count)
 	struct transfer *t = &l->t;
 
 	v.base[DUO_A] = v.base[DUO_B] = base;
-	transfer_start(t, &v, &o, 1, read, PACKETS * MTU, LATENCY_NS, WARM);
+	transfer_start(t, &v, &o, 1, read, PACKETS * MTU, LATENCY_NS, l->first ? 0 : WARM);
 	memcpy(t->dst->p, t->src->p, PACKETS * MTU);
 	memset(t->dst->p, 0, count * MTU);
 	t->duo->script = lose_tail;
@@ -131,6 +132,21 @@ static void lost_last_acknowledgement_is_repaired_by_a_probe(void **state)
 	}
 }
 
+/* The answer to the CAPS request tells how long a round trip takes at least; without it the probe waits for eight RTO_min (6.3). */
+static void lost_acknowledgement_of_the_first_packets_is_repaired_after_one_timeout(void **state)
+{
+	for (uint32_t count = 1; count <= PACKETS; count += PACKETS - 1) {
+		struct tail l = {.acks = true, .copies = 1, .first = true};
+
+		run(&l, false, false, count);
+		DUO_CHECK(l.t.duo, l.t.sender->timeouts == 0 && l.t.sender->tail_probes > 0);
+		DUO_CHECK(l.t.duo, l.t.sender->retransmits <= 2); /* the first and the last one */
+		DUO_CHECK(l.t.duo, repaired_ns(&l, 0) >= RTO_NS_MIN);
+		DUO_CHECK(l.t.duo, repaired_ns(&l, 0) <= RTO_NS_MIN + 3 * 2 * LATENCY_NS);
+		transfer_end(&l.t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +154,7 @@ int main(void)
 		cmocka_unit_test(lost_end_of_many_packets_is_repaired_by_a_probe),
 		cmocka_unit_test(lost_probes_are_followed_by_others),
 		cmocka_unit_test(lost_last_acknowledgement_is_repaired_by_a_probe),
+		cmocka_unit_test(lost_acknowledgement_of_the_first_packets_is_repaired_after_one_timeout),
 	};
 
 	duo_fail_hook = sim_fail;

@@ -85,6 +85,14 @@ void path_rtt_sample(const struct transport_config *c, struct pair *pair, uint32
 		pair->rto_ns = rto;
 }
 
+void path_rtt_expect(const struct transport_config *c, struct pair *pair, uint64_t rtt_ns)
+{
+	uint64_t rto = path_rto_ns(c, &(struct path){.srtt_ns = rtt_ns, .rttvar_ns = rtt_ns / 2});
+
+	if (!pair->srtt_ns && rto < pair->rto_ns)
+		pair->rto_ns = rto;
+}
+
 void path_was_late(struct pair *pair, uint32_t path, uint64_t late_ns, uint64_t now_ns)
 {
 	struct path *p = &pair->own[path];

@@ -27,6 +27,28 @@ static void round_trips_are_smoothed_and_bound_the_timeout_from_below(void **sta
 	end(&f);
 }
 
+/* It is no sample: packets with data may take longer. */
+static void an_answer_without_data_shortens_the_first_timeout_alone(void **state)
+{
+	static const uint64_t rtt_ns[] = {1000000};
+	struct fixture f;
+
+	start(&f, 1, CC_NONE);
+	path_rtt_expect(&f.config, f.pair, 8 * rto_ns_min);
+	assert_int_equal(f.pair->rto_ns, 8 * rto_ns_min); /* a longer one is no news */
+	path_rtt_expect(&f.config, f.pair, rto_ns_min);
+	assert_int_equal(f.pair->rto_ns, 3 * rto_ns_min);
+	path_rtt_expect(&f.config, f.pair, 1);
+	assert_int_equal(f.pair->rto_ns, rto_ns_min);
+	assert_int_equal(f.pair->srtt_ns, 0);
+	assert_int_equal(f.pair->path[0].srtt_ns, 0);
+	measure(&f, rtt_ns);
+	assert_int_equal(f.pair->rto_ns, 3000000);
+	path_rtt_expect(&f.config, f.pair, 1);
+	assert_int_equal(f.pair->rto_ns, 3000000); /* measured since */
+	end(&f);
+}
+
 /* Round trips grow and shrink at random, and paths go down and come back. */
 static void the_pairs_timeout_is_the_longest_of_those_that_are_up(void **state)
 {
@@ -261,6 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trips_are_smoothed_and_bound_the_timeout_from_below),
+		cmocka_unit_test(an_answer_without_data_shortens_the_first_timeout_alone),
 		cmocka_unit_test(the_pairs_timeout_is_the_longest_of_those_that_are_up),
 		cmocka_unit_test(a_controlled_pair_has_room_for_what_the_network_holds),
 		cmocka_unit_test(hosts_are_no_part_of_the_network),

@@ -14,6 +14,7 @@
  */
 #include "transport/veroce/caps.h"
 
+#include "transport/paths/path_rtt.h"
 #include "transport/veroce/engine.h"
 #include "transport/veroce/nak.h"
 #include "transport/veroce/veroce.h"
@@ -393,6 +394,9 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 		return;
 	}
 	pair_learn(vr->pair, PAIR_VEROCE, now_ns);
+	/* Only one request can have this answer. */
+	if (!veroce_is_answered(vr) && vr->caps_tries == 1 && !vr->caps_hurries)
+		path_rtt_expect(&tp->config, vr->pair, now_ns - (vr->ask_ns - ask_wait_ns(1)));
 	caps_packet_came(tp, qp, true, now_ns);
 	if (!contradicts(tp, qp, c)) {
 		agree(tp, qp, c);

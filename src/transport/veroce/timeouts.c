@@ -64,7 +64,8 @@ static uint64_t rto_deadline(const struct transport *tp, const struct qp *qp, co
 	uint64_t since = rto_since(tp, qp, s) + rto_ns(tp, qp, s);
 
 	if (s->probes && !s->retries) { /* the probe's answer may still arrive */
-		uint64_t answer = s->active_ns + slowest_srtt_ns(qp, s) * 3 / 2 + tp->lazy_ack_ns;
+		uint64_t srtt = slowest_srtt_ns(qp, s);
+		uint64_t answer = s->active_ns + (srtt ? srtt * 3 / 2 : qp->veroce->pair->rto_ns) + tp->lazy_ack_ns;
 
 		since = since > answer ? since : answer;
 	}
