@@ -64,6 +64,7 @@ struct loop {
 int loop_init(struct loop *);
 void loop_fini(struct loop *);
 
+/* From the least to the most. */
 enum loop_work {
 	LOOP_POSTED, /* output and events: what a post waits for */
 	LOOP_OUTPUT, /* everything but input and expiry */

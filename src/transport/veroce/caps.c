@@ -394,7 +394,7 @@ static void answered(struct transport *tp, struct qp *qp, const struct capseth *
 		return;
 	}
 	pair_learn(vr->pair, PAIR_VEROCE, now_ns);
-	/* Only one request can have this answer. */
+	/* It is that of the last request: no other was sent, or the others have been silent for a quarter of a second. */
 	if (!veroce_is_answered(vr) && vr->caps_tries == 1 && !vr->caps_hurries)
 		path_rtt_expect(&tp->config, vr->pair, now_ns - (vr->ask_ns - ask_wait_ns(1)));
 	caps_packet_came(tp, qp, true, now_ns);

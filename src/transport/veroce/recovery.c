@@ -380,8 +380,8 @@ static void account(struct transport *tp, struct qp *qp, const struct tx_news *n
 	recovery_wake(tp, pair);
 }
 
-static __attribute__((noinline)) void mark_blocks(struct sender *s, const uint64_t *min_rtt_ns,
-			const struct acknowledgement *a, uint64_t now_ns, struct tx_news *news)
+static __attribute__((noinline)) void mark_blocks(struct sender *s, const uint64_t *min_rtt_ns, const struct acknowledgement *a,
+						  uint64_t now_ns, struct tx_news *news)
 {
 	for (uint32_t b = 0; b < a->sack_count; b++) {
 		struct sacketh h;

@@ -26,6 +26,8 @@ enum {
 
 void veroce_settle(struct veroce_config *c, uint64_t window_bytes)
 {
+	uint64_t early_bytes = EARLY_WINDOWS * window_bytes;
+
 	if (!c->port)
 		c->port = encaps[ENCAP_VEROCE_IPV4].udp_port;
 	if (!c->flowlet_packets)
@@ -33,7 +35,7 @@ void veroce_settle(struct veroce_config *c, uint64_t window_bytes)
 	if (!c->rx_window)
 		c->rx_window = RX_WINDOW_MAX;
 	if (!c->early_bytes_max)
-		c->early_bytes_max = EARLY_WINDOWS * window_bytes > EARLY_BYTES_MIN ? EARLY_WINDOWS * window_bytes : EARLY_BYTES_MIN;
+		c->early_bytes_max = early_bytes > EARLY_BYTES_MIN ? early_bytes : EARLY_BYTES_MIN;
 	if (!c->rto_ns_min)
 		c->rto_ns_min = RTO_NS_MIN;
 	if (!c->pto_ns_min)
