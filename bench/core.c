@@ -354,7 +354,8 @@ static double run(uint32_t messages)
 	double begun_ns = processor_ns(), least_ns = 1e18;
 	uint32_t part = messages / PARTS ? messages / PARTS : 1, begun = ends[0].sent;
 	uint32_t until = ends[0].sent + messages;
-	uint64_t give_up_ns = duo->now_ns + stalled_ns;
+	uint32_t sent = ends[0].sent + ends[1].sent;
+	uint64_t moved_ns = duo->now_ns;
 
 	begin_part();
 	while (ends[0].sent < until || (set.both && ends[1].sent < until)) {
@@ -370,7 +371,11 @@ static double run(uint32_t messages)
 			begun_ns = now_ns;
 			begun = ends[0].sent;
 		}
-		if (duo->now_ns > give_up_ns)
+		if (ends[0].sent + ends[1].sent != sent) {
+			sent = ends[0].sent + ends[1].sent;
+			moved_ns = duo->now_ns;
+		}
+		if (duo->now_ns - moved_ns > stalled_ns)
 			die("stalled");
 	}
 	return least_ns;
