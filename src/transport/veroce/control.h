@@ -17,7 +17,7 @@ struct veroce_packet;
 
 void control_input(struct transport *, struct qp *, const struct pkt *, const struct veroce_packet *,
 		   uint64_t now_ns);
-__attribute__((cold)) bool control_send(struct transport *, struct qp *, uint64_t now_ns);
+__attribute__((noinline)) bool control_send(struct transport *, struct qp *, uint64_t now_ns);
 /* Sends probes of paths that are down, answers to the peer's probes, and signals. False: no room. */
 static inline bool control_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
@@ -27,7 +27,7 @@ static inline bool control_output(struct transport *tp, struct qp *qp, uint64_t 
 	       control_send(tp, qp, now_ns);
 }
 
-__attribute__((cold)) bool control_send_cnp(struct transport *, struct qp *, uint64_t now_ns);
+__attribute__((noinline)) bool control_send_cnp(struct transport *, struct qp *, uint64_t now_ns);
 /*
  * Sends a CNP for CE marks that no acknowledgement reports (10); called after the acknowledgements of this turn were
  * sent. False: no room.
