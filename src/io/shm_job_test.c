@@ -11,11 +11,18 @@
 
 #include "io/shm_job.h"
 
-enum { JOBS = 3000, CHUNKS = 18, BYTES = 64, HELPED_AT_A_TIME = 2 };
+enum {
+	JOBS = 1000,
+	CHUNKS = 18,
+	BYTES = 64,
+	HELPED_AT_A_TIME = 2,
+	CHUNK_TURNS = 300, /* a chunk takes longer than the other processor takes to see that somebody has it */
+	OVER = JOBS + 1
+};
 
 static struct shm_job job;
 static uint8_t memory[JOBS][CHUNKS];
-static _Atomic bool over;
+static _Atomic size_t opened, met; /* jobs; OVER: there are no more */
 static size_t helped;
 
 /* Each chunk of the n-th job is one byte of memory[n], and so many others of its length. */
@@ -33,21 +40,38 @@ static void take(struct shm_run run)
 		if (from[i].iov_len != BYTES + run.first + i)
 			abort();
 		++*(uint8_t *)from[i].iov_base;
+		for (volatile int turn = 0; turn < CHUNK_TURNS; turn++)
+			;
 	}
 	shm_job_settle(&job, run, true);
 }
 
+/* Mostly without giving up the processor: the threads are to be on two of them. */
+static void wait_a_little(unsigned turn)
+{
+	if (turn % 4096 == 0)
+		sched_yield();
+}
+
+/* They begin with a job at the same time, so that they meet in it. */
 static void *help(void *ctx)
 {
-	while (!atomic_load(&over)) {
-		size_t n = shm_job_chunks(&job);
-		struct shm_run run = n ? shm_job_claim(&job, n, HELPED_AT_A_TIME) : (struct shm_run){0};
+	size_t n;
 
-		if (run.count)
+	for (unsigned turn = 1; (n = atomic_load(&opened)) != OVER; turn++) {
+		struct shm_run run;
+
+		if (n == atomic_load(&met)) {
+			wait_a_little(turn);
+			continue;
+		}
+		if (shm_job_chunks(&job) != CHUNKS)
+			abort();
+		atomic_store(&met, n);
+		while ((run = shm_job_claim(&job, CHUNKS, HELPED_AT_A_TIME)).count) {
 			take(run);
-		else
-			sched_yield();
-		helped += run.count;
+			helped += run.count;
+		}
 	}
 	return NULL;
 }
@@ -62,16 +86,20 @@ static void each_chunk_is_copied_once(void **state)
 		for (size_t i = 0; i < CHUNKS; i++)
 			here[i] = there[i] = chunk_of(n, i);
 		shm_job_open(&job, here, there, CHUNKS);
+		atomic_store(&opened, n + 1);
+		for (unsigned turn = 1; atomic_load(&met) != n + 1; turn++)
+			wait_a_little(turn);
 		for (struct shm_run run; (run = shm_job_claim(&job, CHUNKS, (shm_job_left(&job, CHUNKS) + 1) / 2)).count;)
 			take(run);
 		for (size_t i = 0; i < CHUNKS; i++) {
-			while (shm_job_state(&job, i) != SHM_CHUNK_DONE)
-				sched_yield();
+			for (unsigned turn = 1; shm_job_state(&job, i) != SHM_CHUNK_DONE; turn++)
+				wait_a_little(turn);
 			assert_int_equal(memory[n][i], 1);
 		}
 		shm_job_close(&job);
+		assert_int_equal(shm_job_chunks(&job), 0);
 	}
-	atomic_store(&over, true);
+	atomic_store(&opened, OVER);
 	pthread_join(helper, NULL);
 	print_message("%zu of %d chunks were the helper's\n", helped, JOBS * CHUNKS);
 }
