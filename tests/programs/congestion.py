@@ -117,7 +117,7 @@ def every_algorithm(protocol, streams=False):
             for name in ALGORITHMS + ["dcqcn_fw:connectx,window=on"]:
                 env = {"VERBENA_CC": name, "VERBENA_PROTOCOL": protocol}
                 if streams:
-                    perftest(place, "ib_write_bw", ["-s", 65536, "-q", 2], iters=60, sizes=[65536], env=env)
+                    perftest(place, "ib_write_bw", ["-s", 65536, "-q", 2, "-b"], iters=60, sizes=[65536], env=env)
                 else:
                     transfer(place, ["-n", 20, "-s", 71, "-b", 30000], env=env)
             check(marking.marked(0) > 0 and marking.marked(1) > 0, "nothing was marked")

@@ -646,6 +646,7 @@ def pingpong_check(pair, outs, iters, size, qps=1):
 
 
 ROW = re.compile(r"^ *(\d+) +(\d+)((?:[ \t]+-?(?:[\d.]+|inf|nan))+)[ \t]*$", re.M)
+COMPLAINT = re.compile(r"Correlation coefficient r\^2: [-+\w.]+ < [\d.]+\n")
 
 
 def perftest_rows(out):
@@ -653,8 +654,10 @@ def perftest_rows(out):
     table = out.rsplit("#bytes", 1)
     if len(table) < 2:
         return []
+    # What perftest complains of goes to stderr, and may come in the middle of a row.
+    rows = COMPLAINT.sub("", table[1])
     return [(int(m[0]), int(m[1]), [float(x) for x in m[2].split()])
-            for m in ROW.findall(table[1])]
+            for m in ROW.findall(rows)]
 
 
 def perftest(place, program, options=(), iters=None, sizes=None, seconds=TIME_S, server=None, **kw):
