@@ -42,7 +42,9 @@ FAULTS = [
     Fault("answer_waits_for_an_empty_turn", "take_turn", "return responder_output_ack(tp, qp) || more;",
           "return more || responder_output_ack(tp, qp);", "sim/nic_full_turns_test"),
     Fault("path_is_heard_when_told", "hear", "if (!tx_ns)", "if (true)", "unit/path_test"),
-    Fault("turn_takes_many_paths", "path_of_turn", "pair->left_turn == tp->tx.turn", "false", "sim/veroce_trains_test"),
+    Fault("turn_takes_many_paths", "veroce_path_of_turn", "pair->left_turn == tp->tx.turn", "false", "sim/veroce_trains_test"),
+    Fault("answers_take_their_own_paths", "answer_path", "stamped ? veroce_path_of_turn(tp, pair) : PAIR_NO_PATH", "PAIR_NO_PATH", "sim/veroce_trains_test"),
+    Fault("base_peers_are_answered_anywhere", "answer_path", "stamped ?", "true ?", "sim/veroce_trains_test"),
 
     # ---- transport, RoCEv2
     Fault("progress_restores_nothing", "progress", "req->retries = qp->retry_cnt;", "", "sim/rocev2_rc_retry_test"),

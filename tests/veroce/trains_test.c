@@ -132,8 +132,8 @@ static void send_bytes(struct sim *s, struct duo_qp *from, uint64_t i, uint32_t 
 }
 
 /*
- * Between hosts an acknowledgement has time stamps and is longer than a message of 8 bytes: it leads the train. 9, 2: the
- * message takes the path of the acknowledgement.
+ * Between hosts an acknowledgement has time stamps and is longer than a message of 8 bytes: it leads the train, and
+ * the message takes its path.
  */
 static void a_ping_pong_is_one_train_a_message(void **state)
 {
@@ -214,11 +214,8 @@ static void a_turn_takes_one_path(void **state)
 	}
 }
 
-/*
- * An end that sends acknowledges on the path of what it received, and its data go beside it: 5.3, 5. So what leaves in a turn
- * takes one path.
- */
-static void data_leave_beside_an_acknowledgement(void **state)
+/* 13.2: an acknowledgement names the path of what it answers, so it goes along with the data of a turn. */
+static void an_acknowledgement_goes_along_with_data(void **state)
 {
 	struct veroce_options v = veroce_options();
 	struct duo_options o = duo_options();
@@ -231,25 +228,85 @@ static void data_leave_beside_an_acknowledgement(void **state)
 		struct duo_wr w = duo_write_wr(i, s.bbuf, 0, MTU, s.abuf, 0);
 		struct pkt burst[2 * PKT_TRAIN_MAX + NIC_TX_ANSWERS];
 		struct duo_host *a = s.a->host, *b = s.b->host;
-		uint32_t used, came;
+		uint32_t used;
 		size_t n;
 
 		assert_true(duo_post(s.b, &w));
 		n = nic_output(b->nic, burst, COUNT(burst), s.duo->now_ns);
 		assert_int_equal(n, 1);
-		came = burst[0].flow->sport - DUO_SPORT_IPV4;
 		assert_int_equal(nic_input(a->nic, &burst[0], s.duo->now_ns), 0);
 		w = duo_write_wr(i, s.abuf, 0, 4 * MTU, s.bbuf, 0);
 		assert_true(duo_post(s.a, &w));
 		used = paths_of_turn(a);
-		assert_int_equal(used, 1u << came);
+		assert_true(used);
+		assert_int_equal(used & (used - 1), 0);
 	}
 	duo_destroy(s.duo);
 }
 
+/*
+ * One message a QP from b to a, and what a sends when all acknowledgements are due: `burst` has room for 64 packets. Returns
+ * their number; *came: the paths that the messages took, a bit each.
+ */
+static size_t acknowledge(struct sim *s, struct duo_qp *const *qps, size_t count, struct pkt *burst, uint32_t *came)
+{
+	struct duo_host *a = s->a->host, *b = s->b->host;
+
+	*came = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct duo_wr w = duo_write_wr(i, s->bbuf, 0, MTU, s->abuf, 0);
+		size_t n;
+
+		assert_true(duo_post(qps[i], &w));
+		n = nic_output(b->nic, burst, 64, s->duo->now_ns);
+		assert_int_equal(n, 1);
+		*came |= 1u << (burst[0].flow->sport - DUO_SPORT_IPV4);
+		assert_int_equal(nic_input(a->nic, &burst[0], s->duo->now_ns), 0);
+	}
+	nic_hold_acks(a->nic, false);
+	s->duo->now_ns += 10000000; /* no acknowledgement waits for so long */
+	return nic_output(a->nic, burst, 64, s->duo->now_ns);
+}
+
+/* 5.3, 5: one without time stamps goes where what it answers came from: a base peer knows the path by nothing else. */
+static void acknowledgements_share_a_path_if_they_name_one(void **state)
+{
+	for (int base = 0; base < 2; base++) {
+		struct veroce_options v = veroce_options();
+		struct duo_options o = duo_options();
+		struct pkt burst[64];
+		struct duo_qp *qps[8];
+		struct sim s;
+		uint32_t came, used = 0;
+		size_t n;
+
+		v.paths = 16;
+		v.base[DUO_A] = v.base[DUO_B] = base;
+		s = veroce_start_sim(&v, &o, 1);
+		qps[0] = s.b;
+		for (size_t i = 1; i < COUNT(qps); i++)
+			qps[i] = duo_connect(s.duo, &o).b;
+		duo_idle(s.duo);
+		n = acknowledge(&s, qps, COUNT(qps), burst, &came);
+		assert_int_equal(n, COUNT(qps));
+		for (size_t i = 0; i < n; i++)
+			used |= 1u << (burst[i].flow->sport - DUO_SPORT_IPV4);
+		assert_true(__builtin_popcount(came) > 2);
+		assert_int_equal(__builtin_popcount(used), base ? __builtin_popcount(came) : 1);
+		/* Each of them counts, whatever path it took. */
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(nic_input(s.b->host->nic, &burst[i], s.duo->now_ns), 0);
+		duo_idle(s.duo);
+		for (size_t i = 0; i < COUNT(qps); i++)
+			duo_expect(s.duo, &qps[i]->sent, i, WC_SUCCESS);
+		sim_end(&s);
+	}
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_turn_takes_one_path),
-	cmocka_unit_test(data_leave_beside_an_acknowledgement),
+	cmocka_unit_test(an_acknowledgement_goes_along_with_data),
+	cmocka_unit_test(acknowledgements_share_a_path_if_they_name_one),
 	cmocka_unit_test(a_ping_pong_is_one_train_a_message),
 	cmocka_unit_test(messages_share_a_train),
 	cmocka_unit_test(a_base_peer_gets_first_packets),

@@ -119,11 +119,11 @@ static uint32_t flowlet_packets(const struct transport_config *c, const struct p
 	return packets < most ? (uint32_t)packets : most;
 }
 
-/* The better of two paths, `beside` and a random one or two random ones; if neither has room, the first that has. */
-static int pick_new(struct pair *pair, const struct transport_config *c, uint32_t bytes, int beside, uint64_t now_ns)
+/* The better of two paths, `along` and a random one or two random ones; if neither has room, the first that has. */
+static int pick_new(struct pair *pair, const struct transport_config *c, uint32_t bytes, int along, uint64_t now_ns)
 {
 	uint64_t draw = prng_next(&pair->prng);
-	uint32_t a = beside == PAIR_NO_PATH ? (uint32_t)(draw & UINT32_MAX) % pair->path_count : (uint32_t)beside;
+	uint32_t a = along == PAIR_NO_PATH ? (uint32_t)(draw & UINT32_MAX) % pair->path_count : (uint32_t)along;
 	uint32_t b = (uint32_t)(draw >> 32) % pair->path_count;
 	bool a_fits = usable(pair, c, a, bytes, now_ns), b_fits = usable(pair, c, b, bytes, now_ns);
 
@@ -132,7 +132,7 @@ static int pick_new(struct pair *pair, const struct transport_config *c, uint32_
 	if (a_fits && b_fits) {
 		uint64_t load = path_load(&pair->path[a]);
 
-		load -= beside == PAIR_NO_PATH ? 0 : load / 2;
+		load -= along == PAIR_NO_PATH ? 0 : load / 2;
 		return (int)(load <= path_load(&pair->path[b]) ? a : b);
 	}
 	if (a_fits || b_fits)
@@ -191,16 +191,15 @@ int pair_pick_again(struct pair *pair, const struct transport_config *c, uint32_
 }
 
 /* Without gaps. */
-static bool goes_on(const struct flowlet *f, int beside)
+static bool goes_on(const struct flowlet *f, int along)
 {
-	return f->open || (f->left && (beside == PAIR_NO_PATH || beside == f->path));
+	return f->open || (f->left && (along == PAIR_NO_PATH || along == f->path));
 }
 
-int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes, int beside,
+int pair_pick(struct pair *pair, const struct transport_config *c, struct flowlet *f, uint32_t bytes, int along,
 	      uint64_t now_ns)
 {
 	uint32_t packets;
-	bool along;
 	int i;
 
 	if (!pair_has_room(pair, bytes))
@@ -214,19 +213,18 @@ int pair_pick(struct pair *pair, const struct transport_config *c, struct flowle
 		f->left = UINT16_MAX;
 		return f->path;
 	}
-	if (!c->veroce.flowlet_gap_ns && goes_on(f, beside) && usable(pair, c, f->path, bytes, now_ns)) {
+	if (!c->veroce.flowlet_gap_ns && goes_on(f, along) && usable(pair, c, f->path, bytes, now_ns)) {
 		f->left = (uint16_t)(f->left ? f->left - 1 : 0);
 		return f->path;
 	}
-	i = pick_new(pair, c, bytes, beside, now_ns);
+	i = pick_new(pair, c, bytes, along, now_ns);
 	if (i < 0)
 		return i;
-	along = f->along && i == beside;
 	f->path = (uint8_t)i;
 	f->open = 0;
 	packets = flowlet_packets(c, &pair->path[i], bytes);
 	/* What goes along with others is no flowlet: the next turn chooses again. */
-	f->left = c->veroce.flowlet_gap_ns ? UINT16_MAX : along ? 0 : (uint16_t)(packets - 1);
+	f->left = c->veroce.flowlet_gap_ns ? UINT16_MAX : i == along ? 0 : (uint16_t)(packets - 1);
 	f->train_max = c->train_max;
 	if (f->train_max > packets && !pair->path[i].srtt_ns)
 		f->train_max = (uint16_t)packets;

@@ -20,19 +20,17 @@ struct flowlet {
 	uint16_t left;    /* packets; with a gap it is 0 only before the first path is chosen */
 	uint16_t train_max; /* packets that may leave as one train, even if fewer are left */
 	uint16_t open;      /* packets of the train on `path` that another packet may join; pair_pick() is told */
-	bool along;         /* data have left on the path `beside` in this turn; pair_pick() is told */
 	uint64_t sent_ns; /* with a gap: when the last packet left */
 };
 
 enum { PAIR_NO_PATH = -1 };
 
 /*
- * The path for a new packet of so many bytes, or PAIR_NO_PATH: no window has room. A packet leaves on the path `beside`
- * in this turn of output in any case (PAIR_NO_PATH: none does), whose train or system call the new one can share. So the
- * flowlet ends, if it has no open train, and the next one prefers that path, unless another one is twice as good. If what
- * leaves there is data (flowlet.along), it lasts for this turn.
+ * The path for a new packet of so many bytes, or PAIR_NO_PATH: no window has room. In this turn of output a packet has left on
+ * the path `along` (PAIR_NO_PATH: none has), whose train or system call the new one can share. So the flowlet ends, if it has no
+ * open train, and the next one prefers that path, unless another one is twice as good. It lasts for this turn.
  */
-int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, int beside,
+int pair_pick(struct pair *, const struct transport_config *, struct flowlet *, uint32_t bytes, int along,
 	      uint64_t now_ns);
 /* The path for a copy of a packet that was lost on `avoid`: the fastest other one. */
 int pair_pick_again(struct pair *, const struct transport_config *, uint32_t bytes, uint8_t avoid, uint64_t now_ns);

@@ -194,25 +194,25 @@ static void a_flowlet_goes_on_to_the_end_of_its_train(void **state)
 }
 
 /* Unless another one is twice as good. */
-static void a_flowlet_goes_beside_what_leaves_in_any_case(void **state)
+static void a_flowlet_goes_along_with_what_has_left(void **state)
 {
 	struct fixture f;
 
 	start(&f, 16, CC_NONE);
 	for (int i = 0; i < 16; i++)
 		f.pair->own[i].srtt_ns = 10000;
-	for (int beside = 0; beside < 16; beside++) {
-		f.pair->own[beside].srtt_ns = 19000;
+	for (int along = 0; along < 16; along++) {
+		f.pair->own[along].srtt_ns = 19000;
 		f.flowlet.left = 0;
-		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, beside, start_ns), beside);
-		f.pair->own[beside].srtt_ns = 21000;
+		assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, along, start_ns), along);
+		f.pair->own[along].srtt_ns = 21000;
 		f.flowlet.left = 0;
 		/* It may be the random one, too. */
-		for (int tries = 0; pair_pick(f.pair, &f.config, &f.flowlet, PACKET, beside, start_ns) == beside; tries++) {
+		for (int tries = 0; pair_pick(f.pair, &f.config, &f.flowlet, PACKET, along, start_ns) == along; tries++) {
 			assert_in_range(tries, 0, 10);
 			f.flowlet.left = 0;
 		}
-		f.pair->own[beside].srtt_ns = 10000;
+		f.pair->own[along].srtt_ns = 10000;
 	}
 	end(&f);
 }
@@ -244,9 +244,8 @@ static void what_goes_along_is_no_flowlet(void **state)
 	start(&f, 16, CC_NONE);
 	for (int i = 0; i < 16; i++)
 		f.pair->own[i].srtt_ns = 10000;
-	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, 7, start_ns), 7);
-	assert_true(f.flowlet.left > 0);
-	f.flowlet.along = true;
+	f.flowlet.path = 7;
+	f.flowlet.left = 5;
 	assert_int_equal(pair_pick(f.pair, &f.config, &f.flowlet, PACKET, 9, start_ns), 9);
 	assert_int_equal(f.flowlet.left, 0);
 	/* Its own goes on. */
@@ -411,7 +410,7 @@ int main(void)
 		cmocka_unit_test(what_leaves_together_is_not_parted),
 		cmocka_unit_test(a_train_has_as_many_packets_as_fit),
 		cmocka_unit_test(a_flowlet_goes_on_to_the_end_of_its_train),
-		cmocka_unit_test(a_flowlet_goes_beside_what_leaves_in_any_case),
+		cmocka_unit_test(a_flowlet_goes_along_with_what_has_left),
 		cmocka_unit_test(a_flowlet_ends_where_others_leave_on_another_path),
 		cmocka_unit_test(what_goes_along_is_no_flowlet),
 		cmocka_unit_test(with_a_gap_a_flowlet_ends_with_a_silence),

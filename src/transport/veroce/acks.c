@@ -209,22 +209,16 @@ void acks_check_counted(const struct transport *tp, const struct qp *qp, const s
 
 /*
  * 5.3, 5: the path of the packet that is answered. Its source port is the peer's; our port of the same index
- * is the nearest equivalent that a socket can have.
+ * is the nearest equivalent that a socket can have. An answer with time stamps names the packet's path (13.2), so it goes
+ * along with what leaves in this turn: of the acknowledgements of several QPs, or behind data, none costs a call of its own.
  */
-static uint32_t answer_path(struct qp *qp, uint32_t arrival_path)
+static uint32_t answer_path(const struct transport *tp, const struct qp *qp, uint32_t arrival_path, bool stamped)
 {
 	struct pair *pair = qp->veroce->pair;
-	uint32_t path = arrival_path % pair->path_count;
+	int along = stamped ? veroce_path_of_turn(tp, pair) : PAIR_NO_PATH;
+	uint32_t path = along == PAIR_NO_PATH ? arrival_path % pair->path_count : (uint32_t)along;
 
 	return pair->path[path].down ? (uint32_t)pair_pick_any(pair, PATHS_MAX) : path;
-}
-
-int acks_path(const struct qp *qp, const struct receiver *in)
-{
-	const struct pair *pair = qp->veroce->pair;
-	uint32_t path = in->path % pair->path_count;
-
-	return pair->path[path].down ? PAIR_NO_PATH : (int)path;
 }
 
 /* An acknowledgement of any kind, without the fields that all kinds take from the receiver. */
@@ -253,7 +247,8 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 	struct veroce_packet p;
 	uint32_t tx1 = t ? t->tx1 : in->echo_tx1, rx1 = t ? t->rx1 : in->echo_rx1;
 	uint8_t path = t ? t->path : in->path;
-	uint32_t leaves_on = answer_path(qp, path);
+	bool stamped = rx1 && qp->veroce->caps & CAPS_TS && path < PATHS_MAX;
+	uint32_t leaves_on = answer_path(tp, qp, path, stamped);
 	const struct flow *flow = veroce_flow(tp, qp, leaves_on, false);
 	struct pair *pair = qp->veroce->pair;
 	uint8_t *out = flow ? tx_room_for_answer(&tp->tx, len_max(a)) : NULL;
@@ -271,7 +266,7 @@ static bool lay_out(struct transport *tp, struct qp *qp, const struct receiver *
 	p.po = a->po;
 	p.sacks = a->sacks;
 	p.sack_count = a->sack_count;
-	if (rx1 && qp->veroce->caps & CAPS_TS && path < PATHS_MAX) {
+	if (stamped) {
 		p.bth.ts = true;
 		p.tse = (struct tseeth){
 			.tx1 = tx1,

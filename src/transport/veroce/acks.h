@@ -32,8 +32,6 @@ bool acks_nak_ready(const struct qp *);
 bool acks_send(struct transport *, struct qp *, struct receiver *, uint64_t now_ns);
 /* Bytes of an acknowledgement with time stamps, ICRC included, without a share. */
 enum { ACKS_STAMPED_LEN = BTH_LEN + TSEETH_LEN + AETH_LEN + POETH_LEN + ICRC_LEN };
-/* The path of the next acknowledgement in that space, or PAIR_NO_PATH: it may be any, as the arrivals' is down. */
-int acks_path(const struct qp *, const struct receiver *);
 /* Sends the acknowledgement that is due in one space. False: no room. */
 static inline bool acks_output(struct transport *tp, struct qp *qp, struct receiver *in,
 			       uint64_t now_ns)

@@ -38,12 +38,6 @@ static bool is_not_its_turn(const struct pair *pair, const struct veroce_work *w
 	       pair->sent_bytes - pair->gone_bytes != pair->idle_bytes;
 }
 
-/* With gaps a QP waits for its own path, and room on others does not help it: then there is no queue. */
-static bool stand_in_line(const struct transport *tp)
-{
-	return !tp->config.veroce.flowlet_gap_ns;
-}
-
 static void wait_for_room(struct pair *pair, struct veroce_work *w, uint64_t now_ns)
 {
 	pair->full_ns = now_ns;
@@ -64,30 +58,6 @@ static uint16_t open_train(const struct transport *tp, const struct qp *qp, uint
 	    tx->train_bytes + tx->train_len > PKT_TRAIN_BYTES_MAX)
 		return 0;
 	return tx->flow == tx_kept_flow(tx, qp, path << 1 | trimmable) ? tx->train_count : 0;
-}
-
-/*
- * The path of the packet to that host which was laid out last in this turn; PAIR_NO_PATH: there is none, or to go along
- * would save nothing.
- */
-static int path_of_turn(const struct transport *tp, const struct pair *pair)
-{
-	return pair->left_turn == tp->tx.turn && !acks_go_first(tp) && stand_in_line(tp) ? pair->left_path : PAIR_NO_PATH;
-}
-
-/* A path for a new packet. */
-static int pick_new(struct transport *tp, struct veroce *vr, struct flowlet *f, uint32_t bytes, uint64_t now_ns)
-{
-	int along = path_of_turn(tp, vr->pair), beside = vr->w->beside;
-	int path;
-
-	f->along = beside == PAIR_NO_PATH && along != PAIR_NO_PATH;
-	path = pair_pick(vr->pair, &tp->config, f, bytes, f->along ? along : beside, now_ns);
-	if (path == PAIR_NO_PATH)
-		return path;
-	/* Those behind it go along. */
-	vr->w->beside = PAIR_NO_PATH;
-	return path;
 }
 
 /* Whether a QP whose packets go through memory may send one: its acknowledgements activate it. */
@@ -177,14 +147,14 @@ int recovery_pick(struct transport *tp, struct qp *qp, struct sender *s, uint32_
 		leave_line(vr->w);
 		return 0;
 	}
-	if (!again && is_not_its_turn(vr->pair, vr->w) && stand_in_line(tp)) {
+	if (!again && is_not_its_turn(vr->pair, vr->w) && veroce_stands_in_line(tp)) {
 		wait_for_room(vr->pair, vr->w, now_ns);
 		return PAIR_NO_PATH;
 	}
 	if (vr->pair->path_count > 1)
 		s->flowlet.open = open_train(tp, qp, s->flowlet.path);
 	path = again ? pair_pick_again(vr->pair, &tp->config, bytes, again->path, now_ns)
-		     : pick_new(tp, vr, &s->flowlet, bytes, now_ns);
+		     : pair_pick(vr->pair, &tp->config, &s->flowlet, bytes, veroce_path_of_turn(tp, vr->pair), now_ns);
 	if (path == PAIR_NO_PATH && again && again->probe)
 		path = pair_pick_any(vr->pair, again->path);
 	vr->pair->asks = shares_a_full_pair(qp, now_ns);
@@ -286,7 +256,7 @@ void recovery_wake(struct transport *tp, struct pair *pair)
 		w->woken = true;
 		w->served = false;
 		qp_activate(tp, w->qp);
-		if (stand_in_line(tp))
+		if (veroce_stands_in_line(tp))
 			break;
 	}
 }
@@ -319,7 +289,7 @@ void recovery_end_turn(struct transport *tp, struct qp *qp, bool more)
 		return;
 	w->woken = false;
 	w->served = false;
-	if (stand_in_line(tp))
+	if (veroce_stands_in_line(tp))
 		recovery_wake(tp, qp->veroce->pair);
 }
 

@@ -237,7 +237,7 @@ static __attribute__((cold)) bool take_last_turn(struct transport *tp, struct qp
 static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 {
 	struct veroce *vr = qp->veroce;
-	bool more, answers;
+	bool more;
 	size_t before;
 
 	if (qp_get_state(qp) == QPS_ERR)
@@ -261,12 +261,11 @@ static bool take_turn(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	veroce_responder_retry(tp, qp, now_ns);
 	if (qp_get_state(qp) == QPS_ERR)
 		return false;
-	/* Between processes of one host an acknowledgement has no time stamps: it is short, and there is one path. */
-	answers = vr->w->q_in.ack_due && vr->caps & CAPS_TS && !acks_go_first(tp);
-	vr->w->beside = answers ? (int8_t)acks_path(qp, &vr->w->q_in) : PAIR_NO_PATH;
 	more = !qp_is_paused(tp, qp) && responder_reads_output(tp, qp, now_ns);
 	if (!more && !vr->w->fatal && !qp_is_paused(tp, qp)) {
-		if (answers && veroce_requester_next_len(qp) < ACKS_STAMPED_LEN && !acks_output(tp, qp, &vr->w->q_in, now_ns))
+		/* The longer packet begins a train. Between processes of one host an acknowledgement has no time stamps: it is short. */
+		if (vr->w->q_in.ack_due && vr->caps & CAPS_TS && !acks_go_first(tp) &&
+		    veroce_requester_next_len(qp) < ACKS_STAMPED_LEN && !acks_output(tp, qp, &vr->w->q_in, now_ns))
 			return true;
 		more = veroce_requester_output(tp, qp, now_ns);
 	}

@@ -93,6 +93,21 @@ static inline const struct flow *veroce_flow(struct transport *tp, const struct 
 	return kept ? kept : veroce_make_flow(tp, qp, path, trimmable);
 }
 
+/* With gaps a QP waits for its own path, and room on others does not help it: then there is no queue. */
+static inline bool veroce_stands_in_line(const struct transport *tp)
+{
+	return !tp->config.veroce.flowlet_gap_ns;
+}
+
+/*
+ * The path of the packet to that host which was laid out last in this turn, with which another one may share a train or a system
+ * call. PAIR_NO_PATH: there is none, or to go along would save nothing.
+ */
+static inline int veroce_path_of_turn(const struct transport *tp, const struct pair *pair)
+{
+	return pair->left_turn == tp->tx.turn && !acks_go_first(tp) && veroce_stands_in_line(tp) ? pair->left_path : PAIR_NO_PATH;
+}
+
 /* Stamps a packet of a PSN space that leaves on `path`, if TS was agreed (13.2). */
 static inline void veroce_stamp(struct qp *qp, struct veroce_packet *p, uint32_t path,
 				uint64_t now_ns)

@@ -56,7 +56,6 @@ struct veroce_work {
 	bool overlaps;         /* the next WQE overlapped WQE `overlapped` when that was last checked */
 	uint32_t overlapped;   /* SQ index */
 	uint64_t rnr_until_ns; /* nothing is sent in Q earlier; 0: no RNR wait */
-	int8_t beside;         /* path of the acknowledgement of this turn, until data were laid out; PAIR_NO_PATH: there is none */
 	uint8_t rnr_retries;
 	uint8_t rnr_again;     /* RNR NAKs since una last moved */
 	bool refused;          /* after an RNR NAK: requests may leave up to let_psn only */
