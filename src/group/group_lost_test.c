@@ -5,7 +5,7 @@
  */
 #include "group/group_members.h"
 
-enum { GAP_US = 50, ROUNDS_OF_CHURN = 12, OTHERS_MAX = 10, STUCK_MS = 3000 };
+enum { GAP_US = 50, ROUNDS_OF_CHURN = 12, OTHERS_MAX = 10, STUCK_MS = 3000, TRIES_MAX = 5 };
 
 /* Memory that the sender and the test share. */
 struct traffic {
@@ -74,27 +74,49 @@ static size_t member_of(unsigned slot)
 	return i;
 }
 
+static bool joins_at(unsigned slot)
+{
+	struct report r = member_start();
+
+	return r.kind == JOINED && r.slot == slot;
+}
+
+/*
+ * False: on a busy machine a datagram by which a joiner proves its place came too late, so that it searched for another one
+ * (group_place.c).
+ */
+static bool places_get_old_while_one_sleeps(void)
+{
+	/* Two sleep, so that 3 binds sockets 3 .. 6 and gives them to 4. */
+	if (!joins_at(0))
+		return false;
+	member_stop(0);
+	if (!joins_at(1))
+		return false;
+	member_stop(1);
+	if (!joins_at(3) || !joins_at(4))
+		return false;
+	/* The last two sockets move to the places of the dead 1, and are taken there; 3 sleeps
+	 * meanwhile. */
+	member_kill(1);
+	member_stop(member_of(3));
+	if (!joins_at(1) || !joins_at(2) || !joins_at(5))
+		return false;
+	member_continue(member_of(3));
+	return true;
+}
+
 /*
  * A member may have outdated places for the sockets of others. Here one sleeps while sockets move
  * and others take them, and then gives the next joiner the old places.
  */
 static void a_member_that_slept_gives_away_nobodys_socket(void **state)
 {
-	/* Two sleep, so that 3 binds sockets 3 .. 6 and gives them to 4. */
-	member_start();
-	member_stop(0);
-	assert_int_equal(member_start().slot, 1);
-	member_stop(1);
-	assert_int_equal(member_start().slot, 3);
-	assert_int_equal(member_start().slot, 4);
-	/* The last two sockets move to the places of the dead 1, and are taken there; 3 sleeps
-	 * meanwhile. */
-	member_kill(1);
-	member_stop(member_of(3));
-	assert_int_equal(member_start().slot, 1);
-	assert_int_equal(member_start().slot, 2);
-	assert_int_equal(member_start().slot, 5);
-	member_continue(member_of(3));
+	for (int tries = 1; !places_get_old_while_one_sleeps(); tries++) {
+		assert_in_range(tries, 1, TRIES_MAX);
+		group_teardown(state);
+		group_setup_no_taking(state);
+	}
 	traffic_start();
 	assert_int_equal(member_start().kind, JOINED);
 	assert_int_equal(member_start().kind, JOINED);
