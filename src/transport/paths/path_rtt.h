@@ -18,12 +18,13 @@ void path_rtt_sample(const struct transport_config *, struct pair *, uint32_t pa
 /* RTO of a path, before back-off. */
 uint64_t path_rto_ns(const struct transport_config *, const struct path *);
 
-/* A packet was retransmitted although the first copy was only late. */
 /*
  * A packet and its answer, that carried no data, took that long. Before a round trip was measured this shortens the timeout, no more: the
  * packets of a first flight may wait for each other.
  */
 void path_rtt_expect(const struct transport_config *, struct pair *, uint64_t rtt_ns);
+
+/* A packet was retransmitted although the first copy was only late. */
 void path_was_late(struct pair *, uint32_t path, uint64_t late_ns, uint64_t now_ns);
 /* Lowers the reordering time of a path that has not reordered for a while. */
 void path_reo_expire(struct path *, uint64_t now_ns);
