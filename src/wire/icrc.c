@@ -109,17 +109,30 @@ static const struct icrc_start *start_fill(struct icrc_start *s, const struct fl
 	return s;
 }
 
-/* From those of one direction. 16 paths, and lengths that are near each other, have places of their own. */
-static const struct icrc_start *start_of(struct icrc_start *starts, const struct flow *f, uint32_t len)
+static inline bool is_start_of(const struct icrc_start *s, const struct flow *f, uint32_t len)
+{
+	return s->len == len && memcmp(s->ports, ports_of(f), sizeof(s->ports)) == 0 &&
+	       memcmp(s->addresses, f, sizeof(s->addresses)) == 0;
+}
+
+/* 16 paths, and lengths that are near each other, have places of their own. */
+static const struct icrc_start *start_find(struct icrc_starts *starts, const struct flow *f, uint32_t len)
 {
 	static_assert((ICRC_CTX_STARTS & (ICRC_CTX_STARTS - 1)) == 0, "a power of 2");
 	uint32_t at = f->sport ^ f->src[15] ^ f->dst[15] ^ len / 4 << 4 ^ len / 4 >> 3;
-	struct icrc_start *s = &starts[at % ICRC_CTX_STARTS];
 
-	if (s->len != len || memcmp(s->ports, ports_of(f), sizeof(s->ports)) != 0 ||
-	    memcmp(s->addresses, f, sizeof(s->addresses)) != 0)
-		start_fill(s, f, len);
-	return s;
+	starts->last = at % ICRC_CTX_STARTS;
+	if (!is_start_of(&starts->of[starts->last], f, len))
+		start_fill(&starts->of[starts->last], f, len);
+	return &starts->of[starts->last];
+}
+
+/* From those of one direction. */
+static inline const struct icrc_start *start_of(struct icrc_starts *starts, const struct flow *f, uint32_t len)
+{
+	const struct icrc_start *last = &starts->of[starts->last];
+
+	return is_start_of(last, f, len) ? last : start_find(starts, f, len);
 }
 
 static uint32_t icrc_compute(const struct icrc_start *s, const struct pkt *pkt)
@@ -140,7 +153,7 @@ void icrc_seal(struct icrc_ctx *ctx, struct pkt *pkt, uint32_t secret)
 	uint32_t crc;
 
 	assert(icrc_len_ok(pkt->len));
-	crc = icrc_compute(ctx ? start_of(ctx->sealed, pkt->flow, pkt->len) : start_fill(&once, pkt->flow, pkt->len),
+	crc = icrc_compute(ctx ? start_of(&ctx->sealed, pkt->flow, pkt->len) : start_fill(&once, pkt->flow, pkt->len),
 			   pkt) ^ secret;
 	p[0] = (uint8_t)crc;
 	p[1] = (uint8_t)(crc >> 8);
@@ -164,7 +177,7 @@ static uint32_t unwind(struct icrc_ctx *ctx, uint32_t len, uint32_t diff)
 
 static inline uint32_t diff_of(struct icrc_ctx *ctx, const struct pkt *pkt)
 {
-	return icrc_compute(start_of(ctx->checked, pkt->flow, pkt->len), pkt) ^ get_le32(pkt->data + pkt->len - ICRC_LEN);
+	return icrc_compute(start_of(&ctx->checked, pkt->flow, pkt->len), pkt) ^ get_le32(pkt->data + pkt->len - ICRC_LEN);
 }
 
 uint32_t icrc_diff(struct icrc_ctx *ctx, const struct pkt *pkt)
