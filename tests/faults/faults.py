@@ -44,6 +44,9 @@ FAULTS = [
     Fault("path_is_heard_when_told", "hear", "if (!tx_ns)", "if (true)", "unit/path_test"),
     Fault("turn_takes_many_paths", "veroce_path_of_turn", "pair->left_turn == tp->tx.turn", "false", "sim/veroce_trains_test"),
     Fault("answers_take_their_own_paths", "answer_path", "stamped ? veroce_path_of_turn(tp, pair) : PAIR_NO_PATH", "PAIR_NO_PATH", "sim/veroce_trains_test"),
+    Fault("nobody_asks_before_a_fence", "is_covered", "!(next->flags & WR_FENCE) &&", "", "sim/veroce_rare_acks_test"),
+    Fault("too_few_cover_a_message", "is_covered", ">= apart", "> 0", "sim/veroce_rare_acks_test"),
+    Fault("every_message_asks", "is_covered", "apart > VEROCE_ACKREQ_PACKETS", "false", "sim/veroce_rare_acks_test"),
     Fault("base_peers_are_answered_anywhere", "answer_path", "stamped ?", "true ?", "sim/veroce_trains_test"),
 
     # ---- transport, RoCEv2

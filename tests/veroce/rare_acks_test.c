@@ -101,6 +101,55 @@ static void a_long_path_is_never_idle(void **state)
 	}
 }
 
+/*
+ * The last packet of a message asks for an acknowledgement unless as many packets are posted behind it as one of which asks
+ * anyway, and the next message does not wait for this one.
+ */
+static void messages_with_enough_behind_them_do_not_ask(void **state)
+{
+	enum { MESSAGES = 32, PACKETS = 16, LEN = PACKETS * MTU, APART = WINDOW / 2 / MTU, WAITS = 10 };
+	enum { PLAIN, FENCED, READS, ROWS };
+
+	for (int row = 0; row < ROWS; row++) {
+		struct veroce_options v = veroce_options();
+		struct transfer t;
+		int sent = 0;
+		size_t i;
+
+		v.window_bytes = WINDOW;
+		start(&t, &v, 1, false, CALM + 2);
+		finish(&t);
+		i = t.duo->wire_count;
+		for (uint64_t n = 0; n < MESSAGES; n++) {
+			struct duo_wr w = duo_write_wr(t.posted++, t.src, n * LEN, LEN, t.dst, n * LEN);
+
+			if (n == WAITS && row == FENCED)
+				w.flags |= WR_FENCE;
+			if (n == WAITS && row == READS)
+				w = duo_read_wr(w.wr_id, t.src, n * LEN, LEN, t.dst, n * LEN);
+			assert_true(duo_post(t.s.a, &w));
+		}
+		finish(&t);
+		for (; i < t.duo->wire_count; i++) {
+			const struct duo_packet *p = &t.duo->wire[i];
+			uint32_t behind;
+			bool waited_for;
+
+			if (p->from != DUO_A || !(p->info->flags & (F_LAST | F_ONLY)) || !veroce_is_data(p))
+				continue;
+			behind = (uint32_t)(MESSAGES - 1 - sent) * PACKETS;
+			waited_for = row != PLAIN && sent + 1 == WAITS;
+			sent++;
+			if (p->info->flags & F_LAST)
+				assert_int_equal(p->bth.ackreq,
+						 behind < APART || waited_for || !(~p->bth.psn & (APART - 1)));
+		}
+		assert_int_equal(sent, MESSAGES);
+		assert_int_equal(t.sender->tail_probes, 0);
+		transfer_end(&t);
+	}
+}
+
 /* Who has not answered CAPS may not ask before its window is full. */
 static void a_base_peer_is_acknowledged_every_sixteenth_packet(void **state)
 {
@@ -267,6 +316,7 @@ static void a_hole_is_reported_soon(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(half_of_the_window_is_acknowledged_at_once),
 	cmocka_unit_test(a_long_path_is_never_idle),
+	cmocka_unit_test(messages_with_enough_behind_them_do_not_ask),
 	cmocka_unit_test(a_base_peer_is_acknowledged_every_sixteenth_packet),
 	cmocka_unit_test(an_answer_that_comes_later_counts),
 	cmocka_unit_test(a_small_window_is_asked_for_twice),

@@ -210,7 +210,8 @@ struct request {
 	uint32_t po;
 	int path;
 	bool again;  /* a copy */
-	bool ackreq; /* the last of a WQE has it in any case */
+	bool ackreq; /* the last of a WQE has it in any case, */
+	bool covered; /* but if a later one asks for its acknowledgement as well */
 };
 
 /* Returns its length; 0: no room in this turn; -1: the WQE's memory is gone. */
@@ -227,7 +228,7 @@ static int32_t lay_out(struct transport *tp, struct qp *qp, const struct request
 		return 0;
 	fill_headers(&p, qp, w, po, payload);
 	p.bth.retrans = r->again;
-	p.bth.ackreq = r->ackreq || po + 1 == w->packets;
+	p.bth.ackreq = r->ackreq || (po + 1 == w->packets && !r->covered);
 	veroce_stamp(qp, &p, (uint32_t)r->path, now_ns);
 	at = veroce_encode_headers(out, &p);
 	if (!request_gather(tp, qp, w, po * qp->veroce->mtu, out + at, payload))
@@ -371,6 +372,21 @@ static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index,
 }
 
 /*
+ * Where acknowledgements are rare the last packet of a WQE asks for none as long as more packets are posted behind it than one
+ * of which asks: this end is what limits the rate then. The next WQE must not wait for this one. Through memory an
+ * acknowledgement costs no call.
+ */
+static bool is_covered(const struct transport *tp, const struct qp *qp, uint32_t index)
+{
+	const struct send_wqe *w = sq_at(&qp->sq, index), *next = sq_at(&qp->sq, index + 1);
+	uint32_t behind = sq_head(&qp->sq) - index - 1, apart = qp->veroce->w->q.ackreq_now;
+
+	return apart > VEROCE_ACKREQ_PACKETS && behind && (uint64_t)behind * w->packets >= apart && !tp->near &&
+	       !(next->flags & WR_FENCE) && !request_is_local(next) && !request_has_response(next) &&
+	       !tp->config.veroce.fence_indicator;
+}
+
+/*
  * Sends one packet, and behind it those that take the same path and differ only in numbers: at most *budget, which it
  * reduces.
  */
@@ -394,7 +410,11 @@ static enum sent send_new(struct transport *tp, struct qp *qp, uint32_t *budget,
 	if (path == PAIR_NO_PATH)
 		return SENT_BLOCKED;
 	len = lay_out(tp, qp,
-		      &(struct request){.w = w, .po = po, .path = path, .ackreq = recovery_sets_ackreq(qp, s, psn)},
+		      &(struct request){.w = w,
+					.po = po,
+					.path = path,
+					.ackreq = recovery_sets_ackreq(qp, s, psn),
+					.covered = left == 1 && !only && is_covered(tp, qp, index)},
 		      now_ns);
 	if (len < 0)
 		request_fail_in_turn(tp, qp, index, WC_LOC_PROT_ERR, now_ns);
