@@ -126,7 +126,7 @@ static const struct row rows[] = {
 	NUMBER("devices", KIND_DEVICES, devices, 1, ENGINE_DEVICES_MAX, "1", "devices that a program sees, each a NIC of its own: how many, or the kind of each, as in iwarp,roce"),
 	CHOICE("protocol", transport.protocol, protocols, "auto", "protocol of RC queue pairs: auto, veroce, rocev2, iwarp or rocev1; auto: veRoCE with peers that answer in it"),
 	NUMBER("port", KIND_U16, transport.rocev2.port, 1, 65535, "4791", "UDP port of RoCEv2"),
-	NUMBER("only_bytes", KIND_U32, transport.rocev2.only_bytes, 0, 1u << 20, "65536", "RoCEv2 WRITEs of up to so many bytes leave as WRITE Only packets, which share datagrams, and READs of up to 16 KiB likewise; 0: as First, Middle and Last"),
+	NUMBER("only_bytes", KIND_U32, transport.rocev2.only_bytes, 0, 1u << 20, "65536", "RoCEv2 WRITEs of up to so many bytes leave as WRITE Only packets, which share datagrams, and short READs likewise; 0: as First, Middle and Last"),
 	NUMBER("veroce_port", KIND_U16_AUTO, transport.veroce.port, 1, 65535, "auto", "UDP port of veRoCE; auto: port + 3, so 4794"),
 	NUMBER("veroce_paths", KIND_U32, transport.paths, 1, PATHS_MAX, "16", "UDP source ports over which veRoCE spreads a queue pair"),
 	CC("cc", cc, "auto", "congestion control, as algorithm[:preset][,parameter=value]...; auto: Swift for veRoCE, a window that reacts to loss alone for RoCEv2"),

@@ -178,8 +178,9 @@ FAULTS = [
     Fault("helper_is_not_waited_for", "shm_read_with_help", "wait_for_helper(s, r, n);", "", "unit/shm_help_test"),
     Fault("nobody_helps", "shm_recv", "helped = !n && shm_help(s);", "helped = false;", "unit/shm_help_test"),
     Fault("chunk_has_two_owners", "claim", "is_open(j, chunk) && atomic_compare_exchange_strong_explicit(&j->states[chunk], &open, SHM_CHUNK_CLAIMED,\n\t\t\t\t\t\t\t\t\t      memory_order_acquire, memory_order_relaxed)", "is_open(j, chunk) && (atomic_store(&j->states[chunk], SHM_CHUNK_CLAIMED), open)", "unit/shm_job_test"),
-    Fault("short_reads_are_requested_whole", "read_onlys_suit", "!qp->gbn->req.onlys.whole_left", "false", "sim/rocev2_read_onlys_test"),
-    Fault("distant_reads_wait_for_round_trips", "read_onlys_came", "r->whole_left = WHOLE_READS;", ";", "sim/rocev2_read_onlys_test"),
+    Fault("short_reads_are_requested_whole", "read_pairs_suit", "!qp->gbn->req.pairs.whole_left", "false", "sim/rocev2_read_pairs_test"),
+    Fault("distant_reads_wait_for_round_trips", "read_pairs_came", "r->whole_left = r->whole_next;", ";", "sim/rocev2_read_pairs_test"),
+    Fault("a_long_way_is_tried_again_as_often", "read_pairs_came", "r->whole_next * 2", "r->whole_next", "sim/rocev2_read_pairs_test"),
     Fault("timeout_of_a_path_that_came_back", "path_rtt_sample", " || pair->rto_down", "", "unit/path_rtt_test"),
     Fault("lost_ring_is_read", "shm_free_out", "shm_set_revocations(&r->putter, UINT64_MAX);", "", "unit/shm_far_test"),
 ]

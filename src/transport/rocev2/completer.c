@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "transport/rocev2/congestion.h"
-#include "transport/rocev2/read_onlys.h"
+#include "transport/rocev2/read_pairs.h"
 #include "transport/qp.h"
 #include "wire/aeth.h"
 #include "wire/atomicacketh.h"
@@ -255,7 +255,7 @@ static void response_input(struct transport *tp, struct qp *qp, const struct rx 
 		return;
 	}
 	if (rx->info->flags & F_READ)
-		read_onlys_came(qp, psn, sq_at(&qp->sq, qp->sq.una)->length, now_ns);
+		read_pairs_came(qp, psn, sq_at(&qp->sq, qp->sq.una)->length, now_ns);
 	old_una = req->una;
 	req->una = psn_add(psn, 1);
 	if (psn == sq_at(&qp->sq, qp->sq.una)->psn_last)

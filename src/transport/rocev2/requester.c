@@ -5,7 +5,7 @@
  *
  * A long READ is split into chunks, each a READ request of its own: responses carry no AckReq and
  * are subject to no window, so only this keeps a responder from flooding us. Each chunk counts against
- * max_rd_atomic. A short one may be split into packets (read_onlys.h). When a READ is requested again, the
+ * max_rd_atomic. A short one may be split into pairs of packets (read_pairs.h). When a READ is requested again, the
  * chunks end where they ended the first time, as a duplicate may not request more than the original did
  * (IBTA 9.7.4.5.2).
  */
@@ -15,7 +15,7 @@
 #include "transport/rocev2/congestion.h"
 #include "transport/qp.h"
 #include "transport/request.h"
-#include "transport/rocev2/read_onlys.h"
+#include "transport/rocev2/read_pairs.h"
 #include "transport/xrc.h"
 #include "wire/atomiceth.h"
 #include "wire/icrc.h"
@@ -38,7 +38,7 @@ void requester_start(struct transport *tp, struct qp *qp, uint64_t now_ns)
 	req->retries = qp->retry_cnt;
 	req->rnr_retries = qp->rnr_retry;
 	aimd_init(&req->cc, tp->config.window_bytes, 2 * QP_ACKREQ_PACKETS * qp->mtu);
-	req->onlys = (struct read_onlys){0};
+	req->pairs = (struct read_pairs){0};
 	congestion_start(tp, qp, now_ns);
 }
 
@@ -61,7 +61,7 @@ void requester_go_back(struct qp *qp)
 	qp->gbn->req.psn = qp->gbn->req.una;
 	qp->gbn->req.asked = (qp->gbn->req.una - 1) & PSN_MASK;
 	qp->gbn->req.wqe = qp->sq.una;
-	read_onlys_again(qp);
+	read_pairs_again(qp);
 }
 
 /*
@@ -132,8 +132,8 @@ static uint32_t read_chunk(const struct transport *tp, const struct qp *qp, cons
 				return offset(req, end) - offset(req, req->psn) + 1;
 		}
 	}
-	if (read_onlys_suit(tp, qp, w))
-		return 1;
+	if (read_pairs_suit(tp, qp, w))
+		return left < 2 ? left : 2;
 	/* Two chunks under way keep the responder busy; more would be shorter, and end more trains early. */
 	chunk = req->cc.window_bytes_max / (qp->max_rd_atomic > 1 ? 2 : 1) / qp->mtu;
 	if (chunk > window)
@@ -267,7 +267,7 @@ static bool send_packet(struct transport *tp, struct qp *qp, struct send_wqe *w,
 		if (request_has_response(w))
 			req->rd_end[req->rd_head++ % req->rd_entries] = psn_add(req->psn, span - 1);
 		if (request_is_read(w))
-			read_onlys_sent(qp, w, req->psn, now_ns);
+			read_pairs_sent(qp, w, req->psn, now_ns);
 		req->high = psn_add(req->psn, span);
 	}
 	req->psn = psn_add(req->psn, span);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* docs/rocev2.md, short READs that are requested packet by packet. */
+/* docs/rocev2.md, short READs that are requested in pairs of packets. */
 #include "duo/sim.h"
 #include "wire/psn.h"
 
-enum { ONLY_BYTES = 65536, MTU = 1024, READ_MAX = 16 << 10 };
+enum { ONLY_BYTES = 65536, MTU = 1024, READ_MAX = 32 * MTU };
 
 static void onlys(struct nic_config *c, enum duo_side side)
 {
@@ -31,21 +31,25 @@ static void read_once(struct sim *s, uint64_t id, uint32_t bytes)
 	assert_memory_equal(s->abuf->p, s->bbuf->p + 100, bytes);
 }
 
-static void each_request_is_for_one_packet(void **state)
+static void each_request_is_for_two_packets(void **state)
 {
 	struct sim s = start(16, 0);
 
-	read_once(&s, 1, 3 * MTU + 5);
-	assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 4);
-	for (uint32_t i = 0; i < 4; i++) {
+	read_once(&s, 1, 4 * MTU + 5);
+	assert_int_equal(duo_count(s.duo, DUO_A, DUO_ANY), 3);
+	for (uint32_t i = 0; i < 3; i++) {
 		const struct duo_packet *p = duo_packet(s.duo, DUO_A, DUO_ANY, i);
 
 		assert_int_equal(p->bth.opcode, OP_RC_READ_REQUEST);
-		assert_int_equal(p->bth.psn, psn_add(s.a->opt.psn[DUO_A], i));
-		assert_true(p->reth.va == s.bbuf->iova + 100 + i * MTU);
-		assert_int_equal(p->reth.len, i < 3 ? MTU : 5);
-		assert_int_equal(duo_packet(s.duo, DUO_B, DUO_ANY, i)->bth.opcode, OP_RC_READ_RESPONSE_ONLY);
+		assert_int_equal(p->bth.psn, psn_add(s.a->opt.psn[DUO_A], 2 * i));
+		assert_true(p->reth.va == s.bbuf->iova + 100 + 2 * i * MTU);
+		assert_int_equal(p->reth.len, i < 2 ? 2 * MTU : 5);
 	}
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(duo_packet(s.duo, DUO_B, DUO_ANY, i)->bth.opcode,
+				 i == 4	   ? OP_RC_READ_RESPONSE_ONLY
+				 : i & 1 ? OP_RC_READ_RESPONSE_LAST
+					 : OP_RC_READ_RESPONSE_FIRST);
 	sim_end(&s);
 }
 
@@ -58,20 +62,20 @@ static void responses_of_several_reads_share_a_train(void **state)
 		w[i] = duo_read_wr(i, s.abuf, i * 4 * MTU, 4 * MTU, s.bbuf, i * 4 * MTU);
 	assert_true(duo_post_chain(s.a, w, COUNT(w)));
 	duo_idle(s.duo);
-	assert_int_equal(duo_packet(s.duo, DUO_B, OP_RC_READ_RESPONSE_ONLY, 0)->train, 4 * COUNT(w));
+	assert_int_equal(duo_packet(s.duo, DUO_B, OP_RC_READ_RESPONSE_FIRST, 0)->train, 4 * COUNT(w));
 	for (uint64_t i = 0; i < COUNT(w); i++)
 		duo_expect(s.duo, &s.a->sent, i, WC_SUCCESS);
 	assert_memory_equal(s.abuf->p, s.bbuf->p, COUNT(w) * 4 * MTU);
 	sim_end(&s);
 }
 
-/* Two packets are alike anyway, long ones would wait for round trips, and so would all if few requests may be under way. */
+/* Two packets are a pair anyway, many fill a train, and all would wait for round trips if few requests may be under way. */
 static void other_reads_are_requested_whole(void **state)
 {
 	static const struct {
 		uint32_t bytes;
 		uint8_t rd_atomic;
-	} rows[] = {{2 * MTU, 16}, {READ_MAX + 1, 16}, {4 * MTU, 15}};
+	} rows[] = {{2 * MTU, 16}, {READ_MAX + 1, 16}, {4 * MTU, 7}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct sim s = start(rows[i].rd_atomic, 0);
@@ -82,27 +86,58 @@ static void other_reads_are_requested_whole(void **state)
 	}
 }
 
+/* The requests of the next READ of four packets: the requester sends nothing else. */
+static uint64_t requests_of_one(struct sim *s, uint64_t id)
+{
+	const struct nic_counters *c = nic_counters(s->duo->host[DUO_A].nic);
+	uint64_t before = c->tx_packets;
+
+	read_once(s, id, 4 * MTU);
+	return c->tx_packets - before;
+}
+
 /* Over a long way little would be under way. */
 static void who_is_far_away_is_asked_for_whole_reads(void **state)
 {
-	enum { READS = 40, EACH = 4 };
+	enum { READS = 40 };
 	static const struct {
 		uint64_t latency_ns;
-		bool whole;
-	} rows[] = {{10000, false}, {100000, true}};
+		uint64_t requests;
+	} rows[] = {{10000, 2}, {100000, 1}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct sim s = start(16, rows[i].latency_ns);
-		size_t before, requests;
 
 		for (uint64_t id = 0; id < READS; id++)
-			read_once(&s, id, EACH * MTU);
-		before = duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST);
-		read_once(&s, READS, EACH * MTU);
-		requests = duo_count(s.duo, DUO_A, OP_RC_READ_REQUEST) - before;
-		assert_int_equal(requests, rows[i].whole ? 1 : EACH);
+			read_once(&s, id, 4 * MTU);
+		assert_int_equal(requests_of_one(&s, READS), rows[i].requests);
 		sim_end(&s);
 	}
+}
+
+/* A way that was long for a while, or a processor that was busy, is judged again: each time after twice as many READs. */
+static void a_long_way_is_tried_again_ever_more_seldom(void **state)
+{
+	enum { FIRST = 1024, TRIES = 3, ROUND_TRIPS = 16 };
+	struct sim s = start(16, 100000);
+	uint64_t id = 0;
+
+	for (uint32_t whole = FIRST; whole < FIRST << TRIES; whole *= 2) {
+		for (int i = 0; i < ROUND_TRIPS; i++)
+			assert_int_equal(requests_of_one(&s, id++), 2);
+		for (uint32_t i = 0; i < whole; i++)
+			assert_int_equal(requests_of_one(&s, id++), 1);
+	}
+	s.duo->latency_ns = 1000;
+	for (int i = 0; i < 2 * ROUND_TRIPS; i++)
+		assert_int_equal(requests_of_one(&s, id++), 2);
+	s.duo->latency_ns = 100000;
+	while (requests_of_one(&s, id++) == 2)
+		;
+	for (int i = 1; i < FIRST; i++)
+		assert_int_equal(requests_of_one(&s, id++), 1);
+	assert_int_equal(requests_of_one(&s, id++), 2);
+	sim_end(&s);
 }
 
 /* Whichever response is lost, the READ is complete in the end, and asked for as it was. */
@@ -112,12 +147,12 @@ static void a_lost_response_is_requested_again(void **state)
 		struct sim s = start(16, 0);
 		struct duo_wr w[] = {duo_read_wr(1, s.abuf, 0, 4 * MTU, s.bbuf, 0), duo_read_wr(2, s.abuf, 8 * MTU, 4 * MTU, s.bbuf, 8 * MTU)};
 
-		duo_drop(s.duo, DUO_B, OP_RC_READ_RESPONSE_ONLY, lost);
+		duo_drop(s.duo, DUO_B, lost & 1 ? OP_RC_READ_RESPONSE_LAST : OP_RC_READ_RESPONSE_FIRST, lost / 2);
 		assert_true(duo_post_chain(s.a, w, 2));
 		duo_idle(s.duo);
 		duo_expect(s.duo, &s.a->sent, 1, WC_SUCCESS);
 		duo_expect(s.duo, &s.a->sent, 2, WC_SUCCESS);
-		assert_int_equal(duo_count(s.duo, DUO_B, DUO_ANY), duo_count(s.duo, DUO_B, OP_RC_READ_RESPONSE_ONLY));
+		assert_int_equal(duo_count(s.duo, DUO_B, OP_RC_READ_RESPONSE_MIDDLE), 0);
 		assert_memory_equal(s.abuf->p, s.bbuf->p, 4 * MTU);
 		assert_memory_equal(s.abuf->p + 8 * MTU, s.bbuf->p + 8 * MTU, 4 * MTU);
 		sim_end(&s);
@@ -125,10 +160,11 @@ static void a_lost_response_is_requested_again(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(each_request_is_for_one_packet),
+	cmocka_unit_test(each_request_is_for_two_packets),
 	cmocka_unit_test(responses_of_several_reads_share_a_train),
 	cmocka_unit_test(other_reads_are_requested_whole),
 	cmocka_unit_test(who_is_far_away_is_asked_for_whole_reads),
+	cmocka_unit_test(a_long_way_is_tried_again_ever_more_seldom),
 	cmocka_unit_test(a_lost_response_is_requested_again),
 };
 
