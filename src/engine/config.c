@@ -510,11 +510,16 @@ uint16_t config_rocev1_port(const struct config *c)
 	return (uint16_t)(port < UINT16_MAX ? port + 1 : port - 1);
 }
 
-bool config_has_shm(const struct config *c)
+bool config_has_large(const struct config *c)
 {
 	bool is_udp = c->transport.protocol != PROTOCOL_IWARP && c->transport.protocol != PROTOCOL_ROCEV1;
 
-	return c->shm && is_udp && !c->pcap[0] && !c->impair[0];
+	return is_udp && !c->pcap[0] && !c->impair[0];
+}
+
+bool config_has_shm(const struct config *c)
+{
+	return c->shm && config_has_large(c);
 }
 
 int config_load(struct config *out, char *err, size_t err_bytes)

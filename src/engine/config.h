@@ -47,9 +47,11 @@ struct config {
 uint16_t config_rocev1_port(const struct config *);
 
 /*
- * Whether packets to processes of this host may go through memory. Not where the user looks at packets or spoils them: what he
- * sees and spoils are those of the sockets.
+ * Whether messages to processes of this host may be cut into longer packets than any path MTU (veroce_config.large). Not
+ * where the user looks at packets or spoils them: what he sees and spoils are those that a network has.
  */
+bool config_has_large(const struct config *);
+/* Whether packets to processes of this host may go through memory: under the same conditions, and if the settings allow it. */
 bool config_has_shm(const struct config *);
 
 /* 0, or -EINVAL with a sentence in err. Reads the environment and perhaps one file. */

@@ -266,8 +266,8 @@ static void transport_start(const struct engine *e, struct transport_config *c)
 	memcpy(c->sport_ipv4, e->sport_ipv4, sizeof(c->sport_ipv4));
 	memcpy(c->sport_ipv6, e->sport_ipv6, sizeof(c->sport_ipv6));
 	c->window_bytes = window_bytes(e);
-	/* Packets that find no way through memory go by UDP, over the loopback interface. */
-	c->veroce.large = e->loop.shm && e->gids.loopback_mtu >= LARGE_MTU_MIN;
+	/* Packets between processes of this host that find no way through memory go by UDP, over the loopback interface. */
+	c->veroce.large = config_has_large(&e->config) && e->gids.loopback_mtu >= LARGE_MTU_MIN;
 	c->veroce.rto_ns_min = RTO_NS_MIN;
 	c->veroce.pto_ns_min = PTO_NS_MIN;
 	cc_start(e, c);
