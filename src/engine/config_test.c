@@ -86,6 +86,31 @@ static void the_environment_wins_over_the_file(void **state)
 	assert_string_equal(c.impair, "drop=0.01,seed=7");
 }
 
+/* What is captured or spoiled is what a network would have. Streams and Ethernet frames have neither. */
+static void who_gets_large_packets_and_memory(void **state)
+{
+	static const struct {
+		const char *text;
+		bool large, shm;
+	} rows[] = {
+		{"port = 5000\n", true, true},
+		{"shm = off\n", true, false},
+		{"pcap = /tmp/a.pcap\n", false, false},
+		{"impair = drop=0.01\n", false, false},
+		{"protocol = iwarp\n", false, false},
+		{"protocol = rocev1\n", false, false},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct config c;
+		char err[1024];
+
+		assert_int_equal(load(&c, NULL, rows[i].text, err), 0);
+		assert_int_equal(config_has_large(&c), rows[i].large);
+		assert_int_equal(config_has_shm(&c), rows[i].shm);
+	}
+}
+
 static void choices_are_taken_by_name(void **state)
 {
 	static const struct {
@@ -401,6 +426,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_settings_there_are_defaults),
 		cmocka_unit_test(the_environment_wins_over_the_file),
+		cmocka_unit_test(who_gets_large_packets_and_memory),
 		cmocka_unit_test(choices_are_taken_by_name),
 		cmocka_unit_test(the_port_of_veroce_follows_the_other),
 		cmocka_unit_test(good_values_are_taken),
