@@ -210,8 +210,8 @@ struct request {
 	uint32_t po;
 	int path;
 	bool again;  /* a copy */
-	bool ackreq; /* the last of a WQE has it in any case, */
-	bool covered; /* but if a later one asks for its acknowledgement as well */
+	bool ackreq;  /* the last of a WQE has it in any case, unless: */
+	bool covered; /* a packet behind it asks, and that is soon enough */
 };
 
 /* Returns its length; 0: no room in this turn; -1: the WQE's memory is gone. */
@@ -372,9 +372,9 @@ static uint32_t send_alikes(struct transport *tp, struct qp *qp, uint32_t index,
 }
 
 /*
- * Where acknowledgements are rare the last packet of a WQE asks for none as long as more packets are posted behind it than one
- * of which asks: this end is what limits the rate then. The next WQE must not wait for this one. Through memory an
- * acknowledgement costs no call.
+ * Whether the last packet of a WQE need not ask for an acknowledgement. Where these are rare, one packet of ackreq_now asks in any
+ * case. If that many are posted behind this one, nobody waits for its acknowledgement: this end limits the rate. The next WQE
+ * must not wait for this one. Through memory an acknowledgement costs no call, so each asks.
  */
 static bool is_covered(const struct transport *tp, const struct qp *qp, uint32_t index)
 {
