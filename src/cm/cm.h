@@ -60,7 +60,9 @@ enum cm_event_type {
 	CM_DISCONNECTED = 10,
 	CM_MULTICAST_JOIN = 12,
 	CM_MULTICAST_ERROR = 13,
-	CM_TIMEWAIT_EXIT = 15
+	CM_TIMEWAIT_EXIT = 15,
+	CM_USER = 18,     /* these two a program tells itself */
+	CM_INTERNAL = 19
 };
 
 enum cm_family { CM_NO_FAMILY = 0, CM_IPV4 = 4, CM_IPV6 = 6 };
@@ -93,6 +95,7 @@ struct cm_event {
 	int32_t status;      /* a negative errno, the reason of a REJ, or the status of a SIDR_REP */
 	uint64_t uid;        /* of the id; of a CM_CONNECT_REQUEST that of the listener, of a group's that of the membership */
 	uint32_t number;     /* of the id; of a CM_CONNECT_REQUEST that of the new one, of a group's that of the membership */
+	uint64_t arg;        /* of an event that a program tells itself */
 	bool datagram;       /* the id is for datagrams: `ah` and `qkey` may be set, the parameters of connections are not */
 	struct ah_attr ah;   /* to the peer */
 	struct cm_param param; /* the peer's; the depths are those for this end's queue pair */
@@ -289,6 +292,8 @@ int cm_id_resolve_addr(struct cm_id *, const struct cm_addr *src, const struct c
 /* The caller has found no route to the destination: what the call returns then. -EINVAL as cm_id_resolve_addr(), else status. */
 int cm_id_unresolved(const struct cm_id *, int status);
 int cm_id_resolve_route(struct cm_id *);
+/* -EOPNOTSUPP: Ethernet has no subnet administrator to ask for a service; -EINVAL: the id has no device, or is more than bound. */
+int cm_id_resolve_service(const struct cm_id *);
 /* An id that is not bound gets a drawn port on all addresses. -EADDRINUSE: another id shares the port. */
 int cm_id_listen(struct cm_id *, int backlog);
 /*
@@ -327,6 +332,9 @@ uint32_t cm_join_interface(const struct cm_join *); /* on which the host is to h
 uint32_t cm_join_leave(struct cm_join *);
 /* Whether a membership needs the host to hear the group on the interface; 0: on any. */
 bool cm_hears(const struct cm *, const uint8_t gid[16], uint32_t ifindex);
+
+/* An event that the program tells itself, in any state of the id. -ENOMEM, also where too many wait. */
+int cm_id_tell(struct cm_id *, enum cm_event_type, int32_t status, uint64_t arg);
 
 /* Options: -EINVAL where it is too late for one. */
 void cm_id_set_tos(struct cm_id *, uint8_t tos);

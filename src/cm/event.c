@@ -151,6 +151,17 @@ void event_tell_join(struct cm_join *j, const struct cm_event *what)
 	e->event.ah = what->ah;
 }
 
+int cm_id_tell(struct cm_id *id, enum cm_event_type type, int32_t status, uint64_t arg)
+{
+	struct event *e = id->channel->event_count < CM_EVENTS_MAX ? event_add(id, type, NULL) : NULL;
+
+	if (!e)
+		return -ENOMEM;
+	e->event.status = status;
+	e->event.arg = arg;
+	return 0;
+}
+
 /* The request no longer counts for its listener's backlog. */
 static void unburden(struct event *e)
 {

@@ -269,6 +269,11 @@ int cm_id_resolve_route(struct cm_id *id)
 	return 0;
 }
 
+int cm_id_resolve_service(const struct cm_id *id)
+{
+	return id->state == ID_BOUND && id->gid_index >= 0 ? -EOPNOTSUPP : -EINVAL;
+}
+
 /* ---- conversations ------------------------------------------------------------------------------------ */
 
 int cm_id_listen(struct cm_id *id, int backlog)

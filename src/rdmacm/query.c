@@ -19,6 +19,8 @@ enum {
 	RATE_100_GBPS = 16, /* the port's, as query_port says */
 	HOP_LIMIT = 64,
 	FAMILY_IB = 27,
+	QUERY_IB_SERVICE = 3, /* since rdma-core 60 */
+	IB_SERVICE_BYTES_MIN = 8,
 	PATH_GMP_PRIMARY_BOTH_WAYS = 0x2b, /* rdma/ib_user_sa.h */
 	ROUTE_BYTES = 208,
 	ADDR_BYTES_MIN = offsetof(struct rdma_ucm_query_addr_resp, ibdev_index)
@@ -206,6 +208,8 @@ int query_any(struct call *c, const void *bytes)
 		return query_path(c, cmd);
 	case RDMA_USER_CM_QUERY_GID:
 		return query_gid(c, cmd);
+	case QUERY_IB_SERVICE: /* resolve_ib_service() never finds one */
+		return c->out < IB_SERVICE_BYTES_MIN ? -ENOSPC : -ENODATA;
 	default:
 		return -ENOSYS;
 	}

@@ -34,9 +34,30 @@ enum {
 	REJECT_CONSUMER = 28,
 	REJECT_VENDOR_OPTION = 35,
 	EVENT_COMM_ESTABLISHED = 4, /* IBV_EVENT_COMM_EST */
+	CMD_RESOLVE_IB_SERVICE = 23,
+	CMD_WRITE_CM_EVENT = 24,
 	FAMILY_IB = 27,
 	FAMILY_IB_BYTES = 48
 };
+
+/* Commands that librdmacm has since rdma-core 60, and the headers of before do not. */
+struct resolve_ib_service {
+	uint32_t id;
+	_Alignas(8) uint64_t service_id;
+	uint8_t name[64];
+	uint32_t flags, reserved;
+};
+
+struct write_cm_event {
+	uint32_t id, reserved, event, status;
+	union {
+		uint64_t arg;
+		uint8_t bytes[304]; /* the largest parameters of an event */
+	} param;
+};
+
+static_assert(sizeof(struct resolve_ib_service) == 88, "ABI");
+static_assert(sizeof(struct write_cm_event) == 320, "ABI");
 
 /* ---- answers ------------------------------------------------------------------------------------- */
 
@@ -232,6 +253,11 @@ static int resolve_route(struct call *c, const void *bytes)
 	return cmd->timeout_ms ? cm_id_resolve_route(c->id) : -EINVAL;
 }
 
+static int resolve_ib_service(struct call *c, const void *bytes)
+{
+	return cm_id_resolve_service(c->id);
+}
+
 /* ---- conversations ------------------------------------------------------------------------------------ */
 
 static void param_read(struct cm_param *to, const struct rdma_ucm_conn_param *from)
@@ -415,6 +441,19 @@ static void tell_host(const struct call *c, const struct cm_event *e)
 	c->host->told(c->host->ctx, e, &info);
 }
 
+/* librdmacm tells itself CM_INTERNAL, when it has resolved a name. */
+static bool is_own_event(uint32_t type)
+{
+	return type == CM_USER || type == CM_INTERNAL;
+}
+
+static int write_event(struct call *c, const void *bytes)
+{
+	const struct write_cm_event *cmd = bytes;
+
+	return cm_id_tell(c->id, (enum cm_event_type)cmd->event, (int32_t)cmd->status, cmd->param.arg);
+}
+
 static int get_event(struct call *c, const void *bytes)
 {
 	const struct rdma_ucm_get_event *cmd = bytes;
@@ -432,7 +471,9 @@ static int get_event(struct call *c, const void *bytes)
 	r.id = e.number;
 	r.event = e.type;
 	r.status = (uint32_t)e.status;
-	if (e.datagram)
+	if (is_own_event(e.type))
+		memcpy(&r.param, &e.arg, sizeof(e.arg));
+	else if (e.datagram)
 		ud_write(&r.param.ud, &e);
 	else
 		conn_write(&r.param.conn, &e.param);
@@ -647,14 +688,22 @@ static bool state_makes_sense(const void *bytes)
 	return cmd->qp_state < QPS_COUNT;
 }
 
+static bool event_makes_sense(const void *bytes)
+{
+	const struct write_cm_event *cmd = bytes;
+
+	return is_own_event(cmd->event);
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------- */
 
 typedef int command_fn(struct call *, const void *bytes);
 
 enum { NO_ID = -1 };
 
-#define ROW(number, function, type, in, id_at, ...)                                                \
-	[RDMA_USER_CM_CMD_##number] = {function, sizeof(struct type), in, id_at, __VA_ARGS__}
+#define ROW_OF(number, function, type, in, id_at, ...)                                             \
+	[number] = {function, sizeof(struct type), in, id_at, __VA_ARGS__}
+#define ROW(number, ...) ROW_OF(RDMA_USER_CM_CMD_##number, __VA_ARGS__)
 #define ID(type) offsetof(struct type, id)
 
 static const struct command {
@@ -687,10 +736,13 @@ static const struct command {
 	ROW(BIND, bind_any, rdma_ucm_bind, 8, ID(rdma_ucm_bind), 0, bind_makes_sense),
 	ROW(RESOLVE_ADDR, resolve_addr, rdma_ucm_resolve_addr, 16, ID(rdma_ucm_resolve_addr), 0, resolve_addr_makes_sense),
 	ROW(JOIN_MCAST, join_mcast, rdma_ucm_join_mcast, 24, ID(rdma_ucm_join_mcast), 4),
+	ROW_OF(CMD_RESOLVE_IB_SERVICE, resolve_ib_service, resolve_ib_service, 88, ID(resolve_ib_service), 0),
+	ROW_OF(CMD_WRITE_CM_EVENT, write_event, write_cm_event, 320, ID(write_cm_event), 0, event_makes_sense),
 };
 
 static_assert(sizeof(struct rdma_ucm_accept) <= COMMAND_BYTES_MAX, "the largest command");
 static_assert(sizeof(struct rdma_ucm_resolve_addr) <= COMMAND_BYTES_MAX, "the largest command");
+static_assert(sizeof(struct write_cm_event) <= COMMAND_BYTES_MAX, "the largest command");
 
 /* Looks up the id that the command names, which must belong to the channel. */
 static int find_id(struct call *c, const struct command *cmd, const uint8_t *bytes)

@@ -455,6 +455,61 @@ static void a_group_is_joined_and_left(void **state)
 	assert_int_equal(leaves, 2);
 }
 
+static ssize_t tell(uint32_t id, uint32_t type, int32_t status, uint64_t arg)
+{
+	struct {
+		uint32_t id, reserved, event, status;
+		uint64_t arg;
+		uint8_t rest[296];
+	} cmd = {.id = id, .event = type, .status = (uint32_t)status, .arg = arg};
+
+	return run_on(channel, 24, &cmd, sizeof(cmd), 0);
+}
+
+/* A program's own events, which wait behind others like any event. */
+static void a_program_tells_itself_an_event(void **state)
+{
+	enum { USER = 18, INTERNAL = 19, ADDRINFO_RESOLVED = 16 };
+	uint32_t id = create(7, RDMA_PS_TCP), datagrams = create(8, RDMA_PS_UDP);
+	const uint64_t arg = 0x1122334455667788;
+	struct rdma_ucm_event_resp e;
+
+	assert_int_equal(tell(id, USER, -5, arg), 0);
+	assert_int_equal(tell(datagrams, INTERNAL, 0, ADDRINFO_RESOLVED), 0);
+	e = event(USER);
+	assert_int_equal(e.uid, 7);
+	assert_int_equal(e.id, id);
+	assert_int_equal((int32_t)e.status, -5);
+	assert_memory_equal(&e.param, &arg, sizeof(arg));
+	e = event(INTERNAL);
+	assert_int_equal(e.uid, 8);
+	assert_int_equal(e.param.conn.qp_num, ADDRINFO_RESOLVED); /* the first four bytes */
+	assert_int_equal(tell(id, ADDRINFO_RESOLVED, 0, 0), -EINVAL);
+	assert_int_equal(tell(4711, 0, 0, 0), -EINVAL);
+	assert_int_equal(tell(4711, USER, 0, 0), -ENOENT);
+	assert_int_equal(events_of_destroyed(id), 1);
+}
+
+static ssize_t resolve_service(uint32_t id)
+{
+	uint8_t cmd[88] = {0};
+
+	memcpy(cmd, &id, sizeof(id));
+	return run_on(channel, 23, cmd, sizeof(cmd), 0);
+}
+
+/* Linux asks InfiniBand's subnet administrator, and says so where there is none. */
+static void services_are_of_infiniband(void **state)
+{
+	uint32_t id = create(1, RDMA_PS_TCP);
+
+	assert_int_equal(resolve_service(id), -EINVAL);
+	assert_int_equal(bind_id(id, PORT), 0);
+	assert_int_equal(resolve_service(id), -EOPNOTSUPP);
+	assert_int_equal(resolve_service(resolved(2, RDMA_PS_TCP)), -EINVAL);
+	assert_int_equal(resolve_service(4711), -ENOENT);
+}
+
 /* ---- what is wrong ------------------------------------------------------------------------------------ */
 
 static void what_is_no_command_is_refused(void **state)
@@ -464,7 +519,7 @@ static void what_is_no_command_is_refused(void **state)
 
 	assert_int_equal(ucma_command(&host, cm, channel, &hdr, 7, 0), -EINVAL);
 	assert_int_equal(ucma_command(&host, cm, channel, &hdr, 8, 0), -EINVAL); /* shorter than its header says */
-	assert_int_equal(run_on(channel, 23, bytes, 8, 0), -EINVAL);
+	assert_int_equal(run_on(channel, 25, bytes, 8, 0), -EINVAL);
 	assert_int_equal(run_on(channel, UINT32_MAX, bytes, 8, 0), -EINVAL);
 	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_GET_OPTION, bytes, 8, 0), -ENOSYS);
 	assert_int_equal(run_on(channel, RDMA_USER_CM_CMD_LISTEN, bytes, 4, 0), -EINVAL);
@@ -516,7 +571,7 @@ static void ids_are_looked_up_by_every_command(void **state)
 		uint32_t number;
 		uint16_t in, id_at, out;
 	} row[] = {{1, 16, 8, 4}, {4, 8, 0, 0},    {5, 16, 8, 208}, {7, 8, 0, 0},   {8, 296, 280, 0}, {9, 264, 0, 0},
-		   {10, 4, 0, 0}, {11, 16, 8, 144}, {14, 24, 8, 0}, {15, 8, 0, 0},  {19, 16, 8, 280}};
+		   {10, 4, 0, 0}, {11, 16, 8, 144}, {14, 24, 8, 0}, {15, 8, 0, 0},  {19, 16, 8, 280}, {23, 88, 0, 0}};
 	struct cm_id *elsewhere;
 
 	assert_int_equal(cm_id_create(other, CM_SPACE_TCP, QPT_RC, 9, &elsewhere), 0);
@@ -606,7 +661,10 @@ static void paths_are_records_as_on_the_wire(void **state)
 	assert_int_equal(r.record[50] << 8 | r.record[51], 0xffff);
 	assert_int_equal(r.record[54], 2 << 6 | 5); /* exactly 4096 bytes, to ourselves */
 	assert_int_equal(r.beyond[0], 0xee);
-	q.option = 3;
+	q.option = 3; /* services */
+	assert_int_equal(RUN(QUERY, q, 7), -ENOSPC);
+	assert_int_equal(RUN(QUERY, q, 8), -ENODATA);
+	q.option = 4;
 	assert_int_equal(RUN(QUERY, q, sizeof(r)), -ENOSYS);
 }
 
@@ -697,6 +755,8 @@ int main(void)
 		T(an_id_moves_to_another_channel),
 		T(a_group_is_joined_and_left),
 		T(a_join_that_makes_no_sense_is_refused),
+		T(a_program_tells_itself_an_event),
+		T(services_are_of_infiniband),
 		T(what_is_no_command_is_refused),
 		T(addresses_of_another_kind_are_refused),
 		T(an_event_that_cannot_be_told_stays),

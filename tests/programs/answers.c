@@ -22,7 +22,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_user_cm.h>
 
-enum { PORT = 23450, NO_ID = 123456, WAIT_MS = 10000, NOTHING_MS = 2000, FAMILY_IB = 27, COMMANDS = 23 };
+enum { PORT = 23450, NO_ID = 123456, WAIT_MS = 10000, NOTHING_MS = 2000, FAMILY_IB = 27, COMMANDS = 25 };
 /* As enum rdma_cm_event_type, whose header and the one of the commands are not for the same program. */
 enum { ADDR_RESOLVED = 0, ROUTE_RESOLVED = 2, CONNECT_REQUEST = 4, CONNECT_RESPONSE = 5, ESTABLISHED = 9 };
 
