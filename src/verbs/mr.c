@@ -132,6 +132,28 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	return mr_reg(pd, addr, length, iova, access);
 }
 
+/* struct ibv_mr_init_attr and its mask, of rdma-core 59 and later, as far as there is something for it here. */
+struct mr_init_attr {
+	size_t length;
+	int access;
+	uint64_t comp_mask, iova;
+	void *addr;
+};
+
+enum { MASK_IOVA = 1 << 0, MASK_ADDR = 1 << 1 };
+
+EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr);
+
+struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
+{
+	if (attr->comp_mask & ~(uint64_t)(MASK_IOVA | MASK_ADDR))
+		return fail_null(EOPNOTSUPP); /* memory of other devices, and hints for caches */
+	if (!(attr->comp_mask & MASK_ADDR))
+		return fail_null(EINVAL);
+	return mr_reg(pd, attr->addr, attr->length,
+		      attr->comp_mask & MASK_IOVA ? attr->iova : (uintptr_t)attr->addr, (unsigned int)attr->access);
+}
+
 static int rereg_check(struct abi_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		       unsigned int *access)
 {

@@ -191,6 +191,31 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 	return query_port(context, port, (struct ibv_port_attr *)attr, PORT_ATTR_COMPAT_BYTES);
 }
 
+/* In 100 Mb/s: what a lane has by active_speed, whose values are bits, and how many lanes active_width stands for. */
+static uint64_t speed_of(const struct ibv_port_attr *p)
+{
+	static const uint64_t lane[8] = { 25, 50, 100, 100, 140, 250, 500, 1000 };
+	static const uint64_t lanes[17] = { [1] = 1, [2] = 4, [4] = 8, [8] = 12, [16] = 2 };
+
+	if (!p->active_speed || p->active_width > 16)
+		return 0;
+	return lane[__builtin_ctz(p->active_speed)] * lanes[p->active_width];
+}
+
+/* Of rdma-core 62 and later: NCCL asks each port. */
+EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed);
+
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
+{
+	struct ibv_port_attr p;
+
+	if (port != PORT)
+		return fail(EINVAL);
+	query_port(context, PORT, &p, sizeof(p));
+	*speed = speed_of(&p);
+	return 0;
+}
+
 int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
 	struct nic_gid entry;

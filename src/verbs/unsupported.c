@@ -79,9 +79,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 
 LATER_NULL(ibv_alloc_dmah)
 LATER_INT(ibv_dealloc_dmah)
-LATER_NULL(ibv_reg_mr_ex)
 LATER_MINUS_ONE(ibv_dm_export_dmabuf_fd)
-LATER_INT(ibv_query_port_speed)
 LATER_NULL(ibv_alloc_buf)
 LATER_INT(ibv_free_buf)
 LATER_NULL(ibv_reg_buf_mr)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The device, its port and tables: what they report, and how they refuse. */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -134,6 +135,24 @@ static void the_port_is_an_active_ethernet_port(void **state)
 	assert_int_equal(p.port_cap_flags, IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS);
 	assert_int_equal(ibv_query_port(ctx, 0, &p), EINVAL);
 	assert_int_equal(ibv_query_port(ctx, 2, &p), EINVAL);
+}
+
+/* Of rdma-core 62 and later. NCCL looks for it in this way. */
+static void the_port_has_a_speed(void **state)
+{
+	int (*query_port_speed)(struct ibv_context *, uint32_t port, uint64_t *speed);
+	struct ibv_port_attr p;
+	uint64_t speed = 0;
+
+	*(void **)&query_port_speed = dlvsym(RTLD_DEFAULT, "ibv_query_port_speed", "IBVERBS_1.16");
+	assert_non_null(query_port_speed);
+	assert_int_equal(query_port_speed(ctx, PORT, &speed), 0);
+	assert_int_equal(ibv_query_port(ctx, PORT, &p), 0);
+	assert_int_equal(p.active_speed, 32); /* 25 Gb/s a lane */
+	assert_int_equal(p.active_width, 2);  /* four */
+	assert_int_equal(speed, 1000);	      /* in 100 Mb/s */
+	assert_int_equal(query_port_speed(ctx, 0, &speed), EINVAL);
+	assert_int_equal(query_port_speed(ctx, 257, &speed), EINVAL);
 }
 
 static void the_ways_to_read_the_gid_table_agree(void **state)
@@ -271,6 +290,7 @@ int main(void)
 		cmocka_unit_test(the_device_tells_its_limits),
 		cmocka_unit_test(attribute_structs_are_filled_to_the_size_given),
 		cmocka_unit_test(the_port_is_an_active_ethernet_port),
+		cmocka_unit_test(the_port_has_a_speed),
 		cmocka_unit_test(the_ways_to_read_the_gid_table_agree),
 		cmocka_unit_test(there_is_one_pkey),
 		cmocka_unit_test(the_clock_runs),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Creating and destroying objects: what is granted, what is refused and with which errno. */
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -107,6 +108,49 @@ static size_t resident_bytes(void)
 }
 
 /* A heap that is reserved as a whole, say. */
+/* ibv_reg_mr_ex() of rdma-core 59 and later; what follows in its struct is for memory of other devices. */
+struct mr_init_attr {
+	size_t length;
+	int access;
+	uint64_t comp_mask, iova;
+	void *addr;
+	uint64_t more[4];
+};
+
+static void registration_takes_what_the_mask_names(void **state)
+{
+	enum { IOVA = 1, ADDR = 2 };
+	static char buf[4096];
+	struct mr_init_attr attr = { .length = sizeof(buf), .access = ACCESS_ALL, .comp_mask = ADDR, .addr = buf, .iova = UINT64_MAX };
+	struct ibv_mr *(*reg_mr_ex)(struct ibv_pd *, struct mr_init_attr *);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_mr *mr;
+
+	*(void **)&reg_mr_ex = dlvsym(RTLD_DEFAULT, "ibv_reg_mr_ex", "IBVERBS_1.15");
+	assert_non_null(reg_mr_ex);
+	mr = reg_mr_ex(pd, &attr);
+	assert_non_null(mr);
+	assert_ptr_equal(mr->addr, buf);
+	assert_int_equal(mr->length, sizeof(buf));
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	attr.comp_mask = ADDR | IOVA;
+	assert_null(reg_mr_ex(pd, &attr)); /* it would wrap */
+	assert_int_equal(errno, EINVAL);
+	attr.iova = 0x7000;
+	mr = reg_mr_ex(pd, &attr);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	attr.comp_mask = IOVA;
+	assert_null(reg_mr_ex(pd, &attr));
+	assert_int_equal(errno, EINVAL);
+	for (uint64_t other = 4; other <= 64; other *= 2) {
+		attr.comp_mask = ADDR | other;
+		assert_null(reg_mr_ex(pd, &attr));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 static void registration_of_much_memory_uses_little(void **state)
 {
 	const size_t bytes = 1ul << 30, page = (size_t)sysconf(_SC_PAGESIZE);
@@ -538,6 +582,7 @@ int main(void)
 		cmocka_unit_test(a_pd_in_use_stays),
 		cmocka_unit_test(registration_judges_access_bits),
 		cmocka_unit_test(registration_wants_memory_that_is_there),
+		cmocka_unit_test(registration_takes_what_the_mask_names),
 		cmocka_unit_test(registration_of_much_memory_uses_little),
 		cmocka_unit_test(keys_differ),
 		cmocka_unit_test(reregistration_changes_what_it_is_told),
