@@ -8,13 +8,13 @@ import os
 import re
 import time
 
-from pair import BUILD, TIME_S, Failure, Pair, check, main, perftest, pingpong
+from pair import BUILD, TIME_S, Failure, Pair, Skip, check, main, perftest, pingpong
 
 TRANSFER = os.path.join(BUILD, "tests", "programs", "transfer")
 
 
-def transfer(place, options, seconds=TIME_S, env=None):
-    pair = Pair(place, TRANSFER, options, env=env).go()
+def transfer(place, options, seconds=TIME_S, env=None, program=TRANSFER):
+    pair = Pair(place, program, options, env=env).go()
     for out in pair.finish(seconds):
         check("every one right" in out, "%s: no result\n%s" % (pair.title, out))
     return pair
@@ -33,6 +33,15 @@ def clean_long(place):
 
 def clean_uc(place):
     transfer(place, ["-n", 60, "-s", 14, "-c", "UC", "-b", 8000])
+
+
+def sanitized(place):
+    """Programs that were built with sanitizers, which see nothing wrong in what the library does."""
+    for name in ("transfer_asan", "transfer_tsan"):
+        program = os.path.join(BUILD, "tests", "programs", name)
+        if not os.path.exists(program):
+            raise Skip("%s was not built" % name)
+        transfer(place, ["-n", 6, "-s", 16], program=program)
 
 
 def spoiled(spec, batches=80, most=60000):
@@ -88,7 +97,7 @@ def spoiled_counts(place):
 
 
 if __name__ == "__main__":
-    main({"clean": clean, "clean_long": clean_long, "clean_uc": clean_uc, "pingpong": spoiled_pingpong, "perftest": spoiled_perftest,
+    main({"clean": clean, "clean_long": clean_long, "clean_uc": clean_uc, "sanitized": sanitized, "pingpong": spoiled_pingpong, "perftest": spoiled_perftest,
           "counts": spoiled_counts,
           "drop": spoiled("drop=1%,seed=7"),
           "dup": spoiled("dup=5%,seed=8"),

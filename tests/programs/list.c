@@ -3,6 +3,15 @@
 #include <infiniband/verbs.h>
 #include <stdio.h>
 
+#ifdef WITH_OPTIONS
+/* As programs choose options of AddressSanitizer. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=1";
+}
+#endif
+
 int main(void)
 {
 	int count = 0;
@@ -11,5 +20,7 @@ int main(void)
 	for (int i = 0; i < count; i++)
 		puts(ibv_get_device_name(list[i]));
 	printf("%d devices\n", count);
+	if (list)
+		ibv_free_device_list(list);
 	return 0;
 }

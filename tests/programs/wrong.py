@@ -151,6 +151,14 @@ def linked_otherwise(place):
     obstructed(status, out, path, ["static"])
 
 
+def sanitized(place):
+    """AddressSanitizer's runtime wants to be the first library, and is not; also in a program that is started by another."""
+    program, with_options = built("list_asan"), built("list_asan_options")
+    for command in ([program], ["sh", "-c", "ASAN_OPTIONS=detect_leaks=1 %s; exit $?" % program], [with_options]):
+        status, out = place.run(0, command)
+        check((status, out) == (0, "verbena0\n1 devices\n"), "%s: status %s\n%s" % (command, status, out))
+
+
 def copy_of(program):
     path = os.path.join(folder(), "copy")
     shutil.copy(shutil.which(program), path)
@@ -316,5 +324,5 @@ if __name__ == "__main__":
     main({"unknown_key": unknown_key, "bad_value": bad_value, "config_file": config_file,
           "tool_words": tool_words, "port_of_another_user": port_of_another_user,
           "port_of_root": port_of_root, "no_address": no_address, "two_users": two_users,
-          "linked_otherwise": linked_otherwise, "other_user": other_user, "capabilities": capabilities,
+          "linked_otherwise": linked_otherwise, "sanitized": sanitized, "other_user": other_user, "capabilities": capabilities,
           "no_dev_null": no_dev_null, "read_only_root": read_only_root, "no_gid_index": no_gid_index}, shared=True)
