@@ -15,7 +15,6 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "io/own_net.h"
 #include "io/raw.h"
 #include "wire/rocev1.h"
 
@@ -33,7 +33,7 @@
 #define GID_A 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x00, 0x00, 0xff, 0xfe, 0x00, 0x00, 0x01
 #define GID_B 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x00, 0x00, 0x00, 0xff, 0xfe, 0x00, 0x00, 0x02
 
-enum { SLOT = 5, WAIT_MS = 30000, FRAME_BYTES = 2048, SKIP = 77, MS = 1000000 };
+enum { SLOT = 5, WAIT_MS = 30000, FRAME_BYTES = 2048, MS = 1000000 };
 
 static const uint8_t gid_a[16] = {GID_A}, gid_b[16] = {GID_B};
 static const uint8_t ip_lo[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
@@ -51,47 +51,15 @@ static bool nobodys(void *ctx, const struct pkt *p)
 }
 static bool is_ours = true;
 
-static void run(const char *command)
-{
-	if (system(command)) {
-		fprintf(stderr, "cannot: %s\n", command);
-		exit(SKIP);
-	}
-}
-
-static void map_write(const char *file, unsigned id)
-{
-	FILE *f = fopen(file, "w");
-
-	if (!f || fprintf(f, "0 %u 1", id) < 0 || fclose(f)) {
-		fprintf(stderr, "%s: %s\n", file, strerror(errno));
-		exit(SKIP);
-	}
-}
-
-/* Who is not root becomes root of a user namespace. */
-static void namespaces_make(void)
-{
-	unsigned uid = getuid();
-
-	if (!unshare(CLONE_NEWNET))
-		return;
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
-		fprintf(stderr, "no network namespace of our own: %s\n", strerror(errno));
-		exit(SKIP);
-	}
-	map_write("/proc/self/uid_map", uid);
-}
-
 static void network_make(void)
 {
-	namespaces_make();
-	run("ip link set lo up");
-	run("ip link add vra address 02:00:00:00:00:01 type veth peer name vrb address 02:00:00:00:00:02");
+	own_net_make();
+	own_net_run("ip link set lo up");
+	own_net_run("ip link add vra address 02:00:00:00:00:01 type veth peer name vrb address 02:00:00:00:00:02");
 	/* The other end answers nobody. */
-	run("echo 1 > /proc/sys/net/ipv6/conf/vrb/disable_ipv6");
-	run("ip addr add fe80::ff:fe00:1/64 dev vra nodad && ip addr add 10.0.0.1/24 dev vra");
-	run("ip link set vrb arp off up && ip link set vra up");
+	own_net_run("echo 1 > /proc/sys/net/ipv6/conf/vrb/disable_ipv6");
+	own_net_run("ip addr add fe80::ff:fe00:1/64 dev vra nodad && ip addr add 10.0.0.1/24 dev vra");
+	own_net_run("ip link set vrb arp off up && ip link set vra up");
 }
 
 static int open_io(char *why, size_t why_bytes)
@@ -277,7 +245,7 @@ static void a_packet_waits_for_the_neighbour(void **state)
 	send_one(ip_a, ip_b, 7);
 	assert_int_equal(counters.tx_packets, 0);
 	assert_true(io_deadline_ns(io) < UINT64_MAX);
-	run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev vra");
+	own_net_run("ip neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev vra");
 	now_ns += 2 * MS;
 	assert_int_equal(io_recv(io, &p, 1, now_ns), 0);
 	assert_int_equal(peer_receive(frame), 54 + 24);
@@ -286,7 +254,7 @@ static void a_packet_waits_for_the_neighbour(void **state)
 	send_one(ip_a, ip_b, 8);
 	assert_int_equal(peer_receive(frame), 54 + 24);
 	assert_int_equal(frame[54 + 7], 8);
-	run("ip neigh del 10.0.0.2 dev vra");
+	own_net_run("ip neigh del 10.0.0.2 dev vra");
 }
 
 static void packets_to_nobody_are_dropped(void **state)
