@@ -147,6 +147,36 @@ static void print_listeners_json(const struct stats_page *p)
 	printf("]");
 }
 
+static uint32_t interface_count(const struct stats_page *p)
+{
+	return p->interfaces.count < IO_INTERFACES_MAX ? p->interfaces.count : IO_INTERFACES_MAX;
+}
+
+static void print_interfaces(const struct stats_page *p)
+{
+	for (uint32_t i = 0; i < interface_count(p); i++) {
+		const struct io_interface *f = &p->interfaces.rows[i];
+
+		printf("  interface %.15s: %" PRIu64 " packets sent, %" PRIu64 " bytes\n", f->name, f->tx_packets, f->tx_bytes);
+	}
+}
+
+static void print_interfaces_json(const struct stats_page *p)
+{
+	char name[sizeof(p->interfaces.rows[0].name)];
+
+	printf(", \"interfaces\": [");
+	for (uint32_t i = 0; i < interface_count(p); i++) {
+		const struct io_interface *f = &p->interfaces.rows[i];
+
+		snprintf(name, sizeof(name), "%.15s", f->name);
+		printf("%s{\"name\": ", i ? ", " : "");
+		json_string(stdout, name);
+		printf(", \"tx_packets\": %" PRIu64 ", \"tx_bytes\": %" PRIu64 "}", f->tx_packets, f->tx_bytes);
+	}
+	printf("]");
+}
+
 static const char *type_name(const struct nic_qp_report *r)
 {
 	static const char *const names[QPT_COUNT] = {
@@ -245,6 +275,7 @@ static void print_all(const struct stats_page *p, const struct nic_qp_report *ro
 		if (v)
 			printf("  %-30s %10" PRIu64 "\n", f[i].name, v);
 	}
+	print_interfaces(p);
 	print_qps(p, rows, qps);
 	print_listeners(p);
 }
@@ -264,6 +295,7 @@ static void print_json(const struct stats_page *p, const struct nic_qp_report *r
 	for (size_t i = 0; i < count; i++)
 		printf("%s\"%s\": %" PRIu64, i ? ", " : "", f[i].name, stats_value(p, &f[i]));
 	printf("}");
+	print_interfaces_json(p);
 	print_qps_json(p, rows, qps);
 	print_listeners_json(p);
 	printf("}");

@@ -97,6 +97,18 @@ void engine_note_paths(struct engine *e)
 	}
 }
 
+void engine_note_gids(struct engine *e)
+{
+	struct io_gid gids[IO_GIDS_MAX];
+
+	for (uint32_t i = 0; i < e->gids.count; i++) {
+		memcpy(gids[i].gid, e->gids.gids[i].raw, sizeof(gids[i].gid));
+		gids[i].ifindex = e->gids.gids[i].ifindex;
+	}
+	if (e->udp)
+		udp_set_gids(e->udp, gids, e->gids.count);
+}
+
 void engine_add_paths(struct engine *e)
 {
 	uint32_t wanted = e->config.transport.protocol == PROTOCOL_ROCEV2 ? 1 : e->config.transport.paths;

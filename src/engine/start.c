@@ -39,7 +39,7 @@ static_assert((int)SHM_SLOTS == (int)GROUP_SLOTS && (int)SHM_QPN_SHIFT == (int)G
 		      (int)SHM_ADDRESSES_MAX == (int)NIC_GIDS_MAX,
 	      "rings are those of members, and know every address");
 static_assert((int)PATHS_MAX == (int)UDP_PATHS_MAX, "a nic knows every path of its back end");
-static_assert((int)RAW_GIDS_MAX == (int)NIC_GIDS_MAX, "a back end knows every GID");
+static_assert((int)IO_GIDS_MAX == (int)NIC_GIDS_MAX, "a back end knows every GID");
 
 enum {
 	WHY_BYTES = 512,
@@ -201,6 +201,7 @@ static int udp_io_start(struct engine *e, struct udp_config *udp, char *why, siz
 		return rc;
 	e->udp = io;
 	engine_note_paths(e);
+	engine_note_gids(e);
 	e->rcvbuf_bytes = udp_rcvbuf_bytes(io);
 	rc = mcast_open(&io, io, (uint16_t)e->config.transport.rocev2.port, &e->loop.page->io);
 	if (rc) {
@@ -470,6 +471,7 @@ static int udp_start(struct engine *e, char *why, size_t why_bytes)
 		.spare_fds = SPARE_FDS,
 		.timed_port = e->config.transport.veroce.port,
 		.counters = &e->loop.page->io,
+		.interfaces = &e->loop.page->interfaces,
 	};
 	int rc = group_start(e, &group, why, why_bytes);
 
@@ -493,9 +495,10 @@ static bool is_ours(void *ctx, const struct pkt *p)
 static int raw_io_start(struct engine *e, char *why, size_t why_bytes)
 {
 	struct gid_table *all = calloc(1, sizeof(*all));
-	struct raw_gid gids[RAW_GIDS_MAX];
+	struct io_gid gids[IO_GIDS_MAX];
 	struct raw_config raw = {
-		.gids = gids, .slot = e->loop.slot, .is_ours = is_ours, .ctx = e, .counters = &e->loop.page->io};
+		.gids = gids, .slot = e->loop.slot, .is_ours = is_ours, .ctx = e, .counters = &e->loop.page->io,
+		.interfaces = &e->loop.page->interfaces};
 	int rc = all ? gids_load(all, NULL, why, why_bytes) : -ENOMEM;
 
 	/* Also those of interfaces that are not used: packets to them stay on this host. */

@@ -141,6 +141,8 @@ struct engine {
 
 /* Reads the back end's source ports; before there is a thread, or with the lock held. */
 void engine_note_paths(struct engine *);
+/* Likewise: tells the back end which interface each GID has, or that the routes of the host have changed. */
+void engine_note_gids(struct engine *);
 
 /* Lock held. A turn and everything that follows from it; true when packets moved. No cancellation point. */
 bool engine_turn(struct engine *, enum loop_work, uint64_t now_ns);

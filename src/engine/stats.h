@@ -13,12 +13,13 @@
 #include <stdint.h>
 
 #include "cm/cm.h"
+#include "io/by_interface.h"
 #include "io/io.h"
 #include "nic/nic.h"
 
 #define STATS_MAGIC 0x76626e61u /* "vbna" */
 
-enum { STATS_VERSION = 9, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
+enum { STATS_VERSION = 10, STATS_COMM_BYTES = 16, STATS_LISTENERS_MAX = 32, STATS_QPS_MAX = 64 };
 
 /* Written by one engine; programs with the same STATS_VERSION and size have the same layout. */
 struct stats_page {
@@ -35,6 +36,7 @@ struct stats_page {
 	uint64_t started_ns; /* CLOCK_REALTIME */
 	struct nic_counters nic;
 	struct io_counters io; /* the back end counts here directly */
+	struct io_interfaces interfaces; /* likewise; of UDP and RoCEv1's frames */
 	struct cm_counters cm; /* as old as the nic's */
 	uint32_t listener_count;
 	struct cm_listener listeners[STATS_LISTENERS_MAX]; /* the first ones */

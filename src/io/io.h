@@ -68,6 +68,14 @@ struct io_counters {
 	uint64_t pcap_errors; /* 0 or 1: a failed capture stops */
 };
 
+/* A GID of this host, and the interface that has it. */
+struct io_gid {
+	uint8_t gid[16];
+	uint32_t ifindex;
+};
+
+enum { IO_GIDS_MAX = 64 };
+
 struct io;
 
 struct io_ops {

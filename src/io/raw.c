@@ -64,6 +64,7 @@ struct raw {
 	bool (*is_ours)(void *, const struct pkt *);
 	void *ctx;
 	struct io_counters *counters;
+	struct io_interfaces *interfaces;
 	uint32_t overflow; /* as the kernel last told */
 	struct raw_routes routes;
 	struct raw_join joins[RAW_JOINS_MAX];
@@ -164,7 +165,7 @@ int raw_open(struct io **io, const struct raw_config *cfg, char *why, size_t why
 	struct raw *r = calloc(1, sizeof(*r));
 	int err;
 
-	assert(cfg->gid_count <= RAW_GIDS_MAX);
+	assert(cfg->gid_count <= IO_GIDS_MAX);
 	if (r)
 		r->room = calloc(RAW_WAITING_MAX, sizeof(*r->room));
 	if (!r || !r->room) {
@@ -176,6 +177,7 @@ int raw_open(struct io **io, const struct raw_config *cfg, char *why, size_t why
 	r->is_ours = cfg->is_ours;
 	r->ctx = cfg->ctx;
 	r->counters = cfg->counters;
+	r->interfaces = cfg->interfaces;
 	r->fd = err = socket_open(cfg->slot);
 	if (err < 0)
 		goto free_r;
@@ -309,6 +311,17 @@ static size_t frames_make(struct raw *r, const struct pkt *pkts, size_t n, size_
 	return i;
 }
 
+static void count_frame(struct raw *r, size_t i)
+{
+	struct io_interface *row = r->interfaces ? io_interface_find(r->interfaces, (uint32_t)r->tx.to[i].sll_ifindex) : NULL;
+
+	r->counters->tx_bytes += r->tx.iov[i][1].iov_len;
+	if (!row)
+		return;
+	row->tx_packets++;
+	row->tx_bytes += r->tx.iov[i][1].iov_len;
+}
+
 /* How many frames are done with; fewer than n: the kernel has no room. */
 static size_t frames_send(struct raw *r, size_t n)
 {
@@ -330,7 +343,7 @@ static size_t frames_send(struct raw *r, size_t n)
 			continue;
 		}
 		for (size_t i = done; i < done + (size_t)sent; i++)
-			r->counters->tx_bytes += r->tx.iov[i][1].iov_len;
+			count_frame(r, i);
 		r->counters->tx_packets += (uint64_t)sent;
 		r->counters->tx_trains += (uint64_t)sent;
 		done += (size_t)sent;

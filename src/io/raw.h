@@ -21,23 +21,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "io/by_interface.h"
 #include "io/io.h"
 
-enum { RAW_GIDS_MAX = 64, RAW_JOINS_MAX = 256, RAW_WAITING_MAX = 64, RAW_PACKET_BYTES_MAX = 8192 };
-
-struct raw_gid {
-	uint8_t gid[16];
-	uint32_t ifindex;
-};
+enum { RAW_JOINS_MAX = 256, RAW_WAITING_MAX = 64, RAW_PACKET_BYTES_MAX = 8192 };
 
 struct raw_config {
-	const struct raw_gid *gids; /* *borrowed* for the call; at most RAW_GIDS_MAX */
+	const struct io_gid *gids; /* *borrowed* for the call; at most IO_GIDS_MAX */
 	size_t gid_count;
 	unsigned slot; /* the high 7 bits of the QPNs of this process */
 	/* Whether a packet to QPN 1 is this process's; any thread that holds the io. NULL: all are. */
 	bool (*is_ours)(void *ctx, const struct pkt *);
 	void *ctx;
 	struct io_counters *counters; /* *borrowed* */
+	struct io_interfaces *interfaces; /* likewise; NULL: nobody reads it */
 };
 
 /* 0, or a negative errno with a sentence in why: -EPERM without the capability. */

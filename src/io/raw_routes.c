@@ -40,14 +40,14 @@ static void interface_read(struct raw_interface *i, int fd, uint32_t ifindex)
 		memcpy(i->mac, r.ifr_hwaddr.sa_data, sizeof(i->mac));
 }
 
-int raw_routes_open(struct raw_routes *t, int fd, const struct raw_gid *gids, size_t count)
+int raw_routes_open(struct raw_routes *t, int fd, const struct io_gid *gids, size_t count)
 {
 	memset(t, 0, sizeof(*t));
 	t->neighbour_fd = neighbour_open();
 	if (t->neighbour_fd < 0)
 		return t->neighbour_fd;
 	t->loopback = if_nametoindex("lo");
-	for (; t->gid_count < count && t->gid_count < RAW_GIDS_MAX; t->gid_count++) {
+	for (; t->gid_count < count && t->gid_count < IO_GIDS_MAX; t->gid_count++) {
 		struct raw_interface *i = &t->interfaces[t->gid_count];
 
 		t->gids[t->gid_count] = gids[t->gid_count];

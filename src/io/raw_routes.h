@@ -42,8 +42,8 @@ struct raw_interface {
 };
 
 struct raw_routes {
-	struct raw_gid gids[RAW_GIDS_MAX];
-	struct raw_interface interfaces[RAW_GIDS_MAX]; /* of the GID with the same index */
+	struct io_gid gids[IO_GIDS_MAX];
+	struct raw_interface interfaces[IO_GIDS_MAX]; /* of the GID with the same index */
 	size_t gid_count;
 	uint32_t loopback; /* interface index */
 	int neighbour_fd;
@@ -53,7 +53,7 @@ struct raw_routes {
 bool raw_gid_is_group(const uint8_t gid[16]);
 
 /* `fd` is any socket, for ioctls here. 0 or a negative errno. */
-int raw_routes_open(struct raw_routes *, int fd, const struct raw_gid *, size_t count);
+int raw_routes_open(struct raw_routes *, int fd, const struct io_gid *, size_t count);
 void raw_routes_close(struct raw_routes *);
 
 /* The index of that GID of this host, on that interface unless it is 0; -1. */

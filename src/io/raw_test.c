@@ -41,6 +41,7 @@ static const uint8_t ip_a[16] = {[10] = 0xff, 0xff, 10, 0, 0, 1}, ip_b[16] = {[1
 static const uint8_t group[16] = {0xff, 0x0e, [15] = 0x77};
 
 static struct io_counters counters;
+static struct io_interfaces interfaces;
 static struct io *io;
 static int peer = -1; /* at the other end of the veth pair */
 static uint64_t now_ns = 1000 * (uint64_t)MS;
@@ -64,10 +65,11 @@ static void network_make(void)
 
 static int open_io(char *why, size_t why_bytes)
 {
-	struct raw_gid gids[3] = {{.ifindex = if_nametoindex("vra")}, {.ifindex = if_nametoindex("vra")},
+	struct io_gid gids[3] = {{.ifindex = if_nametoindex("vra")}, {.ifindex = if_nametoindex("vra")},
 				  {.ifindex = if_nametoindex("lo")}};
 	struct raw_config cfg = {
-		.gids = gids, .gid_count = 3, .slot = SLOT, .is_ours = nobodys, .ctx = &is_ours, .counters = &counters};
+		.gids = gids, .gid_count = 3, .slot = SLOT, .is_ours = nobodys, .ctx = &is_ours, .counters = &counters,
+		.interfaces = &interfaces};
 
 	memcpy(gids[0].gid, gid_a, 16);
 	memcpy(gids[1].gid, ip_a, 16);
@@ -189,6 +191,9 @@ static void packets_to_this_host_go_over_the_loopback_interface(void **state)
 	}
 	assert_int_equal(counters.tx_drops, 0);
 	assert_int_equal(counters.rx_packets, 3);
+	assert_int_equal(interfaces.count, 1);
+	assert_string_equal(interfaces.rows[0].name, "lo");
+	assert_int_equal(interfaces.rows[0].tx_packets, 3);
 }
 
 /* The golden frame of rocev1_test.c, by way of the kernel. */

@@ -62,6 +62,13 @@ free_u:
 	return err;
 }
 
+void udp_set_gids(struct io *io, const struct io_gid *gids, size_t count)
+{
+	struct udp_tx *tx = &((struct udp *)io)->tx;
+
+	udp_routes_set_gids(&tx->routes, tx->sockets[UDP_V4][0].fd, gids, count);
+}
+
 unsigned udp_paths(const struct io *io)
 {
 	return ((const struct udp *)io)->tx.paths;
@@ -110,7 +117,7 @@ static size_t udp_recv(struct io *io, struct pkt *pkts, size_t max, uint64_t now
 
 static size_t udp_send(struct io *io, const struct pkt *pkts, size_t n, uint64_t now_ns)
 {
-	return udp_tx_send(&((struct udp *)io)->tx, pkts, n);
+	return udp_tx_send(&((struct udp *)io)->tx, pkts, n, now_ns);
 }
 
 static size_t udp_fds(const struct io *io, int *fds, size_t max)

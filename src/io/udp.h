@@ -8,6 +8,8 @@
  * at those ports are discarded. The ports are in 49152 .. 65535, and that of path i is i modulo 16,
  * unless that part of the range is crowded: then the kernel chooses.
  *
+ * A packet leaves by the interface of its source GID if that one has a route to the destination, else as the routing table says.
+ *
  * ICMP from a peer never reaches a sender: sockets that are neither connected nor set to IP_RECVERR
  * ignore it.
  *
@@ -23,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "io/by_interface.h"
 #include "io/io.h"
 
 enum udp_family { UDP_V4, UDP_V6, UDP_FAMILIES };
@@ -44,6 +47,7 @@ struct udp_config {
 	uint16_t timed_port;          /* packets to that port tell how long they waited (pkt.waited_ns); 0: none do */
 	bool no_trains;               /* as on a kernel without UDP_SEGMENT; for tests */
 	struct io_counters *counters; /* *borrowed*, zeroed by the caller */
+	struct io_interfaces *interfaces; /* likewise; NULL: nobody reads it */
 };
 
 /*
@@ -51,6 +55,12 @@ struct udp_config {
  * IPv6 gets a back end without it.
  */
 int udp_open(struct io **, const struct udp_config *, char *why, size_t why_bytes);
+
+/*
+ * The GIDs of this host, and their interfaces, from now on; at most IO_GIDS_MAX. Packets leave by the interface of their source
+ * GID (udp_routes.h). Also for when the host's routes have changed: what was found out about them is forgotten.
+ */
+void udp_set_gids(struct io *, const struct io_gid *, size_t count);
 
 /*
  * How many paths each family has: as many as configured unless descriptors ran short, but at least

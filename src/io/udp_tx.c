@@ -182,7 +182,9 @@ int udp_tx_open(struct udp_tx *u, const struct udp_config *cfg)
 		u->messages[i].msg_hdr.msg_iovlen = 1;
 		u->messages[i].msg_hdr.msg_name = &u->to[i];
 	}
-	err = open_paths(u, cfg);
+	err = udp_routes_open(&u->routes, cfg->interfaces);
+	if (!err)
+		err = open_paths(u, cfg);
 	if (err < 0)
 		return err;
 	u->trains = !cfg->no_trains && kernel_sends_trains(u->sockets[UDP_V4][0].fd);
@@ -194,6 +196,7 @@ void udp_tx_close(struct udp_tx *u)
 	for (int f = 0; f < UDP_FAMILIES; f++)
 		for (unsigned i = 0; i < UDP_PATHS_MAX; i++)
 			close_path(&u->sockets[f][i]);
+	udp_routes_close(&u->routes);
 }
 
 /* ---- send ---- */
@@ -291,18 +294,20 @@ static void build_message(struct udp_tx *u, size_t m, const struct pkt *p, size_
 {
 	struct msghdr *h = &u->messages[m].msg_hdr;
 	const struct flow *f = p->flow;
+	const struct udp_route *route = udp_route(&u->routes, f, u->now_ns);
 	const struct pkt *last = &p[packets - 1];
 
 	/* Contiguous but for the last one's own length. */
 	u->iov[m].iov_base = p->data;
 	u->iov[m].iov_len = (size_t)(last->data - p->data) + last->len;
 	u->packets[m] = packets;
+	u->counts[m] = route->counts;
 	h->msg_control = &u->control[m];
 	h->msg_controllen = 0;
 	h->msg_flags = 0;
 	if (family == UDP_V4) {
 		struct sockaddr_in *to = &u->to[m].v4;
-		struct in_pktinfo info = {.ipi_ifindex = (int)f->ifindex};
+		struct in_pktinfo info = {.ipi_ifindex = (int)route->ifindex};
 
 		memset(to, 0, sizeof(*to));
 		to->sin_family = AF_INET;
@@ -314,7 +319,7 @@ static void build_message(struct udp_tx *u, size_t m, const struct pkt *p, size_
 			put_cmsg(h, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
 	} else {
 		struct sockaddr_in6 *to = &u->to[m].v6;
-		struct in6_pktinfo info = {.ipi6_ifindex = f->ifindex};
+		struct in6_pktinfo info = {.ipi6_ifindex = route->ifindex};
 
 		memset(to, 0, sizeof(*to));
 		to->sin6_family = AF_INET6;
@@ -324,7 +329,7 @@ static void build_message(struct udp_tx *u, size_t m, const struct pkt *p, size_
 			to->sin6_scope_id = f->ifindex;
 		h->msg_namelen = sizeof(*to);
 		memcpy(&info.ipi6_addr, f->src, 16);
-		if (!kernel_chooses_source(f) && (f->ifindex || !is_zero(f->src, 16)))
+		if (!kernel_chooses_source(f) && (route->ifindex || !is_zero(f->src, 16)))
 			put_cmsg(h, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
 	}
 	put_tos(h, family, tx, f->tos);
@@ -366,6 +371,8 @@ static void count_sent(struct udp_tx *u, size_t m, size_t *done)
 	u->counters->tx_packets += u->packets[m];
 	u->counters->tx_bytes += u->iov[m].iov_len;
 	u->counters->tx_trains++;
+	u->counts[m]->tx_packets += u->packets[m];
+	u->counts[m]->tx_bytes += u->iov[m].iov_len;
 	*done += u->packets[m];
 }
 
@@ -416,10 +423,11 @@ static bool send_messages(struct udp_tx *u, int fd, size_t count, size_t *done)
 	return true;
 }
 
-size_t udp_tx_send(struct udp_tx *u, const struct pkt *pkts, size_t n)
+size_t udp_tx_send(struct udp_tx *u, const struct pkt *pkts, size_t n, uint64_t now_ns)
 {
 	size_t done = 0;
 
+	u->now_ns = now_ns;
 	while (done < n) {
 		struct udp_tx_socket *tx = NULL;
 		size_t count = 0;

@@ -7,6 +7,7 @@
 #ifndef IO_UDP_TX_H
 #define IO_UDP_TX_H
 
+#include "io/udp_routes.h"
 #include "io/udp_socket.h"
 
 enum { UDP_TX_MESSAGES = 16 };
@@ -30,9 +31,12 @@ struct udp_tx {
 	bool trains; /* the kernel and the interfaces take them */
 	unsigned paths;
 	unsigned spare_fds;
+	uint64_t now_ns;
+	struct udp_routes routes;
 	struct udp_tx_socket sockets[UDP_FAMILIES][UDP_PATHS_MAX];
 	struct mmsghdr messages[UDP_TX_MESSAGES];
 	size_t packets[UDP_TX_MESSAGES]; /* packets in each message */
+	struct io_interface *counts[UDP_TX_MESSAGES];
 	struct iovec iov[UDP_TX_MESSAGES];
 	union udp_address to[UDP_TX_MESSAGES];
 	struct udp_control control[UDP_TX_MESSAGES];
@@ -47,6 +51,6 @@ int udp_tx_open(struct udp_tx *, const struct udp_config *);
 void udp_tx_add_paths(struct udp_tx *, unsigned paths);
 void udp_tx_close(struct udp_tx *);
 /* As io_ops.send. */
-size_t udp_tx_send(struct udp_tx *, const struct pkt *pkts, size_t n);
+size_t udp_tx_send(struct udp_tx *, const struct pkt *pkts, size_t n, uint64_t now_ns);
 
 #endif

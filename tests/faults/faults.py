@@ -160,6 +160,14 @@ FAULTS = [
     Fault("size_at_the_lower_point", "cdf_bytes", "a->bytes + (uint64_t)", "a->bytes + 0 * (uint64_t)",
           "unit/cdf_test"),
 
+    # ---- the interface of a packet
+    Fault("packets_leave_as_they_are_routed", "judge", "own && !local && !table.all_own", "false", "unit/udp_routes_test"),
+    Fault("packets_for_this_host_leave_it", "judge", "own && !local &&", "own &&", "unit/udp_routes_test"),
+    Fault("routes_are_made_up", "ask", "m->rtm_flags = RTM_F_FIB_MATCH;", "", "unit/udp_routes_test"),
+    Fault("a_dummy_leads_out", "leads_out", "(!(r.ifr_flags & IFF_NOARP) || r.ifr_flags & IFF_POINTOPOINT)", "true", "unit/udp_routes_test"),
+    Fault("a_route_that_went_is_kept", "judge", "r->ifindex ? NAMED_NS : CHOSEN_NS", "CHOSEN_NS", "unit/udp_routes_test"),
+    Fault("changed_gids_change_no_route", "udp_routes_set_gids", "t->turn++;", "", "unit/udp_routes_test"),
+
     # ---- memory between processes
     Fault("nobody_waits_for_who_reads", "shm_revoke", "shm_wait_for_reader(s, i)", "true", "unit/shm_far_test"),
     Fault("sleepers_wait_for_a_processor", "poller_waits", " && state_of(tid) == 'R'", "", "unit/poller_test"),

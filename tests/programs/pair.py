@@ -285,7 +285,8 @@ def sh(*words):
 class Place:
     """
     Where a pair runs. Names: lo4 lo6 nobody4 nobody6 veth1500-4 veth1500-6 veth9000-4 veth9000-6, and
-    ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port; udp4: as lo4, but
+    ecmp1500-4 ecmp1500-6: the same over four veth pairs, among which the kernels choose by UDP port; twin1500-4 twin1500-6: with
+    a second veth pair in the same subnet, whose addresses are those of the GIDs; udp4: as lo4, but
     not through memory; shm4: as lo4, with memory asked for.
     """
 
@@ -314,6 +315,8 @@ class Place:
             self._veth(int(name[4:].split("-")[0]))
         elif name.startswith("ecmp"):
             self._ecmp(int(name[4:].split("-")[0]))
+        elif name.startswith("twin"):
+            self._twin(int(name[4:].split("-")[0]))
         elif name in ("udp4", "shm4"):
             self.env = [{"VERBENA_SHM": "off" if name == "udp4" else "on"}] * 2
         if name in ("lo4", "lo6", "udp4", "shm4") and not shared and os.geteuid() == 0 and shutil.which("ip"):
@@ -405,6 +408,21 @@ class Place:
             sh("ip", "netns", "exec", space, "sysctl", "-q", "-w", "net.ipv4.fib_multipath_hash_policy=1",
                "net.ipv6.fib_multipath_hash_policy=1")
         self.addresses = [home[self.ipv6] for home in homes]
+
+    def _twin(self, mtu):
+        """The programs meet over the first link, which is the one that the kernels' routing tables choose."""
+        self._veth(mtu)
+        ends = ["vrb%s2%s" % (self.spaces[0][-6:], letter) for letter in "ab"]
+        sh("ip", "link", "add", ends[0], "mtu", str(mtu), "netns", self.spaces[0], "type", "veth",
+           "peer", "name", ends[1], "mtu", str(mtu), "netns", self.spaces[1])
+        for i, space in enumerate(self.spaces):
+            # So that the indices of the GIDs stay as they are while links come and go.
+            sh("ip", "netns", "exec", space, "sysctl", "-q", "-w", "net.ipv6.conf.all.keep_addr_on_down=1")
+            self._address(space, ends[i], "10.77.0.%d/24" % (i + 11), "fd77::%d/64" % (i + 11))
+        for i, space in enumerate(self.spaces):
+            self._wait_up(space, ends[i])
+        self.links.append(ends)
+        self.addresses = ["fd77::11", "fd77::12"] if self.ipv6 else ["10.77.0.11", "10.77.0.12"]
 
     @staticmethod
     def _wait_up(space, device):

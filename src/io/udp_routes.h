@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The interface that a UDP packet leaves by. To a host with several, an adapter is each one's port: packets leave by the interface
+ * of their source GID, if that one has a route to the destination. Otherwise, and between addresses of this host, the routing
+ * table has the word. What was found out is kept for a while, for each pair of addresses.
+ *
+ * Private to src/io.
+ */
+#ifndef IO_UDP_ROUTES_H
+#define IO_UDP_ROUTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pkt.h"
+#include "io/by_interface.h"
+#include "io/udp.h"
+
+struct udp_route {
+	uint8_t src[16], dst[16];
+	uint32_t asked_ifindex; /* of the flow */
+	uint32_t ifindex; /* to name to the kernel; 0: none, the routing table chooses */
+	uint32_t turn; /* 0: empty; another than that of the routes: forgotten */
+	uint64_t until_ns;
+	struct io_interface *counts; /* of the interface that it leaves by */
+};
+
+struct udp_routes {
+	struct io_gid gids[IO_GIDS_MAX]; /* of interfaces that lead to other hosts */
+	size_t gid_count;
+	int fd; /* rtnetlink; -1: there is none, and the routing table chooses */
+	struct io_interfaces *interfaces;
+	struct io_interface uncounted; /* for those that have no row */
+	uint32_t turn;
+	struct udp_route *kept;
+};
+
+/* interfaces is *borrowed*; NULL: nobody reads it. 0 or -ENOMEM. */
+int udp_routes_open(struct udp_routes *, struct io_interfaces *interfaces);
+void udp_routes_close(struct udp_routes *);
+/* Forgets what is kept. `fd` is any socket, for ioctls here. */
+void udp_routes_set_gids(struct udp_routes *, int fd, const struct io_gid *, size_t count);
+
+/* Never NULL; *lent* until the next call. */
+const struct udp_route *udp_route(struct udp_routes *, const struct flow *, uint64_t now_ns);
+
+#endif
