@@ -50,11 +50,13 @@ int shm_open_io(struct io **io, struct io *lower, const struct shm_config *confi
 	if (!s)
 		return -ENOMEM;
 	s->buffer = malloc(SHM_PLACED_BYTES);
+	s->mark = shm_mark_new();
 	s->epoll_fd = fd_away(epoll_create1(EPOLL_CLOEXEC));
-	if (!s->buffer || s->epoll_fd < 0) {
-		int err = s->buffer ? -errno : -ENOMEM;
+	if (!s->buffer || !s->mark || s->epoll_fd < 0) {
+		int err = -errno;
 
 		shm_close_fd(&s->epoll_fd);
+		shm_mark_free(s->mark);
 		free(s->buffer);
 		free(s);
 		return err;
@@ -735,6 +737,7 @@ static void shm_close(struct io *io)
 		shm_free_out(s, i);
 	}
 	io_close(s->lower);
+	shm_mark_free(s->mark);
 	free(s->buffer);
 	free(s);
 }

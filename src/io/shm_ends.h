@@ -7,8 +7,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -109,6 +112,36 @@ static inline void connect_ends(struct end *from, unsigned from_slot, struct end
 	given[0] = dup(fds[0]);
 	given[1] = dup(fds[1]);
 	assert_int_equal(shm_take_ring(to->io, from_slot, getpid(), given), 0);
+}
+
+/* Another process, whose memory is this one's but for what change(ctx) does there; as if it had the id of an end that is gone. */
+static inline pid_t stranger_new(void (*change)(void *ctx), void *ctx)
+{
+	int ready[2];
+	uint8_t junk;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		change(ctx);
+		if (write(ready[1], &junk, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &junk, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static inline void stranger_end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 #endif

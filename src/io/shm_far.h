@@ -29,7 +29,7 @@ size_t shm_far_describe(uint8_t *to, const struct pkt *pkts, size_t n, uint32_t 
 
 /* Pieces of several trains to read, and where they belong. Those of a train are its own. */
 struct shm_far {
-	struct iovec here[SHM_FAR_PIECES_MAX + 1], there[SHM_FAR_PIECES_MAX + 1]; /* with room for one piece of the caller's */
+	struct iovec here[SHM_FAR_PIECES_MAX], there[SHM_FAR_PIECES_MAX];
 	size_t here_count, there_count;
 };
 

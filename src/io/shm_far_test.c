@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "io/shm_ends.h"
 #include "io/shm_far.h"
@@ -555,30 +553,81 @@ static void a_place_that_is_not_there_loses_nothing(void **state)
 	end_free(b);
 }
 
+/* Memory that packets leave out, and the other end's mark. */
+struct left_out {
+	uint8_t *memory;
+	void *mark;
+};
+
+static void change_memory(void *ctx)
+{
+	const struct left_out *l = ctx;
+
+	memset(l->memory, 9, 10 * PKT_FAR_BYTES_MIN);
+}
+
+static void change_memory_and_mark(void *ctx)
+{
+	const struct left_out *l = ctx;
+
+	change_memory(ctx);
+	mmap(l->mark, sizeof(struct shm_mark), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* Sends packets that leave their payload out, and gives the id of their sender to another process before they are taken. */
+static void take_after(void (*change)(void *ctx), struct places *places)
+{
+	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
+	struct end *a = end_new(A), *b = end_new(B);
+	const struct left_out left_out = {memory, ((struct shm *)a->io)->mark};
+	struct shm_process *sender;
+	pid_t stranger;
+
+	shm_set_placer(b->io, (struct shm_placer){.place = place, .ctx = places});
+	connect_ends(a, A, b, B);
+	send(a, B, 0, 1);
+	expect(b, 0, 1);
+	stranger = stranger_new(change, (void *)&left_out);
+	assert_int_equal(send_far(a, B, memory, 10), 10);
+	sender = &((struct shm *)b->io)->in[A].process;
+	assert_int_equal(sender->pid, getpid());
+	sender->pid = stranger;
+	assert_int_equal(take_far(b, memory), 0);
+	assert_int_equal(b->counters.shm_far_failed, 1);
+	stranger_end(stranger);
+	end_free(a);
+	end_free(b);
+}
+
+/* An id is a new process's, or a new image's: nothing of its memory arrives, not even at the place where the payload belonged. */
+static void another_process_is_not_read(void **state)
+{
+	static uint8_t to[10 * PKT_FAR_BYTES_MIN], none[sizeof(to)];
+
+	take_after(change_memory, &(struct places){.to = to, .known = 10});
+	assert_memory_equal(to, none, sizeof(to));
+}
+
+static void what_is_at_the_same_place_is_no_mark(void **state)
+{
+	static uint8_t to[10 * PKT_FAR_BYTES_MIN];
+
+	take_after(change_memory_and_mark, &(struct places){.to = to, .known = 10});
+}
+
 /* A process that may be read may not be later (prctl(PR_SET_DUMPABLE)): it learns that, and sends whole packets. */
 static void who_is_read_no_more_learns_it(void **state)
 {
 	static uint8_t memory[10 * PKT_FAR_BYTES_MIN];
 	struct end *a = end_new(A), *b = end_new(B);
 	struct shm_reach reach;
-	int fds[2];
-	pid_t pid;
 
-	assert_int_equal(shm_make(a->io, B, 1, fds), 0);
-
-	int given[2] = {dup(fds[0]), dup(fds[1])};
-
-	pid = fork();
-	assert_true(pid >= 0);
-	while (!pid)
-		pause();
-	assert_int_equal(shm_take_ring(b->io, A, pid, given), 0);
+	connect_ends(a, A, b, B);
 	send(a, B, 0, 1);
 	assert_true(shm_turn(a->io, 1, &reach));
 	assert_int_equal(reach.readers[0], 1 << B);
 	expect(b, 0, 1);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	((struct shm *)b->io)->in[A].process.pid = -1;
 	assert_int_equal(send_far(a, B, memory, 10), 10);
 	assert_int_equal(take_far(b, memory), 0);
 	assert_int_equal(send_far(a, B, memory, 10), 10);
@@ -612,6 +661,8 @@ int main(void)
 		cmocka_unit_test(who_reads_for_too_long_is_sent_whole_packets),
 		cmocka_unit_test(a_ring_that_is_lost_is_revoked),
 		cmocka_unit_test(a_place_that_is_not_there_loses_nothing),
+		cmocka_unit_test(another_process_is_not_read),
+		cmocka_unit_test(what_is_at_the_same_place_is_no_mark),
 		cmocka_unit_test(who_is_read_no_more_learns_it),
 	};
 

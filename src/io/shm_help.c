@@ -5,7 +5,7 @@
  * copies everything alone.
  *
  * Who helps gives only what packets in that ring have left out since the last revocation, so nobody can ask for other memory, and writes
- * it to the process that the ring's other end is proved to be in.
+ * it to the process that the ring's other end is proved to be in, if that is still there (shm_mark.h).
  */
 #include <string.h>
 #include <sys/uio.h>
@@ -66,9 +66,11 @@ static bool may_help(struct shm *s, unsigned slot)
 
 	if (!back->memory || back->mine)
 		return false;
-	if (r->helped_pid != back->pid) {
-		r->helped_pid = back->pid;
-		r->helps = shm_is_process(back->pid, &r->memory->taker_probe);
+	if (r->helped_pid != back->process.pid) {
+		const struct shm_process taker = shm_process_of(back->process.pid, &r->memory->taker_probe);
+
+		r->helped_pid = taker.pid;
+		r->helps = shm_process_is(&taker);
 	}
 	return r->helps;
 }
@@ -77,16 +79,20 @@ static bool may_help(struct shm *s, unsigned slot)
 static bool give(const struct shm *s, unsigned slot, struct shm_run run)
 {
 	const struct ring_out *r = &s->out[slot];
-	struct iovec from[HELP_CHUNKS];
+	const struct shm_job *job = &r->memory->job;
+	uint64_t nothing = 0;
+	struct iovec from[HELP_CHUNKS], pieces[2 * HELP_CHUNKS];
 	size_t bytes = 0;
 
-	shm_job_look(&r->memory->job, run, from);
+	shm_job_look(job, run, from);
 	for (size_t i = 0; i < run.count; i++) {
 		if (!is_lent(r, (uintptr_t)from[i].iov_base, from[i].iov_len))
 			return false;
-		bytes += from[i].iov_len;
+		pieces[2 * i] = (struct iovec){&nothing, sizeof(nothing)};
+		pieces[2 * i + 1] = from[i];
+		bytes += sizeof(nothing) + from[i].iov_len;
 	}
-	return process_vm_writev(s->in[slot].pid, from, run.count, r->memory->job.to + run.first, run.count, 0) == (ssize_t)bytes;
+	return process_vm_writev(s->in[slot].process.pid, pieces, 2 * run.count, &job->targets[run.first].mark, 2 * run.count, 0) == (ssize_t)bytes;
 }
 
 static bool help(struct shm *s, unsigned slot)
@@ -153,11 +159,15 @@ static size_t cut(struct iovec *here, struct iovec *there, const struct iovec *t
 
 static bool read_chunks(struct ring_in *r, const struct iovec *here, const struct iovec *there, struct shm_run run)
 {
+	struct iovec to[1 + SHM_CHUNKS_MAX], from[1 + SHM_CHUNKS_MAX];
 	size_t bytes = 0;
 
-	for (size_t i = run.first; i < run.first + run.count; i++)
-		bytes += here[i].iov_len;
-	return shm_read(r, (struct shm_pieces){here + run.first, run.count}, (struct shm_pieces){there + run.first, run.count}, bytes);
+	for (size_t i = 0; i < run.count; i++) {
+		to[1 + i] = here[run.first + i];
+		from[1 + i] = there[run.first + i];
+		bytes += to[1 + i].iov_len;
+	}
+	return shm_read(r, (struct shm_pieces){to, 1 + run.count}, (struct shm_pieces){from, 1 + run.count}, bytes);
 }
 
 struct waited {
@@ -206,7 +216,7 @@ enum shm_help_result shm_read_with_help(struct shm *s, struct ring_in *r, const 
 	n = cut(here, there, to, from, bytes);
 	if (!n)
 		return SHM_UNHELPED;
-	shm_job_open(job, here, there, n);
+	shm_job_open(job, (struct iovec){&s->mark->written, sizeof(s->mark->written)}, here, there, n);
 	/* Half of the rest each time: few calls if nobody helps. No more than all of it, if somebody opens chunks again. */
 	for (size_t claimed = 0; claimed < n; claimed += run.count) {
 		run = shm_job_claim(job, n, (shm_job_left(job, n) + 1) / 2);

@@ -42,6 +42,15 @@ static struct shm_job *job_of(struct pair *p)
 	return &((struct shm *)p->a->io)->out[B].memory->job;
 }
 
+/* Asks for bytes as a reader does. */
+static void open_job(struct pair *p, void *here, const void *there, size_t bytes)
+{
+	struct shm_mark *mark = ((struct shm *)p->b->io)->mark;
+
+	shm_job_open(job_of(p), (struct iovec){&mark->written, sizeof(mark->written)}, &(struct iovec){here, bytes},
+		     &(struct iovec){(void *)there, bytes}, 1);
+}
+
 static void begin(struct pair *p)
 {
 	*p = (struct pair){.a = end_new(A), .b = end_new(B), .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -137,6 +146,7 @@ static void who_is_read_helps(void **state)
 	change(rounds);
 	send_lent(&p);
 	expect_lent(&p);
+	assert_ptr_equal(job_of(&p)->targets[0].mark.iov_base, &((struct shm *)p.b->io)->mark->written);
 	assert_int_equal(pthread_create(&poller, NULL, poll_a, &p), 0);
 	while (!has_helped(&p) && ++rounds < ROUNDS_MAX) {
 		change(rounds);
@@ -167,9 +177,7 @@ static void who_helps_looks_at_the_sockets(void **state)
 	send_lent(&p);
 	p.a->lower->looks = 0;
 	for (uint64_t i = 1; i <= STEPS; i++) {
-		const struct iovec here = {to, BYTES}, there = {lent, BYTES};
-
-		shm_job_open(job_of(&p), &here, &there, 1);
+		open_job(&p, to, lent, BYTES);
 		assert_int_equal(io_recv(p.a->io, pkts, BURST, i * STEP_NS), 0);
 		assert_int_equal(p.a->counters.shm_helped, i);
 		assert_int_equal(p.a->lower->looks, i);
@@ -177,16 +185,15 @@ static void who_helps_looks_at_the_sockets(void **state)
 	end(&p);
 }
 
-/* Asks for bytes as a reader would, and says whether they came. */
+/* Whether bytes come that are asked for. */
 static bool is_given(struct pair *p, const void *from, size_t bytes)
 {
 	static uint8_t here[BYTES];
-	const struct iovec h = {here, bytes}, t = {(void *)from, bytes};
 	struct pkt pkts[BURST];
 	bool given;
 
 	memset(here, 0xa5, sizeof(here));
-	shm_job_open(job_of(p), &h, &t, 1);
+	open_job(p, here, from, bytes);
 	assert_int_equal(io_recv(p->a->io, pkts, BURST, 1), 0);
 	assert_true(shm_job_state(job_of(p), 0) == SHM_CHUNK_DONE || shm_job_state(job_of(p), 0) == SHM_CHUNK_FAILED);
 	given = shm_job_state(job_of(p), 0) == SHM_CHUNK_DONE;
@@ -223,7 +230,7 @@ static void nothing_is_given_but_what_was_lent(void **state)
 	expect_lent(&p);
 	assert_true(shm_is_taken(p.a->io));
 	send(p.a, B, 1, 1);
-	shm_job_open(job_of(&p), &(struct iovec){other, 8}, &(struct iovec){lent, 8}, 1);
+	open_job(&p, other, lent, 8);
 	assert_int_equal(io_recv(p.a->io, pkts, BURST, 1), 0);
 	assert_int_equal(shm_job_state(job_of(&p), 0), SHM_CHUNK_OPEN);
 	end(&p);
@@ -241,10 +248,37 @@ static void another_process_is_not_written_to(void **state)
 	send_lent(&p);
 	assert_true(is_given(&p, lent, BYTES));
 	back = &((struct shm *)p.a->io)->in[B];
-	back->pid = getppid();
-	shm_job_open(job_of(&p), &(struct iovec){to, 8}, &(struct iovec){lent, 8}, 1);
+	back->process.pid = getppid();
+	open_job(&p, to, lent, 8);
 	assert_int_equal(io_recv(p.a->io, pkts, BURST, 1), 0);
 	assert_int_equal(shm_job_state(job_of(&p), 0), SHM_CHUNK_OPEN);
+	end(&p);
+}
+
+static void change_nothing(void *ctx)
+{
+}
+
+/* Its id is another process's by now, which may have memory at the same addresses. */
+static void another_process_with_that_id_is_not_written_to(void **state)
+{
+	static uint8_t here[BYTES], theirs[BYTES];
+	struct pkt pkts[BURST];
+	pid_t stranger;
+	struct pair p;
+
+	begin(&p);
+	change(1);
+	send_lent(&p);
+	assert_true(is_given(&p, lent, BYTES));
+	stranger = stranger_new(change_nothing, NULL);
+	((struct shm *)p.a->io)->in[B].process.pid = ((struct shm *)p.a->io)->out[B].helped_pid = stranger;
+	open_job(&p, here, lent, BYTES);
+	assert_int_equal(io_recv(p.a->io, pkts, BURST, 1), 0);
+	assert_int_equal(shm_job_state(job_of(&p), 0), SHM_CHUNK_FAILED);
+	assert_int_equal(process_vm_readv(stranger, &(struct iovec){theirs, BYTES}, 1, &(struct iovec){here, BYTES}, 1, 0), BYTES);
+	assert_memory_equal(theirs, here, BYTES);
+	stranger_end(stranger);
 	end(&p);
 }
 
@@ -308,7 +342,7 @@ static void who_claims_and_does_not_copy_is_relied_on_once(void **state)
 	pthread_join(claimer, NULL);
 	assert_true(((struct shm *)p.b->io)->in[A].unhelped);
 	for (size_t i = 0; i < SHM_CHUNKS_MAX; i++)
-		assert_int_equal(process_vm_writev(getpid(), &(struct iovec){lent, BYTES}, 1, &job->to[i], 1, 0), 0);
+		assert_int_equal(process_vm_writev(getpid(), &(struct iovec){lent, BYTES}, 1, &job->targets[i].to, 1, 0), 0);
 	change(++rounds);
 	send_lent(&p);
 	expect_lent(&p);
@@ -354,6 +388,7 @@ int main(void)
 		cmocka_unit_test(who_helps_looks_at_the_sockets),
 		cmocka_unit_test(nothing_is_given_but_what_was_lent),
 		cmocka_unit_test(another_process_is_not_written_to),
+		cmocka_unit_test(another_process_with_that_id_is_not_written_to),
 		cmocka_unit_test(nonsense_is_given_nothing),
 		cmocka_unit_test(who_claims_and_does_not_copy_is_relied_on_once),
 		cmocka_unit_test(a_job_ends_though_its_chunks_are_opened_again),

@@ -4,11 +4,11 @@
 
 #include <assert.h>
 
-void shm_job_open(struct shm_job *j, const struct iovec *here, const struct iovec *there, size_t n)
+void shm_job_open(struct shm_job *j, struct iovec mark, const struct iovec *here, const struct iovec *there, size_t n)
 {
 	assert(n && n <= SHM_CHUNKS_MAX);
 	for (size_t i = 0; i < n; i++) {
-		j->to[i] = here[i];
+		j->targets[i] = (struct shm_job_target){mark, here[i]};
 		j->from[i] = there[i];
 		atomic_store_explicit(&j->states[i], SHM_CHUNK_OPEN, memory_order_release);
 	}
@@ -67,7 +67,7 @@ enum shm_chunk_state shm_job_state(const struct shm_job *j, size_t chunk)
 void shm_job_cancel(struct shm_job *j)
 {
 	for (size_t i = 0; i < SHM_CHUNKS_MAX; i++)
-		__atomic_store_n(&j->to[i].iov_len, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&j->targets[i].to.iov_len, 0, __ATOMIC_SEQ_CST);
 }
 
 void shm_job_close(struct shm_job *j)

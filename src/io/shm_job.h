@@ -28,7 +28,9 @@ enum shm_chunk_state {
 struct shm_job {
 	_Atomic uint32_t count; /* of its chunks; 0: there is none. Helpers look at this line again and again */
 	_Alignas(64) _Atomic uint32_t states[SHM_CHUNKS_MAX]; /* enum shm_chunk_state, or nonsense */
-	struct iovec to[SHM_CHUNKS_MAX];         /* in the reader's memory; its helper's kernel reads this */
+	struct shm_job_target {
+		struct iovec mark, to; /* in the reader's memory; its helper's kernel reads this */
+	} targets[SHM_CHUNKS_MAX];
 	struct iovec from[SHM_CHUNKS_MAX];       /* in the helper's; of the same lengths */
 };
 
@@ -37,8 +39,11 @@ struct shm_run {
 	size_t first, count;
 };
 
-/* Opens a job of n chunks, 1 .. SHM_CHUNKS_MAX, each of one piece here and there. No chunk of the job before is claimed. */
-void shm_job_open(struct shm_job *, const struct iovec *here, const struct iovec *there, size_t n);
+/*
+ * Opens a job of n chunks, 1 .. SHM_CHUNKS_MAX, each of one piece here and there. No chunk of the job before is claimed. Before each
+ * chunk helpers write to `mark`.
+ */
+void shm_job_open(struct shm_job *, struct iovec mark, const struct iovec *here, const struct iovec *there, size_t n);
 /* How many of its n chunks nobody has. */
 size_t shm_job_left(const struct shm_job *, size_t n);
 /* The next of its n chunks that nobody has, at most `most` but at least one, which are the caller's then; no chunk: all are taken. */

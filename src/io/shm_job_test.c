@@ -85,7 +85,7 @@ static void each_chunk_is_copied_once(void **state)
 	for (size_t n = 0; n < JOBS; n++) {
 		for (size_t i = 0; i < CHUNKS; i++)
 			here[i] = there[i] = chunk_of(n, i);
-		shm_job_open(&job, here, there, CHUNKS);
+		shm_job_open(&job, (struct iovec){0}, here, there, CHUNKS);
 		atomic_store(&opened, n + 1);
 		for (unsigned turn = 1; atomic_load(&met) != n + 1; turn++)
 			wait_a_little(turn);
@@ -111,7 +111,7 @@ static void a_run_ends_where_somebody_has_the_next(void **state)
 
 	for (size_t i = 0; i < CHUNKS; i++)
 		pieces[i] = chunk_of(0, i);
-	shm_job_open(&job, pieces, pieces, CHUNKS);
+	shm_job_open(&job, (struct iovec){0}, pieces, pieces, CHUNKS);
 	assert_int_equal(shm_job_chunks(&job), CHUNKS);
 	run = shm_job_claim(&job, CHUNKS, 1);
 	assert_int_equal(run.first, 0);
@@ -129,7 +129,7 @@ static void a_run_ends_where_somebody_has_the_next(void **state)
 	assert_int_equal(shm_job_claim(&job, CHUNKS, 1).count, 0);
 	shm_job_cancel(&job);
 	for (size_t i = 0; i < CHUNKS; i++)
-		assert_int_equal(job.to[i].iov_len, 0);
+		assert_int_equal(job.targets[i].to.iov_len, 0);
 }
 
 static void nonsense_is_no_chunk(void **state)

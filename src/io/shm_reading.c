@@ -7,7 +7,6 @@
  * place in a region.
  */
 #include <assert.h>
-#include <errno.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -162,9 +161,9 @@ static size_t join(struct iovec *to, const struct iovec *from, size_t n)
 
 bool shm_read(struct ring_in *r, struct shm_pieces to, struct shm_pieces from, size_t bytes)
 {
-	ssize_t n = process_vm_readv(r->pid, to.pieces, to.count, from.pieces, from.count, 0);
+	ssize_t n = shm_process_read(&r->process, to.pieces, to.count, from.pieces, from.count);
 
-	if (n < 0 && errno != EFAULT)
+	if (n < 0)
 		shm_accept(&r->taker, false);
 	return n == (ssize_t)bytes;
 }
@@ -172,7 +171,7 @@ bool shm_read(struct ring_in *r, struct shm_pieces to, struct shm_pieces from, s
 /* Reads what the trains [first, end) lack. False: not all of it is there. */
 static bool read_trains(struct shm *s, struct ring_in *r, size_t first, size_t end)
 {
-	struct iovec to[SHM_FAR_PIECES_MAX], from[SHM_FAR_PIECES_MAX];
+	struct iovec to[1 + SHM_FAR_PIECES_MAX], from[1 + SHM_FAR_PIECES_MAX];
 	const struct shm_far *f = &s->far;
 	size_t here = s->far_trains[first].here, there = s->far_trains[first].there;
 	size_t here_end = end < s->far_count ? s->far_trains[end].here : f->here_count;
@@ -182,12 +181,12 @@ static bool read_trains(struct shm *s, struct ring_in *r, size_t first, size_t e
 
 	for (size_t i = here; i < here_end; i++)
 		bytes += f->here[i].iov_len;
-	to_count = join(to, f->here + here, here_end - here);
-	from_count = join(from, f->there + there, there_end - there);
-	result = shm_read_with_help(s, r, to, from, bytes);
+	to_count = join(to + 1, f->here + here, here_end - here);
+	from_count = join(from + 1, f->there + there, there_end - there);
+	result = shm_read_with_help(s, r, to + 1, from + 1, bytes);
 	if (result != SHM_UNHELPED)
 		return result == SHM_ALL;
-	return shm_read(r, (struct shm_pieces){to, to_count}, (struct shm_pieces){from, from_count}, bytes);
+	return shm_read(r, (struct shm_pieces){to, 1 + to_count}, (struct shm_pieces){from, 1 + from_count}, bytes);
 }
 
 void shm_ask_for_places(struct shm *s, struct pkt *pkts)

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define MAGIC UINT64_C(0x766272696e670008)
+#define MAGIC UINT64_C(0x766272696e670009)
 
 enum { KIND_NONE, KIND_WRAP = 1, KIND_TRAIN = 2, KIND_FAR = 4, KIND_FLOW = 1, RECORD_BYTES = 8 };
 

@@ -13,8 +13,8 @@
  *	                                             shm_unread() alone, and its count of struct pkt_far
  *	 2      head                                 the taking end writes it
  *	 3      accepted, asleep, reading            see shm_accept(), shm_sleep() and shm_begin_reading()
- *	 4      probes                               where each process has which 8 bytes: the putting one's before the other end
- *	                                             sees the memory, the taking one's before it accepts
+ *	 4      probes                               where each process has which mark (shm_mark.h): the putting one's before the other
+ *	                                             end sees the memory, the taking one's before it accepts
  *	 5 ..   job                                  see shm_job.h
  *	64 ..   records, each from the start of a unit and in one piece
  *

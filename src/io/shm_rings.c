@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "io/fd_away.h"
@@ -103,21 +102,6 @@ static int make_memory(void)
 	return err;
 }
 
-bool shm_is_process(pid_t pid, const struct shm_probe *probe)
-{
-	uint64_t value = 0, told = atomic_load_explicit(&probe->value, memory_order_relaxed);
-	struct iovec here = {&value, sizeof(value)};
-	struct iovec there = {(void *)(uintptr_t)atomic_load_explicit(&probe->at, memory_order_relaxed), sizeof(value)};
-
-	return process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof(value) && value == told;
-}
-
-static void tell(struct shm_probe *probe, const uint64_t *at)
-{
-	atomic_store_explicit(&probe->at, (uintptr_t)at, memory_order_relaxed);
-	atomic_store_explicit(&probe->value, *at, memory_order_relaxed);
-}
-
 static void begin_in(struct shm *s, unsigned slot, struct shm_memory *memory, int bell, pid_t pid)
 {
 	struct ring_in *r = &s->in[slot];
@@ -125,14 +109,13 @@ static void begin_in(struct shm *s, unsigned slot, struct shm_memory *memory, in
 	*r = (struct ring_in){
 		.memory = memory,
 		.bell = bell,
-		.pid = pid,
+		.process = shm_process_of(pid, &memory->probe),
 	};
 	shm_taker_init(&r->taker, memory);
 	s->live[s->live_count++] = (uint8_t)slot;
-	r->probe = (uintptr_t)memory ^ (uint64_t)getpid() << 32;
-	tell(&memory->taker_probe, &r->probe);
+	shm_mark_tell(s->mark, &memory->taker_probe);
 	s->out[slot].helped_pid = 0;
-	shm_accept(&r->taker, shm_is_process(pid, &memory->probe));
+	shm_accept(&r->taker, shm_process_is(&r->process));
 }
 
 int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
@@ -167,8 +150,7 @@ int shm_make(struct io *io, unsigned slot, uint64_t now_ns, int fds[2])
 		return err;
 	}
 	r->memory = memory;
-	r->probe = (uintptr_t)r ^ now_ns;
-	tell(&r->memory->probe, &r->probe);
+	shm_mark_tell(s->mark, &r->memory->probe);
 	shm_memory_init(memory);
 	shm_putter_init(&r->putter, memory);
 	shm_set_revocations(&r->putter, s->revocations);

@@ -15,6 +15,7 @@
 
 #include "io/shm.h"
 #include "io/shm_far.h"
+#include "io/shm_mark.h"
 #include "io/shm_ring.h"
 #include "io/shm_spill.h"
 
@@ -54,25 +55,23 @@ struct ring_out {
 	bool held_up;        /* its process took too long to read once: it is given nothing to read any more */
 	struct shm_spill *spill; /* what it has no room for yet */
 	uint64_t again_ns;   /* before that no other is wanted */
-	uint64_t probe;      /* for the taker to read */
 	struct lent lent[SHM_LENT_MAX]; /* by packets that may not be read yet, since the last revocation; the latest ones */
 	unsigned lent_last;
 	pid_t helped_pid; /* of the taker, as that of a ring from it; 0: not known */
-	bool helps;       /* it may be written to */
+	bool helps;       /* it was the one then */
 };
 
 struct ring_in {
 	struct shm_memory *memory;
 	struct shm_taker taker;
 	int bell;
-	pid_t pid;    /* of its process */
+	struct shm_process process;
 	bool mine;    /* the memory is that of the ring to ourselves */
 	bool begun;   /* the sockets hold nothing older */
 	bool ending;  /* its process has ended */
 	uint32_t ended; /* so many records were taken since then */
 	uint32_t looks, vain; /* before it begins */
 	uint32_t vain_bells;
-	uint64_t probe; /* for the putter to read */
 	bool unhelped;  /* its process took too long to help once */
 };
 
@@ -81,6 +80,7 @@ struct shm {
 	struct io *lower;
 	struct shm_config config;
 	pid_t pid;            /* a child of it has this memory, too */
+	struct shm_mark *mark;
 	uint64_t revocations; /* of what our packets leave out */
 	int epoll_fd; /* the bells */
 	uint64_t came_ns;  /* when packets last came through memory */
@@ -125,11 +125,10 @@ bool shm_wait_while(const struct shm *, unsigned slot, bool (*is)(const void *ct
 bool shm_wait_for_reader(const struct shm *, unsigned slot);
 /* Whether what packets to that slot left out may still be read; a slot of `lending`, which it is no more if not. */
 bool shm_still_lends(struct shm *, unsigned slot);
-/* Whether the process's memory can be read, and it is the one that has told this. What it told is an address there, and no more. */
-bool shm_is_process(pid_t, const struct shm_probe *);
 
+/* The first one is left free: shm_mark.h. */
 struct shm_pieces {
-	const struct iovec *pieces;
+	struct iovec *pieces;
 	size_t count;
 };
 

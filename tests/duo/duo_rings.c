@@ -216,7 +216,7 @@ void duo_ring_end(struct duo_host *from)
 
 void duo_ring_blind(struct duo_host *from)
 {
-	((struct shm *)end_of(peer_of(from))->io)->in[from->slot].pid = 0;
+	((struct shm *)end_of(peer_of(from))->io)->in[from->slot].process.pid = 0;
 }
 
 const struct io_counters *duo_ring_counters(const struct duo_host *h)

@@ -12,7 +12,7 @@ import struct
 import time
 
 from data import TRANSFER
-from pair import BUILD, ROOT, TIME_S, Failure, Pair, check, folder, main, perftest, pingpong, pingpong_check, sh
+from pair import BUILD, ROOT, SKIP, TIME_S, Failure, Pair, Skip, check, folder, main, perftest, pingpong, pingpong_check, sh
 from together import go_on
 
 FOR_EVER = 100000000
@@ -21,6 +21,7 @@ READING = 200  # byte of a ring: src/io/shm_ring.h
 WRITES = ["-F", "-N", "-n", FOR_EVER, "-t", 4, "-s", 65536]
 UDP = "go by UDP"
 REFUSE = os.path.join(BUILD, "tests/programs/refuse")
+IMAGE = os.path.join(BUILD, "tests/programs/image")
 
 
 def under(place, *words):
@@ -211,6 +212,21 @@ def stopped_in_mid_reference(place):
     pair.kill()
 
 
+def another_image(place, kind="exec"):
+    """A sender that has become another program by the time that its message is taken: the bytes of that one are not delivered."""
+    for size in 60000, 1 << 20:  # in one packet, and in several, which are read to their place
+        pair = Pair(place, IMAGE, ["-k", kind, "-b", size]).go()
+        if pair.client.wait(TIME_S) == SKIP:
+            raise Skip(pair.client.output())
+        out = pair.finish()[0]
+        check("3 messages, 0 bytes of another process" in out, "%s\n%s" % (pair.title, out))
+
+
+def another_process(place):
+    """The same, where the sender has been killed and a new process has its id."""
+    another_image(place, "again")
+
+
 def restarted(place):
     """A process that is started again, and given the slot of the one that was killed, has rings of its own."""
     server = place.start(0, ["rping", "-s", "-P", "-a", place.addresses[0]])
@@ -291,4 +307,5 @@ def hundred(place):
 if __name__ == "__main__":
     main({"read_in_place": read_in_place, "no_readv": no_readv, "no_file": no_file, "no_memfd": no_memfd, "small_loopback": small_loopback,
           "limit": limit, "killed_in_mid_reference": killed_in_mid_reference,
-          "stopped_in_mid_reference": stopped_in_mid_reference, "restarted": restarted, "other_version": other_version, "hundred": hundred})
+          "stopped_in_mid_reference": stopped_in_mid_reference, "another_image": another_image, "another_process": another_process,
+          "restarted": restarted, "other_version": other_version, "hundred": hundred})
