@@ -68,16 +68,22 @@ struct cqe {
 	uint64_t timestamp_ns; /* the nic's time when the completion was made */
 };
 
-enum cq_arm { CQ_DISARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY };
+/* What is beside the head in cq.state: which requests for an event are pending, */
+enum {
+	CQ_ARMED_SOLICITED = 1 << 0,
+	CQ_ARMED_ANY = 1 << 1,
+	CQ_ARMED = CQ_ARMED_SOLICITED | CQ_ARMED_ANY,
+	CQ_TOLD = 1 << 2, /* and whether the newest completion was alone in the CQ when it raised an event. */
+	CQ_HEAD_SHIFT = 32
+};
 
 struct cq {
 	struct cqe *ring;
 	uint32_t mask;
 	uint32_t capacity;
-	_Atomic uint32_t head; /* nic writes */
-	_Atomic uint32_t tail; /* poller writes */
-	_Atomic int armed;     /* enum cq_arm */
-	_Atomic uint32_t settled; /* nic writes: it has decided about the events of completions before this one */
+	_Atomic uint64_t state; /* the head, which the nic writes, and the bits above, which both sides do */
+	_Atomic uint32_t tail;  /* poller writes */
+	_Atomic uint32_t solicited_end; /* nic writes: behind the newest completion that counts as solicited */
 	bool overrun;          /* nic: a completion was lost; the CQ is dead (IBTA C11-39) */
 	uint32_t users;        /* QPs that complete here */
 	void *owner;           /* the verbs object */
@@ -88,6 +94,11 @@ struct cq {
 /* Room for at least `cqe` completions, 1 <= cqe. 0 or -ENOMEM. */
 int cq_init(struct cq *, const struct alloc *, uint32_t cqe, void *owner);
 void cq_fini(struct cq *, const struct alloc *);
+
+static inline uint32_t cq_head(const struct cq *cq, memory_order order)
+{
+	return (uint32_t)(atomic_load_explicit(&cq->state, order) >> CQ_HEAD_SHIFT);
+}
 
 /*
  * Nic: appends a completion. False when the ring is full: then `overrun` is set and the completion
@@ -103,9 +114,8 @@ bool cq_push(struct cq *, const struct cqe *, bool *fire);
 static inline const struct cqe *cq_peek(const struct cq *cq, uint32_t n)
 {
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
-	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
 
-	return head - tail > n ? &cq->ring[(tail + n) & cq->mask] : NULL;
+	return cq_head(cq, memory_order_acquire) - tail > n ? &cq->ring[(tail + n) & cq->mask] : NULL;
 }
 
 static inline void cq_consume(struct cq *cq, uint32_t n)
@@ -123,29 +133,15 @@ static inline void cq_consume(struct cq *cq, uint32_t n)
 
 static inline uint32_t cq_depth(const struct cq *cq)
 {
-	return atomic_load_explicit(&cq->head, memory_order_relaxed) -
-	       atomic_load_explicit(&cq->tail, memory_order_relaxed);
-}
-
-/* Poller: the next completion raises an event (only a solicited or failed one, if asked). */
-void cq_arm(struct cq *, bool solicited_only);
-
-/*
- * Poller: whether the nic has decided for each completion whether it raises an event. It does so a few
- * instructions after a completion can be polled.
- */
-static inline bool cq_settled(const struct cq *cq)
-{
-	return atomic_load_explicit(&cq->settled, memory_order_acquire) ==
-	       atomic_load_explicit(&cq->head, memory_order_relaxed);
+	return cq_head(cq, memory_order_relaxed) - atomic_load_explicit(&cq->tail, memory_order_relaxed);
 }
 
 /*
- * Poller: whether an event was requested for any completion while older completions wait. If so, the
- * request is cancelled, as if its event had been raised. Completions that are not settled do not count:
- * call it when cq_settled().
+ * Any thread of the program: asks for an event (IBTA 11.4.2.2), for solicited and failed completions alone if that is wanted.
+ * True: there is one at once, because such a completion waits in the CQ, and the request is over. False: the next completion
+ * of that kind raises it. A single completion that has raised an event already does not raise another here.
  */
-bool cq_disarm_if_waiting(struct cq *);
+bool cq_arm(struct cq *, bool solicited_only);
 
 /* Both sides held off: drops the completions of one QP; resizes, or -EINVAL if they do not fit, -ENOMEM. */
 void cq_purge(struct cq *, const void *qp_owner);

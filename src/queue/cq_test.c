@@ -21,6 +21,14 @@ static bool push(struct cq *cq, uint64_t wr_id)
 	return cq_push(cq, &(struct cqe){.wr_id = wr_id}, &fire);
 }
 
+/* The next completion has that index. */
+static void start_at(struct cq *cq, uint32_t index)
+{
+	atomic_store(&cq->state, (uint64_t)index << CQ_HEAD_SHIFT);
+	atomic_store(&cq->tail, index);
+	atomic_store(&cq->solicited_end, index);
+}
+
 static void capacity_is_at_least_what_was_asked(void **state)
 {
 	static const uint32_t asked[] = {1, 2, 3, 4, 5, 100, 128, 129};
@@ -51,8 +59,7 @@ static void completions_are_polled_in_order_across_the_wrap(void **state)
 	struct cq cq;
 
 	assert_int_equal(cq_init(&cq, &a, 4, NULL), 0);
-	atomic_store(&cq.head, UINT32_MAX - 5);
-	atomic_store(&cq.tail, UINT32_MAX - 5);
+	start_at(&cq, UINT32_MAX - 5);
 	for (uint32_t round = 0; round < 20; round++) {
 		uint32_t burst = 1 + round % 4;
 
@@ -143,7 +150,7 @@ static void event_fires_once_for_what_was_asked(void **state)
 		assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
 		for (int k = 0; k < 2; k++) {
 			if (rows[i].arm[k] != NOT)
-				cq_arm(&cq, rows[i].arm[k] == SOLICITED);
+				assert_false(cq_arm(&cq, rows[i].arm[k] == SOLICITED));
 		}
 		assert_true(cq_push(&cq, &e, &fire));
 		assert_int_equal(fire, rows[i].fires);
@@ -154,6 +161,63 @@ static void event_fires_once_for_what_was_asked(void **state)
 			assert_false(fire);
 		}
 		cq_fini(&cq, &a);
+	}
+}
+
+static void story_step(struct cq *cq, const char *story, char step)
+{
+	struct cqe e = {.solicited = step == 's' || step == 'S', .status = step == 'e' || step == 'E' ? WC_WR_FLUSH_ERR : WC_SUCCESS};
+	bool fire = false;
+
+	switch (step) {
+	case 't':
+		cq_consume(cq, 1);
+		break;
+	case 'a':
+	case 'A':
+	case 'o':
+	case 'O':
+		fire = cq_arm(cq, step == 'o' || step == 'O');
+		break;
+	default:
+		assert_true(cq_push(cq, &e, &fire));
+	}
+	if (fire != (step < 'a'))
+		fail_msg("%s: at %c", story, step);
+}
+
+/*
+ * Arming beside completions. Each letter of a story is something that happens: p, s and e push a completion, a solicited one, one in
+ * error; t takes the oldest; a arms, o arms for solicited ones alone. What a capital letter does raises an event.
+ */
+static void arming_raises_an_event_for_what_waits(void **state)
+{
+	static const char *const stories[] = {
+		"pA", "ppA", "pta", "pApp", "aPpA",
+		/* A completion that is alone raises one event, whether it came to an armed CQ or was there. */
+		"aPa", "pAa", "aPatP", "pAaP", "aPptAa", "aPatPatP",
+		/* Several raise one whenever the CQ is armed. */
+		"pAaPA", "aPpAA", "aPaPA", "aPaPtA",
+		/* Only solicited ones and errors count, if others do not interest. */
+		"po", "poS", "sO", "eO", "spO", "psO", "spsO",
+		"sto", "spto", "spstO", "spsttO", "spsttto", "spOpO",
+		"oSo", "oSpO", "oSpto", "pAoS",
+		/* The stronger of two requests stands. */
+		"aoP", "oaP", "oopS",
+	};
+
+	for (size_t i = 0; i < sizeof(stories) / sizeof(stories[0]); i++) {
+		for (uint32_t from = 0; from < 4; from++) {
+			struct heap heap = HEAP_INIT;
+			struct alloc a = heap_alloc(&heap);
+			struct cq cq;
+
+			assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
+			start_at(&cq, 0u - from);
+			for (const char *c = stories[i]; *c; c++)
+				story_step(&cq, stories[i], *c);
+			cq_fini(&cq, &a);
+		}
 	}
 }
 
@@ -180,8 +244,7 @@ static void purge_drops_one_qp_and_keeps_the_order(void **state)
 	bool fire;
 
 	assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
-	atomic_store(&cq.head, 6);
-	atomic_store(&cq.tail, 6);
+	start_at(&cq, 6);
 	for (uint64_t i = 0; i < 8; i++)
 		assert_true(cq_push(&cq, &(struct cqe){.wr_id = i, .qp_owner = &qp[i % 3 == 0]},
 				    &fire));
@@ -198,6 +261,33 @@ static void purge_drops_one_qp_and_keeps_the_order(void **state)
 	cq_fini(&cq, &a);
 }
 
+static void purge_leaves_no_trace_of_solicited_ones(void **state)
+{
+	struct heap heap = HEAP_INIT;
+	struct alloc a = heap_alloc(&heap);
+	int qp[2];
+	struct cq cq;
+	bool fire = false;
+
+	assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
+	start_at(&cq, UINT32_MAX - 1);
+	for (uint64_t i = 0; i < 6; i++) /* of the first one the second and the fifth, of the other the third */
+		assert_true(cq_push(&cq, &(struct cqe){.qp_owner = &qp[i == 2 || i == 5], .solicited = i == 1 || i == 2 || i == 4}, &fire));
+	cq_purge(&cq, &qp[0]);
+	assert_true(cq_arm(&cq, true));
+	cq_consume(&cq, 1);
+	assert_false(cq_arm(&cq, true));
+	cq_purge(&cq, &qp[1]);
+	assert_false(cq_arm(&cq, false));
+	/* What a completion that is gone has raised is no event of the one that is left. */
+	assert_true(cq_push(&cq, &(struct cqe){.qp_owner = &qp[0]}, &fire));
+	assert_true(fire);
+	assert_true(cq_push(&cq, &(struct cqe){.qp_owner = &qp[1]}, &fire));
+	cq_purge(&cq, &qp[0]);
+	assert_true(cq_arm(&cq, false));
+	cq_fini(&cq, &a);
+}
+
 static void resize_keeps_what_was_not_polled(void **state)
 {
 	static const uint32_t sizes[] = {8, 64, 16, 5, 300, 8};
@@ -206,8 +296,7 @@ static void resize_keeps_what_was_not_polled(void **state)
 	struct cq cq;
 
 	assert_int_equal(cq_init(&cq, &a, 8, NULL), 0);
-	atomic_store(&cq.head, UINT32_MAX - 1);
-	atomic_store(&cq.tail, UINT32_MAX - 1);
+	start_at(&cq, UINT32_MAX - 1);
 	for (uint64_t i = 0; i < 5; i++)
 		assert_true(push(&cq, i));
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -226,7 +315,7 @@ static void resize_keeps_what_was_not_polled(void **state)
 }
 
 /*
- * A program that empties the queue, asks for an event, looks once more and sleeps, beside a nic that
+ * A program that empties the queue, asks for an event and sleeps, without another look, beside a nic that
  * pushes one completion at a time at odd moments: a lost event would leave the program asleep with a
  * completion in the queue.
  */
@@ -258,6 +347,16 @@ static uint32_t drain(struct channel *c)
 	return n;
 }
 
+/* False: for ever. */
+static bool sleeps_well(struct channel *c)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 10;
+	return !sem_timedwait(&c->wake, &until);
+}
+
 static void *program(void *arg)
 {
 	struct channel *c = arg;
@@ -267,16 +366,8 @@ static void *program(void *arg)
 	while (atomic_load(&c->polled) < EVENTS) {
 		if (drain(c))
 			dawdle(&r);
-		cq_arm(&c->cq, c->solicited_only);
-		if (drain(c) || atomic_load(&c->polled) == EVENTS)
-			continue;
-
-		struct timespec until;
-
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += 10;
-		if (sem_timedwait(&c->wake, &until))
-			break; /* asleep for ever */
+		if (atomic_load(&c->polled) < EVENTS && !cq_arm(&c->cq, c->solicited_only) && !sleeps_well(c))
+			break;
 	}
 	atomic_store(&c->over, true);
 	return NULL;
@@ -325,17 +416,10 @@ static void *taker(void *arg)
 
 	prng_init(&r, 3);
 	while (atomic_load(&c->polled) < TAKEN) {
-		struct timespec until;
-
-		while (!cq_settled(&c->cq))
-			;
-		if (cq_disarm_if_waiting(&c->cq))
+		if (!sleeps_well(c))
+			break;
+		if (cq_arm(&c->cq, false))
 			sem_post(&c->wake);
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += 10;
-		if (sem_timedwait(&c->wake, &until))
-			break; /* asleep for ever */
-		cq_arm(&c->cq, false);
 		if (!cq_peek(&c->cq, 0)) {
 			c->idle_events++;
 			continue;
@@ -359,7 +443,7 @@ static void a_completion_raises_one_event(void **state)
 	prng_init(&r, 4);
 	assert_int_equal(cq_init(&c.cq, &a, 16, NULL), 0);
 	assert_int_equal(sem_init(&c.wake, 0, 0), 0);
-	cq_arm(&c.cq, false);
+	assert_false(cq_arm(&c.cq, false));
 	assert_int_equal(pthread_create(&t, NULL, taker, &c), 0);
 	for (uint32_t i = 0; i < TAKEN && !atomic_load(&c.over); i++) {
 		bool fire = false;
@@ -386,6 +470,8 @@ int main(void)
 		cmocka_unit_test(overrun_kills_the_queue),
 		cmocka_unit_test(consuming_hands_back_send_slots),
 		cmocka_unit_test(event_fires_once_for_what_was_asked),
+		cmocka_unit_test(arming_raises_an_event_for_what_waits),
+		cmocka_unit_test(purge_leaves_no_trace_of_solicited_ones),
 		cmocka_unit_test(fire_is_only_ever_set),
 		cmocka_unit_test(purge_drops_one_qp_and_keeps_the_order),
 		cmocka_unit_test(resize_keeps_what_was_not_polled),

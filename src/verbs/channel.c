@@ -4,9 +4,6 @@
  * delivering one needs no memory. ibv_destroy_cq() withdraws undelivered events and waits for the
  * acknowledgement of those that were delivered.
  */
-#include <fcntl.h>
-#include <sched.h>
-
 #include "verbs/objects.h"
 
 static_assert(sizeof(struct ibv_comp_channel) == 16, "ABI");
@@ -24,7 +21,6 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 		free(ch);
 		return fail_null(err);
 	}
-	list_init(&ch->cqs);
 	ch->pub.context = context;
 	ch->pub.fd = ch->events.fd;
 	return &ch->pub;
@@ -45,14 +41,6 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return 0;
 }
 
-/* Event lock held. */
-static void add_event(struct abi_channel *ch, struct abi_cq *cq)
-{
-	if (cq->events_pending++ == 0)
-		list_append(&ch->events.pending, &cq->event);
-	event_fd_added(&ch->events);
-}
-
 void channel_cq_event(void *cq_owner)
 {
 	struct abi_cq *cq = cq_owner;
@@ -62,60 +50,21 @@ void channel_cq_event(void *cq_owner)
 		return;
 	ch = channel_of(cq->pub.channel);
 	pthread_mutex_lock(&ch->events.lock);
-	add_event(ch, cq);
-	pthread_mutex_unlock(&ch->events.lock);
-}
-
-/*
- * A program that takes one event, asks for the next and polls only some of its completions would
- * now sleep although it has completions. Common adapters raise an event in this case (perftest's -e
- * -b relies on it), and the manual allows events without a new completion. A program that does not
- * block needs no such event.
- */
-static void wake_for_missed(struct abi_channel *ch)
-{
-	int flags = fcntl(ch->pub.fd, F_GETFL);
-
-	if (flags < 0 || flags & O_NONBLOCK)
-		return;
-	pthread_mutex_lock(&ch->events.lock);
-	for (struct list *n = ch->cqs.next; n != &ch->cqs; n = n->next) {
-		struct abi_cq *cq = container_of(n, struct abi_cq, of_channel);
-
-		while (!cq_settled(cq->core))
-			sched_yield();
-		if (cq_disarm_if_waiting(cq->core))
-			add_event(ch, cq);
-	}
+	if (cq->events_pending++ == 0)
+		list_append(&ch->events.pending, &cq->event);
+	event_fd_added(&ch->events);
 	pthread_mutex_unlock(&ch->events.lock);
 }
 
 void channel_attach(struct abi_cq *cq, struct ibv_comp_channel *channel)
 {
 	list_init(&cq->event);
-	list_init(&cq->of_channel);
 	cq->pub.channel = channel;
 	if (!channel)
 		return;
 	pthread_mutex_lock(&channel_of(channel)->events.lock);
-	list_append(&channel_of(channel)->cqs, &cq->of_channel);
 	channel->refcnt++;
 	pthread_mutex_unlock(&channel_of(channel)->events.lock);
-}
-
-void channel_watch(struct abi_cq *cq, bool watch)
-{
-	struct abi_channel *ch;
-
-	if (!cq->pub.channel)
-		return;
-	ch = channel_of(cq->pub.channel);
-	pthread_mutex_lock(&ch->events.lock);
-	if (watch)
-		list_append(&ch->cqs, &cq->of_channel);
-	else
-		list_remove(&cq->of_channel);
-	pthread_mutex_unlock(&ch->events.lock);
 }
 
 void channel_detach(struct abi_cq *cq)
@@ -127,7 +76,6 @@ void channel_detach(struct abi_cq *cq)
 	ch = channel_of(cq->pub.channel);
 	pthread_mutex_lock(&ch->events.lock);
 	list_remove(&cq->event);
-	list_remove(&cq->of_channel);
 	event_fd_withdrawn(&ch->events, cq->events_pending);
 	cq->events_pending = 0;
 	ch->pub.refcnt--;
@@ -141,10 +89,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 	struct abi_cq *first = NULL;
 
 	while (!first) {
-		if (event_fd_is_empty(q)) {
+		if (event_fd_is_empty(q))
 			engine_hand_over(context_of(ch->pub.context)->engine);
-			wake_for_missed(ch);
-		}
 		if (event_fd_take(q))
 			return -1;
 		if (!list_empty(&q->pending)) {

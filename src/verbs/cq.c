@@ -141,11 +141,8 @@ int ibv_destroy_cq(struct ibv_cq *pub)
 	err = cq_quiesce(cq);
 	if (err)
 		return fail(err);
-	channel_watch(cq, false);
 	err = -nic_cq_destroy(ctx->nic, cq->core);
-	if (err)
-		channel_watch(cq, true);
-	else
+	if (!err)
 		list_remove(&cq->object.link);
 	cq_resume(cq);
 	if (err)
@@ -216,6 +213,9 @@ int poll_cq(struct ibv_cq *pub, int count, struct ibv_wc *wc)
 
 int req_notify_cq(struct ibv_cq *pub, int solicited_only)
 {
-	cq_arm(cq_of(pub)->core, solicited_only != 0);
+	struct abi_cq *cq = cq_of(pub);
+
+	if (cq_arm(cq->core, solicited_only != 0))
+		channel_cq_event(cq);
 	return 0;
 }

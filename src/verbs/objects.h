@@ -90,7 +90,6 @@ struct abi_ah {
 struct abi_channel {
 	struct ibv_comp_channel pub;
 	struct event_fd events; /* of abi_cq.event */
-	struct list cqs;           /* abi_cq.of_channel; the event lock */
 };
 
 struct abi_cq {
@@ -104,7 +103,6 @@ struct abi_cq {
 	struct spin poll_lock;
 	struct cqe current; /* for the readers of cq_ex.c; poll_lock */
 
-	struct list of_channel;   /* channel's event lock */
 	struct list event;        /* in the channel's queue while events_pending > 0 */
 	uint32_t events_pending;  /* channel's event lock */
 	uint32_t comp_delivered;  /* channel's event lock */
@@ -261,13 +259,8 @@ int event_fd_take(struct event_fd *);
 bool event_fd_is_empty(struct event_fd *);
 
 /* channel.c */
-void channel_cq_event(void *cq_owner); /* engine_sink.cq_event */
+void channel_cq_event(void *cq_owner); /* engine_sink.cq_event; the engine need not be locked */
 void channel_attach(struct abi_cq *, struct ibv_comp_channel *);
-/*
- * Off while the nic's CQ may go away: a program that is about to block reads the CQs of its
- * channel.
- */
-void channel_watch(struct abi_cq *, bool watch);
 /* Withdraws the CQ's undelivered events; no new ones may come any more. */
 void channel_detach(struct abi_cq *);
 

@@ -29,11 +29,13 @@ FAULTS = [
           "from_home <= ((i - hole) & t->mask)", "unit/mr_test"),
 
     # ---- queue
-    Fault("error_is_not_solicited", "cq_push", "(e->solicited || e->status != WC_SUCCESS)", "e->solicited",
+    Fault("error_is_not_solicited", "is_solicited", "e->solicited || e->status != WC_SUCCESS", "e->solicited",
           "unit/cq_test"),
     Fault("overrun_is_forgotten", "cq_push", "cq->overrun || head - tail", "head - tail", "unit/cq_test"),
-    Fault("arming_is_weakened", "cq_arm", "atomic_compare_exchange_strong(&cq->armed, &none, CQ_ARMED_SOLICITED);",
-          "atomic_store(&cq->armed, none = CQ_ARMED_SOLICITED);", "unit/cq_test"),
+    Fault("arming_is_weakened", "cq_arm", "next = state |", "next = (state & ~(uint64_t)CQ_ARMED) |", "unit/cq_test"),
+    Fault("arming_overlooks_what_waits", "cq_arm", "depth > others &&", "false &&", "unit/cq_test"),
+    Fault("one_completion_raises_two_events", "cq_arm", "(depth == 1 ? CQ_TOLD : 0)", "0", "unit/cq_test"),
+    Fault("many_raise_one_event", "cq_push", "head == tail ? CQ_TOLD : 0", "CQ_TOLD", "unit/cq_test"),
     Fault("resize_loses_the_wrap", "cq_resize", "ring[(tail + i) & mask]", "ring[i & mask]", "unit/cq_test"),
     Fault("sq_takes_one_too_many", "sq_slot", "used < sq->capacity", "used <= sq->capacity", "unit/sq_test"),
 

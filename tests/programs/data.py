@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
 Every byte right: tests/programs/transfer.c, a plain verbs program, draws operations from a seed and
-checks all memory; here on a clean network and on a bad one.
+checks all memory; here on a clean network and on a bad one. And every message: tests/programs/asleep.c.
 """
 import os
 import re
@@ -10,6 +10,7 @@ import time
 
 from pair import BUILD, TIME_S, Failure, Pair, Skip, check, main, perftest, pingpong
 
+ASLEEP = os.path.join(BUILD, "tests", "programs", "asleep")
 TRANSFER = os.path.join(BUILD, "tests", "programs", "transfer")
 
 
@@ -42,6 +43,16 @@ def sanitized(place):
         if not os.path.exists(program):
             raise Skip("%s was not built" % name)
         transfer(place, ["-n", 6, "-s", 16], program=program)
+
+
+def asleep(messages, seconds):
+    """Ends that sleep whenever their CQ is empty."""
+    def run(place):
+        pair = Pair(place, ASLEEP, ["-n", messages]).go()
+        for out in pair.finish(seconds):
+            naps = re.search(r"%d messages each way, (\d+) naps" % messages, out)
+            check(naps and int(naps[1]) > messages / 100, "%s: no result\n%s" % (pair.title, out))
+    return run
 
 
 def spoiled(spec, batches=80, most=60000):
@@ -97,8 +108,8 @@ def spoiled_counts(place):
 
 
 if __name__ == "__main__":
-    main({"clean": clean, "clean_long": clean_long, "clean_uc": clean_uc, "sanitized": sanitized, "pingpong": spoiled_pingpong, "perftest": spoiled_perftest,
-          "counts": spoiled_counts,
+    main({"clean": clean, "clean_long": clean_long, "clean_uc": clean_uc, "asleep": asleep(20000, TIME_S), "asleep_long": asleep(1000000, 1000),
+          "sanitized": sanitized, "pingpong": spoiled_pingpong, "perftest": spoiled_perftest, "counts": spoiled_counts,
           "drop": spoiled("drop=1%,seed=7"),
           "dup": spoiled("dup=5%,seed=8"),
           "reorder": spoiled("reorder=2%,seed=9"),

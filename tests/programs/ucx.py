@@ -47,5 +47,12 @@ def one_sided_more(place):
     run(place, "ib", "-t", "ucp_fadd", "-n", 300)
 
 
+def asleep(place):
+    """UCX arms its CQs after it has found them empty, and sleeps in poll()."""
+    for transports in "rc_verbs,ud_verbs", "ud_verbs":
+        for test, size, iters in ("tag_lat", 8, 1000), ("tag_bw", 20000, 1000), ("ucp_am_bw", 1000, 1000):
+            run(place, transports, "-t", test, "-s", size, "-n", iters, "-E", "sleep")
+
+
 if __name__ == "__main__":
-    main({"ud": ud, "ud_ipv6": ud_ipv6, "rc": rc, "one_sided": one_sided, "one_sided_more": one_sided_more})
+    main({"ud": ud, "ud_ipv6": ud_ipv6, "rc": rc, "one_sided": one_sided, "one_sided_more": one_sided_more, "asleep": asleep})
