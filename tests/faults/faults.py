@@ -49,6 +49,8 @@ FAULTS = [
     Fault("nobody_asks_before_a_fence", "is_covered", "!(next->flags & WR_FENCE) &&", "", "sim/veroce_rare_acks_test"),
     Fault("too_few_cover_a_message", "is_covered", ">= apart", "> 0", "sim/veroce_rare_acks_test"),
     Fault("every_message_asks", "is_covered", "apart > VEROCE_ACKREQ_PACKETS", "false", "sim/veroce_rare_acks_test"),
+    Fault("silent_peer_ends_its_responder", "gives_up", "doubtful && !veroce_is_q(qp, s)", "false", "sim/veroce_silent_peer_test"),
+    Fault("peer_that_is_back_gets_nothing", "input_any", "if (qp->veroce->w->unheard)", "if (false)", "sim/veroce_silent_peer_test"),
     Fault("base_peers_are_answered_anywhere", "answer_path", "stamped ?", "true ?", "sim/veroce_trains_test"),
 
     # ---- transport, RoCEv2

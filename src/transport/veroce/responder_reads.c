@@ -404,6 +404,33 @@ static int send_some(struct transport *tp, struct qp *qp, uint32_t *budget, uint
 	return 1;
 }
 
+/*
+ * A responder has no timer in the standard: a requester that misses a response asks again, and fails if that does not help. So a
+ * peer that is silent is no error of this queue pair. What was lost stays in the retransmit queue.
+ */
+void responder_reads_hush(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct veroce_work *w = qp->veroce->w;
+
+	for (uint32_t psn = w->r.tx.una; psn != w->r.tx.nxt; psn = psn_add(psn, 1)) {
+		if (tx_record(&w->r.tx, psn)->state == TX_FLYING)
+			recovery_lose(tp, qp, &w->r, psn, now_ns);
+	}
+	w->unheard = true;
+	w->cut_short = w->fatal;
+	recovery_wake(tp, qp->veroce->pair);
+}
+
+void responder_reads_heard(struct transport *tp, struct qp *qp, uint64_t now_ns)
+{
+	struct sender *s = &qp->veroce->w->r;
+
+	qp->veroce->w->unheard = false;
+	s->retries = 0;
+	s->progress_ns = now_ns;
+	qp_activate(tp, qp);
+}
+
 bool responder_reads_pending(const struct qp *qp)
 {
 	const struct veroce *vr = qp->veroce;

@@ -27,7 +27,7 @@ static inline bool responder_reads_due(const struct qp *qp)
 {
 	const struct veroce_work *w = qp->veroce->w;
 
-	return w->r.tx.lost || psn_diff(w->emit, qp->veroce->executed) <= 0;
+	return !w->unheard && (w->r.tx.lost || psn_diff(w->emit, qp->veroce->executed) <= 0);
 }
 /* Sends responses, lost ones first. True: stopped for lack of room or budget only. */
 static inline bool responder_reads_output(struct transport *tp, struct qp *qp, uint64_t now_ns)
@@ -43,6 +43,12 @@ bool responder_reads_pending(const struct qp *);
  */
 void responder_reads_answered(struct transport *, struct qp *, const struct veroce_packet *,
 			      uint64_t now_ns);
+/*
+ * The peer does not answer: from now on responses wait until something is heard of it, which responder_reads_heard() tells. A NAK
+ * that waits for them leaves, and ends the connection.
+ */
+void responder_reads_hush(struct transport *, struct qp *, uint64_t now_ns);
+void responder_reads_heard(struct transport *, struct qp *, uint64_t now_ns);
 /* Frees the slots up to response MSN r. */
 void responder_reads_release(struct qp *, uint32_t r);
 

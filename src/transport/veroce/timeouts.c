@@ -9,6 +9,7 @@
 #include "transport/veroce/loss.h"
 #include "transport/veroce/nak.h"
 #include "transport/veroce/recovery.h"
+#include "transport/veroce/responder_reads.h"
 #include "transport/veroce/stall.h"
 #include "transport/veroce/work.h"
 
@@ -106,11 +107,19 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Whether time has no effect on a sender now. */
+static bool is_timeless(const struct qp *qp, const struct sender *s)
+{
+	const struct veroce_work *w = qp->veroce->w;
+
+	return !tx_outstanding(&s->tx) || (veroce_is_q(qp, s) ? w->rnr_until_ns != 0 : w->unheard);
+}
+
 uint64_t timeouts_deadline(const struct transport *tp, const struct qp *qp, const struct sender *s)
 {
 	uint64_t at = TIMER_NEVER;
 
-	if (!tx_outstanding(&s->tx) || (veroce_is_q(qp, s) && qp->veroce->w->rnr_until_ns))
+	if (is_timeless(qp, s))
 		return TIMER_NEVER;
 	if (!must_probe(tp, s))
 		at = stall_deadline(tp, qp, rto_since(tp, qp, s), rto_deadline(tp, qp, s));
@@ -197,21 +206,23 @@ static bool grace(const struct transport *tp, const struct qp *qp, struct sender
 	return s->graced;
 }
 
-/* Whether that was the last timeout: the QP speaks RoCEv2 now, or the connection has ended. */
+/* Whether that was the last timeout: the QP speaks RoCEv2 now, or the connection has ended, or its responses wait. */
 static bool gives_up(struct transport *tp, struct qp *qp, struct sender *s, uint64_t now_ns)
 {
 	bool hopeless = timeouts_is_hopeless(tp, qp, s->retries, s->progress_ns, now_ns);
+	bool doubtful = hopeless || (!qp->timeout && s->retries > DOUBTS);
 
-	if ((hopeless || (!qp->timeout && s->retries > DOUBTS)) && caps_doubts(tp, qp, now_ns))
+	if (doubtful && caps_doubts(tp, qp, now_ns))
 		return true;
+	if (doubtful && !veroce_is_q(qp, s)) {
+		responder_reads_hush(tp, qp, now_ns);
+		return true;
+	}
 	if (!hopeless)
 		return false;
 	pair_learn(qp->veroce->pair, PAIR_UNKNOWN, now_ns);
 	tp->counters.veroce_unanswered += tp->config.protocol == PROTOCOL_VEROCE && !veroce_is_confirmed(qp->veroce);
-	if (veroce_is_q(qp, s))
-		veroce_fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);
-	else
-		veroce_fail_qp(tp, qp, now_ns);
+	veroce_fail_wqe(tp, qp, s->tx.una, WC_RETRY_EXC_ERR, now_ns);
 	return true;
 }
 
@@ -258,7 +269,7 @@ void timeouts_expire(struct transport *tp, struct qp *qp, struct sender *s, uint
 	uint64_t since_ns;
 	bool proved;
 
-	if (!tx_outstanding(&s->tx) || (veroce_is_q(qp, s) && qp->veroce->w->rnr_until_ns))
+	if (is_timeless(qp, s))
 		return;
 	if (s->reo_ns && s->reo_ns <= now_ns) {
 		s->reo_ns = 0;

@@ -153,6 +153,8 @@ static void input_any(struct transport *tp, struct qp *qp, const struct rx *rx)
 			caps_packet_came(tp, qp, true, now_ns);
 		if (tp->rxshare.line_kbps)
 			count_arrival(tp, qp, rx->pkt, p, now_ns);
+		if (qp->veroce->w->unheard)
+			responder_reads_heard(tp, qp, now_ns);
 		dispatch(tp, qp, rx->pkt, p, now_ns);
 	}
 	/* No timer runs for a QP in ERR. */

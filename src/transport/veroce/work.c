@@ -249,7 +249,8 @@ void veroce_check_work(const struct transport *tp, const struct qp *qp)
 	assert(((w->rq_bound - vr->rq_done) & PSN_MASK) <= w->bound_size);
 	assert(!w->fatal || w->q_in.nak_due || dead);
 	/* While packets are in flight the QP gets another turn. */
-	assert(dead || !(tx_outstanding(&w->q.tx) || tx_outstanding(&w->r.tx)) || veroce_is_scheduled(qp));
+	assert(dead || !(tx_outstanding(&w->q.tx) || (tx_outstanding(&w->r.tx) && !w->unheard)) || veroce_is_scheduled(qp));
+	assert(!w->unheard || !w->r.tx.flying);
 	assert(w->q.peer_window == vr->q_window);
 	assert(w->r.peer_window == vr->r_window);
 }

@@ -81,6 +81,7 @@ struct veroce_work {
 	uint32_t slots_size;   /* a power of two, at least max_dest_rd_atomic; 0: none yet */
 	uint64_t asked_ns;     /* when the peer was first asked for asked_psn; 0: nothing is asked */
 	uint32_t asked_psn;    /* of R: lost, and its region is gone */
+	bool unheard;          /* the peer did not answer our responses: they wait */
 	bool fatal;            /* the NAK that is due is this QP's last packet ... */
 	bool cut_short;        /* ... even if responses are under way */
 
