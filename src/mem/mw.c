@@ -11,6 +11,8 @@
 #include "mem/mr_table.h"
 #include "mem/mw.h"
 
+static_assert(MW_TAG_MASK == (1 << MR_FAMILY_BITS) - 1, "a window of type 2 has all keys of a family");
+
 static struct mw *window_of(struct mr *opened)
 {
 	return (struct mw *)((uint8_t *)opened - offsetof(struct mw, opened));

@@ -49,6 +49,7 @@ struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->pub.type = type;
 	mw->type = type;
 	mw->handle = mw->core->anchor.key;
+	mw->index = mw->pub.rkey & ~(uint32_t)MW_TAG_MASK;
 	return &mw->pub;
 }
 
@@ -67,13 +68,15 @@ int dealloc_mw(struct ibv_mw *pub)
 
 int send_wqe_bind(struct send_wqe *w, const struct abi_qp *qp, const struct bind *b)
 {
-	const struct abi_mw *mw = container_of(b->mw, struct abi_mw, pub);
+	struct abi_mw *mw = container_of(b->mw, struct abi_mw, pub);
 	const struct ibv_mw_bind_info *info = b->info;
 
 	if (!b->mw || mw->pub.context != qp->pub.context || mw->type != b->type ||
 	    info->mw_access_flags & ~(unsigned int)MR_ACCESS_KNOWN)
 		return EINVAL;
-	w->rkey = b->rkey;
+	/* Of type 2 the rest is the window's, whatever the program says (IBTA 10.6.7.2.1); drivers mask it. */
+	w->rkey = b->type == IBV_MW_TYPE_2 ? mw->index | (b->rkey & MW_TAG_MASK) : b->rkey;
+	mw->pub.rkey = w->rkey;
 	w->bind = (struct wqe_bind){
 		.addr = info->addr,
 		.length = info->length,
@@ -95,7 +98,6 @@ int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		.send_flags = bind->send_flags,
 		.bind_mw = {.mw = mw, .bind_info = bind->bind_info},
 	};
-	int err;
 
 	if (qp->pd != mw->pd)
 		return fail(EPERM);
@@ -104,8 +106,5 @@ int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	engine_lock(ctx->engine);
 	wr.bind_mw.rkey = nic_mw_draw_key(ctx->nic);
 	engine_unlock(ctx->engine);
-	err = post_bind(qp, &wr);
-	if (!err)
-		mw->rkey = wr.bind_mw.rkey;
-	return err;
+	return post_bind(qp, &wr);
 }

@@ -79,6 +79,7 @@ struct abi_mw {
 	struct mw *core;
 	uint32_t handle;
 	enum ibv_mw_type type;
+	uint32_t index; /* of type 2: the bits of its R_Keys that never change */
 };
 
 struct abi_ah {

@@ -14,10 +14,10 @@ int send_wqe_sges(struct send_wqe *, const struct sq *, const struct ibv_sge *, 
 int send_wqe_address(struct send_wqe *, const struct abi_qp *, struct ibv_ah *, uint32_t qpn,
 		     uint32_t qkey);
 
-/* mw.c: the part of a BIND_MW request that is its own. */
+/* mw.c: the part of a BIND_MW request that is its own. The window's public struct has the new R_Key from then on. */
 struct bind {
 	enum ibv_mw_type type; /* that the window must be of */
-	const struct ibv_mw *mw;
+	struct ibv_mw *mw;
 	uint32_t rkey;
 	const struct ibv_mw_bind_info *info;
 };

@@ -177,6 +177,42 @@ static void type_2_goes_through_the_builder(void **state)
 	windows_destroy(&w);
 }
 
+/* Suites bind with any number: only its low 8 bits are the program's. */
+static void type_2_keeps_its_index(void **state)
+{
+	static const uint32_t asked[] = {0x11, 0xffffff12, 0xdead0011, 0};
+	struct windows w;
+	struct ibv_qp_ex *qp;
+	struct ibv_mw *mw;
+	uint32_t index;
+
+	windows_make(&w, (struct wishes){.extended = true, .all_signaled = true});
+	qp = w.p.side[B].qp_ex;
+	mw = ibv_alloc_mw(w.p.pd, IBV_MW_TYPE_2);
+	assert_non_null(mw);
+	index = mw->rkey & ~0xffu;
+	struct ibv_mw_bind_info info = info_of(&w);
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		mw->rkey = 0; /* what the program writes there does not matter */
+		if (i % 2) {
+			ibv_wr_start(qp);
+			qp->wr_id = 5;
+			ibv_wr_bind_mw(qp, mw, asked[i], &info);
+			assert_int_equal(ibv_wr_complete(qp), 0);
+		} else {
+			assert_int_equal(post(&w.p, B, bind_wr(&w, mw, asked[i])), 0);
+		}
+		assert_int_equal(mw->rkey, index | (asked[i] & 0xff));
+		expect(&w.p, B, 5, IBV_WC_SUCCESS, IBV_WC_BIND_MW);
+		write_by(&w, mw->rkey, info.addr, IBV_WC_SUCCESS);
+		assert_int_equal(post(&w.p, B, (struct ibv_send_wr){.wr_id = 6, .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = mw->rkey}), 0);
+		expect(&w.p, B, 6, IBV_WC_SUCCESS, IBV_WC_LOCAL_INV);
+	}
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	windows_destroy(&w);
+}
+
 static void send_with_invalidate_frees_the_window(void **state)
 {
 	struct windows w;
@@ -296,6 +332,7 @@ int main(void)
 		cmocka_unit_test(type_1_has_a_new_key_when_the_bind_returns),
 		cmocka_unit_test(type_1_opens_nothing_once_unbound),
 		cmocka_unit_test(type_2_goes_through_the_builder),
+		cmocka_unit_test(type_2_keeps_its_index),
 		cmocka_unit_test(send_with_invalidate_frees_the_window),
 		cmocka_unit_test(calls_refuse_what_no_window_does),
 		cmocka_unit_test(request_outlives_what_it_names),
