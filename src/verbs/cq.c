@@ -90,7 +90,7 @@ static int cq_quiesce(struct abi_cq *cq)
 {
 	for (;;) {
 		engine_lock(cq->engine);
-		if (spin_trylock(&cq->poll_lock))
+		if (cq_is_in_batch(cq) || spin_trylock(&cq->poll_lock))
 			return 0;
 		engine_unlock(cq->engine);
 		if (engine_is_lost(cq->engine))
@@ -101,7 +101,8 @@ static int cq_quiesce(struct abi_cq *cq)
 
 static void cq_resume(struct abi_cq *cq)
 {
-	spin_unlock(&cq->poll_lock);
+	if (!cq_is_in_batch(cq))
+		spin_unlock(&cq->poll_lock);
 	engine_unlock(cq->engine);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The extended CQ: one completion at a time is taken out of the ring and looked at through readers.
- * From a start_poll that succeeds to end_poll the thread holds the poll lock. Taking a completion
- * frees the send queue's slots at once, because programs post the next request while they read the
- * last completion.
+ * From a start_poll that succeeds to end_poll the thread holds the poll lock. It may destroy and reset queue pairs
+ * meanwhile, whose completions then do not come any more, and resize the CQ. Taking a completion frees the send
+ * queue's slots at once, because programs post the next request while they read the last completion.
  */
 #include <endian.h>
 #include <time.h>
@@ -41,6 +41,15 @@ static bool take(struct abi_cq *cq)
 	return true;
 }
 
+/* As take(), and begins a batch. */
+static bool begin(struct abi_cq *cq)
+{
+	if (!take(cq))
+		return false;
+	atomic_store_explicit(&cq->batch_of, pthread_self(), memory_order_relaxed);
+	return true;
+}
+
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct abi_cq *cq = ex_of(ex);
@@ -50,13 +59,13 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return fail(EINVAL);
 	if (spin_lock(&cq->poll_lock, cq->engine))
 		return fail(EIO);
-	if (take(cq))
+	if (begin(cq))
 		return 0;
 	spin_unlock(&cq->poll_lock);
 	engine_poll(cq->engine);
 	if (spin_lock(&cq->poll_lock, cq->engine))
 		return fail(EIO);
-	if (take(cq))
+	if (begin(cq))
 		return 0;
 	err = cq->core->overrun ? EOVERFLOW : ENOENT;
 	spin_unlock(&cq->poll_lock);
@@ -70,7 +79,10 @@ static int next_poll(struct ibv_cq_ex *ex)
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-	spin_unlock(&ex_of(ex)->poll_lock);
+	struct abi_cq *cq = ex_of(ex);
+
+	atomic_store_explicit(&cq->batch_of, 0, memory_order_relaxed);
+	spin_unlock(&cq->poll_lock);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)

@@ -10,7 +10,8 @@
  *     a channel's and a context's event lock
  *
  * A program may hold a CQ (ibv_start_poll) or an SQ (ibv_wr_start) while it calls us again, so a
- * thread that has the engine lock only tries to take one of those; see quiesce() in qp.c.
+ * thread that has the engine lock only tries to take one of those; see quiesce() in qp.c. A CQ that it holds itself it
+ * does not take: cq_is_in_batch().
  *
  * Private to src/verbs and src/rdmacm.
  */
@@ -78,8 +79,8 @@ struct abi_mw {
 	struct object object;
 	struct mw *core;
 	uint32_t handle;
-	enum ibv_mw_type type;
 	uint32_t index; /* of type 2: the bits of its R_Keys that never change */
+	enum ibv_mw_type type;
 };
 
 struct abi_ah {
@@ -103,12 +104,22 @@ struct abi_cq {
 	struct cq *core;
 	struct spin poll_lock;
 	struct cqe current; /* for the readers of cq_ex.c; poll_lock */
+	_Atomic(pthread_t) batch_of; /* the thread that holds poll_lock from ibv_start_poll() to ibv_end_poll(); 0: none */
 
 	struct list event;        /* in the channel's queue while events_pending > 0 */
 	uint32_t events_pending;  /* channel's event lock */
 	uint32_t comp_delivered;  /* channel's event lock */
 	uint32_t async_delivered; /* context's event lock */
 };
+
+/*
+ * Whether the caller is between ibv_start_poll() and ibv_end_poll() of that CQ. It holds off other pollers then, and its batch reads
+ * the ring anew at each completion, so verbs that change the ring need no lock.
+ */
+static inline bool cq_is_in_batch(const struct abi_cq *cq)
+{
+	return atomic_load_explicit(&cq->batch_of, memory_order_relaxed) == pthread_self();
+}
 
 struct abi_srq {
 	struct ibv_srq pub;

@@ -31,6 +31,23 @@ static struct cq *core_cq(struct ibv_cq *cq)
 	return cq_of(cq)->core;
 }
 
+/* Which locks hold off the pollers of both CQs and, if wanted, the posters: of at most 4, that many. */
+static int locks_of(struct abi_qp *qp, bool posters, struct spin *lock[4])
+{
+	struct abi_cq *cqs[2] = {qp->pub.send_cq ? cq_of(qp->pub.send_cq) : NULL, qp->pub.recv_cq ? cq_of(qp->pub.recv_cq) : NULL};
+	int count = 0;
+
+	if (posters) {
+		lock[count++] = &qp->sq_lock;
+		lock[count++] = &qp->rq_lock;
+	}
+	for (int i = 0; i < 2; i++) {
+		if (cqs[i] && !(i && cqs[1] == cqs[0]) && !cq_is_in_batch(cqs[i]))
+			lock[count++] = &cqs[i]->poll_lock;
+	}
+	return count;
+}
+
 /*
  * Holds off the engine and the pollers of both CQs and, to empty the queues, the posters. No thread
  * waits for a program's lock with the engine locked: a program may hold one and need the engine. 0,
@@ -39,16 +56,8 @@ static struct cq *core_cq(struct ibv_cq *cq)
 static int quiesce(struct abi_qp *qp, bool posters)
 {
 	struct spin *lock[4];
-	int count = 0, got;
+	int count = locks_of(qp, posters, lock), got;
 
-	if (posters) {
-		lock[count++] = &qp->sq_lock;
-		lock[count++] = &qp->rq_lock;
-	}
-	if (qp->pub.send_cq)
-		lock[count++] = &cq_of(qp->pub.send_cq)->poll_lock;
-	if (qp->pub.recv_cq && qp->pub.recv_cq != qp->pub.send_cq)
-		lock[count++] = &cq_of(qp->pub.recv_cq)->poll_lock;
 	for (;;) {
 		engine_lock(qp->engine);
 		for (got = 0; got < count && spin_trylock(lock[got]); got++)
@@ -66,14 +75,11 @@ static int quiesce(struct abi_qp *qp, bool posters)
 
 static void resume(struct abi_qp *qp, bool posters)
 {
-	if (qp->pub.recv_cq && qp->pub.recv_cq != qp->pub.send_cq)
-		spin_unlock(&cq_of(qp->pub.recv_cq)->poll_lock);
-	if (qp->pub.send_cq)
-		spin_unlock(&cq_of(qp->pub.send_cq)->poll_lock);
-	if (posters) {
-		spin_unlock(&qp->rq_lock);
-		spin_unlock(&qp->sq_lock);
-	}
+	struct spin *lock[4];
+	int count = locks_of(qp, posters, lock);
+
+	while (count > 0)
+		spin_unlock(lock[--count]);
 	engine_unlock(qp->engine);
 }
 

@@ -18,6 +18,20 @@ static void start(struct ibv_cq_ex *cq)
 	assert_int_equal(rc, 0);
 }
 
+/* Replaces a side's CQ, which nothing was done with yet. */
+static void side_move(struct pair *p, int side, struct ibv_cq *cq)
+{
+	struct side *s = &p->side[side];
+	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+					 .cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 } };
+
+	assert_int_equal(ibv_destroy_qp(s->qp), 0);
+	assert_int_equal(ibv_destroy_cq(s->cq), 0);
+	s->cq = cq;
+	s->qp = ibv_create_qp(p->pd, &init);
+	assert_non_null(s->qp);
+}
+
 static void readers_tell_what_a_completion_holds(void **state)
 {
 	struct ibv_cq_ex *cq;
@@ -110,6 +124,55 @@ static void an_extended_cq_can_be_polled_plainly(void **state)
 	assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
 	assert_int_equal(wc_await(p.side[A].cq).wr_id, 4);
 	pair_destroy(&p);
+}
+
+/*
+ * A program looks at a completion and destroys or resets the queue pair that it is of, or gives its CQ more room, before it ends the
+ * poll. Completions of a queue pair that is gone do not come any more.
+ */
+static void a_batch_holds_nobody_up_who_polls(void **state)
+{
+	enum { DESTROY, RESET, RESIZE, CALLS };
+
+	for (int call = 0; call < 2 * CALLS; call++) {
+		struct ibv_cq_init_attr_ex init = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS,
+						    .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+						    .flags = call < CALLS ? 0 : IBV_CREATE_CQ_ATTR_SINGLE_THREADED };
+		struct ibv_cq_ex *cq;
+		struct pair p;
+
+		pair_make(&p, (struct wishes){ .unconnected = true });
+		cq = ibv_create_cq_ex(p.ctx, &init);
+		assert_non_null(cq);
+		side_move(&p, B, ibv_cq_ex_to_cq(cq));
+		pair_connect(&p);
+		for (uint64_t i = 0; i < 3; i++) {
+			struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+			recv_post(&p, B, i, 0, 0);
+			assert_int_equal(ibv_post_send(p.side[A].qp, &wr, &bad), 0);
+			assert_int_equal(wc_await(p.side[A].cq).status, IBV_WC_SUCCESS);
+		}
+		start(cq);
+		assert_int_equal(cq->wr_id, 0);
+		if (call % CALLS == DESTROY) {
+			assert_int_equal(ibv_destroy_qp(p.side[B].qp), 0);
+			p.side[B].qp = NULL;
+		} else if (call % CALLS == RESET) {
+			assert_int_equal(state_set(p.side[B].qp, IBV_QPS_RESET), 0);
+		} else {
+			assert_int_equal(ibv_resize_cq(p.side[B].cq, 100), 0);
+			assert_int_equal(ibv_next_poll(cq), 0);
+			assert_int_equal(cq->wr_id, 1);
+			assert_int_equal(ibv_next_poll(cq), 0);
+		}
+		assert_int_equal(cq->status, IBV_WC_SUCCESS);
+		assert_int_equal(ibv_wc_read_opcode(cq), IBV_WC_RECV);
+		assert_int_equal(ibv_next_poll(cq), ENOENT);
+		ibv_end_poll(cq);
+		assert_int_equal(ibv_start_poll(cq, &no_attr), ENOENT);
+		pair_destroy(&p);
+	}
 }
 
 /* A queue of one request: the next may be posted from within the poll that shows the last one's end. */
@@ -319,6 +382,7 @@ int main(void)
 		cmocka_unit_test(readers_tell_what_a_completion_holds),
 		cmocka_unit_test(wallclock_times_are_fixed_and_never_go_back),
 		cmocka_unit_test(an_extended_cq_can_be_polled_plainly),
+		cmocka_unit_test(a_batch_holds_nobody_up_who_polls),
 		cmocka_unit_test(a_slot_is_free_when_its_completion_is_seen),
 		cmocka_unit_test(the_builder_does_every_operation),
 		cmocka_unit_test(the_builder_addresses_datagrams),
